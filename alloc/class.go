@@ -1,0 +1,84 @@
+package alloc
+
+import "math/bits"
+
+// Size classes: multiples of 16 up to 128, then eight steps to each doubling, up
+// to 4 MiB. So a block is never more than 12.5% larger than the request, plus 15
+// bytes of alignment.
+//
+//	ClassSize(Class(n)) >= n, and ClassSize(Class(n)-1) < n
+//
+// jemalloc and mimalloc space their classes alike (four and eight steps).
+const (
+	Granule     = 16 // every block size is a multiple, every block aligned to it
+	linearMax   = 128
+	linearCount = linearMax / Granule
+	stepBits    = 3
+	Classes     = 128
+	MaxClass    = 4 << 20
+
+	// DirectMax is the largest size that the fast path finds by table:
+	// Heap.Direct[(n+15)/16].
+	DirectMax   = 1024
+	DirectCount = DirectMax/Granule + 1
+)
+
+// Class is the size class of a request of n bytes. Precondition: n <= MaxClass.
+func Class(n uintptr) uintptr {
+	if n <= linearMax {
+		if n == 0 {
+			return 0
+		}
+		return (n - 1) / Granule
+	}
+	m := n - 1
+	b := uintptr(bits.Len64(uint64(m))) - 1 // 7 … 21
+	return (b-6)<<stepBits + (m>>((b-stepBits)&63))&7
+}
+
+// ClassSize is the block size of class c, in bytes. Precondition: c < Classes.
+func ClassSize(c uintptr) uintptr {
+	if c < linearCount {
+		return (c + 1) * Granule
+	}
+	k := (c - linearCount) >> stepBits
+	j := (c - linearCount) & 7
+	return (9 + j) << ((k + 4) & 63)
+}
+
+// pageSlices is how many slices a page of class c spans: one for blocks up to
+// 8 KiB, eight up to 64 KiB, then as many as hold a few blocks without a rest,
+// and from 256 KiB up a page holds one block.
+func pageSlices(c uintptr) uintptr {
+	size := ClassSize(c)
+	switch {
+	case size <= 8<<10:
+		return 1
+	case size <= 64<<10:
+		return 8
+	case size <= 256<<10:
+		return 9 + (c & 7) // (9+j)·8 KiB times 8 blocks, or (9+j)·16 KiB times 4
+	default:
+		return (size + SliceSize - 1) / SliceSize
+	}
+}
+
+// carveCount is how many blocks are put on a page's list at a time: about one
+// memory page of them, so that a page's untouched end stays untouched.
+func carveCount(size uintptr) uintptr {
+	switch {
+	case size != 0 && size <= 1024:
+		return 4096 / size
+	case size < 4096:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// divMagic is M such that, for 0 <= off < 2^32, off is a multiple of size
+// exactly when off*M (mod 2^64) < M. Source: Lemire, Kaser, Kurz, "Faster
+// remainder by direct computation", 2019, section 3.2.
+func divMagic(size uintptr) uint64 {
+	return ^uint64(0)/uint64(size) + 1
+}

@@ -1,0 +1,47 @@
+package alloc
+
+import "testing"
+
+func TestClassesCoverEverySize(t *testing.T) {
+	if got := ClassSize(Classes - 1); got != MaxClass {
+		t.Fatalf("largest class is %d, want %d", got, MaxClass)
+	}
+	for c := uintptr(0); c < Classes; c++ {
+		size := ClassSize(c)
+		if size%Granule != 0 || Class(size) != c {
+			t.Fatalf("class %d: size %d maps to class %d", c, size, Class(size))
+		}
+		if c > 0 && Class(ClassSize(c-1)+1) != c {
+			t.Fatalf("class %d does not begin above %d", c, ClassSize(c-1))
+		}
+		slices := pageSlices(c)
+		blocks := slices * SliceSize / size
+		if blocks == 0 || slices > maxSpanSlices || blocks > maxPageBlocks {
+			t.Fatalf("class %d: %d slices, %d blocks", c, slices, blocks)
+		}
+		if rest := slices*SliceSize - blocks*size; size <= 256<<10 && rest*8 > slices*SliceSize {
+			t.Errorf("class %d (%d bytes): page of %d slices wastes %d", c, size, slices, rest)
+		}
+	}
+}
+
+func FuzzClass(f *testing.F) {
+	for _, n := range []uint32{0, 1, 16, 17, 128, 129, 1024, 1025, 8192, 8193, 65536, 65537, 262145, MaxClass} {
+		f.Add(n, uint32(0))
+	}
+	f.Fuzz(func(t *testing.T, n, off uint32) {
+		size := uintptr(n) % (MaxClass + 1)
+		c := Class(size)
+		block := ClassSize(c)
+		if block < size || c >= Classes || c > 0 && ClassSize(c-1) >= size {
+			t.Fatalf("size %d: class %d of %d", size, c, block)
+		}
+		if size > linearMax && (block-size)*8 >= block {
+			t.Fatalf("size %d wastes %d of %d", size, block-size, block)
+		}
+		magic := divMagic(block)
+		if got, want := uint64(off)*magic < magic, uintptr(off)%block == 0; got != want {
+			t.Fatalf("divMagic(%d) at %d says %v", block, off, got)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package alloc
+
+import "sync/atomic"
+
+// Counts are sums over the whole heap, exact while other threads are quiet. They
+// are made when somebody asks: the fast paths only keep the two counts of their
+// page.
+type Counts struct {
+	Allocs    [Classes]uint64 // blocks handed out, ever
+	Frees     [Classes]uint64 // blocks taken back, ever
+	Pages     [Classes]uint64 // pages now
+	PageBytes [Classes]uint64
+	Calls     [CallKinds]uint64
+	Remotes   uint64
+	Heaps     uint64 // made, ever
+	Abandoned uint64 // without a thread now
+	Segments  uint64
+	FreeSpans uint64
+	Cached    uint64 // bytes held and not in use
+	Reused    uint64 // heaps' own empty pages, part of Cached
+	pool      poolCounts
+}
+
+// base is what the process had counted when it was forked.
+var base Counts
+
+// scratch is where Collect counts; guarded by poolLock.
+var scratch Counts
+
+// collectCounts adds everything up. Precondition: poolLock is held.
+func (k *Counts) collectCounts() {
+	*k = Counts{}
+	k.pool = pool.count
+	k.pool.mapped = atomic.LoadUint64(&pool.count.mapped)
+	k.Heaps = pool.count.heaps
+	k.Cached = uint64(pool.dirtyBytes + pool.purging + pool.cache.bytes)
+	for h := pool.heaps; h != nil; h = h.all {
+		for c := range h.retired {
+			k.Allocs[c] += h.retired[c]
+			k.Frees[c] += h.retired[c]
+		}
+		for i := range h.Calls {
+			k.Calls[i] += h.Calls[i]
+		}
+		k.Remotes += h.Remotes
+		if atomic.LoadUint32(&h.state) == heapAbandoned {
+			k.Abandoned++
+		}
+	}
+	for s := pool.segments; s != nil; s = s.next {
+		k.Segments++
+		k.segment(s)
+	}
+}
+
+func (k *Counts) segment(s *segment) {
+	for a, end := s.start, s.start+s.slices<<SliceShift; a < end; {
+		p := Lookup(a)
+		if p == nil || p.slices == 0 { // a span on its way from the pool to a heap
+			a += SliceSize
+			continue
+		}
+		a += p.bytes()
+		if atomic.LoadUintptr(&p.Owner) == ownerNone {
+			k.FreeSpans++
+			continue
+		}
+		c := p.class & (Classes - 1)
+		frees := p.Frees + p.remoteCount()
+		k.Allocs[c] += p.Allocs
+		k.Frees[c] += frees
+		k.Pages[c]++
+		k.PageBytes[c] += uint64(p.bytes())
+		if p.Allocs == frees {
+			k.Cached += uint64(p.bytes())
+		}
+	}
+}
+
+// rebase makes the present counts the zero of a forked child.
+func rebase(token uintptr) {
+	if poolLock.Take(token) {
+		base.collectCounts()
+		poolLock.Release()
+	}
+}

@@ -1,0 +1,35 @@
+// Package alloc is the CPU heap: size classes, thread heaps, pages, spans and
+// huge blocks, all in freestanding Go.
+//
+// # The story of one malloc
+//
+// malloc in C rounds the size to a class and pops a block from the free list of
+// the calling thread's current page of that class ([Heap], [Page]). When that
+// list is empty it comes here: [Malloc] takes back blocks that other threads
+// freed into the page, carves never-used ones, or moves on to the next page of
+// the class. When the heap has none, the pool ([pool]) hands out a span, a run of
+// 64 KiB slices, from a segment mapped from the kernel. Above [MaxClass] a block
+// is a mapping of its own ([huge.go]).
+//
+// # The story of one free
+//
+// free in C looks the address up in the page map (two loads, [pagemap.go]), finds
+// the page, and, if the page belongs to the calling thread's heap, pushes the
+// block on the page's list. Another thread's block is pushed on the page's
+// remote list by one compare-and-swap ([remote.go]). An emptied page goes back to
+// the pool, and its memory to the kernel after a delay ([purge.go]).
+//
+// # Ownership
+//
+// A heap is owned by one thread at a time; only the owner touches its bins and
+// the owner-written line of its pages. When a thread dies its heap is abandoned
+// whole and the next new thread adopts it ([adopt.go]). Heaps and page
+// descriptors are never unmapped, so a late reader sees a descriptor, perhaps a
+// reused one, and never a fault.
+//
+// # Locks
+//
+// There are two, never held together: heapsLock (the list of abandoned heaps)
+// and poolLock (segments, free spans, descriptors, the huge list). No system call
+// that can take long is made under either. Both are taken across fork.
+package alloc

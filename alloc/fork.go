@@ -1,0 +1,78 @@
+package alloc
+
+import "sync/atomic"
+
+// Fork: the forking thread takes both locks, so that what they guard is whole in
+// the child. A lock that it holds already, because it forks from a signal handler
+// that interrupted it, is left to the interrupted code.
+//
+// The heaps of the parent's other threads are frozen in the child: their owners
+// may have been anywhere, and memory is copied page by page while they ran.
+
+// Bits of the value that ForkPrepare returns and the others take.
+const (
+	forkHeaps = 1
+	forkPool  = 2
+)
+
+// ForkPrepare takes the locks for the calling thread.
+func ForkPrepare(token uintptr) (taken uintptr) {
+	if heapsLock.Take(token) {
+		taken |= forkHeaps
+	}
+	if poolLock.Take(token) {
+		taken |= forkPool
+	}
+	return taken
+}
+
+// ForkParent lets the locks go.
+func ForkParent(taken uintptr) {
+	if taken&forkPool != 0 {
+		poolLock.Release()
+	}
+	if taken&forkHeaps != 0 {
+		heapsLock.Release()
+	}
+}
+
+// ForkChild makes the heap whole in a child process: mine, the calling thread's
+// heap or nil, and the abandoned heaps live on, all others are frozen.
+func ForkChild(token, taken uintptr, mine *Heap) {
+	freeze(mine)
+	ForkParent(taken)
+	rebase(token)
+}
+
+// ForkUnprepared is ForkChild for a child that no handler prepared (a raw clone).
+// What a lock guards is lost when another thread of the parent held it: the heap
+// starts afresh beside what is there.
+func ForkUnprepared(token uintptr, mine *Heap) {
+	if heapsLock.Held() && !heapsLock.HeldBy(token) {
+		abandoned = nil
+		heapsLock.Reset()
+	}
+	if poolLock.Held() && !poolLock.HeldBy(token) {
+		pool.clean = spanBins{}
+		pool.dirty = spanBins{}
+		pool.lruHead, pool.lruTail = nil, nil
+		pool.segments, pool.huge, pool.heaps = nil, nil, mine
+		if mine != nil {
+			mine.all = nil
+		}
+		pool.freePages, pool.freeSegs = nil, nil
+		pool.metaLeft, pool.dirtyBytes = 0, 0
+		pool.cache.n, pool.cache.bytes = 0, 0
+		poolLock.Reset()
+	}
+	freeze(mine)
+	rebase(token)
+}
+
+func freeze(mine *Heap) {
+	for h := pool.heaps; h != nil; h = h.all {
+		if h != mine && atomic.LoadUint32(&h.state) == heapOwned {
+			atomic.StoreUint32(&h.state, heapFrozen)
+		}
+	}
+}

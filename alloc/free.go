@@ -1,0 +1,147 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+// Outcomes of Free and Check.
+const (
+	FreeOK      = iota
+	FreeForeign // no page of this heap has the address
+	FreeStale   // its page is free: the block was freed before
+	FreeInside  // not the start of a block
+	FreeDouble  // on a free list already
+)
+
+// Free takes back what the fast path cannot: blocks of full pages and of other
+// heaps, huge blocks, and whatever is suspicious. Nothing is changed unless the
+// outcome is FreeOK. h is owned by the calling thread.
+func Free(h *Heap, addr uintptr) uintptr {
+	p := Lookup(addr)
+	if why := check(p, addr); why != FreeOK {
+		return why
+	}
+	owner := atomic.LoadUintptr(&p.Owner)
+	switch {
+	case owner == ownerHuge:
+		if !hugeFree(h, p) {
+			return FreeStale
+		}
+	case owner&^ownerFull != h.self():
+		freeRemote(h, p, addr)
+	default:
+		p.push(addr)
+		if owner&ownerFull != 0 {
+			h.unfull(p)
+		}
+		if p.Frees == p.Allocs {
+			PageEmpty(h, p)
+		}
+	}
+	return FreeOK
+}
+
+// Check tells what addr is, as Free would, and changes nothing.
+func Check(addr uintptr) uintptr { return check(Lookup(addr), addr) }
+
+func check(p *Page, addr uintptr) uintptr {
+	if p == nil {
+		return FreeForeign
+	}
+	switch atomic.LoadUintptr(&p.Owner) {
+	case ownerNone:
+		return FreeStale
+	case ownerHuge:
+		if addr != p.Start {
+			return FreeInside
+		}
+		return FreeOK
+	}
+	if !p.isBlock(addr) {
+		return FreeInside
+	}
+	if raw.Load(addr+8) == FreeKey && p.isFree(addr) {
+		return FreeDouble
+	}
+	return FreeOK
+}
+
+// unfull puts a full page that has a free block now back on its list.
+func (h *Heap) unfull(p *Page) {
+	for {
+		old := atomic.LoadUintptr(&p.Remote)
+		if old&RemoteNotify == 0 || atomic.CompareAndSwapUintptr(&p.Remote, old, old&^RemoteNotify) {
+			break
+		}
+	}
+	atomic.StoreUintptr(&p.Owner, h.self())
+	h.append(p)
+}
+
+// PageEmpty is called when the last block of a page came back.
+func PageEmpty(h *Heap, p *Page) {
+	if !h.emptied(p) {
+		h.tick()
+	}
+}
+
+// emptied decides what becomes of an empty page. A current one is left alone.
+// Others stay while the heap keeps little, else they go to the pool. It reports
+// whether the page stays.
+func (h *Heap) emptied(p *Page) bool {
+	if h.Cur[uintptr(p.class)&(Classes-1)] == p || p.Trigger == keptEmpty {
+		return true
+	}
+	if h.kept+p.bytes() <= keptMax {
+		h.kept += p.bytes()
+		p.Trigger = keptEmpty
+		return true
+	}
+	return !h.release(p)
+}
+
+// release gives an empty page of the list back to the pool, unless another thread
+// still has a hand on it. It reports whether it did.
+func (h *Heap) release(p *Page) bool {
+	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 {
+		return false
+	}
+	c := uintptr(p.class) & (Classes - 1)
+	n := p.Allocs
+	h.unkeep(p)
+	p.Trigger = neverEmpty
+	h.unlink(p)
+	if !spanFree(h.token, p, h.Now) {
+		h.append(p)
+		return false
+	}
+	h.retired[c] += n
+	return true
+}
+
+// collectPages brings the heap up to date with what other threads freed and gives
+// back pages that are wholly free: with all set every one, else all but the
+// current ones.
+func (h *Heap) collectPages(all bool) {
+	if atomic.LoadUintptr(&h.pending) != 0 {
+		h.drain()
+	}
+	for c := uintptr(0); c < Classes; c++ {
+		p := h.Cur[c]
+		if p == pageNone {
+			continue
+		}
+		if !all {
+			p = p.next
+		}
+		for p != nil {
+			next := p.next
+			if p.allFree() {
+				h.release(p)
+			}
+			p = next
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package alloc
+
+import (
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// Descriptors and heaps are cut from chunks mapped for them alone. Freed page
+// and segment descriptors are kept on lists; nothing is unmapped, because a
+// thread that lost a race may still read one.
+const (
+	metaChunk = 256 << 10
+	pageBytes = unsafe.Sizeof(Page{})
+	heapBytes = (unsafe.Sizeof(Heap{}) + 63) &^ 63
+	segBytes  = (unsafe.Sizeof(segment{}) + 63) &^ 63
+)
+
+func addrOf(p *Page) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+// metaAlloc cuts n zero bytes, a multiple of a cache line, from the current chunk. It returns 0 when the kernel has no memory. Precondition:
+// poolLock is held.
+func metaAlloc(n uintptr) uintptr {
+	if pool.metaLeft < n {
+		chunk := raw.Map(metaChunk)
+		if chunk == 0 {
+			return 0
+		}
+		mapped(metaChunk)
+		pool.metaNext, pool.metaLeft = chunk, metaChunk
+	}
+	a := pool.metaNext
+	pool.metaNext += n
+	pool.metaLeft -= n
+	return a
+}
+
+// newDescriptor is a page descriptor with unknown contents, or nil.
+// Precondition: poolLock is held.
+func newDescriptor() *Page {
+	if p := pool.freePages; p != nil {
+		pool.freePages = p.next
+		return p
+	}
+	return (*Page)(raw.Ptr(metaAlloc(pageBytes)))
+}
+
+// freeDescriptor keeps a descriptor for reuse. It reads as no one's page from
+// now on. Precondition: poolLock is held.
+func freeDescriptor(p *Page) {
+	p.Owner = ownerNone
+	p.state = spanClean
+	p.Start, p.Size, p.slices, p.blocks, p.carved = 0, 0, 0, 0, 0
+	p.next = pool.freePages
+	pool.freePages = p
+}

@@ -1,0 +1,199 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+const (
+	SliceShift = 16
+	SliceSize  = 1 << SliceShift // the unit of spans and of the page map
+
+	maxSpanSlices = MaxClass / SliceSize
+	maxPageBlocks = SliceSize / Granule // 4096
+)
+
+// Page is the descriptor of a span: a page of blocks of one class, a free span,
+// or a huge block. It lies outside the memory it describes and is three cache
+// lines: one that everyone reads, one that the owning thread writes, one that
+// other threads write. Descriptors are recycled, never unmapped.
+//
+// For a page of blocks, with remoteCount the blocks on the remote list:
+//
+//	live   = Allocs - Frees - remoteCount
+//	carved = (Allocs - Frees) + len(Free list)
+//	Start + carved·Size <= Start + slices·SliceSize
+//
+// The field order is known to the fast path: interpose/layout.h is generated
+// from this struct.
+type Page struct {
+	_ raw.OffHeap
+
+	Owner  uintptr // the heap's address, |ownerFull when no block is free; or ownerNone, ownerHuge
+	Start  uintptr // address of the first block
+	Magic  uint64  // divMagic(Size)
+	Size   uintptr // block size in bytes; of a free span or huge block, all of it
+	class  uint32
+	slices uint32
+	blocks uint32 // capacity in blocks
+	carved uint32 // blocks ever put to use; the rest is untouched
+	state  uint32
+	zero   uint32 // 1: what is not yet carved reads as zero
+	stamp  uint64 // when it was freed, in nanoseconds
+
+	Free    uintptr // list of free blocks, linked by their first word
+	Allocs  uint64  // blocks handed out by the owner, ever
+	Frees   uint64  // blocks taken back by the owner, ever
+	Trigger uint64  // Frees == Trigger calls pageEmpty; neverEmpty on a current page
+	next    *Page   // in a bin of the heap, a bin of the pool, the huge list
+	prev    *Page
+	lruNext *Page // among the free dirty spans, oldest first
+	lruPrev *Page
+
+	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
+	pendNext *Page   // in the owner's list of pages with news
+	segment  *segment
+	_        [5]uintptr
+}
+
+// FreeKey is the second word of every free block that has been on a list, so
+// that freeing a block twice is seen at the price of one comparison. It is no
+// canonical address and no likely number; where a live block holds it all the
+// same, the free lists are searched before anything is said.
+const FreeKey = 0xf4ee_b10c_5a1e_d0b5
+
+// Owner values that are no heap, and the flag on one that is.
+const (
+	ownerNone = 0
+	ownerHuge = 2
+	ownerFull = 1 // the page is on no list of its heap; the next free brings it back
+)
+
+// States of a span: clean and dirty ones are free and in the pool's bins, a
+// purging one is on its way from dirty to clean and in no list.
+//
+//	clean → inUse → dirty → purging → clean
+const (
+	spanInUse = iota
+	spanClean
+	spanDirty
+	spanPurging
+	spanHuge
+	spanHugeCached
+)
+
+// Flags and fields of Page.Remote. Blocks are 16-byte aligned, addresses have 47
+// bits.
+const (
+	RemoteNotify   = 1 // the owner asks to be told of the next remote free
+	remoteInFlight = 2 // told: the page is, or is about to be, on the owner's pending list
+	RemoteFlags    = 15
+	RemoteShift    = 48
+	remoteAddr     = 1<<RemoteShift - 1 - RemoteFlags
+)
+
+const neverEmpty = ^uint64(0)
+
+func (p *Page) bytes() uintptr { return uintptr(p.slices) << SliceShift }
+
+// remoteCount is how many blocks wait on the remote list.
+func (p *Page) remoteCount() uint64 {
+	return uint64(atomic.LoadUintptr(&p.Remote) >> RemoteShift)
+}
+
+// allFree reports whether no block of the page is in use, counting those on the
+// remote list. Precondition: the caller owns the page.
+func (p *Page) allFree() bool { return p.Allocs == p.Frees+p.remoteCount() }
+
+// pop takes a block from the free list, or returns 0.
+func (p *Page) pop() uintptr {
+	b := p.Free
+	if b != 0 {
+		p.Free = raw.Load(b)
+		p.Allocs++
+		raw.Store(b+8, 0)
+	}
+	return b
+}
+
+// push puts a block on the free list. Precondition: the caller owns the page.
+func (p *Page) push(b uintptr) {
+	raw.Store(b, p.Free)
+	raw.Store(b+8, FreeKey)
+	p.Free = b
+	p.Frees++
+}
+
+// takeRemote moves the remote list to the free list, which must be empty, and
+// reports whether there is a block now.
+func (p *Page) takeRemote() bool {
+	for {
+		old := atomic.LoadUintptr(&p.Remote)
+		if old&remoteAddr == 0 {
+			return false
+		}
+		if atomic.CompareAndSwapUintptr(&p.Remote, old, old&RemoteFlags) {
+			n := uint64(old >> RemoteShift)
+			raw.Check(n <= p.Allocs-p.Frees, "a page got back more blocks than it gave")
+			p.Free = old & remoteAddr
+			p.Frees += n
+			return true
+		}
+	}
+}
+
+// carve puts never-used blocks on the free list, which must be empty, and takes
+// one. A block of a memory page or more is handed out alone and untouched; zero
+// tells whether it reads as zero.
+func (p *Page) carve() (b uintptr, zero bool) {
+	left := uintptr(p.blocks - p.carved)
+	if left == 0 {
+		return 0, false
+	}
+	b = p.Start + uintptr(p.carved)*p.Size
+	n := min(carveCount(p.Size), left)
+	p.carved += uint32(n)
+	p.Allocs++
+	if n == 1 && p.zero != 0 {
+		return b, true
+	}
+	raw.Store(b+8, 0)
+	if n == 1 {
+		return b, false
+	}
+	next := b + p.Size
+	p.Free = next
+	for ; n > 2; n-- {
+		raw.Store(next, next+p.Size)
+		raw.Store(next+8, FreeKey)
+		next += p.Size
+	}
+	raw.Store(next, 0)
+	raw.Store(next+8, FreeKey)
+	return b, false
+}
+
+// block is what a pointer into the page may be.
+func (p *Page) isBlock(addr uintptr) bool {
+	off := uint64(addr - p.Start)
+	return off < uint64(p.carved)*uint64(p.Size) && off*p.Magic < p.Magic
+}
+
+// onList reports whether b is on the list that begins at head. Every step is
+// checked, so a damaged list ends the walk.
+func (p *Page) onList(head, b uintptr) bool {
+	for i := uint32(0); i < p.blocks && head != 0 && p.isBlock(head); i++ {
+		if head == b {
+			return true
+		}
+		head = raw.Load(head)
+	}
+	return false
+}
+
+// isFree reports whether b is a free block of the page. Its cost is bounded by
+// the number of blocks; the caller has seen b's second word hold FreeKey.
+func (p *Page) isFree(b uintptr) bool {
+	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&remoteAddr, b)
+}

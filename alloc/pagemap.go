@@ -1,0 +1,82 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+// The page map leads from an address to its page's descriptor in two loads: a
+// root with one entry for each 4 GiB of the 47-bit address space, in the
+// library's .bss, and leaves with one entry for each slice, mapped when first
+// needed and never given back. An entry is 0 where there is no page, so a foreign
+// address is refused without touching its memory.
+//
+// Of a span in use every slice has an entry; of a free span the first and the
+// last; of a huge block the first.
+const (
+	RootEntries = 1 << (47 - RootShift)
+	RootShift   = 32
+	LeafEntries = 1 << (RootShift - SliceShift)
+	leafBytes   = LeafEntries * 8
+)
+
+// mapRoot is the address of the root. The fast path in C owns it.
+var mapRoot uintptr
+
+// Lookup is the descriptor that the page map has for addr, or nil.
+func Lookup(addr uintptr) *Page {
+	if addr>>RootShift >= RootEntries {
+		return nil
+	}
+	leaf := atomic.LoadUintptr((*uintptr)(raw.Ptr(mapRoot + addr>>RootShift*8)))
+	if leaf == 0 {
+		return nil
+	}
+	return (*Page)(raw.Ptr(raw.Load(leafEntry(leaf, addr))))
+}
+
+func leafEntry(leaf, addr uintptr) uintptr {
+	return leaf + (addr>>SliceShift)%LeafEntries*8
+}
+
+// mapReserve makes sure that n bytes at start have leaves. It reports false when
+// the kernel gives no memory for them. Precondition: poolLock is held.
+func mapReserve(start, n uintptr) bool {
+	for a := start >> RootShift; a <= (start+n-1)>>RootShift; a++ {
+		if a >= RootEntries {
+			return false
+		}
+		entry := (*uintptr)(raw.Ptr(mapRoot + a*8))
+		if atomic.LoadUintptr(entry) != 0 {
+			continue
+		}
+		leaf := raw.Map(leafBytes)
+		if leaf == 0 {
+			return false
+		}
+		mapped(leafBytes)
+		atomic.StoreUintptr(entry, leaf)
+	}
+	return true
+}
+
+// mapSet writes one entry. Precondition: its leaf exists.
+func mapSet(addr uintptr, p *Page) {
+	leaf := raw.Load(mapRoot + addr>>RootShift*8)
+	atomic.StoreUintptr((*uintptr)(raw.Ptr(leafEntry(leaf, addr))), addrOf(p))
+}
+
+// mapFill gives every slice of a span the same entry.
+func mapFill(p *Page, entry *Page) {
+	for a, i := p.Start, uint32(0); i < p.slices; i++ {
+		mapSet(a, entry)
+		a += SliceSize
+	}
+}
+
+// mapEnds marks a free span at its ends.
+func mapEnds(p *Page) {
+	mapSet(p.Start, p)
+	mapSet(p.Start+p.bytes()-SliceSize, p)
+}

@@ -1,0 +1,79 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+// freeRemote gives a block to the heap that owns its page, by one push on the
+// page's remote list. When the owner asked to be told, the page also goes on the
+// owner's pending list, once: RemoteNotify becomes remoteInFlight in the same
+// swap, and only the owner takes that flag away.
+//
+// The page cannot go back to the pool in between: before the push the block is
+// in use, after it the flag holds the page.
+func freeRemote(h *Heap, p *Page, b uintptr) {
+	raw.Store(b+8, FreeKey)
+	for {
+		old := atomic.LoadUintptr(&p.Remote)
+		raw.Store(b, old&remoteAddr)
+		next := b | (old>>RemoteShift+1)<<RemoteShift | old&remoteInFlight
+		if old&RemoteNotify != 0 {
+			next |= remoteInFlight
+		}
+		if atomic.CompareAndSwapUintptr(&p.Remote, old, next) {
+			h.Remotes++
+			if old&RemoteNotify != 0 {
+				notify(p)
+			}
+			return
+		}
+	}
+}
+
+func notify(p *Page) {
+	owner := (*Heap)(raw.Ptr(atomic.LoadUintptr(&p.Owner) &^ ownerFull))
+	for {
+		head := atomic.LoadUintptr(&owner.pending)
+		p.pendNext = (*Page)(raw.Ptr(head))
+		if atomic.CompareAndSwapUintptr(&owner.pending, head, addrOf(p)) {
+			return
+		}
+	}
+}
+
+// drain looks at each page on the pending list: a full one with blocks on its
+// remote list goes back on its class's list, or to the pool.
+func (h *Heap) drain() {
+	list := atomic.SwapUintptr(&h.pending, 0)
+	for list != 0 {
+		p := (*Page)(raw.Ptr(list))
+		list = addrOf(p.pendNext)
+		h.news(p)
+	}
+}
+
+// news ends p's time on the pending list.
+func (h *Heap) news(p *Page) {
+	full := p.Owner&ownerFull != 0
+	for {
+		old := atomic.LoadUintptr(&p.Remote)
+		next := old &^ remoteInFlight
+		if full && old&remoteAddr == 0 {
+			next |= RemoteNotify
+		}
+		if !atomic.CompareAndSwapUintptr(&p.Remote, old, next) {
+			continue
+		}
+		if full && next&RemoteNotify == 0 {
+			p.takeRemote()
+			atomic.StoreUintptr(&p.Owner, h.self())
+			h.append(p)
+			if p.Frees == p.Allocs {
+				h.emptied(p)
+			}
+		}
+		return
+	}
+}

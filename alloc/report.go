@@ -1,0 +1,79 @@
+package alloc
+
+import "tieralloc/stats"
+
+// Fill writes the heap's part of a report. Totals count from the start of the
+// process, or from the fork that made it; what is live, mapped or cached is all
+// that is. It reports false when the calling thread is in the middle of the pool.
+func Fill(token uintptr, r *stats.Report) bool {
+	if !poolLock.Take(token) {
+		return false
+	}
+	k := &scratch
+	k.collectCounts()
+	fillHeap(&r.Heap, k)
+	fillCalls(r, k)
+	poolLock.Release()
+	return true
+}
+
+func fillHeap(h *stats.Heap, k *Counts) {
+	for c := uintptr(0); c < Classes; c++ {
+		size := uint64(ClassSize(c))
+		live := k.Allocs[c] - k.Frees[c]
+		allocs, frees := k.Allocs[c]-base.Allocs[c], k.Frees[c]-base.Frees[c]
+		s := &h.SizeClasses[c]
+		s.Size = size
+		s.BlocksLive, s.BlocksTotalAlloc, s.BlocksTotalFreed = live, allocs, frees
+		s.Pages, s.BytesPages = k.Pages[c], k.PageBytes[c]
+		h.BlocksLive += live
+		h.BlocksTotalAlloc += allocs
+		h.BlocksTotalFreed += frees
+		h.BytesLive += live * size
+		h.BytesTotalAlloc += allocs * size
+		h.BytesTotalFreed += frees * size
+	}
+	p, b := &k.pool, &base.pool
+	h.HugeBlocksLive = p.hugeAllocs - p.hugeFrees
+	h.HugeBytesLive = p.hugeAllocBytes - p.hugeFreeBytes
+	h.BlocksLive += h.HugeBlocksLive
+	h.BytesLive += h.HugeBytesLive
+	h.BlocksTotalAlloc += p.hugeAllocs - b.hugeAllocs
+	h.BlocksTotalFreed += p.hugeFrees - b.hugeFrees
+	h.BytesTotalAlloc += p.hugeAllocBytes - b.hugeAllocBytes
+	h.BytesTotalFreed += p.hugeFreeBytes - b.hugeFreeBytes
+	h.BytesMapped = p.mapped
+	h.BytesCommitted = p.committed
+	h.BytesPeak = p.peak
+	h.BytesCached = k.Cached
+	h.CrossThreadFrees = k.Remotes - base.Remotes
+	h.ThreadHeaps = k.Heaps
+	h.ThreadHeapsAbandoned = k.Abandoned
+	h.Segments = k.Segments
+	h.SpansFree = k.FreeSpans
+	h.Purges = p.purges - b.purges
+	h.BytesPurged = p.purgedBytes - b.purgedBytes
+	h.HugeCacheHits = p.hugeHits - b.hugeHits
+	h.HugeCacheMisses = p.hugeMisses - b.hugeMisses
+}
+
+// fillCalls derives the calls of malloc and free; see the constants of Heap.Calls.
+func fillCalls(r *stats.Report, k *Counts) {
+	for i := range k.Calls {
+		k.Calls[i] -= base.Calls[i]
+	}
+	c := &k.Calls
+	for i := uint(0); i < stats.CallCount; i++ {
+		r.Calls[i&31] = c[i&31]
+	}
+	otherAllocs := c[stats.CallCalloc] + c[stats.CallMemalign] + c[stats.CallAlignedAlloc] +
+		c[stats.CallPosixMemalign] + c[stats.CallValloc] + c[stats.CallPvalloc] +
+		c[stats.CallNew] + c[stats.CallTaAlloc] + c[CallReallocAllocs]
+	// A failed realloc is in OtherFailed but made no block and is not in the sum.
+	otherAllocs -= c[CallOtherFailed] - c[CallReallocFailed]
+	otherFrees := c[stats.CallFreeSized] + c[stats.CallFreeAlignedSized] + c[stats.CallDelete] +
+		c[stats.CallTaFree] - c[CallOtherFreeNull] + c[CallReallocFrees]
+	r.Calls[stats.CallMalloc] = r.Heap.BlocksTotalAlloc - otherAllocs + c[CallMallocFailed]
+	r.Calls[stats.CallFree] = r.Heap.BlocksTotalFreed - otherFrees + c[CallFreeNull]
+	r.CallsFailed = c[CallMallocFailed] + c[CallOtherFailed]
+}

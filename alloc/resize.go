@@ -1,0 +1,93 @@
+package alloc
+
+import "tieralloc/internal/raw"
+
+// resizeMin is the smallest block whose page table entries are worth moving.
+const resizeMin = 256 << 10
+
+// Resize makes the block at addr n bytes long without copying it. It returns the
+// block's address, which may be new, or 0 with the block as it was when it cannot:
+// the caller copies then. h is owned by the calling thread, addr is a live block.
+func Resize(h *Heap, addr, n uintptr) uintptr {
+	p := Lookup(addr)
+	if p == nil || n > maxRequest {
+		return 0
+	}
+	if p.Owner == ownerHuge {
+		return hugeResize(h, p, n)
+	}
+	if p.blocks != 1 || p.Size < resizeMin || n <= p.Size || addr != p.Start {
+		return 0
+	}
+	return h.toHuge(p, n)
+}
+
+// toHuge moves the only block of a page to a mapping of its own, where it can go
+// on growing, and frees the page. The page's addresses stay mapped, empty.
+func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
+	size := raw.RoundUp(n, SliceSize)
+	have := p.bytes()
+	if size < have {
+		return 0
+	}
+	to := mapAligned(size, SliceSize)
+	if to == 0 {
+		return 0
+	}
+	const move = raw.MremapMayMove | raw.MremapFixed | raw.MremapDontUnmap
+	if raw.Remap(p.Start, have, have, move, to) == 0 {
+		raw.Unmap(to, size) // nothing was replaced: the kernel checks first (before 5.7 it knows no such flag)
+		return 0
+	}
+	// The moved part and the rest are two mappings, which could not be resized as
+	// one. So the rest goes, and the part grows over its place.
+	if size > have {
+		raw.Unmap(to+have, size-have)
+	}
+	q := h.hugeAdopt(to, have)
+	if q == nil {
+		raw.Remap(to, have, have, raw.MremapMayMove|raw.MremapFixed, p.Start)
+		return 0
+	}
+	was := p.Start
+	if grown := hugeResize(h, q, n); grown == 0 {
+		h.hugeReturn(q, was)
+		return 0
+	}
+	Free(h, was)
+	return q.Start
+}
+
+// hugeAdopt makes a huge block of a mapping.
+func (h *Heap) hugeAdopt(start, size uintptr) *Page {
+	if !poolLock.Take(h.token) {
+		return nil
+	}
+	p := newDescriptor()
+	if p != nil && !mapReserve(start, size) {
+		freeDescriptor(p)
+		p = nil
+	}
+	if p != nil {
+		mapped(size)
+		commit(size)
+		p.Start, p.Size = start, size
+		hugeLink(p)
+	}
+	poolLock.Release()
+	return p
+}
+
+// hugeReturn undoes hugeAdopt: the memory goes back to address to.
+func (h *Heap) hugeReturn(p *Page, to uintptr) {
+	start, size := p.Start, p.Size
+	raw.Remap(start, size, size, raw.MremapMayMove|raw.MremapFixed, to)
+	if poolLock.Take(h.token) {
+		hugeUnlink(p)
+		mapSet(start, nil)
+		uncommit(size)
+		unmapped(size)
+		freeDescriptor(p)
+		poolLock.Release()
+	}
+}

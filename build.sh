@@ -1,0 +1,250 @@
+#!/usr/bin/env bash
+# Builds, runs, tests, measures and checks libtieralloc.so. See usage below.
+set -euo pipefail
+
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+root=$(pwd -P) # where "run" starts its command
+cd -- "$here"
+lib=$here/build/libtieralloc.so
+
+# The version is pinned so that a lint result depends on the source alone.
+staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+usage() {
+	cat >&2 <<'TEXT'
+usage: ./build.sh build               build build/libtieralloc.so and build/tieralloc.h
+       ./build.sh run [--] CMD...     run CMD with the library preloaded, then sum up its statistics
+       ./build.sh test [GO TEST ARGS] build, then run all tests (or those named)
+       ./build.sh bench [GO TEST ARGS] build, then run the benchmarks
+       ./build.sh lint                check format, vet, staticcheck, shellcheck and the freestanding rules
+As root on a Debian-like system, build, test and lint install the packages they lack.
+TEXT
+	exit 2
+}
+
+say() { printf 'build.sh: %s\n' "$*" >&2; }
+die() {
+	say "$@"
+	exit 1
+}
+
+# Names the packages for the programs that are missing: each argument is
+# PROGRAM:PACKAGE, where PROGRAM may be an absolute path or a pattern of one.
+lacking() {
+	local pair program
+	for pair in "$@"; do
+		program=${pair%:*}
+		if [[ $program == /* ]]; then
+			compgen -G "$program" >/dev/null || printf '%s\n' "$pair"
+		else
+			command -v "$program" >/dev/null || printf '%s\n' "$pair"
+		fi
+	done
+}
+
+# Installs the packages of the programs that are missing, where that can be
+# done without asking; elsewhere, or where it fails, names each of them.
+provide() {
+	local missing pair log
+	mapfile -t missing < <(lacking "$@")
+	((${#missing[@]})) || return 0
+	if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+		log=$(mktemp)
+		say "installing ${missing[*]##*:}"
+		{
+			apt-get update -q &&
+				DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]##*:}"
+		} >"$log" 2>&1 </dev/null || tail -n 5 "$log" >&2
+		rm -f "$log"
+		mapfile -t missing < <(lacking "$@")
+	fi
+	for pair in ${missing[@]+"${missing[@]}"}; do
+		say "missing: ${pair%:*} (Debian package ${pair##*:})"
+	done
+	((${#missing[@]} == 0))
+}
+
+# Debian's own Go packages are too old, so Go is looked for but never installed.
+find_go() {
+	local want have
+	command -v go >/dev/null || PATH=$PATH:/usr/local/go/bin
+	want=$(awk '$1 == "go" { print $2 }' go.mod)
+	command -v go >/dev/null || die "missing: Go $want or later (https://go.dev/dl/), in PATH or in /usr/local/go"
+	have=$(GOTOOLCHAIN=local GOFLAGS='' go env GOVERSION)
+	have=${have%% *}
+	[[ $(printf '%s\n' "$want" "${have#go}" | sort -V | head -n 1) == "$want" ]] ||
+		die "Go ${have#go} is too old: $want or later is needed (https://go.dev/dl/)"
+}
+
+# The gate relies on internals of the toolchain, so nothing from the user's
+# environment may change how it compiles.
+toolchain() {
+	find_go
+	provide gcc:gcc /usr/include/stdio.h:libc6-dev objdump:binutils || exit 1
+	export GOTOOLCHAIN=local GOAMD64=v1 GOEXPERIMENT='' CGO_ENABLED=1 GOFLAGS=-buildvcs=false
+	unset GOOS GOARCH
+}
+
+# Processes may have the old library mapped: it is replaced, never overwritten.
+build() {
+	local tmp
+	toolchain
+	mkdir -p build
+	tmp=$(mktemp -d build/.tmp.XXXXXX)
+	# shellcheck disable=SC2064 # the name is wanted as it is now
+	trap "rm -rf -- '$tmp'" EXIT
+	go build -trimpath -buildmode=c-shared \
+		-ldflags "-extldflags '-Wl,--version-script=$here/interpose/exports.map'" \
+		-o "$tmp/libtieralloc.so" .
+	cp interpose/tieralloc.h "$tmp/ours.h"
+	chmod 0755 "$tmp/libtieralloc.so"
+	chmod 0644 "$tmp/ours.h"
+	mv -f "$tmp/libtieralloc.so" "$lib"
+	mv -f "$tmp/ours.h" build/tieralloc.h
+	rm -f build/libtieralloc.h # cgo's, from a build by hand
+	rm -rf -- "$tmp"
+	trap - EXIT
+}
+
+# True when a source that goes into the library is newer than it.
+stale() {
+	[[ -f $lib && -f build/tieralloc.h ]] || return 0
+	[[ -n $(find . \( -path ./.git -o -path ./build -o -path ./tests \) -prune -o -type f \
+		\( -name '*.go' -o -name '*.[chS]' -o -name '*.map' -o -name go.mod -o -name go.sum -o -name build.sh \) \
+		! -name '*_test.go' -newer "$lib" -print -quit) ]]
+}
+
+# Prints the numbers of a statistics file that a person looks at first. A small
+# reader of JSON: it follows the nesting and keeps the values of a few paths.
+sum_up() {
+	awk '
+	function value(v) { if (key != "") got[path[depth] key] = v; key = "" }
+	function size(n, u) {
+		for (u = 1; n >= 1024 && u < 5; u++) n /= 1024
+		return sprintf(u > 1 ? "%.1f %s" : "%d %s", n, substr("B  KiBMiBGiBTiB", u * 3 - 2, u > 1 ? 3 : 1))
+	}
+	{
+		text = $0
+		while (match(text, /"([^"\\]|\\.)*"|[][{}:,]|[^][{}:," \t\r]+/)) {
+			token = substr(text, RSTART, RLENGTH)
+			text = substr(text, RSTART + RLENGTH)
+			if (token == "{" || token == "[") { path[depth + 1] = path[depth] key "."; depth++; key = "" }
+			else if (token == "}" || token == "]") { depth--; key = "" }
+			else if (token == ":") { key = last }
+			else if (token == ",") { key = "" }
+			else if (key != "") value(token)
+			last = token
+			gsub(/^"|"$/, "", last)
+		}
+	}
+	END {
+		name = got[".program"]
+		gsub(/^"|"$/, "", name)
+		printf "%s (process %s): peak %s, live %s, malloc %s, free %s\n", name, got[".pid"],
+			size(got[".heap.bytes_peak"]), size(got[".heap.bytes_live"]), got[".calls.malloc"], got[".calls.free"]
+	}' "$1"
+}
+
+# The statistics file of process $2 under the pattern $1, as the library expands
+# it; %e may be any name.
+stats_of() {
+	local pattern=${1//%p/$2}
+	compgen -G "${pattern//%e/*}" | head -n 1 || true
+}
+
+run() {
+	local dir pattern status=0 file others
+	[[ ${1-} != -- ]] || shift
+	(($#)) || usage
+	if stale; then build >&2; fi
+	dir=$(mktemp -d "${TMPDIR:-/tmp}/tieralloc.XXXXXX")
+	pattern=${TA_STATS_FILE:-$dir/%p.%e.json}
+	cd -- "$root"
+	[[ $pattern == /* ]] || pattern=$root/$pattern
+	: >"$dir/started"
+	# An interrupt from the keyboard goes to the command as well; the summary follows.
+	trap : INT QUIT
+	# The inner shell turns into the command, so that its number is the command's.
+	# The outer one's remark about a signal goes to /dev/null.
+	# shellcheck disable=SC2016
+	{ bash -c 'echo "$$" >"$1"; export TA_STATS_FILE=$2 LD_PRELOAD=$3; shift 3; exec "$@"' "${0##*/}" \
+		"$dir/pid" "$pattern" "$lib${LD_PRELOAD:+:$LD_PRELOAD}" "$@" 2>&3 3>&- || status=$?; } 3>&2 2>/dev/null
+	file=$(stats_of "$pattern" "$(<"$dir/pid")")
+	if [[ -n $file && $file -nt $dir/started ]]; then
+		sum_up "$file" >&2
+		echo "statistics: $file" >&2
+	else
+		say "no statistics: a signal ended the command, it is static or set-user-ID, or it was not found"
+	fi
+	others=$(count_others "$pattern" "$dir/started" "$file")
+	((others == 0)) || echo "statistics of $others more processes: ${pattern//%[pe]/*}" >&2
+	rm -f "$dir/started" "$dir/pid"
+	rmdir "$dir" 2>/dev/null || true # it stays while it holds statistics
+	exit "$status"
+}
+
+# Counts the files of pattern $1 newer than the file $2, except the file $3.
+count_others() {
+	local glob file n=0
+	glob=${1//%p/*}
+	[[ $1 == *%p* ]] || glob="$1.*"
+	while read -r file; do
+		if [[ $file != "$3" && $file -nt $2 ]]; then n=$((n + 1)); fi
+	done < <(compgen -G "${glob//%e/*}" || true)
+	echo "$n"
+}
+
+# The programs that tests/programs runs. Tests name those that are still missing.
+test_programs=(
+	redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-tools
+	'/usr/lib/postgresql/*/bin/pgbench:postgresql' g++:g++ xz:xz-utils sqlite3:sqlite3 gdb:gdb
+	valgrind:valgrind perl:perl node:nodejs python3:python3 /usr/bin/python3:python3 strace:strace
+	git:git curl:curl openssl:openssl setpriv:util-linux rev:bsdextrautils find:findutils
+)
+
+# run_tests ARGS...: go test over everything, unless a package is among ARGS.
+run_tests() {
+	local arg packages=(./...)
+	for arg in "$@"; do
+		case $arg in ./* | . | tieralloc*) packages=() ;; esac
+	done
+	provide "${test_programs[@]}" || true
+	exec go test -count=1 -timeout 25m ${packages[@]+"${packages[@]}"} "$@"
+}
+
+lint() {
+	local bad failed=0 scripts
+	provide shellcheck:shellcheck || failed=1
+	bad=$(gofmt -l .)
+	[[ -z $bad ]] || { say "gofmt would change:" "$bad"; failed=1; }
+	go vet ./... || failed=1
+	go run "$staticcheck" ./... || failed=1
+	mapfile -t scripts < <(find . \( -path ./.git -o -path ./build \) -prune -o -name '*.sh' -print)
+	shellcheck .ci/run "${scripts[@]}" || failed=1
+	go test -count=1 ./tests/verify/ || failed=1
+	return "$failed"
+}
+
+verb=${1-}
+(($# == 0)) || shift
+case $verb in
+build)
+	(($# == 0)) || usage
+	build
+	;;
+run) run "$@" ;;
+test)
+	build
+	run_tests "$@"
+	;;
+bench)
+	build
+	exec go test -run '^$' -bench . ./tests/bench/ "$@"
+	;;
+lint)
+	(($# == 0)) || usage
+	build
+	lint
+	;;
+*) usage ;;
+esac

@@ -1,0 +1,88 @@
+// Command tieralloc is built as a C shared library, build/libtieralloc.so, that
+// takes over memory in programs that know nothing of it.
+//
+// This file is the only place where C meets Go: the data plane's exports, called
+// through the gate in interpose/ and never through the Go runtime. Arguments and
+// results are integers of pointer size.
+package main
+
+import (
+	"unsafe"
+
+	"tieralloc/alloc"
+	"tieralloc/internal/process"
+	"tieralloc/internal/raw"
+	_ "tieralloc/interpose"
+)
+
+import "C"
+
+func main() {}
+
+func heap(h uintptr) *alloc.Heap { return (*alloc.Heap)(raw.Ptr(h)) }
+
+//export tag_boot
+func tag_boot(arg uintptr) uint { return uint(process.Boot(arg)) }
+
+//export tag_acquire
+func tag_acquire(token uintptr) uint { return uint(uintptr(unsafe.Pointer(alloc.Acquire(token)))) }
+
+//export tag_leave
+func tag_leave(h uintptr) { alloc.Leave(heap(h)) }
+
+//export tag_abandon
+func tag_abandon(h uintptr) { alloc.Abandon(heap(h)) }
+
+//export tag_malloc
+func tag_malloc(h, n uintptr) uint { return uint(alloc.Malloc(heap(h), n)) }
+
+//export tag_aligned
+func tag_aligned(h, align, n uintptr) uint { return uint(alloc.Aligned(heap(h), align, n)) }
+
+//export tag_free
+func tag_free(h, p uintptr) uint { return uint(alloc.Free(heap(h), p)) }
+
+//export tag_check
+func tag_check(p uintptr) uint { return uint(alloc.Check(p)) }
+
+//export tag_page_empty
+func tag_page_empty(h, p uintptr) { alloc.PageEmpty(heap(h), (*alloc.Page)(raw.Ptr(p))) }
+
+//export tag_resize
+func tag_resize(h, p, n uintptr) uint { return uint(alloc.Resize(heap(h), p, n)) }
+
+//export tag_trim
+func tag_trim(h uintptr) uint { return uint(alloc.Trim(heap(h))) }
+
+//export tag_misuse
+func tag_misuse(fn, p, why uintptr) { alloc.Misuse(fn, p, why) }
+
+//export tag_fork_prepare
+func tag_fork_prepare(token uintptr) uint { return uint(alloc.ForkPrepare(token)) }
+
+//export tag_fork_parent
+func tag_fork_parent(taken uintptr) { alloc.ForkParent(taken) }
+
+//export tag_fork_child
+func tag_fork_child(token, taken, h uintptr) {
+	alloc.ForkChild(token, taken, heap(h))
+	process.ForkChild()
+}
+
+//export tag_fork_unprepared
+func tag_fork_unprepared(token, h uintptr) {
+	alloc.ForkUnprepared(token, heap(h))
+	process.ForkChild()
+}
+
+//export tag_report
+func tag_report(token uintptr) { process.Report(token) }
+
+//export tag_stats
+func tag_stats(token, out, size uintptr) uint { return uint(process.Stats(token, out, size)) }
+
+//export tag_stats_json
+func tag_stats_json(token, buf, n uintptr) uint { return uint(process.StatsJSON(token, buf, n)) }
+
+//export tag_stats_write
+func tag_stats_write(token, path, n uintptr) uint { return uint(process.WriteStats(token, path, n)) }

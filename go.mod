@@ -1,0 +1,3 @@
+module tieralloc
+
+go 1.26

@@ -1,0 +1,261 @@
+// Package process is the data plane's view of the process it is in: what it was
+// told at boot, and the report that it writes at the end. It is freestanding Go.
+package process
+
+import (
+	"syscall"
+	"unsafe"
+
+	"tieralloc/alloc"
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+)
+
+// Boot arguments, by position in the vector that the C side fills.
+type bootArgs struct {
+	_                                        raw.OffHeap
+	root, none, envp, secure, program, token uintptr
+}
+
+// Answers of Boot.
+const (
+	bootPass     = 1 // malloc and its like go to libc's own
+	bootRuntime  = 2 // the control plane is asked for
+	bootDisabled = 4 // ta_* does not serve either
+)
+
+const exitConfig = 78 // EX_CONFIG of sysexits.h
+
+var (
+	// Settings is the configuration in effect.
+	Settings config.Settings
+
+	program    config.Text // the program's file name, without folders
+	statsPath  config.Text // the report's path, %p not yet replaced; empty: no report
+	startUnix  uint64
+	startMono  uint64
+	forked     bool // this process was forked from one that had the library
+	reportPath config.Text
+	reportLock raw.Lock
+)
+
+// Boot reads the configuration and prepares the heap. It runs once, before any
+// other call of the data plane.
+func Boot(arg uintptr) (how uintptr) {
+	b := (*bootArgs)(raw.Ptr(arg))
+	alloc.Boot(b.root, b.none)
+	bad := config.Parse(&Settings, b.envp, b.secure != 0)
+	if bad > 0 && Settings.Strict {
+		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
+	}
+	alloc.PurgeDelay = Settings.PurgeDelay
+	startUnix = raw.Clock(raw.ClockReal)
+	startMono = raw.Clock(raw.ClockMono)
+	setProgram(b.program)
+	if Settings.Disable {
+		return bootPass | bootDisabled
+	}
+	if Settings.StatsFile.Len() != 0 {
+		setStatsPath()
+	}
+	if !Settings.Interpose {
+		how |= bootPass
+	}
+	if Settings.Log != 0 {
+		how |= bootRuntime
+	}
+	return how
+}
+
+func setProgram(path uintptr) {
+	if path == 0 {
+		return
+	}
+	name := path
+	for ; raw.LoadByte(path) != 0; path++ {
+		if raw.LoadByte(path) == '/' {
+			name = path + 1
+		}
+	}
+	program.Set(name, path-name)
+}
+
+// setStatsPath makes a relative path absolute: the program may change its folder.
+func setStatsPath() {
+	file := &Settings.StatsFile
+	if file.At(0) != '/' {
+		n, errno := raw.Sys(syscall.SYS_GETCWD, reportPath.Addr(), config.PathMax, 0, 0, 0, 0)
+		if errno == 0 && n > 1 && raw.LoadByte(reportPath.Addr()) == '/' {
+			addEscaped(&statsPath, reportPath.Addr(), n-1)
+			statsPath.Byte('/')
+		}
+		reportPath.Reset()
+	}
+	if !statsPath.Mem(file.Addr(), file.Len()) {
+		statsPath.Reset()
+		var l raw.Line
+		l.Text("tieralloc: TA_STATS_FILE: the path is too long; no statistics are written")
+		l.Emit(2)
+	}
+}
+
+// addEscaped appends n bytes to a template that stands for them.
+func addEscaped(t *config.Text, addr, n uintptr) {
+	for i := uintptr(0); i < n; i++ {
+		c := raw.LoadByte(addr + i)
+		t.Byte(c)
+		if c == '%' {
+			t.Byte(c)
+		}
+	}
+}
+
+// ForkChild notes that the process is a forked child: it reports for itself.
+func ForkChild() {
+	forked = true
+	startUnix = raw.Clock(raw.ClockReal)
+	startMono = raw.Clock(raw.ClockMono)
+	reportLock.Reset()
+}
+
+// Report writes the statistics file, if one is asked for. A failure is one line on
+// standard error.
+func Report(token uintptr) {
+	if statsPath.Len() == 0 || !reportLock.Take(token) {
+		return
+	}
+	hasPid, ok := config.Expand(&reportPath, &statsPath, raw.Pid(), &program)
+	if ok && forked && !hasPid {
+		ok = reportPath.Byte('.') && reportPath.Dec(uint64(raw.Pid()))
+	}
+	if ok {
+		write(token, &reportPath)
+	}
+	reportLock.Release()
+}
+
+func write(token uintptr, path *config.Text) {
+	if errno := WriteStats(token, path.Addr(), path.Len()); errno != 0 {
+		var l raw.Line
+		l.Text("tieralloc: cannot write TA_STATS_FILE ")
+		l.CStr(path.Addr())
+		l.Text(": error ")
+		l.Dec(uint64(errno))
+		name := errorName(errno)
+		if len(name) != 0 {
+			l.Text(" (")
+			l.Text(name)
+			l.Text(")")
+		}
+		l.Emit(2)
+	}
+}
+
+// errorName is the text for the errors that a path commonly has.
+func errorName(errno uintptr) string {
+	switch syscall.Errno(errno) {
+	case syscall.ENOENT:
+		return "no such file or directory"
+	case syscall.EACCES, syscall.EPERM:
+		return "permission denied"
+	case syscall.EISDIR:
+		return "is a directory"
+	case syscall.ENOTDIR:
+		return "not a directory"
+	case syscall.EROFS:
+		return "read-only file system"
+	case syscall.ENOSPC:
+		return "no space left on device"
+	case syscall.EINVAL:
+		return "neither a regular file nor a new one"
+	case syscall.ENAMETOOLONG:
+		return "name too long"
+	}
+	return ""
+}
+
+// WriteStats writes a report to the file whose name is the n bytes at path, and
+// returns an errno.
+func WriteStats(token, path, n uintptr) (errno uintptr) {
+	r := newReport(token)
+	if r == nil {
+		return uintptr(syscall.ENOMEM)
+	}
+	errno = stats.WriteFile(path, n, r)
+	dropReport(r)
+	return errno
+}
+
+// StatsJSON writes the report's JSON at buf, as snprintf would, and returns its
+// length, or 0 when there is no memory for it.
+func StatsJSON(token, buf, n uintptr) (need uintptr) {
+	r := newReport(token)
+	if r == nil {
+		return 0
+	}
+	need = stats.JSON(buf, n, r)
+	dropReport(r)
+	return need
+}
+
+const reportSize = (unsafe.Sizeof(stats.Report{}) + raw.Page - 1) &^ (raw.Page - 1)
+
+func newReport(token uintptr) *stats.Report {
+	r := (*stats.Report)(raw.Ptr(raw.Map(reportSize)))
+	if r == nil {
+		return nil
+	}
+	if !alloc.Fill(token, r) {
+		dropReport(r)
+		return nil
+	}
+	r.Pid = uint64(raw.Pid())
+	r.StartUnixNs = startUnix
+	r.UptimeNs = raw.Clock(raw.ClockMono) - startMono
+	r.SetProgram(program.Addr(), program.Len())
+	t := &r.Tiers[stats.TierNormal] // one tier has it all
+	h := &r.Heap
+	t.AllocCalls, t.FreeCalls = h.BlocksTotalAlloc, h.BlocksTotalFreed
+	t.BytesCurrent, t.BytesPeak = h.BytesCommitted, h.BytesPeak
+	t.BytesTotalAlloc, t.BytesTotalFreed = h.BytesTotalAlloc, h.BytesTotalFreed
+	return r
+}
+
+func dropReport(r *stats.Report) { raw.Unmap(uintptr(unsafe.Pointer(r)), reportSize) }
+
+// Stats fills the C structure at out (ta_stats in tieralloc.h), of which the caller
+// knows the first size bytes, and returns an errno.
+func Stats(token, out, size uintptr) (errno uintptr) {
+	r := newReport(token)
+	if r == nil {
+		return uintptr(syscall.ENOMEM)
+	}
+	h := &r.Heap
+	s := publicStats{
+		size: unsafe.Sizeof(publicStats{}), version: stats.Version,
+		mapped: h.BytesMapped, committed: h.BytesCommitted, live: h.BytesLive,
+		peak: h.BytesPeak, cached: h.BytesCached,
+		allocated: h.BytesTotalAlloc, freed: h.BytesTotalFreed,
+		blocksLive: h.BlocksLive, blocksAllocated: h.BlocksTotalAlloc, blocksFreed: h.BlocksTotalFreed,
+		hugeBlocks: h.HugeBlocksLive, hugeBytes: h.HugeBytesLive, freeSpans: h.SpansFree,
+		crossThreadFrees: h.CrossThreadFrees, failed: r.CallsFailed,
+	}
+	from := uintptr(unsafe.Pointer(&s))
+	for i := uintptr(0); i+8 <= size && i < unsafe.Sizeof(s); i += 8 {
+		raw.Store(out+i, raw.Load(from+i))
+	}
+	dropReport(r)
+	return 0
+}
+
+// publicStats is ta_stats.
+type publicStats struct {
+	size                                     uintptr
+	version                                  uint64
+	mapped, committed, live, peak, cached    uint64
+	allocated, freed                         uint64
+	blocksLive, blocksAllocated, blocksFreed uint64
+	hugeBlocks, hugeBytes, freeSpans         uint64
+	crossThreadFrees, failed                 uint64
+}

@@ -1,0 +1,124 @@
+package raw
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// Line is a buffer for one line of text on the caller's stack. Text beyond its
+// size is dropped; the newline always fits.
+type Line struct {
+	n   uintptr
+	buf [512]byte
+}
+
+const lineMask = 511
+
+// Text appends a string.
+func (l *Line) Text(s string) {
+	l.Mem(Bytes(s), uintptr(len(s)))
+}
+
+// Mem appends n bytes at addr.
+func (l *Line) Mem(addr, n uintptr) {
+	for i := uintptr(0); i < n && l.n < lineMask; i++ {
+		l.buf[l.n&lineMask] = LoadByte(addr + i)
+		l.n++
+	}
+}
+
+// CStr appends the zero-terminated string at addr.
+func (l *Line) CStr(addr uintptr) {
+	for l.n < lineMask && LoadByte(addr) != 0 {
+		l.buf[l.n&lineMask] = LoadByte(addr)
+		l.n++
+		addr++
+	}
+}
+
+// Hex appends v as 0x….
+func (l *Line) Hex(v uintptr) {
+	l.Text("0x")
+	shift := uint(60)
+	for shift > 0 && v>>(shift&63) == 0 {
+		shift -= 4
+	}
+	for ; ; shift -= 4 {
+		d := byte(v>>(shift&63)) & 15
+		c := '0' + d
+		if d > 9 {
+			c = 'a' + d - 10
+		}
+		l.put(c)
+		if shift == 0 {
+			return
+		}
+	}
+}
+
+// Dec appends v in decimal.
+func (l *Line) Dec(v uint64) {
+	var digits [32]byte
+	i := uintptr(31)
+	for {
+		digits[i&31] = byte('0' + v%10)
+		v /= 10
+		if v == 0 {
+			break
+		}
+		i--
+	}
+	l.Mem(uintptr(unsafe.Pointer(&digits))+i, 32-i)
+}
+
+func (l *Line) put(c byte) {
+	if l.n < lineMask {
+		l.buf[l.n&lineMask] = c
+		l.n++
+	}
+}
+
+// Emit writes the line and a newline to fd in one call.
+func (l *Line) Emit(fd uintptr) {
+	l.buf[l.n&lineMask] = '\n'
+	Sys(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&l.buf)), l.n&lineMask+1, 0, 0, 0)
+}
+
+// Die writes the line to standard error and aborts the process.
+func (l *Line) Die() {
+	l.Emit(2)
+	Abort()
+}
+
+// Abort ends the process as abort(3) does: the host's handler for SIGABRT runs
+// first, and when it returns, or the signal is blocked or ignored, the default
+// action follows.
+func Abort() {
+	abrt := uintptr(syscall.SIGABRT)
+	set := [1]uintptr{1 << (abrt - 1)}
+	tid, _ := Sys(syscall.SYS_GETTID, 0, 0, 0, 0, 0, 0)
+	for i := 0; i < 2; i++ {
+		Sys(syscall.SYS_RT_SIGPROCMASK, sigUnblock, uintptr(unsafe.Pointer(&set)), 0, 8, 0, 0)
+		Sys(syscall.SYS_TGKILL, Pid(), tid, abrt, 0, 0, 0)
+		var act [4]uintptr // struct kernel_sigaction, all zero: SIG_DFL
+		Sys(syscall.SYS_RT_SIGACTION, abrt, uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0)
+	}
+	Sys(syscall.SYS_EXIT_GROUP, 134, 0, 0, 0, 0, 0)
+}
+
+const sigUnblock = 1
+
+// Check dies with a constant line when an invariant does not hold.
+func Check(ok bool, what string) {
+	if !ok {
+		checkFailed(what)
+	}
+}
+
+//go:noinline
+func checkFailed(what string) {
+	var l Line
+	l.Text("tieralloc: internal check failed: ")
+	l.Text(what)
+	l.Die()
+}

@@ -1,0 +1,40 @@
+// Package raw is the floor of the data plane: pointer arithmetic, system calls,
+// a futex lock and the fatal exit.
+//
+// Everything here is freestanding Go: it runs on a thread that the Go runtime
+// does not know, usually before or without the runtime's own start. It must not
+// allocate, panic, grow the stack, or touch thread-local storage. The verifier
+// in tests/ holds the compiled library to that.
+package raw
+
+import (
+	"runtime/cgo"
+	"unsafe"
+)
+
+// OffHeap marks a structure that lives in mapped memory. A type that embeds it
+// cannot be made with new, and the compiler emits no write barrier for pointers
+// to it.
+type OffHeap = cgo.Incomplete
+
+// Ptr turns an address into a pointer. It is the one place that does.
+func Ptr(addr uintptr) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), addr) }
+
+// Load reads the word at addr.
+func Load(addr uintptr) uintptr { return *(*uintptr)(Ptr(addr)) }
+
+// Store writes the word at addr.
+func Store(addr, v uintptr) { *(*uintptr)(Ptr(addr)) = v }
+
+// LoadByte reads the byte at addr.
+func LoadByte(addr uintptr) byte { return *(*byte)(Ptr(addr)) }
+
+// StoreByte writes the byte at addr.
+func StoreByte(addr uintptr, b byte) { *(*byte)(Ptr(addr)) = b }
+
+// Bytes is the address of a string's first byte; its length is len(s).
+func Bytes(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s))) }
+
+// RoundUp rounds n up to a multiple of align, a power of two. It wraps to a
+// small number when n is within align of the top of the address space.
+func RoundUp(n, align uintptr) uintptr { return (n + align - 1) &^ (align - 1) }

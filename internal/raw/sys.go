@@ -1,0 +1,85 @@
+package raw
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// Page is the granularity of protection and residency, in bytes.
+const Page = 4096
+
+// Constants of the kernel's interface that package syscall does not carry.
+const (
+	MremapMayMove    = 1
+	MremapFixed      = 2
+	MremapDontUnmap  = 4
+	ClockMonoCoarse  = 6
+	ClockMono        = 1
+	ClockReal        = 0
+	MadvDontNeed     = 4
+	MadvWipeOnFork   = 18
+	RenameAtFdCwd    = ^uintptr(99) // AT_FDCWD is -100
+	futexWaitPrivate = 128
+	futexWakePrivate = 129
+)
+
+// Sys makes a system call without the Go scheduler's knowledge. The result is
+// the kernel's, and errno is 0 on success.
+func Sys(nr, a, b, c, d, e, f uintptr) (r uintptr, errno uintptr) {
+	r1, _, en := syscall.RawSyscall6(nr, a, b, c, d, e, f)
+	return r1, uintptr(en)
+}
+
+// Map reserves and maps n bytes of private zero-filled memory. It returns 0
+// when the kernel refuses.
+func Map(n uintptr) uintptr {
+	return MapAt(0, n, 0)
+}
+
+// MapAt is Map with an address and further MAP_ flags.
+func MapAt(addr, n, flags uintptr) uintptr {
+	const prot = syscall.PROT_READ | syscall.PROT_WRITE
+	flags |= syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_NORESERVE
+	r, errno := Sys(syscall.SYS_MMAP, addr, n, prot, flags, ^uintptr(0), 0)
+	if errno != 0 {
+		return 0
+	}
+	return r
+}
+
+// Unmap gives n bytes at addr back to the kernel, addresses included. It
+// reports false when the kernel refuses (it may: splitting a mapping can pass
+// the limit on their number).
+func Unmap(addr, n uintptr) bool {
+	_, errno := Sys(syscall.SYS_MUNMAP, addr, n, 0, 0, 0, 0)
+	return errno == 0
+}
+
+// Discard drops the contents of n bytes at addr; they read as zero afterwards.
+// It reports false when the kernel refuses, and the contents are then kept.
+func Discard(addr, n uintptr) bool {
+	_, errno := Sys(syscall.SYS_MADVISE, addr, n, MadvDontNeed, 0, 0, 0)
+	return errno == 0
+}
+
+// Remap resizes or moves a mapping; it returns 0 when the kernel refuses.
+func Remap(old, oldSize, newSize, flags, to uintptr) uintptr {
+	r, errno := Sys(syscall.SYS_MREMAP, old, oldSize, newSize, flags, to, 0)
+	if errno != 0 {
+		return 0
+	}
+	return r
+}
+
+// Clock reads a clock in nanoseconds.
+func Clock(id uintptr) uint64 {
+	var ts [2]int64
+	Sys(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0)
+	return uint64(ts[0])*1e9 + uint64(ts[1])
+}
+
+// Pid asks the kernel, not a cache, for the process's id.
+func Pid() uintptr {
+	r, _ := Sys(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	return r
+}

@@ -1,0 +1,113 @@
+// The replaceable C++ operators new and delete, under their Itanium ABI names.
+// They are C: the library must not need libstdc++. When memory is out, new does
+// what the standard says: call the new handler until it gives up, then throw
+// std::bad_alloc, both by way of the host's libstdc++.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "heap.h"
+
+typedef void (*handler)(void);
+
+// A function of the host's libstdc++, wherever it is loaded.
+static void *cxx(const char *name)
+{
+	void *f = dlsym(RTLD_DEFAULT, name);
+	if (f == NULL) {
+		void *lib = dlopen("libstdc++.so.6", RTLD_NOLOAD | RTLD_LAZY);
+		if (lib != NULL)
+			f = dlsym(lib, name);
+	}
+	return f;
+}
+
+static void *allocate(size_t n, size_t align)
+{
+	if (align > TA_GRANULE)
+		return ta_memalign(align, n, TA_CALL_NEW);
+	void *p = ta_malloc_fast(n);
+	return p != NULL ? p : ta_malloc_other(n, TA_CALL_NEW);
+}
+
+static NOINLINE void *new_failed(size_t n, size_t align, int nothrow)
+{
+	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
+	for (;;) {
+		handler h = get != NULL ? get() : NULL;
+		if (h == NULL)
+			break;
+		h();
+		void *p = allocate(n, align);
+		if (p != NULL)
+			return p;
+	}
+	if (nothrow)
+		return NULL;
+	void (*throw_bad_alloc)(void) = (void (*)(void))cxx("_ZSt17__throw_bad_allocv");
+	if (throw_bad_alloc != NULL)
+		throw_bad_alloc();
+	static const char line[] = "tieralloc: operator new: out of memory\n";
+	if (write(2, line, sizeof line - 1) < 0) {
+		// nobody is left to tell
+	}
+	abort();
+}
+
+static inline void *new_any(size_t n, int nothrow)
+{
+	void *p = ta_malloc_fast(n);
+	if (LIKELY(p != NULL)) {
+		ta_self->Calls[TA_CALL_NEW]++;
+		return p;
+	}
+	p = ta_malloc_other(n, TA_CALL_NEW);
+	return LIKELY(p != NULL) ? p : new_failed(n, TA_GRANULE, nothrow);
+}
+
+static inline void *new_aligned(size_t n, size_t align, int nothrow)
+{
+	void *p = ta_memalign(align < TA_GRANULE ? TA_GRANULE : align, n, TA_CALL_NEW);
+	return LIKELY(p != NULL) ? p : new_failed(n, align, nothrow);
+}
+
+static inline void delete_any(void *p)
+{
+	if (UNLIKELY(p == NULL))
+		return;
+	ta_heap *h = ta_self;
+	if (LIKELY(h != &ta_heap_none)) {
+		h->Calls[TA_CALL_DELETE]++;
+		ta_free_fast(p);
+		return;
+	}
+	ta_free_as(p, TA_CALL_DELETE, "operator delete");
+}
+
+#define NEW(symbol, ...) EXPORT void *symbol(__VA_ARGS__)
+#define DELETE(symbol, ...) EXPORT void symbol(void *p, ##__VA_ARGS__)
+#define UNUSED __attribute__((unused))
+
+NEW(_Znwm, size_t n) { return new_any(n, 0); }
+NEW(_Znam, size_t n) { return new_any(n, 0); }
+NEW(_ZnwmRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, 1); }
+NEW(_ZnamRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, 1); }
+NEW(_ZnwmSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, 0); }
+NEW(_ZnamSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, 0); }
+NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, 1); }
+NEW(_ZnamSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, 1); }
+
+DELETE(_ZdlPv) { delete_any(p); }
+DELETE(_ZdaPv) { delete_any(p); }
+DELETE(_ZdlPvRKSt9nothrow_t, UNUSED const void *t) { delete_any(p); }
+DELETE(_ZdaPvRKSt9nothrow_t, UNUSED const void *t) { delete_any(p); }
+DELETE(_ZdlPvm, UNUSED size_t n) { delete_any(p); }
+DELETE(_ZdaPvm, UNUSED size_t n) { delete_any(p); }
+DELETE(_ZdlPvSt11align_val_t, UNUSED size_t a) { delete_any(p); }
+DELETE(_ZdaPvSt11align_val_t, UNUSED size_t a) { delete_any(p); }
+DELETE(_ZdlPvmSt11align_val_t, UNUSED size_t n, UNUSED size_t a) { delete_any(p); }
+DELETE(_ZdaPvmSt11align_val_t, UNUSED size_t n, UNUSED size_t a) { delete_any(p); }
+DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, UNUSED size_t a, UNUSED const void *t) { delete_any(p); }
+DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, UNUSED size_t a, UNUSED const void *t) { delete_any(p); }

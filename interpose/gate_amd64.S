@@ -1,0 +1,58 @@
+// The gate: C calls Go code that never enters the Go runtime.
+//
+// cgo's stub for an exported function calls crosscall2(fn, args, size, ctxt);
+// the linker's --wrap sends that call here. fn is a Go function of Go's own
+// calling convention (ABIInternal) that takes the address of the argument
+// block in RAX. It expects R14 = g and X15 = 0 and keeps no register.
+//
+// g is counterfeit: a zero-filled read-only block. Its stackguard0 is 0, so
+// each function's stack check passes and morestack is never reached; a write
+// to it would fault.
+
+	.text
+	.p2align 4
+	.globl	__wrap_crosscall2
+	.hidden	__wrap_crosscall2
+	.type	__wrap_crosscall2, @function
+__wrap_crosscall2:
+	.cfi_startproc
+	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbp, 0
+	movq	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	pushq	%rbx
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	.cfi_offset %rbx, -24
+	.cfi_offset %r12, -32
+	.cfi_offset %r13, -40
+	.cfi_offset %r14, -48
+	.cfi_offset %r15, -56
+	subq	$24, %rsp	// the callee may spill its argument above its return address
+	leaq	ta_gate_g(%rip), %r14
+	pxor	%xmm15, %xmm15
+	movq	%rsi, %rax
+	callq	*%rdi
+	addq	$24, %rsp
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
+	.cfi_def_cfa %rsp, 8
+	retq
+	.cfi_endproc
+	.size	__wrap_crosscall2, . - __wrap_crosscall2
+
+	.section .rodata
+	.p2align 6
+	.type	ta_gate_g, @object
+ta_gate_g:
+	.zero	1024
+	.size	ta_gate_g, . - ta_gate_g
+
+	.section .note.GNU-stack, "", @progbits

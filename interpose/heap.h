@@ -1,0 +1,140 @@
+// The fast paths, and what they share with the rest of the C side.
+#ifndef TA_HEAP_H
+#define TA_HEAP_H
+#include <stddef.h>
+#include <stdint.h>
+#include "layout.h"
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define EXPORT __attribute__((visibility("default")))
+#define NOINLINE __attribute__((noinline))
+#define TLS __thread __attribute__((tls_model("initial-exec")))
+
+typedef struct ta_page ta_page;
+typedef struct ta_heap ta_heap;
+
+// The calling thread's heap; ta_heap_none, in which no page ever has a block,
+// before it has one and when it is past its end.
+extern TLS ta_heap *ta_self;
+extern ta_heap ta_heap_none;
+extern ta_page ta_page_none;
+
+// The page map: see alloc/pagemap.go.
+extern ta_page **ta_root[TA_ROOT_ENTRIES];
+
+static inline ta_page *ta_lookup(const void *p)
+{
+	uintptr_t a = (uintptr_t)p;
+	if (UNLIKELY(a >> TA_ROOT_SHIFT >= TA_ROOT_ENTRIES))
+		return NULL;
+	ta_page **leaf = __atomic_load_n(&ta_root[a >> TA_ROOT_SHIFT], __ATOMIC_RELAXED);
+	if (UNLIKELY(leaf == NULL))
+		return NULL;
+	return __atomic_load_n(&leaf[a >> TA_SLICE_SHIFT & TA_LEAF_MASK], __ATOMIC_RELAXED);
+}
+
+// Pops a block from the page, or returns NULL.
+static inline void *ta_pop(ta_page *pg)
+{
+	void **b = (void **)pg->Free;
+	if (UNLIKELY(b == NULL))
+		return NULL;
+	pg->Free = (uint64_t)b[0];
+	pg->Allocs++;
+	b[1] = NULL;
+	return b;
+}
+
+static inline size_t ta_class(size_t n) // alloc.Class for n > 128
+{
+	size_t m = n - 1, b = 63 - __builtin_clzl(m);
+	return (b - 6) * 8 + (m >> (b - 3) & 7);
+}
+
+// malloc in 15 instructions when the thread's page has a block: round, bound,
+// load the heap, load the page, pop (load, test, load, store), count, clear the
+// free mark, return. Larger sizes compute their class first, in 8 more.
+static inline void *ta_malloc_fast(size_t n)
+{
+	if (LIKELY(n <= TA_DIRECT_MAX))
+		return ta_pop(ta_self->Direct[(n + 15) >> 4]);
+	if (LIKELY(n <= TA_MAX_CLASS))
+		return ta_pop(ta_self->Cur[ta_class(n)]);
+	return NULL;
+}
+
+// Whether p, in pg, is the start of a block that is not marked free.
+static inline int ta_sane(ta_page *pg, void *p)
+{
+	return ((uint64_t)p - pg->Start) * pg->Magic < pg->Magic && ((uint64_t *)p)[1] != TA_FREE_KEY;
+}
+
+void ta_free_slow(void *p);
+void ta_page_empty(ta_page *pg);
+
+// free in 34 instructions when the block belongs to the thread's heap: the page
+// map (11), the owner (3), start of a block (5), not marked free (2), mark and push
+// (4), count and compare (5). Another thread's block costs one compare-and-swap
+// unless its page is full, when the owner must be told.
+static inline void ta_free_fast(void *p)
+{
+	ta_page *pg = ta_lookup(p);
+	if (UNLIKELY(pg == NULL))
+		return ta_free_slow(p);
+	uint64_t *b = p;
+	if (LIKELY(pg->Owner == (uint64_t)ta_self) && LIKELY(ta_sane(pg, p))) {
+		b[0] = pg->Free;
+		b[1] = TA_FREE_KEY;
+		pg->Free = (uint64_t)b;
+		uint64_t frees = pg->Frees + 1;
+		pg->Frees = frees;
+		if (UNLIKELY(frees == pg->Trigger))
+			ta_page_empty(pg);
+		return;
+	}
+	ta_free_slow(p);
+}
+
+// Slow paths, in malloc.c. None of them returns in a state that the caller must
+// undo; a NULL from an allocation comes with errno = ENOMEM.
+void *ta_malloc_slow(size_t n);
+void *ta_malloc_other(size_t n, unsigned call);
+void ta_free_as(void *p, unsigned call, const char *fn);
+void *ta_memalign(size_t align, size_t n, unsigned call);
+size_t ta_usable(void *p, const char *fn);
+
+// Entering the slow path: see thread.c.
+ta_heap *ta_enter(void);
+ta_heap *ta_enter_heap(void);
+void ta_leave(ta_heap *h);
+
+// Modes of the library, set once at the first call.
+enum { TA_UNBOOTED, TA_ACTIVE, TA_PASS };
+extern int ta_mode;
+// Set when the library was loaded by dlopen: malloc is another's.
+extern int ta_guest;
+
+// Another allocator's functions: libc's, or those of the program that loaded us.
+struct ta_libc {
+	void *(*malloc)(size_t);
+	void (*free)(void *);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	void *(*memalign)(size_t, size_t);
+	size_t (*usable)(void *);
+};
+extern struct ta_libc ta_libc;
+void ta_libc_resolve(void);
+void ta_libc_mark(void);
+int ta_malloc_is_foreign(void);
+// Set by TA_DISABLE=1: not even ta_* serves.
+extern int ta_disabled;
+// Whether p, which is no block of ours, may be given to ta_libc.free.
+int ta_libc_has(void *p);
+// Whether p was made by the loader before any malloc could be called.
+int ta_loader_has(void *p);
+
+_Noreturn void ta_misuse(const char *fn, void *p, unsigned why);
+
+#endif

@@ -1,0 +1,171 @@
+// What a program can ask about the heap: glibc's malloc_* functions and ta_*.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include "heap.h"
+#include "life.h"
+#include "tag.h"
+#include "tieralloc.h"
+
+EXPORT int malloc_trim(size_t pad)
+{
+	(void)pad; // the heap has no top to leave room at
+	ta_heap *h = ta_enter();
+	if (h == NULL)
+		return 0;
+	h->Calls[TA_CALL_TRIM]++;
+	uintptr_t n = tag_trim((uintptr_t)h);
+	ta_leave(h);
+	return n > 0;
+}
+
+// glibc's parameters steer glibc's algorithm. They are accepted, so that programs
+// that check the result go on, and change nothing here.
+EXPORT int mallopt(int param, int value)
+{
+	(void)value;
+	switch (param) {
+	case M_MXFAST:
+	case M_TRIM_THRESHOLD:
+	case M_TOP_PAD:
+	case M_MMAP_THRESHOLD:
+	case M_MMAP_MAX:
+	case M_CHECK_ACTION:
+	case M_PERTURB:
+	case M_ARENA_TEST:
+	case M_ARENA_MAX:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static ta_stats current(void)
+{
+	ta_stats s = {.size = sizeof s};
+	if (ta_get_stats(&s) != 0)
+		memset(&s, 0, sizeof s);
+	return s;
+}
+
+// In glibc's terms: an arena is what is held for blocks of classes, mmapped blocks
+// are the huge ones, fastbins do not exist.
+EXPORT struct mallinfo2 mallinfo2(void)
+{
+	ta_stats s = current();
+	size_t in_use = s.bytes_live - s.huge_bytes_live;
+	size_t arena = s.bytes_committed - s.huge_bytes_live;
+	return (struct mallinfo2){
+		.arena = arena,
+		.ordblks = s.spans_free,
+		.hblks = s.huge_blocks_live,
+		.hblkhd = s.huge_bytes_live,
+		.uordblks = in_use,
+		.fordblks = arena - in_use,
+		.keepcost = s.bytes_cached,
+	};
+}
+
+static int clamp(size_t n) { return n > INT_MAX ? INT_MAX : (int)n; }
+
+EXPORT struct mallinfo mallinfo(void)
+{
+	struct mallinfo2 m = mallinfo2();
+	return (struct mallinfo){
+		.arena = clamp(m.arena),
+		.ordblks = clamp(m.ordblks),
+		.hblks = clamp(m.hblks),
+		.hblkhd = clamp(m.hblkhd),
+		.uordblks = clamp(m.uordblks),
+		.fordblks = clamp(m.fordblks),
+		.keepcost = clamp(m.keepcost),
+	};
+}
+
+EXPORT int malloc_info(int options, FILE *out)
+{
+	if (options != 0)
+		return errno = EINVAL, -1;
+	ta_stats s = current();
+	int n = fprintf(out,
+		"<malloc version=\"tieralloc-1\">\n"
+		"<heap nr=\"0\">\n"
+		"<sizes>\n</sizes>\n"
+		"<total type=\"rest\" count=\"%ju\" size=\"%ju\"/>\n"
+		"<total type=\"mmap\" count=\"%ju\" size=\"%ju\"/>\n"
+		"<system type=\"current\" size=\"%ju\"/>\n"
+		"<system type=\"max\" size=\"%ju\"/>\n"
+		"<aspace type=\"total\" size=\"%ju\"/>\n"
+		"</heap>\n"
+		"</malloc>\n",
+		(uintmax_t)s.spans_free, (uintmax_t)s.bytes_cached,
+		(uintmax_t)s.huge_blocks_live, (uintmax_t)s.huge_bytes_live,
+		(uintmax_t)s.bytes_committed, (uintmax_t)s.bytes_peak, (uintmax_t)s.bytes_mapped);
+	return n < 0 ? -1 : 0;
+}
+
+EXPORT void malloc_stats(void)
+{
+	ta_stats s = current();
+	fprintf(stderr,
+		"tieralloc: %ju bytes in %ju blocks in use (%ju in %ju of more than 4 MiB)\n"
+		"tieralloc: %ju bytes held, %ju of them free, %ju at the peak, %ju mapped\n",
+		(uintmax_t)s.bytes_live, (uintmax_t)s.blocks_live,
+		(uintmax_t)s.huge_bytes_live, (uintmax_t)s.huge_blocks_live,
+		(uintmax_t)s.bytes_committed, (uintmax_t)s.bytes_cached,
+		(uintmax_t)s.bytes_peak, (uintmax_t)s.bytes_mapped);
+}
+
+EXPORT void *ta_alloc(size_t bytes, ta_hint hint)
+{
+	if ((unsigned)hint > TA_PREFER_FAST)
+		return errno = EINVAL, NULL;
+	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
+	if (h == NULL)
+		return errno = ENOMEM, NULL;
+	void *p = (void *)(tag_malloc((uintptr_t)h, bytes) & ~TA_ZERO_BIT);
+	h->Calls[TA_CALL_TA_ALLOC]++;
+	if (p == NULL) {
+		h->Calls[TA_CALL_OTHER_FAILED]++;
+		errno = ENOMEM;
+	}
+	ta_leave(h);
+	return p;
+}
+
+EXPORT void ta_free(void *p)
+{
+	if (p != NULL)
+		ta_free_as(p, TA_CALL_TA_FREE, "ta_free");
+}
+
+EXPORT int ta_get_stats(ta_stats *out)
+{
+	if (out == NULL || out->size < 16)
+		return errno = EINVAL, -1;
+	if (ta_mode == TA_UNBOOTED)
+		ta_boot();
+	uintptr_t e = tag_stats(ta_token(), (uintptr_t)out, out->size);
+	return e == 0 ? 0 : (errno = (int)e, -1);
+}
+
+EXPORT size_t ta_stats_json(char *buf, size_t n)
+{
+	if (ta_mode == TA_UNBOOTED)
+		ta_boot();
+	size_t need = tag_stats_json(ta_token(), (uintptr_t)buf, n);
+	if (need == 0)
+		errno = ENOMEM;
+	return need;
+}
+
+EXPORT int ta_stats_write(const char *path)
+{
+	if (ta_mode == TA_UNBOOTED)
+		ta_boot();
+	uintptr_t e = tag_stats_write(ta_token(), (uintptr_t)path, strlen(path));
+	return e == 0 ? 0 : (errno = (int)e, -1);
+}

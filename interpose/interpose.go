@@ -1,0 +1,30 @@
+// Package interpose is where the host program meets the library: the C symbols,
+// the gate into freestanding Go, thread-local state, fork and exit, and the fast
+// paths of malloc and free. It holds the only C and assembly.
+//
+// The linker's --wrap sends cgo's calls of three toolchain internals to this
+// package: crosscall2 to the gate (gate_amd64.S), _cgo_wait_runtime_init_done and
+// pthread_create to dormant.c.
+package interpose
+
+// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -fvisibility=hidden -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
+// #cgo LDFLAGS: -Wl,--wrap=crosscall2 -Wl,--wrap=_cgo_wait_runtime_init_done -Wl,--wrap=pthread_create
+// #include "layout.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"tieralloc/alloc"
+)
+
+// The offsets that the C fast path uses are the Go compiler's: an array of one
+// length does not convert to one of another.
+var (
+	_ [C.sizeof_struct_ta_page]byte                     = [unsafe.Sizeof(*(*alloc.Page)(nil))]byte{}
+	_ [unsafe.Offsetof(C.struct_ta_page{}.Free)]byte    = [unsafe.Offsetof((*alloc.Page)(nil).Free)]byte{}
+	_ [unsafe.Offsetof(C.struct_ta_page{}.Trigger)]byte = [unsafe.Offsetof((*alloc.Page)(nil).Trigger)]byte{}
+	_ [unsafe.Offsetof(C.struct_ta_page{}.Remote)]byte  = [unsafe.Offsetof((*alloc.Page)(nil).Remote)]byte{}
+	_ [unsafe.Offsetof(C.struct_ta_heap{}.Cur)]byte     = [unsafe.Offsetof((*alloc.Heap)(nil).Cur)]byte{}
+	_ [unsafe.Offsetof(C.struct_ta_heap{}.Now)]byte     = [unsafe.Offsetof((*alloc.Heap)(nil).Now)]byte{}
+)

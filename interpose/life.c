@@ -1,0 +1,154 @@
+// Boot, fork and exit.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "heap.h"
+#include "life.h"
+#include "tag.h"
+
+int ta_mode;
+int ta_guest;
+int ta_wants_runtime;
+volatile uint64_t *ta_alive;
+
+static long recorded_pid;
+
+// The raw number: in a vfork child it differs from the recorded one though the
+// memory is the parent's.
+static long raw_pid(void) { return syscall(SYS_getpid); }
+
+// What the Go side is told at boot; exports.go reads it by position.
+struct boot {
+	uintptr_t root, none, envp, secure, program, token;
+};
+
+// The environment as the process got it: libc's environ, or, in the loader before
+// libc has set that, the vector above the arguments on the first stack.
+static char **environment(void)
+{
+	extern char **environ;
+	extern void *__libc_stack_end;
+	if (environ != NULL)
+		return environ;
+	uintptr_t *argc = __libc_stack_end;
+	return (char **)(argc + 1 + *argc + 1);
+}
+
+enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4 };
+
+static void boot_once(void)
+{
+	struct boot b = {
+		.root = (uintptr_t)ta_root,
+		.none = (uintptr_t)&ta_page_none,
+		.envp = (uintptr_t)environment(),
+		.secure = getauxval(AT_SECURE),
+		.program = getauxval(AT_EXECFN),
+		.token = ta_token(),
+	};
+	recorded_pid = raw_pid();
+	uintptr_t how = tag_boot((uintptr_t)&b);
+	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;
+	ta_libc_mark();
+	ta_thread_init();
+	if (how & BOOT_PASS) {
+		ta_libc_resolve();
+		ta_disabled = (how & BOOT_DISABLED) != 0;
+		__atomic_store_n(&ta_mode, TA_PASS, __ATOMIC_RELEASE);
+		return;
+	}
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page != MAP_FAILED && madvise(page, 4096, MADV_WIPEONFORK) == 0) {
+		ta_alive = page;
+		*ta_alive = 1;
+	}
+	__atomic_store_n(&ta_mode, TA_ACTIVE, __ATOMIC_RELEASE);
+}
+
+// The first call boots. In a preloaded process that is the loader's own, long
+// before there is a second thread; in one that loaded us by dlopen it is our
+// constructor. So there is nobody to race with.
+void ta_boot(void)
+{
+	static int begun;
+	if (begun)
+		return;
+	begun = 1;
+	int saved = errno;
+	boot_once();
+	errno = saved;
+}
+
+static TLS uintptr_t fork_taken;
+
+static void fork_prepare(void) { fork_taken = tag_fork_prepare(ta_token()); }
+
+static void fork_parent(void) { tag_fork_parent(fork_taken); }
+
+static void child_began(void)
+{
+	recorded_pid = raw_pid();
+	if (ta_alive != NULL)
+		*ta_alive = 1;
+	if (ta_wants_runtime) // its threads are gone, so are its handlers
+		ta_signals_restore();
+}
+
+static uintptr_t own_heap(void) { return ta_self == &ta_heap_none ? 0 : (uintptr_t)ta_self; }
+
+static void fork_child(void)
+{
+	tag_fork_child(ta_token(), fork_taken, own_heap());
+	child_began();
+}
+
+void ta_fork_unseen(void)
+{
+	*ta_alive = 1;
+	tag_fork_unprepared(ta_token(), own_heap());
+	child_began();
+}
+
+static void report(void)
+{
+	int saved = errno;
+	if (ta_mode != TA_UNBOOTED && !ta_disabled && raw_pid() == recorded_pid)
+		tag_report(ta_token());
+	errno = saved;
+}
+
+static void report_at_exit(void *unused)
+{
+	(void)unused;
+	report();
+}
+
+EXPORT _Noreturn void _exit(int status)
+{
+	report();
+	for (;;)
+		syscall(SYS_exit_group, status);
+}
+
+EXPORT _Noreturn __attribute__((alias("_exit"))) void _Exit(int status);
+
+// Runs before Go's constructor and, preloaded, before the program's own. Exit
+// handlers run last to first, so ours, which belong to no library that could be
+// finalised, come after everyone's.
+__attribute__((constructor(101))) static void begin(void)
+{
+	extern int __cxa_atexit(void (*)(void *), void *, void *);
+	ta_guest = ta_mode == TA_UNBOOTED && ta_malloc_is_foreign();
+	ta_boot();
+	ta_signals_save();
+	if (ta_mode == TA_PASS && ta_disabled)
+		return;
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	__cxa_atexit(report_at_exit, NULL, NULL);
+	at_quick_exit(report);
+}

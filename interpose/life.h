@@ -1,0 +1,24 @@
+// Life of the process: start, fork, exit.
+#ifndef TA_LIFE_H
+#define TA_LIFE_H
+#include <stdint.h>
+
+// The calling thread's name for locks: kept by it in a forked child.
+uintptr_t ta_token(void);
+void ta_thread_init(void);
+
+void ta_boot(void);
+
+// Whether this is a forked child that no fork handler has seen: a page that the
+// kernel clears on fork tells.
+extern volatile uint64_t *ta_alive;
+static inline int ta_forked_unseen(void) { return ta_alive != NULL && *ta_alive == 0; }
+void ta_fork_unseen(void);
+
+// Set when the configuration asks for the control plane: the Go runtime starts.
+extern int ta_wants_runtime;
+// The signal dispositions from before Go's constructor.
+void ta_signals_save(void);
+void ta_signals_restore(void);
+
+#endif

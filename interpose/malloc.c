@@ -1,0 +1,272 @@
+// malloc and its family: the C library's names and rules over the heap.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include "heap.h"
+#include "tag.h"
+
+static inline void count(ta_heap *h, unsigned call) { h->Calls[call]++; }
+
+static NOINLINE void *no_memory(void)
+{
+	errno = ENOMEM;
+	return NULL;
+}
+
+// Counts a failed call of a function other than malloc.
+static NOINLINE void *failed(unsigned call)
+{
+	ta_heap *h = ta_enter();
+	if (h != NULL) {
+		count(h, call);
+		count(h, TA_CALL_OTHER_FAILED);
+		ta_leave(h);
+	}
+	return no_memory();
+}
+
+NOINLINE void *ta_malloc_slow(size_t n)
+{
+	ta_heap *h = ta_enter();
+	if (h == NULL)
+		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
+	void *p = (void *)(tag_malloc((uintptr_t)h, n) & ~TA_ZERO_BIT);
+	if (p == NULL)
+		count(h, TA_CALL_MALLOC_FAILED);
+	ta_leave(h);
+	return p != NULL ? p : no_memory();
+}
+
+// ta_malloc_slow for a function that counts its calls.
+NOINLINE void *ta_malloc_other(size_t n, unsigned call)
+{
+	ta_heap *h = ta_enter();
+	if (h == NULL)
+		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
+	void *p = (void *)(tag_malloc((uintptr_t)h, n) & ~TA_ZERO_BIT);
+	count(h, call);
+	if (p == NULL)
+		count(h, TA_CALL_OTHER_FAILED);
+	ta_leave(h);
+	return p != NULL ? p : no_memory();
+}
+
+EXPORT void *malloc(size_t n)
+{
+	void *p = ta_malloc_fast(n);
+	return LIKELY(p != NULL) ? p : ta_malloc_slow(n);
+}
+
+static NOINLINE void *calloc_slow(size_t n)
+{
+	ta_heap *h = ta_enter();
+	if (h == NULL)
+		return ta_mode == TA_PASS ? ta_libc.calloc(1, n) : no_memory();
+	uintptr_t r = tag_malloc((uintptr_t)h, n);
+	count(h, TA_CALL_CALLOC);
+	if (r == 0)
+		count(h, TA_CALL_OTHER_FAILED);
+	ta_leave(h);
+	if (r == 0)
+		return no_memory();
+	void *p = (void *)(r & ~TA_ZERO_BIT);
+	return r & TA_ZERO_BIT ? p : memset(p, 0, n);
+}
+
+EXPORT void *calloc(size_t a, size_t b)
+{
+	size_t n;
+	if (UNLIKELY(__builtin_mul_overflow(a, b, &n)))
+		return failed(TA_CALL_CALLOC);
+	void *p = ta_malloc_fast(n);
+	if (UNLIKELY(p == NULL))
+		return calloc_slow(n);
+	count(ta_self, TA_CALL_CALLOC);
+	return memset(p, 0, n);
+}
+
+// Frees p for the function named fn, or ends the process when it is no block.
+static void free_checked(void *p, const char *fn, unsigned null_call)
+{
+	int saved = errno;
+	uintptr_t why = TA_FREE_FOREIGN;
+	// With everything passed on to libc, blocks of ta_alloc are still ours.
+	ta_heap *h = ta_lookup(p) != NULL ? ta_enter_heap() : ta_enter();
+	if (h != NULL) {
+		if (p != NULL)
+			why = tag_free((uintptr_t)h, (uintptr_t)p);
+		if (why != TA_FREE_OK)
+			count(h, null_call);
+		ta_leave(h);
+	} else if (ta_mode != TA_PASS) {
+		return; // no memory for a heap: the block is lost
+	}
+	if (why == TA_FREE_FOREIGN && p != NULL) {
+		if (ta_mode == TA_PASS || ta_libc_has(p))
+			ta_libc.free(p);
+		else if (!ta_loader_has(p))
+			ta_misuse(fn, p, why);
+	} else if (why != TA_FREE_OK && p != NULL) {
+		ta_misuse(fn, p, why);
+	}
+	errno = saved;
+}
+
+NOINLINE void ta_free_slow(void *p)
+{
+	if (p == NULL && ta_self != &ta_heap_none)
+		count(ta_self, TA_CALL_FREE_NULL);
+	else
+		free_checked(p, "free", TA_CALL_FREE_NULL);
+}
+
+NOINLINE void ta_page_empty(ta_page *pg)
+{
+	int saved = errno;
+	ta_heap *h = ta_enter();
+	if (h != NULL) {
+		if (h == ta_self)
+			tag_page_empty((uintptr_t)h, (uintptr_t)pg);
+		ta_leave(h);
+	}
+	errno = saved;
+}
+
+EXPORT void free(void *p) { ta_free_fast(p); }
+
+EXPORT void cfree(void *p) { ta_free_fast(p); }
+
+// Frees p, counted as the given call of the function named fn.
+void ta_free_as(void *p, unsigned call, const char *fn)
+{
+	ta_heap *h = ta_enter();
+	if (h != NULL) {
+		count(h, call);
+		ta_leave(h);
+	}
+	free_checked(p, fn, TA_CALL_OTHER_FREE_NULL);
+}
+
+EXPORT void free_sized(void *p, size_t n)
+{
+	(void)n;
+	ta_free_as(p, TA_CALL_FREE_SIZED, "free_sized");
+}
+
+EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
+{
+	(void)align, (void)n;
+	ta_free_as(p, TA_CALL_FREE_ALIGNED_SIZED, "free_aligned_sized");
+}
+
+// The usable size of p, a live block, or 0 when p is not of this heap. Anything
+// else ends the process in the name of fn.
+size_t ta_usable(void *p, const char *fn)
+{
+	ta_page *pg = ta_lookup(p);
+	if (pg == NULL)
+		return 0;
+	if (pg->Owner > 2 && LIKELY(ta_sane(pg, p)))
+		return pg->Size;
+	uintptr_t why = tag_check((uintptr_t)p);
+	if (why != TA_FREE_OK)
+		ta_misuse(fn, p, why);
+	return pg->Size;
+}
+
+EXPORT size_t malloc_usable_size(void *p)
+{
+	if (p == NULL)
+		return 0;
+	ta_heap *h = ta_enter();
+	if (h != NULL) {
+		count(h, TA_CALL_USABLE_SIZE);
+		ta_leave(h);
+	}
+	size_t n = ta_usable(p, "malloc_usable_size");
+	if (n == 0 && (ta_mode == TA_PASS || ta_libc_has(p)))
+		return ta_libc.usable(p);
+	if (n == 0 && !ta_loader_has(p))
+		ta_misuse("malloc_usable_size", p, TA_FREE_FOREIGN);
+	return n;
+}
+
+// Allocates for memalign and its like; align is a power of two.
+NOINLINE void *ta_memalign(size_t align, size_t n, unsigned call)
+{
+	ta_heap *h = ta_enter();
+	if (h == NULL)
+		return ta_mode == TA_PASS ? ta_libc.memalign(align, n) : no_memory();
+	void *p = (void *)(tag_aligned((uintptr_t)h, align, n) & ~TA_ZERO_BIT);
+	count(h, call);
+	if (p == NULL)
+		count(h, TA_CALL_OTHER_FAILED);
+	ta_leave(h);
+	return p != NULL ? p : no_memory();
+}
+
+static int power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+// The alignment memalign uses: the next power of two, as in glibc; 0 when there is
+// none.
+static size_t round_align(size_t align)
+{
+	size_t a = TA_GRANULE;
+	while (a != 0 && a < align)
+		a <<= 1;
+	return a;
+}
+
+EXPORT void *memalign(size_t align, size_t n)
+{
+	size_t a = round_align(align);
+	if (a == 0) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return ta_memalign(a, n, TA_CALL_MEMALIGN);
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t n)
+{
+	size_t a = round_align(align);
+	if (a == 0) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return ta_memalign(a, n, TA_CALL_ALIGNED_ALLOC);
+}
+
+EXPORT int posix_memalign(void **out, size_t align, size_t n)
+{
+	if (!power_of_two(align) || align % sizeof(void *) != 0)
+		return EINVAL;
+	int saved = errno;
+	void *p = ta_memalign(align, n, TA_CALL_POSIX_MEMALIGN);
+	errno = saved;
+	if (p == NULL)
+		return ENOMEM;
+	*out = p;
+	return 0;
+}
+
+enum { PAGE = 4096 };
+
+EXPORT void *valloc(size_t n) { return ta_memalign(PAGE, n, TA_CALL_VALLOC); }
+
+EXPORT void *pvalloc(size_t n)
+{
+	size_t rounded = (n + PAGE - 1) & ~(size_t)(PAGE - 1);
+	if (rounded < n)
+		return failed(TA_CALL_PVALLOC);
+	return ta_memalign(PAGE, rounded, TA_CALL_PVALLOC);
+}
+
+#define ALIAS(name) EXPORT __attribute__((alias(#name)))
+ALIAS(malloc) void *__libc_malloc(size_t n);
+ALIAS(free) void __libc_free(void *p);
+ALIAS(calloc) void *__libc_calloc(size_t a, size_t b);
+ALIAS(memalign) void *__libc_memalign(size_t align, size_t n);
+ALIAS(valloc) void *__libc_valloc(size_t n);
+ALIAS(pvalloc) void *__libc_pvalloc(size_t n);

@@ -1,0 +1,134 @@
+// realloc and reallocarray.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include "heap.h"
+#include "tag.h"
+
+// From here on the kernel may move a block's pages instead of our copying them.
+#define RESIZE_MIN (256u << 10)
+
+static void count(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
+{
+	ta_heap *h = ta_self;
+	if (UNLIKELY(h == &ta_heap_none)) {
+		h = ta_enter();
+		if (h == NULL)
+			return;
+	}
+	h->Calls[call]++;
+	h->Calls[TA_CALL_REALLOC_ALLOCS] += allocs;
+	h->Calls[TA_CALL_REALLOC_FREES] += frees;
+	h->Calls[TA_CALL_OTHER_FAILED] += fail;
+	h->Calls[TA_CALL_REALLOC_FAILED] += fail;
+	if (h != ta_self)
+		ta_leave(h);
+}
+
+// A block of n bytes that is not counted as a call of malloc when it fails.
+static void *fresh(size_t n)
+{
+	void *p = ta_malloc_fast(n);
+	if (LIKELY(p != NULL))
+		return p;
+	ta_heap *h = ta_enter();
+	if (h == NULL)
+		return ta_mode == TA_PASS ? ta_libc.malloc(n) : NULL;
+	p = (void *)(tag_malloc((uintptr_t)h, n) & ~TA_ZERO_BIT);
+	ta_leave(h);
+	return p;
+}
+
+static void *resize(void *p, size_t n)
+{
+	ta_heap *h = ta_enter();
+	if (h == NULL)
+		return NULL;
+	void *q = (void *)tag_resize((uintptr_t)h, (uintptr_t)p, n);
+	ta_leave(h);
+	return q;
+}
+
+static void *out_of_memory(unsigned call)
+{
+	count(call, 0, 0, 1);
+	errno = ENOMEM;
+	return NULL;
+}
+
+// realloc of a pointer that is not in the page map.
+static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn)
+{
+	if (ta_mode == TA_PASS || ta_libc_has(p))
+		return ta_libc.realloc(p, n);
+	if (!ta_loader_has(p))
+		ta_misuse(fn, p, TA_FREE_FOREIGN);
+	// The loader's first allocations have no size; they lie in one page's
+	// remainder each, so reading n bytes up to a page boundary is safe.
+	void *q = fresh(n);
+	if (q == NULL)
+		return errno = ENOMEM, NULL;
+	size_t room = 4096 - (uintptr_t)p % 4096;
+	return memcpy(q, p, n < room ? n : room);
+}
+
+static void *realloc_as(void *p, size_t n, unsigned call, const char *fn)
+{
+	if (UNLIKELY(ta_mode != TA_ACTIVE)) {
+		ta_heap *h = ta_enter(); // boots
+		if (h != NULL)
+			ta_leave(h);
+		if (ta_mode == TA_PASS && ta_lookup(p) == NULL)
+			return ta_libc.realloc(p, n);
+	}
+	if (p == NULL) {
+		void *q = fresh(n);
+		if (q == NULL)
+			return out_of_memory(call);
+		count(call, 1, 0, 0);
+		return q;
+	}
+	size_t old = ta_usable(p, fn);
+	if (UNLIKELY(old == 0))
+		return realloc_foreign(p, n, fn);
+	if (UNLIKELY(n == 0)) {
+		count(call, 0, 1, 0);
+		ta_free_fast(p);
+		return NULL;
+	}
+	if (n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE)) {
+		count(call, 0, 0, 0);
+		return p;
+	}
+	if (old >= RESIZE_MIN && n >= RESIZE_MIN) {
+		void *q = resize(p, n);
+		if (q != NULL) {
+			count(call, 0, 0, 0);
+			return q;
+		}
+	}
+	void *q = fresh(n);
+	if (q == NULL) {
+		if (n > old)
+			return out_of_memory(call);
+		count(call, 0, 0, 0);
+		return p;
+	}
+	memcpy(q, p, n < old ? n : old);
+	ta_free_fast(p);
+	count(call, 1, 1, 0);
+	return q;
+}
+
+EXPORT void *realloc(void *p, size_t n) { return realloc_as(p, n, TA_CALL_REALLOC, "realloc"); }
+
+EXPORT void *reallocarray(void *p, size_t a, size_t b)
+{
+	size_t n;
+	if (__builtin_mul_overflow(a, b, &n))
+		return out_of_memory(TA_CALL_REALLOCARRAY);
+	return realloc_as(p, n, TA_CALL_REALLOCARRAY, "reallocarray");
+}
+
+EXPORT __attribute__((alias("realloc"))) void *__libc_realloc(void *p, size_t n);

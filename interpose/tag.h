@@ -1,0 +1,28 @@
+// The data-plane exports of exports.go as C sees them. Integers of pointer size
+// only; each goes through the gate.
+#ifndef TA_TAG_H
+#define TA_TAG_H
+#include <stdint.h>
+
+uintptr_t tag_boot(uintptr_t arg);
+uintptr_t tag_acquire(uintptr_t token);
+void tag_leave(uintptr_t heap);
+void tag_abandon(uintptr_t heap);
+uintptr_t tag_malloc(uintptr_t heap, uintptr_t n);
+uintptr_t tag_aligned(uintptr_t heap, uintptr_t align, uintptr_t n);
+uintptr_t tag_free(uintptr_t heap, uintptr_t p);
+uintptr_t tag_check(uintptr_t p);
+void tag_page_empty(uintptr_t heap, uintptr_t page);
+uintptr_t tag_resize(uintptr_t heap, uintptr_t p, uintptr_t n);
+uintptr_t tag_trim(uintptr_t heap);
+void tag_misuse(uintptr_t fn, uintptr_t p, uintptr_t why);
+uintptr_t tag_fork_prepare(uintptr_t token);
+void tag_fork_parent(uintptr_t taken);
+void tag_fork_child(uintptr_t token, uintptr_t taken, uintptr_t heap);
+void tag_fork_unprepared(uintptr_t token, uintptr_t heap);
+void tag_report(uintptr_t token);
+uintptr_t tag_stats(uintptr_t token, uintptr_t out, uintptr_t size);
+uintptr_t tag_stats_json(uintptr_t token, uintptr_t buf, uintptr_t n);
+uintptr_t tag_stats_write(uintptr_t token, uintptr_t path, uintptr_t n);
+
+#endif

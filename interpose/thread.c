@@ -1,0 +1,97 @@
+// The thread's side of the heap: first entry, end of a thread, and entry to the
+// slow path.
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+#include "heap.h"
+#include "life.h"
+#include "tag.h"
+
+// No page ever has a block here, so the fast path needs no test for "no heap".
+ta_page ta_page_none;
+ta_heap ta_heap_none = {
+	.Direct = {[0 ... TA_DIRECT_COUNT - 1] = &ta_page_none},
+	.Cur = {[0 ... TA_CLASSES - 1] = &ta_page_none},
+};
+
+ta_page **ta_root[TA_ROOT_ENTRIES];
+
+TLS ta_heap *ta_self = &ta_heap_none;
+
+// Set when the thread's destructors have begun to run: from then on it only
+// borrows a heap for each call, since nobody would give one back.
+static TLS int ending;
+
+static pthread_key_t key;
+static int have_key;
+
+uintptr_t ta_token(void) { return (uintptr_t)&ta_self; }
+
+static uint64_t coarse_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// The destructor of our key. Other keys' destructors and C++ thread_local ones may
+// still allocate and free after it.
+static void thread_ends(void *heap)
+{
+	ending = 1;
+	if (ta_self != (ta_heap *)heap)
+		return;
+	ta_self = &ta_heap_none;
+	((ta_heap *)heap)->Now = coarse_now();
+	tag_abandon((uintptr_t)heap);
+}
+
+void ta_thread_init(void) { have_key = pthread_key_create(&key, thread_ends) == 0; }
+
+// A heap for one call or, for a thread in its prime, for good. A thread that
+// cannot announce its end only borrows, too.
+static ta_heap *acquire(void)
+{
+	ta_heap *h = (ta_heap *)tag_acquire(ta_token());
+	if (h == NULL || ta_self != &ta_heap_none || ending || ta_mode != TA_ACTIVE)
+		return h;
+	ta_self = h;
+	if (have_key && pthread_setspecific(key, h) != 0)
+		ta_self = &ta_heap_none;
+	return h;
+}
+
+// The heap to work on, marked busy, or NULL when there is no memory for one. A
+// signal handler that interrupts its own thread's slow path gets another heap.
+ta_heap *ta_enter_heap(void)
+{
+	if (UNLIKELY(ta_mode == TA_UNBOOTED))
+		ta_boot();
+	if (UNLIKELY(ta_forked_unseen()))
+		ta_fork_unseen();
+	ta_heap *h = ta_self;
+	if (UNLIKELY(h == &ta_heap_none || h->Busy)) {
+		h = acquire();
+		if (h == NULL)
+			return NULL;
+	}
+	h->Busy = 1;
+	h->Now = coarse_now();
+	return h;
+}
+
+// ta_enter_heap, or NULL when all is passed on to libc.
+ta_heap *ta_enter(void)
+{
+	if (UNLIKELY(ta_mode == TA_UNBOOTED))
+		ta_boot();
+	return UNLIKELY(ta_mode == TA_PASS) ? NULL : ta_enter_heap();
+}
+
+void ta_leave(ta_heap *h)
+{
+	h->Busy = 0;
+	if (UNLIKELY(h != ta_self))
+		tag_leave((uintptr_t)h);
+}

@@ -1,0 +1,126 @@
+package stats
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"tieralloc/internal/raw"
+	"unsafe"
+)
+
+// elsewhere are states of a process that a test cannot enter without spoiling the
+// tests after it. Each function brings its process there and returns what a write
+// to s.json in the directory dir must then say; left names the files there after it.
+var elsewhere = map[string]struct {
+	enter func(dir string) (want, err error)
+	left  string
+}{
+	"unprivileged": {unprivileged, ""},
+	"sticky":       {sticky, "s.json"},
+	"small files":  {smallFiles, ""},
+	"closed":       {closed, "s.json"},
+}
+
+// TestWriteElsewhere runs the test binary again for each state.
+func TestWriteElsewhere(t *testing.T) {
+	for name, state := range elsewhere {
+		if name == "sticky" && os.Getuid() != 0 {
+			continue // takes a second user
+		}
+		dir := t.TempDir()
+		cmd := exec.Command(os.Args[0], "-test.run=^TestHelper$")
+		cmd.Env = append(os.Environ(), "TA_TEST_HELPER="+name, "TA_TEST_DIR="+dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+		onlyFiles(t, dir, strings.Fields(state.left)...)
+	}
+}
+
+// TestHelper is the other process of TestWriteElsewhere.
+func TestHelper(t *testing.T) {
+	dir := os.Getenv("TA_TEST_DIR")
+	if dir == "" {
+		t.Skip("not a test of its own")
+	}
+	r := newReport(t)
+	want, err := elsewhere[os.Getenv("TA_TEST_HELPER")].enter(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s.json")
+	got := write(path, r)
+	if err := limitFiles(math.MaxUint64); err != nil { // for the coverage data at exit
+		t.Fatal(err)
+	}
+	if got != want {
+		fmt.Printf("%v, not %v\n", got, want) // standard error may be closed
+		os.Exit(1)
+	}
+	if want == nil {
+		wantFile(t, path, r)
+	}
+}
+
+// becomeNobody gives root's rights up; it does nothing when there are none.
+func becomeNobody(dir string) error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	return errors.Join(os.Chmod(filepath.Dir(dir), 0o755), syscall.Setgroups(nil),
+		syscall.Setgid(65534), syscall.Setuid(65534))
+}
+
+// unprivileged: the directory cannot be written to.
+func unprivileged(dir string) (want, err error) {
+	return syscall.EACCES, errors.Join(os.Chmod(dir, 0o555), becomeNobody(dir))
+}
+
+// sticky: a new file can be made there, but not renamed over another user's. This is
+// the failure that finds a temporary file to clean up.
+func sticky(dir string) (want, err error) {
+	return syscall.EPERM, errors.Join(os.WriteFile(filepath.Join(dir, "s.json"), nil, 0o600),
+		os.Chmod(dir, 0o777|os.ModeSticky), becomeNobody(dir))
+}
+
+// smallFiles: a write past the limit would end the process, as it ends a program
+// that is not written in Go.
+func smallFiles(string) (want, err error) {
+	var act [4]uintptr // struct kernel_sigaction, all zero: SIG_DFL
+	_, errno := raw.Sys(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ), uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0)
+	if errno != 0 {
+		return nil, syscall.Errno(errno)
+	}
+	return syscall.EFBIG, limitFiles(100)
+}
+
+// limitFiles sets the size that files may grow to, up to what it may be set to.
+func limitFiles(n uint64) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(rlimitFsize, &limit); err != nil {
+		return err
+	}
+	limit.Cur = min(n, limit.Max)
+	return syscall.Setrlimit(rlimitFsize, &limit)
+}
+
+// closed: the next descriptors are 0 and 2, which the report must not get.
+func closed(dir string) (want, err error) {
+	if err := errors.Join(syscall.Close(0), syscall.Close(2)); err != nil {
+		return nil, err
+	}
+	name, temp := dir+"/s.json", make([]byte, pathRoom)
+	fd, errno := createTemp(raw.Bytes(name), uintptr(len(name)), uintptr(unsafe.Pointer(&temp[0])))
+	if fd < 3 || errno != 0 {
+		return nil, fmt.Errorf("descriptor %d, errno %d", fd, errno)
+	}
+	made, _, _ := bytes.Cut(temp, []byte{0})
+	return nil, os.Remove(string(made))
+}

@@ -1,0 +1,214 @@
+package stats
+
+import (
+	"sync/atomic"
+	"syscall"
+	"tieralloc/internal/raw"
+	"unsafe"
+)
+
+// PathMax is the longest path WriteFile takes, in bytes: the kernel's PATH_MAX
+// less room for the suffix of the temporary name.
+const PathMax = 4000
+
+const (
+	pathRoom  = raw.Page // bytes for each of the two names, their zeros included
+	nameMax   = 255      // the kernel's limit for the last part of a path
+	suffixMax = 5 + 20 + 1 + 16 + 1 + 16
+	tries     = 8    // temporary names tried before giving up
+	restarts  = 1000 // interrupted writes in a row before giving up
+)
+
+// The two names fit their pages, or one of these constants does not compile.
+const (
+	_ uint = pathRoom - (PathMax + suffixMax + 1)
+	_ uint = nameMax - suffixMax
+)
+
+// written counts temporary names, so that two threads never use the same one.
+var written uint64
+
+// WriteFile writes the report to the file whose name is the n bytes at path, and
+// returns an errno, 0 on success. A reader sees the old file or the new one,
+// whole: the text goes to a temporary file (mode 0600) in the same directory,
+// which is then renamed. So a symbolic link at path is replaced and never
+// followed. Anything there that is neither a link nor a regular file is left
+// alone (EISDIR for a directory, else EINVAL): a rename would replace /dev/null.
+// That is asked before the rename, not with it; whoever can change the directory
+// between the two could have put anything at path anyway.
+func WriteFile(path, n uintptr, r *Report) (errno uintptr) {
+	if n == 0 {
+		return uintptr(syscall.ENOENT)
+	}
+	if n > PathMax {
+		return uintptr(syscall.ENAMETOOLONG)
+	}
+	need := JSON(0, 0, r)
+	size := raw.RoundUp(2*pathRoom+need+1, raw.Page)
+	buf := raw.Map(size)
+	if buf == 0 {
+		return uintptr(syscall.ENOMEM)
+	}
+	for i := uintptr(0); i < n; i++ {
+		c := raw.LoadByte(path + i)
+		if c == 0 {
+			raw.Unmap(buf, size)
+			return uintptr(syscall.EINVAL)
+		}
+		raw.StoreByte(buf+i, c)
+	}
+	text := buf + 2*pathRoom
+	JSON(text, need+1, r)
+	errno = replaceFile(buf, n, buf+pathRoom, text, need)
+	raw.Unmap(buf, size)
+	return errno
+}
+
+// replaceFile makes the file at path hold n bytes at text. path is a C string of
+// pathLen bytes; temp has pathRoom bytes to build the temporary name in.
+func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
+	if errno = replaceable(path); errno != 0 {
+		return errno
+	}
+	if errno = sizeAllowed(n); errno != 0 {
+		return errno
+	}
+	fd, errno := createTemp(path, pathLen, temp)
+	if errno != 0 {
+		return errno
+	}
+	errno = writeAll(fd, text, n)
+	_, e := raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	// An interrupted close has closed. Other errors are late news of a failed write.
+	if errno == 0 && e != uintptr(syscall.EINTR) {
+		errno = e
+	}
+	if errno == 0 {
+		_, errno = raw.Sys(syscall.SYS_RENAMEAT, raw.RenameAtFdCwd, temp, raw.RenameAtFdCwd, path, 0, 0)
+	}
+	if errno != 0 {
+		raw.Sys(syscall.SYS_UNLINKAT, raw.RenameAtFdCwd, temp, 0, 0, 0, 0)
+	}
+	return errno
+}
+
+// replaceable is 0 when a file may be renamed over the C string path: nothing,
+// a regular file or a symbolic link is there.
+func replaceable(path uintptr) (errno uintptr) {
+	var st syscall.Stat_t
+	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, raw.RenameAtFdCwd, path,
+		uintptr(unsafe.Pointer(&st)), atSymlinkNoFollow, 0, 0)
+	if errno == uintptr(syscall.ENOENT) {
+		return 0
+	}
+	if errno != 0 {
+		return errno
+	}
+	switch st.Mode & syscall.S_IFMT {
+	case syscall.S_IFREG, syscall.S_IFLNK:
+		return 0
+	case syscall.S_IFDIR:
+		return uintptr(syscall.EISDIR)
+	}
+	return uintptr(syscall.EINVAL)
+}
+
+// Constants of the kernel's interface that package syscall does not export.
+const (
+	atSymlinkNoFollow = 0x100
+	rlimitFsize       = 1
+)
+
+// sizeAllowed is EFBIG when a file of n bytes would pass the process's limit: the
+// write would then kill the host with SIGXFSZ.
+func sizeAllowed(n uintptr) (errno uintptr) {
+	var limit [2]uint64 // struct rlimit64: soft, hard
+	_, errno = raw.Sys(syscall.SYS_PRLIMIT64, 0, rlimitFsize, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
+	if errno == 0 && limit[0] < uint64(n) {
+		return uintptr(syscall.EFBIG)
+	}
+	return 0
+}
+
+// createTemp makes a new file beside path and leaves its name in temp. The
+// descriptor is above 2: in a program that closed its standard streams, what other
+// threads write to them shall not land in the report.
+func createTemp(path, pathLen, temp uintptr) (fd, errno uintptr) {
+	const flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+	for i := 0; i < tries; i++ {
+		tempName(path, pathLen, temp)
+		fd, errno = raw.Sys(syscall.SYS_OPENAT, raw.RenameAtFdCwd, temp, flags, 0600, 0, 0)
+		if errno != uintptr(syscall.EEXIST) && errno != uintptr(syscall.EINTR) {
+			break
+		}
+	}
+	if errno != 0 || fd > 2 {
+		return fd, errno
+	}
+	low := fd
+	fd, errno = raw.Sys(syscall.SYS_FCNTL, low, syscall.F_DUPFD_CLOEXEC, 3, 0, 0, 0)
+	raw.Sys(syscall.SYS_CLOSE, low, 0, 0, 0, 0, 0)
+	if errno != 0 {
+		raw.Sys(syscall.SYS_UNLINKAT, raw.RenameAtFdCwd, temp, 0, 0, 0, 0)
+	}
+	return fd, errno
+}
+
+// writeAll writes n bytes at text to fd.
+func writeAll(fd, text, n uintptr) (errno uintptr) {
+	for interrupted := 0; n > 0; {
+		done, errno := raw.Sys(syscall.SYS_WRITE, fd, text, n, 0, 0, 0)
+		if errno == uintptr(syscall.EINTR) && interrupted < restarts {
+			interrupted++
+			continue
+		}
+		if errno != 0 {
+			return errno
+		}
+		if done == 0 || done > n {
+			return uintptr(syscall.EIO)
+		}
+		interrupted = 0
+		text += done
+		n -= done
+	}
+	return 0
+}
+
+// tempName writes a new name as a C string at temp: path, its last part cut to
+// leave room, and ".tmp.PID.COUNT.TIME" with the latter two in hexadecimal. The
+// time tells processes apart that share a directory and, in two PID namespaces, a
+// pid.
+func tempName(path, pathLen, temp uintptr) {
+	base := pathLen // where the last part begins
+	for base > 0 && raw.LoadByte(path+base-1) != '/' {
+		base--
+	}
+	if pathLen-base > nameMax-suffixMax {
+		pathLen = base + nameMax - suffixMax
+	}
+	var w writer
+	w.begin(temp, pathRoom)
+	for i := uintptr(0); i < pathLen; i++ {
+		w.put(raw.LoadByte(path + i))
+	}
+	w.text(".tmp.")
+	w.dec(uint64(raw.Pid()))
+	w.put('.')
+	w.hex(atomic.AddUint64(&written, 1))
+	w.put('.')
+	w.hex(raw.Clock(raw.ClockReal))
+	w.put(0)
+}
+
+// hex writes v in hexadecimal without leading zeros.
+func (w *writer) hex(v uint64) {
+	shift := uint(60)
+	for shift > 0 && v>>(shift&63) == 0 {
+		shift -= 4
+	}
+	for ; shift > 0; shift -= 4 {
+		w.put(hexDigit(byte(v >> (shift & 63))))
+	}
+	w.put(hexDigit(byte(v)))
+}

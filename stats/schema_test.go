@@ -1,0 +1,134 @@
+package stats
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"tieralloc/internal/jsonschema"
+)
+
+func schema(t *testing.T) []byte {
+	t.Helper()
+	s, err := os.ReadFile("../docs/stats.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestSchema holds real reports to docs/stats.schema.json.
+func TestSchema(t *testing.T) {
+	odd := newReport(t)
+	setProgram(odd, "\"\\\x00\xff")
+	for name, r := range map[string]*Report{"empty": newReport(t), "full": fullReport(t), "odd": odd} {
+		doc := text(t, r)
+		if err := jsonschema.Validate(schema(t), doc); err != nil {
+			t.Errorf("%s: %v in\n%s", name, err, doc)
+		}
+	}
+}
+
+// TestSchemaRefuses changes a good report so that the schema must refuse it.
+func TestSchemaRefuses(t *testing.T) {
+	r := newReport(t)
+	r.NodeCount = 1
+	r.Heap.SizeClasses[0].Pages = 1
+	doc := text(t, r)
+	for _, c := range []struct{ old, new, why string }{
+		{`"tieralloc.stats/1"`, `"tieralloc.stats/2"`, "another version"},
+		{`"version": 1`, `"version": "1"`, "not a number"},
+		{`"pid": 0,`, ``, "a key is missing"},
+		{`"pid": 0`, `"pid": -1`, "negative"},
+		{`"uptime_ns": 0`, `"uptime_ns": 18446744073709551616`, "too large"},
+		{`"program": ""`, `"program": null`, "not a string"},
+		{`"bytes_live": 0`, `"bytes_live": 0.5`, "not whole"},
+		{`"bytes_live": 0`, `"bytes_live": 0, "extra": 0`, "unknown key in heap"},
+		{`"malloc": 0`, `"malloc2": 0`, "unknown function"},
+		{`"fragmentation_ratio": 0`, `"fragmentation_ratio": 1`, ""},
+		{`"fragmentation_ratio": 0.0000`, `"fragmentation_ratio": 1.0001`, "above 1"},
+		{`"size": 0`, `"size": "0"`, "a class"},
+		{`"slow"`, `"slower"`, "unknown tier"},
+		{`"0": 0`, `"node0": 0`, "a node without a number"},
+		{`"moved_pages": 0,`, ``, "migrations"},
+		{`"simulated"`, `"real"`, "unknown backend"},
+		{`"nodes": [`, `"nodes": ["0",`, "a node that is a string"},
+		{"{\n", "{\n\"pid\": 0,", "a key twice"},
+	} {
+		changed := bytes.Replace(doc, []byte(c.old), []byte(c.new), 1)
+		if bytes.Equal(changed, doc) {
+			t.Errorf("%s is not in the report", c.old)
+		}
+		err := jsonschema.Validate(schema(t), changed)
+		if refused := err != nil; refused != (c.why != "") {
+			t.Errorf("%s for %s (%s): %v", c.new, c.old, c.why, err)
+		}
+	}
+}
+
+// TestSchemaIsStrict shows that the schema describes every key, requires it, and
+// says of every figure of the heap and the tiers how exact it is.
+func TestSchemaIsStrict(t *testing.T) {
+	root, err := jsonschema.Decode(schema(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := 0
+	var walk func(at string, node any)
+	walk = func(at string, node any) {
+		s, ok := node.(map[string]any)
+		if !ok {
+			return
+		}
+		if properties, ok := s["properties"].(map[string]any); ok {
+			objects++
+			required := map[string]bool{}
+			for _, name := range s["required"].([]any) {
+				required[name.(string)] = true
+			}
+			for name, rule := range properties {
+				checkRule(t, at+"."+name, rule.(map[string]any))
+				if !required[name] || len(required) != len(properties) {
+					t.Errorf("%s.%s is not required", at, name)
+				}
+				walk(at+"."+name, rule)
+			}
+			if s["additionalProperties"] != false {
+				t.Errorf("%s admits unknown keys", at)
+			}
+		}
+		for name, def := range asObject(s["$defs"]) {
+			walk("#"+name, def)
+		}
+	}
+	walk("$", root)
+	if objects != 7 {
+		t.Errorf("%d objects with properties, not report, calls, heap, class, tiers, tier and migrations", objects)
+	}
+}
+
+func asObject(v any) map[string]any {
+	o, _ := v.(map[string]any)
+	return o
+}
+
+// checkRule asks for a description, and for its exactness where the figure is one
+// that moving threads could blur.
+func checkRule(t *testing.T, at string, rule map[string]any) {
+	t.Helper()
+	text, _ := rule["description"].(string)
+	if text == "" {
+		t.Errorf("%s has no description", at)
+	}
+	ref, _ := rule["$ref"].(string)
+	counted := strings.HasSuffix(ref, "/count") || strings.HasSuffix(ref, "/bytes")
+	for _, fixed := range []string{"$.pid", "#tier.capacity_soft", "#tier.capacity_hard"} {
+		counted = counted && at != fixed
+	}
+	if counted && !strings.HasPrefix(text, "Exact") && !strings.HasPrefix(text, "Span-granular.") {
+		t.Errorf("%s does not say how exact it is: %s", at, text)
+	}
+	if strings.Contains(at, "peak") != strings.HasPrefix(text, "Span-granular.") {
+		t.Errorf("%s: peaks and only peaks are span-granular", at)
+	}
+}
