@@ -80,7 +80,7 @@ find_go() {
 # environment may change how it compiles.
 toolchain() {
 	find_go
-	provide gcc:gcc /usr/include/stdio.h:libc6-dev objdump:binutils || exit 1
+	provide gcc:gcc /usr/include/stdio.h:libc6-dev objdump:binutils objcopy:binutils || exit 1
 	export GOTOOLCHAIN=local GOAMD64=v1 GOEXPERIMENT='' CGO_ENABLED=1 GOFLAGS=-buildvcs=false
 	unset GOOS GOARCH
 }
@@ -96,6 +96,10 @@ build() {
 	go build -trimpath -buildmode=c-shared \
 		-ldflags "-extldflags '-Wl,--version-script=$here/interpose/exports.map'" \
 		-o "$tmp/libtieralloc.so" .
+	# Go's linker names a Python script for gdb there, and every gdb session with
+	# the library in it would start with a warning that it is not to be found.
+	objcopy --remove-section .debug_gdb_scripts "$tmp/libtieralloc.so"
+	go run ./internal/postlink "$tmp/libtieralloc.so"
 	cp interpose/tieralloc.h "$tmp/ours.h"
 	chmod 0755 "$tmp/libtieralloc.so"
 	chmod 0644 "$tmp/ours.h"
@@ -177,20 +181,26 @@ run() {
 		say "no statistics: a signal ended the command, it is static or set-user-ID, or it was not found"
 	fi
 	others=$(count_others "$pattern" "$dir/started" "$file")
-	((others == 0)) || echo "statistics of $others more processes: ${pattern//%[pe]/*}" >&2
+	((others == 0)) || echo "statistics of $others more processes: $(files_of "$pattern")" >&2
 	rm -f "$dir/started" "$dir/pid"
 	rmdir "$dir" 2>/dev/null || true # it stays while it holds statistics
 	exit "$status"
 }
 
+# The files of all processes under the pattern $1. Without %p in it, a forked
+# child adds its number to the name.
+files_of() {
+	local glob=${1//%p/*}
+	[[ $1 == *%p* ]] || glob="$1.*"
+	printf '%s\n' "${glob//%e/*}"
+}
+
 # Counts the files of pattern $1 newer than the file $2, except the file $3.
 count_others() {
-	local glob file n=0
-	glob=${1//%p/*}
-	[[ $1 == *%p* ]] || glob="$1.*"
+	local file n=0
 	while read -r file; do
 		if [[ $file != "$3" && $file -nt $2 ]]; then n=$((n + 1)); fi
-	done < <(compgen -G "${glob//%e/*}" || true)
+	done < <(compgen -G "$(files_of "$1")" || true)
 	echo "$n"
 }
 

@@ -13,6 +13,8 @@ import (
 	"tieralloc/internal/process"
 	"tieralloc/internal/raw"
 	_ "tieralloc/interpose"
+	"tieralloc/stats"
+	_ "tieralloc/stats/logger"
 )
 
 import "C"
@@ -74,6 +76,9 @@ func tag_fork_unprepared(token, h uintptr) {
 	alloc.ForkUnprepared(token, heap(h))
 	process.ForkChild()
 }
+
+//export tag_log_stop
+func tag_log_stop() { stats.LogStop() }
 
 //export tag_report
 func tag_report(token uintptr) { process.Report(token) }

@@ -33,3 +33,12 @@
 // and poolLock (segments, free spans, descriptors, the huge list). No system call
 // that can take long is made under either. Both are taken across fork.
 package alloc
+
+import "tieralloc/internal/config"
+
+// Levels of the events that this package puts into the log.
+const (
+	logError = config.LogError
+	logInfo  = config.LogInfo
+	logDebug = config.LogDebug
+)

@@ -1,6 +1,10 @@
 package alloc
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"tieralloc/stats"
+)
 
 // Fork: the forking thread takes both locks, so that what they guard is whole in
 // the child. A lock that it holds already, because it forks from a signal handler
@@ -26,8 +30,13 @@ func ForkPrepare(token uintptr) (taken uintptr) {
 	return taken
 }
 
-// ForkParent lets the locks go.
+// ForkParent lets the locks go in the parent.
 func ForkParent(taken uintptr) {
+	release(taken)
+	stats.Put1(logInfo, stats.EventFork, 0, 0)
+}
+
+func release(taken uintptr) {
 	if taken&forkPool != 0 {
 		poolLock.Release()
 	}
@@ -40,7 +49,7 @@ func ForkParent(taken uintptr) {
 // heap or nil, and the abandoned heaps live on, all others are frozen.
 func ForkChild(token, taken uintptr, mine *Heap) {
 	freeze(mine)
-	ForkParent(taken)
+	release(taken)
 	rebase(token)
 }
 

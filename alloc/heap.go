@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 )
 
 // Heap is one thread's set of pages. For each class it keeps a list of pages that
@@ -98,6 +99,7 @@ func Acquire(token uintptr) *Heap {
 	if h == nil {
 		h = newHeap(token)
 	}
+	stats.Put1(logDebug, stats.EventThread, uintptr(unsafe.Pointer(h)), 0)
 	return h
 }
 
@@ -125,6 +127,7 @@ func newHeap(token uintptr) *Heap {
 // Abandon gives back what the heap does not need and leaves the rest to the next
 // thread that wants a heap.
 func Abandon(h *Heap) {
+	stats.Put1(logDebug, stats.EventThreadEnd, h.self(), 0)
 	h.collectPages(true)
 	Leave(h)
 }

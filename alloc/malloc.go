@@ -4,16 +4,22 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 )
 
 // Malloc serves what the fast path cannot: n bytes from h, which the calling
 // thread owns. It returns the block's address, with ZeroBit added when the block
 // is known to read as zero, or 0 when there is no memory.
-func Malloc(h *Heap, n uintptr) uintptr {
+func Malloc(h *Heap, n uintptr) (b uintptr) {
 	if n > MaxClass {
-		return hugeAlloc(h, n, 0)
+		b = hugeAlloc(h, n, 0)
+	} else {
+		b = h.allocClass(Class(n))
 	}
-	return h.allocClass(Class(n))
+	if b == 0 {
+		stats.Put1(logError, stats.EventNoMemory, n, 0)
+	}
+	return b
 }
 
 // allocClass allocates a block of class c. Each turn of the loop ends it, takes

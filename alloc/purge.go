@@ -1,6 +1,9 @@
 package alloc
 
-import "tieralloc/internal/raw"
+import (
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+)
 
 // Purging gives the memory of free spans back to the kernel; the addresses stay.
 // There is no thread for it: each span-level step of any thread first does what
@@ -71,6 +74,9 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 		purged(token, p)
 	}
 	poolLock.Release()
+	if done != 0 {
+		stats.Put1(logDebug, stats.EventPurge, done, 0)
+	}
 	return done
 }
 
@@ -87,6 +93,7 @@ func purged(token uintptr, p *Page) {
 	poolLock.Release()
 	if raw.Unmap(addr, size) {
 		unmapped(size)
+		stats.Put1(logDebug, stats.EventSegmentEnd, addr, size)
 	}
 	poolLock.Take(token)
 }

@@ -1,6 +1,9 @@
 package alloc
 
-import "tieralloc/internal/raw"
+import (
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+)
 
 // grow maps a new segment and returns it as one span of at least n slices, in no
 // list. A segment is a quarter of what there is, within minGrowth and maxGrowth,
@@ -42,6 +45,7 @@ func segmentMap(slices uintptr) *Page {
 		return nil
 	}
 	mapped(size)
+	stats.Put1(logDebug, stats.EventSegment, start, slices<<SliceShift)
 	seg.start, seg.slices, seg.mapAddr, seg.mapSize = start, slices, addr, size
 	seg.prev, seg.next = nil, pool.segments
 	if pool.segments != nil {

@@ -1,16 +1,24 @@
 // Keeping the Go runtime asleep.
 //
 // Go's constructor installs signal handlers and then starts the thread that
-// initialises the runtime. Here that thread is not started, and the handlers are
-// taken away again, unless the configuration asks for the control plane.
+// initialises the runtime. As build.sh leaves the library, that constructor does
+// not run unless the configuration asks for the control plane (internal/postlink).
+// In a library that go build alone has made it runs; the thread is then not
+// started, and the handlers are taken away again.
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <elf.h>
+#include <link.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "heap.h"
 #include "life.h"
+#include "tag.h"
 
 // cgo's stub for an export asks this first. Data-plane calls do not wait for a
 // runtime, and there are no others.
@@ -49,10 +57,103 @@ void ta_signals_restore(void) { each(restore); }
 
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
 
+static int ready; // futex: the runtime has started
+
+static long futex(int op, int value, const struct timespec *limit)
+{
+	return syscall(SYS_futex, &ready, op | FUTEX_PRIVATE_FLAG, value, limit, NULL, 0);
+}
+
+void ta_runtime_ready(void)
+{
+	ta_signals_restore();
+	__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+	futex(FUTEX_WAKE, 1, NULL);
+}
+
+// Waits for the runtime, a few milliseconds. The host must not go on before: it
+// could set a handler of its own, which ta_signals_restore would then undo. After
+// two seconds something is wrong, and the host's start is worth more.
+static void await_runtime(void)
+{
+	struct timespec step = {.tv_nsec = 100000000};
+	for (int i = 0; i < 20 && !__atomic_load_n(&ready, __ATOMIC_ACQUIRE); i++)
+		futex(FUTEX_WAIT, 0, &step);
+}
+
+// Only the Go runtime's threads are made here, the first by Go's constructor. They
+// inherit a mask in which all signals are blocked, so that the host's handlers
+// never run on a goroutine's stack.
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
 {
-	if (ta_wants_runtime)
-		return __real_pthread_create(t, a, fn, arg);
-	ta_signals_restore();
-	return 0;
+	if (!ta_wants_runtime) {
+		ta_signals_restore();
+		return 0;
+	}
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int e = __real_pthread_create(t, a, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	static int first = 1;
+	if (first) {
+		first = 0;
+		if (e == 0)
+			await_runtime();
+		else // cgo would end the process
+			ta_wants_runtime = e = 0;
+	}
+	return e;
+}
+
+// The runtime reserves more than a gigabyte of addresses and ends the process when
+// it cannot; under a limit on addresses it is not started.
+void ta_runtime_check(void)
+{
+	static const char line[] = "tieralloc: TA_LOG has no effect under a limit on address space (ulimit -v)\n";
+	struct rlimit r;
+	if (!ta_wants_runtime || getrlimit(RLIMIT_AS, &r) != 0 || r.rlim_cur == RLIM_INFINITY)
+		return;
+	ta_wants_runtime = 0;
+	tag_log_stop();
+	if (write(2, line, sizeof line - 1) < 0) {
+		// nowhere to say it
+	}
+}
+
+// Filled in by internal/postlink: the relocations of Go's data that the loader has
+// not made, and Go's constructor. All zero in a library that it has not edited.
+const volatile struct {
+	uint64_t table, count, start;
+} ta_deferred = {0, 0, 0};
+
+int ta_go_deferred(void) { return ta_deferred.count != 0; }
+
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
+// The part of the library that the loader has made read-only after relocation.
+static void protect_relro(uintptr_t base, int prot)
+{
+	const ElfW(Phdr) *ph = (const ElfW(Phdr) *)(base + __ehdr_start.e_phoff);
+	for (int i = 0; i < __ehdr_start.e_phnum; i++) {
+		if (ph[i].p_type != PT_GNU_RELRO)
+			continue;
+		uintptr_t from = (base + ph[i].p_vaddr) & ~(uintptr_t)4095;
+		uintptr_t to = (base + ph[i].p_vaddr + ph[i].p_memsz) & ~(uintptr_t)4095;
+		mprotect((void *)from, to - from, prot);
+	}
+}
+
+// Stands in for Go's constructor.
+void ta_go_init(int argc, char **argv, char **envp)
+{
+	if (!ta_wants_runtime)
+		return;
+	uintptr_t base = (uintptr_t)&__ehdr_start;
+	const ElfW(Rela) *r = (const ElfW(Rela) *)(base + ta_deferred.table);
+	protect_relro(base, PROT_READ | PROT_WRITE);
+	for (uint64_t i = 0; i < ta_deferred.count; i++)
+		*(uintptr_t *)(base + r[i].r_offset) = base + (uintptr_t)r[i].r_addend;
+	protect_relro(base, PROT_READ);
+	((void (*)(int, char **, char **))(base + ta_deferred.start))(argc, argv, envp);
 }

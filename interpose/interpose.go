@@ -7,9 +7,10 @@
 // pthread_create to dormant.c.
 package interpose
 
-// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -fvisibility=hidden -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
+// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
 // #cgo LDFLAGS: -Wl,--wrap=crosscall2 -Wl,--wrap=_cgo_wait_runtime_init_done -Wl,--wrap=pthread_create
 // #include "layout.h"
+// #include "life.h"
 import "C"
 
 import (
@@ -28,3 +29,8 @@ var (
 	_ [unsafe.Offsetof(C.struct_ta_heap{}.Cur)]byte     = [unsafe.Offsetof((*alloc.Heap)(nil).Cur)]byte{}
 	_ [unsafe.Offsetof(C.struct_ta_heap{}.Now)]byte     = [unsafe.Offsetof((*alloc.Heap)(nil).Now)]byte{}
 )
+
+// RuntimeReady gives every signal the disposition that it had before Go's
+// constructor and lets the host go on. The Go runtime does without handlers: its
+// threads block signals, so it only loses asynchronous preemption.
+func RuntimeReady() { C.ta_runtime_ready() }

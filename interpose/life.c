@@ -145,7 +145,9 @@ __attribute__((constructor(101))) static void begin(void)
 	extern int __cxa_atexit(void (*)(void *), void *, void *);
 	ta_guest = ta_mode == TA_UNBOOTED && ta_malloc_is_foreign();
 	ta_boot();
-	ta_signals_save();
+	ta_runtime_check();
+	if (ta_wants_runtime || !ta_go_deferred())
+		ta_signals_save();
 	if (ta_mode == TA_PASS && ta_disabled)
 		return;
 	pthread_atfork(fork_prepare, fork_parent, fork_child);

@@ -17,6 +17,12 @@ void ta_fork_unseen(void);
 
 // Set when the configuration asks for the control plane: the Go runtime starts.
 extern int ta_wants_runtime;
+// Called by the control plane when the Go runtime has started.
+void ta_runtime_ready(void);
+// Gives up the control plane where it could not run.
+void ta_runtime_check(void);
+// Whether Go's constructor runs only when the runtime is wanted.
+int ta_go_deferred(void);
 // The signal dispositions from before Go's constructor.
 void ta_signals_save(void);
 void ta_signals_restore(void);

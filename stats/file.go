@@ -84,10 +84,10 @@ func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
 		errno = e
 	}
 	if errno == 0 {
-		_, errno = raw.Sys(syscall.SYS_RENAMEAT, raw.RenameAtFdCwd, temp, raw.RenameAtFdCwd, path, 0, 0)
+		_, errno = raw.Sys(syscall.SYS_RENAMEAT, raw.AtFdCwd, temp, raw.AtFdCwd, path, 0, 0)
 	}
 	if errno != 0 {
-		raw.Sys(syscall.SYS_UNLINKAT, raw.RenameAtFdCwd, temp, 0, 0, 0, 0)
+		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, temp, 0, 0, 0, 0)
 	}
 	return errno
 }
@@ -96,7 +96,7 @@ func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
 // a regular file or a symbolic link is there.
 func replaceable(path uintptr) (errno uintptr) {
 	var st syscall.Stat_t
-	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, raw.RenameAtFdCwd, path,
+	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, raw.AtFdCwd, path,
 		uintptr(unsafe.Pointer(&st)), atSymlinkNoFollow, 0, 0)
 	if errno == uintptr(syscall.ENOENT) {
 		return 0
@@ -137,7 +137,7 @@ func createTemp(path, pathLen, temp uintptr) (fd, errno uintptr) {
 	const flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
 	for i := 0; i < tries; i++ {
 		tempName(path, pathLen, temp)
-		fd, errno = raw.Sys(syscall.SYS_OPENAT, raw.RenameAtFdCwd, temp, flags, 0600, 0, 0)
+		fd, errno = raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, temp, flags, 0600, 0, 0)
 		if errno != uintptr(syscall.EEXIST) && errno != uintptr(syscall.EINTR) {
 			break
 		}
@@ -149,7 +149,7 @@ func createTemp(path, pathLen, temp uintptr) (fd, errno uintptr) {
 	fd, errno = raw.Sys(syscall.SYS_FCNTL, low, syscall.F_DUPFD_CLOEXEC, 3, 0, 0, 0)
 	raw.Sys(syscall.SYS_CLOSE, low, 0, 0, 0, 0, 0)
 	if errno != 0 {
-		raw.Sys(syscall.SYS_UNLINKAT, raw.RenameAtFdCwd, temp, 0, 0, 0, 0)
+		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, temp, 0, 0, 0, 0)
 	}
 	return fd, errno
 }

@@ -62,7 +62,8 @@ func Boot(arg uintptr) (how uintptr) {
 	if !Settings.Interpose {
 		how |= bootPass
 	}
-	if Settings.Log != 0 {
+	if Settings.Log != config.LogOff {
+		stats.LogStart(Settings.Log)
 		how |= bootRuntime
 	}
 	return how
@@ -114,14 +115,36 @@ func addEscaped(t *config.Text, addr, n uintptr) {
 // ForkChild notes that the process is a forked child: it reports for itself.
 func ForkChild() {
 	forked = true
+	stats.LogStop()
 	startUnix = raw.Clock(raw.ClockReal)
 	startMono = raw.Clock(raw.ClockMono)
 	reportLock.Reset()
 }
 
-// Report writes the statistics file, if one is asked for. A failure is one line on
-// standard error.
+// Report writes the statistics file, if one is asked for, and ends the log. A
+// failure is one line on standard error.
 func Report(token uintptr) {
+	writeReport(token)
+	logSummary(token)
+	stats.LogFinish()
+}
+
+// logSummary puts the last event into the log.
+func logSummary(token uintptr) {
+	if !stats.Logs(config.LogInfo) {
+		return
+	}
+	r := newReport(token)
+	if r == nil {
+		return
+	}
+	h := &r.Heap
+	args := [6]uint64{r.Calls[stats.CallMalloc], r.Calls[stats.CallFree], h.BytesPeak, h.BytesLive, h.BlocksLive, r.CallsFailed}
+	stats.Put(config.LogInfo, stats.EventSummary, &args)
+	dropReport(r)
+}
+
+func writeReport(token uintptr) {
 	if statsPath.Len() == 0 || !reportLock.Take(token) {
 		return
 	}
@@ -137,6 +160,7 @@ func Report(token uintptr) {
 
 func write(token uintptr, path *config.Text) {
 	if errno := WriteStats(token, path.Addr(), path.Len()); errno != 0 {
+		stats.Put1(config.LogWarn, stats.EventReport, errno, 0)
 		var l raw.Line
 		l.Text("tieralloc: cannot write TA_STATS_FILE ")
 		l.CStr(path.Addr())
@@ -214,6 +238,7 @@ func newReport(token uintptr) *stats.Report {
 	r.StartUnixNs = startUnix
 	r.UptimeNs = raw.Clock(raw.ClockMono) - startMono
 	r.SetProgram(program.Addr(), program.Len())
+	r.NodeCount = 1                 // one node as far as this build knows: node 0
 	t := &r.Tiers[stats.TierNormal] // one tier has it all
 	h := &r.Heap
 	t.AllocCalls, t.FreeCalls = h.BlocksTotalAlloc, h.BlocksTotalFreed

@@ -56,15 +56,27 @@ func (l *Lock) wait() {
 		}
 	}
 	for atomic.SwapUint32(&l.state, 2) != 0 {
-		Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&l.state)), futexWaitPrivate, 2, 0, 0, 0)
+		Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&l.state)), FutexWait, 2, 0, 0, 0)
 	}
+}
+
+// Wake wakes one thread that waits on the word at w.
+func Wake(w *uint32) {
+	Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWakePrivate, 1, 0, 0, 0)
+}
+
+// WaitFor sleeps while the word at w is v, for at most ns nanoseconds, less than a
+// second. It may return early.
+func WaitFor(w *uint32, v uint32, ns uint64) {
+	ts := [2]uint64{0, ns}
+	Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(w)), FutexWait, uintptr(v), uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
 // Release lets the lock go and wakes one waiter if there may be one.
 func (l *Lock) Release() {
 	atomic.StoreUintptr(&l.owner, 0)
 	if atomic.SwapUint32(&l.state, 0) == 2 {
-		Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&l.state)), futexWakePrivate, 1, 0, 0, 0)
+		Wake(&l.state)
 	}
 }
 

@@ -18,8 +18,8 @@ const (
 	ClockReal        = 0
 	MadvDontNeed     = 4
 	MadvWipeOnFork   = 18
-	RenameAtFdCwd    = ^uintptr(99) // AT_FDCWD is -100
-	futexWaitPrivate = 128
+	AtFdCwd          = ^uintptr(99) // AT_FDCWD is -100
+	FutexWait        = 128          // FUTEX_WAIT_PRIVATE
 	futexWakePrivate = 129
 )
 
@@ -39,7 +39,7 @@ func Map(n uintptr) uintptr {
 // MapAt is Map with an address and further MAP_ flags.
 func MapAt(addr, n, flags uintptr) uintptr {
 	const prot = syscall.PROT_READ | syscall.PROT_WRITE
-	flags |= syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_NORESERVE
+	flags |= syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS
 	r, errno := Sys(syscall.SYS_MMAP, addr, n, prot, flags, ^uintptr(0), 0)
 	if errno != 0 {
 		return 0

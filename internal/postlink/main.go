@@ -1,0 +1,167 @@
+// Command postlink makes a dormant Go runtime cost nothing at load time.
+//
+//	postlink build/libtieralloc.so
+//
+// A shared library with Go in it carries thousands of relocations for the
+// runtime's own data, and a constructor that reads every signal's disposition.
+// The dynamic loader pays for both in every process, though most never start the
+// runtime. This command edits the linked library in place so that they wait:
+//
+//   - The relative relocations of Go's data, except those of this project's own
+//     packages (the data plane uses them at once), move to the front of the table,
+//     and the dynamic section's DT_RELA, DT_RELASZ and DT_RELACOUNT leave them out.
+//   - The entry of Go's constructor in .init_array becomes ta_go_init, which applies
+//     them and goes on to the constructor when the runtime is wanted, and returns
+//     otherwise.
+//   - ta_deferred, which ta_go_init reads, is filled in.
+//
+// A library that was not edited works too; ta_deferred is then zero.
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sort"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: postlink LIBRARY")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintf(os.Stderr, "postlink: %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}
+
+func run(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := deferGo(data); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o755)
+}
+
+const relaSize = 24
+
+// image is a shared library being edited.
+type image struct {
+	data []byte
+	file *elf.File
+	syms []elf.Symbol // with an address, by address
+}
+
+// deferGo edits the library in data.
+func deferGo(data []byte) error {
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	if f.Machine != elf.EM_X86_64 || f.Type != elf.ET_DYN {
+		return errors.New("not an amd64 shared library")
+	}
+	m := &image{data: data, file: f}
+	if m.syms, err = f.Symbols(); err != nil {
+		return err
+	}
+	m.syms = slices.DeleteFunc(m.syms, func(s elf.Symbol) bool {
+		return s.Section == elf.SHN_UNDEF || elf.ST_TYPE(s.Info) == elf.STT_TLS
+	})
+	sort.SliceStable(m.syms, func(i, j int) bool { return m.syms[i].Value < m.syms[j].Value })
+	return m.rewrite()
+}
+
+func (m *image) rewrite() error {
+	state, err := m.symbol("ta_deferred")
+	if err != nil {
+		return err
+	}
+	hook, err := m.symbol("ta_go_init")
+	if err != nil {
+		return err
+	}
+	start, err := m.symbol("_rt0_amd64_linux_lib")
+	if err != nil {
+		return err
+	}
+	table, count, err := m.relocations()
+	if err != nil {
+		return err
+	}
+	goOwned := m.goRanges()
+	later := func(r elf.Rela64) bool { return goOwned.contains(r.Off) && !m.isOurs(r.Off) }
+	slices.SortStableFunc(table[:count], func(a, b elf.Rela64) int {
+		switch x, y := later(a), later(b); {
+		case x && !y:
+			return -1
+		case y && !x:
+			return 1
+		}
+		return 0
+	})
+	n := 0
+	for n < count && later(table[n]) {
+		n++
+	}
+	hooked := false
+	for i := range table[:count] {
+		if uint64(table[i].Addend) == start && m.inSection(".init_array", table[i].Off) {
+			table[i].Addend = int64(hook)
+			hooked = true
+		}
+	}
+	if n == 0 || !hooked {
+		return fmt.Errorf("%d relocations to defer, constructor found: %v: was it edited before?", n, hooked)
+	}
+	return m.store(table, n, state, start)
+}
+
+// relocations reads .rela.dyn and the number of its leading relative entries.
+func (m *image) relocations() (table []elf.Rela64, count int, err error) {
+	addr, size := m.dynamic(elf.DT_RELA), m.dynamic(elf.DT_RELASZ)
+	count = int(m.dynamic(elf.DT_RELACOUNT))
+	off, err := m.fileOffset(addr)
+	if err != nil {
+		return nil, 0, err
+	}
+	table = make([]elf.Rela64, size/relaSize)
+	if err := binary.Read(bytes.NewReader(m.data[off:off+size]), binary.LittleEndian, table); err != nil {
+		return nil, 0, err
+	}
+	for i := range table[:count] {
+		if elf.R_X86_64(table[i].Info) != elf.R_X86_64_RELATIVE {
+			return nil, 0, fmt.Errorf("relocation %d of the leading %d is not relative", i, count)
+		}
+	}
+	return table, count, nil
+}
+
+// store writes the table, the shortened dynamic section and ta_deferred.
+func (m *image) store(table []elf.Rela64, n int, state, start uint64) error {
+	addr, size, count := m.dynamic(elf.DT_RELA), m.dynamic(elf.DT_RELASZ), m.dynamic(elf.DT_RELACOUNT)
+	off, err := m.fileOffset(addr)
+	if err != nil {
+		return err
+	}
+	if _, err := binary.Encode(m.data[off:off+size], binary.LittleEndian, table); err != nil {
+		return err
+	}
+	m.setDynamic(elf.DT_RELA, addr+uint64(n)*relaSize)
+	m.setDynamic(elf.DT_RELASZ, size-uint64(n)*relaSize)
+	m.setDynamic(elf.DT_RELACOUNT, count-uint64(n))
+	at, err := m.fileOffset(state)
+	if err != nil {
+		return err
+	}
+	_, err = binary.Encode(m.data[at:], binary.LittleEndian, [3]uint64{addr, uint64(n), start})
+	return err
+}

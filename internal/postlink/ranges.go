@@ -1,0 +1,112 @@
+package main
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+type span struct{ from, to uint64 }
+
+type spans []span
+
+func (s spans) contains(a uint64) bool {
+	for _, r := range s {
+		if a >= r.from && a < r.to {
+			return true
+		}
+	}
+	return false
+}
+
+// goRanges are the addresses of data that Go's linker laid out. Its own symbols
+// bound them; the .go.* sections and .noptrdata hold nothing else.
+func (m *image) goRanges() spans {
+	var list spans
+	for _, bounds := range [][2]string{
+		{"runtime.types", "runtime.etypes"},
+		{"runtime.itablink", "runtime.eitablink"},
+		{"runtime.data", "runtime.edata"},
+	} {
+		from, err1 := m.symbol(bounds[0])
+		to, err2 := m.symbol(bounds[1])
+		if err1 == nil && err2 == nil {
+			list = append(list, span{from, to})
+		}
+	}
+	for _, s := range m.file.Sections {
+		if strings.HasPrefix(s.Name, ".go.") || s.Name == ".noptrdata" {
+			list = append(list, span{s.Addr, s.Addr + s.Size})
+		}
+	}
+	return list
+}
+
+// isOurs reports whether the data at addr belongs to a package of this project.
+// Symbols of size 0 only mark places.
+func (m *image) isOurs(addr uint64) bool {
+	i := sort.Search(len(m.syms), func(i int) bool { return m.syms[i].Value > addr })
+	for i--; i >= 0; i-- {
+		s := m.syms[i]
+		if s.Size == 0 {
+			continue
+		}
+		return addr < s.Value+s.Size &&
+			(strings.HasPrefix(s.Name, "tieralloc/") || strings.HasPrefix(s.Name, "main."))
+	}
+	return false
+}
+
+func (m *image) symbol(name string) (uint64, error) {
+	for _, s := range m.syms {
+		if s.Name == name {
+			return s.Value, nil
+		}
+	}
+	return 0, fmt.Errorf("no symbol %s (is the library stripped?)", name)
+}
+
+func (m *image) inSection(name string, addr uint64) bool {
+	s := m.file.Section(name)
+	return s != nil && addr >= s.Addr && addr < s.Addr+s.Size
+}
+
+// fileOffset is where the byte at addr lies in the file.
+func (m *image) fileOffset(addr uint64) (uint64, error) {
+	for _, p := range m.file.Progs {
+		if p.Type == elf.PT_LOAD && addr >= p.Vaddr && addr < p.Vaddr+p.Filesz {
+			return addr - p.Vaddr + p.Off, nil
+		}
+	}
+	return 0, fmt.Errorf("address %#x is not in the file", addr)
+}
+
+// dynamic is the value of an entry of the dynamic section, 0 when there is none.
+func (m *image) dynamic(tag elf.DynTag) uint64 {
+	if at := m.dynamicAt(tag); at != nil {
+		return binary.LittleEndian.Uint64(at)
+	}
+	return 0
+}
+
+func (m *image) setDynamic(tag elf.DynTag, v uint64) {
+	if at := m.dynamicAt(tag); at != nil {
+		binary.LittleEndian.PutUint64(at, v)
+	}
+}
+
+func (m *image) dynamicAt(tag elf.DynTag) []byte {
+	s := m.file.Section(".dynamic")
+	if s == nil {
+		return nil
+	}
+	d := m.data[s.Offset : s.Offset+s.Size]
+	for ; len(d) >= 16; d = d[16:] {
+		if elf.DynTag(binary.LittleEndian.Uint64(d)) == tag {
+			return d[8:16]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+// Package logger is the control plane's log: it takes events from the ring and
+// writes them as JSON lines, by zerolog, to standard error or TA_LOG_FILE.
+//
+// It is ordinary Go. Its init runs when the Go runtime starts, which is only when
+// TA_LOG asks for it; nothing calls it from C.
+package logger
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/rs/zerolog"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/process"
+	"tieralloc/internal/raw"
+	"tieralloc/interpose"
+	"tieralloc/stats"
+)
+
+func init() {
+	interpose.RuntimeReady()
+	if process.Settings.Log != config.LogOff {
+		go run(zerolog.New(output(&process.Settings)).Level(level(process.Settings.Log)))
+	}
+}
+
+func level(l uint32) zerolog.Level {
+	switch l {
+	case config.LogError:
+		return zerolog.ErrorLevel
+	case config.LogWarn:
+		return zerolog.WarnLevel
+	case config.LogInfo:
+		return zerolog.InfoLevel
+	default:
+		return zerolog.DebugLevel
+	}
+}
+
+// output opens the log file, which may not be a symbolic link. Without one, or
+// when it cannot be had, lines go to standard error.
+func output(s *config.Settings) io.Writer {
+	path := text(&s.LogFile)
+	if path == "" {
+		return os.Stderr
+	}
+	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | syscall.O_NOFOLLOW
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "tieralloc: cannot write TA_LOG_FILE %q: %v; logging to standard error\n", path, err)
+		return os.Stderr
+	}
+	return f
+}
+
+func text(t *config.Text) string {
+	return string(unsafe.Slice((*byte)(raw.Ptr(t.Addr())), t.Len()))
+}
+
+// run writes events until the process ends.
+func run(log zerolog.Logger) {
+	configuration(log, &process.Settings)
+	for {
+		ends := stats.Rest()
+		var e stats.Event
+		for stats.Take(&e) {
+			write(log, &e)
+		}
+		if ends {
+			if n := stats.Dropped(); n != 0 {
+				log.Warn().Uint64("events", n).Msg("log events were dropped")
+			}
+			stats.Finished()
+			return
+		}
+	}
+}
+
+// configuration writes what is in effect.
+func configuration(log zerolog.Logger, s *config.Settings) {
+	log.Info().Time(zerolog.TimestampFieldName, time.Now()).Int("pid", os.Getpid()).
+		Bool("TA_INTERPOSE", s.Interpose).
+		Bool("TA_STRICT", s.Strict).
+		Str("TA_LOG", level(s.Log).String()).
+		Str("TA_LOG_FILE", text(&s.LogFile)).
+		Str("TA_STATS_FILE", text(&s.StatsFile)).
+		Stringer("TA_PURGE_DELAY", time.Duration(s.PurgeDelay)).
+		Msg("configuration")
+}
+
+// shape says how an event is written: its level, its message, the names of its
+// arguments.
+type shape struct {
+	level   zerolog.Level
+	message string
+	args    []string
+}
+
+var shapes = map[stats.EventKind]shape{
+	stats.EventFork:       {zerolog.InfoLevel, "fork", nil},
+	stats.EventThread:     {zerolog.DebugLevel, "thread has a heap", []string{"heap"}},
+	stats.EventThreadEnd:  {zerolog.DebugLevel, "thread ended", []string{"heap"}},
+	stats.EventSegment:    {zerolog.DebugLevel, "segment mapped", []string{"address", "bytes"}},
+	stats.EventSegmentEnd: {zerolog.DebugLevel, "segment unmapped", []string{"address", "bytes"}},
+	stats.EventPurge:      {zerolog.DebugLevel, "memory purged", []string{"bytes"}},
+	stats.EventNoMemory:   {zerolog.ErrorLevel, "out of memory", []string{"bytes"}},
+	stats.EventReport:     {zerolog.WarnLevel, "statistics file not written", []string{"errno"}},
+	stats.EventSummary: {zerolog.InfoLevel, "summary",
+		[]string{"malloc_calls", "free_calls", "bytes_peak", "bytes_live", "blocks_live", "calls_failed"}},
+}
+
+func write(log zerolog.Logger, e *stats.Event) {
+	s := shapes[e.Kind]
+	line := log.WithLevel(s.level).Time(zerolog.TimestampFieldName, time.Unix(0, int64(e.UnixNs))).
+		Int("pid", os.Getpid()).Uint64("tid", e.Tid)
+	for i, name := range s.args {
+		if name == "heap" || name == "address" {
+			line = line.Str(name, fmt.Sprintf("%#x", e.Args[i]))
+		} else {
+			line = line.Uint64(name, e.Args[i])
+		}
+	}
+	line.Msg(s.message)
+}

@@ -1,0 +1,178 @@
+package stats
+
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// The event ring carries what is worth a log line from the data plane to the
+// control plane. Any thread puts, without a lock and without waiting; one
+// goroutine takes (stats/logger). When the ring is full an event is dropped and
+// counted.
+//
+// It is Dmitry Vyukov's bounded queue: slot i of turn t is free for writing when
+// its seq is t·ringSlots + i, and ready for reading when it is one more.
+const ringSlots = 1024
+
+// EventKind tells what happened, and so what the arguments mean.
+type EventKind uint64
+
+// The events, with their arguments.
+const (
+	EventNone       EventKind = iota
+	EventFork                 // none: in the parent, once the child is made
+	EventThread               // heap's address: a thread has got it
+	EventThreadEnd            // heap's address
+	EventSegment              // address, bytes: mapped
+	EventSegmentEnd           // address, bytes: unmapped
+	EventPurge                // bytes given back
+	EventNoMemory             // bytes asked for
+	EventReport               // errno of writing the statistics file
+	EventSummary              // mallocs, frees, peak bytes, live bytes, live blocks, failures
+)
+
+// Event is one entry of the ring.
+type Event struct {
+	Kind   EventKind
+	UnixNs uint64
+	Tid    uint64
+	Args   [6]uint64
+}
+
+type slot struct {
+	seq   uint64
+	event Event
+}
+
+type ring struct {
+	head  uint64 // next to write
+	_     [7]uint64
+	tail  uint64 // next to read; the reader's alone
+	_     [7]uint64
+	slots [ringSlots]slot
+
+	dropped uint64
+	level   uint32
+	closing uint32 // 1: the process ends, take what is there and say so
+	done    uint32 // futex: 1 when the reader has taken everything after closing
+	asleep  uint32 // futex: 1 while the reader sleeps
+}
+
+var events ring
+
+// LogStart lets events of a level at most level (config.Log…) into the ring.
+func LogStart(level uint32) {
+	for i := range events.slots {
+		events.slots[i].seq = uint64(i)
+	}
+	atomic.StoreUint32(&events.level, level)
+}
+
+// LogStop ends logging in this process, without a word: a forked child has nobody
+// to read the ring.
+func LogStop() { atomic.StoreUint32(&events.level, 0) }
+
+// Logs reports whether an event of the given level would be taken.
+func Logs(level uint32) bool { return atomic.LoadUint32(&events.level) >= level }
+
+// Put adds an event of the given level to the ring.
+func Put(level uint32, kind EventKind, args *[6]uint64) {
+	r := &events
+	if !Logs(level) {
+		return
+	}
+	for try := 0; try < ringSlots; try++ {
+		at := atomic.LoadUint64(&r.head)
+		s := &r.slots[at&(ringSlots-1)]
+		seq := atomic.LoadUint64(&s.seq)
+		if seq < at { // a turn behind: full
+			break
+		}
+		if seq != at || !atomic.CompareAndSwapUint64(&r.head, at, at+1) {
+			continue
+		}
+		tid, _ := raw.Sys(syscall.SYS_GETTID, 0, 0, 0, 0, 0, 0)
+		s.event.Kind = kind
+		s.event.UnixNs = raw.Clock(raw.ClockReal)
+		s.event.Tid = uint64(tid)
+		s.event.Args = *args
+		atomic.StoreUint64(&s.seq, at+1)
+		wake()
+		return
+	}
+	atomic.AddUint64(&r.dropped, 1)
+}
+
+// Put1 is Put with one or two arguments.
+func Put1(level uint32, kind EventKind, a, b uintptr) {
+	if Logs(level) {
+		args := [6]uint64{uint64(a), uint64(b)}
+		Put(level, kind, &args)
+	}
+}
+
+func wake() {
+	if atomic.SwapUint32(&events.asleep, 0) == 1 {
+		raw.Wake(&events.asleep)
+	}
+}
+
+// LogFinish asks the reader to take the rest and waits until it has, two seconds
+// at most.
+func LogFinish() {
+	r := &events
+	if atomic.LoadUint32(&r.level) == 0 {
+		return
+	}
+	atomic.StoreUint32(&r.closing, 1)
+	wake()
+	for i := 0; i < 20 && atomic.LoadUint32(&r.done) == 0; i++ {
+		raw.WaitFor(&r.done, 0, 100e6)
+	}
+	LogStop()
+}
+
+// Take moves the oldest event to e. With none there it reports false. Only one
+// thread may call it.
+func Take(e *Event) bool {
+	r := &events
+	s := &r.slots[r.tail&(ringSlots-1)]
+	if atomic.LoadUint64(&s.seq) != r.tail+1 {
+		return false
+	}
+	*e = s.event
+	atomic.StoreUint64(&s.seq, r.tail+ringSlots)
+	r.tail++
+	return true
+}
+
+// Dropped is the number of events that found the ring full.
+func Dropped() uint64 { return atomic.LoadUint64(&events.dropped) }
+
+// Rest sleeps until there may be an event, and reports whether the process ends.
+// The reader calls it after Take has found nothing, and once more takes what is
+// there when it says so.
+func Rest() (ends bool) {
+	r := &events
+	if atomic.LoadUint32(&r.closing) != 0 {
+		return true
+	}
+	atomic.StoreUint32(&r.asleep, 1)
+	s := &r.slots[r.tail&(ringSlots-1)]
+	if atomic.LoadUint64(&s.seq) == r.tail+1 || atomic.LoadUint32(&r.closing) != 0 {
+		atomic.StoreUint32(&r.asleep, 0)
+		return false
+	}
+	// The Go scheduler must know that this call blocks.
+	_, _, _ = syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&r.asleep)), raw.FutexWait, 1, 0, 0, 0)
+	return false
+}
+
+// Finished tells LogFinish that everything is written.
+func Finished() {
+	atomic.StoreUint32(&events.done, 1)
+	raw.Wake(&events.done)
+}
