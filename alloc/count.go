@@ -38,6 +38,8 @@ func (k *Counts) collectCounts() {
 		for c := range h.retired {
 			k.Allocs[c] += h.retired[c]
 			k.Frees[c] += h.retired[c]
+			k.Allocs[c] += h.SpillPops[c]
+			k.Frees[c] += h.SpillPops[c] + h.spilled(uintptr(c))
 		}
 		for i := range h.Calls {
 			k.Calls[i] += h.Calls[i]
@@ -65,7 +67,7 @@ func (k *Counts) segment(s *segment) {
 			k.FreeSpans++
 			continue
 		}
-		c := p.class & (Classes - 1)
+		c := p.Class & (Classes - 1)
 		frees := p.Frees + p.remoteCount()
 		k.Allocs[c] += p.Allocs
 		k.Frees[c] += frees

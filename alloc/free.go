@@ -29,18 +29,27 @@ func Free(h *Heap, addr uintptr) uintptr {
 		if !hugeFree(h, p) {
 			return FreeStale
 		}
-	case owner&^ownerFull != h.self():
+	case owner&^OwnerFull != h.self():
 		freeRemote(h, p, addr)
 	default:
-		p.push(addr)
-		if owner&ownerFull != 0 {
-			h.unfull(p)
+		if owner&OwnerFull != 0 {
+			h.flush(uintptr(p.Class)) // the fast path has found it full
 		}
-		if p.Frees == p.Allocs {
-			PageEmpty(h, p)
-		}
+		h.freeLocal(p, addr)
+		h.tick()
 	}
 	return FreeOK
+}
+
+// freeLocal frees a block of one of the heap's own pages.
+func (h *Heap) freeLocal(p *Page, b uintptr) {
+	p.push(b)
+	if p.Owner&OwnerFull != 0 {
+		h.unfull(p)
+	}
+	if p.Frees == p.Allocs {
+		h.emptied(p)
+	}
 }
 
 // Check tells what addr is, as Free would, and changes nothing.
@@ -91,7 +100,7 @@ func PageEmpty(h *Heap, p *Page) {
 // Others stay while the heap keeps little, else they go to the pool. It reports
 // whether the page stays.
 func (h *Heap) emptied(p *Page) bool {
-	if h.Cur[uintptr(p.class)&(Classes-1)] == p || p.Trigger == keptEmpty {
+	if h.Cur[uintptr(p.Class)&(Classes-1)] == p || p.Trigger == keptEmpty {
 		return true
 	}
 	if h.kept+p.bytes() <= keptMax {
@@ -108,7 +117,7 @@ func (h *Heap) release(p *Page) bool {
 	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 {
 		return false
 	}
-	c := uintptr(p.class) & (Classes - 1)
+	c := uintptr(p.Class) & (Classes - 1)
 	n := p.Allocs
 	h.unkeep(p)
 	p.Trigger = neverEmpty
@@ -129,6 +138,9 @@ func (h *Heap) collectPages(all bool) {
 		h.drain()
 	}
 	for c := uintptr(0); c < Classes; c++ {
+		if h.SpillHead[c] != 0 {
+			h.flush(c)
+		}
 		p := h.Cur[c]
 		if p == pageNone {
 			continue

@@ -16,17 +16,20 @@ import (
 //	Direct[(n+15)/16] == Cur[Class(n)] for n <= DirectMax
 //	kept = Σ bytes of the pages on lists that were left there empty
 //
-// Full pages are on no list; their owner word carries ownerFull. The fields that
+// Full pages are on no list; their owner word carries OwnerFull. The fields that
 // the fast path knows come first (interpose/layout.h is generated from them).
 type Heap struct {
 	_ raw.OffHeap
 
-	Direct  [DirectCount]*Page
-	Cur     [Classes]*Page
-	Remotes uint64            // blocks of other heaps freed by this thread
-	Calls   [CallKinds]uint64 // calls that count themselves
-	Busy    uintptr           // 1 while the owner is in the slow path
-	Now     uint64            // monotonic time in nanoseconds, set on entry to the slow path
+	Direct    [DirectCount]*Page
+	Cur       [Classes]*Page
+	SpillHead [Classes]uintptr // see spill.go
+	SpillRoom [Classes]uint64
+	SpillPops [Classes]uint64
+	Remotes   uint64            // blocks of other heaps freed by this thread
+	Calls     [CallKinds]uint64 // calls that count themselves
+	Busy      uintptr           // 1 while the owner is in the slow path
+	Now       uint64            // monotonic time in nanoseconds, set on entry to the slow path
 
 	tail    [Classes]*Page
 	retired [Classes]uint64 // blocks allocated and freed in pages given back
@@ -113,8 +116,9 @@ func newHeap(token uintptr) *Heap {
 		for i := range h.Direct {
 			h.Direct[i] = pageNone
 		}
-		for i := range h.Cur {
-			h.Cur[i] = pageNone
+		for c := range h.Cur {
+			h.Cur[c] = pageNone
+			h.SpillRoom[c] = spillLimit(uintptr(c))
 		}
 		h.all = pool.heaps
 		pool.heaps = h
@@ -204,7 +208,7 @@ const keptEmpty = ^uint64(1)
 
 // append puts p at the end of its class's list.
 func (h *Heap) append(p *Page) {
-	c := uintptr(p.class)
+	c := uintptr(p.Class)
 	p.next = nil
 	if h.Cur[c&(Classes-1)] == pageNone {
 		p.prev = nil
@@ -222,7 +226,7 @@ func (h *Heap) append(p *Page) {
 
 // unlink takes p from its class's list.
 func (h *Heap) unlink(p *Page) {
-	c := uintptr(p.class)
+	c := uintptr(p.Class)
 	if p.next != nil {
 		p.next.prev = p.prev
 	} else {

@@ -27,6 +27,7 @@ func hugeAlloc(h *Heap, n, align uintptr) uintptr {
 	if n > maxRequest {
 		return 0
 	}
+	h.tick()
 	size := raw.RoundUp(n, SliceSize)
 	p, zero := hugeCached(h, size, align)
 	if p == nil {
@@ -154,6 +155,7 @@ func cacheRemove(i uintptr) *Page {
 
 // hugeFree frees the block of p, or reports false when it is not one (any more).
 func hugeFree(h *Heap, p *Page) bool {
+	h.tick()
 	if !poolLock.Take(h.token) {
 		return true // in a handler that interrupted the pool itself: the block is lost, the process is not
 	}
@@ -216,7 +218,7 @@ func hugeExpire(token uintptr, now uint64, all bool) (done uintptr) {
 			return done
 		}
 		p := pool.cache.slot[i&(hugeCacheSlots-1)]
-		if !all && now-p.stamp < PurgeDelay {
+		if !all && now < p.stamp+PurgeDelay {
 			poolLock.Release()
 			i++
 			continue

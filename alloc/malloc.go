@@ -31,12 +31,18 @@ func (h *Heap) allocClass(c uintptr) uintptr {
 	for {
 		p := h.Cur[c&(Classes-1)]
 		if p == pageNone {
+			if b := h.unspill(c); b != 0 {
+				return b
+			}
 			if !h.refill(c) {
 				return 0
 			}
 			continue
 		}
 		if b := p.pop(); b != 0 {
+			return b
+		}
+		if b := h.unspill(c); b != 0 {
 			return b
 		}
 		if p.takeRemote() {
@@ -68,7 +74,7 @@ func (h *Heap) setFull(p *Page) {
 			break
 		}
 	}
-	atomic.StoreUintptr(&p.Owner, h.self()|ownerFull)
+	atomic.StoreUintptr(&p.Owner, h.self()|OwnerFull)
 	h.unlink(p)
 }
 
@@ -93,7 +99,7 @@ func (h *Heap) refill(c uintptr) bool {
 	}
 	p.Size = size
 	p.Magic = divMagic(size)
-	p.class = uint32(c)
+	p.Class = uint32(c)
 	p.blocks = uint32(p.bytes() / size)
 	p.carved = 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0

@@ -30,11 +30,11 @@ const (
 type Page struct {
 	_ raw.OffHeap
 
-	Owner  uintptr // the heap's address, |ownerFull when no block is free; or ownerNone, ownerHuge
+	Owner  uintptr // the heap's address, |OwnerFull when no block is free; or ownerNone, ownerHuge
 	Start  uintptr // address of the first block
 	Magic  uint64  // divMagic(Size)
 	Size   uintptr // block size in bytes; of a free span or huge block, all of it
-	class  uint32
+	Class  uint32
 	slices uint32
 	blocks uint32 // capacity in blocks
 	carved uint32 // blocks ever put to use; the rest is untouched
@@ -67,7 +67,7 @@ const FreeKey = 0xf4ee_b10c_5a1e_d0b5
 const (
 	ownerNone = 0
 	ownerHuge = 2
-	ownerFull = 1 // the page is on no list of its heap; the next free brings it back
+	OwnerFull = 1 // the page is on no list of its heap; the next free brings it back
 )
 
 // States of a span: clean and dirty ones are free and in the pool's bins, a
@@ -195,5 +195,6 @@ func (p *Page) onList(head, b uintptr) bool {
 // isFree reports whether b is a free block of the page. Its cost is bounded by
 // the number of blocks; the caller has seen b's second word hold FreeKey.
 func (p *Page) isFree(b uintptr) bool {
-	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&remoteAddr, b)
+	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&remoteAddr, b) ||
+		onSpill(atomic.LoadUintptr(&p.Owner)&^OwnerFull, b, uintptr(p.Class))
 }

@@ -9,7 +9,7 @@ import (
 // There is no thread for it: each span-level step of any thread first does what
 // is due. Two rules make a span due:
 //
-//	age:     now - stamp >= PurgeDelay
+//	age:     now >= stamp + PurgeDelay
 //	reserve: dirtyBytes > max(minReserve, usedBytes/reserveShare)
 //
 // By the second a program that frees much at once and then falls silent has
@@ -47,7 +47,7 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 	}
 	for budget := pool.dirtyBytes >> SliceShift; budget > 0; budget-- {
 		p := pool.lruHead
-		if p == nil || pool.dirtyBytes <= floor && now-p.stamp < PurgeDelay {
+		if p == nil || pool.dirtyBytes <= floor && now < p.stamp+PurgeDelay {
 			break
 		}
 		removeFree(p, spanDirty)

@@ -33,7 +33,7 @@ func freeRemote(h *Heap, p *Page, b uintptr) {
 }
 
 func notify(p *Page) {
-	owner := (*Heap)(raw.Ptr(atomic.LoadUintptr(&p.Owner) &^ ownerFull))
+	owner := (*Heap)(raw.Ptr(atomic.LoadUintptr(&p.Owner) &^ OwnerFull))
 	for {
 		head := atomic.LoadUintptr(&owner.pending)
 		p.pendNext = (*Page)(raw.Ptr(head))
@@ -56,7 +56,7 @@ func (h *Heap) drain() {
 
 // news ends p's time on the pending list.
 func (h *Heap) news(p *Page) {
-	full := p.Owner&ownerFull != 0
+	full := p.Owner&OwnerFull != 0
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
 		next := old &^ remoteInFlight

@@ -49,6 +49,8 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 		raw.Remap(to, have, have, raw.MremapMayMove|raw.MremapFixed, p.Start)
 		return 0
 	}
+	h.Calls[CallReallocAllocs]++
+	h.Calls[CallReallocFrees]++ // q or p, as it turns out
 	was := p.Start
 	if grown := hugeResize(h, q, n); grown == 0 {
 		h.hugeReturn(q, was)

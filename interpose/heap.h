@@ -52,16 +52,35 @@ static inline size_t ta_class(size_t n) // alloc.Class for n > 128
 	return (b - 6) * 8 + (m >> (b - 3) & 7);
 }
 
+// A block from the spill list (alloc/spill.go), for when the current page has
+// none, or NULL.
+static inline void *ta_unspill(size_t n)
+{
+	ta_heap *h = ta_self;
+	size_t c = n > 128 ? ta_class(n) : (n - (n != 0)) / TA_GRANULE;
+	uint64_t *b = (uint64_t *)h->SpillHead[c];
+	if (b == NULL)
+		return NULL;
+	h->SpillHead[c] = b[0];
+	h->SpillRoom[c]++;
+	h->SpillPops[c]++;
+	b[1] = 0;
+	return b;
+}
+
 // malloc in 15 instructions when the thread's page has a block: round, bound,
 // load the heap, load the page, pop (load, test, load, store), count, clear the
 // free mark, return. Larger sizes compute their class first, in 8 more.
 static inline void *ta_malloc_fast(size_t n)
 {
+	void *p;
 	if (LIKELY(n <= TA_DIRECT_MAX))
-		return ta_pop(ta_self->Direct[(n + 15) >> 4]);
-	if (LIKELY(n <= TA_MAX_CLASS))
-		return ta_pop(ta_self->Cur[ta_class(n)]);
-	return NULL;
+		p = ta_pop(ta_self->Direct[(n + 15) >> 4]);
+	else if (LIKELY(n <= TA_MAX_CLASS))
+		p = ta_pop(ta_self->Cur[ta_class(n)]);
+	else
+		return NULL;
+	return LIKELY(p != NULL) ? p : ta_unspill(n);
 }
 
 // Whether p, in pg, is the start of a block that is not marked free.
@@ -92,6 +111,17 @@ static inline void ta_free_fast(void *p)
 		if (UNLIKELY(frees == pg->Trigger))
 			ta_page_empty(pg);
 		return;
+	}
+	if (LIKELY(pg->Owner == ((uint64_t)ta_self | TA_OWNER_FULL)) && LIKELY(ta_sane(pg, p))) {
+		ta_heap *h = ta_self;
+		size_t c = pg->Class;
+		if (LIKELY(h->SpillRoom[c] != 0)) {
+			h->SpillRoom[c]--;
+			b[0] = h->SpillHead[c];
+			b[1] = TA_FREE_KEY;
+			h->SpillHead[c] = (uint64_t)b;
+			return;
+		}
 	}
 	ta_free_slow(p);
 }

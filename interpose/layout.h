@@ -13,6 +13,7 @@
 #define TA_SLICE_SHIFT 0x10ull
 #define TA_LEAF_MASK 0xffffull
 #define TA_FREE_KEY 0xf4eeb10c5a1ed0b5ull
+#define TA_OWNER_FULL 0x1ull
 #define TA_ZERO_BIT 0x1ull
 #define TA_REMOTE_FLAGS 0xfull
 #define TA_REMOTE_NOTIFY 0x1ull
@@ -52,7 +53,8 @@ struct ta_page {
 	uint64_t Start;
 	uint64_t Magic;
 	uint64_t Size;
-	unsigned char pad12[32];
+	uint32_t Class;
+	unsigned char pad12[28];
 	uint64_t Free;
 	uint64_t Allocs;
 	uint64_t Frees;
@@ -65,6 +67,9 @@ struct ta_page {
 struct ta_heap {
 	struct ta_page *Direct[65];
 	struct ta_page *Cur[128];
+	uint64_t SpillHead[128];
+	uint64_t SpillRoom[128];
+	uint64_t SpillPops[128];
 	uint64_t Remotes;
 	uint64_t Calls[32];
 	uint64_t Busy;

@@ -40,6 +40,7 @@ func write(w io.Writer) {
 		{"TA_SLICE_SHIFT", alloc.SliceShift},
 		{"TA_LEAF_MASK", alloc.LeafEntries - 1},
 		{"TA_FREE_KEY", alloc.FreeKey},
+		{"TA_OWNER_FULL", alloc.OwnerFull},
 		{"TA_ZERO_BIT", alloc.ZeroBit},
 		{"TA_REMOTE_FLAGS", alloc.RemoteFlags},
 		{"TA_REMOTE_NOTIFY", alloc.RemoteNotify},
@@ -109,6 +110,8 @@ func declare(name string, t reflect.Type) string {
 		return fmt.Sprintf("%s[%d]", declare(name, t.Elem()), t.Len())
 	case reflect.Pointer:
 		return "struct ta_page *" + name
+	case reflect.Uint32:
+		return "uint32_t " + name
 	default:
 		return "uint64_t " + name
 	}

@@ -94,11 +94,36 @@ func setStatsPath() {
 		reportPath.Reset()
 	}
 	if !statsPath.Mem(file.Addr(), file.Len()) {
+		complain(file.Addr(), uintptr(syscall.ENAMETOOLONG))
 		statsPath.Reset()
-		var l raw.Line
-		l.Text("tieralloc: TA_STATS_FILE: the path is too long; no statistics are written")
-		l.Emit(2)
+		return
 	}
+	if errno := folderError(&statsPath); errno != 0 {
+		complain(statsPath.Addr(), errno)
+		statsPath.Reset()
+	}
+}
+
+// folderError tells now why a report could not be made in the folder of path. Many
+// programs close standard error before the report is written. A folder with a %
+// in its name is left for then.
+func folderError(path *config.Text) (errno uintptr) {
+	end := uintptr(0)
+	for i := uintptr(0); i < path.Len(); i++ {
+		if path.At(i) == '/' {
+			end = i + 1
+		}
+	}
+	reportPath.Reset()
+	for i := uintptr(0); i < end; i++ {
+		if path.At(i) == '%' {
+			return 0
+		}
+		reportPath.Byte(path.At(i))
+	}
+	const writeAndSearch = 2 | 1 // W_OK | X_OK
+	_, errno = raw.Sys(syscall.SYS_FACCESSAT, raw.AtFdCwd, reportPath.Addr(), writeAndSearch, 0, 0, 0)
+	return errno
 }
 
 // addEscaped appends n bytes to a template that stands for them.
@@ -161,19 +186,23 @@ func writeReport(token uintptr) {
 func write(token uintptr, path *config.Text) {
 	if errno := WriteStats(token, path.Addr(), path.Len()); errno != 0 {
 		stats.Put1(config.LogWarn, stats.EventReport, errno, 0)
-		var l raw.Line
-		l.Text("tieralloc: cannot write TA_STATS_FILE ")
-		l.CStr(path.Addr())
-		l.Text(": error ")
-		l.Dec(uint64(errno))
-		name := errorName(errno)
-		if len(name) != 0 {
-			l.Text(" (")
-			l.Text(name)
-			l.Text(")")
-		}
-		l.Emit(2)
+		complain(path.Addr(), errno)
 	}
+}
+
+func complain(path, errno uintptr) {
+	var l raw.Line
+	l.Text("tieralloc: cannot write TA_STATS_FILE ")
+	l.CStr(path)
+	l.Text(": error ")
+	l.Dec(uint64(errno))
+	name := errorName(errno)
+	if len(name) != 0 {
+		l.Text(" (")
+		l.Text(name)
+		l.Text(")")
+	}
+	l.Emit(2)
 }
 
 // errorName is the text for the errors that a path commonly has.

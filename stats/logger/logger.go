@@ -47,15 +47,26 @@ func level(l uint32) zerolog.Level {
 func output(s *config.Settings) io.Writer {
 	path := text(&s.LogFile)
 	if path == "" {
-		return os.Stderr
+		return stderr()
 	}
 	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | syscall.O_NOFOLLOW
 	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "tieralloc: cannot write TA_LOG_FILE %q: %v; logging to standard error\n", path, err)
-		return os.Stderr
+		return stderr()
 	}
 	return f
+}
+
+// stderr is a descriptor of our own: many programs close theirs on their way out,
+// before the summary.
+func stderr() io.Writer {
+	const lowest = 64
+	fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, 2, syscall.F_DUPFD_CLOEXEC, lowest)
+	if errno != 0 {
+		return os.Stderr
+	}
+	return os.NewFile(fd, "stderr")
 }
 
 func text(t *config.Text) string {
