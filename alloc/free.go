@@ -25,7 +25,7 @@ func Free(h *Heap, addr uintptr) uintptr {
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
 	switch {
-	case owner == ownerHuge:
+	case owner == OwnerHuge:
 		if !hugeFree(h, p) {
 			return FreeStale
 		}
@@ -62,7 +62,7 @@ func check(p *Page, addr uintptr) uintptr {
 	switch atomic.LoadUintptr(&p.Owner) {
 	case ownerNone:
 		return FreeStale
-	case ownerHuge:
+	case OwnerHuge:
 		if addr != p.Start {
 			return FreeInside
 		}

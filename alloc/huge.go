@@ -115,7 +115,7 @@ func mapAligned(size, align uintptr) uintptr {
 // hugeLink makes p a live huge block. Precondition: poolLock is held, and p has
 // Start and Size.
 func hugeLink(p *Page) {
-	p.Owner = ownerHuge
+	p.Owner = OwnerHuge
 	p.state = spanHuge
 	p.Magic = 0
 	p.prev, p.next = nil, pool.huge

@@ -64,10 +64,10 @@ func (h *Heap) allocClass(c uintptr) uintptr {
 func (h *Heap) setFull(p *Page) {
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
-		if old&remoteAddr != 0 {
+		if old&RemoteAddr != 0 {
 			return
 		}
-		if old&remoteInFlight != 0 { // on the pending list already: drain will look at it
+		if old&RemoteInFlight != 0 { // on the pending list already: drain will look at it
 			break
 		}
 		if atomic.CompareAndSwapUintptr(&p.Remote, old, RemoteNotify) {

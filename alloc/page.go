@@ -30,7 +30,7 @@ const (
 type Page struct {
 	_ raw.OffHeap
 
-	Owner  uintptr // the heap's address, |OwnerFull when no block is free; or ownerNone, ownerHuge
+	Owner  uintptr // the heap's address, |OwnerFull when no block is free; or ownerNone, OwnerHuge
 	Start  uintptr // address of the first block
 	Magic  uint64  // divMagic(Size)
 	Size   uintptr // block size in bytes; of a free span or huge block, all of it
@@ -66,7 +66,7 @@ const FreeKey = 0xf4ee_b10c_5a1e_d0b5
 // Owner values that are no heap, and the flag on one that is.
 const (
 	ownerNone = 0
-	ownerHuge = 2
+	OwnerHuge = 2
 	OwnerFull = 1 // the page is on no list of its heap; the next free brings it back
 )
 
@@ -87,10 +87,10 @@ const (
 // bits.
 const (
 	RemoteNotify   = 1 // the owner asks to be told of the next remote free
-	remoteInFlight = 2 // told: the page is, or is about to be, on the owner's pending list
+	RemoteInFlight = 2 // told: the page is, or is about to be, on the owner's pending list
 	RemoteFlags    = 15
 	RemoteShift    = 48
-	remoteAddr     = 1<<RemoteShift - 1 - RemoteFlags
+	RemoteAddr     = 1<<RemoteShift - 1 - RemoteFlags
 )
 
 const neverEmpty = ^uint64(0)
@@ -130,13 +130,13 @@ func (p *Page) push(b uintptr) {
 func (p *Page) takeRemote() bool {
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
-		if old&remoteAddr == 0 {
+		if old&RemoteAddr == 0 {
 			return false
 		}
 		if atomic.CompareAndSwapUintptr(&p.Remote, old, old&RemoteFlags) {
 			n := uint64(old >> RemoteShift)
 			raw.Check(n <= p.Allocs-p.Frees, "a page got back more blocks than it gave")
-			p.Free = old & remoteAddr
+			p.Free = old & RemoteAddr
 			p.Frees += n
 			return true
 		}
@@ -195,6 +195,6 @@ func (p *Page) onList(head, b uintptr) bool {
 // isFree reports whether b is a free block of the page. Its cost is bounded by
 // the number of blocks; the caller has seen b's second word hold FreeKey.
 func (p *Page) isFree(b uintptr) bool {
-	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&remoteAddr, b) ||
+	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&RemoteAddr, b) ||
 		onSpill(atomic.LoadUintptr(&p.Owner)&^OwnerFull, b, uintptr(p.Class))
 }

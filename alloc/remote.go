@@ -8,7 +8,7 @@ import (
 
 // freeRemote gives a block to the heap that owns its page, by one push on the
 // page's remote list. When the owner asked to be told, the page also goes on the
-// owner's pending list, once: RemoteNotify becomes remoteInFlight in the same
+// owner's pending list, once: RemoteNotify becomes RemoteInFlight in the same
 // swap, and only the owner takes that flag away.
 //
 // The page cannot go back to the pool in between: before the push the block is
@@ -17,10 +17,10 @@ func freeRemote(h *Heap, p *Page, b uintptr) {
 	raw.Store(b+8, FreeKey)
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
-		raw.Store(b, old&remoteAddr)
-		next := b | (old>>RemoteShift+1)<<RemoteShift | old&remoteInFlight
+		raw.Store(b, old&RemoteAddr)
+		next := b | (old>>RemoteShift+1)<<RemoteShift | old&RemoteInFlight
 		if old&RemoteNotify != 0 {
-			next |= remoteInFlight
+			next |= RemoteInFlight
 		}
 		if atomic.CompareAndSwapUintptr(&p.Remote, old, next) {
 			h.Remotes++
@@ -59,8 +59,8 @@ func (h *Heap) news(p *Page) {
 	full := p.Owner&OwnerFull != 0
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
-		next := old &^ remoteInFlight
-		if full && old&remoteAddr == 0 {
+		next := old &^ RemoteInFlight
+		if full && old&RemoteAddr == 0 {
 			next |= RemoteNotify
 		}
 		if !atomic.CompareAndSwapUintptr(&p.Remote, old, next) {

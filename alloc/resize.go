@@ -13,7 +13,7 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	if p == nil || n > maxRequest {
 		return 0
 	}
-	if p.Owner == ownerHuge {
+	if p.Owner == OwnerHuge {
 		return hugeResize(h, p, n)
 	}
 	if p.blocks != 1 || p.Size < resizeMin || n <= p.Size || addr != p.Start {

@@ -113,12 +113,37 @@ static void free_checked(void *p, const char *fn, unsigned null_call)
 	errno = saved;
 }
 
+// Gives a block to the heap of another thread by one push: freeRemote of
+// alloc/remote.go, where that heap has not asked to be told.
+static int push_remote(ta_page *pg, uint64_t *b)
+{
+	uint64_t old = __atomic_load_n(&pg->Remote, __ATOMIC_RELAXED), next;
+	b[1] = TA_FREE_KEY;
+	do {
+		if (old & TA_REMOTE_NOTIFY) {
+			b[1] = 0;
+			return 0;
+		}
+		b[0] = old & TA_REMOTE_ADDR;
+		next = (uint64_t)b | ((old >> TA_REMOTE_SHIFT) + 1) << TA_REMOTE_SHIFT | (old & TA_REMOTE_IN_FLIGHT);
+	} while (!__atomic_compare_exchange_n(&pg->Remote, &old, next, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	ta_self->Remotes++;
+	return 1;
+}
+
 NOINLINE void ta_free_slow(void *p)
 {
-	if (p == NULL && ta_self != &ta_heap_none)
-		count(ta_self, TA_CALL_FREE_NULL);
-	else
-		free_checked(p, "free", TA_CALL_FREE_NULL);
+	if (ta_self != &ta_heap_none) {
+		if (p == NULL) {
+			count(ta_self, TA_CALL_FREE_NULL);
+			return;
+		}
+		ta_page *pg = ta_lookup(p);
+		if (pg != NULL && pg->Owner > TA_OWNER_HUGE && (pg->Owner & ~TA_OWNER_FULL) != (uint64_t)ta_self &&
+		    ta_sane(pg, p) && push_remote(pg, p))
+			return;
+	}
+	free_checked(p, "free", TA_CALL_FREE_NULL);
 }
 
 NOINLINE void ta_page_empty(ta_page *pg)
@@ -167,7 +192,7 @@ size_t ta_usable(void *p, const char *fn)
 	ta_page *pg = ta_lookup(p);
 	if (pg == NULL)
 		return 0;
-	if (pg->Owner > 2 && LIKELY(ta_sane(pg, p)))
+	if (pg->Owner > TA_OWNER_HUGE && LIKELY(ta_sane(pg, p)))
 		return pg->Size;
 	uintptr_t why = tag_check((uintptr_t)p);
 	if (why != TA_FREE_OK)
