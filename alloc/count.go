@@ -12,7 +12,7 @@ type Counts struct {
 	PageBytes [Classes]uint64
 	Calls     [CallKinds]uint64
 	Remotes   uint64
-	Heaps     uint64 // made, ever
+	Heaps     uint64 // of running threads
 	Abandoned uint64 // without a thread now
 	Segments  uint64
 	FreeSpans uint64
@@ -32,7 +32,6 @@ func (k *Counts) collectCounts() {
 	*k = Counts{}
 	k.pool = pool.count
 	k.pool.mapped = atomic.LoadUint64(&pool.count.mapped)
-	k.Heaps = pool.count.heaps
 	k.Cached = uint64(pool.dirtyBytes + pool.purging + pool.cache.bytes)
 	for h := pool.heaps; h != nil; h = h.all {
 		for c := range h.retired {
@@ -45,7 +44,10 @@ func (k *Counts) collectCounts() {
 			k.Calls[i] += h.Calls[i]
 		}
 		k.Remotes += h.Remotes
-		if atomic.LoadUint32(&h.state) == heapAbandoned {
+		switch atomic.LoadUint32(&h.state) {
+		case heapOwned:
+			k.Heaps++
+		case heapAbandoned:
 			k.Abandoned++
 		}
 	}

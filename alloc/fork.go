@@ -50,7 +50,20 @@ func release(taken uintptr) {
 func ForkChild(token, taken uintptr, mine *Heap) {
 	freeze(mine)
 	release(taken)
+	suspend(token)
 	rebase(token)
+}
+
+// suspend keeps the child from waiting for code that the handler, which it was
+// forked in, has interrupted: the pool is passed by until that code goes on
+// (emergency.go).
+func suspend(token uintptr) {
+	if heapsLock.HeldBy(token) {
+		heapsLock.Suspend()
+	}
+	if poolLock.HeldBy(token) {
+		poolLock.Suspend()
+	}
 }
 
 // ForkUnprepared is ForkChild for a child that no handler prepared (a raw clone).
@@ -75,6 +88,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 		poolLock.Reset()
 	}
 	freeze(mine)
+	suspend(token)
 	rebase(token)
 }
 

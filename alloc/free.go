@@ -106,14 +106,15 @@ func (h *Heap) emptied(p *Page) bool {
 	if h.kept+p.bytes() <= keptMax {
 		h.kept += p.bytes()
 		p.Trigger = keptEmpty
+		p.stamp = h.Now
 		return true
 	}
-	return !h.release(p)
+	return !h.release(p, h.Now)
 }
 
 // release gives an empty page of the list back to the pool, unless another thread
-// still has a hand on it. It reports whether it did.
-func (h *Heap) release(p *Page) bool {
+// still has a hand on it. stamp is when it became empty. It reports whether it did.
+func (h *Heap) release(p *Page, stamp uint64) bool {
 	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 {
 		return false
 	}
@@ -122,7 +123,7 @@ func (h *Heap) release(p *Page) bool {
 	h.unkeep(p)
 	p.Trigger = neverEmpty
 	h.unlink(p)
-	if !spanFree(h.token, p, h.Now) {
+	if !spanFree(h.token, p, stamp) {
 		h.append(p)
 		return false
 	}
@@ -131,8 +132,8 @@ func (h *Heap) release(p *Page) bool {
 }
 
 // collectPages brings the heap up to date with what other threads freed and gives
-// back pages that are wholly free: with all set every one, else all but the
-// current ones.
+// back pages that are wholly free: with all set every one, else those that have been
+// so for a while.
 func (h *Heap) collectPages(all bool) {
 	if atomic.LoadUintptr(&h.pending) != 0 {
 		h.drain()
@@ -141,19 +142,33 @@ func (h *Heap) collectPages(all bool) {
 		if h.SpillHead[c] != 0 {
 			h.flush(c)
 		}
-		p := h.Cur[c]
-		if p == pageNone {
+		first := h.Cur[c]
+		if first == pageNone {
 			continue
 		}
-		if !all {
-			p = p.next
-		}
-		for p != nil {
+		for p := first; p != nil; {
 			next := p.next
 			if p.allFree() {
-				h.release(p)
+				h.collectEmpty(p, all, p == first)
 			}
 			p = next
 		}
+	}
+}
+
+// collectEmpty gives back one empty page, or lets it stay for now. A current page
+// goes when nothing was allocated from it since it was looked at last.
+func (h *Heap) collectEmpty(p *Page, all, current bool) {
+	switch {
+	case all:
+		h.release(p, h.Now)
+	case current && p.stamp == p.Allocs:
+		h.release(p, 0) // free for longer than the delay
+	case current:
+		p.stamp = p.Allocs
+	case p.Trigger != keptEmpty: // emptied by other threads
+		h.release(p, h.Now)
+	case h.Now >= p.stamp+PurgeDelay:
+		h.release(p, p.stamp)
 	}
 }

@@ -89,16 +89,16 @@ func Boot(root, none uintptr) {
 // Acquire gives the calling thread a heap: an abandoned one, or a new one. It
 // returns nil when the kernel has no memory.
 func Acquire(token uintptr) *Heap {
-	if !heapsLock.Take(token) {
-		return nil
+	var h *Heap
+	if heapsLock.Take(token) {
+		h = abandoned
+		if h != nil {
+			abandoned = h.next
+			h.token = token
+			atomic.StoreUint32(&h.state, heapOwned)
+		}
+		heapsLock.Release()
 	}
-	h := abandoned
-	if h != nil {
-		abandoned = h.next
-		h.token = token
-		atomic.StoreUint32(&h.state, heapOwned)
-	}
-	heapsLock.Release()
 	if h == nil {
 		h = newHeap(token)
 	}
@@ -108,24 +108,28 @@ func Acquire(token uintptr) *Heap {
 
 func newHeap(token uintptr) *Heap {
 	if !poolLock.Take(token) {
-		return nil
+		return emergencyHeap(token)
 	}
 	h := (*Heap)(raw.Ptr(metaAlloc(heapBytes)))
 	if h != nil {
-		h.token = token
-		for i := range h.Direct {
-			h.Direct[i] = pageNone
-		}
-		for c := range h.Cur {
-			h.Cur[c] = pageNone
-			h.SpillRoom[c] = spillLimit(uintptr(c))
-		}
+		h.init(token)
 		h.all = pool.heaps
 		pool.heaps = h
-		pool.count.heaps++
 	}
 	poolLock.Release()
 	return h
+}
+
+// init makes a heap of zero memory.
+func (h *Heap) init(token uintptr) {
+	h.token = token
+	for i := range h.Direct {
+		h.Direct[i] = pageNone
+	}
+	for c := range h.Cur {
+		h.Cur[c] = pageNone
+		h.SpillRoom[c] = spillLimit(uintptr(c))
+	}
 }
 
 // Abandon gives back what the heap does not need and leaves the rest to the next

@@ -156,6 +156,12 @@ func cacheRemove(i uintptr) *Page {
 // hugeFree frees the block of p, or reports false when it is not one (any more).
 func hugeFree(h *Heap, p *Page) bool {
 	h.tick()
+	if p.state == spanHugeAlone {
+		p.Owner = ownerNone
+		mapSet(p.Start, nil)
+		raw.Unmap(p.Start, p.Size)
+		return true
+	}
 	if !poolLock.Take(h.token) {
 		return true // in a handler that interrupted the pool itself: the block is lost, the process is not
 	}
@@ -234,7 +240,7 @@ func hugeExpire(token uintptr, now uint64, all bool) (done uintptr) {
 // hugeResize makes the block of p n bytes long, in place or by moving its page
 // table entries. It returns the block's address, or 0 with everything as it was.
 func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
-	if n > maxRequest {
+	if p.state == spanHugeAlone {
 		return 0
 	}
 	size := raw.RoundUp(n, SliceSize)
@@ -266,7 +272,7 @@ func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 		raw.Unmap(to, size)
 		return 0
 	}
-	if !mapReserve(to, size) {
+	if !mapReserve(to, SliceSize) {
 		poolLock.Release()
 		raw.Unmap(to, size)
 		return 0

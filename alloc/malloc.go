@@ -101,7 +101,7 @@ func (h *Heap) refill(c uintptr) bool {
 	p.Magic = divMagic(size)
 	p.Class = uint32(c)
 	p.blocks = uint32(p.bytes() / size)
-	p.carved = 0
+	p.Carved, p.stamp = 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	atomic.StoreUintptr(&p.Remote, 0)
 	atomic.StoreUintptr(&p.Owner, h.self())

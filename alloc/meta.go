@@ -50,7 +50,7 @@ func newDescriptor() *Page {
 func freeDescriptor(p *Page) {
 	p.Owner = ownerNone
 	p.state = spanClean
-	p.Start, p.Size, p.slices, p.blocks, p.carved = 0, 0, 0, 0, 0
+	p.Start, p.Size, p.slices, p.blocks, p.Carved = 0, 0, 0, 0, 0
 	p.next = pool.freePages
 	pool.freePages = p
 }

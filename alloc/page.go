@@ -22,8 +22,8 @@ const (
 // For a page of blocks, with remoteCount the blocks on the remote list:
 //
 //	live   = Allocs - Frees - remoteCount
-//	carved = (Allocs - Frees) + len(Free list)
-//	Start + carved·Size <= Start + slices·SliceSize
+//	Carved = Size·(Allocs - Frees + len(Free list))
+//	Carved <= Size·blocks <= slices·SliceSize
 //
 // The field order is known to the fast path: interpose/layout.h is generated
 // from this struct.
@@ -37,10 +37,10 @@ type Page struct {
 	Class  uint32
 	slices uint32
 	blocks uint32 // capacity in blocks
-	carved uint32 // blocks ever put to use; the rest is untouched
-	state  uint32
 	zero   uint32 // 1: what is not yet carved reads as zero
-	stamp  uint64 // when it was freed, in nanoseconds
+	state  uint32
+	_      uint32
+	Carved uint64 // bytes ever put to use, from Start on; the rest is untouched
 
 	Free    uintptr // list of free blocks, linked by their first word
 	Allocs  uint64  // blocks handed out by the owner, ever
@@ -54,7 +54,8 @@ type Page struct {
 	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
 	pendNext *Page   // in the owner's list of pages with news
 	segment  *segment
-	_        [5]uintptr
+	stamp    uint64 // when it became free, in nanoseconds; of a current page see collectEmpty
+	_        [4]uintptr
 }
 
 // FreeKey is the second word of every free block that has been on a list, so
@@ -81,6 +82,7 @@ const (
 	spanPurging
 	spanHuge
 	spanHugeCached
+	spanHugeAlone // made without the pool: see emergency.go
 )
 
 // Flags and fields of Page.Remote. Blocks are 16-byte aligned, addresses have 47
@@ -147,13 +149,18 @@ func (p *Page) takeRemote() bool {
 // one. A block of a memory page or more is handed out alone and untouched; zero
 // tells whether it reads as zero.
 func (p *Page) carve() (b uintptr, zero bool) {
-	left := uintptr(p.blocks - p.carved)
-	if left == 0 {
+	size := p.Size
+	end := size * uintptr(p.blocks)
+	at := uintptr(p.Carved)
+	if at >= end {
 		return 0, false
 	}
-	b = p.Start + uintptr(p.carved)*p.Size
-	n := min(carveCount(p.Size), left)
-	p.carved += uint32(n)
+	b = p.Start + at
+	n := carveCount(size)
+	if at+n*size > end {
+		n = 1 // one by one towards the end: a division to find how many is not worth it
+	}
+	p.Carved = uint64(at + n*size)
 	p.Allocs++
 	if n == 1 && p.zero != 0 {
 		return b, true
@@ -162,22 +169,22 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	if n == 1 {
 		return b, false
 	}
-	next := b + p.Size
+	next := b + size
 	p.Free = next
 	for ; n > 2; n-- {
-		raw.Store(next, next+p.Size)
+		raw.Store(next, next+size)
 		raw.Store(next+8, FreeKey)
-		next += p.Size
+		next += size
 	}
 	raw.Store(next, 0)
 	raw.Store(next+8, FreeKey)
 	return b, false
 }
 
-// block is what a pointer into the page may be.
+// isBlock reports whether addr is the start of a block ever put to use.
 func (p *Page) isBlock(addr uintptr) bool {
 	off := uint64(addr - p.Start)
-	return off < uint64(p.carved)*uint64(p.Size) && off*p.Magic < p.Magic
+	return off < p.Carved && off*p.Magic < p.Magic
 }
 
 // onList reports whether b is on the list that begins at head. Every step is

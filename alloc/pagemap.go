@@ -41,7 +41,7 @@ func leafEntry(leaf, addr uintptr) uintptr {
 }
 
 // mapReserve makes sure that n bytes at start have leaves. It reports false when
-// the kernel gives no memory for them. Precondition: poolLock is held.
+// the kernel gives no memory for them. It may be called without poolLock.
 func mapReserve(start, n uintptr) bool {
 	for a := start >> RootShift; a <= (start+n-1)>>RootShift; a++ {
 		if a >= RootEntries {
@@ -55,8 +55,11 @@ func mapReserve(start, n uintptr) bool {
 		if leaf == 0 {
 			return false
 		}
-		mapped(leafBytes)
-		atomic.StoreUintptr(entry, leaf)
+		if atomic.CompareAndSwapUintptr(entry, 0, leaf) {
+			mapped(leafBytes)
+		} else {
+			raw.Unmap(leaf, leafBytes)
+		}
 	}
 	return true
 }

@@ -54,7 +54,6 @@ type poolCounts struct {
 	hugeFreeBytes  uint64
 	hugeHits       uint64
 	hugeMisses     uint64
-	heaps          uint64
 }
 
 var (
@@ -86,7 +85,7 @@ func uncommit(n uintptr) { pool.count.committed -= uint64(n) }
 // state and zero are the caller's to set, and so are the map's entries.
 func spanAlloc(token, n uintptr) *Page {
 	if !poolLock.Take(token) {
-		return nil
+		return emergencySpan(n)
 	}
 	p := pool.dirty.take(n)
 	switch {
@@ -134,7 +133,7 @@ func split(p *Page, n uintptr, state uint32) *Page {
 	rest.slices = uint32(have - n)
 	rest.segment = p.segment
 	rest.stamp = p.stamp
-	rest.blocks, rest.carved, rest.Remote = 0, 0, 0
+	rest.blocks, rest.Carved, rest.Remote = 0, 0, 0
 	p.slices = uint32(n)
 	insertFree(rest, state)
 	return rest
@@ -152,10 +151,10 @@ func insertFree(p *Page, state uint32) {
 }
 
 // spanFree gives a span back. It stays dirty until it is purged. It reports
-// false, and does nothing, when the calling thread is itself in the middle of
-// the pool (a signal handler).
+// false, and does nothing, for an emergency span and when the calling thread is
+// itself in the middle of the pool (a signal handler).
 func spanFree(token uintptr, p *Page, now uint64) bool {
-	if !poolLock.Take(token) {
+	if p.segment == nil || !poolLock.Take(token) {
 		return false
 	}
 	p.Owner = ownerNone

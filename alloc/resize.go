@@ -63,10 +63,10 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 // hugeAdopt makes a huge block of a mapping.
 func (h *Heap) hugeAdopt(start, size uintptr) *Page {
 	if !poolLock.Take(h.token) {
-		return nil
+		return emergencyHuge(start, size)
 	}
 	p := newDescriptor()
-	if p != nil && !mapReserve(start, size) {
+	if p != nil && !mapReserve(start, SliceSize) {
 		freeDescriptor(p)
 		p = nil
 	}

@@ -56,7 +56,7 @@ func segmentMap(slices uintptr) *Page {
 
 	p.Owner = ownerNone
 	p.Start, p.slices, p.segment = start, uint32(slices), seg
-	p.state, p.Remote, p.blocks, p.carved = spanClean, 0, 0, 0
+	p.state, p.Remote, p.blocks, p.Carved = spanClean, 0, 0, 0
 	return p
 }
 

@@ -12,10 +12,10 @@
 
 typedef void (*handler)(void);
 
-// A function of the host's libstdc++, wherever it is loaded.
+// A function of the host's libstdc++, wherever it is loaded, and not ours.
 static void *cxx(const char *name)
 {
-	void *f = dlsym(RTLD_DEFAULT, name);
+	void *f = dlsym(RTLD_NEXT, name);
 	if (f == NULL) {
 		void *lib = dlopen("libstdc++.so.6", RTLD_NOLOAD | RTLD_LAZY);
 		if (lib != NULL)
@@ -24,28 +24,49 @@ static void *cxx(const char *name)
 	return f;
 }
 
-static void *allocate(size_t n, size_t align)
+// A call that failed at first is not to be counted as it was: as one that goes on
+// to succeed, or not at all.
+static void recount(unsigned call)
 {
-	if (align > TA_GRANULE)
-		return ta_memalign(align, n, TA_CALL_NEW);
-	void *p = ta_malloc_fast(n);
-	return p != NULL ? p : ta_malloc_other(n, TA_CALL_NEW);
+	ta_heap *h = ta_enter();
+	if (h != NULL) {
+		h->Calls[call]--;
+		ta_leave(h);
+	}
 }
 
-static NOINLINE void *new_failed(size_t n, size_t align, int nothrow)
+// libstdc++'s own nothrow forms call the throwing form, which is ours, and turn
+// what is thrown, by a new handler too, into NULL. C cannot.
+static void *nothrow_by_libstdcxx(size_t n, size_t align)
 {
 	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
-	for (;;) {
-		handler h = get != NULL ? get() : NULL;
-		if (h == NULL)
-			break;
+	if (get == NULL || get() == NULL)
+		return NULL; // nothing will be thrown
+	recount(TA_CALL_NEW);
+	recount(TA_CALL_OTHER_FAILED);
+	static const char nothrow; // std::nothrow_t has no members
+	if (align > TA_GRANULE) {
+		void *(*f)(size_t, size_t, const void *) =
+			(void *(*)(size_t, size_t, const void *))cxx("_ZnwmSt11align_val_tRKSt9nothrow_t");
+		return f != NULL ? f(n, align, &nothrow) : NULL;
+	}
+	void *(*f)(size_t, const void *) = (void *(*)(size_t, const void *))cxx("_ZnwmRKSt9nothrow_t");
+	return f != NULL ? f(n, &nothrow) : NULL;
+}
+
+// new has failed and is counted so.
+static NOINLINE void *new_failed(size_t n, size_t align)
+{
+	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
+	handler h;
+	while (get != NULL && (h = get()) != NULL) {
 		h();
-		void *p = allocate(n, align);
+		void *p = align > TA_GRANULE ? ta_memalign(align, n, TA_CALL_NEW) : ta_malloc_other(n, TA_CALL_NEW);
+		recount(TA_CALL_NEW);
+		recount(TA_CALL_OTHER_FAILED);
 		if (p != NULL)
 			return p;
 	}
-	if (nothrow)
-		return NULL;
 	void (*throw_bad_alloc)(void) = (void (*)(void))cxx("_ZSt17__throw_bad_allocv");
 	if (throw_bad_alloc != NULL)
 		throw_bad_alloc();
@@ -64,21 +85,23 @@ static inline void *new_any(size_t n, int nothrow)
 		return p;
 	}
 	p = ta_malloc_other(n, TA_CALL_NEW);
-	return LIKELY(p != NULL) ? p : new_failed(n, TA_GRANULE, nothrow);
+	if (LIKELY(p != NULL))
+		return p;
+	return nothrow ? nothrow_by_libstdcxx(n, TA_GRANULE) : new_failed(n, TA_GRANULE);
 }
 
 static inline void *new_aligned(size_t n, size_t align, int nothrow)
 {
 	void *p = ta_memalign(align < TA_GRANULE ? TA_GRANULE : align, n, TA_CALL_NEW);
-	return LIKELY(p != NULL) ? p : new_failed(n, align, nothrow);
+	if (LIKELY(p != NULL))
+		return p;
+	return nothrow ? nothrow_by_libstdcxx(n, align) : new_failed(n, align);
 }
 
 static inline void delete_any(void *p)
 {
-	if (UNLIKELY(p == NULL))
-		return;
 	ta_heap *h = ta_self;
-	if (LIKELY(h != &ta_heap_none)) {
+	if (LIKELY(h != &ta_heap_none && p != NULL)) {
 		h->Calls[TA_CALL_DELETE]++;
 		ta_free_fast(p);
 		return;

@@ -5,6 +5,7 @@
 #include <link.h>
 #include <stdint.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "heap.h"
 #include "tag.h"
@@ -14,12 +15,25 @@ int ta_disabled;
 
 static uintptr_t first_break;
 
-// Whether the program's malloc is another's: then we were loaded by dlopen.
+// A function as the program itself finds it. RTLD_DEFAULT would not do: the Go
+// linker makes the library symbolic, and it would find its own.
+static void *hosts(const char *name)
+{
+	static void *program;
+	if (program == NULL)
+		program = dlopen(NULL, RTLD_LAZY);
+	return program != NULL ? dlsym(program, name) : NULL;
+}
+
+// Whether the program's malloc is another's: then we were loaded by dlopen, or the
+// program brings its own.
 int ta_malloc_is_foreign(void)
 {
 	extern void *malloc(size_t);
-	return dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc;
+	return hosts("malloc") != (void *)malloc;
 }
+
+void *ta_libc_symbol(const char *name) { return ta_guest ? hosts(name) : dlsym(RTLD_NEXT, name); }
 
 // Remembers where the heap of libc's own malloc would begin. Preloaded, nobody
 // has used that malloc yet.
@@ -27,21 +41,45 @@ void ta_libc_mark(void) { first_break = (uintptr_t)sbrk(0); }
 
 void ta_libc_resolve(void)
 {
-	void *from = ta_guest ? RTLD_DEFAULT : RTLD_NEXT;
-	ta_libc.malloc = (void *(*)(size_t))dlsym(from, "malloc");
-	ta_libc.calloc = (void *(*)(size_t, size_t))dlsym(from, "calloc");
-	ta_libc.realloc = (void *(*)(void *, size_t))dlsym(from, "realloc");
-	ta_libc.memalign = (void *(*)(size_t, size_t))dlsym(from, "memalign");
-	ta_libc.usable = (size_t(*)(void *))dlsym(from, "malloc_usable_size");
-	__atomic_store_n(&ta_libc.free, (void (*)(void *))dlsym(from, "free"), __ATOMIC_RELEASE);
+	ta_libc.malloc = (void *(*)(size_t))ta_libc_symbol("malloc");
+	ta_libc.calloc = (void *(*)(size_t, size_t))ta_libc_symbol("calloc");
+	ta_libc.realloc = (void *(*)(void *, size_t))ta_libc_symbol("realloc");
+	ta_libc.memalign = (void *(*)(size_t, size_t))ta_libc_symbol("memalign");
+	ta_libc.usable = (size_t(*)(void *))ta_libc_symbol("malloc_usable_size");
+	__atomic_store_n(&ta_libc.free, (void (*)(void *))ta_libc_symbol("free"), __ATOMIC_RELEASE);
 }
 
-// In a program that loaded us by dlopen every foreign block is its allocator's.
-// Preloaded, only libc's own heap is known: somebody may have asked libc.so for
+static int readable(uintptr_t a)
+{
+	unsigned char in_core;
+	return mincore((void *)(a & ~(uintptr_t)4095), 4096, &in_core) == 0;
+}
+
+// Whether p looks like a block that libc mapped for itself or cut from the heap of
+// one of its secondary arenas. Layout: struct malloc_chunk and struct heap_info of
+// glibc's malloc.c and arena.c (2.26 and later).
+static int libc_chunk(uintptr_t p)
+{
+	enum { MMAPPED = 2, ARENA = 4, FLAGS = 7 };
+	const uintptr_t heap_max = 64u << 20;
+	if (p % 16 != 0 || p < 4096 || !readable(p - 16))
+		return 0;
+	uintptr_t before = ((uintptr_t *)p)[-2], size = ((uintptr_t *)p)[-1];
+	if (size & MMAPPED)
+		return (p - 16 - before) % 4096 == 0 && ((size & ~(uintptr_t)FLAGS) + before) % 4096 == 0;
+	uintptr_t *heap = (uintptr_t *)(p & ~(heap_max - 1));
+	if (!(size & ARENA) || !readable((uintptr_t)heap))
+		return 0;
+	return heap[0] != 0 && heap[2] % 4096 == 0 && heap[2] <= heap_max && p - (uintptr_t)heap < heap[2];
+}
+
+// In a program whose malloc is another's every foreign block is that one's.
+// Otherwise only libc's own blocks are known: somebody may have asked libc.so for
 // its malloc by name.
 int ta_libc_has(void *p)
 {
-	if (!ta_guest && ((uintptr_t)p < first_break || (uintptr_t)p >= (uintptr_t)sbrk(0)))
+	uintptr_t a = (uintptr_t)p;
+	if (!ta_guest && !(a >= first_break && a < (uintptr_t)sbrk(0)) && !libc_chunk(a))
 		return 0;
 	if (__atomic_load_n(&ta_libc.free, __ATOMIC_ACQUIRE) == NULL)
 		ta_libc_resolve();

@@ -83,17 +83,18 @@ static inline void *ta_malloc_fast(size_t n)
 	return LIKELY(p != NULL) ? p : ta_unspill(n);
 }
 
-// Whether p, in pg, is the start of a block that is not marked free.
+// Whether p, in pg, is the start of a block ever handed out and not marked free.
 static inline int ta_sane(ta_page *pg, void *p)
 {
-	return ((uint64_t)p - pg->Start) * pg->Magic < pg->Magic && ((uint64_t *)p)[1] != TA_FREE_KEY;
+	uint64_t off = (uint64_t)p - pg->Start;
+	return off < pg->Carved && off * pg->Magic < pg->Magic && ((uint64_t *)p)[1] != TA_FREE_KEY;
 }
 
 void ta_free_slow(void *p);
 void ta_page_empty(ta_page *pg);
 
-// free in 34 instructions when the block belongs to the thread's heap: the page
-// map (11), the owner (3), start of a block (5), not marked free (2), mark and push
+// free in 37 instructions when the block belongs to the thread's heap: the page
+// map (11), the owner (3), start of a block (8), not marked free (2), mark and push
 // (4), count and compare (5). Another thread's block costs one compare-and-swap
 // unless its page is full, when the owner must be told.
 static inline void ta_free_fast(void *p)
@@ -130,6 +131,7 @@ static inline void ta_free_fast(void *p)
 // undo; a NULL from an allocation comes with errno = ENOMEM.
 void *ta_malloc_slow(size_t n);
 void *ta_malloc_other(size_t n, unsigned call);
+void *ta_failed(unsigned call, int error);
 void ta_free_as(void *p, unsigned call, const char *fn);
 void *ta_memalign(size_t align, size_t n, unsigned call);
 size_t ta_usable(void *p, const char *fn);
@@ -157,6 +159,7 @@ struct ta_libc {
 extern struct ta_libc ta_libc;
 void ta_libc_resolve(void);
 void ta_libc_mark(void);
+void *ta_libc_symbol(const char *name);
 int ta_malloc_is_foreign(void);
 // Set by TA_DISABLE=1: not even ta_* serves.
 extern int ta_disabled;

@@ -1,5 +1,6 @@
 // What a program can ask about the heap: glibc's malloc_* functions and ta_*.
 #define _GNU_SOURCE
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" // mallinfo is, and is ours to provide
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -10,9 +11,26 @@
 #include "tag.h"
 #include "tieralloc.h"
 
+// Where malloc is passed on to libc, so are the questions about it.
+#define PASS_ON(name, ...)                                                  \
+	do {                                                                \
+		if (ta_passes()) {                                          \
+			__typeof__(&name) f = (__typeof__(&name))ta_libc_symbol(#name); \
+			if (f != NULL)                                      \
+				return f(__VA_ARGS__);                      \
+		}                                                           \
+	} while (0)
+
+static int ta_passes(void)
+{
+	if (ta_mode == TA_UNBOOTED)
+		ta_boot();
+	return ta_mode == TA_PASS;
+}
+
 EXPORT int malloc_trim(size_t pad)
 {
-	(void)pad; // the heap has no top to leave room at
+	PASS_ON(malloc_trim, pad); // ours has no top to leave a pad at
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return 0;
@@ -26,7 +44,7 @@ EXPORT int malloc_trim(size_t pad)
 // that check the result go on, and change nothing here.
 EXPORT int mallopt(int param, int value)
 {
-	(void)value;
+	PASS_ON(mallopt, param, value);
 	switch (param) {
 	case M_MXFAST:
 	case M_TRIM_THRESHOLD:
@@ -55,6 +73,7 @@ static ta_stats current(void)
 // are the huge ones, fastbins do not exist.
 EXPORT struct mallinfo2 mallinfo2(void)
 {
+	PASS_ON(mallinfo2);
 	ta_stats s = current();
 	size_t in_use = s.bytes_live - s.huge_bytes_live;
 	size_t arena = s.bytes_committed - s.huge_bytes_live;
@@ -73,6 +92,7 @@ static int clamp(size_t n) { return n > INT_MAX ? INT_MAX : (int)n; }
 
 EXPORT struct mallinfo mallinfo(void)
 {
+	PASS_ON(mallinfo);
 	struct mallinfo2 m = mallinfo2();
 	return (struct mallinfo){
 		.arena = clamp(m.arena),
@@ -87,6 +107,7 @@ EXPORT struct mallinfo mallinfo(void)
 
 EXPORT int malloc_info(int options, FILE *out)
 {
+	PASS_ON(malloc_info, options, out);
 	if (options != 0)
 		return errno = EINVAL, -1;
 	ta_stats s = current();
@@ -109,6 +130,7 @@ EXPORT int malloc_info(int options, FILE *out)
 
 EXPORT void malloc_stats(void)
 {
+	PASS_ON(malloc_stats);
 	ta_stats s = current();
 	fprintf(stderr,
 		"tieralloc: %ju bytes in %ju blocks in use (%ju in %ju of more than 4 MiB)\n"
@@ -122,7 +144,7 @@ EXPORT void malloc_stats(void)
 EXPORT void *ta_alloc(size_t bytes, ta_hint hint)
 {
 	if ((unsigned)hint > TA_PREFER_FAST)
-		return errno = EINVAL, NULL;
+		return ta_failed(TA_CALL_TA_ALLOC, EINVAL);
 	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
 	if (h == NULL)
 		return errno = ENOMEM, NULL;
@@ -136,11 +158,7 @@ EXPORT void *ta_alloc(size_t bytes, ta_hint hint)
 	return p;
 }
 
-EXPORT void ta_free(void *p)
-{
-	if (p != NULL)
-		ta_free_as(p, TA_CALL_TA_FREE, "ta_free");
-}
+EXPORT void ta_free(void *p) { ta_free_as(p, TA_CALL_TA_FREE, "ta_free"); }
 
 EXPORT int ta_get_stats(ta_stats *out)
 {

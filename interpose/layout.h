@@ -56,7 +56,8 @@ struct ta_page {
 	uint64_t Magic;
 	uint64_t Size;
 	uint32_t Class;
-	unsigned char pad12[28];
+	unsigned char pad11[20];
+	uint64_t Carved;
 	uint64_t Free;
 	uint64_t Allocs;
 	uint64_t Frees;

@@ -39,51 +39,6 @@ static char **environment(void)
 	return (char **)(argc + 1 + *argc + 1);
 }
 
-enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4 };
-
-static void boot_once(void)
-{
-	struct boot b = {
-		.root = (uintptr_t)ta_root,
-		.none = (uintptr_t)&ta_page_none,
-		.envp = (uintptr_t)environment(),
-		.secure = getauxval(AT_SECURE),
-		.program = getauxval(AT_EXECFN),
-		.token = ta_token(),
-	};
-	recorded_pid = raw_pid();
-	uintptr_t how = tag_boot((uintptr_t)&b);
-	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;
-	ta_libc_mark();
-	ta_thread_init();
-	if (how & BOOT_PASS) {
-		ta_libc_resolve();
-		ta_disabled = (how & BOOT_DISABLED) != 0;
-		__atomic_store_n(&ta_mode, TA_PASS, __ATOMIC_RELEASE);
-		return;
-	}
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page != MAP_FAILED && madvise(page, 4096, MADV_WIPEONFORK) == 0) {
-		ta_alive = page;
-		*ta_alive = 1;
-	}
-	__atomic_store_n(&ta_mode, TA_ACTIVE, __ATOMIC_RELEASE);
-}
-
-// The first call boots. In a preloaded process that is the loader's own, long
-// before there is a second thread; in one that loaded us by dlopen it is our
-// constructor. So there is nobody to race with.
-void ta_boot(void)
-{
-	static int begun;
-	if (begun)
-		return;
-	begun = 1;
-	int saved = errno;
-	boot_once();
-	errno = saved;
-}
-
 static TLS uintptr_t fork_taken;
 
 static void fork_prepare(void) { fork_taken = tag_fork_prepare(ta_token()); }
@@ -95,8 +50,6 @@ static void child_began(void)
 	recorded_pid = raw_pid();
 	if (ta_alive != NULL)
 		*ta_alive = 1;
-	if (ta_wants_runtime) // its threads are gone, so are its handlers
-		ta_signals_restore();
 }
 
 static uintptr_t own_heap(void) { return ta_self == &ta_heap_none ? 0 : (uintptr_t)ta_self; }
@@ -128,6 +81,66 @@ static void report_at_exit(void *unused)
 	report();
 }
 
+// Registers for fork and exit. It happens at the very first call, before any other
+// library's constructor: so our fork handlers run next to the fork, when the
+// others' have allocated, and our exit handler, which belongs to no library that
+// could be finalised, runs when all others have.
+static void watch(void)
+{
+	extern int __cxa_atexit(void (*)(void *), void *, void *);
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	__cxa_atexit(report_at_exit, NULL, NULL);
+	at_quick_exit(report);
+}
+
+enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4 };
+
+static void boot_once(void)
+{
+	struct boot b = {
+		.root = (uintptr_t)ta_root,
+		.none = (uintptr_t)&ta_page_none,
+		.envp = (uintptr_t)environment(),
+		.secure = getauxval(AT_SECURE),
+		.program = getauxval(AT_EXECFN),
+		.token = ta_token(),
+	};
+	recorded_pid = raw_pid();
+	uintptr_t how = tag_boot((uintptr_t)&b);
+	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;
+	ta_libc_mark();
+	ta_thread_init();
+	if (how & BOOT_PASS) {
+		ta_libc_resolve();
+		ta_disabled = (how & BOOT_DISABLED) != 0;
+		if (!ta_disabled)
+			watch();
+		__atomic_store_n(&ta_mode, TA_PASS, __ATOMIC_RELEASE);
+		return;
+	}
+	watch();
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page != MAP_FAILED && madvise(page, 4096, MADV_WIPEONFORK) == 0) {
+		ta_alive = page;
+		*ta_alive = 1;
+	}
+	__atomic_store_n(&ta_mode, TA_ACTIVE, __ATOMIC_RELEASE);
+}
+
+// The first call boots. In a preloaded process that is the loader's own, long
+// before there is a second thread; in one that loaded us by dlopen it is our
+// constructor. So there is nobody to race with.
+void ta_boot(void)
+{
+	static int begun;
+	if (begun)
+		return;
+	begun = 1;
+	int saved = errno;
+	boot_once();
+	errno = saved;
+}
+
 EXPORT _Noreturn void _exit(int status)
 {
 	report();
@@ -137,20 +150,13 @@ EXPORT _Noreturn void _exit(int status)
 
 EXPORT _Noreturn __attribute__((alias("_exit"))) void _Exit(int status);
 
-// Runs before Go's constructor and, preloaded, before the program's own. Exit
-// handlers run last to first, so ours, which belong to no library that could be
-// finalised, come after everyone's.
+// Runs before Go's constructor.
 __attribute__((constructor(101))) static void begin(void)
 {
-	extern int __cxa_atexit(void (*)(void *), void *, void *);
-	ta_guest = ta_mode == TA_UNBOOTED && ta_malloc_is_foreign();
+	if (ta_mode == TA_UNBOOTED)
+		ta_guest = ta_malloc_is_foreign();
 	ta_boot();
 	ta_runtime_check();
 	if (ta_wants_runtime || !ta_go_deferred())
 		ta_signals_save();
-	if (ta_mode == TA_PASS && ta_disabled)
-		return;
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
-	__cxa_atexit(report_at_exit, NULL, NULL);
-	at_quick_exit(report);
 }

@@ -14,8 +14,8 @@ static NOINLINE void *no_memory(void)
 	return NULL;
 }
 
-// Counts a failed call of a function other than malloc.
-static NOINLINE void *failed(unsigned call)
+// Counts a failed call of a function other than malloc, and returns NULL with errno.
+NOINLINE void *ta_failed(unsigned call, int error)
 {
 	ta_heap *h = ta_enter();
 	if (h != NULL) {
@@ -23,7 +23,8 @@ static NOINLINE void *failed(unsigned call)
 		count(h, TA_CALL_OTHER_FAILED);
 		ta_leave(h);
 	}
-	return no_memory();
+	errno = error;
+	return NULL;
 }
 
 NOINLINE void *ta_malloc_slow(size_t n)
@@ -78,7 +79,7 @@ EXPORT void *calloc(size_t a, size_t b)
 {
 	size_t n;
 	if (UNLIKELY(__builtin_mul_overflow(a, b, &n)))
-		return failed(TA_CALL_CALLOC);
+		return ta_failed(TA_CALL_CALLOC, ENOMEM);
 	void *p = ta_malloc_fast(n);
 	if (UNLIKELY(p == NULL))
 		return calloc_slow(n);
@@ -202,13 +203,13 @@ size_t ta_usable(void *p, const char *fn)
 
 EXPORT size_t malloc_usable_size(void *p)
 {
-	if (p == NULL)
-		return 0;
 	ta_heap *h = ta_enter();
 	if (h != NULL) {
 		count(h, TA_CALL_USABLE_SIZE);
 		ta_leave(h);
 	}
+	if (p == NULL)
+		return 0;
 	size_t n = ta_usable(p, "malloc_usable_size");
 	if (n == 0 && (ta_mode == TA_PASS || ta_libc_has(p)))
 		return ta_libc.usable(p);
@@ -246,34 +247,34 @@ static size_t round_align(size_t align)
 EXPORT void *memalign(size_t align, size_t n)
 {
 	size_t a = round_align(align);
-	if (a == 0) {
-		errno = EINVAL;
-		return NULL;
-	}
+	if (a == 0)
+		return ta_failed(TA_CALL_MEMALIGN, EINVAL);
 	return ta_memalign(a, n, TA_CALL_MEMALIGN);
 }
 
 EXPORT void *aligned_alloc(size_t align, size_t n)
 {
 	size_t a = round_align(align);
-	if (a == 0) {
-		errno = EINVAL;
-		return NULL;
-	}
+	if (a == 0)
+		return ta_failed(TA_CALL_ALIGNED_ALLOC, EINVAL);
 	return ta_memalign(a, n, TA_CALL_ALIGNED_ALLOC);
 }
 
 EXPORT int posix_memalign(void **out, size_t align, size_t n)
 {
-	if (!power_of_two(align) || align % sizeof(void *) != 0)
-		return EINVAL;
-	int saved = errno;
-	void *p = ta_memalign(align, n, TA_CALL_POSIX_MEMALIGN);
+	int saved = errno, error = 0;
+	if (!power_of_two(align) || align % sizeof(void *) != 0) {
+		error = EINVAL;
+		ta_failed(TA_CALL_POSIX_MEMALIGN, error);
+	} else {
+		void *p = ta_memalign(align, n, TA_CALL_POSIX_MEMALIGN);
+		if (p == NULL)
+			error = ENOMEM;
+		else
+			*out = p;
+	}
 	errno = saved;
-	if (p == NULL)
-		return ENOMEM;
-	*out = p;
-	return 0;
+	return error;
 }
 
 enum { PAGE = 4096 };
@@ -284,7 +285,7 @@ EXPORT void *pvalloc(size_t n)
 {
 	size_t rounded = (n + PAGE - 1) & ~(size_t)(PAGE - 1);
 	if (rounded < n)
-		return failed(TA_CALL_PVALLOC);
+		return ta_failed(TA_CALL_PVALLOC, ENOMEM);
 	return ta_memalign(PAGE, rounded, TA_CALL_PVALLOC);
 }
 

@@ -6,59 +6,95 @@ import (
 	"unsafe"
 )
 
-// Lock is a mutual exclusion lock on a futex word, usable in mapped or static
-// memory and across fork.
+// Lock is a mutual exclusion lock in one word, usable in mapped or static memory
+// and across fork.
 //
-//	state: 0 free, 1 held, 2 held and someone may wait
-//	owner: 0, or the token of the thread that holds it; only the holder writes
-//	       its own token, so comparing with one's own needs no order
+//	word = 0                    free
+//	word = token                held by the thread named by token
+//	word & lockContended != 0   held, and someone may wait
+//	word & lockSuspended != 0   held, and no one is to wait
 //
-// A token is any nonzero word unique among running threads and kept by the
-// calling thread in a forked child (the address of its thread-local storage).
+// A token is a multiple of 8 other than 0, unique among running threads and kept by
+// the calling thread in a forked child (the address of its thread-local storage).
+// Holder and state change together, so that a signal handler at any point finds
+// out whether the thread that it interrupted holds the lock.
 type Lock struct {
-	state uint32
-	_     uint32
-	owner uintptr
+	word uintptr
 }
 
-const lockSpins = 100
+const (
+	lockSpins     = 100
+	lockContended = 1
+	lockSuspended = 2
+	lockFlags     = 7
+)
+
+// futexWord is the half of the word that the kernel looks at; amd64 and arm64
+// store the lower half first.
+func (l *Lock) futexWord() *uint32 { return (*uint32)(unsafe.Pointer(&l.word)) }
 
 // Take acquires the lock for the thread named by token. It reports false, and
 // acquires nothing, when that thread holds the lock already: it is then in a
-// signal handler that interrupted itself, and waiting would never end.
+// signal handler that interrupted itself, and waiting would never end. The same
+// goes for any thread while the lock is suspended.
 func (l *Lock) Take(token uintptr) bool {
-	if !atomic.CompareAndSwapUint32(&l.state, 0, 1) {
-		if l.HeldBy(token) {
-			return false
-		}
-		l.wait()
+	if atomic.CompareAndSwapUintptr(&l.word, 0, token) {
+		return true
 	}
-	atomic.StoreUintptr(&l.owner, token)
-	return true
-}
-
-// TryTake acquires the lock if it is free.
-func (l *Lock) TryTake(token uintptr) bool {
-	if !atomic.CompareAndSwapUint32(&l.state, 0, 1) {
+	if l.HeldBy(token) || atomic.LoadUintptr(&l.word)&lockSuspended != 0 {
 		return false
 	}
-	atomic.StoreUintptr(&l.owner, token)
+	l.wait(token)
 	return true
 }
 
 // wait spins a little, then sleeps until the lock is had. The loop has no bound
 // of its own: it ends when the holder, which never blocks on another thread
 // while it holds a lock, lets go.
-func (l *Lock) wait() {
+func (l *Lock) wait(token uintptr) {
 	for i := 0; i < lockSpins; i++ {
-		if atomic.LoadUint32(&l.state) == 0 && atomic.CompareAndSwapUint32(&l.state, 0, 1) {
+		if atomic.LoadUintptr(&l.word) == 0 && atomic.CompareAndSwapUintptr(&l.word, 0, token) {
 			return
 		}
 	}
-	for atomic.SwapUint32(&l.state, 2) != 0 {
-		Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&l.state)), FutexWait, 2, 0, 0, 0)
+	for {
+		old := atomic.LoadUintptr(&l.word)
+		if old == 0 {
+			if atomic.CompareAndSwapUintptr(&l.word, 0, token|lockContended) {
+				return
+			}
+			continue
+		}
+		if atomic.CompareAndSwapUintptr(&l.word, old, old|lockContended) {
+			Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(l.futexWord())), FutexWait, uintptr(uint32(old|lockContended)), 0, 0, 0)
+		}
 	}
 }
+
+// Release lets the lock go and wakes one waiter if there may be one.
+func (l *Lock) Release() {
+	if atomic.SwapUintptr(&l.word, 0)&lockContended != 0 {
+		Wake(l.futexWord())
+	}
+}
+
+// HeldBy reports whether the thread named by token holds the lock.
+func (l *Lock) HeldBy(token uintptr) bool {
+	return atomic.LoadUintptr(&l.word)&^lockFlags == token
+}
+
+// Suspend makes Take fail for every thread until the holder lets go.
+// Precondition: the calling thread holds the lock, from before a signal handler
+// that it is in now, and is the process's only one: it is a child that the handler
+// has forked, and may never get back to where it would let go.
+func (l *Lock) Suspend() { atomic.OrUintptr(&l.word, lockSuspended) }
+
+// Held reports whether any thread holds the lock.
+func (l *Lock) Held() bool { return atomic.LoadUintptr(&l.word) != 0 }
+
+// Reset makes the lock free whatever it was. Precondition: no other thread of
+// this process exists (a forked child).
+func (l *Lock) Reset() { atomic.StoreUintptr(&l.word, 0) }
 
 // Wake wakes one thread that waits on the word at w.
 func Wake(w *uint32) {
@@ -70,27 +106,4 @@ func Wake(w *uint32) {
 func WaitFor(w *uint32, v uint32, ns uint64) {
 	ts := [2]uint64{0, ns}
 	Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(w)), FutexWait, uintptr(v), uintptr(unsafe.Pointer(&ts)), 0, 0)
-}
-
-// Release lets the lock go and wakes one waiter if there may be one.
-func (l *Lock) Release() {
-	atomic.StoreUintptr(&l.owner, 0)
-	if atomic.SwapUint32(&l.state, 0) == 2 {
-		Wake(&l.state)
-	}
-}
-
-// HeldBy reports whether the thread named by token holds the lock.
-func (l *Lock) HeldBy(token uintptr) bool {
-	return atomic.LoadUintptr(&l.owner) == token
-}
-
-// Held reports whether any thread holds the lock.
-func (l *Lock) Held() bool { return atomic.LoadUint32(&l.state) != 0 }
-
-// Reset makes the lock free whatever it was. Precondition: no other thread of
-// this process exists (a forked child).
-func (l *Lock) Reset() {
-	atomic.StoreUintptr(&l.owner, 0)
-	atomic.StoreUint32(&l.state, 0)
 }

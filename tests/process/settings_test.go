@@ -1,0 +1,100 @@
+package process
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// TestPurgeDelay: with 0 freed memory goes back at once, with a short delay after
+// it, with a long one not yet.
+func TestPurgeDelay(t *testing.T) {
+	prog := testlib.CC(t, "settings.c")
+	for _, c := range []struct {
+		delay       string
+		now, paused bool
+	}{
+		{"0", true, true}, {"30ms", false, true}, {"3600s", false, false},
+	} {
+		for _, name := range []string{"huge", "spans"} {
+			t.Run(name+"/"+c.delay, func(t *testing.T) {
+				r := preloaded(t, []string{"TA_PURGE_DELAY=" + c.delay}, prog, name)
+				clean(t, r)
+				var now, paused int
+				if _, err := fmt.Sscan(r.Stdout, &now, &paused); err != nil {
+					t.Fatal(err, r.Stdout)
+				}
+				// A heap may keep some MiB of empty pages for a while.
+				if (now > 5<<10) != c.now || (paused > 7<<10) != c.paused {
+					t.Errorf("%d KiB of 12 MiB at once, %d after a pause", now, paused)
+				}
+			})
+		}
+	}
+}
+
+// TestPurgeOfCurrentPages: what a heap has kept for its next allocations grows old,
+// too.
+func TestPurgeOfCurrentPages(t *testing.T) {
+	prog := testlib.CC(t, "settings.c")
+	r := preloaded(t, []string{"TA_PURGE_DELAY=30ms"}, prog, "classes")
+	clean(t, r)
+	if n, err := strconv.Atoi(strings.TrimSpace(r.Stdout)); err != nil || n < 24<<10 {
+		t.Errorf("of 48 MiB freed half a second ago %d KiB are given back, %v", n, err)
+	}
+}
+
+// TestBadSettings: one line for each bad value, named and shown, and the default
+// is in force; under TA_STRICT=1 the process ends before main.
+func TestBadSettings(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "settings.c")
+	for _, bad := range []string{"TA_DISABLE=yes", "TA_INTERPOSE=2", "TA_STATS_FILE=/tmp/%z", "TA_PURGE_DELAY=10",
+		"TA_PURGE_DELAY=-1s", "TA_LOG=loud"} {
+		name, value, _ := strings.Cut(bad, "=")
+		r := preloaded(t, []string{bad}, prog, "work")
+		if r.Status != 0 || r.Stdout != "done\n" || !oneLine(r.Stderr, name, value, "expected", "using") {
+			t.Errorf("%s: %+v", bad, r)
+		}
+		r = preloaded(t, []string{bad, "TA_STRICT=1"}, prog, "work")
+		if r.Status != 78 || r.Stdout != "" || !oneLine(r.Stderr, name, value) {
+			t.Errorf("%s, strict: %+v", bad, r)
+		}
+	}
+	r := preloaded(t, []string{"TA_PURGE_DELAY=x", "TA_DISABLE=x"}, prog, "work")
+	if r.Status != 0 || strings.Count(r.Stderr, "\n") != 2 {
+		t.Errorf("two bad values: %+v", r)
+	}
+	clean(t, preloaded(t, []string{"TA_STRICT=1", "TA_PURGE_DELAY=1ms", "TA_UNHEARD_OF=1"}, prog, "work"))
+}
+
+// TestDisabled: the heap serves nothing, and says so.
+func TestDisabled(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "settings.c")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "stats")
+	clean(t, preloaded(t, []string{"TA_DISABLE=1", "TA_STATS_FILE=" + file}, prog, "work"))
+	if files := statsFiles(t, dir); len(files) != 0 {
+		t.Errorf("a disabled library wrote %q", files)
+	}
+	clean(t, preloaded(t, []string{"TA_INTERPOSE=0", "TA_STATS_FILE=" + file}, prog, "work"))
+	if r := readReport(t, file); r.Calls["malloc"] > 20 || r.Heap.Live > 100000 {
+		t.Errorf("calls %v, live %d", r.Calls, r.Heap.Live)
+	}
+}
+
+// TestOwnMalloc preloads the library into a program that defines malloc itself.
+func TestOwnMalloc(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "ownmalloc.c", "-ldl", "-rdynamic")
+	r := preloaded(t, nil, prog)
+	clean(t, r)
+	if r.Stdout != "done\n" {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,128 @@
+// Under a limit on address space: NULL and ENOMEM, never a crash, and life goes
+// on as soon as something is freed.
+#include "common.h"
+#include <pthread.h>
+#include <sys/resource.h>
+
+enum { MOST = 1 << 20 };
+static void *block[MOST];
+
+static void limit(size_t n)
+{
+	struct rlimit l = {n, n};
+	CHECK(setrlimit(RLIMIT_AS, &l) == 0);
+}
+
+static int fill(size_t n)
+{
+	int i = 0;
+	for (; i < MOST; i++) {
+		errno = 0;
+		block[i] = malloc(n);
+		if (block[i] == NULL) {
+			CHECK(errno == ENOMEM);
+			break;
+		}
+		*(char *)block[i] = 1;
+	}
+	return i;
+}
+
+static void drop(int n)
+{
+	for (int i = 0; i < n; i++)
+		free(block[i]);
+}
+
+// Fills all there is with blocks of one size after the other.
+static void sizes(void)
+{
+	static const size_t all[] = {300, 64, 5000, 100000, MIB, 3 * MIB, 9 * MIB, 200, 70 * MIB, 1000};
+	limit(256 * MIB);
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+		size_t n = all[i];
+		int got = fill(n);
+		CHECK(got == MOST || got * n > 130 * MIB, "only %d blocks of %zu", got, n);
+		drop(got);
+		void *p = malloc(100 * MIB); // what was freed serves any other size
+		CHECK(p != NULL, "100 MiB after %d blocks of %zu", got, n);
+		free(p);
+	}
+}
+
+// Every function without memory, with old blocks intact.
+static void functions(void)
+{
+	limit(256 * MIB);
+	char *mine = malloc(5000), *large = malloc(2 * MIB), *huge = malloc(8 * MIB);
+	memset(mine, 7, 5000), memset(large, 7, 2 * MIB), memset(huge, 7, 8 * MIB);
+	int a = fill(MIB), b = 0;
+	for (; b < 5000 && a + b < MOST && (block[a + b] = malloc(3000)) != NULL; b++)
+		;
+	void *none = (void *)1;
+	errno = 0;
+	CHECK(calloc(1, 200 * MIB) == NULL && errno == ENOMEM);
+	errno = 0;
+	CHECK(realloc(hide(mine), 200 * MIB) == NULL && errno == ENOMEM);
+	errno = 0;
+	CHECK(realloc(hide(large), 200 * MIB) == NULL && errno == ENOMEM);
+	errno = 0;
+	CHECK(realloc(hide(huge), 200 * MIB) == NULL && errno == ENOMEM);
+	errno = 0;
+	CHECK(aligned_alloc(4096, 200 * MIB) == NULL && errno == ENOMEM);
+	errno = 0;
+	CHECK(pvalloc(200 * MIB) == NULL && errno == ENOMEM);
+	CHECK(posix_memalign(&none, 1 << 20, 100 * MIB) == ENOMEM && none == (void *)1);
+	for (int i = 0; i < 5000; i++)
+		CHECK(mine[i] == 7);
+	for (unsigned i = 0; i < 2 * MIB; i++)
+		CHECK(large[i] == 7 && huge[i] == 7 && huge[i + 6 * MIB] == 7);
+	char *less = realloc(huge, 5 * MIB), *least = realloc(large, 100);
+	CHECK(less != NULL && less[5 * MIB - 1] == 7 && least != NULL && least[99] == 7, "shrinking needs no memory");
+	drop(a + b);
+	free(less), free(least), free(mine);
+	free(calloc(1, 60 * MIB));
+}
+
+static void *greedy(void *seed)
+{
+	unsigned x = (unsigned)(long)seed;
+	void *p[200] = {0};
+	int failed = 0;
+	for (int i = 0; i < 20000; i++) {
+		x = x * 1664525 + 1013904223;
+		int k = (x >> 8) % 200;
+		size_t n = x >> 28 == 0 ? (x >> 4) % (16 * MIB) : (x >> 4) % 8000;
+		free(p[k]);
+		p[k] = malloc(n);
+		if (p[k] == NULL)
+			failed++;
+		else if (n > 0)
+			*(char *)p[k] = ((char *)p[k])[n - 1] = 1;
+	}
+	for (int k = 0; k < 200; k++)
+		free(p[k]);
+	return (void *)(long)failed;
+}
+
+static void threads(void)
+{
+	pthread_t t[4];
+	limit(256 * MIB);
+	long failed = 0;
+	for (long i = 0; i < 4; i++)
+		CHECK(pthread_create(&t[i], NULL, greedy, (void *)i) == 0);
+	for (int i = 0; i < 4; i++) {
+		void *f;
+		pthread_join(t[i], &f);
+		failed += (long)f;
+	}
+	CHECK(failed > 0, "the limit was never met");
+	void *p = malloc(60 * MIB);
+	CHECK(p != NULL);
+	free(p);
+}
+
+static const struct test tests[] = {{"sizes", sizes}, {"functions", functions}, {"threads", threads}};
+
+int main(int argc, char **argv) { RUN(tests); }

@@ -1,0 +1,76 @@
+// What settings do: when memory goes back, and a program with a malloc of its own.
+#include "common.h"
+#include <malloc.h>
+
+static void *block[64];
+
+static void touch(size_t n, int many)
+{
+	for (int i = 0; i < many; i++)
+		memset(block[i] = malloc(n), 1, n);
+}
+
+static void drop(int many)
+{
+	for (int i = 0; i < many; i++)
+		free(block[i]);
+}
+
+// Enough blocks of one class for a few pages.
+static void little_work(void)
+{
+	void *p[64];
+	for (int i = 0; i < 64; i++)
+		p[i] = malloc(100000);
+	for (int i = 0; i < 64; i++)
+		free(p[i]);
+}
+
+// Frees 12 MiB and prints how many KiB less are resident at once, and after two
+// pauses with a little work of another class: the first may only find what the
+// heap had kept for itself.
+static void purge(size_t n)
+{
+	int many = (int)(12 * MIB / n);
+	touch(n, many);
+	long full = rss();
+	drop(many);
+	long at_once = full - rss();
+	for (int pause = 0; pause < 2; pause++) {
+		usleep(120000);
+		little_work();
+	}
+	printf("%ld %ld\n", at_once / 1024, (full - rss()) / 1024);
+}
+
+static void huge(void) { purge(6 * MIB); }
+static void spans(void) { purge(MIB / 2); }
+
+// The same with one block of each class from 288 KiB to 4 MiB, 48 MiB in all.
+static void classes(void)
+{
+	int many = 0;
+	for (size_t step = 32 << 10; step < 512 << 10; step *= 2)
+		for (int i = 9; i <= 16; i++, many++)
+			memset(block[many] = malloc(step * i), 1, step * i);
+	long full = rss();
+	drop(many);
+	for (int pause = 0; pause < 4; pause++) {
+		usleep(120000);
+		little_work();
+	}
+	printf("%ld\n", (full - rss()) / 1024);
+}
+
+// Leaves a block of 2000 bytes and what the environment says in place.
+static void work(void)
+{
+	for (int i = 0; i < 100; i++)
+		free(malloc(i * 1000));
+	hide(malloc(2000));
+	puts("done");
+}
+
+static const struct test tests[] = {{"huge", huge}, {"spans", spans}, {"classes", classes}, {"work", work}};
+
+int main(int argc, char **argv) { RUN(tests); }
