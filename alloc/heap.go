@@ -137,6 +137,7 @@ func (h *Heap) init(token uintptr) {
 func Abandon(h *Heap) {
 	stats.Put1(logDebug, stats.EventThreadEnd, h.self(), 0)
 	h.collectPages(true)
+	purgeDue(h.token, h.Now)
 	Leave(h)
 }
 

@@ -258,11 +258,24 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 	if size < old {
 		return 0
 	}
-	to := mapAligned(size, SliceSize)
+	to := mapRoomy(size)
 	if to == 0 {
 		return 0
 	}
 	return hugeMove(h, p, size, to)
+}
+
+// mapRoomy maps size bytes with free addresses behind them: what has grown once will
+// grow again, and then in place. The start suits huge pages, so that the kernel
+// moves whole page tables.
+func mapRoomy(size uintptr) uintptr {
+	room := raw.RoundUp(size/2, SliceSize)
+	to := mapAligned(size+room, 2<<20)
+	if to == 0 {
+		return mapAligned(size, SliceSize)
+	}
+	raw.Unmap(to+size, room)
+	return to
 }
 
 // hugeMove moves the block of p into the fresh mapping at to. The map forgets

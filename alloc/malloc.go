@@ -27,6 +27,7 @@ func Malloc(h *Heap, n uintptr) (b uintptr) {
 func (h *Heap) allocClass(c uintptr) uintptr {
 	if atomic.LoadUintptr(&h.pending) != 0 {
 		h.drain()
+		h.tick() // other threads may have emptied many pages
 	}
 	for {
 		p := h.Cur[c&(Classes-1)]

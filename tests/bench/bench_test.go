@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// BenchmarkStartup is the time of /bin/true from start to end.
+func BenchmarkStartup(b *testing.B) {
+	const rounds = 400
+	program := testlib.CC(b, "spawn.c", "-O2")
+	all := allocators(b)
+	args := []string{program, strconv.Itoa(rounds)}
+	for _, a := range all {
+		if a.library == "" {
+			a.library = "-"
+		}
+		args = append(args, a.library)
+	}
+	lines := strings.Split(strings.TrimSpace(all[0].run(b, args...)), "\n")
+	if len(lines) != len(all) {
+		b.Fatalf("%d lines for %d contenders", len(lines), len(all))
+	}
+	r := row{"/bin/true", make([][]float64, len(all))}
+	for k, line := range lines {
+		for _, field := range strings.Fields(line) {
+			ns, err := strconv.ParseFloat(field, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			r.samples[k] = append(r.samples[k], ns/1e3)
+		}
+	}
+	r.report(b, "us")
+	table(b, "us", all, []row{r})
+}
+
+var sizes = []string{"16", "64", "256", "1024", "4096", "16384", "65536", "262144", "1048576"}
+
+// pairs runs testdata/pairs.c for each case, which is "mode/size".
+func pairs(b *testing.B, cases []string) {
+	program := testlib.CC(b, "pairs.c", "-O2")
+	compare(b, "ns", 5, cases, func(b *testing.B, a allocator, name string) float64 {
+		mode, size, _ := strings.Cut(name, "/")
+		return a.number(b, program, mode, size)
+	})
+}
+
+// BenchmarkPairs is one thread that allocates and frees blocks of one size.
+func BenchmarkPairs(b *testing.B) {
+	var cases []string
+	for _, mode := range []string{"lifo", "random", "fifo", "reverse"} {
+		for _, size := range sizes {
+			cases = append(cases, mode+"/"+size)
+		}
+	}
+	pairs(b, cases)
+}
+
+// BenchmarkCross is one thread that allocates what another frees.
+func BenchmarkCross(b *testing.B) { pairs(b, []string{"cross/64", "cross/1024", "cross/65536"}) }
+
+// BenchmarkRealloc is a buffer that grows.
+func BenchmarkRealloc(b *testing.B) {
+	program := testlib.CC(b, "grow.c", "-O2")
+	compare(b, "us", 5, []string{"double", "touched", "step"}, func(b *testing.B, a allocator, name string) float64 {
+		return a.number(b, program, name)
+	})
+}
+
+var totals = regexp.MustCompile(`(?m)^(?:totals|summary): (\d+)`)
+
+// instructions is how many the program executes, by valgrind's count.
+func instructions(b *testing.B, a allocator, args ...string) float64 {
+	out := filepath.Join(b.TempDir(), "callgrind.out")
+	cmd := append([]string{"valgrind", "--tool=callgrind", "--callgrind-out-file=" + out}, args...)
+	a.run(b, cmd...)
+	text, err := os.ReadFile(out)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := totals.FindSubmatch(text)
+	if m == nil {
+		b.Fatalf("%s: no totals in callgrind's output", a.name)
+	}
+	n, err := strconv.ParseFloat(string(m[1]), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// BenchmarkInstructions counts the instructions of a pair, free of noise: the
+// difference between runs of n and 2n pairs.
+func BenchmarkInstructions(b *testing.B) {
+	if _, err := exec.LookPath("valgrind"); err != nil {
+		b.Skip("valgrind is not installed")
+	}
+	const n = 100_000
+	program := testlib.CC(b, "pairs.c", "-O2")
+	cases := []string{"lifo/16", "lifo/1024", "lifo/4096", "random/64", "fifo/64"}
+	compare(b, "instructions", 1, cases, func(b *testing.B, a allocator, name string) float64 {
+		mode, size, _ := strings.Cut(name, "/")
+		once := instructions(b, a, program, mode, size, strconv.Itoa(n))
+		twice := instructions(b, a, program, mode, size, strconv.Itoa(2*n))
+		return (twice - once) / n
+	})
+}

@@ -1,0 +1,74 @@
+// spawn ROUNDS LIBRARY... starts /bin/true with each library preloaded in turn ("-"
+// stands for none), ROUNDS times over, and prints one line for each library: the
+// times from start to end in nanoseconds, one for each round.
+//
+// posix_spawn shares the parent's memory until the exec, so the parent's size is
+// no part of the time.
+#define _GNU_SOURCE
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+extern char **environ;
+
+static long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000l + t.tv_nsec;
+}
+
+// The environment with the library preloaded, or none.
+static char **environment(const char *library)
+{
+	size_t n = 0;
+	while (environ[n] != NULL)
+		n++;
+	char **env = calloc(n + 2, sizeof *env), **out = env;
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0)
+			*out++ = environ[i];
+	if (strcmp(library, "-") != 0 && asprintf(out, "LD_PRELOAD=%s", library) < 0)
+		abort();
+	return env;
+}
+
+static long once(char **env)
+{
+	char *args[] = {"true", NULL};
+	pid_t pid;
+	int status;
+	long start = now();
+	if (posix_spawn(&pid, "/bin/true", NULL, NULL, args, env) != 0 || waitpid(pid, &status, 0) != pid || status != 0) {
+		fprintf(stderr, "spawn: /bin/true failed\n");
+		exit(1);
+	}
+	return now() - start;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fprintf(stderr, "usage: spawn ROUNDS LIBRARY...\n");
+		return 2;
+	}
+	int rounds = atoi(argv[1]), n = argc - 2;
+	char ***env = calloc(n, sizeof *env);
+	long *took = calloc((size_t)n * rounds, sizeof *took);
+	for (int k = 0; k < n; k++) {
+		env[k] = environment(argv[k + 2]);
+		once(env[k]); // the file must be in the page cache
+	}
+	for (int i = 0; i < rounds; i++)
+		for (int k = 0; k < n; k++) { // who follows whom changes from round to round
+			int who = (i + k) % n;
+			took[who * rounds + i] = once(env[who]);
+		}
+	for (int k = 0; k < n; k++)
+		for (int i = 0; i < rounds; i++)
+			printf("%ld%c", took[k * rounds + i], i + 1 < rounds ? ' ' : '\n');
+	return 0;
+}
