@@ -112,22 +112,19 @@ func (h *Heap) emptied(p *Page) bool {
 	return !h.release(p, h.Now)
 }
 
-// release gives an empty page of the list back to the pool, unless another thread
-// still has a hand on it. stamp is when it became empty. It reports whether it did.
+// release gives an empty page of the list back to the pool. stamp is when it became
+// empty. It reports false, and does nothing, when another thread still has a hand on
+// the page, for an emergency span, and when the calling thread is itself in the
+// middle of the pool (a signal handler).
 func (h *Heap) release(p *Page, stamp uint64) bool {
-	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 {
+	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 || p.segment == nil || poolLock.Refuses(h.token) {
 		return false
 	}
-	c := uintptr(p.Class) & (Classes - 1)
-	n := p.Allocs
 	h.unkeep(p)
 	p.Trigger = neverEmpty
 	h.unlink(p)
-	if !spanFree(h.token, p, stamp) {
-		h.append(p)
-		return false
-	}
-	h.retired[c] += n
+	h.retired[uintptr(p.Class)&(Classes-1)] += p.Allocs
+	spanFree(h.token, p, stamp)
 	return true
 }
 

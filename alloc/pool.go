@@ -150,24 +150,20 @@ func insertFree(p *Page, state uint32) {
 	}
 }
 
-// spanFree gives a span back. It stays dirty until it is purged. It reports
-// false, and does nothing, for an emergency span and when the calling thread is
-// itself in the middle of the pool (a signal handler).
-func spanFree(token uintptr, p *Page, now uint64) bool {
-	if p.segment == nil || !poolLock.Take(token) {
-		return false
-	}
+// spanFree gives a span back. It stays dirty until it is purged. stamp is when it
+// became free. Precondition: poolLock does not refuse the thread.
+func spanFree(token uintptr, p *Page, stamp uint64) {
+	poolLock.Take(token)
 	p.Owner = ownerNone
 	mapFill(p, nil)
 	pool.usedBytes -= p.bytes()
-	p.stamp = now
+	p.stamp = stamp
 	p.Remote = 0
 	p = coalesce(p, spanDirty)
 	pool.dirtyBytes += p.bytes()
 	lruAdd(p)
 	insertFree(p, spanDirty)
 	poolLock.Release()
-	return true
 }
 
 // coalesce joins p, which is in no list, with the free spans of the given state

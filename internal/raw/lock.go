@@ -41,7 +41,7 @@ func (l *Lock) Take(token uintptr) bool {
 	if atomic.CompareAndSwapUintptr(&l.word, 0, token) {
 		return true
 	}
-	if l.HeldBy(token) || atomic.LoadUintptr(&l.word)&lockSuspended != 0 {
+	if l.Refuses(token) {
 		return false
 	}
 	l.wait(token)
@@ -81,6 +81,12 @@ func (l *Lock) Release() {
 // HeldBy reports whether the thread named by token holds the lock.
 func (l *Lock) HeldBy(token uintptr) bool {
 	return atomic.LoadUintptr(&l.word)&^lockFlags == token
+}
+
+// Refuses reports whether Take would fail for the thread named by token.
+func (l *Lock) Refuses(token uintptr) bool {
+	w := atomic.LoadUintptr(&l.word)
+	return w != 0 && (w&^lockFlags == token || w&lockSuspended != 0)
 }
 
 // Suspend makes Take fail for every thread until the holder lets go.
