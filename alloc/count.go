@@ -1,6 +1,10 @@
 package alloc
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
 
 // Counts are sums over the whole heap, exact while other threads are quiet. They
 // are made when somebody asks: the fast paths only keep the two counts of their
@@ -17,7 +21,6 @@ type Counts struct {
 	Segments  uint64
 	FreeSpans uint64
 	Cached    uint64 // bytes held and not in use
-	Reused    uint64 // heaps' own empty pages, part of Cached
 	pool      poolCounts
 }
 
@@ -33,12 +36,22 @@ func (k *Counts) collectCounts() {
 	k.pool = pool.count
 	k.pool.mapped = atomic.LoadUint64(&pool.count.mapped)
 	k.Cached = uint64(pool.dirtyBytes + pool.purging + pool.cache.bytes)
-	for h := pool.heaps; h != nil; h = h.all {
+	k.heaps(pool.heaps)
+	k.heaps(aloneHeaps())
+	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.lruNext {
+		k.page(p)
+	}
+	for s := pool.segments; s != nil; s = s.next {
+		k.Segments++
+		k.segment(s)
+	}
+}
+
+func (k *Counts) heaps(h *Heap) {
+	for ; h != nil; h = h.all {
 		for c := range h.retired {
-			k.Allocs[c] += h.retired[c]
-			k.Frees[c] += h.retired[c]
-			k.Allocs[c] += h.SpillPops[c]
-			k.Frees[c] += h.SpillPops[c] + h.spilled(uintptr(c))
+			k.Allocs[c] += h.retired[c] + h.SpillPops[c]
+			k.Frees[c] += h.retired[c] + h.SpillPops[c] + h.spilled(uintptr(c))
 		}
 		for i := range h.Calls {
 			k.Calls[i] += h.Calls[i]
@@ -50,10 +63,6 @@ func (k *Counts) collectCounts() {
 		case heapAbandoned:
 			k.Abandoned++
 		}
-	}
-	for s := pool.segments; s != nil; s = s.next {
-		k.Segments++
-		k.segment(s)
 	}
 }
 
@@ -67,17 +76,21 @@ func (k *Counts) segment(s *segment) {
 		a += p.bytes()
 		if atomic.LoadUintptr(&p.Owner) == ownerNone {
 			k.FreeSpans++
-			continue
+		} else {
+			k.page(p)
 		}
-		c := p.Class & (Classes - 1)
-		frees := p.Frees + p.remoteCount()
-		k.Allocs[c] += p.Allocs
-		k.Frees[c] += frees
-		k.Pages[c]++
-		k.PageBytes[c] += uint64(p.bytes())
-		if p.Allocs == frees {
-			k.Cached += uint64(p.bytes())
-		}
+	}
+}
+
+func (k *Counts) page(p *Page) {
+	c := p.Class & (Classes - 1)
+	frees := p.Frees + p.remoteCount()
+	k.Allocs[c] += p.Allocs
+	k.Frees[c] += frees
+	k.Pages[c]++
+	k.PageBytes[c] += uint64(p.bytes())
+	if p.Allocs == frees {
+		k.Cached += uint64(p.bytes())
 	}
 }
 

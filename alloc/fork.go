@@ -75,15 +75,13 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 		heapsLock.Reset()
 	}
 	if poolLock.Held() && !poolLock.HeldBy(token) {
+		pool.epoch++
 		pool.clean = spanBins{}
 		pool.dirty = spanBins{}
 		pool.lruHead, pool.lruTail = nil, nil
-		pool.segments, pool.huge, pool.heaps = nil, nil, mine
-		if mine != nil {
-			mine.all = nil
-		}
+		pool.segments, pool.segSlices = nil, 0
 		pool.freePages, pool.freeSegs = nil, nil
-		pool.metaLeft, pool.dirtyBytes = 0, 0
+		pool.metaLeft, pool.dirtyBytes, pool.purging = 0, 0, 0
 		pool.cache.n, pool.cache.bytes = 0, 0
 		poolLock.Reset()
 	}
@@ -93,7 +91,12 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 }
 
 func freeze(mine *Heap) {
-	for h := pool.heaps; h != nil; h = h.all {
+	freezeList(pool.heaps, mine)
+	freezeList(aloneHeaps(), mine)
+}
+
+func freezeList(h, mine *Heap) {
+	for ; h != nil; h = h.all {
 		if h != mine && atomic.LoadUint32(&h.state) == heapOwned {
 			atomic.StoreUint32(&h.state, heapFrozen)
 		}

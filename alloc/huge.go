@@ -171,12 +171,7 @@ func hugeFree(h *Heap, p *Page) bool {
 	}
 	hugeUnlink(p)
 	c := &pool.cache
-	keep := p.Size <= hugeCacheBlock && PurgeDelay > 0
-	var drop *Page
-	if keep && (c.n == hugeCacheSlots || c.bytes+p.Size > hugeCacheMax) {
-		drop = cacheRemove(0)
-		keep = c.bytes+p.Size <= hugeCacheMax
-	}
+	keep := p.Size <= hugeCacheBlock && c.n < hugeCacheSlots && c.bytes+p.Size <= hugeCacheMax && PurgeDelay > 0
 	if keep {
 		p.stamp = h.Now
 		c.slot[c.n&(hugeCacheSlots-1)] = p
@@ -184,9 +179,6 @@ func hugeFree(h *Heap, p *Page) bool {
 		c.bytes += p.Size
 	}
 	poolLock.Release()
-	if drop != nil {
-		hugeUnmap(h.token, drop)
-	}
 	if !keep {
 		hugeUnmap(h.token, p)
 	}

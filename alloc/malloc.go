@@ -89,6 +89,9 @@ func (h *Heap) refill(c uintptr) bool {
 	n := pageSlices(c)
 	p := spanAlloc(h.token, n)
 	if p == nil && purgeAll(h) > 0 {
+		if h.Cur[c&(Classes-1)] != pageNone {
+			return true
+		}
 		p = spanAlloc(h.token, n)
 	}
 	if p == nil {
@@ -101,7 +104,7 @@ func (h *Heap) refill(c uintptr) bool {
 	p.Size = size
 	p.Magic = divMagic(size)
 	p.Class = uint32(c)
-	p.blocks = uint32(p.bytes() / size)
+	p.blocks = uint32(n << SliceShift / size)
 	p.Carved, p.stamp = 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	atomic.StoreUintptr(&p.Remote, 0)

@@ -15,6 +15,7 @@ type segment struct {
 	mapSize uintptr
 	next    *segment
 	prev    *segment
+	epoch   uintptr // pool.epoch when it was mapped
 }
 
 // poolState holds everything that lives under poolLock.
@@ -27,6 +28,7 @@ type poolState struct {
 	lruHead      *Page // dirty spans, oldest first
 	lruTail      *Page
 	segments     *segment
+	epoch        uintptr // counts how often the lists were lost (ForkUnprepared)
 	segSlices    uintptr
 	freePages    *Page
 	freeSegs     *segment
@@ -105,7 +107,7 @@ func spanAlloc(token, n uintptr) *Page {
 		if p != nil {
 			p.zero = 1
 			split(p, n, spanClean)
-			commit(n << SliceShift)
+			commit(p.bytes())
 		}
 	}
 	if p != nil {
@@ -171,6 +173,9 @@ func spanFree(token uintptr, p *Page, stamp uint64) {
 // the lru list and dirtyBytes.
 func coalesce(p *Page, state uint32) *Page {
 	seg := p.segment
+	if seg.epoch != pool.epoch { // its neighbours are on lists that are gone
+		return p
+	}
 	if p.Start > seg.start {
 		if q := Lookup(p.Start - SliceSize); q != nil && q.state == state && q.Owner == ownerNone {
 			removeFree(q, state)

@@ -32,9 +32,9 @@ func purgeDue(token uintptr, now uint64) {
 	reserve := max(minReserve, pool.usedBytes/reserveShare)
 	if pool.dirtyBytes > reserve {
 		purgeWhile(token, now, reserve/2)
-		return
+	} else if now >= oldest.stamp+PurgeDelay {
+		purgeWhile(token, now, ^uintptr(0))
 	}
-	purgeWhile(token, now, ^uintptr(0))
 }
 
 // purgeWhile purges the oldest dirty spans for as long as more than floor bytes
@@ -86,7 +86,7 @@ func purged(token uintptr, p *Page) {
 	p = coalesce(p, spanClean)
 	insertFree(p, spanClean)
 	seg := p.segment
-	if uintptr(p.slices) != seg.slices || pool.segSlices < 2*seg.slices {
+	if uintptr(p.slices) != seg.slices || seg.epoch != pool.epoch || pool.segSlices < 2*seg.slices {
 		return
 	}
 	addr, size := segmentDetach(p)

@@ -10,7 +10,7 @@ const resizeMin = 256 << 10
 // the caller copies then. h is owned by the calling thread, addr is a live block.
 func Resize(h *Heap, addr, n uintptr) uintptr {
 	p := Lookup(addr)
-	if p == nil || n > maxRequest {
+	if p == nil || n > maxRequest || poolLock.Refuses(h.token) {
 		return 0
 	}
 	if p.Owner == OwnerHuge {

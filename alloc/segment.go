@@ -46,6 +46,7 @@ func segmentMap(slices uintptr) *Page {
 	}
 	mapped(size)
 	stats.Put1(logDebug, stats.EventSegment, start, slices<<SliceShift)
+	seg.epoch = pool.epoch
 	seg.start, seg.slices, seg.mapAddr, seg.mapSize = start, slices, addr, size
 	seg.prev, seg.next = nil, pool.segments
 	if pool.segments != nil {

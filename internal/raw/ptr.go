@@ -17,8 +17,10 @@ import (
 // to it.
 type OffHeap = cgo.Incomplete
 
-// Ptr turns an address into a pointer. It is the one place that does.
-func Ptr(addr uintptr) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), addr) }
+// Ptr turns an address into a pointer. It is the one place that does. Address 0
+// gives nil; of unsafe.Add the compiler would believe that it never does, and drop
+// tests for nil.
+func Ptr(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
 // Load reads the word at addr.
 func Load(addr uintptr) uintptr { return *(*uintptr)(Ptr(addr)) }

@@ -1,0 +1,155 @@
+package alloc
+
+import "testing"
+
+// forkThreads are two threads, of which the first forks.
+func forkThreads(t *testing.T) (mine, other *thread) {
+	newWorld(t)
+	now := func() uint64 { return 1e9 }
+	mine = &thread{h: mustAcquire(t, 8), token: 8, now: now}
+	other = &thread{h: mustAcquire(t, 16), token: 16, now: now}
+	return mine, other
+}
+
+func mustMalloc(t *testing.T, th *thread, n uintptr, count int) (list []uintptr) {
+	t.Helper()
+	for range count {
+		b, _ := th.malloc(n)
+		if b == 0 {
+			t.Fatalf("no memory for %d bytes", n)
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+func mustFree(t *testing.T, th *thread, list []uintptr) {
+	t.Helper()
+	for _, b := range list {
+		if why := th.free(b); why != FreeOK {
+			t.Fatalf("free of %#x says %d", b, why)
+		}
+	}
+}
+
+func mustBeSound(t *testing.T) {
+	t.Helper()
+	if err := inspect(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestForkParent(t *testing.T) {
+	mine, other := forkThreads(t)
+	blocks := append(mustMalloc(t, mine, 100, 1000), mustMalloc(t, other, 100, 1000)...)
+	taken := ForkPrepare(mine.token)
+	if !heapsLock.HeldBy(mine.token) || !poolLock.HeldBy(mine.token) {
+		t.Fatal("the locks are not held for the fork")
+	}
+	ForkParent(taken)
+	mustBeSound(t)
+	mustFree(t, other, blocks)
+	mustBeSound(t)
+}
+
+// TestForkChild: the other thread's heap is frozen. Its blocks can be freed, and
+// nothing comes from it any more.
+func TestForkChild(t *testing.T) {
+	mine, other := forkThreads(t)
+	left := mustAcquire(t, 24)
+	Abandon(left)
+	blocks := append(mustMalloc(t, mine, 100, 1000), mustMalloc(t, other, 100, 5000)...)
+	live := filled(8).BlocksLive
+	ForkChild(mine.token, ForkPrepare(mine.token), mine.h)
+	if mine.h.state != heapOwned || other.h.state != heapFrozen || left.state != heapAbandoned {
+		t.Fatalf("states of heaps: mine %d, other's %d, abandoned %d", mine.h.state, other.h.state, left.state)
+	}
+	r := filled(8)
+	if r.BlocksLive != live || r.BlocksTotalAlloc != 0 || r.BlocksTotalFreed != 0 {
+		t.Fatalf("after the fork %d blocks live of %d, %d allocated, %d freed", r.BlocksLive, live, r.BlocksTotalAlloc, r.BlocksTotalFreed)
+	}
+	mustFree(t, mine, blocks)
+	mustBeSound(t)
+	for range 2 {
+		mine.h.Now += PurgeDelay + minCollect
+		mine.h.tick()
+	}
+	if other.h.state != heapFrozen {
+		t.Fatal("a frozen heap was put to use")
+	}
+	for _, b := range mustMalloc(t, mine, 100, 5000) {
+		if ownerOf(b) == other.h {
+			t.Fatalf("block %#x comes from a frozen heap", b)
+		}
+	}
+	if h := mustAcquire(t, 32); h != left {
+		t.Error("a new thread did not get the abandoned heap")
+	}
+	mustBeSound(t)
+}
+
+// TestForkUnprepared: another thread held the pool's lock, so what it guards is
+// given up; blocks from before stay good and can be freed. Before the fork and
+// after it, spans next to each other are freed, once without and once with purging.
+func TestForkUnprepared(t *testing.T) {
+	t.Run("dirty", func(t *testing.T) {
+		unprepared(t, func(h *Heap) { h.collectPages(true) })
+	})
+	t.Run("clean", func(t *testing.T) {
+		unprepared(t, func(h *Heap) { Trim(h) })
+	})
+}
+
+func unprepared(t *testing.T, tidy func(*Heap)) {
+	mine, other := forkThreads(t)
+	old := mustMalloc(t, mine, 300<<10, 40)
+	for i := 0; i < len(old); i += 2 {
+		mustFree(t, mine, old[i:i+1])
+	}
+	tidy(mine.enter())
+	small := mustMalloc(t, mine, 100, 2000)
+	huge := mustMalloc(t, mine, 8<<20, 2)
+	mustBeSound(t)
+
+	poolLock.Take(other.token)
+	ForkUnprepared(mine.token, mine.h)
+	if poolLock.Held() {
+		t.Fatal("the lock is still held")
+	}
+	fresh := append(mustMalloc(t, mine, 300<<10, 20), mustMalloc(t, mine, 5<<20, 2)...)
+	mustFree(t, mine, small)
+	for i := 1; i < len(old); i += 2 {
+		mustFree(t, mine, old[i:i+1])
+		tidy(mine.enter())
+		afterUnprepared(t, mine)
+	}
+	mustFree(t, mine, huge)
+	mustFree(t, mine, fresh)
+	afterUnprepared(t, mine)
+	mine.h.Now += PurgeDelay + minCollect
+	mine.h.tick()
+	Trim(mine.h)
+	afterUnprepared(t, mine)
+}
+
+// afterUnprepared looks at what has to hold though part of the heap is given up:
+// what the pool has is in its order, and sums did not go below zero.
+func afterUnprepared(t *testing.T, mine *thread) {
+	t.Helper()
+	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, heaps: map[*Heap]bool{}}
+	v.allHeaps()
+	v.heap(mine.h)
+	free := v.binned()
+	dirty := uintptr(0)
+	for p := pool.lruHead; p != nil; p = p.lruNext {
+		state, ok := free[p]
+		v.want(ok && state == spanDirty, "span at %#x is on the lru list but in no bin", p.Start)
+		dirty += p.bytes()
+	}
+	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, int64(pool.dirtyBytes))
+	v.want(int64(pool.usedBytes) >= 0 && int64(pool.segSlices) >= 0 && int64(pool.count.committed) >= 0,
+		"used %d, slices %d, committed %d", int64(pool.usedBytes), int64(pool.segSlices), int64(pool.count.committed))
+	if v.err != nil {
+		t.Fatal(v.err)
+	}
+}

@@ -1,0 +1,130 @@
+package alloc
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"tieralloc/internal/raw"
+)
+
+// block is a live block of the model.
+type block struct {
+	addr uintptr
+	n    uintptr // bytes asked for
+	size uintptr // bytes that may be used
+	mark uint64  // what its first and last words hold
+}
+
+// model is what a program knows: its blocks, and what it wrote into them.
+type model struct {
+	blocks  []block
+	classes [Classes]uint64
+	huge    uint64
+	bytes   uintptr
+	serial  uint64
+}
+
+// add takes a new block of n bytes into the model, after a look at what the heap
+// promises of it, and writes marks at its ends.
+func (m *model) add(addr, n, align uintptr, zero bool) error {
+	if addr&(max(align, Granule)-1) != 0 {
+		return fmt.Errorf("block %#x of %d bytes is not aligned to %d", addr, n, align)
+	}
+	p := Lookup(addr)
+	if p == nil || p.Size < n {
+		return fmt.Errorf("block %#x of %d bytes has page %p", addr, n, p)
+	}
+	if zero {
+		if at := notZero(addr, p.Size); at != 0 {
+			return fmt.Errorf("block %#x of %d bytes is said to be zero, but not at %#x", addr, n, at)
+		}
+	}
+	b := block{addr: addr, n: n, size: p.Size}
+	m.count(&b, 1)
+	m.mark(&b)
+	m.blocks = append(m.blocks, b)
+	return nil
+}
+
+// count adds d to what the model has of b's kind. The heap must still have b.
+func (m *model) count(b *block, d int) {
+	if Lookup(b.addr).Owner == OwnerHuge {
+		m.huge += uint64(d)
+	} else {
+		m.classes[Class(b.size)] += uint64(d)
+	}
+	m.bytes += uintptr(d) * b.size
+}
+
+// mark writes to both ends of the block. Now and then its second word is the very
+// key that free blocks have: a program may write that.
+func (m *model) mark(b *block) {
+	m.serial++
+	b.mark = m.serial * 0x9e3779b97f4a7c15
+	if m.serial%64 == 0 {
+		b.mark = FreeKey
+	}
+	raw.Store(b.addr, uintptr(b.mark))
+	raw.Store(b.addr+8, uintptr(b.mark))
+	raw.Store(b.addr+b.size-8, uintptr(b.mark))
+}
+
+// intact reports whether the block has what mark wrote.
+func (b *block) intact() error {
+	for _, at := range []uintptr{0, 8, b.size - 8} {
+		if got := uint64(raw.Load(b.addr + at)); got != b.mark {
+			return fmt.Errorf("block %#x of %d bytes: at %d there is %#x, not %#x", b.addr, b.size, at, got, b.mark)
+		}
+	}
+	return nil
+}
+
+// remove takes block i out of the model.
+func (m *model) remove(i int) block {
+	b := m.blocks[i]
+	m.count(&b, -1)
+	last := len(m.blocks) - 1
+	m.blocks[i] = m.blocks[last]
+	m.blocks = m.blocks[:last]
+	return b
+}
+
+// check looks at every block: none overlap, all are intact, the heap knows them.
+func (m *model) check() error {
+	sorted := slices.Clone(m.blocks)
+	slices.SortFunc(sorted, func(a, b block) int { return cmp.Compare(a.addr, b.addr) })
+	end := uintptr(0)
+	for i := range sorted {
+		b := &sorted[i]
+		if b.addr < end {
+			return fmt.Errorf("blocks overlap at %#x", b.addr)
+		}
+		end = b.addr + b.size
+		if err := b.intact(); err != nil {
+			return err
+		}
+		if why := Check(b.addr); why != FreeOK {
+			return fmt.Errorf("Check of live block %#x says %d", b.addr, why)
+		}
+	}
+	return nil
+}
+
+// notZero is the address of a word that is not zero, or 0. Of blocks above 64 KiB
+// it reads a word of each memory page and the last: reading makes them resident.
+func notZero(addr, n uintptr) uintptr {
+	step := uintptr(8)
+	if n > 64<<10 {
+		step = raw.Page
+	}
+	for at := addr; at < addr+n; at += step {
+		if raw.Load(at) != 0 {
+			return at
+		}
+	}
+	if raw.Load(addr+n-8) != 0 {
+		return addr + n - 8
+	}
+	return 0
+}

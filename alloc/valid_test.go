@@ -1,0 +1,194 @@
+package alloc
+
+import (
+	"fmt"
+
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+)
+
+// inspection holds the heap to every equation that a comment in this package
+// states, while all threads are quiet. It stops at the first thing wrong.
+type inspection struct {
+	err     error
+	onList  map[*Page]*Heap // pages on the lists of heaps
+	pending map[*Page]*Heap // pages on the pending lists
+	spilled map[*Page]uint64
+	live    [Classes]uint64 // blocks in use, as the pages have it
+	heaps   map[*Heap]bool
+}
+
+// inspect returns what is wrong with the heap as a whole, or nil.
+func inspect() error {
+	_, err := inspected()
+	return err
+}
+
+func inspected() (*inspection, error) {
+	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, heaps: map[*Heap]bool{}}
+	v.want(!poolLock.Held() && !heapsLock.Held(), "a lock is held")
+	v.allHeaps()
+	for h := range v.heaps {
+		v.heap(h)
+	}
+	v.segments()
+	v.pool()
+	return v, v.err
+}
+
+func (v *inspection) want(ok bool, format string, args ...any) bool {
+	if !ok && v.err == nil {
+		v.err = fmt.Errorf(format, args...)
+	}
+	return ok && v.err == nil
+}
+
+// allHeaps: the abandoned list has the heaps in that state, and no other.
+func (v *inspection) allHeaps() {
+	left := map[*Heap]bool{}
+	for h := pool.heaps; h != nil; h = h.all {
+		if !v.want(!v.heaps[h], "heap %p is twice in the list of all", h) {
+			return
+		}
+		v.heaps[h] = true
+		left[h] = h.state == heapAbandoned
+	}
+	for h := abandoned; h != nil; h = h.next {
+		if !v.want(left[h], "heap %p in state %d is on the abandoned list, or twice", h, h.state) {
+			return
+		}
+		left[h] = false
+	}
+	for h, missing := range left {
+		v.want(!missing, "abandoned heap %p is not on the list", h)
+	}
+}
+
+func (v *inspection) heap(h *Heap) {
+	kept := uintptr(0)
+	for c := uintptr(0); c < Classes && v.err == nil; c++ {
+		kept += v.class(h, c)
+		v.spill(h, c)
+	}
+	v.want(kept == h.kept, "heap %p keeps %d bytes, says %d", h, kept, h.kept)
+	v.want(kept <= keptMax, "heap %p keeps %d bytes", h, kept)
+	for i, p := range h.Direct {
+		c := Class(uintptr(i) * Granule)
+		v.want(p == h.Cur[c], "heap %p: Direct[%d] is %p, Cur[%d] is %p", h, i, p, c, h.Cur[c])
+	}
+	for p := (*Page)(raw.Ptr(h.pending)); p != nil && v.err == nil; p = p.pendNext {
+		v.want(v.pending[p] == nil, "page %p is twice on pending lists", p)
+		v.want(p.Owner&^OwnerFull == h.self(), "page %p is on the pending list of %p, owned by %#x", p, h, p.Owner)
+		v.pending[p] = h
+	}
+}
+
+// class looks at the list of one class and returns the bytes kept on it.
+func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
+	if h.Cur[c] == pageNone {
+		v.want(h.tail[c] == nil, "heap %p, class %d: no page but a tail", h, c)
+		return 0
+	}
+	var last *Page
+	for p := h.Cur[c]; p != nil; p = p.next {
+		if !v.want(v.onList[p] == nil, "page %p is twice on lists", p) {
+			return 0
+		}
+		v.onList[p] = h
+		v.want(p.prev == last, "page %p: prev is %p, not %p", p, p.prev, last)
+		v.want(p.Owner == h.self(), "page %p on a list of %p has owner %#x", p, h, p.Owner)
+		v.want(uintptr(p.Class) == c, "page %p of class %d is on list %d", p, p.Class, c)
+		switch {
+		case last == nil:
+			v.want(p.Trigger == neverEmpty, "current page %p has trigger %d", p, p.Trigger)
+		case p.Trigger == keptEmpty:
+			v.want(p.Frees == p.Allocs, "kept page %p is not empty", p)
+			kept += p.bytes()
+		default:
+			v.want(p.Trigger == p.Allocs, "page %p waits for %d frees, of %d blocks", p, p.Trigger, p.Allocs)
+		}
+		last = p
+	}
+	v.want(h.tail[c] == last, "heap %p, class %d: tail is %p, not %p", h, c, h.tail[c], last)
+	return kept
+}
+
+func (v *inspection) spill(h *Heap, c uintptr) {
+	v.want(h.SpillRoom[c] <= spillLimit(c), "class %d: room for %d spilled blocks", c, h.SpillRoom[c])
+	n := uint64(0)
+	for b := h.SpillHead[c]; b != 0 && v.err == nil; b = raw.Load(b) {
+		p := Lookup(b)
+		if !v.want(p != nil && p.isBlock(b), "spilled %#x is no block", b) {
+			return
+		}
+		v.want(p.Owner&^OwnerFull == h.self() && uintptr(p.Class) == c, "spilled %#x: owner %#x, class %d", b, p.Owner, p.Class)
+		v.want(raw.Load(b+8) == FreeKey, "spilled %#x is not marked free", b)
+		v.spilled[p]++
+		n++
+		v.want(n <= spillLimit(c), "class %d: %d blocks spilled", c, n)
+	}
+	v.want(n == h.spilled(c), "class %d: %d blocks spilled, counted %d", c, n, h.spilled(c))
+}
+
+// blocks follows a list of free blocks of p, and returns its length.
+func (v *inspection) blocks(p *Page, head uintptr, seen map[uintptr]bool) (n uint64) {
+	for b := head; b != 0; b = raw.Load(b) {
+		if !v.want(p.isBlock(b), "%#x on a list of page %p is no block", b, p) ||
+			!v.want(!seen[b], "block %#x is twice on lists of page %p", b, p) {
+			return n
+		}
+		v.want(raw.Load(b+8) == FreeKey, "free block %#x is not marked", b)
+		seen[b] = true
+		n++
+	}
+	return n
+}
+
+// page: the equations of Page, and its place in its heap.
+func (v *inspection) page(p *Page) {
+	seen := map[uintptr]bool{}
+	free := v.blocks(p, p.Free, seen)
+	remote := v.blocks(p, p.Remote&RemoteAddr, seen)
+	size := ClassSize(uintptr(p.Class))
+	v.want(p.Size == size && p.Magic == divMagic(size), "page %p of class %d: size %d", p, p.Class, p.Size)
+	v.want(uintptr(p.slices) >= pageSlices(uintptr(p.Class)), "page %p has %d slices", p, p.slices)
+	room := uint64(p.blocks) * uint64(size)
+	v.want(p.Carved <= room && room <= uint64(p.bytes()), "page %p: %d blocks, %d bytes carved", p, p.blocks, p.Carved)
+	v.want(remote == p.remoteCount(), "page %p: %d blocks on the remote list, counted %d", p, remote, p.remoteCount())
+	v.want(p.Carved == uint64(size)*(p.Allocs-p.Frees+free), "page %p: carved %d bytes, allocs %d, frees %d, free %d",
+		p, p.Carved, p.Allocs, p.Frees, free)
+	live := p.Allocs - p.Frees - remote
+	v.want(live <= uint64(p.blocks) && v.spilled[p] <= live, "page %p: %d live, %d spilled", p, live, v.spilled[p])
+	v.live[p.Class] += live - v.spilled[p]
+
+	h := (*Heap)(raw.Ptr(p.Owner &^ OwnerFull))
+	v.want(v.heaps[h], "page %p has owner %#x", p, p.Owner)
+	inFlight := p.Remote&RemoteInFlight != 0
+	v.want(inFlight == (v.pending[p] == h), "page %p: in flight %v, pending for %p", p, inFlight, v.pending[p])
+	if p.Owner&OwnerFull != 0 {
+		v.want(v.onList[p] == nil && p.Free == 0, "full page %p is on a list, or has a free block", p)
+		v.want(inFlight || p.Remote == RemoteNotify, "full page %p does not ask for news", p)
+	} else {
+		v.want(v.onList[p] == h, "page %p is on no list of its heap", p)
+		v.want(p.Remote&RemoteNotify == 0, "page %p on a list asks for news", p)
+	}
+}
+
+// counts compares what a report says with the blocks that the model has, by
+// class, and with huge ones.
+func (v *inspection) counts(r *stats.Heap, want *[Classes]uint64, huge uint64) error {
+	blocks := huge
+	for c := range want {
+		v.want(v.live[c] == want[c], "class %d: %d blocks live in pages, %d in the model", c, v.live[c], want[c])
+		got := r.SizeClasses[c].BlocksLive
+		v.want(got == want[c], "class %d: %d blocks live in the report, %d in the model", c, got, want[c])
+		blocks += want[c]
+	}
+	v.want(r.BlocksLive == blocks && r.HugeBlocksLive == huge, "the report has %d blocks, %d huge; the model %d, %d",
+		r.BlocksLive, r.HugeBlocksLive, blocks, huge)
+	v.want(r.BlocksLive == r.BlocksTotalAlloc-r.BlocksTotalFreed, "totals of blocks do not add up")
+	v.want(r.BytesLive == r.BytesTotalAlloc-r.BytesTotalFreed, "totals of bytes do not add up")
+	v.want(r.BytesLive <= r.BytesCommitted && r.BytesCommitted <= r.BytesMapped, "live %d, committed %d, mapped %d",
+		r.BytesLive, r.BytesCommitted, r.BytesMapped)
+	return v.err
+}

@@ -1,0 +1,103 @@
+package alloc
+
+import (
+	"testing"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+)
+
+// mappedRoot and mappedNone are the two structures that the C side owns in the
+// library. One pair serves all tests: leaves are never given back. Nor are
+// descriptors and heaps, so a test's first come from mappedMeta, emptied before
+// each, or else the millions of runs of a fuzz target would use up the memory.
+var mappedRoot, mappedNone, mappedMeta uintptr
+
+const metaArena = 16 * metaChunk
+
+// newWorld gives the test a heap in which nothing has happened. The package's
+// state is global, so tests of it do not run in parallel.
+func newWorld(tb testing.TB) {
+	tb.Helper()
+	if mappedRoot == 0 {
+		mappedRoot, mappedNone = raw.Map(RootEntries*8), raw.Map(raw.Page)
+		mappedMeta = raw.Map(metaArena)
+		if mappedRoot == 0 || mappedNone == 0 || mappedMeta == 0 {
+			tb.Fatal("no memory for the page map")
+		}
+	}
+	Boot(mappedRoot, mappedNone)
+	pool, base, abandoned = poolState{}, Counts{}, nil
+	alone.pages, alone.heaps = 0, 0
+	raw.Discard(mappedMeta, metaArena)
+	pool.metaNext, pool.metaLeft = mappedMeta, metaArena
+	mapped(metaArena)
+	poolLock.Reset()
+	heapsLock.Reset()
+	PurgeDelay = 100e6
+	tb.Cleanup(func() { unmapWorld(tb) })
+}
+
+// unmapWorld gives back what the pool still holds, and looks whether the page
+// none, which every heap shares, is as it was.
+func unmapWorld(tb testing.TB) {
+	for s := pool.segments; s != nil; s = s.next {
+		for a := s.start; a < s.start+s.slices<<SliceShift; a += SliceSize {
+			mapSet(a, nil)
+		}
+		raw.Unmap(s.mapAddr, s.mapSize)
+	}
+	for p := pool.huge; p != nil; p = p.next {
+		mapSet(p.Start, nil)
+		raw.Unmap(p.Start, p.Size)
+	}
+	for _, p := range pool.cache.slot[:pool.cache.n] {
+		mapSet(p.Start, nil)
+		raw.Unmap(p.Start, p.Size)
+	}
+	pool = poolState{}
+	if none := (*Page)(raw.Ptr(mappedNone)); none.Free != 0 || none.Allocs != 0 || none.Frees != 0 {
+		tb.Error("the page that stands for no page was used")
+	}
+}
+
+// filled is the heap's part of a report of this moment, or nil when there is none.
+// A report must be in mapped memory that is zero.
+func filled(token uintptr) *stats.Heap {
+	const size = (unsafe.Sizeof(stats.Report{}) + raw.Page - 1) &^ (raw.Page - 1)
+	at := raw.Map(size)
+	if at == 0 {
+		return nil
+	}
+	defer raw.Unmap(at, size)
+	r := (*stats.Report)(raw.Ptr(at))
+	if !Fill(token, r) {
+		return nil
+	}
+	h := r.Heap
+	return &h
+}
+
+// mustAcquire is a heap for the thread of the given token.
+func mustAcquire(tb testing.TB, token uintptr) *Heap {
+	tb.Helper()
+	h := Acquire(token)
+	if h == nil {
+		tb.Fatal("no heap")
+	}
+	return h
+}
+
+// spansDo calls f for each span of the pool's segments, in order of address.
+func spansDo(f func(s *segment, a uintptr, p *Page) bool) {
+	for s := pool.segments; s != nil; s = s.next {
+		for a, end := s.start, s.start+s.slices<<SliceShift; a < end; {
+			p := Lookup(a)
+			if !f(s, a, p) || p == nil || p.slices == 0 {
+				break
+			}
+			a += p.bytes()
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// edited is the built library, which postlink has edited.
+func edited(t *testing.T) *image {
+	t.Helper()
+	data, err := os.ReadFile(testlib.Lib(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &image{data: data, file: f}
+	if m.syms, err = f.Symbols(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// named is the data symbol that covers addr, or "".
+func (m *image) named(addr uint64) string {
+	for _, s := range m.syms {
+		if elf.ST_TYPE(s.Info) != elf.STT_TLS && s.Section != elf.SHN_UNDEF && addr >= s.Value && addr < s.Value+s.Size {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// deferred are the relocations that ta_deferred tells of, and Go's constructor.
+func deferred(t *testing.T, m *image) (list []elf.Rela64, table, start uint64) {
+	t.Helper()
+	at, err := m.symbol("ta_deferred")
+	if err != nil {
+		t.Fatal(err)
+	}
+	off, err := m.fileOffset(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state [3]uint64
+	if err := binary.Read(bytes.NewReader(m.data[off:]), binary.LittleEndian, &state); err != nil {
+		t.Fatal(err)
+	}
+	if off, err = m.fileOffset(state[0]); err != nil {
+		t.Fatal(err)
+	}
+	list = make([]elf.Rela64, state[1])
+	if err := binary.Read(bytes.NewReader(m.data[off:]), binary.LittleEndian, list); err != nil {
+		t.Fatal(err)
+	}
+	return list, state[0], state[2]
+}
+
+// TestSecondEdit: a library that was edited is refused, and stays as it is.
+func TestSecondEdit(t *testing.T) {
+	m := edited(t)
+	path := filepath.Join(t.TempDir(), "copy.so")
+	if err := os.WriteFile(path, m.data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := run(path)
+	if err == nil || !strings.Contains(err.Error(), "edited before") {
+		t.Errorf("the second edit ends with %v", err)
+	}
+	after, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(after, m.data) {
+		t.Errorf("the refused library was changed: %v", err)
+	}
+}
+
+// TestRelocationsLeft: few relocations are left to the loader, and all those that
+// come first are relative, as DT_RELACOUNT says.
+func TestRelocationsLeft(t *testing.T) {
+	m := edited(t)
+	table, count, err := m.relocations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, at, _ := deferred(t, m)
+	if count >= 800 || len(list) < 4*count {
+		t.Errorf("%d relocations left, %d deferred", count, len(list))
+	}
+	if end := at + uint64(len(list))*relaSize; m.dynamic(elf.DT_RELA) != end {
+		t.Errorf("the loader's table begins at %#x, the deferred one ends at %#x", m.dynamic(elf.DT_RELA), end)
+	}
+	goOwned := m.goRanges()
+	for _, r := range table[:count] {
+		if goOwned.contains(r.Off) && !ours(m.named(r.Off)) {
+			t.Errorf("the relocation at %#x, in %q, is Go's and is left", r.Off, m.named(r.Off))
+		}
+	}
+}
+
+func ours(name string) bool {
+	return strings.HasPrefix(name, "tieralloc/") || strings.HasPrefix(name, "main.")
+}
+
+// TestDeferred: every deferred relocation is a relative one of Go's own data.
+func TestDeferred(t *testing.T) {
+	m := edited(t)
+	list, _, _ := deferred(t, m)
+	goOwned := m.goRanges()
+	bad := 0
+	for _, r := range list {
+		if elf.R_X86_64(r.Info) != elf.R_X86_64_RELATIVE || !goOwned.contains(r.Off) {
+			t.Errorf("the deferred relocation %+v is not relative, or not in Go's data", r)
+			bad++
+		}
+		if name := m.named(r.Off); ours(name) {
+			t.Errorf("the deferred relocation at %#x is in %s", r.Off, name)
+			bad++
+		}
+		if bad > 10 {
+			t.FailNow()
+		}
+	}
+}
+
+// TestConstructor: ta_go_init stands in .init_array, Go's constructor does not.
+func TestConstructor(t *testing.T) {
+	m := edited(t)
+	_, _, start := deferred(t, m)
+	if want, err := m.symbol("_rt0_amd64_linux_lib"); err != nil || start != want {
+		t.Errorf("ta_deferred names %#x as Go's constructor, not %#x (%v)", start, want, err)
+	}
+	hook, err := m.symbol("ta_go_init")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, count, err := m.relocations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks := 0
+	for _, r := range table[:count] {
+		switch {
+		case uint64(r.Addend) == hook && m.inSection(".init_array", r.Off):
+			hooks++
+		case uint64(r.Addend) == start && m.inSection(".init_array", r.Off):
+			t.Error("Go's constructor is still called")
+		}
+	}
+	if hooks != 1 {
+		t.Errorf("ta_go_init stands %d times in .init_array", hooks)
+	}
+}
+
+// TestSpans: a span ends before its end.
+func TestSpans(t *testing.T) {
+	s := spans{{10, 20}, {30, 31}}
+	for a, want := range map[uint64]bool{9: false, 10: true, 19: true, 20: false, 29: false, 30: true, 31: false} {
+		if s.contains(a) != want {
+			t.Errorf("contains(%d) is %v", a, !want)
+		}
+	}
+	if spans(nil).contains(0) {
+		t.Error("no spans contain 0")
+	}
+}
+
+// TestIsOurs: a symbol of size 0 marks a place and covers nothing.
+func TestIsOurs(t *testing.T) {
+	m := &image{syms: []elf.Symbol{
+		{Name: "runtime.x", Value: 100, Size: 10},
+		{Name: "tieralloc/alloc.pool", Value: 110, Size: 20},
+		{Name: "runtime.mark", Value: 115},
+		{Name: "main.y", Value: 140, Size: 8},
+		{Name: "runtime.edata", Value: 148},
+	}}
+	for addr, want := range map[uint64]bool{99: false, 100: false, 109: false, 110: true, 115: true, 129: true, 130: false, 139: false, 140: true, 147: true, 148: false} {
+		if m.isOurs(addr) != want {
+			t.Errorf("isOurs(%d) is %v", addr, !want)
+		}
+	}
+}
+
+func TestNotALibrary(t *testing.T) {
+	for name, data := range map[string][]byte{"empty": nil, "text": []byte("no library at all"), "header": []byte("\x7fELF\x02\x01\x01")} {
+		if deferGo(data) == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	program, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if deferGo(program) == nil {
+		t.Error("a Go program was accepted")
+	}
+}

@@ -1,0 +1,123 @@
+package raw
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const lockThreads = 8
+
+// lockAside lets goroutines wait in a Lock, of which Go's scheduler knows nothing:
+// one that waits there keeps its processor and does not stop for a collection.
+func lockAside(t *testing.T) {
+	procs := runtime.GOMAXPROCS(lockThreads + 4)
+	percent := debug.SetGCPercent(-1)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		runtime.GOMAXPROCS(procs)
+	})
+}
+
+// TestLockExcludes has threads add to a plain number, some of them slowly, so that
+// others wait asleep.
+func TestLockExcludes(t *testing.T) {
+	const rounds = 4000
+	lockAside(t)
+	var l Lock
+	var inside atomic.Int32
+	var wg sync.WaitGroup
+	sum := 0
+	for i := range uintptr(lockThreads) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			token := 8 * (i + 1)
+			for n := range rounds {
+				if !l.Take(token) {
+					t.Errorf("Take by %d says that it holds the lock", token)
+					return
+				}
+				if inside.Add(1) != 1 || !l.HeldBy(token) || l.HeldBy(token+8) {
+					t.Errorf("the lock is not held by %d alone", token)
+				}
+				sum++
+				if n%500 == 0 {
+					time.Sleep(100 * time.Microsecond)
+				}
+				inside.Add(-1)
+				l.Release()
+			}
+		}()
+	}
+	wg.Wait()
+	if sum != lockThreads*rounds || l.Held() {
+		t.Fatalf("counted %d of %d; held: %v", sum, lockThreads*rounds, l.Held())
+	}
+}
+
+func TestLockKnowsItsHolder(t *testing.T) {
+	var l Lock
+	if l.Held() || l.HeldBy(8) {
+		t.Fatal("a new lock is held")
+	}
+	if !l.Take(8) || !l.Held() || !l.HeldBy(8) || l.HeldBy(16) {
+		t.Fatal("the lock is not held by its holder alone")
+	}
+	if l.Take(8) {
+		t.Fatal("the holder took the lock twice")
+	}
+	l.Release()
+	if l.Held() || !l.Take(16) {
+		t.Fatal("the lock was not let go")
+	}
+}
+
+func TestLockReset(t *testing.T) {
+	var l Lock
+	l.Take(8)
+	l.word |= lockContended
+	if !l.HeldBy(8) || l.Take(8) {
+		t.Fatal("with a waiter the holder is not known")
+	}
+	l.Reset()
+	if l.Held() || !l.Take(16) || !l.HeldBy(16) {
+		t.Fatal("the lock is not as new")
+	}
+}
+
+func TestLockSuspended(t *testing.T) {
+	var l Lock
+	l.Take(8)
+	l.Suspend()
+	if !l.HeldBy(8) || l.Take(8) || l.Take(16) {
+		t.Fatal("a suspended lock was taken")
+	}
+	l.Release()
+	if l.Held() || !l.Take(16) {
+		t.Fatal("the lock was not let go")
+	}
+}
+
+// TestWaitFor: it wakes when told to, and by itself.
+func TestWaitFor(t *testing.T) {
+	lockAside(t)
+	var w uint32
+	WaitFor(&w, 1, 900e6) // not the value: no wait
+	start := time.Now()
+	WaitFor(&w, 0, 2e6)
+	if d := time.Since(start); d > time.Second {
+		t.Errorf("a wait for 2 ms took %v", d)
+	}
+	go func() {
+		time.Sleep(5 * time.Millisecond)
+		atomic.StoreUint32(&w, 1)
+		Wake(&w)
+	}()
+	for atomic.LoadUint32(&w) == 0 {
+		WaitFor(&w, 0, 900e6)
+	}
+}
