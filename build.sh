@@ -94,7 +94,7 @@ build() {
 	# shellcheck disable=SC2064 # the name is wanted as it is now
 	trap "rm -rf -- '$tmp'" EXIT
 	go build -trimpath -buildmode=c-shared \
-		-ldflags "-extldflags '-Wl,--version-script=$here/interpose/exports.map -Wl,-z,noseparate-code'" \
+		-ldflags "-extldflags '-Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,noseparate-code'" \
 		-o "$tmp/libtieralloc.so" .
 	# Go's linker names a Python script for gdb there, and every gdb session with
 	# the library in it would start with a warning that it is not to be found.

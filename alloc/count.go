@@ -24,6 +24,15 @@ type Counts struct {
 	pool      poolCounts
 }
 
+// less is a - b, or 0 where other threads, running meanwhile, have made b the
+// larger.
+func less(a, b uint64) uint64 {
+	if a < b {
+		return 0
+	}
+	return a - b
+}
+
 // base is what the process had counted when it was forked.
 var base Counts
 
@@ -50,8 +59,9 @@ func (k *Counts) collectCounts() {
 func (k *Counts) heaps(h *Heap) {
 	for ; h != nil; h = h.all {
 		for c := range h.retired {
-			k.Allocs[c] += h.retired[c] + h.SpillPops[c]
-			k.Frees[c] += h.retired[c] + h.SpillPops[c] + h.spilled(uintptr(c))
+			both := h.retired[c] + h.SpillPops[c]
+			k.Allocs[c] += both
+			k.Frees[c] += both + h.spilled(uintptr(c))
 		}
 		for i := range h.Calls {
 			k.Calls[i] += h.Calls[i]

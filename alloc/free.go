@@ -59,7 +59,8 @@ func check(p *Page, addr uintptr) uintptr {
 	if p == nil {
 		return FreeForeign
 	}
-	switch atomic.LoadUintptr(&p.Owner) {
+	owner := atomic.LoadUintptr(&p.Owner)
+	switch owner {
 	case ownerNone:
 		return FreeStale
 	case OwnerHuge:
@@ -71,7 +72,7 @@ func check(p *Page, addr uintptr) uintptr {
 	if !p.isBlock(addr) {
 		return FreeInside
 	}
-	if raw.Load(addr+8) == FreeKey && p.isFree(addr) {
+	if raw.Load(addr+8) == FreeKey && p.isFree(owner, addr) {
 		return FreeDouble
 	}
 	return FreeOK

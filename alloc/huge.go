@@ -1,6 +1,10 @@
 package alloc
 
-import "tieralloc/internal/raw"
+import (
+	"syscall"
+
+	"tieralloc/internal/raw"
+)
 
 // A huge block, above MaxClass or aligned to more than a page can give, is a
 // mapping of its own, aligned to a slice. Any thread may free it. Freed ones are
@@ -68,8 +72,12 @@ func hugeCached(h *Heap, size, align uintptr) (*Page, uintptr) {
 	hugeLink(p)
 	uncommit(rest)
 	poolLock.Release()
-	if rest != 0 && raw.Unmap(p.Start+p.Size, rest) {
-		unmapped(rest)
+	if rest != 0 {
+		if raw.Unmap(p.Start+p.Size, rest) {
+			unmapped(rest)
+		} else {
+			raw.Discard(p.Start+p.Size, rest)
+		}
 	}
 	return p, 0
 }
@@ -240,14 +248,15 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 	if size == old {
 		return p.Start
 	}
-	if raw.Remap(p.Start, old, size, 0, 0) != 0 {
+	_, errno := raw.Remap(p.Start, old, size, 0, 0)
+	if errno == 0 {
 		if poolLock.Take(h.token) {
 			hugeSized(p, size)
 			poolLock.Release()
 		}
 		return p.Start
 	}
-	if size < old {
+	if size < old || errno != uintptr(syscall.ENOMEM) { // not one mapping any more: the host has changed a part
 		return 0
 	}
 	to := mapRoomy(size)
@@ -286,12 +295,13 @@ func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 	mapSet(from, nil)
 	poolLock.Release()
 
-	moved := raw.Remap(from, p.Size, size, raw.MremapMayMove|raw.MremapFixed, to)
+	_, errno := raw.Remap(from, p.Size, size, raw.MremapMayMove|raw.MremapFixed, to)
 
 	poolLock.Take(h.token)
-	if moved == 0 { // the kernel may have unmapped the target already: it is not ours to unmap
+	if errno != 0 {
 		mapSet(from, p)
 		poolLock.Release()
+		raw.Reclaim(to, size)
 		return 0
 	}
 	p.Start = to

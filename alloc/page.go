@@ -45,7 +45,7 @@ type Page struct {
 	Free    uintptr // list of free blocks, linked by their first word
 	Allocs  uint64  // blocks handed out by the owner, ever
 	Frees   uint64  // blocks taken back by the owner, ever
-	Trigger uint64  // Frees == Trigger calls pageEmpty; neverEmpty on a current page
+	Trigger uint64  // Frees == Trigger calls PageEmpty; neverEmpty on a current page
 	next    *Page   // in a bin of the heap, a bin of the pool, the huge list
 	prev    *Page
 	lruNext *Page // among the free dirty spans, oldest first
@@ -199,9 +199,10 @@ func (p *Page) onList(head, b uintptr) bool {
 	return false
 }
 
-// isFree reports whether b is a free block of the page. Its cost is bounded by
+// isFree reports whether b is a free block of the page, which belongs to the heap at
+// owner. Its cost is bounded by
 // the number of blocks; the caller has seen b's second word hold FreeKey.
-func (p *Page) isFree(b uintptr) bool {
+func (p *Page) isFree(owner, b uintptr) bool {
 	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&RemoteAddr, b) ||
-		onSpill(atomic.LoadUintptr(&p.Owner)&^OwnerFull, b, uintptr(p.Class))
+		onSpill(owner&^OwnerFull, b, uintptr(p.Class))
 }

@@ -121,7 +121,7 @@ func (s *pageState) check() {
 		if want := off%p.Size == 0 && off < uintptr(p.Carved); p.isBlock(b) != want {
 			s.t.Fatalf("isBlock at offset %d of %d-byte blocks is %v", off, p.Size, !want)
 		}
-		if p.isBlock(b) && p.isFree(b) == s.isOut[b] {
+		if p.isBlock(b) && p.isFree(p.Owner, b) == s.isOut[b] {
 			s.t.Fatalf("isFree at offset %d is %v", off, !s.isOut[b])
 		}
 	}

@@ -38,6 +38,7 @@ type poolState struct {
 	dirtyBytes   uintptr
 	usedBytes    uintptr
 	purging      uintptr
+	quiet        uint64 // no purging by itself before this time: the kernel refused
 	huge         *Page
 	cache        hugeCache
 	count        poolCounts

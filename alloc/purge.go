@@ -26,7 +26,7 @@ var PurgeDelay uint64
 // purgeDue purges what is due at now.
 func purgeDue(token uintptr, now uint64) {
 	oldest := pool.lruHead // a peek without the lock: wrong by chance is harmless
-	if oldest == nil {
+	if oldest == nil || now < pool.quiet {
 		return
 	}
 	reserve := max(minReserve, pool.usedBytes/reserveShare)
@@ -60,8 +60,9 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 
 		poolLock.Take(token)
 		pool.purging -= n
-		if !ok { // keep it dirty, as the youngest
+		if !ok { // locked in memory, say: keep it dirty, as the youngest, and wait
 			p.stamp = now
+			pool.quiet = now + PurgeDelay
 			pool.dirtyBytes += n
 			lruAdd(p)
 			insertFree(p, spanDirty)

@@ -20,8 +20,8 @@ func Fill(token uintptr, r *stats.Report) bool {
 func fillHeap(h *stats.Heap, k *Counts) {
 	for c := uintptr(0); c < Classes; c++ {
 		size := uint64(ClassSize(c))
-		live := k.Allocs[c] - k.Frees[c]
-		allocs, frees := k.Allocs[c]-base.Allocs[c], k.Frees[c]-base.Frees[c]
+		live := less(k.Allocs[c], k.Frees[c])
+		allocs, frees := less(k.Allocs[c], base.Allocs[c]), less(k.Frees[c], base.Frees[c])
 		s := &h.SizeClasses[c]
 		s.Size = size
 		s.BlocksLive, s.BlocksTotalAlloc, s.BlocksTotalFreed = live, allocs, frees
@@ -73,7 +73,7 @@ func fillCalls(r *stats.Report, k *Counts) {
 	otherAllocs -= c[CallOtherFailed] - c[CallReallocFailed]
 	otherFrees := c[stats.CallFreeSized] + c[stats.CallFreeAlignedSized] + c[stats.CallDelete] +
 		c[stats.CallTaFree] - c[CallOtherFreeNull] + c[CallReallocFrees]
-	r.Calls[stats.CallMalloc] = r.Heap.BlocksTotalAlloc - otherAllocs + c[CallMallocFailed]
-	r.Calls[stats.CallFree] = r.Heap.BlocksTotalFreed - otherFrees + c[CallFreeNull]
+	r.Calls[stats.CallMalloc] = less(r.Heap.BlocksTotalAlloc, otherAllocs) + c[CallMallocFailed]
+	r.Calls[stats.CallFree] = less(r.Heap.BlocksTotalFreed, otherFrees) + c[CallFreeNull]
 	r.CallsFailed = c[CallMallocFailed] + c[CallOtherFailed]
 }

@@ -1,9 +1,13 @@
 package alloc
 
-import "tieralloc/internal/raw"
+import (
+	"syscall"
 
-// resizeMin is the smallest block whose page table entries are worth moving.
-const resizeMin = 256 << 10
+	"tieralloc/internal/raw"
+)
+
+// ResizeMin is the smallest block whose page table entries are worth moving.
+const ResizeMin = 256 << 10
 
 // Resize makes the block at addr n bytes long without copying it. It returns the
 // block's address, which may be new, or 0 with the block as it was when it cannot:
@@ -16,7 +20,7 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	if p.Owner == OwnerHuge {
 		return hugeResize(h, p, n)
 	}
-	if p.blocks != 1 || p.Size < resizeMin || n <= p.Size || addr != p.Start {
+	if p.blocks != 1 || p.Size < ResizeMin || n <= p.Size || addr != p.Start {
 		return 0
 	}
 	return h.toHuge(p, n)
@@ -35,8 +39,12 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 		return 0
 	}
 	const move = raw.MremapMayMove | raw.MremapFixed | raw.MremapDontUnmap
-	if raw.Remap(p.Start, have, have, move, to) == 0 {
-		raw.Unmap(to, size) // nothing was replaced: the kernel checks first (before 5.7 it knows no such flag)
+	if _, errno := raw.Remap(p.Start, have, have, move, to); errno != 0 {
+		if errno == uintptr(syscall.EINVAL) { // a kernel before 5.7, which looks at the flags first
+			raw.Unmap(to, size)
+		} else {
+			raw.Reclaim(to, size)
+		}
 		return 0
 	}
 	// The moved part and the rest are two mappings, which could not be resized as
@@ -46,7 +54,7 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	}
 	q := h.hugeAdopt(to, have)
 	if q == nil {
-		raw.Remap(to, have, have, raw.MremapMayMove|raw.MremapFixed, p.Start)
+		copyBack(p.Start, to, have)
 		return 0
 	}
 	h.Calls[CallReallocAllocs]++
@@ -80,16 +88,24 @@ func (h *Heap) hugeAdopt(start, size uintptr) *Page {
 	return p
 }
 
-// hugeReturn undoes hugeAdopt: the memory goes back to address to.
-func (h *Heap) hugeReturn(p *Page, to uintptr) {
-	start, size := p.Start, p.Size
-	raw.Remap(start, size, size, raw.MremapMayMove|raw.MremapFixed, to)
-	if poolLock.Take(h.token) {
-		hugeUnlink(p)
-		mapSet(start, nil)
-		uncommit(size)
-		unmapped(size)
-		freeDescriptor(p)
-		poolLock.Release()
+// hugeReturn undoes hugeAdopt: the contents go back to address to.
+func (h *Heap) hugeReturn(q *Page, to uintptr) {
+	start, size := q.Start, q.Size
+	poolLock.Take(h.token)
+	hugeUnlink(q)
+	mapSet(start, nil)
+	uncommit(size)
+	unmapped(size)
+	freeDescriptor(q)
+	poolLock.Release()
+	copyBack(to, start, size)
+}
+
+// copyBack copies n bytes to where they were moved from, and unmaps them. It is no
+// matter of speed: the kernel has just run out of memory.
+func copyBack(to, from, n uintptr) {
+	for i := uintptr(0); i < n; i += 8 {
+		raw.Store(to+i, raw.Load(from+i))
 	}
+	raw.Unmap(from, n)
 }

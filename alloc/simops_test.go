@@ -103,15 +103,15 @@ func (s *sim) aligned() error {
 	return s.m.add(b&^ZeroBit, n, align, b&ZeroBit != 0)
 }
 
-// resize does what realloc does with a block of resizeMin or more.
+// resize does what realloc does with a block of ResizeMin or more.
 func (s *sim) resize() error {
-	t, n := s.anyThread(), resizeMin+uintptr(s.pick(1<<16))*256
+	t, n := s.anyThread(), ResizeMin+uintptr(s.pick(1<<16))*256
 	if s.m.bytes+n > simBytes {
 		return nil
 	}
 	start := s.pick(len(s.m.blocks) + 1)
 	for i := start; i < len(s.m.blocks); i++ {
-		if s.m.blocks[i].size >= resizeMin {
+		if s.m.blocks[i].size >= ResizeMin {
 			return s.resizeBlock(t, i, n)
 		}
 	}

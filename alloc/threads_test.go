@@ -115,7 +115,7 @@ func (r *ringThread) random(n uint64) uint64 {
 // run is a thread's life: it is born and ends several times over.
 func (r *ringThread) run(stop *atomic.Bool) {
 	r.token = uintptr(unsafe.Pointer(r))
-	r.now = func() uint64 { return raw.Clock(raw.ClockMonoCoarse) }
+	r.now = func() uint64 { return raw.Clock(raw.ClockMono) }
 	for !stop.Load() && r.err == nil {
 		if r.h = Acquire(r.token); r.h == nil {
 			r.err = fmt.Errorf("no heap")

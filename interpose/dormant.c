@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -51,7 +52,15 @@ static void save(int s) { syscall(SYS_rt_sigaction, s, NULL, &before[s], sizeof(
 
 static void restore(int s) { syscall(SYS_rt_sigaction, s, &before[s], NULL, sizeof(uint64_t)); }
 
-void ta_signals_save(void) { each(save); }
+// Go's package os raises the soft limit on descriptors in every process; the host's
+// is put back.
+static struct rlimit descriptors;
+
+void ta_signals_save(void)
+{
+	each(save);
+	getrlimit(RLIMIT_NOFILE, &descriptors);
+}
 
 void ta_signals_restore(void) { each(restore); }
 
@@ -67,6 +76,7 @@ static long futex(int op, int value, const struct timespec *limit)
 void ta_runtime_ready(void)
 {
 	ta_signals_restore();
+	setrlimit(RLIMIT_NOFILE, &descriptors);
 	__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
 	futex(FUTEX_WAKE, 1, NULL);
 }
@@ -81,11 +91,21 @@ static void await_runtime(void)
 		futex(FUTEX_WAIT, 0, &step);
 }
 
+static void say(const char *line)
+{
+	if (write(2, line, strlen(line)) < 0) {
+		// nowhere to say it
+	}
+}
+
 // Only the Go runtime's threads are made here, the first by Go's constructor. They
-// inherit a mask in which all signals are blocked, so that the host's handlers
-// never run on a goroutine's stack.
+// begin with all signals blocked, so that the host's handlers never run on a
+// goroutine's stack; which ones the runtime unblocks again is in internal/postlink.
+// Where there is no thread to be had, cgo would end the process: it is told that
+// all is well, and the log ends.
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
 {
+	static int calls;
 	if (!ta_wants_runtime) {
 		ta_signals_restore();
 		return 0;
@@ -95,30 +115,33 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int e = __real_pthread_create(t, a, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	static int first = 1;
-	if (first) {
-		first = 0;
-		if (e == 0)
-			await_runtime();
-		else // cgo would end the process
-			ta_wants_runtime = e = 0;
+	int first = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) == 0;
+	if (e != 0) {
+		tag_log_stop();
+		__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+		futex(FUTEX_WAKE, 1, NULL);
+		say("tieralloc: no thread for the log (TA_LOG); it ends here\n");
+	} else if (first) {
+		await_runtime();
 	}
-	return e;
+	return 0;
+}
+
+static int limited(int resource)
+{
+	struct rlimit r;
+	return getrlimit(resource, &r) == 0 && r.rlim_cur != RLIM_INFINITY;
 }
 
 // The runtime reserves more than a gigabyte of addresses and ends the process when
-// it cannot; under a limit on addresses it is not started.
+// it gets no memory; under a limit it is not started.
 void ta_runtime_check(void)
 {
-	static const char line[] = "tieralloc: TA_LOG has no effect under a limit on address space (ulimit -v)\n";
-	struct rlimit r;
-	if (!ta_wants_runtime || getrlimit(RLIMIT_AS, &r) != 0 || r.rlim_cur == RLIM_INFINITY)
+	if (!ta_wants_runtime || !(limited(RLIMIT_AS) || limited(RLIMIT_DATA)))
 		return;
 	ta_wants_runtime = 0;
 	tag_log_stop();
-	if (write(2, line, sizeof line - 1) < 0) {
-		// nowhere to say it
-	}
+	say("tieralloc: TA_LOG has no effect under a limit on memory (ulimit -v, ulimit -d)\n");
 }
 
 // Filled in by internal/postlink: the relocations of Go's data that the loader has

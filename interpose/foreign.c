@@ -2,10 +2,11 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <stdint.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "heap.h"
 #include "tag.h"
@@ -14,6 +15,9 @@ struct ta_libc ta_libc;
 int ta_disabled;
 
 static uintptr_t first_break;
+
+// Set while a block is given to another's function.
+static TLS int passing;
 
 // A function as the program itself finds it. RTLD_DEFAULT would not do: the Go
 // linker makes the library symbolic, and it would find its own.
@@ -33,26 +37,32 @@ int ta_malloc_is_foreign(void)
 	return hosts("malloc") != (void *)malloc;
 }
 
-void *ta_libc_symbol(const char *name) { return ta_guest ? hosts(name) : dlsym(RTLD_NEXT, name); }
+// libc's function of that name, or the next library's: what is passed on goes there.
+void *ta_libc_symbol(const char *name) { return dlsym(RTLD_NEXT, name); }
 
 // Remembers where the heap of libc's own malloc would begin. Preloaded, nobody
 // has used that malloc yet.
 void ta_libc_mark(void) { first_break = (uintptr_t)sbrk(0); }
 
+// Where everything is passed on, the functions are libc's. Otherwise they are only
+// needed for blocks of others, and those are the host's where it has a malloc of its
+// own.
 void ta_libc_resolve(void)
 {
-	ta_libc.malloc = (void *(*)(size_t))ta_libc_symbol("malloc");
-	ta_libc.calloc = (void *(*)(size_t, size_t))ta_libc_symbol("calloc");
-	ta_libc.realloc = (void *(*)(void *, size_t))ta_libc_symbol("realloc");
-	ta_libc.memalign = (void *(*)(size_t, size_t))ta_libc_symbol("memalign");
-	ta_libc.usable = (size_t(*)(void *))ta_libc_symbol("malloc_usable_size");
-	__atomic_store_n(&ta_libc.free, (void (*)(void *))ta_libc_symbol("free"), __ATOMIC_RELEASE);
+	void *(*find)(const char *) = ta_guest && ta_mode == TA_ACTIVE ? hosts : ta_libc_symbol;
+	ta_libc.malloc = (void *(*)(size_t))find("malloc");
+	ta_libc.calloc = (void *(*)(size_t, size_t))find("calloc");
+	ta_libc.realloc = (void *(*)(void *, size_t))find("realloc");
+	ta_libc.memalign = (void *(*)(size_t, size_t))find("memalign");
+	ta_libc.usable = (size_t(*)(void *))find("malloc_usable_size");
+	__atomic_store_n(&ta_libc.free, (void (*)(void *))find("free"), __ATOMIC_RELEASE);
 }
 
+// Whether the word at a can be read. The kernel copies the signal set before it
+// looks at the first argument, which asks for nothing that exists.
 static int readable(uintptr_t a)
 {
-	unsigned char in_core;
-	return mincore((void *)(a & ~(uintptr_t)4095), 4096, &in_core) == 0;
+	return syscall(SYS_rt_sigprocmask, -1, a, NULL, sizeof(uint64_t)) != 0 && errno == EINVAL;
 }
 
 // Whether p looks like a block that libc mapped for itself or cut from the heap of
@@ -62,13 +72,13 @@ static int libc_chunk(uintptr_t p)
 {
 	enum { MMAPPED = 2, ARENA = 4, FLAGS = 7 };
 	const uintptr_t heap_max = 64u << 20;
-	if (p % 16 != 0 || p < 4096 || !readable(p - 16))
+	if (p % 16 != 0 || p < 4096 || !readable(p - 16) || !readable(p - 8))
 		return 0;
 	uintptr_t before = ((uintptr_t *)p)[-2], size = ((uintptr_t *)p)[-1];
 	if (size & MMAPPED)
 		return (p - 16 - before) % 4096 == 0 && ((size & ~(uintptr_t)FLAGS) + before) % 4096 == 0;
 	uintptr_t *heap = (uintptr_t *)(p & ~(heap_max - 1));
-	if (!(size & ARENA) || !readable((uintptr_t)heap))
+	if (!(size & ARENA) || !readable((uintptr_t)heap) || !readable((uintptr_t)(heap + 2)))
 		return 0;
 	return heap[0] != 0 && heap[2] % 4096 == 0 && heap[2] <= heap_max && p - (uintptr_t)heap < heap[2];
 }
@@ -79,11 +89,36 @@ static int libc_chunk(uintptr_t p)
 int ta_libc_has(void *p)
 {
 	uintptr_t a = (uintptr_t)p;
+	if (passing) // the host's function has come back to ours: it is a wrapper
+		return 0;
 	if (!ta_guest && !(a >= first_break && a < (uintptr_t)sbrk(0)) && !libc_chunk(a))
 		return 0;
 	if (__atomic_load_n(&ta_libc.free, __ATOMIC_ACQUIRE) == NULL)
 		ta_libc_resolve();
 	return ta_libc.free != NULL;
+}
+
+void ta_pass_free(void *p)
+{
+	passing = 1;
+	ta_libc.free(p);
+	passing = 0;
+}
+
+void *ta_pass_realloc(void *p, size_t n)
+{
+	passing = 1;
+	void *q = ta_libc.realloc(p, n);
+	passing = 0;
+	return q;
+}
+
+size_t ta_pass_usable(void *p)
+{
+	passing = 1;
+	size_t n = ta_libc.usable(p);
+	passing = 0;
+	return n;
 }
 
 static int same_page(uintptr_t a, uintptr_t b) { return a >> 12 == b >> 12; }

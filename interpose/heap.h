@@ -90,18 +90,19 @@ static inline int ta_sane(ta_page *pg, void *p)
 	return off < pg->Carved && off * pg->Magic < pg->Magic && ((uint64_t *)p)[1] != TA_FREE_KEY;
 }
 
-void ta_free_slow(void *p);
+void ta_free_slow(void *p, const char *fn);
 void ta_page_empty(ta_page *pg);
 
 // free in 37 instructions when the block belongs to the thread's heap: the page
 // map (11), the owner (3), start of a block (8), not marked free (2), mark and push
 // (4), count and compare (5). Another thread's block costs one compare-and-swap
-// unless its page is full, when the owner must be told.
-static inline void ta_free_fast(void *p)
+// unless its page is full, when the owner must be told. fn is the name that the
+// program called.
+static inline void ta_free_fast(void *p, const char *fn)
 {
 	ta_page *pg = ta_lookup(p);
 	if (UNLIKELY(pg == NULL))
-		return ta_free_slow(p);
+		return ta_free_slow(p, fn);
 	uint64_t *b = p;
 	if (LIKELY(pg->Owner == (uint64_t)ta_self) && LIKELY(ta_sane(pg, p))) {
 		b[0] = pg->Free;
@@ -124,7 +125,7 @@ static inline void ta_free_fast(void *p)
 			return;
 		}
 	}
-	ta_free_slow(p);
+	ta_free_slow(p, fn);
 }
 
 // Slow paths, in malloc.c. None of them returns in a state that the caller must
@@ -163,8 +164,11 @@ void *ta_libc_symbol(const char *name);
 int ta_malloc_is_foreign(void);
 // Set by TA_DISABLE=1: not even ta_* serves.
 extern int ta_disabled;
-// Whether p, which is no block of ours, may be given to ta_libc.free.
+// Whether p, which is no block of ours, is another's. Then these take it.
 int ta_libc_has(void *p);
+void ta_pass_free(void *p);
+void *ta_pass_realloc(void *p, size_t n);
+size_t ta_pass_usable(void *p);
 // Whether p was made by the loader before any malloc could be called.
 int ta_loader_has(void *p);
 

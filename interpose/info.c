@@ -40,25 +40,14 @@ EXPORT int malloc_trim(size_t pad)
 	return n > 0;
 }
 
-// glibc's parameters steer glibc's algorithm. They are accepted, so that programs
-// that check the result go on, and change nothing here.
+// glibc's parameters steer glibc's algorithm. They are accepted as glibc accepts
+// them, unknown ones too, so that programs that look at the result go on; they change
+// nothing here.
 EXPORT int mallopt(int param, int value)
 {
 	PASS_ON(mallopt, param, value);
-	switch (param) {
-	case M_MXFAST:
-	case M_TRIM_THRESHOLD:
-	case M_TOP_PAD:
-	case M_MMAP_THRESHOLD:
-	case M_MMAP_MAX:
-	case M_CHECK_ACTION:
-	case M_PERTURB:
-	case M_ARENA_TEST:
-	case M_ARENA_MAX:
-		return 1;
-	default:
-		return 0;
-	}
+	const int largest_fastbin = 160; // 80 * sizeof(size_t) / 4
+	return param != M_MXFAST || (value >= 0 && value <= largest_fastbin);
 }
 
 static ta_stats current(void)
@@ -109,7 +98,7 @@ EXPORT int malloc_info(int options, FILE *out)
 {
 	PASS_ON(malloc_info, options, out);
 	if (options != 0)
-		return errno = EINVAL, -1;
+		return EINVAL;
 	ta_stats s = current();
 	int n = fprintf(out,
 		"<malloc version=\"tieralloc-1\">\n"

@@ -105,7 +105,7 @@ static void free_checked(void *p, const char *fn, unsigned null_call)
 	}
 	if (why == TA_FREE_FOREIGN && p != NULL) {
 		if (ta_mode == TA_PASS || ta_libc_has(p))
-			ta_libc.free(p);
+			ta_pass_free(p);
 		else if (!ta_loader_has(p))
 			ta_misuse(fn, p, why);
 	} else if (why != TA_FREE_OK && p != NULL) {
@@ -132,7 +132,7 @@ static int push_remote(ta_page *pg, uint64_t *b)
 	return 1;
 }
 
-NOINLINE void ta_free_slow(void *p)
+NOINLINE void ta_free_slow(void *p, const char *fn)
 {
 	if (ta_self != &ta_heap_none) {
 		if (p == NULL) {
@@ -144,7 +144,7 @@ NOINLINE void ta_free_slow(void *p)
 		    ta_sane(pg, p) && push_remote(pg, p))
 			return;
 	}
-	free_checked(p, "free", TA_CALL_FREE_NULL);
+	free_checked(p, fn, TA_CALL_FREE_NULL);
 }
 
 NOINLINE void ta_page_empty(ta_page *pg)
@@ -159,9 +159,9 @@ NOINLINE void ta_page_empty(ta_page *pg)
 	errno = saved;
 }
 
-EXPORT void free(void *p) { ta_free_fast(p); }
+EXPORT void free(void *p) { ta_free_fast(p, "free"); }
 
-EXPORT void cfree(void *p) { ta_free_fast(p); }
+EXPORT void cfree(void *p) { ta_free_fast(p, "cfree"); }
 
 // Frees p, counted as the given call of the function named fn.
 void ta_free_as(void *p, unsigned call, const char *fn)
@@ -212,7 +212,7 @@ EXPORT size_t malloc_usable_size(void *p)
 		return 0;
 	size_t n = ta_usable(p, "malloc_usable_size");
 	if (n == 0 && (ta_mode == TA_PASS || ta_libc_has(p)))
-		return ta_libc.usable(p);
+		return ta_pass_usable(p);
 	if (n == 0 && !ta_loader_has(p))
 		ta_misuse("malloc_usable_size", p, TA_FREE_FOREIGN);
 	return n;

@@ -6,10 +6,8 @@
 #include "heap.h"
 #include "tag.h"
 
-// From here on the kernel may move a block's pages instead of our copying them.
-#define RESIZE_MIN (256u << 10)
-
-static void count(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
+// Counts one call and what it did.
+static void tally(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
 {
 	ta_heap *h = ta_self;
 	if (UNLIKELY(h == &ta_heap_none)) {
@@ -52,7 +50,7 @@ static void *resize(void *p, size_t n)
 
 static void *out_of_memory(unsigned call)
 {
-	count(call, 0, 0, 1);
+	tally(call, 0, 0, 1);
 	errno = ENOMEM;
 	return NULL;
 }
@@ -61,7 +59,7 @@ static void *out_of_memory(unsigned call)
 static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn)
 {
 	if (ta_mode == TA_PASS || ta_libc_has(p))
-		return ta_libc.realloc(p, n);
+		return ta_pass_realloc(p, n);
 	if (!ta_loader_has(p))
 		ta_misuse(fn, p, TA_FREE_FOREIGN);
 	// The loader's first allocations have no size; they lie in one page's
@@ -80,31 +78,31 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn)
 		if (h != NULL)
 			ta_leave(h);
 		if (ta_mode == TA_PASS && ta_lookup(p) == NULL)
-			return ta_libc.realloc(p, n);
+			return ta_pass_realloc(p, n);
 	}
 	if (p == NULL) {
 		void *q = fresh(n);
 		if (q == NULL)
 			return out_of_memory(call);
-		count(call, 1, 0, 0);
+		tally(call, 1, 0, 0);
 		return q;
 	}
 	size_t old = ta_usable(p, fn);
 	if (UNLIKELY(old == 0))
 		return realloc_foreign(p, n, fn);
 	if (UNLIKELY(n == 0)) {
-		count(call, 0, 1, 0);
-		ta_free_fast(p);
+		tally(call, 0, 1, 0);
+		ta_free_fast(p, fn);
 		return NULL;
 	}
 	if (n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE)) {
-		count(call, 0, 0, 0);
+		tally(call, 0, 0, 0);
 		return p;
 	}
-	if (old >= RESIZE_MIN && n >= RESIZE_MIN) {
+	if (old >= TA_RESIZE_MIN && n >= TA_RESIZE_MIN) { // the kernel moves pages cheaper than we copy them
 		void *q = resize(p, n);
 		if (q != NULL) {
-			count(call, 0, 0, 0);
+			tally(call, 0, 0, 0);
 			return q;
 		}
 	}
@@ -112,12 +110,12 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn)
 	if (q == NULL) {
 		if (n > old)
 			return out_of_memory(call);
-		count(call, 0, 0, 0);
+		tally(call, 0, 0, 0);
 		return p;
 	}
 	memcpy(q, p, n < old ? n : old);
-	ta_free_fast(p);
-	count(call, 1, 1, 0);
+	ta_free_fast(p, fn);
+	tally(call, 1, 1, 0);
 	return q;
 }
 

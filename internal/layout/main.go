@@ -33,6 +33,7 @@ func write(w io.Writer) {
 		{"TA_GRANULE", alloc.Granule},
 		{"TA_CLASSES", alloc.Classes},
 		{"TA_MAX_CLASS", alloc.MaxClass},
+		{"TA_RESIZE_MIN", alloc.ResizeMin},
 		{"TA_DIRECT_MAX", alloc.DirectMax},
 		{"TA_DIRECT_COUNT", alloc.DirectCount},
 		{"TA_ROOT_ENTRIES", alloc.RootEntries},

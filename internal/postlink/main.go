@@ -14,6 +14,9 @@
 //     them and goes on to the constructor when the runtime is wanted, and returns
 //     otherwise.
 //   - ta_deferred, which ta_go_init reads, is filled in.
+//   - SIGPROF and the first real-time signal lose the flag by which the runtime
+//     unblocks them in its threads: a host that waits for them with sigwait would
+//     lose them to a Go thread, or its life.
 //
 // A library that was not edited works too; ta_deferred is then zero.
 package main
@@ -121,6 +124,9 @@ func (m *image) rewrite() error {
 	}
 	if n == 0 || !hooked {
 		return fmt.Errorf("%d relocations to defer, constructor found: %v: was it edited before?", n, hooked)
+	}
+	if err := m.blockSignals(); err != nil {
+		return err
 	}
 	return m.store(table, n, state, start)
 }

@@ -35,6 +35,7 @@ var (
 	statsPath  config.Text // the report's path, %p not yet replaced; empty: no report
 	startUnix  uint64
 	startMono  uint64
+	stderrWas  file // what standard error was at boot
 	forked     bool // this process was forked from one that had the library
 	reportPath config.Text
 	reportLock raw.Lock
@@ -57,6 +58,7 @@ func Boot(arg uintptr) (how uintptr) {
 		return bootPass | bootDisabled
 	}
 	if Settings.StatsFile.Len() != 0 {
+		stderrWas = identify(2)
 		setStatsPath()
 	}
 	if !Settings.Interpose {
@@ -190,7 +192,21 @@ func write(token uintptr, path *config.Text) {
 	}
 }
 
+// file tells one open file from another.
+type file struct{ dev, ino uint64 }
+
+func identify(fd uintptr) file {
+	var st syscall.Stat_t
+	raw.Sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
+	return file{st.Dev, st.Ino}
+}
+
+// complain says that the report at path cannot be written, unless the program has
+// put another file in the place of its standard error: it might be its data.
 func complain(path, errno uintptr) {
+	if identify(2) != stderrWas {
+		return
+	}
 	var l raw.Line
 	l.Text("tieralloc: cannot write TA_STATS_FILE ")
 	l.CStr(path)
@@ -224,6 +240,8 @@ func errorName(errno uintptr) string {
 		return "neither a regular file nor a new one"
 	case syscall.ENAMETOOLONG:
 		return "name too long"
+	case syscall.EAGAIN:
+		return "no memory, or in a signal handler inside the heap"
 	}
 	return ""
 }
@@ -233,7 +251,7 @@ func errorName(errno uintptr) string {
 func WriteStats(token, path, n uintptr) (errno uintptr) {
 	r := newReport(token)
 	if r == nil {
-		return uintptr(syscall.ENOMEM)
+		return uintptr(syscall.EAGAIN)
 	}
 	errno = stats.WriteFile(path, n, r)
 	dropReport(r)

@@ -78,10 +78,21 @@ func (l *Line) put(c byte) {
 	}
 }
 
-// Emit writes the line and a newline to fd in one call.
+// Emit writes the line and a newline to fd in one call. A broken pipe there is no
+// reason for the host to die: SIGPIPE is held back, and taken when it comes of this
+// write.
 func (l *Line) Emit(fd uintptr) {
 	l.buf[l.n&lineMask] = '\n'
-	Sys(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&l.buf)), l.n&lineMask+1, 0, 0, 0)
+	pipe := [1]uintptr{1 << (uintptr(syscall.SIGPIPE) - 1)}
+	var old, pending [1]uintptr
+	var now [2]uintptr // struct timespec, zero
+	Sys(syscall.SYS_RT_SIGPENDING, uintptr(unsafe.Pointer(&pending)), 8, 0, 0, 0, 0)
+	Sys(syscall.SYS_RT_SIGPROCMASK, sigBlock, uintptr(unsafe.Pointer(&pipe)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	_, errno := Sys(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&l.buf)), l.n&lineMask+1, 0, 0, 0)
+	if errno == uintptr(syscall.EPIPE) && pending[0]&pipe[0] == 0 {
+		Sys(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&pipe)), 0, uintptr(unsafe.Pointer(&now)), 8, 0, 0)
+	}
+	Sys(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
 }
 
 // Die writes the line to standard error and aborts the process.
@@ -106,7 +117,11 @@ func Abort() {
 	Sys(syscall.SYS_EXIT_GROUP, 134, 0, 0, 0, 0, 0)
 }
 
-const sigUnblock = 1
+const (
+	sigBlock   = 0
+	sigUnblock = 1
+	sigSetMask = 2
+)
 
 // Check dies with a constant line when an invariant does not hold.
 func Check(ok bool, what string) {

@@ -13,11 +13,9 @@ const (
 	MremapMayMove    = 1
 	MremapFixed      = 2
 	MremapDontUnmap  = 4
-	ClockMonoCoarse  = 6
 	ClockMono        = 1
 	ClockReal        = 0
 	MadvDontNeed     = 4
-	MadvWipeOnFork   = 18
 	AtFdCwd          = ^uintptr(99) // AT_FDCWD is -100
 	FutexWait        = 128          // FUTEX_WAIT_PRIVATE
 	futexWakePrivate = 129
@@ -30,14 +28,11 @@ func Sys(nr, a, b, c, d, e, f uintptr) (r uintptr, errno uintptr) {
 	return r1, uintptr(en)
 }
 
-// Map reserves and maps n bytes of private zero-filled memory. It returns 0
-// when the kernel refuses.
-func Map(n uintptr) uintptr {
-	return MapAt(0, n, 0)
-}
+// Map maps n bytes of private zero-filled memory. It returns 0 when the kernel
+// refuses.
+func Map(n uintptr) uintptr { return mapAt(0, n, 0) }
 
-// MapAt is Map with an address and further MAP_ flags.
-func MapAt(addr, n, flags uintptr) uintptr {
+func mapAt(addr, n, flags uintptr) uintptr {
 	const prot = syscall.PROT_READ | syscall.PROT_WRITE
 	flags |= syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS
 	r, errno := Sys(syscall.SYS_MMAP, addr, n, prot, flags, ^uintptr(0), 0)
@@ -62,13 +57,24 @@ func Discard(addr, n uintptr) bool {
 	return errno == 0
 }
 
-// Remap resizes or moves a mapping; it returns 0 when the kernel refuses.
-func Remap(old, oldSize, newSize, flags, to uintptr) uintptr {
+// Remap resizes or moves a mapping. It returns 0 and an errno when the kernel
+// refuses.
+func Remap(old, oldSize, newSize, flags, to uintptr) (addr, errno uintptr) {
 	r, errno := Sys(syscall.SYS_MREMAP, old, oldSize, newSize, flags, to, 0)
 	if errno != 0 {
-		return 0
+		return 0, errno
 	}
-	return r
+	return r, 0
+}
+
+// Reclaim unmaps the n bytes at addr, the target of a move that failed: the kernel
+// may have unmapped them already, and another thread may have got them since. Where
+// that cannot be told the addresses stay as they are.
+func Reclaim(addr, n uintptr) {
+	const fixedNoReplace = 0x100000
+	if mapAt(addr, n, fixedNoReplace) == addr {
+		Unmap(addr, n)
+	}
 }
 
 // Clock reads a clock in nanoseconds.

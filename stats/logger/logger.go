@@ -8,7 +8,6 @@ package logger
 import (
 	"fmt"
 	"io"
-	"os"
 	"syscall"
 	"time"
 	"unsafe"
@@ -46,27 +45,16 @@ func level(l uint32) zerolog.Level {
 // when it cannot be had, lines go to standard error.
 func output(s *config.Settings) io.Writer {
 	path := text(&s.LogFile)
-	if path == "" {
-		return stderr()
+	if path != "" {
+		const flags = syscall.O_WRONLY | syscall.O_APPEND | syscall.O_CREAT | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+		fd, err := syscall.Open(path, flags, 0o600)
+		if err == nil {
+			return newSink(fd, true)
+		}
+		complaint := fmt.Sprintf("tieralloc: cannot write TA_LOG_FILE %q: %v; logging to standard error\n", path, err)
+		_, _ = newSink(2, false).Write([]byte(complaint))
 	}
-	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | syscall.O_NOFOLLOW
-	f, err := os.OpenFile(path, flags, 0o600)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "tieralloc: cannot write TA_LOG_FILE %q: %v; logging to standard error\n", path, err)
-		return stderr()
-	}
-	return f
-}
-
-// stderr is a descriptor of our own: many programs close theirs on their way out,
-// before the summary.
-func stderr() io.Writer {
-	const lowest = 64
-	fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, 2, syscall.F_DUPFD_CLOEXEC, lowest)
-	if errno != 0 {
-		return os.Stderr
-	}
-	return os.NewFile(fd, "stderr")
+	return newSink(2, false)
 }
 
 func text(t *config.Text) string {
@@ -94,7 +82,7 @@ func run(log zerolog.Logger) {
 
 // configuration writes what is in effect.
 func configuration(log zerolog.Logger, s *config.Settings) {
-	log.Info().Time(zerolog.TimestampFieldName, time.Now()).Int("pid", os.Getpid()).
+	log.Info().Time(zerolog.TimestampFieldName, time.Now()).Int("pid", syscall.Getpid()).
 		Bool("TA_INTERPOSE", s.Interpose).
 		Bool("TA_STRICT", s.Strict).
 		Str("TA_LOG", level(s.Log).String()).
@@ -128,7 +116,7 @@ var shapes = map[stats.EventKind]shape{
 func write(log zerolog.Logger, e *stats.Event) {
 	s := shapes[e.Kind]
 	line := log.WithLevel(s.level).Time(zerolog.TimestampFieldName, time.Unix(0, int64(e.UnixNs))).
-		Int("pid", os.Getpid()).Uint64("tid", e.Tid)
+		Int("pid", syscall.Getpid()).Uint64("tid", e.Tid)
 	for i, name := range s.args {
 		if name == "heap" || name == "address" {
 			line = line.Str(name, fmt.Sprintf("%#x", e.Args[i]))

@@ -110,6 +110,7 @@ static void threads(void)
 	pthread_t t[4];
 	limit(256 * MIB);
 	long failed = 0;
+	pthread_barrier_init(&all_made, NULL, 4);
 	for (long i = 0; i < 4; i++)
 		CHECK(pthread_create(&t[i], NULL, greedy, (void *)i) == 0);
 	for (int i = 0; i < 4; i++) {
