@@ -2,6 +2,11 @@ package alloc
 
 import "testing"
 
+const (
+	maxSpanSlices = MaxClass / SliceSize
+	maxPageBlocks = SliceSize / Granule // the remote count has 16 bits
+)
+
 func TestClassesCoverEverySize(t *testing.T) {
 	if got := ClassSize(Classes - 1); got != MaxClass {
 		t.Fatalf("largest class is %d, want %d", got, MaxClass)

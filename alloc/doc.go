@@ -23,15 +23,16 @@
 //
 // A heap is owned by one thread at a time; only the owner touches its bins and
 // the owner-written line of its pages. When a thread dies its heap is abandoned
-// whole and the next new thread adopts it ([adopt.go]). Heaps and page
+// whole and the next new thread adopts it ([Acquire]). Heaps and page
 // descriptors are never unmapped, so a late reader sees a descriptor, perhaps a
 // reused one, and never a fault.
 //
 // # Locks
 //
-// There are two, never held together: heapsLock (the list of abandoned heaps)
-// and poolLock (segments, free spans, descriptors, the huge list). No system call
-// that can take long is made under either. Both are taken across fork.
+// There are two, never held together but across fork, heapsLock first: heapsLock
+// (the list of abandoned heaps) and poolLock (everything in poolState). New mappings
+// are made under poolLock; memory is discarded, moved and unmapped without it. A lock
+// refuses a thread that holds it already, in a signal handler; see emergency.go.
 package alloc
 
 import "tieralloc/internal/config"

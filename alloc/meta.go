@@ -18,8 +18,8 @@ const (
 
 func addrOf(p *Page) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// metaAlloc cuts n zero bytes, a multiple of a cache line, from the current chunk. It returns 0 when the kernel has no memory. Precondition:
-// poolLock is held.
+// metaAlloc cuts n zero bytes, a multiple of a cache line, from the current chunk.
+// It returns 0 when the kernel has no memory. Precondition: poolLock is held.
 func metaAlloc(n uintptr) uintptr {
 	if pool.metaLeft < n {
 		chunk := raw.Map(metaChunk)

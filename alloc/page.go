@@ -9,9 +9,6 @@ import (
 const (
 	SliceShift = 16
 	SliceSize  = 1 << SliceShift // the unit of spans and of the page map
-
-	maxSpanSlices = MaxClass / SliceSize
-	maxPageBlocks = SliceSize / Granule // 4096
 )
 
 // Page is the descriptor of a span: a page of blocks of one class, a free span,

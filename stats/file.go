@@ -3,13 +3,14 @@ package stats
 import (
 	"sync/atomic"
 	"syscall"
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"unsafe"
 )
 
 // PathMax is the longest path WriteFile takes, in bytes: the kernel's PATH_MAX
 // less room for the suffix of the temporary name.
-const PathMax = 4000
+const PathMax = config.PathMax
 
 const (
 	pathRoom  = raw.Page // bytes for each of the two names, their zeros included

@@ -35,7 +35,7 @@ func lastWords(t *testing.T, r testlib.Result, function string) {
 // TestOrder preloads a library that wraps malloc before and after ours.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	prog := testlib.CC(t, "order.c", withCxx...)
+	prog := testlib.CC(t, "order.c")
 	want := plain(t, "ls", "-R", "/usr/include")
 	for order, preload := range orders(t) {
 		for _, env := range []string{"A=", "TA_DISABLE=1", "TA_INTERPOSE=0"} {

@@ -84,8 +84,11 @@ static void functions(void)
 	free(calloc(1, 60 * MIB));
 }
 
+static pthread_barrier_t all_made; // the first must not leave the last without a stack
+
 static void *greedy(void *seed)
 {
+	pthread_barrier_wait(&all_made);
 	unsigned x = (unsigned)(long)seed;
 	void *p[200] = {0};
 	int failed = 0;

@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-extern void _ZdlPv(void *); // operator delete
-extern void _ZdaPv(void *); // operator delete[]
+// operator delete and operator delete[]; not there in a program without libstdc++.
+extern __attribute__((weak)) void _ZdlPv(void *), _ZdaPv(void *);
 
 static void say(void *p) { dprintf(1, "%#lx\n", (long)p); }
 
