@@ -85,6 +85,10 @@ toolchain() {
 	unset GOOS GOARCH
 }
 
+# How the Go runtime shall behave in somebody else's process, should it start: no
+# signals sent to its own threads, no descriptors of its own.
+godebug=asyncpreemptoff=1,containermaxprocs=0,updatemaxprocs=0
+
 # Processes may have the old library mapped: it is replaced, never overwritten.
 build() {
 	local tmp
@@ -94,7 +98,7 @@ build() {
 	# shellcheck disable=SC2064 # the name is wanted as it is now
 	trap "rm -rf -- '$tmp'" EXIT
 	go build -trimpath -buildmode=c-shared \
-		-ldflags "-extldflags '-Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,noseparate-code'" \
+		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,noseparate-code'" \
 		-o "$tmp/libtieralloc.so" .
 	# Go's linker names a Python script for gdb there, and every gdb session with
 	# the library in it would start with a warning that it is not to be found.

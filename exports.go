@@ -1,8 +1,3 @@
-// The runtime shall hold no descriptors of its own in somebody else's process.
-
-//go:debug containermaxprocs=0
-//go:debug updatemaxprocs=0
-
 // Command tieralloc is built as a C shared library, build/libtieralloc.so, that
 // takes over memory in programs that know nothing of it.
 //

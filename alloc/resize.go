@@ -34,6 +34,9 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	if size < have {
 		return 0
 	}
+	if !oneMapping(p.Start, have) {
+		return 0
+	}
 	to := mapAligned(size, SliceSize)
 	if to == 0 {
 		return 0
@@ -66,6 +69,17 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	}
 	Free(h, was)
 	return q.Start
+}
+
+// oneMapping reports whether the n bytes at addr are one mapping to the kernel, as
+// they are unless the host has changed a part of them. Growing a bit in place tells:
+// what is split cannot, by another error than for want of room.
+func oneMapping(addr, n uintptr) bool {
+	_, errno := raw.Remap(addr, n, n+SliceSize, 0, 0)
+	if errno == 0 {
+		raw.Unmap(addr+n, SliceSize)
+	}
+	return errno == 0 || errno == uintptr(syscall.ENOMEM)
 }
 
 // hugeAdopt makes a huge block of a mapping.
@@ -101,9 +115,12 @@ func (h *Heap) hugeReturn(q *Page, to uintptr) {
 	copyBack(to, start, size)
 }
 
-// copyBack copies n bytes to where they were moved from, and unmaps them. It is no
-// matter of speed: the kernel has just run out of memory.
+// copyBack brings n bytes back to where they were moved from, and unmaps them where
+// they are. It is no matter of speed: the kernel has just run out of memory.
 func copyBack(to, from, n uintptr) {
+	if _, errno := raw.Remap(from, n, n, raw.MremapMayMove|raw.MremapFixed, to); errno == 0 {
+		return
+	}
 	for i := uintptr(0); i < n; i += 8 {
 		raw.Store(to+i, raw.Load(from+i))
 	}

@@ -110,12 +110,12 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 		ta_signals_restore();
 		return 0;
 	}
+	int first = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) == 0; // before the new thread makes others
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int e = __real_pthread_create(t, a, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	int first = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) == 0;
 	if (e != 0) {
 		tag_log_stop();
 		__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);

@@ -14,9 +14,8 @@
 //     them and goes on to the constructor when the runtime is wanted, and returns
 //     otherwise.
 //   - ta_deferred, which ta_go_init reads, is filled in.
-//   - SIGPROF and the first real-time signal lose the flag by which the runtime
-//     unblocks them in its threads: a host that waits for them with sigwait would
-//     lose them to a Go thread, or its life.
+//   - Signals lose the flag by which the runtime unblocks them in its threads: a
+//     host that waits for one with sigwait would lose it to a Go thread, or its life.
 //
 // A library that was not edited works too; ta_deferred is then zero.
 package main

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// blockSignals clears _SigUnblock in runtime.sigtable for the asynchronous signals
-// that have it. Those that glibc sends to each thread itself, 32 and 33, must stay
-// unblocked, or setuid would wait for ever.
+// blockSignals clears _SigUnblock in runtime.sigtable for every signal that has it
+// but 32 and 33: those glibc sends to each thread itself, and setuid would wait for
+// ever. (SIGURG the runtime unblocks unless asyncpreemptoff is set: see build.sh.)
 //
 // An entry of the table is struct{ flags int32; name string }.
 func (m *image) blockSignals() error {
@@ -23,7 +23,7 @@ func (m *image) blockSignals() error {
 	if err != nil {
 		return err
 	}
-	for _, sig := range []uint64{27, 34} { // SIGPROF, SIGRTMIN
+	for _, sig := range unblocked {
 		flags := m.data[at+sig*entry:]
 		old := binary.LittleEndian.Uint32(flags)
 		if old&sigUnblock == 0 {
@@ -33,3 +33,7 @@ func (m *image) blockSignals() error {
 	}
 	return nil
 }
+
+// unblocked are SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSTKFLT, SIGCHLD, SIGPROF
+// and the first real-time signal.
+var unblocked = []uint64{4, 5, 7, 8, 11, 16, 17, 27, 34}

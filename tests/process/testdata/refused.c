@@ -23,6 +23,7 @@ static void fill(char *p, size_t n, int seed)
 		p[i] = mark(i, seed);
 }
 
+// The first n bytes are those of the filled ones.
 static void same(const char *p, size_t n, size_t filled, int seed)
 {
 	for (size_t i = 0; i < n; i = next(i, filled))
@@ -38,10 +39,7 @@ static void mixed(int seed, int count)
 		size[i] = sizes[i % 10] + (size_t)i;
 		errno = 0;
 		p[i] = i % 3 ? malloc(size[i]) : calloc(1, size[i]);
-		if (p[i] == NULL)
-			missed();
-		else
-			fill(p[i], size[i], seed + i);
+		p[i] == NULL ? missed() : fill(p[i], size[i], seed + i);
 	}
 	for (int i = 0; i < count; i++)
 		if (p[i] != NULL)
@@ -53,30 +51,26 @@ static void growth(int seed, size_t most)
 {
 	size_t n = 1000;
 	char *p = malloc(n);
-	if (p == NULL) {
-		missed();
-		return;
-	}
+	if (p == NULL)
+		return missed();
 	for (size_t to = 3000; to <= most; to = to * 2 + 100) {
 		fill(p, n, seed);
 		void *wall = malloc(to);
 		errno = 0;
 		char *q = realloc(p, to);
-		if (q == NULL) {
+		same(q == NULL ? p : q, n, n, seed);
+		if (q == NULL)
 			missed();
-			same(p, n, n, seed);
-		} else {
-			same(q, n, n, seed);
+		else
 			p = q, n = to;
-		}
 		free(wall);
 	}
 	fill(p, n, seed);
-	char *q = realloc(p, 700000);
+	char *q = realloc(p, 700000); // what shrinks may not fail
 	CHECK(q != NULL || n < 700000);
 	if (q != NULL)
-		same(q, n < 700000 ? n : 700000, n, seed), p = q;
-	free(p);
+		same(q, n < 700000 ? n : 700000, n, seed);
+	free(q != NULL ? q : p);
 }
 
 static void *worker(void *v)
@@ -95,11 +89,10 @@ static void work(void)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 256 << 10); // libc may abort when it cannot unmap larger ones
 	growth(1, 24 * MIB);
-	for (; made < 4; made++)
-		if (pthread_create(&t[made], &attr, worker, (void *)(long)made) != 0) {
-			refused = 1;
-			break;
-		}
+	while (made < 4 && pthread_create(&t[made], &attr, worker, (void *)(long)made) == 0)
+		made++;
+	if (made < 4)
+		__atomic_store_n(&refused, 1, __ATOMIC_RELAXED);
 	mixed(1000, 40);
 	while (made > 0)
 		pthread_join(t[--made], NULL);
@@ -149,9 +142,8 @@ static void protected(size_t from, size_t by, int on)
 	free(p);
 }
 static void huge_once(void) { protected(8 * MIB, 12 * MIB, 0); }
-static void huge_on(void) { protected(8 * MIB, MIB, 1); }
+static void huge_on(void) { protected(8 * MIB, MIB / 2, 1); }
 static void large_once(void) { protected(3 * MIB, 17 * MIB, 0); }
 
 static const struct test tests[] = {{"work", work}, {"huge once", huge_once}, {"huge on", huge_on}, {"large once", large_once}};
-
 int main(int argc, char **argv) { RUN(tests); }
