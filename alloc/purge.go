@@ -16,7 +16,7 @@ import (
 // little left to give; it purges down to half the reserve, so that neighbours
 // have joined and the calls are few.
 const (
-	minReserve   = 16 << 20
+	minReserve   = 24 << 20
 	reserveShare = 8
 )
 

@@ -13,10 +13,35 @@ import (
 )
 
 // BenchmarkStartup is the time of /bin/true from start to end.
-func BenchmarkStartup(b *testing.B) {
+func BenchmarkStartup(b *testing.B) { startup(b, allocators(b)) }
+
+// BenchmarkStartupParts tells what the library's share of it is made of: loading any
+// shared library at all, loading this one (disabled), its boot, and what it would
+// cost as the Go tool alone leaves it.
+func BenchmarkStartupParts(b *testing.B) {
+	dir := b.TempDir()
+	empty, unedited := filepath.Join(dir, "empty.so"), filepath.Join(dir, "unedited.so")
+	command(b, "gcc", "-shared", "-fPIC", "-o", empty, filepath.Join("testdata", "empty.c"))
+	versions := "-Wl,--version-script=" + filepath.Join(testlib.Root(), "interpose", "exports.map")
+	command(b, "go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags '"+versions+"'", "-o", unedited, testlib.Root())
+	lib := testlib.Lib(b)
+	startup(b, []allocator{{"glibc", ""}, {"empty library", empty}, {"disabled", lib + ",TA_DISABLE=1"},
+		{"tieralloc", lib}, {"unedited", unedited}})
+}
+
+func command(b *testing.B, name string, args ...string) {
+	b.Helper()
+	cmd := exec.Command(name, args...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+}
+
+// startup measures /bin/true under each contender. After a comma a library's name may
+// hold a variable to set.
+func startup(b *testing.B, all []allocator) {
 	const rounds = 400
 	program := testlib.CC(b, "spawn.c", "-O2")
-	all := allocators(b)
 	args := []string{program, strconv.Itoa(rounds)}
 	for _, a := range all {
 		if a.library == "" {
