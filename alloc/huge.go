@@ -15,7 +15,7 @@ import (
 // They go back to the kernel by age, as spans do, and when the cache is full.
 const (
 	hugeCacheSlots = 16
-	hugeCacheMax   = 128 << 20
+	hugeCacheMax   = 64 << 20
 	hugeCacheBlock = 64 << 20 // larger ones are not kept
 )
 

@@ -11,7 +11,7 @@ import "tieralloc/internal/raw"
 //	SpillPops = blocks ever given out from it
 const (
 	spillBytes = 128 << 10
-	spillMin   = 2
+	spillMin   = 1
 	spillMax   = 64
 )
 

@@ -5,6 +5,10 @@
 #include <stdint.h>
 #include "layout.h"
 
+// Two neighbouring words of a page stored as one vector would first travel through
+// a vector register: longer than two stores.
+#pragma GCC optimize("no-tree-slp-vectorize")
+
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define EXPORT __attribute__((visibility("default")))
@@ -98,7 +102,7 @@ void ta_page_empty(ta_page *pg);
 // (4), count and compare (5). Another thread's block costs one compare-and-swap
 // unless its page is full, when the owner must be told. fn is the name that the
 // program called.
-static inline void ta_free_fast(void *p, const char *fn)
+static inline __attribute__((always_inline)) void ta_free_fast(void *p, const char *fn)
 {
 	ta_page *pg = ta_lookup(p);
 	if (UNLIKELY(pg == NULL))
