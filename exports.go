@@ -36,19 +36,53 @@ func tag_leave(h uintptr) { alloc.Leave(heap(h)) }
 func tag_abandon(h uintptr) { alloc.Abandon(heap(h)) }
 
 //export tag_malloc
-func tag_malloc(h, n uintptr) uint { return uint(alloc.Malloc(heap(h), n)) }
+func tag_malloc(h, n, lib uintptr) uint {
+	b := alloc.Malloc(heap(h), n, lib)
+	process.Pulse(heap(h))
+	return uint(b)
+}
+
+//export tag_alloc
+func tag_alloc(h, n, hint uintptr) uint { return uint(alloc.Alloc(heap(h), n, hint)) }
+
+//export tag_renew
+func tag_renew(h, n, lib, old uintptr) uint { return uint(alloc.Renew(heap(h), n, lib, old)) }
 
 //export tag_aligned
-func tag_aligned(h, align, n uintptr) uint { return uint(alloc.Aligned(heap(h), align, n)) }
+func tag_aligned(h, align, n, lib uintptr) uint {
+	return uint(alloc.Aligned(heap(h), align, n, lib))
+}
+
+//export tag_copied
+func tag_copied(p, n uintptr) { alloc.Copied(p, n) }
+
+//export tag_move
+func tag_move(h, p, tier uintptr) uint { return uint(alloc.Move(heap(h), p, tier)) }
+
+//export tag_tier_of
+func tag_tier_of(p uintptr) uint { return uint(alloc.TierOf(p)) }
+
+//export tag_set_hint
+func tag_set_hint(h, hint uintptr) uint { return uint(alloc.SetHint(heap(h), hint)) }
+
+//export tag_renamed
+func tag_renamed(h uintptr) { alloc.Renamed(heap(h)) }
 
 //export tag_free
-func tag_free(h, p uintptr) uint { return uint(alloc.Free(heap(h), p)) }
+func tag_free(h, p uintptr) uint {
+	why := alloc.Free(heap(h), p)
+	process.Pulse(heap(h))
+	return uint(why)
+}
 
 //export tag_check
 func tag_check(p uintptr) uint { return uint(alloc.Check(p)) }
 
 //export tag_page_empty
-func tag_page_empty(h, p uintptr) { alloc.PageEmpty(heap(h), (*alloc.Page)(raw.Ptr(p))) }
+func tag_page_empty(h, p uintptr) {
+	alloc.PageEmpty(heap(h), (*alloc.Page)(raw.Ptr(p)))
+	process.Pulse(heap(h))
+}
 
 //export tag_resize
 func tag_resize(h, p, n uintptr) uint { return uint(alloc.Resize(heap(h), p, n)) }

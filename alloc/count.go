@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // Counts are sums over the whole heap, exact while other threads are quiet. They
@@ -20,8 +21,21 @@ type Counts struct {
 	Abandoned uint64 // without a thread now
 	Segments  uint64
 	FreeSpans uint64
-	Cached    uint64 // bytes held and not in use
+	Cached    uint64            // bytes held and not in use
+	tier      [placeSlots]tally // blocks of classes, by the tier that their page is in
+	hints     [hintSlots]uint64 // bytes of the spans in use for each hint
 	pool      poolCounts
+}
+
+// tally counts blocks and their bytes.
+type tally struct{ allocs, frees, allocBytes, freeBytes uint64 }
+
+func (t *tally) alloc(n, bytes uint64) { t.allocs += n; t.allocBytes += bytes }
+func (t *tally) free(n, bytes uint64)  { t.frees += n; t.freeBytes += bytes }
+
+func (t *tally) add(u *tally) {
+	t.alloc(u.allocs, u.allocBytes)
+	t.free(u.frees, u.freeBytes)
 }
 
 // less is a - b, or 0 where other threads, running meanwhile, have made b the
@@ -45,34 +59,71 @@ func (k *Counts) collectCounts() {
 	k.pool = pool.count
 	k.pool.mapped = atomic.LoadUint64(&pool.count.mapped)
 	k.Cached = uint64(pool.dirtyBytes + pool.purging + pool.cache.bytes)
-	k.heaps(pool.heaps)
-	k.heaps(aloneHeaps())
-	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.lruNext {
+	k.threads(pool.threads)
+	k.threads(aloneThreads())
+	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
 		k.page(p)
 	}
 	for s := pool.segments; s != nil; s = s.next {
 		k.Segments++
 		k.segment(s)
 	}
+	for i := range pool.aged {
+		k.huge(&pool.aged[i])
+	}
 }
 
-func (k *Counts) heaps(h *Heap) {
-	for ; h != nil; h = h.all {
-		for c := range h.retired {
-			both := h.retired[c] + h.SpillPops[c]
-			k.Allocs[c] += both
-			k.Frees[c] += both + h.spilled(uintptr(c))
+func (k *Counts) threads(t *Thread) {
+	for ; t != nil; t = t.all {
+		for _, h := range t.heaps {
+			if h != nil {
+				k.heap(h)
+			}
 		}
-		for i := range h.Calls {
-			k.Calls[i] += h.Calls[i]
-		}
-		k.Remotes += h.Remotes
-		switch atomic.LoadUint32(&h.state) {
+		switch atomic.LoadUint32(&t.state) {
 		case heapOwned:
 			k.Heaps++
 		case heapAbandoned:
 			k.Abandoned++
 		}
+	}
+}
+
+func (k *Counts) heap(h *Heap) {
+	home := tiers.Home(uintptr(h.Hint)) & (placeSlots - 1)
+	for c := range h.retired {
+		both := h.retired[c] + h.SpillPops[c]
+		k.Allocs[c] += both
+		k.Frees[c] += both
+		pops := h.SpillPops[c] * uint64(ClassSize(uintptr(c)))
+		k.tier[home].alloc(h.SpillPops[c], pops)
+		k.tier[home].free(h.SpillPops[c], pops)
+		if h.spilled(uintptr(c)) != 0 {
+			k.spilled(h, uintptr(c))
+		}
+	}
+	for i := range h.gone {
+		k.tier[i].add(&h.gone[i])
+	}
+	for i := range h.Calls {
+		k.Calls[i] += h.Calls[i]
+	}
+	k.Remotes += h.Remotes
+}
+
+// spilled counts the blocks on a spill list as freed, which to their pages they are
+// not. The list may be another thread's and change meanwhile.
+func (k *Counts) spilled(h *Heap, c uintptr) {
+	n := h.spilled(c)
+	k.Frees[c&(Classes-1)] += n
+	b := h.SpillHead[c&(Classes-1)]
+	for ; n > 0 && b != 0; n-- {
+		p := Lookup(b)
+		if p == nil || !p.isBlock(b) {
+			return
+		}
+		k.tier[tierOf(p.place)].free(1, uint64(p.Size))
+		b = raw.Load(b)
 	}
 }
 
@@ -92,6 +143,15 @@ func (k *Counts) segment(s *segment) {
 	}
 }
 
+// huge adds the huge blocks on a list to the bytes of their hints.
+func (k *Counts) huge(l *ageList) {
+	for p := l.head; p != nil; p = p.ageNext {
+		if p.state == spanHuge {
+			k.hints[p.Hint&(hintSlots-1)] += uint64(p.Size)
+		}
+	}
+}
+
 func (k *Counts) page(p *Page) {
 	c := p.Class & (Classes - 1)
 	frees := p.Frees + p.remoteCount()
@@ -99,6 +159,11 @@ func (k *Counts) page(p *Page) {
 	k.Frees[c] += frees
 	k.Pages[c]++
 	k.PageBytes[c] += uint64(p.bytes())
+	size := uint64(p.Size)
+	t := &k.tier[tierOf(p.place)]
+	t.alloc(p.Allocs, p.Allocs*size)
+	t.free(frees, frees*size)
+	k.hints[p.Hint&(hintSlots-1)] += uint64(p.bytes())
 	if p.Allocs == frees {
 		k.Cached += uint64(p.bytes())
 	}

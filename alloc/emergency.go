@@ -2,9 +2,9 @@ package alloc
 
 import (
 	"sync/atomic"
-	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // A signal handler may allocate while the code that it interrupted, on the same
@@ -13,40 +13,55 @@ import (
 // afresh and never joins the pool; its addresses are not reused. It has no segment
 // and is known by two lists that only grow, by compare-and-swap.
 var alone struct {
-	pages uintptr // *Page, linked by lruNext
-	heaps uintptr // *Heap, linked by all
+	pages   uintptr // *Page, linked by ageNext
+	threads uintptr // *Thread, linked by all
 }
 
-func aloneHeaps() *Heap { return (*Heap)(raw.Ptr(atomic.LoadUintptr(&alone.heaps))) }
+func aloneThreads() *Thread { return (*Thread)(raw.Ptr(atomic.LoadUintptr(&alone.threads))) }
 
 // emergencySpan maps a span of n slices whose descriptor lies in a slice before
-// it.
-func emergencySpan(n uintptr) *Page {
+// it. Nothing is given back to make room for it.
+func (h *Heap) emergencySpan(n uintptr) *Page {
 	size := (n + 1) << SliceShift
+	place, ok := h.reserveAlone(size)
+	if !ok {
+		return nil
+	}
 	start := mapAligned(size, SliceSize)
-	if start == 0 {
-		return nil
-	}
-	if !mapReserve(start, size) {
+	if start != 0 && !mapReserve(start, size) {
 		raw.Unmap(start, size)
+		start = 0
+	}
+	if start == 0 {
+		tiers.Release(tierOf(place), size)
 		return nil
 	}
+	settlePages(start, size, place, false)
 	p := (*Page)(raw.Ptr(start))
 	p.Start = start + SliceSize
 	p.slices = uint32(n)
 	p.state = spanInUse
 	p.zero = 1
+	p.place = place
 	for {
 		head := atomic.LoadUintptr(&alone.pages)
-		p.lruNext = (*Page)(raw.Ptr(head))
+		p.ageNext = (*Page)(raw.Ptr(head))
 		if atomic.CompareAndSwapUintptr(&alone.pages, head, start) {
 			return p
 		}
 	}
 }
 
-// emergencyHuge makes a huge block of a fresh mapping. It is not counted.
-func emergencyHuge(start, size uintptr) *Page {
+// reserveAlone is reserve without anything that takes a lock.
+func (h *Heap) reserveAlone(n uintptr) (place uint32, ok bool) {
+	const nothingToTrim = 1<<placeSlots - 1
+	answer := tiers.Reserve(uintptr(h.Hint), n, nothingToTrim)
+	return uint32(answer & (placeSlots - 1)), answer < placeSlots
+}
+
+// emergencyHuge makes a huge block of a fresh mapping, charged already. It is not
+// counted.
+func emergencyHuge(start, size uintptr, place uint32) *Page {
 	own := mapAligned(SliceSize, SliceSize)
 	if own == 0 {
 		return nil
@@ -59,23 +74,24 @@ func emergencyHuge(start, size uintptr) *Page {
 	p.Start, p.Size = start, size
 	p.Owner = OwnerHuge
 	p.state = spanHugeAlone
+	p.place = place
 	mapSet(start, p)
 	return p
 }
 
-// emergencyHeap is a heap that the pool does not know.
-func emergencyHeap(token uintptr) *Heap {
-	addr := raw.Map((unsafe.Sizeof(Heap{}) + raw.Page - 1) &^ (raw.Page - 1))
+// emergencyThread is a thread with a heap that the pool does not know.
+func emergencyThread(token uintptr) *Thread {
+	addr := raw.Map(raw.RoundUp(threadBytes+heapBytes, raw.Page))
 	if addr == 0 {
 		return nil
 	}
-	h := (*Heap)(raw.Ptr(addr))
-	h.init(token)
+	t := (*Thread)(raw.Ptr(addr))
+	t.begin(token, (*Heap)(raw.Ptr(addr+threadBytes)))
 	for {
-		head := atomic.LoadUintptr(&alone.heaps)
-		h.all = (*Heap)(raw.Ptr(head))
-		if atomic.CompareAndSwapUintptr(&alone.heaps, head, addr) {
-			return h
+		head := atomic.LoadUintptr(&alone.threads)
+		t.all = (*Thread)(raw.Ptr(head))
+		if atomic.CompareAndSwapUintptr(&alone.threads, head, addr) {
+			return t
 		}
 	}
 }

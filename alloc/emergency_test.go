@@ -32,13 +32,13 @@ func TestHandlerInPool(t *testing.T) {
 	mine.now = func() uint64 { return 1e9 + minCollect + PurgeDelay }
 	within(t, 2*time.Second, func() {
 		for range 3 {
-			b := Malloc(mine.enter(), 20000) &^ ZeroBit
+			b := Malloc(mine.enter(), 20000, 0) &^ ZeroBit
 			if b == 0 {
 				return
 			}
 			Free(mine.enter(), b)
-			mine.h.Now += 10 * PurgeDelay
-			mine.h.tick()
+			mine.h.Thread.Now += 10 * PurgeDelay
+			mine.h.Thread.tick()
 		}
 	})
 	poolLock.Release()
@@ -106,7 +106,7 @@ func TestEmergencyCounts(t *testing.T) {
 		t.Fatal("the handler's heap was not adopted")
 	}
 	late.h = fresh
-	late.h.token = late.token
+	late.h.Thread.token = late.token
 	before := filled(mine.token).BlocksTotalAlloc
 	mustFree(t, late, mustMalloc(t, late, 500, 5000))
 	Trim(late.enter())

@@ -49,6 +49,8 @@ func release(taken uintptr) {
 // heap or nil, and the abandoned heaps live on, all others are frozen.
 func ForkChild(token, taken uintptr, mine *Heap) {
 	freeze(mine)
+	holdsLeft(token)
+	pool.leaving = 0
 	release(taken)
 	suspend(token)
 	rebase(token)
@@ -76,29 +78,35 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 	}
 	if poolLock.Held() && !poolLock.HeldBy(token) {
 		pool.epoch++
-		pool.clean = spanBins{}
-		pool.dirty = spanBins{}
-		pool.lruHead, pool.lruTail = nil, nil
+		for i := range pool.shelf {
+			pool.shelf[i] = shelf{}
+		}
 		pool.segments, pool.segSlices = nil, 0
 		pool.freePages, pool.freeSegs = nil, nil
-		pool.metaLeft, pool.dirtyBytes, pool.purging = 0, 0, 0
+		pool.metaLeft, pool.dirtyBytes, pool.purging, pool.leaving = 0, 0, 0, 0
 		pool.cache.n, pool.cache.bytes = 0, 0
 		poolLock.Reset()
 	}
 	freeze(mine)
+	holdsLeft(token)
 	suspend(token)
 	rebase(token)
 }
 
+// freeze is for all threads but that of the heap mine, which may be nil.
 func freeze(mine *Heap) {
-	freezeList(pool.heaps, mine)
-	freezeList(aloneHeaps(), mine)
+	me := (*Thread)(nil)
+	if mine != nil {
+		me = mine.Thread
+	}
+	freezeList(pool.threads, me)
+	freezeList(aloneThreads(), me)
 }
 
-func freezeList(h, mine *Heap) {
-	for ; h != nil; h = h.all {
-		if h != mine && atomic.LoadUint32(&h.state) == heapOwned {
-			atomic.StoreUint32(&h.state, heapFrozen)
+func freezeList(t, me *Thread) {
+	for ; t != nil; t = t.all {
+		if t != me && atomic.LoadUint32(&t.state) == heapOwned {
+			atomic.StoreUint32(&t.state, heapFrozen)
 		}
 	}
 }

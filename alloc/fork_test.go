@@ -61,8 +61,8 @@ func TestForkChild(t *testing.T) {
 	blocks := append(mustMalloc(t, mine, 100, 1000), mustMalloc(t, other, 100, 5000)...)
 	live := filled(8).BlocksLive
 	ForkChild(mine.token, ForkPrepare(mine.token), mine.h)
-	if mine.h.state != heapOwned || other.h.state != heapFrozen || left.state != heapAbandoned {
-		t.Fatalf("states of heaps: mine %d, other's %d, abandoned %d", mine.h.state, other.h.state, left.state)
+	if mine.h.Thread.state != heapOwned || other.h.Thread.state != heapFrozen || left.Thread.state != heapAbandoned {
+		t.Fatalf("states of heaps: mine %d, other's %d, abandoned %d", mine.h.Thread.state, other.h.Thread.state, left.Thread.state)
 	}
 	r := filled(8)
 	if r.BlocksLive != live || r.BlocksTotalAlloc != 0 || r.BlocksTotalFreed != 0 {
@@ -71,10 +71,10 @@ func TestForkChild(t *testing.T) {
 	mustFree(t, mine, blocks)
 	mustBeSound(t)
 	for range 2 {
-		mine.h.Now += PurgeDelay + minCollect
-		mine.h.tick()
+		mine.h.Thread.Now += PurgeDelay + minCollect
+		mine.h.Thread.tick()
 	}
-	if other.h.state != heapFrozen {
+	if other.h.Thread.state != heapFrozen {
 		t.Fatal("a frozen heap was put to use")
 	}
 	for _, b := range mustMalloc(t, mine, 100, 5000) {
@@ -126,8 +126,8 @@ func unprepared(t *testing.T, tidy func(*Heap)) {
 	mustFree(t, mine, huge)
 	mustFree(t, mine, fresh)
 	afterUnprepared(t, mine)
-	mine.h.Now += PurgeDelay + minCollect
-	mine.h.tick()
+	mine.h.Thread.Now += PurgeDelay + minCollect
+	mine.h.Thread.tick()
 	Trim(mine.h)
 	afterUnprepared(t, mine)
 }
@@ -136,15 +136,17 @@ func unprepared(t *testing.T, tidy func(*Heap)) {
 // what the pool has is in its order, and sums did not go below zero.
 func afterUnprepared(t *testing.T, mine *thread) {
 	t.Helper()
-	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, heaps: map[*Heap]bool{}}
-	v.allHeaps()
-	v.heap(mine.h)
+	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{}}
+	v.allThreads()
+	v.thread(mine.h.Thread)
 	free := v.binned()
 	dirty := uintptr(0)
-	for p := pool.lruHead; p != nil; p = p.lruNext {
-		state, ok := free[p]
-		v.want(ok && state == spanDirty, "span at %#x is on the lru list but in no bin", p.Start)
-		dirty += p.bytes()
+	for i := range pool.shelf {
+		for p := pool.shelf[i].oldest.head; p != nil; p = p.ageNext {
+			state, ok := free[p]
+			v.want(ok && state == spanDirty, "span at %#x is on the list by age but in no bin", p.Start)
+			dirty += p.bytes()
+		}
 	}
 	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, int64(pool.dirtyBytes))
 	v.want(int64(pool.usedBytes) >= 0 && int64(pool.segSlices) >= 0 && int64(pool.count.committed) >= 0,

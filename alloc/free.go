@@ -29,17 +29,23 @@ func Free(h *Heap, addr uintptr) uintptr {
 		if !hugeFree(h, p) {
 			return FreeStale
 		}
-	case owner&^OwnerFull != h.self():
-		freeRemote(h, p, addr)
 	default:
-		if owner&OwnerFull != 0 {
-			h.flush(uintptr(p.Class)) // the fast path has found it full
+		o := heapOf(owner)
+		if o.Thread != h.Thread {
+			freeRemote(h, p, addr)
+			break
 		}
-		h.freeLocal(p, addr)
-		h.tick()
+		if owner&OwnerFull != 0 {
+			o.flush(uintptr(p.Class)) // the fast path has found it full
+		}
+		o.freeLocal(p, addr)
+		h.Thread.tick()
 	}
 	return FreeOK
 }
+
+// heapOf is the heap of an owner word that is one.
+func heapOf(owner uintptr) *Heap { return (*Heap)(raw.Ptr(owner &^ OwnerFull)) }
 
 // freeLocal frees a block of one of the heap's own pages.
 func (h *Heap) freeLocal(p *Page, b uintptr) {
@@ -90,27 +96,27 @@ func (h *Heap) unfull(p *Page) {
 	h.append(p)
 }
 
-// PageEmpty is called when the last block of a page came back.
+// PageEmpty is called when the last block of a page of the thread of h came back.
 func PageEmpty(h *Heap, p *Page) {
-	if !h.emptied(p) {
-		h.tick()
+	if !heapOf(p.Owner).emptied(p) {
+		h.Thread.tick()
 	}
 }
 
 // emptied decides what becomes of an empty page. A current one is left alone.
-// Others stay while the heap keeps little, else they go to the pool. It reports
+// Others stay while the thread keeps little, else they go to the pool. It reports
 // whether the page stays.
 func (h *Heap) emptied(p *Page) bool {
-	if h.Cur[uintptr(p.Class)&(Classes-1)] == p || p.Trigger == keptEmpty {
+	if h.cur[uintptr(p.Class)&(Classes-1)] == p || p.Trigger == keptEmpty {
 		return true
 	}
-	if h.kept+p.bytes() <= keptMax {
-		h.kept += p.bytes()
+	if h.Thread.kept+p.bytes() <= keptMax {
+		h.Thread.kept += p.bytes()
 		p.Trigger = keptEmpty
-		p.stamp = h.Now
+		p.stamp = h.Thread.Now
 		return true
 	}
-	return !h.release(p, h.Now)
+	return !h.release(p, h.Thread.Now)
 }
 
 // release gives an empty page of the list back to the pool. stamp is when it became
@@ -118,14 +124,17 @@ func (h *Heap) emptied(p *Page) bool {
 // the page, for an emergency span, and when the calling thread is itself in the
 // middle of the pool (a signal handler).
 func (h *Heap) release(p *Page, stamp uint64) bool {
-	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 || p.segment == nil || poolLock.Refuses(h.token) {
+	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 || p.segment == nil || poolLock.Refuses(h.Thread.token) {
 		return false
 	}
 	h.unkeep(p)
 	p.Trigger = neverEmpty
 	h.unlink(p)
 	h.retired[uintptr(p.Class)&(Classes-1)] += p.Allocs
-	spanFree(h.token, p, stamp)
+	gone := &h.gone[tierOf(p.place)]
+	gone.alloc(p.Allocs, p.Allocs*uint64(p.Size))
+	gone.free(p.Allocs, p.Allocs*uint64(p.Size))
+	spanFree(h.Thread.token, p, stamp)
 	return true
 }
 
@@ -140,7 +149,7 @@ func (h *Heap) collectPages(all bool) {
 		if h.SpillHead[c] != 0 {
 			h.flush(c)
 		}
-		first := h.Cur[c]
+		first := h.cur[c]
 		if first == pageNone {
 			continue
 		}
@@ -159,14 +168,14 @@ func (h *Heap) collectPages(all bool) {
 func (h *Heap) collectEmpty(p *Page, all, current bool) {
 	switch {
 	case all:
-		h.release(p, h.Now)
+		h.release(p, h.Thread.Now)
 	case current && p.stamp == p.Allocs:
 		h.release(p, 0) // free for longer than the delay
 	case current:
 		p.stamp = p.Allocs
 	case p.Trigger != keptEmpty: // emptied by other threads
-		h.release(p, h.Now)
-	case h.Now >= p.stamp+PurgeDelay:
+		h.release(p, h.Thread.Now)
+	case h.Thread.Now >= p.stamp+PurgeDelay:
 		h.release(p, p.stamp)
 	}
 }

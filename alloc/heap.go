@@ -1,20 +1,20 @@
 package alloc
 
 import (
-	"sync/atomic"
 	"unsafe"
 
 	"tieralloc/internal/raw"
-	"tieralloc/stats"
+	"tieralloc/tiers"
 )
 
-// Heap is one thread's set of pages. For each class it keeps a list of pages that
-// have, or may have, free blocks; the head is the current page, from which the
-// fast path pops.
+// Heap is one thread's set of pages for one hint. For each class it keeps a list of
+// pages that have, or may have, free blocks; the head is the current page.
 //
-//	Cur[c] == pageNone ⇔ the class has no page on its list
+//	cur[c] == pageNone ⇔ the class has no page on its list
+//	Cur[c] == cur[c], or pageNone where the class is guarded (guard.go)
 //	Direct[(n+15)/16] == Cur[Class(n)] for n <= DirectMax
-//	kept = Σ bytes of the pages on lists that were left there empty
+//
+// The fast path pops from the pages in Cur and Direct.
 //
 // Full pages are on no list; their owner word carries OwnerFull. The fields that
 // the fast path knows come first (interpose/layout.h is generated from them).
@@ -28,19 +28,16 @@ type Heap struct {
 	SpillPops [Classes]uint64
 	Remotes   uint64            // blocks of other heaps freed by this thread
 	Calls     [CallKinds]uint64 // calls that count themselves
-	Busy      uintptr           // 1 while the owner is in the slow path
-	Now       uint64            // monotonic time in nanoseconds, set on entry to the slow path
+	Thread    *Thread           // whose heap it is
+	Hint      uint32            // what its blocks are for
 
+	cur     [Classes]*Page
 	tail    [Classes]*Page
-	retired [Classes]uint64 // blocks allocated and freed in pages given back
-	pending uintptr         // *Page: pages that other threads have news of
-	token   uintptr         // the owning thread's, for locks
-	kept    uintptr
-	state   uint32
-	_       uint32
-	collect uint64 // when to look for empty pages next
-	next    *Heap  // in the list of abandoned heaps
-	all     *Heap  // in the list of every heap
+	retired [Classes]uint64   // blocks allocated and freed in pages given back
+	gone    [placeSlots]tally // the same by tier
+	pending uintptr           // *Page: pages that other threads have news of
+	ruled   [2]uint64         // a bit for each class that a rule may send elsewhere
+	slow    [2]uint64         // a bit for each class that may have pages of a throttled tier
 }
 
 // Indices of Heap.Calls beyond the functions' own (stats.Call…), from which the
@@ -57,27 +54,13 @@ const (
 	CallKinds = 32
 )
 
-// States of a heap. A frozen one belonged to a thread that a fork left behind, in
-// the middle of who knows what: its blocks stay readable and freeing them is
-// safe, but nothing is ever allocated from it again.
 const (
-	heapOwned = iota
-	heapAbandoned
-	heapFrozen
-)
-
-const (
-	keptMax = 4 << 20 // bytes of empty pages that a heap keeps
-	ZeroBit = 1       // set in an address returned by Malloc: the block reads as zero
+	ZeroBit = 1 // set in an address returned by Malloc: the block reads as zero
 	// maxRequest is more than an address space holds and leaves room to round up.
 	maxRequest = 1 << 46
 )
 
-var (
-	pageNone  *Page // never has a block; it stands for "no page" without a test
-	heapsLock raw.Lock
-	abandoned *Heap // guarded by heapsLock
-)
+var pageNone *Page // never has a block; it stands for "no page" without a test
 
 // Boot records the addresses of the structures that the C side owns: the page
 // map's root and the page that never has a block.
@@ -86,97 +69,33 @@ func Boot(root, none uintptr) {
 	pageNone = (*Page)(raw.Ptr(none))
 }
 
-// Acquire gives the calling thread a heap: an abandoned one, or a new one. It
-// returns nil when the kernel has no memory.
-func Acquire(token uintptr) *Heap {
-	var h *Heap
-	if heapsLock.Take(token) {
-		h = abandoned
-		if h != nil {
-			abandoned = h.next
-			h.token = token
-			atomic.StoreUint32(&h.state, heapOwned)
-		}
-		heapsLock.Release()
-	}
-	if h == nil {
-		h = newHeap(token)
-	}
-	stats.Put1(logDebug, stats.EventThread, uintptr(unsafe.Pointer(h)), 0)
-	return h
-}
-
-func newHeap(token uintptr) *Heap {
-	if !poolLock.Take(token) {
-		return emergencyHeap(token)
-	}
-	h := (*Heap)(raw.Ptr(metaAlloc(heapBytes)))
-	if h != nil {
-		h.init(token)
-		h.all = pool.heaps
-		pool.heaps = h
-	}
-	poolLock.Release()
-	return h
-}
-
 // init makes a heap of zero memory.
-func (h *Heap) init(token uintptr) {
-	h.token = token
+func (h *Heap) init(t *Thread, hint uintptr) {
+	h.Thread = t
+	h.Hint = uint32(hint)
 	for i := range h.Direct {
 		h.Direct[i] = pageNone
 	}
 	for c := range h.Cur {
-		h.Cur[c] = pageNone
+		h.Cur[c], h.cur[c] = pageNone, pageNone
 		h.SpillRoom[c] = spillLimit(uintptr(c))
 	}
-}
-
-// Abandon gives back what the heap does not need and leaves the rest to the next
-// thread that wants a heap.
-func Abandon(h *Heap) {
-	stats.Put1(logDebug, stats.EventThreadEnd, h.self(), 0)
-	h.collectPages(true)
-	purgeDue(h.token, h.Now)
-	Leave(h)
-}
-
-// Leave is Abandon without the tidying: for a thread that only borrowed the heap.
-func Leave(h *Heap) {
-	if !heapsLock.Take(h.token) {
-		return
-	}
-	atomic.StoreUint32(&h.state, heapAbandoned)
-	h.next = abandoned
-	abandoned = h
-	heapsLock.Release()
-}
-
-// serviceAbandoned takes back, for heaps without a thread, what other threads
-// have freed into them. Each heap is detached while it is worked on, so a new
-// thread cannot adopt it then.
-func serviceAbandoned(token uintptr, now uint64) {
-	if !heapsLock.Take(token) {
-		return
-	}
-	list := abandoned
-	abandoned = nil
-	for h := list; h != nil; h = h.next {
-		h.token = token
-		h.Now = now
-		atomic.StoreUint32(&h.state, heapOwned)
-	}
-	heapsLock.Release()
-	for h := list; h != nil; {
-		next := h.next
-		h.collectPages(true)
-		Leave(h)
-		h = next
+	if tiers.Throttled(tiers.Home(hint)) {
+		h.slow = [2]uint64{^uint64(0), ^uint64(0)}
+		h.guardAll()
 	}
 }
 
 // setCur makes p the current page of class c, or pageNone.
 func (h *Heap) setCur(c uintptr, p *Page) {
+	h.cur[c&(Classes-1)] = p
+	if !h.guarded(c) {
+		h.publish(c, p)
+	}
+}
+
+// publish lets the fast path pop from p for class c.
+func (h *Heap) publish(c uintptr, p *Page) {
 	h.Cur[c&(Classes-1)] = p
 	size := ClassSize(c)
 	if size > DirectMax {
@@ -203,7 +122,7 @@ func (h *Heap) makeCurrent(c uintptr, p *Page) {
 // unkeep ends a page's time as one that was left empty on its list.
 func (h *Heap) unkeep(p *Page) {
 	if p.Trigger == keptEmpty {
-		h.kept -= p.bytes()
+		h.Thread.kept -= p.bytes()
 	}
 }
 
@@ -215,7 +134,7 @@ const keptEmpty = ^uint64(1)
 func (h *Heap) append(p *Page) {
 	c := uintptr(p.Class)
 	p.next = nil
-	if h.Cur[c&(Classes-1)] == pageNone {
+	if h.cur[c&(Classes-1)] == pageNone {
 		p.prev = nil
 		h.tail[c&(Classes-1)] = p
 		p.Trigger = neverEmpty

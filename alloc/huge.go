@@ -4,6 +4,7 @@ import (
 	"syscall"
 
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // A huge block, above MaxClass or aligned to more than a page can give, is a
@@ -31,7 +32,7 @@ func hugeAlloc(h *Heap, n, align uintptr) uintptr {
 	if n > maxRequest {
 		return 0
 	}
-	h.tick()
+	h.Thread.tick()
 	size := raw.RoundUp(n, SliceSize)
 	p, zero := hugeCached(h, size, align)
 	if p == nil {
@@ -40,20 +41,22 @@ func hugeAlloc(h *Heap, n, align uintptr) uintptr {
 		}
 		zero = ZeroBit
 	}
+	migrate(h.Thread)
 	return p.Start | zero
 }
 
-// hugeCached takes the smallest cached mapping that fits. A much larger one is
-// cut to size.
+// hugeCached takes the smallest cached mapping that fits and lies where the hint
+// wants it. A much larger one is cut to size.
 func hugeCached(h *Heap, size, align uintptr) (*Page, uintptr) {
-	if size > hugeCacheBlock || align > SliceSize || !poolLock.Take(h.token) {
+	place := uint32(placeOf(uintptr(h.Hint), tiers.Home(uintptr(h.Hint))))
+	if size > hugeCacheBlock || align > SliceSize || !poolLock.Take(h.Thread.token) {
 		return nil, 0
 	}
 	c := &pool.cache
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if p.Size >= size && (best == hugeCacheSlots || p.Size < c.slot[best&15].Size) {
+		if p.Size >= size && p.place == place && (best == hugeCacheSlots || p.Size < c.slot[best&15].Size) {
 			best = i
 		}
 	}
@@ -69,31 +72,86 @@ func hugeCached(h *Heap, size, align uintptr) (*Page, uintptr) {
 		rest = 0
 	}
 	p.Size -= rest
-	hugeLink(p)
-	uncommit(rest)
+	hugeLink(p, h.Hint, uint32(tiers.Home(uintptr(h.Hint))))
+	pool.leaving += rest
 	poolLock.Release()
 	if rest != 0 {
-		if raw.Unmap(p.Start+p.Size, rest) {
-			unmapped(rest)
-		} else {
-			raw.Discard(p.Start+p.Size, rest)
-		}
+		hugeGone(h.Thread.token, p.Start+p.Size, rest, place)
 	}
 	return p, 0
 }
 
-// hugeMap makes a fresh mapping.
-func hugeMap(h *Heap, size, align uintptr) *Page {
-	start := mapAligned(size, max(align, SliceSize))
-	if start == 0 && purgeAll(h) > 0 {
-		start = mapAligned(size, max(align, SliceSize))
+// hugeGone gives n bytes at addr, which no block has any more, back to the kernel,
+// and then their charge. The caller has added n to pool.leaving.
+func hugeGone(token, addr, n uintptr, place uint32) {
+	ok := raw.Unmap(addr, n)
+	if ok {
+		unmapped(n)
+	} else {
+		ok = raw.Discard(addr, n)
 	}
-	if start == 0 {
+	if ok {
+		tiers.Release(tierOf(place), n)
+	}
+	if poolLock.Take(token) {
+		pool.leaving -= n
+		if ok {
+			uncommit(n)
+		}
+		poolLock.Release()
+	}
+}
+
+// hugeMap makes a fresh mapping, charged to a tier.
+func hugeMap(h *Heap, size, align uintptr) *Page {
+	home := placeOf(uintptr(h.Hint), tiers.Home(uintptr(h.Hint)))
+	page := hugetlbSize(home, size)
+	if page != 0 && align <= page {
+		if p := hugeTry(h, raw.RoundUp(size, page), page, page); p != nil {
+			return p
+		}
+	}
+	if unitOf(home) != 1 {
+		align = max(align, huge2M)
+		size = raw.RoundUp(size, huge2M)
+	}
+	align = max(align, SliceSize)
+	p := hugeTry(h, size, align, 0)
+	if p == nil && purgeAll(h.Thread) > 0 {
+		p = hugeTry(h, size, align, 0)
+	}
+	return p
+}
+
+// hugeTry charges and maps size bytes, of the kernel's huge pages when page is their
+// size.
+func hugeTry(h *Heap, size, align, page uintptr) *Page {
+	place, ok := h.reserve(size)
+	if !ok {
 		return nil
 	}
-	p := h.hugeAdopt(start, size)
+	start := uintptr(0)
+	if page != 0 {
+		start = mapHugetlb(place, size, page)
+	} else {
+		start = mapAligned(size, align)
+	}
+	var p *Page
+	if start != 0 {
+		settlePages(start, size, uint32(place), page != 0)
+		if place != placePin || simulated || pin(start, size) {
+			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(tiers.Home(uintptr(h.Hint))))
+		}
+		if p == nil {
+			raw.Unmap(start, size)
+		}
+	}
 	if p == nil {
-		raw.Unmap(start, size)
+		tiers.Release(tierOf(uint32(place)), size)
+		return nil
+	}
+	if page != 0 {
+		p.hugetlb = 1
 	}
 	return p
 }
@@ -120,34 +178,23 @@ func mapAligned(size, align uintptr) uintptr {
 	return start
 }
 
-// hugeLink makes p a live huge block. Precondition: poolLock is held, and p has
-// Start and Size.
-func hugeLink(p *Page) {
+// hugeLink makes p a live huge block. Precondition: poolLock is held, and p has Start,
+// Size and place.
+func hugeLink(p *Page, hint, home uint32) {
 	p.Owner = OwnerHuge
 	p.state = spanHuge
 	p.Magic = 0
-	p.prev, p.next = nil, pool.huge
-	if p.next != nil {
-		p.next.prev = p
-	}
-	pool.huge = p
-	pool.count.hugeAllocs++
-	pool.count.hugeAllocBytes += uint64(p.Size)
+	p.Hint, p.home = hint, home
+	p.moving, p.done = 0, 0
+	ageAdd(p)
+	pool.count.huge[tierOf(p.place)].alloc(1, uint64(p.Size))
 	mapSet(p.Start, p)
 }
 
 // hugeUnlink ends p's life as a block. Precondition: poolLock is held.
 func hugeUnlink(p *Page) {
-	if p.prev != nil {
-		p.prev.next = p.next
-	} else {
-		pool.huge = p.next
-	}
-	if p.next != nil {
-		p.next.prev = p.prev
-	}
-	pool.count.hugeFrees++
-	pool.count.hugeFreeBytes += uint64(p.Size)
+	ageRemove(p)
+	pool.count.huge[tierOf(p.place)].free(1, uint64(p.Size))
 	p.Owner = ownerNone
 	p.state = spanHugeCached
 }
@@ -163,107 +210,154 @@ func cacheRemove(i uintptr) *Page {
 
 // hugeFree frees the block of p, or reports false when it is not one (any more).
 func hugeFree(h *Heap, p *Page) bool {
-	h.tick()
+	h.Thread.tick()
 	if p.state == spanHugeAlone {
 		p.Owner = ownerNone
 		mapSet(p.Start, nil)
-		raw.Unmap(p.Start, p.Size)
+		if raw.Unmap(p.Start, p.Size) {
+			tiers.Release(tierOf(p.place), p.Size)
+		}
 		return true
 	}
-	if !poolLock.Take(h.token) {
+	if !poolLock.Take(h.Thread.token) {
 		return true // in a handler that interrupted the pool itself: the block is lost, the process is not
 	}
 	if p.state != spanHuge {
 		poolLock.Release()
 		return false
 	}
-	hugeUnlink(p)
-	c := &pool.cache
-	keep := p.Size <= hugeCacheBlock && c.n < hugeCacheSlots && c.bytes+p.Size <= hugeCacheMax && PurgeDelay > 0
-	if keep {
-		p.stamp = h.Now
-		c.slot[c.n&(hugeCacheSlots-1)] = p
-		c.n++
-		c.bytes += p.Size
+	p.stamp = h.Thread.Now
+	if p.moving != 0 {
+		p.state = spanHugeCached
+		p.Owner = ownerNone
+		p.moving |= movingFreed // its holder goes on from here
+	} else {
+		hugeFreed(h.Thread.token, p)
 	}
 	poolLock.Release()
-	if !keep {
-		hugeUnmap(h.token, p)
-	}
 	return true
 }
 
-// hugeUnmap gives the memory of a block that is in no list back to the kernel.
-func hugeUnmap(token uintptr, p *Page) {
-	start, size := p.Start, p.Size
-	if !poolLock.Take(token) {
+// hugeFreed caches the block of p, or unmaps it. poolLock is held, and let go for that.
+func hugeFreed(token uintptr, p *Page) {
+	hugeUnlink(p)
+	c := &pool.cache
+	if p.Size <= hugeCacheBlock && c.n < hugeCacheSlots && c.bytes+p.Size <= hugeCacheMax && PurgeDelay > 0 &&
+		p.stray == 0 && p.hugetlb == 0 {
+		c.slot[c.n&(hugeCacheSlots-1)] = p
+		c.n++
+		c.bytes += p.Size
 		return
 	}
+	hugeUnmap(token, p)
+}
+
+// hugeUnmap gives the memory of a block that is in no list back to the kernel.
+// poolLock is held, and let go meanwhile.
+func hugeUnmap(token uintptr, p *Page) {
+	start, size, place := p.Start, p.Size, p.place
+	stray, astray := uintptr(p.stray)*raw.Page, p.astray
 	mapSet(start, nil)
-	uncommit(size)
 	freeDescriptor(p)
+	pool.leaving += size
 	poolLock.Release()
-	if raw.Unmap(start, size) {
+	ok := raw.Unmap(start, size)
+	if ok {
 		unmapped(size)
 	} else {
-		raw.Discard(start, size)
+		ok = raw.Discard(start, size)
+	}
+	if ok {
+		tiers.Release(tierOf(place), size-stray)
+		tiers.Release(tierOf(astray), stray)
+	}
+	poolLock.Take(token)
+	pool.leaving -= size
+	if ok {
+		uncommit(size)
 	}
 }
 
-// hugeExpire unmaps cached blocks that are past their delay, or all of them.
-func hugeExpire(token uintptr, now uint64, all bool) (done uintptr) {
-	for i := uintptr(0); i < hugeCacheSlots; {
-		if i >= pool.cache.n {
-			return done
-		}
-		if !poolLock.Take(token) {
-			return done
-		}
-		if i >= pool.cache.n {
-			poolLock.Release()
-			return done
-		}
+// hugeExpire unmaps the cached blocks of a place that are past their delay, or all of
+// them.
+func hugeExpire(token uintptr, now uint64, place uintptr, all bool) (done uintptr) {
+	if pool.cache.n == 0 || !poolLock.Take(token) {
+		return 0
+	}
+	for i := uintptr(0); i < hugeCacheSlots && i < pool.cache.n; {
 		p := pool.cache.slot[i&(hugeCacheSlots-1)]
-		if !all && now < p.stamp+PurgeDelay {
-			poolLock.Release()
+		if !all && now < p.stamp+PurgeDelay || place != anyPlace && place != uintptr(p.place) {
 			i++
 			continue
 		}
 		cacheRemove(i)
-		poolLock.Release()
 		done += p.Size
 		hugeUnmap(token, p)
 	}
+	poolLock.Release()
 	return done
 }
 
 // hugeResize makes the block of p n bytes long, in place or by moving its page
 // table entries. It returns the block's address, or 0 with everything as it was.
 func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
-	if p.state == spanHugeAlone {
-		return 0
-	}
 	size := raw.RoundUp(n, SliceSize)
 	old := p.Size
 	if size == old {
 		return p.Start
 	}
+	if p.state == spanHugeAlone || !hold(h.Thread.token, p) {
+		return 0
+	}
+	to := uintptr(0)
+	if p.stray == 0 && p.hugetlb == 0 {
+		to = hugeResized(h, p, size)
+	}
+	letGo(h.Thread.token, p)
+	return to
+}
+
+// hugeResized is hugeResize for a block that is one mapping and is held.
+func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
+	old, tier := p.Size, tierOf(p.place)
+	if size > old && !tiers.Admit(tier, size-old) {
+		return 0
+	}
 	_, errno := raw.Remap(p.Start, old, size, 0, 0)
-	if errno == 0 {
-		if poolLock.Take(h.token) {
+	switch {
+	case errno == 0:
+		at = p.Start
+		if poolLock.Take(h.Thread.token) {
 			hugeSized(p, size)
 			poolLock.Release()
 		}
-		return p.Start
+		if size > old && p.place == placePin && !simulated && !pin(at+old, size-old) {
+			raw.Remap(at, size, old, 0, 0) // what it had stays bound
+			hugeSizedBack(h, p, old)
+			return 0
+		}
+	case size > old && errno == uintptr(syscall.ENOMEM) && p.place != placePin: // else the host has changed a part
+		if to := mapRoomy(size); to != 0 {
+			at = hugeMove(h, p, size, to)
+		}
 	}
-	if size < old || errno != uintptr(syscall.ENOMEM) { // not one mapping any more: the host has changed a part
-		return 0
+	switch {
+	case at == 0 && size > old:
+		tiers.Release(tier, size-old)
+	case at != 0 && size < old:
+		tiers.Release(tier, old-size)
 	}
-	to := mapRoomy(size)
-	if to == 0 {
-		return 0
+	return at
+}
+
+// hugeSizedBack undoes a growth.
+func hugeSizedBack(h *Heap, p *Page, size uintptr) {
+	grown := p.Size - size
+	if poolLock.Take(h.Thread.token) {
+		hugeSized(p, size)
+		poolLock.Release()
 	}
-	return hugeMove(h, p, size, to)
+	tiers.Release(tierOf(p.place), grown)
 }
 
 // mapRoomy maps size bytes with free addresses behind them: what has grown once will
@@ -282,7 +376,7 @@ func mapRoomy(size uintptr) uintptr {
 // hugeMove moves the block of p into the fresh mapping at to. The map forgets
 // the old address before the kernel can give it to another thread.
 func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
-	if !poolLock.Take(h.token) {
+	if !poolLock.Take(h.Thread.token) {
 		raw.Unmap(to, size)
 		return 0
 	}
@@ -297,7 +391,7 @@ func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 
 	_, errno := raw.Remap(from, p.Size, size, raw.MremapMayMove|raw.MremapFixed, to)
 
-	poolLock.Take(h.token)
+	poolLock.Take(h.Thread.token)
 	if errno != 0 {
 		mapSet(from, p)
 		poolLock.Release()
@@ -311,14 +405,15 @@ func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 	return to
 }
 
-// hugeSized accounts for a new size. Precondition: poolLock is held.
+// hugeSized counts a new size. Precondition: poolLock is held.
 func hugeSized(p *Page, size uintptr) {
+	k := &pool.count.huge[tierOf(p.place)]
 	if size > p.Size {
-		pool.count.hugeAllocBytes += uint64(size - p.Size)
+		k.alloc(0, uint64(size-p.Size))
 		mapped(size - p.Size)
 		commit(size - p.Size)
 	} else {
-		pool.count.hugeFreeBytes += uint64(p.Size - size)
+		k.free(0, uint64(p.Size-size))
 		unmapped(p.Size - size)
 		uncommit(p.Size - size)
 	}

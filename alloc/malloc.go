@@ -5,21 +5,78 @@ import (
 
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
+	"tieralloc/tiers"
 )
 
-// Malloc serves what the fast path cannot: n bytes from h, which the calling
-// thread owns. It returns the block's address, with ZeroBit added when the block
+// Malloc serves what the fast path cannot: n bytes for the thread of h, which the
+// calling thread owns. lib is the path of the object that calls (a C string), 0 when
+// no rule asks for it. It returns the block's address, with ZeroBit added when the block
 // is known to read as zero, or 0 when there is no memory.
-func Malloc(h *Heap, n uintptr) (b uintptr) {
-	if n > MaxClass {
+func Malloc(h *Heap, n, lib uintptr) uintptr {
+	if tiers.RulesOn() {
+		h = h.Thread.heap(h.Thread.hintFor(n, lib))
+	}
+	return h.serve(n)
+}
+
+// Alloc is Malloc for a hint that the program gives.
+func Alloc(h *Heap, n, hint uintptr) uintptr { return h.Thread.heap(hint).serve(n) }
+
+// Renew is Malloc for the new block of a realloc: unless a rule wants it otherwise it is
+// for what the old one was for.
+func Renew(h *Heap, n, lib, old uintptr) uintptr {
+	hint := uintptr(tiers.NoHint)
+	if tiers.RulesOn() {
+		hint = tiers.Match(h.Thread.rules, n, lib)
+	}
+	if hint == tiers.NoHint {
+		hint = uintptr(h.Hint)
+		if p := Lookup(old); p != nil {
+			hint = uintptr(p.Hint)
+		}
+	}
+	return h.Thread.heap(hint).serve(n)
+}
+
+// hintFor is the hint for n bytes by the rules, or the thread's own.
+func (t *Thread) hintFor(n, lib uintptr) uintptr {
+	hint := tiers.Match(t.rules, n, lib)
+	if hint == tiers.NoHint {
+		hint = uintptr(t.hint)
+	}
+	return hint
+}
+
+// serve allocates n bytes from h, which may be nil when there was no memory for it.
+func (h *Heap) serve(n uintptr) (b uintptr) {
+	switch {
+	case h == nil:
+	case n > MaxClass:
 		b = hugeAlloc(h, n, 0)
-	} else {
+	default:
 		b = h.allocClass(Class(n))
 	}
 	if b == 0 {
 		stats.Put1(logError, stats.EventNoMemory, n, 0)
+	} else if tiers.AnyThrottled() {
+		throttle(b, n)
 	}
 	return b
+}
+
+// throttle charges a block of n bytes to the time of its tier. With TA_THROTTLE=sleep
+// it takes that time.
+func throttle(b, n uintptr) {
+	if p := Lookup(b); p != nil {
+		tiers.Wait(tierOf(p.place), n)
+	}
+}
+
+// Copied charges n bytes that the library has copied into the block at b.
+func Copied(b, n uintptr) {
+	if p := Lookup(b); p != nil {
+		tiers.WaitCopy(tierOf(p.place), n)
+	}
 }
 
 // allocClass allocates a block of class c. Each turn of the loop ends it, takes
@@ -27,10 +84,10 @@ func Malloc(h *Heap, n uintptr) (b uintptr) {
 func (h *Heap) allocClass(c uintptr) uintptr {
 	if atomic.LoadUintptr(&h.pending) != 0 {
 		h.drain()
-		h.tick() // other threads may have emptied many pages
+		h.Thread.tick() // other threads may have emptied many pages
 	}
 	for {
-		p := h.Cur[c&(Classes-1)]
+		p := h.cur[c&(Classes-1)]
 		if p == pageNone {
 			if b := h.unspill(c); b != 0 {
 				return b
@@ -82,17 +139,17 @@ func (h *Heap) setFull(p *Page) {
 // refill puts a page on the empty list of class c. When the kernel refuses,
 // everything that can be spared is given back first.
 func (h *Heap) refill(c uintptr) bool {
-	h.tick()
-	if h.Cur[c&(Classes-1)] != pageNone { // other threads had freed blocks
+	h.Thread.tick()
+	if h.cur[c&(Classes-1)] != pageNone { // other threads had freed blocks
 		return true
 	}
 	n := pageSlices(c)
-	p := spanAlloc(h.token, n)
-	if p == nil && purgeAll(h) > 0 {
-		if h.Cur[c&(Classes-1)] != pageNone {
+	p := h.spanAlloc(n)
+	if p == nil && purgeAll(h.Thread) > 0 {
+		if h.cur[c&(Classes-1)] != pageNone {
 			return true
 		}
-		p = spanAlloc(h.token, n)
+		p = h.spanAlloc(n)
 	}
 	if p == nil {
 		return false
@@ -104,39 +161,41 @@ func (h *Heap) refill(c uintptr) bool {
 	p.Size = size
 	p.Magic = divMagic(size)
 	p.Class = uint32(c)
+	p.Hint = h.Hint
 	p.blocks = uint32(n << SliceShift / size)
 	p.Carved, p.stamp = 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	atomic.StoreUintptr(&p.Remote, 0)
 	atomic.StoreUintptr(&p.Owner, h.self())
 	mapFill(p, p)
+	if tiers.Throttled(tierOf(p.place)) {
+		h.guardSlow(c)
+	}
 	h.append(p)
+	migrate(h.Thread)
 	return true
 }
 
-// tick does the work that is due now and then: purging, looking for empty pages,
-// taking back what was freed into heaps without a thread.
-func (h *Heap) tick() {
-	if h.collect == 0 {
-		h.collect = h.Now + max(PurgeDelay, minCollect)
-	}
-	if h.Now >= h.collect {
-		h.collect = h.Now + max(PurgeDelay, minCollect)
-		h.collectPages(false)
-		serviceAbandoned(h.token, h.Now)
-		hugeExpire(h.token, h.Now, false)
-	}
-	purgeDue(h.token, h.Now)
-}
-
-const minCollect = 50e6 // nanoseconds
-
-// Aligned allocates n bytes at a multiple of align, a power of two.
+// Aligned allocates n bytes at a multiple of align, a power of two, as Malloc does.
 //
 // Blocks of a page start at a multiple of a slice plus a multiple of their size,
 // so a class whose size is a multiple of align will do; there is one within eight
 // classes of any size, the next power of two at the latest.
-func Aligned(h *Heap, align, n uintptr) uintptr {
+func Aligned(h *Heap, align, n, lib uintptr) uintptr {
+	if tiers.RulesOn() {
+		h = h.Thread.heap(h.Thread.hintFor(n, lib))
+	}
+	b := h.aligned(align, n)
+	if b != 0 && tiers.AnyThrottled() {
+		throttle(b, n)
+	}
+	return b
+}
+
+func (h *Heap) aligned(align, n uintptr) uintptr {
+	if h == nil {
+		return 0
+	}
 	size := raw.RoundUp(max(n, align), align)
 	if align > SliceSize || size > MaxClass || size < n {
 		if n > maxRequest || align > maxRequest {

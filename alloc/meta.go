@@ -13,7 +13,9 @@ const (
 	metaChunk = 256 << 10
 	pageBytes = unsafe.Sizeof(Page{})
 	heapBytes = (unsafe.Sizeof(Heap{}) + 63) &^ 63
-	segBytes  = (unsafe.Sizeof(segment{}) + 63) &^ 63
+
+	threadBytes = (unsafe.Sizeof(Thread{}) + 63) &^ 63
+	segBytes    = (unsafe.Sizeof(segment{}) + 63) &^ 63
 )
 
 func addrOf(p *Page) uintptr { return uintptr(unsafe.Pointer(p)) }

@@ -32,27 +32,34 @@ type Page struct {
 	Magic  uint64  // divMagic(Size)
 	Size   uintptr // block size in bytes; of a free span or huge block, all of it
 	Class  uint32
+	Hint   uint32 // what the blocks are for: tiers.Hot, …
 	slices uint32
 	blocks uint32 // capacity in blocks
 	zero   uint32 // 1: what is not yet carved reads as zero
 	state  uint32
-	_      uint32
 	Carved uint64 // bytes ever put to use, from Start on; the rest is untouched
 
 	Free    uintptr // list of free blocks, linked by their first word
 	Allocs  uint64  // blocks handed out by the owner, ever
 	Frees   uint64  // blocks taken back by the owner, ever
 	Trigger uint64  // Frees == Trigger calls PageEmpty; neverEmpty on a current page
-	next    *Page   // in a bin of the heap, a bin of the pool, the huge list
+	next    *Page   // in a list of the heap or a bin of the pool
 	prev    *Page
-	lruNext *Page // among the free dirty spans, oldest first
-	lruPrev *Page
+	ageNext *Page // in a list by age: of free dirty spans, or of spans in use (age.go)
+	agePrev *Page
 
 	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
 	pendNext *Page   // in the owner's list of pages with news
 	segment  *segment
 	stamp    uint64 // when it became free, in nanoseconds; of a current page see collectEmpty
-	_        [4]uintptr
+	place    uint32 // where its memory is: see place.go
+	home     uint32 // the tier that the hint, or ta_move, wants it in
+	list     uint32 // the list by age that a span in use is on
+	moving   uint32 // see migrate.go
+	stray    uint32 // memory pages charged to the place astray instead
+	astray   uint32
+	done     uint32 // slices of a huge block that demotion has been over
+	hugetlb  uint32 // 1: its mapping is of huge pages of the kernel's pool
 }
 
 // FreeKey is the second word of every free block that has been on a list, so

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // segment is a mapping that spans are cut from.
@@ -16,47 +17,55 @@ type segment struct {
 	next    *segment
 	prev    *segment
 	epoch   uintptr // pool.epoch when it was mapped
+	hugetlb uintptr // 1: of huge pages of the kernel's pool
+}
+
+// shelf has the free spans of one place.
+//
+//	dirtyBytes = Σ bytes of the spans in dirty
+//	a span of dirty is on the list oldest ⇔ purgeable(span)
+type shelf struct {
+	clean, dirty spanBins
+	oldest       ageList
+	dirtyBytes   uintptr
 }
 
 // poolState holds everything that lives under poolLock.
 //
 //	Σ slices of a segment's spans = segment.slices
-//	dirtyBytes = Σ bytes of the spans on the lru list
-//	committed  = usedBytes + dirtyBytes + purging
+//	dirtyBytes = Σ dirtyBytes of the shelves
+//	committed  = usedBytes + dirtyBytes + purging + huge and cached bytes
 type poolState struct {
-	clean, dirty spanBins
-	lruHead      *Page // dirty spans, oldest first
-	lruTail      *Page
-	segments     *segment
-	epoch        uintptr // counts how often the lists were lost (ForkUnprepared)
-	segSlices    uintptr
-	freePages    *Page
-	freeSegs     *segment
-	heaps        *Heap // every heap ever made
-	metaNext     uintptr
-	metaLeft     uintptr
-	dirtyBytes   uintptr
-	usedBytes    uintptr
-	purging      uintptr
-	quiet        uint64 // no purging by itself before this time: the kernel refused
-	huge         *Page
-	cache        hugeCache
-	count        poolCounts
+	shelf      [placeSlots]shelf
+	segments   *segment
+	epoch      uintptr // counts how often the lists were lost (ForkUnprepared)
+	segSlices  uintptr
+	freePages  *Page
+	freeSegs   *segment
+	threads    *Thread // every one ever made
+	metaNext   uintptr
+	metaLeft   uintptr
+	dirtyBytes uintptr
+	usedBytes  uintptr
+	purging    uintptr
+	leaving    uintptr // bytes that the kernel is getting back just now, purging included
+	quiet      uint64  // no purging by itself before this time: the kernel refused
+	aged       [listSlots]ageList
+	holds      holdSet
+	cache      hugeCache
+	count      poolCounts
 }
 
 // poolCounts are plain sums for the report.
 type poolCounts struct {
-	mapped         uint64
-	committed      uint64
-	peak           uint64
-	purges         uint64
-	purgedBytes    uint64
-	hugeAllocs     uint64
-	hugeFrees      uint64
-	hugeAllocBytes uint64
-	hugeFreeBytes  uint64
-	hugeHits       uint64
-	hugeMisses     uint64
+	mapped      uint64
+	committed   uint64
+	peak        uint64
+	purges      uint64
+	purgedBytes uint64
+	huge        [placeSlots]tally // by tier
+	hugeHits    uint64
+	hugeMisses  uint64
 }
 
 var (
@@ -83,46 +92,93 @@ func commit(n uintptr) {
 
 func uncommit(n uintptr) { pool.count.committed -= uint64(n) }
 
-// spanAlloc takes a span of n slices from the pool. It returns nil when the
-// kernel has no memory. The descriptor's fields beyond Start, slices, segment,
-// state and zero are the caller's to set, and so are the map's entries.
-func spanAlloc(token, n uintptr) *Page {
+// spanAlloc takes a span of n slices for the heap from the pool, charged to a tier.
+// It returns nil when no tier has room or the kernel no memory. The descriptor's
+// fields beyond Start, slices, segment, state, zero and what has to do with its place
+// are the caller's to set, and so are the map's entries.
+func (h *Heap) spanAlloc(n uintptr) *Page {
+	token := h.Thread.token
+	home := placeOf(uintptr(h.Hint), tiers.Home(uintptr(h.Hint)))
 	if !poolLock.Take(token) {
-		return emergencySpan(n)
+		return h.emergencySpan(n)
 	}
-	p := pool.dirty.take(n)
-	switch {
-	case p != nil:
-		lruRemove(p)
-		pool.dirtyBytes -= p.bytes()
-		p.zero = 0
-		if rest := split(p, n, spanDirty); rest != nil {
-			lruAdd(rest)
-			pool.dirtyBytes += rest.bytes()
+	p := takeDirty(home, n)
+	if p == nil {
+		poolLock.Release()
+		whole := wholeUnits(home, n)
+		place, ok := h.reserve(whole << SliceShift)
+		if !ok {
+			return nil
 		}
-	default:
-		p = pool.clean.take(n)
+		poolLock.Take(token)
+		p = takeReserved(place, n, whole)
 		if p == nil {
-			p = grow(n)
-		}
-		if p != nil {
-			p.zero = 1
-			split(p, n, spanClean)
-			commit(p.bytes())
+			poolLock.Release()
+			tiers.Release(tierOf(uint32(place)), whole<<SliceShift)
+			return nil
 		}
 	}
-	if p != nil {
-		p.state = spanInUse
-		pool.usedBytes += p.bytes()
-	}
+	p.state = spanInUse
+	p.Hint = h.Hint
+	p.home = uint32(tiers.Home(uintptr(h.Hint)))
+	p.moving = 0
+	pool.usedBytes += p.bytes()
+	ageAdd(p)
 	poolLock.Release()
+	if p.place == placePin && !simulated && p.zero != 0 && !pin(p.Start, p.bytes()) {
+		spanReturn(token, p)
+		return nil
+	}
 	return p
 }
 
-// split cuts p, which is in no list, down to n slices. The rest becomes a free
-// span of the given state in its bin. Without a descriptor for the rest p stays
-// whole.
-func split(p *Page, n uintptr, state uint32) *Page {
+// takeDirty takes a span of n slices that has memory, charged already, or returns
+// nil.
+func takeDirty(place, n uintptr) *Page {
+	s := &pool.shelf[place&(placeSlots-1)]
+	p := s.dirty.take(n)
+	if p == nil {
+		return nil
+	}
+	forgetDirty(p)
+	p.zero = 0
+	if rest := split(p, n, spanDirty); rest != nil {
+		rememberDirty(rest)
+	}
+	return p
+}
+
+// takeReserved takes a span of n slices for which whole slices have been charged, or
+// returns nil. What another thread has made dirty since serves as well, and the charge
+// is not needed then.
+func takeReserved(place, n, whole uintptr) *Page {
+	if p := takeDirty(place, n); p != nil {
+		tiers.Release(tierOf(uint32(place)), whole<<SliceShift)
+		return p
+	}
+	p := pool.shelf[place&(placeSlots-1)].clean.take(whole)
+	if p == nil {
+		p = grow(place, whole)
+	}
+	if p == nil {
+		return nil
+	}
+	p.zero = 1
+	split(p, whole, spanClean)
+	if more := uintptr(p.slices) - whole; more != 0 && !tiers.Admit(tierOf(p.place), more<<SliceShift) {
+		insertFree(p, spanClean) // there is no descriptor for the rest
+		return nil
+	}
+	commit(p.bytes())
+	if rest := split(p, n, spanDirty); rest != nil {
+		rememberDirty(rest)
+	}
+	return p
+}
+
+// cut makes p, which is in no list, n slices long and returns the rest, in no list
+// either; or nil, with p as it was, when there is no rest or no descriptor for it.
+func cut(p *Page, n uintptr) *Page {
 	have := uintptr(p.slices)
 	if have == n {
 		return nil
@@ -136,20 +192,50 @@ func split(p *Page, n uintptr, state uint32) *Page {
 	rest.slices = uint32(have - n)
 	rest.segment = p.segment
 	rest.stamp = p.stamp
-	rest.blocks, rest.Carved, rest.Remote = 0, 0, 0
+	rest.place = p.place
+	rest.blocks, rest.Carved, rest.Remote, rest.stray, rest.moving = 0, 0, 0, 0, 0
 	p.slices = uint32(n)
-	insertFree(rest, state)
 	return rest
+}
+
+// split is cut with the rest put in its bin, in the given state.
+func split(p *Page, n uintptr, state uint32) *Page {
+	rest := cut(p, n)
+	if rest != nil {
+		insertFree(rest, state)
+	}
+	return rest
+}
+
+// rememberDirty counts a span that was put in a dirty bin, and forgetDirty one that
+// was taken out.
+func rememberDirty(p *Page) {
+	s := &pool.shelf[p.place&(placeSlots-1)]
+	s.dirtyBytes += p.bytes()
+	pool.dirtyBytes += p.bytes()
+	if purgeable(p) {
+		s.oldest.add(p)
+	}
+}
+
+func forgetDirty(p *Page) {
+	s := &pool.shelf[p.place&(placeSlots-1)]
+	s.dirtyBytes -= p.bytes()
+	pool.dirtyBytes -= p.bytes()
+	if purgeable(p) {
+		s.oldest.remove(p)
+	}
 }
 
 // insertFree puts a span in the bin of its state and marks its ends.
 func insertFree(p *Page, state uint32) {
 	p.state = state
 	mapEnds(p)
+	s := &pool.shelf[p.place&(placeSlots-1)]
 	if state == spanDirty {
-		pool.dirty.add(p)
+		s.dirty.add(p)
 	} else {
-		pool.clean.add(p)
+		s.clean.add(p)
 	}
 }
 
@@ -159,33 +245,61 @@ func spanFree(token uintptr, p *Page, stamp uint64) {
 	poolLock.Take(token)
 	p.Owner = ownerNone
 	mapFill(p, nil)
-	pool.usedBytes -= p.bytes()
 	p.stamp = stamp
 	p.Remote = 0
-	p = coalesce(p, spanDirty)
-	pool.dirtyBytes += p.bytes()
-	lruAdd(p)
-	insertFree(p, spanDirty)
+	if p.moving != 0 {
+		p.moving |= movingFreed // its holder goes on from here
+	} else {
+		spanFreed(token, p)
+	}
 	poolLock.Release()
 }
 
-// coalesce joins p, which is in no list, with the free spans of the given state
-// on both sides, and returns the joint span, in no list. Dirty neighbours leave
-// the lru list and dirtyBytes.
+// spanFreed puts a span that is no longer in use among the dirty ones. One with stray
+// pages is purged at once. poolLock is held, and let go for that.
+func spanFreed(token uintptr, p *Page) {
+	pool.usedBytes -= p.bytes()
+	ageRemove(p)
+	if p.stray != 0 && (purgeSpan(token, p) || !settle(p)) {
+		return
+	}
+	p = coalesce(p, spanDirty)
+	insertFree(p, spanDirty)
+	rememberDirty(p)
+}
+
+// spanReturn takes back a span that could not be used: its memory goes at once.
+func spanReturn(token uintptr, p *Page) {
+	poolLock.Take(token)
+	p.Owner = ownerNone
+	mapFill(p, nil)
+	p.Remote = 0
+	pool.usedBytes -= p.bytes()
+	ageRemove(p)
+	if !purgeSpan(token, p) {
+		insertFree(p, spanDirty)
+		rememberDirty(p)
+	}
+	poolLock.Release()
+}
+
+// coalesce joins p, which is in no list, with the free spans of the given state and
+// of its place on both sides, and returns the joint span, in no list. Dirty neighbours
+// leave the list by age and the sums.
 func coalesce(p *Page, state uint32) *Page {
 	seg := p.segment
 	if seg.epoch != pool.epoch { // its neighbours are on lists that are gone
 		return p
 	}
 	if p.Start > seg.start {
-		if q := Lookup(p.Start - SliceSize); q != nil && q.state == state && q.Owner == ownerNone {
+		if q := Lookup(p.Start - SliceSize); joins(p, q, state) {
 			removeFree(q, state)
 			q.stamp = p.stamp
 			p = join(q, p)
 		}
 	}
 	if end := p.Start + p.bytes(); end < seg.start+seg.slices<<SliceShift {
-		if q := Lookup(end); q != nil && q.state == state && q.Owner == ownerNone {
+		if q := Lookup(end); joins(p, q, state) {
 			removeFree(q, state)
 			p = join(p, q)
 		}
@@ -193,13 +307,17 @@ func coalesce(p *Page, state uint32) *Page {
 	return p
 }
 
+func joins(p, q *Page, state uint32) bool {
+	return q != nil && q.state == state && q.Owner == ownerNone && q.place == p.place
+}
+
 func removeFree(q *Page, state uint32) {
+	s := &pool.shelf[q.place&(placeSlots-1)]
 	if state == spanDirty {
-		pool.dirty.remove(q)
-		lruRemove(q)
-		pool.dirtyBytes -= q.bytes()
+		s.dirty.remove(q)
+		forgetDirty(q)
 	} else {
-		pool.clean.remove(q)
+		s.clean.remove(q)
 	}
 }
 
@@ -212,28 +330,4 @@ func join(a, b *Page) *Page {
 	a.slices += b.slices
 	freeDescriptor(b)
 	return a
-}
-
-func lruAdd(p *Page) {
-	p.lruNext = nil
-	p.lruPrev = pool.lruTail
-	if pool.lruTail != nil {
-		pool.lruTail.lruNext = p
-	} else {
-		pool.lruHead = p
-	}
-	pool.lruTail = p
-}
-
-func lruRemove(p *Page) {
-	if p.lruPrev != nil {
-		p.lruPrev.lruNext = p.lruNext
-	} else {
-		pool.lruHead = p.lruNext
-	}
-	if p.lruNext != nil {
-		p.lruNext.lruPrev = p.lruPrev
-	} else {
-		pool.lruTail = p.lruPrev
-	}
 }

@@ -25,54 +25,73 @@ var PurgeDelay uint64
 
 // purgeDue purges what is due at now.
 func purgeDue(token uintptr, now uint64) {
-	oldest := pool.lruHead // a peek without the lock: wrong by chance is harmless
-	if oldest == nil || now < pool.quiet {
+	oldest := oldestPlace() // a peek without the lock: wrong by chance is harmless
+	if oldest == placeSlots || now < pool.quiet {
 		return
 	}
+	p := pool.shelf[oldest&(placeSlots-1)].oldest.head
 	reserve := max(minReserve, pool.usedBytes/reserveShare)
 	if pool.dirtyBytes > reserve {
 		purgeWhile(token, now, reserve/2)
-	} else if now >= oldest.stamp+PurgeDelay {
+	} else if p != nil && now >= p.stamp+PurgeDelay {
 		purgeWhile(token, now, ^uintptr(0))
 	}
 }
 
+// oldestPlace is the place with the span that can be purged and has been free for
+// longest, or placeSlots.
+func oldestPlace() (place uintptr) {
+	place = placeSlots
+	stamp := ^uint64(0)
+	for i := range pool.shelf {
+		if p := pool.shelf[i].oldest.head; p != nil && p.stamp <= stamp {
+			place, stamp = uintptr(i), p.stamp
+		}
+	}
+	return place
+}
+
 // purgeWhile purges the oldest dirty spans for as long as more than floor bytes
-// are dirty or the oldest is past its delay. It returns the bytes purged. The
-// kernel is called without the lock; at most the spans that were dirty at the
-// start are visited.
+// are dirty or the oldest is past its delay. It returns the bytes purged.
 func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
-	if !poolLock.Take(token) {
+	for range placeSlots {
+		place := oldestPlace()
+		if place == placeSlots {
+			break
+		}
+		n := purgePlace(token, now, place, floor, false)
+		done += n
+		if n == 0 {
+			break
+		}
+	}
+	return done
+}
+
+// purgePlace is purgeWhile for one place. With all set it goes on until nothing is left
+// there, and floor does not matter. At most the spans that were dirty at the start are
+// visited.
+func purgePlace(token uintptr, now uint64, place, floor uintptr, all bool) (done uintptr) {
+	if pool.shelf[place&(placeSlots-1)].oldest.head == nil || !poolLock.Take(token) {
 		return 0
 	}
-	for budget := pool.dirtyBytes >> SliceShift; budget > 0; budget-- {
-		p := pool.lruHead
-		if p == nil || pool.dirtyBytes <= floor && now < p.stamp+PurgeDelay {
+	s := &pool.shelf[place&(placeSlots-1)]
+	for budget := s.dirtyBytes >> SliceShift; budget > 0; budget-- {
+		p := s.oldest.head
+		if p == nil || !all && pool.dirtyBytes <= floor && now < p.stamp+PurgeDelay {
 			break
 		}
 		removeFree(p, spanDirty)
-		p.state = spanPurging
+		p = purgeablePart(p)
 		n := p.bytes()
-		pool.purging += n
-		poolLock.Release()
-
-		ok := raw.Discard(p.Start, n)
-
-		poolLock.Take(token)
-		pool.purging -= n
-		if !ok { // locked in memory, say: keep it dirty, as the youngest, and wait
+		if !purgeSpan(token, p) { // locked in memory, say: keep it dirty, as the youngest, and wait
 			p.stamp = now
 			pool.quiet = now + PurgeDelay
-			pool.dirtyBytes += n
-			lruAdd(p)
 			insertFree(p, spanDirty)
+			rememberDirty(p)
 			break
 		}
 		done += n
-		uncommit(n)
-		pool.count.purges++
-		pool.count.purgedBytes += uint64(n)
-		purged(token, p)
 	}
 	poolLock.Release()
 	if done != 0 {
@@ -81,20 +100,58 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 	return done
 }
 
+// purgeSpan gives the memory of a span that is in no list and no sum back to the
+// kernel, without the lock, and makes it clean. It reports false when the kernel
+// refuses. Precondition: poolLock is held.
+func purgeSpan(token uintptr, p *Page) bool {
+	if p.segment.hugetlb != 0 {
+		return purgeHugetlb(token, p)
+	}
+	p.state = spanPurging
+	n := p.bytes()
+	pool.purging += n
+	pool.leaving += n
+	poolLock.Release()
+
+	ok := raw.Discard(p.Start, n)
+	if ok {
+		uncharge(p, n)
+	}
+	poolLock.Take(token)
+	pool.purging -= n
+	pool.leaving -= n
+	if !ok {
+		return false
+	}
+	uncommit(n)
+	pool.count.purges++
+	pool.count.purgedBytes += uint64(n)
+	purged(token, p)
+	return true
+}
+
 // purged makes a purged span clean, and unmaps its segment when nothing else is
 // in it and the pool has others. poolLock is held, and let go for the unmapping.
 func purged(token uintptr, p *Page) {
 	p = coalesce(p, spanClean)
-	insertFree(p, spanClean)
 	seg := p.segment
 	if uintptr(p.slices) != seg.slices || seg.epoch != pool.epoch || pool.segSlices < 2*seg.slices {
+		insertFree(p, spanClean)
 		return
 	}
+	unmapSegment(token, p)
+}
+
+// unmapSegment unmaps the segment that p, in no list, is all of. poolLock is held, and
+// let go meanwhile.
+func unmapSegment(token uintptr, p *Page) (ok bool) {
 	addr, size := segmentDetach(p)
 	poolLock.Release()
-	if raw.Unmap(addr, size) {
+	ok = raw.Unmap(addr, size)
+	if ok {
 		unmapped(size)
 		stats.Put1(logDebug, stats.EventSegmentEnd, addr, size)
 	}
 	poolLock.Take(token)
+	return ok
 }

@@ -33,7 +33,7 @@ func freeRemote(h *Heap, p *Page, b uintptr) {
 }
 
 func notify(p *Page) {
-	owner := (*Heap)(raw.Ptr(atomic.LoadUintptr(&p.Owner) &^ OwnerFull))
+	owner := heapOf(atomic.LoadUintptr(&p.Owner))
 	for {
 		head := atomic.LoadUintptr(&owner.pending)
 		p.pendNext = (*Page)(raw.Ptr(head))

@@ -1,6 +1,11 @@
 package alloc
 
-import "tieralloc/stats"
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/config"
+	"tieralloc/stats"
+)
 
 // Fill writes the heap's part of a report. Totals count from the start of the
 // process, or from the fork that made it; what is live, mapped or cached is all
@@ -12,6 +17,7 @@ func Fill(token uintptr, r *stats.Report) bool {
 	k := &scratch
 	k.collectCounts()
 	fillHeap(&r.Heap, k)
+	fillTiers(r, k)
 	fillCalls(r, k)
 	poolLock.Release()
 	return true
@@ -34,14 +40,17 @@ func fillHeap(h *stats.Heap, k *Counts) {
 		h.BytesTotalFreed += frees * size
 	}
 	p, b := &k.pool, &base.pool
-	h.HugeBlocksLive = p.hugeAllocs - p.hugeFrees
-	h.HugeBytesLive = p.hugeAllocBytes - p.hugeFreeBytes
+	for i := range p.huge {
+		now, then := &p.huge[i], &b.huge[i]
+		h.HugeBlocksLive += now.allocs - now.frees
+		h.HugeBytesLive += now.allocBytes - now.freeBytes
+		h.BlocksTotalAlloc += now.allocs - then.allocs
+		h.BlocksTotalFreed += now.frees - then.frees
+		h.BytesTotalAlloc += now.allocBytes - then.allocBytes
+		h.BytesTotalFreed += now.freeBytes - then.freeBytes
+	}
 	h.BlocksLive += h.HugeBlocksLive
 	h.BytesLive += h.HugeBytesLive
-	h.BlocksTotalAlloc += p.hugeAllocs - b.hugeAllocs
-	h.BlocksTotalFreed += p.hugeFrees - b.hugeFrees
-	h.BytesTotalAlloc += p.hugeAllocBytes - b.hugeAllocBytes
-	h.BytesTotalFreed += p.hugeFreeBytes - b.hugeFreeBytes
 	h.BytesMapped = p.mapped
 	h.BytesCommitted = p.committed
 	h.BytesPeak = p.peak
@@ -55,6 +64,29 @@ func fillHeap(h *stats.Heap, k *Counts) {
 	h.BytesPurged = p.purgedBytes - b.purgedBytes
 	h.HugeCacheHits = p.hugeHits - b.hugeHits
 	h.HugeCacheMisses = p.hugeMisses - b.hugeMisses
+}
+
+// fillTiers attributes blocks to the tier where they are now: a span that moves takes
+// its counts along.
+func fillTiers(r *stats.Report, k *Counts) {
+	for i := uintptr(0); i < placeSlots; i++ {
+		t := &r.Tiers[i]
+		now, then := k.tier[i], base.tier[i]
+		now.add(&k.pool.huge[i])
+		then.add(&base.pool.huge[i])
+		t.AllocCalls, t.FreeCalls = less(now.allocs, then.allocs), less(now.frees, then.frees)
+		t.BytesTotalAlloc = less(now.allocBytes, then.allocBytes)
+		t.BytesTotalFreed = less(now.freeBytes, then.freeBytes)
+		t.HugePagesWanted = uint64(places[i].huge)
+		t.HugeFallbacks = atomic.LoadUint64(&hugeFallbacks[i])
+		if !simulated {
+			t.TierNodes = places[i].nodes.Nodes
+		}
+	}
+	r.Tiers[config.TierFast].HugeFallbacks += atomic.LoadUint64(&hugeFallbacks[placePin])
+	for i := range k.hints {
+		r.HintBytes[i] = k.hints[i]
+	}
 }
 
 // fillCalls derives the calls of malloc and free; see the constants of Heap.Calls.

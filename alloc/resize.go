@@ -4,6 +4,7 @@ import (
 	"syscall"
 
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // ResizeMin is the smallest block whose page table entries are worth moving.
@@ -14,7 +15,7 @@ const ResizeMin = 256 << 10
 // the caller copies then. h is owned by the calling thread, addr is a live block.
 func Resize(h *Heap, addr, n uintptr) uintptr {
 	p := Lookup(addr)
-	if p == nil || n > maxRequest || poolLock.Refuses(h.token) {
+	if p == nil || n > maxRequest || poolLock.Refuses(h.Thread.token) || h.ruledAway(p, n) {
 		return 0
 	}
 	if p.Owner == OwnerHuge {
@@ -26,15 +27,43 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	return h.toHuge(p, n)
 }
 
+// ruledAway reports whether a rule wants the block in another tier once it is n bytes
+// long. It is then copied there.
+func (h *Heap) ruledAway(p *Page, n uintptr) bool {
+	if !tiers.RulesOn() {
+		return false
+	}
+	hint := tiers.Match(h.Thread.rules, n, 0)
+	return hint != tiers.NoHint && tiers.Home(hint) != uintptr(p.home)
+}
+
 // toHuge moves the only block of a page to a mapping of its own, where it can go
 // on growing, and frees the page. The page's addresses stay mapped, empty.
 func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	have := p.bytes()
-	if size < have {
+	if size < have || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin || !hold(h.Thread.token, p) {
 		return 0
 	}
-	if !oneMapping(p.Start, have) {
+	to := uintptr(0)
+	if p.stray == 0 && tiers.Admit(tierOf(p.place), have) {
+		to = h.movedOut(p, n)
+		if to == 0 {
+			tiers.Release(tierOf(p.place), have)
+		}
+	}
+	letGo(h.Thread.token, p)
+	if to != 0 {
+		Free(h, p.Start)
+	}
+	return to
+}
+
+// movedOut does the moving. It returns 0 with everything as it was when it cannot.
+// Precondition: p is held and the bytes of the mapping to be are charged.
+func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
+	size, have, was := raw.RoundUp(n, SliceSize), p.bytes(), p.Start
+	if !oneMapping(was, have) {
 		return 0
 	}
 	to := mapAligned(size, SliceSize)
@@ -42,7 +71,7 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 		return 0
 	}
 	const move = raw.MremapMayMove | raw.MremapFixed | raw.MremapDontUnmap
-	if _, errno := raw.Remap(p.Start, have, have, move, to); errno != 0 {
+	if _, errno := raw.Remap(was, have, have, move, to); errno != 0 {
 		if errno == uintptr(syscall.EINVAL) { // a kernel before 5.7, which looks at the flags first
 			raw.Unmap(to, size)
 		} else {
@@ -55,19 +84,17 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	if size > have {
 		raw.Unmap(to+have, size-have)
 	}
-	q := h.hugeAdopt(to, have)
+	q := h.hugeAdopt(to, have, p.place, p.Hint, p.home)
 	if q == nil {
-		copyBack(p.Start, to, have)
+		copyBack(was, to, have)
 		return 0
 	}
 	h.Calls[CallReallocAllocs]++
 	h.Calls[CallReallocFrees]++ // q or p, as it turns out
-	was := p.Start
 	if grown := hugeResize(h, q, n); grown == 0 {
 		h.hugeReturn(q, was)
 		return 0
 	}
-	Free(h, was)
 	return q.Start
 }
 
@@ -82,10 +109,10 @@ func oneMapping(addr, n uintptr) bool {
 	return errno == 0 || errno == uintptr(syscall.ENOMEM)
 }
 
-// hugeAdopt makes a huge block of a mapping.
-func (h *Heap) hugeAdopt(start, size uintptr) *Page {
-	if !poolLock.Take(h.token) {
-		return emergencyHuge(start, size)
+// hugeAdopt makes a huge block of a mapping that is charged to the tier of its place.
+func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32) *Page {
+	if !poolLock.Take(h.Thread.token) {
+		return emergencyHuge(start, size, place)
 	}
 	p := newDescriptor()
 	if p != nil && !mapReserve(start, SliceSize) {
@@ -95,8 +122,9 @@ func (h *Heap) hugeAdopt(start, size uintptr) *Page {
 	if p != nil {
 		mapped(size)
 		commit(size)
-		p.Start, p.Size = start, size
-		hugeLink(p)
+		p.Start, p.Size, p.place = start, size, place
+		p.stray, p.hugetlb = 0, 0
+		hugeLink(p, hint, home)
 	}
 	poolLock.Release()
 	return p
@@ -105,7 +133,7 @@ func (h *Heap) hugeAdopt(start, size uintptr) *Page {
 // hugeReturn undoes hugeAdopt: the contents go back to address to.
 func (h *Heap) hugeReturn(q *Page, to uintptr) {
 	start, size := q.Start, q.Size
-	poolLock.Take(h.token)
+	poolLock.Take(h.Thread.token)
 	hugeUnlink(q)
 	mapSet(start, nil)
 	uncommit(size)

@@ -5,22 +5,29 @@ import (
 	"tieralloc/stats"
 )
 
-// grow maps a new segment and returns it as one span of at least n slices, in no
-// list. A segment is a quarter of what there is, within minGrowth and maxGrowth,
-// so their number grows with the logarithm of the heap; when the kernel refuses
-// that much, the span alone is tried. Precondition: poolLock is held.
-func grow(n uintptr) *Page {
-	slices := min(max(pool.segSlices/4, minGrowth), maxGrowth)
+// grow maps a new segment for a place and returns it as one span of at least n
+// slices, in no list. A segment is a quarter of what there is, within minGrowth and
+// maxGrowth, so their number grows with the logarithm of the heap; when the kernel
+// refuses that much, the span alone is tried. One of the kernel's huge pages, which are
+// scarce and taken at once, is as large as asked for. Precondition: poolLock is held.
+func grow(place, n uintptr) *Page {
+	if hugetlbSize(place, n<<SliceShift) != 0 {
+		if p := segmentMap(place, n, true); p != nil {
+			return p
+		}
+	}
+	unit := unitOf(place)
+	slices := min(max(pool.segSlices/4, minGrowth), maxGrowth) &^ (unit - 1)
 	if slices < n {
 		slices = n
 	}
-	if p := segmentMap(slices); p != nil || slices == n {
+	if p := segmentMap(place, slices, false); p != nil || slices == n {
 		return p
 	}
-	return segmentMap(n)
+	return segmentMap(place, n, false)
 }
 
-func segmentMap(slices uintptr) *Page {
+func segmentMap(place, slices uintptr, hugetlb bool) *Page {
 	seg := newSegment()
 	if seg == nil {
 		return nil
@@ -30,24 +37,25 @@ func segmentMap(slices uintptr) *Page {
 		dropSegment(seg)
 		return nil
 	}
-	size := slices<<SliceShift + SliceSize - raw.Page
-	addr := raw.Map(size)
+	addr, size, start := mapSegment(place, slices<<SliceShift, hugetlb)
+	if addr != 0 && !mapReserve(start, slices<<SliceShift) {
+		raw.Unmap(addr, size)
+		addr = 0
+	}
 	if addr == 0 {
 		dropSegment(seg)
 		freeDescriptor(p)
 		return nil
 	}
-	start := raw.RoundUp(addr, SliceSize)
-	if !mapReserve(start, slices<<SliceShift) {
-		raw.Unmap(addr, size)
-		dropSegment(seg)
-		freeDescriptor(p)
-		return nil
-	}
 	mapped(size)
+	settlePages(start, slices<<SliceShift, uint32(place), hugetlb)
 	stats.Put1(logDebug, stats.EventSegment, start, slices<<SliceShift)
 	seg.epoch = pool.epoch
 	seg.start, seg.slices, seg.mapAddr, seg.mapSize = start, slices, addr, size
+	seg.hugetlb = 0
+	if hugetlb {
+		seg.hugetlb = 1
+	}
 	seg.prev, seg.next = nil, pool.segments
 	if pool.segments != nil {
 		pool.segments.prev = seg
@@ -57,8 +65,22 @@ func segmentMap(slices uintptr) *Page {
 
 	p.Owner = ownerNone
 	p.Start, p.slices, p.segment = start, uint32(slices), seg
-	p.state, p.Remote, p.blocks, p.Carved = spanClean, 0, 0, 0
+	p.place = uint32(place)
+	p.state, p.Remote, p.blocks, p.Carved, p.stray, p.moving = spanClean, 0, 0, 0, 0, 0
 	return p
+}
+
+// mapSegment maps n bytes, aligned as the place needs it. It returns what was mapped,
+// and where the n bytes start in it; addr is 0 when the kernel refuses.
+func mapSegment(place, n uintptr, hugetlb bool) (addr, size, start uintptr) {
+	if hugetlb {
+		addr = mapHugetlb(place, n, huge2M)
+		return addr, n, addr
+	}
+	align := unitOf(place) << SliceShift
+	size = n + align - raw.Page
+	addr = raw.Map(size)
+	return addr, size, raw.RoundUp(addr, align)
 }
 
 func newSegment() *segment {
@@ -74,12 +96,10 @@ func dropSegment(s *segment) {
 	pool.freeSegs = s
 }
 
-// segmentDetach takes a segment that is one clean free span out of the pool and
-// reports what is to be unmapped. Precondition: poolLock is held; p is in its
-// bin.
+// segmentDetach takes a segment that is one free span out of the pool and reports
+// what is to be unmapped. Precondition: poolLock is held; p is in no list.
 func segmentDetach(p *Page) (addr, size uintptr) {
 	seg := p.segment
-	pool.clean.remove(p)
 	mapSet(p.Start, nil)
 	mapSet(p.Start+p.bytes()-SliceSize, nil)
 	if seg.prev != nil {

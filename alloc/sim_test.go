@@ -125,7 +125,7 @@ func (s *sim) finish() error {
 	for range 3 {
 		s.now += PurgeDelay + minCollect
 		for _, t := range s.threads {
-			t.enter().tick()
+			t.enter().Thread.tick()
 		}
 	}
 	if err := s.inspect(); err != nil {

@@ -96,7 +96,7 @@ func (s *sim) aligned() error {
 	if len(s.m.blocks) >= simBlocks || s.m.bytes+n+align > simBytes {
 		return nil
 	}
-	b := Aligned(t.enter(), align, n)
+	b := Aligned(t.enter(), align, n, 0)
 	if b == 0 {
 		return fmt.Errorf("no memory for %d bytes aligned to %d", n, align)
 	}

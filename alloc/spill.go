@@ -7,7 +7,7 @@ import "tieralloc/internal/raw"
 // whose pages are all full, and that frees and allocates in turn, neither
 // relinks pages nor comes here. To its page a spilled block is in use.
 //
-//	blocks on the list = spillLimit - SpillRoom
+//	blocks on the list = spillLimit - SpillRoom; none in a guarded class
 //	SpillPops = blocks ever given out from it
 const (
 	spillBytes = 128 << 10
@@ -24,7 +24,12 @@ func spillLimit(c uintptr) uint64 {
 }
 
 // spilled is how many blocks the list of class c holds.
-func (h *Heap) spilled(c uintptr) uint64 { return spillLimit(c) - h.SpillRoom[c&(Classes-1)] }
+func (h *Heap) spilled(c uintptr) uint64 {
+	if h.guarded(c) {
+		return 0
+	}
+	return spillLimit(c) - h.SpillRoom[c&(Classes-1)]
+}
 
 // unspill takes a block from the list of class c, or returns 0.
 func (h *Heap) unspill(c uintptr) uintptr {
@@ -42,7 +47,9 @@ func (h *Heap) unspill(c uintptr) uintptr {
 func (h *Heap) flush(c uintptr) {
 	b := h.SpillHead[c&(Classes-1)]
 	h.SpillHead[c&(Classes-1)] = 0
-	h.SpillRoom[c&(Classes-1)] = spillLimit(c)
+	if !h.guarded(c) {
+		h.SpillRoom[c&(Classes-1)] = spillLimit(c)
+	}
 	for b != 0 {
 		next := raw.Load(b)
 		h.freeLocal(Lookup(b), b)

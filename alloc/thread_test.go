@@ -17,9 +17,12 @@ type thread struct {
 }
 
 func (t *thread) enter() *Heap {
-	t.h.Now = t.now()
+	t.h.Thread.Now = t.now()
 	return t.h
 }
+
+// leave is ta_leave, of a thread that has its heap for good.
+func (t *thread) leave() { t.h = t.h.Thread.Base }
 
 // fastPop is ta_pop.
 func fastPop(p *Page) uintptr {
@@ -69,7 +72,8 @@ func (t *thread) malloc(n uintptr) (b uintptr, zero bool) {
 	if b = t.mallocFast(n); b != 0 {
 		return b, false
 	}
-	b = Malloc(t.enter(), n)
+	b = Malloc(t.enter(), n, 0)
+	t.leave()
 	return b &^ ZeroBit, b&ZeroBit != 0
 }
 
@@ -95,6 +99,7 @@ func (t *thread) free(b uintptr) uintptr {
 		p.Frees++
 		if p.Frees == p.Trigger {
 			PageEmpty(t.enter(), p)
+			t.leave()
 		}
 		return FreeOK
 	}
@@ -114,11 +119,32 @@ func (t *thread) free(b uintptr) uintptr {
 func (t *thread) freeSlow(b uintptr) uintptr {
 	if p := Lookup(b); p != nil {
 		owner := atomic.LoadUintptr(&p.Owner)
-		if owner > OwnerHuge && owner&^OwnerFull != t.h.self() && sane(p, b) && t.pushRemote(p, b) {
+		if owner > OwnerHuge && owner&^OwnerFull != t.h.self() && sane(p, b) && t.freeElsewhere(p, b) {
 			return FreeOK
 		}
 	}
+	defer t.leave()
 	return Free(t.enter(), b)
+}
+
+// freeElsewhere is free_elsewhere.
+func (t *thread) freeElsewhere(p *Page, b uintptr) bool {
+	owner := atomic.LoadUintptr(&p.Owner)
+	if heapOf(owner).Thread != t.h.Thread {
+		return t.pushRemote(p, b)
+	}
+	if owner&OwnerFull != 0 {
+		return false
+	}
+	raw.Store(b, p.Free)
+	raw.Store(b+8, FreeKey)
+	p.Free = b
+	p.Frees++
+	if p.Frees == p.Trigger {
+		PageEmpty(t.enter(), p)
+		t.leave()
+	}
+	return true
 }
 
 // pushRemote is push_remote.

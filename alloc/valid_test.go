@@ -15,7 +15,9 @@ type inspection struct {
 	pending map[*Page]*Heap // pages on the pending lists
 	spilled map[*Page]uint64
 	live    [Classes]uint64 // blocks in use, as the pages have it
-	heaps   map[*Heap]bool
+	inUse   map[*Page]bool
+	charged [placeSlots]uint64 // bytes, by tier
+	threads map[*Thread]bool
 }
 
 // inspect returns what is wrong with the heap as a whole, or nil.
@@ -25,11 +27,11 @@ func inspect() error {
 }
 
 func inspected() (*inspection, error) {
-	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, heaps: map[*Heap]bool{}}
+	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{}}
 	v.want(!poolLock.Held() && !heapsLock.Held(), "a lock is held")
-	v.allHeaps()
-	for h := range v.heaps {
-		v.heap(h)
+	v.allThreads()
+	for t := range v.threads {
+		v.thread(t)
 	}
 	v.segments()
 	v.pool()
@@ -43,35 +45,56 @@ func (v *inspection) want(ok bool, format string, args ...any) bool {
 	return ok && v.err == nil
 }
 
-// allHeaps: the abandoned list has the heaps in that state, and no other.
-func (v *inspection) allHeaps() {
-	left := map[*Heap]bool{}
-	for h := pool.heaps; h != nil; h = h.all {
-		if !v.want(!v.heaps[h], "heap %p is twice in the list of all", h) {
+// allThreads: the abandoned list has the threads in that state, and no other.
+func (v *inspection) allThreads() {
+	left := map[*Thread]bool{}
+	for t := pool.threads; t != nil; t = t.all {
+		if !v.want(!v.threads[t], "thread %p is twice in the list of all", t) {
 			return
 		}
-		v.heaps[h] = true
-		left[h] = h.state == heapAbandoned
+		v.threads[t] = true
+		left[t] = t.state == heapAbandoned
 	}
-	for h := abandoned; h != nil; h = h.next {
-		if !v.want(left[h], "heap %p in state %d is on the abandoned list, or twice", h, h.state) {
+	for t := abandoned; t != nil; t = t.next {
+		if !v.want(left[t], "thread %p in state %d is on the abandoned list, or twice", t, t.state) {
 			return
 		}
-		left[h] = false
+		left[t] = false
 	}
-	for h, missing := range left {
-		v.want(!missing, "abandoned heap %p is not on the list", h)
+	for t, missing := range left {
+		v.want(!missing, "abandoned thread %p is not on the list", t)
 	}
 }
 
-func (v *inspection) heap(h *Heap) {
-	kept := uintptr(0)
+func (v *inspection) thread(t *Thread) {
+	kept, base := uintptr(0), false
+	for hint, h := range t.heaps {
+		if h == nil {
+			continue
+		}
+		v.want(h.Thread == t && int(h.Hint) == hint, "heap %p, of thread %p, hint %d, is in thread %p for %d", h, h.Thread, h.Hint, t, hint)
+		base = base || t.Base == h
+		kept += v.heap(h)
+	}
+	v.want(base, "the base of thread %p is none of its heaps", t)
+	v.want(kept == t.kept, "thread %p keeps %d bytes, says %d", t, kept, t.kept)
+	v.want(kept <= keptMax, "thread %p keeps %d bytes", t, kept)
+}
+
+// heap looks at one heap and returns the bytes kept on its lists.
+func (v *inspection) heap(h *Heap) (kept uintptr) {
 	for c := uintptr(0); c < Classes && v.err == nil; c++ {
 		kept += v.class(h, c)
 		v.spill(h, c)
 	}
-	v.want(kept == h.kept, "heap %p keeps %d bytes, says %d", h, kept, h.kept)
-	v.want(kept <= keptMax, "heap %p keeps %d bytes", h, kept)
+	for c := uintptr(0); c < Classes; c++ {
+		published := h.cur[c]
+		if h.guarded(c) {
+			published = pageNone
+			v.want(h.SpillRoom[c] == 0 && h.SpillHead[c] == 0, "guarded class %d has a spill list", c)
+		}
+		v.want(h.Cur[c] == published, "heap %p: the fast path has page %p for class %d, not %p", h, h.Cur[c], c, published)
+	}
 	for i, p := range h.Direct {
 		c := Class(uintptr(i) * Granule)
 		v.want(p == h.Cur[c], "heap %p: Direct[%d] is %p, Cur[%d] is %p", h, i, p, c, h.Cur[c])
@@ -81,16 +104,17 @@ func (v *inspection) heap(h *Heap) {
 		v.want(p.Owner&^OwnerFull == h.self(), "page %p is on the pending list of %p, owned by %#x", p, h, p.Owner)
 		v.pending[p] = h
 	}
+	return kept
 }
 
 // class looks at the list of one class and returns the bytes kept on it.
 func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
-	if h.Cur[c] == pageNone {
+	if h.cur[c] == pageNone {
 		v.want(h.tail[c] == nil, "heap %p, class %d: no page but a tail", h, c)
 		return 0
 	}
 	var last *Page
-	for p := h.Cur[c]; p != nil; p = p.next {
+	for p := h.cur[c]; p != nil; p = p.next {
 		if !v.want(v.onList[p] == nil, "page %p is twice on lists", p) {
 			return 0
 		}
@@ -162,7 +186,8 @@ func (v *inspection) page(p *Page) {
 	v.live[p.Class] += live - v.spilled[p]
 
 	h := (*Heap)(raw.Ptr(p.Owner &^ OwnerFull))
-	v.want(v.heaps[h], "page %p has owner %#x", p, p.Owner)
+	v.want(v.threads[h.Thread] && h.Thread.heaps[h.Hint] == h, "page %p has owner %#x", p, p.Owner)
+	v.want(p.Hint == h.Hint, "page %p is for hint %d, its heap for %d", p, p.Hint, h.Hint)
 	inFlight := p.Remote&RemoteInFlight != 0
 	v.want(inFlight == (v.pending[p] == h), "page %p: in flight %v, pending for %p", p, inFlight, v.pending[p])
 	if p.Owner&OwnerFull != 0 {

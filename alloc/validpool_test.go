@@ -1,5 +1,7 @@
 package alloc
 
+import "tieralloc/internal/raw"
+
 // segments: spans tile their segment, and the page map has them as pagemap.go
 // says; used and free bytes add up.
 func (v *inspection) segments() {
@@ -15,12 +17,13 @@ func (v *inspection) segments() {
 		switch p.state {
 		case spanInUse:
 			used += p.bytes()
+			v.aged(p)
 			v.entries(p, true)
 			v.page(p)
 		case spanClean, spanDirty:
 			v.want(free[p] == p.state, "span %p in state %d is not in its bin", p, p.state)
 			v.want(p.Owner == ownerNone, "free span %p has owner %#x", p, p.Owner)
-			v.want(before == nil || before.segment != s || before.state != p.state, "spans %p and %p lie side by side, free", before, p)
+			v.want(before == nil || before.segment != s || before.state != p.state || before.place != p.place, "spans %p and %p lie side by side, free", before, p)
 			delete(free, p)
 			v.entries(p, false)
 		default:
@@ -61,12 +64,16 @@ func (v *inspection) entries(p *Page, all bool) {
 // binned are the spans in the pool's bins, with the state of their bin.
 func (v *inspection) binned() map[*Page]uint32 {
 	free := map[*Page]uint32{}
-	for state, b := range map[uint32]*spanBins{spanClean: &pool.clean, spanDirty: &pool.dirty} {
-		v.bins(b, func(p *Page) {
-			_, twice := free[p]
-			v.want(!twice && p.state == state, "span %p in state %d is in a bin of %d, or twice", p, p.state, state)
-			free[p] = state
-		})
+	for i := range pool.shelf {
+		s := &pool.shelf[i]
+		for state, b := range map[uint32]*spanBins{spanClean: &s.clean, spanDirty: &s.dirty} {
+			v.bins(b, func(p *Page) {
+				_, twice := free[p]
+				v.want(!twice && p.state == state, "span %p in state %d is in a bin of %d, or twice", p, p.state, state)
+				v.want(p.place == uint32(i) && p.stray == 0, "span %p of place %d, %d stray pages, is in a bin of place %d", p, p.place, p.stray, i)
+				free[p] = state
+			})
+		}
 	}
 	return free
 }
@@ -87,50 +94,118 @@ func (v *inspection) bins(b *spanBins, f func(*Page)) {
 	}
 }
 
-// pool: the equations of poolState and hugeCache.
-func (v *inspection) pool() {
-	dirty := uintptr(0)
+// shelves: the equations of shelf. It returns the dirty bytes.
+func (v *inspection) shelves() (dirty uintptr) {
+	for i := range pool.shelf {
+		s := &pool.shelf[i]
+		unit := unitOf(uintptr(i)) << SliceShift
+		listed, binned := map[*Page]bool{}, uintptr(0)
+		v.ageList(&s.oldest, func(p *Page) {
+			v.want(p.state == spanDirty && purgeable(p), "span %p in state %d is on a list of what can be purged", p, p.state)
+			listed[p] = true
+		})
+		v.bins(&s.dirty, func(p *Page) {
+			binned += p.bytes()
+			v.want(listed[p] == purgeable(p), "dirty span %p: on the list by age %v", p, listed[p])
+		})
+		v.bins(&s.clean, func(p *Page) {
+			v.want(p.Start&(unit-1) == 0 && p.bytes()&(unit-1) == 0, "clean span %p at %#x is no multiple of %d", p, p.Start, unit)
+		})
+		v.want(binned == s.dirtyBytes, "%d dirty bytes in bins of place %d, counted %d", binned, i, s.dirtyBytes)
+		dirty += binned
+	}
+	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, pool.dirtyBytes)
+	return dirty
+}
+
+// ageList follows a list by age.
+func (v *inspection) ageList(l *ageList, f func(*Page)) {
 	var last *Page
-	for p := pool.lruHead; p != nil && v.err == nil; p = p.lruNext {
-		v.want(p.lruPrev == last && p.state == spanDirty, "span %p in state %d is on the lru list, or linked wrongly", p, p.state)
-		dirty += p.bytes()
+	for p := l.head; p != nil && v.err == nil; p = p.ageNext {
+		v.want(p.agePrev == last, "span %p on a list by age: the one before is %p, not %p", p, p.agePrev, last)
+		f(p)
 		last = p
 	}
-	v.want(pool.lruTail == last, "the lru list ends in %p, not %p", pool.lruTail, last)
-	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, pool.dirtyBytes)
-	binned := uintptr(0)
-	v.bins(&pool.dirty, func(p *Page) { binned += p.bytes() })
-	v.want(binned == dirty, "%d dirty bytes in bins, %d on the lru list", binned, dirty)
-	v.want(pool.purging == 0, "%d bytes are being purged", pool.purging)
+	v.want(l.tail == last, "a list by age ends in %p, not %p", l.tail, last)
+}
+
+// aged: a span in use is on the list that age.go says, and charged as it says.
+func (v *inspection) aged(p *Page) {
+	v.want(p.list == listFor(p), "span %p is on list %d, not %d", p, p.list, listFor(p))
+	v.want(p.moving == 0, "span %p is held: %#x", p, p.moving)
+	v.want(p.stray == 0 || p.astray != p.place, "span %p has stray pages in its own place", p)
+	bytes := uint64(spanBytes(p))
+	stray := uint64(p.stray) * raw.Page
+	v.want(stray <= bytes, "span %p of %d bytes has %d stray pages", p, bytes, p.stray)
+	v.charged[tierOf(p.place)] += bytes - stray
+	v.charged[tierOf(p.astray)] += stray
+	v.inUse[p] = true
+}
+
+// lists: every span in use is on a list by age, once, and nothing else.
+func (v *inspection) lists() {
+	seen := 0
+	for i := range pool.aged {
+		v.ageList(&pool.aged[i], func(p *Page) {
+			v.want(v.inUse[p] && p.list == uint32(i), "span %p on list %d says %d; in use: %v", p, i, p.list, v.inUse[p])
+			seen++
+		})
+	}
+	v.want(seen == len(v.inUse), "%d spans are in use, %d on lists by age", len(v.inUse), seen)
+}
+
+// pool: the equations of poolState, hugeCache and charge.go.
+func (v *inspection) pool() {
+	dirty := v.shelves()
+	for i := range pool.shelf {
+		v.charged[tierOf(uint32(i))] += uint64(pool.shelf[i].dirtyBytes)
+	}
+	v.want(pool.purging == 0 && pool.leaving == 0, "%d bytes are being purged, %d are leaving", pool.purging, pool.leaving)
+	v.want(pool.holds.used == 0, "spans are held: %#x", pool.holds.used)
 
 	huge := v.huge()
+	v.lists()
 	c := &pool.cache
 	cached := uintptr(0)
 	for i, p := range c.slot[:c.n] {
-		v.want(p.state == spanHugeCached && p.Owner == ownerNone, "cached block %d is in state %d", i, p.state)
+		v.want(p.state == spanHugeCached && p.Owner == ownerNone && p.stray == 0, "cached block %d is in state %d", i, p.state)
 		v.want(p.Size <= hugeCacheBlock && Lookup(p.Start) == p, "cached block %d of %d bytes", i, p.Size)
 		cached += p.Size
+		v.charged[tierOf(p.place)] += uint64(p.Size)
 	}
 	v.want(cached == c.bytes && cached <= hugeCacheMax, "%d bytes are cached, counted %d", cached, c.bytes)
 	sum := pool.usedBytes + dirty + pool.purging + huge + cached
 	v.want(pool.count.committed == uint64(sum), "committed %d: used %d + dirty %d + huge %d + cached %d = %d",
 		pool.count.committed, pool.usedBytes, dirty, huge, cached, sum)
 	v.want(pool.count.peak >= pool.count.committed, "the peak is below what is committed")
+	if alone.pages == 0 && alone.threads == 0 {
+		for tier, t := range tierFigures() {
+			v.want(t.BytesCurrent == v.charged[tier], "tier %d is charged with %d bytes, holds %d", tier, t.BytesCurrent, v.charged[tier])
+			v.want(t.CapacityHard == 0 || t.BytesPeak <= t.CapacityHard, "tier %d had %d bytes, more than its hard cap of %d", tier, t.BytesPeak, t.CapacityHard)
+		}
+	}
 }
 
 // huge returns the bytes of live huge blocks.
 func (v *inspection) huge() (bytes uintptr) {
-	blocks := uint64(0)
-	var last *Page
-	for p := pool.huge; p != nil && v.err == nil; p = p.next {
-		v.want(p.prev == last && p.state == spanHuge && p.Owner == OwnerHuge, "huge block %p: state %d, owner %#x", p, p.state, p.Owner)
-		v.want(Lookup(p.Start) == p && p.Start&(SliceSize-1) == 0, "huge block %p at %#x: the map has %p", p, p.Start, Lookup(p.Start))
-		bytes += p.Size
-		blocks++
-		last = p
+	var blocks, size [placeSlots]uint64
+	for i := range pool.aged {
+		v.ageList(&pool.aged[i], func(p *Page) {
+			if p.segment != nil && p.state == spanInUse {
+				return
+			}
+			v.want(p.state == spanHuge && p.Owner == OwnerHuge, "huge block %p: state %d, owner %#x", p, p.state, p.Owner)
+			v.want(Lookup(p.Start) == p && p.Start&(SliceSize-1) == 0, "huge block %p at %#x: the map has %p", p, p.Start, Lookup(p.Start))
+			v.aged(p)
+			bytes += p.Size
+			blocks[tierOf(p.place)]++
+			size[tierOf(p.place)] += uint64(p.Size)
+		})
 	}
-	k := &pool.count
-	v.want(blocks == k.hugeAllocs-k.hugeFrees, "%d huge blocks, counted %d", blocks, k.hugeAllocs-k.hugeFrees)
-	v.want(uint64(bytes) == k.hugeAllocBytes-k.hugeFreeBytes, "%d huge bytes, counted %d", bytes, k.hugeAllocBytes-k.hugeFreeBytes)
+	for i := range pool.count.huge {
+		k := &pool.count.huge[i]
+		v.want(blocks[i] == k.allocs-k.frees, "%d huge blocks in tier %d, counted %d", blocks[i], i, k.allocs-k.frees)
+		v.want(size[i] == k.allocBytes-k.freeBytes, "%d huge bytes in tier %d, counted %d", size[i], i, k.allocBytes-k.freeBytes)
+	}
 	return bytes
 }

@@ -1,11 +1,15 @@
 package alloc
 
 import (
+	"slices"
 	"testing"
 	"unsafe"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/numa"
 	"tieralloc/stats"
+	"tieralloc/tiers"
 )
 
 // mappedRoot and mappedNone are the two structures that the C side owns in the
@@ -29,7 +33,8 @@ func newWorld(tb testing.TB) {
 	}
 	Boot(mappedRoot, mappedNone)
 	pool, base, abandoned = poolState{}, Counts{}, nil
-	alone.pages, alone.heaps = 0, 0
+	alone.pages, alone.threads = 0, 0
+	setTiers(func(*config.Settings) {})
 	raw.Discard(mappedMeta, metaArena)
 	pool.metaNext, pool.metaLeft = mappedMeta, metaArena
 	mapped(metaArena)
@@ -48,9 +53,13 @@ func unmapWorld(tb testing.TB) {
 		}
 		raw.Unmap(s.mapAddr, s.mapSize)
 	}
-	for p := pool.huge; p != nil; p = p.next {
-		mapSet(p.Start, nil)
-		raw.Unmap(p.Start, p.Size)
+	for i := range pool.aged {
+		for p := pool.aged[i].head; p != nil; p = p.ageNext {
+			if p.state == spanHuge {
+				mapSet(p.Start, nil)
+				raw.Unmap(p.Start, p.Size)
+			}
+		}
 	}
 	for _, p := range pool.cache.slot[:pool.cache.n] {
 		mapSet(p.Start, nil)
@@ -60,6 +69,27 @@ func unmapWorld(tb testing.TB) {
 	if none := (*Page)(raw.Ptr(mappedNone)); none.Free != 0 || none.Allocs != 0 || none.Frees != 0 {
 		tb.Error("the page that stands for no page was used")
 	}
+}
+
+var testSettings config.Settings
+
+// setTiers configures simulated tiers, from the defaults, for a world with no block.
+func setTiers(f func(*config.Settings)) {
+	config.Parse(&testSettings, 0, false)
+	f(&testSettings)
+	DefaultHint = testSettings.DefaultHint
+	tiers.Setup(&testSettings, 0)
+	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Simulated: true})
+}
+
+// tierFigures are the tiers of a report of this moment.
+func tierFigures() []stats.Tier {
+	const size = (unsafe.Sizeof(stats.Report{}) + raw.Page - 1) &^ (raw.Page - 1)
+	at := raw.Map(size)
+	defer raw.Unmap(at, size)
+	r := (*stats.Report)(raw.Ptr(at))
+	tiers.Fill(r)
+	return slices.Clone(r.Tiers[:stats.TierCount])
 }
 
 // filled is the heap's part of a report of this moment, or nil when there is none.

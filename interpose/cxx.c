@@ -55,13 +55,14 @@ static void *nothrow_by_libstdcxx(size_t n, size_t align)
 }
 
 // new has failed and is counted so.
-static NOINLINE void *new_failed(size_t n, size_t align)
+static NOINLINE void *new_failed(size_t n, size_t align, void *caller)
 {
 	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
 	handler h;
 	while (get != NULL && (h = get()) != NULL) {
 		h();
-		void *p = align > TA_GRANULE ? ta_memalign(align, n, TA_CALL_NEW) : ta_malloc_other(n, TA_CALL_NEW);
+		void *p = align > TA_GRANULE ? ta_memalign(align, n, TA_CALL_NEW, caller)
+					     : ta_malloc_other(n, TA_CALL_NEW, caller);
 		recount(TA_CALL_NEW);
 		recount(TA_CALL_OTHER_FAILED);
 		if (p != NULL)
@@ -77,25 +78,25 @@ static NOINLINE void *new_failed(size_t n, size_t align)
 	abort();
 }
 
-static inline void *new_any(size_t n, int nothrow)
+static inline void *new_any(size_t n, int nothrow, void *caller)
 {
 	void *p = ta_malloc_fast(n);
 	if (LIKELY(p != NULL)) {
 		ta_self->Calls[TA_CALL_NEW]++;
 		return p;
 	}
-	p = ta_malloc_other(n, TA_CALL_NEW);
+	p = ta_malloc_other(n, TA_CALL_NEW, caller);
 	if (LIKELY(p != NULL))
 		return p;
-	return nothrow ? nothrow_by_libstdcxx(n, TA_GRANULE) : new_failed(n, TA_GRANULE);
+	return nothrow ? nothrow_by_libstdcxx(n, TA_GRANULE) : new_failed(n, TA_GRANULE, caller);
 }
 
-static inline void *new_aligned(size_t n, size_t align, int nothrow)
+static inline void *new_aligned(size_t n, size_t align, int nothrow, void *caller)
 {
-	void *p = ta_memalign(align < TA_GRANULE ? TA_GRANULE : align, n, TA_CALL_NEW);
+	void *p = ta_memalign(align < TA_GRANULE ? TA_GRANULE : align, n, TA_CALL_NEW, caller);
 	if (LIKELY(p != NULL))
 		return p;
-	return nothrow ? nothrow_by_libstdcxx(n, align) : new_failed(n, align);
+	return nothrow ? nothrow_by_libstdcxx(n, align) : new_failed(n, align, caller);
 }
 
 static inline void delete_any(void *p)
@@ -113,14 +114,14 @@ static inline void delete_any(void *p)
 #define DELETE(symbol, ...) EXPORT void symbol(void *p, ##__VA_ARGS__)
 #define UNUSED __attribute__((unused))
 
-NEW(_Znwm, size_t n) { return new_any(n, 0); }
-NEW(_Znam, size_t n) { return new_any(n, 0); }
-NEW(_ZnwmRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, 1); }
-NEW(_ZnamRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, 1); }
-NEW(_ZnwmSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, 0); }
-NEW(_ZnamSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, 0); }
-NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, 1); }
-NEW(_ZnamSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, 1); }
+NEW(_Znwm, size_t n) { return new_any(n, 0, CALLER); }
+NEW(_Znam, size_t n) { return new_any(n, 0, CALLER); }
+NEW(_ZnwmRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, 1, CALLER); }
+NEW(_ZnamRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, 1, CALLER); }
+NEW(_ZnwmSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, 0, CALLER); }
+NEW(_ZnamSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, 0, CALLER); }
+NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, 1, CALLER); }
+NEW(_ZnamSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, 1, CALLER); }
 
 DELETE(_ZdlPv) { delete_any(p); }
 DELETE(_ZdaPv) { delete_any(p); }

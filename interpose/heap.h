@@ -17,9 +17,11 @@
 
 typedef struct ta_page ta_page;
 typedef struct ta_heap ta_heap;
+typedef struct ta_thread ta_thread;
 
-// The calling thread's heap; ta_heap_none, in which no page ever has a block,
-// before it has one and when it is past its end.
+// The heap that serves the calling thread's malloc, the base of its ta_thread;
+// ta_heap_none, in which no page ever has a block, before the thread has one and when
+// it is past its end.
 extern TLS ta_heap *ta_self;
 extern ta_heap ta_heap_none;
 extern ta_page ta_page_none;
@@ -134,12 +136,21 @@ static inline __attribute__((always_inline)) void ta_free_fast(void *p, const ch
 
 // Slow paths, in malloc.c. None of them returns in a state that the caller must
 // undo; a NULL from an allocation comes with errno = ENOMEM.
-void *ta_malloc_slow(size_t n);
-void *ta_malloc_other(size_t n, unsigned call);
+// caller is the return address of the function that the program called.
+void *ta_malloc_slow(size_t n, void *caller);
+void *ta_malloc_other(size_t n, unsigned call, void *caller);
 void *ta_failed(unsigned call, int error);
 void ta_free_as(void *p, unsigned call, const char *fn);
-void *ta_memalign(size_t align, size_t n, unsigned call);
+void *ta_memalign(size_t align, size_t n, unsigned call, void *caller);
 size_t ta_usable(void *p, const char *fn);
+
+#define CALLER __builtin_return_address(0)
+
+// What the configuration asks of the C side: see Boot in internal/process.
+extern int ta_rules_by_lib, ta_rules_by_thread, ta_throttled;
+// The path of the object that has the address, for rules that go by it, or 0.
+uintptr_t ta_lib_of(void *address);
+void ta_rules_begin(void);
 
 // Entering the slow path: see thread.c.
 ta_heap *ta_enter(void);

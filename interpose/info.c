@@ -130,25 +130,6 @@ EXPORT void malloc_stats(void)
 		(uintmax_t)s.bytes_peak, (uintmax_t)s.bytes_mapped);
 }
 
-EXPORT void *ta_alloc(size_t bytes, ta_hint hint)
-{
-	if ((unsigned)hint > TA_PREFER_FAST)
-		return ta_failed(TA_CALL_TA_ALLOC, EINVAL);
-	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
-	if (h == NULL)
-		return errno = ENOMEM, NULL;
-	void *p = (void *)(tag_malloc((uintptr_t)h, bytes) & ~TA_ZERO_BIT);
-	h->Calls[TA_CALL_TA_ALLOC]++;
-	if (p == NULL) {
-		h->Calls[TA_CALL_OTHER_FAILED]++;
-		errno = ENOMEM;
-	}
-	ta_leave(h);
-	return p;
-}
-
-EXPORT void ta_free(void *p) { ta_free_as(p, TA_CALL_TA_FREE, "ta_free"); }
-
 EXPORT int ta_get_stats(ta_stats *out)
 {
 	if (out == NULL || out->size < 16)

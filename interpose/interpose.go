@@ -27,7 +27,8 @@ var (
 	_ [unsafe.Offsetof(C.struct_ta_page{}.Trigger)]byte = [unsafe.Offsetof((*alloc.Page)(nil).Trigger)]byte{}
 	_ [unsafe.Offsetof(C.struct_ta_page{}.Remote)]byte  = [unsafe.Offsetof((*alloc.Page)(nil).Remote)]byte{}
 	_ [unsafe.Offsetof(C.struct_ta_heap{}.Cur)]byte     = [unsafe.Offsetof((*alloc.Heap)(nil).Cur)]byte{}
-	_ [unsafe.Offsetof(C.struct_ta_heap{}.Now)]byte     = [unsafe.Offsetof((*alloc.Heap)(nil).Now)]byte{}
+	_ [unsafe.Offsetof(C.struct_ta_heap{}.Thread)]byte  = [unsafe.Offsetof((*alloc.Heap)(nil).Thread)]byte{}
+	_ [unsafe.Offsetof(C.struct_ta_thread{}.Now)]byte   = [unsafe.Offsetof((*alloc.Thread)(nil).Now)]byte{}
 )
 
 // RuntimeReady gives every signal the disposition that it had before Go's

@@ -42,6 +42,7 @@
 #define TA_CALL_DELETE 0xfull
 #define TA_CALL_TA_ALLOC 0x10ull
 #define TA_CALL_TA_FREE 0x11ull
+#define TA_CALL_TA_MOVE 0x12ull
 #define TA_CALL_FREE_NULL 0x18ull
 #define TA_CALL_OTHER_FREE_NULL 0x19ull
 #define TA_CALL_MALLOC_FAILED 0x1aull
@@ -57,7 +58,8 @@ struct ta_page {
 	uint64_t Magic;
 	uint64_t Size;
 	uint32_t Class;
-	unsigned char pad11[20];
+	uint32_t Hint;
+	unsigned char pad11[16];
 	uint64_t Carved;
 	uint64_t Free;
 	uint64_t Allocs;
@@ -76,6 +78,12 @@ struct ta_heap {
 	uint64_t SpillPops[128];
 	uint64_t Remotes;
 	uint64_t Calls[32];
+	struct ta_thread *Thread;
+	uint32_t Hint;
+};
+
+struct ta_thread {
+	struct ta_heap *Base;
 	uint64_t Busy;
 	uint64_t Now;
 };

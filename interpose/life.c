@@ -93,7 +93,7 @@ static void watch(void)
 	at_quick_exit(report);
 }
 
-enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4 };
+enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4, BOOT_LIB = 8, BOOT_THREAD = 16, BOOT_THROTTLED = 32 };
 
 static void boot_once(void)
 {
@@ -108,6 +108,10 @@ static void boot_once(void)
 	recorded_pid = raw_pid();
 	uintptr_t how = tag_boot((uintptr_t)&b);
 	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;
+	ta_rules_by_lib = (how & BOOT_LIB) != 0;
+	ta_rules_by_thread = (how & BOOT_THREAD) != 0;
+	ta_throttled = (how & BOOT_THROTTLED) != 0;
+	ta_rules_begin();
 	ta_libc_mark();
 	ta_thread_init();
 	if (how & BOOT_PASS) {

@@ -27,12 +27,12 @@ NOINLINE void *ta_failed(unsigned call, int error)
 	return NULL;
 }
 
-NOINLINE void *ta_malloc_slow(size_t n)
+NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
-	void *p = (void *)(tag_malloc((uintptr_t)h, n) & ~TA_ZERO_BIT);
+	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_lib_of(caller)) & ~TA_ZERO_BIT);
 	if (p == NULL)
 		count(h, TA_CALL_MALLOC_FAILED);
 	ta_leave(h);
@@ -40,12 +40,12 @@ NOINLINE void *ta_malloc_slow(size_t n)
 }
 
 // ta_malloc_slow for a function that counts its calls.
-NOINLINE void *ta_malloc_other(size_t n, unsigned call)
+NOINLINE void *ta_malloc_other(size_t n, unsigned call, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
-	void *p = (void *)(tag_malloc((uintptr_t)h, n) & ~TA_ZERO_BIT);
+	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_lib_of(caller)) & ~TA_ZERO_BIT);
 	count(h, call);
 	if (p == NULL)
 		count(h, TA_CALL_OTHER_FAILED);
@@ -56,15 +56,15 @@ NOINLINE void *ta_malloc_other(size_t n, unsigned call)
 EXPORT void *malloc(size_t n)
 {
 	void *p = ta_malloc_fast(n);
-	return LIKELY(p != NULL) ? p : ta_malloc_slow(n);
+	return LIKELY(p != NULL) ? p : ta_malloc_slow(n, CALLER);
 }
 
-static NOINLINE void *calloc_slow(size_t n)
+static NOINLINE void *calloc_slow(size_t n, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.calloc(1, n) : no_memory();
-	uintptr_t r = tag_malloc((uintptr_t)h, n);
+	uintptr_t r = tag_malloc((uintptr_t)h, n, ta_lib_of(caller));
 	count(h, TA_CALL_CALLOC);
 	if (r == 0)
 		count(h, TA_CALL_OTHER_FAILED);
@@ -82,7 +82,7 @@ EXPORT void *calloc(size_t a, size_t b)
 		return ta_failed(TA_CALL_CALLOC, ENOMEM);
 	void *p = ta_malloc_fast(n);
 	if (UNLIKELY(p == NULL))
-		return calloc_slow(n);
+		return calloc_slow(n, CALLER);
 	count(ta_self, TA_CALL_CALLOC);
 	return memset(p, 0, n);
 }
@@ -132,6 +132,23 @@ static int push_remote(ta_page *pg, uint64_t *b)
 	return 1;
 }
 
+// Frees a block of another heap: the thread's own for another hint, or another
+// thread's.
+static int free_elsewhere(ta_page *pg, uint64_t *b)
+{
+	ta_heap *owner = (ta_heap *)(pg->Owner & ~TA_OWNER_FULL);
+	if (owner->Thread != ta_self->Thread)
+		return push_remote(pg, b);
+	if (pg->Owner & TA_OWNER_FULL)
+		return 0;
+	b[0] = pg->Free;
+	b[1] = TA_FREE_KEY;
+	pg->Free = (uint64_t)b;
+	if (++pg->Frees == pg->Trigger)
+		ta_page_empty(pg);
+	return 1;
+}
+
 NOINLINE void ta_free_slow(void *p, const char *fn)
 {
 	if (ta_self != &ta_heap_none) {
@@ -141,7 +158,7 @@ NOINLINE void ta_free_slow(void *p, const char *fn)
 		}
 		ta_page *pg = ta_lookup(p);
 		if (pg != NULL && pg->Owner > TA_OWNER_HUGE && (pg->Owner & ~TA_OWNER_FULL) != (uint64_t)ta_self &&
-		    ta_sane(pg, p) && push_remote(pg, p))
+		    ta_sane(pg, p) && free_elsewhere(pg, p))
 			return;
 	}
 	free_checked(p, fn, TA_CALL_FREE_NULL);
@@ -152,7 +169,7 @@ NOINLINE void ta_page_empty(ta_page *pg)
 	int saved = errno;
 	ta_heap *h = ta_enter();
 	if (h != NULL) {
-		if (h == ta_self)
+		if (h->Thread == ta_self->Thread)
 			tag_page_empty((uintptr_t)h, (uintptr_t)pg);
 		ta_leave(h);
 	}
@@ -219,12 +236,12 @@ EXPORT size_t malloc_usable_size(void *p)
 }
 
 // Allocates for memalign and its like; align is a power of two.
-NOINLINE void *ta_memalign(size_t align, size_t n, unsigned call)
+NOINLINE void *ta_memalign(size_t align, size_t n, unsigned call, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.memalign(align, n) : no_memory();
-	void *p = (void *)(tag_aligned((uintptr_t)h, align, n) & ~TA_ZERO_BIT);
+	void *p = (void *)(tag_aligned((uintptr_t)h, align, n, ta_lib_of(caller)) & ~TA_ZERO_BIT);
 	count(h, call);
 	if (p == NULL)
 		count(h, TA_CALL_OTHER_FAILED);
@@ -249,7 +266,7 @@ EXPORT void *memalign(size_t align, size_t n)
 	size_t a = round_align(align);
 	if (a == 0)
 		return ta_failed(TA_CALL_MEMALIGN, EINVAL);
-	return ta_memalign(a, n, TA_CALL_MEMALIGN);
+	return ta_memalign(a, n, TA_CALL_MEMALIGN, CALLER);
 }
 
 EXPORT void *aligned_alloc(size_t align, size_t n)
@@ -257,7 +274,7 @@ EXPORT void *aligned_alloc(size_t align, size_t n)
 	size_t a = round_align(align);
 	if (a == 0)
 		return ta_failed(TA_CALL_ALIGNED_ALLOC, EINVAL);
-	return ta_memalign(a, n, TA_CALL_ALIGNED_ALLOC);
+	return ta_memalign(a, n, TA_CALL_ALIGNED_ALLOC, CALLER);
 }
 
 EXPORT int posix_memalign(void **out, size_t align, size_t n)
@@ -267,7 +284,7 @@ EXPORT int posix_memalign(void **out, size_t align, size_t n)
 		error = EINVAL;
 		ta_failed(TA_CALL_POSIX_MEMALIGN, error);
 	} else {
-		void *p = ta_memalign(align, n, TA_CALL_POSIX_MEMALIGN);
+		void *p = ta_memalign(align, n, TA_CALL_POSIX_MEMALIGN, CALLER);
 		if (p == NULL)
 			error = ENOMEM;
 		else
@@ -279,14 +296,14 @@ EXPORT int posix_memalign(void **out, size_t align, size_t n)
 
 enum { PAGE = 4096 };
 
-EXPORT void *valloc(size_t n) { return ta_memalign(PAGE, n, TA_CALL_VALLOC); }
+EXPORT void *valloc(size_t n) { return ta_memalign(PAGE, n, TA_CALL_VALLOC, CALLER); }
 
 EXPORT void *pvalloc(size_t n)
 {
 	size_t rounded = (n + PAGE - 1) & ~(size_t)(PAGE - 1);
 	if (rounded < n)
 		return ta_failed(TA_CALL_PVALLOC, ENOMEM);
-	return ta_memalign(PAGE, rounded, TA_CALL_PVALLOC);
+	return ta_memalign(PAGE, rounded, TA_CALL_PVALLOC, CALLER);
 }
 
 #define ALIAS(name) EXPORT __attribute__((alias(#name)))

@@ -24,18 +24,31 @@ static void tally(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
 		ta_leave(h);
 }
 
-// A block of n bytes that is not counted as a call of malloc when it fails.
-static void *fresh(size_t n)
+// A block of n bytes for the hint of the old one, if any, that is not counted as a call
+// of malloc when it fails.
+static void *fresh(size_t n, void *old, void *caller)
 {
-	void *p = ta_malloc_fast(n);
+	ta_page *pg = ta_lookup(old);
+	void *p = NULL;
+	if (LIKELY(pg == NULL || pg->Hint == ta_self->Hint))
+		p = ta_malloc_fast(n);
 	if (LIKELY(p != NULL))
 		return p;
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : NULL;
-	p = (void *)(tag_malloc((uintptr_t)h, n) & ~TA_ZERO_BIT);
+	p = (void *)(tag_renew((uintptr_t)h, n, ta_lib_of(caller), (uintptr_t)old) & ~TA_ZERO_BIT);
 	ta_leave(h);
 	return p;
+}
+
+static void copied(void *p, size_t n)
+{
+	ta_heap *h = ta_enter();
+	if (h == NULL)
+		return;
+	tag_copied((uintptr_t)p, n);
+	ta_leave(h);
 }
 
 static void *resize(void *p, size_t n)
@@ -56,7 +69,7 @@ static void *out_of_memory(unsigned call)
 }
 
 // realloc of a pointer that is not in the page map.
-static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn)
+static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn, void *caller)
 {
 	if (ta_mode == TA_PASS || ta_libc_has(p))
 		return ta_pass_realloc(p, n);
@@ -64,14 +77,14 @@ static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn)
 		ta_misuse(fn, p, TA_FREE_FOREIGN);
 	// The loader's first allocations have no size; they lie in one page's
 	// remainder each, so reading n bytes up to a page boundary is safe.
-	void *q = fresh(n);
+	void *q = fresh(n, NULL, caller);
 	if (q == NULL)
 		return errno = ENOMEM, NULL;
 	size_t room = 4096 - (uintptr_t)p % 4096;
 	return memcpy(q, p, n < room ? n : room);
 }
 
-static void *realloc_as(void *p, size_t n, unsigned call, const char *fn)
+static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *caller)
 {
 	if (UNLIKELY(ta_mode != TA_ACTIVE)) {
 		ta_heap *h = ta_enter(); // boots
@@ -81,7 +94,7 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn)
 			return ta_pass_realloc(p, n);
 	}
 	if (p == NULL) {
-		void *q = fresh(n);
+		void *q = fresh(n, NULL, caller);
 		if (q == NULL)
 			return out_of_memory(call);
 		tally(call, 1, 0, 0);
@@ -89,7 +102,7 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn)
 	}
 	size_t old = ta_usable(p, fn);
 	if (UNLIKELY(old == 0))
-		return realloc_foreign(p, n, fn);
+		return realloc_foreign(p, n, fn, caller);
 	if (UNLIKELY(n == 0)) {
 		tally(call, 0, 1, 0);
 		ta_free_fast(p, fn);
@@ -106,7 +119,7 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn)
 			return q;
 		}
 	}
-	void *q = fresh(n);
+	void *q = fresh(n, p, caller);
 	if (q == NULL) {
 		if (n > old)
 			return out_of_memory(call);
@@ -114,19 +127,21 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn)
 		return p;
 	}
 	memcpy(q, p, n < old ? n : old);
+	if (UNLIKELY(ta_throttled))
+		copied(q, n < old ? n : old);
 	ta_free_fast(p, fn);
 	tally(call, 1, 1, 0);
 	return q;
 }
 
-EXPORT void *realloc(void *p, size_t n) { return realloc_as(p, n, TA_CALL_REALLOC, "realloc"); }
+EXPORT void *realloc(void *p, size_t n) { return realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER); }
 
 EXPORT void *reallocarray(void *p, size_t a, size_t b)
 {
 	size_t n;
 	if (__builtin_mul_overflow(a, b, &n))
 		return out_of_memory(TA_CALL_REALLOCARRAY);
-	return realloc_as(p, n, TA_CALL_REALLOCARRAY, "reallocarray");
+	return realloc_as(p, n, TA_CALL_REALLOCARRAY, "reallocarray", CALLER);
 }
 
 EXPORT __attribute__((alias("realloc"))) void *__libc_realloc(void *p, size_t n);

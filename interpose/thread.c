@@ -10,7 +10,9 @@
 
 // No page ever has a block here, so the fast path needs no test for "no heap".
 ta_page ta_page_none;
+static ta_thread thread_none = {.Base = &ta_heap_none};
 ta_heap ta_heap_none = {
+	.Thread = &thread_none,
 	.Direct = {[0 ... TA_DIRECT_COUNT - 1] = &ta_page_none},
 	.Cur = {[0 ... TA_CLASSES - 1] = &ta_page_none},
 };
@@ -37,14 +39,15 @@ static uint64_t coarse_now(void)
 
 // The destructor of our key. Other keys' destructors and C++ thread_local ones may
 // still allocate and free after it.
-static void thread_ends(void *heap)
+static void thread_ends(void *thread)
 {
 	ending = 1;
-	if (ta_self != (ta_heap *)heap)
+	ta_heap *h = ta_self;
+	if (h->Thread != (ta_thread *)thread)
 		return;
 	ta_self = &ta_heap_none;
-	((ta_heap *)heap)->Now = coarse_now();
-	tag_abandon((uintptr_t)heap);
+	h->Thread->Now = coarse_now();
+	tag_abandon((uintptr_t)h);
 }
 
 void ta_thread_init(void) { have_key = pthread_key_create(&key, thread_ends) == 0; }
@@ -57,7 +60,7 @@ static ta_heap *acquire(void)
 	if (h == NULL || ta_self != &ta_heap_none || ending || ta_mode != TA_ACTIVE)
 		return h;
 	ta_self = h;
-	if (have_key && pthread_setspecific(key, h) != 0)
+	if (have_key && pthread_setspecific(key, h->Thread) != 0)
 		ta_self = &ta_heap_none;
 	return h;
 }
@@ -71,13 +74,13 @@ ta_heap *ta_enter_heap(void)
 	if (UNLIKELY(ta_forked_unseen()))
 		ta_fork_unseen();
 	ta_heap *h = ta_self;
-	if (UNLIKELY(h == &ta_heap_none || h->Busy)) {
+	if (UNLIKELY(h == &ta_heap_none || h->Thread->Busy)) {
 		h = acquire();
 		if (h == NULL)
 			return NULL;
 	}
-	h->Busy = 1;
-	h->Now = coarse_now();
+	h->Thread->Busy = 1;
+	h->Thread->Now = coarse_now();
 	return h;
 }
 
@@ -91,7 +94,12 @@ ta_heap *ta_enter(void)
 
 void ta_leave(ta_heap *h)
 {
-	h->Busy = 0;
-	if (UNLIKELY(h != ta_self))
+	ta_heap *base = h->Thread->Base;
+	h->Thread->Busy = 0;
+	if (LIKELY(base == ta_self))
+		return;
+	if (h->Thread == ta_self->Thread)
+		ta_self = base; // another hint holds for the thread now
+	else
 		tag_leave((uintptr_t)h);
 }

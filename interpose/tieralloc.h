@@ -12,12 +12,37 @@
 extern "C" {
 #endif
 
+typedef enum { TA_FAST, TA_NORMAL, TA_SLOW } ta_tier;
+
+/* Where a block is wanted: HOT, PREFER_FAST and PIN_FAST in the fast tier, WARM in the
+ * normal one, COLD in the slow one. HOT stays in the fast tier up to its hard cap, and
+ * is the last to be moved down; PREFER_FAST gives way first; PIN_FAST is in the fast tier
+ * for good or not at all. */
 typedef enum { TA_HOT, TA_WARM, TA_COLD, TA_PIN_FAST, TA_PREFER_FAST } ta_hint;
 
 /* Allocates bytes for the use that hint tells. Returns NULL with errno ENOMEM, or
  * EINVAL for a hint that is none of the above. Free with ta_free, or, where the
  * library is preloaded, with free. */
 void *ta_alloc(size_t bytes, ta_hint hint);
+
+/* Sets the hint for what the calling thread allocates with malloc and its like, where no
+ * rule of TA_RULES says otherwise. Returns the one before; (ta_hint)-1 with errno EINVAL
+ * for a hint that is none. */
+ta_hint ta_set_hint(ta_hint hint);
+
+/* The tier that the block at p lies in, or -1 with errno EINVAL where p is no block of
+ * this library. */
+int ta_tier_of(const void *p);
+
+/* Moves a block to another tier, contents and all. A block of more than 256 KiB keeps its
+ * address; a smaller one is copied and the old one freed. Returns the block's address, or
+ * NULL, with the block as it was and errno
+ *   EINVAL  p is no block of this library, or dst no tier
+ *   EPERM   the block is PIN_FAST
+ *   ENOMEM  the tier has no room under its hard cap, or there is no memory
+ *   EBUSY   the kernel would not move a page of it, or another thread is moving it
+ * The block must not be freed or reallocated meanwhile. */
+void *ta_move(void *p, ta_tier dst);
 
 /* Frees a block of ta_alloc. NULL is accepted. Where the library was loaded with
  * dlopen, a block of the program's own malloc goes to the program's own free. */

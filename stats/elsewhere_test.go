@@ -17,15 +17,17 @@ import (
 
 // elsewhere are states of a process that a test cannot enter without spoiling the
 // tests after it. Each function brings its process there and returns what a write
-// to s.json in the directory dir must then say; left names the files there after it.
+// to s.json in the directory dir must then say; live is what making s.json a live page
+// must say before; left names the files there in the end.
 var elsewhere = map[string]struct {
 	enter func(dir string) (want, err error)
+	live  syscall.Errno
 	left  string
 }{
-	"unprivileged": {unprivileged, ""},
-	"sticky":       {sticky, "s.json"},
-	"small files":  {smallFiles, ""},
-	"closed":       {closed, "s.json"},
+	"unprivileged": {unprivileged, syscall.EACCES, ""},
+	"sticky":       {sticky, syscall.EEXIST, "s.json"},
+	"small files":  {smallFiles, syscall.EFBIG, ""},
+	"closed":       {closed, 0, "s.json"},
 }
 
 // TestWriteElsewhere runs the test binary again for each state.
@@ -51,11 +53,17 @@ func TestHelper(t *testing.T) {
 		t.Skip("not a test of its own")
 	}
 	r := newReport(t)
-	want, err := elsewhere[os.Getenv("TA_TEST_HELPER")].enter(dir)
+	state := elsewhere[os.Getenv("TA_TEST_HELPER")]
+	want, err := state.enter(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "s.json")
+	if errno := openLive(path); errno != state.live {
+		fmt.Printf("live: %v, not %v\n", errno, state.live)
+		os.Exit(1)
+	}
+	LiveEnd(true, true)
 	got := write(path, r)
 	if err := limitFiles(math.MaxUint64); err != nil { // for the coverage data at exit
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"unsafe"
 )
@@ -18,14 +19,15 @@ func JSON(dst, size uintptr, r *Report) (need uintptr) {
 	w.count("version", Version)
 	w.count("pid", r.Pid)
 	w.key("program")
-	w.quoted(uintptr(unsafe.Pointer(&r.program)), r.programLen)
+	w.quoted(uintptr(unsafe.Pointer(&r.Program)), min(uintptr(r.ProgramLen), NameSize))
 	w.count("start_unix_ns", r.StartUnixNs)
 	w.count("uptime_ns", r.UptimeNs)
 	w.calls(r)
 	w.count("calls_failed", r.CallsFailed)
 	w.heap(&r.Heap)
-	// One constant until there is a second backend to tell it from.
-	w.word("backend", "simulated")
+	w.word("backend", backendNames[r.Backend&1])
+	w.policy(&r.Policy)
+	w.hints(r)
 	w.nodes(r)
 	w.tiers(r)
 	w.close('}')
@@ -109,6 +111,26 @@ func (w *writer) classes(h *Heap) {
 	w.close(']')
 }
 
+func (w *writer) policy(p *Policy) {
+	w.key("policy")
+	w.open('{')
+	w.word("default_hint", hintNames[p.DefaultHint&7])
+	w.word("on_softcap", softcapNames[p.OnSoftcap&3])
+	w.word("on_hardcap", hardcapNames[p.OnHardcap&1])
+	w.word("throttle", throttleNames[p.Throttle&1])
+	w.count("rules", p.Rules)
+	w.close('}')
+}
+
+func (w *writer) hints(r *Report) {
+	w.key("hints")
+	w.open('{')
+	for i := uint32(0); i < config.HintCount; i++ {
+		w.count(hintNames[i&7], r.HintBytes[i&7])
+	}
+	w.close('}')
+}
+
 func (w *writer) nodes(r *Report) {
 	w.key("nodes")
 	w.open('[')
@@ -117,45 +139,5 @@ func (w *writer) nodes(r *Report) {
 		w.dec(r.Nodes[i&(NodeMax-1)])
 	}
 	w.close(']')
-}
-
-func (w *writer) tiers(r *Report) {
-	w.key("tiers")
-	w.open('{')
-	for i := uint(0); i < TierCount; i++ {
-		w.key(tierNames[i&3])
-		w.tier(r, &r.Tiers[i&3])
-	}
-	w.close('}')
-}
-
-func (w *writer) tier(r *Report, t *Tier) {
-	w.open('{')
-	w.count("alloc_calls", t.AllocCalls)
-	w.count("free_calls", t.FreeCalls)
-	w.count("bytes_current", t.BytesCurrent)
-	w.count("bytes_peak", t.BytesPeak)
-	w.count("bytes_total_alloc", t.BytesTotalAlloc)
-	w.count("bytes_total_freed", t.BytesTotalFreed)
-	w.count("simulated_wait_ns", t.SimulatedWaitNs)
-	w.count("capacity_soft", t.CapacitySoft)
-	w.count("capacity_hard", t.CapacityHard)
-	w.count("capacity_violations", t.CapacityViolations)
-	w.key("bytes_per_node")
-	w.open('{')
-	for i := uint64(0); i < r.NodeCount && i < NodeMax; i++ {
-		w.item()
-		w.put('"')
-		w.dec(r.Nodes[i&(NodeMax-1)])
-		w.text("\": ")
-		w.dec(t.BytesPerNode[i&(NodeMax-1)])
-	}
-	w.close('}')
-	w.key("migrations")
-	w.open('{')
-	w.count("attempted", t.Migrations.Attempted)
-	w.count("moved_pages", t.Migrations.MovedPages)
-	w.count("failed_pages", t.Migrations.FailedPages)
-	w.close('}')
-	w.close('}')
+	w.truth("bytes_per_node_complete", r.NodesComplete != 0)
 }

@@ -39,6 +39,7 @@ const (
 	CallDelete
 	CallTaAlloc
 	CallTaFree
+	CallTaMove
 	CallCount
 )
 
@@ -62,6 +63,7 @@ var callNames = [32]string{
 	CallDelete:           "operator delete",
 	CallTaAlloc:          "ta_alloc",
 	CallTaFree:           "ta_free",
+	CallTaMove:           "ta_move",
 }
 
 // The tiers, in the order of Report.Tiers.
@@ -72,6 +74,12 @@ const (
 	TierCount
 )
 
+// Where the memory of the tiers is.
+const (
+	BackendSimulated uint64 = iota // wherever the kernel puts it
+	BackendNuma                    // on the nodes of the tier
+)
+
 // tierNames are the keys of "tiers"; the last is padding to a power of two.
 var tierNames = [4]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"}
 
@@ -80,17 +88,22 @@ var tierNames = [4]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slo
 const (
 	ClassMax = 128 // size classes
 	NodeMax  = 64  // NUMA nodes a report can name
-	nameSize = 256 // bytes of a program's name: the kernel's NAME_MAX and one
+	NameSize = 256 // bytes of a program's name: the kernel's NAME_MAX and one
 )
 
 // Report is one snapshot of the counters. It is in mapped memory, all zero before
 // it is filled, and belongs to one thread.
-//
-// Fields have their key's name in the schema, in Go's spelling; a test holds them
-// to that.
 type Report struct {
 	raw.OffHeap
+	Figures
+}
 
+// Figures are what a report says. Ordinary Go, which cannot have a Report of its
+// own, keeps these.
+//
+// Fields have their key's name in the schema, in Go's spelling, unless a comment
+// gives another; a test holds them to that.
+type Figures struct {
 	Pid         uint64
 	StartUnixNs uint64 // CLOCK_REALTIME when the library was loaded
 	UptimeNs    uint64
@@ -100,14 +113,34 @@ type Report struct {
 
 	Heap Heap
 
-	// Nodes[i], for i < NodeCount, is the number of a NUMA node, and
-	// Tiers[t].BytesPerNode[i] is what tier t has there.
-	NodeCount uint64
-	Nodes     [NodeMax]uint64
-	Tiers     [4]Tier // indexed by Tier…; only TierCount are used
+	Policy
 
-	programLen uintptr // <= nameSize
-	program    [nameSize]byte
+	// HintBytes[h] are the bytes of the spans held for blocks with hint h
+	// (config.Hint…). Key "hints".
+	HintBytes [8]uint64
+
+	Backend uint64 // BackendSimulated or BackendNuma
+
+	// Nodes[i], for i < NodeCount, is the number of a NUMA node, and
+	// Tiers[t].BytesPerNode[i] is what tier t has there, as far as the kernel was
+	// asked: NodesComplete is 1 when it was asked for every page, else 0.
+	NodeCount     uint64
+	NodesComplete uint64 // key "bytes_per_node_complete"
+	Nodes         [NodeMax]uint64
+	Tiers         [4]Tier // indexed by Tier…; only TierCount are used
+
+	ProgramLen uint64 // <= NameSize
+	Program    [NameSize]byte
+}
+
+// Policy is the configuration in effect, in the codes of package config. Its first
+// four are written as words.
+type Policy struct {
+	DefaultHint uint64 // config.Hint…
+	OnSoftcap   uint64 // config.Softcap…
+	OnHardcap   uint64 // config.Hardcap…
+	Throttle    uint64 // 0: account, 1: sleep
+	Rules       uint64 // number of them
 }
 
 // Heap is the CPU heap as a whole.
@@ -155,7 +188,11 @@ type Class struct {
 	BytesPages       uint64
 }
 
-// Tier is one memory tier.
+// Tier is one memory tier. A block counts for the tier that its span is in now.
+//
+//	BytesTotalAlloc - BytesTotalFreed = bytes of the live blocks in the tier
+//
+// (in a forked child: of those allocated since the fork, less those freed).
 type Tier struct {
 	AllocCalls         uint64
 	FreeCalls          uint64
@@ -167,8 +204,23 @@ type Tier struct {
 	CapacitySoft       uint64 // 0: no cap
 	CapacityHard       uint64 // 0: no cap
 	CapacityViolations uint64
-	BytesPerNode       [NodeMax]uint64
-	Migrations         Migrations
+
+	SoftExceeded        uint64
+	Rerouted            uint64
+	RoutedSlow          uint64
+	Refused             uint64
+	ThrottleSleeps      uint64
+	ThrottleOvershootNs uint64
+
+	ThrottleBW      uint64 // bytes per second; 0: unlimited
+	ThrottleBurst   uint64 // bytes
+	ThrottleLatNs   uint64 // 0: none
+	HugePagesWanted uint64 // a config.Huge… code; key "hugepages"
+	HugeFallbacks   uint64 // key "hugepage_fallbacks"
+	TierNodes       uint64 // a bit per node; key "nodes"
+
+	BytesPerNode [NodeMax]uint64
+	Migrations   Migrations
 }
 
 // Migrations counts what was moved out of a tier.
@@ -179,12 +231,12 @@ type Migrations struct {
 }
 
 // SetProgram sets the program's name, cut after 256 bytes.
-func (r *Report) SetProgram(addr, n uintptr) {
-	if n > nameSize {
-		n = nameSize
+func (r *Figures) SetProgram(addr, n uintptr) {
+	if n > NameSize {
+		n = NameSize
 	}
 	for i := uintptr(0); i < n; i++ {
-		r.program[i&(nameSize-1)] = raw.LoadByte(addr + i)
+		r.Program[i&(NameSize-1)] = raw.LoadByte(addr + i)
 	}
-	r.programLen = n
+	r.ProgramLen = uint64(n)
 }

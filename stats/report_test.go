@@ -38,6 +38,10 @@ func mapped(tb testing.TB, n int) []byte {
 
 // fill gives every number in a value one of its own.
 func fill(v reflect.Value, next func() uint64) {
+	if v.Type() == reflect.TypeFor[Policy]() {
+		v.FieldByName("Rules").SetUint(next()) // the others are codes
+		return
+	}
 	switch v.Kind() {
 	case reflect.Uint64:
 		if v.CanSet() {
@@ -60,6 +64,15 @@ func fullReport(tb testing.TB) *Report {
 	n := uint64(math.MaxUint64)
 	fill(reflect.ValueOf(r).Elem(), func() uint64 { n--; return n })
 	r.NodeCount = 3
+	for i := range r.Nodes {
+		r.Nodes[i] = uint64(i * 7)
+	}
+	r.Policy.DefaultHint, r.Policy.OnSoftcap, r.Policy.OnHardcap, r.Policy.Throttle = 4, 2, 1, 1
+	r.Backend = BackendNuma
+	for i := range r.Tiers {
+		r.Tiers[i].HugePagesWanted = uint64(i)
+		r.Tiers[i].TierNodes = 1<<63 | uint64(i)
+	}
 	for i := range r.Heap.SizeClasses {
 		r.Heap.SizeClasses[i].Size = uint64(16 * (i + 1))
 	}
@@ -95,17 +108,22 @@ func decode(tb testing.TB, doc []byte) map[string]any {
 	return v.(map[string]any)
 }
 
-// keyOf is the key for a field: BytesMapped is bytes_mapped.
+// keyOf is the key for a field: BytesMapped is bytes_mapped, ThrottleBW throttle_bw.
 func keyOf(field string) string {
+	if key, ok := otherKeys[field]; ok {
+		return key
+	}
 	var b strings.Builder
 	for i, c := range field {
-		if unicode.IsUpper(c) && i > 0 {
+		if unicode.IsUpper(c) && i > 0 && !unicode.IsUpper(rune(field[i-1])) {
 			b.WriteByte('_')
 		}
 		b.WriteRune(unicode.ToLower(c))
 	}
 	return b.String()
 }
+
+var otherKeys = map[string]string{"HugeFallbacks": "hugepage_fallbacks"}
 
 // compare holds a decoded value to the field it comes from.
 func compare(t *testing.T, at string, want reflect.Value, got any) {
@@ -123,8 +141,12 @@ func compare(t *testing.T, at string, want reflect.Value, got any) {
 			name := want.Type().Field(i).Name
 			key := at + "." + keyOf(name)
 			switch name {
-			case "OffHeap", "program", "programLen", "NodeCount", // not numbers of their own
-				"Calls", "Nodes", "Tiers", "SizeClasses", "BytesPerNode": // compared by the tests below
+			case "Figures":
+				compare(t, at, want.Field(i), object)
+			case "OffHeap", "Program", "ProgramLen", "NodeCount", // not numbers of their own
+				"Calls", "Nodes", "Tiers", "SizeClasses", "BytesPerNode", // compared by the tests below
+				"HintBytes", "Backend", "NodesComplete", "DefaultHint", "OnSoftcap", "OnHardcap",
+				"Throttle", "HugePagesWanted", "TierNodes":
 			default:
 				compare(t, key, want.Field(i), object[keyOf(name)])
 			}

@@ -52,6 +52,16 @@ func TestSchemaRefuses(t *testing.T) {
 		{`"0": 0`, `"node0": 0`, "a node without a number"},
 		{`"moved_pages": 0,`, ``, "migrations"},
 		{`"simulated"`, `"real"`, "unknown backend"},
+		{`"simulated"`, `"numa"`, ""},
+		{`"default_hint": "hot"`, `"default_hint": "lukewarm"`, "unknown hint"},
+		{`"on_softcap": "reroute"`, `"on_softcap": "fail"`, "a word of the other cap"},
+		{`"on_hardcap": "route_slow"`, `"on_hardcap": "reroute"`, "a word of the other cap"},
+		{`"throttle": "account"`, `"throttle": ""`, "unknown mode"},
+		{`"rules": 0`, `"rules": []`, "a list for a number"},
+		{`"prefer_fast": 0`, `"prefer": 0`, "unknown hint"},
+		{`"bytes_per_node_complete": false`, `"bytes_per_node_complete": 0`, "a number for a truth"},
+		{`"hugepages": "default"`, `"hugepages": "4M"`, "unknown page size"},
+		{`"nodes": []`, `"nodes": [1024]`, "a node beyond the kernel's"},
 		{`"nodes": [`, `"nodes": ["0",`, "a node that is a string"},
 		{"{\n", "{\n\"pid\": 0,", "a key twice"},
 	} {
@@ -102,8 +112,8 @@ func TestSchemaIsStrict(t *testing.T) {
 		}
 	}
 	walk("$", root)
-	if objects != 7 {
-		t.Errorf("%d objects with properties, not report, calls, heap, class, tiers, tier and migrations", objects)
+	if objects != 9 {
+		t.Errorf("%d objects with properties, not report, calls, heap, class, policy, hints, tiers, tier and migrations", objects)
 	}
 }
 
@@ -122,7 +132,8 @@ func checkRule(t *testing.T, at string, rule map[string]any) {
 	}
 	ref, _ := rule["$ref"].(string)
 	counted := strings.HasSuffix(ref, "/count") || strings.HasSuffix(ref, "/bytes")
-	for _, fixed := range []string{"$.pid", "#tier.capacity_soft", "#tier.capacity_hard"} {
+	for _, fixed := range []string{"$.pid", "$.policy.rules", "#tier.capacity_soft", "#tier.capacity_hard",
+		"#tier.throttle_bw", "#tier.throttle_burst"} {
 		counted = counted && at != fixed
 	}
 	if counted && !strings.HasPrefix(text, "Exact") && !strings.HasPrefix(text, "Span-granular.") {

@@ -91,6 +91,16 @@ func (w *writer) word(name, s string) {
 	w.put('"')
 }
 
+// truth writes a member that is true or false.
+func (w *writer) truth(name string, v bool) {
+	w.key(name)
+	if v {
+		w.text("true")
+		return
+	}
+	w.text("false")
+}
+
 func (w *writer) dec(v uint64) {
 	var digits [32]byte
 	n := uintptr(0)

@@ -44,9 +44,9 @@ func TestProgramName(t *testing.T) {
 	for c := range 256 {
 		check(string([]byte{byte(c)}))
 	}
-	check(strings.Repeat("\x01", nameSize))
-	setProgram(r, strings.Repeat("n", nameSize)+"more")
-	if got := program(t, r); got != strings.Repeat("n", nameSize) {
+	check(strings.Repeat("\x01", NameSize))
+	setProgram(r, strings.Repeat("n", NameSize)+"more")
+	if got := program(t, r); got != strings.Repeat("n", NameSize) {
 		t.Errorf("a long name became %q", got)
 	}
 	setProgram(r, "")
@@ -84,7 +84,7 @@ func FuzzProgramName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		r := newReport(t)
 		setProgram(r, name)
-		want := string([]rune(name[:min(len(name), nameSize)]))
+		want := string([]rune(name[:min(len(name), NameSize)]))
 		if got := program(t, r); got != want {
 			t.Errorf("%q: %q, not %q", name, got, want)
 		}
@@ -137,7 +137,7 @@ func TestLayout(t *testing.T) {
 	doc := text(t, newReport(t))
 	at := 0
 	for _, key := range []string{"schema", "version", "pid", "program", "start_unix_ns", "uptime_ns", "calls",
-		"calls_failed", "heap", "backend", "nodes", "tiers"} {
+		"calls_failed", "heap", "backend", "policy", "hints", "nodes", "bytes_per_node_complete", "tiers"} {
 		next := bytes.Index(doc, []byte("\n  \""+key+"\": "))
 		if next < at {
 			t.Errorf("%s is missing or out of order", key)

@@ -10,11 +10,11 @@
 //   - A name that occurs twice: the first counts, as for getenv.
 //   - An empty value is the same as an unset variable.
 //   - A value that cannot be read is one line on standard error, and the default
-//     stays in force.
+//     stays in force. So is one that contradicts another variable; in TA_RULES it is
+//     one line for each bad rule.
+//   - Words may be written in upper case, too.
 //   - Names that are not in the table are not ours to judge and are passed over.
 package config
-
-import "tieralloc/internal/raw"
 
 // Levels of Settings.Log: a message is written when its level is not above it.
 const (
@@ -26,11 +26,60 @@ const (
 	logLevels
 )
 
+// The tiers, the index of Settings.Tiers.
+const (
+	TierFast uint32 = iota
+	TierNormal
+	TierSlow
+	TierCount
+)
+
+// Hints say what a block is for.
+const (
+	HintHot uint32 = iota
+	HintWarm
+	HintCold
+	HintPinFast
+	HintPreferFast
+	HintCount
+)
+
+// How a tier's pages are spread over its nodes.
+const (
+	SpreadPrefer     uint32 = iota // from the nearest of them that has room
+	SpreadInterleave               // page by page in turn
+	SpreadWeighted                 // in turn, by the weights that the system has for them
+)
+
+// What a tier's mappings ask for.
+const (
+	HugeUnset uint32 = iota // what the system does by itself
+	HugeOff
+	HugeThp
+	Huge2M
+	Huge1G
+)
+
+// What happens over a soft cap.
+const (
+	SoftcapReroute uint32 = iota
+	SoftcapWarn
+	SoftcapDemote
+	softcapCount
+)
+
+// What happens at a hard cap.
+const (
+	HardcapRouteSlow uint32 = iota
+	HardcapFail
+	hardcapCount
+)
+
 // PathMax is the longest file name accepted, in bytes. It leaves room in a Text,
 // and in the kernel's PATH_MAX, for the suffix of a temporary name.
 const PathMax = 4000
 
-// Units of time in nanoseconds, and the bounds of TA_PURGE_DELAY.
+// Units of time in nanoseconds, and bounds of settings.
 const (
 	microsecond = 1_000
 	millisecond = 1_000_000
@@ -38,18 +87,49 @@ const (
 
 	DefaultPurgeDelay = 250 * millisecond
 	maxPurgeDelay     = 3600 * second
+	maxLatency        = second
+
+	maxSize          = 1 << 46
+	minBandwidth     = 1 << 10 // bytes per second
+	DefaultMigrateBW = 1 << 30
 )
 
-// Settings is what the environment asked for. Parse fills all of it. At 8 KiB it
-// belongs in static or mapped memory.
+// Settings is what the environment asked for. Parse fills all of it. At some 20 KiB
+// it belongs in static or mapped memory.
 type Settings struct {
 	Disable    bool   // TA_DISABLE: hand every call to libc
 	Interpose  bool   // TA_INTERPOSE: serve malloc and its like
 	Strict     bool   // TA_STRICT: a bad value ends the process (the caller does that)
 	Log        uint32 // TA_LOG: one of the Log levels
 	PurgeDelay uint64 // TA_PURGE_DELAY: nanoseconds
-	StatsFile  Text   // TA_STATS_FILE: a template for Expand, empty when unset
-	LogFile    Text   // TA_LOG_FILE: a path as it is, empty when unset
+
+	UseLibnuma    bool    // TA_USE_LIBNUMA: use the nodes there are; false: simulate the tiers
+	ThrottleSleep bool    // TA_THROTTLE: sleep; false: only account
+	Background    bool    // TA_BACKGROUND: spans are moved by a thread of ours
+	OnSoftcap     uint32  // TA_ON_SOFTCAP: a Softcap
+	OnHardcap     uint32  // TA_ON_HARDCAP: a Hardcap
+	DefaultHint   uint32  // TA_DEFAULT_HINT: a Hint
+	MigrateBW     uint64  // TA_MIGRATE_BW: bytes per second; 0: no limit
+	Tiers         [4]Tier // by Tier…; the last is padding to a power of two
+
+	StatsFile Text // TA_STATS_FILE: a template for Expand, empty when unset
+	LogFile   Text // TA_LOG_FILE: a path as it is, empty when unset
+	StatsLive Text // TA_STATS_LIVE: a template for Expand, empty when off
+	Rules     RuleList
+}
+
+// Tier is what is set for one tier.
+//
+//	Soft == 0 or Hard == 0 or Soft <= Hard
+//	Burst == 0 or BW != 0
+type Tier struct {
+	Soft, Hard uint64 // TA_…_SOFT, TA_…_HARD: bytes; 0: no cap
+	BW         uint64 // TA_…_BW: bytes per second; 0: no limit
+	Burst      uint64 // TA_…_BURST: bytes; 0: unset
+	Lat        uint64 // TA_…_LAT: nanoseconds
+	Nodes      uint64 // TA_NODE_…: a bit per node; 0: unset
+	Spread     uint32 // TA_NODE_…: a Spread
+	HugePages  uint32 // TA_HUGEPAGES: a Huge
 }
 
 func (s *Settings) setDefaults() {
@@ -58,164 +138,16 @@ func (s *Settings) setDefaults() {
 	s.Strict = false
 	s.Log = LogOff
 	s.PurgeDelay = DefaultPurgeDelay
+	s.UseLibnuma = true
+	s.ThrottleSleep = false
+	s.Background = false
+	s.OnSoftcap = SoftcapReroute
+	s.OnHardcap = HardcapRouteSlow
+	s.DefaultHint = HintWarm
+	s.MigrateBW = DefaultMigrateBW
+	s.Tiers = [4]Tier{}
 	s.StatsFile.Reset()
 	s.LogFile.Reset()
-}
-
-// The variables, in the order of the table.
-const (
-	varDisable uintptr = iota
-	varInterpose
-	varStrict
-	varStatsFile
-	varLog
-	varLogFile
-	varPurgeDelay
-	varCount
-)
-
-// variable describes one environment variable to find and complain about it. The
-// default named here is what setDefaults sets; a test holds the two together.
-type variable struct {
-	name     string
-	accepts  string // follows "expected "
-	fallback string // follows "using "
-	writes   bool   // names a file to write: ignored in a set-user-id program
-}
-
-// tableSize is a power of two above varCount, so that a masked index is in range.
-const (
-	tableSize = 8
-	tableMask = tableSize - 1
-)
-
-var variables = [tableSize]variable{
-	varDisable:   {"TA_DISABLE", "0 or 1", "0", false},
-	varInterpose: {"TA_INTERPOSE", "0 or 1", "1", false},
-	varStrict:    {"TA_STRICT", "0 or 1", "0", false},
-	varStatsFile: {"TA_STATS_FILE", "a path of at most 4000 bytes in which % begins" +
-		" %p (process id), %e (program name) or %%", "no file", true},
-	varLog:     {"TA_LOG", "off, error, warn, info or debug", "off", false},
-	varLogFile: {"TA_LOG_FILE", "a path of at most 4000 bytes", "standard error", true},
-	varPurgeDelay: {"TA_PURGE_DELAY", "a time such as 250ms (units ns, us, ms, s), 0 to 1h",
-		"250ms", false},
-}
-
-// The table has a free row, or this constant is negative and does not compile.
-const _ uintptr = tableSize - varCount
-
-// Parse fills s from the environment at envp, a vector of C strings that ends in a
-// zero word; envp may be 0. secure is the auxiliary vector's AT_SECURE. It returns
-// how many values were bad, having written one line on standard error for each.
-func Parse(s *Settings, envp uintptr, secure bool) (bad uintptr) {
-	return parse(s, envp, secure, 2)
-}
-
-// parse is Parse with the descriptor for its complaints.
-func parse(s *Settings, envp uintptr, secure bool, fd uintptr) (bad uintptr) {
-	s.setDefaults()
-	if envp == 0 {
-		return 0
-	}
-	seen := uintptr(0) // a bit for each variable met
-	for entry := raw.Load(envp); entry != 0; entry = raw.Load(envp) {
-		envp += 8
-		i, val := find(entry)
-		bit := uintptr(1) << (i & 63)
-		if i >= varCount || seen&bit != 0 {
-			continue
-		}
-		seen |= bit
-		v := &variables[i&tableMask]
-		if val.n == 0 || secure && v.writes {
-			continue
-		}
-		if !s.set(i, val) {
-			complain(v, val, fd)
-			bad++
-		}
-	}
-	return bad
-}
-
-// find looks an entry NAME=value up in the table. It returns varCount for a name
-// that is not there.
-func find(entry uintptr) (i uintptr, val value) {
-	if raw.LoadByte(entry) != 'T' || raw.LoadByte(entry+1) != 'A' || raw.LoadByte(entry+2) != '_' {
-		return varCount, value{}
-	}
-	for i = 0; i < varCount; i++ {
-		if at := afterName(entry, variables[i&tableMask].name); at != 0 {
-			return i, cString(at)
-		}
-	}
-	return varCount, value{}
-}
-
-// afterName is the address of the value when the entry is name=value, else 0.
-func afterName(entry uintptr, name string) uintptr {
-	for i := 0; i < len(name); i++ {
-		// The entry's final zero differs from every byte of a name: no read passes it.
-		if raw.LoadByte(entry+uintptr(i)) != name[i] {
-			return 0
-		}
-	}
-	entry += uintptr(len(name))
-	if raw.LoadByte(entry) != '=' {
-		return 0
-	}
-	return entry + 1
-}
-
-// set reads the value of variable i. It reports false, and leaves s as it was,
-// when the value is bad.
-func (s *Settings) set(i uintptr, v value) bool {
-	switch i {
-	case varDisable:
-		return v.asSwitch(&s.Disable)
-	case varInterpose:
-		return v.asSwitch(&s.Interpose)
-	case varStrict:
-		return v.asSwitch(&s.Strict)
-	case varStatsFile:
-		return v.isTemplate() && v.asPath(&s.StatsFile)
-	case varLog:
-		return v.asLevel(&s.Log)
-	case varLogFile:
-		return v.asPath(&s.LogFile)
-	case varPurgeDelay:
-		return v.asTime(&s.PurgeDelay, maxPurgeDelay)
-	}
-	return false
-}
-
-// shownMax is how much of a bad value its line shows, so that the rest of the
-// message fits a raw.Line whatever the value is.
-const shownMax = 160
-
-// complain writes the one line for a bad value. It is kept out of line so that
-// the buffer is on the stack only while it runs.
-//
-//go:noinline
-func complain(v *variable, val value, fd uintptr) {
-	var l raw.Line
-	l.Text("tieralloc: ")
-	l.Text(v.name)
-	l.Text("=\"")
-	for i := uintptr(0); i < val.n && i < shownMax; i++ {
-		c := val.at(i)
-		if c < ' ' || c > '~' {
-			l.Text("?")
-			continue
-		}
-		l.Mem(val.addr+i, 1)
-	}
-	if val.n > shownMax {
-		l.Text("...")
-	}
-	l.Text("\": expected ")
-	l.Text(v.accepts)
-	l.Text("; using ")
-	l.Text(v.fallback)
-	l.Emit(fd)
+	s.StatsLive.Reset()
+	s.Rules.Count = 0 // its text is reset by who fills it, so that no page is touched for nothing
 }

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"encoding/binary"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,122 +8,7 @@ import (
 	"unsafe"
 )
 
-// environ is a mapping that holds the entries as the kernel lays an environment
-// out, so that the code under test meets no Go pointers.
-type environ struct {
-	mem []byte
-}
-
-func newEnviron(tb testing.TB, entries []string) *environ {
-	tb.Helper()
-	vector := 8 * (len(entries) + 1)
-	size := vector
-	for _, e := range entries {
-		size += len(e) + 1
-	}
-	mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE,
-		syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	at := vector
-	for i, e := range entries {
-		addr := uintptr(unsafe.Pointer(&mem[at]))
-		binary.LittleEndian.PutUint64(mem[8*i:], uint64(addr))
-		at += copy(mem[at:], e) + 1
-	}
-	return &environ{mem}
-}
-
-func (e *environ) addr() uintptr { return uintptr(unsafe.Pointer(&e.mem[0])) }
-
-// clobber frees the environment, so that a reference kept into it would fault.
-func (e *environ) clobber() { _ = syscall.Munmap(e.mem) }
-
-// outcome is all that Parse says, in ordinary Go.
-type outcome struct {
-	disable, interpose, strict bool
-	log                        uint32
-	purgeDelay                 uint64
-	statsFile, logFile         string
-	lines                      []string
-}
-
-func (o outcome) equal(p outcome) bool {
-	a, b := strings.Join(o.lines, "\n"), strings.Join(p.lines, "\n")
-	o.lines, p.lines = nil, nil
-	return a == b && o.fields() == p.fields()
-}
-
-func (o outcome) fields() any {
-	return [...]any{o.disable, o.interpose, o.strict, o.log, o.purgeDelay, o.statsFile, o.logFile}
-}
-
-func (t *Text) String() string { return string(t.buf[:t.n]) }
-
-func textOf(s string) *Text {
-	t := new(Text)
-	for i := range len(s) {
-		t.Byte(s[i])
-	}
-	return t
-}
-
-// run parses the entries with the complaints going to a file of its own.
-func run(tb testing.TB, entries []string, secure bool) outcome {
-	tb.Helper()
-	var fds [2]int
-	if err := syscall.Pipe(fds[:]); err != nil {
-		tb.Fatal(err)
-	}
-	env := newEnviron(tb, entries)
-	s := new(Settings)
-	s.Log = 99 // Parse leaves nothing as it was
-	s.StatsFile.Byte('x')
-	bad := parse(s, env.addr(), secure, uintptr(fds[1]))
-	env.clobber()
-	syscall.Close(fds[1])
-	lines := readLines(tb, fds[0])
-	if int(bad) != len(lines) {
-		tb.Errorf("%d bad values and %d lines %q", bad, len(lines), lines)
-	}
-	return outcome{s.Disable, s.Interpose, s.Strict, s.Log, s.PurgeDelay,
-		s.StatsFile.String(), s.LogFile.String(), lines}
-}
-
-// readLines reads a pipe to its end and closes it. Every line ends in a newline.
-func readLines(tb testing.TB, fd int) []string {
-	tb.Helper()
-	f := os.NewFile(uintptr(fd), "pipe")
-	defer f.Close()
-	var all []byte
-	buf := make([]byte, 4096)
-	for {
-		n, err := f.Read(buf)
-		all = append(all, buf[:n]...)
-		if err != nil {
-			break
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	if all[len(all)-1] != '\n' {
-		tb.Errorf("the last line %q has no end", all)
-	}
-	return strings.Split(strings.TrimSuffix(string(all), "\n"), "\n")
-}
-
-func defaults() outcome {
-	return outcome{interpose: true, purgeDelay: DefaultPurgeDelay}
-}
-
 func TestParse(t *testing.T) {
-	with := func(change func(*outcome)) outcome {
-		o := defaults()
-		change(&o)
-		return o
-	}
 	long := strings.Repeat("d/", PathMax/2)
 	for _, c := range []struct {
 		env    string // entries separated by spaces
@@ -141,6 +24,7 @@ func TestParse(t *testing.T) {
 		{"TA_DISABLE TA_DISABL=1 TA_DISABLED=1 XTA_DISABLE=1 T TA TA_ = =TA_DISABLE=1", false, defaults()},
 		{"TA_LOG=off", false, with(func(o *outcome) { o.log = LogOff })},
 		{"TA_LOG=debug", false, with(func(o *outcome) { o.log = LogDebug })},
+		{"TA_LOG=WARN", false, with(func(o *outcome) { o.log = LogWarn })},
 		{"TA_LOG= TA_PURGE_DELAY= TA_STATS_FILE= TA_LOG_FILE= TA_STRICT=", false, defaults()},
 		{"TA_PURGE_DELAY=0", false, with(func(o *outcome) { o.purgeDelay = 0 })},
 		{"TA_PURGE_DELAY=00s", false, with(func(o *outcome) { o.purgeDelay = 0 })},
@@ -152,17 +36,55 @@ func TestParse(t *testing.T) {
 			o.statsFile, o.logFile = "/t/%e.%p%%.json", "%x"
 		})},
 		{"TA_STATS_FILE=/t/s TA_LOG_FILE=/t/l TA_STRICT=1", true, with(func(o *outcome) { o.strict = true })},
-		{"TA_STATS_FILE=%z", true, defaults()},
+		{"TA_STATS_FILE=%z TA_STATS_LIVE=x TA_LOG_FILE=x", true, defaults()},
+		{"TA_STATS_LIVE=1", true, defaults()},
+		{"TA_STATS_LIVE=1", false, with(func(o *outcome) { o.statsLive = "/dev/shm/tieralloc.%p.%e" })},
+		{"TA_STATS_LIVE=0", false, defaults()},
+		{"TA_STATS_LIVE=/t/%%%p", false, with(func(o *outcome) { o.statsLive = "/t/%%%p" })},
+		{"TA_USE_LIBNUMA=0 TA_BACKGROUND=1 TA_MIGRATE_BW=0", false, with(func(o *outcome) {
+			o.libnuma, o.background, o.migrateBW = false, true, 0
+		})},
+		{"TA_ON_SOFTCAP=demote TA_ON_HARDCAP=fail TA_DEFAULT_HINT=prefer_fast TA_THROTTLE=sleep", false, with(func(o *outcome) {
+			o.onSoftcap, o.onHardcap, o.hint, o.sleep = SoftcapDemote, HardcapFail, HintPreferFast, true
+		})},
+		{"TA_ON_SOFTCAP=Warn TA_ON_HARDCAP=ROUTE_SLOW TA_DEFAULT_HINT=HOT TA_THROTTLE=Account", false, with(func(o *outcome) {
+			o.onSoftcap, o.hint = SoftcapWarn, HintHot
+		})},
+		{"TA_FAST_SOFT=1 TA_FAST_HARD=1K TA_NORMAL_SOFT=2m TA_NORMAL_HARD=3G TA_SLOW_SOFT=64T TA_SLOW_HARD=70368744177664", false,
+			with(func(o *outcome) {
+				o.tiers[0].Soft, o.tiers[0].Hard = 1, 1<<10
+				o.tiers[1].Soft, o.tiers[1].Hard = 2<<20, 3<<30
+				o.tiers[2].Soft, o.tiers[2].Hard = 1<<46, 1<<46
+			})},
+		{"TA_FAST_BW=1K TA_FAST_BURST=1 TA_NORMAL_BW=0 TA_NORMAL_LAT=1s TA_SLOW_LAT=0 TA_SLOW_BURST=64K TA_SLOW_BW=10g", false,
+			with(func(o *outcome) {
+				o.tiers[0].BW, o.tiers[0].Burst = 1024, 1
+				o.tiers[1].Lat = 1e9
+				o.tiers[2].BW, o.tiers[2].Burst = 10<<30, 64<<10
+			})},
+		{"TA_NODE_FAST=0,2-3 TA_NODE_NORMAL=interleave:63,0-1 TA_NODE_SLOW=Weighted:0-63,5-5", false, with(func(o *outcome) {
+			o.tiers[0].Nodes = 0b1101
+			o.tiers[1].Nodes, o.tiers[1].Spread = 1<<63|3, SpreadInterleave
+			o.tiers[2].Nodes, o.tiers[2].Spread = 1<<64-1, SpreadWeighted
+		})},
+		{"TA_HUGEPAGES=thp", false, with(func(o *outcome) {
+			for i := range o.tiers {
+				o.tiers[i].HugePages = HugeThp
+			}
+		})},
+		{"TA_HUGEPAGES=slow:off,FAST:1g", false, with(func(o *outcome) {
+			o.tiers[0].HugePages, o.tiers[2].HugePages = Huge1G, HugeOff
+		})},
 		{"TA_STATS_FILE=" + long + " TA_LOG_FILE=" + long, false, with(func(o *outcome) {
 			o.statsFile, o.logFile = long, long
 		})},
 	} {
 		entries := strings.Split(c.env, " ")
 		if got := run(t, entries, c.secure); !got.equal(c.want) {
-			t.Errorf("%.100s:\n got %v\nwant %v", c.env, got, c.want)
+			t.Errorf("%.100s:\n got %+v\nwant %+v", c.env, got, c.want)
 		}
 		if got := reference(entries, c.secure); !got.equal(c.want) {
-			t.Errorf("the reference on %.100s:\n got %v\nwant %v", c.env, got, c.want)
+			t.Errorf("the reference on %.100s:\n got %+v\nwant %+v", c.env, got, c.want)
 		}
 	}
 }
@@ -182,13 +104,20 @@ func TestBadValues(t *testing.T) {
 		file  = `": expected a path of at most 4000 bytes in which % begins %p (process id),` +
 			` %e (program name) or %%; using no file`
 		logFile = `": expected a path of at most 4000 bytes; using standard error`
+		live    = `": expected 0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it,` +
+			` in which % begins %p, %e (program name) or %%; using 0`
+		size  = `": expected 1 byte or more, up to 64T (an integer, or one with K, M, G or T); using `
+		rate  = `": expected bytes per second: 0 (no limit), or 1K to 64T; using `
+		lat   = `": expected a time such as 300ns (units ns, us, ms, s), 0 to 1s; using 0`
+		nodes = `": expected nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1; using nodes found automatically`
+		huge  = `": expected off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off; using the system's setting`
+		hint  = `": expected hot, warm, cold, pin_fast or prefer_fast; using warm`
 	)
 	long := strings.Repeat("x", PathMax+1)
 	for _, c := range []struct{ entry, want string }{
 		{"TA_DISABLE=2", `TA_DISABLE="2": expected 0 or 1; using 0`},
 		{"TA_INTERPOSE=no", `TA_INTERPOSE="no": expected 0 or 1; using 1`},
 		{"TA_STRICT=01", `TA_STRICT="01": expected 0 or 1; using 0`},
-		{"TA_LOG=WARN", `TA_LOG="WARN": expected off, error, warn, info or debug; using off`},
 		{"TA_LOG=warning", `TA_LOG="warning": expected off, error, warn, info or debug; using off`},
 		{"TA_PURGE_DELAY=10x", `TA_PURGE_DELAY="10x` + delay},
 		{"TA_PURGE_DELAY=10", `TA_PURGE_DELAY="10` + delay},
@@ -204,6 +133,56 @@ func TestBadValues(t *testing.T) {
 		{"TA_STATS_FILE=a%", `TA_STATS_FILE="a%` + file},
 		{"TA_STATS_FILE=%%%", `TA_STATS_FILE="%%%` + file},
 		{"TA_STATS_FILE=" + long, `TA_STATS_FILE="` + long[:shownMax] + `...` + file},
+		{"TA_STATS_LIVE=2", `TA_STATS_LIVE="2` + live},
+		{"TA_STATS_LIVE=on", `TA_STATS_LIVE="on` + live},
+		{"TA_STATS_LIVE=x/%p", `TA_STATS_LIVE="x/%p` + live},
+		{"TA_STATS_LIVE=/x/%e", `TA_STATS_LIVE="/x/%e` + live},
+		{"TA_STATS_LIVE=/x/%%p", `TA_STATS_LIVE="/x/%%p` + live},
+		{"TA_STATS_LIVE=/x/%p%", `TA_STATS_LIVE="/x/%p%` + live},
+		{"TA_STATS_LIVE=/x/%p%s", `TA_STATS_LIVE="/x/%p%s` + live},
+		{"TA_STATS_LIVE=/%p" + long, `TA_STATS_LIVE="/%p` + long[:shownMax-3] + `...` + live},
+		{"TA_FAST_SOFT=0", `TA_FAST_SOFT="0` + size + `no soft cap`},
+		{"TA_NORMAL_SOFT=1GB", `TA_NORMAL_SOFT="1GB` + size + `no soft cap`},
+		{"TA_SLOW_SOFT=1GiB", `TA_SLOW_SOFT="1GiB` + size + `no soft cap`},
+		{"TA_FAST_HARD=lots", `TA_FAST_HARD="lots` + size + `no hard cap`},
+		{"TA_NORMAL_HARD=K", `TA_NORMAL_HARD="K` + size + `no hard cap`},
+		{"TA_SLOW_HARD=65T", `TA_SLOW_HARD="65T` + size + `no hard cap`},
+		{"TA_SLOW_HARD=70368744177665", `TA_SLOW_HARD="70368744177665` + size + `no hard cap`},
+		{"TA_SLOW_HARD=1 G", `TA_SLOW_HARD="1 G` + size + `no hard cap`},
+		{"TA_SLOW_HARD=1.5G", `TA_SLOW_HARD="1.5G` + size + `no hard cap`},
+		{"TA_SLOW_HARD=-1", `TA_SLOW_HARD="-1` + size + `no hard cap`},
+		{"TA_SLOW_HARD=0x10", `TA_SLOW_HARD="0x10` + size + `no hard cap`},
+		{"TA_SLOW_HARD=18446744073709551617", `TA_SLOW_HARD="18446744073709551617` + size + `no hard cap`},
+		{"TA_FAST_BW=1023", `TA_FAST_BW="1023` + rate + `no limit`},
+		{"TA_NORMAL_BW=fast", `TA_NORMAL_BW="fast` + rate + `no limit`},
+		{"TA_MIGRATE_BW=1", `TA_MIGRATE_BW="1` + rate + `1G`},
+		{"TA_FAST_BURST=0", `TA_FAST_BURST="0` + size + `64K or 10ms of the bandwidth, the larger`},
+		{"TA_SLOW_LAT=1001ms", `TA_SLOW_LAT="1001ms` + lat},
+		{"TA_SLOW_LAT=5", `TA_SLOW_LAT="5` + lat},
+		{"TA_NODE_FAST=64", `TA_NODE_FAST="64` + nodes},
+		{"TA_NODE_NORMAL=1-0", `TA_NODE_NORMAL="1-0` + nodes},
+		{"TA_NODE_SLOW=0,,1", `TA_NODE_SLOW="0,,1` + nodes},
+		{"TA_NODE_SLOW=0,1,", `TA_NODE_SLOW="0,1,` + nodes},
+		{"TA_NODE_SLOW=-1", `TA_NODE_SLOW="-1` + nodes},
+		{"TA_NODE_SLOW=0-1-2", `TA_NODE_SLOW="0-1-2` + nodes},
+		{"TA_NODE_SLOW=0, 1", `TA_NODE_SLOW="0, 1` + nodes},
+		{"TA_NODE_SLOW=bind:0", `TA_NODE_SLOW="bind:0` + nodes},
+		{"TA_NODE_SLOW=interleave:", `TA_NODE_SLOW="interleave:` + nodes},
+		{"TA_NODE_SLOW=18446744073709551616", `TA_NODE_SLOW="18446744073709551616` + nodes},
+		{"TA_HUGEPAGES=2MB", `TA_HUGEPAGES="2MB` + huge},
+		{"TA_HUGEPAGES=fast", `TA_HUGEPAGES="fast` + huge},
+		{"TA_HUGEPAGES=fast:", `TA_HUGEPAGES="fast:` + huge},
+		{"TA_HUGEPAGES=quick:2M", `TA_HUGEPAGES="quick:2M` + huge},
+		{"TA_HUGEPAGES=fast:2M,fast:2M", `TA_HUGEPAGES="fast:2M,fast:2M` + huge},
+		{"TA_HUGEPAGES=2M,slow:off", `TA_HUGEPAGES="2M,slow:off` + huge},
+		{"TA_HUGEPAGES=fast:2M,", `TA_HUGEPAGES="fast:2M,` + huge},
+		{"TA_ON_SOFTCAP=fail", `TA_ON_SOFTCAP="fail": expected reroute, warn or demote; using reroute`},
+		{"TA_ON_HARDCAP=spill", `TA_ON_HARDCAP="spill": expected route_slow or fail; using route_slow`},
+		{"TA_DEFAULT_HINT=tepid", `TA_DEFAULT_HINT="tepid` + hint},
+		{"TA_DEFAULT_HINT=fast", `TA_DEFAULT_HINT="fast` + hint},
+		{"TA_THROTTLE=1", `TA_THROTTLE="1": expected account or sleep; using account`},
+		{"TA_BACKGROUND=yes", `TA_BACKGROUND="yes": expected 0 or 1; using 0`},
+		{"TA_USE_LIBNUMA=no", `TA_USE_LIBNUMA="no": expected 0 or 1; using 1`},
 		{"TA_LOG_FILE=" + long, `TA_LOG_FILE="` + long[:shownMax] + `...` + logFile},
 	} {
 		name, _, _ := strings.Cut(c.entry, "=")
@@ -211,22 +190,113 @@ func TestBadValues(t *testing.T) {
 		want := defaults()
 		want.lines = []string{"tieralloc: " + c.want}
 		if got := run(t, entries, false); !got.equal(want) {
-			t.Errorf("%.100q:\n got %v\nwant %v", c.entry, got, want)
+			t.Errorf("%.100q:\n got %+v\nwant %+v", c.entry, got, want)
 		}
 		if got := reference(entries, false); !got.equal(want) {
-			t.Errorf("the reference on %.100q:\n got %v\nwant %v", c.entry, got, want)
+			t.Errorf("the reference on %.100q:\n got %+v\nwant %+v", c.entry, got, want)
 		}
 	}
 }
 
-// TestLongestLine shows that the line for the longest value is complete: a
+// TestContradictions: what one variable says against another is dropped, whichever
+// comes first, and the others stay.
+func TestContradictions(t *testing.T) {
+	long := strings.Repeat("0", 90) + "9K"
+	for _, c := range []struct {
+		env  string
+		want outcome
+	}{
+		{"TA_FAST_SOFT=2G TA_FAST_HARD=1G", with(func(o *outcome) {
+			o.tiers[0].Hard = 1 << 30
+			o.lines = []string{`tieralloc: TA_FAST_SOFT="2G": expected at most TA_FAST_HARD="1G"; using no soft cap`}
+		})},
+		{"TA_SLOW_HARD=4095 TA_NORMAL_SOFT=1G TA_SLOW_SOFT=4K TA_SLOW_SOFT=1", with(func(o *outcome) {
+			o.tiers[1].Soft, o.tiers[2].Hard = 1<<30, 4095
+			o.lines = []string{`tieralloc: TA_SLOW_SOFT="4K": expected at most TA_SLOW_HARD="4095"; using no soft cap`}
+		})},
+		{"TA_FAST_SOFT=1G TA_FAST_HARD=1G", with(func(o *outcome) { o.tiers[0].Soft, o.tiers[0].Hard = 1<<30, 1<<30 })},
+		{"TA_FAST_SOFT=2G TA_FAST_HARD=x", with(func(o *outcome) {
+			o.tiers[0].Soft = 2 << 30
+			o.lines = []string{`tieralloc: TA_FAST_HARD="x": expected 1 byte or more, up to 64T (an integer, or one with` +
+				` K, M, G or T); using no hard cap`}
+		})},
+		{"TA_NORMAL_BURST=1M TA_FAST_BW=1M", with(func(o *outcome) {
+			o.tiers[0].BW = 1 << 20
+			o.lines = []string{`tieralloc: TA_NORMAL_BURST="1M": expected a limit in TA_NORMAL_BW; using no burst`}
+		})},
+		{"TA_NORMAL_BURST=1M TA_NORMAL_BW=0", with(func(o *outcome) {
+			o.lines = []string{`tieralloc: TA_NORMAL_BURST="1M": expected a limit in TA_NORMAL_BW="0"; using no burst`}
+		})},
+		{"TA_SLOW_BURST=1 TA_FAST_BURST=1 TA_SLOW_HARD=1 TA_SLOW_SOFT=2", with(func(o *outcome) {
+			o.tiers[2].Hard = 1
+			o.lines = []string{`tieralloc: TA_FAST_BURST="1": expected a limit in TA_FAST_BW; using no burst`,
+				`tieralloc: TA_SLOW_SOFT="2": expected at most TA_SLOW_HARD="1"; using no soft cap`,
+				`tieralloc: TA_SLOW_BURST="1": expected a limit in TA_SLOW_BW; using no burst`}
+		})},
+		{"TA_NORMAL_SOFT=" + long + " TA_NORMAL_HARD=" + strings.Repeat("0", 80) + "1", with(func(o *outcome) {
+			o.tiers[1].Hard = 1
+			o.lines = []string{`tieralloc: TA_NORMAL_SOFT="` + long[:80] + `...": expected at most TA_NORMAL_HARD="` + long[:80] +
+				`..."; using no soft cap`}
+		})},
+	} {
+		entries := strings.Split(c.env, " ")
+		if got := run(t, entries, false); !got.equal(c.want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.env, got, c.want)
+		}
+		if got := reference(entries, false); !got.equal(c.want) {
+			t.Errorf("the reference on %s:\n got %+v\nwant %+v", c.env, got, c.want)
+		}
+	}
+}
+
+// TestEveryDefault: a bad value of each variable says that what is in force without
+// it is used, and nothing else changes.
+func TestEveryDefault(t *testing.T) {
+	names := map[string]bool{}
+	for i := uintptr(0); ; i++ {
+		name, accepts, fallback, ok := Describe(i)
+		if !ok {
+			if i != varCount {
+				t.Errorf("%d variables are described", i)
+			}
+			break
+		}
+		if names[name] || !strings.HasPrefix(name, prefix) || accepts == "" || fallback == "" {
+			t.Errorf("%d: %q, %q, %q", i, name, accepts, fallback)
+		}
+		names[name] = true
+		bad := strings.Repeat("x", PathMax+1)
+		got := run(t, []string{name + "=" + bad}, false)
+		if len(got.lines) != 1 || !strings.HasPrefix(got.lines[0], "tieralloc: "+name+"=") ||
+			!strings.HasSuffix(got.lines[0], "; using "+fallback) {
+			t.Errorf("%s: %q", name, got.lines)
+		}
+		got.lines = nil
+		if !got.equal(defaults()) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if _, _, _, ok := Describe(^uintptr(0)); ok {
+		t.Error("there is a last variable")
+	}
+}
+
+// TestLongestLine shows that the lines for the longest values are complete: a
 // raw.Line drops what passes its size.
 func TestLongestLine(t *testing.T) {
+	room := int(unsafe.Sizeof(raw.Line{})) - 9
 	for i := uintptr(0); i < varCount; i++ {
 		v := &variables[i]
 		n := len(`tieralloc: ="...": expected ; using `) + len(v.name) + shownMax + len(v.accepts) + len(v.fallback)
-		if room := int(unsafe.Sizeof(raw.Line{})) - 9; n > room {
+		if n > room {
 			t.Errorf("%s: a line of %d bytes, room for %d", v.name, n, room)
+		}
+	}
+	for f := badCondition; f <= tooLong; f++ {
+		what, accepts := f.words()
+		n := len(`tieralloc: TA_RULES="...":  "...": expected ; using `) + ruleMax + partMax + len(what) + len(accepts) + len(noRules)
+		if n > room {
+			t.Errorf("%s: a line of %d bytes, room for %d", what, n, room)
 		}
 	}
 }

@@ -11,88 +11,261 @@ import (
 // reference is Parse written plainly, in ordinary Go.
 func reference(entries []string, secure bool) outcome {
 	o := defaults()
-	seen := map[string]bool{}
+	seen := map[string]string{}
 	for _, entry := range entries {
 		name, val, ok := strings.Cut(entry, "=")
-		if !ok || seen[name] {
+		if _, met := seen[name]; !ok || met {
 			continue
 		}
-		seen[name] = true
-		if val == "" || secure && (name == "TA_STATS_FILE" || name == "TA_LOG_FILE") {
+		seen[name] = val
+		if val == "" || secure && writers[name] {
 			continue
 		}
-		if accepts, using, ok := o.refer(name, val); !ok {
-			o.lines = append(o.lines, fmt.Sprintf("tieralloc: %s=\"%s\": expected %s; using %s",
-				name, shown(val), accepts, using))
+		if name == "TA_RULES" {
+			o.referRules(val)
+		} else if accepts, using, ok := o.refer(name, val); !ok {
+			o.complain(name, val, accepts, using)
 		}
+	}
+	for i, t := range tierNames {
+		o.reconcile(seen, "TA_"+t, &o.tiers[i])
 	}
 	return o
 }
 
+func (o *outcome) complain(name, val, accepts, using string) {
+	o.lines = append(o.lines, fmt.Sprintf("tieralloc: %s=\"%s\": expected %s; using %s", name, shown(val, 160), accepts, using))
+}
+
+func (o *outcome) reconcile(env map[string]string, name string, t *Tier) {
+	pair := func(a, relation, b, using string) {
+		line := fmt.Sprintf("tieralloc: %s=\"%s\": expected %s%s", a, shown(env[a], 80), relation, b)
+		if env[b] != "" {
+			line += fmt.Sprintf("=\"%s\"", shown(env[b], 80))
+		}
+		o.lines = append(o.lines, line+"; using "+using)
+	}
+	if t.Soft > t.Hard && t.Hard > 0 {
+		pair(name+"_SOFT", "at most ", name+"_HARD", "no soft cap")
+		t.Soft = 0
+	}
+	if t.Burst > 0 && t.BW == 0 {
+		pair(name+"_BURST", "a limit in ", name+"_BW", "no burst")
+		t.Burst = 0
+	}
+}
+
 var (
+	writers         = map[string]bool{"TA_STATS_FILE": true, "TA_LOG_FILE": true, "TA_STATS_LIVE": true}
+	tierNames       = []string{"FAST", "NORMAL", "SLOW"}
 	timePattern     = regexp.MustCompile(`^([0-9]+)(ns|us|ms|s)$`)
+	sizePattern     = regexp.MustCompile(`^([0-9]+)([kKmMgGtT]?)$`)
 	zeroPattern     = regexp.MustCompile(`^0+$`)
 	templatePattern = regexp.MustCompile(`^(?s:[^%]|%[pe%])*$`)
+	livePattern     = regexp.MustCompile(`^/(?s:[^%]|%[e%])*%p(?s:[^%]|%[pe%])*$`)
+	nodePattern     = regexp.MustCompile(`^([0-9]+)(?:-([0-9]+))?$`)
 	units           = map[string]uint64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+	shifts          = map[string]uint{"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 	levels          = map[string]uint32{"off": 0, "error": 1, "warn": 2, "info": 3, "debug": 4}
+	softcaps        = map[string]uint32{"reroute": 0, "warn": 1, "demote": 2}
+	hardcaps        = map[string]uint32{"route_slow": 0, "fail": 1}
+	hints           = map[string]uint32{"hot": 0, "warm": 1, "cold": 2, "pin_fast": 3, "prefer_fast": 4}
+	huges           = map[string]uint32{"off": 1, "thp": 2, "2m": 3, "1g": 4}
 	switches        = map[string]bool{"0": false, "1": true}
+	throttles       = map[string]bool{"account": false, "sleep": true}
 )
+
+const (
+	sizes   = "1 byte or more, up to 64T (an integer, or one with K, M, G or T)"
+	rates   = "bytes per second: 0 (no limit), or 1K to 64T"
+	pathMsg = "a path of at most 4000 bytes"
+)
+
+// store puts a good value in its place.
+func store[T any](dst *T, v T, ok bool) bool {
+	if ok {
+		*dst = v
+	}
+	return ok
+}
+
+func choose[T any](dst *T, words map[string]T, val string) bool {
+	v, ok := words[val]
+	return store(dst, v, ok)
+}
 
 // refer stores one good value; for a bad one it returns the words of the message.
 func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
+	word := asciiLower(val)
+	for i, t := range tierNames {
+		if what, found := strings.CutPrefix(name, "TA_"+t+"_"); found {
+			return o.tiers[i].refer(what, val)
+		}
+		if name == "TA_NODE_"+t {
+			return "nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1", "nodes found automatically",
+				o.tiers[i].referNodes(val)
+		}
+	}
+	for n, s := range map[string]*bool{"TA_DISABLE": &o.disable, "TA_INTERPOSE": &o.interpose, "TA_STRICT": &o.strict,
+		"TA_USE_LIBNUMA": &o.libnuma, "TA_BACKGROUND": &o.background} {
+		if n == name {
+			using = "0"
+			if name == "TA_INTERPOSE" || name == "TA_USE_LIBNUMA" {
+				using = "1"
+			}
+			return "0 or 1", using, choose(s, switches, val)
+		}
+	}
 	switch name {
-	case "TA_DISABLE":
-		return "0 or 1", "0", referSwitch(&o.disable, val)
-	case "TA_INTERPOSE":
-		return "0 or 1", "1", referSwitch(&o.interpose, val)
-	case "TA_STRICT":
-		return "0 or 1", "0", referSwitch(&o.strict, val)
 	case "TA_LOG":
-		level, known := levels[val]
-		if known {
-			o.log = level
-		}
-		return "off, error, warn, info or debug", "off", known
+		return "off, error, warn, info or debug", "off", choose(&o.log, levels, word)
+	case "TA_ON_SOFTCAP":
+		return "reroute, warn or demote", "reroute", choose(&o.onSoftcap, softcaps, word)
+	case "TA_ON_HARDCAP":
+		return "route_slow or fail", "route_slow", choose(&o.onHardcap, hardcaps, word)
+	case "TA_DEFAULT_HINT":
+		return "hot, warm, cold, pin_fast or prefer_fast", "warm", choose(&o.hint, hints, word)
+	case "TA_THROTTLE":
+		return "account or sleep", "account", choose(&o.sleep, throttles, word)
+	case "TA_HUGEPAGES":
+		return "off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off", "the system's setting", o.referHuge(word)
+	case "TA_MIGRATE_BW":
+		bw, good := referRate(val)
+		return rates, "1G", store(&o.migrateBW, bw, good)
 	case "TA_PURGE_DELAY":
-		d, good := referTime(val)
-		if good {
-			o.purgeDelay = d
-		}
-		return "a time such as 250ms (units ns, us, ms, s), 0 to 1h", "250ms", good
+		d, good := referTime(val, 3600e9)
+		return "a time such as 250ms (units ns, us, ms, s), 0 to 1h", "250ms", store(&o.purgeDelay, d, good)
 	case "TA_LOG_FILE":
-		if ok = len(val) <= 4000; ok {
-			o.logFile = val
-		}
-		return "a path of at most 4000 bytes", "standard error", ok
+		return pathMsg, "standard error", store(&o.logFile, val, len(val) <= 4000)
 	case "TA_STATS_FILE":
-		if ok = len(val) <= 4000 && goodTemplate(val); ok {
-			o.statsFile = val
+		return pathMsg + " in which % begins %p (process id), %e (program name) or %%", "no file",
+			store(&o.statsFile, val, len(val) <= 4000 && templatePattern.MatchString(latin(val)))
+	case "TA_STATS_LIVE":
+		path := map[string]string{"0": "", "1": "/dev/shm/tieralloc.%p.%e"}
+		if livePattern.MatchString(latin(val)) && len(val) <= 4000 {
+			path[val] = val
 		}
-		return "a path of at most 4000 bytes in which % begins %p (process id)," +
-			" %e (program name) or %%", "no file", ok
+		return "0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it, in which % begins" +
+			" %p, %e (program name) or %%", "0", choose(&o.statsLive, path, val)
 	}
 	return "", "", true
 }
 
-func referSwitch(dst *bool, val string) bool {
-	on, known := switches[val]
-	if known {
-		*dst = on
+func (t *Tier) refer(what, val string) (accepts, using string, ok bool) {
+	size, isSize := referSize(val)
+	switch what {
+	case "SOFT":
+		return sizes, "no soft cap", store(&t.Soft, size, isSize)
+	case "HARD":
+		return sizes, "no hard cap", store(&t.Hard, size, isSize)
+	case "BURST":
+		return sizes, "64K or 10ms of the bandwidth, the larger", store(&t.Burst, size, isSize)
+	case "BW":
+		bw, good := referRate(val)
+		return rates, "no limit", store(&t.BW, bw, good)
+	case "LAT":
+		d, good := referTime(val, 1e9)
+		return "a time such as 300ns (units ns, us, ms, s), 0 to 1s", "0", store(&t.Lat, d, good)
 	}
-	return known
+	return "", "", true
 }
 
-// goodTemplate works on Latin-1, since a regular expression reads runes and a path
-// is bytes.
-func goodTemplate(s string) bool {
+func (t *Tier) referNodes(val string) bool {
+	spread, list := SpreadPrefer, val
+	if how, rest, found := strings.Cut(val, ":"); found {
+		switch list = rest; asciiLower(how) {
+		case "interleave":
+			spread = SpreadInterleave
+		case "weighted":
+			spread = SpreadWeighted
+		default:
+			return false
+		}
+	}
+	var nodes uint64
+	for _, part := range strings.Split(list, ",") {
+		m := nodePattern.FindStringSubmatch(part)
+		if m == nil {
+			return false
+		}
+		if m[2] == "" {
+			m[2] = m[1]
+		}
+		first, err1 := strconv.ParseUint(m[1], 10, 64)
+		last, err2 := strconv.ParseUint(m[2], 10, 64)
+		if err1 != nil || err2 != nil || first > last || last > 63 {
+			return false
+		}
+		for n := first; n <= last; n++ {
+			nodes |= 1 << n
+		}
+	}
+	t.Nodes, t.Spread = nodes, spread
+	return true
+}
+
+func (o *outcome) referHuge(word string) bool {
+	var set [3]uint32
+	if all, ok := huges[word]; ok {
+		set = [3]uint32{all, all, all}
+	} else {
+		for _, part := range strings.Split(word, ",") {
+			name, what, _ := strings.Cut(part, ":")
+			i := map[string]int{"fast": 1, "normal": 2, "slow": 3}[name] - 1
+			huge := huges[what]
+			if i < 0 || huge == 0 || set[i] != 0 {
+				return false
+			}
+			set[i] = huge
+		}
+	}
+	for i := range set {
+		o.tiers[i].HugePages = set[i]
+	}
+	return true
+}
+
+// latin is a string with a rune for each byte: a regular expression reads runes, and
+// a path is bytes.
+func latin(s string) string {
 	runes := make([]rune, len(s))
 	for i := range len(s) {
 		runes[i] = rune(s[i])
 	}
-	return templatePattern.MatchString(string(runes))
+	return string(runes)
 }
 
-func referTime(s string) (uint64, bool) {
+func asciiLower(s string) string {
+	out := []byte(s)
+	for i, c := range out {
+		if 'A' <= c && c <= 'Z' {
+			out[i] = c + 32
+		}
+	}
+	return string(out)
+}
+
+func referBytes(s string) (uint64, bool) {
+	m := sizePattern.FindStringSubmatch(s)
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(m[1], 10, 64)
+	shift := shifts[asciiLower(m[2])]
+	return n << shift, err == nil && n <= 1<<46>>shift
+}
+
+func referSize(s string) (uint64, bool) {
+	n, ok := referBytes(s)
+	return n, ok && n >= 1
+}
+
+func referRate(s string) (uint64, bool) {
+	n, ok := referBytes(s)
+	return n, ok && (n == 0 || n >= 1024)
+}
+
+func referTime(s string, most uint64) (uint64, bool) {
 	if zeroPattern.MatchString(s) {
 		return 0, true
 	}
@@ -102,13 +275,13 @@ func referTime(s string) (uint64, bool) {
 	}
 	n, err := strconv.ParseUint(m[1], 10, 64)
 	unit := units[m[2]]
-	return n * unit, err == nil && n <= 3600e9/unit
+	return n * unit, err == nil && n <= most/unit
 }
 
-func shown(val string) string {
+func shown(val string, most int) string {
 	tail := ""
-	if len(val) > shownMax {
-		val, tail = val[:shownMax], "..."
+	if len(val) > most {
+		val, tail = val[:most], "..."
 	}
 	out := []byte(val)
 	for i, c := range out {
@@ -126,6 +299,15 @@ func FuzzParse(f *testing.F) {
 		"TA_PURGE_DELAY=250ms", "TA_PURGE_DELAY=3600s\nTA_PURGE_DELAY=x", "TA_PURGE_DELAY=3600000001us",
 		"TA_PURGE_DELAY=0", "TA_PURGE_DELAY=99999999999999999999ns", "TA_PURGE_DELAY=1\x80\x1b", "TA_\nTA\nT\n=\nTA_LOG",
 		"TA_LOG_FILE=" + strings.Repeat("x", 4001), "TA_LOG=" + strings.Repeat("%", 161),
+		"TA_FAST_SOFT=2G\nTA_FAST_HARD=1G\nTA_SLOW_BURST=4k\nTA_SLOW_BW=0", "TA_NORMAL_HARD=64T\nTA_NORMAL_SOFT=65536g",
+		"TA_FAST_SOFT=0\nTA_FAST_HARD=1KB\nTA_FAST_BW=1023\nTA_FAST_LAT=1001ms\nTA_FAST_BURST=", "TA_SLOW_LAT=300ns",
+		"TA_NODE_FAST=0,2-3\nTA_NODE_NORMAL=interleave:63\nTA_NODE_SLOW=WEIGHTED:0-63,5", "TA_NODE_FAST=3-2\nTA_NODE_SLOW=64",
+		"TA_NODE_FAST=0,\nTA_NODE_NORMAL=:1\nTA_NODE_SLOW=1-", "TA_HUGEPAGES=2m", "TA_HUGEPAGES=fast:1G,slow:OFF",
+		"TA_HUGEPAGES=fast:2M,fast:2M", "TA_HUGEPAGES=fast:2M,", "TA_HUGEPAGES=fast:2M:", "TA_HUGEPAGES=:2M",
+		"TA_STATS_LIVE=1", "TA_STATS_LIVE=0", "TA_STATS_LIVE=/x/%p", "TA_STATS_LIVE=/x/%%p", "TA_STATS_LIVE=x%p",
+		"TA_ON_SOFTCAP=Demote\nTA_ON_HARDCAP=FAIL\nTA_DEFAULT_HINT=hot\nTA_THROTTLE=Sleep\nTA_BACKGROUND=1",
+		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_MIGRATE_BW=5\nTA_USE_LIBNUMA=2",
+		"TA_RULES=size>=64M:cold", "TA_RULES= Size = 4k - 1M , lib = libtorch*;:hot; ;thread=io-*:COLD;",
 	} {
 		f.Add(seed, false)
 		f.Add(seed, true)
@@ -134,7 +316,7 @@ func FuzzParse(f *testing.F) {
 		entries := strings.Split(strings.ReplaceAll(text, "\x00", ""), "\n")
 		got, want := run(t, entries, secure), reference(entries, secure)
 		if !got.equal(want) {
-			t.Errorf("%q:\n got %v\nwant %v", entries, got, want)
+			t.Errorf("%q:\n got %+v\nwant %+v", entries, got, want)
 		}
 	})
 }

@@ -21,6 +21,42 @@ func cString(addr uintptr) value {
 // at is the byte at i. Precondition: i <= v.n; the final zero may be read.
 func (v value) at(i uintptr) byte { return raw.LoadByte(v.addr + i) }
 
+// part is the value's bytes from i up to j. Precondition: i <= j <= v.n. What follows
+// a part is no zero, so it is read by the methods that do not look for one.
+func (v value) part(i, j uintptr) value { return value{v.addr + i, j - i} }
+
+// find is the index of the first byte c at i or after it, or v.n.
+func (v value) find(i uintptr, c byte) uintptr {
+	for i < v.n && v.at(i) != c {
+		i++
+	}
+	return i
+}
+
+// trim is the value without the blanks and ends of lines around it.
+func (v value) trim() value {
+	for v.n > 0 && isBlank(v.at(0)) {
+		v.addr++
+		v.n--
+	}
+	for v.n > 0 && isBlank(v.at(v.n-1)) {
+		v.n--
+	}
+	return v
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// lower is c in lower case.
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
 // isFrom reports whether the value from byte i on is exactly s.
 func (v value) isFrom(i uintptr, s string) bool {
 	if i > v.n || v.n-i != uintptr(len(s)) {
@@ -48,15 +84,24 @@ func (v value) asSwitch(dst *bool) bool {
 	return false
 }
 
-// levelNames are the words for the Log levels; the rest is padding to a power of two.
-var levelNames = [8]string{
-	LogOff: "off", LogError: "error", LogWarn: "warn", LogInfo: "info", LogDebug: "debug",
+// isWord reports whether the value is the word w, in lower or in upper case.
+// Precondition: w is in lower case.
+func (v value) isWord(w string) bool {
+	if v.n != uintptr(len(w)) {
+		return false
+	}
+	for k := 0; k < len(w); k++ {
+		if lower(v.at(uintptr(k))) != w[k] {
+			return false
+		}
+	}
+	return true
 }
 
-// asLevel reads the name of a log level.
-func (v value) asLevel(dst *uint32) bool {
-	for i := uint32(0); i < logLevels; i++ {
-		if v.isFrom(0, levelNames[i&7]) {
+// asWord reads one of the first count words, as its index.
+func (v value) asWord(dst *uint32, words *[8]string, count uint32) bool {
+	for i := uint32(0); i < count; i++ {
+		if v.isWord(words[i&7]) {
 			*dst = i
 			return true
 		}
@@ -68,7 +113,7 @@ func (v value) asLevel(dst *uint32) bool {
 // needs no unit. Precondition: most < 1<<60, so that ten times it does not wrap.
 func (v value) asTime(dst *uint64, most uint64) bool {
 	t, i := uint64(0), uintptr(0)
-	for ; v.at(i) >= '0' && v.at(i) <= '9'; i++ {
+	for ; isDigit(v.at(i)); i++ {
 		t = t*10 + uint64(v.at(i)-'0')
 		if t > most { // too much in the smallest unit already
 			return false
@@ -109,66 +154,4 @@ func (v value) asPath(dst *Text) bool {
 		return false
 	}
 	return dst.Set(v.addr, v.n)
-}
-
-// isTemplate reports whether Expand knows every % of the value.
-func (v value) isTemplate() bool {
-	for i := uintptr(0); i < v.n; i++ {
-		if v.at(i) != '%' {
-			continue
-		}
-		i++
-		if c := v.at(i); c != 'p' && c != 'e' && c != '%' {
-			return false
-		}
-	}
-	return true
-}
-
-// Expand writes tmpl to dst with %p replaced by pid, %e by the program's name and
-// %% by a percent sign. A slash in the name becomes an underscore: the name of a
-// program shall not choose the directory. hasPid says that there was a %p. When
-// the template holds another %, or the result is longer than PathMax, ok is false
-// and dst is empty.
-//
-// Precondition: dst is neither tmpl nor program.
-func Expand(dst, tmpl *Text, pid uintptr, program *Text) (hasPid, ok bool) {
-	dst.Reset()
-	ok = value{tmpl.Addr(), tmpl.Len()}.isTemplate()
-	for i := uintptr(0); ok && i < tmpl.Len(); i++ {
-		c := tmpl.At(i)
-		if c != '%' {
-			ok = dst.Byte(c)
-			continue
-		}
-		i++
-		switch tmpl.At(i) {
-		case 'p':
-			ok = dst.Dec(uint64(pid))
-			hasPid = true
-		case 'e':
-			ok = appendName(dst, program)
-		default:
-			ok = dst.Byte('%')
-		}
-	}
-	if !ok || dst.Len() > PathMax {
-		dst.Reset()
-		return false, false
-	}
-	return hasPid, true
-}
-
-// appendName appends a program's name with its slashes replaced.
-func appendName(dst, program *Text) bool {
-	for i := uintptr(0); i < program.Len(); i++ {
-		c := program.At(i)
-		if c == '/' {
-			c = '_'
-		}
-		if !dst.Byte(c) {
-			return false
-		}
-	}
-	return true
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"strings"
 
 	"tieralloc/alloc"
 	"tieralloc/stats"
@@ -69,6 +70,7 @@ func write(w io.Writer) {
 		{"TA_CALL_DELETE", uint64(stats.CallDelete)},
 		{"TA_CALL_TA_ALLOC", uint64(stats.CallTaAlloc)},
 		{"TA_CALL_TA_FREE", uint64(stats.CallTaFree)},
+		{"TA_CALL_TA_MOVE", uint64(stats.CallTaMove)},
 		{"TA_CALL_FREE_NULL", alloc.CallFreeNull},
 		{"TA_CALL_OTHER_FREE_NULL", alloc.CallOtherFreeNull},
 		{"TA_CALL_MALLOC_FAILED", alloc.CallMallocFailed},
@@ -82,6 +84,7 @@ func write(w io.Writer) {
 	}
 	emit(w, "ta_page", reflect.TypeOf((*alloc.Page)(nil)).Elem(), true)
 	emit(w, "ta_heap", reflect.TypeOf((*alloc.Heap)(nil)).Elem(), false)
+	emit(w, "ta_thread", reflect.TypeOf((*alloc.Thread)(nil)).Elem(), false)
 	fmt.Fprint(w, "\n#endif\n")
 }
 
@@ -112,7 +115,7 @@ func declare(name string, t reflect.Type) string {
 	case reflect.Array:
 		return fmt.Sprintf("%s[%d]", declare(name, t.Elem()), t.Len())
 	case reflect.Pointer:
-		return "struct ta_page *" + name
+		return "struct ta_" + strings.ToLower(t.Elem().Name()) + " *" + name
 	case reflect.Uint32:
 		return "uint32_t " + name
 	default:

@@ -10,6 +10,7 @@ import (
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
+	"tieralloc/tiers"
 )
 
 // Boot arguments, by position in the vector that the C side fills.
@@ -20,9 +21,12 @@ type bootArgs struct {
 
 // Answers of Boot.
 const (
-	bootPass     = 1 // malloc and its like go to libc's own
-	bootRuntime  = 2 // the control plane is asked for
-	bootDisabled = 4 // ta_* does not serve either
+	bootPass      = 1  // malloc and its like go to libc's own
+	bootRuntime   = 2  // the control plane is asked for
+	bootDisabled  = 4  // ta_* does not serve either
+	bootLib       = 8  // a rule asks which object calls
+	bootThread    = 16 // a rule asks for the thread's name
+	bootThrottled = 32 // a tier is throttled
 )
 
 const exitConfig = 78 // EX_CONFIG of sysexits.h
@@ -47,16 +51,21 @@ func Boot(arg uintptr) (how uintptr) {
 	b := (*bootArgs)(raw.Ptr(arg))
 	alloc.Boot(b.root, b.none)
 	bad := config.Parse(&Settings, b.envp, b.secure != 0)
+	if !Settings.Disable {
+		bad += placeTiers()
+	}
 	if bad > 0 && Settings.Strict {
 		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
 	}
 	alloc.PurgeDelay = Settings.PurgeDelay
+	alloc.DefaultHint = Settings.DefaultHint
 	startUnix = raw.Clock(raw.ClockReal)
 	startMono = raw.Clock(raw.ClockMono)
 	setProgram(b.program)
 	if Settings.Disable {
 		return bootPass | bootDisabled
 	}
+	tiers.Setup(&Settings, program.Addr())
 	if Settings.StatsFile.Len() != 0 {
 		stderrWas = identify(2)
 		setStatsPath()
@@ -64,9 +73,27 @@ func Boot(arg uintptr) (how uintptr) {
 	if !Settings.Interpose {
 		how |= bootPass
 	}
+	openLive()
+	return how | asked()
+}
+
+// asked is what the settings ask of the C side.
+func asked() (how uintptr) {
 	if Settings.Log != config.LogOff {
 		stats.LogStart(Settings.Log)
 		how |= bootRuntime
+	}
+	if Settings.Background {
+		how |= bootRuntime
+	}
+	if tiers.NeedsLib() {
+		how |= bootLib
+	}
+	if tiers.NeedsThread() {
+		how |= bootThread
+	}
+	if tiers.AnyThrottled() {
+		how |= bootThrottled
 	}
 	return how
 }
@@ -142,16 +169,20 @@ func addEscaped(t *config.Text, addr, n uintptr) {
 // ForkChild notes that the process is a forked child: it reports for itself.
 func ForkChild() {
 	forked = true
+	tiers.ForkChild()
 	stats.LogStop()
 	startUnix = raw.Clock(raw.ClockReal)
 	startMono = raw.Clock(raw.ClockMono)
 	reportLock.Reset()
+	stats.LiveForked()
+	openLive()
 }
 
 // Report writes the statistics file, if one is asked for, and ends the log. A
 // failure is one line on standard error.
 func Report(token uintptr) {
 	writeReport(token)
+	closeLive(token)
 	logSummary(token)
 	stats.LogFinish()
 }
@@ -277,22 +308,40 @@ func newReport(token uintptr) *stats.Report {
 	if r == nil {
 		return nil
 	}
-	if !alloc.Fill(token, r) {
+	if !fill(token, r, nodeBudget) {
 		dropReport(r)
 		return nil
+	}
+	return r
+}
+
+// fill makes the report r, asking the kernel for no longer than budget nanoseconds
+// where memory is. It reports false when the calling thread is in the middle of the
+// pool.
+func fill(token uintptr, r *stats.Report, budget uint64) bool {
+	if !alloc.Fill(token, r) {
+		return false
 	}
 	r.Pid = uint64(raw.Pid())
 	r.StartUnixNs = startUnix
 	r.UptimeNs = raw.Clock(raw.ClockMono) - startMono
 	r.SetProgram(program.Addr(), program.Len())
-	r.NodeCount = 1                 // one node as far as this build knows: node 0
-	t := &r.Tiers[stats.TierNormal] // one tier has it all
-	h := &r.Heap
-	t.AllocCalls, t.FreeCalls = h.BlocksTotalAlloc, h.BlocksTotalFreed
-	t.BytesCurrent, t.BytesPeak = h.BytesCommitted, h.BytesPeak
-	t.BytesTotalAlloc, t.BytesTotalFreed = h.BytesTotalAlloc, h.BytesTotalFreed
-	return r
+	r.Policy = stats.Policy{DefaultHint: uint64(Settings.DefaultHint), OnSoftcap: uint64(Settings.OnSoftcap),
+		OnHardcap: uint64(Settings.OnHardcap), Rules: uint64(Settings.Rules.Count)}
+	if Settings.ThrottleSleep {
+		r.Policy.Throttle = 1
+	}
+	if !tierMap.Simulated {
+		r.Backend = stats.BackendNuma
+	}
+	tiers.Fill(r)
+	alloc.FillNodes(token, r, tierMap.Nodes, budget)
+	return true
 }
+
+// nodeBudget is how long a report may take to ask where each page is, in nanoseconds:
+// some 20 million pages.
+const nodeBudget = 2e9
 
 func dropReport(r *stats.Report) { raw.Unmap(uintptr(unsafe.Pointer(r)), reportSize) }
 

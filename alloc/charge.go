@@ -1,0 +1,83 @@
+package alloc
+
+import (
+	"syscall"
+
+	"tieralloc/internal/raw"
+	"tieralloc/tiers"
+)
+
+// Bytes are charged to a tier before they are mapped, or taken from a span that has
+// no memory, and released when the kernel has them back. So what is resident never
+// exceeds what is charged:
+//
+//	tiers' bytes_current = used + dirty + purging + huge + cached, by tier
+//
+// A span is charged to the tier of its place but for stray memory pages that the
+// kernel would not move.
+
+// reserve charges n bytes for the heap's hint and returns the place that they are to
+// lie in. Before it gives up, or turns to a slower tier, what is cached in the tier
+// goes back to the kernel. Precondition: no lock is held.
+func (h *Heap) reserve(n uintptr) (place uintptr, ok bool) {
+	hint, trimmed := uintptr(h.Hint), uintptr(0)
+	for range placeSlots {
+		answer := tiers.Reserve(hint, n, trimmed)
+		switch {
+		case answer&tiers.Trim != 0:
+			tier := answer & (placeSlots - 1)
+			h.Thread.makeRoom(tier, n)
+			trimmed |= 1 << tier
+		case answer == tiers.Refused:
+			return 0, false
+		default:
+			return placeOf(hint, answer), true
+		}
+	}
+	return 0, false
+}
+
+// makeRoom gives back what is cached in a tier. Where its hard cap is in the way this
+// thread's empty pages and those without a thread go too, and what other threads are
+// giving back is waited for.
+func (t *Thread) makeRoom(tier, n uintptr) {
+	full := tiers.Full(tier, n)
+	if full {
+		t.collectPages(true)
+		serviceAbandoned(t.token, t.Now)
+	}
+	for place := uintptr(0); place < placeSlots; place++ {
+		if tierOf(uint32(place)) == tier {
+			hugeExpire(t.token, t.Now, place, true)
+			purgePlace(t.token, t.Now, place, 0, true)
+		}
+	}
+	for i := 0; full && i < maxYields && pool.leaving != 0 && tiers.Full(tier, n); i++ {
+		raw.Sys(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
+	}
+}
+
+const maxYields = 1000
+
+// uncharge releases what a whole span is charged with.
+func uncharge(p *Page, bytes uintptr) {
+	if p.stray != 0 {
+		stray := uintptr(p.stray) * raw.Page
+		tiers.Release(tierOf(p.astray), stray)
+		bytes -= stray
+		p.stray = 0
+	}
+	tiers.Release(tierOf(p.place), bytes)
+}
+
+// settle charges the stray pages of a span to the tier of its place. It reports false,
+// and the span is given up with its charges, when that has no room.
+func settle(p *Page) bool {
+	stray := uintptr(p.stray) * raw.Page
+	if !tiers.Admit(tierOf(p.place), stray) {
+		return false
+	}
+	tiers.Release(tierOf(p.astray), stray)
+	p.stray = 0
+	return true
+}

@@ -1,0 +1,156 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/tiers"
+)
+
+// With TA_ON_SOFTCAP=demote, spans of a tier that is over its soft cap move one tier
+// down, and those that are not where they are meant to be move back when there is
+// room: by address unchanged, a step at a time, from the slow paths of whichever
+// thread comes by, or from the control plane, at TA_MIGRATE_BW.
+//
+// A huge block moves in chunks. Between them it is charged to both tiers:
+//
+//	done > 0 ⇒ its first done slices have been moved, stray pages of them to astray
+//
+// and when the last chunk has moved the two change roles.
+const (
+	migrateChunk = 4 << 20  // of one step
+	migrateTick  = 16 << 20 // of one call from a slow path
+	migrateScan  = 32       // spans looked at on one list
+)
+
+// migrate takes the steps that are due.
+func migrate(t *Thread) {
+	if !tiers.Migrating() {
+		return
+	}
+	for moved := uintptr(0); moved < migrateTick; {
+		n := migrateStep(t)
+		if n == 0 {
+			return
+		}
+		moved += n
+	}
+}
+
+// migrateStep demotes, else promotes, one span or chunk. It returns the bytes it tried
+// to move, 0 when there is nothing to do now.
+func migrateStep(t *Thread) uintptr {
+	if !tiers.MigrateBudget(t.Now) || !poolLock.Take(t.token) {
+		return 0
+	}
+	p, to := demotable()
+	if p == nil {
+		p, to = promotable()
+	}
+	if p == nil || !holdLocked(t.token, p) {
+		poolLock.Release()
+		return 0
+	}
+	n := spanBytes(p) - uintptr(p.done)<<SliceShift
+	if n > migrateChunk && p.state == spanHuge && p.hugetlb == 0 {
+		n = migrateChunk
+	}
+	if !charged(p, to, n) {
+		letGoLocked(t.token, p)
+		poolLock.Release()
+		return 0
+	}
+	from := p.place
+	poolLock.Release()
+
+	stayed := relocate(p.Start+uintptr(p.done)<<SliceShift, n, from, to)
+
+	poolLock.Take(t.token)
+	moved(p, to, n, stayed)
+	letGoLocked(t.token, p)
+	poolLock.Release()
+	tiers.MigrateCharge(t.Now, n-stayed)
+	return n
+}
+
+// charged charges n bytes of a held span to the tier it is about to move to.
+func charged(p *Page, to uint32, n uintptr) bool {
+	if tiers.Full(tierOf(to), n) || !tiers.Admit(tierOf(to), n) {
+		return false
+	}
+	s := &pool.holds.slot[(p.moving-1)&(holdSlots-1)]
+	s.tier, s.bytes = tierOf(to), n
+	return true
+}
+
+// moved settles the accounts of a chunk of n bytes of which stayed did not move.
+// Precondition: poolLock is held.
+func moved(p *Page, to uint32, n, stayed uintptr) {
+	from := p.place
+	tiers.Release(tierOf(to), stayed)
+	tiers.Release(tierOf(from), n-stayed)
+	if stayed == n && p.done == 0 { // the kernel will not: try others first
+		settlePages(p.Start, n, from, p.hugetlb != 0)
+		putIn(p, from)
+		return
+	}
+	p.astray = to
+	p.stray += uint32((n - stayed) / raw.Page)
+	p.done += uint32(n >> SliceShift)
+	if uintptr(p.done)<<SliceShift < spanBytes(p) {
+		return
+	}
+	p.stray = uint32(spanBytes(p)/raw.Page) - p.stray
+	p.astray = from
+	putIn(p, to)
+}
+
+// fits reports whether a step may move p to the given place.
+func fits(p *Page, to uint32) bool {
+	if p.moving != 0 || p.done != 0 && p.astray != to || p.done == 0 && p.stray != 0 {
+		return false
+	}
+	owner := atomic.LoadUintptr(&p.Owner)
+	// The page that a thread allocates from now is the youngest of its kind.
+	return owner == OwnerHuge || owner != ownerNone && heapOf(owner).cur[p.Class&(Classes-1)] != p
+}
+
+// demotable is the span that goes down next, from the fastest tier that is over its
+// soft cap, or nil. Precondition: poolLock is held.
+func demotable() (*Page, uint32) {
+	for tier := config.TierFast; tier < config.TierSlow; tier++ {
+		if tiers.Excess(uintptr(tier)) == 0 {
+			continue
+		}
+		for rank := uint32(rankFirst); rank < ranks; rank++ {
+			for away := uint32(0); away < 2; away++ {
+				p := pool.aged[listOf(tier, rank, away)&(listSlots-1)].head
+				for i := 0; i < migrateScan && p != nil; i++ {
+					if fits(p, tier+1) {
+						return p, tier + 1
+					}
+					p = p.ageNext
+				}
+			}
+		}
+	}
+	return nil, 0
+}
+
+// promotable is the span that goes back to its tier next, or nil: HOT first and the
+// youngest of each rank. Precondition: poolLock is held.
+func promotable() (*Page, uint32) {
+	for tier := config.TierSlow; tier > config.TierFast; tier-- {
+		for rank := uint32(ranks); rank > rankFirst; rank-- {
+			p := pool.aged[listOf(tier, rank-1, 1)&(listSlots-1)].tail
+			for i := 0; i < migrateScan && p != nil; i++ {
+				if p.home < tier && fits(p, p.home) && tiers.Room(uintptr(p.home), min(spanBytes(p), migrateChunk)) {
+					return p, p.home
+				}
+				p = p.agePrev
+			}
+		}
+	}
+	return nil, 0
+}

@@ -1,0 +1,148 @@
+package alloc
+
+import (
+	"math/bits"
+
+	"tieralloc/internal/raw"
+	"tieralloc/numa"
+	"tieralloc/tiers"
+)
+
+// A span is held while its memory is moved between nodes or addresses, so that nobody
+// else moves it or gives it back meanwhile: who frees it leaves the rest to the holder.
+// What is held is noted, with what is charged for the move, so that a forked child can
+// let go of what other threads held.
+//
+//	Page.moving = i+1, or that | movingFreed ⇔ holds.slot[i].page is the page
+//	bit i of holds.used set ⇔ slot[i] is taken
+const (
+	holdSlots   = 64
+	movingFreed = 1 << 8
+	movingSlot  = movingFreed - 1
+)
+
+type holdSet struct {
+	used uint64
+	slot [holdSlots]holding
+}
+
+type holding struct {
+	page  *Page
+	token uintptr
+	tier  uintptr // charged with bytes until the move is over
+	bytes uintptr
+}
+
+// hold holds p, unless it is held already. Precondition: p is in use, by the caller.
+func hold(token uintptr, p *Page) bool {
+	if !poolLock.Take(token) {
+		return false
+	}
+	ok := holdLocked(token, p)
+	poolLock.Release()
+	return ok
+}
+
+func holdLocked(token uintptr, p *Page) bool {
+	i := uint(bits.TrailingZeros64(^pool.holds.used))
+	if p.moving != 0 || i >= holdSlots {
+		return false
+	}
+	pool.holds.used |= 1 << (i & (holdSlots - 1))
+	pool.holds.slot[i&(holdSlots-1)] = holding{page: p, token: token}
+	p.moving = uint32(i + 1)
+	return true
+}
+
+// letGo ends the holding of p, and frees it when that has been asked for.
+func letGo(token uintptr, p *Page) {
+	if poolLock.Take(token) {
+		letGoLocked(token, p)
+		poolLock.Release()
+	}
+}
+
+func letGoLocked(token uintptr, p *Page) {
+	freed := p.moving&movingFreed != 0
+	i := (p.moving&movingSlot - 1) & (holdSlots - 1)
+	pool.holds.used &^= 1 << i
+	pool.holds.slot[i].page = nil
+	p.moving = 0
+	switch {
+	case !freed:
+	case p.segment == nil || p.state == spanHugeCached:
+		hugeFreed(token, p)
+	default:
+		spanFreed(token, p)
+	}
+}
+
+// holdsLeft lets go, in a forked child, of what the parent's other threads held. Spans
+// stay where the parent's accounts had them.
+func holdsLeft(token uintptr) {
+	for i := range pool.holds.slot {
+		s := &pool.holds.slot[i]
+		if pool.holds.used>>(uint(i)&63)&1 == 0 || s.page == nil || s.token == token {
+			continue
+		}
+		tiers.Release(s.tier, s.bytes)
+		letGoLocked(token, s.page)
+	}
+}
+
+// spanBytes is the size of a span or huge block.
+func spanBytes(p *Page) uintptr {
+	if p.state == spanHuge || p.state == spanHugeCached {
+		return p.Size
+	}
+	return p.bytes()
+}
+
+// relocate asks the kernel to move the n bytes at addr to a place and returns how many
+// bytes are elsewhere afterwards. What was never touched moves by definition: it will
+// come from there. Counts go to the tier that the bytes come from.
+func relocate(addr, n uintptr, from, to uint32) (stayed uintptr) {
+	dst := &places[to&(placeSlots-1)].nodes
+	if !simulated && dst.Nodes != 0 && *dst != places[from&(placeSlots-1)].nodes {
+		for at := uintptr(0); at < n; at += moveChunk {
+			numa.Bind(addr+at, min(n-at, moveChunk), dst, true)
+		}
+		stayed = residentOff(addr, n, dst.Nodes)
+	}
+	tiers.Moved(tierOf(from), (n-stayed)/raw.Page, stayed/raw.Page)
+	return stayed
+}
+
+// moveChunk bounds the time that one call keeps the process's mappings locked.
+const moveChunk = 32 << 20
+
+// residentOff is how many of the n bytes at addr are resident on other nodes.
+func residentOff(addr, n uintptr, nodes uint64) (bytes uintptr) {
+	scratch := raw.Map(numa.ScratchBytes)
+	if scratch == 0 {
+		return n // it cannot be told: as if nothing had moved
+	}
+	var r numa.Residency
+	numa.Count(addr, n, scratch, &r)
+	raw.Unmap(scratch, numa.ScratchBytes)
+	for node := range r.Node {
+		if nodes>>(uint(node)&63)&1 == 0 {
+			bytes += uintptr(r.Node[node])
+		}
+	}
+	return bytes
+}
+
+// putIn records that a span in use is in another place now. Precondition: poolLock is
+// held.
+func putIn(p *Page, place uint32) {
+	ageRemove(p)
+	if p.state == spanHuge {
+		from, to := &pool.count.huge[tierOf(p.place)], &pool.count.huge[tierOf(place)]
+		from.alloc(^uint64(0), -uint64(p.Size))
+		to.alloc(1, uint64(p.Size))
+	}
+	p.place = place
+	p.done = 0
+	ageAdd(p)
+}

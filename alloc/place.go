@@ -1,0 +1,82 @@
+package alloc
+
+import (
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/numa"
+)
+
+// A place is where the memory of a span is to lie: one of the tiers, or the fast one
+// for good. Spans of different places are never joined, and each place has its own
+// free spans.
+const (
+	placePin   = 3 // PIN_FAST: the fast tier, never moved
+	placeSlots = 4
+	anyPlace   = placeSlots // as an argument: all of them
+)
+
+// tierOf is the tier that a place's bytes are charged to.
+func tierOf(place uint32) uintptr {
+	if place == placePin {
+		place = config.TierFast
+	}
+	return uintptr(place) & (placeSlots - 1)
+}
+
+// placeOf is the place of memory for a hint in a tier.
+func placeOf(hint, tier uintptr) uintptr {
+	if hint == uintptr(config.HintPinFast) {
+		return placePin
+	}
+	return tier
+}
+
+// where is what the kernel is told of a place's memory.
+type where struct {
+	nodes numa.Place // the nodes to take it from; zero: the default
+	huge  uint32     // config.Huge…
+	small bool       // no huge pages, so that no more is resident than was charged
+}
+
+var (
+	places    [placeSlots]where
+	simulated = true // one node, or told so: the tiers are only accounts
+
+	hugeFallbacks [placeSlots]uint64 // mappings that had to do with ordinary pages
+)
+
+// SetPlaces says where the tiers lie. It is called once, before the first block.
+func SetPlaces(s *config.Settings, m *numa.Map) {
+	simulated = m.Simulated
+	for i := range places {
+		tier := &s.Tiers[tierOf(uint32(i))&3]
+		w := &places[i]
+		*w = where{huge: tier.HugePages}
+		w.small = w.huge == config.HugeOff || w.huge == config.HugeUnset && tier.Hard != 0
+		if simulated {
+			continue
+		}
+		w.nodes = m.Tier[i&3]
+	}
+	if !simulated {
+		// Bound only when its pages are there: see pin.go.
+		places[placePin].nodes = numa.Place{Nodes: m.Pin.Nodes, Mode: numa.PreferredMany}
+		pinned = m.Pin
+	}
+}
+
+// settlePages tells the kernel where a fresh mapping's pages are to come from. It
+// refuses only what a later page fault will show in bytes_per_node.
+func settlePages(addr, n uintptr, place uint32, hugetlb bool) {
+	w := &places[place&(placeSlots-1)]
+	if w.nodes.Mode != 0 {
+		numa.Bind(addr, n, &w.nodes, false)
+	}
+	switch {
+	case hugetlb:
+	case w.huge >= config.HugeThp:
+		raw.Sys(sysMadvise, addr, n, madvHugePage, 0, 0, 0)
+	case w.small:
+		raw.Sys(sysMadvise, addr, n, madvNoHugePage, 0, 0, 0)
+	}
+}

@@ -1,0 +1,263 @@
+package alloc
+
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+	"tieralloc/tiers"
+)
+
+// Thread is what one thread has of the heap: a Heap for each hint that it ever
+// allocated with, so that hot and cold blocks never share a page.
+//
+//	Base = heaps[h] for the hint h that holds for the thread
+//	kept = Σ bytes of the pages that were left empty on its heaps' lists
+//
+// Base serves malloc; the fast path knows it as the thread's heap.
+type Thread struct {
+	_ raw.OffHeap
+
+	Base *Heap
+	Busy uintptr // 1 while the owner is in the slow path
+	Now  uint64  // monotonic time in nanoseconds, set on entry to the slow path
+
+	heaps   [hintSlots]*Heap
+	token   uintptr // the owning thread's, for locks
+	kept    uintptr
+	collect uint64    // when to look for empty pages next
+	rules   uint64    // the rules whose condition on the thread holds
+	name    [2]uint64 // the thread's name when that was found out
+	state   uint32
+	hint    uint32  // the thread's default: see SetHint
+	next    *Thread // in the list of abandoned threads
+	all     *Thread // in the list of all
+}
+
+const hintSlots = 8 // more than there are hints, so that an index is masked
+
+// States of a Thread. A frozen one belonged to a thread that a fork left behind, in
+// the middle of who knows what: its blocks stay readable and freeing them is
+// safe, but nothing is ever allocated from it again.
+const (
+	heapOwned = iota
+	heapAbandoned
+	heapFrozen
+)
+
+const keptMax = 4 << 20 // bytes of empty pages that a thread keeps
+
+var (
+	heapsLock raw.Lock
+	abandoned *Thread // guarded by heapsLock
+
+	// DefaultHint is what a thread begins with (TA_DEFAULT_HINT).
+	DefaultHint uint32
+)
+
+// Acquire gives the calling thread its heaps, those of a thread that ended or new
+// ones, and returns the one for malloc. It returns nil when the kernel has no memory.
+func Acquire(token uintptr) *Heap {
+	var t *Thread
+	if heapsLock.Take(token) {
+		t = abandoned
+		if t != nil {
+			abandoned = t.next
+			t.token = token
+			atomic.StoreUint32(&t.state, heapOwned)
+		}
+		heapsLock.Release()
+	}
+	if t == nil {
+		t = newThread(token)
+	}
+	if t == nil {
+		return nil
+	}
+	stats.Put1(logDebug, stats.EventThread, t.self(), 0)
+	t.hint = DefaultHint
+	t.name = [2]uint64{}
+	t.rules = tiers.ThreadSet(0)
+	t.rename()
+	t.settle()
+	return t.Base
+}
+
+// newThread is a thread with the heap of the default hint, or nil.
+func newThread(token uintptr) *Thread {
+	if !poolLock.Take(token) {
+		return emergencyThread(token)
+	}
+	t := (*Thread)(raw.Ptr(metaAlloc(threadBytes)))
+	if t != nil {
+		h := (*Heap)(raw.Ptr(metaAlloc(heapBytes)))
+		if h == nil {
+			t = nil // its bytes are lost; there is no memory to lose any more of
+		} else {
+			t.begin(token, h)
+			t.all = pool.threads
+			pool.threads = t
+		}
+	}
+	poolLock.Release()
+	return t
+}
+
+// begin makes a thread of zero memory, with its first heap.
+func (t *Thread) begin(token uintptr, h *Heap) {
+	t.token = token
+	h.init(t, uintptr(DefaultHint))
+	t.heaps[DefaultHint&(hintSlots-1)] = h
+	t.Base = h
+}
+
+// heap is the thread's heap for a hint, or nil when there is no memory to make it.
+func (t *Thread) heap(hint uintptr) *Heap {
+	h := t.heaps[hint&(hintSlots-1)]
+	if h != nil {
+		return h
+	}
+	if poolLock.Take(t.token) {
+		h = (*Heap)(raw.Ptr(metaAlloc(heapBytes)))
+		poolLock.Release()
+	} else {
+		h = (*Heap)(raw.Ptr(raw.Map(raw.RoundUp(heapBytes, raw.Page))))
+	}
+	if h != nil {
+		h.init(t, hint)
+		t.heaps[hint&(hintSlots-1)] = h
+	}
+	return h
+}
+
+// SetHint makes hint the default of the thread that owns h and returns the one
+// before. The next call of malloc that no rule decides goes by it.
+func SetHint(h *Heap, hint uintptr) (before uintptr) {
+	t := h.Thread
+	before = uintptr(t.hint)
+	t.hint = uint32(hint)
+	t.settle()
+	return before
+}
+
+// Renamed looks at the thread's name again, which a rule may go by.
+func Renamed(h *Heap) {
+	h.Thread.rename()
+}
+
+// rename finds out which rules hold for the thread by its name, which it may have
+// changed.
+func (t *Thread) rename() {
+	if !tiers.NeedsThread() {
+		return
+	}
+	var name [3]uint64 // 16 bytes and a zero
+	raw.Sys(syscall.SYS_PRCTL, prGetName, uintptr(unsafe.Pointer(&name)), 0, 0, 0, 0)
+	if name[0] == t.name[0] && name[1] == t.name[1] {
+		return
+	}
+	t.name[0], t.name[1] = name[0], name[1]
+	t.rules = tiers.ThreadSet(uintptr(unsafe.Pointer(&name)))
+	t.settle()
+}
+
+const prGetName = 16
+
+// settle makes the heap of the hint that holds for the thread the base. Where its
+// heap cannot be had the base stays.
+func (t *Thread) settle() {
+	hint := uintptr(t.hint)
+	if tiers.RulesOn() {
+		hint = tiers.Base(t.rules, hint)
+	}
+	h := t.heap(hint)
+	if h == nil {
+		return
+	}
+	if tiers.RulesOn() {
+		h.rule()
+	}
+	t.Base = h
+}
+
+// Abandon gives back what the thread of h does not need and leaves the rest to the
+// next thread that wants heaps.
+func Abandon(h *Heap) {
+	t := h.Thread
+	stats.Put1(logDebug, stats.EventThreadEnd, t.self(), 0)
+	t.collectPages(true)
+	purgeDue(t.token, t.Now)
+	t.leave()
+}
+
+// Leave is Abandon without the tidying: for a thread that only borrowed the heap.
+func Leave(h *Heap) { h.Thread.leave() }
+
+func (t *Thread) leave() {
+	if !heapsLock.Take(t.token) {
+		return
+	}
+	atomic.StoreUint32(&t.state, heapAbandoned)
+	t.next = abandoned
+	abandoned = t
+	heapsLock.Release()
+}
+
+// serviceAbandoned takes back, for heaps without a thread, what other threads
+// have freed into them. Each is detached while it is worked on, so a new
+// thread cannot adopt it then.
+func serviceAbandoned(token uintptr, now uint64) {
+	if !heapsLock.Take(token) {
+		return
+	}
+	list := abandoned
+	abandoned = nil
+	for t := list; t != nil; t = t.next {
+		t.token = token
+		t.Now = now
+		atomic.StoreUint32(&t.state, heapOwned)
+	}
+	heapsLock.Release()
+	for t := list; t != nil; {
+		next := t.next
+		t.collectPages(true)
+		t.leave()
+		t = next
+	}
+}
+
+// collectPages is Heap.collectPages for all heaps of the thread.
+func (t *Thread) collectPages(all bool) {
+	for _, h := range t.heaps {
+		if h != nil {
+			h.collectPages(all)
+		}
+	}
+}
+
+// tick does the work that is due now and then: purging, looking for empty pages,
+// taking back what was freed into heaps without a thread, moving spans between
+// tiers, keeping the live statistics fresh.
+func (t *Thread) tick() {
+	if t.collect == 0 {
+		t.collect = t.Now + max(PurgeDelay, minCollect)
+	}
+	if t.Now >= t.collect {
+		t.collect = t.Now + max(PurgeDelay, minCollect)
+		t.rename()
+		t.collectPages(false)
+		serviceAbandoned(t.token, t.Now)
+		hugeExpire(t.token, t.Now, anyPlace, false)
+	}
+	purgeDue(t.token, t.Now)
+	migrate(t)
+}
+
+const minCollect = 50e6 // nanoseconds
+
+// Token is the owning thread's name for locks.
+func (t *Thread) Token() uintptr { return t.token }
+
+func (t *Thread) self() uintptr { return uintptr(unsafe.Pointer(t)) }

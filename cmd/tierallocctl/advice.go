@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+
+	"tieralloc/internal/config"
+	"tieralloc/tiers"
+)
+
+// idleSettings lists the variables that are set to no effect, each with the reason.
+func idleSettings(env environ, s *config.Settings) []string {
+	if s.Disable {
+		return []string{"all others: TA_DISABLE=1"}
+	}
+	var lines []string
+	note := func(idle bool, name, why string) {
+		if _, set := env.get(name); set && idle {
+			lines = append(lines, name+": "+why)
+		}
+	}
+	soft, hard, throttled := uint64(0), uint64(0), uint64(0)
+	for i := range config.TierCount {
+		soft |= s.Tiers[i].Soft
+		hard |= s.Tiers[i].Hard
+		throttled |= s.Tiers[i].BW | s.Tiers[i].Lat
+	}
+	demote := s.OnSoftcap == config.SoftcapDemote
+	note(soft == 0, "TA_ON_SOFTCAP", "no tier has a soft cap (TA_FAST_SOFT, TA_NORMAL_SOFT)")
+	note(hard == 0, "TA_ON_HARDCAP", "no tier has a hard cap (TA_FAST_HARD and so on)")
+	note(!demote || soft == 0, "TA_MIGRATE_BW", "nothing is moved without TA_ON_SOFTCAP=demote and a soft cap")
+	note(s.Background && (!demote || soft == 0), "TA_BACKGROUND", "nothing is moved without TA_ON_SOFTCAP=demote and a soft cap")
+	note(throttled == 0, "TA_THROTTLE", "no tier is throttled (TA_SLOW_BW, TA_SLOW_LAT and so on)")
+	note(s.Log == config.LogOff, "TA_LOG_FILE", "there is no log without TA_LOG")
+	note(!s.Interpose, "TA_RULES", "with TA_INTERPOSE=0 malloc goes to libc")
+	note(!s.Interpose, "TA_DEFAULT_HINT", "with TA_INTERPOSE=0 malloc goes to libc")
+	if s.OnSoftcap != config.SoftcapWarn {
+		note(true, "TA_SLOW_SOFT", "no tier is slower: what is above it stays, and is counted")
+	}
+	return append(lines, unusedTiers(env, s)...)
+}
+
+// unusedTiers lists settings of tiers that get nothing from programs which do not know
+// the library.
+func unusedTiers(env environ, s *config.Settings) []string {
+	used := usedTiers(s)
+	var lines []string
+	for i := range config.TierCount {
+		if used[i] {
+			continue
+		}
+		for _, name := range tierVariables(i) {
+			if _, set := env.get(name); set {
+				lines = append(lines, fmt.Sprintf("%s: no rule and no default hint sends anything to %s;"+
+					" only programs that call ta_alloc, ta_move or ta_set_hint use it", name, tierNames[i]))
+			}
+		}
+	}
+	return lines
+}
+
+// usedTiers says which tiers hints lead to: their homes, and the slower ones where a
+// cap is in the way.
+func usedTiers(s *config.Settings) (used [config.TierCount]bool) {
+	used[tiers.Home(uintptr(s.DefaultHint))] = true
+	for i := range s.Rules.Count {
+		used[tiers.Home(uintptr(s.Rules.Rule[i].Hint))] = true
+	}
+	for i := range config.TierCount - 1 {
+		t := &s.Tiers[i]
+		overflows := t.Hard != 0 && s.OnHardcap == config.HardcapRouteSlow || t.Soft != 0 && s.OnSoftcap != config.SoftcapWarn
+		used[i+1] = used[i+1] || used[i] && overflows
+	}
+	return used
+}
+
+// tierVariables are the names of a tier's own variables.
+func tierVariables(tier uint32) []string {
+	name := tierNames[tier]
+	var list []string
+	for _, what := range []string{"SOFT", "HARD", "BW", "BURST", "LAT"} {
+		list = append(list, prefix+name+"_"+what)
+	}
+	return append(list, prefix+"NODE_"+name)
+}

@@ -1,0 +1,29 @@
+package main
+
+// Exit statuses. Those of `run` are the command's own, or as env, nice and timeout
+// have them.
+const (
+	statusFailed      = 1
+	statusUsage       = 2
+	statusConfig      = 78 // EX_CONFIG of sysexits.h, as the library's TA_STRICT
+	statusRunFailed   = 125
+	statusNotRunnable = 126
+	statusNotFound    = 127
+	statusSignal      = 128 // and the signal's number
+)
+
+// failure is an error with the exit status that goes with it. Without err all has
+// been said.
+type failure struct {
+	status int
+	err    error
+}
+
+func (f *failure) Error() string {
+	if f.err == nil {
+		return "failed"
+	}
+	return f.err.Error()
+}
+
+func (f *failure) Unwrap() error { return f.err }

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/bubbles/progress"
+	"github.com/charmbracelet/lipgloss"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/muesli/termenv"
+)
+
+// frame is a picture of all processes. It has a line for each, and below it one for
+// each of its tiers that has something to show.
+type frame struct {
+	list     []activity
+	order    order
+	selected processKey
+	colours  termenv.Profile
+}
+
+// title is the line that sums it all up.
+func (f *frame) title() string {
+	running, memory, sum := 0, uint64(0), rates{}
+	for i := range f.list {
+		a := &f.list[i]
+		if a.state.Dead() {
+			continue
+		}
+		running++
+		memory += a.memory()
+		sum.allocs += a.rates.allocs
+		sum.bytes += a.rates.bytes
+	}
+	return fmt.Sprintf("tieralloc: %d running, %d ended; memory %s, %s allocations/s, %s",
+		running, len(f.list)-running, size(memory), rate(sum.allocs), byteRate(sum.bytes))
+}
+
+// lines draws the table. at is the number of the line of the selected process, or of
+// the header.
+func (f *frame) lines() (lines []string, at int) {
+	t := newTable("", "pid", "program", "state", "age", "memory", "of cap", "allocs/s", "bytes/s", "wait/s", "moved/s", "violations")
+	alignRight(t, 2, 5, 6, 8, 9, 10, 11, 12)
+	n := 0 // lines below the header
+	for i := range f.list {
+		a := &f.list[i]
+		mark := " "
+		n++
+		if a.key() == f.selected {
+			mark, at = ">", n
+		}
+		t.AppendRow(table.Row{mark, a.pid, a.program, a.state, duration(uint64(a.age)), size(a.memory()), "",
+			rate(a.rates.allocs), byteRate(a.rates.bytes), waitRate(a.rates.wait), rate(a.rates.moved), count(a.violations())})
+		if a.report == nil {
+			continue
+		}
+		for k, tier := range a.report.tiers() {
+			if shown(tier) {
+				t.AppendRow(f.tierRow(tierNames[k], tier, a.tiers[k]))
+				n++
+			}
+		}
+	}
+	return strings.Split(t.Render(), "\n"), at
+}
+
+// shown says whether a tier has something to show.
+func shown(t *tier) bool { return t.BytesPeak|t.CapacitySoft|t.CapacityHard|t.CapacityViolations != 0 }
+
+func (f *frame) tierRow(name string, t *tier, r rates) table.Row {
+	return table.Row{"", "", "  " + name, "", "", size(t.BytesCurrent), f.bar(t),
+		rate(r.allocs), byteRate(r.bytes), waitRate(r.wait), rate(r.moved), count(t.CapacityViolations)}
+}
+
+// waitRate is a time per second.
+func waitRate(v float64) string {
+	if v <= 0 {
+		return "0"
+	}
+	return duration(uint64(v))
+}
+
+// ANSI colours of bars.
+const (
+	green  = "2"
+	yellow = "3"
+	red    = "1"
+)
+
+// bar shows how much of its cap a tier has: the hard one, or else the soft one.
+func (f *frame) bar(t *tier) string {
+	most, which := t.CapacityHard, "hard"
+	if most == 0 {
+		most, which = t.CapacitySoft, "soft"
+	}
+	if most == 0 {
+		return ""
+	}
+	colour := green
+	switch {
+	case t.CapacityHard != 0 && t.BytesCurrent >= t.CapacityHard/100*95:
+		colour = red
+	case t.CapacitySoft != 0 && t.BytesCurrent > t.CapacitySoft:
+		colour = yellow
+	}
+	bar := progress.New(progress.WithSolidFill(colour), progress.WithoutPercentage(),
+		progress.WithWidth(10), progress.WithColorProfile(f.colours))
+	return bar.ViewAs(float64(t.BytesCurrent)/float64(most)) + " " + percent(t.BytesCurrent, most) + " of " + size(most) + " " + which
+}
+
+// String is the frame as plain text.
+func (f *frame) String() string {
+	lines, _ := f.lines()
+	return f.title() + "\n" + strings.Join(lines, "\n") + "\n"
+}
+
+// Styles of the screen.
+var (
+	titleStyle    = lipgloss.NewStyle().Bold(true)
+	headerStyle   = lipgloss.NewStyle().Underline(true)
+	selectedStyle = lipgloss.NewStyle().Bold(true)
+	helpStyle     = lipgloss.NewStyle().Faint(true)
+)

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const libraryName = "libtieralloc.so"
+
+// findLibrary is the absolute path of the library to preload: the one named, or else
+// the one beside this program.
+func findLibrary(named string) (string, error) {
+	path := named
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", err
+		}
+		if real, err := filepath.EvalSymlinks(self); err == nil {
+			self = real
+		}
+		path = filepath.Join(filepath.Dir(self), libraryName)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if err := checkLibrary(path); err != nil {
+		if named == "" && errors.Is(err, os.ErrNotExist) {
+			return "", fmt.Errorf("%s is not beside this program: name it with --library (%w)", libraryName, err)
+		}
+		return "", err
+	}
+	return path, nil
+}
+
+// checkLibrary finds out before the command starts what the dynamic loader would only
+// remark in passing.
+func checkLibrary(path string) error {
+	if strings.ContainsAny(path, ": \t\n") {
+		return fmt.Errorf("%q: LD_PRELOAD cannot hold a path with blanks or colons", path)
+	}
+	file, err := elf.Open(path)
+	if err != nil {
+		var format *elf.FormatError
+		if errors.As(err, &format) {
+			return fmt.Errorf("%s is no shared library", path)
+		}
+		return err
+	}
+	defer file.Close()
+	if file.Type != elf.ET_DYN || file.Class != elf.ELFCLASS64 {
+		return fmt.Errorf("%s is no 64-bit shared library", path)
+	}
+	return nil
+}
+
+// preload adds the library to the environment, before whatever is preloaded already.
+func (e environ) preload(library string) environ {
+	value := library
+	if others, ok := e.get("LD_PRELOAD"); ok {
+		value += ":" + others
+	}
+	return e.with("LD_PRELOAD", value)
+}

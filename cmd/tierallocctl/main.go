@@ -1,0 +1,67 @@
+// Tierallocctl starts programs on libtieralloc.so, shows what the library does in
+// them, and explains its settings.
+//
+// It is ordinary Go and no part of the library. It judges settings by the library's
+// own parser, and reads the figures of other processes from what they leave: their
+// live page or their statistics file.
+//
+//	main.go, failure.go      the commands' root and the exit statuses
+//	settings.go, meanings.go the TA_ variables as flags, and what they are for
+//	verdict.go, nodes.go     what the library would say of an environment, and where
+//	                         its tiers would be
+//	run.go, child.go, remains.go
+//	                         a command on the library, to its end, and its figures
+//	report.go, tables.go     a statistics report, decoded and shown
+//	stats.go, pages.go       the reports of other processes
+//	top.go, sample.go, frame.go, screen.go
+//	                         all of them on a full screen
+//	check.go, rulelist.go, advice.go
+//	                         the settings in effect, explained
+//	topology.go              this machine's memory
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute runs the command that args name and returns the exit status.
+func execute(args []string, stdout, stderr io.Writer) int {
+	started := false // an error from before then is one of usage
+	root := &cobra.Command{
+		Use:               "tierallocctl",
+		Short:             "Start programs on tieralloc, watch them, and check their settings",
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
+	}
+	root.AddCommand(runCommand(), statsCommand(), topCommand(), checkCommand(), topologyCommand())
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	if !started {
+		fmt.Fprintf(stderr, "tierallocctl: %v\nSee: %s --help\n", err, cmd.CommandPath())
+		return statusUsage
+	}
+	var f *failure
+	if !errors.As(err, &f) {
+		f = &failure{statusFailed, err}
+	}
+	if f.err != nil {
+		fmt.Fprintf(stderr, "tierallocctl: %v\n", f.err)
+	}
+	return f.status
+}

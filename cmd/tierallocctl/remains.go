@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// remains are the statistics that a command leaves behind.
+type remains struct {
+	env     environ
+	pattern string // TA_STATS_FILE for the command
+	dir     string // a folder made for them, "" when the user wants them elsewhere
+}
+
+// newRemains finds a place for the statistics of a command that env is for.
+func newRemains(env environ) (*remains, error) {
+	if pattern, ok := env.get("TA_STATS_FILE"); ok {
+		pattern, err := absolute(pattern)
+		return &remains{env: env, pattern: pattern}, err
+	}
+	dir, err := os.MkdirTemp("", "tierallocctl.")
+	if err != nil {
+		return nil, err
+	}
+	pattern, err := absolute(escapeTemplate(dir) + "/%p.%e.json")
+	return &remains{env: env, dir: dir, pattern: pattern}, err
+}
+
+// absolute makes a template's path absolute.
+func absolute(pattern string) (string, error) {
+	if filepath.IsAbs(pattern) {
+		return pattern, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	return escapeTemplate(dir) + "/" + pattern, nil
+}
+
+// escapeTemplate is the template that stands for path.
+func escapeTemplate(path string) string { return strings.ReplaceAll(path, "%", "%%") }
+
+// close removes what was made for the occasion.
+func (l *remains) close() {
+	if l.dir != "" {
+		os.RemoveAll(l.dir)
+	}
+}
+
+// tell writes the summary, and keeps the statistics where they are wanted.
+func (l *remains) tell(w io.Writer, o runOptions, end ending) error {
+	text, r, path := l.find(end)
+	if r == nil {
+		text, r = lastPage(l.env, end)
+		if r == nil {
+			if o.quiet && o.json == "" {
+				return nil
+			}
+			return fmt.Errorf("no statistics of %s: %s", filepath.Base(end.path), l.why(end))
+		}
+		path = ""
+		if !o.quiet {
+			fmt.Fprintf(w, "tierallocctl: %s left no statistics (%s); these are the last of its live page, of %s after its start\n",
+				filepath.Base(end.path), l.why(end), duration(r.UptimeNs))
+		}
+	}
+	if !o.quiet {
+		summarize(w, r)
+		if n := l.others(path); n > 0 {
+			fmt.Fprintf(w, "%s of other processes; to keep them: --stats-file 'stats.%%p.%%e.json'\n", plural(n, "more report"))
+		}
+	}
+	if o.json == "" {
+		return nil
+	}
+	return os.WriteFile(o.json, text, 0o600)
+}
+
+// find reads the statistics of the command's process. A process that has called exec
+// began anew; one from before the command was started is another with its number.
+func (l *remains) find(end ending) (text []byte, r *report, path string) {
+	for _, path := range expand(l.pattern, end.pid) {
+		text, r, err := readReportFile(path)
+		if err == nil && r.Pid == end.pid && r.StartUnixNs >= uint64(end.started.UnixNano()) {
+			return text, r, path
+		}
+	}
+	return nil, nil, ""
+}
+
+// others counts reports beside the one at path, in a folder that holds nothing else.
+func (l *remains) others(path string) int {
+	if l.dir == "" {
+		return 0
+	}
+	entries, err := os.ReadDir(l.dir)
+	if err != nil {
+		return 0
+	}
+	n := len(entries)
+	if path != "" {
+		n--
+	}
+	return n
+}
+
+// why guesses for what reason there are no statistics.
+func (l *remains) why(end ending) string {
+	if v, _ := l.env.get("TA_DISABLE"); v == "1" {
+		return "TA_DISABLE=1"
+	}
+	if why := unreachable(end.path); why != "" {
+		return why
+	}
+	if end.signal != 0 {
+		return "signal " + unix.SignalName(end.signal) + " ended it before it could write them (with --live the last figures remain)"
+	}
+	return "it did not load the library at the end (by exec of a static or set-user-ID program," +
+		" or with LD_PRELOAD removed), or it ended without exit"
+}
+
+// expand lists the files that a template may stand for in the process: %e can be
+// any name.
+func expand(pattern string, pid int) []string {
+	var glob strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		c := pattern[i]
+		if c == '%' && i+1 < len(pattern) {
+			i++
+			switch pattern[i] {
+			case 'p':
+				glob.WriteString(strconv.Itoa(pid))
+			case 'e':
+				glob.WriteByte('*')
+			default:
+				glob.WriteByte('%')
+			}
+			continue
+		}
+		if strings.IndexByte(`*?[\`, c) >= 0 {
+			glob.WriteByte('\\')
+		}
+		glob.WriteByte(c)
+	}
+	files, _ := filepath.Glob(glob.String()) // its one error is a bad pattern
+	return files
+}
+
+// canCreate finds out before a command runs for hours that its statistics could not
+// be kept.
+func canCreate(path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("cannot keep the statistics in %s: it is no regular file", path)
+	}
+	err := unix.Access(filepath.Dir(path), unix.W_OK|unix.X_OK)
+	if err == nil && unix.Access(path, unix.W_OK) == unix.EACCES {
+		err = os.ErrPermission
+	}
+	if err != nil {
+		return fmt.Errorf("cannot keep the statistics in %s: %w", path, err)
+	}
+	return nil
+}
+
+// lastPage is what the command's live page said last.
+func lastPage(env environ, end ending) (text []byte, r *report) {
+	for _, path := range pagePaths(env, end.pid) {
+		p, err := readPage(path)
+		if err == nil && p.pid == end.pid && p.report != nil && p.report.StartUnixNs >= uint64(end.started.UnixNano()) {
+			return p.text, p.report
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"tieralloc/alloc"
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/tiers"
+)
+
+// hintNames are the words for config.Hint….
+var hintNames = [config.HintCount]string{"hot", "warm", "cold", "pin_fast", "prefer_fast"}
+
+// ruleLines tells what the rules are, and which requests pay for them.
+func ruleLines(s *config.Settings) []string {
+	if s.Rules.Count == 0 {
+		return nil
+	}
+	var lines []string
+	for i := range s.Rules.Count {
+		line := fmt.Sprintf("%d. %s", i+1, ruleWords(&s.Rules, i))
+		if by := hiddenBy(&s.Rules, i); by >= 0 {
+			line += fmt.Sprintf(" (never reached: rule %d comes first)", by+1)
+		}
+		lines = append(lines, line)
+	}
+	return append(lines, slowLines(s)...)
+}
+
+// ruleWords writes a rule as it was understood.
+func ruleWords(l *config.RuleList, i uintptr) string {
+	r := &l.Rule[i]
+	var parts []string
+	if r.Min != 0 || r.Max != math.MaxUint64 {
+		parts = append(parts, "size "+rangeWords(r.Min, r.Max))
+	}
+	for _, c := range []struct {
+		what string
+		glob config.Glob
+	}{{"thread", r.Thread}, {"program", r.Program}, {"library", r.Lib}} {
+		if c.glob.Set() {
+			parts = append(parts, c.what+" "+printable(pattern(l, c.glob)))
+		}
+	}
+	return strings.Join(parts, ", ") + ": " + hintNames[r.Hint] + ", to " + tierNames[tiers.Home(uintptr(r.Hint))]
+}
+
+// rangeWords says which sizes lie in a range of whole bytes.
+func rangeWords(from, to uint64) string {
+	switch {
+	case to == math.MaxUint64:
+		return "from " + exact(from)
+	case from == to:
+		return exact(from)
+	case from == 0:
+		return "to " + exact(to)
+	}
+	return exact(from) + " to " + exact(to)
+}
+
+// exact is a size without rounding: in the largest unit that it is a multiple of.
+func exact(n uint64) string {
+	unit := 0
+	for ; unit < 4 && n != 0 && n%1024 == 0; unit++ {
+		n /= 1024
+	}
+	return fmt.Sprintf("%d %s", n, [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
+}
+
+// pattern is a pattern's text.
+func pattern(l *config.RuleList, g config.Glob) string {
+	addr, n := l.Pattern(g)
+	return string(unsafe.Slice((*byte)(raw.Ptr(addr)), n))
+}
+
+// hiddenBy is the number of an earlier rule that holds whenever rule i does, or -1.
+func hiddenBy(l *config.RuleList, i uintptr) int {
+	r := &l.Rule[i]
+	wider := func(a, b config.Glob) bool {
+		return !a.Set() || b.Set() && pattern(l, a) == pattern(l, b)
+	}
+	for k := range i {
+		e := &l.Rule[k]
+		if e.Min <= r.Min && r.Max <= e.Max && wider(e.Thread, r.Thread) && wider(e.Program, r.Program) && wider(e.Lib, r.Lib) {
+			return int(k)
+		}
+	}
+	return -1
+}
+
+// audience is a kind of program and thread, for which the rules are the same.
+type audience struct {
+	program, thread string // patterns, which are names that they match; "": any other name
+}
+
+func (a audience) String() string {
+	words := "in all other threads"
+	if a.thread != "" {
+		words = "in threads " + a.thread
+	}
+	if a.program != "" {
+		words += " of programs " + a.program
+	}
+	return printable(words)
+}
+
+// audiences lists those that the rules tell apart.
+func audiences(l *config.RuleList) []audience {
+	programs, threads := []string{""}, []string{""}
+	add := func(list []string, g config.Glob) []string {
+		if !g.Set() {
+			return list
+		}
+		name := pattern(l, g)
+		for _, have := range list {
+			if have == name {
+				return list
+			}
+		}
+		return append(list, name)
+	}
+	for i := range l.Count {
+		programs = add(programs, l.Rule[i].Program)
+		threads = add(threads, l.Rule[i].Thread)
+	}
+	var list []audience
+	for _, p := range programs {
+		for _, t := range threads {
+			list = append(list, audience{p, t})
+		}
+	}
+	return list
+}
+
+// slowLines says for which sizes malloc takes the slow path because of the rules.
+func slowLines(s *config.Settings) []string {
+	var lines []string
+	general := ""
+	all := audiences(&s.Rules)
+	for _, a := range all {
+		sizes := "none"
+		if list := slowSizes(s, a); len(list) > 0 {
+			sizes = strings.Join(list, "; ")
+		}
+		if (a == audience{}) {
+			general = sizes
+		} else if sizes == general {
+			continue
+		}
+		where := ""
+		if len(all) > 1 {
+			where = " " + a.String()
+		}
+		lines = append(lines, "sizes that the rules keep off the fast path"+where+": "+sizes)
+	}
+	return append(lines, "blocks above "+exact(alloc.MaxClass)+" are never on it; all others always")
+}
+
+// slowSizes lists the ranges of sizes, by whole size classes, that an audience's
+// rules keep off the fast path. It is the library's own test: see Heap.rule in package
+// alloc.
+func slowSizes(s *config.Settings, a audience) []string {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	tiers.Setup(s, nameOf(&pin, a.program))
+	set := tiers.ThreadSet(nameOf(&pin, a.thread))
+	base := tiers.Base(set, uintptr(s.DefaultHint))
+	var list []string
+	from, lo := uintptr(0), uintptr(0)
+	open := false
+	for c := uintptr(0); c <= alloc.Classes; c++ {
+		slow := false
+		hi := lo
+		if c < alloc.Classes {
+			hi = alloc.ClassSize(c)
+			hint, same := tiers.Uniform(set, lo, hi)
+			if hint == tiers.NoHint {
+				hint = uintptr(s.DefaultHint)
+			}
+			slow = !same || hint != base
+		}
+		if slow && !open {
+			from = lo
+		}
+		if !slow && open {
+			list = append(list, exact(uint64(from))+" to "+exact(uint64(lo-1)))
+		}
+		open = slow
+		lo = hi + 1
+	}
+	return list
+}
+
+// nameOf is the address of a name as C has it, 0 for none, valid while it is pinned.
+func nameOf(pin *runtime.Pinner, name string) uintptr {
+	if name == "" {
+		return 0
+	}
+	return cString(pin, name)
+}

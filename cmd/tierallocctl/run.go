@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+)
+
+const runHelp = `Start a program with libtieralloc.so preloaded, and sum up its statistics when it ends.
+
+The settings, from the flags below and from TA_ variables of the environment, are
+checked first by the library's own parser. If there is a mistake in them nothing is
+started, and the exit status is 78. Else it is the command's own, or 128 and the
+number of the signal that ended it. 125: tierallocctl itself failed; 126: the command
+cannot be run; 127: it was not found.
+
+Signals sent to tierallocctl are passed on, but for those that the terminal sends to
+both (interrupt and quit). The summary is of the command's own process. Programs that
+go on in the background, and children, leave their reports where --stats-file says.`
+
+// runOptions are the flags of run that are no settings of the library.
+type runOptions struct {
+	library string
+	quiet   bool
+	json    string
+}
+
+func runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:     "run [flags] -- COMMAND [ARG...]",
+		Short:   "Start a program on the library, and sum up what it did",
+		Long:    runHelp,
+		Example: "  tierallocctl run --fast-soft 256M --on-softcap demote --rules 'size>=64M:cold' -- python3 train.py",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("run: no command is given")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, o, args) },
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // flags after the command are the command's
+	flags.StringVar(&o.library, "library", "", "`PATH`: the library, if it is not beside this program")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no summary at the end")
+	flags.StringVar(&o.json, "json", "", "`PATH`: keep the statistics there")
+	addSettingFlags(cmd)
+	return cmd
+}
+
+func run(cmd *cobra.Command, o runOptions, args []string) error {
+	stderr := cmd.ErrOrStderr()
+	env, flags := applySettingFlags(cmd.Flags(), os.Environ())
+	v, err := judge(env)
+	if err != nil {
+		return &failure{statusRunFailed, err}
+	}
+	if len(v.mistakes) > 0 {
+		listMistakes(stderr, args[0], v.mistakes, flags)
+		return &failure{statusConfig, nil}
+	}
+	library, err := findLibrary(o.library)
+	if err != nil {
+		return &failure{statusRunFailed, err}
+	}
+	if err := canCreate(o.json); err != nil {
+		return &failure{statusRunFailed, err}
+	}
+	path, err := findProgram(args[0])
+	if err != nil {
+		return err
+	}
+	left, err := newRemains(env)
+	if err != nil {
+		return &failure{statusRunFailed, err}
+	}
+	defer left.close()
+	end, err := runChild(path, args, env.with("TA_STATS_FILE", left.pattern).preload(library))
+	if err != nil {
+		return &failure{statusNotRunnable, err}
+	}
+	if err := left.tell(stderr, o, end); err != nil {
+		fmt.Fprintf(stderr, "tierallocctl: %v\n", err)
+	}
+	if end.status != 0 {
+		return &failure{end.status, nil}
+	}
+	return nil
+}
+
+// listMistakes says why a command was not started. A variable that a flag has set is
+// shown with the flag.
+func listMistakes(w io.Writer, command string, mistakes []mistake, flags map[string]string) {
+	fmt.Fprintf(w, "tierallocctl: %s was not started: %s in the settings\n", command, plural(len(mistakes), "mistake"))
+	for _, m := range mistakes {
+		if flag := flags[m.name]; flag != "" {
+			fmt.Fprintf(w, "  %s: %s\n", flag, m.text)
+		} else {
+			fmt.Fprintf(w, "  %s\n", m.text)
+		}
+	}
+}
+
+// plural is n and the word, with an s where there is not one.
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// findProgram looks the command up as a shell does, with a shell's exit statuses.
+func findProgram(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrDot): // PATH has the current folder: so be it
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return "", &failure{statusNotFound, fmt.Errorf("%s: command not found", name)}
+	}
+	var why *exec.Error
+	if errors.As(err, &why) {
+		err = why.Err
+	}
+	return "", &failure{statusNotRunnable, fmt.Errorf("cannot run %s: %w", name, err)}
+}

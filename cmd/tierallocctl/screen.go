@@ -1,0 +1,171 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/bubbles/viewport"
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
+)
+
+// screen is the full-screen view: a list of all processes, or the details of one.
+type screen struct {
+	interval time.Duration
+	last     sample // the newest
+	frame    frame
+	view     viewport.Model
+	sorted   int // index in orders
+	paused   bool
+	details  bool
+}
+
+func newScreen(interval time.Duration) *screen {
+	s := &screen{interval: interval, view: viewport.New(80, 24)}
+	s.frame.colours = lipgloss.ColorProfile()
+	return s
+}
+
+// due says that the next sample is to be taken.
+type due struct{}
+
+func sampleNow() tea.Msg { return takeSample() }
+
+// Init begins with a sample.
+func (s *screen) Init() tea.Cmd { return sampleNow }
+
+// Update takes in a sample, a key or a new size of the window.
+func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	switch msg := msg.(type) {
+	case sample:
+		if !s.paused {
+			s.frame.list = compareSamples(s.last, msg)
+			s.last = msg
+		}
+		cmd = tea.Tick(s.interval, func(time.Time) tea.Msg { return due{} })
+	case due:
+		cmd = sampleNow
+	case tea.WindowSizeMsg:
+		s.view.Width = msg.Width
+		s.view.Height = max(1, msg.Height-2) // the title and the keys
+	case tea.KeyMsg:
+		cmd = s.key(msg)
+	}
+	s.draw()
+	return s, cmd
+}
+
+// key does what a key asks for.
+func (s *screen) key(msg tea.KeyMsg) tea.Cmd {
+	switch msg.String() {
+	case "q", "ctrl+c":
+		return tea.Quit
+	case "ctrl+z":
+		return tea.Suspend
+	case "up", "k":
+		s.move(-1)
+	case "down", "j":
+		s.move(1)
+	case "pgup", "pgdown":
+		if s.details {
+			var cmd tea.Cmd
+			s.view, cmd = s.view.Update(msg)
+			return cmd
+		}
+		s.move(map[string]int{"pgup": -10, "pgdown": 10}[msg.String()])
+	case "enter":
+		s.details = !s.details && s.current() != nil
+		s.view.GotoTop()
+	case "esc":
+		s.details = false
+	case "s":
+		s.sorted = (s.sorted + 1) % len(orders)
+	case "p":
+		s.paused = !s.paused
+	}
+	return nil
+}
+
+// move selects another process, or scrolls the details.
+func (s *screen) move(by int) {
+	if s.details {
+		s.view.SetYOffset(s.view.YOffset + by)
+		return
+	}
+	at := 0
+	for i := range s.frame.list {
+		if s.frame.list[i].key() == s.frame.selected {
+			at = i
+		}
+	}
+	at = min(max(0, at+by), len(s.frame.list)-1)
+	if at >= 0 {
+		s.frame.selected = s.frame.list[at].key()
+	}
+}
+
+// current is the selected process, nil when there is none.
+func (s *screen) current() *activity {
+	for i := range s.frame.list {
+		if s.frame.list[i].key() == s.frame.selected {
+			return &s.frame.list[i]
+		}
+	}
+	return nil
+}
+
+// draw puts the list or the details into the view.
+func (s *screen) draw() {
+	s.frame.order = orders[s.sorted]
+	s.frame.order.sort(s.frame.list)
+	a := s.current()
+	if a == nil && len(s.frame.list) > 0 {
+		a = &s.frame.list[0]
+		s.frame.selected = a.key()
+		s.details = false
+	}
+	if s.details {
+		s.view.SetContent(detail(a))
+		return
+	}
+	lines, at := s.frame.lines()
+	lines[0] = headerStyle.Render(lines[0])
+	if at > 0 {
+		lines[at] = selectedStyle.Render(lines[at])
+	}
+	s.view.SetContent(strings.Join(lines, "\n"))
+	if at < s.view.YOffset+1 { // with the header while it fits
+		s.view.SetYOffset(at - 1)
+	}
+	if at >= s.view.YOffset+s.view.Height {
+		s.view.SetYOffset(at - s.view.Height + 1)
+	}
+}
+
+// detail is all that is known of a process.
+func detail(a *activity) string {
+	if a.report == nil {
+		return "no figures yet: they come with the first allocations"
+	}
+	var text strings.Builder
+	text.WriteString(stateWords(a.state) + "; figures from " + duration(uint64(a.age)) + " ago, " + printable(a.path) + "\n")
+	describe(&text, a.report)
+	return text.String()
+}
+
+// View is the screen's text.
+func (s *screen) View() string {
+	title := s.frame.title()
+	switch {
+	case s.paused:
+		title += " - paused"
+	case s.last.err != nil:
+		title += " - some pages cannot be read: tierallocctl stats"
+	}
+	help := "q quit  ↑↓ select  enter details  s sort (" + s.frame.order.name + ")  p pause"
+	if s.details {
+		help = "q quit  ↑↓ scroll  enter back  p pause"
+	}
+	return titleStyle.Render(title) + "\n" + s.view.View() + "\n" + helpStyle.Render(help)
+}

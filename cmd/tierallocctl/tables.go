@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// newTable is a table of plain columns: no borders, the first column to the left and
+// numbers to the right.
+func newTable(header ...any) table.Writer {
+	t := table.NewWriter()
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	style.Format.Header = text.FormatDefault
+	t.SetStyle(style)
+	t.SuppressTrailingSpaces()
+	if header != nil {
+		t.AppendHeader(header)
+	}
+	return t
+}
+
+// alignRight sets columns, counted from 1, to the right.
+func alignRight(t table.Writer, columns ...int) {
+	var configs []table.ColumnConfig
+	for _, n := range columns {
+		configs = append(configs, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(configs)
+}
+
+// printable replaces what could play with a terminal: a program chooses its own name.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
+			return r
+		}
+		return '?'
+	}, s)
+}
+
+// summarize writes the figures of a report that a person looks at first.
+func summarize(w io.Writer, r *report) {
+	t := newTable("tier", "current", "peak", "soft cap", "hard cap", "allocs", "frees", "violations",
+		"rerouted", "wait", "moved", "failed")
+	alignRight(t, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	for i, tier := range r.tiers() {
+		t.AppendRow(table.Row{tierNames[i], size(tier.BytesCurrent), size(tier.BytesPeak),
+			limit(tier.CapacitySoft), limit(tier.CapacityHard), count(tier.AllocCalls), count(tier.FreeCalls),
+			count(tier.CapacityViolations), count(tier.Rerouted + tier.RoutedSlow), duration(tier.WaitNs),
+			count(tier.Migrations.MovedPages), count(tier.Migrations.FailedPages)})
+	}
+	fmt.Fprintf(w, "%s (process %d): heap peak %s, live %s in %s blocks; tiers %s\n",
+		printable(r.Program), r.Pid, size(r.Heap.BytesPeak), size(r.Heap.BytesLive), count(r.Heap.BlocksLive), r.Backend)
+	fmt.Fprintln(w, t.Render())
+}
+
+// describe writes all that a report tells of the tiers, and the heap as a whole.
+func describe(w io.Writer, r *report) {
+	h := r.Heap
+	fmt.Fprintf(w, "%s (process %d), after %s; tiers %s\n", printable(r.Program), r.Pid, duration(r.UptimeNs), r.Backend)
+	p := &r.Policy
+	if p.DefaultHint != "" {
+		fmt.Fprintf(w, "policy: default hint %s, %s, over soft %s, at hard %s, throttle %s\n",
+			p.DefaultHint, plural(int(p.Rules), "rule"), p.OnSoftcap, p.OnHardcap, p.Throttle)
+	}
+	fmt.Fprintf(w, "heap: mapped %s, committed %s, cached %s, peak %s\n",
+		size(h.BytesMapped), size(h.BytesCommitted), size(h.BytesCached), size(h.BytesPeak))
+	fmt.Fprintf(w, "blocks: live %s in %s, allocated %s, freed %s, failed calls %s\n\n",
+		count(h.BlocksLive), size(h.BytesLive), count(h.BlocksTotalAlloc), count(h.BlocksTotalFreed), count(r.CallsFailed))
+	fmt.Fprintln(w, tierTable(r).Render())
+	fmt.Fprintln(w)
+	fmt.Fprintln(w, callTable(r).Render())
+}
+
+// figure is a row of the table of tiers.
+type figure struct {
+	name string
+	of   func(t *tier) string
+}
+
+var figures = []figure{
+	{"current", func(t *tier) string { return size(t.BytesCurrent) }},
+	{"peak", func(t *tier) string { return size(t.BytesPeak) }},
+	{"soft cap", func(t *tier) string { return limit(t.CapacitySoft) }},
+	{"hard cap", func(t *tier) string { return limit(t.CapacityHard) }},
+	{"blocks allocated", func(t *tier) string { return count(t.AllocCalls) }},
+	{"blocks freed", func(t *tier) string { return count(t.FreeCalls) }},
+	{"bytes allocated", func(t *tier) string { return size(t.BytesTotalAlloc) }},
+	{"taken over soft cap", func(t *tier) string { return count(t.SoftExceeded) }},
+	{"rerouted at soft cap", func(t *tier) string { return count(t.Rerouted) }},
+	{"met hard cap", func(t *tier) string { return count(t.CapacityViolations) }},
+	{"routed slow at hard cap", func(t *tier) string { return count(t.RoutedSlow) }},
+	{"refused", func(t *tier) string { return count(t.Refused) }},
+	{"throttled to", func(t *tier) string { return throttleWords(t) }},
+	{"wait charged", func(t *tier) string { return duration(t.WaitNs) }},
+	{"sleeps", func(t *tier) string { return count(t.ThrottleSleeps) }},
+	{"overslept", func(t *tier) string { return duration(t.ThrottleOvershoot) }},
+	{"moves out attempted", func(t *tier) string { return count(t.Migrations.Attempted) }},
+	{"pages moved", func(t *tier) string { return count(t.Migrations.MovedPages) }},
+	{"pages not moved", func(t *tier) string { return count(t.Migrations.FailedPages) }},
+	{"huge pages", func(t *tier) string { return t.HugePages }},
+	{"mappings without them", func(t *tier) string { return count(t.HugeFallbacks) }},
+	{"nodes", func(t *tier) string { return nodeWords(t.Nodes) }},
+}
+
+func tierTable(r *report) table.Writer {
+	t := newTable("tier", tierNames[0], tierNames[1], tierNames[2])
+	alignRight(t, 2, 3, 4)
+	for _, f := range figures {
+		row := table.Row{f.name}
+		for _, tier := range r.tiers() {
+			row = append(row, f.of(tier))
+		}
+		t.AppendRow(row)
+	}
+	for _, node := range r.Nodes {
+		key := strconv.Itoa(node)
+		row := table.Row{"on node " + key}
+		for _, tier := range r.tiers() {
+			row = append(row, atLeast(tier.BytesPerNode[key], r.NodesSettled))
+		}
+		t.AppendRow(row)
+	}
+	return t
+}
+
+// atLeast is a size that is not known whole.
+func atLeast(n uint64, whole bool) string {
+	if whole {
+		return size(n)
+	}
+	return ">= " + size(n)
+}
+
+func throttleWords(t *tier) string {
+	var parts []string
+	if t.ThrottleBW != 0 {
+		parts = append(parts, size(t.ThrottleBW)+"/s")
+	}
+	if t.ThrottleLatNs != 0 {
+		parts = append(parts, duration(t.ThrottleLatNs)+" each")
+	}
+	if parts == nil {
+		return none
+	}
+	return strings.Join(parts, ", ")
+}
+
+// callTable shows the functions that were called.
+func callTable(r *report) table.Writer {
+	t := newTable("function", "calls")
+	alignRight(t, 2)
+	names := make([]string, 0, len(r.Calls))
+	for name, n := range r.Calls {
+		if n != 0 {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if r.Calls[a] != r.Calls[b] {
+			return compareDown(r.Calls[a], r.Calls[b])
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range names {
+		t.AppendRow(table.Row{name, count(r.Calls[name])})
+	}
+	return t
+}
+
+// compareDown is cmp.Compare with the larger first.
+func compareDown[T uint64 | float64](a, b T) int {
+	switch {
+	case a > b:
+		return -1
+	case a < b:
+		return 1
+	}
+	return 0
+}

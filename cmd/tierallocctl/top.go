@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/mattn/go-isatty"
+	"github.com/muesli/termenv"
+	"github.com/spf13/cobra"
+)
+
+const topHelp = `Watch all processes that have a live page (TA_STATS_LIVE), on the full screen.
+
+Each process has a line, and below it one for each of its tiers: the memory that is
+charged to it, how much of its cap that is, and since the last look the allocations and
+bytes per second, the time charged for throttling and the pages moved out of the tier.
+Age is how old the figures are: a process updates them while it allocates, ten times
+a second at most, and an idle one does not.
+
+With --once, and where the output is no terminal, it is one picture as plain text, of
+what happened in one interval.`
+
+// shortest is the interval below which pages are not updated anyway.
+const shortest = 100 * time.Millisecond
+
+func topCommand() *cobra.Command {
+	var interval time.Duration
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch all processes on the library",
+		Long:  topHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if interval < shortest {
+				return &failure{statusUsage, fmt.Errorf("--interval %v: expected a time such as 1s, at least %v", interval, shortest)}
+			}
+			out := cmd.OutOrStdout()
+			file, ok := out.(*os.File)
+			if once || !ok || !isatty.IsTerminal(file.Fd()) || !isatty.IsTerminal(os.Stdin.Fd()) {
+				return topOnce(out, interval)
+			}
+			_, err := tea.NewProgram(newScreen(interval), tea.WithAltScreen(), tea.WithOutput(file)).Run()
+			if errors.Is(err, tea.ErrInterrupted) {
+				return nil
+			}
+			return err
+		},
+	}
+	cmd.Flags().DurationVar(&interval, "interval", time.Second, "`TIME` between two looks")
+	cmd.Flags().BoolVar(&once, "once", false, "one picture as plain text")
+	return cmd
+}
+
+// topOnce writes what happens during one interval.
+func topOnce(w io.Writer, interval time.Duration) error {
+	first := takeSample()
+	time.Sleep(interval)
+	second := takeSample()
+	f := frame{list: compareSamples(first, second), order: orders[0], colours: termenv.Ascii}
+	f.order.sort(f.list)
+	if _, err := io.WriteString(w, f.String()); err != nil {
+		return err
+	}
+	return second.err
+}

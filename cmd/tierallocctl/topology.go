@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"tieralloc/numa"
+)
+
+const topologyHelp = `Show the memory nodes of this machine, as the kernel and its firmware describe them, the
+tiers that the library would put on them by itself, and the TA_NODE_* lines that say the
+same.`
+
+func topologyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "topology",
+		Short: "Show this machine's memory nodes, and the tiers they would make",
+		Long:  topologyHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v, err := judge(nil) // no settings: what the library does by itself
+			if err != nil {
+				return err
+			}
+			showTopology(cmd.OutOrStdout(), v)
+			return nil
+		},
+	}
+}
+
+func showTopology(w io.Writer, v *verdict) {
+	fmt.Fprintln(w, nodeTable(v.nodes).Render())
+	section(w, "tiers", placeLines(v))
+	var lines []string
+	for _, p := range places(v.places) {
+		lines = append(lines, "export "+prefix+"NODE_"+p.tier+"="+nodeWords(p.nodes))
+	}
+	section(w, "the same by hand", lines)
+	section(w, "notes", topologyNotes(v.nodes))
+}
+
+// nodeTable has a row for each node.
+func nodeTable(t *numa.Topology) table.Writer {
+	online := nodeList(t.Online)
+	header := []any{"node", "CPUs", "memory", "free", "memory tier", "latency r/w", "bandwidth r/w", "distance to " + nodeWords(online)}
+	table := newTable(header...)
+	alignRight(table, 3, 4, 5, 6, 7)
+	for _, n := range online {
+		table.AppendRow(nodeRow(t, n, online))
+	}
+	return table
+}
+
+func nodeRow(t *numa.Topology, n int, online []int) table.Row {
+	node := &t.Node[n]
+	bit := uint64(1) << n
+	name := strconv.Itoa(n)
+	memory, free, tier := none, none, none
+	if t.Memory&bit != 0 {
+		memory, free = size(node.MemTotal), size(numa.MemFree(uintptr(n)))
+		if t.Allowed&bit == 0 {
+			name += " (closed)"
+		}
+	}
+	if t.Tiered&bit != 0 {
+		tier = strconv.Itoa(int(node.MemoryTier))
+	}
+	var distances []string
+	for _, m := range online {
+		distances = append(distances, known(uint32(node.Distance[m])))
+	}
+	return table.Row{name, cpuList(n), memory, free, tier,
+		readWrite(node.ReadLatency, node.WriteLatency, "ns"),
+		readWrite(node.ReadBandwidth, node.WriteBandwidth, "MB/s"),
+		strings.Join(distances, " ")}
+}
+
+// cpuList is the processors of a node, as the kernel lists them.
+func cpuList(n int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/node/node%d/cpulist", n))
+	list := strings.TrimSpace(string(text))
+	switch {
+	case err != nil:
+		return "?"
+	case list == "":
+		return none
+	}
+	return list
+}
+
+// readWrite is two figures in one unit.
+func readWrite(read, write uint32, unit string) string {
+	if read|write == 0 {
+		return none
+	}
+	return known(read) + "/" + known(write) + " " + unit
+}
+
+// known is a figure, of which 0 means that it is not known.
+func known(v uint32) string {
+	if v == 0 {
+		return "?"
+	}
+	return strconv.FormatUint(uint64(v), 10)
+}
+
+func topologyNotes(t *numa.Topology) []string {
+	var notes []string
+	if closed := t.Memory &^ t.Allowed; closed != 0 {
+		notes = append(notes, "node "+nodeWords(nodeList(closed))+" is closed to this process (cpuset or container)")
+	}
+	if t.Beyond {
+		notes = append(notes, "nodes above 63 are left alone: their memory is not in any tier")
+	}
+	if far := nodeList(t.Memory &^ t.CPUs); len(far) > 0 {
+		words := nodeWords(far)
+		notes = append(notes, "node "+words+" has memory and no CPUs, as CXL devices and HBM appear")
+		if len(far) > 1 {
+			notes = append(notes, "to pool such nodes, name them for one tier: page by page in turn is TA_NODE_SLOW=interleave:"+words+
+				", and TA_NODE_SLOW=weighted:"+words+" follows /sys/kernel/mm/mempolicy/weighted_interleave (Linux 6.9)")
+		}
+	}
+	return notes
+}

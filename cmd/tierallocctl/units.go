@@ -1,0 +1,69 @@
+package main
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// none stands in tables for a figure that is not there or not limited.
+const none = "-"
+
+// size is a number of bytes as a person reads it, in powers of 1024.
+func size(n uint64) string { return humanize.IBytes(n) }
+
+// limit is size, for a figure of which 0 means that there is none.
+func limit(n uint64) string {
+	if n == 0 {
+		return none
+	}
+	return size(n)
+}
+
+// count is a whole number with its thousands apart.
+func count(n uint64) string {
+	if n > math.MaxInt64 {
+		return strconv.FormatUint(n, 10)
+	}
+	return humanize.Comma(int64(n))
+}
+
+// rate is a number per second in few letters.
+func rate(v float64) string {
+	if v < 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return humanize.SIWithDigits(v, 1, "")
+}
+
+// byteRate is a number of bytes per second.
+func byteRate(v float64) string {
+	if v < 0 || v >= math.MaxUint64 {
+		return none
+	}
+	return size(uint64(v)) + "/s"
+}
+
+// duration is a time in nanoseconds to about three digits.
+func duration(ns uint64) string {
+	if ns > math.MaxInt64 {
+		return "over 292 years"
+	}
+	d := time.Duration(ns)
+	for unit := time.Duration(1); unit < time.Second; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit).String()
+		}
+	}
+	return d.Round(time.Second).String()
+}
+
+// percent is part of whole in hundredths.
+func percent(part, whole uint64) string {
+	if whole == 0 {
+		return none
+	}
+	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 0, 64) + "%"
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tieralloc/internal/config"
+	"tieralloc/numa"
+)
+
+// verdict is what the library would make of an environment on this machine.
+type verdict struct {
+	settings *config.Settings
+	nodes    *numa.Topology
+	places   *numa.Map
+	mistakes []mistake
+	strange  []string // TA_ names that resemble none of the library's
+}
+
+// mistake is one thing that the library would complain of, or that it would silently
+// pass over although it was most likely meant.
+type mistake struct {
+	name string // of the variable
+	text string // what is there, and what is accepted
+	used string // what the library uses instead, "" where it says nothing
+}
+
+// They are large, and the library's code takes them as static memory.
+var (
+	parsed   config.Settings
+	topology numa.Topology
+	placed   numa.Map
+)
+
+// judge lets the library's own parsers read env. The result is valid until the next
+// call.
+func judge(env environ) (*verdict, error) {
+	complaints, err := unix.MemfdCreate("complaints", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	file := os.NewFile(uintptr(complaints), "complaints")
+	defer file.Close()
+	env.vector(func(envp uintptr) { config.ParseTo(&parsed, envp, false, file.Fd()) })
+	numa.Probe(&topology)
+	numa.Resolve(&parsed, &topology, &placed, file.Fd())
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return nil, err
+	}
+	v := &verdict{settings: &parsed, nodes: &topology, places: &placed}
+	for line := range strings.Lines(string(text)) {
+		v.mistakes = append(v.mistakes, parseMistake(line))
+	}
+	v.judgeNames(env)
+	return v, nil
+}
+
+// parseMistake takes a complaint of the library apart:
+//
+//	tieralloc: NAME="value": expected this; using that
+func parseMistake(line string) mistake {
+	text := strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "tieralloc: ")
+	m := mistake{text: text}
+	m.name, _, _ = strings.Cut(text, "=")
+	if i := strings.LastIndex(text, "; using "); i >= 0 {
+		m.text, m.used = text[:i], text[i+len("; using "):]
+	}
+	return m
+}
+
+// judgeNames looks for names that the library does not know. One that is nearly a
+// known one is a mistake. Others may belong to somebody else.
+func (v *verdict) judgeNames(env environ) {
+	known := settingNames()
+	for _, name := range env.names(prefix) {
+		if near := nearestSetting(name, known); near == name {
+			continue
+		} else if near != "" {
+			v.mistakes = append(v.mistakes, mistake{name: name, text: name + ": no such variable; did you mean " + near + "?"})
+		} else {
+			v.strange = append(v.strange, name)
+		}
+	}
+}
+
+// nearestSetting compares without the prefix, which all names share.
+func nearestSetting(name string, known []string) string {
+	var rest []string
+	for _, k := range known {
+		rest = append(rest, strings.TrimPrefix(k, prefix))
+	}
+	if near := nearest(strings.TrimPrefix(name, prefix), rest); near != "" {
+		return prefix + near
+	}
+	return ""
+}

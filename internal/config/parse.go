@@ -1,0 +1,140 @@
+package config
+
+import "tieralloc/internal/raw"
+
+// Parse fills s from the environment at envp, a vector of C strings that ends in a
+// zero word; envp may be 0. secure is the auxiliary vector's AT_SECURE. It returns
+// how many values were bad, having written one line on standard error for each.
+func Parse(s *Settings, envp uintptr, secure bool) (bad uintptr) {
+	return ParseTo(s, envp, secure, 2)
+}
+
+// ParseTo is Parse with the descriptor for its complaints.
+func ParseTo(s *Settings, envp uintptr, secure bool, fd uintptr) (bad uintptr) {
+	s.setDefaults()
+	if envp == 0 {
+		return 0
+	}
+	seen := uint64(0) // a bit for each variable met
+	for at := envp; ; at += 8 {
+		entry := raw.Load(at)
+		if entry == 0 {
+			break
+		}
+		i, val := find(entry)
+		bit := uint64(1) << (i & 63)
+		if i >= varCount || seen&bit != 0 {
+			continue
+		}
+		seen |= bit
+		v := &variables[i&tableMask]
+		if val.n == 0 || secure && v.writes {
+			continue
+		}
+		if i == varRules {
+			bad += s.Rules.parse(val, fd)
+		} else if !s.set(i, val) {
+			complain(v, val, fd)
+			bad++
+		}
+	}
+	return bad + s.reconcile(envp, fd)
+}
+
+// reconcile drops what contradicts another variable. It returns how many it has
+// dropped, with a line for each.
+func (s *Settings) reconcile(envp, fd uintptr) (bad uintptr) {
+	for tier := uintptr(0); tier < uintptr(TierCount); tier++ {
+		t := &s.Tiers[tier&3]
+		first := varTiers + tier*tierVars
+		if t.Hard != 0 && t.Soft > t.Hard {
+			t.Soft = 0
+			complainPair(envp, first+tierSoft, "at most ", first+tierHard, noSoft, fd)
+			bad++
+		}
+		if t.BW == 0 && t.Burst != 0 {
+			t.Burst = 0
+			complainPair(envp, first+tierBurst, "a limit in ", first+tierBW, "no burst", fd)
+			bad++
+		}
+	}
+	return bad
+}
+
+// valueOf is the value of variable i in the environment, empty when it is unset.
+func valueOf(envp, i uintptr) value {
+	for ; ; envp += 8 {
+		entry := raw.Load(envp)
+		if entry == 0 {
+			return value{}
+		}
+		if k, val := find(entry); k == i {
+			return val
+		}
+	}
+}
+
+// shownMax is how much of a bad value its line shows, so that the rest of the
+// message fits a raw.Line whatever the value is. pairMax is the same where a line
+// shows two.
+const (
+	shownMax = 160
+	pairMax  = 80
+)
+
+// show appends ="value", at most most bytes of it and no byte that could play with
+// a terminal.
+func show(l *raw.Line, val value, most uintptr) {
+	l.Text("\"")
+	for i := uintptr(0); i < val.n && i < most; i++ {
+		c := val.at(i)
+		if c < ' ' || c > '~' {
+			l.Text("?")
+			continue
+		}
+		l.Mem(val.addr+i, 1)
+	}
+	if val.n > most {
+		l.Text("...")
+	}
+	l.Text("\"")
+}
+
+// complain writes the one line for a bad value. It is kept out of line so that
+// the buffer is on the stack only while it runs.
+//
+//go:noinline
+func complain(v *variable, val value, fd uintptr) {
+	var l raw.Line
+	l.Text("tieralloc: ")
+	l.Text(v.name)
+	l.Text("=")
+	show(&l, val, shownMax)
+	l.Text(": expected ")
+	l.Text(v.accepts)
+	l.Text("; using ")
+	l.Text(v.fallback)
+	l.Emit(fd)
+}
+
+// complainPair writes the one line for the value of variable i that variable other
+// does not allow.
+//
+//go:noinline
+func complainPair(envp, i uintptr, relation string, other uintptr, fallback string, fd uintptr) {
+	var l raw.Line
+	l.Text("tieralloc: ")
+	l.Text(variables[i&tableMask].name)
+	l.Text("=")
+	show(&l, valueOf(envp, i), pairMax)
+	l.Text(": expected ")
+	l.Text(relation)
+	l.Text(variables[other&tableMask].name)
+	if val := valueOf(envp, other); val.n != 0 {
+		l.Text("=")
+		show(&l, val, pairMax)
+	}
+	l.Text("; using ")
+	l.Text(fallback)
+	l.Emit(fd)
+}

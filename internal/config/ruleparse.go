@@ -1,0 +1,184 @@
+package config
+
+import "tieralloc/internal/raw"
+
+// The grammar of TA_RULES. Blanks around each part are passed over, and so is an
+// empty rule, as the one behind a last semicolon.
+//
+//	rules     = rule { ";" rule }
+//	rule      = condition { "," condition } ":" hint
+//	condition = "size" ( ">=" | ">" | "<=" | "<" | "=" ) SIZE | "size=" SIZE "-" SIZE
+//	          | ( "thread" | "program" | "lib" ) "=" GLOB
+
+// parse reads the value of TA_RULES. It returns the number of bad rules, each of
+// which has been a line on fd; if there is one the list is empty, for half of a
+// list means something else than all of it.
+func (l *RuleList) parse(v value, fd uintptr) (bad uintptr) {
+	l.Count = 0
+	l.text.Reset()
+	for i := uintptr(0); i <= v.n; {
+		end := v.find(i, ';')
+		rule := v.part(i, end).trim()
+		i = end + 1
+		if rule.n == 0 {
+			continue
+		}
+		f, part := l.add(rule)
+		if f == sound {
+			continue
+		}
+		complainRule(rule, f, part, fd)
+		bad++
+		if f == tooMany || f == tooLong { // the others would only say so again
+			break
+		}
+	}
+	if bad != 0 {
+		l.Count = 0
+	}
+	return bad
+}
+
+// add reads one rule. For a bad one it returns the flaw and the part that has it.
+func (l *RuleList) add(v value) (f flaw, part value) {
+	if l.Count >= RuleMax {
+		return tooMany, value{}
+	}
+	r := &l.Rule[l.Count&(RuleMax-1)]
+	l.Count++
+	*r = Rule{Max: ^uint64(0)}
+	colon := v.find(0, ':')
+	for i := uintptr(0); i <= colon; {
+		end := min(v.find(i, ','), colon)
+		part = v.part(i, end).trim()
+		if f = l.condition(r, part); f != sound {
+			return f, part
+		}
+		i = end + 1
+	}
+	if r.Min > r.Max {
+		return never, v.part(0, colon)
+	}
+	if colon == v.n {
+		return noHint, value{}
+	}
+	part = v.part(colon+1, v.n).trim()
+	if part.n == 0 {
+		return noHint, value{}
+	}
+	if !part.asWord(&r.Hint, &hintWords, HintCount) {
+		return badHint, part
+	}
+	return sound, value{}
+}
+
+// condition adds one condition to the rule.
+func (l *RuleList) condition(r *Rule, v value) flaw {
+	i := uintptr(0)
+	for i < v.n && v.at(i) != '<' && v.at(i) != '>' && v.at(i) != '=' {
+		i++
+	}
+	if i == v.n {
+		return badCondition
+	}
+	word, op := v.part(0, i).trim(), v.at(i)
+	i++
+	if word.isWord("size") {
+		return r.size(op, v.part(i, v.n))
+	}
+	if op != '=' {
+		return badCondition
+	}
+	glob := v.part(i, v.n).trim()
+	switch {
+	case word.isWord("thread"):
+		return l.glob(&r.Thread, glob, false)
+	case word.isWord("program"):
+		return l.glob(&r.Program, glob, true)
+	case word.isWord("lib"):
+		return l.glob(&r.Lib, glob, true)
+	}
+	return badCondition
+}
+
+// size adds a condition on the size: v is what follows the operator's first byte.
+func (r *Rule) size(op byte, v value) flaw {
+	orEqual := op != '=' && v.n != 0 && v.at(0) == '='
+	if orEqual {
+		v = v.part(1, v.n)
+	}
+	lo, hi := uint64(0), ^uint64(0)
+	dash := v.n
+	if op == '=' {
+		dash = v.find(0, '-')
+	}
+	var n, m uint64
+	if !v.part(0, dash).trim().asSize(&n) {
+		return badSize
+	}
+	m = n
+	if dash < v.n && (!v.part(dash+1, v.n).trim().asSize(&m) || m < n) {
+		return badSize
+	}
+	switch {
+	case op == '=':
+		lo, hi = n, m
+	case op == '<' && orEqual:
+		hi = n
+	case op == '<':
+		hi = n - 1
+	case orEqual:
+		lo = n
+	default:
+		lo = n + 1
+	}
+	r.Min, r.Max = max(r.Min, lo), min(r.Max, hi)
+	return sound
+}
+
+// glob adds a condition on a name. A file's name has no slash in it.
+func (l *RuleList) glob(dst *Glob, v value, file bool) flaw {
+	switch {
+	case v.n == 0:
+		return emptyGlob
+	case dst.Set():
+		return twice
+	case file && v.find(0, '/') != v.n:
+		return folderGlob
+	}
+	off := l.text.Len()
+	if !l.text.Mem(v.addr, v.n) {
+		return tooLong
+	}
+	*dst = Glob{uint32(off), uint32(v.n)}
+	return sound
+}
+
+// ruleMax and partMax are how much of a bad rule and of its bad part a line shows.
+const (
+	ruleMax = shownMax
+	partMax = 60
+)
+
+// complainRule writes the one line for a bad rule.
+//
+//go:noinline
+func complainRule(rule value, f flaw, part value, fd uintptr) {
+	var l raw.Line
+	what, accepts := f.words()
+	l.Text("tieralloc: ")
+	l.Text(variables[varRules].name)
+	l.Text("=")
+	show(&l, rule, ruleMax)
+	l.Text(": ")
+	l.Text(what)
+	if part.n != 0 {
+		l.Text(" ")
+		show(&l, part, partMax)
+	}
+	l.Text(": expected ")
+	l.Text(accepts)
+	l.Text("; using ")
+	l.Text(noRules)
+	l.Emit(fd)
+}

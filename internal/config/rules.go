@@ -1,0 +1,81 @@
+package config
+
+// RuleMax is the most rules there can be: a set of them is a word of bits.
+const RuleMax = 64
+
+// Rule gives a hint to the requests for which all its conditions hold.
+//
+//	Min <= Max
+type Rule struct {
+	Min, Max uint64 // bytes asked for
+	Thread   Glob   // the name of the thread
+	Program  Glob   // the program's file name
+	Lib      Glob   // the file name of the shared object that calls
+	Hint     uint32
+}
+
+// Glob is a pattern in the text of its RuleList; without a length there is no
+// condition.
+type Glob struct{ off, n uint32 }
+
+// Set reports whether there is a condition.
+func (g Glob) Set() bool { return g.n != 0 }
+
+// RuleList is TA_RULES: the first rule that holds decides.
+//
+//	Count <= RuleMax
+type RuleList struct {
+	Count uintptr
+	text  Text // the patterns
+	Rule  [RuleMax]Rule
+}
+
+// Pattern is the address and the length of a pattern.
+func (l *RuleList) Pattern(g Glob) (addr, n uintptr) {
+	return l.text.Addr() + uintptr(g.off), uintptr(g.n)
+}
+
+// flaw is what is wrong with a rule.
+type flaw uint32
+
+const (
+	sound flaw = iota
+	badCondition
+	badSize
+	badHint
+	noHint
+	emptyGlob
+	folderGlob
+	twice
+	never
+	tooMany
+	tooLong
+)
+
+const noRules = "no rules"
+
+// words says what a flaw is, before the part that has it, and what is accepted.
+func (f flaw) words() (what, accepts string) {
+	switch f {
+	case badSize:
+		return "bad size", "1 to 64T, an integer or one with K, M, G or T, or with = a range such as 4K-1M"
+	case badHint:
+		return "unknown hint", hintsAccepted
+	case noHint:
+		return "missing hint", "conditions, a colon, and " + hintsAccepted
+	case emptyGlob:
+		return "empty pattern", "a name, in which * stands for any text and ? for any byte"
+	case folderGlob:
+		return "a folder", "the name of a file without its folders"
+	case twice:
+		return "second of its kind", "thread, program and lib at most once in a rule"
+	case never:
+		return "no size fits", "sizes that can hold together"
+	case tooMany:
+		return "too many rules", "at most 64 rules"
+	case tooLong:
+		return "too much text", "patterns of at most 4095 bytes in all"
+	}
+	return "unknown condition", "size>=N, size>N, size<=N, size<N, size=N, size=N-N," +
+		" thread=GLOB, program=GLOB or lib=GLOB"
+}

@@ -1,0 +1,221 @@
+package config
+
+import "tieralloc/internal/raw"
+
+// The variables, in the order of the table. Those of a tier follow each other in
+// the order of the per-tier numbers below, so that
+//
+//	i = varTiers + tier·tierVars + k
+const (
+	varDisable uintptr = iota
+	varInterpose
+	varStrict
+	varStatsFile
+	varStatsLive
+	varLog
+	varLogFile
+	varPurgeDelay
+	varUseLibnuma
+	varOnSoftcap
+	varOnHardcap
+	varDefaultHint
+	varRules
+	varThrottle
+	varHugePages
+	varMigrateBW
+	varBackground
+	varTiers
+	varCount = varTiers + uintptr(TierCount)*tierVars
+)
+
+// The variables of a tier.
+const (
+	tierSoft uintptr = iota
+	tierHard
+	tierBW
+	tierBurst
+	tierLat
+	tierNode
+	tierVars
+)
+
+// variable describes one environment variable to find and complain about it. The
+// default named here is what setDefaults sets; a test holds the two together.
+type variable struct {
+	name     string
+	accepts  string // follows "expected "
+	fallback string // follows "using "
+	writes   bool   // names a file to write: ignored in a set-user-id program
+}
+
+// tableSize is a power of two above varCount, so that a masked index is in range.
+const (
+	tableSize = 64
+	tableMask = tableSize - 1
+)
+
+// The table has a free row, and a word has a bit for each, or this constant is
+// negative and does not compile.
+const _ uintptr = min(tableSize, 64) - 1 - varCount
+
+const (
+	aSwitch  = "0 or 1"
+	aSize    = "1 byte or more, up to 64T (an integer, or one with K, M, G or T)"
+	aRate    = "bytes per second: 0 (no limit), or 1K to 64T"
+	aLatency = "a time such as 300ns (units ns, us, ms, s), 0 to 1s"
+	aNodes   = "nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1"
+	noSoft   = "no soft cap"
+	noHard   = "no hard cap"
+	noLimit  = "no limit"
+	burst    = "64K or 10ms of the bandwidth, the larger"
+	noDelay  = "0"
+	anyNodes = "nodes found automatically"
+)
+
+var variables = [tableSize]variable{
+	varDisable:   {"TA_DISABLE", aSwitch, "0", false},
+	varInterpose: {"TA_INTERPOSE", aSwitch, "1", false},
+	varStrict:    {"TA_STRICT", aSwitch, "0", false},
+	varStatsFile: {"TA_STATS_FILE", "a path of at most 4000 bytes in which % begins" +
+		" %p (process id), %e (program name) or %%", "no file", true},
+	varStatsLive: {"TA_STATS_LIVE", "0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it," +
+		" in which % begins %p, %e (program name) or %%", "0", true},
+	varLog:     {"TA_LOG", "off, error, warn, info or debug", "off", false},
+	varLogFile: {"TA_LOG_FILE", "a path of at most 4000 bytes", "standard error", true},
+	varPurgeDelay: {"TA_PURGE_DELAY", "a time such as 250ms (units ns, us, ms, s), 0 to 1h",
+		"250ms", false},
+	varUseLibnuma:  {"TA_USE_LIBNUMA", aSwitch, "1", false},
+	varOnSoftcap:   {"TA_ON_SOFTCAP", "reroute, warn or demote", "reroute", false},
+	varOnHardcap:   {"TA_ON_HARDCAP", "route_slow or fail", "route_slow", false},
+	varDefaultHint: {"TA_DEFAULT_HINT", hintsAccepted, "warm", false},
+	varRules: {"TA_RULES", "rules such as size>=64M,lib=libtorch*:cold with ; between them (conditions size, thread," +
+		" program, lib; hints " + hintsAccepted + ")", noRules, false},
+	varThrottle: {"TA_THROTTLE", "account or sleep", "account", false},
+	varHugePages: {"TA_HUGEPAGES", "off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off",
+		"the system's setting", false},
+	varMigrateBW:  {"TA_MIGRATE_BW", aRate, "1G", false},
+	varBackground: {"TA_BACKGROUND", aSwitch, "0", false},
+
+	varTiers + tierSoft:  {"TA_FAST_SOFT", aSize, noSoft, false},
+	varTiers + tierHard:  {"TA_FAST_HARD", aSize, noHard, false},
+	varTiers + tierBW:    {"TA_FAST_BW", aRate, noLimit, false},
+	varTiers + tierBurst: {"TA_FAST_BURST", aSize, burst, false},
+	varTiers + tierLat:   {"TA_FAST_LAT", aLatency, noDelay, false},
+	varTiers + tierNode:  {"TA_NODE_FAST", aNodes, anyNodes, false},
+
+	varTiers + tierVars + tierSoft:  {"TA_NORMAL_SOFT", aSize, noSoft, false},
+	varTiers + tierVars + tierHard:  {"TA_NORMAL_HARD", aSize, noHard, false},
+	varTiers + tierVars + tierBW:    {"TA_NORMAL_BW", aRate, noLimit, false},
+	varTiers + tierVars + tierBurst: {"TA_NORMAL_BURST", aSize, burst, false},
+	varTiers + tierVars + tierLat:   {"TA_NORMAL_LAT", aLatency, noDelay, false},
+	varTiers + tierVars + tierNode:  {"TA_NODE_NORMAL", aNodes, anyNodes, false},
+
+	varTiers + 2*tierVars + tierSoft:  {"TA_SLOW_SOFT", aSize, noSoft, false},
+	varTiers + 2*tierVars + tierHard:  {"TA_SLOW_HARD", aSize, noHard, false},
+	varTiers + 2*tierVars + tierBW:    {"TA_SLOW_BW", aRate, noLimit, false},
+	varTiers + 2*tierVars + tierBurst: {"TA_SLOW_BURST", aSize, burst, false},
+	varTiers + 2*tierVars + tierLat:   {"TA_SLOW_LAT", aLatency, noDelay, false},
+	varTiers + 2*tierVars + tierNode:  {"TA_NODE_SLOW", aNodes, anyNodes, false},
+}
+
+// Describe tells of the i-th variable that the library knows: its name, what it
+// accepts, and what holds without it. ok is false for an i past the last.
+func Describe(i uintptr) (name, accepts, fallback string, ok bool) {
+	if i >= varCount {
+		return "", "", "", false
+	}
+	v := &variables[i&tableMask]
+	return v.name, v.accepts, v.fallback, true
+}
+
+const prefix = "TA_"
+
+// find looks an entry NAME=value up in the table. It returns varCount for a name
+// that is not there. An entry of another name costs a comparison or two.
+func find(entry uintptr) (i uintptr, val value) {
+	if raw.LoadByte(entry) != 'T' || raw.LoadByte(entry+1) != 'A' || raw.LoadByte(entry+2) != '_' {
+		return varCount, value{}
+	}
+	for i = 0; i < varCount; i++ {
+		if at := afterName(entry, variables[i&tableMask].name); at != 0 {
+			return i, cString(at)
+		}
+	}
+	return varCount, value{}
+}
+
+// afterName is the address of the value when the entry is name=value, else 0. The
+// prefix has been compared.
+func afterName(entry uintptr, name string) uintptr {
+	for i := len(prefix); i < len(name); i++ {
+		// The entry's final zero differs from every byte of a name: no read passes it.
+		if raw.LoadByte(entry+uintptr(i)) != name[i] {
+			return 0
+		}
+	}
+	entry += uintptr(len(name))
+	if raw.LoadByte(entry) != '=' {
+		return 0
+	}
+	return entry + 1
+}
+
+// set reads the value of variable i, but not of TA_RULES. It reports false, and
+// leaves s as it was, when the value is bad.
+func (s *Settings) set(i uintptr, v value) bool {
+	switch i {
+	case varDisable:
+		return v.asSwitch(&s.Disable)
+	case varInterpose:
+		return v.asSwitch(&s.Interpose)
+	case varStrict:
+		return v.asSwitch(&s.Strict)
+	case varStatsFile:
+		return v.isTemplate() && v.asPath(&s.StatsFile)
+	case varStatsLive:
+		return v.asLive(&s.StatsLive)
+	case varLog:
+		return v.asWord(&s.Log, &levelWords, logLevels)
+	case varLogFile:
+		return v.asPath(&s.LogFile)
+	case varPurgeDelay:
+		return v.asTime(&s.PurgeDelay, maxPurgeDelay)
+	case varUseLibnuma:
+		return v.asSwitch(&s.UseLibnuma)
+	case varOnSoftcap:
+		return v.asWord(&s.OnSoftcap, &softcapWords, softcapCount)
+	case varOnHardcap:
+		return v.asWord(&s.OnHardcap, &hardcapWords, hardcapCount)
+	case varDefaultHint:
+		return v.asWord(&s.DefaultHint, &hintWords, HintCount)
+	case varThrottle:
+		return v.asThrottle(&s.ThrottleSleep)
+	case varHugePages:
+		return s.setHugePages(v)
+	case varMigrateBW:
+		return v.asRate(&s.MigrateBW)
+	case varBackground:
+		return v.asSwitch(&s.Background)
+	}
+	k := i - varTiers
+	return s.Tiers[k/tierVars&3].set(k%tierVars, v)
+}
+
+// set is Settings.set for variable k of a tier.
+func (t *Tier) set(k uintptr, v value) bool {
+	switch k {
+	case tierSoft:
+		return v.asSize(&t.Soft)
+	case tierHard:
+		return v.asSize(&t.Hard)
+	case tierBW:
+		return v.asRate(&t.BW)
+	case tierBurst:
+		return v.asSize(&t.Burst)
+	case tierLat:
+		return v.asTime(&t.Lat, maxLatency)
+	case tierNode:
+		return v.asNodes(&t.Nodes, &t.Spread)
+	}
+	return false
+}

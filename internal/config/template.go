@@ -1,0 +1,95 @@
+package config
+
+import "tieralloc/internal/raw"
+
+// isTemplate reports whether Expand knows every % of the value.
+func (v value) isTemplate() bool {
+	for i := uintptr(0); i < v.n; i++ {
+		if v.at(i) != '%' {
+			continue
+		}
+		i++
+		if c := v.at(i); c != 'p' && c != 'e' && c != '%' {
+			return false
+		}
+	}
+	return true
+}
+
+// liveTemplate is what TA_STATS_LIVE=1 stands for.
+const liveTemplate = "/dev/shm/tieralloc.%p.%e"
+
+// asLive reads 0, 1, or an absolute template in which each process has a path of
+// its own.
+func (v value) asLive(dst *Text) bool {
+	if v.isFrom(0, "0") {
+		dst.Reset()
+		return true
+	}
+	if v.isFrom(0, "1") {
+		return dst.Set(raw.Bytes(liveTemplate), uintptr(len(liveTemplate)))
+	}
+	return v.at(0) == '/' && v.isTemplate() && v.hasPid() && v.asPath(dst)
+}
+
+// hasPid reports whether there is a %p. Precondition: isTemplate.
+func (v value) hasPid() bool {
+	for i := uintptr(0); i < v.n; i++ {
+		if v.at(i) != '%' {
+			continue
+		}
+		i++
+		if v.at(i) == 'p' {
+			return true
+		}
+	}
+	return false
+}
+
+// Expand writes tmpl to dst with %p replaced by pid, %e by the program's name and
+// %% by a percent sign. A slash in the name becomes an underscore: the name of a
+// program shall not choose the directory. hasPid says that there was a %p. When
+// the template holds another %, or the result is longer than PathMax, ok is false
+// and dst is empty.
+//
+// Precondition: dst is neither tmpl nor program.
+func Expand(dst, tmpl *Text, pid uintptr, program *Text) (hasPid, ok bool) {
+	dst.Reset()
+	ok = value{tmpl.Addr(), tmpl.Len()}.isTemplate()
+	for i := uintptr(0); ok && i < tmpl.Len(); i++ {
+		c := tmpl.At(i)
+		if c != '%' {
+			ok = dst.Byte(c)
+			continue
+		}
+		i++
+		switch tmpl.At(i) {
+		case 'p':
+			ok = dst.Dec(uint64(pid))
+			hasPid = true
+		case 'e':
+			ok = appendName(dst, program)
+		default:
+			ok = dst.Byte('%')
+		}
+	}
+	if !ok || dst.Len() > PathMax {
+		dst.Reset()
+		return false, false
+	}
+	return hasPid, true
+}
+
+// appendName appends a program's name with its slashes replaced.
+func appendName(dst, program *Text) bool {
+	for i := uintptr(0); i < program.Len(); i++ {
+		c := program.At(i)
+		if c == '/' {
+			c = '_'
+		}
+		if !dst.Byte(c) {
+			return false
+		}
+	}
+	return true
+}

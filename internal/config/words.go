@@ -1,0 +1,62 @@
+package config
+
+// The words of the variables, by their codes, padded to one length.
+var (
+	levelWords   = [8]string{LogOff: "off", LogError: "error", LogWarn: "warn", LogInfo: "info", LogDebug: "debug"}
+	softcapWords = [8]string{SoftcapReroute: "reroute", SoftcapWarn: "warn", SoftcapDemote: "demote"}
+	hardcapWords = [8]string{HardcapRouteSlow: "route_slow", HardcapFail: "fail"}
+	hugeWords    = [8]string{HugeUnset: "", HugeOff: "off", HugeThp: "thp", Huge2M: "2m", Huge1G: "1g"}
+	tierWords    = [8]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"}
+	hintWords    = [8]string{HintHot: "hot", HintWarm: "warm", HintCold: "cold",
+		HintPinFast: "pin_fast", HintPreferFast: "prefer_fast"}
+)
+
+// hintsAccepted are hintWords in a sentence.
+const hintsAccepted = "hot, warm, cold, pin_fast or prefer_fast"
+
+// asThrottle reads account or sleep.
+func (v value) asThrottle(sleep *bool) bool {
+	if v.isWord("account") {
+		*sleep = false
+		return true
+	}
+	if v.isWord("sleep") {
+		*sleep = true
+		return true
+	}
+	return false
+}
+
+// setHugePages reads what all tiers ask for, or a list of tier:word with commas, in
+// which a tier is named once at most. A tier that the list leaves out stays unset.
+func (s *Settings) setHugePages(v value) bool {
+	if all := uint32(0); v.asHuge(&all) {
+		for i := range s.Tiers {
+			s.Tiers[i].HugePages = all
+		}
+		return true
+	}
+	var huge [4]uint32
+	for i := uintptr(0); i <= v.n; {
+		end := v.find(i, ',')
+		colon := min(v.find(i, ':'), end)
+		if colon == end {
+			return false
+		}
+		tier := uint32(0)
+		if !v.part(i, colon).asWord(&tier, &tierWords, TierCount) || huge[tier&3] != HugeUnset ||
+			!v.part(colon+1, end).asHuge(&huge[tier&3]) {
+			return false
+		}
+		i = end + 1
+	}
+	for i := range s.Tiers {
+		s.Tiers[i].HugePages = huge[i]
+	}
+	return true
+}
+
+// asHuge reads a word for huge pages.
+func (v value) asHuge(dst *uint32) bool {
+	return v.n != 0 && v.asWord(dst, &hugeWords, Huge1G+1)
+}

@@ -1,0 +1,72 @@
+package process
+
+import (
+	"syscall"
+
+	"tieralloc/alloc"
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+)
+
+// livePath is TA_STATS_LIVE for this process.
+var livePath config.Text
+
+// openLive makes the live page, if one is asked for. A failure is one line on standard
+// error; a forked child, of which there may be many, is silent.
+func openLive() {
+	if Settings.StatsLive.Len() == 0 {
+		return
+	}
+	errno := uintptr(syscall.ENAMETOOLONG)
+	if _, ok := config.Expand(&livePath, &Settings.StatsLive, raw.Pid(), &program); ok {
+		errno = stats.LiveOpen(livePath.Addr(), livePath.Len(), uint64(raw.Pid()), startUnix, program.Addr(), program.Len())
+	}
+	if errno == 0 || forked {
+		return
+	}
+	var l raw.Line
+	l.Text("tieralloc: cannot make TA_STATS_LIVE ")
+	l.CStr(livePath.Addr())
+	l.Text(": error ")
+	l.Dec(uint64(errno))
+	if name := errorName(errno); len(name) != 0 {
+		l.Text(" (")
+		l.Text(name)
+		l.Text(")")
+	}
+	l.Emit(2)
+}
+
+// Pulse updates the live page when that is due. The calling thread owns h.
+func Pulse(h *alloc.Heap) {
+	if now := h.Thread.Now; stats.LiveDue(now) {
+		update(h.Thread.Token(), now, liveBudget)
+	}
+}
+
+// liveBudget is nodeBudget for the live page: an update comes in the midst of a call of
+// malloc.
+const liveBudget = 2e6
+
+func update(token uintptr, now, budget uint64) {
+	r := stats.LiveBegin(now)
+	if r == nil {
+		return
+	}
+	if fill(token, r, budget) {
+		stats.LiveCommit(raw.Clock(raw.ClockMono))
+	} else {
+		stats.LiveDrop(raw.Clock(raw.ClockMono))
+	}
+}
+
+// closeLive writes the last figures. The page goes with the process unless its name was
+// chosen by the user.
+func closeLive(token uintptr) {
+	if !stats.LiveOn() {
+		return
+	}
+	update(token, raw.Clock(raw.ClockMono), nodeBudget)
+	stats.LiveEnd(true, Settings.LiveIsDefault())
+}

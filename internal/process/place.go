@@ -1,0 +1,29 @@
+package process
+
+import (
+	"tieralloc/alloc"
+	"tieralloc/numa"
+)
+
+var (
+	topology numa.Topology
+	tierMap  numa.Map
+)
+
+// placeTiers finds out on which nodes the tiers lie. It returns how many settings are
+// bad, each one line on standard error. On a machine of one node, and without a setting
+// that names nodes, it costs the reading of one file.
+func placeTiers() (bad uintptr) {
+	named := uint64(0)
+	for i := range Settings.Tiers {
+		named |= Settings.Tiers[i].Nodes
+	}
+	if named == 0 && numa.Single() {
+		tierMap = numa.Map{Nodes: 1, Simulated: true}
+	} else {
+		numa.Probe(&topology)
+		bad = numa.Resolve(&Settings, &topology, &tierMap, 2)
+	}
+	alloc.SetPlaces(&Settings, &tierMap)
+	return bad
+}

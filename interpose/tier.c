@@ -1,0 +1,153 @@
+// Tiers as a program can ask for them: ta_alloc and its like, and what rules need to
+// know of a thread and of a caller.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include "heap.h"
+#include "tag.h"
+#include "tieralloc.h"
+
+int ta_rules_by_lib, ta_rules_by_thread, ta_throttled;
+
+// From glibc 2.35 on the loader tells without a lock which object has an address; it is
+// looked up, or the library would not load with an older one.
+static int (*find_object)(void *, struct dl_find_object *);
+
+void ta_rules_begin(void)
+{
+	if (ta_rules_by_lib)
+		find_object = (__typeof__(find_object))ta_libc_symbol("_dl_find_object");
+}
+
+// The program itself has no name as an object: then it is that of its file.
+static uintptr_t name_of(const char *object)
+{
+	return (uintptr_t)(object[0] != 0 ? object : (const char *)getauxval(AT_EXECFN));
+}
+
+uintptr_t ta_lib_of(void *address)
+{
+	if (LIKELY(!ta_rules_by_lib))
+		return 0;
+	if (find_object != NULL) {
+		struct dl_find_object found;
+		if (find_object(address, &found) != 0 || found.dlfo_link_map == NULL)
+			return 0;
+		return name_of(found.dlfo_link_map->l_name);
+	}
+	Dl_info found;
+	return dladdr(address, &found) != 0 ? name_of(found.dli_fname) : 0;
+}
+
+EXPORT void *ta_alloc(size_t bytes, ta_hint hint)
+{
+	if ((unsigned)hint > TA_PREFER_FAST)
+		return ta_failed(TA_CALL_TA_ALLOC, EINVAL);
+	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
+	if (h == NULL)
+		return errno = ENOMEM, NULL;
+	void *p = (void *)(tag_alloc((uintptr_t)h, bytes, hint) & ~TA_ZERO_BIT);
+	h->Calls[TA_CALL_TA_ALLOC]++;
+	if (p == NULL) {
+		h->Calls[TA_CALL_OTHER_FAILED]++;
+		errno = ENOMEM;
+	}
+	ta_leave(h);
+	return p;
+}
+
+EXPORT void ta_free(void *p) { ta_free_as(p, TA_CALL_TA_FREE, "ta_free"); }
+
+EXPORT ta_hint ta_set_hint(ta_hint hint)
+{
+	if ((unsigned)hint > TA_PREFER_FAST)
+		return errno = EINVAL, (ta_hint)-1;
+	ta_heap *h = ta_enter();
+	if (h == NULL)
+		return TA_WARM;
+	ta_hint before = (ta_hint)tag_set_hint((uintptr_t)h, hint);
+	ta_leave(h);
+	return before;
+}
+
+EXPORT int ta_tier_of(const void *p)
+{
+	uintptr_t tier = tag_tier_of((uintptr_t)p);
+	return tier <= TA_SLOW ? (int)tier : (errno = EINVAL, -1);
+}
+
+enum { ERRNO_MAX = 4095 };
+
+EXPORT void *ta_move(void *p, ta_tier dst)
+{
+	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
+	if (h == NULL)
+		return errno = ta_disabled ? EINVAL : ENOMEM, NULL;
+	uintptr_t to = tag_move((uintptr_t)h, (uintptr_t)p, (uintptr_t)dst);
+	h->Calls[TA_CALL_TA_MOVE]++;
+	int copies = to > ERRNO_MAX && to != (uintptr_t)p;
+	h->Calls[TA_CALL_REALLOC_ALLOCS] += copies;
+	h->Calls[TA_CALL_REALLOC_FREES] += copies;
+	ta_leave(h);
+	if (to <= ERRNO_MAX)
+		return errno = (int)to, NULL;
+	if (copies) {
+		size_t n = ta_lookup(p)->Size;
+		memcpy((void *)to, p, n);
+		if (ta_throttled)
+			tag_copied(to, n);
+		ta_free_fast(p, "ta_move");
+	}
+	return (void *)to;
+}
+
+static void renamed(void)
+{
+	if (!ta_rules_by_thread)
+		return;
+	int saved = errno;
+	ta_heap *h = ta_enter();
+	if (h != NULL) {
+		tag_renamed((uintptr_t)h);
+		ta_leave(h);
+	}
+	errno = saved;
+}
+
+// A rule may go by the thread's name, so its changes are looked for. One that another
+// thread makes is seen a little later.
+EXPORT int pthread_setname_np(pthread_t thread, const char *name)
+{
+	static int (*next)(pthread_t, const char *);
+	if (next == NULL)
+		next = (int (*)(pthread_t, const char *))ta_libc_symbol("pthread_setname_np");
+	int error = next != NULL ? next(thread, name) : ENOSYS;
+	if (thread == pthread_self())
+		renamed();
+	return error;
+}
+
+EXPORT int prctl(int option, ...)
+{
+	static int (*next)(int, unsigned long, unsigned long, unsigned long, unsigned long);
+	if (next == NULL)
+		next = (__typeof__(next))ta_libc_symbol("prctl");
+	va_list args;
+	va_start(args, option);
+	unsigned long a[4];
+	for (int i = 0; i < 4; i++)
+		a[i] = va_arg(args, unsigned long);
+	va_end(args);
+	if (next == NULL)
+		return errno = ENOSYS, -1;
+	int result = next(option, a[0], a[1], a[2], a[3]);
+	if (option == PR_SET_NAME)
+		renamed();
+	return result;
+}

@@ -1,0 +1,287 @@
+package numa
+
+import (
+	"math/bits"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"tieralloc/internal/raw"
+)
+
+// Tests here use the kernel of this machine, whatever nodes it has: they do more in
+// the guest of tests/numa than on a machine with one.
+
+// mapped is n bytes, and memory for Count to work in.
+func mapped(tb testing.TB, n uintptr) (addr, scratch uintptr) {
+	tb.Helper()
+	addr, scratch = raw.Map(n), raw.Map(ScratchBytes)
+	if addr == 0 || scratch == 0 {
+		tb.Fatal("no memory")
+	}
+	tb.Cleanup(func() {
+		raw.Unmap(addr, n)
+		raw.Unmap(scratch, ScratchBytes)
+	})
+	return addr, scratch
+}
+
+// touch writes to every page.
+func touch(addr, n uintptr) {
+	for at := addr; at < addr+n; at += raw.Page {
+		raw.Store(at, at)
+	}
+}
+
+// intact reports whether touch's marks are there.
+func intact(addr, n uintptr) bool {
+	for at := addr; at < addr+n; at += raw.Page {
+		if raw.Load(at) != at {
+			return false
+		}
+	}
+	return true
+}
+
+func counted(addr, n, scratch uintptr) *Residency {
+	r := new(Residency)
+	Count(addr, n, scratch, r)
+	return r
+}
+
+// usableNodes is the real machine's.
+func usableNodes() (nodes []int) {
+	top := new(Topology)
+	Probe(top)
+	for set := top.Usable(); set != 0; set &= set - 1 {
+		nodes = append(nodes, bits.TrailingZeros64(set))
+	}
+	return nodes
+}
+
+// policyAt is how numa_maps describes the policy of the mapping at addr.
+func policyAt(tb testing.TB, addr uintptr) string {
+	tb.Helper()
+	text, err := os.ReadFile("/proc/self/numa_maps")
+	if err != nil {
+		tb.Skip("the kernel has no numa_maps: ", err)
+	}
+	var l raw.Line
+	l.Hex(addr)
+	digits := complaints(tb, l.Emit)
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 1 && "0x"+strings.TrimLeft(fields[0], "0")+"\n" == digits {
+			return fields[1]
+		}
+	}
+	tb.Fatalf("numa_maps has no %s", digits)
+	return ""
+}
+
+func TestBind(t *testing.T) {
+	const n = 1 << 20
+	for _, node := range usableNodes() {
+		addr, scratch := mapped(t, n)
+		place := Place{1 << node, PreferredMany}
+		if errno := Bind(addr, n, &place, false); errno != 0 {
+			t.Fatalf("node %d: errno %d", node, errno)
+		}
+		if r := counted(addr, n, scratch); *r != (Residency{Absent: n}) {
+			t.Errorf("node %d, untouched: %+v", node, r)
+		}
+		touch(addr, n)
+		if r := counted(addr, n, scratch); r.Node[node] != n || r.Absent+r.Failed != 0 {
+			t.Errorf("node %d, touched: %+v", node, r)
+		}
+		if errno := Unpolicy(addr, n); errno != 0 {
+			t.Errorf("Unpolicy: errno %d", errno)
+		}
+		if r := counted(addr, n, scratch); r.Node[node] != n {
+			t.Errorf("node %d, without a policy again: %+v", node, r)
+		}
+	}
+}
+
+// TestBindPolicies looks at numa_maps for what the kernel made of each mode.
+func TestBindPolicies(t *testing.T) {
+	const n = 16 * raw.Page
+	nodes := usableNodes()
+	last := nodes[len(nodes)-1]
+	var l raw.Line
+	l.Dec(uint64(last))
+	id := strings.TrimSuffix(complaints(t, l.Emit), "\n")
+	for _, c := range []struct {
+		mode uint32
+		want []string // one of them
+	}{
+		{Default, []string{"default"}},
+		{Preferred, []string{"prefer:" + id}},
+		{Strict, []string{"bind:" + id}},
+		{Interleave, []string{"interleave:" + id}},
+		{PreferredMany, []string{"prefer (many):" + id, "prefer", "prefer:" + id}},
+		{WeightedInterleave, []string{"weighted interleave:" + id, "weighted", "interleave:" + id}},
+	} {
+		addr, _ := mapped(t, n)
+		place := Place{1 << last, c.mode}
+		if errno := Bind(addr, n, &place, false); errno != 0 {
+			t.Errorf("mode %d: errno %d", c.mode, errno)
+			continue
+		}
+		touch(addr, n)
+		got, found := policyAt(t, addr), false
+		for _, want := range c.want {
+			found = found || got == want
+		}
+		if !found {
+			t.Errorf("mode %d: numa_maps has %q, not one of %q", c.mode, got, c.want)
+		}
+		if errno := Bind(addr, n, &Place{}, true); errno != 0 || policyAt(t, addr) != "default" {
+			t.Errorf("mode %d: back to the default: errno %d, %q", c.mode, errno, policyAt(t, addr))
+		}
+	}
+}
+
+// TestBindMoves goes round all nodes and back, and looks at contents and places.
+func TestBindMoves(t *testing.T) {
+	const n = 4 << 20
+	addr, scratch := mapped(t, n)
+	touch(addr, n)
+	nodes := usableNodes()
+	for _, node := range append(nodes, nodes[0]) {
+		place := Place{1 << node, PreferredMany}
+		if errno := Bind(addr, n, &place, true); errno != 0 {
+			t.Fatalf("to node %d: errno %d", node, errno)
+		}
+		if r := counted(addr, n, scratch); r.Node[node] != n {
+			t.Errorf("moved to node %d: %+v", node, r)
+		}
+		if !intact(addr, n) {
+			t.Fatalf("moved to node %d: the contents changed", node)
+		}
+	}
+}
+
+func TestBindErrors(t *testing.T) {
+	const n = 4 * raw.Page
+	addr, _ := mapped(t, n)
+	good := Place{1 << usableNodes()[0], PreferredMany}
+	before := lacking
+	for _, c := range []struct {
+		name  string
+		addr  uintptr
+		place Place
+		want  syscall.Errno
+	}{
+		{"a node that is not there", addr, Place{1 << 63, PreferredMany}, syscall.EINVAL},
+		{"a node that is not there, strictly", addr, Place{1 << 63, Strict}, syscall.EINVAL},
+		{"a node that is not there, weighted", addr, Place{1 << 63, WeightedInterleave}, syscall.EINVAL},
+		{"no such mode", addr, Place{1, 31}, syscall.EINVAL},
+		{"not the start of a page", addr + 8, good, syscall.EINVAL},
+		{"nothing mapped", 1 << 20, good, syscall.EFAULT},
+	} {
+		if got := Bind(c.addr, n, &c.place, false); got != uintptr(c.want) {
+			t.Errorf("%s: errno %d, not %d", c.name, got, c.want)
+		}
+	}
+	if lacking != before {
+		t.Errorf("the kernel is said to lack modes %#b: EINVAL had other reasons", lacking)
+	}
+}
+
+// TestBindOldKernel: once a mode is known to be lacking, the one beside it is used at
+// once.
+func TestBindOldKernel(t *testing.T) {
+	const n = 4 * raw.Page
+	before := lacking
+	defer func() { lacking = before }()
+	lacking = 1<<PreferredMany | 1<<WeightedInterleave
+	nodes := usableNodes()
+	set := uint64(0)
+	for _, node := range nodes {
+		set |= 1 << node
+	}
+	addr, _ := mapped(t, n)
+	if errno := Bind(addr, n, &Place{set, PreferredMany}, false); errno != 0 {
+		t.Errorf("errno %d", errno)
+	}
+	if got := policyAt(t, addr); !strings.HasPrefix(got, "prefer:") || strings.ContainsAny(got, ",-") {
+		t.Errorf("instead of preferring many: %q", got)
+	}
+	if errno := Bind(addr, n, &Place{set, WeightedInterleave}, false); errno != 0 {
+		t.Errorf("errno %d", errno)
+	}
+	if got := policyAt(t, addr); !strings.HasPrefix(got, "interleave:") {
+		t.Errorf("instead of weights: %q", got)
+	}
+}
+
+// TestCount: every page is counted once, at each alignment, and in more than a batch.
+func TestCount(t *testing.T) {
+	const pages = 2*batch + 7
+	addr, scratch := mapped(t, (pages+2)*raw.Page)
+	node := usableNodes()[0]
+	Bind(addr, (pages+2)*raw.Page, &Place{1 << node, PreferredMany}, false)
+	for i := uintptr(0); i < pages; i += 2 {
+		raw.Store(addr+i*raw.Page, 1)
+	}
+	sink := raw.Load(addr + raw.Page) // only read: the page of zeros
+	if r := counted(addr, pages*raw.Page, scratch); sink != 0 || r.Node[node] != (pages+1)/2*raw.Page ||
+		r.Absent != pages/2*raw.Page || r.Failed != 0 {
+		t.Errorf("%d of %d pages touched: %+v", (pages+1)/2, pages, r)
+	}
+	r := counted(addr, 2*raw.Page, scratch)
+	Count(addr, 2*raw.Page, scratch, r)
+	if r.Node[node] != 2*raw.Page || r.Absent != 2*raw.Page {
+		t.Errorf("Count does not add up: %+v", r)
+	}
+	for _, c := range []struct{ from, n, want uintptr }{
+		{0, 0, 0}, {1, 1, 1}, {raw.Page - 1, 2, 2}, {0, raw.Page, 1}, {0, raw.Page + 1, 2}, {100, batch * raw.Page, batch + 1},
+	} {
+		r := counted(addr+c.from, c.n, scratch)
+		if got := r.Node[node] + r.Absent + r.Failed; got != uint64(c.want*raw.Page) {
+			t.Errorf("%d bytes at %d: %d counted, not %d pages", c.n, c.from, got, c.want)
+		}
+	}
+	if r := counted(1<<20, 3*raw.Page, scratch); *r != (Residency{Absent: 3 * raw.Page}) {
+		t.Errorf("where nothing is mapped: %+v", r)
+	}
+}
+
+// TestCountAdd: statuses that no kernel here gives.
+func TestCountAdd(t *testing.T) {
+	var r Residency
+	for _, status := range []int32{0, 63, 63, 64, 1 << 20, -int32(syscall.ENOENT), -int32(syscall.EFAULT),
+		-int32(syscall.EFAULT), -int32(syscall.EBUSY), -1 << 31} {
+		r.add(status)
+	}
+	var want Residency
+	want.Node[0], want.Node[63], want.Absent, want.Failed = raw.Page, 2*raw.Page, 3*raw.Page, 4*raw.Page
+	if r != want {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestCountThreads: several may count at once, each in its own memory.
+func TestCountThreads(t *testing.T) {
+	const n = 600 * raw.Page
+	node := usableNodes()[0]
+	var wg sync.WaitGroup
+	for range 4 {
+		addr, scratch := mapped(t, n)
+		Bind(addr, n, &Place{1 << node, PreferredMany}, false)
+		touch(addr, n)
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range 20 {
+				if r := counted(addr, n, scratch); r.Node[node] != n {
+					t.Errorf("%+v", r)
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+}

@@ -1,0 +1,64 @@
+package numa
+
+// MemFree is how many bytes of the node's memory are free, 0 when that cannot be
+// read. Any thread may call it.
+func MemFree(node uintptr) uint64 { return memoryOf(node, "MemFree:") }
+
+// memoryOf finds a line such as "Node 0 MemTotal:  1024 kB" in the node's meminfo,
+// and is its number in bytes; 0 when there is none.
+func memoryOf(node uintptr, name string) (bytes uint64) {
+	const lines = 64 // more than any kernel writes
+	var p path
+	p.node(node, "/meminfo")
+	var f file
+	if !f.open(&p) {
+		return 0
+	}
+	for i := 0; i < lines && f.peek() != 0 && bytes == 0; i++ {
+		bytes = f.memory(name)
+		f.line()
+	}
+	f.close()
+	return bytes
+}
+
+// memory reads a line as far as it is the one of that name.
+func (f *file) memory(name string) uint64 {
+	const most = 1 << 50 // KiB
+	if !f.word("Node ") {
+		return 0
+	}
+	f.number(most)
+	f.blanks()
+	if !f.word(name) {
+		return 0
+	}
+	f.blanks()
+	v, _ := f.number(most)
+	if !f.word(" kB") {
+		return 0
+	}
+	return v << 10
+}
+
+// word passes over s. It reports false, somewhere in it, when s does not come next.
+func (f *file) word(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if f.peek() != s[i] {
+			return false
+		}
+		f.skip()
+	}
+	return true
+}
+
+// line passes over the rest of a line.
+func (f *file) line() {
+	for f.peek() != 0 {
+		c := f.peek()
+		f.skip()
+		if c == '\n' {
+			return
+		}
+	}
+}

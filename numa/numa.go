@@ -1,0 +1,51 @@
+// Package numa knows the machine's memory nodes: what sysfs tells of them, which
+// of them each tier gets, how memory is bound to them, and where pages lie.
+//
+// It is freestanding Go (docs/DESIGN.md): no allocation, no panic, no runtime.
+//
+// A set of nodes is a word with a bit for each of the nodes 0 to 63. Linux allows
+// 1024; memory on nodes above 63 is left alone, and Topology.Beyond says that there
+// is some.
+package numa
+
+// Node is what sysfs tells of one memory node. A figure of 0 is not known.
+type Node struct {
+	Distance       [64]uint8 // from this node to the others, 10 to itself
+	MemTotal       uint64    // bytes
+	ReadLatency    uint32    // ns, as the nearest CPUs see it
+	WriteLatency   uint32    // ns
+	ReadBandwidth  uint32    // MB/s
+	WriteBandwidth uint32    // MB/s
+	MemoryTier     uint32    // the kernel's number, lower is faster; see Topology.Tiered
+}
+
+// Topology is what sysfs tells of the machine. At 6 KiB it belongs in static or
+// mapped memory.
+//
+//	CPUs, Memory, Tiered ⊆ Online
+//	Running ⊆ CPUs
+type Topology struct {
+	Online  uint64
+	Memory  uint64 // nodes with memory
+	CPUs    uint64 // nodes with processors
+	Running uint64 // nodes with processors on which the calling thread may run
+	Allowed uint64 // nodes whose memory this process may use (cpuset, container)
+	Tiered  uint64 // nodes whose MemoryTier is known
+	Beyond  bool   // a node above 63 is online
+	Node    [64]Node
+}
+
+// Usable is the set of nodes from which this process may have memory.
+func (t *Topology) Usable() uint64 { return t.Memory & t.Allowed }
+
+// only makes t one node, 0, of which nothing else is known.
+func (t *Topology) only() {
+	*t = Topology{Online: 1, Memory: 1, CPUs: 1, Running: 1, Allowed: 1}
+	t.Node[0].Distance[0] = localDistance
+}
+
+// Distances as ACPI's table of them (SLIT) has them.
+const (
+	localDistance  = 10
+	remoteDistance = 20
+)

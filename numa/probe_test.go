@@ -1,0 +1,207 @@
+package numa
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestProbe(t *testing.T) {
+	for _, c := range []struct {
+		name                   string
+		tree                   tree
+		online, memory, cpus   uint64
+		tiered                 uint64
+		single, beyond, simple bool
+	}{
+		{name: "one node", tree: oneNode, online: 1, memory: 1, cpus: 1, tiered: 1, single: true},
+		{name: "two sockets", tree: sockets, online: 3, memory: 3, cpus: 3, tiered: 3},
+		{name: "cxl", tree: withCXL, online: 7, memory: 7, cpus: 3, tiered: 7},
+		{name: "hbm", tree: withHBM, online: 7, memory: 7, cpus: 1, tiered: 7},
+		{name: "sparse", tree: sparse, online: 1<<63 | 0x101, memory: 1<<63 | 0x101, cpus: 0x101},
+		{name: "a node without memory", tree: noMemory, online: 7, memory: 5, cpus: 3},
+		{name: "no memory tiering", tree: withCXL.without("memory_tiering"), online: 7, memory: 7, cpus: 3},
+		{name: "no figures", tree: withCXL.without("access1"), online: 7, memory: 7, cpus: 3, tiered: 7},
+		{name: "no has_cpu", tree: withCXL.without("has_cpu"), online: 7, memory: 7, cpus: 3, tiered: 7},
+		{name: "no has_memory", tree: noMemory.without("has_memory"), online: 7, memory: 5, cpus: 3},
+		{name: "one node by online", tree: oneNode.without("has_memory"), online: 1, memory: 1, cpus: 1, tiered: 1, single: true},
+		{name: "a node above 63", tree: sockets.with(nodesFolder+"online", "0-1,64\n").with(nodesFolder+"has_memory", "0-1,64\n"),
+			online: 3, memory: 3, cpus: 3, tiered: 3, beyond: true},
+		{name: "one node and one above 63", tree: oneNode.with(nodesFolder+"online", "0,1023\n").with(nodesFolder+"has_memory", "0,1023\n"),
+			online: 1, memory: 1, cpus: 1, tiered: 1, beyond: true},
+		{name: "garbage in has_memory", tree: sockets.with(nodesFolder+"has_memory", "0-x\n"), online: 3, memory: 3, cpus: 3, tiered: 3},
+		{name: "garbage in a tier", tree: withCXL.with("devices/virtual/memory_tiering/memory_tier22/nodelist", "?\n"),
+			online: 7, memory: 7, cpus: 3, tiered: 3},
+		{name: "other names beside the tiers", tree: withCXL.with("devices/virtual/memory_tiering/memory_tierx/nodelist", "0-2\n").
+			with("devices/virtual/memory_tiering/memory_tier/nodelist", "0-2\n").
+			with("devices/virtual/memory_tiering/memory_tier123456/nodelist", "0-2\n").
+			with("devices/virtual/memory_tiering/uevent", ""), online: 7, memory: 7, cpus: 3, tiered: 7},
+		{name: "no sysfs", tree: tree{}, online: 1, memory: 1, cpus: 1, single: true, simple: true},
+		{name: "empty online", tree: sockets.with(nodesFolder+"online", "\n"), online: 1, memory: 1, cpus: 1, simple: true},
+		{name: "garbage in online", tree: sockets.with(nodesFolder+"online", "0,,1\n").without("has_memory"),
+			online: 1, memory: 1, cpus: 1, single: true, simple: true},
+		{name: "online backwards", tree: sockets.with(nodesFolder+"online", "1-0\n"), online: 1, memory: 1, cpus: 1, simple: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.tree.mount(t)
+			top := new(Topology)
+			top.Node[5].MemTotal = 1 // nothing stays of what was there
+			top.Tiered, top.Beyond = ^uint64(0), true
+			ok := Probe(top)
+			if ok == c.simple || top.Online != c.online || top.Memory != c.memory || top.CPUs != c.cpus ||
+				top.Tiered != c.tiered || top.Beyond != c.beyond || top.Node[5] != (Node{}) {
+				t.Errorf("Probe %v: online %#x memory %#x cpus %#x tiered %#x beyond %v node 5 %v",
+					ok, top.Online, top.Memory, top.CPUs, top.Tiered, top.Beyond, top.Node[5])
+			}
+			if got := Single(); got != c.single {
+				t.Errorf("Single says %v", got)
+			}
+		})
+	}
+}
+
+func TestProbeFigures(t *testing.T) {
+	top := probed(t, withHBM)
+	hbm := &top.Node[1]
+	if hbm.MemTotal != 512<<20 || hbm.ReadLatency != 110 || hbm.WriteLatency != 110 ||
+		hbm.ReadBandwidth != 400000 || hbm.WriteBandwidth != 400000 || hbm.MemoryTier != 2 {
+		t.Errorf("%+v", hbm)
+	}
+	if d := top.Node[2].Distance; d[0] != 24 || d[1] != 30 || d[2] != 10 || d[3] != 0 {
+		t.Errorf("distances %v", d)
+	}
+	if top.Node[3] != (Node{}) {
+		t.Errorf("a node that is not there: %+v", top.Node[3])
+	}
+}
+
+// TestProbeSparse: the columns of the table of distances are those nodes that are
+// online.
+func TestProbeSparse(t *testing.T) {
+	d := probed(t, sparse).Node[8].Distance
+	if d[0] != 20 || d[8] != 10 || d[63] != 40 || d[1] != 0 || d[2] != 0 {
+		t.Errorf("distances %v", d)
+	}
+}
+
+func TestProbeSpoilt(t *testing.T) {
+	const dir = nodesFolder + "node0/"
+	for _, c := range []struct {
+		name, file, text string
+		want             Node
+	}{
+		{"nothing wrong", "cpulist", "0\n", Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
+		{"words for a latency", "access1/initiators/read_latency", "fast\n", Node{MemTotal: 1 << 30, MemoryTier: 4}},
+		{"text behind a latency", "access1/initiators/read_latency", "90ns\n", Node{MemTotal: 1 << 30, MemoryTier: 4}},
+		{"a latency below zero", "access1/initiators/read_latency", "-90\n", Node{MemTotal: 1 << 30, MemoryTier: 4}},
+		{"a huge latency", "access1/initiators/read_latency", "99999999999999999999\n",
+			Node{MemTotal: 1 << 30, ReadLatency: 1<<32 - 1, MemoryTier: 4}},
+		{"an old kernel's class", "access0/initiators/read_latency", "70\n",
+			Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
+		{"no number of memory", "meminfo", "Node 0 MemTotal: many kB\n", Node{ReadLatency: 90, MemoryTier: 4}},
+		{"another unit of memory", "meminfo", "Node 0 MemTotal: 1 MB\n", Node{ReadLatency: 90, MemoryTier: 4}},
+		{"memory somewhere below", "meminfo", strings.Repeat("Node 0 Other:  7 kB\n\n", 20) + "Node 0 MemTotal: 1 kB\n",
+			Node{MemTotal: 1024, ReadLatency: 90, MemoryTier: 4}},
+		{"an empty meminfo", "meminfo", "", Node{ReadLatency: 90, MemoryTier: 4}},
+		{"one long line", "meminfo", strings.Repeat("x", 5000), Node{ReadLatency: 90, MemoryTier: 4}},
+		{"short distances", "distance", "10\n", Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
+		{"distances that are none", "distance", "ten\n", Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
+		{"a distance too large", "distance", "999 10\n", Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := probed(t, sockets.with(dir+c.file, c.text)).Node[0]
+			if n.MemTotal != c.want.MemTotal || n.ReadLatency != c.want.ReadLatency || n.MemoryTier != c.want.MemoryTier {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}
+
+// TestProbeClass0: kernels before 5.11 have no class 1.
+func TestProbeClass0(t *testing.T) {
+	tr := sockets.without("access1").with(nodesFolder+"node1/access0/initiators/read_latency", "123\n")
+	if n := probed(t, tr).Node[1]; n.ReadLatency != 123 || n.WriteLatency != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestProbeRunning(t *testing.T) {
+	if !affinity() {
+		t.Fatal("sched_getaffinity failed")
+	}
+	here, there := -1, -1 // a processor that we may use, and one that we may not
+	for cpu := range maxProcessors {
+		if mayRun[cpu/64]>>(cpu&63)&1 != 0 {
+			here = cpu
+		} else {
+			there = cpu
+		}
+	}
+	tr := sockets.with(nodesFolder+"node0/cpulist", fmt.Sprintf("%d\n", there)).
+		with(nodesFolder+"node1/cpulist", fmt.Sprintf("%d,%d-%d\n", there, here, here))
+	tr.mount(t)
+	top := new(Topology)
+	if Probe(top); top.Running != 2 {
+		t.Errorf("on processor %d of node 1, not %d of node 0: %#x", here, there, top.Running)
+	}
+}
+
+func TestMemFree(t *testing.T) {
+	withCXL.mount(t)
+	if got := MemFree(2); got != 2048<<20 {
+		t.Errorf("%d bytes free", got)
+	}
+	for _, n := range []uintptr{3, 63, 64, 9999, ^uintptr(0)} {
+		if got := MemFree(n); got != 0 {
+			t.Errorf("node %d, which is not there, has %d bytes free", n, got)
+		}
+	}
+}
+
+// TestProbeHere compares with what ordinary Go reads of the real sysfs.
+func TestProbeHere(t *testing.T) {
+	top := new(Topology)
+	ok := Probe(top)
+	dirs, _ := filepath.Glob("/sys/devices/system/node/node[0-9]*")
+	if !ok {
+		if len(dirs) != 0 || *top != (Topology{Online: 1, Memory: 1, CPUs: 1, Running: 1, Allowed: 1, Node: top.Node}) {
+			t.Errorf("Probe found nothing where there is %q: %+v", dirs, top)
+		}
+		return
+	}
+	online := uint64(0)
+	for _, dir := range dirs {
+		n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "node"))
+		if err != nil || n > 63 {
+			continue
+		}
+		online |= 1 << n
+		node := &top.Node[n]
+		text, err := os.ReadFile(filepath.Join(dir, "meminfo"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("%d kB", node.MemTotal>>10); !strings.Contains(string(text), want) {
+			t.Errorf("node %d has %s by Probe; meminfo:\n%s", n, want, text)
+		}
+		if top.Memory>>n&1 != 0 != (node.MemTotal > 0) {
+			t.Errorf("node %d: memory %#x, %d bytes", n, top.Memory, node.MemTotal)
+		}
+		if free := MemFree(uintptr(n)); free > node.MemTotal || free == 0 && node.MemTotal > 0 {
+			t.Errorf("node %d: %d of %d bytes free", n, free, node.MemTotal)
+		}
+		t.Logf("node %d: %d MiB, distances %v, tier %d, %d ns, %d MB/s", n, node.MemTotal>>20,
+			node.Distance[:len(dirs)], node.MemoryTier, node.ReadLatency, node.ReadBandwidth)
+	}
+	if top.Online != online || top.Running == 0 || top.Running&^top.CPUs != 0 || top.Usable() == 0 || top.Tiered&^online != 0 {
+		t.Errorf("online %#x, not %#x; cpus %#x, running %#x, usable %#x, tiered %#x",
+			top.Online, online, top.CPUs, top.Running, top.Usable(), top.Tiered)
+	}
+	if Single() != (bits.OnesCount64(top.Memory) == 1) {
+		t.Errorf("Single says %v, memory %#x", Single(), top.Memory)
+	}
+}

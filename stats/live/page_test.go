@@ -1,0 +1,217 @@
+package live
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"tieralloc/stats"
+)
+
+// headAt changes words of a page's header by their offset.
+type headAt map[uintptr]uint64
+
+var (
+	versionAt = unsafe.Offsetof(stats.LiveHeader{}.Version)
+	sizeAt    = unsafe.Offsetof(stats.LiveHeader{}.Size)
+	pidAt     = unsafe.Offsetof(stats.LiveHeader{}.Pid)
+	nameAt    = unsafe.Offsetof(stats.LiveHeader{}.ProgramLen)
+)
+
+// copyOf writes a changed copy of the page to a new file.
+func copyOf(t *testing.T, path string, change headAt, size int) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, v := range change {
+		copy(text[at:], words(&v))
+	}
+	if size > len(text) {
+		text = append(text, make([]byte, size-len(text))...)
+	}
+	out := filepath.Join(t.TempDir(), "copy")
+	if err := os.WriteFile(out, text[:size], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestOpenRefuses has damaged pages, and pages of others.
+func TestOpenRefuses(t *testing.T) {
+	path, _ := ownPage(t)
+	const whole = int(stats.LiveSize)
+	for _, c := range []struct {
+		change headAt
+		size   int
+		want   string
+	}{
+		{headAt{}, whole, ""},
+		{headAt{}, whole - 1, "damaged live page: 2"},
+		{headAt{}, whole + 1, "damaged live page: 2"},
+		{headAt{}, 24, "damaged live page: 24 bytes"},
+		{headAt{}, 23, "not a live page"},
+		{headAt{}, 0, "not a live page"},
+		{headAt{0: 0}, whole, "not a live page"},
+		{headAt{versionAt: 0}, whole, "format 0 "},
+		{headAt{versionAt: 1 << 60}, whole, "use the one that was built with the library"},
+		{headAt{sizeAt: 4096}, 4096, "with 4096 bytes"},
+		{headAt{pidAt: 0}, whole, "no process"},
+		{headAt{pidAt: 1 << 31}, whole, "no process"},
+		{headAt{pidAt: 1<<64 - 1}, whole, "no process"},
+		{headAt{nameAt: 256}, whole, ""},
+		{headAt{nameAt: 257}, whole, "no process"},
+		{headAt{nameAt: 1 << 63}, whole, "no process"},
+	} {
+		name := copyOf(t, path, c.change, c.size)
+		p, err := Open(name)
+		if err == nil {
+			p.Close()
+		}
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, %d bytes: %v, not %q", c.change, c.size, err, c.want)
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), name+": ") {
+			t.Errorf("the file is not named: %v", err)
+		}
+	}
+}
+
+// TestOpenOthers opens what is no regular file.
+func TestOpenOthers(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{
+		dir: ErrNotPage, fifo: ErrNotPage, "/dev/zero": ErrNotPage, "/proc/self/maps": ErrNotPage,
+		filepath.Join(dir, "none"): os.ErrNotExist,
+	} {
+		if _, err := Open(path); !errors.Is(err, want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestCounters: which states of the two counters can be read.
+func TestCounters(t *testing.T) {
+	path, _ := ownPage(t)
+	for _, c := range []struct {
+		published, begun uint64
+		want             string
+	}{
+		{1, 1, ""}, {1, 2, ""}, {0, 0, ""}, {0, 1, ""}, {2, 2, ""}, {1<<64 - 1, 1<<64 - 1, ""},
+		{1, 3, "does not stay still"}, {5, 7, "does not stay still"}, {0, 1<<64 - 1, "does not stay still"},
+		{2, 1, "more updates were made"}, {1<<64 - 1, 0, "more updates were made"},
+	} {
+		p, err := Open(copyOf(t, path, headAt{publishedAt: c.published, begunAt: c.begun}, int(stats.LiveSize)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		s, err := p.Snapshot()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if err == nil && s.Updates != c.published {
+			t.Errorf("%+v: %d", c, s.Updates)
+		}
+	}
+}
+
+// TestCutShort: a page that is truncated while it is open is an error.
+func TestCutShort(t *testing.T) {
+	path, _ := ownPage(t)
+	for _, size := range []int64{int64(bufferSize), 100, 0} {
+		path := copyOf(t, path, nil, int(stats.LiveSize))
+		p, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		if err := os.Truncate(path, size); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Snapshot(); err == nil || !strings.Contains(err.Error(), "cut short") {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	dir := t.TempDir()
+	if pages, err := List(dir); len(pages) != 0 || err != nil {
+		t.Errorf("an empty folder: %v, %v", pages, err)
+	}
+	if _, err := List(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	path, _ := ownPage(t)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	const whole = int(stats.LiveSize)
+	if err := errors.Join(
+		os.Rename(copyOf(t, path, nil, whole), in("tieralloc.2.b")),
+		os.Rename(copyOf(t, path, nil, whole), in("anything")),
+		os.Rename(copyOf(t, path, headAt{versionAt: 9}, whole), in("other")),
+		os.Rename(copyOf(t, path, nil, whole-1), in("cut")),
+		os.WriteFile(in("text"), []byte(strings.Repeat("text", 9999)), 0o600), os.WriteFile(in("empty"), nil, 0o600),
+		os.Mkdir(in("dir"), 0o700), syscall.Mkfifo(in("fifo"), 0o600), os.Symlink(path, in("link")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := List(dir)
+	var names []string
+	for _, p := range pages {
+		names = append(names, filepath.Base(p.Path()))
+		p.Close()
+	}
+	if strings.Join(names, " ") != "anything tieralloc.2.b" {
+		t.Errorf("%q", names)
+	}
+	if err == nil || !strings.Contains(err.Error(), in("other")+": live page of format 9") ||
+		!strings.Contains(err.Error(), in("cut")+": damaged") || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("%v", err)
+	}
+}
+
+// FuzzPage: whatever a file holds, reading it ends, with an error or with figures that
+// can be written.
+func FuzzPage(f *testing.F) {
+	f.Add([]byte("tierlive"), uint16(0), true)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint16(nameAt), true)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint16(publishedAt), true)
+	f.Add([]byte{0xff, 0xff}, uint16(buffersAt+bufferSize-264), true)
+	f.Add([]byte{0xff, 0xff}, uint16(stats.LiveSize-1), false)
+	f.Fuzz(func(t *testing.T, patch []byte, at uint16, whole bool) {
+		var head stats.LiveHeader
+		head.Magic, head.Version, head.Size = stats.LiveMagic, stats.LiveVersion, uint64(stats.LiveSize)
+		head.Pid, head.State, head.Begun, head.Published = 1<<22+1, stats.LiveRunning, 1, 1
+		text := make([]byte, stats.LiveSize)
+		copy(text, words(&head))
+		if n := copy(text[int(at)%len(text):], patch); !whole {
+			text = text[:int(at)%len(text)+n]
+		}
+		path := filepath.Join(t.TempDir(), "page")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Open(path)
+		if err != nil {
+			return
+		}
+		defer p.Close()
+		s, err := p.Snapshot()
+		if err != nil {
+			return
+		}
+		if doc, err := s.JSON(); err != nil || len(doc) == 0 || len(s.Name()) > stats.NameSize || s.Age() < 0 {
+			t.Errorf("%d bytes, %v, %q", len(doc), err, s.Name())
+		}
+	})
+}

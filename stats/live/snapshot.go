@@ -1,0 +1,108 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"tieralloc/stats"
+)
+
+// Snapshot is what a page said at one moment.
+type Snapshot struct {
+	stats.Figures
+
+	State   State
+	Updates uint64    // 0: the figures are none yet but for Pid, Program and StartUnixNs
+	At      time.Time // when they were true, by the writer's clock
+}
+
+// attempts to read a page that changes in the midst of each. A writer updates it ten
+// times a second at most, and reading takes some microseconds.
+const attempts = 100
+
+// Offsets in the file.
+const (
+	stateAt     = unsafe.Offsetof(stats.LivePage{}.Head) + unsafe.Offsetof(stats.LiveHeader{}.State)
+	begunAt     = unsafe.Offsetof(stats.LivePage{}.Head) + unsafe.Offsetof(stats.LiveHeader{}.Begun)
+	publishedAt = unsafe.Offsetof(stats.LivePage{}.Head) + unsafe.Offsetof(stats.LiveHeader{}.Published)
+	buffersAt   = unsafe.Offsetof(stats.LivePage{}.Buffers)
+	bufferSize  = unsafe.Sizeof(stats.LiveBuffer{})
+)
+
+// Snapshot reads the last update that is whole.
+func (p *Page) Snapshot() (*Snapshot, error) {
+	var b stats.LiveBuffer
+	for range attempts {
+		updates, whole, err := p.copyLast(&b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Path(), err)
+		}
+		if !whole {
+			runtime.Gosched()
+			continue
+		}
+		s := &Snapshot{Figures: b.Figures, Updates: updates, At: time.Unix(0, int64(b.UnixNs))}
+		if updates == 0 {
+			s.Figures = stats.Figures{Pid: p.head.Pid, StartUnixNs: p.head.StartUnixNs,
+				Program: p.head.Program, ProgramLen: p.head.ProgramLen}
+			s.At = p.Start()
+		}
+		s.State = p.state(s.Age())
+		return s, nil
+	}
+	return nil, fmt.Errorf("%s: damaged live page: it does not stay still", p.Path())
+}
+
+// copyLast copies the buffer that is current. Of the whole copies it returns the number;
+// see stats.LivePage for why they are.
+func (p *Page) copyLast(b *stats.LiveBuffer) (updates uint64, whole bool, err error) {
+	updates, err = p.word(publishedAt)
+	if err != nil {
+		return 0, false, err
+	}
+	if err := p.read(words(b), buffersAt+uintptr(updates&1)*bufferSize); err != nil {
+		return 0, false, err
+	}
+	begun, err := p.word(begunAt)
+	if err == nil && begun < updates {
+		err = errors.New("damaged live page: more updates were made than begun")
+	}
+	return updates, begun-updates <= 1, err
+}
+
+// Age is the time since the figures were true. An idle process does not update them.
+func (s *Snapshot) Age() time.Duration { return max(0, time.Since(s.At)) }
+
+// Name is the file name of the program, as bytes; terminals may not like them.
+func (s *Snapshot) Name() string {
+	return string(s.Program[:min(s.ProgramLen, stats.NameSize)])
+}
+
+// JSON is the report as the library itself would have written it.
+func (s *Snapshot) JSON() ([]byte, error) {
+	size := int(unsafe.Sizeof(stats.Report{}))
+	need, err := s.json(nil, size)
+	if err != nil {
+		return nil, err
+	}
+	buf := make([]byte, need+1)
+	_, err = s.json(buf, size)
+	return buf[:need], err
+}
+
+// json is JSON into a buffer. A report cannot be on Go's heap; it gets a mapping.
+func (s *Snapshot) json(buf []byte, size int) (need uintptr, err error) {
+	mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS)
+	if err != nil {
+		return 0, err
+	}
+	r := (*stats.Report)(unsafe.Pointer(&mem[0]))
+	r.Figures = s.Figures
+	need = stats.JSON(uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), r)
+	runtime.KeepAlive(buf)
+	return need, syscall.Munmap(mem)
+}

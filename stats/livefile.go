@@ -1,0 +1,138 @@
+package stats
+
+import (
+	"sync/atomic"
+	"syscall"
+	"tieralloc/internal/raw"
+	"unsafe"
+)
+
+// fileID tells one file from another.
+type fileID struct{ dev, ino uint64 }
+
+// LiveOpen makes the live page of this process: a new file, mode 0600, whose name is
+// the n bytes at path. It returns an errno, 0 on success. A page of this user that is
+// there, left behind by an earlier process, is removed; anything else there is left
+// alone (EEXIST), and a symbolic link is not followed. program is the program's name,
+// programLen bytes.
+//
+// All of the file's memory is taken now: had it to be taken when the page is written,
+// a full file system would end the process with SIGBUS.
+//
+// Precondition: no page is on, and no other thread runs in this package.
+func LiveOpen(path, n uintptr, pid, startUnixNs uint64, program, programLen uintptr) (errno uintptr) {
+	if errno = setLivePath(path, n); errno != 0 {
+		return errno
+	}
+	if errno = sizeAllowed(LiveSize); errno != 0 {
+		return errno
+	}
+	name := uintptr(unsafe.Pointer(&live.path))
+	removeStale(name)
+	const flags = syscall.O_RDWR | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, name, flags, 0600, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	page, errno := mapFile(fd)
+	if errno == 0 {
+		live.file, _ = identify(fd)
+	} else {
+		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, name, 0, 0, 0, 0)
+	}
+	raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	h := &(*LivePage)(raw.Ptr(page)).Head
+	h.fill(pid, startUnixNs, program, programLen)
+	atomic.StoreUint64(&h.Magic, LiveMagic)
+	live.page = page
+	live.pid = raw.Pid()
+	live.claim = 0
+	atomic.StoreUint64(&live.next, 0)
+	return 0
+}
+
+// setLivePath keeps the path as a C string, to remove the file by.
+func setLivePath(path, n uintptr) (errno uintptr) {
+	if n == 0 {
+		return uintptr(syscall.ENOENT)
+	}
+	if n > PathMax {
+		return uintptr(syscall.ENAMETOOLONG)
+	}
+	for i := uintptr(0); i < n; i++ {
+		c := raw.LoadByte(path + i)
+		if c == 0 {
+			return uintptr(syscall.EINVAL)
+		}
+		live.path[i&(pathRoom-1)] = c
+	}
+	live.path[n&(pathRoom-1)] = 0
+	return 0
+}
+
+// removeStale removes the file at the C string name if it is a live page of this
+// user, or one that was never finished. Whether it was removed shows when the new one
+// is made.
+func removeStale(name uintptr) {
+	const flags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
+	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, name, flags, 0, 0, 0)
+	if errno != 0 {
+		return
+	}
+	var st syscall.Stat_t
+	var magic uint64
+	raw.Sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
+	if st.Mode&syscall.S_IFMT == syscall.S_IFREG {
+		raw.Sys(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&magic)), 8, 0, 0, 0)
+	}
+	raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	user, _ := raw.Sys(syscall.SYS_GETEUID, 0, 0, 0, 0, 0, 0)
+	unfinished := magic == 0 && (st.Size == 0 || st.Size == int64(LiveSize))
+	if st.Mode&syscall.S_IFMT == syscall.S_IFREG && uintptr(st.Uid) == user && (magic == LiveMagic || unfinished) {
+		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, name, 0, 0, 0, 0)
+	}
+}
+
+// mapFile gives the new file its size, with zeros, and maps it.
+func mapFile(fd uintptr) (page, errno uintptr) {
+	zeros := raw.Map(LiveSize)
+	if zeros == 0 {
+		return 0, uintptr(syscall.ENOMEM)
+	}
+	errno = writeAll(fd, zeros, LiveSize)
+	raw.Unmap(zeros, LiveSize)
+	if errno != 0 {
+		return 0, errno
+	}
+	const prot = syscall.PROT_READ | syscall.PROT_WRITE
+	return raw.Sys(syscall.SYS_MMAP, 0, LiveSize, prot, syscall.MAP_SHARED, fd, 0)
+}
+
+// mapOver puts private zero-filled memory in the place of n bytes at addr.
+func mapOver(addr, n uintptr) bool {
+	const prot = syscall.PROT_READ | syscall.PROT_WRITE
+	const flags = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_FIXED
+	_, errno := raw.Sys(syscall.SYS_MMAP, addr, n, prot, flags, ^uintptr(0), 0)
+	return errno == 0
+}
+
+func identify(fd uintptr) (id fileID, errno uintptr) {
+	var st syscall.Stat_t
+	_, errno = raw.Sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
+	return fileID{st.Dev, st.Ino}, errno
+}
+
+// unlinkOurs removes the page's file, unless another one is there by now: of a process
+// with the same number in another PID namespace, say.
+func unlinkOurs() {
+	name := uintptr(unsafe.Pointer(&live.path))
+	var st syscall.Stat_t
+	_, errno := raw.Sys(syscall.SYS_NEWFSTATAT, raw.AtFdCwd, name,
+		uintptr(unsafe.Pointer(&st)), atSymlinkNoFollow, 0, 0)
+	if errno == 0 && live.file == (fileID{st.Dev, st.Ino}) {
+		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, name, 0, 0, 0, 0)
+	}
+}

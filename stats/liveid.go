@@ -1,0 +1,91 @@
+package stats
+
+import (
+	"syscall"
+	"tieralloc/internal/raw"
+	"unsafe"
+)
+
+// fill writes the lasting part of the header, but for the magic number.
+func (h *LiveHeader) fill(pid, startUnixNs uint64, program, programLen uintptr) {
+	h.Version = LiveVersion
+	h.Size = uint64(LiveSize)
+	h.Pid = pid
+	h.StartUnixNs = startUnixNs
+	h.StartTicks = startTicks()
+	h.PidNamespace = pidNamespace()
+	// The last bytes stay zero.
+	readFile(raw.Bytes("/proc/sys/kernel/random/boot_id\x00"), uintptr(unsafe.Pointer(&h.BootID)), 36)
+	if programLen > NameSize {
+		programLen = NameSize
+	}
+	for i := uintptr(0); i < programLen; i++ {
+		h.Program[i&(NameSize-1)] = raw.LoadByte(program + i)
+	}
+	h.ProgramLen = uint64(programLen)
+	h.State = LiveRunning
+}
+
+// readFile reads up to n bytes of the file at the C string path, and returns how many
+// it got.
+func readFile(path, dst, n uintptr) (got uintptr) {
+	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	got, errno = raw.Sys(syscall.SYS_READ, fd, dst, n, 0, 0, 0)
+	raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	if errno != 0 || got > n {
+		return 0
+	}
+	return got
+}
+
+// pidNamespace is the inode of the process's PID namespace, or 0.
+func pidNamespace() uint64 {
+	var st syscall.Stat_t
+	_, errno := raw.Sys(syscall.SYS_NEWFSTATAT, raw.AtFdCwd, raw.Bytes("/proc/self/ns/pid\x00"),
+		uintptr(unsafe.Pointer(&st)), 0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	return st.Ino
+}
+
+// The fields of /proc/PID/stat are separated by blanks; the second is a name in
+// parentheses, which may hold anything (proc_pid_stat(5)). Those up to the 22nd, when
+// the process was started, are less than statRoom bytes.
+const (
+	statRoom  = 512
+	statStart = 22
+)
+
+// startTicks is when the process was started, in clock ticks since the kernel was, or
+// 0.
+func startTicks() uint64 {
+	var buf [statRoom]byte
+	n := readFile(raw.Bytes("/proc/self/stat\x00"), uintptr(unsafe.Pointer(&buf)), statRoom)
+	return ticksIn(&buf, n)
+}
+
+// ticksIn finds the 22nd field in n bytes of a stat file.
+func ticksIn(buf *[statRoom]byte, n uintptr) (ticks uint64) {
+	field, i := 0, uintptr(0)
+	for k := uintptr(0); k < n; k++ {
+		if buf[k&(statRoom-1)] == ')' { // the last one ends the name
+			field, i = 2, k+1
+		}
+	}
+	for ; i < n && field != 0; i++ {
+		c := buf[i&(statRoom-1)]
+		switch {
+		case c == ' ' && field == statStart:
+			return ticks
+		case c == ' ':
+			field++
+		case field == statStart && c >= '0' && c <= '9':
+			ticks = ticks*10 + uint64(c-'0')
+		}
+	}
+	return 0
+}

@@ -1,0 +1,103 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"testing"
+	"tieralloc/internal/jsonschema"
+)
+
+// words are the codes of a report, with the place where each is written as a word.
+var words = []struct {
+	at   []string
+	code func(*Report) *uint64
+	want []string
+}{
+	{[]string{"backend"}, func(r *Report) *uint64 { return &r.Backend }, []string{"simulated", "numa"}},
+	{[]string{"policy", "default_hint"}, func(r *Report) *uint64 { return &r.DefaultHint },
+		[]string{"hot", "warm", "cold", "pin_fast", "prefer_fast"}},
+	{[]string{"policy", "on_softcap"}, func(r *Report) *uint64 { return &r.OnSoftcap },
+		[]string{"reroute", "warn", "demote"}},
+	{[]string{"policy", "on_hardcap"}, func(r *Report) *uint64 { return &r.OnHardcap },
+		[]string{"route_slow", "fail"}},
+	{[]string{"policy", "throttle"}, func(r *Report) *uint64 { return &r.Throttle }, []string{"account", "sleep"}},
+	{[]string{"tiers", "slow", "hugepages"}, func(r *Report) *uint64 { return &r.Tiers[TierSlow].HugePagesWanted },
+		[]string{"default", "off", "thp", "2M", "1G"}},
+}
+
+func at(doc any, path []string) any {
+	for _, key := range path {
+		doc = doc.(map[string]any)[key]
+	}
+	return doc
+}
+
+// TestWords: each code is written as its word, which the schema knows; a code that
+// no report has does no harm.
+func TestWords(t *testing.T) {
+	for _, w := range words {
+		for code, want := range w.want {
+			r := newReport(t)
+			*w.code(r) = uint64(code)
+			doc := text(t, r)
+			if err := jsonschema.Validate(schema(t), doc); err != nil {
+				t.Errorf("%v = %d: %v", w.at, code, err)
+			}
+			if got := at(decode(t, doc), w.at); got != want {
+				t.Errorf("%v = %d: %v, not %s", w.at, code, got, want)
+			}
+		}
+		for _, code := range []uint64{uint64(len(w.want)), 8, 255, 1 << 63, math.MaxUint64} {
+			r := newReport(t)
+			*w.code(r) = code
+			if got, ok := at(decode(t, text(t, r)), w.at).(string); !ok {
+				t.Errorf("%v = %d: %v", w.at, code, got)
+			}
+		}
+	}
+}
+
+// TestHints: each hint's bytes are under its word.
+func TestHints(t *testing.T) {
+	r := fullReport(t)
+	hints := decode(t, text(t, r))["hints"].(map[string]any)
+	for i, word := range words[1].want {
+		compare(t, word, reflect.ValueOf(r.HintBytes[i]), hints[word])
+	}
+	if len(hints) != len(words[1].want) {
+		t.Errorf("%v", hints)
+	}
+}
+
+// TestTierNodes: the nodes of a tier's bits, lowest first, and whether its bytes per
+// node are complete.
+func TestTierNodes(t *testing.T) {
+	for bits, want := range map[uint64]string{
+		0: "[]", 1: "[0]", 1 << 63: "[63]", 1<<63 | 5: "[0 2 63]", 1 << 32: "[32]",
+	} {
+		r := newReport(t)
+		r.Tiers[TierFast].TierNodes = bits
+		got := at(decode(t, text(t, r)), []string{"tiers", "fast", "nodes"})
+		if fmt.Sprint(got) != want {
+			t.Errorf("%b: %v, not %s", bits, got, want)
+		}
+	}
+	for v, want := range map[uint64]bool{0: false, 1: true, math.MaxUint64: true} {
+		r := newReport(t)
+		r.NodesComplete = v
+		if got := decode(t, text(t, r))["bytes_per_node_complete"]; got != want {
+			t.Errorf("%d: %v", v, got)
+		}
+	}
+}
+
+// TestDamagedName: a report that another process damaged makes no read past its end.
+func TestDamagedName(t *testing.T) {
+	r := newReport(t) // the next byte after it faults
+	setProgram(r, "name")
+	r.ProgramLen = math.MaxUint64
+	if got := program(t, r); len(got) != NameSize {
+		t.Errorf("%d bytes", len(got))
+	}
+}

@@ -1,0 +1,51 @@
+package tiers
+
+import (
+	"sync/atomic"
+
+	"tieralloc/stats"
+)
+
+// Fill puts the tiers' figures into r.
+func Fill(r *stats.Report) {
+	for i := uintptr(0); i < tierCount; i++ {
+		t := at(i)
+		to := &r.Tiers[i&slotMask]
+		to.BytesCurrent = atomic.LoadUint64(&t.current)
+		to.BytesPeak = atomic.LoadUint64(&t.peak)
+		to.CapacitySoft = shownCap(t.soft)
+		to.CapacityHard = shownCap(t.hard)
+		to.CapacityViolations = atomic.LoadUint64(&t.violations)
+		to.SoftExceeded = atomic.LoadUint64(&t.softExceeded)
+		to.Rerouted = atomic.LoadUint64(&t.rerouted)
+		to.RoutedSlow = atomic.LoadUint64(&t.routedSlow)
+		to.Refused = atomic.LoadUint64(&t.refused)
+		to.SimulatedWaitNs = atomic.LoadUint64(&t.waitNs)
+		to.ThrottleSleeps = atomic.LoadUint64(&t.sleeps)
+		to.ThrottleOvershootNs = atomic.LoadUint64(&t.overshootNs)
+		to.Migrations.Attempted = atomic.LoadUint64(&t.attempted)
+		to.Migrations.MovedPages = atomic.LoadUint64(&t.movedPages)
+		to.Migrations.FailedPages = atomic.LoadUint64(&t.failedPages)
+		to.ThrottleBW = t.bandwidth
+		to.ThrottleBurst = t.burst
+		to.ThrottleLatNs = t.latency
+	}
+}
+
+// shownCap is the inverse of capOf.
+func shownCap(limit uint64) uint64 {
+	if limit == ^uint64(0) {
+		return 0
+	}
+	return limit
+}
+
+// ForkChild starts the counts of a forked child: it has its parent's memory and has
+// done nothing yet. Precondition: the process has one thread.
+func ForkChild() {
+	for i := range tiers {
+		old := &tiers[i]
+		tiers[i] = tier{soft: old.soft, hard: old.hard, current: old.current, peak: old.current,
+			bandwidth: old.bandwidth, burst: old.burst, latency: old.latency, bucket: old.bucket}
+	}
+}

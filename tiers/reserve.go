@@ -1,0 +1,111 @@
+package tiers
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/config"
+)
+
+// Home is the tier that memory for a hint belongs to.
+func Home(hint uintptr) uintptr {
+	switch uint32(hint) {
+	case config.HintHot, config.HintPinFast, config.HintPreferFast:
+		return uintptr(config.TierFast)
+	case config.HintCold:
+		return uintptr(config.TierSlow)
+	}
+	return uintptr(config.TierNormal)
+}
+
+// request is what Reserve finds out on its way: a bit for each tier that the hard
+// cap closed, and for each that only the soft cap did.
+type request struct {
+	home       uintptr
+	full, over uintptr
+}
+
+// Reserve charges n bytes for a hint to a tier, as the package's table says, and returns
+// the tier's number. trimmed has a bit for each tier that the caller has trimmed for
+// this request already. The answer may be Refused, or Trim with a tier in its lowest
+// bits; each tier is named once at most, so four calls end it.
+func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
+	size := uint64(n)
+	pinned := uint32(hint) == config.HintPinFast
+	stays := policy.onSoftcap != config.SoftcapReroute || pinned || uint32(hint) == config.HintHot
+	r := request{home: Home(hint)}
+	for i := r.home; i < tierCount; i++ {
+		t := at(i)
+		bit := uintptr(1) << (i & slotMask)
+		limit := t.hard
+		if !stays {
+			limit = min(limit, t.soft)
+		}
+		after, ok := t.charge(size, limit)
+		if ok {
+			return r.take(i, after)
+		}
+		closing := &r.over // after is what was there
+		if !fits(after, size, t.hard) {
+			closing, limit = &r.full, t.hard
+		}
+		if trimmed&bit == 0 && size <= limit {
+			return Trim | i
+		}
+		*closing |= bit
+		if r.over == 0 && (pinned || policy.onHardcap == config.HardcapFail) {
+			return r.refuse()
+		}
+	}
+	return r.settle(size)
+}
+
+// settle is Reserve when no tier takes the request within its caps.
+func (r *request) settle(size uint64) (answer uintptr) {
+	for i := r.home; i < tierCount && r.over != 0; i++ {
+		t := at(i)
+		after, ok := t.charge(size, t.hard)
+		if ok {
+			return r.take(i, after)
+		}
+		bit := uintptr(1) << (i & slotMask) // full by now, if it was not before
+		r.full |= bit
+		r.over &^= bit
+	}
+	return r.refuse()
+}
+
+// take counts that tier i took the request and holds after bytes now.
+func (r *request) take(i uintptr, after uint64) uintptr {
+	t := at(i)
+	if after > t.soft {
+		atomic.AddUint64(&t.softExceeded, 1)
+	}
+	if r.full|r.over == 0 {
+		return i
+	}
+	r.violate()
+	for k := r.home; k < i; k++ {
+		passed := &at(k).rerouted
+		if r.full>>(k&slotMask)&1 != 0 {
+			passed = &at(k).routedSlow
+		}
+		atomic.AddUint64(passed, 1)
+	}
+	return i
+}
+
+// refuse counts that no tier took the request.
+func (r *request) refuse() uintptr {
+	r.violate()
+	atomic.AddUint64(&at(r.home).refused, 1)
+	return Refused
+}
+
+// violate counts the hard caps in the way.
+func (r *request) violate() {
+	for k := uintptr(0); k < tierCount; k++ {
+		if r.full>>(k&slotMask)&1 != 0 {
+			atomic.AddUint64(&at(k).violations, 1)
+		}
+	}
+}

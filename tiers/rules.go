@@ -1,0 +1,178 @@
+package tiers
+
+import (
+	"math/bits"
+	"unsafe"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+)
+
+// NoHint is what Uniform and Match say when no rule decides.
+const NoHint = 8
+
+const ruleMask = config.RuleMax - 1
+
+// The rules, and sets of them: bit i stands for rule i, and the lowest bit wins.
+// Rules for other programs are in no set.
+//
+//	sized, named, called ⊆ active
+var rules struct {
+	list   uintptr // *config.RuleList
+	active uint64  // for this program
+	sized  uint64  // those with a condition on the size
+	named  uint64  // on the thread
+	called uint64  // on the shared object that calls
+}
+
+func setupRules(list *config.RuleList, program uintptr) {
+	rules.list = uintptr(unsafe.Pointer(list))
+	rules.active, rules.sized, rules.named, rules.called = 0, 0, 0, 0
+	for i := uintptr(0); i < list.Count && i < config.RuleMax; i++ {
+		r := &list.Rule[i&ruleMask]
+		bit := uint64(1) << (i & ruleMask)
+		if r.Program.Set() && !holds(list, r.Program, program) {
+			continue
+		}
+		rules.active |= bit
+		if r.Min != 0 || r.Max != ^uint64(0) {
+			rules.sized |= bit
+		}
+		if r.Thread.Set() {
+			rules.named |= bit
+		}
+		if r.Lib.Set() {
+			rules.called |= bit
+		}
+	}
+}
+
+// RulesOn reports whether there are rules for this program.
+func RulesOn() bool { return rules.active != 0 }
+
+// NeedsThread reports whether any of them looks at the thread's name.
+func NeedsThread() bool { return rules.named != 0 }
+
+// NeedsLib reports whether any of them looks at who calls.
+func NeedsLib() bool { return rules.called != 0 }
+
+// ThreadSet is the rules whose condition on the thread holds, or that have none,
+// for the thread named by the C string; with 0 only the latter.
+func ThreadSet(name uintptr) uint64 {
+	set := rules.active
+	for rest := rules.named; rest != 0; rest &= rest - 1 {
+		if name == 0 || !holds(ruleList(), ruleAt(rest).Thread, name) {
+			set &^= rest & -rest
+		}
+	}
+	return set
+}
+
+// Base is the hint of the first rule of the set that looks neither at the size nor at
+// who calls, else fallback.
+func Base(set uint64, fallback uintptr) uintptr {
+	set &^= rules.sized | rules.called
+	if set == 0 {
+		return fallback
+	}
+	return uintptr(ruleAt(set).Hint)
+}
+
+// Uniform reports whether all requests of lo to hi bytes get the same hint by the rules
+// of the set, whoever calls, and which: NoHint when no rule decides about any of them.
+// Where several ranges of sizes cover lo to hi only together, ok is false.
+func Uniform(set uint64, lo, hi uintptr) (hint uintptr, ok bool) {
+	const none = NoHint + 1
+	some := uintptr(none) // the hint of rules that decide about some of the requests
+	for ; set != 0; set &= set - 1 {
+		r := ruleAt(set)
+		if r.Max < uint64(lo) || r.Min > uint64(hi) {
+			continue
+		}
+		hint = uintptr(r.Hint)
+		if some != none && some != hint {
+			return NoHint, false
+		}
+		if r.Min <= uint64(lo) && uint64(hi) <= r.Max && !r.Lib.Set() {
+			return hint, true
+		}
+		some = hint
+	}
+	return NoHint, some == none
+}
+
+// Match is the hint of the first rule of the set that holds for n bytes asked for from
+// the object whose path is the C string at lib (0: unknown), else NoHint.
+func Match(set uint64, n, lib uintptr) uintptr {
+	name := uintptr(0) // looked for when it is needed
+	for ; set != 0; set &= set - 1 {
+		r := ruleAt(set)
+		if uint64(n) < r.Min || uint64(n) > r.Max {
+			continue
+		}
+		if r.Lib.Set() {
+			if name == 0 {
+				name = baseName(lib)
+			}
+			if !holds(ruleList(), r.Lib, name) {
+				continue
+			}
+		}
+		return uintptr(r.Hint)
+	}
+	return NoHint
+}
+
+// ruleList is the rules of Setup.
+func ruleList() *config.RuleList { return (*config.RuleList)(raw.Ptr(rules.list)) }
+
+// ruleAt is the first rule of a set. Precondition: the set has one.
+func ruleAt(set uint64) *config.Rule {
+	return &ruleList().Rule[bits.TrailingZeros64(set)&ruleMask]
+}
+
+// holds reports whether a pattern matches the C string at name; 0 matches none.
+func holds(list *config.RuleList, g config.Glob, name uintptr) bool {
+	at, n := list.Pattern(g)
+	return name != 0 && glob(at, at+n, name)
+}
+
+// baseName is the part of a path behind its last slash; 0 for 0.
+func baseName(path uintptr) uintptr {
+	if path == 0 {
+		return 0
+	}
+	name := path
+	for ; raw.LoadByte(path) != 0; path++ {
+		if raw.LoadByte(path) == '/' {
+			name = path + 1
+		}
+	}
+	return name
+}
+
+// glob reports whether the pattern from p to end matches the whole C string at s: *
+// stands for any bytes and ? for one. When the bytes after a * do not match, only the
+// last * need try again one byte further: an earlier one has found its first match.
+func glob(p, end, s uintptr) bool {
+	star, from := uintptr(0), uintptr(0) // behind the last *, and where its text ends
+	for raw.LoadByte(s) != 0 {
+		switch {
+		case p < end && raw.LoadByte(p) == '*':
+			p++
+			star, from = p, s
+		case p < end && (raw.LoadByte(p) == '?' || raw.LoadByte(p) == raw.LoadByte(s)):
+			p++
+			s++
+		case star != 0:
+			from++
+			p, s = star, from
+		default:
+			return false
+		}
+	}
+	for p < end && raw.LoadByte(p) == '*' {
+		p++
+	}
+	return p == end
+}

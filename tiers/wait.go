@@ -1,0 +1,109 @@
+package tiers
+
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/throttle"
+)
+
+// clock is the time of the buckets; see the package comment.
+var clock struct {
+	start   uint64 // monotonic nanoseconds at Setup
+	waited  uint64 // nanoseconds of wait that were counted and not slept
+	migrate throttle.Bucket
+}
+
+func setupClock(s *config.Settings) {
+	clock.start = raw.Clock(raw.ClockMono)
+	clock.waited = 0
+	clock.migrate.Set(s.MigrateBW, defaultBurst(s.MigrateBW), 0)
+}
+
+// burstOf is the burst of a tier in bytes, 0 without a limit.
+func burstOf(t *config.Tier) uint64 {
+	if t.Burst != 0 || t.BW == 0 {
+		return t.Burst
+	}
+	return defaultBurst(t.BW)
+}
+
+// defaultBurst is 10 ms of a bandwidth, and enough for a few small requests.
+func defaultBurst(bandwidth uint64) uint64 { return max(64<<10, bandwidth/100) }
+
+// Throttled reports whether a tier has a limit or a latency.
+func Throttled(tier uintptr) bool { return policy.throttled>>(tier&slotMask)&1 != 0 }
+
+// AnyThrottled reports whether any tier has.
+func AnyThrottled() bool { return policy.throttled != 0 }
+
+// Wait charges the tier's bucket with an allocation of n bytes, and in sleep mode
+// sleeps as long as the bucket wants. Precondition: no lock is held.
+func Wait(tier, n uintptr) { wait(tier, n, true) }
+
+// WaitCopy is Wait for bytes that the library itself copies: they have no latency.
+func WaitCopy(tier, n uintptr) { wait(tier, n, false) }
+
+func wait(tier, n uintptr, whole bool) {
+	if !Throttled(tier) {
+		return
+	}
+	t := at(tier)
+	mono := raw.Clock(raw.ClockMono)
+	now := mono - clock.start + atomic.LoadUint64(&clock.waited)
+	var ns uint64
+	if whole {
+		ns = t.bucket.Charge(now, n)
+	} else {
+		ns = t.bucket.Copy(now, n)
+	}
+	if ns == 0 {
+		return
+	}
+	atomic.AddUint64(&t.waitNs, ns)
+	if !policy.sleep {
+		atomic.AddUint64(&clock.waited, ns)
+		return
+	}
+	late := sleepUntil(mono + ns)
+	atomic.AddUint64(&t.sleeps, 1)
+	atomic.AddUint64(&t.overshootNs, late)
+}
+
+// sleepUntil sleeps until the monotonic clock shows deadline, whatever signals come,
+// and returns by how many nanoseconds it woke too late.
+func sleepUntil(deadline uint64) (late uint64) {
+	const absolute = 1 // TIMER_ABSTIME
+	const second = 1e9
+	ts := [2]uint64{deadline / second, deadline % second}
+	errno := uintptr(syscall.EINTR)
+	for errno == uintptr(syscall.EINTR) {
+		_, errno = raw.Sys(syscall.SYS_CLOCK_NANOSLEEP, raw.ClockMono, absolute, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	}
+	if now := raw.Clock(raw.ClockMono); now > deadline {
+		return now - deadline
+	}
+	return 0
+}
+
+// Migrating reports whether spans move down from tiers over their soft cap.
+func Migrating() bool { return policy.migrating }
+
+// MigrateBudget reports whether a step of migration may start at now, in monotonic
+// nanoseconds: what was moved before is within TA_MIGRATE_BW.
+func MigrateBudget(now uint64) bool { return clock.migrate.Copy(now-clock.start, 0) == 0 }
+
+// MigrateCharge accounts n bytes moved at now.
+func MigrateCharge(now uint64, n uintptr) { clock.migrate.Copy(now-clock.start, n) }
+
+// Moved counts one attempt to move a span out of a tier: the pages that were moved
+// and those that the kernel would not move.
+func Moved(from, movedPages, failedPages uintptr) {
+	t := at(from)
+	atomic.AddUint64(&t.attempted, 1)
+	atomic.AddUint64(&t.movedPages, uint64(movedPages))
+	atomic.AddUint64(&t.failedPages, uint64(failedPages))
+}
