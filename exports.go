@@ -10,11 +10,10 @@ import (
 	"unsafe"
 
 	"tieralloc/alloc"
+	_ "tieralloc/internal/control"
 	"tieralloc/internal/process"
 	"tieralloc/internal/raw"
 	_ "tieralloc/interpose"
-	"tieralloc/stats"
-	_ "tieralloc/stats/logger"
 )
 
 import "C"
@@ -111,8 +110,8 @@ func tag_fork_unprepared(token, h uintptr) {
 	process.ForkChild()
 }
 
-//export tag_log_stop
-func tag_log_stop() { stats.LogStop() }
+//export tag_control_stop
+func tag_control_stop() { process.ControlStop() }
 
 //export tag_report
 func tag_report(token uintptr) { process.Report(token) }

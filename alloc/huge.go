@@ -41,7 +41,7 @@ func hugeAlloc(h *Heap, n, align uintptr) uintptr {
 		}
 		zero = ZeroBit
 	}
-	migrate(h.Thread)
+	h.Thread.migrate()
 	return p.Start | zero
 }
 
@@ -310,7 +310,7 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 		return 0
 	}
 	to := uintptr(0)
-	if p.stray == 0 && p.hugetlb == 0 {
+	if p.stray == 0 && p.done == 0 && p.hugetlb == 0 {
 		to = hugeResized(h, p, size)
 	}
 	letGo(h.Thread.token, p)

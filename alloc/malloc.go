@@ -172,7 +172,7 @@ func (h *Heap) refill(c uintptr) bool {
 		h.guardSlow(c)
 	}
 	h.append(p)
-	migrate(h.Thread)
+	h.Thread.migrate()
 	return true
 }
 

@@ -22,26 +22,29 @@ const (
 	migrateChunk = 4 << 20  // of one step
 	migrateTick  = 16 << 20 // of one call from a slow path
 	migrateScan  = 32       // spans looked at on one list
+	migrateRest  = 100e6    // nanoseconds without a try after the kernel would not move most of one
 )
 
-// migrate takes the steps that are due.
-func migrate(t *Thread) {
+// migrate takes the steps that are due, and reports whether it stopped because those were
+// enough for one call.
+func migrate(t *Thread) (more bool) {
 	if !tiers.Migrating() {
-		return
+		return false
 	}
 	for moved := uintptr(0); moved < migrateTick; {
 		n := migrateStep(t)
 		if n == 0 {
-			return
+			return false
 		}
 		moved += n
 	}
+	return true
 }
 
 // migrateStep demotes, else promotes, one span or chunk. It returns the bytes it tried
 // to move, 0 when there is nothing to do now.
 func migrateStep(t *Thread) uintptr {
-	if !tiers.MigrateBudget(t.Now) || !poolLock.Take(t.token) {
+	if t.Now < pool.unwilling || !tiers.MigrateBudget(t.Now) || !poolLock.Take(t.token) {
 		return 0
 	}
 	p, to := demotable()
@@ -69,8 +72,12 @@ func migrateStep(t *Thread) uintptr {
 	poolLock.Take(t.token)
 	moved(p, to, n, stayed)
 	letGoLocked(t.token, p)
-	poolLock.Release()
 	tiers.MigrateCharge(t.Now, n-stayed)
+	if stayed > n/2 { // so it may be for the next, too: looking at pages costs as much as moving them
+		pool.unwilling = t.Now + migrateRest
+		n = 0
+	}
+	poolLock.Release()
 	return n
 }
 
@@ -108,7 +115,7 @@ func moved(p *Page, to uint32, n, stayed uintptr) {
 
 // fits reports whether a step may move p to the given place.
 func fits(p *Page, to uint32) bool {
-	if p.moving != 0 || p.done != 0 && p.astray != to || p.done == 0 && p.stray != 0 {
+	if p.moving != 0 || !movable(p, to) || p.done != 0 && p.astray != to || p.done == 0 && p.stray != 0 {
 		return false
 	}
 	owner := atomic.LoadUintptr(&p.Owner)

@@ -98,6 +98,13 @@ func spanBytes(p *Page) uintptr {
 	return p.bytes()
 }
 
+// movable reports whether p can change its place at its address. Less than a huge page
+// does not where either place is of such: it would be free in parts that never make one
+// again.
+func movable(p *Page, to uint32) bool {
+	return p.state == spanHuge || unitOf(uintptr(p.place)) == 1 && unitOf(uintptr(to)) == 1
+}
+
 // relocate asks the kernel to move the n bytes at addr to a place and returns how many
 // bytes are elsewhere afterwards. What was never touched moves by definition: it will
 // come from there. Counts go to the tier that the bytes come from.

@@ -50,6 +50,7 @@ type poolState struct {
 	purging    uintptr
 	leaving    uintptr // bytes that the kernel is getting back just now, purging included
 	quiet      uint64  // no purging by itself before this time: the kernel refused
+	unwilling  uint64  // no migration before this time: likewise
 	aged       [listSlots]ageList
 	holds      holdSet
 	cache      hugeCache
@@ -121,7 +122,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	p.state = spanInUse
 	p.Hint = h.Hint
 	p.home = uint32(tiers.Home(uintptr(h.Hint)))
-	p.moving = 0
+	p.moving, p.done = 0, 0
 	pool.usedBytes += p.bytes()
 	ageAdd(p)
 	poolLock.Release()
@@ -170,8 +171,9 @@ func takeReserved(place, n, whole uintptr) *Page {
 		return nil
 	}
 	commit(p.bytes())
-	if rest := split(p, n, spanDirty); rest != nil {
-		rememberDirty(rest)
+	p.state = spanInUse
+	if rest := cut(p, n); rest != nil {
+		addDirty(rest)
 	}
 	return p
 }
@@ -263,6 +265,11 @@ func spanFreed(token uintptr, p *Page) {
 	if p.stray != 0 && (purgeSpan(token, p) || !settle(p)) {
 		return
 	}
+	addDirty(p)
+}
+
+// addDirty puts a span that is in no list among the dirty ones.
+func addDirty(p *Page) {
 	p = coalesce(p, spanDirty)
 	insertFree(p, spanDirty)
 	rememberDirty(p)
@@ -277,8 +284,7 @@ func spanReturn(token uintptr, p *Page) {
 	pool.usedBytes -= p.bytes()
 	ageRemove(p)
 	if !purgeSpan(token, p) {
-		insertFree(p, spanDirty)
-		rememberDirty(p)
+		addDirty(p)
 	}
 	poolLock.Release()
 }

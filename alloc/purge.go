@@ -87,8 +87,7 @@ func purgePlace(token uintptr, now uint64, place, floor uintptr, all bool) (done
 		if !purgeSpan(token, p) { // locked in memory, say: keep it dirty, as the youngest, and wait
 			p.stamp = now
 			pool.quiet = now + PurgeDelay
-			insertFree(p, spanDirty)
-			rememberDirty(p)
+			addDirty(p)
 			break
 		}
 		done += n

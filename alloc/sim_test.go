@@ -55,6 +55,7 @@ type sim struct {
 	now     uint64
 	m       model
 	steps   int
+	capped  bool // a tier has a hard cap: there may be no memory
 }
 
 // operations, by how often they come.
@@ -66,8 +67,10 @@ var operations = []func(*sim) error{
 }
 
 // simulate runs the choices to their end, then frees everything.
-func simulate(c choices) error {
-	s := &sim{choices: c, now: 1e9}
+func simulate(c choices) error { return simulateOf(c, operations, false) }
+
+func simulateOf(c choices, operations []func(*sim) error, capped bool) error {
+	s := &sim{choices: c, now: 1e9, capped: capped}
 	for i := range simThreads {
 		h := Acquire(s.token(i))
 		if h == nil {
@@ -168,6 +171,9 @@ func (s *sim) mallocOf(t *thread, n uintptr) error {
 	}
 	b, zero := t.malloc(n)
 	if b == 0 {
+		if s.capped {
+			return nil
+		}
 		return fmt.Errorf("no memory for %d bytes", n)
 	}
 	return s.m.add(b, n, Granule, zero)

@@ -34,7 +34,7 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 		return uintptr(syscall.EPERM)
 	case here && p.stray == 0:
 		return addr
-	case p.Owner != OwnerHuge && p.blocks != 1:
+	case p.Owner != OwnerHuge && (p.blocks != 1 || !movable(p, uint32(tier))):
 		return h.moveBlock(p, tier)
 	case p.state == spanHugeAlone || p.Owner != OwnerHuge && p.segment == nil:
 		return uintptr(syscall.EBUSY)

@@ -53,6 +53,9 @@ var (
 	heapsLock raw.Lock
 	abandoned *Thread // guarded by heapsLock
 
+	// Background is set when the control plane calls Service.
+	Background bool
+
 	// DefaultHint is what a thread begins with (TA_DEFAULT_HINT).
 	DefaultHint uint32
 )
@@ -252,7 +255,14 @@ func (t *Thread) tick() {
 		hugeExpire(t.token, t.Now, anyPlace, false)
 	}
 	purgeDue(t.token, t.Now)
-	migrate(t)
+	t.migrate()
+}
+
+// migrate moves spans between tiers unless the control plane does.
+func (t *Thread) migrate() {
+	if !Background {
+		migrate(t)
+	}
 }
 
 const minCollect = 50e6 // nanoseconds

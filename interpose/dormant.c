@@ -117,10 +117,10 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 	int e = __real_pthread_create(t, a, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (e != 0) {
-		tag_log_stop();
+		tag_control_stop();
 		__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
 		futex(FUTEX_WAKE, 1, NULL);
-		say("tieralloc: no thread for the log (TA_LOG); it ends here\n");
+		say("tieralloc: no thread for TA_LOG or TA_BACKGROUND; they end here\n");
 	} else if (first) {
 		await_runtime();
 	}
@@ -140,8 +140,8 @@ void ta_runtime_check(void)
 	if (!ta_wants_runtime || !(limited(RLIMIT_AS) || limited(RLIMIT_DATA)))
 		return;
 	ta_wants_runtime = 0;
-	tag_log_stop();
-	say("tieralloc: TA_LOG has no effect under a limit on memory (ulimit -v, ulimit -d)\n");
+	tag_control_stop();
+	say("tieralloc: TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, ulimit -d)\n");
 }
 
 // Filled in by internal/postlink: the relocations of Go's data that the loader has

@@ -35,8 +35,8 @@ ta_hint ta_set_hint(ta_hint hint);
 int ta_tier_of(const void *p);
 
 /* Moves a block to another tier, contents and all. A block of more than 256 KiB keeps its
- * address; a smaller one is copied and the old one freed. Returns the block's address, or
- * NULL, with the block as it was and errno
+ * address (of more than 4 MiB, in a tier of huge pages); a smaller one is copied and the
+ * old one freed. Returns the block's address, or NULL, with the block as it was and errno
  *   EINVAL  p is no block of this library, or dst no tier
  *   EPERM   the block is PIN_FAST
  *   ENOMEM  the tier has no room under its hard cap, or there is no memory

@@ -18,7 +18,7 @@ func Single() bool {
 		p.nodes("online")
 		set, beyond, ok = nodeSet(&p)
 	}
-	return !ok || !beyond && bits.OnesCount64(set) < 2
+	return !ok || !beyond && set&(set-1) == 0
 }
 
 // Probe fills t from sysfs. It reports false where sysfs has no nodes; t is then

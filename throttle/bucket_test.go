@@ -33,7 +33,7 @@ func TestThroughput(t *testing.T) {
 	for _, threads := range []int{1, 2, 3, 8, 16} {
 		for _, size := range []uint64{16, 48, 100, 1 << 10, 4 << 10, 64 << 10, 1 << 20} {
 			for _, rate := range []uint64{10e6, 123_456_789, 1e9, 10e9} {
-				burst := max(64<<10, rate/100)
+				const burst = 100_000
 				t.Run(fmt.Sprintf("threads=%d,size=%d,rate=%d", threads, size, rate), func(t *testing.T) {
 					flow(t, newBucket(rate, burst, 0), 0, threads, size, rate, burst)
 				})
@@ -47,7 +47,7 @@ func TestThroughput(t *testing.T) {
 func flow(t *testing.T, b *Bucket, start uint64, threads int, size, rate, burst uint64) {
 	t.Helper()
 	free := make([]uint64, threads) // when each thread asks next
-	total := max(3*burst, 1000*size)
+	total := max(10*burst, 1000*size)
 	bytes, end := uint64(0), uint64(0)
 	for bytes < total {
 		i := 0
@@ -170,7 +170,7 @@ func TestSaturation(t *testing.T) {
 					t.Errorf("rate %d, burst %d: request %d waits %d", rate, burst, i, w)
 				}
 			}
-			if w := b.Charge(200*day, 1); w > second {
+			if w := b.Charge(200*day, 1); w > second+millisecond { // the latency and its own time
 				t.Errorf("rate %d, burst %d: waits %d after all", rate, burst, w)
 			}
 		}

@@ -42,16 +42,36 @@ func TestConcurrent(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(i), 3))
 			for range rounds {
 				n := r.Uint64N(4096) + 1
-				now := clock.Add(r.Uint64N(1000)) // half of what the bytes are worth
+				now := clock.Add(r.Uint64N(1000)) // a quarter of what the bytes are worth
 				lists[i] = append(lists[i], passage{now + b.Charge(now, uintptr(n)), n})
 			}
 		}()
 	}
 	wg.Wait()
 	bytes, end := held(t, slices.Concat(lists...), rate, burst)
-	// Nor does it take more: the requests came twice as fast as they may pass.
+	// Nor does it take more: the requests came four times as fast as they may pass.
 	if least := limit(rate, burst, end) * 0.999; float64(bytes) < least {
 		t.Errorf("%d bytes in %d ns, at least %.0f expected", bytes, end, least)
+	}
+}
+
+// TestNoChargeIsLost: with the clock standing still all is owed in the end.
+func TestNoChargeIsLost(t *testing.T) {
+	const threads, rounds, size = 8, 100_000, 256
+	b := newBucket(256e6, 0, 0) // a byte takes 1000 units exactly
+	var wg sync.WaitGroup
+	for range threads {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range rounds {
+				b.Charge(0, size)
+			}
+		}()
+	}
+	wg.Wait()
+	if got, want := b.Copy(0, 0), uint64(threads*rounds*size*1000>>fraction); got != want {
+		t.Errorf("%d ns are owed, not %d", got, want)
 	}
 }
 

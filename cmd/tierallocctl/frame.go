@@ -2,12 +2,13 @@ package main
 
 import (
 	"fmt"
+	"image/color"
 	"strings"
 
-	"github.com/charmbracelet/bubbles/progress"
-	"github.com/charmbracelet/lipgloss"
+	"charm.land/bubbles/v2/progress"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/muesli/termenv"
 )
 
 // frame is a picture of all processes. It has a line for each, and below it one for
@@ -16,7 +17,6 @@ type frame struct {
 	list     []activity
 	order    order
 	selected processKey
-	colours  termenv.Profile
 }
 
 // title is the line that sums it all up.
@@ -56,7 +56,7 @@ func (f *frame) lines() (lines []string, at int) {
 		}
 		for k, tier := range a.report.tiers() {
 			if shown(tier) {
-				t.AppendRow(f.tierRow(tierNames[k], tier, a.tiers[k]))
+				t.AppendRow(tierRow(tierNames[k], tier, a.tiers[k]))
 				n++
 			}
 		}
@@ -67,8 +67,8 @@ func (f *frame) lines() (lines []string, at int) {
 // shown says whether a tier has something to show.
 func shown(t *tier) bool { return t.BytesPeak|t.CapacitySoft|t.CapacityHard|t.CapacityViolations != 0 }
 
-func (f *frame) tierRow(name string, t *tier, r rates) table.Row {
-	return table.Row{"", "", "  " + name, "", "", size(t.BytesCurrent), f.bar(t),
+func tierRow(name string, t *tier, r rates) table.Row {
+	return table.Row{"", "", "  " + name, "", "", size(t.BytesCurrent), bar(t),
 		rate(r.allocs), byteRate(r.bytes), waitRate(r.wait), rate(r.moved), count(t.CapacityViolations)}
 }
 
@@ -80,15 +80,8 @@ func waitRate(v float64) string {
 	return duration(uint64(v))
 }
 
-// ANSI colours of bars.
-const (
-	green  = "2"
-	yellow = "3"
-	red    = "1"
-)
-
 // bar shows how much of its cap a tier has: the hard one, or else the soft one.
-func (f *frame) bar(t *tier) string {
+func bar(t *tier) string {
 	most, which := t.CapacityHard, "hard"
 	if most == 0 {
 		most, which = t.CapacitySoft, "soft"
@@ -96,22 +89,22 @@ func (f *frame) bar(t *tier) string {
 	if most == 0 {
 		return ""
 	}
-	colour := green
+	var colour color.Color = lipgloss.Green
 	switch {
 	case t.CapacityHard != 0 && t.BytesCurrent >= t.CapacityHard/100*95:
-		colour = red
+		colour = lipgloss.Red
 	case t.CapacitySoft != 0 && t.BytesCurrent > t.CapacitySoft:
-		colour = yellow
+		colour = lipgloss.Yellow
 	}
-	bar := progress.New(progress.WithSolidFill(colour), progress.WithoutPercentage(),
-		progress.WithWidth(10), progress.WithColorProfile(f.colours))
-	return bar.ViewAs(float64(t.BytesCurrent)/float64(most)) + " " + percent(t.BytesCurrent, most) + " of " + size(most) + " " + which
+	drawn := progress.New(progress.WithColors(colour), progress.WithoutPercentage(), progress.WithWidth(10),
+		progress.WithFillCharacters('█', '░'))
+	return drawn.ViewAs(float64(t.BytesCurrent)/float64(most)) + " " + percent(t.BytesCurrent, most) + " of " + size(most) + " " + which
 }
 
 // String is the frame as plain text.
 func (f *frame) String() string {
 	lines, _ := f.lines()
-	return f.title() + "\n" + strings.Join(lines, "\n") + "\n"
+	return ansi.Strip(f.title() + "\n" + strings.Join(lines, "\n") + "\n")
 }
 
 // Styles of the screen.

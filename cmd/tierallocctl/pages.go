@@ -62,8 +62,8 @@ func snapshot(file *live.Page) (*page, error) {
 }
 
 // pagePaths lists the files that the live page of a process with the environment env
-// may be.
-func pagePaths(env environ, pid int) []string {
+// may be. pid is its number, or * for any.
+func pagePaths(env environ, pid string) []string {
 	pattern, ok := env.get("TA_STATS_LIVE")
 	switch {
 	case !ok || pattern == "0":
@@ -107,9 +107,10 @@ func mappedFiles(pid int) (shared []string, preloaded, ok bool) {
 func findPage(pid int) (*page, error) {
 	shared, preloaded, visible := mappedFiles(pid)
 	paths := shared
-	paths = append(paths, pagePaths(environOf(pid), pid)...)
-	paths = append(paths, pagePaths(os.Environ(), pid)...)
-	paths = append(paths, expand(pagePattern, pid)...)
+	number := strconv.Itoa(pid)
+	paths = append(paths, pagePaths(environOf(pid), number)...)
+	paths = append(paths, pagePaths(os.Environ(), number)...)
+	paths = append(paths, expand(pagePattern, number)...)
 	var failed error
 	for _, path := range paths {
 		p, err := readPage(path)
@@ -144,9 +145,9 @@ func whyNoPage(pid int, preloaded, visible bool) error {
 	return fmt.Errorf("process %d has no live page: %s", pid, how)
 }
 
-// allPages reads all live pages that can be found: those in the usual place, and those
-// that the environment of a running process names elsewhere. Errors are of single pages, beside
-// which the others are returned.
+// allPages reads all live pages that can be found: those in the usual place, where
+// TA_STATS_LIVE says, and where the environment of a running process says. Errors are of
+// single pages, beside which the others are returned.
 func allPages() ([]*page, error) {
 	var pages []*page
 	var bad []error
@@ -176,22 +177,25 @@ func allPages() ([]*page, error) {
 	return pages, errors.Join(bad...)
 }
 
-// otherPages lists the pages that running processes were told to have elsewhere.
+// otherPages lists pages that are elsewhere than in the usual place.
 func otherPages() []string {
+	paths := customPages(os.Environ(), "*")
 	procs, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil
+		return paths
 	}
-	var paths []string
 	for _, proc := range procs {
-		pid, err := strconv.Atoi(proc.Name())
-		if err != nil {
-			continue
-		}
-		env := environOf(pid)
-		if v, ok := env.get("TA_STATS_LIVE"); ok && v != "1" {
-			paths = append(paths, pagePaths(env, pid)...)
+		if pid, err := strconv.Atoi(proc.Name()); err == nil {
+			paths = append(paths, customPages(environOf(pid), proc.Name())...)
 		}
 	}
 	return paths
+}
+
+// customPages is pagePaths for environments that name a place of their own.
+func customPages(env environ, pid string) []string {
+	if pattern, _ := env.get("TA_STATS_LIVE"); !strings.HasPrefix(pattern, "/") {
+		return nil
+	}
+	return pagePaths(env, pid)
 }

@@ -86,7 +86,7 @@ func (l *remains) tell(w io.Writer, o runOptions, end ending) error {
 // find reads the statistics of the command's process. A process that has called exec
 // began anew; one from before the command was started is another with its number.
 func (l *remains) find(end ending) (text []byte, r *report, path string) {
-	for _, path := range expand(l.pattern, end.pid) {
+	for _, path := range expand(l.pattern, strconv.Itoa(end.pid)) {
 		text, r, err := readReportFile(path)
 		if err == nil && r.Pid == end.pid && r.StartUnixNs >= uint64(end.started.UnixNano()) {
 			return text, r, path
@@ -126,9 +126,9 @@ func (l *remains) why(end ending) string {
 		" or with LD_PRELOAD removed), or it ended without exit"
 }
 
-// expand lists the files that a template may stand for in the process: %e can be
-// any name.
-func expand(pattern string, pid int) []string {
+// expand lists the files that a template may stand for. pid is the process's number, or
+// * for any; %e can be any name.
+func expand(pattern, pid string) []string {
 	var glob strings.Builder
 	for i := 0; i < len(pattern); i++ {
 		c := pattern[i]
@@ -136,7 +136,7 @@ func expand(pattern string, pid int) []string {
 			i++
 			switch pattern[i] {
 			case 'p':
-				glob.WriteString(strconv.Itoa(pid))
+				glob.WriteString(pid)
 			case 'e':
 				glob.WriteByte('*')
 			default:
@@ -174,7 +174,7 @@ func canCreate(path string) error {
 
 // lastPage is what the command's live page said last.
 func lastPage(env environ, end ending) (text []byte, r *report) {
-	for _, path := range pagePaths(env, end.pid) {
+	for _, path := range pagePaths(env, strconv.Itoa(end.pid)) {
 		p, err := readPage(path)
 		if err == nil && p.pid == end.pid && p.report != nil && p.report.StartUnixNs >= uint64(end.started.UnixNano()) {
 			return p.text, p.report

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/bubbles/viewport"
-	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/lipgloss"
+	"charm.land/bubbles/v2/viewport"
+	tea "charm.land/bubbletea/v2"
 )
 
 // screen is the full-screen view: a list of all processes, or the details of one.
@@ -21,9 +20,7 @@ type screen struct {
 }
 
 func newScreen(interval time.Duration) *screen {
-	s := &screen{interval: interval, view: viewport.New(80, 24)}
-	s.frame.colours = lipgloss.ColorProfile()
-	return s
+	return &screen{interval: interval, view: viewport.New(viewport.WithWidth(80), viewport.WithHeight(22))}
 }
 
 // due says that the next sample is to be taken.
@@ -47,9 +44,9 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case due:
 		cmd = sampleNow
 	case tea.WindowSizeMsg:
-		s.view.Width = msg.Width
-		s.view.Height = max(1, msg.Height-2) // the title and the keys
-	case tea.KeyMsg:
+		s.view.SetWidth(msg.Width)
+		s.view.SetHeight(max(1, msg.Height-2)) // the title and the keys
+	case tea.KeyPressMsg:
 		cmd = s.key(msg)
 	}
 	s.draw()
@@ -57,7 +54,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // key does what a key asks for.
-func (s *screen) key(msg tea.KeyMsg) tea.Cmd {
+func (s *screen) key(msg tea.KeyPressMsg) tea.Cmd {
 	switch msg.String() {
 	case "q", "ctrl+c":
 		return tea.Quit
@@ -90,7 +87,7 @@ func (s *screen) key(msg tea.KeyMsg) tea.Cmd {
 // move selects another process, or scrolls the details.
 func (s *screen) move(by int) {
 	if s.details {
-		s.view.SetYOffset(s.view.YOffset + by)
+		s.view.SetYOffset(s.view.YOffset() + by)
 		return
 	}
 	at := 0
@@ -135,12 +132,10 @@ func (s *screen) draw() {
 		lines[at] = selectedStyle.Render(lines[at])
 	}
 	s.view.SetContent(strings.Join(lines, "\n"))
-	if at < s.view.YOffset+1 { // with the header while it fits
-		s.view.SetYOffset(at - 1)
+	if at == 1 {
+		at = 0 // with the header
 	}
-	if at >= s.view.YOffset+s.view.Height {
-		s.view.SetYOffset(at - s.view.Height + 1)
-	}
+	s.view.EnsureVisible(at, 0, 0)
 }
 
 // detail is all that is known of a process.
@@ -154,8 +149,8 @@ func detail(a *activity) string {
 	return text.String()
 }
 
-// View is the screen's text.
-func (s *screen) View() string {
+// View is what the terminal shows.
+func (s *screen) View() tea.View {
 	title := s.frame.title()
 	switch {
 	case s.paused:
@@ -167,5 +162,7 @@ func (s *screen) View() string {
 	if s.details {
 		help = "q quit  ↑↓ scroll  enter back  p pause"
 	}
-	return titleStyle.Render(title) + "\n" + s.view.View() + "\n" + helpStyle.Render(help)
+	view := tea.NewView(titleStyle.Render(title) + "\n" + s.view.View() + "\n" + helpStyle.Render(help))
+	view.AltScreen = true
+	return view
 }

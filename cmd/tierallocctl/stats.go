@@ -19,7 +19,8 @@ const statsHelp = `Show the statistics of another process, running or dead.
 PID: from the live page of that process, which it has if it was started with
 TA_STATS_LIVE (tierallocctl run --live). The page outlives the process, also when a
 signal has killed it. FILE: a live page or a statistics file (TA_STATS_FILE). Without an
-argument: all live pages.`
+argument: all live pages in /dev/shm, those that running processes have elsewhere, and
+those where TA_STATS_LIVE says.`
 
 // statsOptions are the flags of stats.
 type statsOptions struct {

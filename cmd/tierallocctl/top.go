@@ -7,9 +7,8 @@ import (
 	"os"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/mattn/go-isatty"
-	"github.com/muesli/termenv"
 	"github.com/spf13/cobra"
 )
 
@@ -44,7 +43,7 @@ func topCommand() *cobra.Command {
 			if once || !ok || !isatty.IsTerminal(file.Fd()) || !isatty.IsTerminal(os.Stdin.Fd()) {
 				return topOnce(out, interval)
 			}
-			_, err := tea.NewProgram(newScreen(interval), tea.WithAltScreen(), tea.WithOutput(file)).Run()
+			_, err := tea.NewProgram(newScreen(interval), tea.WithOutput(file)).Run()
 			if errors.Is(err, tea.ErrInterrupted) {
 				return nil
 			}
@@ -61,7 +60,7 @@ func topOnce(w io.Writer, interval time.Duration) error {
 	first := takeSample()
 	time.Sleep(interval)
 	second := takeSample()
-	f := frame{list: compareSamples(first, second), order: orders[0], colours: termenv.Ascii}
+	f := frame{list: compareSamples(first, second), order: orders[0]}
 	f.order.sort(f.list)
 	if _, err := io.WriteString(w, f.String()); err != nil {
 		return err

@@ -40,8 +40,8 @@ func openLive() {
 
 // Pulse updates the live page when that is due. The calling thread owns h.
 func Pulse(h *alloc.Heap) {
-	if now := h.Thread.Now; stats.LiveDue(now) {
-		update(h.Thread.Token(), now, liveBudget)
+	if stats.LiveDue(h.Thread.Now) {
+		update(h.Thread.Token(), liveBudget)
 	}
 }
 
@@ -49,8 +49,8 @@ func Pulse(h *alloc.Heap) {
 // malloc.
 const liveBudget = 2e6
 
-func update(token uintptr, now, budget uint64) {
-	r := stats.LiveBegin(now)
+func update(token uintptr, budget uint64) {
+	r := stats.LiveBegin(raw.Clock(raw.ClockMono))
 	if r == nil {
 		return
 	}
@@ -67,6 +67,6 @@ func closeLive(token uintptr) {
 	if !stats.LiveOn() {
 		return
 	}
-	update(token, raw.Clock(raw.ClockMono), nodeBudget)
+	update(token, nodeBudget)
 	stats.LiveEnd(true, Settings.LiveIsDefault())
 }

@@ -59,6 +59,7 @@ func Boot(arg uintptr) (how uintptr) {
 	}
 	alloc.PurgeDelay = Settings.PurgeDelay
 	alloc.DefaultHint = Settings.DefaultHint
+	alloc.Background = Settings.Background
 	startUnix = raw.Clock(raw.ClockReal)
 	startMono = raw.Clock(raw.ClockMono)
 	setProgram(b.program)
@@ -169,6 +170,7 @@ func addEscaped(t *config.Text, addr, n uintptr) {
 // ForkChild notes that the process is a forked child: it reports for itself.
 func ForkChild() {
 	forked = true
+	alloc.Background = false
 	tiers.ForkChild()
 	stats.LogStop()
 	startUnix = raw.Clock(raw.ClockReal)

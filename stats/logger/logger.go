@@ -17,12 +17,10 @@ import (
 	"tieralloc/internal/config"
 	"tieralloc/internal/process"
 	"tieralloc/internal/raw"
-	"tieralloc/interpose"
 	"tieralloc/stats"
 )
 
 func init() {
-	interpose.RuntimeReady()
 	if process.Settings.Log != config.LogOff {
 		go run(zerolog.New(output(&process.Settings)).Level(level(process.Settings.Log)))
 	}

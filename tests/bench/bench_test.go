@@ -24,9 +24,8 @@ func BenchmarkStartupParts(b *testing.B) {
 	command(b, "gcc", "-shared", "-fPIC", "-o", empty, filepath.Join("testdata", "empty.c"))
 	versions := "-Wl,--version-script=" + filepath.Join(testlib.Root(), "interpose", "exports.map")
 	command(b, "go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags '"+versions+"'", "-o", unedited, testlib.Root())
-	lib := testlib.Lib(b)
-	startup(b, []allocator{{"glibc", ""}, {"empty library", empty}, {"disabled", lib + ",TA_DISABLE=1"},
-		{"tieralloc", lib}, {"unedited", unedited}})
+	startup(b, []allocator{{name: "glibc"}, {name: "empty library", library: empty}, with(b, "disabled", "TA_DISABLE=1"),
+		with(b, "tieralloc"), {name: "unedited", library: unedited}})
 }
 
 func command(b *testing.B, name string, args ...string) {
@@ -37,8 +36,7 @@ func command(b *testing.B, name string, args ...string) {
 	}
 }
 
-// startup measures /bin/true under each contender. After a comma a library's name may
-// hold a variable to set.
+// startup measures /bin/true under each contender.
 func startup(b *testing.B, all []allocator) {
 	const rounds = 400
 	program := testlib.CC(b, "spawn.c", "-O2")
@@ -47,7 +45,7 @@ func startup(b *testing.B, all []allocator) {
 		if a.library == "" {
 			a.library = "-"
 		}
-		args = append(args, a.library)
+		args = append(args, a.library+","+strings.Join(a.env, " "))
 	}
 	lines := strings.Split(strings.TrimSpace(all[0].run(b, args...)), "\n")
 	if len(lines) != len(all) {
@@ -63,16 +61,17 @@ func startup(b *testing.B, all []allocator) {
 			r.samples[k] = append(r.samples[k], ns/1e3)
 		}
 	}
-	r.report(b, "us")
-	table(b, "us", all, []row{r})
+	c := contest{all, "us", rounds, 2}
+	c.report(b, r)
+	c.table(b, []row{r})
 }
 
 var sizes = []string{"16", "64", "256", "1024", "4096", "16384", "65536", "262144", "1048576"}
 
 // pairs runs testdata/pairs.c for each case, which is "mode/size".
-func pairs(b *testing.B, cases []string) {
+func (c contest) pairs(b *testing.B, cases []string) {
 	program := testlib.CC(b, "pairs.c", "-O2")
-	compare(b, "ns", 5, cases, func(b *testing.B, a allocator, name string) float64 {
+	c.run(b, cases, func(b *testing.B, a allocator, name string) float64 {
 		mode, size, _ := strings.Cut(name, "/")
 		return a.number(b, program, mode, size)
 	})
@@ -86,11 +85,13 @@ func BenchmarkPairs(b *testing.B) {
 			cases = append(cases, mode+"/"+size)
 		}
 	}
-	pairs(b, cases)
+	contest{allocators(b), "ns", 5, 2}.pairs(b, cases)
 }
 
 // BenchmarkCross is one thread that allocates what another frees.
-func BenchmarkCross(b *testing.B) { pairs(b, []string{"cross/64", "cross/1024", "cross/65536"}) }
+func BenchmarkCross(b *testing.B) {
+	contest{allocators(b), "ns", 5, 2}.pairs(b, []string{"cross/64", "cross/1024", "cross/65536"})
+}
 
 // BenchmarkRealloc is a buffer that grows.
 func BenchmarkRealloc(b *testing.B) {
@@ -122,16 +123,20 @@ func instructions(b *testing.B, a allocator, args ...string) float64 {
 	return n
 }
 
-// BenchmarkInstructions counts the instructions of a pair, free of noise: the
-// difference between runs of n and 2n pairs.
+// BenchmarkInstructions counts the instructions of a pair, free of noise.
 func BenchmarkInstructions(b *testing.B) {
+	contest{allocators(b), "instructions", 1, 2}.instructions(b, []string{"lifo/16", "lifo/1024", "lifo/4096", "random/64", "fifo/64"})
+}
+
+// instructions is pairs by valgrind's count: the difference between runs of n and 2n
+// pairs.
+func (c contest) instructions(b *testing.B, cases []string) {
 	if _, err := exec.LookPath("valgrind"); err != nil {
 		b.Skip("valgrind is not installed")
 	}
 	const n = 100_000
 	program := testlib.CC(b, "pairs.c", "-O2")
-	cases := []string{"lifo/16", "lifo/1024", "lifo/4096", "random/64", "fifo/64"}
-	compare(b, "instructions", 1, cases, func(b *testing.B, a allocator, name string) float64 {
+	c.run(b, cases, func(b *testing.B, a allocator, name string) float64 {
 		mode, size, _ := strings.Cut(name, "/")
 		once := instructions(b, a, program, mode, size, strconv.Itoa(n))
 		twice := instructions(b, a, program, mode, size, strconv.Itoa(2*n))

@@ -7,8 +7,12 @@
 //	reverse  allocate 256, free the last first
 //	cross    one thread allocates, another frees, in batches of 64 through a ring
 //
-// It runs for some 30 ms, or for COUNT pairs.
+// It runs for some 30 ms, or for COUNT pairs. The time is the processor's, not the
+// clock's, so that whoever else is on the machine has little part in it; but for cross,
+// whose threads wait for each other. With MODE tier it prints the number of the
+// tier that such a block lies in, by ta_tier_of, instead.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -23,11 +27,12 @@
 
 static size_t size;
 static char *table[TABLE];
+static clockid_t watch = CLOCK_THREAD_CPUTIME_ID;
 
 static long now(void)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(watch, &t);
 	return t.tv_sec * 1000000000l + t.tv_nsec;
 }
 
@@ -141,22 +146,35 @@ static double measure(void (*run)(long))
 	return (double)(now() - start) / n;
 }
 
+static int tier(void)
+{
+	int (*tier_of)(const void *) = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ta_tier_of");
+	return tier_of != NULL ? tier_of(get()) : -1;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(long);
 	} modes[] = {{"lifo", lifo}, {"random", random_order}, {"fifo", fifo}, {"reverse", reverse}, {"cross", cross}};
+	if (argc == 3 && strcmp(argv[1], "tier") == 0) {
+		size = strtoul(argv[2], NULL, 0);
+		printf("%d\n", tier());
+		return 0;
+	}
 	for (size_t i = 0; argc >= 3 && i < sizeof modes / sizeof *modes; i++) {
 		if (strcmp(argv[1], modes[i].name) != 0)
 			continue;
 		size = strtoul(argv[2], NULL, 0);
+		if (modes[i].run == cross)
+			watch = CLOCK_MONOTONIC;
 		if (argc > 3)
 			modes[i].run(atol(argv[3]));
 		else
 			printf("%.3f\n", measure(modes[i].run));
 		return 0;
 	}
-	fprintf(stderr, "usage: pairs lifo|random|fifo|reverse|cross SIZE [COUNT]\n");
+	fprintf(stderr, "usage: pairs lifo|random|fifo|reverse|cross SIZE [COUNT], or pairs tier SIZE\n");
 	return 2;
 }

@@ -1,6 +1,7 @@
 // spawn ROUNDS LIBRARY... starts /bin/true with each library preloaded in turn ("-"
-// stands for none; LIBRARY,NAME=VALUE sets a variable, too), ROUNDS times over, and prints one line for each library: the
-// times from start to end in nanoseconds, one for each round.
+// stands for none; "LIBRARY,NAME=VALUE NAME=VALUE" sets variables, too), ROUNDS times
+// over, and prints one line for each library: the times from start to end in
+// nanoseconds, one for each round.
 //
 // posix_spawn shares the parent's memory until the exec, so the parent's size is
 // no part of the time.
@@ -27,15 +28,16 @@ static char **environment(const char *library)
 	size_t n = 0;
 	while (environ[n] != NULL)
 		n++;
-	char **env = calloc(n + 3, sizeof *env), **out = env;
+	char **env = calloc(n + 2 + strlen(library), sizeof *env), **out = env;
 	for (size_t i = 0; i < n; i++)
 		if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0)
 			*out++ = environ[i];
 	const char *comma = strchrnul(library, ',');
-	if (strcmp(library, "-") != 0 && asprintf(out++, "LD_PRELOAD=%.*s", (int)(comma - library), library) < 0)
+	if (*library != '-' && asprintf(out++, "LD_PRELOAD=%.*s", (int)(comma - library), library) < 0)
 		abort();
-	if (*comma != '\0')
-		*out = strdup(comma + 1);
+	char *more = strdup(*comma != '\0' ? comma + 1 : comma);
+	for (char *one = strtok(more, " "); one != NULL; one = strtok(NULL, " "))
+		*out++ = one;
 	return env;
 }
 

@@ -1,0 +1,40 @@
+// Package background is the control plane's part of the heap: with TA_BACKGROUND=1 it
+// moves spans between tiers, purges, and keeps the live page fresh while the program
+// does not come by a slow path itself.
+//
+// It is ordinary Go. Its init runs when the Go runtime starts, which is only when the
+// control plane is asked for; nothing calls it from C.
+package background
+
+import (
+	"time"
+	"unsafe"
+
+	"tieralloc/internal/process"
+)
+
+func init() {
+	if process.Settings.Background {
+		go run()
+	}
+}
+
+// period is how often it looks. A step of migration is some megabytes, so that at this
+// pace a few GB/s are possible.
+const period = 2 * time.Millisecond
+
+// idlePeriod is how often it looks when there is nothing to move.
+const idlePeriod = 50 * time.Millisecond
+
+// token is this goroutine's name for locks: an address that no thread's own has.
+var token uint64
+
+func run() {
+	for {
+		wait := idlePeriod
+		if process.Service(uintptr(unsafe.Pointer(&token))) {
+			wait = period
+		}
+		time.Sleep(wait)
+	}
+}

@@ -1,0 +1,16 @@
+package alloc
+
+// servant is the thread that the control plane works as. It has no heaps.
+var servant Thread
+
+// Service does what is due at now without a thread of the program coming by: purging,
+// heaps without a thread, moving spans. It reports whether there may be more to move at
+// once. One goroutine calls it.
+func Service(token uintptr, now uint64) (more bool) {
+	t := &servant
+	t.token, t.Now = token, now
+	serviceAbandoned(token, now)
+	hugeExpire(token, now, anyPlace, false)
+	purgeDue(token, now)
+	return migrate(t)
+}

@@ -1,0 +1,358 @@
+"""Tell tieralloc, preloaded into this Python, where memory is wanted.
+
+    LD_PRELOAD=/path/to/libtieralloc.so python3 train.py
+
+    import tieralloc_shim as t
+    t.enable()
+    t.set_default_hint("hot")       # this thread, and threads started from now on
+    with t.hint("cold"):            # this thread, inside the block
+        archive = numpy.zeros(10**8)
+    t.tier_of(archive)              # "slow"
+
+Hints are "hot", "warm", "cold", "pin_fast" and "prefer_fast", tiers "fast", "normal"
+and "slow"; capitals do not matter. A hint is for what malloc gives to the one thread
+that set it. Rules (TA_RULES) go before hints. Python's own small objects, up to 512
+bytes, come from pools that Python maps itself, and have no tier; with
+PYTHONMALLOC=malloc they come from malloc, too.
+"""
+
+import contextlib
+import ctypes
+import functools
+import inspect
+import json
+import os
+import shlex
+import sys
+import threading
+
+__all__ = [
+    "HINTS", "TIERS", "available", "disable", "enable", "enabled", "hello", "hint", "move",
+    "set_default_hint", "stats", "tier_of",
+]
+
+# In the order of the enumerations ta_hint and ta_tier.
+HINTS = ("hot", "warm", "cold", "pin_fast", "prefer_fast")
+TIERS = ("fast", "normal", "slow")
+
+# Blocks above this size keep their address when they are moved (tieralloc.h).
+_KEEPS_ADDRESS = 256 * 1024
+
+_state = threading.RLock()  # held to change what follows
+_enabled = False
+_disables = 0  # how often disable() was called
+_default = None  # number of the hint for threads, None: left as it is
+_thread_start = None  # Thread.start as it was, once it is wrapped
+
+# Of each thread: .before is (_disables, hint) from when the shim first set its hint;
+# .left is _disables from its own last disable().
+_mine = threading.local()
+
+
+class _Library:
+    """The functions of tieralloc in this process."""
+
+    def __init__(self):
+        # What is preloaded is found by name in the process itself.
+        process = ctypes.CDLL(None, use_errno=True)
+        for name, result, arguments in (
+            ("ta_set_hint", ctypes.c_int, [ctypes.c_int]),
+            ("ta_tier_of", ctypes.c_int, [ctypes.c_void_p]),
+            ("ta_move", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int]),
+            ("ta_stats_json", ctypes.c_size_t, [ctypes.c_void_p, ctypes.c_size_t]),
+            ("malloc_usable_size", ctypes.c_size_t, [ctypes.c_void_p]),
+            ("malloc", ctypes.c_void_p, [ctypes.c_size_t]),
+            ("free", None, [ctypes.c_void_p]),
+        ):
+            function = getattr(process, name)  # AttributeError: it is not there
+            function.restype, function.argtypes = result, arguments
+            setattr(self, name[3:] if name.startswith("ta_") else name, function)
+
+    def serves_malloc(self):
+        """Whether this process's malloc is the library's."""
+        block = self.malloc(1)
+        try:
+            return self.tier_of(block) >= 0
+        finally:
+            self.free(block)
+
+
+@functools.lru_cache(maxsize=None)
+def _find():
+    """The library, or None and why it is not there."""
+    try:
+        library = _Library()
+    except AttributeError:
+        return None, "tieralloc is not in this process"
+    if not library.serves_malloc():
+        return None, ("tieralloc is in this process, but malloc is not its own"
+                      " (TA_DISABLE=1, TA_INTERPOSE=0, or loaded too late)")
+    return library, ""
+
+
+def _library():
+    library, why = _find()
+    if library is None:
+        raise RuntimeError(f"{why}. It must be there from the start. Start Python again like this:\n    {_command()}")
+    return library
+
+
+def _command():
+    """The command that would have started this Python with the library."""
+    near = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "libtieralloc.so")
+    path = os.path.normpath(near) if os.path.exists(near) else "/path/to/libtieralloc.so"
+    words = getattr(sys, "orig_argv", None) or [sys.executable or "python3", *sys.argv]
+    return f"LD_PRELOAD={shlex.quote(path)} {' '.join(map(shlex.quote, words))}"
+
+
+def available():
+    """Whether the library is preloaded and serves this process's malloc."""
+    return _find()[0] is not None
+
+
+def _number(word, words, what):
+    """The place of a word in a list of words."""
+    if isinstance(word, str) and word.lower() in words:
+        return words.index(word.lower())
+    raise ValueError(f"unknown {what} {word!r}: expected {', '.join(words[:-1])} or {words[-1]}")
+
+
+def enable():
+    """Switch the shim on in this process.
+
+    A default hint that was set before takes effect. Raises RuntimeError, which says how
+    to start Python, where the library is not preloaded.
+    """
+    global _enabled, _thread_start
+    _library()
+    with _state:
+        _enabled = True
+        if _thread_start is None:
+            _thread_start = threading.Thread.start
+            threading.Thread.start = functools.wraps(_thread_start)(_start)
+    _apply_default()
+
+
+def disable():
+    """Switch the shim off.
+
+    The calling thread gets the hint back that it had before enable(). Others keep theirs
+    until they end; hint blocks do nothing any more.
+    """
+    global _enabled, _disables
+    with _state:
+        if not _enabled:
+            return
+        _enabled = False
+        before = getattr(_mine, "before", None)
+        if before is not None and before[0] == _disables:
+            _library().set_hint(before[1])
+        _mine.left = _disables
+        _disables += 1
+
+
+def enabled():
+    """Whether the shim is switched on."""
+    return _enabled
+
+
+def set_default_hint(word):
+    """Set the hint for what this thread allocates, and every thread that starts later.
+
+    While the shim is off this is only remembered, for enable(). Later threads are those
+    of module threading, which concurrent.futures uses, too. Threads that a library makes
+    by itself, as PyTorch does, take TA_DEFAULT_HINT, or a rule of TA_RULES for their name
+    or their library.
+    """
+    global _default
+    number = _number(word, HINTS, "hint")
+    with _state:
+        _default = number
+    _apply_default()
+
+
+def _apply_default():
+    """Give the calling thread the default hint, if there is one and the shim is on."""
+    if _enabled and _default is not None:
+        _set_hint(_default)
+
+
+def _set_hint(number):
+    """Set the calling thread's hint and return the one before."""
+    before = _library().set_hint(number)
+    if getattr(_mine, "before", (-1,))[0] != _disables:
+        _mine.before = (_disables, before)
+    return before
+
+
+def _start(self):
+    """Thread.start, for a thread that begins with the default hint."""
+    if not _enabled or _default is None:
+        return _thread_start(self)
+    run, own = self.run, self.__dict__.get("run")
+
+    def restore():
+        if own is None:
+            self.__dict__.pop("run", None)
+        else:
+            self.run = own
+
+    def run_with_hint():
+        restore()
+        _apply_default()
+        run()
+
+    self.run = run_with_hint
+    try:
+        return _thread_start(self)
+    except BaseException:
+        restore()
+        raise
+
+
+class hint(contextlib.AbstractContextManager):
+    """A with block, or a function, whose thread allocates with another hint.
+
+        with hint("cold"):
+            ...
+
+        @hint("hot")
+        def step(): ...
+
+    Blocks nest, and each gives the hint back that it found, after exceptions as well. While
+    the shim is off they do nothing. The hint is the thread's: whatever else the thread
+    does inside the block, as another coroutine may at an await, has it, too.
+    """
+
+    def __init__(self, word):
+        self._word = word
+        self._number = _number(word, HINTS, "hint")
+        self._found = {}  # for each thread inside: what it found, the innermost last
+
+    def __enter__(self):
+        found = None
+        if _enabled:
+            found = (_disables, _set_hint(self._number))
+        self._found.setdefault(threading.get_ident(), []).append(found)
+        return self
+
+    def __exit__(self, *_):
+        thread = threading.get_ident()
+        mine = self._found.get(thread)
+        if mine is None:
+            return  # entered by another thread, as a generator may
+        found = mine.pop()
+        if not mine:
+            del self._found[thread]
+        # A thread that called disable() inside the block has its hint already.
+        if found is not None and getattr(_mine, "left", -1) < found[0]:
+            _library().set_hint(found[1])
+
+    def __call__(self, function):
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) \
+                or inspect.isasyncgenfunction(function):
+            raise TypeError(f"hint cannot decorate {function.__qualname__}: its body does not run"
+                            " when it is called; use a with block inside")
+
+        @functools.wraps(function)
+        def hinted(*args, **kwargs):
+            with hint(self._word):
+                return function(*args, **kwargs)
+        return hinted
+
+
+def tier_of(thing):
+    """The tier of a block: "fast", "normal" or "slow"; None where it is not the library's.
+
+    thing is the block's address, or what has its data there: a NumPy array, a PyTorch
+    tensor, a ctypes object, or anything with the buffer protocol.
+    """
+    library = _library()
+    for address in _addresses(thing):
+        tier = library.tier_of(address)
+        if tier >= 0:
+            return TIERS[tier]
+    return None
+
+
+def move(thing, tier):
+    """Move a block to a tier, and return its address.
+
+    thing is as for tier_of. A block above 256 KiB keeps its address. A smaller one gets a
+    new one, and the old one is gone: so it is moved only if it was given by its address.
+    Raises OSError where the library refuses (ta_move in tieralloc.h says why).
+    """
+    library = _library()
+    number = _number(tier, TIERS, "tier")
+    address = next((a for a in _addresses(thing) if library.tier_of(a) >= 0), None)
+    if address is None:
+        raise ValueError("not a block of tieralloc")
+    if not isinstance(thing, int) and library.malloc_usable_size(address) <= _KEEPS_ADDRESS:
+        raise ValueError("a block of at most 256 KiB would get another address, which its owner does not know")
+    to = library.move(address, number)
+    if to is None:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{os.strerror(error)}: the block stays in the {tier_of(address)} tier")
+    return to
+
+
+class _Buffer(ctypes.Structure):
+    """Py_buffer of Python's C interface."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t), ("readonly", ctypes.c_int), ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p),
+    ]
+
+
+def _addresses(thing):
+    """Where the block of a thing may begin. Views count as what they view."""
+    if isinstance(thing, int):
+        return [thing]
+    if callable(getattr(thing, "data_ptr", None)):  # PyTorch, from 2 on and before
+        storage = getattr(thing, "untyped_storage", None) or getattr(thing, "storage", None)
+        return [(storage() if callable(storage) else thing).data_ptr()]
+    if hasattr(thing, "__array_interface__"):
+        while hasattr(getattr(thing, "base", None), "__array_interface__"):
+            thing = thing.base
+        return [thing.__array_interface__["data"][0]]
+    if isinstance(thing, (ctypes.c_void_p, ctypes._Pointer)):
+        return [ctypes.cast(thing, ctypes.c_void_p).value or 0]
+    if isinstance(thing, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure, ctypes.Union)):
+        return [ctypes.addressof(thing)]
+    view = _Buffer()
+    simple = 0  # PyBUF_SIMPLE
+    try:
+        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(thing), ctypes.byref(view), simple)
+    except (TypeError, BufferError):
+        raise TypeError(f"{type(thing).__name__} is neither an address nor has its data in one block") from None
+    address = view.buf
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
+    # The data of bytes is inside the object.
+    return [address, id(thing)] if isinstance(thing, bytes) else [address]
+
+
+def stats():
+    """The report of this process, as docs/stats.schema.json describes it."""
+    library = _library()
+    room = 0
+    while True:
+        text = ctypes.create_string_buffer(room)
+        need = library.stats_json(text, room)
+        if need == 0:
+            raise MemoryError("no memory for the report")
+        if need < room:
+            return json.loads(text.raw[:need])
+        room = need + 1024  # it may be longer next time
+
+
+def hello():
+    """One line that says what is at work here."""
+    report = stats()
+    default = report["policy"]["default_hint"]
+    if _enabled and _default is not None:
+        default = HINTS[_default]
+    return (f"{report['schema']}: {report['backend']} tiers, shim {'on' if _enabled else 'off'},"
+            f" default hint {default}, process {report['pid']} ({report['program']})")

@@ -1,0 +1,119 @@
+package numa
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// capacityChecks: soft and hard caps, where memory really goes.
+func capacityChecks() []check {
+	const cap = 16 * mib
+	within := func(what string, got, low, high int64) error {
+		if got < low || got > high {
+			return fmt.Errorf("%s: %s, not %s to %s", what, kib(got), kib(low), kib(high))
+		}
+		return nil
+	}
+	// tiers judges the census of known.c: bytes in the tiers, and how many of them.
+	tiers := func(line int, low, high [3]int64) func(*testing.T, *remains) {
+		return func(t *testing.T, r *remains) {
+			t.Helper()
+			got := r.numbers(t, "bytes")[line]
+			for i, name := range []string{"fast", "normal", "slow"} {
+				if err := within(name, got[i], low[i], high[i]); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	capped := func(t *testing.T, r *remains) {
+		t.Helper()
+		s := r.stats(t, "plain.json").Tiers["fast"]
+		node := sum(r.blockAreas(t, 0))[0]
+		if s.Peak > cap || s.Peak < cap/2 || node > cap || node < cap/2 {
+			t.Errorf("peak %s, on the node %s, the cap is %s", kib(s.Peak), kib(node), kib(cap))
+		}
+		onlyOn(t, r.blockAreas(t, 0), 0, 1)
+	}
+	const lots = "1000x3000 30000x100 300000x20 2000000x20"
+	const demote = "TA_FAST_SOFT=16M TA_ON_SOFTCAP=demote TA_DEFAULT_HINT="
+	// 40 blocks of 1000 KiB: at most 16 MiB stay. Of the 20 that are kept in the end, those
+	// go back that fit into seven eighths of the cap.
+	moved := func(t *testing.T, r *remains) {
+		t.Helper()
+		const all, kept = 40 * 1000 << 10, 20 * 1000 << 10
+		tiers(0, [3]int64{cap / 2, all - cap, 0}, [3]int64{cap, all - cap/2, 0})(t, r)
+		tiers(1, [3]int64{cap / 2, 0, 0}, [3]int64{cap, kept - cap/2, 0})(t, r)
+		m := r.stats(t, "known.json").Tiers["fast"].Migrations
+		if m.Attempted == 0 || m.Moved*4096 < all-cap || m.Failed != 0 {
+			t.Errorf("migrations %+v", m)
+		}
+	}
+	full := [3]int64{cap, cap, cap}
+	most := [3]int64{cap * 7 / 8, cap * 7 / 8, cap * 7 / 8}
+	return []check{
+		{name: "soft reroutes", env: "TA_FAST_SOFT=16M TA_DEFAULT_HINT=prefer_fast", script: "/work/plain " + lots,
+			judge: both(capped, func(t *testing.T, r *remains) {
+				if s := r.stats(t, "plain.json").Tiers["fast"]; s.Rerouted == 0 || s.Violations != 0 {
+					t.Errorf("%+v", s)
+				}
+			})},
+		{name: "soft warns", env: "TA_FAST_SOFT=1M TA_ON_SOFTCAP=warn TA_DEFAULT_HINT=hot", script: "/work/plain " + lots,
+			judge: func(t *testing.T, r *remains) { onlyOn(t, r.blockAreas(t, 0), 0) }},
+		{name: "hard routes", env: "TA_FAST_HARD=16M TA_DEFAULT_HINT=hot", script: "/work/plain " + lots,
+			judge: both(capped, func(t *testing.T, r *remains) {
+				if s := r.stats(t, "plain.json").Tiers["fast"]; s.RoutedSlow == 0 || s.Violations == 0 || s.Refused != 0 {
+					t.Errorf("%+v", s)
+				}
+			})},
+		{name: "hard fails", env: "TA_FAST_HARD=16M TA_ON_HARDCAP=fail TA_DEFAULT_HINT=hot", script: "/work/plain " + lots, status: 12},
+		{name: "hard fails in one tier", env: "TA_FAST_HARD=16M TA_ON_HARDCAP=fail TA_DEFAULT_HINT=hot", script: "/work/known full 500",
+			judge: tiers(0, [3]int64{most[0]}, [3]int64{cap})},
+		{name: "hard in all tiers", env: "TA_FAST_HARD=16M TA_NORMAL_HARD=16M TA_SLOW_HARD=16M TA_DEFAULT_HINT=hot",
+			script: "/work/known full 500", judge: tiers(0, most, full)},
+		{name: "hard from the middle", env: "TA_NORMAL_HARD=16M TA_SLOW_HARD=16M", script: "/work/known full 500",
+			judge: tiers(0, [3]int64{0, most[1], most[2]}, [3]int64{0, cap, cap})},
+		{name: "demote hot", env: demote + "hot", script: "/work/known demote 40 1000", judge: moved},
+		{name: "demote prefer_fast", env: demote + "prefer_fast", script: "/work/known demote 40 1000", judge: moved},
+		{name: "demote small blocks", env: demote + "prefer_fast", script: "/work/known demote 4000 10",
+			judge: tiers(0, [3]int64{cap / 4, 4000*10240 - cap, 0}, [3]int64{cap, 4000*10240 - cap/4, 0})},
+		{name: "demote in the background", env: demote + "hot TA_BACKGROUND=1", script: "/work/known demote 40 1000 idle", judge: moved},
+		{name: "move", script: "/work/known move", judge: says("moved")},
+		// The fast node has 512 MiB, of which the kernel and the files of this machine have some.
+		{name: "pin large blocks", script: "/work/known pin 20000", judge: pinned},
+		{name: "pin blocks", script: "/work/known pin 1000", judge: pinned},
+		{name: "pin small blocks", script: "/work/known pin 40", judge: pinned},
+		{name: "pin under a cap", env: "TA_FAST_HARD=16M", script: "/work/known pin 500", judge: func(t *testing.T, r *remains) {
+			for _, pages := range r.numbers(t, "pinned") {
+				if err := within("pinned", pages[0]*4096, most[0], cap+32*4096); err != nil { // blocks share pages at their ends
+					t.Error(err)
+				}
+			}
+		}},
+		{name: "nobody was killed", plain: true, script: "! dmesg | grep -iE 'out of memory|killed process'"},
+	}
+}
+
+// says judges the last line of the output.
+func says(line string) func(*testing.T, *remains) {
+	return func(t *testing.T, r *remains) {
+		t.Helper()
+		if r.stdout != line+"\n" && !strings.HasSuffix(r.stdout, "\n"+line+"\n") {
+			t.Errorf("no %q at the end:\n%s", line, r.stdout)
+		}
+	}
+}
+
+// pinned: most of the node, twice, and nothing elsewhere.
+func pinned(t *testing.T, r *remains) {
+	rounds := r.numbers(t, "pinned")
+	if len(rounds) != 2 {
+		t.Fatalf("%d rounds", len(rounds))
+	}
+	for _, pages := range rounds {
+		if pages[0]*4096 < 200*mib || pages[1]+pages[2]+pages[3] != 0 {
+			t.Errorf("pages %v", pages)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package numa
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// check is a script for the guest, and the judge of what it leaves.
+type check struct {
+	name   string
+	env    string // NAME=value words; a value with blanks in it belongs in the script
+	plain  bool   // without the library
+	script string // for busybox's sh, in a folder of its own
+	status int    // what it must end with
+	stderr string // what it must write to standard error, all of it
+	judge  func(t *testing.T, r *remains)
+}
+
+// remains is what a check left behind.
+type remains struct {
+	dir    string // its folder in the guest, as it was at the end
+	stdout string
+}
+
+// read is a file that the check left.
+func (r *remains) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, name))
+	if err != nil {
+		t.Fatalf("%v\nstdout: %s", err, r.stdout)
+	}
+	return string(text)
+}
+
+// numbers are the lines of the output that begin with the words, each followed by
+// numbers.
+func (r *remains) numbers(t *testing.T, words string) [][]int64 {
+	t.Helper()
+	var all [][]int64
+	for line := range strings.Lines(r.stdout) {
+		rest, ok := strings.CutPrefix(line, words+" ")
+		if !ok {
+			continue
+		}
+		var row []int64
+		for _, field := range strings.Fields(rest) {
+			n, err := strconv.ParseInt(field, 10, 64)
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			row = append(row, n)
+		}
+		all = append(all, row)
+	}
+	if all == nil {
+		t.Fatalf("no line begins with %q:\n%s", words, r.stdout)
+	}
+	return all
+}
+
+// guest is a machine and what runs on it.
+type guest struct {
+	nodes  string // vm.sh's -n
+	words  string // and its -p
+	files  []string
+	checks []check
+}
+
+// run boots the guest once, and judges every check as a subtest.
+func (g *guest) run(t *testing.T) {
+	t.Helper()
+	out := t.TempDir()
+	args := append([]string{"-n", g.nodes, "-p", g.words, "-o", out, "-t", "300"}, g.files...)
+	cmd := exec.Command("./vm.sh", args...)
+	cmd.Stdin = strings.NewReader(g.script())
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	const missing = 123
+	switch {
+	case err != nil && exit.ExitCode() == missing && os.Getenv("CI") != "true":
+		t.Skip(stderr.String())
+	case err != nil:
+		t.Fatalf("%v\nstdout: %s\nstderr: %s", err, stdout.String(), stderr.String())
+	}
+	for _, c := range g.checks {
+		t.Run(c.name, func(t *testing.T) { c.finish(t, filepath.Join(out, c.folder())) })
+	}
+}
+
+func (c *check) folder() string { return strings.ReplaceAll(c.name, " ", "-") }
+
+// script runs all checks, one after the other. One that hangs or dies does not keep the
+// others from running.
+func (g *guest) script() string {
+	var b strings.Builder
+	for _, c := range g.checks {
+		fmt.Fprintf(&b, "echo '%s'\nmkdir /out/%s && cd /out/%s || exit 1\n", c.name, c.folder(), c.folder())
+		b.WriteString("cat >script <<'END OF THE CHECK'\n")
+		for _, word := range strings.Fields(c.env) {
+			name, value, _ := strings.Cut(word, "=")
+			fmt.Fprintf(&b, "export %s='%s'\n", name, value)
+		}
+		if !c.plain {
+			b.WriteString("export TA_STATS_FILE=/out/" + c.folder() + "/%e.json LD_PRELOAD=/work/libtieralloc.so\n")
+		}
+		b.WriteString(c.script)
+		b.WriteString("\nEND OF THE CHECK\n")
+		b.WriteString("timeout -s KILL 100 sh script >stdout 2>stderr\necho $? >status\n")
+	}
+	return b.String()
+}
+
+// finish looks at what every check must have.
+func (c *check) finish(t *testing.T, dir string) {
+	t.Helper()
+	r := &remains{dir: dir}
+	r.stdout = r.read(t, "stdout")
+	stderr, status := r.read(t, "stderr"), strings.TrimSpace(r.read(t, "status"))
+	if status != strconv.Itoa(c.status) || stderr != c.stderr {
+		t.Fatalf("status %s, not %d\nstdout: %s\nstderr: %s\nwant stderr: %s", status, c.status, r.stdout, stderr, c.stderr)
+	}
+	if c.judge != nil {
+		c.judge(t, r)
+	}
+}
+
+// program compiles testdata/NAME.c and returns its path.
+func program(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	return testlib.CC(t, name+".c", append([]string{"-I" + filepath.Join(testlib.Root(), "interpose")}, flags...)...)
+}
+
+// goBuild runs `go ARGS`, the first of which is a verb that takes -o, and returns the
+// path of what it made.
+func goBuild(t *testing.T, out string, args ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), out)
+	cmd := exec.Command("go", append([]string{args[0], "-o", path}, args[1:]...)...)
+	cmd.Dir = testlib.Root()
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go %q: %v\n%s", args, err, text)
+	}
+	return path
+}

@@ -1,0 +1,90 @@
+package numa
+
+import (
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// The two machines of these tests.
+
+// TestThreeNodes: a fast node with the processors, an ordinary and a slow one; the
+// firmware tells them apart.
+func TestThreeNodes(t *testing.T) {
+	t.Parallel()
+	g := guest{nodes: "512/2/100/50000 512/0/200/25000 512/0/400/6000", words: "hugepages=24", files: guestFiles(t)}
+	g.checks = append(g.checks, packageTests(3), toolCheck(`0 .*\b4 .*100/100 ns.*50000/50000`, "FAST=0", "NORMAL=1", "SLOW=2"))
+	g.checks = append(g.checks, placeChecks()...)
+	g.checks = append(g.checks, limitChecks()...)
+	g.checks = append(g.checks, hugeChecks()...)
+	g.checks = append(g.checks, capacityChecks()...)
+	g.run(t)
+}
+
+// TestTwoSockets: two nodes with processors and a third without, of which the firmware
+// says only how far they are.
+func TestTwoSockets(t *testing.T) {
+	t.Parallel()
+	g := guest{nodes: "256/1 256/1 256/0", files: guestFiles(t)}
+	g.checks = []check{
+		packageTests(3),
+		toolCheck(`2 .*30 30 10`, "FAST=0-1", "NORMAL=0-1", "SLOW=2"),
+		{name: "hot", env: "TA_DEFAULT_HINT=hot", script: "/work/plain " + blocks, judge: on(blockSizes, 0, 1)},
+		{name: "cold", env: "TA_DEFAULT_HINT=cold", script: "/work/plain " + blocks, judge: on(blockSizes, 2)},
+		{name: "bound to a socket", env: "TA_DEFAULT_HINT=cold", script: "taskset 1 /work/plain " + blocks,
+			judge: func(t *testing.T, r *remains) {
+				numaBackend(t, r, "plain.json", []int{0}, []int{1}, []int{2})
+			}},
+		{name: "report", script: "/work/known report", judge: func(t *testing.T, r *remains) {
+			if s := r.stats(t, "report.json"); !s.Complete || s.Backend != "numa" || !slices.Equal(s.Tiers["slow"].Nodes, []int{2}) {
+				t.Errorf("%+v", s)
+			}
+		}},
+	}
+	g.run(t)
+}
+
+// guestFiles builds what the guests get.
+func guestFiles(t *testing.T) []string {
+	t.Helper()
+	perl, err := exec.LookPath("perl")
+	if err != nil {
+		t.Fatal(err) // Debian has it in every installation
+	}
+	return []string{
+		testlib.Lib(t) + "=/work/libtieralloc.so", perl + "=/work/perl",
+		program(t, "plain"), program(t, "known"), program(t, "refuse"),
+		goBuild(t, "numa.test", "test", "-c", "./numa"),
+		goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl"),
+	}
+}
+
+// packageTests runs package numa's own tests on the guest's nodes: all of them, and those
+// once more that depend on the kernel, to see what they say.
+func packageTests(nodes int) check {
+	return check{name: "package numa", plain: true, script: "/work/numa.test && /work/numa.test -test.v -test.run 'Here|Bind|Count'", judge: func(t *testing.T, r *remains) {
+		if got := strings.Count(r.stdout, " MiB, distances ["); got != nodes || !strings.HasSuffix(r.stdout, "\nPASS\n") ||
+			strings.Contains(r.stdout, "--- SKIP") {
+			t.Errorf("%d nodes seen:\n%s", got, r.stdout)
+		}
+	}}
+}
+
+// toolCheck looks at what `tierallocctl topology` says: a row of its table, and the
+// TA_NODE_* lines.
+func toolCheck(row string, lines ...string) check {
+	return check{name: "topology", plain: true, script: "/work/tierallocctl topology", judge: func(t *testing.T, r *remains) {
+		if !regexp.MustCompile(`(?m)^.*` + row).MatchString(r.stdout) {
+			t.Errorf("no row %q:\n%s", row, r.stdout)
+		}
+		for _, line := range lines {
+			if !strings.Contains(r.stdout, "export TA_NODE_"+line+"\n") {
+				t.Errorf("no line %q:\n%s", line, r.stdout)
+			}
+		}
+	}}
+}

@@ -1,0 +1,52 @@
+package numa
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// stats is what the tests read of a statistics file.
+type stats struct {
+	Backend  string
+	Nodes    []int
+	Complete bool `json:"bytes_per_node_complete"`
+	Tiers    map[string]*tier
+}
+
+type tier struct {
+	Current    int64         `json:"bytes_current"`
+	Peak       int64         `json:"bytes_peak"`
+	PerNode    map[int]int64 `json:"bytes_per_node"`
+	Violations int64         `json:"capacity_violations"`
+	Rerouted   int64
+	RoutedSlow int64 `json:"routed_slow"`
+	Refused    int64
+	Nodes      []int
+	HugePages  string
+	Fallbacks  int64 `json:"hugepage_fallbacks"`
+	Migrations struct {
+		Attempted int64
+		Moved     int64 `json:"moved_pages"`
+		Failed    int64 `json:"failed_pages"`
+	}
+}
+
+// stats is the statistics file of that name among what a check left.
+func (r *remains) stats(t *testing.T, name string) *stats {
+	t.Helper()
+	s := new(stats)
+	if err := json.Unmarshal([]byte(r.read(t, name)), s); err != nil {
+		t.Fatalf("%s: %v", filepath.Join(r.dir, name), err)
+	}
+	for _, key := range []string{"fast", "normal", "slow"} {
+		if s.Tiers[key] == nil {
+			t.Fatalf("%s has no tier %s", name, key)
+		}
+	}
+	return s
+}
+
+// kib is a number of bytes for a message.
+func kib(n int64) string { return strconv.FormatInt(n>>10, 10) + " KiB" }

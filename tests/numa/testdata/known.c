@@ -1,0 +1,235 @@
+/* A program that knows the library. Its first argument chooses a case. */
+#include "guest.h"
+#include "tieralloc.h"
+
+/* They are the preloaded library's: the program is not linked with it. */
+#pragma weak ta_alloc
+#pragma weak ta_free
+#pragma weak ta_move
+#pragma weak ta_set_hint
+#pragma weak ta_stats_write
+#pragma weak ta_tier_of
+
+static const ta_hint hints[] = { TA_HOT, TA_WARM, TA_COLD, TA_PIN_FAST, TA_PREFER_FAST };
+static const char *const hint_names[] = { "hot", "warm", "cold", "pin_fast", "prefer_fast" };
+static const char *const tier_names[] = { "fast", "normal", "slow" };
+
+/* hints: blocks of each hint, by ta_alloc and by the thread's default, and their tiers. */
+static int by_hint(void)
+{
+	static const long sizes[] = { 100, 40000, 700000, 8 * MIB };
+	for (int h = 0; h < 5; h++)
+		for (int s = 0; s < 4; s++) {
+			long pages[NODES + 1] = { 0 };
+			char name[64];
+			void *p = ta_alloc(sizes[s], hints[h]);
+			ta_hint before = ta_set_hint(hints[h]);
+			void *q = malloc(sizes[s]);
+			MUST(before == TA_WARM && ta_set_hint(before) == hints[h]);
+			MUST(p && q);
+			fill(p, sizes[s], h);
+			fill(q, sizes[s], h);
+			where(p, sizes[s], pages);
+			where(q, sizes[s], pages);
+			MUST(ta_tier_of(p) == ta_tier_of(q) && ta_tier_of(p) >= 0);
+			snprintf(name, sizeof name, "%s %s", hint_names[h], tier_names[ta_tier_of(p)]);
+			show(name, pages);
+			MUST(holds(p, sizes[s], h) && holds(q, sizes[s], h));
+			ta_free(p);
+			free(q);
+		}
+	return 0;
+}
+
+/* move: blocks of several sizes go round the tiers; after each step every page is asked
+ * for. Of a block whose tiers are the nodes 0, 1 and 2 all pages are to be there. */
+static int move(void)
+{
+	static const long sizes[] = { 100, 20000, 300000, MIB, 5 * MIB, 33 * MIB };
+	static const ta_tier way[] = { TA_SLOW, TA_FAST, TA_NORMAL, TA_NORMAL, TA_SLOW, TA_NORMAL, TA_FAST };
+	for (int s = 0; s < 6; s++) {
+		char *p = ta_alloc(sizes[s], TA_WARM);
+		MUST(p);
+		fill(p, sizes[s], s);
+		for (int k = 0; k < 7; k++) {
+			long pages[NODES + 1] = { 0 }, all = 0;
+			char *q = ta_move(p, way[k]);
+			MUST(q);
+			MUST(q == p || sizes[s] <= 256 << 10);
+			MUST(ta_tier_of(q) == (int)way[k]);
+			MUST(holds(q, sizes[s], s));
+			where(q, sizes[s], pages);
+			for (int n = 0; n <= NODES; n++)
+				all += pages[n];
+			if (pages[way[k]] != all) {
+				char name[64];
+				snprintf(name, sizeof name, "moved %ld bytes to %s, pages", sizes[s], tier_names[way[k]]);
+				show(name, pages);
+				MUST(!"every page on the tier's node");
+			}
+			p = q;
+		}
+		ta_free(p);
+	}
+	int foreign;
+	errno = 0;
+	MUST(!ta_move(&foreign, TA_SLOW) && errno == EINVAL);
+	char *p = ta_alloc(MIB, TA_WARM);
+	errno = 0;
+	MUST(!ta_move(p, (ta_tier)3) && errno == EINVAL);
+	char *q = ta_alloc(MIB, TA_PIN_FAST);
+	MUST(p && q);
+	errno = 0;
+	MUST(!ta_move(q, TA_SLOW) && errno == EPERM);
+	MUST(ta_tier_of(q) == TA_FAST);
+	puts("moved");
+	return 0;
+}
+
+/* pin: PIN_FAST until there is no more, which must be an errno and not the end of the
+ * process; all of it used; then the same again. The second argument is the block's size
+ * in KiB. */
+static int pin(long bytes)
+{
+	static void *blocks[1 << 16];
+	for (int round = 0; round < 2; round++) {
+		long n = 0, pages[NODES + 1] = { 0 };
+		for (; n < 1 << 16; n++) {
+			errno = 0;
+			blocks[n] = ta_alloc(bytes, TA_PIN_FAST);
+			if (!blocks[n])
+				break;
+			fill(blocks[n], bytes, n);
+		}
+		MUST(n < 1 << 16 && errno == ENOMEM);
+		for (long i = 0; i < n; i++) {
+			MUST(holds(blocks[i], bytes, i));
+			MUST(ta_tier_of(blocks[i]) == TA_FAST);
+			where(blocks[i], bytes, pages);
+		}
+		show("pinned", pages);
+		/* Ordinary memory is to be had all the same. */
+		char *p = malloc(64 * MIB);
+		MUST(p);
+		fill(p, 64 * MIB, 1);
+		MUST(holds(p, 64 * MIB, 1));
+		free(p);
+		while (n > 0)
+			ta_free(blocks[--n]);
+	}
+	return 0;
+}
+
+/* Prints the bytes of the blocks in each tier, and checks that each lies where it is said
+ * to be, with its contents. */
+static void census(char *const *blocks, long from, long to, long bytes)
+{
+	long tiers[3] = { 0 };
+	for (long i = from; i < to; i++) {
+		long pages[NODES + 1] = { 0 };
+		int tier = ta_tier_of(blocks[i]);
+		MUST(tier >= 0 && holds(blocks[i], bytes, i));
+		where(blocks[i], bytes, pages);
+		if (pages[tier] * PAGE < bytes)
+			show(tier_names[tier], pages);
+		MUST(pages[tier] * PAGE >= bytes); /* the tiers are the nodes 0, 1 and 2 */
+		tiers[tier] += bytes;
+	}
+	printf("bytes %ld %ld %ld\n", tiers[0], tiers[1], tiers[2]);
+}
+
+/* Lets a second pass, with allocations small and large in it unless the program is to be
+ * idle: what the library does by and by is done then. */
+static void wait(int idle)
+{
+	for (int i = 0; i < 200; i++) {
+		if (idle) {
+			usleep(5000);
+			continue;
+		}
+		void *p = malloc(100 << 10), *q = malloc(6 * MIB);
+		MUST(p && q);
+		free(p);
+		free(q);
+		usleep(5000);
+	}
+}
+
+/* demote: so many blocks, in the tier of the default hint, and time to be moved. Then the
+ * first half is freed, and there is time to move back. The caller sets caps, and looks at
+ * what is in the tiers each time. */
+static int demote(long n, long bytes, int idle)
+{
+	static char *blocks[4096];
+	MUST(n <= 4096);
+	for (long i = 0; i < n; i++) {
+		blocks[i] = malloc(bytes);
+		MUST(blocks[i]);
+		fill(blocks[i], bytes, i);
+	}
+	wait(idle);
+	census(blocks, 0, n, bytes);
+	for (long i = 0; i < n / 2; i++)
+		free(blocks[i]);
+	wait(idle);
+	census(blocks, n / 2, n, bytes);
+	return 0;
+}
+
+/* full: blocks of the default hint until there is no more. */
+static int full(long bytes)
+{
+	static char *blocks[4096];
+	long n = 0;
+	for (; n < 4096; n++) {
+		errno = 0;
+		blocks[n] = malloc(bytes);
+		if (!blocks[n])
+			break;
+		fill(blocks[n], bytes, n);
+	}
+	MUST(n < 4096 && errno == ENOMEM);
+	census(blocks, 0, n, bytes);
+	return 0;
+}
+
+/* report: every page of blocks in all tiers is touched; then the report, and the maps as
+ * they are at that moment. */
+static int report(void)
+{
+	static char *blocks[5][40];
+	static const long sizes[] = { 900, 30000, 256 << 10, 2 * MIB, 9 * MIB };
+	for (int h = 0; h < 5; h++)
+		for (int i = 0; i < 40; i++) {
+			long n = sizes[i % 5];
+			blocks[h][i] = ta_alloc(n, hints[h]);
+			MUST(blocks[h][i]);
+			fill(blocks[h][i], n, i);
+		}
+	MUST(ta_stats_write("report.json") == 0);
+	maps();
+	for (int h = 0; h < 5; h++)
+		for (int i = 0; i < 40; i++)
+			MUST(holds(blocks[h][i], sizes[i % 5], i));
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	long a = argc > 2 ? atol(argv[2]) : 0, b = argc > 3 ? atol(argv[3]) : 0;
+	if (!strcmp(what, "hints"))
+		return by_hint();
+	if (!strcmp(what, "move"))
+		return move();
+	if (!strcmp(what, "pin"))
+		return pin(a << 10);
+	if (!strcmp(what, "demote"))
+		return demote(a, b << 10, argc > 4 && !strcmp(argv[4], "idle"));
+	if (!strcmp(what, "full"))
+		return full(a << 10);
+	if (!strcmp(what, "report"))
+		return report();
+	printf("no case %s\n", what);
+	return 2;
+}
