@@ -12,7 +12,7 @@ staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 usage() {
 	cat >&2 <<'TEXT'
-usage: ./build.sh build               build build/libtieralloc.so and build/tieralloc.h
+usage: ./build.sh build               build build/libtieralloc.so, build/tieralloc.h and build/tierallocctl
        ./build.sh run [--] CMD...     run CMD with the library preloaded, then sum up its statistics
        ./build.sh test [GO TEST ARGS] build, then run all tests (or those named)
        ./build.sh bench [GO TEST ARGS] build, then run the benchmarks
@@ -104,19 +104,21 @@ build() {
 	# the library in it would start with a warning that it is not to be found.
 	objcopy --remove-section .debug_gdb_scripts "$tmp/libtieralloc.so"
 	go run ./internal/postlink "$tmp/libtieralloc.so"
+	go build -trimpath -o "$tmp/tierallocctl" ./cmd/tierallocctl
 	cp interpose/tieralloc.h "$tmp/ours.h"
 	chmod 0755 "$tmp/libtieralloc.so"
 	chmod 0644 "$tmp/ours.h"
 	mv -f "$tmp/libtieralloc.so" "$lib"
 	mv -f "$tmp/ours.h" build/tieralloc.h
+	mv -f "$tmp/tierallocctl" build/tierallocctl
 	rm -f build/libtieralloc.h # cgo's, from a build by hand
 	rm -rf -- "$tmp"
 	trap - EXIT
 }
 
-# True when a source that goes into the library is newer than it.
+# True when a source of what is built is newer than the library.
 stale() {
-	[[ -f $lib && -f build/tieralloc.h ]] || return 0
+	[[ -f $lib && -f build/tieralloc.h && -f build/tierallocctl ]] || return 0
 	[[ -n $(find . \( -path ./.git -o -path ./build -o -path ./tests \) -prune -o -type f \
 		\( -name '*.go' -o -name '*.[chS]' -o -name '*.map' -o -name go.mod -o -name go.sum -o -name build.sh \) \
 		! -name '*_test.go' -newer "$lib" -print -quit) ]]
@@ -213,6 +215,7 @@ test_programs=(
 	redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-tools
 	'/usr/lib/postgresql/*/bin/pgbench:postgresql' g++:g++ xz:xz-utils sqlite3:sqlite3 gdb:gdb
 	valgrind:valgrind perl:perl node:nodejs python3:python3 /usr/bin/python3:python3 strace:strace
+	/usr/lib/python3/dist-packages/numpy:python3-numpy /usr/lib/python3/dist-packages/torch:python3-torch
 	git:git curl:curl openssl:openssl setpriv:util-linux rev:bsdextrautils find:findutils
 )
 

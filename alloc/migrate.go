@@ -5,6 +5,7 @@ import (
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 	"tieralloc/tiers"
 )
 
@@ -73,6 +74,10 @@ func migrateStep(t *Thread) uintptr {
 	moved(p, to, n, stayed)
 	letGoLocked(t.token, p)
 	tiers.MigrateCharge(t.Now, n-stayed)
+	if stayed != 0 {
+		stats.Put1(logInfo, stats.EventStuck, tierOf(to), stayed)
+	}
+	stats.Put1(logDebug, stats.EventMigrate, tierOf(to), n-stayed)
 	if stayed > n/2 { // so it may be for the next, too: looking at pages costs as much as moving them
 		pool.unwilling = t.Now + migrateRest
 		n = 0

@@ -5,6 +5,7 @@ import (
 
 	"tieralloc/internal/raw"
 	"tieralloc/numa"
+	"tieralloc/tiers"
 )
 
 // Memory for PIN_FAST is made resident when it is handed out, on the fast nodes and no
@@ -21,6 +22,14 @@ var pinned numa.Place
 // pin makes n bytes at addr resident on the fast nodes, for good, or reports false.
 // Their contents are kept: they may be fresh or purged.
 func pin(addr, n uintptr) bool {
+	ok := pinNow(addr, n)
+	if !ok {
+		tiers.Unpinned()
+	}
+	return ok
+}
+
+func pinNow(addr, n uintptr) bool {
 	free := uint64(0)
 	for node := uintptr(0); node < 64; node++ {
 		if pinned.Nodes>>node&1 != 0 {

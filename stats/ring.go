@@ -31,6 +31,10 @@ const (
 	EventPurge                // bytes given back
 	EventNoMemory             // bytes asked for
 	EventReport               // errno of writing the statistics file
+	EventSoftcap              // tier, bytes it has now: it went over its soft cap
+	EventHardcap              // tier, bytes it has now: its hard cap was in the way
+	EventMigrate              // tier, bytes: moved there by demotion or promotion
+	EventStuck                // tier, bytes: the kernel did not move them there
 	EventSummary              // mallocs, frees, peak bytes, live bytes, live blocks, failures
 )
 

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/config"
+	"tieralloc/stats"
 )
 
 // Home is the tier that memory for a hint belongs to.
@@ -42,7 +43,7 @@ func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
 		}
 		after, ok := t.charge(size, limit)
 		if ok {
-			return r.take(i, after)
+			return r.take(i, after, size)
 		}
 		closing := &r.over // after is what was there
 		if !fits(after, size, t.hard) {
@@ -65,7 +66,7 @@ func (r *request) settle(size uint64) (answer uintptr) {
 		t := at(i)
 		after, ok := t.charge(size, t.hard)
 		if ok {
-			return r.take(i, after)
+			return r.take(i, after, size)
 		}
 		bit := uintptr(1) << (i & slotMask) // full by now, if it was not before
 		r.full |= bit
@@ -75,10 +76,13 @@ func (r *request) settle(size uint64) (answer uintptr) {
 }
 
 // take counts that tier i took the request and holds after bytes now.
-func (r *request) take(i uintptr, after uint64) uintptr {
+func (r *request) take(i uintptr, after, size uint64) uintptr {
 	t := at(i)
 	if after > t.soft {
 		atomic.AddUint64(&t.softExceeded, 1)
+		if after-size <= t.soft { // it went over just now
+			stats.Put1(config.LogWarn, stats.EventSoftcap, i, uintptr(after))
+		}
 	}
 	if r.full|r.over == 0 {
 		return i
@@ -106,6 +110,11 @@ func (r *request) violate() {
 	for k := uintptr(0); k < tierCount; k++ {
 		if r.full>>(k&slotMask)&1 != 0 {
 			atomic.AddUint64(&at(k).violations, 1)
+			stats.Put1(config.LogWarn, stats.EventHardcap, k, uintptr(atomic.LoadUint64(&at(k).current)))
 		}
 	}
 }
+
+// Unpinned counts that memory charged for PIN_FAST could not be made resident on the
+// fast nodes, and so was refused.
+func Unpinned() { atomic.AddUint64(&at(Home(uintptr(config.HintPinFast))).refused, 1) }

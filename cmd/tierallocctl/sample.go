@@ -52,7 +52,7 @@ func compareSamples(before, now sample) []activity {
 	var list []activity
 	for _, p := range now.pages {
 		a := activity{page: p}
-		if o := old[p.key()]; o != nil && p.report != nil {
+		if o := old[p.key()]; o != nil && o.report != nil && p.report != nil {
 			a.measure(o.report, p.report)
 		}
 		list = append(list, a)

@@ -117,10 +117,9 @@ func (s *screen) draw() {
 	s.frame.order = orders[s.sorted]
 	s.frame.order.sort(s.frame.list)
 	a := s.current()
+	s.details = s.details && a != nil
 	if a == nil && len(s.frame.list) > 0 {
-		a = &s.frame.list[0]
-		s.frame.selected = a.key()
-		s.details = false
+		s.frame.selected = s.frame.list[0].key()
 	}
 	if s.details {
 		s.view.SetContent(detail(a))

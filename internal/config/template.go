@@ -32,6 +32,11 @@ func (v value) asLive(dst *Text) bool {
 	return v.at(0) == '/' && v.isTemplate() && v.hasPid() && v.asPath(dst)
 }
 
+// LiveIsDefault reports whether TA_STATS_LIVE is 1 and names no file of its own.
+func (s *Settings) LiveIsDefault() bool {
+	return value{s.StatsLive.Addr(), s.StatsLive.Len()}.isFrom(0, liveTemplate)
+}
+
 // hasPid reports whether there is a %p. Precondition: isTemplate.
 func (v value) hasPid() bool {
 	for i := uintptr(0); i < v.n; i++ {

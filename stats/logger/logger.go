@@ -87,6 +87,8 @@ func configuration(log zerolog.Logger, s *config.Settings) {
 		Str("TA_LOG_FILE", text(&s.LogFile)).
 		Str("TA_STATS_FILE", text(&s.StatsFile)).
 		Stringer("TA_PURGE_DELAY", time.Duration(s.PurgeDelay)).
+		Bool("TA_BACKGROUND", s.Background).
+		Int("rules", int(s.Rules.Count)).
 		Msg("configuration")
 }
 
@@ -107,6 +109,10 @@ var shapes = map[stats.EventKind]shape{
 	stats.EventPurge:      {zerolog.DebugLevel, "memory purged", []string{"bytes"}},
 	stats.EventNoMemory:   {zerolog.ErrorLevel, "out of memory", []string{"bytes"}},
 	stats.EventReport:     {zerolog.WarnLevel, "statistics file not written", []string{"errno"}},
+	stats.EventSoftcap:    {zerolog.WarnLevel, "soft cap exceeded", []string{"tier", "bytes"}},
+	stats.EventHardcap:    {zerolog.WarnLevel, "hard cap reached", []string{"tier", "bytes"}},
+	stats.EventMigrate:    {zerolog.DebugLevel, "span moved", []string{"tier", "bytes"}},
+	stats.EventStuck:      {zerolog.InfoLevel, "span not moved", []string{"tier", "bytes"}},
 	stats.EventSummary: {zerolog.InfoLevel, "summary",
 		[]string{"malloc_calls", "free_calls", "bytes_peak", "bytes_live", "blocks_live", "calls_failed"}},
 }
@@ -116,9 +122,12 @@ func write(log zerolog.Logger, e *stats.Event) {
 	line := log.WithLevel(s.level).Time(zerolog.TimestampFieldName, time.Unix(0, int64(e.UnixNs))).
 		Int("pid", syscall.Getpid()).Uint64("tid", e.Tid)
 	for i, name := range s.args {
-		if name == "heap" || name == "address" {
+		switch name {
+		case "heap", "address":
 			line = line.Str(name, fmt.Sprintf("%#x", e.Args[i]))
-		} else {
+		case "tier":
+			line = line.Str(name, [4]string{"fast", "normal", "slow"}[e.Args[i]&3])
+		default:
 			line = line.Uint64(name, e.Args[i])
 		}
 	}

@@ -178,8 +178,8 @@ func (p *played) compare(t *testing.T, commands, wants []string) {
 	}
 }
 
-// readExit checks the statistics files. The first process is the one with the largest
-// count of ... its file's name; the driver's children end before it.
+// readExit checks the statistics files. The first process is the one that has run
+// longest: its children count from the fork.
 func (p *played) readExit(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))

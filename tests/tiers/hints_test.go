@@ -49,7 +49,7 @@ func TestHints(t *testing.T) {
 // TestApart: blocks of different hints never share a slice, not even when the
 // others have been freed before.
 func TestApart(t *testing.T) {
-	script := ""
+	script := "light\n"
 	for i, n := range []int{16, 100, 1000, 8192, 60000, 256 * kib, 3 * mib, 5 * mib} {
 		script += fmt.Sprintf(`
 			new h%[1]d 20 hot %[2]d => fast*20
@@ -132,7 +132,7 @@ func TestSetHint(t *testing.T) {
 		on 0 new a 3 malloc 100 => normal*3
 		new b 3 malloc 100 => fast*3
 	`)
-	play(t, nil, "new a 1 nonsense 5 => EINVAL")
+	play(t, nil, "new a 2 nohint 5 => EINVAL*2")
 }
 
 // TestReallocKeepsTier: a block stays in the tier of its hint however it is
@@ -168,16 +168,16 @@ func TestFreeElsewhere(t *testing.T) {
 	script := ""
 	for i, n := range sizes[1:] {
 		script += fmt.Sprintf(`
-			new h%[1]d 50 hot %[2]d => fast*50
-			new c%[1]d 50 cold %[2]d => slow*50
-			on 0 free h%[1]d => freed*50
-			on 1 free c%[1]d => freed*50
-			new h 50 hot %[2]d => fast*50
-			on 0 new c 50 cold %[2]d => slow*50
+			new h%[1]d %[3]d hot %[2]d => fast*%[3]d
+			new c%[1]d %[3]d cold %[2]d => slow*%[3]d
+			on 0 free h%[1]d => freed*%[3]d
+			on 1 free c%[1]d => freed*%[3]d
+			new h %[3]d hot %[2]d => fast*%[3]d
+			on 0 new c %[3]d cold %[2]d => slow*%[3]d
 			apart h c => apart
 			on 1 free h
 			free c
-		`, i, n)
+		`, i, n, 2+min(200, 8*mib/n))
 	}
 	p := play(t, nil, script+"json")
 	if r := &p.json[0]; r.Tiers.Fast.live() != 0 || r.Tiers.Slow.live() != 0 {

@@ -2,8 +2,9 @@
 // with one. The blocks of a script have names; a command that makes several calls
 // their blocks by one name, and answers with runs: "fast*3 normal*1".
 //
-//	new NAME COUNT HOW SIZE    HOW: a hint (ta_alloc), or malloc, calloc, realloc,
-//	                           memalign:ALIGN, or a function of the opened object
+//	new NAME COUNT HOW SIZE    HOW: a hint (ta_alloc) or nohint, or malloc, calloc,
+//	                           realloc, memalign:ALIGN, or a function of the opened
+//	                           object
 //	tiers NAME, free NAME, resize NAME SIZE, move NAME TIER, check NAME
 //	apart NAME NAME            whether no 64 KiB slice has blocks of both
 //	hint HINT                  ta_set_hint
@@ -15,6 +16,7 @@
 //	resident                   Rss, AnonHugePages and hugetlb of the process, in KiB
 //	fork … end                 the lines between are the child's; answers as wait does
 //	on THREAD COMMAND, join THREAD
+//	light                      only the first 4 KiB of each block are touched from now on
 //	exit STATUS
 #include "common.h"
 #include <dlfcn.h>
@@ -23,7 +25,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-enum { NAMES = 16, BLOCKS = 16384, WORDS = 8, THREADS = 8 };
+enum { NAMES = 16, BLOCKS = 65536, WORDS = 8, THREADS = 8 };
 
 struct block {
 	char name[NAMES];
@@ -35,6 +37,7 @@ struct block {
 static struct block blocks[BLOCKS];
 static unsigned block_count;
 static uint64_t next_seed = 1;
+static size_t watched = SIZE_MAX; // bytes of each block that have contents
 
 static const char *const tiers[] = {"fast", "normal", "slow"};
 static const char *const hints[] = {"hot", "warm", "cold", "pin_fast", "prefer_fast"};
@@ -114,6 +117,8 @@ static void *allocate(const char *how, size_t n)
 	int hint = word_of(hints, 5, how);
 	if (hint >= 0)
 		return ta_alloc(n, (ta_hint)hint);
+	if (strcmp(how, "nohint") == 0)
+		return ta_alloc(n, (ta_hint)(TA_PREFER_FAST + 1));
 	if (strcmp(how, "malloc") == 0)
 		return malloc(n);
 	if (strcmp(how, "realloc") == 0)
@@ -132,9 +137,15 @@ static void *allocate(const char *how, size_t n)
 	return f(n);
 }
 
+static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
+
+static void fill(struct block *b) { pattern_fill(b->p, at_most(b->size, watched), b->seed); }
+
+// Verifies the first n bytes.
 static void verify(struct block *b, size_t n)
 {
-	size_t at = pattern_wrong(b->p, b->size, n, b->seed);
+	n = at_most(n, watched);
+	size_t at = pattern_wrong(b->p, at_most(b->size, watched), n, b->seed);
 	CHECK(at == n, "%s: byte %zu of %zu has changed", b->name, at, b->size);
 }
 
@@ -155,7 +166,7 @@ static void do_new(char **w)
 		b->p = p;
 		b->size = n;
 		b->seed = next_seed++ << 40;
-		pattern_fill(p, n, b->seed);
+		fill(b);
 		run(tier_name(p));
 	}
 }
@@ -187,11 +198,10 @@ static void do_resize(struct block *b, size_t n)
 		run(error_name(errno));
 		return;
 	}
-	size_t both = b->size < n ? b->size : n;
 	b->p = p;
-	verify(b, both);
+	verify(b, at_most(n, b->size));
 	b->size = n;
-	pattern_fill(p, n, b->seed);
+	fill(b);
 	run(tier_name(p));
 }
 
@@ -405,6 +415,8 @@ static void obey(char **w)
 		do_on(w);
 	else if (strcmp(w[0], "join") == 0)
 		do_join(w);
+	else if (strcmp(w[0], "light") == 0)
+		watched = 4096, say("light");
 	else if (strcmp(w[0], "exit") == 0)
 		exit(atoi(w[1]));
 	else

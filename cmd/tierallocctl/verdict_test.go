@@ -1,0 +1,91 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/config"
+)
+
+func judged(t *testing.T, env ...string) *verdict {
+	t.Helper()
+	v, err := judge(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestJudgeGood(t *testing.T) {
+	v := judged(t, "TA_FAST_SOFT=1M", "TA_FAST_HARD=2M", "TA_RULES=size>=64M:cold", "TA_STATS_LIVE=1", "PATH=/bin", "TA_LIBRARY_PATH=x")
+	if len(v.mistakes) != 0 {
+		t.Errorf("%+v", v.mistakes)
+	}
+	if v.settings.Tiers[config.TierFast].Soft != 1<<20 || v.settings.Rules.Count != 1 {
+		t.Error("the settings were not read")
+	}
+	if !slices.Equal(v.strange, []string{"TA_LIBRARY_PATH"}) {
+		t.Errorf("strange: %q", v.strange)
+	}
+	if v = judged(t); len(v.mistakes) != 0 || v.settings.Rules.Count != 0 {
+		t.Errorf("the empty environment has %+v", v.mistakes)
+	}
+}
+
+// TestJudgeBad: one mistake each, which names the variable, the value and what is
+// accepted.
+func TestJudgeBad(t *testing.T) {
+	for _, c := range []struct {
+		env   string
+		name  string
+		words []string
+	}{
+		{"TA_FAST_SOFT=2M TA_FAST_HARD=1M", "TA_FAST_SOFT", []string{`"2M"`, "at most TA_FAST_HARD"}},
+		{"TA_SLOW_SOFT=12Q", "TA_SLOW_SOFT", []string{`"12Q"`, "K, M, G or T"}},
+		{"TA_DEFAULT_HINT=lukewarm", "TA_DEFAULT_HINT", []string{`"lukewarm"`, "prefer_fast"}},
+		{"TA_RULES=size>=64M:lukewarm", "TA_RULES", []string{"lukewarm", "unknown hint", "prefer_fast"}},
+		{"TA_RULES=colour=red:hot", "TA_RULES", []string{"colour=red", "thread=GLOB"}},
+		{"TA_HUGEPAGES=medium:2M", "TA_HUGEPAGES", []string{`"medium:2M"`, "fast:2M"}},
+		{"TA_NODE_SLOW=61", "TA_NODE_SLOW", []string{`"61"`, "node 61 does not exist"}},
+		{"TA_NODE_SLOW=x", "TA_NODE_SLOW", []string{`"x"`, "0,2-3"}},
+		{"TA_USE_LIBNUMA=0 TA_NODE_SLOW=0", "TA_NODE_SLOW", []string{"TA_USE_LIBNUMA=0"}},
+		{"TA_ON_SOFTCAP=explode", "TA_ON_SOFTCAP", []string{`"explode"`, "demote"}},
+		{"TA_SLOW_BURST=1M", "TA_SLOW_BURST", []string{`"1M"`, "TA_SLOW_BW"}},
+		{"TA_FAST_SOTF=1M", "TA_FAST_SOTF", []string{"did you mean TA_FAST_SOFT?"}},
+	} {
+		v := judged(t, strings.Fields(c.env)...)
+		if len(v.mistakes) != 1 || v.mistakes[0].name != c.name {
+			t.Errorf("%s: %+v", c.env, v.mistakes)
+			continue
+		}
+		m := v.mistakes[0]
+		for _, w := range c.words {
+			if !strings.Contains(m.text, w) {
+				t.Errorf("%s: %q does not say %q", c.env, m.text, w)
+			}
+		}
+		if strings.Contains(m.text, "using") || strings.Contains(m.text, "\n") || strings.HasPrefix(m.text, "tieralloc") {
+			t.Errorf("%s: %q", c.env, m.text)
+		}
+	}
+	if v := judged(t, "TA_FAST_SOFT=x", "TA_SLOW_SOFT=y", "TA_RULES=a;b"); len(v.mistakes) != 4 {
+		t.Errorf("not each mistake is told: %+v", v.mistakes)
+	}
+}
+
+func TestParseMistake(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		want mistake
+	}{
+		{"tieralloc: TA_X=\"1\": expected 2; using 3\n", mistake{"TA_X", `TA_X="1": expected 2`, "3"}},
+		{"tieralloc: TA_X=\"; using 9\": expected 2; using 3\n", mistake{"TA_X", `TA_X="; using 9": expected 2`, "3"}},
+		{"tieralloc: TA_X=\"1\": expected 2\n", mistake{"TA_X", `TA_X="1": expected 2`, ""}},
+		{"", mistake{}},
+	} {
+		if got := parseMistake(c.line); got != c.want {
+			t.Errorf("%q: %+v, not %+v", c.line, got, c.want)
+		}
+	}
+}
