@@ -106,7 +106,7 @@ build() {
 	go run ./internal/postlink "$tmp/libtieralloc.so"
 	go build -trimpath -o "$tmp/tierallocctl" ./cmd/tierallocctl
 	cp interpose/tieralloc.h "$tmp/ours.h"
-	chmod 0755 "$tmp/libtieralloc.so"
+	chmod 0755 "$tmp/libtieralloc.so" "$tmp/tierallocctl"
 	chmod 0644 "$tmp/ours.h"
 	mv -f "$tmp/libtieralloc.so" "$lib"
 	mv -f "$tmp/ours.h" build/tieralloc.h

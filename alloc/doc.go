@@ -8,8 +8,9 @@
 // list is empty it comes here: [Malloc] takes back blocks that other threads
 // freed into the page, carves never-used ones, or moves on to the next page of
 // the class. When the heap has none, the pool ([pool]) hands out a span, a run of
-// 64 KiB slices, from a segment mapped from the kernel. Above [MaxClass] a block
-// is a mapping of its own ([huge.go]).
+// 64 KiB slices, from a segment mapped from the kernel; its bytes are charged to a
+// tier first ([charge.go]). Above [MaxClass] a block is a mapping of its own
+// ([huge.go]).
 //
 // # The story of one free
 //
@@ -21,17 +22,18 @@
 //
 // # Ownership
 //
-// A heap is owned by one thread at a time; only the owner touches its bins and
-// the owner-written line of its pages. When a thread dies its heap is abandoned
-// whole and the next new thread adopts it ([Acquire]). Heaps and page
+// A [Thread], with a [Heap] for each hint, is owned by one thread at a time; only the
+// owner touches their lists and the owner-written line of their pages. When a thread dies
+// it is abandoned whole and the next new thread adopts it ([Acquire]). Heaps and page
 // descriptors are never unmapped, so a late reader sees a descriptor, perhaps a
 // reused one, and never a fault.
 //
 // # Locks
 //
 // There are two, never held together but across fork, heapsLock first: heapsLock
-// (the list of abandoned heaps) and poolLock (everything in poolState). New mappings
-// are made under poolLock; memory is discarded, moved and unmapped without it. A lock
+// (the list of abandoned threads) and poolLock (everything in poolState). New mappings
+// are made under poolLock; memory is discarded, moved and unmapped without it, and a
+// span is held while that is done to it in use ([move.go]). A lock
 // refuses a thread that holds it already, in a signal handler; see emergency.go.
 package alloc
 

@@ -40,7 +40,8 @@ func statsCommand() *cobra.Command {
 			case o.prune && len(args) > 0:
 				return &failure{statusUsage, errors.New("stats --prune takes no argument")}
 			case o.prune:
-				return prunePages(out)
+				pages, bad := allPages()
+				return errors.Join(bad, prunePages(out, pages))
 			case len(args) == 0:
 				return listPages(out, stderr, o.json)
 			}
@@ -157,10 +158,9 @@ func listPages(w, stderr io.Writer, asJSON bool) error {
 	return nil
 }
 
-// prunePages removes the pages that nobody will write to any more.
-func prunePages(w io.Writer) error {
-	pages, err := allPages()
-	bad := []error{err}
+// prunePages removes those of the pages that nobody will write to any more.
+func prunePages(w io.Writer, pages []*page) error {
+	var bad []error
 	for _, p := range pages {
 		if !p.state.Dead() {
 			continue

@@ -96,6 +96,7 @@ func (g *guest) run(t *testing.T) {
 	case err != nil:
 		t.Fatalf("%v\nstdout: %s\nstderr: %s", err, stdout.String(), stderr.String())
 	}
+	t.Logf("seconds since the boot:\n%s", stdout.String())
 	for _, c := range g.checks {
 		t.Run(c.name, func(t *testing.T) { c.finish(t, filepath.Join(out, c.folder())) })
 	}
@@ -108,7 +109,7 @@ func (c *check) folder() string { return strings.ReplaceAll(c.name, " ", "-") }
 func (g *guest) script() string {
 	var b strings.Builder
 	for _, c := range g.checks {
-		fmt.Fprintf(&b, "echo '%s'\nmkdir /out/%s && cd /out/%s || exit 1\n", c.name, c.folder(), c.folder())
+		fmt.Fprintf(&b, "echo $(cut -d ' ' -f 1 /proc/uptime) %s\nmkdir /out/%s && cd /out/%s || exit 1\n", c.name, c.folder(), c.folder())
 		b.WriteString("cat >script <<'END OF THE CHECK'\n")
 		for _, word := range strings.Fields(c.env) {
 			name, value, _ := strings.Cut(word, "=")

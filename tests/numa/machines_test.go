@@ -16,7 +16,7 @@ import (
 // firmware tells them apart.
 func TestThreeNodes(t *testing.T) {
 	t.Parallel()
-	g := guest{nodes: "512/2/100/50000 512/0/200/25000 512/0/400/6000", words: "hugepages=24", files: guestFiles(t)}
+	g := guest{nodes: "320/2/100/50000 384/0/200/25000 384/0/400/6000", words: "hugepages=24", files: guestFiles(t)}
 	g.checks = append(g.checks, packageTests(3), toolCheck(`0 .*\b4 .*100/100 ns.*50000/50000`, "FAST=0", "NORMAL=1", "SLOW=2"))
 	g.checks = append(g.checks, placeChecks()...)
 	g.checks = append(g.checks, limitChecks()...)
@@ -57,7 +57,7 @@ func guestFiles(t *testing.T) []string {
 	}
 	return []string{
 		testlib.Lib(t) + "=/work/libtieralloc.so", perl + "=/work/perl",
-		program(t, "plain"), program(t, "known"), program(t, "refuse"),
+		program(t, "plain"), program(t, "known"), program(t, "refuse"), program(t, "facts"),
 		goBuild(t, "numa.test", "test", "-c", "./numa"),
 		goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl"),
 	}

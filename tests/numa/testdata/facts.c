@@ -1,0 +1,92 @@
+/* What the library builds on, or has to live with, in the kernel. The nodes are 0, 1 and
+ * 2; the first has less than GIB of memory free. */
+#include "guest.h"
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define GIB (1024 * MIB)
+#define HUGE (2 * MIB)
+
+enum { PREFERRED = 1, BIND = 2, PREFERRED_MANY = 5 };
+
+static long bind(void *p, long n, int mode, unsigned long nodes, int flags)
+{
+	return syscall(SYS_mbind, p, n, mode, &nodes, 65L, flags);
+}
+
+static char *map(long n)
+{
+	char *p = mmap(NULL, n + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	MUST(p != MAP_FAILED);
+	return (char *)(((uintptr_t)p + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+}
+
+static void lies(const void *p, long n, int node)
+{
+	long pages[NODES + 1] = { 0 };
+	where(p, n, pages);
+	if (pages[node] != n / PAGE)
+		show("pages", pages);
+	MUST(pages[node] == n / PAGE);
+}
+
+/* Small pages are moved exactly as told. */
+static void small(void)
+{
+	char *p = map(HUGE);
+	MUST(madvise(p, HUGE, MADV_NOHUGEPAGE) == 0);
+	MUST(bind(p, HUGE, PREFERRED_MANY, 1, 0) == 0);
+	fill(p, HUGE, 1);
+	lies(p, HUGE, 0);
+	MUST(bind(p + (64 << 10), 64 << 10, PREFERRED_MANY, 1 << 2, 2) == 0);
+	lies(p, 64 << 10, 0);
+	lies(p + (64 << 10), 64 << 10, 2);
+	lies(p + (128 << 10), HUGE - (128 << 10), 0);
+	MUST(holds(p, HUGE, 1));
+	munmap(p, HUGE);
+}
+
+/* Who moves a part of a huge page moves all of it, whatever policy the rest has. */
+static void huge(void)
+{
+	char *p = map(HUGE);
+	MUST(madvise(p, HUGE, MADV_HUGEPAGE) == 0);
+	MUST(bind(p, HUGE, PREFERRED_MANY, 1, 0) == 0);
+	fill(p, HUGE, 1);
+	lies(p, HUGE, 0);
+	MUST(bind(p + (64 << 10), 64 << 10, PREFERRED_MANY, 1 << 2, 2) == 0);
+	lies(p, HUGE, 2);
+	MUST(holds(p, HUGE, 1));
+	munmap(p, HUGE);
+}
+
+/* A node that is full: a preference is served from elsewhere, a bond ends the process. */
+static void beyond(int mode, int killed)
+{
+	pid_t child = fork();
+	MUST(child >= 0);
+	if (child == 0) {
+		char *p = map(GIB);
+		MUST(bind(p, GIB, mode, 1, 0) == 0);
+		for (long i = 0; i < GIB / 2; i += PAGE)
+			p[i] = 1;
+		_exit(0);
+	}
+	int status;
+	MUST(waitpid(child, &status, 0) == child);
+	MUST(killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+int main(void)
+{
+	char *p = map(HUGE);
+	MUST(bind(p, HUGE, PREFERRED_MANY, 1 << 7, 0) != 0 && errno == EINVAL);
+	MUST(bind(p, HUGE, PREFERRED, 1 << 7, 0) != 0 && errno == EINVAL);
+	small();
+	huge();
+	beyond(PREFERRED_MANY, 0);
+	beyond(BIND, 1);
+	puts("as ever");
+	return 0;
+}

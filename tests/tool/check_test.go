@@ -1,0 +1,126 @@
+package tool
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/config"
+)
+
+func TestCheckDefaults(t *testing.T) {
+	r := ctl(t, nil, "check")
+	if r.Status != 0 || r.Stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	for i := uintptr(0); ; i++ {
+		name, _, fallback, ok := config.Describe(i)
+		if !ok {
+			break
+		}
+		line := ""
+		for l := range strings.Lines(r.Stdout) {
+			if strings.HasPrefix(l, name+" ") {
+				line = squeeze(l)
+			}
+		}
+		if !strings.HasPrefix(line, name+" "+squeeze(fallback)+" default ") {
+			t.Errorf("%s: %q", name, line)
+		}
+	}
+	says(t, r.Stdout, "tiers on this machine:")
+	if strings.Contains(r.Stdout, "mistake") || strings.Contains(r.Stdout, "without effect") || strings.Contains(r.Stdout, "rules:") {
+		t.Errorf("%s", r.Stdout)
+	}
+}
+
+func TestCheckExplains(t *testing.T) {
+	r := ctl(t, []string{"TA_FAST_SOFT=96M", "TA_MIGRATE_BW=2G", "TA_RULES=size>=64M:cold; thread=io-*,size>=1M:cold; size>=65M:hot", "TA_LIBRARY_PATH=x"}, "check")
+	if r.Status != 0 {
+		t.Errorf("%+v", r)
+	}
+	text := squeeze(r.Stdout)
+	says(t, text,
+		"TA_FAST_SOFT 96M set soft cap of FAST",
+		"1. size from 64 MiB: cold, to SLOW",
+		"2. size from 1 MiB, thread io-*: cold, to SLOW",
+		"3. size from 65 MiB: hot, to FAST (never reached: rule 1 comes first)",
+		"sizes that the rules keep off the fast path in all other threads: none",
+		"sizes that the rules keep off the fast path in threads io-*: 983041 B to 4 MiB",
+		"without effect:", "TA_MIGRATE_BW: nothing is moved without TA_ON_SOFTCAP=demote",
+		"not known to the library, and passed over:", "TA_LIBRARY_PATH")
+}
+
+// TestCheckTerminalSafe: what is in the environment does not play with the terminal.
+func TestCheckTerminalSafe(t *testing.T) {
+	r := ctl(t, []string{"TA_LOG_FILE=/tmp/\x1b[31mred", "TA_\x1b[31m=1", "TA_LOG=\x1b[31m"}, "check")
+	if strings.Contains(r.Stdout, "\x1b") {
+		t.Errorf("%q", r.Stdout)
+	}
+}
+
+// withMemory are the nodes of this machine that have memory.
+func withMemory(t *testing.T) []string {
+	t.Helper()
+	var nodes []string
+	files, _ := filepath.Glob("/sys/devices/system/node/node[0-9]*/meminfo")
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(squeeze(string(text)), "MemTotal: 0 kB") {
+			nodes = append(nodes, strings.TrimPrefix(filepath.Base(filepath.Dir(f)), "node"))
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+func TestTopology(t *testing.T) {
+	nodes := withMemory(t)
+	r := ctl(t, []string{"TA_USE_LIBNUMA=0", "TA_FAST_SOFT=x"}, "topology") // no matter
+	if r.Status != 0 || r.Stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	says(t, r.Stdout, "node", "CPUs", "memory", "free", "latency", "bandwidth", "distance", "tiers:")
+	for _, n := range nodes {
+		if !strings.Contains(r.Stdout, "\n"+n+" ") {
+			t.Errorf("node %s is missing in\n%s", n, r.Stdout)
+		}
+	}
+	if len(nodes) < 2 {
+		says(t, r.Stdout, "one node: the tiers are simulated")
+		if strings.Contains(r.Stdout, "export") {
+			t.Errorf("%s", r.Stdout)
+		}
+		return
+	}
+	// What it proposes must be accepted.
+	var env []string
+	for line := range strings.Lines(r.Stdout) {
+		if e, ok := strings.CutPrefix(strings.TrimSpace(line), "export "); ok {
+			env = append(env, e)
+		}
+	}
+	if r := ctl(t, env, "check"); r.Status != 0 {
+		t.Errorf("%q: %+v", env, r)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"chekc"}, {"check", "x"}, {"topology", "x"}, {"top", "x"}, {"top", "--interval", "1ms"},
+		{"top", "--interval", "fast"}, {"stats", "1", "2"}, {"stats", "--prune", "1"}, {"stats", "--jsno"}} {
+		r := ctl(t, nil, args...)
+		if r.Status != 2 || r.Stdout != "" || !strings.HasPrefix(r.Stderr, "tierallocctl: ") {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+	for _, args := range [][]string{{"--help"}, {"help", "run"}, {"run", "--help"}, {"stats", "--help"}, {"top", "--help"}, {"check", "--help"}, {"topology", "--help"}} {
+		if r := ctl(t, nil, args...); r.Status != 0 || r.Stderr != "" || !strings.Contains(r.Stdout, "Usage:") {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package tool
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tieralloc/internal/jsonschema"
+	"tieralloc/internal/testlib"
+)
+
+// tool is the built tierallocctl.
+func tool(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("TA_TEST_TOOL")
+	if path == "" {
+		path = filepath.Join(testlib.Root(), "build", "tierallocctl")
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("the tool is not built (run ./build.sh build): %v", err)
+	}
+	return path
+}
+
+// quiet is an environment that no caller's settings reach.
+func quiet() []string {
+	env := []string{"LC_ALL=C", "LD_PRELOAD="}
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "TA_") && !strings.HasPrefix(name, "TA_TEST_") {
+			env = append(env, name+"=")
+		}
+	}
+	return env
+}
+
+// ctl runs the tool.
+func ctl(t *testing.T, env []string, args ...string) testlib.Result {
+	t.Helper()
+	return testlib.Run(t, testlib.Cmd{Args: append([]string{tool(t)}, args...), Env: append(quiet(), env...)})
+}
+
+// run runs a command by the tool. args are the flags and the command.
+func run(t *testing.T, env []string, args ...string) testlib.Result {
+	t.Helper()
+	return ctl(t, env, append([]string{"run", "--library", testlib.Lib(t)}, args...)...)
+}
+
+// says fails the test unless text has all the words.
+func says(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is missing in\n%s", w, text)
+		}
+	}
+}
+
+// squeeze makes each run of blanks one.
+func squeeze(s string) string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// report is what the tests look at in a statistics file.
+type report struct {
+	Pid     int
+	Program string
+	Calls   map[string]int64
+	Policy  struct {
+		DefaultHint string `json:"default_hint"`
+	}
+	Tiers map[string]struct {
+		AllocCalls   int64 `json:"alloc_calls"`
+		BytesCurrent int64 `json:"bytes_current"`
+		CapacitySoft int64 `json:"capacity_soft"`
+	}
+}
+
+// valid reads a report, which must be one by the schema.
+func valid(t *testing.T, text []byte) report {
+	t.Helper()
+	schema, err := os.ReadFile(filepath.Join(testlib.Root(), "docs", "stats.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := jsonschema.Validate(schema, text); err != nil {
+		t.Errorf("not valid by the schema: %v", err)
+	}
+	var r report
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return r
+}
+
+// start starts a command in the background, which is killed at the test's end, and
+// waits until it has printed a line.
+func start(t *testing.T, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(append(os.Environ(), quiet()...), env...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return cmd
+}
+
+// preloaded is the environment for a preloaded command.
+func preloaded(t *testing.T, env ...string) []string {
+	t.Helper()
+	return append(env, "LD_PRELOAD="+testlib.Lib(t))
+}
+
+// eventually tries until it works, for a while.
+func eventually(t *testing.T, what string, try func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if try() {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: not after 20 s", what)
+		}
+	}
+}
+
+// need skips the test when a program is missing, and fails it on a build server.
+func need(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("%s is not installed, and CI=true: run ./build.sh test as root, or install it", name)
+			}
+			t.Skipf("%s is not installed", name)
+		}
+	}
+}
