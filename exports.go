@@ -14,6 +14,7 @@ import (
 	"tieralloc/internal/process"
 	"tieralloc/internal/raw"
 	_ "tieralloc/interpose"
+	"tieralloc/tiers"
 )
 
 import "C"
@@ -35,8 +36,8 @@ func tag_leave(h uintptr) { alloc.Leave(heap(h)) }
 func tag_abandon(h uintptr) { alloc.Abandon(heap(h)) }
 
 //export tag_malloc
-func tag_malloc(h, n, lib uintptr) uint {
-	b := alloc.Malloc(heap(h), n, lib)
+func tag_malloc(h, n, libs uintptr) uint {
+	b := alloc.Malloc(heap(h), n, libs)
 	process.Pulse(heap(h))
 	return uint(b)
 }
@@ -45,12 +46,15 @@ func tag_malloc(h, n, lib uintptr) uint {
 func tag_alloc(h, n, hint uintptr) uint { return uint(alloc.Alloc(heap(h), n, hint)) }
 
 //export tag_renew
-func tag_renew(h, n, lib, old uintptr) uint { return uint(alloc.Renew(heap(h), n, lib, old)) }
+func tag_renew(h, n, libs, old uintptr) uint { return uint(alloc.Renew(heap(h), n, libs, old)) }
 
 //export tag_aligned
-func tag_aligned(h, align, n, lib uintptr) uint {
-	return uint(alloc.Aligned(heap(h), align, n, lib))
+func tag_aligned(h, align, n, libs uintptr) uint {
+	return uint(alloc.Aligned(heap(h), align, n, libs))
 }
+
+//export tag_lib_set
+func tag_lib_set(path uintptr) uint { return uint(tiers.LibSet(path)) }
 
 //export tag_copied
 func tag_copied(p, n uintptr) { alloc.Copied(p, n) }

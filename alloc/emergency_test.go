@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // within ends the process when f does not end: a loop without an end is what may
@@ -32,7 +33,7 @@ func TestHandlerInPool(t *testing.T) {
 	mine.now = func() uint64 { return 1e9 + minCollect + PurgeDelay }
 	within(t, 2*time.Second, func() {
 		for range 3 {
-			b := Malloc(mine.enter(), 20000, 0) &^ ZeroBit
+			b := Malloc(mine.enter(), 20000, uintptr(tiers.LibSet(0))) &^ ZeroBit
 			if b == 0 {
 				return
 			}

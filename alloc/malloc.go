@@ -9,12 +9,12 @@ import (
 )
 
 // Malloc serves what the fast path cannot: n bytes for the thread of h, which the
-// calling thread owns. lib is the path of the object that calls (a C string), 0 when
-// no rule asks for it. It returns the block's address, with ZeroBit added when the block
+// calling thread owns. libs is the set of rules that the caller's object allows
+// (LibSet). It returns the block's address, with ZeroBit added when the block
 // is known to read as zero, or 0 when there is no memory.
-func Malloc(h *Heap, n, lib uintptr) uintptr {
+func Malloc(h *Heap, n, libs uintptr) uintptr {
 	if tiers.RulesOn() {
-		h = h.Thread.heap(h.Thread.hintFor(n, lib))
+		h = h.Thread.heap(h.Thread.hintFor(n, libs))
 	}
 	return h.serve(n)
 }
@@ -24,10 +24,10 @@ func Alloc(h *Heap, n, hint uintptr) uintptr { return h.Thread.heap(hint).serve(
 
 // Renew is Malloc for the new block of a realloc: unless a rule wants it otherwise it is
 // for what the old one was for.
-func Renew(h *Heap, n, lib, old uintptr) uintptr {
+func Renew(h *Heap, n, libs, old uintptr) uintptr {
 	hint := uintptr(tiers.NoHint)
 	if tiers.RulesOn() {
-		hint = tiers.Match(h.Thread.rules, n, lib)
+		hint = tiers.Match(h.Thread.rules&uint64(libs), n)
 	}
 	if hint == tiers.NoHint {
 		hint = uintptr(h.Hint)
@@ -39,8 +39,8 @@ func Renew(h *Heap, n, lib, old uintptr) uintptr {
 }
 
 // hintFor is the hint for n bytes by the rules, or the thread's own.
-func (t *Thread) hintFor(n, lib uintptr) uintptr {
-	hint := tiers.Match(t.rules, n, lib)
+func (t *Thread) hintFor(n, libs uintptr) uintptr {
+	hint := tiers.Match(t.rules&uint64(libs), n)
 	if hint == tiers.NoHint {
 		hint = uintptr(t.hint)
 	}
@@ -181,9 +181,9 @@ func (h *Heap) refill(c uintptr) bool {
 // Blocks of a page start at a multiple of a slice plus a multiple of their size,
 // so a class whose size is a multiple of align will do; there is one within eight
 // classes of any size, the next power of two at the latest.
-func Aligned(h *Heap, align, n, lib uintptr) uintptr {
+func Aligned(h *Heap, align, n, libs uintptr) uintptr {
 	if tiers.RulesOn() {
-		h = h.Thread.heap(h.Thread.hintFor(n, lib))
+		h = h.Thread.heap(h.Thread.hintFor(n, libs))
 	}
 	b := h.aligned(align, n)
 	if b != 0 && tiers.AnyThrottled() {

@@ -33,7 +33,7 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 	if !tiers.RulesOn() {
 		return false
 	}
-	hint := tiers.Match(h.Thread.rules, n, 0)
+	hint := tiers.Match(h.Thread.rules&tiers.LibSet(0), n)
 	return hint != tiers.NoHint && tiers.Home(hint) != uintptr(p.home)
 }
 

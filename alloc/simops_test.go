@@ -1,6 +1,10 @@
 package alloc
 
-import "fmt"
+import (
+	"fmt"
+
+	"tieralloc/tiers"
+)
 
 func (s *sim) malloc() error { return s.mallocOf(s.anyThread(), s.someSize()) }
 
@@ -96,7 +100,7 @@ func (s *sim) aligned() error {
 	if len(s.m.blocks) >= simBlocks || s.m.bytes+n+align > simBytes {
 		return nil
 	}
-	b := Aligned(t.enter(), align, n, 0)
+	b := Aligned(t.enter(), align, n, uintptr(tiers.LibSet(0)))
 	if b == 0 && s.capped {
 		return nil
 	}

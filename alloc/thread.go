@@ -24,6 +24,12 @@ type Thread struct {
 	Busy uintptr // 1 while the owner is in the slow path
 	Now  uint64  // monotonic time in nanoseconds, set on entry to the slow path
 
+	// What the C side has found out about callers: Libs[i] is the rules that allow the
+	// object with the return address Callers[i].
+	Unloads uint64
+	Callers [callers]uintptr
+	Libs    [callers]uintptr
+
 	heaps   [hintSlots]*Heap
 	token   uintptr // the owning thread's, for locks
 	kept    uintptr
@@ -35,6 +41,8 @@ type Thread struct {
 	next    *Thread // in the list of abandoned threads
 	all     *Thread // in the list of all
 }
+
+const callers = 64
 
 const hintSlots = 8 // more than there are hints, so that an index is masked
 

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // thread is one thread of a program as the heap sees it: what interpose/heap.h
@@ -72,7 +73,7 @@ func (t *thread) malloc(n uintptr) (b uintptr, zero bool) {
 	if b = t.mallocFast(n); b != 0 {
 		return b, false
 	}
-	b = Malloc(t.enter(), n, 0)
+	b = Malloc(t.enter(), n, uintptr(tiers.LibSet(0)))
 	t.leave()
 	return b &^ ZeroBit, b&ZeroBit != 0
 }

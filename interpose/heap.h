@@ -148,8 +148,8 @@ size_t ta_usable(void *p, const char *fn);
 
 // What the configuration asks of the C side: see Boot in internal/process.
 extern int ta_rules_by_lib, ta_rules_by_thread, ta_throttled;
-// The path of the object that has the address, for rules that go by it, or 0.
-uintptr_t ta_lib_of(void *address);
+// The rules that allow the object that has the address (tiers.LibSet).
+uintptr_t ta_libs(void *address);
 void ta_rules_begin(void);
 
 // Entering the slow path: see thread.c.

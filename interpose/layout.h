@@ -86,6 +86,9 @@ struct ta_thread {
 	struct ta_heap *Base;
 	uint64_t Busy;
 	uint64_t Now;
+	uint64_t Unloads;
+	uint64_t Callers[64];
+	uint64_t Libs[64];
 };
 
 #endif

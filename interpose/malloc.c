@@ -32,7 +32,7 @@ NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
-	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_lib_of(caller)) & ~TA_ZERO_BIT);
+	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_libs(caller)) & ~TA_ZERO_BIT);
 	if (p == NULL)
 		count(h, TA_CALL_MALLOC_FAILED);
 	ta_leave(h);
@@ -45,7 +45,7 @@ NOINLINE void *ta_malloc_other(size_t n, unsigned call, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
-	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_lib_of(caller)) & ~TA_ZERO_BIT);
+	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_libs(caller)) & ~TA_ZERO_BIT);
 	count(h, call);
 	if (p == NULL)
 		count(h, TA_CALL_OTHER_FAILED);
@@ -64,7 +64,7 @@ static NOINLINE void *calloc_slow(size_t n, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.calloc(1, n) : no_memory();
-	uintptr_t r = tag_malloc((uintptr_t)h, n, ta_lib_of(caller));
+	uintptr_t r = tag_malloc((uintptr_t)h, n, ta_libs(caller));
 	count(h, TA_CALL_CALLOC);
 	if (r == 0)
 		count(h, TA_CALL_OTHER_FAILED);
@@ -241,7 +241,7 @@ NOINLINE void *ta_memalign(size_t align, size_t n, unsigned call, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.memalign(align, n) : no_memory();
-	void *p = (void *)(tag_aligned((uintptr_t)h, align, n, ta_lib_of(caller)) & ~TA_ZERO_BIT);
+	void *p = (void *)(tag_aligned((uintptr_t)h, align, n, ta_libs(caller)) & ~TA_ZERO_BIT);
 	count(h, call);
 	if (p == NULL)
 		count(h, TA_CALL_OTHER_FAILED);

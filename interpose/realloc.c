@@ -37,7 +37,7 @@ static void *fresh(size_t n, void *old, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : NULL;
-	p = (void *)(tag_renew((uintptr_t)h, n, ta_lib_of(caller), (uintptr_t)old) & ~TA_ZERO_BIT);
+	p = (void *)(tag_renew((uintptr_t)h, n, ta_libs(caller), (uintptr_t)old) & ~TA_ZERO_BIT);
 	ta_leave(h);
 	return p;
 }

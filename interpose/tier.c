@@ -31,10 +31,9 @@ static uintptr_t name_of(const char *object)
 	return (uintptr_t)(object[0] != 0 ? object : (const char *)getauxval(AT_EXECFN));
 }
 
-uintptr_t ta_lib_of(void *address)
+// The path of the object that has the address, or 0.
+static uintptr_t object_of(void *address)
 {
-	if (LIKELY(!ta_rules_by_lib))
-		return 0;
 	if (find_object != NULL) {
 		struct dl_find_object found;
 		if (find_object(address, &found) != 0 || found.dlfo_link_map == NULL)
@@ -43,6 +42,40 @@ uintptr_t ta_lib_of(void *address)
 	}
 	Dl_info found;
 	return dladdr(address, &found) != 0 ? name_of(found.dli_fname) : 0;
+}
+
+// How often an object may have gone, so that another can be at its addresses.
+static uint64_t unloads = 1;
+
+static uintptr_t libs_of(void *address)
+{
+	ta_thread *t = ta_self->Thread;
+	if (ta_self == &ta_heap_none)
+		return tag_lib_set(object_of(address));
+	uint64_t now = __atomic_load_n(&unloads, __ATOMIC_ACQUIRE);
+	if (t->Unloads != now) {
+		memset(t->Callers, 0, sizeof t->Callers);
+		t->Unloads = now;
+	}
+	size_t i = ((uintptr_t)address ^ (uintptr_t)address >> 6) % (sizeof t->Callers / sizeof *t->Callers);
+	if (t->Callers[i] != (uintptr_t)address) {
+		t->Callers[i] = 0; // a signal handler that comes here finds nothing half done
+		t->Libs[i] = tag_lib_set(object_of(address));
+		t->Callers[i] = (uintptr_t)address;
+	}
+	return t->Libs[i];
+}
+
+uintptr_t ta_libs(void *address) { return LIKELY(!ta_rules_by_lib) ? ~(uintptr_t)0 : libs_of(address); }
+
+EXPORT int dlclose(void *handle)
+{
+	static int (*next)(void *);
+	if (next == NULL)
+		next = (int (*)(void *))ta_libc_symbol("dlclose");
+	int result = next != NULL ? next(handle) : -1;
+	__atomic_add_fetch(&unloads, 1, __ATOMIC_RELEASE);
+	return result;
 }
 
 EXPORT void *ta_alloc(size_t bytes, ta_hint hint)

@@ -101,24 +101,27 @@ func Uniform(set uint64, lo, hi uintptr) (hint uintptr, ok bool) {
 	return NoHint, some == none
 }
 
-// Match is the hint of the first rule of the set that holds for n bytes asked for from
-// the object whose path is the C string at lib (0: unknown), else NoHint.
-func Match(set uint64, n, lib uintptr) uintptr {
-	name := uintptr(0) // looked for when it is needed
+// LibSet is the rules whose condition on who calls holds, or that have none, for calls
+// from the object whose path is the C string at lib; with 0 (unknown) only the latter.
+func LibSet(lib uintptr) uint64 {
+	set := rules.active
+	name := baseName(lib)
+	for rest := rules.called; rest != 0; rest &= rest - 1 {
+		if !holds(ruleList(), ruleAt(rest).Lib, name) {
+			set &^= rest & -rest
+		}
+	}
+	return set
+}
+
+// Match is the hint of the first rule of the set that holds for n bytes, else NoHint. The
+// set is that of the thread and of the caller: ThreadSet & LibSet.
+func Match(set uint64, n uintptr) uintptr {
 	for ; set != 0; set &= set - 1 {
 		r := ruleAt(set)
-		if uint64(n) < r.Min || uint64(n) > r.Max {
-			continue
+		if r.Min <= uint64(n) && uint64(n) <= r.Max {
+			return uintptr(r.Hint)
 		}
-		if r.Lib.Set() {
-			if name == 0 {
-				name = baseName(lib)
-			}
-			if !holds(ruleList(), r.Lib, name) {
-				continue
-			}
-		}
-		return uintptr(r.Hint)
 	}
 	return NoHint
 }

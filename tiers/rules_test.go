@@ -103,7 +103,7 @@ func TestRulesOff(t *testing.T) {
 	if RulesOn() || NeedsLib() || NeedsThread() || ThreadSet(0) != 0 || ThreadSet(cstring("x")) != 0 {
 		t.Error("there are rules")
 	}
-	if Base(0, 3) != 3 || Match(0, 5, 0) != NoHint {
+	if Base(0, 3) != 3 || Match(0&LibSet(0), 5) != NoHint {
 		t.Error("they say something")
 	}
 	if hint, ok := Uniform(0, 0, math.MaxUint64); hint != NoHint || !ok {
@@ -166,15 +166,15 @@ func TestMatch(t *testing.T) {
 		if c.lib != "none" {
 			lib = cstring(c.lib)
 		}
-		if got := Match(set, c.n, lib); got != c.want {
+		if got := Match(set&LibSet(lib), c.n); got != c.want {
 			t.Errorf("%d bytes from %q: %d", c.n, c.lib, got)
 		}
 	}
-	if got := Match(set, 64, 0); got != NoHint {
+	if got := Match(set&LibSet(0), 64); got != NoHint {
 		t.Errorf("an unknown caller matches: %d", got)
 	}
 	setup(t, "prog", "RULES=lib=*:hot")
-	if Match(1, 1, 0) != NoHint || Match(1, 1, cstring("")) != hot || Match(1, 1, cstring("x/y")) != hot {
+	if Match(1&LibSet(0), 1) != NoHint || Match(1&LibSet(cstring("")), 1) != hot || Match(1&LibSet(cstring("x/y")), 1) != hot {
 		t.Error("lib=* matches every known caller and no unknown one")
 	}
 }
@@ -269,10 +269,10 @@ func TestRulesModel(t *testing.T) {
 		}
 		for range 4 {
 			n, lib := r.Uint64N(50), draw(names[1:])
-			if got, want := Match(set, uintptr(n), cstring("/dir/"+lib)), first(n, lib, true); got != want {
+			if got, want := Match(set&LibSet(cstring("/dir/"+lib)), uintptr(n)), first(n, lib, true); got != want {
 				t.Fatalf("%s: program %q, thread %q, lib %q, %d bytes: %d, not %d", text, program, thread, lib, n, got, want)
 			}
-			if got, want := Match(set, uintptr(n), 0), first(n, "", false); got != want {
+			if got, want := Match(set&LibSet(0), uintptr(n)), first(n, "", false); got != want {
 				t.Fatalf("%s: program %q, thread %q, %d bytes: %d, not %d", text, program, thread, n, got, want)
 			}
 		}

@@ -45,12 +45,12 @@ func checkLibrary(path string) error {
 		return fmt.Errorf("%q: LD_PRELOAD cannot hold a path with blanks or colons", path)
 	}
 	file, err := elf.Open(path)
-	if err != nil {
-		var format *elf.FormatError
-		if errors.As(err, &format) {
-			return fmt.Errorf("%s is no shared library", path)
-		}
+	var access *os.PathError
+	if errors.As(err, &access) {
 		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%s is no shared library (%w)", path, err)
 	}
 	defer file.Close()
 	if file.Type != elf.ET_DYN || file.Class != elf.ELFCLASS64 {

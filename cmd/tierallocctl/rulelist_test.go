@@ -99,7 +99,7 @@ func TestSlowSizesLib(t *testing.T) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	set := tiers.ThreadSet(0)
-	if tiers.Match(set, 100, cString(&pin, "/lib/libb")) == tiers.Match(set, 100, cString(&pin, "/lib/liba")) {
+	if tiers.Match(set&tiers.LibSet(cString(&pin, "/lib/libb")), 100) == tiers.Match(set&tiers.LibSet(cString(&pin, "/lib/liba")), 100) {
 		t.Error("the rules of the test make no difference")
 	}
 	if alloc.MaxClass != 4<<20 {

@@ -16,7 +16,7 @@ import (
 // firmware tells them apart.
 func TestThreeNodes(t *testing.T) {
 	t.Parallel()
-	g := guest{nodes: "320/2/100/50000 384/0/200/25000 384/0/400/6000", words: "hugepages=24", files: guestFiles(t)}
+	g := guest{nodes: "256/2/100/50000 384/0/200/25000 384/0/400/6000", words: "hugepages=24", files: guestFiles(t)}
 	g.checks = append(g.checks, packageTests(3), toolCheck(`0 .*\b4 .*100/100 ns.*50000/50000`, "FAST=0", "NORMAL=1", "SLOW=2"))
 	g.checks = append(g.checks, placeChecks()...)
 	g.checks = append(g.checks, limitChecks()...)

@@ -120,20 +120,27 @@ static int pin(long bytes)
 	return 0;
 }
 
+/* Whether the block lies where it is said to be; the tiers are the nodes 0, 1 and 2. */
+static int settled(const void *block, long bytes)
+{
+	long pages[NODES + 1] = { 0 };
+	int tier = ta_tier_of(block);
+	MUST(tier >= 0);
+	where(block, bytes, pages);
+	return pages[tier] * PAGE >= bytes;
+}
+
 /* Prints the bytes of the blocks in each tier, and checks that each lies where it is said
- * to be, with its contents. */
-static void census(char *const *blocks, long from, long to, long bytes)
+ * to be, with its contents. One that another thread is just moving may take a while. */
+static void census(char *const *blocks, long from, long to, long bytes, int patience)
 {
 	long tiers[3] = { 0 };
 	for (long i = from; i < to; i++) {
-		long pages[NODES + 1] = { 0 };
-		int tier = ta_tier_of(blocks[i]);
-		MUST(tier >= 0 && holds(blocks[i], bytes, i));
-		where(blocks[i], bytes, pages);
-		if (pages[tier] * PAGE < bytes)
-			show(tier_names[tier], pages);
-		MUST(pages[tier] * PAGE >= bytes); /* the tiers are the nodes 0, 1 and 2 */
-		tiers[tier] += bytes;
+		for (int k = 0; k < patience && !settled(blocks[i], bytes); k++)
+			usleep(10000);
+		MUST(holds(blocks[i], bytes, i));
+		MUST(settled(blocks[i], bytes));
+		tiers[ta_tier_of(blocks[i])] += bytes;
 	}
 	printf("bytes %ld %ld %ld\n", tiers[0], tiers[1], tiers[2]);
 }
@@ -168,11 +175,11 @@ static int demote(long n, long bytes, int idle)
 		fill(blocks[i], bytes, i);
 	}
 	wait(idle);
-	census(blocks, 0, n, bytes);
+	census(blocks, 0, n, bytes, idle ? 500 : 0);
 	for (long i = 0; i < n / 2; i++)
 		free(blocks[i]);
 	wait(idle);
-	census(blocks, n / 2, n, bytes);
+	census(blocks, n / 2, n, bytes, idle ? 500 : 0);
 	return 0;
 }
 
@@ -189,7 +196,7 @@ static int full(long bytes)
 		fill(blocks[n], bytes, n);
 	}
 	MUST(n < 4096 && errno == ENOMEM);
-	census(blocks, 0, n, bytes);
+	census(blocks, 0, n, bytes, 0);
 	return 0;
 }
 
@@ -197,10 +204,10 @@ static int full(long bytes)
  * they are at that moment. */
 static int report(void)
 {
-	static char *blocks[5][40];
-	static const long sizes[] = { 900, 30000, 256 << 10, 2 * MIB, 9 * MIB };
+	static char *blocks[5][20];
+	static const long sizes[] = { 900, 30000, 256 << 10, 2 * MIB, 5 * MIB };
 	for (int h = 0; h < 5; h++)
-		for (int i = 0; i < 40; i++) {
+		for (int i = 0; i < 20; i++) {
 			long n = sizes[i % 5];
 			blocks[h][i] = ta_alloc(n, hints[h]);
 			MUST(blocks[h][i]);
@@ -209,7 +216,7 @@ static int report(void)
 	MUST(ta_stats_write("report.json") == 0);
 	maps();
 	for (int h = 0; h < 5; h++)
-		for (int i = 0; i < 40; i++)
+		for (int i = 0; i < 20; i++)
 			MUST(holds(blocks[h][i], sizes[i % 5], i));
 	return 0;
 }

@@ -143,6 +143,7 @@ static void *sample(void *arg)
 {
 	static char json[256 << 10];
 	uint64_t base = *(uint64_t *)arg;
+	free(malloc(1));
 	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
 		for (int i = 0; i < 20; i++) {
 			uint64_t now = resident();

@@ -1,0 +1,74 @@
+package tool
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// TestTopOnce: plain text, also where the output is no terminal, with a line for each tier.
+func TestTopOnce(t *testing.T) {
+	need(t, "perl")
+	place := "TA_STATS_LIVE=" + t.TempDir() + "/%p"
+	cmd := start(t, preloaded(t, place, "TA_NORMAL_HARD=512M", "TA_NORMAL_SOFT=1M", "TA_ON_SOFTCAP=warn"), "perl", "-e", hog)
+	pid := strconv.Itoa(cmd.Process.Pid)
+	for _, args := range [][]string{{"top", "--once", "--interval", "300ms"}, {"top", "--interval", "300ms"}} {
+		var r testlib.Result
+		eventually(t, "top sees the load", func() bool {
+			r = ctl(t, []string{"TERM=xterm-256color"}, args...)
+			line := lineOf(r.Stdout, pid)
+			return strings.Contains(line, "perl running") && !strings.Contains(line, " 0 0 B/s ")
+		})
+		if r.Status != 0 || strings.ContainsAny(r.Stdout, "\x1b\r") {
+			t.Errorf("%q: %+v", args, r)
+		}
+		says(t, r.Stdout, "tieralloc: ", "allocs/s", "bytes/s", "wait/s", "violations", "NORMAL", "of 512 MiB hard")
+	}
+}
+
+// TestTopScreen works the keys on a terminal that answers no questions.
+func TestTopScreen(t *testing.T) {
+	need(t, "perl")
+	place := "TA_STATS_LIVE=" + t.TempDir() + "/%p"
+	start(t, preloaded(t, place), "perl", "-e", hog)
+	term := onTerminal(t, nil, tool(t), "top", "--interval", "200ms")
+	term.await("\x1b[?1049h", "perl", "q quit", "sort (memory)")
+	term.press("s")
+	term.await("allocation")
+	term.press("p")
+	term.await("paused")
+	term.press("p")
+	term.press("\x1b[B\x1b[A")
+	term.press("\r")
+	term.await("policy:", "enter back")
+	term.press("q")
+	if status := term.wait(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	term.await("\x1b[?1049l")
+}
+
+// TestTopInterrupted: the terminal is as before when a signal ends it.
+func TestTopInterrupted(t *testing.T) {
+	term := onTerminal(t, nil, tool(t), "top")
+	term.await("q quit")
+	term.press("\x03")
+	if status := term.wait(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	term.await("\x1b[?1049l")
+}
+
+// TestNoQuestions: commands other than top write nothing to a terminal but their text.
+func TestNoQuestions(t *testing.T) {
+	term := onTerminal(t, nil, tool(t), "topology")
+	if status := term.wait(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	term.await("tiers:")
+	if strings.Contains(term.text(), "\x1b") {
+		t.Errorf("%q", term.text())
+	}
+}
