@@ -122,8 +122,8 @@ func (l *remains) why(end ending) string {
 	if end.signal != 0 {
 		return "signal " + unix.SignalName(end.signal) + " ended it before it could write them (with --live the last figures remain)"
 	}
-	return "it did not load the library at the end (by exec of a static or set-user-ID program," +
-		" or with LD_PRELOAD removed), or it ended without exit"
+	return "it ended without calling exit (as Go programs do), or it turned by exec into a program that" +
+		" did not load the library (static, set-user-ID, LD_PRELOAD removed)"
 }
 
 // expand lists the files that a template may stand for. pid is the process's number, or

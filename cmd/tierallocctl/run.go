@@ -106,14 +106,6 @@ func listMistakes(w io.Writer, command string, mistakes []mistake, flags map[str
 	}
 }
 
-// plural is n and the word, with an s where there is not one.
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}
-
 // findProgram looks the command up as a shell does, with a shell's exit statuses.
 func findProgram(name string) (string, error) {
 	path, err := exec.LookPath(name)

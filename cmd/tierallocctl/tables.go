@@ -58,8 +58,8 @@ func summarize(w io.Writer, r *report) {
 			count(tier.CapacityViolations), count(tier.Rerouted + tier.RoutedSlow), duration(tier.WaitNs),
 			count(tier.Migrations.MovedPages), count(tier.Migrations.FailedPages)})
 	}
-	fmt.Fprintf(w, "%s (process %d): heap peak %s, live %s in %s blocks; tiers %s\n",
-		printable(r.Program), r.Pid, size(r.Heap.BytesPeak), size(r.Heap.BytesLive), count(r.Heap.BlocksLive), r.Backend)
+	fmt.Fprintf(w, "%s (process %d): heap peak %s, live %s in %s; tiers %s\n",
+		printable(r.Program), r.Pid, size(r.Heap.BytesPeak), size(r.Heap.BytesLive), plural(r.Heap.BlocksLive, "block"), r.Backend)
 	fmt.Fprintln(w, t.Render())
 }
 
@@ -70,7 +70,7 @@ func describe(w io.Writer, r *report) {
 	p := &r.Policy
 	if p.DefaultHint != "" {
 		fmt.Fprintf(w, "policy: default hint %s, %s, over soft %s, at hard %s, throttle %s\n",
-			p.DefaultHint, plural(int(p.Rules), "rule"), p.OnSoftcap, p.OnHardcap, p.Throttle)
+			p.DefaultHint, plural(p.Rules, "rule"), p.OnSoftcap, p.OnHardcap, p.Throttle)
 	}
 	fmt.Fprintf(w, "heap: mapped %s, committed %s, cached %s, peak %s\n",
 		size(h.BytesMapped), size(h.BytesCommitted), size(h.BytesCached), size(h.BytesPeak))

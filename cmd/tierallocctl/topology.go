@@ -113,17 +113,18 @@ func known(v uint32) string {
 func topologyNotes(t *numa.Topology) []string {
 	var notes []string
 	if closed := t.Memory &^ t.Allowed; closed != 0 {
-		notes = append(notes, "node "+nodeWords(nodeList(closed))+" is closed to this process (cpuset or container)")
+		notes = append(notes, "closed to this process (cpuset or container): node "+nodeWords(nodeList(closed)))
 	}
 	if t.Beyond {
 		notes = append(notes, "nodes above 63 are left alone: their memory is not in any tier")
 	}
-	if far := nodeList(t.Memory &^ t.CPUs); len(far) > 0 {
+	if far := nodeList(t.Usable() &^ t.CPUs); len(far) > 0 {
 		words := nodeWords(far)
-		notes = append(notes, "node "+words+" has memory and no CPUs, as CXL devices and HBM appear")
+		notes = append(notes, "memory without CPUs, as CXL devices and HBM appear: node "+words)
 		if len(far) > 1 {
-			notes = append(notes, "to pool such nodes, name them for one tier: page by page in turn is TA_NODE_SLOW=interleave:"+words+
-				", and TA_NODE_SLOW=weighted:"+words+" follows /sys/kernel/mm/mempolicy/weighted_interleave (Linux 6.9)")
+			notes = append(notes, "to pool such nodes in one tier, name them together: TA_NODE_SLOW="+words+
+				" fills them as they come, interleave:"+words+" takes pages in turn,",
+				"and weighted:"+words+" in turn by the weights in /sys/kernel/mm/mempolicy/weighted_interleave (Linux 6.9)")
 		}
 	}
 	return notes

@@ -30,6 +30,14 @@ func count(n uint64) string {
 	return humanize.Comma(int64(n))
 }
 
+// plural is a number of things, with an s where there is not one.
+func plural[N int | uint64](n N, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return count(uint64(n)) + " " + word + "s"
+}
+
 // rate is a number per second in few letters.
 func rate(v float64) string {
 	if v < 1000 {

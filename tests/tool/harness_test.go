@@ -102,8 +102,8 @@ func valid(t *testing.T, text []byte) report {
 	return r
 }
 
-// start starts a command in the background, which is killed at the test's end, and
-// waits until it has printed a line.
+// start starts a command in the background, in a session of its own, which is killed at
+// the test's end, and waits until it has printed a line.
 func start(t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -118,7 +118,7 @@ func start(t *testing.T, env []string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cmd.Process.Kill()
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its whole session
 		cmd.Wait()
 	})
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {

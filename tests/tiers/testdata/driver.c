@@ -11,8 +11,11 @@
 //	name TEXT, prctl TEXT      names this thread
 //	rename THREAD TEXT         names another one, which "on" has begun
 //	open PATH, close           dlopen and dlclose
+//	strangers                  ta_move and ta_tier_of of what is no block
 //	json                       the report in one line
 //	tick COUNT MS              COUNT calls into the slow path, MS apart
+//	trim                       malloc_trim
+//	sleep MS
 //	resident                   Rss, AnonHugePages and hugetlb of the process, in KiB
 //	fork … end                 the lines between are the child's; answers as wait does
 //	on THREAD COMMAND, join THREAD
@@ -257,6 +260,34 @@ static void do_apart(char **w)
 	say("apart");
 }
 
+// What is no block is refused and not touched.
+static void do_strangers(void)
+{
+	static char data[256];
+	char stack[256];
+	char *libc = strdup("text"), *page = malloc(300 * KIB), *huge = malloc(5 * MIB);
+	char *many = malloc(100), *freed = malloc(100);
+	free(freed);
+	void *list[] = {NULL, data, stack, (void *)16, (void *)~0ul, (void *)(1ul << 47), (void *)&do_strangers, &errno,
+		page + 16, page + 64 * KIB, huge + 16, huge + MIB, many + 8, freed, libc == NULL ? NULL : libc + 1};
+	for (unsigned i = 0; i < sizeof list / sizeof *list; i++) {
+		errno = 0;
+		CHECK(ta_tier_of(list[i]) == -1 && errno == EINVAL, "tier of %u, errno %d", i, errno);
+		errno = 0;
+		CHECK(ta_move(list[i], TA_SLOW) == NULL && errno == EINVAL, "move of %u, errno %d", i, errno);
+	}
+	errno = 0;
+	CHECK(ta_move(many, (ta_tier)3) == NULL && errno == EINVAL, "no such tier");
+	errno = 0;
+	CHECK(ta_move(many, (ta_tier)-1) == NULL && errno == EINVAL, "no such tier");
+	ta_free(NULL);
+	free(many);
+	free(page);
+	free(huge);
+	free(libc);
+	say("refused");
+}
+
 static void do_json(void)
 {
 	size_t room = sizeof answer.text - answer.n;
@@ -407,6 +438,8 @@ static void obey(char **w)
 		say("%d", dlclose(object));
 	else if (strcmp(w[0], "json") == 0)
 		do_json();
+	else if (strcmp(w[0], "strangers") == 0)
+		do_strangers();
 	else if (strcmp(w[0], "tick") == 0)
 		do_tick(w);
 	else if (strcmp(w[0], "resident") == 0)
@@ -415,6 +448,10 @@ static void obey(char **w)
 		do_on(w);
 	else if (strcmp(w[0], "join") == 0)
 		do_join(w);
+	else if (strcmp(w[0], "trim") == 0)
+		say("%d", malloc_trim(0));
+	else if (strcmp(w[0], "sleep") == 0)
+		say("%d", usleep((useconds_t)(atoi(w[1]) * 1000)));
 	else if (strcmp(w[0], "light") == 0)
 		watched = 4096, say("light");
 	else if (strcmp(w[0], "exit") == 0)
