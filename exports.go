@@ -57,7 +57,7 @@ func tag_aligned(h, align, n, libs uintptr) uint {
 func tag_lib_set(path uintptr) uint { return uint(tiers.LibSet(path)) }
 
 //export tag_copied
-func tag_copied(p, n uintptr) { alloc.Copied(p, n) }
+func tag_copied(h, p, n uintptr) { alloc.Copied(heap(h), p, n) }
 
 //export tag_move
 func tag_move(h, p, tier uintptr) uint { return uint(alloc.Move(heap(h), p, tier)) }

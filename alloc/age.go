@@ -10,6 +10,7 @@ import (
 //
 //	list = tier·8 + rank·2 + away, or listPin
 //	away ⇔ tier != home
+//	pool.away = the number of spans that are away
 const (
 	rankFirst = iota // PREFER_FAST
 	rankMiddle
@@ -50,10 +51,14 @@ func listFor(p *Page) uint32 {
 // poolLock is held.
 func ageAdd(p *Page) {
 	p.list = listFor(p)
+	pool.away += uint64(p.list & 1)
 	pool.aged[p.list&(listSlots-1)].add(p)
 }
 
-func ageRemove(p *Page) { pool.aged[p.list&(listSlots-1)].remove(p) }
+func ageRemove(p *Page) {
+	pool.away -= uint64(p.list & 1)
+	pool.aged[p.list&(listSlots-1)].remove(p)
+}
 
 func (l *ageList) add(p *Page) {
 	p.ageNext = nil

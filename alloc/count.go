@@ -75,7 +75,7 @@ func (k *Counts) collectCounts() {
 
 func (k *Counts) threads(t *Thread) {
 	for ; t != nil; t = t.all {
-		for _, h := range t.heaps {
+		for _, h := range t.Heaps {
 			if h != nil {
 				k.heap(h)
 			}

@@ -21,6 +21,17 @@ import (
 type Heap struct {
 	_ raw.OffHeap
 
+	// The first cache line is hardly ever written: threads that free blocks of other heaps
+	// read it.
+	Thread *Thread // whose heap it is
+	Hint   uint32  // what its blocks are for
+
+	ruledHint uint32 // the thread's default hint and rules that ruled was made for
+	ruledBy   uint64
+	ruled     [2]uint64 // a bit for each class that a rule may send elsewhere
+	slow      [2]uint64 // a bit for each class that may have pages of a throttled tier
+	_         uint64
+
 	Direct    [DirectCount]*Page
 	Cur       [Classes]*Page
 	SpillHead [Classes]uintptr // see spill.go
@@ -28,16 +39,12 @@ type Heap struct {
 	SpillPops [Classes]uint64
 	Remotes   uint64            // blocks of other heaps freed by this thread
 	Calls     [CallKinds]uint64 // calls that count themselves
-	Thread    *Thread           // whose heap it is
-	Hint      uint32            // what its blocks are for
 
 	cur     [Classes]*Page
 	tail    [Classes]*Page
 	retired [Classes]uint64   // blocks allocated and freed in pages given back
 	gone    [placeSlots]tally // the same by tier
 	pending uintptr           // *Page: pages that other threads have news of
-	ruled   [2]uint64         // a bit for each class that a rule may send elsewhere
-	slow    [2]uint64         // a bit for each class that may have pages of a throttled tier
 }
 
 // Indices of Heap.Calls beyond the functions' own (stats.Call…), from which the
@@ -73,6 +80,7 @@ func Boot(root, none uintptr) {
 func (h *Heap) init(t *Thread, hint uintptr) {
 	h.Thread = t
 	h.Hint = uint32(hint)
+	h.ruledHint = ^uint32(0)
 	for i := range h.Direct {
 		h.Direct[i] = pageNone
 	}

@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"sync/atomic"
 	"syscall"
 
 	"tieralloc/internal/raw"
@@ -34,36 +35,34 @@ func hugeAlloc(h *Heap, n, align uintptr) uintptr {
 	}
 	h.Thread.tick()
 	size := raw.RoundUp(n, SliceSize)
-	p, zero := hugeCached(h, size, align)
+	home := placeOf(uintptr(h.Hint), tiers.Home(uintptr(h.Hint)))
+	p, zero := h.hugeCached(size, align, home), uintptr(0)
 	if p == nil {
-		if p = hugeMap(h, size, align); p == nil {
+		if p, zero = hugeMap(h, size, align); p == nil {
 			return 0
 		}
-		zero = ZeroBit
 	}
 	h.Thread.migrate()
 	return p.Start | zero
 }
 
-// hugeCached takes the smallest cached mapping that fits and lies where the hint
-// wants it. A much larger one is cut to size.
-func hugeCached(h *Heap, size, align uintptr) (*Page, uintptr) {
-	place := uint32(placeOf(uintptr(h.Hint), tiers.Home(uintptr(h.Hint))))
-	if size > hugeCacheBlock || align > SliceSize || !poolLock.Take(h.Thread.token) {
-		return nil, 0
+// hugeCached takes the smallest cached mapping of the place that fits, or returns nil. A
+// much larger one is cut to size.
+func (h *Heap) hugeCached(size, align, place uintptr) *Page {
+	if size > hugeCacheBlock || align > SliceSize || pool.cache.n == 0 || !poolLock.Take(h.Thread.token) {
+		return nil
 	}
 	c := &pool.cache
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if p.Size >= size && p.place == place && (best == hugeCacheSlots || p.Size < c.slot[best&15].Size) {
+		if p.Size >= size && uintptr(p.place) == place && (best == hugeCacheSlots || p.Size < c.slot[best&15].Size) {
 			best = i
 		}
 	}
 	if best == hugeCacheSlots {
-		pool.count.hugeMisses++
 		poolLock.Release()
-		return nil, 0
+		return nil
 	}
 	p := cacheRemove(best)
 	pool.count.hugeHits++
@@ -76,9 +75,9 @@ func hugeCached(h *Heap, size, align uintptr) (*Page, uintptr) {
 	pool.leaving += rest
 	poolLock.Release()
 	if rest != 0 {
-		hugeGone(h.Thread.token, p.Start+p.Size, rest, place)
+		hugeGone(h.Thread.token, p.Start+p.Size, rest, p.place)
 	}
-	return p, 0
+	return p
 }
 
 // hugeGone gives n bytes at addr, which no block has any more, back to the kernel,
@@ -102,13 +101,14 @@ func hugeGone(token, addr, n uintptr, place uint32) {
 	}
 }
 
-// hugeMap makes a fresh mapping, charged to a tier.
-func hugeMap(h *Heap, size, align uintptr) *Page {
+// hugeMap makes a fresh mapping, charged to a tier; or takes a cached one of the tier that
+// the charge went to. zero is ZeroBit for a fresh one.
+func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
 	home := placeOf(uintptr(h.Hint), tiers.Home(uintptr(h.Hint)))
 	page := hugetlbSize(home, size)
 	if page != 0 && align <= page {
-		if p := hugeTry(h, raw.RoundUp(size, page), page, page); p != nil {
-			return p
+		if p, zero = hugeTry(h, raw.RoundUp(size, page), page, page); p != nil {
+			return p, zero
 		}
 	}
 	if unitOf(home) != 1 {
@@ -116,27 +116,31 @@ func hugeMap(h *Heap, size, align uintptr) *Page {
 		size = raw.RoundUp(size, huge2M)
 	}
 	align = max(align, SliceSize)
-	p := hugeTry(h, size, align, 0)
+	p, zero = hugeTry(h, size, align, 0)
 	if p == nil && purgeAll(h.Thread) > 0 {
-		p = hugeTry(h, size, align, 0)
+		p, zero = hugeTry(h, size, align, 0)
 	}
-	return p
+	return p, zero
 }
 
 // hugeTry charges and maps size bytes, of the kernel's huge pages when page is their
 // size.
-func hugeTry(h *Heap, size, align, page uintptr) *Page {
+func hugeTry(h *Heap, size, align, page uintptr) (p *Page, zero uintptr) {
 	place, ok := h.reserve(size)
 	if !ok {
-		return nil
+		return nil, 0
 	}
+	if p = h.hugeCached(size, align, place); p != nil { // charged already
+		tiers.Release(tierOf(uint32(place)), size)
+		return p, 0
+	}
+	atomic.AddUint64(&pool.count.hugeMisses, 1)
 	start := uintptr(0)
 	if page != 0 {
 		start = mapHugetlb(place, size, page)
 	} else {
 		start = mapAligned(size, align)
 	}
-	var p *Page
 	if start != 0 {
 		settlePages(start, size, uint32(place), page != 0)
 		if place != placePin || simulated || pin(start, size) {
@@ -148,12 +152,12 @@ func hugeTry(h *Heap, size, align, page uintptr) *Page {
 	}
 	if p == nil {
 		tiers.Release(tierOf(uint32(place)), size)
-		return nil
+		return nil, 0
 	}
 	if page != 0 {
 		p.hugetlb = 1
 	}
-	return p
+	return p, ZeroBit
 }
 
 // mapAligned maps size bytes at a multiple of align, both multiples of a slice.

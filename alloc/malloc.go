@@ -59,23 +59,24 @@ func (h *Heap) serve(n uintptr) (b uintptr) {
 	if b == 0 {
 		stats.Put1(logError, stats.EventNoMemory, n, 0)
 	} else if tiers.AnyThrottled() {
-		throttle(b, n)
+		h.throttle(b, n)
 	}
 	return b
 }
 
 // throttle charges a block of n bytes to the time of its tier. With TA_THROTTLE=sleep
 // it takes that time.
-func throttle(b, n uintptr) {
+func (h *Heap) throttle(b, n uintptr) {
 	if p := Lookup(b); p != nil {
-		tiers.Wait(tierOf(p.place), n)
+		tiers.Wait(tierOf(p.place), n, h.Thread.Now)
 	}
 }
 
-// Copied charges n bytes that the library has copied into the block at b.
-func Copied(b, n uintptr) {
+// Copied charges n bytes that the library, for the thread of h, has copied into the block
+// at b.
+func Copied(h *Heap, b, n uintptr) {
 	if p := Lookup(b); p != nil {
-		tiers.WaitCopy(tierOf(p.place), n)
+		tiers.WaitCopy(tierOf(p.place), n, h.Thread.Now)
 	}
 }
 
@@ -187,7 +188,7 @@ func Aligned(h *Heap, align, n, libs uintptr) uintptr {
 	}
 	b := h.aligned(align, n)
 	if b != 0 && tiers.AnyThrottled() {
-		throttle(b, n)
+		h.throttle(b, n)
 	}
 	return b
 }

@@ -12,7 +12,10 @@ import (
 const (
 	metaChunk = 256 << 10
 	pageBytes = unsafe.Sizeof(Page{})
-	heapBytes = (unsafe.Sizeof(Heap{}) + 63) &^ 63
+	// The room behind a heap keeps the descriptors that follow it, whose lists the fast path
+	// writes, from having the same lowest 12 address bits as the heap's table of pages: the
+	// processor would take a load from one for a load of what was just stored to the other.
+	heapBytes = (unsafe.Sizeof(Heap{})+63)&^63 + 640
 
 	threadBytes = (unsafe.Sizeof(Thread{}) + 63) &^ 63
 	segBytes    = (unsafe.Sizeof(segment{}) + 63) &^ 63

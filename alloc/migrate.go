@@ -45,7 +45,7 @@ func migrate(t *Thread) (more bool) {
 // migrateStep demotes, else promotes, one span or chunk. It returns the bytes it tried
 // to move, 0 when there is nothing to do now.
 func migrateStep(t *Thread) uintptr {
-	if t.Now < pool.unwilling || !tiers.MigrateBudget(t.Now) || !poolLock.Take(t.token) {
+	if !unsettled() || t.Now < pool.unwilling || !tiers.MigrateBudget(t.Now) || !poolLock.Take(t.token) {
 		return 0
 	}
 	p, to := demotable()
@@ -84,6 +84,11 @@ func migrateStep(t *Thread) uintptr {
 	}
 	poolLock.Release()
 	return n
+}
+
+// unsettled reports whether there may be anything to move: a look without the lock.
+func unsettled() bool {
+	return pool.away != 0 || tiers.Excess(uintptr(config.TierFast)) != 0 || tiers.Excess(uintptr(config.TierNormal)) != 0
 }
 
 // charged charges n bytes of a held span to the tier it is about to move to.
@@ -153,6 +158,9 @@ func demotable() (*Page, uint32) {
 // promotable is the span that goes back to its tier next, or nil: HOT first and the
 // youngest of each rank. Precondition: poolLock is held.
 func promotable() (*Page, uint32) {
+	if pool.away == 0 || !tiers.Room(uintptr(config.TierFast), SliceSize) && !tiers.Room(uintptr(config.TierNormal), SliceSize) {
+		return nil, 0
+	}
 	for tier := config.TierSlow; tier > config.TierFast; tier-- {
 		for rank := uint32(ranks); rank > rankFirst; rank-- {
 			p := pool.aged[listOf(tier, rank-1, 1)&(listSlots-1)].tail

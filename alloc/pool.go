@@ -51,6 +51,7 @@ type poolState struct {
 	leaving    uintptr // bytes that the kernel is getting back just now, purging included
 	quiet      uint64  // no purging by itself before this time: the kernel refused
 	unwilling  uint64  // no migration before this time: likewise
+	away       uint64  // spans that are not in their home tier
 	aged       [listSlots]ageList
 	holds      holdSet
 	cache      hugeCache

@@ -13,7 +13,7 @@ import (
 // Thread is what one thread has of the heap: a Heap for each hint that it ever
 // allocated with, so that hot and cold blocks never share a page.
 //
-//	Base = heaps[h] for the hint h that holds for the thread
+//	Base = Heaps[h] for the hint h that holds for the thread
 //	kept = Σ bytes of the pages that were left empty on its heaps' lists
 //
 // Base serves malloc; the fast path knows it as the thread's heap.
@@ -24,13 +24,14 @@ type Thread struct {
 	Busy uintptr // 1 while the owner is in the slow path
 	Now  uint64  // monotonic time in nanoseconds, set on entry to the slow path
 
+	Heaps [hintSlots]*Heap // by hint; nil until the first block for it
+
 	// What the C side has found out about callers: Libs[i] is the rules that allow the
 	// object with the return address Callers[i].
 	Unloads uint64
 	Callers [callers]uintptr
 	Libs    [callers]uintptr
 
-	heaps   [hintSlots]*Heap
 	token   uintptr // the owning thread's, for locks
 	kept    uintptr
 	collect uint64    // when to look for empty pages next
@@ -120,13 +121,13 @@ func newThread(token uintptr) *Thread {
 func (t *Thread) begin(token uintptr, h *Heap) {
 	t.token = token
 	h.init(t, uintptr(DefaultHint))
-	t.heaps[DefaultHint&(hintSlots-1)] = h
+	t.Heaps[DefaultHint&(hintSlots-1)] = h
 	t.Base = h
 }
 
 // heap is the thread's heap for a hint, or nil when there is no memory to make it.
 func (t *Thread) heap(hint uintptr) *Heap {
-	h := t.heaps[hint&(hintSlots-1)]
+	h := t.Heaps[hint&(hintSlots-1)]
 	if h != nil {
 		return h
 	}
@@ -138,7 +139,7 @@ func (t *Thread) heap(hint uintptr) *Heap {
 	}
 	if h != nil {
 		h.init(t, hint)
-		t.heaps[hint&(hintSlots-1)] = h
+		t.Heaps[hint&(hintSlots-1)] = h
 	}
 	return h
 }
@@ -187,8 +188,9 @@ func (t *Thread) settle() {
 	if h == nil {
 		return
 	}
-	if tiers.RulesOn() {
+	if tiers.RulesOn() && (h.ruledBy != t.rules || h.ruledHint != t.hint) {
 		h.rule()
+		h.ruledBy, h.ruledHint = t.rules, t.hint
 	}
 	t.Base = h
 }
@@ -241,7 +243,7 @@ func serviceAbandoned(token uintptr, now uint64) {
 
 // collectPages is Heap.collectPages for all heaps of the thread.
 func (t *Thread) collectPages(all bool) {
-	for _, h := range t.heaps {
+	for _, h := range t.Heaps {
 		if h != nil {
 			h.collectPages(all)
 		}

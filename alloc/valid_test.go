@@ -68,7 +68,7 @@ func (v *inspection) allThreads() {
 
 func (v *inspection) thread(t *Thread) {
 	kept, base := uintptr(0), false
-	for hint, h := range t.heaps {
+	for hint, h := range t.Heaps {
 		if h == nil {
 			continue
 		}
@@ -186,7 +186,7 @@ func (v *inspection) page(p *Page) {
 	v.live[p.Class] += live - v.spilled[p]
 
 	h := (*Heap)(raw.Ptr(p.Owner &^ OwnerFull))
-	v.want(v.threads[h.Thread] && h.Thread.heaps[h.Hint] == h, "page %p has owner %#x", p, p.Owner)
+	v.want(v.threads[h.Thread] && h.Thread.Heaps[h.Hint] == h, "page %p has owner %#x", p, p.Owner)
 	v.want(p.Hint == h.Hint, "page %p is for hint %d, its heap for %d", p, p.Hint, h.Hint)
 	inFlight := p.Remote&RemoteInFlight != 0
 	v.want(inFlight == (v.pending[p] == h), "page %p: in flight %v, pending for %p", p, inFlight, v.pending[p])

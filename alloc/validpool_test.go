@@ -144,13 +144,15 @@ func (v *inspection) aged(p *Page) {
 
 // lists: every span in use is on a list by age, once, and nothing else.
 func (v *inspection) lists() {
-	seen := 0
+	seen, away := 0, uint64(0)
 	for i := range pool.aged {
 		v.ageList(&pool.aged[i], func(p *Page) {
 			v.want(v.inUse[p] && p.list == uint32(i), "span %p on list %d says %d; in use: %v", p, i, p.list, v.inUse[p])
 			seen++
+			away += uint64(i & 1)
 		})
 	}
+	v.want(away == pool.away, "%d spans are away, counted %d", away, pool.away)
 	v.want(seen == len(v.inUse), "%d spans are in use, %d on lists by age", len(v.inUse), seen)
 }
 

@@ -71,6 +71,9 @@ struct ta_page {
 };
 
 struct ta_heap {
+	struct ta_thread *Thread;
+	uint32_t Hint;
+	unsigned char pad8[52];
 	struct ta_page *Direct[65];
 	struct ta_page *Cur[128];
 	uint64_t SpillHead[128];
@@ -78,14 +81,13 @@ struct ta_heap {
 	uint64_t SpillPops[128];
 	uint64_t Remotes;
 	uint64_t Calls[32];
-	struct ta_thread *Thread;
-	uint32_t Hint;
 };
 
 struct ta_thread {
 	struct ta_heap *Base;
 	uint64_t Busy;
 	uint64_t Now;
+	struct ta_heap *Heaps[8];
 	uint64_t Unloads;
 	uint64_t Callers[64];
 	uint64_t Libs[64];

@@ -47,7 +47,7 @@ static void copied(void *p, size_t n)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return;
-	tag_copied((uintptr_t)p, n);
+	tag_copied((uintptr_t)h, (uintptr_t)p, n);
 	ta_leave(h);
 }
 

@@ -13,7 +13,7 @@ uintptr_t tag_alloc(uintptr_t heap, uintptr_t n, uintptr_t hint);
 uintptr_t tag_renew(uintptr_t heap, uintptr_t n, uintptr_t libs, uintptr_t old);
 uintptr_t tag_aligned(uintptr_t heap, uintptr_t align, uintptr_t n, uintptr_t libs);
 uintptr_t tag_lib_set(uintptr_t path);
-void tag_copied(uintptr_t p, uintptr_t n);
+void tag_copied(uintptr_t heap, uintptr_t p, uintptr_t n);
 uintptr_t tag_move(uintptr_t heap, uintptr_t p, uintptr_t tier);
 uintptr_t tag_tier_of(uintptr_t p);
 uintptr_t tag_set_hint(uintptr_t heap, uintptr_t hint);

@@ -30,10 +30,11 @@ static int have_key;
 
 uintptr_t ta_token(void) { return (uintptr_t)&ta_self; }
 
-static uint64_t coarse_now(void)
+// The time for the slow path. The throttle needs it exact, all else to a few milliseconds.
+static uint64_t slow_now(void)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	clock_gettime(LIKELY(!ta_throttled) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -46,7 +47,7 @@ static void thread_ends(void *thread)
 	if (h->Thread != (ta_thread *)thread)
 		return;
 	ta_self = &ta_heap_none;
-	h->Thread->Now = coarse_now();
+	h->Thread->Now = slow_now();
 	tag_abandon((uintptr_t)h);
 }
 
@@ -80,7 +81,7 @@ ta_heap *ta_enter_heap(void)
 			return NULL;
 	}
 	h->Thread->Busy = 1;
-	h->Thread->Now = coarse_now();
+	h->Thread->Now = slow_now();
 	return h;
 }
 

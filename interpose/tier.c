@@ -78,10 +78,25 @@ EXPORT int dlclose(void *handle)
 	return result;
 }
 
+// A block from the thread's heap for the hint, as ta_malloc_fast takes one from its base.
+static inline void *alloc_fast(size_t n, ta_hint hint)
+{
+	ta_heap *h = ta_self->Thread->Heaps[hint];
+	if (UNLIKELY(h == NULL || n > TA_MAX_CLASS))
+		return NULL;
+	void *p = ta_pop(n <= TA_DIRECT_MAX ? h->Direct[(n + 15) >> 4] : h->Cur[ta_class(n)]);
+	if (LIKELY(p != NULL))
+		h->Calls[TA_CALL_TA_ALLOC]++;
+	return p;
+}
+
 EXPORT void *ta_alloc(size_t bytes, ta_hint hint)
 {
-	if ((unsigned)hint > TA_PREFER_FAST)
+	if (UNLIKELY((unsigned)hint > TA_PREFER_FAST))
 		return ta_failed(TA_CALL_TA_ALLOC, EINVAL);
+	void *fast = alloc_fast(bytes, hint);
+	if (LIKELY(fast != NULL))
+		return fast;
 	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
 	if (h == NULL)
 		return errno = ENOMEM, NULL;
@@ -95,7 +110,14 @@ EXPORT void *ta_alloc(size_t bytes, ta_hint hint)
 	return p;
 }
 
-EXPORT void ta_free(void *p) { ta_free_as(p, TA_CALL_TA_FREE, "ta_free"); }
+EXPORT void ta_free(void *p)
+{
+	ta_heap *h = ta_self;
+	if (UNLIKELY(h == &ta_heap_none || p == NULL))
+		return ta_free_as(p, TA_CALL_TA_FREE, "ta_free");
+	h->Calls[TA_CALL_TA_FREE]++;
+	ta_free_fast(p, "ta_free");
+}
 
 EXPORT ta_hint ta_set_hint(ta_hint hint)
 {
@@ -127,16 +149,17 @@ EXPORT void *ta_move(void *p, ta_tier dst)
 	int copies = to > ERRNO_MAX && to != (uintptr_t)p;
 	h->Calls[TA_CALL_REALLOC_ALLOCS] += copies;
 	h->Calls[TA_CALL_REALLOC_FREES] += copies;
-	ta_leave(h);
-	if (to <= ERRNO_MAX)
-		return errno = (int)to, NULL;
 	if (copies) {
 		size_t n = ta_lookup(p)->Size;
 		memcpy((void *)to, p, n);
 		if (ta_throttled)
-			tag_copied(to, n);
-		ta_free_fast(p, "ta_move");
+			tag_copied((uintptr_t)h, to, n);
 	}
+	ta_leave(h);
+	if (to <= ERRNO_MAX)
+		return errno = (int)to, NULL;
+	if (copies)
+		ta_free_fast(p, "ta_move");
 	return (void *)to;
 }
 

@@ -1,7 +1,6 @@
 package numa
 
 import (
-	"math/bits"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -12,7 +11,7 @@ import (
 // Modes of memory policies, as mbind(2) has them.
 const (
 	Default            = 0 // what the thread's own policy says; mostly the nearest node
-	Preferred          = 1 // the one node, others when it is full
+	Preferred          = 1 // the first of them that is allowed, others when it is full
 	Strict             = 2 // these nodes; the OOM killer comes when they are full
 	Interleave         = 3 // page by page in turn
 	PreferredMany      = 5 // these nodes, others when they are full (Linux 5.15)
@@ -77,9 +76,6 @@ func mbind(addr, n uintptr, nodes uint64, mode uint32, move bool) (errno uintptr
 	var flags uintptr
 	if move {
 		flags = moveFlag
-	}
-	if mode == Preferred {
-		nodes = 1 << (uint(bits.TrailingZeros64(nodes)) & 63) // it takes one only
 	}
 	set := [1]uint64{nodes}
 	_, errno = raw.Sys(syscall.SYS_MBIND, addr, n, uintptr(mode), uintptr(unsafe.Pointer(&set)), maxNode, flags)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"tieralloc/internal/raw"
 )
@@ -250,6 +251,18 @@ func TestCount(t *testing.T) {
 	}
 	if r := counted(1<<20, 3*raw.Page, scratch); *r != (Residency{Absent: 3 * raw.Page}) {
 		t.Errorf("where nothing is mapped: %+v", r)
+	}
+}
+
+// TestCountRefused: where the kernel does not answer, all is failed, not lost.
+func TestCountRefused(t *testing.T) {
+	addr, scratch := mapped(t, raw.Page)
+	status := scratch + unsafe.Offsetof(query{}.status) // a page of its own, which the kernel may not write to
+	if _, errno := raw.Sys(syscall.SYS_MPROTECT, status, raw.Page, syscall.PROT_READ, 0, 0, 0); errno != 0 {
+		t.Fatalf("mprotect: errno %d", errno)
+	}
+	if r := counted(addr, (batch+1)*raw.Page, scratch); *r != (Residency{Failed: (batch + 1) * raw.Page}) {
+		t.Errorf("%+v", r)
 	}
 }
 

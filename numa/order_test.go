@@ -39,6 +39,8 @@ func TestSort(t *testing.T) {
 			change: func(t *Topology) { t.Running, t.CPUs = 0, 0 }, want: groups{first: 3}},
 		{name: "tier 0 is a tier", tree: withHBM, change: func(t *Topology) { t.Node[1].MemoryTier = 0 },
 			want: groups{first: 2, second: 1, rest: 4}},
+		{name: "tiers are told apart however near", tree: treeOf(shape{node: 0, cpus: "0", mib: 1, tier: 11}, shape{node: 1, mib: 1, tier: 12}),
+			want: groups{first: 1, second: 2}},
 		{name: "four tiers", tree: treeOf(shape{node: 3, cpus: "0", mib: 1, tier: 9}, shape{node: 5, mib: 1, tier: 7},
 			shape{node: 6, mib: 1, tier: 11}, shape{node: 7, mib: 1, tier: 200}), want: groups{first: 1 << 5, second: 1 << 3, rest: 3 << 6}},
 		{name: "20% of latency are alike", tree: treeOf(shape{node: 0, cpus: "0", mib: 1, read: [2]int{100, 1000}},

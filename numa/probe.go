@@ -8,9 +8,17 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// Single reports whether at most one node of this machine has memory, or none can
-// be told. It reads one file: all that the start of a process needs on most machines.
+// Single reports whether at most one node of this machine has memory, or none can be
+// told, or this process may only use node 0. It costs a system call where the process may
+// use no other node, else it reads one file: all that the start of a process needs on most
+// machines.
 func Single() bool {
+	set, ok := memsAllowed()
+	return ok && onlyFirst(&set) || single()
+}
+
+// single is Single by sysfs alone.
+func single() bool {
 	var p path
 	p.nodes("has_memory")
 	set, beyond, ok := nodeSet(&p)
@@ -148,11 +156,27 @@ func affinity() bool {
 // allowed is the set of nodes that the kernel lets this process use. Where it does
 // not say, it is all: Resolve then finds out.
 func allowed(online uint64) uint64 {
-	const memsAllowed = 4 // MPOL_F_MEMS_ALLOWED
-	var set [16]uint64    // the kernel wants room for each node that it could have, 1024
-	_, errno := raw.Sys(syscall.SYS_GET_MEMPOLICY, 0, uintptr(unsafe.Pointer(&set)), 1024, 0, memsAllowed, 0)
-	if errno != 0 {
+	set, ok := memsAllowed()
+	if !ok {
 		return online
 	}
 	return set[0]
+}
+
+// allNodes is a set with room for each node that a kernel could have.
+type allNodes [16]uint64
+
+func memsAllowed() (set allNodes, ok bool) {
+	const flag = 4 // MPOL_F_MEMS_ALLOWED
+	_, errno := raw.Sys(syscall.SYS_GET_MEMPOLICY, 0, uintptr(unsafe.Pointer(&set)), 64*uintptr(len(set)), 0, flag, 0)
+	return set, errno == 0
+}
+
+// onlyFirst reports whether the set is node 0.
+func onlyFirst(set *allNodes) bool {
+	rest := set[0] ^ 1
+	for _, word := range set[1:] {
+		rest |= word
+	}
+	return rest == 0
 }

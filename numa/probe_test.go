@@ -36,6 +36,8 @@ func TestProbe(t *testing.T) {
 		{name: "garbage in has_memory", tree: sockets.with(nodesFolder+"has_memory", "0-x\n"), online: 3, memory: 3, cpus: 3, tiered: 3},
 		{name: "garbage in a tier", tree: withCXL.with("devices/virtual/memory_tiering/memory_tier22/nodelist", "?\n"),
 			online: 7, memory: 7, cpus: 3, tiered: 3},
+		{name: "a tier with a node that is gone", tree: withCXL.with("devices/virtual/memory_tiering/memory_tier22/nodelist", "2,5\n"),
+			online: 7, memory: 7, cpus: 3, tiered: 7},
 		{name: "other names beside the tiers", tree: withCXL.with("devices/virtual/memory_tiering/memory_tierx/nodelist", "0-2\n").
 			with("devices/virtual/memory_tiering/memory_tier/nodelist", "0-2\n").
 			with("devices/virtual/memory_tiering/memory_tier123456/nodelist", "0-2\n").
@@ -57,8 +59,8 @@ func TestProbe(t *testing.T) {
 				t.Errorf("Probe %v: online %#x memory %#x cpus %#x tiered %#x beyond %v node 5 %v",
 					ok, top.Online, top.Memory, top.CPUs, top.Tiered, top.Beyond, top.Node[5])
 			}
-			if got := Single(); got != c.single {
-				t.Errorf("Single says %v", got)
+			if got := single(); got != c.single {
+				t.Errorf("single says %v", got)
 			}
 		})
 	}
@@ -150,6 +152,20 @@ func TestProbeRunning(t *testing.T) {
 	}
 }
 
+func TestOnlyFirst(t *testing.T) {
+	for _, c := range []struct {
+		set  allNodes
+		want bool
+	}{
+		{allNodes{1}, true}, {allNodes{}, false}, {allNodes{2}, false}, {allNodes{3}, false},
+		{allNodes{1, 1}, false}, {allNodes{1, 15: 1 << 63}, false},
+	} {
+		if got := onlyFirst(&c.set); got != c.want {
+			t.Errorf("%x: %v", c.set, got)
+		}
+	}
+}
+
 func TestMemFree(t *testing.T) {
 	withCXL.mount(t)
 	if got := MemFree(2); got != 2048<<20 {
@@ -201,7 +217,8 @@ func TestProbeHere(t *testing.T) {
 		t.Errorf("online %#x, not %#x; cpus %#x, running %#x, usable %#x, tiered %#x",
 			top.Online, online, top.CPUs, top.Running, top.Usable(), top.Tiered)
 	}
-	if Single() != (bits.OnesCount64(top.Memory) == 1) {
-		t.Errorf("Single says %v, memory %#x", Single(), top.Memory)
+	one := bits.OnesCount64(top.Memory) == 1
+	if single() != one || Single() != (one || top.Allowed == 1) {
+		t.Errorf("single %v, Single %v, memory %#x, allowed %#x", single(), Single(), top.Memory, top.Allowed)
 	}
 }

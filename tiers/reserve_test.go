@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"tieralloc/internal/raw"
 )
 
 func TestHome(t *testing.T) {
@@ -246,7 +247,7 @@ func TestSetupForgets(t *testing.T) {
 		"RULES=size=1,lib=x,thread=y:hot", "MIGRATE_BW=1K")
 	reserve(hot, 2)
 	reserve(hot, 3)
-	Wait(fast, 1<<20)
+	Wait(fast, 1<<20, raw.Clock(raw.ClockMono))
 	Moved(fast, 1, 2)
 	setup(t, "prog")
 	if got := filled(); allFigures() != [3]figures{} || got[0].SimulatedWaitNs != 0 ||
@@ -262,7 +263,7 @@ func TestFill(t *testing.T) {
 	setup(t, "prog", "FAST_SOFT=1K", "FAST_HARD=2K", "NORMAL_BW=100K", "SLOW_BW=100M", "SLOW_BURST=5", "SLOW_LAT=7ns")
 	Admit(slow, 11)
 	Release(slow, 1)
-	Wait(slow, 10)
+	Wait(slow, 10, raw.Clock(raw.ClockMono))
 	Moved(slow, 5, 3)
 	Moved(slow, 0, 1)
 	got := filled()
@@ -296,7 +297,7 @@ func TestForkChild(t *testing.T) {
 	reserve(hot, 15)
 	reserve(prefer, 4)
 	Release(fast, 5)
-	Wait(fast, 1<<20)
+	Wait(fast, 1<<20, raw.Clock(raw.ClockMono))
 	Moved(fast, 1, 1)
 	owed := tiers[fast].bucket
 	ForkChild()

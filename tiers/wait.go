@@ -40,19 +40,19 @@ func Throttled(tier uintptr) bool { return policy.throttled>>(tier&slotMask)&1 !
 // AnyThrottled reports whether any tier has.
 func AnyThrottled() bool { return policy.throttled != 0 }
 
-// Wait charges the tier's bucket with an allocation of n bytes, and in sleep mode
-// sleeps as long as the bucket wants. Precondition: no lock is held.
-func Wait(tier, n uintptr) { wait(tier, n, true) }
+// Wait charges the tier's bucket with an allocation of n bytes at mono, a moment ago by the
+// monotonic clock in nanoseconds, and in sleep mode sleeps as long as the bucket wants.
+// Precondition: no lock is held.
+func Wait(tier, n uintptr, mono uint64) { wait(tier, n, mono, true) }
 
 // WaitCopy is Wait for bytes that the library itself copies: they have no latency.
-func WaitCopy(tier, n uintptr) { wait(tier, n, false) }
+func WaitCopy(tier, n uintptr, mono uint64) { wait(tier, n, mono, false) }
 
-func wait(tier, n uintptr, whole bool) {
+func wait(tier, n uintptr, mono uint64, whole bool) {
 	if !Throttled(tier) {
 		return
 	}
 	t := at(tier)
-	mono := raw.Clock(raw.ClockMono)
 	now := mono - clock.start + atomic.LoadUint64(&clock.waited)
 	var ns uint64
 	if whole {

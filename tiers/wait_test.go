@@ -5,6 +5,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"tieralloc/internal/raw"
 	"time"
 )
 
@@ -15,7 +16,7 @@ func TestAccount(t *testing.T) {
 	setup(t, "prog", "FAST_BW=1M")
 	start := time.Now()
 	for range count {
-		Wait(fast, size)
+		Wait(fast, size, raw.Clock(raw.ClockMono))
 	}
 	took := time.Since(start)
 	got := time.Duration(filled()[0].SimulatedWaitNs)
@@ -32,9 +33,9 @@ func TestAccount(t *testing.T) {
 func TestAccountLatency(t *testing.T) {
 	setup(t, "prog", "NORMAL_LAT=300ns")
 	for range 1000 {
-		Wait(normal, 1<<30)
-		WaitCopy(normal, 1<<30)
-		Wait(fast, 1<<30)
+		Wait(normal, 1<<30, raw.Clock(raw.ClockMono))
+		WaitCopy(normal, 1<<30, raw.Clock(raw.ClockMono))
+		Wait(fast, 1<<30, raw.Clock(raw.ClockMono))
 	}
 	if got := filled()[1].SimulatedWaitNs; got != 300_000 {
 		t.Errorf("%d ns", got)
@@ -51,12 +52,12 @@ func TestAccountLatency(t *testing.T) {
 // TestWaitCopy: copied bytes are charged to the same limit.
 func TestWaitCopy(t *testing.T) {
 	setup(t, "prog", "FAST_BW=1M", "FAST_LAT=1s")
-	WaitCopy(fast, 1<<20)
+	WaitCopy(fast, 1<<20, raw.Clock(raw.ClockMono))
 	got := filled()[0].SimulatedWaitNs
 	if got > 1e9 {
 		t.Errorf("a copy has the latency: %d", got)
 	}
-	Wait(fast, 1<<20)
+	Wait(fast, 1<<20, raw.Clock(raw.ClockMono))
 	if got := filled()[0].SimulatedWaitNs; got < 2_900_000_000-64_000_000 {
 		t.Errorf("the copy was not charged: %d", got)
 	}
@@ -74,7 +75,7 @@ func TestSleep(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for range count {
-				Wait(fast, size)
+				Wait(fast, size, raw.Clock(raw.ClockMono))
 			}
 		}()
 	}
@@ -101,7 +102,7 @@ func TestSleepInterrupted(t *testing.T) {
 		defer runtime.UnlockOSThread()
 		tid <- syscall.Gettid()
 		start := time.Now()
-		Wait(fast, 1)
+		Wait(fast, 1, raw.Clock(raw.ClockMono))
 		took <- time.Since(start)
 	}()
 	id := <-tid

@@ -2,8 +2,12 @@
 // allocators where they are installed (libmimalloc2.0, libjemalloc2 and
 // libtcmalloc-minimal4 in Debian).
 //
+// Other benchmarks hold the library with some variables set against itself without
+// them: idle tiers, each kind of rule, throttled tiers, hints, and demotion.
+//
 // Speeds drift on a shared machine, so allocators take turns within one run, and
 // what is reported is their ratio: the median over the rounds of (time of the
-// allocator in the round / time of glibc in the same round). Nothing here passes
-// or fails on a time.
+// allocator in the round / time of the first one in the same round). Start-up and
+// threads that work together are timed by the clock, one thread alone by what it had of a
+// processor. Nothing here passes or fails on a time.
 package bench

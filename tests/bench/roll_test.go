@@ -74,6 +74,9 @@ func BenchmarkBenchRoll(b *testing.B) {
 		did[name] = r
 		return r.roll(b, a, program, size)
 	})
+	if len(order) == 0 {
+		return
+	}
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\tbackend\tsteps\tspans moved\tMiB moved\tpages refused\tfast, MiB\tnormal, MiB\tslow, MiB\t")

@@ -46,8 +46,10 @@ func BenchmarkMixedHints(b *testing.B) {
 		"batch/1024/free", "pair/65536/free", "batch/65536/free", "pair/16777216/free",
 	}
 	all := ways(b, "hot", "hot+cold", "malloc", "malloc+hot", "set_hot", "set_hot+set_cold")
+	all = append(all, with(b, "set_hot+set_cold, a rule", "TA_RULES=size>=64M:cold"))
 	contest{all, "ns", 5, 2}.run(b, cases, func(b *testing.B, a allocator, name string) float64 {
 		part := strings.Split(name, "/")
-		return a.number(b, program, part[0], a.name, part[1], part[2])
+		way, _, _ := strings.Cut(a.name, ",")
+		return a.number(b, program, part[0], way, part[1], part[2])
 	})
 }

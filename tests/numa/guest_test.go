@@ -79,7 +79,7 @@ type guest struct {
 func (g *guest) run(t *testing.T) {
 	t.Helper()
 	out := t.TempDir()
-	args := append([]string{"-n", g.nodes, "-p", g.words, "-o", out, "-t", "300"}, g.files...)
+	args := append([]string{"-n", g.nodes, "-p", g.words, "-o", out, "-t", "600"}, g.files...)
 	cmd := exec.Command("./vm.sh", args...)
 	cmd.Stdin = strings.NewReader(g.script())
 	var stdout, stderr bytes.Buffer

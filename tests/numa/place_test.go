@@ -89,8 +89,8 @@ func placeChecks() []check {
 			judge: both(on(blockSizes, 1, 2), func(t *testing.T, r *remains) {
 				numaBackend(t, r, "plain.json", []int{0}, []int{1}, []int{1, 2})
 			})},
-		check{name: "interleaved", env: "TA_HUGEPAGES=off TA_NODE_NORMAL=interleave:0,2", script: "/work/plain 6000000x6", judge: ratio(0, 2, 1)},
-		check{name: "weighted", env: "TA_HUGEPAGES=off TA_NODE_NORMAL=weighted:1,2", script: `
+		check{name: "interleaved", env: "TA_NODE_NORMAL=interleave:0,2", script: "/work/plain 6000000x6", judge: ratio(0, 2, 1)},
+		check{name: "weighted", env: "TA_NODE_NORMAL=weighted:1,2", script: `
 			weights=/sys/kernel/mm/mempolicy/weighted_interleave
 			echo 3 >$weights/node1 && echo 1 >$weights/node2 && /work/plain 6000000x6
 			status=$?; echo >$weights/node1; echo >$weights/node2; exit $status`, judge: ratio(1, 2, 3)},
@@ -109,9 +109,8 @@ func placeChecks() []check {
 			}
 		}},
 		check{name: "a stranger", env: "TA_DEFAULT_HINT=cold", script: perlScript, judge: judgePerl},
-		check{name: "report", env: "TA_HUGEPAGES=off", script: "/work/known report", judge: judgeReport},
-		check{name: "report with huge pages", script: "/work/known report", judge: judgeReport},
-		check{name: "report of nodes that are shared", env: "TA_HUGEPAGES=off TA_NODE_FAST=0-1 TA_NODE_NORMAL=interleave:0,1,2", script: "/work/known report",
+		check{name: "report", script: "/work/known report", judge: judgeReport},
+		check{name: "report of nodes that are shared", env: "TA_NODE_FAST=0-1 TA_NODE_NORMAL=interleave:0,1,2", script: "/work/known report",
 			judge: judgeReport},
 		check{name: "simulated", env: "TA_USE_LIBNUMA=0 TA_DEFAULT_HINT=cold", script: "/work/plain " + blocks,
 			judge: func(t *testing.T, r *remains) {

@@ -20,6 +20,7 @@ type tier struct {
 	Peak       int64         `json:"bytes_peak"`
 	PerNode    map[int]int64 `json:"bytes_per_node"`
 	Violations int64         `json:"capacity_violations"`
+	Exceeded   int64         `json:"soft_exceeded"`
 	Rerouted   int64
 	RoutedSlow int64 `json:"routed_slow"`
 	Refused    int64

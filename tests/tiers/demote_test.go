@@ -9,7 +9,9 @@ import (
 var demoteNow = []string{"TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0", "TA_PURGE_DELAY=0"}
 
 // withEnv is a setting and some more.
-func withEnv(env []string, more ...string) []string { return append(append([]string{}, env...), more...) }
+func withEnv(env []string, more ...string) []string {
+	return append(append([]string{}, env...), more...)
+}
 
 // TestDemote: 275 MiB over the soft cap go down, their addresses (the driver keeps to
 // the old ones) and contents unchanged.
@@ -178,17 +180,33 @@ func TestMigrateBW(t *testing.T) {
 	}
 }
 
-// TestBackgroundDemotes: with TA_BACKGROUND=1 spans move without any call.
-func TestBackgroundDemotes(t *testing.T) {
-	p := play(t, []string{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=16M", "TA_BACKGROUND=1", "TA_MIGRATE_BW=100M"}, `
+// TestBackground: with TA_BACKGROUND=1 spans move, and what is freed goes back to the
+// kernel, without any call; in a forked child, which has no such thread, with calls.
+func TestBackground(t *testing.T) {
+	p := play(t, []string{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=16M", "TA_BACKGROUND=1", "TA_MIGRATE_BW=100M", "TA_PURGE_DELAY=30ms"}, `
 		light
 		new a 30 hot 6M => fast*30
+		new b 5 cold 6M => slow*5
+		free b
 		json
-		sleep 1500
+		sleep 1200
 		json
+		fork
+		check a => whole*30
+		new c 10 hot 6M => fast*10
+		tick 20 20
+		json
+		end
+		check a => whole*30
 	`)
-	before, after := p.json[0].Tiers.Fast.Migrations.Moved, p.json[1].Tiers.Fast.Migrations.Moved
-	if after <= before {
-		t.Errorf("%d pages were moved before the pause, %d after it", before, after)
+	moved := func(i int) int64 { return p.json[i].Tiers.Fast.Migrations.Moved }
+	if moved(1) <= moved(0) {
+		t.Errorf("%d pages were moved before the pause, %d after it", moved(0), moved(1))
+	}
+	if n := p.json[1].Tiers.Slow.Current; n != 0 {
+		t.Errorf("%d bytes are still charged long after they were freed", n)
+	}
+	if moved(2) == 0 {
+		t.Error("nothing was moved in the child")
 	}
 }

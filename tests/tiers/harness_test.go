@@ -15,17 +15,27 @@ import (
 )
 
 // quiet is an environment that no caller's settings reach: every variable of the
-// library is empty, which is the same as unset.
+// library is empty, which is the same as unset. On a machine with several nodes the
+// tiers are simulated all the same.
 var quiet = func() []string {
 	env := []string{"LC_ALL=C", "LD_BIND_NOW=", "GLIBC_TUNABLES="}
 	for i := uintptr(0); ; i++ {
 		name, _, _, ok := config.Describe(i)
 		if !ok {
-			return env
+			break
 		}
 		env = append(env, name+"=")
 	}
+	if severalNodes() {
+		env = append(env, "TA_USE_LIBNUMA=0")
+	}
+	return env
 }()
+
+func severalNodes() bool {
+	nodes, _ := filepath.Glob("/sys/devices/system/node/node[0-9]*")
+	return len(nodes) > 1
+}
 
 // built are the programs compiled so far, in a folder for all tests.
 var built struct {
@@ -99,7 +109,8 @@ func numbers(t *testing.T, text string) []int64 {
 // played is what a script has left behind.
 type played struct {
 	answers []string
-	json    []report // of the script's json commands
+	to      map[string][]string // the answers by command
+	json    []report            // of the script's json commands
 	exit    report
 }
 
@@ -152,6 +163,7 @@ func playIn(t *testing.T, driver string, env []string, script string) played {
 // the parent's answer to fork comes when the child has ended.
 func (p *played) compare(t *testing.T, commands, wants []string) {
 	t.Helper()
+	p.to = map[string][]string{}
 	at := 0
 	next := func() string {
 		if at == len(p.answers) {
@@ -169,6 +181,7 @@ func (p *played) compare(t *testing.T, commands, wants []string) {
 		}
 		got, want := next(), wants[0]
 		wants = wants[1:]
+		p.to[command] = append(p.to[command], got)
 		if want != "" && got != want {
 			t.Errorf("%s: %s, want %s", command, clip(got), want)
 		}

@@ -162,16 +162,21 @@ func TestMovedIsAtHome(t *testing.T) {
 // contents while spans are demoted and promoted around them.
 func TestMoveStorm(t *testing.T) {
 	prog := compile(t, "movestorm.c")
-	for seed, env := range [][]string{
-		{},
-		{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=10M", "TA_NORMAL_SOFT=12M", "TA_MIGRATE_BW=0"},
-		{"TA_FAST_HARD=24M", "TA_NORMAL_HARD=40M", "TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=16M", "TA_MIGRATE_BW=0", "TA_PURGE_DELAY=0"},
+	for seed, c := range []struct {
+		kept string // KiB
+		env  []string
+	}{
+		{"256", nil},
+		{"256", []string{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=10M", "TA_NORMAL_SOFT=12M", "TA_MIGRATE_BW=0"}},
+		{"256", []string{"TA_FAST_HARD=24M", "TA_NORMAL_HARD=40M", "TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=16M", "TA_MIGRATE_BW=0",
+			"TA_PURGE_DELAY=0", "TA_BACKGROUND=1"}},
+		{"4096", []string{"TA_HUGEPAGES=thp", "TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=10M", "TA_NORMAL_SOFT=12M"}},
 	} {
-		r := preloaded(t, env, prog, "1200", fmt.Sprint(seed+1))
+		r := preloaded(t, c.env, prog, "1000", fmt.Sprint(seed+1), c.kept)
 		clean(t, r)
 		quiet := checked(t, []byte(r.Stdout))
 		if quiet.Tiers.Fast.live()+quiet.Tiers.Slow.live() != 0 || quiet.Heap.Live > mib/8 || quiet.Calls["ta_move"] < 1000 {
-			t.Errorf("%q: at the end fast has %d bytes, slow %d, the heap %d", env, quiet.Tiers.Fast.live(), quiet.Tiers.Slow.live(), quiet.Heap.Live)
+			t.Errorf("%q: at the end fast has %d bytes, slow %d, the heap %d", c.env, quiet.Tiers.Fast.live(), quiet.Tiers.Slow.live(), quiet.Heap.Live)
 		}
 	}
 }

@@ -95,6 +95,9 @@ func TestRuleOrder(t *testing.T) {
 		on 0 new o 2 malloc 200K => slow*2
 		hint warm => hot
 		new p 2 malloc 700 => normal*2
+		new q 3 malloc 200K => slow*3
+		free l
+		new r 3 malloc 200K => slow*3
 	`)
 	if p.exit.Policy.Rules != 4 {
 		t.Errorf("%d rules", p.exit.Policy.Rules)
@@ -261,12 +264,39 @@ func TestRuleLib(t *testing.T) {
 			new d 2 plugin_malloc 100 => slow*2
 			new e 2 malloc 100 => normal*2
 		`},
+		{"lib=libplugin*,size>1G:pin_fast;lib=libplugin*:cold", open + `
+			new a 2 plugin_array 3000000000000000 => ENOMEM*2
+			new b 2 plugin_array 50 => slow*2
+		`},
 		{"lib=plugin:cold;lib=libplugin.so:cold;lib=tmp*:cold", open + all("normal")},
 	} {
 		t.Run(c.rules, func(t *testing.T) {
 			play(t, []string{"TA_RULES=" + c.rules}, c.script)
 		})
 	}
+}
+
+// TestRuleLibReplaced: another object that is loaded at the addresses of one that has
+// gone is not taken for it, by no thread.
+func TestRuleLibReplaced(t *testing.T) {
+	dir := t.TempDir()
+	text, err := os.ReadFile(testlib.CC(t, "plugin.cc", "-shared", "-fPIC"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := ""
+	for i := range 3 {
+		for _, o := range []struct{ name, tier string }{{"libcold", "slow"}, {"libhot", "fast"}, {"libnone", "normal"}} {
+			path := filepath.Join(dir, o.name)
+			if err := os.WriteFile(path, text, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			script += fmt.Sprintf("open %s => opened\nnew a 5 plugin_malloc 70 => %[2]s*5\non 0 new b 5 plugin_malloc 70 => %[2]s*5\n"+
+				"new c 3 plugin_new 9000 => %[2]s*3\n", path, o.tier)
+			script += []string{"close => 0\n", "on 0 close => 0\n", "on 1 close => 0\n"}[i]
+		}
+	}
+	play(t, []string{"TA_RULES=lib=libcold:cold;lib=libhot:hot"}, script)
 }
 
 // TestManyRules fills the list.

@@ -41,6 +41,16 @@ static int by_hint(void)
 	return 0;
 }
 
+/* Whether the block lies where it is said to be; the tiers are the nodes 0, 1 and 2. */
+static int settled(const void *block, long bytes)
+{
+	long pages[NODES + 1] = { 0 };
+	int tier = ta_tier_of(block);
+	MUST(tier >= 0);
+	where(block, bytes, pages);
+	return pages[tier] * PAGE >= bytes;
+}
+
 /* move: blocks of several sizes go round the tiers; after each step every page is asked
  * for. Of a block whose tiers are the nodes 0, 1 and 2 all pages are to be there. */
 static int move(void)
@@ -86,6 +96,25 @@ static int move(void)
 	return 0;
 }
 
+/* neighbours: of many blocks side by side some are moved; the others stay. */
+static int neighbours(long bytes)
+{
+	static void *blocks[30];
+	for (int i = 0; i < 30; i++) {
+		blocks[i] = ta_alloc(bytes, TA_WARM);
+		MUST(blocks[i]);
+		fill(blocks[i], bytes, i);
+	}
+	for (int i = 0; i < 30; i += 3)
+		MUST(blocks[i] = ta_move(blocks[i], i % 2 ? TA_FAST : TA_SLOW));
+	for (int i = 0; i < 30; i++) {
+		MUST(ta_tier_of(blocks[i]) == (i % 3 ? TA_NORMAL : i % 2 ? TA_FAST : TA_SLOW));
+		MUST(settled(blocks[i], bytes) && holds(blocks[i], bytes, i));
+	}
+	puts("in their places");
+	return 0;
+}
+
 /* pin: PIN_FAST until there is no more, which must be an errno and not the end of the
  * process; all of it used; then the same again. The second argument is the block's size
  * in KiB. */
@@ -120,16 +149,6 @@ static int pin(long bytes)
 	return 0;
 }
 
-/* Whether the block lies where it is said to be; the tiers are the nodes 0, 1 and 2. */
-static int settled(const void *block, long bytes)
-{
-	long pages[NODES + 1] = { 0 };
-	int tier = ta_tier_of(block);
-	MUST(tier >= 0);
-	where(block, bytes, pages);
-	return pages[tier] * PAGE >= bytes;
-}
-
 /* Prints the bytes of the blocks in each tier, and checks that each lies where it is said
  * to be, with its contents. One that another thread is just moving may take a while. */
 static void census(char *const *blocks, long from, long to, long bytes, int patience)
@@ -145,20 +164,18 @@ static void census(char *const *blocks, long from, long to, long bytes, int pati
 	printf("bytes %ld %ld %ld\n", tiers[0], tiers[1], tiers[2]);
 }
 
-/* Lets a second pass, with allocations small and large in it unless the program is to be
- * idle: what the library does by and by is done then. */
+/* Lets time pass, half a second or, idle, two. Otherwise there are allocations small and
+ * large in it: what the library does by and by is done then. */
 static void wait(int idle)
 {
-	for (int i = 0; i < 200; i++) {
-		if (idle) {
-			usleep(5000);
+	for (int i = 0; i < 100; i++) {
+		usleep(idle ? 20000 : 5000);
+		if (idle)
 			continue;
-		}
 		void *p = malloc(100 << 10), *q = malloc(6 * MIB);
 		MUST(p && q);
 		free(p);
 		free(q);
-		usleep(5000);
 	}
 }
 
@@ -229,6 +246,8 @@ int main(int argc, char **argv)
 		return by_hint();
 	if (!strcmp(what, "move"))
 		return move();
+	if (!strcmp(what, "neighbours"))
+		return neighbours(a << 10);
 	if (!strcmp(what, "pin"))
 		return pin(a << 10);
 	if (!strcmp(what, "demote"))

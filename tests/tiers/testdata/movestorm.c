@@ -1,5 +1,6 @@
 // Threads move blocks between the tiers, and verify every byte of them. Arguments:
-// operations per thread, seed. It prints the report when all is freed.
+// operations per thread, seed, and the size in KiB above which a block must keep its
+// address. It prints the report when all is freed.
 #include "common.h"
 #include <malloc.h>
 
@@ -14,7 +15,7 @@ struct slot {
 static struct slot shared[SHARED];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long operations;
-static uint64_t first_seed;
+static uint64_t first_seed, kept;
 
 static size_t random_size(uint64_t *seed)
 {
@@ -48,7 +49,7 @@ static void move(struct slot *s, uint64_t *seed)
 		CHECK(errno == ENOMEM || errno == EPERM || errno == EBUSY, "errno %d", errno);
 		return;
 	}
-	CHECK(s->n <= 256 * KIB || p == s->p, "a block of %zu bytes has moved", s->n);
+	CHECK(s->n <= kept || p == s->p, "a block of %zu bytes has moved", s->n);
 	s->p = p;
 	int tier = ta_tier_of(p);
 	CHECK(tier >= 0, "moved to no tier"); // and maybe moved on by demotion since
@@ -111,9 +112,10 @@ static void *storm(void *arg)
 int main(int argc, char **argv)
 {
 	static char json[256 << 10];
-	CHECK(argc == 3, "arguments");
+	CHECK(argc == 4, "arguments");
 	operations = strtoul(argv[1], NULL, 10);
 	first_seed = strtoul(argv[2], NULL, 10);
+	kept = strtoul(argv[3], NULL, 10) * KIB;
 	pthread_t thread[THREADS];
 	for (uintptr_t i = 0; i < THREADS; i++)
 		CHECK(pthread_create(&thread[i], NULL, storm, (void *)i) == 0, "pthread_create");
