@@ -216,6 +216,7 @@ test_programs=(
 	'/usr/lib/postgresql/*/bin/pgbench:postgresql' g++:g++ xz:xz-utils sqlite3:sqlite3 gdb:gdb
 	valgrind:valgrind perl:perl node:nodejs python3:python3 /usr/bin/python3:python3 strace:strace
 	/usr/lib/python3/dist-packages/numpy:python3-numpy /usr/lib/python3/dist-packages/torch:python3-torch
+	qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio
 	git:git curl:curl openssl:openssl setpriv:util-linux rev:bsdextrautils find:findutils
 )
 

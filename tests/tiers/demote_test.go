@@ -183,13 +183,14 @@ func TestMigrateBW(t *testing.T) {
 // TestBackground: with TA_BACKGROUND=1 spans move, and what is freed goes back to the
 // kernel, without any call; in a forked child, which has no such thread, with calls.
 func TestBackground(t *testing.T) {
+	t.Parallel()
 	p := play(t, []string{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=16M", "TA_BACKGROUND=1", "TA_MIGRATE_BW=100M", "TA_PURGE_DELAY=30ms"}, `
 		light
 		new a 30 hot 6M => fast*30
 		new b 5 cold 6M => slow*5
 		free b
 		json
-		sleep 1200
+		sleep 800
 		json
 		fork
 		check a => whole*30

@@ -65,6 +65,16 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// finished reports whether the process has made its page.
+func finished(path string) bool {
+	p, err := live.Open(path)
+	if err != nil {
+		return false
+	}
+	p.Close()
+	return true
+}
+
 // TestLivePage: the page is there while the process runs, shows what it does, is gone
 // when it ends by itself, and stays, with its last figures, when it is killed.
 func TestLivePage(t *testing.T) {
@@ -88,10 +98,8 @@ func TestLivePage(t *testing.T) {
 		t.Errorf("the page: %v %v", info.Mode(), err)
 	}
 	within(t, "figures of the blocks", func() bool {
-		if p, err := live.Open(path); err != nil {
-			return false // not finished yet
-		} else {
-			p.Close()
+		if !finished(path) {
+			return false
 		}
 		s, r := snapshot(t, path)
 		if s.State != live.Running || int(r.Pid) != c.Process.Pid || r.Program != "driver" {
@@ -121,10 +129,8 @@ func TestLiveInBackground(t *testing.T) {
 	c := background(t, []string{"TA_STATS_LIVE=" + dir + "/%p", "TA_BACKGROUND=1"}, "new a 7 hot 6M\nsleep 60000", compile(t, "driver.c"))
 	path := filepath.Join(dir, fmt.Sprint(c.Process.Pid))
 	within(t, "figures of the blocks", func() bool {
-		if p, err := live.Open(path); err != nil {
-			return false // not finished yet
-		} else {
-			p.Close()
+		if !finished(path) {
+			return false
 		}
 		_, r := snapshot(t, path)
 		return r.Tiers.Fast.AllocCalls == 7
@@ -211,7 +217,7 @@ func TestLiveUnderStorm(t *testing.T) {
 	env := []string{"TA_STATS_LIVE=" + dir + "/%p", "TA_FAST_HARD=24M", "TA_NORMAL_HARD=24M", "TA_SLOW_HARD=24M"}
 	c := background(t, env, "", compile(t, "capstorm.c"), "2500", "9", "24", "24", "24")
 	path := filepath.Join(dir, fmt.Sprint(c.Process.Pid))
-	within(t, "a page", func() bool { return exists(path) })
+	within(t, "a page", func() bool { return finished(path) })
 	ended := make(chan error)
 	go func() { ended <- c.Wait() }()
 	readings := map[uint64]bool{}
@@ -223,9 +229,6 @@ func TestLiveUnderStorm(t *testing.T) {
 			}
 			running = false
 		case <-time.After(3 * time.Millisecond):
-		}
-		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-			continue // it is not finished
 		}
 		s, r := snapshot(t, path)
 		readings[s.Updates] = true

@@ -41,7 +41,7 @@ func TestRuleSizes(t *testing.T) {
 						script += fmt.Sprintf("new b%d 2 %s %d => %s*2\n", round&1, how, n, tier)
 					}
 				}
-				script += fmt.Sprintf("free b%d\n", round+1&1)
+				script += fmt.Sprintf("free b%d\n", (round+1)&1)
 			}
 			play(t, []string{fmt.Sprintf("TA_RULES=size%s%d:cold", o.op, bound)}, script)
 		})

@@ -25,7 +25,7 @@ func TestHardCapUnderThreads(t *testing.T) {
 			for _, name := range tierNames {
 				env = append(env, fmt.Sprintf("TA_%s_HARD=%dM", strings.ToUpper(name), hard))
 			}
-			r := preloaded(t, env, prog, "1800", fmt.Sprint(i+1), fmt.Sprint(hard), fmt.Sprint(hard), fmt.Sprint(hard))
+			r := preloaded(t, env, prog, "1300", fmt.Sprint(i+1), fmt.Sprint(hard), fmt.Sprint(hard), fmt.Sprint(hard))
 			clean(t, r)
 			first, json, _ := strings.Cut(r.Stdout, "\n")
 			n := numbers(t, first)
