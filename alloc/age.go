@@ -27,7 +27,7 @@ func rankOf(hint uint32) uint32 {
 	switch hint {
 	case config.HintPreferFast:
 		return rankFirst
-	case config.HintHot:
+	case config.HintHot, hintMoved + config.TierFast:
 		return rankLast
 	}
 	return rankMiddle

@@ -21,6 +21,9 @@ import (
 // goes back to the kernel. Precondition: no lock is held.
 func (h *Heap) reserve(n uintptr) (place uintptr, ok bool) {
 	hint, trimmed := uintptr(h.Hint), uintptr(0)
+	if hint >= hintMoved {
+		return homeOf(hint), h.Thread.admit(homeOf(hint), n)
+	}
 	for range placeSlots {
 		answer := tiers.Reserve(hint, n, trimmed)
 		switch {
@@ -37,12 +40,22 @@ func (h *Heap) reserve(n uintptr) (place uintptr, ok bool) {
 	return 0, false
 }
 
-// makeRoom gives back what is cached in a tier. Where its hard cap is in the way this
-// thread's empty pages and those without a thread go too, and what other threads are
-// giving back is waited for.
+// admit charges n bytes to exactly this tier, for which what is cached there goes back to
+// the kernel if need be. Precondition: no lock is held.
+func (t *Thread) admit(tier, n uintptr) bool {
+	if tiers.Full(tier, n) {
+		t.makeRoom(tier, n)
+	}
+	return tiers.Admit(tier, n)
+}
+
+// makeRoom gives back what is cached in a tier, with this thread's empty pages and those
+// without a thread. Where the hard cap is in the way what other threads are giving back is
+// waited for; where only the soft cap is, pages are not looked for all the time.
 func (t *Thread) makeRoom(tier, n uintptr) {
 	full := tiers.Full(tier, n)
-	if full {
+	if full || t.Now > t.combed {
+		t.combed = t.Now
 		t.collectPages(true)
 		serviceAbandoned(t.token, t.Now)
 	}

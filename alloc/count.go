@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/raw"
-	"tieralloc/tiers"
 )
 
 // Counts are sums over the whole heap, exact while other threads are quiet. They
@@ -90,7 +89,7 @@ func (k *Counts) threads(t *Thread) {
 }
 
 func (k *Counts) heap(h *Heap) {
-	home := tiers.Home(uintptr(h.Hint)) & (placeSlots - 1)
+	home := homeOf(uintptr(h.Hint)) & (placeSlots - 1)
 	for c := range h.retired {
 		both := h.retired[c] + h.SpillPops[c]
 		k.Allocs[c] += both
@@ -98,10 +97,9 @@ func (k *Counts) heap(h *Heap) {
 		pops := h.SpillPops[c] * uint64(ClassSize(uintptr(c)))
 		k.tier[home].alloc(h.SpillPops[c], pops)
 		k.tier[home].free(h.SpillPops[c], pops)
-		if h.spilled(uintptr(c)) != 0 {
-			k.spilled(h, uintptr(c))
-		}
+		k.onList(h.SpillHead[c], h.spilled(uintptr(c)))
 	}
+	k.onList(h.hidden, Classes*spillMax)
 	for i := range h.gone {
 		k.tier[i].add(&h.gone[i])
 	}
@@ -111,17 +109,15 @@ func (k *Counts) heap(h *Heap) {
 	k.Remotes += h.Remotes
 }
 
-// spilled counts the blocks on a spill list as freed, which to their pages they are
-// not. The list may be another thread's and change meanwhile.
-func (k *Counts) spilled(h *Heap, c uintptr) {
-	n := h.spilled(c)
-	k.Frees[c&(Classes-1)] += n
-	b := h.SpillHead[c&(Classes-1)]
+// onList counts up to n blocks of a spill list, or hidden ones, as freed, which to their
+// pages they are not. The list may be another thread's and change meanwhile.
+func (k *Counts) onList(b uintptr, n uint64) {
 	for ; n > 0 && b != 0; n-- {
 		p := Lookup(b)
 		if p == nil || !p.isBlock(b) {
 			return
 		}
+		k.Frees[p.Class&(Classes-1)]++
 		k.tier[tierOf(p.place)].free(1, uint64(p.Size))
 		b = raw.Load(b)
 	}

@@ -3,7 +3,9 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/internal/raw"
 	"tieralloc/stats"
+	"tieralloc/tiers"
 )
 
 // Fork: the forking thread takes both locks, so that what they guard is whole in
@@ -49,11 +51,64 @@ func release(taken uintptr) {
 // heap or nil, and the abandoned heaps live on, all others are frozen.
 func ForkChild(token, taken uintptr, mine *Heap) {
 	freeze(mine)
-	holdsLeft(token)
+	if taken&forkPool != 0 {
+		holdsLeft(token)
+		if mine == nil || mine.Thread.Busy == 0 {
+			recharge()
+		}
+	}
 	pool.leaving = 0
 	release(taken)
 	suspend(token)
 	rebase(token)
+}
+
+// recharge makes what the tiers are charged with, and what is committed, in a child what
+// the child has: the parent's other threads may have been between a charge and its
+// memory. Precondition: poolLock is held, and the calling thread was in no slow path.
+func recharge() {
+	var charged [placeSlots]uintptr
+	total := uintptr(0)
+	for s := pool.segments; s != nil; s = s.next {
+		for a, end := s.start, s.start+s.slices<<SliceShift; a < end; {
+			p := Lookup(a)
+			if p == nil || p.slices == 0 {
+				a += SliceSize
+				continue
+			}
+			a += p.bytes()
+			if p.state == spanInUse || p.state == spanDirty {
+				total += chargeOf(p, p.bytes(), &charged)
+			}
+		}
+	}
+	for i := range pool.aged {
+		for p := pool.aged[i].head; p != nil; p = p.ageNext {
+			if p.state == spanHuge {
+				total += chargeOf(p, p.Size, &charged)
+			}
+		}
+	}
+	for i := uintptr(0); i < pool.cache.n && i < hugeCacheSlots; i++ {
+		p := pool.cache.slot[i]
+		total += chargeOf(p, p.Size, &charged)
+	}
+	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
+		charged[tierOf(p.place)] += p.bytes() + SliceSize
+	}
+	pool.purging = 0
+	pool.count.committed = uint64(total)
+	for i := uintptr(0); i < placeSlots; i++ {
+		tiers.Recharge(i, charged[i])
+	}
+}
+
+// chargeOf adds what a span of so many bytes is charged with, and returns the bytes.
+func chargeOf(p *Page, bytes uintptr, charged *[placeSlots]uintptr) uintptr {
+	stray := uintptr(p.stray) * raw.Page
+	charged[tierOf(p.place)] += bytes - stray
+	charged[tierOf(p.astray)] += stray
+	return bytes
 }
 
 // suspend keeps the child from waiting for code that the handler, which it was

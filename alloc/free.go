@@ -110,13 +110,19 @@ func (h *Heap) emptied(p *Page) bool {
 	if h.cur[uintptr(p.Class)&(Classes-1)] == p || p.Trigger == keptEmpty {
 		return true
 	}
-	if h.Thread.kept+p.bytes() <= keptMax {
+	if h.Thread.kept+p.bytes() <= keptMax && keeps(p) {
 		h.Thread.kept += p.bytes()
 		p.Trigger = keptEmpty
 		p.stamp = h.Thread.Now
 		return true
 	}
 	return !h.release(p, h.Thread.Now)
+}
+
+// keeps reports whether an empty page may stay with its heap: not where the tier has a
+// hard cap, for then others may need the memory, nor away from home.
+func keeps(p *Page) bool {
+	return !places[p.place&(placeSlots-1)].capped && tierOf(p.place) == uintptr(p.home)
 }
 
 // release gives an empty page of the list back to the pool. stamp is when it became
@@ -144,6 +150,9 @@ func (h *Heap) release(p *Page, stamp uint64) bool {
 func (h *Heap) collectPages(all bool) {
 	if atomic.LoadUintptr(&h.pending) != 0 {
 		h.drain()
+	}
+	if h.hidden != 0 {
+		h.unhide()
 	}
 	for c := uintptr(0); c < Classes; c++ {
 		if h.SpillHead[c] != 0 {

@@ -1,6 +1,9 @@
 package alloc
 
-import "tieralloc/tiers"
+import (
+	"tieralloc/internal/raw"
+	"tieralloc/tiers"
+)
 
 // A class of a heap is guarded when the fast path must not serve it: because a rule
 // may send the request elsewhere, or because its pages may lie in a throttled tier.
@@ -32,12 +35,35 @@ func (h *Heap) guardAll() {
 	}
 }
 
-// guardSlow guards class c, which got a page of a throttled tier. It stays so.
-func (h *Heap) guardSlow(c uintptr) {
-	if !h.guarded(c) {
-		h.guard(c)
+// shut guards class c, whose page is one of a throttled tier. It stays so. The page may
+// be on its way between lists, so no block is freed now: spilled ones are hidden, and
+// freed when the heap is at rest.
+func (h *Heap) shut(c uintptr) {
+	i, bit := c>>6&1, uint64(1)<<(c&63)
+	if h.slow[i]&bit != 0 {
+		return
 	}
-	h.slow[c>>6&1] |= 1 << (c & 63)
+	h.slow[i] |= bit
+	for b := h.SpillHead[c&(Classes-1)]; b != 0; {
+		next := raw.Load(b)
+		raw.Store(b, h.hidden)
+		h.hidden = b
+		b = next
+	}
+	h.SpillHead[c&(Classes-1)] = 0
+	h.SpillRoom[c&(Classes-1)] = 0
+	h.publish(c, pageNone)
+}
+
+// unhide frees the hidden blocks.
+func (h *Heap) unhide() {
+	b := h.hidden
+	h.hidden = 0
+	for b != 0 {
+		next := raw.Load(b)
+		h.freeLocal(Lookup(b), b)
+		b = next
+	}
 }
 
 // rule guards the classes of a thread's base of which a rule may want some requests

@@ -45,6 +45,7 @@ type Heap struct {
 	retired [Classes]uint64   // blocks allocated and freed in pages given back
 	gone    [placeSlots]tally // the same by tier
 	pending uintptr           // *Page: pages that other threads have news of
+	hidden  uintptr           // blocks taken off spill lists, linked: see guard.go
 }
 
 // Indices of Heap.Calls beyond the functions' own (stats.Call…), from which the
@@ -88,7 +89,7 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 		h.Cur[c], h.cur[c] = pageNone, pageNone
 		h.SpillRoom[c] = spillLimit(uintptr(c))
 	}
-	if tiers.Throttled(tiers.Home(hint)) {
+	if tiers.Throttled(homeOf(hint)) {
 		h.slow = [2]uint64{^uint64(0), ^uint64(0)}
 		h.guardAll()
 	}
@@ -97,6 +98,9 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 // setCur makes p the current page of class c, or pageNone.
 func (h *Heap) setCur(c uintptr, p *Page) {
 	h.cur[c&(Classes-1)] = p
+	if tiers.AnyThrottled() && p != pageNone && tiers.Throttled(tierOf(p.place)) {
+		h.shut(c)
+	}
 	if !h.guarded(c) {
 		h.publish(c, p)
 	}

@@ -35,7 +35,7 @@ func hugeAlloc(h *Heap, n, align uintptr) uintptr {
 	}
 	h.Thread.tick()
 	size := raw.RoundUp(n, SliceSize)
-	home := placeOf(uintptr(h.Hint), tiers.Home(uintptr(h.Hint)))
+	home := placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	p, zero := h.hugeCached(size, align, home), uintptr(0)
 	if p == nil {
 		if p, zero = hugeMap(h, size, align); p == nil {
@@ -71,7 +71,7 @@ func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 		rest = 0
 	}
 	p.Size -= rest
-	hugeLink(p, h.Hint, uint32(tiers.Home(uintptr(h.Hint))))
+	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
 	pool.leaving += rest
 	poolLock.Release()
 	if rest != 0 {
@@ -104,7 +104,7 @@ func hugeGone(token, addr, n uintptr, place uint32) {
 // hugeMap makes a fresh mapping, charged to a tier; or takes a cached one of the tier that
 // the charge went to. zero is ZeroBit for a fresh one.
 func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
-	home := placeOf(uintptr(h.Hint), tiers.Home(uintptr(h.Hint)))
+	home := placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	page := hugetlbSize(home, size)
 	if page != 0 && align <= page {
 		if p, zero = hugeTry(h, raw.RoundUp(size, page), page, page); p != nil {
@@ -144,7 +144,7 @@ func hugeTry(h *Heap, size, align, page uintptr) (p *Page, zero uintptr) {
 	if start != 0 {
 		settlePages(start, size, uint32(place), page != 0)
 		if place != placePin || simulated || pin(start, size) {
-			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(tiers.Home(uintptr(h.Hint))))
+			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))))
 		}
 		if p == nil {
 			raw.Unmap(start, size)
@@ -324,7 +324,7 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 // hugeResized is hugeResize for a block that is one mapping and is held.
 func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	old, tier := p.Size, tierOf(p.place)
-	if size > old && !tiers.Admit(tier, size-old) {
+	if size > old && !h.Thread.admit(tier, size-old) {
 		return 0
 	}
 	_, errno := raw.Remap(p.Start, old, size, 0, 0)
@@ -340,7 +340,7 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 			hugeSizedBack(h, p, old)
 			return 0
 		}
-	case size > old && errno == uintptr(syscall.ENOMEM) && p.place != placePin: // else the host has changed a part
+	case size > old && errno == uintptr(syscall.ENOMEM) && (p.place != placePin || simulated): // else the host has changed a part
 		if to := mapRoomy(size); to != 0 {
 			at = hugeMove(h, p, size, to)
 		}

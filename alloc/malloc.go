@@ -83,6 +83,9 @@ func Copied(h *Heap, b, n uintptr) {
 // allocClass allocates a block of class c. Each turn of the loop ends it, takes
 // a page off the class's list, or puts one on an empty list.
 func (h *Heap) allocClass(c uintptr) uintptr {
+	if h.hidden != 0 {
+		h.unhide()
+	}
 	if atomic.LoadUintptr(&h.pending) != 0 {
 		h.drain()
 		h.Thread.tick() // other threads may have emptied many pages
@@ -169,9 +172,6 @@ func (h *Heap) refill(c uintptr) bool {
 	atomic.StoreUintptr(&p.Remote, 0)
 	atomic.StoreUintptr(&p.Owner, h.self())
 	mapFill(p, p)
-	if tiers.Throttled(tierOf(p.place)) {
-		h.guardSlow(c)
-	}
 	h.append(p)
 	h.Thread.migrate()
 	return true

@@ -4,6 +4,7 @@ import (
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/numa"
+	"tieralloc/tiers"
 )
 
 // A place is where the memory of a span is to lie: one of the tiers, or the fast one
@@ -23,6 +24,18 @@ func tierOf(place uint32) uintptr {
 	return uintptr(place) & (placeSlots - 1)
 }
 
+// Beside the program's hints there is one for each tier: of blocks that share their span
+// and that ta_move has put there. Nothing but the hard cap decides about them.
+const hintMoved = 5 // + tier
+
+// homeOf is the tier that memory for a hint belongs to.
+func homeOf(hint uintptr) uintptr {
+	if hint >= hintMoved {
+		return (hint - hintMoved) & (placeSlots - 1)
+	}
+	return tiers.Home(hint)
+}
+
 // placeOf is the place of memory for a hint in a tier.
 func placeOf(hint, tier uintptr) uintptr {
 	if hint == uintptr(config.HintPinFast) {
@@ -35,7 +48,10 @@ func placeOf(hint, tier uintptr) uintptr {
 type where struct {
 	nodes numa.Place // the nodes to take it from; zero: the default
 	huge  uint32     // config.Huge…
-	small bool       // no huge pages, so that no more is resident than was charged
+	// No huge pages: with them more is resident than was charged, and where one reaches
+	// into a neighbouring span the kernel moves both.
+	small  bool
+	capped bool // the tier has a hard cap
 }
 
 var (
@@ -51,8 +67,8 @@ func SetPlaces(s *config.Settings, m *numa.Map) {
 	for i := range places {
 		tier := &s.Tiers[tierOf(uint32(i))&3]
 		w := &places[i]
-		*w = where{huge: tier.HugePages}
-		w.small = w.huge == config.HugeOff || w.huge == config.HugeUnset && tier.Hard != 0
+		*w = where{huge: tier.HugePages, capped: tier.Hard != 0}
+		w.small = w.huge == config.HugeOff || w.huge == config.HugeUnset && (tier.Hard != 0 || !simulated)
 		if simulated {
 			continue
 		}

@@ -100,7 +100,7 @@ func uncommit(n uintptr) { pool.count.committed -= uint64(n) }
 // are the caller's to set, and so are the map's entries.
 func (h *Heap) spanAlloc(n uintptr) *Page {
 	token := h.Thread.token
-	home := placeOf(uintptr(h.Hint), tiers.Home(uintptr(h.Hint)))
+	home := placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	if !poolLock.Take(token) {
 		return h.emergencySpan(n)
 	}
@@ -122,7 +122,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	}
 	p.state = spanInUse
 	p.Hint = h.Hint
-	p.home = uint32(tiers.Home(uintptr(h.Hint)))
+	p.home = uint32(homeOf(uintptr(h.Hint)))
 	p.moving, p.done = 0, 0
 	pool.usedBytes += p.bytes()
 	ageAdd(p)

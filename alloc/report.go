@@ -84,9 +84,13 @@ func fillTiers(r *stats.Report, k *Counts) {
 		}
 	}
 	r.Tiers[config.TierFast].HugeFallbacks += atomic.LoadUint64(&hugeFallbacks[placePin])
-	for i := range k.hints {
+	for i := uintptr(0); i < hintMoved; i++ {
 		r.HintBytes[i] = k.hints[i]
 	}
+	// What ta_move has put somewhere counts for the hint that it would have gone there with.
+	r.HintBytes[config.HintHot] += k.hints[hintMoved+config.TierFast]
+	r.HintBytes[config.HintWarm] += k.hints[hintMoved+config.TierNormal]
+	r.HintBytes[config.HintCold] += k.hints[hintMoved+config.TierSlow]
 }
 
 // fillCalls derives the calls of malloc and free; see the constants of Heap.Calls.

@@ -56,7 +56,11 @@ func (e *extents) gather() bool {
 	for i := range pool.aged {
 		for p := pool.aged[i].head; p != nil; p = p.ageNext {
 			if p.state == spanHuge {
-				e.add(p.Start, p.Size, p.place)
+				moved := uintptr(p.done) << SliceShift // by a demotion that is not finished
+				if moved != 0 {
+					e.add(p.Start, moved, p.astray)
+				}
+				e.add(p.Start+moved, p.Size-moved, p.place)
 			}
 		}
 	}

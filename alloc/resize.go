@@ -34,7 +34,7 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 		return false
 	}
 	hint := tiers.Match(h.Thread.rules&tiers.LibSet(0), n)
-	return hint != tiers.NoHint && tiers.Home(hint) != uintptr(p.home)
+	return hint != tiers.NoHint && homeOf(hint) != uintptr(p.home)
 }
 
 // toHuge moves the only block of a page to a mapping of its own, where it can go
@@ -42,11 +42,11 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	have := p.bytes()
-	if size < have || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin || !hold(h.Thread.token, p) {
+	if size < have || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin && !simulated || !hold(h.Thread.token, p) {
 		return 0
 	}
 	to := uintptr(0)
-	if p.stray == 0 && tiers.Admit(tierOf(p.place), have) {
+	if p.stray == 0 && h.Thread.admit(tierOf(p.place), have) {
 		to = h.movedOut(p, n)
 		if to == 0 {
 			tiers.Release(tierOf(p.place), have)

@@ -32,7 +32,8 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 	switch {
 	case p.place == placePin && !here:
 		return uintptr(syscall.EPERM)
-	case here && p.stray == 0:
+	case here && p.stray == 0 && p.done == 0:
+		h.Thread.atHome(p)
 		return addr
 	case p.Owner != OwnerHuge && (p.blocks != 1 || !movable(p, uint32(tier))):
 		return h.moveBlock(p, tier)
@@ -44,17 +45,21 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 
 // moveBlock allocates a block in the tier for the contents of one of p's.
 func (h *Heap) moveBlock(p *Page, tier uintptr) uintptr {
-	hint := [placeSlots]uintptr{uintptr(config.HintHot), uintptr(config.HintWarm), uintptr(config.HintCold)}[tier&(placeSlots-1)]
-	o := h.Thread.heap(hint)
-	b := o.serve(p.Size) &^ ZeroBit
-	if b == 0 {
-		return uintptr(syscall.ENOMEM)
+	if b := h.Thread.heap(hintMoved + tier).serve(p.Size); b != 0 {
+		return b &^ ZeroBit
 	}
-	if tierOf(Lookup(b).place) != tier {
-		Free(h, b)
-		return uintptr(syscall.ENOMEM)
+	return uintptr(syscall.ENOMEM)
+}
+
+// atHome makes the tier that the only block of a span is in its home.
+func (t *Thread) atHome(p *Page) {
+	if uintptr(p.home) == tierOf(p.place) || p.Owner != OwnerHuge && p.blocks != 1 || !poolLock.Take(t.token) {
+		return
 	}
-	return b
+	ageRemove(p)
+	p.home = uint32(tierOf(p.place))
+	ageAdd(p)
+	poolLock.Release()
 }
 
 // moveSpan moves the span of p, all at once, and makes the tier its home.

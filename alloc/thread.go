@@ -35,6 +35,7 @@ type Thread struct {
 	token   uintptr // the owning thread's, for locks
 	kept    uintptr
 	collect uint64    // when to look for empty pages next
+	combed  uint64    // when they were looked for to make room
 	rules   uint64    // the rules whose condition on the thread holds
 	name    [2]uint64 // the thread's name when that was found out
 	state   uint32

@@ -155,6 +155,7 @@ void ta_rules_begin(void);
 // Entering the slow path: see thread.c.
 ta_heap *ta_enter(void);
 ta_heap *ta_enter_heap(void);
+ta_heap *ta_borrow_heap(void);
 void ta_leave(ta_heap *h);
 
 // Modes of the library, set once at the first call.

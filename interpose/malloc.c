@@ -93,7 +93,11 @@ static void free_checked(void *p, const char *fn, unsigned null_call)
 	int saved = errno;
 	uintptr_t why = TA_FREE_FOREIGN;
 	// With everything passed on to libc, blocks of ta_alloc are still ours.
-	ta_heap *h = ta_lookup(p) != NULL ? ta_enter_heap() : ta_enter();
+	ta_heap *h;
+	if (p == NULL && ta_mode == TA_ACTIVE)
+		h = ta_borrow_heap();
+	else
+		h = ta_lookup(p) != NULL ? ta_enter_heap() : ta_enter();
 	if (h != NULL) {
 		if (p != NULL)
 			why = tag_free((uintptr_t)h, (uintptr_t)p);

@@ -85,6 +85,18 @@ ta_heap *ta_enter_heap(void)
 	return h;
 }
 
+// ta_enter_heap for a call that needs a heap just now: a thread that has none does not
+// get one for good. libc's own end of a thread calls free(NULL) when our destructor will
+// not run any more.
+ta_heap *ta_borrow_heap(void)
+{
+	int was = ending;
+	ending = 1;
+	ta_heap *h = ta_enter_heap();
+	ending = was;
+	return h;
+}
+
 // ta_enter_heap, or NULL when all is passed on to libc.
 ta_heap *ta_enter(void)
 {

@@ -73,6 +73,7 @@ EXPORT int dlclose(void *handle)
 	static int (*next)(void *);
 	if (next == NULL)
 		next = (int (*)(void *))ta_libc_symbol("dlclose");
+	__atomic_add_fetch(&unloads, 1, __ATOMIC_RELEASE); // what is being unloaded may be asked for
 	int result = next != NULL ? next(handle) : -1;
 	__atomic_add_fetch(&unloads, 1, __ATOMIC_RELEASE);
 	return result;

@@ -43,6 +43,7 @@ func shownCap(limit uint64) uint64 {
 // ForkChild starts the counts of a forked child: it has its parent's memory and has
 // done nothing yet. Precondition: the process has one thread.
 func ForkChild() {
+	policy.forked = true
 	for i := range tiers {
 		old := &tiers[i]
 		tiers[i] = tier{soft: old.soft, hard: old.hard, current: old.current, peak: old.current,

@@ -45,6 +45,7 @@ var policy struct {
 	onSoftcap, onHardcap uint32
 	throttled            uint32 // a bit for each tier with a bucket
 	migrating, sleep     bool
+	forked               bool
 }
 
 // Setup takes the policy from s, of which it keeps the rules' address: s is static.
@@ -53,7 +54,7 @@ var policy struct {
 func Setup(s *config.Settings, program uintptr) {
 	policy.onSoftcap, policy.onHardcap = s.OnSoftcap, s.OnHardcap
 	policy.sleep = s.ThrottleSleep
-	policy.throttled, policy.migrating = 0, false
+	policy.throttled, policy.migrating, policy.forked = 0, false, false
 	for i := range tiers {
 		set := &s.Tiers[i]
 		t := &tiers[i]
@@ -123,8 +124,21 @@ func Admit(tier, n uintptr) bool {
 // Release takes back a charge of n bytes. Precondition: the tier was charged with them
 // and the kernel has them back, or another tier has been charged.
 func Release(tier, n uintptr) {
-	after := atomic.AddUint64(&at(tier).current, -uint64(n))
-	raw.Check(after+uint64(n) >= after, "a tier is released more than it was charged with")
+	t := at(tier)
+	after := atomic.AddUint64(&t.current, -uint64(n))
+	if after+uint64(n) >= after {
+		return
+	}
+	raw.Check(policy.forked, "a tier is released more than it was charged with")
+	atomic.AddUint64(&t.current, uint64(n))
+}
+
+// Recharge sets what a tier of a forked child is charged with. From then on a release of
+// more than that does nothing: it is of what the parent's other threads were about to
+// charge. Precondition: the process has one thread.
+func Recharge(tier, n uintptr) {
+	policy.forked = true
+	at(tier).current = uint64(n)
 }
 
 // Excess is how many bytes the tier is over its soft cap now.

@@ -17,7 +17,7 @@ import (
 // Where live pages are unless TA_STATS_LIVE names another place.
 const (
 	pageDir     = "/dev/shm"
-	pagePattern = pageDir + "/tieralloc.%p.%e"
+	pagePattern = pageDir + "/tieralloc.%p"
 )
 
 // page is a live page as it was read.

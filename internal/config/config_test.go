@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 		{"TA_STATS_FILE=/t/s TA_LOG_FILE=/t/l TA_STRICT=1", true, with(func(o *outcome) { o.strict = true })},
 		{"TA_STATS_FILE=%z TA_STATS_LIVE=x TA_LOG_FILE=x", true, defaults()},
 		{"TA_STATS_LIVE=1", true, defaults()},
-		{"TA_STATS_LIVE=1", false, with(func(o *outcome) { o.statsLive = "/dev/shm/tieralloc.%p.%e" })},
+		{"TA_STATS_LIVE=1", false, with(func(o *outcome) { o.statsLive = "/dev/shm/tieralloc.%p" })},
 		{"TA_STATS_LIVE=0", false, defaults()},
 		{"TA_STATS_LIVE=/t/%%%p", false, with(func(o *outcome) { o.statsLive = "/t/%%%p" })},
 		{"TA_USE_LIBNUMA=0 TA_BACKGROUND=1 TA_MIGRATE_BW=0", false, with(func(o *outcome) {

@@ -141,7 +141,7 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		return pathMsg + " in which % begins %p (process id), %e (program name) or %%", "no file",
 			store(&o.statsFile, val, len(val) <= 4000 && templatePattern.MatchString(latin(val)))
 	case "TA_STATS_LIVE":
-		path := map[string]string{"0": "", "1": "/dev/shm/tieralloc.%p.%e"}
+		path := map[string]string{"0": "", "1": "/dev/shm/tieralloc.%p"}
 		if livePattern.MatchString(latin(val)) && len(val) <= 4000 {
 			path[val] = val
 		}

@@ -17,7 +17,7 @@ func (v value) isTemplate() bool {
 }
 
 // liveTemplate is what TA_STATS_LIVE=1 stands for.
-const liveTemplate = "/dev/shm/tieralloc.%p.%e"
+const liveTemplate = "/dev/shm/tieralloc.%p"
 
 // asLive reads 0, 1, or an absolute template in which each process has a path of
 // its own.

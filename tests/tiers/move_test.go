@@ -172,10 +172,10 @@ func TestMoveStorm(t *testing.T) {
 			"TA_PURGE_DELAY=0", "TA_BACKGROUND=1"}},
 		{"4096", []string{"TA_HUGEPAGES=thp", "TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=10M", "TA_NORMAL_SOFT=12M"}},
 	} {
-		r := preloaded(t, c.env, prog, "1000", fmt.Sprint(seed+1), c.kept)
+		r := preloaded(t, c.env, prog, "700", fmt.Sprint(seed+1), c.kept)
 		clean(t, r)
 		quiet := checked(t, []byte(r.Stdout))
-		if quiet.Tiers.Fast.live()+quiet.Tiers.Slow.live() != 0 || quiet.Heap.Live > mib/8 || quiet.Calls["ta_move"] < 1000 {
+		if quiet.Tiers.Fast.live()+quiet.Tiers.Slow.live() != 0 || quiet.Heap.Live > mib/8 || quiet.Calls["ta_move"] < 500 {
 			t.Errorf("%q: at the end fast has %d bytes, slow %d, the heap %d", c.env, quiet.Tiers.Fast.live(), quiet.Tiers.Slow.live(), quiet.Heap.Live)
 		}
 	}

@@ -32,7 +32,7 @@ func redis(t *testing.T, env ...string) (cmd *exec.Cmd, port string) {
 		cmd.Process.Kill()
 		cmd.Wait()
 		// The page of a killed process stays: this one is the test's own.
-		pages, _ := filepath.Glob(fmt.Sprintf("/dev/shm/tieralloc.%d.*", cmd.Process.Pid))
+		pages, _ := filepath.Glob(fmt.Sprintf("/dev/shm/tieralloc.%d", cmd.Process.Pid))
 		for _, p := range pages {
 			os.Remove(p)
 		}
