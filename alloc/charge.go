@@ -49,8 +49,8 @@ func (t *Thread) admit(tier, n uintptr) bool {
 	return tiers.Admit(tier, n)
 }
 
-// makeRoom gives back what is cached in a tier, with this thread's empty pages and those
-// without a thread. Where the hard cap is in the way what other threads are giving back is
+// makeRoom gives back what is cached in a tier, with the empty pages of this thread, those
+// without a thread, and those of other threads that can be had. Where the hard cap is in the way what other threads are giving back is
 // waited for; where only the soft cap is, pages are not looked for all the time.
 func (t *Thread) makeRoom(tier, n uintptr) {
 	full := tiers.Full(tier, n)
@@ -58,6 +58,7 @@ func (t *Thread) makeRoom(tier, n uintptr) {
 		t.combed = t.Now
 		t.collectPages(true)
 		serviceAbandoned(t.token, t.Now)
+		t.stealPages()
 	}
 	for place := uintptr(0); place < placeSlots; place++ {
 		if tierOf(uint32(place)) == tier {

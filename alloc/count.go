@@ -58,6 +58,13 @@ func (k *Counts) collectCounts() {
 	k.pool = pool.count
 	k.pool.mapped = atomic.LoadUint64(&pool.count.mapped)
 	k.Cached = uint64(pool.dirtyBytes + pool.purging + pool.cache.bytes)
+	for c := range k.pool.stolen {
+		k.Allocs[c] += k.pool.stolen[c]
+		k.Frees[c] += k.pool.stolen[c]
+	}
+	for i := range k.pool.gone {
+		k.tier[i].add(&k.pool.gone[i])
+	}
 	k.threads(pool.threads)
 	k.threads(aloneThreads())
 	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {

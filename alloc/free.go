@@ -103,26 +103,22 @@ func PageEmpty(h *Heap, p *Page) {
 	}
 }
 
-// emptied decides what becomes of an empty page. A current one is left alone.
-// Others stay while the thread keeps little, else they go to the pool. It reports
-// whether the page stays.
+// emptied decides what becomes of an empty page. A current one is left alone. Others stay
+// while the thread keeps little and the tier has no hard cap, for which others may need
+// the memory; else they go to the pool. One that lies in another tier than its hint's goes
+// in any case. It reports whether the page stays.
 func (h *Heap) emptied(p *Page) bool {
-	if h.cur[uintptr(p.Class)&(Classes-1)] == p || p.Trigger == keptEmpty {
+	away := tierOf(p.place) != homeOf(uintptr(p.Hint)) // not to be allocated from again
+	if !away && (h.cur[uintptr(p.Class)&(Classes-1)] == p || p.Trigger == keptEmpty) {
 		return true
 	}
-	if h.Thread.kept+p.bytes() <= keptMax && keeps(p) {
+	if !away && h.Thread.kept+p.bytes() <= keptMax && !places[p.place&(placeSlots-1)].capped {
 		h.Thread.kept += p.bytes()
 		p.Trigger = keptEmpty
 		p.stamp = h.Thread.Now
 		return true
 	}
 	return !h.release(p, h.Thread.Now)
-}
-
-// keeps reports whether an empty page may stay with its heap: not where the tier has a
-// hard cap, for then others may need the memory, nor away from home.
-func keeps(p *Page) bool {
-	return !places[p.place&(placeSlots-1)].capped && tierOf(p.place) == uintptr(p.home)
 }
 
 // release gives an empty page of the list back to the pool. stamp is when it became

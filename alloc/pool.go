@@ -66,6 +66,8 @@ type poolCounts struct {
 	purges      uint64
 	purgedBytes uint64
 	huge        [placeSlots]tally // by tier
+	stolen      [Classes]uint64   // blocks allocated and freed in pages taken from other threads
+	gone        [placeSlots]tally
 	hugeHits    uint64
 	hugeMisses  uint64
 }

@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"sync/atomic"
 	"syscall"
 
 	"tieralloc/internal/config"
@@ -51,6 +52,19 @@ func (h *Heap) moveBlock(p *Page, tier uintptr) uintptr {
 	return uintptr(syscall.ENOMEM)
 }
 
+// retire takes a page of one block, in use, off the list of its heap if that is the
+// thread's own: so the fast path does not take the block again, for the old hint, when it
+// is freed.
+func (t *Thread) retire(p *Page) {
+	owner := atomic.LoadUintptr(&p.Owner)
+	if owner == OwnerHuge || owner&OwnerFull != 0 || heapOf(owner).Thread != t {
+		return
+	}
+	if h := heapOf(owner); h.cur[p.Class&(Classes-1)] == p && p.Free == 0 {
+		h.setFull(p)
+	}
+}
+
 // atHome makes the tier that the only block of a span is in its home.
 func (t *Thread) atHome(p *Page) {
 	if uintptr(p.home) == tierOf(p.place) || p.Owner != OwnerHuge && p.blocks != 1 || !poolLock.Take(t.token) {
@@ -79,6 +93,7 @@ func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 		letGo(t.token, p)
 		return uintptr(syscall.ENOMEM)
 	}
+	h.Thread.retire(p)
 	from := p.place
 	stayed := relocate(p.Start, total, from, to)
 

@@ -1,0 +1,50 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+// When memory is short a thread takes the pages of others that have no block in use any
+// more, because their owner may not come by for long. It can have those that are full to
+// their owner and on its pending list: all their blocks wait on the remote list.
+//
+// Who swaps the pending list out has its pages for itself, as in drain. A full page is
+// touched by its owner only when that comes to the pending list, or frees a block of it;
+// and there is no block left to free. So its counts stand, and the page can go back to
+// the pool. The others go back on the list.
+
+// stealPages takes what can be had from the threads that run.
+func (t *Thread) stealPages() {
+	for o := pool.threads; o != nil; o = o.all {
+		if o == t || atomic.LoadUint32(&o.state) != heapOwned {
+			continue
+		}
+		for _, h := range o.Heaps {
+			if h != nil && atomic.LoadUintptr(&h.pending) != 0 {
+				t.stealFrom(h)
+			}
+		}
+	}
+}
+
+func (t *Thread) stealFrom(h *Heap) {
+	list := atomic.SwapUintptr(&h.pending, 0)
+	for list != 0 {
+		p := (*Page)(raw.Ptr(list))
+		list = addrOf(p.pendNext)
+		full := atomic.LoadUintptr(&p.Owner)&OwnerFull != 0
+		if !full || !p.allFree() || p.segment == nil || !poolLock.Take(t.token) {
+			notify(p)
+			continue
+		}
+		bytes := p.Allocs * uint64(p.Size)
+		pool.count.stolen[p.Class&(Classes-1)] += p.Allocs
+		gone := &pool.count.gone[tierOf(p.place)]
+		gone.alloc(p.Allocs, bytes)
+		gone.free(p.Allocs, bytes)
+		poolLock.Release()
+		spanFree(t.token, p, 0)
+	}
+}
