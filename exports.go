@@ -114,6 +114,14 @@ func tag_fork_unprepared(token, h uintptr) {
 	process.ForkChild()
 }
 
+//export tag_service
+func tag_service(token uintptr) uint {
+	if process.Service(token) {
+		return 1
+	}
+	return 0
+}
+
 //export tag_control_stop
 func tag_control_stop() { process.ControlStop() }
 

@@ -104,7 +104,7 @@ static inline void delete_any(void *p)
 	ta_heap *h = ta_self;
 	if (LIKELY(h != &ta_heap_none && p != NULL)) {
 		h->Calls[TA_CALL_DELETE]++;
-		ta_free_fast(p, "operator delete");
+		ta_free_fast(p, "operator delete", TA_CALL_OTHER_FREE_NULL);
 		return;
 	}
 	ta_free_as(p, TA_CALL_DELETE, "operator delete");

@@ -96,19 +96,19 @@ static inline int ta_sane(ta_page *pg, void *p)
 	return off < pg->Carved && off * pg->Magic < pg->Magic && ((uint64_t *)p)[1] != TA_FREE_KEY;
 }
 
-void ta_free_slow(void *p, const char *fn);
+void ta_free_slow(void *p, const char *fn, unsigned null_call);
 void ta_page_empty(ta_page *pg);
 
 // free in 37 instructions when the block belongs to the thread's heap: the page
 // map (11), the owner (3), start of a block (8), not marked free (2), mark and push
 // (4), count and compare (5). Another thread's block costs one compare-and-swap
 // unless its page is full, when the owner must be told. fn is the name that the
-// program called.
-static inline __attribute__((always_inline)) void ta_free_fast(void *p, const char *fn)
+// program called, null_call what counts its calls that free no block of ours.
+static inline __attribute__((always_inline)) void ta_free_fast(void *p, const char *fn, unsigned null_call)
 {
 	ta_page *pg = ta_lookup(p);
 	if (UNLIKELY(pg == NULL))
-		return ta_free_slow(p, fn);
+		return ta_free_slow(p, fn, null_call);
 	uint64_t *b = p;
 	if (LIKELY(pg->Owner == (uint64_t)ta_self) && LIKELY(ta_sane(pg, p))) {
 		b[0] = pg->Free;
@@ -131,7 +131,7 @@ static inline __attribute__((always_inline)) void ta_free_fast(void *p, const ch
 			return;
 		}
 	}
-	ta_free_slow(p, fn);
+	ta_free_slow(p, fn, null_call);
 }
 
 // Slow paths, in malloc.c. None of them returns in a state that the caller must

@@ -81,6 +81,8 @@ static void report_at_exit(void *unused)
 	report();
 }
 
+int ta_service(void) { return tag_service(ta_token()) != 0; }
+
 // Registers for fork and exit. It happens at the very first call, before any other
 // library's constructor: so our fork handlers run next to the fork, when the
 // others' have allocated, and our exit handler, which belongs to no library that

@@ -19,6 +19,8 @@ void ta_fork_unseen(void);
 extern int ta_wants_runtime;
 // Called by the control plane when the Go runtime has started.
 void ta_runtime_ready(void);
+// What is due in the heap, for the control plane. Whether to come again at once.
+int ta_service(void);
 // Gives up the control plane where it could not run.
 void ta_runtime_check(void);
 // Whether Go's constructor runs only when the runtime is wanted.

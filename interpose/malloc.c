@@ -153,11 +153,11 @@ static int free_elsewhere(ta_page *pg, uint64_t *b)
 	return 1;
 }
 
-NOINLINE void ta_free_slow(void *p, const char *fn)
+NOINLINE void ta_free_slow(void *p, const char *fn, unsigned null_call)
 {
 	if (ta_self != &ta_heap_none) {
 		if (p == NULL) {
-			count(ta_self, TA_CALL_FREE_NULL);
+			count(ta_self, null_call);
 			return;
 		}
 		ta_page *pg = ta_lookup(p);
@@ -165,7 +165,7 @@ NOINLINE void ta_free_slow(void *p, const char *fn)
 		    ta_sane(pg, p) && free_elsewhere(pg, p))
 			return;
 	}
-	free_checked(p, fn, TA_CALL_FREE_NULL);
+	free_checked(p, fn, null_call);
 }
 
 NOINLINE void ta_page_empty(ta_page *pg)
@@ -180,9 +180,9 @@ NOINLINE void ta_page_empty(ta_page *pg)
 	errno = saved;
 }
 
-EXPORT void free(void *p) { ta_free_fast(p, "free"); }
+EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL); }
 
-EXPORT void cfree(void *p) { ta_free_fast(p, "cfree"); }
+EXPORT void cfree(void *p) { ta_free_fast(p, "cfree", TA_CALL_FREE_NULL); }
 
 // Frees p, counted as the given call of the function named fn.
 void ta_free_as(void *p, unsigned call, const char *fn)

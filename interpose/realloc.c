@@ -105,7 +105,7 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *
 		return realloc_foreign(p, n, fn, caller);
 	if (UNLIKELY(n == 0)) {
 		tally(call, 0, 1, 0);
-		ta_free_fast(p, fn);
+		ta_free_fast(p, fn, TA_CALL_FREE_NULL);
 		return NULL;
 	}
 	if (n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE)) {
@@ -129,7 +129,7 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *
 	memcpy(q, p, n < old ? n : old);
 	if (UNLIKELY(ta_throttled))
 		copied(q, n < old ? n : old);
-	ta_free_fast(p, fn);
+	ta_free_fast(p, fn, TA_CALL_FREE_NULL);
 	tally(call, 1, 1, 0);
 	return q;
 }

@@ -19,8 +19,8 @@ func TestConcurrent(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			setup(t, "prog", append(words(mode), fmt.Sprintf("FAST_HARD=%d", caps[0]), fmt.Sprintf("NORMAL_HARD=%d", caps[1]),
 				fmt.Sprintf("SLOW_HARD=%d", caps[2]), "FAST_SOFT=60000", "NORMAL_SOFT=40000", "SLOW_SOFT=50000")...)
-			done := make(chan bool)
-			go sample(t, caps, done)
+			done, sampled := make(chan bool), make(chan bool)
+			go sample(t, caps, done, sampled)
 			var requests, taken, refused, admitRefused atomic.Uint64
 			var live [3]atomic.Uint64
 			var wg sync.WaitGroup
@@ -63,6 +63,7 @@ func TestConcurrent(t *testing.T) {
 			}
 			wg.Wait()
 			close(done)
+			<-sampled
 			var sum, violations uint64
 			for i, f := range filled() {
 				if f.BytesCurrent != live[i].Load() {
@@ -83,8 +84,9 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// sample looks at the sums until done.
-func sample(t *testing.T, caps [3]uint64, done chan bool) {
+// sample looks at the sums until done, and says when it has looked for the last time.
+func sample(t *testing.T, caps [3]uint64, done, sampled chan bool) {
+	defer close(sampled)
 	for {
 		for i := range caps {
 			if c := atomic.LoadUint64(&tiers[i].current); c > caps[i] {

@@ -8,9 +8,9 @@ package background
 
 import (
 	"time"
-	"unsafe"
 
 	"tieralloc/internal/process"
+	"tieralloc/interpose"
 )
 
 func init() {
@@ -26,13 +26,10 @@ const period = 2 * time.Millisecond
 // idlePeriod is how often it looks when there is nothing to move.
 const idlePeriod = 50 * time.Millisecond
 
-// token is this goroutine's name for locks: an address that no thread's own has.
-var token uint64
-
 func run() {
 	for {
 		wait := idlePeriod
-		if process.Service(uintptr(unsafe.Pointer(&token))) {
+		if interpose.Service() {
 			wait = period
 		}
 		time.Sleep(wait)

@@ -2,6 +2,8 @@ package tiers_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -73,5 +75,23 @@ func TestThreadsComeAndGo(t *testing.T) {
 				t.Errorf("%d heaps of running threads, %d of none, %d bytes", n[0], n[1], n[2])
 			}
 		})
+	}
+}
+
+// TestBackgroundAmidThreads: the control plane purges and moves while threads start and
+// end, and nobody waits for it for ever.
+func TestBackgroundAmidThreads(t *testing.T) {
+	prog := compile(t, "servant.c")
+	log := filepath.Join(t.TempDir(), "log")
+	env := []string{"TA_BACKGROUND=1", "TA_PURGE_DELAY=1ms", "TA_LOG=debug", "TA_LOG_FILE=" + log,
+		"TA_NORMAL_SOFT=16M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0", "GOGC=1"}
+	r := preloaded(t, env, prog, "1500")
+	clean(t, r)
+	if n := numbers(t, r.Stdout); n[0] < 100 {
+		t.Errorf("%d threads came and went", n[0])
+	}
+	lines, err := os.ReadFile(log)
+	if err != nil || !strings.Contains(string(lines), `"memory purged"`) || !strings.Contains(string(lines), `"span moved"`) {
+		t.Errorf("the control plane did nothing: %v", err)
 	}
 }

@@ -191,7 +191,7 @@ func TestPrune(t *testing.T) {
 	if strings.Count(list, `"state": "killed"`) != 1 || strings.Count(list, `"state": "running"`) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if strings.Count(rest, "removed /dev/shm/tieralloc.") != 1 || strings.Count(rest, "perl") != 3 {
+	if strings.Count(rest, "removed /dev/shm/tieralloc.") != 1 || strings.Count(rest, "\ntieralloc.") != 1 {
 		t.Errorf("%+v", r)
 	}
 }
