@@ -71,6 +71,18 @@ func (l *ageList) add(p *Page) {
 	l.tail = p
 }
 
+// addOldest puts p at the other end.
+func (l *ageList) addOldest(p *Page) {
+	p.agePrev = nil
+	p.ageNext = l.head
+	if l.head != nil {
+		l.head.agePrev = p
+	} else {
+		l.tail = p
+	}
+	l.head = p
+}
+
 // remove takes p off. In a child that was forked in the middle of another thread's
 // change (ForkUnprepared) a neighbour may not know p: it is then left alone.
 func (l *ageList) remove(p *Page) {

@@ -40,6 +40,46 @@ func (h *Heap) reserve(n uintptr) (place uintptr, ok bool) {
 	return 0, false
 }
 
+// shape is what a request comes to in a place: whole huge pages where it has them.
+type shape struct {
+	n    uintptr // bytes, whole slices
+	span bool    // of a segment; else a mapping of its own
+	pool bool    // a mapping may have the kernel's reserved huge pages
+}
+
+func (s *shape) bytes(place uintptr) uintptr {
+	switch {
+	case s.span:
+		return wholeUnits(place, s.n>>SliceShift) << SliceShift
+	case s.pool && hugetlbSize(place, s.n) != 0:
+		return raw.RoundUp(s.n, hugetlbSize(place, s.n))
+	}
+	return raw.RoundUp(s.n, unitOf(place)<<SliceShift)
+}
+
+// reserveShape is reserve for what comes to other sizes in other places.
+func (h *Heap) reserveShape(home uintptr, s *shape) (place, n uintptr, ok bool) {
+	n = s.bytes(home)
+	if place, ok = h.reserve(n); !ok {
+		return 0, 0, false
+	}
+	fit, tier := s.bytes(place), tierOf(uint32(place))
+	switch {
+	case fit <= n:
+		tiers.Release(tier, n-fit)
+		return place, fit, true
+	case h.Thread.admit(tier, fit-n):
+		return place, fit, true
+	}
+	tiers.Release(tier, n)
+	for place = home; place < placePin && tiers.RoutesSlow(); place++ {
+		if n = s.bytes(place); h.Thread.admit(place, n) {
+			return place, n, true
+		}
+	}
+	return 0, 0, false
+}
+
 // admit charges n bytes to exactly this tier, for which what is cached there goes back to
 // the kernel if need be. Precondition: no lock is held.
 func (t *Thread) admit(tier, n uintptr) bool {

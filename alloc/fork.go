@@ -57,7 +57,9 @@ func ForkChild(token, taken uintptr, mine *Heap) {
 			recharge()
 		}
 	}
-	pool.leaving = 0
+	if mine == nil || mine.Thread.Busy == 0 { // else the interrupted code has its part of it still to subtract
+		pool.leaving = 0
+	}
 	release(taken)
 	suspend(token)
 	rebase(token)
@@ -143,7 +145,10 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 		poolLock.Reset()
 	}
 	freeze(mine)
-	holdsLeft(token)
+	if poolLock.Take(token) {
+		holdsLeft(token)
+		poolLock.Release()
+	}
 	suspend(token)
 	rebase(token)
 }

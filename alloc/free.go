@@ -49,10 +49,10 @@ func heapOf(owner uintptr) *Heap { return (*Heap)(raw.Ptr(owner &^ OwnerFull)) }
 
 // freeLocal frees a block of one of the heap's own pages.
 func (h *Heap) freeLocal(p *Page, b uintptr) {
-	p.push(b)
-	if p.Owner&OwnerFull != 0 {
-		h.unfull(p)
+	if p.Owner&OwnerFull != 0 && !h.unfull(p, b) {
+		return
 	}
+	p.push(b)
 	if p.Frees == p.Allocs {
 		h.emptied(p)
 	}
@@ -84,16 +84,29 @@ func check(p *Page, addr uintptr) uintptr {
 	return FreeOK
 }
 
-// unfull puts a full page that has a free block now back on its list.
-func (h *Heap) unfull(p *Page) {
+// unfull puts a full page that is about to get back its block b on its list. It reports
+// false where the page waits on the pending list: there another thread may have it in
+// hand and take it for its own (steal.go). The block has then joined the others that wait,
+// and the page is not to be touched any more.
+func (h *Heap) unfull(p *Page, b uintptr) bool {
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
-		if old&RemoteNotify == 0 || atomic.CompareAndSwapUintptr(&p.Remote, old, old&^RemoteNotify) {
-			break
+		next := old &^ RemoteNotify
+		if old&RemoteInFlight != 0 {
+			raw.Store(b+8, FreeKey)
+			raw.Store(b, old&RemoteAddr)
+			next = b | (old>>RemoteShift+1)<<RemoteShift | RemoteInFlight
+		}
+		switch {
+		case !atomic.CompareAndSwapUintptr(&p.Remote, old, next):
+		case old&RemoteInFlight != 0:
+			return false
+		default:
+			atomic.StoreUintptr(&p.Owner, h.self())
+			h.append(p)
+			return true
 		}
 	}
-	atomic.StoreUintptr(&p.Owner, h.self())
-	h.append(p)
 }
 
 // PageEmpty is called when the last block of a page of the thread of h came back.

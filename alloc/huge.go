@@ -104,32 +104,31 @@ func hugeGone(token, addr, n uintptr, place uint32) {
 // hugeMap makes a fresh mapping, charged to a tier; or takes a cached one of the tier that
 // the charge went to. zero is ZeroBit for a fresh one.
 func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
-	home := placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
-	page := hugetlbSize(home, size)
-	if page != 0 && align <= page {
-		if p, zero = hugeTry(h, raw.RoundUp(size, page), page, page); p != nil {
+	if reservedPages && align <= huge2M { // else it may be more than such a page has
+		if p, zero = hugeTry(h, size, align, true); p != nil {
 			return p, zero
 		}
 	}
-	if unitOf(home) != 1 {
-		align = max(align, huge2M)
-		size = raw.RoundUp(size, huge2M)
-	}
-	align = max(align, SliceSize)
-	p, zero = hugeTry(h, size, align, 0)
+	p, zero = hugeTry(h, size, align, false)
 	if p == nil && purgeAll(h.Thread) > 0 {
-		p, zero = hugeTry(h, size, align, 0)
+		p, zero = hugeTry(h, size, align, false)
 	}
 	return p, zero
 }
 
-// hugeTry charges and maps size bytes, of the kernel's huge pages when page is their
-// size.
-func hugeTry(h *Heap, size, align, page uintptr) (p *Page, zero uintptr) {
-	place, ok := h.reserve(size)
+// hugeTry charges and maps size bytes. With reserved set they are of the kernel's reserved
+// huge pages, if those are wished for.
+func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr) {
+	s := shape{n: size, pool: reserved}
+	place, size, ok := h.reserveShape(placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint))), &s)
 	if !ok {
 		return nil, 0
 	}
+	page := uintptr(0)
+	if reserved {
+		page = hugetlbSize(place, s.n)
+	}
+	align = max(align, unitOf(place)<<SliceShift)
 	if p = h.hugeCached(size, align, place); p != nil { // charged already
 		tiers.Release(tierOf(uint32(place)), size)
 		return p, 0
@@ -144,7 +143,7 @@ func hugeTry(h *Heap, size, align, page uintptr) (p *Page, zero uintptr) {
 	if start != 0 {
 		settlePages(start, size, uint32(place), page != 0)
 		if place != placePin || simulated || pin(start, size) {
-			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))))
+			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), false)
 		}
 		if p == nil {
 			raw.Unmap(start, size)

@@ -34,7 +34,7 @@ const (
 
 // unitOf is the number of slices in which a place is charged: a power of two.
 func unitOf(place uintptr) uintptr {
-	if places[place&(placeSlots-1)].huge >= config.HugeThp {
+	if places[place&(placeSlots-1)].spans >= config.HugeThp {
 		return huge2M >> SliceShift
 	}
 	return 1
@@ -42,7 +42,7 @@ func unitOf(place uintptr) uintptr {
 
 // wholeUnits is how many slices are charged for a span of n.
 func wholeUnits(place, n uintptr) uintptr {
-	if places[place&(placeSlots-1)].huge > config.HugeThp {
+	if places[place&(placeSlots-1)].spans > config.HugeThp {
 		n = max(n, minGrowth)
 	}
 	return raw.RoundUp(n, unitOf(place))

@@ -129,15 +129,12 @@ func (h *Heap) setFull(p *Page) {
 		if old&RemoteAddr != 0 {
 			return
 		}
-		if old&RemoteInFlight != 0 { // on the pending list already: drain will look at it
-			break
-		}
 		if atomic.CompareAndSwapUintptr(&p.Remote, old, RemoteNotify) {
 			break
 		}
 	}
-	atomic.StoreUintptr(&p.Owner, h.self()|OwnerFull)
 	h.unlink(p)
+	atomic.StoreUintptr(&p.Owner, h.self()|OwnerFull) // from now on another thread may take it (steal.go)
 }
 
 // refill puts a page on the empty list of class c. When the kernel refuses,

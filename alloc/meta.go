@@ -55,6 +55,7 @@ func newDescriptor() *Page {
 func freeDescriptor(p *Page) {
 	p.Owner = ownerNone
 	p.state = spanClean
+	p.segment = nil
 	p.Start, p.Size, p.slices, p.blocks, p.Carved = 0, 0, 0, 0, 0
 	p.next = pool.freePages
 	pool.freePages = p

@@ -68,7 +68,8 @@ func migrateStep(t *Thread) uintptr {
 	from := p.place
 	poolLock.Release()
 
-	stayed := relocate(p.Start+uintptr(p.done)<<SliceShift, n, from, to)
+	stayed := relocate(p.Start+uintptr(p.done)<<SliceShift, n, to)
+	tiers.Moved(tierOf(from), (n-stayed)/raw.Page, stayed/raw.Page)
 
 	poolLock.Take(t.token)
 	moved(p, to, n, stayed)
@@ -125,7 +126,7 @@ func moved(p *Page, to uint32, n, stayed uintptr) {
 
 // fits reports whether a step may move p to the given place.
 func fits(p *Page, to uint32) bool {
-	if p.moving != 0 || !movable(p, to) || p.done != 0 && p.astray != to || p.done == 0 && p.stray != 0 {
+	if p.moving != 0 || !movable(p, to) || sews(p, to) || p.done != 0 && p.astray != to || p.done == 0 && p.stray != 0 {
 		return false
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
@@ -142,12 +143,14 @@ func demotable() (*Page, uint32) {
 		}
 		for rank := uint32(rankFirst); rank < ranks; rank++ {
 			for away := uint32(0); away < 2; away++ {
-				p := pool.aged[listOf(tier, rank, away)&(listSlots-1)].head
-				for i := 0; i < migrateScan && p != nil; i++ {
+				l := &pool.aged[listOf(tier, rank, away)&(listSlots-1)]
+				for i := 0; i < migrateScan && l.head != nil; i++ {
+					p := l.head
 					if fits(p, tier+1) {
 						return p, tier + 1
 					}
-					p = p.ageNext
+					l.remove(p) // not now: so it is in nobody's way
+					l.add(p)
 				}
 			}
 		}
@@ -163,12 +166,14 @@ func promotable() (*Page, uint32) {
 	}
 	for tier := config.TierSlow; tier > config.TierFast; tier-- {
 		for rank := uint32(ranks); rank > rankFirst; rank-- {
-			p := pool.aged[listOf(tier, rank-1, 1)&(listSlots-1)].tail
-			for i := 0; i < migrateScan && p != nil; i++ {
+			l := &pool.aged[listOf(tier, rank-1, 1)&(listSlots-1)]
+			for i := 0; i < migrateScan && l.tail != nil; i++ {
+				p := l.tail
 				if p.home < tier && fits(p, p.home) && tiers.Room(uintptr(p.home), min(spanBytes(p), migrateChunk)) {
 					return p, p.home
 				}
-				p = p.agePrev
+				l.remove(p)
+				l.addOldest(p)
 			}
 		}
 	}

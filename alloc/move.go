@@ -106,17 +106,22 @@ func movable(p *Page, to uint32) bool {
 }
 
 // relocate asks the kernel to move the n bytes at addr to a place and returns how many
-// bytes are elsewhere afterwards. What was never touched moves by definition: it will
-// come from there. Counts go to the tier that the bytes come from.
-func relocate(addr, n uintptr, from, to uint32) (stayed uintptr) {
+// bytes are elsewhere afterwards, or may be: what the kernel would not bind, and what it
+// does not tell about. What was bound and never touched moves by definition: it will come
+// from there.
+func relocate(addr, n uintptr, to uint32) (stayed uintptr) {
 	dst := &places[to&(placeSlots-1)].nodes
-	if !simulated && dst.Nodes != 0 && *dst != places[from&(placeSlots-1)].nodes {
-		for at := uintptr(0); at < n; at += moveChunk {
-			numa.Bind(addr+at, min(n-at, moveChunk), dst, true)
-		}
-		stayed = residentOff(addr, n, dst.Nodes)
+	if simulated || dst.Nodes == 0 {
+		return 0
 	}
-	tiers.Moved(tierOf(from), (n-stayed)/raw.Page, stayed/raw.Page)
+	for at := uintptr(0); at < n; at += moveChunk {
+		part := min(n-at, moveChunk)
+		if numa.Bind(addr+at, part, dst, true) != 0 {
+			stayed += part
+		} else {
+			stayed += residentOff(addr+at, part, dst.Nodes)
+		}
+	}
 	return stayed
 }
 
@@ -137,19 +142,49 @@ func residentOff(addr, n uintptr, nodes uint64) (bytes uintptr) {
 			bytes += uintptr(r.Node[node])
 		}
 	}
-	return bytes
+	return bytes + uintptr(r.Failed)
 }
 
 // putIn records that a span in use is in another place now. Precondition: poolLock is
 // held.
 func putIn(p *Page, place uint32) {
 	ageRemove(p)
-	if p.state == spanHuge {
+	if p.state == spanHuge || p.state == spanHugeCached { // freed meanwhile
 		from, to := &pool.count.huge[tierOf(p.place)], &pool.count.huge[tierOf(place)]
 		from.alloc(^uint64(0), -uint64(p.Size))
 		to.alloc(1, uint64(p.Size))
 	}
+	if p.segment != nil {
+		pool.seams += seams(p, place) - seams(p, p.place)
+	}
 	p.place = place
 	p.done = 0
 	ageAdd(p)
+}
+
+// seams is how many neighbours of a span in use do not lie in the given place: so often
+// the kernel would have two mappings instead of one. Precondition: poolLock is held.
+func seams(p *Page, place uint32) (n uintptr) {
+	seg := p.segment
+	if p.Start > seg.start {
+		if q := Lookup(p.Start - SliceSize); q != nil && q.place != place {
+			n++
+		}
+	}
+	if end := p.Start + p.bytes(); end < seg.start+seg.slices<<SliceShift {
+		if q := Lookup(end); q != nil && q.place != place {
+			n++
+		}
+	}
+	return n
+}
+
+// seamLimit is how many seams moving may make: half of the mappings that the kernel lets
+// a process have, the rest is the program's.
+var seamLimit = ^uintptr(0)
+
+// sews reports whether moving p to a place would make seams beyond the limit.
+// Precondition: poolLock is held.
+func sews(p *Page, to uint32) bool {
+	return p.segment != nil && pool.seams >= seamLimit && seams(p, to) > seams(p, p.place)
 }

@@ -48,6 +48,7 @@ func placeOf(hint, tier uintptr) uintptr {
 type where struct {
 	nodes numa.Place // the nodes to take it from; zero: the default
 	huge  uint32     // config.Huge…
+	spans uint32     // the same for segments
 	// No huge pages: with them more is resident than was charged, and where one reaches
 	// into a neighbouring span the kernel moves both.
 	small  bool
@@ -57,6 +58,8 @@ type where struct {
 var (
 	places    [placeSlots]where
 	simulated = true // one node, or told so: the tiers are only accounts
+
+	reservedPages bool // some place has the kernel's reserved huge pages
 
 	hugeFallbacks [placeSlots]uint64 // mappings that had to do with ordinary pages
 )
@@ -69,12 +72,20 @@ func SetPlaces(s *config.Settings, m *numa.Map) {
 		w := &places[i]
 		*w = where{huge: tier.HugePages, capped: tier.Hard != 0}
 		w.small = w.huge == config.HugeOff || w.huge == config.HugeUnset && (tier.Hard != 0 || !simulated)
+		w.spans = w.huge
+		if i == placePin && w.huge > config.HugeThp {
+			w.spans, w.small = config.HugeOff, true // one span of a reserved page cannot be bound alone
+		}
+		if w.huge > config.HugeThp {
+			reservedPages = true
+		}
 		if simulated {
 			continue
 		}
 		w.nodes = m.Tier[i&3]
 	}
 	if !simulated {
+		seamLimit = uintptr(numa.MaxMappings() / 2)
 		// Bound only when its pages are there: see pin.go.
 		places[placePin].nodes = numa.Place{Nodes: m.Pin.Nodes, Mode: numa.PreferredMany}
 		pinned = m.Pin
@@ -90,7 +101,7 @@ func settlePages(addr, n uintptr, place uint32, hugetlb bool) {
 	}
 	switch {
 	case hugetlb:
-	case w.huge >= config.HugeThp:
+	case w.spans >= config.HugeThp:
 		raw.Sys(sysMadvise, addr, n, madvHugePage, 0, 0, 0)
 	case w.small:
 		raw.Sys(sysMadvise, addr, n, madvNoHugePage, 0, 0, 0)

@@ -52,6 +52,7 @@ type poolState struct {
 	quiet      uint64  // no purging by itself before this time: the kernel refused
 	unwilling  uint64  // no migration before this time: likewise
 	away       uint64  // spans that are not in their home tier
+	seams      uintptr // pairs of neighbouring spans of a segment that lie in different places
 	aged       [listSlots]ageList
 	holds      holdSet
 	cache      hugeCache
@@ -109,16 +110,16 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	p := takeDirty(home, n)
 	if p == nil {
 		poolLock.Release()
-		whole := wholeUnits(home, n)
-		place, ok := h.reserve(whole << SliceShift)
+		s := shape{n: n << SliceShift, span: true}
+		place, bytes, ok := h.reserveShape(home, &s)
 		if !ok {
 			return nil
 		}
 		poolLock.Take(token)
-		p = takeReserved(place, n, whole)
+		p = takeReserved(place, n, bytes>>SliceShift)
 		if p == nil {
 			poolLock.Release()
-			tiers.Release(tierOf(uint32(place)), whole<<SliceShift)
+			tiers.Release(tierOf(uint32(place)), bytes)
 			return nil
 		}
 	}

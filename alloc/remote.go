@@ -50,30 +50,23 @@ func (h *Heap) drain() {
 	for list != 0 {
 		p := (*Page)(raw.Ptr(list))
 		list = addrOf(p.pendNext)
-		h.news(p)
+		heapOf(p.Owner).news(p) // another heap of the thread, where ta_move has handed it on
 	}
 }
 
-// news ends p's time on the pending list.
+// news ends p's time on the pending list, where it is because it is full and other threads
+// have freed blocks of it: it goes back on its class's list.
 func (h *Heap) news(p *Page) {
-	full := p.Owner&OwnerFull != 0
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
-		next := old &^ RemoteInFlight
-		if full && old&RemoteAddr == 0 {
-			next |= RemoteNotify
+		if atomic.CompareAndSwapUintptr(&p.Remote, old, old&^RemoteInFlight) {
+			break
 		}
-		if !atomic.CompareAndSwapUintptr(&p.Remote, old, next) {
-			continue
-		}
-		if full && next&RemoteNotify == 0 {
-			p.takeRemote()
-			atomic.StoreUintptr(&p.Owner, h.self())
-			h.append(p)
-			if p.Frees == p.Allocs {
-				h.emptied(p)
-			}
-		}
-		return
+	}
+	p.takeRemote()
+	atomic.StoreUintptr(&p.Owner, h.self())
+	h.append(p)
+	if p.Frees == p.Allocs {
+		h.emptied(p)
 	}
 }

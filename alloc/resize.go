@@ -84,18 +84,23 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 	if size > have {
 		raw.Unmap(to+have, size-have)
 	}
-	q := h.hugeAdopt(to, have, p.place, p.Hint, p.home)
+	q := h.hugeAdopt(to, have, p.place, p.Hint, p.home, true)
 	if q == nil {
 		copyBack(was, to, have)
 		return 0
 	}
 	h.Calls[CallReallocAllocs]++
 	h.Calls[CallReallocFrees]++ // q or p, as it turns out
-	if grown := hugeResize(h, q, n); grown == 0 {
+	at := q.Start
+	if size != have {
+		at = hugeResized(h, q, size)
+	}
+	if at == 0 {
 		h.hugeReturn(q, was)
 		return 0
 	}
-	return q.Start
+	letGo(h.Thread.token, q)
+	return at
 }
 
 // oneMapping reports whether the n bytes at addr are one mapping to the kernel, as
@@ -109,13 +114,15 @@ func oneMapping(addr, n uintptr) bool {
 	return errno == 0 || errno == uintptr(syscall.ENOMEM)
 }
 
-// hugeAdopt makes a huge block of a mapping that is charged to the tier of its place.
-func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32) *Page {
+// hugeAdopt makes a huge block of a mapping that is charged to the tier of its place. With
+// held set the caller holds it from the start: once it is on the list by age, others may
+// move it.
+func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, held bool) *Page {
 	if !poolLock.Take(h.Thread.token) {
 		return emergencyHuge(start, size, place)
 	}
 	p := newDescriptor()
-	if p != nil && !mapReserve(start, SliceSize) {
+	if p != nil && (!mapReserve(start, SliceSize) || held && ^pool.holds.used == 0) {
 		freeDescriptor(p)
 		p = nil
 	}
@@ -125,15 +132,19 @@ func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32) *Page {
 		p.Start, p.Size, p.place = start, size, place
 		p.stray, p.hugetlb = 0, 0
 		hugeLink(p, hint, home)
+		if held {
+			holdLocked(h.Thread.token, p)
+		}
 	}
 	poolLock.Release()
 	return p
 }
 
-// hugeReturn undoes hugeAdopt: the contents go back to address to.
+// hugeReturn undoes hugeAdopt: the contents go back to address to. Precondition: q is held.
 func (h *Heap) hugeReturn(q *Page, to uintptr) {
 	start, size := q.Start, q.Size
 	poolLock.Take(h.Thread.token)
+	letGoLocked(h.Thread.token, q)
 	hugeUnlink(q)
 	mapSet(start, nil)
 	uncommit(size)

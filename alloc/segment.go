@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 )
@@ -11,7 +12,7 @@ import (
 // refuses that much, the span alone is tried. One of the kernel's huge pages, which are
 // scarce and taken at once, is as large as asked for. Precondition: poolLock is held.
 func grow(place, n uintptr) *Page {
-	if hugetlbSize(place, n<<SliceShift) != 0 {
+	if places[place&(placeSlots-1)].spans > config.HugeThp && n&(huge2M>>SliceShift-1) == 0 {
 		if p := segmentMap(place, n, true); p != nil {
 			return p
 		}

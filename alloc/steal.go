@@ -10,10 +10,11 @@ import (
 // more, because their owner may not come by for long. It can have those that are full to
 // their owner and on its pending list: all their blocks wait on the remote list.
 //
-// Who swaps the pending list out has its pages for itself, as in drain. A full page is
-// touched by its owner only when that comes to the pending list, or frees a block of it;
-// and there is no block left to free. So its counts stand, and the page can go back to
-// the pool. The others go back on the list.
+// Who swaps the pending list out has its pages for itself, as in drain. A page is called
+// full when its owner has done all there is to do for that, and while a full page waits
+// on the pending list its owner touches nothing of it but the remote list: there it puts
+// its own frees, too. So the counts of one stand that has no block in use, and it
+// can go back to the pool. The others go back on the list.
 
 // stealPages takes what can be had from the threads that run.
 func (t *Thread) stealPages() {

@@ -52,16 +52,20 @@ func (h *Heap) moveBlock(p *Page, tier uintptr) uintptr {
 	return uintptr(syscall.ENOMEM)
 }
 
-// retire takes a page of one block, in use, off the list of its heap if that is the
-// thread's own: so the fast path does not take the block again, for the old hint, when it
-// is freed.
-func (t *Thread) retire(p *Page) {
+// retire gives a page of one block, in use, to the thread's heap for what has been moved
+// to the tier, if the page is the thread's own: so the block is not allocated again for
+// the old hint when it is freed.
+func (t *Thread) retire(p *Page, to *Heap) {
 	owner := atomic.LoadUintptr(&p.Owner)
-	if owner == OwnerHuge || owner&OwnerFull != 0 || heapOf(owner).Thread != t {
+	if owner == OwnerHuge || owner == ownerNone || to == nil || heapOf(owner).Thread != t {
 		return
 	}
-	if h := heapOf(owner); h.cur[p.Class&(Classes-1)] == p && p.Free == 0 {
-		h.setFull(p)
+	if owner&OwnerFull == 0 {
+		heapOf(owner).setFull(p)
+	}
+	if atomic.LoadUintptr(&p.Owner)&OwnerFull != 0 {
+		p.Hint = to.Hint
+		atomic.StoreUintptr(&p.Owner, to.self()|OwnerFull)
 	}
 }
 
@@ -76,47 +80,74 @@ func (t *Thread) atHome(p *Page) {
 	poolLock.Release()
 }
 
-// moveSpan moves the span of p, all at once, and makes the tier its home.
+// moveSpan moves the span of p, all at once, and makes the tier its home. One that is
+// partly in a third tier goes home first, for only two can be accounted for.
 func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
-	t := h.Thread
-	total, to := spanBytes(p), uint32(tier)
-	if tiers.Full(tier, total) {
-		t.makeRoom(tier, total)
+	if here := tierOf(p.place); here != tier && p.stray != 0 && tierOf(p.astray) != tier {
+		if h.gather(p, here) != 0 || p.stray != 0 {
+			return uintptr(syscall.EBUSY)
+		}
+	}
+	if errno := h.gather(p, tier); errno != 0 {
+		return errno
+	}
+	return p.Start
+}
+
+// gather brings all of a span of p to a tier. It returns an errno unless some pages, or
+// none that had to, have moved.
+func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
+	t, moved := h.Thread, h.Thread.heap(hintMoved+tier)
+	if n := missing(p, tier); n <= spanBytes(p) && tiers.Full(tier, n) {
+		t.makeRoom(tier, n)
 	}
 	if !hold(t.token, p) {
 		return uintptr(syscall.EBUSY)
 	}
 	poolLock.Take(t.token)
-	ok := charged(p, to, total)
+	total, n, from, to := spanBytes(p), missing(p, tier), p.place, uint32(tier)
+	source := from // of what is missing there
+	if from == to {
+		source = p.astray
+	}
+	ok := n <= total && !sews(p, to) && charged(p, to, n)
 	poolLock.Release()
 	if !ok {
 		letGo(t.token, p)
 		return uintptr(syscall.ENOMEM)
 	}
-	h.Thread.retire(p)
-	from := p.place
-	stayed := relocate(p.Start, total, from, to)
+	stayed := min(relocate(p.Start, total, to), n)
 
 	poolLock.Take(t.token)
-	before := uintptr(p.stray) * raw.Page // of the span's old charge, in another tier than from
-	refused := stayed >= total-before && before == 0
-	if refused {
-		tiers.Release(tier, total)
+	tiers.Release(tier, stayed)
+	if stayed == n && n != 0 {
 		settlePages(p.Start, total, from, p.hugetlb != 0)
+		errno = uintptr(syscall.EBUSY)
 	} else {
-		stayed = min(stayed, total-before)
-		tiers.Release(tierOf(p.astray), before)
-		tiers.Release(tierOf(from), total-before-stayed)
-		tiers.Release(tier, stayed)
-		p.astray, p.stray = from, uint32(stayed/raw.Page)
+		t.retire(p, moved)
+		tiers.Release(tierOf(source), n-stayed)
+		p.astray, p.stray = source, uint32(stayed/raw.Page)
 		p.home = to
 		putIn(p, to)
 	}
 	letGoLocked(t.token, p)
 	poolLock.Release()
-	tiers.MigrateCharge(t.Now, total-stayed)
-	if refused {
-		return uintptr(syscall.EBUSY)
+	tiers.Moved(tierOf(source), (n-stayed)/raw.Page, stayed/raw.Page)
+	tiers.MigrateCharge(t.Now, n-stayed)
+	return errno
+}
+
+// missing is how many bytes of p's span are not charged to a tier. It is more than there
+// are when the span lies in two others.
+func missing(p *Page, tier uintptr) uintptr {
+	stray := uintptr(p.stray) * raw.Page
+	switch {
+	case tierOf(p.place) == tier:
+		return stray
+	case stray == 0:
+		return spanBytes(p)
+	case tierOf(p.astray) == tier:
+		return spanBytes(p) - stray
 	}
-	return p.Start
+	return ^uintptr(0)
 }

@@ -6,7 +6,7 @@ import "tieralloc/internal/raw"
 // says; used and free bytes add up.
 func (v *inspection) segments() {
 	free := v.binned()
-	used, slices := uintptr(0), uintptr(0)
+	used, slices, seams := uintptr(0), uintptr(0), uintptr(0)
 	var before *Page
 	spansDo(func(s *segment, a uintptr, p *Page) bool {
 		if !v.want(p != nil && p.Start == a && p.slices > 0, "segment at %#x: no span at %#x", s.start, a) {
@@ -29,11 +29,15 @@ func (v *inspection) segments() {
 		default:
 			v.want(false, "span %p in state %d", p, p.state)
 		}
+		if before != nil && before.segment == s && before.place != p.place {
+			seams++
+		}
 		before = p
 		slices += uintptr(p.slices)
 		return v.err == nil
 	})
 	v.want(slices == pool.segSlices, "spans have %d slices, segments %d", slices, pool.segSlices)
+	v.want(seams == pool.seams, "%d neighbours lie in different places, counted %d", seams, pool.seams)
 	v.want(len(free) == 0, "%d spans in bins are in no segment", len(free))
 	v.want(used == pool.usedBytes, "%d bytes in use, counted %d", used, pool.usedBytes)
 	total := uintptr(0)

@@ -115,6 +115,9 @@ func (r *request) violate() {
 	}
 }
 
+// RoutesSlow reports whether memory goes to a slower tier where one is at its hard cap.
+func RoutesSlow() bool { return policy.onHardcap == config.HardcapRouteSlow }
+
 // Unpinned counts that memory charged for PIN_FAST could not be made resident on the
 // fast nodes, and so was refused.
 func Unpinned() { atomic.AddUint64(&at(Home(uintptr(config.HintPinFast))).refused, 1) }

@@ -85,6 +85,9 @@ func capacityChecks() []check {
 		{name: "demote small blocks", env: demote + "prefer_fast", script: "/work/known demote 4000 10", judge: fewMoved},
 		{name: "demote in the background", env: demote + "hot TA_BACKGROUND=1", script: "/work/known demote 40 1000 idle", judge: moved},
 		{name: "move", script: "/work/known move", judge: says("moved")},
+		{name: "move home", env: "TA_NORMAL_SOFT=8M TA_ON_SOFTCAP=demote", script: "/work/known home", judge: says("at home")},
+		{name: "move without mappings", judge: says("as far as it goes"),
+			script: "echo 600 >/proc/sys/vm/max_map_count; /work/known mappings; s=$?; echo 65530 >/proc/sys/vm/max_map_count; (exit $s)"},
 		{name: "move one of many", script: "/work/known neighbours 300 && /work/known neighbours 5000", judge: says("in their places")},
 		// The fast node has 256 MiB, of which the kernel and the files of this machine have some.
 		{name: "pin large blocks", script: "/work/known pin 20000", judge: pinned},

@@ -98,6 +98,30 @@ func hugeChecks() []check {
 					}
 				}
 			}},
+		{name: "on to huge pages", env: "TA_HUGEPAGES=slow:2M TA_NORMAL_SOFT=1M TA_SLOW_HARD=8M", script: "/work/plain 60000x200 3000000x1",
+			judge: func(t *testing.T, r *remains) {
+				large, _ := huge(t, r)
+				onlyOn(t, large, 2)
+				s := r.stats(t, "plain.json").Tiers["slow"]
+				if s.Peak > 8*mib || sum(large)[2] == 0 || sum(large)[2] > s.Peak {
+					t.Errorf("%v of huge pages, at most %d bytes charged", sum(large), s.Peak)
+				}
+			}},
+		{name: "on from huge pages", env: "TA_HUGEPAGES=fast:2M,normal:off TA_FAST_HARD=8M TA_DEFAULT_HINT=hot", script: "/work/plain 20000000x1",
+			judge: func(t *testing.T, r *remains) {
+				_, small := huge(t, r)
+				onlyOn(t, small, 1)
+				if sum(small)[1] < 20000000 {
+					t.Errorf("%v of ordinary pages", sum(small))
+				}
+			}},
+		{name: "pin beside huge pages", env: "TA_HUGEPAGES=fast:2M TA_FAST_HARD=32M", script: "/work/known pin 60", judge: func(t *testing.T, r *remains) {
+			for _, pages := range r.numbers(t, "pinned") {
+				if pages[0]*4096 < 28*mib || pages[1]+pages[2]+pages[3] != 0 {
+					t.Errorf("pinned pages: %v", pages)
+				}
+			}
+		}},
 		{name: "not enough huge pages", env: "TA_HUGEPAGES=2M", script: "/work/plain 30000000x6", judge: func(t *testing.T, r *remains) {
 			_, small := huge(t, r)
 			if s := r.stats(t, "plain.json").Tiers["normal"]; s.Fallbacks == 0 || len(small) == 0 {

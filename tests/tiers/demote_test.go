@@ -211,3 +211,31 @@ func TestBackground(t *testing.T) {
 		t.Error("nothing was moved in the child")
 	}
 }
+
+// TestGrowthAmidDemotion: a block that has just got a mapping of its own, to grow in, is
+// not moved before it has grown.
+func TestGrowthAmidDemotion(t *testing.T) {
+	r := preloaded(t, withEnv(demoteNow, "TA_NORMAL_SOFT=1M"), compile(t, "grow.c"), "1500")
+	clean(t, r)
+	if n := numbers(t, r.Stdout); n[0] > mib || n[1] > mib {
+		t.Errorf("when all is freed the tiers are charged with %v", n)
+	}
+}
+
+// TestDemoteBehindPages: pages that blocks are allocated from do not move. Many of them,
+// one for each size, older than all else, do not keep others from moving.
+func TestDemoteBehindPages(t *testing.T) {
+	script := ""
+	for i, n := 0, 16; i < 60; i, n = i+1, n+max(16, n/8) {
+		script += fmt.Sprintf("new p%d 1 hot %d => fast*1\n", i, n)
+	}
+	p := play(t, withEnv(demoteNow, "TA_FAST_SOFT=16M"), script+`
+		new a 100 hot 1M => fast*100
+		tick 40 0
+		check a => whole*100
+		json
+	`)
+	if f := p.json[0].Tiers.Fast; f.Current > 16*mib {
+		t.Errorf("fast has %d bytes", f.Current)
+	}
+}

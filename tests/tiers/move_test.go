@@ -180,3 +180,15 @@ func TestMoveStorm(t *testing.T) {
 		}
 	}
 }
+
+// TestMovedIsNotHandedOut: a block that shares its span with none, was moved and is freed,
+// is not handed out again for the hint that it once was for.
+func TestMovedIsNotHandedOut(t *testing.T) {
+	play(t, nil, `
+		new a 1 warm 300000 => normal*1
+		move a slow => slow@same*1
+		free a
+		new b 3 warm 300000 => normal*3
+		new c 1 cold 300000 => slow*1
+	`)
+}

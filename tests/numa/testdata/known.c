@@ -1,6 +1,7 @@
 /* A program that knows the library. Its first argument chooses a case. */
 #include "guest.h"
 #include "tieralloc.h"
+#include <sys/mman.h>
 
 /* They are the preloaded library's: the program is not linked with it. */
 #pragma weak ta_alloc
@@ -217,6 +218,48 @@ static int full(long bytes)
 	return 0;
 }
 
+/* home: a large block is on its way down when it is moved to the tier that it is still
+ * counted for: all of it comes back. */
+static int home(void)
+{
+	char *p = malloc(64 * MIB);
+	long pages[NODES + 1] = { 0 };
+	MUST(p);
+	fill(p, 64 * MIB, 1);
+	for (int i = 0; i < 200 && pages[TA_SLOW] == 0; i++) {
+		free(malloc(6 * MIB));
+		usleep(1000);
+		where(p, 64 * MIB, pages);
+	}
+	MUST(pages[TA_SLOW] != 0 && pages[TA_NORMAL] != 0 && ta_tier_of(p) == TA_NORMAL);
+	MUST(ta_move(p, TA_NORMAL) == p);
+	MUST(settled(p, 64 * MIB) && holds(p, 64 * MIB, 1));
+	puts("at home");
+	return 0;
+}
+
+/* mappings: every second one of many untouched blocks is to move, in a process that may
+ * not have so many mappings. What is said to have moved has, and some are left. */
+static int mappings(void)
+{
+	enum { BLOCKS = 700, BYTES = 300000 };
+	static char *blocks[BLOCKS];
+	int moved = 0;
+	for (int i = 0; i < BLOCKS; i++)
+		MUST(blocks[i] = malloc(BYTES));
+	for (int i = 0; i < BLOCKS; i += 2)
+		moved += ta_move(blocks[i], TA_SLOW) == blocks[i];
+	MUST(moved > 50 && moved < BLOCKS / 2);
+	for (int i = 0; i < 100; i++)
+		MUST(mmap(NULL, PAGE, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+	for (int i = 0; i < BLOCKS; i++) {
+		fill(blocks[i], BYTES, i);
+		MUST(settled(blocks[i], BYTES));
+	}
+	puts("as far as it goes");
+	return 0;
+}
+
 /* report: every page of blocks in all tiers is touched; then the report, and the maps as
  * they are at that moment. */
 static int report(void)
@@ -254,6 +297,10 @@ int main(int argc, char **argv)
 		return demote(a, b << 10, argc > 4 && !strcmp(argv[4], "idle"));
 	if (!strcmp(what, "full"))
 		return full(a << 10);
+	if (!strcmp(what, "home"))
+		return home();
+	if (!strcmp(what, "mappings"))
+		return mappings();
 	if (!strcmp(what, "report"))
 		return report();
 	printf("no case %s\n", what);
