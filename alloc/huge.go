@@ -73,9 +73,10 @@ func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	p.Size -= rest
 	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
 	pool.leaving += rest
-	poolLock.Release()
+	end, in := p.Start+p.Size, p.place
+	poolLock.Release() // from now on p may be moved
 	if rest != 0 {
-		hugeGone(h.Thread.token, p.Start+p.Size, rest, p.place)
+		hugeGone(h.Thread.token, end, rest, in)
 	}
 	return p
 }

@@ -89,7 +89,8 @@ func purgeable(p *Page) bool {
 }
 
 // purgeablePart is what can be purged of a span that is in no list: whole huge pages.
-// The rest goes back among the dirty spans. Precondition: purgeable(p).
+// The rest goes back among the dirty spans. The part is marked at its ends, for the lock
+// is let go while it is purged, and its neighbours look there. Precondition: purgeable(p).
 func purgeablePart(p *Page) *Page {
 	unit := unitOf(uintptr(p.place)) << SliceShift
 	if unit == SliceSize || p.segment.hugetlb != 0 {
@@ -109,6 +110,7 @@ func purgeablePart(p *Page) *Page {
 		insertFree(rest, spanDirty)
 		rememberDirty(rest)
 	}
+	mapEnds(p)
 	return p
 }
 

@@ -127,6 +127,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	p.Hint = h.Hint
 	p.home = uint32(homeOf(uintptr(h.Hint)))
 	p.moving, p.done = 0, 0
+	mapEnds(p) // for seams
 	pool.usedBytes += p.bytes()
 	ageAdd(p)
 	poolLock.Release()
@@ -255,6 +256,7 @@ func spanFree(token uintptr, p *Page, stamp uint64) {
 	p.Remote = 0
 	if p.moving != 0 {
 		p.moving |= movingFreed // its holder goes on from here
+		mapEnds(p)              // for seams
 	} else {
 		spanFreed(token, p)
 	}

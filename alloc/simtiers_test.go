@@ -170,6 +170,7 @@ func TestTierSimulation(t *testing.T) {
 		{"throttled", []string{"TA_NORMAL_BW=1G", "TA_SLOW_LAT=1us", "TA_FAST_SOFT=4M"}, true, false},
 		{"rules", []string{"TA_RULES=size<=100:hot; size=5000-70000:cold; size>=1M:prefer_fast; lib=x*:cold"}, true, false},
 		{"thp", []string{"TA_HUGEPAGES=thp", "TA_NORMAL_HARD=40M"}, true, false},
+		{"on to thp", []string{"TA_HUGEPAGES=normal:thp,slow:2M", "TA_FAST_SOFT=4M", "TA_NORMAL_SOFT=12M", "TA_SLOW_HARD=60M"}, true, false},
 		{"2M", []string{"TA_HUGEPAGES=fast:2M,normal:2M,slow:thp", "TA_FAST_HARD=40M"}, true, false},
 		{"stuck", []string{"TA_FAST_SOFT=4M", "TA_NORMAL_SOFT=8M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, true},
 		{"stuck and capped", []string{"TA_FAST_SOFT=4M", "TA_FAST_HARD=20M", "TA_NORMAL_HARD=20M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, true},
