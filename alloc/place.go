@@ -51,8 +51,8 @@ type where struct {
 	spans uint32     // the same for segments
 	// No huge pages: with them more is resident than was charged, and where one reaches
 	// into a neighbouring span the kernel moves both.
-	small  bool
-	capped bool // the tier has a hard cap
+	small bool
+	keep  uintptr // bytes of empty pages that a thread keeps
 }
 
 var (
@@ -64,14 +64,20 @@ var (
 	hugeFallbacks [placeSlots]uint64 // mappings that had to do with ordinary pages
 )
 
+// keptShare threads that idle with what they keep have the memory of a hard cap.
+const keptShare = 128
+
 // SetPlaces says where the tiers lie. It is called once, before the first block.
 func SetPlaces(s *config.Settings, m *numa.Map) {
 	simulated = m.Simulated
 	for i := range places {
 		tier := &s.Tiers[tierOf(uint32(i))&3]
 		w := &places[i]
-		*w = where{huge: tier.HugePages, capped: tier.Hard != 0}
+		*w = where{huge: tier.HugePages, keep: keptMax}
 		w.small = w.huge == config.HugeOff || w.huge == config.HugeUnset && (tier.Hard != 0 || !simulated)
+		if tier.Hard != 0 {
+			w.keep = uintptr(min(keptMax, tier.Hard/keptShare))
+		}
 		w.spans = w.huge
 		if i == placePin && w.huge > config.HugeThp {
 			w.spans, w.small = config.HugeOff, true // one span of a reserved page cannot be bound alone
