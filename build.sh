@@ -104,7 +104,7 @@ build() {
 	# the library in it would start with a warning that it is not to be found.
 	objcopy --remove-section .debug_gdb_scripts "$tmp/libtieralloc.so"
 	go run ./internal/postlink "$tmp/libtieralloc.so"
-	go build -trimpath -o "$tmp/tierallocctl" ./cmd/tierallocctl
+	CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go build -trimpath -o "$tmp/tierallocctl" ./cmd/tierallocctl
 	cp interpose/tieralloc.h "$tmp/ours.h"
 	chmod 0755 "$tmp/libtieralloc.so" "$tmp/tierallocctl"
 	chmod 0644 "$tmp/ours.h"

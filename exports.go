@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"tieralloc/alloc"
+	"tieralloc/cudahook"
 	_ "tieralloc/internal/control"
 	"tieralloc/internal/process"
 	"tieralloc/internal/raw"
@@ -96,23 +97,45 @@ func tag_trim(h uintptr) uint { return uint(alloc.Trim(heap(h))) }
 //export tag_misuse
 func tag_misuse(fn, p, why uintptr) { alloc.Misuse(fn, p, why) }
 
+//export tag_cuda_step
+func tag_cuda_step(r uintptr) uint { return uint(cudahook.Step((*cudahook.Request)(raw.Ptr(r)))) }
+
+//export tag_cuda_configure
+func tag_cuda_configure(token, device, key, value uintptr) uint {
+	return uint(cudahook.Configure(token, uint64(device), uint64(key), uint64(value)))
+}
+
 //export tag_fork_prepare
-func tag_fork_prepare(token uintptr) uint { return uint(alloc.ForkPrepare(token)) }
+func tag_fork_prepare(token uintptr) uint {
+	devices := cudahook.ForkPrepare(token)
+	return uint(devices<<forkShift | alloc.ForkPrepare(token))
+}
 
 //export tag_fork_parent
-func tag_fork_parent(taken uintptr) { alloc.ForkParent(taken) }
+func tag_fork_parent(taken uintptr) {
+	alloc.ForkParent(taken & forkMask)
+	cudahook.ForkParent(taken >> forkShift)
+}
 
 //export tag_fork_child
 func tag_fork_child(token, taken, h uintptr) {
-	alloc.ForkChild(token, taken, heap(h))
+	alloc.ForkChild(token, taken&forkMask, heap(h))
+	cudahook.ForkChild(token, taken>>forkShift)
 	process.ForkChild()
 }
 
 //export tag_fork_unprepared
 func tag_fork_unprepared(token, h uintptr) {
 	alloc.ForkUnprepared(token, heap(h))
+	cudahook.ForkChild(token, 0)
 	process.ForkChild()
 }
+
+// What ForkPrepare says of both heaps in one word: that of package alloc lowest.
+const (
+	forkShift = 8
+	forkMask  = 1<<forkShift - 1
+)
 
 //export tag_service
 func tag_service(token uintptr) uint {

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "cuda_driver.h"
 #include "heap.h"
 #include "life.h"
 #include "tag.h"
@@ -95,7 +96,7 @@ static void watch(void)
 	at_quick_exit(report);
 }
 
-enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4, BOOT_LIB = 8, BOOT_THREAD = 16, BOOT_THROTTLED = 32 };
+enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4, BOOT_LIB = 8, BOOT_THREAD = 16, BOOT_THROTTLED = 32, BOOT_CUDA = 64 };
 
 static void boot_once(void)
 {
@@ -113,6 +114,7 @@ static void boot_once(void)
 	ta_rules_by_lib = (how & BOOT_LIB) != 0;
 	ta_rules_by_thread = (how & BOOT_THREAD) != 0;
 	ta_throttled = (how & BOOT_THROTTLED) != 0;
+	ta_cuda_off = (how & BOOT_CUDA) == 0;
 	ta_rules_begin();
 	ta_libc_mark();
 	ta_thread_init();

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,6 +72,66 @@ size_t ta_stats_json(char *buf, size_t n);
 /* Writes the JSON report to a file, mode 0600, whole or not at all. Returns 0, or
  * -1 with errno. */
 int ta_stats_write(const char *path);
+
+/* Device memory for what a CUDA stream does: ta_cuda_malloc and ta_cuda_free have the
+ * signatures of PyTorch's pluggable allocator. device is the driver's ordinal; its primary
+ * context serves, and stays for the life of the process. stream is a cudaStream_t or
+ * CUstream; NULL is the legacy default stream. The program must have loaded and
+ * initialised CUDA. */
+
+/* Allocates size bytes that stream may use at once; other streams, after they have waited
+ * for it. Returns NULL for a size of 0, and with errno ENOMEM when there is no memory under
+ * the limits, ENODEV when there is no such device or no CUDA. */
+void *ta_cuda_malloc(ssize_t size, int device, void *stream);
+
+/* Frees a block after all that stream was given until now. size is not looked at. NULL is
+ * accepted. A block of cudaMalloc may be freed so, and one of ta_cuda_malloc by cudaFree. */
+void ta_cuda_free(void *p, ssize_t size, int device, void *stream);
+
+/* The block is in use on another stream, too: it is not handed out again before what that
+ * stream has been given until the free is done. */
+void ta_cuda_record_stream(void *p, void *stream);
+
+/* Allocates n blocks, all or none. Returns 0, or -1 with errno as ta_cuda_malloc, or EINVAL. */
+int ta_cuda_malloc_batch(int device, void *stream, const size_t *sizes, void **out, int n);
+
+/* Fills the device's cache with counts[i] blocks of sizes[i] bytes for each i < n. Returns
+ * 0, or -1 with errno EINVAL, ENOMEM or ENODEV. */
+int ta_cuda_warmup(int device, const size_t *sizes, const int *counts, int n);
+
+/* Gives cached memory back to the driver: all of it, or what a device has beyond bytes.
+ * ta_cuda_trim_to returns 0, or -1 with errno ENODEV for a device that was not used. */
+void ta_cuda_trim(void);
+int ta_cuda_trim_to(int device, size_t bytes);
+
+/* Merges the free blocks of a device, of all devices for -1, as far as may be at once.
+ * Returns 0, or -1 with errno ENODEV for a device that was not used. */
+int ta_cuda_coalesce(int device);
+
+/* Changes a setting of a device, of all for -1, while the program runs. Returns 0, or -1
+ * with errno EINVAL for a key or a value that is none. Keys:
+ *   segment_size          bytes of segments to come, a multiple of 2 MiB up to 64 GiB
+ *   cache_limit           bytes of free blocks that are kept; negative: no limit
+ *   stream_local          blocks of one stream that wait for a request of their size
+ *   global                free segments that are kept; negative: no limit
+ *   coalescing            1: freed blocks are merged with their neighbours at once
+ *   coalescing_threshold  0 to below 1: they are merged when a request finds none of its
+ *                         size and the fragmentation is above
+ *   strategy              0: best fit, 1: first fit
+ *   peak                  the peaks of the statistics start again; the value means nothing */
+int ta_cuda_configure(int device, const char *key, double value);
+
+/* ta_cuda_malloc for PyTorch, which does not look for NULL: where there is no memory it
+ * throws std::bad_alloc, in a process with the C++ library. */
+void *ta_cuda_torch_malloc(ssize_t size, int device, void *stream);
+
+/* From begin to end, what is allocated by ta_cuda_malloc on the device, but for the
+ * per-thread default stream, belongs to the pool (id0, id1): it comes from there and
+ * returns to there until release. For graphs: what one uses must not be handed out to
+ * others while it may be replayed. filter is not looked at. */
+void ta_cuda_pool_begin(int device, uint64_t id0, uint64_t id1, void *filter);
+void ta_cuda_pool_end(int device, uint64_t id0, uint64_t id1);
+void ta_cuda_pool_release(int device, uint64_t id0, uint64_t id1);
 
 #ifdef __cplusplus
 }

@@ -27,8 +27,8 @@ import sys
 import threading
 
 __all__ = [
-    "HINTS", "TIERS", "available", "disable", "enable", "enabled", "hello", "hint", "move",
-    "set_default_hint", "stats", "tier_of",
+    "HINTS", "TIERS", "available", "disable", "enable", "enable_cuda", "enabled", "get_memory_manager", "hello",
+    "hint", "move", "set_default_hint", "stats", "tier_of",
 ]
 
 # In the order of the enumerations ta_hint and ta_tier.
@@ -346,6 +346,18 @@ def stats():
         if need < room:
             return json.loads(text.raw[:need])
         room = need + 1024  # it may be longer next time
+
+
+def enable_cuda(*names):
+    """Have "torch", "cupy" or "numba" take device memory from tieralloc (tieralloc_frameworks.enable)."""
+    import tieralloc_frameworks
+    return tieralloc_frameworks.enable(*names)
+
+
+def get_memory_manager(device=0):
+    """The device heap of a device, by hand (tieralloc_cuda.MemoryManager)."""
+    import tieralloc_cuda
+    return tieralloc_cuda.get_memory_manager(device)
 
 
 def hello():

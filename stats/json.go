@@ -30,6 +30,7 @@ func JSON(dst, size uintptr, r *Report) (need uintptr) {
 	w.hints(r)
 	w.nodes(r)
 	w.tiers(r)
+	w.devices(r)
 	w.close('}')
 	w.put('\n')
 	if size > 0 {

@@ -129,6 +129,10 @@ type Figures struct {
 	Nodes         [NodeMax]uint64
 	Tiers         [4]Tier // indexed by Tier…; only TierCount are used
 
+	// Devices[i], for i < DeviceCount, are the CUDA devices that were used.
+	DeviceCount uint64
+	Devices     [DeviceMax]Device
+
 	ProgramLen uint64 // <= NameSize
 	Program    [NameSize]byte
 }

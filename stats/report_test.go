@@ -69,6 +69,12 @@ func fullReport(tb testing.TB) *Report {
 	}
 	r.Policy.DefaultHint, r.Policy.OnSoftcap, r.Policy.OnHardcap, r.Policy.Throttle = 4, 2, 1, 1
 	r.Backend = BackendNuma
+	r.DeviceCount = DeviceMax
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		d.Reuse, d.Suballoc, d.OnHardcap, d.LeakCount = uint64(i&1), uint64(i>>1&1), uint64(i>>2), uint64(i)
+		d.Pci = 1<<32 | 0x1bf8 + 1
+	}
 	for i := range r.Tiers {
 		r.Tiers[i].HugePagesWanted = uint64(i)
 		r.Tiers[i].TierNodes = 1<<63 | uint64(i)
@@ -143,10 +149,10 @@ func compare(t *testing.T, at string, want reflect.Value, got any) {
 			switch name {
 			case "Figures":
 				compare(t, at, want.Field(i), object)
-			case "OffHeap", "Program", "ProgramLen", "NodeCount", // not numbers of their own
-				"Calls", "Nodes", "Tiers", "SizeClasses", "BytesPerNode", // compared by the tests below
+			case "OffHeap", "Program", "ProgramLen", "NodeCount", "DeviceCount", "LeakCount", // not numbers of their own
+				"Calls", "Nodes", "Tiers", "SizeClasses", "BytesPerNode", "Devices", "Leaks", "Uuid", "Pci", // compared by the tests below
 				"HintBytes", "Backend", "NodesComplete", "DefaultHint", "OnSoftcap", "OnHardcap",
-				"Throttle", "HugePagesWanted", "TierNodes":
+				"Throttle", "HugePagesWanted", "TierNodes", "Reuse", "Suballoc":
 			default:
 				compare(t, key, want.Field(i), object[keyOf(name)])
 			}

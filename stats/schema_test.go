@@ -34,6 +34,8 @@ func TestSchemaRefuses(t *testing.T) {
 	r := newReport(t)
 	r.NodeCount = 1
 	r.Heap.SizeClasses[0].Pages = 1
+	r.DeviceCount = 1
+	r.Devices[0].LeakCount = 1
 	doc := text(t, r)
 	for _, c := range []struct{ old, new, why string }{
 		{`"tieralloc.stats/1"`, `"tieralloc.stats/2"`, "another version"},
@@ -63,6 +65,16 @@ func TestSchemaRefuses(t *testing.T) {
 		{`"hugepages": "default"`, `"hugepages": "4M"`, "unknown page size"},
 		{`"nodes": []`, `"nodes": [1024]`, "a node beyond the kernel's"},
 		{`"nodes": [`, `"nodes": ["0",`, "a node that is a string"},
+		{`"devices"`, `"device"`, "unknown key"},
+		{`"uuid": ""`, `"uuid": "GPU-00000000-0000-0000-0000-000000000000"`, "a UUID with a word before it"},
+		{`"uuid": ""`, `"uuid": "00000000-0000-0000-0000-000000000000"`, ""},
+		{`"pci": ""`, `"pci": "0000:1b:00.0"`, "a short domain"},
+		{`"reuse": "sync"`, `"reuse": "never"`, "unknown mode"},
+		{`"suballoc": "small"`, `"suballoc": "large"`, "unknown mode"},
+		{`"on_hardcap": "fail"`, `"on_hardcap": "route_slow"`, "a word of the host's cap"},
+		{`"efficiency": 0.0000`, `"efficiency": 1.0001`, "above 1"},
+		{`"stream_wait": 0`, `"stream_waits": 0`, "unknown call"},
+		{`"address": 0,`, ``, "a leak without its address"},
 		{"{\n", "{\n\"pid\": 0,", "a key twice"},
 	} {
 		changed := bytes.Replace(doc, []byte(c.old), []byte(c.new), 1)
@@ -98,8 +110,9 @@ func TestSchemaIsStrict(t *testing.T) {
 			}
 			for name, rule := range properties {
 				checkRule(t, at+"."+name, rule.(map[string]any))
-				if !required[name] || len(required) != len(properties) {
-					t.Errorf("%s.%s is not required", at, name)
+				// A process without CUDA has no devices.
+				if optional := at == "$" && name == "devices"; required[name] == optional {
+					t.Errorf("%s.%s: required is %v", at, name, !optional)
 				}
 				walk(at+"."+name, rule)
 			}
@@ -112,8 +125,9 @@ func TestSchemaIsStrict(t *testing.T) {
 		}
 	}
 	walk("$", root)
-	if objects != 9 {
-		t.Errorf("%d objects with properties, not report, calls, heap, class, policy, hints, tiers, tier and migrations", objects)
+	if objects != 14 {
+		t.Errorf("%d objects with properties, not report, calls, heap, class, policy, hints, tiers, tier and migrations,"+
+			" device, its calls, tiers and tier, leak", objects)
 	}
 }
 
@@ -133,13 +147,15 @@ func checkRule(t *testing.T, at string, rule map[string]any) {
 	ref, _ := rule["$ref"].(string)
 	counted := strings.HasSuffix(ref, "/count") || strings.HasSuffix(ref, "/bytes")
 	for _, fixed := range []string{"$.pid", "$.policy.rules", "#tier.capacity_soft", "#tier.capacity_hard",
-		"#tier.throttle_bw", "#tier.throttle_burst"} {
+		"#tier.throttle_bw", "#tier.throttle_burst", "#device.ordinal", "#device.bytes_device", "#device.segment_size",
+		"#device.cache_limit", "#device.stream_local", "#device.global_limit", "#device_tier.capacity_soft", "#device_tier.capacity_hard", "#device_tier.throttle_bw"} {
 		counted = counted && at != fixed
 	}
 	if counted && !strings.HasPrefix(text, "Exact") && !strings.HasPrefix(text, "Span-granular.") {
 		t.Errorf("%s does not say how exact it is: %s", at, text)
 	}
-	if strings.Contains(at, "peak") != strings.HasPrefix(text, "Span-granular.") {
+	// The heap of a device sees each of its blocks.
+	if host := !strings.HasPrefix(at, "#device"); (host && strings.Contains(at, "peak")) != strings.HasPrefix(text, "Span-granular.") {
 		t.Errorf("%s: peaks and only peaks are span-granular", at)
 	}
 }

@@ -24,6 +24,9 @@ func idleSettings(env environ, s *config.Settings) []string {
 		hard |= s.Tiers[i].Hard
 		throttled |= s.Tiers[i].BW | s.Tiers[i].Lat
 	}
+	if s.CUDA.Enable {
+		throttled |= s.CUDA.BW | s.CUDA.Lat
+	}
 	demote := s.OnSoftcap == config.SoftcapDemote
 	note(soft == 0, "TA_ON_SOFTCAP", "no tier has a soft cap (TA_FAST_SOFT, TA_NORMAL_SOFT)")
 	note(hard == 0, "TA_ON_HARDCAP", "no tier has a hard cap (TA_FAST_HARD and so on)")
@@ -32,11 +35,11 @@ func idleSettings(env environ, s *config.Settings) []string {
 	note(throttled == 0, "TA_THROTTLE", "no tier is throttled (TA_SLOW_BW, TA_SLOW_LAT and so on)")
 	note(s.Log == config.LogOff, "TA_LOG_FILE", "there is no log without TA_LOG")
 	note(!s.Interpose, "TA_RULES", "with TA_INTERPOSE=0 malloc goes to libc")
-	note(!s.Interpose, "TA_DEFAULT_HINT", "with TA_INTERPOSE=0 malloc goes to libc")
+	note(!s.Interpose && !(s.CUDA.Enable && s.CUDA.Spill), "TA_DEFAULT_HINT", "with TA_INTERPOSE=0 malloc goes to libc")
 	if s.OnSoftcap != config.SoftcapWarn {
 		note(true, "TA_SLOW_SOFT", "no tier is slower: what is above it stays, and is counted")
 	}
-	return append(lines, unusedTiers(env, s)...)
+	return append(append(lines, unusedTiers(env, s)...), idleCUDA(env, s)...)
 }
 
 // unusedTiers lists settings of tiers that get nothing from programs which do not know

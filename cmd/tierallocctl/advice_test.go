@@ -36,6 +36,20 @@ func TestIdleSettings(t *testing.T) {
 		{"TA_SLOW_SOFT=1M TA_RULES=size>1M:cold", "TA_SLOW_SOFT"},
 		{"TA_SLOW_SOFT=1M TA_RULES=size>1M:cold TA_ON_SOFTCAP=warn", ""},
 		{"TA_NORMAL_LAT=1us TA_DEFAULT_HINT=cold", "TA_NORMAL_LAT"},
+		{"TA_THROTTLE=sleep TA_CUDA_BW=1G", ""},
+		{"TA_THROTTLE=sleep TA_CUDA_BW=1G TA_CUDA=0", "TA_THROTTLE TA_CUDA_BW"},
+		{"TA_INTERPOSE=0 TA_DEFAULT_HINT=cold TA_CUDA_ON_HARDCAP=spill", ""},
+		{"TA_CUDA=0 TA_CUDA_SOFT=1G TA_CUDA_LEAKS=1", "TA_CUDA_SOFT TA_CUDA_LEAKS"},
+		{"TA_CUDA=1 TA_CUDA_SOFT=1G TA_CUDA_HARD=2G TA_CUDA_ZERO=1 TA_CUDA_TRACE=/t/x TA_CUDA_LAT=1us", ""},
+		{"TA_CUDA_PROPORTION=100%", "TA_CUDA_PROPORTION"},
+		{"TA_CUDA_PROPORTION=0.99", ""},
+		{"TA_CUDA_CACHE_LIMIT=2G TA_CUDA_HARD=1G", "TA_CUDA_CACHE_LIMIT"},
+		{"TA_CUDA_CACHE_LIMIT=1G TA_CUDA_HARD=2G TA_CUDA_WARMUP=1M:1", ""},
+		{"TA_CUDA_CACHE_LIMIT=0 TA_CUDA_WARMUP=1M:1", "TA_CUDA_WARMUP"},
+		{"TA_CUDA_LEAKS=1", "TA_CUDA_LEAKS"},
+		{"TA_CUDA_LEAKS=0", ""},
+		{"TA_CUDA_LEAKS=1 TA_STATS_FILE=/t/x", ""},
+		{"TA_DISABLE=1 TA_CUDA_LEAKS=1", "all"},
 	} {
 		env := environ(strings.Fields(c.env))
 		v := judged(t, env...)
@@ -49,6 +63,39 @@ func TestIdleSettings(t *testing.T) {
 		}
 		if want := strings.Fields(c.idle); !slices.Equal(names, want) {
 			t.Errorf("%s: %q without effect, not %q", c.env, names, want)
+		}
+	}
+}
+
+// TestCUDARemarks names for each environment what the remarks begin with.
+func TestCUDARemarks(t *testing.T) {
+	for _, c := range []struct {
+		env   string
+		words []string
+	}{
+		{"", nil},
+		{"TA_CUDA_ON_HARDCAP=spill", []string{"TA_CUDA_ON_HARDCAP=spill without"}},
+		{"TA_CUDA_ON_HARDCAP=spill TA_CUDA_PROPORTION=1", []string{"TA_CUDA_ON_HARDCAP=spill without"}},
+		{"TA_CUDA_ON_HARDCAP=spill TA_CUDA_PROPORTION=0.5", nil},
+		{"TA_CUDA_ON_HARDCAP=spill TA_CUDA_HARD=1G", nil},
+		{"TA_CUDA_ON_HARDCAP=spill TA_CUDA=0", nil},
+		{"TA_CUDA_ON_HARDCAP=spill TA_DISABLE=1", nil},
+		{"TA_CUDA_HARD=1G TA_CUDA_PROPORTION=0.5", []string{"TA_CUDA_HARD and TA_CUDA_PROPORTION"}},
+		{"TA_CUDA_SOFT=1G TA_CUDA_PROPORTION=0.5", []string{"TA_CUDA_SOFT above"}},
+		{"TA_CUDA_REUSE=event TA_CUDA_SUBALLOC=all", []string{"TA_CUDA_REUSE=event", "TA_CUDA_SUBALLOC=all"}},
+		{"TA_CUDA_WARMUP=1M:10,2M:3 TA_CUDA_CACHE_LIMIT=16M", nil},
+		{"TA_CUDA_WARMUP=1M:10,2M:3 TA_CUDA_CACHE_LIMIT=16777215", []string{"TA_CUDA_WARMUP asks for 16 MiB, and TA_CUDA_CACHE_LIMIT"}},
+		{"TA_CUDA_WARMUP=64T:1000000 TA_CUDA_HARD=1G", []string{"TA_CUDA_WARMUP asks for 16 EiB, and TA_CUDA_HARD"}},
+	} {
+		v := judged(t, strings.Fields(c.env)...)
+		got := cudaRemarks(v.settings)
+		for i, line := range got {
+			if i >= len(c.words) || !strings.HasPrefix(line, c.words[i]) {
+				t.Errorf("%s: %q", c.env, line)
+			}
+		}
+		if len(got) != len(c.words) {
+			t.Errorf("%s: %q", c.env, got)
 		}
 	}
 }

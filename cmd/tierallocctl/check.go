@@ -14,8 +14,8 @@ import (
 
 const checkHelp = `Explain the settings that the environment gives to programs on the library: each TA_
 variable with its value and meaning, every mistake with what is accepted, where the
-tiers would be on this machine, which sizes the rules make slower, and settings that
-have no effect.
+tiers would be on this machine, which sizes the rules make slower, settings that have no
+effect, and what some of them bring along.
 
 The exit status is 78 if there is a mistake, else 0.`
 
@@ -47,6 +47,7 @@ func explain(w io.Writer, env environ, v *verdict) {
 	section(w, "tiers on this machine", placeLines(v))
 	section(w, "rules", ruleLines(v.settings))
 	section(w, "without effect", idleSettings(env, v.settings))
+	section(w, "worth knowing", cudaRemarks(v.settings))
 	var strange []string
 	for _, name := range v.strange {
 		strange = append(strange, printable(name))

@@ -5,6 +5,7 @@ package main
 const (
 	statusFailed      = 1
 	statusUsage       = 2
+	statusUnavailable = 69 // EX_UNAVAILABLE of sysexits.h
 	statusConfig      = 78 // EX_CONFIG of sysexits.h, as the library's TA_STRICT
 	statusRunFailed   = 125
 	statusNotRunnable = 126

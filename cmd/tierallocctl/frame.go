@@ -60,6 +60,12 @@ func (f *frame) lines() (lines []string, at int) {
 				n++
 			}
 		}
+		for k, d := range a.report.Devices {
+			for _, row := range deviceRows(d, a.devices[k]) {
+				t.AppendRow(row)
+				n++
+			}
+		}
 	}
 	return strings.Split(t.Render(), "\n"), at
 }
@@ -70,6 +76,16 @@ func shown(t *tier) bool { return t.BytesPeak|t.CapacitySoft|t.CapacityHard|t.Ca
 func tierRow(name string, t *tier, r rates) table.Row {
 	return table.Row{"", "", "  " + name, "", "", size(t.BytesCurrent), bar(t),
 		rate(r.allocs), byteRate(r.bytes), waitRate(r.wait), rate(r.moved), count(t.CapacityViolations)}
+}
+
+// deviceRows are those of a device and of what it spilled.
+func deviceRows(d *device, r rates) []table.Row {
+	name := fmt.Sprintf("GPU %d", d.Ordinal)
+	rows := []table.Row{tierRow(name, d.Tiers.Fast, r)}
+	if d.BytesTotalSpilled != 0 {
+		rows = append(rows, tierRow(name+" spilled", d.Tiers.Slow, rates{}))
+	}
+	return rows
 }
 
 // waitRate is a time per second.

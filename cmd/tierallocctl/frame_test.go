@@ -11,12 +11,14 @@ func TestFrame(t *testing.T) {
 	dead := process(t, 7, 1, live.Killed)
 	unborn := process(t, 8, 1, live.Running)
 	unborn.report = nil
+	dead.report.Devices[0].BytesTotalSpilled = 0
 	f := frame{list: []activity{{page: process(t, 9, 1, live.Running), rates: rates{allocs: 1500, bytes: 2048}}, {page: dead}, {page: unborn}}}
 	text := squeeze(f.String())
 	for _, words := range []string{
 		"tieralloc: 2 running, 1 ended;", "1.5 k allocations/s, 2.0 KiB/s",
 		"9 prog running", "7 prog killed", "8 prog running",
 		"FAST 1.0 MiB ░░░░░░░░░░ 2% of 64 MiB hard",
+		"GPU 0 " + size(dead.report.Devices[0].Tiers.Fast.BytesCurrent), "GPU 0 spilled",
 	} {
 		if !strings.Contains(text, words) {
 			t.Errorf("%q is missing in\n%s", words, text)
@@ -25,7 +27,7 @@ func TestFrame(t *testing.T) {
 	if strings.Contains(f.String(), "\x1b") {
 		t.Error("plain text has escape sequences")
 	}
-	if n := strings.Count(f.String(), "\n"); n != 2+3+2*3 {
+	if n := strings.Count(f.String(), "\n"); n != 2+3+2*3+2+1 {
 		t.Errorf("%d lines:\n%s", n, text)
 	}
 }

@@ -12,12 +12,15 @@
 //	run.go, child.go, remains.go
 //	                         a command on the library, to its end, and its figures
 //	report.go, tables.go     a statistics report, decoded and shown
+//	device.go                its CUDA devices
 //	stats.go, pages.go       the reports of other processes
 //	top.go, sample.go, frame.go, screen.go
 //	                         all of them on a full screen
-//	check.go, rulelist.go, advice.go
+//	check.go, rulelist.go, advice.go, advicecuda.go
 //	                         the settings in effect, explained
 //	topology.go              this machine's memory
+//	gpu.go, nvml.go, nvmllink
+//	                         its CUDA devices, by NVML
 package main
 
 import (
@@ -44,7 +47,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		DisableAutoGenTag: true,
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
 	}
-	root.AddCommand(runCommand(), statsCommand(), topCommand(), checkCommand(), topologyCommand())
+	root.AddCommand(runCommand(), statsCommand(), topCommand(), checkCommand(), topologyCommand(), gpuCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -37,6 +37,7 @@ type report struct {
 		Normal *tier `json:"normal"`
 		Slow   *tier `json:"slow"`
 	} `json:"tiers"`
+	Devices []*device `json:"devices"` // none in a process without CUDA
 }
 
 type heap struct {
@@ -105,6 +106,14 @@ func decodeReport(text []byte) (*report, error) {
 		return nil, fmt.Errorf("statistics of format %q; this program reads %q", r.Schema, stats.Schema)
 	case r.Heap == nil || r.Tiers.Fast == nil || r.Tiers.Normal == nil || r.Tiers.Slow == nil:
 		return nil, errors.New("damaged statistics: heap or tiers are missing")
+	}
+	if len(r.Devices) > stats.DeviceMax {
+		return nil, fmt.Errorf("damaged statistics: %d devices", len(r.Devices))
+	}
+	for _, d := range r.Devices {
+		if d == nil || d.Tiers.Fast == nil || d.Tiers.Slow == nil {
+			return nil, errors.New("damaged statistics: tiers of a device are missing")
+		}
 	}
 	return r, nil
 }

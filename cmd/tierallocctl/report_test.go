@@ -54,14 +54,17 @@ func TestKeys(t *testing.T) {
 	part := func(name string) map[string]any {
 		return properties[name].(map[string]any)["properties"].(map[string]any)
 	}
-	tierKeys := s["$defs"].(map[string]any)["tier"].(map[string]any)["properties"].(map[string]any)
+	def := func(name string) map[string]any {
+		return s["$defs"].(map[string]any)[name].(map[string]any)["properties"].(map[string]any)
+	}
 	for _, c := range []struct {
 		of   any
 		keys map[string]any
 	}{
 		{report{}, properties}, {heap{}, part("heap")}, {report{}.Policy, part("policy")},
-		{report{}.Tiers, part("tiers")}, {tier{}, tierKeys},
-		{tier{}.Migrations, tierKeys["migrations"].(map[string]any)["properties"].(map[string]any)},
+		{report{}.Tiers, part("tiers")}, {tier{}, def("tier")},
+		{tier{}.Migrations, def("migrations")}, {device{}, def("device")}, {leak{}, def("leak")},
+		{deviceTiers{}, def("device")["tiers"].(map[string]any)["properties"].(map[string]any)},
 	} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(c.of)) {
 			if _, ok := c.keys[f.Tag.Get("json")]; !ok {
@@ -88,6 +91,11 @@ func TestDecodeReportRefuses(t *testing.T) {
 		{`{"schema": "tieralloc.stats/2"}`, `"tieralloc.stats/2"`},
 		{`{"schema": "tieralloc.stats/1"}`, "damaged"},
 		{strings.Replace(string(good), `"slow"`, `"slower"`, 1), "damaged"},
+		{strings.Replace(string(good), `"tiers": {
+        "fast"`, `"tiers": {
+        "faster"`, 1), "tiers of a device"},
+		{strings.Replace(string(good), `"devices": [`, `"devices": [null, `, 1), "tiers of a device"},
+		{strings.Replace(string(good), `"devices": [`, `"devices": [`+strings.Repeat("{}, ", 8), 1), "9 devices"},
 		{strings.Replace(string(good), `"bytes_peak": `, `"bytes_peak": -`, 1), "no statistics"},
 	} {
 		r, err := decodeReport([]byte(c.text))
@@ -105,6 +113,7 @@ func FuzzDecodeReport(f *testing.F) {
 	f.Add(good)
 	f.Add([]byte(`{"schema": "tieralloc.stats/1", "heap": {}, "tiers": {"fast": {}, "normal": {}, "slow": {}}}`))
 	f.Add([]byte(`{"schema": "tieralloc.stats/1", "heap": {}, "tiers": {"fast": null}}`))
+	f.Add([]byte(`{"schema": "tieralloc.stats/1", "heap": {}, "tiers": {"fast": {}, "normal": {}, "slow": {}}, "devices": [{"tiers": {"fast": {}}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := decodeReport(text)
 		if (r == nil) == (err == nil) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"tieralloc/stats"
 	"tieralloc/stats/live"
 )
 
@@ -24,8 +25,9 @@ func takeSample() sample {
 // activity is a process, and what it did between two samples.
 type activity struct {
 	*page
-	rates rates
-	tiers [3]rates // none of them has a meaning without a report
+	rates   rates
+	tiers   [3]rates               // none of them has a meaning without a report
+	devices [stats.DeviceMax]rates // in the order of the report
 }
 
 // rates are per second of the process's time.
@@ -84,6 +86,16 @@ func (a *activity) measure(before, now *report) {
 		r.moved = per(b.Migrations.MovedPages, n.Migrations.MovedPages)
 		a.rates.wait += r.wait
 		a.rates.moved += r.moved
+	}
+	for i, n := range now.Devices {
+		for _, b := range before.Devices {
+			if b.Ordinal == n.Ordinal {
+				a.devices[i] = rates{allocs: per(b.AllocCalls, n.AllocCalls),
+					bytes: per(b.Tiers.Fast.BytesTotalAlloc, n.Tiers.Fast.BytesTotalAlloc),
+					wait:  per(b.Tiers.Fast.WaitNs+b.Tiers.Slow.WaitNs, n.Tiers.Fast.WaitNs+n.Tiers.Slow.WaitNs)}
+				a.rates.wait += a.devices[i].wait
+			}
+		}
 	}
 }
 

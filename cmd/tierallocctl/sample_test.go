@@ -24,16 +24,25 @@ func TestCompareSamples(t *testing.T) {
 	n.Tiers.Slow.WaitNs = b.Tiers.Slow.WaitNs + 1e9
 	n.Tiers.Fast.Migrations.MovedPages = b.Tiers.Fast.Migrations.MovedPages + 8
 
+	was, is := b.Devices[0], n.Devices[0]
+	is.AllocCalls = was.AllocCalls + 40
+	is.Tiers.Fast.BytesTotalAlloc = was.Tiers.Fast.BytesTotalAlloc + 6<<20
+	is.Tiers.Slow.WaitNs = was.Tiers.Slow.WaitNs + 2e9
+	n.Devices = append([]*device{{Ordinal: 5, Tiers: is.Tiers}}, is) // one more came to be used
+
 	list := compareSamples(sample{pages: []*page{before}}, sample{pages: []*page{now}})
 	if len(list) != 1 {
 		t.Fatalf("%d processes", len(list))
 	}
 	a := list[0]
-	if want := (rates{allocs: 250, bytes: 1 << 19, wait: 5e8, moved: 4}); a.rates != want {
+	if want := (rates{allocs: 250, bytes: 1 << 19, wait: 15e8, moved: 4}); a.rates != want {
 		t.Errorf("%+v, not %+v", a.rates, want)
 	}
 	if want := [3]rates{{allocs: 150, moved: 4}, {}, {wait: 5e8}}; a.tiers != want {
 		t.Errorf("%+v, not %+v", a.tiers, want)
+	}
+	if want := [8]rates{1: {allocs: 20, bytes: 3 << 20, wait: 1e9}}; a.devices != want {
+		t.Errorf("%+v, not %+v", a.devices, want)
 	}
 	if a.memory() != n.Heap.BytesCommitted || a.violations() != 11 {
 		t.Errorf("memory %d, violations %d", a.memory(), a.violations())

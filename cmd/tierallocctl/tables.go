@@ -61,9 +61,11 @@ func summarize(w io.Writer, r *report) {
 	fmt.Fprintf(w, "%s (process %d): heap peak %s, live %s in %s; tiers %s\n",
 		printable(r.Program), r.Pid, size(r.Heap.BytesPeak), size(r.Heap.BytesLive), plural(r.Heap.BlocksLive, "block"), r.Backend)
 	fmt.Fprintln(w, t.Render())
+	summarizeDevices(w, r)
 }
 
-// describe writes all that a report tells of the tiers, and the heap as a whole.
+// describe writes all that a report tells of the tiers and the devices, and the heap as
+// a whole.
 func describe(w io.Writer, r *report) {
 	h := r.Heap
 	fmt.Fprintf(w, "%s (process %d), after %s; tiers %s\n", printable(r.Program), r.Pid, duration(r.UptimeNs), r.Backend)
@@ -79,6 +81,7 @@ func describe(w io.Writer, r *report) {
 	fmt.Fprintln(w, tierTable(r).Render())
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, callTable(r).Render())
+	describeDevices(w, r)
 }
 
 // figure is a row of the table of tiers.

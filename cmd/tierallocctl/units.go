@@ -68,6 +68,9 @@ func duration(ns uint64) string {
 	return d.Round(time.Second).String()
 }
 
+// ratio is a part of one in percent.
+func ratio(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + "%" }
+
 // percent is part of whole in hundredths.
 func percent(part, whole uint64) string {
 	if whole == 0 {

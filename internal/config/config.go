@@ -94,7 +94,7 @@ const (
 	DefaultMigrateBW = 1 << 30
 )
 
-// Settings is what the environment asked for. Parse fills all of it. At some 20 KiB
+// Settings is what the environment asked for. Parse fills all of it. At some 25 KiB
 // it belongs in static or mapped memory.
 type Settings struct {
 	Disable    bool   // TA_DISABLE: hand every call to libc
@@ -111,6 +111,8 @@ type Settings struct {
 	DefaultHint   uint32  // TA_DEFAULT_HINT: a Hint
 	MigrateBW     uint64  // TA_MIGRATE_BW: bytes per second; 0: no limit
 	Tiers         [4]Tier // by Tier…; the last is padding to a power of two
+
+	CUDA CUDA
 
 	StatsFile Text // TA_STATS_FILE: a template for Expand, empty when unset
 	LogFile   Text // TA_LOG_FILE: a path as it is, empty when unset
@@ -146,6 +148,7 @@ func (s *Settings) setDefaults() {
 	s.DefaultHint = HintWarm
 	s.MigrateBW = DefaultMigrateBW
 	s.Tiers = [4]Tier{}
+	s.CUDA.setDefaults()
 	s.StatsFile.Reset()
 	s.LogFile.Reset()
 	s.StatsLive.Reset()

@@ -55,8 +55,17 @@ type outcome struct {
 	tiers                         [3]Tier
 	statsFile, logFile, statsLive string
 	rules                         []plainRule
+	cuda                          plainCUDA
 	lines                         []string
 	_                             struct{} // fields are named
+}
+
+// plainCUDA is CUDA without its padding.
+type plainCUDA struct {
+	enable, event, all, spill, zero, leaks               bool
+	soft, hard, proportion, segment, cacheLimit, bw, lat uint64
+	warm                                                 []Warm
+	trace                                                string
 }
 
 // plainRule is a Rule with its patterns.
@@ -71,6 +80,7 @@ func (o outcome) equal(p outcome) bool {
 	for _, x := range []*outcome{&o, &p} {
 		x.rules = append([]plainRule{}, x.rules...)
 		x.lines = append([]string{}, x.lines...)
+		x.cuda.warm = append([]Warm{}, x.cuda.warm...)
 	}
 	return reflect.DeepEqual(o, p)
 }
@@ -98,6 +108,10 @@ func outcomeOf(s *Settings) outcome {
 		hint: s.DefaultHint, purgeDelay: s.PurgeDelay, migrateBW: s.MigrateBW,
 		statsFile: s.StatsFile.String(), logFile: s.LogFile.String(), statsLive: s.StatsLive.String()}
 	copy(o.tiers[:], s.Tiers[:])
+	c := &s.CUDA
+	o.cuda = plainCUDA{enable: c.Enable, event: c.ReuseEvent, all: c.SuballocAll, spill: c.Spill, zero: c.Zero, leaks: c.Leaks,
+		soft: c.Soft, hard: c.Hard, proportion: c.Proportion, segment: c.SegmentSize, cacheLimit: c.CacheLimit,
+		bw: c.BW, lat: c.Lat, warm: c.Warmup[:c.Warmups], trace: c.Trace.String()}
 	for _, r := range s.Rules.Rule[:s.Rules.Count] {
 		o.rules = append(o.rules, plainRule{r.Min, r.Max, patternOf(&s.Rules, r.Thread), patternOf(&s.Rules, r.Program),
 			patternOf(&s.Rules, r.Lib), r.Hint})
@@ -150,7 +164,8 @@ func linesOf(tb testing.TB, text string) []string {
 }
 
 func defaults() outcome {
-	return outcome{interpose: true, purgeDelay: DefaultPurgeDelay, libnuma: true, hint: HintWarm, migrateBW: 1 << 30}
+	return outcome{interpose: true, purgeDelay: DefaultPurgeDelay, libnuma: true, hint: HintWarm, migrateBW: 1 << 30,
+		cuda: plainCUDA{enable: true, segment: 20 << 20, cacheLimit: 1 << 63}}
 }
 
 // with is the defaults and a change.

@@ -58,6 +58,11 @@ func (s *Settings) reconcile(envp, fd uintptr) (bad uintptr) {
 			bad++
 		}
 	}
+	if c := &s.CUDA; c.Hard != 0 && c.Soft > c.Hard {
+		c.Soft = 0
+		complainPair(envp, varCUDA+cudaSoft, "at most ", varCUDA+cudaHard, noSoft, fd)
+		bad++
+	}
 	return bad
 }
 

@@ -30,6 +30,9 @@ func reference(entries []string, secure bool) outcome {
 	for i, t := range tierNames {
 		o.reconcile(seen, "TA_"+t, &o.tiers[i])
 	}
+	caps := Tier{Soft: o.cuda.soft, Hard: o.cuda.hard}
+	o.reconcile(seen, "TA_CUDA", &caps)
+	o.cuda.soft = caps.Soft
 	return o
 }
 
@@ -56,7 +59,8 @@ func (o *outcome) reconcile(env map[string]string, name string, t *Tier) {
 }
 
 var (
-	writers         = map[string]bool{"TA_STATS_FILE": true, "TA_LOG_FILE": true, "TA_STATS_LIVE": true}
+	writers = map[string]bool{"TA_STATS_FILE": true, "TA_LOG_FILE": true, "TA_STATS_LIVE": true,
+		"TA_CUDA_TRACE": true}
 	tierNames       = []string{"FAST", "NORMAL", "SLOW"}
 	timePattern     = regexp.MustCompile(`^([0-9]+)(ns|us|ms|s)$`)
 	sizePattern     = regexp.MustCompile(`^([0-9]+)([kKmMgGtT]?)$`)
@@ -78,7 +82,9 @@ var (
 const (
 	sizes   = "1 byte or more, up to 64T (an integer, or one with K, M, G or T)"
 	rates   = "bytes per second: 0 (no limit), or 1K to 64T"
+	lats    = "a time such as 300ns (units ns, us, ms, s), 0 to 1s"
 	pathMsg = "a path of at most 4000 bytes"
+	tmplMsg = pathMsg + " in which % begins %p (process id), %e (program name) or %%"
 )
 
 // store puts a good value in its place.
@@ -105,6 +111,9 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 			return "nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1", "nodes found automatically",
 				o.tiers[i].referNodes(val)
 		}
+	}
+	if what, found := strings.CutPrefix(name, "TA_CUDA"); found {
+		return o.cuda.refer(what, val)
 	}
 	for n, s := range map[string]*bool{"TA_DISABLE": &o.disable, "TA_INTERPOSE": &o.interpose, "TA_STRICT": &o.strict,
 		"TA_USE_LIBNUMA": &o.libnuma, "TA_BACKGROUND": &o.background} {
@@ -138,8 +147,7 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 	case "TA_LOG_FILE":
 		return pathMsg, "standard error", store(&o.logFile, val, len(val) <= 4000)
 	case "TA_STATS_FILE":
-		return pathMsg + " in which % begins %p (process id), %e (program name) or %%", "no file",
-			store(&o.statsFile, val, len(val) <= 4000 && templatePattern.MatchString(latin(val)))
+		return tmplMsg, "no file", store(&o.statsFile, val, isTemplate(val))
 	case "TA_STATS_LIVE":
 		path := map[string]string{"0": "", "1": "/dev/shm/tieralloc.%p"}
 		if livePattern.MatchString(latin(val)) && len(val) <= 4000 {
@@ -165,7 +173,7 @@ func (t *Tier) refer(what, val string) (accepts, using string, ok bool) {
 		return rates, "no limit", store(&t.BW, bw, good)
 	case "LAT":
 		d, good := referTime(val, 1e9)
-		return "a time such as 300ns (units ns, us, ms, s), 0 to 1s", "0", store(&t.Lat, d, good)
+		return lats, "0", store(&t.Lat, d, good)
 	}
 	return "", "", true
 }
@@ -224,6 +232,8 @@ func (o *outcome) referHuge(word string) bool {
 	}
 	return true
 }
+
+func isTemplate(val string) bool { return len(val) <= 4000 && templatePattern.MatchString(latin(val)) }
 
 // latin is a string with a rune for each byte: a regular expression reads runes, and
 // a path is bytes.
@@ -308,6 +318,13 @@ func FuzzParse(f *testing.F) {
 		"TA_ON_SOFTCAP=Demote\nTA_ON_HARDCAP=FAIL\nTA_DEFAULT_HINT=hot\nTA_THROTTLE=Sleep\nTA_BACKGROUND=1",
 		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_MIGRATE_BW=5\nTA_USE_LIBNUMA=2",
 		"TA_RULES=size>=64M:cold", "TA_RULES= Size = 4k - 1M , lib = libtorch*;:hot; ;thread=io-*:COLD;",
+		"TA_CUDA=0\nTA_CUDA_REUSE=event\nTA_CUDA_SUBALLOC=ALL\nTA_CUDA_ON_HARDCAP=Spill\nTA_CUDA_ZERO=1\nTA_CUDA_LEAKS=1",
+		"TA_CUDA_SOFT=2G\nTA_CUDA_HARD=1G\nTA_CUDA_BW=1G\nTA_CUDA_LAT=5us\nTA_CUDA_TRACE=/t/%p.%e", "TA_CUDA_TRACE=%x",
+		"TA_CUDA_PROPORTION=0.25\nTA_CUDA_SEGMENT_SIZE=22M\nTA_CUDA_CACHE_LIMIT=0", "TA_CUDA_PROPORTION=12.5%",
+		"TA_CUDA_PROPORTION=1.0000000001\nTA_CUDA_SEGMENT_SIZE=21M", "TA_CUDA_PROPORTION=.000007629\nTA_CUDA_SEGMENT_SIZE=65g",
+		"TA_CUDA_PROPORTION=100.%", "TA_CUDA_PROPORTION=.", "TA_CUDA_PROPORTION=%", "TA_CUDA_PROPORTION=00.00000763",
+		"TA_CUDA_WARMUP=4K:50,64K:20,1M:10", "TA_CUDA_WARMUP=4K:50,", "TA_CUDA_WARMUP=4K:1:1", "TA_CUDA_WARMUP=4K",
+		"TA_CUDA_WARMUP=" + strings.Repeat("1:1,", 15) + "64T:1000000", "TA_CUDA_WARMUP=" + strings.Repeat("1:1,", 16) + "2:2",
 	} {
 		f.Add(seed, false)
 		f.Add(seed, true)

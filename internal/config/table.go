@@ -6,6 +6,8 @@ import "tieralloc/internal/raw"
 // the order of the per-tier numbers below, so that
 //
 //	i = varTiers + tier·tierVars + k
+//
+// and those of CUDA come last.
 const (
 	varDisable uintptr = iota
 	varInterpose
@@ -25,7 +27,8 @@ const (
 	varMigrateBW
 	varBackground
 	varTiers
-	varCount = varTiers + uintptr(TierCount)*tierVars
+	varCUDA  = varTiers + uintptr(TierCount)*tierVars
+	varCount = varCUDA + cudaVars
 )
 
 // The variables of a tier.
@@ -37,6 +40,26 @@ const (
 	tierLat
 	tierNode
 	tierVars
+)
+
+// The variables of CUDA.
+const (
+	cudaEnable uintptr = iota
+	cudaReuse
+	cudaSuballoc
+	cudaOnHardcap
+	cudaSoft
+	cudaHard
+	cudaProportion
+	cudaSegmentSize
+	cudaCacheLimit
+	cudaWarmup
+	cudaZero
+	cudaBW
+	cudaLat
+	cudaTrace
+	cudaLeaks
+	cudaVars
 )
 
 // variable describes one environment variable to find and complain about it. The
@@ -59,25 +82,26 @@ const (
 const _ uintptr = min(tableSize, 64) - 1 - varCount
 
 const (
-	aSwitch  = "0 or 1"
-	aSize    = "1 byte or more, up to 64T (an integer, or one with K, M, G or T)"
-	aRate    = "bytes per second: 0 (no limit), or 1K to 64T"
-	aLatency = "a time such as 300ns (units ns, us, ms, s), 0 to 1s"
-	aNodes   = "nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1"
-	noSoft   = "no soft cap"
-	noHard   = "no hard cap"
-	noLimit  = "no limit"
-	burst    = "64K or 10ms of the bandwidth, the larger"
-	noDelay  = "0"
-	anyNodes = "nodes found automatically"
+	aSwitch   = "0 or 1"
+	aSize     = "1 byte or more, up to 64T (an integer, or one with K, M, G or T)"
+	aRate     = "bytes per second: 0 (no limit), or 1K to 64T"
+	aLatency  = "a time such as 300ns (units ns, us, ms, s), 0 to 1s"
+	aNodes    = "nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1"
+	noSoft    = "no soft cap"
+	noHard    = "no hard cap"
+	noLimit   = "no limit"
+	burst     = "64K or 10ms of the bandwidth, the larger"
+	noDelay   = "0"
+	anyNodes  = "nodes found automatically"
+	aTemplate = "a path of at most 4000 bytes in which % begins %p (process id), %e (program name) or %%"
+	noFile    = "no file"
 )
 
 var variables = [tableSize]variable{
 	varDisable:   {"TA_DISABLE", aSwitch, "0", false},
 	varInterpose: {"TA_INTERPOSE", aSwitch, "1", false},
 	varStrict:    {"TA_STRICT", aSwitch, "0", false},
-	varStatsFile: {"TA_STATS_FILE", "a path of at most 4000 bytes in which % begins" +
-		" %p (process id), %e (program name) or %%", "no file", true},
+	varStatsFile: {"TA_STATS_FILE", aTemplate, noFile, true},
 	varStatsLive: {"TA_STATS_LIVE", "0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it," +
 		" in which % begins %p, %e (program name) or %%", "0", true},
 	varLog:     {"TA_LOG", "off, error, warn, info or debug", "off", false},
@@ -116,6 +140,25 @@ var variables = [tableSize]variable{
 	varTiers + 2*tierVars + tierBurst: {"TA_SLOW_BURST", aSize, burst, false},
 	varTiers + 2*tierVars + tierLat:   {"TA_SLOW_LAT", aLatency, noDelay, false},
 	varTiers + 2*tierVars + tierNode:  {"TA_NODE_SLOW", aNodes, anyNodes, false},
+
+	varCUDA + cudaEnable:     {"TA_CUDA", aSwitch, "1", false},
+	varCUDA + cudaReuse:      {"TA_CUDA_REUSE", "sync or event", "sync", false},
+	varCUDA + cudaSuballoc:   {"TA_CUDA_SUBALLOC", "small or all", "small", false},
+	varCUDA + cudaOnHardcap:  {"TA_CUDA_ON_HARDCAP", "fail or spill", "fail", false},
+	varCUDA + cudaSoft:       {"TA_CUDA_SOFT", aSize, noSoft, false},
+	varCUDA + cudaHard:       {"TA_CUDA_HARD", aSize, noHard, false},
+	varCUDA + cudaProportion: {"TA_CUDA_PROPORTION", "a part of the device's memory such as 0.25 or 25%, above 0 and up to 1", noHard, false},
+	varCUDA + cudaSegmentSize: {"TA_CUDA_SEGMENT_SIZE", "2M to 64G, in steps of 2M (an integer, or one with K, M or G)",
+		"20M", false},
+	varCUDA + cudaCacheLimit: {"TA_CUDA_CACHE_LIMIT", "0 (keep nothing) to 64T (an integer, or one with K, M, G or T)",
+		noLimit, false},
+	varCUDA + cudaWarmup: {"TA_CUDA_WARMUP", "sizes and numbers of blocks such as 4K:50,64K:20,1M:10, at most 16 of them," +
+		" each number from 1 to 1000000", "no warm-up", false},
+	varCUDA + cudaZero:  {"TA_CUDA_ZERO", aSwitch, "0", false},
+	varCUDA + cudaBW:    {"TA_CUDA_BW", aRate, noLimit, false},
+	varCUDA + cudaLat:   {"TA_CUDA_LAT", aLatency, noDelay, false},
+	varCUDA + cudaTrace: {"TA_CUDA_TRACE", aTemplate, noFile, true},
+	varCUDA + cudaLeaks: {"TA_CUDA_LEAKS", aSwitch, "0", false},
 }
 
 // Describe tells of the i-th variable that the library knows: its name, what it
@@ -189,13 +232,16 @@ func (s *Settings) set(i uintptr, v value) bool {
 	case varDefaultHint:
 		return v.asWord(&s.DefaultHint, &hintWords, HintCount)
 	case varThrottle:
-		return v.asThrottle(&s.ThrottleSleep)
+		return v.asEither(&s.ThrottleSleep, "account", "sleep")
 	case varHugePages:
 		return s.setHugePages(v)
 	case varMigrateBW:
 		return v.asRate(&s.MigrateBW)
 	case varBackground:
 		return v.asSwitch(&s.Background)
+	}
+	if i >= varCUDA {
+		return s.CUDA.set(i-varCUDA, v)
 	}
 	k := i - varTiers
 	return s.Tiers[k/tierVars&3].set(k%tierVars, v)

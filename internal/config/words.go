@@ -14,14 +14,14 @@ var (
 // hintsAccepted are hintWords in a sentence.
 const hintsAccepted = "hot, warm, cold, pin_fast or prefer_fast"
 
-// asThrottle reads account or sleep.
-func (v value) asThrottle(sleep *bool) bool {
-	if v.isWord("account") {
-		*sleep = false
+// asEither reads one of two words.
+func (v value) asEither(dst *bool, no, yes string) bool {
+	if v.isWord(no) {
+		*dst = false
 		return true
 	}
-	if v.isWord("sleep") {
-		*sleep = true
+	if v.isWord(yes) {
+		*dst = true
 		return true
 	}
 	return false

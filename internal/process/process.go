@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"tieralloc/alloc"
+	"tieralloc/cudahook"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
@@ -27,6 +28,7 @@ const (
 	bootLib       = 8  // a rule asks which object calls
 	bootThread    = 16 // a rule asks for the thread's name
 	bootThrottled = 32 // a tier is throttled
+	bootCuda      = 64 // calls of the CUDA driver are served
 )
 
 const exitConfig = 78 // EX_CONFIG of sysexits.h
@@ -95,6 +97,16 @@ func asked() (how uintptr) {
 	}
 	if tiers.AnyThrottled() {
 		how |= bootThrottled
+	}
+	if Settings.CUDA.Enable {
+		cudahook.Setup(&Settings.CUDA, Settings.DefaultHint)
+		cudahook.SleepThrottled(Settings.ThrottleSleep)
+		if Settings.CUDA.Trace.Len() != 0 {
+			if _, ok := config.Expand(&reportPath, &Settings.CUDA.Trace, raw.Pid(), &program); ok {
+				cudahook.SetTrace(&reportPath)
+			}
+		}
+		how |= bootCuda
 	}
 	return how
 }
@@ -338,6 +350,7 @@ func fill(token uintptr, r *stats.Report, budget uint64) bool {
 	}
 	tiers.Fill(r)
 	alloc.FillNodes(token, r, tierMap.Nodes, budget)
+	r.DeviceCount = cudahook.Report(token, &r.Devices)
 	return true
 }
 

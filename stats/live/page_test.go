@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,8 +53,8 @@ func TestOpenRefuses(t *testing.T) {
 		want   string
 	}{
 		{headAt{}, whole, ""},
-		{headAt{}, whole - 1, "damaged live page: 2"},
-		{headAt{}, whole + 1, "damaged live page: 2"},
+		{headAt{}, whole - 1, fmt.Sprintf("damaged live page: %d bytes", whole-1)},
+		{headAt{}, whole + 1, fmt.Sprintf("damaged live page: %d bytes", whole+1)},
 		{headAt{}, 24, "damaged live page: 24 bytes"},
 		{headAt{}, 23, "not a live page"},
 		{headAt{}, 0, "not a live page"},

@@ -43,7 +43,7 @@ func TestForkInHandler(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			hung := time.AfterFunc(8*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+			hung := time.AfterFunc(40*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 			err := cmd.Wait()
 			if !hung.Stop() {
 				t.Errorf("hung; it said: %s", clip(out.String()))

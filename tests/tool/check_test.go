@@ -53,6 +53,21 @@ func TestCheckExplains(t *testing.T) {
 		"not known to the library, and passed over:", "TA_LIBRARY_PATH")
 }
 
+// TestCheckCUDA: the variables of CUDA are explained as the others are.
+func TestCheckCUDA(t *testing.T) {
+	r := ctl(t, []string{"TA_CUDA_HARD=8G", "TA_CUDA_PROPORTION=25%", "TA_CUDA_WARMUP=4K:50,64K:20", "TA_CUDA_CACHE_LIMIT=1M", "TA_CUDA_LEAKS=1"}, "check")
+	if r.Status != 0 {
+		t.Errorf("%+v", r)
+	}
+	says(t, squeeze(r.Stdout), "TA_CUDA_HARD 8G set hard cap of each device", "TA_CUDA_SEGMENT_SIZE 20M default",
+		"without effect:", "TA_CUDA_LEAKS: there is no report without TA_STATS_FILE", "worth knowing:",
+		"TA_CUDA_HARD and TA_CUDA_PROPORTION: on each device the smaller of the two holds",
+		"TA_CUDA_WARMUP asks for 1.4 MiB, and TA_CUDA_CACHE_LIMIT keeps 1.0 MiB")
+	if r := ctl(t, []string{"TA_CUDA_ON_HARDCAP=spill"}, "check"); !strings.Contains(r.Stdout, "TA_CUDA_ON_HARDCAP=spill without") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestCheckTerminalSafe: what is in the environment does not play with the terminal.
 func TestCheckTerminalSafe(t *testing.T) {
 	r := ctl(t, []string{"TA_LOG_FILE=/tmp/\x1b[31mred", "TA_\x1b[31m=1", "TA_LOG=\x1b[31m"}, "check")
@@ -111,14 +126,14 @@ func TestTopology(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"chekc"}, {"check", "x"}, {"topology", "x"}, {"top", "x"}, {"top", "--interval", "1ms"},
+	for _, args := range [][]string{{"chekc"}, {"check", "x"}, {"topology", "x"}, {"gpu", "x"}, {"top", "x"}, {"top", "--interval", "1ms"},
 		{"top", "--interval", "fast"}, {"stats", "1", "2"}, {"stats", "--prune", "1"}, {"stats", "--jsno"}} {
 		r := ctl(t, nil, args...)
 		if r.Status != 2 || r.Stdout != "" || !strings.HasPrefix(r.Stderr, "tierallocctl: ") {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}
-	for _, args := range [][]string{{"--help"}, {"help", "run"}, {"run", "--help"}, {"stats", "--help"}, {"top", "--help"}, {"check", "--help"}, {"topology", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"help", "run"}, {"run", "--help"}, {"stats", "--help"}, {"top", "--help"}, {"check", "--help"}, {"topology", "--help"}, {"gpu", "--help"}} {
 		if r := ctl(t, nil, args...); r.Status != 0 || r.Stderr != "" || !strings.Contains(r.Stdout, "Usage:") {
 			t.Errorf("%q: %+v", args, r)
 		}

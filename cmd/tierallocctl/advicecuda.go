@@ -1,0 +1,76 @@
+package main
+
+import (
+	"math"
+	"math/bits"
+	"strings"
+
+	"tieralloc/internal/config"
+)
+
+// idleCUDA is idleSettings for the variables of CUDA.
+func idleCUDA(env environ, s *config.Settings) []string {
+	c := &s.CUDA
+	var lines []string
+	note := func(idle bool, name, why string) {
+		if _, set := env.get(name); set && idle {
+			lines = append(lines, name+": "+why)
+		}
+	}
+	if !c.Enable {
+		for _, name := range settingNames() {
+			note(cudaOnly(name), name, "TA_CUDA=0 lets all CUDA calls pass")
+		}
+		return lines
+	}
+	note(c.Proportion == config.ProportionOne, "TA_CUDA_PROPORTION", "all of the device's memory is no cap")
+	note(c.Hard != 0 && c.CacheLimit >= c.Hard, "TA_CUDA_CACHE_LIMIT", "TA_CUDA_HARD allows no more, cached or not")
+	note(c.CacheLimit == 0, "TA_CUDA_WARMUP", "with TA_CUDA_CACHE_LIMIT=0 nothing is kept ready")
+	note(c.Leaks && s.StatsFile.Len() == 0 && s.StatsLive.Len() == 0, "TA_CUDA_LEAKS",
+		"there is no report without TA_STATS_FILE, which tierallocctl run sets")
+	return lines
+}
+
+// cudaOnly says that a variable is for CUDA, and not the one that turns it off.
+func cudaOnly(name string) bool { return strings.HasPrefix(name, prefix+"CUDA_") }
+
+// cudaRemarks tells what settings of CUDA bring along that is easily overlooked.
+func cudaRemarks(s *config.Settings) []string {
+	c := &s.CUDA
+	if s.Disable || !c.Enable {
+		return nil
+	}
+	var lines []string
+	add := func(when bool, text string) {
+		if when {
+			lines = append(lines, text)
+		}
+	}
+	caps := c.Hard != 0 || c.Proportion != 0 && c.Proportion != config.ProportionOne
+	add(c.Spill && !caps, "TA_CUDA_ON_HARDCAP=spill without TA_CUDA_HARD or TA_CUDA_PROPORTION: host memory is taken only"+
+		" when the driver has none left, and other programs on the device may have used it up")
+	add(c.Hard != 0 && c.Proportion != 0 && c.Proportion != config.ProportionOne,
+		"TA_CUDA_HARD and TA_CUDA_PROPORTION: on each device the smaller of the two holds")
+	add(c.Soft != 0 && c.Proportion != 0, "TA_CUDA_SOFT above TA_CUDA_PROPORTION of a device has no effect on that device")
+	add(c.ReuseEvent, "TA_CUDA_REUSE=event: cudaFree does not wait for the device as the driver's does; a program that"+
+		" reads results right after it must synchronise")
+	add(c.SuballocAll, "TA_CUDA_SUBALLOC=all: IPC handles and GPUDirect registrations name whole segments")
+	if ready := warmBytes(c); ready > 0 {
+		add(c.CacheLimit != 0 && c.CacheLimit != config.NoLimit && ready > c.CacheLimit, "TA_CUDA_WARMUP asks for "+size(ready)+
+			", and TA_CUDA_CACHE_LIMIT keeps "+size(c.CacheLimit))
+		add(c.Hard != 0 && ready > c.Hard, "TA_CUDA_WARMUP asks for "+size(ready)+", and TA_CUDA_HARD allows "+size(c.Hard))
+	}
+	return lines
+}
+
+// warmBytes is what a warm-up wants, and the largest number where that is more.
+func warmBytes(c *config.CUDA) (sum uint64) {
+	for _, w := range c.Warmup[:c.Warmups] {
+		over, more := bits.Mul64(w.Bytes, w.Count)
+		var carry uint64
+		if sum, carry = bits.Add64(sum, more, 0); over+carry != 0 {
+			return math.MaxUint64
+		}
+	}
+	return sum
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"tieralloc/cmd/tierallocctl/nvmllink"
+)
+
+const gpuHelp = `Show the NVIDIA devices of this machine as NVML has them: their memory, the memory
+nodes near them, and the processes on them. Processes that have a live page
+(TA_STATS_LIVE) are shown with what the library holds for them on the device, matched
+by UUID or place on the bus.
+
+A process in a container may have another number there than NVML knows it by: its
+figures then have a line of their own.
+
+The exit status is 69 where there is no NVML, or no driver behind it.`
+
+func gpuCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "gpu",
+		Short: "Show this machine's NVIDIA devices, and the processes on them",
+		Long:  gpuHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := nvmllink.Open(nvmllink.Library); err != nil {
+				return &failure{statusUnavailable, fmt.Errorf("NVML is not here (%w): it comes with NVIDIA's driver;"+
+					" a container needs to be given it", err)}
+			}
+			gpus, err := readGPUs(nvml.New())
+			if err != nil {
+				return err
+			}
+			pages, bad := allPages()
+			if bad != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "tierallocctl: %v\n", bad)
+			}
+			rest := matchPages(gpus, pages)
+			if asJSON {
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return enc.Encode(gpus)
+			}
+			showGPUs(cmd.OutOrStdout(), gpus, rest)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as JSON")
+	return cmd
+}
+
+// gpu is a device as NVML has it.
+type gpu struct {
+	Index     int          `json:"index"`
+	Name      string       `json:"name"`
+	UUID      string       `json:"uuid"` // with GPU- before it
+	PCI       string       `json:"pci"`
+	Total     uint64       `json:"bytes_total"`
+	Used      uint64       `json:"bytes_used"`
+	Free      uint64       `json:"bytes_free"`
+	Nodes     []int        `json:"nodes"` // memory nodes near it
+	Processes []gpuProcess `json:"processes"`
+}
+
+// gpuProcess is a process on a device. Either of its sources may not know it.
+type gpuProcess struct {
+	Pid     int     `json:"pid"`
+	Program string  `json:"program"`
+	Used    *uint64 `json:"bytes_used"` // by NVML; nil: it does not say
+	Heap    *device `json:"heap"`       // by the process's live page; nil: it has none
+}
+
+// showGPUs writes a table of the devices, and one of the processes on each. rest are
+// devices in live pages that NVML does not show.
+func showGPUs(w io.Writer, gpus []gpu, rest []gpuProcess) {
+	if len(gpus) == 0 {
+		fmt.Fprintln(w, "NVML shows no device.")
+	} else {
+		t := newTable("gpu", "name", "memory", "used", "free", "nodes", "bus", "uuid")
+		alignRight(t, 3, 4, 5)
+		for _, g := range gpus {
+			t.AppendRow(table.Row{g.Index, printable(g.Name), size(g.Total), size(g.Used), size(g.Free), nodeWords(g.Nodes), g.PCI, g.UUID})
+		}
+		fmt.Fprintln(w, t.Render())
+	}
+	for _, g := range gpus {
+		if len(g.Processes) > 0 {
+			fmt.Fprintf(w, "\non gpu %d:\n%s\n", g.Index, processTable(g.Processes).Render())
+		}
+	}
+	if len(rest) > 0 {
+		fmt.Fprintf(w, "\non devices that NVML does not show:\n%s\n", processTable(rest).Render())
+	}
+}
+
+func processTable(list []gpuProcess) table.Writer {
+	t := newTable("pid", "program", "used", "reserved", "live", "cached", "spilled", "hard cap", "allocations", "efficiency")
+	alignRight(t, 1, 3, 4, 5, 6, 7, 8, 9, 10)
+	for _, p := range list {
+		row := table.Row{p.Pid, printable(p.Program), none, none, none, none, none, none, none, none}
+		if p.Used != nil {
+			row[2] = size(*p.Used)
+		}
+		if d := p.Heap; d != nil {
+			row[3], row[4], row[5], row[6] = size(d.BytesReserved), size(d.BytesLive), size(d.cached()), size(d.BytesSpilled)
+			row[7], row[8], row[9] = limit(d.Tiers.Fast.CapacityHard), count(d.AllocCalls), ratio(d.Efficiency)
+		}
+		t.AppendRow(row)
+	}
+	return t
+}

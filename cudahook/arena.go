@@ -1,0 +1,122 @@
+package cudahook
+
+import (
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// An arena is the host memory of a heap's descriptors. They are cut from chunks, and each
+// kind that is given back is kept on a list of its own (heap.spare…). Chunks are never
+// unmapped: a request that was on its way while its context ended may still hold an
+// address in one. They are rewound instead.
+//
+//	next + left = end of the newest chunk
+type arena struct {
+	next, left uintptr
+	chunks     uintptr // those in use, linked by their first word
+	spare      uintptr // those that were rewound, and read as zero but for that word
+}
+
+const (
+	chunkBytes = 1 << 20
+	chunkHead  = 64
+)
+
+// cut returns n zero bytes, n a multiple of 8, or 0 when the kernel has no memory.
+func (a *arena) cut(n uintptr) uintptr {
+	n = raw.RoundUp(n, 64)
+	if a.left < n {
+		c := a.spare
+		if c != 0 {
+			a.spare = raw.Load(c)
+		} else if c = raw.Map(chunkBytes); c == 0 {
+			return 0
+		}
+		raw.Store(c, a.chunks)
+		a.chunks = c
+		a.next, a.left = c+chunkHead, chunkBytes-chunkHead
+	}
+	at := a.next
+	a.next += n
+	a.left -= n
+	return at
+}
+
+// rewind forgets all that was cut. A chunk that the kernel does not clear is left aside.
+func (a *arena) rewind() {
+	for a.chunks != 0 {
+		c := a.chunks
+		a.chunks = raw.Load(c)
+		if raw.Discard(c, chunkBytes) {
+			raw.Store(c, a.spare)
+			a.spare = c
+		}
+	}
+	a.next, a.left = 0, 0
+}
+
+// newBlock returns a descriptor of which all fields are zero, or nil.
+func (h *heap) newBlock() *block {
+	b := h.spareBlocks
+	if b == nil {
+		return (*block)(raw.Ptr(h.arena.cut(unsafe.Sizeof(block{}))))
+	}
+	h.spareBlocks = b.next
+	*b = block{}
+	return b
+}
+
+func (h *heap) dropBlock(b *block) {
+	b.state = stateGone
+	b.next = h.spareBlocks
+	h.spareBlocks = b
+}
+
+// newSegment returns a descriptor of which all fields are zero, or nil.
+func (h *heap) newSegment() *segment {
+	s := h.spareSegments
+	if s == nil {
+		return (*segment)(raw.Ptr(h.arena.cut(unsafe.Sizeof(segment{}))))
+	}
+	h.spareSegments = s.next
+	*s = segment{}
+	return s
+}
+
+func (h *heap) dropSegment(s *segment) {
+	s.next = h.spareSegments
+	h.spareSegments = s
+}
+
+// newMark returns a mark of which all fields are zero, or nil.
+func (h *heap) newMark() *mark {
+	m := h.spareMarks
+	if m == nil {
+		return (*mark)(raw.Ptr(h.arena.cut(unsafe.Sizeof(mark{}))))
+	}
+	h.spareMarks = m.next
+	*m = mark{}
+	return m
+}
+
+func (h *heap) dropMark(m *mark) {
+	m.next = h.spareMarks
+	h.spareMarks = m
+}
+
+// newBatch returns a batch of which all fields are zero, or nil.
+func (h *heap) newBatch() *batch {
+	p := h.spareBatches
+	if p == nil {
+		return (*batch)(raw.Ptr(h.arena.cut(unsafe.Sizeof(batch{}))))
+	}
+	h.spareBatches = p.next
+	*p = batch{}
+	return p
+}
+
+func (h *heap) dropBatch(p *batch) {
+	p.next = h.spareBatches
+	h.spareBatches = p
+}

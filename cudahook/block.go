@@ -1,0 +1,75 @@
+package cudahook
+
+import "tieralloc/internal/raw"
+
+// A block is a part of a segment, or an allocation that the driver serves itself
+// (stateForeign, without a segment). The blocks of a segment, in the order of their
+// addresses, cover it:
+//
+//	first.address = segment.address, last.address + last.bytes = end of the segment
+//	b.after.address = b.address + b.bytes
+//	asked <= bytes while it is in use
+//	table[b.address] = b
+//
+// Two neighbours that may be merged (heap.joins) are never both in bins.
+type block struct {
+	raw.OffHeap
+	address uint64
+	bytes   uint64
+	asked   uint64 // what the request said, also while the block is in a quick list
+	number  uint64 // in use: which issue it is; free: the heap's clock at its free
+
+	segment       *segment
+	before, after *block // its neighbours
+	prev, next    *block // in the list that it is in; a quick list has no prev
+	tag           *tag   // in use: whom it was handed to; free: who may have it
+	marks         *mark  // in use: further streams that work with it
+	state         uint64
+}
+
+// States of a block.
+//
+//	         pick, deliver                      OpStreamFree on the stream of a tag
+//	free  ------------------> in use ---------------------------------------------> quick, free (of that tag)
+//	                          in use --> freeing (the device is waited for) -------> free (global)
+//	                          in use --> pending (events of a batch) --------------> free (global)
+//	                          in use --> held (a graph is captured) --> freeing ---> free (global)
+//	quick --flush--> free;   free (of a tag) --an event has happened--> free (global)
+const (
+	stateGone    uint64 = iota // no block: the descriptor is spare
+	stateInUse                 // the program has it
+	stateQuick                 // in a quick list of its tag
+	stateFree                  // in bins of its tag
+	stateFreeing               // a request waits for the device
+	statePending               // in a batch
+	stateHeld                  // freed while a graph is captured
+	stateTaken                 // a request holds it: it goes from one stream to another
+	stateLeaving               // its segment is being given back
+	stateLost                  // the driver failed when its free was to be finished: never used again
+	stateForeign               // the driver's
+)
+
+// Units and bounds of sizes, in bytes.
+const (
+	granule     = 512      // of block sizes and addresses
+	smallMax    = 1 << 20  // requests below it come from small segments
+	smallBytes  = 2 << 20  // a small segment
+	mapUnit     = 2 << 20  // what the driver maps at once
+	ownMin      = 10 << 20 // suballocated requests from here on get a segment of their own size
+	splitRest   = 1 << 20  // a large block is split when more than this is left
+	maxRequest  = 1 << 46
+	numberBase  = 1 << 62 // block numbers do not meet the driver's buffer ids
+	numberIndex = 48      // bit at which the heap's index begins
+)
+
+// Kinds of segments, which never mix.
+const (
+	kindSmall uint64 = iota // blocks below smallMax
+	kindLarge               // cut into blocks
+	kindWhole               // one block, never split: the driver knows it by its start and size
+)
+
+// rounded is the size of a block for a request. Precondition: n <= maxRequest.
+func rounded(n uint64) uint64 { return (n + granule - 1) &^ (granule - 1) }
+
+func mapRounded(n uint64) uint64 { return (n + mapUnit - 1) &^ (mapUnit - 1) }

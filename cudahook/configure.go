@@ -1,0 +1,133 @@
+package cudahook
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/config"
+)
+
+// knobs are the settings that may be changed while the program runs; each device has its
+// own.
+type knobs struct {
+	segment  uint64 // bytes of a new segment that is to be cut
+	cache    uint64 // bytes of free blocks that a heap may keep
+	quicks   uint64 // blocks in the quick lists of a tag
+	idles    uint64 // idle segments that a heap may keep
+	firstFit uint64 // 1: the first block that is large enough, and not the best, is taken
+	eager    uint64 // 1: there are no quick lists
+	frayed   uint64 // in 1/65536: quick lists are merged at a miss when the fragmentation is above
+}
+
+// Keys of Configure.
+const (
+	ConfigSegmentSize uint64 = iota + 1 // bytes, a multiple of 2 MiB up to 64 GiB
+	ConfigCacheLimit                    // bytes
+	ConfigStreamLocal                   // blocks in the quick lists of a stream
+	ConfigGlobal                        // idle segments
+	ConfigCoalescing                    // 1: freed blocks are merged at once
+	ConfigThreshold                     // fragmentation in 1/65536, below 1
+	ConfigStrategy                      // 0: best fit, 1: first fit
+	ConfigPeak                          // the peaks start again; the value means nothing
+)
+
+const (
+	defaultQuicks = 100
+	maxSegment    = 64 << 30
+	everyDevice   = ^uint64(0)
+)
+
+// Configure changes a setting of a device, or of all of them (device ^0). It returns 1, or 0
+// and changes nothing when the key or the value is none. What a lower limit leaves too much
+// of goes back at the next free or OpTrim.
+func Configure(token uintptr, device, key, value uint64) uint64 {
+	k := settings.knobs
+	if !k.set(key, value) || device != everyDevice && device >= deviceMax {
+		return 0
+	}
+	for i := range devices {
+		if d := &devices[i]; device == everyDevice || device == uint64(i) {
+			d.knobs.set(key, value)
+			d.changed(token, key)
+		}
+	}
+	if device == everyDevice {
+		settings.knobs.set(key, value)
+	}
+	return 1
+}
+
+// set changes one setting, or reports false.
+func (k *knobs) set(key, value uint64) bool {
+	switch key {
+	case ConfigSegmentSize:
+		if value < smallBytes || value > maxSegment || value%mapUnit != 0 {
+			return false
+		}
+		k.segment = value
+	case ConfigCacheLimit:
+		k.cache = value
+	case ConfigStreamLocal:
+		k.quicks = value
+	case ConfigGlobal:
+		k.idles = value
+	case ConfigCoalescing:
+		k.eager = value
+		return value <= 1
+	case ConfigThreshold:
+		k.frayed = value
+		return value < config.ProportionOne
+	case ConfigStrategy:
+		k.firstFit = value
+		return value <= 1
+	default:
+		return key == ConfigPeak
+	}
+	return true
+}
+
+// changed does at once what a changed setting asks of the heaps of a device.
+func (d *device) changed(token uintptr, key uint64) {
+	if key == ConfigPeak {
+		atomic.StoreUint64(&d.peak, atomic.LoadUint64(&d.reserved))
+		atomic.StoreUint64(&d.hostPeak, atomic.LoadUint64(&d.host))
+	}
+	for i := range heaps {
+		h := &heaps[i]
+		if atomic.LoadUint64(&h.context) == 0 || !h.lock.Take(token) {
+			continue
+		}
+		if h.device == d && key == ConfigPeak {
+			c := &h.count
+			c.askedPeak, c.livePeak, c.reservedPeak = c.asked, c.side[0].live+c.side[1].live, c.reserved
+		} else if h.device == d && h.context != 0 {
+			h.flushAll()
+		}
+		h.lock.Release()
+	}
+}
+
+// frays reports whether what a tag may have is fragmented above what is tolerated without
+// merging its quick lists:
+//
+//	1 - largest block in bins / free bytes > frayed
+//
+// where the size of the largest is known to 1/32.
+func (t *tag) frays(frayed uint64) bool {
+	if frayed == 0 {
+		return true
+	}
+	free, largest := t.free, t.largest()
+	if g := t.pool.global; g != nil {
+		free += g.free
+		largest = max(largest, g.largest())
+	}
+	return free-min(largest, free) > free/config.ProportionOne*frayed
+}
+
+// largest is a lower bound of the tag's largest block in bins.
+func (t *tag) largest() (n uint64) {
+	for i := range t.bins {
+		n = max(n, t.bins[i].largest())
+	}
+	return n
+}

@@ -1,0 +1,139 @@
+package cudahook
+
+import (
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// Blocks that cross from one stream to others. When an event that was recorded on a
+// stream has happened, all that the stream had freed before is for everyone (fence).
+// Where memory is short the other stream waits for the event instead, on the device
+// (steal).
+
+func tagIn(word uint64) *tag { return (*tag)(raw.Ptr(uintptr(word))) }
+
+// foreignTag returns the next tag of another stream that has a block of n bytes, and
+// that the request has not looked at; or nil.
+func (h *heap) foreignTag(r *Request, n, kind uint64) *tag {
+	p := h.poolOf(r)
+	if p.global == nil {
+		return nil
+	}
+	for t := h.all; t != nil; t = t.all {
+		if t.pool != p || t == p.global || t.dead != 0 || t.fencing != 0 || t.visited == r.keep4 || t.free < n ||
+			r.Op == OpStreamAlloc && t.stream == ordered(r.Stream) {
+			continue
+		}
+		if h.fit(t, kind, n) != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// fence asks whether the streams that have a block of n bytes have finished what they did
+// before its free. goOn: there is no such stream left.
+func (h *heap) fence(r *Request, n, kind uint64) uint64 {
+	t := h.foreignTag(r, n, kind)
+	if t == nil {
+		r.set(triedFence)
+		h.visit++
+		r.keep4 = h.visit // steal looks at them again
+		return goOn
+	}
+	r.keep0 = uint64(uintptr(unsafe.Pointer(t)))
+	if t.fence != nil {
+		t.fencing, t.visited = 1, r.keep4
+		r.Arg0 = t.fence.event
+		return r.act(phaseFenceQuery, ActEventQuery)
+	}
+	m := h.takeEvent(h.context)
+	if m == nil {
+		return r.act(phaseEvent, ActEventCreate)
+	}
+	t.fence, t.fenced = m, h.clock-1
+	t.fencing, t.visited = 1, r.keep4
+	r.Arg0, r.Arg1 = m.event, t.stream
+	return r.act(phaseFence, ActEventRecord)
+}
+
+// eventMade takes a new event. Without one nothing crosses.
+func (h *heap) eventMade(r *Request) {
+	r.keep0 = 0
+	if r.Result == Success {
+		if m := h.newMark(); m != nil {
+			m.context, m.event = h.context, r.Value
+			h.keepEvent(m)
+			return
+		}
+	}
+	r.set(triedFence | triedSteal)
+}
+
+// fenceAnswer takes the answer to an action of fence.
+func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
+	t := tagIn(r.keep0)
+	if phase == phaseFence && r.Result == Success {
+		r.Arg0 = t.fence.event
+		return r.act(phaseFenceQuery, ActEventQuery)
+	}
+	t.fencing = 0
+	r.keep0 = 0
+	if phase == phaseFence || r.Result == Success {
+		h.keepEvent(t.fence)
+		t.fence = nil
+		if phase == phaseFenceQuery {
+			h.flush(t)
+			h.promote(t, t.fenced)
+		}
+	}
+	h.bury(t)
+	return goOn
+}
+
+// steal takes a block from another stream: the request's stream waits, on the device, for
+// all that the other one has been given. goOn: there is none to be had.
+func (h *heap) steal(r *Request, n, kind uint64) uint64 {
+	t := (*tag)(nil)
+	if r.Op == OpStreamAlloc && r.Stream != streamPerThread {
+		t = h.foreignTag(r, n, kind)
+	}
+	if t == nil {
+		r.set(triedSteal)
+		return goOn
+	}
+	m := h.takeEvent(h.context)
+	if m == nil {
+		return r.act(phaseEvent, ActEventCreate)
+	}
+	b := h.fit(t, kind, n)
+	h.unbin(b)
+	h.split(b, n, t)
+	h.park(b, stateTaken)
+	r.keep0, r.keep1 = uint64(uintptr(unsafe.Pointer(b))), uint64(uintptr(unsafe.Pointer(m)))
+	r.Arg0, r.Arg1 = m.event, t.stream
+	return r.act(phaseSteal, ActEventRecord)
+}
+
+// stealAnswer takes the answer to an action of steal. What went wrong leaves a block that
+// has to wait until the device is idle.
+func (h *heap) stealAnswer(r *Request, phase uint64) uint64 {
+	b, m := h.blockOf(r), (*mark)(raw.Ptr(uintptr(r.keep1)))
+	if r.Result == Success && phase == phaseSteal {
+		r.Arg0, r.Arg1 = r.Stream, m.event
+		return r.act(phaseStealWait, ActStreamWait)
+	}
+	r.keep0, r.keep1 = 0, 0
+	h.keepEvent(m)
+	h.settled(b)
+	t := h.tagOf(ordered(r.Stream), b.segment.pool)
+	if r.Result != Success || t == nil {
+		h.hold(b)
+		r.set(triedSteal)
+		return goOn
+	}
+	h.count.hitGlobal++
+	h.handOut(r, b, t)
+	return r.done(Success)
+}

@@ -1,0 +1,157 @@
+package cudahook
+
+// joins reports whether the free block a may become part of one that goes to tag t. What
+// is safe for every stream may become one stream's.
+func (a *block) joins(t *tag) bool {
+	return a != nil && a.state == stateFree && (a.tag == t || a.tag == t.pool.global)
+}
+
+// give puts a block in the bins of a tag, merged with its neighbours. Its number is when it
+// was freed. Precondition: it is on no list; t is of its segment's pool.
+func (h *heap) give(b *block, t *tag) {
+	// A global neighbour may have one of the tag behind it: at most three on each side.
+	for a := b.before; a.joins(t); a = b.before {
+		h.unbin(a)
+		h.merge(a, b)
+		b = a
+	}
+	for c := b.after; c.joins(t); c = b.after {
+		h.unbin(c)
+		h.merge(b, c)
+	}
+	h.bin(b, t)
+}
+
+// merge makes b part of a, the one before it.
+func (h *heap) merge(a, b *block) {
+	a.bytes += b.bytes
+	a.number = max(a.number, b.number)
+	a.after = b.after
+	if a.after != nil {
+		a.after.before = a
+	}
+	h.table.remove(b)
+	h.dropBlock(b)
+	h.count.merges++
+}
+
+// bin puts a block in the bins of a tag as it is.
+func (h *heap) bin(b *block, t *tag) {
+	b.state, b.tag = stateFree, t
+	t.bins[b.segment.kind&3].add(b)
+	t.free += b.bytes
+	k := &h.count.side[t.pool.spilled&1]
+	if t == t.pool.global {
+		k.global += b.bytes
+	} else {
+		k.local += b.bytes
+	}
+	if b.bytes == b.segment.bytes {
+		h.setIdle(b.segment)
+	}
+}
+
+// unbin takes a block out of its bins.
+func (h *heap) unbin(b *block) {
+	t := b.tag
+	t.bins[b.segment.kind&3].remove(b)
+	t.free -= b.bytes
+	k := &h.count.side[t.pool.spilled&1]
+	if t == t.pool.global {
+		k.global -= b.bytes
+	} else {
+		k.local -= b.bytes
+	}
+	if b.bytes == b.segment.bytes {
+		h.unsetIdle(b.segment)
+	}
+}
+
+// fit returns the block of a tag that is best for n bytes, or nil.
+func (h *heap) fit(t *tag, kind, n uint64) *block {
+	b := t.bins[kind&3].find(n, h.device.firstFit != 0)
+	if b == nil || kind == kindWhole && b.bytes-b.bytes/8 > n {
+		return nil
+	}
+	return b
+}
+
+// fitting returns the better of the blocks of two tags for n bytes, and whose it is. Either
+// tag may be nil.
+func (h *heap) fitting(own, global *tag, kind, n uint64) (b *block, from *tag) {
+	if own != nil {
+		b, from = h.fit(own, kind, n), own
+	}
+	if global != nil {
+		if c := h.fit(global, kind, n); c != nil && (b == nil || c.bytes < b.bytes) {
+			return c, global
+		}
+	}
+	return b, from
+}
+
+// split cuts what is more than n bytes off a block, as far as it is worth it, and leaves
+// it to tag t. It reports whether it did.
+func (h *heap) split(b *block, n uint64, t *tag) bool {
+	rest := b.bytes - n
+	kind := b.segment.kind
+	if rest == 0 || kind == kindWhole || kind == kindLarge && rest <= splitRest {
+		return false
+	}
+	c := h.newBlock()
+	if c == nil {
+		return false
+	}
+	c.address, c.bytes, c.number, c.segment = b.address+n, rest, b.number, b.segment
+	if !h.table.add(c) {
+		h.dropBlock(c)
+		return false
+	}
+	c.before, c.after = b, b.after
+	if c.after != nil {
+		c.after.before = c
+	}
+	b.after = c
+	b.bytes = n
+	h.bin(c, t)
+	h.count.splits++
+	return true
+}
+
+// free gives a block that is on no list to those who may have it: everyone, or in a private
+// pool the tag that it was handed to. Precondition: all work submitted before its free is
+// done.
+func (h *heap) free(b *block) {
+	t := b.segment.pool.global
+	if t == nil {
+		t = b.tag
+	}
+	h.give(b, t)
+}
+
+// promote makes blocks of a tag that were freed when the heap's clock was at most until
+// free for everyone. Precondition: what their stream was given before is done, and the
+// quick lists are empty.
+func (h *heap) promote(t *tag, until uint64) {
+	global := t.pool.global
+	if global == nil || global == t {
+		return
+	}
+	for kind := range t.bins {
+		k := &t.bins[kind]
+		for i := range k.head {
+			if k.parts[i>>partBits&31] == 0 {
+				continue
+			}
+			// give merges with global neighbours only: next stays in the list.
+			for b := k.head[i]; b != nil; {
+				next := b.next
+				if b.number <= until {
+					h.unbin(b)
+					h.give(b, global)
+				}
+				b = next
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package cudahook
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/throttle"
+)
+
+// A device has what its contexts share: the caps, the throttle, and what the driver has
+// been asked for. Its figures change atomically, without a lock.
+//
+//	reserved = Σ bytes of the segments on the device, those about to be mapped included,
+//	           + foreign <= hard
+//	a charge comes before the driver's allocation, a release after its free
+type device struct {
+	raw.OffHeap
+	memory     uint64 // bytes; 0: not known yet
+	soft, hard uint64 // bytes; ^0: no cap
+	primary    uint64 // the primary context, once it is known
+
+	reserved, peak uint64
+	foreign        uint64 // part of reserved
+	host, hostPeak uint64 // bytes of spilled segments
+
+	knobs
+
+	softExceeded, violations, refused uint64 // requests
+
+	bucket                            throttle.Bucket
+	waited, waitNs, sleeps, overshoot uint64 // nanoseconds, but for sleeps
+
+	_ [64]byte // the next device's figures are in other cache lines
+}
+
+const deviceMax = 16
+
+var devices [deviceMax]device
+
+// settings is what Setup was told.
+var settings struct {
+	raw.OffHeap
+	enabled bool
+	event   bool
+	all     bool
+	spill   bool
+	zero    bool
+	sleep   bool
+	leaks   bool
+	hint    uint64
+	soft    uint64 // 0: none
+	hard    uint64 // 0: none
+	part    uint64 // of the device's memory, in 1/65536; 0: none
+	knobs
+	bw, lat  uint64
+	warmups  uint64
+	warm     [16]config.Warm
+	throttle bool
+}
+
+// Setup takes the settings. It is called once, before all others; called again, it
+// forgets nothing but the settings.
+func Setup(s *config.CUDA, defaultHint uint32) {
+	settings.enabled = s.Enable
+	settings.event, settings.all, settings.spill, settings.zero = s.ReuseEvent, s.SuballocAll, s.Spill, s.Zero
+	settings.leaks = s.Leaks
+	settings.hint = uint64(defaultHint)
+	settings.soft, settings.hard, settings.part = s.Soft, s.Hard, s.Proportion
+	settings.segment = max(mapRounded(min(s.SegmentSize, maxSegment)), smallBytes)
+	settings.cache = s.CacheLimit
+	settings.quicks, settings.idles = defaultQuicks, config.NoLimit
+	settings.firstFit, settings.eager, settings.frayed = 0, 0, 0
+	settings.bw, settings.lat = s.BW, s.Lat
+	settings.throttle = s.BW != 0 || s.Lat != 0
+	settings.warmups = min(s.Warmups, 16)
+	settings.warm = s.Warmup
+}
+
+// SleepThrottled says whether throttled requests wait, or are only counted (TA_THROTTLE).
+func SleepThrottled(on bool) { settings.sleep = on }
+
+// meet makes a device known with its memory in bytes.
+func (d *device) meet(memory uint64) {
+	if atomic.LoadUint64(&d.memory) != 0 {
+		return
+	}
+	d.soft, d.hard = ^uint64(0), capOf(memory)
+	if settings.soft != 0 {
+		d.soft = min(settings.soft, d.hard)
+	}
+	d.knobs = settings.knobs
+	d.bucket.Set(settings.bw, max(64<<10, settings.bw/100), settings.lat)
+	atomic.StoreUint64(&d.memory, max(memory, 1))
+}
+
+// capOf is the hard cap of a device with so much memory; ^0: none.
+func capOf(memory uint64) uint64 {
+	hard := ^uint64(0)
+	if settings.hard != 0 {
+		hard = settings.hard
+	}
+	if settings.part != 0 {
+		hi, lo := bits.Mul64(memory, settings.part)
+		hard = min(hard, hi<<48|lo>>16)
+	}
+	return hard
+}
+
+// charge reserves n bytes, or reports false when they would pass the hard cap.
+func (d *device) charge(n uint64) bool {
+	for {
+		old := atomic.LoadUint64(&d.reserved)
+		if old+n > d.hard || old+n < old {
+			return false
+		}
+		if atomic.CompareAndSwapUint64(&d.reserved, old, old+n) {
+			raise(&d.peak, old+n)
+			return true
+		}
+	}
+}
+
+func (d *device) release(n uint64) { atomic.AddUint64(&d.reserved, -n) }
+
+// over reports whether n bytes more would pass the soft cap.
+func (d *device) over(n uint64) bool {
+	return d.soft != ^uint64(0) && atomic.LoadUint64(&d.reserved)+n > d.soft
+}
+
+// chargeHost counts n bytes that are spilled to the host.
+func (d *device) chargeHost(n uint64) { raise(&d.hostPeak, atomic.AddUint64(&d.host, n)) }
+
+func (d *device) releaseHost(n uint64) { atomic.AddUint64(&d.host, -n) }
+
+// raise makes *peak at least n.
+func raise(peak *uint64, n uint64) {
+	for old := atomic.LoadUint64(peak); n > old; old = atomic.LoadUint64(peak) {
+		if atomic.CompareAndSwapUint64(peak, old, n) {
+			return
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package cudahook
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// What the driver serves itself is charged to the device's caps like segments, and known
+// by its address, so that its free is seen.
+
+// serveForeign goes on with an allocation that the driver is to serve.
+func (h *heap) serveForeign(r *Request) uint64 {
+	n := rounded(min(r.Bytes, maxRequest))
+	for range serveRounds {
+		if action := h.shrink(r, n); action != goOn {
+			return action
+		}
+		if !r.has(short) && h.device.charge(n) {
+			r.set(charged)
+			return r.act(phaseDriver, ActDriver)
+		}
+		if action := h.shortage(r, n, kindWhole, n); action != goOn {
+			return action
+		}
+	}
+	return h.refuse(r)
+}
+
+// driven takes what the driver said to the program's own call.
+func (h *heap) driven(r *Request) uint64 {
+	if r.Op == OpFree || r.Op == OpStreamFree {
+		return h.drivenFree(r)
+	}
+	n := rounded(min(r.Bytes, maxRequest))
+	r.unset(charged)
+	if r.Result != Success {
+		h.device.release(n)
+		if r.Result == ErrorOutOfMemory && !capturing() && !r.has(triedOthers) {
+			h.count.driverRefused++
+			r.set(short)
+			r.keep1 = 0
+			return goOn
+		}
+		h.count.refused++
+		return r.done(r.Result)
+	}
+	h.count.foreignCalls++
+	r.Address = r.Value
+	b := h.newBlock()
+	if b == nil {
+		h.device.release(n) // it is the program's all the same
+		return r.done(Success)
+	}
+	b.address, b.bytes, b.asked, b.state = r.Value, n, r.Bytes, stateForeign
+	h.serial++
+	b.number = numberBase | h.slot<<numberIndex | h.serial
+	if r.Value == 0 || h.table.find(r.Value) != nil || !h.table.add(b) {
+		h.dropBlock(b)
+		h.device.release(n)
+		return r.done(Success)
+	}
+	h.count.foreign += n
+	h.count.foreignBlocks++
+	atomic.AddUint64(&h.device.foreign, n)
+	return r.done(Success)
+}
+
+// freeForeign hands a free to the driver. The block is forgotten first: another thread may
+// get its address before this one is told.
+func (h *heap) freeForeign(r *Request, b *block) uint64 {
+	h.table.remove(b)
+	h.count.frees++
+	h.count.foreign -= b.bytes
+	h.count.foreignBlocks--
+	r.keep0 = uint64(uintptr(unsafe.Pointer(b)))
+	return r.act(phaseDriver, ActDriver)
+}
+
+func (h *heap) drivenFree(r *Request) uint64 {
+	b := h.blockOf(r)
+	r.keep0 = 0
+	if r.Result != Success && h.table.find(b.address) == nil && h.table.add(b) {
+		h.count.frees--
+		h.count.foreign += b.bytes
+		h.count.foreignBlocks++
+		return r.done(r.Result)
+	}
+	atomic.AddUint64(&h.device.foreign, -b.bytes)
+	h.device.release(b.bytes)
+	h.dropBlock(b)
+	return r.done(r.Result)
+}

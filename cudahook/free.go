@@ -1,0 +1,301 @@
+package cudahook
+
+import (
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+func (h *heap) blockOf(r *Request) *block { return (*block)(raw.Ptr(uintptr(r.keep0))) }
+
+// quickFree puts a block back for its stream, or reports false and has done nothing.
+func (h *heap) quickFree(r *Request) bool {
+	b := h.table.find(r.Address)
+	if b == nil || b.state != stateInUse || b.marks != nil || b.segment.kind == kindWhole || b.segment.pool != h.mainPool {
+		return false
+	}
+	t := h.last
+	if stream := ordered(r.Stream); t == nil || t.stream != stream || t.pool != h.mainPool {
+		if t = h.findTag(stream, h.mainPool); t == nil {
+			return false
+		}
+		h.last = t
+	}
+	d := h.device
+	if b.tag.dead != 0 || t.quicks >= d.quicks || d.eager != 0 || h.cached()+b.bytes > d.cache || capturing() {
+		return false
+	}
+	r.Bytes = b.asked // for the trace
+	h.endUse(b)
+	h.pushQuick(t, b)
+	r.Result = Success
+	return true
+}
+
+// endUse takes a block from the program.
+func (h *heap) endUse(b *block) {
+	h.count.frees++
+	s := &h.count.side[b.segment.pool.spilled&1]
+	s.frees++
+	s.blocks--
+	s.totalFreed += b.bytes
+	s.live -= b.bytes
+	h.count.asked -= b.asked
+	b.number = h.clock
+	h.clock++
+	b.tag.live--
+	if b.tag.dead != 0 {
+		h.bury(b.tag)
+	}
+	if b.marks != nil {
+		h.marked--
+	}
+}
+
+// park takes a block that is on no list out of what can be handed out.
+func (h *heap) park(b *block, state uint64) {
+	b.state = state
+	s := &h.count.side[b.segment.pool.spilled&1]
+	if state == stateHeld {
+		s.held += b.bytes
+	} else {
+		s.pending += b.bytes
+	}
+}
+
+// settled ends what park began.
+func (h *heap) settled(b *block) {
+	s := &h.count.side[b.segment.pool.spilled&1]
+	if b.state == stateHeld {
+		s.held -= b.bytes
+	} else {
+		s.pending -= b.bytes
+	}
+}
+
+// hold keeps a block until the device has been waited for with no graph being captured.
+func (h *heap) hold(b *block) {
+	h.park(b, stateHeld)
+	b.number = h.clock
+	h.clock++
+	b.next = h.held
+	h.held = b
+}
+
+// releaseHeld frees what was held when the heap's clock was at most until.
+func (h *heap) releaseHeld(until uint64) {
+	list := h.held
+	h.held = nil
+	for list != nil {
+		b := list
+		list = b.next
+		if b.number > until {
+			b.next = h.held
+			h.held = b
+			continue
+		}
+		h.settled(b)
+		h.dropMarks(b)
+		h.free(b)
+	}
+}
+
+func (h *heap) dropMarks(b *block) {
+	for b.marks != nil {
+		m := b.marks
+		b.marks = m.next
+		h.keepEvent(m)
+	}
+}
+
+// startFree begins a free.
+func (h *heap) startFree(r *Request) uint64 {
+	b := h.table.find(r.Address)
+	if b.state == stateForeign {
+		return h.freeForeign(r, b)
+	}
+	if b.state != stateInUse {
+		h.count.wrongFrees++
+		return r.done(ErrorInvalidValue)
+	}
+	r.Bytes = b.asked
+	dead := b.tag.dead != 0
+	h.endUse(b)
+	private := b.segment.pool.global == nil
+	switch {
+	case r.Op == OpStreamFree && !dead && (private || !capturing()):
+		return h.freeOrdered(r, b)
+	case capturing():
+		h.hold(b)
+		return r.done(Success)
+	case settings.event:
+		return h.freeLater(r, b)
+	}
+	h.park(b, stateFreeing)
+	r.keep0 = uint64(uintptr(unsafe.Pointer(b)))
+	if b.marks != nil || h.held != nil {
+		r.set(wide)
+	}
+	h.count.waits++
+	return h.syncNext(r, phaseSyncFree, r.has(wide))
+}
+
+// captureError reports whether the driver has refused a call since a stream captures a graph
+// (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and those that follow it, cuda.h): a capture has
+// begun after the request.
+func captureError(result uint64) bool { return result >= 900 && result <= 908 }
+
+// syncedFree takes the answer to one wait of a plain free.
+func (h *heap) syncedFree(r *Request) uint64 {
+	b := h.blockOf(r)
+	if r.Result != Success {
+		r.keep0 = 0
+		if captureError(r.Result) {
+			h.settled(b)
+			h.hold(b)
+			return r.done(Success)
+		}
+		b.state = stateLost
+		return r.done(r.Result)
+	}
+	if action := h.syncNext(r, phaseSyncFree, r.has(wide)); action != goOn {
+		return action
+	}
+	r.keep0 = 0
+	until := b.number
+	h.settled(b)
+	h.dropMarks(b)
+	h.free(b)
+	if r.has(wide) {
+		h.releaseHeld(until)
+	}
+	return goOn
+}
+
+// freeLater leaves a block to an event that is recorded for several of them.
+func (h *heap) freeLater(r *Request, b *block) uint64 {
+	if h.open == nil {
+		if h.open = h.newBatch(); h.open == nil {
+			h.hold(b)
+			return r.done(Success)
+		}
+	}
+	p := h.open
+	h.join(p, b)
+	if p.n >= batchMax && h.closeBatch(r) {
+		if action := h.record(r); action != goOn {
+			return action
+		}
+	}
+	return h.freeOn(r)
+}
+
+// join puts a block in a batch, with its marks.
+func (h *heap) join(p *batch, b *block) {
+	h.park(b, statePending)
+	b.next = p.blocks
+	p.blocks = b
+	p.n++
+	p.clock = max(p.clock, b.number)
+	for b.marks != nil {
+		m := b.marks
+		b.marks = m.next
+		m.next = p.marks
+		p.marks = m
+	}
+}
+
+// freeOrdered frees a block behind what its stream has been given.
+func (h *heap) freeOrdered(r *Request, b *block) uint64 {
+	stream := ordered(r.Stream)
+	t := h.tagOf(stream, b.segment.pool)
+	if t != nil && b.marks == nil && b.segment.kind != kindWhole {
+		d := h.device
+		if t.quicks >= d.quicks {
+			h.flush(t)
+		}
+		if d.quicks != 0 && d.eager == 0 && h.cached()+b.bytes <= d.cache {
+			h.pushQuick(t, b)
+		} else {
+			h.give(b, t)
+		}
+		return h.freeOn(r)
+	}
+	if capturing() {
+		h.hold(b)
+		return r.done(Success)
+	}
+	p := h.newBatch()
+	if p == nil {
+		h.hold(b)
+		return r.done(Success)
+	}
+	h.join(p, b)
+	if !h.newMarkFor(&p.marks, h.context, stream) {
+		p.wide = 1
+	}
+	r.keep0 = uint64(uintptr(unsafe.Pointer(p)))
+	if action := h.record(r); action != goOn {
+		return action
+	}
+	return h.freeOn(r)
+}
+
+// freeOn ends a free, after it has given back what is not worth keeping.
+func (h *heap) freeOn(r *Request) uint64 {
+	if !capturing() {
+		if h.cached() > h.device.cache || h.now-h.flushed >= decay && h.now > h.flushed {
+			h.flushAll()
+		}
+		if s := h.surplus(); s != nil {
+			return h.unmap(r, s)
+		}
+	}
+	return r.done(r.keep3)
+}
+
+// recordStream notes that a block is in use on a further stream.
+func (h *heap) recordStream(r *Request) uint64 {
+	b := h.table.find(r.Address)
+	stream := ordered(r.Stream)
+	if b.state == stateForeign {
+		return ActPass
+	}
+	if b.state != stateInUse {
+		return r.done(ErrorInvalidValue)
+	}
+	if b.tag.stream == stream {
+		return r.done(Success)
+	}
+	if stream == streamPerThread { // another stream in the thread that will free it
+		stream = streamEvery
+	}
+	for m := b.marks; m != nil; m = m.next {
+		if m.stream == stream {
+			return r.done(Success)
+		}
+	}
+	first := b.marks == nil
+	if !h.newMarkFor(&b.marks, h.context, stream) {
+		return r.done(ErrorOutOfMemory)
+	}
+	if first {
+		h.marked++
+	}
+	return r.done(Success)
+}
+
+// unmark makes marks on a stream that is about to end marks on all streams of its context.
+func (h *heap) unmark(stream uint64) {
+	for i := uintptr(0); h.marked != 0 && h.table.base != 0 && i <= h.table.mask; i++ {
+		e := h.table.at(i)
+		if e.key == 0 || e.block.state != stateInUse {
+			continue
+		}
+		for m := e.block.marks; m != nil; m = m.next {
+			if m.stream == stream {
+				m.stream = streamEvery
+			}
+		}
+	}
+}

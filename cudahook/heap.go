@@ -1,0 +1,219 @@
+package cudahook
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// A heap is the memory of one context. Everything in it but context and epoch is
+// guarded by its lock, which is held within one step of a request only.
+//
+// For the blocks of either side:
+//
+//	local = Σ bytes of blocks in quick lists, and in bins of tags other than global ones
+//	global = Σ bytes of blocks in bins of global tags
+//	Σ bytes of the segments = live + local + global + pending + held
+//	count.idle = Σ bytes of the count.idles idle segments
+type heap struct {
+	raw.OffHeap
+	lock    raw.Lock
+	context uint64 // 0: this place of the table is free
+	epoch   uint64 // rises when the context ends: what requests hold is void then
+	device  *device
+	ordinal uint64
+	slot    uint64 // its place in the table
+
+	uuid [2]uint64
+	pci  uint64 // as in stats.Device
+
+	clock   uint64 // rises with each free
+	serial  uint64 // of the block handed out last
+	visit   uint64 // of the request that looked at tags last
+	now     uint64 // monotonic nanoseconds, coarse, at the last step
+	flushed uint64 // when all quick lists were merged
+	looked  uint64 // when the device's free memory was asked for
+	pressed bool   // it was little
+	warmed  uint64 // entries of settings.warm that are done
+
+	last *tag // the one used last
+	all  *tag
+
+	arena arena
+	table table
+	index index
+
+	spareBlocks   *block
+	spareSegments *segment
+	spareMarks    *mark
+	spareBatches  *batch
+	spareTags     *tag
+
+	mainPool, spillPool *pool
+	pools               *pool // private ones
+	active              *pool // the one that allocations belong to now, nil: mainPool
+
+	idleFirst, idleLast *segment
+
+	open        *batch // plain frees that have no event yet
+	queue, tail *batch // those whose events are recorded, oldest first
+	held        *block // freed while a graph was captured
+	events      *mark  // with events that may be recorded again
+	marked      uint64 // blocks in use that have marks
+
+	tags [tagPlaces]*tag
+
+	count counts
+}
+
+// counts are a heap's figures, under the names of stats.Device.
+type counts struct {
+	side [2]side // on the device, spilled to the host
+
+	allocs, frees                 uint64
+	hitLocal, hitGlobal, hitSplit uint64
+	misses, foreignCalls, refused uint64
+	waits, wrongFrees             uint64
+	splits, merges                uint64
+	asked, askedPeak, livePeak    uint64
+	reserved, reservedPeak        uint64
+	foreign, foreignBlocks        uint64
+	idle, idles                   uint64 // bytes and number of idle segments
+	segments, warmed              uint64
+	spills, spilled               uint64
+	releases, released            uint64
+	driverRefused, pressures      uint64
+	calls                         [32]uint64 // by action
+}
+
+// side is the figures of the blocks on one side.
+type side struct {
+	allocs, frees, total, totalFreed uint64 // blocks, and their rounded bytes
+	live, blocks                     uint64
+	local, global                    uint64 // bytes free for one stream, for all
+	pending, held                    uint64 // bytes that a request or a batch has, or that wait for the end of a capture
+}
+
+const (
+	heapMax   = 32
+	tagBytes  = unsafe.Sizeof(tag{})
+	poolBytes = unsafe.Sizeof(pool{})
+	heapBytes = uint64(unsafe.Sizeof(heap{}))
+)
+
+// The heaps, and what all of them share. tableLock guards the making and ending of heaps,
+// and peers. It is taken before the lock of a heap.
+var (
+	heaps     [heapMax]heap
+	tableLock raw.Lock
+	captures  uint64 // streams that capture a graph now
+	off       uint32 // 1: in a forked child, where the driver does not work
+)
+
+// heapOf returns the heap of the context that a request names, or nil.
+func heapOf(r *Request) *heap {
+	c := r.Context
+	if c == 0 {
+		c = atomic.LoadUint64(&devices[r.Device&(deviceMax-1)].primary)
+		if c == 0 || r.Device >= deviceMax {
+			return nil
+		}
+	}
+	for i := range heaps {
+		if atomic.LoadUint64(&heaps[i].context) == c {
+			return &heaps[i]
+		}
+	}
+	return nil
+}
+
+// newHeap makes a heap for a context on a device, or finds it; nil: there is no room.
+func newHeap(token uintptr, context, ordinal, memory uint64) (h *heap) {
+	if context == 0 || ordinal >= deviceMax || !tableLock.Take(token) {
+		return nil
+	}
+	devices[ordinal&(deviceMax-1)].meet(memory)
+	for i := range heaps {
+		switch atomic.LoadUint64(&heaps[i].context) {
+		case context:
+			tableLock.Release()
+			return &heaps[i]
+		case 0:
+			if h == nil {
+				h = &heaps[i]
+			}
+		}
+	}
+	if h != nil && h.lock.Take(token) {
+		ok := h.begin(ordinal)
+		h.slot = uint64(uintptr(unsafe.Pointer(h))-uintptr(unsafe.Pointer(&heaps))) / heapBytes
+		if ok {
+			atomic.StoreUint64(&h.context, context)
+		}
+		h.lock.Release()
+		if !ok {
+			h = nil
+		}
+	}
+	tableLock.Release()
+	return h
+}
+
+// begin makes a heap ready for a context. All of it was zero, or wiped.
+func (h *heap) begin(ordinal uint64) bool {
+	h.ordinal = ordinal
+	h.device = &devices[ordinal&(deviceMax-1)]
+	h.clock = 1
+	h.mainPool, h.spillPool = h.newPool(0, 0), h.newPool(0, 0)
+	if h.mainPool == nil || h.spillPool == nil {
+		h.wipe()
+		return false
+	}
+	h.mainPool.global = h.newTag(streamEvery, h.mainPool)
+	h.spillPool.global = h.newTag(streamEvery, h.spillPool)
+	if h.mainPool.global == nil || h.spillPool.global == nil {
+		h.wipe()
+		return false
+	}
+	h.spillPool.spilled = 1
+	return true
+}
+
+func (h *heap) newPool(id0, id1 uint64) *pool {
+	p := (*pool)(raw.Ptr(h.arena.cut(poolBytes)))
+	if p != nil {
+		p.id0, p.id1 = id0, id1
+	}
+	return p
+}
+
+// wipe forgets everything: the driver has taken the context's memory back.
+func (h *heap) wipe() {
+	h.arena.rewind()
+	h.table.clear()
+	h.index.clear()
+	h.last, h.all = nil, nil
+	h.spareBlocks, h.spareSegments, h.spareMarks, h.spareBatches, h.spareTags = nil, nil, nil, nil, nil
+	h.mainPool, h.spillPool, h.pools, h.active = nil, nil, nil, nil
+	h.idleFirst, h.idleLast = nil, nil
+	h.open, h.queue, h.tail, h.held, h.events, h.marked = nil, nil, nil, nil, nil, 0
+	h.warmed = 0
+	h.count.asked, h.count.reserved, h.count.foreign, h.count.foreignBlocks = 0, 0, 0, 0
+	h.count.idle, h.count.idles, h.count.segments = 0, 0, 0
+	for i := range h.count.side {
+		s := &h.count.side[i]
+		s.live, s.blocks, s.local, s.global, s.pending, s.held = 0, 0, 0, 0, 0, 0
+	}
+	for i := range h.tags {
+		h.tags[i] = nil
+	}
+	h.epoch++
+}
+
+// cached is how many bytes could be handed out at once to someone.
+func (h *heap) cached() uint64 { return h.count.side[0].local + h.count.side[0].global }
+
+// capturing reports whether any stream captures a graph: then nothing is waited for,
+// recorded or given back.
+func capturing() bool { return atomic.LoadUint64(&captures) != 0 }

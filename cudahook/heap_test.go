@@ -1,0 +1,348 @@
+package cudahook
+
+import (
+	"testing"
+	"unsafe"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+)
+
+// prog is one thread of a program on device 0.
+type prog struct {
+	t *testing.T
+	f *fake
+	r *Request
+}
+
+func newProg(t *testing.T, memory uint64, set func(*config.CUDA)) *prog {
+	t.Helper()
+	fresh(t, set)
+	p := &prog{t, newFake(t, 3), newRequest(8)}
+	p.f.addContext(0xc1, 0, memory)
+	t.Cleanup(func() {
+		if err := checkAll(p.f, true); err != nil && off == 0 {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// call makes one request and returns the last action and how many the driver carried out.
+func (p *prog) call(op uint64, set func(r *Request)) (action uint64, calls int) {
+	p.t.Helper()
+	*p.r = Request{Token: 8, Op: op, Context: 0xc1}
+	if set != nil {
+		set(p.r)
+	}
+	before := p.total()
+	action = p.f.run(p.r)
+	return action, p.total() - before
+}
+
+func (p *prog) total() (n int) {
+	for _, c := range p.f.calls {
+		n += c
+	}
+	return n
+}
+
+func (p *prog) result(op uint64, set func(r *Request)) uint64 {
+	p.t.Helper()
+	if action, _ := p.call(op, set); action != ActDone {
+		p.t.Fatalf("operation %d: action %d", op, action)
+	}
+	return p.r.Result
+}
+
+func (p *prog) must(op uint64, set func(r *Request)) {
+	p.t.Helper()
+	if code := p.result(op, set); code != Success {
+		p.t.Fatalf("operation %d: result %d", op, code)
+	}
+}
+
+func (p *prog) alloc(n uint64) uint64 {
+	p.t.Helper()
+	p.must(OpAlloc, func(r *Request) { r.Bytes = n })
+	return p.r.Address
+}
+
+func (p *prog) free(a uint64) {
+	p.t.Helper()
+	p.must(OpFree, func(r *Request) { r.Address = a })
+}
+
+func (p *prog) salloc(n, stream uint64) uint64 {
+	p.t.Helper()
+	p.must(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = n, stream })
+	return p.r.Address
+}
+
+func (p *prog) sfree(a, stream uint64) {
+	p.t.Helper()
+	p.must(OpStreamFree, func(r *Request) { r.Address, r.Stream = a, stream })
+}
+
+// is fails the test unless got is want.
+func (p *prog) is(what string, got, want uint64) {
+	p.t.Helper()
+	if got != want {
+		p.t.Fatalf("%s: %d (%#x), not %d (%#x)", what, got, got, want, want)
+	}
+}
+
+func (p *prog) report() *stats.Device {
+	to := (*[stats.DeviceMax]stats.Device)(raw.Ptr(raw.Map(raw.RoundUp(unsafe.Sizeof([stats.DeviceMax]stats.Device{}), raw.Page))))
+	if Report(8, to) == 0 {
+		p.t.Fatal("no device is reported")
+	}
+	return &to[0]
+}
+
+func TestWrongFrees(t *testing.T) {
+	p := newProg(t, gib, nil)
+	for _, n := range []uint64{100, 3 * mib} {
+		a := p.alloc(n)
+		for _, wrong := range []uint64{a + 1, a + 64, 0x999, 0} {
+			if action, calls := p.call(OpFree, func(r *Request) { r.Address = wrong }); action != ActPass || calls != 0 {
+				t.Fatalf("free of %#x: action %d, %d calls", wrong, action, calls)
+			}
+		}
+		p.free(a)
+		if n == 100 { // its block may have been merged, but its address begins the segment
+			p.is("second free", p.result(OpFree, func(r *Request) { r.Address = a }), ErrorInvalidValue)
+			p.is("second free, of a stream", p.result(OpStreamFree, func(r *Request) { r.Address = a }), ErrorInvalidValue)
+			p.is("record of a free block", p.result(OpRecord, func(r *Request) { r.Address = a }), ErrorInvalidValue)
+		}
+	}
+	p.is("invalid frees", p.report().FreesInvalid, 2)
+	p.is("unknown frees", p.report().FreesUnknown, 8)
+}
+
+// TestConcurrentDoubleFree: the second free comes while the first waits for the device.
+func TestConcurrentDoubleFree(t *testing.T) {
+	p := newProg(t, gib, nil)
+	a := p.alloc(5000)
+	*p.r = Request{Token: 8, Op: OpFree, Context: 0xc1, Address: a}
+	p.is("action", Step(p.r), ActSynchronize)
+	q := newRequest(16)
+	*q = Request{Token: 16, Op: OpFree, Context: 0xc1, Address: a}
+	p.is("action", Step(q), ActDone)
+	p.is("result", q.Result, ErrorInvalidValue)
+	p.f.act(p.r, ActSynchronize)
+	p.is("action", Step(p.r), ActDone)
+	p.is("result", p.r.Result, Success)
+}
+
+func TestPlainReuse(t *testing.T) {
+	p := newProg(t, gib, nil)
+	a := p.alloc(16 * mib)
+	if _, calls := p.call(OpFree, func(r *Request) { r.Address = a }); calls != 1 {
+		t.Errorf("a free makes %d calls", calls)
+	}
+	if b := p.alloc(14 * mib); b != a {
+		t.Error("7/8 of a cached segment does not reuse it")
+	} else {
+		p.free(b)
+	}
+	if b := p.alloc(12 * mib); b == a {
+		t.Error("3/4 of a cached segment reuses it")
+	}
+	if b := p.alloc(smallMax - 1); p.report().Segments != 3 {
+		t.Errorf("the small block %#x has no segment of its own kind", b)
+	}
+	p.is("segments", p.report().Segments, 3)
+	p.alloc(100)
+	p.is("segments", p.report().Segments, 3)
+}
+
+// TestQuick: what a stream has freed it gets back without any call.
+func TestQuick(t *testing.T) {
+	p := newProg(t, gib, nil)
+	for _, n := range []uint64{1, 512, 5000, mib, 3*mib + 1, 40 * mib} {
+		a := p.salloc(n, 7)
+		p.f.launch(0xc1, 7, a, n, 0)
+		if _, calls := p.call(OpStreamFree, func(r *Request) { r.Address, r.Stream = a, 7 }); calls != 0 {
+			t.Errorf("a free makes %d calls", calls)
+		}
+		_, calls := p.call(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = n, 7 })
+		if p.r.Address != a || calls != 0 {
+			t.Errorf("%d bytes come back at %#x, not %#x, with %d calls", n, p.r.Address, a, calls)
+		}
+	}
+	p.is("hits", p.report().HitsLocal, 6)
+}
+
+// TestQuickBound: no more blocks lie unmerged than the bound says.
+func TestQuickBound(t *testing.T) {
+	p := newProg(t, gib, nil)
+	var all []uint64
+	for range 3 * defaultQuicks {
+		all = append(all, p.salloc(1000, 7))
+	}
+	for i, a := range all {
+		p.sfree(a, 7)
+		if q := heaps[0].findTag(7, heaps[0].mainPool).quicks; q > defaultQuicks {
+			t.Fatalf("%d quick blocks after %d frees", q, i)
+		}
+	}
+}
+
+// TestContextEnd: nothing of a context is left, and what was on its way in it ends.
+func TestContextEnd(t *testing.T) {
+	p := newProg(t, gib, nil)
+	p.f.addContext(0xc2, 0, gib)
+	p.alloc(5000)
+	p.must(OpForeign, func(r *Request) { r.Bytes = 5000 })
+	a := p.alloc(30 * mib)
+	waiting, mapping := newRequest(16), newRequest(24)
+	*waiting = Request{Token: 16, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: a}
+	p.is("action", Step(waiting), ActSynchronize)
+	*mapping = Request{Token: 24, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 50 * mib}
+	p.is("action", Step(mapping), ActMap)
+	p.must(OpContextEnd, nil)
+	p.is("action", Step(waiting), ActDone)
+	p.is("result", waiting.Result, ErrorDeinitialized)
+	mapping.Value = 0x123000
+	p.is("action", Step(mapping), ActDone)
+	p.is("result", mapping.Result, ErrorDeinitialized)
+	p.is("reserved", devices[0].reserved, 0)
+	if action, _ := p.call(OpFree, func(r *Request) { r.Address = a }); action != ActPass {
+		t.Error("the context's block is still known")
+	}
+	*p.r = Request{Token: 8, Op: OpAlloc, Context: 0xc2, Bytes: 5000}
+	p.is("action", p.f.run(p.r), ActDone)
+	p.is("result", p.r.Result, Success)
+}
+
+func TestFork(t *testing.T) {
+	p := newProg(t, gib, nil)
+	a := p.alloc(5000)
+	taken := ForkPrepare(8)
+	if !heaps[0].lock.Held() || !tableLock.Held() {
+		t.Fatal("the locks are not held")
+	}
+	ForkParent(taken)
+	if heaps[0].lock.Held() || tableLock.Held() {
+		t.Fatal("the locks are still held")
+	}
+	taken = ForkPrepare(8)
+	ForkChild(8, taken)
+	for _, op := range []uint64{OpAlloc, OpFree, OpStreamFree, OpInfo} {
+		if action, calls := p.call(op, func(r *Request) { r.Address, r.Bytes = a, 100 }); action != ActPass || calls != 0 {
+			t.Errorf("operation %d in the child: action %d", op, action)
+		}
+	}
+	p.is("devices", Report(8, (*[stats.DeviceMax]stats.Device)(raw.Ptr(raw.Map(64<<10)))), 1)
+	off = 0
+}
+
+// TestHandler: a signal handler that interrupts the heap is passed on.
+func TestHandler(t *testing.T) {
+	p := newProg(t, gib, nil)
+	a := p.alloc(5000)
+	heaps[0].lock.Take(8)
+	for _, op := range []uint64{OpAlloc, OpFree, OpStreamAlloc, OpStreamFree} {
+		if action, _ := p.call(op, func(r *Request) { r.Address, r.Bytes = a, 100 }); action != ActPass {
+			t.Errorf("operation %d: action %d", op, action)
+		}
+	}
+	heaps[0].lock.Release()
+}
+
+func TestWarmup(t *testing.T) {
+	p := newProg(t, gib, func(c *config.CUDA) {
+		c.Warmups = 3
+		c.Warmup[0], c.Warmup[1], c.Warmup[2] = config.Warm{Bytes: 4 * kib, Count: 600}, config.Warm{Bytes: 64 * kib, Count: 20}, config.Warm{Bytes: mib, Count: 10}
+	})
+	p.salloc(4*kib, 7)
+	maps := p.f.calls[ActMap]
+	for range 599 {
+		p.salloc(4*kib, 7)
+	}
+	for range 20 {
+		p.salloc(64*kib, 7)
+	}
+	for range 10 {
+		p.salloc(mib, 7)
+	}
+	p.is("maps", uint64(p.f.calls[ActMap]), uint64(maps))
+	p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count = 30*mib, 3 })
+	maps = p.f.calls[ActMap]
+	p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count = 30*mib, 3 }) // they are there already
+	for range 3 {
+		p.salloc(30*mib, 7)
+	}
+	p.is("maps", uint64(p.f.calls[ActMap]), uint64(maps))
+	p.is("too much", p.result(OpWarmup, func(r *Request) { r.Bytes, r.Count = gib/2, 3 }), ErrorOutOfMemory)
+}
+
+func TestZero(t *testing.T) {
+	p := newProg(t, gib, func(c *config.CUDA) { c.Zero = true })
+	p.alloc(5000)
+	p.alloc(5000)
+	p.is("cleared", uint64(p.f.calls[ActZero]), 1)
+	p.f.fail[ActZero] = 700
+	p.is("failing", p.result(OpAlloc, func(r *Request) { r.Bytes = 30 * mib }), 700)
+	devices[0].release(30 * mib) // what is lost stays charged
+}
+
+func TestRange(t *testing.T) {
+	p := newProg(t, gib, nil)
+	p.alloc(700)
+	a := p.alloc(5000)
+	n := uint64(0)
+	for i, at := range []uint64{a, a + 1, a + 4999} {
+		p.must(OpRange, func(r *Request) { r.Address = at })
+		p.is("start", p.r.Value, a)
+		p.is("size", p.r.Extra, 5000)
+		if i > 0 {
+			p.is("number", p.r.Arg0, n)
+		}
+		n = p.r.Arg0
+	}
+	p.is("behind", p.result(OpRange, func(r *Request) { r.Address = a + 5000 }), ErrorInvalidValue)
+	p.free(a)
+	p.is("free", p.result(OpRange, func(r *Request) { r.Address = a }), ErrorInvalidValue)
+	p.is("address", p.alloc(5000), a)
+	p.must(OpRange, func(r *Request) { r.Address = a })
+	if p.r.Arg0 == n {
+		t.Error("a block that is handed out again has its old number")
+	}
+}
+
+func TestSizes(t *testing.T) {
+	p := newProg(t, gib, nil)
+	for _, n := range []uint64{0, maxRequest + 1, ^uint64(0)} {
+		if action, _ := p.call(OpAlloc, func(r *Request) { r.Bytes = n }); action != ActPass {
+			t.Errorf("%d bytes: action %d", n, action)
+		}
+	}
+	p.is("nothing", p.salloc(0, 7), 0)
+	p.is("too much", p.result(OpStreamAlloc, func(r *Request) { r.Bytes = ^uint64(0) }), ErrorOutOfMemory)
+}
+
+// TestPrimary: without a context the device's primary one is used.
+func TestPrimary(t *testing.T) {
+	p := newProg(t, gib, nil)
+	noContext := func(r *Request) { r.Context, r.Bytes, r.Stream = 0, 5000, 7 }
+	p.must(OpStreamAlloc, noContext)
+	a := p.r.Address
+	p.must(OpStreamFree, func(r *Request) { r.Context, r.Address, r.Stream = 0, a, 7 })
+	if _, calls := p.call(OpStreamAlloc, noContext); calls != 0 || p.r.Address != a {
+		t.Errorf("%d calls", calls)
+	}
+	p.is("no device", p.result(OpStreamAlloc, func(r *Request) { r.Context, r.Device, r.Bytes = 0, 3, 100 }), 101)
+}
+
+func TestLeaks(t *testing.T) {
+	p := newProg(t, gib, func(c *config.CUDA) { c.Leaks = true })
+	a := p.salloc(5000, 7)
+	d := p.report()
+	p.is("leaks", d.LeakCount, 1)
+	if l := d.Leaks[0]; l.Address != a || l.Bytes != 5000 || l.Stream != 7 || l.Number != 1 {
+		t.Errorf("%+v", l)
+	}
+}

@@ -1,0 +1,61 @@
+package cudahook
+
+import "sync/atomic"
+
+// rangeOf says which block an address lies in.
+func (h *heap) rangeOf(r *Request) uint64 {
+	b := h.blockAt(r.Address)
+	switch {
+	case b == nil || b.state == stateForeign:
+		return ActPass
+	case b.state != stateInUse:
+		return r.done(ErrorInvalidValue)
+	case r.Address-b.address >= max(b.asked, 1):
+		return r.done(ErrorInvalidValue)
+	}
+	r.Value, r.Extra, r.Arg0 = b.address, b.asked, b.number
+	return r.done(Success)
+}
+
+// info turns what the driver says of the device's memory into what the program may have:
+// what is cached counts as free, and a cap as the device's size.
+//
+//	used = reserved - cached
+//	free = min(free + cached, hard - used), total = min(total, hard)
+func (h *heap) info(r *Request) uint64 {
+	cached := h.cached()
+	r.Value += cached
+	if hard := h.device.hard; hard < r.Extra {
+		used := atomic.LoadUint64(&h.device.reserved) - cached
+		r.Extra = hard
+		r.Value = min(r.Value, hard-min(used, hard))
+	}
+	r.Value = min(r.Value, r.Extra)
+	return r.done(Success)
+}
+
+// largest is the size of the largest free block on the device.
+func (h *heap) largest() (n uint64) {
+	for t := h.all; t != nil; t = t.all {
+		if t.pool.spilled != 0 || t.free <= n {
+			continue
+		}
+		for kind := range t.bins {
+			k := &t.bins[kind]
+			for i := range k.head {
+				if k.parts[i>>partBits&31] == 0 {
+					continue
+				}
+				for b := k.head[i]; b != nil; b = b.next {
+					n = max(n, b.bytes)
+				}
+			}
+		}
+		for i := range t.quick {
+			for b := t.quick[i]; b != nil; b = b.next {
+				n = max(n, b.bytes)
+			}
+		}
+	}
+	return n
+}

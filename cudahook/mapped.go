@@ -1,0 +1,141 @@
+package cudahook
+
+import "tieralloc/internal/raw"
+
+func (h *heap) segmentOf(r *Request) *segment { return (*segment)(raw.Ptr(uintptr(r.keep0))) }
+
+// mapped takes the driver's answer to a request for a segment.
+func (h *heap) mapped(r *Request) uint64 {
+	s := h.segmentOf(r)
+	if r.Result != Success || r.Value == 0 {
+		h.unmake(s)
+		if r.Result == Success {
+			r.Result = ErrorOutOfMemory
+		}
+		if r.has(warming) {
+			h.warmFailed(r)
+			return goOn
+		}
+		if r.Result != ErrorOutOfMemory {
+			h.count.refused++
+			return r.done(r.Result)
+		}
+		h.count.driverRefused++
+		if s.pool.spilled != 0 {
+			return h.refuse(r)
+		}
+		r.set(short)
+		r.keep1 = 0
+		return goOn
+	}
+	if settings.zero {
+		s.address = r.Value
+		r.Arg0, r.Arg1 = r.Value, s.bytes
+		return r.act(phaseZero, ActZero)
+	}
+	return h.enroll(r, s, r.Value)
+}
+
+// unmake drops a segment that has no memory.
+func (h *heap) unmake(s *segment) {
+	if s.pool.spilled == 0 {
+		h.device.release(s.bytes)
+	}
+	h.dropBlock(s.first)
+	h.dropSegment(s)
+}
+
+// zeroed takes the answer to the clearing of a new segment.
+func (h *heap) zeroed(r *Request) uint64 {
+	s := h.segmentOf(r)
+	if r.Result == Success {
+		return h.enroll(r, s, s.address)
+	}
+	failure := r.Result
+	h.lostSegment(s)
+	h.count.refused++
+	return r.done(failure)
+}
+
+// lostSegment drops a segment that cannot be used, and stays charged.
+func (h *heap) lostSegment(s *segment) {
+	h.dropBlock(s.first)
+	h.dropSegment(s)
+}
+
+// enroll makes a new segment a free block: for everyone, since no work was ever given to any
+// stream that could touch it; in a private pool for the request's stream.
+func (h *heap) enroll(r *Request, s *segment, address uint64) uint64 {
+	if s.pool.gone != 0 { // meanwhile
+		s.pool = h.mainPool
+	}
+	t := s.pool.global
+	if t == nil {
+		t = h.tagOf(ordered(r.Stream), s.pool)
+	}
+	if t == nil || !h.adopt(s, address, t) {
+		h.lostSegment(s)
+		return h.refuse(r)
+	}
+	if s.pool.spilled != 0 {
+		h.device.chargeHost(s.bytes)
+		h.count.spills++
+		h.count.spilled += s.bytes
+	} else {
+		h.count.reserved += s.bytes
+		h.count.reservedPeak = max(h.count.reservedPeak, h.count.reserved)
+	}
+	if r.has(warming) {
+		h.count.warmed += r.keep2
+		r.keep2 = 0
+	} else {
+		r.set(mappedOne)
+	}
+	return goOn
+}
+
+// unmap gives an idle segment back. Everything of it is forgotten first: the driver may
+// hand its address to another thread before this one is told.
+func (h *heap) unmap(r *Request, s *segment) uint64 {
+	h.unbin(s.first)
+	r.keep0 = s.bytes | s.pool.spilled // bytes are even
+	r.Arg0 = s.address
+	h.count.releases++
+	h.count.released += s.bytes
+	if s.pool.spilled == 0 {
+		h.count.reserved -= s.bytes
+	}
+	h.forget(s)
+	return r.act(phaseUnmap, ActUnmap)
+}
+
+// unmapped takes the driver's answer to that. What it will not take back stays charged.
+func (h *heap) unmapped(r *Request) {
+	bytes := r.keep0 &^ 1
+	switch {
+	case r.Result != Success:
+	case r.keep0&1 != 0:
+		h.device.releaseHost(bytes)
+	default:
+		h.device.release(bytes)
+		r.keep1 += bytes
+	}
+	r.keep0 = 0
+}
+
+// voided takes back what a request has charged whose context has ended meanwhile.
+func voided(r *Request) {
+	d := &devices[r.Device&(deviceMax-1)]
+	switch phase := r.state & 0xff; {
+	case phase == phaseMap && !r.has(spilling):
+		d.release(r.Arg0)
+	case phase == phaseZero && !r.has(spilling):
+		d.release(r.Arg1)
+	case phase == phaseUnmap && r.keep0&1 == 0:
+		d.release(r.keep0)
+	case phase == phaseUnmap:
+		d.releaseHost(r.keep0 &^ 1)
+	case phase == phaseDriver && r.has(charged):
+		d.release(rounded(r.Bytes))
+	}
+}

@@ -1,0 +1,105 @@
+package cudahook
+
+import "sync/atomic"
+
+// peers are the pairs of contexts of which one may reach the memory of the other: what is
+// freed in owner is waited for in user as well. They are guarded by tableLock for
+// changes; readers look at owner last, for it is written last.
+var peers [peerMax]peer
+
+type peer struct{ user, owner uint64 } // owner 0: an empty place
+
+const (
+	peerMax     = 128
+	contextsMax = 1 + peerMax + heapMax
+)
+
+// crowded is set when a pair did not fit: then all contexts are waited for.
+var crowded uint32
+
+// paired is set once there has been a pair.
+var paired uint32
+
+// setPeer notes that user may reach the memory of owner, or no longer.
+func setPeer(token uintptr, user, owner uint64, on bool) {
+	if !tableLock.Take(token) {
+		return
+	}
+	empty := (*peer)(nil)
+	found := false
+	for i := range peers {
+		p := &peers[i]
+		switch {
+		case p.owner == 0:
+			if empty == nil {
+				empty = p
+			}
+		case p.owner == owner && p.user == user:
+			found = true
+			if !on {
+				atomic.StoreUint64(&p.owner, 0)
+			}
+		}
+	}
+	if on && !found {
+		atomic.StoreUint32(&paired, 1)
+		if empty != nil {
+			atomic.StoreUint64(&empty.user, user)
+			atomic.StoreUint64(&empty.owner, owner)
+		} else {
+			atomic.StoreUint32(&crowded, 1)
+		}
+	}
+	tableLock.Release()
+}
+
+// dropPeers forgets a context that is gone. Precondition: tableLock is held.
+func dropPeers(context uint64) {
+	for i := range peers {
+		if peers[i].owner == context || peers[i].user == context {
+			atomic.StoreUint64(&peers[i].owner, 0)
+		}
+	}
+}
+
+// contextAt is the i-th context, below contextsMax, whose streams may work with the heap's
+// blocks, or 0: its own, those with peer access, and with wide (or when not all of those are known)
+// all that have a heap.
+func (h *heap) contextAt(i uint64, wide bool) uint64 {
+	switch {
+	case i == 0:
+		return h.context
+	case i <= peerMax:
+		p := &peers[(i-1)&(peerMax-1)]
+		if atomic.LoadUint64(&p.owner) == h.context {
+			return atomic.LoadUint64(&p.user)
+		}
+		return 0
+	}
+	if !wide && atomic.LoadUint32(&crowded) == 0 {
+		return 0
+	}
+	c := atomic.LoadUint64(&heaps[(i-1-peerMax)&(heapMax-1)].context)
+	if c == h.context {
+		return 0
+	}
+	return c
+}
+
+// syncNext waits for the contexts whose streams may work with the heap's blocks, one at a
+// time, from the request's keep2 on. goOn: they are all idle.
+func (h *heap) syncNext(r *Request, phase uint64, wide bool) uint64 {
+	for r.keep2 < contextsMax {
+		c := h.contextAt(r.keep2, wide)
+		r.keep2++
+		if !wide && atomic.LoadUint32(&paired) == 0 {
+			r.keep2 = contextsMax
+		}
+		if c != 0 {
+			r.Arg0 = c
+			return r.act(phase, ActSynchronize)
+		}
+	}
+	r.keep2 = 0
+	return goOn
+}

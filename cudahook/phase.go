@@ -1,0 +1,86 @@
+package cudahook
+
+// start begins a request in its heap.
+func (h *heap) start(r *Request) uint64 {
+	r.keep0, r.keep1, r.keep2, r.keep3 = 0, 0, 0, 0
+	h.visit++
+	r.keep4 = h.visit
+	switch r.Op {
+	case OpFree, OpStreamFree:
+		return h.startFree(r)
+	case OpRecord:
+		return h.recordStream(r)
+	case OpRange:
+		return h.rangeOf(r)
+	case OpInfo:
+		return h.info(r)
+	case OpStreamEnd:
+		return h.startStreamEnd(r)
+	case OpPool:
+		return h.startPool(r)
+	case OpCoalesce:
+		h.flushAll()
+		r.Value, r.Extra = h.count.merges, h.largest()
+		return r.done(Success)
+	}
+	if r.Op == OpForeign {
+		r.set(triedSteal)
+	}
+	if r.Op == OpAlloc && (capturing() || r.Count > granule) {
+		r.set(direct | triedSteal)
+	}
+	return h.proceed(r)
+}
+
+// proceed looks for what is to be done next for a request.
+func (h *heap) proceed(r *Request) uint64 {
+	switch r.Op {
+	case OpAlloc, OpStreamAlloc:
+		return h.serve(r)
+	case OpFree, OpStreamFree:
+		return h.freeOn(r)
+	case OpForeign:
+		return h.serveForeign(r)
+	case OpTrim:
+		return h.trim(r)
+	case OpWarmup:
+		return h.warmup(r)
+	case OpStreamEnd:
+		return r.done(Success)
+	case OpPool:
+		return h.poolGone(r)
+	}
+	return r.done(Success)
+}
+
+// answer takes what the driver said to the last action. goOn: the request proceeds.
+func (h *heap) answer(r *Request, phase uint64) uint64 {
+	switch phase {
+	case phaseMap:
+		return h.mapped(r)
+	case phaseZero:
+		return h.zeroed(r)
+	case phaseUnmap:
+		h.unmapped(r)
+	case phaseInfo:
+		h.informed(r)
+	case phaseQuery:
+		h.queried(r)
+	case phaseEvent:
+		h.eventMade(r)
+	case phaseFence, phaseFenceQuery:
+		return h.fenceAnswer(r, phase)
+	case phaseSteal, phaseStealWait:
+		return h.stealAnswer(r, phase)
+	case phaseDriver:
+		return h.driven(r)
+	case phaseSync:
+		return h.synced(r)
+	case phaseSyncFree:
+		return h.syncedFree(r)
+	case phaseMarkEvent, phaseMarkRecord, phaseMarkSync:
+		h.recorded(r, phase)
+		return h.record(r)
+	}
+	return goOn
+}

@@ -1,0 +1,59 @@
+package cudahook
+
+import (
+	"testing"
+
+	"tieralloc/internal/config"
+)
+
+var variants = map[string]func(*config.CUDA){
+	"default": func(*config.CUDA) {},
+	"event":   func(c *config.CUDA) { c.ReuseEvent = true },
+	"all":     func(c *config.CUDA) { c.SuballocAll = true; c.CacheLimit = 32 << 20 },
+	"spill":   func(c *config.CUDA) { c.Hard, c.Soft, c.Spill = 90<<20, 60<<20, true },
+	"capped":  func(c *config.CUDA) { c.Hard, c.ReuseEvent, c.Zero = 90<<20, true, true },
+	"nothing kept": func(c *config.CUDA) {
+		c.CacheLimit, c.SuballocAll, c.ReuseEvent = 0, true, true
+	},
+}
+
+// TestModel runs random programs of several threads, streams, contexts and devices.
+func TestModel(t *testing.T) {
+	calls := map[uint64]int{}
+	for name, set := range variants {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(2) {
+				w := newWorld(t, seed, set)
+				w.f.noContext = seed%2 == 1
+				if seed%2 == 0 {
+					r := newRequest(800)
+					for _, pair := range [][2]uint64{{0xc3, 0xc1}, {0xc2, 0xc1}} {
+						*r = Request{Token: 800, Op: OpPeer, Context: pair[0], Address: pair[1], Count: 1}
+						w.f.run(r)
+						w.f.peers[pair] = true
+					}
+				}
+				runWorld(t, w, 9000)
+				for action, n := range w.f.calls {
+					calls[action] += n
+				}
+			}
+		})
+	}
+	for _, action := range []uint64{ActDriver, ActContext, ActMap, ActMapManaged, ActUnmap, ActZero, ActSynchronize, ActEventCreate,
+		ActEventRecord, ActEventRecordContext, ActEventQuery, ActInfo} {
+		if calls[action] == 0 {
+			t.Errorf("action %d was never asked for", action)
+		}
+	}
+}
+
+// TestModelFailures is the same while the driver fails now and then.
+func TestModelFailures(t *testing.T) {
+	for seed := range uint64(6) {
+		w := newWorld(t, seed, func(c *config.CUDA) { c.ReuseEvent = seed%2 == 0; c.Hard = 120 << 20; c.Spill = seed%3 == 0 })
+		w.failing = true
+		w.f.failRate = 0.02
+		runWorld(t, w, 4000)
+	}
+}

@@ -1,0 +1,158 @@
+package cudahook
+
+import (
+	"sync/atomic"
+
+	"tieralloc/stats"
+)
+
+// Report fills in what is known of the devices that were used, and returns how many there
+// are. Figures of a heap whose lock the calling thread holds, in a signal handler, are of the
+// moment. Precondition: to is zero.
+func Report(token uintptr, to *[stats.DeviceMax]stats.Device) (n uint64) {
+	for i := range devices {
+		d := &devices[i]
+		if atomic.LoadUint64(&d.memory) == 0 || n >= stats.DeviceMax {
+			continue
+		}
+		s := &to[n&(stats.DeviceMax-1)]
+		n++
+		s.Ordinal = uint64(i)
+		d.report(s)
+		for j := range heaps {
+			h := &heaps[j]
+			if h.device != d {
+				continue
+			}
+			mine := h.lock.Take(token)
+			h.report(s)
+			if mine {
+				h.lock.Release()
+			}
+		}
+	}
+	return n
+}
+
+// report fills in what is the device's own.
+func (d *device) report(s *stats.Device) {
+	s.BytesDevice = d.memory
+	s.Reuse, s.Suballoc, s.OnHardcap = flag(settings.event), flag(settings.all), flag(settings.spill)
+	s.SegmentSize, s.CacheLimit = d.segment, d.cache
+	s.StreamLocal, s.GlobalLimit = d.quicks, d.idles
+	s.FreesUnknown = atomic.LoadUint64(&freesUnknown)
+	s.BytesForeign = atomic.LoadUint64(&d.foreign)
+	fast, slow := &s.Tiers[stats.DeviceFast], &s.Tiers[stats.DeviceSlow]
+	fast.BytesCurrent, fast.BytesPeak = atomic.LoadUint64(&d.reserved), atomic.LoadUint64(&d.peak)
+	slow.BytesCurrent, slow.BytesPeak = atomic.LoadUint64(&d.host), atomic.LoadUint64(&d.hostPeak)
+	s.BytesSpilled = slow.BytesCurrent
+	fast.SimulatedWaitNs = atomic.LoadUint64(&d.waitNs)
+	fast.CapacitySoft, fast.CapacityHard = cap0(d.soft), cap0(d.hard)
+	fast.CapacityViolations = atomic.LoadUint64(&d.violations)
+	fast.SoftExceeded = atomic.LoadUint64(&d.softExceeded)
+	fast.Refused = atomic.LoadUint64(&d.refused)
+	fast.ThrottleSleeps = atomic.LoadUint64(&d.sleeps)
+	fast.ThrottleOvershootNs = atomic.LoadUint64(&d.overshoot)
+	fast.ThrottleBW, fast.ThrottleLatNs = settings.bw, settings.lat
+}
+
+func flag(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// cap0 is a cap as reports have it: 0 for none.
+func cap0(n uint64) uint64 {
+	if n == ^uint64(0) {
+		return 0
+	}
+	return n
+}
+
+// report adds the figures of a heap.
+func (h *heap) report(s *stats.Device) {
+	c := &h.count
+	if h.context != 0 {
+		s.Contexts++
+		s.Uuid, s.Pci = h.uuid, h.pci
+	}
+	s.AllocCalls += c.hitLocal + c.hitGlobal + c.hitSplit + c.misses + c.foreignCalls + c.refused
+	s.FreeCalls += c.frees
+	s.HitsLocal += c.hitLocal
+	s.HitsGlobal += c.hitGlobal
+	s.HitsSplit += c.hitSplit
+	s.Misses += c.misses
+	s.ForeignCalls += c.foreignCalls
+	s.Refused += c.refused
+	s.Waits += c.waits
+	s.FreesInvalid += c.wrongFrees
+	s.BlocksLive += c.side[0].blocks + c.side[1].blocks + c.foreignBlocks
+	s.BytesAsked += c.asked
+	s.BytesAskedPeak += c.askedPeak
+	s.BytesLive += c.side[0].live
+	s.BytesPeak += c.livePeak
+	s.BytesReserved += c.reserved
+	s.BytesReservedPeak += c.reservedPeak
+	s.BytesCachedLocal += c.side[0].local
+	s.BytesCachedGlobal += c.side[0].global
+	s.BytesPending += c.side[0].pending
+	s.BytesHeld += c.side[0].held
+	s.LargestFree = max(s.LargestFree, h.largest())
+	s.Segments += c.segments
+	s.Splits += c.splits
+	s.Merges += c.merges
+	s.BlocksWarmed += c.warmed
+	s.Spills += c.spills
+	s.BytesTotalSpilled += c.spilled
+	s.Releases += c.releases
+	s.BytesReleased += c.released
+	s.DriverRefused += c.driverRefused
+	s.Pressures += c.pressures
+	for i := range s.Tiers {
+		t, k := &s.Tiers[i], &c.side[i]
+		t.AllocCalls += k.allocs
+		t.FreeCalls += k.frees
+		t.BytesTotalAlloc += k.total
+		t.BytesTotalFreed += k.totalFreed
+	}
+	s.Tiers[stats.DeviceFast].RoutedSlow += c.side[1].allocs
+	h.reportCalls(&s.DriverCalls)
+	if h.context != 0 && settings.leaks {
+		h.reportLeaks(s)
+	}
+}
+
+func (h *heap) reportCalls(to *stats.DriverCalls) {
+	c := &h.count.calls
+	to.Map += c[ActMap]
+	to.MapManaged += c[ActMapManaged]
+	to.Unmap += c[ActUnmap]
+	to.Zero += c[ActZero]
+	to.Synchronize += c[ActSynchronize]
+	to.EventCreate += c[ActEventCreate]
+	to.EventDestroy += c[ActEventDestroy]
+	to.EventRecord += c[ActEventRecord] + c[ActEventRecordContext]
+	to.EventQuery += c[ActEventQuery]
+	to.EventWait += c[ActEventWait]
+	to.StreamWait += c[ActStreamWait]
+	to.Info += c[ActInfo]
+}
+
+// reportLeaks lists blocks that are in use, as many as fit.
+func (h *heap) reportLeaks(s *stats.Device) {
+	for i := uintptr(0); h.table.base != 0 && i <= h.table.mask && s.LeakCount < stats.LeakMax; i++ {
+		e := h.table.at(i)
+		if e.key == 0 || e.block.state != stateInUse && e.block.state != stateForeign {
+			continue
+		}
+		l := &s.Leaks[s.LeakCount&(stats.LeakMax-1)]
+		s.LeakCount++
+		l.Address, l.Bytes = e.key, e.block.asked
+		l.Number = e.block.number & (1<<numberIndex - 1)
+		if t := e.block.tag; t != nil && t.stream != streamEvery {
+			l.Stream = t.stream
+		}
+	}
+}

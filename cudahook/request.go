@@ -1,0 +1,92 @@
+package cudahook
+
+import "tieralloc/internal/raw"
+
+// A Request is one call of the program, or of the C API, on its way through the device
+// heap. The heap never calls the driver: Step returns an Action, C carries it out
+// without any lock of ours and calls Step again with what came back, until the action is
+// ActDone or ActPass.
+//
+// All fields are words, so that C sees the same structure (interpose/layout.h).
+type Request struct {
+	raw.OffHeap
+
+	// What is asked; set before the first step.
+	Op      uint64 // an Op
+	Token   uint64 // the thread's name for locks
+	Now     uint64 // monotonic time in nanoseconds, coarse
+	Context uint64 // the CUcontext that is current; 0: the primary one of Device
+	Device  uint64 // ordinal, where Context is 0
+	Stream  uint64 // CUstream, for stream-ordered operations
+	Address uint64 // the pointer; the block's, once an allocation is done
+	Bytes   uint64 // what is asked for
+	Count   uint64 // OpWarmup: blocks; OpAlloc: alignment beyond the usual one, or 0
+	Hint    uint64 // 0: as rules and the thread say; else 1 + a hint of internal/config
+	Libs    uint64 // rules that match by the caller's object, as in alloc.Malloc
+
+	// What the driver said to the last action.
+	Result uint64 // CUresult; with ActDone: what the program gets
+	Value  uint64 // address, event, context or figure
+	Extra  uint64 // a second figure
+
+	// What the action needs.
+	Arg0, Arg1, Arg2 uint64
+
+	// The heap's own notes between steps; zero before the first.
+	state, keep0, keep1, keep2, keep3, keep4 uint64
+}
+
+// What a request is for.
+const (
+	OpAlloc       uint64 = iota + 1 // cuMemAlloc: safe on every stream at once
+	OpFree                          // cuMemFree
+	OpStreamAlloc                   // ta_cuda_malloc: for use on Stream first
+	OpStreamFree                    // ta_cuda_free, cuMemFreeAsync: after what Stream has been given
+	OpRecord                        // the block is in use on Stream, too
+	OpForeign                       // an allocation of Bytes that the driver serves itself: ActDriver in between
+	OpRange                         // which block Address lies in: ActDone with Value its start, Extra its size, Arg0 its number; ActPass: not ours
+	OpInfo                          // cuMemGetInfo: in Value the driver's free, in Extra its total bytes; changes both
+	OpTotal                         // cuDeviceTotalMem of Device: in Extra; changes it
+	OpContextEnd                    // Context is gone with all its memory
+	OpStreamEnd                     // Stream is about to be destroyed
+	OpCapture                       // Count: 1 a stream begins to capture a graph, 0 it has ended
+	OpPeer                          // Context may reach the memory of context Address; Count: 1 from now on, 0 no longer
+	OpPool                          // allocations on Device belong to graph pool (Address, Bytes); Count: 1 from now on, 0 no longer, 2 the pool is gone
+	OpTrim                          // give cached memory back until Bytes are left
+	OpWarmup                        // fill the cache with Count blocks of Bytes
+	OpCoalesce                      // merge all free blocks that may be merged
+)
+
+// What Step asks for. The context that a driver call needs is Request.Context, which C
+// makes current for it when it is not. Every call is made with stream capture relaxed.
+const (
+	ActDone               uint64 = iota // the request is served: Result, Address
+	ActPass                             // hand the program's call to the driver as it is
+	ActDriver                           // the same, then Step again with Result (and Value: the address it got)
+	ActContext                          // Context is new: Value = its device's ordinal, Extra = the device's memory in bytes, Arg0 and Arg1 = its UUID, Arg2 = its place on the bus (stats.Device)
+	ActPrimary                          // Value = the primary context of Device, retained
+	ActMap                              // cuMemAlloc of Arg0 bytes: Value = address
+	ActMapManaged                       // cuMemAllocManaged of Arg0 bytes, preferred on the host, accessed by the device: Value = address
+	ActUnmap                            // cuMemFree of Arg0
+	ActZero                             // Arg1 bytes at Arg0 set to 0, finished for every stream
+	ActSynchronize                      // cuCtxSynchronize of context Arg0
+	ActEventCreate                      // a new event without timing: Value
+	ActEventDestroy                     // event Arg0 is given back
+	ActEventRecord                      // event Arg0 is recorded on stream Arg1
+	ActEventRecordContext               // event Arg0 is recorded for all of context Arg1 (driver 12.5 and later; else CUDA_ERROR_NOT_SUPPORTED)
+	ActEventQuery                       // has event Arg0 happened: Result 0 or 600
+	ActEventWait                        // the thread waits for event Arg0
+	ActStreamWait                       // stream Arg0 waits for event Arg1
+	ActInfo                             // cuMemGetInfo: Value = free, Extra = total
+)
+
+// CUresult values that the heap gives or understands (CUDA driver API, cuda.h).
+const (
+	Success             uint64 = 0
+	ErrorInvalidValue   uint64 = 1
+	ErrorOutOfMemory    uint64 = 2
+	ErrorNotInitialized uint64 = 3
+	ErrorDeinitialized  uint64 = 4
+	ErrorNotReady       uint64 = 600
+	ErrorNotSupported   uint64 = 801
+)

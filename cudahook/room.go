@@ -1,0 +1,196 @@
+package cudahook
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/config"
+	"tieralloc/tiers"
+)
+
+// Times in nanoseconds, and shares, by which the cache shrinks.
+const (
+	decay      = 10_000_000_000 // an idle segment goes back after this
+	recently   = 100_000_000    // under pressure, one that was not used for this
+	lookEvery  = 100_000_000    // how often the device's free memory is asked for
+	nearlyFull = 16             // pressure: less than 1/16 of the device is free
+)
+
+// hint is what a request is for.
+func (r *Request) hint() uint64 {
+	if r.Hint != 0 {
+		return r.Hint - 1
+	}
+	if tiers.RulesOn() {
+		libs := uintptr(r.Libs)
+		if libs == 0 { // then no rule holds for all callers, or nobody has asked
+			libs = uintptr(tiers.LibSet(0))
+		}
+		if hint := tiers.Match(tiers.ThreadSet(0)&uint64(libs), uintptr(r.Bytes)); hint != tiers.NoHint {
+			return uint64(hint)
+		}
+	}
+	return settings.hint
+}
+
+// maySpill reports whether a request may get memory on the host.
+func (r *Request) maySpill() bool {
+	hint := r.hint()
+	return settings.spill && hint != uint64(config.HintHot) && hint != uint64(config.HintPinFast)
+}
+
+// shrink gives idle segments back before bytes more are mapped: those that nobody has used
+// for long, and those that the caps or a nearly full device leave no room for. goOn: no more of that.
+func (h *heap) shrink(r *Request, bytes uint64) uint64 {
+	if capturing() {
+		return goOn
+	}
+	if !r.has(triedInfo) && h.now-h.looked >= lookEvery {
+		r.set(triedInfo)
+		h.looked = h.now
+		return r.act(phaseInfo, ActInfo)
+	}
+	if s := h.surplus(); s != nil {
+		return h.unmap(r, s)
+	}
+	if h.device.over(bytes) {
+		if s := h.idleDevice(); s != nil {
+			return h.unmap(r, s)
+		}
+		if !r.has(softCounted) {
+			r.set(softCounted)
+			atomic.AddUint64(&h.device.softExceeded, 1)
+		}
+	}
+	return goOn
+}
+
+// surplus returns an idle segment that is not worth keeping, or nil.
+func (h *heap) surplus() *segment {
+	s := h.idleFirst
+	if s == nil {
+		return nil
+	}
+	if h.now-s.since >= decay && h.now > s.since {
+		return s
+	}
+	if h.pressed && h.now-s.since >= recently && h.now > s.since {
+		return s
+	}
+	if h.cached() > h.device.cache || h.count.idles > h.device.idles {
+		return h.idleDevice()
+	}
+	return nil
+}
+
+// idleDevice is the device's segment that has been idle for longest, or nil.
+func (h *heap) idleDevice() *segment {
+	s := h.idleFirst
+	for s != nil && s.pool.spilled != 0 {
+		s = s.next
+	}
+	return s
+}
+
+// informed takes the driver's word on how full the device is. From one such word to the
+// next, a device that is nearly full keeps only what was used lately.
+func (h *heap) informed(r *Request) {
+	h.pressed = r.Result == Success && r.Value < r.Extra/nearlyFull
+	if h.pressed {
+		h.count.pressures++
+	}
+}
+
+// shortage makes room when bytes cannot be charged or mapped: blocks of other streams first,
+// then idle segments, then what the device has still to finish, then idle segments of
+// other contexts, then a segment that is no larger than need be, then memory on the host.
+// goOn: it is worth another look.
+func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
+	idle := !capturing()
+	if idle && !r.has(triedSteal) {
+		return h.steal(r, n, kind)
+	}
+	if r.has(short) && r.keep1 >= bytes {
+		r.keep1 = 0
+		r.unset(short)
+		return goOn
+	}
+	if s := h.idleDevice(); idle && s != nil {
+		return h.unmap(r, s)
+	}
+	if r.has(short) && r.keep1 != 0 { // less than that, but in one piece with what the driver had
+		r.keep1 = 0
+		r.unset(short)
+		return goOn
+	}
+	if idle && !r.has(triedSync) {
+		return h.syncAll(r)
+	}
+	if idle && !r.has(triedOthers) {
+		return elsewhere
+	}
+	if kind == kindLarge && !r.has(tight) {
+		r.set(tight)
+		r.unset(short)
+		return goOn
+	}
+	atomic.AddUint64(&h.device.violations, 1)
+	if r.Op != OpForeign && !r.has(direct) && r.maySpill() {
+		r.set(spilling)
+		r.unset(short)
+		return goOn
+	}
+	atomic.AddUint64(&h.device.refused, 1)
+	return h.refuse(r)
+}
+
+// shrinkOthers gives an idle segment of another context on the device of h back, or else
+// proceeds in h. Precondition: no lock is held; r is in h.
+func shrinkOthers(r *Request, h *heap) uint64 {
+	for i := range heaps {
+		o := &heaps[i]
+		if o == h || atomic.LoadUint64(&o.context) == 0 || !o.lock.Take(uintptr(r.Token)) {
+			continue
+		}
+		action := goOn
+		if o.device == h.device && o.context != 0 {
+			o.flushAll()
+			if s := o.idleDevice(); s != nil {
+				action = o.unmap(r, s)
+				r.Context = o.context
+				o.called(action)
+			}
+		}
+		o.lock.Release()
+		if action != goOn {
+			return action
+		}
+	}
+	r.set(triedOthers)
+	return goOn
+}
+
+// syncAll waits for all work that may use the heap's blocks, one context after the other.
+// Then all that was freed before is free for everyone.
+func (h *heap) syncAll(r *Request) uint64 {
+	r.set(triedSync)
+	if !r.has(waited) {
+		r.set(waited)
+		h.count.waits++
+	}
+	r.keep2, r.keep3 = 0, h.clock-1
+	return h.syncNext(r, phaseSync, true)
+}
+
+// synced takes the answer to one wait of syncAll.
+func (h *heap) synced(r *Request) uint64 {
+	if r.Result != Success {
+		r.keep2 = 0
+		return goOn
+	}
+	if action := h.syncNext(r, phaseSync, true); action != goOn {
+		return action
+	}
+	r.set(passed)
+	h.settle(r.keep3)
+	return goOn
+}

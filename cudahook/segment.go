@@ -1,0 +1,211 @@
+package cudahook
+
+import (
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// A segment is one allocation of the driver.
+//
+//	bytes = Σ bytes of its blocks
+//	it is on the heap's list of idle ones ⇔ it is one block, which is in bins
+type segment struct {
+	raw.OffHeap
+	address uint64
+	bytes   uint64
+	kind    uint64
+	first   *block
+	pool    *pool
+
+	idlePrev, next *segment // the idle ones, longest idle first
+	since          uint64   // when it became idle, in nanoseconds
+	idle           uint64
+}
+
+// A pool is a set of segments whose blocks are not for others: the main one, that of
+// managed memory on the host (spill), and private ones of graphs: a graph that is
+// launched again writes to the same addresses again, so its blocks stay its own until
+// the pool is gone.
+type pool struct {
+	raw.OffHeap
+	next    *pool
+	id0     uint64
+	id1     uint64
+	global  *tag   // nil: private, its free blocks are of tags only
+	spilled uint64 // 1: its segments are on the host
+	gone    uint64 // 1: the program has released it
+}
+
+const (
+	segmentAt    = unsafe.Sizeof(uintptr(0))
+	firstIndexed = 512
+)
+
+// An index has the segments in the order of their addresses.
+//
+//	n <= room
+type index struct {
+	base uintptr
+	n    uintptr
+	room uintptr
+}
+
+func (x *index) at(i uintptr) *segment { return (*segment)(raw.Ptr(raw.Load(x.base + i*segmentAt))) }
+
+// below is the number of segments that begin at or below an address.
+func (x *index) below(address uint64) uintptr {
+	lo, hi := uintptr(0), x.n
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if x.at(mid).address <= address {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// find returns the segment that an address lies in, or nil.
+func (x *index) find(address uint64) *segment {
+	i := x.below(address)
+	if i == 0 {
+		return nil
+	}
+	s := x.at(i - 1)
+	if address-s.address >= s.bytes {
+		return nil
+	}
+	return s
+}
+
+// add enters a segment, or reports false when there is no memory.
+func (x *index) add(s *segment) bool {
+	if x.n == x.room {
+		room := max(x.room*2, firstIndexed)
+		base := raw.Map(room * segmentAt)
+		if base == 0 {
+			return false
+		}
+		for i := uintptr(0); i < x.n; i++ {
+			raw.Store(base+i*segmentAt, raw.Load(x.base+i*segmentAt))
+		}
+		if x.base != 0 {
+			raw.Unmap(x.base, x.room*segmentAt)
+		}
+		x.base, x.room = base, room
+	}
+	at := x.below(s.address)
+	for i := x.n; i > at; i-- {
+		raw.Store(x.base+i*segmentAt, raw.Load(x.base+(i-1)*segmentAt))
+	}
+	raw.Store(x.base+at*segmentAt, uintptr(unsafe.Pointer(s)))
+	x.n++
+	return true
+}
+
+// remove takes a segment out. Precondition: it is there.
+func (x *index) remove(s *segment) {
+	i := x.below(s.address) - 1
+	for x.n--; i < x.n; i++ {
+		raw.Store(x.base+i*segmentAt, raw.Load(x.base+(i+1)*segmentAt))
+	}
+}
+
+func (x *index) clear() {
+	if x.base != 0 {
+		raw.Unmap(x.base, x.room*segmentAt)
+	}
+	x.base, x.n, x.room = 0, 0, 0
+}
+
+// setIdle puts a segment that has become one free block at the end of the idle ones.
+func (h *heap) setIdle(s *segment) {
+	s.idle, s.since = 1, h.now
+	s.next, s.idlePrev = nil, h.idleLast
+	if h.idleLast != nil {
+		h.idleLast.next = s
+	} else {
+		h.idleFirst = s
+	}
+	h.idleLast = s
+	h.count.idle += s.bytes
+	h.count.idles++
+}
+
+func (h *heap) unsetIdle(s *segment) {
+	if s.idle == 0 {
+		return
+	}
+	if s.next != nil {
+		s.next.idlePrev = s.idlePrev
+	} else {
+		h.idleLast = s.idlePrev
+	}
+	if s.idlePrev != nil {
+		s.idlePrev.next = s.next
+	} else {
+		h.idleFirst = s.next
+	}
+	s.idle = 0
+	h.count.idle -= s.bytes
+	h.count.idles--
+}
+
+// segmentBytes is the size of a new segment for a block of n bytes. tight: no larger than need be.
+func (d *device) segmentBytes(kind, n uint64, tight bool) uint64 {
+	switch {
+	case kind == kindSmall:
+		return smallBytes
+	case kind == kindLarge && n < ownMin && !tight:
+		return max(d.segment, mapRounded(n))
+	}
+	return mapRounded(n)
+}
+
+// adopt makes a segment of memory that the driver has given, and all of it a free block of
+// tag t. It reports false when there is no memory for its entries. Precondition: s has its
+// kind, pool, size and, in first, a block's descriptor.
+func (h *heap) adopt(s *segment, address uint64, t *tag) bool {
+	b := s.first
+	s.address = address
+	b.address, b.bytes, b.segment = address, s.bytes, s
+	if !h.table.add(b) {
+		return false
+	}
+	if !h.index.add(s) {
+		h.table.remove(b)
+		return false
+	}
+	h.count.segments++
+	b.number = h.clock
+	h.give(b, t)
+	return true
+}
+
+// forget drops a segment and its one block, which is in no bins.
+func (h *heap) forget(s *segment) {
+	b := s.first
+	h.table.remove(b)
+	h.index.remove(s)
+	h.count.segments--
+	h.dropBlock(b)
+	h.dropSegment(s)
+}
+
+// blockAt returns the block that an address lies in, or nil.
+func (h *heap) blockAt(address uint64) *block {
+	if b := h.table.find(address); b != nil {
+		return b
+	}
+	s := h.index.find(address)
+	if s == nil {
+		return nil
+	}
+	b := s.first
+	for b != nil && address-b.address >= b.bytes {
+		b = b.after
+	}
+	return b
+}

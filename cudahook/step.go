@@ -1,0 +1,308 @@
+package cudahook
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+// Between steps a request notes in its state what it waits for:
+//
+//	bits 0-7    the phase: which action it has asked for, and why
+//	bits 8-15   the place of its heap in the table
+//	bits 16-39  what it has tried
+//	bits 40-63  the heap's epoch
+//
+// and in keep0 to keep4 what the phase works on. A step takes the answer of the action, and
+// then looks afresh for what is to be done: other threads have changed the heap.
+const (
+	phasePrimary uint64 = iota + 1
+	phaseContext
+	phaseHeap // from here on the request has a heap
+	phaseMap
+	phaseZero
+	phaseUnmap
+	phaseInfo
+	phaseQuery
+	phaseEvent
+	phaseFence
+	phaseFenceQuery
+	phaseSteal
+	phaseStealWait
+	phaseDriver
+	phaseSync
+	phaseSyncFree
+	phaseMarkEvent
+	phaseMarkRecord
+	phaseMarkSync
+)
+
+const epochBit = 40
+
+// goOn is what functions return that have no action to ask for.
+const goOn = ^uint64(0)
+
+// act notes the phase and returns the action.
+func (r *Request) act(phase, action uint64) uint64 {
+	r.state = r.state&^0xff | phase
+	return action
+}
+
+func (r *Request) has(flag uint64) bool { return r.state&flag != 0 }
+func (r *Request) set(flag uint64)      { r.state |= flag }
+func (r *Request) unset(flag uint64)    { r.state &^= flag }
+
+// done ends a request with a result.
+func (r *Request) done(result uint64) uint64 {
+	r.Result = result
+	return ActDone
+}
+
+// Step carries a request one step further. It returns the action that is to be carried
+// out before the next step.
+func Step(r *Request) uint64 {
+	if atomic.LoadUint32(&off) != 0 || !settings.enabled {
+		return ActPass
+	}
+	action := uint64(0)
+	switch {
+	case r.state == 0:
+		action = begin(r)
+	case r.state&0xff < phaseHeap:
+		action = meet(r)
+	default:
+		action = resume(r)
+	}
+	if action <= ActPass {
+		r.state = 0
+		if action == ActDone && settings.throttle && (r.Op == OpAlloc || r.Op == OpStreamAlloc) {
+			throttled(r)
+		}
+		if action == ActDone && trace.on {
+			traced(r)
+		}
+	}
+	return action
+}
+
+// begin is the first step.
+func begin(r *Request) uint64 {
+	h := heapOf(r)
+	if h != nil && h.lock.Take(uintptr(r.Token)) {
+		// Nothing but this is done for most requests.
+		if r.Op == OpStreamAlloc && h.quickAlloc(r) || r.Op == OpStreamFree && h.quickFree(r) {
+			h.lock.Release()
+			return ActDone
+		}
+		r.timed()
+		h.now = max(h.now, r.Now)
+		action := h.enter(r)
+		h.lock.Release()
+		if action == elsewhere {
+			return others(r, h)
+		}
+		if action != notHere {
+			return action
+		}
+	} else if h != nil { // a signal handler that has interrupted its own thread
+		if r.Op == OpFree || r.Op == OpStreamFree {
+			return r.done(Success) // lost: the driver would free a whole segment for its first block
+		}
+		return ActPass
+	}
+	return beginElsewhere(r, h)
+}
+
+// timed makes sure that the request has a time: C leaves it out where it mostly is not
+// needed.
+func (r *Request) timed() {
+	if r.Now == 0 {
+		r.Now = raw.Clock(raw.ClockMono)
+	}
+}
+
+// notHere is what enter returns when another heap has the block that the request names.
+const notHere = ActPass | 1<<32
+
+// enter begins a request in a heap that is locked.
+func (h *heap) enter(r *Request) uint64 {
+	switch r.Op {
+	case OpFree, OpStreamFree, OpRecord, OpRange:
+		b := h.table.find(r.Address)
+		if b == nil && r.Op == OpRange {
+			b = h.blockAt(r.Address)
+		}
+		if b == nil {
+			return notHere
+		}
+	case OpStreamEnd:
+		h.unmark(ordered(r.Stream))
+		if h.streamTag(ordered(r.Stream)) == nil {
+			return notHere
+		}
+	case OpPeer, OpCapture, OpContextEnd, OpTotal:
+		return notHere
+	}
+	r.state = phaseHeap | h.slot<<8 | h.epoch<<epochBit
+	r.Context, r.Device = h.context, h.ordinal
+	return h.called(h.start(r))
+}
+
+// called counts the driver's call that an action is.
+func (h *heap) called(action uint64) uint64 {
+	h.count.calls[action&31]++
+	return action
+}
+
+// elsewhere is what shortage returns when other contexts are to give memory back: their
+// locks are not taken together with that of the heap.
+const elsewhere = ^uint64(1)
+
+// others goes on with a request that returned elsewhere. Precondition: no lock is held.
+func others(r *Request, h *heap) uint64 {
+	action := shrinkOthers(r, h)
+	if action != goOn {
+		return action
+	}
+	if !h.lock.Take(uintptr(r.Token)) {
+		return r.done(ErrorDeinitialized)
+	}
+	if h.ended(r) {
+		action = r.done(ErrorDeinitialized)
+	} else {
+		action = h.called(h.proceed(r))
+	}
+	h.lock.Release()
+	return action
+}
+
+// ended reports whether the request's context has ended since it began.
+func (h *heap) ended(r *Request) bool {
+	return h.epoch<<epochBit>>epochBit != r.state>>epochBit
+}
+
+// beginElsewhere begins a request that the heap at hand, if any, can do nothing for.
+func beginElsewhere(r *Request, tried *heap) uint64 {
+	switch r.Op {
+	case OpAlloc, OpStreamAlloc, OpForeign, OpWarmup, OpPool:
+		return introduce(r)
+	case OpFree, OpStreamFree, OpRecord, OpRange, OpStreamEnd:
+		for i := range heaps {
+			h := &heaps[i]
+			if h == tried || atomic.LoadUint64(&h.context) == 0 || !h.lock.Take(uintptr(r.Token)) {
+				continue
+			}
+			h.now = max(h.now, r.Now)
+			action := h.enter(r)
+			h.lock.Release()
+			if action == elsewhere {
+				return others(r, h)
+			}
+			if action != notHere {
+				return action
+			}
+		}
+		if r.Op == OpStreamEnd {
+			return r.done(Success)
+		}
+		if r.Op == OpFree || r.Op == OpStreamFree {
+			atomic.AddUint64(&freesUnknown, 1)
+		}
+		return ActPass
+	case OpPeer:
+		setPeer(uintptr(r.Token), r.Context, r.Address, r.Count != 0)
+	case OpCapture:
+		capture(r.Count != 0)
+	case OpContextEnd:
+		endContext(uintptr(r.Token), r.Context)
+	case OpInfo:
+		most := capOf(r.Extra)
+		r.Value, r.Extra = min(r.Value, most), min(r.Extra, most)
+	case OpTotal:
+		r.Extra = min(r.Extra, capOf(r.Extra))
+	}
+	return r.done(Success)
+}
+
+// freesUnknown counts frees of what no heap knows.
+var freesUnknown uint64
+
+// introduce asks for the context that a request needs a heap for.
+func introduce(r *Request) uint64 {
+	if r.Op == OpPool && r.Count == 0 || r.Op == OpPool && r.Count == 2 {
+		return r.done(Success)
+	}
+	if r.Context == 0 {
+		if r.Device >= deviceMax {
+			return ActPass
+		}
+		if c := atomic.LoadUint64(&devices[r.Device&(deviceMax-1)].primary); c != 0 {
+			r.Context = c
+		} else {
+			return r.act(phasePrimary, ActPrimary)
+		}
+	}
+	r.Arg0, r.Arg1, r.Arg2 = 0, 0, 0
+	return r.act(phaseContext, ActContext)
+}
+
+// meet takes the answer to introduce.
+func meet(r *Request) uint64 {
+	phase := r.state & 0xff
+	r.state = 0
+	if r.Result != Success {
+		if r.Op == OpAlloc || r.Op == OpForeign {
+			return ActPass // the driver has something to say about it
+		}
+		return r.done(r.Result)
+	}
+	if phase == phasePrimary {
+		r.Context = r.Value
+		if r.Context == 0 {
+			return r.done(ErrorInvalidValue)
+		}
+		atomic.StoreUint64(&devices[r.Device&(deviceMax-1)].primary, r.Context)
+		if heapOf(r) == nil {
+			return introduce(r)
+		}
+		return begin(r)
+	}
+	h := newHeap(uintptr(r.Token), r.Context, r.Value, r.Extra)
+	if h == nil {
+		return ActPass
+	}
+	if h.lock.Take(uintptr(r.Token)) {
+		h.uuid[0], h.uuid[1], h.pci = r.Arg0, r.Arg1, r.Arg2
+		h.lock.Release()
+	}
+	return begin(r)
+}
+
+// resume goes on with a request whose action has been carried out.
+func resume(r *Request) uint64 {
+	h := &heaps[r.state>>8&(heapMax-1)]
+	if !h.lock.Take(uintptr(r.Token)) {
+		return r.done(ErrorDeinitialized)
+	}
+	if h.ended(r) {
+		h.lock.Release()
+		voided(r)
+		return r.done(ErrorDeinitialized) // the context has ended meanwhile
+	}
+	r.Context = h.context
+	h.now = max(h.now, r.Now)
+	action := h.answer(r, r.state&0xff)
+	if action == goOn {
+		action = h.proceed(r)
+	}
+	h.called(action)
+	h.lock.Release()
+	if action == elsewhere {
+		return others(r, h)
+	}
+	if action == ActDone && r.Op == OpStreamEnd {
+		r.state = 0
+		return beginElsewhere(r, nil)
+	}
+	return action
+}

@@ -1,0 +1,99 @@
+package cudahook
+
+import (
+	"syscall"
+	"unsafe"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+)
+
+// The trace (TA_CUDA_TRACE): a line for each allocation and free that the heap has served,
+// with the columns that the replay benchmark of RMM, RAPIDS' memory manager, reads. Each
+// is written at once, so a program that is killed leaves all but the last.
+var trace struct {
+	path   config.Text
+	on     bool
+	opened bool
+	lock   raw.Lock
+	fd     uintptr
+	dev    uint64 // of the file: the program may close the descriptor, and get its number
+	ino    uint64 // for a file of its own
+}
+
+const (
+	traceHeader = "Thread,Action,Pointer,Size,Stream"
+	traceFlags  = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC | syscall.O_APPEND | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+)
+
+// SetTrace asks for a trace in the file at path, made when the first line is due. It is
+// called once, after Setup.
+func SetTrace(path *config.Text) {
+	trace.on = trace.path.Mem(path.Addr(), path.Len())
+}
+
+// traced writes the line of a request that is served. Precondition: no lock is held.
+func traced(r *Request) {
+	var action string
+	switch r.Op {
+	case OpAlloc, OpStreamAlloc:
+		action = "allocate"
+		if r.Result != Success {
+			action = "allocate failure"
+		}
+	case OpFree, OpStreamFree:
+		if r.Result != Success {
+			return
+		}
+		action = "free"
+	default:
+		return
+	}
+	tid, _ := raw.Sys(syscall.SYS_GETTID, 0, 0, 0, 0, 0, 0)
+	var l raw.Line
+	l.Dec(uint64(tid))
+	l.Text(",")
+	l.Text(action)
+	l.Text(",")
+	l.Hex(uintptr(max(r.Address, r.Value)))
+	l.Text(",")
+	l.Dec(r.Bytes)
+	l.Text(",")
+	l.Hex(uintptr(r.Stream))
+	if trace.lock.Take(uintptr(r.Token)) {
+		if traceReady() {
+			l.Emit(trace.fd)
+		}
+		trace.lock.Release()
+	}
+}
+
+// traceReady reports whether the file is there to be written.
+func traceReady() bool {
+	var st syscall.Stat_t
+	if !trace.opened {
+		trace.opened = true
+		fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, trace.path.Addr(), traceFlags, 0o600, 0, 0)
+		if errno != 0 {
+			var l raw.Line
+			l.Text("tieralloc: cannot write TA_CUDA_TRACE ")
+			l.CStr(trace.path.Addr())
+			l.Text(": error ")
+			l.Dec(uint64(errno))
+			l.Emit(2)
+			trace.on = false
+			return false
+		}
+		trace.fd = fd
+		raw.Sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
+		trace.dev, trace.ino = st.Dev, st.Ino
+		var l raw.Line
+		l.Text(traceHeader)
+		l.Emit(fd)
+	}
+	_, errno := raw.Sys(syscall.SYS_FSTAT, trace.fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
+	if errno != 0 || st.Dev != trace.dev || st.Ino != trace.ino {
+		trace.on = false
+	}
+	return trace.on
+}

@@ -1,0 +1,140 @@
+// The part of the CUDA driver's binary interface that the library meets. Written from
+// NVIDIA's documentation of the driver API; the names are that API's own.
+#ifndef TA_CUDA_ABI_H
+#define TA_CUDA_ABI_H
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef uint64_t CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUarray_st *CUarray;
+typedef struct CUmemPool_st *CUmemoryPool;
+
+typedef struct {
+	unsigned char bytes[64];
+} CUipcMemHandle;
+
+typedef struct {
+	int type, id;
+} CUmemLocation;
+
+// Of a plane or a volume; a plane's ends before depth, with format and channels there.
+typedef struct {
+	size_t width, height;
+	unsigned format, channels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct {
+	size_t width, height, depth;
+	unsigned format, channels, flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+enum {
+	CUDA_SUCCESS = 0,
+	CUDA_ERROR_INVALID_VALUE = 1,
+	CUDA_ERROR_OUT_OF_MEMORY = 2,
+	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_INVALID_DEVICE = 101,
+	CUDA_ERROR_NOT_SUPPORTED = 801,
+	CUDA_RUNTIME_INSUFFICIENT_DRIVER = 35, // cudaErrorInsufficientDriver
+
+	CU_STREAM_PER_THREAD = 2, // a CUstream
+	CU_STREAM_CAPTURE_STATUS_NONE = 0,
+	CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+	CU_EVENT_DISABLE_TIMING = 2,
+	CU_MEM_ATTACH_GLOBAL = 1,
+	CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+	CU_MEM_ADVISE_SET_ACCESSED_BY = 5,
+	CU_MEM_LOCATION_TYPE_DEVICE = 1,
+	CU_MEM_LOCATION_TYPE_HOST = 2,
+	CU_DEVICE_CPU = -1,
+
+	CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
+	CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+	CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
+
+	CUDA_ARRAY3D_SPARSE = 0x40,
+	CUDA_ARRAY3D_DEFERRED_MAPPING = 0x80,
+};
+
+// The driver's functions that the library calls for itself, by the names that
+// libcuda.so.1 exports: without one of these the driver is too old.
+#define TA_CUDA_NEEDED(F) \
+	F(cuCtxGetCurrent, CUcontext *) \
+	F(cuCtxGetDevice, CUdevice *) \
+	F(cuCtxPushCurrent_v2, CUcontext) \
+	F(cuCtxPopCurrent_v2, CUcontext *) \
+	F(cuCtxSynchronize, void) \
+	F(cuDeviceGet, CUdevice *, int) \
+	F(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice) \
+	F(cuDevicePrimaryCtxGetState, CUdevice, unsigned *, int *) \
+	F(cuEventCreate, CUevent *, unsigned) \
+	F(cuEventDestroy_v2, CUevent) \
+	F(cuEventQuery, CUevent) \
+	F(cuEventRecord, CUevent, CUstream) \
+	F(cuEventSynchronize, CUevent) \
+	F(cuMemAdvise, CUdeviceptr, size_t, int, CUdevice) \
+	F(cuMemsetD8_v2, CUdeviceptr, unsigned char, size_t) \
+	F(cuStreamIsCapturing, CUstream, int *) \
+	F(cuStreamSynchronize, CUstream) \
+	F(cuStreamWaitEvent, CUstream, CUevent, unsigned) \
+	F(cuThreadExchangeStreamCaptureMode, int *)
+
+// That a newer driver has (12.5).
+#define TA_CUDA_NEWER(F) \
+	F(cuCtxRecordEvent, CUcontext, CUevent) \
+	F(cuDeviceGetUuid_v2, void *, CUdevice) \
+	F(cuDeviceGetAttribute, int *, int, CUdevice)
+
+// Those that have a version of ours. Entry points of the same name with another
+// signature (cuMemAlloc without _v2 has 32-bit pointers) are not among them.
+#define TA_CUDA_HOOKED(F) \
+	F(cuMemAlloc_v2, CUdeviceptr *, size_t) \
+	F(cuMemFree_v2, CUdeviceptr) \
+	F(cuMemGetInfo_v2, size_t *, size_t *) \
+	F(cuDeviceTotalMem_v2, size_t *, CUdevice) \
+	F(cuMemGetAddressRange_v2, CUdeviceptr *, size_t *, CUdeviceptr) \
+	F(cuPointerGetAttribute, void *, int, CUdeviceptr) \
+	F(cuPointerGetAttributes, unsigned, int *, void **, CUdeviceptr) \
+	F(cuMemAllocPitch_v2, CUdeviceptr *, size_t *, size_t, size_t, unsigned) \
+	F(cuMemAllocManaged, CUdeviceptr *, size_t, unsigned) \
+	F(cuMemAllocAsync, CUdeviceptr *, size_t, CUstream) \
+	F(cuMemAllocAsync_ptsz, CUdeviceptr *, size_t, CUstream) \
+	F(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream) \
+	F(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *, size_t, CUmemoryPool, CUstream) \
+	F(cuMemFreeAsync, CUdeviceptr, CUstream) \
+	F(cuMemFreeAsync_ptsz, CUdeviceptr, CUstream) \
+	F(cuArrayCreate_v2, CUarray *, const CUDA_ARRAY_DESCRIPTOR *) \
+	F(cuArray3DCreate_v2, CUarray *, const CUDA_ARRAY3D_DESCRIPTOR *) \
+	F(cuArrayDestroy, CUarray) \
+	F(cuStreamBeginCapture, CUstream) \
+	F(cuStreamBeginCapture_ptsz, CUstream) \
+	F(cuStreamBeginCapture_v2, CUstream, int) \
+	F(cuStreamBeginCapture_v2_ptsz, CUstream, int) \
+	F(cuStreamBeginCaptureToGraph, CUstream, CUgraph, const void *, const void *, size_t, int) \
+	F(cuStreamBeginCaptureToGraph_ptsz, CUstream, CUgraph, const void *, const void *, size_t, int) \
+	F(cuStreamEndCapture, CUstream, CUgraph *) \
+	F(cuStreamEndCapture_ptsz, CUstream, CUgraph *) \
+	F(cuStreamDestroy, CUstream) \
+	F(cuStreamDestroy_v2, CUstream) \
+	F(cuCtxDestroy, CUcontext) \
+	F(cuCtxDestroy_v2, CUcontext) \
+	F(cuDevicePrimaryCtxRelease, CUdevice) \
+	F(cuDevicePrimaryCtxRelease_v2, CUdevice) \
+	F(cuDevicePrimaryCtxReset, CUdevice) \
+	F(cuDevicePrimaryCtxReset_v2, CUdevice) \
+	F(cuCtxEnablePeerAccess, CUcontext, unsigned) \
+	F(cuCtxDisablePeerAccess, CUcontext) \
+	F(cuIpcGetMemHandle, CUipcMemHandle *, CUdeviceptr) \
+	F(cuIpcOpenMemHandle, CUdeviceptr *, CUipcMemHandle, unsigned) \
+	F(cuIpcOpenMemHandle_v2, CUdeviceptr *, CUipcMemHandle, unsigned) \
+	F(cuIpcCloseMemHandle, CUdeviceptr) \
+	F(cuGetProcAddress, const char *, void **, int, uint64_t) \
+	F(cuGetProcAddress_v2, const char *, void **, int, uint64_t, int *)
+
+#endif

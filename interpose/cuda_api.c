@@ -1,0 +1,183 @@
+// ta_cuda_*: the device heap for programs that know the library.
+#include <errno.h>
+#include "cuda_driver.h"
+#include "tieralloc.h"
+
+// Starts a request about a device: its primary context is the heap's to find. Whether
+// there is a driver to serve it.
+static int ask_device(ta_cuda_request *r, uint64_t op, int device)
+{
+	if (!ta_cuda_serves(NULL) || device < 0)
+		return 0;
+	ta_cuda_ask(r, op, NULL);
+	r->Device = (uint64_t)device;
+	return 1;
+}
+
+// For what the heap does not take: the driver's own memory, of the context that the
+// request is about.
+static CUresult own_alloc(ta_cuda_request *r, void *args)
+{
+	CUcontext before;
+	(void)args;
+	CUresult e = ta_cu.cuCtxPushCurrent_v2((CUcontext)r->Context);
+	if (e != CUDA_SUCCESS)
+		return e;
+	CUdeviceptr p;
+	e = ta_cu.cuMemAlloc_v2(&p, r->Bytes);
+	if (e == CUDA_SUCCESS)
+		r->Value = p;
+	ta_cu.cuCtxPopCurrent_v2(&before);
+	return e;
+}
+
+static CUresult own_free(ta_cuda_request *r, void *args)
+{
+	(void)args;
+	return ta_cu.cuMemFree_v2(r->Address);
+}
+
+static int error_of(CUresult e)
+{
+	return e == CUDA_ERROR_INVALID_DEVICE || e == CUDA_ERROR_NOT_INITIALIZED ? ENODEV : ENOMEM;
+}
+
+static void *device_malloc(size_t size, int device, void *stream, void *caller)
+{
+	ta_cuda_request r;
+	if (size == 0)
+		return NULL;
+	if ((ssize_t)size < 0 || !ask_device(&r, TA_CUDA_OP_STREAM_ALLOC, device))
+		return errno = (ssize_t)size < 0 ? ENOMEM : ENODEV, NULL;
+	r.Stream = (uint64_t)stream;
+	r.Bytes = size;
+	r.Libs = ta_libs(caller);
+	CUresult e = ta_cuda_serve(&r, NULL, own_alloc, NULL);
+	if (e != CUDA_SUCCESS)
+		return errno = error_of(e), NULL;
+	return (void *)(r.Address != 0 ? r.Address : r.Value);
+}
+
+EXPORT void *ta_cuda_malloc(ssize_t size, int device, void *stream)
+{
+	return device_malloc((size_t)size, device, stream, CALLER);
+}
+
+EXPORT void ta_cuda_free(void *p, ssize_t size, int device, void *stream)
+{
+	ta_cuda_request r;
+	(void)size;
+	if (p == NULL || !ask_device(&r, TA_CUDA_OP_STREAM_FREE, device))
+		return;
+	r.Address = (uint64_t)p;
+	r.Stream = (uint64_t)stream;
+	ta_cuda_serve(&r, NULL, own_free, NULL);
+}
+
+EXPORT void ta_cuda_record_stream(void *p, void *stream)
+{
+	ta_cuda_request r;
+	CUcontext current;
+	if (p == NULL || !ta_cuda_serves(&current))
+		return;
+	ta_cuda_ask(&r, TA_CUDA_OP_RECORD, current);
+	r.Address = (uint64_t)p;
+	r.Stream = (uint64_t)stream;
+	ta_cuda_serve(&r, current, NULL, NULL);
+}
+
+EXPORT int ta_cuda_malloc_batch(int device, void *stream, const size_t *sizes, void **out, int n)
+{
+	if (sizes == NULL || out == NULL || n < 0)
+		return errno = EINVAL, -1;
+	for (int i = 0; i < n; i++) {
+		out[i] = device_malloc(sizes[i], device, stream, CALLER);
+		if (out[i] != NULL || sizes[i] == 0)
+			continue;
+		int why = errno;
+		while (i-- > 0) {
+			ta_cuda_free(out[i], 0, device, stream);
+			out[i] = NULL;
+		}
+		return errno = why, -1;
+	}
+	return 0;
+}
+
+EXPORT int ta_cuda_warmup(int device, const size_t *sizes, const int *counts, int n)
+{
+	ta_cuda_request r;
+	if (sizes == NULL || counts == NULL || n < 0)
+		return errno = EINVAL, -1;
+	for (int i = 0; i < n; i++) {
+		if (counts[i] < 0 || (ssize_t)sizes[i] < 0)
+			return errno = EINVAL, -1;
+		if (sizes[i] == 0 || counts[i] == 0)
+			continue;
+		if (!ask_device(&r, TA_CUDA_OP_WARMUP, device))
+			return errno = ENODEV, -1;
+		r.Bytes = sizes[i];
+		r.Count = (uint64_t)counts[i];
+		CUresult e = ta_cuda_serve(&r, NULL, NULL, NULL);
+		if (e != CUDA_SUCCESS)
+			return errno = error_of(e), -1;
+	}
+	return 0;
+}
+
+// Asks for op in each context of the device, of all devices for -1. How many there are.
+static int each_context(uint64_t op, int device, size_t bytes)
+{
+	ta_cuda_known known[TA_CUDA_CONTEXTS];
+	CUcontext current;
+	int done = 0;
+	if (!ta_cuda_serves(&current))
+		return 0;
+	for (int i = ta_cuda_contexts(known) - 1; i >= 0; i--) {
+		ta_cuda_request r;
+		if (device >= 0 && known[i].device != device)
+			continue;
+		ta_cuda_ask(&r, op, known[i].context);
+		r.Device = (uint64_t)known[i].device;
+		r.Bytes = bytes;
+		ta_cuda_serve(&r, current, NULL, NULL);
+		done++;
+	}
+	return done;
+}
+
+EXPORT void ta_cuda_trim(void) { each_context(TA_CUDA_OP_TRIM, -1, 0); }
+
+EXPORT int ta_cuda_trim_to(int device, size_t bytes)
+{
+	return device >= 0 && each_context(TA_CUDA_OP_TRIM, device, bytes) > 0 ? 0 : (errno = ENODEV, -1);
+}
+
+EXPORT int ta_cuda_coalesce(int device)
+{
+	return each_context(TA_CUDA_OP_COALESCE, device, 0) > 0 ? 0 : (errno = ENODEV, -1);
+}
+
+// The program's words for a pool's life are those of OpPool's Count.
+enum { POOL_ENDS, POOL_BEGINS, POOL_GONE };
+
+static void pool(int device, uint64_t id0, uint64_t id1, uint64_t what)
+{
+	ta_cuda_request r;
+	if (!ask_device(&r, TA_CUDA_OP_POOL, device))
+		return;
+	r.Address = id0;
+	r.Bytes = id1;
+	r.Count = what;
+	ta_cuda_serve(&r, NULL, NULL, NULL);
+}
+
+EXPORT void ta_cuda_pool_begin(int device, uint64_t id0, uint64_t id1, void *filter)
+{
+	(void)filter; // a C++ object that says which streams; the heap takes all
+	pool(device, id0, id1, POOL_BEGINS);
+}
+
+EXPORT void ta_cuda_pool_end(int device, uint64_t id0, uint64_t id1) { pool(device, id0, id1, POOL_ENDS); }
+
+EXPORT void ta_cuda_pool_release(int device, uint64_t id0, uint64_t id1) { pool(device, id0, id1, POOL_GONE); }

@@ -1,0 +1,62 @@
+// ta_cuda_configure and its like: changes to the device heap while the program runs.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include "cuda_driver.h"
+#include "life.h"
+#include "tag.h"
+#include "tieralloc.h"
+
+// What a value is given to the heap as.
+enum scale { AS_IT_IS, NEGATIVE_IS_NONE, FRACTION };
+
+static const struct key {
+	char name[24];
+	uint64_t number;
+	enum scale scale;
+} keys[] = {
+	{"segment_size", TA_CUDA_CONFIG_SEGMENT_SIZE, AS_IT_IS},
+	{"cache_limit", TA_CUDA_CONFIG_CACHE_LIMIT, NEGATIVE_IS_NONE},
+	{"stream_local", TA_CUDA_CONFIG_STREAM_LOCAL, AS_IT_IS},
+	{"global", TA_CUDA_CONFIG_GLOBAL, NEGATIVE_IS_NONE},
+	{"coalescing", TA_CUDA_CONFIG_COALESCING, AS_IT_IS},
+	{"coalescing_threshold", TA_CUDA_CONFIG_THRESHOLD, FRACTION},
+	{"strategy", TA_CUDA_CONFIG_STRATEGY, AS_IT_IS},
+	{"peak", TA_CUDA_CONFIG_PEAK, AS_IT_IS},
+};
+
+// The value as the heap takes it, or reports false.
+static int scaled(enum scale s, double value, uint64_t *out)
+{
+	const double most = 9e18;
+	if (s == NEGATIVE_IS_NONE && value < 0) {
+		*out = (uint64_t)1 << 63;
+		return 1;
+	}
+	if (!(value >= 0 && value < most))
+		return 0;
+	*out = (uint64_t)(s == FRACTION ? value * 65536 : value);
+	return s == FRACTION || (double)*out == value;
+}
+
+EXPORT int ta_cuda_configure(int device, const char *key, double value)
+{
+	uint64_t v;
+	for (size_t i = 0; key != NULL && i < sizeof keys / sizeof *keys; i++)
+		if (strcmp(keys[i].name, key) == 0 && scaled(keys[i].scale, value, &v) && !ta_cuda_off && !ta_disabled &&
+			tag_cuda_configure(ta_token(), device < 0 ? UINTPTR_MAX : (uintptr_t)device, keys[i].number, v))
+			return 0;
+	return errno = EINVAL, -1;
+}
+
+EXPORT void *ta_cuda_torch_malloc(ssize_t size, int device, void *stream)
+{
+	void *p = ta_cuda_malloc(size, device, stream);
+	if (p == NULL && size > 0) {
+		void (*throws)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "_ZSt17__throw_bad_allocv");
+		if (throws != NULL)
+			throws();
+	}
+	return p;
+}

@@ -1,0 +1,66 @@
+// dlsym, by which most programs reach the CUDA driver.
+//
+// libc resolves RTLD_NEXT and RTLD_DEFAULT from the return address, so whatever is not
+// ours leaves by a tail jump: libc then sees the program's own call. That costs six
+// instructions for a name that does not begin with "cu".
+
+	.hidden	ta_real_dlsym
+	.hidden	ta_find_dlsym
+	.hidden	ta_cuda_has
+	.hidden	ta_cuda_dlsym
+	.text
+	.p2align 4
+	.globl	dlsym
+	.type	dlsym, @function
+dlsym:
+	.cfi_startproc
+	movq	ta_real_dlsym(%rip), %rax
+	testq	%rax, %rax
+	jz	.Lfirst
+.Lknown:
+	cmpb	$'c', (%rsi)
+	jne	.Lleave
+	cmpb	$'u', 1(%rsi)
+	je	.Lcuda
+.Lleave:
+	jmp	*%rax
+
+.Lfirst:
+	pushq	%rdi
+	.cfi_adjust_cfa_offset 8
+	pushq	%rsi
+	.cfi_adjust_cfa_offset 8
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	ta_find_dlsym
+	addq	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	popq	%rsi
+	.cfi_adjust_cfa_offset -8
+	popq	%rdi
+	.cfi_adjust_cfa_offset -8
+	jmp	.Lknown
+
+.Lcuda:
+	pushq	%rdi
+	.cfi_adjust_cfa_offset 8
+	pushq	%rsi
+	.cfi_adjust_cfa_offset 8
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	movq	24(%rsp), %rdx	// the caller
+	call	ta_cuda_has
+	addq	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	popq	%rsi
+	.cfi_adjust_cfa_offset -8
+	popq	%rdi
+	.cfi_adjust_cfa_offset -8
+	testl	%eax, %eax
+	jnz	ta_cuda_dlsym
+	movq	ta_real_dlsym(%rip), %rax
+	jmp	*%rax
+	.cfi_endproc
+	.size	dlsym, . - dlsym
+
+	.section .note.GNU-stack, "", @progbits

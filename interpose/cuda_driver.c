@@ -1,0 +1,64 @@
+// The real CUDA driver, found only when the program itself has loaded it. Nothing here
+// loads a library.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include "cuda_driver.h"
+#include "life.h"
+
+struct ta_cuda_driver ta_cu;
+int ta_cuda_off;
+TLS int ta_cuda_passing, ta_cuda_reached;
+
+enum { UNSEEN, TOO_OLD, USABLE };
+static int state;
+
+// Two threads may both do this: they store the same words.
+static int resolve(void *lib)
+{
+	int lacks = 0;
+#define FIND(name, ...) ta_cu.name = (CUresult(*)(__VA_ARGS__))ta_dlsym(lib, #name);
+#define NEED(name, ...) lacks |= ta_cu.name == NULL;
+	TA_CUDA_NEEDED(FIND)
+	TA_CUDA_NEEDED(NEED)
+	TA_CUDA_NEWER(FIND)
+	TA_CUDA_HOOKED(FIND)
+	NEED(cuMemAlloc_v2)
+	NEED(cuMemFree_v2)
+	NEED(cuMemGetInfo_v2)
+	NEED(cuMemGetAddressRange_v2)
+	NEED(cuMemAllocManaged)
+	NEED(cuDeviceTotalMem_v2)
+#undef FIND
+#undef NEED
+	return lacks ? TOO_OLD : USABLE;
+}
+
+// The handle is kept: what the program got from the driver has our addresses in it, and
+// ours call the driver. NVIDIA's own library stays loaded for good as well.
+static NOINLINE int look(void)
+{
+	int saved = errno;
+	void *lib = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+	int found = lib == NULL ? UNSEEN : resolve(lib);
+	__atomic_store_n(&state, found, __ATOMIC_RELEASE);
+	errno = saved;
+	return found;
+}
+
+int ta_cuda_find(void)
+{
+	int s = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	return (LIKELY(s != UNSEEN) ? s : look()) != UNSEEN;
+}
+
+int ta_cuda_serves(CUcontext *current)
+{
+	if (current != NULL)
+		*current = NULL;
+	if (UNLIKELY(ta_mode == TA_UNBOOTED))
+		ta_boot();
+	if (UNLIKELY(ta_cuda_off || ta_disabled || ta_cuda_passing || !ta_cuda_find()))
+		return 0;
+	return LIKELY(state == USABLE) && (current == NULL || LIKELY(ta_cu.cuCtxGetCurrent(current) == CUDA_SUCCESS));
+}

@@ -1,0 +1,101 @@
+// The CUDA side of interpose: the driver itself, and how the device heap is asked.
+#ifndef TA_CUDA_DRIVER_H
+#define TA_CUDA_DRIVER_H
+#include <stdint.h>
+#include "cuda_abi.h"
+#include "layout.h"
+#include "heap.h"
+
+// The driver's own functions; those that it lacks are NULL.
+struct ta_cuda_driver {
+#define TA_FIELD(name, ...) CUresult (*name)(__VA_ARGS__);
+	TA_CUDA_NEEDED(TA_FIELD)
+	TA_CUDA_NEWER(TA_FIELD)
+	TA_CUDA_HOOKED(TA_FIELD)
+#undef TA_FIELD
+};
+extern struct ta_cuda_driver ta_cu;
+
+// Whether the program has loaded the driver; then ta_cu is filled in.
+int ta_cuda_find(void);
+
+// Set at boot by TA_CUDA=0 and TA_DISABLE=1: nothing is substituted.
+extern int ta_cuda_off;
+
+// libc's dlsym, NULL until it is first used. Calls of dlsym within the library go through
+// our own, which sends on what is not the driver's.
+extern void *(*ta_real_dlsym)(void *handle, const char *name);
+void ta_find_dlsym(void);
+
+static inline void *ta_dlsym(void *handle, const char *name)
+{
+	if (ta_real_dlsym == NULL)
+		ta_find_dlsym();
+	return ta_real_dlsym(handle, name);
+}
+
+// The driver's function, or NULL.
+#define TA_CUDA_REAL(name) (ta_cuda_find() ? ta_cu.name : NULL)
+
+// The way of a call of ours to the driver: what the program gets without us.
+#define TA_CUDA_PASS(name, ...) \
+	(ta_cuda_find() && ta_cu.name != NULL ? ta_cu.name(__VA_ARGS__) : CUDA_ERROR_NOT_INITIALIZED)
+
+// Whether calls are served: not switched off, a driver that is new enough, and this
+// thread not within a call that we have passed on. *current is the current context; NULL:
+// it does not matter.
+int ta_cuda_serves(CUcontext *current);
+
+// Set while a call is passed on to the CUDA runtime, which calls the driver for it.
+extern TLS int ta_cuda_passing;
+
+// Set by our cuMemGetInfo: what the thread has called came to us.
+extern TLS int ta_cuda_reached;
+
+// The stream that an entry point for per-thread default streams is given.
+static inline CUstream ta_cuda_per_thread(CUstream s) { return s == NULL ? (CUstream)CU_STREAM_PER_THREAD : s; }
+
+typedef struct ta_cuda_request ta_cuda_request;
+
+// Fills in a request of the calling thread.
+void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context);
+
+// The program's own call, handed to the driver. A new address goes into r->Value.
+typedef CUresult (*ta_cuda_call)(ta_cuda_request *r, void *args);
+
+// What ta_cuda_serve returns instead of a CUresult when there is no call to pass on.
+enum { TA_CUDA_PASSED = -1 };
+
+// Serves the request to its end. current is the context that is known to be current, or
+// NULL; call may be NULL.
+CUresult ta_cuda_serve(ta_cuda_request *r, CUcontext current, ta_cuda_call call, void *args);
+
+// Whether *p lies in a block of ours: then r->Value is its start, Extra its size and Arg0 its
+// number. *p changes where it lies in memory of ours, but in no block.
+int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r);
+
+// cuMemAlloc and cuMemFree by the heap; caller is the program's return address.
+CUresult ta_cuda_alloc(CUdeviceptr *out, size_t n, CUcontext current, void *caller, ta_cuda_call call, void *args);
+CUresult ta_cuda_free_block(CUdeviceptr p, CUcontext current, ta_cuda_call call, void *args);
+
+// A context is gone with all its memory and streams.
+void ta_cuda_context_gone(CUcontext c);
+// The captures that are under way in a context, or on a stream, are over.
+void ta_cuda_captures_gone(CUcontext c);
+void ta_cuda_capture_gone(CUstream s);
+
+// The contexts that the heap knows, with their devices, for what concerns all of them.
+enum { TA_CUDA_CONTEXTS = 64 };
+typedef struct {
+	CUcontext context;
+	CUdevice device;
+} ta_cuda_known;
+int ta_cuda_contexts(ta_cuda_known out[TA_CUDA_CONTEXTS]);
+
+// Our version of one of the driver's functions in place of it, where there is one.
+void *ta_cuda_substitute(void *function);
+
+// A function of the CUDA runtime that the object with the address is bound to, or NULL.
+void *ta_cuda_runtime_symbol(const char *name, void *caller);
+
+#endif

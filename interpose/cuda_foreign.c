@@ -1,0 +1,212 @@
+// Memory that the driver serves itself: pitched, managed and from its pools, and arrays.
+// It counts against the limits: room is made before the driver is called, and what it
+// gave is noted until it is freed.
+#include "cuda_driver.h"
+
+// Serves a request for n bytes that the driver is to allocate by call.
+static CUresult foreign(size_t n, CUcontext current, ta_cuda_call call, void *args)
+{
+	ta_cuda_request r;
+	ta_cuda_ask(&r, TA_CUDA_OP_FOREIGN, current);
+	r.Bytes = n;
+	return ta_cuda_serve(&r, current, call, args);
+}
+
+struct pitch_call {
+	CUdeviceptr *out;
+	size_t *pitch;
+	size_t width, height;
+	unsigned element;
+};
+
+static CUresult call_pitch(ta_cuda_request *r, void *args)
+{
+	struct pitch_call *a = args;
+	CUresult e = ta_cu.cuMemAllocPitch_v2(a->out, a->pitch, a->width, a->height, a->element);
+	if (e == CUDA_SUCCESS)
+		r->Value = *a->out;
+	return e;
+}
+
+// n rounded up to the driver's pitch of 512, times rows; as large as can be where that
+// is more than a number holds, for the driver will refuse it.
+static size_t rows_of(size_t width, size_t rows)
+{
+	const size_t pitch = 512;
+	size_t n;
+	if (width > SIZE_MAX - pitch || __builtin_mul_overflow((width + pitch - 1) & ~(pitch - 1), rows, &n))
+		return SIZE_MAX;
+	return n;
+}
+
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+	CUcontext current;
+	if (!ta_cuda_serves(&current) || current == NULL || out == NULL)
+		return TA_CUDA_PASS(cuMemAllocPitch_v2, out, pitch, width, height, element);
+	struct pitch_call a = {out, pitch, width, height, element};
+	return foreign(rows_of(width, height), current, call_pitch, &a);
+}
+
+struct managed_call {
+	CUdeviceptr *out;
+	size_t n;
+	unsigned flags;
+};
+
+static CUresult call_managed(ta_cuda_request *r, void *args)
+{
+	struct managed_call *a = args;
+	CUresult e = ta_cu.cuMemAllocManaged(a->out, a->n, a->flags);
+	if (e == CUDA_SUCCESS)
+		r->Value = *a->out;
+	return e;
+}
+
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t n, unsigned flags)
+{
+	CUcontext current;
+	if (!ta_cuda_serves(&current) || current == NULL || out == NULL)
+		return TA_CUDA_PASS(cuMemAllocManaged, out, n, flags);
+	struct managed_call a = {out, n, flags};
+	return foreign(n, current, call_managed, &a);
+}
+
+// Both entry points of cuMemAllocAsync or of cuMemAllocFromPoolAsync.
+struct async_call {
+	CUdeviceptr *out;
+	size_t n;
+	CUmemoryPool pool;
+	CUstream stream;
+	CUresult (*plain)(CUdeviceptr *, size_t, CUstream);
+	CUresult (*pooled)(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
+};
+
+static CUresult call_async(ta_cuda_request *r, void *args)
+{
+	struct async_call *a = args;
+	CUresult e = a->plain != NULL ? a->plain(a->out, a->n, a->stream) : a->pooled(a->out, a->n, a->pool, a->stream);
+	if (e == CUDA_SUCCESS)
+		r->Value = *a->out;
+	return e;
+}
+
+// On a stream that captures a graph it is a node of the graph, and no memory yet.
+static CUresult async(struct async_call *a, CUstream stream)
+{
+	CUcontext current;
+	ta_cuda_request none = {0};
+	int capture = CU_STREAM_CAPTURE_STATUS_NONE;
+	if (a->plain == NULL && a->pooled == NULL)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!ta_cuda_serves(&current) || current == NULL || a->out == NULL)
+		return call_async(&none, a);
+	if (ta_cu.cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE)
+		return call_async(&none, a);
+	return foreign(a->n, current, call_async, a);
+}
+
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t n, CUstream s)
+{
+	return async(&(struct async_call){out, n, NULL, s, TA_CUDA_REAL(cuMemAllocAsync), NULL}, s);
+}
+
+EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t n, CUstream s)
+{
+	return async(&(struct async_call){out, n, NULL, s, TA_CUDA_REAL(cuMemAllocAsync_ptsz), NULL}, ta_cuda_per_thread(s));
+}
+
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s)
+{
+	return async(&(struct async_call){out, n, pool, s, NULL, TA_CUDA_REAL(cuMemAllocFromPoolAsync)}, s);
+}
+
+EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s)
+{
+	return async(&(struct async_call){out, n, pool, s, NULL, TA_CUDA_REAL(cuMemAllocFromPoolAsync_ptsz)}, ta_cuda_per_thread(s));
+}
+
+// Bytes of an element's channel, or 0 for a format that is packed or compressed.
+static size_t channel(unsigned format)
+{
+	switch (format) {
+	case 0x01: // unsigned and signed integers of 8 bits
+	case 0x08:
+		return 1;
+	case 0x02: // of 16 bits, and half
+	case 0x09:
+	case 0x10:
+		return 2;
+	case 0x03: // of 32 bits, and float
+	case 0x0a:
+	case 0x20:
+		return 4;
+	}
+	return 0;
+}
+
+// The bytes of an array, 0 where they are not known beforehand. A height or depth of 0
+// means that the array has one dimension less.
+static size_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	size_t row, plane, n;
+	if (d->flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
+		return 0;
+	if (__builtin_mul_overflow(d->width, channel(d->format) * d->channels, &row))
+		return 0;
+	if (__builtin_mul_overflow(row, d->height != 0 ? d->height : 1, &plane) ||
+	    __builtin_mul_overflow(plane, d->depth != 0 ? d->depth : 1, &n))
+		return 0;
+	return n;
+}
+
+struct array_call {
+	CUarray *out;
+	const CUDA_ARRAY_DESCRIPTOR *plane;
+	const CUDA_ARRAY3D_DESCRIPTOR *volume;
+};
+
+static CUresult call_array(ta_cuda_request *r, void *args)
+{
+	struct array_call *a = args;
+	CUresult e = a->plane != NULL ? ta_cu.cuArrayCreate_v2(a->out, a->plane) : ta_cu.cuArray3DCreate_v2(a->out, a->volume);
+	if (e == CUDA_SUCCESS)
+		r->Value = (uint64_t)*a->out;
+	return e;
+}
+
+EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)
+{
+	CUcontext current;
+	if (!ta_cuda_serves(&current) || current == NULL || out == NULL || d == NULL)
+		return TA_CUDA_PASS(cuArrayCreate_v2, out, d);
+	CUDA_ARRAY3D_DESCRIPTOR v = {d->width, d->height, 0, d->format, d->channels, 0};
+	size_t n = array_bytes(&v);
+	struct array_call a = {out, d, NULL};
+	return n == 0 ? TA_CUDA_PASS(cuArrayCreate_v2, out, d) : foreign(n, current, call_array, &a);
+}
+
+EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	CUcontext current;
+	if (!ta_cuda_serves(&current) || current == NULL || out == NULL || d == NULL)
+		return TA_CUDA_PASS(cuArray3DCreate_v2, out, d);
+	size_t n = array_bytes(d);
+	struct array_call a = {out, NULL, d};
+	return n == 0 ? TA_CUDA_PASS(cuArray3DCreate_v2, out, d) : foreign(n, current, call_array, &a);
+}
+
+static CUresult call_array_destroy(ta_cuda_request *r, void *args)
+{
+	(void)r;
+	return ta_cu.cuArrayDestroy(*(CUarray *)args);
+}
+
+// An array's handle is an address of the driver's own heap, so it is no block's.
+EXPORT CUresult cuArrayDestroy(CUarray array)
+{
+	CUcontext current;
+	if (!ta_cuda_serves(&current) || array == NULL)
+		return TA_CUDA_PASS(cuArrayDestroy, array);
+	return ta_cuda_free_block((CUdeviceptr)array, current, call_array_destroy, &array);
+}

@@ -1,0 +1,99 @@
+// Memory shared between processes. The driver's handles name whole allocations of its
+// own: opened elsewhere, that of a block cut from a segment would give the segment's
+// start. So such a handle carries the block's offset, and is sealed: a process without
+// the library gets an error for it, never another block's bytes.
+#include <string.h>
+#include "cuda_driver.h"
+
+// In the handles of today's drivers (580: looked at) the last eight bytes are zero. The
+// driver checks the ones before, and refuses them when each is changed.
+enum { BODY = 56, SEAL = 0x5a };
+static const unsigned char mark[4] = {'T', 'A', 'i', 'p'};
+static const uint64_t unit = 512; // of the offset: blocks begin at multiples of it
+
+static void flip(CUipcMemHandle *h)
+{
+	for (int i = 0; i < BODY; i++)
+		h->bytes[i] ^= SEAL;
+}
+
+// Writes the offset into the handle; 0 when there is no place for it.
+static int seal(CUipcMemHandle *h, uint64_t offset)
+{
+	static const unsigned char empty[sizeof h->bytes - BODY];
+	uint32_t units = (uint32_t)(offset / unit);
+	if (memcmp(h->bytes + BODY, empty, sizeof empty) != 0 || units * unit != offset)
+		return 0;
+	flip(h);
+	memcpy(h->bytes + BODY, mark, sizeof mark);
+	memcpy(h->bytes + BODY + sizeof mark, &units, sizeof units);
+	return 1;
+}
+
+// Makes a sealed handle the driver's again, and returns the offset; 0 for the driver's own.
+static uint64_t unseal(CUipcMemHandle *h)
+{
+	uint32_t units;
+	if (memcmp(h->bytes + BODY, mark, sizeof mark) != 0)
+		return 0;
+	memcpy(&units, h->bytes + BODY + sizeof mark, sizeof units);
+	memset(h->bytes + BODY, 0, sizeof h->bytes - BODY);
+	flip(h);
+	return units * unit;
+}
+
+EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
+{
+	ta_cuda_request block;
+	CUdeviceptr base;
+	size_t size;
+	int ours = ta_cuda_block(&p, &block);
+	CUresult e = TA_CUDA_PASS(cuIpcGetMemHandle, out, p);
+	if (e != CUDA_SUCCESS || !ours)
+		return e;
+	e = ta_cu.cuMemGetAddressRange_v2(&base, &size, p);
+	if (e != CUDA_SUCCESS || block.Value == base)
+		return e;
+	if (seal(out, block.Value - base))
+		return CUDA_SUCCESS;
+	memset(out, 0, sizeof *out);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// Set once a sealed handle was opened: only then may an address to close be ours.
+static int opened;
+
+static CUresult open_handle(CUresult (*call)(CUdeviceptr *, CUipcMemHandle, unsigned), CUdeviceptr *out, CUipcMemHandle h,
+	unsigned flags)
+{
+	uint64_t offset = 0;
+	if (call == NULL)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!ta_cuda_off)
+		offset = unseal(&h);
+	CUresult e = call(out, h, flags);
+	if (e == CUDA_SUCCESS && offset != 0) {
+		__atomic_store_n(&opened, 1, __ATOMIC_RELAXED);
+		*out += offset;
+	}
+	return e;
+}
+
+EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle h, unsigned flags)
+{
+	return open_handle(TA_CUDA_REAL(cuIpcOpenMemHandle), out, h, flags);
+}
+
+EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle h, unsigned flags)
+{
+	return open_handle(TA_CUDA_REAL(cuIpcOpenMemHandle_v2), out, h, flags);
+}
+
+EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr p)
+{
+	CUdeviceptr base;
+	size_t size;
+	if (__atomic_load_n(&opened, __ATOMIC_RELAXED) && ta_cu.cuMemGetAddressRange_v2(&base, &size, p) == CUDA_SUCCESS)
+		p = base;
+	return TA_CUDA_PASS(cuIpcCloseMemHandle, p);
+}

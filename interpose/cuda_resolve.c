@@ -1,0 +1,188 @@
+// How programs find the driver's functions, and how they find ours instead: by the
+// linker, by dlsym (cuda_dlsym_amd64.S), by cuGetProcAddress and by the CUDA runtime's
+// cudaGetDriverEntryPoint. The real resolver is always asked first. What it gives is
+// replaced only where it is the very function that one of ours stands for; so versions
+// and flags are the resolver's own business, and what we do not know passes.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+#include "cuda_driver.h"
+#include "life.h"
+
+void *(*ta_real_dlsym)(void *, const char *);
+
+// Called by our dlsym when it is used for the first time. dlvsym is the one way to libc's
+// dlsym that does not lead back here.
+void ta_find_dlsym(void)
+{
+	void *f = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+	if (f == NULL)
+		f = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+	if (f == NULL) {
+		static const char line[] = "tieralloc: libc has no dlsym\n";
+		if (write(2, line, sizeof line - 1) < 0) {
+			// nobody is left to tell
+		}
+		_exit(127);
+	}
+	__atomic_store_n((void **)&ta_real_dlsym, f, __ATOMIC_RELEASE);
+}
+
+// Declared here and exported below and in the other files of the driver's side.
+#define DECLARE(name, ...) CUresult name(__VA_ARGS__);
+TA_CUDA_HOOKED(DECLARE)
+CUresult cudaMalloc(void **out, size_t n);
+CUresult cudaFree(void *p);
+CUresult cudaGetDriverEntryPoint(const char *name, void **out, uint64_t flags, int *status);
+CUresult cudaGetDriverEntryPoint_ptsz(const char *name, void **out, uint64_t flags, int *status);
+CUresult cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, uint64_t flags, int *status);
+CUresult cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **out, unsigned version, uint64_t flags, int *status);
+
+// Our functions by name. real is the driver's own, once it is known; NULL stays for those
+// of the CUDA runtime, which are reached by the linker alone.
+static const struct entry {
+	char name[40];
+	void *ours;
+	void *const *real;
+} entries[] = {
+#define ENTRY(name, ...) {#name, (void *)name, (void *const *)&ta_cu.name},
+	TA_CUDA_HOOKED(ENTRY)
+#define RUNTIME(name) {#name, (void *)name, NULL}
+	RUNTIME(cudaMalloc),
+	RUNTIME(cudaFree),
+	RUNTIME(cudaGetDriverEntryPoint),
+	RUNTIME(cudaGetDriverEntryPoint_ptsz),
+	RUNTIME(cudaGetDriverEntryPointByVersion),
+	RUNTIME(cudaGetDriverEntryPointByVersion_ptsz),
+};
+enum { ENTRIES = sizeof entries / sizeof *entries };
+
+static const struct entry *entry_of(const char *name)
+{
+	for (int i = 0; i < ENTRIES; i++)
+		if (strcmp(entries[i].name, name) == 0)
+			return &entries[i];
+	return NULL;
+}
+
+// Whether the program has a function of the name without us.
+static int is_there(const struct entry *e, void *caller)
+{
+	return e->real == NULL ? ta_cuda_runtime_symbol(e->name, caller) != NULL : ta_cuda_find() && *e->real != NULL;
+}
+
+// Whether dlsym has to be more than a jump. libc's alone knows what is next to a caller; it
+// would find ours next to the program, where there may be no driver for it.
+int ta_cuda_has(void *handle, const char *name, void *caller)
+{
+	const struct entry *e = entry_of(name);
+	return e != NULL && (handle != RTLD_NEXT || !is_there(e, caller));
+}
+
+static int switched_off(void)
+{
+	if (ta_mode == TA_UNBOOTED)
+		ta_boot();
+	return ta_cuda_off || ta_disabled;
+}
+
+void *ta_cuda_substitute(void *function)
+{
+	if (function == NULL || switched_off() || !ta_cuda_find())
+		return function;
+	for (int i = 0; i < ENTRIES; i++)
+		if (entries[i].real != NULL && *entries[i].real == function)
+			return entries[i].ours;
+	return function;
+}
+
+// What a search of all that is loaded would give if we were not there. dlerror tells of
+// the search that failed, as it would.
+static void *without_us(const struct entry *e, void *caller)
+{
+	void *f = NULL;
+	if (e->real == NULL)
+		f = ta_cuda_runtime_symbol(e->name, caller);
+	else if (ta_cuda_find())
+		f = *e->real;
+	void *next = ta_dlsym(RTLD_NEXT, e->name);
+	return next != NULL ? next : f;
+}
+
+// dlsym for the name of one of ours, with the program's return address. Preloaded, ours
+// is the first that a search of all finds; the program is to see it only where there is
+// a real one.
+void *ta_cuda_dlsym(void *handle, const char *name)
+{
+	const struct entry *e = entry_of(name);
+	void *caller = CALLER, *f;
+	ta_cuda_find(); // before the search, whose failure is dlerror's to tell
+	f = ta_dlsym(handle, name);
+	if (f == e->ours) {
+		f = without_us(e, caller);
+		if (e->real == NULL)
+			return f == NULL || switched_off() ? f : e->ours;
+	}
+	return ta_cuda_substitute(f);
+}
+
+EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, uint64_t flags)
+{
+	CUresult e = TA_CUDA_PASS(cuGetProcAddress, name, out, version, flags);
+	if (e == CUDA_SUCCESS && out != NULL)
+		*out = ta_cuda_substitute(*out);
+	return e;
+}
+
+EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status)
+{
+	CUresult e = TA_CUDA_PASS(cuGetProcAddress_v2, name, out, version, flags, status);
+	if (e == CUDA_SUCCESS && out != NULL)
+		*out = ta_cuda_substitute(*out);
+	return e;
+}
+
+// In the CUDA runtime before 12.0 these have no status; the argument is then not looked at.
+static CUresult entry_point(const char *call, void *caller, const char *name, void **out, uint64_t flags, int *status)
+{
+	CUresult (*real)(const char *, void **, uint64_t, int *) = ta_cuda_runtime_symbol(call, caller);
+	if (real == NULL)
+		return CUDA_RUNTIME_INSUFFICIENT_DRIVER;
+	CUresult e = real(name, out, flags, status);
+	if (e == CUDA_SUCCESS && out != NULL)
+		*out = ta_cuda_substitute(*out);
+	return e;
+}
+
+static CUresult entry_point_by(const char *call, void *caller, const char *name, void **out, unsigned version, uint64_t flags,
+	int *status)
+{
+	CUresult (*real)(const char *, void **, unsigned, uint64_t, int *) = ta_cuda_runtime_symbol(call, caller);
+	if (real == NULL)
+		return CUDA_RUNTIME_INSUFFICIENT_DRIVER;
+	CUresult e = real(name, out, version, flags, status);
+	if (e == CUDA_SUCCESS && out != NULL)
+		*out = ta_cuda_substitute(*out);
+	return e;
+}
+
+EXPORT CUresult cudaGetDriverEntryPoint(const char *name, void **out, uint64_t flags, int *status)
+{
+	return entry_point("cudaGetDriverEntryPoint", CALLER, name, out, flags, status);
+}
+
+EXPORT CUresult cudaGetDriverEntryPoint_ptsz(const char *name, void **out, uint64_t flags, int *status)
+{
+	return entry_point("cudaGetDriverEntryPoint_ptsz", CALLER, name, out, flags, status);
+}
+
+EXPORT CUresult cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, uint64_t flags, int *status)
+{
+	return entry_point_by("cudaGetDriverEntryPointByVersion", CALLER, name, out, version, flags, status);
+}
+
+EXPORT CUresult cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **out, unsigned version, uint64_t flags, int *status)
+{
+	return entry_point_by("cudaGetDriverEntryPointByVersion_ptsz", CALLER, name, out, version, flags, status);
+}

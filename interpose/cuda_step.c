@@ -1,0 +1,314 @@
+// Carries out what the device heap decides. The heap (package cudahook) knows no
+// driver: each step of a request ends with an action, which is done here without any
+// lock of ours, and the next step is told how it went.
+#include <errno.h>
+#include <time.h>
+#include "cuda_driver.h"
+#include "life.h"
+#include "tag.h"
+
+// What the thread looks like to the driver while actions are carried out: context is
+// the one current, if known is set; pushed and relaxed are to be undone.
+struct stance {
+	CUcontext context;
+	int known, pushed, relaxed, mode;
+};
+
+// Gives the thread back as the program had it.
+static void leave(struct stance *s)
+{
+	CUcontext c;
+	if (s->pushed)
+		ta_cu.cuCtxPopCurrent_v2(&c);
+	if (s->relaxed)
+		ta_cu.cuThreadExchangeStreamCaptureMode(&s->mode);
+	*s = (struct stance){0};
+}
+
+// Makes c current, and lets the driver be called though a graph is being captured:
+// what we do belongs to no graph.
+static CUresult enter(struct stance *s, CUcontext c)
+{
+	if (!s->relaxed) {
+		s->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+		s->relaxed = ta_cu.cuThreadExchangeStreamCaptureMode(&s->mode) == CUDA_SUCCESS;
+	}
+	if (!s->known) {
+		CUresult e = ta_cu.cuCtxGetCurrent(&s->context);
+		if (e != CUDA_SUCCESS)
+			return e;
+		s->known = 1;
+	}
+	if (c == NULL || c == s->context)
+		return CUDA_SUCCESS;
+	CUcontext before;
+	if (s->pushed && ta_cu.cuCtxPopCurrent_v2(&before) == CUDA_SUCCESS) {
+		s->pushed = 0;
+		s->known = 0;
+		return enter(s, c);
+	}
+	CUresult e = ta_cu.cuCtxPushCurrent_v2(c);
+	if (e == CUDA_SUCCESS) {
+		s->context = c;
+		s->pushed = 1;
+	}
+	return e;
+}
+
+static ta_cuda_known contexts[TA_CUDA_CONTEXTS];
+
+// Notes a context that the heap has asked about.
+static void note(CUcontext c, CUdevice d)
+{
+	for (int i = 0; i < TA_CUDA_CONTEXTS; i++) {
+		CUcontext none = NULL;
+		if (contexts[i].context == c)
+			return;
+		if (__atomic_compare_exchange_n(&contexts[i].context, &none, c, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			contexts[i].device = d;
+			return;
+		}
+	}
+}
+
+void ta_cuda_context_gone(CUcontext c)
+{
+	ta_cuda_request r;
+	ta_cuda_captures_gone(c);
+	for (int i = 0; i < TA_CUDA_CONTEXTS; i++) {
+		CUcontext was = c;
+		__atomic_compare_exchange_n(&contexts[i].context, &was, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	}
+	ta_cuda_ask(&r, TA_CUDA_OP_CONTEXT_END, c);
+	ta_cuda_serve(&r, NULL, NULL, NULL);
+}
+
+int ta_cuda_contexts(ta_cuda_known out[TA_CUDA_CONTEXTS])
+{
+	int n = 0;
+	for (int i = 0; i < TA_CUDA_CONTEXTS; i++) {
+		CUcontext c = __atomic_load_n(&contexts[i].context, __ATOMIC_ACQUIRE);
+		if (c != NULL)
+			out[n++] = (ta_cuda_known){c, contexts[i].device};
+	}
+	return n;
+}
+
+// By what others know the device: its UUID and its place on the PCI bus, as far as the
+// driver says.
+static void identify(ta_cuda_request *r, CUdevice d)
+{
+	enum { PCI_BUS_ID = 33, PCI_DEVICE_ID = 34, PCI_DOMAIN_ID = 50 };
+	uint64_t uuid[2] = {0};
+	int domain, bus, slot;
+	if (ta_cu.cuDeviceGetUuid_v2 != NULL && ta_cu.cuDeviceGetUuid_v2(uuid, d) == CUDA_SUCCESS) {
+		r->Arg0 = uuid[0];
+		r->Arg1 = uuid[1];
+	}
+	if (ta_cu.cuDeviceGetAttribute != NULL && ta_cu.cuDeviceGetAttribute(&domain, PCI_DOMAIN_ID, d) == CUDA_SUCCESS &&
+		ta_cu.cuDeviceGetAttribute(&bus, PCI_BUS_ID, d) == CUDA_SUCCESS &&
+		ta_cu.cuDeviceGetAttribute(&slot, PCI_DEVICE_ID, d) == CUDA_SUCCESS)
+		r->Arg2 = 1 + ((uint64_t)domain << 16 | (uint64_t)bus << 8 | (uint64_t)slot << 3);
+}
+
+static CUresult describe(ta_cuda_request *r)
+{
+	CUdevice d;
+	size_t total;
+	CUresult e = ta_cu.cuCtxGetDevice(&d);
+	if (e == CUDA_SUCCESS)
+		e = ta_cu.cuDeviceTotalMem_v2(&total, d);
+	if (e != CUDA_SUCCESS)
+		return e;
+	note((CUcontext)r->Context, d);
+	r->Value = (uint64_t)d; // a CUdevice is the device's ordinal
+	r->Extra = total;
+	identify(r, d);
+	return CUDA_SUCCESS;
+}
+
+static CUresult primary(ta_cuda_request *r)
+{
+	CUdevice d;
+	CUcontext c;
+	CUresult e = ta_cu.cuDeviceGet(&d, (int)r->Device);
+	if (e == CUDA_SUCCESS)
+		e = ta_cu.cuDevicePrimaryCtxRetain(&c, d);
+	if (e == CUDA_SUCCESS)
+		r->Value = (uint64_t)c;
+	return e;
+}
+
+// Host memory that the device reads and writes by way of the bus. Where the advice is
+// refused the pages move on demand, which is right, too.
+static CUresult map_managed(ta_cuda_request *r)
+{
+	CUdeviceptr p;
+	CUdevice d;
+	CUresult e = ta_cu.cuMemAllocManaged(&p, r->Arg0, CU_MEM_ATTACH_GLOBAL);
+	if (e != CUDA_SUCCESS)
+		return e;
+	ta_cu.cuMemAdvise(p, r->Arg0, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU);
+	if (ta_cu.cuCtxGetDevice(&d) == CUDA_SUCCESS)
+		ta_cu.cuMemAdvise(p, r->Arg0, CU_MEM_ADVISE_SET_ACCESSED_BY, d);
+	r->Value = p;
+	return CUDA_SUCCESS;
+}
+
+static CUresult map(ta_cuda_request *r)
+{
+	CUdeviceptr p;
+	CUresult e = ta_cu.cuMemAlloc_v2(&p, r->Arg0);
+	if (e == CUDA_SUCCESS)
+		r->Value = p;
+	return e;
+}
+
+// The default stream does not make streams wait that are not blocking: only the host's
+// wait makes the zeros safe for all.
+static CUresult zero(ta_cuda_request *r)
+{
+	CUresult e = ta_cu.cuMemsetD8_v2(r->Arg0, 0, r->Arg1);
+	return e == CUDA_SUCCESS ? ta_cu.cuStreamSynchronize(NULL) : e;
+}
+
+static CUresult record_context(ta_cuda_request *r)
+{
+	if (ta_cu.cuCtxRecordEvent == NULL)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return ta_cu.cuCtxRecordEvent((CUcontext)r->Arg1, (CUevent)r->Arg0);
+}
+
+static CUresult event_create(ta_cuda_request *r)
+{
+	CUevent event;
+	CUresult e = ta_cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	if (e == CUDA_SUCCESS)
+		r->Value = (uint64_t)event;
+	return e;
+}
+
+static CUresult info(ta_cuda_request *r)
+{
+	size_t free, total;
+	CUresult e = ta_cu.cuMemGetInfo_v2(&free, &total);
+	if (e == CUDA_SUCCESS) {
+		r->Value = free;
+		r->Extra = total;
+	}
+	return e;
+}
+
+// The context that an action is about: most are about the request's.
+static CUcontext context_of(ta_cuda_request *r, uint64_t act)
+{
+	switch (act) {
+	case TA_CUDA_ACT_PRIMARY:
+		return NULL;
+	case TA_CUDA_ACT_SYNCHRONIZE:
+		return (CUcontext)r->Arg0;
+	case TA_CUDA_ACT_EVENT_RECORD_CONTEXT:
+		return (CUcontext)r->Arg1;
+	default:
+		return (CUcontext)r->Context;
+	}
+}
+
+static CUresult carry_out(ta_cuda_request *r, uint64_t act)
+{
+	switch (act) {
+	case TA_CUDA_ACT_CONTEXT:
+		return describe(r);
+	case TA_CUDA_ACT_PRIMARY:
+		return primary(r);
+	case TA_CUDA_ACT_MAP:
+		return map(r);
+	case TA_CUDA_ACT_MAP_MANAGED:
+		return map_managed(r);
+	case TA_CUDA_ACT_UNMAP:
+		return ta_cu.cuMemFree_v2(r->Arg0);
+	case TA_CUDA_ACT_ZERO:
+		return zero(r);
+	case TA_CUDA_ACT_SYNCHRONIZE:
+		return ta_cu.cuCtxSynchronize();
+	case TA_CUDA_ACT_EVENT_CREATE:
+		return event_create(r);
+	case TA_CUDA_ACT_EVENT_DESTROY:
+		return ta_cu.cuEventDestroy_v2((CUevent)r->Arg0);
+	case TA_CUDA_ACT_EVENT_RECORD:
+		return ta_cu.cuEventRecord((CUevent)r->Arg0, (CUstream)r->Arg1);
+	case TA_CUDA_ACT_EVENT_RECORD_CONTEXT:
+		return record_context(r);
+	case TA_CUDA_ACT_EVENT_QUERY:
+		return ta_cu.cuEventQuery((CUevent)r->Arg0);
+	case TA_CUDA_ACT_EVENT_WAIT:
+		return ta_cu.cuEventSynchronize((CUevent)r->Arg0);
+	case TA_CUDA_ACT_STREAM_WAIT:
+		return ta_cu.cuStreamWaitEvent((CUstream)r->Arg0, (CUevent)r->Arg1, 0);
+	case TA_CUDA_ACT_INFO:
+		return info(r);
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+// The coarse clock: decay and the throttle of devices need no better.
+static uint64_t now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// memset by the compiler's choice, rep stos, takes longer to start than this as a whole.
+static inline void clear(ta_cuda_request *r)
+{
+	typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
+	enum { PAIRS = sizeof *r / sizeof(pair) };
+	pair *p = (pair *)r;
+#pragma GCC unroll 16
+	for (int i = 0; i < PAIRS; i++)
+		p[i] = (pair){0, 0};
+	if (sizeof *r % sizeof(pair) != 0)
+		((uint64_t *)r)[2 * PAIRS] = 0;
+}
+
+void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context)
+{
+	clear(r);
+	r->Op = op;
+	r->Token = ta_token();
+	r->Context = (uint64_t)context;
+	if (op != TA_CUDA_OP_STREAM_ALLOC && op != TA_CUDA_OP_STREAM_FREE) // for them the clock would be a third of it all
+		r->Now = now();
+}
+
+// Goes on with a request that takes more than one step, from its first action on. One
+// that allocates leaves Value as it is when it fails; the heap goes by Result.
+static NOINLINE CUresult go_on(ta_cuda_request *r, uint64_t act, CUcontext current, ta_cuda_call call, void *args)
+{
+	int saved = errno;
+	struct stance s = {.context = current, .known = current != NULL};
+	for (;; act = tag_cuda_step((uintptr_t)r)) {
+		if (act == TA_CUDA_ACT_DONE || act == TA_CUDA_ACT_PASS) {
+			leave(&s);
+			errno = saved;
+			if (act == TA_CUDA_ACT_DONE)
+				return (CUresult)r->Result;
+			return call != NULL ? call(r, args) : TA_CUDA_PASSED;
+		}
+		if (act == TA_CUDA_ACT_DRIVER) {
+			leave(&s);
+			r->Result = (uint64_t)(call != NULL ? call(r, args) : CUDA_ERROR_NOT_SUPPORTED);
+			continue;
+		}
+		CUresult e = enter(&s, context_of(r, act));
+		r->Result = (uint64_t)(e == CUDA_SUCCESS ? carry_out(r, act) : e);
+	}
+}
+
+CUresult ta_cuda_serve(ta_cuda_request *r, CUcontext current, ta_cuda_call call, void *args)
+{
+	uint64_t act = tag_cuda_step((uintptr_t)r);
+	return LIKELY(act == TA_CUDA_ACT_DONE) ? (CUresult)r->Result : go_on(r, act, current, call, args);
+}

@@ -1,0 +1,433 @@
+"""Device memory by tieralloc, by hand.
+
+    import tieralloc_shim as t
+    manager = t.get_memory_manager()
+    manager.configure(cache_sizes={"stream_local": 200}, warmup_sizes=[(4096, 50)])
+    with manager.performance_context() as perf:
+        ...
+    print(perf.stats.cache_hit_rate, perf.stats.efficiency_score())
+
+What a program gets by cudaMalloc is served without any of this, where the library is
+preloaded. The functions here are for work in the order of a stream: a block is for the
+stream that it was allocated for, and once freed it may be reused on that stream at once. One
+that was used on other streams, too, needs record_stream.
+
+A stream is a number (0: the legacy default stream), or an object of PyTorch, CuPy or
+numba. Controls that the library in this process does not have raise NotImplementedError.
+"""
+
+import collections
+import contextlib
+import csv
+import ctypes
+import dataclasses
+import errno
+import gc
+import io
+import json
+import math
+import os
+import sys
+import threading
+import time
+
+__all__ = ["MemoryManager", "Statistics", "configure_memory_manager", "get_memory_manager"]
+
+_NO_LIMIT = 1 << 63
+_pointer, _size, _int, _word = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint64
+_sizes, _ints, _pointers = ctypes.POINTER(_size), ctypes.POINTER(_int), ctypes.POINTER(_pointer)
+
+# The C functions (tieralloc.h): result, arguments.
+_SIGNATURES = {
+    "ta_cuda_malloc": (_pointer, [ctypes.c_ssize_t, _int, _pointer]),
+    "ta_cuda_free": (None, [_pointer, ctypes.c_ssize_t, _int, _pointer]),
+    "ta_cuda_torch_malloc": (_pointer, [ctypes.c_ssize_t, _int, _pointer]),
+    "ta_cuda_record_stream": (None, [_pointer, _pointer]),
+    "ta_cuda_malloc_batch": (_int, [_int, _pointer, _sizes, _pointers, _int]),
+    "ta_cuda_warmup": (_int, [_int, _sizes, _ints, _int]),
+    "ta_cuda_trim_to": (_int, [_int, _size]),
+    "ta_cuda_coalesce": (_int, [_int]),
+    "ta_cuda_configure": (_int, [_int, ctypes.c_char_p, ctypes.c_double]),
+    "ta_cuda_trace": (_size, [_pointer, _size]),
+    "ta_cuda_pool_begin": (None, [_int, _word, _word, _pointer]),
+    "ta_cuda_pool_end": (None, [_int, _word, _word]),
+    "ta_cuda_pool_release": (None, [_int, _word, _word]),
+    "ta_stats_json": (_size, [_pointer, _size]),
+}
+
+_lock = threading.RLock()
+_functions = {}
+_managers = {}
+
+
+def _function(name):
+    """A function of the library, or NotImplementedError."""
+    found = _functions.get(name)
+    if found is None:
+        try:
+            found = getattr(ctypes.CDLL(None, use_errno=True), name)
+        except AttributeError:
+            raise NotImplementedError(f"the tieralloc in this process, if any, has no {name}") from None
+        found.restype, found.argtypes = _SIGNATURES[name]
+        _functions[name] = found
+    return found
+
+
+def _require():
+    """Raise RuntimeError where the library is not in this process."""
+    try:
+        _function("ta_cuda_malloc")
+    except NotImplementedError:
+        import tieralloc_shim
+        raise RuntimeError("tieralloc, with its CUDA functions, is not in this process. Start Python again"
+                           f" like this:\n    {tieralloc_shim._command()}") from None
+
+
+def _address(name):
+    """A function's address, or 0."""
+    try:
+        return ctypes.cast(_function(name), _pointer).value
+    except NotImplementedError:
+        return 0
+
+
+def _stream(stream):
+    """A stream's handle."""
+    for name in ("cuda_stream", "ptr", "handle"):  # PyTorch, CuPy, numba
+        stream = getattr(stream, name, stream)
+    value = getattr(stream, "value", stream)  # of a ctypes object
+    return int(value or 0)
+
+
+def _whole(value, what, least=0):
+    """A whole number."""
+    number = int(value)
+    if number != value or number < least:
+        raise ValueError(f"{what} {value!r}: expected a whole number, at least {least}")
+    return number
+
+
+def _text(function):
+    """What a function like snprintf writes."""
+    room = 0
+    while True:
+        buffer = ctypes.create_string_buffer(room + 1)
+        need = function(buffer, room)
+        if need < room or need == 0:
+            return buffer.raw[:need]
+        room = need + 4096  # it may be longer next time
+
+
+@dataclasses.dataclass
+class Statistics:
+    """Figures of one device, or what they rose by in a performance_context."""
+
+    total_allocations: int = 0
+    total_freed: int = 0
+    peak_memory_usage: int = 0  # bytes of live blocks
+    cache_hits: int = 0
+    cache_misses: int = 0
+    stream_hits: int = 0  # the hits, by where the block was found
+    global_hits: int = 0
+    split_hits: int = 0
+    live_bytes: int = 0
+    reserved_bytes: int = 0
+    cached_bytes: int = 0
+    fragmentation_ratio: float = 0.0
+    device: dict = dataclasses.field(default_factory=dict, repr=False)  # all there is, as in the report
+
+    @property
+    def cache_hit_rate(self):
+        """Hits of those requests that the cache was asked for; 0 without any."""
+        asked = self.cache_hits + self.cache_misses
+        return self.cache_hits / asked if asked else 0.0
+
+    def efficiency_score(self):
+        """Hits of all allocations, those of the driver's own too, 0 to 1; 1 before the first."""
+        return min(1.0, self.cache_hits / self.total_allocations) if self.total_allocations else 1.0
+
+    @classmethod
+    def _of(cls, device):
+        hits = [device.get(f"hits_{level}", 0) for level in ("local", "global", "split")]
+        return cls(device.get("alloc_calls", 0), device.get("free_calls", 0), device.get("bytes_peak", 0), sum(hits),
+                   device.get("misses", 0), *hits, device.get("bytes_live", 0), device.get("bytes_reserved", 0),
+                   device.get("bytes_cached_local", 0) + device.get("bytes_cached_global", 0),
+                   device.get("fragmentation_ratio", 0.0), device)
+
+    def _since(self, before):
+        """What the counters rose by; the other figures are those at the end."""
+        rose = {name: getattr(self, name) - getattr(before, name) for name in (
+            "total_allocations", "total_freed", "cache_hits", "cache_misses", "stream_hits", "global_hits", "split_hits")}
+        return dataclasses.replace(self, **rose)
+
+
+@dataclasses.dataclass
+class Performance:
+    """What a performance_context saw; stats is None inside of it."""
+
+    stats: Statistics = None
+    seconds: float = 0.0
+
+
+class MemoryManager:
+    """The device heap of one device, by hand. get_memory_manager makes one."""
+
+    def __init__(self, device=0):
+        _require()
+        self.device = _whole(device, "device")
+        self._warmup = []
+
+    # Blocks
+
+    def allocate_memory(self, size, stream=0):
+        """The address of a new block for a stream. MemoryError where there is no room, OSError without a device."""
+        size = _whole(size, "size")
+        if size == 0:
+            return 0
+        address = _function("ta_cuda_malloc")(size, self.device, _stream(stream))
+        if not address:
+            self._fail(f"no {size} bytes")
+        return address
+
+    def allocate_batch(self, sizes, stream=0):
+        """The addresses of new blocks, all or none."""
+        sizes = [_whole(size, "size", 1) for size in sizes]
+        out = (_pointer * len(sizes))()
+        self._call("ta_cuda_malloc_batch", _stream(stream), (_size * len(sizes))(*sizes), out, len(sizes))
+        return list(out)
+
+    def free_memory(self, address, size=0, stream=0):
+        """Give a block back, after what the stream has been given so far. Its size need not be known."""
+        if address:
+            _function("ta_cuda_free")(address, _whole(size, "size"), self.device, _stream(stream))
+
+    def record_stream(self, address, stream):
+        """Have a block's reuse wait for what the stream has been given when it is freed."""
+        _function("ta_cuda_record_stream")(address, _stream(stream))
+
+    # The cache
+
+    def warmup_cache(self, sizes, counts):
+        """Have counts[i] free blocks of sizes[i] ready."""
+        sizes = [_whole(size, "size", 1) for size in sizes]
+        counts = [_whole(count, "count", 1) for count in counts]
+        if len(sizes) != len(counts):
+            raise ValueError(f"{len(sizes)} sizes and {len(counts)} counts")
+        n = len(sizes)
+        self._call("ta_cuda_warmup", (_size * n)(*sizes), (_int * n)(*counts), n)
+
+    def cleanup_cache(self, threshold=0.9, force=False):
+        """Give free memory back to the driver; return how many bytes that were.
+
+        So much is given back that what the device heap holds is at most threshold of
+        its hard cap, or of the device's memory where it has none. With force: all.
+        """
+        if not 0 <= threshold <= 1:
+            raise ValueError(f"threshold {threshold!r}: expected a number from 0 to 1")
+        device = self._figures()
+        keep = 0
+        if not force and device:
+            fast = device["tiers"]["fast"]
+            most = int(threshold * (fast["capacity_hard"] or device["bytes_device"]))
+            cached = device["bytes_cached_local"] + device["bytes_cached_global"]
+            keep = max(0, cached - max(0, fast["bytes_current"] - most))
+            if keep == cached:
+                return 0
+        return self._released(lambda: self._cleanup("ta_cuda_trim_to", keep))
+
+    def expand_cache_size(self, factor):
+        """Multiply what the cache may hold: blocks for each stream, and the limits that there are."""
+        if not (factor > 0 and math.isfinite(factor)):
+            raise ValueError(f"factor {factor!r}: expected a number above 0")
+        device = self._figures()
+        self._configure("stream_local", math.ceil(device.get("stream_local", 100) * factor))
+        for key, field in ("global", "global_limit"), ("cache_limit", "cache_limit"):
+            if device.get(field, _NO_LIMIT) != _NO_LIMIT:
+                self._configure(key, math.ceil(device[field] * factor))
+
+    def enable_aggressive_coalescing(self, on=True):
+        """Merge each freed block with its neighbours at once, rather than keep it as it is."""
+        self._configure("coalescing", 1 if on else 0)
+
+    def coalesce_free_blocks(self):
+        """Merge all free blocks that are neighbours; return how many mergers that were."""
+        before = self._figures().get("merges", 0)
+        self._cleanup("ta_cuda_coalesce")
+        return self._figures().get("merges", 0) - before
+
+    def garbage_collect(self):
+        """Collect Python's garbage, merge, and give all free memory back; return how many bytes that were."""
+        gc.collect()
+        return self._released(lambda: (self.coalesce_free_blocks(), self._cleanup("ta_cuda_trim_to", 0)))
+
+    # Settings
+
+    def configure(self, segment_size=None, cache_sizes=None, warmup_sizes=None, enable_warmup=None, enable_stats=None,
+                  allocation_strategy=None, coalescing_threshold=None):
+        """Change settings; what is None stays as it is.
+
+        segment_size          bytes taken from the driver at once, in steps of 2 MiB
+        cache_sizes           blocks kept: {"stream_local": for each stream, "global": for all}
+        warmup_sizes          pairs of a size and how many blocks of it to have ready, at once
+        enable_warmup         False: warmup_sizes are only remembered; True: had ready now
+        enable_stats          whether allocations are recorded, for dump_allocation_trace and
+                              analyze_allocation_patterns
+        allocation_strategy   "best_fit" or "first_fit"
+        coalescing_threshold  fragmentation, 0 to 1, above which free blocks are merged
+        """
+        settings = self._checked(segment_size, cache_sizes, enable_stats, allocation_strategy, coalescing_threshold)
+        if warmup_sizes is not None:
+            warmup_sizes = [(_whole(size, "size", 1), _whole(count, "count", 1)) for size, count in warmup_sizes]
+        for key, value in settings:
+            self._configure(key, value)
+        if warmup_sizes is not None:
+            self._warmup = warmup_sizes
+        if self._warmup and (enable_warmup or enable_warmup is None and warmup_sizes is not None):
+            self.warmup_cache(*zip(*self._warmup))
+
+    @staticmethod
+    def _checked(segment_size, cache_sizes, enable_stats, allocation_strategy, coalescing_threshold):
+        """The settings as the library has them. Nothing is set if one of them is wrong."""
+        settings = []
+        if segment_size is not None:
+            if segment_size % (2 << 20) or not 2 << 20 <= segment_size <= 64 << 30:
+                raise ValueError(f"segment_size {segment_size!r}: expected 2 MiB to 64 GiB, in steps of 2 MiB")
+            settings.append(("segment_size", segment_size))
+        for name, blocks in (cache_sizes or {}).items():
+            if name not in ("stream_local", "global"):
+                raise ValueError(f"unknown cache {name!r}: expected 'stream_local' or 'global'")
+            settings.append((name, _whole(blocks, name)))
+        if enable_stats is not None:
+            settings.append(("trace", 1 if enable_stats else 0))
+        if allocation_strategy is not None:
+            if allocation_strategy not in ("best_fit", "first_fit"):
+                raise ValueError(f"unknown strategy {allocation_strategy!r}: expected 'best_fit' or 'first_fit'")
+            settings.append(("strategy", int(allocation_strategy == "first_fit")))
+        if coalescing_threshold is not None:
+            if not 0 <= coalescing_threshold <= 1:
+                raise ValueError(f"coalescing_threshold {coalescing_threshold!r}: expected a number from 0 to 1")
+            settings.append(("coalescing_threshold", coalescing_threshold))
+        return settings
+
+    # Figures
+
+    def get_statistics(self):
+        """The device's Statistics; all 0 before it is used."""
+        return Statistics._of(self._figures())
+
+    @contextlib.contextmanager
+    def performance_context(self):
+        """A with block whose value gets, at its end, .stats of what happened inside, and .seconds."""
+        with contextlib.suppress(NotImplementedError):
+            self._configure("peak", 0)  # the peak is then one of the block
+        performance, before, start = Performance(), self.get_statistics(), time.perf_counter()
+        try:
+            yield performance
+        finally:
+            performance.seconds = time.perf_counter() - start
+            performance.stats = self.get_statistics()._since(before)
+
+    def dump_allocation_trace(self, file=None):
+        """Write the recorded allocations as CSV to a path, a file, or standard output; return how many.
+
+        The columns are those of RMM's replay benchmark. Recording is switched on by configure(enable_stats=True).
+        """
+        text = _text(_function("ta_cuda_trace")).decode()
+        if isinstance(file, (str, os.PathLike)):
+            with open(file, "w", encoding="ascii") as out:
+                out.write(text)
+        else:
+            (file or sys.stdout).write(text)
+        return max(0, text.count("\n") - 1)
+
+    def analyze_allocation_patterns(self, top=10):
+        """What the recorded allocations have in common, as a dict.
+
+        sizes: the most frequent ones, (bytes, how often); classes: how many by the power of
+        two that they are below; reuse: the part of allocations whose size was freed on the
+        same stream before; lifetime: the median number of events between an allocation and
+        its free; live: blocks not freed; streams: how many on each; warmup_sizes: what to
+        give to configure, so that these allocations would have met a warm cache.
+        """
+        events = list(csv.DictReader(io.StringIO(_text(_function("ta_cuda_trace")).decode())))
+        return _patterns(events, top)
+
+    # Calls
+
+    def _figures(self):
+        """What the report says of this device; {} where it was not used yet."""
+        devices = json.loads(_text(_function("ta_stats_json"))).get("devices", [])
+        return next((device for device in devices if device["ordinal"] == self.device), {})
+
+    def _call(self, name, *arguments):
+        """Call a function that returns 0, or -1 and errno."""
+        if _function(name)(self.device, *arguments) != 0:
+            self._fail(name)
+
+    def _fail(self, what):
+        """Raise what errno says."""
+        error = ctypes.get_errno()
+        text = f"{what} on device {self.device}: {os.strerror(error)}"
+        raise MemoryError(text) if error == errno.ENOMEM else OSError(error, text)
+
+    def _cleanup(self, name, *arguments):
+        """_call, for a device on which there may be nothing yet."""
+        try:
+            self._call(name, *arguments)
+        except OSError as error:
+            if error.errno != errno.ENODEV:
+                raise
+
+    def _configure(self, key, value):
+        if _function("ta_cuda_configure")(self.device, key.encode(), float(value)) != 0:
+            raise NotImplementedError(f"the library does not take {key} = {value}: {os.strerror(ctypes.get_errno())}")
+
+    def _released(self, work):
+        before = self._figures().get("bytes_released", 0)
+        work()
+        return self._figures().get("bytes_released", 0) - before
+
+
+def _patterns(events, top):
+    """analyze_allocation_patterns of a list of events."""
+    sizes, classes, streams = collections.Counter(), collections.Counter(), collections.Counter()
+    live, free, lives, most = {}, collections.Counter(), [], collections.Counter()
+    now, reused = collections.Counter(), 0
+    for i, event in enumerate(events):
+        size, stream, pointer = int(event["Size"]), event["Stream"], event["Pointer"]
+        if event["Action"] == "allocate":
+            sizes[size] += 1
+            classes[1 << max(0, size - 1).bit_length()] += 1
+            streams[stream] += 1
+            if free[size, stream]:
+                free[size, stream] -= 1
+                reused += 1
+            live[pointer] = (i, size, stream)
+            now[size] += 1
+            most[size] = max(most[size], now[size])
+        elif event["Action"] == "free" and pointer in live:
+            at, size, stream = live.pop(pointer)
+            lives.append(i - at)
+            free[size, stream] += 1
+            now[size] -= 1
+    total = sum(sizes.values())
+    common = sizes.most_common(top)
+    return {
+        "allocations": total, "live": len(live), "sizes": common, "classes": dict(sorted(classes.items())),
+        "streams": dict(streams), "reuse": reused / total if total else 0.0,
+        "lifetime": sorted(lives)[len(lives) // 2] if lives else None,
+        "warmup_sizes": [(size, most[size]) for size, _ in common if size],
+    }
+
+
+def get_memory_manager(device=0):
+    """The MemoryManager of a device, the same one each time."""
+    with _lock:
+        if device not in _managers:
+            _managers[device] = MemoryManager(device)
+        return _managers[device]
+
+
+def configure_memory_manager(settings, device=0):
+    """MemoryManager.configure with a dict."""
+    get_memory_manager(device).configure(**settings)

@@ -1,0 +1,392 @@
+// Device memory: the host's, handed out as the driver does. Below 1 MiB requests are cut
+// from chunks of 2 MiB; larger ones are multiples of it.
+#include <sys/mman.h>
+#include "fake.h"
+
+enum { ALIGN = 512 };
+static const size_t chunk_size = 2u << 20, small = 1u << 20;
+
+enum how { PLAIN, MANAGED, ASYNC, CHUNK };
+
+struct memory {
+	struct memory *next;
+	CUdeviceptr address;
+	size_t asked, size;
+	enum how how;
+	CUcontext context;
+	CUdevice device;
+	struct memory *chunk; // that a small one is cut from
+	int in_use;           // of a chunk: blocks
+	size_t cut;           // of a chunk: bytes
+	uint64_t id;
+};
+
+static struct memory *memories;
+static size_t used[DEVICES];
+static uint64_t ids;
+
+static size_t total(void)
+{
+	const char *e = getenv("FAKE_MEMORY");
+	return e != NULL && *e != 0 ? strtoull(e, NULL, 0) : 1ul << 30;
+}
+
+static size_t up(size_t n, size_t to) { return (n + to - 1) & ~(to - 1); }
+
+static struct memory *find(CUdeviceptr p)
+{
+	for (struct memory *m = memories; m != NULL; m = m->next)
+		if (m->how != CHUNK && p >= m->address && p < m->address + m->asked)
+			return m;
+	return NULL;
+}
+
+static struct memory *note(struct memory m)
+{
+	struct memory *n = malloc(sizeof *n);
+	m.next = memories;
+	m.id = ++ids;
+	*n = m;
+	return memories = n;
+}
+
+// Pages of the host at a multiple of 2 MiB, charged to the device.
+static struct memory *map(size_t n, enum how how)
+{
+	CUcontext c = fake_current();
+	size_t size = up(n, chunk_size);
+	if (n > total() || used[c->device] + size > total())
+		return NULL;
+	char *p = mmap(NULL, size + chunk_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	char *at = (char *)up((size_t)p, chunk_size);
+	if (at > p)
+		munmap(p, (size_t)(at - p));
+	munmap(at + size, (size_t)(p + chunk_size - at));
+	used[c->device] += size;
+	return note((struct memory){.address = (CUdeviceptr)at, .asked = n, .size = size, .how = how, .context = c, .device = c->device});
+}
+
+static struct memory *cut(size_t n, enum how how)
+{
+	CUcontext c = fake_current();
+	struct memory *chunk = memories;
+	while (chunk != NULL && !(chunk->how == CHUNK && chunk->context == c && chunk->cut + up(n, ALIGN) <= chunk_size))
+		chunk = chunk->next;
+	if (chunk == NULL)
+		chunk = map(chunk_size, CHUNK);
+	if (chunk == NULL)
+		return NULL;
+	struct memory *m = note((struct memory){.address = chunk->address + chunk->cut, .asked = n, .how = how, .context = c,
+		.device = c->device, .chunk = chunk});
+	chunk->cut += up(n, ALIGN);
+	chunk->in_use++;
+	return m;
+}
+
+static void unmap(struct memory *m)
+{
+	struct memory **at = &memories;
+	while (*at != m)
+		at = &(*at)->next;
+	*at = m->next;
+	if (m->size != 0) {
+		munmap((void *)m->address, m->size);
+		used[m->device] -= m->size;
+	}
+	struct memory *chunk = m->chunk;
+	free(m);
+	if (chunk != NULL && --chunk->in_use == 0)
+		unmap(chunk);
+}
+
+void fake_memory_end(CUcontext c)
+{
+	for (int again = 1; again;) {
+		again = 0;
+		for (struct memory *m = memories; m != NULL && !again; m = m->next)
+			if (m->context == c && m->how != CHUNK) {
+				unmap(m);
+				again = 1;
+			}
+	}
+}
+
+void fake_write(CUdeviceptr p, size_t n, int byte)
+{
+	struct memory *m = find(p);
+	if (m == NULL || p + n > m->address + up(m->asked, ALIGN))
+		fake_illegal(700, "work on memory that is gone");
+	else
+		memset((void *)p, byte, n);
+}
+
+void fake_release(CUdeviceptr p)
+{
+	struct memory *m = find(p);
+	if (m != NULL)
+		unmap(m);
+}
+
+size_t fake_used(CUdevice d) { return used[d]; }
+
+static CUresult allocate(CUdeviceptr *out, size_t n, enum how how)
+{
+	if (out == NULL || n == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct memory *m = n < small ? cut(n, how) : map(n, how);
+	if (m == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*out = m->address;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemAlloc(unsigned *out, unsigned n)
+{
+	CALL(cuMemAlloc, CONTEXT);
+	return CUDA_ERROR_OUT_OF_MEMORY; // nothing below 4 GiB
+}
+
+API CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t n)
+{
+	CALL(cuMemAlloc_v2, CONTEXT);
+	return fake_forbidden() ? CAPTURE_UNSUPPORTED : allocate(out, n, PLAIN);
+}
+
+API CUresult cuMemAllocManaged(CUdeviceptr *out, size_t n, unsigned flags)
+{
+	CALL(cuMemAllocManaged, CONTEXT);
+	if (flags != 1 && flags != 2)
+		return CUDA_ERROR_INVALID_VALUE;
+	return fake_forbidden() ? CAPTURE_UNSUPPORTED : allocate(out, n, MANAGED);
+}
+
+API CUresult cuMemAdvise(CUdeviceptr p, size_t n, int advice, CUdevice d)
+{
+	CALL(cuMemAdvise, INIT);
+	struct memory *m = find(p);
+	return m != NULL && m->how == MANAGED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+API CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+	CALL(cuMemAllocPitch_v2, CONTEXT);
+	if (pitch == NULL || (element != 4 && element != 8 && element != 16))
+		return CUDA_ERROR_INVALID_VALUE;
+	*pitch = up(width, ALIGN);
+	return fake_forbidden() ? CAPTURE_UNSUPPORTED : allocate(out, *pitch * height, PLAIN);
+}
+
+// The driver waits for everything before it takes memory back.
+API CUresult cuMemFree_v2(CUdeviceptr p)
+{
+	CALL(cuMemFree_v2, INIT);
+	if (p == 0)
+		return CUDA_SUCCESS;
+	if (fake_forbidden())
+		return CAPTURE_UNSUPPORTED;
+	struct memory *m = find(p);
+	if (m == NULL || m->address != p)
+		return CUDA_ERROR_INVALID_VALUE;
+	fake_drain_all();
+	unmap(m);
+	return CUDA_SUCCESS;
+}
+
+#define ASYNCS(suffix, per_thread) \
+	API CUresult cuMemAllocAsync##suffix(CUdeviceptr *out, size_t n, CUstream s) \
+	{ \
+		CALL(cuMemAllocAsync##suffix, CONTEXT); \
+		return fake_stream(s, per_thread) == NULL ? INVALID_HANDLE : allocate(out, n, ASYNC); \
+	} \
+	API CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s) \
+	{ \
+		CALL(cuMemAllocFromPoolAsync##suffix, CONTEXT); \
+		return fake_stream(s, per_thread) == NULL || pool == NULL ? INVALID_HANDLE : allocate(out, n, ASYNC); \
+	} \
+	API CUresult cuMemFreeAsync##suffix(CUdeviceptr p, CUstream handle) \
+	{ \
+		CALL(cuMemFreeAsync##suffix, CONTEXT); \
+		struct memory *m = find(p); \
+		CUstream s = fake_stream(handle, per_thread); \
+		if (m == NULL || m->address != p || s == NULL) \
+			return CUDA_ERROR_INVALID_VALUE; \
+		fake_queue(s, FREE)->address = p; \
+		return CUDA_SUCCESS; \
+	}
+ASYNCS(, 0)
+ASYNCS(_ptsz, 1)
+
+API CUresult cuMemGetInfo_v2(size_t *free, size_t *all)
+{
+	CALL(cuMemGetInfo_v2, CONTEXT);
+	if (free != NULL)
+		*free = total() - used[fake_current()->device];
+	if (all != NULL)
+		*all = total();
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDeviceTotalMem_v2(size_t *out, CUdevice d)
+{
+	CALL(cuDeviceTotalMem_v2, INIT);
+	if (out == NULL || d < 0 || d >= DEVICES)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = total();
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr p)
+{
+	CALL(cuMemGetAddressRange_v2, CONTEXT);
+	struct memory *m = find(p);
+	if (m == NULL)
+		return NOT_FOUND;
+	if (base != NULL)
+		*base = m->address;
+	if (size != NULL)
+		*size = m->asked;
+	return CUDA_SUCCESS;
+}
+
+static CUresult attribute(void *out, int a, struct memory *m)
+{
+	switch (a) {
+	case 1:
+		*(CUcontext *)out = m->context;
+		return CUDA_SUCCESS;
+	case 2:
+		*(unsigned *)out = 2; // device
+		return CUDA_SUCCESS;
+	case 7:
+		*(uint64_t *)out = m->id;
+		return CUDA_SUCCESS;
+	case 8:
+		*(unsigned *)out = m->how == MANAGED;
+		return CUDA_SUCCESS;
+	case 9:
+		*(int *)out = m->device;
+		return CUDA_SUCCESS;
+	case 11:
+		*(CUdeviceptr *)out = m->address;
+		return CUDA_SUCCESS;
+	case 12:
+		*(size_t *)out = m->asked;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+API CUresult cuPointerGetAttribute(void *out, int a, CUdeviceptr p)
+{
+	CALL(cuPointerGetAttribute, INIT);
+	struct memory *m = find(p);
+	return m == NULL || out == NULL ? CUDA_ERROR_INVALID_VALUE : attribute(out, a, m);
+}
+
+API CUresult cuPointerGetAttributes(unsigned n, int *a, void **out, CUdeviceptr p)
+{
+	CALL(cuPointerGetAttributes, INIT);
+	struct memory *m = find(p);
+	for (unsigned i = 0; i < n; i++) // of memory that is none: zeros
+		if (m == NULL)
+			memset(out[i], 0, a[i] == 7 || a[i] == 11 || a[i] == 12 ? 8 : 4);
+		else if (attribute(out[i], a[i], m) != CUDA_SUCCESS)
+			return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemsetD8_v2(CUdeviceptr p, unsigned char byte, size_t n)
+{
+	CALL(cuMemsetD8_v2, CONTEXT);
+	CUstream s = fake_stream(NULL, 0);
+	if (find(p) == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct item *i = fake_queue(s, WRITE);
+	i->address = p;
+	i->bytes = n;
+	i->byte = byte;
+	return CUDA_SUCCESS;
+}
+
+// A handle names the driver's allocation, whatever address in it is given; opened in the
+// same process, for want of another, it gives that allocation's address.
+struct handle {
+	CUdeviceptr address;
+	uint64_t id, check;
+	unsigned char zero[40];
+};
+
+API CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
+{
+	CALL(cuIpcGetMemHandle, CONTEXT);
+	struct memory *m = find(p);
+	if (m == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct handle h = {m->address, m->id, m->address ^ m->id, {0}};
+	memcpy(out, &h, sizeof h);
+	return CUDA_SUCCESS;
+}
+
+static CUresult open_handle(CUdeviceptr *out, CUipcMemHandle handle)
+{
+	struct handle h;
+	memcpy(&h, &handle, sizeof h);
+	struct memory *m = find(h.address);
+	if (h.check != (h.address ^ h.id) || m == NULL || m->id != h.id)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = h.address;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle h, unsigned flags)
+{
+	CALL(cuIpcOpenMemHandle, CONTEXT);
+	return open_handle(out, h);
+}
+
+API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle h, unsigned flags)
+{
+	CALL(cuIpcOpenMemHandle_v2, CONTEXT);
+	return flags != 1 ? CUDA_ERROR_INVALID_VALUE : open_handle(out, h);
+}
+
+API CUresult cuIpcCloseMemHandle(CUdeviceptr p)
+{
+	CALL(cuIpcCloseMemHandle, CONTEXT);
+	struct memory *m = find(p);
+	return m != NULL && m->address == p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+struct CUarray_st {
+	CUdeviceptr memory;
+};
+
+static CUresult array(CUarray *out, size_t n)
+{
+	CUarray a = calloc(1, sizeof *a);
+	CUresult e = allocate(&a->memory, n, PLAIN);
+	*out = a;
+	return e;
+}
+
+API CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)
+{
+	CALL(cuArrayCreate_v2, CONTEXT);
+	return array(out, d->width * (d->height ? d->height : 1) * d->channels * 4);
+}
+
+API CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	CALL(cuArray3DCreate_v2, CONTEXT);
+	return array(out, d->width * (d->height ? d->height : 1) * (d->depth ? d->depth : 1) * d->channels * 4);
+}
+
+API CUresult cuArrayDestroy(CUarray a)
+{
+	CALL(cuArrayDestroy, CONTEXT);
+	fake_release(a->memory);
+	free(a);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,74 @@
+"""Allocates and frees through a framework, and prints the nanoseconds of a pair, and a
+sum that must not depend on who serves the memory. Usage: frameworks.py cupy|numba|torch"""
+
+import sys
+import time
+
+ROUNDS = 300
+SIZES = [4096, 200_000, 3 << 20, 40 << 20]
+
+
+def cupy():
+    import cupy as cp
+
+    cp.cuda.set_allocator(None)  # no pool: each array is a cudaMalloc
+    warm = cp.arange(10, dtype=cp.float32)
+    total = float(warm.sum())
+    spent = 0
+    for _ in range(ROUNDS):
+        for n in SIZES:
+            cp.cuda.runtime.deviceSynchronize()
+            t = time.perf_counter_ns()
+            m = cp.cuda.alloc(n)
+            spent += time.perf_counter_ns() - t
+            a = cp.ndarray((n // 4,), dtype=cp.float32, memptr=m)
+            a.fill(2)
+            total += float(a[-1])
+            t = time.perf_counter_ns()
+            del a, m
+            spent += time.perf_counter_ns() - t
+    return spent, total
+
+
+def numba():
+    import numpy as np
+    from numba import cuda
+
+    spent, total = 0, 0.0
+    for _ in range(ROUNDS):
+        for n in SIZES:
+            cuda.synchronize()
+            t = time.perf_counter_ns()
+            a = cuda.device_array(n // 4, dtype=np.float32)
+            spent += time.perf_counter_ns() - t
+            a[n // 4 - 1] = 2.0
+            total += float(a[n // 4 - 1])
+            t = time.perf_counter_ns()
+            del a
+            cuda.current_context().deallocations.clear()  # numba frees by the batch otherwise
+            spent += time.perf_counter_ns() - t
+    return spent, total
+
+
+def torch():
+    import torch as t_
+
+    spent, total = 0, 0.0
+    dev = t_.device("cuda")
+    t_.zeros(1, device=dev)
+    for _ in range(ROUNDS):
+        for n in SIZES:
+            t_.cuda.synchronize()
+            t = time.perf_counter_ns()
+            a = t_.empty(n // 4, device=dev)
+            spent += time.perf_counter_ns() - t
+            a.fill_(2)
+            total += float(a[-1])
+            t = time.perf_counter_ns()
+            del a
+            spent += time.perf_counter_ns() - t
+    return spent, total
+
+
+spent, total = {"cupy": cupy, "numba": numba, "torch": torch}[sys.argv[1]]()
+print(sys.argv[1], round(spent / (ROUNDS * len(SIZES))), total)

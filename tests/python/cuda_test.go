@@ -1,0 +1,32 @@
+package python
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// TestCUDA has the shim's part for devices on a library that pretends to be ours.
+func TestCUDA(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		missing(t, "gcc")
+	}
+	fake := filepath.Join(t.TempDir(), "libfake.so")
+	source := filepath.Join(testlib.Root(), "tests", "python", "testdata", "fake_cuda.c")
+	if out, err := exec.Command("gcc", "-O1", "-Wall", "-shared", "-fPIC", "-o", fake, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, python := range pythons(t) {
+		t.Run(python, func(t *testing.T) {
+			want(t, run(t, false, []string{"LD_PRELOAD=" + fake}, python, "cuda.py"))
+		})
+	}
+}
+
+func TestNoCUDA(t *testing.T) {
+	for _, python := range pythons(t) {
+		want(t, run(t, false, nil, python, "nocuda.py"))
+	}
+}

@@ -1,0 +1,287 @@
+"""The device heap by hand and for other libraries, on a library that only pretends (fake_cuda.c)."""
+
+import ctypes
+import io
+import os
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+import tieralloc_cuda as c
+import tieralloc_shim as t
+
+fake = ctypes.CDLL(None)
+fake.fake_journal.restype = ctypes.c_char_p
+
+
+def journal():
+    """What was asked of the library since the last call."""
+    return fake.fake_journal().decode().splitlines()
+
+
+class Manager(unittest.TestCase):
+    def setUp(self):
+        self.manager = t.get_memory_manager()
+        journal()
+
+    def test_same_manager(self):
+        self.assertIs(t.get_memory_manager(0), self.manager)
+        self.assertEqual(t.get_memory_manager(1).device, 1)
+        self.assertRaises(ValueError, t.get_memory_manager, -1)
+
+    def test_blocks(self):
+        m = self.manager
+        stream = types.SimpleNamespace(cuda_stream=77)
+        a, b = m.allocate_memory(1000), m.allocate_memory(2.0, stream)
+        m.record_stream(a, types.SimpleNamespace(ptr=5))
+        m.free_memory(a, 1000)
+        m.free_memory(b, 2, types.SimpleNamespace(handle=ctypes.c_void_p(77)))
+        m.free_memory(0)
+        self.assertEqual(m.allocate_memory(0), 0)
+        self.assertTrue(a and b and a != b)
+        self.assertEqual(journal(), ["malloc 1000 0 0", "malloc 2 0 77", "record 1 5", "free 1000 0 0", "free 2 0 77"])
+        for size in -1, 1.5:
+            self.assertRaises(ValueError, m.allocate_memory, size)
+        with self.assertRaisesRegex(MemoryError, "2147483648 bytes on device 0"):
+            m.allocate_memory(1 << 31)
+        with self.assertRaisesRegex(OSError, "on device 8: No such device"):
+            c.MemoryManager(8).allocate_memory(1)
+
+    def test_batch(self):
+        blocks = self.manager.allocate_batch([10, 20, 30], 9)
+        self.assertEqual(len(set(blocks)), 3)
+        self.assertEqual(journal(), ["batch 3", "malloc 10 0 9", "malloc 20 0 9", "malloc 30 0 9"])
+        self.assertRaises(MemoryError, self.manager.allocate_batch, [10, 1 << 31])
+        self.assertRaises(ValueError, self.manager.allocate_batch, [10, 0])
+
+    def test_warmup(self):
+        self.manager.warmup_cache([4096, 65536], [50, 20])
+        self.assertEqual(journal(), ["warmup 4096 50 0", "warmup 65536 20 0"])
+        self.assertRaises(ValueError, self.manager.warmup_cache, [1, 2], [1])
+        self.assertRaises(ValueError, self.manager.warmup_cache, [0], [1])
+        self.assertRaises(MemoryError, self.manager.warmup_cache, [1 << 40], [1])
+
+    def test_cleanup(self):
+        m = self.manager
+        m.allocate_memory(1)
+        m.garbage_collect()
+        live = m.get_statistics().live_bytes
+        m.warmup_cache([1 << 20], [512])  # half of the device
+        self.assertEqual(m.cleanup_cache(), 0)  # not above 90%
+        journal()
+        self.assertEqual(m.cleanup_cache(threshold=0.25), (256 << 20) + live)
+        self.assertEqual(journal(), [f"trim {(256 << 20) - live} 0"])
+        self.assertEqual(m.get_statistics().cached_bytes, (256 << 20) - live)
+        self.assertEqual(m.cleanup_cache(force=True), (256 << 20) - live)
+        self.assertEqual(m.get_statistics().cached_bytes, 0)
+        for threshold in -0.1, 1.1, float("nan"):
+            self.assertRaises(ValueError, m.cleanup_cache, threshold)
+
+    def test_garbage(self):
+        self.manager.warmup_cache([4096], [50])
+        cached = self.manager.get_statistics().cached_bytes
+        journal()
+        self.assertEqual(self.manager.garbage_collect(), cached)
+        self.assertEqual(journal(), ["coalesce 0", "trim 0 0"])
+
+    def test_expand(self):
+        m = self.manager
+        m.allocate_memory(1)
+        m.configure(cache_sizes={"stream_local": 100, "global": 1 << 63})
+        journal()
+        m.expand_cache_size(1.5)
+        self.assertEqual(journal(), ["configure stream_local 150 0"])
+        m.configure(cache_sizes={"global": 500})
+        m.expand_cache_size(0.5)
+        self.assertEqual(journal(), ["configure global 500 0", "configure stream_local 75 0", "configure global 250 0"])
+        for factor in 0, -1, float("nan"), float("inf"):
+            self.assertRaises(ValueError, m.expand_cache_size, factor)
+
+    def test_coalescing(self):
+        m = self.manager
+        m.allocate_memory(1)
+        journal()
+        m.enable_aggressive_coalescing()
+        m.enable_aggressive_coalescing(False)
+        self.assertEqual(m.coalesce_free_blocks(), 3)
+        self.assertEqual(journal(), ["configure coalescing 1 0", "configure coalescing 0 0", "coalesce 0"])
+
+    def test_configure(self):
+        m = self.manager
+        m.configure(segment_size=512 << 20, cache_sizes={"stream_local": 100, "global": 500}, warmup_sizes=[(4096, 50), (65536, 20)],
+                    enable_stats=True, coalescing_threshold=0.1)
+        self.assertEqual(journal(), [
+            "configure segment_size 536870912 0", "configure stream_local 100 0", "configure global 500 0", "configure trace 1 0",
+            "configure coalescing_threshold 0.10000000000000001 0", "warmup 4096 50 0", "warmup 65536 20 0"])
+        m.configure(warmup_sizes=[(8, 1)], enable_warmup=False)
+        m.configure(coalescing_threshold=1)
+        self.assertEqual(journal(), ["configure coalescing_threshold 1 0"])
+        c.configure_memory_manager({"enable_warmup": True})
+        self.assertEqual(journal(), ["warmup 8 1 0"])
+        m.configure()
+        self.assertEqual(journal(), [])
+
+    def test_bad_settings_change_nothing(self):
+        for bad in ({"segment_size": 3 << 20}, {"segment_size": 1 << 50}, {"segment_size": 0}, {"cache_sizes": {"local": 1}},
+                    {"cache_sizes": {"global": -1}}, {"allocation_strategy": "worst_fit"}, {"coalescing_threshold": 2},
+                    {"warmup_sizes": [(0, 1)]}, {"warmup_sizes": [(1, 0)]}):
+            self.assertRaises(ValueError, self.manager.configure, **{"enable_stats": True, "segment_size": 2 << 20, **bad})
+        self.assertEqual(journal(), [])
+
+    def test_refused_setting(self):
+        with self.assertRaisesRegex(NotImplementedError, "strategy = 1"):
+            self.manager.configure(allocation_strategy="first_fit")
+
+    def test_statistics(self):
+        m = self.manager
+        m.allocate_memory(1)
+        m.cleanup_cache(force=True)
+        before = m.get_statistics()
+        with m.performance_context() as perf:
+            self.assertIsNone(perf.stats)
+            a = m.allocate_memory(1 << 20)  # a miss
+            m.free_memory(a, 1 << 20)
+            for _ in range(3):
+                m.free_memory(m.allocate_memory(1 << 20), 1 << 20)
+        s = perf.stats
+        self.assertEqual((s.total_allocations, s.total_freed, s.cache_hits, s.stream_hits, s.cache_misses), (4, 4, 3, 3, 1))
+        self.assertEqual((s.cache_hit_rate, s.efficiency_score(), s.fragmentation_ratio), (0.75, 0.75, 0.25))
+        self.assertEqual(s.peak_memory_usage, before.live_bytes + (1 << 20))
+        self.assertGreater(perf.seconds, 0)
+        self.assertEqual(m.get_statistics().total_allocations, before.total_allocations + 4)
+        self.assertEqual(m.get_statistics().device["bytes_device"], 1 << 30)
+        with self.assertRaises(KeyError), m.performance_context() as perf:
+            raise KeyError
+        self.assertEqual(perf.stats.total_allocations, 0)
+
+    def test_unused_device(self):
+        s = c.MemoryManager(7).get_statistics()
+        self.assertEqual((s.total_allocations, s.cache_hit_rate, s.efficiency_score()), (0, 0, 1))
+        self.assertEqual(c.MemoryManager(7).cleanup_cache(force=True), 0)
+        with self.assertRaisesRegex(OSError, "ta_cuda_trim_to on device 9: "):
+            c.MemoryManager(9).cleanup_cache()
+
+    def test_trace(self):
+        m = self.manager
+        m.configure(enable_stats=True)
+        a = [m.allocate_memory(1000), m.allocate_memory(1000), m.allocate_memory(5000, 9)]
+        m.free_memory(a[0], 1000)
+        m.free_memory(a[2], 5000, 9)
+        m.allocate_memory(1000)
+        m.allocate_memory(5000)  # on another stream
+        out = io.StringIO()
+        self.assertEqual(m.dump_allocation_trace(out), 7)
+        lines = out.getvalue().splitlines()
+        self.assertEqual(lines[0], "Thread,Action,Pointer,Size,Stream")
+        self.assertEqual(lines[3], f"1,allocate,{a[2]:#x},5000,9")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.csv")
+            m.dump_allocation_trace(path)
+            with open(path, encoding="ascii") as file:
+                self.assertEqual(file.read(), out.getvalue())
+        self.assertEqual(m.analyze_allocation_patterns(), {
+            "allocations": 5, "live": 3, "sizes": [(1000, 3), (5000, 2)], "classes": {1024: 3, 8192: 2}, "streams": {"0": 4, "9": 1},
+            "reuse": 0.2, "lifetime": 3, "warmup_sizes": [(1000, 2), (5000, 1)]})
+        m.configure(enable_stats=False)
+        self.assertEqual(m.analyze_allocation_patterns()["lifetime"], None)
+
+    def test_missing_function(self):
+        with mock.patch.dict(c._functions, clear=True), mock.patch.dict(c._SIGNATURES, {"ta_cuda_later": (None, [])}):
+            with self.assertRaisesRegex(NotImplementedError, "no ta_cuda_later"):
+                c._function("ta_cuda_later")
+
+
+class Frameworks(unittest.TestCase):
+    def setUp(self):
+        journal()
+
+    def test_names(self):
+        self.assertRaises(ValueError, t.enable_cuda, "jax")
+        with self.assertRaisesRegex(RuntimeError, "none of torch"):
+            t.enable_cuda()
+
+    def test_torch(self):
+        for setters in (["set_record_stream_fn", "set_begin_allocate_to_pool", "set_end_allocate_to_pool_fn", "set_release_pool"],
+                        ["set_record_stream_fn", "set_begin_allocate_to_pool_fn", "set_end_allocate_to_pool_fn", "set_release_pool_fn"], []):
+            inner = mock.Mock(spec=setters)
+            torch = mock.Mock()
+            torch.cuda.memory.CUDAPluggableAllocator.return_value.allocator.return_value = inner
+            with mock.patch.dict(sys.modules, {"torch": torch}), mock.patch("tieralloc_frameworks._torch_allocator", None):
+                self.assertEqual(t.enable_cuda(), ("torch",))
+                t.enable_cuda("torch")  # once is enough
+            make, change = torch.cuda.memory.CUDAPluggableAllocator, torch.cuda.memory.change_current_allocator
+            make.assert_called_once_with(mock.ANY, "ta_cuda_malloc", "ta_cuda_free")
+            change.assert_called_once_with(make.return_value)
+            path = make.call_args[0][0]
+            self.assertTrue(hasattr(ctypes.CDLL(path), "fake_journal"), path)
+            for name in setters:
+                self.assertTrue(getattr(inner, name).call_args[0][0] > 4096)
+        # The pool's identity is a std::pair, by value: as two words.
+        begin = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
+        begin(c._address("ta_cuda_pool_begin"))(1, 2, 3, 4096)
+        self.assertEqual(journal(), ["pool 1 2 3 1"])
+
+    def test_cupy(self):
+        class OutOfMemoryError(MemoryError):
+            pass
+
+        cupy = mock.Mock()
+        cupy.cuda.memory.OutOfMemoryError = OutOfMemoryError
+        with mock.patch.dict(sys.modules, {"cupy": cupy, "cupy.cuda": cupy.cuda}):
+            t.enable_cuda("cupy")
+            malloc, free = cupy.cuda.memory.PythonFunctionAllocator.call_args[0]
+            cupy.cuda.set_allocator.assert_called_once_with(cupy.cuda.memory.PythonFunctionAllocator.return_value.malloc)
+            cupy.cuda.get_current_stream.return_value = types.SimpleNamespace(ptr=11)
+            address = malloc(1000, 2)
+            cupy.cuda.get_current_stream.return_value = types.SimpleNamespace(ptr=12)
+            free(address, 2)
+            self.assertEqual(journal(), ["malloc 1000 2 11", "free 1000 2 11"])
+            self.assertRaises(OutOfMemoryError, malloc, 1 << 31, 0)
+
+    def test_numba(self):
+        cuda, driver, process = mock.Mock(), mock.Mock(spec=["USE_NV_BINDING"], USE_NV_BINDING=False), mock.Mock()
+        cuda.GetIpcHandleMixin = type("Mixin", (), {})
+        cuda.HostOnlyCUDAMemoryManager = type("Host", (), {"__init__": lambda self, context: self.__dict__.update(context=context, allocations={})})
+
+        def give(address, size):
+            address._obj.value = 0x7000
+            return 2 if size.value > 4096 else 0
+
+        process.cuMemAlloc_v2.side_effect = give
+        process.cuMemGetInfo_v2.return_value = 0
+        process.cuMemFree_v2.return_value = 0
+        modules = {"numba": mock.Mock(cuda=cuda), "numba.cuda": cuda, "numba.cuda.cudadrv": mock.Mock(driver=driver), "numba.cuda.cudadrv.driver": driver}
+        real = ctypes.CDLL
+        with mock.patch.dict(sys.modules, modules), \
+                mock.patch("ctypes.CDLL", lambda name, *a, **k: process if name == "libcuda.so.1" else real(name, *a, **k)):
+            t.enable_cuda("numba")
+            manager = cuda.set_memory_manager.call_args[0][0]("context")
+            self.assertEqual(manager.interface_version, 1)
+            manager.initialize()
+            manager.memalloc(100)
+            context, handle, size = cuda.MemoryPointer.call_args[0]
+            self.assertEqual((context, handle.value, size), ("context", 0x7000, 100))
+            free = cuda.MemoryPointer.call_args[1]["finalizer"]
+            free()
+            free()
+            self.assertEqual([call[0][0].value for call in process.cuMemFree_v2.call_args_list], [0x7000])
+            manager.memalloc(100)
+            manager.allocations.clear()  # the context was reset
+            cuda.MemoryPointer.call_args[1]["finalizer"]()
+            self.assertEqual(process.cuMemFree_v2.call_count, 1)
+            self.assertRaises(MemoryError, manager.memalloc, 5000)
+            manager.get_memory_info()
+            cuda.MemoryInfo.assert_called_once_with(free=0, total=0)
+
+
+class Fresh(unittest.TestCase):
+    def test_signatures(self):
+        """All functions that are there have their types set."""
+        for name, (result, arguments) in c._SIGNATURES.items():
+            if name != "ta_cuda_torch_malloc":
+                self.assertEqual((c._function(name).restype, c._function(name).argtypes), (result, arguments), name)
+
+
+unittest.main()

@@ -1,0 +1,137 @@
+// The CUDA functions of the library without a device: blocks are numbers, and what was
+// asked for is counted or can be asked for as text.
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define API __attribute__((visibility("default")))
+
+static uint64_t next = 0x7f0000000000, limit = 1 << 30, live, peak, cached, released, merges, allocs, frees, hits, misses;
+static double stream_local = 100, cache_limit = 9223372036854775808.0, global_limit = 9223372036854775808.0;
+static char journal[65536], trace[65536];
+static int tracing, used;
+
+#define NOTE(...) snprintf(journal + strlen(journal), sizeof journal - strlen(journal), __VA_ARGS__)
+#define TRACE(...) do { if (tracing) snprintf(trace + strlen(trace), sizeof trace - strlen(trace), __VA_ARGS__); } while (0)
+
+// What was asked of the library since the last call.
+API const char *fake_journal(void)
+{
+	static char out[sizeof journal];
+	memcpy(out, journal, sizeof out);
+	journal[0] = 0;
+	return out;
+}
+
+API void *ta_cuda_malloc(ssize_t size, int device, void *stream)
+{
+	if (device > 2)
+		return errno = ENODEV, NULL;
+	used = 1;
+	allocs++;
+	if (live + size > limit)
+		return errno = ENOMEM, NULL;
+	if (cached >= (uint64_t)size) {
+		hits++;
+		cached -= size;
+	} else
+		misses++;
+	live += size;
+	if (live > peak)
+		peak = live;
+	next += 1 << 20;
+	TRACE("1,allocate,0x%lx,%zd,%lu\n", next, size, (unsigned long)stream);
+	NOTE("malloc %zd %d %lu\n", size, device, (unsigned long)stream);
+	return (void *)next;
+}
+
+API void ta_cuda_free(void *p, ssize_t size, int device, void *stream)
+{
+	frees++;
+	live -= size;
+	cached += size;
+	TRACE("1,free,0x%lx,%zd,%lu\n", (unsigned long)p, size, (unsigned long)stream);
+	NOTE("free %zd %d %lu\n", size, device, (unsigned long)stream);
+}
+
+API void ta_cuda_record_stream(void *p, void *stream) { NOTE("record %d %lu\n", p != NULL, (unsigned long)stream); }
+
+API int ta_cuda_malloc_batch(int device, void *stream, const size_t *sizes, void **out, int n)
+{
+	NOTE("batch %d\n", n);
+	for (int i = 0; i < n; i++)
+		if ((out[i] = ta_cuda_malloc(sizes[i], device, stream)) == NULL)
+			return errno = ENOMEM, -1;
+	return 0;
+}
+
+API int ta_cuda_warmup(int device, const size_t *sizes, const int *counts, int n)
+{
+	for (int i = 0; i < n; i++) {
+		NOTE("warmup %zu %d %d\n", sizes[i], counts[i], device);
+		if (sizes[i] > limit)
+			return errno = ENOMEM, -1;
+		cached += sizes[i] * counts[i];
+	}
+	return 0;
+}
+
+API int ta_cuda_trim_to(int device, size_t bytes)
+{
+	NOTE("trim %zu %d\n", bytes, device);
+	if (device != 0)
+		return errno = device == 9 ? EIO : ENODEV, -1;
+	if (cached > bytes) {
+		released += cached - bytes;
+		cached = bytes;
+	}
+	return 0;
+}
+
+API int ta_cuda_coalesce(int device)
+{
+	NOTE("coalesce %d\n", device);
+	merges += 3;
+	return 0;
+}
+
+API int ta_cuda_configure(int device, const char *key, double value)
+{
+	NOTE("configure %s %.17g %d\n", key, value, device);
+	if (strcmp(key, "stream_local") == 0)
+		stream_local = value;
+	else if (strcmp(key, "global") == 0)
+		global_limit = value;
+	else if (strcmp(key, "trace") == 0) {
+		tracing = value != 0;
+		strcpy(trace, "Thread,Action,Pointer,Size,Stream\n");
+	} else if (strcmp(key, "peak") == 0)
+		peak = live;
+	else if (strcmp(key, "strategy") == 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	return 0;
+}
+
+API size_t ta_cuda_trace(char *buf, size_t n) { return snprintf(buf, n, "%s", trace); }
+
+API size_t ta_stats_json(char *buf, size_t n)
+{
+	if (!used)
+		return snprintf(buf, n, "{}\n");
+	return snprintf(buf, n, "{\"devices\": [{\"ordinal\": 3}, {\"ordinal\": 0, \"bytes_device\": %lu, \"alloc_calls\": %lu,"
+		" \"free_calls\": %lu, \"hits_local\": %lu, \"hits_global\": 0, \"hits_split\": 0, \"misses\": %lu, \"bytes_live\": %lu,"
+		" \"bytes_peak\": %lu, \"bytes_reserved\": %lu, \"bytes_cached_local\": %lu, \"bytes_cached_global\": 0,"
+		" \"bytes_released\": %lu, \"merges\": %lu, \"fragmentation_ratio\": 0.25, \"stream_local\": %.0f, \"cache_limit\": %.0f,"
+		" \"global_limit\": %.0f, \"tiers\": {\"fast\": {\"capacity_hard\": 0, \"bytes_current\": %lu}}}]}\n",
+		limit, allocs, frees, hits, misses, live, peak, live + cached, cached, released, merges, stream_local, cache_limit,
+		global_limit, live + cached);
+}
+
+API void ta_cuda_pool_begin(int device, uint64_t a, uint64_t b, void *filter) { NOTE("pool %d %lu %lu %d\n", device, a, b, filter != NULL); }
+API void ta_cuda_pool_end(int device, uint64_t a, uint64_t b) { NOTE("pool end\n"); }
+API void ta_cuda_pool_release(int device, uint64_t a, uint64_t b) { NOTE("pool gone\n"); }
