@@ -120,7 +120,7 @@ func (w *world) begin(l *lane) error {
 	case n < 89:
 		l.op, r.Op = "coalesce", OpCoalesce
 	case n < 90:
-		l.op, r.Op, r.Bytes, r.Count = "warmup", OpWarmup, w.size(), uint64(w.rng.IntN(4))
+		l.op, r.Op, r.Bytes, r.Count, r.Hint = "warmup", OpWarmup, w.size(), uint64(w.rng.IntN(4)), uint64(w.rng.IntN(2))
 	case n < 91:
 		return w.endStream(l, c)
 	case n < 93:

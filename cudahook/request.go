@@ -21,7 +21,7 @@ type Request struct {
 	Address uint64 // the pointer; the block's, once an allocation is done
 	Bytes   uint64 // what is asked for
 	Count   uint64 // OpWarmup: blocks; OpAlloc: alignment beyond the usual one, or 0
-	Hint    uint64 // 0: as rules and the thread say; else 1 + a hint of internal/config
+	Hint    uint64 // 0: as rules and the thread say; else 1 + a hint of internal/config. OpWarmup: 1 for the first size of a list
 	Libs    uint64 // rules that match by the caller's object, as in alloc.Malloc
 
 	// What the driver said to the last action.

@@ -28,7 +28,8 @@ func warmKind(bytes, kind uint64) uint64 {
 	return kindLarge
 }
 
-// ready is how many blocks of a size the idle segments hold.
+// ready is how many blocks of a size the idle segments hold, besides those of other sizes
+// that they were mapped for in the same warm-up.
 func (h *heap) ready(bytes, kind uint64) (blocks uint64) {
 	n := rounded(bytes)
 	for s := h.idleFirst; s != nil; s = s.next {
@@ -41,7 +42,16 @@ func (h *heap) ready(bytes, kind uint64) (blocks uint64) {
 			blocks++
 		}
 	}
-	return blocks
+	n = max(n, granule)
+	promised := (h.promised[kind&3] + n - 1) / n
+	return blocks - min(blocks, promised)
+}
+
+// promise notes that count blocks of a size are there for the warm-up.
+func (h *heap) promise(bytes, count, kind uint64) {
+	if kind = warmKind(bytes, kind); kind != kindWhole {
+		h.promised[kind&3] += rounded(bytes) * count
+	}
 }
 
 // warm maps one segment more for count blocks of a size. goOn: they are there, or there is
@@ -85,13 +95,19 @@ func (h *heap) warmNext(r *Request, kind uint64) uint64 {
 		if action := h.warm(r, w.Bytes, w.Count, kind); action != goOn {
 			return action
 		}
+		h.promise(w.Bytes, w.Count, kind)
 		h.warmed++
 	}
 	return goOn
 }
 
-// warmup serves OpWarmup: blocks for stream-ordered requests.
+// warmup serves OpWarmup: blocks for stream-ordered requests. A hint tells that it is the
+// first size of a list.
 func (h *heap) warmup(r *Request) uint64 {
+	if r.Hint != 0 {
+		h.promised = [4]uint64{}
+		r.Hint = 0
+	}
 	if r.Bytes == 0 || r.Bytes > maxRequest {
 		return r.done(ErrorInvalidValue)
 	}
@@ -102,5 +118,6 @@ func (h *heap) warmup(r *Request) uint64 {
 	if failed || h.ready(r.Bytes, warmKind(r.Bytes, kindLarge)) < r.Count {
 		return r.done(ErrorOutOfMemory)
 	}
+	h.promise(r.Bytes, r.Count, kindLarge)
 	return r.done(Success)
 }

@@ -107,6 +107,7 @@ EXPORT int ta_cuda_malloc_batch(int device, void *stream, const size_t *sizes, v
 EXPORT int ta_cuda_warmup(int device, const size_t *sizes, const int *counts, int n)
 {
 	ta_cuda_request r;
+	uint64_t first = 1;
 	if (sizes == NULL || counts == NULL || n < 0)
 		return errno = EINVAL, -1;
 	for (int i = 0; i < n; i++) {
@@ -118,6 +119,8 @@ EXPORT int ta_cuda_warmup(int device, const size_t *sizes, const int *counts, in
 			return errno = ENODEV, -1;
 		r.Bytes = sizes[i];
 		r.Count = (uint64_t)counts[i];
+		r.Hint = first;
+		first = 0;
 		CUresult e = ta_cuda_serve(&r, NULL, NULL, NULL);
 		if (e != CUDA_SUCCESS)
 			return errno = error_of(e), -1;
