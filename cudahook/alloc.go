@@ -25,6 +25,7 @@ const (
 	waited                                 // it is counted as having waited
 	wide                                   // all contexts are waited for
 	warming                                // a segment is mapped to warm the cache
+	readied                                // which then has what the request asks for
 	softCounted                            // it is counted as over the soft cap
 	passed                                 // and all of it has passed
 	triedOthers                            // no other context on the device has idle segments

@@ -37,7 +37,7 @@ type heap struct {
 	pressed bool   // it was little
 	warmed  uint64 // entries of settings.warm that are done
 
-	promised [4]uint64 // bytes of the blocks that a warm-up has made, by kind
+	round uint64 // of warm-up: rises with each list of sizes
 
 	last *tag // the one used last
 	all  *tag
@@ -201,7 +201,6 @@ func (h *heap) wipe() {
 	h.idleFirst, h.idleLast = nil, nil
 	h.open, h.queue, h.tail, h.held, h.events, h.marked = nil, nil, nil, nil, nil, 0
 	h.warmed = 0
-	h.promised = [4]uint64{}
 	h.count.asked, h.count.reserved, h.count.foreign, h.count.foreignBlocks = 0, 0, 0, 0
 	h.count.idle, h.count.idles, h.count.segments = 0, 0, 0
 	for i := range h.count.side {

@@ -351,7 +351,7 @@ func TestLeaks(t *testing.T) {
 // TestWarmupOfSizes: what is made ready for one size is not counted for the next.
 func TestWarmupOfSizes(t *testing.T) {
 	p := newProg(t, gib, nil)
-	list := []struct{ bytes, count uint64 }{{4096, 50}, {100_000, 20}, {300_000, 9}, {3 * mib, 12}}
+	list := []struct{ bytes, count uint64 }{{4096, 50}, {100_000, 20}, {300_000, 9}, {3 * mib, 12}, {30 * mib, 1}, {29*mib + 5, 2}, {12 * mib, 1}, {100 * mib, 1}}
 	for i, w := range list {
 		p.must(OpWarmup, func(r *Request) {
 			r.Bytes, r.Count = w.bytes, w.count
@@ -365,6 +365,9 @@ func TestWarmupOfSizes(t *testing.T) {
 		for range w.count {
 			p.salloc(w.bytes, 5)
 		}
+	}
+	if live := p.report().BytesLive; p.report().BytesReserved > live+live/4 {
+		t.Errorf("%d bytes are reserved for %d", p.report().BytesReserved, live)
 	}
 	p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
 }

@@ -21,6 +21,8 @@ type segment struct {
 	idlePrev, next *segment // the idle ones, longest idle first
 	since          uint64   // when it became idle, in nanoseconds
 	idle           uint64
+
+	claim, claimed uint64 // the round of warm-up that has claimed so many bytes of it
 }
 
 // A pool is a set of segments whose blocks are not for others: the main one, that of

@@ -28,38 +28,65 @@ func warmKind(bytes, kind uint64) uint64 {
 	return kindLarge
 }
 
-// ready is how many blocks of a size the idle segments hold, besides those of other sizes
-// that they were mapped for in the same warm-up.
-func (h *heap) ready(bytes, kind uint64) (blocks uint64) {
-	n := rounded(bytes)
-	for s := h.idleFirst; s != nil; s = s.next {
-		if s.kind != kind || s.pool != h.mainPool {
+// room is how many blocks of n bytes an idle segment has for a warm-up that mapped it, or
+// would map it, with size bytes: besides those that the same warm-up counts on already.
+func (h *heap) room(s *segment, n, size, kind uint64) (blocks uint64) {
+	if s.kind != kind || s.pool != h.mainPool {
+		return 0
+	}
+	left := s.bytes
+	if s.claim == h.round {
+		left -= s.claimed
+	}
+	switch {
+	case kind != kindWhole && s.bytes == size:
+		return left / max(n, granule)
+	case kind == kindWhole && left == s.bytes && s.bytes >= n && s.bytes-s.bytes/8 <= size:
+		return 1
+	}
+	return 0
+}
+
+// claim counts on count blocks of a size in the idle segments, or reports false and changes
+// nothing when they have not so many.
+func (h *heap) claim(bytes, count, kind uint64) bool {
+	n := max(rounded(bytes), granule)
+	size := h.device.segmentBytes(kind, n, false)
+	found := uint64(0)
+	for s := h.idleFirst; s != nil && found < count; s = s.next {
+		found += h.room(s, n, size, kind)
+	}
+	if found < count {
+		return false
+	}
+	for s := h.idleFirst; s != nil && count > 0; s = s.next {
+		k := min(h.room(s, n, size, kind), count)
+		if k == 0 {
 			continue
 		}
-		if kind != kindWhole {
-			blocks += s.bytes / max(n, granule)
-		} else if s.bytes >= n && s.bytes-s.bytes/8 <= mapRounded(n) {
-			blocks++
+		if s.claim != h.round {
+			s.claim, s.claimed = h.round, 0
 		}
+		s.claimed += k * n
+		if kind == kindWhole {
+			s.claimed = s.bytes
+		}
+		count -= k
 	}
-	n = max(n, granule)
-	promised := (h.promised[kind&3] + n - 1) / n
-	return blocks - min(blocks, promised)
+	return true
 }
 
-// promise notes that count blocks of a size are there for the warm-up.
-func (h *heap) promise(bytes, count, kind uint64) {
-	if kind = warmKind(bytes, kind); kind != kindWhole {
-		h.promised[kind&3] += rounded(bytes) * count
-	}
-}
-
-// warm maps one segment more for count blocks of a size. goOn: they are there, or there is
-// no room.
+// warm maps one segment more for count blocks of a size. goOn: they are there, and counted
+// on, or there is no room.
 func (h *heap) warm(r *Request, bytes, count, kind uint64) uint64 {
 	kind = warmKind(bytes, kind)
-	if bytes == 0 || bytes > maxRequest || r.has(short) || h.ready(bytes, kind) >= count {
+	if bytes == 0 || bytes > maxRequest || r.has(short) {
 		r.unset(warming | short)
+		return goOn
+	}
+	if h.claim(bytes, count, kind) {
+		r.unset(warming)
+		r.set(readied)
 		return goOn
 	}
 	n := max(rounded(bytes), granule)
@@ -95,7 +122,6 @@ func (h *heap) warmNext(r *Request, kind uint64) uint64 {
 		if action := h.warm(r, w.Bytes, w.Count, kind); action != goOn {
 			return action
 		}
-		h.promise(w.Bytes, w.Count, kind)
 		h.warmed++
 	}
 	return goOn
@@ -104,20 +130,18 @@ func (h *heap) warmNext(r *Request, kind uint64) uint64 {
 // warmup serves OpWarmup: blocks for stream-ordered requests. A hint tells that it is the
 // first size of a list.
 func (h *heap) warmup(r *Request) uint64 {
-	if r.Hint != 0 {
-		h.promised = [4]uint64{}
-		r.Hint = 0
-	}
 	if r.Bytes == 0 || r.Bytes > maxRequest {
 		return r.done(ErrorInvalidValue)
 	}
-	failed := r.has(short)
+	if r.Hint != 0 {
+		h.round++
+		r.Hint = 0
+	}
 	if action := h.warm(r, r.Bytes, r.Count, kindLarge); action != goOn {
 		return action
 	}
-	if failed || h.ready(r.Bytes, warmKind(r.Bytes, kindLarge)) < r.Count {
+	if !r.has(readied) {
 		return r.done(ErrorOutOfMemory)
 	}
-	h.promise(r.Bytes, r.Count, kindLarge)
 	return r.done(Success)
 }

@@ -54,7 +54,9 @@ EXPORT void *ta_cuda_torch_malloc(ssize_t size, int device, void *stream)
 {
 	void *p = ta_cuda_malloc(size, device, stream);
 	if (p == NULL && size > 0) {
-		void (*throws)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "_ZSt17__throw_bad_allocv");
+		// Python loads it for its modules alone, so not all can see it.
+		void *cxx = dlopen("libstdc++.so.6", RTLD_NOLOAD | RTLD_LAZY);
+		void (*throws)(void) = cxx != NULL ? (void (*)(void))dlsym(cxx, "_ZSt17__throw_bad_allocv") : NULL;
 		if (throws != NULL)
 			throws();
 	}

@@ -159,7 +159,7 @@ int main(int argc, char **argv)
 			printf("block %#x: expected %#x, found %#x\n", w->wrong->number, w->wrong->expected, w->wrong->got);
 		}
 	}
-	if (again * 4 < allocations) {
+	if (again * 8 < allocations) {
 		failures++;
 		printf("hardly an address was reused: nothing was tested\n");
 	}
