@@ -171,8 +171,8 @@ func TestStatsOverwrittenEnvironment(t *testing.T) {
 	}
 }
 
-// TestPrune runs in a mount namespace with a /dev/shm of its own: other tests have
-// pages there, too.
+// TestPrune runs in namespaces with a /dev/shm and a /proc of its own: the pages of
+// other tests' processes would be listed, too.
 func TestPrune(t *testing.T) {
 	need(t, "perl", "unshare")
 	script := `mount -t tmpfs none /dev/shm || exit 99
@@ -183,7 +183,7 @@ func TestPrune(t *testing.T) {
 		export LD_PRELOAD=
 		"$1" stats --json; echo ==; "$1" stats --prune; echo "$?"; ls /dev/shm
 		kill -9 $running`
-	r := testlib.Run(t, testlib.Cmd{Args: []string{"unshare", "-m", "bash", "-c", script, "x", tool(t), testlib.Lib(t)}, Env: quiet()})
+	r := testlib.Run(t, testlib.Cmd{Args: []string{"unshare", "-m", "-p", "-f", "--mount-proc", "bash", "-c", script, "x", tool(t), testlib.Lib(t)}, Env: quiet()})
 	if r.Status == 99 || strings.Contains(r.Stderr, "unshare") {
 		t.Skipf("no mount namespace can be had: %s", r.Stderr)
 	}
