@@ -11,10 +11,12 @@ import (
 
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
+	"tieralloc/internal/config"
 	_ "tieralloc/internal/control"
 	"tieralloc/internal/process"
 	"tieralloc/internal/raw"
 	_ "tieralloc/interpose"
+	"tieralloc/stats"
 	"tieralloc/tiers"
 )
 
@@ -103,6 +105,16 @@ func tag_cuda_step(r uintptr) uint { return uint(cudahook.Step((*cudahook.Reques
 //export tag_cuda_configure
 func tag_cuda_configure(token, device, key, value uintptr) uint {
 	return uint(cudahook.Configure(token, uint64(device), uint64(key), uint64(value)))
+}
+
+//export tag_cuda_driver
+func tag_cuda_driver(event, result uintptr) {
+	stats.Put1(config.LogWarn, stats.EventKind(event), result, 0)
+}
+
+//export tag_cuda_history
+func tag_cuda_history(token, device, buf, n uintptr) uint {
+	return uint(cudahook.History(token, uint64(device), buf, n))
 }
 
 //export tag_fork_prepare

@@ -1,6 +1,7 @@
 package cudahook
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"tieralloc/internal/config"
@@ -227,20 +228,21 @@ func (h *heap) grow(r *Request, n, kind uint64) uint64 {
 		if r.has(short) || !d.charge(bytes) {
 			return h.shortage(r, n, kind, bytes)
 		}
+	} else if !d.chargeHost(bytes) {
+		atomic.AddUint64(&d.hostRefused, 1)
+		return h.refuse(r)
 	}
 	return h.mapSegment(r, p, kind, bytes)
 }
 
-// mapSegment asks the driver for a segment, which is charged if it is to be on the device.
+// mapSegment asks the driver for a segment, which is charged.
 func (h *heap) mapSegment(r *Request, p *pool, kind, bytes uint64) uint64 {
 	s, b := h.newSegment(), h.newBlock()
 	if s == nil || b == nil {
 		if s != nil {
 			h.dropSegment(s)
 		}
-		if p.spilled == 0 {
-			h.device.release(bytes)
-		}
+		h.device.releaseSide(p, bytes)
 		return h.refuse(r)
 	}
 	s.bytes, s.kind, s.pool, s.first = bytes, kind, p, b

@@ -73,13 +73,15 @@ func (h *heap) poolGone(r *Request) uint64 {
 			continue
 		}
 		*at = p.next
-		h.dissolve(p)
+		h.dissolve(p, r.keep3)
 	}
 	return r.done(Success)
 }
 
-// dissolve makes all of a private pool part of the main one.
-func (h *heap) dissolve(p *pool) {
+// dissolve makes all of a private pool part of the main one. What was freed after the
+// heap's clock was until stays its stream's: that has not been waited for.
+func (h *heap) dissolve(p *pool, until uint64) {
+	p.dissolved = 1
 	for t := h.all; t != nil; t = t.all {
 		if t.pool == p {
 			h.flush(t)
@@ -100,7 +102,7 @@ func (h *heap) dissolve(p *pool) {
 		for b := s.first; b != nil; {
 			next := b.after // give joins b with the one before it at most
 			if b.state == stateTaken {
-				h.give(b, h.mainPool.global)
+				h.inherit(b, until)
 			}
 			b = next
 		}
@@ -114,6 +116,22 @@ func (h *heap) dissolve(p *pool) {
 		}
 		t = next
 	}
+}
+
+// inherit gives the main pool a free block that its own pool has left.
+func (h *heap) inherit(b *block, until uint64) {
+	t := h.mainPool.global
+	if b.number > until {
+		t = nil
+		if b.tag.dead == 0 {
+			t = h.tagOf(b.tag.stream, h.mainPool)
+		}
+	}
+	if t == nil {
+		h.hold(b)
+		return
+	}
+	h.give(b, t)
 }
 
 // streamTag is a tag of a stream in any pool, or nil.

@@ -16,6 +16,7 @@ type knobs struct {
 	firstFit uint64 // 1: the first block that is large enough, and not the best, is taken
 	eager    uint64 // 1: there are no quick lists
 	frayed   uint64 // in 1/65536: quick lists are merged at a miss when the fragmentation is above
+	record   uint64 // 1: events are kept for History
 }
 
 // Keys of Configure.
@@ -25,9 +26,10 @@ const (
 	ConfigStreamLocal                   // blocks in the quick lists of a stream
 	ConfigGlobal                        // idle segments
 	ConfigCoalescing                    // 1: freed blocks are merged at once
-	ConfigThreshold                     // fragmentation in 1/65536, below 1
+	ConfigThreshold                     // fragmentation in 1/65536, up to 1
 	ConfigStrategy                      // 0: best fit, 1: first fit
 	ConfigPeak                          // the peaks start again; the value means nothing
+	ConfigTrace                         // 1: events are kept for History, from now on
 )
 
 const (
@@ -46,6 +48,9 @@ func Configure(token uintptr, device, key, value uint64) uint64 {
 	}
 	for i := range devices {
 		if d := &devices[i]; device == everyDevice || device == uint64(i) {
+			if key == ConfigTrace && value != 0 && d.knobs.record == 0 {
+				d.beginHistory(token)
+			}
 			d.knobs.set(key, value)
 			d.changed(token, key)
 		}
@@ -75,9 +80,12 @@ func (k *knobs) set(key, value uint64) bool {
 		return value <= 1
 	case ConfigThreshold:
 		k.frayed = value
-		return value < config.ProportionOne
+		return value <= config.ProportionOne
 	case ConfigStrategy:
 		k.firstFit = value
+		return value <= 1
+	case ConfigTrace:
+		k.record = value
 		return value <= 1
 	default:
 		return key == ConfigPeak

@@ -11,9 +11,9 @@ func TestConfigureRefuses(t *testing.T) {
 	p.alloc(100)
 	before := *p.report()
 	for _, bad := range [][3]uint64{
-		{0, 0, 1}, {0, ConfigPeak + 1, 1}, {deviceMax, ConfigGlobal, 1}, {everyDevice - 1, ConfigGlobal, 1},
+		{0, 0, 1}, {0, ConfigTrace + 1, 1}, {deviceMax, ConfigGlobal, 1}, {everyDevice - 1, ConfigGlobal, 1},
 		{0, ConfigSegmentSize, 0}, {0, ConfigSegmentSize, mib}, {0, ConfigSegmentSize, 3 * mib}, {0, ConfigSegmentSize, 65 * gib},
-		{0, ConfigCoalescing, 2}, {0, ConfigStrategy, 2}, {0, ConfigThreshold, config.ProportionOne},
+		{0, ConfigCoalescing, 2}, {0, ConfigStrategy, 2}, {0, ConfigThreshold, config.ProportionOne + 1}, {0, ConfigTrace, 2},
 	} {
 		if Configure(8, bad[0], bad[1], bad[2]) != 0 {
 			t.Errorf("%d is accepted", bad)

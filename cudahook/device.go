@@ -3,6 +3,8 @@ package cudahook
 import (
 	"math/bits"
 	"sync/atomic"
+	"syscall"
+	"unsafe"
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
@@ -23,11 +25,13 @@ type device struct {
 
 	reserved, peak uint64
 	foreign        uint64 // part of reserved
-	host, hostPeak uint64 // bytes of spilled segments
+	host, hostPeak uint64 // bytes of spilled segments <= hostHard
+	hostHard       uint64
 
 	knobs
+	recordedFrom uint64 // the first event of its history
 
-	softExceeded, violations, refused uint64 // requests
+	softExceeded, violations, refused, hostRefused uint64 // requests
 
 	bucket                            throttle.Bucket
 	waited, waitNs, sleeps, overshoot uint64 // nanoseconds, but for sleeps
@@ -42,17 +46,18 @@ var devices [deviceMax]device
 // settings is what Setup was told.
 var settings struct {
 	raw.OffHeap
-	enabled bool
-	event   bool
-	all     bool
-	spill   bool
-	zero    bool
-	sleep   bool
-	leaks   bool
-	hint    uint64
-	soft    uint64 // 0: none
-	hard    uint64 // 0: none
-	part    uint64 // of the device's memory, in 1/65536; 0: none
+	enabled   bool
+	event     bool
+	all       bool
+	spill     bool
+	zero      bool
+	sleep     bool
+	leaks     bool
+	hint      uint64
+	soft      uint64 // 0: none
+	hard      uint64 // 0: none
+	spillHard uint64 // 0: half of the host's memory
+	part      uint64 // of the device's memory, in 1/65536; 0: none
 	knobs
 	bw, lat  uint64
 	warmups  uint64
@@ -68,6 +73,7 @@ func Setup(s *config.CUDA, defaultHint uint32) {
 	settings.leaks = s.Leaks
 	settings.hint = uint64(defaultHint)
 	settings.soft, settings.hard, settings.part = s.Soft, s.Hard, s.Proportion
+	settings.spillHard = s.SpillHard
 	settings.segment = max(mapRounded(min(s.SegmentSize, maxSegment)), smallBytes)
 	settings.cache = s.CacheLimit
 	settings.quicks, settings.idles = defaultQuicks, config.NoLimit
@@ -90,6 +96,10 @@ func (d *device) meet(memory uint64) {
 	if settings.soft != 0 {
 		d.soft = min(settings.soft, d.hard)
 	}
+	d.hostHard = settings.spillHard
+	if d.hostHard == 0 {
+		d.hostHard = hostMemory() / 2
+	}
 	d.knobs = settings.knobs
 	d.bucket.Set(settings.bw, max(64<<10, settings.bw/100), settings.lat)
 	atomic.StoreUint64(&d.memory, max(memory, 1))
@@ -109,14 +119,16 @@ func capOf(memory uint64) uint64 {
 }
 
 // charge reserves n bytes, or reports false when they would pass the hard cap.
-func (d *device) charge(n uint64) bool {
+func (d *device) charge(n uint64) bool { return chargeTo(&d.reserved, &d.peak, n, d.hard) }
+
+func chargeTo(to, peak *uint64, n, most uint64) bool {
 	for {
-		old := atomic.LoadUint64(&d.reserved)
-		if old+n > d.hard || old+n < old {
+		old := atomic.LoadUint64(to)
+		if old+n > most || old+n < old {
 			return false
 		}
-		if atomic.CompareAndSwapUint64(&d.reserved, old, old+n) {
-			raise(&d.peak, old+n)
+		if atomic.CompareAndSwapUint64(to, old, old+n) {
+			raise(peak, old+n)
 			return true
 		}
 	}
@@ -129,10 +141,30 @@ func (d *device) over(n uint64) bool {
 	return d.soft != ^uint64(0) && atomic.LoadUint64(&d.reserved)+n > d.soft
 }
 
-// chargeHost counts n bytes that are spilled to the host.
-func (d *device) chargeHost(n uint64) { raise(&d.hostPeak, atomic.AddUint64(&d.host, n)) }
+// chargeHost is charge for bytes that are to be spilled to the host.
+func (d *device) chargeHost(n uint64) bool { return chargeTo(&d.host, &d.hostPeak, n, d.hostHard) }
 
 func (d *device) releaseHost(n uint64) { atomic.AddUint64(&d.host, -n) }
+
+// releaseSide ends the charge of a segment of a pool.
+func (d *device) releaseSide(p *pool, n uint64) {
+	if p.spilled != 0 {
+		d.releaseHost(n)
+		return
+	}
+	d.release(n)
+}
+
+// hostMemory is how much memory the host has, in bytes; half of all numbers when the
+// kernel does not say.
+func hostMemory() uint64 {
+	var info syscall.Sysinfo_t
+	_, errno := raw.Sys(syscall.SYS_SYSINFO, uintptr(unsafe.Pointer(&info)), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return 1 << 63
+	}
+	return info.Totalram * max(uint64(info.Unit), 1)
+}
 
 // raise makes *peak at least n.
 func raise(peak *uint64, n uint64) {

@@ -1,8 +1,11 @@
 package cudahook
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -88,6 +91,13 @@ func (f *fake) stream(context, stream uint64) *fakeStream {
 		f.streams[k] = s
 	}
 	return s
+}
+
+// inOrder is the streams in an order that is the same in each run.
+func (f *fake) inOrder() []*fakeStream {
+	return slices.SortedFunc(maps.Values(f.streams), func(a, b *fakeStream) int {
+		return cmp.Or(cmp.Compare(a.key.context, b.key.context), cmp.Compare(a.key.stream, b.key.stream))
+	})
 }
 
 func (c clock) merge(o clock) {
@@ -390,6 +400,10 @@ func fresh(t testing.TB, set func(*config.CUDA)) {
 	devices = [deviceMax]device{}
 	peers = [peerMax]peer{}
 	captures, off, crowded, paired, freesUnknown = 0, 0, 0, 0, 0
+	if history.base != 0 {
+		raw.Unmap(history.base, historyMax*eventBytes)
+	}
+	history.base, history.next, recording = 0, 0, 0
 	tableLock.Reset()
 	Setup(&c, config.HintWarm)
 	SleepThrottled(false)

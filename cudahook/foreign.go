@@ -69,6 +69,7 @@ func (h *heap) driven(r *Request) uint64 {
 // get its address before this one is told.
 func (h *heap) freeForeign(r *Request, b *block) uint64 {
 	h.table.remove(b)
+	r.Bytes = b.asked // for the trace
 	h.count.frees++
 	h.count.foreign -= b.bytes
 	h.count.foreignBlocks--

@@ -18,12 +18,14 @@ func (h *heap) rangeOf(r *Request) uint64 {
 }
 
 // info turns what the driver says of the device's memory into what the program may have:
-// what is cached counts as free, and a cap as the device's size.
+// what is cached counts as free, and so does what waits for events: an allocation that
+// needs it waits for them. A cap counts as the device's size.
 //
+//	cached = local + global + pending
 //	used = reserved - cached
 //	free = min(free + cached, hard - used), total = min(total, hard)
 func (h *heap) info(r *Request) uint64 {
-	cached := h.cached()
+	cached := h.cached() + h.count.side[0].pending
 	r.Value += cached
 	if hard := h.device.hard; hard < r.Extra {
 		used := atomic.LoadUint64(&h.device.reserved) - cached

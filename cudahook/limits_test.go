@@ -90,6 +90,27 @@ func TestSpill(t *testing.T) {
 	p.is("slow frees", d.Tiers[stats.DeviceSlow].FreeCalls, 1)
 }
 
+// TestSpillCap: the host has a cap of its own.
+func TestSpillCap(t *testing.T) {
+	p := newProg(t, gib, func(c *config.CUDA) { c.Hard, c.Spill, c.SpillHard = 10*mib, true, 30*mib })
+	p.alloc(10 * mib)
+	a := p.alloc(20 * mib)
+	p.is("above", p.result(OpAlloc, func(r *Request) { r.Bytes = 20 * mib }), ErrorOutOfMemory)
+	p.f.fail[ActMapManaged] = ErrorOutOfMemory
+	p.is("driver", p.result(OpAlloc, func(r *Request) { r.Bytes = 10 * mib }), ErrorOutOfMemory)
+	p.alloc(10 * mib)
+	d := p.report()
+	p.is("cap", d.Tiers[stats.DeviceSlow].CapacityHard, 30*mib)
+	p.is("current", d.Tiers[stats.DeviceSlow].BytesCurrent, 30*mib)
+	p.is("refused", d.Tiers[stats.DeviceSlow].Refused, 1)
+	p.free(a)
+	p.must(OpTrim, nil)
+	p.is("current", p.report().Tiers[stats.DeviceSlow].BytesCurrent, 10*mib)
+	endContext(8, 0xc1)
+	p.f.allocs = map[uint64]fakeAlloc{}
+	p.is("after the context", devices[0].host, 0)
+}
+
 func TestForeign(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.Hard = 100 * mib })
 	a := p.alloc(90 * mib)

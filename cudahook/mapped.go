@@ -38,9 +38,7 @@ func (h *heap) mapped(r *Request) uint64 {
 
 // unmake drops a segment that has no memory.
 func (h *heap) unmake(s *segment) {
-	if s.pool.spilled == 0 {
-		h.device.release(s.bytes)
-	}
+	h.device.releaseSide(s.pool, s.bytes)
 	h.dropBlock(s.first)
 	h.dropSegment(s)
 }
@@ -78,7 +76,6 @@ func (h *heap) enroll(r *Request, s *segment, address uint64) uint64 {
 		return h.refuse(r)
 	}
 	if s.pool.spilled != 0 {
-		h.device.chargeHost(s.bytes)
 		h.count.spills++
 		h.count.spilled += s.bytes
 	} else {
@@ -127,9 +124,13 @@ func (h *heap) unmapped(r *Request) {
 func voided(r *Request) {
 	d := &devices[r.Device&(deviceMax-1)]
 	switch phase := r.state & 0xff; {
-	case phase == phaseMap && !r.has(spilling):
+	case phase == phaseMap && r.has(spilling):
+		d.releaseHost(r.Arg0)
+	case phase == phaseZero && r.has(spilling):
+		d.releaseHost(r.Arg1)
+	case phase == phaseMap:
 		d.release(r.Arg0)
-	case phase == phaseZero && !r.has(spilling):
+	case phase == phaseZero:
 		d.release(r.Arg1)
 	case phase == phaseUnmap && r.keep0&1 == 0:
 		d.release(r.keep0)

@@ -35,7 +35,8 @@ type liveBlock struct {
 type lane struct {
 	r    *Request
 	busy bool
-	what *liveBlock // that it frees
+	what *liveBlock // that it works on
+	also streamKey  // op "record": where it will be in use
 	op   string
 }
 
@@ -99,7 +100,8 @@ func (w *world) begin(l *lane) error {
 	case n < 74 && len(w.blocks) > 0:
 		w.beginFree(l)
 	case n < 84 && len(w.blocks) > 0:
-		b := w.blocks[w.rng.IntN(len(w.blocks))]
+		i := w.rng.IntN(len(w.blocks))
+		b := w.blocks[i]
 		if b.stream == ^uint64(0) || b.plain {
 			return nil
 		}
@@ -111,7 +113,8 @@ func (w *world) begin(l *lane) error {
 		if s == streamPerThread || s == 0 && of != b.context {
 			return nil
 		}
-		b.recorded = append(b.recorded, streamKey{of, s})
+		w.blocks = append(w.blocks[:i], w.blocks[i+1:]...) // nobody frees it, or works with it there, before that is done
+		l.what, l.also = b, streamKey{of, s}
 		l.op, r.Op, r.Address, r.Stream, r.Context = "record", OpRecord, b.address, s, b.context
 	case n < 86:
 		l.op, r.Op, r.Bytes = "foreign", OpForeign, w.size()
@@ -280,6 +283,14 @@ func (w *world) finish(l *lane, action uint64) error {
 		if action != ActDone || r.Result != Success && !w.failing {
 			return fmt.Errorf("%s of %#x: action %d, result %d", l.op, r.Address, action, r.Result)
 		}
+	case "record":
+		w.blocks = append(w.blocks, l.what)
+		switch {
+		case r.Result == Success:
+			l.what.recorded = append(l.what.recorded, l.also)
+		case !w.failing:
+			return fmt.Errorf("record of %#x: action %d, result %d", r.Address, action, r.Result)
+		}
 	case "range":
 		for _, b := range w.blocks {
 			if b == l.what && action == ActDone && (r.Value != b.address || r.Extra != b.n || r.Result != Success) {
@@ -359,7 +370,7 @@ func (w *world) round() error {
 		w.work()
 	}
 	if w.rng.IntN(w.pace) == 0 {
-		for _, s := range w.f.streams {
+		for _, s := range w.f.inOrder() {
 			if s.done < len(s.items) && w.rng.IntN(3) == 0 {
 				w.f.complete(s, s.done+1+w.rng.IntN(len(s.items)-s.done))
 			}

@@ -47,6 +47,8 @@ func (d *device) report(s *stats.Device) {
 	slow.BytesCurrent, slow.BytesPeak = atomic.LoadUint64(&d.host), atomic.LoadUint64(&d.hostPeak)
 	s.BytesSpilled = slow.BytesCurrent
 	fast.SimulatedWaitNs = atomic.LoadUint64(&d.waitNs)
+	slow.CapacityHard = cap0(d.hostHard)
+	slow.Refused = atomic.LoadUint64(&d.hostRefused)
 	fast.CapacitySoft, fast.CapacityHard = cap0(d.soft), cap0(d.hard)
 	fast.CapacityViolations = atomic.LoadUint64(&d.violations)
 	fast.SoftExceeded = atomic.LoadUint64(&d.softExceeded)
@@ -132,10 +134,8 @@ func (h *heap) reportCalls(to *stats.DriverCalls) {
 	to.Zero += c[ActZero]
 	to.Synchronize += c[ActSynchronize]
 	to.EventCreate += c[ActEventCreate]
-	to.EventDestroy += c[ActEventDestroy]
 	to.EventRecord += c[ActEventRecord] + c[ActEventRecordContext]
 	to.EventQuery += c[ActEventQuery]
-	to.EventWait += c[ActEventWait]
 	to.StreamWait += c[ActStreamWait]
 	to.Info += c[ActInfo]
 }

@@ -21,7 +21,7 @@ type Request struct {
 	Address uint64 // the pointer; the block's, once an allocation is done
 	Bytes   uint64 // what is asked for
 	Count   uint64 // OpWarmup: blocks; OpAlloc: alignment beyond the usual one, or 0
-	Hint    uint64 // 0: as rules and the thread say; else 1 + a hint of internal/config. OpWarmup: 1 for the first size of a list
+	Hint    uint64 // the thread's own, for what no rule matches: 1 + a hint of internal/config; 0: TA_DEFAULT_HINT. OpWarmup: 1 for the first size of a list
 	Libs    uint64 // rules that match by the caller's object, as in alloc.Malloc
 
 	// What the driver said to the last action.
@@ -71,11 +71,9 @@ const (
 	ActZero                             // Arg1 bytes at Arg0 set to 0, finished for every stream
 	ActSynchronize                      // cuCtxSynchronize of context Arg0
 	ActEventCreate                      // a new event without timing: Value
-	ActEventDestroy                     // event Arg0 is given back
 	ActEventRecord                      // event Arg0 is recorded on stream Arg1
 	ActEventRecordContext               // event Arg0 is recorded for all of context Arg1 (driver 12.5 and later; else CUDA_ERROR_NOT_SUPPORTED)
 	ActEventQuery                       // has event Arg0 happened: Result 0 or 600
-	ActEventWait                        // the thread waits for event Arg0
 	ActStreamWait                       // stream Arg0 waits for event Arg1
 	ActInfo                             // cuMemGetInfo: Value = free, Extra = total
 )

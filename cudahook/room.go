@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/config"
+	"tieralloc/stats"
 	"tieralloc/tiers"
 )
 
@@ -15,11 +16,9 @@ const (
 	nearlyFull = 16             // pressure: less than 1/16 of the device is free
 )
 
-// hint is what a request is for.
+// hint is what a request is for: what the first rule that matches says, else its thread,
+// else TA_DEFAULT_HINT.
 func (r *Request) hint() uint64 {
-	if r.Hint != 0 {
-		return r.Hint - 1
-	}
 	if tiers.RulesOn() {
 		libs := uintptr(r.Libs)
 		if libs == 0 { // then no rule holds for all callers, or nobody has asked
@@ -28,6 +27,9 @@ func (r *Request) hint() uint64 {
 		if hint := tiers.Match(tiers.ThreadSet(0)&uint64(libs), uintptr(r.Bytes)); hint != tiers.NoHint {
 			return uint64(hint)
 		}
+	}
+	if r.Hint != 0 {
+		return r.Hint - 1
 	}
 	return settings.hint
 }
@@ -59,6 +61,7 @@ func (h *heap) shrink(r *Request, bytes uint64) uint64 {
 		if !r.has(softCounted) {
 			r.set(softCounted)
 			atomic.AddUint64(&h.device.softExceeded, 1)
+			h.logged(stats.EventDeviceSoftcap, atomic.LoadUint64(&h.device.reserved))
 		}
 	}
 	return goOn
@@ -140,7 +143,12 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
 		return goOn
 	}
 	atomic.AddUint64(&h.device.refused, 1)
+	h.logged(stats.EventDeviceHardcap, r.Bytes)
 	return h.refuse(r)
+}
+
+func (h *heap) logged(kind stats.EventKind, bytes uint64) {
+	stats.Put1(config.LogWarn, kind, uintptr(h.ordinal), uintptr(bytes))
 }
 
 // shrinkOthers gives an idle segment of another context on the device of h back, or else

@@ -37,6 +37,8 @@ type pool struct {
 	global  *tag   // nil: private, its free blocks are of tags only
 	spilled uint64 // 1: its segments are on the host
 	gone    uint64 // 1: the program has released it
+
+	dissolved uint64 // 1: and all that it had is the main pool's
 }
 
 const (

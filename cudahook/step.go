@@ -78,7 +78,7 @@ func Step(r *Request) uint64 {
 		if action == ActDone && settings.throttle && (r.Op == OpAlloc || r.Op == OpStreamAlloc) {
 			throttled(r)
 		}
-		if action == ActDone && trace.on {
+		if action == ActDone && (trace.on || atomic.LoadUint32(&recording) != 0) {
 			traced(r)
 		}
 	}

@@ -213,6 +213,55 @@ func TestPools(t *testing.T) {
 	}
 }
 
+// TestPoolGoneWhileHeld: a pool is released, and a stream that had a block of it ends,
+// while the block is held; the stream's descriptor is not another one's meanwhile.
+func TestPoolGoneWhileHeld(t *testing.T) {
+	p := newProg(t, gib, nil)
+	pool := func(count uint64) {
+		p.must(OpPool, func(r *Request) { r.Address, r.Bytes, r.Count = 4, 2, count })
+	}
+	pool(1)
+	a := p.salloc(30*mib, 7) // all of a segment
+	pool(0)
+	p.must(OpCapture, func(r *Request) { r.Count = 1 })
+	pool(2)
+	p.free(a)
+	p.must(OpStreamEnd, func(r *Request) { r.Stream = 7 })
+	b := p.salloc(5000, 9) // with a descriptor of its own
+	p.must(OpCapture, nil)
+	p.free(p.alloc(4 * mib)) // what was held is free
+	p.is("held", p.report().BytesHeld, 0)
+	if err := checkAll(p.f, true); err != nil {
+		t.Error(err)
+	}
+	p.sfree(b, 9)
+	pool(0)
+}
+
+// TestPoolGoneMeanwhile: what is freed while a pool's end waits for the device is not part
+// of what was waited for.
+func TestPoolGoneMeanwhile(t *testing.T) {
+	p := newProg(t, gib, nil)
+	p.must(OpPool, func(r *Request) { r.Address, r.Bytes, r.Count = 4, 2, 1 })
+	a, b := p.salloc(30*mib, 7), p.salloc(40*mib, 7)
+	p.sfree(b, 7)
+	end := newRequest(16)
+	*end = Request{Token: 16, Op: OpPool, Context: 0xc1, Address: 4, Bytes: 2, Count: 2}
+	action := Step(end)
+	for ; action != ActSynchronize; action = Step(end) {
+		p.f.act(end, action)
+	}
+	p.f.act(end, action)
+	p.f.launch(0xc1, 7, a, 30*mib, 0)
+	p.sfree(a, 7)
+	p.is("end", p.f.run(end), ActDone)
+	p.is("everyone's", p.salloc(40*mib, 9), b)
+	if p.salloc(30*mib, 9) == a {
+		t.Error("a block is handed out that its stream still works with")
+	}
+	p.is("its stream's", p.salloc(30*mib, 7), a)
+}
+
 func TestStreamEnd(t *testing.T) {
 	p := newProg(t, gib, nil)
 	a, live := p.salloc(30*mib, 7), p.salloc(5000, 7)

@@ -1,6 +1,7 @@
 package cudahook
 
 import (
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -32,40 +33,65 @@ func SetTrace(path *config.Text) {
 	trace.on = trace.path.Mem(path.Addr(), path.Len())
 }
 
-// traced writes the line of a request that is served. Precondition: no lock is held.
+// traced writes the line of a request that is served, and keeps it where the device
+// records. Precondition: no lock is held.
 func traced(r *Request) {
-	var action string
+	kind := traceAllocate
 	switch r.Op {
-	case OpAlloc, OpStreamAlloc:
-		action = "allocate"
+	case OpAlloc, OpStreamAlloc, OpForeign:
 		if r.Result != Success {
-			action = "allocate failure"
+			kind = traceRefused
 		}
 	case OpFree, OpStreamFree:
 		if r.Result != Success {
 			return
 		}
-		action = "free"
+		kind = traceFree
 	default:
 		return
 	}
 	tid, _ := raw.Sys(syscall.SYS_GETTID, 0, 0, 0, 0, 0, 0)
-	var l raw.Line
-	l.Dec(uint64(tid))
-	l.Text(",")
-	l.Text(action)
-	l.Text(",")
-	l.Hex(uintptr(max(r.Address, r.Value)))
-	l.Text(",")
-	l.Dec(r.Bytes)
-	l.Text(",")
-	l.Hex(uintptr(r.Stream))
-	if trace.lock.Take(uintptr(r.Token)) {
+	e := event{thread: uint64(tid), kind: kind, address: max(r.Address, r.Value), bytes: r.Bytes, stream: r.Stream}
+	if atomic.LoadUint32(&recording) != 0 {
+		remember(r, &e)
+	}
+	if trace.on && trace.lock.Take(uintptr(r.Token)) {
 		if traceReady() {
+			var l raw.Line
+			e.format(&l)
 			l.Emit(trace.fd)
 		}
 		trace.lock.Release()
 	}
+}
+
+// An event is a line of the trace.
+type event struct {
+	device, thread, kind   uint64
+	address, bytes, stream uint64
+}
+
+const (
+	traceAllocate uint64 = iota
+	traceRefused
+	traceFree
+)
+
+func (e *event) format(l *raw.Line) {
+	l.Dec(e.thread)
+	switch e.kind {
+	case traceAllocate:
+		l.Text(",allocate,")
+	case traceRefused:
+		l.Text(",allocate failure,")
+	default:
+		l.Text(",free,")
+	}
+	l.Hex(uintptr(e.address))
+	l.Text(",")
+	l.Dec(e.bytes)
+	l.Text(",")
+	l.Hex(uintptr(e.stream))
 }
 
 // traceReady reports whether the file is there to be written.

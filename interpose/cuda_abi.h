@@ -14,6 +14,8 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmemPool_st *CUmemoryPool;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+typedef uint64_t CUmemGenericAllocationHandle;
 
 typedef struct {
 	unsigned char bytes[64];
@@ -22,6 +24,12 @@ typedef struct {
 typedef struct {
 	int type, id;
 } CUmemLocation;
+
+// Where cuMemCreate allocates; what is behind does not matter here.
+typedef struct {
+	int type, handle_types;
+	CUmemLocation location;
+} CUmemAllocationProp;
 
 // Of a plane or a volume; a plane's ends before depth, with format and channels there.
 typedef struct {
@@ -39,6 +47,7 @@ enum {
 	CUDA_ERROR_INVALID_VALUE = 1,
 	CUDA_ERROR_OUT_OF_MEMORY = 2,
 	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_NO_DEVICE = 100,
 	CUDA_ERROR_INVALID_DEVICE = 101,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_RUNTIME_INSUFFICIENT_DRIVER = 35, // cudaErrorInsufficientDriver
@@ -74,10 +83,8 @@ enum {
 	F(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice) \
 	F(cuDevicePrimaryCtxGetState, CUdevice, unsigned *, int *) \
 	F(cuEventCreate, CUevent *, unsigned) \
-	F(cuEventDestroy_v2, CUevent) \
 	F(cuEventQuery, CUevent) \
 	F(cuEventRecord, CUevent, CUstream) \
-	F(cuEventSynchronize, CUevent) \
 	F(cuMemAdvise, CUdeviceptr, size_t, int, CUdevice) \
 	F(cuMemsetD8_v2, CUdeviceptr, unsigned char, size_t) \
 	F(cuStreamIsCapturing, CUstream, int *) \
@@ -94,6 +101,7 @@ enum {
 // Those that have a version of ours. Entry points of the same name with another
 // signature (cuMemAlloc without _v2 has 32-bit pointers) are not among them.
 #define TA_CUDA_HOOKED(F) \
+	F(cuInit, unsigned) \
 	F(cuMemAlloc_v2, CUdeviceptr *, size_t) \
 	F(cuMemFree_v2, CUdeviceptr) \
 	F(cuMemGetInfo_v2, size_t *, size_t *) \
@@ -112,6 +120,10 @@ enum {
 	F(cuArrayCreate_v2, CUarray *, const CUDA_ARRAY_DESCRIPTOR *) \
 	F(cuArray3DCreate_v2, CUarray *, const CUDA_ARRAY3D_DESCRIPTOR *) \
 	F(cuArrayDestroy, CUarray) \
+	F(cuMipmappedArrayCreate, CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned) \
+	F(cuMipmappedArrayDestroy, CUmipmappedArray) \
+	F(cuMemCreate, CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long) \
+	F(cuMemRelease, CUmemGenericAllocationHandle) \
 	F(cuStreamBeginCapture, CUstream) \
 	F(cuStreamBeginCapture_ptsz, CUstream) \
 	F(cuStreamBeginCapture_v2, CUstream, int) \

@@ -51,7 +51,7 @@ static void *device_malloc(size_t size, int device, void *stream, void *caller)
 		return errno = (ssize_t)size < 0 ? ENOMEM : ENODEV, NULL;
 	r.Stream = (uint64_t)stream;
 	r.Bytes = size;
-	r.Libs = ta_libs(caller);
+	ta_cuda_about(&r, caller);
 	CUresult e = ta_cuda_serve(&r, NULL, own_alloc, NULL);
 	if (e != CUDA_SUCCESS)
 		return errno = error_of(e), NULL;

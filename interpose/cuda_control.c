@@ -24,6 +24,7 @@ static const struct key {
 	{"coalescing_threshold", TA_CUDA_CONFIG_THRESHOLD, FRACTION},
 	{"strategy", TA_CUDA_CONFIG_STRATEGY, AS_IT_IS},
 	{"peak", TA_CUDA_CONFIG_PEAK, AS_IT_IS},
+	{"trace", TA_CUDA_CONFIG_TRACE, AS_IT_IS},
 };
 
 // The value as the heap takes it, or reports false.
@@ -48,6 +49,13 @@ EXPORT int ta_cuda_configure(int device, const char *key, double value)
 			tag_cuda_configure(ta_token(), device < 0 ? UINTPTR_MAX : (uintptr_t)device, keys[i].number, v))
 			return 0;
 	return errno = EINVAL, -1;
+}
+
+EXPORT size_t ta_cuda_trace(int device, char *buf, size_t n)
+{
+	if (device < 0 || ta_cuda_off || ta_disabled)
+		return errno = ENODEV, 0;
+	return tag_cuda_history(ta_token(), (uintptr_t)device, (uintptr_t)buf, n);
 }
 
 EXPORT void *ta_cuda_torch_malloc(ssize_t size, int device, void *stream)

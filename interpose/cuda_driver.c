@@ -5,6 +5,7 @@
 #include <errno.h>
 #include "cuda_driver.h"
 #include "life.h"
+#include "tag.h"
 
 struct ta_cuda_driver ta_cu;
 int ta_cuda_off;
@@ -52,13 +53,32 @@ int ta_cuda_find(void)
 	return (LIKELY(s != UNSEEN) ? s : look()) != UNSEEN;
 }
 
+// Why nothing is served, for the log, once.
+static NOINLINE int refuses(void)
+{
+	static int told;
+	int s = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	if (!ta_cuda_off && !ta_disabled && s != USABLE && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+		tag_cuda_driver(s == TOO_OLD ? TA_EVENT_DRIVER_OLD : TA_EVENT_DRIVER_MISSING, 0);
+	return 0;
+}
+
 int ta_cuda_serves(CUcontext *current)
 {
 	if (current != NULL)
 		*current = NULL;
 	if (UNLIKELY(ta_mode == TA_UNBOOTED))
 		ta_boot();
-	if (UNLIKELY(ta_cuda_off || ta_disabled || ta_cuda_passing || !ta_cuda_find()))
-		return 0;
-	return LIKELY(state == USABLE) && (current == NULL || LIKELY(ta_cu.cuCtxGetCurrent(current) == CUDA_SUCCESS));
+	if (UNLIKELY(ta_cuda_off || ta_disabled || ta_cuda_passing || !ta_cuda_find() || state != USABLE))
+		return refuses();
+	return current == NULL || LIKELY(ta_cu.cuCtxGetCurrent(current) == CUDA_SUCCESS);
+}
+
+// A driver that finds no device, say, is worth a line.
+EXPORT CUresult cuInit(unsigned flags)
+{
+	CUresult e = TA_CUDA_PASS(cuInit, flags);
+	if (e != CUDA_SUCCESS && ta_cuda_serves(NULL))
+		tag_cuda_driver(TA_EVENT_DRIVER_FAILS, (uintptr_t)e);
+	return e;
 }

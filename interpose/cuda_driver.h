@@ -60,6 +60,13 @@ typedef struct ta_cuda_request ta_cuda_request;
 // Fills in a request of the calling thread.
 void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context);
 
+// What hints and rules go by: the thread, and who calls.
+static inline void ta_cuda_about(ta_cuda_request *r, void *caller)
+{
+	r->Libs = ta_libs(caller);
+	r->Hint = LIKELY(ta_self != &ta_heap_none) ? ta_self->Hint + UINT64_C(1) : 0;
+}
+
 // The program's own call, handed to the driver. A new address goes into r->Value.
 typedef CUresult (*ta_cuda_call)(ta_cuda_request *r, void *args);
 

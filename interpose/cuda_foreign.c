@@ -1,4 +1,5 @@
-// Memory that the driver serves itself: pitched, managed and from its pools, and arrays.
+// Memory that the driver serves itself: pitched, managed, from its pools, arrays, and
+// without an address.
 // It counts against the limits: room is made before the driver is called, and what it
 // gave is noted until it is freed.
 #include "cuda_driver.h"
@@ -160,53 +161,148 @@ static size_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
 	return n;
 }
 
+// All levels of a mipmapped array: each has half of the one before, in each dimension.
+static size_t levels_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
+{
+	CUDA_ARRAY3D_DESCRIPTOR level = *d;
+	size_t sum = 0;
+	for (; levels > 0; levels--) {
+		if (__builtin_add_overflow(sum, array_bytes(&level), &sum))
+			return 0;
+		if (level.width <= 1 && level.height <= 1 && level.depth <= 1)
+			break;
+		level.width >>= level.width > 1;
+		level.height >>= level.height > 1;
+		level.depth >>= level.depth > 1;
+	}
+	return sum;
+}
+
+// The three ways to an array.
 struct array_call {
 	CUarray *out;
+	CUmipmappedArray *levelled;
 	const CUDA_ARRAY_DESCRIPTOR *plane;
 	const CUDA_ARRAY3D_DESCRIPTOR *volume;
+	unsigned levels;
 };
 
 static CUresult call_array(ta_cuda_request *r, void *args)
 {
 	struct array_call *a = args;
-	CUresult e = a->plane != NULL ? ta_cu.cuArrayCreate_v2(a->out, a->plane) : ta_cu.cuArray3DCreate_v2(a->out, a->volume);
+	CUresult e;
+	if (a->levelled != NULL)
+		e = TA_CUDA_PASS(cuMipmappedArrayCreate, a->levelled, a->volume, a->levels);
+	else if (a->plane != NULL)
+		e = TA_CUDA_PASS(cuArrayCreate_v2, a->out, a->plane);
+	else
+		e = TA_CUDA_PASS(cuArray3DCreate_v2, a->out, a->volume);
 	if (e == CUDA_SUCCESS)
-		r->Value = (uint64_t)*a->out;
+		r->Value = a->levelled != NULL ? (uint64_t)*a->levelled : (uint64_t)*a->out;
 	return e;
+}
+
+// Serves the call, of n bytes; 0: how many is not known, or it is wrong.
+static CUresult array(struct array_call *a, size_t n)
+{
+	CUcontext current;
+	ta_cuda_request none = {0};
+	if (n == 0 || !ta_cuda_serves(&current) || current == NULL)
+		return call_array(&none, a);
+	return foreign(n, current, call_array, a);
 }
 
 EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)
 {
-	CUcontext current;
-	if (!ta_cuda_serves(&current) || current == NULL || out == NULL || d == NULL)
+	if (out == NULL || d == NULL)
 		return TA_CUDA_PASS(cuArrayCreate_v2, out, d);
 	CUDA_ARRAY3D_DESCRIPTOR v = {d->width, d->height, 0, d->format, d->channels, 0};
-	size_t n = array_bytes(&v);
-	struct array_call a = {out, d, NULL};
-	return n == 0 ? TA_CUDA_PASS(cuArrayCreate_v2, out, d) : foreign(n, current, call_array, &a);
+	return array(&(struct array_call){.out = out, .plane = d}, array_bytes(&v));
 }
 
 EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-	CUcontext current;
-	if (!ta_cuda_serves(&current) || current == NULL || out == NULL || d == NULL)
+	if (out == NULL || d == NULL)
 		return TA_CUDA_PASS(cuArray3DCreate_v2, out, d);
-	size_t n = array_bytes(d);
-	struct array_call a = {out, NULL, d};
-	return n == 0 ? TA_CUDA_PASS(cuArray3DCreate_v2, out, d) : foreign(n, current, call_array, &a);
+	return array(&(struct array_call){.out = out, .volume = d}, array_bytes(d));
 }
 
-static CUresult call_array_destroy(ta_cuda_request *r, void *args)
+EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 {
-	(void)r;
-	return ta_cu.cuArrayDestroy(*(CUarray *)args);
+	if (out == NULL || d == NULL)
+		return TA_CUDA_PASS(cuMipmappedArrayCreate, out, d, levels);
+	return array(&(struct array_call){.levelled = out, .volume = d, .levels = levels}, levels_bytes(d, levels));
 }
 
-// An array's handle is an address of the driver's own heap, so it is no block's.
-EXPORT CUresult cuArrayDestroy(CUarray array)
+// Gives something back by the driver's function that takes its handle. A handle is an
+// address of the driver's own heap, so it is no block's.
+struct destroy_call {
+	CUresult (*call)(uint64_t);
+	uint64_t handle;
+};
+
+static CUresult call_destroy(ta_cuda_request *r, void *args)
+{
+	const struct destroy_call *d = args;
+	(void)r;
+	return d->call(d->handle);
+}
+
+static CUresult destroy(void *call, uint64_t handle)
 {
 	CUcontext current;
-	if (!ta_cuda_serves(&current) || array == NULL)
-		return TA_CUDA_PASS(cuArrayDestroy, array);
-	return ta_cuda_free_block((CUdeviceptr)array, current, call_array_destroy, &array);
+	struct destroy_call d = {(CUresult(*)(uint64_t))call, handle};
+	if (call == NULL)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!ta_cuda_serves(&current) || handle == 0)
+		return d.call(handle);
+	return ta_cuda_free_block(handle, current, call_destroy, &d);
+}
+
+EXPORT CUresult cuArrayDestroy(CUarray a) { return destroy(TA_CUDA_REAL(cuArrayDestroy), (uint64_t)a); }
+
+EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray a)
+{
+	return destroy(TA_CUDA_REAL(cuMipmappedArrayDestroy), (uint64_t)a);
+}
+
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle h) { return destroy(TA_CUDA_REAL(cuMemRelease), h); }
+
+// A context of the device, to account by: memory without an address needs none for itself.
+static CUcontext context_on(CUdevice device, CUcontext current)
+{
+	ta_cuda_known known[TA_CUDA_CONTEXTS];
+	CUdevice d;
+	if (current != NULL && ta_cu.cuCtxGetDevice(&d) == CUDA_SUCCESS && d == device)
+		return current;
+	for (int i = ta_cuda_contexts(known) - 1; i >= 0; i--)
+		if (known[i].device == device)
+			return known[i].context;
+	return NULL;
+}
+
+struct create_call {
+	CUmemGenericAllocationHandle *out;
+	size_t n;
+	const CUmemAllocationProp *prop;
+	unsigned long long flags;
+};
+
+static CUresult call_create(ta_cuda_request *r, void *args)
+{
+	struct create_call *a = args;
+	CUresult e = ta_cu.cuMemCreate(a->out, a->n, a->prop, a->flags);
+	if (e == CUDA_SUCCESS)
+		r->Value = *a->out;
+	return e;
+}
+
+// Charged from its creation to its first release: where it is mapped then is not followed.
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	CUcontext current, on = NULL;
+	struct create_call a = {out, n, prop, flags};
+	if (ta_cuda_serves(&current) && out != NULL && prop != NULL && n != 0 && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+		on = context_on(prop->location.id, current);
+	return on != NULL ? foreign(n, on, call_create, &a) : TA_CUDA_PASS(cuMemCreate, out, n, prop, flags);
 }

@@ -29,7 +29,7 @@ CUresult ta_cuda_alloc(CUdeviceptr *out, size_t n, CUcontext current, void *call
 	ta_cuda_request r;
 	ta_cuda_ask(&r, TA_CUDA_OP_ALLOC, current);
 	r.Bytes = n;
-	r.Libs = ta_libs(caller);
+	ta_cuda_about(&r, caller);
 	CUresult e = ta_cuda_serve(&r, current, call, args);
 	if (e == CUDA_SUCCESS)
 		*out = r.Address != 0 ? r.Address : r.Value;

@@ -233,16 +233,12 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 		return ta_cu.cuCtxSynchronize();
 	case TA_CUDA_ACT_EVENT_CREATE:
 		return event_create(r);
-	case TA_CUDA_ACT_EVENT_DESTROY:
-		return ta_cu.cuEventDestroy_v2((CUevent)r->Arg0);
 	case TA_CUDA_ACT_EVENT_RECORD:
 		return ta_cu.cuEventRecord((CUevent)r->Arg0, (CUstream)r->Arg1);
 	case TA_CUDA_ACT_EVENT_RECORD_CONTEXT:
 		return record_context(r);
 	case TA_CUDA_ACT_EVENT_QUERY:
 		return ta_cu.cuEventQuery((CUevent)r->Arg0);
-	case TA_CUDA_ACT_EVENT_WAIT:
-		return ta_cu.cuEventSynchronize((CUevent)r->Arg0);
 	case TA_CUDA_ACT_STREAM_WAIT:
 		return ta_cu.cuStreamWaitEvent((CUstream)r->Arg0, (CUevent)r->Arg1, 0);
 	case TA_CUDA_ACT_INFO:

@@ -51,6 +51,9 @@
 #define TA_CALL_REALLOC_ALLOCS 0x1dull
 #define TA_CALL_REALLOC_FREES 0x1eull
 #define TA_CALL_KINDS 0x20ull
+#define TA_EVENT_DRIVER_MISSING 0xdull
+#define TA_EVENT_DRIVER_OLD 0xeull
+#define TA_EVENT_DRIVER_FAILS 0xfull
 #define TA_CUDA_OP_ALLOC 0x1ull
 #define TA_CUDA_OP_FREE 0x2ull
 #define TA_CUDA_OP_STREAM_ALLOC 0x3ull
@@ -79,13 +82,11 @@
 #define TA_CUDA_ACT_ZERO 0x8ull
 #define TA_CUDA_ACT_SYNCHRONIZE 0x9ull
 #define TA_CUDA_ACT_EVENT_CREATE 0xaull
-#define TA_CUDA_ACT_EVENT_DESTROY 0xbull
-#define TA_CUDA_ACT_EVENT_RECORD 0xcull
-#define TA_CUDA_ACT_EVENT_RECORD_CONTEXT 0xdull
-#define TA_CUDA_ACT_EVENT_QUERY 0xeull
-#define TA_CUDA_ACT_EVENT_WAIT 0xfull
-#define TA_CUDA_ACT_STREAM_WAIT 0x10ull
-#define TA_CUDA_ACT_INFO 0x11ull
+#define TA_CUDA_ACT_EVENT_RECORD 0xbull
+#define TA_CUDA_ACT_EVENT_RECORD_CONTEXT 0xcull
+#define TA_CUDA_ACT_EVENT_QUERY 0xdull
+#define TA_CUDA_ACT_STREAM_WAIT 0xeull
+#define TA_CUDA_ACT_INFO 0xfull
 #define TA_CUDA_CONFIG_SEGMENT_SIZE 0x1ull
 #define TA_CUDA_CONFIG_CACHE_LIMIT 0x2ull
 #define TA_CUDA_CONFIG_STREAM_LOCAL 0x3ull
@@ -94,6 +95,7 @@
 #define TA_CUDA_CONFIG_THRESHOLD 0x6ull
 #define TA_CUDA_CONFIG_STRATEGY 0x7ull
 #define TA_CUDA_CONFIG_PEAK 0x8ull
+#define TA_CUDA_CONFIG_TRACE 0x9ull
 
 struct ta_page {
 	uint64_t Owner;

@@ -115,11 +115,18 @@ int ta_cuda_coalesce(int device);
  *   stream_local          blocks of one stream that wait for a request of their size
  *   global                free segments that are kept; negative: no limit
  *   coalescing            1: freed blocks are merged with their neighbours at once
- *   coalescing_threshold  0 to below 1: they are merged when a request finds none of its
+ *   coalescing_threshold  0 to 1: they are merged when a request finds none of its
  *                         size and the fragmentation is above
  *   strategy              0: best fit, 1: first fit
- *   peak                  the peaks of the statistics start again; the value means nothing */
+ *   peak                  the peaks of the statistics start again; the value means nothing
+ *   trace                 1: allocations and frees are recorded from now on, 0: no more */
 int ta_cuda_configure(int device, const char *key, double value);
+
+/* Writes what was recorded of a device, as snprintf does, and returns the length of the whole
+ * text: a header and a line for each event, the oldest first, with the columns of
+ * RMM's replay benchmark. The last 131072 events of all devices are kept. Returns 0 with errno
+ * ENODEV for a number that is no device's. */
+size_t ta_cuda_trace(int device, char *buf, size_t n);
 
 /* ta_cuda_malloc for PyTorch, which does not look for NULL: where there is no memory it
  * throws std::bad_alloc, in a process with the C++ library. */

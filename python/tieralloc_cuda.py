@@ -48,7 +48,7 @@ _SIGNATURES = {
     "ta_cuda_trim_to": (_int, [_int, _size]),
     "ta_cuda_coalesce": (_int, [_int]),
     "ta_cuda_configure": (_int, [_int, ctypes.c_char_p, ctypes.c_double]),
-    "ta_cuda_trace": (_size, [_pointer, _size]),
+    "ta_cuda_trace": (_size, [_int, _pointer, _size]),
     "ta_cuda_pool_begin": (None, [_int, _word, _word, _pointer]),
     "ta_cuda_pool_end": (None, [_int, _word, _word]),
     "ta_cuda_pool_release": (None, [_int, _word, _word]),
@@ -332,7 +332,7 @@ class MemoryManager:
 
         The columns are those of RMM's replay benchmark. Recording is switched on by configure(enable_stats=True).
         """
-        text = _text(_function("ta_cuda_trace")).decode()
+        text = self._trace()
         if isinstance(file, (str, os.PathLike)):
             with open(file, "w", encoding="ascii") as out:
                 out.write(text)
@@ -349,10 +349,13 @@ class MemoryManager:
         its free; live: blocks not freed; streams: how many on each; warmup_sizes: what to
         give to configure, so that these allocations would have met a warm cache.
         """
-        events = list(csv.DictReader(io.StringIO(_text(_function("ta_cuda_trace")).decode())))
-        return _patterns(events, top)
+        return _patterns(csv.DictReader(io.StringIO(self._trace())), top)
 
     # Calls
+
+    def _trace(self):
+        """The recorded allocations, as ta_cuda_trace has them."""
+        return _text(lambda buffer, room: _function("ta_cuda_trace")(self.device, buffer, room)).decode()
 
     def _figures(self):
         """What the report says of this device; {} where it was not used yet."""

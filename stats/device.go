@@ -97,18 +97,16 @@ type Device struct {
 
 // DriverCalls counts what the heap had the driver do.
 type DriverCalls struct {
-	Map          uint64
-	MapManaged   uint64
-	Unmap        uint64
-	Zero         uint64
-	Synchronize  uint64
-	EventCreate  uint64
-	EventDestroy uint64
-	EventRecord  uint64
-	EventQuery   uint64
-	EventWait    uint64
-	StreamWait   uint64
-	Info         uint64
+	Map         uint64
+	MapManaged  uint64
+	Unmap       uint64
+	Zero        uint64
+	Synchronize uint64
+	EventCreate uint64
+	EventRecord uint64
+	EventQuery  uint64
+	StreamWait  uint64
+	Info        uint64
 }
 
 // DeviceTier is one tier of a device, in the words of Tier. Segments and foreign

@@ -22,20 +22,25 @@ type EventKind uint64
 
 // The events, with their arguments.
 const (
-	EventNone       EventKind = iota
-	EventFork                 // none: in the parent, once the child is made
-	EventThread               // heap's address: a thread has got it
-	EventThreadEnd            // heap's address
-	EventSegment              // address, bytes: mapped
-	EventSegmentEnd           // address, bytes: unmapped
-	EventPurge                // bytes given back
-	EventNoMemory             // bytes asked for
-	EventReport               // errno of writing the statistics file
-	EventSoftcap              // tier, bytes it has now: it went over its soft cap
-	EventHardcap              // tier, bytes it has now: its hard cap was in the way
-	EventMigrate              // tier, bytes: moved there by demotion or promotion
-	EventStuck                // tier, bytes: the kernel did not move them there
-	EventSummary              // mallocs, frees, peak bytes, live bytes, live blocks, failures
+	EventNone          EventKind = iota
+	EventFork                    // none: in the parent, once the child is made
+	EventThread                  // heap's address: a thread has got it
+	EventThreadEnd               // heap's address
+	EventSegment                 // address, bytes: mapped
+	EventSegmentEnd              // address, bytes: unmapped
+	EventPurge                   // bytes given back
+	EventNoMemory                // bytes asked for
+	EventReport                  // errno of writing the statistics file
+	EventSoftcap                 // tier, bytes it has now: it went over its soft cap
+	EventHardcap                 // tier, bytes it has now: its hard cap was in the way
+	EventMigrate                 // tier, bytes: moved there by demotion or promotion
+	EventStuck                   // tier, bytes: the kernel did not move them there
+	EventDriverMissing           // none: a CUDA function is called, and there is no driver
+	EventDriverOld               // none: the CUDA driver lacks what the device heap needs
+	EventDriverFails             // CUresult: cuInit has failed
+	EventDeviceSoftcap           // device, bytes reserved: it went over its soft cap
+	EventDeviceHardcap           // device, bytes asked for: its hard cap, or the driver, refuses them
+	EventSummary                 // mallocs, frees, peak bytes, live bytes, live blocks, failures
 )
 
 // Event is one entry of the ring.

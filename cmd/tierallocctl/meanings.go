@@ -53,6 +53,7 @@ var meanings = map[string]meaning{
 	"TA_CUDA_ON_HARDCAP":   {"WORD", "at the hard cap of a device: fail, or spill to host memory"},
 	"TA_CUDA_SOFT":         {"SIZE", "soft cap of each device: its cache shrinks above it"},
 	"TA_CUDA_HARD":         {"SIZE", "hard cap of each device"},
+	"TA_CUDA_SPILL_HARD":   {"SIZE", "host memory that each device may spill to at most"},
 	"TA_CUDA_PROPORTION":   {"PART", "hard cap as a part of the device's memory; the smaller one holds"},
 	"TA_CUDA_SEGMENT_SIZE": {"SIZE", "what is taken from the driver at once for middle-sized blocks"},
 	"TA_CUDA_CACHE_LIMIT":  {"SIZE", "free device memory that is kept at most"},

@@ -35,6 +35,7 @@ type CUDA struct {
 	Leaks       bool // TA_CUDA_LEAKS: the report lists the blocks that are live at exit
 
 	Soft, Hard  uint64 // TA_CUDA_SOFT, TA_CUDA_HARD: bytes; 0: no cap
+	SpillHard   uint64 // TA_CUDA_SPILL_HARD: bytes of host memory; 0: half of the host's
 	Proportion  uint64 // TA_CUDA_PROPORTION: in 1/65536 of the device's memory; 0: no cap
 	SegmentSize uint64 // TA_CUDA_SEGMENT_SIZE: bytes
 	CacheLimit  uint64 // TA_CUDA_CACHE_LIMIT: bytes of free blocks that are kept; 0: none
@@ -59,6 +60,7 @@ func (c *CUDA) setDefaults() {
 	c.Leaks = false
 	c.Soft = 0
 	c.Hard = 0
+	c.SpillHard = 0
 	c.Proportion = 0
 	c.SegmentSize = DefaultSegmentSize
 	c.CacheLimit = NoLimit
@@ -87,6 +89,8 @@ func (c *CUDA) set(k uintptr, v value) bool {
 		return v.asSize(&c.Soft)
 	case cudaHard:
 		return v.asSize(&c.Hard)
+	case cudaSpillHard:
+		return v.asSize(&c.SpillHard)
 	case cudaProportion:
 		return v.asProportion(&c.Proportion)
 	case cudaSegmentSize:

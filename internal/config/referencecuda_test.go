@@ -34,6 +34,8 @@ func (c *plainCUDA) refer(what, val string) (accepts, using string, ok bool) {
 		return sizes, "no soft cap", store(&c.soft, size, isSize)
 	case "_HARD":
 		return sizes, "no hard cap", store(&c.hard, size, isSize)
+	case "_SPILL_HARD":
+		return sizes, "half of the host's memory", store(&c.spillHard, size, isSize)
 	case "_PROPORTION":
 		return "a part of the device's memory such as 0.25 or 25%, above 0 and up to 1", "no hard cap", c.referPart(val)
 	case "_SEGMENT_SIZE":

@@ -50,6 +50,7 @@ const (
 	cudaOnHardcap
 	cudaSoft
 	cudaHard
+	cudaSpillHard
 	cudaProportion
 	cudaSegmentSize
 	cudaCacheLimit
@@ -147,6 +148,7 @@ var variables = [tableSize]variable{
 	varCUDA + cudaOnHardcap:  {"TA_CUDA_ON_HARDCAP", "fail or spill", "fail", false},
 	varCUDA + cudaSoft:       {"TA_CUDA_SOFT", aSize, noSoft, false},
 	varCUDA + cudaHard:       {"TA_CUDA_HARD", aSize, noHard, false},
+	varCUDA + cudaSpillHard:  {"TA_CUDA_SPILL_HARD", aSize, "half of the host's memory", false},
 	varCUDA + cudaProportion: {"TA_CUDA_PROPORTION", "a part of the device's memory such as 0.25 or 25%, above 0 and up to 1", noHard, false},
 	varCUDA + cudaSegmentSize: {"TA_CUDA_SEGMENT_SIZE", "2M to 64G, in steps of 2M (an integer, or one with K, M or G)",
 		"20M", false},

@@ -80,6 +80,9 @@ func write(w io.Writer) {
 		{"TA_CALL_REALLOC_ALLOCS", alloc.CallReallocAllocs},
 		{"TA_CALL_REALLOC_FREES", alloc.CallReallocFrees},
 		{"TA_CALL_KINDS", alloc.CallKinds},
+		{"TA_EVENT_DRIVER_MISSING", uint64(stats.EventDriverMissing)},
+		{"TA_EVENT_DRIVER_OLD", uint64(stats.EventDriverOld)},
+		{"TA_EVENT_DRIVER_FAILS", uint64(stats.EventDriverFails)},
 		{"TA_CUDA_OP_ALLOC", cudahook.OpAlloc},
 		{"TA_CUDA_OP_FREE", cudahook.OpFree},
 		{"TA_CUDA_OP_STREAM_ALLOC", cudahook.OpStreamAlloc},
@@ -108,11 +111,9 @@ func write(w io.Writer) {
 		{"TA_CUDA_ACT_ZERO", cudahook.ActZero},
 		{"TA_CUDA_ACT_SYNCHRONIZE", cudahook.ActSynchronize},
 		{"TA_CUDA_ACT_EVENT_CREATE", cudahook.ActEventCreate},
-		{"TA_CUDA_ACT_EVENT_DESTROY", cudahook.ActEventDestroy},
 		{"TA_CUDA_ACT_EVENT_RECORD", cudahook.ActEventRecord},
 		{"TA_CUDA_ACT_EVENT_RECORD_CONTEXT", cudahook.ActEventRecordContext},
 		{"TA_CUDA_ACT_EVENT_QUERY", cudahook.ActEventQuery},
-		{"TA_CUDA_ACT_EVENT_WAIT", cudahook.ActEventWait},
 		{"TA_CUDA_ACT_STREAM_WAIT", cudahook.ActStreamWait},
 		{"TA_CUDA_ACT_INFO", cudahook.ActInfo},
 		{"TA_CUDA_CONFIG_SEGMENT_SIZE", cudahook.ConfigSegmentSize},
@@ -123,6 +124,7 @@ func write(w io.Writer) {
 		{"TA_CUDA_CONFIG_THRESHOLD", cudahook.ConfigThreshold},
 		{"TA_CUDA_CONFIG_STRATEGY", cudahook.ConfigStrategy},
 		{"TA_CUDA_CONFIG_PEAK", cudahook.ConfigPeak},
+		{"TA_CUDA_CONFIG_TRACE", cudahook.ConfigTrace},
 	} {
 		fmt.Fprintf(w, "#define %s %#xull\n", c.name, c.value)
 	}

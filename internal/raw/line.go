@@ -78,6 +78,22 @@ func (l *Line) put(c byte) {
 	}
 }
 
+// Clear makes the line empty.
+func (l *Line) Clear() { l.n = 0 }
+
+// Copy writes the line and a newline at buf+at, as far as that is below buf+most, and
+// returns at plus the length of all of it.
+func (l *Line) Copy(buf, at, most uintptr) uintptr {
+	l.buf[l.n&lineMask] = '\n'
+	for i := uintptr(0); i <= l.n&lineMask; i++ {
+		if at < most {
+			StoreByte(buf+at, l.buf[i&lineMask])
+		}
+		at++
+	}
+	return at
+}
+
 // Emit writes the line and a newline to fd in one call. A broken pipe there is no
 // reason for the host to die: SIGPIPE is held back, and taken when it comes of this
 // write.

@@ -59,6 +59,22 @@ func makeDrivers() error {
 	return nil
 }
 
+// oldDriver makes a folder with a libcuda.so.1 that has next to nothing.
+func oldDriver(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	src := filepath.Join(dir, "old.c")
+	text := "int cuInit(unsigned f) { return f != 0; }\nint cuMemAlloc_v2(unsigned long *p, unsigned long n) { *p = n; return 0; }\n"
+	if err := os.WriteFile(src, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", filepath.Join(dir, "libcuda.so.1"), src)
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, msg)
+	}
+	return dir
+}
+
 var flags = []string{"-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-cast-function-type",
 	"-pthread", "-I", "fake", "-I", filepath.Join("..", "..", "interpose")}
 

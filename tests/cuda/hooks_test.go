@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,9 +23,6 @@ func TestHooks(t *testing.T) {
 	for mode, env := range modes {
 		for _, c := range []string{"pointers", "contextless", "uninitialised", "ranges", "info", "foreign", "capture", "contexts",
 			"peers", "ipc", "forked", "errors", "failures"} {
-			if c == "info" && slices.Contains(env, "TA_CUDA_REUSE=event") {
-				continue // there a block counts as free when its events have been seen
-			}
 			t.Run(mode+"/"+c, func(t *testing.T) {
 				t.Parallel()
 				same(t, env, program, c)

@@ -55,3 +55,16 @@ func TestTraceRefused(t *testing.T) {
 		t.Errorf("status %d, stderr %q", r.Status, r.Stderr)
 	}
 }
+
+// TestPythonControls: what Python records and reads comes from the library.
+func TestPythonControls(t *testing.T) {
+	python := "/usr/bin/python3"
+	if _, err := os.Stat(python); err != nil {
+		t.Skip("no ", python)
+	}
+	r := testlib.Run(t, command(true, []string{"PYTHONPATH=" + filepath.Join("..", "..", "python")}, python, "testdata/manager.py"))
+	clean(t, r)
+	if r.Stdout != "ok\n" {
+		t.Errorf("stdout %q", r.Stdout)
+	}
+}

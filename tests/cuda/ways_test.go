@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -72,7 +71,8 @@ func TestVersions(t *testing.T) {
 		"cuStreamBeginCapture 10010/2":     "cuStreamBeginCapture_v2_ptsz",
 		"cuGetProcAddress 11030/0":         "cuGetProcAddress",
 		"cuGetProcAddress 12000/0":         "cuGetProcAddress_v2",
-		"cuInit 13000/0":                   "",
+		"cuInit 13000/0":                   "cuInit",
+		"cuDriverGetVersion 13000/0":       "",
 		"cuNope 13000/0":                   "",
 		"cuMemAlloc_v2 13000/0":            "",
 		"cudaMalloc 13000/0":               "",
@@ -206,16 +206,7 @@ func results(s string) string {
 // TestNoDriver: a program that is built for CUDA on a machine without a driver, or with a
 // library of the driver's name that is too old, runs as without us.
 func TestNoDriver(t *testing.T) {
-	empty, old := t.TempDir(), t.TempDir()
-	src := filepath.Join(old, "old.c")
-	text := "int cuInit(unsigned f) { return f != 0; }\nint cuMemAlloc_v2(unsigned long *p, unsigned long n) { *p = n; return 0; }\n"
-	if err := os.WriteFile(src, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", filepath.Join(old, "libcuda.so.1"), src)
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, msg)
-	}
+	empty, old := t.TempDir(), oldDriver(t)
 	program := cc(t, "nodriver.c")
 	for name, dir := range map[string]string{"none": empty, "old": old} {
 		t.Run(name, func(t *testing.T) {

@@ -38,8 +38,8 @@ func TestThreads(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "stats")
 		clean(t, preloaded(t, []string{"TA_STATS_FILE=" + file}, prog, "many"))
 		r := readReport(t, file)
-		// Nine threads at a time have work; others may be on their way out.
-		if h := r.Heap; h.Heaps > 40 || h.Abandoned > 40 || h.Committed > 16<<20 || h.Mapped > 32<<20 {
+		// Nine threads of 6000 have work at a time; how many are on their way out is the scheduler's.
+		if h := r.Heap; h.Heaps > 40 || h.Abandoned > 40 || h.Committed > 24<<20 || h.Mapped > 32<<20 {
 			t.Errorf("heaps %d, abandoned %d, committed %d, mapped %d", h.Heaps, h.Abandoned, h.Committed, h.Mapped)
 		}
 	})

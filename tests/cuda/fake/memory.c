@@ -367,7 +367,10 @@ static CUresult array(CUarray *out, size_t n)
 {
 	CUarray a = calloc(1, sizeof *a);
 	CUresult e = allocate(&a->memory, n, PLAIN);
-	*out = a;
+	if (e != CUDA_SUCCESS)
+		free(a);
+	else
+		*out = a;
 	return e;
 }
 
@@ -388,5 +391,41 @@ API CUresult cuArrayDestroy(CUarray a)
 	CALL(cuArrayDestroy, CONTEXT);
 	fake_release(a->memory);
 	free(a);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
+{
+	size_t n = 0;
+	CALL(cuMipmappedArrayCreate, CONTEXT);
+	for (unsigned i = 0; i < levels; i++)
+		n += ((d->width >> i) + 1) * ((d->height >> i) + 1) * d->channels * 4;
+	return array((CUarray *)out, n);
+}
+
+API CUresult cuMipmappedArrayDestroy(CUmipmappedArray a)
+{
+	CALL(cuMipmappedArrayDestroy, CONTEXT);
+	fake_release(((CUarray)a)->memory);
+	free(a);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	CUarray a;
+	CALL(cuMemCreate, INIT);
+	if (flags != 0 || n % (2 << 20) != 0 || prop->type != 1)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult e = array(&a, n);
+	*out = (CUmemGenericAllocationHandle)a;
+	return e;
+}
+
+API CUresult cuMemRelease(CUmemGenericAllocationHandle h)
+{
+	CALL(cuMemRelease, INIT);
+	fake_release(((CUarray)h)->memory);
+	free((CUarray)h);
 	return CUDA_SUCCESS;
 }

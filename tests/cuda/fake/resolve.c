@@ -5,7 +5,7 @@
 TA_CUDA_NEEDED(DECLARE)
 TA_CUDA_NEWER(DECLARE)
 TA_CUDA_HOOKED(DECLARE)
-CUresult cuInit(unsigned), cuDriverGetVersion(int *), cuDeviceGetCount(int *), cuCtxCreate_v2(CUcontext *, unsigned, CUdevice),
+CUresult cuDriverGetVersion(int *), cuDeviceGetCount(int *), cuCtxCreate_v2(CUcontext *, unsigned, CUdevice),
 	cuCtxSetCurrent(CUcontext), cuMemAlloc(unsigned *, unsigned), cuStreamCreate(CUstream *, unsigned),
 	cuStreamIsCapturing_ptsz(CUstream, int *);
 
@@ -28,7 +28,9 @@ static const struct {
 	PLAIN("cuMemAllocManaged", 6000, cuMemAllocManaged), BOTH("cuMemAllocAsync", 11020, cuMemAllocAsync),
 	BOTH("cuMemAllocFromPoolAsync", 11020, cuMemAllocFromPoolAsync), BOTH("cuMemFreeAsync", 11020, cuMemFreeAsync),
 	PLAIN("cuArrayCreate", 3020, cuArrayCreate_v2), PLAIN("cuArray3DCreate", 3020, cuArray3DCreate_v2),
-	PLAIN("cuArrayDestroy", 2000, cuArrayDestroy), PLAIN("cuStreamCreate", 2000, cuStreamCreate),
+	PLAIN("cuArrayDestroy", 2000, cuArrayDestroy), PLAIN("cuMipmappedArrayCreate", 5000, cuMipmappedArrayCreate),
+	PLAIN("cuMipmappedArrayDestroy", 5000, cuMipmappedArrayDestroy), PLAIN("cuMemCreate", 10020, cuMemCreate),
+	PLAIN("cuMemRelease", 10020, cuMemRelease), PLAIN("cuStreamCreate", 2000, cuStreamCreate),
 	PLAIN("cuStreamDestroy", 2000, cuStreamDestroy), PLAIN("cuStreamDestroy", 4000, cuStreamDestroy_v2),
 	BOTH("cuStreamBeginCapture", 10000, cuStreamBeginCapture), BOTH("cuStreamBeginCapture", 10010, cuStreamBeginCapture_v2),
 	BOTH("cuStreamBeginCaptureToGraph", 12030, cuStreamBeginCaptureToGraph), BOTH("cuStreamEndCapture", 10000, cuStreamEndCapture),

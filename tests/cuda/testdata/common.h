@@ -47,6 +47,10 @@
 	F(cuArrayCreate_v2, CUarray *, const CUDA_ARRAY_DESCRIPTOR *) \
 	F(cuArray3DCreate_v2, CUarray *, const CUDA_ARRAY3D_DESCRIPTOR *) \
 	F(cuArrayDestroy, CUarray) \
+	F(cuMipmappedArrayCreate, CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned) \
+	F(cuMipmappedArrayDestroy, CUmipmappedArray) \
+	F(cuMemCreate, CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long) \
+	F(cuMemRelease, CUmemGenericAllocationHandle) \
 	F(cuStreamCreate, CUstream *, unsigned) \
 	F(cuStreamDestroy_v2, CUstream) \
 	F(cuStreamBeginCapture_v2, CUstream, int) \

@@ -155,6 +155,8 @@ static void foreign(void)
 	CUdeviceptr p;
 	size_t pitch;
 	CUarray a;
+	CUmipmappedArray m;
+	CUmemGenericAllocationHandle h;
 	CUstream s;
 	load();
 	OK(cu.cuStreamCreate(&s, 1));
@@ -182,6 +184,11 @@ static void foreign(void)
 	SHOW(cu.cuArrayDestroy(a));
 	SHOW(cu.cuArray3DCreate_v2(&a, &(CUDA_ARRAY3D_DESCRIPTOR){100, 100, 100, 0x20, 1, 0}));
 	SHOW(cu.cuArrayDestroy(a));
+	SHOW(cu.cuMipmappedArrayCreate(&m, &(CUDA_ARRAY3D_DESCRIPTOR){1000, 1000, 0, 0x20, 1, 0}, 5));
+	SHOW(cu.cuMipmappedArrayDestroy(m));
+	SHOW(cu.cuMemCreate(&h, 4 * MIB, &(CUmemAllocationProp){1, 0, {CU_MEM_LOCATION_TYPE_DEVICE, 0}}, 0));
+	SHOW(cu.cuMemRelease(h));
+	SHOW(cu.cuMemCreate(&h, 4 * MIB + 1, &(CUmemAllocationProp){1, 0, {CU_MEM_LOCATION_TYPE_DEVICE, 0}}, 0));
 	SHOW(cu.cuMemAlloc_v2(&p, 1000));
 	SHOW(cu.cuMemFreeAsync(p, s));
 	fake.fake_complete_all();

@@ -50,6 +50,9 @@ static void fill(void)
 // Memory that the driver serves itself counts as well.
 static void foreign(void)
 {
+	const CUmemAllocationProp prop = {1, 0, {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemGenericAllocationHandle h;
+	CUmipmappedArray m;
 	CUdeviceptr p, q;
 	load();
 	SHOW(cu.cuMemAllocManaged(&p, 50 * MIB, 1));
@@ -58,10 +61,32 @@ static void foreign(void)
 	SHOW(cu.cuMemFree_v2(p));
 	SHOW(cu.cuMemAlloc_v2(&q, 30 * MIB));
 	see();
+	SHOW(cu.cuMemCreate(&h, 40 * MIB, &prop, 0));
+	SHOW(cu.cuMemCreate(&h, 30 * MIB, &prop, 0));
+	see();
+	SHOW(cu.cuMemRelease(h));
+	SHOW(cu.cuMipmappedArrayCreate(&m, &(CUDA_ARRAY3D_DESCRIPTOR){2048, 2048, 0, 0x20, 1, 0}, 12));
+	see();
+	SHOW(cu.cuMipmappedArrayDestroy(m));
+	see();
+}
+
+// What a thread says its memory is for; 0 is hot, 2 cold.
+static void hints(void)
+{
+	CUdeviceptr p;
+	int (*set)(int) = (int (*)(int))ours("ta_set_hint");
+	load();
+	for (int i = 0; i < 2; i++) {
+		set(2 - 2 * i);
+		SHOW(cu.cuMemAlloc_v2(&p, 40 * MIB));
+		printf("%lu on the host\n", fake.fake_calls("cuMemAllocManaged"));
+	}
+	SHOW(cu.cuMemAlloc_v2(&p, 40 * MIB));
 }
 
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {{"fill", fill}, {"foreign", foreign}};
+	static const struct test tests[] = {{"fill", fill}, {"foreign", foreign}, {"hints", hints}};
 	RUN(tests);
 }

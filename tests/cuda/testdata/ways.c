@@ -71,7 +71,7 @@ static void versions(void)
 		{"cuMemAlloc", 2000, 0}, {"cuMemAlloc", 3020, 0}, {"cuMemAlloc", 13000, 1}, {"cuMemAlloc", 13000, 2}, {"cuMemAlloc", 1000, 0},
 		{"cuMemAllocAsync", 11010, 0}, {"cuMemAllocAsync", 11020, 0}, {"cuMemAllocAsync", 11020, 2},
 		{"cuStreamBeginCapture", 10000, 0}, {"cuStreamBeginCapture", 10010, 0}, {"cuStreamBeginCapture", 10010, 2},
-		{"cuGetProcAddress", 11030, 0}, {"cuGetProcAddress", 12000, 0}, {"cuInit", 13000, 0}, {"cuNope", 13000, 0},
+		{"cuGetProcAddress", 11030, 0}, {"cuGetProcAddress", 12000, 0}, {"cuInit", 13000, 0}, {"cuDriverGetVersion", 13000, 0}, {"cuNope", 13000, 0},
 		{"cuMemAlloc_v2", 13000, 0}, {"cudaMalloc", 13000, 0}, {"cuDevicePrimaryCtxRelease", 7000, 0},
 	};
 	CUresult (*get)(const char *, void **, int, uint64_t, int *) = resolver("cuGetProcAddress_v2");

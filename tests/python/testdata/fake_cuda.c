@@ -117,7 +117,7 @@ API int ta_cuda_configure(int device, const char *key, double value)
 	return 0;
 }
 
-API size_t ta_cuda_trace(char *buf, size_t n) { return snprintf(buf, n, "%s", trace); }
+API size_t ta_cuda_trace(int device, char *buf, size_t n) { (void)device; return snprintf(buf, n, "%s", trace); }
 
 API size_t ta_stats_json(char *buf, size_t n)
 {

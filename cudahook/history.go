@@ -1,0 +1,87 @@
+package cudahook
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// The history is the last events of the devices that record (ConfigTrace), as the trace
+// has them, for programs to ask for.
+//
+//	event i is at place i mod historyMax, for next - historyMax <= i < next
+var history struct {
+	raw.OffHeap
+	lock raw.Lock
+	base uintptr // 0: nothing was ever recorded
+	next uint64
+}
+
+const (
+	historyMax = 1 << 17
+	eventBytes = unsafe.Sizeof(event{})
+)
+
+// recording is set once a device records.
+var recording uint32
+
+func eventAt(i uint64) *event {
+	return (*event)(raw.Ptr(history.base + uintptr(i%historyMax)*eventBytes))
+}
+
+// remember keeps the event of a request. Precondition: no lock is held.
+func remember(r *Request, e *event) {
+	e.device = r.Device
+	if h := heapOf(r); h != nil {
+		e.device = h.ordinal
+	}
+	if e.device >= deviceMax || devices[e.device&(deviceMax-1)].record == 0 || !history.lock.Take(uintptr(r.Token)) {
+		return
+	}
+	if history.base == 0 {
+		history.base = raw.Map(historyMax * eventBytes)
+	}
+	if history.base != 0 {
+		*eventAt(history.next) = *e
+		history.next++
+	}
+	history.lock.Release()
+}
+
+// beginHistory has a device's history begin with the next event.
+func (d *device) beginHistory(token uintptr) {
+	atomic.StoreUint32(&recording, 1)
+	if history.lock.Take(token) {
+		d.recordedFrom = history.next
+		history.lock.Release()
+	}
+}
+
+// History writes the recorded events of a device, oldest first, in the trace's columns as
+// text at buf, as snprintf would: no more than n bytes, the last of them 0. It returns
+// how long the whole text is.
+func History(token uintptr, device uint64, buf, n uintptr) (size uintptr) {
+	if device >= deviceMax || !history.lock.Take(token) {
+		return 0
+	}
+	var l raw.Line
+	l.Text(traceHeader)
+	size = l.Copy(buf, 0, n)
+	i := devices[device&(deviceMax-1)].recordedFrom
+	if history.next > historyMax {
+		i = max(i, history.next-historyMax)
+	}
+	for ; i < history.next; i++ {
+		if e := eventAt(i); e.device == device {
+			l.Clear()
+			e.format(&l)
+			size = l.Copy(buf, size, n)
+		}
+	}
+	history.lock.Release()
+	if n != 0 {
+		raw.StoreByte(buf+min(size, n-1), 0)
+	}
+	return size
+}
