@@ -14,8 +14,8 @@ const (
 	triedClose                             // the open batch has its event
 	triedFence                             // other streams' free blocks were looked at
 	triedSteal                             // and none can be had by waiting for its stream
-	triedIdle                              // no idle segment is left
 	triedSync                              // the device was waited for
+	triedAgain                             // since a capture had begun meanwhile
 	triedInfo                              // how full the device is, is known
 	mappedOne                              // a segment was mapped for it
 	short                                  // the driver has no memory
@@ -28,8 +28,8 @@ const (
 	warming                                // a segment is mapped to warm the cache
 	readied                                // which then has what the request asks for
 	softCounted                            // it is counted as over the soft cap
-	passed                                 // and all of it has passed
 	triedOthers                            // no other context on the device has idle segments
+	othersPassed                           // all contexts were waited for, for another heap's sake
 )
 
 // quickAlloc serves a stream-ordered request from what is free, or reports false. It is the
@@ -203,7 +203,7 @@ func (h *heap) more(r *Request, n, kind uint64) uint64 {
 			return h.record(r)
 		}
 	}
-	if !r.has(triedSync) && h.held != nil {
+	if !r.has(triedSync) && (h.held != nil || h.anyGone()) {
 		return h.syncAll(r)
 	}
 	if !r.has(triedFence) {
@@ -221,7 +221,7 @@ func (h *heap) grow(r *Request, n, kind uint64) uint64 {
 		if action := h.shrink(r, bytes); action != goOn {
 			return action
 		}
-		if settings.spill && r.hint() == uint64(config.HintCold) && d.over(bytes) {
+		if settings.spill && p.global != nil && r.hint() == uint64(config.HintCold) && d.over(bytes) {
 			r.set(spilling)
 			return goOn
 		}

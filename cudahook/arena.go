@@ -105,18 +105,34 @@ func (h *heap) dropMark(m *mark) {
 	h.spareMarks = m
 }
 
-// newBatch returns a batch of which all fields are zero, or nil.
+// newBatch returns an empty batch, which is among the heap's, or nil.
 func (h *heap) newBatch() *batch {
 	p := h.spareBatches
 	if p == nil {
-		return (*batch)(raw.Ptr(h.arena.cut(unsafe.Sizeof(batch{}))))
+		if p = (*batch)(raw.Ptr(h.arena.cut(unsafe.Sizeof(batch{})))); p == nil {
+			return nil
+		}
+	} else {
+		h.spareBatches = p.next
+		*p = batch{}
 	}
-	h.spareBatches = p.next
-	*p = batch{}
+	p.later = h.batches
+	if p.later != nil {
+		p.later.sooner = p
+	}
+	h.batches = p
 	return p
 }
 
 func (h *heap) dropBatch(p *batch) {
+	if p.later != nil {
+		p.later.sooner = p.sooner
+	}
+	if p.sooner != nil {
+		p.sooner.later = p.later
+	} else {
+		h.batches = p.later
+	}
 	p.next = h.spareBatches
 	h.spareBatches = p
 }

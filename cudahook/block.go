@@ -44,7 +44,6 @@ const (
 	statePending               // in a batch
 	stateHeld                  // freed while a graph is captured
 	stateTaken                 // a request holds it: it goes from one stream to another
-	stateLeaving               // its segment is being given back
 	stateLost                  // the driver failed when its free was to be finished: never used again
 	stateForeign               // the driver's
 )

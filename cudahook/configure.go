@@ -55,9 +55,6 @@ func Configure(token uintptr, device, key, value uint64) uint64 {
 			d.changed(token, key)
 		}
 	}
-	if device == everyDevice {
-		settings.knobs.set(key, value)
-	}
 	return 1
 }
 

@@ -45,7 +45,7 @@ func (h *heap) fence(r *Request, n, kind uint64) uint64 {
 	r.keep0 = uint64(uintptr(unsafe.Pointer(t)))
 	if t.fence != nil {
 		t.fencing, t.visited = 1, r.keep4
-		r.Arg0 = t.fence.event
+		r.Arg0, r.keep5 = t.fence.event, 0
 		return r.act(phaseFenceQuery, ActEventQuery)
 	}
 	m := h.takeEvent(h.context)
@@ -55,6 +55,7 @@ func (h *heap) fence(r *Request, n, kind uint64) uint64 {
 	t.fence, t.fenced = m, h.clock-1
 	t.fencing, t.visited = 1, r.keep4
 	r.Arg0, r.Arg1 = m.event, t.stream
+	h.name(r, t.stream)
 	return r.act(phaseFence, ActEventRecord)
 }
 
@@ -80,7 +81,12 @@ func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
 	}
 	t.fencing = 0
 	r.keep0 = 0
-	if phase == phaseFence || r.Result == Success {
+	switch {
+	case phase == phaseFenceQuery && r.Result == ErrorNotReady:
+	case phase == phaseFenceQuery && r.Result != Success: // nobody can tell when it happens, or use it again
+		h.dropMark(t.fence)
+		t.fence = nil
+	default:
 		h.keepEvent(t.fence)
 		t.fence = nil
 		if phase == phaseFenceQuery {
@@ -113,6 +119,7 @@ func (h *heap) steal(r *Request, n, kind uint64) uint64 {
 	h.park(b, stateTaken)
 	r.keep0, r.keep1 = uint64(uintptr(unsafe.Pointer(b))), uint64(uintptr(unsafe.Pointer(m)))
 	r.Arg0, r.Arg1 = m.event, t.stream
+	h.name(r, t.stream)
 	return r.act(phaseSteal, ActEventRecord)
 }
 

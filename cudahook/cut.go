@@ -40,13 +40,8 @@ func (h *heap) bin(b *block, t *tag) {
 	b.state, b.tag = stateFree, t
 	t.bins[b.segment.kind&3].add(b)
 	t.free += b.bytes
-	k := &h.count.side[t.pool.spilled&1]
-	if t == t.pool.global {
-		k.global += b.bytes
-	} else {
-		k.local += b.bytes
-	}
-	if b.bytes == b.segment.bytes {
+	t.count(b.bytes)
+	if b.bytes == b.segment.bytes && t.pool.global != nil {
 		h.setIdle(b.segment)
 	}
 }
@@ -56,12 +51,7 @@ func (h *heap) unbin(b *block) {
 	t := b.tag
 	t.bins[b.segment.kind&3].remove(b)
 	t.free -= b.bytes
-	k := &h.count.side[t.pool.spilled&1]
-	if t == t.pool.global {
-		k.global -= b.bytes
-	} else {
-		k.local -= b.bytes
-	}
+	t.count(-b.bytes)
 	if b.bytes == b.segment.bytes {
 		h.unsetIdle(b.segment)
 	}

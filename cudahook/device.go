@@ -31,6 +31,8 @@ type device struct {
 	knobs
 	recordedFrom uint64 // the first event of its history
 
+	past counts // of heaps that have ended; guarded by tableLock
+
 	softExceeded, violations, refused, hostRefused uint64 // requests
 
 	bucket                            throttle.Bucket
@@ -79,6 +81,9 @@ func Setup(s *config.CUDA, defaultHint uint32) {
 	settings.quicks, settings.idles = defaultQuicks, config.NoLimit
 	settings.firstFit, settings.eager, settings.frayed = 0, 0, 0
 	settings.bw, settings.lat = s.BW, s.Lat
+	for i := range devices {
+		devices[i].knobs = settings.knobs
+	}
 	settings.throttle = s.BW != 0 || s.Lat != 0
 	settings.warmups = min(s.Warmups, 16)
 	settings.warm = s.Warmup
@@ -100,7 +105,6 @@ func (d *device) meet(memory uint64) {
 	if d.hostHard == 0 {
 		d.hostHard = hostMemory() / 2
 	}
-	d.knobs = settings.knobs
 	d.bucket.Set(settings.bw, max(64<<10, settings.bw/100), settings.lat)
 	atomic.StoreUint64(&d.memory, max(memory, 1))
 }
@@ -118,17 +122,17 @@ func capOf(memory uint64) uint64 {
 	return hard
 }
 
-// charge reserves n bytes, or reports false when they would pass the hard cap.
-func (d *device) charge(n uint64) bool { return chargeTo(&d.reserved, &d.peak, n, d.hard) }
+// charge reserves n bytes, or reports false when they would pass the hard cap. The peak
+// rises when the driver has given them.
+func (d *device) charge(n uint64) bool { return chargeTo(&d.reserved, n, d.hard) }
 
-func chargeTo(to, peak *uint64, n, most uint64) bool {
+func chargeTo(to *uint64, n, most uint64) bool {
 	for {
 		old := atomic.LoadUint64(to)
 		if old+n > most || old+n < old {
 			return false
 		}
 		if atomic.CompareAndSwapUint64(to, old, old+n) {
-			raise(peak, old+n)
 			return true
 		}
 	}
@@ -142,7 +146,7 @@ func (d *device) over(n uint64) bool {
 }
 
 // chargeHost is charge for bytes that are to be spilled to the host.
-func (d *device) chargeHost(n uint64) bool { return chargeTo(&d.host, &d.hostPeak, n, d.hostHard) }
+func (d *device) chargeHost(n uint64) bool { return chargeTo(&d.host, n, d.hostHard) }
 
 func (d *device) releaseHost(n uint64) { atomic.AddUint64(&d.host, -n) }
 

@@ -6,7 +6,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// endContext drops the heap of a context that is gone with all its memory.
+// endContext drops the heap of a context that is gone with all its memory and events.
 func endContext(token uintptr, context uint64) {
 	if context == 0 || !tableLock.Take(token) {
 		return
@@ -23,19 +23,20 @@ func endContext(token uintptr, context uint64) {
 			continue
 		}
 		atomic.StoreUint64(&h.context, 0)
-		h.device.release(h.count.reserved + h.count.foreign)
+		h.device.release(h.count.reserved + h.count.foreign + atomic.SwapUint64(&h.unusable[0], 0))
 		atomic.AddUint64(&h.device.foreign, -h.count.foreign)
-		h.device.releaseHost(h.hostBytes())
+		h.device.releaseHost(h.count.side[1].all() + atomic.SwapUint64(&h.unusable[1], 0))
 		h.wipe()
 		h.lock.Release()
 	}
+	for i := range heaps {
+		h := &heaps[i]
+		if atomic.LoadUint64(&h.context) != 0 && h.lock.Take(token) {
+			h.dropEvents(context)
+			h.lock.Release()
+		}
+	}
 	tableLock.Release()
-}
-
-// hostBytes is the size of all segments on the host.
-func (h *heap) hostBytes() uint64 {
-	s := &h.count.side[1]
-	return s.live + s.local + s.global + s.pending + s.held
 }
 
 // Fork: the forking thread takes all locks, so that what they guard is whole in the parent
@@ -67,9 +68,16 @@ func ForkParent(taken uintptr) {
 	}
 }
 
-// ForkChild makes the child pass all its calls to the driver.
+// ForkChild makes the child of a process that has used CUDA pass all its calls to the
+// driver, which refuses them. Another child may be the first to use it.
 func ForkChild(token, taken uintptr) {
-	atomic.StoreUint32(&off, 1)
+	for i := range heaps {
+		if atomic.LoadUint64(&heaps[i].context) != 0 {
+			atomic.StoreUint32(&off, 1)
+		}
+	}
+	history.lock.Reset()
+	trace.lock.Reset()
 	resetUnless(&tableLock, token, taken>>heapMax&1 != 0)
 	for i := range heaps {
 		resetUnless(&heaps[i].lock, token, taken>>uint(i)&1 != 0)

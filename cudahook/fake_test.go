@@ -265,6 +265,7 @@ func (f *fake) act(r *Request, action uint64) {
 			return
 		}
 		f.finishContext(r.Arg0)
+	case ActYield:
 	case ActInfo:
 		r.Value, r.Extra = f.memory[device]-f.used[device], f.memory[device]
 	default:
@@ -318,7 +319,7 @@ func (f *fake) actEvent(r *Request, action uint64) {
 		e.snap.merge(s.clock)
 	case ActEventRecordContext:
 		if f.noContext {
-			r.Result = ErrorNotSupported
+			r.Result = 801 // CUDA_ERROR_NOT_SUPPORTED
 			return
 		}
 		e := f.event(r, r.Arg0)

@@ -44,6 +44,7 @@ func (h *heap) driven(r *Request) uint64 {
 		h.count.refused++
 		return r.done(r.Result)
 	}
+	raise(&h.device.peak, atomic.LoadUint64(&h.device.reserved))
 	h.count.foreignCalls++
 	r.Address = r.Value
 	b := h.newBlock()
@@ -73,7 +74,7 @@ func (h *heap) freeForeign(r *Request, b *block) uint64 {
 	h.count.frees++
 	h.count.foreign -= b.bytes
 	h.count.foreignBlocks--
-	r.keep0 = uint64(uintptr(unsafe.Pointer(b)))
+	r.keep0, r.keep1 = uint64(uintptr(unsafe.Pointer(b))), b.bytes
 	return r.act(phaseDriver, ActDriver)
 }
 

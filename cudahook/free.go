@@ -63,6 +63,13 @@ func (h *heap) park(b *block, state uint64) {
 	}
 }
 
+// lose gives up a parked block: nothing is known of what still works with it.
+func (h *heap) lose(b *block) {
+	h.settled(b)
+	b.state = stateLost
+	h.count.side[b.segment.pool.spilled&1].lost += b.bytes
+}
+
 // settled ends what park began.
 func (h *heap) settled(b *block) {
 	s := &h.count.side[b.segment.pool.spilled&1]
@@ -143,19 +150,19 @@ func (h *heap) startFree(r *Request) uint64 {
 // captureError reports whether the driver has refused a call since a stream captures a graph
 // (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and those that follow it, cuda.h): a capture has
 // begun after the request.
-func captureError(result uint64) bool { return result >= 900 && result <= 908 }
+func captureError(result uint64) bool { return result >= errorCapture && result <= 908 }
 
 // syncedFree takes the answer to one wait of a plain free.
 func (h *heap) syncedFree(r *Request) uint64 {
 	b := h.blockOf(r)
-	if r.Result != Success {
+	if !h.idle(r) {
 		r.keep0 = 0
 		if captureError(r.Result) {
 			h.settled(b)
 			h.hold(b)
 			return r.done(Success)
 		}
-		b.state = stateLost
+		h.lose(b)
 		return r.done(r.Result)
 	}
 	if action := h.syncNext(r, phaseSyncFree, r.has(wide)); action != goOn {
@@ -208,7 +215,10 @@ func (h *heap) join(p *batch, b *block) {
 // freeOrdered frees a block behind what its stream has been given.
 func (h *heap) freeOrdered(r *Request, b *block) uint64 {
 	stream := ordered(r.Stream)
-	t := h.tagOf(stream, b.segment.pool)
+	t := (*tag)(nil)
+	if r.caller == h.context {
+		t = h.tagOf(stream, b.segment.pool)
+	}
 	if t != nil && b.marks == nil && b.segment.kind != kindWhole {
 		d := h.device
 		if t.quicks >= d.quicks {
@@ -231,7 +241,7 @@ func (h *heap) freeOrdered(r *Request, b *block) uint64 {
 		return r.done(Success)
 	}
 	h.join(p, b)
-	if !h.newMarkFor(&p.marks, h.context, stream) {
+	if !h.newMarkFor(&p.marks, r.caller, stream) {
 		p.wide = 1
 	}
 	r.keep0 = uint64(uintptr(unsafe.Pointer(p)))
@@ -264,19 +274,19 @@ func (h *heap) recordStream(r *Request) uint64 {
 	if b.state != stateInUse {
 		return r.done(ErrorInvalidValue)
 	}
-	if b.tag.stream == stream {
+	if b.tag.stream == stream && r.caller == h.context {
 		return r.done(Success)
 	}
 	if stream == streamPerThread { // another stream in the thread that will free it
 		stream = streamEvery
 	}
 	for m := b.marks; m != nil; m = m.next {
-		if m.stream == stream {
+		if m.stream == stream && m.context == r.caller {
 			return r.done(Success)
 		}
 	}
 	first := b.marks == nil
-	if !h.newMarkFor(&b.marks, h.context, stream) {
+	if !h.newMarkFor(&b.marks, r.caller, stream) {
 		return r.done(ErrorOutOfMemory)
 	}
 	if first {
@@ -287,15 +297,20 @@ func (h *heap) recordStream(r *Request) uint64 {
 
 // unmark makes marks on a stream that is about to end marks on all streams of its context.
 func (h *heap) unmark(stream uint64) {
+	for p := h.batches; p != nil; p = p.later {
+		widen(p.marks, stream)
+	}
 	for i := uintptr(0); h.marked != 0 && h.table.base != 0 && i <= h.table.mask; i++ {
-		e := h.table.at(i)
-		if e.key == 0 || e.block.state != stateInUse {
-			continue
+		if e := h.table.at(i); e.key != 0 && e.block.state == stateInUse {
+			widen(e.block.marks, stream)
 		}
-		for m := e.block.marks; m != nil; m = m.next {
-			if m.stream == stream {
-				m.stream = streamEvery
-			}
+	}
+}
+
+func widen(m *mark, stream uint64) {
+	for ; m != nil; m = m.next {
+		if m.stream == stream && m.state == markNew {
+			m.stream = streamEvery
 		}
 	}
 }

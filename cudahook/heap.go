@@ -14,8 +14,8 @@ import (
 //
 //	local = Σ bytes of blocks in quick lists, and in bins of tags other than global ones
 //	global = Σ bytes of blocks in bins of global tags
-//	Σ bytes of the segments = live + local + global + pending + held
-//	count.idle = Σ bytes of the count.idles idle segments
+//	private = the same of tags of private pools
+//	Σ bytes of the segments = live + local + global + private + pending + held + lost
 type heap struct {
 	raw.OffHeap
 	lock    raw.Lock
@@ -58,15 +58,21 @@ type heap struct {
 
 	idleFirst, idleLast *segment
 
-	open        *batch // plain frees that have no event yet
-	queue, tail *batch // those whose events are recorded, oldest first
-	held        *block // freed while a graph was captured
-	events      *mark  // with events that may be recorded again
-	marked      uint64 // blocks in use that have marks
+	open        *batch            // plain frees that have no event yet
+	queue, tail *batch            // those whose events are recorded, oldest first
+	batches     *batch            // all
+	held        *block            // freed while a graph was captured
+	events      *mark             // with events that may be recorded again
+	marked      uint64            // blocks in use that have marks
+	naming      [tagPlaces]uint64 // requests that are about to record an event on a stream, by its place
 
 	tags [tagPlaces]*tag
 
 	count counts
+
+	// Bytes on the device and on the host that the driver has neither let us use nor taken
+	// back: charged until the context ends. They change atomically.
+	unusable [2]uint64
 }
 
 // counts are a heap's figures, under the names of stats.Device.
@@ -81,7 +87,7 @@ type counts struct {
 	asked, askedPeak, livePeak    uint64
 	reserved, reservedPeak        uint64
 	foreign, foreignBlocks        uint64
-	idle, idles                   uint64 // bytes and number of idle segments
+	idles                         uint64 // idle segments
 	segments, warmed              uint64
 	spills, spilled               uint64
 	releases, released            uint64
@@ -93,8 +99,23 @@ type counts struct {
 type side struct {
 	allocs, frees, total, totalFreed uint64 // blocks, and their rounded bytes
 	live, blocks                     uint64
-	local, global                    uint64 // bytes free for one stream, for all
+	local, global, private           uint64 // bytes free for one stream, for all, for a private pool
 	pending, held                    uint64 // bytes that a request or a batch has, or that wait for the end of a capture
+	lost                             uint64 // bytes of blocks that the driver has failed on
+}
+
+func (s *side) all() uint64 {
+	return s.live + s.local + s.global + s.private + s.pending + s.held + s.lost
+}
+
+// add adds the figures of another heap. Of two peaks the higher one stays.
+func (c *counts) add(o *counts) {
+	asked, live, reserved := max(c.askedPeak, o.askedPeak), max(c.livePeak, o.livePeak), max(c.reservedPeak, o.reservedPeak)
+	to, from := uintptr(unsafe.Pointer(c)), uintptr(unsafe.Pointer(o))
+	for at := uintptr(0); at < unsafe.Sizeof(*c); at += 8 {
+		raw.Store(to+at, raw.Load(to+at)+raw.Load(from+at))
+	}
+	c.askedPeak, c.livePeak, c.reservedPeak = asked, live, reserved
 }
 
 const (
@@ -113,17 +134,25 @@ var (
 	off       uint32 // 1: in a forked child, where the driver does not work
 )
 
-// heapOf returns the heap of the context that a request names, or nil.
-func heapOf(r *Request) *heap {
-	c := r.Context
-	if c == 0 {
-		c = atomic.LoadUint64(&devices[r.Device&(deviceMax-1)].primary)
-		if c == 0 || r.Device >= deviceMax {
-			return nil
-		}
+// current is the context that a request is made in, 0 for one that is not known yet.
+func (r *Request) current() uint64 {
+	switch {
+	case r.Context != 0:
+		return r.Context
+	case r.Device >= deviceMax:
+		return 0
+	}
+	return atomic.LoadUint64(&devices[r.Device&(deviceMax-1)].primary)
+}
+
+// heapOf returns the heap of a context, or nil. Once its lock is held it may be another
+// one's.
+func heapOf(context uint64) *heap {
+	if context == 0 {
+		return nil
 	}
 	for i := range heaps {
-		if atomic.LoadUint64(&heaps[i].context) == c {
+		if atomic.LoadUint64(&heaps[i].context) == context {
 			return &heaps[i]
 		}
 	}
@@ -172,13 +201,15 @@ func (h *heap) begin(ordinal uint64) bool {
 		h.wipe()
 		return false
 	}
-	h.mainPool.global = h.newTag(streamEvery, h.mainPool)
-	h.spillPool.global = h.newTag(streamEvery, h.spillPool)
-	if h.mainPool.global == nil || h.spillPool.global == nil {
-		h.wipe()
-		return false
-	}
 	h.spillPool.spilled = 1
+	for i, p := range [2]*pool{h.mainPool, h.spillPool} {
+		t := h.newTag(streamEvery, p)
+		if t == nil {
+			h.wipe()
+			return false
+		}
+		p.global, t.counted = t, uintptr(unsafe.Pointer(&h.count.side[i&1].global))
+	}
 	return true
 }
 
@@ -190,7 +221,8 @@ func (h *heap) newPool(id0, id1 uint64) *pool {
 	return p
 }
 
-// wipe forgets everything: the driver has taken the context's memory back.
+// wipe forgets everything: the driver has taken the context's memory back. The device
+// keeps the figures of what has happened. Precondition: tableLock is held.
 func (h *heap) wipe() {
 	h.arena.rewind()
 	h.table.clear()
@@ -199,18 +231,22 @@ func (h *heap) wipe() {
 	h.spareBlocks, h.spareSegments, h.spareMarks, h.spareBatches, h.spareTags = nil, nil, nil, nil, nil
 	h.mainPool, h.spillPool, h.pools, h.active = nil, nil, nil, nil
 	h.idleFirst, h.idleLast = nil, nil
-	h.open, h.queue, h.tail, h.held, h.events, h.marked = nil, nil, nil, nil, nil, 0
+	h.open, h.queue, h.tail, h.batches, h.held, h.events, h.marked = nil, nil, nil, nil, nil, nil, 0
 	h.warmed = 0
-	h.count.asked, h.count.reserved, h.count.foreign, h.count.foreignBlocks = 0, 0, 0, 0
-	h.count.idle, h.count.idles, h.count.segments = 0, 0, 0
-	for i := range h.count.side {
-		s := &h.count.side[i]
-		s.live, s.blocks, s.local, s.global, s.pending, s.held = 0, 0, 0, 0, 0, 0
+	h.naming = [tagPlaces]uint64{}
+	c := &h.count
+	c.asked, c.reserved, c.foreign, c.foreignBlocks = 0, 0, 0, 0
+	c.idles, c.segments = 0, 0
+	for i := range c.side {
+		s := &c.side[i]
+		s.live, s.blocks, s.local, s.global, s.private, s.pending, s.held, s.lost = 0, 0, 0, 0, 0, 0, 0, 0
 	}
+	h.device.past.add(c)
+	*c = counts{}
 	for i := range h.tags {
 		h.tags[i] = nil
 	}
-	h.epoch++
+	atomic.AddUint64(&h.epoch, 1)
 }
 
 // cached is how many bytes could be handed out at once to someone.

@@ -33,7 +33,7 @@ func eventAt(i uint64) *event {
 // remember keeps the event of a request. Precondition: no lock is held.
 func remember(r *Request, e *event) {
 	e.device = r.Device
-	if h := heapOf(r); h != nil {
+	if h := heapOf(r.current()); h != nil {
 		e.device = h.ordinal
 	}
 	if e.device >= deviceMax || devices[e.device&(deviceMax-1)].record == 0 || !history.lock.Take(uintptr(r.Token)) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -68,6 +69,22 @@ func TestHistory(t *testing.T) {
 	if s, _ := text(0, 100); s != traceHeader+"\n" {
 		t.Errorf("recorded anew: %q", s)
 	}
+}
+
+// TestHistoryFork: another thread is recording at a fork; the child can ask all the same.
+func TestHistoryFork(t *testing.T) {
+	newProg(t, gib, nil)
+	unscheduled(t)
+	history.lock.Take(16)
+	ForkChild(8, ForkPrepare(8))
+	done := make(chan bool)
+	go func() { History(8, 0, 0, 0); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+		t.Error("History does not return in the child")
+	}
+	off = 0
 }
 
 // TestHistoryFull: the oldest events go.

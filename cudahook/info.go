@@ -17,6 +17,14 @@ func (h *heap) rangeOf(r *Request) uint64 {
 	return r.done(Success)
 }
 
+// informedOf takes what the driver says to a program that asks.
+func (h *heap) informedOf(r *Request) uint64 {
+	if r.Result != Success {
+		return r.done(r.Result)
+	}
+	return h.info(r)
+}
+
 // info turns what the driver says of the device's memory into what the program may have:
 // what is cached counts as free, and so does what waits for events: an allocation that
 // needs it waits for them. A cap counts as the device's size.
@@ -39,7 +47,7 @@ func (h *heap) info(r *Request) uint64 {
 // largest is the size of the largest free block on the device.
 func (h *heap) largest() (n uint64) {
 	for t := h.all; t != nil; t = t.all {
-		if t.pool.spilled != 0 || t.free <= n {
+		if t.pool.spilled != 0 || t.pool.global == nil || t.free <= n {
 			continue
 		}
 		for kind := range t.bins {

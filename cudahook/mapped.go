@@ -1,6 +1,10 @@
 package cudahook
 
-import "tieralloc/internal/raw"
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
 
 func (h *heap) segmentOf(r *Request) *segment { return (*segment)(raw.Ptr(uintptr(r.keep0))) }
 
@@ -50,13 +54,14 @@ func (h *heap) zeroed(r *Request) uint64 {
 		return h.enroll(r, s, s.address)
 	}
 	failure := r.Result
-	h.lostSegment(s)
+	h.waste(s)
 	h.count.refused++
 	return r.done(failure)
 }
 
-// lostSegment drops a segment that cannot be used, and stays charged.
-func (h *heap) lostSegment(s *segment) {
+// waste drops a segment that cannot be used, and stays charged.
+func (h *heap) waste(s *segment) {
+	atomic.AddUint64(&h.unusable[s.pool.spilled&1], s.bytes)
 	h.dropBlock(s.first)
 	h.dropSegment(s)
 }
@@ -72,13 +77,15 @@ func (h *heap) enroll(r *Request, s *segment, address uint64) uint64 {
 		t = h.tagOf(ordered(r.Stream), s.pool)
 	}
 	if t == nil || !h.adopt(s, address, t) {
-		h.lostSegment(s)
+		h.waste(s)
 		return h.refuse(r)
 	}
 	if s.pool.spilled != 0 {
+		raise(&h.device.hostPeak, atomic.LoadUint64(&h.device.host))
 		h.count.spills++
 		h.count.spilled += s.bytes
 	} else {
+		raise(&h.device.peak, atomic.LoadUint64(&h.device.reserved))
 		h.count.reserved += s.bytes
 		h.count.reservedPeak = max(h.count.reservedPeak, h.count.reserved)
 	}
@@ -96,6 +103,7 @@ func (h *heap) enroll(r *Request, s *segment, address uint64) uint64 {
 func (h *heap) unmap(r *Request, s *segment) uint64 {
 	h.unbin(s.first)
 	r.keep0 = s.bytes | s.pool.spilled // bytes are even
+	r.keep5 = h.epoch<<8 | h.slot
 	r.Arg0 = s.address
 	h.count.releases++
 	h.count.released += s.bytes
@@ -106,18 +114,22 @@ func (h *heap) unmap(r *Request, s *segment) uint64 {
 	return r.act(phaseUnmap, ActUnmap)
 }
 
-// unmapped takes the driver's answer to that. What it will not take back stays charged.
+// unmapped takes the driver's answer to that. What it will not take back stays charged,
+// unless it has gone with its context: that of another heap of the device, maybe.
 func (h *heap) unmapped(r *Request) {
-	bytes := r.keep0 &^ 1
-	switch {
-	case r.Result != Success:
-	case r.keep0&1 != 0:
-		h.device.releaseHost(bytes)
-	default:
-		h.device.release(bytes)
-		r.keep1 += bytes
-	}
+	bytes, spilled := r.keep0&^1, r.keep0&1
 	r.keep0 = 0
+	owner := &heaps[r.keep5&(heapMax-1)]
+	if r.Result != Success && atomic.LoadUint64(&owner.epoch) == r.keep5>>8 {
+		atomic.AddUint64(&owner.unusable[spilled], bytes)
+		return
+	}
+	if spilled != 0 {
+		h.device.releaseHost(bytes)
+		return
+	}
+	h.device.release(bytes)
+	r.keep1 += bytes
 }
 
 // voided takes back what a request has charged whose context has ended meanwhile.
@@ -137,6 +149,9 @@ func voided(r *Request) {
 	case phase == phaseUnmap:
 		d.releaseHost(r.keep0 &^ 1)
 	case phase == phaseDriver && r.has(charged):
-		d.release(rounded(r.Bytes))
+		d.release(rounded(min(r.Bytes, maxRequest)))
+	case phase == phaseDriver && (r.Op == OpFree || r.Op == OpStreamFree):
+		d.release(r.keep1)
+		atomic.AddUint64(&d.foreign, -r.keep1)
 	}
 }

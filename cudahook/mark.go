@@ -28,19 +28,19 @@ const (
 //	its blocks are pending; clock >= their numbers
 type batch struct {
 	raw.OffHeap
-	next    *batch
-	blocks  *block
-	marks   *mark
-	n       uint64 // blocks
-	clock   uint64
-	busy    uint64 // 1: a request asks for one of its events
-	visited uint64 // the last request that has asked
-	wide    uint64 // 1: an event could not be had, all contexts have to be waited for
+	next          *batch // in the queue, or among the spare ones
+	sooner, later *batch // all that are no spare ones
+	blocks        *block
+	marks         *mark
+	n             uint64 // blocks
+	clock         uint64
+	busy          uint64 // 1: a request asks for one of its events
+	visited       uint64 // the last request that has asked
+	wide          uint64 // 1: an event could not be had, all contexts have to be waited for
 }
 
 const (
-	batchMax  = 32 // plain frees that share one event
-	eventLook = 8
+	batchMax = 32 // plain frees that share one event
 )
 
 func (h *heap) batchOf(r *Request) *batch { return (*batch)(raw.Ptr(uintptr(r.keep0))) }
@@ -60,7 +60,7 @@ func (h *heap) newMarkFor(list **mark, context, stream uint64) bool {
 // takeEvent returns a mark with an event of a context that may be recorded, or nil.
 func (h *heap) takeEvent(context uint64) *mark {
 	at := &h.events
-	for i := 0; i < eventLook && *at != nil; i++ {
+	for *at != nil {
 		m := *at
 		if m.context == context {
 			*at = m.next
@@ -69,6 +69,36 @@ func (h *heap) takeEvent(context uint64) *mark {
 		at = &m.next
 	}
 	return nil
+}
+
+// dropEvents forgets the events of a context that is gone: all its work is done.
+func (h *heap) dropEvents(context uint64) {
+	for at := &h.events; *at != nil; {
+		m := *at
+		if m.context != context {
+			at = &m.next
+			continue
+		}
+		*at = m.next
+		h.dropMark(m)
+	}
+	for p := h.batches; p != nil; p = p.later {
+		passAll(p.marks, context)
+	}
+	for i := uintptr(0); h.marked != 0 && h.table.base != 0 && i <= h.table.mask; i++ {
+		if e := h.table.at(i); e.key != 0 && e.block.state == stateInUse {
+			passAll(e.block.marks, context)
+		}
+	}
+}
+
+// passAll takes the marks of a context in a list as passed, without their events.
+func passAll(m *mark, context uint64) {
+	for ; m != nil; m = m.next {
+		if m.context == context {
+			m.state, m.event = markPassed, 0
+		}
+	}
 }
 
 // keepEvent is for a mark that is of no use any more; its event may be.
@@ -94,19 +124,21 @@ func (h *heap) record(r *Request) uint64 {
 		if m.event == 0 {
 			e := h.takeEvent(m.context)
 			if e == nil {
-				r.Context = m.context
+				r.Context, r.keep5 = m.context, 0
 				return r.act(phaseMarkEvent, ActEventCreate)
 			}
 			m.event = e.event
 			h.dropMark(e)
 		}
 		r.Arg0 = m.event
+		r.keep5 = 0
 		if m.stream == streamEvery {
 			r.Arg1 = m.context
 			return r.act(phaseMarkRecord, ActEventRecordContext)
 		}
 		r.Context = m.context
 		r.Arg1 = m.stream
+		h.name(r, m.stream)
 		return r.act(phaseMarkRecord, ActEventRecord)
 	}
 	if p.wide != 0 {
@@ -126,9 +158,9 @@ func (h *heap) recorded(r *Request, phase uint64) {
 	p, m := h.batchOf(r), (*mark)(raw.Ptr(uintptr(r.keep1)))
 	switch {
 	case phase == phaseMarkSync:
-		if r.Result != Success {
+		if !h.idle(r) {
 			r.keep2 = contextsMax
-			h.lose(p, captureError(r.Result))
+			h.abandon(p, captureError(r.Result))
 			if captureError(r.Result) {
 				return
 			}
@@ -138,10 +170,26 @@ func (h *heap) recorded(r *Request, phase uint64) {
 		}
 	case r.Result != Success:
 		p.wide = 1
+	case m.state == markPassed: // its context has ended meanwhile
 	case phase == phaseMarkEvent:
 		m.event = r.Value
 	default:
 		m.state = markRecorded
+	}
+}
+
+// name notes that the request's next action names a stream: that must not be destroyed
+// meanwhile. unname ends it.
+func (h *heap) name(r *Request, stream uint64) {
+	place := tagPlace(stream) & (tagPlaces - 1)
+	h.naming[place]++
+	r.keep5 = place + 1
+}
+
+func (h *heap) unname(r *Request) {
+	if r.keep5 != 0 {
+		h.naming[(r.keep5-1)&(tagPlaces-1)]--
+		r.keep5 = 0
 	}
 }
 
@@ -189,10 +237,9 @@ func (h *heap) finish(p *batch) {
 	h.dropBatch(p)
 }
 
-// lose takes the blocks from a batch for which the device could not be waited for. With
-// later they are held until it can; else the driver has failed, and nothing is known
-// of them any more.
-func (h *heap) lose(p *batch, later bool) {
+// abandon takes the blocks from a batch for which the device could not be waited for. With
+// later they are held until it can; else the driver has failed.
+func (h *heap) abandon(p *batch, later bool) {
 	for p.blocks != nil {
 		b := p.blocks
 		p.blocks = b.next
@@ -201,7 +248,7 @@ func (h *heap) lose(p *batch, later bool) {
 			h.hold(b)
 			continue
 		}
-		b.state = stateLost
+		h.lose(b)
 	}
 }
 
@@ -222,11 +269,9 @@ func (h *heap) nextQuery(r *Request) *mark {
 				return m
 			}
 		}
-		if p.blocks == nil || allPassed(p.marks) {
-			h.unqueue(p)
-			h.finish(p)
-			return nil
-		}
+		h.unqueue(p) // the contexts of its last marks have ended
+		h.finish(p)
+		return nil
 	}
 	return nil
 }
@@ -261,6 +306,10 @@ func (h *heap) queried(r *Request) {
 // settle is for when all that any stream was given until the heap's clock was until is
 // done: batches from before are finished, and all blocks freed before are for everyone.
 func (h *heap) settle(until uint64) {
+	if p := h.open; p != nil && p.clock <= until {
+		h.open = nil
+		h.finish(p)
+	}
 	for p := h.queue; p != nil; {
 		next := p.next
 		if p.busy == 0 && p.clock <= until {

@@ -107,15 +107,15 @@ func (w *world) begin(l *lane) error {
 		}
 		of := b.context
 		if w.rng.IntN(4) == 0 {
-			of = w.context() // its own event cannot be recorded there
+			of = w.context()
 		}
 		s := w.aStream(of)
-		if s == streamPerThread || s == 0 && of != b.context {
+		if s == streamPerThread {
 			return nil
 		}
 		w.blocks = append(w.blocks[:i], w.blocks[i+1:]...) // nobody frees it, or works with it there, before that is done
 		l.what, l.also = b, streamKey{of, s}
-		l.op, r.Op, r.Address, r.Stream, r.Context = "record", OpRecord, b.address, s, b.context
+		l.op, r.Op, r.Address, r.Stream, r.Context = "record", OpRecord, b.address, s, of
 	case n < 86:
 		l.op, r.Op, r.Bytes = "foreign", OpForeign, w.size()
 	case n < 88:
@@ -169,18 +169,15 @@ func (w *world) beginPool(l *lane) {
 	r := l.r
 	r.Context = contexts[0]
 	l.op, r.Op = "pool", OpPool
+	r.Address, r.Bytes = 1+w.rng.Uint64N(3), 7
 	switch {
-	case w.pool == 0:
-		w.pool = 1 + w.rng.Uint64N(3)
-		r.Count = 1
-	case w.rng.IntN(2) == 0:
-		r.Count = 0
-	default:
+	case w.rng.IntN(3) == 0:
 		r.Count = 2
-	}
-	r.Address, r.Bytes = w.pool, 7
-	if r.Count != 1 {
-		w.pool = 0
+	case w.pool == 0:
+		w.pool = r.Address
+		r.Count = 1
+	default:
+		r.Address, w.pool = w.pool, 0
 	}
 }
 

@@ -63,15 +63,15 @@ func dropPeers(context uint64) {
 }
 
 // contextAt is the i-th context, below contextsMax, whose streams may work with the heap's
-// blocks, or 0: its own, those with peer access, and with wide (or when not all of those are known)
-// all that have a heap.
+// blocks, or 0: its own, those with peer access, and with wide all that have peer access to
+// any; with that, or when not all of those are known, also all that have a heap.
 func (h *heap) contextAt(i uint64, wide bool) uint64 {
 	switch {
 	case i == 0:
 		return h.context
 	case i <= peerMax:
 		p := &peers[(i-1)&(peerMax-1)]
-		if atomic.LoadUint64(&p.owner) == h.context {
+		if owner := atomic.LoadUint64(&p.owner); owner == h.context || wide && owner != 0 {
 			return atomic.LoadUint64(&p.user)
 		}
 		return 0
@@ -86,6 +86,24 @@ func (h *heap) contextAt(i uint64, wide bool) uint64 {
 	return c
 }
 
+// idle reports whether the context that was waited for is idle: it is, or it is another one
+// that has ended meanwhile.
+func (h *heap) idle(r *Request) bool {
+	if r.Result == Success {
+		return true
+	}
+	if r.Arg0 == h.context || heapOf(r.Arg0) != nil {
+		return false
+	}
+	for i := range peers {
+		p := &peers[i]
+		if atomic.LoadUint64(&p.owner) != 0 && (atomic.LoadUint64(&p.user) == r.Arg0 || atomic.LoadUint64(&p.owner) == r.Arg0) {
+			return false
+		}
+	}
+	return true
+}
+
 // syncNext waits for the contexts whose streams may work with the heap's blocks, one at a
 // time, from the request's keep2 on. goOn: they are all idle.
 func (h *heap) syncNext(r *Request, phase uint64, wide bool) uint64 {
@@ -96,7 +114,7 @@ func (h *heap) syncNext(r *Request, phase uint64, wide bool) uint64 {
 			r.keep2 = contextsMax
 		}
 		if c != 0 {
-			r.Arg0 = c
+			r.Arg0, r.keep5 = c, 0
 			return r.act(phase, ActSynchronize)
 		}
 	}

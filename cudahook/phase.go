@@ -2,7 +2,7 @@ package cudahook
 
 // start begins a request in its heap.
 func (h *heap) start(r *Request) uint64 {
-	r.keep0, r.keep1, r.keep2, r.keep3 = 0, 0, 0, 0
+	r.keep0, r.keep1, r.keep2, r.keep3, r.keep5, r.seen = 0, 0, 0, 0, 0, 0
 	h.visit++
 	r.keep4 = h.visit
 	switch r.Op {
@@ -13,20 +13,17 @@ func (h *heap) start(r *Request) uint64 {
 	case OpRange:
 		return h.rangeOf(r)
 	case OpInfo:
-		return h.info(r)
-	case OpStreamEnd:
-		return h.startStreamEnd(r)
+		return r.act(phaseTold, ActInfo)
 	case OpPool:
 		return h.startPool(r)
 	case OpCoalesce:
 		h.flushAll()
-		r.Value, r.Extra = h.count.merges, h.largest()
 		return r.done(Success)
 	}
 	if r.Op == OpForeign {
 		r.set(triedSteal)
 	}
-	if r.Op == OpAlloc && (capturing() || r.Count > granule) {
+	if r.Op == OpAlloc && capturing() {
 		r.set(direct | triedSteal)
 	}
 	return h.proceed(r)
@@ -45,8 +42,6 @@ func (h *heap) proceed(r *Request) uint64 {
 		return h.trim(r)
 	case OpWarmup:
 		return h.warmup(r)
-	case OpStreamEnd:
-		return r.done(Success)
 	case OpPool:
 		return h.poolGone(r)
 	}
@@ -62,6 +57,10 @@ func (h *heap) answer(r *Request, phase uint64) uint64 {
 		return h.zeroed(r)
 	case phaseUnmap:
 		h.unmapped(r)
+	case phaseOther:
+		return h.otherSynced(r)
+	case phaseTold:
+		return h.informedOf(r)
 	case phaseInfo:
 		h.informed(r)
 	case phaseQuery:
@@ -69,8 +68,10 @@ func (h *heap) answer(r *Request, phase uint64) uint64 {
 	case phaseEvent:
 		h.eventMade(r)
 	case phaseFence, phaseFenceQuery:
+		h.unname(r)
 		return h.fenceAnswer(r, phase)
 	case phaseSteal, phaseStealWait:
+		h.unname(r)
 		return h.stealAnswer(r, phase)
 	case phaseDriver:
 		return h.driven(r)
@@ -79,6 +80,7 @@ func (h *heap) answer(r *Request, phase uint64) uint64 {
 	case phaseSyncFree:
 		return h.syncedFree(r)
 	case phaseMarkEvent, phaseMarkRecord, phaseMarkSync:
+		h.unname(r)
 		h.recorded(r, phase)
 		return h.record(r)
 	}

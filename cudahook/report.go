@@ -19,6 +19,11 @@ func Report(token uintptr, to *[stats.DeviceMax]stats.Device) (n uint64) {
 		n++
 		s.Ordinal = uint64(i)
 		d.report(s)
+		mine := tableLock.Take(token)
+		d.past.report(s)
+		if mine {
+			tableLock.Release()
+		}
 		for j := range heaps {
 			h := &heaps[j]
 			if h.device != d {
@@ -75,11 +80,20 @@ func cap0(n uint64) uint64 {
 
 // report adds the figures of a heap.
 func (h *heap) report(s *stats.Device) {
-	c := &h.count
-	if h.context != 0 {
-		s.Contexts++
-		s.Uuid, s.Pci = h.uuid, h.pci
+	h.count.report(s)
+	if h.context == 0 {
+		return
 	}
+	s.Contexts++
+	s.Uuid, s.Pci = h.uuid, h.pci
+	s.LargestFree = max(s.LargestFree, h.largest())
+	if settings.leaks {
+		h.reportLeaks(s)
+	}
+}
+
+// report adds figures.
+func (c *counts) report(s *stats.Device) {
 	s.AllocCalls += c.hitLocal + c.hitGlobal + c.hitSplit + c.misses + c.foreignCalls + c.refused
 	s.FreeCalls += c.frees
 	s.HitsLocal += c.hitLocal
@@ -101,7 +115,8 @@ func (h *heap) report(s *stats.Device) {
 	s.BytesCachedGlobal += c.side[0].global
 	s.BytesPending += c.side[0].pending
 	s.BytesHeld += c.side[0].held
-	s.LargestFree = max(s.LargestFree, h.largest())
+	s.BytesPrivate += c.side[0].private
+	s.BytesLost += c.side[0].lost
 	s.Segments += c.segments
 	s.Splits += c.splits
 	s.Merges += c.merges
@@ -120,14 +135,11 @@ func (h *heap) report(s *stats.Device) {
 		t.BytesTotalFreed += k.totalFreed
 	}
 	s.Tiers[stats.DeviceFast].RoutedSlow += c.side[1].allocs
-	h.reportCalls(&s.DriverCalls)
-	if h.context != 0 && settings.leaks {
-		h.reportLeaks(s)
-	}
+	c.reportCalls(&s.DriverCalls)
 }
 
-func (h *heap) reportCalls(to *stats.DriverCalls) {
-	c := &h.count.calls
+func (counted *counts) reportCalls(to *stats.DriverCalls) {
+	c := &counted.calls
 	to.Map += c[ActMap]
 	to.MapManaged += c[ActMapManaged]
 	to.Unmap += c[ActUnmap]

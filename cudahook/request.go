@@ -20,7 +20,7 @@ type Request struct {
 	Stream  uint64 // CUstream, for stream-ordered operations
 	Address uint64 // the pointer; the block's, once an allocation is done
 	Bytes   uint64 // what is asked for
-	Count   uint64 // OpWarmup: blocks; OpAlloc: alignment beyond the usual one, or 0
+	Count   uint64 // OpWarmup: blocks
 	Hint    uint64 // the thread's own, for what no rule matches: 1 + a hint of internal/config; 0: TA_DEFAULT_HINT. OpWarmup: 1 for the first size of a list
 	Libs    uint64 // rules that match by the caller's object, as in alloc.Malloc
 
@@ -33,7 +33,13 @@ type Request struct {
 	Arg0, Arg1, Arg2 uint64
 
 	// The heap's own notes between steps; zero before the first.
-	state, keep0, keep1, keep2, keep3, keep4 uint64
+	state, keep0, keep1, keep2, keep3, keep4, keep5 uint64
+
+	seen, other uint64 // places of other heaps that it has waited for, a bit each, and which one last
+
+	spoiling uint64 // 1: it is one of spoilers
+
+	caller uint64 // the context that was current, or meant, when the request began
 }
 
 // What a request is for.
@@ -45,7 +51,7 @@ const (
 	OpRecord                        // the block is in use on Stream, too
 	OpForeign                       // an allocation of Bytes that the driver serves itself: ActDriver in between
 	OpRange                         // which block Address lies in: ActDone with Value its start, Extra its size, Arg0 its number; ActPass: not ours
-	OpInfo                          // cuMemGetInfo: in Value the driver's free, in Extra its total bytes; changes both
+	OpInfo                          // cuMemGetInfo: in Value the free bytes, in Extra all, as the program is to see them
 	OpTotal                         // cuDeviceTotalMem of Device: in Extra; changes it
 	OpContextEnd                    // Context is gone with all its memory
 	OpStreamEnd                     // Stream is about to be destroyed
@@ -75,16 +81,17 @@ const (
 	ActEventRecordContext               // event Arg0 is recorded for all of context Arg1 (driver 12.5 and later; else CUDA_ERROR_NOT_SUPPORTED)
 	ActEventQuery                       // has event Arg0 happened: Result 0 or 600
 	ActStreamWait                       // stream Arg0 waits for event Arg1
+	ActYield                            // the thread lets others go first
 	ActInfo                             // cuMemGetInfo: Value = free, Extra = total
 )
 
 // CUresult values that the heap gives or understands (CUDA driver API, cuda.h).
 const (
-	Success             uint64 = 0
-	ErrorInvalidValue   uint64 = 1
-	ErrorOutOfMemory    uint64 = 2
-	ErrorNotInitialized uint64 = 3
-	ErrorDeinitialized  uint64 = 4
-	ErrorNotReady       uint64 = 600
-	ErrorNotSupported   uint64 = 801
+	Success            uint64 = 0
+	ErrorInvalidValue  uint64 = 1
+	ErrorOutOfMemory   uint64 = 2
+	ErrorDeinitialized uint64 = 4
+	ErrorNotReady      uint64 = 600
+
+	errorCapture uint64 = 900 // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 )

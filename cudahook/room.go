@@ -137,7 +137,7 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
 		return goOn
 	}
 	atomic.AddUint64(&h.device.violations, 1)
-	if r.Op != OpForeign && !r.has(direct) && r.maySpill() {
+	if r.Op != OpForeign && !r.has(direct) && h.poolOf(r).global != nil && r.maySpill() {
 		r.set(spilling)
 		r.unset(short)
 		return goOn
@@ -151,8 +151,9 @@ func (h *heap) logged(kind stats.EventKind, bytes uint64) {
 	stats.Put1(config.LogWarn, kind, uintptr(h.ordinal), uintptr(bytes))
 }
 
-// shrinkOthers gives an idle segment of another context on the device of h back, or else
-// proceeds in h. Precondition: no lock is held; r is in h.
+// shrinkOthers makes room in the other heaps on the device of h: what waits there is
+// waited for, then idle segments go back, one with each call. With none left h proceeds.
+// Precondition: no lock is held; r is in h.
 func shrinkOthers(r *Request, h *heap) uint64 {
 	for i := range heaps {
 		o := &heaps[i]
@@ -161,12 +162,7 @@ func shrinkOthers(r *Request, h *heap) uint64 {
 		}
 		action := goOn
 		if o.device == h.device && o.context != 0 {
-			o.flushAll()
-			if s := o.idleDevice(); s != nil {
-				action = o.unmap(r, s)
-				r.Context = o.context
-				o.called(action)
-			}
+			action = o.called(o.shrinkFor(r))
 		}
 		o.lock.Release()
 		if action != goOn {
@@ -175,6 +171,39 @@ func shrinkOthers(r *Request, h *heap) uint64 {
 	}
 	r.set(triedOthers)
 	return goOn
+}
+
+// shrinkFor makes room for a request of another heap. goOn: there is no more.
+func (h *heap) shrinkFor(r *Request) uint64 {
+	if r.has(othersPassed) && r.other == h.slot {
+		r.unset(othersPassed)
+		h.settle(r.keep3)
+		h.dissolveGone(r.keep3)
+	}
+	if r.seen>>(h.slot&63)&1 == 0 && (h.open != nil || h.queue != nil || h.held != nil || h.anyGone()) {
+		r.seen |= 1 << (h.slot & 63)
+		r.other, r.keep2, r.keep3 = h.slot, 0, h.clock-1
+		return h.syncNext(r, phaseOther, true)
+	}
+	h.flushAll()
+	if s := h.idleDevice(); s != nil {
+		r.Context = h.context
+		return h.unmap(r, s)
+	}
+	return goOn
+}
+
+// otherSynced takes the answer to one wait for another heap's sake.
+func (h *heap) otherSynced(r *Request) uint64 {
+	if !h.idle(r) {
+		r.keep2 = 0
+		return elsewhere
+	}
+	if action := h.syncNext(r, phaseOther, true); action != goOn {
+		return action
+	}
+	r.set(othersPassed)
+	return elsewhere
 }
 
 // syncAll waits for all work that may use the heap's blocks, one context after the other.
@@ -191,14 +220,18 @@ func (h *heap) syncAll(r *Request) uint64 {
 
 // synced takes the answer to one wait of syncAll.
 func (h *heap) synced(r *Request) uint64 {
-	if r.Result != Success {
+	if !h.idle(r) {
 		r.keep2 = 0
+		if captureError(r.Result) && !r.has(triedAgain) {
+			r.unset(triedSync)
+			r.set(triedAgain)
+		}
 		return goOn
 	}
 	if action := h.syncNext(r, phaseSync, true); action != goOn {
 		return action
 	}
-	r.set(passed)
 	h.settle(r.keep3)
+	h.dissolveGone(r.keep3)
 	return goOn
 }

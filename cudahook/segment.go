@@ -9,7 +9,8 @@ import (
 // A segment is one allocation of the driver.
 //
 //	bytes = Σ bytes of its blocks
-//	it is on the heap's list of idle ones ⇔ it is one block, which is in bins
+//	it is on the heap's list of idle ones ⇔ it is one block, in bins, and of no private pool:
+//	a graph that is launched again works with what its pool has free, too
 type segment struct {
 	raw.OffHeap
 	address uint64
@@ -23,22 +24,6 @@ type segment struct {
 	idle           uint64
 
 	claim, claimed uint64 // the round of warm-up that has claimed so many bytes of it
-}
-
-// A pool is a set of segments whose blocks are not for others: the main one, that of
-// managed memory on the host (spill), and private ones of graphs: a graph that is
-// launched again writes to the same addresses again, so its blocks stay its own until
-// the pool is gone.
-type pool struct {
-	raw.OffHeap
-	next    *pool
-	id0     uint64
-	id1     uint64
-	global  *tag   // nil: private, its free blocks are of tags only
-	spilled uint64 // 1: its segments are on the host
-	gone    uint64 // 1: the program has released it
-
-	dissolved uint64 // 1: and all that it had is the main pool's
 }
 
 const (
@@ -134,7 +119,6 @@ func (h *heap) setIdle(s *segment) {
 		h.idleFirst = s
 	}
 	h.idleLast = s
-	h.count.idle += s.bytes
 	h.count.idles++
 }
 
@@ -153,7 +137,6 @@ func (h *heap) unsetIdle(s *segment) {
 		h.idleFirst = s.next
 	}
 	s.idle = 0
-	h.count.idle -= s.bytes
 	h.count.idles--
 }
 

@@ -18,11 +18,13 @@ import (
 const (
 	phasePrimary uint64 = iota + 1
 	phaseContext
+	phaseQuiet
 	phaseHeap // from here on the request has a heap
 	phaseMap
 	phaseZero
 	phaseUnmap
 	phaseInfo
+	phaseTold
 	phaseQuery
 	phaseEvent
 	phaseFence
@@ -35,6 +37,8 @@ const (
 	phaseMarkEvent
 	phaseMarkRecord
 	phaseMarkSync
+	phaseOther
+	phaseYield
 )
 
 const epochBit = 40
@@ -71,6 +75,11 @@ func Step(r *Request) uint64 {
 	case r.state&0xff < phaseHeap:
 		action = meet(r)
 	default:
+		r.spoilt()
+		action = resume(r)
+	}
+	for spoils(action) && !r.maySpoil() {
+		r.Result = errorCapture
 		action = resume(r)
 	}
 	if action <= ActPass {
@@ -87,14 +96,25 @@ func Step(r *Request) uint64 {
 
 // begin is the first step.
 func begin(r *Request) uint64 {
-	h := heapOf(r)
-	if h != nil && h.lock.Take(uintptr(r.Token)) {
+	c := r.current()
+	h := heapOf(c)
+	for ; h != nil; h = heapOf(c) {
+		if !h.lock.Take(uintptr(r.Token)) {
+			return interrupted(r)
+		}
+		if h.context == c {
+			break
+		}
+		h.lock.Release() // it has ended meanwhile
+	}
+	if h != nil {
 		// Nothing but this is done for most requests.
 		if r.Op == OpStreamAlloc && h.quickAlloc(r) || r.Op == OpStreamFree && h.quickFree(r) {
 			h.lock.Release()
 			return ActDone
 		}
 		r.timed()
+		r.caller = c
 		h.now = max(h.now, r.Now)
 		action := h.enter(r)
 		h.lock.Release()
@@ -104,13 +124,18 @@ func begin(r *Request) uint64 {
 		if action != notHere {
 			return action
 		}
-	} else if h != nil { // a signal handler that has interrupted its own thread
-		if r.Op == OpFree || r.Op == OpStreamFree {
-			return r.done(Success) // lost: the driver would free a whole segment for its first block
-		}
-		return ActPass
 	}
+	r.caller = c
 	return beginElsewhere(r, h)
+}
+
+// interrupted is for a signal handler that has interrupted its own thread within the heap. A
+// free is lost: the driver would free a whole segment for its first block.
+func interrupted(r *Request) uint64 {
+	if r.Op == OpFree || r.Op == OpStreamFree {
+		return r.done(Success)
+	}
+	return ActPass
 }
 
 // timed makes sure that the request has a time: C leaves it out where it mostly is not
@@ -135,17 +160,20 @@ func (h *heap) enter(r *Request) uint64 {
 		if b == nil {
 			return notHere
 		}
-	case OpStreamEnd:
-		h.unmark(ordered(r.Stream))
-		if h.streamTag(ordered(r.Stream)) == nil {
-			return notHere
-		}
-	case OpPeer, OpCapture, OpContextEnd, OpTotal:
+	case OpPeer, OpCapture, OpContextEnd, OpTotal, OpStreamEnd:
 		return notHere
 	}
+	h.own(r)
+	if r.caller == 0 {
+		r.caller = h.context
+	}
+	return h.called(h.start(r))
+}
+
+// own makes the request one of the heap's.
+func (h *heap) own(r *Request) {
 	r.state = phaseHeap | h.slot<<8 | h.epoch<<epochBit
 	r.Context, r.Device = h.context, h.ordinal
-	return h.called(h.start(r))
 }
 
 // called counts the driver's call that an action is.
@@ -184,42 +212,76 @@ func (h *heap) ended(r *Request) bool {
 // beginElsewhere begins a request that the heap at hand, if any, can do nothing for.
 func beginElsewhere(r *Request, tried *heap) uint64 {
 	switch r.Op {
-	case OpAlloc, OpStreamAlloc, OpForeign, OpWarmup, OpPool:
+	case OpAlloc, OpStreamAlloc, OpForeign, OpWarmup, OpPool, OpInfo:
 		return introduce(r)
-	case OpFree, OpStreamFree, OpRecord, OpRange, OpStreamEnd:
-		for i := range heaps {
-			h := &heaps[i]
-			if h == tried || atomic.LoadUint64(&h.context) == 0 || !h.lock.Take(uintptr(r.Token)) {
-				continue
-			}
-			h.now = max(h.now, r.Now)
-			action := h.enter(r)
-			h.lock.Release()
-			if action == elsewhere {
-				return others(r, h)
-			}
-			if action != notHere {
-				return action
-			}
-		}
-		if r.Op == OpStreamEnd {
-			return r.done(Success)
-		}
-		if r.Op == OpFree || r.Op == OpStreamFree {
-			atomic.AddUint64(&freesUnknown, 1)
-		}
-		return ActPass
+	case OpFree, OpStreamFree, OpRecord, OpRange:
+		return find(r, tried)
+	case OpStreamEnd:
+		return endStream(r)
 	case OpPeer:
 		setPeer(uintptr(r.Token), r.Context, r.Address, r.Count != 0)
 	case OpCapture:
-		capture(r.Count != 0)
+		return capture(r)
 	case OpContextEnd:
 		endContext(uintptr(r.Token), r.Context)
-	case OpInfo:
-		most := capOf(r.Extra)
-		r.Value, r.Extra = min(r.Value, most), min(r.Extra, most)
 	case OpTotal:
 		r.Extra = min(r.Extra, capOf(r.Extra))
+	}
+	return r.done(Success)
+}
+
+// find looks for the block of a request in all heaps but one.
+func find(r *Request, tried *heap) uint64 {
+	mine := false
+	for i := range heaps {
+		h := &heaps[i]
+		if h == tried || atomic.LoadUint64(&h.context) == 0 {
+			continue
+		}
+		if !h.lock.Take(uintptr(r.Token)) {
+			mine = true
+			continue
+		}
+		action := notHere
+		if h.context != 0 {
+			h.now = max(h.now, r.Now)
+			action = h.enter(r)
+		}
+		h.lock.Release()
+		if action == elsewhere {
+			return others(r, h)
+		}
+		if action != notHere {
+			return action
+		}
+	}
+	if mine {
+		return interrupted(r)
+	}
+	if r.Op == OpFree || r.Op == OpStreamFree {
+		atomic.AddUint64(&freesUnknown, 1)
+	}
+	return ActPass
+}
+
+// endStream ends what all heaps have of a stream that is about to be destroyed.
+func endStream(r *Request) uint64 {
+	stream := ordered(r.Stream)
+	for i := range heaps {
+		h := &heaps[i]
+		if atomic.LoadUint64(&h.context) == 0 || !h.lock.Take(uintptr(r.Token)) {
+			continue
+		}
+		action := goOn
+		if h.context != 0 {
+			h.now = max(h.now, r.Now)
+			h.own(r)
+			action = h.called(h.endTags(r, stream))
+		}
+		h.lock.Release()
+		if action != goOn {
+			return action
+		}
 	}
 	return r.done(Success)
 }
@@ -250,6 +312,9 @@ func introduce(r *Request) uint64 {
 func meet(r *Request) uint64 {
 	phase := r.state & 0xff
 	r.state = 0
+	if phase == phaseQuiet {
+		return quiet(r)
+	}
 	if r.Result != Success {
 		if r.Op == OpAlloc || r.Op == OpForeign {
 			return ActPass // the driver has something to say about it
@@ -262,20 +327,29 @@ func meet(r *Request) uint64 {
 			return r.done(ErrorInvalidValue)
 		}
 		atomic.StoreUint64(&devices[r.Device&(deviceMax-1)].primary, r.Context)
-		if heapOf(r) == nil {
+		if heapOf(r.Context) == nil {
 			return introduce(r)
 		}
 		return begin(r)
 	}
 	h := newHeap(uintptr(r.Token), r.Context, r.Value, r.Extra)
 	if h == nil {
-		return ActPass
+		return unaccounted(r)
 	}
 	if h.lock.Take(uintptr(r.Token)) {
 		h.uuid[0], h.uuid[1], h.pci = r.Arg0, r.Arg1, r.Arg2
 		h.lock.Release()
 	}
 	return begin(r)
+}
+
+// unaccounted is for a context that there is no room for: the driver serves it, unless there
+// is a cap, which it would not keep.
+func unaccounted(r *Request) uint64 {
+	if (r.Op == OpAlloc || r.Op == OpStreamAlloc || r.Op == OpForeign) && (settings.hard != 0 || settings.part != 0) {
+		return r.done(ErrorOutOfMemory)
+	}
+	return ActPass
 }
 
 // resume goes on with a request whose action has been carried out.
@@ -287,6 +361,9 @@ func resume(r *Request) uint64 {
 	if h.ended(r) {
 		h.lock.Release()
 		voided(r)
+		if r.Op == OpStreamEnd {
+			return endStream(r)
+		}
 		return r.done(ErrorDeinitialized) // the context has ended meanwhile
 	}
 	r.Context = h.context
@@ -301,8 +378,7 @@ func resume(r *Request) uint64 {
 		return others(r, h)
 	}
 	if action == ActDone && r.Op == OpStreamEnd {
-		r.state = 0
-		return beginElsewhere(r, nil)
+		return endStream(r)
 	}
 	return action
 }

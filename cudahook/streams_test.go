@@ -1,9 +1,11 @@
 package cudahook
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
 )
 
 func TestEventMode(t *testing.T) {
@@ -88,7 +90,7 @@ func TestRecorded(t *testing.T) {
 	p.is("address", p.salloc(30*mib, 7), a)
 }
 
-// TestRecordedElsewhere: streams of other contexts are waited for, with whatever free.
+// TestRecordedElsewhere: a stream may be of a context without a heap.
 func TestRecordedElsewhere(t *testing.T) {
 	for _, op := range []uint64{OpFree, OpStreamFree} {
 		p := newProg(t, gib, nil)
@@ -202,6 +204,7 @@ func TestPools(t *testing.T) {
 	pool(1)
 	p.is("inside again", p.salloc(5000, 7), a)
 	pool(2)
+	pool(2) // it was begun twice
 	p.sfree(a, 7)
 	heaps[0].flushAll()
 	found := false
@@ -295,4 +298,35 @@ func TestPeers(t *testing.T) {
 	peer(0)
 	p.free(p.alloc(5000))
 	p.is("waits", uint64(p.f.calls[ActSynchronize]), 3)
+}
+
+// TestCaptureWaits: a capture begins when no call is under way that it would meet; and what
+// meets one is told so by the heap, not by the driver.
+func TestCaptureWaits(t *testing.T) {
+	p := newProg(t, gib, nil)
+	a, b := p.alloc(5000), p.alloc(5000)
+	free := newRequest(16)
+	*free = Request{Token: 16, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: a}
+	p.is("free", Step(free), ActSynchronize)
+	*p.r = Request{Token: 8, Now: raw.Clock(raw.ClockMono), Op: OpCapture, Context: 0xc1, Count: 1}
+	p.is("capture", Step(p.r), ActYield)
+	p.is("capture", Step(p.r), ActYield)
+	free.Result = Success // the device was idle
+	p.is("free", Step(free), ActDone)
+	p.is("capture", Step(p.r), ActDone)
+	p.free(b)
+	p.is("held", p.report().BytesHeld, rounded(5000))
+	p.must(OpCapture, nil)
+
+	c := p.alloc(5000)
+	if !free.maySpoil() {
+		t.Error("a call is held though nothing is captured")
+	}
+	free.spoilt()
+	atomic.StoreUint64(&captures, 1)
+	if free.maySpoil() || atomic.LoadUint64(&spoilers) != 0 {
+		t.Error("a call meets a capture")
+	}
+	atomic.StoreUint64(&captures, 0)
+	p.free(c)
 }

@@ -2,6 +2,7 @@ package cudahook
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"tieralloc/internal/raw"
 )
@@ -22,6 +23,8 @@ type tag struct {
 	pool   *pool
 	chain  *tag // the next in its place of heap.tags
 	all    *tag // the next of all
+
+	counted uintptr // address of the figure of its side that free is part of
 
 	free   uint64
 	live   uint64
@@ -98,10 +101,18 @@ func (h *heap) newTag(stream uint64, p *pool) *tag {
 	}
 	t.stream, t.pool = stream, p
 	t.chain, t.dead, t.fence, t.fenced, t.fencing, t.visited = nil, 0, nil, 0, 0, 0
+	s := &h.count.side[p.spilled&1]
+	t.counted = uintptr(unsafe.Pointer(&s.local))
+	if p.global == nil {
+		t.counted = uintptr(unsafe.Pointer(&s.private))
+	}
 	t.all = h.all
 	h.all = t
 	return t
 }
+
+// count adds n bytes to the figure of the tag's free blocks.
+func (t *tag) count(n uint64) { raw.Store(t.counted, raw.Load(t.counted)+uintptr(n)) }
 
 // kill ends a tag: no request finds it by its stream any more.
 func (h *heap) kill(t *tag) {
@@ -153,7 +164,7 @@ func (h *heap) pushQuick(t *tag, b *block) {
 	*head = b
 	t.quicks++
 	t.free += b.bytes
-	h.count.side[t.pool.spilled&1].local += b.bytes
+	t.count(b.bytes)
 }
 
 const quickLook = 4 // sizes may share a list
@@ -174,7 +185,7 @@ func (h *heap) popQuick(t *tag, n uint64) *block {
 			}
 			t.quicks--
 			t.free -= b.bytes
-			h.count.side[t.pool.spilled&1].local -= b.bytes
+			t.count(-b.bytes)
 			return b
 		}
 		at = &b.next
@@ -193,7 +204,7 @@ func (h *heap) flush(t *tag) {
 			b := *head
 			*head = b.next
 			t.free -= b.bytes
-			h.count.side[t.pool.spilled&1].local -= b.bytes
+			t.count(-b.bytes)
 			h.give(b, t)
 		}
 	}

@@ -10,18 +10,23 @@ import (
 	"testing"
 )
 
+// unscheduled lets goroutines wait for a raw.Lock, of which Go's scheduler knows nothing: who
+// waits there keeps its processor, and nobody can stop the world.
+func unscheduled(t *testing.T) {
+	procs := runtime.GOMAXPROCS(16)
+	percent := debug.SetGCPercent(-1)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		runtime.GOMAXPROCS(procs)
+	})
+}
+
 // TestThreads has threads allocate and free at once, each on a stream of its own and now
 // and then for all streams, on a driver that has always finished. Nobody gets what
 // another one has.
 func TestThreads(t *testing.T) {
 	const threads, rounds = 6, 4000
-	// Go's scheduler knows nothing of a raw.Lock: who waits there keeps its processor.
-	procs := runtime.GOMAXPROCS(threads + 4)
-	percent := debug.SetGCPercent(-1)
-	defer func() {
-		debug.SetGCPercent(percent)
-		runtime.GOMAXPROCS(procs)
-	}()
+	unscheduled(t)
 	fresh(t, nil)
 	var next atomic.Uint64
 	next.Store(1 << 40)

@@ -51,7 +51,7 @@ func traced(r *Request) {
 		return
 	}
 	tid, _ := raw.Sys(syscall.SYS_GETTID, 0, 0, 0, 0, 0, 0)
-	e := event{thread: uint64(tid), kind: kind, address: max(r.Address, r.Value), bytes: r.Bytes, stream: r.Stream}
+	e := event{thread: uint64(tid), kind: kind, address: r.Address, bytes: r.Bytes, stream: r.Stream}
 	if atomic.LoadUint32(&recording) != 0 {
 		remember(r, &e)
 	}

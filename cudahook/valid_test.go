@@ -8,7 +8,7 @@ import (
 // valid checks all that the comments of a heap's types promise.
 func (h *heap) valid() error {
 	var sides [2]side
-	var asked, idle, reserved, segments, foreign, marked uint64
+	var asked, idles, reserved, segments, foreign, marked uint64
 	blocks := uintptr(0)
 	last := uint64(0)
 	live := map[*tag]uint64{}
@@ -46,9 +46,12 @@ func (h *heap) valid() error {
 					marked++
 				}
 			case stateQuick, stateFree:
-				if b.tag == s.pool.global {
+				switch s.pool.global {
+				case b.tag:
 					k.global += b.bytes
-				} else {
+				case nil:
+					k.private += b.bytes
+				default:
 					k.local += b.bytes
 				}
 				if b.tag.pool != s.pool {
@@ -62,7 +65,9 @@ func (h *heap) valid() error {
 				}
 			case stateHeld:
 				k.held += b.bytes
-			case stateFreeing, statePending, stateTaken, stateLost:
+			case stateLost:
+				k.lost += b.bytes
+			case stateFreeing, statePending, stateTaken:
 				k.pending += b.bytes
 			default:
 				return fmt.Errorf("block %#x in state %d", b.address, b.state)
@@ -72,11 +77,12 @@ func (h *heap) valid() error {
 			return fmt.Errorf("the blocks of segment %#x have %d of %d bytes", s.address, at-s.address, s.bytes)
 		}
 		whole := s.first.after == nil && s.first.state == stateFree
+		whole = whole && s.pool.global != nil
 		if whole != (s.idle != 0) {
 			return fmt.Errorf("segment %#x: idle %d", s.address, s.idle)
 		}
 		if whole {
-			idle += s.bytes
+			idles++
 		}
 		if s.pool.spilled == 0 {
 			reserved += s.bytes
@@ -91,12 +97,12 @@ func (h *heap) valid() error {
 	if blocks != h.table.used {
 		return fmt.Errorf("%d blocks, %d in the table", blocks, h.table.used)
 	}
-	return h.validFigures(&sides, live, freeOf, quicks, []uint64{asked, idle, reserved, segments, foreign, marked})
+	return h.validFigures(&sides, live, freeOf, quicks, []uint64{asked, idles, reserved, segments, foreign, marked})
 }
 
 func (h *heap) validFigures(sides *[2]side, live, freeOf, quicks map[*tag]uint64, sums []uint64) error {
 	c := &h.count
-	for i, want := range []uint64{c.asked, c.idle, c.reserved, c.segments, c.foreign, h.marked} {
+	for i, want := range []uint64{c.asked, c.idles, c.reserved, c.segments, c.foreign, h.marked} {
 		if sums[i] != want {
 			return fmt.Errorf("figure %d is %d, counted %d", i, want, sums[i])
 		}
@@ -104,11 +110,12 @@ func (h *heap) validFigures(sides *[2]side, live, freeOf, quicks map[*tag]uint64
 	for i := range sides {
 		a, b := &sides[i], &c.side[i]
 		if a.live != b.live || a.blocks != b.blocks || a.local != b.local || a.global != b.global ||
-			a.pending != b.pending || a.held != b.held {
+			a.private != b.private ||
+			a.pending != b.pending || a.held != b.held || a.lost != b.lost {
 			return fmt.Errorf("side %d: counted %+v, not %+v", i, *a, *b)
 		}
 	}
-	if s := &c.side[0]; c.reserved != s.live+s.local+s.global+s.pending+s.held {
+	if s := &c.side[0]; c.reserved != s.all() {
 		return fmt.Errorf("%d bytes are reserved; %+v", c.reserved, *s)
 	}
 	seen := map[*tag]bool{}

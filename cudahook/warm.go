@@ -1,7 +1,9 @@
 package cudahook
 
-// trim gives cached memory back until r.Bytes are left, after all pending frees.
+// trim gives cached memory back until r.Bytes are left, after all pending frees. In Value
+// it says how much that is.
 func (h *heap) trim(r *Request) uint64 {
+	r.Value = h.cached() + h.count.side[1].global
 	if capturing() {
 		return r.done(Success)
 	}
@@ -11,7 +13,8 @@ func (h *heap) trim(r *Request) uint64 {
 			return action
 		}
 	}
-	if s := h.idleFirst; s != nil && h.cached()+h.count.side[1].global > r.Bytes {
+	r.Value = h.cached() + h.count.side[1].global
+	if s := h.idleFirst; s != nil && r.Value > r.Bytes {
 		return h.unmap(r, s)
 	}
 	return r.done(Success)

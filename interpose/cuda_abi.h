@@ -52,7 +52,9 @@ enum {
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_RUNTIME_INSUFFICIENT_DRIVER = 35, // cudaErrorInsufficientDriver
 
-	CU_STREAM_PER_THREAD = 2, // a CUstream
+	CU_STREAM_LEGACY = 1, // these two are a CUstream
+	CU_STREAM_PER_THREAD = 2,
+	CU_STREAM_NON_BLOCKING = 1,
 	CU_STREAM_CAPTURE_STATUS_NONE = 0,
 	CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 	CU_EVENT_DISABLE_TIMING = 2,
@@ -80,20 +82,21 @@ enum {
 	F(cuCtxPopCurrent_v2, CUcontext *) \
 	F(cuCtxSynchronize, void) \
 	F(cuDeviceGet, CUdevice *, int) \
-	F(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice) \
 	F(cuDevicePrimaryCtxGetState, CUdevice, unsigned *, int *) \
 	F(cuEventCreate, CUevent *, unsigned) \
 	F(cuEventQuery, CUevent) \
 	F(cuEventRecord, CUevent, CUstream) \
 	F(cuMemAdvise, CUdeviceptr, size_t, int, CUdevice) \
-	F(cuMemsetD8_v2, CUdeviceptr, unsigned char, size_t) \
+	F(cuMemsetD8Async, CUdeviceptr, unsigned char, size_t, CUstream) \
+	F(cuStreamCreate, CUstream *, unsigned) \
 	F(cuStreamIsCapturing, CUstream, int *) \
 	F(cuStreamSynchronize, CUstream) \
 	F(cuStreamWaitEvent, CUstream, CUevent, unsigned) \
 	F(cuThreadExchangeStreamCaptureMode, int *)
 
-// That a newer driver has (12.5).
+// That some drivers do not have.
 #define TA_CUDA_NEWER(F) \
+	F(cuStreamGetCtx, CUstream, CUcontext *) \
 	F(cuCtxRecordEvent, CUcontext, CUevent) \
 	F(cuDeviceGetUuid_v2, void *, CUdevice) \
 	F(cuDeviceGetAttribute, int *, int, CUdevice)
@@ -134,12 +137,19 @@ enum {
 	F(cuStreamEndCapture_ptsz, CUstream, CUgraph *) \
 	F(cuStreamDestroy, CUstream) \
 	F(cuStreamDestroy_v2, CUstream) \
+	F(cuCtxCreate, CUcontext *, unsigned, CUdevice) \
+	F(cuCtxCreate_v2, CUcontext *, unsigned, CUdevice) \
+	F(cuCtxCreate_v3, CUcontext *, void *, int, unsigned, CUdevice) \
+	F(cuCtxCreate_v4, CUcontext *, void *, unsigned, CUdevice) \
+	F(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice) \
 	F(cuCtxDestroy, CUcontext) \
 	F(cuCtxDestroy_v2, CUcontext) \
 	F(cuDevicePrimaryCtxRelease, CUdevice) \
 	F(cuDevicePrimaryCtxRelease_v2, CUdevice) \
 	F(cuDevicePrimaryCtxReset, CUdevice) \
 	F(cuDevicePrimaryCtxReset_v2, CUdevice) \
+	F(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream) \
+	F(cuMemcpyPeerAsync_ptsz, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream) \
 	F(cuCtxEnablePeerAccess, CUcontext, unsigned) \
 	F(cuCtxDisablePeerAccess, CUcontext) \
 	F(cuIpcGetMemHandle, CUipcMemHandle *, CUdeviceptr) \

@@ -20,6 +20,8 @@ static CUresult own_alloc(ta_cuda_request *r, void *args)
 {
 	CUcontext before;
 	(void)args;
+	if (r->Context == 0)
+		return CUDA_ERROR_INVALID_DEVICE;
 	CUresult e = ta_cu.cuCtxPushCurrent_v2((CUcontext)r->Context);
 	if (e != CUDA_SUCCESS)
 		return e;
@@ -33,8 +35,16 @@ static CUresult own_alloc(ta_cuda_request *r, void *args)
 
 static CUresult own_free(ta_cuda_request *r, void *args)
 {
+	CUcontext before;
 	(void)args;
-	return ta_cu.cuMemFree_v2(r->Address);
+	if (r->Context == 0)
+		return ta_cu.cuMemFree_v2(r->Address);
+	CUresult e = ta_cu.cuCtxPushCurrent_v2((CUcontext)r->Context);
+	if (e != CUDA_SUCCESS)
+		return e;
+	e = ta_cu.cuMemFree_v2(r->Address);
+	ta_cu.cuCtxPopCurrent_v2(&before);
+	return e;
 }
 
 static int error_of(CUresult e)
@@ -80,7 +90,10 @@ EXPORT void ta_cuda_record_stream(void *p, void *stream)
 	CUcontext current;
 	if (p == NULL || !ta_cuda_serves(&current))
 		return;
-	ta_cuda_ask(&r, TA_CUDA_OP_RECORD, current);
+	CUcontext of = ta_cuda_stream_context(stream, current);
+	if (of == NULL)
+		return;
+	ta_cuda_ask(&r, TA_CUDA_OP_RECORD, of);
 	r.Address = (uint64_t)p;
 	r.Stream = (uint64_t)stream;
 	ta_cuda_serve(&r, current, NULL, NULL);
@@ -129,6 +142,7 @@ EXPORT int ta_cuda_warmup(int device, const size_t *sizes, const int *counts, in
 }
 
 // Asks for op in each context of the device, of all devices for -1. How many there are.
+// Of bytes to be kept each may keep what those before it have left over.
 static int each_context(uint64_t op, int device, size_t bytes)
 {
 	ta_cuda_known known[TA_CUDA_CONTEXTS];
@@ -144,6 +158,7 @@ static int each_context(uint64_t op, int device, size_t bytes)
 		r.Device = (uint64_t)known[i].device;
 		r.Bytes = bytes;
 		ta_cuda_serve(&r, current, NULL, NULL);
+		bytes -= r.Value < bytes ? r.Value : bytes;
 		done++;
 	}
 	return done;

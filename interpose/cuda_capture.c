@@ -2,15 +2,20 @@
 #include "cuda_driver.h"
 #include "life.h"
 
-// The streams on which a capture was begun that has not ended. key tells apart what
-// every thread calls its own default stream.
+// The streams on which a capture was begun that has not ended. key, never 0, tells apart
+// what every thread calls its own default stream.
 enum { CAPTURES = 64 };
 static struct capture {
 	uint64_t key;
 	CUcontext context;
 } captures[CAPTURES];
 
-static uint64_t key_of(CUstream s) { return s == (CUstream)CU_STREAM_PER_THREAD ? (uint64_t)ta_token() : (uint64_t)s; }
+static uint64_t key_of(CUstream s)
+{
+	if (s == (CUstream)CU_STREAM_PER_THREAD)
+		return (uint64_t)ta_token();
+	return s != NULL ? (uint64_t)s : CU_STREAM_LEGACY;
+}
 
 static void tell(CUcontext c, CUstream s, uint64_t begins)
 {

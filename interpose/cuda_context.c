@@ -1,4 +1,6 @@
-// The end of streams and contexts, and who may reach whose memory.
+// The life of contexts, the end of streams, and who may reach whose memory.
+#include <sched.h>
+#include <unistd.h>
 #include "cuda_driver.h"
 
 // What the stream still does with blocks is noted before it is gone.
@@ -24,6 +26,37 @@ EXPORT CUresult cuStreamDestroy(CUstream s) { return stream_ends(TA_CUDA_REAL(cu
 
 EXPORT CUresult cuStreamDestroy_v2(CUstream s) { return stream_ends(TA_CUDA_REAL(cuStreamDestroy_v2), s); }
 
+// A handle that the driver has just let go may be the next context's. Until the heap has
+// been told that the old one is gone there is no next one. The word is the process that
+// is at it: one that was forked off meanwhile does not wait.
+static int lives;
+
+void ta_cuda_lives_lock(void)
+{
+	int self = getpid(), owner = 0;
+	while (!__atomic_compare_exchange_n(&lives, &owner, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (owner == self) {
+			owner = 0;
+			sched_yield();
+		}
+}
+
+void ta_cuda_lives_unlock(void) { __atomic_store_n(&lives, 0, __ATOMIC_RELEASE); }
+
+#define CONTEXT_BEGINS(name, params, ...) \
+	EXPORT CUresult name params \
+	{ \
+		ta_cuda_lives_lock(); \
+		CUresult e = TA_CUDA_PASS(name, __VA_ARGS__); \
+		ta_cuda_lives_unlock(); \
+		return e; \
+	}
+CONTEXT_BEGINS(cuCtxCreate, (CUcontext *out, unsigned flags, CUdevice d), out, flags, d)
+CONTEXT_BEGINS(cuCtxCreate_v2, (CUcontext *out, unsigned flags, CUdevice d), out, flags, d)
+CONTEXT_BEGINS(cuCtxCreate_v3, (CUcontext *out, void *affinity, int n, unsigned flags, CUdevice d), out, affinity, n, flags, d)
+CONTEXT_BEGINS(cuCtxCreate_v4, (CUcontext *out, void *params, unsigned flags, CUdevice d), out, params, flags, d)
+CONTEXT_BEGINS(cuDevicePrimaryCtxRetain, (CUcontext *out, CUdevice d), out, d)
+
 // A context is gone when the driver says so: it refuses to destroy a primary one.
 static CUresult context_ends(CUresult (*call)(CUcontext), CUcontext c)
 {
@@ -31,9 +64,11 @@ static CUresult context_ends(CUresult (*call)(CUcontext), CUcontext c)
 	int serves = ta_cuda_serves(&current);
 	if (call == NULL)
 		return CUDA_ERROR_NOT_INITIALIZED;
+	ta_cuda_lives_lock();
 	CUresult e = call(c);
 	if (e == CUDA_SUCCESS && serves)
 		ta_cuda_context_gone(c);
+	ta_cuda_lives_unlock();
 	return e;
 }
 
@@ -58,13 +93,11 @@ static CUcontext primary_of(CUdevice d)
 
 // Releases or resets the primary context by call. A reset leaves its handle as it was,
 // active again as soon as it is retained; a release may have left it alive.
-static CUresult primary_ends(CUresult (*call)(CUdevice), CUdevice d, int reset)
+static CUresult call_primary(CUresult (*call)(CUdevice), CUdevice d, int reset)
 {
 	CUcontext current, c = NULL;
 	unsigned flags;
 	int active = 0;
-	if (call == NULL)
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (ta_cuda_serves(&current))
 		c = primary_of(d);
 	CUresult e = call(d);
@@ -75,6 +108,16 @@ static CUresult primary_ends(CUresult (*call)(CUdevice), CUdevice d, int reset)
 	return e;
 }
 
+static CUresult primary_ends(CUresult (*call)(CUdevice), CUdevice d, int reset)
+{
+	if (call == NULL)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	ta_cuda_lives_lock();
+	CUresult e = call_primary(call, d, reset);
+	ta_cuda_lives_unlock();
+	return e;
+}
+
 #define PRIMARY_ENDS(name, reset) \
 	EXPORT CUresult name(CUdevice d) { return primary_ends(TA_CUDA_REAL(name), d, reset); }
 PRIMARY_ENDS(cuDevicePrimaryCtxRelease, 0)
@@ -82,30 +125,69 @@ PRIMARY_ENDS(cuDevicePrimaryCtxRelease_v2, 0)
 PRIMARY_ENDS(cuDevicePrimaryCtxReset, 1)
 PRIMARY_ENDS(cuDevicePrimaryCtxReset_v2, 1)
 
-static void peer(CUcontext to, uint64_t from_now_on)
+// The streams of user may work with the memory of owner, or no longer.
+static void peer(CUcontext user, CUcontext owner, uint64_t from_now_on)
 {
-	CUcontext current;
 	ta_cuda_request r;
-	if (!ta_cuda_serves(&current) || current == NULL)
-		return;
-	ta_cuda_ask(&r, TA_CUDA_OP_PEER, current);
-	r.Address = (uint64_t)to;
+	ta_cuda_ask(&r, TA_CUDA_OP_PEER, user);
+	r.Address = (uint64_t)owner;
 	r.Count = from_now_on;
-	ta_cuda_serve(&r, current, NULL, NULL);
+	ta_cuda_serve(&r, NULL, NULL, NULL);
 }
+
+// How often peer access has ended.
+static uint64_t disabled;
 
 EXPORT CUresult cuCtxEnablePeerAccess(CUcontext to, unsigned flags)
 {
+	CUcontext current;
 	CUresult e = TA_CUDA_PASS(cuCtxEnablePeerAccess, to, flags);
-	if (e == CUDA_SUCCESS)
-		peer(to, 1);
+	if (e == CUDA_SUCCESS && ta_cuda_serves(&current) && current != NULL)
+		peer(current, to, 1);
 	return e;
 }
 
 EXPORT CUresult cuCtxDisablePeerAccess(CUcontext to)
 {
+	CUcontext current;
 	CUresult e = TA_CUDA_PASS(cuCtxDisablePeerAccess, to);
-	if (e == CUDA_SUCCESS)
-		peer(to, 0);
+	if (e == CUDA_SUCCESS && ta_cuda_serves(&current) && current != NULL) {
+		__atomic_add_fetch(&disabled, 1, __ATOMIC_RELEASE);
+		peer(current, to, 0);
+	}
 	return e;
+}
+
+// A copy reaches the memory of both contexts, with peer access or without. What the
+// thread's last copy has told need not be told again.
+static void copies(CUcontext to, CUcontext from, CUstream s)
+{
+	static TLS struct {
+		CUcontext to, from, user;
+		uint64_t disabled;
+	} last;
+	CUcontext current;
+	if (to == from || !ta_cuda_serves(&current) || current == NULL)
+		return;
+	CUcontext user = ta_cuda_stream_context(s, current);
+	uint64_t now = __atomic_load_n(&disabled, __ATOMIC_ACQUIRE);
+	if (user == NULL || (last.to == to && last.from == from && last.user == user && last.disabled == now))
+		return;
+	if (to != user)
+		peer(user, to, 1);
+	if (from != user)
+		peer(user, from, 1);
+	last = (__typeof__(last)){to, from, user, now};
+}
+
+EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext of_to, CUdeviceptr from, CUcontext of_from, size_t n, CUstream s)
+{
+	copies(of_to, of_from, s);
+	return TA_CUDA_PASS(cuMemcpyPeerAsync, to, of_to, from, of_from, n, s);
+}
+
+EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext of_to, CUdeviceptr from, CUcontext of_from, size_t n, CUstream s)
+{
+	copies(of_to, of_from, ta_cuda_per_thread(s));
+	return TA_CUDA_PASS(cuMemcpyPeerAsync_ptsz, to, of_to, from, of_from, n, s);
 }

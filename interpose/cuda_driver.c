@@ -10,6 +10,7 @@
 struct ta_cuda_driver ta_cu;
 int ta_cuda_off;
 TLS int ta_cuda_passing, ta_cuda_reached;
+TLS CUresult ta_cuda_answer;
 
 enum { UNSEEN, TOO_OLD, USABLE };
 static int state;
@@ -29,6 +30,8 @@ static int resolve(void *lib)
 	NEED(cuMemGetInfo_v2)
 	NEED(cuMemGetAddressRange_v2)
 	NEED(cuMemAllocManaged)
+	NEED(cuDevicePrimaryCtxRetain)
+	NEED(cuStreamDestroy_v2)
 	NEED(cuDeviceTotalMem_v2)
 #undef FIND
 #undef NEED

@@ -49,8 +49,21 @@ int ta_cuda_serves(CUcontext *current);
 // Set while a call is passed on to the CUDA runtime, which calls the driver for it.
 extern TLS int ta_cuda_passing;
 
-// Set by our cuMemGetInfo: what the thread has called came to us.
+// Set by our cuMemAlloc and cuMemFree: what the thread has called came to us.
 extern TLS int ta_cuda_reached;
+
+// What the next one of them is to return instead of doing anything, for a runtime that
+// has to learn what went wrong; CUDA_SUCCESS: nothing.
+extern TLS CUresult ta_cuda_answer;
+
+static inline CUresult ta_cuda_answered(void)
+{
+	CUresult e = ta_cuda_answer;
+	ta_cuda_reached = 1;
+	if (UNLIKELY(e != CUDA_SUCCESS))
+		ta_cuda_answer = CUDA_SUCCESS;
+	return e;
+}
 
 // The stream that an entry point for per-thread default streams is given.
 static inline CUstream ta_cuda_per_thread(CUstream s) { return s == NULL ? (CUstream)CU_STREAM_PER_THREAD : s; }
@@ -65,6 +78,16 @@ static inline void ta_cuda_about(ta_cuda_request *r, void *caller)
 {
 	r->Libs = ta_libs(caller);
 	r->Hint = LIKELY(ta_self != &ta_heap_none) ? ta_self->Hint + UINT64_C(1) : 0;
+}
+
+// The context that a stream belongs to; NULL: the driver knows no such stream. Those
+// that have no handle of their own are the current context's.
+static inline CUcontext ta_cuda_stream_context(CUstream s, CUcontext current)
+{
+	CUcontext of;
+	if ((uintptr_t)s <= CU_STREAM_PER_THREAD || ta_cu.cuStreamGetCtx == NULL)
+		return current;
+	return ta_cu.cuStreamGetCtx(s, &of) == CUDA_SUCCESS ? of : NULL;
 }
 
 // The program's own call, handed to the driver. A new address goes into r->Value.
@@ -85,6 +108,10 @@ int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r);
 CUresult ta_cuda_alloc(CUdeviceptr *out, size_t n, CUcontext current, void *caller, ta_cuda_call call, void *args);
 CUresult ta_cuda_free_block(CUdeviceptr p, CUcontext current, ta_cuda_call call, void *args);
 
+// While it is held no context begins or ends.
+void ta_cuda_lives_lock(void);
+void ta_cuda_lives_unlock(void);
+
 // A context is gone with all its memory and streams.
 void ta_cuda_context_gone(CUcontext c);
 // The captures that are under way in a context, or on a stream, are over.
@@ -102,7 +129,12 @@ int ta_cuda_contexts(ta_cuda_known out[TA_CUDA_CONTEXTS]);
 // Our version of one of the driver's functions in place of it, where there is one.
 void *ta_cuda_substitute(void *function);
 
-// A function of the CUDA runtime that the object with the address is bound to, or NULL.
+// The function of the CUDA runtime that the object with the address means by the name of
+// one of ours, or NULL.
 void *ta_cuda_runtime_symbol(const char *name, void *caller);
+
+// A function in the object that has the address, or in what that one needs; NULL: none,
+// or the address is the program's.
+void *ta_cuda_symbol_beside(void *address, const char *name);
 
 #endif

@@ -60,8 +60,28 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// Set once a sealed handle was opened: only then may an address to close be ours.
-static int opened;
+// The addresses that sealed handles were opened at: each open takes a place, each close
+// gives one back. beyond counts those that found no place.
+enum { OPENED = 1024 };
+static CUdeviceptr opened[OPENED];
+static uint64_t beyond;
+
+static int exchange(CUdeviceptr from, CUdeviceptr to)
+{
+	for (int i = 0; i < OPENED; i++) {
+		CUdeviceptr was = from;
+		if (__atomic_load_n(&opened[i], __ATOMIC_RELAXED) == from &&
+			__atomic_compare_exchange_n(&opened[i], &was, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return 1;
+	}
+	return 0;
+}
+
+static void remember(CUdeviceptr p)
+{
+	if (!exchange(0, p))
+		__atomic_add_fetch(&beyond, 1, __ATOMIC_RELAXED);
+}
 
 static CUresult open_handle(CUresult (*call)(CUdeviceptr *, CUipcMemHandle, unsigned), CUdeviceptr *out, CUipcMemHandle h,
 	unsigned flags)
@@ -73,8 +93,8 @@ static CUresult open_handle(CUresult (*call)(CUdeviceptr *, CUipcMemHandle, unsi
 		offset = unseal(&h);
 	CUresult e = call(out, h, flags);
 	if (e == CUDA_SUCCESS && offset != 0) {
-		__atomic_store_n(&opened, 1, __ATOMIC_RELAXED);
 		*out += offset;
+		remember(*out);
 	}
 	return e;
 }
@@ -89,11 +109,32 @@ EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle h, unsign
 	return open_handle(TA_CUDA_REAL(cuIpcOpenMemHandle_v2), out, h, flags);
 }
 
+// One of those without a place.
+static int take_beyond(void)
+{
+	uint64_t n = __atomic_load_n(&beyond, __ATOMIC_RELAXED);
+	while (n != 0)
+		if (__atomic_compare_exchange_n(&beyond, &n, n - 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return 1;
+	return 0;
+}
+
+// The driver is given the start of the mapping for an address that a sealed handle was
+// opened at; where some have no place, for any that is within one. The place is given
+// back first: after the driver's call another thread may get the address.
 EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr p)
 {
 	CUdeviceptr base;
 	size_t size;
-	if (__atomic_load_n(&opened, __ATOMIC_RELAXED) && ta_cu.cuMemGetAddressRange_v2(&base, &size, p) == CUDA_SUCCESS)
-		p = base;
-	return TA_CUDA_PASS(cuIpcCloseMemHandle, p);
+	int sealed = p != 0 && exchange(p, 0);
+	if (!sealed && __atomic_load_n(&beyond, __ATOMIC_RELAXED) == 0)
+		return TA_CUDA_PASS(cuIpcCloseMemHandle, p);
+	if (ta_cu.cuMemGetAddressRange_v2(&base, &size, p) != CUDA_SUCCESS)
+		base = p;
+	if (!sealed && base != p)
+		sealed = take_beyond();
+	CUresult e = TA_CUDA_PASS(cuIpcCloseMemHandle, sealed ? base : p);
+	if (e != CUDA_SUCCESS && sealed)
+		remember(p);
+	return e;
 }

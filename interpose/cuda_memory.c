@@ -47,6 +47,9 @@ CUresult ta_cuda_free_block(CUdeviceptr p, CUcontext current, ta_cuda_call call,
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t n)
 {
 	CUcontext current;
+	CUresult e = ta_cuda_answered();
+	if (UNLIKELY(e != CUDA_SUCCESS))
+		return e;
 	if (!ta_cuda_serves(&current) || current == NULL || out == NULL || n == 0)
 		return TA_CUDA_PASS(cuMemAlloc_v2, out, n);
 	struct alloc_call a = {.n = n};
@@ -56,6 +59,9 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t n)
 EXPORT CUresult cuMemFree_v2(CUdeviceptr p)
 {
 	CUcontext current;
+	CUresult e = ta_cuda_answered();
+	if (UNLIKELY(e != CUDA_SUCCESS))
+		return e;
 	if (!ta_cuda_serves(&current) || p == 0)
 		return TA_CUDA_PASS(cuMemFree_v2, p);
 	return ta_cuda_free_block(p, current, call_free, &p);
@@ -67,10 +73,14 @@ static CUresult call_free_async(ta_cuda_request *r, void *args)
 	return ta_cu.cuMemFreeAsync((CUdeviceptr)r->Address, (CUstream)r->Stream);
 }
 
+// A stream that is none is the driver's to refuse, and so is a thread without a context.
 static CUresult free_async(CUdeviceptr p, CUstream s, CUcontext current)
 {
 	ta_cuda_request r;
-	ta_cuda_ask(&r, TA_CUDA_OP_STREAM_FREE, current);
+	CUcontext of = ta_cuda_stream_context(s, current);
+	if (of == NULL)
+		return ta_cu.cuMemFreeAsync(p, s);
+	ta_cuda_ask(&r, TA_CUDA_OP_STREAM_FREE, of);
 	r.Address = p;
 	r.Stream = (uint64_t)s;
 	return ta_cuda_serve(&r, current, call_free_async, NULL);
@@ -162,27 +172,19 @@ EXPORT CUresult cuPointerGetAttributes(unsigned n, int *attributes, void **data,
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-	size_t f, t;
 	CUcontext current;
-	ta_cuda_reached = 1;
-	CUresult e = TA_CUDA_PASS(cuMemGetInfo_v2, &f, &t);
-	if (e != CUDA_SUCCESS)
-		return e;
-	if (ta_cuda_serves(&current) && current != NULL) {
-		ta_cuda_request r;
-		ta_cuda_ask(&r, TA_CUDA_OP_INFO, current);
-		r.Value = f;
-		r.Extra = t;
-		if (ta_cuda_serve(&r, current, NULL, NULL) == CUDA_SUCCESS) {
-			f = r.Value;
-			t = r.Extra;
-		}
-	}
-	if (free != NULL)
-		*free = f;
-	if (total != NULL)
-		*total = t;
-	return CUDA_SUCCESS;
+	ta_cuda_request r;
+	if (!ta_cuda_serves(&current) || current == NULL)
+		return TA_CUDA_PASS(cuMemGetInfo_v2, free, total);
+	ta_cuda_ask(&r, TA_CUDA_OP_INFO, current);
+	CUresult e = ta_cuda_serve(&r, current, NULL, NULL);
+	if (e == TA_CUDA_PASSED)
+		return TA_CUDA_PASS(cuMemGetInfo_v2, free, total);
+	if (e == CUDA_SUCCESS && free != NULL)
+		*free = r.Value;
+	if (e == CUDA_SUCCESS && total != NULL)
+		*total = r.Extra;
+	return e;
 }
 
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *total, CUdevice d)

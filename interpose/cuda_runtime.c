@@ -1,112 +1,181 @@
 // cudaMalloc and cudaFree of a CUDA runtime that is a shared library: a shorter way to
-// what the runtime would come to by the driver's functions. Whatever goes wrong is left
-// to the runtime's own function, which also keeps the error for cudaGetLastError.
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <link.h>
-#include <string.h>
+// what the runtime would come to by the driver's functions. Whatever goes wrong is told
+// by the runtime's own function, which keeps the error for cudaGetLastError.
 #include "cuda_driver.h"
 
-// A function of ours is what a search of all that is loaded finds first.
-static void *not_ours(void *f)
-{
-	Dl_info found, us;
-	if (f == NULL || dladdr(f, &found) == 0 || dladdr((void *)ta_cuda_runtime_symbol, &us) == 0)
-		return NULL;
-	return found.dli_fbase != us.dli_fbase ? f : NULL;
-}
-
-// The function in an object and in what it needs.
-static void *symbol_in(const char *object, const char *name)
-{
-	void *lib = dlopen(object, RTLD_NOLOAD | RTLD_LAZY);
-	return lib != NULL ? not_ours(ta_dlsym(lib, name)) : NULL;
-}
-
-// The caller's own runtime comes first: a process may have several. One that is loaded
-// for others alone (RTLD_LOCAL) is found by its name.
-void *ta_cuda_runtime_symbol(const char *name, void *caller)
-{
-	Dl_info found;
-	struct link_map *of = NULL;
-	void *f = NULL;
-	int saved = errno;
-	if (dladdr1(caller, &found, (void **)&of, RTLD_DL_LINKMAP) != 0 && of != NULL && of->l_name[0] != 0)
-		f = symbol_in(of->l_name, name);
-	if (f == NULL)
-		f = ta_dlsym(RTLD_NEXT, name);
-	for (struct link_map *m = _r_debug.r_map; f == NULL && m != NULL; m = m->l_next)
-		if (strstr(m->l_name, "libcudart.so") != NULL)
-			f = symbol_in(m->l_name, name);
-	errno = saved;
-	return f;
-}
+// Whether a runtime's calls may be served without it. Its first calls take the long way,
+// by which it is found out.
+enum { UNKNOWN, LONG, SHORT };
 
 struct runtime {
 	CUresult (*malloc)(void **, size_t);
 	CUresult (*free)(void *);
-	int serves;
+	uint64_t way;
+	uint64_t unloads; // ta_unloads before it was looked for
 };
 
-// What callers' runtimes were found to be, by return address.
-enum { CALLERS = 64 };
+// What callers' runtimes were found to be, by return address: SITES / WAYS sets of WAYS
+// places each. It holds while ta_unloads equals unloads, which is 0 while it is changed
+// for good. Each site is one word: the address, and the runtime's number above it.
+enum { SITES = 4096, WAYS = 4, RUNTIMES = 16, ADDRESS_BITS = 48 };
+static const uint64_t address_mask = ((uint64_t)1 << ADDRESS_BITS) - 1;
 static struct {
-	void *caller;
-	struct runtime runtime;
-} callers[CALLERS];
+	uint64_t unloads, sites[SITES];
+	struct runtime runtimes[RUNTIMES];
+	char busy; // somebody writes
+} known;
 
-static size_t place_of(void *caller) { return ((uintptr_t)caller ^ (uintptr_t)caller >> 6) % CALLERS; }
-
-// Whether the runtime's own calls of the driver come to us. They do not where another
-// library has taken dlsym over before us; then the driver would be given our blocks to free.
-static int reaches_us(void *caller)
+static inline uint64_t *set_of(uint64_t caller)
 {
-	size_t free, total;
-	CUresult (*info)(size_t *, size_t *) = ta_cuda_runtime_symbol("cudaMemGetInfo", caller);
-	ta_cuda_reached = 0;
-	return info != NULL && info(&free, &total) == CUDA_SUCCESS && ta_cuda_reached;
+	const uint64_t golden = 0x9E3779B97F4A7C15; // Fibonacci hashing (Knuth 6.4)
+	return &known.sites[(caller * golden >> 32) % (SITES / WAYS) * WAYS];
 }
 
-// Only from version 12.0 on does cudaSetDevice make a context current at once; before, the
-// one that is current may be another device's.
-static int may_serve(void *caller)
+// No lock: what was read counts if all of it still holds afterwards.
+static inline int recall(uint64_t caller, struct runtime *r)
+{
+	uint64_t at = __atomic_load_n(&known.unloads, __ATOMIC_ACQUIRE);
+	if (UNLIKELY(at != __atomic_load_n(&ta_unloads, __ATOMIC_ACQUIRE)))
+		return 0;
+	const uint64_t *set = set_of(caller);
+	for (int i = 0; i < WAYS; i++) {
+		uint64_t site = __atomic_load_n(&set[i], __ATOMIC_ACQUIRE);
+		if ((site & address_mask) != caller)
+			continue;
+		const struct runtime *k = &known.runtimes[(site >> ADDRESS_BITS) % RUNTIMES];
+		r->malloc = __atomic_load_n(&k->malloc, __ATOMIC_RELAXED);
+		r->free = __atomic_load_n(&k->free, __ATOMIC_RELAXED);
+		r->way = __atomic_load_n(&k->way, __ATOMIC_RELAXED);
+		r->unloads = at;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		return __atomic_load_n(&known.unloads, __ATOMIC_RELAXED) == at;
+	}
+	return 0;
+}
+
+// An object may have gone: nothing of what was known is known.
+static void forget(uint64_t unloads)
+{
+	__atomic_store_n(&known.unloads, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (int i = 0; i < SITES; i++)
+		__atomic_store_n(&known.sites[i], 0, __ATOMIC_RELAXED);
+	for (int i = 0; i < RUNTIMES; i++) {
+		__atomic_store_n(&known.runtimes[i].malloc, NULL, __ATOMIC_RELAXED);
+		__atomic_store_n(&known.runtimes[i].way, UNKNOWN, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&known.unloads, unloads, __ATOMIC_RELEASE);
+}
+
+// Writers never wait: one that meets another, or comes too late, leaves it at that.
+static int write_begin(uint64_t unloads)
+{
+	if (__atomic_test_and_set(&known.busy, __ATOMIC_ACQUIRE))
+		return 0;
+	if (__atomic_load_n(&ta_unloads, __ATOMIC_ACQUIRE) == unloads)
+		return 1;
+	__atomic_clear(&known.busy, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void write_end(void) { __atomic_clear(&known.busy, __ATOMIC_RELEASE); }
+
+// The runtime's place, or the one that it may take; NULL when there is none. Its callers
+// are then searched for each time, and take the long way.
+static struct runtime *place_of(const struct runtime *r)
+{
+	for (int i = 0; i < RUNTIMES; i++) {
+		struct runtime *k = &known.runtimes[i];
+		if (k->malloc == NULL || (k->malloc == r->malloc && k->free == r->free))
+			return k;
+	}
+	return NULL;
+}
+
+// The site's place in its set: its own, an empty one, or any.
+static uint64_t *site_of(uint64_t caller)
+{
+	uint64_t *set = set_of(caller), *empty = NULL;
+	for (int i = 0; i < WAYS; i++) {
+		if ((set[i] & address_mask) == caller)
+			return &set[i];
+		if (set[i] == 0)
+			empty = &set[i];
+	}
+	return empty != NULL ? empty : &set[(caller >> 2) % WAYS];
+}
+
+static void note(uint64_t caller, struct runtime *r)
+{
+	if (caller > address_mask || !write_begin(r->unloads))
+		return;
+	if (known.unloads != r->unloads)
+		forget(r->unloads);
+	struct runtime *k = place_of(r);
+	if (k != NULL) {
+		r->way = k->way;
+		__atomic_store_n(&k->free, r->free, __ATOMIC_RELAXED);
+		__atomic_store_n(&k->malloc, r->malloc, __ATOMIC_RELAXED);
+		__atomic_store_n(site_of(caller), caller | (uint64_t)(k - known.runtimes) << ADDRESS_BITS, __ATOMIC_RELEASE);
+	}
+	write_end();
+}
+
+static NOINLINE void look(void *caller, struct runtime *r)
+{
+	*r = (struct runtime){.unloads = __atomic_load_n(&ta_unloads, __ATOMIC_ACQUIRE)};
+	r->malloc = ta_cuda_runtime_symbol("cudaMalloc", caller);
+	r->free = ta_cuda_runtime_symbol("cudaFree", caller);
+	if (r->malloc != NULL && r->free != NULL)
+		note((uint64_t)caller, r);
+}
+
+// The runtime's own calls of the driver have been seen to come to us. They do not where
+// another library has taken dlsym over before us; then the driver would be given our
+// blocks to free, and the way stays the long one. Only from version 12.0 on does
+// cudaSetDevice make a context current at once; before, the one that is current may be
+// another device's.
+static NOINLINE void learn(const struct runtime *r)
 {
 	int version = 0;
-	CUresult (*get)(int *) = ta_cuda_runtime_symbol("cudaRuntimeGetVersion", caller);
-	return get != NULL && get(&version) == CUDA_SUCCESS && version >= 12000 && reaches_us(caller);
+	CUresult (*get)(int *) = ta_cuda_symbol_beside((void *)r->malloc, "cudaRuntimeGetVersion");
+	if ((get != NULL && get(&version) != CUDA_SUCCESS) || !write_begin(r->unloads))
+		return;
+	struct runtime *k = known.unloads == r->unloads ? place_of(r) : NULL;
+	if (k != NULL && k->malloc != NULL)
+		__atomic_store_n(&k->way, version >= 12000 ? SHORT : LONG, __ATOMIC_RELAXED);
+	write_end();
 }
 
-// A place is written once, before its caller is; those that find theirs taken look anew,
-// and so do all until there is a context.
-static NOINLINE struct runtime look(void *caller, CUcontext current)
-{
-	struct runtime r = {
-		.malloc = ta_cuda_runtime_symbol("cudaMalloc", caller),
-		.free = ta_cuda_runtime_symbol("cudaFree", caller),
-	};
-	if (r.malloc == NULL || r.free == NULL || current == NULL)
-		return r;
-	r.serves = may_serve(caller);
-	void *none = NULL, *const writing = (void *)1;
-	size_t i = place_of(caller);
-	if (__atomic_compare_exchange_n(&callers[i].caller, &none, writing, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-		callers[i].runtime = r;
-		__atomic_store_n(&callers[i].caller, caller, __ATOMIC_RELEASE);
-	}
-	return r;
-}
-
-// The caller's runtime; it serves with a context that is current, in *current.
-static struct runtime runtime_of(void *caller, CUcontext *current)
+// The caller's runtime, and whether it may be passed by: *current is then the context.
+static inline int served(void *caller, struct runtime *r, CUcontext *current)
 {
 	int on = ta_cuda_serves(current);
-	size_t i = place_of(caller);
-	struct runtime r = LIKELY(__atomic_load_n(&callers[i].caller, __ATOMIC_ACQUIRE) == caller)
-				   ? callers[i].runtime
-				   : look(caller, *current);
-	r.serves &= on && *current != NULL;
-	return r;
+	if (UNLIKELY(!recall((uint64_t)caller, r)))
+		look(caller, r);
+	return r->way == SHORT && on && *current != NULL;
+}
+
+static CUresult long_malloc(const struct runtime *r, void **out, size_t n)
+{
+	if (r->malloc == NULL)
+		return CUDA_RUNTIME_INSUFFICIENT_DRIVER;
+	ta_cuda_reached = 0;
+	CUresult e = r->malloc(out, n);
+	if (r->way == UNKNOWN && ta_cuda_reached)
+		learn(r);
+	return e;
+}
+
+static CUresult long_free(const struct runtime *r, void *p)
+{
+	if (r->free == NULL)
+		return CUDA_RUNTIME_INSUFFICIENT_DRIVER;
+	ta_cuda_reached = 0;
+	CUresult e = r->free(p);
+	if (r->way == UNKNOWN && ta_cuda_reached)
+		learn(r);
+	return e;
 }
 
 struct malloc_call {
@@ -129,20 +198,27 @@ static CUresult call_malloc(ta_cuda_request *r, void *args)
 	return e;
 }
 
+// Where we have failed the runtime's function is told so when it comes to the driver.
 EXPORT CUresult cudaMalloc(void **out, size_t n)
 {
 	CUcontext current;
 	CUdeviceptr p;
-	struct malloc_call a = {.runtime = runtime_of(CALLER, &current), .n = n};
-	if (a.runtime.malloc == NULL)
-		return CUDA_RUNTIME_INSUFFICIENT_DRIVER;
-	if (!a.runtime.serves || out == NULL || n == 0)
-		return a.runtime.malloc(out, n);
+	struct malloc_call a;
+	if (!served(CALLER, &a.runtime, &current) || out == NULL || n == 0)
+		return long_malloc(&a.runtime, out, n);
+	a.n = n;
+	a.called = 0;
 	CUresult e = ta_cuda_alloc(&p, n, current, CALLER, call_malloc, &a);
-	if (e != CUDA_SUCCESS)
-		return a.called ? e : a.runtime.malloc(out, n);
-	*out = (void *)p;
-	return CUDA_SUCCESS;
+	if (e == CUDA_SUCCESS) {
+		*out = (void *)p;
+		return CUDA_SUCCESS;
+	}
+	if (a.called)
+		return e;
+	ta_cuda_answer = e;
+	e = a.runtime.malloc(out, n);
+	ta_cuda_answer = CUDA_SUCCESS;
+	return e;
 }
 
 struct free_call {
@@ -165,11 +241,16 @@ static CUresult call_runtime_free(ta_cuda_request *r, void *args)
 EXPORT CUresult cudaFree(void *p)
 {
 	CUcontext current;
-	struct free_call a = {.runtime = runtime_of(CALLER, &current), .p = p};
-	if (a.runtime.free == NULL)
-		return CUDA_RUNTIME_INSUFFICIENT_DRIVER;
-	if (!a.runtime.serves || p == NULL)
-		return a.runtime.free(p);
+	struct free_call a;
+	if (!served(CALLER, &a.runtime, &current) || p == NULL)
+		return long_free(&a.runtime, p);
+	a.p = p;
+	a.called = 0;
 	CUresult e = ta_cuda_free_block((CUdeviceptr)p, current, call_runtime_free, &a);
-	return e == CUDA_SUCCESS || a.called ? e : a.runtime.free(p);
+	if (e == CUDA_SUCCESS || a.called)
+		return e;
+	ta_cuda_answer = e;
+	e = a.runtime.free(p);
+	ta_cuda_answer = CUDA_SUCCESS;
+	return e;
 }

@@ -2,6 +2,7 @@
 // driver: each step of a request ends with an action, which is done here without any
 // lock of ours, and the next step is told how it went.
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 #include "cuda_driver.h"
 #include "life.h"
@@ -132,8 +133,10 @@ static CUresult primary(ta_cuda_request *r)
 	CUdevice d;
 	CUcontext c;
 	CUresult e = ta_cu.cuDeviceGet(&d, (int)r->Device);
+	ta_cuda_lives_lock();
 	if (e == CUDA_SUCCESS)
 		e = ta_cu.cuDevicePrimaryCtxRetain(&c, d);
+	ta_cuda_lives_unlock();
 	if (e == CUDA_SUCCESS)
 		r->Value = (uint64_t)c;
 	return e;
@@ -164,12 +167,19 @@ static CUresult map(ta_cuda_request *r)
 	return e;
 }
 
-// The default stream does not make streams wait that are not blocking: only the host's
-// wait makes the zeros safe for all.
+// Only the host's wait makes the zeros safe for all streams. The default stream would wait
+// for others, and must not be used while one captures a graph.
 static CUresult zero(ta_cuda_request *r)
 {
-	CUresult e = ta_cu.cuMemsetD8_v2(r->Arg0, 0, r->Arg1);
-	return e == CUDA_SUCCESS ? ta_cu.cuStreamSynchronize(NULL) : e;
+	CUstream s;
+	CUresult e = ta_cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
+	if (e != CUDA_SUCCESS)
+		return e;
+	e = ta_cu.cuMemsetD8Async(r->Arg0, 0, r->Arg1, s);
+	if (e == CUDA_SUCCESS)
+		e = ta_cu.cuStreamSynchronize(s);
+	ta_cu.cuStreamDestroy_v2(s);
+	return e;
 }
 
 static CUresult record_context(ta_cuda_request *r)
@@ -243,6 +253,9 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 		return ta_cu.cuStreamWaitEvent((CUstream)r->Arg0, (CUevent)r->Arg1, 0);
 	case TA_CUDA_ACT_INFO:
 		return info(r);
+	case TA_CUDA_ACT_YIELD:
+		sched_yield();
+		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}

@@ -150,6 +150,8 @@ size_t ta_usable(void *p, const char *fn);
 extern int ta_rules_by_lib, ta_rules_by_thread, ta_throttled;
 // The rules that allow the object that has the address (tiers.LibSet).
 uintptr_t ta_libs(void *address);
+// How often an object may have gone, so that another can be at its addresses.
+extern uint64_t ta_unloads;
 void ta_rules_begin(void);
 
 // Entering the slow path: see thread.c.

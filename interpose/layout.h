@@ -86,7 +86,8 @@
 #define TA_CUDA_ACT_EVENT_RECORD_CONTEXT 0xcull
 #define TA_CUDA_ACT_EVENT_QUERY 0xdull
 #define TA_CUDA_ACT_STREAM_WAIT 0xeull
-#define TA_CUDA_ACT_INFO 0xfull
+#define TA_CUDA_ACT_YIELD 0xfull
+#define TA_CUDA_ACT_INFO 0x10ull
 #define TA_CUDA_CONFIG_SEGMENT_SIZE 0x1ull
 #define TA_CUDA_CONFIG_CACHE_LIMIT 0x2ull
 #define TA_CUDA_CONFIG_STREAM_LOCAL 0x3ull
@@ -156,7 +157,7 @@ struct ta_cuda_request {
 	uint64_t Arg0;
 	uint64_t Arg1;
 	uint64_t Arg2;
-	unsigned char rest[48];
+	unsigned char rest[88];
 };
 
 #endif

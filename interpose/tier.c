@@ -44,15 +44,14 @@ static uintptr_t object_of(void *address)
 	return dladdr(address, &found) != 0 ? name_of(found.dli_fname) : 0;
 }
 
-// How often an object may have gone, so that another can be at its addresses.
-static uint64_t unloads = 1;
+uint64_t ta_unloads = 1;
 
 static uintptr_t libs_of(void *address)
 {
 	ta_thread *t = ta_self->Thread;
 	if (ta_self == &ta_heap_none)
 		return tag_lib_set(object_of(address));
-	uint64_t now = __atomic_load_n(&unloads, __ATOMIC_ACQUIRE);
+	uint64_t now = __atomic_load_n(&ta_unloads, __ATOMIC_ACQUIRE);
 	if (t->Unloads != now) {
 		memset(t->Callers, 0, sizeof t->Callers);
 		t->Unloads = now;
@@ -73,9 +72,9 @@ EXPORT int dlclose(void *handle)
 	static int (*next)(void *);
 	if (next == NULL)
 		next = (int (*)(void *))ta_libc_symbol("dlclose");
-	__atomic_add_fetch(&unloads, 1, __ATOMIC_RELEASE); // what is being unloaded may be asked for
+	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE); // what is being unloaded may be asked for
 	int result = next != NULL ? next(handle) : -1;
-	__atomic_add_fetch(&unloads, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE);
 	return result;
 }
 

@@ -14,9 +14,11 @@ that was used on other streams, too, needs record_stream.
 
 A stream is a number (0: the legacy default stream), or an object of PyTorch, CuPy or
 numba. Controls that the library in this process does not have raise NotImplementedError.
+Arguments that are not accepted raise TypeError or ValueError, and nothing is done.
 """
 
 import collections
+import collections.abc
 import contextlib
 import csv
 import ctypes
@@ -26,7 +28,10 @@ import gc
 import io
 import json
 import math
+import numbers
+import operator
 import os
+import re
 import sys
 import threading
 import time
@@ -34,8 +39,16 @@ import time
 __all__ = ["MemoryManager", "Statistics", "configure_memory_manager", "get_memory_manager"]
 
 _NO_LIMIT = 1 << 63
+
+# The largest numbers that reach the library whole: as its ssize_t, int and pointer, and as
+# the double that settings are given as. ctypes would cut off what is above without a word.
+_MOST_BYTES, _MOST_COUNT, _MOST_ADDRESS, _MOST_SETTING = (1 << 63) - 1, (1 << 31) - 1, (1 << 64) - 1, 1 << 53
+
 _pointer, _size, _int, _word = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint64
 _sizes, _ints, _pointers = ctypes.POINTER(_size), ctypes.POINTER(_int), ctypes.POINTER(_pointer)
+
+# What the report calls the limits of the cache that ta_cuda_configure sets.
+_LIMIT_FIELDS = {"stream_local": "stream_local", "global": "global_limit", "cache_limit": "cache_limit"}
 
 # The C functions (tieralloc.h): result, arguments.
 _SIGNATURES = {
@@ -58,6 +71,8 @@ _SIGNATURES = {
 _lock = threading.RLock()
 _functions = {}
 _managers = {}
+_limits = {}  # for each device, what configure set before it was used: the report does not have it yet
+_watches = {}  # for each device, the _Watch of the whole process and of each performance_context that is open
 
 
 def _function(name):
@@ -91,20 +106,99 @@ def _address(name):
         return 0
 
 
+def _off():
+    """The setting that keeps the library from serving devices, or ""."""
+    try:
+        ctypes.set_errno(0)
+        if _function("ta_cuda_trace")(0, ctypes.create_string_buffer(1), 1) or ctypes.get_errno() != errno.ENODEV:
+            return ""
+    except NotImplementedError:
+        return ""
+    found = [f"{name}={value}" for name, value in (("TA_DISABLE", "1"), ("TA_CUDA", "0")) if os.environ.get(name) == value]
+    return found[0] if found else "TA_DISABLE=1 or TA_CUDA=0"
+
+
 def _stream(stream):
     """A stream's handle."""
+    found = stream
     for name in ("cuda_stream", "ptr", "handle"):  # PyTorch, CuPy, numba
-        stream = getattr(stream, name, stream)
-    value = getattr(stream, "value", stream)  # of a ctypes object
-    return int(value or 0)
-
-
-def _whole(value, what, least=0):
-    """A whole number."""
-    number = int(value)
-    if number != value or number < least:
-        raise ValueError(f"{what} {value!r}: expected a whole number, at least {least}")
+        found = getattr(found, name, found)
+    found = getattr(found, "value", found)  # of a ctypes object
+    if found is None:
+        return 0
+    expected = f"stream {stream!r}: expected a number from 0 to {_MOST_ADDRESS}, or a stream of PyTorch, CuPy or numba"
+    if isinstance(found, (bool, str, bytes)) or isinstance(found, numbers.Number) and not isinstance(found, numbers.Integral):
+        raise TypeError(expected)
+    try:
+        number = int(found)
+    except (TypeError, ValueError):
+        raise TypeError(expected) from None
+    if not 0 <= number <= _MOST_ADDRESS:
+        raise ValueError(expected)
     return number
+
+
+def _whole(value, what, least=0, most=_MOST_BYTES, expected=""):
+    """A whole number; TypeError for what is no number, ValueError for one that is not accepted."""
+    expected = f"{what} {value!r}: expected " + (expected or f"a whole number from {least} to {most}")
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = int(value) if isinstance(value, float) else operator.index(value)
+    except TypeError:
+        raise TypeError(expected) from None
+    except (ValueError, OverflowError):  # not a number, infinity
+        raise ValueError(expected) from None
+    if number != value or not least <= number <= most:
+        raise ValueError(expected)
+    return number
+
+
+def _wholes(values, what, least, most):
+    """A list of whole numbers."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, collections.abc.Iterable):
+        raise TypeError(f"{what}s {values!r}: expected a list of whole numbers")
+    return [_whole(value, what, least, most) for value in values]
+
+
+def _real(value, what, holds, expected):
+    """A number that holds() accepts."""
+    expected = f"{what} {value!r}: expected {expected}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(expected)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not holds(number):
+        raise ValueError(expected)
+    return number
+
+
+def _fraction(value, what):
+    return _real(value, what, lambda number: 0 <= number <= 1, "a number from 0 to 1")
+
+
+def _switch(value, what):
+    """True or False, as 1 or 0."""
+    if isinstance(value, numbers.Integral) and value in (0, 1):
+        return int(value)
+    raise TypeError(f"{what} {value!r}: expected True or False")
+
+
+def _block(block):
+    """A block's address; None counts as 0."""
+    return 0 if block is None else _whole(block, "address", 0, _MOST_ADDRESS)
+
+
+def _warmups(pairs):
+    """Pairs of a size and a count."""
+    expected = f"warmup_sizes {pairs!r}: expected pairs of a size and a count, such as [(4096, 50)]"
+    try:
+        pairs = [(size, count) for size, count in pairs]
+    except (TypeError, ValueError):
+        raise TypeError(expected) from None
+    return [(_whole(size, "size in warmup_sizes", 1), _whole(count, "count in warmup_sizes", 1, _MOST_COUNT)) for size, count in pairs]
 
 
 def _text(function):
@@ -169,12 +263,24 @@ class Performance:
     seconds: float = 0.0
 
 
+class _Watch:
+    """The peak of a device since a moment. The library has one peak; whoever starts it again tells all watches first."""
+
+    def __init__(self):
+        self.peak = 0
+
+    @staticmethod
+    def tell(device, peak):
+        for watch in _watches.setdefault(device, [_Watch()]):
+            watch.peak = max(watch.peak, peak)
+
+
 class MemoryManager:
     """The device heap of one device, by hand. get_memory_manager makes one."""
 
     def __init__(self, device=0):
+        self.device = _whole(device, "device", 0, _MOST_COUNT)
         _require()
-        self.device = _whole(device, "device")
         self._warmup = []
 
     # Blocks
@@ -191,26 +297,26 @@ class MemoryManager:
 
     def allocate_batch(self, sizes, stream=0):
         """The addresses of new blocks, all or none."""
-        sizes = [_whole(size, "size", 1) for size in sizes]
+        sizes = _wholes(sizes, "size", 1, _MOST_BYTES)
         out = (_pointer * len(sizes))()
         self._call("ta_cuda_malloc_batch", _stream(stream), (_size * len(sizes))(*sizes), out, len(sizes))
         return list(out)
 
     def free_memory(self, address, size=0, stream=0):
         """Give a block back, after what the stream has been given so far. Its size need not be known."""
+        address, size, stream = _block(address), _whole(size, "size"), _stream(stream)
         if address:
-            _function("ta_cuda_free")(address, _whole(size, "size"), self.device, _stream(stream))
+            _function("ta_cuda_free")(address, size, self.device, stream)
 
     def record_stream(self, address, stream):
         """Have a block's reuse wait for what the stream has been given when it is freed."""
-        _function("ta_cuda_record_stream")(address, _stream(stream))
+        _function("ta_cuda_record_stream")(_block(address), _stream(stream))
 
     # The cache
 
     def warmup_cache(self, sizes, counts):
         """Have counts[i] free blocks of sizes[i] ready."""
-        sizes = [_whole(size, "size", 1) for size in sizes]
-        counts = [_whole(count, "count", 1) for count in counts]
+        sizes, counts = _wholes(sizes, "size", 1, _MOST_BYTES), _wholes(counts, "count", 1, _MOST_COUNT)
         if len(sizes) != len(counts):
             raise ValueError(f"{len(sizes)} sizes and {len(counts)} counts")
         n = len(sizes)
@@ -219,11 +325,11 @@ class MemoryManager:
     def cleanup_cache(self, threshold=0.9, force=False):
         """Give free memory back to the driver; return how many bytes that were.
 
-        So much is given back that what the device heap holds is at most threshold of
-        its hard cap, or of the device's memory where it has none. With force: all.
+        So much is given back that what the library holds of the device, in all of its
+        contexts, is at most threshold of the hard cap, or of the device's memory where
+        there is none: as far as whole segments are free. With force: all.
         """
-        if not 0 <= threshold <= 1:
-            raise ValueError(f"threshold {threshold!r}: expected a number from 0 to 1")
+        threshold = _fraction(threshold, "threshold")
         device = self._figures()
         keep = 0
         if not force and device:
@@ -237,17 +343,25 @@ class MemoryManager:
 
     def expand_cache_size(self, factor):
         """Multiply what the cache may hold: blocks for each stream, and the limits that there are."""
-        if not (factor > 0 and math.isfinite(factor)):
-            raise ValueError(f"factor {factor!r}: expected a number above 0")
-        device = self._figures()
-        self._configure("stream_local", math.ceil(device.get("stream_local", 100) * factor))
-        for key, field in ("global", "global_limit"), ("cache_limit", "cache_limit"):
-            if device.get(field, _NO_LIMIT) != _NO_LIMIT:
-                self._configure(key, math.ceil(device[field] * factor))
+        factor = _real(factor, "factor", lambda number: 0 < number < math.inf, "a number above 0")
+        limits = {**self._before_use(), **self._figures()}
+        expanded = [(key, math.ceil(min(limits[field] * factor, 2.0 * _MOST_SETTING)))
+                    for key, field in _LIMIT_FIELDS.items() if limits[field] != _NO_LIMIT]
+        for key, value in expanded:
+            if value > _MOST_SETTING:
+                raise ValueError(f"factor {factor!r}: expected one that leaves {key} at most {_MOST_SETTING}")
+        for key, value in expanded:
+            self._configure(key, value)
+
+    def _before_use(self):
+        """What the report will have of the cache's limits, before the device is used."""
+        size = re.fullmatch(r"(\d+)([KMGT]?)", os.environ.get("TA_CUDA_CACHE_LIMIT", ""), re.IGNORECASE | re.ASCII)
+        limit = int(size[1]) << 10 * " KMGT".index(size[2].upper() or " ") if size else _NO_LIMIT
+        return {"stream_local": 100, "global_limit": _NO_LIMIT, "cache_limit": limit, **_limits.get(self.device, {})}
 
     def enable_aggressive_coalescing(self, on=True):
         """Merge each freed block with its neighbours at once, rather than keep it as it is."""
-        self._configure("coalescing", 1 if on else 0)
+        self._configure("coalescing", _switch(on, "on"))
 
     def coalesce_free_blocks(self):
         """Merge all free blocks that are neighbours; return how many mergers that were."""
@@ -264,7 +378,7 @@ class MemoryManager:
 
     def configure(self, segment_size=None, cache_sizes=None, warmup_sizes=None, enable_warmup=None, enable_stats=None,
                   allocation_strategy=None, coalescing_threshold=None):
-        """Change settings; what is None stays as it is.
+        """Change settings; what is None stays as it is. Nothing is changed if one of them is wrong.
 
         segment_size          bytes taken from the driver at once, in steps of 2 MiB
         cache_sizes           blocks kept: {"stream_local": for each stream, "global": for all}
@@ -277,7 +391,9 @@ class MemoryManager:
         """
         settings = self._checked(segment_size, cache_sizes, enable_stats, allocation_strategy, coalescing_threshold)
         if warmup_sizes is not None:
-            warmup_sizes = [(_whole(size, "size", 1), _whole(count, "count", 1)) for size, count in warmup_sizes]
+            warmup_sizes = _warmups(warmup_sizes)
+        if enable_warmup is not None:
+            enable_warmup = _switch(enable_warmup, "enable_warmup")
         for key, value in settings:
             self._configure(key, value)
         if warmup_sizes is not None:
@@ -287,57 +403,75 @@ class MemoryManager:
 
     @staticmethod
     def _checked(segment_size, cache_sizes, enable_stats, allocation_strategy, coalescing_threshold):
-        """The settings as the library has them. Nothing is set if one of them is wrong."""
+        """The settings as the library has them."""
         settings = []
         if segment_size is not None:
-            if segment_size % (2 << 20) or not 2 << 20 <= segment_size <= 64 << 30:
-                raise ValueError(f"segment_size {segment_size!r}: expected 2 MiB to 64 GiB, in steps of 2 MiB")
-            settings.append(("segment_size", segment_size))
+            expected = "a whole number of bytes from 2 MiB to 64 GiB, in steps of 2 MiB"
+            size = _whole(segment_size, "segment_size", 2 << 20, 64 << 30, expected)
+            if size % (2 << 20):
+                raise ValueError(f"segment_size {segment_size!r}: expected {expected}")
+            settings.append(("segment_size", size))
+        if cache_sizes is not None and not isinstance(cache_sizes, collections.abc.Mapping):
+            raise TypeError(f"cache_sizes {cache_sizes!r}: expected a dict such as {{'stream_local': 100, 'global': 500}}")
         for name, blocks in (cache_sizes or {}).items():
             if name not in ("stream_local", "global"):
-                raise ValueError(f"unknown cache {name!r}: expected 'stream_local' or 'global'")
-            settings.append((name, _whole(blocks, name)))
+                raise ValueError(f"cache_sizes has {name!r}: expected 'stream_local' or 'global'")
+            settings.append((name, _whole(blocks, f"{name} in cache_sizes", 0, _MOST_SETTING)))
         if enable_stats is not None:
-            settings.append(("trace", 1 if enable_stats else 0))
+            settings.append(("trace", _switch(enable_stats, "enable_stats")))
         if allocation_strategy is not None:
             if allocation_strategy not in ("best_fit", "first_fit"):
-                raise ValueError(f"unknown strategy {allocation_strategy!r}: expected 'best_fit' or 'first_fit'")
+                raise ValueError(f"allocation_strategy {allocation_strategy!r}: expected 'best_fit' or 'first_fit'")
             settings.append(("strategy", int(allocation_strategy == "first_fit")))
         if coalescing_threshold is not None:
-            if not 0 <= coalescing_threshold <= 1:
-                raise ValueError(f"coalescing_threshold {coalescing_threshold!r}: expected a number from 0 to 1")
-            settings.append(("coalescing_threshold", coalescing_threshold))
+            settings.append(("coalescing_threshold", _fraction(coalescing_threshold, "coalescing_threshold")))
         return settings
 
     # Figures
 
     def get_statistics(self):
         """The device's Statistics; all 0 before it is used."""
-        return Statistics._of(self._figures())
+        with _lock:
+            figures = Statistics._of(self._figures())
+            _Watch.tell(self.device, figures.peak_memory_usage)
+            return dataclasses.replace(figures, peak_memory_usage=_watches[self.device][0].peak)
 
     @contextlib.contextmanager
     def performance_context(self):
-        """A with block whose value gets, at its end, .stats of what happened inside, and .seconds."""
-        with contextlib.suppress(NotImplementedError):
-            self._configure("peak", 0)  # the peak is then one of the block
-        performance, before, start = Performance(), self.get_statistics(), time.perf_counter()
+        """A with block whose value gets, at its end, .stats of what happened inside, and .seconds.
+
+        Blocks nest, and each has its own peak. The library starts its one peak again for
+        each, so bytes_peak in the report is that of the last one.
+        """
+        performance, watch = Performance(), _Watch()
+        with _lock:
+            before = self.get_statistics()
+            with contextlib.suppress(NotImplementedError):
+                self._configure("peak", 0)  # the peak is then one of the block
+            _watches[self.device].append(watch)
+        start = time.perf_counter()
         try:
             yield performance
         finally:
             performance.seconds = time.perf_counter() - start
-            performance.stats = self.get_statistics()._since(before)
+            with _lock:
+                figures = self.get_statistics()
+                _watches[self.device].remove(watch)
+            performance.stats = dataclasses.replace(figures._since(before), peak_memory_usage=watch.peak)
 
     def dump_allocation_trace(self, file=None):
         """Write the recorded allocations as CSV to a path, a file, or standard output; return how many.
 
         The columns are those of RMM's replay benchmark. Recording is switched on by configure(enable_stats=True).
         """
+        if not (file is None or isinstance(file, (str, os.PathLike)) or hasattr(file, "write")):
+            raise TypeError(f"file {file!r}: expected a path, a file, or None")
         text = self._trace()
         if isinstance(file, (str, os.PathLike)):
             with open(file, "w", encoding="ascii") as out:
                 out.write(text)
         else:
-            (file or sys.stdout).write(text)
+            (sys.stdout if file is None else file).write(text)
         return max(0, text.count("\n") - 1)
 
     def analyze_allocation_patterns(self, top=10):
@@ -349,7 +483,7 @@ class MemoryManager:
         its free; live: blocks not freed; streams: how many on each; warmup_sizes: what to
         give to configure, so that these allocations would have met a warm cache.
         """
-        return _patterns(csv.DictReader(io.StringIO(self._trace())), top)
+        return _patterns(csv.DictReader(io.StringIO(self._trace())), _whole(top, "top"))
 
     # Calls
 
@@ -370,7 +504,7 @@ class MemoryManager:
     def _fail(self, what):
         """Raise what errno says."""
         error = ctypes.get_errno()
-        text = f"{what} on device {self.device}: {os.strerror(error)}"
+        text = f"{what} on device {self.device}: {os.strerror(error)}" + self._because()
         raise MemoryError(text) if error == errno.ENOMEM else OSError(error, text)
 
     def _cleanup(self, name, *arguments):
@@ -381,9 +515,19 @@ class MemoryManager:
             if error.errno != errno.ENODEV:
                 raise
 
+    @staticmethod
+    def _because():
+        """What explains a refusal, in brackets, or ""."""
+        off = _off()
+        return f" ({off} is set)" if off else ""
+
     def _configure(self, key, value):
         if _function("ta_cuda_configure")(self.device, key.encode(), float(value)) != 0:
-            raise NotImplementedError(f"the library does not take {key} = {value}: {os.strerror(ctypes.get_errno())}")
+            why = os.strerror(ctypes.get_errno()) + self._because()
+            raise NotImplementedError(f"the library does not take {key} = {value} for device {self.device}: {why}")
+        if key in _LIMIT_FIELDS:
+            with _lock:
+                _limits.setdefault(self.device, {})[_LIMIT_FIELDS[key]] = value
 
     def _released(self, work):
         before = self._figures().get("bytes_released", 0)
@@ -425,6 +569,7 @@ def _patterns(events, top):
 
 def get_memory_manager(device=0):
     """The MemoryManager of a device, the same one each time."""
+    device = _whole(device, "device", 0, _MOST_COUNT)
     with _lock:
         if device not in _managers:
             _managers[device] = MemoryManager(device)

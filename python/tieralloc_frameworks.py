@@ -3,18 +3,22 @@
 import ctypes
 import sys
 
-from tieralloc_cuda import _address, _function, _require, _stream, _word
+from tieralloc_cuda import _address, _function, _off, _require, _stream, _word
 
 __all__ = ["enable"]
+
 
 def enable(*names):
     """Have libraries take device memory from tieralloc: "torch", "cupy", "numba".
 
     Without names: those of them that are imported. Returns their names. Raises RuntimeError
-    where the library is not in the process, where there is none to enable, or where it has
-    begun to use another allocator, which PyTorch and numba cannot change any more.
+    where the library is not in the process or was told not to serve devices, where there is
+    none to enable, or where it has begun to use another allocator, which PyTorch and numba
+    cannot change any more.
     """
     _require()
+    if _off():
+        raise RuntimeError(f"tieralloc serves no device memory in this process: it was started with {_off()}")
     ways = {"torch": _enable_torch, "cupy": _enable_cupy, "numba": _enable_numba}
     for name in names:
         if name not in ways:

@@ -28,7 +28,8 @@ var (
 // of it is known to the host; the device is never asked.
 //
 //	HitsLocal + HitsGlobal + HitsSplit + Misses + ForeignCalls + Refused = AllocCalls
-//	BytesReserved = BytesLive + BytesCachedLocal + BytesCachedGlobal + BytesPending + BytesHeld
+//	BytesReserved = BytesLive + BytesCachedLocal + BytesCachedGlobal + BytesPending + BytesHeld +
+//	                BytesPrivate + BytesLost
 //	BytesAsked <= BytesLive
 //	LargestFree <= BytesCachedLocal + BytesCachedGlobal
 //	Tiers[DeviceFast].BytesCurrent = BytesReserved + BytesForeign
@@ -70,7 +71,9 @@ type Device struct {
 	BytesCachedLocal  uint64 // free, for one stream
 	BytesCachedGlobal uint64 // free, for every stream
 	BytesPending      uint64 // freed, and waiting for work of the device to end
-	BytesHeld         uint64 // freed while a graph was captured, or a pool's own
+	BytesHeld         uint64 // freed while a graph was captured
+	BytesPrivate      uint64 // free, for the graphs of one pool
+	BytesLost         uint64 // freed, and the driver has failed since: not handed out again
 	BytesForeign      uint64 // live, of the driver's own
 	BytesSpilled      uint64 // of segments on the host
 	LargestFree       uint64 // the largest block that is free

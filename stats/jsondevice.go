@@ -74,6 +74,8 @@ func (w *writer) deviceBytes(d *Device) {
 	w.count("bytes_cached_global", d.BytesCachedGlobal)
 	w.count("bytes_pending", d.BytesPending)
 	w.count("bytes_held", d.BytesHeld)
+	w.count("bytes_private", d.BytesPrivate)
+	w.count("bytes_lost", d.BytesLost)
 	w.count("bytes_foreign", d.BytesForeign)
 	w.count("bytes_spilled", d.BytesSpilled)
 	w.count("largest_free", d.LargestFree)

@@ -39,6 +39,8 @@ type device struct {
 	BytesCachedGlobal uint64  `json:"bytes_cached_global"`
 	BytesPending      uint64  `json:"bytes_pending"`
 	BytesHeld         uint64  `json:"bytes_held"`
+	BytesPrivate      uint64  `json:"bytes_private"`
+	BytesLost         uint64  `json:"bytes_lost"`
 	BytesForeign      uint64  `json:"bytes_foreign"`
 	BytesSpilled      uint64  `json:"bytes_spilled"`
 	Fragmentation     float64 `json:"fragmentation_ratio"`
@@ -92,6 +94,7 @@ var deviceFigures = []deviceFigure{
 	{"cached for all", func(d *device) string { return size(d.BytesCachedGlobal) }},
 	{"pending", func(d *device) string { return size(d.BytesPending) }},
 	{"held", func(d *device) string { return size(d.BytesHeld) }},
+	{"private", func(d *device) string { return size(d.BytesPrivate) }},
 	{"of the driver's own", func(d *device) string { return size(d.BytesForeign) }},
 	{"spilled to the host", func(d *device) string { return size(d.BytesSpilled) }},
 	{"fragmentation", func(d *device) string { return ratio(d.Fragmentation) }},

@@ -115,6 +115,7 @@ func write(w io.Writer) {
 		{"TA_CUDA_ACT_EVENT_RECORD_CONTEXT", cudahook.ActEventRecordContext},
 		{"TA_CUDA_ACT_EVENT_QUERY", cudahook.ActEventQuery},
 		{"TA_CUDA_ACT_STREAM_WAIT", cudahook.ActStreamWait},
+		{"TA_CUDA_ACT_YIELD", cudahook.ActYield},
 		{"TA_CUDA_ACT_INFO", cudahook.ActInfo},
 		{"TA_CUDA_CONFIG_SEGMENT_SIZE", cudahook.ConfigSegmentSize},
 		{"TA_CUDA_CONFIG_CACHE_LIMIT", cudahook.ConfigCacheLimit},

@@ -3,11 +3,12 @@
 #
 #   run.sh [-l LIB] [-o FOLDER] [-t SECONDS] [-r] [PART...]
 #
-# PARTS, each of at most 8 minutes; all of them without one:
+# PARTS, all of them without one. A part ends within 8 minutes; what has not been run by then fails.
 #   unmodified   programs that know nothing of us, plain and preloaded: same results, time
 #   sequences    host time per operation beside PyTorch's allocator and the driver's pool
 #   warmup       the first cycle of a sequence, cold and after ta_cuda_warmup
 #   reuse        no block is handed out while work on it is pending
+#   peer         the same with the work on another device; needs two
 #   limits       what PyTorch and CuPy see of a limit, and spilling
 #   ipc          blocks opened in another process
 #   train        a transformer trained in five ways: same losses
@@ -15,18 +16,20 @@
 #
 #   -l LIB      the library, default build/libtieralloc.so
 #   -o FOLDER   where programs are built and figures left, default a temporary one
-#   -t SECONDS  how long the storm of part reuse goes on, default 20
-#   -r          a device is required: without one this fails instead of saying so
+#   -t SECONDS  how long each storm of part reuse goes on, 1 to 120, default 20
+#   -r          all that a part needs is required: without it this fails instead of saying so
 #
-# Needs nvcc, and python3 with PyTorch, CuPy and numba; what is missing, or fails without
-# the library, is named and its rows are left out, or with -r fail. A table of all checks is
-# printed at the end; rows "info" tell what the driver does by itself. Exit status: 0 all
-# held, 1 some did not, 2 wrong use.
+# Needs a CUDA device, nvcc, and python3 with PyTorch, CuPy and numba; what is missing, or fails
+# without the library, is named and its rows are left out, or with -r fail. A table of all
+# checks is printed at the end; rows "info" tell what the driver does by itself. Exit status: 0
+# all held, 1 some did not, 2 wrong use.
+
+# shellcheck disable=SC2317 # parts, and what runs programs, are called by names in variables
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 python=$here/../../python
 lib=$here/../../build/libtieralloc.so out='' require='' seconds=20
-all_parts=(unmodified sequences warmup reuse limits ipc train memcheck)
+all_parts=(unmodified sequences warmup reuse peer limits ipc train memcheck)
 usage() {
 	awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0" >&2
 	exit 2
@@ -46,14 +49,18 @@ parts=("$@")
 for part in "${parts[@]}"; do
 	[[ " ${all_parts[*]} " == *" $part "* ]] || { echo "run.sh: no part $part; there are: ${all_parts[*]}" >&2; exit 2; }
 done
-[[ $seconds =~ ^[1-9][0-9]*$ ]] || { echo "run.sh: -t $seconds: expected a number of seconds" >&2; exit 2; }
+if ! [[ $seconds =~ ^[1-9][0-9]{0,2}$ ]] || ((seconds > 120)); then
+	echo "run.sh: -t $seconds: expected 1 to 120 seconds" >&2
+	exit 2
+fi
 lib=$(readlink -f "$lib")
 [[ -f $lib ]] || { echo "run.sh: no library $lib: run ./build.sh build" >&2; exit 2; }
 out=${out:-$(mktemp -d)}
 mkdir -p "$out" && out=$(readlink -f "$out")
 
-table=()
+table=() one_failed=0
 row() { # RESULT WHAT [FIGURES]
+	case $1 in ok | info | skip) ;; *) one_failed=1 ;; esac
 	table+=("$(printf '%-5s %-52s %s' "$1" "$2" "${3:-}")")
 	echo "${table[-1]}"
 }
@@ -61,23 +68,40 @@ lack() { # WHAT REASON: not the library's fault
 	if [[ -n $require ]]; then row FAIL "$1" "$2"; else row skip "$1" "$2"; fi
 }
 missing() { lack "$1" "is missing"; }
-why() { echo "status $1: $(grep -v '^ *$' "$2" | tail -n 1 | cut -c1-160)"; } # STATUS LOG: a failed program's last words
-log_of() { echo "$out/${1//[^A-Za-z0-9]/_}"; }                                  # WHAT: a name for files about it
+why() { # STATUS LOG: a failed program's last words
+	local late=''
+	(($1 != 124 && $1 != 137)) || late="out of time: "
+	echo "${late}status $1: $(grep -v '^ *$' "$2" | tail -n 1 | cut -c1-160)"
+}
+log_of() { echo "$out/${1//[^A-Za-z0-9]/_}"; } # WHAT: a name for files about it
 
-# A program that hangs is ended, with status 124. Both may begin with NAME=VALUE.
-plain() { timeout -k 10 240 env "$@"; }
-preload() { timeout -k 10 240 env LD_PRELOAD="$lib" "$@"; }
+# A program that hangs, or goes on when its part has had its time, is ended with status 124.
+part_end=0
+within() { # SECONDS COMMAND...
+	local left=$((part_end - SECONDS)) most=$1
+	shift
+	((left > 0)) || { echo "not begun: the part's time was over" >&2; return 124; }
+	timeout -k 10 $((left < most ? left : most)) "$@"
+}
+# Both may begin with NAME=VALUE.
+plain() { within 240 env "$@"; }
+preload() { within 240 env LD_PRELOAD="$lib" "$@"; }
 has() { python3 -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)"; }
 
-# holds WHAT COMMAND...: must end with status 0; the last line that it prints is the figures.
+# holds WHAT PATTERN COMMAND...: must end with status 0 and print a line that the regular
+# expression describes, its figures.
 holds() {
-	local what=$1 log status
-	shift
+	local what=$1 pattern=$2 log status figures
+	shift 2
 	log=$(log_of "$what").log
 	"$@" >"$log" 2>&1
 	status=$?
-	if ((status == 0)); then row ok "$what" "$(tail -n 1 "$log")"; else row FAIL "$what" "$(why $status "$log")"; fi
-	return $status
+	figures=$(grep -E -- "$pattern" "$log" | tail -n 1)
+	if ((status == 0)) && [[ -n $figures ]]; then
+		row ok "$what" "$figures"
+	else
+		row FAIL "$what" "$(why "$status" "$log")"
+	fi
 }
 
 # compile NAME SOURCE [FLAGS...], once.
@@ -88,7 +112,7 @@ compile() {
 	[[ -z ${compiled[$name]:-} ]] || return 0
 	command -v nvcc >/dev/null || { missing "nvcc, for $source"; return 1; }
 	log=$(log_of "$name").log
-	if ! nvcc -std=c++17 -O2 -arch=native -Xcompiler -pthread -o "$out/$name" "$here/$source" "$@" -ldl >"$log" 2>&1; then
+	if ! within 240 nvcc -std=c++17 -O2 -arch=native -Xcompiler -pthread -o "$out/$name" "$here/$source" "$@" -ldl >"$log" 2>&1; then
 		cat "$log"
 		row FAIL "$source does not compile" "$(grep -m1 error "$log")"
 		return 1
@@ -96,7 +120,8 @@ compile() {
 	compiled[$name]=yes
 }
 
-if ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c GPU)
+if ((gpus == 0)); then
 	if [[ -n $require ]]; then
 		echo "run.sh: no CUDA device" >&2
 		exit 1
@@ -105,50 +130,52 @@ if ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
 	exit 0
 fi
 
-# same NAME COMMAND...: plain, then preloaded with both ways of reuse. Each prints lines
-# "WHAT NS [RESULT]". Results must agree, and pairs with the device idle be 5 times as fast.
+# same NAME WORDS COMMAND...: plain, then preloaded with both ways of reuse. It prints a line
+# "WORD NS [RESULT]" for each of the words. Results must agree, and pairs with the device
+# idle be 5 times as fast.
 same() {
-	local name=$1 log want got mode status
-	shift
+	local name=$1 words=$2 log want got mode status
+	shift 2
 	log=$(log_of "$name").err
 	want=$(plain "$@" 2>"$log")
 	status=$?
 	if ((status != 0)); then
-		lack "$name" "plain: $(why $status "$log")"
+		lack "$name" "plain: $(why "$status" "$log")"
 		return
 	fi
 	for mode in sync event; do
-		got=$(preload TA_CUDA_REUSE=$mode "$@" 2>"$log")
+		got=$(preload TA_CUDA_REUSE="$mode" "$@" 2>"$log")
 		status=$?
 		if ((status != 0)); then
-			row FAIL "$name, $mode" "$(why $status "$log")"
-			continue
+			row FAIL "$name, $mode" "$(why "$status" "$log")"
+		else
+			row "$(judge "$words" "$want" "$got")" "$name, $mode" "$(ratios "$words" "$want" "$got")"
 		fi
-		row "$(judge "$want" "$got")" "$name, $mode" "$(ratios "$want" "$got")"
 	done
 }
-judge() {
-	awk -v want="$1" -v got="$2" 'BEGIN {
-		n = split(want, a, "\n"); m = split(got, b, "\n"); ok = n == m
+judge() { # WORDS WANT GOT
+	awk -v words="$1" -v want="$2" -v got="$3" 'BEGIN {
+		n = split(words, word, " ")
+		ok = n > 0 && split(want, a, "\n") == n && split(got, b, "\n") == n
 		for (i = 1; i <= n; i++) {
 			split(a[i], x, " "); split(b[i], y, " ")
-			if (x[1] != y[1] || x[3] != y[3]) ok = 0
-			if (x[1] == "pending" || x[1] == "torch") least = 0.95; else least = 5
-			if (y[2] == 0 || x[2] / y[2] < least) ok = 0
+			if (x[1] != word[i] || y[1] != word[i] || x[3] != y[3]) ok = 0
+			least = word[i] == "pending" ? 0.95 : 5
+			if (!(x[2] > 0 && y[2] > 0 && x[2] / y[2] >= least)) ok = 0
 		}
 		print ok ? "ok" : "FAIL" }'
 }
 ratios() {
-	awk -v want="$1" -v got="$2" 'BEGIN {
-		n = split(want, a, "\n"); split(got, b, "\n")
+	awk -v words="$1" -v want="$2" -v got="$3" 'BEGIN {
+		n = split(words, word, " "); split(want, a, "\n"); split(got, b, "\n")
 		for (i = 1; i <= n; i++) {
 			split(a[i], x, " "); split(b[i], y, " ")
-			printf "%s %d -> %d ns, %.1f times; ", x[1], x[2], y[2], y[2] ? x[2] / y[2] : 0
+			printf "%s %d -> %d ns, %.1f times; ", word[i], x[2], y[2], (y[2] > 0 ? x[2] / y[2] : 0)
 		} }'
 }
 
 # steady NAME COMMAND...: as same, for what must not become slower: medians of 5 runs,
-# interleaved, at most 5% above plain.
+# interleaved, at most 5% above plain. Each run prints one line "WORD NS RESULT".
 steady() {
 	local name=$1 log mode status
 	shift
@@ -156,72 +183,101 @@ steady() {
 	rm -f "$log".{plain,sync,event}
 	for _ in 1 2 3 4 5; do
 		for mode in plain sync event; do
-			if [[ $mode == plain ]]; then plain "$@"; else preload TA_CUDA_REUSE=$mode "$@"; fi >>"$log.$mode" 2>"$log.err"
+			if [[ $mode == plain ]]; then plain "$@"; else preload TA_CUDA_REUSE="$mode" "$@"; fi >>"$log.$mode" 2>"$log.err"
 			status=$?
 			((status == 0)) && continue
-			if [[ $mode == plain ]]; then lack "$name" "plain: $(why $status "$log.err")"; else row FAIL "$name, $mode" "$(why $status "$log.err")"; fi
+			if [[ $mode == plain ]]; then
+				lack "$name" "plain: $(why "$status" "$log.err")"
+			else
+				row FAIL "$name, $mode" "$(why "$status" "$log.err")"
+			fi
 			return
 		done
 	done
 	for mode in sync event; do
-		awk -v before="$(column_median 2 "$log.plain")" -v now="$(column_median 2 "$log.$mode")" \
-			-v results="$(cut -d' ' -f3 "$log.plain" "$log.$mode" | sort -u | wc -l)" \
-			'BEGIN { print (results == 1 && now > 0 && now <= 1.05 * before) ? "ok" : "FAIL"
-				printf "%d -> %d ns, %.3f of plain, %d result(s)\n", before, now, now / before, results }' >"$log.verdict"
-		row "$(sed -n 1p "$log.verdict")" "$name, $mode" "$(sed -n 2p "$log.verdict")"
+		verdict "$name, $mode" "$(column_median 2 5 "$log.plain")" "$(column_median 2 5 "$log.$mode")" 0.95238 \
+			"$(cut -d' ' -f3 "$log.plain" "$log.$mode" | sort -u | wc -l)"
 	done
 }
-column_median() { cut -d' ' -f"$1" "$2" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] + 0 }'; }
+# The median of a column of so many positive numbers; 0 where there are fewer or others.
+column_median() { # COLUMN LINES FILE
+	cut -d' ' -f"$1" "$3" | sort -g |
+		awk -v n="$2" '{ v[NR] = $1; bad += !($1 > 0) } END { print NR == n && !bad ? v[int((n + 1) / 2)] : 0 }'
+}
+# A row: BEFORE / NOW must be at least LEAST times, and RESULTS be 1.
+verdict() { # WHAT BEFORE NOW LEAST RESULTS [TEXT]
+	local figures
+	figures=$(awk -v before="$2" -v now="$3" -v least="$4" -v results="$5" 'BEGIN {
+		ok = before > 0 && now > 0 && before / now >= least && results == 1
+		factor = now > 0 ? before / now : 0
+		printf "%s %.0f -> %.0f ns, %.3f times as fast, %d result(s)\n", (ok ? "ok" : "FAIL"), before, now, factor, results }')
+	row "${figures%% *}" "$1" "${figures#* }${6:-}"
+}
 
 unmodified() {
-	compile loop_static loop.cu && same "C++, static cudart" "$out/loop_static"
-	compile loop_shared loop.cu -cudart shared && same "C++, shared cudart" "$out/loop_shared"
+	compile loop_static loop.cu && same "C++, static cudart" "idle pending" "$out/loop_static"
+	compile loop_shared loop.cu -cudart shared && same "C++, shared cudart" "idle pending" "$out/loop_shared"
 	local f
 	for f in cupy numba; do
-		if has $f; then same "$f without a pool" python3 "$here/frameworks.py" $f; else missing $f; fi
+		if has "$f"; then same "$f without a pool" "$f" python3 "$here/frameworks.py" "$f"; else missing "$f"; fi
 	done
 	if has torch; then
-		same "PyTorch without its cache" PYTORCH_NO_CUDA_MEMORY_CACHING=1 python3 "$here/frameworks.py" torch
+		same "PyTorch without its cache" torch PYTORCH_NO_CUDA_MEMORY_CACHING=1 python3 "$here/frameworks.py" torch
 		steady "PyTorch as it is" python3 "$here/frameworks.py" torch
 	else
 		missing torch
 	fi
 }
 
-# timed WHO COMMAND...: adds what sequences prints, under a name.
+sequence_names=(same_size large transformer pressure variable grad_accum random_4M random_64M)
+# timed WHO SEQUENCE COMMAND...: adds the line that sequences prints, under a name.
 timed() {
-	local who=$1 status
-	shift
-	"$@" >"$out/sequences.one" 2>>"$out/sequences.err"
+	local who=$1 sequence=$2 status
+	shift 2
+	"$@" "$sequence" >"$out/sequences.one" 2>"$out/sequences.err"
 	status=$?
-	((status == 0)) || echo "$who: status $status" >>"$out/sequences.err"
+	((status == 0)) || { echo "$who, $sequence: $(why "$status" "$out/sequences.err")" | tee -a "$out/sequences.failed"; return; }
 	sed "s/^torch/$who/" "$out/sequences.one" >>"$out/sequences.txt"
 }
 sequences() {
-	command -v nvcc >/dev/null && has torch || { missing "nvcc or torch"; return; }
-	local site flags
-	site=$(python3 -c 'import torch, os; print(os.path.dirname(torch.__file__))')
-	flags="-I$site/include -I$site/include/torch/csrc/api/include -L$site/lib -Xlinker -rpath,$site/lib -Xlinker --no-as-needed -lc10_cuda -lc10 -ltorch_cuda -ltorch_cpu -ltorch"
-	local abi
-	abi=$(python3 -c 'import torch; print(int(torch._C._GLIBCXX_USE_CXX11_ABI))')
-	# shellcheck disable=SC2086 # flags are several
-	nvcc -std=c++20 -O2 -DWITH_TORCH -D_GLIBCXX_USE_CXX11_ABI="$abi" -cudart shared -o "$out/sequences" "$here/sequences.cpp" $flags -ldl >"$out/sequences.log" 2>&1 ||
+	command -v nvcc >/dev/null || { missing "nvcc, for sequences.cpp"; return; }
+	has torch || { missing torch; return; }
+	local site flags abi s rounds=0 began took=0
+	{ read -r site && read -r abi; } < <(python3 -c 'import torch, os
+print(os.path.dirname(torch.__file__), int(torch._C._GLIBCXX_USE_CXX11_ABI), sep="\n")' 2>"$out/sequences.log") ||
+		{ lack sequences "PyTorch: $(why 1 "$out/sequences.log")"; return; }
+	flags=(-I"$site/include" -I"$site/include/torch/csrc/api/include" -L"$site/lib" -Xlinker "-rpath,$site/lib" -Xlinker --no-as-needed
+		-lc10_cuda -lc10 -ltorch_cuda -ltorch_cpu -ltorch)
+	within 240 nvcc -std=c++20 -O2 -DWITH_TORCH -D_GLIBCXX_USE_CXX11_ABI="$abi" -cudart shared -o "$out/sequences" "$here/sequences.cpp" \
+		"${flags[@]}" -ldl >"$out/sequences.log" 2>&1 ||
 		{ tail -20 "$out/sequences.log"; row FAIL "sequences.cpp does not compile"; return; }
 	: >"$out/sequences.txt"
-	: >"$out/sequences.err"
-	local s
-	for _ in 1 2 3; do
-		for s in same_size large transformer pressure variable grad_accum random_4M random_64M; do
-			timed ours preload "$out/sequences" ours 5 $s
-			timed torch plain "$out/sequences" torch 5 $s
-			timed pool plain "$out/sequences" pool 5 $s
-			timed expandable plain PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "$out/sequences" torch 5 $s
+	: >"$out/sequences.failed"
+	# Three rounds, or as many as there is time for.
+	while ((rounds < 3 && (rounds == 0 || SECONDS + took < part_end))); do
+		began=$SECONDS
+		for s in "${sequence_names[@]}"; do
+			timed ours "$s" preload "$out/sequences" ours 5
+			timed torch "$s" plain "$out/sequences" torch 5
+			timed pool "$s" plain "$out/sequences" pool 5
+			timed expandable "$s" plain PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "$out/sequences" torch 5
 		done
+		took=$((SECONDS - began + 5))
+		rounds=$((rounds + 1))
 	done
-	sort -u "$out/sequences.err" | tail -5
-	python3 "$here/summary.py" "$out/sequences.txt" >"$out/summary.txt"
+	python3 "$here/summary.py" "$out/sequences.txt" "$rounds" "${sequence_names[@]}" >"$out/summary.txt" 2>"$out/summary.err" ||
+		row FAIL "sequences, summary" "$(why $? "$out/summary.err")"
 	cat "$out/summary.txt"
-	while read -r s verdict figures; do row "$verdict" "sequence $s" "$figures"; done < <(grep '^row ' "$out/summary.txt" | cut -d' ' -f2-)
+	for s in "${sequence_names[@]}"; do
+		local verdict=FAIL figures='' cause
+		read -r verdict figures < <(sed -n "s/^row $s //p" "$out/summary.txt")
+		cause=$(grep -m1 -E "^(ours|torch), $s: " "$out/sequences.failed")
+		case $verdict in
+		ok | FAIL) row "$verdict" "sequence $s" "$figures${cause:+; $cause}" ;;
+		lack) lack "sequence $s" "$figures${cause:+; $cause}" ;;
+		*) row FAIL "sequence $s" "no verdict" ;;
+		esac
+	done
 }
 
 # Required is faster; the goal is 38 times.
@@ -231,15 +287,12 @@ warmup() {
 	rm -f "$out"/warmup.{cold,warm}
 	for _ in 1 2 3 4 5; do
 		for how in cold warm; do
-			preload "$out/warmup" $how >>"$out/warmup.$how" 2>"$out/warmup.err"
+			preload "$out/warmup" "$how" >>"$out/warmup.$how" 2>"$out/warmup.err"
 			status=$?
-			((status == 0)) || { row FAIL "warm-up, $how" "$(why $status "$out/warmup.err")"; return; }
+			((status == 0)) || { row FAIL "warm-up, $how" "$(why "$status" "$out/warmup.err")"; return; }
 		done
 	done
-	awk -v cold="$(column_median 1 "$out/warmup.cold")" -v warm="$(column_median 1 "$out/warmup.warm")" \
-		'BEGIN { print (warm > 0 && cold > warm) ? "ok" : "FAIL"
-			printf "%.0f -> %.0f ns, %.1f times (goal 38)\n", cold, warm, warm ? cold / warm : 0 }' >"$out/warmup.verdict"
-	row "$(sed -n 1p "$out/warmup.verdict")" "warm-up, transformer, first cycle" "$(sed -n 2p "$out/warmup.verdict")"
+	verdict "warm-up, transformer, first cycle" "$(column_median 1 5 "$out/warmup.cold")" "$(column_median 1 5 "$out/warmup.warm")" 1 1 " (goal 38)"
 }
 
 # informs WHAT COMMAND...: what the driver does without the library.
@@ -250,91 +303,104 @@ informs() {
 	"$@" >"$log" 2>&1
 	row info "$what" "$(why $? "$log")"
 }
+under='^[1-9][0-9]* frees under a kernel' # what the program reuse ends with
+storm='^[1-9][0-9]* operations'
 reuse() {
 	compile reuse reuse.cu && compile storm storm.cu || return
-	local mode gpus
-	gpus=$(nvidia-smi -L | grep -c GPU)
+	local mode
 	informs "reuse, cudaFree, the driver alone" plain "$out/reuse" plain driver
-	holds "reuse, control: a mistake is seen" preload "$out/reuse" control
+	holds "reuse, control: a mistake is seen" "$under" preload "$out/reuse" control
 	for mode in sync event; do
-		holds "reuse, cudaFree, $mode" preload TA_CUDA_REUSE=$mode "$out/reuse" plain $mode
-		holds "reuse, cudaFree, SUBALLOC=all, $mode" preload TA_CUDA_REUSE=$mode TA_CUDA_SUBALLOC=all "$out/reuse" plain $mode
-		holds "reuse, ta_cuda_free, $mode" preload TA_CUDA_REUSE=$mode "$out/reuse" ordered
-		holds "reuse, storm, $mode" timeout -k 10 $((seconds + 120)) env LD_PRELOAD="$lib" TA_CUDA_REUSE=$mode "$out/storm" "$seconds"
-		if ((gpus > 1)); then
-			holds "reuse, two devices, $mode" preload TA_CUDA_REUSE=$mode "$out/reuse" peer $mode
-		else
-			row skip "reuse, two devices, $mode" "there is one"
-		fi
+		holds "reuse, cudaFree, $mode" "$under" preload TA_CUDA_REUSE="$mode" "$out/reuse" plain "$mode"
+		holds "reuse, cudaFree, SUBALLOC=all, $mode" "$under" preload TA_CUDA_REUSE="$mode" TA_CUDA_SUBALLOC=all "$out/reuse" plain "$mode"
+		holds "reuse, ta_cuda_free, $mode" "$under" preload TA_CUDA_REUSE="$mode" "$out/reuse" ordered
+		holds "reuse, storm, $mode" "$storm" preload TA_CUDA_REUSE="$mode" "$out/storm" "$seconds"
+	done
+}
+
+peer() {
+	local mode
+	((gpus > 1)) || { lack "reuse, two devices" "there is one"; return; }
+	compile reuse reuse.cu || return
+	for mode in sync event; do
+		holds "reuse, two devices, $mode" "$under" preload TA_CUDA_REUSE="$mode" "$out/reuse" peer "$mode"
 	done
 }
 
 limits() {
 	if has torch; then
-		holds "limit of 8 GiB, PyTorch" preload TA_CUDA_HARD=8G python3 "$here/limits.py" torch
-		holds "limit of 8 GiB, PyTorch, pluggable" preload TA_CUDA_HARD=8G PYTHONPATH="$python" python3 "$here/limits.py" pluggable
+		holds "limit of 8 GiB, PyTorch" "^8 GiB seen" preload TA_CUDA_HARD=8G python3 "$here/limits.py" torch
+		holds "limit of 8 GiB, PyTorch, pluggable" "^8 GiB seen" preload TA_CUDA_HARD=8G PYTHONPATH="$python" python3 "$here/limits.py" pluggable
 	else
 		missing torch
 	fi
 	if has cupy; then
-		holds "limit of 8 GiB, CuPy" preload TA_CUDA_HARD=8G python3 "$here/limits.py" cupy
-		holds "limit of 1 GiB, spill, CuPy" preload TA_CUDA_HARD=1G TA_CUDA_ON_HARDCAP=spill PYTHONPATH="$python" python3 "$here/limits.py" spill
+		holds "limit of 8 GiB, CuPy" "^8 GiB seen" preload TA_CUDA_HARD=8G python3 "$here/limits.py" cupy
+		holds "limit of 1 GiB, spill, CuPy" "^[1-9][0-9]* spills" \
+			preload TA_CUDA_HARD=1G TA_CUDA_ON_HARDCAP=spill PYTHONPATH="$python" python3 "$here/limits.py" spill
 	else
 		missing cupy
 	fi
 }
 
-# opened WHAT STATUSES OUTPUT COMMAND...: ends with one of the statuses, and prints OUTPUT if
-# that is not empty.
+# opened WHAT STATUSES OUTPUT COMMAND...: ends with one of the statuses, and its lines, joined
+# by commas, are as the pattern OUTPUT says.
 opened() {
-	local what=$1 statuses=$2 want=$3 log status
+	local what=$1 statuses=$2 want=$3 got log status
 	shift 3
 	log=$(log_of "$what").log
 	"$@" >"$log" 2>&1
 	status=$?
-	if [[ " $statuses " == *" $status "* && (-z $want || $want == "$(cat "$log")") ]]; then
-		row ok "$what" "$(paste -sd, "$log")"
+	got=$(paste -sd, "$log")
+	# shellcheck disable=SC2053 # a pattern
+	if [[ " $statuses " == *" $status "* && $got == $want ]]; then
+		row ok "$what" "$got"
 	else
-		row FAIL "$what" "status $status: $(paste -sd, "$log" | cut -c1-200)"
+		row FAIL "$what" "status $status: ${got:0:200}"
 	fi
 }
 ipc() {
 	compile ipc ipc.cu || return
-	local mode log status
+	local mode log status plainly all="small right,small_too right,large right" known="small r*,small_too r*,large r*"
 	log=$out/ipc_plain.txt
 	plain "$out/ipc" - >"$log" 2>&1
 	status=$?
-	if ! grep -q right "$log"; then
-		lack "ipc" "plain: $(why $status "$log")"
+	plainly=$(paste -sd, "$log")
+	# shellcheck disable=SC2053 # a pattern
+	if [[ " 0 3 " != *" $status "* || $plainly != *right* || $plainly != $known ]]; then
+		lack "ipc" "plain: $(why "$status" "$log")"
 		return
 	fi
-	row info "ipc, the driver alone" "$(paste -sd, "$log")"
+	row info "ipc, the driver alone" "$plainly"
 	for mode in small all; do
-		opened "ipc, SUBALLOC=$mode" 0 '' preload TA_CUDA_SUBALLOC=$mode "$out/ipc" "$lib"
+		opened "ipc, SUBALLOC=$mode" 0 "$all" preload TA_CUDA_SUBALLOC="$mode" "$out/ipc" "$lib"
 		# A process without the library may be refused a block, never given another's bytes.
-		opened "ipc, SUBALLOC=$mode, to a plain process" "0 3" '' preload TA_CUDA_SUBALLOC=$mode "$out/ipc" -
+		opened "ipc, SUBALLOC=$mode, to a plain process" "0 3" "$known" preload TA_CUDA_SUBALLOC="$mode" "$out/ipc" -
 	done
-	opened "ipc, from a plain process" $status "$(cat "$log")" plain "$out/ipc" "$lib"
+	opened "ipc, from a plain process" "$status" "$plainly" plain "$out/ipc" "$lib"
 }
 
+steps=30 # of train.py
 train() {
 	has torch || { missing torch; return; }
 	local kind how log status
 	for kind in eager side graph; do
 		log=$out/train_${kind}
-		plain python3 "$here/train.py" $kind >"$log.txt" 2>"$log.err"
+		plain python3 "$here/train.py" "$kind" >"$log.txt" 2>"$log.err"
 		status=$?
-		((status == 0)) || { lack "train, $kind" "plain: $(why $status "$log.err")"; continue; }
+		((status == 0)) || { lack "train, $kind" "plain: $(why "$status" "$log.err")"; continue; }
 		for how in plain sync event pluggable; do
 			log=$out/train_${kind}_$how
 			case $how in
-			plain) plain python3 "$here/train.py" $kind ;;
-			sync | event) preload TA_CUDA_REUSE=$how python3 "$here/train.py" $kind ;;
-			pluggable) preload PYTHONPATH="$python" python3 "$here/train.py" $kind pluggable ;;
+			plain) plain python3 "$here/train.py" "$kind" ;;
+			sync | event) preload TA_CUDA_REUSE="$how" python3 "$here/train.py" "$kind" ;;
+			pluggable) preload PYTHONPATH="$python" python3 "$here/train.py" "$kind" pluggable ;;
 			esac >"$log.txt" 2>"$log.err"
 			status=$?
 			if ((status != 0)); then
-				row FAIL "train, $kind, $how" "$(why $status "$log.err")"
+				row FAIL "train, $kind, $how" "$(why "$status" "$log.err")"
+			elif (($(grep -c '^[0-9]' "$log.txt") != steps)); then
+				row FAIL "train, $kind, $how" "$(grep -c '^[0-9]' "$log.txt") losses, not $steps"
 			elif ! cmp -s "$out/train_$kind.txt" "$log.txt"; then
 				row FAIL "train, $kind, $how" "other losses: $(diff "$out/train_$kind.txt" "$log.txt" | grep -c '^>') of $(wc -l <"$log.txt")"
 			else
@@ -344,31 +410,37 @@ train() {
 	done
 }
 
+held() { # PROGRAM PATTERN
+	# shellcheck disable=SC2086 # the program's arguments
+	holds "memcheck, $1" 'ERROR SUMMARY: 0 errors' preload "${checker[@]}" "$out"/$1
+	grep -q -E -- "$2" "$(log_of "memcheck, $1").log" || row FAIL "memcheck, $1" "it has not run to its end"
+}
 memcheck() {
 	command -v compute-sanitizer >/dev/null || { missing compute-sanitizer; return; }
 	compile reuse reuse.cu && compile storm storm.cu && compile loop_static loop.cu || return
 	local checker=(compute-sanitizer --tool memcheck --error-exitcode 9) log=$out/memcheck.log what status
-	# First what it must find: some machines have no device for it.
+	# First what it must find: some machines do not let it at the device.
 	plain "${checker[@]}" "$out/reuse" outside >"$log" 2>&1
 	if ! grep -q 'Invalid __global__ write' "$log"; then
-		row skip "memcheck" "refused: $(grep -m1 -i 'not supported\|error' "$log" | cut -c1-160)"
+		lack "memcheck" "refused: $(grep -m1 -i 'not supported\|error' "$log" | cut -c1-160)"
 		return
 	fi
 	what="memcheck, control: a mistake is seen"
 	preload "${checker[@]}" "$out/reuse" outside >"$log" 2>&1
 	status=$?
-	if grep -q 'Invalid __global__ write' "$log"; then row ok "$what"; else row FAIL "$what" "$(why $status "$log")"; fi
-	for what in "loop_static 3" "reuse ordered" "storm 3"; do
-		# shellcheck disable=SC2086 # the program's arguments
-		holds "memcheck, $what" preload "${checker[@]}" "$out"/$what
-	done
+	if grep -q 'Invalid __global__ write' "$log"; then row ok "$what"; else row FAIL "$what" "$(why "$status" "$log")"; fi
+	# The program's own last line must be there, too: it has run.
+	held "loop_static 3" '^pending [0-9]'
+	held "reuse ordered" "$under"
+	held "storm 3" "$storm"
 }
 
 for part in "${parts[@]}"; do
 	echo "== $part"
+	part_end=$((SECONDS + 460)) rows=${#table[@]}
 	$part
+	((${#table[@]} > rows)) || row FAIL "$part" "nothing was checked"
 done
 echo
 printf '%s\n' "${table[@]}"
-printf '%s\n' "${table[@]}" | grep -q '^FAIL' && exit 1
-exit 0
+exit "$one_failed"

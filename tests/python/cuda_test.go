@@ -30,3 +30,13 @@ func TestNoCUDA(t *testing.T) {
 		want(t, run(t, false, nil, python, "nocuda.py"))
 	}
 }
+
+// TestOff: where the library does not serve devices, frameworks are left as they are.
+func TestOff(t *testing.T) {
+	for _, python := range pythons(t) {
+		want(t, run(t, true, nil, python, "off.py"))
+		for _, setting := range []string{"TA_CUDA=0", "TA_DISABLE=1"} {
+			want(t, run(t, true, []string{setting}, python, "off.py", setting))
+		}
+	}
+}

@@ -19,6 +19,7 @@ struct memory {
 	int in_use;           // of a chunk: blocks
 	size_t cut;           // of a chunk: bytes
 	uint64_t id;
+	int opened; // handles of it, and not closed
 };
 
 static struct memory *memories;
@@ -297,11 +298,11 @@ API CUresult cuPointerGetAttributes(unsigned n, int *a, void **out, CUdeviceptr 
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuMemsetD8_v2(CUdeviceptr p, unsigned char byte, size_t n)
+API CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char byte, size_t n, CUstream handle)
 {
-	CALL(cuMemsetD8_v2, CONTEXT);
-	CUstream s = fake_stream(NULL, 0);
-	if (find(p) == NULL)
+	CALL(cuMemsetD8Async, CONTEXT);
+	CUstream s = fake_stream(handle, 0);
+	if (find(p) == NULL || s == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct item *i = fake_queue(s, WRITE);
 	i->address = p;
@@ -336,6 +337,7 @@ static CUresult open_handle(CUdeviceptr *out, CUipcMemHandle handle)
 	struct memory *m = find(h.address);
 	if (h.check != (h.address ^ h.id) || m == NULL || m->id != h.id)
 		return CUDA_ERROR_INVALID_VALUE;
+	m->opened++;
 	*out = h.address;
 	return CUDA_SUCCESS;
 }
@@ -356,7 +358,10 @@ API CUresult cuIpcCloseMemHandle(CUdeviceptr p)
 {
 	CALL(cuIpcCloseMemHandle, CONTEXT);
 	struct memory *m = find(p);
-	return m != NULL && m->address == p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (m == NULL || m->address != p || m->opened == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	m->opened--;
+	return CUDA_SUCCESS;
 }
 
 struct CUarray_st {

@@ -157,6 +157,16 @@ API CUresult cuStreamCreate(CUstream *out, unsigned flags)
 	return CUDA_SUCCESS;
 }
 
+API CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
+{
+	CALL(cuStreamGetCtx, CONTEXT);
+	CUstream s = fake_stream(handle, 0);
+	if (s == NULL)
+		return INVALID_HANDLE;
+	*out = s->context;
+	return CUDA_SUCCESS;
+}
+
 // Work that was queued is still done, later.
 static CUresult destroy(CUstream handle)
 {

@@ -1,5 +1,6 @@
 """The device heap by hand and for other libraries, on a library that only pretends (fake_cuda.c)."""
 
+import contextlib
 import ctypes
 import io
 import os
@@ -14,6 +15,8 @@ import tieralloc_shim as t
 
 fake = ctypes.CDLL(None)
 fake.fake_journal.restype = ctypes.c_char_p
+configure = fake.ta_cuda_configure
+configure.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_double]
 
 
 def journal():
@@ -29,7 +32,12 @@ class Manager(unittest.TestCase):
     def test_same_manager(self):
         self.assertIs(t.get_memory_manager(0), self.manager)
         self.assertEqual(t.get_memory_manager(1).device, 1)
-        self.assertRaises(ValueError, t.get_memory_manager, -1)
+        for device in -1, 0.5, 1 << 31, (1 << 32) + 1:
+            with self.assertRaisesRegex(ValueError, f"device {device}: expected a whole number from 0 to 2147483647"):
+                t.get_memory_manager(device)
+        for device in [0], "0", None, True:
+            with self.assertRaisesRegex(TypeError, r"device .*: expected a whole number from 0"):
+                t.get_memory_manager(device)
 
     def test_blocks(self):
         m = self.manager
@@ -42,8 +50,28 @@ class Manager(unittest.TestCase):
         self.assertEqual(m.allocate_memory(0), 0)
         self.assertTrue(a and b and a != b)
         self.assertEqual(journal(), ["malloc 1000 0 0", "malloc 2 0 77", "record 1 5", "free 1000 0 0", "free 2 0 77"])
-        for size in -1, 1.5:
-            self.assertRaises(ValueError, m.allocate_memory, size)
+        for size in -1, 1.5, (1 << 63), (1 << 64) + 4096, float("nan"), float("inf"):
+            with self.assertRaisesRegex(ValueError, r"size .*: expected a whole number from 0 to 9223372036854775807"):
+                m.allocate_memory(size)
+        for size in "64M", None, [4096], True, 1j:
+            with self.assertRaisesRegex(TypeError, r"size .*: expected a whole number"):
+                m.allocate_memory(size)
+        for stream in "x", b"x", 1.0, True, [], types.SimpleNamespace(ptr="x"):
+            with self.assertRaisesRegex(TypeError, r"stream .*: expected a number .*, or a stream"):
+                m.allocate_memory(1, stream)
+        for stream in -1, 1 << 64:
+            with self.assertRaisesRegex(ValueError, f"stream {stream}: expected a number from 0 to 18446744073709551615"):
+                m.allocate_memory(1, stream)
+        for call in m.free_memory, lambda block: m.record_stream(block, 0):
+            for block in "x", 1.5, [a], False:
+                with self.assertRaisesRegex((TypeError, ValueError), r"address .*: expected a whole number from 0 to"):
+                    call(block)
+            self.assertRaises(ValueError, call, 1 << 64)
+            self.assertRaises(ValueError, call, -a)
+        self.assertRaises(ValueError, m.free_memory, a, -1)
+        self.assertRaises(TypeError, m.free_memory, 0, "x")
+        m.free_memory(None)
+        self.assertEqual(journal(), [])  # nothing of this reached the library
         with self.assertRaisesRegex(MemoryError, "2147483648 bytes on device 0"):
             m.allocate_memory(1 << 31)
         with self.assertRaisesRegex(OSError, "on device 8: No such device"):
@@ -54,7 +82,14 @@ class Manager(unittest.TestCase):
         self.assertEqual(len(set(blocks)), 3)
         self.assertEqual(journal(), ["batch 3", "malloc 10 0 9", "malloc 20 0 9", "malloc 30 0 9"])
         self.assertRaises(MemoryError, self.manager.allocate_batch, [10, 1 << 31])
-        self.assertRaises(ValueError, self.manager.allocate_batch, [10, 0])
+        journal()
+        for sizes in [10, 0], [10, (1 << 64) + 4096]:
+            with self.assertRaisesRegex(ValueError, r"size \d+: expected a whole number from 1 to 9223372036854775807"):
+                self.manager.allocate_batch(sizes)
+        for sizes in 10, "10", [10, "10"]:
+            with self.assertRaisesRegex(TypeError, r"sizes? .*10.*: expected"):
+                self.manager.allocate_batch(sizes)
+        self.assertEqual(journal(), [])
 
     def test_warmup(self):
         self.manager.warmup_cache([4096, 65536], [50, 20])
@@ -62,6 +97,14 @@ class Manager(unittest.TestCase):
         self.assertRaises(ValueError, self.manager.warmup_cache, [1, 2], [1])
         self.assertRaises(ValueError, self.manager.warmup_cache, [0], [1])
         self.assertRaises(MemoryError, self.manager.warmup_cache, [1 << 40], [1])
+        journal()
+        with self.assertRaisesRegex(ValueError, "count 4294967297: expected a whole number from 1 to 2147483647"):
+            self.manager.warmup_cache([4096], [(1 << 32) + 1])
+        with self.assertRaisesRegex(ValueError, "size 18446744073709555712: expected a whole number from 1"):
+            self.manager.warmup_cache([(1 << 64) + 4096], [1])
+        for sizes, counts in ((4096, [1]), ([4096], 1), ([4096], ["1"])):
+            self.assertRaises(TypeError, self.manager.warmup_cache, sizes, counts)
+        self.assertEqual(journal(), [])
 
     def test_cleanup(self):
         m = self.manager
@@ -78,6 +121,9 @@ class Manager(unittest.TestCase):
         self.assertEqual(m.get_statistics().cached_bytes, 0)
         for threshold in -0.1, 1.1, float("nan"):
             self.assertRaises(ValueError, m.cleanup_cache, threshold)
+        for threshold in "0.5", None, True:
+            with self.assertRaisesRegex(TypeError, "threshold .*: expected a number from 0 to 1"):
+                m.cleanup_cache(threshold)
 
     def test_garbage(self):
         self.manager.warmup_cache([4096], [50])
@@ -89,15 +135,37 @@ class Manager(unittest.TestCase):
     def test_expand(self):
         m = self.manager
         m.allocate_memory(1)
-        m.configure(cache_sizes={"stream_local": 100, "global": 1 << 63})
+        m.configure(cache_sizes={"stream_local": 100})
+        configure(0, b"global", -1)  # no limit
         journal()
         m.expand_cache_size(1.5)
         self.assertEqual(journal(), ["configure stream_local 150 0"])
         m.configure(cache_sizes={"global": 500})
         m.expand_cache_size(0.5)
         self.assertEqual(journal(), ["configure global 500 0", "configure stream_local 75 0", "configure global 250 0"])
-        for factor in 0, -1, float("nan"), float("inf"):
-            self.assertRaises(ValueError, m.expand_cache_size, factor)
+        for factor in 0, -1, float("nan"), float("inf"), 10**400, 1e18, 1e300:
+            with self.assertRaisesRegex(ValueError, "^factor "):
+                m.expand_cache_size(factor)
+        for factor in "2", None, True:
+            with self.assertRaisesRegex(TypeError, "^factor .*: expected a number above 0"):
+                m.expand_cache_size(factor)
+        self.assertEqual(journal(), [])
+
+    def test_expand_before_use(self):
+        """Each time from what it is by then, though the report has no such device yet."""
+        m = c.MemoryManager(1)
+        m.expand_cache_size(2)
+        m.expand_cache_size(2)
+        c.MemoryManager(1).expand_cache_size(0.5)
+        self.assertEqual(journal(), [f"configure stream_local {n} 1" for n in (200, 400, 200)])
+        m.configure(cache_sizes={"stream_local": 10, "global": 7})
+        journal()
+        m.expand_cache_size(3)
+        self.assertEqual(journal(), ["configure stream_local 30 1", "configure global 21 1"])
+        for size, want in ("1K", 2048), ("3g", 6 << 30), ("100", 200), ("0", 0), ("1X", None), ("", None):
+            with mock.patch.dict(os.environ, {"TA_CUDA_CACHE_LIMIT": size}), mock.patch.dict(c._limits, clear=True):
+                m.expand_cache_size(2)
+            self.assertEqual(journal(), ["configure stream_local 200 1"] + [f"configure cache_limit {want} 1"] * (want is not None))
 
     def test_coalescing(self):
         m = self.manager
@@ -105,6 +173,7 @@ class Manager(unittest.TestCase):
         journal()
         m.enable_aggressive_coalescing()
         m.enable_aggressive_coalescing(False)
+        self.assertRaises(TypeError, m.enable_aggressive_coalescing, "no")
         self.assertEqual(m.coalesce_free_blocks(), 3)
         self.assertEqual(journal(), ["configure coalescing 1 0", "configure coalescing 0 0", "coalesce 0"])
 
@@ -125,9 +194,21 @@ class Manager(unittest.TestCase):
 
     def test_bad_settings_change_nothing(self):
         for bad in ({"segment_size": 3 << 20}, {"segment_size": 1 << 50}, {"segment_size": 0}, {"cache_sizes": {"local": 1}},
+                    {"segment_size": (1 << 64) + (2 << 20)}, {"segment_size": 2097152.5}, {"cache_sizes": {"stream_local": 1 << 63}},
+                    {"cache_sizes": {"global": 1 << 63}}, {"cache_sizes": {"global": (1 << 53) + 1}},
                     {"cache_sizes": {"global": -1}}, {"allocation_strategy": "worst_fit"}, {"coalescing_threshold": 2},
-                    {"warmup_sizes": [(0, 1)]}, {"warmup_sizes": [(1, 0)]}):
-            self.assertRaises(ValueError, self.manager.configure, **{"enable_stats": True, "segment_size": 2 << 20, **bad})
+                    {"coalescing_threshold": -0.1}, {"coalescing_threshold": float("nan")}, {"warmup_sizes": [(0, 1)]},
+                    {"warmup_sizes": [(1, 0)]}, {"warmup_sizes": [(1, (1 << 32) + 1)]}, {"warmup_sizes": [((1 << 64) + 1, 1)]}):
+            with self.assertRaises(ValueError) as raised:
+                self.manager.configure(**{"enable_stats": True, "segment_size": 2 << 20, **bad})
+            self.assertRegex(str(raised.exception), rf"{next(iter(bad))}.*: expected ")
+        for bad in ({"segment_size": "64M"}, {"segment_size": True}, {"cache_sizes": [1, 2]}, {"cache_sizes": "global"},
+                    {"cache_sizes": {"global": "5"}}, {"coalescing_threshold": "0.5"}, {"coalescing_threshold": True},
+                    {"warmup_sizes": 4096}, {"warmup_sizes": [4096]}, {"warmup_sizes": [("4K", 1)]}, {"warmup_sizes": [(1, 2, 3)]},
+                    {"enable_warmup": "no"}, {"enable_stats": "no"}, {"enable_stats": 2}):
+            with self.assertRaises(TypeError) as raised:
+                self.manager.configure(**{"enable_stats": True, "segment_size": 2 << 20, **bad})
+            self.assertRegex(str(raised.exception), rf"{next(iter(bad))}.*: expected ")
         self.assertEqual(journal(), [])
 
     def test_refused_setting(self):
@@ -155,6 +236,39 @@ class Manager(unittest.TestCase):
         with self.assertRaises(KeyError), m.performance_context() as perf:
             raise KeyError
         self.assertEqual(perf.stats.total_allocations, 0)
+
+    def test_nested_contexts(self):
+        """Each block has its own peak, whatever blocks in it or beside it are measured."""
+        m, unit = self.manager, 1 << 20
+
+        def peak(units):
+            m.free_memory(m.allocate_memory(units * unit), units * unit)
+
+        peak(8)
+        live, ever = m.get_statistics().live_bytes, m.get_statistics().peak_memory_usage
+        self.assertGreaterEqual(ever, live + 8 * unit)
+        with m.performance_context() as outer:
+            peak(5)
+            with m.performance_context() as inner:
+                peak(2)
+                with m.performance_context() as innermost:
+                    peak(1)
+            with c.MemoryManager(0).performance_context() as second:
+                peak(3)
+        self.assertEqual([p.stats.peak_memory_usage - live for p in (outer, inner, innermost, second)],
+                         [5 * unit, 2 * unit, unit, 3 * unit])
+        self.assertEqual(m.get_statistics().peak_memory_usage, ever)  # of the process
+        with m.performance_context() as outer, m.performance_context() as inner:
+            peak(4)
+        with contextlib.ExitStack() as first:  # ends before the one that began in it
+            early = first.enter_context(m.performance_context())
+            last = contextlib.ExitStack()
+            late = last.enter_context(m.performance_context())
+            peak(1)
+        peak(6)
+        last.close()
+        self.assertEqual([p.stats.peak_memory_usage - live for p in (outer, inner, early, late)], [4 * unit, 4 * unit, unit, 6 * unit])
+        self.assertEqual(len(c._watches[0]), 1)
 
     def test_unused_device(self):
         s = c.MemoryManager(7).get_statistics()
@@ -186,6 +300,8 @@ class Manager(unittest.TestCase):
             "reuse": 0.2, "lifetime": 3, "warmup_sizes": [(1000, 2), (5000, 1)]})
         m.configure(enable_stats=False)
         self.assertEqual(m.analyze_allocation_patterns()["lifetime"], None)
+        self.assertRaises(TypeError, m.dump_allocation_trace, 5)
+        self.assertRaises(TypeError, m.analyze_allocation_patterns, "5")
 
     def test_missing_function(self):
         with mock.patch.dict(c._functions, clear=True), mock.patch.dict(c._SIGNATURES, {"ta_cuda_later": (None, [])}):

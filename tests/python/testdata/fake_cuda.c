@@ -11,7 +11,7 @@
 
 static uint64_t next = 0x7f0000000000, limit = 1 << 30, live, peak, cached, released, merges, allocs, frees, hits, misses;
 static double stream_local = 100, cache_limit = 9223372036854775808.0, global_limit = 9223372036854775808.0;
-static char journal[65536], trace[65536];
+static char journal[65536], trace[65536] = "Thread,Action,Pointer,Size,Stream\n";
 static int tracing, used;
 
 #define NOTE(...) snprintf(journal + strlen(journal), sizeof journal - strlen(journal), __VA_ARGS__)
@@ -100,11 +100,18 @@ API int ta_cuda_coalesce(int device)
 
 API int ta_cuda_configure(int device, const char *key, double value)
 {
+	const double none = 9223372036854775808.0;
 	NOTE("configure %s %.17g %d\n", key, value, device);
+	if (!(value < 9e18) || device > 2) // as the library
+		return errno = EINVAL, -1;
+	if (device != 0)
+		return 0;
 	if (strcmp(key, "stream_local") == 0)
 		stream_local = value;
 	else if (strcmp(key, "global") == 0)
-		global_limit = value;
+		global_limit = value < 0 ? none : value;
+	else if (strcmp(key, "cache_limit") == 0)
+		cache_limit = value < 0 ? none : value;
 	else if (strcmp(key, "trace") == 0) {
 		tracing = value != 0;
 		strcpy(trace, "Thread,Action,Pointer,Size,Stream\n");

@@ -1,0 +1,105 @@
+package cudahook
+
+import (
+	"testing"
+
+	"tieralloc/internal/config"
+)
+
+// TestTrimWaitsForOpenBatch: trim gives back what was freed last, too.
+func TestTrimWaitsForOpenBatch(t *testing.T) {
+	p := newProg(t, gib, func(c *config.CUDA) { c.ReuseEvent = true })
+	p.free(p.alloc(300 * mib))
+	p.must(OpTrim, nil)
+	p.is("reserved", p.report().BytesReserved, 0)
+}
+
+// TestOtherContextsPending: what another context has freed is waited for before a request
+// is refused.
+func TestOtherContextsPending(t *testing.T) {
+	p := newProg(t, gib, func(c *config.CUDA) { c.ReuseEvent, c.Hard = true, 400*mib })
+	p.f.addContext(0xc2, 0, gib)
+	p.free(p.alloc(300 * mib))
+	p.is("in another context", p.result(OpAlloc, func(r *Request) { r.Context, r.Bytes = 0xc2, 300*mib }), Success)
+}
+
+// TestEventsAreFound: events are used again however many contexts have some.
+func TestEventsAreFound(t *testing.T) {
+	p := newProg(t, 8*gib, func(c *config.CUDA) { c.ReuseEvent = true })
+	for i := range uint64(10) {
+		c := 0xd0 + i
+		p.f.addContext(c, 1+i%4, gib)
+		p.must(OpPeer, func(r *Request) { r.Context, r.Address, r.Count = c, 0xc1, 1 })
+	}
+	for range 100 {
+		var all []uint64
+		for range batchMax {
+			all = append(all, p.alloc(mib))
+		}
+		for _, a := range all {
+			p.free(a)
+		}
+	}
+	if n := p.f.calls[ActEventCreate]; n > 4*11 {
+		t.Errorf("%d events for batches of 11", n)
+	}
+}
+
+// TestHandlerOfOtherContext: a free in a handler is lost, and not the driver's, whatever
+// context is current.
+func TestHandlerOfOtherContext(t *testing.T) {
+	p := newProg(t, gib, nil)
+	p.f.addContext(0xc2, 0, gib)
+	a := p.alloc(5000)
+	p.must(OpAlloc, func(r *Request) { r.Context, r.Bytes = 0xc2, 5000 })
+	heaps[0].lock.Take(8)
+	action, _ := p.call(OpFree, func(r *Request) { r.Address, r.Context = a, 0xc2 })
+	heaps[0].lock.Release()
+	p.is("action", action, ActDone)
+}
+
+// TestPeakWithoutRefused: what the driver refuses was never there.
+func TestPeakWithoutRefused(t *testing.T) {
+	p := newProg(t, gib, nil)
+	p.alloc(5000)
+	p.is("too much", p.result(OpAlloc, func(r *Request) { r.Bytes = 4 * gib }), ErrorOutOfMemory)
+	if d := p.report(); d.Tiers[0].BytesPeak > gib {
+		t.Errorf("a peak of %d bytes on a device with %d", d.Tiers[0].BytesPeak, gib)
+	}
+}
+
+// TestTooManyContexts: a context that there is no room for does not get around a cap.
+func TestTooManyContexts(t *testing.T) {
+	p := newProg(t, 8*gib, func(c *config.CUDA) { c.Hard = 100 * mib })
+	for i := range uint64(heapMax) {
+		p.f.addContext(0xd0+i, 0, 8*gib)
+		action, _ := p.call(OpAlloc, func(r *Request) { r.Context, r.Bytes = 0xd0+i, 100 })
+		if action == ActDone && p.r.Result == Success {
+			p.free(p.r.Address)
+		}
+		p.must(OpTrim, func(r *Request) { r.Context = 0xd0 + i })
+	}
+	p.f.addContext(0xf9, 0, 8*gib)
+	if action, _ := p.call(OpAlloc, func(r *Request) { r.Context, r.Bytes = 0xf9, 500*mib }); action == ActPass {
+		t.Error("500 MiB are the driver's to serve, uncharged, with a hard cap of 100 MiB")
+	}
+}
+
+// TestInfoOfFreshContext: a context without a heap sees what others have of the device.
+func TestInfoOfFreshContext(t *testing.T) {
+	p := newProg(t, gib, func(c *config.CUDA) { c.Hard = 400 * mib })
+	p.f.addContext(0xc2, 0, gib)
+	p.alloc(300 * mib)
+	p.must(OpInfo, func(r *Request) { r.Context, r.Value, r.Extra = 0xc2, gib-300*mib, gib })
+	p.is("free", p.r.Value, 100*mib)
+}
+
+// TestInfoWithoutLost: what the driver has failed on does not count as free.
+func TestInfoWithoutLost(t *testing.T) {
+	p := newProg(t, gib, func(c *config.CUDA) { c.Hard = 400 * mib })
+	a := p.alloc(300 * mib)
+	p.f.fail[ActSynchronize] = 719
+	p.is("free", p.result(OpFree, func(r *Request) { r.Address = a }), 719)
+	p.must(OpInfo, func(r *Request) { r.Value, r.Extra = gib-300*mib, gib })
+	p.is("free bytes", p.r.Value, 100*mib)
+}

@@ -1,0 +1,148 @@
+package selftest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// result is what a run of run.sh came to: its status, and its table's rows by result.
+type result struct {
+	status int
+	rows   map[string][]string
+	all    string
+}
+
+// script runs run.sh with stubs for all programs that it needs.
+func script(t *testing.T, env []string, args ...string) result {
+	t.Helper()
+	stub, err := filepath.Abs("testdata/stub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	for _, name := range []string{"nvidia-smi", "nvcc", "compute-sanitizer", "python3"} {
+		if err := os.Symlink(stub, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := filepath.Join(testlib.Root(), "tests", "gpu", "run.sh")
+	r := testlib.Run(t, testlib.Cmd{
+		Args: append([]string{"bash", run, "-l", testlib.Lib(t), "-o", t.TempDir()}, args...),
+		Env:  append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "STUB_PYTHON=" + systemPython(t)}, env...),
+	})
+	got := result{r.Status, map[string][]string{}, r.Stdout + r.Stderr}
+	_, table, _ := strings.Cut(r.Stdout, "\n\n") // the rows before it are the same
+	for _, line := range strings.Split(table, "\n") {
+		if word, rest, found := strings.Cut(line, " "); found {
+			got.rows[word] = append(got.rows[word], strings.TrimSpace(rest))
+		}
+	}
+	return got
+}
+
+func (r result) want(t *testing.T, status int, counts map[string]int) {
+	t.Helper()
+	for _, word := range []string{"ok", "FAIL", "skip", "info"} {
+		if len(r.rows[word]) != counts[word] {
+			t.Errorf("%d rows %s, expected %d", len(r.rows[word]), word, counts[word])
+		}
+	}
+	if r.status != status || t.Failed() {
+		t.Fatalf("status %d, expected %d\n%s", r.status, status, r.all)
+	}
+}
+
+// checks is how many rows "ok" each part has when all is well; further ones are "info".
+var checks = map[string]int{"unmodified": 12, "sequences": 8, "warmup": 1, "reuse": 9, "peer": 2, "limits": 4, "ipc": 5, "train": 12, "memcheck": 4}
+
+var parts = []string{"unmodified", "sequences", "warmup", "reuse", "peer", "limits", "ipc", "train", "memcheck"}
+
+func TestAllHold(t *testing.T) {
+	ok := 0
+	for _, n := range checks {
+		ok += n
+	}
+	r := script(t, nil, "-r")
+	r.want(t, 0, map[string]int{"ok": ok, "info": 2})
+	for _, name := range []string{"same_size", "large", "transformer", "pressure", "variable", "grad_accum", "random_4M", "random_64M"} {
+		if !slices.ContainsFunc(r.rows["ok"], func(row string) bool { return strings.HasPrefix(row, "sequence "+name+" ") }) {
+			t.Errorf("no row for the sequence %s\n%s", name, r.all)
+		}
+	}
+}
+
+// TestNothingTested: programs that print nothing, end early, or print what is wrong fail in
+// every part.
+func TestNothingTested(t *testing.T) {
+	for _, how := range []string{"silent", "crash", "wrong"} {
+		for _, part := range parts {
+			r := script(t, []string{"STUB=" + how}, "-r", part)
+			if len(r.rows["ok"]) != 0 || len(r.rows["FAIL"]) == 0 || r.status != 1 {
+				t.Errorf("%s, %s: status %d\n%s", how, part, r.status, r.all)
+			}
+		}
+	}
+}
+
+// TestOneFails: one program that does not do its work fails its own rows and no other.
+func TestOneFails(t *testing.T) {
+	for _, c := range []struct {
+		part, only, how string
+		fail            []string
+	}{
+		{"sequences", " ours 5 pressure ", "crash", []string{"sequence pressure"}},
+		{"sequences", " torch 5 large ", "crash", []string{"sequence large"}},
+		{"reuse", "storm", "silent", []string{"reuse, storm, sync", "reuse, storm, event"}},
+		{"limits", " spill ", "silent", []string{"limit of 1 GiB, spill, CuPy"}},
+		{"train", " side pluggable ", "silent", []string{"train, side, pluggable"}},
+		{"memcheck", " 3 ", "silent", []string{"memcheck, loop_static 3", "memcheck, loop_static 3", "memcheck, storm 3", "memcheck, storm 3"}},
+		{"warmup", " warm ", "silent", []string{"warm-up, transformer, first cycle"}},
+	} {
+		r := script(t, []string{"STUB=" + c.how, "STUB_ONLY=" + c.only}, "-r", c.part)
+		if len(r.rows["FAIL"]) != len(c.fail) || r.status != 1 || len(r.rows["ok"]) == 0 && c.part != "warmup" {
+			t.Errorf("%v: status %d\n%s", c, r.status, r.all)
+			continue
+		}
+		for i, row := range r.rows["FAIL"] {
+			if !strings.HasPrefix(row, c.fail[i]+" ") {
+				t.Errorf("%v: FAIL %s", c, row)
+			}
+		}
+	}
+}
+
+// TestRequired: what is missing is skipped, and with -r fails.
+func TestRequired(t *testing.T) {
+	for _, c := range []struct {
+		env, part string
+		ok, lacks int
+	}{
+		{"STUB_DEVICES=1", "peer", 0, 1},
+		{"STUB_REFUSED=1", "memcheck", 0, 1},
+		{"STUB_NO_MODULES=1", "limits", 0, 2},
+		{"STUB_NO_MODULES=1", "unmodified", 4, 3},
+		{"STUB_NO_MODULES=1", "sequences", 0, 1},
+		{"STUB_NO_MODULES=1", "train", 0, 1},
+	} {
+		script(t, []string{c.env}, c.part).want(t, 0, map[string]int{"ok": c.ok, "skip": c.lacks})
+		script(t, []string{c.env}, "-r", c.part).want(t, 1, map[string]int{"ok": c.ok, "FAIL": c.lacks})
+	}
+	for args, status := range map[string]int{"": 0, "-r": 1} {
+		if r := script(t, []string{"STUB_DEVICES=0"}, strings.Fields(args)...); r.status != status || !strings.Contains(r.all, "no CUDA device") {
+			t.Errorf("%q: status %d\n%s", args, r.status, r.all)
+		}
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	for _, args := range [][]string{{"nothing"}, {"-x"}, {"-t", "0"}, {"-t", "121"}, {"-t", "x"}, {"-l", "/no/such/lib"}, {"ipc", ""}} {
+		if r := script(t, nil, args...); r.status != 2 || len(r.rows) != 0 {
+			t.Errorf("%q: status %d\n%s", args, r.status, r.all)
+		}
+	}
+}
