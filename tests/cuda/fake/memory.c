@@ -298,6 +298,19 @@ API CUresult cuPointerGetAttributes(unsigned n, int *a, void **out, CUdeviceptr 
 	return CUDA_SUCCESS;
 }
 
+// What is copied does not matter here: the copy is at work on what it writes.
+API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext of_to, CUdeviceptr from, CUcontext of_from, size_t n, CUstream handle)
+{
+	CALL(cuMemcpyPeerAsync, CONTEXT);
+	CUstream s = fake_stream(handle, 0);
+	if (find(to) == NULL || find(from) == NULL || s == NULL || !fake_context_ok(of_to) || !fake_context_ok(of_from))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct item *i = fake_queue(s, WRITE);
+	i->address = to;
+	i->bytes = n;
+	return CUDA_SUCCESS;
+}
+
 API CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char byte, size_t n, CUstream handle)
 {
 	CALL(cuMemsetD8Async, CONTEXT);

@@ -25,6 +25,7 @@
 	F(cuCtxPushCurrent_v2, CUcontext) \
 	F(cuCtxPopCurrent_v2, CUcontext *) \
 	F(cuCtxSynchronize, void) \
+	F(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream) \
 	F(cuCtxEnablePeerAccess, CUcontext, unsigned) \
 	F(cuCtxDisablePeerAccess, CUcontext) \
 	F(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice) \
