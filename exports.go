@@ -107,6 +107,19 @@ func tag_cuda_configure(token, device, key, value uintptr) uint {
 	return uint(cudahook.Configure(token, uint64(device), uint64(key), uint64(value)))
 }
 
+//export tag_cuda_take
+func tag_cuda_take(token, device, stream, bytes uintptr) uint {
+	return uint(cudahook.Take(token, device, stream, bytes))
+}
+
+//export tag_cuda_give
+func tag_cuda_give(token, device, stream, address uintptr) uint {
+	if cudahook.Give(token, device, stream, address) {
+		return 1
+	}
+	return 0
+}
+
 //export tag_cuda_driver
 func tag_cuda_driver(event, result uintptr) {
 	stats.Put1(config.LogWarn, stats.EventKind(event), result, 0)

@@ -32,20 +32,10 @@ const (
 	othersPassed                           // all contexts were waited for, for another heap's sake
 )
 
-// quickAlloc serves a stream-ordered request from what is free, or reports false. It is the
-// whole of most requests: the lock, one list, the figures.
-func (h *heap) quickAlloc(r *Request) bool {
-	if r.Bytes-1 >= maxRequest || h.active != nil || h.warmed < settings.warmups {
-		return false
-	}
-	n, kind := plan(r)
-	return h.pick(r, n, kind)
-}
-
-// handOut makes b the program's.
-func (h *heap) handOut(r *Request, b *block, t *tag) {
+// handOut makes b the program's, which has asked for so many bytes.
+func (h *heap) handOut(b *block, t *tag, asked uint64) {
 	h.serial++
-	b.state, b.tag, b.asked = stateInUse, t, r.Bytes
+	b.state, b.tag, b.asked = stateInUse, t, asked
 	b.number = numberBase | h.slot<<numberIndex | h.serial
 	t.live++
 	s := &h.count.side[b.segment.pool.spilled&1]
@@ -60,8 +50,6 @@ func (h *heap) handOut(r *Request, b *block, t *tag) {
 	if live := h.count.side[0].live + h.count.side[1].live; live > h.count.livePeak {
 		h.count.livePeak = live
 	}
-	r.Address = b.address
-	r.Result = Success
 }
 
 // plan is the size of the block for a request, and the kind of its segment.
@@ -136,31 +124,44 @@ func (h *heap) refuse(r *Request) uint64 {
 }
 
 // pick hands out a free block of at least n bytes, if there is one that the request's
-// stream may have at once. Where the stream has none of just this size, its quick lists
-// are merged first: so blocks fit as well as if all were merged when they are freed.
+// stream may have at once.
 func (h *heap) pick(r *Request, n, kind uint64) bool {
 	p := h.poolOf(r)
 	var t *tag
 	if r.Op == OpStreamAlloc {
-		if t = h.tagOf(ordered(r.Stream), p); t != nil {
-			if b := h.popQuick(t, n); b != nil {
-				h.count.hitLocal++
-				h.handOut(r, b, t)
-				return true
-			}
-			if t.quicks != 0 && t.frays(h.device.frayed) {
-				h.flush(t)
-			}
+		t = h.tagOf(ordered(r.Stream), p)
+	}
+	b := h.obtain(t, p, kind, n, r.Bytes, r.has(mappedOne))
+	if b == nil {
+		return false
+	}
+	r.Address = b.address
+	return true
+}
+
+// obtain hands out a free block of at least n bytes of a pool, if there is one that every
+// stream may have, or that of tag t, which may be nil. Where the stream has none of just
+// this size, its quick lists are merged first: so blocks fit as well as if all were merged
+// when they are freed. mapped: the driver was asked for it.
+func (h *heap) obtain(t *tag, p *pool, kind, n, asked uint64, mapped bool) *block {
+	if t != nil {
+		if b := h.popQuick(t, n); b != nil {
+			h.count.hitLocal++
+			h.handOut(b, t, asked)
+			return b
+		}
+		if t.quicks != 0 && t.frays(h.device.frayed) {
+			h.flush(t)
 		}
 	}
 	b, from := h.fitting(t, p.global, kind, n)
 	if b == nil {
-		return false
+		return nil
 	}
 	h.unbin(b)
 	whole := !h.split(b, n, from)
 	switch {
-	case r.has(mappedOne):
+	case mapped:
 		h.count.misses++
 	case !whole:
 		h.count.hitSplit++
@@ -172,8 +173,8 @@ func (h *heap) pick(r *Request, n, kind uint64) bool {
 	if t == nil {
 		t = p.global
 	}
-	h.handOut(r, b, t)
-	return true
+	h.handOut(b, t, asked)
+	return b
 }
 
 // more makes further blocks free, one thing after the other, and at last maps a segment.

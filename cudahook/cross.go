@@ -141,6 +141,7 @@ func (h *heap) stealAnswer(r *Request, phase uint64) uint64 {
 		return goOn
 	}
 	h.count.hitGlobal++
-	h.handOut(r, b, t)
+	h.handOut(b, t, r.Bytes)
+	r.Address = b.address
 	return r.done(Success)
 }

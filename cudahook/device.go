@@ -22,6 +22,7 @@ type device struct {
 	memory     uint64 // bytes; 0: not known yet
 	soft, hard uint64 // bytes; ^0: no cap
 	primary    uint64 // the primary context, once it is known
+	slot       uint64 // the place of its heap
 
 	reserved, peak uint64
 	foreign        uint64 // part of reserved
@@ -85,6 +86,7 @@ func Setup(s *config.CUDA, defaultHint uint32) {
 		devices[i].knobs = settings.knobs
 	}
 	settings.throttle = s.BW != 0 || s.Lat != 0
+	setQuick()
 	settings.warmups = min(s.Warmups, 16)
 	settings.warm = s.Warmup
 }

@@ -8,30 +8,6 @@ import (
 
 func (h *heap) blockOf(r *Request) *block { return (*block)(raw.Ptr(uintptr(r.keep0))) }
 
-// quickFree puts a block back for its stream, or reports false and has done nothing.
-func (h *heap) quickFree(r *Request) bool {
-	b := h.table.find(r.Address)
-	if b == nil || b.state != stateInUse || b.marks != nil || b.segment.kind == kindWhole || b.segment.pool != h.mainPool {
-		return false
-	}
-	t := h.last
-	if stream := ordered(r.Stream); t == nil || t.stream != stream || t.pool != h.mainPool {
-		if t = h.findTag(stream, h.mainPool); t == nil {
-			return false
-		}
-		h.last = t
-	}
-	d := h.device
-	if b.tag.dead != 0 || t.quicks >= d.quicks || d.eager != 0 || h.cached()+b.bytes > d.cache || capturing() {
-		return false
-	}
-	r.Bytes = b.asked // for the trace
-	h.endUse(b)
-	h.pushQuick(t, b)
-	r.Result = Success
-	return true
-}
-
 // endUse takes a block from the program.
 func (h *heap) endUse(b *block) {
 	h.count.frees++

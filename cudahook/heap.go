@@ -181,6 +181,9 @@ func newHeap(token uintptr, context, ordinal, memory uint64) (h *heap) {
 		h.slot = uint64(uintptr(unsafe.Pointer(h))-uintptr(unsafe.Pointer(&heaps))) / heapBytes
 		if ok {
 			atomic.StoreUint64(&h.context, context)
+			if atomic.LoadUint64(&h.device.primary) == context {
+				atomic.StoreUint64(&h.device.slot, h.slot)
+			}
 		}
 		h.lock.Release()
 		if !ok {

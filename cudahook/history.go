@@ -52,6 +52,7 @@ func remember(r *Request, e *event) {
 // beginHistory has a device's history begin with the next event.
 func (d *device) beginHistory(token uintptr) {
 	atomic.StoreUint32(&recording, 1)
+	setQuick()
 	if history.lock.Take(token) {
 		d.recordedFrom = history.next
 		history.lock.Release()

@@ -108,11 +108,6 @@ func begin(r *Request) uint64 {
 		h.lock.Release() // it has ended meanwhile
 	}
 	if h != nil {
-		// Nothing but this is done for most requests.
-		if r.Op == OpStreamAlloc && h.quickAlloc(r) || r.Op == OpStreamFree && h.quickFree(r) {
-			h.lock.Release()
-			return ActDone
-		}
 		r.timed()
 		r.caller = c
 		h.now = max(h.now, r.Now)
@@ -327,9 +322,11 @@ func meet(r *Request) uint64 {
 			return r.done(ErrorInvalidValue)
 		}
 		atomic.StoreUint64(&devices[r.Device&(deviceMax-1)].primary, r.Context)
-		if heapOf(r.Context) == nil {
+		h := heapOf(r.Context)
+		if h == nil {
 			return introduce(r)
 		}
+		atomic.StoreUint64(&h.device.slot, h.slot)
 		return begin(r)
 	}
 	h := newHeap(uintptr(r.Token), r.Context, r.Value, r.Extra)

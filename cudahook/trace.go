@@ -31,6 +31,7 @@ const (
 // called once, after Setup.
 func SetTrace(path *config.Text) {
 	trace.on = trace.path.Mem(path.Addr(), path.Len())
+	setQuick()
 }
 
 // traced writes the line of a request that is served, and keeps it where the device

@@ -1,6 +1,8 @@
 // ta_cuda_*: the device heap for programs that know the library.
 #include <errno.h>
 #include "cuda_driver.h"
+#include "life.h"
+#include "tag.h"
 #include "tieralloc.h"
 
 // Starts a request about a device: its primary context is the heap's to find. Whether
@@ -54,6 +56,9 @@ static int error_of(CUresult e)
 
 static void *device_malloc(size_t size, int device, void *stream, void *caller)
 {
+	uintptr_t free = tag_cuda_take(ta_token(), (unsigned)device, (uintptr_t)stream, size);
+	if (LIKELY(free != 0))
+		return (void *)free;
 	ta_cuda_request r;
 	if (size == 0)
 		return NULL;
@@ -77,6 +82,8 @@ EXPORT void ta_cuda_free(void *p, ssize_t size, int device, void *stream)
 {
 	ta_cuda_request r;
 	(void)size;
+	if (LIKELY(tag_cuda_give(ta_token(), (unsigned)device, (uintptr_t)stream, (uintptr_t)p)))
+		return;
 	if (p == NULL || !ask_device(&r, TA_CUDA_OP_STREAM_FREE, device))
 		return;
 	r.Address = (uint64_t)p;

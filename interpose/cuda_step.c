@@ -288,8 +288,7 @@ void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context)
 	r->Op = op;
 	r->Token = ta_token();
 	r->Context = (uint64_t)context;
-	if (op != TA_CUDA_OP_STREAM_ALLOC && op != TA_CUDA_OP_STREAM_FREE) // for them the clock would be a third of it all
-		r->Now = now();
+	r->Now = now();
 }
 
 // Goes on with a request that takes more than one step, from its first action on. One

@@ -1,0 +1,84 @@
+package cudahook
+
+import "sync/atomic"
+
+// quick is 1 while stream-ordered calls may be served without a request: nothing is
+// traced, recorded or throttled.
+var quick uint32
+
+// setQuick finds out whether they may.
+func setQuick() {
+	ok := settings.enabled && !settings.throttle && !trace.on && atomic.LoadUint32(&recording) == 0 && atomic.LoadUint32(&off) == 0
+	atomic.StoreUint32(&quick, uint32(flag(ok)))
+}
+
+// primaryHeap returns the heap of a device's primary context, locked, and the stream's
+// tag in it. Without both it returns nil.
+func primaryHeap(token, device, stream uintptr) (h *heap, t *tag) {
+	if atomic.LoadUint32(&quick) == 0 || device >= deviceMax {
+		return nil, nil
+	}
+	d := &devices[device&(deviceMax-1)]
+	h = &heaps[atomic.LoadUint64(&d.slot)&(heapMax-1)]
+	if !h.lock.Take(token) {
+		return nil, nil
+	}
+	if h.context != 0 && h.context == atomic.LoadUint64(&d.primary) && h.active == nil {
+		if t = h.last; t != nil && t.stream == ordered(uint64(stream)) && t.pool == h.mainPool {
+			return h, t
+		}
+		if t = h.findTag(ordered(uint64(stream)), h.mainPool); t != nil {
+			h.last = t
+			return h, t
+		}
+	}
+	h.lock.Release()
+	return nil, nil
+}
+
+// Take serves OpStreamAlloc on a device's primary context from what is free, and returns
+// the address; 0: there has to be a request. It is the whole of most allocations: the lock,
+// one list, the figures.
+func Take(token, device, stream, bytes uintptr) uintptr {
+	asked := uint64(bytes)
+	if asked-1 >= maxRequest {
+		return 0
+	}
+	h, t := primaryHeap(token, device, stream)
+	if h == nil {
+		return 0
+	}
+	kind := kindLarge
+	if asked < smallMax {
+		kind = kindSmall
+	}
+	b := (*block)(nil)
+	if h.warmed >= settings.warmups {
+		b = h.obtain(t, h.mainPool, kind, rounded(asked), asked, false)
+	}
+	at := uintptr(0)
+	if b != nil {
+		at = uintptr(b.address)
+	}
+	h.lock.Release()
+	return at
+}
+
+// Give serves OpStreamFree on a device's primary context for a block that goes to its
+// stream's quick list, or reports false and has done nothing.
+func Give(token, device, stream, address uintptr) bool {
+	h, t := primaryHeap(token, device, stream)
+	if h == nil {
+		return false
+	}
+	b := h.table.find(uint64(address))
+	d := h.device
+	ok := b != nil && b.state == stateInUse && b.marks == nil && b.segment.kind != kindWhole && b.segment.pool == h.mainPool &&
+		b.tag.dead == 0 && t.quicks < d.quicks && d.eager == 0 && h.cached()+b.bytes <= d.cache && !capturing()
+	if ok {
+		h.endUse(b)
+		h.pushQuick(t, b)
+	}
+	h.lock.Release()
+	return ok
+}
