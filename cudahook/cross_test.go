@@ -2,6 +2,8 @@ package cudahook
 
 import (
 	"testing"
+
+	"tieralloc/internal/config"
 )
 
 // TestCallersDefaultStreamRecorded: stream 0 is the caller's context's.
@@ -72,5 +74,22 @@ func TestRecordedWithoutHeap(t *testing.T) {
 	b := p.salloc(30*mib, 7)
 	if err := p.f.unfinished(b, 30*mib, streamKey{0xc1, 7}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStrangerIsWaitedFor: so it is waited for with the others where memory is short.
+func TestStrangerIsWaitedFor(t *testing.T) {
+	for _, native := range []bool{true, false} {
+		p := newProg(t, gib, func(c *config.CUDA) { c.Hard, c.ReuseEvent = 40*mib, true })
+		p.f.noContext = !native
+		p.f.addContext(0xc2, 1, gib)
+		a := p.salloc(30*mib, 7)
+		p.must(OpRecord, func(r *Request) { r.Context, r.Address, r.Stream = 0xc2, a, 0xc201 })
+		p.f.launch(0xc2, 0xc201, a, 30*mib, 0)
+		p.sfree(a, 7)
+		b := p.alloc(30 * mib)
+		if err := p.f.unfinished(b, 30*mib, streamKey{}); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -238,7 +238,12 @@ func find(r *Request, tried *heap) uint64 {
 			continue
 		}
 		action := notHere
-		if h.context != 0 {
+		switch {
+		case h.context == 0:
+		case r.stranger() && h.table.find(r.Address) != nil:
+			r.Context = r.caller
+			action = introduce(r)
+		default:
 			h.now = max(h.now, r.Now)
 			action = h.enter(r)
 		}
@@ -257,6 +262,12 @@ func find(r *Request, tried *heap) uint64 {
 		atomic.AddUint64(&freesUnknown, 1)
 	}
 	return ActPass
+}
+
+// stranger reports whether a block is to wait for a stream of a context without a heap.
+// Such a one is given one first: those are the contexts that are waited for.
+func (r *Request) stranger() bool {
+	return (r.Op == OpStreamFree || r.Op == OpRecord) && r.caller != 0 && heapOf(r.caller) == nil
 }
 
 // endStream ends what all heaps have of a stream that is about to be destroyed.
@@ -343,6 +354,9 @@ func meet(r *Request) uint64 {
 // unaccounted is for a context that there is no room for: the driver serves it, unless there
 // is a cap, which it would not keep.
 func unaccounted(r *Request) uint64 {
+	if r.Op == OpStreamFree || r.Op == OpRecord { // of a block of ours: it is lost
+		return r.done(ErrorOutOfMemory)
+	}
 	if (r.Op == OpAlloc || r.Op == OpStreamAlloc || r.Op == OpForeign) && (settings.hard != 0 || settings.part != 0) {
 		return r.done(ErrorOutOfMemory)
 	}
