@@ -80,7 +80,7 @@ func (h *heap) streamTag(stream uint64) *tag {
 // request. Its free blocks wait for what the stream has been given; those of a private pool
 // stay in that. goOn: there are none left, and nobody is about to name the stream.
 func (h *heap) endTags(r *Request, stream uint64) uint64 {
-	h.unmark(stream)
+	h.remark(stream, 0)
 	if h.naming[tagPlace(stream)&(tagPlaces-1)] != 0 {
 		return r.act(phaseYield, ActYield)
 	}

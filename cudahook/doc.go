@@ -32,7 +32,8 @@
 // (more). Else a segment is mapped, after what is due has been given back: what was idle
 // for 10 s, what the soft cap or a nearly full device leave no room for (grow, shrink). When
 // that fails: other streams' blocks, idle segments, waiting for the device, other contexts'
-// idle segments, a smaller segment, the host (shortage); then the request is refused.
+// pending frees and idle segments, a smaller segment, the host (shortage); then the request is
+// refused. Most calls on a device's primary context get by without a Request (Take, Give).
 //
 // What is not worth keeping is looked for on these slower ways and at plain frees only: a
 // program that does nothing, or lives on its quick lists, keeps what it has until OpTrim.
@@ -51,7 +52,8 @@
 // # Locks
 //
 // Each context's heap has a lock, held within one step only. tableLock, for the table of
-// contexts and the peers, is taken before it. No two heaps' locks are held at once, but across
-// fork. A lock knows its owner: a signal handler that has interrupted its own thread's step is
-// passed on to the driver.
+// contexts, the peers and what devices keep of ended contexts, is taken before it. No two heaps'
+// locks are held at once, but across fork; the locks of the trace and of the history are held
+// alone. A lock knows its owner: what a signal handler asks that has interrupted its own
+// thread's step is passed on to the driver, and what it frees is lost.
 package cudahook

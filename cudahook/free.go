@@ -270,23 +270,3 @@ func (h *heap) recordStream(r *Request) uint64 {
 	}
 	return r.done(Success)
 }
-
-// unmark makes marks on a stream that is about to end marks on all streams of its context.
-func (h *heap) unmark(stream uint64) {
-	for p := h.batches; p != nil; p = p.later {
-		widen(p.marks, stream)
-	}
-	for i := uintptr(0); h.marked != 0 && h.table.base != 0 && i <= h.table.mask; i++ {
-		if e := h.table.at(i); e.key != 0 && e.block.state == stateInUse {
-			widen(e.block.marks, stream)
-		}
-	}
-}
-
-func widen(m *mark, stream uint64) {
-	for ; m != nil; m = m.next {
-		if m.stream == stream && m.state == markNew {
-			m.stream = streamEvery
-		}
-	}
-}

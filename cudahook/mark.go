@@ -82,21 +82,30 @@ func (h *heap) dropEvents(context uint64) {
 		*at = m.next
 		h.dropMark(m)
 	}
+	h.remark(streamNone, context)
+}
+
+// remark is for a stream that is about to end, or a context that has ended, in all marks:
+// those on the stream become marks on all streams of its context; those of the context
+// have passed, without their events.
+func (h *heap) remark(stream, context uint64) {
 	for p := h.batches; p != nil; p = p.later {
-		passAll(p.marks, context)
+		remarkList(p.marks, stream, context)
 	}
 	for i := uintptr(0); h.marked != 0 && h.table.base != 0 && i <= h.table.mask; i++ {
 		if e := h.table.at(i); e.key != 0 && e.block.state == stateInUse {
-			passAll(e.block.marks, context)
+			remarkList(e.block.marks, stream, context)
 		}
 	}
 }
 
-// passAll takes the marks of a context in a list as passed, without their events.
-func passAll(m *mark, context uint64) {
+func remarkList(m *mark, stream, context uint64) {
 	for ; m != nil; m = m.next {
-		if m.context == context {
+		switch {
+		case m.context == context:
 			m.state, m.event = markPassed, 0
+		case m.stream == stream && m.state == markNew:
+			m.stream = streamEvery
 		}
 	}
 }

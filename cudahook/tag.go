@@ -47,6 +47,7 @@ const (
 	streamLegacy    = 1          // 0, too
 	streamPerThread = 2          // another one in each thread
 	streamEvery     = ^uint64(0) // of a global tag
+	streamNone      = streamEvery - 1
 	tagPlaces       = 256
 )
 

@@ -2,8 +2,6 @@ package cudahook
 
 import (
 	"sync/atomic"
-	"syscall"
-	"unsafe"
 
 	"tieralloc/internal/raw"
 )
@@ -29,23 +27,5 @@ func throttled(r *Request) {
 		return
 	}
 	atomic.AddUint64(&d.sleeps, 1)
-	atomic.AddUint64(&d.overshoot, sleepUntil(now+ns))
-}
-
-// sleepUntil sleeps until the monotonic clock shows deadline, whatever signals come, and
-// returns by how many nanoseconds it woke too late.
-func sleepUntil(deadline uint64) (late uint64) {
-	const (
-		absolute = 1 // TIMER_ABSTIME
-		second   = 1_000_000_000
-	)
-	ts := [2]uint64{deadline / second, deadline % second}
-	errno := uintptr(syscall.EINTR)
-	for errno == uintptr(syscall.EINTR) {
-		_, errno = raw.Sys(syscall.SYS_CLOCK_NANOSLEEP, raw.ClockMono, absolute, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-	}
-	if now := raw.Clock(raw.ClockMono); now > deadline {
-		return now - deadline
-	}
-	return 0
+	atomic.AddUint64(&d.overshoot, raw.SleepUntil(now+ns))
 }

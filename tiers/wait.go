@@ -2,8 +2,6 @@ package tiers
 
 import (
 	"sync/atomic"
-	"syscall"
-	"unsafe"
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
@@ -68,25 +66,9 @@ func wait(tier, n uintptr, mono uint64, whole bool) {
 		atomic.AddUint64(&clock.waited, ns)
 		return
 	}
-	late := sleepUntil(mono + ns)
+	late := raw.SleepUntil(mono + ns)
 	atomic.AddUint64(&t.sleeps, 1)
 	atomic.AddUint64(&t.overshootNs, late)
-}
-
-// sleepUntil sleeps until the monotonic clock shows deadline, whatever signals come,
-// and returns by how many nanoseconds it woke too late.
-func sleepUntil(deadline uint64) (late uint64) {
-	const absolute = 1 // TIMER_ABSTIME
-	const second = 1e9
-	ts := [2]uint64{deadline / second, deadline % second}
-	errno := uintptr(syscall.EINTR)
-	for errno == uintptr(syscall.EINTR) {
-		_, errno = raw.Sys(syscall.SYS_CLOCK_NANOSLEEP, raw.ClockMono, absolute, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-	}
-	if now := raw.Clock(raw.ClockMono); now > deadline {
-		return now - deadline
-	}
-	return 0
 }
 
 // Migrating reports whether spans move down from tiers over their soft cap.

@@ -84,6 +84,24 @@ func Clock(id uintptr) uint64 {
 	return uint64(ts[0])*1e9 + uint64(ts[1])
 }
 
+// SleepUntil sleeps until the monotonic clock shows deadline, in nanoseconds, whatever
+// signals come, and returns by how many it woke too late.
+func SleepUntil(deadline uint64) (late uint64) {
+	const (
+		absolute = 1 // TIMER_ABSTIME
+		second   = 1_000_000_000
+	)
+	ts := [2]uint64{deadline / second, deadline % second}
+	errno := uintptr(syscall.EINTR)
+	for errno == uintptr(syscall.EINTR) {
+		_, errno = Sys(syscall.SYS_CLOCK_NANOSLEEP, ClockMono, absolute, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	}
+	if now := Clock(ClockMono); now > deadline {
+		return now - deadline
+	}
+	return 0
+}
+
 // Pid asks the kernel, not a cache, for the process's id.
 func Pid() uintptr {
 	r, _ := Sys(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)

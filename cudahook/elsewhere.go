@@ -1,0 +1,94 @@
+package cudahook
+
+import "sync/atomic"
+
+// beginElsewhere begins a request that the heap at hand, if any, can do nothing for.
+func beginElsewhere(r *Request, tried *heap) uint64 {
+	switch r.Op {
+	case OpAlloc, OpStreamAlloc, OpForeign, OpWarmup, OpPool, OpInfo:
+		return introduce(r)
+	case OpFree, OpStreamFree, OpRecord, OpRange:
+		return find(r, tried)
+	case OpStreamEnd:
+		return endStream(r)
+	case OpPeer:
+		setPeer(uintptr(r.Token), r.Context, r.Address, r.Count != 0)
+	case OpCapture:
+		return capture(r)
+	case OpContextEnd:
+		endContext(uintptr(r.Token), r.Context)
+	case OpTotal:
+		r.Extra = min(r.Extra, capOf(r.Extra))
+	}
+	return r.done(Success)
+}
+
+// find looks for the block of a request in all heaps but one.
+func find(r *Request, tried *heap) uint64 {
+	mine := false
+	for i := range heaps {
+		h := &heaps[i]
+		if h == tried || atomic.LoadUint64(&h.context) == 0 {
+			continue
+		}
+		if !h.lock.Take(uintptr(r.Token)) {
+			mine = true
+			continue
+		}
+		action := notHere
+		switch {
+		case h.context == 0:
+		case r.stranger() && h.table.find(r.Address) != nil:
+			r.Context = r.caller
+			action = introduce(r)
+		default:
+			h.now = max(h.now, r.Now)
+			action = h.enter(r)
+		}
+		h.lock.Release()
+		if action == elsewhere {
+			return others(r, h)
+		}
+		if action != notHere {
+			return action
+		}
+	}
+	if mine {
+		return interrupted(r)
+	}
+	if r.Op == OpFree || r.Op == OpStreamFree {
+		atomic.AddUint64(&freesUnknown, 1)
+	}
+	return ActPass
+}
+
+// stranger reports whether a block is to wait for a stream of a context without a heap.
+// Such a one is given one first: those are the contexts that are waited for.
+func (r *Request) stranger() bool {
+	return (r.Op == OpStreamFree || r.Op == OpRecord) && r.caller != 0 && heapOf(r.caller) == nil
+}
+
+// endStream ends what all heaps have of a stream that is about to be destroyed.
+func endStream(r *Request) uint64 {
+	stream := ordered(r.Stream)
+	for i := range heaps {
+		h := &heaps[i]
+		if atomic.LoadUint64(&h.context) == 0 || !h.lock.Take(uintptr(r.Token)) {
+			continue
+		}
+		action := goOn
+		if h.context != 0 {
+			h.now = max(h.now, r.Now)
+			h.own(r)
+			action = h.called(h.endTags(r, stream))
+		}
+		h.lock.Release()
+		if action != goOn {
+			return action
+		}
+	}
+	return r.done(Success)
+}
+
+// freesUnknown counts frees of what no heap knows.
+var freesUnknown uint64
