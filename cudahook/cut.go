@@ -60,7 +60,7 @@ func (h *heap) unbin(b *block) {
 // fit returns the block of a tag that is best for n bytes, or nil.
 func (h *heap) fit(t *tag, kind, n uint64) *block {
 	b := t.bins[kind&3].find(n, h.device.firstFit != 0)
-	if b == nil || kind == kindWhole && b.bytes-b.bytes/8 > n {
+	if b == nil || b.segment.spent != 0 || kind == kindWhole && b.bytes-b.bytes/8 > n {
 		return nil
 	}
 	return b

@@ -7,7 +7,7 @@ func beginElsewhere(r *Request, tried *heap) uint64 {
 	switch r.Op {
 	case OpAlloc, OpStreamAlloc, OpForeign, OpWarmup, OpPool, OpInfo:
 		return introduce(r)
-	case OpFree, OpStreamFree, OpRecord, OpRange:
+	case OpFree, OpStreamFree, OpRecord, OpRange, OpSpend:
 		return find(r, tried)
 	case OpStreamEnd:
 		return endStream(r)

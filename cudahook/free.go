@@ -200,7 +200,7 @@ func (h *heap) freeOrdered(r *Request, b *block) uint64 {
 		if t.quicks >= d.quicks {
 			h.flush(t)
 		}
-		if d.quicks != 0 && d.eager == 0 && h.cached()+b.bytes <= d.cache {
+		if d.quicks != 0 && d.eager == 0 && b.segment.spent == 0 && h.cached()+b.bytes <= d.cache {
 			h.pushQuick(t, b)
 		} else {
 			h.give(b, t)

@@ -10,6 +10,12 @@ func (h *heap) start(r *Request) uint64 {
 		return h.startFree(r)
 	case OpRecord:
 		return h.recordStream(r)
+	case OpSpend:
+		if b := h.blockAt(r.Address); b != nil && b.segment != nil {
+			b.segment.spent = 1
+			h.flushAll() // quick lists do not look at it
+		}
+		return r.done(Success)
 	case OpRange:
 		return h.rangeOf(r)
 	case OpInfo:

@@ -73,7 +73,8 @@ func Give(token, device, stream, address uintptr) bool {
 	}
 	b := h.table.find(uint64(address))
 	d := h.device
-	ok := b != nil && b.state == stateInUse && b.marks == nil && b.segment.kind != kindWhole && b.segment.pool == h.mainPool &&
+	ok := b != nil && b.state == stateInUse && b.marks == nil && b.segment.kind != kindWhole && b.segment.spent == 0 &&
+		b.segment.pool == h.mainPool &&
 		b.tag.dead == 0 && t.quicks < d.quicks && d.eager == 0 && h.cached()+b.bytes <= d.cache && !capturing()
 	if ok {
 		h.endUse(b)

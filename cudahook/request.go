@@ -51,6 +51,7 @@ const (
 	OpRecord                        // the block is in use on Stream, too
 	OpForeign                       // an allocation of Bytes that the driver serves itself: ActDriver in between
 	OpRange                         // which block Address lies in: ActDone with Value its start, Extra its size, Arg0 its number; ActPass: not ours
+	OpSpend                         // the driver treats the memory at Address in a way of its own from now on: it is not kept when it is free
 	OpInfo                          // cuMemGetInfo: in Value the free bytes, in Extra all, as the program is to see them
 	OpTotal                         // cuDeviceTotalMem of Device: in Extra; changes it
 	OpContextEnd                    // Context is gone with all its memory

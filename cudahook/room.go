@@ -73,7 +73,7 @@ func (h *heap) surplus() *segment {
 	if s == nil {
 		return nil
 	}
-	if h.now-s.since >= decay && h.now > s.since {
+	if s.spent != 0 || h.now-s.since >= decay && h.now > s.since {
 		return s
 	}
 	if h.pressed && h.now-s.since >= recently && h.now > s.since {

@@ -19,7 +19,9 @@ type segment struct {
 	first   *block
 	pool    *pool
 
-	idlePrev, next *segment // the idle ones, longest idle first
+	spent uint64 // 1: nothing of it is handed out again, and it goes back as soon as it is idle
+
+	idlePrev, next *segment // the idle ones: what is spent, then the longest idle first
 	since          uint64   // when it became idle, in nanoseconds
 	idle           uint64
 
@@ -109,9 +111,21 @@ func (x *index) clear() {
 	x.base, x.n, x.room = 0, 0, 0
 }
 
-// setIdle puts a segment that has become one free block at the end of the idle ones.
+// setIdle puts a segment that has become one free block at the end of the idle ones, or
+// in front of them.
 func (h *heap) setIdle(s *segment) {
 	s.idle, s.since = 1, h.now
+	h.count.idles++
+	if s.spent != 0 {
+		s.idlePrev, s.next = nil, h.idleFirst
+		if h.idleFirst != nil {
+			h.idleFirst.idlePrev = s
+		} else {
+			h.idleLast = s
+		}
+		h.idleFirst = s
+		return
+	}
 	s.next, s.idlePrev = nil, h.idleLast
 	if h.idleLast != nil {
 		h.idleLast.next = s
@@ -119,7 +133,6 @@ func (h *heap) setIdle(s *segment) {
 		h.idleFirst = s
 	}
 	h.idleLast = s
-	h.count.idles++
 }
 
 func (h *heap) unsetIdle(s *segment) {

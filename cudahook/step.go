@@ -147,9 +147,9 @@ const notHere = ActPass | 1<<32
 // enter begins a request in a heap that is locked.
 func (h *heap) enter(r *Request) uint64 {
 	switch r.Op {
-	case OpFree, OpStreamFree, OpRecord, OpRange:
+	case OpFree, OpStreamFree, OpRecord, OpRange, OpSpend:
 		b := h.table.find(r.Address)
-		if b == nil && r.Op == OpRange {
+		if b == nil && (r.Op == OpRange || r.Op == OpSpend) {
 			b = h.blockAt(r.Address)
 		}
 		if b == nil {

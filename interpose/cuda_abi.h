@@ -65,6 +65,7 @@ enum {
 	CU_MEM_LOCATION_TYPE_HOST = 2,
 	CU_DEVICE_CPU = -1,
 
+	CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
 	CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
 	CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
 	CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
@@ -111,6 +112,7 @@ enum {
 	F(cuDeviceTotalMem_v2, size_t *, CUdevice) \
 	F(cuMemGetAddressRange_v2, CUdeviceptr *, size_t *, CUdeviceptr) \
 	F(cuPointerGetAttribute, void *, int, CUdeviceptr) \
+	F(cuPointerSetAttribute, const void *, int, CUdeviceptr) \
 	F(cuPointerGetAttributes, unsigned, int *, void **, CUdeviceptr) \
 	F(cuMemAllocPitch_v2, CUdeviceptr *, size_t *, size_t, size_t, unsigned) \
 	F(cuMemAllocManaged, CUdeviceptr *, size_t, unsigned) \

@@ -170,6 +170,21 @@ EXPORT CUresult cuPointerGetAttributes(unsigned n, int *attributes, void **data,
 	return e;
 }
 
+// What is set for an address holds for all of the driver's allocation, and stays when a
+// block of it is free: so that is not kept for others then.
+EXPORT CUresult cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr p)
+{
+	CUcontext current;
+	CUresult e = TA_CUDA_PASS(cuPointerSetAttribute, value, attribute, p);
+	if (e == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && ta_cuda_serves(&current)) {
+		ta_cuda_request r;
+		ta_cuda_ask(&r, TA_CUDA_OP_SPEND, current);
+		r.Address = p;
+		ta_cuda_serve(&r, current, NULL, NULL);
+	}
+	return e;
+}
+
 EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
 	CUcontext current;

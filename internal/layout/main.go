@@ -90,6 +90,7 @@ func write(w io.Writer) {
 		{"TA_CUDA_OP_RECORD", cudahook.OpRecord},
 		{"TA_CUDA_OP_FOREIGN", cudahook.OpForeign},
 		{"TA_CUDA_OP_RANGE", cudahook.OpRange},
+		{"TA_CUDA_OP_SPEND", cudahook.OpSpend},
 		{"TA_CUDA_OP_INFO", cudahook.OpInfo},
 		{"TA_CUDA_OP_TOTAL", cudahook.OpTotal},
 		{"TA_CUDA_OP_CONTEXT_END", cudahook.OpContextEnd},

@@ -20,6 +20,7 @@ struct memory {
 	size_t cut;           // of a chunk: bytes
 	uint64_t id;
 	int opened; // handles of it, and not closed
+	int sync;   // attribute SYNC_MEMOPS
 };
 
 static struct memory *memories;
@@ -260,6 +261,9 @@ static CUresult attribute(void *out, int a, struct memory *m)
 	case 2:
 		*(unsigned *)out = 2; // device
 		return CUDA_SUCCESS;
+	case 6:
+		*(int *)out = m->sync;
+		return CUDA_SUCCESS;
 	case 7:
 		*(uint64_t *)out = m->id;
 		return CUDA_SUCCESS;
@@ -277,6 +281,16 @@ static CUresult attribute(void *out, int a, struct memory *m)
 		return CUDA_SUCCESS;
 	}
 	return CUDA_ERROR_INVALID_VALUE;
+}
+
+API CUresult cuPointerSetAttribute(const void *value, int a, CUdeviceptr p)
+{
+	CALL(cuPointerSetAttribute, INIT);
+	struct memory *m = find(p);
+	if (a != 6 || value == NULL || m == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	m->sync = *(const int *)value;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuPointerGetAttribute(void *out, int a, CUdeviceptr p)

@@ -37,6 +37,7 @@
 	F(cuMemGetInfo_v2, size_t *, size_t *) \
 	F(cuMemGetAddressRange_v2, CUdeviceptr *, size_t *, CUdeviceptr) \
 	F(cuPointerGetAttribute, void *, int, CUdeviceptr) \
+	F(cuPointerSetAttribute, const void *, int, CUdeviceptr) \
 	F(cuPointerGetAttributes, unsigned, int *, void **, CUdeviceptr) \
 	F(cuMemAllocPitch_v2, CUdeviceptr *, size_t *, size_t, size_t, unsigned) \
 	F(cuMemAllocManaged, CUdeviceptr *, size_t, unsigned) \

@@ -212,9 +212,28 @@ static void refusals(void)
 	SHOW(cu.cuMemFree_v2(p));
 }
 
+// An attribute that is set for a block is not the next one's.
+static void attributes(void)
+{
+	const size_t sizes[] = {1000, 5 * MIB};
+	load();
+	for (int i = 0; i < 2; i++) {
+		CUdeviceptr p;
+		int on = 1, was = -1;
+		OK(cu.cuMemAlloc_v2(&p, sizes[i]));
+		SHOW(cu.cuPointerSetAttribute(&on, 6, p));
+		SHOW(cu.cuPointerSetAttribute(&on, 7, p));
+		OK(cu.cuMemFree_v2(p));
+		OK(cu.cuMemAlloc_v2(&p, sizes[i]));
+		SHOW(cu.cuPointerGetAttribute(&was, 6, p));
+		printf("%d\n", was);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {{"destroys", destroys}, {"releases", releases}, {"captures", captures}, {"legacy", legacy},
-		{"elsewhere", elsewhere}, {"copies", copies}, {"others", others}, {"child", child}, {"refusals", refusals}};
+		{"elsewhere", elsewhere}, {"copies", copies}, {"others", others}, {"child", child}, {"refusals", refusals},
+		{"attributes", attributes}};
 	RUN(tests);
 }
