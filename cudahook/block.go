@@ -29,7 +29,7 @@ type block struct {
 
 // States of a block.
 //
-//	         pick, deliver                      OpStreamFree on the stream of a tag
+//	         obtain                             OpStreamFree on the stream of a tag
 //	free  ------------------> in use ---------------------------------------------> quick, free (of that tag)
 //	                          in use --> freeing (the device is waited for) -------> free (global)
 //	                          in use --> pending (events of a batch) --------------> free (global)

@@ -28,30 +28,38 @@ func capture(r *Request) uint64 {
 // a wait ends may need the thread that captures.
 const captureWait = 1_000_000_000
 
-// quiet waits until no call is under way that would spoil a capture.
+// quiet waits until no call is under way that would spoil a capture in the context.
 func quiet(r *Request) uint64 {
-	if atomic.LoadUint64(&spoilers) == 0 || raw.Clock(raw.ClockMono) > r.keep3 {
+	if atomic.LoadUint64(spoilersOf(r.Context)) == 0 || raw.Clock(raw.ClockMono) > r.keep3 {
 		return r.done(Success)
 	}
 	return r.act(phaseQuiet, ActYield)
 }
 
-// spoilers is the number of driver calls under way that must not meet a capture. Each
-// is counted before it looks for captures, and each capture before it looks for them.
-var spoilers uint64
+// spoilers is the number of driver calls under way that must not meet a capture, by the
+// context that they are about: some share a place. Each is counted before it looks for
+// captures, and each capture before it looks for them.
+var spoilers [64]uint64
 
-func spoils(action uint64) bool {
+func spoilersOf(context uint64) *uint64 { return &spoilers[tagPlace(context)&63] }
+
+// spoils is the context whose capture an action would spoil, or 0.
+func (r *Request) spoils(action uint64) uint64 {
 	switch action {
-	case ActSynchronize, ActEventRecord, ActEventRecordContext, ActStreamWait:
-		return true
+	case ActSynchronize:
+		return r.Arg0
+	case ActEventRecordContext:
+		return r.Arg1
+	case ActEventRecord, ActStreamWait:
+		return r.Context
 	}
-	return false
+	return 0
 }
 
 // maySpoil counts the request's next call, or reports false: a stream captures a graph.
-func (r *Request) maySpoil() bool {
-	atomic.AddUint64(&spoilers, 1)
-	r.spoiling = 1
+func (r *Request) maySpoil(context uint64) bool {
+	atomic.AddUint64(spoilersOf(context), 1)
+	r.spoiling = context
 	if capturing() {
 		r.spoilt()
 		return false
@@ -62,8 +70,8 @@ func (r *Request) maySpoil() bool {
 // spoilt ends what maySpoil began.
 func (r *Request) spoilt() {
 	if r.spoiling != 0 {
+		atomic.AddUint64(spoilersOf(r.spoiling), ^uint64(0))
 		r.spoiling = 0
-		atomic.AddUint64(&spoilers, ^uint64(0))
 	}
 }
 
@@ -80,7 +88,9 @@ func (h *heap) streamTag(stream uint64) *tag {
 // request. Its free blocks wait for what the stream has been given; those of a private pool
 // stay in that. goOn: there are none left, and nobody is about to name the stream.
 func (h *heap) endTags(r *Request, stream uint64) uint64 {
-	h.remark(stream, 0)
+	if r.see(h) {
+		h.remark(stream, 0)
+	}
 	if h.naming[tagPlace(stream)&(tagPlaces-1)] != 0 {
 		return r.act(phaseYield, ActYield)
 	}
@@ -99,7 +109,7 @@ func (h *heap) endTags(r *Request, stream uint64) uint64 {
 		if p == nil {
 			continue
 		}
-		if !h.newMarkFor(&p.marks, h.context, t.stream) {
+		if !h.newMarkFor(&p.marks, h.context, stream) {
 			p.wide = 1
 		}
 		r.keep0 = uint64(uintptr(unsafe.Pointer(p)))

@@ -55,6 +55,7 @@ func Configure(token uintptr, device, key, value uint64) uint64 {
 			d.changed(token, key)
 		}
 	}
+	setRecording()
 	return 1
 }
 

@@ -12,7 +12,7 @@ func beginElsewhere(r *Request, tried *heap) uint64 {
 	case OpStreamEnd:
 		return endStream(r)
 	case OpPeer:
-		setPeer(uintptr(r.Token), r.Context, r.Address, r.Count != 0)
+		setPeer(uintptr(r.Token), r.Context, r.Address)
 	case OpCapture:
 		return capture(r)
 	case OpContextEnd:
@@ -63,9 +63,10 @@ func find(r *Request, tried *heap) uint64 {
 }
 
 // stranger reports whether a block is to wait for a stream of a context without a heap.
-// Such a one is given one first: those are the contexts that are waited for.
+// Such a one is given one first, or is noted as a peer: those are the contexts that are
+// waited for.
 func (r *Request) stranger() bool {
-	return (r.Op == OpStreamFree || r.Op == OpRecord) && r.caller != 0 && heapOf(r.caller) == nil
+	return (r.Op == OpStreamFree || r.Op == OpRecord) && r.caller != 0 && heapOf(r.caller) == nil && !isPeer(r.caller)
 }
 
 // endStream ends what all heaps have of a stream that is about to be destroyed.

@@ -12,7 +12,7 @@ import (
 func TestContextEndEvents(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.ReuseEvent = true })
 	p.f.addContext(0xc2, 1, gib)
-	p.must(OpPeer, func(r *Request) { r.Context, r.Address, r.Count = 0xc2, 0xc1, 1 })
+	p.must(OpPeer, func(r *Request) { r.Context, r.Address = 0xc2, 0xc1 })
 	var all []uint64
 	for range 2 * batchMax {
 		all = append(all, p.alloc(mib))
@@ -43,7 +43,7 @@ func TestContextEndEventsReset(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.ReuseEvent = true })
 	p.f.addContext(0xc2, 1, gib)
 	peer := func() {
-		p.must(OpPeer, func(r *Request) { r.Context, r.Address, r.Count = 0xc2, 0xc1, 1 })
+		p.must(OpPeer, func(r *Request) { r.Context, r.Address = 0xc2, 0xc1 })
 	}
 	peer()
 	var all []uint64
@@ -210,7 +210,7 @@ func TestContextEndsInHugeForeign(t *testing.T) {
 func TestPeerEndsInWait(t *testing.T) {
 	p := newProg(t, gib, nil)
 	p.f.addContext(0xc2, 1, gib)
-	p.must(OpPeer, func(r *Request) { r.Context, r.Address, r.Count = 0xc2, 0xc1, 1 })
+	p.must(OpPeer, func(r *Request) { r.Context, r.Address = 0xc2, 0xc1 })
 	a := p.alloc(30 * mib)
 	q := newRequest(16)
 	*q = Request{Token: 16, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: a}

@@ -224,6 +224,9 @@ func (f *fake) act(r *Request, action uint64) {
 	}
 	if f.failRate > 0 && action != ActContext && action != ActPrimary && f.rng.Float64() < f.failRate {
 		r.Result = 719 // CUDA_ERROR_LAUNCH_FAILED
+		if action == ActSynchronize {
+			f.finishContext(r.Arg0) // nothing of it goes on
+		}
 		return
 	}
 	device, known := f.device[r.Context]

@@ -257,7 +257,7 @@ func (h *heap) recordStream(r *Request) uint64 {
 		stream = streamEvery
 	}
 	for m := b.marks; m != nil; m = m.next {
-		if m.stream == stream && m.context == r.caller {
+		if m.stream == stream && m.context == r.caller && m.state == markNew {
 			return r.done(Success)
 		}
 	}

@@ -32,6 +32,7 @@ type heap struct {
 	serial  uint64 // of the block handed out last
 	visit   uint64 // of the request that looked at tags last
 	now     uint64 // monotonic nanoseconds, coarse, at the last step
+	blind   bool   // a call is served that does not know the time
 	flushed uint64 // when all quick lists were merged
 	looked  uint64 // when the device's free memory was asked for
 	pressed bool   // it was little
@@ -79,7 +80,7 @@ type heap struct {
 type counts struct {
 	side [2]side // on the device, spilled to the host
 
-	allocs, frees                 uint64
+	frees                         uint64
 	hitLocal, hitGlobal, hitSplit uint64
 	misses, foreignCalls, refused uint64
 	waits, wrongFrees             uint64

@@ -23,8 +23,17 @@ const (
 	eventBytes = unsafe.Sizeof(event{})
 )
 
-// recording is set once a device records.
+// recording is 1 while a device records.
 var recording uint32
+
+func setRecording() {
+	on := uint32(0)
+	for i := range devices {
+		on |= uint32(devices[i].record & 1)
+	}
+	atomic.StoreUint32(&recording, on)
+	setQuick()
+}
 
 func eventAt(i uint64) *event {
 	return (*event)(raw.Ptr(history.base + uintptr(i%historyMax)*eventBytes))
@@ -51,8 +60,6 @@ func remember(r *Request, e *event) {
 
 // beginHistory has a device's history begin with the next event.
 func (d *device) beginHistory(token uintptr) {
-	atomic.StoreUint32(&recording, 1)
-	setQuick()
 	if history.lock.Take(token) {
 		d.recordedFrom = history.next
 		history.lock.Release()

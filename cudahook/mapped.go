@@ -103,7 +103,7 @@ func (h *heap) enroll(r *Request, s *segment, address uint64) uint64 {
 func (h *heap) unmap(r *Request, s *segment) uint64 {
 	h.unbin(s.first)
 	r.keep0 = s.bytes | s.pool.spilled // bytes are even
-	r.keep5 = h.epoch<<8 | h.slot
+	r.keep5 = h.place()
 	r.Arg0 = s.address
 	h.count.releases++
 	h.count.released += s.bytes

@@ -262,25 +262,24 @@ func (h *heap) abandon(p *batch, later bool) {
 }
 
 // nextQuery returns a recorded mark of a batch that the request has not asked for yet, or
-// nil. The request's visit is its third note.
+// nil. The request's visit is its keep4.
 func (h *heap) nextQuery(r *Request) *mark {
-	i := 0
-	for p := h.queue; p != nil && i < queryMax; p = p.next {
-		i++
-		if p.busy != 0 || p.visited == r.keep4 {
-			continue
-		}
-		p.visited = r.keep4
-		for m := p.marks; m != nil; m = m.next {
-			if m.state == markRecorded {
-				p.busy = 1
-				r.keep0, r.keep1 = uint64(uintptr(unsafe.Pointer(p))), uint64(uintptr(unsafe.Pointer(m)))
-				return m
+	p := h.queue
+	for i := 0; p != nil && i < queryMax; i++ {
+		next := p.next
+		if p.busy == 0 && p.visited != r.keep4 {
+			p.visited = r.keep4
+			for m := p.marks; m != nil; m = m.next {
+				if m.state == markRecorded {
+					p.busy = 1
+					r.keep0, r.keep1 = uint64(uintptr(unsafe.Pointer(p))), uint64(uintptr(unsafe.Pointer(m)))
+					return m
+				}
 			}
+			h.unqueue(p) // the contexts of its last marks have ended
+			h.finish(p)
 		}
-		h.unqueue(p) // the contexts of its last marks have ended
-		h.finish(p)
-		return nil
+		p = next
 	}
 	return nil
 }

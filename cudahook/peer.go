@@ -20,37 +20,41 @@ var crowded uint32
 // paired is set once there has been a pair.
 var paired uint32
 
-// setPeer notes that user may reach the memory of owner, or no longer.
-func setPeer(token uintptr, user, owner uint64, on bool) {
+// setPeer notes that user may reach the memory of owner, until one of them ends: what it
+// was given before that is taken from it goes on.
+func setPeer(token uintptr, user, owner uint64) {
 	if !tableLock.Take(token) {
 		return
 	}
 	empty := (*peer)(nil)
-	found := false
 	for i := range peers {
 		p := &peers[i]
-		switch {
-		case p.owner == 0:
-			if empty == nil {
-				empty = p
-			}
-		case p.owner == owner && p.user == user:
-			found = true
-			if !on {
-				atomic.StoreUint64(&p.owner, 0)
-			}
+		if p.owner == owner && p.user == user {
+			tableLock.Release()
+			return
+		}
+		if p.owner == 0 && empty == nil {
+			empty = p
 		}
 	}
-	if on && !found {
-		atomic.StoreUint32(&paired, 1)
-		if empty != nil {
-			atomic.StoreUint64(&empty.user, user)
-			atomic.StoreUint64(&empty.owner, owner)
-		} else {
-			atomic.StoreUint32(&crowded, 1)
-		}
+	atomic.StoreUint32(&paired, 1)
+	if empty != nil {
+		atomic.StoreUint64(&empty.user, user)
+		atomic.StoreUint64(&empty.owner, owner)
+	} else {
+		atomic.StoreUint32(&crowded, 1)
 	}
 	tableLock.Release()
+}
+
+// isPeer reports whether a context is the user of a pair.
+func isPeer(context uint64) bool {
+	for i := range peers {
+		if atomic.LoadUint64(&peers[i].owner) != 0 && atomic.LoadUint64(&peers[i].user) == context {
+			return true
+		}
+	}
+	return false
 }
 
 // dropPeers forgets a context that is gone. Precondition: tableLock is held.
@@ -62,13 +66,13 @@ func dropPeers(context uint64) {
 	}
 }
 
-// contextAt is the i-th context, below contextsMax, whose streams may work with the heap's
+// contextAt, for which the heap need not be locked, is the i-th context, below contextsMax, whose streams may work with the heap's
 // blocks, or 0: its own, those with peer access, and with wide all that have peer access to
 // any; with that, or when not all of those are known, also all that have a heap.
 func (h *heap) contextAt(i uint64, wide bool) uint64 {
 	switch {
 	case i == 0:
-		return h.context
+		return atomic.LoadUint64(&h.context)
 	case i <= peerMax:
 		p := &peers[(i-1)&(peerMax-1)]
 		if owner := atomic.LoadUint64(&p.owner); owner == h.context || wide && owner != 0 {
@@ -80,28 +84,16 @@ func (h *heap) contextAt(i uint64, wide bool) uint64 {
 		return 0
 	}
 	c := atomic.LoadUint64(&heaps[(i-1-peerMax)&(heapMax-1)].context)
-	if c == h.context {
+	if c == atomic.LoadUint64(&h.context) {
 		return 0
 	}
 	return c
 }
 
-// idle reports whether the context that was waited for is idle: it is, or it is another one
-// that has ended meanwhile.
+// idle reports whether nothing of the context that was waited for is under way: it is idle,
+// or it is another one, and has failed or ended: then the driver has stopped it.
 func (h *heap) idle(r *Request) bool {
-	if r.Result == Success {
-		return true
-	}
-	if r.Arg0 == h.context || heapOf(r.Arg0) != nil {
-		return false
-	}
-	for i := range peers {
-		p := &peers[i]
-		if atomic.LoadUint64(&p.owner) != 0 && (atomic.LoadUint64(&p.user) == r.Arg0 || atomic.LoadUint64(&p.owner) == r.Arg0) {
-			return false
-		}
-	}
-	return true
+	return r.Result == Success || r.Arg0 != h.context && !captureError(r.Result)
 }
 
 // syncNext waits for the contexts whose streams may work with the heap's blocks, one at a

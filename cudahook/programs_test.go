@@ -28,7 +28,7 @@ func TestModel(t *testing.T) {
 				if seed%2 == 0 {
 					r := newRequest(800)
 					for _, pair := range [][2]uint64{{0xc3, 0xc1}, {0xc2, 0xc1}} {
-						*r = Request{Token: 800, Op: OpPeer, Context: pair[0], Address: pair[1], Count: 1}
+						*r = Request{Token: 800, Op: OpPeer, Context: pair[0], Address: pair[1]}
 						w.f.run(r)
 						w.f.peers[pair] = true
 					}

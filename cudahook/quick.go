@@ -54,7 +54,9 @@ func Take(token, device, stream, bytes uintptr) uintptr {
 	}
 	b := (*block)(nil)
 	if h.warmed >= settings.warmups {
+		h.blind = true
 		b = h.obtain(t, h.mainPool, kind, rounded(asked), asked, false)
+		h.blind = false
 	}
 	at := uintptr(0)
 	if b != nil {

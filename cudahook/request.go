@@ -35,9 +35,9 @@ type Request struct {
 	// The heap's own notes between steps; zero before the first.
 	state, keep0, keep1, keep2, keep3, keep4, keep5 uint64
 
-	seen, other uint64 // places of other heaps that it has waited for, a bit each, and which one last
+	seen, other uint64 // heaps that it has seen, a bit each, and the one (heap.place) that it waits for
 
-	spoiling uint64 // 1: it is one of spoilers
+	spoiling uint64 // the context that it is one of spoilers for
 
 	caller uint64 // the context that was current, or meant, when the request began
 }
@@ -57,7 +57,7 @@ const (
 	OpContextEnd                    // Context is gone with all its memory
 	OpStreamEnd                     // Stream is about to be destroyed
 	OpCapture                       // Count: 1 a stream begins to capture a graph, 0 it has ended
-	OpPeer                          // Context may reach the memory of context Address; Count: 1 from now on, 0 no longer
+	OpPeer                          // Context may reach the memory of context Address
 	OpPool                          // allocations on Device belong to graph pool (Address, Bytes); Count: 1 from now on, 0 no longer, 2 the pool is gone
 	OpTrim                          // give cached memory back until Bytes are left
 	OpWarmup                        // fill the cache with Count blocks of Bytes

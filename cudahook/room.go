@@ -73,6 +73,9 @@ func (h *heap) surplus() *segment {
 	if s == nil {
 		return nil
 	}
+	if s.since == 0 {
+		s.since = h.now
+	}
 	if s.spent != 0 || h.now-s.since >= decay && h.now > s.since {
 		return s
 	}
@@ -175,22 +178,34 @@ func shrinkOthers(r *Request, h *heap) uint64 {
 
 // shrinkFor makes room for a request of another heap. goOn: there is no more.
 func (h *heap) shrinkFor(r *Request) uint64 {
-	if r.has(othersPassed) && r.other == h.slot {
+	if r.has(othersPassed) && r.other == h.place() {
 		r.unset(othersPassed)
 		h.settle(r.keep3)
 		h.dissolveGone(r.keep3)
 	}
-	if r.seen>>(h.slot&63)&1 == 0 && (h.open != nil || h.queue != nil || h.held != nil || h.anyGone()) {
-		r.seen |= 1 << (h.slot & 63)
-		r.other, r.keep2, r.keep3 = h.slot, 0, h.clock-1
+	h.flushAll()
+	if r.see(h) && (h.open != nil || h.queue != nil || h.held != nil || h.count.side[0].local != 0 || h.anyGone()) {
+		r.other, r.keep2, r.keep3 = h.place(), 0, h.clock-1
 		return h.syncNext(r, phaseOther, true)
 	}
-	h.flushAll()
 	if s := h.idleDevice(); s != nil {
 		r.Context = h.context
 		return h.unmap(r, s)
 	}
 	return goOn
+}
+
+// place is the heap's place in the table, and which of those it is that had it.
+func (h *heap) place() uint64 { return h.epoch<<8 | h.slot }
+
+// see notes that the request has seen a heap, and reports whether that is new.
+func (r *Request) see(h *heap) bool {
+	bit := uint64(1) << (h.slot & 63)
+	if r.seen&bit != 0 {
+		return false
+	}
+	r.seen |= bit
+	return true
 }
 
 // otherSynced takes the answer to one wait for another heap's sake.
@@ -199,7 +214,8 @@ func (h *heap) otherSynced(r *Request) uint64 {
 		r.keep2 = 0
 		return elsewhere
 	}
-	if action := h.syncNext(r, phaseOther, true); action != goOn {
+	// All of the other heap's, among them this one's own context.
+	if action := heaps[r.other&(heapMax-1)].syncNext(r, phaseOther, true); action != goOn {
 		return action
 	}
 	r.set(othersPassed)

@@ -22,7 +22,7 @@ type segment struct {
 	spent uint64 // 1: nothing of it is handed out again, and it goes back as soon as it is idle
 
 	idlePrev, next *segment // the idle ones: what is spent, then the longest idle first
-	since          uint64   // when it became idle, in nanoseconds
+	since          uint64   // when it became idle, in nanoseconds; 0: that is not known yet
 	idle           uint64
 
 	claim, claimed uint64 // the round of warm-up that has claimed so many bytes of it
@@ -115,6 +115,9 @@ func (x *index) clear() {
 // in front of them.
 func (h *heap) setIdle(s *segment) {
 	s.idle, s.since = 1, h.now
+	if h.blind {
+		s.since = 0
+	}
 	h.count.idles++
 	if s.spent != 0 {
 		s.idlePrev, s.next = nil, h.idleFirst

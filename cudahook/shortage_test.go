@@ -29,7 +29,7 @@ func TestEventsAreFound(t *testing.T) {
 	for i := range uint64(10) {
 		c := 0xd0 + i
 		p.f.addContext(c, 1+i%4, gib)
-		p.must(OpPeer, func(r *Request) { r.Context, r.Address, r.Count = c, 0xc1, 1 })
+		p.must(OpPeer, func(r *Request) { r.Context, r.Address = c, 0xc1 })
 	}
 	for range 100 {
 		var all []uint64

@@ -13,7 +13,7 @@ import (
 //	bits 16-39  what it has tried
 //	bits 40-63  the heap's epoch
 //
-// and in keep0 to keep4 what the phase works on. A step takes the answer of the action, and
+// and in keep0 to keep5 what the phase works on. A step takes the answer of the action, and
 // then looks afresh for what is to be done: other threads have changed the heap.
 const (
 	phasePrimary uint64 = iota + 1
@@ -78,7 +78,7 @@ func Step(r *Request) uint64 {
 		r.spoilt()
 		action = resume(r)
 	}
-	for spoils(action) && !r.maySpoil() {
+	for c := r.spoils(action); c != 0 && !r.maySpoil(c); c = r.spoils(action) {
 		r.Result = errorCapture
 		action = resume(r)
 	}
@@ -263,7 +263,11 @@ func meet(r *Request) uint64 {
 // unaccounted is for a context that there is no room for: the driver serves it, unless there
 // is a cap, which it would not keep.
 func unaccounted(r *Request) uint64 {
-	if r.Op == OpStreamFree || r.Op == OpRecord { // of a block of ours: it is lost
+	if r.Op == OpStreamFree || r.Op == OpRecord { // of a block of ours
+		setPeer(uintptr(r.Token), r.caller, r.caller)
+		if isPeer(r.caller) {
+			return begin(r)
+		}
 		return r.done(ErrorOutOfMemory)
 	}
 	if (r.Op == OpAlloc || r.Op == OpStreamAlloc || r.Op == OpForeign) && (settings.hard != 0 || settings.part != 0) {

@@ -3,6 +3,7 @@ package cudahook
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
@@ -287,15 +288,13 @@ func TestPeers(t *testing.T) {
 	p := newProg(t, gib, nil)
 	p.f.addContext(0xc2, 1, gib)
 	a := p.alloc(5000)
-	peer := func(count uint64) {
-		p.must(OpPeer, func(r *Request) { r.Context, r.Address, r.Count = 0xc2, 0xc1, count })
+	for range 2 {
+		p.must(OpPeer, func(r *Request) { r.Context, r.Address = 0xc2, 0xc1 })
 	}
-	peer(1)
-	peer(1)
 	p.f.launch(0xc2, 3, a, 5000, 0)
 	p.free(a)
 	p.is("waits", uint64(p.f.calls[ActSynchronize]), 2)
-	peer(0)
+	p.must(OpContextEnd, func(r *Request) { r.Context = 0xc2 })
 	p.free(p.alloc(5000))
 	p.is("waits", uint64(p.f.calls[ActSynchronize]), 3)
 }
@@ -319,14 +318,41 @@ func TestCaptureWaits(t *testing.T) {
 	p.must(OpCapture, nil)
 
 	c := p.alloc(5000)
-	if !free.maySpoil() {
+	if !free.maySpoil(0xc1) {
 		t.Error("a call is held though nothing is captured")
 	}
 	free.spoilt()
 	atomic.StoreUint64(&captures, 1)
-	if free.maySpoil() || atomic.LoadUint64(&spoilers) != 0 {
+	if free.maySpoil(0xc1) || atomic.LoadUint64(spoilersOf(0xc1)) != 0 {
 		t.Error("a call meets a capture")
 	}
 	atomic.StoreUint64(&captures, 0)
 	p.free(c)
+}
+
+// TestCaptureOnAnotherDevice: a capture does not wait for what another device does.
+func TestCaptureOnAnotherDevice(t *testing.T) {
+	p := newProg(t, gib, nil)
+	p.f.addContext(0xc2, 1, gib)
+	x := p.in(0xc2, 5000)
+	p.in(0xc1, 5000)
+	r := newRequest(16)
+	*r = Request{Token: 16, Now: p.f.now, Op: OpFree, Context: 0xc2, Address: x}
+	if Step(r) != ActSynchronize {
+		t.Fatal("no wait")
+	}
+	now := time.Now()
+	c := newRequest(24)
+	*c = Request{Token: 24, Op: OpCapture, Context: 0xc1, Count: 1}
+	n := 0
+	for a := Step(c); a > ActPass; a = Step(c) {
+		n++
+	}
+	if d := time.Since(now); d > 100*time.Millisecond {
+		t.Errorf("a capture on device 0 waits %v, in %d turns, for a free on device 1", d, n)
+	}
+	*c = Request{Token: 24, Op: OpCapture, Context: 0xc1, Count: 0}
+	Step(c)
+	p.f.act(r, ActSynchronize)
+	Step(r)
 }

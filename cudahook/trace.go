@@ -95,6 +95,11 @@ func (e *event) format(l *raw.Line) {
 	l.Hex(uintptr(e.stream))
 }
 
+func endTrace() {
+	trace.on = false
+	setQuick()
+}
+
 // traceReady reports whether the file is there to be written.
 func traceReady() bool {
 	var st syscall.Stat_t
@@ -108,7 +113,7 @@ func traceReady() bool {
 			l.Text(": error ")
 			l.Dec(uint64(errno))
 			l.Emit(2)
-			trace.on = false
+			endTrace()
 			return false
 		}
 		trace.fd = fd
@@ -120,7 +125,7 @@ func traceReady() bool {
 	}
 	_, errno := raw.Sys(syscall.SYS_FSTAT, trace.fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
 	if errno != 0 || st.Dev != trace.dev || st.Ino != trace.ino {
-		trace.on = false
+		endTrace()
 	}
 	return trace.on
 }

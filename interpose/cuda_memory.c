@@ -131,15 +131,12 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevic
 	return CUDA_SUCCESS;
 }
 
-// The driver numbers its allocations from 1; ours keep clear of them.
-static const uint64_t our_numbers = (uint64_t)1 << 62;
-
 // Puts the block's answer in place of the segment's.
 static void correct(int attribute, void *data, const ta_cuda_request *block)
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		*(uint64_t *)data = our_numbers | block->Arg0;
+		*(uint64_t *)data = block->Arg0;
 		break;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*(uint64_t *)data = block->Value;
