@@ -22,7 +22,10 @@ type world struct {
 	pool    uint64
 	steps   int
 	failing bool
-	pace    int // the streams finish some of their work in one of so many rounds
+
+	taken, given, ended int // calls without a request; contexts
+
+	pace int // the streams finish some of their work in one of so many rounds
 }
 
 type liveBlock struct {
@@ -116,6 +119,8 @@ func (w *world) begin(l *lane) error {
 		w.blocks = append(w.blocks[:i], w.blocks[i+1:]...) // nobody frees it, or works with it there, before that is done
 		l.what, l.also = b, streamKey{of, s}
 		l.op, r.Op, r.Address, r.Stream, r.Context = "record", OpRecord, b.address, s, of
+	case n < 85:
+		return w.endOfContext(l)
 	case n < 86:
 		l.op, r.Op, r.Bytes = "foreign", OpForeign, w.size()
 	case n < 88:
@@ -252,6 +257,9 @@ func (w *world) step(l *lane) error {
 		w.f.now += decay
 	}
 	l.r.Now = w.f.now
+	if done, err := w.quickly(l); done {
+		return err
+	}
 	action := Step(l.r)
 	if action > ActPass {
 		w.f.act(l.r, action)

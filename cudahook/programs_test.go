@@ -19,7 +19,7 @@ var variants = map[string]func(*config.CUDA){
 
 // TestModel runs random programs of several threads, streams, contexts and devices.
 func TestModel(t *testing.T) {
-	calls := map[uint64]int{}
+	calls, taken, given, ended := map[uint64]int{}, 0, 0, 0
 	for name, set := range variants {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(2) {
@@ -34,11 +34,15 @@ func TestModel(t *testing.T) {
 					}
 				}
 				runWorld(t, w, 9000)
+				taken, given, ended = taken+w.taken, given+w.given, ended+w.ended
 				for action, n := range w.f.calls {
 					calls[action] += n
 				}
 			}
 		})
+	}
+	if taken < 1000 || given < 1000 || ended < 100 {
+		t.Errorf("%d blocks taken and %d given without a request, %d contexts ended", taken, given, ended)
 	}
 	for _, action := range []uint64{ActDriver, ActContext, ActMap, ActMapManaged, ActUnmap, ActZero, ActSynchronize, ActEventCreate,
 		ActEventRecord, ActEventRecordContext, ActEventQuery, ActInfo} {
