@@ -70,6 +70,8 @@ enum {
 	CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
 	CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
 
+	CUDA_ARRAY3D_LAYERED = 0x01,
+	CUDA_ARRAY3D_CUBEMAP = 0x04,
 	CUDA_ARRAY3D_SPARSE = 0x40,
 	CUDA_ARRAY3D_DEFERRED_MAPPING = 0x80,
 };
@@ -153,7 +155,6 @@ enum {
 	F(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream) \
 	F(cuMemcpyPeerAsync_ptsz, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream) \
 	F(cuCtxEnablePeerAccess, CUcontext, unsigned) \
-	F(cuCtxDisablePeerAccess, CUcontext) \
 	F(cuIpcGetMemHandle, CUipcMemHandle *, CUdeviceptr) \
 	F(cuIpcOpenMemHandle, CUdeviceptr *, CUipcMemHandle, unsigned) \
 	F(cuIpcOpenMemHandle_v2, CUdeviceptr *, CUipcMemHandle, unsigned) \

@@ -94,16 +94,18 @@ static CUresult call_begin(const struct begin_call *b)
 // does not know.
 static CUresult begin_capture(const struct begin_call *b, CUstream s)
 {
-	CUcontext current;
-	if (!ta_cuda_serves(&current))
+	CUcontext current, of = NULL;
+	if (ta_cuda_serves(&current))
+		of = ta_cuda_stream_context(s, current);
+	if (of == NULL)
 		return call_begin(b);
-	struct capture *p = begin(s, current);
-	tell(current, s, 1);
+	struct capture *p = begin(s, of);
+	tell(of, s, 1);
 	CUresult e = call_begin(b);
 	if (e != CUDA_SUCCESS && p != NULL)
 		end(p, p->key, s);
 	else if (e != CUDA_SUCCESS)
-		tell(current, s, 0);
+		tell(of, s, 0);
 	return e;
 }
 

@@ -46,6 +46,8 @@ void ta_cuda_lives_unlock(void) { __atomic_store_n(&lives, 0, __ATOMIC_RELEASE);
 #define CONTEXT_BEGINS(name, params, ...) \
 	EXPORT CUresult name params \
 	{ \
+		if (!ta_cuda_serves(NULL)) \
+			return TA_CUDA_PASS(name, __VA_ARGS__); \
 		ta_cuda_lives_lock(); \
 		CUresult e = TA_CUDA_PASS(name, __VA_ARGS__); \
 		ta_cuda_lives_unlock(); \
@@ -125,59 +127,45 @@ PRIMARY_ENDS(cuDevicePrimaryCtxRelease_v2, 0)
 PRIMARY_ENDS(cuDevicePrimaryCtxReset, 1)
 PRIMARY_ENDS(cuDevicePrimaryCtxReset_v2, 1)
 
-// The streams of user may work with the memory of owner, or no longer.
-static void peer(CUcontext user, CUcontext owner, uint64_t from_now_on)
+// The streams of user may work with the memory of owner from now on.
+static void peer(CUcontext user, CUcontext owner)
 {
 	ta_cuda_request r;
 	ta_cuda_ask(&r, TA_CUDA_OP_PEER, user);
 	r.Address = (uint64_t)owner;
-	r.Count = from_now_on;
 	ta_cuda_serve(&r, NULL, NULL, NULL);
 }
 
-// How often peer access has ended.
-static uint64_t disabled;
-
+// The end of peer access needs no version of ours: what the streams were given before goes on.
 EXPORT CUresult cuCtxEnablePeerAccess(CUcontext to, unsigned flags)
 {
 	CUcontext current;
 	CUresult e = TA_CUDA_PASS(cuCtxEnablePeerAccess, to, flags);
 	if (e == CUDA_SUCCESS && ta_cuda_serves(&current) && current != NULL)
-		peer(current, to, 1);
-	return e;
-}
-
-EXPORT CUresult cuCtxDisablePeerAccess(CUcontext to)
-{
-	CUcontext current;
-	CUresult e = TA_CUDA_PASS(cuCtxDisablePeerAccess, to);
-	if (e == CUDA_SUCCESS && ta_cuda_serves(&current) && current != NULL) {
-		__atomic_add_fetch(&disabled, 1, __ATOMIC_RELEASE);
-		peer(current, to, 0);
-	}
+		peer(current, to);
 	return e;
 }
 
 // A copy reaches the memory of both contexts, with peer access or without. What the
-// thread's last copy has told need not be told again.
+// thread's last copy has told need not be told again, until a context ends.
 static void copies(CUcontext to, CUcontext from, CUstream s)
 {
 	static TLS struct {
 		CUcontext to, from, user;
-		uint64_t disabled;
+		uint64_t ends;
 	} last;
 	CUcontext current;
 	if (to == from || !ta_cuda_serves(&current) || current == NULL)
 		return;
 	CUcontext user = ta_cuda_stream_context(s, current);
-	uint64_t now = __atomic_load_n(&disabled, __ATOMIC_ACQUIRE);
-	if (user == NULL || (last.to == to && last.from == from && last.user == user && last.disabled == now))
+	uint64_t ends = __atomic_load_n(&ta_cuda_ends, __ATOMIC_ACQUIRE);
+	if (user == NULL || (last.to == to && last.from == from && last.user == user && last.ends == ends))
 		return;
 	if (to != user)
-		peer(user, to, 1);
+		peer(user, to);
 	if (from != user)
-		peer(user, from, 1);
-	last = (__typeof__(last)){to, from, user, now};
+		peer(user, from);
+	last = (__typeof__(last)){to, from, user, ends};
 }
 
 EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext of_to, CUdeviceptr from, CUcontext of_from, size_t n, CUstream s)

@@ -112,8 +112,9 @@ CUresult ta_cuda_free_block(CUdeviceptr p, CUcontext current, ta_cuda_call call,
 void ta_cuda_lives_lock(void);
 void ta_cuda_lives_unlock(void);
 
-// A context is gone with all its memory and streams.
+// A context is gone with all its memory and streams. How many have.
 void ta_cuda_context_gone(CUcontext c);
+extern uint64_t ta_cuda_ends;
 // The captures that are under way in a context, or on a stream, are over.
 void ta_cuda_captures_gone(CUcontext c);
 void ta_cuda_capture_gone(CUstream s);

@@ -4,13 +4,19 @@
 // gave is noted until it is freed.
 #include "cuda_driver.h"
 
-// Serves a request for n bytes that the driver is to allocate by call.
-static CUresult foreign(size_t n, CUcontext current, ta_cuda_call call, void *args)
+// Serves a request for n bytes that the driver is to allocate by call, in the accounts of a
+// context.
+static CUresult foreign_on(CUcontext accounts, size_t n, CUcontext current, ta_cuda_call call, void *args)
 {
 	ta_cuda_request r;
-	ta_cuda_ask(&r, TA_CUDA_OP_FOREIGN, current);
+	ta_cuda_ask(&r, TA_CUDA_OP_FOREIGN, accounts);
 	r.Bytes = n;
 	return ta_cuda_serve(&r, current, call, args);
+}
+
+static CUresult foreign(size_t n, CUcontext current, ta_cuda_call call, void *args)
+{
+	return foreign_on(current, n, current, call, args);
 }
 
 struct pitch_call {
@@ -161,19 +167,21 @@ static size_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
 	return n;
 }
 
-// All levels of a mipmapped array: each has half of the one before, in each dimension.
+// All levels of a mipmapped array: each has half of the one before, in each dimension; but
+// layers, and faces of a cube, are as many in all.
 static size_t levels_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 {
 	CUDA_ARRAY3D_DESCRIPTOR level = *d;
+	int layers = (d->flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
 	size_t sum = 0;
 	for (; levels > 0; levels--) {
 		if (__builtin_add_overflow(sum, array_bytes(&level), &sum))
 			return 0;
-		if (level.width <= 1 && level.height <= 1 && level.depth <= 1)
+		if (level.width <= 1 && level.height <= 1 && (level.depth <= 1 || layers))
 			break;
 		level.width >>= level.width > 1;
 		level.height >>= level.height > 1;
-		level.depth >>= level.depth > 1;
+		level.depth >>= level.depth > 1 && !layers;
 	}
 	return sum;
 }
@@ -297,12 +305,13 @@ static CUresult call_create(ta_cuda_request *r, void *args)
 	return e;
 }
 
-// Charged from its creation to its first release: where it is mapped then is not followed.
+// Charged from its creation to its first release, or the end of the context in whose
+// accounts it is: where it is mapped is not followed.
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *prop, unsigned long long flags)
 {
-	CUcontext current, on = NULL;
+	CUcontext current = NULL, on = NULL;
 	struct create_call a = {out, n, prop, flags};
 	if (ta_cuda_serves(&current) && out != NULL && prop != NULL && n != 0 && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
 		on = context_on(prop->location.id, current);
-	return on != NULL ? foreign(n, on, call_create, &a) : TA_CUDA_PASS(cuMemCreate, out, n, prop, flags);
+	return on != NULL ? foreign_on(on, n, current, call_create, &a) : TA_CUDA_PASS(cuMemCreate, out, n, prop, flags);
 }

@@ -2,7 +2,6 @@
 // driver: each step of a request ends with an action, which is done here without any
 // lock of ours, and the next step is told how it went.
 #include <errno.h>
-#include <sched.h>
 #include <time.h>
 #include "cuda_driver.h"
 #include "life.h"
@@ -57,24 +56,30 @@ static CUresult enter(struct stance *s, CUcontext c)
 }
 
 static ta_cuda_known contexts[TA_CUDA_CONTEXTS];
+static CUcontext const beginning = (CUcontext)-1; // in a place that is being filled in
 
-// Notes a context that the heap has asked about.
+// Notes a context that the heap has asked about. Two threads may both do so: then it is
+// there twice, which only costs.
 static void note(CUcontext c, CUdevice d)
 {
-	for (int i = 0; i < TA_CUDA_CONTEXTS; i++) {
-		CUcontext none = NULL;
-		if (contexts[i].context == c)
+	CUcontext none = NULL;
+	for (int i = 0; i < TA_CUDA_CONTEXTS; i++)
+		if (__atomic_load_n(&contexts[i].context, __ATOMIC_ACQUIRE) == c)
 			return;
-		if (__atomic_compare_exchange_n(&contexts[i].context, &none, c, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+	for (int i = 0; i < TA_CUDA_CONTEXTS; i++, none = NULL)
+		if (__atomic_compare_exchange_n(&contexts[i].context, &none, beginning, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			contexts[i].device = d;
+			__atomic_store_n(&contexts[i].context, c, __ATOMIC_RELEASE);
 			return;
 		}
-	}
 }
+
+uint64_t ta_cuda_ends;
 
 void ta_cuda_context_gone(CUcontext c)
 {
 	ta_cuda_request r;
+	__atomic_add_fetch(&ta_cuda_ends, 1, __ATOMIC_RELEASE);
 	ta_cuda_captures_gone(c);
 	for (int i = 0; i < TA_CUDA_CONTEXTS; i++) {
 		CUcontext was = c;
@@ -89,7 +94,7 @@ int ta_cuda_contexts(ta_cuda_known out[TA_CUDA_CONTEXTS])
 	int n = 0;
 	for (int i = 0; i < TA_CUDA_CONTEXTS; i++) {
 		CUcontext c = __atomic_load_n(&contexts[i].context, __ATOMIC_ACQUIRE);
-		if (c != NULL)
+		if (c != NULL && c != beginning)
 			out[n++] = (ta_cuda_known){c, contexts[i].device};
 	}
 	return n;
@@ -254,7 +259,7 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 	case TA_CUDA_ACT_INFO:
 		return info(r);
 	case TA_CUDA_ACT_YIELD:
-		sched_yield();
+		nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;

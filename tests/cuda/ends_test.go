@@ -9,13 +9,21 @@ import (
 // TestEnds: contexts and captures come and go under threads that work.
 func TestEnds(t *testing.T) {
 	program := cc(t, "ends.c")
-	for _, c := range []string{"destroys", "releases", "captures", "legacy", "elsewhere", "copies", "others", "child", "refusals", "attributes"} {
+	for _, c := range []string{"destroys", "releases", "captures", "legacy", "elsewhere", "copies", "copied", "created", "others", "child", "refusals", "attributes"} {
 		for _, reuse := range []string{"sync", "event"} {
 			t.Run(c+"/"+reuse, func(t *testing.T) {
 				t.Parallel()
 				same(t, []string{"TA_CUDA_REUSE=" + reuse}, program, c)
 			})
 		}
+	}
+}
+
+// TestCreatedUnderCap: so with a cap that the cache has to make room under.
+func TestCreatedUnderCap(t *testing.T) {
+	program := cc(t, "ends.c")
+	for _, reuse := range []string{"sync", "event"} {
+		same(t, []string{"TA_CUDA_HARD=100M", "TA_CUDA_REUSE=" + reuse}, program, "created")
 	}
 }
 

@@ -443,21 +443,32 @@ API CUresult cuMipmappedArrayDestroy(CUmipmappedArray a)
 	return CUDA_SUCCESS;
 }
 
+// Memory without an address: it belongs to a device, and to no context.
+struct handle_memory {
+	size_t n;
+	CUdevice device;
+};
+
 API CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *prop, unsigned long long flags)
 {
-	CUarray a;
 	CALL(cuMemCreate, INIT);
-	if (flags != 0 || n % (2 << 20) != 0 || prop->type != 1)
+	if (flags != 0 || n % (2 << 20) != 0 || prop->type != 1 || prop->location.id < 0 || prop->location.id >= DEVICES)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult e = array(&a, n);
-	*out = (CUmemGenericAllocationHandle)a;
-	return e;
+	CUdevice d = prop->location.id;
+	if (used[d] + n > total())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct handle_memory *m = malloc(sizeof *m);
+	*m = (struct handle_memory){n, d};
+	used[d] += n;
+	*out = (CUmemGenericAllocationHandle)m;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemRelease(CUmemGenericAllocationHandle h)
 {
 	CALL(cuMemRelease, INIT);
-	fake_release(((CUarray)h)->memory);
-	free((CUarray)h);
+	struct handle_memory *m = (struct handle_memory *)h;
+	used[m->device] -= m->n;
+	free(m);
 	return CUDA_SUCCESS;
 }

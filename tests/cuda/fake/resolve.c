@@ -5,7 +5,7 @@
 TA_CUDA_NEEDED(DECLARE)
 TA_CUDA_NEWER(DECLARE)
 TA_CUDA_HOOKED(DECLARE)
-CUresult cuDriverGetVersion(int *), cuDeviceGetCount(int *), cuCtxSetCurrent(CUcontext), cuMemAlloc(unsigned *, unsigned),
+CUresult cuCtxDisablePeerAccess(CUcontext), cuDriverGetVersion(int *), cuDeviceGetCount(int *), cuCtxSetCurrent(CUcontext), cuMemAlloc(unsigned *, unsigned),
 	cuStreamIsCapturing_ptsz(CUstream, int *);
 
 #define PLAIN(base, version, f) {base, version, (void *)f, NULL}

@@ -167,6 +167,59 @@ static void copies(void)
 	reused(p, 4 * MIB);
 }
 
+// The handles of a context that has ended, and a copy into the next one with them.
+static void copied(void)
+{
+	CUcontext one = load(), two;
+	CUdeviceptr p, q, again;
+	CUstream s;
+	OK(cu.cuStreamCreate(&s, 1));
+	OK(cu.cuMemAlloc_v2(&q, 4 * MIB));
+	for (int i = 0; i < 3; i++) {
+		OK(cu.cuCtxCreate_v2(&two, 0, 1));
+		OK(cu.cuMemAlloc_v2(&p, 5000));
+		OK(cu.cuCtxPopCurrent_v2(&two));
+		OK(cu.cuMemcpyPeerAsync(p, two, q, one, 5000, s));
+		OK(cu.cuCtxPushCurrent_v2(two));
+		OK(cu.cuMemFree_v2(p));
+		OK(cu.cuMemAlloc_v2(&again, 5000));
+		printf("busy %d\n", p == again && fake.fake_busy(again, 5000, NULL, 0));
+		fake.fake_complete_all();
+		OK(cu.cuCtxDestroy_v2(two));
+	}
+}
+
+static const CUmemAllocationProp on_second = {1, 0, {CU_MEM_LOCATION_TYPE_DEVICE, 1}};
+
+// Memory without an address on another device than the current one: room is made there,
+// and nothing that is at work there is taken for idle.
+static void created(void)
+{
+	CUmemGenericAllocationHandle h;
+	CUdeviceptr keep, big, p, q;
+	CUstream s;
+	CUcontext two;
+	load();
+	OK(cu.cuDevicePrimaryCtxRetain(&two, 1));
+	OK(cu.cuCtxPushCurrent_v2(two));
+	OK(cu.cuStreamCreate(&s, 1));
+	OK(cu.cuMemAlloc_v2(&keep, 5000));
+	OK(cu.cuMemAlloc_v2(&p, 5000));
+	OK(cu.cuMemAlloc_v2(&big, 60 * MIB));
+	OK(fake.fake_launch(p, 5000, 1, s));
+	OK(cu.cuMemFree_v2(p));
+	OK(cu.cuMemFree_v2(big));
+	OK(cu.cuCtxPopCurrent_v2(&two));
+	SHOW(cu.cuMemCreate(&h, 60 * MIB, &on_second, 0));
+	OK(cu.cuCtxPushCurrent_v2(two));
+	OK(cu.cuMemAlloc_v2(&q, 5000));
+	printf("busy %d\n", p == q && fake.fake_busy(q, 5000, NULL, 0));
+	OK(cu.cuCtxPopCurrent_v2(&two));
+	OK(cu.cuMemRelease(h));
+	OK(cu.cuCtxPopCurrent_v2(&two)); // the first device's, too
+	SHOW(cu.cuMemCreate(&h, 60 * MIB, &on_second, 0));
+}
+
 // What one context has, another one of the device does not see as free.
 static void others(void)
 {
@@ -233,7 +286,7 @@ static void attributes(void)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {{"destroys", destroys}, {"releases", releases}, {"captures", captures}, {"legacy", legacy},
-		{"elsewhere", elsewhere}, {"copies", copies}, {"others", others}, {"child", child}, {"refusals", refusals},
+		{"elsewhere", elsewhere}, {"copies", copies}, {"copied", copied}, {"created", created}, {"others", others}, {"child", child}, {"refusals", refusals},
 		{"attributes", attributes}};
 	RUN(tests);
 }
