@@ -38,9 +38,11 @@ func (l *Lock) futexWord() *uint32 { return (*uint32)(unsafe.Pointer(&l.word)) }
 // signal handler that interrupted itself, and waiting would never end. The same
 // goes for any thread while the lock is suspended.
 func (l *Lock) Take(token uintptr) bool {
-	if atomic.CompareAndSwapUintptr(&l.word, 0, token) {
-		return true
-	}
+	return atomic.CompareAndSwapUintptr(&l.word, 0, token) || l.takeHeld(token)
+}
+
+// takeHeld is Take of a lock that somebody holds, apart so that the other case is inlined.
+func (l *Lock) takeHeld(token uintptr) bool {
 	if l.Refuses(token) {
 		return false
 	}
