@@ -81,13 +81,16 @@ static inline void ta_cuda_about(ta_cuda_request *r, void *caller)
 }
 
 // The context that a stream belongs to; NULL: the driver knows no such stream. Those
-// that have no handle of their own are the current context's.
+// that have no handle of their own, or of which it does not tell, are the current context's.
 static inline CUcontext ta_cuda_stream_context(CUstream s, CUcontext current)
 {
 	CUcontext of;
 	if ((uintptr_t)s <= CU_STREAM_PER_THREAD || ta_cu.cuStreamGetCtx == NULL)
 		return current;
-	return ta_cu.cuStreamGetCtx(s, &of) == CUDA_SUCCESS ? of : NULL;
+	CUresult e = ta_cu.cuStreamGetCtx(s, &of);
+	if (e == CUDA_ERROR_INVALID_HANDLE)
+		return NULL;
+	return e == CUDA_SUCCESS ? of : current;
 }
 
 // The program's own call, handed to the driver. A new address goes into r->Value.
