@@ -19,7 +19,9 @@ func (w *world) endOfContext(l *lane) error {
 			return nil
 		}
 	}
-	w.f.finishContext(c)
+	for o := range w.f.device { // as before the driver frees anything
+		w.f.finishContext(o)
+	}
 	for i := uintptr(0); i < h.index.n; i++ {
 		w.f.release(h.index.at(i).address)
 	}
