@@ -16,7 +16,7 @@ func TestTraceAddresses(t *testing.T) {
 	path := t.TempDir() + "/trace"
 	var text config.Text
 	if err := setText(&text, path); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	SetTrace(&text)
 	a := p.alloc(30 * mib)

@@ -60,7 +60,7 @@ func TestTraceRefused(t *testing.T) {
 func TestPythonControls(t *testing.T) {
 	python := "/usr/bin/python3"
 	if _, err := os.Stat(python); err != nil {
-		t.Skip("no ", python)
+		testlib.Lacks(t, python)
 	}
 	r := testlib.Run(t, command(true, []string{"PYTHONPATH=" + filepath.Join("..", "..", "python")}, python, "testdata/manager.py"))
 	clean(t, r)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"tieralloc/internal/testlib"
 )
 
 // pythons are the system's Python and the one in PATH, where they differ: the
@@ -14,7 +16,7 @@ func pythons(t *testing.T) []string {
 	t.Helper()
 	inPath, err := exec.LookPath("python3")
 	if err != nil {
-		missing(t, "python3", true)
+		testlib.Lacks(t, "python3")
 	}
 	const system = "/usr/bin/python3"
 	if _, err := os.Stat(system); err != nil || filepath.Clean(inPath) == system || inPath == "/bin/python3" {

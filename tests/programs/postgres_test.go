@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tieralloc/internal/testlib"
 )
 
 // postgres is a cluster in one site, run by a user other than root, since the
@@ -30,7 +32,7 @@ func postgresBin(t *testing.T) string {
 		_, err = os.Stat(filepath.Join(filepath.Dir(path), "initdb"))
 	}
 	if err != nil {
-		missing(t, "postgresql with pgbench", true)
+		testlib.Lacks(t, "postgresql with pgbench")
 	}
 	return filepath.Dir(path)
 }

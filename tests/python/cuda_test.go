@@ -11,7 +11,7 @@ import (
 // TestCUDA has the shim's part for devices on a library that pretends to be ours.
 func TestCUDA(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
-		missing(t, "gcc")
+		testlib.Lacks(t, "gcc")
 	}
 	fake := filepath.Join(t.TempDir(), "libfake.so")
 	source := filepath.Join(testlib.Root(), "tests", "python", "testdata", "fake_cuda.c")

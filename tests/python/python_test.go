@@ -20,7 +20,7 @@ func pythons(t *testing.T) []string {
 	t.Helper()
 	inPath, err := exec.LookPath("python3")
 	if err != nil {
-		missing(t, "python3")
+		testlib.Lacks(t, "python3")
 	}
 	if _, err := os.Stat(system); err != nil || inPath == system || inPath == "/bin/python3" {
 		return []string{inPath}
@@ -28,21 +28,11 @@ func pythons(t *testing.T) []string {
 	return []string{system, inPath}
 }
 
-// missing skips the test, and fails it on a build server, where a skipped test would go
-// unseen.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is not installed, and CI=true: run ./build.sh test as root, or install it", what)
-	}
-	t.Skipf("%s is not installed", what)
-}
-
 // withModule is the system's Python, if it has a module.
 func withModule(t *testing.T, module string) string {
 	t.Helper()
 	if err := exec.Command(system, "-c", "import "+module).Run(); err != nil {
-		missing(t, module+" for "+system+" (Debian package python3-"+module+")")
+		testlib.Lacks(t, module+" for "+system+" (Debian package python3-"+module+")")
 	}
 	return system
 }

@@ -194,7 +194,7 @@ func TestLiveRefused(t *testing.T) {
 // its own, with nobody else's pages.
 func TestLiveLeavesNothing(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root can mount")
+		testlib.Lacks(t, "right to mount, which is root's")
 	}
 	r := testlib.Run(t, testlib.Cmd{Args: []string{"unshare", "-m", "bash", "-c", `
 		mount -t tmpfs none /dev/shm || exit 99
@@ -202,7 +202,7 @@ func TestLiveLeavesNothing(t *testing.T) {
 		ls /dev/shm
 	`}, Env: quiet})
 	if r.Status == 99 {
-		t.Skipf("nothing can be mounted here: %s", r.Stderr)
+		testlib.Lacks(t, "mount to be had: "+r.Stderr)
 	}
 	clean(t, r)
 	if r.Stdout != "" {

@@ -78,9 +78,7 @@ func TestPrograms(t *testing.T) {
 		{"sort", "sort", []string{"bash", "-c", "seq 1 60000 | rev | sort -S 4M --parallel=3 | md5sum; seq 1 60000 | awk '{s[$1 % 977] = s[$1 % 977] $1} END {for (i = 0; i < 977; i++) print s[i]}' | sha1sum"}, ""},
 	} {
 		t.Run(p.name, func(t *testing.T) {
-			if _, err := exec.LookPath(p.args[0]); err != nil {
-				t.Skipf("%s is not installed", p.args[0])
-			}
+			testlib.Need(t, p.args[0])
 			dir := t.TempDir()
 			plain := testlib.Run(t, testlib.Cmd{Args: p.args, Env: quiet, Dir: dir, Stdin: p.stdin})
 			if plain.Status != 0 || plain.Stdout == "" {
@@ -221,11 +219,7 @@ func redisDigest(t *testing.T, env []string, preload bool) string {
 // TestRedis: a server's data are the same with most of its memory demoted and rules
 // for its threads.
 func TestRedis(t *testing.T) {
-	for _, name := range []string{"redis-server", "redis-cli"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("%s is not installed", name)
-		}
-	}
+	testlib.Need(t, "redis-server", "redis-cli")
 	env := []string{"TA_DEFAULT_HINT=prefer_fast", "TA_FAST_SOFT=2M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0", "TA_NORMAL_HARD=24M",
 		"TA_RULES=thread=bio_*:cold;size>=1M:cold", "TA_SLOW_LAT=50ns"}
 	plain := redisDigest(t, nil, false)

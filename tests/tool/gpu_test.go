@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tieralloc/internal/testlib"
 )
 
 // fakeNVML has one device, on which this test's parent is said to run.
@@ -37,7 +39,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *n, struct process
 // nvml builds the fake, whose nvmlInit returns init, and returns the environment with it.
 func nvml(t *testing.T, init string) []string {
 	t.Helper()
-	need(t, "gcc")
+	testlib.Need(t, "gcc")
 	dir := t.TempDir()
 	source := filepath.Join(dir, "nvml.c")
 	if err := os.WriteFile(source, []byte(fakeNVML), 0o600); err != nil {

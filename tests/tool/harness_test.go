@@ -145,16 +145,3 @@ func eventually(t *testing.T, what string, try func() bool) {
 		}
 	}
 }
-
-// need skips the test when a program is missing, and fails it on a build server.
-func need(t *testing.T, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		if _, err := exec.LookPath(name); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("%s is not installed, and CI=true: run ./build.sh test as root, or install it", name)
-			}
-			t.Skipf("%s is not installed", name)
-		}
-	}
-}

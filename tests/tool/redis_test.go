@@ -16,7 +16,7 @@ import (
 // redis starts a preloaded redis-server on a port of its own and returns its process.
 func redis(t *testing.T, env ...string) (cmd *exec.Cmd, port string) {
 	t.Helper()
-	need(t, "redis-server", "redis-cli", "redis-benchmark")
+	testlib.Need(t, "redis-server", "redis-cli", "redis-benchmark")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

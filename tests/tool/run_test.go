@@ -200,7 +200,7 @@ func TestRunWithoutStatistics(t *testing.T) {
 
 // TestRunLivePage: of a command that was killed the last live figures are shown.
 func TestRunLivePage(t *testing.T) {
-	need(t, "perl")
+	testlib.Need(t, "perl")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.json")
 	r := run(t, nil, "--live="+dir+"/%p", "--json", path, "perl", "-e",

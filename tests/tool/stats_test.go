@@ -128,7 +128,7 @@ func listed(t *testing.T, env []string) map[int]entry {
 // TestStatsElsewhere: a page in a place of its own is found while the process runs, by
 // its number, and afterwards by TA_STATS_LIVE or its name.
 func TestStatsElsewhere(t *testing.T) {
-	need(t, "perl")
+	testlib.Need(t, "perl")
 	place := "TA_STATS_LIVE=" + t.TempDir() + "/%e.%p"
 	cmd := start(t, preloaded(t, place), "perl", "-e", hog)
 	pid := cmd.Process.Pid
@@ -174,7 +174,7 @@ func TestStatsOverwrittenEnvironment(t *testing.T) {
 // TestPrune runs in namespaces with a /dev/shm and a /proc of its own: the pages of
 // other tests' processes would be listed, too.
 func TestPrune(t *testing.T) {
-	need(t, "perl", "unshare")
+	testlib.Need(t, "perl", "unshare")
 	script := `mount -t tmpfs none /dev/shm || exit 99
 		export TA_STATS_LIVE=1 LD_PRELOAD="$2"
 		perl -e 'kill 9, $$'
@@ -185,7 +185,7 @@ func TestPrune(t *testing.T) {
 		kill -9 $running`
 	r := testlib.Run(t, testlib.Cmd{Args: []string{"unshare", "-m", "-p", "-f", "--mount-proc", "bash", "-c", script, "x", tool(t), testlib.Lib(t)}, Env: quiet()})
 	if r.Status == 99 || strings.Contains(r.Stderr, "unshare") {
-		t.Skipf("no mount namespace can be had: %s", r.Stderr)
+		testlib.Lacks(t, "mount namespace to be had: "+r.Stderr)
 	}
 	list, rest, _ := strings.Cut(r.Stdout, "==\n")
 	if strings.Count(list, `"state": "killed"`) != 1 || strings.Count(list, `"state": "running"`) != 1 {

@@ -10,7 +10,7 @@ import (
 
 // TestTopOnce: plain text, also where the output is no terminal, with a line for each tier.
 func TestTopOnce(t *testing.T) {
-	need(t, "perl")
+	testlib.Need(t, "perl")
 	place := "TA_STATS_LIVE=" + t.TempDir() + "/%p"
 	cmd := start(t, preloaded(t, place, "TA_NORMAL_HARD=512M", "TA_NORMAL_SOFT=1M", "TA_ON_SOFTCAP=warn"), "perl", "-e", hog)
 	pid := strconv.Itoa(cmd.Process.Pid)
@@ -30,7 +30,7 @@ func TestTopOnce(t *testing.T) {
 
 // TestTopScreen works the keys on a terminal that answers no questions.
 func TestTopScreen(t *testing.T) {
-	need(t, "perl")
+	testlib.Need(t, "perl")
 	place := "TA_STATS_LIVE=" + t.TempDir() + "/%p"
 	start(t, preloaded(t, place), "perl", "-e", hog)
 	term := onTerminal(t, nil, tool(t), "top", "--interval", "200ms")

@@ -105,8 +105,15 @@ void fake_streams_end(CUcontext c);
 void fake_write(CUdeviceptr p, size_t n, int byte);
 void fake_release(CUdeviceptr p);
 void fake_memory_end(CUcontext c);
-// The stream that a handle means in the current context; NULL for one that is none.
+CUresult fake_allocate(CUdeviceptr *out, size_t n);
+// Bytes of a device's memory without an address; 0: it has no more.
+int fake_take(CUdevice d, size_t n);
+void fake_give(CUdevice d, size_t n);
+// All streams; and the one that a handle means in the current context, NULL for one that is
+// none. To name such a one to fake_live_stream is illegal.
+extern CUstream fake_streams;
 CUstream fake_stream(CUstream s, int per_thread);
+CUstream fake_live_stream(CUstream s, int per_thread);
 struct item *fake_queue(CUstream s, enum kind kind);
 // Pending writes to the range that nothing orders before the stream's next work.
 int fake_pending(CUdeviceptr p, size_t n, CUstream s);

@@ -133,6 +133,16 @@ void fake_release(CUdeviceptr p)
 
 size_t fake_used(CUdevice d) { return used[d]; }
 
+int fake_take(CUdevice d, size_t n)
+{
+	if (used[d] + n > total())
+		return 0;
+	used[d] += n;
+	return 1;
+}
+
+void fake_give(CUdevice d, size_t n) { used[d] -= n; }
+
 static CUresult allocate(CUdeviceptr *out, size_t n, enum how how)
 {
 	if (out == NULL || n == 0)
@@ -144,11 +154,7 @@ static CUresult allocate(CUdeviceptr *out, size_t n, enum how how)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuMemAlloc(unsigned *out, unsigned n)
-{
-	CALL(cuMemAlloc, CONTEXT);
-	return CUDA_ERROR_OUT_OF_MEMORY; // nothing below 4 GiB
-}
+CUresult fake_allocate(CUdeviceptr *out, size_t n) { return allocate(out, n, PLAIN); }
 
 API CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t n)
 {
@@ -388,87 +394,5 @@ API CUresult cuIpcCloseMemHandle(CUdeviceptr p)
 	if (m == NULL || m->address != p || m->opened == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	m->opened--;
-	return CUDA_SUCCESS;
-}
-
-struct CUarray_st {
-	CUdeviceptr memory;
-};
-
-static CUresult array(CUarray *out, size_t n)
-{
-	CUarray a = calloc(1, sizeof *a);
-	CUresult e = allocate(&a->memory, n, PLAIN);
-	if (e != CUDA_SUCCESS)
-		free(a);
-	else
-		*out = a;
-	return e;
-}
-
-API CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)
-{
-	CALL(cuArrayCreate_v2, CONTEXT);
-	return array(out, d->width * (d->height ? d->height : 1) * d->channels * 4);
-}
-
-API CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
-{
-	CALL(cuArray3DCreate_v2, CONTEXT);
-	return array(out, d->width * (d->height ? d->height : 1) * (d->depth ? d->depth : 1) * d->channels * 4);
-}
-
-API CUresult cuArrayDestroy(CUarray a)
-{
-	CALL(cuArrayDestroy, CONTEXT);
-	fake_release(a->memory);
-	free(a);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
-{
-	size_t n = 0;
-	CALL(cuMipmappedArrayCreate, CONTEXT);
-	for (unsigned i = 0; i < levels; i++)
-		n += ((d->width >> i) + 1) * ((d->height >> i) + 1) * d->channels * 4;
-	return array((CUarray *)out, n);
-}
-
-API CUresult cuMipmappedArrayDestroy(CUmipmappedArray a)
-{
-	CALL(cuMipmappedArrayDestroy, CONTEXT);
-	fake_release(((CUarray)a)->memory);
-	free(a);
-	return CUDA_SUCCESS;
-}
-
-// Memory without an address: it belongs to a device, and to no context.
-struct handle_memory {
-	size_t n;
-	CUdevice device;
-};
-
-API CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *prop, unsigned long long flags)
-{
-	CALL(cuMemCreate, INIT);
-	if (flags != 0 || n % (2 << 20) != 0 || prop->type != 1 || prop->location.id < 0 || prop->location.id >= DEVICES)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUdevice d = prop->location.id;
-	if (used[d] + n > total())
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct handle_memory *m = malloc(sizeof *m);
-	*m = (struct handle_memory){n, d};
-	used[d] += n;
-	*out = (CUmemGenericAllocationHandle)m;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemRelease(CUmemGenericAllocationHandle h)
-{
-	CALL(cuMemRelease, INIT);
-	struct handle_memory *m = (struct handle_memory *)h;
-	used[m->device] -= m->n;
-	free(m);
 	return CUDA_SUCCESS;
 }

@@ -5,8 +5,14 @@
 TA_CUDA_NEEDED(DECLARE)
 TA_CUDA_NEWER(DECLARE)
 TA_CUDA_HOOKED(DECLARE)
-CUresult cuCtxDisablePeerAccess(CUcontext), cuDriverGetVersion(int *), cuDeviceGetCount(int *), cuCtxSetCurrent(CUcontext), cuMemAlloc(unsigned *, unsigned),
+CUresult cuCtxDisablePeerAccess(CUcontext), cuDriverGetVersion(int *), cuDeviceGetCount(int *), cuCtxSetCurrent(CUcontext),
 	cuStreamIsCapturing_ptsz(CUstream, int *);
+
+API CUresult cuMemAlloc(unsigned *out, unsigned n)
+{
+	CALL(cuMemAlloc, CONTEXT);
+	return CUDA_ERROR_OUT_OF_MEMORY; // nothing below 4 GiB
+}
 
 #define PLAIN(base, version, f) {base, version, (void *)f, NULL}
 #define BOTH(base, version, f) {base, version, (void *)f, (void *)f##_ptsz}

@@ -1,21 +1,21 @@
-// Streams, events and captures.
+// Streams and events.
 #include "fake.h"
 
-static CUstream streams;
+CUstream fake_streams;
 
 static CUstream new_stream(CUcontext c, int blocking)
 {
 	CUstream s = calloc(1, sizeof *s);
-	*s = (struct CUstream_st){.next = streams, .alive = 1, .blocking = blocking, .context = c};
+	*s = (struct CUstream_st){.next = fake_streams, .alive = 1, .blocking = blocking, .context = c};
 	s->tail = &s->head;
-	return streams = s;
+	return fake_streams = s;
 }
 
 // The stream without a handle of the current context: the legacy one, or the thread's.
 static CUstream default_stream(int per_thread)
 {
 	CUcontext c = fake_current();
-	for (CUstream s = streams; s != NULL; s = s->next) {
+	for (CUstream s = fake_streams; s != NULL; s = s->next) {
 		if (!s->alive || s->context != c)
 			continue;
 		if (per_thread ? s->per_thread && pthread_equal(s->owner, pthread_self()) : s->legacy)
@@ -33,13 +33,13 @@ CUstream fake_stream(CUstream handle, int per_thread)
 	uintptr_t h = (uintptr_t)handle;
 	if (h <= 2)
 		return fake_current() != NULL ? default_stream(h == 2 || (h == 0 && per_thread)) : NULL;
-	for (CUstream s = streams; s != NULL; s = s->next)
+	for (CUstream s = fake_streams; s != NULL; s = s->next)
 		if (s == handle)
 			return s->alive ? s : NULL;
 	return NULL;
 }
 
-static CUstream stream(CUstream handle, int per_thread)
+CUstream fake_live_stream(CUstream handle, int per_thread)
 {
 	CUstream s = fake_stream(handle, per_thread);
 	if (s == NULL)
@@ -69,7 +69,7 @@ static void wait_for(CUstream s, struct mark m)
 // The legacy stream waits for the blocking ones of its context, and they for it.
 static void implicit_waits(CUstream s)
 {
-	for (CUstream t = streams; t != NULL; t = t->next)
+	for (CUstream t = fake_streams; t != NULL; t = t->next)
 		if (t != s && t->context == s->context && (s->legacy ? t->blocking : s->blocking && t->legacy))
 			wait_for(s, (struct mark){t, t->queued});
 }
@@ -106,20 +106,20 @@ void fake_drain(CUstream s) { drain_to(s, s->queued); }
 
 void fake_drain_context(CUcontext c)
 {
-	for (CUstream s = streams; s != NULL; s = s->next)
+	for (CUstream s = fake_streams; s != NULL; s = s->next)
 		if (s->context == c)
 			fake_drain(s);
 }
 
 void fake_drain_all(void)
 {
-	for (CUstream s = streams; s != NULL; s = s->next)
+	for (CUstream s = fake_streams; s != NULL; s = s->next)
 		fake_drain(s);
 }
 
 void fake_streams_end(CUcontext c)
 {
-	for (CUstream s = streams; s != NULL; s = s->next)
+	for (CUstream s = fake_streams; s != NULL; s = s->next)
 		if (s->context == c)
 			s->alive = s->capture = 0;
 }
@@ -143,7 +143,7 @@ static int ordered_after(CUstream s, struct mark m, int depth)
 int fake_pending(CUdeviceptr p, size_t n, CUstream after)
 {
 	int found = 0;
-	for (CUstream s = streams; s != NULL; s = s->next)
+	for (CUstream s = fake_streams; s != NULL; s = s->next)
 		for (struct item *i = s->head; i != NULL; i = i->next)
 			if (i->kind == WRITE && i->address < p + n && p < i->address + i->bytes)
 				found += after == NULL || !ordered_after(after, (struct mark){s, i->seq}, 0);
@@ -170,7 +170,7 @@ API CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
 // Work that was queued is still done, later.
 static CUresult destroy(CUstream handle)
 {
-	CUstream s = stream(handle, 0);
+	CUstream s = fake_live_stream(handle, 0);
 	if (s == NULL)
 		return INVALID_HANDLE;
 	s->alive = s->capture = 0;
@@ -192,7 +192,7 @@ API CUresult cuStreamDestroy_v2(CUstream s)
 API CUresult cuStreamSynchronize(CUstream handle)
 {
 	CALL(cuStreamSynchronize, CONTEXT);
-	CUstream s = stream(handle, 0);
+	CUstream s = fake_live_stream(handle, 0);
 	if (s == NULL)
 		return INVALID_HANDLE;
 	if (s->capture || fake_forbidden())
@@ -206,7 +206,7 @@ API CUresult cuStreamSynchronize(CUstream handle)
 API CUresult cuStreamWaitEvent(CUstream handle, CUevent e, unsigned flags)
 {
 	CALL(cuStreamWaitEvent, CONTEXT);
-	CUstream s = stream(handle, 0);
+	CUstream s = fake_live_stream(handle, 0);
 	if (s == NULL)
 		return INVALID_HANDLE;
 	if (!e->alive)
@@ -219,7 +219,7 @@ API CUresult cuStreamWaitEvent(CUstream handle, CUevent e, unsigned flags)
 CUresult fake_launch(CUdeviceptr p, size_t n, int byte, CUstream handle)
 {
 	CALL(fake_launch, CONTEXT);
-	CUstream s = stream(handle, 0);
+	CUstream s = fake_live_stream(handle, 0);
 	if (s == NULL)
 		return INVALID_HANDLE;
 	if (s->capture)
@@ -265,7 +265,7 @@ static void set_mark(CUevent e, CUstream s)
 API CUresult cuEventRecord(CUevent e, CUstream handle)
 {
 	CALL(cuEventRecord, CONTEXT);
-	CUstream s = stream(handle, 0);
+	CUstream s = fake_live_stream(handle, 0);
 	if (s == NULL || usable(e) != CUDA_SUCCESS)
 		return INVALID_HANDLE;
 	if (e->context != s->context)
@@ -289,7 +289,7 @@ API CUresult cuCtxRecordEvent(CUcontext c, CUevent e)
 	if (fake_capturing_in(c))
 		return CAPTURE_UNSUPPORTED;
 	e->count = e->captured = 0;
-	for (CUstream s = streams; s != NULL; s = s->next)
+	for (CUstream s = fake_streams; s != NULL; s = s->next)
 		if (s->context == c)
 			set_mark(e, s);
 	return CUDA_SUCCESS;
@@ -320,101 +320,5 @@ API CUresult cuEventSynchronize(CUevent e)
 	for (int i = 0; i < e->count; i++)
 		if (!is_done(e->marks[i]))
 			drain_to(e->marks[i].stream, e->marks[i].seq);
-	return CUDA_SUCCESS;
-}
-
-enum { GLOBAL, THREAD_LOCAL, RELAXED };
-
-// A capture in global mode forbids unsafe calls to every thread that is not relaxed, one
-// in thread-local mode to its own thread.
-int fake_forbidden(void)
-{
-	int forbidden = 0;
-	if (fake_mode == RELAXED)
-		return 0;
-	for (CUstream s = streams; s != NULL; s = s->next) {
-		int own = pthread_equal(s->capturer, pthread_self());
-		if (s->capture && (own ? s->mode != RELAXED : s->mode == GLOBAL && fake_mode == GLOBAL))
-			forbidden = s->capture = 2;
-	}
-	return forbidden;
-}
-
-int fake_capturing_in(CUcontext c)
-{
-	int found = 0;
-	for (CUstream s = streams; s != NULL; s = s->next)
-		if (s->context == c && s->capture)
-			found = s->capture = 2;
-	return found;
-}
-
-static CUresult begin(CUstream handle, int mode, int per_thread)
-{
-	CUstream s = stream(handle, per_thread);
-	if (s == NULL)
-		return INVALID_HANDLE;
-	if (s->legacy)
-		return CAPTURE_UNSUPPORTED;
-	if (s->capture)
-		return ILLEGAL_STATE;
-	s->capture = 1;
-	s->mode = mode;
-	s->capturer = pthread_self();
-	return CUDA_SUCCESS;
-}
-
-static CUresult end(CUstream handle, CUgraph *out, int per_thread)
-{
-	CUstream s = stream(handle, per_thread);
-	if (s == NULL)
-		return INVALID_HANDLE;
-	if (!s->capture)
-		return ILLEGAL_STATE;
-	if (s->mode != RELAXED && !pthread_equal(s->capturer, pthread_self()))
-		return CAPTURE_WRONG_THREAD;
-	int was = s->capture;
-	s->capture = 0;
-	*out = was == 1 ? malloc(1) : NULL;
-	return was == 1 ? CUDA_SUCCESS : CAPTURE_INVALIDATED;
-}
-
-#define CAPTURE(suffix, per_thread) \
-	API CUresult cuStreamBeginCapture##suffix(CUstream s) \
-	{ \
-		CALL(cuStreamBeginCapture##suffix, CONTEXT); \
-		return begin(s, GLOBAL, per_thread); \
-	} \
-	API CUresult cuStreamBeginCapture_v2##suffix(CUstream s, int mode) \
-	{ \
-		CALL(cuStreamBeginCapture_v2##suffix, CONTEXT); \
-		return begin(s, mode, per_thread); \
-	} \
-	API CUresult cuStreamBeginCaptureToGraph##suffix(CUstream s, CUgraph g, const void *nodes, const void *edges, size_t n, int mode) \
-	{ \
-		CALL(cuStreamBeginCaptureToGraph##suffix, CONTEXT); \
-		return g == NULL ? CUDA_ERROR_INVALID_VALUE : begin(s, mode, per_thread); \
-	} \
-	API CUresult cuStreamEndCapture##suffix(CUstream s, CUgraph *out) \
-	{ \
-		CALL(cuStreamEndCapture##suffix, CONTEXT); \
-		return end(s, out, per_thread); \
-	} \
-	API CUresult cuStreamIsCapturing##suffix(CUstream s, int *out) \
-	{ \
-		CALL(cuStreamIsCapturing##suffix, CONTEXT); \
-		CUstream real = stream(s, per_thread); \
-		*out = real != NULL ? real->capture : 0; \
-		return real != NULL ? CUDA_SUCCESS : INVALID_HANDLE; \
-	}
-CAPTURE(, 0)
-CAPTURE(_ptsz, 1)
-
-API CUresult cuThreadExchangeStreamCaptureMode(int *mode)
-{
-	CALL(cuThreadExchangeStreamCaptureMode, NOTHING);
-	int was = fake_mode;
-	fake_mode = *mode;
-	*mode = was;
 	return CUDA_SUCCESS;
 }

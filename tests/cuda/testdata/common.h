@@ -119,6 +119,14 @@ static __attribute__((unused)) CUcontext load(void)
 	return c;
 }
 
+// Free bytes of the device, as the program sees them.
+static __attribute__((unused)) size_t free_now(void)
+{
+	size_t free, total;
+	OK(cu.cuMemGetInfo_v2(&free, &total));
+	return free;
+}
+
 // The file that a function is in, without its folder.
 static __attribute__((unused)) const char *where(void *f)
 {

@@ -123,13 +123,6 @@ static void ranges(void)
 	printf("another number after reuse: %d\n", before != after);
 }
 
-static size_t free_now(void)
-{
-	size_t free, total;
-	OK(cu.cuMemGetInfo_v2(&free, &total));
-	return free;
-}
-
 static void info(void)
 {
 	size_t total, all, before;

@@ -1,0 +1,130 @@
+package alloc
+
+import (
+	"syscall"
+
+	"tieralloc/internal/raw"
+	"tieralloc/tiers"
+)
+
+// hugeResize makes the block of p n bytes long, in place or by moving its page
+// table entries. It returns the block's address, or 0 with everything as it was.
+func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
+	size := raw.RoundUp(n, SliceSize)
+	old := p.Size
+	if size == old {
+		return p.Start
+	}
+	if p.state == spanHugeAlone || !hold(h.Thread.token, p) {
+		return 0
+	}
+	to := uintptr(0)
+	if p.stray == 0 && p.done == 0 && p.hugetlb == 0 {
+		to = hugeResized(h, p, size)
+	}
+	letGo(h.Thread.token, p)
+	return to
+}
+
+// hugeResized is hugeResize for a block that is one mapping and is held.
+func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
+	old, tier := p.Size, tierOf(p.place)
+	if size > old && !h.Thread.admit(tier, size-old) {
+		return 0
+	}
+	_, errno := raw.Remap(p.Start, old, size, 0, 0)
+	switch {
+	case errno == 0:
+		at = p.Start
+		if poolLock.Take(h.Thread.token) {
+			hugeSized(p, size)
+			poolLock.Release()
+		}
+		if size > old && p.place == placePin && !simulated && !pin(at+old, size-old) {
+			raw.Remap(at, size, old, 0, 0) // what it had stays bound
+			hugeSizedBack(h, p, old)
+			return 0
+		}
+	case size > old && errno == uintptr(syscall.ENOMEM) && (p.place != placePin || simulated): // else the host has changed a part
+		if to := mapRoomy(size); to != 0 {
+			at = hugeMove(h, p, size, to)
+		}
+	}
+	switch {
+	case at == 0 && size > old:
+		tiers.Release(tier, size-old)
+	case at != 0 && size < old:
+		tiers.Release(tier, old-size)
+	}
+	return at
+}
+
+// hugeSizedBack undoes a growth.
+func hugeSizedBack(h *Heap, p *Page, size uintptr) {
+	grown := p.Size - size
+	if poolLock.Take(h.Thread.token) {
+		hugeSized(p, size)
+		poolLock.Release()
+	}
+	tiers.Release(tierOf(p.place), grown)
+}
+
+// mapRoomy maps size bytes with free addresses behind them: what has grown once will
+// grow again, and then in place. The start suits huge pages, so that the kernel
+// moves whole page tables.
+func mapRoomy(size uintptr) uintptr {
+	room := raw.RoundUp(size/2, SliceSize)
+	to := mapAligned(size+room, 2<<20)
+	if to == 0 {
+		return mapAligned(size, SliceSize)
+	}
+	raw.Unmap(to+size, room)
+	return to
+}
+
+// hugeMove moves the block of p into the fresh mapping at to. The map forgets
+// the old address before the kernel can give it to another thread.
+func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
+	if !poolLock.Take(h.Thread.token) {
+		raw.Unmap(to, size)
+		return 0
+	}
+	if !mapReserve(to, SliceSize) {
+		poolLock.Release()
+		raw.Unmap(to, size)
+		return 0
+	}
+	from := p.Start
+	mapSet(from, nil)
+	poolLock.Release()
+
+	_, errno := raw.Remap(from, p.Size, size, raw.MremapMayMove|raw.MremapFixed, to)
+
+	poolLock.Take(h.Thread.token)
+	if errno != 0 {
+		mapSet(from, p)
+		poolLock.Release()
+		raw.Reclaim(to, size)
+		return 0
+	}
+	p.Start = to
+	mapSet(to, p)
+	hugeSized(p, size)
+	poolLock.Release()
+	return to
+}
+
+// hugeSized counts a new size. Precondition: poolLock is held.
+func hugeSized(p *Page, size uintptr) {
+	k := &pool.count.huge[tierOf(p.place)]
+	if size > p.Size {
+		k.alloc(0, uint64(size-p.Size))
+		mapped(size - p.Size)
+		commit(size - p.Size)
+	} else {
+		k.free(0, uint64(p.Size-size))
+		unmapped(p.Size - size)
+		uncommit(p.Size - size)
+	}
+	p.Size = size
+}
