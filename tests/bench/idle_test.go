@@ -38,7 +38,7 @@ func BenchmarkTiersIdle(b *testing.B) {
 // share in it.
 func BenchmarkTiersIdleInstructions(b *testing.B) {
 	all := idlers(b)[:3]
-	contest{all, "instructions", 1, 3}.instructions(b, []string{"lifo/16", "lifo/65536", "fifo/1024", "fifo/65536", "random/1048576"})
+	contest{all, "instructions", 1, 3}.instructions(b, []string{"lifo/16", "lifo/65536", "fifo/1024", "fifo/65536", "fifo/1048576", "random/1048576"})
 }
 
 // BenchmarkTiersIdleStartup is what reading the variables costs a process.
