@@ -50,7 +50,7 @@ func TestWriteElsewhere(t *testing.T) {
 func TestHelper(t *testing.T) {
 	dir := os.Getenv("TA_TEST_DIR")
 	if dir == "" {
-		t.Skip("not a test of its own")
+		return // the other process of a test, not one of its own
 	}
 	r := newReport(t)
 	state := elsewhere[os.Getenv("TA_TEST_HELPER")]

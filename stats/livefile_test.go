@@ -110,7 +110,7 @@ func TestLiveOpenFull(t *testing.T) {
 func TestFullHelper(t *testing.T) {
 	dir := os.Getenv("TA_TEST_FULL")
 	if dir == "" {
-		t.Skip("not a test of its own")
+		return // the other process of a test, not one of its own
 	}
 	runtime.LockOSThread() // only this thread sees the file system
 	if syscall.Unshare(syscall.CLONE_NEWNS) != nil ||
