@@ -11,6 +11,7 @@ import (
 
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
+	"tieralloc/cudahook/share"
 	"tieralloc/internal/config"
 	_ "tieralloc/internal/control"
 	"tieralloc/internal/process"
@@ -120,6 +121,9 @@ func tag_cuda_give(token, device, stream, address uintptr) uint {
 	return 0
 }
 
+//export tag_share
+func tag_share(c uintptr) uint { return uint(share.Serve((*share.Call)(raw.Ptr(c)))) }
+
 //export tag_cuda_driver
 func tag_cuda_driver(event, result uintptr) {
 	stats.Put1(config.LogWarn, stats.EventKind(event), result, 0)
@@ -132,20 +136,27 @@ func tag_cuda_history(token, device, buf, n uintptr) uint {
 
 //export tag_fork_prepare
 func tag_fork_prepare(token uintptr) uint {
-	devices := cudahook.ForkPrepare(token)
-	return uint(devices<<forkShift | alloc.ForkPrepare(token))
+	taken := cudahook.ForkPrepare(token)<<forkShift | alloc.ForkPrepare(token)
+	if share.ForkPrepare(token) {
+		taken |= forkShare
+	}
+	return uint(taken)
 }
 
 //export tag_fork_parent
 func tag_fork_parent(taken uintptr) {
+	if taken&forkShare != 0 {
+		share.ForkParent()
+	}
 	alloc.ForkParent(taken & forkMask)
-	cudahook.ForkParent(taken >> forkShift)
+	cudahook.ForkParent(taken &^ forkShare >> forkShift)
 }
 
 //export tag_fork_child
 func tag_fork_child(token, taken, h uintptr) {
 	alloc.ForkChild(token, taken&forkMask, heap(h))
-	cudahook.ForkChild(token, taken>>forkShift)
+	cudahook.ForkChild(token, taken&^forkShare>>forkShift)
+	share.ForkChild(token, taken&forkShare != 0)
 	process.ForkChild()
 }
 
@@ -153,13 +164,16 @@ func tag_fork_child(token, taken, h uintptr) {
 func tag_fork_unprepared(token, h uintptr) {
 	alloc.ForkUnprepared(token, heap(h))
 	cudahook.ForkChild(token, 0)
+	share.ForkChild(token, false)
 	process.ForkChild()
 }
 
-// What ForkPrepare says of both heaps in one word: that of package alloc lowest.
+// What the rooms' ForkPrepare say in one word: that of package alloc lowest, that of
+// package share highest.
 const (
 	forkShift = 8
 	forkMask  = 1<<forkShift - 1
+	forkShare = 1 << 63
 )
 
 //export tag_service

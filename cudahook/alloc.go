@@ -30,6 +30,8 @@ const (
 	softCounted                            // it is counted as over the soft cap
 	triedOthers                            // no other context on the device has idle segments
 	othersPassed                           // all contexts were waited for, for another heap's sake
+	lastHost                               // memory on the host is the last resort
+	plainly                                // the driver has refused managed memory for it
 )
 
 // handOut makes b the program's, which has asked for so many bytes.
@@ -222,14 +224,20 @@ func (h *heap) grow(r *Request, n, kind uint64) uint64 {
 		if action := h.shrink(r, bytes); action != goOn {
 			return action
 		}
-		if settings.spill && p.global != nil && r.hint() == uint64(config.HintCold) && d.over(bytes) {
+		if settings.spill && !r.has(lastHost) && p.global != nil && r.hint() == uint64(config.HintCold) && d.over(bytes) {
 			r.set(spilling)
 			return goOn
 		}
-		if r.has(short) || !d.charge(bytes) {
+		if r.has(short) || !d.chargeSegment(bytes) {
 			return h.shortage(r, n, kind, bytes)
 		}
 	} else if !d.chargeHost(bytes) {
+		if s := h.idleOn(1); s != nil && !capturing() {
+			return h.unmap(r, s)
+		}
+		if h.backToDevice(r) {
+			return goOn
+		}
 		atomic.AddUint64(&d.hostRefused, 1)
 		return h.refuse(r)
 	}
@@ -248,8 +256,12 @@ func (h *heap) mapSegment(r *Request, p *pool, kind, bytes uint64) uint64 {
 	}
 	s.bytes, s.kind, s.pool, s.first = bytes, kind, p, b
 	r.keep0 = uint64(uintptr(unsafe.Pointer(s)))
-	r.Arg0 = bytes
-	if p.spilled != 0 {
+	s.managed = p.spilled | atomic.LoadUint64(&h.device.managed)
+	if r.has(plainly) {
+		s.managed = p.spilled
+	}
+	r.Arg0, r.Arg1 = bytes, 1-p.spilled&1
+	if s.managed != 0 {
 		return r.act(phaseMap, ActMapManaged)
 	}
 	return r.act(phaseMap, ActMap)

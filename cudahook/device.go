@@ -16,6 +16,7 @@ import (
 //
 //	reserved = Σ bytes of the segments on the device, those about to be mapped included,
 //	           + foreign <= hard
+//	managed: Σ bytes of the segments on the device <= memory: the driver would give more
 //	a charge comes before the driver's allocation, a release after its free
 type device struct {
 	raw.OffHeap
@@ -28,6 +29,7 @@ type device struct {
 	foreign        uint64 // part of reserved
 	host, hostPeak uint64 // bytes of spilled segments <= hostHard
 	hostHard       uint64
+	managed        uint64 // 1: its segments are managed memory
 
 	knobs
 	recordedFrom uint64 // the first event of its history
@@ -56,6 +58,7 @@ var settings struct {
 	zero      bool
 	sleep     bool
 	leaks     bool
+	managed   bool
 	hint      uint64
 	soft      uint64 // 0: none
 	hard      uint64 // 0: none
@@ -73,7 +76,7 @@ var settings struct {
 func Setup(s *config.CUDA, defaultHint uint32) {
 	settings.enabled = s.Enable
 	settings.event, settings.all, settings.spill, settings.zero = s.ReuseEvent, s.SuballocAll, s.Spill, s.Zero
-	settings.leaks = s.Leaks
+	settings.leaks, settings.managed = s.Leaks, s.Managed
 	settings.hint = uint64(defaultHint)
 	settings.soft, settings.hard, settings.part = s.Soft, s.Hard, s.Proportion
 	settings.spillHard = s.SpillHard
@@ -107,6 +110,7 @@ func (d *device) meet(memory uint64) {
 	if d.hostHard == 0 {
 		d.hostHard = hostMemory() / 2
 	}
+	d.managed = flag(settings.managed)
 	d.bucket.Set(settings.bw, max(64<<10, settings.bw/100), settings.lat)
 	atomic.StoreUint64(&d.memory, max(memory, 1))
 }
@@ -127,6 +131,15 @@ func capOf(memory uint64) uint64 {
 // charge reserves n bytes, or reports false when they would pass the hard cap. The peak
 // rises when the driver has given them.
 func (d *device) charge(n uint64) bool { return chargeTo(&d.reserved, n, d.hard) }
+
+// chargeSegment is charge for a segment on the device.
+func (d *device) chargeSegment(n uint64) bool {
+	most := d.hard
+	if atomic.LoadUint64(&d.managed) != 0 {
+		most = min(most, d.memory+atomic.LoadUint64(&d.foreign))
+	}
+	return chargeTo(&d.reserved, n, most)
+}
 
 func chargeTo(to *uint64, n, most uint64) bool {
 	for {

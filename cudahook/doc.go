@@ -46,6 +46,10 @@
 // never cut, since the driver names them by their start and size (IPC, GPUDirect); one is
 // reused for requests of at least 7/8 of it.
 //
+// With TA_CUDA_MANAGED all segments are managed memory: those of the pool of spilled blocks
+// prefer the host, and get what cold requests ask for at once, all others the device
+// (managed.go).
+//
 // With TA_CUDA_ZERO a segment is cleared when it is mapped; a block that is handed out again has
 // what its last owner wrote.
 //

@@ -35,7 +35,8 @@ type fake struct {
 
 	fail      map[uint64]uint64 // action: the result of the next one
 	failRate  float64
-	noContext bool // no events for whole contexts
+	noContext bool   // no events for whole contexts
+	unmanaged uint64 // what requests for managed memory end with, unless 0
 	calls     map[uint64]int
 }
 
@@ -64,7 +65,7 @@ type fakeEvent struct {
 
 type fakeAlloc struct {
 	start, bytes, device uint64
-	managed              bool
+	managed, prefers     bool // managed; and prefers the device
 }
 
 func newFake(t testing.TB, seed uint64) *fake {
@@ -186,7 +187,7 @@ func (f *fake) alloc(device, bytes uint64, managed bool) (uint64, bool) {
 	if !managed {
 		f.used[device] += asked
 	}
-	f.allocs[at] = fakeAlloc{at, asked, device, managed}
+	f.allocs[at] = fakeAlloc{start: at, bytes: asked, device: device, managed: managed}
 	return at, true
 }
 
@@ -241,11 +242,19 @@ func (f *fake) act(r *Request, action uint64) {
 		}
 	case ActContext:
 		r.Value, r.Extra = device, f.memory[device]
-	case ActMap, ActMapManaged:
+	case ActMap:
 		var ok bool
-		if r.Value, ok = f.alloc(device, r.Arg0, action == ActMapManaged); !ok {
+		if r.Value, ok = f.alloc(device, r.Arg0, false); !ok {
 			r.Result = ErrorOutOfMemory
 		}
+	case ActMapManaged:
+		if r.Result = f.unmanaged; r.Result != Success {
+			return
+		}
+		r.Value, _ = f.alloc(device, r.Arg0, true)
+		a := f.allocs[r.Value]
+		a.prefers = r.Arg1 == 1
+		f.allocs[r.Value] = a
 	case ActDriver:
 		f.ownCall(r, device)
 	case ActUnmap:

@@ -32,9 +32,18 @@ func (h *heap) informedOf(r *Request) uint64 {
 //	cached = local + global + pending
 //	used = reserved - cached
 //	free = min(free + cached, hard - used), total = min(total, hard)
+//
+// The driver knows only what managed memory has been touched:
+//
+//	managed: free = min(free, total - (used - foreign)), too
 func (h *heap) info(r *Request) uint64 {
 	cached := h.cached() + h.count.side[0].pending
 	r.Value += cached
+	if d := h.device; atomic.LoadUint64(&d.managed) != 0 {
+		reserved := atomic.LoadUint64(&d.reserved)
+		ours := reserved - min(cached+atomic.LoadUint64(&d.foreign), reserved)
+		r.Value = min(r.Value, r.Extra-min(ours, r.Extra))
+	}
 	if hard := h.device.hard; hard < r.Extra {
 		used := atomic.LoadUint64(&h.device.reserved) - cached
 		r.Extra = hard

@@ -16,6 +16,9 @@ func (h *heap) mapped(r *Request) uint64 {
 		if r.Result == Success {
 			r.Result = ErrorOutOfMemory
 		}
+		if h.unmanaged(r, s) {
+			return goOn
+		}
 		if r.has(warming) {
 			h.warmFailed(r)
 			return goOn
@@ -26,6 +29,9 @@ func (h *heap) mapped(r *Request) uint64 {
 		}
 		h.count.driverRefused++
 		if s.pool.spilled != 0 {
+			if h.backToDevice(r) {
+				return goOn
+			}
 			return h.refuse(r)
 		}
 		r.set(short)

@@ -22,6 +22,7 @@ type world struct {
 	failing bool
 
 	taken, given, ended int // calls without a request; contexts
+	hosted              int // blocks on the host, of managed memory
 
 	pace int // the streams finish some of their work in one of so many rounds
 }
@@ -34,11 +35,12 @@ type liveBlock struct {
 
 // lane is a thread of the program.
 type lane struct {
-	r    *Request
-	busy bool
-	what *liveBlock // that it works on
-	also streamKey  // op "record": where it will be in use
-	op   string
+	r     *Request
+	busy  bool
+	what  *liveBlock // that it works on
+	also  streamKey  // op "record": where it will be in use
+	op    string
+	graph bool // a pool was begun while it was served
 }
 
 var contexts = []uint64{0xc1, 0xc2, 0xc3} // two on device 0, one on device 1
@@ -90,7 +92,7 @@ func (w *world) aStream(c uint64) uint64 {
 func (w *world) begin(l *lane) error {
 	r := l.r
 	*r = Request{Token: r.Token}
-	l.what, l.op = nil, ""
+	l.what, l.op, l.graph = nil, "", false
 	c := w.context()
 	r.Context = c
 	switch n := w.rng.IntN(100); {
@@ -146,6 +148,12 @@ func (w *world) begin(l *lane) error {
 		l.what = b
 	default:
 		l.op, r.Op, r.Value, r.Extra = "info", OpInfo, w.f.memory[w.f.device[c]]-w.f.used[w.f.device[c]], w.f.memory[w.f.device[c]]
+	}
+	if settings.managed && (r.Op == OpAlloc || r.Op == OpStreamAlloc) {
+		r.Hint = 1 + w.rng.Uint64N(uint64(config.HintCount))
+		if w.rng.IntN(4) == 0 {
+			r.Hint = 0
+		}
 	}
 	l.busy = true
 	return nil
@@ -255,6 +263,9 @@ func (w *world) step(l *lane) error {
 		w.f.now += decay
 	}
 	l.r.Now = w.f.now
+	if h := heapOf(l.r.Context); h != nil && h.active != nil {
+		l.graph = true
+	}
 	if done, err := w.quickly(l); done {
 		return err
 	}
@@ -280,6 +291,11 @@ func (w *world) finish(l *lane, action uint64) error {
 			}
 			return nil
 		}
+		if l.op != "foreign" && settings.managed && !w.failing {
+			if err := w.placed(l); err != nil {
+				return err
+			}
+		}
 		b := &liveBlock{address: r.Address, n: r.Bytes, bytes: rounded(r.Bytes), context: r.Context, stream: r.Stream, plain: r.Op != OpStreamAlloc}
 		return w.received(b)
 	case "free", "stream free":
@@ -301,6 +317,32 @@ func (w *world) finish(l *lane, action uint64) error {
 			}
 		}
 	}
+	return nil
+}
+
+// placed checks that a block lies where its hint says. Those of the driver's own have no
+// segment.
+func (w *world) placed(l *lane) error {
+	r := l.r
+	hint := uint32(config.HintWarm)
+	if r.Hint != 0 {
+		hint = uint32(r.Hint - 1)
+	}
+	b := heapOf(r.Context).table.find(r.Address)
+	if b.segment == nil {
+		return nil
+	}
+	a, _ := w.f.covering(r.Address, 1)
+	host := b.segment.pool.spilled != 0
+	switch {
+	case !a.managed || a.prefers == host:
+		return fmt.Errorf("%s: block %#x is managed: %v, prefers the device: %v, is spilled: %v", l.op, r.Address, a.managed, a.prefers, host)
+	case host && (hint == config.HintHot || hint == config.HintPinFast || hint != config.HintCold && !settings.spill):
+		return fmt.Errorf("%s: block %#x with hint %d is on the host", l.op, r.Address, hint)
+	case !host && hint == config.HintCold && !l.graph && settings.spillHard == manyBytes:
+		return fmt.Errorf("%s: cold block %#x is on the device", l.op, r.Address)
+	}
+	w.hosted += int(flag(host))
 	return nil
 }
 

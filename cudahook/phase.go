@@ -32,6 +32,7 @@ func (h *heap) start(r *Request) uint64 {
 	if r.Op == OpAlloc && capturing() {
 		r.set(direct | triedSteal)
 	}
+	h.prefer(r)
 	return h.proceed(r)
 }
 

@@ -3,7 +3,7 @@ package cudahook
 import "tieralloc/internal/raw"
 
 // A pool is a set of segments whose blocks are not for others: the main one, that of
-// managed memory on the host (spill), and private ones of graphs: a graph that is
+// managed memory that prefers the host (spill), and private ones of graphs: a graph that is
 // launched again writes to the same addresses again, so its blocks stay its own until
 // the pool is gone. Several graphs may share one: it is gone when it was released as
 // often as it was begun.

@@ -6,12 +6,20 @@ import (
 	"tieralloc/internal/config"
 )
 
+// manyBytes is a cap that no model comes to.
+const manyBytes = 1 << 40
+
 var variants = map[string]func(*config.CUDA){
 	"default": func(*config.CUDA) {},
 	"event":   func(c *config.CUDA) { c.ReuseEvent = true },
 	"all":     func(c *config.CUDA) { c.SuballocAll = true; c.CacheLimit = 32 << 20 },
 	"spill":   func(c *config.CUDA) { c.Hard, c.Soft, c.Spill = 90<<20, 60<<20, true },
 	"capped":  func(c *config.CUDA) { c.Hard, c.ReuseEvent, c.Zero = 90<<20, true, true },
+	"managed": func(c *config.CUDA) {
+		c.Managed, c.Hard, c.Soft, c.Spill, c.SpillHard = true, 90<<20, 60<<20, true, manyBytes
+	},
+	"managed, no cap":    func(c *config.CUDA) { c.Managed, c.ReuseEvent, c.Zero, c.SpillHard = true, true, true, manyBytes },
+	"managed, full host": func(c *config.CUDA) { c.Managed, c.SpillHard = true, 24<<20 },
 	"nothing kept": func(c *config.CUDA) {
 		c.CacheLimit, c.SuballocAll, c.ReuseEvent = 0, true, true
 	},
@@ -19,7 +27,7 @@ var variants = map[string]func(*config.CUDA){
 
 // TestModel runs random programs of several threads, streams, contexts and devices.
 func TestModel(t *testing.T) {
-	calls, taken, given, ended := map[uint64]int{}, 0, 0, 0
+	calls, taken, given, ended, hosted := map[uint64]int{}, 0, 0, 0, 0
 	for name, set := range variants {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(2) {
@@ -34,12 +42,15 @@ func TestModel(t *testing.T) {
 					}
 				}
 				runWorld(t, w, 9000)
-				taken, given, ended = taken+w.taken, given+w.given, ended+w.ended
+				taken, given, ended, hosted = taken+w.taken, given+w.given, ended+w.ended, hosted+w.hosted
 				for action, n := range w.f.calls {
 					calls[action] += n
 				}
 			}
 		})
+	}
+	if hosted < 300 {
+		t.Errorf("%d blocks on the host", hosted)
 	}
 	if taken < 1000 || given < 1000 || ended < 100 {
 		t.Errorf("%d blocks taken and %d given without a request, %d contexts ended", taken, given, ended)
@@ -55,7 +66,12 @@ func TestModel(t *testing.T) {
 // TestModelFailures is the same while the driver fails now and then.
 func TestModelFailures(t *testing.T) {
 	for seed := range uint64(6) {
-		w := newWorld(t, seed, func(c *config.CUDA) { c.ReuseEvent = seed%2 == 0; c.Hard = 120 << 20; c.Spill = seed%3 == 0 })
+		w := newWorld(t, seed, func(c *config.CUDA) {
+			c.ReuseEvent = seed%2 == 0
+			c.Hard = 120 << 20
+			c.Spill = seed%3 == 0
+			c.Managed = seed > 3
+		})
 		w.failing = true
 		w.f.failRate = 0.02
 		runWorld(t, w, 4000)

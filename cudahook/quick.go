@@ -48,6 +48,10 @@ func Take(token, device, stream, bytes uintptr) uintptr {
 	if h == nil {
 		return 0
 	}
+	if atomic.LoadUint64(&h.device.managed) != 0 { // its hint says where
+		h.lock.Release()
+		return 0
+	}
 	kind := kindLarge
 	if asked < smallMax {
 		kind = kindSmall

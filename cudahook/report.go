@@ -43,6 +43,7 @@ func Report(token uintptr, to *[stats.DeviceMax]stats.Device) (n uint64) {
 func (d *device) report(s *stats.Device) {
 	s.BytesDevice = d.memory
 	s.Reuse, s.Suballoc, s.OnHardcap = flag(settings.event), flag(settings.all), flag(settings.spill)
+	s.Managed = atomic.LoadUint64(&d.managed)
 	s.SegmentSize, s.CacheLimit = d.segment, d.cache
 	s.StreamLocal, s.GlobalLimit = d.quicks, d.idles
 	s.FreesUnknown = atomic.LoadUint64(&freesUnknown)

@@ -73,7 +73,7 @@ const (
 	ActContext                          // Context is new: Value = its device's ordinal, Extra = the device's memory in bytes, Arg0 and Arg1 = its UUID, Arg2 = its place on the bus (stats.Device)
 	ActPrimary                          // Value = the primary context of Device, retained
 	ActMap                              // cuMemAlloc of Arg0 bytes: Value = address
-	ActMapManaged                       // cuMemAllocManaged of Arg0 bytes, preferred on the host, accessed by the device: Value = address
+	ActMapManaged                       // cuMemAllocManaged of Arg0 bytes, accessed by the device; Arg1: 1 preferred there, 0 on the host: Value = address; CUDA_ERROR_NOT_SUPPORTED: the device has no managed memory
 	ActUnmap                            // cuMemFree of Arg0
 	ActZero                             // Arg1 bytes at Arg0 set to 0, finished for every stream
 	ActSynchronize                      // cuCtxSynchronize of context Arg0

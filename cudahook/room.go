@@ -55,7 +55,7 @@ func (h *heap) shrink(r *Request, bytes uint64) uint64 {
 		return h.unmap(r, s)
 	}
 	if h.device.over(bytes) {
-		if s := h.idleDevice(); s != nil {
+		if s := h.idleOn(0); s != nil {
 			return h.unmap(r, s)
 		}
 		if !r.has(softCounted) {
@@ -83,15 +83,16 @@ func (h *heap) surplus() *segment {
 		return s
 	}
 	if h.cached() > h.device.cache || h.count.idles > h.device.idles {
-		return h.idleDevice()
+		return h.idleOn(0)
 	}
 	return nil
 }
 
-// idleDevice is the device's segment that has been idle for longest, or nil.
-func (h *heap) idleDevice() *segment {
+// idleOn is the segment of a side that has been idle for longest, or nil; 0: the device's,
+// 1: the host's.
+func (h *heap) idleOn(side uint64) *segment {
 	s := h.idleFirst
-	for s != nil && s.pool.spilled != 0 {
+	for s != nil && s.pool.spilled != side {
 		s = s.next
 	}
 	return s
@@ -120,7 +121,7 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
 		r.unset(short)
 		return goOn
 	}
-	if s := h.idleDevice(); idle && s != nil {
+	if s := h.idleOn(0); idle && s != nil {
 		return h.unmap(r, s)
 	}
 	if r.has(short) && r.keep1 != 0 { // less than that, but in one piece with what the driver had
@@ -141,7 +142,7 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
 	}
 	atomic.AddUint64(&h.device.violations, 1)
 	if r.Op != OpForeign && !r.has(direct) && h.poolOf(r).global != nil && r.maySpill() {
-		r.set(spilling)
+		r.set(spilling | lastHost)
 		r.unset(short)
 		return goOn
 	}
@@ -188,7 +189,7 @@ func (h *heap) shrinkFor(r *Request) uint64 {
 		r.other, r.keep2, r.keep3 = h.place(), 0, h.clock-1
 		return h.syncNext(r, phaseOther, true)
 	}
-	if s := h.idleDevice(); s != nil {
+	if s := h.idleOn(0); s != nil {
 		r.Context = h.context
 		return h.unmap(r, s)
 	}

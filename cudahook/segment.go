@@ -18,6 +18,7 @@ type segment struct {
 	kind    uint64
 	first   *block
 	pool    *pool
+	managed uint64 // 1: managed memory, preferred on the device or, if spilled, on the host
 
 	spent uint64 // 1: nothing of it is handed out again, and it goes back as soon as it is idle
 

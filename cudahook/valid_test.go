@@ -157,7 +157,7 @@ func (t *tag) validBins() error {
 
 // checkAll checks all heaps, and what their devices are charged with.
 func checkAll(f *fake, settled bool) error {
-	reserved := map[uint64]uint64{}
+	reserved, segments := map[uint64]uint64{}, map[uint64]uint64{}
 	for i := range heaps {
 		h := &heaps[i]
 		if h.context == 0 {
@@ -167,6 +167,7 @@ func checkAll(f *fake, settled bool) error {
 			return fmt.Errorf("heap %d: %w", i, err)
 		}
 		reserved[h.ordinal] += h.count.reserved + h.count.foreign
+		segments[h.ordinal] += h.count.reserved
 	}
 	var ordinals []uint64
 	for d := range f.memory {
@@ -176,6 +177,9 @@ func checkAll(f *fake, settled bool) error {
 	for _, d := range ordinals {
 		if devices[d].reserved > devices[d].hard {
 			return fmt.Errorf("device %d: %d bytes reserved of %d", d, devices[d].reserved, devices[d].hard)
+		}
+		if segments[d] > f.memory[d] {
+			return fmt.Errorf("device %d: segments of %d bytes, and it has %d", d, segments[d], f.memory[d])
 		}
 		if settled && devices[d].reserved != reserved[d] {
 			return fmt.Errorf("device %d is charged with %d, the heaps have %d", d, devices[d].reserved, reserved[d])

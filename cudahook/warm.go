@@ -94,7 +94,7 @@ func (h *heap) warm(r *Request, bytes, count, kind uint64) uint64 {
 	}
 	n := max(rounded(bytes), granule)
 	size := h.device.segmentBytes(kind, n, false)
-	if h.device.over(size) || !h.device.charge(size) {
+	if h.device.over(size) || !h.device.chargeSegment(size) {
 		r.unset(warming)
 		return goOn
 	}

@@ -60,12 +60,19 @@ enum {
 	CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 	CU_EVENT_DISABLE_TIMING = 2,
 	CU_MEM_ATTACH_GLOBAL = 1,
+	CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
+	CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
 	CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+	CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION = 4,
 	CU_MEM_ADVISE_SET_ACCESSED_BY = 5,
+	CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6,
 	CU_MEM_LOCATION_TYPE_DEVICE = 1,
 	CU_MEM_LOCATION_TYPE_HOST = 2,
+	CU_MEM_LOCATION_TYPE_HOST_NUMA = 3,
+	CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4,
 	CU_DEVICE_CPU = -1,
 
+	CU_POINTER_ATTRIBUTE_CONTEXT = 1,
 	CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
 	CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
 	CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
@@ -91,9 +98,12 @@ enum {
 	F(cuEventQuery, CUevent) \
 	F(cuEventRecord, CUevent, CUstream) \
 	F(cuMemAdvise, CUdeviceptr, size_t, int, CUdevice) \
+	F(cuMemFreeHost, void *) \
+	F(cuMemHostAlloc, void **, size_t, unsigned) \
 	F(cuMemsetD8Async, CUdeviceptr, unsigned char, size_t, CUstream) \
 	F(cuStreamCreate, CUstream *, unsigned) \
 	F(cuStreamIsCapturing, CUstream, int *) \
+	F(cuStreamQuery, CUstream) \
 	F(cuStreamSynchronize, CUstream) \
 	F(cuStreamWaitEvent, CUstream, CUevent, unsigned) \
 	F(cuThreadExchangeStreamCaptureMode, int *)
@@ -103,7 +113,15 @@ enum {
 	F(cuStreamGetCtx, CUstream, CUcontext *) \
 	F(cuCtxRecordEvent, CUcontext, CUevent) \
 	F(cuDeviceGetUuid_v2, void *, CUdevice) \
-	F(cuDeviceGetAttribute, int *, int, CUdevice)
+	F(cuDeviceGetAttribute, int *, int, CUdevice) \
+	F(cuMemAdvise_v2, CUdeviceptr, size_t, int, CUmemLocation) \
+	F(cuMemPrefetchAsync, CUdeviceptr, size_t, CUdevice, CUstream) \
+	F(cuMemPrefetchAsync_v2, CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) \
+	F(cuMemPrefetchBatchAsync, CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long, CUstream) \
+	F(cuMemDiscardBatchAsync, CUdeviceptr *, size_t *, size_t, unsigned long long, CUstream) \
+	F(cuMemDiscardAndPrefetchBatchAsync, CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long, \
+		CUstream) \
+	F(cuMemRangeGetAttribute, void *, size_t, int, CUdeviceptr, size_t)
 
 // Those that have a version of ours. Entry points of the same name with another
 // signature (cuMemAlloc without _v2 has 32-bit pointers) are not among them.

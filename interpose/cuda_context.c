@@ -15,6 +15,7 @@ static CUresult stream_ends(CUresult (*call)(CUstream), CUstream s)
 		ta_cuda_ask(&r, TA_CUDA_OP_STREAM_END, current);
 		r.Stream = (uint64_t)s;
 		ta_cuda_serve(&r, current, NULL, NULL);
+		ta_mm_stream_ends(s);
 	}
 	CUresult e = call(s);
 	if (e == CUDA_SUCCESS && serves)

@@ -111,6 +111,12 @@ int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r);
 CUresult ta_cuda_alloc(CUdeviceptr *out, size_t n, CUcontext current, void *caller, ta_cuda_call call, void *args);
 CUresult ta_cuda_free_block(CUdeviceptr p, CUcontext current, ta_cuda_call call, void *args);
 
+// What is free of the current context's device, and all of it, as the program is to see them.
+CUresult ta_cuda_memory(size_t *free, size_t *total);
+
+// The primary context of a device, retained.
+CUresult ta_cuda_primary(CUcontext *out, int device);
+
 // While it is held no context begins or ends.
 void ta_cuda_lives_lock(void);
 void ta_cuda_lives_unlock(void);
@@ -121,6 +127,8 @@ extern uint64_t ta_cuda_ends;
 // The captures that are under way in a context, or on a stream, are over.
 void ta_cuda_captures_gone(CUcontext c);
 void ta_cuda_capture_gone(CUstream s);
+// A stream is about to end: managers are not to ask it any more whether it is idle.
+void ta_mm_stream_ends(CUstream s);
 
 // The contexts that the heap knows, with their devices, for what concerns all of them.
 enum { TA_CUDA_CONTEXTS = 64 };

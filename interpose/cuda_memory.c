@@ -182,7 +182,7 @@ EXPORT CUresult cuPointerSetAttribute(const void *value, int attribute, CUdevice
 	return e;
 }
 
-EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
+CUresult ta_cuda_memory(size_t *free, size_t *total)
 {
 	CUcontext current;
 	ta_cuda_request r;
@@ -198,6 +198,8 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 		*total = r.Extra;
 	return e;
 }
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) { return ta_cuda_memory(free, total); }
 
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *total, CUdevice d)
 {

@@ -133,32 +133,45 @@ static CUresult describe(ta_cuda_request *r)
 	return CUDA_SUCCESS;
 }
 
-static CUresult primary(ta_cuda_request *r)
+CUresult ta_cuda_primary(CUcontext *out, int device)
 {
 	CUdevice d;
-	CUcontext c;
-	CUresult e = ta_cu.cuDeviceGet(&d, (int)r->Device);
+	CUresult e = ta_cu.cuDeviceGet(&d, device);
 	ta_cuda_lives_lock();
 	if (e == CUDA_SUCCESS)
-		e = ta_cu.cuDevicePrimaryCtxRetain(&c, d);
+		e = ta_cu.cuDevicePrimaryCtxRetain(out, d);
 	ta_cuda_lives_unlock();
+	return e;
+}
+
+static CUresult primary(ta_cuda_request *r)
+{
+	CUcontext c;
+	CUresult e = ta_cuda_primary(&c, (int)r->Device);
 	if (e == CUDA_SUCCESS)
 		r->Value = (uint64_t)c;
 	return e;
 }
 
-// Host memory that the device reads and writes by way of the bus. Where the advice is
-// refused the pages move on demand, which is right, too.
+// Memory of the device, or of the host, which the device reads and writes by way of the bus.
+// A device without concurrent access to managed memory takes no advice: there the pages move
+// on demand, which is right, too.
 static CUresult map_managed(ta_cuda_request *r)
 {
+	enum { MANAGED_MEMORY = 83 };
 	CUdeviceptr p;
 	CUdevice d;
-	CUresult e = ta_cu.cuMemAllocManaged(&p, r->Arg0, CU_MEM_ATTACH_GLOBAL);
+	int has;
+	CUresult e = ta_cu.cuCtxGetDevice(&d);
 	if (e != CUDA_SUCCESS)
 		return e;
-	ta_cu.cuMemAdvise(p, r->Arg0, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU);
-	if (ta_cu.cuCtxGetDevice(&d) == CUDA_SUCCESS)
-		ta_cu.cuMemAdvise(p, r->Arg0, CU_MEM_ADVISE_SET_ACCESSED_BY, d);
+	if (ta_cu.cuDeviceGetAttribute != NULL && ta_cu.cuDeviceGetAttribute(&has, MANAGED_MEMORY, d) == CUDA_SUCCESS && !has)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	e = ta_cu.cuMemAllocManaged(&p, r->Arg0, CU_MEM_ATTACH_GLOBAL);
+	if (e != CUDA_SUCCESS)
+		return e;
+	ta_cu.cuMemAdvise(p, r->Arg0, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, r->Arg1 ? d : CU_DEVICE_CPU);
+	ta_cu.cuMemAdvise(p, r->Arg0, CU_MEM_ADVISE_SET_ACCESSED_BY, d);
 	r->Value = p;
 	return CUDA_SUCCESS;
 }

@@ -28,6 +28,7 @@ uintptr_t tag_cuda_step(uintptr_t request);
 uintptr_t tag_cuda_history(uintptr_t token, uintptr_t device, uintptr_t buf, uintptr_t n);
 uintptr_t tag_cuda_take(uintptr_t token, uintptr_t device, uintptr_t stream, uintptr_t bytes);
 uintptr_t tag_cuda_give(uintptr_t token, uintptr_t device, uintptr_t stream, uintptr_t address);
+uintptr_t tag_share(uintptr_t call);
 void tag_cuda_driver(uintptr_t event, uintptr_t result);
 uintptr_t tag_cuda_configure(uintptr_t token, uintptr_t device, uintptr_t key, uintptr_t value);
 uintptr_t tag_fork_prepare(uintptr_t token);

@@ -140,6 +140,195 @@ void ta_cuda_pool_begin(int device, uint64_t id0, uint64_t id1, void *filter);
 void ta_cuda_pool_end(int device, uint64_t id0, uint64_t id1);
 void ta_cuda_pool_release(int device, uint64_t id0, uint64_t id1);
 
+/* Managed memory: host and devices read and write it, and its pages go where they are used,
+ * advised or prefetched to. The driver keeps what it is told of a range; the library hands
+ * that on, so these work for all managed memory of the program, whoever allocated it, and
+ * while the library is switched off. p and n are a range of one allocation, in bytes. All that
+ * return int return the driver's CUresult:
+ *     0  success
+ *     1  (CUDA_ERROR_INVALID_VALUE) an argument is none of those that are listed here, or the
+ *        range is no managed memory
+ *     3  (CUDA_ERROR_NOT_INITIALIZED) there is no driver, or it is not initialised
+ *   801  (CUDA_ERROR_NOT_SUPPORTED) the driver lacks the entry point
+ * and others that the driver gives, such as 101 (CUDA_ERROR_INVALID_DEVICE) for a device
+ * that is none, or has no concurrent access to managed memory. A thread without a current
+ * context works in the memory's own. */
+
+/* A place for memory: kind is a CUmemLocationType, id the device's ordinal or the node's
+ * number, which is not looked at for the other kinds. Nodes need a driver of 12.2 or later. */
+enum { TA_AT_DEVICE = 1, TA_AT_HOST = 2, TA_AT_HOST_NUMA = 3, TA_AT_HOST_NUMA_CURRENT = 4 };
+typedef struct {
+	int kind, id;
+} ta_location;
+
+/* Allocates managed memory in the device's primary context, which stays for the life of the
+ * process; it counts against the device's limits as cuMemAllocManaged does. Returns NULL with
+ * errno EINVAL for a size of 0, ENOMEM when there is no memory under the limits, ENODEV when
+ * there is no such device or no CUDA, ENOTSUP when the device has no managed memory. */
+void *ta_managed_malloc(size_t size, int device);
+
+/* Frees managed memory, after all that devices have been given to do. NULL is accepted. */
+int ta_managed_free(void *p);
+
+/* Tells the driver how a range will be used; where is not looked at but for the three that
+ * name places. Nothing is moved by it. Advice as CUmem_advise. */
+enum {
+	TA_SET_READ_MOSTLY = 1,   /* copies for reading are kept where it is read */
+	TA_UNSET_READ_MOSTLY = 2,
+	TA_SET_PREFERRED_LOCATION = 3, /* any kind of place */
+	TA_UNSET_PREFERRED_LOCATION = 4,
+	TA_SET_ACCESSED_BY = 5,   /* a device or the host: the range stays mapped there */
+	TA_UNSET_ACCESSED_BY = 6
+};
+int ta_managed_advise(void *p, size_t n, int advice, ta_location where);
+
+/* Moves ranges to places, in the order of the stream (a CUstream or cudaStream_t): count
+ * ranges p[i] of n[i] bytes, each to where[i], or, with wheres 1, all to where[0]. More than
+ * one is one call of the driver, CUDA 13 or later, which the legacy default stream is not
+ * accepted for; the ranges then move in any order. */
+int ta_managed_prefetch(void *const *p, const size_t *n, size_t count, const ta_location *where, size_t wheres, void *stream);
+
+/* The contents are of no further use: nothing of them is moved, and until the range is written
+ * or prefetched what is read there means nothing. CUDA 13 or later, no legacy default stream. */
+int ta_managed_discard(void *const *p, const size_t *n, size_t count, void *stream);
+
+/* Both: the ranges are at their places, with contents that mean nothing. */
+int ta_managed_discard_prefetch(void *const *p, const size_t *n, size_t count, const ta_location *where, size_t wheres, void *stream);
+
+/* What the driver knows of a range, if it is the same in all of it: attribute is a
+ * CUmem_range_attribute, out has room for count numbers. 1 read mostly (0 or 1), 2 preferred
+ * location and 4 last prefetch (a device's ordinal, -1 the host, -2 none), 3 accessed by (up
+ * to count of those, -2 in the rest); 5 and 6 preferred location, 7 and 8 last prefetch, as
+ * kind (0 none) and id (12.2 or later). count is 1 but for 3. */
+int ta_managed_get(const void *p, size_t n, int attribute, int *out, size_t count);
+
+/* A memory manager shares the memory of one device between the components of a program, its
+ * instances, after cubie's MemoryManager. Each has a part of the total: one that was given
+ * to it (manual), or an equal share of what the manual ones leave (automatic). Instances are in
+ * groups, and the parts of a group are one budget:
+ *
+ *   cap of an instance             floor(proportion * total)
+ *   available to a group, active   min(sum of the caps - sum of the live bytes, free)
+ *   available to a group, passive  free
+ *
+ * In active mode an allocation beyond its group's budget is refused, once instances of the
+ * group that are idle have been asked to give way, the one first that was not used for
+ * longest. So is, in both modes, one that the device has no room for, with instances of all groups.
+ * An instance is idle when the stream that it used last has done what it was given.
+ *
+ * Functions return 0, or -1 with errno: EINVAL for what is no argument, ENOENT for an
+ * instance that is not registered, and what is said of them. On failure nothing has changed. */
+typedef struct ta_mm ta_mm;
+
+enum { TA_MM_DEVICE, TA_MM_PINNED, TA_MM_MAPPED, TA_MM_MANAGED }; /* kinds of memory */
+enum { TA_MM_PASSIVE, TA_MM_ACTIVE };
+#define TA_MM_ASK ((size_t)-1) /* as free: what the device has free under the limits */
+
+/* Has an instance give up what it can, by ta_mm_free, since others are short of memory.
+ * Called on the thread that allocates, without a lock. */
+typedef void (*ta_mm_evict)(uint64_t instance, void *arg);
+
+/* A manager of total bytes of a device, for 0 of all that it has under the limits. name, of at
+ * most 47 bytes as all names here, is for reports. Returns NULL with errno ENODEV or ENOMEM. */
+ta_mm *ta_mm_create(int device, size_t total, const char *name);
+
+/* EBUSY: there are live blocks. */
+int ta_mm_destroy(ta_mm *m);
+
+int ta_mm_set_mode(ta_mm *m, int mode);
+
+/* Registers an instance under a number of the program's choice. proportion: of the total, 0 to 1;
+ * negative: automatic. evict NULL: its blocks are freed when it has to give way. Returns
+ * 1 where less than 5% is left for automatic instances, of which there is none yet. EEXIST: the
+ * number is taken. ERANGE: the manual parts would be above 1. ENOSPC: they would leave less than 5%
+ * for automatic instances. ENOMEM. */
+int ta_mm_register(ta_mm *m, uint64_t instance, const char *name, const char *group, double proportion,
+	ta_mm_evict evict, void *arg);
+
+/* EBUSY: it has blocks. */
+int ta_mm_unregister(ta_mm *m, uint64_t instance);
+
+/* Changes how an instance gets its part; results as of ta_mm_register. */
+int ta_mm_set_manual(ta_mm *m, uint64_t instance, double proportion);
+int ta_mm_set_auto(ta_mm *m, uint64_t instance);
+int ta_mm_set_group(ta_mm *m, uint64_t instance, const char *group);
+
+/* The sums of the parts of both kinds. */
+int ta_mm_pools(ta_mm *m, double *manual, double *automatic);
+
+typedef struct {
+	size_t size; /* set to sizeof(ta_mm_info) by the caller; filled up to it */
+	double proportion;
+	uint64_t cap, bytes_live, bytes_peak;
+	uint64_t allocs, frees;
+	uint64_t refused;   /* allocations that failed */
+	uint64_t evictions; /* times that it had to give way */
+	uint64_t last_used; /* the later, the larger */
+	uint64_t manual;    /* 1: manual, 0: automatic */
+	char name[48], group[48];
+} ta_mm_info;
+int ta_mm_get(ta_mm *m, uint64_t instance, ta_mm_info *out);
+
+/* The bytes that a group may have now. Returns 1 where less than 5% of its budget is left. */
+int ta_mm_available(ta_mm *m, const char *group, size_t free, size_t *out);
+
+/* An array that is wanted. Arrays that have an axis of runs can be cut along it. */
+typedef struct {
+	size_t itemsize;
+	const size_t *shape; /* ndim lengths */
+	int ndim;
+	int chunk_axis;  /* the axis of runs; -1, one that is not in the shape, or one of length 1: it is not cut */
+	int unchunkable; /* 1: it is not cut either */
+	int kind;        /* TA_MM_... */
+} ta_mm_request;
+
+typedef struct {
+	size_t size; /* set to sizeof(ta_mm_chunking) by the caller; filled up to it */
+	size_t chunkable, unchunkable, available; /* bytes */
+	size_t chunk_length, chunks;              /* runs of a chunk, number of chunks */
+	uint32_t far_too_large;                   /* 1: more than 20 times what is free */
+	uint32_t nearly_full;                     /* 1: less than 5% of the group's budget is left */
+} ta_mm_chunking;
+
+/* How many runs at once the arrays of a group can be had for: all where they take less than
+ * is available, else
+ *   chunk_length = floor(runs * (available - unchunkable) / chunkable), chunks = ceil(runs / chunk_length)
+ * out is filled in also with errno ENOTSUP: none can be cut; E2BIG: those that cannot be cut do not
+ * fit; ENOSPC: a single run does not fit. */
+int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_request *requests, size_t n, size_t runs,
+	ta_mm_chunking *out);
+
+/* Allocates for an instance. Mapped memory has one address for host and device. NULL with errno
+ * ENOMEM where the budget, the device or the host has no room, or ENODEV. */
+void *ta_mm_alloc(ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream);
+
+/* Frees a block after what the stream has been given; for other memory than the device's it is
+ * waited for. NULL is accepted. EINVAL: no block of the manager. */
+int ta_mm_free(ta_mm *m, void *p, void *stream);
+
+/* What an instance wants when its group is allocated for next, of so many runs; it replaces what
+ * it wanted before. At most 64 arrays of at most 32 dimensions. */
+int ta_mm_queue(ta_mm *m, uint64_t instance, const ta_mm_request *requests, size_t n, size_t runs);
+
+/* Called when the instance's group has been allocated for: blocks[i] is for the i-th array that
+ * it has queued for, NULL for one without bytes; n is 0 where it had queued for none. How they are cut is
+ * the same for all of the group. */
+typedef void (*ta_mm_ready)(uint64_t instance, const ta_mm_chunking *chunking, void *const *blocks, size_t n, void *arg);
+int ta_mm_on_ready(ta_mm *m, uint64_t instance, ta_mm_ready ready, void *arg);
+
+/* Allocates all that the instances of a group want, cut as ta_mm_chunk says, and tells each of its
+ * members. The number of runs is that of the first queue that has more than one. Where it
+ * fails, with errno as of ta_mm_chunk and ta_mm_alloc, nothing is allocated, and what is wanted stays. out may
+ * be NULL. For one group on one thread at a time. */
+int ta_mm_allocate_queue(ta_mm *m, uint64_t instance, size_t free, void *stream, ta_mm_chunking *out);
+
+/* The instance works with what it has, on the stream. */
+int ta_mm_use(ta_mm *m, uint64_t instance, void *stream);
+
+/* Counts bytes that an instance has from elsewhere, or, negative, no longer has. It is not refused
+ * for want of room. ERANGE: it does not have so many from elsewhere. */
+int ta_mm_charge(ta_mm *m, uint64_t instance, ssize_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -44,6 +44,9 @@ func TestDeviceRoundTrip(t *testing.T) {
 		for k := range leaks {
 			compare(t, "leak", reflect.ValueOf(d.Leaks[k]), leaks[k])
 		}
+		if managed := i>>1&1 != 0; got["managed"] != managed {
+			t.Errorf("managed is %v, not %v", got["managed"], managed)
+		}
 		words := strings.Join([]string{got["reuse"].(string), got["suballoc"].(string), got["on_hardcap"].(string)}, " ")
 		want := []string{"sync small fail", "event small fail", "sync all fail", "event all fail",
 			"sync small spill", "event small spill", "sync all spill", "event all spill"}[i]

@@ -31,6 +31,7 @@ func JSON(dst, size uintptr, r *Report) (need uintptr) {
 	w.nodes(r)
 	w.tiers(r)
 	w.devices(r)
+	w.managers(r)
 	w.close('}')
 	w.put('\n')
 	if size > 0 {

@@ -27,6 +27,7 @@ func (w *writer) device(d *Device) {
 	w.word("reuse", reuseNames[d.Reuse&1])
 	w.word("suballoc", suballocNames[d.Suballoc&1])
 	w.word("on_hardcap", spillNames[d.OnHardcap&1])
+	w.truth("managed", d.Managed != 0)
 	w.count("segment_size", d.SegmentSize)
 	w.count("cache_limit", d.CacheLimit)
 	w.count("stream_local", d.StreamLocal)

@@ -133,6 +133,11 @@ type Figures struct {
 	DeviceCount uint64
 	Devices     [DeviceMax]Device
 
+	// Shares[i], for i < ShareCount, are instances of memory managers, those of one
+	// manager one after the other. Key "managers".
+	ShareCount uint64
+	Shares     [ShareMax]Share
+
 	ProgramLen uint64 // <= NameSize
 	Program    [NameSize]byte
 }

@@ -73,7 +73,11 @@ func fullReport(tb testing.TB) *Report {
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		d.Reuse, d.Suballoc, d.OnHardcap, d.LeakCount = uint64(i&1), uint64(i>>1&1), uint64(i>>2), uint64(i)
-		d.Pci = 1<<32 | 0x1bf8 + 1
+		d.Pci, d.Managed = 1<<32|0x1bf8+1, uint64(i>>1&1)
+	}
+	for i := range r.Shares {
+		s := &r.Shares[i]
+		s.Manager, s.Mode, s.Manual, s.Proportion = uint64(i/20), uint64(i&1), uint64(i>>1&1), 250000
 	}
 	for i := range r.Tiers {
 		r.Tiers[i].HugePagesWanted = uint64(i)
@@ -149,10 +153,10 @@ func compare(t *testing.T, at string, want reflect.Value, got any) {
 			switch name {
 			case "Figures":
 				compare(t, at, want.Field(i), object)
-			case "OffHeap", "Program", "ProgramLen", "NodeCount", "DeviceCount", "LeakCount", // not numbers of their own
+			case "OffHeap", "Program", "ProgramLen", "NodeCount", "DeviceCount", "LeakCount", "ShareCount", "Shares", // not numbers of their own
 				"Calls", "Nodes", "Tiers", "SizeClasses", "BytesPerNode", "Devices", "Leaks", "Uuid", "Pci", // compared by the tests below
 				"HintBytes", "Backend", "NodesComplete", "DefaultHint", "OnSoftcap", "OnHardcap",
-				"Throttle", "HugePagesWanted", "TierNodes", "Reuse", "Suballoc":
+				"Throttle", "HugePagesWanted", "TierNodes", "Reuse", "Suballoc", "Managed":
 			default:
 				compare(t, key, want.Field(i), object[keyOf(name)])
 			}

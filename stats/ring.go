@@ -40,6 +40,7 @@ const (
 	EventDriverFails             // CUresult: cuInit has failed
 	EventDeviceSoftcap           // device, bytes reserved: it went over its soft cap
 	EventDeviceHardcap           // device, bytes asked for: its hard cap, or the driver, refuses them
+	EventDevicePlain             // device, CUresult: it has no managed memory, and gets plain memory
 	EventSummary                 // mallocs, frees, peak bytes, live bytes, live blocks, failures
 )
 

@@ -36,6 +36,7 @@ func TestSchemaRefuses(t *testing.T) {
 	r.Heap.SizeClasses[0].Pages = 1
 	r.DeviceCount = 1
 	r.Devices[0].LeakCount = 1
+	r.ShareCount = 1
 	doc := text(t, r)
 	for _, c := range []struct{ old, new, why string }{
 		{`"tieralloc.stats/1"`, `"tieralloc.stats/2"`, "another version"},
@@ -72,9 +73,15 @@ func TestSchemaRefuses(t *testing.T) {
 		{`"reuse": "sync"`, `"reuse": "never"`, "unknown mode"},
 		{`"suballoc": "small"`, `"suballoc": "large"`, "unknown mode"},
 		{`"on_hardcap": "fail"`, `"on_hardcap": "route_slow"`, "a word of the host's cap"},
+		{`"managed": false`, `"managed": 0`, "a number for a truth"},
 		{`"efficiency": 0.0000`, `"efficiency": 1.0001`, "above 1"},
 		{`"stream_wait": 0`, `"stream_waits": 0`, "unknown call"},
 		{`"address": 0,`, ``, "a leak without its address"},
+		{`"mode": "passive"`, `"mode": "automatic"`, "unknown mode"},
+		{`"pool": "automatic"`, `"pool": "active"`, "unknown pool"},
+		{`"instance_count": 0,`, ``, "a manager without a number of instances"},
+		{`"evictions": 0`, `"evicted": 0`, "an instance without its evictions"},
+		{`"proportion": 0.0000`, `"proportion": 1.0001`, "above 1"},
 		{"{\n", "{\n\"pid\": 0,", "a key twice"},
 	} {
 		changed := bytes.Replace(doc, []byte(c.old), []byte(c.new), 1)
@@ -110,8 +117,8 @@ func TestSchemaIsStrict(t *testing.T) {
 			}
 			for name, rule := range properties {
 				checkRule(t, at+"."+name, rule.(map[string]any))
-				// A process without CUDA has no devices.
-				if optional := at == "$" && name == "devices"; required[name] == optional {
+				// A process without CUDA has no devices, and few have managers.
+				if optional := at == "$" && (name == "devices" || name == "managers"); required[name] == optional {
 					t.Errorf("%s.%s: required is %v", at, name, !optional)
 				}
 				walk(at+"."+name, rule)
@@ -125,9 +132,9 @@ func TestSchemaIsStrict(t *testing.T) {
 		}
 	}
 	walk("$", root)
-	if objects != 14 {
+	if objects != 16 {
 		t.Errorf("%d objects with properties, not report, calls, heap, class, policy, hints, tiers, tier and migrations,"+
-			" device, its calls, tiers and tier, leak", objects)
+			" device, its calls, tiers and tier, leak, manager, instance", objects)
 	}
 }
 
@@ -154,8 +161,8 @@ func checkRule(t *testing.T, at string, rule map[string]any) {
 	if counted && !strings.HasPrefix(text, "Exact") && !strings.HasPrefix(text, "Span-granular.") {
 		t.Errorf("%s does not say how exact it is: %s", at, text)
 	}
-	// The heap of a device sees each of its blocks.
-	if host := !strings.HasPrefix(at, "#device"); (host && strings.Contains(at, "peak")) != strings.HasPrefix(text, "Span-granular.") {
+	// The heap of a device sees each of its blocks, and so does a manager.
+	if host := !strings.HasPrefix(at, "#device") && !strings.HasPrefix(at, "#instance"); (host && strings.Contains(at, "peak")) != strings.HasPrefix(text, "Span-granular.") {
 		t.Errorf("%s: peaks and only peaks are span-granular", at)
 	}
 }

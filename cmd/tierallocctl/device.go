@@ -16,6 +16,7 @@ type device struct {
 	Reuse        string  `json:"reuse"`
 	Suballoc     string  `json:"suballoc"`
 	OnHardcap    string  `json:"on_hardcap"`
+	Managed      bool    `json:"managed"`
 	AllocCalls   uint64  `json:"alloc_calls"`
 	FreeCalls    uint64  `json:"free_calls"`
 	HitsLocal    uint64  `json:"hits_local"`
@@ -69,6 +70,14 @@ type leak struct {
 	Number  uint64 `json:"number"`
 }
 
+// kind is the kind of memory that the driver gives.
+func (d *device) kind() string {
+	if d.Managed {
+		return "managed"
+	}
+	return "plain"
+}
+
 // cached is what is free.
 func (d *device) cached() uint64 { return d.BytesCachedLocal + d.BytesCachedGlobal }
 
@@ -82,6 +91,7 @@ var deviceFigures = []deviceFigure{
 	{"bus", func(d *device) string { return d.PCI }},
 	{"memory", func(d *device) string { return size(d.BytesDevice) }},
 	{"policy", func(d *device) string { return d.Reuse + ", " + d.Suballoc + ", " + d.OnHardcap }},
+	{"memory of segments", func(d *device) string { return d.kind() }},
 	{"soft cap", func(d *device) string { return limit(d.Tiers.Fast.CapacitySoft) }},
 	{"hard cap", func(d *device) string { return limit(d.Tiers.Fast.CapacityHard) }},
 	{"reserved", func(d *device) string { return size(d.BytesReserved) }},

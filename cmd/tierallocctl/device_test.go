@@ -15,7 +15,7 @@ func TestDescribeDevices(t *testing.T) {
 	text := squeeze(out.String())
 	d := r.Devices[0]
 	for _, words := range []string{
-		"device 0\n", "bus 00000000:1b:00.0\n", "memory 80 GiB\n", "policy event, all, spill\n", "hard cap 8.0 GiB\n", "soft cap -\n",
+		"device 0\n", "bus 00000000:1b:00.0\n", "memory 80 GiB\n", "policy event, all, spill\n", "memory of segments managed\n", "hard cap 8.0 GiB\n", "soft cap -\n",
 		"reserved " + size(d.BytesReserved) + "\n", "live " + size(d.BytesLive) + "\n", "asked for " + size(d.BytesAsked) + "\n",
 		"cached for a stream " + size(d.BytesCachedLocal) + "\n", "cached for all " + size(d.BytesCachedGlobal) + "\n",
 		"fragmentation 87.5%\n", "efficiency 87.5%\n", "hits by a part " + count(d.HitsSplit) + "\n",
@@ -31,7 +31,7 @@ func TestDescribeDevices(t *testing.T) {
 		t.Errorf("%q is missing in\n%s", words, out.String())
 	}
 	out.Reset()
-	r.Devices = nil
+	r.Devices, r.Managers = nil, nil
 	describe(&out, r)
 	summarize(&out, r)
 	if strings.Contains(out.String(), "device") {

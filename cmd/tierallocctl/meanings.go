@@ -63,4 +63,5 @@ var meanings = map[string]meaning{
 	"TA_CUDA_LAT":          {"TIME", "time charged for each allocation on a device"},
 	"TA_CUDA_TRACE":        {"PATH", "where each allocation and free is written, as RMM's replay reads it"},
 	"TA_CUDA_LEAKS":        {"0|1", "1: the report lists the blocks that are live at exit"},
+	"TA_CUDA_MANAGED":      {"0|1", "1: device memory is managed memory, and lies by preference where the hint says"},
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"tieralloc/stats"
 )
@@ -37,7 +38,8 @@ type report struct {
 		Normal *tier `json:"normal"`
 		Slow   *tier `json:"slow"`
 	} `json:"tiers"`
-	Devices []*device `json:"devices"` // none in a process without CUDA
+	Devices  []*device  `json:"devices"` // none in a process without CUDA
+	Managers []*manager `json:"managers"`
 }
 
 type heap struct {
@@ -109,6 +111,11 @@ func decodeReport(text []byte) (*report, error) {
 	}
 	if len(r.Devices) > stats.DeviceMax {
 		return nil, fmt.Errorf("damaged statistics: %d devices", len(r.Devices))
+	}
+	for _, m := range r.Managers {
+		if m == nil || slices.Contains(m.Instances, nil) {
+			return nil, errors.New("damaged statistics: a memory manager or an instance is missing")
+		}
 	}
 	for _, d := range r.Devices {
 		if d == nil || d.Tiers.Fast == nil || d.Tiers.Slow == nil {

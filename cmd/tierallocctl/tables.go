@@ -64,7 +64,7 @@ func summarize(w io.Writer, r *report) {
 	summarizeDevices(w, r)
 }
 
-// describe writes all that a report tells of the tiers and the devices, and the heap as
+// describe writes all that a report tells of the tiers, the devices, and who shares them, and of the heap as
 // a whole.
 func describe(w io.Writer, r *report) {
 	h := r.Heap
@@ -82,6 +82,7 @@ func describe(w io.Writer, r *report) {
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, callTable(r).Render())
 	describeDevices(w, r)
+	describeManagers(w, r)
 }
 
 // figure is a row of the table of tiers.

@@ -62,7 +62,7 @@ type outcome struct {
 
 // plainCUDA is CUDA without its padding.
 type plainCUDA struct {
-	enable, event, all, spill, zero, leaks                          bool
+	enable, event, all, spill, zero, leaks, managed                 bool
 	soft, hard, spillHard, proportion, segment, cacheLimit, bw, lat uint64
 	warm                                                            []Warm
 	trace                                                           string
@@ -111,7 +111,7 @@ func outcomeOf(s *Settings) outcome {
 	c := &s.CUDA
 	o.cuda = plainCUDA{enable: c.Enable, event: c.ReuseEvent, all: c.SuballocAll, spill: c.Spill, zero: c.Zero, leaks: c.Leaks,
 		soft: c.Soft, hard: c.Hard, spillHard: c.SpillHard, proportion: c.Proportion, segment: c.SegmentSize, cacheLimit: c.CacheLimit,
-		bw: c.BW, lat: c.Lat, warm: c.Warmup[:c.Warmups], trace: c.Trace.String()}
+		bw: c.BW, lat: c.Lat, warm: c.Warmup[:c.Warmups], trace: c.Trace.String(), managed: c.Managed}
 	for _, r := range s.Rules.Rule[:s.Rules.Count] {
 		o.rules = append(o.rules, plainRule{r.Min, r.Max, patternOf(&s.Rules, r.Thread), patternOf(&s.Rules, r.Program),
 			patternOf(&s.Rules, r.Lib), r.Hint})

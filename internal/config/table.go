@@ -60,6 +60,7 @@ const (
 	cudaLat
 	cudaTrace
 	cudaLeaks
+	cudaManaged
 	cudaVars
 )
 
@@ -156,11 +157,12 @@ var variables = [tableSize]variable{
 		noLimit, false},
 	varCUDA + cudaWarmup: {"TA_CUDA_WARMUP", "sizes and numbers of blocks such as 4K:50,64K:20,1M:10, at most 16 of them," +
 		" each number from 1 to 1000000", "no warm-up", false},
-	varCUDA + cudaZero:  {"TA_CUDA_ZERO", aSwitch, "0", false},
-	varCUDA + cudaBW:    {"TA_CUDA_BW", aRate, noLimit, false},
-	varCUDA + cudaLat:   {"TA_CUDA_LAT", aLatency, noDelay, false},
-	varCUDA + cudaTrace: {"TA_CUDA_TRACE", aTemplate, noFile, true},
-	varCUDA + cudaLeaks: {"TA_CUDA_LEAKS", aSwitch, "0", false},
+	varCUDA + cudaZero:    {"TA_CUDA_ZERO", aSwitch, "0", false},
+	varCUDA + cudaBW:      {"TA_CUDA_BW", aRate, noLimit, false},
+	varCUDA + cudaLat:     {"TA_CUDA_LAT", aLatency, noDelay, false},
+	varCUDA + cudaTrace:   {"TA_CUDA_TRACE", aTemplate, noFile, true},
+	varCUDA + cudaLeaks:   {"TA_CUDA_LEAKS", aSwitch, "0", false},
+	varCUDA + cudaManaged: {"TA_CUDA_MANAGED", aSwitch, "0", false},
 }
 
 // Describe tells of the i-th variable that the library knows: its name, what it

@@ -8,6 +8,7 @@ import (
 
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
+	"tieralloc/cudahook/share"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
@@ -351,6 +352,7 @@ func fill(token uintptr, r *stats.Report, budget uint64) bool {
 	tiers.Fill(r)
 	alloc.FillNodes(token, r, tierMap.Nodes, budget)
 	r.DeviceCount = cudahook.Report(token, &r.Devices)
+	r.ShareCount = share.Report(token, &r.Shares)
 	return true
 }
 

@@ -184,12 +184,12 @@ func TestList(t *testing.T) {
 // FuzzPage: whatever a file holds, reading it ends, with an error or with figures that
 // can be written.
 func FuzzPage(f *testing.F) {
-	f.Add([]byte("tierlive"), uint16(0), true)
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint16(nameAt), true)
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint16(publishedAt), true)
-	f.Add([]byte{0xff, 0xff}, uint16(buffersAt+bufferSize-264), true)
-	f.Add([]byte{0xff, 0xff}, uint16(stats.LiveSize-1), false)
-	f.Fuzz(func(t *testing.T, patch []byte, at uint16, whole bool) {
+	f.Add([]byte("tierlive"), uint32(0), true)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint32(nameAt), true)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint32(publishedAt), true)
+	f.Add([]byte{0xff, 0xff}, uint32(buffersAt+bufferSize-264), true)
+	f.Add([]byte{0xff, 0xff}, uint32(stats.LiveSize-1), false)
+	f.Fuzz(func(t *testing.T, patch []byte, at uint32, whole bool) {
 		var head stats.LiveHeader
 		head.Magic, head.Version, head.Size = stats.LiveMagic, stats.LiveVersion, uint64(stats.LiveSize)
 		head.Pid, head.State, head.Begun, head.Published = 1<<22+1, stats.LiveRunning, 1, 1

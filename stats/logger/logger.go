@@ -118,6 +118,8 @@ var shapes = map[stats.EventKind]shape{
 	stats.EventDriverFails:   {zerolog.WarnLevel, "the CUDA driver does not start", []string{"error"}},
 	stats.EventDeviceSoftcap: {zerolog.WarnLevel, "device soft cap exceeded", []string{"device", "bytes"}},
 	stats.EventDeviceHardcap: {zerolog.WarnLevel, "no device memory", []string{"device", "bytes"}},
+	stats.EventDevicePlain: {zerolog.WarnLevel, "no managed memory: the device heap has plain memory",
+		[]string{"device", "error"}},
 	stats.EventSummary: {zerolog.InfoLevel, "summary",
 		[]string{"malloc_calls", "free_calls", "bytes_peak", "bytes_live", "blocks_live", "calls_failed"}},
 }

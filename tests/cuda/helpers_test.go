@@ -11,7 +11,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// drivers is the folder of libcuda.so.1, libcudart.so.13 and an older runtime, old/libcudart.so.13.
+// drivers is the folder of libcuda.so.1, libcudart.so.13 and an older runtime, old/libcudart.so.13,
+// and of older drivers, 11/libcuda.so.1 and 12/libcuda.so.1.
 var drivers string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -47,8 +48,19 @@ func makeDrivers() error {
 		return append([]string{"fake/runtime/cudart.c", "-DCUDART=" + version, "-Wl,-soname,libcudart.so.13",
 			"-o", filepath.Join(dir, "libcudart.so.13")}, shared...)
 	}
+	driver := func(dir, version string) []string {
+		return append(append(append([]string{}, sources...), "-DFAKE_CUDA="+version, "-Wl,-soname,libcuda.so.1",
+			"-o", filepath.Join(dir, "libcuda.so.1")), shared...)
+	}
+	for _, version := range []string{"11", "12"} {
+		if err := os.Mkdir(filepath.Join(drivers, version), 0o755); err != nil {
+			return err
+		}
+	}
 	for _, args := range [][]string{
-		append(append(sources, "-Wl,-soname,libcuda.so.1", "-o", filepath.Join(drivers, "libcuda.so.1")), shared...),
+		driver(drivers, "13"),
+		driver(filepath.Join(drivers, "11"), "11"),
+		driver(filepath.Join(drivers, "12"), "12"),
 		runtime(drivers, "13000"),
 		runtime(old, "11080"),
 	} {

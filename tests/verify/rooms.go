@@ -17,6 +17,7 @@ var rooms = map[string]int{
 	"tiers":           3,
 	"alloc":           4,
 	"cudahook":        4,
+	"cudahook/share":  4,
 	// what the process was told and reports: it ties the rooms together
 	"internal/process": 5,
 }

@@ -115,6 +115,25 @@ API CUresult cuDeviceGet(CUdevice *d, int ordinal)
 	return CUDA_SUCCESS;
 }
 
+int fake_manages(void)
+{
+	const char *e = getenv("FAKE_MANAGED");
+	return e == NULL || *e == 0 ? 2 : atoi(e);
+}
+
+// What there is to know of managed memory.
+API CUresult cuDeviceGetAttribute(int *out, int attribute, CUdevice d)
+{
+	CALL(cuDeviceGetAttribute, INIT);
+	enum { MANAGED_MEMORY = 83, CONCURRENT_MANAGED_ACCESS = 89 };
+	if (out == NULL || (attribute != MANAGED_MEMORY && attribute != CONCURRENT_MANAGED_ACCESS))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (d < 0 || d >= DEVICES)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*out = fake_manages() >= (attribute == MANAGED_MEMORY ? 1 : 2);
+	return CUDA_SUCCESS;
+}
+
 API CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice d)
 {
 	CALL(cuCtxCreate_v2, INIT);

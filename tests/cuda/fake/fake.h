@@ -104,11 +104,19 @@ void fake_streams_end(CUcontext c);
 // Memory: written by work, released with its context.
 void fake_write(CUdeviceptr p, size_t n, int byte);
 void fake_release(CUdeviceptr p);
+int fake_pinned(CUdeviceptr p, size_t n); // whether it is page-locked memory of the host
+int fake_reaches(CUdeviceptr p, size_t n); // whether a device reaches all of it
 void fake_memory_end(CUcontext c);
 CUresult fake_allocate(CUdeviceptr *out, size_t n);
 // Bytes of a device's memory without an address; 0: it has no more.
 int fake_take(CUdevice d, size_t n);
 void fake_give(CUdevice d, size_t n);
+// Where what is known of the pages is kept, if the range is one of a managed allocation, with
+// that one's start and size; else NULL. It is freed with the memory.
+void **fake_managed(CUdeviceptr p, size_t n, CUdeviceptr *start, size_t *size);
+// By FAKE_MANAGED, 0: no managed memory, 1: it moves to a device as a whole when that has
+// work, and takes no advice about devices, 2: both have it at once.
+int fake_manages(void);
 // All streams; and the one that a handle means in the current context, NULL for one that is
 // none. To name such a one to fake_live_stream is illegal.
 extern CUstream fake_streams;
@@ -127,4 +135,5 @@ API int fake_busy(CUdeviceptr p, size_t n, CUstream s, int ordered);     // see 
 API unsigned long fake_calls(const char *name);
 API unsigned long fake_illegals(void);
 API size_t fake_used(CUdevice d); // bytes of the device's memory
+API size_t fake_places(void);     // places that the last batch of prefetches was told
 #endif

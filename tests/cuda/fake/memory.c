@@ -21,6 +21,7 @@ struct memory {
 	uint64_t id;
 	int opened; // handles of it, and not closed
 	int sync;   // attribute SYNC_MEMOPS
+	void *pages; // of managed memory: what managed.c knows of them
 };
 
 static struct memory *memories;
@@ -98,6 +99,7 @@ static void unmap(struct memory *m)
 		used[m->device] -= m->size;
 	}
 	struct memory *chunk = m->chunk;
+	free(m->pages);
 	free(m);
 	if (chunk != NULL && --chunk->in_use == 0)
 		unmap(chunk);
@@ -118,10 +120,16 @@ void fake_memory_end(CUcontext c)
 void fake_write(CUdeviceptr p, size_t n, int byte)
 {
 	struct memory *m = find(p);
-	if (m == NULL || p + n > m->address + up(m->asked, ALIGN))
+	if ((m == NULL || p + n > m->address + up(m->asked, ALIGN)) && !fake_pinned(p, n))
 		fake_illegal(700, "work on memory that is gone");
 	else
 		memset((void *)p, byte, n);
+}
+
+int fake_reaches(CUdeviceptr p, size_t n)
+{
+	struct memory *m = find(p);
+	return m != NULL ? n <= m->address + m->asked - p : fake_pinned(p, n);
 }
 
 void fake_release(CUdeviceptr p)
@@ -167,14 +175,19 @@ API CUresult cuMemAllocManaged(CUdeviceptr *out, size_t n, unsigned flags)
 	CALL(cuMemAllocManaged, CONTEXT);
 	if (flags != 1 && flags != 2)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (fake_manages() == 0)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	return fake_forbidden() ? CAPTURE_UNSUPPORTED : allocate(out, n, MANAGED);
 }
 
-API CUresult cuMemAdvise(CUdeviceptr p, size_t n, int advice, CUdevice d)
+void **fake_managed(CUdeviceptr p, size_t n, CUdeviceptr *start, size_t *size)
 {
-	CALL(cuMemAdvise, INIT);
 	struct memory *m = find(p);
-	return m != NULL && m->how == MANAGED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (m == NULL || m->how != MANAGED || n == 0 || n > m->address + m->asked - p)
+		return NULL;
+	*start = m->address;
+	*size = m->asked;
+	return &m->pages;
 }
 
 API CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element)
@@ -356,7 +369,7 @@ API CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
 {
 	CALL(cuIpcGetMemHandle, CONTEXT);
 	struct memory *m = find(p);
-	if (m == NULL)
+	if (m == NULL || m->how == MANAGED)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct handle h = {m->address, m->id, m->address ^ m->id, {0}};
 	memcpy(out, &h, sizeof h);

@@ -203,6 +203,17 @@ API CUresult cuStreamSynchronize(CUstream handle)
 	return CUDA_SUCCESS;
 }
 
+API CUresult cuStreamQuery(CUstream handle)
+{
+	CALL(cuStreamQuery, CONTEXT);
+	CUstream s = fake_live_stream(handle, 0);
+	if (s == NULL)
+		return INVALID_HANDLE;
+	if (s->capture || fake_forbidden())
+		return CAPTURE_UNSUPPORTED;
+	return s->head == NULL ? CUDA_SUCCESS : NOT_READY;
+}
+
 API CUresult cuStreamWaitEvent(CUstream handle, CUevent e, unsigned flags)
 {
 	CALL(cuStreamWaitEvent, CONTEXT);

@@ -1,0 +1,124 @@
+package share
+
+import (
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// A block is memory that an instance has from its manager.
+//
+//	it is in its bucket of the table, and among its instance's, until it is removed
+type block struct {
+	raw.OffHeap
+	chain         *block // of the same bucket
+	before, after *block // of the same instance
+	owner         *instance
+	address       uint64
+	bytes         uint64
+	kind          uint64
+	stream        uint64 // that it was allocated for
+}
+
+const (
+	buckets    = 4096
+	chunkBytes = 256 << 10
+)
+
+// bucketOf is the list that an address is on: Fibonacci hashing.
+func (m *manager) bucketOf(address uint64) **block {
+	return &m.table[address>>8*0x9e3779b97f4a7c15>>52&(buckets-1)]
+}
+
+// add enters a block that is charged already.
+func (m *manager) add(c *Call, i *instance) uint64 {
+	b := m.newBlock()
+	if b == nil {
+		return noMemory
+	}
+	b.owner, b.address, b.bytes, b.kind, b.stream = i, c.Address, c.Bytes, c.Kind, c.Stream
+	at := m.bucketOf(b.address)
+	b.chain = *at
+	*at = b
+	b.after = i.blocks
+	if b.after != nil {
+		b.after.before = b
+	}
+	i.blocks = b
+	m.blocks++
+	i.allocs++
+	i.peak = max(i.peak, i.bytes)
+	m.used(i, c.Stream)
+	return 0
+}
+
+// remove takes a block out and tells of it.
+func (m *manager) remove(c *Call) uint64 {
+	at := m.bucketOf(c.Address)
+	for *at != nil && (*at).address != c.Address {
+		at = &(*at).chain
+	}
+	b := *at
+	if b == nil {
+		return invalid
+	}
+	*at = b.chain
+	if b.after != nil {
+		b.after.before = b.before
+	}
+	if b.before != nil {
+		b.before.after = b.after
+	} else {
+		b.owner.blocks = b.after
+	}
+	b.owner.bytes -= b.bytes
+	b.owner.frees++
+	c.Bytes, c.Kind, c.Stream = b.bytes, b.kind, b.stream
+	m.blocks--
+	b.chain = m.spareBlocks
+	m.spareBlocks = b
+	return 0
+}
+
+// cut returns n zero bytes for descriptors, or 0 when the kernel has no memory.
+func (m *manager) cut(n uintptr) uintptr {
+	n = raw.RoundUp(n, 64)
+	if m.left < n {
+		c := raw.Map(chunkBytes)
+		if c == 0 {
+			return 0
+		}
+		m.fresh, m.left = c, chunkBytes
+	}
+	at := m.fresh
+	m.fresh += n
+	m.left -= n
+	return at
+}
+
+// newBlock returns a descriptor of which all fields are zero, or nil.
+func (m *manager) newBlock() *block {
+	b := m.spareBlocks
+	if b == nil {
+		return (*block)(raw.Ptr(m.cut(unsafe.Sizeof(block{}))))
+	}
+	m.spareBlocks = b.chain
+	*b = block{}
+	return b
+}
+
+// newInstance returns one of which all fields are zero, or nil.
+func (m *manager) newInstance() *instance {
+	i := m.spareInstances
+	if i == nil {
+		return (*instance)(raw.Ptr(m.cut(unsafe.Sizeof(instance{}))))
+	}
+	m.spareInstances = i.next
+	*i = instance{}
+	return i
+}
+
+func (m *manager) spare(i *instance) {
+	i.next = m.spareInstances
+	m.spareInstances = i
+}

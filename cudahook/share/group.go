@@ -1,0 +1,99 @@
+package share
+
+// The caps of a group's members are one budget.
+
+// budget is what the members of a group may have in all, and what they have.
+func (m *manager) budget(group *label) (limit, bytes uint64) {
+	for i := m.first; i != nil; i = i.next {
+		if i.group == *group {
+			limit += i.cap
+			bytes += i.bytes
+		}
+	}
+	return limit, bytes
+}
+
+// available is what a group may have of so many free bytes, and whether less than 1/20 of
+// its budget is left. What is free bounds it in passive mode.
+func (m *manager) available(group *label, free uint64) (bytes uint64, full bool) {
+	if m.active == 0 {
+		return free, false
+	}
+	limit, used := m.budget(group)
+	left := uint64(0)
+	if used < limit {
+		left = limit - used
+	}
+	return min(left, free), left < limit/20 || left == limit/20 && limit%20 != 0
+}
+
+func (m *manager) answerAvailable(c *Call) uint64 {
+	var group label
+	if !group.set(uintptr(c.Group)) {
+		return invalid
+	}
+	bytes, full := m.available(&group, c.Free)
+	c.Value = bytes
+	if full {
+		return Warned
+	}
+	return 0
+}
+
+// charge books what an instance is about to be given, before the driver is asked. In
+// active mode its group's budget bounds it.
+func (m *manager) charge(c *Call, i *instance) uint64 {
+	if c.Bytes == 0 || c.Kind >= kinds {
+		return invalid
+	}
+	if c.Bytes > most {
+		return noMemory
+	}
+	if m.active != 0 {
+		limit, used := m.budget(&i.group)
+		if used > limit || c.Bytes > limit-used {
+			return noMemory
+		}
+	}
+	i.bytes += c.Bytes
+	return 0
+}
+
+// account books what an instance has from elsewhere, or no longer has.
+func (i *instance) account(n int64) uint64 {
+	switch {
+	case n >= 0:
+		if uint64(n) > most-i.bytes {
+			return overFull
+		}
+		i.elsewhere += uint64(n)
+		i.bytes += uint64(n)
+		i.peak = max(i.peak, i.bytes)
+	case uint64(-n) > i.elsewhere:
+		return overFull
+	default:
+		i.elsewhere -= uint64(-n)
+		i.bytes -= uint64(-n)
+	}
+	return 0
+}
+
+// victim names the instance that was not used for longest, of those that have anything and
+// were used after a time: whether it is idle is C's to find out.
+func (m *manager) victim(c *Call, to *instance) uint64 {
+	var found *instance
+	for i := m.first; i != nil; i = i.next {
+		if i == to || i.bytes == 0 || i.used <= c.Extra || c.Count == 0 && i.group != to.group {
+			continue
+		}
+		if found == nil || i.used < found.used {
+			found = i
+		}
+	}
+	if found == nil {
+		return notThere
+	}
+	c.Value, c.Extra, c.Stream = found.id, found.used, found.stream
+	c.Evict, c.Arg, c.Bytes = found.evict, found.arg, found.bytes
+	return 0
+}

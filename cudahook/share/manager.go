@@ -1,0 +1,231 @@
+package share
+
+import (
+	"unsafe"
+
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+)
+
+// A manager is one ta_mm. It stays mapped when it is destroyed: whoever still has its
+// address is told so, and the next one takes its place.
+//
+//	bytes of an instance = Σ bytes of its blocks + what it has from elsewhere
+//	cap of an instance   = floor(proportion · total)
+//	Σ manual proportions <= 1; an automatic one is (1 - Σ manual proportions) / automatic instances
+type manager struct {
+	raw.OffHeap
+	next    *manager // all that there are
+	live    uint64   // 0: destroyed
+	device  uint64
+	context uint64
+	total   uint64
+	active  uint64 // 1: caps are enforced
+	name    label
+
+	first, last *instance // in the order of their registration
+	count       uint64
+	clock       uint64 // of uses
+	blocks      uint64
+
+	table [buckets]*block
+
+	spareInstances *instance
+	spareBlocks    *block
+	spareQueues    *queue
+	fresh, left    uintptr // of the newest chunk
+}
+
+// An instance is one component of the program.
+type instance struct {
+	raw.OffHeap
+	next       *instance
+	id         uint64
+	name       label
+	group      label
+	proportion float64
+	manual     uint64
+	cap        uint64
+
+	bytes, peak        uint64
+	elsewhere          uint64 // part of bytes
+	allocs, frees      uint64
+	refused, evictions uint64
+
+	used   uint64 // when it was used last, by the manager's clock
+	stream uint64 // and on which stream
+	evict  uint64 // what C calls; 0: its blocks are freed
+	arg    uint64
+	blocks *block
+
+	queue           *queue
+	ready, readyArg uint64 // what C calls when the group has been allocated for
+}
+
+// Info is what an instance is asked for; ta_mm_info of tieralloc.h.
+type Info struct {
+	Size               uint64
+	Proportion         uint64 // the bits of a double
+	Cap                uint64
+	BytesLive          uint64
+	BytesPeak          uint64
+	Allocs, Frees      uint64
+	Refused, Evictions uint64
+	LastUsed           uint64
+	Manual             uint64
+	Name, Group        label
+}
+
+var managers *manager // newest first
+
+func create(c *Call) uint64 {
+	m := managers
+	for m != nil && m.live != 0 {
+		m = m.next
+	}
+	if m == nil {
+		m = (*manager)(raw.Ptr(raw.Map(raw.RoundUp(unsafe.Sizeof(manager{}), 4096))))
+		if m == nil {
+			return noMemory
+		}
+		m.next = managers
+		managers = m
+	}
+	if c.Bytes == 0 || c.Bytes > most || !m.name.set(uintptr(c.Name)) {
+		return invalid
+	}
+	m.live, m.device, m.context, m.total, m.active = 1, c.Count, c.Context, c.Bytes, 0
+	c.Manager = uint64(uintptr(unsafe.Pointer(m)))
+	return 0
+}
+
+// destroy ends a manager that has no blocks.
+func (m *manager) destroy() uint64 {
+	if m.blocks != 0 {
+		return busy
+	}
+	for m.first != nil {
+		m.drop(m.first)
+	}
+	m.live = 0
+	return 0
+}
+
+// find returns an instance, or nil.
+func (m *manager) find(id uint64) *instance {
+	i := m.first
+	for i != nil && i.id != id {
+		i = i.next
+	}
+	return i
+}
+
+func (m *manager) register(c *Call) uint64 {
+	if m.find(c.Instance) != nil {
+		return known
+	}
+	i := m.newInstance()
+	if i == nil {
+		return noMemory
+	}
+	i.id, i.evict, i.arg = c.Instance, c.Evict, c.Arg
+	if !i.name.set(uintptr(c.Name)) || !i.group.set(uintptr(c.Group)) {
+		m.spare(i)
+		return invalid
+	}
+	why := m.admit(i, c.Proportion)
+	if why > Warned {
+		m.spare(i)
+		return why
+	}
+	if m.last == nil {
+		m.first = i
+	} else {
+		m.last.next = i
+	}
+	m.last = i
+	m.count++
+	m.rebalance()
+	m.clock++
+	i.used = m.clock
+	return why
+}
+
+// unregister takes out an instance that has nothing.
+func (m *manager) unregister(i *instance) uint64 {
+	if i.blocks != nil {
+		return busy
+	}
+	m.drop(i)
+	m.rebalance()
+	return 0
+}
+
+func (m *manager) drop(i *instance) {
+	var before *instance
+	at := &m.first
+	for *at != i {
+		before = *at
+		at = &before.next
+	}
+	*at = i.next
+	if m.last == i {
+		m.last = before
+	}
+	m.count--
+	m.dequeue(i)
+	m.spare(i)
+}
+
+// used notes that an instance works with what it has, on a stream.
+func (m *manager) used(i *instance, stream uint64) {
+	m.clock++
+	i.used, i.stream = m.clock, stream
+}
+
+// streamEnds forgets a stream whose handle is about to mean nothing, or another one.
+func streamEnds(stream uint64) {
+	for m := managers; m != nil; m = m.next {
+		for i := m.first; i != nil; i = i.next {
+			if i.stream == stream && stream != 0 {
+				i.stream = StreamGone
+			}
+		}
+	}
+}
+
+// tell fills in what is known of an instance.
+func (i *instance) tell(to *Info) {
+	to.Proportion, to.Cap, to.Manual = bitsOf(i.proportion), i.cap, i.manual
+	to.BytesLive, to.BytesPeak = i.bytes, i.peak
+	to.Allocs, to.Frees, to.Refused, to.Evictions, to.LastUsed = i.allocs, i.frees, i.refused, i.evictions, i.used
+	to.Name, to.Group = i.name, i.group
+}
+
+// Report fills in what is known of the managers, as much as there is room for, and returns
+// how many rows that is. Figures of a manager that the calling thread was at, in a signal handler,
+// are of the moment. Precondition: to is zero.
+func Report(token uintptr, to *[stats.ShareMax]stats.Share) (n uint64) {
+	mine := lock.Take(token)
+	number := uint64(0)
+	for m := managers; m != nil; m = m.next {
+		if m.live == 0 {
+			continue
+		}
+		number++
+		for i := m.first; i != nil && n < stats.ShareMax; i = i.next {
+			s := &to[n&(stats.ShareMax-1)]
+			n++
+			s.Manager, s.Instances, s.ManagerName = number, m.count, m.name
+			s.Device, s.Mode, s.BytesTotal = m.device, m.active, m.total
+			s.Id, s.Name, s.Group = i.id, i.name, i.group
+			s.Manual, s.Proportion, s.BytesCap = i.manual, millionths(i.proportion), i.cap
+			s.BytesLive, s.BytesPeak = i.bytes, i.peak
+			s.AllocCalls, s.FreeCalls, s.Refused, s.Evictions = i.allocs, i.frees, i.refused, i.evictions
+		}
+	}
+	if mine {
+		lock.Release()
+	}
+	return n
+}
