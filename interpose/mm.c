@@ -312,7 +312,8 @@ EXPORT void *ta_mm_alloc(ta_mm *m, uint64_t instance, size_t bytes, int kind, vo
 		}
 		if (charged)
 			told(TA_SHARE_OP_UNCHARGE, m, instance, bytes);
-		if (why == ENOMEM && p == NULL && make_room(m, (CUcontext)device.Context, instance, charged, &tried))
+		int helps = !charged || kind == TA_MM_DEVICE || kind == TA_MM_MANAGED; // others have no host memory to give
+		if (why == ENOMEM && p == NULL && helps && make_room(m, (CUcontext)device.Context, instance, charged, &tried))
 			continue;
 		if (why == ENOMEM)
 			told(TA_SHARE_OP_REFUSED, m, instance, 0);

@@ -30,7 +30,7 @@ static int place(ta_mm *m, uint64_t id, uint64_t k, void *p)
 	return ta_share_ask(&c);
 }
 
-// The k-th array that an instance has queued for, in chunks of so many runs.
+// The k-th array that an instance has queued for, in chunks of so many runs; 0: all at once.
 static int wished(ta_mm *m, uint64_t id, uint64_t k, size_t runs, ta_share_call *c)
 {
 	*c = ta_share_about(TA_SHARE_OP_WISHED, m, id);
@@ -62,12 +62,12 @@ static int allocate(ta_mm *m, uint64_t instance, size_t runs, void *stream)
 	return 0;
 }
 
-static void give_back(ta_mm *m, uint64_t instance, size_t runs, void *stream)
+static void give_back(ta_mm *m, uint64_t instance, void *stream)
 {
 	ta_share_call of, w;
 	int saved = errno;
 	for (uint64_t n = 0; member(m, instance, n, &of) == 0; n++)
-		for (uint64_t k = 0; k < of.Bytes && wished(m, of.Value, k, runs, &w) == 0; k++) {
+		for (uint64_t k = 0; k < of.Bytes && wished(m, of.Value, k, 0, &w) == 0; k++) {
 			ta_mm_free(m, (void *)w.Address, stream);
 			place(m, of.Value, k, NULL);
 		}
@@ -80,7 +80,7 @@ static void hand_over(ta_mm *m, const ta_share_call *of, const ta_mm_chunking *c
 	void *blocks[TA_SHARE_QUEUE_MAX] = {0};
 	ta_share_call w, c = ta_share_about(TA_SHARE_OP_DEQUEUE, m, of->Value);
 	size_t n = 0;
-	while (n < of->Bytes && n < TA_SHARE_QUEUE_MAX && wished(m, of->Value, n, chunking->chunk_length, &w) == 0)
+	while (n < of->Bytes && n < TA_SHARE_QUEUE_MAX && wished(m, of->Value, n, 0, &w) == 0)
 		blocks[n++] = (void *)w.Address;
 	ta_share_ask(&c);
 	if (of->Ready != 0)
@@ -102,8 +102,8 @@ EXPORT int ta_mm_allocate_queue(ta_mm *m, uint64_t instance, size_t free, void *
 		memcpy(out, &chunking, out->size < sizeof chunking ? out->size : sizeof chunking);
 	if (answer != 0)
 		return answer;
-	if (allocate(m, instance, chunking.chunk_length, stream) != 0) {
-		give_back(m, instance, chunking.chunk_length, stream);
+	if (allocate(m, instance, chunking.chunks > 1 ? chunking.chunk_length : 0, stream) != 0) {
+		give_back(m, instance, stream);
 		return -1;
 	}
 	for (uint64_t n = 0; member(m, instance, n, &of) == 0; n++)

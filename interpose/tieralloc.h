@@ -229,7 +229,8 @@ enum { TA_MM_PASSIVE, TA_MM_ACTIVE };
 typedef void (*ta_mm_evict)(uint64_t instance, void *arg);
 
 /* A manager of total bytes of a device, for 0 of all that it has under the limits. name, of at
- * most 47 bytes as all names here, is for reports. Returns NULL with errno ENODEV or ENOMEM. */
+ * most 47 bytes as all names here, is for reports. Returns NULL with errno ENODEV, also
+ * where the program has not initialised CUDA, or ENOMEM. */
 ta_mm *ta_mm_create(int device, size_t total, const char *name);
 
 /* EBUSY: there are live blocks. */
@@ -317,7 +318,7 @@ typedef void (*ta_mm_ready)(uint64_t instance, const ta_mm_chunking *chunking, v
 int ta_mm_on_ready(ta_mm *m, uint64_t instance, ta_mm_ready ready, void *arg);
 
 /* Allocates all that the instances of a group want, cut as ta_mm_chunk says, and tells each of its
- * members. The number of runs is that of the first queue that has more than one. Where it
+ * members. There are as many runs as the longest queue has; no chunk of an array is longer than its axis. Where it
  * fails, with errno as of ta_mm_chunk and ta_mm_alloc, nothing is allocated, and what is wanted stays. out may
  * be NULL. For one group on one thread at a time. */
 int ta_mm_allocate_queue(ta_mm *m, uint64_t instance, size_t free, void *stream, ta_mm_chunking *out);

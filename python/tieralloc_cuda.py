@@ -66,6 +66,7 @@ _SIGNATURES = {
     "ta_cuda_pool_end": (None, [_int, _word, _word]),
     "ta_cuda_pool_release": (None, [_int, _word, _word]),
     "ta_stats_json": (_size, [_pointer, _size]),
+    "ta_set_hint": (_int, [_int]),
 }
 
 _lock = threading.RLock()
@@ -301,6 +302,11 @@ class MemoryManager:
         out = (_pointer * len(sizes))()
         self._call("ta_cuda_malloc_batch", _stream(stream), (_size * len(sizes))(*sizes), out, len(sizes))
         return list(out)
+
+    def allocate_async(self, size, stream=0):
+        """A concurrent.futures.Future of a new block's address (tieralloc_async)."""
+        import tieralloc_async
+        return tieralloc_async.allocate_async(self.device, size, stream)
 
     def free_memory(self, address, size=0, stream=0):
         """Give a block back, after what the stream has been given so far. Its size need not be known."""

@@ -59,7 +59,7 @@ const (
 	OpQueue                        // Instance wants Count requests at Address with Bytes runs, and nothing else any more
 	OpPlan                         // cuts what the group of Instance wants, of Free: fills in the Chunking at Value
 	OpMember                       // the Count-th instance of Instance's group: Value, Ready, Arg, Bytes requests
-	OpWished                       // the Count-th request of Instance, in chunks of Free runs: Bytes, Kind, Address of its block
+	OpWished                       // the Count-th request of Instance, in chunks of Free runs, 0: all at once: Bytes, Kind, Address of its block
 	OpPlace                        // and Address is its block from now on; 0: it has none
 	OpDequeue                      // Instance wants nothing any more
 )

@@ -75,14 +75,14 @@ func (w *wish) copy(r *request) {
 	}
 }
 
-// plan finds one chunking for all that the group of an instance has queued for. The number of
-// runs is that of the first one that has more than one.
+// plan finds one chunking for all that the group of an instance has queued for, of as many
+// runs as the longest has.
 func (m *manager) plan(c *Call, of *instance) uint64 {
 	to := (*Chunking)(raw.Ptr(uintptr(c.Value)))
 	runs := uint64(1)
-	for i := m.first; i != nil && runs == 1; i = i.next {
+	for i := m.first; i != nil; i = i.next {
 		if i.queue != nil && i.group == of.group {
-			runs = i.queue.runs
+			runs = max(runs, i.queue.runs)
 		}
 	}
 	m.begin(to, &of.group, c.Free, runs)
@@ -119,7 +119,8 @@ func (m *manager) member(c *Call, of *instance) uint64 {
 }
 
 // wished tells of the Count-th array that an instance has queued for, with chunks of Free
-// runs: Bytes, Kind, and its block's Address.
+// runs, 0 for all at once: Bytes, Kind, and its block's Address. No chunk is longer than
+// its axis.
 func (c *Call) wished(i *instance) uint64 {
 	if i.queue == nil || c.Count >= i.queue.length {
 		return notThere
@@ -129,8 +130,8 @@ func (c *Call) wished(i *instance) uint64 {
 	_, cuttable, _ := r.size()
 	at := r.axis & (dimensions - 1)
 	whole := w.lengths[at]
-	if cuttable {
-		w.lengths[at] = c.Free
+	if cuttable && c.Free != 0 {
+		w.lengths[at] = min(whole, c.Free)
 	}
 	c.Bytes, _, _ = r.size()
 	w.lengths[at] = whole

@@ -12,7 +12,7 @@ import (
 // TestManagers has memory managers used from C.
 func TestManagers(t *testing.T) {
 	program := cc(t, "mm.c")
-	for _, name := range []string{"kinds", "pinned", "evict", "full", "chunk", "queue", "threads"} {
+	for _, name := range []string{"kinds", "pinned", "host", "evict", "full", "chunk", "queue", "threads"} {
 		for _, reuse := range []string{"sync", "event"} {
 			t.Run(name+"/"+reuse, func(t *testing.T) {
 				r := testlib.Run(t, command(true, []string{"TA_CUDA_REUSE=" + reuse}, program, name))

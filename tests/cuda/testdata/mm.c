@@ -73,6 +73,20 @@ static void kinds(void)
 	CHECK(mm(set_mode)(m, 0) == -1 && errno == EINVAL, "after the end");
 }
 
+// Where the host has no memory nobody gives way.
+static void host(void)
+{
+	ta_mm *m = start(0, NULL);
+	for (uint64_t i = 1; i <= 2; i++)
+		mm(register)(m, i, NULL, NULL, -1, NULL, NULL);
+	CHECK(mm(alloc)(m, 1, MIB, TA_MM_DEVICE, NULL) != NULL, "device");
+	for (int kind = TA_MM_PINNED; kind <= TA_MM_MAPPED; kind++) {
+		fake.fake_fail("cuMemHostAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
+		CHECK(mm(alloc)(m, 2, MIB, kind, NULL) == NULL && errno == ENOMEM, "kind %d", kind);
+	}
+	CHECK(info(m, 1).evictions == 0 && info(m, 1).bytes_live == MIB && info(m, 2).refused == 2 && info(m, 2).bytes_live == 0, "gave way");
+}
+
 // Pinned memory is freed when the stream has done what it was given, and not while it works.
 static void pinned(void)
 {
@@ -223,6 +237,19 @@ static void queue(void)
 			OK(cu.cuMemFree_v2(hog));
 	}
 	CHECK(told[2].n == 2 && told[3].n == 1 && told[3].blocks[0] != NULL, "the queue was kept");
+	// There are as many runs as the longest queue has, and no chunk is longer than its axis.
+	size_t brief[1] = {40};
+	ta_mm_request few = {1 << 20, brief, 1, 0, 0, TA_MM_DEVICE};
+	for (uint64_t i = 1; i <= 3; i++)
+		CHECK(mm(unregister)(m, i) == (i == 1 ? 0 : -1), "unregister");
+	mm(register)(m, 4, "x", "h", -1, NULL, NULL);
+	mm(register)(m, 5, "x", "h", -1, NULL, NULL);
+	CHECK(mm(queue)(m, 4, &few, 1, 40) == 0 && mm(queue)(m, 5, a, 1, 1000) == 0, "queue");
+	CHECK(mm(allocate_queue)(m, 4, 200 * MIB, NULL, &c) == 0 && c.chunks == 1 && c.chunk_length == 1000, "%zu chunks", c.chunks);
+	CHECK(info(m, 4).bytes_live == 40 * MIB && info(m, 5).bytes_live == 64000 << 10, "all at once");
+	CHECK(mm(queue)(m, 4, &few, 1, 40) == 0 && mm(queue)(m, 5, a, 1, 1000) == 0, "queue");
+	CHECK(mm(allocate_queue)(m, 4, 100 * MIB, NULL, &c) == 0 && c.chunks == 2 && c.chunk_length > 500, "%zu chunks", c.chunks);
+	CHECK(info(m, 4).bytes_live == 80 * MIB, "a chunk is longer than its axis: %zu", (size_t)info(m, 4).bytes_live);
 }
 
 // Threads that allocate and free beside each other, and a child that does neither.
@@ -276,7 +303,7 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} cases[] = {{"kinds", kinds}, {"pinned", pinned}, {"evict", evict}, {"full", full}, {"chunk", chunk}, {"queue", queue}, {"threads", threads}};
+	} cases[] = {{"kinds", kinds}, {"pinned", pinned}, {"host", host}, {"evict", evict}, {"full", full}, {"chunk", chunk}, {"queue", queue}, {"threads", threads}};
 	for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof *cases; i++)
 		if (strcmp(cases[i].name, argv[1]) == 0) {
 			cases[i].run();

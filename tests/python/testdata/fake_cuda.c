@@ -57,6 +57,15 @@ API void ta_cuda_free(void *p, ssize_t size, int device, void *stream)
 	NOTE("free %zd %d %lu\n", size, device, (unsigned long)stream);
 }
 
+// The thread's hint, and the one before; WARM at first.
+API int ta_set_hint(int hint)
+{
+	static _Thread_local int mine = 1;
+	int before = mine;
+	mine = hint;
+	return before;
+}
+
 API void ta_cuda_record_stream(void *p, void *stream) { NOTE("record %d %lu\n", p != NULL, (unsigned long)stream); }
 
 API int ta_cuda_malloc_batch(int device, void *stream, const size_t *sizes, void **out, int n)

@@ -1,0 +1,27 @@
+"""Device memory by tieralloc, with the classes of those who have managed it so far.
+
+Managed memory as in cuda.core: Device, Host, ManagedMemoryResource, ManagedBuffer, and the
+functions of tieralloc.utils.
+
+    from tieralloc import Device, Host, ManagedMemoryResource
+    from tieralloc.utils import advise, prefetch
+    buffer = ManagedMemoryResource().allocate(size)
+    buffer.preferred_location = Device(0)
+    prefetch(buffer, Device(0), stream=stream)
+
+MemoryManager, ArrayRequest, ArrayResponse and StreamGroups are cubie's: components of a program
+share a device, and requests that do not fit are cut along the runs.
+
+The library is in the process where it is preloaded, or after load(path).
+"""
+
+from ._buffer import Buffer
+from ._driver import CUDAError
+from ._library import load
+from ._location import Device, Host
+from ._managed import ManagedBuffer, ManagedMemoryResource, ManagedMemoryResourceOptions
+from ._manager import ArrayRequest, ArrayResponse, InstanceMemorySettings, MemoryManager, StreamGroups
+from ._streams import Stream
+
+__all__ = ["ArrayRequest", "ArrayResponse", "Buffer", "CUDAError", "Device", "Host", "InstanceMemorySettings", "ManagedBuffer",
+           "ManagedMemoryResource", "ManagedMemoryResourceOptions", "MemoryManager", "Stream", "StreamGroups", "load"]

@@ -1,0 +1,241 @@
+"""The C side of a MemoryManager: its parts, its accounts and its blocks (tieralloc.h, ta_mm)."""
+
+import ctypes
+import errno
+import os
+import threading
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+
+from . import _driver, _library
+from ._requests import ArrayRequest
+
+_pointer, _size, _int, _word, _text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p
+_evict = ctypes.CFUNCTYPE(None, _word, _pointer)
+
+KINDS = {"device": 0, "pinned": 1, "mapped": 2, "managed": 3}
+MODES = {"passive": 0, "active": 1}
+
+_MOST_NAME = 47  # bytes
+_MOST_BYTES = (1 << 63) - 1
+
+
+class Info(ctypes.Structure):
+    """ta_mm_info: the figures of an account."""
+
+    _fields_ = [("size", _size), ("proportion", ctypes.c_double)] + [(name, _word) for name in (
+        "cap", "bytes_live", "bytes_peak", "allocs", "frees", "refused", "evictions", "last_used", "manual",
+    )] + [("name", ctypes.c_char * 48), ("group", ctypes.c_char * 48)]
+
+
+class _Request(ctypes.Structure):
+    _fields_ = [("itemsize", _size), ("shape", ctypes.POINTER(_size)), ("ndim", _int), ("chunk_axis", _int),
+                ("unchunkable", _int), ("kind", _int)]
+
+
+class Chunking(ctypes.Structure):
+    """ta_mm_chunking: how requests are cut."""
+
+    _fields_ = [("size", _size), ("chunkable", _size), ("unchunkable", _size), ("available", _size),
+                ("chunk_length", _size), ("chunks", _size), ("far_too_large", _int), ("nearly_full", _int)]
+
+
+_library.declare({
+    "ta_mm_create": (_pointer, [_int, _size, _text]),
+    "ta_mm_destroy": (_int, [_pointer]),
+    "ta_mm_set_mode": (_int, [_pointer, _int]),
+    "ta_mm_register": (_int, [_pointer, _word, _text, _text, ctypes.c_double, _evict, _pointer]),
+    "ta_mm_unregister": (_int, [_pointer, _word]),
+    "ta_mm_set_manual": (_int, [_pointer, _word, ctypes.c_double]),
+    "ta_mm_set_auto": (_int, [_pointer, _word]),
+    "ta_mm_set_group": (_int, [_pointer, _word, _text]),
+    "ta_mm_pools": (_int, [_pointer, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)]),
+    "ta_mm_get": (_int, [_pointer, _word, ctypes.POINTER(Info)]),
+    "ta_mm_available": (_int, [_pointer, _text, _size, ctypes.POINTER(_size)]),
+    "ta_mm_chunk": (_int, [_pointer, _text, _size, ctypes.POINTER(_Request), _size, _size, ctypes.POINTER(Chunking)]),
+    "ta_mm_alloc": (_pointer, [_pointer, _word, _size, _int, _pointer]),
+    "ta_mm_free": (_int, [_pointer, _pointer, _pointer]),
+    "ta_mm_use": (_int, [_pointer, _word, _pointer]),
+    "ta_mm_charge": (_int, [_pointer, _word, ctypes.c_ssize_t]),
+})
+
+
+def check_name(what: str, name: str) -> bytes:
+    """A name as the library takes it."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what} {name!r}: expected text")
+    raw = name.encode("utf-8", "surrogateescape")
+    if len(raw) > _MOST_NAME or b"\0" in raw:
+        raise ValueError(f"{what} {name!r}: expected at most {_MOST_NAME} bytes, without a zero")
+    return raw
+
+
+def short_name(name: str) -> bytes:
+    """As much of a name as the library takes."""
+    raw = name.encode("utf-8", "replace").replace(b"\0", b"")
+    return raw if len(raw) <= _MOST_NAME else raw[:_MOST_NAME].decode("utf-8", "ignore").encode("utf-8")
+
+
+class Budget:
+    """The memory of a device that accounts share. Accounts are numbers that are used once.
+
+    It lives as long as one of its blocks, or whoever has it.
+    """
+
+    def __init__(self, device: int, total: int, name: str) -> None:
+        self.device = device
+        _driver.initialize()
+        address = _library.function("ta_mm_create")(device, total, check_name("name", name))
+        if not address:
+            why = ctypes.get_errno()
+            raise RuntimeError(f"no memory manager of {total} bytes on device {device}: {os.strerror(why)}")
+        self._address = address
+        self._lock = threading.Lock()
+        self._next = 1
+        self._evictions: Dict[int, Callable[[], None]] = {}
+        self._leaving: Set[int] = set()  # accounts that go when their last block does
+        self._blocks: Set[int] = set()  # addresses
+        mine = weakref.ref(self)
+
+        def evict(account: int, _: Any) -> None:
+            """Called by the library; ctypes gives what it raises to sys.unraisablehook."""
+            budget = mine()
+            action = budget._evictions.get(account) if budget is not None else None
+            if action is not None:
+                action()
+
+        self._evict = _evict(evict)
+        weakref.finalize(self, _destroy, address, self._evict).atexit = False
+
+    def _call(self, name: str, *arguments: Any) -> int:
+        return int(_library.function(name)(self._address, *arguments))
+
+    def set_mode(self, mode: str) -> None:
+        if self._call("ta_mm_set_mode", MODES[mode]) != 0:
+            raise RuntimeError(f"mode {mode!r}: {os.strerror(ctypes.get_errno())}")
+
+    # Accounts
+
+    def register(self, name: bytes, group: str, proportion: Optional[float], evict: Callable[[], None]) -> Tuple[int, bool]:
+        """A new account: a manual one with a proportion, else an automatic one; and as set_manual."""
+        raw = check_name("stream_group", group)
+        with self._lock:
+            account, self._next = self._next, self._next + 1
+            self._evictions[account] = evict
+        result = self._call("ta_mm_register", account, name, raw, -1.0 if proportion is None else proportion,
+                            self._evict, None)
+        if result < 0:
+            del self._evictions[account]
+        return account, self._settle(result, proportion)
+
+    def unregister(self, account: int) -> None:
+        """End an account, at once or with its last block."""
+        self._evictions.pop(account, None)
+        self._leaving.add(account)
+        self._leave()
+
+    def _leave(self) -> None:
+        for account in list(self._leaving):
+            if self._call("ta_mm_unregister", account) == 0:
+                self._leaving.discard(account)
+
+    def set_manual(self, account: int, proportion: float) -> bool:
+        """Give an account a part of its own. True: less than 5% are left for automatic ones, of which there are none."""
+        return self._settle(self._call("ta_mm_set_manual", account, proportion), proportion)
+
+    def set_auto(self, account: int) -> None:
+        self._settle(self._call("ta_mm_set_auto", account), None)
+
+    def set_group(self, account: int, group: str) -> None:
+        self._settle(self._call("ta_mm_set_group", account, check_name("new_group", group)), None)
+
+    def _settle(self, result: int, proportion: Optional[float]) -> bool:
+        """What the library says of an account's part: whether there is something to warn of."""
+        if result >= 0:
+            return result == 1
+        why, manual = ctypes.get_errno(), self.pools()[0]
+        if why == errno.ERANGE:
+            raise ValueError(f"Manual proportion {proportion} would exceed total available memory: the manual"
+                             f" proportions are {manual} already, and their sum may be at most 1")
+        if why == errno.ENOSPC and proportion is not None:
+            raise ValueError(f"Manual proportion {proportion} would leave less than 5% of memory for auto-allocated"
+                             f" instances: the manual proportions are {manual} already, and their sum may be at most 0.95")
+        if why == errno.ENOSPC:
+            raise ValueError("Available auto-allocation pool is less than 5% of total due to manual allocations:"
+                             f" the manual proportions are {manual}")
+        if why == errno.EINVAL:
+            raise ValueError(f"proportion {proportion!r}: expected a number from 0 to 1")
+        raise MemoryError(os.strerror(why)) if why == errno.ENOMEM else RuntimeError(os.strerror(why))
+
+    def pools(self) -> Tuple[float, float]:
+        """The sums of the manual and of the automatic proportions."""
+        manual, automatic = ctypes.c_double(), ctypes.c_double()
+        self._call("ta_mm_pools", ctypes.byref(manual), ctypes.byref(automatic))
+        return manual.value, automatic.value
+
+    def get(self, account: int) -> Info:
+        info = Info(size=ctypes.sizeof(Info))
+        if self._call("ta_mm_get", account, ctypes.byref(info)) != 0:
+            raise RuntimeError(f"the account is gone: {os.strerror(ctypes.get_errno())}")
+        return info
+
+    def use(self, account: int, stream: int) -> None:
+        """Say that the account is being used on a stream: it is then the last that is evicted."""
+        self._call("ta_mm_use", account, stream)
+
+    def charge(self, account: int, count: int) -> None:
+        """Account bytes from elsewhere; negative: give them back."""
+        self._call("ta_mm_charge", account, count)
+
+    # Requests
+
+    def available(self, group: str, free: int) -> Tuple[int, bool]:
+        """Bytes that a group may have now, and whether it has used nearly all it may."""
+        out = _size()
+        result = self._call("ta_mm_available", check_name("group", group), free, ctypes.byref(out))
+        if result < 0:
+            raise RuntimeError(f"group {group!r}: {os.strerror(ctypes.get_errno())}")
+        return out.value, result == 1
+
+    def chunk(self, group: str, free: int, requests: Sequence[ArrayRequest], runs: int) -> Tuple[int, Chunking]:
+        """How requests are cut: 0 or what is wrong as an errno, and the figures."""
+        array = (_Request * len(requests))()
+        kept: List[Any] = []
+        for entry, request in zip(array, requests):
+            shape = (_size * len(request.shape))(*request.shape)
+            kept.append(shape)
+            entry.itemsize, entry.shape, entry.ndim = request.itemsize, shape, len(request.shape)
+            entry.chunk_axis = -1 if request.chunk_axis_index is None else min(request.chunk_axis_index, len(request.shape))
+            entry.unchunkable, entry.kind = int(request.unchunkable), KINDS[request.memory]
+        out = Chunking(size=ctypes.sizeof(Chunking))
+        result = self._call("ta_mm_chunk", check_name("stream_group", group), free, array, len(requests), runs,
+                            ctypes.byref(out))
+        return (0 if result == 0 else ctypes.get_errno()), out
+
+    # Blocks
+
+    def alloc(self, account: int, count: int, kind: str, stream: int) -> int:
+        """The address of a new block of an account; 0, with errno, where there is none."""
+        if count > _MOST_BYTES:
+            ctypes.set_errno(errno.ENOMEM)
+            return 0
+        address = _library.function("ta_mm_alloc")(self._address, account, count, KINDS[kind], stream) or 0
+        if address:
+            self._blocks.add(address)
+        return int(address)
+
+    def free(self, address: int, stream: int) -> None:
+        """Give a block back, after what the stream has been given."""
+        self._blocks.discard(address)
+        self._call("ta_mm_free", address, stream)
+        if self._leaving:
+            self._leave()
+
+    def has(self, address: int) -> bool:
+        """Whether there is a live block at an address."""
+        return address in self._blocks
+
+
+def _destroy(address: int, _: Any) -> None:
+    """End a manager; the callback is kept until then."""
+    _library.function("ta_mm_destroy")(address)

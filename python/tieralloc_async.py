@@ -1,0 +1,240 @@
+"""Device memory asked for ahead of need: futures of addresses, and a pool with memory in reserve.
+
+    manager = t.get_memory_manager()
+    coming = manager.allocate_async(64 << 20, stream)   # returns at once
+    ...                                                 # work that does not need it yet
+    address = coming.result()                           # MemoryError where there was no room
+    manager.free_memory(address, stream=stream)
+
+    with AsyncMemoryPool(2 << 30) as pool:              # 2 GiB are the process's from here on
+        address = pool.allocate_async(1 << 20, stream).result()
+
+Names after Genesis, https://github.com/phonism/genesis: "Non-blocking allocation for pipeline
+parallelism". Requests are served one after another by a thread for each device, or pool, that
+begins with its first request.
+
+Who has the block: result() hands it over, and who called it frees it. Of a future that nobody
+holds any more, and whose result() was never had, the block goes back by itself, so that
+neither a cancel() that came too late nor a forgotten future loses memory. A future that is
+cancelled before its turn allocates nothing.
+
+A forked child has no use for the parent's blocks: requests that the parent was still
+waiting for fail there with RuntimeError, and new ones get a thread of their own. At the end of
+the process what still waits is cancelled.
+"""
+
+import atexit
+import collections
+import concurrent.futures
+import os
+import threading
+import weakref
+from typing import Any, Deque, Dict, Optional, Tuple
+
+import tieralloc_cuda as cuda
+
+__all__ = ["AddressFuture", "AsyncMemoryPool"]
+
+_PER_THREAD = 2  # CU_STREAM_PER_THREAD of cuda.h
+
+# How long the end of a process waits for a request that the driver is busy with, in seconds.
+_PATIENCE = 1.0
+
+_lock = threading.Lock()
+_of_devices: Dict[int, "_Worker"] = {}
+_all: "weakref.WeakSet[_Worker]" = weakref.WeakSet()
+
+
+class AddressFuture(concurrent.futures.Future):
+    """The address of a block that is being allocated; 0 for a size of 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._owed: Optional[weakref.finalize] = None  # gives the block back
+
+    def result(self, timeout: Optional[float] = None) -> int:
+        """The address, which is the caller's to free from now on.
+
+        Raises what allocate_memory would have raised; TimeoutError after so many seconds,
+        with the block still the future's; CancelledError.
+        """
+        address = super().result(timeout)
+        if self._owed is not None:
+            self._owed.detach()
+        return address
+
+    def _deliver(self, manager: cuda.MemoryManager, address: int, stream: Any) -> None:
+        if address:
+            self._owed = weakref.finalize(self, _give_back, os.getpid(), manager, address, stream)
+            self._owed.atexit = False  # the process's end frees all
+        self.set_result(address)
+
+
+def _give_back(pid: int, manager: cuda.MemoryManager, address: int, stream: Any) -> None:
+    """Free a block that nobody has asked for. A forked child's copy of the future owns none."""
+    if os.getpid() == pid:
+        manager.free_memory(address, stream=stream)
+
+
+_Request = Tuple[AddressFuture, int, Any, int]  # and the size, the stream, the asking thread's hint
+
+
+class _Worker:
+    """A thread that allocates on one device, made with its first request."""
+
+    def __init__(self, device: int) -> None:
+        self._manager = cuda.get_memory_manager(device)
+        self._requests: Deque[_Request] = collections.deque()
+        self._closed = False
+        self._renew()
+        _all.add(self)
+
+    def _renew(self) -> None:
+        # Reentrant, as a finalizer may ask for memory wherever it runs.
+        self._changed = threading.Condition(threading.RLock())
+        self._thread: Optional[threading.Thread] = None
+        self._serving: Optional[AddressFuture] = None
+
+    def submit(self, size: Any, stream: Any) -> AddressFuture:
+        size = cuda._whole(size, "size")
+        if cuda._stream(stream) == _PER_THREAD:
+            raise ValueError(f"stream {stream!r}: expected any other than the per-thread default stream,"
+                             " which is not the same one in the thread that allocates")
+        future, set_hint = AddressFuture(), cuda._function("ta_set_hint")
+        hint = set_hint(0)
+        set_hint(hint)
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("no allocate_async after close(), or at the end of the process")
+            if self._thread is None:
+                thread = threading.Thread(target=self._serve_all, name=f"tieralloc-{self._manager.device}", daemon=True)
+                thread.start()
+                self._thread = thread
+            self._requests.append((future, size, stream, hint))
+            self._changed.notify()
+        return future
+
+    def _serve_all(self) -> None:
+        while True:
+            with self._changed:
+                while not self._requests and not self._closed:
+                    self._changed.wait()
+                if not self._requests:
+                    return
+                request = self._requests.popleft()
+                self._serving = request[0]
+            self._serve(*request)
+            del request  # or it would keep its future until the next one comes
+            if self._thread is not threading.current_thread():
+                return  # a callback of the future has forked: this is the child
+            self._serving = None
+
+    def _serve(self, future: AddressFuture, size: int, stream: Any, hint: int) -> None:
+        try:
+            if future.set_running_or_notify_cancel():
+                cuda._function("ta_set_hint")(hint)
+                future._deliver(self._manager, self._manager.allocate_memory(size, stream), stream)
+        except BaseException as error:  # whatever it is, it is for who waits
+            future.set_exception(error)
+        finally:
+            del future  # which has the error, which has this frame
+
+    def close(self, cancel: bool = False) -> None:
+        """Take no more requests; the thread ends when those that wait are served, or cancelled."""
+        with self._changed:
+            self._closed = True
+            cancelled = [request[0] for request in self._requests] if cancel else []
+            if cancel:
+                self._requests.clear()
+            self._changed.notify()
+        for future in cancelled:
+            future.cancel()
+            future.set_running_or_notify_cancel()  # tells who waits
+
+    def join(self, timeout: Optional[float] = None) -> None:
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+    def forked(self) -> None:
+        """In a child: there is no thread, and who held a lock is not there to let it go."""
+        lost = [request[0] for request in self._requests]
+        if self._serving is not None:
+            lost.append(self._serving)
+        self._requests.clear()
+        self._renew()
+        for future in lost:
+            AddressFuture.__init__(future)  # as new, and so are its locks
+            future.set_exception(RuntimeError("the process was forked before this allocation was done; it is the parent's"))
+
+
+class AsyncMemoryPool:
+    """Asynchronous allocation with memory in reserve.
+
+    pool_size bytes of the device are free for this process when the pool has been made: taken
+    from the driver, but for a segment of that size that the cache has free. Blocks of 1 MiB
+    and more are cut from them; smaller ones have segments of 2 MiB of their own. It is a
+    reserve and no limit: what is asked for beyond it is taken from the driver. It is part of
+    the device's cache, so cleanup_cache(force=True) gives it back, too.
+
+    MemoryError where the device has no such room; OSError without the device.
+    """
+
+    def __init__(self, pool_size: int = 1 << 30, device: int = 0) -> None:
+        self.pool_size = cuda._whole(pool_size, "pool_size", 1)
+        self.manager = cuda.get_memory_manager(device)
+        self.manager.warmup_cache([self.pool_size], [1])
+        self._worker = _Worker(self.manager.device)
+        self._dropped = weakref.finalize(self, self._worker.close)
+        self._dropped.atexit = False  # _end does that
+
+    def allocate_async(self, size: int, stream: Any = 0) -> AddressFuture:
+        """The future of a new block for a stream; RuntimeError after close()."""
+        return self._worker.submit(size, stream)
+
+    def close(self) -> None:
+        """Serve what waits, end the thread, and give pool_size bytes back to the driver, as far as segments are free.
+
+        Blocks that are in use stay so: the manager frees them.
+        """
+        if self._dropped.detach() is None:
+            return
+        self._worker.close()
+        self._worker.join()
+        figures = self.manager._figures()
+        cached = figures.get("bytes_cached_local", 0) + figures.get("bytes_cached_global", 0)
+        self.manager._cleanup("ta_cuda_trim_to", max(0, cached - self.pool_size))
+
+    def __enter__(self) -> "AsyncMemoryPool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def allocate_async(device: int, size: Any, stream: Any) -> AddressFuture:
+    """MemoryManager.allocate_async."""
+    with _lock:
+        worker = _of_devices.get(device)
+        if worker is None:
+            worker = _of_devices[device] = _Worker(device)
+    return worker.submit(size, stream)
+
+
+def _forked() -> None:
+    global _lock
+    _lock = threading.Lock()
+    for worker in list(_all):
+        worker.forked()
+
+
+def _end() -> None:
+    workers = list(_all)
+    for worker in workers:
+        worker.close(cancel=True)
+    for worker in workers:
+        worker.join(_PATIENCE)
+
+
+os.register_at_fork(after_in_child=_forked)
+atexit.register(_end)
