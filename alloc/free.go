@@ -109,9 +109,13 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 	}
 }
 
-// PageEmpty is called when the last block of a page of the thread of h came back.
+// PageEmpty is called when the last block of a page of the thread of h came back, and for
+// a current page as watch.go says.
 func PageEmpty(h *Heap, p *Page) {
-	if !heapOf(p.Owner).emptied(p) {
+	of := heapOf(p.Owner)
+	if of.cur[uintptr(p.Class)&(Classes-1)] == p {
+		h.Thread.look(p)
+	} else if !of.emptied(p) {
 		h.Thread.tick()
 	}
 }

@@ -166,9 +166,8 @@ func (h *Heap) refill(c uintptr) bool {
 	p.blocks = uint32(n << SliceShift / size)
 	p.Carved, p.stamp = 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
-	atomic.StoreUintptr(&p.Remote, 0)
-	atomic.StoreUintptr(&p.Owner, h.self())
-	mapFill(p, p)
+	p.Remote, p.Owner = 0, h.self()
+	mapFill(p, p) // from now on others can find it
 	h.append(p)
 	h.Thread.migrate()
 	return true

@@ -49,6 +49,9 @@ type poolState struct {
 	usedBytes  uintptr
 	purging    uintptr
 	leaving    uintptr // bytes that the kernel is getting back just now, purging included
+	early      uintptr // bytes purged for the reserve's sake, the last at earlyAt, and not missed yet
+	earlyAt    uint64
+	keep       uintptr // bytes that were missed so: the reserve has so much more
 	quiet      uint64  // no purging by itself before this time: the kernel refused
 	unwilling  uint64  // no migration before this time: likewise
 	away       uint64  // spans that are not in their home tier
@@ -116,7 +119,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 			return nil
 		}
 		poolLock.Take(token)
-		p = takeReserved(place, n, bytes>>SliceShift)
+		p = takeReserved(place, n, bytes>>SliceShift, h.Thread.Now)
 		if p == nil {
 			poolLock.Release()
 			tiers.Release(tierOf(uint32(place)), bytes)
@@ -157,7 +160,7 @@ func takeDirty(place, n uintptr) *Page {
 // takeReserved takes a span of n slices for which whole slices have been charged, or
 // returns nil. What another thread has made dirty since serves as well, and the charge
 // is not needed then.
-func takeReserved(place, n, whole uintptr) *Page {
+func takeReserved(place, n, whole uintptr, now uint64) *Page {
 	if p := takeDirty(place, n); p != nil {
 		tiers.Release(tierOf(uint32(place)), whole<<SliceShift)
 		return p
@@ -176,6 +179,7 @@ func takeReserved(place, n, whole uintptr) *Page {
 		return nil
 	}
 	commit(p.bytes())
+	missed(p.bytes(), now)
 	p.state = spanInUse
 	if rest := cut(p, n); rest != nil {
 		addDirty(rest)

@@ -10,11 +10,15 @@ import (
 // is due. Two rules make a span due:
 //
 //	age:     now >= stamp + PurgeDelay
-//	reserve: dirtyBytes > max(minReserve, usedBytes/reserveShare)
+//	reserve: dirtyBytes > max(minReserve, usedBytes/reserveShare) + keep
 //
 // By the second a program that frees much at once and then falls silent has
 // little left to give; it purges down to half the reserve, so that neighbours
 // have joined and the calls are few.
+//
+// A program that frees much and soon wants it again is learned from: what is put to use
+// afresh within PurgeDelay of a purge for the reserve's sake was missed, and so much more
+// is kept from then on. What is kept and not wanted for PurgeDelay is not kept any more.
 const (
 	minReserve   = 24 << 20
 	reserveShare = 8
@@ -31,8 +35,8 @@ func purgeDue(token uintptr, now uint64) {
 	}
 	p := pool.shelf[oldest&(placeSlots-1)].oldest.head
 	reserve := max(minReserve, pool.usedBytes/reserveShare)
-	if pool.dirtyBytes > reserve {
-		purgeWhile(token, now, reserve/2)
+	if pool.dirtyBytes > reserve+pool.keep {
+		purgeWhile(token, now, reserve/2+pool.keep)
 	} else if p != nil && now >= p.stamp+PurgeDelay {
 		purgeWhile(token, now, ^uintptr(0))
 	}
@@ -81,6 +85,7 @@ func purgePlace(token uintptr, now uint64, place, floor uintptr, all bool) (done
 		if p == nil || !all && pool.dirtyBytes <= floor && now < p.stamp+PurgeDelay {
 			break
 		}
+		early := now < p.stamp+PurgeDelay
 		removeFree(p, spanDirty)
 		p = purgeablePart(p)
 		n := p.bytes()
@@ -91,12 +96,40 @@ func purgePlace(token uintptr, now uint64, place, floor uintptr, all bool) (done
 			break
 		}
 		done += n
+		if !all {
+			learn(n, early, now)
+		}
 	}
 	poolLock.Release()
 	if done != 0 {
 		stats.Put1(logDebug, stats.EventPurge, done, 0)
 	}
 	return done
+}
+
+// learn notes that n bytes were purged, early or since nobody had wanted them for
+// PurgeDelay. Precondition: poolLock is held.
+func learn(n uintptr, early bool, now uint64) {
+	if early {
+		pool.early += n
+		pool.earlyAt = now
+		return
+	}
+	pool.keep -= min(pool.keep, n)
+}
+
+// missed notes that n bytes were put to use afresh. Precondition: poolLock is held.
+func missed(n uintptr, now uint64) {
+	if pool.early == 0 {
+		return
+	}
+	if now >= pool.earlyAt+PurgeDelay {
+		pool.early = 0
+		return
+	}
+	n = min(n, pool.early)
+	pool.early -= n
+	pool.keep += n
 }
 
 // purgeSpan gives the memory of a span that is in no list and no sum back to the

@@ -36,6 +36,9 @@ type Thread struct {
 	kept    uintptr
 	collect uint64    // when to look for empty pages next
 	combed  uint64    // when they were looked for to make room
+	watched uint64    // see watch.go: when current pages were set to be looked at,
+	looked  uint64    // when one was,
+	pace    uint64    // and how many frees of it come before the next time
 	rules   uint64    // the rules whose condition on the thread holds
 	name    [2]uint64 // the thread's name when that was found out
 	state   uint32
@@ -266,6 +269,7 @@ func (t *Thread) tick() {
 		hugeExpire(t.token, t.Now, anyPlace, false)
 	}
 	purgeDue(t.token, t.Now)
+	t.watch()
 	t.migrate()
 }
 

@@ -124,7 +124,7 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 		v.want(uintptr(p.Class) == c, "page %p of class %d is on list %d", p, p.Class, c)
 		switch {
 		case last == nil:
-			v.want(p.Trigger == neverEmpty, "current page %p has trigger %d", p, p.Trigger)
+			v.want(p.Trigger == neverEmpty || p.Trigger <= p.Frees+paceMax, "current page %p has trigger %d after %d frees", p, p.Trigger, p.Frees)
 		case p.Trigger == keptEmpty:
 			v.want(p.Frees == p.Allocs, "kept page %p is not empty", p)
 			kept += p.bytes()

@@ -1,0 +1,97 @@
+package alloc
+
+import "testing"
+
+// cycle allocates n blocks of 1 MiB, a millisecond after the other, and frees them.
+func cycle(tb testing.TB, h *Heap, n int) {
+	tb.Helper()
+	blocks := make([]uintptr, n)
+	for i := range blocks {
+		h.Thread.Now += 1e5
+		if blocks[i] = Malloc(h, 1<<20, 0) &^ ZeroBit; blocks[i] == 0 {
+			tb.Fatal("no block")
+		}
+	}
+	for _, b := range blocks {
+		h.Thread.Now += 1e5
+		Free(h, b)
+	}
+}
+
+// TestPurgeLearns: what is freed at once goes back at once, but a program that wants it
+// again soon keeps it from the next time on, and no longer than it wants it.
+func TestPurgeLearns(t *testing.T) {
+	newWorld(t)
+	PurgeDelay = 500e6
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	const n = 200
+	cycle(t, h, n)
+	if pool.dirtyBytes > minReserve+1<<20 || pool.keep != 0 {
+		t.Fatalf("%d MiB are left, %d kept, after the first time", pool.dirtyBytes>>20, pool.keep>>20)
+	}
+	cycle(t, h, n)
+	cycle(t, h, n)
+	before := pool.count.purgedBytes
+	for range 5 {
+		cycle(t, h, n)
+	}
+	if purged := pool.count.purgedBytes - before; purged > 5*minReserve {
+		t.Errorf("%d MiB were purged in 5 cycles of %d", purged>>20, n)
+	}
+	if pool.keep > n<<20 {
+		t.Errorf("%d MiB are kept of %d", pool.keep>>20, n)
+	}
+	// Silence, then any call: all is due by its age.
+	h.Thread.Now += PurgeDelay + 1
+	purgeDue(8, h.Thread.Now)
+	if pool.dirtyBytes != 0 || pool.keep != 0 {
+		t.Errorf("%d MiB are dirty, %d kept, when nobody has wanted them for so long", pool.dirtyBytes>>20, pool.keep>>20)
+	}
+}
+
+// TestPurgeForgets: memory that is wanted again later than PurgeDelay is not kept.
+func TestPurgeForgets(t *testing.T) {
+	newWorld(t)
+	PurgeDelay = 50e6
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	for range 6 {
+		cycle(t, h, 100)
+		h.Thread.Now += 2 * PurgeDelay
+	}
+	if pool.keep != 0 {
+		t.Errorf("%d MiB are kept", pool.keep>>20)
+	}
+}
+
+// TestPurgeAtAnyCall: a thread that uses its fast paths alone still gives back what is due,
+// with few calls where they are rare.
+func TestPurgeAtAnyCall(t *testing.T) {
+	newWorld(t)
+	PurgeDelay = 500e6
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	small := Malloc(h, 100, 0) &^ ZeroBit
+	for range 4 {
+		cycle(t, h, 200)
+	}
+	p := Lookup(small)
+	if pool.dirtyBytes < 100<<20 || h.cur[p.Class] != p {
+		t.Fatalf("%d MiB are dirty", pool.dirtyBytes>>20)
+	}
+	calls := 0
+	for ; pool.dirtyBytes > minReserve; calls++ {
+		if calls > 2*paceMax {
+			t.Fatalf("%d MiB are dirty after %d calls in %d s", pool.dirtyBytes>>20, calls, calls/20)
+		}
+		h.Thread.Now += 50e6
+		if b := p.pop(); b != small && b == 0 { // as the fast path does
+			t.Fatal("no block")
+		} else if p.push(b); p.Frees == p.Trigger {
+			PageEmpty(h, p)
+		}
+	}
+	t.Logf("after %d calls", calls)
+	Free(h, small)
+}

@@ -1,0 +1,51 @@
+package alloc
+
+// Purging is due by time, and only slow paths look at the time. A thread that allocates
+// and frees on its fast paths alone would leave what it has freed before for good. So while
+// much is dirty, every so many frees of a current page come to PageEmpty: often where
+// they are rare, and hardly ever where they are many.
+//
+//	1 <= pace <= paceMax
+//	Trigger of a current page <= Frees + paceMax, or neverEmpty
+//
+// Frees that come in bulk may pass a trigger: then the page is not watched any more.
+const (
+	paceFirst  = 8
+	paceMax    = 256
+	watchEvery = 1e6 // nanoseconds between two calls from where on they are rare
+)
+
+// watch has frees of the current pages of all the thread's heaps look at the time. It is
+// called on slow paths, and does so once in a while.
+func (t *Thread) watch() {
+	if pool.dirtyBytes <= minReserve || t.Now < t.watched+watchEvery {
+		return
+	}
+	t.watched = t.Now
+	t.pace = paceFirst
+	for _, h := range t.Heaps {
+		if h == nil {
+			continue
+		}
+		for c := range h.cur {
+			if p := h.cur[c]; p != pageNone && p.Trigger-p.Frees-1 >= paceMax {
+				p.Trigger = p.Frees + paceFirst
+			}
+		}
+	}
+}
+
+// look does what is due when the frees of a current page have come to its trigger.
+func (t *Thread) look(p *Page) {
+	if t.Now >= t.looked+watchEvery {
+		t.pace = max(t.pace/8, 1)
+	} else {
+		t.pace = min(t.pace*2, paceMax)
+	}
+	t.looked = t.Now
+	p.Trigger = neverEmpty
+	if pool.dirtyBytes > minReserve {
+		p.Trigger = p.Frees + t.pace
+	}
+	t.tick()
+}
