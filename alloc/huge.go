@@ -9,22 +9,7 @@ import (
 
 // A huge block, above MaxClass or aligned to more than a page can give, is a
 // mapping of its own, aligned to a slice. Any thread may free it. Freed ones are
-// kept a while for the next request:
-//
-//	cache.bytes = Σ Size of cache.slot[0:n] <= hugeCacheMax
-//
-// They go back to the kernel by age, as spans do, and when the cache is full.
-const (
-	hugeCacheSlots = 16
-	hugeCacheMax   = 64 << 20
-	hugeCacheBlock = 64 << 20 // larger ones are not kept
-)
-
-type hugeCache struct {
-	slot  [hugeCacheSlots]*Page
-	n     uintptr
-	bytes uintptr
-}
+// kept a while for the next request (hugecache.go).
 
 // hugeAlloc maps n bytes at a multiple of align (0 or a power of two). It returns
 // the block's address, with ZeroBit when it reads as zero, or 0.
@@ -37,47 +22,15 @@ func hugeAlloc(h *Heap, n, align uintptr) uintptr {
 	home := placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	p, zero := h.hugeCached(size, align, home), uintptr(0)
 	if p == nil {
+		p = h.hugeStretched(size, align, home)
+	}
+	if p == nil {
 		if p, zero = hugeMap(h, size, align); p == nil {
 			return 0
 		}
 	}
 	h.Thread.migrate()
 	return p.Start | zero
-}
-
-// hugeCached takes the smallest cached mapping of the place that fits, or returns nil. A
-// much larger one is cut to size.
-func (h *Heap) hugeCached(size, align, place uintptr) *Page {
-	if size > hugeCacheBlock || align > SliceSize || pool.cache.n == 0 || !poolLock.Take(h.Thread.token) {
-		return nil
-	}
-	c := &pool.cache
-	best := uintptr(hugeCacheSlots)
-	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
-		p := c.slot[i]
-		if p.Size >= size && uintptr(p.place) == place && (best == hugeCacheSlots || p.Size < c.slot[best&15].Size) {
-			best = i
-		}
-	}
-	if best == hugeCacheSlots {
-		poolLock.Release()
-		return nil
-	}
-	p := cacheRemove(best)
-	pool.count.hugeHits++
-	rest := p.Size - size
-	if rest <= size/4 {
-		rest = 0
-	}
-	p.Size -= rest
-	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
-	pool.leaving += rest
-	end, in := p.Start+p.Size, p.place
-	poolLock.Release() // from now on p may be moved
-	if rest != 0 {
-		hugeGone(h.Thread.token, end, rest, in)
-	}
-	return p
 }
 
 // hugeGone gives n bytes at addr, which no block has any more, back to the kernel,
@@ -143,6 +96,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	if start != 0 {
 		settlePages(start, size, uint32(place), page != 0)
 		if place != placePin || simulated || pin(start, size) {
+			hugeMissed(h.Thread, size)
 			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), false)
 		}
 		if p == nil {
@@ -202,15 +156,6 @@ func hugeUnlink(p *Page) {
 	p.state = spanHugeCached
 }
 
-func cacheRemove(i uintptr) *Page {
-	c := &pool.cache
-	p := c.slot[i&(hugeCacheSlots-1)]
-	c.n--
-	c.slot[i&(hugeCacheSlots-1)] = c.slot[c.n&(hugeCacheSlots-1)]
-	c.bytes -= p.Size
-	return p
-}
-
 // hugeFree frees the block of p, or reports false when it is not one (any more).
 func hugeFree(h *Heap, p *Page) bool {
 	h.Thread.tick()
@@ -241,20 +186,6 @@ func hugeFree(h *Heap, p *Page) bool {
 	return true
 }
 
-// hugeFreed caches the block of p, or unmaps it. poolLock is held, and let go for that.
-func hugeFreed(token uintptr, p *Page) {
-	hugeUnlink(p)
-	c := &pool.cache
-	if p.Size <= hugeCacheBlock && c.n < hugeCacheSlots && c.bytes+p.Size <= hugeCacheMax && PurgeDelay > 0 &&
-		p.stray == 0 && p.hugetlb == 0 {
-		c.slot[c.n&(hugeCacheSlots-1)] = p
-		c.n++
-		c.bytes += p.Size
-		return
-	}
-	hugeUnmap(token, p)
-}
-
 // hugeUnmap gives the memory of a block that is in no list back to the kernel.
 // poolLock is held, and let go meanwhile.
 func hugeUnmap(token uintptr, p *Page) {
@@ -279,24 +210,4 @@ func hugeUnmap(token uintptr, p *Page) {
 	if ok {
 		uncommit(size)
 	}
-}
-
-// hugeExpire unmaps the cached blocks of a place that are past their delay, or all of
-// them.
-func hugeExpire(token uintptr, now uint64, place uintptr, all bool) (done uintptr) {
-	if pool.cache.n == 0 || !poolLock.Take(token) {
-		return 0
-	}
-	for i := uintptr(0); i < hugeCacheSlots && i < pool.cache.n; {
-		p := pool.cache.slot[i&(hugeCacheSlots-1)]
-		if !all && now < p.stamp+PurgeDelay || place != anyPlace && place != uintptr(p.place) {
-			i++
-			continue
-		}
-		cacheRemove(i)
-		done += p.Size
-		hugeUnmap(token, p)
-	}
-	poolLock.Release()
-	return done
 }

@@ -49,9 +49,8 @@ type poolState struct {
 	usedBytes  uintptr
 	purging    uintptr
 	leaving    uintptr // bytes that the kernel is getting back just now, purging included
-	early      uintptr // bytes purged for the reserve's sake, the last at earlyAt, and not missed yet
-	earlyAt    uint64
-	keep       uintptr // bytes that were missed so: the reserve has so much more
+	spans      lesson  // of spans that were purged for the reserve's sake
+	most       uintptr // the most bytes that were ever in use
 	quiet      uint64  // no purging by itself before this time: the kernel refused
 	unwilling  uint64  // no migration before this time: likewise
 	away       uint64  // spans that are not in their home tier
@@ -96,6 +95,11 @@ func commit(n uintptr) {
 	if pool.count.committed > pool.count.peak {
 		pool.count.peak = pool.count.committed
 	}
+}
+
+// inUse is how many bytes spans and huge blocks that are in use have.
+func inUse() uintptr {
+	return uintptr(pool.count.committed) - pool.dirtyBytes - pool.purging - pool.cache.bytes
 }
 
 func uncommit(n uintptr) { pool.count.committed -= uint64(n) }
@@ -179,7 +183,7 @@ func takeReserved(place, n, whole uintptr, now uint64) *Page {
 		return nil
 	}
 	commit(p.bytes())
-	missed(p.bytes(), now)
+	pool.spans.missed(p.bytes(), now)
 	p.state = spanInUse
 	if rest := cut(p, n); rest != nil {
 		addDirty(rest)
@@ -270,6 +274,7 @@ func spanFree(token uintptr, p *Page, stamp uint64) {
 // spanFreed puts a span that is no longer in use among the dirty ones. One with stray
 // pages is purged at once. poolLock is held, and let go for that.
 func spanFreed(token uintptr, p *Page) {
+	pool.most = max(pool.most, inUse())
 	pool.usedBytes -= p.bytes()
 	ageRemove(p)
 	if p.stray != 0 && (purgeSpan(token, p) || !settle(p)) {

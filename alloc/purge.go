@@ -10,7 +10,7 @@ import (
 // is due. Two rules make a span due:
 //
 //	age:     now >= stamp + PurgeDelay
-//	reserve: dirtyBytes > max(minReserve, usedBytes/reserveShare) + keep
+//	reserve: dirtyBytes > max(minReserve, usedBytes/reserveShare) + spans.keep
 //
 // By the second a program that frees much at once and then falls silent has
 // little left to give; it purges down to half the reserve, so that neighbours
@@ -35,8 +35,9 @@ func purgeDue(token uintptr, now uint64) {
 	}
 	p := pool.shelf[oldest&(placeSlots-1)].oldest.head
 	reserve := max(minReserve, pool.usedBytes/reserveShare)
-	if pool.dirtyBytes > reserve+pool.keep {
-		purgeWhile(token, now, reserve/2+pool.keep)
+	keep := pool.spans.kept(inUse())
+	if pool.dirtyBytes > reserve+keep {
+		purgeWhile(token, now, reserve/2+keep)
 	} else if p != nil && now >= p.stamp+PurgeDelay {
 		purgeWhile(token, now, ^uintptr(0))
 	}
@@ -97,7 +98,7 @@ func purgePlace(token uintptr, now uint64, place, floor uintptr, all bool) (done
 		}
 		done += n
 		if !all {
-			learn(n, early, now)
+			pool.spans.gone(n, early, now)
 		}
 	}
 	poolLock.Release()
@@ -107,29 +108,45 @@ func purgePlace(token uintptr, now uint64, place, floor uintptr, all bool) (done
 	return done
 }
 
-// learn notes that n bytes were purged, early or since nobody had wanted them for
-// PurgeDelay. Precondition: poolLock is held.
-func learn(n uintptr, early bool, now uint64) {
-	if early {
-		pool.early += n
-		pool.earlyAt = now
-		return
-	}
-	pool.keep -= min(pool.keep, n)
+// A lesson is what was learned of memory that went back to the kernel before its time.
+// Precondition of its methods, but for kept by way of a peek: poolLock is held.
+type lesson struct {
+	early uintptr // bytes that went early, the last of them at the time at, and were not missed yet
+	at    uint64
+	keep  uintptr // bytes that were missed so, and are to be kept beyond what is kept anyway
 }
 
-// missed notes that n bytes were put to use afresh. Precondition: poolLock is held.
-func missed(n uintptr, now uint64) {
-	if pool.early == 0 {
+// kept is how many bytes more are kept while so many are in use: not more than makes up
+// the most that were ever in use, or what does not fit what is wanted would add up.
+func (l *lesson) kept(used uintptr) uintptr {
+	if used >= pool.most {
+		return 0
+	}
+	return min(l.keep, pool.most-used)
+}
+
+// gone notes that n bytes went back, early or since nobody had wanted them for PurgeDelay.
+func (l *lesson) gone(n uintptr, early bool, now uint64) {
+	if early {
+		l.early += n
+		l.at = now
 		return
 	}
-	if now >= pool.earlyAt+PurgeDelay {
-		pool.early = 0
+	l.keep -= min(l.keep, n)
+}
+
+// missed notes that n bytes were put to use afresh.
+func (l *lesson) missed(n uintptr, now uint64) {
+	if l.early == 0 {
 		return
 	}
-	n = min(n, pool.early)
-	pool.early -= n
-	pool.keep += n
+	if now >= l.at+PurgeDelay {
+		l.early = 0
+		return
+	}
+	n = min(n, l.early)
+	l.early -= n
+	l.keep += n
 }
 
 // purgeSpan gives the memory of a span that is in no list and no sum back to the

@@ -27,8 +27,8 @@ func TestPurgeLearns(t *testing.T) {
 	h.Thread.Now = 1e9
 	const n = 200
 	cycle(t, h, n)
-	if pool.dirtyBytes > minReserve+1<<20 || pool.keep != 0 {
-		t.Fatalf("%d MiB are left, %d kept, after the first time", pool.dirtyBytes>>20, pool.keep>>20)
+	if pool.dirtyBytes > minReserve+1<<20 || pool.spans.keep != 0 {
+		t.Fatalf("%d MiB are left, %d kept, after the first time", pool.dirtyBytes>>20, pool.spans.keep>>20)
 	}
 	cycle(t, h, n)
 	cycle(t, h, n)
@@ -39,14 +39,14 @@ func TestPurgeLearns(t *testing.T) {
 	if purged := pool.count.purgedBytes - before; purged > 5*minReserve {
 		t.Errorf("%d MiB were purged in 5 cycles of %d", purged>>20, n)
 	}
-	if pool.keep > n<<20 {
-		t.Errorf("%d MiB are kept of %d", pool.keep>>20, n)
+	if pool.spans.keep > n<<20 {
+		t.Errorf("%d MiB are kept of %d", pool.spans.keep>>20, n)
 	}
 	// Silence, then any call: all is due by its age.
 	h.Thread.Now += PurgeDelay + 1
 	purgeDue(8, h.Thread.Now)
-	if pool.dirtyBytes != 0 || pool.keep != 0 {
-		t.Errorf("%d MiB are dirty, %d kept, when nobody has wanted them for so long", pool.dirtyBytes>>20, pool.keep>>20)
+	if pool.dirtyBytes != 0 || pool.spans.keep != 0 {
+		t.Errorf("%d MiB are dirty, %d kept, when nobody has wanted them for so long", pool.dirtyBytes>>20, pool.spans.keep>>20)
 	}
 }
 
@@ -60,8 +60,8 @@ func TestPurgeForgets(t *testing.T) {
 		cycle(t, h, 100)
 		h.Thread.Now += 2 * PurgeDelay
 	}
-	if pool.keep != 0 {
-		t.Errorf("%d MiB are kept", pool.keep>>20)
+	if pool.spans.keep != 0 {
+		t.Errorf("%d MiB are kept", pool.spans.keep>>20)
 	}
 }
 

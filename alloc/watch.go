@@ -18,7 +18,7 @@ const (
 // watch has frees of the current pages of all the thread's heaps look at the time. It is
 // called on slow paths, and does so once in a while.
 func (t *Thread) watch() {
-	if pool.dirtyBytes <= minReserve || t.Now < t.watched+watchEvery {
+	if !muchKept() || t.Now < t.watched+watchEvery {
 		return
 	}
 	t.watched = t.Now
@@ -44,8 +44,12 @@ func (t *Thread) look(p *Page) {
 	}
 	t.looked = t.Now
 	p.Trigger = neverEmpty
-	if pool.dirtyBytes > minReserve {
+	if muchKept() {
 		p.Trigger = p.Frees + t.pace
 	}
 	t.tick()
 }
+
+// muchKept reports whether there is enough free memory that is not the kernel's to look
+// after it.
+func muchKept() bool { return pool.dirtyBytes > minReserve || pool.cache.bytes > minReserve }

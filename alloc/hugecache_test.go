@@ -1,0 +1,117 @@
+package alloc
+
+import (
+	"testing"
+
+	"tieralloc/internal/raw"
+)
+
+// get allocates n bytes and writes a byte in each page of the kernel's.
+func get(tb testing.TB, h *Heap, n uintptr) uintptr {
+	tb.Helper()
+	h.Thread.Now += 1e5
+	b := Malloc(h, n, 0) &^ ZeroBit
+	if b == 0 {
+		tb.Fatalf("no %d bytes", n)
+	}
+	for at := b; at < b+n; at += raw.Page {
+		raw.StoreByte(at, 7)
+	}
+	return b
+}
+
+func drop(h *Heap, b uintptr) {
+	h.Thread.Now += 1e5
+	Free(h, b)
+}
+
+// hugeWorld is a heap with nothing in it and a delay of half a second.
+func hugeWorld(tb testing.TB) *Heap {
+	newWorld(tb)
+	PurgeDelay = 500e6
+	h := mustAcquire(tb, 8)
+	h.Thread.Now = 1e9
+	return h
+}
+
+const mib = 1 << 20
+
+func sound(tb testing.TB) {
+	tb.Helper()
+	if err := inspect(); err != nil {
+		tb.Error(err)
+	}
+}
+
+// TestHugeCut: what is left of a cached block that was cut serves others.
+func TestHugeCut(t *testing.T) {
+	h := hugeWorld(t)
+	a := get(t, h, 40*mib)
+	drop(h, a)
+	for i, n := range []uintptr{10, 20, 10} {
+		if b := get(t, h, n*mib); b < a || b >= a+40*mib {
+			t.Errorf("block %d of %d MiB is not a part of the one that was freed", i, n)
+		}
+	}
+	if pool.cache.bytes != 0 || pool.count.hugeMisses != 1 {
+		t.Errorf("%d bytes are cached, %d misses", pool.cache.bytes, pool.count.hugeMisses)
+	}
+	sound(t)
+}
+
+// TestHugeStretch: a cached block that is too small is made larger, and moves.
+func TestHugeStretch(t *testing.T) {
+	h := hugeWorld(t)
+	a := get(t, h, 20*mib)
+	get(t, h, 5*mib)
+	drop(h, a)
+	b := get(t, h, 30*mib)
+	if pool.count.hugeMisses != 2 || pool.cache.n != 0 || pool.count.committed != 35*mib {
+		t.Errorf("%d misses, %d cached, %d committed", pool.count.hugeMisses, pool.cache.n, pool.count.committed)
+	}
+	if a != b && Lookup(a) != nil {
+		t.Error("the map still knows the address that it had")
+	}
+	if raw.LoadByte(b+19*mib) != 7 {
+		t.Error("other contents")
+	}
+	drop(h, b)
+	get(t, h, 200*mib) // more than four times as large: not worth it
+	if pool.count.hugeMisses != 3 || pool.cache.n != 1 {
+		t.Errorf("%d misses, %d cached", pool.count.hugeMisses, pool.cache.n)
+	}
+	sound(t)
+}
+
+// TestHugeLearns: blocks that were given back for want of room and missed are kept the
+// next time, as many as were in use, and for as long as they are wanted.
+func TestHugeLearns(t *testing.T) {
+	h := hugeWorld(t)
+	round := func() (missed uint64) {
+		before := pool.count.hugeMisses
+		var blocks [10]uintptr
+		for i := range blocks {
+			blocks[i] = get(t, h, 20*mib)
+		}
+		for _, b := range blocks {
+			drop(h, b)
+		}
+		return pool.count.hugeMisses - before
+	}
+	if n := round(); n != 10 || pool.cache.bytes > hugeCacheMax {
+		t.Fatalf("%d misses, %d MiB cached", n, pool.cache.bytes/mib)
+	}
+	round()
+	round()
+	for i := range 3 {
+		if n := round(); n != 0 || pool.cache.bytes != 200*mib {
+			t.Errorf("round %d: %d misses, %d MiB cached", i, n, pool.cache.bytes/mib)
+		}
+	}
+	sound(t)
+	h.Thread.Now += PurgeDelay + 1
+	hugeExpire(8, h.Thread.Now, anyPlace, false)
+	if pool.cache.bytes != 0 || pool.cache.keep != 0 {
+		t.Errorf("%d MiB cached, %d kept", pool.cache.bytes/mib, pool.cache.keep/mib)
+	}
+}
