@@ -149,8 +149,12 @@ func (p *Page) takeRemote() bool {
 	}
 }
 
+// carveDirty is how many blocks of a memory page or more are put on a page's list at once
+// where its memory has been in use before: then their first words are worth a call less.
+const carveDirty = 8
+
 // carve puts never-used blocks on the free list, which must be empty, and takes
-// one. A block of a memory page or more is handed out alone and untouched; zero
+// one. A fresh block of a memory page or more is handed out alone and untouched; zero
 // tells whether it reads as zero.
 func (p *Page) carve() (b uintptr, zero bool) {
 	size := p.Size
@@ -161,6 +165,9 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	}
 	b = p.Start + at
 	n := carveCount(size)
+	if n == 1 && p.zero == 0 {
+		n = carveDirty
+	}
 	if at+n*size > end {
 		n = 1 // one by one towards the end: a division to find how many is not worth it
 	}
