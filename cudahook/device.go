@@ -155,6 +155,12 @@ func chargeTo(to *uint64, n, most uint64) bool {
 
 func (d *device) release(n uint64) { atomic.AddUint64(&d.reserved, -n) }
 
+// releaseForeign is release for what the driver serves itself.
+func (d *device) releaseForeign(n uint64) {
+	atomic.AddUint64(&d.foreign, -n)
+	d.release(n)
+}
+
 // over reports whether n bytes more would pass the soft cap.
 func (d *device) over(n uint64) bool {
 	return d.soft != ^uint64(0) && atomic.LoadUint64(&d.reserved)+n > d.soft

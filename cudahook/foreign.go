@@ -17,6 +17,7 @@ func (h *heap) serveForeign(r *Request) uint64 {
 		}
 		if !r.has(short) && h.device.charge(n) {
 			r.set(charged)
+			atomic.AddUint64(&h.device.foreign, n)
 			return r.act(phaseDriver, ActDriver)
 		}
 		if action := h.shortage(r, n, kindWhole, n); action != goOn {
@@ -34,7 +35,7 @@ func (h *heap) driven(r *Request) uint64 {
 	n := rounded(min(r.Bytes, maxRequest))
 	r.unset(charged)
 	if r.Result != Success {
-		h.device.release(n)
+		h.device.releaseForeign(n)
 		if r.Result == ErrorOutOfMemory && !capturing() && !r.has(triedOthers) {
 			h.count.driverRefused++
 			r.set(short)
@@ -49,7 +50,7 @@ func (h *heap) driven(r *Request) uint64 {
 	r.Address = r.Value
 	b := h.newBlock()
 	if b == nil {
-		h.device.release(n) // it is the program's all the same
+		h.device.releaseForeign(n) // it is the program's all the same
 		return r.done(Success)
 	}
 	b.address, b.bytes, b.asked, b.state = r.Value, n, r.Bytes, stateForeign
@@ -57,12 +58,11 @@ func (h *heap) driven(r *Request) uint64 {
 	b.number = numberBase | h.slot<<numberIndex | h.serial
 	if r.Value == 0 || h.table.find(r.Value) != nil || !h.table.add(b) {
 		h.dropBlock(b)
-		h.device.release(n)
+		h.device.releaseForeign(n)
 		return r.done(Success)
 	}
 	h.count.foreign += n
 	h.count.foreignBlocks++
-	atomic.AddUint64(&h.device.foreign, n)
 	return r.done(Success)
 }
 
@@ -87,8 +87,7 @@ func (h *heap) drivenFree(r *Request) uint64 {
 		h.count.foreignBlocks++
 		return r.done(r.Result)
 	}
-	atomic.AddUint64(&h.device.foreign, -b.bytes)
-	h.device.release(b.bytes)
+	h.device.releaseForeign(b.bytes)
 	h.dropBlock(b)
 	return r.done(r.Result)
 }

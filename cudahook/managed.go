@@ -36,16 +36,20 @@ func (h *heap) backToDevice(r *Request) bool {
 	return true
 }
 
+// comesBack reports whether a request that the host had no memory for may ask there again:
+// when the device has none either, all work that was pending has been waited for.
+func (r *Request) comesBack() bool { return r.has(lastHost) && !r.has(plainly) }
+
 // unmanaged takes the driver's refusal of a segment, and reports whether the request goes on
 // with plain memory on the device: where managed memory was asked for, and was not only
-// short. That is the device's from then on, unless a capture that began meanwhile was in
-// the way (captureError).
+// short. That is the device's from then on where the driver says that it has none, and not
+// for what a kernel's failure, a context's end or a capture that began meanwhile leads to.
 func (h *heap) unmanaged(r *Request, s *segment) bool {
 	if s.managed == 0 || r.Result == ErrorOutOfMemory || s.pool.spilled != 0 && !h.backToDevice(r) {
 		return false
 	}
 	r.set(plainly)
-	if !captureError(r.Result) && atomic.CompareAndSwapUint64(&h.device.managed, 1, 0) {
+	if (r.Result == errorNotSupported || r.Result == ErrorInvalidValue) && atomic.CompareAndSwapUint64(&h.device.managed, 1, 0) {
 		stats.Put1(config.LogWarn, stats.EventDevicePlain, uintptr(h.ordinal), uintptr(r.Result))
 	}
 	return true

@@ -298,3 +298,68 @@ func TestManagedContextEnd(t *testing.T) {
 	p.is("device", devices[0].reserved, 0)
 	p.is("host", devices[0].host, 0)
 }
+
+// TestManagedHostIsPending: where neither side has room a cold request waits for what the
+// host has still pending, as others do for what the device has.
+func TestManagedHostIsPending(t *testing.T) {
+	p := managed(t, 100*mib, func(c *config.CUDA) { c.ReuseEvent, c.SpillHard = true, 40*mib })
+	p.alloc(90 * mib)
+	p.hinted(OpAlloc, 40*mib, config.HintCold)
+	p.prefers("first", false)
+	p.f.launch(0xc1, 7, p.r.Address, 40*mib, 1)
+	p.free(p.r.Address)
+	p.hinted(OpAlloc, 40*mib, config.HintCold)
+	p.prefers("after the wait", false)
+	p.is("both are full", p.hinted(OpAlloc, 40*mib, config.HintCold), ErrorOutOfMemory)
+
+	p = managed(t, gib, func(c *config.CUDA) { c.Hard = 100 * mib })
+	p.alloc(90 * mib)
+	p.f.unmanaged = 801
+	p.is("there is no managed memory", p.hinted(OpAlloc, 40*mib, config.HintCold), ErrorOutOfMemory)
+}
+
+// TestManagedBesideForeign: a call that the driver serves itself takes no room from the
+// segments, neither while it is under way nor when it has failed.
+func TestManagedBesideForeign(t *testing.T) {
+	for _, result := range []uint64{Success, 719} {
+		p := managed(t, 100*mib, nil)
+		p.alloc(10 * mib)
+		r := newRequest(16)
+		*r = Request{Token: r.Token, Now: p.f.now, Op: OpForeign, Context: 0xc1, Bytes: 60 * mib}
+		p.is("action", Step(r), ActDriver)
+		p.alloc(80 * mib)
+		p.prefers("beside", true)
+		r.Result, r.Value = result, 0x123000
+		p.is("done", Step(r), ActDone)
+		p.is("foreign", devices[0].foreign, (1-min(result, 1))*60*mib)
+		p.is("above", p.result(OpAlloc, func(r *Request) { r.Bytes = 20 * mib }), ErrorOutOfMemory)
+	}
+}
+
+// TestManagedKernelFailed: an error that says nothing of managed memory does not end it.
+func TestManagedKernelFailed(t *testing.T) {
+	p := managed(t, gib, nil)
+	for _, code := range []uint64{4, 201, 700, 709, 719, 999} {
+		p.f.fail[ActMapManaged] = code
+		p.is("result", p.hinted(OpAlloc, 10*mib, config.HintWarm), Success)
+		p.is("managed", p.report().Managed, 1)
+	}
+	p.alloc(20 * mib)
+	p.prefers("next", true)
+}
+
+// TestManagedIdles: the limit on idle segments is one for both sides, the longest idle go first.
+func TestManagedIdles(t *testing.T) {
+	p := managed(t, gib, nil)
+	p.is("configured", Configure(8, 0, ConfigGlobal, 2), 1)
+	var blocks []uint64
+	for _, hint := range []uint32{config.HintCold, config.HintCold, config.HintCold, config.HintWarm} {
+		p.hinted(OpAlloc, 10*mib, hint)
+		blocks = append(blocks, p.r.Address)
+	}
+	for _, b := range blocks {
+		p.free(b)
+	}
+	p.is("on the host", devices[0].host, 10*mib)
+	p.is("on the device", devices[0].reserved, 10*mib)
+}

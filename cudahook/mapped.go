@@ -155,9 +155,8 @@ func voided(r *Request) {
 	case phase == phaseUnmap:
 		d.releaseHost(r.keep0 &^ 1)
 	case phase == phaseDriver && r.has(charged):
-		d.release(rounded(min(r.Bytes, maxRequest)))
+		d.releaseForeign(rounded(min(r.Bytes, maxRequest)))
 	case phase == phaseDriver && (r.Op == OpFree || r.Op == OpStreamFree):
-		d.release(r.keep1)
-		atomic.AddUint64(&d.foreign, -r.keep1)
+		d.releaseForeign(r.keep1)
 	}
 }

@@ -94,5 +94,6 @@ const (
 	ErrorDeinitialized uint64 = 4
 	ErrorNotReady      uint64 = 600
 
-	errorCapture uint64 = 900 // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+	errorNotSupported uint64 = 801
+	errorCapture      uint64 = 900 // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 )

@@ -82,7 +82,10 @@ func (h *heap) surplus() *segment {
 	if h.pressed && h.now-s.since >= recently && h.now > s.since {
 		return s
 	}
-	if h.cached() > h.device.cache || h.count.idles > h.device.idles {
+	if h.count.idles > h.device.idles {
+		return s
+	}
+	if h.cached() > h.device.cache {
 		return h.idleOn(0)
 	}
 	return nil
@@ -141,7 +144,7 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
 		return goOn
 	}
 	atomic.AddUint64(&h.device.violations, 1)
-	if r.Op != OpForeign && !r.has(direct) && h.poolOf(r).global != nil && r.maySpill() {
+	if r.Op != OpForeign && !r.has(direct) && h.poolOf(r).global != nil && (r.maySpill() || r.comesBack()) {
 		r.set(spilling | lastHost)
 		r.unset(short)
 		return goOn

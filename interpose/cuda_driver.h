@@ -129,6 +129,8 @@ void ta_cuda_captures_gone(CUcontext c);
 void ta_cuda_capture_gone(CUstream s);
 // A stream is about to end: managers are not to ask it any more whether it is idle.
 void ta_mm_stream_ends(CUstream s);
+// A context is gone with the managers' blocks in it.
+void ta_mm_context_gone(CUcontext c);
 
 // The contexts that the heap knows, with their devices, for what concerns all of them.
 enum { TA_CUDA_CONTEXTS = 64 };

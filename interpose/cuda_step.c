@@ -87,6 +87,7 @@ void ta_cuda_context_gone(CUcontext c)
 	}
 	ta_cuda_ask(&r, TA_CUDA_OP_CONTEXT_END, c);
 	ta_cuda_serve(&r, NULL, NULL, NULL);
+	ta_mm_context_gone(c);
 }
 
 int ta_cuda_contexts(ta_cuda_known out[TA_CUDA_CONTEXTS])

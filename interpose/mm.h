@@ -2,6 +2,8 @@
 #ifndef TA_MM_H
 #define TA_MM_H
 #include <errno.h>
+#include <string.h>
+#include "cuda_abi.h"
 #include "heap.h"
 #include "life.h"
 #include "tag.h"
@@ -23,6 +25,22 @@ static inline int ta_share_ask(ta_share_call *c)
 		return (int)answer;
 	return errno = (int)answer, -1;
 }
+
+// Fills in a structure of the program's, whose first word is how many bytes of it the program knows.
+static inline void ta_mm_fill(void *out, const void *from, size_t n)
+{
+	size_t size = *(size_t *)out;
+	memcpy((char *)out + sizeof size, (const char *)from + sizeof size, (size < n ? size : n) - sizeof size);
+}
+
+// The device and its context of a manager: Value, Context.
+int ta_mm_device(ta_mm *m, ta_share_call *c);
+
+// What is free of a context's device under the limits, and all of it.
+CUresult ta_mm_memory(CUcontext c, size_t *free, size_t *total);
+
+// ta_mm_alloc, for a round of a queue, 0: for none.
+void *ta_mm_get_block(ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream, uint64_t round);
 
 // Replaces TA_MM_ASK by what the manager's device has free; -1 with errno.
 int ta_mm_free_of(ta_mm *m, size_t *free);

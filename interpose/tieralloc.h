@@ -214,10 +214,14 @@ int ta_managed_get(const void *p, size_t n, int attribute, int *out, size_t coun
  * In active mode an allocation beyond its group's budget is refused, once instances of the
  * group that are idle have been asked to give way, the one first that was not used for
  * longest. So is, in both modes, one that the device has no room for, with instances of all groups.
- * An instance is idle when the stream that it used last has done what it was given.
+ * An instance is idle when the stream that it used last has done what it was given. Each is asked once for
+ * an allocation, and none where that would not do: then who asks for too much is refused at once.
+ *
+ * When a context ends, by cuDevicePrimaryCtxReset say, the blocks in it are no more, and not to be freed.
  *
  * Functions return 0, or -1 with errno: EINVAL for what is no argument, ENOENT for an
- * instance that is not registered, and what is said of them. On failure nothing has changed. */
+ * instance that is not registered, EDEADLK in a signal handler that has interrupted one of them on its
+ * thread, and what is said of them. On failure nothing has changed. */
 typedef struct ta_mm ta_mm;
 
 enum { TA_MM_DEVICE, TA_MM_PINNED, TA_MM_MAPPED, TA_MM_MANAGED }; /* kinds of memory */
@@ -225,7 +229,7 @@ enum { TA_MM_PASSIVE, TA_MM_ACTIVE };
 #define TA_MM_ASK ((size_t)-1) /* as free: what the device has free under the limits */
 
 /* Has an instance give up what it can, by ta_mm_free, since others are short of memory.
- * Called on the thread that allocates, without a lock. */
+ * Called on the thread that allocates, without a lock; for what it allocates itself nobody has to give way. */
 typedef void (*ta_mm_evict)(uint64_t instance, void *arg);
 
 /* A manager of total bytes of a device, for 0 of all that it has under the limits. name, of at
@@ -233,20 +237,21 @@ typedef void (*ta_mm_evict)(uint64_t instance, void *arg);
  * where the program has not initialised CUDA, or ENOMEM. */
 ta_mm *ta_mm_create(int device, size_t total, const char *name);
 
-/* EBUSY: there are live blocks. */
+/* EBUSY: there are live blocks, or some are being allocated. */
 int ta_mm_destroy(ta_mm *m);
 
 int ta_mm_set_mode(ta_mm *m, int mode);
 
 /* Registers an instance under a number of the program's choice. proportion: of the total, 0 to 1;
- * negative: automatic. evict NULL: its blocks are freed when it has to give way. Returns
+ * negative: automatic. evict NULL: its blocks are freed when it has to give way, which its evictions
+ * tell of, and then are no longer its to free. Returns
  * 1 where less than 5% is left for automatic instances, of which there is none yet. EEXIST: the
  * number is taken. ERANGE: the manual parts would be above 1. ENOSPC: they would leave less than 5%
  * for automatic instances. ENOMEM. */
 int ta_mm_register(ta_mm *m, uint64_t instance, const char *name, const char *group, double proportion,
 	ta_mm_evict evict, void *arg);
 
-/* EBUSY: it has blocks. */
+/* EBUSY: it has blocks, or one is being allocated for it. */
 int ta_mm_unregister(ta_mm *m, uint64_t instance);
 
 /* Changes how an instance gets its part; results as of ta_mm_register. */
@@ -303,12 +308,13 @@ int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_request *r
  * ENOMEM where the budget, the device or the host has no room, or ENODEV. */
 void *ta_mm_alloc(ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream);
 
-/* Frees a block after what the stream has been given; for other memory than the device's it is
- * waited for. NULL is accepted. EINVAL: no block of the manager. */
+/* Frees a block after what the stream has been given, and that which its instance used last; for other
+ * memory than the device's they are waited for. NULL is accepted. EINVAL: no block of the manager. */
 int ta_mm_free(ta_mm *m, void *p, void *stream);
 
 /* What an instance wants when its group is allocated for next, of so many runs; it replaces what
- * it wanted before. At most 64 arrays of at most 32 dimensions. */
+ * it wanted before. At most 64 arrays of at most 32 dimensions. EBUSY: what it wants is being allocated, and
+ * it was not told yet. */
 int ta_mm_queue(ta_mm *m, uint64_t instance, const ta_mm_request *requests, size_t n, size_t runs);
 
 /* Called when the instance's group has been allocated for: blocks[i] is for the i-th array that
@@ -319,8 +325,8 @@ int ta_mm_on_ready(ta_mm *m, uint64_t instance, ta_mm_ready ready, void *arg);
 
 /* Allocates all that the instances of a group want, cut as ta_mm_chunk says, and tells each of its
  * members. There are as many runs as the longest queue has; no chunk of an array is longer than its axis. Where it
- * fails, with errno as of ta_mm_chunk and ta_mm_alloc, nothing is allocated, and what is wanted stays. out may
- * be NULL. For one group on one thread at a time. */
+ * fails, with errno as of ta_mm_chunk and ta_mm_alloc, nothing is allocated, and what is wanted stays. EBUSY: a
+ * member is being allocated for already, and was not told yet. out may be NULL. */
 int ta_mm_allocate_queue(ta_mm *m, uint64_t instance, size_t free, void *stream, ta_mm_chunking *out);
 
 /* The instance works with what it has, on the stream. */

@@ -26,6 +26,7 @@ the process what still waits is cancelled.
 import atexit
 import collections
 import concurrent.futures
+import logging
 import os
 import threading
 import weakref
@@ -40,7 +41,9 @@ _PER_THREAD = 2  # CU_STREAM_PER_THREAD of cuda.h
 # How long the end of a process waits for a request that the driver is busy with, in seconds.
 _PATIENCE = 1.0
 
-_lock = threading.Lock()
+_log = logging.getLogger("concurrent.futures")
+
+_lock = threading.RLock()  # reentrant, as those of the workers are
 _of_devices: Dict[int, "_Worker"] = {}
 _all: "weakref.WeakSet[_Worker]" = weakref.WeakSet()
 
@@ -121,9 +124,12 @@ class _Worker:
                     self._changed.wait()
                 if not self._requests:
                     return
+                self._serving = self._requests[0][0]  # a fork finds it in one place at least
                 request = self._requests.popleft()
-                self._serving = request[0]
-            self._serve(*request)
+            try:
+                self._serve(*request)
+            except BaseException:  # a callback's, which ends no thread that others wait for
+                _log.exception("exception calling callback for %r", request[0])
             del request  # or it would keep its future until the next one comes
             if self._thread is not threading.current_thread():
                 return  # a callback of the future has forked: this is the child
@@ -135,6 +141,8 @@ class _Worker:
                 cuda._function("ta_set_hint")(hint)
                 future._deliver(self._manager, self._manager.allocate_memory(size, stream), stream)
         except BaseException as error:  # whatever it is, it is for who waits
+            if future.done():
+                raise  # of a callback, or since the result is somebody else's
             future.set_exception(error)
         finally:
             del future  # which has the error, which has this frame
@@ -148,8 +156,8 @@ class _Worker:
                 self._requests.clear()
             self._changed.notify()
         for future in cancelled:
-            future.cancel()
-            future.set_running_or_notify_cancel()  # tells who waits
+            if future.cancel():
+                future.set_running_or_notify_cancel()  # tells who waits
 
     def join(self, timeout: Optional[float] = None) -> None:
         thread = self._thread
@@ -217,13 +225,13 @@ def allocate_async(device: int, size: Any, stream: Any) -> AddressFuture:
     with _lock:
         worker = _of_devices.get(device)
         if worker is None:
-            worker = _of_devices[device] = _Worker(device)
+            worker = _of_devices.setdefault(device, _Worker(device))
     return worker.submit(size, stream)
 
 
 def _forked() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     for worker in list(_all):
         worker.forked()
 

@@ -18,6 +18,7 @@ type block struct {
 	bytes         uint64
 	kind          uint64
 	stream        uint64 // that it was allocated for
+	round         uint64 // of the queue that it is for, until its instance is told of it
 }
 
 const (
@@ -36,7 +37,7 @@ func (m *manager) add(c *Call, i *instance) uint64 {
 	if b == nil {
 		return noMemory
 	}
-	b.owner, b.address, b.bytes, b.kind, b.stream = i, c.Address, c.Bytes, c.Kind, c.Stream
+	b.owner, b.address, b.bytes, b.kind, b.stream, b.round = i, c.Address, c.Bytes, c.Kind, c.Stream, c.Extra
 	at := m.bucketOf(b.address)
 	b.chain = *at
 	*at = b
@@ -46,18 +47,26 @@ func (m *manager) add(c *Call, i *instance) uint64 {
 	}
 	i.blocks = b
 	m.blocks++
+	m.coming--
+	i.coming--
 	i.allocs++
 	i.peak = max(i.peak, i.bytes)
 	m.used(i, c.Stream)
 	return 0
 }
 
-// remove takes a block out and tells of it.
-func (m *manager) remove(c *Call) uint64 {
-	at := m.bucketOf(c.Address)
-	for *at != nil && (*at).address != c.Address {
+// at is where the block with an address is linked, or the end of its list.
+func (m *manager) at(address uint64) **block {
+	at := m.bucketOf(address)
+	for *at != nil && (*at).address != address {
 		at = &(*at).chain
 	}
+	return at
+}
+
+// remove takes a block out and tells of it, and of the stream that its instance used last.
+func (m *manager) remove(c *Call) uint64 {
+	at := m.at(c.Address)
 	b := *at
 	if b == nil {
 		return invalid
@@ -73,10 +82,24 @@ func (m *manager) remove(c *Call) uint64 {
 	}
 	b.owner.bytes -= b.bytes
 	b.owner.frees++
-	c.Bytes, c.Kind, c.Stream = b.bytes, b.kind, b.stream
+	c.Bytes, c.Kind, c.Stream = b.bytes, b.kind, b.owner.stream
 	m.blocks--
 	b.chain = m.spareBlocks
 	m.spareBlocks = b
+	return 0
+}
+
+// first names a block that an instance which is to give way can be deprived of: none of
+// one that is at work again, and none that it is still to be told of.
+func (c *Call) first(i *instance) uint64 {
+	b := i.blocks
+	for b != nil && b.round != 0 {
+		b = b.after
+	}
+	if b == nil || i.used > c.Extra {
+		return notThere
+	}
+	c.Address, c.Stream = b.address, b.stream
 	return 0
 }
 

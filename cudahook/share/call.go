@@ -46,22 +46,24 @@ const (
 	OpChunk                        // cuts Count requests at Address of Group with Bytes runs, of Free: fills in the Chunking at Value
 	OpCharge                       // Instance is about to have Bytes more, of Kind
 	OpUncharge                     // and has not got them
-	OpAdd                          // it has, at Address, for Stream
-	OpRemove                       // the block at Address is no more: Bytes, Kind, Stream
+	OpAdd                          // it has, at Address, for Stream; Extra: the round of its queue, if it is for that
+	OpRemove                       // the block at Address is no more: Bytes, Kind, Stream that its instance used last
 	OpUse                          // Instance works with what it has, on Stream
 	OpAccount                      // Instance has Bytes (as a signed number) more from elsewhere
-	OpVictim                       // the instance that is to give way to Instance, used after Extra: Value it, Extra its last use, Stream, Evict, Arg. Count: 1 of all groups, 0 of its own
-	OpFirst                        // a block that Instance has: Address
+	OpVictim                       // the instance that is to give way to Instance for Bytes, used after Extra and before Free, at first 0: Value it, Bytes it has, Extra its last use, Stream, Evict, Arg. Count: 1 of all groups, 0 of its own
+	OpFirst                        // a block that Instance, not used after Extra, can be deprived of: Address, and Stream that it was allocated for
 	OpEvicted                      // Instance gave way
 	OpRefused                      // Instance got nothing
 	OpStreamEnd                    // Stream is about to end; of no Manager
+	OpContextEnd                   // Context has ended; of no Manager
 	OpReady                        // Ready and Arg are what C calls when Instance's group has been allocated for
 	OpQueue                        // Instance wants Count requests at Address with Bytes runs, and nothing else any more
-	OpPlan                         // cuts what the group of Instance wants, of Free: fills in the Chunking at Value
-	OpMember                       // the Count-th instance of Instance's group: Value, Ready, Arg, Bytes requests
-	OpWished                       // the Count-th request of Instance, in chunks of Free runs, 0: all at once: Bytes, Kind, Address of its block
-	OpPlace                        // and Address is its block from now on; 0: it has none
-	OpDequeue                      // Instance wants nothing any more
+	OpPlan                         // cuts what the group of Instance wants, of Free: fills in the Chunking at Value, and begins round Extra
+	OpWanted                       // a request of round Extra without a block, in chunks of Free runs, 0: all at once: Value its instance, Count which, Bytes, Kind
+	OpPlace                        // the Count-th request of Instance has its block, at Address; 0: it needs none
+	OpTell                         // an instance of round Extra, which is over for it: Value, Ready, Arg; its Count blocks to Address
+	OpTakeBack                     // a block of round Extra: Address. The request has none any more
+	OpRoundOver                    // round Extra is over, and all is wanted still
 )
 
 // Kinds of memory.
@@ -114,6 +116,9 @@ func serve(c *Call) uint64 {
 	case OpStreamEnd:
 		streamEnds(c.Stream)
 		return 0
+	case OpContextEnd:
+		contextEnds(c.Context)
+		return 0
 	}
 	m := (*manager)(raw.Ptr(uintptr(c.Manager)))
 	if m == nil || m.live == 0 {
@@ -141,6 +146,8 @@ func serve(c *Call) uint64 {
 		return m.chunk(c)
 	case OpRemove:
 		return m.remove(c)
+	case OpWanted, OpTell, OpTakeBack, OpRoundOver:
+		return m.serveRound(c)
 	}
 	i := m.find(c.Instance)
 	if i == nil {
@@ -169,7 +176,7 @@ func (m *manager) serveInstance(c *Call, i *instance) uint64 {
 	case OpCharge:
 		return m.charge(c, i)
 	case OpUncharge:
-		i.bytes -= c.Bytes
+		m.uncharge(i, c.Bytes)
 		return 0
 	case OpAdd:
 		return m.add(c, i)
@@ -181,11 +188,7 @@ func (m *manager) serveInstance(c *Call, i *instance) uint64 {
 	case OpVictim:
 		return m.victim(c, i)
 	case OpFirst:
-		if i.blocks == nil {
-			return notThere
-		}
-		c.Address = i.blocks.address
-		return 0
+		return c.first(i)
 	case OpEvicted:
 		i.evictions++
 		return 0
@@ -196,7 +199,7 @@ func (m *manager) serveInstance(c *Call, i *instance) uint64 {
 	return m.serveQueue(c, i)
 }
 
-// serveQueue answers what is about what an instance, or its group, wants.
+// serveQueue answers what is about what an instance wants.
 func (m *manager) serveQueue(c *Call, i *instance) uint64 {
 	switch c.Op {
 	case OpReady:
@@ -206,15 +209,8 @@ func (m *manager) serveQueue(c *Call, i *instance) uint64 {
 		return m.enqueue(c, i)
 	case OpPlan:
 		return m.plan(c, i)
-	case OpMember:
-		return m.member(c, i)
-	case OpWished:
-		return c.wished(i)
 	case OpPlace:
 		return c.place(i)
-	case OpDequeue:
-		m.dequeue(i)
-		return 0
 	}
 	return invalid
 }

@@ -7,7 +7,7 @@ func (m *manager) budget(group *label) (limit, bytes uint64) {
 	for i := m.first; i != nil; i = i.next {
 		if i.group == *group {
 			limit += i.cap
-			bytes += i.bytes
+			bytes = min(bytes+i.bytes, most)
 		}
 	}
 	return limit, bytes
@@ -46,7 +46,7 @@ func (m *manager) charge(c *Call, i *instance) uint64 {
 	if c.Bytes == 0 || c.Kind >= kinds {
 		return invalid
 	}
-	if c.Bytes > most {
+	if c.Bytes > most-i.bytes {
 		return noMemory
 	}
 	if m.active != 0 {
@@ -56,7 +56,16 @@ func (m *manager) charge(c *Call, i *instance) uint64 {
 		}
 	}
 	i.bytes += c.Bytes
+	i.coming++
+	m.coming++
 	return 0
+}
+
+// uncharge takes back what charge has booked and nothing was had for.
+func (m *manager) uncharge(i *instance, bytes uint64) {
+	i.bytes -= bytes
+	i.coming--
+	m.coming--
 }
 
 // account books what an instance has from elsewhere, or no longer has.
@@ -79,11 +88,20 @@ func (i *instance) account(n int64) uint64 {
 }
 
 // victim names the instance that was not used for longest, of those that have anything and
-// were used after a time: whether it is idle is C's to find out.
+// were used after a time, and not since the first of them was named: whether it is idle is
+// C's to find out. None where all could not make room in the group's budget.
 func (m *manager) victim(c *Call, to *instance) uint64 {
 	var found *instance
+	if c.Extra == 0 {
+		c.Free = m.clock
+	}
+	if c.Count == 0 {
+		if limit, _ := m.budget(&to.group); to.bytes > limit || c.Bytes > limit-to.bytes {
+			return notThere
+		}
+	}
 	for i := m.first; i != nil; i = i.next {
-		if i == to || i.bytes == 0 || i.used <= c.Extra || c.Count == 0 && i.group != to.group {
+		if i == to || i.bytes == 0 || i.used <= c.Extra || i.used > c.Free || c.Count == 0 && i.group != to.group {
 			continue
 		}
 		if found == nil || i.used < found.used {

@@ -27,6 +27,8 @@ type manager struct {
 	count       uint64
 	clock       uint64 // of uses
 	blocks      uint64
+	coming      uint64 // blocks that are charged and not added yet
+	rounds      uint64 // of queues, so far
 
 	table [buckets]*block
 
@@ -57,8 +59,10 @@ type instance struct {
 	evict  uint64 // what C calls; 0: its blocks are freed
 	arg    uint64
 	blocks *block
+	coming uint64
 
 	queue           *queue
+	round           uint64 // in which it is being allocated for; 0: it is not
 	ready, readyArg uint64 // what C calls when the group has been allocated for
 }
 
@@ -99,9 +103,9 @@ func create(c *Call) uint64 {
 	return 0
 }
 
-// destroy ends a manager that has no blocks.
+// destroy ends a manager that has no blocks, nor will have at once.
 func (m *manager) destroy() uint64 {
-	if m.blocks != 0 {
+	if m.blocks != 0 || m.coming != 0 {
 		return busy
 	}
 	for m.first != nil {
@@ -153,7 +157,7 @@ func (m *manager) register(c *Call) uint64 {
 
 // unregister takes out an instance that has nothing.
 func (m *manager) unregister(i *instance) uint64 {
-	if i.blocks != nil {
+	if i.blocks != nil || i.coming != 0 {
 		return busy
 	}
 	m.drop(i)
@@ -185,11 +189,36 @@ func (m *manager) used(i *instance, stream uint64) {
 
 // streamEnds forgets a stream whose handle is about to mean nothing, or another one.
 func streamEnds(stream uint64) {
+	if stream == 0 {
+		return
+	}
 	for m := managers; m != nil; m = m.next {
 		for i := m.first; i != nil; i = i.next {
-			if i.stream == stream && stream != 0 {
+			if i.stream == stream {
 				i.stream = StreamGone
 			}
+			for b := i.blocks; b != nil; b = b.after {
+				if b.stream == stream {
+					b.stream = StreamGone
+				}
+			}
+		}
+	}
+}
+
+// contextEnds forgets the blocks and streams of a context, which are no more.
+func contextEnds(context uint64) {
+	var c Call
+	for m := managers; m != nil; m = m.next {
+		if m.live == 0 || m.context != context {
+			continue
+		}
+		for i := m.first; i != nil; i = i.next {
+			for i.blocks != nil {
+				c.Address = i.blocks.address
+				m.remove(&c)
+			}
+			i.stream = 0
 		}
 	}
 }

@@ -32,7 +32,7 @@ func newRig(t *testing.T, total uint64) *rig {
 			return
 		}
 		for _, i := range r.list() {
-			for r.do(OpFirst, i, nil) == 0 {
+			for r.do(OpFirst, i, func(c *Call) { c.Extra = 1 << 63 }) == 0 {
 				r.remove(i)
 			}
 		}
@@ -119,6 +119,7 @@ func (r *rig) add(id, address, bytes, stream uint64) uint64 {
 // remove takes out a block of the instance.
 func (r *rig) remove(id uint64) {
 	c := r.call(OpFirst, id)
+	c.Extra = 1 << 63
 	if why := Serve(c); why != 0 {
 		r.t.Fatalf("no block of %d: %d", id, why)
 	}

@@ -15,6 +15,7 @@ share a device, and requests that do not fit are cut along the runs.
 The library is in the process where it is preloaded, or after load(path).
 """
 
+from . import utils
 from ._buffer import Buffer
 from ._driver import CUDAError
 from ._library import load
@@ -24,4 +25,4 @@ from ._manager import ArrayRequest, ArrayResponse, InstanceMemorySettings, Memor
 from ._streams import Stream
 
 __all__ = ["ArrayRequest", "ArrayResponse", "Buffer", "CUDAError", "Device", "Host", "InstanceMemorySettings", "ManagedBuffer",
-           "ManagedMemoryResource", "ManagedMemoryResourceOptions", "MemoryManager", "Stream", "StreamGroups", "load"]
+           "ManagedMemoryResource", "ManagedMemoryResourceOptions", "MemoryManager", "Stream", "StreamGroups", "load", "utils"]

@@ -1,7 +1,7 @@
 """Who has managed memory mapped: a set that is the driver's state itself."""
 
 import collections.abc
-from typing import Any, Iterable, Iterator, List, Set, Tuple
+from typing import Any, Iterable, Iterator, List, Optional, Set, Tuple
 
 from . import _driver, _ranges
 from ._buffer import Buffer
@@ -25,6 +25,15 @@ def _place(value: Any) -> Place:
     place = _ranges.advice_place("set_accessed_by", value)
     assert place is not None
     return place
+
+
+def _member(value: Any) -> Optional[Place]:
+    """The place of what may be a member: None for what names none, or names a device that is not there."""
+    try:
+        place = place_of(value)
+    except ValueError:
+        return None
+    return place if place is not None and place.kind in PROCESSORS else None
 
 
 class AccessedBySetProxy(collections.abc.MutableSet):
@@ -65,8 +74,8 @@ class AccessedBySetProxy(collections.abc.MutableSet):
                 raise
 
     def __contains__(self, value: Any) -> bool:
-        place = place_of(value)
-        return place is not None and place.kind in PROCESSORS and place in self._now()
+        place = _member(value)
+        return place is not None and place in self._now()
 
     def __iter__(self) -> Iterator[Location]:
         return iter([place.location for place in self._now()])
@@ -81,7 +90,7 @@ class AccessedBySetProxy(collections.abc.MutableSet):
 
     def discard(self, value: Any) -> None:
         """Have it mapped no longer; nothing happens for others."""
-        place = place_of(value)
+        place = _member(value)
         if place is not None and place in self._now():
             _ranges.tell(self._buffer, "unset_accessed_by", place)
 

@@ -58,8 +58,8 @@ class _Copies:
             raise ValueError(f"an array of shape {tuple(other.shape)} and type {other.dtype} does not fit one of shape"
                              f" {tuple(self.shape)} and type {self.dtype}")
 
-    def _copy(self, call: str, to: int, source: int, stream: Any) -> None:
-        wait = stream is None or isinstance(stream, int) and stream == 0
+    def _copy(self, call: str, to: int, source: int, stream: Any, must: bool = False) -> None:
+        wait = must or stream is None or isinstance(stream, int) and stream == 0
         handle = _streams.handle(self.stream if wait else stream)
         with _driver.using(self.device):
             _driver.call(call, to, source, self.nbytes, handle)
@@ -91,7 +91,7 @@ class _Copies:
         self._check(np.asanyarray(ary))
         host = np.ascontiguousarray(ary)
         if self.nbytes:
-            self._copy("cuMemcpyHtoDAsync", address, host.ctypes.data, stream)
+            self._copy("cuMemcpyHtoDAsync", address, host.ctypes.data, stream, host is not ary)  # its copy ends here
 
 
 class DeviceArray(_Copies):

@@ -31,12 +31,18 @@ def keeping_errno(action: Callable[..., None], *arguments: Any) -> None:
         ctypes.set_errno(before)
 
 
+def _give_back(process: int, action: Callable[[], None]) -> None:
+    """A forked child has only a copy of what says whose the memory is: it is the parent's."""
+    if os.getpid() == process:
+        keeping_errno(action)
+
+
 class Block:
     """Memory that is given back with the last reference, or by release()."""
 
     def __init__(self, address: int, nbytes: int, give_back: Callable[[], None]) -> None:
         self.address, self.nbytes = address, nbytes
-        self.release = weakref.finalize(self, keeping_errno, give_back)
+        self.release = weakref.finalize(self, _give_back, os.getpid(), give_back)
         self.release.atexit = False  # it may be in use to the very end, and goes with the process
 
     @property
@@ -76,9 +82,9 @@ def _too_much(budget: Budget, account: int, nbytes: int, kind: str) -> Exception
                        f" on device {budget.device}{error}")
 
 
-def _close_account(budget: Budget, address: int, handle: int, _: Any) -> None:
+def _close_account(budget: Budget, address: int, number: int, handle: int, _: Any) -> None:
     """Give a block back; its stream is kept until then."""
-    budget.free(address, handle)
+    budget.free(address, number, handle)
 
 
 def of_account(budget: Budget, account: int, kind: str, stream: Any) -> Callable[[int], Block]:
@@ -86,12 +92,26 @@ def of_account(budget: Budget, account: int, kind: str, stream: Any) -> Callable
     handle = _streams.handle(stream)
 
     def block(nbytes: int) -> Block:
-        address = budget.alloc(account, nbytes, kind, handle)
+        address, number = budget.alloc(account, nbytes, kind, stream)
         if not address:
             raise _too_much(budget, account, nbytes, kind)
-        return Block(address, nbytes, functools.partial(_close_account, budget, address, handle, stream))
+        return Block(address, nbytes, functools.partial(_close_account, budget, address, number, handle, stream))
 
     return block
+
+
+_endings = 0  # how often all contexts have ended
+
+
+def contexts_ended() -> None:
+    """What there is without an account went with its context, and may be another's by now."""
+    global _endings
+    _endings += 1
+
+
+def _unless_ended(endings: int, give_back: Callable[..., None], *arguments: Any) -> None:
+    if endings == _endings:
+        give_back(*arguments)
 
 
 def _free_device(address: int, nbytes: int, device: int, handle: int, _: Any) -> None:
@@ -99,20 +119,21 @@ def _free_device(address: int, nbytes: int, device: int, handle: int, _: Any) ->
 
 
 def _free_managed(address: int, device: int, handle: int, _: Any) -> None:
-    with _driver.using(device):
-        _driver.result("cuStreamSynchronize", handle)
-    _library.function("ta_managed_free")(address)
+    with _driver.beside_captures(device):
+        _driver.finish(handle)
+        _library.function("ta_managed_free")(address)
 
 
 def _free_host(address: int, device: int, handle: int, _: Any) -> None:
-    with _driver.using(device):
-        _driver.result("cuStreamSynchronize", handle)
+    with _driver.beside_captures(device):
+        _driver.finish(handle)
         _driver.result("cuMemFreeHost", address)
 
 
 def of_device(device: int, kind: str, stream: Any) -> Callable[[int], Block]:
     """Blocks that no account is charged with."""
     handle = _streams.handle(stream)
+    after = functools.partial(_unless_ended, _endings)
     what = f"bytes of {kind} memory on device {device}"
 
     def block(nbytes: int) -> Block:
@@ -120,17 +141,17 @@ def of_device(device: int, kind: str, stream: Any) -> Callable[[int], Block]:
             address = _library.function("ta_cuda_malloc")(nbytes, device, handle)
             if not address:
                 raise refused(f"no {nbytes} {what}")
-            return Block(address, nbytes, functools.partial(_free_device, address, nbytes, device, handle, stream))
+            return Block(address, nbytes, functools.partial(after, _free_device, address, nbytes, device, handle, stream))
         if kind == "managed":
             address = _library.function("ta_managed_malloc")(nbytes, device)
             if not address:
                 raise refused(f"no {nbytes} {what}")
-            return Block(address, nbytes, functools.partial(_free_managed, address, device, handle, stream))
+            return Block(address, nbytes, functools.partial(after, _free_managed, address, device, handle, stream))
         out = _pointer()
         with _driver.using(device):
             code = _driver.result("cuMemHostAlloc", ctypes.byref(out), nbytes, _PORTABLE | (_MAPPED if kind == "mapped" else 0))
         if code != 0:
             raise MemoryError(f"no {nbytes} {what}: {_driver.error_name(code)}")
-        return Block(out.value or 0, nbytes, functools.partial(_free_host, out.value or 0, device, handle, stream))
+        return Block(out.value or 0, nbytes, functools.partial(after, _free_host, out.value or 0, device, handle, stream))
 
     return block

@@ -2,12 +2,13 @@
 
 import ctypes
 import errno
+import itertools
 import os
 import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from . import _driver, _library
+from . import _driver, _library, _streams
 from ._requests import ArrayRequest
 
 _pointer, _size, _int, _word, _text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p
@@ -18,6 +19,9 @@ MODES = {"passive": 0, "active": 1}
 
 _MOST_NAME = 47  # bytes
 _MOST_BYTES = (1 << 63) - 1
+
+MOST = 1 << 62
+"""What the library counts with: bytes that are shared, and runs."""
 
 
 class Info(ctypes.Structure):
@@ -94,7 +98,9 @@ class Budget:
         self._next = 1
         self._evictions: Dict[int, Callable[[], None]] = {}
         self._leaving: Set[int] = set()  # accounts that go when their last block does
-        self._blocks: Set[int] = set()  # addresses
+        self._streams: Dict[int, Any] = {}  # that accounts used last: the library may ask them whether they are done
+        self._numbers = itertools.count(1)
+        self._blocks: Dict[int, int] = {}  # numbers of blocks by their addresses
         mine = weakref.ref(self)
 
         def evict(account: int, _: Any) -> None:
@@ -138,6 +144,7 @@ class Budget:
         for account in list(self._leaving):
             if self._call("ta_mm_unregister", account) == 0:
                 self._leaving.discard(account)
+                self._streams.pop(account, None)
 
     def set_manual(self, account: int, proportion: float) -> bool:
         """Give an account a part of its own. True: less than 5% are left for automatic ones, of which there are none."""
@@ -173,15 +180,22 @@ class Budget:
         self._call("ta_mm_pools", ctypes.byref(manual), ctypes.byref(automatic))
         return manual.value, automatic.value
 
-    def get(self, account: int) -> Info:
+    def find(self, account: int) -> Optional[Info]:
+        """The figures of an account; None for one that is gone."""
         info = Info(size=ctypes.sizeof(Info))
-        if self._call("ta_mm_get", account, ctypes.byref(info)) != 0:
+        return info if self._call("ta_mm_get", account, ctypes.byref(info)) == 0 else None
+
+    def get(self, account: int) -> Info:
+        """The figures of an account."""
+        info = self.find(account)
+        if info is None:
             raise RuntimeError(f"the account is gone: {os.strerror(ctypes.get_errno())}")
         return info
 
-    def use(self, account: int, stream: int) -> None:
+    def use(self, account: int, stream: Any) -> None:
         """Say that the account is being used on a stream: it is then the last that is evicted."""
-        self._call("ta_mm_use", account, stream)
+        if self._call("ta_mm_use", account, _streams.handle(stream)) == 0:
+            self._streams[account] = stream
 
     def charge(self, account: int, count: int) -> None:
         """Account bytes from elsewhere; negative: give them back."""
@@ -214,20 +228,31 @@ class Budget:
 
     # Blocks
 
-    def alloc(self, account: int, count: int, kind: str, stream: int) -> int:
-        """The address of a new block of an account; 0, with errno, where there is none."""
+    def alloc(self, account: int, count: int, kind: str, stream: Any) -> Tuple[int, int]:
+        """The address of a new block of an account, and its number; 0, with errno, where there is none."""
         if count > _MOST_BYTES:
             ctypes.set_errno(errno.ENOMEM)
-            return 0
-        address = _library.function("ta_mm_alloc")(self._address, account, count, KINDS[kind], stream) or 0
-        if address:
-            self._blocks.add(address)
-        return int(address)
+            return 0, 0
+        address = int(_library.function("ta_mm_alloc")(self._address, account, count, KINDS[kind],
+                                                           _streams.handle(stream)) or 0)
+        if not address:
+            why = ctypes.get_errno()
+            self._leave()  # an account that could not while this was under way
+            ctypes.set_errno(why)
+            return 0, 0
+        number = next(self._numbers)
+        self._blocks[address] = number
+        self._streams[account] = stream
+        return address, number
 
-    def free(self, address: int, stream: int) -> None:
-        """Give a block back, after what the stream has been given."""
-        self._blocks.discard(address)
-        self._call("ta_mm_free", address, stream)
+    def free(self, address: int, number: int, stream: int) -> None:
+        """Give a block back, after what the stream has been given.
+
+        Where another has its address by now, it went with the context that it was in.
+        """
+        if self._blocks.get(address) == number:
+            del self._blocks[address]
+            self._call("ta_mm_free", address, stream)
         if self._leaving:
             self._leave()
 

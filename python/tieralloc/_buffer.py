@@ -2,9 +2,10 @@
 
 import ctypes
 import operator
+import os
 import sys
 import weakref
-from typing import Any, Dict, Optional, Type, TypeVar
+from typing import Any, Callable, Dict, Optional, Type, TypeVar
 
 from . import _driver, _streams
 
@@ -54,13 +55,20 @@ def _is_managed(address: int) -> bool:
         return False
 
 
+def _give_back(process: int, deallocate: Callable[..., Any], address: int, size: int, stream: Any = None) -> None:
+    """Free the memory of a buffer that a process has made. A forked child's copy of one has none."""
+    if os.getpid() == process:
+        deallocate(address, size, stream=stream)
+
+
 class Buffer:
     """Memory by address and size: from_handle makes one.
 
     Where it is managed memory the host's programs read and write it: bytes(buffer),
     memoryview(buffer) and numpy.frombuffer(buffer, dtype) work, once the stream that the
     device has worked on is synchronised. Before Python 3.12 a memoryview of it has the
-    format "<B": cast("B") makes one that can be indexed.
+    format "<B": cast("B") makes one that can be indexed. The memory is that of the process
+    which has made the buffer: a forked child's copy gives nothing back.
     """
 
     _address: int
@@ -69,6 +77,7 @@ class Buffer:
     _owner: Any
     _managed: Optional[bool]
     _views: int
+    _process: int
     _finalizer: Optional[weakref.finalize]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -102,6 +111,7 @@ class Buffer:
             self = _exporting(cls, size).from_address(address)  # type: ignore[attr-defined]
         self._address, self._size, self._mr, self._owner, self._managed = address, size, mr, owner, managed
         self._views = 0
+        self._process = os.getpid()
         self._finalizer = None
         if mr is not None:
             self._arm()
@@ -145,10 +155,12 @@ class Buffer:
             _streams.handle(stream)
         if self._views:
             raise BufferError(f"{self!r}: expected no views of it, and there are {self._views}")
-        # Of several threads that do this, one detaches the finalizer.
-        if self._finalizer is not None and self._finalizer.detach() is not None:
+        if self._finalizer is not None:
+            owed = self._finalizer.detach()
+            if owed is None:
+                return  # the buffer is closed, or another thread is about it
             try:
-                self._mr.deallocate(self._address, self._size, stream=stream)
+                _give_back(self._process, self._mr.deallocate, self._address, self._size, stream)
             except BaseException:
                 self._arm()
                 raise
@@ -156,7 +168,7 @@ class Buffer:
 
     def _arm(self) -> None:
         """Have the memory given back when the buffer is collected."""
-        self._finalizer = weakref.finalize(self, self._mr.deallocate, self._address, self._size, stream=None)
+        self._finalizer = weakref.finalize(self, _give_back, self._process, self._mr.deallocate, self._address, self._size)
         self._finalizer.atexit = False  # the process gives all back itself
 
     def _open(self) -> int:
@@ -173,7 +185,7 @@ class Buffer:
         return address
 
     def __bytes__(self) -> bytes:
-        return ctypes.string_at(self._on_host(), self._size)
+        return bytes((ctypes.c_ubyte * self._size).from_address(self._on_host()))  # string_at ends at 2 GiB
 
     if _EXPORTS:
         def __buffer__(self, flags: int) -> memoryview:

@@ -14,6 +14,8 @@ _address = ctypes.c_uint64  # CUdeviceptr
 
 NOT_READY = 600  # CUDA_ERROR_NOT_READY
 
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+
 # For each function the symbol, and what it takes; all return a CUresult.
 _ENTRIES: Dict[str, Tuple[str, Sequence[Any]]] = {
     "cuInit": ("cuInit", [_unsigned]),
@@ -31,6 +33,8 @@ _ENTRIES: Dict[str, Tuple[str, Sequence[Any]]] = {
     "cuStreamDestroy": ("cuStreamDestroy_v2", [_pointer]),
     "cuStreamSynchronize": ("cuStreamSynchronize", [_pointer]),
     "cuStreamQuery": ("cuStreamQuery", [_pointer]),
+    "cuStreamIsCapturing": ("cuStreamIsCapturing", [_pointer, _pointer]),
+    "cuThreadExchangeStreamCaptureMode": ("cuThreadExchangeStreamCaptureMode", [_pointer]),
     "cuMemcpyHtoDAsync": ("cuMemcpyHtoDAsync_v2", [_address, _pointer, _size, _pointer]),
     "cuMemcpyDtoHAsync": ("cuMemcpyDtoHAsync_v2", [_pointer, _address, _size, _pointer]),
     "cuMemcpyDtoDAsync": ("cuMemcpyDtoDAsync_v2", [_address, _address, _size, _pointer]),
@@ -182,6 +186,25 @@ def using(device: int) -> Iterator[None]:
         yield
     finally:
         call("cuCtxPopCurrent", ctypes.byref(_pointer()))
+
+
+@contextlib.contextmanager
+def beside_captures(device: int) -> Iterator[None]:
+    """A using block whose calls belong to no graph that is being captured, and do not spoil one."""
+    with using(device):
+        mode = _int(_RELAXED)
+        call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        try:
+            yield
+        finally:
+            result("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+
+
+def finish(stream: int) -> None:
+    """Wait until a stream has done what it was given, unless a graph is captured from it."""
+    capturing = _int()
+    if result("cuStreamIsCapturing", stream, ctypes.byref(capturing)) == 0 and not capturing.value:
+        result("cuStreamSynchronize", stream)
 
 
 def memory_info(device: int) -> Tuple[int, int]:

@@ -1,5 +1,6 @@
 """Groups of instances, each with a stream."""
 
+import contextlib
 import threading
 from typing import Any, Dict, List, Optional
 
@@ -87,11 +88,14 @@ class StreamGroups:
                 self.groups[old].remove(identifier)
 
     def remove(self, identifier: int) -> None:
-        """Take an instance's number out of its group, if it is in one."""
-        with self._lock:
-            for members in self.groups.values():
-                if identifier in members:
-                    members.remove(identifier)
+        """Take the number of an instance that is garbage out of its group, if it is in one.
+
+        Without the lock: this is called at any moment of any thread, also of one that has a
+        lock for which the one that is at the groups waits. Nobody else moves such a number.
+        """
+        for members in list(self.groups.values()):
+            with contextlib.suppress(ValueError):
+                members.remove(identifier)
 
     def reinit_streams(self) -> None:
         """Give each group a new stream. Old ones end when nothing uses them any more."""

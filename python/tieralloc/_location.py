@@ -5,7 +5,7 @@ The names and the behaviour are those of cuda.core's Device and Host.
 
 import operator
 import threading
-from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Tuple, Type, Union
 
 from . import _driver
 from ._streams import Stream
@@ -40,7 +40,7 @@ class Device:
 
     __slots__ = ("_ordinal",)
     _ordinal: int
-    _instances: "Dict[int, Device]" = {}
+    _instances: "Dict[Tuple[type, int], Device]" = {}
 
     def __new__(cls, ordinal: Optional[int] = None) -> "Device":
         if ordinal is None:
@@ -52,18 +52,19 @@ class Device:
             number = operator.index(ordinal)
         except TypeError:
             raise TypeError(expected) from None
-        found = cls._instances.get(number)
+        key = (cls, number)
+        found = cls._instances.get(key)
         if found is not None:
             return found
         count = _driver.device_count()
         if not 0 <= number < count:
             raise ValueError(f"{expected} from 0 to {count - 1}")
         with _lock:
-            found = cls._instances.get(number)
+            found = cls._instances.get(key)
             if found is None:
                 found = object.__new__(cls)
                 object.__setattr__(found, "_ordinal", number)
-                cls._instances[number] = found
+                cls._instances[key] = found
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -104,7 +105,7 @@ class Device:
             _driver.call("cuCtxSynchronize")
 
     def __reduce__(self) -> "Tuple[Callable[..., Device], Tuple[int]]":
-        return Device, (self._ordinal,)
+        return type(self), (self._ordinal,)
 
     def __repr__(self) -> str:
         return f"Device({self._ordinal})"
@@ -121,7 +122,7 @@ class Host:
     __slots__ = ("_numa_id", "_is_numa_current")
     _numa_id: Optional[int]
     _is_numa_current: bool
-    _instances: "Dict[Tuple[Optional[int], bool], Host]" = {}
+    _instances: "Dict[Tuple[type, Optional[int], bool], Host]" = {}
 
     def __new__(cls, numa_id: Optional[int] = None, *, is_numa_current: bool = False) -> "Host":
         # True and 1 are equal, so they would be one key of _instances.
@@ -131,12 +132,12 @@ class Host:
             raise ValueError(f"numa_id must be a non-negative int, got {numa_id!r}: expected 0 to {_MOST}")
         if numa_id is not None and is_numa_current:
             raise ValueError(f"numa_id and is_numa_current are mutually exclusive, got numa_id={numa_id!r} and is_numa_current=True")
-        key = (None if numa_id is None else int(numa_id), is_numa_current)
+        key = (cls, None if numa_id is None else int(numa_id), is_numa_current)
         with _lock:
             found = cls._instances.get(key)
             if found is None:
                 found = object.__new__(cls)
-                object.__setattr__(found, "_numa_id", key[0])
+                object.__setattr__(found, "_numa_id", key[1])
                 object.__setattr__(found, "_is_numa_current", is_numa_current)
                 cls._instances[key] = found
         return found
@@ -159,8 +160,8 @@ class Host:
         """Whether this is the calling thread's node."""
         return self._is_numa_current
 
-    def __reduce__(self) -> "Tuple[Callable[..., Host], Tuple[Optional[int], bool]]":
-        return _host, (self._numa_id, self._is_numa_current)
+    def __reduce__(self) -> "Tuple[Callable[..., Host], Tuple[type, Optional[int], bool]]":
+        return _host, (type(self), self._numa_id, self._is_numa_current)
 
     def __repr__(self) -> str:
         if self._is_numa_current:
@@ -168,9 +169,9 @@ class Host:
         return "Host()" if self._numa_id is None else f"Host(numa_id={self._numa_id})"
 
 
-def _host(numa_id: Optional[int], is_numa_current: bool) -> Host:
+def _host(cls: Type[Host], numa_id: Optional[int], is_numa_current: bool) -> Host:
     """What a pickled Host is again."""
-    return Host(numa_id, is_numa_current=is_numa_current)
+    return cls(numa_id, is_numa_current=is_numa_current)
 
 
 # What the functions of this package take for a place: also devices of others, see _foreign.

@@ -39,7 +39,7 @@ class ManagedBuffer(Buffer):
     @read_mostly.setter
     def read_mostly(self, value: bool) -> None:
         _ranges._require([self], "read_mostly")
-        if not isinstance(value, (bool, int)):
+        if not isinstance(value, int) and type(value).__name__ not in ("bool_", "bool"):  # as NumPy's are called
             raise TypeError(f"read_mostly {value!r}: expected True or False")
         _ranges.tell(self, "set_read_mostly" if value else "unset_read_mostly", None)
 

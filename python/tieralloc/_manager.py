@@ -46,11 +46,12 @@ register is automatic, as there.
 import dataclasses
 import errno
 import functools
+import threading
 import warnings
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from . import _allocators, _blocks, _numba
-from ._budget import KINDS
+from ._budget import KINDS, MOST
 from ._groups import StreamGroups
 from ._members import Members
 from ._members import ensure_cuda_context as _ensure_cuda_context
@@ -213,6 +214,8 @@ class MemoryManager(Members):
         cuda.set_memory_manager(manager)
         self._allocator = manager
         cuda.close()
+        if threading.current_thread() is threading.main_thread():  # for others numba leaves the contexts as they are
+            _blocks.contexts_ended()
         cuda.current_context()
         self.reinit_streams()
         self.invalidate_all()
@@ -245,8 +248,8 @@ class MemoryManager(Members):
         """
         for wanted in requests.values():
             self._check_requests(wanted)
-        if isinstance(axis_length, bool) or not isinstance(axis_length, int) or not 1 <= axis_length < 1 << 63:
-            raise ValueError(f"axis_length {axis_length!r}: expected a whole number of runs from 1 on")
+        if isinstance(axis_length, bool) or not isinstance(axis_length, int) or not 1 <= axis_length <= MOST:
+            raise ValueError(f"axis_length {axis_length!r}: expected a whole number of runs from 1 to {MOST}")
         free = self._free()
         why, found = self._budget.chunk(stream_group, free, [r for wanted in requests.values() for r in wanted.values()],
                                         axis_length)

@@ -1,5 +1,6 @@
 """Which instances share a device's memory, with what parts, in which groups."""
 
+import contextlib
 import threading
 import warnings
 import weakref
@@ -7,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _allocators, _driver, _library, _numba, _streams
 from ._blocks import keeping_errno
-from ._budget import MODES, Budget, check_name, short_name
+from ._budget import MODES, MOST, Budget, Info, check_name, short_name
 from ._groups import StreamGroups
 from ._requests import ArrayResponse, Requests
 from ._settings import InstanceMemorySettings, NotRegisteredError, check_proportion, placeholder_dataready
@@ -56,8 +57,8 @@ class Members:
         if totalmem is not None:
             if isinstance(totalmem, bool) or not isinstance(totalmem, int):
                 raise TypeError(f"'totalmem' must be None or a number of bytes (got {totalmem!r})")
-            if not 1 <= totalmem < 1 << 63:
-                raise ValueError(f"'totalmem' must be from 1 to {(1 << 63) - 1} bytes: {totalmem}")
+            if not 1 <= totalmem <= MOST:
+                raise ValueError(f"'totalmem' must be from 1 to {MOST} bytes: {totalmem}")
         if stream_groups is not None and not isinstance(stream_groups, StreamGroups):
             raise TypeError(f"'stream_groups' must be StreamGroups (got {stream_groups!r})")
         if isinstance(device, bool) or not isinstance(device, int) or device < 0:
@@ -187,9 +188,10 @@ class Members:
     def set_limit_mode(self, mode: str) -> None:
         """Set what bounds requests: "passive" or "active"."""
         self._check_mode(mode)
-        if self._shares is not None:
-            self._shares.set_mode(mode)
-        self._mode = mode
+        with self._lock:
+            if self._shares is not None:
+                self._shares.set_mode(mode)
+            self._mode = mode
 
     def set_manual_proportion(self, instance: object, proportion: float) -> None:
         """Give an instance a part of its own, whichever way it had one before."""
@@ -226,8 +228,18 @@ class Members:
         """The sum of the shares."""
         return self._budget.pools()[1]
 
+    def _infos(self) -> List[Tuple[int, int, Info]]:
+        """The numbers, accounts and figures of all instances, but those that become garbage meanwhile."""
+        found = []
+        for identifier in list(self.registry):
+            settings = self.registry.get(identifier)
+            info = None if settings is None else self._budget.find(settings.account)
+            if settings is not None and info is not None:
+                found.append((identifier, settings.account, info))
+        return found
+
     def _members(self, manual: bool) -> List[int]:
-        return [identifier for identifier, settings in list(self.registry.items()) if settings.manual == manual]
+        return [identifier for identifier, _, info in self._infos() if bool(info.manual) == manual]
 
     @property
     def _auto_pool(self) -> List[int]:
@@ -273,15 +285,15 @@ class Members:
         stream = self.stream_groups.get_stream(id(instance))
         settings = self.registry.get(id(instance))
         if settings is not None:
-            self._budget.use(settings.account, _streams.handle(stream))
+            self._budget.use(settings.account, stream)
         return stream
 
     def reinit_streams(self) -> None:
         """Give each group a new stream, which its instances work on from now on."""
         self.stream_groups.reinit_streams()
-        known = [(settings.account, identifier) for identifier, settings in list(self.registry.items())]
-        for account, identifier in sorted(known, key=lambda pair: self._budget.get(pair[0]).last_used):
-            self._budget.use(account, _streams.handle(self.stream_groups.get_stream(identifier)))
+        for identifier, account, _ in sorted(self._infos(), key=lambda known: known[2].last_used):
+            with contextlib.suppress(ValueError):  # it has become garbage, and is in no group
+                self._budget.use(account, self.stream_groups.get_stream(identifier))
 
     def sync_stream(self, instance: object) -> None:
         """Wait until an instance's stream has done what it was given."""

@@ -112,13 +112,13 @@ def _targets(targets: Any, what: str) -> List[Buffer]:
     return _buffers(targets if single is None else [single], what)
 
 
-def _places_of(locations: Any, count: int, what: str) -> List[Place]:
-    """One place for all targets, or one for each."""
+def _locations(locations: Any, count: int, what: str) -> Sequence[Any]:
+    """One location for all targets, or one for each, as they are given."""
     if not _is_list(locations):
-        return coerce_all([locations])
+        return [locations]
     if len(locations) != count:
         raise ValueError(f"{what}: expected locations of the same length as the targets, {count}, got length {len(locations)}")
-    return coerce_all(locations)
+    return list(locations)
 
 
 def _stream(stream: Any, what: str) -> int:
@@ -147,7 +147,7 @@ def _told(what: str, buffers: Sequence[Buffer], places: Optional[Sequence[Place]
 
 
 def _moved(what: str, targets: List[Buffer], locations: Any, stream: Any, batch: bool) -> None:
-    places = _places_of(locations, len(targets), what)
+    places = coerce_all(_locations(locations, len(targets), what))
     _told(what, targets, places, _stream(stream, what), batch or len(targets) > 1)
 
 
@@ -180,21 +180,23 @@ def _advice(advice: Any) -> str:
     return name.lower()
 
 
-def advise(targets: Targets, advice: Any, location: Optional[Location] = None) -> None:
+def advise(targets: Targets, advice: Any, location: Union[Location, Sequence[Optional[Location]], None] = None) -> None:
     """Tell the driver how managed memory will be used.
 
     advice is "set_read_mostly", "set_preferred_location", "set_accessed_by", one of those
     with "unset_" in place of "set_", or a CUmem_advise of cuda.bindings. Preferred locations
     are any place, accessed_by takes a Device or Host(); other advice needs no location, and
-    the driver does not look at it. Raises ValueError for a buffer that is no managed memory,
-    an advice or a location that is none of these, TypeError for what cannot be one, and
-    CUDAError where the driver refuses: with several targets the first ones are then advised.
+    the driver does not look at it. A sequence of targets takes one location for all, or one
+    for each, by index. Raises ValueError for a buffer that is no managed memory, an advice or
+    a location that is none of these, and locations of another length, TypeError for what cannot
+    be one, and CUDAError where the driver refuses: of several targets the first ones are then
+    advised.
     """
     buffers = _targets(targets, "advise")
     name = _advice(advice)
-    place = advice_place(name, location)
-    for buffer in buffers:
-        tell(buffer, name, place)
+    places = [advice_place(name, where) for where in _locations(location, len(buffers), "advise")]
+    for index, buffer in enumerate(buffers):
+        tell(buffer, name, places[index if len(places) > 1 else 0])
 
 
 def prefetch(targets: Targets, location: Locations, *, stream: Any) -> None:

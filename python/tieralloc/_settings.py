@@ -113,8 +113,7 @@ class InstanceMemorySettings:
 
         One that did not come from allocate_all or allocate_queue is accounted while it is kept.
         """
-        if key in self.allocations:
-            self.free(key)
+        self._let_go(key)
         if self._budget is not None and not self._budget.has(address_of(arr)):
             self._budget.charge(self.account, int(arr.nbytes))
             self._charged[key] = int(arr.nbytes)
@@ -122,19 +121,22 @@ class InstanceMemorySettings:
 
     def free(self, key: str) -> None:
         """Let the array with a label go. UserWarning where there is none."""
-        if key not in self.allocations:
+        if not self._let_go(key):
             warnings.warn(f"Attempted to free allocation for {key}, but it was not found in the allocations list",
                           UserWarning, stacklevel=2)
-            return
-        del self.allocations[key]
-        charged = self._charged.pop(key, 0)
+
+    def _let_go(self, key: str) -> bool:
+        """Whether there was an array with a label: another thread may have it give way at the same time."""
+        found = self.allocations.pop(key, None) is not None
+        charged = self._charged.pop(key, 0) if found else 0
         if charged and self._budget is not None:
             self._budget.charge(self.account, -charged)
+        return found
 
     def free_all(self) -> None:
         """Let all arrays go. Those that the program has still stay valid, and accounted."""
         for key in list(self.allocations):
-            self.free(key)
+            self._let_go(key)
 
     def give_way(self) -> None:
         """Free what can be freed, because others are short of memory, and tell the instance."""

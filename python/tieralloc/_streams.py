@@ -2,6 +2,7 @@
 
 import ctypes
 import numbers
+import os
 import weakref
 from typing import Any, Optional, Tuple
 
@@ -60,7 +61,9 @@ def _from_protocol(stream: Any, answer: Any) -> Any:
     return found
 
 
-def _destroy(device: int, number: int) -> None:
+def _destroy(process: int, device: int, number: int) -> None:
+    if os.getpid() != process:
+        return  # a forked child's copy: the stream is the parent's
     with _driver.using(device):
         _driver.result("cuStreamDestroy", number)  # what it was given is still done
 
@@ -76,7 +79,7 @@ class Stream:
             with _driver.using(device):
                 _driver.call("cuStreamCreate", ctypes.byref(out), 0)
             handle = out.value or 0
-            self._finalizer = weakref.finalize(self, _destroy, device, handle)
+            self._finalizer = weakref.finalize(self, _destroy, os.getpid(), device, handle)
             self._finalizer.atexit = False  # the driver ends its streams itself
         self._handle: Optional[int] = handle
 

@@ -51,6 +51,7 @@ func TestManagedPython(t *testing.T) {
 	}{
 		{"location", "13", true, nil, []string{"managed_location.py"}},
 		{"rules", "13", true, nil, []string{"managed.py"}},
+		{"life", "13", true, nil, []string{"managed_life.py"}},
 		{"examples", "13", true, nil, []string{"managed_examples.py"}},
 		{"examples, limited", "13", true, []string{"TA_CUDA_HARD=64M", "TA_CUDA_REUSE=event"}, []string{"managed_examples.py"}},
 		{"old/12", "12", true, nil, []string{"managed_old.py"}},

@@ -25,6 +25,23 @@ func TestManagers(t *testing.T) {
 	}
 }
 
+// TestManagersHooks has managers beside functions of the program that call back, and ends of
+// streams and contexts.
+func TestManagersHooks(t *testing.T) {
+	program := cc(t, "mm_hooks.c")
+	for _, name := range []string{"once", "nested", "hopeless", "queue", "meddling", "streams", "last", "capture", "reset", "older", "threads"} {
+		for _, reuse := range []string{"sync", "event"} {
+			t.Run(name+"/"+reuse, func(t *testing.T) {
+				r := testlib.Run(t, command(true, []string{"TA_CUDA_REUSE=" + reuse}, program, name))
+				clean(t, r)
+				if r.Stdout != "" {
+					t.Errorf("stdout %q", r.Stdout)
+				}
+			})
+		}
+	}
+}
+
 // TestManagersReport: the report has the instances of managers that live at the end.
 func TestManagersReport(t *testing.T) {
 	program, file := cc(t, "mm.c"), filepath.Join(t.TempDir(), "stats.json")

@@ -158,8 +158,13 @@ buf.read_mostly = True
 assert buf.read_mostly is True and _managed._get_int_attr(buf, READ_MOSTLY) == 1
 buf.read_mostly = False
 assert buf.read_mostly is False
-with refused(TypeError, "read_mostly"):
-    buf.read_mostly = "yes"
+for wrong in ("yes", None, 1.0, []):
+    with refused(TypeError, "read_mostly"):
+        buf.read_mostly = wrong
+for true in (of("numpy", "bool_", __bool__=lambda self: True), 1, of("numpy", "bool", __bool__=lambda self: True)):  # before 2 and later
+    buf.read_mostly = true
+    assert buf.read_mostly is True
+    buf.read_mostly = False
 assert buf.preferred_location is None
 for location in (Device(1), Host(), Host(0), Host(3), Device(0)):
     buf.preferred_location = location
@@ -179,6 +184,20 @@ assert buf.preferred_location is None
 second = mr.allocate(MIB)
 advise([buf, second], "set_read_mostly")
 assert buf.read_mostly and second.read_mostly
+advise([buf, second], "set_preferred_location", [Device(1), Host(2)])
+assert (buf.preferred_location, second.preferred_location) == (Device(1), Host(2))
+advise([buf, second], "unset_preferred_location", (None, Host()))
+assert buf.preferred_location is None and second.preferred_location is None
+advise(buf, "set_accessed_by", [Host()])
+advise([second, buf], "unset_accessed_by", Host())
+assert buf.accessed_by == set()
+for error, words, name, wrong in ((ValueError, "length as the targets, 2, got length 1", "set_preferred_location", [Host()]),
+                                  (ValueError, "length as the targets, 2, got length 3", "set_read_mostly", [None] * 3),
+                                  (ValueError, "location is required", "set_preferred_location", [Host(), None]),
+                                  (TypeError, "Device, Host, or None", "set_preferred_location", [Host(), 0]),
+                                  (ValueError, "does not support location_type='host_numa'", "set_accessed_by", [Host(), Host(0)])):
+    with refused(error, words):
+        advise([buf, second], name, wrong)
 Bindings = enum.IntEnum("CUmem_advise", {"CU_MEM_ADVISE_SET_READ_MOSTLY": 1, "CU_MEM_ADVISE_UNSET_READ_MOSTLY": 2,
                                          "CU_MEM_ADVISE_MADE_UP": 9})
 advise((buf, second), Bindings(2), Device(0))
@@ -211,7 +230,8 @@ assert by == {Device(0)} == buf.accessed_by and Device(0) in by and Device(1) no
 assert of("cuda.core._device", "Device", device_id=0) in by
 by.add(Host())
 assert by == {Device(0), Host()} and set(by) == {Host(), Device(0)} and repr(by) == "AccessedBySetProxy({Device(0), Host()})"
-for nothing in (Host(0), Host.numa_current(), 0, "x", None, [], Device):
+for nothing in (Host(0), Host.numa_current(), 0, "x", None, [], Device, of("torch", "device", type="cuda", index=9),
+                of("torch", "device", type="meta", index=None), of("cupy.cuda.device", "Device", id=9)):
     assert nothing not in by
     by.discard(nothing)
 assert by == {Device(0), Host()}

@@ -3,9 +3,12 @@ import copy
 import pickle
 import threading
 
+import tieralloc
 from managed_common import fake, of, refused
 from tieralloc import Device, Host, ManagedMemoryResource
 from tieralloc._location import _coerce_location
+
+assert tieralloc.utils.prefetch.__name__ == "prefetch", "as cuda.core.utils is there with cuda.core"
 
 # Host
 assert Host() is Host() and Host().numa_id is None and Host().is_numa_current is False
@@ -61,6 +64,23 @@ assert s.handle > 2 and Device(0).default_stream.handle == 1
 s.sync()
 Device(0).sync()
 assert Device() is Device(1), "another device is current"
+
+
+
+class Near(Host):
+    """A class of the program's own has objects of its own."""
+
+
+class Card(Device):
+    """As Near."""
+
+
+for near, host in ((Near(88), Host(88)), (Near.numa_current(), Host.numa_current())):
+    assert type(near) is Near and type(host) is Host and near.numa_id == host.numa_id, (near, host)
+    assert near is Near(near.numa_id, is_numa_current=near.is_numa_current) and pickle.loads(pickle.dumps(near)) is near
+    assert _coerce_location(near) == _coerce_location(host)
+assert type(Card(1)) is Card and type(Device(1)) is Device and pickle.loads(pickle.dumps(Card(1))) is Card(1) is Card()
+assert _coerce_location(Card(1)) == _coerce_location(Device(1))
 
 # What names a place
 for value, kind, number in ((Device(1), "device", 1), (Host(), "host", 0), (Host(3), "host_numa", 3),

@@ -156,7 +156,12 @@ for kind, expected in kinds.items():
 m.allocate_all({"x": request((100,))}, id(a), stream)
 refused(ModuleNotFoundError, ["cupy"], m.set_allocator, "cupy")
 assert log == [] and a.invalidated == 0 and m._allocator is Default
+void = [m.allocate((3,), np.float32, kind) for kind in ("mapped", "managed", "pinned")]
 m.set_allocator("tieralloc")
+freed = [cuda.fake_calls(name) for name in (b"cuMemFree_v2", b"cuMemFreeHost")]
+del void
+gc.collect()
+assert freed == [cuda.fake_calls(name) for name in (b"cuMemFree_v2", b"cuMemFreeHost")], "it went with its context"
 assert [entry[0] for entry in log] == ["manager", "close"] and log[0][1] is m._allocator is not Default
 assert (a.invalidated, b.invalidated, m.registry[id(a)].allocations) == (1, 1, {}) and m.get_stream(a) is not stream
 

@@ -16,7 +16,7 @@ refused(ValueError, ["mode", "'other'", "'passive' or 'active'"], Fixed, mode="o
 refused(ValueError, ["mode"], Fixed, mode=None)
 refused(TypeError, ["totalmem", "'1'"], Fixed, totalmem="1")
 refused(TypeError, ["totalmem", "True"], Fixed, totalmem=True)
-for wrong in (0, -1, 1 << 63):
+for wrong in (0, -1, (1 << 62) + 1, 1 << 63):
     refused(ValueError, ["totalmem", str(wrong)], Fixed, totalmem=wrong)
 for name, wrong, filled in (("registry", [], {1: 2}), ("auto_pool", {}, [1]), ("manual_pool", (), [1]),
                             ("queued_allocations", [], {"g": {}})):

@@ -1,6 +1,7 @@
 """Futures of addresses and the pool, on a library that only pretends (fake_cuda.c)."""
 
 import asyncio
+import collections
 import concurrent.futures
 import contextlib
 import ctypes
@@ -174,6 +175,39 @@ class Futures(unittest.TestCase):
         gc.collect()
         self.assertEqual(journal(), ["malloc 64 0 0"])
 
+    def test_end_of_a_callback(self):
+        """A callback that would end its thread, or a result that is not ours, leaves it for those who wait."""
+        def ends(_):
+            raise SystemExit(3)
+
+        with self.assertLogs("concurrent.futures") as log:
+            with busy() as begun:
+                first, second, third = (self.manager.allocate_async(n) for n in (1, 2, 3))
+                begun.wait(LONG)
+                first.add_done_callback(ends)
+                second.set_result(7)
+            self.assertTrue(third.result(LONG))
+        self.assertEqual((bool(first.result()), second.result()), (True, 7))
+        self.assertEqual(journal(), ["malloc 1 0 0", "malloc 3 0 0"])
+        self.assertIn("SystemExit: 3", "".join(log.output))
+
+    def test_within_itself(self):
+        """A finalizer may ask wherever it runs: while the first request makes the device's thread, too."""
+        manager, real, inner, outer = c.MemoryManager(2), a._Worker, [], []
+
+        def worker(device):
+            if not inner:
+                inner.append(None)
+                inner[0] = manager.allocate_async(8)
+            return real(device)
+
+        with mock.patch.object(a, "_Worker", worker):
+            thread = threading.Thread(target=lambda: outer.append(manager.allocate_async(8)), daemon=True)
+            thread.start()
+            thread.join(LONG)
+        self.assertEqual(len({future.result(LONG) for future in inner + outer}), 2)
+        self.assertEqual(sum(thread.name == "tieralloc-2" for thread in threading.enumerate()), 1)
+
     def test_performance_context(self):
         """What the other thread allocates counts, and blocks of several threads may overlap in any order."""
         first, second, results = threading.Barrier(2, timeout=LONG), threading.Barrier(2, timeout=LONG), {}
@@ -324,6 +358,33 @@ class Fork(unittest.TestCase):
             holder.join()
         self.assertEqual(status, 0)
         self.assertEqual(len({future.result(LONG) for future in futures}), 3)  # the parent has all of its own
+
+    def test_fork_between(self):
+        """A fork when a request is no longer waiting, and not yet served."""
+        manager, statuses, future = t.get_memory_manager(), [], None
+        manager.allocate_async(0).result(LONG)
+        worker = a._of_devices[0]
+
+        def child():
+            try:
+                future.result(LONG)
+            except RuntimeError as error:
+                assert "forked before this allocation was done" in str(error), error
+            else:
+                raise AssertionError("a request of the parent was served")
+
+        class Forks(collections.deque):
+            def popleft(self):
+                request = super().popleft()
+                statuses.append(status_of(child))
+                return request
+
+        with worker._changed:
+            waiting, worker._requests = worker._requests, Forks()
+            future = manager.allocate_async(5)
+        self.assertTrue(future.result(2 * LONG))
+        worker._requests = waiting
+        self.assertEqual(statuses, [0])
 
     def test_fork_in_a_callback(self):
         """The thread that serves goes on in the parent alone."""

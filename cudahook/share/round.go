@@ -1,0 +1,131 @@
+package share
+
+import "tieralloc/internal/raw"
+
+// A round is one allocation of what the instances of a group want. It has a number, and so
+// have the instances that take part until they are told, or it fails: whatever happens to
+// the group meanwhile, each of them is told once, and of all that it has.
+
+// plan finds one chunking for all that the group of an instance has queued for, of as many
+// runs as the longest has, and begins a round with its members.
+func (m *manager) plan(c *Call, of *instance) uint64 {
+	to := (*Chunking)(raw.Ptr(uintptr(c.Value)))
+	runs := uint64(1)
+	for i := m.first; i != nil; i = i.next {
+		if i.group != of.group {
+			continue
+		}
+		if i.round != 0 {
+			return busy
+		}
+		if i.queue != nil {
+			runs = max(runs, i.queue.runs)
+		}
+	}
+	m.begin(to, &of.group, c.Free, runs)
+	for i := m.first; i != nil; i = i.next {
+		if i.queue == nil || i.group != of.group {
+			continue
+		}
+		for k := uint64(0); k < i.queue.length; k++ {
+			bytes, cuttable, _ := i.queue.wishes[k&(QueueMax-1)].request.size()
+			to.count(bytes, cuttable)
+		}
+	}
+	if why := to.fit(c.Free, runs); why != 0 {
+		return why
+	}
+	m.rounds++
+	for i := m.first; i != nil; i = i.next {
+		if i.group == of.group {
+			i.round = m.rounds
+		}
+	}
+	c.Extra = m.rounds
+	return 0
+}
+
+// serveRound answers what is about a round.
+func (m *manager) serveRound(c *Call) uint64 {
+	for i := m.first; i != nil; i = i.next {
+		if i.round != c.Extra || c.Extra == 0 {
+			continue
+		}
+		switch c.Op {
+		case OpTell:
+			m.tellOf(c, i)
+			return 0
+		case OpRoundOver:
+			i.round = 0
+			continue
+		}
+		if i.queue != nil && c.wish(i) {
+			return 0
+		}
+	}
+	if c.Op == OpRoundOver {
+		return 0
+	}
+	return notThere
+}
+
+// wish finds a request of an instance that has no block yet (OpWanted), or has one
+// (OpTakeBack), which it then has no more.
+func (c *Call) wish(i *instance) bool {
+	for k := uint64(0); k < i.queue.length; k++ {
+		w := &i.queue.wishes[k&(QueueMax-1)]
+		if c.Op == OpWanted && w.placed == 0 {
+			c.Value, c.Count, c.Kind = i.id, k, uint64(uint32(w.request.kind))
+			c.Bytes = w.chunk(c.Free)
+			return true
+		}
+		if c.Op == OpTakeBack && w.placed != 0 {
+			c.Address = w.block
+			w.block, w.placed = 0, 0
+			return true
+		}
+	}
+	return false
+}
+
+// chunk is the bytes of an array in chunks of so many runs, 0: all at once. No chunk is
+// longer than its axis.
+func (w *wish) chunk(runs uint64) uint64 {
+	_, cuttable, _ := w.request.size()
+	at := w.request.axis & (dimensions - 1)
+	whole := w.lengths[at]
+	if cuttable && runs != 0 {
+		w.lengths[at] = min(whole, runs)
+	}
+	bytes, _, _ := w.request.size()
+	w.lengths[at] = whole
+	return bytes
+}
+
+// place notes the block of the Count-th array.
+func (c *Call) place(i *instance) uint64 {
+	if i.queue == nil || c.Count >= i.queue.length || i.round == 0 {
+		return notThere
+	}
+	w := &i.queue.wishes[c.Count&(QueueMax-1)]
+	w.block, w.placed = c.Address, 1
+	return 0
+}
+
+// tellOf hands over what an instance has from a round, which is over for it with its queue.
+func (m *manager) tellOf(c *Call, i *instance) {
+	c.Value, c.Ready, c.Arg, c.Count = i.id, i.ready, i.readyArg, 0
+	i.round = 0
+	if i.queue == nil {
+		return
+	}
+	for k := uint64(0); k < i.queue.length && k < QueueMax; k++ {
+		address := i.queue.wishes[k&(QueueMax-1)].block
+		raw.Store(uintptr(c.Address)+uintptr(k)*8, uintptr(address))
+		if b := *m.at(address); b != nil {
+			b.round = 0
+		}
+		c.Count++
+	}
+	m.dequeue(i)
+}

@@ -1,0 +1,220 @@
+// The blocks of memory managers: they are had and given back here, and instances are told to
+// give way. Package share has the accounts and says who.
+#include "cuda_driver.h"
+#include "mm.h"
+
+enum { HOST_PORTABLE = 1, HOST_MAPPED = 2 }; // CU_MEMHOSTALLOC_...
+
+// Our own calls belong to no graph that is being captured, and do not spoil one. Whether
+// that is to be undone.
+static int relax(int *mode)
+{
+	*mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	return ta_cu.cuThreadExchangeStreamCaptureMode(mode) == CUDA_SUCCESS;
+}
+
+static void undo(int relaxed, int *mode)
+{
+	if (relaxed)
+		ta_cu.cuThreadExchangeStreamCaptureMode(mode);
+}
+
+// Memory of a kind from wherever it comes, or NULL with errno.
+static void *obtain_relaxed(const ta_share_call *device, size_t n, int kind, void *stream)
+{
+	CUcontext before;
+	void *p = NULL;
+	switch (kind) {
+	case TA_MM_DEVICE:
+		return ta_cuda_malloc((ssize_t)n, (int)device->Value, stream);
+	case TA_MM_MANAGED:
+		return ta_managed_malloc(n, (int)device->Value);
+	}
+	if (ta_cu.cuCtxPushCurrent_v2((CUcontext)device->Context) != CUDA_SUCCESS)
+		return errno = ENODEV, NULL;
+	CUresult e = ta_cu.cuMemHostAlloc(&p, n, kind == TA_MM_MAPPED ? HOST_PORTABLE | HOST_MAPPED : HOST_PORTABLE);
+	ta_cu.cuCtxPopCurrent_v2(&before);
+	return e == CUDA_SUCCESS ? p : (errno = ENOMEM, NULL);
+}
+
+static void *obtain(const ta_share_call *device, size_t n, int kind, void *stream)
+{
+	int mode, relaxed = relax(&mode);
+	void *p = obtain_relaxed(device, n, kind, stream);
+	int why = errno;
+	undo(relaxed, &mode);
+	return errno = why, p;
+}
+
+// Whether a stream has done what it was given, or with wait when it has; the legacy one in
+// the manager's context. One that is gone has when its context has; one that captures
+// a graph has not, and must not be asked.
+static int done(CUcontext context, uint64_t stream, int wait)
+{
+	CUcontext before;
+	int capturing = 0, mode;
+	if (ta_cu.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return 0;
+	int relaxed = relax(&mode);
+	CUresult e;
+	if (stream == TA_SHARE_STREAM_GONE)
+		e = ta_cu.cuCtxSynchronize();
+	else if ((e = ta_cu.cuStreamIsCapturing((CUstream)stream, &capturing)) == CUDA_SUCCESS && !capturing)
+		e = wait ? ta_cu.cuStreamSynchronize((CUstream)stream) : ta_cu.cuStreamQuery((CUstream)stream);
+	undo(relaxed, &mode);
+	ta_cu.cuCtxPopCurrent_v2(&before);
+	return e == CUDA_SUCCESS && !capturing;
+}
+
+static void give_back(const ta_share_call *device, void *p, uint64_t kind, void *stream)
+{
+	if (kind == TA_MM_DEVICE) {
+		ta_cuda_free(p, 0, (int)device->Value, stream);
+		return;
+	}
+	int mode;
+	done((CUcontext)device->Context, (uint64_t)stream, 1);
+	int relaxed = relax(&mode);
+	if (kind == TA_MM_MANAGED)
+		ta_managed_free(p);
+	else
+		ta_cu.cuMemFreeHost(p);
+	undo(relaxed, &mode);
+}
+
+// Has a block that is about to be given back on one stream stay until another has done what
+// it was given, too.
+static void also_after(const ta_share_call *device, void *p, uint64_t kind, uint64_t stream)
+{
+	CUcontext context = (CUcontext)device->Context, before;
+	if (kind != TA_MM_DEVICE)
+		done(context, stream, 1);
+	else if (ta_cu.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS) {
+		ta_cuda_record_stream(p, (void *)stream);
+		ta_cu.cuCtxPopCurrent_v2(&before);
+	}
+}
+
+// idle: its instance is, on the stream that it used last.
+static int free_block(ta_mm *m, void *p, void *stream, int idle)
+{
+	ta_share_call c = ta_share_about(TA_SHARE_OP_REMOVE, m, 0), device;
+	if (p == NULL)
+		return 0;
+	c.Address = (uint64_t)p;
+	if (ta_mm_device(m, &device) != 0 || ta_share_ask(&c) != 0)
+		return -1;
+	if (!idle && c.Stream != (uint64_t)stream && c.Stream != TA_SHARE_STREAM_GONE)
+		also_after(&device, p, c.Kind, c.Stream);
+	give_back(&device, p, c.Kind, stream);
+	return 0;
+}
+
+EXPORT int ta_mm_free(ta_mm *m, void *p, void *stream) { return free_block(m, p, stream, 0); }
+
+// Deprives an instance of its blocks, in the order of the streams that they were allocated
+// for: on the one that it used last it is idle. Ends when it is at work again.
+static void deprive(ta_mm *m, CUcontext context, const ta_share_call *victim)
+{
+	ta_share_call c = ta_share_about(TA_SHARE_OP_FIRST, m, victim->Value);
+	c.Extra = victim->Extra;
+	while (ta_share_ask(&c) == 0) {
+		if (c.Stream == TA_SHARE_STREAM_GONE && !done(context, c.Stream, 1))
+			return;
+		free_block(m, (void *)c.Address, c.Stream == TA_SHARE_STREAM_GONE ? NULL : (void *)c.Stream, 1);
+	}
+}
+
+// The thread is in a program's ta_mm_evict.
+static TLS int asking;
+
+// Frees all that an instance has, or has it do so. Whether it has less now.
+static int evict(ta_mm *m, CUcontext context, const ta_share_call *victim)
+{
+	ta_share_call c = ta_share_about(TA_SHARE_OP_EVICTED, m, victim->Value);
+	ta_mm_info after = {.size = sizeof after};
+	if (ta_share_ask(&c) != 0)
+		return 1; // it is gone meanwhile
+	if (victim->Evict != 0) {
+		asking = 1;
+		((ta_mm_evict)victim->Evict)(victim->Value, (void *)victim->Arg);
+		asking = 0;
+	} else
+		deprive(m, context, victim);
+	return ta_mm_get(m, victim->Value, &after) != 0 || after.bytes_live < victim->Bytes;
+}
+
+// What is left to ask for an allocation: those who were used after one time and not after
+// another, by the manager's clock; 0: all.
+struct others {
+	uint64_t after, until;
+};
+
+// Has the one that was not used for longest give way, of those that are idle and were
+// not asked before. Whether one did.
+static int make_room(ta_mm *m, CUcontext context, const ta_share_call *charge, int everywhere, struct others *left)
+{
+	size_t free, total;
+	if (asking || (everywhere && ta_mm_memory(context, &free, &total) == CUDA_SUCCESS && charge->Bytes > total))
+		return 0;
+	for (;;) {
+		ta_share_call c = ta_share_about(TA_SHARE_OP_VICTIM, m, charge->Instance);
+		c.Bytes = charge->Bytes;
+		c.Count = (uint64_t)everywhere;
+		c.Extra = left->after;
+		c.Free = left->until;
+		if (ta_share_ask(&c) != 0)
+			return 0;
+		*left = (struct others){c.Extra, c.Free};
+		if (done(context, c.Stream, 0) && evict(m, context, &c))
+			return 1;
+	}
+}
+
+static int told(uint64_t op, ta_mm *m, uint64_t instance, size_t bytes)
+{
+	ta_share_call c = ta_share_about(op, m, instance);
+	c.Bytes = bytes;
+	return ta_share_ask(&c);
+}
+
+void *ta_mm_get_block(ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream, uint64_t round)
+{
+	struct others left = {0};
+	ta_share_call device;
+	if (!ta_cuda_serves(NULL))
+		return errno = ENODEV, NULL;
+	if (ta_mm_device(m, &device) != 0)
+		return NULL;
+	for (;;) {
+		ta_share_call c = ta_share_about(TA_SHARE_OP_CHARGE, m, instance);
+		c.Bytes = bytes;
+		c.Kind = (uint64_t)kind;
+		int charged = ta_share_ask(&c) == 0;
+		void *p = charged ? obtain(&device, bytes, kind, stream) : NULL;
+		int why = errno;
+		if (p != NULL) {
+			c.Op = TA_SHARE_OP_ADD;
+			c.Address = (uint64_t)p;
+			c.Stream = (uint64_t)stream;
+			c.Extra = round;
+			if (ta_share_ask(&c) == 0)
+				return p;
+			why = ENOMEM; // no host memory for its entry
+			give_back(&device, p, (uint64_t)kind, stream);
+		}
+		if (charged)
+			told(TA_SHARE_OP_UNCHARGE, m, instance, bytes);
+		int helps = !charged || kind == TA_MM_DEVICE || kind == TA_MM_MANAGED; // others have no host memory to give
+		if (why == ENOMEM && p == NULL && helps && make_room(m, (CUcontext)device.Context, &c, charged, &left))
+			continue;
+		if (why == ENOMEM)
+			told(TA_SHARE_OP_REFUSED, m, instance, 0);
+		return errno = why, NULL;
+	}
+}
+
+EXPORT void *ta_mm_alloc(ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream)
+{
+	return ta_mm_get_block(m, instance, bytes, kind, stream, 0);
+}
