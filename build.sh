@@ -16,6 +16,7 @@ usage: ./build.sh build               build build/libtieralloc.so, build/tierall
        ./build.sh run [--] CMD...     run CMD with the library preloaded, then sum up its statistics
        ./build.sh test [GO TEST ARGS] build, then run all tests (or those named)
        ./build.sh bench [GO TEST ARGS] build, then run the benchmarks
+       ./build.sh bench cpu [FLAGS]   build, then compare the heap with other allocators' (bench cpu --help)
        ./build.sh lint                check format, vet, staticcheck, shellcheck and the freestanding rules
 As root on a Debian-like system, build, test and lint install the packages they lack.
 TEXT
@@ -257,6 +258,12 @@ test)
 	;;
 bench)
 	build
+	if [[ ${1-} == cpu ]]; then
+		shift
+		go build -o build/bench-cpu ./tests/bench/cpu
+		cd -- "$root"
+		exec "$here/build/bench-cpu" --root "$here" "$@"
+	fi
 	exec go test -run '^$' -bench . ./tests/bench/ "$@"
 	;;
 lint)

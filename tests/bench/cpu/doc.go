@@ -1,0 +1,13 @@
+// Command cpu compares this library's heap with the C library's and with other allocators,
+// by programs: those of work/, each after a pattern that the literature on allocators knows, and
+// real ones where they are installed.
+//
+// In every round each allocator runs the program once, and who begins changes from round to
+// round. What is reported is the ratio to glibc in the same round: its median, and the range that
+// holds the middle half of the rounds. Time is from start to end of the process; memory is the
+// peak of what was resident, and where a workload prints it, what still is when its blocks
+// are freed and some time has passed.
+//
+// glibc is preloaded, too: its allocator serves then even in programs that are linked with
+// another (Debian's redis-server with jemalloc).
+package main
