@@ -47,13 +47,17 @@ func ClassSize(c uintptr) uintptr {
 }
 
 // pageSlices is how many slices a page of class c spans: one for blocks up to
-// 8 KiB, eight up to 64 KiB, then as many as hold a few blocks without a rest,
+// 8 KiB, as many as hold eight blocks up to 64 KiB, then as many as hold a few blocks without a rest,
 // and from 256 KiB up a page holds one block.
 func pageSlices(c uintptr) uintptr {
 	size := ClassSize(c)
 	switch {
 	case size <= 8<<10:
 		return 1
+	case size <= 16<<10:
+		return 2
+	case size <= 32<<10:
+		return 4
 	case size <= 64<<10:
 		return 8
 	case size <= 256<<10:

@@ -39,6 +39,7 @@ type Thread struct {
 	watched uint64    // see watch.go: when current pages were set to be looked at,
 	looked  uint64    // when one was,
 	pace    uint64    // and how many frees of it come before the next time
+	left    uint64    // when its own thread ended, or last borrowed it
 	rules   uint64    // the rules whose condition on the thread holds
 	name    [2]uint64 // the thread's name when that was found out
 	state   uint32
@@ -216,15 +217,22 @@ func (t *Thread) leave() {
 	if !heapsLock.Take(t.token) {
 		return
 	}
+	t.left = t.Now
+	t.abandon()
+	heapsLock.Release()
+}
+
+// abandon puts the thread's heaps among those without a thread. Precondition: heapsLock is held.
+func (t *Thread) abandon() {
 	atomic.StoreUint32(&t.state, heapAbandoned)
 	t.next = abandoned
 	abandoned = t
-	heapsLock.Release()
 }
 
 // serviceAbandoned takes back, for heaps without a thread, what other threads
 // have freed into them. Each is detached while it is worked on, so a new
-// thread cannot adopt it then.
+// thread cannot adopt it then. What is empty in one that nobody has wanted for PurgeDelay
+// has been so for long enough.
 func serviceAbandoned(token uintptr, now uint64) {
 	if !heapsLock.Take(token) {
 		return
@@ -239,8 +247,16 @@ func serviceAbandoned(token uintptr, now uint64) {
 	heapsLock.Release()
 	for t := list; t != nil; {
 		next := t.next
+		if now >= t.left+PurgeDelay {
+			t.Now = 0 // stamps of pages
+		}
 		t.collectPages(true)
-		t.leave()
+		t.Now = now
+		if !heapsLock.Take(token) {
+			return
+		}
+		t.abandon()
+		heapsLock.Release()
 		t = next
 	}
 }

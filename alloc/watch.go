@@ -10,7 +10,7 @@ package alloc
 //
 // Frees that come in bulk may pass a trigger: then the page is not watched any more.
 const (
-	paceFirst  = 8
+	paceFirst  = 1
 	paceMax    = 256
 	watchEvery = 1e6 // nanoseconds between two calls from where on they are rare
 )
@@ -51,5 +51,7 @@ func (t *Thread) look(p *Page) {
 }
 
 // muchKept reports whether there is enough free memory that is not the kernel's to look
-// after it.
-func muchKept() bool { return pool.dirtyBytes > minReserve || pool.cache.bytes > minReserve }
+// after it, or heaps without a thread, which may have any number of empty pages.
+func muchKept() bool {
+	return pool.dirtyBytes > minReserve || pool.cache.bytes > minReserve || abandoned != nil
+}
