@@ -171,15 +171,15 @@ func (m *image) store(table []elf.Rela64, n int, state, start uint64) error {
 	return err
 }
 
-// writeInPieces writes a file a memory page at a time. What is written at once the kernel keeps
+// writeInPieces writes a file 64 KiB at a time. What is written at once the kernel keeps
 // in large units, and of those it maps all where a part is touched: each process would have
-// 1.3 MiB of the library resident that it does not use.
+// 1.3 MiB of the library resident that it does not use. Smaller pieces cost faults at its start.
 func writeInPieces(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
 	if err != nil {
 		return err
 	}
-	for piece := range slices.Chunk(data, 4096) {
+	for piece := range slices.Chunk(data, 64<<10) {
 		if _, err := f.Write(piece); err != nil {
 			f.Close()
 			return err
