@@ -1,28 +1,10 @@
 // Device memory: the host's, handed out as the driver does. Below 1 MiB requests are cut
 // from chunks of 2 MiB; larger ones are multiples of it.
 #include <sys/mman.h>
-#include "fake.h"
+#include "memory.h"
 
 enum { ALIGN = 512 };
 static const size_t chunk_size = 2u << 20, small = 1u << 20;
-
-enum how { PLAIN, MANAGED, ASYNC, CHUNK };
-
-struct memory {
-	struct memory *next;
-	CUdeviceptr address;
-	size_t asked, size;
-	enum how how;
-	CUcontext context;
-	CUdevice device;
-	struct memory *chunk; // that a small one is cut from
-	int in_use;           // of a chunk: blocks
-	size_t cut;           // of a chunk: bytes
-	uint64_t id;
-	int opened; // handles of it, and not closed
-	int sync;   // attribute SYNC_MEMOPS
-	void *pages; // of managed memory: what managed.c knows of them
-};
 
 static struct memory *memories;
 static size_t used[DEVICES];
@@ -36,7 +18,7 @@ static size_t total(void)
 
 static size_t up(size_t n, size_t to) { return (n + to - 1) & ~(to - 1); }
 
-static struct memory *find(CUdeviceptr p)
+struct memory *fake_find(CUdeviceptr p)
 {
 	for (struct memory *m = memories; m != NULL; m = m->next)
 		if (m->how != CHUNK && p >= m->address && p < m->address + m->asked)
@@ -119,7 +101,7 @@ void fake_memory_end(CUcontext c)
 
 void fake_write(CUdeviceptr p, size_t n, int byte)
 {
-	struct memory *m = find(p);
+	struct memory *m = fake_find(p);
 	if ((m == NULL || p + n > m->address + up(m->asked, ALIGN)) && !fake_pinned(p, n))
 		fake_illegal(700, "work on memory that is gone");
 	else
@@ -128,13 +110,13 @@ void fake_write(CUdeviceptr p, size_t n, int byte)
 
 int fake_reaches(CUdeviceptr p, size_t n)
 {
-	struct memory *m = find(p);
+	struct memory *m = fake_find(p);
 	return m != NULL ? n <= m->address + m->asked - p : fake_pinned(p, n);
 }
 
 void fake_release(CUdeviceptr p)
 {
-	struct memory *m = find(p);
+	struct memory *m = fake_find(p);
 	if (m != NULL)
 		unmap(m);
 }
@@ -182,7 +164,7 @@ API CUresult cuMemAllocManaged(CUdeviceptr *out, size_t n, unsigned flags)
 
 void **fake_managed(CUdeviceptr p, size_t n, CUdeviceptr *start, size_t *size)
 {
-	struct memory *m = find(p);
+	struct memory *m = fake_find(p);
 	if (m == NULL || m->how != MANAGED || n == 0 || n > m->address + m->asked - p)
 		return NULL;
 	*start = m->address;
@@ -207,7 +189,7 @@ API CUresult cuMemFree_v2(CUdeviceptr p)
 		return CUDA_SUCCESS;
 	if (fake_forbidden())
 		return CAPTURE_UNSUPPORTED;
-	struct memory *m = find(p);
+	struct memory *m = fake_find(p);
 	if (m == NULL || m->address != p)
 		return CUDA_ERROR_INVALID_VALUE;
 	fake_drain_all();
@@ -229,7 +211,7 @@ API CUresult cuMemFree_v2(CUdeviceptr p)
 	API CUresult cuMemFreeAsync##suffix(CUdeviceptr p, CUstream handle) \
 	{ \
 		CALL(cuMemFreeAsync##suffix, CONTEXT); \
-		struct memory *m = find(p); \
+		struct memory *m = fake_find(p); \
 		CUstream s = fake_stream(handle, per_thread); \
 		if (m == NULL || m->address != p || s == NULL) \
 			return CUDA_ERROR_INVALID_VALUE; \
@@ -261,7 +243,7 @@ API CUresult cuDeviceTotalMem_v2(size_t *out, CUdevice d)
 API CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr p)
 {
 	CALL(cuMemGetAddressRange_v2, CONTEXT);
-	struct memory *m = find(p);
+	struct memory *m = fake_find(p);
 	if (m == NULL)
 		return NOT_FOUND;
 	if (base != NULL)
@@ -305,7 +287,7 @@ static CUresult attribute(void *out, int a, struct memory *m)
 API CUresult cuPointerSetAttribute(const void *value, int a, CUdeviceptr p)
 {
 	CALL(cuPointerSetAttribute, INIT);
-	struct memory *m = find(p);
+	struct memory *m = fake_find(p);
 	if (a != 6 || value == NULL || m == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	m->sync = *(const int *)value;
@@ -315,14 +297,14 @@ API CUresult cuPointerSetAttribute(const void *value, int a, CUdeviceptr p)
 API CUresult cuPointerGetAttribute(void *out, int a, CUdeviceptr p)
 {
 	CALL(cuPointerGetAttribute, INIT);
-	struct memory *m = find(p);
+	struct memory *m = fake_find(p);
 	return m == NULL || out == NULL ? CUDA_ERROR_INVALID_VALUE : attribute(out, a, m);
 }
 
 API CUresult cuPointerGetAttributes(unsigned n, int *a, void **out, CUdeviceptr p)
 {
 	CALL(cuPointerGetAttributes, INIT);
-	struct memory *m = find(p);
+	struct memory *m = fake_find(p);
 	for (unsigned i = 0; i < n; i++) // of memory that is none: zeros
 		if (m == NULL)
 			memset(out[i], 0, a[i] == 7 || a[i] == 11 || a[i] == 12 ? 8 : 4);
@@ -336,7 +318,7 @@ API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext of_to, CUdeviceptr from
 {
 	CALL(cuMemcpyPeerAsync, CONTEXT);
 	CUstream s = fake_stream(handle, 0);
-	if (find(to) == NULL || find(from) == NULL || s == NULL || !fake_context_ok(of_to) || !fake_context_ok(of_from))
+	if (fake_find(to) == NULL || fake_find(from) == NULL || s == NULL || !fake_context_ok(of_to) || !fake_context_ok(of_from))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct item *i = fake_queue(s, WRITE);
 	i->address = to;
@@ -348,64 +330,11 @@ API CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char byte, size_t n, CUstre
 {
 	CALL(cuMemsetD8Async, CONTEXT);
 	CUstream s = fake_stream(handle, 0);
-	if (find(p) == NULL || s == NULL)
+	if (fake_find(p) == NULL || s == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct item *i = fake_queue(s, WRITE);
 	i->address = p;
 	i->bytes = n;
 	i->byte = byte;
-	return CUDA_SUCCESS;
-}
-
-// A handle names the driver's allocation, whatever address in it is given; opened in the
-// same process, for want of another, it gives that allocation's address.
-struct handle {
-	CUdeviceptr address;
-	uint64_t id, check;
-	unsigned char zero[40];
-};
-
-API CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
-{
-	CALL(cuIpcGetMemHandle, CONTEXT);
-	struct memory *m = find(p);
-	if (m == NULL || m->how == MANAGED)
-		return CUDA_ERROR_INVALID_VALUE;
-	struct handle h = {m->address, m->id, m->address ^ m->id, {0}};
-	memcpy(out, &h, sizeof h);
-	return CUDA_SUCCESS;
-}
-
-static CUresult open_handle(CUdeviceptr *out, CUipcMemHandle handle)
-{
-	struct handle h;
-	memcpy(&h, &handle, sizeof h);
-	struct memory *m = find(h.address);
-	if (h.check != (h.address ^ h.id) || m == NULL || m->id != h.id)
-		return CUDA_ERROR_INVALID_VALUE;
-	m->opened++;
-	*out = h.address;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle h, unsigned flags)
-{
-	CALL(cuIpcOpenMemHandle, CONTEXT);
-	return open_handle(out, h);
-}
-
-API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle h, unsigned flags)
-{
-	CALL(cuIpcOpenMemHandle_v2, CONTEXT);
-	return flags != 1 ? CUDA_ERROR_INVALID_VALUE : open_handle(out, h);
-}
-
-API CUresult cuIpcCloseMemHandle(CUdeviceptr p)
-{
-	CALL(cuIpcCloseMemHandle, CONTEXT);
-	struct memory *m = find(p);
-	if (m == NULL || m->address != p || m->opened == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	m->opened--;
 	return CUDA_SUCCESS;
 }

@@ -1,0 +1,27 @@
+// What the fake knows of a piece of device memory.
+#ifndef MEMORY_H
+#define MEMORY_H
+#include "fake.h"
+
+enum how { PLAIN, MANAGED, ASYNC, CHUNK };
+
+struct memory {
+	struct memory *next;
+	CUdeviceptr address;
+	size_t asked, size;
+	enum how how;
+	CUcontext context;
+	CUdevice device;
+	struct memory *chunk; // that a small one is cut from
+	int in_use;           // of a chunk: blocks
+	size_t cut;           // of a chunk: bytes
+	uint64_t id;
+	int opened; // handles of it, and not closed
+	int sync;   // attribute SYNC_MEMOPS
+	void *pages; // of managed memory: what managed.c knows of them
+};
+
+// The piece that an address lies in, or NULL.
+struct memory *fake_find(CUdeviceptr p);
+
+#endif
