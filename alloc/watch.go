@@ -40,7 +40,7 @@ func (t *Thread) look(p *Page) {
 	if t.Now >= t.looked+watchEvery {
 		t.pace = max(t.pace/8, 1)
 	} else {
-		t.pace = min(t.pace*2, paceMax)
+		t.pace = min(max(t.pace, 1)*2, paceMax)
 	}
 	t.looked = t.Now
 	p.Trigger = neverEmpty
