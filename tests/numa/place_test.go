@@ -143,6 +143,7 @@ func ratio(first, second int, times int64) func(*testing.T, *remains) {
 
 // A program that nobody here compiled, looked at from outside.
 const perlScript = `
+	: >ready # grep may look before the program has begun
 	/work/perl -e '$| = 1; $x = "a" x 30e6; @y = map { "$_" x 20 } 1..100000; print "ready\n"; sleep 90' >ready &
 	i=0
 	while ! grep -q ready ready && [ $i -lt 300 ]; do i=$((i + 1)); usleep 100000; done
