@@ -46,9 +46,10 @@ func ClassSize(c uintptr) uintptr {
 	return (9 + j) << ((k + 4) & 63)
 }
 
-// pageSlices is how many slices a page of class c spans: one for blocks up to
-// 8 KiB, as many as hold eight blocks up to 64 KiB, then as many as hold a few blocks without a rest,
-// and from 256 KiB up a page holds one block.
+// pageSlices is how many slices a page of class c spans: one for blocks up to 8 KiB, as many
+// as hold seven blocks up to 32 KiB, and then the fewest of which at most an eighth is left
+// over. A page of large blocks that holds few of them keeps little from other classes: programs
+// that let arrays grow pass through all of these classes, with one block or two of each.
 func pageSlices(c uintptr) uintptr {
 	size := ClassSize(c)
 	switch {
@@ -58,13 +59,12 @@ func pageSlices(c uintptr) uintptr {
 		return 2
 	case size <= 32<<10:
 		return 4
-	case size <= 64<<10:
-		return 8
-	case size <= 256<<10:
-		return 9 + (c & 7) // (9+j)·8 KiB times 8 blocks, or (9+j)·16 KiB times 4
-	default:
-		return (size + SliceSize - 1) / SliceSize
 	}
+	n := (size + SliceSize - 1) / SliceSize
+	for n < 16 && n<<SliceShift%size*8 > n<<SliceShift {
+		n++
+	}
+	return n
 }
 
 // carveCount is how many blocks are put on a page's list at a time: about one

@@ -121,15 +121,16 @@ func PageEmpty(h *Heap, p *Page) {
 }
 
 // emptied decides what becomes of an empty page. A current one is left alone. Others stay
-// while the thread keeps little, measured by the tier's hard cap, for which others may
-// need the memory; else they go to the pool. One that lies in another tier than its hint's goes
-// in any case. It reports whether the page stays.
+// while the thread keeps little, measured by all that is in use and by the tier's hard cap, for
+// others may need the memory; else they go to the pool. One that lies in another tier than its
+// hint's goes in any case. It reports whether the page stays.
 func (h *Heap) emptied(p *Page) bool {
 	away := tierOf(p.place) != homeOf(uintptr(p.Hint)) // not to be allocated from again
 	if !away && (h.cur[uintptr(p.Class)&(Classes-1)] == p || p.Trigger == keptEmpty) {
 		return true
 	}
-	if !away && h.Thread.kept+p.bytes() <= places[p.place&(placeSlots-1)].keep {
+	most := min(places[p.place&(placeSlots-1)].keep, pool.usedBytes/keptShareUsed) // a peek, without the lock
+	if !away && h.Thread.kept+p.bytes() <= most {
 		h.Thread.kept += p.bytes()
 		p.Trigger = keptEmpty
 		p.stamp = h.Thread.Now

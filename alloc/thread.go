@@ -61,7 +61,11 @@ const (
 	heapFrozen
 )
 
-const keptMax = 4 << 20 // bytes of empty pages that a thread keeps
+// A thread keeps this many bytes of empty pages, and not more than a share of what is in use.
+const (
+	keptMax       = 4 << 20
+	keptShareUsed = 16
+)
 
 var (
 	heapsLock raw.Lock

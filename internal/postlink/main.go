@@ -8,8 +8,9 @@
 // runtime. This command edits the linked library in place so that they wait:
 //
 //   - The relative relocations of Go's data, except those of this project's own
-//     packages (the data plane uses them at once), move to the front of the table,
-//     and the dynamic section's DT_RELA, DT_RELASZ and DT_RELACOUNT leave them out.
+//     packages (the data plane uses them at once), move to the end of the table,
+//     and the dynamic section's DT_RELASZ and DT_RELACOUNT leave them out. What the loader
+//     reads is then near the symbols, which it reads as well.
 //   - The entry of Go's constructor in .init_array becomes ta_go_init, which applies
 //     them and goes on to the constructor when the runtime is wanted, and returns
 //     otherwise.
@@ -101,21 +102,11 @@ func (m *image) rewrite() error {
 	}
 	goOwned := m.goRanges()
 	later := func(r elf.Rela64) bool { return goOwned.contains(r.Off) && !m.isOurs(r.Off) }
-	slices.SortStableFunc(table[:count], func(a, b elf.Rela64) int {
-		switch x, y := later(a), later(b); {
-		case x && !y:
-			return -1
-		case y && !x:
-			return 1
-		}
-		return 0
-	})
-	n := 0
-	for n < count && later(table[n]) {
-		n++
-	}
+	now := slices.DeleteFunc(slices.Clone(table[:count]), later)
+	n := count - len(now)
+	table = slices.Concat(now, table[count:], slices.DeleteFunc(table[:count], func(r elf.Rela64) bool { return !later(r) }))
 	hooked := false
-	for i := range table[:count] {
+	for i := range now {
 		if uint64(table[i].Addend) == start && m.inSection(".init_array", table[i].Off) {
 			table[i].Addend = int64(hook)
 			hooked = true
@@ -160,14 +151,14 @@ func (m *image) store(table []elf.Rela64, n int, state, start uint64) error {
 	if _, err := binary.Encode(m.data[off:off+size], binary.LittleEndian, table); err != nil {
 		return err
 	}
-	m.setDynamic(elf.DT_RELA, addr+uint64(n)*relaSize)
-	m.setDynamic(elf.DT_RELASZ, size-uint64(n)*relaSize)
+	left := size - uint64(n)*relaSize
+	m.setDynamic(elf.DT_RELASZ, left)
 	m.setDynamic(elf.DT_RELACOUNT, count-uint64(n))
 	at, err := m.fileOffset(state)
 	if err != nil {
 		return err
 	}
-	_, err = binary.Encode(m.data[at:], binary.LittleEndian, [3]uint64{addr, uint64(n), start})
+	_, err = binary.Encode(m.data[at:], binary.LittleEndian, [3]uint64{addr + left, uint64(n), start})
 	return err
 }
 

@@ -94,8 +94,16 @@ func TestRelocationsLeft(t *testing.T) {
 	if count >= 900 || len(list) < 4*count {
 		t.Errorf("%d relocations left, %d deferred", count, len(list))
 	}
-	if end := at + uint64(len(list))*relaSize; m.dynamic(elf.DT_RELA) != end {
-		t.Errorf("the loader's table begins at %#x, the deferred one ends at %#x", m.dynamic(elf.DT_RELA), end)
+	if end := m.dynamic(elf.DT_RELA) + uint64(len(table))*relaSize; at != end {
+		t.Errorf("the loader's table ends at %#x, the deferred one begins at %#x", end, at)
+	}
+	if section := m.file.Section(".rela.dyn"); m.dynamic(elf.DT_RELA) != section.Addr {
+		t.Errorf("the loader's table begins at %#x, its section at %#x", m.dynamic(elf.DT_RELA), section.Addr)
+	}
+	for _, r := range table[count:] {
+		if elf.R_X86_64(r.Info) == elf.R_X86_64_RELATIVE {
+			t.Errorf("the relocation at %#x is relative and not among the first", r.Off)
+		}
 	}
 	goOwned := m.goRanges()
 	for _, r := range table[:count] {
