@@ -81,8 +81,9 @@ var (
 )
 
 const (
-	minGrowth = 64   // slices: 4 MiB
-	maxGrowth = 1024 // slices: 64 MiB
+	firstGrowth = 8    // slices: 512 KiB
+	minGrowth   = 64   // slices: 4 MiB
+	maxGrowth   = 1024 // slices: 64 MiB
 )
 
 func mapped(n uintptr)   { atomic.AddUint64(&pool.count.mapped, uint64(n)) }

@@ -8,9 +8,11 @@ import (
 
 // grow maps a new segment for a place and returns it as one span of at least n
 // slices, in no list. A segment is a quarter of what there is, within minGrowth and
-// maxGrowth, so their number grows with the logarithm of the heap; when the kernel
-// refuses that much, the span alone is tried. One of the kernel's huge pages, which are
-// scarce and taken at once, is as large as asked for. Precondition: poolLock is held.
+// maxGrowth, so their number grows with the logarithm of the heap. The first ones are
+// smaller, and double what there is: a small program maps little, and an address far from its blocks
+// is no memory. When the kernel refuses that much, the span alone is tried. One of the kernel's
+// huge pages, which are scarce and taken at once, is as large as asked for. Precondition:
+// poolLock is held.
 func grow(place, n uintptr) *Page {
 	if places[place&(placeSlots-1)].spans > config.HugeThp && n&(huge2M>>SliceShift-1) == 0 {
 		if p := segmentMap(place, n, true); p != nil {
@@ -18,7 +20,7 @@ func grow(place, n uintptr) *Page {
 		}
 	}
 	unit := unitOf(place)
-	slices := min(max(pool.segSlices/4, minGrowth), maxGrowth) &^ (unit - 1)
+	slices := min(max(pool.segSlices/4, min(pool.segSlices, minGrowth), firstGrowth, 2*unit), maxGrowth) &^ (unit - 1)
 	if slices < n {
 		slices = n
 	}
@@ -71,7 +73,7 @@ func segmentMap(place, slices uintptr, hugetlb bool) *Page {
 	return p
 }
 
-// mapSegment maps n bytes, aligned as the place needs it. It returns what was mapped,
+// mapSegment maps n bytes, aligned as the place needs it, between margins. It returns what was mapped,
 // and where the n bytes start in it; addr is 0 when the kernel refuses.
 func mapSegment(place, n uintptr, hugetlb bool) (addr, size, start uintptr) {
 	if hugetlb {
@@ -80,9 +82,21 @@ func mapSegment(place, n uintptr, hugetlb bool) (addr, size, start uintptr) {
 	}
 	align := unitOf(place) << SliceShift
 	size = n + align - raw.Page
+	if addr = raw.Reserve(size + 2*margin); addr != 0 {
+		start = raw.RoundUp(addr+margin, align)
+		if raw.Allow(start, n) {
+			return addr, size + 2*margin, start
+		}
+		raw.Unmap(addr, size+2*margin)
+	}
 	addr = raw.Map(size)
 	return addr, size, raw.RoundUp(addr, align)
 }
+
+// margin is what is reserved before and after a segment, so that an address which is
+// wrong by much is no memory, of this heap or of another mapping: bytes. Where the kernel
+// refuses that, as it does to a process with too many mappings, the segment does without.
+const margin = 1 << 20
 
 func newSegment() *segment {
 	if s := pool.freeSegs; s != nil {

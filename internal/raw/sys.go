@@ -30,10 +30,19 @@ func Sys(nr, a, b, c, d, e, f uintptr) (r uintptr, errno uintptr) {
 
 // Map maps n bytes of private zero-filled memory. It returns 0 when the kernel
 // refuses.
-func Map(n uintptr) uintptr { return mapAt(0, n, 0) }
+func Map(n uintptr) uintptr { return mapAt(0, n, syscall.PROT_READ|syscall.PROT_WRITE, 0) }
 
-func mapAt(addr, n, flags uintptr) uintptr {
-	const prot = syscall.PROT_READ | syscall.PROT_WRITE
+// Reserve maps n bytes that can be neither read nor written, until Allow. It returns 0 when
+// the kernel refuses.
+func Reserve(n uintptr) uintptr { return mapAt(0, n, syscall.PROT_NONE, 0) }
+
+// Allow lets n bytes at addr be read and written. It reports false when the kernel refuses.
+func Allow(addr, n uintptr) bool {
+	_, errno := Sys(syscall.SYS_MPROTECT, addr, n, syscall.PROT_READ|syscall.PROT_WRITE, 0, 0, 0)
+	return errno == 0
+}
+
+func mapAt(addr, n, prot, flags uintptr) uintptr {
 	flags |= syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS
 	r, errno := Sys(syscall.SYS_MMAP, addr, n, prot, flags, ^uintptr(0), 0)
 	if errno != 0 {
@@ -72,7 +81,7 @@ func Remap(old, oldSize, newSize, flags, to uintptr) (addr, errno uintptr) {
 // that cannot be told the addresses stay as they are.
 func Reclaim(addr, n uintptr) {
 	const fixedNoReplace = 0x100000
-	if mapAt(addr, n, fixedNoReplace) == addr {
+	if mapAt(addr, n, syscall.PROT_READ|syscall.PROT_WRITE, fixedNoReplace) == addr {
 		Unmap(addr, n)
 	}
 }
