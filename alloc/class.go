@@ -47,9 +47,11 @@ func ClassSize(c uintptr) uintptr {
 }
 
 // pageSlices is how many slices a page of class c spans: one for blocks up to 8 KiB, as many
-// as hold seven blocks up to 32 KiB, and then the fewest of which at most an eighth is left
-// over. A page of large blocks that holds few of them keeps little from other classes: programs
-// that let arrays grow pass through all of these classes, with one block or two of each.
+// as hold seven blocks up to 32 KiB, the fewest that hold two and leave over at most an eighth
+// up to 256 KiB, and above that a page holds one block. A page of large blocks that holds few of
+// them keeps little from other classes: programs that let arrays grow pass through all of these
+// classes, with one block or two of each. With one block a page, though, it would be split for
+// others while the array grows out of it and back.
 func pageSlices(c uintptr) uintptr {
 	size := ClassSize(c)
 	switch {
@@ -61,7 +63,7 @@ func pageSlices(c uintptr) uintptr {
 		return 4
 	}
 	n := (size + SliceSize - 1) / SliceSize
-	for n < 16 && n<<SliceShift%size*8 > n<<SliceShift {
+	for size <= 256<<10 && n < 16 && (n<<SliceShift < 2*size || n<<SliceShift%size*8 > n<<SliceShift) {
 		n++
 	}
 	return n
