@@ -2,6 +2,7 @@ package stress
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,11 +14,16 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-const (
-	seeds      = 50
-	shortSeeds = 5
-	threads    = 8
-	operations = 2_000_000
+// What a storm is like. A long one, of a day's worth of operations:
+//
+//	go test ./tests/stress/ -run TestStorm -timeout 4h -seeds 1 -threads 16 -operations 1400000000 -lives 1000 -fork 1s
+var (
+	first      = flag.Int("first", 1, "seed of the first storm")
+	seeds      = flag.Int("seeds", 50, "storms, a tenth of them with -short")
+	threads    = flag.Int("threads", 8, "threads at a time")
+	operations = flag.Int64("operations", 2_000_000, "operations of a storm")
+	lives      = flag.Int("lives", 10, "threads that run a lane, one after the other")
+	forkEvery  = flag.Duration("fork", 100*time.Millisecond, "time between forks")
 )
 
 // noStackCache makes glibc free a thread's structures when the thread is joined.
@@ -65,17 +71,15 @@ func readReport(t *testing.T, file string) report {
 }
 
 // storm runs one storm to its good end.
-func storm(t *testing.T, program string, seed, ops int, forks bool) (own, report) {
+func storm(t *testing.T, program string, seed int, ops int64) (own, report) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "stats.json")
-	fork := "0"
-	if forks {
-		fork = "1"
-	}
-	args := []string{program, strconv.Itoa(seed), strconv.Itoa(threads), strconv.Itoa(ops), fork}
+	args := []string{program, strconv.Itoa(seed), strconv.Itoa(*threads), strconv.FormatInt(ops, 10), strconv.Itoa(*lives),
+		strconv.FormatInt(forkEvery.Milliseconds(), 10)}
 	res := testlib.Run(t, testlib.Cmd{
-		Args: args, Env: []string{noStackCache, "TA_STATS_FILE=" + file}, Preload: true, Timeout: 3 * time.Minute,
+		Args: args, Env: []string{noStackCache, "TA_STATS_FILE=" + file}, Preload: true,
+		Timeout: 3*time.Minute + time.Duration(ops)*10*time.Microsecond,
 	})
 	if res.Status != 0 || res.Stderr != "" {
 		t.Fatalf("status %d, stderr: %s\nto replay, in tests/stress:\n%s", res.Status, res.Stderr, replay(t, args))
@@ -84,7 +88,7 @@ func storm(t *testing.T, program string, seed, ops int, forks bool) (own, report
 	if err := json.Unmarshal([]byte(res.Stdout), &o); err != nil {
 		t.Fatalf("%v in %q", err, res.Stdout)
 	}
-	if forks && ops > 0 {
+	if ops > 0 {
 		checkChildren(t, file, o.Forks)
 	}
 	return o, readReport(t, file)
@@ -145,18 +149,28 @@ func checkCounts(t *testing.T, o own, got, empty report) {
 
 func TestStorm(t *testing.T) {
 	program := testlib.CC(t, "storm.c", "testdata/block.c", "-O2")
-	_, empty := storm(t, program, 0, 0, true)
-	n := seeds
+	_, empty := storm(t, program, 0, 0)
+	n := *seeds
 	if testing.Short() {
-		n = shortSeeds
+		n = max(n/10, 1)
 	}
-	for seed := 1; seed <= n; seed++ {
+	for seed := *first; seed < *first+n; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			o, got := storm(t, program, seed, operations, true)
-			if o.Ops != operations {
-				t.Errorf("%d operations, want %d", o.Ops, operations)
+			start := time.Now()
+			o, got := storm(t, program, seed, *operations)
+			each := int64(*threads * *lives)
+			if want := *operations / each * each; o.Ops != want {
+				t.Errorf("%d operations, want %d", o.Ops, want)
 			}
 			checkCounts(t, o, got, empty)
+			calls := int64(0)
+			for name, n := range o.Calls {
+				if name != "malloc_usable_size" {
+					calls += n
+				}
+			}
+			t.Logf("%d operations, %d of them calls that allocate, resize or free; %d forks; %v", o.Ops, calls, o.Forks,
+				time.Since(start).Round(time.Second))
 		})
 	}
 }

@@ -1,7 +1,8 @@
-// storm SEED THREADS OPS FORKS: THREADS lanes of random operations, OPS in all,
-// on blocks whose every byte is checked. Lanes hand each other blocks to free. A
-// lane is run by short-lived threads, one after the other. With FORKS=1 lane 0
-// forks every 100 ms, and the child goes on allocating for a while.
+// storm SEED THREADS OPS LIVES FORK: THREADS lanes of random operations, OPS in all,
+// on blocks whose every byte is checked. Lanes hand each other blocks to free, which
+// counts as an operation but is no call. A lane is run by LIVES threads, one after the
+// other. Every FORK ms, if that is not 0, lane 0 forks, and the child goes on allocating
+// for a while.
 //
 // At the end every block is freed, and the calls made are printed as one line of
 // JSON, for comparison with the library's statistics.
@@ -22,10 +23,8 @@ enum {
 	LANES = 64,
 	SLOTS = 192,  // blocks of a lane
 	BOXES = 64,   // blocks between lanes
-	LIVES = 10,   // threads that run a lane; not a matter of OPS, so that a run of none starts as many
 	CHILD_OPS = 3000,
 	CHILD_SECONDS = 60,
-	FORK_MS = 100,
 };
 
 struct runner {
@@ -43,9 +42,8 @@ struct box {
 
 static struct runner runners[LANES];
 static struct box boxes[BOXES];
-static unsigned threads;
-static uint64_t ops_per_life, forks, fork_due;
-static int forking;
+static unsigned threads, lives;
+static uint64_t ops_per_life, forks, fork_every, fork_due;
 static pthread_key_t late;
 
 static uint64_t now_ms(void)
@@ -163,7 +161,7 @@ static void maybe_fork(struct runner *r)
 		storm_fail(&r->lane, "fork: %s", strerror(errno));
 	expect_good(r, pid, "child");
 	forks++;
-	fork_due = now_ms() + FORK_MS;
+	fork_due = now_ms() + fork_every;
 }
 
 // Runs after the library's own destructor, when the thread has no heap any more.
@@ -181,11 +179,11 @@ static void *live(void *arg)
 	pthread_setspecific(late, malloc(50));
 	for (uint64_t i = 0; i < ops_per_life; i++) {
 		operate(r, 0);
-		if (forking && r->lane.number == 0 && i % 64 == 0)
+		if (fork_every != 0 && r->lane.number == 0 && i % 64 == 0)
 			maybe_fork(r);
 	}
 	r->before = pthread_self();
-	if (++r->lives == LIVES) {
+	if (++r->lives == lives) {
 		r->last = pthread_self();
 		sem_post(&r->done);
 		return NULL;
@@ -233,14 +231,14 @@ static void print_calls(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 5 || (threads = atoi(argv[2])) < 1 || threads > LANES) {
-		fprintf(stderr, "usage: storm SEED THREADS OPS FORKS\n");
+	if (argc != 6 || (threads = atoi(argv[2])) < 1 || threads > LANES || (lives = atoi(argv[4])) < 1) {
+		fprintf(stderr, "usage: storm SEED THREADS OPS LIVES FORK\n");
 		return 2;
 	}
 	storm_seed = strtoull(argv[1], NULL, 0);
-	ops_per_life = strtoull(argv[3], NULL, 0) / threads / LIVES;
-	forking = atoi(argv[4]);
-	fork_due = now_ms() + FORK_MS / 2;
+	ops_per_life = strtoull(argv[3], NULL, 0) / threads / lives;
+	fork_every = atoi(argv[5]);
+	fork_due = now_ms() + fork_every / 2;
 	pthread_key_create(&late, last_words);
 	for (unsigned i = 0; i < threads; i++)
 		start(i);
