@@ -8,6 +8,10 @@
 // peak of what was resident, and where a workload prints it, what still is when its blocks
 // are freed and some time has passed.
 //
+// With --scaling what is reported is how the time grows with the threads, each of which does as
+// much as one alone would. --programs lets that run where there is no compiler: this command
+// (CGO_ENABLED=0 go build), the programs and the libraries in one folder are all that it takes.
+//
 // glibc is preloaded, too: its allocator serves then even in programs that are linked with
 // another (Debian's redis-server with jemalloc).
 package main

@@ -17,6 +17,8 @@ import (
 // options are what the command line says.
 type options struct {
 	peers, only, chart, root string
+	programs                 string
+	scaling                  []int
 	rounds, threads          int
 	quick                    bool
 }
@@ -33,6 +35,9 @@ const usage = `usage: ./build.sh bench cpu [FLAGS]
   --threads N    threads in workloads with several (default: one for each processor, at least 2)
   --quick        a quarter of the work
   --chart FILE   writes the ratios as an SVG
+  --scaling LIST how the time grows with these numbers of threads, as 1,2,4,8; of larson, mstress and xmalloc,
+                 unless --only says otherwise
+  --programs DIR where work/'s programs are, compiled already (for a machine without a compiler)
   --root DIR     the source tree, whose build/libtieralloc.so is measured (default: the working directory)
 `
 
@@ -45,6 +50,11 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.only, "only", "", "")
 	f.StringVar(&o.chart, "chart", "", "")
 	f.StringVar(&o.root, "root", ".", "")
+	f.StringVar(&o.programs, "programs", "", "")
+	f.Func("scaling", "", func(list string) (err error) {
+		o.scaling, err = parseCounts(list)
+		return err
+	})
 	f.IntVar(&o.rounds, "rounds", 0, "")
 	f.IntVar(&o.threads, "threads", max(2, runtime.NumCPU()), "")
 	f.BoolVar(&o.quick, "quick", false, "")
@@ -58,6 +68,8 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("%q: only flags are accepted", f.Arg(0))
 	case rounds && (o.rounds < 1 || o.rounds > 1000):
 		return o, fmt.Errorf("--rounds %d: 1 to 1000 are accepted", o.rounds)
+	case o.scaling != nil && o.chart != "":
+		return o, errors.New("--chart: there is none of --scaling")
 	case o.threads < 1 || o.threads > 1024:
 		return o, fmt.Errorf("--threads %d: 1 to 1024 are accepted", o.threads)
 	}
@@ -72,6 +84,9 @@ func parse(args []string) (options, error) {
 
 // chosen are the workloads that --only names.
 func (o options) chosen() ([]workload, error) {
+	if o.scaling != nil && o.only == "" {
+		o.only = scalingOnly
+	}
 	re, err := regexp.Compile(o.only)
 	if err != nil {
 		return nil, fmt.Errorf("--only %q: %w", o.only, err)
@@ -129,13 +144,16 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 		f.Close()
 	}
-	p, err := newPlace(o.root, o.threads, o.scale())
+	p, err := newPlace(o.root, o.programs, o.threads, o.scale())
 	if err != nil {
 		return err
 	}
 	defer p.remove()
 	if all[ours].library, err = p.keep(all[ours].library); err != nil {
 		return err
+	}
+	if o.scaling != nil {
+		return p.scaling(ctx, list, all, o.scaling, o.rounds, out, progress)
 	}
 	r, err := p.measure(ctx, list, all, o.rounds, progress)
 	if err != nil {

@@ -21,6 +21,11 @@ func TestParse(t *testing.T) {
 		{"--threads 0", "--threads 0: 1 to 1024"},
 		{"--threads 1025", "--threads 1025"},
 		{"--nothing", "nothing"},
+		{"--scaling 1,2,2", "rising"},
+		{"--scaling 0", "1 to 1024"},
+		{"--scaling 1,,2", "1 to 1024"},
+		{"--scaling 1025", "1 to 1024"},
+		{"--scaling 1,2 --chart x", "--chart"},
 		{"pairs", `"pairs": only flags`},
 	} {
 		if _, err := parse(strings.Fields(c.args)); err == nil || !strings.Contains(err.Error(), c.want) {

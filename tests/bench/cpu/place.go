@@ -16,20 +16,21 @@ var sources embed.FS
 
 // place is where workloads are prepared and run: a folder of its own.
 type place struct {
-	dir     string
-	root    string // the source tree
-	threads int
-	scale   int // the work, in thousandths of the usual
-	rest    int // milliseconds until the steady figure is taken; 0: it is not
-	timed   string
+	dir      string
+	programs string // where work/'s programs are; "": they are compiled
+	root     string // the source tree
+	threads  int
+	scale    int // the work, in thousandths of the usual
+	rest     int // milliseconds until the steady figure is taken; 0: it is not
+	timed    string
 }
 
-func newPlace(root string, threads, scale int) (*place, error) {
+func newPlace(root, programs string, threads, scale int) (*place, error) {
 	dir, err := os.MkdirTemp("", "tieralloc-bench.")
 	if err != nil {
 		return nil, err
 	}
-	p := &place{dir: dir, root: root, threads: threads, scale: scale, rest: 500}
+	p := &place{dir: dir, programs: programs, root: root, threads: threads, scale: scale, rest: 500}
 	if err = os.CopyFS(filepath.Join(dir, "work"), fromWork()); err == nil {
 		p.timed, err = p.compile("timed")
 	}
@@ -48,6 +49,9 @@ func (p *place) source(name string) string { return filepath.Join(p.dir, "work",
 // compile makes a program of work/ once. The compiler must not take pairs of malloc and
 // free for something to leave out.
 func (p *place) compile(name string) (string, error) {
+	if p.programs != "" {
+		return filepath.Abs(filepath.Join(p.programs, name))
+	}
 	out := filepath.Join(p.dir, name)
 	if _, err := os.Stat(out); err == nil {
 		return out, nil

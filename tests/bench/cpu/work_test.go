@@ -15,7 +15,7 @@ import (
 var shared *place
 
 func TestMain(m *testing.M) {
-	p, err := newPlace(testlib.Root(), 3, 1)
+	p, err := newPlace(testlib.Root(), "", 3, 1)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
