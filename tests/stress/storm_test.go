@@ -109,7 +109,9 @@ func checkChildren(t *testing.T, file string, forks int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if int64(len(children)) != 2*forks {
+	// The kernel gives numbers of processes out again, in the end: then two have one name.
+	want := 2 * forks
+	if n := int64(len(children)); n > want || n < want-want*want/32768 {
 		t.Errorf("%d children's statistics of %d forks, want two each", len(children), forks)
 	}
 	for _, c := range children {

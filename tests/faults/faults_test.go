@@ -1,0 +1,186 @@
+package faults
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/testlib"
+)
+
+// Every call of every kind, which takes half an hour:
+//
+//	go test ./tests/faults/ -run TestRefused -timeout 2h -every
+var (
+	every = flag.Bool("every", false, "refuse every call of every kind in turn, in each way")
+	seed  = flag.String("seed", "1", "seed of the workload")
+)
+
+// few is how many calls of a kind are refused in turn where not every one is.
+const few = 5
+
+// What the library asks of the kernel, and how that may be refused.
+var (
+	errsOfMaps = []syscall.Errno{syscall.ENOMEM}
+	kinds      = []*kind{
+		{name: "mmap", calls: []uint64{syscall.SYS_MMAP}, errnos: []syscall.Errno{syscall.ENOMEM, syscall.EAGAIN}},
+		{name: "munmap", calls: []uint64{syscall.SYS_MUNMAP}, errnos: errsOfMaps},
+		{name: "mremap", calls: []uint64{syscall.SYS_MREMAP}, errnos: []syscall.Errno{syscall.ENOMEM, syscall.EINVAL, syscall.EAGAIN}},
+		{name: "mremap, late", calls: []uint64{syscall.SYS_MREMAP}, errnos: errsOfMaps, gone: true,
+			of: func(args *[6]uint64) bool { return args[3]&2 != 0 }}, // MREMAP_FIXED
+		{name: "madvise", calls: []uint64{syscall.SYS_MADVISE}, errnos: []syscall.Errno{syscall.EINVAL, syscall.ENOMEM, syscall.EAGAIN}},
+		{name: "mbind", calls: []uint64{syscall.SYS_MBIND}, errnos: []syscall.Errno{syscall.EPERM, syscall.ENOMEM, syscall.EINVAL}},
+		{name: "move_pages", calls: []uint64{279}, errnos: []syscall.Errno{syscall.EPERM, syscall.ENOMEM}},
+		{name: "futex", calls: []uint64{syscall.SYS_FUTEX}, errnos: []syscall.Errno{syscall.EINTR, syscall.EAGAIN, syscall.ENOSYS},
+			of: func(args *[6]uint64) bool { return args[1]&127 == 0 }}, // FUTEX_WAIT
+		{name: "the rest", calls: []uint64{syscall.SYS_PRLIMIT64, syscall.SYS_PRCTL, syscall.SYS_GET_MEMPOLICY,
+			syscall.SYS_SCHED_GETAFFINITY, syscall.SYS_OPENAT, syscall.SYS_READ, syscall.SYS_FSTAT, syscall.SYS_CLOSE,
+			syscall.SYS_GETDENTS64, syscall.SYS_SCHED_YIELD, syscall.SYS_CLOCK_NANOSLEEP},
+			errnos: []syscall.Errno{syscall.EPERM, syscall.EINVAL, syscall.EMFILE}},
+	}
+)
+
+// Configurations in which the heap goes different ways.
+var configs = []struct {
+	name string
+	env  []string
+}{
+	{"plain", nil},
+	{"no delay", []string{"TA_PURGE_DELAY=0ms"}},
+	{"tiers", []string{"TA_USE_LIBNUMA=0", "TA_PURGE_DELAY=0ms", "TA_NORMAL_SOFT=20M", "TA_NORMAL_HARD=40M", "TA_FAST_HARD=16M",
+		"TA_SLOW_HARD=64M", "TA_ON_SOFTCAP=demote", "TA_RULES=size<=4K:hot;size>=1M:cold"}},
+	{"huge pages", []string{"TA_HUGEPAGES=thp", "TA_PURGE_DELAY=0ms"}},
+	{"throttled", []string{"TA_THROTTLE=sleep", "TA_NORMAL_BW=4G", "TA_NORMAL_LAT=1us", "TA_PURGE_DELAY=0ms"}},
+}
+
+// quiet is an environment that no caller's settings reach. glibc frees what belongs to a thread
+// when it is joined, so that each run ends with the same blocks.
+var quiet = func() []string {
+	env := []string{"LC_ALL=C", "LD_BIND_NOW=", "GLIBC_TUNABLES=glibc.pthread.stack_cache_size=0"}
+	for i := uintptr(0); ; i++ {
+		name, _, _, ok := config.Describe(i)
+		if !ok {
+			return env
+		}
+		env = append(env, name+"=")
+	}
+}()
+
+// ending is what a run of the workload says at its end.
+type ending struct {
+	refusals, rss, size int64 // RssAnon and VmSize in KiB
+	Heap                struct {
+		BlocksLive     int64 `json:"blocks_live"`
+		BytesLive      int64 `json:"bytes_live"`
+		BytesCommitted int64 `json:"bytes_committed"`
+		BytesMapped    int64 `json:"bytes_mapped"`
+	}
+	Tiers map[string]struct {
+		BytesCurrent int64 `json:"bytes_current"`
+	}
+}
+
+func parse(stdout string) (e ending, err error) {
+	_, rest, ok := strings.Cut(stdout, "end ")
+	line, text, _ := strings.Cut(rest, "\n")
+	if !ok {
+		return e, fmt.Errorf("no end in %q", stdout)
+	}
+	if _, err = fmt.Sscan(line, &e.refusals, &e.rss, &e.size); err == nil {
+		err = json.Unmarshal([]byte(text), &e)
+	}
+	return e, err
+}
+
+func (e *ending) charged() (sum int64) {
+	for _, t := range e.Tiers {
+		sum += t.BytesCurrent
+	}
+	return sum
+}
+
+// wrong is what is not as it should be after a run with a refusal, or "". Before its main
+// begins a program may end as the loader does that gets no memory.
+func wrong(o outcome, good *ending) string {
+	if o.status == 127 && !strings.HasPrefix(o.stdout, "main\n") && strings.Contains(o.stderr, "memory") {
+		return ""
+	}
+	if o.status == 3 { // no memory for the report
+		return ""
+	}
+	if o.status != 0 || o.stderr != "" {
+		return fmt.Sprintf("status %d, stderr: %s", o.status, o.stderr)
+	}
+	e, err := parse(o.stdout)
+	h, g := &e.Heap, &good.Heap
+	switch {
+	case err != nil:
+		return err.Error()
+	case h.BlocksLive != g.BlocksLive || h.BytesLive != g.BytesLive:
+		return fmt.Sprintf("%d blocks of %d bytes are live, not %d of %d", h.BlocksLive, h.BytesLive, g.BlocksLive, g.BytesLive)
+	case e.charged() != h.BytesCommitted:
+		return fmt.Sprintf("%d bytes charged, %d committed", e.charged(), h.BytesCommitted)
+	case e.rss<<10-h.BytesCommitted > good.rss<<10-g.BytesCommitted+uncounted:
+		return fmt.Sprintf("%d KiB resident, %d bytes committed; without a refusal %d and %d", e.rss, h.BytesCommitted, good.rss, g.BytesCommitted)
+	}
+	return ""
+}
+
+// uncounted is by how much memory that the heap holds no blocks in may differ from run to run:
+// descriptors, stacks.
+const uncounted = 1 << 20
+
+// TestRefused refuses calls of each kind, one alone and all from one on, in each
+// configuration: of mmap without settings each, of the others a few; with -every each, with
+// each of its errors.
+func TestRefused(t *testing.T) {
+	program := testlib.CC(t, "work.c", "-O2", "-ldl")
+	for _, c := range configs {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			env := append(append([]string{}, quiet...), c.env...)
+			for i, k := range kinds {
+				all := *every || i == 0 && c.env == nil
+				t.Run(k.name, func(t *testing.T) { refuseEach(t, program, env, k, all) })
+			}
+		})
+	}
+}
+
+func refuseEach(t *testing.T, program string, env []string, k *kind, all bool) {
+	first := trace(t, fault{kind: k}, env, program, *seed)
+	good, err := parse(first.stdout)
+	if err != nil || first.status != 0 || first.stderr != "" {
+		t.Fatalf("without a refusal: status %d, %v, %s", first.status, err, first.stderr)
+	}
+	if first.seen == 0 {
+		return // not on this machine, or not with these settings
+	}
+	step, errnos, runs := 1, k.errnos, 0
+	if !all {
+		step = max(first.seen/few, 1)
+	}
+	if !*every {
+		errnos = errnos[:1]
+	}
+	for _, errno := range errnos {
+		for _, on := range []bool{false, true} {
+			for n := 1; ; n += step {
+				f := fault{kind: k, errno: errno, n: n, on: on}
+				o := trace(t, f, env, program, *seed)
+				runs++
+				if why := wrong(o, &good); why != "" {
+					t.Errorf("%v: %s", f, why)
+				}
+				if o.seen < n {
+					break
+				}
+			}
+		}
+	}
+	t.Logf("%d calls without a refusal, %d runs", first.seen, runs)
+}

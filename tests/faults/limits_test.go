@@ -1,0 +1,64 @@
+package faults
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// limited runs the workload in a process that lacks something, by a shell's command before it, and
+// reports whether that made calls fail.
+func limited(t *testing.T, program, env, before, headroom string) bool {
+	t.Helper()
+	script := before + `exec "$0" "$@"`
+	args := []string{"sh", "-c", script, program, *seed}
+	if headroom != "" {
+		args = append(args, headroom)
+	}
+	r := testlib.Run(t, testlib.Cmd{Args: args, Env: append(append([]string{}, quiet...), env), Preload: true})
+	if why := wrong(outcome{stdout: r.Stdout, stderr: r.Stderr, status: r.Status}, &ending{rss: 1 << 10}); why != "" {
+		t.Errorf("%s%s %s: %s", before, headroom, env, why)
+	}
+	e, err := parse(r.Stdout)
+	return err != nil || e.refusals > 0
+}
+
+// TestAddresses: under limits of the address space from hardly more than the libraries take to
+// enough.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	program := testlib.CC(t, "work.c", "-O2", "-ldl")
+	for _, env := range []string{"TA_PURGE_DELAY=", "TA_PURGE_DELAY=0ms", "TA_HUGEPAGES=thp"} {
+		refused := 0
+		for mib := 8; mib <= 200; mib += mib/10 + 1 {
+			if limited(t, program, env, fmt.Sprintf("ulimit -S -v %d; ", mib<<10), "") {
+				refused++
+			}
+		}
+		t.Logf("%s: calls failed in %d runs", env, refused)
+		if refused == 0 {
+			t.Errorf("%s: no call failed", env)
+		}
+	}
+}
+
+// TestMappings: with hardly a mapping left of those that the kernel lets a process have, so that
+// the middle of one cannot be unmapped.
+func TestMappings(t *testing.T) {
+	t.Parallel()
+	program := testlib.CC(t, "work.c", "-O2", "-ldl")
+	for _, env := range []string{"TA_PURGE_DELAY=", "TA_PURGE_DELAY=0ms"} {
+		refused := 0
+		for headroom := 0; headroom <= 40; headroom += headroom/8*2 + 2 {
+			if limited(t, program, env, "", strconv.Itoa(headroom)) {
+				refused++
+			}
+		}
+		t.Logf("%s: calls failed in %d runs", env, refused)
+		if refused == 0 {
+			t.Errorf("%s: no call failed", env)
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package faults
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"tieralloc/internal/testlib"
+)
+
+// kind is a set of system calls and how the kernel may refuse them.
+type kind struct {
+	name   string
+	calls  []uint64
+	errnos []syscall.Errno
+	// of reports whether a call with these arguments is one; nil: every one is.
+	of func(args *[6]uint64) bool
+	// gone has the kernel unmap the target first, as a move that fails late does.
+	gone bool
+}
+
+// fault is a refusal: of the n-th call of its kind, counted over all threads and
+// children, and with on set of all that follow. n = 0 refuses none.
+type fault struct {
+	kind  *kind
+	errno syscall.Errno
+	n     int
+	on    bool
+}
+
+func (f fault) String() string {
+	from := ""
+	if f.on {
+		from = " on"
+	}
+	return fmt.Sprintf("%s: %v from call %d%s", f.kind.name, f.errno, f.n, from)
+}
+
+// outcome is how a traced program ended. Status is as testlib's, seen the number of calls of
+// the kind that the library made.
+type outcome struct {
+	stdout, stderr string
+	status, seen   int
+}
+
+// callInfo is struct ptrace_syscall_info of Linux 5.3.
+type callInfo struct {
+	op     uint8
+	_      [3]uint8
+	arch   uint32
+	ip, sp uint64
+	nr     uint64 // at the beginning of a call
+	args   [6]uint64
+	_      [16]byte
+}
+
+const (
+	getSyscallInfo = 0x420e
+	infoEntry      = 1
+	infoExit       = 2
+	exitKill       = 0x100000   // PTRACE_O_EXITKILL
+	stopOfCall     = 0x80       // PTRACE_O_TRACESYSGOOD adds it to SIGTRAP
+	waitOwn        = 0x60000000 // __WALL | __WNOTHREAD: what this thread traces, of any sort
+)
+
+// tracer follows a program, its threads and its children. Calls that the library's own code makes
+// are told from the program's and libc's by the instruction pointer.
+type tracer struct {
+	fault
+	leader   int
+	known    map[int]bool
+	refusing map[int]syscall.PtraceRegs // as they were when a call began that is refused
+	from, to uint64                     // where the library's code is; 0 before it is loaded
+	seen     int
+}
+
+// trace runs a program under the library with a refusal.
+func trace(tb testing.TB, f fault, env []string, argv ...string) outcome {
+	tb.Helper()
+	dir := tb.TempDir()
+	var files [3]*os.File
+	for i, name := range []string{os.DevNull, filepath.Join(dir, "out"), filepath.Join(dir, "err")} {
+		var err error
+		if files[i], err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0600); err != nil {
+			tb.Fatal(err)
+		}
+		defer files[i].Close()
+	}
+	r := tracer{fault: f, known: map[int]bool{}, refusing: map[int]syscall.PtraceRegs{}}
+	done := make(chan error)
+	var status int
+	go func() {
+		runtime.LockOSThread() // ptrace knows threads
+		defer runtime.UnlockOSThread()
+		var err error
+		all := slices.Concat(os.Environ(), env, []string{"LD_PRELOAD=" + testlib.Lib(tb)})
+		status, err = r.run(argv, lastOfEach(all), files)
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		tb.Fatalf("%q: %v", argv, err)
+	}
+	var text [2]string
+	for i, file := range files[1:] {
+		b, err := os.ReadFile(file.Name())
+		if err != nil {
+			tb.Fatal(err)
+		}
+		text[i] = string(b)
+		os.Remove(file.Name())
+	}
+	return outcome{text[0], text[1], status, r.seen}
+}
+
+// lastOfEach leaves of several settings of a variable the last: a program sees the first.
+func lastOfEach(env []string) (out []string) {
+	seen := map[string]bool{}
+	for _, v := range slices.Backward(env) {
+		name, _, _ := strings.Cut(v, "=")
+		if !seen[name] {
+			out = append(out, v)
+		}
+		seen[name] = true
+	}
+	return out
+}
+
+const patience = 60 * time.Second
+
+func (r *tracer) run(argv, env []string, files [3]*os.File) (status int, err error) {
+	r.leader, err = syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
+		Env:   env,
+		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
+		Sys:   &syscall.SysProcAttr{Ptrace: true, Setpgid: true},
+	})
+	if err != nil {
+		return 0, err
+	}
+	timer := time.AfterFunc(patience, func() { syscall.Kill(-r.leader, syscall.SIGKILL) })
+	defer timer.Stop()
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, waitOwn, nil)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.ECHILD:
+			return status, nil
+		case err != nil:
+			return 0, err
+		case ws.Stopped():
+			r.stopped(pid, ws)
+			continue
+		}
+		delete(r.known, pid) // it has ended
+		delete(r.refusing, pid)
+		if pid == r.leader {
+			status = ws.ExitStatus()
+			if ws.Signaled() {
+				status = 128 + int(ws.Signal())
+			}
+			if status != 0 {
+				syscall.Kill(-r.leader, syscall.SIGKILL) // its children
+			}
+		}
+	}
+}
+
+// stopped deals with a stop and lets the task go on to its next.
+func (r *tracer) stopped(pid int, ws syscall.WaitStatus) {
+	deliver := 0
+	switch sig := ws.StopSignal(); {
+	case !r.known[pid]: // a new program, thread or child: the kernel stops each once
+		r.known[pid] = true
+		if pid == r.leader {
+			syscall.PtraceSetOptions(pid, syscall.PTRACE_O_TRACESYSGOOD|syscall.PTRACE_O_TRACECLONE|
+				syscall.PTRACE_O_TRACEFORK|syscall.PTRACE_O_TRACEVFORK|exitKill)
+		}
+	case sig == syscall.SIGTRAP|stopOfCall:
+		r.call(pid)
+	case sig != syscall.SIGTRAP: // those are news of a clone
+		deliver = int(sig)
+	}
+	syscall.PtraceSyscall(pid, deliver) // it may have been killed meanwhile
+}
+
+// call sees the beginning or the end of a system call.
+func (r *tracer) call(pid int) {
+	var info callInfo
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, getSyscallInfo, uintptr(pid), unsafe.Sizeof(info),
+		uintptr(unsafe.Pointer(&info)), 0, 0)
+	if errno != 0 {
+		return
+	}
+	if r.to == 0 {
+		r.findLibrary(pid)
+	}
+	switch {
+	case info.op == infoEntry && r.wants(&info):
+		r.seen++
+		if r.seen == r.n || r.on && r.n != 0 && r.seen > r.n {
+			r.refuse(pid, &info)
+		}
+	case info.op == infoExit:
+		if regs, ok := r.refusing[pid]; ok {
+			delete(r.refusing, pid)
+			regs.Rax = -uint64(r.errno)
+			syscall.PtraceSetRegs(pid, &regs)
+		}
+	}
+}
+
+// refuse makes a call that begins none, or one that unmaps the target.
+func (r *tracer) refuse(pid int, info *callInfo) {
+	var regs syscall.PtraceRegs
+	if syscall.PtraceGetRegs(pid, &regs) != nil {
+		return
+	}
+	r.refusing[pid] = regs
+	regs.Orig_rax = ^uint64(0)
+	if r.kind.gone {
+		regs.Orig_rax, regs.Rdi, regs.Rsi = syscall.SYS_MUNMAP, info.args[4], info.args[2]
+	}
+	syscall.PtraceSetRegs(pid, &regs)
+}
+
+func (r *tracer) wants(info *callInfo) bool {
+	if info.ip < r.from || info.ip >= r.to {
+		return false
+	}
+	for _, nr := range r.kind.calls {
+		if nr == info.nr {
+			return r.kind.of == nil || r.kind.of(&info.args)
+		}
+	}
+	return false
+}
+
+// findLibrary looks for the library's code among a task's mappings.
+func (r *tracer) findLibrary(pid int) {
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil || !bytes.Contains(maps, []byte("libtieralloc")) {
+		return
+	}
+	for line := range strings.Lines(string(maps)) {
+		area, rest, _ := strings.Cut(line, " ")
+		if !strings.Contains(line, "libtieralloc") || !strings.HasPrefix(rest, "r-x") {
+			continue
+		}
+		from, to, _ := strings.Cut(area, "-")
+		r.from, _ = strconv.ParseUint(from, 16, 64)
+		r.to, _ = strconv.ParseUint(to, 16, 64)
+	}
+}
