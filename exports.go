@@ -82,6 +82,9 @@ func tag_free(h, p uintptr) uint {
 	return uint(why)
 }
 
+//export tag_free_poor
+func tag_free_poor(token, p uintptr) uint { return uint(alloc.FreePoor(token, p)) }
+
 //export tag_check
 func tag_check(p uintptr) uint { return uint(alloc.Check(p)) }
 

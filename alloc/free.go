@@ -26,13 +26,15 @@ func Free(h *Heap, addr uintptr) uintptr {
 	owner := atomic.LoadUintptr(&p.Owner)
 	switch {
 	case owner == OwnerHuge:
-		if !hugeFree(h, p) {
+		h.Thread.tick()
+		if !hugeFree(h.Thread.token, p, h.Thread.Now) {
 			return FreeStale
 		}
 	default:
 		o := heapOf(owner)
 		if o.Thread != h.Thread {
-			freeRemote(h, p, addr)
+			freeRemote(p, addr)
+			h.Remotes++
 			break
 		}
 		if owner&OwnerFull != 0 {
@@ -40,6 +42,22 @@ func Free(h *Heap, addr uintptr) uintptr {
 		}
 		o.freeLocal(p, addr)
 		h.Thread.tick()
+	}
+	return FreeOK
+}
+
+// FreePoor is Free for a thread that gets no heap, because the kernel has no memory for
+// one. The block goes to its owner, as another thread's does.
+func FreePoor(token, addr uintptr) uintptr {
+	p := Lookup(addr)
+	why := check(p, addr)
+	switch {
+	case why != FreeOK:
+		return why
+	case atomic.LoadUintptr(&p.Owner) != OwnerHuge:
+		freeRemote(p, addr)
+	case !hugeFree(token, p, 0): // as the oldest: the time is not known
+		return FreeStale
 	}
 	return FreeOK
 }

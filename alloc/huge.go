@@ -157,8 +157,7 @@ func hugeUnlink(p *Page) {
 }
 
 // hugeFree frees the block of p, or reports false when it is not one (any more).
-func hugeFree(h *Heap, p *Page) bool {
-	h.Thread.tick()
+func hugeFree(token uintptr, p *Page, now uint64) bool {
 	if p.state == spanHugeAlone {
 		p.Owner = ownerNone
 		mapSet(p.Start, nil)
@@ -167,20 +166,20 @@ func hugeFree(h *Heap, p *Page) bool {
 		}
 		return true
 	}
-	if !poolLock.Take(h.Thread.token) {
+	if !poolLock.Take(token) {
 		return true // in a handler that interrupted the pool itself: the block is lost, the process is not
 	}
 	if p.state != spanHuge {
 		poolLock.Release()
 		return false
 	}
-	p.stamp = h.Thread.Now
+	p.stamp = now
 	if p.moving != 0 {
 		p.state = spanHugeCached
 		p.Owner = ownerNone
 		p.moving |= movingFreed // its holder goes on from here
 	} else {
-		hugeFreed(h.Thread.token, p)
+		hugeFreed(token, p)
 	}
 	poolLock.Release()
 	return true

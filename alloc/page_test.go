@@ -62,7 +62,7 @@ func (s *pageState) step(op byte) {
 		}
 	case 6:
 		if b := s.takeBack(i); b != 0 {
-			freeRemote(s.other, p, b)
+			freeRemote(p, b)
 			s.remotes++
 		}
 	case 7:

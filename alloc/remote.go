@@ -13,7 +13,7 @@ import (
 //
 // The page cannot go back to the pool in between: before the push the block is
 // in use, after it the flag holds the page.
-func freeRemote(h *Heap, p *Page, b uintptr) {
+func freeRemote(p *Page, b uintptr) {
 	raw.Store(b+8, FreeKey)
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
@@ -23,7 +23,6 @@ func freeRemote(h *Heap, p *Page, b uintptr) {
 			next |= RemoteInFlight
 		}
 		if atomic.CompareAndSwapUintptr(&p.Remote, old, next) {
-			h.Remotes++
 			if old&RemoteNotify != 0 {
 				notify(p)
 			}

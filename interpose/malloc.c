@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "heap.h"
+#include "life.h"
 #include "tag.h"
 
 static inline void count(ta_heap *h, unsigned call) { h->Calls[call]++; }
@@ -104,8 +105,8 @@ static void free_checked(void *p, const char *fn, unsigned null_call)
 		if (why != TA_FREE_OK)
 			count(h, null_call);
 		ta_leave(h);
-	} else if (ta_mode != TA_PASS) {
-		return; // no memory for a heap: the block is lost
+	} else if (ta_mode != TA_PASS) { // no memory for a heap
+		why = p != NULL ? tag_free_poor(ta_token(), (uintptr_t)p) : TA_FREE_OK;
 	}
 	if (why == TA_FREE_FOREIGN && p != NULL) {
 		if (ta_mode == TA_PASS || ta_libc_has(p))

@@ -19,6 +19,7 @@ uintptr_t tag_tier_of(uintptr_t p);
 uintptr_t tag_set_hint(uintptr_t heap, uintptr_t hint);
 void tag_renamed(uintptr_t heap);
 uintptr_t tag_free(uintptr_t heap, uintptr_t p);
+uintptr_t tag_free_poor(uintptr_t token, uintptr_t p);
 uintptr_t tag_check(uintptr_t p);
 void tag_page_empty(uintptr_t heap, uintptr_t page);
 uintptr_t tag_resize(uintptr_t heap, uintptr_t p, uintptr_t n);
