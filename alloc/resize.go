@@ -155,11 +155,9 @@ func (h *Heap) hugeReturn(q *Page, to uintptr) {
 }
 
 // copyBack brings n bytes back to where they were moved from, and unmaps them where
-// they are. It is no matter of speed: the kernel has just run out of memory.
+// they are. It is no matter of speed: the kernel has just run out of memory. It is not asked to
+// move them either, for when it refuses that it may have unmapped the target before.
 func copyBack(to, from, n uintptr) {
-	if _, errno := raw.Remap(from, n, n, raw.MremapMayMove|raw.MremapFixed, to); errno == 0 {
-		return
-	}
 	for i := uintptr(0); i < n; i += 8 {
 		raw.Store(to+i, raw.Load(from+i))
 	}

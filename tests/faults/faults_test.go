@@ -30,8 +30,7 @@ var (
 		{name: "mmap", calls: []uint64{syscall.SYS_MMAP}, errnos: []syscall.Errno{syscall.ENOMEM, syscall.EAGAIN}},
 		{name: "munmap", calls: []uint64{syscall.SYS_MUNMAP}, errnos: errsOfMaps},
 		{name: "mremap", calls: []uint64{syscall.SYS_MREMAP}, errnos: []syscall.Errno{syscall.ENOMEM, syscall.EINVAL, syscall.EAGAIN}},
-		{name: "mremap, late", calls: []uint64{syscall.SYS_MREMAP}, errnos: errsOfMaps, gone: true,
-			of: func(args *[6]uint64) bool { return args[3]&2 != 0 }}, // MREMAP_FIXED
+		{name: "mremap, late", calls: []uint64{syscall.SYS_MREMAP}, errnos: errsOfMaps, late: true},
 		{name: "madvise", calls: []uint64{syscall.SYS_MADVISE}, errnos: []syscall.Errno{syscall.EINVAL, syscall.ENOMEM, syscall.EAGAIN}},
 		{name: "mbind", calls: []uint64{syscall.SYS_MBIND}, errnos: []syscall.Errno{syscall.EPERM, syscall.ENOMEM, syscall.EINVAL}},
 		{name: "move_pages", calls: []uint64{279}, errnos: []syscall.Errno{syscall.EPERM, syscall.ENOMEM}},

@@ -24,8 +24,8 @@ type kind struct {
 	errnos []syscall.Errno
 	// of reports whether a call with these arguments is one; nil: every one is.
 	of func(args *[6]uint64) bool
-	// gone has the kernel unmap the target first, as a move that fails late does.
-	gone bool
+	// late: of calls of mremap with a fixed target the kernel unmaps that before it fails.
+	late bool
 }
 
 // fault is a refusal: of the n-th call of its kind, counted over all threads and
@@ -67,8 +67,9 @@ const (
 	getSyscallInfo = 0x420e
 	infoEntry      = 1
 	infoExit       = 2
-	exitKill       = 0x100000   // PTRACE_O_EXITKILL
-	stopOfCall     = 0x80       // PTRACE_O_TRACESYSGOOD adds it to SIGTRAP
+	exitKill       = 0x100000 // PTRACE_O_EXITKILL
+	stopOfCall     = 0x80     // PTRACE_O_TRACESYSGOOD adds it to SIGTRAP
+	mremapFixed    = 2
 	waitOwn        = 0x60000000 // __WALL | __WNOTHREAD: what this thread traces, of any sort
 )
 
@@ -227,7 +228,7 @@ func (r *tracer) refuse(pid int, info *callInfo) {
 	}
 	r.refusing[pid] = regs
 	regs.Orig_rax = ^uint64(0)
-	if r.kind.gone {
+	if r.kind.late && info.args[3]&mremapFixed != 0 {
 		regs.Orig_rax, regs.Rdi, regs.Rsi = syscall.SYS_MUNMAP, info.args[4], info.args[2]
 	}
 	syscall.PtraceSetRegs(pid, &regs)
