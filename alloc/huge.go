@@ -36,12 +36,8 @@ func hugeAlloc(h *Heap, n, align uintptr) uintptr {
 // hugeGone gives n bytes at addr, which no block has any more, back to the kernel,
 // and then their charge. The caller has added n to pool.leaving.
 func hugeGone(token, addr, n uintptr, place uint32) {
-	ok := raw.Unmap(addr, n)
-	if ok {
-		unmapped(n)
-	} else {
-		ok = raw.Discard(addr, n)
-	}
+	gone := unmap(addr, n)
+	ok := gone || raw.Discard(addr, n)
 	if ok {
 		tiers.Release(tierOf(place), n)
 	}
@@ -49,6 +45,9 @@ func hugeGone(token, addr, n uintptr, place uint32) {
 		pool.leaving -= n
 		if ok {
 			uncommit(n)
+		}
+		if ok && !gone {
+			strand(addr, n, place)
 		}
 		poolLock.Release()
 	}
@@ -91,7 +90,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	if page != 0 {
 		start = mapHugetlb(place, size, page)
 	} else {
-		start = mapAligned(size, align)
+		start = h.mapHuge(size, align, place)
 	}
 	if start != 0 {
 		settlePages(start, size, uint32(place), page != 0)
@@ -100,7 +99,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), false)
 		}
 		if p == nil {
-			raw.Unmap(start, size)
+			h.giveBack(start, size, uint32(place))
 		}
 	}
 	if p == nil {
@@ -189,17 +188,13 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 // poolLock is held, and let go meanwhile.
 func hugeUnmap(token uintptr, p *Page) {
 	start, size, place := p.Start, p.Size, p.place
-	stray, astray := uintptr(p.stray)*raw.Page, p.astray
+	stray, astray, hugetlb := uintptr(p.stray)*raw.Page, p.astray, p.hugetlb != 0
 	mapSet(start, nil)
 	freeDescriptor(p)
 	pool.leaving += size
 	poolLock.Release()
-	ok := raw.Unmap(start, size)
-	if ok {
-		unmapped(size)
-	} else {
-		ok = raw.Discard(start, size)
-	}
+	gone := unmap(start, size)
+	ok := gone || raw.Discard(start, size)
 	if ok {
 		tiers.Release(tierOf(place), size-stray)
 		tiers.Release(tierOf(astray), stray)
@@ -208,5 +203,8 @@ func hugeUnmap(token uintptr, p *Page) {
 	pool.leaving -= size
 	if ok {
 		uncommit(size)
+	}
+	if ok && !gone && !hugetlb {
+		strand(start, size, place)
 	}
 }

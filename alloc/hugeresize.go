@@ -46,7 +46,7 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 			return 0
 		}
 	case size > old && errno == uintptr(syscall.ENOMEM) && (p.place != placePin || simulated): // else the host has changed a part
-		if to := mapRoomy(size); to != 0 {
+		if to := h.mapRoomy(size, p.place); to != 0 {
 			at = hugeMove(h, p, size, to)
 		}
 	}
@@ -72,13 +72,13 @@ func hugeSizedBack(h *Heap, p *Page, size uintptr) {
 // mapRoomy maps size bytes with free addresses behind them: what has grown once will
 // grow again, and then in place. The start suits huge pages, so that the kernel
 // moves whole page tables.
-func mapRoomy(size uintptr) uintptr {
+func (h *Heap) mapRoomy(size uintptr, place uint32) uintptr {
 	room := raw.RoundUp(size/2, SliceSize)
 	to := mapAligned(size+room, 2<<20)
 	if to == 0 {
 		return mapAligned(size, SliceSize)
 	}
-	raw.Unmap(to+size, room)
+	h.giveBack(to+size, room, place)
 	return to
 }
 

@@ -191,16 +191,19 @@ func purged(token uintptr, p *Page) {
 	unmapSegment(token, p)
 }
 
-// unmapSegment unmaps the segment that p, in no list, is all of. poolLock is held, and
-// let go meanwhile.
+// unmapSegment unmaps the segment that p, clean and in no list, is all of. poolLock is held,
+// and let go meanwhile.
 func unmapSegment(token uintptr, p *Page) (ok bool) {
+	start, n, place, hugetlb := p.Start, p.bytes(), p.place, p.segment.hugetlb != 0
 	addr, size := segmentDetach(p)
 	poolLock.Release()
-	ok = raw.Unmap(addr, size)
+	ok = unmap(addr, size)
 	if ok {
-		unmapped(size)
 		stats.Put1(logDebug, stats.EventSegmentEnd, addr, size)
 	}
 	poolLock.Take(token)
+	if !ok && !hugetlb {
+		strand(start, n, place)
+	}
 	return ok
 }

@@ -53,12 +53,19 @@ func segmentMap(place, slices uintptr, hugetlb bool) *Page {
 	mapped(size)
 	settlePages(start, slices<<SliceShift, uint32(place), hugetlb)
 	stats.Put1(logDebug, stats.EventSegment, start, slices<<SliceShift)
-	seg.epoch = pool.epoch
-	seg.start, seg.slices, seg.mapAddr, seg.mapSize = start, slices, addr, size
-	seg.hugetlb = 0
+	addSegment(seg, p, start, slices, uint32(place))
+	seg.mapAddr, seg.mapSize = addr, size
 	if hugetlb {
 		seg.hugetlb = 1
 	}
+	return p
+}
+
+// addSegment adds a segment of slices at start, which is one clean span p, in no list yet.
+// Precondition: poolLock is held.
+func addSegment(seg *segment, p *Page, start, slices uintptr, place uint32) {
+	seg.epoch = pool.epoch
+	seg.start, seg.slices, seg.hugetlb = start, slices, 0
 	seg.prev, seg.next = nil, pool.segments
 	if pool.segments != nil {
 		pool.segments.prev = seg
@@ -68,9 +75,8 @@ func segmentMap(place, slices uintptr, hugetlb bool) *Page {
 
 	p.Owner = ownerNone
 	p.Start, p.slices, p.segment = start, uint32(slices), seg
-	p.place = uint32(place)
+	p.place = place
 	p.state, p.Remote, p.blocks, p.Carved, p.stray, p.moving = spanClean, 0, 0, 0, 0, 0
-	return p
 }
 
 // mapSegment maps n bytes, aligned as the place needs it, between margins. It returns what was mapped,

@@ -63,7 +63,7 @@ var operations = []func(*sim) error{
 	(*sim).malloc, (*sim).malloc, (*sim).malloc, (*sim).mallocMany, (*sim).mallocMany,
 	(*sim).freeOne, (*sim).freeOne, (*sim).freeOne, (*sim).freeMany, (*sim).freeMany, (*sim).freePage, (*sim).freePage,
 	(*sim).pingPong, (*sim).pingPong, (*sim).aligned, (*sim).resize, (*sim).resize,
-	(*sim).later, (*sim).later, (*sim).trim, (*sim).newThread, (*sim).borrow, (*sim).misuse, (*sim).freeClass,
+	(*sim).later, (*sim).later, (*sim).trim, (*sim).newThread, (*sim).borrow, (*sim).misuse, (*sim).freeClass, (*sim).unmapNot,
 }
 
 // simulate runs the choices to their end, then frees everything.

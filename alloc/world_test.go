@@ -33,7 +33,7 @@ func newWorld(tb testing.TB) {
 	}
 	Boot(mappedRoot, mappedNone)
 	pool, base, abandoned = poolState{}, Counts{}, nil
-	alone.pages, alone.threads = 0, 0
+	alone.pages, alone.threads, tight = 0, 0, 0
 	setTiers(func(*config.Settings) {})
 	raw.Discard(mappedMeta, metaArena)
 	pool.metaNext, pool.metaLeft = mappedMeta, metaArena

@@ -19,10 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "crowd.h"
 
 #define MIB (1024 * 1024ul)
 
@@ -254,22 +254,6 @@ static long status(const char *what)
 	text[n > 0 ? n : 0] = 0;
 	char *at = strstr(text, what);
 	return at == NULL ? -1 : atol(at + strlen(what));
-}
-
-#define MANY (200000 * 4096ul)
-
-static char *crowd; // an area that is as many mappings as the kernel lets a process have
-
-static void fill_up(unsigned headroom)
-{
-	crowd = mmap(NULL, MANY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	size_t at = 4096; // each page that is apart is two more mappings
-	while (crowd != MAP_FAILED && at < MANY - 8192 && mprotect(crowd + at, 4096, PROT_READ) == 0)
-		at += 8192;
-	if (crowd == MAP_FAILED || errno != ENOMEM)
-		wrong("the mappings are not used up", &(struct block){.n = at});
-	for (; headroom > 1; headroom -= 2)
-		mprotect(crowd + (at -= 8192), 4096, PROT_NONE);
 }
 
 // Nothing is short any more.

@@ -1,0 +1,136 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+// The kernel refuses to unmap the middle of a mapping when the process has as many of them as
+// it may have. Then it most likely maps nothing either, so what it would not unmap must stay of use.
+// Its memory is discarded, and it is kept as a segment that is one clean span: pages are cut
+// from it, and huge blocks when the kernel maps no more. What could be unmapped, at the end of
+// a mapping, would not be mapped again then: so after a refusal the kernel is asked every
+// tightSteps times only.
+const tightSteps = 64
+
+var tight uint32 // how often it is not asked
+
+// unmap unmaps n bytes at addr, or reports false.
+func unmap(addr, n uintptr) bool {
+	if left := atomic.LoadUint32(&tight); left > 0 {
+		atomic.CompareAndSwapUint32(&tight, left, left-1)
+		return false
+	}
+	if !raw.Unmap(addr, n) {
+		atomic.StoreUint32(&tight, tightSteps)
+		return false
+	}
+	unmapped(n)
+	return true
+}
+
+// strand keeps n bytes at start that read as zero and are nobody's, together with what was kept
+// before on both sides. Where it takes memory to note them, which is not to be had, they are
+// lost. Precondition: poolLock is held.
+func strand(start, n uintptr, place uint32) {
+	unit := unitOf(uintptr(place)) << SliceShift
+	if n == 0 || start&(unit-1) != 0 || n&(unit-1) != 0 || !mapReserve(start, n) {
+		return
+	}
+	if p := Lookup(start - SliceSize); isStrand(p, place) {
+		start, n = p.Start, n+p.bytes()
+		unstrand(p)
+	}
+	if p := Lookup(start + n); isStrand(p, place) {
+		n += p.bytes()
+		unstrand(p)
+	}
+	seg := newSegment()
+	if seg == nil {
+		return
+	}
+	p := newDescriptor()
+	if p == nil {
+		dropSegment(seg)
+		return
+	}
+	addSegment(seg, p, start, n>>SliceShift, place)
+	seg.mapAddr, seg.mapSize = start, n
+	insertFree(p, spanClean)
+}
+
+// isStrand reports whether p is a segment that strand has made, no part of it in use.
+// Precondition: poolLock is held.
+func isStrand(p *Page, place uint32) bool {
+	if p == nil || p.state != spanClean || p.place != place || p.segment == nil {
+		return false
+	}
+	s := p.segment
+	return p.Start == s.start && uintptr(p.slices) == s.slices && s.mapAddr == s.start && s.mapSize == p.bytes() &&
+		s.hugetlb == 0 && s.epoch == pool.epoch
+}
+
+// unstrand takes the segment that p, clean and in its bin, is all of out of the pool.
+func unstrand(p *Page) {
+	removeFree(p, spanClean)
+	segmentDetach(p)
+}
+
+// giveBack unmaps n bytes at start that nobody has seen, or keeps them.
+func (h *Heap) giveBack(start, n uintptr, place uint32) {
+	if raw.Unmap(start, n) || !raw.Discard(start, n) || !poolLock.Take(h.Thread.token) {
+		return
+	}
+	mapped(n)
+	strand(start, n, place)
+	poolLock.Release()
+}
+
+// mapHuge maps size bytes for a huge block, or takes them from what was kept: at once while
+// mappings are short, or ever more would be kept.
+func (h *Heap) mapHuge(size, align, place uintptr) (start uintptr) {
+	if atomic.LoadUint32(&tight) != 0 {
+		if start = h.stranded(size, align, place); start != 0 {
+			return start
+		}
+	}
+	start = mapAligned(size, align)
+	if start != 0 && !mapReserve(start, SliceSize) {
+		h.giveBack(start, size, uint32(place))
+		start = 0
+	}
+	if start == 0 {
+		start = h.stranded(size, align, place)
+	}
+	return start
+}
+
+// stranded takes size bytes at a multiple of align from the smallest segment of a place that
+// is one clean span and will do. It returns 0 where there is none. They count as not mapped,
+// like those that the kernel maps afresh.
+func (h *Heap) stranded(size, align, place uintptr) uintptr {
+	if !poolLock.Take(h.Thread.token) {
+		return 0
+	}
+	best := (*Page)(nil)
+	for s := pool.segments; s != nil; s = s.next {
+		p := Lookup(s.start)
+		if p == nil || p.state != spanClean || uintptr(p.slices) != s.slices || uintptr(p.place) != place {
+			continue
+		}
+		if p.bytes() >= size && p.Start&(align-1) == 0 && s.hugetlb == 0 && (best == nil || p.slices < best.slices) {
+			best = p
+		}
+	}
+	start := uintptr(0)
+	if best != nil {
+		n := best.bytes()
+		start = best.Start
+		unstrand(best)
+		strand(start+size, n-size, uint32(place))
+		unmapped(size)
+	}
+	poolLock.Release()
+	return start
+}

@@ -1,0 +1,64 @@
+package alloc
+
+import (
+	"testing"
+
+	"tieralloc/internal/raw"
+)
+
+// unmapNot is an operation of simulations: for a while the kernel unmaps nothing.
+func (s *sim) unmapNot() error {
+	tight = uint32(s.pick(100))
+	return nil
+}
+
+// TestStrand: what cannot be unmapped is of use for pages and for huge blocks, in one piece
+// where it lies side by side, and nothing of it is lost on the way.
+func TestStrand(t *testing.T) {
+	newWorld(t)
+	PurgeDelay = 0
+	h := mustAcquire(t, 8)
+	const size, count = 5 << 20, 6
+	whole := mapAligned(count*size, SliceSize)
+	if whole == 0 {
+		t.Fatal("no memory")
+	}
+	for i := range uintptr(count) { // side by side
+		if h.hugeAdopt(whole+i*size, size, 1, h.Hint, 1, false) == nil || !h.Thread.admit(1, size) {
+			t.Fatal("no block")
+		}
+	}
+	mustBeSound(t)
+	had := pool.count.mapped
+	tight = 100
+	for _, i := range []uintptr{3, 1, 5, 2, 0, 4} {
+		raw.Store(whole+i*size, 77)
+		if why := Free(h, whole+i*size); why != FreeOK {
+			t.Fatal(why)
+		}
+		mustBeSound(t)
+	}
+	if s := pool.segments; s == nil || s.next != nil || s.start != whole || s.slices != count*size>>SliceShift || pool.count.mapped != had {
+		t.Fatalf("not one segment of all of it, or %d bytes mapped, not %d", pool.count.mapped, had)
+	}
+	if got := h.stranded(count*size+SliceSize, SliceSize, 1) + h.stranded(size, SliceSize, 0); got != 0 {
+		t.Errorf("more than there is, or of another place, is had at %#x", got)
+	}
+	at := h.stranded(3*size, SliceSize, 1)
+	if at != whole || raw.Load(at) != 0 || pool.count.mapped != had-3*size {
+		t.Fatalf("had %#x, not %#x; it holds %d; %d bytes mapped", at, whole, raw.Load(at), pool.count.mapped)
+	}
+	mustBeSound(t)
+	h.giveBack(at, 3*size, 1) // it can: the kernel is asked
+	if pool.count.mapped != had-3*size {
+		t.Error("what was unmapped counts as mapped")
+	}
+	b := Malloc(h, 1000, 0)
+	if b&^ZeroBit < whole+3*size || b >= whole+count*size {
+		t.Errorf("a block at %#x is not cut from what was kept", b)
+	}
+	mustBeSound(t)
+	if h.stranded(size, SliceSize, 1) != 0 {
+		t.Error("a segment with a page in use was given away")
+	}
+}
