@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include "heap.h"
@@ -117,17 +118,27 @@ EXPORT int malloc_info(int options, FILE *out)
 	return n < 0 ? -1 : 0;
 }
 
+// In glibc's words, for what reads them. All memory is mapped, so the most that was
+// mapped is the peak of the whole. Like glibc's this is not a cancellation point: a thread
+// that is cancelled writes all of it first.
 EXPORT void malloc_stats(void)
 {
 	PASS_ON(malloc_stats);
 	ta_stats s = current();
+	int state;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	fprintf(stderr,
-		"tieralloc: %ju bytes in %ju blocks in use (%ju in %ju of more than 4 MiB)\n"
-		"tieralloc: %ju bytes held, %ju of them free, %ju at the peak, %ju mapped\n",
-		(uintmax_t)s.bytes_live, (uintmax_t)s.blocks_live,
-		(uintmax_t)s.huge_bytes_live, (uintmax_t)s.huge_blocks_live,
-		(uintmax_t)s.bytes_committed, (uintmax_t)s.bytes_cached,
-		(uintmax_t)s.bytes_peak, (uintmax_t)s.bytes_mapped);
+		"Arena 0:\n"
+		"system bytes     = %10ju\n"
+		"in use bytes     = %10ju\n"
+		"Total (incl. mmap):\n"
+		"system bytes     = %10ju\n"
+		"in use bytes     = %10ju\n"
+		"max mmap bytes   = %10ju\n",
+		(uintmax_t)(s.bytes_committed - s.huge_bytes_live),
+		(uintmax_t)(s.bytes_live - s.huge_bytes_live),
+		(uintmax_t)s.bytes_committed, (uintmax_t)s.bytes_live, (uintmax_t)s.bytes_peak);
+	pthread_setcancelstate(state, NULL);
 }
 
 EXPORT int ta_get_stats(ta_stats *out)

@@ -282,6 +282,8 @@ EXPORT void *aligned_alloc(size_t align, size_t n)
 	return ta_memalign(a, n, TA_CALL_ALIGNED_ALLOC, CALLER);
 }
 
+// Nothing obliges it to set errno; without memory it does, as glibc's does, for there are
+// programs that look there. Otherwise errno stays.
 EXPORT int posix_memalign(void **out, size_t align, size_t n)
 {
 	int saved = errno, error = 0;
@@ -295,7 +297,7 @@ EXPORT int posix_memalign(void **out, size_t align, size_t n)
 		else
 			*out = p;
 	}
-	errno = saved;
+	errno = error == ENOMEM ? ENOMEM : saved;
 	return error;
 }
 

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"testing"
 
 	"tieralloc/internal/testlib"
@@ -32,6 +33,19 @@ func TestInfo(t *testing.T) {
 	t.Run("options", func(t *testing.T) {
 		if r := preloaded(t, nil, prog, "options"); r.Status != 0 || r.Stdout != "" || r.Stderr == "" {
 			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		const big = 30 << 20
+		var system, inUse, allSystem, allInUse, most uint64
+		r := preloaded(t, nil, prog, "cancelled")
+		n, err := fmt.Sscanf(r.Stderr, "Arena 0:\nsystem bytes = %d\nin use bytes = %d\nTotal (incl. mmap):\n"+
+			"system bytes = %d\nin use bytes = %d\nmax mmap bytes = %d\n", &system, &inUse, &allSystem, &allInUse, &most)
+		if n != 5 || r.Status != 0 || r.Stdout != "" {
+			t.Fatalf("%d read, %v: %+v", n, err, r)
+		}
+		if inUse > system || system > 20<<20 || allSystem != system+allInUse-inUse || allInUse < inUse+big || most < allSystem {
+			t.Errorf("%s", r.Stderr)
 		}
 	})
 }

@@ -115,7 +115,29 @@ static void options(void)
 	malloc_stats(); // to standard error, nothing more
 }
 
+// A thread that has been cancelled asks for the figures while 30 MiB are in use.
+static void *asks(void *gate)
+{
+	pthread_barrier_wait(gate); // no cancellation point
+	malloc_stats();
+	pthread_testcancel();
+	return NULL;
+}
+
+static void cancelled(void)
+{
+	void *big = malloc(30 * MIB), *result = NULL;
+	pthread_barrier_t gate;
+	pthread_t t;
+	CHECK(big != NULL && pthread_barrier_init(&gate, NULL, 2) == 0 && pthread_create(&t, NULL, asks, &gate) == 0);
+	CHECK(pthread_cancel(t) == 0);
+	pthread_barrier_wait(&gate);
+	CHECK(pthread_join(t, &result) == 0 && result == PTHREAD_CANCELED);
+	free(big);
+}
+
 static const struct test tests[] = {{"trim", trim}, {"trim ended thread", trim_ended}, {"mallinfo", mallinfo_is_true},
-	{"malloc_info", xml}, {"options", options}};
+	{"malloc_info", xml}, {"options", options},
+	{"cancelled", cancelled}};
 
 int main(int argc, char **argv) { RUN(tests); }

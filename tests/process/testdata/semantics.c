@@ -88,9 +88,11 @@ static void posix(void)
 	}
 	void *p = (void *)0x1234;
 	errno = 55;
-	CHECK(posix_memalign(&p, 64, SIZE_MAX - 100) == ENOMEM && p == (void *)0x1234 && errno == 55);
-	CHECK(posix_memalign(&p, (size_t)1 << 62, 1) == ENOMEM && p == (void *)0x1234 && errno == 55);
-	CHECK(posix_memalign(&p, 8, 0) == 0 && p != (void *)0x1234);
+	CHECK(posix_memalign(&p, 64, SIZE_MAX - 100) == ENOMEM && p == (void *)0x1234 && errno == ENOMEM);
+	errno = 55;
+	CHECK(posix_memalign(&p, (size_t)1 << 62, 1) == ENOMEM && p == (void *)0x1234 && errno == ENOMEM);
+	errno = 55;
+	CHECK(posix_memalign(&p, 8, 0) == 0 && p != (void *)0x1234 && errno == 55);
 	free(p);
 }
 
