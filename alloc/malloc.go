@@ -54,7 +54,7 @@ func (h *Heap) serve(n uintptr) (b uintptr) {
 	case n > MaxClass:
 		b = hugeAlloc(h, n, 0)
 	default:
-		b = h.allocClass(Class(n))
+		b = h.allocClass(Class(n), Granule)
 	}
 	if b == 0 {
 		stats.Put1(logError, stats.EventNoMemory, n, 0)
@@ -80,9 +80,10 @@ func Copied(h *Heap, b, n uintptr) {
 	}
 }
 
-// allocClass allocates a block of class c. Each turn of the loop ends it, takes
-// a page off the class's list, or puts one on an empty list.
-func (h *Heap) allocClass(c uintptr) uintptr {
+// allocClass allocates a block of class c, whose size is a multiple of align, or one of a
+// larger class where that is all there is. Each turn of the loop ends it, takes a page
+// off the class's list, puts one on an empty list, or goes on to a larger class.
+func (h *Heap) allocClass(c, align uintptr) uintptr {
 	if h.hidden != 0 {
 		h.unhide()
 	}
@@ -96,7 +97,10 @@ func (h *Heap) allocClass(c uintptr) uintptr {
 			if b := h.unspill(c); b != 0 {
 				return b
 			}
-			if !h.refill(c) {
+			if h.refill(c) {
+				continue
+			}
+			if c = h.larger(c, align); c == Classes {
 				return 0
 			}
 			continue
@@ -204,5 +208,5 @@ func (h *Heap) aligned(align, n uintptr) uintptr {
 	for c < Classes-1 && ClassSize(c)&(align-1) != 0 {
 		c++
 	}
-	return h.allocClass(c)
+	return h.allocClass(c, align)
 }

@@ -1,0 +1,17 @@
+package alloc
+
+// When there is no memory for another page of a class, blocks of larger classes that the
+// thread has free serve as well: memory that is held must not keep a program from going
+// on. glibc's tests fill the heap with small blocks until it says no and expect nothing
+// to be left.
+
+// larger is the next class above c whose size is a multiple of align and of which h has a
+// page on its list or a block on its spill list, or Classes.
+func (h *Heap) larger(c, align uintptr) uintptr {
+	for c++; c < Classes; c++ {
+		if ClassSize(c)&(align-1) == 0 && (h.cur[c&(Classes-1)] != pageNone || h.SpillHead[c&(Classes-1)] != 0) {
+			break
+		}
+	}
+	return c
+}
