@@ -40,11 +40,33 @@ static char **environment(void)
 	return (char **)(argc + 1 + *argc + 1);
 }
 
+// glibc's fork waits for the list of stdio's files when the handlers have run, and who has
+// that list, or a file that fflush(NULL) waits for, may be waiting for our locks. So the list
+// is taken first, as glibc does before it takes its own malloc's locks. It may be taken
+// twice. No header declares this, and a libc without it does not wait for it.
+extern void _IO_list_lock(void) __attribute__((weak));
+extern void _IO_list_unlock(void) __attribute__((weak));
+extern void _IO_list_resetlock(void) __attribute__((weak));
+extern char __libc_single_threaded __attribute__((weak));
+
 static TLS uintptr_t fork_taken;
+static TLS int fork_listed;
 
-static void fork_prepare(void) { fork_taken = tag_fork_prepare(ta_token()); }
+static void fork_prepare(void)
+{
+	int alone = &__libc_single_threaded != NULL && __libc_single_threaded;
+	fork_listed = !alone && _IO_list_lock && _IO_list_unlock && _IO_list_resetlock;
+	if (fork_listed)
+		_IO_list_lock();
+	fork_taken = tag_fork_prepare(ta_token());
+}
 
-static void fork_parent(void) { tag_fork_parent(fork_taken); }
+static void fork_parent(void)
+{
+	tag_fork_parent(fork_taken);
+	if (fork_listed)
+		_IO_list_unlock();
+}
 
 static void child_began(void)
 {
@@ -58,6 +80,8 @@ static uintptr_t own_heap(void) { return ta_self == &ta_heap_none ? 0 : (uintptr
 static void fork_child(void)
 {
 	tag_fork_child(ta_token(), fork_taken, own_heap());
+	if (fork_listed)
+		_IO_list_resetlock(); // as glibc has done, if it saw several threads, too
 	child_began();
 }
 

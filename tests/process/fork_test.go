@@ -54,6 +54,13 @@ func TestForkInHandler(t *testing.T) {
 	}
 }
 
+// TestForkAndStdio: glibc's fork waits for stdio's list of files, and who holds that may
+// allocate.
+func TestForkAndStdio(t *testing.T) {
+	t.Parallel()
+	cases(t, testlib.CC(t, "forkio.c"), nil, "held elsewhere", "alone", "held here")
+}
+
 // TestForkHandlers: other libraries' fork handlers allocate, whether they were
 // registered before ours or after.
 func TestForkHandlers(t *testing.T) {
