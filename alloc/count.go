@@ -24,6 +24,7 @@ type Counts struct {
 	tier      [placeSlots]tally // blocks of classes, by the tier that their page is in
 	hints     [hintSlots]uint64 // bytes of the spans in use for each hint
 	pool      poolCounts
+	zero      [placeSlots]tally // blocks of 0 bytes
 }
 
 // tally counts blocks and their bytes.
@@ -56,6 +57,7 @@ var scratch Counts
 func (k *Counts) collectCounts() {
 	*k = Counts{}
 	k.pool = pool.count
+	k.zero = pool.zero.count
 	k.pool.mapped = atomic.LoadUint64(&pool.count.mapped)
 	k.Cached = uint64(pool.dirtyBytes + pool.purging + pool.cache.bytes)
 	for c := range k.pool.stolen {

@@ -25,6 +25,8 @@ func Free(h *Heap, addr uintptr) uintptr {
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
 	switch {
+	case owner == OwnerZero:
+		return zeroFree(h, p, addr)
 	case owner == OwnerHuge:
 		h.Thread.tick()
 		if !hugeFree(h.Thread.token, p, h.Thread.Now) {
@@ -87,6 +89,8 @@ func check(p *Page, addr uintptr) uintptr {
 	switch owner {
 	case ownerNone:
 		return FreeStale
+	case OwnerZero:
+		return p.zeroCheck(addr)
 	case OwnerHuge:
 		if addr != p.Start {
 			return FreeInside

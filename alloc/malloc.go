@@ -51,6 +51,8 @@ func (t *Thread) hintFor(n, libs uintptr) uintptr {
 func (h *Heap) serve(n uintptr) (b uintptr) {
 	switch {
 	case h == nil:
+	case n == 0:
+		b = h.aligned(Granule, 0)
 	case n > MaxClass:
 		b = hugeAlloc(h, n, 0)
 	default:
@@ -196,6 +198,11 @@ func Aligned(h *Heap, align, n, libs uintptr) uintptr {
 func (h *Heap) aligned(align, n uintptr) uintptr {
 	if h == nil {
 		return 0
+	}
+	if n == 0 {
+		if b := zeroAlloc(h, align); b != 0 {
+			return b
+		} // else one that is not empty has to do
 	}
 	size := raw.RoundUp(max(n, align), align)
 	if align > SliceSize || size > MaxClass || size < n {

@@ -21,6 +21,7 @@ type model struct {
 	blocks  []block
 	classes [Classes]uint64
 	huge    uint64
+	zero    uint64 // blocks of 0 bytes
 	bytes   uintptr
 	serial  uint64
 }
@@ -32,7 +33,7 @@ func (m *model) add(addr, n, align uintptr, zero bool) error {
 		return fmt.Errorf("block %#x of %d bytes is not aligned to %d", addr, n, align)
 	}
 	p := Lookup(addr)
-	if p == nil || p.Size < n {
+	if p == nil || p.Size < n || n == 0 && p.Owner != OwnerZero && align <= zeroMaxAlign {
 		return fmt.Errorf("block %#x of %d bytes has page %p", addr, n, p)
 	}
 	if zero {
@@ -49,9 +50,12 @@ func (m *model) add(addr, n, align uintptr, zero bool) error {
 
 // count adds d to what the model has of b's kind. The heap must still have b.
 func (m *model) count(b *block, d int) {
-	if Lookup(b.addr).Owner == OwnerHuge {
+	switch {
+	case b.size == 0:
+		m.zero += uint64(d)
+	case Lookup(b.addr).Owner == OwnerHuge:
 		m.huge += uint64(d)
-	} else {
+	default:
 		m.classes[Class(b.size)] += uint64(d)
 	}
 	m.bytes += uintptr(d) * b.size
@@ -60,6 +64,9 @@ func (m *model) count(b *block, d int) {
 // mark writes to both ends of the block. Now and then its second word is the very
 // key that free blocks have: a program may write that.
 func (m *model) mark(b *block) {
+	if b.size == 0 {
+		return
+	}
 	m.serial++
 	b.mark = m.serial * 0x9e3779b97f4a7c15
 	if m.serial%64 == 0 {
@@ -72,6 +79,9 @@ func (m *model) mark(b *block) {
 
 // intact reports whether the block has what mark wrote.
 func (b *block) intact() error {
+	if b.size == 0 {
+		return nil
+	}
 	for _, at := range []uintptr{0, 8, b.size - 8} {
 		if got := uint64(raw.Load(b.addr + at)); got != b.mark {
 			return fmt.Errorf("block %#x of %d bytes: at %d there is %#x, not %#x", b.addr, b.size, at, got, b.mark)
@@ -100,7 +110,7 @@ func (m *model) check() error {
 		if b.addr < end {
 			return fmt.Errorf("blocks overlap at %#x", b.addr)
 		}
-		end = b.addr + b.size
+		end = b.addr + max(b.size, Granule)
 		if err := b.intact(); err != nil {
 			return err
 		}
@@ -114,6 +124,9 @@ func (m *model) check() error {
 // notZero is the address of a word that is not zero, or 0. Of blocks above 64 KiB
 // it reads a word of each memory page and the last: reading makes them resident.
 func notZero(addr, n uintptr) uintptr {
+	if n == 0 {
+		return 0
+	}
 	step := uintptr(8)
 	if n > 64<<10 {
 		step = raw.Page

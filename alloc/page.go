@@ -27,7 +27,7 @@ const (
 type Page struct {
 	_ raw.OffHeap
 
-	Owner  uintptr // the heap's address, |OwnerFull when no block is free; or ownerNone, OwnerHuge
+	Owner  uintptr // the heap's address, |OwnerFull when no block is free; or ownerNone, OwnerZero, OwnerHuge
 	Start  uintptr // address of the first block
 	Magic  uint64  // divMagic(Size)
 	Size   uintptr // block size in bytes; of a free span or huge block, all of it
@@ -71,7 +71,8 @@ const FreeKey = 0xf4ee_b10c_5a1e_d0b5
 // Owner values that are no heap, and the flag on one that is.
 const (
 	ownerNone = 0
-	OwnerHuge = 2
+	OwnerZero = 2 // of blocks of 0 bytes: see zero.go
+	OwnerHuge = 4
 	OwnerFull = 1 // the page is on no list of its heap; the next free brings it back
 )
 
@@ -87,6 +88,7 @@ const (
 	spanHuge
 	spanHugeCached
 	spanHugeAlone // made without the pool: see emergency.go
+	spanZero      // never anything else: see zero.go
 )
 
 // Flags and fields of Page.Remote. Blocks are 16-byte aligned, addresses have 47

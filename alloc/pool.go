@@ -58,6 +58,7 @@ type poolState struct {
 	aged       [listSlots]ageList
 	holds      holdSet
 	cache      hugeCache
+	zero       zeroState
 	count      poolCounts
 }
 

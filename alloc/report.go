@@ -49,7 +49,13 @@ func fillHeap(h *stats.Heap, k *Counts) {
 		h.BytesTotalAlloc += now.allocBytes - then.allocBytes
 		h.BytesTotalFreed += now.freeBytes - then.freeBytes
 	}
-	h.BlocksLive += h.HugeBlocksLive
+	for i := range k.zero {
+		now, then := &k.zero[i], &base.zero[i]
+		h.ZeroBlocksLive += now.allocs - now.frees
+		h.BlocksTotalAlloc += now.allocs - then.allocs
+		h.BlocksTotalFreed += now.frees - then.frees
+	}
+	h.BlocksLive += h.HugeBlocksLive + h.ZeroBlocksLive
 	h.BytesLive += h.HugeBytesLive
 	h.BytesMapped = p.mapped
 	h.BytesCommitted = p.committed
@@ -74,6 +80,8 @@ func fillTiers(r *stats.Report, k *Counts) {
 		now, then := k.tier[i], base.tier[i]
 		now.add(&k.pool.huge[i])
 		then.add(&base.pool.huge[i])
+		now.add(&k.zero[i])
+		then.add(&base.zero[i])
 		t.AllocCalls, t.FreeCalls = less(now.allocs, then.allocs), less(now.frees, then.frees)
 		t.BytesTotalAlloc = less(now.allocBytes, then.allocBytes)
 		t.BytesTotalFreed = less(now.freeBytes, then.freeBytes)

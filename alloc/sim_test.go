@@ -112,7 +112,7 @@ func (s *sim) inspect() error {
 	if r == nil {
 		return fmt.Errorf("no report")
 	}
-	if err := v.counts(r, &s.m.classes, s.m.huge); err != nil {
+	if err := v.counts(r, &s.m.classes, s.m.huge, s.m.zero); err != nil {
 		return err
 	}
 	return s.m.check()

@@ -78,7 +78,7 @@ func (s *sim) move() error {
 		return b.intact()
 	case to < raw.Page:
 		return s.notMoved(b, syscall.Errno(to), pin && tier != uintptr(config.TierFast))
-	case span || pin:
+	case span || pin && b.size != 0:
 		return fmt.Errorf("block %#x of %d bytes moved to %#x", b.addr, b.size, to)
 	}
 	if q := Lookup(to); tierOf(q.place) != tier || q.Size < b.size {

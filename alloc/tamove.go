@@ -33,6 +33,11 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 	switch {
 	case p.place == placePin && !here:
 		return uintptr(syscall.EPERM)
+	case p.Owner == OwnerZero:
+		if here {
+			return addr
+		}
+		return h.moveBlock(p, tier)
 	case here && p.stray == 0 && p.done == 0:
 		h.Thread.atHome(p)
 		return addr

@@ -39,6 +39,9 @@ func fastPop(p *Page) uintptr {
 
 // fastUnspill is ta_unspill.
 func (t *thread) fastUnspill(n uintptr) uintptr {
+	if n == 0 {
+		return 0
+	}
 	h, c := t.h, Class(n)
 	b := h.SpillHead[c]
 	if b == 0 {
@@ -172,7 +175,7 @@ func usable(b uintptr) uintptr { return Lookup(b).Size }
 // ownerOf is the heap that the page of block b belongs to, or nil for a huge one.
 func ownerOf(b uintptr) *Heap {
 	owner := atomic.LoadUintptr(&Lookup(b).Owner)
-	if owner == OwnerHuge {
+	if owner == OwnerHuge || owner == OwnerZero {
 		return nil
 	}
 	return (*Heap)(unsafe.Pointer(raw.Ptr(owner &^ OwnerFull)))

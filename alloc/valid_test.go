@@ -95,7 +95,9 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 		}
 		v.want(h.Cur[c] == published, "heap %p: the fast path has page %p for class %d, not %p", h, h.Cur[c], c, published)
 	}
-	for i, p := range h.Direct {
+	v.want(h.Direct[0] == pageNone, "heap %p: the fast path serves blocks of 0 bytes", h)
+	for i, p := range h.Direct[1:] {
+		i++
 		c := Class(uintptr(i) * Granule)
 		v.want(p == h.Cur[c], "heap %p: Direct[%d] is %p, Cur[%d] is %p", h, i, p, c, h.Cur[c])
 	}
@@ -201,8 +203,8 @@ func (v *inspection) page(p *Page) {
 
 // counts compares what a report says with the blocks that the model has, by
 // class, and with huge ones.
-func (v *inspection) counts(r *stats.Heap, want *[Classes]uint64, huge uint64) error {
-	blocks := huge
+func (v *inspection) counts(r *stats.Heap, want *[Classes]uint64, huge, zero uint64) error {
+	blocks := huge + zero
 	for c := range want {
 		v.want(v.live[c] == want[c], "class %d: %d blocks live in pages, %d in the model", c, v.live[c], want[c])
 		got := r.SizeClasses[c].BlocksLive
@@ -211,6 +213,7 @@ func (v *inspection) counts(r *stats.Heap, want *[Classes]uint64, huge uint64) e
 	}
 	v.want(r.BlocksLive == blocks && r.HugeBlocksLive == huge, "the report has %d blocks, %d huge; the model %d, %d",
 		r.BlocksLive, r.HugeBlocksLive, blocks, huge)
+	v.want(r.ZeroBlocksLive == zero, "the report has %d blocks of 0 bytes, the model %d", r.ZeroBlocksLive, zero)
 	v.want(r.BlocksLive == r.BlocksTotalAlloc-r.BlocksTotalFreed, "totals of blocks do not add up")
 	v.want(r.BytesLive == r.BytesTotalAlloc-r.BytesTotalFreed, "totals of bytes do not add up")
 	v.want(r.BytesLive <= r.BytesCommitted && r.BytesCommitted <= r.BytesMapped, "live %d, committed %d, mapped %d",

@@ -59,11 +59,13 @@ static inline size_t ta_class(size_t n) // alloc.Class for n > 128
 }
 
 // A block from the spill list (alloc/spill.go), for when the current page has
-// none, or NULL.
+// none, or NULL. Blocks of 0 bytes (alloc/zero.go) are on no page's list.
 static inline void *ta_unspill(size_t n)
 {
 	ta_heap *h = ta_self;
-	size_t c = n > 128 ? ta_class(n) : (n - (n != 0)) / TA_GRANULE;
+	if (n == 0)
+		return NULL;
+	size_t c = n > 128 ? ta_class(n) : (n - 1) / TA_GRANULE;
 	uint64_t *b = (uint64_t *)h->SpillHead[c];
 	if (b == NULL)
 		return NULL;
@@ -143,6 +145,7 @@ void *ta_failed(unsigned call, int error);
 void ta_free_as(void *p, unsigned call, const char *fn);
 void *ta_memalign(size_t align, size_t n, unsigned call, void *caller);
 size_t ta_usable(void *p, const char *fn);
+#define TA_NOT_OURS SIZE_MAX
 
 #define CALLER __builtin_return_address(0)
 

@@ -15,7 +15,7 @@
 #define TA_LEAF_MASK 0xffffull
 #define TA_FREE_KEY 0xf4eeb10c5a1ed0b5ull
 #define TA_OWNER_FULL 0x1ull
-#define TA_OWNER_HUGE 0x2ull
+#define TA_OWNER_HUGE 0x4ull
 #define TA_ZERO_BIT 0x1ull
 #define TA_REMOTE_ADDR 0xfffffffffff0ull
 #define TA_REMOTE_IN_FLIGHT 0x2ull

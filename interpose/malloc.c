@@ -208,13 +208,13 @@ EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
 	ta_free_as(p, TA_CALL_FREE_ALIGNED_SIZED, "free_aligned_sized");
 }
 
-// The usable size of p, a live block, or 0 when p is not of this heap. Anything
+// The usable size of p, a live block, or TA_NOT_OURS when p is not of this heap. Anything
 // else ends the process in the name of fn.
 size_t ta_usable(void *p, const char *fn)
 {
 	ta_page *pg = ta_lookup(p);
 	if (pg == NULL)
-		return 0;
+		return TA_NOT_OURS;
 	if (pg->Owner > TA_OWNER_HUGE && LIKELY(ta_sane(pg, p)))
 		return pg->Size;
 	uintptr_t why = tag_check((uintptr_t)p);
@@ -233,11 +233,13 @@ EXPORT size_t malloc_usable_size(void *p)
 	if (p == NULL)
 		return 0;
 	size_t n = ta_usable(p, "malloc_usable_size");
-	if (n == 0 && (ta_mode == TA_PASS || ta_libc_has(p)))
+	if (n != TA_NOT_OURS)
+		return n;
+	if (ta_mode == TA_PASS || ta_libc_has(p))
 		return ta_pass_usable(p);
-	if (n == 0 && !ta_loader_has(p))
+	if (!ta_loader_has(p))
 		ta_misuse("malloc_usable_size", p, TA_FREE_FOREIGN);
-	return n;
+	return 0;
 }
 
 // Allocates for memalign and its like; align is a power of two.

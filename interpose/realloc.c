@@ -101,7 +101,7 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *
 		return q;
 	}
 	size_t old = ta_usable(p, fn);
-	if (UNLIKELY(old == 0))
+	if (UNLIKELY(old == TA_NOT_OURS))
 		return realloc_foreign(p, n, fn, caller);
 	if (UNLIKELY(n == 0)) {
 		tally(call, 0, 1, 0);

@@ -79,6 +79,7 @@ func (w *writer) heap(h *Heap) {
 	w.count("huge_bytes_live", h.HugeBytesLive)
 	w.count("huge_cache_hits", h.HugeCacheHits)
 	w.count("huge_cache_misses", h.HugeCacheMisses)
+	w.count("zero_blocks_live", h.ZeroBlocksLive)
 	w.classes(h)
 	w.close('}')
 }

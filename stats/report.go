@@ -182,6 +182,7 @@ type Heap struct {
 	HugeBytesLive        uint64
 	HugeCacheHits        uint64
 	HugeCacheMisses      uint64
+	ZeroBlocksLive       uint64
 	SizeClasses          [ClassMax]Class
 }
 

@@ -9,7 +9,7 @@ import (
 
 func TestSemantics(t *testing.T) {
 	t.Parallel()
-	cases(t, testlib.CC(t, "semantics.c"), nil, "align", "limits", "zero", "posix", "aligned", "errno", "usable")
+	cases(t, testlib.CC(t, "semantics.c"), nil, "align", "limits", "zero", "empty", "posix", "aligned", "errno", "usable")
 }
 
 func TestContents(t *testing.T) {

@@ -18,6 +18,7 @@ static void *freed(size_t n)
 }
 
 static void twice(size_t n) { free(freed(n)); }
+static void twice_0(void) { twice(0); }
 static void twice_16(void) { twice(16); }
 static void twice_1k(void) { twice(1000); }
 static void twice_40k(void) { twice(40000); }
@@ -118,6 +119,11 @@ static void inside(size_t n, size_t off)
 	say(p + off), free(hide(p + off));
 }
 static void inside_small(void) { inside(100, 16); }
+static void inside_empty(void)
+{
+	char *p = malloc(0);
+	say(p + 1), free(hide(p + 1));
+}
 static void inside_odd(void) { inside(100, 1); }
 static void inside_medium(void) { inside(20000, 4096); }
 static void inside_large(void) { inside(MIB, 65536); }
@@ -146,11 +152,11 @@ static void usable_foreign(void) { say(&data), malloc_usable_size(hide(&data)); 
 
 
 #define T(name) {#name, name}
-static const struct test tests[] = {T(twice_16), T(twice_1k), T(twice_40k), T(twice_1m), T(twice_huge), T(twice_giant),
+static const struct test tests[] = {T(twice_0), T(twice_16), T(twice_1k), T(twice_40k), T(twice_1m), T(twice_huge), T(twice_giant),
 	T(aba_small), T(aba_medium), T(aba_huge), T(other_then_me), T(me_then_other), T(others_both), T(remote_taken_back),
 	T(twice_full), T(twice_full_other), T(page_gone), T(stack_pointer), T(data_pointer), T(literal), T(code),
 	T(mapped), T(unmapped), T(kernel_half),
-	T(non_canonical), T(inside_small), T(inside_odd), T(inside_medium), T(inside_large), T(inside_huge),
+	T(non_canonical), T(inside_empty), T(inside_small), T(inside_odd), T(inside_medium), T(inside_large), T(inside_huge),
 	T(inside_huge_far), T(never_made), T(before_block), T(realloc_freed), T(realloc_huge), T(realloc_inside), T(realloc_foreign),
 	T(realloc_zero_freed), T(reallocarray_freed), T(usable_freed), T(usable_foreign)};
 

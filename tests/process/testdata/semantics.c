@@ -1,6 +1,8 @@
 // What glibc's manual promises of each function, at the borders.
 #include "common.h"
 #include <malloc.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 static void align(void)
 {
@@ -78,6 +80,39 @@ static void zero(void)
 	CHECK(rss() < (long)(64 * MIB), "%ld", rss());
 }
 
+// A block of 0 bytes can neither be read nor written, nor grow without a copy, and each
+// of many is another.
+static void empty(void)
+{
+	enum { MANY = 300000 };
+	static char *p[MANY];
+	for (int i = 0; i < MANY; i++) {
+		p[i] = malloc(0);
+		CHECK(p[i] && (uintptr_t)p[i] % 16 == 0 && (i == 0 || p[i] != p[i - 1]));
+	}
+	for (int write = 0; write < 2; write++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			volatile char *q = p[MANY / 2];
+			if (write)
+				*q = 1;
+			_exit(*q);
+		}
+		int status;
+		CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "%#x", status);
+	}
+	CHECK(rss() < (long)(20 * MIB), "%ld", rss());
+	for (int i = 0; i < MANY; i++) {
+		if (i % 3 == 0) {
+			char *q = realloc(p[i], 5);
+			CHECK(q && q != p[i]);
+			memset(q, 1, 5);
+			free(q);
+		} else
+			free(p[i]);
+	}
+}
+
 static void posix(void)
 {
 	static const size_t bad[] = {0, 1, 2, 3, 4, 7, 9, 12, 24, 48, 100, 1000, SIZE_MAX, ((size_t)1 << 63) + 8};
@@ -149,12 +184,12 @@ static void usable(void)
 		memset(p, 9, u);
 		for (size_t i = 0; i < un; i += un > 4096 ? 997 : 1)
 			CHECK(next[i] == 7, "size %zu", n);
-		CHECK(p[u - 1] == 9 && malloc_usable_size(p) == u);
+		CHECK((n == 0 || p[u - 1] == 9) && (n != 0 || u == 0) && malloc_usable_size(p) == u);
 		free(p), free(next);
 	}
 }
 
-static const struct test tests[] = {{"align", align}, {"limits", limits}, {"zero", zero}, {"posix", posix},
+static const struct test tests[] = {{"align", align}, {"limits", limits}, {"zero", zero}, {"empty", empty}, {"posix", posix},
 	{"aligned", aligned}, {"errno", keeps_errno}, {"usable", usable}};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -1,0 +1,179 @@
+package alloc
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"syscall"
+
+	"tieralloc/internal/raw"
+)
+
+// A block of 0 bytes is an address and nothing else: unique, aligned as asked, and in
+// memory that nobody can read or write, so that what a program does with the first byte of such a
+// block is seen at once. OpenBSD's malloc and GrapheneOS's hardened_malloc do so, too.
+//
+// A zero page is a slice of such addresses, a granule apart. Which of them are blocks is
+// in a bitmap behind its descriptor. Zero pages are never given back: their memory is none
+// of anybody's, and a bit is all that an address takes.
+//
+//	Allocs - Frees = bits set;  Carved = the highest bit ever set, and one
+//	on the list of its hint ⇔ Allocs - Frees < zeroBlocks
+//
+// Free is the bit where the search for the next one begins: it goes round, so an address
+// comes back as late as may be.
+const (
+	zeroBlocks   = SliceSize / Granule
+	zeroWords    = zeroBlocks / 64
+	zeroMaxAlign = raw.Page
+	zeroChunk    = 16 * SliceSize // mapped at a time
+	zeroBytes    = pageBytes + zeroBlocks/8
+)
+
+// zeroState is guarded by poolLock.
+type zeroState struct {
+	room  [hintSlots]ageList // zero pages with a free address, by hint
+	next  uintptr            // [next, end) is mapped and in no zero page yet
+	end   uintptr
+	count [placeSlots]tally // by tier
+}
+
+// zeroAlloc is a block of 0 bytes at a multiple of align, a power of two, or 0 when there
+// is none to be had.
+func zeroAlloc(h *Heap, align uintptr) uintptr {
+	align = max(align, Granule)
+	if align > zeroMaxAlign || !poolLock.Take(h.Thread.token) {
+		return 0
+	}
+	p := pool.zero.room[h.Hint&(hintSlots-1)].head
+	i := uintptr(zeroBlocks)
+	if p != nil {
+		i = p.zeroFind(align / Granule)
+	}
+	if i == zeroBlocks {
+		if p = zeroPage(h.Hint); p != nil {
+			i = 0
+		}
+	}
+	b := uintptr(0)
+	if p != nil {
+		b = p.zeroTake(i)
+	}
+	poolLock.Release()
+	return b
+}
+
+// zeroFind is the next free address whose number is a multiple of step, a power of two up
+// to zeroMaxAlign/Granule, or zeroBlocks.
+func (p *Page) zeroFind(step uintptr) uintptr {
+	fit, words := uint64(1), step/64
+	if d := uint64(1)<<(step&63) - 1; step < 64 && d != 0 {
+		fit = ^uint64(0) / d // a bit in every so many
+		words = 1
+	}
+	for k := uintptr(0); k <= zeroWords; k++ {
+		w := (p.Free/64 + k) & (zeroWords - 1)
+		if w&(words-1) != 0 {
+			continue
+		}
+		free := ^uint64(raw.Load(p.zeroWord(w))) & fit
+		if k == 0 {
+			free &= ^uint64(0) << (p.Free & 63)
+		}
+		if free != 0 {
+			return w*64 + uintptr(bits.TrailingZeros64(free))
+		}
+	}
+	return zeroBlocks
+}
+
+// zeroTake makes a block of a free address. Precondition: poolLock is held.
+func (p *Page) zeroTake(i uintptr) uintptr {
+	word := p.zeroWord(i / 64)
+	raw.Store(word, raw.Load(word)|1<<(i&63))
+	p.Free = (i + 1) % zeroBlocks
+	p.Carved = max(p.Carved, uint64(i)+1)
+	p.Allocs++
+	if p.Allocs-p.Frees == zeroBlocks {
+		pool.zero.room[p.Hint&(hintSlots-1)].remove(p)
+	}
+	pool.zero.count[tierOf(p.place)].alloc(1, 0)
+	return p.Start + i*Granule
+}
+
+// zeroWord is the address of a word of the bitmap.
+func (p *Page) zeroWord(w uintptr) uintptr { return addrOf(p) + pageBytes + w%zeroWords*8 }
+
+// zeroPage makes a zero page for a hint and puts it first on the list, or returns nil.
+// Precondition: poolLock is held.
+func zeroPage(hint uint32) *Page {
+	z := &pool.zero
+	if z.next == z.end && !zeroMap() {
+		return nil
+	}
+	p := (*Page)(raw.Ptr(metaAlloc(zeroBytes)))
+	if p == nil {
+		return nil
+	}
+	p.Owner = OwnerZero
+	p.Start = z.next
+	p.slices, p.blocks = 1, zeroBlocks
+	p.state = spanZero
+	p.Hint = hint
+	p.home = uint32(homeOf(uintptr(hint)))
+	p.place = p.home
+	z.next += SliceSize
+	mapSet(p.Start, p)
+	z.room[hint&(hintSlots-1)].addOldest(p)
+	return p
+}
+
+// zeroMap reserves addresses for more zero pages.
+func zeroMap() bool {
+	const whole = zeroChunk + SliceSize - raw.Page
+	addr, errno := raw.Sys(syscall.SYS_MMAP, 0, whole, syscall.PROT_NONE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS|syscall.MAP_NORESERVE, ^uintptr(0), 0)
+	if errno != 0 {
+		return false
+	}
+	start := raw.RoundUp(addr, SliceSize)
+	if !mapReserve(start, zeroChunk) {
+		raw.Unmap(addr, whole)
+		return false
+	}
+	mapped(whole)
+	pool.zero.next, pool.zero.end = start, start+zeroChunk
+	return true
+}
+
+// zeroCheck tells what an address in a zero page is, in the words of Free.
+func (p *Page) zeroCheck(addr uintptr) uintptr {
+	off := addr - p.Start
+	i := off / Granule
+	switch {
+	case off%Granule != 0 || uint64(i) >= p.Carved:
+		return FreeInside
+	case atomic.LoadUintptr((*uintptr)(raw.Ptr(p.zeroWord(i/64))))>>(i&63)&1 == 0:
+		return FreeDouble
+	}
+	return FreeOK
+}
+
+// zeroFree frees a block of 0 bytes, in the words of Free.
+func zeroFree(h *Heap, p *Page, addr uintptr) uintptr {
+	if !poolLock.Take(h.Thread.token) {
+		return FreeOK // in a handler that interrupted the pool itself: the address is lost
+	}
+	why := p.zeroCheck(addr)
+	if why == FreeOK {
+		i := (addr - p.Start) / Granule
+		word := p.zeroWord(i / 64)
+		raw.Store(word, raw.Load(word)&^(1<<(i&63)))
+		if p.Allocs-p.Frees == zeroBlocks {
+			pool.zero.room[p.Hint&(hintSlots-1)].add(p)
+		}
+		p.Frees++
+		pool.zero.count[tierOf(p.place)].free(1, 0)
+	}
+	poolLock.Release()
+	return why
+}
