@@ -40,8 +40,8 @@ func tag_leave(h uintptr) { alloc.Leave(heap(h)) }
 func tag_abandon(h uintptr) { alloc.Abandon(heap(h)) }
 
 //export tag_malloc
-func tag_malloc(h, n, libs uintptr) uint {
-	b := alloc.Malloc(heap(h), n, libs)
+func tag_malloc(h, n, libs, how uintptr) uint {
+	b := alloc.Malloc(heap(h), n, libs, how)
 	process.Pulse(heap(h))
 	return uint(b)
 }
@@ -53,8 +53,8 @@ func tag_alloc(h, n, hint uintptr) uint { return uint(alloc.Alloc(heap(h), n, hi
 func tag_renew(h, n, libs, old uintptr) uint { return uint(alloc.Renew(heap(h), n, libs, old)) }
 
 //export tag_aligned
-func tag_aligned(h, align, n, libs uintptr) uint {
-	return uint(alloc.Aligned(heap(h), align, n, libs))
+func tag_aligned(h, align, n, libs, how uintptr) uint {
+	return uint(alloc.Aligned(heap(h), align, n, libs, how))
 }
 
 //export tag_lib_set
@@ -76,17 +76,19 @@ func tag_set_hint(h, hint uintptr) uint { return uint(alloc.SetHint(heap(h), hin
 func tag_renamed(h uintptr) { alloc.Renamed(heap(h)) }
 
 //export tag_free
-func tag_free(h, p uintptr) uint {
-	why := alloc.Free(heap(h), p)
+func tag_free(h, p, how, size, name uintptr) uint {
+	why := alloc.Free(heap(h), p, how, size, name)
 	process.Pulse(heap(h))
 	return uint(why)
 }
 
 //export tag_free_poor
-func tag_free_poor(token, p uintptr) uint { return uint(alloc.FreePoor(token, p)) }
+func tag_free_poor(token, p, how, size, name uintptr) uint {
+	return uint(alloc.FreePoor(token, p, how, size, name))
+}
 
-//export tag_check
-func tag_check(p uintptr) uint { return uint(alloc.Check(p)) }
+//export tag_usable
+func tag_usable(p uintptr) uint { return uint(alloc.Usable(p)) }
 
 //export tag_page_empty
 func tag_page_empty(h, p uintptr) {

@@ -96,6 +96,7 @@ func (t *Thread) makeRoom(tier, n uintptr) {
 	full := tiers.Full(tier, n)
 	if full || t.Now > t.combed {
 		t.combed = t.Now
+		t.release()
 		t.collectPages(true)
 		serviceAbandoned(t.token, t.Now)
 		t.stealPages()

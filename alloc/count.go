@@ -25,6 +25,8 @@ type Counts struct {
 	hints     [hintSlots]uint64 // bytes of the spans in use for each hint
 	pool      poolCounts
 	zero      [placeSlots]tally // blocks of 0 bytes
+
+	Quarantined, QuarantineBytes uint64
 }
 
 // tally counts blocks and their bytes.
@@ -87,6 +89,9 @@ func (k *Counts) threads(t *Thread) {
 			if h != nil {
 				k.heap(h)
 			}
+		}
+		if t.held != nil {
+			k.quarantined(t.held)
 		}
 		switch atomic.LoadUint32(&t.state) {
 		case heapOwned:

@@ -33,11 +33,11 @@ func TestHandlerInPool(t *testing.T) {
 	mine.now = func() uint64 { return 1e9 + minCollect + PurgeDelay }
 	within(t, 2*time.Second, func() {
 		for range 3 {
-			b := Malloc(mine.enter(), 20000, uintptr(tiers.LibSet(0))) &^ ZeroBit
+			b := Malloc(mine.enter(), 20000, uintptr(tiers.LibSet(0)), 0) &^ ZeroBit
 			if b == 0 {
 				return
 			}
-			Free(mine.enter(), b)
+			Free(mine.enter(), b, HowAny, NoSize, 0)
 			mine.h.Thread.Now += 10 * PurgeDelay
 			mine.h.Thread.tick()
 		}

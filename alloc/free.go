@@ -13,12 +13,21 @@ const (
 	FreeStale   // its page is free: the block was freed before
 	FreeInside  // not the start of a block
 	FreeDouble  // on a free list already
+	FreeDamaged // written over: see found. This and the next only with TA_SECURE=1
+	FreeKind    // made by another family of functions
+	FreeSize    // of another size than the caller says
 )
 
 // Free takes back what the fast path cannot: blocks of full pages and of other
 // heaps, huge blocks, and whatever is suspicious. Nothing is changed unless the
-// outcome is FreeOK. h is owned by the calling thread.
-func Free(h *Heap, addr uintptr) uintptr {
+// outcome is FreeOK. h is owned by the calling thread. how is the function that frees
+// (see howCall), size what it says of the block, or NoSize, and name the function's name, a C
+// string.
+func Free(h *Heap, addr, how, size, name uintptr) uintptr {
+	if secure {
+		found.name, found.arg = name, addr
+		h.Thread.audit(addr)
+	}
 	p := Lookup(addr)
 	if why := check(p, addr); why != FreeOK {
 		return why
@@ -26,42 +35,79 @@ func Free(h *Heap, addr uintptr) uintptr {
 	owner := atomic.LoadUintptr(&p.Owner)
 	switch {
 	case owner == OwnerZero:
-		return zeroFree(h, p, addr)
+		return zeroFree(h.Thread.token, p, addr)
 	case owner == OwnerHuge:
+		if secure {
+			if why := p.guardedFree(how, size); why != FreeOK {
+				return why
+			}
+		}
 		h.Thread.tick()
 		if !hugeFree(h.Thread.token, p, h.Thread.Now) {
 			return FreeStale
 		}
-	default:
-		o := heapOf(owner)
-		if o.Thread != h.Thread {
-			freeRemote(p, addr)
-			h.Remotes++
-			break
+	case secure:
+		if why := p.freeSlot(addr, how, size); why != FreeOK {
+			return why
 		}
-		if owner&OwnerFull != 0 {
-			o.flush(uintptr(p.Class)) // the fast path has found it full
-		}
-		o.freeLocal(p, addr)
+		h.keep(p, addr)
+		h.Thread.tick()
+	case freeInner(h, p, addr):
 		h.Thread.tick()
 	}
 	return FreeOK
 }
 
-// FreePoor is Free for a thread that gets no heap, because the kernel has no memory for
-// one. The block goes to its owner, as another thread's does.
-func FreePoor(token, addr uintptr) uintptr {
-	p := Lookup(addr)
-	why := check(p, addr)
-	switch {
-	case why != FreeOK:
-		return why
-	case atomic.LoadUintptr(&p.Owner) != OwnerHuge:
-		freeRemote(p, addr)
-	case !hugeFree(token, p, 0): // as the oldest: the time is not known
-		return FreeStale
+// FreePoor is Free for the thread named token that gets no heap, because the kernel has no
+// memory for one. The block goes to its owner, as another thread's does.
+func FreePoor(token, addr, how, size, name uintptr) uintptr {
+	if secure {
+		found.name, found.arg = name, addr
 	}
+	p := Lookup(addr)
+	if why := check(p, addr); why != FreeOK {
+		return why
+	}
+	switch owner := atomic.LoadUintptr(&p.Owner); {
+	case owner == OwnerZero:
+		return zeroFree(token, p, addr)
+	case owner == OwnerHuge:
+		if secure {
+			if why := p.guardedFree(how, size); why != FreeOK {
+				return why
+			}
+		}
+		if !hugeFree(token, p, 0) { // as the oldest: the time is not known
+			return FreeStale
+		}
+		return FreeOK
+	case secure:
+		if why := p.freeSlot(addr, how, size); why != FreeOK {
+			return why
+		}
+		p.enlist(addr)
+	}
+	freeRemote(p, addr)
 	return FreeOK
+}
+
+// freeInner puts a block of p on a list of the page's, and reports whether the page is one
+// of the thread's own.
+func freeInner(h *Heap, p *Page, addr uintptr) bool {
+	owner := atomic.LoadUintptr(&p.Owner)
+	o := heapOf(owner)
+	if o.Thread != h.Thread {
+		freeRemote(p, addr)
+		if !secure { // else it counted when it came into quarantine
+			h.Remotes++
+		}
+		return false
+	}
+	if owner&OwnerFull != 0 {
+		o.flush(uintptr(p.Class)) // the fast path has found it full
+	}
+	o.freeLocal(p, addr)
+	return true
 }
 
 // heapOf is the heap of an owner word that is one.
@@ -97,6 +143,9 @@ func check(p *Page, addr uintptr) uintptr {
 		}
 		return FreeOK
 	}
+	if p.Magic == 0 {
+		return p.checkSlot(addr)
+	}
 	if !p.isBlock(addr) {
 		return FreeInside
 	}
@@ -116,7 +165,7 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 		next := old &^ RemoteNotify
 		if old&RemoteInFlight != 0 {
 			raw.Store(b+8, FreeKey)
-			raw.Store(b, old&RemoteAddr)
+			raw.Store(b, seal(b, old&RemoteAddr))
 			next = b | (old>>RemoteShift+1)<<RemoteShift | RemoteInFlight
 		}
 		switch {

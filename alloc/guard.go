@@ -7,13 +7,14 @@ import (
 
 // A class of a heap is guarded when the fast path must not serve it: because a rule
 // may send the request elsewhere, or because its pages may lie in a throttled tier.
+// With TA_SECURE=1 all of them are.
 // The fast path then finds no page and no spilled block, and every request comes to
 // Malloc, which knows what to ask.
 //
 //	c guarded ⇒ Cur[c] == pageNone and SpillRoom[c] == 0 and SpillHead[c] == 0
 func (h *Heap) guarded(c uintptr) bool {
 	i := c >> 6 & 1
-	return (h.ruled[i]|h.slow[i])>>(c&63)&1 != 0
+	return secure || (h.ruled[i]|h.slow[i])>>(c&63)&1 != 0
 }
 
 // guard shuts the fast path out of a class.

@@ -93,6 +93,9 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 		h.slow = [2]uint64{^uint64(0), ^uint64(0)}
 		h.guardAll()
 	}
+	if secure {
+		h.guardAll()
+	}
 }
 
 // setCur makes p the current page of class c, or pageNone.

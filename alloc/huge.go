@@ -160,7 +160,11 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 	if p.state == spanHugeAlone {
 		p.Owner = ownerNone
 		mapSet(p.Start, nil)
-		if raw.Unmap(p.Start, p.Size) {
+		base, whole := p.Start, p.Size
+		if secure {
+			base, whole = p.Free, uintptr(p.Trigger)
+		}
+		if raw.Unmap(base, whole) {
 			tiers.Release(tierOf(p.place), p.Size)
 		}
 		return true

@@ -206,6 +206,10 @@ func hugeFreed(token uintptr, p *Page) {
 	pool.most = max(pool.most, inUse())
 	hugeUnlink(p)
 	c := &pool.cache
+	if secure {
+		park(token, p)
+		return
+	}
 	if PurgeDelay == 0 || p.stray != 0 || p.hugetlb != 0 {
 		hugeUnmap(token, p)
 		return

@@ -10,7 +10,7 @@ import (
 func get(tb testing.TB, h *Heap, n uintptr) uintptr {
 	tb.Helper()
 	h.Thread.Now += 1e5
-	b := Malloc(h, n, 0) &^ ZeroBit
+	b := Malloc(h, n, 0, 0) &^ ZeroBit
 	if b == 0 {
 		tb.Fatalf("no %d bytes", n)
 	}
@@ -22,7 +22,7 @@ func get(tb testing.TB, h *Heap, n uintptr) uintptr {
 
 func drop(h *Heap, b uintptr) {
 	h.Thread.Now += 1e5
-	Free(h, b)
+	Free(h, b, HowAny, NoSize, 0)
 }
 
 // hugeWorld is a heap with nothing in it and a delay of half a second.

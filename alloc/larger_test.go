@@ -34,7 +34,7 @@ func untilNone(t *testing.T, f func() uintptr) (blocks []uintptr) {
 func freeAll(t *testing.T, h *Heap, blocks []uintptr) {
 	t.Helper()
 	for _, b := range blocks {
-		if why := Free(h, b); why != FreeOK {
+		if why := Free(h, b, HowAny, NoSize, 0); why != FreeOK {
 			t.Fatalf("freeing %#x: %d", b, why)
 		}
 	}
@@ -59,7 +59,7 @@ func held(h *Heap, c uintptr) uintptr {
 func TestLarger(t *testing.T) {
 	for _, size := range []uintptr{32, 100, 5000, 8192, 40000, 200000} {
 		h := shortOf(t)
-		of := func(n uintptr) func() uintptr { return func() uintptr { return Malloc(h, n, 0) } }
+		of := func(n uintptr) func() uintptr { return func() uintptr { return Malloc(h, n, 0, 0) } }
 		large := untilNone(t, of(size))
 		freeAll(t, h, large[1:2]) // its page stays, for the others
 		small := untilNone(t, of(16))
@@ -82,7 +82,7 @@ func TestLarger(t *testing.T) {
 // smallest that will do.
 func TestLargerIsAligned(t *testing.T) {
 	h := shortOf(t)
-	of := func(n uintptr) uintptr { return Malloc(h, n, 0) &^ ZeroBit }
+	of := func(n uintptr) uintptr { return Malloc(h, n, 0, 0) &^ ZeroBit }
 	odd, even, big := of(80*3), of(2048), of(8192) // 240 is a multiple of 16 and not of 32
 	c := Class(7168)
 	full := []uintptr{of(7168)}
@@ -93,12 +93,12 @@ func TestLargerIsAligned(t *testing.T) {
 		align, page uintptr
 	}{{16, odd}, {256, even}, {4096, big}} {
 		// One of 176 bytes, of which there is no page.
-		b := Aligned(h, want.align, 176, 0) &^ ZeroBit
+		b := Aligned(h, want.align, 176, 0, 0) &^ ZeroBit
 		if b == 0 || b&(want.align-1) != 0 || Lookup(b) != Lookup(want.page) {
 			t.Errorf("%#x for an alignment of %d: not of the page of %#x", b, want.align, want.page)
 		}
 	}
-	for _, b := range untilNone(t, func() uintptr { return Aligned(h, 512, 500, 0) }) {
+	for _, b := range untilNone(t, func() uintptr { return Aligned(h, 512, 500, 0, 0) }) {
 		if b&511 != 0 {
 			t.Errorf("%#x is no multiple of 512", b)
 		}

@@ -11,16 +11,18 @@ import (
 // Malloc serves what the fast path cannot: n bytes for the thread of h, which the
 // calling thread owns. libs is the set of rules that the caller's object allows
 // (LibSet). It returns the block's address, with ZeroBit added when the block
-// is known to read as zero, or 0 when there is no memory.
-func Malloc(h *Heap, n, libs uintptr) uintptr {
+// is known to read as zero, or 0 when there is no memory. how is the function (see howCall).
+func Malloc(h *Heap, n, libs, how uintptr) uintptr {
 	if tiers.RulesOn() {
 		h = h.Thread.heap(h.Thread.hintFor(n, libs))
 	}
-	return h.serve(n)
+	return h.serve(n, how)
 }
 
 // Alloc is Malloc for a hint that the program gives.
-func Alloc(h *Heap, n, hint uintptr) uintptr { return h.Thread.heap(hint).serve(n) }
+func Alloc(h *Heap, n, hint uintptr) uintptr {
+	return h.Thread.heap(hint).serve(n, uintptr(stats.CallTaAlloc))
+}
 
 // Renew is Malloc for the new block of a realloc: unless a rule wants it otherwise it is
 // for what the old one was for.
@@ -35,7 +37,7 @@ func Renew(h *Heap, n, libs, old uintptr) uintptr {
 			hint = uintptr(p.Hint)
 		}
 	}
-	return h.Thread.heap(hint).serve(n)
+	return h.Thread.heap(hint).serve(n, uintptr(stats.CallRealloc))
 }
 
 // hintFor is the hint for n bytes by the rules, or the thread's own.
@@ -48,11 +50,13 @@ func (t *Thread) hintFor(n, libs uintptr) uintptr {
 }
 
 // serve allocates n bytes from h, which may be nil when there was no memory for it.
-func (h *Heap) serve(n uintptr) (b uintptr) {
+func (h *Heap) serve(n, how uintptr) (b uintptr) {
 	switch {
 	case h == nil:
 	case n == 0:
-		b = h.aligned(Granule, 0)
+		b = h.aligned(Granule, 0, how)
+	case secure:
+		b = h.serveSecure(n, 0, how)
 	case n > MaxClass:
 		b = hugeAlloc(h, n, 0)
 	default:
@@ -151,6 +155,9 @@ func (h *Heap) refill(c uintptr) bool {
 		return true
 	}
 	n := pageSlices(c)
+	if secure {
+		n = slotSlices(c)
+	}
 	p := h.spanAlloc(n)
 	if p == nil && purgeAll(h.Thread) > 0 {
 		if h.cur[c&(Classes-1)] != pageNone {
@@ -173,6 +180,9 @@ func (h *Heap) refill(c uintptr) bool {
 	p.Carved, p.stamp = 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	p.Remote, p.Owner = 0, h.self()
+	if secure {
+		p.harden()
+	}
 	mapFill(p, p) // from now on others can find it
 	h.append(p)
 	h.Thread.migrate()
@@ -184,18 +194,18 @@ func (h *Heap) refill(c uintptr) bool {
 // Blocks of a page start at a multiple of a slice plus a multiple of their size,
 // so a class whose size is a multiple of align will do; there is one within eight
 // classes of any size, the next power of two at the latest.
-func Aligned(h *Heap, align, n, libs uintptr) uintptr {
+func Aligned(h *Heap, align, n, libs, how uintptr) uintptr {
 	if tiers.RulesOn() {
 		h = h.Thread.heap(h.Thread.hintFor(n, libs))
 	}
-	b := h.aligned(align, n)
+	b := h.aligned(align, n, how)
 	if b != 0 && tiers.AnyThrottled() {
 		h.throttle(b, n)
 	}
 	return b
 }
 
-func (h *Heap) aligned(align, n uintptr) uintptr {
+func (h *Heap) aligned(align, n, how uintptr) uintptr {
 	if h == nil {
 		return 0
 	}
@@ -203,6 +213,9 @@ func (h *Heap) aligned(align, n uintptr) uintptr {
 		if b := zeroAlloc(h, align); b != 0 {
 			return b
 		} // else one that is not empty has to do
+	}
+	if secure {
+		return h.serveSecure(max(n, 1), align, how)
 	}
 	size := raw.RoundUp(max(n, align), align)
 	if align > SliceSize || size > MaxClass || size < n {

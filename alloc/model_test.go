@@ -10,10 +10,11 @@ import (
 
 // block is a live block of the model.
 type block struct {
-	addr uintptr
-	n    uintptr // bytes asked for
-	size uintptr // bytes that may be used
-	mark uint64  // what its first and last words hold
+	addr  uintptr
+	n     uintptr // bytes asked for
+	size  uintptr // bytes that may be used
+	class uintptr // bytes that are counted
+	mark  uint64  // what its first and last words hold
 }
 
 // model is what a program knows: its blocks, and what it wrote into them.
@@ -37,11 +38,14 @@ func (m *model) add(addr, n, align uintptr, zero bool) error {
 		return fmt.Errorf("block %#x of %d bytes has page %p", addr, n, p)
 	}
 	if zero {
-		if at := notZero(addr, p.Size); at != 0 {
+		if at := notZero(addr, p.usable(addr)); at != 0 {
 			return fmt.Errorf("block %#x of %d bytes is said to be zero, but not at %#x", addr, n, at)
 		}
 	}
-	b := block{addr: addr, n: n, size: p.Size}
+	b := block{addr: addr, n: n, size: p.usable(addr), class: p.Size}
+	if secure && b.size != max(n, min(b.size, 1)) {
+		return fmt.Errorf("block %#x of %d bytes has %d", addr, n, b.size)
+	}
 	m.count(&b, 1)
 	m.mark(&b)
 	m.blocks = append(m.blocks, b)
@@ -56,15 +60,15 @@ func (m *model) count(b *block, d int) {
 	case Lookup(b.addr).Owner == OwnerHuge:
 		m.huge += uint64(d)
 	default:
-		m.classes[Class(b.size)] += uint64(d)
+		m.classes[Class(b.class)] += uint64(d)
 	}
-	m.bytes += uintptr(d) * b.size
+	m.bytes += uintptr(d) * b.class
 }
 
 // mark writes to both ends of the block. Now and then its second word is the very
 // key that free blocks have: a program may write that.
 func (m *model) mark(b *block) {
-	if b.size == 0 {
+	if b.size < 2*8 {
 		return
 	}
 	m.serial++
@@ -74,15 +78,15 @@ func (m *model) mark(b *block) {
 	}
 	raw.Store(b.addr, uintptr(b.mark))
 	raw.Store(b.addr+8, uintptr(b.mark))
-	raw.Store(b.addr+b.size-8, uintptr(b.mark))
+	raw.Store(b.addr+b.size&^7-8, uintptr(b.mark))
 }
 
 // intact reports whether the block has what mark wrote.
 func (b *block) intact() error {
-	if b.size == 0 {
+	if b.size < 2*8 {
 		return nil
 	}
-	for _, at := range []uintptr{0, 8, b.size - 8} {
+	for _, at := range []uintptr{0, 8, b.size&^7 - 8} {
 		if got := uint64(raw.Load(b.addr + at)); got != b.mark {
 			return fmt.Errorf("block %#x of %d bytes: at %d there is %#x, not %#x", b.addr, b.size, at, got, b.mark)
 		}
@@ -114,6 +118,9 @@ func (m *model) check() error {
 		if err := b.intact(); err != nil {
 			return err
 		}
+		if p := Lookup(b.addr); p.usable(b.addr) != b.size {
+			return fmt.Errorf("block %#x has %d bytes, had %d", b.addr, p.usable(b.addr), b.size)
+		}
 		if why := Check(b.addr); why != FreeOK {
 			return fmt.Errorf("Check of live block %#x says %d", b.addr, why)
 		}
@@ -124,6 +131,7 @@ func (m *model) check() error {
 // notZero is the address of a word that is not zero, or 0. Of blocks above 64 KiB
 // it reads a word of each memory page and the last: reading makes them resident.
 func notZero(addr, n uintptr) uintptr {
+	n &^= 7
 	if n == 0 {
 		return 0
 	}

@@ -29,7 +29,7 @@ type Page struct {
 
 	Owner  uintptr // the heap's address, |OwnerFull when no block is free; or ownerNone, OwnerZero, OwnerHuge
 	Start  uintptr // address of the first block
-	Magic  uint64  // divMagic(Size)
+	Magic  uint64  // divMagic(Size); 0 where the fast path is not to see a block: of slots (slot.go), zero pages, huge blocks
 	Size   uintptr // block size in bytes; of a free span or huge block, all of it
 	Class  uint32
 	Hint   uint32 // what the blocks are for: tiers.Hot, …
@@ -39,7 +39,7 @@ type Page struct {
 	state  uint32
 	Carved uint64 // bytes ever put to use, from Start on; the rest is untouched
 
-	Free    uintptr // list of free blocks, linked by their first word
+	Free    uintptr // list of free blocks, linked by their first word (see seal)
 	Allocs  uint64  // blocks handed out by the owner, ever
 	Frees   uint64  // blocks taken back by the owner, ever
 	Trigger uint64  // Frees == Trigger calls PageEmpty; neverEmpty on a current page
@@ -118,7 +118,10 @@ func (p *Page) allFree() bool { return p.Allocs == p.Frees+p.remoteCount() }
 func (p *Page) pop() uintptr {
 	b := p.Free
 	if b != 0 {
-		p.Free = raw.Load(b)
+		p.Free = seal(b, raw.Load(b))
+		if p.Magic == 0 && p.Free != 0 && !p.isSlot(p.Free) {
+			corrupt(p, b, foundLink)
+		}
 		p.Allocs++
 		raw.Store(b+8, 0)
 	}
@@ -127,7 +130,7 @@ func (p *Page) pop() uintptr {
 
 // push puts a block on the free list. Precondition: the caller owns the page.
 func (p *Page) push(b uintptr) {
-	raw.Store(b, p.Free)
+	raw.Store(b, seal(b, p.Free))
 	raw.Store(b+8, FreeKey)
 	p.Free = b
 	p.Frees++
@@ -159,6 +162,9 @@ const carveDirty = 8
 // one. A fresh block of a memory page or more is handed out alone and untouched; zero
 // tells whether it reads as zero.
 func (p *Page) carve() (b uintptr, zero bool) {
+	if p.Magic == 0 {
+		return p.carveSlots(), false
+	}
 	size := p.Size
 	end := size * uintptr(p.blocks)
 	at := uintptr(p.Carved)

@@ -59,6 +59,7 @@ type poolState struct {
 	holds      holdSet
 	cache      hugeCache
 	zero       zeroState
+	parked     parkedSet
 	count      poolCounts
 }
 

@@ -8,13 +8,13 @@ func cycle(tb testing.TB, h *Heap, n int) {
 	blocks := make([]uintptr, n)
 	for i := range blocks {
 		h.Thread.Now += 1e5
-		if blocks[i] = Malloc(h, 1<<20, 0) &^ ZeroBit; blocks[i] == 0 {
+		if blocks[i] = Malloc(h, 1<<20, 0, 0) &^ ZeroBit; blocks[i] == 0 {
 			tb.Fatal("no block")
 		}
 	}
 	for _, b := range blocks {
 		h.Thread.Now += 1e5
-		Free(h, b)
+		Free(h, b, HowAny, NoSize, 0)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestPurgeAtAnyCall(t *testing.T) {
 	PurgeDelay = 500e6
 	h := mustAcquire(t, 8)
 	h.Thread.Now = 1e9
-	small := Malloc(h, 100, 0) &^ ZeroBit
+	small := Malloc(h, 100, 0, 0) &^ ZeroBit
 	for range 4 {
 		cycle(t, h, 200)
 	}
@@ -93,5 +93,5 @@ func TestPurgeAtAnyCall(t *testing.T) {
 		}
 	}
 	t.Logf("after %d calls", calls)
-	Free(h, small)
+	Free(h, small, HowAny, NoSize, 0)
 }

@@ -17,7 +17,7 @@ func freeRemote(p *Page, b uintptr) {
 	raw.Store(b+8, FreeKey)
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
-		raw.Store(b, old&RemoteAddr)
+		raw.Store(b, seal(b, old&RemoteAddr))
 		next := b | (old>>RemoteShift+1)<<RemoteShift | old&RemoteInFlight
 		if old&RemoteNotify != 0 {
 			next |= RemoteInFlight

@@ -49,6 +49,8 @@ func fillHeap(h *stats.Heap, k *Counts) {
 		h.BytesTotalAlloc += now.allocBytes - then.allocBytes
 		h.BytesTotalFreed += now.freeBytes - then.freeBytes
 	}
+	h.QuarantineBlocks, h.QuarantineBytes = k.Quarantined, k.QuarantineBytes
+	h.UnguardedBlocks = atomic.LoadUint64(&unguarded)
 	for i := range k.zero {
 		now, then := &k.zero[i], &base.zero[i]
 		h.ZeroBlocksLive += now.allocs - now.frees

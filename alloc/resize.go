@@ -18,6 +18,9 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	if p == nil || n > maxRequest || poolLock.Refuses(h.Thread.token) || h.ruledAway(p, n) {
 		return 0
 	}
+	if secure {
+		return p.resizeSecure(addr, n)
+	}
 	if p.Owner == OwnerHuge {
 		return hugeResize(h, p, n)
 	}
@@ -54,7 +57,7 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	}
 	letGo(h.Thread.token, p)
 	if to != 0 {
-		Free(h, p.Start)
+		Free(h, p.Start, HowAny, NoSize, 0)
 	}
 	return to
 }

@@ -100,7 +100,7 @@ func (s *sim) aligned() error {
 	if len(s.m.blocks) >= simBlocks || s.m.bytes+n+align > simBytes {
 		return nil
 	}
-	b := Aligned(t.enter(), align, n, uintptr(tiers.LibSet(0)))
+	b := Aligned(t.enter(), align, n, uintptr(tiers.LibSet(0)), 0)
 	if b == 0 && s.capped {
 		return nil
 	}

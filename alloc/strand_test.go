@@ -33,7 +33,7 @@ func TestStrand(t *testing.T) {
 	tight = 100
 	for _, i := range []uintptr{3, 1, 5, 2, 0, 4} {
 		raw.Store(whole+i*size, 77)
-		if why := Free(h, whole+i*size); why != FreeOK {
+		if why := Free(h, whole+i*size, HowAny, NoSize, 0); why != FreeOK {
 			t.Fatal(why)
 		}
 		mustBeSound(t)
@@ -53,7 +53,7 @@ func TestStrand(t *testing.T) {
 	if pool.count.mapped != had-3*size {
 		t.Error("what was unmapped counts as mapped")
 	}
-	b := Malloc(h, 1000, 0)
+	b := Malloc(h, 1000, 0, 0)
 	if b&^ZeroBit < whole+3*size || b >= whole+count*size {
 		t.Errorf("a block at %#x is not cut from what was kept", b)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 	"tieralloc/tiers"
 )
 
@@ -37,12 +38,12 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 		if here {
 			return addr
 		}
-		return h.moveBlock(p, tier)
+		return h.moveBlock(p, addr, tier)
 	case here && p.stray == 0 && p.done == 0:
 		h.Thread.atHome(p)
 		return addr
 	case p.Owner != OwnerHuge && (p.blocks != 1 || !movable(p, uint32(tier))):
-		return h.moveBlock(p, tier)
+		return h.moveBlock(p, addr, tier)
 	case p.state == spanHugeAlone || p.Owner != OwnerHuge && p.segment == nil:
 		return uintptr(syscall.EBUSY)
 	}
@@ -50,8 +51,13 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 }
 
 // moveBlock allocates a block in the tier for the contents of one of p's.
-func (h *Heap) moveBlock(p *Page, tier uintptr) uintptr {
-	if b := h.Thread.heap(hintMoved + tier).serve(p.Size); b != 0 {
+func (h *Heap) moveBlock(p *Page, addr, tier uintptr) uintptr {
+	how := uintptr(stats.CallTaMove)
+	if secure && p.Owner != OwnerZero {
+		how |= p.made(addr) << HowFamily
+	}
+
+	if b := h.Thread.heap(hintMoved+tier).serve(p.usable(addr), how); b != 0 {
 		return b &^ ZeroBit
 	}
 	return uintptr(syscall.ENOMEM)

@@ -42,6 +42,7 @@ type Thread struct {
 	left    uint64    // when its own thread ended, or last borrowed it
 	rules   uint64    // the rules whose condition on the thread holds
 	name    [2]uint64 // the thread's name when that was found out
+	held    *quarantine
 	state   uint32
 	hint    uint32  // the thread's default: see SetHint
 	next    *Thread // in the list of abandoned threads
@@ -209,6 +210,7 @@ func (t *Thread) settle() {
 func Abandon(h *Heap) {
 	t := h.Thread
 	stats.Put1(logDebug, stats.EventThreadEnd, t.self(), 0)
+	t.release()
 	t.collectPages(true)
 	purgeDue(t.token, t.Now)
 	t.leave()
@@ -253,6 +255,7 @@ func serviceAbandoned(token uintptr, now uint64) {
 		next := t.next
 		if now >= t.left+PurgeDelay {
 			t.Now = 0 // stamps of pages
+			t.release()
 		}
 		t.collectPages(true)
 		t.Now = now
@@ -284,6 +287,7 @@ func (t *Thread) tick() {
 	if t.Now >= t.collect {
 		t.collect = t.Now + max(PurgeDelay, minCollect)
 		t.rename()
+		t.release() // its blocks are few, but may hold a page each
 		t.collectPages(false)
 		serviceAbandoned(t.token, t.Now)
 		hugeExpire(t.token, t.Now, anyPlace, false)

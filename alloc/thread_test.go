@@ -76,7 +76,7 @@ func (t *thread) malloc(n uintptr) (b uintptr, zero bool) {
 	if b = t.mallocFast(n); b != 0 {
 		return b, false
 	}
-	b = Malloc(t.enter(), n, uintptr(tiers.LibSet(0)))
+	b = Malloc(t.enter(), n, uintptr(tiers.LibSet(0)), 0)
 	t.leave()
 	return b &^ ZeroBit, b&ZeroBit != 0
 }
@@ -128,7 +128,7 @@ func (t *thread) freeSlow(b uintptr) uintptr {
 		}
 	}
 	defer t.leave()
-	return Free(t.enter(), b)
+	return Free(t.enter(), b, HowAny, NoSize, 0)
 }
 
 // freeElsewhere is free_elsewhere.
@@ -170,7 +170,7 @@ func (t *thread) pushRemote(p *Page, b uintptr) bool {
 }
 
 // usable is the size of the live block b.
-func usable(b uintptr) uintptr { return Lookup(b).Size }
+func usable(b uintptr) uintptr { return Lookup(b).usable(b) }
 
 // ownerOf is the heap that the page of block b belongs to, or nil for a huge one.
 func ownerOf(b uintptr) *Heap {

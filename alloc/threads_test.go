@@ -32,7 +32,11 @@ type ringThread struct {
 // adopt their heaps, memory is purged and reports are made. At the end not a block
 // may be missing.
 func TestThreads(t *testing.T) {
-	newWorld(t)
+	t.Run("plain", func(t *testing.T) { newWorld(t); passRound(t) })
+	t.Run("secure", func(t *testing.T) { hardWorld(t); passRound(t) })
+}
+
+func passRound(t *testing.T) {
 	PurgeDelay = 5e6
 	schedulerAside(t)
 	var stop atomic.Bool
@@ -146,9 +150,9 @@ func (r *ringThread) turn() {
 			r.err = fmt.Errorf("malloc of %d bytes gave %#x, zero: %v", n, b, zero)
 			return
 		}
-		if usable(b) != 0 {
+		if usable(b) >= 8 {
 			raw.Store(b, b)
-			raw.Store(b+usable(b)-8, b)
+			raw.Store(b+usable(b)&^7-8, b)
 		}
 		if n > MaxClass/4 || !r.pass(b) {
 			r.drop(b)
@@ -176,9 +180,9 @@ func (r *ringThread) pass(b uintptr) bool {
 
 // drop frees a block after a look at what its maker wrote.
 func (r *ringThread) drop(b uintptr) {
-	if n := usable(b); n != 0 && (raw.Load(b) != b || raw.Load(b+usable(b)-8) != b) {
+	if n := usable(b); n >= 8 && (raw.Load(b) != b || raw.Load(b+usable(b)&^7-8) != b) {
 		r.err = fmt.Errorf("block %#x was overwritten", b)
 	} else if why := r.free(b); why != FreeOK {
-		r.err = fmt.Errorf("free of %#x says %d", b, why)
+		r.err = fmt.Errorf("free of %#x says %d; %+v", b, why, found)
 	}
 }

@@ -76,9 +76,29 @@ func (v *inspection) thread(t *Thread) {
 		base = base || t.Base == h
 		kept += v.heap(h)
 	}
+	v.quarantine(t)
 	v.want(base, "the base of thread %p is none of its heaps", t)
 	v.want(kept == t.kept, "thread %p keeps %d bytes, says %d", t, kept, t.kept)
 	v.want(kept <= keptMax, "thread %p keeps %d bytes", t, kept)
+}
+
+// quarantine: its blocks are in use to their pages, and clean.
+func (v *inspection) quarantine(t *Thread) {
+	if t.held == nil {
+		return
+	}
+	q, bytes := t.held, uintptr(0)
+	v.want(q.newest < q.n || q.n == 0, "quarantine of %d, the newest at %d", q.n, q.newest)
+	for _, b := range q.slot[:q.n] {
+		p := Lookup(b)
+		if !v.want(p != nil && p.isSlot(b) && labelState(p.label(b)) == stateClean && labelValid(b, p.label(b)), "%#x in quarantine", b) {
+			return
+		}
+		v.want(blank(b, b+p.room()), "%#x in quarantine is not zero", b)
+		bytes += p.Size
+		v.spilled[p]++
+	}
+	v.want(bytes == q.bytes && bytes <= quarantineBytes, "a quarantine has %d bytes, says %d", bytes, q.bytes)
 }
 
 // heap looks at one heap and returns the bytes kept on its lists.
@@ -158,8 +178,8 @@ func (v *inspection) spill(h *Heap, c uintptr) {
 
 // blocks follows a list of free blocks of p, and returns its length.
 func (v *inspection) blocks(p *Page, head uintptr, seen map[uintptr]bool) (n uint64) {
-	for b := head; b != 0; b = raw.Load(b) {
-		if !v.want(p.isBlock(b), "%#x on a list of page %p is no block", b, p) ||
+	for b := head; b != 0; b = seal(b, raw.Load(b)) {
+		if !v.want(p.isBlock(b) || secure && p.isSlot(b), "%#x on a list of page %p is no block", b, p) ||
 			!v.want(!seen[b], "block %#x is twice on lists of page %p", b, p) {
 			return n
 		}
@@ -175,13 +195,16 @@ func (v *inspection) page(p *Page) {
 	seen := map[uintptr]bool{}
 	free := v.blocks(p, p.Free, seen)
 	remote := v.blocks(p, p.Remote&RemoteAddr, seen)
-	size := ClassSize(uintptr(p.Class))
-	v.want(p.Size == size && p.Magic == divMagic(size), "page %p of class %d: size %d", p, p.Class, p.Size)
+	size, magic, fence := ClassSize(uintptr(p.Class)), divMagic(ClassSize(uintptr(p.Class))), uint64(0)
+	if secure {
+		magic, fence = 0, 1
+	}
+	v.want(p.Size == size && p.Magic == magic, "page %p of class %d: size %d", p, p.Class, p.Size)
 	v.want(uintptr(p.slices) >= pageSlices(uintptr(p.Class)), "page %p has %d slices", p, p.slices)
 	room := uint64(p.blocks) * uint64(size)
 	v.want(p.Carved <= room && room <= uint64(p.bytes()), "page %p: %d blocks, %d bytes carved", p, p.blocks, p.Carved)
 	v.want(remote == p.remoteCount(), "page %p: %d blocks on the remote list, counted %d", p, remote, p.remoteCount())
-	v.want(p.Carved == uint64(size)*(p.Allocs-p.Frees+free), "page %p: carved %d bytes, allocs %d, frees %d, free %d",
+	v.want(p.Carved == uint64(size)*(fence+p.Allocs-p.Frees+free), "page %p: carved %d bytes, allocs %d, frees %d, free %d",
 		p, p.Carved, p.Allocs, p.Frees, free)
 	live := p.Allocs - p.Frees - remote
 	v.want(live <= uint64(p.blocks) && v.spilled[p] <= live, "page %p: %d live, %d spilled", p, live, v.spilled[p])

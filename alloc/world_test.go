@@ -34,6 +34,7 @@ func newWorld(tb testing.TB) {
 	Boot(mappedRoot, mappedNone)
 	pool, base, abandoned = poolState{}, Counts{}, nil
 	alone.pages, alone.threads, tight = 0, 0, 0
+	secure, secret = false, secrets{}
 	setTiers(func(*config.Settings) {})
 	raw.Discard(mappedMeta, metaArena)
 	pool.metaNext, pool.metaLeft = mappedMeta, metaArena
@@ -42,6 +43,13 @@ func newWorld(tb testing.TB) {
 	heapsLock.Reset()
 	PurgeDelay = 100e6
 	tb.Cleanup(func() { unmapWorld(tb) })
+}
+
+// hardWorld is newWorld with TA_SECURE=1.
+func hardWorld(tb testing.TB) {
+	tb.Helper()
+	newWorld(tb)
+	Harden(0)
 }
 
 // unmapWorld gives back what the pool still holds, and looks whether the page
@@ -57,13 +65,23 @@ func unmapWorld(tb testing.TB) {
 		for p := pool.aged[i].head; p != nil; p = p.ageNext {
 			if p.state == spanHuge {
 				mapSet(p.Start, nil)
-				raw.Unmap(p.Start, p.Size)
+				if secure {
+					raw.Unmap(p.Free, uintptr(p.Trigger))
+				} else {
+					raw.Unmap(p.Start, p.Size)
+				}
 			}
 		}
 	}
 	for _, p := range pool.cache.slot[:pool.cache.n] {
 		mapSet(p.Start, nil)
 		raw.Unmap(p.Start, p.Size)
+	}
+	for _, p := range pool.parked.slot {
+		if p != nil {
+			mapSet(p.Start, nil)
+			raw.Unmap(p.Free, uintptr(p.Trigger))
+		}
 	}
 	pool = poolState{}
 	if none := (*Page)(raw.Ptr(mappedNone)); none.Free != 0 || none.Allocs != 0 || none.Frees != 0 {

@@ -159,8 +159,8 @@ func (p *Page) zeroCheck(addr uintptr) uintptr {
 }
 
 // zeroFree frees a block of 0 bytes, in the words of Free.
-func zeroFree(h *Heap, p *Page, addr uintptr) uintptr {
-	if !poolLock.Take(h.Thread.token) {
+func zeroFree(token uintptr, p *Page, addr uintptr) uintptr {
+	if !poolLock.Take(token) {
 		return FreeOK // in a handler that interrupted the pool itself: the address is lost
 	}
 	why := p.zeroCheck(addr)

@@ -23,7 +23,7 @@ func TestZeroBlocks(t *testing.T) {
 		if i%8 != 0 {
 			align = Granule
 		}
-		b := Aligned(h, align, 0, 0)
+		b := Aligned(h, align, 0, 0, 0)
 		if b == 0 || b&ZeroBit != 0 || b&(max(align, Granule)-1) != 0 || live[b] {
 			t.Fatalf("block %d at a multiple of %d is %#x, live before: %v", i, align, b, live[b])
 		}
@@ -34,7 +34,7 @@ func TestZeroBlocks(t *testing.T) {
 		all = append(all, b)
 		if r.Intn(3) == 0 {
 			k := r.Intn(len(all))
-			if why := Free(h, all[k]); why != FreeOK {
+			if why := Free(h, all[k], HowAny, NoSize, 0); why != FreeOK {
 				t.Fatalf("free of %#x says %d", all[k], why)
 			}
 			delete(live, all[k])
@@ -50,7 +50,7 @@ func TestZeroBlocks(t *testing.T) {
 		t.Errorf("%d live blocks are reported as %d, with %d bytes, %d held", len(all), f.ZeroBlocksLive, f.BytesLive, f.BytesCommitted)
 	}
 	for _, b := range all {
-		if Free(h, b) != FreeOK || Free(h, b) != FreeDouble {
+		if Free(h, b, HowAny, NoSize, 0) != FreeOK || Free(h, b, HowAny, NoSize, 0) != FreeDouble {
 			t.Fatalf("%#x is not freed once", b)
 		}
 	}
@@ -64,23 +64,23 @@ func TestZeroBlocks(t *testing.T) {
 func TestZeroReuse(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
-	first := Malloc(h, 0, 0)
+	first := Malloc(h, 0, 0, 0)
 	for _, never := range []uintptr{first + Granule, first + SliceSize - Granule, first + 1, first + 8} {
-		if why := Free(h, never); why != FreeInside {
+		if why := Free(h, never, HowAny, NoSize, 0); why != FreeInside {
 			t.Errorf("free at %d from the block says %d", never-first, why)
 		}
 	}
 	for i := range 2 * zeroBlocks {
-		b := Malloc(h, 0, 0)
+		b := Malloc(h, 0, 0, 0)
 		if b == first {
 			t.Fatalf("call %d gives the live block again", i)
 		}
-		if why := Free(h, b); why != FreeOK {
+		if why := Free(h, b, HowAny, NoSize, 0); why != FreeOK {
 			t.Fatalf("free says %d", why)
 		}
-		if c := Malloc(h, 0, 0); c == b {
+		if c := Malloc(h, 0, 0, 0); c == b {
 			t.Fatalf("%#x comes again at once", b)
-		} else if Free(h, b) != FreeDouble || Free(h, c) != FreeOK {
+		} else if Free(h, b, HowAny, NoSize, 0) != FreeDouble || Free(h, c, HowAny, NoSize, 0) != FreeOK {
 			t.Fatalf("freeing %#x and %#x", b, c)
 		}
 	}
@@ -102,7 +102,7 @@ func TestZeroHints(t *testing.T) {
 		t.Errorf("moving a block to its own tier gives %#x", to)
 	}
 	to := Move(h, cold, uintptr(config.TierFast))
-	if to < raw.Page || TierOf(to) != uintptr(config.TierFast) || Lookup(to).Size != 0 || Free(h, cold) != FreeOK || Free(h, to) != FreeOK {
+	if to < raw.Page || TierOf(to) != uintptr(config.TierFast) || Lookup(to).Size != 0 || Free(h, cold, HowAny, NoSize, 0) != FreeOK || Free(h, to, HowAny, NoSize, 0) != FreeOK {
 		t.Errorf("moved to %#x", to)
 	}
 }
@@ -112,13 +112,13 @@ func TestZeroHints(t *testing.T) {
 func TestZeroElse(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
-	b := Malloc(h, 0, 0)
-	if big := Aligned(h, 2*zeroMaxAlign, 0, 0) &^ ZeroBit; big == 0 || big%(2*zeroMaxAlign) != 0 || Lookup(big).Size == 0 || Free(h, big) != FreeOK {
+	b := Malloc(h, 0, 0, 0)
+	if big := Aligned(h, 2*zeroMaxAlign, 0, 0, 0) &^ ZeroBit; big == 0 || big%(2*zeroMaxAlign) != 0 || Lookup(big).Size == 0 || Free(h, big, HowAny, NoSize, 0) != FreeOK {
 		t.Errorf("aligned to two pages: %#x", big)
 	}
 	poolLock.Take(8)
-	c := Malloc(h, 0, 0) &^ ZeroBit
-	why := Free(h, b)
+	c := Malloc(h, 0, 0, 0) &^ ZeroBit
+	why := Free(h, b, HowAny, NoSize, 0)
 	poolLock.Release()
 	if c == 0 || Lookup(c).Owner == OwnerZero || why != FreeOK || Check(b) != FreeOK {
 		t.Errorf("in the middle of the pool: block %#x, free says %d", c, why)

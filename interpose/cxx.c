@@ -12,6 +12,14 @@
 
 typedef void (*handler)(void);
 
+// How new and delete are counted, and which of them go together.
+enum {
+	NEW_ONE = TA_CALL_NEW | TA_HOW_NEW,
+	NEW_ARRAY = TA_CALL_NEW | TA_HOW_ARRAY,
+	DELETE_ONE = TA_CALL_OTHER_FREE_NULL | TA_HOW_NEW,
+	DELETE_ARRAY = TA_CALL_OTHER_FREE_NULL | TA_HOW_ARRAY,
+};
+
 // A function of the host's libstdc++, wherever it is loaded, and not ours.
 static void *cxx(const char *name)
 {
@@ -37,7 +45,7 @@ static void recount(unsigned call)
 
 // libstdc++'s own nothrow forms call the throwing form, which is ours, and turn
 // what is thrown, by a new handler too, into NULL. C cannot.
-static void *nothrow_by_libstdcxx(size_t n, size_t align)
+static void *nothrow_by_libstdcxx(size_t n, size_t align, unsigned how)
 {
 	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
 	if (get == NULL || get() == NULL)
@@ -45,24 +53,25 @@ static void *nothrow_by_libstdcxx(size_t n, size_t align)
 	recount(TA_CALL_NEW);
 	recount(TA_CALL_OTHER_FAILED);
 	static const char nothrow; // std::nothrow_t has no members
+	int array = how == NEW_ARRAY;
 	if (align > TA_GRANULE) {
-		void *(*f)(size_t, size_t, const void *) =
-			(void *(*)(size_t, size_t, const void *))cxx("_ZnwmSt11align_val_tRKSt9nothrow_t");
+		void *(*f)(size_t, size_t, const void *) = (void *(*)(size_t, size_t, const void *))cxx(
+			array ? "_ZnamSt11align_val_tRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t");
 		return f != NULL ? f(n, align, &nothrow) : NULL;
 	}
-	void *(*f)(size_t, const void *) = (void *(*)(size_t, const void *))cxx("_ZnwmRKSt9nothrow_t");
+	void *(*f)(size_t, const void *) = (void *(*)(size_t, const void *))cxx(array ? "_ZnamRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t");
 	return f != NULL ? f(n, &nothrow) : NULL;
 }
 
 // new has failed and is counted so.
-static NOINLINE void *new_failed(size_t n, size_t align, void *caller)
+static NOINLINE void *new_failed(size_t n, size_t align, unsigned how, void *caller)
 {
 	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
 	handler h;
 	while (get != NULL && (h = get()) != NULL) {
 		h();
-		void *p = align > TA_GRANULE ? ta_memalign(align, n, TA_CALL_NEW, caller)
-					     : ta_malloc_other(n, TA_CALL_NEW, caller);
+		void *p = align > TA_GRANULE ? ta_memalign(align, n, how, caller)
+					     : ta_malloc_other(n, how, caller);
 		recount(TA_CALL_NEW);
 		recount(TA_CALL_OTHER_FAILED);
 		if (p != NULL)
@@ -78,60 +87,61 @@ static NOINLINE void *new_failed(size_t n, size_t align, void *caller)
 	abort();
 }
 
-static inline void *new_any(size_t n, int nothrow, void *caller)
+static inline void *new_any(size_t n, unsigned how, int nothrow, void *caller)
 {
 	void *p = ta_malloc_fast(n);
 	if (LIKELY(p != NULL)) {
 		ta_self->Calls[TA_CALL_NEW]++;
 		return p;
 	}
-	p = ta_malloc_other(n, TA_CALL_NEW, caller);
+	p = ta_malloc_other(n, how, caller);
 	if (LIKELY(p != NULL))
 		return p;
-	return nothrow ? nothrow_by_libstdcxx(n, TA_GRANULE) : new_failed(n, TA_GRANULE, caller);
+	return nothrow ? nothrow_by_libstdcxx(n, TA_GRANULE, how) : new_failed(n, TA_GRANULE, how, caller);
 }
 
-static inline void *new_aligned(size_t n, size_t align, int nothrow, void *caller)
+static inline void *new_aligned(size_t n, size_t align, unsigned how, int nothrow, void *caller)
 {
-	void *p = ta_memalign(align < TA_GRANULE ? TA_GRANULE : align, n, TA_CALL_NEW, caller);
+	void *p = ta_memalign(align < TA_GRANULE ? TA_GRANULE : align, n, how, caller);
 	if (LIKELY(p != NULL))
 		return p;
-	return nothrow ? nothrow_by_libstdcxx(n, align) : new_failed(n, align, caller);
+	return nothrow ? nothrow_by_libstdcxx(n, align, how) : new_failed(n, align, how, caller);
 }
 
-static inline void delete_any(void *p)
+static inline void delete_any(void *p, size_t n, unsigned how)
 {
+	const char *fn = how == DELETE_ONE ? "operator delete" : "operator delete[]";
 	ta_heap *h = ta_self;
 	if (LIKELY(h != &ta_heap_none && p != NULL)) {
 		h->Calls[TA_CALL_DELETE]++;
-		ta_free_fast(p, "operator delete", TA_CALL_OTHER_FREE_NULL);
+		ta_free_fast(p, fn, how, n);
 		return;
 	}
-	ta_free_as(p, TA_CALL_DELETE, "operator delete");
+	ta_free_as(p, TA_CALL_DELETE, fn, how, n);
 }
 
 #define NEW(symbol, ...) EXPORT void *symbol(__VA_ARGS__)
 #define DELETE(symbol, ...) EXPORT void symbol(void *p, ##__VA_ARGS__)
 #define UNUSED __attribute__((unused))
 
-NEW(_Znwm, size_t n) { return new_any(n, 0, CALLER); }
-NEW(_Znam, size_t n) { return new_any(n, 0, CALLER); }
-NEW(_ZnwmRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, 1, CALLER); }
-NEW(_ZnamRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, 1, CALLER); }
-NEW(_ZnwmSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, 0, CALLER); }
-NEW(_ZnamSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, 0, CALLER); }
-NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, 1, CALLER); }
-NEW(_ZnamSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, 1, CALLER); }
+NEW(_Znwm, size_t n) { return new_any(n, NEW_ONE, 0, CALLER); }
+NEW(_Znam, size_t n) { return new_any(n, NEW_ARRAY, 0, CALLER); }
+NEW(_ZnwmRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, NEW_ONE, 1, CALLER); }
+NEW(_ZnamRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, NEW_ARRAY, 1, CALLER); }
+NEW(_ZnwmSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, NEW_ONE, 0, CALLER); }
+NEW(_ZnamSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, NEW_ARRAY, 0, CALLER); }
+NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, NEW_ONE, 1, CALLER); }
+NEW(_ZnamSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, NEW_ARRAY, 1, CALLER); }
 
-DELETE(_ZdlPv) { delete_any(p); }
-DELETE(_ZdaPv) { delete_any(p); }
-DELETE(_ZdlPvRKSt9nothrow_t, UNUSED const void *t) { delete_any(p); }
-DELETE(_ZdaPvRKSt9nothrow_t, UNUSED const void *t) { delete_any(p); }
-DELETE(_ZdlPvm, UNUSED size_t n) { delete_any(p); }
-DELETE(_ZdaPvm, UNUSED size_t n) { delete_any(p); }
-DELETE(_ZdlPvSt11align_val_t, UNUSED size_t a) { delete_any(p); }
-DELETE(_ZdaPvSt11align_val_t, UNUSED size_t a) { delete_any(p); }
-DELETE(_ZdlPvmSt11align_val_t, UNUSED size_t n, UNUSED size_t a) { delete_any(p); }
-DELETE(_ZdaPvmSt11align_val_t, UNUSED size_t n, UNUSED size_t a) { delete_any(p); }
-DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, UNUSED size_t a, UNUSED const void *t) { delete_any(p); }
-DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, UNUSED size_t a, UNUSED const void *t) { delete_any(p); }
+DELETE(_ZdlPv) { delete_any(p, TA_NO_SIZE, DELETE_ONE); }
+DELETE(_ZdaPv) { delete_any(p, TA_NO_SIZE, DELETE_ARRAY); }
+DELETE(_ZdlPvRKSt9nothrow_t, UNUSED const void *t) { delete_any(p, TA_NO_SIZE, DELETE_ONE); }
+DELETE(_ZdaPvRKSt9nothrow_t, UNUSED const void *t) { delete_any(p, TA_NO_SIZE, DELETE_ARRAY); }
+DELETE(_ZdlPvm, size_t n) { delete_any(p, n, DELETE_ONE); }
+DELETE(_ZdaPvm, size_t n) { delete_any(p, n, DELETE_ARRAY); }
+DELETE(_ZdlPvSt11align_val_t, UNUSED size_t a) { delete_any(p, TA_NO_SIZE, DELETE_ONE); }
+DELETE(_ZdaPvSt11align_val_t, UNUSED size_t a) { delete_any(p, TA_NO_SIZE, DELETE_ARRAY); }
+DELETE(_ZdlPvmSt11align_val_t, size_t n, UNUSED size_t a) { delete_any(p, n, DELETE_ONE); }
+DELETE(_ZdaPvmSt11align_val_t, size_t n, UNUSED size_t a) { delete_any(p, n, DELETE_ARRAY); }
+DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, UNUSED size_t a, UNUSED const void *t) { delete_any(p, TA_NO_SIZE, DELETE_ONE); }
+DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, UNUSED size_t a, UNUSED const void *t) { delete_any(p, TA_NO_SIZE, DELETE_ARRAY); }

@@ -98,19 +98,20 @@ static inline int ta_sane(ta_page *pg, void *p)
 	return off < pg->Carved && off * pg->Magic < pg->Magic && ((uint64_t *)p)[1] != TA_FREE_KEY;
 }
 
-void ta_free_slow(void *p, const char *fn, unsigned null_call);
+void ta_free_slow(void *p, const char *fn, unsigned how, size_t size);
 void ta_page_empty(ta_page *pg);
 
 // free in 37 instructions when the block belongs to the thread's heap: the page
 // map (11), the owner (3), start of a block (8), not marked free (2), mark and push
 // (4), count and compare (5). Another thread's block costs one compare-and-swap
 // unless its page is full, when the owner must be told. fn is the name that the
-// program called, null_call what counts its calls that free no block of ours.
-static inline __attribute__((always_inline)) void ta_free_fast(void *p, const char *fn, unsigned null_call)
+// program called, how what counts its calls that free no block of ours and the family of
+// the function (see alloc.HowNew), size what it says of the block's.
+static inline __attribute__((always_inline)) void ta_free_fast(void *p, const char *fn, unsigned how, size_t size)
 {
 	ta_page *pg = ta_lookup(p);
 	if (UNLIKELY(pg == NULL))
-		return ta_free_slow(p, fn, null_call);
+		return ta_free_slow(p, fn, how, size);
 	uint64_t *b = p;
 	if (LIKELY(pg->Owner == (uint64_t)ta_self) && LIKELY(ta_sane(pg, p))) {
 		b[0] = pg->Free;
@@ -133,24 +134,25 @@ static inline __attribute__((always_inline)) void ta_free_fast(void *p, const ch
 			return;
 		}
 	}
-	ta_free_slow(p, fn, null_call);
+	ta_free_slow(p, fn, how, size);
 }
 
 // Slow paths, in malloc.c. None of them returns in a state that the caller must
 // undo; a NULL from an allocation comes with errno = ENOMEM.
 // caller is the return address of the function that the program called.
 void *ta_malloc_slow(size_t n, void *caller);
-void *ta_malloc_other(size_t n, unsigned call, void *caller);
+void *ta_malloc_other(size_t n, unsigned how, void *caller);
 void *ta_failed(unsigned call, int error);
-void ta_free_as(void *p, unsigned call, const char *fn);
-void *ta_memalign(size_t align, size_t n, unsigned call, void *caller);
+void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t size);
+void *ta_memalign(size_t align, size_t n, unsigned how, void *caller);
 size_t ta_usable(void *p, const char *fn);
 #define TA_NOT_OURS SIZE_MAX
+#define TA_NO_SIZE SIZE_MAX // where a function that frees is not told
 
 #define CALLER __builtin_return_address(0)
 
 // What the configuration asks of the C side: see Boot in internal/process.
-extern int ta_rules_by_lib, ta_rules_by_thread, ta_throttled;
+extern int ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
 // The rules that allow the object that has the address (tiers.LibSet).
 uintptr_t ta_libs(void *address);
 // How often an object may have gone, so that another can be at its addresses.

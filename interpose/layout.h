@@ -26,6 +26,11 @@
 #define TA_FREE_STALE 0x2ull
 #define TA_FREE_INSIDE 0x3ull
 #define TA_FREE_DOUBLE 0x4ull
+#define TA_HOW_NEW 0x100ull
+#define TA_HOW_ARRAY 0x200ull
+#define TA_HOW_ANY 0x300ull
+#define TA_HOW_CALL 0xffull
+#define TA_CALL_MALLOC 0x0ull
 #define TA_CALL_CALLOC 0x2ull
 #define TA_CALL_REALLOC 0x3ull
 #define TA_CALL_REALLOCARRAY 0x4ull

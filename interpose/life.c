@@ -25,7 +25,7 @@ static long raw_pid(void) { return syscall(SYS_getpid); }
 
 // What the Go side is told at boot; exports.go reads it by position.
 struct boot {
-	uintptr_t root, none, envp, secure, program, token;
+	uintptr_t root, none, envp, secure, program, token, random;
 };
 
 // The environment as the process got it: libc's environ, or, in the loader before
@@ -120,7 +120,7 @@ static void watch(void)
 	at_quick_exit(report);
 }
 
-enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4, BOOT_LIB = 8, BOOT_THREAD = 16, BOOT_THROTTLED = 32, BOOT_CUDA = 64 };
+enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4, BOOT_LIB = 8, BOOT_THREAD = 16, BOOT_THROTTLED = 32, BOOT_CUDA = 64, BOOT_SECURE = 128 };
 
 static void boot_once(void)
 {
@@ -131,6 +131,7 @@ static void boot_once(void)
 		.secure = getauxval(AT_SECURE),
 		.program = getauxval(AT_EXECFN),
 		.token = ta_token(),
+		.random = getauxval(AT_RANDOM),
 	};
 	recorded_pid = raw_pid();
 	uintptr_t how = tag_boot((uintptr_t)&b);
@@ -138,6 +139,7 @@ static void boot_once(void)
 	ta_rules_by_lib = (how & BOOT_LIB) != 0;
 	ta_rules_by_thread = (how & BOOT_THREAD) != 0;
 	ta_throttled = (how & BOOT_THROTTLED) != 0;
+	ta_secure = (how & BOOT_SECURE) != 0;
 	ta_cuda_off = (how & BOOT_CUDA) == 0;
 	ta_rules_begin();
 	ta_libc_mark();

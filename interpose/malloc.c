@@ -33,21 +33,21 @@ NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
-	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_libs(caller)) & ~TA_ZERO_BIT);
+	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_libs(caller), TA_CALL_MALLOC) & ~TA_ZERO_BIT);
 	if (p == NULL)
 		count(h, TA_CALL_MALLOC_FAILED);
 	ta_leave(h);
 	return p != NULL ? p : no_memory();
 }
 
-// ta_malloc_slow for a function that counts its calls.
-NOINLINE void *ta_malloc_other(size_t n, unsigned call, void *caller)
+// ta_malloc_slow for a function that counts its calls; how is that count and its family.
+NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
-	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_libs(caller)) & ~TA_ZERO_BIT);
-	count(h, call);
+	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_libs(caller), how) & ~TA_ZERO_BIT);
+	count(h, how & TA_HOW_CALL);
 	if (p == NULL)
 		count(h, TA_CALL_OTHER_FAILED);
 	ta_leave(h);
@@ -65,7 +65,7 @@ static NOINLINE void *calloc_slow(size_t n, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.calloc(1, n) : no_memory();
-	uintptr_t r = tag_malloc((uintptr_t)h, n, ta_libs(caller));
+	uintptr_t r = tag_malloc((uintptr_t)h, n, ta_libs(caller), TA_CALL_CALLOC);
 	count(h, TA_CALL_CALLOC);
 	if (r == 0)
 		count(h, TA_CALL_OTHER_FAILED);
@@ -89,7 +89,7 @@ EXPORT void *calloc(size_t a, size_t b)
 }
 
 // Frees p for the function named fn, or ends the process when it is no block.
-static void free_checked(void *p, const char *fn, unsigned null_call)
+static void free_checked(void *p, const char *fn, unsigned how, size_t size)
 {
 	int saved = errno;
 	uintptr_t why = TA_FREE_FOREIGN;
@@ -101,12 +101,12 @@ static void free_checked(void *p, const char *fn, unsigned null_call)
 		h = ta_lookup(p) != NULL ? ta_enter_heap() : ta_enter();
 	if (h != NULL) {
 		if (p != NULL)
-			why = tag_free((uintptr_t)h, (uintptr_t)p);
+			why = tag_free((uintptr_t)h, (uintptr_t)p, how, size, (uintptr_t)fn);
 		if (why != TA_FREE_OK)
-			count(h, null_call);
+			count(h, how & TA_HOW_CALL);
 		ta_leave(h);
 	} else if (ta_mode != TA_PASS) { // no memory for a heap
-		why = p != NULL ? tag_free_poor(ta_token(), (uintptr_t)p) : TA_FREE_OK;
+		why = p != NULL ? tag_free_poor(ta_token(), (uintptr_t)p, how, size, (uintptr_t)fn) : TA_FREE_OK;
 	}
 	if (why == TA_FREE_FOREIGN && p != NULL) {
 		if (ta_mode == TA_PASS || ta_libc_has(p))
@@ -154,11 +154,11 @@ static int free_elsewhere(ta_page *pg, uint64_t *b)
 	return 1;
 }
 
-NOINLINE void ta_free_slow(void *p, const char *fn, unsigned null_call)
+NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t size)
 {
 	if (ta_self != &ta_heap_none) {
 		if (p == NULL) {
-			count(ta_self, null_call);
+			count(ta_self, how & TA_HOW_CALL);
 			return;
 		}
 		ta_page *pg = ta_lookup(p);
@@ -166,7 +166,7 @@ NOINLINE void ta_free_slow(void *p, const char *fn, unsigned null_call)
 		    ta_sane(pg, p) && free_elsewhere(pg, p))
 			return;
 	}
-	free_checked(p, fn, null_call);
+	free_checked(p, fn, how, size);
 }
 
 NOINLINE void ta_page_empty(ta_page *pg)
@@ -181,31 +181,30 @@ NOINLINE void ta_page_empty(ta_page *pg)
 	errno = saved;
 }
 
-EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL); }
+EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
-EXPORT void cfree(void *p) { ta_free_fast(p, "cfree", TA_CALL_FREE_NULL); }
+EXPORT void cfree(void *p) { ta_free_fast(p, "cfree", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
 // Frees p, counted as the given call of the function named fn.
-void ta_free_as(void *p, unsigned call, const char *fn)
+void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t size)
 {
 	ta_heap *h = ta_enter();
 	if (h != NULL) {
 		count(h, call);
 		ta_leave(h);
 	}
-	free_checked(p, fn, TA_CALL_OTHER_FREE_NULL);
+	free_checked(p, fn, how, size);
 }
 
 EXPORT void free_sized(void *p, size_t n)
 {
-	(void)n;
-	ta_free_as(p, TA_CALL_FREE_SIZED, "free_sized");
+	ta_free_as(p, TA_CALL_FREE_SIZED, "free_sized", TA_CALL_OTHER_FREE_NULL, n);
 }
 
 EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
 {
-	(void)align, (void)n;
-	ta_free_as(p, TA_CALL_FREE_ALIGNED_SIZED, "free_aligned_sized");
+	(void)align;
+	ta_free_as(p, TA_CALL_FREE_ALIGNED_SIZED, "free_aligned_sized", TA_CALL_OTHER_FREE_NULL, n);
 }
 
 // The usable size of p, a live block, or TA_NOT_OURS when p is not of this heap. Anything
@@ -217,10 +216,10 @@ size_t ta_usable(void *p, const char *fn)
 		return TA_NOT_OURS;
 	if (pg->Owner > TA_OWNER_HUGE && LIKELY(ta_sane(pg, p)))
 		return pg->Size;
-	uintptr_t why = tag_check((uintptr_t)p);
-	if (why != TA_FREE_OK)
-		ta_misuse(fn, p, why);
-	return pg->Size;
+	intptr_t n = (intptr_t)tag_usable((uintptr_t)p);
+	if (n < 0)
+		ta_misuse(fn, p, ~n);
+	return n;
 }
 
 EXPORT size_t malloc_usable_size(void *p)
@@ -243,13 +242,13 @@ EXPORT size_t malloc_usable_size(void *p)
 }
 
 // Allocates for memalign and its like; align is a power of two.
-NOINLINE void *ta_memalign(size_t align, size_t n, unsigned call, void *caller)
+NOINLINE void *ta_memalign(size_t align, size_t n, unsigned how, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.memalign(align, n) : no_memory();
-	void *p = (void *)(tag_aligned((uintptr_t)h, align, n, ta_libs(caller)) & ~TA_ZERO_BIT);
-	count(h, call);
+	void *p = (void *)(tag_aligned((uintptr_t)h, align, n, ta_libs(caller), how) & ~TA_ZERO_BIT);
+	count(h, how & TA_HOW_CALL);
 	if (p == NULL)
 		count(h, TA_CALL_OTHER_FAILED);
 	ta_leave(h);

@@ -105,14 +105,14 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *
 		return realloc_foreign(p, n, fn, caller);
 	if (UNLIKELY(n == 0)) {
 		tally(call, 0, 1, 0);
-		ta_free_fast(p, fn, TA_CALL_FREE_NULL);
+		ta_free_fast(p, fn, TA_CALL_FREE_NULL, TA_NO_SIZE);
 		return NULL;
 	}
-	if (n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE)) {
+	if (LIKELY(!ta_secure) && n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE)) {
 		tally(call, 0, 0, 0);
 		return p;
 	}
-	if (old >= TA_RESIZE_MIN && n >= TA_RESIZE_MIN) { // the kernel moves pages cheaper than we copy them
+	if (ta_secure || (old >= TA_RESIZE_MIN && n >= TA_RESIZE_MIN)) { // the kernel moves pages cheaper than we copy them
 		void *q = resize(p, n);
 		if (q != NULL) {
 			tally(call, 0, 0, 0);
@@ -129,7 +129,7 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *
 	memcpy(q, p, n < old ? n : old);
 	if (UNLIKELY(ta_throttled))
 		copied(q, n < old ? n : old);
-	ta_free_fast(p, fn, TA_CALL_FREE_NULL);
+	ta_free_fast(p, fn, TA_CALL_FREE_NULL, TA_NO_SIZE);
 	tally(call, 1, 1, 0);
 	return q;
 }

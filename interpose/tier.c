@@ -13,7 +13,7 @@
 #include "tag.h"
 #include "tieralloc.h"
 
-int ta_rules_by_lib, ta_rules_by_thread, ta_throttled;
+int ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
 
 // From glibc 2.35 on the loader tells without a lock which object has an address; it is
 // looked up, or the library would not load with an older one.
@@ -114,9 +114,9 @@ EXPORT void ta_free(void *p)
 {
 	ta_heap *h = ta_self;
 	if (UNLIKELY(h == &ta_heap_none || p == NULL))
-		return ta_free_as(p, TA_CALL_TA_FREE, "ta_free");
+		return ta_free_as(p, TA_CALL_TA_FREE, "ta_free", TA_CALL_OTHER_FREE_NULL, TA_NO_SIZE);
 	h->Calls[TA_CALL_TA_FREE]++;
-	ta_free_fast(p, "ta_free", TA_CALL_OTHER_FREE_NULL);
+	ta_free_fast(p, "ta_free", TA_CALL_OTHER_FREE_NULL, TA_NO_SIZE);
 }
 
 EXPORT ta_hint ta_set_hint(ta_hint hint)
@@ -150,7 +150,7 @@ EXPORT void *ta_move(void *p, ta_tier dst)
 	h->Calls[TA_CALL_REALLOC_ALLOCS] += copies;
 	h->Calls[TA_CALL_REALLOC_FREES] += copies;
 	if (copies) {
-		size_t n = ta_lookup(p)->Size;
+		size_t n = ta_usable(p, "ta_move");
 		memcpy((void *)to, p, n);
 		if (ta_throttled)
 			tag_copied((uintptr_t)h, to, n);
@@ -159,7 +159,7 @@ EXPORT void *ta_move(void *p, ta_tier dst)
 	if (to <= ERRNO_MAX)
 		return errno = (int)to, NULL;
 	if (copies)
-		ta_free_fast(p, "ta_move", TA_CALL_FREE_NULL);
+		ta_free_fast(p, "ta_move", TA_CALL_FREE_NULL | TA_HOW_ANY, TA_NO_SIZE);
 	return (void *)to;
 }
 

@@ -80,6 +80,9 @@ func (w *writer) heap(h *Heap) {
 	w.count("huge_cache_hits", h.HugeCacheHits)
 	w.count("huge_cache_misses", h.HugeCacheMisses)
 	w.count("zero_blocks_live", h.ZeroBlocksLive)
+	w.count("quarantine_blocks", h.QuarantineBlocks)
+	w.count("quarantine_bytes", h.QuarantineBytes)
+	w.count("unguarded_blocks", h.UnguardedBlocks)
 	w.classes(h)
 	w.close('}')
 }

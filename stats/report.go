@@ -66,6 +66,9 @@ var callNames = [32]string{
 	CallTaMove:           "ta_move",
 }
 
+// CallName is the key of a call's number; of one that is no function's, an empty text.
+func CallName(call uintptr) string { return callNames[call%uintptr(len(callNames))] }
+
 // The tiers, in the order of Report.Tiers.
 const (
 	TierFast uint = iota
@@ -183,6 +186,9 @@ type Heap struct {
 	HugeCacheHits        uint64
 	HugeCacheMisses      uint64
 	ZeroBlocksLive       uint64
+	QuarantineBlocks     uint64
+	QuarantineBytes      uint64
+	UnguardedBlocks      uint64
 	SizeClasses          [ClassMax]Class
 }
 

@@ -106,6 +106,7 @@ type Settings struct {
 	UseLibnuma    bool    // TA_USE_LIBNUMA: use the nodes there are; false: simulate the tiers
 	ThrottleSleep bool    // TA_THROTTLE: sleep; false: only account
 	Background    bool    // TA_BACKGROUND: spans are moved by a thread of ours
+	Secure        bool    // TA_SECURE: the heap is hardened
 	OnSoftcap     uint32  // TA_ON_SOFTCAP: a Softcap
 	OnHardcap     uint32  // TA_ON_HARDCAP: a Hardcap
 	DefaultHint   uint32  // TA_DEFAULT_HINT: a Hint
@@ -143,6 +144,7 @@ func (s *Settings) setDefaults() {
 	s.UseLibnuma = true
 	s.ThrottleSleep = false
 	s.Background = false
+	s.Secure = false
 	s.OnSoftcap = SoftcapReroute
 	s.OnHardcap = HardcapRouteSlow
 	s.DefaultHint = HintWarm

@@ -41,6 +41,8 @@ func TestParse(t *testing.T) {
 		{"TA_STATS_LIVE=1", false, with(func(o *outcome) { o.statsLive = "/dev/shm/tieralloc.%p" })},
 		{"TA_STATS_LIVE=0", false, defaults()},
 		{"TA_STATS_LIVE=/t/%%%p", false, with(func(o *outcome) { o.statsLive = "/t/%%%p" })},
+		{"TA_SECURE=1", false, with(func(o *outcome) { o.secure = true })},
+		{"TA_SECURE=0", false, defaults()},
 		{"TA_USE_LIBNUMA=0 TA_BACKGROUND=1 TA_MIGRATE_BW=0", false, with(func(o *outcome) {
 			o.libnuma, o.background, o.migrateBW = false, true, 0
 		})},
@@ -181,6 +183,8 @@ func TestBadValues(t *testing.T) {
 		{"TA_DEFAULT_HINT=tepid", `TA_DEFAULT_HINT="tepid` + hint},
 		{"TA_DEFAULT_HINT=fast", `TA_DEFAULT_HINT="fast` + hint},
 		{"TA_THROTTLE=1", `TA_THROTTLE="1": expected account or sleep; using account`},
+		{"TA_SECURE=2", `TA_SECURE="2": expected 0 or 1; using 0`},
+		{"TA_SECURE=on", `TA_SECURE="on": expected 0 or 1; using 0`},
 		{"TA_BACKGROUND=yes", `TA_BACKGROUND="yes": expected 0 or 1; using 0`},
 		{"TA_USE_LIBNUMA=no", `TA_USE_LIBNUMA="no": expected 0 or 1; using 1`},
 		{"TA_LOG_FILE=" + long, `TA_LOG_FILE="` + long[:shownMax] + `...` + logFile},

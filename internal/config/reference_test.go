@@ -116,7 +116,7 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		return o.cuda.refer(what, val)
 	}
 	for n, s := range map[string]*bool{"TA_DISABLE": &o.disable, "TA_INTERPOSE": &o.interpose, "TA_STRICT": &o.strict,
-		"TA_USE_LIBNUMA": &o.libnuma, "TA_BACKGROUND": &o.background} {
+		"TA_USE_LIBNUMA": &o.libnuma, "TA_BACKGROUND": &o.background, "TA_SECURE": &o.secure} {
 		if n == name {
 			using = "0"
 			if name == "TA_INTERPOSE" || name == "TA_USE_LIBNUMA" {
@@ -315,7 +315,7 @@ func FuzzParse(f *testing.F) {
 		"TA_NODE_FAST=0,\nTA_NODE_NORMAL=:1\nTA_NODE_SLOW=1-", "TA_HUGEPAGES=2m", "TA_HUGEPAGES=fast:1G,slow:OFF",
 		"TA_HUGEPAGES=fast:2M,fast:2M", "TA_HUGEPAGES=fast:2M,", "TA_HUGEPAGES=fast:2M:", "TA_HUGEPAGES=:2M",
 		"TA_STATS_LIVE=1", "TA_STATS_LIVE=0", "TA_STATS_LIVE=/x/%p", "TA_STATS_LIVE=/x/%%p", "TA_STATS_LIVE=x%p",
-		"TA_ON_SOFTCAP=Demote\nTA_ON_HARDCAP=FAIL\nTA_DEFAULT_HINT=hot\nTA_THROTTLE=Sleep\nTA_BACKGROUND=1",
+		"TA_ON_SOFTCAP=Demote\nTA_ON_HARDCAP=FAIL\nTA_DEFAULT_HINT=hot\nTA_THROTTLE=Sleep\nTA_BACKGROUND=1\nTA_SECURE=1",
 		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_MIGRATE_BW=5\nTA_USE_LIBNUMA=2",
 		"TA_RULES=size>=64M:cold", "TA_RULES= Size = 4k - 1M , lib = libtorch*;:hot; ;thread=io-*:COLD;",
 		"TA_CUDA=0\nTA_CUDA_REUSE=event\nTA_CUDA_SUBALLOC=ALL\nTA_CUDA_ON_HARDCAP=Spill\nTA_CUDA_ZERO=1\nTA_CUDA_LEAKS=1",

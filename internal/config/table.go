@@ -26,6 +26,7 @@ const (
 	varHugePages
 	varMigrateBW
 	varBackground
+	varSecure
 	varTiers
 	varCUDA  = varTiers + uintptr(TierCount)*tierVars
 	varCount = varCUDA + cudaVars
@@ -121,6 +122,7 @@ var variables = [tableSize]variable{
 		"the system's setting", false},
 	varMigrateBW:  {"TA_MIGRATE_BW", aRate, "1G", false},
 	varBackground: {"TA_BACKGROUND", aSwitch, "0", false},
+	varSecure:     {"TA_SECURE", aSwitch, "0", false},
 
 	varTiers + tierSoft:  {"TA_FAST_SOFT", aSize, noSoft, false},
 	varTiers + tierHard:  {"TA_FAST_HARD", aSize, noHard, false},
@@ -243,6 +245,8 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.asRate(&s.MigrateBW)
 	case varBackground:
 		return v.asSwitch(&s.Background)
+	case varSecure:
+		return v.asSwitch(&s.Secure)
 	}
 	if i >= varCUDA {
 		return s.CUDA.set(i-varCUDA, v)

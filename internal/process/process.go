@@ -17,19 +17,20 @@ import (
 
 // Boot arguments, by position in the vector that the C side fills.
 type bootArgs struct {
-	_                                        raw.OffHeap
-	root, none, envp, secure, program, token uintptr
+	_                                                raw.OffHeap
+	root, none, envp, secure, program, token, random uintptr
 }
 
 // Answers of Boot.
 const (
-	bootPass      = 1  // malloc and its like go to libc's own
-	bootRuntime   = 2  // the control plane is asked for
-	bootDisabled  = 4  // ta_* does not serve either
-	bootLib       = 8  // a rule asks which object calls
-	bootThread    = 16 // a rule asks for the thread's name
-	bootThrottled = 32 // a tier is throttled
-	bootCuda      = 64 // calls of the CUDA driver are served
+	bootPass      = 1   // malloc and its like go to libc's own
+	bootRuntime   = 2   // the control plane is asked for
+	bootDisabled  = 4   // ta_* does not serve either
+	bootLib       = 8   // a rule asks which object calls
+	bootThread    = 16  // a rule asks for the thread's name
+	bootThrottled = 32  // a tier is throttled
+	bootCuda      = 64  // calls of the CUDA driver are served
+	bootSecure    = 128 // the heap is hardened
 )
 
 const exitConfig = 78 // EX_CONFIG of sysexits.h
@@ -60,6 +61,9 @@ func Boot(arg uintptr) (how uintptr) {
 	if bad > 0 && Settings.Strict {
 		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
 	}
+	if Settings.Secure {
+		alloc.Harden(b.random)
+	}
 	alloc.PurgeDelay = Settings.PurgeDelay
 	alloc.DefaultHint = Settings.DefaultHint
 	alloc.Background = Settings.Background
@@ -89,6 +93,9 @@ func asked() (how uintptr) {
 	}
 	if Settings.Background {
 		how |= bootRuntime
+	}
+	if Settings.Secure {
+		how |= bootSecure
 	}
 	if tiers.NeedsLib() {
 		how |= bootLib

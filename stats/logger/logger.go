@@ -88,6 +88,7 @@ func configuration(log zerolog.Logger, s *config.Settings) {
 		Str("TA_STATS_FILE", text(&s.StatsFile)).
 		Stringer("TA_PURGE_DELAY", time.Duration(s.PurgeDelay)).
 		Bool("TA_BACKGROUND", s.Background).
+		Bool("TA_SECURE", s.Secure).
 		Int("rules", int(s.Rules.Count)).
 		Msg("configuration")
 }

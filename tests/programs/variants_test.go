@@ -18,4 +18,7 @@ func TestVariants(t *testing.T) {
 	}
 	runAll(t, withEnv(small, "LD_BIND_NOW=1"))
 	runAll(t, withEnv(small, "MALLOC_PERTURB_=85"))
+	runAll(t, withEnv(small, "TA_SECURE=1"))
+	runAll(t, withEnv(shellPrograms(), "TA_SECURE=1"))
+	runAll(t, withEnv(processPrograms(), "TA_SECURE=1"))
 }

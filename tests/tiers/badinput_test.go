@@ -38,6 +38,7 @@ var badSettings = []bad{
 	{"TA_DEFAULT_HINT=lukewarm", "TA_DEFAULT_HINT", "lukewarm", "hot, warm, cold, pin_fast or prefer_fast"},
 	{"TA_THROTTLE=nap", "TA_THROTTLE", "nap", "account or sleep"},
 	{"TA_BACKGROUND=yes", "TA_BACKGROUND", "yes", "0 or 1"},
+	{"TA_SECURE=2", "TA_SECURE", "2", "0 or 1"},
 	{"TA_USE_LIBNUMA=2", "TA_USE_LIBNUMA", "2", "0 or 1"},
 	{"TA_HUGEPAGES=4M", "TA_HUGEPAGES", "4M", "off, thp, 2M or 1G"},
 	{"TA_HUGEPAGES=medium:thp", "TA_HUGEPAGES", "medium:thp", "fast:2M"},

@@ -1,0 +1,119 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+// The last word of a slot is its label:
+//
+//	bits 0-7    a check value that is never 0, so that a string's end written there shows
+//	bits 8-27   the size of the block, or a number that differs from time to time
+//	bits 28-31  the state
+//	bits 32-63  the check value goes on
+//
+//	label = 0 in a slot that was never used; all of it is zero then
+//	stateClean:   all before the label is zero
+//	stateListed:  all before it but the first two words is zero; the first is a sealed link
+//	live, fence:  what lies between the size and the label is painted
+//	stateBusy:    any of it may be about to change
+//
+// A thread that looks at another's slot sees a state and what belongs to it, or, looking at
+// the label again, that this has changed: who changes a slot makes it busy first, and amd64
+// makes stores visible in their order.
+const (
+	labelBytes = 8
+	labelMask  = 0xffff_ffff_0000_00ff
+
+	stateKinds  = 3 // states below are live blocks: the family that made them
+	stateFence  = 8 // the first slot of a page, which is never handed out
+	stateClean  = 9
+	stateListed = 10
+	stateBusy   = 11
+)
+
+const (
+	stateShift = 20
+	sizeMask   = 1<<stateShift - 1
+)
+
+// labelFor is the label of the slot at b in a state.
+func labelFor(b, state, n uintptr) uintptr {
+	what := uint64(state<<stateShift|n&sizeMask) & 0xff_ffff
+	check := mix(secret.label + uint64(b) + what*0x9e3779b97f4a7c15)
+	return uintptr(check&labelMask | what<<8 | 1)
+}
+
+func labelState(l uintptr) uintptr { return l >> (8 + stateShift) & 15 }
+func labelSize(l uintptr) uintptr  { return l >> 8 & sizeMask }
+
+// labelValid reports whether l is a label of the slot at b.
+func labelValid(b, l uintptr) bool { return l == labelFor(b, labelState(l), labelSize(l)) }
+
+// room is how many bytes of a slot come before its label.
+func (p *Page) room() uintptr { return p.Size - labelBytes }
+
+func (p *Page) labelWord(b uintptr) *uintptr { return (*uintptr)(raw.Ptr(b + p.room())) }
+
+func (p *Page) label(b uintptr) uintptr { return atomic.LoadUintptr(p.labelWord(b)) }
+
+func (p *Page) setLabel(b, state, n uintptr) {
+	atomic.StoreUintptr(p.labelWord(b), labelFor(b, state, n))
+}
+
+// paintOf is what a word of the paint of the slot at b is. None of its bytes is 0.
+func paintOf(b uintptr) uintptr {
+	return uintptr(mix(secret.fill^uint64(b)) | 0x0101_0101_0101_0101)
+}
+
+// paint writes paint from offset from of the slot or block at b up to offset to, a multiple
+// of 8.
+func paint(b, from, to uintptr) {
+	w := paintOf(b)
+	for ; from&7 != 0 && from < to; from++ {
+		raw.StoreByte(b+from, byte(w>>(from&7*8)))
+	}
+	for ; from < to; from += 8 {
+		raw.Store(b+from, w)
+	}
+}
+
+// painted reports whether it is all still there.
+func painted(b, from, to uintptr) bool {
+	w := paintOf(b)
+	for ; from&7 != 0 && from < to; from++ {
+		if raw.LoadByte(b+from) != byte(w>>(from&7*8)) {
+			return false
+		}
+	}
+	for ; from < to; from += 8 {
+		if raw.Load(b+from) != w {
+			return false
+		}
+	}
+	return true
+}
+
+// wipe zeroes n bytes at addr, multiples of 8.
+func wipe(addr, n uintptr) {
+	end := addr + n
+	for ; addr+32 <= end; addr += 32 {
+		*(*[4]uint64)(raw.Ptr(addr)) = [4]uint64{}
+	}
+	for ; addr < end; addr += 8 {
+		raw.Store(addr, 0)
+	}
+}
+
+// blank reports whether the bytes from addr up to end, multiples of 8, are zero.
+func blank(addr, end uintptr) bool {
+	bits := uintptr(0)
+	for ; addr+32 <= end; addr += 32 {
+		bits |= raw.Load(addr) | raw.Load(addr+8) | raw.Load(addr+16) | raw.Load(addr+24)
+	}
+	for ; addr < end; addr += 8 {
+		bits |= raw.Load(addr)
+	}
+	return bits == 0
+}

@@ -1,0 +1,189 @@
+package alloc
+
+import (
+	"syscall"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// With TA_SECURE=1 every request comes here: all classes are guarded, and the pages' magic
+// is 0, with which the fast path takes nothing for a block. It costs the default mode nothing.
+//
+// A block lies in a slot of its class that ends in a label, which says what the slot is,
+// with a check value; what is left between is painted (label.go). So a byte written
+// behind a block is found when it is freed, and when a neighbour is looked at (slot.go). Freed
+// blocks are zeroed and lie in quarantine, to come back later and in no order (quarantine.go).
+// From secureMax on a block has a mapping of its own between memory without access (guarded.go).
+//
+// None of this is cryptography: who can read the heap can forge a label. It is against
+// bugs, and makes blind writes fail.
+var (
+	secure bool
+
+	// secret is zero in the default mode: lists that the fast path shares are not encoded.
+	secret secrets
+)
+
+type secrets struct{ label, fill, list, mask, random uint64 }
+
+const (
+	secureMax      = 64 << 10 // the largest slot
+	secureMinClass = 1        // 32 bytes: a list has the first two words, the label the last
+)
+
+// What C says of a call: which counter it has, in the lower bits, and of which family the
+// function is. What one family made the others may not free.
+const (
+	howCall    = 1<<HowFamily - 1
+	HowFamily  = 8
+	HowMalloc  = 0
+	HowNew     = 1 << HowFamily
+	HowArray   = 2 << HowFamily
+	HowAny     = 3 << HowFamily
+	familyMask = 3
+)
+
+// NoSize is the size of a block where the caller does not say it.
+const NoSize = ^uintptr(0)
+
+// Harden turns the secure mode on, before there is any heap. entropy is the address of 16
+// random bytes that the kernel gave the process, or 0.
+func Harden(entropy uintptr) {
+	const (
+		sysGetrandom = 318
+		nonblock     = 1
+	)
+	n, errno := raw.Sys(sysGetrandom, uintptr(unsafe.Pointer(&secret)), unsafe.Sizeof(secret), nonblock, 0, 0, 0)
+	if (errno != 0 || n != unsafe.Sizeof(secret)) && entropy != 0 { // early in the system's start
+		a, b := uint64(raw.Load(entropy)), uint64(raw.Load(entropy+8))
+		a ^= raw.Clock(raw.ClockMono)
+		secret.label, secret.fill = mix(a), mix(b)
+		secret.list, secret.random = mix(a^b), mix(a+b)
+	}
+	secret.list &^= Granule - 1 // lists are of multiples, and a link of 0 is as odd as the key
+	secret.list |= 1
+	secret.mask = ^uint64(0)
+	secure = true
+}
+
+// Secure reports whether the secure mode is on.
+func Secure() bool { return secure }
+
+// mix scatters a number over 64 bits, one to one: variant 13 of David Stafford's mixers
+// (2011), which SplitMix64 ends with (Steele, Lea, Flood: "Fast splittable pseudorandom
+// number generators", 2014).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// seal encodes the link of a list that lies in the free block b, and decodes it.
+func seal(b, link uintptr) uintptr {
+	return link ^ uintptr(secret.list) ^ b&uintptr(secret.mask)
+}
+
+// serveSecure allocates n bytes at a multiple of align, a power of two or 0.
+func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
+	found.name, found.call = 0, how&howCall
+	h.Thread.audit(0)
+	align = max(align, Granule)
+	size := raw.RoundUp(max(n+labelBytes, align), align)
+	if n > secureMax || align > secureMax || size > secureMax {
+		return guardedAlloc(h, n, align, how)
+	}
+	c := max(Class(size), secureMinClass)
+	for c < Classes-1 && ClassSize(c)&(align-1) != 0 {
+		c++
+	}
+	if ClassSize(c) > secureMax {
+		return guardedAlloc(h, n, align, how)
+	}
+	b := h.allocClass(c, align) &^ ZeroBit
+	if b == 0 {
+		return 0
+	}
+	Lookup(b).handOut(b, n, how)
+	h.Thread.remember(b)
+	return b | ZeroBit
+}
+
+// usable is how many bytes the block at addr, of the page or huge block p, has for its user.
+func (p *Page) usable(addr uintptr) uintptr {
+	switch {
+	case !secure || p.Owner == OwnerZero:
+		return p.Size
+	case p.Owner == OwnerHuge:
+		return p.request()
+	}
+	return labelSize(p.label(addr))
+}
+
+// Usable is how many bytes the live block at addr has, or what Check says of it, inverted.
+// With TA_SECURE=1 it is what was asked for.
+func Usable(addr uintptr) uintptr {
+	p := Lookup(addr)
+	if why := check(p, addr); why != FreeOK {
+		return ^why
+	}
+	return p.usable(addr)
+}
+
+// mapNone maps n bytes without access, at addr in place of what is there, or anywhere.
+func mapNone(addr, n uintptr) uintptr {
+	flags := uintptr(syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_NORESERVE)
+	if addr != 0 {
+		flags |= syscall.MAP_FIXED
+	}
+	r, errno := raw.Sys(syscall.SYS_MMAP, addr, n, syscall.PROT_NONE, flags, ^uintptr(0), 0)
+	if errno != 0 {
+		return 0
+	}
+	return r
+}
+
+// protect gives access to n bytes at addr, or takes it away.
+func protect(addr, n uintptr, access bool) bool {
+	prot := uintptr(syscall.PROT_NONE)
+	if access {
+		prot = syscall.PROT_READ | syscall.PROT_WRITE
+	}
+	_, errno := raw.Sys(syscall.SYS_MPROTECT, addr, n, prot, 0, 0, 0)
+	return errno == 0
+}
+
+// resizeSecure is Resize. It stays in its slot, or memory pages, where it can.
+func (p *Page) resizeSecure(addr, n uintptr) uintptr {
+	switch {
+	case p.Owner == OwnerZero:
+		return 0
+	case p.Owner == OwnerHuge:
+		used := raw.RoundUp(n, raw.Page)
+		if n <= secureMax || used != raw.RoundUp(p.request(), raw.Page) || p.guardedFree(HowMalloc, NoSize) != FreeOK {
+			return 0
+		}
+		old := p.request()
+		p.Carved = uint64(n)
+		wipeRest(addr, old, n, used)
+		return addr
+	}
+	l := p.label(addr)
+	old, made := labelSize(l), labelState(l)
+	if n == 0 || made != HowMalloc || max(Class(n+labelBytes), secureMinClass) != uintptr(p.Class) || !painted(addr, old, p.room()) {
+		return 0
+	}
+	p.setLabel(addr, stateBusy, 0)
+	wipeRest(addr, old, n, p.room())
+	p.setLabel(addr, made, n)
+	return addr
+}
+
+// wipeRest ends a block that had old bytes of its room after n: it is painted from there on,
+// and what it has more now is zero.
+func wipeRest(b, old, n, room uintptr) {
+	for ; old < n; old++ {
+		raw.StoreByte(b+old, 0)
+	}
+	paint(b, n, room)
+}

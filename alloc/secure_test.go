@@ -1,0 +1,172 @@
+package alloc
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"tieralloc/internal/raw"
+)
+
+// canRead reports whether the byte at addr can be read.
+func canRead(addr uintptr) bool {
+	b := make([]byte, 1)
+	n, err := unix.ProcessVMReadv(unix.Getpid(), []unix.Iovec{{Base: &b[0], Len: 1}}, []unix.RemoteIovec{{Base: addr, Len: 1}}, 0)
+	return err == nil && n == 1
+}
+
+// TestLabels: a label is of one slot, state and number, no bit of it can change, and
+// neither its first byte nor any of the paint is 0.
+func TestLabels(t *testing.T) {
+	hardWorld(t)
+	for b := uintptr(1 << 46); b < 1<<46+1000*Granule; b += Granule {
+		for _, state := range []uintptr{0, 1, 2, stateFence, stateClean, stateListed, stateBusy} {
+			l := labelFor(b, state, b>>4)
+			if labelState(l) != state || labelSize(l) != b>>4&sizeMask || l&255 == 0 || !labelValid(b, l) || labelValid(b+Granule, l) {
+				t.Fatalf("label %#x of %#x, state %d", l, b, state)
+			}
+			for bit := range 64 {
+				if labelValid(b, l^1<<bit) {
+					t.Fatalf("label %#x of %#x is good without bit %d", l, b, bit)
+				}
+			}
+		}
+		for w, i := paintOf(b), 0; i < 8; i++ {
+			if w>>(8*i)&255 == 0 {
+				t.Fatalf("paint %#x of %#x", w, b)
+			}
+		}
+	}
+}
+
+// TestHarden: keys differ from time to time, with and without the kernel's own.
+func TestHarden(t *testing.T) {
+	hardWorld(t)
+	first := secret
+	Harden(0)
+	if !Secure() || secret.label == first.label || secret.fill == first.fill || secret.list == first.list || secret.random == first.random || secret.label == 0 {
+		t.Errorf("keys %+v, then %+v", first, secret)
+	}
+	for link := uintptr(0); link < 4096; link += Granule {
+		if seal(4096, link)%2 == 0 || seal(4096, seal(4096, link)) != link {
+			t.Errorf("link %#x is sealed as %#x", link, seal(4096, link))
+		}
+	}
+}
+
+// TestSlots: what slot says of slots in each state, whole and damaged in each way.
+func TestSlots(t *testing.T) {
+	hardWorld(t)
+	h := mustAcquire(t, 8)
+	b := Malloc(h, 50, 0, HowNew) &^ ZeroBit
+	p := Lookup(b)
+	listed, virgin := p.Free, p.Start+uintptr(p.Carved)
+	freed := Malloc(h, 55, 0, 0) &^ ZeroBit
+	if Lookup(freed) != p || Free(h, freed, HowMalloc, 55, 0) != FreeOK {
+		t.Fatal("no freed block")
+	}
+	if listed == freed {
+		listed = p.Free
+	}
+	for _, c := range []struct {
+		name     string
+		slot, at uintptr
+		want     uintptr
+	}{
+		{"live, behind", b, 50, foundBehind}, {"live, its last", b, p.room() - 1, foundBehind}, {"live, label", b, p.room(), foundLabel},
+		{"live, label's end", b, p.Size - 1, foundLabel}, {"live, inside", b, 49, 0},
+		{"clean, start", freed, 0, foundFreed}, {"clean, end", freed, p.room() - 1, foundFreed}, {"clean, label", freed, p.room(), foundLabel},
+		{"listed, link", listed, 3, foundLink}, {"listed, later", listed, 16, foundFreed}, {"listed, label", listed, p.room() + 3, foundLabel},
+		{"fence", p.Start, p.room() - 1, foundBehind}, {"fence's label", p.Start, p.room(), foundLabel},
+		{"never used", virgin, 5, foundUsed}, {"never used, label", virgin, p.room(), foundLabel},
+	} {
+		if what := p.slot(c.slot, true); what != 0 {
+			t.Fatalf("%s: %d is found in a whole slot", c.name, what)
+		}
+		was := raw.LoadByte(c.slot + c.at)
+		raw.StoreByte(c.slot+c.at, was^0x40)
+		if what := p.slot(c.slot, true); what != c.want {
+			t.Errorf("%s: found %d, not %d", c.name, what, c.want)
+		}
+		raw.StoreByte(c.slot+c.at, was)
+	}
+	last := p.Start + p.Size*uintptr(p.blocks-1)
+	raw.StoreByte(last+p.Size, 1)
+	if at, what := p.around(last); at != last+p.Size || what != foundTail {
+		t.Errorf("behind the last slot: %d at %#x", what, at)
+	}
+	raw.StoreByte(last+p.Size, 0)
+	if why := Free(h, b, HowNew, 50, 0); why != FreeOK {
+		t.Errorf("the block cannot be freed: %d", why)
+	}
+}
+
+// TestSecureOutcomes: each wrong free has its outcome, and changes nothing.
+func TestSecureOutcomes(t *testing.T) {
+	hardWorld(t)
+	h := mustAcquire(t, 8)
+	for _, n := range []uintptr{1, 8, 100, 5000, 60000, secureMax, 300000, 20 << 20} {
+		b := Malloc(h, n, 0, HowArray) &^ ZeroBit
+		if got := Usable(b); got != n {
+			t.Fatalf("a block of %d bytes has %d", n, got)
+		}
+		for _, c := range []struct{ addr, how, size, want uintptr }{
+			{b, HowMalloc, NoSize, FreeKind}, {b, HowNew, n, FreeKind}, {b, HowArray, n + 1, FreeSize}, {b, HowArray, n - 1, FreeSize},
+			{b + Granule, HowArray, n, FreeInside}, {b + 1, HowArray, n, FreeInside}, {b, HowAny, n, FreeOK},
+		} {
+			if why := Free(h, c.addr, c.how, c.size, 0); why != c.want {
+				t.Errorf("%d bytes: free of +%d as %#x of %d says %d, not %d", n, c.addr-b, c.how, c.size, why, c.want)
+			}
+		}
+		if why := Free(h, b, HowArray, n, 0); why != FreeDouble && why != FreeStale {
+			t.Errorf("%d bytes: a second free says %d", n, why)
+		}
+	}
+	if err := inspect(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGuarded: a large block lies between addresses without access, is gone when it is freed,
+// and its addresses do not come again soon.
+func TestGuarded(t *testing.T) {
+	hardWorld(t)
+	h := mustAcquire(t, 8)
+	for _, n := range []uintptr{secureMax + 1, 100_000, 262144, 5 << 20} {
+		b := Malloc(h, n, 0, 0) &^ ZeroBit
+		end := b + raw.RoundUp(n, raw.Page)
+		if !canRead(b) || !canRead(b+n-1) || canRead(b-1) || canRead(b-1<<20) || canRead(end) || canRead(end+1<<20) {
+			t.Errorf("around a block of %d bytes", n)
+		}
+		if at := notZero(b, n); at != 0 {
+			t.Errorf("a block of %d bytes is not zero at %#x", n, at)
+		}
+		raw.StoreByte(b+n-1, 7)
+		if why := Free(h, b, HowMalloc, n, 0); why != FreeOK || canRead(b) || Check(b) != FreeStale {
+			t.Errorf("free of %d bytes says %d; readable: %v", n, why, canRead(b))
+		}
+		for range parkedSlots / 2 {
+			c := Malloc(h, n, 0, 0) &^ ZeroBit
+			if c < end && b < c+n {
+				t.Fatalf("%#x came again at once", b)
+			}
+			Free(h, c, HowMalloc, n, 0)
+		}
+	}
+	if f := filled(8); f.HugeBlocksLive != 0 || f.BytesLive != 0 || f.BytesCommitted != 0 || f.UnguardedBlocks != 0 {
+		t.Errorf("afterwards %+v", f)
+	}
+	if !unpark(8) || pool.parked.bytes != 0 {
+		t.Errorf("%d bytes are parked after all", pool.parked.bytes)
+	}
+}
+
+// TestSlotPages: a page of every class has slots beside its fence, and a tail.
+func TestSlotPages(t *testing.T) {
+	for c := uintptr(secureMinClass); ClassSize(c) <= secureMax; c++ {
+		size, bytes := ClassSize(c), slotSlices(c)<<SliceShift
+		if n := (bytes - tailBytes) / size; n < 9 || slotSlices(c) < pageSlices(c) {
+			t.Errorf("a page of %d-byte slots has %d of them", size, n)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+// A page of the secure mode has slots, eight at least. The first is a fence: it is never handed out, so
+// that a write before the first block is found. So is one behind the last block, by the
+// tailBytes at least that no slot has.
+const (
+	tailBytes = 64
+
+	reach      = 64   // bytes to both sides of a block in which slots are looked at
+	nearby     = 256  // bytes of a slot that are looked at then
+	fenceBytes = 64   // painted bytes of the first slot
+	carveBytes = 8192 // bytes of slots that are put to use at a time, in random order
+)
+
+// slotSlices is how many slices a page of slots of class c spans: no fewer than hold the
+// fence, eight more slots and the tail.
+func slotSlices(c uintptr) uintptr {
+	return max(pageSlices(c), raw.RoundUp(9*ClassSize(c)+tailBytes, SliceSize)>>SliceShift)
+}
+
+// harden makes a fresh page one of slots. Precondition: it is not in the page map yet.
+func (p *Page) harden() {
+	size := p.Size
+	if size == 0 { // it never is; the compiler wants to see it
+		return
+	}
+	p.Magic = 0
+	p.blocks = uint32((p.bytes() - tailBytes) / size)
+	p.Carved = uint64(size)
+	if p.zero == 0 {
+		wipe(p.Start, p.bytes())
+	}
+	from := p.room() - min(p.room(), fenceBytes)
+	paint(p.Start, from, p.room())
+	p.setLabel(p.Start, stateFence, from)
+}
+
+// isSlot is isBlock for a page of slots.
+func (p *Page) isSlot(addr uintptr) bool {
+	off, size := addr-p.Start, p.Size
+	return size != 0 && off != 0 && uint64(off) < p.Carved && off%size == 0
+}
+
+// carveSlots is carve for a page of slots: some are put to use, in random order.
+func (p *Page) carveSlots() uintptr {
+	end, n := p.Size*uintptr(p.blocks), uintptr(1)
+	at := uintptr(p.Carved)
+	if at >= end {
+		return 0
+	}
+	for n < 16 && 2*n*p.Size <= carveBytes && at+2*n*p.Size <= end {
+		n *= 2
+	}
+	r := random()
+	first, step := uintptr(r>>32), uintptr(r)|1
+	p.Carved = uint64(at + n*p.Size) // before any link that other threads may look at
+	head := uintptr(0)
+	for i := uintptr(0); i < n; i++ {
+		b := p.Start + at + (first+i*step)&(n-1)*p.Size
+		if !p.freshBlank(b) {
+			corrupt(p, b, foundUsed)
+		}
+		p.setLabel(b, stateBusy, 0)
+		raw.Store(b, seal(b, head))
+		raw.Store(b+8, FreeKey)
+		p.setLabel(b, stateListed, 0)
+		head = b
+	}
+	p.Free = seal(head, raw.Load(head))
+	p.Allocs++
+	return head
+}
+
+// freshBlank reports whether a slot that was never used is as it was, near its ends.
+func (p *Page) freshBlank(b uintptr) bool {
+	n := min(p.Size, nearby)
+	return blank(b, b+n) && blank(b+p.Size-n, b+p.Size)
+}
+
+// handOut makes a listed slot, taken off its list, a live block of n bytes.
+func (p *Page) handOut(b, n, how uintptr) {
+	switch p.label(b) {
+	case labelFor(b, stateListed, 0): // carved just now or not long ago
+		if room := b + p.room(); !blank(b+2*8, min(b+nearby, room)) {
+			corrupt(p, b, foundUsed)
+		}
+	case labelFor(b, stateListed, 1):
+		if !blank(b+2*8, b+p.room()) {
+			corrupt(p, b, foundFreed)
+		}
+	default:
+		corrupt(p, b, foundLabel)
+	}
+	p.setLabel(b, stateBusy, 0)
+	raw.Store(b, 0)
+	raw.Store(b+8, 0)
+	paint(b, n, p.room())
+	p.setLabel(b, how>>HowFamily&familyMask%stateKinds, n)
+	if bad, what := p.around(b); what != 0 {
+		corrupt(p, bad, what)
+	}
+}
+
+// around looks at the slots within reach of the one at b. It returns the first that is not
+// as it was left, and what was found.
+func (p *Page) around(b uintptr) (bad, what uintptr) {
+	for a := b - p.Size; a >= p.Start && b-a-p.Size < reach; a -= p.Size {
+		if what = p.slot(a, false); what != 0 {
+			return a, what
+		}
+	}
+	last := p.Start + p.Size*uintptr(p.blocks)
+	for a := b + p.Size; a-b-p.Size < reach; a += p.Size {
+		if a >= last {
+			if !blank(last, last+tailBytes) {
+				return last, foundTail
+			}
+			break
+		}
+		if what = p.slot(a, true); what != 0 {
+			return a, what
+		}
+	}
+	return 0, 0
+}
+
+// slot tells what is wrong with the slot at b, or 0. near says that its start is what
+// matters, else its end. Other threads may change the slot meanwhile: then nothing is.
+func (p *Page) slot(b uintptr, near bool) (what uintptr) {
+	l := p.label(b)
+	for range 2 {
+		if what = p.slotAs(b, l, near); what == 0 || p.label(b) != l {
+			return 0
+		}
+	}
+	return what
+}
+
+// slotAs is slot for one whose label is l.
+func (p *Page) slotAs(b, l uintptr, near bool) (what uintptr) {
+	from, to, found := b, b+p.room(), uintptr(foundFreed)
+	switch state := labelState(l); {
+	case l == 0:
+		found = foundUsed
+	case !labelValid(b, l):
+		return foundLabel
+	case state < stateKinds || state == stateFence:
+		n, room := labelSize(l), p.room()
+		first := min(raw.RoundUp(n, 8)+nearby, room)
+		if !painted(b, n, first) || !painted(b, max(first, room-min(room, nearby)), room) {
+			return foundBehind
+		}
+		return 0
+	case state == stateBusy:
+		return 0
+	case state == stateListed:
+		if link := seal(b, raw.Load(b)); link != 0 && !p.isSlot(link) {
+			return foundLink
+		}
+		from += 2 * 8
+	}
+	if near {
+		to = min(to, b+nearby)
+	} else {
+		from = max(from, to-min(p.room(), nearby))
+	}
+	if !blank(from, to) {
+		return found
+	}
+	return 0
+}
+
+// checkSlot is check for a page of slots.
+func (p *Page) checkSlot(b uintptr) uintptr {
+	if !p.isSlot(b) {
+		return FreeInside
+	}
+	l := p.label(b)
+	switch state := labelState(l); {
+	case !labelValid(b, l):
+		found.slot, found.what = b, foundLabel
+		return FreeDamaged
+	case state >= stateKinds:
+		return FreeDouble
+	}
+	return FreeOK
+}
+
+// freeSlot zeroes the block at b, which is live, in the words of Free. size is what the
+// caller says that it has, or NoSize.
+func (p *Page) freeSlot(b, how, size uintptr) uintptr {
+	l := p.label(b)
+	if why := judge(labelState(l), labelSize(l), how, size); why != FreeOK {
+		return why
+	}
+	if !painted(b, labelSize(l), p.room()) {
+		found.slot, found.what = b, foundBehind
+		return FreeDamaged
+	}
+	if !atomic.CompareAndSwapUintptr(p.labelWord(b), l, labelFor(b, stateBusy, 0)) {
+		return FreeDouble
+	}
+	if bad, what := p.around(b); what != 0 {
+		found.slot, found.what = bad, what
+		return FreeDamaged
+	}
+	wipe(b, p.room())
+	p.setLabel(b, stateClean, uintptr(random()))
+	return FreeOK
+}
+
+// judge tells whether a function may free a block of n bytes that was made by a function
+// of the family made.
+func judge(made, n, how, size uintptr) uintptr {
+	switch family := how >> HowFamily & familyMask; {
+	case family != HowAny>>HowFamily && family != made:
+		return FreeKind
+	case size != NoSize && size != n:
+		found.size = size
+		return FreeSize
+	}
+	return FreeOK
+}
