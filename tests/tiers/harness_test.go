@@ -150,9 +150,13 @@ func playIn(t *testing.T, driver string, env []string, script string) played {
 	}
 	p := played{answers: strings.Split(strings.TrimSuffix(r.Stdout, "\n"), "\n")}
 	p.compare(t, commands, wants)
+	read := checked
+	if slices.Contains(env, "TA_BACKGROUND=1") { // its thread is in the middle of something
+		read = valid
+	}
 	for _, a := range p.answers {
 		if strings.HasPrefix(a, "{") {
-			p.json = append(p.json, checked(t, []byte(a)))
+			p.json = append(p.json, read(t, []byte(a)))
 		}
 	}
 	p.readExit(t, dir)
