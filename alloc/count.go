@@ -105,13 +105,13 @@ func (k *Counts) threads(t *Thread) {
 func (k *Counts) heap(h *Heap) {
 	home := homeOf(uintptr(h.Hint)) & (placeSlots - 1)
 	for c := range h.retired {
-		both := h.retired[c] + h.SpillPops[c]
+		both := h.retired[c] + h.Spill[c].Pops
 		k.Allocs[c] += both
 		k.Frees[c] += both
-		pops := h.SpillPops[c] * uint64(ClassSize(uintptr(c)))
-		k.tier[home].alloc(h.SpillPops[c], pops)
-		k.tier[home].free(h.SpillPops[c], pops)
-		k.onList(h.SpillHead[c], h.spilled(uintptr(c)))
+		pops := h.Spill[c].Pops * uint64(ClassSize(uintptr(c)))
+		k.tier[home].alloc(h.Spill[c].Pops, pops)
+		k.tier[home].free(h.Spill[c].Pops, pops)
+		k.onList(h.Spill[c].Head, h.spilled(uintptr(c)))
 	}
 	k.onList(h.hidden, Classes*spillMax)
 	for i := range h.gone {

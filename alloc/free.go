@@ -240,7 +240,7 @@ func (h *Heap) collectPages(all bool) {
 		h.unhide()
 	}
 	for c := uintptr(0); c < Classes; c++ {
-		if h.SpillHead[c] != 0 {
+		if h.Spill[c].Head != 0 {
 			h.flush(c)
 		}
 		first := h.cur[c]

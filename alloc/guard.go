@@ -11,7 +11,7 @@ import (
 // The fast path then finds no page and no spilled block, and every request comes to
 // Malloc, which knows what to ask.
 //
-//	c guarded ⇒ Cur[c] == pageNone and SpillRoom[c] == 0 and SpillHead[c] == 0
+//	c guarded ⇒ Cur[c] == pageNone and Spill[c].Room == 0 and Spill[c].Head == 0
 func (h *Heap) guarded(c uintptr) bool {
 	i := c >> 6 & 1
 	return secure || (h.ruled[i]|h.slow[i])>>(c&63)&1 != 0
@@ -20,13 +20,13 @@ func (h *Heap) guarded(c uintptr) bool {
 // guard shuts the fast path out of a class.
 func (h *Heap) guard(c uintptr) {
 	h.flush(c)
-	h.SpillRoom[c&(Classes-1)] = 0
+	h.Spill[c&(Classes-1)].Room = 0
 	h.publish(c, pageNone)
 }
 
 // unguard lets it in again.
 func (h *Heap) unguard(c uintptr) {
-	h.SpillRoom[c&(Classes-1)] = spillLimit(c)
+	h.Spill[c&(Classes-1)].Room = spillLimit(c)
 	h.publish(c, h.cur[c&(Classes-1)])
 }
 
@@ -45,14 +45,14 @@ func (h *Heap) shut(c uintptr) {
 		return
 	}
 	h.slow[i] |= bit
-	for b := h.SpillHead[c&(Classes-1)]; b != 0; {
+	for b := h.Spill[c&(Classes-1)].Head; b != 0; {
 		next := raw.Load(b)
 		raw.Store(b, h.hidden)
 		h.hidden = b
 		b = next
 	}
-	h.SpillHead[c&(Classes-1)] = 0
-	h.SpillRoom[c&(Classes-1)] = 0
+	h.Spill[c&(Classes-1)].Head = 0
+	h.Spill[c&(Classes-1)].Room = 0
 	h.publish(c, pageNone)
 }
 

@@ -32,13 +32,11 @@ type Heap struct {
 	slow      [2]uint64 // a bit for each class that may have pages of a throttled tier
 	_         uint64
 
-	Direct    [DirectCount]*Page
-	Cur       [Classes]*Page
-	SpillHead [Classes]uintptr // see spill.go
-	SpillRoom [Classes]uint64
-	SpillPops [Classes]uint64
-	Remotes   uint64            // blocks of other heaps freed by this thread
-	Calls     [CallKinds]uint64 // calls that count themselves
+	Direct  [DirectCount]*Page
+	Cur     [Classes]*Page
+	Spill   [Classes]Spill
+	Remotes uint64            // blocks of other heaps freed by this thread
+	Calls   [CallKinds]uint64 // calls that count themselves
 
 	cur     [Classes]*Page
 	tail    [Classes]*Page
@@ -87,7 +85,7 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 	}
 	for c := range h.Cur {
 		h.Cur[c], h.cur[c] = pageNone, pageNone
-		h.SpillRoom[c] = spillLimit(uintptr(c))
+		h.Spill[c].Room = spillLimit(uintptr(c))
 	}
 	if tiers.Throttled(homeOf(hint)) {
 		h.slow = [2]uint64{^uint64(0), ^uint64(0)}

@@ -7,8 +7,17 @@ import "tieralloc/internal/raw"
 // whose pages are all full, and that frees and allocates in turn, neither
 // relinks pages nor comes here. To its page a spilled block is in use.
 //
-//	blocks on the list = spillLimit - SpillRoom; none in a guarded class
-//	SpillPops = blocks ever given out from it
+//	blocks on the list = spillLimit - Room; none in a guarded class
+//	Pops = blocks ever given out from it
+//
+// It has half a cache line, for where pages are full this is what each call goes to.
+type Spill struct {
+	Head uintptr // linked by their first words
+	Room uint64
+	Pops uint64
+	_    uint64
+}
+
 const (
 	spillBytes = 128 << 10
 	spillMin   = 1
@@ -28,16 +37,16 @@ func (h *Heap) spilled(c uintptr) uint64 {
 	if h.guarded(c) {
 		return 0
 	}
-	return spillLimit(c) - h.SpillRoom[c&(Classes-1)]
+	return spillLimit(c) - h.Spill[c&(Classes-1)].Room
 }
 
 // unspill takes a block from the list of class c, or returns 0.
 func (h *Heap) unspill(c uintptr) uintptr {
-	b := h.SpillHead[c&(Classes-1)]
+	b := h.Spill[c&(Classes-1)].Head
 	if b != 0 {
-		h.SpillHead[c&(Classes-1)] = raw.Load(b)
-		h.SpillRoom[c&(Classes-1)]++
-		h.SpillPops[c&(Classes-1)]++
+		h.Spill[c&(Classes-1)].Head = raw.Load(b)
+		h.Spill[c&(Classes-1)].Room++
+		h.Spill[c&(Classes-1)].Pops++
 		raw.Store(b+8, 0)
 	}
 	return b
@@ -45,10 +54,10 @@ func (h *Heap) unspill(c uintptr) uintptr {
 
 // flush gives the spilled blocks of class c back to their pages.
 func (h *Heap) flush(c uintptr) {
-	b := h.SpillHead[c&(Classes-1)]
-	h.SpillHead[c&(Classes-1)] = 0
+	b := h.Spill[c&(Classes-1)].Head
+	h.Spill[c&(Classes-1)].Head = 0
 	if !h.guarded(c) {
-		h.SpillRoom[c&(Classes-1)] = spillLimit(c)
+		h.Spill[c&(Classes-1)].Room = spillLimit(c)
 	}
 	for b != 0 {
 		next := raw.Load(b)
@@ -61,7 +70,7 @@ func (h *Heap) flush(c uintptr) {
 // be another thread's.
 func onSpill(owner, b, c uintptr) bool {
 	h := (*Heap)(raw.Ptr(owner))
-	at := h.SpillHead[c&(Classes-1)]
+	at := h.Spill[c&(Classes-1)].Head
 	for i := 0; i < spillMax && at != 0; i++ {
 		if at == b {
 			return true

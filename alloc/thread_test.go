@@ -43,13 +43,13 @@ func (t *thread) fastUnspill(n uintptr) uintptr {
 		return 0
 	}
 	h, c := t.h, Class(n)
-	b := h.SpillHead[c]
+	b := h.Spill[c].Head
 	if b == 0 {
 		return 0
 	}
-	h.SpillHead[c] = raw.Load(b)
-	h.SpillRoom[c]++
-	h.SpillPops[c]++
+	h.Spill[c].Head = raw.Load(b)
+	h.Spill[c].Room++
+	h.Spill[c].Pops++
 	raw.Store(b+8, 0)
 	return b
 }
@@ -108,11 +108,11 @@ func (t *thread) free(b uintptr) uintptr {
 		return FreeOK
 	}
 	if owner == self|OwnerFull && sane(p, b) {
-		if c := p.Class; h.SpillRoom[c] != 0 {
-			h.SpillRoom[c]--
-			raw.Store(b, h.SpillHead[c])
+		if c := p.Class; h.Spill[c].Room != 0 {
+			h.Spill[c].Room--
+			raw.Store(b, h.Spill[c].Head)
 			raw.Store(b+8, FreeKey)
-			h.SpillHead[c] = b
+			h.Spill[c].Head = b
 			return FreeOK
 		}
 	}

@@ -111,7 +111,7 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 		published := h.cur[c]
 		if h.guarded(c) {
 			published = pageNone
-			v.want(h.SpillRoom[c] == 0 && h.SpillHead[c] == 0, "guarded class %d has a spill list", c)
+			v.want(h.Spill[c].Room == 0 && h.Spill[c].Head == 0, "guarded class %d has a spill list", c)
 		}
 		v.want(h.Cur[c] == published, "heap %p: the fast path has page %p for class %d, not %p", h, h.Cur[c], c, published)
 	}
@@ -160,9 +160,9 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 }
 
 func (v *inspection) spill(h *Heap, c uintptr) {
-	v.want(h.SpillRoom[c] <= spillLimit(c), "class %d: room for %d spilled blocks", c, h.SpillRoom[c])
+	v.want(h.Spill[c].Room <= spillLimit(c), "class %d: room for %d spilled blocks", c, h.Spill[c].Room)
 	n := uint64(0)
-	for b := h.SpillHead[c]; b != 0 && v.err == nil; b = raw.Load(b) {
+	for b := h.Spill[c].Head; b != 0 && v.err == nil; b = raw.Load(b) {
 		p := Lookup(b)
 		if !v.want(p != nil && p.isBlock(b), "spilled %#x is no block", b) {
 			return

@@ -66,12 +66,13 @@ static inline void *ta_unspill(size_t n)
 	if (n == 0)
 		return NULL;
 	size_t c = n > 128 ? ta_class(n) : (n - 1) / TA_GRANULE;
-	uint64_t *b = (uint64_t *)h->SpillHead[c];
+	struct ta_spill *s = &h->Spill[c];
+	uint64_t *b = (uint64_t *)s->Head;
 	if (b == NULL)
 		return NULL;
-	h->SpillHead[c] = b[0];
-	h->SpillRoom[c]++;
-	h->SpillPops[c]++;
+	s->Head = b[0];
+	s->Room++;
+	s->Pops++;
 	b[1] = 0;
 	return b;
 }
@@ -124,13 +125,12 @@ static inline __attribute__((always_inline)) void ta_free_fast(void *p, const ch
 		return;
 	}
 	if (LIKELY(pg->Owner == ((uint64_t)ta_self | TA_OWNER_FULL)) && LIKELY(ta_sane(pg, p))) {
-		ta_heap *h = ta_self;
-		size_t c = pg->Class;
-		if (LIKELY(h->SpillRoom[c] != 0)) {
-			h->SpillRoom[c]--;
-			b[0] = h->SpillHead[c];
+		struct ta_spill *s = &ta_self->Spill[pg->Class];
+		if (LIKELY(s->Room != 0)) {
+			s->Room--;
+			b[0] = s->Head;
 			b[1] = TA_FREE_KEY;
-			h->SpillHead[c] = (uint64_t)b;
+			s->Head = (uint64_t)b;
 			return;
 		}
 	}

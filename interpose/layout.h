@@ -162,15 +162,20 @@ struct ta_page {
 	unsigned char rest[56];
 };
 
+struct ta_spill {
+	uint64_t Head;
+	uint64_t Room;
+	uint64_t Pops;
+	unsigned char rest[8];
+};
+
 struct ta_heap {
 	struct ta_thread *Thread;
 	uint32_t Hint;
 	unsigned char pad8[52];
 	struct ta_page *Direct[65];
 	struct ta_page *Cur[128];
-	uint64_t SpillHead[128];
-	uint64_t SpillRoom[128];
-	uint64_t SpillPops[128];
+	struct ta_spill Spill[128];
 	uint64_t Remotes;
 	uint64_t Calls[32];
 };

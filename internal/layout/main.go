@@ -177,6 +177,7 @@ func write(w io.Writer) {
 		fmt.Fprintf(w, "#define %s %#xull\n", c.name, c.value)
 	}
 	emit(w, "ta_page", reflect.TypeOf((*alloc.Page)(nil)).Elem(), true)
+	emit(w, "ta_spill", reflect.TypeOf((*alloc.Spill)(nil)).Elem(), true)
 	emit(w, "ta_heap", reflect.TypeOf((*alloc.Heap)(nil)).Elem(), false)
 	emit(w, "ta_thread", reflect.TypeOf((*alloc.Thread)(nil)).Elem(), false)
 	emit(w, "ta_cuda_request", reflect.TypeOf((*cudahook.Request)(nil)).Elem(), true)
@@ -214,6 +215,8 @@ func declare(name string, t reflect.Type) string {
 		return fmt.Sprintf("%s[%d]", declare(name, t.Elem()), t.Len())
 	case reflect.Pointer:
 		return "struct ta_" + strings.ToLower(t.Elem().Name()) + " *" + name
+	case reflect.Struct:
+		return "struct ta_" + strings.ToLower(t.Name()) + " " + name
 	case reflect.Uint32:
 		return "uint32_t " + name
 	case reflect.Uint8:
