@@ -93,13 +93,13 @@ func guardedMap(token, size, used, align uintptr) (base, whole, start uintptr) {
 	r := uintptr(random())
 	before, after := guardLeast+r%guardRandom, guardLeast+r>>32%guardRandom
 	whole = size + (before+after)<<SliceShift + align
-	base = mapNone(0, whole)
+	base = raw.Reserve(whole)
 	if base == 0 && unpark(token) {
-		base = mapNone(0, whole)
+		base = raw.Reserve(whole)
 	}
 	if base != 0 {
 		start = raw.RoundUp(base+before<<SliceShift, align)
-		if protect(start, used, true) {
+		if raw.Allow(start, used) {
 			return base, whole, start
 		}
 		raw.Unmap(base, whole)
@@ -129,7 +129,7 @@ func park(token uintptr, p *Page) {
 	stray, astray := uintptr(p.stray)*raw.Page, p.astray
 	pool.leaving += size
 	poolLock.Release()
-	ok := mapNone(p.Free, uintptr(p.Trigger)) != 0 || protect(p.Start, size, false) && raw.Discard(p.Start, size) || raw.Discard(p.Start, size)
+	ok := forbid(p.Free, uintptr(p.Trigger), p.Start, size)
 	if ok {
 		tiers.Release(tierOf(place), size-stray)
 		tiers.Release(tierOf(astray), stray)

@@ -130,27 +130,16 @@ func Usable(addr uintptr) uintptr {
 	return p.usable(addr)
 }
 
-// mapNone maps n bytes without access, at addr in place of what is there, or anywhere.
-func mapNone(addr, n uintptr) uintptr {
-	flags := uintptr(syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_NORESERVE)
-	if addr != 0 {
-		flags |= syscall.MAP_FIXED
+// forbid takes the access to n bytes at addr away, a whole mapping, and gives the memory of
+// the size bytes at start among them back to the kernel. Where it refuses to map them afresh,
+// access is taken from those alone, or nothing but the memory goes. It reports whether that went.
+func forbid(addr, n, start, size uintptr) bool {
+	const fixed = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_NORESERVE | syscall.MAP_FIXED
+	if _, errno := raw.Sys(syscall.SYS_MMAP, addr, n, syscall.PROT_NONE, fixed, ^uintptr(0), 0); errno == 0 {
+		return true
 	}
-	r, errno := raw.Sys(syscall.SYS_MMAP, addr, n, syscall.PROT_NONE, flags, ^uintptr(0), 0)
-	if errno != 0 {
-		return 0
-	}
-	return r
-}
-
-// protect gives access to n bytes at addr, or takes it away.
-func protect(addr, n uintptr, access bool) bool {
-	prot := uintptr(syscall.PROT_NONE)
-	if access {
-		prot = syscall.PROT_READ | syscall.PROT_WRITE
-	}
-	_, errno := raw.Sys(syscall.SYS_MPROTECT, addr, n, prot, 0, 0, 0)
-	return errno == 0
+	raw.Sys(syscall.SYS_MPROTECT, start, size, syscall.PROT_NONE, 0, 0, 0)
+	return raw.Discard(start, size)
 }
 
 // resizeSecure is Resize. It stays in its slot, or memory pages, where it can.

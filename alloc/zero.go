@@ -3,7 +3,6 @@ package alloc
 import (
 	"math/bits"
 	"sync/atomic"
-	"syscall"
 
 	"tieralloc/internal/raw"
 )
@@ -130,9 +129,8 @@ func zeroPage(hint uint32) *Page {
 // zeroMap reserves addresses for more zero pages.
 func zeroMap() bool {
 	const whole = zeroChunk + SliceSize - raw.Page
-	addr, errno := raw.Sys(syscall.SYS_MMAP, 0, whole, syscall.PROT_NONE,
-		syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS|syscall.MAP_NORESERVE, ^uintptr(0), 0)
-	if errno != 0 {
+	addr := raw.Reserve(whole)
+	if addr == 0 {
 		return false
 	}
 	start := raw.RoundUp(addr, SliceSize)

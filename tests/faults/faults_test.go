@@ -32,6 +32,8 @@ var (
 		{name: "mremap", calls: []uint64{syscall.SYS_MREMAP}, errnos: []syscall.Errno{syscall.ENOMEM, syscall.EINVAL, syscall.EAGAIN}},
 		{name: "mremap, late", calls: []uint64{syscall.SYS_MREMAP}, errnos: errsOfMaps, late: true},
 		{name: "madvise", calls: []uint64{syscall.SYS_MADVISE}, errnos: []syscall.Errno{syscall.EINVAL, syscall.ENOMEM, syscall.EAGAIN}},
+		{name: "mprotect", calls: []uint64{syscall.SYS_MPROTECT}, errnos: []syscall.Errno{syscall.ENOMEM, syscall.EACCES}},
+		{name: "getrandom", calls: []uint64{318}, errnos: []syscall.Errno{syscall.EAGAIN, syscall.ENOSYS}},
 		{name: "mbind", calls: []uint64{syscall.SYS_MBIND}, errnos: []syscall.Errno{syscall.EPERM, syscall.ENOMEM, syscall.EINVAL}},
 		{name: "move_pages", calls: []uint64{279}, errnos: []syscall.Errno{syscall.EPERM, syscall.ENOMEM}},
 		{name: "futex", calls: []uint64{syscall.SYS_FUTEX}, errnos: []syscall.Errno{syscall.EINTR, syscall.EAGAIN, syscall.ENOSYS},
@@ -53,6 +55,7 @@ var configs = []struct {
 	{"tiers", []string{"TA_USE_LIBNUMA=0", "TA_PURGE_DELAY=0ms", "TA_NORMAL_SOFT=20M", "TA_NORMAL_HARD=40M", "TA_FAST_HARD=16M",
 		"TA_SLOW_HARD=64M", "TA_ON_SOFTCAP=demote", "TA_RULES=size<=4K:hot;size>=1M:cold"}},
 	{"huge pages", []string{"TA_HUGEPAGES=thp", "TA_PURGE_DELAY=0ms"}},
+	{"hardened", []string{"TA_SECURE=1", "TA_PURGE_DELAY=0ms"}},
 	{"throttled", []string{"TA_THROTTLE=sleep", "TA_NORMAL_BW=4G", "TA_NORMAL_LAT=1us", "TA_PURGE_DELAY=0ms"}},
 }
 
