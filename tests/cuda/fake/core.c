@@ -28,6 +28,11 @@ static struct function *function(const char *name)
 	abort();
 }
 
+// A forked child is refused and, as with the real one, does not wait for threads that are not there.
+static void forked(void) { pthread_mutex_init(&lock, NULL); }
+
+static __attribute__((constructor)) void begin(void) { pthread_atfork(NULL, NULL, forked); }
+
 int fake_enter(const char *name, int needs)
 {
 	if (inited && owner != getpid())
