@@ -120,8 +120,8 @@ static inline void delete_any(void *p, size_t n, unsigned how)
 	ta_free_as(p, TA_CALL_DELETE, fn, how, n);
 }
 
-#define NEW(symbol, ...) EXPORT void *symbol(__VA_ARGS__)
-#define DELETE(symbol, ...) EXPORT void symbol(void *p, ##__VA_ARGS__)
+#define NEW(symbol, ...) HOT EXPORT void *symbol(__VA_ARGS__)
+#define DELETE(symbol, ...) HOT EXPORT void symbol(void *p, ##__VA_ARGS__)
 #define UNUSED __attribute__((unused))
 
 NEW(_Znwm, size_t n) { return new_any(n, NEW_ONE, 0, CALLER); }

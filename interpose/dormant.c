@@ -23,7 +23,7 @@
 
 // cgo's stub for an export asks this first. Data-plane calls do not wait for a
 // runtime, and there are no others.
-uintptr_t __wrap__cgo_wait_runtime_init_done(void) { return 0; }
+HOT uintptr_t __wrap__cgo_wait_runtime_init_done(void) { return 0; }
 
 struct disposition { // the kernel's struct sigaction
 	uintptr_t handler, flags, restorer, mask;
@@ -127,7 +127,7 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 	return 0;
 }
 
-static int limited(int resource)
+HOT static int limited(int resource)
 {
 	struct rlimit r;
 	return getrlimit(resource, &r) == 0 && r.rlim_cur != RLIM_INFINITY;
@@ -135,7 +135,7 @@ static int limited(int resource)
 
 // The runtime reserves more than a gigabyte of addresses and ends the process when
 // it gets no memory; under a limit it is not started.
-void ta_runtime_check(void)
+HOT void ta_runtime_check(void)
 {
 	if (!ta_wants_runtime || !(limited(RLIMIT_AS) || limited(RLIMIT_DATA)))
 		return;
@@ -150,12 +150,12 @@ const volatile struct {
 	uint64_t table, count, start;
 } ta_deferred = {0, 0, 0};
 
-int ta_go_deferred(void) { return ta_deferred.count != 0; }
+HOT int ta_go_deferred(void) { return ta_deferred.count != 0; }
 
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 // The part of the library that the loader has made read-only after relocation.
-static void protect_relro(uintptr_t base, int prot)
+HOT static void protect_relro(uintptr_t base, int prot)
 {
 	const ElfW(Phdr) *ph = (const ElfW(Phdr) *)(base + __ehdr_start.e_phoff);
 	for (int i = 0; i < __ehdr_start.e_phnum; i++) {
@@ -168,7 +168,7 @@ static void protect_relro(uintptr_t base, int prot)
 }
 
 // Stands in for Go's constructor.
-void ta_go_init(int argc, char **argv, char **envp)
+HOT void ta_go_init(int argc, char **argv, char **envp)
 {
 	if (!ta_wants_runtime)
 		return;

@@ -21,7 +21,7 @@ static TLS int passing;
 
 // A function as the program itself finds it. RTLD_DEFAULT would not do: the Go
 // linker makes the library symbolic, and it would find its own.
-static void *hosts(const char *name)
+HOT static void *hosts(const char *name)
 {
 	static void *program;
 	if (program == NULL)
@@ -31,7 +31,7 @@ static void *hosts(const char *name)
 
 // Whether the program's malloc is another's: then we were loaded by dlopen, or the
 // program brings its own.
-int ta_malloc_is_foreign(void)
+HOT int ta_malloc_is_foreign(void)
 {
 	extern void *malloc(size_t);
 	return hosts("malloc") != (void *)malloc;
@@ -42,7 +42,7 @@ void *ta_libc_symbol(const char *name) { return dlsym(RTLD_NEXT, name); }
 
 // Remembers where the heap of libc's own malloc would begin. Preloaded, nobody
 // has used that malloc yet.
-void ta_libc_mark(void) { first_break = (uintptr_t)sbrk(0); }
+HOT void ta_libc_mark(void) { first_break = (uintptr_t)sbrk(0); }
 
 // Where everything is passed on, the functions are libc's. Otherwise they are only
 // needed for blocks of others, and those are the host's where it has a malloc of its

@@ -9,7 +9,7 @@
 // each function's stack check passes and morestack is never reached; a write
 // to it would fault.
 
-	.text
+	.section	.text.hot, "ax", @progbits
 	.p2align 4
 	.globl	__wrap_crosscall2
 	.hidden	__wrap_crosscall2

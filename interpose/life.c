@@ -92,18 +92,13 @@ void ta_fork_unseen(void)
 	child_began();
 }
 
-static void report(void)
+HOT static void report(void *unused)
 {
+	(void)unused;
 	int saved = errno;
 	if (ta_mode != TA_UNBOOTED && !ta_disabled && raw_pid() == recorded_pid)
 		tag_report(ta_token());
 	errno = saved;
-}
-
-static void report_at_exit(void *unused)
-{
-	(void)unused;
-	report();
 }
 
 int ta_service(void) { return tag_service(ta_token()) != 0; }
@@ -111,18 +106,20 @@ int ta_service(void) { return tag_service(ta_token()) != 0; }
 // Registers for fork and exit. It happens at the very first call, before any other
 // library's constructor: so our fork handlers run next to the fork, when the
 // others' have allocated, and our exit handler, which belongs to no library that
-// could be finalised, runs when all others have.
-static void watch(void)
+// could be finalised, runs when all others have. The functions are those behind
+// pthread_atfork and its like, which would be linked in far from all other code.
+HOT static void watch(void)
 {
-	extern int __cxa_atexit(void (*)(void *), void *, void *);
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
-	__cxa_atexit(report_at_exit, NULL, NULL);
-	at_quick_exit(report);
+	extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *);
+	extern int __cxa_atexit(void (*)(void *), void *, void *), __cxa_at_quick_exit(void (*)(void *), void *);
+	__register_atfork(fork_prepare, fork_parent, fork_child, NULL);
+	__cxa_atexit(report, NULL, NULL);
+	__cxa_at_quick_exit(report, NULL);
 }
 
 enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4, BOOT_LIB = 8, BOOT_THREAD = 16, BOOT_THROTTLED = 32, BOOT_CUDA = 64, BOOT_SECURE = 128 };
 
-static void boot_once(void)
+HOT static void boot_once(void)
 {
 	struct boot b = {
 		.root = (uintptr_t)ta_root,
@@ -164,7 +161,7 @@ static void boot_once(void)
 // The first call boots. In a preloaded process that is the loader's own, long
 // before there is a second thread; in one that loaded us by dlopen it is our
 // constructor. So there is nobody to race with.
-void ta_boot(void)
+HOT void ta_boot(void)
 {
 	static int begun;
 	if (begun)
@@ -175,9 +172,9 @@ void ta_boot(void)
 	errno = saved;
 }
 
-EXPORT _Noreturn void _exit(int status)
+HOT EXPORT _Noreturn void _exit(int status)
 {
-	report();
+	report(NULL);
 	for (;;)
 		syscall(SYS_exit_group, status);
 }

@@ -9,7 +9,7 @@
 
 static inline void count(ta_heap *h, unsigned call) { h->Calls[call]++; }
 
-static NOINLINE void *no_memory(void)
+HOT static NOINLINE void *no_memory(void)
 {
 	errno = ENOMEM;
 	return NULL;
@@ -28,7 +28,7 @@ NOINLINE void *ta_failed(unsigned call, int error)
 	return NULL;
 }
 
-NOINLINE void *ta_malloc_slow(size_t n, void *caller)
+HOT NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
@@ -41,7 +41,7 @@ NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 }
 
 // ta_malloc_slow for a function that counts its calls; how is that count and its family.
-NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
+HOT NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
@@ -54,13 +54,13 @@ NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
 	return p != NULL ? p : no_memory();
 }
 
-EXPORT void *malloc(size_t n)
+HOT EXPORT void *malloc(size_t n)
 {
 	void *p = ta_malloc_fast(n);
 	return LIKELY(p != NULL) ? p : ta_malloc_slow(n, CALLER);
 }
 
-static NOINLINE void *calloc_slow(size_t n, void *caller)
+HOT static NOINLINE void *calloc_slow(size_t n, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
@@ -76,7 +76,7 @@ static NOINLINE void *calloc_slow(size_t n, void *caller)
 	return r & TA_ZERO_BIT ? p : memset(p, 0, n);
 }
 
-EXPORT void *calloc(size_t a, size_t b)
+HOT EXPORT void *calloc(size_t a, size_t b)
 {
 	size_t n;
 	if (UNLIKELY(__builtin_mul_overflow(a, b, &n)))
@@ -89,7 +89,7 @@ EXPORT void *calloc(size_t a, size_t b)
 }
 
 // Frees p for the function named fn, or ends the process when it is no block.
-static void free_checked(void *p, const char *fn, unsigned how, size_t size)
+HOT static void free_checked(void *p, const char *fn, unsigned how, size_t size)
 {
 	int saved = errno;
 	uintptr_t why = TA_FREE_FOREIGN;
@@ -121,7 +121,7 @@ static void free_checked(void *p, const char *fn, unsigned how, size_t size)
 
 // Gives a block to the heap of another thread by one push: freeRemote of
 // alloc/remote.go, where that heap has not asked to be told.
-static int push_remote(ta_page *pg, uint64_t *b)
+HOT static int push_remote(ta_page *pg, uint64_t *b)
 {
 	uint64_t old = __atomic_load_n(&pg->Remote, __ATOMIC_RELAXED), next;
 	b[1] = TA_FREE_KEY;
@@ -139,7 +139,7 @@ static int push_remote(ta_page *pg, uint64_t *b)
 
 // Frees a block of another heap: the thread's own for another hint, or another
 // thread's.
-static int free_elsewhere(ta_page *pg, uint64_t *b)
+HOT static int free_elsewhere(ta_page *pg, uint64_t *b)
 {
 	ta_heap *owner = (ta_heap *)(pg->Owner & ~TA_OWNER_FULL);
 	if (owner->Thread != ta_self->Thread)
@@ -154,7 +154,7 @@ static int free_elsewhere(ta_page *pg, uint64_t *b)
 	return 1;
 }
 
-NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t size)
+HOT NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t size)
 {
 	if (ta_self != &ta_heap_none) {
 		if (p == NULL) {
@@ -169,7 +169,7 @@ NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t size)
 	free_checked(p, fn, how, size);
 }
 
-NOINLINE void ta_page_empty(ta_page *pg)
+HOT NOINLINE void ta_page_empty(ta_page *pg)
 {
 	int saved = errno;
 	ta_heap *h = ta_enter();
@@ -181,7 +181,7 @@ NOINLINE void ta_page_empty(ta_page *pg)
 	errno = saved;
 }
 
-EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL, TA_NO_SIZE); }
+HOT EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
 EXPORT void cfree(void *p) { ta_free_fast(p, "cfree", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
@@ -209,7 +209,7 @@ EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
 
 // The usable size of p, a live block, or TA_NOT_OURS when p is not of this heap. Anything
 // else ends the process in the name of fn.
-size_t ta_usable(void *p, const char *fn)
+HOT size_t ta_usable(void *p, const char *fn)
 {
 	ta_page *pg = ta_lookup(p);
 	if (pg == NULL)
@@ -242,7 +242,7 @@ EXPORT size_t malloc_usable_size(void *p)
 }
 
 // Allocates for memalign and its like; align is a power of two.
-NOINLINE void *ta_memalign(size_t align, size_t n, unsigned how, void *caller)
+HOT NOINLINE void *ta_memalign(size_t align, size_t n, unsigned how, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
@@ -267,7 +267,7 @@ static size_t round_align(size_t align)
 	return a;
 }
 
-EXPORT void *memalign(size_t align, size_t n)
+HOT EXPORT void *memalign(size_t align, size_t n)
 {
 	size_t a = round_align(align);
 	if (a == 0)
@@ -275,7 +275,7 @@ EXPORT void *memalign(size_t align, size_t n)
 	return ta_memalign(a, n, TA_CALL_MEMALIGN, CALLER);
 }
 
-EXPORT void *aligned_alloc(size_t align, size_t n)
+HOT EXPORT void *aligned_alloc(size_t align, size_t n)
 {
 	size_t a = round_align(align);
 	if (a == 0)
@@ -285,7 +285,7 @@ EXPORT void *aligned_alloc(size_t align, size_t n)
 
 // Nothing obliges it to set errno; without memory it does, as glibc's does, for there are
 // programs that look there. Otherwise errno stays.
-EXPORT int posix_memalign(void **out, size_t align, size_t n)
+HOT EXPORT int posix_memalign(void **out, size_t align, size_t n)
 {
 	int saved = errno, error = 0;
 	if (!power_of_two(align) || align % sizeof(void *) != 0) {
@@ -314,7 +314,7 @@ EXPORT void *pvalloc(size_t n)
 	return ta_memalign(PAGE, rounded, TA_CALL_PVALLOC, CALLER);
 }
 
-#define ALIAS(name) EXPORT __attribute__((alias(#name)))
+#define ALIAS(name) HOT EXPORT __attribute__((alias(#name)))
 ALIAS(malloc) void *__libc_malloc(size_t n);
 ALIAS(free) void __libc_free(void *p);
 ALIAS(calloc) void *__libc_calloc(size_t a, size_t b);

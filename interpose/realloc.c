@@ -7,7 +7,7 @@
 #include "tag.h"
 
 // Counts one call and what it did.
-static void tally(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
+HOT static void tally(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
 {
 	ta_heap *h = ta_self;
 	if (UNLIKELY(h == &ta_heap_none)) {
@@ -26,7 +26,7 @@ static void tally(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
 
 // A block of n bytes for the hint of the old one, if any, that is not counted as a call
 // of malloc when it fails.
-static void *fresh(size_t n, void *old, void *caller)
+HOT static void *fresh(size_t n, void *old, void *caller)
 {
 	ta_page *pg = ta_lookup(old);
 	void *p = NULL;
@@ -51,7 +51,7 @@ static void copied(void *p, size_t n)
 	ta_leave(h);
 }
 
-static void *resize(void *p, size_t n)
+HOT static void *resize(void *p, size_t n)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
@@ -84,7 +84,7 @@ static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn, void *c
 	return memcpy(q, p, n < room ? n : room);
 }
 
-static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *caller)
+HOT static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *caller)
 {
 	if (UNLIKELY(ta_mode != TA_ACTIVE)) {
 		ta_heap *h = ta_enter(); // boots
@@ -134,7 +134,7 @@ static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *
 	return q;
 }
 
-EXPORT void *realloc(void *p, size_t n) { return realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER); }
+HOT EXPORT void *realloc(void *p, size_t n) { return realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER); }
 
 EXPORT void *reallocarray(void *p, size_t a, size_t b)
 {
@@ -144,4 +144,4 @@ EXPORT void *reallocarray(void *p, size_t a, size_t b)
 	return realloc_as(p, n, TA_CALL_REALLOCARRAY, "reallocarray", CALLER);
 }
 
-EXPORT __attribute__((alias("realloc"))) void *__libc_realloc(void *p, size_t n);
+HOT EXPORT __attribute__((alias("realloc"))) void *__libc_realloc(void *p, size_t n);

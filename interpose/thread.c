@@ -28,7 +28,7 @@ static TLS int ending;
 static pthread_key_t key;
 static int have_key;
 
-uintptr_t ta_token(void) { return (uintptr_t)&ta_self; }
+HOT uintptr_t ta_token(void) { return (uintptr_t)&ta_self; }
 
 // The time for the slow path. The throttle needs it exact, all else to a few milliseconds.
 static uint64_t slow_now(void)
@@ -40,7 +40,7 @@ static uint64_t slow_now(void)
 
 // The destructor of our key. Other keys' destructors and C++ thread_local ones may
 // still allocate and free after it.
-static void thread_ends(void *thread)
+HOT static void thread_ends(void *thread)
 {
 	ending = 1;
 	ta_heap *h = ta_self;
@@ -51,11 +51,11 @@ static void thread_ends(void *thread)
 	tag_abandon((uintptr_t)h);
 }
 
-void ta_thread_init(void) { have_key = pthread_key_create(&key, thread_ends) == 0; }
+HOT void ta_thread_init(void) { have_key = pthread_key_create(&key, thread_ends) == 0; }
 
 // A heap for one call or, for a thread in its prime, for good. A thread that
 // cannot announce its end only borrows, too.
-static ta_heap *acquire(void)
+HOT static ta_heap *acquire(void)
 {
 	ta_heap *h = (ta_heap *)tag_acquire(ta_token());
 	if (h == NULL || ta_self != &ta_heap_none || ending || ta_mode != TA_ACTIVE)
@@ -68,7 +68,7 @@ static ta_heap *acquire(void)
 
 // The heap to work on, marked busy, or NULL when there is no memory for one. A
 // signal handler that interrupts its own thread's slow path gets another heap.
-ta_heap *ta_enter_heap(void)
+HOT ta_heap *ta_enter_heap(void)
 {
 	if (UNLIKELY(ta_mode == TA_UNBOOTED))
 		ta_boot();
@@ -88,7 +88,7 @@ ta_heap *ta_enter_heap(void)
 // ta_enter_heap for a call that needs a heap just now: a thread that has none does not
 // get one for good. libc's own end of a thread calls free(NULL) when our destructor will
 // not run any more.
-ta_heap *ta_borrow_heap(void)
+HOT ta_heap *ta_borrow_heap(void)
 {
 	int was = ending;
 	ending = 1;
@@ -98,14 +98,14 @@ ta_heap *ta_borrow_heap(void)
 }
 
 // ta_enter_heap, or NULL when all is passed on to libc.
-ta_heap *ta_enter(void)
+HOT ta_heap *ta_enter(void)
 {
 	if (UNLIKELY(ta_mode == TA_UNBOOTED))
 		ta_boot();
 	return UNLIKELY(ta_mode == TA_PASS) ? NULL : ta_enter_heap();
 }
 
-void ta_leave(ta_heap *h)
+HOT void ta_leave(ta_heap *h)
 {
 	ta_heap *base = h->Thread->Base;
 	h->Thread->Busy = 0;

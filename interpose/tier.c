@@ -19,20 +19,20 @@ int ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
 // looked up, or the library would not load with an older one.
 static int (*find_object)(void *, struct dl_find_object *);
 
-void ta_rules_begin(void)
+HOT void ta_rules_begin(void)
 {
 	if (ta_rules_by_lib)
 		find_object = (__typeof__(find_object))ta_libc_symbol("_dl_find_object");
 }
 
 // The program itself has no name as an object: then it is that of its file.
-static uintptr_t name_of(const char *object)
+HOT static uintptr_t name_of(const char *object)
 {
 	return (uintptr_t)(object[0] != 0 ? object : (const char *)getauxval(AT_EXECFN));
 }
 
 // The path of the object that has the address, or 0.
-static uintptr_t object_of(void *address)
+HOT static uintptr_t object_of(void *address)
 {
 	if (find_object != NULL) {
 		struct dl_find_object found;
@@ -46,7 +46,7 @@ static uintptr_t object_of(void *address)
 
 uint64_t ta_unloads = 1;
 
-static uintptr_t libs_of(void *address)
+HOT static uintptr_t libs_of(void *address)
 {
 	ta_thread *t = ta_self->Thread;
 	if (ta_self == &ta_heap_none)
@@ -65,7 +65,7 @@ static uintptr_t libs_of(void *address)
 	return t->Libs[i];
 }
 
-uintptr_t ta_libs(void *address) { return LIKELY(!ta_rules_by_lib) ? ~(uintptr_t)0 : libs_of(address); }
+HOT uintptr_t ta_libs(void *address) { return LIKELY(!ta_rules_by_lib) ? ~(uintptr_t)0 : libs_of(address); }
 
 EXPORT int dlclose(void *handle)
 {

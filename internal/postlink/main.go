@@ -15,6 +15,8 @@
 //     them and goes on to the constructor when the runtime is wanted, and returns
 //     otherwise.
 //   - ta_deferred, which ta_go_init reads, is filled in.
+//   - The loader does not call _fini, which does nothing and lies far from all other code
+//     that every process runs: 64 KiB resident for two instructions.
 //   - Signals lose the flag by which the runtime unblocks them in its threads: a
 //     host that waits for one with sigwait would lose it to a Go thread, or its life.
 //
@@ -118,7 +120,17 @@ func (m *image) rewrite() error {
 	if err := m.blockSignals(); err != nil {
 		return err
 	}
+	m.dropFini()
 	return m.store(table, n, state, start)
+}
+
+// dropFini takes DT_FINI out of the dynamic section where .fini is no more than the
+// frame that crti.o and crtn.o make.
+func (m *image) dropFini() {
+	const frame = 13 // endbr64, sub, add, ret
+	if s := m.file.Section(".fini"); s != nil && s.Size <= frame {
+		m.removeDynamic(elf.DT_FINI)
+	}
 }
 
 // relocations reads .rela.dyn and the number of its leading relative entries.

@@ -167,6 +167,22 @@ func TestConstructor(t *testing.T) {
 	}
 }
 
+// TestNoFini: the dynamic section has lost one entry, and ends as before.
+func TestNoFini(t *testing.T) {
+	m := edited(t)
+	if at := m.dynamic(elf.DT_FINI); at != 0 {
+		t.Errorf("the loader calls _fini at %#x", at)
+	}
+	for _, tag := range []elf.DynTag{elf.DT_INIT, elf.DT_FINI_ARRAY, elf.DT_VERNEED, elf.DT_VERSYM} {
+		if m.dynamic(tag) == 0 {
+			t.Errorf("%v is lost", tag)
+		}
+	}
+	if d := m.dynamicAt(elf.DT_NULL); len(d) < dynSize || len(bytes.Trim(d, "\x00")) != 0 {
+		t.Errorf("the dynamic section ends in % x", d)
+	}
+}
+
 // TestSpans: a span ends before its end.
 func TestSpans(t *testing.T) {
 	s := spans{{10, 20}, {30, 31}}

@@ -86,26 +86,37 @@ func (m *image) fileOffset(addr uint64) (uint64, error) {
 // dynamic is the value of an entry of the dynamic section, 0 when there is none.
 func (m *image) dynamic(tag elf.DynTag) uint64 {
 	if at := m.dynamicAt(tag); at != nil {
-		return binary.LittleEndian.Uint64(at)
+		return binary.LittleEndian.Uint64(at[8:])
 	}
 	return 0
 }
 
 func (m *image) setDynamic(tag elf.DynTag, v uint64) {
 	if at := m.dynamicAt(tag); at != nil {
-		binary.LittleEndian.PutUint64(at, v)
+		binary.LittleEndian.PutUint64(at[8:], v)
 	}
 }
 
+// removeDynamic closes the gap that the entry leaves; the section ends in zeros, as before.
+func (m *image) removeDynamic(tag elf.DynTag) {
+	if at := m.dynamicAt(tag); at != nil {
+		copy(at, at[dynSize:])
+		clear(at[len(at)-dynSize:])
+	}
+}
+
+const dynSize = 16
+
+// dynamicAt is the dynamic section from the entry on, nil when there is none.
 func (m *image) dynamicAt(tag elf.DynTag) []byte {
 	s := m.file.Section(".dynamic")
 	if s == nil {
 		return nil
 	}
 	d := m.data[s.Offset : s.Offset+s.Size]
-	for ; len(d) >= 16; d = d[16:] {
+	for ; len(d) >= dynSize; d = d[dynSize:] {
 		if elf.DynTag(binary.LittleEndian.Uint64(d)) == tag {
-			return d[8:16]
+			return d
 		}
 	}
 	return nil
