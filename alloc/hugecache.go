@@ -67,6 +67,25 @@ func (c *hugeCache) largest(place uintptr) uintptr {
 	return best
 }
 
+// shrink takes n bytes off the end of a block.
+func (c *hugeCache) shrink(p *Page, n uintptr) {
+	p.Size -= n
+	c.bytes -= n
+}
+
+// oldestOf is the slot of the block of a place with at least so many bytes that was freed
+// first, or hugeCacheSlots.
+func (c *hugeCache) oldestOf(place, size uintptr) uintptr {
+	best := uintptr(hugeCacheSlots)
+	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
+		p := c.slot[i]
+		if p.Size >= size && uintptr(p.place) == place && (best == hugeCacheSlots || p.stamp < c.slot[best&(hugeCacheSlots-1)].stamp) {
+			best = i
+		}
+	}
+	return best
+}
+
 // oldest is the slot of the block that was freed first. Precondition: there is one.
 func (c *hugeCache) oldest() uintptr {
 	best := uintptr(0)

@@ -118,6 +118,9 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 		return h.emergencySpan(n)
 	}
 	p := takeDirty(home, n)
+	if p == nil && spanOfHuge(home, n) {
+		p = takeDirty(home, n)
+	}
 	if p == nil {
 		poolLock.Release()
 		s := shape{n: n << SliceShift, span: true}

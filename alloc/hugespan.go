@@ -1,0 +1,44 @@
+package alloc
+
+// hugeSpanLeast is how much of a cached huge block is made pages of at a time, at least:
+// slices.
+const hugeSpanLeast = 1 << 20 >> SliceShift
+
+// spanOfHuge puts the end of the cached huge block of a place that was freed first, at
+// least n slices of it, among the dirty spans, as a segment of its own: what has memory already is used
+// before fresh memory is. It reports false where there is none. Precondition: poolLock is held.
+func spanOfHuge(place, n uintptr) bool {
+	c := &pool.cache
+	i := c.oldestOf(place, n<<SliceShift)
+	if i == hugeCacheSlots || unitOf(place) != 1 {
+		return false
+	}
+	p := c.slot[i&(hugeCacheSlots-1)]
+	size := max(n, hugeSpanLeast) << SliceShift
+	if p.Size < size+hugeCacheLeast {
+		size = p.Size
+	}
+	start := p.Start + p.Size - size
+	if !mapReserve(start, size) {
+		return false
+	}
+	seg := newSegment()
+	if seg == nil {
+		return false
+	}
+	q := p
+	if size == p.Size {
+		c.remove(i)
+	} else if q = newDescriptor(); q != nil {
+		c.shrink(p, size)
+	} else {
+		dropSegment(seg)
+		return false
+	}
+	stamp := p.stamp
+	addSegment(seg, q, start, size>>SliceShift, uint32(place))
+	seg.mapAddr, seg.mapSize = start, size
+	q.stamp = stamp
+	addDirty(q)
+	return true
+}
