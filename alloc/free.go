@@ -119,8 +119,11 @@ func (h *Heap) freeLocal(p *Page, b uintptr) {
 		return
 	}
 	p.push(b)
-	if p.Frees == p.Allocs {
+	switch p.Frees {
+	case p.Allocs:
 		h.emptied(p)
+	case p.Trigger:
+		p.arm()
 	}
 }
 
@@ -186,18 +189,23 @@ func PageEmpty(h *Heap, p *Page) {
 	of := heapOf(p.Owner)
 	if of.cur[uintptr(p.Class)&(Classes-1)] == p {
 		h.Thread.look(p)
+		of.idle(p)
 	} else if !of.emptied(p) {
 		h.Thread.tick()
 	}
 }
 
-// emptied decides what becomes of an empty page. A current one is left alone. Others stay
+// emptied decides what becomes of an empty page. A current one is idle's. Others stay
 // while the thread keeps little, measured by all that is in use and by the tier's hard cap, for
 // others may need the memory; else they go to the pool. One that lies in another tier than its
 // hint's goes in any case. It reports whether the page stays.
 func (h *Heap) emptied(p *Page) bool {
 	away := tierOf(p.place) != homeOf(uintptr(p.Hint)) // not to be allocated from again
-	if !away && (h.cur[uintptr(p.Class)&(Classes-1)] == p || p.Trigger == keptEmpty) {
+	if !away && h.cur[uintptr(p.Class)&(Classes-1)] == p {
+		h.idle(p)
+		return true
+	}
+	if !away && p.Trigger == keptEmpty {
 		return true
 	}
 	most := min(places[p.place&(placeSlots-1)].keep, pool.usedBytes/keptShareUsed) // a peek, without the lock
@@ -208,6 +216,40 @@ func (h *Heap) emptied(p *Page) bool {
 		return true
 	}
 	return !h.release(p, h.Thread.Now)
+}
+
+// idle is called when a current page may have become empty. Of those of several slices the
+// thread leaves one empty, the last, so that large blocks which come and go cost little; the one
+// before it goes to the pool, where all classes can have it. Programs that let arrays grow pass
+// through many of these classes.
+//
+//	Frees < Trigger <= max(Allocs, Frees+1) for a current page of several slices, but for
+//	the one of idleHeap and idleClass
+func (h *Heap) idle(p *Page) {
+	if p.slices == 1 {
+		return
+	}
+	if !p.allFree() {
+		p.arm()
+		return
+	}
+	t := h.Thread
+	of, c := t.idleHeap, t.idleClass
+	t.idleHeap, t.idleClass = h, p.Class
+	if of == nil {
+		return
+	}
+	q := of.cur[c&(Classes-1)]
+	if q != p && q != pageNone && !(q.allFree() && of.release(q, t.Now)) {
+		q.arm()
+	}
+}
+
+// arm has the free that may leave a current page of several slices empty call PageEmpty.
+func (p *Page) arm() {
+	if p.slices != 1 {
+		p.Trigger = max(p.Allocs, p.Frees+1)
+	}
 }
 
 // release gives an empty page of the list back to the pool. stamp is when it became

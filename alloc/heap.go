@@ -128,6 +128,7 @@ func (h *Heap) makeCurrent(c uintptr, p *Page) {
 	if p != pageNone {
 		h.unkeep(p)
 		p.Trigger = neverEmpty
+		p.arm()
 	}
 	h.setCur(c, p)
 }
@@ -151,6 +152,7 @@ func (h *Heap) append(p *Page) {
 		p.prev = nil
 		h.tail[c&(Classes-1)] = p
 		p.Trigger = neverEmpty
+		p.arm()
 		h.setCur(c, p)
 		return
 	}

@@ -118,6 +118,7 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 			return b
 		}
 		if p.takeRemote() {
+			p.arm() // its trigger may have been passed
 			return p.pop()
 		}
 		if b, zero := p.carve(); b != 0 {

@@ -20,7 +20,7 @@ import (
 // afresh within PurgeDelay of a purge for the reserve's sake was missed, and so much more
 // is kept from then on. What is kept and not wanted for PurgeDelay is not kept any more.
 const (
-	minReserve   = 24 << 20
+	minReserve   = 4 << 20
 	reserveShare = 8
 )
 

@@ -43,10 +43,14 @@ type Thread struct {
 	rules   uint64    // the rules whose condition on the thread holds
 	name    [2]uint64 // the thread's name when that was found out
 	held    *quarantine
-	state   uint32
-	hint    uint32  // the thread's default: see SetHint
-	next    *Thread // in the list of abandoned threads
-	all     *Thread // in the list of all
+
+	idleHeap  *Heap // of the current page of several slices that became empty last: its heap
+	idleClass uint32
+
+	state uint32
+	hint  uint32  // the thread's default: see SetHint
+	next  *Thread // in the list of abandoned threads
+	all   *Thread // in the list of all
 }
 
 const callers = 64

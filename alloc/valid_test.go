@@ -145,6 +145,10 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 		v.want(p.Owner == h.self(), "page %p on a list of %p has owner %#x", p, h, p.Owner)
 		v.want(uintptr(p.Class) == c, "page %p of class %d is on list %d", p, p.Class, c)
 		switch {
+		case last == nil && p.slices != 1 && !secure:
+			idle := h.Thread.idleHeap == h && uintptr(h.Thread.idleClass) == c
+			v.want(idle || p.Frees < p.Trigger && p.Trigger <= max(p.Allocs, p.Frees+1),
+				"current page %p of %d slices has trigger %d after %d blocks and %d frees", p, p.slices, p.Trigger, p.Allocs, p.Frees)
 		case last == nil:
 			v.want(p.Trigger == neverEmpty || p.Trigger <= p.Frees+paceMax, "current page %p has trigger %d after %d frees", p, p.Trigger, p.Frees)
 		case p.Trigger == keptEmpty:

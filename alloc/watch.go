@@ -6,7 +6,7 @@ package alloc
 // they are rare, and hardly ever where they are many.
 //
 //	1 <= pace <= paceMax
-//	Trigger of a current page <= Frees + paceMax, or neverEmpty
+//	Trigger of a current page of one slice <= Frees + paceMax, or neverEmpty
 //
 // Frees that come in bulk may pass a trigger: then the page is not watched any more.
 const (

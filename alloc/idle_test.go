@@ -1,0 +1,80 @@
+package alloc
+
+import "testing"
+
+// empty is how many current pages of several slices of h are empty.
+func empty(h *Heap) (n int) {
+	for _, p := range h.cur {
+		if p != pageNone && p.slices > 1 && p.allFree() {
+			n++
+		}
+	}
+	return n
+}
+
+// TestIdle: an array that grows leaves one empty page of large blocks behind, whichever way its
+// blocks are freed.
+func TestIdle(t *testing.T) {
+	for name, fast := range map[string]bool{"fast path": true, "slow path": false} {
+		t.Run(name, func(t *testing.T) {
+			newWorld(t)
+			r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+			const least = 9 << 10
+			last := uintptr(0)
+			for n := uintptr(least); n <= MaxClass; n += n / 8 {
+				b, _ := r.malloc(n)
+				if b == 0 {
+					t.Fatalf("no %d bytes", n)
+				}
+				if last != 0 {
+					give(t, r, last, fast)
+				}
+				last = b
+				sound(t)
+			}
+			give(t, r, last, fast)
+			sound(t)
+			if n := empty(r.h); n != 1 {
+				t.Errorf("%d pages are empty", n)
+			}
+			if pool.dirtyBytes < MaxClass {
+				t.Errorf("%d bytes are free for all classes", pool.dirtyBytes)
+			}
+		})
+	}
+}
+
+func give(t *testing.T, r *thread, b uintptr, fast bool) {
+	t.Helper()
+	why := uintptr(FreeOK)
+	if fast {
+		why = r.free(b)
+	} else {
+		why = r.freeSlow(b)
+	}
+	if why != FreeOK {
+		t.Fatalf("freeing %#x: %d", b, why)
+	}
+}
+
+// TestIdleInTurn: a large block that comes and goes stays with the fast path; its page goes
+// to the pool when another class has one that is empty.
+func TestIdleInTurn(t *testing.T) {
+	newWorld(t)
+	calls := 0
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { calls++; return 1e9 }}
+	for _, n := range []uintptr{100 << 10, 1 << 20, 10 << 10} {
+		for range 100 {
+			b, _ := r.malloc(n)
+			give(t, r, b, true)
+		}
+		if calls > 2 {
+			t.Errorf("%d slow calls for 100 blocks of %d bytes", calls, n)
+		}
+		calls = 0
+		if got := empty(r.h); got != 1 {
+			t.Errorf("%d pages are empty after blocks of %d bytes", got, n)
+		}
+	}
+	sound(t)
+}
