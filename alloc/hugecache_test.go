@@ -115,3 +115,27 @@ func TestHugeLearns(t *testing.T) {
 		t.Errorf("%d MiB cached, %d kept", pool.cache.bytes/mib, pool.cache.keep/mib)
 	}
 }
+
+// TestCopyPays: a huge block that doubles is to be copied to a cached one; one that grows by
+// little, or past what is cached, is not.
+func TestCopyPays(t *testing.T) {
+	h := hugeWorld(t)
+	drop(h, get(t, h, 60*mib))
+	b := get(t, h, 8*mib)
+	if pool.count.hugeMisses != 1 || pool.cache.bytes != 52*mib {
+		t.Fatalf("%d misses, %d bytes are cached", pool.count.hugeMisses, pool.cache.bytes)
+	}
+	for n, want := range map[uintptr]bool{9 * mib: false, 16 * mib: true, 52 * mib: true, 53 * mib: false, 4 * mib: false} {
+		if got := h.copyPays(Lookup(b), n); got != want {
+			t.Errorf("from 8 MiB to %d MiB: %v", n/mib, got)
+		}
+	}
+	if to := Resize(h, b, 16*mib); to != 0 {
+		t.Errorf("it was resized, to %#x", to)
+	}
+	to := Resize(h, b, 10*mib)
+	if to == 0 || raw.LoadByte(to+8*mib-raw.Page) != 7 {
+		t.Errorf("it was not resized, or has lost its contents: %#x", to)
+	}
+	sound(t)
+}

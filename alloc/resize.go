@@ -21,13 +21,30 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	if secure {
 		return p.resizeSecure(addr, n)
 	}
-	if p.Owner == OwnerHuge {
+	huge := p.Owner == OwnerHuge
+	switch {
+	case !huge && (p.blocks != 1 || p.Size < ResizeMin || n <= p.Size || addr != p.Start):
+		return 0
+	case h.copyPays(p, n):
+		return 0
+	case huge:
 		return hugeResize(h, p, n)
 	}
-	if p.blocks != 1 || p.Size < ResizeMin || n <= p.Size || addr != p.Start {
-		return 0
-	}
 	return h.toHuge(p, n)
+}
+
+// copyPays reports whether a cached huge block is large enough for n bytes, so that copying
+// what the block of p has takes less time than the faults for all that is new: a fault of a memory page
+// costs more than copying copyShare of them.
+func (h *Heap) copyPays(p *Page, n uintptr) bool {
+	const copyShare = 2
+	place := placeOf(uintptr(p.Hint), homeOf(uintptr(p.Hint)))
+	if n <= MaxClass || pool.cache.n == 0 || n < p.Size || p.Size > copyShare*(n-p.Size) || uintptr(p.place) != place || !poolLock.Take(h.Thread.token) {
+		return false
+	}
+	i := pool.cache.smallest(place, raw.RoundUp(n, SliceSize))
+	poolLock.Release()
+	return i != hugeCacheSlots
 }
 
 // ruledAway reports whether a rule wants the block in another tier once it is n bytes
