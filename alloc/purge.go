@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 )
@@ -12,7 +13,8 @@ import (
 //	age:     now >= stamp + PurgeDelay
 //	reserve: dirtyBytes > max(minReserve, usedBytes/reserveShare) + spans.keep
 //
-// By the second a program that frees much at once and then falls silent has
+// Who sets a longer delay than the usual one wants more kept: the reserve is that many times
+// as large. By the second a program that frees much at once and then falls silent has
 // little left to give; it purges down to half the reserve, so that neighbours
 // have joined and the calls are few.
 //
@@ -34,13 +36,23 @@ func purgeDue(token uintptr, now uint64) {
 		return
 	}
 	p := pool.shelf[oldest&(placeSlots-1)].oldest.head
-	reserve := max(minReserve, pool.usedBytes/reserveShare)
+	reserve := dirtyReserve()
 	keep := pool.spans.kept(inUse())
 	if pool.dirtyBytes > reserve+keep {
 		purgeWhile(token, now, reserve/2+keep)
 	} else if p != nil && now >= p.stamp+PurgeDelay {
 		purgeWhile(token, now, ^uintptr(0))
 	}
+}
+
+// dirtyReserve is how many dirty bytes are kept at least.
+func dirtyReserve() uintptr {
+	const most = 1 << 46 // bytes: more than there are addresses
+	least := max(minReserve, pool.usedBytes/reserveShare)
+	if PurgeDelay <= config.DefaultPurgeDelay {
+		return least
+	}
+	return min(least*uintptr(PurgeDelay/config.DefaultPurgeDelay), most)
 }
 
 // oldestPlace is the place with the span that can be purged and has been free for

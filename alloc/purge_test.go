@@ -1,6 +1,10 @@
 package alloc
 
-import "testing"
+import (
+	"testing"
+
+	"tieralloc/internal/config"
+)
 
 // cycle allocates n blocks of 1 MiB, a millisecond after the other, and frees them.
 func cycle(tb testing.TB, h *Heap, n int) {
@@ -27,7 +31,7 @@ func TestPurgeLearns(t *testing.T) {
 	h.Thread.Now = 1e9
 	const n = 200
 	cycle(t, h, n)
-	if pool.dirtyBytes > minReserve+1<<20 || pool.spans.keep != 0 {
+	if pool.dirtyBytes > dirtyReserve()+1<<20 || pool.spans.keep != 0 {
 		t.Fatalf("%d MiB are left, %d kept, after the first time", pool.dirtyBytes>>20, pool.spans.keep>>20)
 	}
 	cycle(t, h, n)
@@ -94,4 +98,26 @@ func TestPurgeAtAnyCall(t *testing.T) {
 	}
 	t.Logf("after %d calls", calls)
 	Free(h, small, HowAny, NoSize, 0)
+}
+
+// TestPurgeLater: who sets a long delay keeps more.
+func TestPurgeLater(t *testing.T) {
+	newWorld(t)
+	const times = 40
+	PurgeDelay = times * config.DefaultPurgeDelay
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	cycle(t, h, times*minReserve>>20)
+	if pool.dirtyBytes < (times-2)*minReserve {
+		t.Errorf("%d MiB are left of %d", pool.dirtyBytes>>20, times*minReserve>>20)
+	}
+	h.Thread.Now += PurgeDelay + 1
+	purgeDue(8, h.Thread.Now)
+	if pool.dirtyBytes != 0 {
+		t.Errorf("%d MiB are left after the delay", pool.dirtyBytes>>20)
+	}
+	PurgeDelay = ^uint64(0)
+	if most := dirtyReserve(); most < minReserve {
+		t.Errorf("with the longest delay %d bytes are kept", most)
+	}
 }

@@ -17,7 +17,7 @@ func TestNearestSetting(t *testing.T) {
 		"TA_CUDA":           "TA_CUDA",
 		"TA_CUDA_SOTF":      "TA_CUDA_SOFT",
 		"CUDA_VISIBLE":      "",
-		"TA_SECURE":         "",
+		"TA_PRINTER":        "",
 		"TA_TEST_LIB":       "",
 		"TA_":               "",
 	} {

@@ -38,13 +38,15 @@ func capacityChecks() []check {
 	}
 	const lots = "1000x3000 30000x100 300000x20 2000000x20"
 	const demote = "TA_FAST_SOFT=16M TA_ON_SOFTCAP=demote TA_DEFAULT_HINT="
-	// 40 blocks of 1000 KiB: at most 16 MiB stay. Of the 20 that are kept in the end, those
-	// go back that fit into seven eighths of the cap.
+	// 40 blocks of 1000 KiB: at most 16 MiB stay, and at least what fits beside the 7 MiB that
+	// go on being used meanwhile. Of the 20 that are kept in the end, those go back that fit into
+	// seven eighths of the cap.
 	moved := func(t *testing.T, r *remains) {
 		t.Helper()
-		const all, kept = 40 * 1000 << 10, 20 * 1000 << 10
-		tiers(0, [3]int64{cap / 2, all - cap, 0}, [3]int64{cap, all - cap/2, 0})(t, r)
-		tiers(1, [3]int64{cap / 2, 0, 0}, [3]int64{cap, kept - cap/2, 0})(t, r)
+		const block = 1000 << 10
+		const all, kept, least = 40 * block, 20 * block, (cap/8*7 - 7<<20) / block * block
+		tiers(0, [3]int64{least, all - cap, 0}, [3]int64{cap, all - least, 0})(t, r)
+		tiers(1, [3]int64{least, 0, 0}, [3]int64{cap, kept - least, 0})(t, r)
 		m := r.stats(t, "known.json").Tiers["fast"].Migrations
 		if m.Attempted == 0 || m.Moved*4096 < all-cap || m.Failed != 0 {
 			t.Errorf("migrations %+v", m)
