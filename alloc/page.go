@@ -51,7 +51,7 @@ type Page struct {
 	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
 	pendNext *Page   // in the owner's list of pages with news
 	segment  *segment
-	stamp    uint64 // when it became free, in nanoseconds; of a current page see collectEmpty
+	stamp    uint64 // when it became free, in nanoseconds; of a page in use see collectEmpty and passed
 	place    uint32 // where its memory is: see place.go
 	home     uint32 // the tier that the hint, or ta_move, wants it in
 	list     uint32 // the list by age that a span in use is on
