@@ -73,24 +73,16 @@ func (c *hugeCache) shrink(p *Page, n uintptr) {
 	c.bytes -= n
 }
 
-// oldestOf is the slot of the block of a place with at least so many bytes that was freed
-// first, or hugeCacheSlots.
-func (c *hugeCache) oldestOf(place, size uintptr) uintptr {
+// oldest is the slot of the block of a place, or of anyPlace, with at least so many bytes
+// that was freed first, or hugeCacheSlots.
+func (c *hugeCache) oldest(place, size uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if p.Size >= size && uintptr(p.place) == place && (best == hugeCacheSlots || p.stamp < c.slot[best&(hugeCacheSlots-1)].stamp) {
-			best = i
+		if place != anyPlace && place != uintptr(p.place) || p.Size < size {
+			continue
 		}
-	}
-	return best
-}
-
-// oldest is the slot of the block that was freed first. Precondition: there is one.
-func (c *hugeCache) oldest() uintptr {
-	best := uintptr(0)
-	for i := uintptr(1); i < c.n && i < hugeCacheSlots; i++ {
-		if c.slot[i].stamp < c.slot[best&(hugeCacheSlots-1)].stamp {
+		if best == hugeCacheSlots || p.stamp < c.slot[best&(hugeCacheSlots-1)].stamp {
 			best = i
 		}
 	}
@@ -235,7 +227,7 @@ func hugeFreed(token uintptr, p *Page) {
 	}
 	now, most := p.stamp, hugeCacheMax+c.kept(inUse()-p.Size)
 	for c.n >= hugeCacheSlots || c.n != 0 && c.bytes+p.Size > most {
-		q := c.remove(c.oldest())
+		q := c.remove(c.oldest(anyPlace, 0))
 		c.gone(q.Size, true, now)
 		hugeUnmap(token, q)
 	}

@@ -9,7 +9,7 @@ const hugeSpanLeast = 1 << 20 >> SliceShift
 // before fresh memory is. It reports false where there is none. Precondition: poolLock is held.
 func spanOfHuge(place, n uintptr) bool {
 	c := &pool.cache
-	i := c.oldestOf(place, n<<SliceShift)
+	i := c.oldest(place, n<<SliceShift)
 	if i == hugeCacheSlots || unitOf(place) != 1 {
 		return false
 	}
