@@ -83,6 +83,7 @@ toolchain() {
 	find_go
 	provide gcc:gcc /usr/include/stdio.h:libc6-dev objdump:binutils objcopy:binutils || exit 1
 	export GOTOOLCHAIN=local GOAMD64=v1 GOEXPERIMENT='' CGO_ENABLED=1 GOFLAGS=-buildvcs=false
+	export CGO_CFLAGS='-O2 -g -ffunction-sections -fno-plt' # for interpose/order.ld
 	unset GOOS GOARCH
 }
 
@@ -98,8 +99,8 @@ build() {
 	tmp=$(mktemp -d build/.tmp.XXXXXX)
 	# shellcheck disable=SC2064 # the name is wanted as it is now
 	trap "rm -rf -- '$tmp'" EXIT
-	go build -trimpath -buildmode=c-shared \
-		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,noseparate-code'" \
+	go build -trimpath -buildmode=c-shared -gcflags=tieralloc/...=-spectre=ret \
+		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,noseparate-code -Wl,-T,$here/interpose/order.ld'" \
 		-o "$tmp/libtieralloc.so" .
 	# Go's linker names a Python script for gdb there, and every gdb session with
 	# the library in it would start with a warning that it is not to be found.

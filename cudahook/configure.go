@@ -48,6 +48,7 @@ func Configure(token uintptr, device, key, value uint64) uint64 {
 	}
 	for i := range devices {
 		if d := &devices[i]; device == everyDevice || device == uint64(i) {
+			d.tune()
 			if key == ConfigTrace && value != 0 && d.knobs.record == 0 {
 				d.beginHistory(token)
 			}

@@ -85,13 +85,27 @@ func Setup(s *config.CUDA, defaultHint uint32) {
 	settings.quicks, settings.idles = defaultQuicks, config.NoLimit
 	settings.firstFit, settings.eager, settings.frayed = 0, 0, 0
 	settings.bw, settings.lat = s.BW, s.Lat
-	for i := range devices {
-		devices[i].knobs = settings.knobs
+	if tuned {
+		for i := range devices {
+			devices[i].knobs = settings.knobs
+		}
 	}
 	settings.throttle = s.BW != 0 || s.Lat != 0
 	setQuick()
 	settings.warmups = min(s.Warmups, 16)
 	settings.warm = s.Warmup
+}
+
+// tuned says that some device has its knobs. Until then they are not touched: a process without a
+// device has 20 KiB less of memory in use.
+var tuned bool
+
+// tune gives the device its knobs, if it has none yet.
+func (d *device) tune() {
+	tuned = true
+	if d.segment == 0 {
+		d.knobs = settings.knobs
+	}
 }
 
 // SleepThrottled says whether throttled requests wait, or are only counted (TA_THROTTLE).
@@ -102,6 +116,7 @@ func (d *device) meet(memory uint64) {
 	if atomic.LoadUint64(&d.memory) != 0 {
 		return
 	}
+	d.tune()
 	d.soft, d.hard = ^uint64(0), capOf(memory)
 	if settings.soft != 0 {
 		d.soft = min(settings.soft, d.hard)

@@ -8,7 +8,7 @@
 	.hidden	ta_find_dlsym
 	.hidden	ta_cuda_has
 	.hidden	ta_cuda_dlsym
-	.text
+	.section	.text.hot, "ax", @progbits
 	.p2align 4
 	.globl	dlsym
 	.type	dlsym, @function

@@ -14,7 +14,7 @@ void *(*ta_real_dlsym)(void *, const char *);
 
 // Called by our dlsym when it is used for the first time. dlvsym is the one way to libc's
 // dlsym that does not lead back here.
-void ta_find_dlsym(void)
+HOT void ta_find_dlsym(void)
 {
 	void *f = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
 	if (f == NULL)

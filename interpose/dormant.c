@@ -25,6 +25,9 @@
 // runtime, and there are no others.
 HOT uintptr_t __wrap__cgo_wait_runtime_init_done(void) { return 0; }
 
+// And this last, for what the first has returned: there is no context.
+HOT void __wrap__cgo_release_context(uintptr_t context) { (void)context; }
+
 struct disposition { // the kernel's struct sigaction
 	uintptr_t handler, flags, restorer, mask;
 };

@@ -12,26 +12,26 @@ import (
 const (
 	liveInterval = 100_000_000 // ns
 	liveShare    = 50
-	liveNever    = ^uint64(0)
+	liveNever    = 0
 )
 
 // live is this process's page. One thread at a time updates it: whoever sets claim.
-var live = struct {
+var live struct {
 	page    uintptr // address of a LivePage; 0: none
 	pid     uintptr // process that opened it
-	next    uint64  // when an update is due; liveNever: the page is off
+	next    uint64  // when an update is due; liveNever, as in new memory: the page is off
 	claim   uint32  // 1: an update is under way
 	started uint64  // when that began
 	file    fileID
 	path    [pathRoom]byte // C string
-}{next: liveNever}
+}
 
 // LiveOn reports whether there is a page to update.
 func LiveOn() bool { return atomic.LoadUint64(&live.next) != liveNever }
 
 // LiveDue reports whether an update is due. The clock may be any that runs on steadily
 // in nanoseconds, the same for all calls.
-func LiveDue(now uint64) bool { return now >= atomic.LoadUint64(&live.next) }
+func LiveDue(now uint64) bool { return atomic.LoadUint64(&live.next)-1 < now } // never, if 0
 
 // LiveBegin begins an update whether it is due or not: it returns a report, all zero,
 // to be filled and committed (LiveCommit) or given up (LiveDrop) by the same thread. It

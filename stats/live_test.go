@@ -140,7 +140,7 @@ func TestLiveDue(t *testing.T) {
 		t.Fatal("there is a page before it was opened")
 	}
 	newLive(t)
-	if !LiveOn() || !LiveDue(0) {
+	if !LiveOn() || !LiveDue(1) {
 		t.Fatal("the first update is not due")
 	}
 	now := uint64(1e15)

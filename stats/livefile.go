@@ -50,7 +50,7 @@ func LiveOpen(path, n uintptr, pid, startUnixNs uint64, program, programLen uint
 	live.page = page
 	live.pid = raw.Pid()
 	live.claim = 0
-	atomic.StoreUint64(&live.next, 0)
+	atomic.StoreUint64(&live.next, 1) // at once
 	return 0
 }
 

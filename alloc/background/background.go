@@ -9,12 +9,12 @@ package background
 import (
 	"time"
 
-	"tieralloc/internal/process"
+	"tieralloc/internal/config"
 	"tieralloc/interpose"
 )
 
 func init() {
-	if process.Settings.Background {
+	if config.InForce.Background {
 		go run()
 	}
 }

@@ -121,6 +121,9 @@ type Settings struct {
 	Rules     RuleList
 }
 
+// InForce is the configuration of this process, set at boot.
+var InForce Settings
+
 // Tier is what is set for one tier.
 //
 //	Soft == 0 or Hard == 0 or Soft <= Hard

@@ -34,10 +34,12 @@ func (t *Text) At(i uintptr) byte {
 	return t.buf[i&textMask]
 }
 
-// Reset makes the text empty.
+// Reset makes the text empty. One that is empty is not written to: its page may be none yet.
 func (t *Text) Reset() {
-	t.n = 0
-	t.buf[0] = 0
+	if t.n != 0 {
+		t.n = 0
+		t.buf[0] = 0
+	}
 }
 
 // Byte appends one byte. It reports false, and appends nothing, when the text

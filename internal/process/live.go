@@ -15,11 +15,11 @@ var livePath config.Text
 // openLive makes the live page, if one is asked for. A failure is one line on standard
 // error; a forked child, of which there may be many, is silent.
 func openLive() {
-	if Settings.StatsLive.Len() == 0 {
+	if config.InForce.StatsLive.Len() == 0 {
 		return
 	}
 	errno := uintptr(syscall.ENAMETOOLONG)
-	if _, ok := config.Expand(&livePath, &Settings.StatsLive, raw.Pid(), &program); ok {
+	if _, ok := config.Expand(&livePath, &config.InForce.StatsLive, raw.Pid(), &program); ok {
 		errno = stats.LiveOpen(livePath.Addr(), livePath.Len(), uint64(raw.Pid()), startUnix, program.Addr(), program.Len())
 	}
 	if errno == 0 || forked {
@@ -68,5 +68,5 @@ func closeLive(token uintptr) {
 		return
 	}
 	update(token, nodeBudget)
-	stats.LiveEnd(true, Settings.LiveIsDefault())
+	stats.LiveEnd(true, config.InForce.LiveIsDefault())
 }

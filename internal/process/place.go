@@ -2,6 +2,7 @@ package process
 
 import (
 	"tieralloc/alloc"
+	"tieralloc/internal/config"
 	"tieralloc/numa"
 )
 
@@ -15,15 +16,15 @@ var (
 // that names nodes, it costs the reading of one file.
 func placeTiers() (bad uintptr) {
 	named := uint64(0)
-	for i := range Settings.Tiers {
-		named |= Settings.Tiers[i].Nodes
+	for i := range config.InForce.Tiers {
+		named |= config.InForce.Tiers[i].Nodes
 	}
 	if named == 0 && numa.Single() {
-		tierMap = numa.Map{Nodes: 1, Simulated: true}
+		tierMap.Nodes, tierMap.Simulated = 1, true
 	} else {
 		numa.Probe(&topology)
-		bad = numa.Resolve(&Settings, &topology, &tierMap, 2)
+		bad = numa.Resolve(&config.InForce, &topology, &tierMap, 2)
 	}
-	alloc.SetPlaces(&Settings, &tierMap)
+	alloc.SetPlaces(&config.InForce, &tierMap)
 	return bad
 }

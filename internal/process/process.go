@@ -36,9 +36,6 @@ const (
 const exitConfig = 78 // EX_CONFIG of sysexits.h
 
 var (
-	// Settings is the configuration in effect.
-	Settings config.Settings
-
 	program    config.Text // the program's file name, without folders
 	statsPath  config.Text // the report's path, %p not yet replaced; empty: no report
 	startUnix  uint64
@@ -54,31 +51,31 @@ var (
 func Boot(arg uintptr) (how uintptr) {
 	b := (*bootArgs)(raw.Ptr(arg))
 	alloc.Boot(b.root, b.none)
-	bad := config.Parse(&Settings, b.envp, b.secure != 0)
-	if !Settings.Disable {
+	bad := config.Parse(&config.InForce, b.envp, b.secure != 0)
+	if !config.InForce.Disable {
 		bad += placeTiers()
 	}
-	if bad > 0 && Settings.Strict {
+	if bad > 0 && config.InForce.Strict {
 		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
 	}
-	if Settings.Secure {
+	if config.InForce.Secure {
 		alloc.Harden(b.random)
 	}
-	alloc.PurgeDelay = Settings.PurgeDelay
-	alloc.DefaultHint = Settings.DefaultHint
-	alloc.Background = Settings.Background
+	alloc.PurgeDelay = config.InForce.PurgeDelay
+	alloc.DefaultHint = config.InForce.DefaultHint
+	alloc.Background = config.InForce.Background
 	startUnix = raw.Clock(raw.ClockReal)
 	startMono = raw.Clock(raw.ClockMono)
 	setProgram(b.program)
-	if Settings.Disable {
+	if config.InForce.Disable {
 		return bootPass | bootDisabled
 	}
-	tiers.Setup(&Settings, program.Addr())
-	if Settings.StatsFile.Len() != 0 {
+	tiers.Setup(&config.InForce, program.Addr())
+	if config.InForce.StatsFile.Len() != 0 {
 		stderrWas = identify(2)
 		setStatsPath()
 	}
-	if !Settings.Interpose {
+	if !config.InForce.Interpose {
 		how |= bootPass
 	}
 	openLive()
@@ -87,14 +84,14 @@ func Boot(arg uintptr) (how uintptr) {
 
 // asked is what the settings ask of the C side.
 func asked() (how uintptr) {
-	if Settings.Log != config.LogOff {
-		stats.LogStart(Settings.Log)
+	if config.InForce.Log != config.LogOff {
+		stats.LogStart(config.InForce.Log)
 		how |= bootRuntime
 	}
-	if Settings.Background {
+	if config.InForce.Background {
 		how |= bootRuntime
 	}
-	if Settings.Secure {
+	if config.InForce.Secure {
 		how |= bootSecure
 	}
 	if tiers.NeedsLib() {
@@ -106,11 +103,11 @@ func asked() (how uintptr) {
 	if tiers.AnyThrottled() {
 		how |= bootThrottled
 	}
-	if Settings.CUDA.Enable {
-		cudahook.Setup(&Settings.CUDA, Settings.DefaultHint)
-		cudahook.SleepThrottled(Settings.ThrottleSleep)
-		if Settings.CUDA.Trace.Len() != 0 {
-			if _, ok := config.Expand(&reportPath, &Settings.CUDA.Trace, raw.Pid(), &program); ok {
+	if config.InForce.CUDA.Enable {
+		cudahook.Setup(&config.InForce.CUDA, config.InForce.DefaultHint)
+		cudahook.SleepThrottled(config.InForce.ThrottleSleep)
+		if config.InForce.CUDA.Trace.Len() != 0 {
+			if _, ok := config.Expand(&reportPath, &config.InForce.CUDA.Trace, raw.Pid(), &program); ok {
 				cudahook.SetTrace(&reportPath)
 			}
 		}
@@ -134,7 +131,7 @@ func setProgram(path uintptr) {
 
 // setStatsPath makes a relative path absolute: the program may change its folder.
 func setStatsPath() {
-	file := &Settings.StatsFile
+	file := &config.InForce.StatsFile
 	if file.At(0) != '/' {
 		n, errno := raw.Sys(syscall.SYS_GETCWD, reportPath.Addr(), config.PathMax, 0, 0, 0, 0)
 		if errno == 0 && n > 1 && raw.LoadByte(reportPath.Addr()) == '/' {
@@ -348,9 +345,9 @@ func fill(token uintptr, r *stats.Report, budget uint64) bool {
 	r.StartUnixNs = startUnix
 	r.UptimeNs = raw.Clock(raw.ClockMono) - startMono
 	r.SetProgram(program.Addr(), program.Len())
-	r.Policy = stats.Policy{DefaultHint: uint64(Settings.DefaultHint), OnSoftcap: uint64(Settings.OnSoftcap),
-		OnHardcap: uint64(Settings.OnHardcap), Rules: uint64(Settings.Rules.Count)}
-	if Settings.ThrottleSleep {
+	r.Policy = stats.Policy{DefaultHint: uint64(config.InForce.DefaultHint), OnSoftcap: uint64(config.InForce.OnSoftcap),
+		OnHardcap: uint64(config.InForce.OnHardcap), Rules: uint64(config.InForce.Rules.Count)}
+	if config.InForce.ThrottleSleep {
 		r.Policy.Throttle = 1
 	}
 	if !tierMap.Simulated {

@@ -15,14 +15,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"tieralloc/internal/config"
-	"tieralloc/internal/process"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 )
 
 func init() {
-	if process.Settings.Log != config.LogOff {
-		go run(zerolog.New(output(&process.Settings)).Level(level(process.Settings.Log)))
+	if config.InForce.Log != config.LogOff {
+		go run(zerolog.New(output(&config.InForce)).Level(level(config.InForce.Log)))
 	}
 }
 
@@ -61,7 +60,7 @@ func text(t *config.Text) string {
 
 // run writes events until the process ends.
 func run(log zerolog.Logger) {
-	configuration(log, &process.Settings)
+	configuration(log, &config.InForce)
 	for {
 		ends := stats.Rest()
 		var e stats.Event

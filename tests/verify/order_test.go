@@ -1,0 +1,65 @@
+package verify
+
+import (
+	"debug/elf"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// TestOrder: what every process runs or reads of the library is in five windows of 64 KiB, each
+// of which the kernel makes resident as a whole (interpose/order.ld). Where it has come to lie
+// across a border, the address of .text.pad there is to change.
+func TestOrder(t *testing.T) {
+	const window = 64 << 10
+	img, err := Load(testlib.Lib(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(testlib.Lib(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var rela, relaSize uint64
+	for tag, v := range map[elf.DynTag]*uint64{elf.DT_RELA: &rela, elf.DT_RELASZ: &relaSize} {
+		values, err := f.DynValue(tag)
+		if err != nil || len(values) != 1 {
+			t.Fatalf("%v: %v, %v", tag, values, err)
+		}
+		*v = values[0]
+	}
+	// span is from the first function of one prefix to the end of the last of another.
+	span := func(from, to string) (first, end uint64) {
+		for _, fn := range img.funcs {
+			if first == 0 && strings.HasPrefix(fn.Name, from) {
+				first = fn.Addr
+			}
+			if strings.HasPrefix(fn.Name, to) {
+				end = fn.Addr + fn.Size
+			}
+		}
+		if first == 0 || end < first {
+			t.Fatalf("no code from %s to %s", from, to)
+		}
+		return first, end
+	}
+	_, calls := span("internal/runtime/syscall/linux.Syscall6", "internal/runtime/syscall/linux.Syscall6")
+	first, end := span("syscall.RawSyscall6", "tieralloc/cudahook.Setup")
+	_, heap := span("tieralloc/alloc.", "tieralloc/alloc.(")
+	last, _ := span("tieralloc/internal/process.", "tieralloc/internal/process.")
+	for _, c := range []struct {
+		what       string
+		first, end uint64
+		windows    uint64
+	}{
+		{"the symbols and the system calls", 0, calls, 1},
+		{"the data plane", first, max(end, heap), 3},
+		{"package process, the exports, HOT code, constants and the loader's relocations", last, rela + relaSize, 1},
+	} {
+		if n := (c.end-1)/window - c.first/window + 1; n > c.windows {
+			t.Errorf("%s, at %#x to %#x, lie in %d windows, not %d", c.what, c.first, c.end, n, c.windows)
+		}
+	}
+}
