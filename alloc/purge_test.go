@@ -121,3 +121,30 @@ func TestPurgeLater(t *testing.T) {
 		t.Errorf("with the longest delay %d bytes are kept", most)
 	}
 }
+
+// TestPurgeFew: what is cheap to fault in afresh is not worth keeping.
+func TestPurgeFew(t *testing.T) {
+	newWorld(t)
+	PurgeDelay = 500e6
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	used := make([]uintptr, 40) // what is in use bounds what is kept
+	for i := range used {
+		used[i] = Malloc(h, 1<<20, 0, 0) &^ ZeroBit
+	}
+	const each = 12 << 20 // and a few more: missed in each cycle
+	for range 20 {
+		before := h.Thread.Now
+		cycle(t, h, each>>20+minReserve>>20)
+		h.Thread.Now = before + each*1e9/(missedRate*3/4)
+		if pool.spans.keep != 0 {
+			t.Fatalf("%d MiB are kept for the sake of %d MiB a second", pool.spans.keep>>20, missedRate*3/4>>20)
+		}
+	}
+	if pool.count.purgedBytes < 10*each {
+		t.Fatalf("%d MiB were purged: nothing was missed", pool.count.purgedBytes>>20)
+	}
+	for _, b := range used {
+		Free(h, b, HowAny, NoSize, 0)
+	}
+}
