@@ -83,7 +83,7 @@ toolchain() {
 	find_go
 	provide gcc:gcc /usr/include/stdio.h:libc6-dev objdump:binutils objcopy:binutils || exit 1
 	export GOTOOLCHAIN=local GOAMD64=v1 GOEXPERIMENT='' CGO_ENABLED=1 GOFLAGS=-buildvcs=false
-	export CGO_CFLAGS='-O2 -g -ffunction-sections -fno-plt' # for interpose/order.ld
+	export CGO_CFLAGS='-O2 -g -ffunction-sections -fdata-sections -fno-plt' # for interpose/order.ld
 	unset GOOS GOARCH
 }
 

@@ -152,7 +152,7 @@ func check(p *Page, addr uintptr) uintptr {
 	if !p.isBlock(addr) {
 		return FreeInside
 	}
-	if raw.Load(addr+8) == FreeKey && p.isFree(owner, addr) {
+	if p.inHole(addr) || raw.Load(addr+8) == FreeKey && p.isFree(owner, addr) {
 		return FreeDouble
 	}
 	return FreeOK
@@ -273,8 +273,9 @@ func (h *Heap) release(p *Page, stamp uint64) bool {
 
 // collectPages brings the heap up to date with what other threads freed and gives
 // back pages that are wholly free: with all set every one, else those that have been
-// so for a while.
+// so for a while, and holes in pages that rest.
 func (h *Heap) collectPages(all bool) {
+	given := uintptr(0)
 	if atomic.LoadUintptr(&h.pending) != 0 {
 		h.drain()
 	}
@@ -293,10 +294,13 @@ func (h *Heap) collectPages(all bool) {
 			next := p.next
 			if p.allFree() {
 				h.collectEmpty(p, all, p == first)
+			} else if !all && p != first {
+				given += p.rest(false)
 			}
 			p = next
 		}
 	}
+	punched(h.Thread.token, given)
 }
 
 // collectEmpty gives back one empty page, or lets it stay for now. A current page

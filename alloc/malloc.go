@@ -127,6 +127,9 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 			}
 			return b
 		}
+		if p.fill() {
+			return p.pop()
+		}
 		if !h.passed(p) {
 			h.setFull(p)
 		}
@@ -168,6 +171,7 @@ func (h *Heap) setFull(p *Page) {
 // everything that can be spared is given back first.
 func (h *Heap) refill(c uintptr) bool {
 	h.Thread.tick()
+	h.Thread.grown()
 	if h.cur[c&(Classes-1)] != pageNone { // other threads had freed blocks
 		return true
 	}
@@ -194,7 +198,7 @@ func (h *Heap) refill(c uintptr) bool {
 	p.Class = uint32(c)
 	p.Hint = h.Hint
 	p.blocks = uint32(n << SliceShift / size)
-	p.Carved, p.stamp = 0, 0
+	p.Carved, p.carved, p.holes, p.stamp = 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	p.Remote, p.Owner = 0, h.self()
 	if secure {

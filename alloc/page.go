@@ -19,25 +19,28 @@ const (
 // For a page of blocks, with remoteCount the blocks on the remote list:
 //
 //	live   = Allocs - Frees - remoteCount
-//	Carved = Size·(Allocs - Frees + len(Free list))
-//	Carved <= Size·blocks <= slices·SliceSize
+//	carved = Size·(Allocs - Frees + len(Free list) + blocks that start in holes)
+//	carved <= Size·blocks <= slices·SliceSize
 //
 // The field order is known to the fast path: interpose/layout.h is generated
 // from this struct.
 type Page struct {
 	_ raw.OffHeap
 
-	Owner  uintptr // the heap's address, |OwnerFull when no block is free; or ownerNone, OwnerZero, OwnerHuge
-	Start  uintptr // address of the first block
-	Magic  uint64  // divMagic(Size); 0 where the fast path is not to see a block: of slots (slot.go), zero pages, huge blocks
-	Size   uintptr // block size in bytes; of a free span or huge block, all of it
-	Class  uint32
-	Hint   uint32 // what the blocks are for: tiers.Hot, …
-	slices uint32
-	blocks uint32 // capacity in blocks
-	zero   uint32 // 1: what is not yet carved reads as zero
-	state  uint32
-	Carved uint64 // bytes ever put to use, from Start on; the rest is untouched
+	Owner   uintptr // the heap's address, |OwnerFull when no block is free; or ownerNone, OwnerZero, OwnerHuge
+	Start   uintptr // address of the first block
+	Magic   uint64  // divMagic(Size); 0 where the fast path is not to see a block: of slots (slot.go), zero pages, huge blocks
+	Size    uintptr // block size in bytes; of a free span or huge block, all of it
+	Class   uint32
+	Hint    uint32 // what the blocks are for: tiers.Hot, …
+	slices  uint32
+	blocks  uint32 // capacity in blocks
+	carved  uint32 // bytes ever put to use, from Start on; the rest is untouched
+	zero    uint8  // 1: what is not yet carved reads as zero
+	state   uint8
+	hugetlb uint8 // 1: its mapping is of huge pages of the kernel's pool
+	_       uint8
+	Carved  uint64 // the same, as the fast path may know it: see holes.go
 
 	Free    uintptr // list of free blocks, linked by their first word (see seal)
 	Allocs  uint64  // blocks handed out by the owner, ever
@@ -51,7 +54,7 @@ type Page struct {
 	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
 	pendNext *Page   // in the owner's list of pages with news
 	segment  *segment
-	stamp    uint64 // when it became free, in nanoseconds; of a page in use see collectEmpty and passed
+	stamp    uint64 // when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go
 	place    uint32 // where its memory is: see place.go
 	home     uint32 // the tier that the hint, or ta_move, wants it in
 	list     uint32 // the list by age that a span in use is on
@@ -59,7 +62,7 @@ type Page struct {
 	stray    uint32 // memory pages charged to the place astray instead
 	astray   uint32
 	done     uint32 // slices of a huge block that demotion has been over
-	hugetlb  uint32 // 1: its mapping is of huge pages of the kernel's pool
+	holes    uint32 // see holes.go
 }
 
 // FreeKey is the second word of every free block that has been on a list, so
@@ -167,7 +170,7 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	}
 	size := p.Size
 	end := size * uintptr(p.blocks)
-	at := uintptr(p.Carved)
+	at := uintptr(p.carved)
 	if at >= end {
 		return 0, false
 	}
@@ -179,7 +182,10 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	if at+n*size > end {
 		n = 1 // one by one towards the end: a division to find how many is not worth it
 	}
-	p.Carved = uint64(at + n*size)
+	p.carved = uint32(at + n*size)
+	if p.holes == 0 {
+		p.Carved = uint64(p.carved)
+	}
 	p.Allocs++
 	if n == 1 && p.zero != 0 {
 		return b, true
@@ -203,7 +209,7 @@ func (p *Page) carve() (b uintptr, zero bool) {
 // isBlock reports whether addr is the start of a block ever put to use.
 func (p *Page) isBlock(addr uintptr) bool {
 	off := uint64(addr - p.Start)
-	return off < p.Carved && off*p.Magic < p.Magic
+	return off < uint64(p.carved) && off*p.Magic < p.Magic
 }
 
 // onList reports whether b is on the list that begins at head. Every step is

@@ -117,9 +117,9 @@ func (s *pageState) check() {
 	if p.allFree() != (len(s.out) == 0) {
 		s.t.Fatalf("allFree is %v with %d blocks out", p.allFree(), len(s.out))
 	}
-	for off := uintptr(0); off < min(uintptr(p.Carved)+2*p.Size, p.bytes()); off += max(Granule, p.Size/4) {
+	for off := uintptr(0); off < min(uintptr(p.carved)+2*p.Size, p.bytes()); off += max(Granule, p.Size/4) {
 		b := p.Start + off
-		if want := off%p.Size == 0 && off < uintptr(p.Carved); p.isBlock(b) != want {
+		if want := off%p.Size == 0 && off < uintptr(p.carved); p.isBlock(b) != want {
 			s.t.Fatalf("isBlock at offset %d of %d-byte blocks is %v", off, p.Size, !want)
 		}
 		if p.isBlock(b) && p.isFree(p.Owner, b) == s.isOut[b] {

@@ -220,7 +220,7 @@ func cut(p *Page, n uintptr) *Page {
 }
 
 // split is cut with the rest put in its bin, in the given state.
-func split(p *Page, n uintptr, state uint32) *Page {
+func split(p *Page, n uintptr, state uint8) *Page {
 	rest := cut(p, n)
 	if rest != nil {
 		insertFree(rest, state)
@@ -249,7 +249,7 @@ func forgetDirty(p *Page) {
 }
 
 // insertFree puts a span in the bin of its state and marks its ends.
-func insertFree(p *Page, state uint32) {
+func insertFree(p *Page, state uint8) {
 	p.state = state
 	mapEnds(p)
 	s := &pool.shelf[p.place&(placeSlots-1)]
@@ -313,7 +313,7 @@ func spanReturn(token uintptr, p *Page) {
 // coalesce joins p, which is in no list, with the free spans of the given state and
 // of its place on both sides, and returns the joint span, in no list. Dirty neighbours
 // leave the list by age and the sums.
-func coalesce(p *Page, state uint32) *Page {
+func coalesce(p *Page, state uint8) *Page {
 	seg := p.segment
 	if seg.epoch != pool.epoch { // its neighbours are on lists that are gone
 		return p
@@ -334,11 +334,11 @@ func coalesce(p *Page, state uint32) *Page {
 	return p
 }
 
-func joins(p, q *Page, state uint32) bool {
+func joins(p, q *Page, state uint8) bool {
 	return q != nil && q.state == state && q.Owner == ownerNone && q.place == p.place
 }
 
-func removeFree(q *Page, state uint32) {
+func removeFree(q *Page, state uint8) {
 	s := &pool.shelf[q.place&(placeSlots-1)]
 	if state == spanDirty {
 		s.dirty.remove(q)

@@ -21,8 +21,8 @@ import (
 // A program that frees much and soon wants it again is learned from: what is put to use
 // afresh within PurgeDelay of a purge for the reserve's sake was missed, and so much more
 // is kept from then on. What is kept and not wanted for PurgeDelay is not kept any more. Nothing is learned
-// from less than 64 MiB a second: to fault that in afresh takes a fiftieth of the time, and Python had
-// 35 MiB in use instead of 30 so as to save a hundredth.
+// from less than 32 MiB a second: to fault that in afresh takes a hundredth of the time, and Python had
+// 35 MiB in use instead of 31 so as to save that.
 const (
 	minReserve   = 4 << 20
 	reserveShare = 8

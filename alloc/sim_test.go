@@ -64,6 +64,7 @@ var operations = []func(*sim) error{
 	(*sim).freeOne, (*sim).freeOne, (*sim).freeOne, (*sim).freeMany, (*sim).freeMany, (*sim).freePage, (*sim).freePage,
 	(*sim).pingPong, (*sim).pingPong, (*sim).aligned, (*sim).resize, (*sim).resize,
 	(*sim).later, (*sim).later, (*sim).trim, (*sim).newThread, (*sim).borrow, (*sim).misuse, (*sim).freeClass, (*sim).unmapNot,
+	(*sim).thin,
 }
 
 // simulate runs the choices to their end, then frees everything.
@@ -125,7 +126,11 @@ func (s *sim) finish() error {
 			return err
 		}
 	}
-	for range 3 {
+	rounds := 3
+	if secure {
+		rounds = 4 // in the first, blocks leave the quarantine of one thread for pages of another
+	}
+	for range rounds {
 		s.now += PurgeDelay + minCollect
 		for _, t := range s.threads {
 			t.enter().Thread.tick()

@@ -201,6 +201,35 @@ func (s *sim) borrow() error {
 	return nil
 }
 
+// thin frees most blocks of a page, has it give back what can be had, and frees one of them again.
+func (s *sim) thin() error {
+	if len(s.m.blocks) == 0 {
+		return nil
+	}
+	p := Lookup(s.m.blocks[s.pick(len(s.m.blocks))].addr)
+	from, to, last := p.Start, p.Start+p.bytes(), uintptr(0)
+	err := s.freeWhere(s.anyThread(), func(b *block) bool {
+		if b.addr < from || b.addr >= to || s.pick(16) == 0 {
+			return false
+		}
+		last = b.addr
+		return true
+	})
+	for _, t := range s.threads {
+		h := t.enter()
+		h.collectPages(false)
+		h.Thread.rest(true)
+		t.leave()
+	}
+	if err != nil || last == 0 {
+		return err
+	}
+	if why := s.anyThread().free(last); why == FreeOK {
+		return fmt.Errorf("a second free of %#x is accepted", last)
+	}
+	return nil
+}
+
 // misuse frees what is no block: nothing may change.
 func (s *sim) misuse() error {
 	if len(s.m.blocks) == 0 {

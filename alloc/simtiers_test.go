@@ -38,7 +38,7 @@ func (s *sim) hinted() error {
 		if !s.capped && tierOf(p.place) != tiers.Home(hint) || uintptr(p.Hint) != hint {
 			return fmt.Errorf("a block for hint %d is in tier %d, hint %d", hint, tierOf(p.place), p.Hint)
 		}
-		if hint == uintptr(config.HintPinFast) && p.place != placePin {
+		if hint == uintptr(config.HintPinFast) && n != 0 && p.place != placePin {
 			return fmt.Errorf("a pinned block is in place %d", p.place)
 		}
 		if err := s.m.add(b&^ZeroBit, n, Granule, b&ZeroBit != 0); err != nil {

@@ -39,6 +39,7 @@ type Thread struct {
 	watched uint64    // see watch.go: when current pages were set to be looked at,
 	looked  uint64    // when one was,
 	pace    uint64    // and how many frees of it come before the next time
+	used    uintptr   // the most bytes in use when pages were asked for holes
 	left    uint64    // when its own thread ended, or last borrowed it
 	rules   uint64    // the rules whose condition on the thread holds
 	name    [2]uint64 // the thread's name when that was found out
@@ -260,6 +261,7 @@ func serviceAbandoned(token uintptr, now uint64) {
 		if now >= t.left+PurgeDelay {
 			t.Now = 0 // stamps of pages
 			t.release()
+			t.rest(false)
 		}
 		t.collectPages(true)
 		t.Now = now

@@ -8,6 +8,7 @@ func Trim(h *Heap) uintptr { return purgeAll(h.Thread) }
 func purgeAll(t *Thread) uintptr {
 	t.release()
 	t.collectPages(true)
+	t.rest(true)
 	serviceAbandoned(t.token, t.Now)
 	t.stealPages()
 	done := hugeExpire(t.token, t.Now, anyPlace, true)

@@ -194,6 +194,26 @@ func (v *inspection) blocks(p *Page, head uintptr, seen map[uintptr]bool) (n uin
 	return n
 }
 
+// holes: no block on a list starts in one. It returns how many others do.
+func (v *inspection) holes(p *Page, listed map[uintptr]bool) (n uint64) {
+	if secure {
+		v.want(p.holes == 0, "page %p of slots has holes", p)
+		return 0
+	}
+	fast := uint64(p.carved)
+	if p.holes != 0 {
+		fast = 0
+	}
+	v.want(p.Carved == fast, "page %p with holes %#x: carved %d, for the fast path %d", p, p.holes, p.carved, p.Carved)
+	for at := uintptr(0); at < uintptr(p.carved); at += p.Size {
+		if p.inHole(p.Start + at) {
+			v.want(!listed[p.Start+at], "%#x, in a hole of page %p, is on a list", p.Start+at, p)
+			n++
+		}
+	}
+	return n
+}
+
 // page: the equations of Page, and its place in its heap.
 func (v *inspection) page(p *Page) {
 	seen := map[uintptr]bool{}
@@ -206,10 +226,14 @@ func (v *inspection) page(p *Page) {
 	v.want(p.Size == size && p.Magic == magic, "page %p of class %d: size %d", p, p.Class, p.Size)
 	v.want(uintptr(p.slices) >= pageSlices(uintptr(p.Class)), "page %p has %d slices", p, p.slices)
 	room := uint64(p.blocks) * uint64(size)
-	v.want(p.Carved <= room && room <= uint64(p.bytes()), "page %p: %d blocks, %d bytes carved", p, p.blocks, p.Carved)
+	carved, holed := uint64(p.carved), v.holes(p, seen)
+	if secure {
+		carved = p.Carved
+	}
+	v.want(carved <= room && room <= uint64(p.bytes()), "page %p: %d blocks, %d bytes carved", p, p.blocks, carved)
 	v.want(remote == p.remoteCount(), "page %p: %d blocks on the remote list, counted %d", p, remote, p.remoteCount())
-	v.want(p.Carved == uint64(size)*(fence+p.Allocs-p.Frees+free), "page %p: carved %d bytes, allocs %d, frees %d, free %d",
-		p, p.Carved, p.Allocs, p.Frees, free)
+	v.want(carved == uint64(size)*(fence+p.Allocs-p.Frees+free+holed), "page %p: carved %d bytes, allocs %d, frees %d, free %d, in holes %d",
+		p, carved, p.Allocs, p.Frees, free, holed)
 	live := p.Allocs - p.Frees - remote
 	v.want(live <= uint64(p.blocks) && v.spilled[p] <= live, "page %p: %d live, %d spilled", p, live, v.spilled[p])
 	v.live[p.Class] += live - v.spilled[p]

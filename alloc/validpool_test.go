@@ -66,11 +66,11 @@ func (v *inspection) entries(p *Page, all bool) {
 }
 
 // binned are the spans in the pool's bins, with the state of their bin.
-func (v *inspection) binned() map[*Page]uint32 {
-	free := map[*Page]uint32{}
+func (v *inspection) binned() map[*Page]uint8 {
+	free := map[*Page]uint8{}
 	for i := range pool.shelf {
 		s := &pool.shelf[i]
-		for state, b := range map[uint32]*spanBins{spanClean: &s.clean, spanDirty: &s.dirty} {
+		for state, b := range map[uint8]*spanBins{spanClean: &s.clean, spanDirty: &s.dirty} {
 			v.bins(b, func(p *Page) {
 				_, twice := free[p]
 				v.want(!twice && p.state == state, "span %p in state %d is in a bin of %d, or twice", p, p.state, state)

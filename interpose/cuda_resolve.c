@@ -39,24 +39,49 @@ CUresult cudaGetDriverEntryPoint_ptsz(const char *name, void **out, uint64_t fla
 CUresult cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, uint64_t flags, int *status);
 CUresult cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **out, unsigned version, uint64_t flags, int *status);
 
-// Our functions by name. real is the driver's own, once it is known; NULL stays for those
-// of the CUDA runtime, which are reached by the linker alone.
+// Those of the CUDA runtime, which are reached by the linker alone.
+#define RUNTIME(F) \
+	F(cudaMalloc) \
+	F(cudaFree) \
+	F(cudaGetDriverEntryPoint) \
+	F(cudaGetDriverEntryPoint_ptsz) \
+	F(cudaGetDriverEntryPointByVersion) \
+	F(cudaGetDriverEntryPointByVersion_ptsz)
+
+// Our functions by name. There are no addresses in the table, nor may the compiler make one of
+// them: each would be a relocation in every process.
+enum { NO_DRIVER = UINT16_MAX };
 static const struct entry {
-	char name[40];
-	void *ours;
-	void *const *real;
+	char name[38];
+	uint16_t real; // where the driver's own is in ta_cu, once it is known; NO_DRIVER for the runtime's
 } entries[] = {
-#define ENTRY(name, ...) {#name, (void *)name, (void *const *)&ta_cu.name},
+#define ENTRY(name, ...) {#name, offsetof(struct ta_cuda_driver, name)},
 	TA_CUDA_HOOKED(ENTRY)
-#define RUNTIME(name) {#name, (void *)name, NULL}
-	RUNTIME(cudaMalloc),
-	RUNTIME(cudaFree),
-	RUNTIME(cudaGetDriverEntryPoint),
-	RUNTIME(cudaGetDriverEntryPoint_ptsz),
-	RUNTIME(cudaGetDriverEntryPointByVersion),
-	RUNTIME(cudaGetDriverEntryPointByVersion_ptsz),
+#define RUNTIME_ENTRY(name) {#name, NO_DRIVER},
+	RUNTIME(RUNTIME_ENTRY)
 };
-enum { ENTRIES = sizeof entries / sizeof *entries };
+enum {
+#define INDEX(name, ...) INDEX_##name,
+	TA_CUDA_HOOKED(INDEX) RUNTIME(INDEX) ENTRIES
+};
+
+__attribute__((optimize("no-jump-tables", "no-tree-switch-conversion"))) static void *ours(const struct entry *e)
+{
+	switch (e - entries) {
+#define CASE(name, ...) \
+	case INDEX_##name: \
+		return (void *)name;
+		TA_CUDA_HOOKED(CASE)
+		RUNTIME(CASE)
+	}
+	return NULL;
+}
+
+// The driver's own, or NULL.
+static void *real(const struct entry *e)
+{
+	return e->real == NO_DRIVER ? NULL : *(void *const *)((const char *)&ta_cu + e->real);
+}
 
 static const struct entry *entry_of(const char *name)
 {
@@ -69,7 +94,7 @@ static const struct entry *entry_of(const char *name)
 // Whether the program has a function of the name without us.
 static int is_there(const struct entry *e, void *caller)
 {
-	return e->real == NULL ? ta_cuda_runtime_symbol(e->name, caller) != NULL : ta_cuda_find() && *e->real != NULL;
+	return e->real == NO_DRIVER ? ta_cuda_runtime_symbol(e->name, caller) != NULL : ta_cuda_find() && real(e) != NULL;
 }
 
 // Whether dlsym has to be more than a jump. libc's alone knows what is next to a caller; it
@@ -92,8 +117,8 @@ void *ta_cuda_substitute(void *function)
 	if (function == NULL || switched_off() || !ta_cuda_find())
 		return function;
 	for (int i = 0; i < ENTRIES; i++)
-		if (entries[i].real != NULL && *entries[i].real == function)
-			return entries[i].ours;
+		if (real(&entries[i]) == function)
+			return ours(&entries[i]);
 	return function;
 }
 
@@ -102,10 +127,10 @@ void *ta_cuda_substitute(void *function)
 static void *without_us(const struct entry *e, void *caller)
 {
 	void *f = NULL;
-	if (e->real == NULL)
+	if (e->real == NO_DRIVER)
 		f = ta_cuda_runtime_symbol(e->name, caller);
 	else if (ta_cuda_find())
-		f = *e->real;
+		f = real(e);
 	void *next = ta_dlsym(RTLD_NEXT, e->name);
 	return next != NULL ? next : f;
 }
@@ -119,10 +144,10 @@ void *ta_cuda_dlsym(void *handle, const char *name)
 	void *caller = CALLER, *f;
 	ta_cuda_find(); // before the search, whose failure is dlerror's to tell
 	f = ta_dlsym(handle, name);
-	if (f == e->ours) {
+	if (f == ours(e)) {
 		f = without_us(e, caller);
-		if (e->real == NULL)
-			return f == NULL || switched_off() ? f : e->ours;
+		if (e->real == NO_DRIVER)
+			return f == NULL || switched_off() ? f : ours(e);
 	}
 	return ta_cuda_substitute(f);
 }

@@ -151,13 +151,13 @@ struct ta_page {
 	uint64_t Size;
 	uint32_t Class;
 	uint32_t Hint;
-	unsigned char pad11[16];
+	unsigned char pad14[16];
 	uint64_t Carved;
 	uint64_t Free;
 	uint64_t Allocs;
 	uint64_t Frees;
 	uint64_t Trigger;
-	unsigned char pad20[32];
+	unsigned char pad23[32];
 	uint64_t Remote;
 	unsigned char rest[56];
 };

@@ -6,7 +6,10 @@ import (
 )
 
 // Page is the granularity of protection and residency, in bytes.
-const Page = 4096
+const (
+	Page      = 1 << PageShift
+	PageShift = 12
+)
 
 // Constants of the kernel's interface that package syscall does not carry.
 const (

@@ -1,0 +1,189 @@
+package alloc
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+)
+
+// A page with few blocks in use, from which nothing was allocated and to which nothing came back for
+// a while, gives the memory pages in it that no block in use touches back to the kernel: the few blocks
+// that survive a phase of a program would otherwise hold all that the phase had. What it gave is in
+// Page.holes, a bit for each unit: a memory page, or a 32nd of the span where that is more.
+//
+//	a block that starts in a hole is free, and on no list
+//	Carved == carved where there is no hole, else 0
+//
+// So the fast path finds no block in a page with holes when one is freed, and Free looks at them:
+// the mark of a free block is gone with its memory. When all else of the page is in use the holes are filled
+// again, one at a time. The bytes stay charged.
+//
+// When a page has rested is found out at two occasions. When more is in use than ever before, by an eighth, a page rests
+// whose counts are those of the occasion before: what is given back then is less than what the growth
+// has just taken. And where time passes, likewise from one look to the next (collectPages).
+const (
+	restSeen = 1 << 62 // added to stamp, with the sum of the counts: the page was seen so,
+	restDone = 1 << 63 // and was looked at since
+
+	restGrowth = 8       // what is in use has grown by this part of it
+	restLeast  = 1 << 20 // and by these bytes
+)
+
+// holeShift is log2 of the bytes of a unit.
+func (p *Page) holeShift() uint { return raw.PageShift + uint(max(bits.Len32(p.slices-1), 1)-1) }
+
+// inHole reports whether the block at b starts in a hole.
+func (p *Page) inHole(b uintptr) bool {
+	return p.holes != 0 && p.holes>>((b-p.Start)>>(p.holeShift()&63)&31)&1 != 0
+}
+
+// grown has the thread's pages that rested since the last occasion give memory back, where more is in use
+// than ever.
+func (t *Thread) grown() {
+	used := pool.usedBytes // a peek, without the lock
+	if used >= t.used+t.used/restGrowth+restLeast {
+		t.used = used
+		t.rest(false)
+	}
+}
+
+// rest looks at all pages of the thread but current ones; with all set those that did not rest, or are
+// not sparse, give back what they can, too.
+func (t *Thread) rest(all bool) {
+	done := uintptr(0)
+	for _, h := range t.Heaps {
+		if h == nil {
+			continue
+		}
+		for c := range h.cur {
+			for p := h.cur[c].next; p != nil; p = p.next {
+				done += p.rest(all)
+			}
+		}
+	}
+	punched(t.token, done)
+}
+
+// punched counts what holes have given back.
+func punched(token, bytes uintptr) {
+	if bytes != 0 && poolLock.Take(token) {
+		pool.count.purges++
+		pool.count.purgedBytes += uint64(bytes)
+		poolLock.Release()
+		stats.Put1(logDebug, stats.EventPurge, bytes, 0)
+	}
+}
+
+// rest gives back what the page can, if it has rested, and returns the bytes. Precondition: the calling thread
+// owns the page, which is on its list and not current.
+func (p *Page) rest(all bool) uintptr {
+	if p.Trigger == keptEmpty || p.Free == 0 || secure {
+		return 0
+	}
+	seen := p.Allocs + p.Frees | restSeen
+	if !all && p.stamp != seen {
+		if p.stamp != seen|restDone {
+			p.stamp = seen
+		}
+		return 0
+	}
+	p.stamp = seen | restDone
+	if !all && !p.sparse() || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin || unitOf(uintptr(p.place)) != 1 {
+		return 0
+	}
+	return p.punch()
+}
+
+// sparse reports whether holes are likely in the page: it is half free, and has not more blocks in use than
+// units. Where they lie at random, a unit is then free in one case of three at least; to find out takes a
+// look at each free block.
+func (p *Page) sparse() bool {
+	live := p.Allocs - p.Frees
+	return 2*live*uint64(p.Size) <= uint64(p.carved) && live <= uint64(p.bytes()>>(p.holeShift()&63))
+}
+
+// punch gives the units of the page that only blocks on its free list touch back to the kernel.
+func (p *Page) punch() (bytes uintptr) {
+	shift := p.holeShift() & 63
+	var free [32]uint32 // bytes in each unit
+	for b := p.Free; b != 0; b = raw.Load(b) {
+		for at, end := b-p.Start, b-p.Start+p.Size; at < end; {
+			i := at >> shift
+			n := min(end, (i+1)<<shift) - at
+			free[i&31] += uint32(n)
+			at += n
+		}
+	}
+	holes := uint32(0)
+	for i, n := range free {
+		if n == 1<<shift {
+			holes |= 1 << i
+		}
+	}
+	if holes == 0 {
+		return 0
+	}
+	p.Carved = 0
+	p.unlist(holes)
+	p.holes |= holes
+	for at := uint32(0); holes>>at != 0; {
+		at += uint32(bits.TrailingZeros32(holes >> at))
+		n := uint32(bits.TrailingZeros32(^(holes >> at)))
+		if raw.Discard(p.Start+uintptr(at)<<shift, uintptr(n)<<shift) {
+			bytes += uintptr(n) << shift
+		}
+		at += n
+	}
+	return bytes
+}
+
+// unlist takes the blocks that start in the given holes off the free list.
+func (p *Page) unlist(holes uint32) {
+	shift, last := p.holeShift()&63, uintptr(0)
+	for b := p.Free; b != 0; b = raw.Load(b) {
+		if holes>>((b-p.Start)>>shift&31)&1 == 0 {
+			if last == 0 {
+				p.Free = b
+			} else {
+				raw.Store(last, b)
+			}
+			last = b
+		}
+	}
+	if last == 0 {
+		p.Free = 0
+	} else {
+		raw.Store(last, 0)
+	}
+}
+
+// fill puts the blocks that start in one of the holes on the free list, which must be empty, and reports
+// whether there are any.
+func (p *Page) fill() bool {
+	shift, size := p.holeShift()&63, p.Size
+	if p.holes == 0 || size == 0 {
+		return false
+	}
+	for p.Free == 0 && p.holes != 0 {
+		i := uintptr(bits.TrailingZeros32(p.holes))
+		p.holes &^= 1 << i
+		at, end := (i<<shift+size-1)/size*size, min((i+1)<<shift, uintptr(p.carved))
+		for last := uintptr(0); at < end; at += size {
+			b := p.Start + at
+			raw.Store(b, 0)
+			raw.Store(b+8, FreeKey)
+			if last == 0 {
+				p.Free = b
+			} else {
+				raw.Store(last, b)
+			}
+			last = b
+		}
+	}
+	if p.holes == 0 {
+		atomic.StoreUint64(&p.Carved, uint64(p.carved))
+	}
+	return p.Free != 0
+}
