@@ -104,11 +104,17 @@ func (p *Page) sparse() bool {
 	return 2*live*uint64(p.Size) <= uint64(p.carved) && live <= uint64(p.bytes()>>(p.holeShift()&63))
 }
 
-// punch gives the units of the page that only blocks on its free list touch back to the kernel.
+// punch gives the units of the page that only blocks on its free list touch back to the kernel. Where the list
+// is damaged it does nothing: the program is to fall over its own steps.
 func (p *Page) punch() (bytes uintptr) {
 	shift := p.holeShift() & 63
 	var free [32]uint32 // bytes in each unit
+	left := p.blocks
 	for b := p.Free; b != 0; b = raw.Load(b) {
+		if left == 0 || !p.isBlock(b) {
+			return 0
+		}
+		left--
 		for at, end := b-p.Start, b-p.Start+p.Size; at < end; {
 			i := at >> shift
 			n := min(end, (i+1)<<shift) - at

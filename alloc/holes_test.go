@@ -178,3 +178,34 @@ func TestHolesWithGrowth(t *testing.T) {
 		t.Error("nothing went back")
 	}
 }
+
+// TestHolesInDamage: a free list that the program has written over is left alone.
+func TestHolesInDamage(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	left, p := thinned(t, r, 1024, 16)
+	const itself = 1
+	for _, link := range []uintptr{8, p.Start + 8, itself} {
+		for _, b := range left {
+			if Lookup(b) == p {
+				give(t, r, b, true)
+				left = left[1:]
+				break
+			}
+			left = left[1:]
+		}
+		was, holes := raw.Load(p.Free), p.holes
+		if link == itself {
+			link = p.Free
+		}
+		raw.Store(p.Free, link)
+		if p.rest(true) != 0 || p.holes != holes {
+			t.Errorf("with %#x for a link a page has holes %#x", link, p.holes)
+		}
+		raw.Store(p.Free, was)
+	}
+	if p.rest(true) == 0 {
+		t.Error("no holes in a sound page")
+	}
+	sound(t)
+}
