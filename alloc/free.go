@@ -118,6 +118,9 @@ func (h *Heap) freeLocal(p *Page, b uintptr) {
 	if p.Owner&OwnerFull != 0 && !h.unfull(p, b) {
 		return
 	}
+	if p.holes != 0 && h.cur[uintptr(p.Class)&(Classes-1)] == p {
+		p.fill()
+	}
 	p.push(b)
 	switch p.Frees {
 	case p.Allocs:
@@ -276,6 +279,7 @@ func (h *Heap) release(p *Page, stamp uint64) bool {
 // so for a while, and holes in pages that rest.
 func (h *Heap) collectPages(all bool) {
 	given := uintptr(0)
+	h.Thread.walk = walkMost
 	if atomic.LoadUintptr(&h.pending) != 0 {
 		h.drain()
 	}
@@ -295,7 +299,7 @@ func (h *Heap) collectPages(all bool) {
 			if p.allFree() {
 				h.collectEmpty(p, all, p == first)
 			} else if !all && p != first {
-				given += p.rest(false)
+				given += h.Thread.restPage(p, false)
 			}
 			p = next
 		}

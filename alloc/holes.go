@@ -17,18 +17,24 @@ import (
 //	Carved == carved where there is no hole, else 0
 //
 // So the fast path finds no block in a page with holes when one is freed, and Free looks at them:
-// the mark of a free block is gone with its memory. When all else of the page is in use the holes are filled
-// again, one at a time. The bytes stay charged.
+// the mark of a free block is gone with its memory. The holes are filled again when the page is current and
+// blocks are wanted or come back, so that this goes to pages alone that are not in use. The bytes stay charged.
 //
 // When a page has rested is found out at two occasions. When more is in use than ever before, by an eighth, a page rests
 // whose counts are those of the occasion before: what is given back then is less than what the growth
 // has just taken. And where time passes, likewise from one look to the next (collectPages).
 const (
+	holeUnits = 32 // in a span, at most
+
 	restSeen = 1 << 62 // added to stamp, with the sum of the counts: the page was seen so,
 	restDone = 1 << 63 // and was looked at since
 
 	restGrowth = 8       // what is in use has grown by this part of it
 	restLeast  = 1 << 20 // and by these bytes
+
+	// walkMost is how many blocks are looked at in one call, a few milliseconds; pages that are left over have their
+	// turn at the next occasion.
+	walkMost = 128 << 10
 )
 
 // holeShift is log2 of the bytes of a unit.
@@ -49,17 +55,18 @@ func (t *Thread) grown() {
 	}
 }
 
-// rest looks at all pages of the thread but current ones; with all set those that did not rest, or are
-// not sparse, give back what they can, too.
+// rest looks at the pages of the thread that are not current; with all set at all of them, those
+// that did not rest, or are not sparse, included.
 func (t *Thread) rest(all bool) {
 	done := uintptr(0)
+	t.walk = walkMost
 	for _, h := range t.Heaps {
 		if h == nil {
 			continue
 		}
 		for c := range h.cur {
 			for p := h.cur[c].next; p != nil; p = p.next {
-				done += p.rest(all)
+				done += t.restPage(p, all)
 			}
 		}
 	}
@@ -76,10 +83,10 @@ func punched(token, bytes uintptr) {
 	}
 }
 
-// rest gives back what the page can, if it has rested, and returns the bytes. Precondition: the calling thread
+// restPage has p give back what it can, if it has rested, and returns the bytes. Precondition: the thread
 // owns the page, which is on its list and not current.
-func (p *Page) rest(all bool) uintptr {
-	if p.Trigger == keptEmpty || p.Free == 0 || secure {
+func (t *Thread) restPage(p *Page, all bool) uintptr {
+	if p.Trigger == keptEmpty || p.Free == 0 || secure || t.Now < pool.quiet {
 		return 0
 	}
 	seen := p.Allocs + p.Frees | restSeen
@@ -89,11 +96,18 @@ func (p *Page) rest(all bool) uintptr {
 		}
 		return 0
 	}
+	give := all || p.sparse()
+	if give && !all {
+		if t.walk < uintptr(p.blocks) {
+			return 0
+		}
+		t.walk -= uintptr(p.blocks)
+	}
 	p.stamp = seen | restDone
-	if !all && !p.sparse() || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin || unitOf(uintptr(p.place)) != 1 {
+	if !give || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin || unitOf(uintptr(p.place)) != 1 {
 		return 0
 	}
-	return p.punch()
+	return t.punch(p)
 }
 
 // sparse reports whether holes are likely in the page: it is half free, and has not more blocks in use than
@@ -104,23 +118,20 @@ func (p *Page) sparse() bool {
 	return 2*live*uint64(p.Size) <= uint64(p.carved) && live <= uint64(p.bytes()>>(p.holeShift()&63))
 }
 
-// punch gives the units of the page that only blocks on its free list touch back to the kernel. Where the list
-// is damaged it does nothing: the program is to fall over its own steps.
-func (p *Page) punch() (bytes uintptr) {
+// punch gives the units of p that only free blocks touch back to the kernel, and returns the bytes. Where the
+// free list is damaged it does nothing: the program is to fall over its own steps. Where the kernel refuses
+// (the memory is locked, say) it fills the holes again and leaves everybody in peace for a while.
+func (t *Thread) punch(p *Page) (bytes uintptr) {
 	shift := p.holeShift() & 63
-	var free [32]uint32 // bytes in each unit
+	var free [holeUnits]uint32 // bytes in each unit
+	p.tails(&free)
 	left := p.blocks
 	for b := p.Free; b != 0; b = raw.Load(b) {
-		if left == 0 || !p.isBlock(b) {
+		if left == 0 || !p.isBlock(b) || raw.Load(b+8) != FreeKey {
 			return 0
 		}
 		left--
-		for at, end := b-p.Start, b-p.Start+p.Size; at < end; {
-			i := at >> shift
-			n := min(end, (i+1)<<shift) - at
-			free[i&31] += uint32(n)
-			at += n
-		}
+		spread(&free, b-p.Start, b-p.Start+p.Size, shift)
 	}
 	holes := uint32(0)
 	for i, n := range free {
@@ -128,6 +139,7 @@ func (p *Page) punch() (bytes uintptr) {
 			holes |= 1 << i
 		}
 	}
+	holes &^= p.holes
 	if holes == 0 {
 		return 0
 	}
@@ -137,12 +149,39 @@ func (p *Page) punch() (bytes uintptr) {
 	for at := uint32(0); holes>>at != 0; {
 		at += uint32(bits.TrailingZeros32(holes >> at))
 		n := uint32(bits.TrailingZeros32(^(holes >> at)))
-		if raw.Discard(p.Start+uintptr(at)<<shift, uintptr(n)<<shift) {
-			bytes += uintptr(n) << shift
+		if !raw.Discard(p.Start+uintptr(at)<<shift, uintptr(n)<<shift) {
+			p.fill()
+			pool.quiet = t.Now + PurgeDelay // without the lock: a hint
+			return bytes
 		}
+		bytes += uintptr(n) << shift
 		at += n
 	}
 	return bytes
+}
+
+// tails counts for free what lies in other units of the blocks that start in holes.
+func (p *Page) tails(free *[holeUnits]uint32) {
+	shift, size := p.holeShift()&63, p.Size
+	if size == 0 { // it never is; the compiler wants to see it
+		return
+	}
+	for left := p.holes; left != 0; left &= left - 1 {
+		end := (uintptr(bits.TrailingZeros32(left)) + 1) << shift
+		if last := (end - 1) / size * size; end-last <= 1<<shift && last+size <= uintptr(p.carved) && last+size > end {
+			spread(free, end, last+size, shift)
+		}
+	}
+}
+
+// spread adds the bytes from at to end, offsets in a span, to those of their units.
+func spread(free *[holeUnits]uint32, at, end uintptr, shift uint) {
+	for at < end {
+		i := at >> (shift & 63)
+		n := min(end, (i+1)<<(shift&63)) - at
+		free[i&(holeUnits-1)] += uint32(n)
+		at += n
+	}
 }
 
 // unlist takes the blocks that start in the given holes off the free list.
@@ -165,31 +204,30 @@ func (p *Page) unlist(holes uint32) {
 	}
 }
 
-// fill puts the blocks that start in one of the holes on the free list, which must be empty, and reports
-// whether there are any.
+// fill puts the blocks that start in holes on the free list, in front, and reports whether there are any.
 func (p *Page) fill() bool {
 	shift, size := p.holeShift()&63, p.Size
 	if p.holes == 0 || size == 0 {
 		return false
 	}
-	for p.Free == 0 && p.holes != 0 {
-		i := uintptr(bits.TrailingZeros32(p.holes))
-		p.holes &^= 1 << i
-		at, end := (i<<shift+size-1)/size*size, min((i+1)<<shift, uintptr(p.carved))
-		for last := uintptr(0); at < end; at += size {
+	before := p.Free
+	for p.holes != 0 { // from the end, for the first are to come first
+		i := uintptr(bits.Len32(p.holes)) - 1
+		p.holes &^= 1 << (i & 31)
+		first, end := (i<<shift+size-1)/size*size, min((i+1)<<shift, uintptr(p.carved))
+		if first >= end {
+			continue
+		}
+		for at := (end - 1) / size * size; ; at -= size {
 			b := p.Start + at
-			raw.Store(b, 0)
+			raw.Store(b, p.Free)
 			raw.Store(b+8, FreeKey)
-			if last == 0 {
-				p.Free = b
-			} else {
-				raw.Store(last, b)
+			p.Free = b
+			if at == first {
+				break
 			}
-			last = b
 		}
 	}
-	if p.holes == 0 {
-		atomic.StoreUint64(&p.Carved, uint64(p.carved))
-	}
-	return p.Free != 0
+	atomic.StoreUint64(&p.Carved, uint64(p.carved))
+	return p.Free != before
 }

@@ -185,7 +185,14 @@ func TestHolesInDamage(t *testing.T) {
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
 	left, p := thinned(t, r, 1024, 16)
 	const itself = 1
-	for _, link := range []uintptr{8, p.Start + 8, itself} {
+	live := uintptr(0)
+	for _, b := range left {
+		if Lookup(b) == p {
+			live = b // the last, which is not freed below
+		}
+	}
+	raw.Store(live, 0)
+	for _, link := range []uintptr{8, p.Start + 8, itself, live} {
 		for _, b := range left {
 			if Lookup(b) == p {
 				give(t, r, b, true)
@@ -199,13 +206,139 @@ func TestHolesInDamage(t *testing.T) {
 			link = p.Free
 		}
 		raw.Store(p.Free, link)
-		if p.rest(true) != 0 || p.holes != holes {
-			t.Errorf("with %#x for a link a page has holes %#x", link, p.holes)
+		if r.h.Thread.restPage(p, true) != 0 || p.holes != holes {
+			t.Errorf("with %#x for a link a page has holes %#x, before that %#x", link, p.holes, holes)
 		}
 		raw.Store(p.Free, was)
 	}
-	if p.rest(true) == 0 {
+	if r.h.Thread.restPage(p, true) == 0 {
 		t.Error("no holes in a sound page")
 	}
 	sound(t)
+}
+
+// blocksOf fills n pages with blocks of one size.
+func blocksOf(t *testing.T, r *thread, n int, size uintptr) (blocks []uintptr) {
+	t.Helper()
+	for range n * int(pageSlices(Class(size))<<SliceShift/ClassSize(Class(size))) {
+		b, _ := r.malloc(size)
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+// unspilled gives spilled blocks back to their pages.
+func (t *thread) unspilled() {
+	for c := range t.h.Spill {
+		t.h.flush(uintptr(c))
+	}
+}
+
+// TestHolesInTwoSteps: a page that is thinned out in two steps has the holes of one that is in one, also
+// where blocks lie across units.
+func TestHolesInTwoSteps(t *testing.T) {
+	for _, size := range []uintptr{48, 304, 1024, 1280, 3072, 3584} {
+		var got [2]uint32
+		for two := range 2 {
+			newWorld(t)
+			r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+			blocks := blocksOf(t, r, 4, size)
+			p := Lookup(blocks[len(blocks)/2])
+			var later []uintptr
+			for _, b := range blocks {
+				switch at := b - p.Start; {
+				case Lookup(b) != p || at < size:
+				case at>>raw.PageShift%2 == 1 && two == 1:
+					later = append(later, b)
+				default:
+					give(t, r, b, false)
+				}
+			}
+			r.unspilled()
+			r.h.Thread.restPage(p, true)
+			for _, b := range later {
+				give(t, r, b, false)
+			}
+			r.unspilled()
+			r.h.Thread.restPage(p, true)
+			got[two] = p.holes
+			sound(t)
+		}
+		if got[0] == 0 || got[0] != got[1] {
+			t.Errorf("%d bytes: holes %#x at once, %#x in two steps", size, got[0], got[1])
+		}
+	}
+}
+
+// TestHolesLocked: memory that the kernel does not take back has no holes, and it is not asked all the time.
+func TestHolesLocked(t *testing.T) {
+	newWorld(t)
+	PurgeDelay = 1e9
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	blocks := blocksOf(t, r, 6, 1024)
+	for _, b := range blocks {
+		if _, errno := raw.Sys(syscall.SYS_MLOCK, Lookup(b).Start, SliceSize, 0, 0, 0, 0); errno != 0 {
+			t.Skip("mlock: ", syscall.Errno(errno))
+		}
+	}
+	for i, b := range blocks {
+		if i%16 != 8 {
+			give(t, r, b, false)
+		}
+	}
+	r.unspilled()
+	r.h.Thread.rest(true)
+	for p := r.h.cur[Class(1024)]; p != nil; p = p.next {
+		if p.holes != 0 || p.Carved == 0 {
+			t.Errorf("a page has holes %#x", p.holes)
+		}
+	}
+	if pool.quiet != r.h.Thread.Now+PurgeDelay {
+		t.Error("the kernel will be asked again at once")
+	}
+	sound(t)
+}
+
+// TestHolesCurrent: a page in use has none, so that frees of its blocks are the fast path's.
+func TestHolesCurrent(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	_, p := thinned(t, r, 1024, 16)
+	c := Class(1024)
+	for range 6 * 64 {
+		if r.h.cur[c] == p {
+			break
+		}
+		r.malloc(1024)
+	}
+	if r.h.cur[c] != p {
+		t.Fatal("the page has not become current")
+	}
+	b, _ := r.malloc(1024)
+	give(t, r, b, true)
+	if p.holes != 0 || p.Carved != uint64(p.carved) {
+		t.Errorf("a page that is allocated from and freed to has holes %#x", p.holes)
+	}
+	sound(t)
+}
+
+// TestHolesUnderCap: where a cap refuses, no time is lost with holes, whose bytes stay charged.
+func TestHolesUnderCap(t *testing.T) {
+	h := shortOf(t)
+	blocks := untilNone(t, func() uintptr { return Malloc(h, 1024, 0, 0) })
+	for i, b := range blocks {
+		if i%16 != 8 {
+			Free(h, b, HowAny, NoSize, 0)
+		}
+	}
+	before := pool.count.purges
+	for range 10 {
+		if Malloc(h, 4096, 0, 0) != 0 {
+			t.Fatal("there is room still")
+		}
+	}
+	if pool.count.purges != before {
+		t.Errorf("%d times something was given back", pool.count.purges-before)
+	}
+	mustBeSound(t)
 }

@@ -111,6 +111,7 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 			}
 			continue
 		}
+		p.fill()
 		if b := p.pop(); b != 0 {
 			return b
 		}
@@ -126,9 +127,6 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 				b |= ZeroBit
 			}
 			return b
-		}
-		if p.fill() {
-			return p.pop()
 		}
 		if !h.passed(p) {
 			h.setFull(p)

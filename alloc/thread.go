@@ -39,6 +39,7 @@ type Thread struct {
 	watched uint64    // see watch.go: when current pages were set to be looked at,
 	looked  uint64    // when one was,
 	pace    uint64    // and how many frees of it come before the next time
+	walk    uintptr   // blocks that may still be looked at for holes
 	used    uintptr   // the most bytes in use when pages were asked for holes
 	left    uint64    // when its own thread ended, or last borrowed it
 	rules   uint64    // the rules whose condition on the thread holds

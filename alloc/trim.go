@@ -3,12 +3,15 @@ package alloc
 // Trim gives back to the kernel whatever is not in use: quarantined blocks and empty pages of this thread, of
 // heaps without a thread, and of others as far as they can be had, cached huge blocks, free spans. It returns the
 // number of bytes given back.
-func Trim(h *Heap) uintptr { return purgeAll(h.Thread) }
+func Trim(h *Heap) uintptr {
+	done := purgeAll(h.Thread)
+	h.Thread.rest(true)
+	return done
+}
 
 func purgeAll(t *Thread) uintptr {
 	t.release()
 	t.collectPages(true)
-	t.rest(true)
 	serviceAbandoned(t.token, t.Now)
 	t.stealPages()
 	done := hugeExpire(t.token, t.Now, anyPlace, true)
