@@ -2,7 +2,9 @@ package tool
 
 import (
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -10,16 +12,18 @@ import (
 )
 
 // counter says "ready", counts signals until a TERM comes, and ends with 10 and their
-// number.
-const counter = `n=0; trap 'n=$((n+1))' HUP INT QUIT USR1 USR2; trap 'exit $((10+n))' TERM; echo ready
+// number. It makes the file $NOTE when it has counted one.
+const counter = `n=0; trap 'n=$((n+1)); : >"${NOTE:-/dev/null}"' HUP INT QUIT USR1 USR2; trap 'exit $((10+n))' TERM; echo ready
 	i=0; while [ $i -lt 400 ]; do sleep 0.05; i=$((i+1)); done`
 
 // TestSignalsPassedOn sends each signal to the tool, once.
 func TestSignalsPassedOn(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
-		cmd := start(t, nil, tool(t), "run", "-q", "--library", testlib.Lib(t), "bash", "-c", counter)
+		note := filepath.Join(t.TempDir(), "note")
+		cmd := start(t, []string{"NOTE=" + note}, tool(t), "run", "-q", "--library", testlib.Lib(t), "bash", "-c", counter)
 		syscall.Kill(cmd.Process.Pid, s)
-		pause()
+		eventually(t, s.String()+" is counted", func() bool { _, err := os.Stat(note); return err == nil })
+		pause() // for a second one
 		syscall.Kill(cmd.Process.Pid, syscall.SIGTERM)
 		if status := statusOf(cmd.Wait()); status != 11 {
 			t.Errorf("%v: the command ended with %d, not 11", s, status)
