@@ -279,7 +279,6 @@ func (h *Heap) release(p *Page, stamp uint64) bool {
 // so for a while, and holes in pages that rest.
 func (h *Heap) collectPages(all bool) {
 	given := uintptr(0)
-	h.Thread.walk = walkMost
 	if atomic.LoadUintptr(&h.pending) != 0 {
 		h.drain()
 	}

@@ -204,13 +204,12 @@ func (p *Page) unlist(holes uint32) {
 	}
 }
 
-// fill puts the blocks that start in holes on the free list, in front, and reports whether there are any.
-func (p *Page) fill() bool {
+// fill puts the blocks that start in holes on the free list, in front.
+func (p *Page) fill() {
 	shift, size := p.holeShift()&63, p.Size
 	if p.holes == 0 || size == 0 {
-		return false
+		return
 	}
-	before := p.Free
 	for p.holes != 0 { // from the end, for the first are to come first
 		i := uintptr(bits.Len32(p.holes)) - 1
 		p.holes &^= 1 << (i & 31)
@@ -229,5 +228,4 @@ func (p *Page) fill() bool {
 		}
 	}
 	atomic.StoreUint64(&p.Carved, uint64(p.carved))
-	return p.Free != before
 }

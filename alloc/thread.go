@@ -277,6 +277,7 @@ func serviceAbandoned(token uintptr, now uint64) {
 
 // collectPages is Heap.collectPages for all heaps of the thread.
 func (t *Thread) collectPages(all bool) {
+	t.walk = walkMost
 	for _, h := range t.Heaps {
 		if h != nil {
 			h.collectPages(all)
