@@ -116,7 +116,7 @@ func (g *guest) script() string {
 			fmt.Fprintf(&b, "export %s='%s'\n", name, value)
 		}
 		if !c.plain {
-			b.WriteString("export TA_STATS_FILE=/out/" + c.folder() + "/%e.json LD_PRELOAD=/work/libtieralloc.so\n")
+			b.WriteString("export TA_STATS_FILE=/out/" + c.folder() + "/%e.json LD_PRELOAD=/guest/libtieralloc.so\n")
 		}
 		b.WriteString(c.script)
 		b.WriteString("\nEND OF THE CHECK\n")

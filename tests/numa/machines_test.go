@@ -33,13 +33,13 @@ func TestTwoSockets(t *testing.T) {
 	g.checks = []check{
 		packageTests(3),
 		toolCheck(`2 .*30 30 10`, "FAST=0-1", "NORMAL=0-1", "SLOW=2"),
-		{name: "hot", env: "TA_DEFAULT_HINT=hot", script: "/work/plain " + blocks, judge: on(blockSizes, 0, 1)},
-		{name: "cold", env: "TA_DEFAULT_HINT=cold", script: "/work/plain " + blocks, judge: on(blockSizes, 2)},
-		{name: "bound to a socket", env: "TA_DEFAULT_HINT=cold", script: "taskset 1 /work/plain " + blocks,
+		{name: "hot", env: "TA_DEFAULT_HINT=hot", script: "/guest/plain " + blocks, judge: on(blockSizes, 0, 1)},
+		{name: "cold", env: "TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks, judge: on(blockSizes, 2)},
+		{name: "bound to a socket", env: "TA_DEFAULT_HINT=cold", script: "taskset 1 /guest/plain " + blocks,
 			judge: func(t *testing.T, r *remains) {
 				numaBackend(t, r, "plain.json", []int{0}, []int{1}, []int{2})
 			}},
-		{name: "report", script: "/work/known report", judge: func(t *testing.T, r *remains) {
+		{name: "report", script: "/guest/known report", judge: func(t *testing.T, r *remains) {
 			if s := r.stats(t, "report.json"); !s.Complete || s.Backend != "numa" || !slices.Equal(s.Tiers["slow"].Nodes, []int{2}) {
 				t.Errorf("%+v", s)
 			}
@@ -56,7 +56,7 @@ func guestFiles(t *testing.T) []string {
 		t.Fatal(err) // Debian has it in every installation
 	}
 	return []string{
-		testlib.Lib(t) + "=/work/libtieralloc.so", perl + "=/work/perl",
+		testlib.Lib(t) + "=/guest/libtieralloc.so", perl + "=/guest/perl",
 		program(t, "plain"), program(t, "known"), program(t, "refuse"), program(t, "facts"),
 		goBuild(t, "numa.test", "test", "-c", "./numa"),
 		goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl"),
@@ -66,7 +66,7 @@ func guestFiles(t *testing.T) []string {
 // packageTests runs those of package numa's own tests that depend on the kernel, on the
 // guest's nodes.
 func packageTests(nodes int) check {
-	return check{name: "package numa", plain: true, script: "/work/numa.test -test.v -test.run 'Here|Bind|Count|Resolve'", judge: func(t *testing.T, r *remains) {
+	return check{name: "package numa", plain: true, script: "/guest/numa.test -test.v -test.run 'Here|Bind|Count|Resolve'", judge: func(t *testing.T, r *remains) {
 		if got := strings.Count(r.stdout, " MiB, distances ["); got != nodes || !strings.HasSuffix(r.stdout, "\nPASS\n") ||
 			strings.Contains(r.stdout, "--- SKIP") {
 			t.Errorf("%d nodes seen:\n%s", got, r.stdout)
@@ -77,7 +77,7 @@ func packageTests(nodes int) check {
 // toolCheck looks at what `tierallocctl topology` says: a row of its table, and the
 // TA_NODE_* lines.
 func toolCheck(row string, lines ...string) check {
-	return check{name: "topology", plain: true, script: "/work/tierallocctl topology", judge: func(t *testing.T, r *remains) {
+	return check{name: "topology", plain: true, script: "/guest/tierallocctl topology", judge: func(t *testing.T, r *remains) {
 		if !regexp.MustCompile(`(?m)^.*` + row).MatchString(r.stdout) {
 			t.Errorf("no row %q:\n%s", row, r.stdout)
 		}

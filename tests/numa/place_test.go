@@ -61,40 +61,40 @@ func placeChecks() []check {
 		node int
 	}{{"hot", 0}, {"prefer_fast", 0}, {"pin_fast", 0}, {"warm", 1}, {"cold", 2}} {
 		all = append(all, check{
-			name: "default hint " + c.hint, env: "TA_DEFAULT_HINT=" + c.hint, script: "/work/plain " + blocks,
+			name: "default hint " + c.hint, env: "TA_DEFAULT_HINT=" + c.hint, script: "/guest/plain " + blocks,
 			judge: both(on(blockSizes, c.node), func(t *testing.T, r *remains) {
 				numaBackend(t, r, "plain.json", []int{0}, []int{1}, []int{2})
 			}),
 		})
 	}
 	return append(all,
-		check{name: "no settings", script: "/work/plain " + blocks, judge: on(blockSizes, 1)},
-		check{name: "rules by size", env: "TA_RULES=size>=300K:cold;size<=1K:hot", script: "/work/plain " + blocks,
+		check{name: "no settings", script: "/guest/plain " + blocks, judge: on(blockSizes, 1)},
+		check{name: "rules by size", env: "TA_RULES=size>=300K:cold;size<=1K:hot", script: "/guest/plain " + blocks,
 			judge: func(t *testing.T, r *remains) {
 				on([]int64{64}, 0)(t, r)
 				on([]int64{3000, 40000, 300000}, 1)(t, r)
 				on([]int64{1000000, 6000000}, 2)(t, r)
 			}},
-		check{name: "rules by program", env: "TA_RULES=program=pla?n:cold;size>=1:hot", script: "/work/plain " + blocks,
+		check{name: "rules by program", env: "TA_RULES=program=pla?n:cold;size>=1:hot", script: "/guest/plain " + blocks,
 			judge: on(blockSizes, 2)},
 		check{name: "nodes by hand", env: "TA_NODE_FAST=2 TA_NODE_NORMAL=0 TA_NODE_SLOW=1 TA_RULES=size<=1K:hot;size>=1M:cold",
-			script: "/work/plain 64x2000 3000x500 2000000x5",
+			script: "/guest/plain 64x2000 3000x500 2000000x5",
 			judge: func(t *testing.T, r *remains) {
 				on([]int64{64}, 2)(t, r)
 				on([]int64{3000}, 0)(t, r)
 				on([]int64{2000000}, 1)(t, r)
 				numaBackend(t, r, "plain.json", []int{2}, []int{0}, []int{1})
 			}},
-		check{name: "one tier by hand", env: "TA_NODE_SLOW=1-2 TA_DEFAULT_HINT=cold", script: "/work/plain " + blocks,
+		check{name: "one tier by hand", env: "TA_NODE_SLOW=1-2 TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks,
 			judge: both(on(blockSizes, 1, 2), func(t *testing.T, r *remains) {
 				numaBackend(t, r, "plain.json", []int{0}, []int{1}, []int{1, 2})
 			})},
-		check{name: "interleaved", env: "TA_NODE_NORMAL=interleave:0,2", script: "/work/plain 6000000x6", judge: ratio(0, 2, 1)},
+		check{name: "interleaved", env: "TA_NODE_NORMAL=interleave:0,2", script: "/guest/plain 6000000x6", judge: ratio(0, 2, 1)},
 		check{name: "weighted", env: "TA_NODE_NORMAL=weighted:1,2", script: `
 			weights=/sys/kernel/mm/mempolicy/weighted_interleave
-			echo 3 >$weights/node1 && echo 1 >$weights/node2 && /work/plain 6000000x6
+			echo 3 >$weights/node1 && echo 1 >$weights/node2 && /guest/plain 6000000x6
 			status=$?; echo >$weights/node1; echo >$weights/node2; exit $status`, judge: ratio(1, 2, 3)},
-		check{name: "hints", script: "/work/known hints", judge: func(t *testing.T, r *remains) {
+		check{name: "hints", script: "/guest/known hints", judge: func(t *testing.T, r *remains) {
 			for hint, tier := range map[string]string{"hot": "fast", "warm": "normal", "cold": "slow", "pin_fast": "fast", "prefer_fast": "fast"} {
 				node := map[string]int{"fast": 0, "normal": 1, "slow": 2}[tier]
 				rows := r.numbers(t, hint+" "+tier)
@@ -109,10 +109,10 @@ func placeChecks() []check {
 			}
 		}},
 		check{name: "a stranger", env: "TA_DEFAULT_HINT=cold", script: perlScript, judge: judgePerl},
-		check{name: "report", script: "/work/known report", judge: judgeReport},
-		check{name: "report of nodes that are shared", env: "TA_NODE_FAST=0-1 TA_NODE_NORMAL=interleave:0,1,2", script: "/work/known report",
+		check{name: "report", script: "/guest/known report", judge: judgeReport},
+		check{name: "report of nodes that are shared", env: "TA_NODE_FAST=0-1 TA_NODE_NORMAL=interleave:0,1,2", script: "/guest/known report",
 			judge: judgeReport},
-		check{name: "simulated", env: "TA_USE_LIBNUMA=0 TA_DEFAULT_HINT=cold", script: "/work/plain " + blocks,
+		check{name: "simulated", env: "TA_USE_LIBNUMA=0 TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks,
 			judge: func(t *testing.T, r *remains) {
 				for _, a := range r.blockAreas(t, 0) {
 					if a.policy != "default" {
@@ -144,7 +144,7 @@ func ratio(first, second int, times int64) func(*testing.T, *remains) {
 // A program that nobody here compiled, looked at from outside.
 const perlScript = `
 	: >ready # grep may look before the program has begun
-	/work/perl -e '$| = 1; $x = "a" x 30e6; @y = map { "$_" x 20 } 1..100000; print "ready\n"; sleep 90' >ready &
+	/guest/perl -e '$| = 1; $x = "a" x 30e6; @y = map { "$_" x 20 } 1..100000; print "ready\n"; sleep 90' >ready &
 	i=0
 	while ! grep -q ready ready && [ $i -lt 300 ]; do i=$((i + 1)); usleep 100000; done
 	cat /proc/$!/maps >maps && cat /proc/$!/numa_maps >numa_maps && kill $!`

@@ -5,8 +5,8 @@
 #   vm.sh [OPTION...] [FILE[=PATH]...] <SCRIPT
 #
 # The script comes from standard input, for busybox's sh; it runs as root in the folder
-# /work of the guest. What it prints, errors included, is this command's output. What it
-# leaves under /out comes back (see -o). FILE is put into /work, or at PATH, and so are
+# /guest of the guest. What it prints, errors included, is this command's output. What it
+# leaves under /out comes back (see -o). FILE is put into /guest, or at PATH, and so are
 # the shared libraries that it needs, where they are here.
 #
 #   -n NODES    the machine: SIZE/CPUS[/NS/MBS] for each node, separated by blanks. SIZE is
@@ -162,11 +162,11 @@ bring() {
 # Makes the guest's root file system.
 root() {
 	local file path
-	mkdir -p "$tmp/root"/{bin,dev,etc,proc,sys,tmp,work,out}
+	mkdir -p "$tmp/root"/{bin,dev,etc,proc,sys,tmp,guest,out}
 	bring "$(command -v busybox)" /bin/busybox
-	cat >"$tmp/root/work/.script"
+	cat >"$tmp/root/guest/.script"
 	for file in "$@"; do
-		path=/work/${file##*/}
+		path=/guest/${file##*/}
 		[[ $file != *=* ]] || path=${file#*=}
 		bring "${file%%=*}" "$path"
 	done
@@ -180,11 +180,11 @@ mount -t cgroup2 cgroup /sys/fs/cgroup
 mount -t tmpfs tmp /tmp
 mkdir /dev/shm
 mount -t tmpfs shm /dev/shm
-echo 'root:x:0:0::/work:/bin/sh' >/etc/passwd
+echo 'root:x:0:0::/guest:/bin/sh' >/etc/passwd
 stty -F /dev/ttyS1 raw -echo
 stty -F /dev/ttyS2 raw -echo
-cd /work
-HOME=/work PATH=/bin setsid sh .script </dev/null >/dev/ttyS1 2>&1
+cd /guest
+HOME=/guest PATH=/bin setsid sh .script </dev/null >/dev/ttyS1 2>&1
 echo $? >/out/.status
 tar -c -f /dev/ttyS2 -C /out .
 poweroff -f
