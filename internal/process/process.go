@@ -251,51 +251,6 @@ func identify(fd uintptr) file {
 	return file{st.Dev, st.Ino}
 }
 
-// complain says that the report at path cannot be written, unless the program has
-// put another file in the place of its standard error: it might be its data.
-func complain(path, errno uintptr) {
-	if identify(2) != stderrWas {
-		return
-	}
-	var l raw.Line
-	l.Text("tieralloc: cannot write TA_STATS_FILE ")
-	l.CStr(path)
-	l.Text(": error ")
-	l.Dec(uint64(errno))
-	name := errorName(errno)
-	if len(name) != 0 {
-		l.Text(" (")
-		l.Text(name)
-		l.Text(")")
-	}
-	l.Emit(2)
-}
-
-// errorName is the text for the errors that a path commonly has.
-func errorName(errno uintptr) string {
-	switch syscall.Errno(errno) {
-	case syscall.ENOENT:
-		return "no such file or directory"
-	case syscall.EACCES, syscall.EPERM:
-		return "permission denied"
-	case syscall.EISDIR:
-		return "is a directory"
-	case syscall.ENOTDIR:
-		return "not a directory"
-	case syscall.EROFS:
-		return "read-only file system"
-	case syscall.ENOSPC:
-		return "no space left on device"
-	case syscall.EINVAL:
-		return "neither a regular file nor a new one"
-	case syscall.ENAMETOOLONG:
-		return "name too long"
-	case syscall.EAGAIN:
-		return "no memory, or in a signal handler inside the heap"
-	}
-	return ""
-}
-
 // WriteStats writes a report to the file whose name is the n bytes at path, and
 // returns an errno.
 func WriteStats(token, path, n uintptr) (errno uintptr) {
