@@ -104,7 +104,7 @@ func (t *Thread) makeRoom(tier, n uintptr) {
 	for place := uintptr(0); place < placeSlots; place++ {
 		if tierOf(uint32(place)) == tier {
 			hugeExpire(t.token, t.Now, place, true)
-			purgePlace(t.token, t.Now, place, 0, true)
+			purgePlace(t.token, t.Now, place, 0, false)
 		}
 	}
 	for i := 0; full && i < maxYields && pool.leaving != 0 && tiers.Full(tier, n); i++ {

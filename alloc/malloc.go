@@ -88,7 +88,8 @@ func Copied(h *Heap, b, n uintptr) {
 
 // allocClass allocates a block of class c, whose size is a multiple of align, or one of a
 // larger class where that is all there is. Each turn of the loop ends it, takes a page
-// off the class's list or, once, to its end, puts one on an empty list, or goes on to a larger class.
+// off the class's list or, once, to its end, makes one current that has a free block, puts one on
+// an empty list, or goes on to a larger class.
 func (h *Heap) allocClass(c, align uintptr) uintptr {
 	if h.hidden != 0 {
 		h.unhide()
@@ -122,6 +123,9 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 			p.arm() // its trigger may have been passed
 			return p.pop()
 		}
+		if h.yields(p) {
+			continue
+		}
 		if b, zero := p.carve(); b != 0 {
 			if zero {
 				b |= ZeroBit
@@ -132,20 +136,6 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 			h.setFull(p)
 		}
 	}
-}
-
-// passed puts the current page, which has no free block, at the end of its class's list where
-// blocks of it were freed since it was there last, and reports whether it did. To take it off the list
-// does not pay: each of the next frees would go to the spill list, and many calls, here and there, would
-// find out by a branch which list it is.
-func (h *Heap) passed(p *Page) bool {
-	if p.next == nil || p.stamp == p.Frees {
-		return false
-	}
-	p.stamp = p.Frees
-	h.unlink(p)
-	h.append(p)
-	return true
 }
 
 // setFull takes the current page, which has no free block, off its list and asks

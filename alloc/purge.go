@@ -48,6 +48,28 @@ func purgeDue(token uintptr, now uint64) {
 	}
 }
 
+// sparePeak gives dirty spans back where n bytes of fresh memory would make the heap larger than
+// it ever was: as many as that is. So what goes back for it is never more than the largest size
+// itself, and a dirty span that does not fit adds to no peak. Nothing is learned from it.
+func sparePeak(token uintptr, now uint64, n uintptr) {
+	over := uintptr(pool.count.committed) + n - uintptr(pool.count.peak)
+	dirty := pool.dirtyBytes // peeks, too
+	if int(over) <= 0 || dirty == 0 || now < pool.quiet {
+		return
+	}
+	floor := uintptr(0)
+	if dirty > over {
+		floor = dirty - over
+	}
+	for range placeSlots {
+		place := oldestPlace()
+		if place == placeSlots || pool.dirtyBytes <= floor ||
+			purgePlace(token, now, place, floor, false) == 0 {
+			return
+		}
+	}
+}
+
 // dirtyReserve is how many dirty bytes are kept at least.
 func dirtyReserve() uintptr {
 	const most = 1 << 46 // bytes: more than there are addresses
@@ -79,7 +101,7 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 		if place == placeSlots {
 			break
 		}
-		n := purgePlace(token, now, place, floor, false)
+		n := purgePlace(token, now, place, floor, true)
 		done += n
 		if n == 0 {
 			break
@@ -88,17 +110,17 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 	return done
 }
 
-// purgePlace is purgeWhile for one place. With all set it goes on until nothing is left
-// there, and floor does not matter. At most the spans that were dirty at the start are
-// visited.
-func purgePlace(token uintptr, now uint64, place, floor uintptr, all bool) (done uintptr) {
+// purgePlace purges the oldest dirty spans of one place for as long as more than floor bytes
+// are dirty in all. With due set it goes on while the oldest is past its delay, and learns from what
+// it does. At most the spans that were dirty at the start are visited.
+func purgePlace(token uintptr, now uint64, place, floor uintptr, due bool) (done uintptr) {
 	if pool.shelf[place&(placeSlots-1)].oldest.head == nil || !poolLock.Take(token) {
 		return 0
 	}
 	s := &pool.shelf[place&(placeSlots-1)]
 	for budget := s.dirtyBytes >> SliceShift; budget > 0; budget-- {
 		p := s.oldest.head
-		if p == nil || !all && pool.dirtyBytes <= floor && now < p.stamp+PurgeDelay {
+		if p == nil || pool.dirtyBytes <= floor && (!due || now < p.stamp+PurgeDelay) {
 			break
 		}
 		early := now < p.stamp+PurgeDelay
@@ -112,7 +134,7 @@ func purgePlace(token uintptr, now uint64, place, floor uintptr, all bool) (done
 			break
 		}
 		done += n
-		if !all {
+		if due {
 			pool.spans.gone(n, early, now)
 		}
 	}

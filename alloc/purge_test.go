@@ -12,9 +12,7 @@ func cycle(tb testing.TB, h *Heap, n int) {
 	blocks := make([]uintptr, n)
 	for i := range blocks {
 		h.Thread.Now += 1e5
-		if blocks[i] = Malloc(h, 1<<20, 0, 0) &^ ZeroBit; blocks[i] == 0 {
-			tb.Fatal("no block")
-		}
+		blocks[i] = mustServe(tb, h, 1<<20)
 	}
 	for _, b := range blocks {
 		h.Thread.Now += 1e5
@@ -146,5 +144,54 @@ func TestPurgeFew(t *testing.T) {
 	}
 	for _, b := range used {
 		Free(h, b, HowAny, NoSize, 0)
+	}
+}
+
+// TestPurgeSparesPeak: where dirty spans are too short for what is wanted, they go back before
+// the heap becomes larger than it ever was, and only then.
+func TestPurgeSparesPeak(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	const part = 512 << 10
+	scatter := func() (live []uintptr) { // leaves 3 parts dirty, each alone
+		for i := range 7 {
+			if b := mustServe(t, h, part); i%2 == 0 {
+				live = append(live, b)
+			} else {
+				defer Free(h, b, HowAny, NoSize, 0)
+			}
+		}
+		return live
+	}
+	live := scatter()
+	if pool.dirtyBytes < 3*part || pool.dirtyBytes > minReserve {
+		t.Fatalf("%d KiB are dirty", pool.dirtyBytes>>10)
+	}
+	peak := pool.count.peak
+	live = append(live, mustServe(t, h, 8*part))
+	mustBeSound(t)
+	if grown := pool.count.peak - peak; grown > 5*part {
+		t.Errorf("the heap grew by %d KiB for %d, with %d dirty", grown>>10, 8*part>>10, 3*part>>10)
+	}
+	for _, b := range live {
+		Free(h, b, HowAny, NoSize, 0)
+	}
+	h.Thread.collectPages(true)
+	purgeAll(h.Thread)
+	if pool.dirtyBytes != 0 || pool.count.committed != 0 {
+		t.Fatalf("%d KiB are dirty, %d committed", pool.dirtyBytes>>10, pool.count.committed>>10)
+	}
+	scatter()
+	before := pool.count.purges
+	mustServe(t, h, 2*part)
+	if pool.count.purges != before {
+		t.Errorf("%d KiB went back where the heap had been larger before", (3*part-pool.dirtyBytes)>>10)
+	}
+	// A huge block is no different.
+	dirty := pool.dirtyBytes
+	mustServe(t, h, 3*MaxClass)
+	if pool.dirtyBytes != 0 || dirty == 0 {
+		t.Errorf("%d of %d KiB are dirty beside a huge block", pool.dirtyBytes>>10, dirty>>10)
 	}
 }

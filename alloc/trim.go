@@ -16,7 +16,7 @@ func purgeAll(t *Thread) uintptr {
 	t.stealPages()
 	done := hugeExpire(t.token, t.Now, anyPlace, true)
 	for place := uintptr(0); place < placeSlots; place++ {
-		done += purgePlace(t.token, t.Now, place, 0, true)
+		done += purgePlace(t.token, t.Now, place, 0, false)
 	}
 	return done
 }

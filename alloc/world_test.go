@@ -149,3 +149,13 @@ func spansDo(f func(s *segment, a uintptr, p *Page) bool) {
 		}
 	}
 }
+
+// mustServe is a block of n bytes for the thread of h, by the slow path.
+func mustServe(tb testing.TB, h *Heap, n uintptr) uintptr {
+	tb.Helper()
+	b := Malloc(h, n, 0, 0) &^ ZeroBit
+	if b == 0 {
+		tb.Fatal("no block")
+	}
+	return b
+}

@@ -1,0 +1,40 @@
+package alloc
+
+// Which page of a class's list is the current one. Pages take turns: the current one goes to the
+// end of the list when it has no free block.
+
+// passed ends the turn of the current page, which has no free block, where
+// blocks of it were freed since its last one, and reports whether it did. To take it off the list
+// does not pay: each of the next frees would go to the spill list, and many calls, here and there, would
+// find out by a branch which list it is.
+func (h *Heap) passed(p *Page) bool {
+	if p.next == nil || p.stamp == p.Frees {
+		return false
+	}
+	h.turn(p)
+	return true
+}
+
+// yields ends the turn of the current page, which has no free block but may be carved further, where the
+// next one has a free block, and reports whether it did: memory that was in use goes before
+// memory that never was. (Of a page of slots it is not known.)
+func (h *Heap) yields(p *Page) bool {
+	if p.next == nil || p.Magic == 0 || p.next.spare() == 0 {
+		return false
+	}
+	h.turn(p)
+	return true
+}
+
+// turn puts the current page at the end of its list, which has others.
+func (h *Heap) turn(p *Page) {
+	p.stamp = p.Frees
+	h.unlink(p)
+	h.append(p)
+}
+
+// spare is how many bytes of the page are free blocks, those in holes included. Preconditions: the
+// caller owns the page, which is not of slots.
+func (p *Page) spare() uintptr {
+	return uintptr(p.carved) - p.Size*uintptr(p.Allocs-p.Frees-p.remoteCount())
+}

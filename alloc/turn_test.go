@@ -1,0 +1,40 @@
+package alloc
+
+import "testing"
+
+// TestUsedBeforeFresh: blocks that came back to one page are given out before another page
+// is carved further.
+func TestUsedBeforeFresh(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	const size = 1000
+	first := Lookup(mustServe(t, h, size))
+	blocks := []uintptr{}
+	for p := first; p == first; {
+		b := mustServe(t, h, size)
+		blocks = append(blocks, b)
+		p = Lookup(b)
+	}
+	second := Lookup(blocks[len(blocks)-1])
+	for second.Free != 0 {
+		mustServe(t, h, size)
+	}
+	carved := second.carved
+	if uintptr(carved) >= second.Size*uintptr(second.blocks) {
+		t.Fatal("the second page was carved at once")
+	}
+	const back = 20
+	for _, b := range blocks[:back] {
+		freeRemote(first, b)
+	}
+	mustBeSound(t)
+	for i := range back {
+		if p := Lookup(mustServe(t, h, size)); p != first {
+			t.Fatalf("block %d of those that came back to another page was left lying", i)
+		}
+		mustBeSound(t)
+	}
+	if p := Lookup(mustServe(t, h, size)); p != second || second.carved == carved {
+		t.Errorf("what was never used was not used when nothing else was left")
+	}
+}
