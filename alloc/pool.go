@@ -123,7 +123,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	}
 	if p == nil {
 		poolLock.Release()
-		sparePeak(token, h.Thread.Now, n<<SliceShift)
+		h.Thread.sparePeak(n << SliceShift)
 		s := shape{n: n << SliceShift, span: true}
 		place, bytes, ok := h.reserveShape(home, &s)
 		if !ok {

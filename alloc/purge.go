@@ -48,28 +48,6 @@ func purgeDue(token uintptr, now uint64) {
 	}
 }
 
-// sparePeak gives dirty spans back where n bytes of fresh memory would make the heap larger than
-// it ever was: as many as that is. So what goes back for it is never more than the largest size
-// itself, and a dirty span that does not fit adds to no peak. Nothing is learned from it.
-func sparePeak(token uintptr, now uint64, n uintptr) {
-	over := uintptr(pool.count.committed) + n - uintptr(pool.count.peak)
-	dirty := pool.dirtyBytes // peeks, too
-	if int(over) <= 0 || dirty == 0 || now < pool.quiet {
-		return
-	}
-	floor := uintptr(0)
-	if dirty > over {
-		floor = dirty - over
-	}
-	for range placeSlots {
-		place := oldestPlace()
-		if place == placeSlots || pool.dirtyBytes <= floor ||
-			purgePlace(token, now, place, floor, false) == 0 {
-			return
-		}
-	}
-}
-
 // dirtyReserve is how many dirty bytes are kept at least.
 func dirtyReserve() uintptr {
 	const most = 1 << 46 // bytes: more than there are addresses

@@ -1,0 +1,97 @@
+package alloc
+
+import "testing"
+
+// TestPeakOfDirty: where dirty spans are too short for what is wanted, they go back before
+// the heap becomes larger than it ever was, and only then.
+func TestPeakOfDirty(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	const part = 512 << 10
+	scatter := func() (live []uintptr) { // leaves 3 parts dirty, each alone
+		for i := range 7 {
+			if b := mustServe(t, h, part); i%2 == 0 {
+				live = append(live, b)
+			} else {
+				defer Free(h, b, HowAny, NoSize, 0)
+			}
+		}
+		return live
+	}
+	live := scatter()
+	if pool.dirtyBytes < 3*part || pool.dirtyBytes > minReserve {
+		t.Fatalf("%d KiB are dirty", pool.dirtyBytes>>10)
+	}
+	peak := pool.count.peak
+	live = append(live, mustServe(t, h, 8*part))
+	mustBeSound(t)
+	if grown := pool.count.peak - peak; grown > 5*part {
+		t.Errorf("the heap grew by %d KiB for %d, with %d dirty", grown>>10, 8*part>>10, 3*part>>10)
+	}
+	for _, b := range live {
+		Free(h, b, HowAny, NoSize, 0)
+	}
+	h.Thread.collectPages(true)
+	purgeAll(h.Thread)
+	if pool.dirtyBytes != 0 || pool.count.committed != 0 {
+		t.Fatalf("%d KiB are dirty, %d committed", pool.dirtyBytes>>10, pool.count.committed>>10)
+	}
+	scatter()
+	before := pool.count.purges
+	mustServe(t, h, 2*part)
+	if pool.count.purges != before {
+		t.Errorf("%d KiB went back where the heap had been larger before", (3*part-pool.dirtyBytes)>>10)
+	}
+	// A huge block is no different.
+	dirty := pool.dirtyBytes
+	mustServe(t, h, 3*MaxClass)
+	if pool.dirtyBytes != 0 || dirty == 0 {
+		t.Errorf("%d of %d KiB are dirty beside a huge block", pool.dirtyBytes>>10, dirty>>10)
+	}
+}
+
+// TestPeakOfEmpty: the empty page of one class is used for another before the heap becomes larger than
+// it ever was, and only then.
+func TestPeakOfEmpty(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	const few = 4 // current pages of as many classes, one block in each
+	var blocks [few]uintptr
+	for i := range blocks {
+		blocks[i] = mustServe(t, h, uintptr(i+1)*1000)
+	}
+	peak := pool.count.peak
+	if peak < few<<SliceShift {
+		t.Fatalf("%d bytes are committed", peak)
+	}
+	for _, b := range blocks[:few-1] {
+		Free(h, b, HowAny, NoSize, 0)
+	}
+	for range few - 1 {
+		p := Lookup(mustServe(t, h, 8000))
+		for p == Lookup(mustServe(t, h, 8000)) {
+		}
+		mustBeSound(t)
+	}
+	// The last page of the loop holds one block: few-1 full ones, and this.
+	if grown := pool.count.peak - peak; grown != SliceSize {
+		t.Errorf("the heap grew by %d bytes for %d pages, with %d that were empty", grown, few, few-1)
+	}
+	if p := Lookup(blocks[few-1]); p == nil || h.cur[p.Class] != p {
+		t.Error("a page in use is gone")
+	}
+	// Below the peak empty pages stay where they are.
+	b := mustServe(t, h, 500)
+	p := Lookup(b)
+	big := mustServe(t, h, 1<<20)
+	Free(h, big, HowAny, NoSize, 0)
+	h.Thread.collectPages(true)
+	purgeAll(h.Thread)
+	Free(h, b, HowAny, NoSize, 0)
+	mustServe(t, h, 9000)
+	if h.cur[Class(500)] != p {
+		t.Error("an empty page was taken from its class though the heap had been larger")
+	}
+}
