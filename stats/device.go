@@ -14,16 +14,6 @@ const (
 	DeviceTierCount
 )
 
-// deviceTierNames are the keys of a device's "tiers".
-var deviceTierNames = [2]string{DeviceFast: "fast", DeviceSlow: "slow"}
-
-// The words of a device's policy, by the truth values of config.CUDA.
-var (
-	reuseNames    = [2]string{"sync", "event"}
-	suballocNames = [2]string{"small", "all"}
-	spillNames    = [2]string{"fail", "spill"}
-)
-
 // Device is what one CUDA device's heap counts, over all contexts of the process. All
 // of it is known to the host; the device is never asked.
 //

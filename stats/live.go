@@ -23,7 +23,7 @@ var live struct {
 	claim   uint32  // 1: an update is under way
 	started uint64  // when that began
 	file    fileID
-	path    [pathRoom]byte // C string
+	path    [raw.Page]byte // C string
 }
 
 // LiveOn reports whether there is a page to update.

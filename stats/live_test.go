@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"tieralloc/internal/raw"
+	"tieralloc/internal/testlib"
 	"unsafe"
 )
 
@@ -40,11 +41,13 @@ func pageAt(t *testing.T, path string) *LivePage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem := mapped(t, int(LiveSize))
-	if copy(mem, text) != int(LiveSize) || len(text) != int(LiveSize) {
+	if len(text) != int(LiveSize) {
 		t.Fatalf("%d bytes, not %d", len(text), LiveSize)
 	}
-	return (*LivePage)(unsafe.Pointer(&mem[0]))
+	page := raw.Map(LiveSize)
+	t.Cleanup(func() { raw.Unmap(page, LiveSize) })
+	copy(unsafe.Slice((*byte)(raw.Ptr(page)), LiveSize), text)
+	return (*LivePage)(raw.Ptr(page))
 }
 
 // TestLiveLayout notices when the layout of the file changes: the version must then
@@ -235,7 +238,7 @@ func TestLiveEndLeavesOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	LiveEnd(true, true)
-	onlyFiles(t, filepath.Dir(path), "page", "page.old")
+	testlib.OnlyFiles(t, filepath.Dir(path), "page", "page.old")
 }
 
 // TestLiveOtherProcess: in a process that has the page and did not open it, nothing

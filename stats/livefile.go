@@ -3,6 +3,7 @@ package stats
 import (
 	"sync/atomic"
 	"syscall"
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"unsafe"
 )
@@ -24,7 +25,7 @@ func LiveOpen(path, n uintptr, pid, startUnixNs uint64, program, programLen uint
 	if errno = setLivePath(path, n); errno != 0 {
 		return errno
 	}
-	if errno = sizeAllowed(LiveSize); errno != 0 {
+	if errno = raw.SizeAllowed(LiveSize); errno != 0 {
 		return errno
 	}
 	name := uintptr(unsafe.Pointer(&live.path))
@@ -59,7 +60,7 @@ func setLivePath(path, n uintptr) (errno uintptr) {
 	if n == 0 {
 		return uintptr(syscall.ENOENT)
 	}
-	if n > PathMax {
+	if n > config.PathMax {
 		return uintptr(syscall.ENAMETOOLONG)
 	}
 	for i := uintptr(0); i < n; i++ {
@@ -67,9 +68,9 @@ func setLivePath(path, n uintptr) (errno uintptr) {
 		if c == 0 {
 			return uintptr(syscall.EINVAL)
 		}
-		live.path[i&(pathRoom-1)] = c
+		live.path[i&(raw.Page-1)] = c
 	}
-	live.path[n&(pathRoom-1)] = 0
+	live.path[n&(raw.Page-1)] = 0
 	return 0
 }
 
@@ -102,7 +103,7 @@ func mapFile(fd uintptr) (page, errno uintptr) {
 	if zeros == 0 {
 		return 0, uintptr(syscall.ENOMEM)
 	}
-	errno = writeAll(fd, zeros, LiveSize)
+	errno = raw.WriteAll(fd, zeros, LiveSize)
 	raw.Unmap(zeros, LiveSize)
 	if errno != 0 {
 		return 0, errno
@@ -131,7 +132,7 @@ func unlinkOurs() {
 	name := uintptr(unsafe.Pointer(&live.path))
 	var st syscall.Stat_t
 	_, errno := raw.Sys(syscall.SYS_NEWFSTATAT, raw.AtFdCwd, name,
-		uintptr(unsafe.Pointer(&st)), atSymlinkNoFollow, 0, 0)
+		uintptr(unsafe.Pointer(&st)), raw.AtSymlinkNoFollow, 0, 0)
 	if errno == 0 && live.file == (fileID{st.Dev, st.Ino}) {
 		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, name, 0, 0, 0, 0)
 	}

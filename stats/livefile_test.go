@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"tieralloc/internal/config"
+	"tieralloc/internal/testlib"
 )
 
 // TestLiveOpenTakesOver: a page that an earlier process left is replaced, whole or not,
@@ -77,7 +79,7 @@ func TestLiveOpenRefused(t *testing.T) {
 		{in("none/page"), syscall.ENOENT},
 		{in("a\x00b"), syscall.EINVAL},
 		{in(strings.Repeat("x", 256)), syscall.ENAMETOOLONG},
-		{"/" + strings.Repeat("x/", PathMax/2), syscall.ENAMETOOLONG},
+		{"/" + strings.Repeat("x/", config.PathMax/2), syscall.ENAMETOOLONG},
 	} {
 		if errno := openLive(c.path); errno != c.want {
 			t.Errorf("%.60q: %v, not %v", c.path, errno, c.want)
@@ -86,7 +88,7 @@ func TestLiveOpenRefused(t *testing.T) {
 			t.Fatalf("%.60q: the page is on", c.path)
 		}
 	}
-	onlyFiles(t, dir, "dangling", "dir", "fifo", "file", "link", "short", "zeros")
+	testlib.OnlyFiles(t, dir, "dangling", "dir", "fifo", "file", "link", "short", "zeros")
 	if text, err := os.ReadFile(in("file")); err != nil || string(text) != "tierlove" {
 		t.Errorf("the file holds %q, %v", text, err)
 	}
@@ -125,11 +127,11 @@ func TestFullHelper(t *testing.T) {
 			t.Errorf("room for %d pages: %v, not %v", pages, errno, want)
 		}
 		if want == 0 {
-			*LiveBegin(1) = *fullReport(t) // had it no memory, this would be a SIGBUS
+			*LiveBegin(1) = Report{} // had it no memory, this would be a SIGBUS
 			LiveCommit(1)
 			LiveForked()
 		} else {
-			onlyFiles(t, dir)
+			testlib.OnlyFiles(t, dir)
 		}
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Fatal(err)

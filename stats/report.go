@@ -1,4 +1,4 @@
-// Package stats describes what the library counts and writes it as JSON.
+// Package stats describes what the library counts, and shows it while it runs.
 //
 // The allocator fills a Report; this package only reads it. Which figures are
 // exact is said once, in docs/stats.schema.json, together with their units.
@@ -82,9 +82,6 @@ const (
 	BackendSimulated uint64 = iota // wherever the kernel puts it
 	BackendNuma                    // on the nodes of the tier
 )
-
-// tierNames are the keys of "tiers"; the last is padding to a power of two.
-var tierNames = [4]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"}
 
 // Sizes of the fixed arrays. They are powers of two, so that a masked index is in
 // range.

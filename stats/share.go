@@ -27,9 +27,3 @@ type Share struct {
 	Refused    uint64 // allocations that failed
 	Evictions  uint64 // times that it gave way to others
 }
-
-// The words of Share's codes.
-var (
-	modeNames = [2]string{"passive", "active"}
-	poolNames = [2]string{"automatic", "manual"}
-)

@@ -12,6 +12,7 @@ import (
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
+	"tieralloc/stats/document"
 	"tieralloc/tiers"
 )
 
@@ -258,7 +259,7 @@ func WriteStats(token, path, n uintptr) (errno uintptr) {
 	if r == nil {
 		return uintptr(syscall.EAGAIN)
 	}
-	errno = stats.WriteFile(path, n, r)
+	errno = document.WriteFile(path, n, r)
 	dropReport(r)
 	return errno
 }
@@ -270,7 +271,7 @@ func StatsJSON(token, buf, n uintptr) (need uintptr) {
 	if r == nil {
 		return 0
 	}
-	need = stats.JSON(buf, n, r)
+	need = document.JSON(buf, n, r)
 	dropReport(r)
 	return need
 }

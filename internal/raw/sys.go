@@ -13,15 +13,16 @@ const (
 
 // Constants of the kernel's interface that package syscall does not carry.
 const (
-	MremapMayMove    = 1
-	MremapFixed      = 2
-	MremapDontUnmap  = 4
-	ClockMono        = 1
-	ClockReal        = 0
-	MadvDontNeed     = 4
-	AtFdCwd          = ^uintptr(99) // AT_FDCWD is -100
-	FutexWait        = 128          // FUTEX_WAIT_PRIVATE
-	futexWakePrivate = 129
+	MremapMayMove     = 1
+	MremapFixed       = 2
+	MremapDontUnmap   = 4
+	ClockMono         = 1
+	ClockReal         = 0
+	MadvDontNeed      = 4
+	AtFdCwd           = ^uintptr(99) // AT_FDCWD is -100
+	FutexWait         = 128          // FUTEX_WAIT_PRIVATE
+	AtSymlinkNoFollow = 0x100
+	futexWakePrivate  = 129
 )
 
 // Sys makes a system call without the Go scheduler's knowledge. The result is

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"tieralloc/stats"
+	"tieralloc/stats/document"
 )
 
 // Snapshot is what a page said at one moment.
@@ -102,7 +103,7 @@ func (s *Snapshot) json(buf []byte, size int) (need uintptr, err error) {
 	}
 	r := (*stats.Report)(unsafe.Pointer(&mem[0]))
 	r.Figures = s.Figures
-	need = stats.JSON(uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), r)
+	need = document.JSON(uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), r)
 	runtime.KeepAlive(buf)
 	return need, syscall.Munmap(mem)
 }

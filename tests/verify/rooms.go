@@ -13,6 +13,7 @@ var rooms = map[string]int{
 	"internal/config": 1,
 	"numa":            2,
 	"stats":           2,
+	"stats/document":  4,
 	"throttle":        2,
 	"tiers":           3,
 	"alloc":           4,

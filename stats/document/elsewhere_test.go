@@ -1,4 +1,4 @@
-package stats
+package document
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"tieralloc/internal/raw"
+	"tieralloc/internal/testlib"
+	"tieralloc/stats"
 	"unsafe"
 )
 
@@ -42,7 +44,7 @@ func TestWriteElsewhere(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
-		onlyFiles(t, dir, strings.Fields(state.left)...)
+		testlib.OnlyFiles(t, dir, strings.Fields(state.left)...)
 	}
 }
 
@@ -59,11 +61,12 @@ func TestHelper(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "s.json")
-	if errno := openLive(path); errno != state.live {
-		fmt.Printf("live: %v, not %v\n", errno, state.live)
+	live := syscall.Errno(stats.LiveOpen(raw.Bytes(path), uintptr(len(path)), uint64(os.Getpid()), 12345, raw.Bytes(path), 1))
+	if live != state.live {
+		fmt.Printf("live: %v, not %v\n", live, state.live)
 		os.Exit(1)
 	}
-	LiveEnd(true, true)
+	stats.LiveEnd(true, true)
 	got := write(path, r)
 	if err := limitFiles(math.MaxUint64); err != nil { // for the coverage data at exit
 		t.Fatal(err)
@@ -111,6 +114,7 @@ func smallFiles(string) (want, err error) {
 
 // limitFiles sets the size that files may grow to, up to what it may be set to.
 func limitFiles(n uint64) error {
+	const rlimitFsize = 1
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(rlimitFsize, &limit); err != nil {
 		return err

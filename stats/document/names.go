@@ -1,13 +1,16 @@
-package stats
+package document
 
-import "tieralloc/internal/config"
+import (
+	"tieralloc/internal/config"
+	"tieralloc/stats"
+)
 
 // The words for codes. Those of the configuration are the words of the variables
 // that set them. The tables are padded to a power of two; a code beyond a table, which
 // no report of this library has, is taken as one of its words or nothing.
 
 // backendNames are the words of Report.Backend.
-var backendNames = [2]string{BackendSimulated: "simulated", BackendNuma: "numa"}
+var backendNames = [2]string{stats.BackendSimulated: "simulated", stats.BackendNuma: "numa"}
 
 // hintNames are the words for config.Hint….
 var hintNames = [8]string{
@@ -32,3 +35,22 @@ var hugeNames = [8]string{
 	config.HugeUnset: "default", config.HugeOff: "off", config.HugeThp: "thp",
 	config.Huge2M: "2M", config.Huge1G: "1G",
 }
+
+// deviceTierNames are the keys of a device's "tiers".
+var deviceTierNames = [2]string{stats.DeviceFast: "fast", stats.DeviceSlow: "slow"}
+
+// The words of a device's policy, by the truth values of config.CUDA.
+var (
+	reuseNames    = [2]string{"sync", "event"}
+	suballocNames = [2]string{"small", "all"}
+	spillNames    = [2]string{"fail", "spill"}
+)
+
+// tierNames are the keys of "tiers"; the last is padding to a power of two.
+var tierNames = [4]string{stats.TierFast: "fast", stats.TierNormal: "normal", stats.TierSlow: "slow"}
+
+// The words of Share's codes.
+var (
+	modeNames = [2]string{"passive", "active"}
+	poolNames = [2]string{"automatic", "manual"}
+)

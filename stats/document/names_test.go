@@ -1,4 +1,4 @@
-package stats
+package document
 
 import (
 	"fmt"
@@ -6,23 +6,24 @@ import (
 	"reflect"
 	"testing"
 	"tieralloc/internal/jsonschema"
+	"tieralloc/stats"
 )
 
 // words are the codes of a report, with the place where each is written as a word.
 var words = []struct {
 	at   []string
-	code func(*Report) *uint64
+	code func(*stats.Report) *uint64
 	want []string
 }{
-	{[]string{"backend"}, func(r *Report) *uint64 { return &r.Backend }, []string{"simulated", "numa"}},
-	{[]string{"policy", "default_hint"}, func(r *Report) *uint64 { return &r.DefaultHint },
+	{[]string{"backend"}, func(r *stats.Report) *uint64 { return &r.Backend }, []string{"simulated", "numa"}},
+	{[]string{"policy", "default_hint"}, func(r *stats.Report) *uint64 { return &r.DefaultHint },
 		[]string{"hot", "warm", "cold", "pin_fast", "prefer_fast"}},
-	{[]string{"policy", "on_softcap"}, func(r *Report) *uint64 { return &r.OnSoftcap },
+	{[]string{"policy", "on_softcap"}, func(r *stats.Report) *uint64 { return &r.OnSoftcap },
 		[]string{"reroute", "warn", "demote"}},
-	{[]string{"policy", "on_hardcap"}, func(r *Report) *uint64 { return &r.OnHardcap },
+	{[]string{"policy", "on_hardcap"}, func(r *stats.Report) *uint64 { return &r.OnHardcap },
 		[]string{"route_slow", "fail"}},
-	{[]string{"policy", "throttle"}, func(r *Report) *uint64 { return &r.Throttle }, []string{"account", "sleep"}},
-	{[]string{"tiers", "slow", "hugepages"}, func(r *Report) *uint64 { return &r.Tiers[TierSlow].HugePagesWanted },
+	{[]string{"policy", "throttle"}, func(r *stats.Report) *uint64 { return &r.Throttle }, []string{"account", "sleep"}},
+	{[]string{"tiers", "slow", "hugepages"}, func(r *stats.Report) *uint64 { return &r.Tiers[stats.TierSlow].HugePagesWanted },
 		[]string{"default", "off", "thp", "2M", "1G"}},
 }
 
@@ -77,7 +78,7 @@ func TestTierNodes(t *testing.T) {
 		0: "[]", 1: "[0]", 1 << 63: "[63]", 1<<63 | 5: "[0 2 63]", 1 << 32: "[32]",
 	} {
 		r := newReport(t)
-		r.Tiers[TierFast].TierNodes = bits
+		r.Tiers[stats.TierFast].TierNodes = bits
 		got := at(decode(t, text(t, r)), []string{"tiers", "fast", "nodes"})
 		if fmt.Sprint(got) != want {
 			t.Errorf("%b: %v, not %s", bits, got, want)
@@ -97,7 +98,7 @@ func TestDamagedName(t *testing.T) {
 	r := newReport(t) // the next byte after it faults
 	setProgram(r, "name")
 	r.ProgramLen = math.MaxUint64
-	if got := program(t, r); len(got) != NameSize {
+	if got := program(t, r); len(got) != stats.NameSize {
 		t.Errorf("%d bytes", len(got))
 	}
 }

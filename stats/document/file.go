@@ -1,35 +1,31 @@
-package stats
+package document
 
 import (
 	"sync/atomic"
 	"syscall"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 	"unsafe"
 )
-
-// PathMax is the longest path WriteFile takes, in bytes: the kernel's PATH_MAX
-// less room for the suffix of the temporary name.
-const PathMax = config.PathMax
 
 const (
 	pathRoom  = raw.Page // bytes for each of the two names, their zeros included
 	nameMax   = 255      // the kernel's limit for the last part of a path
 	suffixMax = 5 + 20 + 1 + 16 + 1 + 16
-	tries     = 8    // temporary names tried before giving up
-	restarts  = 1000 // interrupted writes in a row before giving up
+	tries     = 8 // temporary names tried before giving up
 )
 
 // The two names fit their pages, or one of these constants does not compile.
 const (
-	_ uint = pathRoom - (PathMax + suffixMax + 1)
+	_ uint = pathRoom - (config.PathMax + suffixMax + 1)
 	_ uint = nameMax - suffixMax
 )
 
 // written counts temporary names, so that two threads never use the same one.
 var written uint64
 
-// WriteFile writes the report to the file whose name is the n bytes at path, and
+// WriteFile writes the report to the file whose name is the n bytes at path, config.PathMax at most, and
 // returns an errno, 0 on success. A reader sees the old file or the new one,
 // whole: the text goes to a temporary file (mode 0600) in the same directory,
 // which is then renamed. So a symbolic link at path is replaced and never
@@ -37,11 +33,11 @@ var written uint64
 // alone (EISDIR for a directory, else EINVAL): a rename would replace /dev/null.
 // That is asked before the rename, not with it; whoever can change the directory
 // between the two could have put anything at path anyway.
-func WriteFile(path, n uintptr, r *Report) (errno uintptr) {
+func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
 	if n == 0 {
 		return uintptr(syscall.ENOENT)
 	}
-	if n > PathMax {
+	if n > config.PathMax {
 		return uintptr(syscall.ENAMETOOLONG)
 	}
 	need := JSON(0, 0, r)
@@ -71,14 +67,14 @@ func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
 	if errno = replaceable(path); errno != 0 {
 		return errno
 	}
-	if errno = sizeAllowed(n); errno != 0 {
+	if errno = raw.SizeAllowed(n); errno != 0 {
 		return errno
 	}
 	fd, errno := createTemp(path, pathLen, temp)
 	if errno != 0 {
 		return errno
 	}
-	errno = writeAll(fd, text, n)
+	errno = raw.WriteAll(fd, text, n)
 	_, e := raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 	// An interrupted close has closed. Other errors are late news of a failed write.
 	if errno == 0 && e != uintptr(syscall.EINTR) {
@@ -98,7 +94,7 @@ func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
 func replaceable(path uintptr) (errno uintptr) {
 	var st syscall.Stat_t
 	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, raw.AtFdCwd, path,
-		uintptr(unsafe.Pointer(&st)), atSymlinkNoFollow, 0, 0)
+		uintptr(unsafe.Pointer(&st)), raw.AtSymlinkNoFollow, 0, 0)
 	if errno == uintptr(syscall.ENOENT) {
 		return 0
 	}
@@ -112,23 +108,6 @@ func replaceable(path uintptr) (errno uintptr) {
 		return uintptr(syscall.EISDIR)
 	}
 	return uintptr(syscall.EINVAL)
-}
-
-// Constants of the kernel's interface that package syscall does not export.
-const (
-	atSymlinkNoFollow = 0x100
-	rlimitFsize       = 1
-)
-
-// sizeAllowed is EFBIG when a file of n bytes would pass the process's limit: the
-// write would then kill the host with SIGXFSZ.
-func sizeAllowed(n uintptr) (errno uintptr) {
-	var limit [2]uint64 // struct rlimit64: soft, hard
-	_, errno = raw.Sys(syscall.SYS_PRLIMIT64, 0, rlimitFsize, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
-	if errno == 0 && limit[0] < uint64(n) {
-		return uintptr(syscall.EFBIG)
-	}
-	return 0
 }
 
 // createTemp makes a new file beside path and leaves its name in temp. The
@@ -153,27 +132,6 @@ func createTemp(path, pathLen, temp uintptr) (fd, errno uintptr) {
 		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, temp, 0, 0, 0, 0)
 	}
 	return fd, errno
-}
-
-// writeAll writes n bytes at text to fd.
-func writeAll(fd, text, n uintptr) (errno uintptr) {
-	for interrupted := 0; n > 0; {
-		done, errno := raw.Sys(syscall.SYS_WRITE, fd, text, n, 0, 0, 0)
-		if errno == uintptr(syscall.EINTR) && interrupted < restarts {
-			interrupted++
-			continue
-		}
-		if errno != 0 {
-			return errno
-		}
-		if done == 0 || done > n {
-			return uintptr(syscall.EIO)
-		}
-		interrupted = 0
-		text += done
-		n -= done
-	}
-	return 0
 }
 
 // tempName writes a new name as a C string at temp: path, its last part cut to

@@ -1,16 +1,18 @@
-package stats
+package document
 
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+	"tieralloc/stats"
 	"unicode/utf8"
 	"unsafe"
 )
 
 // program is the name as a reader of the report gets it.
-func program(tb testing.TB, r *Report) string {
+func program(tb testing.TB, r *stats.Report) string {
 	var doc struct{ Program string }
 	if err := json.Unmarshal(text(tb, r), &doc); err != nil {
 		tb.Fatal(err)
@@ -44,9 +46,9 @@ func TestProgramName(t *testing.T) {
 	for c := range 256 {
 		check(string([]byte{byte(c)}))
 	}
-	check(strings.Repeat("\x01", NameSize))
-	setProgram(r, strings.Repeat("n", NameSize)+"more")
-	if got := program(t, r); got != strings.Repeat("n", NameSize) {
+	check(strings.Repeat("\x01", stats.NameSize))
+	setProgram(r, strings.Repeat("n", stats.NameSize)+"more")
+	if got := program(t, r); got != strings.Repeat("n", stats.NameSize) {
 		t.Errorf("a long name became %q", got)
 	}
 	setProgram(r, "")
@@ -84,7 +86,7 @@ func FuzzProgramName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		r := newReport(t)
 		setProgram(r, name)
-		want := string([]rune(name[:min(len(name), NameSize)]))
+		want := string([]rune(name[:min(len(name), stats.NameSize)]))
 		if got := program(t, r); got != want {
 			t.Errorf("%q: %q, not %q", name, got, want)
 		}
@@ -124,7 +126,7 @@ func TestShortBuffer(t *testing.T) {
 
 // TestLayout holds the text to the usual two-space form, in one order of keys.
 func TestLayout(t *testing.T) {
-	for _, r := range []*Report{newReport(t), fullReport(t)} {
+	for _, r := range []*stats.Report{newReport(t), fullReport(t)} {
 		doc := text(t, r)
 		var want bytes.Buffer
 		if err := json.Indent(&want, doc, "", "  "); err != nil {
@@ -162,7 +164,11 @@ func TestHex(t *testing.T) {
 // be an empty key.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{"": true}
-	for _, name := range append(callNames[:CallCount:CallCount], tierNames[:TierCount]...) {
+	names := slices.Clone(tierNames[:stats.TierCount])
+	for i := range uintptr(stats.CallCount) {
+		names = append(names, stats.CallName(i))
+	}
+	for _, name := range names {
 		if seen[name] {
 			t.Errorf("%q is empty or twice", name)
 		}

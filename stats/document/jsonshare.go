@@ -1,21 +1,22 @@
-package stats
+package document
 
 import (
+	"tieralloc/stats"
 	"unsafe"
 
 	"tieralloc/internal/raw"
 )
 
 // managers writes nothing in a process that has none.
-func (w *writer) managers(r *Report) {
+func (w *writer) managers(r *stats.Report) {
 	if r.ShareCount == 0 {
 		return
 	}
 	w.key("managers")
 	w.open('[')
-	for i := uint64(0); i < r.ShareCount && i < ShareMax; i++ {
-		s := &r.Shares[i&(ShareMax-1)]
-		if i == 0 || r.Shares[(i-1)&(ShareMax-1)].Manager != s.Manager {
+	for i := uint64(0); i < r.ShareCount && i < stats.ShareMax; i++ {
+		s := &r.Shares[i&(stats.ShareMax-1)]
+		if i == 0 || r.Shares[(i-1)&(stats.ShareMax-1)].Manager != s.Manager {
 			w.item()
 			w.open('{')
 			w.named("name", &s.ManagerName)
@@ -28,7 +29,7 @@ func (w *writer) managers(r *Report) {
 		}
 		w.item()
 		w.share(s)
-		if i+1 == r.ShareCount || i+1 == ShareMax || r.Shares[(i+1)&(ShareMax-1)].Manager != s.Manager {
+		if i+1 == r.ShareCount || i+1 == stats.ShareMax || r.Shares[(i+1)&(stats.ShareMax-1)].Manager != s.Manager {
 			w.close(']')
 			w.close('}')
 		}
@@ -36,7 +37,7 @@ func (w *writer) managers(r *Report) {
 	w.close(']')
 }
 
-func (w *writer) share(s *Share) {
+func (w *writer) share(s *stats.Share) {
 	w.open('{')
 	w.count("id", s.Id)
 	w.named("name", &s.Name)

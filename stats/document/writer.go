@@ -1,4 +1,4 @@
-package stats
+package document
 
 import "tieralloc/internal/raw"
 

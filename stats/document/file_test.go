@@ -1,4 +1,4 @@
-package stats
+package document
 
 import (
 	"bytes"
@@ -9,35 +9,21 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/internal/testlib"
+	"tieralloc/stats"
 )
 
 // write calls WriteFile from ordinary Go.
-func write(path string, r *Report) error {
+func write(path string, r *stats.Report) error {
 	if errno := WriteFile(raw.Bytes(path), uintptr(len(path)), r); errno != 0 {
 		return syscall.Errno(errno)
 	}
 	return nil
 }
 
-// onlyFiles fails when the directory holds anything else, such as a temporary file
-// left behind.
-func onlyFiles(t *testing.T, dir string, names ...string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, e := range entries {
-		got = append(got, e.Name())
-	}
-	if strings.Join(got, " ") != strings.Join(names, " ") {
-		t.Errorf("%s holds %q, not %q", dir, got, names)
-	}
-}
-
-func wantFile(t *testing.T, path string, r *Report) {
+func wantFile(t *testing.T, path string, r *stats.Report) {
 	t.Helper()
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -65,7 +51,7 @@ func TestWriteFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantFile(t, path, r)
-		onlyFiles(t, dir, "s.json")
+		testlib.OnlyFiles(t, dir, "s.json")
 	}
 }
 
@@ -77,7 +63,7 @@ func TestWriteRelative(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFile(t, "s", r)
-	onlyFiles(t, ".", "s")
+	testlib.OnlyFiles(t, ".", "s")
 }
 
 // TestWriteSymlink shows that a link is replaced and what it names is not touched.
@@ -97,7 +83,7 @@ func TestWriteSymlink(t *testing.T) {
 		if got, _ := os.ReadFile(victim); string(got) != "v" {
 			t.Errorf("link to %s: the victim holds %q", target, got)
 		}
-		onlyFiles(t, dir, "s.json", "victim")
+		testlib.OnlyFiles(t, dir, "s.json", "victim")
 	}
 }
 
@@ -135,8 +121,8 @@ func TestWriteRefused(t *testing.T) {
 			t.Errorf("%.60q: %v, not %v", c.path, err, c.want)
 		}
 	}
-	onlyFiles(t, dir, "dir", "fifo", "file", "link")
-	onlyFiles(t, in("dir"))
+	testlib.OnlyFiles(t, dir, "dir", "fifo", "file", "link")
+	testlib.OnlyFiles(t, in("dir"))
 	if info, err := os.Lstat("/dev/null"); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		t.Fatalf("/dev/null: %v %v", info, err)
 	}
@@ -151,11 +137,11 @@ func TestWriteLongNames(t *testing.T) {
 		t.Error(err)
 	}
 	wantFile(t, filepath.Join(dir, name), r)
-	onlyFiles(t, dir, name)
+	testlib.OnlyFiles(t, dir, name)
 
-	path := dir + strings.Repeat("/.", (PathMax-len(dir)-2)/2) + "/"
-	path += strings.Repeat("y", PathMax-len(path))
-	if err := write(path, r); err != nil || len(path) != PathMax {
+	path := dir + strings.Repeat("/.", (config.PathMax-len(dir)-2)/2) + "/"
+	path += strings.Repeat("y", config.PathMax-len(path))
+	if err := write(path, r); err != nil || len(path) != config.PathMax {
 		t.Errorf("a path of %d bytes: %v", len(path), err)
 	}
 	if err := write(path+"y", r); !errors.Is(err, syscall.ENAMETOOLONG) {
@@ -168,7 +154,7 @@ func TestWriteLongNames(t *testing.T) {
 func TestWriteAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s.json")
-	var reports [4]*Report
+	var reports [4]*stats.Report
 	whole := map[string]bool{}
 	for i := range reports {
 		reports[i] = newReport(t)
@@ -200,5 +186,5 @@ func TestWriteAtOnce(t *testing.T) {
 			t.Fatalf("%v\n%s", err, got)
 		}
 	}
-	onlyFiles(t, dir, "s.json")
+	testlib.OnlyFiles(t, dir, "s.json")
 }

@@ -1,4 +1,4 @@
-package stats
+package document
 
 import (
 	"encoding/json"
@@ -10,14 +10,15 @@ import (
 	"testing"
 	"tieralloc/internal/jsonschema"
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 	"unicode"
 	"unsafe"
 )
 
 // newReport is a report as the library has it: zero, in mapped memory.
-func newReport(tb testing.TB) *Report {
+func newReport(tb testing.TB) *stats.Report {
 	tb.Helper()
-	return (*Report)(unsafe.Pointer(&mapped(tb, int(unsafe.Sizeof(Report{})))[0]))
+	return (*stats.Report)(unsafe.Pointer(&mapped(tb, int(unsafe.Sizeof(stats.Report{})))[0]))
 }
 
 // mapped is n bytes of mapped memory followed by a page that faults.
@@ -38,7 +39,7 @@ func mapped(tb testing.TB, n int) []byte {
 
 // fill gives every number in a value one of its own.
 func fill(v reflect.Value, next func() uint64) {
-	if v.Type() == reflect.TypeFor[Policy]() {
+	if v.Type() == reflect.TypeFor[stats.Policy]() {
 		v.FieldByName("Rules").SetUint(next()) // the others are codes
 		return
 	}
@@ -59,7 +60,7 @@ func fill(v reflect.Value, next func() uint64) {
 }
 
 // fullReport has another number in every field, up to the largest.
-func fullReport(tb testing.TB) *Report {
+func fullReport(tb testing.TB) *stats.Report {
 	r := newReport(tb)
 	n := uint64(math.MaxUint64)
 	fill(reflect.ValueOf(r).Elem(), func() uint64 { n--; return n })
@@ -68,8 +69,8 @@ func fullReport(tb testing.TB) *Report {
 		r.Nodes[i] = uint64(i * 7)
 	}
 	r.Policy.DefaultHint, r.Policy.OnSoftcap, r.Policy.OnHardcap, r.Policy.Throttle = 4, 2, 1, 1
-	r.Backend = BackendNuma
-	r.DeviceCount = DeviceMax
+	r.Backend = stats.BackendNuma
+	r.DeviceCount = stats.DeviceMax
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		d.Reuse, d.Suballoc, d.OnHardcap, d.LeakCount = uint64(i&1), uint64(i>>1&1), uint64(i>>2), uint64(i)
@@ -90,12 +91,12 @@ func fullReport(tb testing.TB) *Report {
 	return r
 }
 
-func setProgram(r *Report, name string) {
+func setProgram(r *stats.Report, name string) {
 	r.SetProgram(raw.Bytes(name), uintptr(len(name)))
 }
 
 // text is what JSON writes, in a buffer of exactly the size it asks for.
-func text(tb testing.TB, r *Report) []byte {
+func text(tb testing.TB, r *stats.Report) []byte {
 	tb.Helper()
 	need := JSON(0, 0, r)
 	buf := mapped(tb, int(need)+1)
@@ -166,18 +167,19 @@ func compare(t *testing.T, at string, want reflect.Value, got any) {
 
 // TestRoundTrip shows that every field arrives under its key with its value.
 func TestRoundTrip(t *testing.T) {
-	for _, r := range []*Report{fullReport(t), newReport(t)} {
+	for _, r := range []*stats.Report{fullReport(t), newReport(t)} {
 		got := decode(t, text(t, r))
 		compare(t, "$", reflect.ValueOf(r).Elem(), got)
 		calls := got["calls"].(map[string]any)
-		for i := range CallCount {
-			compare(t, callNames[i], reflect.ValueOf(r.Calls[i]), calls[callNames[i]])
+		for i := range stats.CallCount {
+			name := stats.CallName(uintptr(i))
+			compare(t, name, reflect.ValueOf(r.Calls[i]), calls[name])
 		}
-		if len(calls) != int(CallCount) {
-			t.Errorf("%d functions, not %d: %v", len(calls), CallCount, calls)
+		if len(calls) != int(stats.CallCount) {
+			t.Errorf("%d functions, not %d: %v", len(calls), stats.CallCount, calls)
 		}
 		tiers := got["tiers"].(map[string]any)
-		for i, name := range []string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"} {
+		for i, name := range []string{stats.TierFast: "fast", stats.TierNormal: "normal", stats.TierSlow: "slow"} {
 			tier := tiers[name].(map[string]any)
 			compare(t, name, reflect.ValueOf(r.Tiers[i]), tier)
 			perNode := tier["bytes_per_node"].(map[string]any)
@@ -201,9 +203,9 @@ func TestSizeClasses(t *testing.T) {
 	r.Heap.SizeClasses[5].Pages = 1
 	r.Heap.SizeClasses[6].BlocksLive = 1
 	r.Heap.SizeClasses[7].BlocksTotalFreed = 1
-	r.Heap.SizeClasses[ClassMax-1].BlocksTotalAlloc = math.MaxUint64
+	r.Heap.SizeClasses[stats.ClassMax-1].BlocksTotalAlloc = math.MaxUint64
 	list := decode(t, text(t, r))["heap"].(map[string]any)["size_classes"].([]any)
-	for i, k := range []int{0, 5, 6, 7, ClassMax - 1} {
+	for i, k := range []int{0, 5, 6, 7, stats.ClassMax - 1} {
 		if len(list) != 5 {
 			t.Fatalf("%d classes: %v", len(list), list)
 		}
@@ -211,21 +213,21 @@ func TestSizeClasses(t *testing.T) {
 	}
 	full := fullReport(t)
 	list = decode(t, text(t, full))["heap"].(map[string]any)["size_classes"].([]any)
-	if len(list) != ClassMax {
-		t.Errorf("%d classes of %d", len(list), ClassMax)
+	if len(list) != stats.ClassMax {
+		t.Errorf("%d classes of %d", len(list), stats.ClassMax)
 	}
 }
 
 // TestNodes shows that a wrong NodeCount names no nodes that are not there.
 func TestNodes(t *testing.T) {
 	r := newReport(t)
-	for _, count := range []uint64{0, 1, NodeMax, NodeMax + 1, math.MaxUint64} {
+	for _, count := range []uint64{0, 1, stats.NodeMax, stats.NodeMax + 1, math.MaxUint64} {
 		r.NodeCount = count
 		for i := range r.Nodes {
 			r.Nodes[i] = uint64(i)
 		}
 		nodes := decode(t, text(t, r))["nodes"].([]any)
-		if want := min(count, NodeMax); uint64(len(nodes)) != want {
+		if want := min(count, stats.NodeMax); uint64(len(nodes)) != want {
 			t.Errorf("%d nodes, not %d", len(nodes), want)
 		}
 	}

@@ -1,4 +1,4 @@
-package stats
+package document
 
 import (
 	"bytes"
@@ -6,11 +6,12 @@ import (
 	"strings"
 	"testing"
 	"tieralloc/internal/jsonschema"
+	"tieralloc/stats"
 )
 
 func schema(t *testing.T) []byte {
 	t.Helper()
-	s, err := os.ReadFile("../docs/stats.schema.json")
+	s, err := os.ReadFile("../../docs/stats.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +22,7 @@ func schema(t *testing.T) []byte {
 func TestSchema(t *testing.T) {
 	odd := newReport(t)
 	setProgram(odd, "\"\\\x00\xff")
-	for name, r := range map[string]*Report{"empty": newReport(t), "full": fullReport(t), "odd": odd} {
+	for name, r := range map[string]*stats.Report{"empty": newReport(t), "full": fullReport(t), "odd": odd} {
 		doc := text(t, r)
 		if err := jsonschema.Validate(schema(t), doc); err != nil {
 			t.Errorf("%s: %v in\n%s", name, err, doc)

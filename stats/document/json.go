@@ -1,8 +1,11 @@
-package stats
+// Package document writes the report of package stats as JSON, and that to a file. It is the data plane's,
+// and apart from stats because its code is for the end of a process.
+package document
 
 import (
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 	"unsafe"
 )
 
@@ -11,15 +14,15 @@ import (
 // without the zero; the text is complete if that is less than size.
 //
 // The order of the keys never changes.
-func JSON(dst, size uintptr, r *Report) (need uintptr) {
+func JSON(dst, size uintptr, r *stats.Report) (need uintptr) {
 	var w writer
 	w.begin(dst, size)
 	w.open('{')
-	w.word("schema", Schema)
-	w.count("version", Version)
+	w.word("schema", stats.Schema)
+	w.count("version", stats.Version)
 	w.count("pid", r.Pid)
 	w.key("program")
-	w.quoted(uintptr(unsafe.Pointer(&r.Program)), min(uintptr(r.ProgramLen), NameSize))
+	w.quoted(uintptr(unsafe.Pointer(&r.Program)), min(uintptr(r.ProgramLen), stats.NameSize))
 	w.count("start_unix_ns", r.StartUnixNs)
 	w.count("uptime_ns", r.UptimeNs)
 	w.calls(r)
@@ -44,16 +47,16 @@ func JSON(dst, size uintptr, r *Report) (need uintptr) {
 	return w.n
 }
 
-func (w *writer) calls(r *Report) {
+func (w *writer) calls(r *stats.Report) {
 	w.key("calls")
 	w.open('{')
-	for i := uint(0); i < CallCount; i++ {
-		w.count(callNames[i&31], r.Calls[i&31])
+	for i := uint(0); i < stats.CallCount; i++ {
+		w.count(stats.CallName(uintptr(i)), r.Calls[i&31])
 	}
 	w.close('}')
 }
 
-func (w *writer) heap(h *Heap) {
+func (w *writer) heap(h *stats.Heap) {
 	w.key("heap")
 	w.open('{')
 	w.count("bytes_mapped", h.BytesMapped)
@@ -89,18 +92,18 @@ func (w *writer) heap(h *Heap) {
 
 // unused is the committed memory that no block has. Counters read while other
 // threads run may disagree; the answer is then 0, never a wrapped number.
-func unused(h *Heap) uint64 {
+func unused(h *stats.Heap) uint64 {
 	if h.BytesLive > h.BytesCommitted {
 		return 0
 	}
 	return h.BytesCommitted - h.BytesLive
 }
 
-func (w *writer) classes(h *Heap) {
+func (w *writer) classes(h *stats.Heap) {
 	w.key("size_classes")
 	w.open('[')
-	for i := uint(0); i < ClassMax; i++ {
-		c := &h.SizeClasses[i&(ClassMax-1)]
+	for i := uint(0); i < stats.ClassMax; i++ {
+		c := &h.SizeClasses[i&(stats.ClassMax-1)]
 		if c.BlocksLive|c.BlocksTotalAlloc|c.BlocksTotalFreed|c.Pages == 0 {
 			continue
 		}
@@ -117,7 +120,7 @@ func (w *writer) classes(h *Heap) {
 	w.close(']')
 }
 
-func (w *writer) policy(p *Policy) {
+func (w *writer) policy(p *stats.Policy) {
 	w.key("policy")
 	w.open('{')
 	w.word("default_hint", hintNames[p.DefaultHint&7])
@@ -128,7 +131,7 @@ func (w *writer) policy(p *Policy) {
 	w.close('}')
 }
 
-func (w *writer) hints(r *Report) {
+func (w *writer) hints(r *stats.Report) {
 	w.key("hints")
 	w.open('{')
 	for i := uint32(0); i < config.HintCount; i++ {
@@ -137,12 +140,12 @@ func (w *writer) hints(r *Report) {
 	w.close('}')
 }
 
-func (w *writer) nodes(r *Report) {
+func (w *writer) nodes(r *stats.Report) {
 	w.key("nodes")
 	w.open('[')
-	for i := uint64(0); i < r.NodeCount && i < NodeMax; i++ {
+	for i := uint64(0); i < r.NodeCount && i < stats.NodeMax; i++ {
 		w.item()
-		w.dec(r.Nodes[i&(NodeMax-1)])
+		w.dec(r.Nodes[i&(stats.NodeMax-1)])
 	}
 	w.close(']')
 	w.truth("bytes_per_node_complete", r.NodesComplete != 0)

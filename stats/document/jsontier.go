@@ -1,16 +1,18 @@
-package stats
+package document
 
-func (w *writer) tiers(r *Report) {
+import "tieralloc/stats"
+
+func (w *writer) tiers(r *stats.Report) {
 	w.key("tiers")
 	w.open('{')
-	for i := uint(0); i < TierCount; i++ {
+	for i := uint(0); i < stats.TierCount; i++ {
 		w.key(tierNames[i&3])
 		w.tier(r, &r.Tiers[i&3])
 	}
 	w.close('}')
 }
 
-func (w *writer) tier(r *Report, t *Tier) {
+func (w *writer) tier(r *stats.Report, t *stats.Tier) {
 	w.open('{')
 	w.count("alloc_calls", t.AllocCalls)
 	w.count("free_calls", t.FreeCalls)
@@ -35,7 +37,7 @@ func (w *writer) tier(r *Report, t *Tier) {
 	w.count("hugepage_fallbacks", t.HugeFallbacks)
 	w.key("nodes")
 	w.open('[')
-	for i := uint64(0); i < NodeMax; i++ {
+	for i := uint64(0); i < stats.NodeMax; i++ {
 		if t.TierNodes>>(i&63)&1 != 0 {
 			w.item()
 			w.dec(i)
@@ -44,19 +46,19 @@ func (w *writer) tier(r *Report, t *Tier) {
 	w.close(']')
 	w.key("bytes_per_node")
 	w.open('{')
-	for i := uint64(0); i < r.NodeCount && i < NodeMax; i++ {
+	for i := uint64(0); i < r.NodeCount && i < stats.NodeMax; i++ {
 		w.item()
 		w.put('"')
-		w.dec(r.Nodes[i&(NodeMax-1)])
+		w.dec(r.Nodes[i&(stats.NodeMax-1)])
 		w.text("\": ")
-		w.dec(t.BytesPerNode[i&(NodeMax-1)])
+		w.dec(t.BytesPerNode[i&(stats.NodeMax-1)])
 	}
 	w.close('}')
 	w.migrations(&t.Migrations)
 	w.close('}')
 }
 
-func (w *writer) migrations(m *Migrations) {
+func (w *writer) migrations(m *stats.Migrations) {
 	w.key("migrations")
 	w.open('{')
 	w.count("attempted", m.Attempted)

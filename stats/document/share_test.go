@@ -1,9 +1,10 @@
-package stats
+package document
 
 import (
 	"reflect"
 	"strings"
 	"testing"
+	"tieralloc/stats"
 )
 
 // TestShares: the instances of each manager are in its list, whatever bytes their names are of.
@@ -44,7 +45,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-func wantShare(t *testing.T, s *Share, got map[string]any, k int) {
+func wantShare(t *testing.T, s *stats.Share, got map[string]any, k int) {
 	t.Helper()
 	for key, v := range map[string]uint64{"id": s.Id, "bytes_cap": s.BytesCap, "bytes_live": s.BytesLive, "bytes_peak": s.BytesPeak,
 		"alloc_calls": s.AllocCalls, "free_calls": s.FreeCalls, "refused": s.Refused, "evictions": s.Evictions} {

@@ -1,21 +1,23 @@
-package stats
+package document
+
+import "tieralloc/stats"
 
 // devices writes nothing in a process that used none: what it does not have is not
 // worth a key.
-func (w *writer) devices(r *Report) {
+func (w *writer) devices(r *stats.Report) {
 	if r.DeviceCount == 0 {
 		return
 	}
 	w.key("devices")
 	w.open('[')
-	for i := uint64(0); i < r.DeviceCount && i < DeviceMax; i++ {
+	for i := uint64(0); i < r.DeviceCount && i < stats.DeviceMax; i++ {
 		w.item()
-		w.device(&r.Devices[i&(DeviceMax-1)])
+		w.device(&r.Devices[i&(stats.DeviceMax-1)])
 	}
 	w.close(']')
 }
 
-func (w *writer) device(d *Device) {
+func (w *writer) device(d *stats.Device) {
 	w.open('{')
 	w.count("ordinal", d.Ordinal)
 	w.key("uuid")
@@ -38,7 +40,7 @@ func (w *writer) device(d *Device) {
 	w.driverCalls(&d.DriverCalls)
 	w.key("tiers")
 	w.open('{')
-	for i := uint(0); i < DeviceTierCount; i++ {
+	for i := uint(0); i < stats.DeviceTierCount; i++ {
 		w.key(deviceTierNames[i&1])
 		w.deviceTier(&d.Tiers[i&1])
 	}
@@ -47,7 +49,7 @@ func (w *writer) device(d *Device) {
 	w.close('}')
 }
 
-func (w *writer) deviceCalls(d *Device) {
+func (w *writer) deviceCalls(d *stats.Device) {
 	w.count("alloc_calls", d.AllocCalls)
 	w.count("free_calls", d.FreeCalls)
 	w.count("hits_local", d.HitsLocal)
@@ -63,7 +65,7 @@ func (w *writer) deviceCalls(d *Device) {
 	w.fraction(min(d.HitsLocal+d.HitsGlobal+d.HitsSplit, d.AllocCalls), d.AllocCalls)
 }
 
-func (w *writer) deviceBytes(d *Device) {
+func (w *writer) deviceBytes(d *stats.Device) {
 	w.count("blocks_live", d.BlocksLive)
 	w.count("bytes_asked", d.BytesAsked)
 	w.count("bytes_asked_peak", d.BytesAskedPeak)
@@ -85,7 +87,7 @@ func (w *writer) deviceBytes(d *Device) {
 	w.fraction(free-min(d.LargestFree, free), free)
 }
 
-func (w *writer) deviceEvents(d *Device) {
+func (w *writer) deviceEvents(d *stats.Device) {
 	w.count("segments", d.Segments)
 	w.count("splits", d.Splits)
 	w.count("merges", d.Merges)
@@ -98,7 +100,7 @@ func (w *writer) deviceEvents(d *Device) {
 	w.count("pressures", d.Pressures)
 }
 
-func (w *writer) driverCalls(c *DriverCalls) {
+func (w *writer) driverCalls(c *stats.DriverCalls) {
 	w.key("driver_calls")
 	w.open('{')
 	w.count("map", c.Map)
@@ -116,7 +118,7 @@ func (w *writer) driverCalls(c *DriverCalls) {
 
 // deviceTier has the keys that every tier has, also those that say nothing here: the
 // library moves no device memory, and where spilled pages are only the driver knows.
-func (w *writer) deviceTier(t *DeviceTier) {
+func (w *writer) deviceTier(t *stats.DeviceTier) {
 	w.open('{')
 	w.count("alloc_calls", t.AllocCalls)
 	w.count("free_calls", t.FreeCalls)
@@ -138,16 +140,16 @@ func (w *writer) deviceTier(t *DeviceTier) {
 	w.key("bytes_per_node")
 	w.open('{')
 	w.close('}')
-	var none Migrations
+	var none stats.Migrations
 	w.migrations(&none)
 	w.close('}')
 }
 
-func (w *writer) leaks(d *Device) {
+func (w *writer) leaks(d *stats.Device) {
 	w.key("leaks")
 	w.open('[')
-	for i := uint64(0); i < d.LeakCount && i < LeakMax; i++ {
-		l := &d.Leaks[i&(LeakMax-1)]
+	for i := uint64(0); i < d.LeakCount && i < stats.LeakMax; i++ {
+		l := &d.Leaks[i&(stats.LeakMax-1)]
 		w.item()
 		w.open('{')
 		w.count("address", l.Address)

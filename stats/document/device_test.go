@@ -1,4 +1,4 @@
-package stats
+package document
 
 import (
 	"encoding/json"
@@ -6,11 +6,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"tieralloc/stats"
 	"unsafe"
 )
 
 // devicesOf are the decoded devices of a report.
-func devicesOf(t *testing.T, r *Report) []map[string]any {
+func devicesOf(t *testing.T, r *stats.Report) []map[string]any {
 	t.Helper()
 	list, _ := decode(t, text(t, r))["devices"].([]any)
 	var devices []map[string]any
@@ -24,7 +25,7 @@ func devicesOf(t *testing.T, r *Report) []map[string]any {
 func TestDeviceRoundTrip(t *testing.T) {
 	r := fullReport(t)
 	devices := devicesOf(t, r)
-	if len(devices) != DeviceMax {
+	if len(devices) != stats.DeviceMax {
 		t.Fatalf("%d devices", len(devices))
 	}
 	for i, got := range devices {
@@ -34,7 +35,7 @@ func TestDeviceRoundTrip(t *testing.T) {
 		if len(tiers) != len(d.Tiers) {
 			t.Errorf("tiers %v", tiers)
 		}
-		for k, name := range []string{DeviceFast: "fast", DeviceSlow: "slow"} {
+		for k, name := range []string{stats.DeviceFast: "fast", stats.DeviceSlow: "slow"} {
 			compare(t, name, reflect.ValueOf(d.Tiers[k]), tiers[name])
 		}
 		leaks := got["leaks"].([]any)
@@ -66,7 +67,7 @@ func TestNoDevices(t *testing.T) {
 	r.DeviceCount = math.MaxUint64
 	r.Devices[0].LeakCount = math.MaxUint64
 	devices := devicesOf(t, r)
-	if len(devices) != DeviceMax || len(devices[0]["leaks"].([]any)) != LeakMax {
+	if len(devices) != stats.DeviceMax || len(devices[0]["leaks"].([]any)) != stats.LeakMax {
 		t.Errorf("%d devices", len(devices))
 	}
 }

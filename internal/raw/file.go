@@ -1,0 +1,40 @@
+package raw
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// SizeAllowed is EFBIG when a file of n bytes would pass the process's limit: the
+// write would then kill the host with SIGXFSZ.
+func SizeAllowed(n uintptr) (errno uintptr) {
+	const rlimitFsize = 1
+	var limit [2]uint64 // struct rlimit64: soft, hard
+	_, errno = Sys(syscall.SYS_PRLIMIT64, 0, rlimitFsize, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
+	if errno == 0 && limit[0] < uint64(n) {
+		return uintptr(syscall.EFBIG)
+	}
+	return 0
+}
+
+// WriteAll writes n bytes at text to fd.
+func WriteAll(fd, text, n uintptr) (errno uintptr) {
+	const restarts = 1000 // interrupted writes in a row before giving up
+	for interrupted := 0; n > 0; {
+		done, errno := Sys(syscall.SYS_WRITE, fd, text, n, 0, 0, 0)
+		if errno == uintptr(syscall.EINTR) && interrupted < restarts {
+			interrupted++
+			continue
+		}
+		if errno != 0 {
+			return errno
+		}
+		if done == 0 || done > n {
+			return uintptr(syscall.EIO)
+		}
+		interrupted = 0
+		text += done
+		n -= done
+	}
+	return 0
+}
