@@ -39,9 +39,13 @@ const (
 )
 
 // Configure changes a setting of a device, or of all of them (device ^0). It returns 1, or 0
-// and changes nothing when the key or the value is none. What a lower limit leaves too much
+// and changes nothing when the key or the value is none (or in a signal handler that interrupted the first
+// use of the package). What a lower limit leaves too much
 // of goes back at the next free or OpTrim.
 func Configure(token uintptr, device, key, value uint64) uint64 {
+	if !wake(token) {
+		return 0
+	}
 	k := settings.knobs
 	if !k.set(key, value) || device != everyDevice && device >= deviceMax {
 		return 0

@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"unsafe"
 
-	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/throttle"
 )
@@ -48,54 +47,6 @@ const deviceMax = 16
 
 var devices [deviceMax]device
 
-// settings is what Setup was told.
-var settings struct {
-	raw.OffHeap
-	enabled   bool
-	event     bool
-	all       bool
-	spill     bool
-	zero      bool
-	sleep     bool
-	leaks     bool
-	managed   bool
-	hint      uint64
-	soft      uint64 // 0: none
-	hard      uint64 // 0: none
-	spillHard uint64 // 0: half of the host's memory
-	part      uint64 // of the device's memory, in 1/65536; 0: none
-	knobs
-	bw, lat  uint64
-	warmups  uint64
-	warm     [16]config.Warm
-	throttle bool
-}
-
-// Setup takes the settings. It is called once, before all others; called again, it
-// forgets nothing but the settings.
-func Setup(s *config.CUDA, defaultHint uint32) {
-	settings.enabled = s.Enable
-	settings.event, settings.all, settings.spill, settings.zero = s.ReuseEvent, s.SuballocAll, s.Spill, s.Zero
-	settings.leaks, settings.managed = s.Leaks, s.Managed
-	settings.hint = uint64(defaultHint)
-	settings.soft, settings.hard, settings.part = s.Soft, s.Hard, s.Proportion
-	settings.spillHard = s.SpillHard
-	settings.segment = max(mapRounded(min(s.SegmentSize, maxSegment)), smallBytes)
-	settings.cache = s.CacheLimit
-	settings.quicks, settings.idles = defaultQuicks, config.NoLimit
-	settings.firstFit, settings.eager, settings.frayed = 0, 0, 0
-	settings.bw, settings.lat = s.BW, s.Lat
-	if tuned {
-		for i := range devices {
-			devices[i].knobs = settings.knobs
-		}
-	}
-	settings.throttle = s.BW != 0 || s.Lat != 0
-	setQuick()
-	settings.warmups = min(s.Warmups, 16)
-	settings.warm = s.Warmup
-}
-
 // tuned says that some device has its knobs. Until then they are not touched: a process without a
 // device has 20 KiB less of memory in use.
 var tuned bool
@@ -107,9 +58,6 @@ func (d *device) tune() {
 		d.knobs = settings.knobs
 	}
 }
-
-// SleepThrottled says whether throttled requests wait, or are only counted (TA_THROTTLE).
-func SleepThrottled(on bool) { settings.sleep = on }
 
 // meet makes a device known with its memory in bytes.
 func (d *device) meet(memory uint64) {

@@ -351,6 +351,5 @@ func fresh(t testing.TB, set func(*config.CUDA)) {
 	}
 	history.base, history.next, recording = 0, 0, 0
 	tableLock.Reset()
-	Setup(&c, config.HintWarm)
-	SleepThrottled(false)
+	setup(&c, config.HintWarm, false)
 }

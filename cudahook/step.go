@@ -65,7 +65,7 @@ func (r *Request) done(result uint64) uint64 {
 // Step carries a request one step further. It returns the action that is to be carried
 // out before the next step.
 func Step(r *Request) uint64 {
-	if atomic.LoadUint32(&off) != 0 || !settings.enabled {
+	if atomic.LoadUint32(&off) != 0 || !wake(uintptr(r.Token)) || !settings.enabled {
 		return ActPass
 	}
 	action := uint64(0)

@@ -28,7 +28,7 @@ const (
 )
 
 // SetTrace asks for a trace in the file at path, made when the first line is due. It is
-// called once, after Setup.
+// called once, before all requests.
 func SetTrace(path *config.Text) {
 	trace.on = trace.path.Mem(path.Addr(), path.Len())
 	setQuick()

@@ -1,5 +1,5 @@
-// Package numa knows the machine's memory nodes: what sysfs tells of them, which
-// of them each tier gets, how memory is bound to them, and where pages lie.
+// Package numa knows the machine's memory nodes: what sysfs tells of them, how
+// memory is bound to them, and where pages lie. Which of them each tier gets is package plan's business.
 //
 // It is freestanding Go (docs/DESIGN.md): no allocation, no panic, no runtime.
 //
@@ -41,11 +41,23 @@ func (t *Topology) Usable() uint64 { return t.Memory & t.Allowed }
 // only makes t one node, 0, of which nothing else is known.
 func (t *Topology) only() {
 	*t = Topology{Online: 1, Memory: 1, CPUs: 1, Running: 1, Allowed: 1}
-	t.Node[0].Distance[0] = localDistance
+	t.Node[0].Distance[0] = LocalDistance
 }
 
 // Distances as ACPI's table of them (SLIT) has them.
 const (
-	localDistance  = 10
-	remoteDistance = 20
+	LocalDistance  = 10
+	RemoteDistance = 20
 )
+
+// Map says where the memory of each tier goes. The zero value is not valid.
+//
+//	Simulated ⇒ every Place is the zero value
+//	¬Simulated ⇒ every Place has nodes, all of them usable
+//	Pin.Nodes = Tier[config.TierFast].Nodes
+type Map struct {
+	Tier      [4]Place // by config's Tier numbers
+	Pin       Place    // for PIN_FAST: the fast tier's nodes and no others
+	Nodes     uint64   // every node with memory, usable or not
+	Simulated bool     // the tiers are counted, but memory is placed as without them
+}

@@ -8,48 +8,50 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tieralloc/internal/testlib"
 )
 
 func TestProbe(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
-		tree                   tree
+		tree                   testlib.Sysfs
 		online, memory, cpus   uint64
 		tiered                 uint64
 		single, beyond, simple bool
 	}{
-		{name: "one node", tree: oneNode, online: 1, memory: 1, cpus: 1, tiered: 1, single: true},
-		{name: "two sockets", tree: sockets, online: 3, memory: 3, cpus: 3, tiered: 3},
-		{name: "cxl", tree: withCXL, online: 7, memory: 7, cpus: 3, tiered: 7},
-		{name: "hbm", tree: withHBM, online: 7, memory: 7, cpus: 1, tiered: 7},
-		{name: "sparse", tree: sparse, online: 1<<63 | 0x101, memory: 1<<63 | 0x101, cpus: 0x101},
-		{name: "a node without memory", tree: noMemory, online: 7, memory: 5, cpus: 3},
-		{name: "no memory tiering", tree: withCXL.without("memory_tiering"), online: 7, memory: 7, cpus: 3},
-		{name: "no figures", tree: withCXL.without("access1"), online: 7, memory: 7, cpus: 3, tiered: 7},
-		{name: "no has_cpu", tree: withCXL.without("has_cpu"), online: 7, memory: 7, cpus: 3, tiered: 7},
-		{name: "no has_memory", tree: noMemory.without("has_memory"), online: 7, memory: 5, cpus: 3},
-		{name: "one node by online", tree: oneNode.without("has_memory"), online: 1, memory: 1, cpus: 1, tiered: 1, single: true},
-		{name: "a node above 63", tree: sockets.with(nodesFolder+"online", "0-1,64\n").with(nodesFolder+"has_memory", "0-1,64\n"),
+		{name: "one node", tree: testlib.OneNode, online: 1, memory: 1, cpus: 1, tiered: 1, single: true},
+		{name: "two sockets", tree: testlib.Sockets, online: 3, memory: 3, cpus: 3, tiered: 3},
+		{name: "cxl", tree: testlib.WithCXL, online: 7, memory: 7, cpus: 3, tiered: 7},
+		{name: "hbm", tree: testlib.WithHBM, online: 7, memory: 7, cpus: 1, tiered: 7},
+		{name: "sparse", tree: testlib.Sparse, online: 1<<63 | 0x101, memory: 1<<63 | 0x101, cpus: 0x101},
+		{name: "a node without memory", tree: testlib.NoMemory, online: 7, memory: 5, cpus: 3},
+		{name: "no memory tiering", tree: testlib.WithCXL.Without("memory_tiering"), online: 7, memory: 7, cpus: 3},
+		{name: "no figures", tree: testlib.WithCXL.Without("access1"), online: 7, memory: 7, cpus: 3, tiered: 7},
+		{name: "no has_cpu", tree: testlib.WithCXL.Without("has_cpu"), online: 7, memory: 7, cpus: 3, tiered: 7},
+		{name: "no has_memory", tree: testlib.NoMemory.Without("has_memory"), online: 7, memory: 5, cpus: 3},
+		{name: "one node by online", tree: testlib.OneNode.Without("has_memory"), online: 1, memory: 1, cpus: 1, tiered: 1, single: true},
+		{name: "a node above 63", tree: testlib.Sockets.With(testlib.SysfsNodes+"online", "0-1,64\n").With(testlib.SysfsNodes+"has_memory", "0-1,64\n"),
 			online: 3, memory: 3, cpus: 3, tiered: 3, beyond: true},
-		{name: "one node and one above 63", tree: oneNode.with(nodesFolder+"online", "0,1023\n").with(nodesFolder+"has_memory", "0,1023\n"),
+		{name: "one node and one above 63", tree: testlib.OneNode.With(testlib.SysfsNodes+"online", "0,1023\n").With(testlib.SysfsNodes+"has_memory", "0,1023\n"),
 			online: 1, memory: 1, cpus: 1, tiered: 1, beyond: true},
-		{name: "garbage in has_memory", tree: sockets.with(nodesFolder+"has_memory", "0-x\n"), online: 3, memory: 3, cpus: 3, tiered: 3},
-		{name: "garbage in a tier", tree: withCXL.with("devices/virtual/memory_tiering/memory_tier22/nodelist", "?\n"),
+		{name: "garbage in has_memory", tree: testlib.Sockets.With(testlib.SysfsNodes+"has_memory", "0-x\n"), online: 3, memory: 3, cpus: 3, tiered: 3},
+		{name: "garbage in a tier", tree: testlib.WithCXL.With("devices/virtual/memory_tiering/memory_tier22/nodelist", "?\n"),
 			online: 7, memory: 7, cpus: 3, tiered: 3},
-		{name: "a tier with a node that is gone", tree: withCXL.with("devices/virtual/memory_tiering/memory_tier22/nodelist", "2,5\n"),
+		{name: "a tier with a node that is gone", tree: testlib.WithCXL.With("devices/virtual/memory_tiering/memory_tier22/nodelist", "2,5\n"),
 			online: 7, memory: 7, cpus: 3, tiered: 7},
-		{name: "other names beside the tiers", tree: withCXL.with("devices/virtual/memory_tiering/memory_tierx/nodelist", "0-2\n").
-			with("devices/virtual/memory_tiering/memory_tier/nodelist", "0-2\n").
-			with("devices/virtual/memory_tiering/memory_tier123456/nodelist", "0-2\n").
-			with("devices/virtual/memory_tiering/uevent", ""), online: 7, memory: 7, cpus: 3, tiered: 7},
-		{name: "no sysfs", tree: tree{}, online: 1, memory: 1, cpus: 1, single: true, simple: true},
-		{name: "empty online", tree: sockets.with(nodesFolder+"online", "\n"), online: 1, memory: 1, cpus: 1, simple: true},
-		{name: "garbage in online", tree: sockets.with(nodesFolder+"online", "0,,1\n").without("has_memory"),
+		{name: "other names beside the tiers", tree: testlib.WithCXL.With("devices/virtual/memory_tiering/memory_tierx/nodelist", "0-2\n").
+			With("devices/virtual/memory_tiering/memory_tier/nodelist", "0-2\n").
+			With("devices/virtual/memory_tiering/memory_tier123456/nodelist", "0-2\n").
+			With("devices/virtual/memory_tiering/uevent", ""), online: 7, memory: 7, cpus: 3, tiered: 7},
+		{name: "no sysfs", tree: testlib.Sysfs{}, online: 1, memory: 1, cpus: 1, single: true, simple: true},
+		{name: "empty online", tree: testlib.Sockets.With(testlib.SysfsNodes+"online", "\n"), online: 1, memory: 1, cpus: 1, simple: true},
+		{name: "garbage in online", tree: testlib.Sockets.With(testlib.SysfsNodes+"online", "0,,1\n").Without("has_memory"),
 			online: 1, memory: 1, cpus: 1, single: true, simple: true},
-		{name: "online backwards", tree: sockets.with(nodesFolder+"online", "1-0\n"), online: 1, memory: 1, cpus: 1, simple: true},
+		{name: "online backwards", tree: testlib.Sockets.With(testlib.SysfsNodes+"online", "1-0\n"), online: 1, memory: 1, cpus: 1, simple: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.tree.mount(t)
+			mount(t, c.tree)
 			top := new(Topology)
 			top.Node[5].MemTotal = 1 // nothing stays of what was there
 			top.Tiered, top.Beyond = ^uint64(0), true
@@ -67,7 +69,7 @@ func TestProbe(t *testing.T) {
 }
 
 func TestProbeFigures(t *testing.T) {
-	top := probed(t, withHBM)
+	top := probed(t, testlib.WithHBM)
 	hbm := &top.Node[1]
 	if hbm.MemTotal != 512<<20 || hbm.ReadLatency != 110 || hbm.WriteLatency != 110 ||
 		hbm.ReadBandwidth != 400000 || hbm.WriteBandwidth != 400000 || hbm.MemoryTier != 2 {
@@ -84,14 +86,14 @@ func TestProbeFigures(t *testing.T) {
 // TestProbeSparse: the columns of the table of distances are those nodes that are
 // online.
 func TestProbeSparse(t *testing.T) {
-	d := probed(t, sparse).Node[8].Distance
+	d := probed(t, testlib.Sparse).Node[8].Distance
 	if d[0] != 20 || d[8] != 10 || d[63] != 40 || d[1] != 0 || d[2] != 0 {
 		t.Errorf("distances %v", d)
 	}
 }
 
 func TestProbeSpoilt(t *testing.T) {
-	const dir = nodesFolder + "node0/"
+	const dir = testlib.SysfsNodes + "node0/"
 	for _, c := range []struct {
 		name, file, text string
 		want             Node
@@ -115,7 +117,7 @@ func TestProbeSpoilt(t *testing.T) {
 		{"a distance too large", "distance", "999 10\n", Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := probed(t, sockets.with(dir+c.file, c.text)).Node[0]
+			n := probed(t, testlib.Sockets.With(dir+c.file, c.text)).Node[0]
 			if n.MemTotal != c.want.MemTotal || n.ReadLatency != c.want.ReadLatency || n.MemoryTier != c.want.MemoryTier {
 				t.Errorf("%+v", n)
 			}
@@ -125,7 +127,7 @@ func TestProbeSpoilt(t *testing.T) {
 
 // TestProbeClass0: kernels before 5.11 have no class 1.
 func TestProbeClass0(t *testing.T) {
-	tr := sockets.without("access1").with(nodesFolder+"node1/access0/initiators/read_latency", "123\n")
+	tr := testlib.Sockets.Without("access1").With(testlib.SysfsNodes+"node1/access0/initiators/read_latency", "123\n")
 	if n := probed(t, tr).Node[1]; n.ReadLatency != 123 || n.WriteLatency != 0 {
 		t.Errorf("%+v", n)
 	}
@@ -143,9 +145,9 @@ func TestProbeRunning(t *testing.T) {
 			there = cpu
 		}
 	}
-	tr := sockets.with(nodesFolder+"node0/cpulist", fmt.Sprintf("%d\n", there)).
-		with(nodesFolder+"node1/cpulist", fmt.Sprintf("%d,%d-%d\n", there, here, here))
-	tr.mount(t)
+	tr := testlib.Sockets.With(testlib.SysfsNodes+"node0/cpulist", fmt.Sprintf("%d\n", there)).
+		With(testlib.SysfsNodes+"node1/cpulist", fmt.Sprintf("%d,%d-%d\n", there, here, here))
+	mount(t, tr)
 	top := new(Topology)
 	if Probe(top); top.Running != 2 {
 		t.Errorf("on processor %d of node 1, not %d of node 0: %#x", here, there, top.Running)
@@ -167,7 +169,7 @@ func TestOnlyFirst(t *testing.T) {
 }
 
 func TestMemFree(t *testing.T) {
-	withCXL.mount(t)
+	mount(t, testlib.WithCXL)
 	if got := MemFree(2); got != 2048<<20 {
 		t.Errorf("%d bytes free", got)
 	}
@@ -221,4 +223,25 @@ func TestProbeHere(t *testing.T) {
 	if single() != one || Single() != (one || top.Allowed == 1) {
 		t.Errorf("single %v, Single %v, memory %#x, allowed %#x", single(), Single(), top.Memory, top.Allowed)
 	}
+}
+
+// mount makes the tree sysfs for the rest of the test.
+func mount(tb testing.TB, tr testlib.Sysfs) {
+	tb.Helper()
+	old := Sysfs
+	Sysfs = tr.Write(tb)
+	tb.Cleanup(func() { Sysfs = old })
+}
+
+// probed is the topology of a tree, on which this process may run and take memory
+// everywhere.
+func probed(tb testing.TB, tr testlib.Sysfs) *Topology {
+	tb.Helper()
+	mount(tb, tr)
+	t := new(Topology)
+	if !Probe(t) {
+		tb.Fatal("Probe found no nodes")
+	}
+	t.Allowed, t.Running = t.Online, t.CPUs
+	return t
 }

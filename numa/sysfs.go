@@ -7,8 +7,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// sysfs is where it is mounted. Only tests set it.
-var sysfs = "/sys"
+// Sysfs is where it is mounted. Only tests set it.
+var Sysfs = "/sys"
 
 // path is a file name that is put together on the caller's stack.
 //
@@ -49,7 +49,7 @@ func (p *path) number(v uintptr) {
 // nodes makes p the folder of the nodes, with name below it.
 func (p *path) nodes(name string) {
 	p.n = 0
-	p.text(sysfs)
+	p.text(Sysfs)
 	p.text("/devices/system/node/")
 	p.text(name)
 }

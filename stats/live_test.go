@@ -11,9 +11,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"unsafe"
+
 	"tieralloc/internal/raw"
 	"tieralloc/internal/testlib"
-	"unsafe"
 )
 
 // openLive is LiveOpen for this process.

@@ -3,9 +3,10 @@ package stats
 import (
 	"sync/atomic"
 	"syscall"
+	"unsafe"
+
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
-	"unsafe"
 )
 
 // fileID tells one file from another.

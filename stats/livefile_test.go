@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
 	"tieralloc/internal/config"
 	"tieralloc/internal/testlib"
 )

@@ -9,6 +9,7 @@ import (
 
 	"tieralloc/internal/config"
 	"tieralloc/numa"
+	"tieralloc/numa/plan"
 )
 
 // verdict is what the library would make of an environment on this machine.
@@ -46,7 +47,7 @@ func judge(env environ) (*verdict, error) {
 	defer file.Close()
 	env.vector(func(envp uintptr) { config.ParseTo(&parsed, envp, false, file.Fd()) })
 	numa.Probe(&topology)
-	numa.Resolve(&parsed, &topology, &placed, file.Fd())
+	plan.Resolve(&parsed, &topology, &placed, file.Fd())
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}

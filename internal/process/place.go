@@ -4,6 +4,7 @@ import (
 	"tieralloc/alloc"
 	"tieralloc/internal/config"
 	"tieralloc/numa"
+	"tieralloc/numa/plan"
 )
 
 var (
@@ -23,7 +24,7 @@ func placeTiers() (bad uintptr) {
 		tierMap.Nodes, tierMap.Simulated = 1, true
 	} else {
 		numa.Probe(&topology)
-		bad = numa.Resolve(&config.InForce, &topology, &tierMap, 2)
+		bad = plan.Resolve(&config.InForce, &topology, &tierMap, 2)
 	}
 	alloc.SetPlaces(&config.InForce, &tierMap)
 	return bad

@@ -105,8 +105,6 @@ func asked() (how uintptr) {
 		how |= bootThrottled
 	}
 	if config.InForce.CUDA.Enable {
-		cudahook.Setup(&config.InForce.CUDA, config.InForce.DefaultHint)
-		cudahook.SleepThrottled(config.InForce.ThrottleSleep)
 		if config.InForce.CUDA.Trace.Len() != 0 {
 			if _, ok := config.Expand(&reportPath, &config.InForce.CUDA.Trace, raw.Pid(), &program); ok {
 				cudahook.SetTrace(&reportPath)

@@ -6,8 +6,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"tieralloc/stats"
 	"unsafe"
+
+	"tieralloc/stats"
 )
 
 // devicesOf are the decoded devices of a report.

@@ -11,10 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
+
 	"tieralloc/internal/raw"
 	"tieralloc/internal/testlib"
 	"tieralloc/stats"
-	"unsafe"
 )
 
 // elsewhere are states of a process that a test cannot enter without spoiling the

@@ -3,10 +3,11 @@ package document
 import (
 	"sync/atomic"
 	"syscall"
+	"unsafe"
+
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
-	"unsafe"
 )
 
 const (

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/internal/testlib"

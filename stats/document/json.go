@@ -3,10 +3,11 @@
 package document
 
 import (
+	"unsafe"
+
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
-	"unsafe"
 )
 
 // JSON writes the report at dst as snprintf would: at most size-1 bytes and a

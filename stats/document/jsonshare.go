@@ -1,10 +1,10 @@
 package document
 
 import (
-	"tieralloc/stats"
 	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 )
 
 // managers writes nothing in a process that has none.

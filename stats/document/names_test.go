@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"testing"
+
 	"tieralloc/internal/jsonschema"
 	"tieralloc/stats"
 )

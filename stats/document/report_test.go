@@ -8,11 +8,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
+	"unsafe"
+
 	"tieralloc/internal/jsonschema"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
-	"unicode"
-	"unsafe"
 )
 
 // newReport is a report as the library has it: zero, in mapped memory.

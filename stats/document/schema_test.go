@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+
 	"tieralloc/internal/jsonschema"
 	"tieralloc/stats"
 )

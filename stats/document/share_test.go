@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
 	"tieralloc/stats"
 )
 

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"tieralloc/stats"
 	"unicode/utf8"
 	"unsafe"
+
+	"tieralloc/stats"
 )
 
 // program is the name as a reader of the report gets it.

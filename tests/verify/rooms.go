@@ -12,6 +12,7 @@ var rooms = map[string]int{
 	"internal/raw":    0,
 	"internal/config": 1,
 	"numa":            2,
+	"numa/plan":       3,
 	"stats":           2,
 	"stats/document":  4,
 	"throttle":        2,

@@ -1,23 +1,13 @@
-package numa
+// Package plan gives the tiers their nodes. It is the data plane's (docs/DESIGN.md), for the start of a process.
+package plan
 
 import (
 	"syscall"
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/numa"
 )
-
-// Map says where the memory of each tier goes. The zero value is not valid.
-//
-//	Simulated ⇒ every Place is the zero value
-//	¬Simulated ⇒ every Place has nodes, all of them usable
-//	Pin.Nodes = Tier[config.TierFast].Nodes
-type Map struct {
-	Tier      [4]Place // by config's Tier numbers
-	Pin       Place    // for PIN_FAST: the fast tier's nodes and no others
-	Nodes     uint64   // every node with memory, usable or not
-	Simulated bool     // the tiers are counted, but memory is placed as without them
-}
 
 const tierMask = 3
 
@@ -45,13 +35,13 @@ const tierMask = 3
 // this process is one line on fd and is refused as a whole. So is each one that is
 // named where nothing can be bound: with TA_USE_LIBNUMA=0, and where the kernel, or
 // a container's filter of system calls, refuses mbind. The result is their number.
-func Resolve(s *config.Settings, t *Topology, m *Map, fd uintptr) (bad uintptr) {
+func Resolve(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad uintptr) {
 	bad = plan(s, t, m, fd)
 	if m.Simulated {
 		return bad
 	}
-	if errno := m.try(); errno != 0 {
-		*m = Map{Nodes: t.Memory, Simulated: true}
+	if errno := try(m); errno != 0 {
+		*m = numa.Map{Nodes: t.Memory, Simulated: true}
 		// Those that plan has complained of already get no second line.
 		bad += ignored(s, t, fd, errno)
 	}
@@ -59,13 +49,13 @@ func Resolve(s *config.Settings, t *Topology, m *Map, fd uintptr) (bad uintptr) 
 }
 
 // plan is Resolve without asking the kernel whether it goes along.
-func plan(s *config.Settings, t *Topology, m *Map, fd uintptr) (bad uintptr) {
-	*m = Map{Nodes: t.Memory, Simulated: true}
+func plan(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad uintptr) {
+	*m = numa.Map{Nodes: t.Memory, Simulated: true}
 	if !s.UseLibnuma {
 		return ignored(s, t, fd, 0)
 	}
 	usable := t.Usable()
-	g := t.sort(usable)
+	g := sort(t, usable)
 	named := false
 	for tier := uintptr(0); tier < uintptr(config.TierCount); tier++ {
 		want := &s.Tiers[tier&tierMask]
@@ -80,18 +70,18 @@ func plan(s *config.Settings, t *Topology, m *Map, fd uintptr) (bad uintptr) {
 		}
 		p := &m.Tier[tier&tierMask]
 		p.Nodes = nodes
-		if p.Mode == Default && nodes != usable {
-			p.Mode = PreferredMany
+		if p.Mode == numa.Default && nodes != usable {
+			p.Mode = numa.PreferredMany
 		}
 	}
 	if usable&(usable-1) == 0 || g.second == 0 && !named {
-		*m = Map{Nodes: t.Memory, Simulated: true}
+		*m = numa.Map{Nodes: t.Memory, Simulated: true}
 		return bad
 	}
 	m.Simulated = false
 	m.Pin.Nodes = m.Tier[config.TierFast&tierMask].Nodes
 	if m.Pin.Nodes != usable {
-		m.Pin.Mode = Strict
+		m.Pin.Mode = numa.Strict
 	}
 	return bad
 }
@@ -113,24 +103,24 @@ func (g *groups) automatic(tier uintptr) uint64 {
 func spread(how uint32) uint32 {
 	switch how {
 	case config.SpreadInterleave:
-		return Interleave
+		return numa.Interleave
 	case config.SpreadWeighted:
-		return WeightedInterleave
+		return numa.WeightedInterleave
 	}
-	return Default
+	return numa.Default
 }
 
 // try binds a page in each way that the map has, and returns the first errno.
-func (m *Map) try() (errno uintptr) {
+func try(m *numa.Map) (errno uintptr) {
 	page := raw.Map(raw.Page)
 	if page == 0 {
 		return uintptr(syscall.ENOMEM)
 	}
 	for tier := uintptr(0); tier < uintptr(config.TierCount) && errno == 0; tier++ {
-		errno = Bind(page, raw.Page, &m.Tier[tier&tierMask], false)
+		errno = numa.Bind(page, raw.Page, &m.Tier[tier&tierMask], false)
 	}
 	if errno == 0 {
-		errno = Bind(page, raw.Page, &m.Pin, false)
+		errno = numa.Bind(page, raw.Page, &m.Pin, false)
 	}
 	raw.Unmap(page, raw.Page)
 	return errno

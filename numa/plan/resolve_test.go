@@ -1,4 +1,4 @@
-package numa
+package plan
 
 import (
 	"io"
@@ -7,7 +7,11 @@ import (
 	"testing"
 
 	"tieralloc/internal/config"
+	"tieralloc/internal/testlib"
+	"tieralloc/numa"
 )
+
+func place(nodes uint64, mode uint32) numa.Place { return numa.Place{Nodes: nodes, Mode: mode} }
 
 // settings is what a user asks for: nodes and how they are spread, by tier.
 func settings(fast, normal, slow uint64, spread ...uint32) *config.Settings {
@@ -39,7 +43,7 @@ func complaints(tb testing.TB, run func(fd uintptr)) string {
 }
 
 // planned is plan, with the lines that it wrote.
-func planned(tb testing.TB, s *config.Settings, t *Topology) (m Map, bad uintptr, lines string) {
+func planned(tb testing.TB, s *config.Settings, t *numa.Topology) (m numa.Map, bad uintptr, lines string) {
 	tb.Helper()
 	lines = complaints(tb, func(fd uintptr) { bad = plan(s, t, &m, fd) })
 	if int(bad) != strings.Count(lines, "\n") {
@@ -49,48 +53,48 @@ func planned(tb testing.TB, s *config.Settings, t *Topology) (m Map, bad uintptr
 }
 
 func TestPlan(t *testing.T) {
-	many := func(nodes uint64) Place { return Place{nodes, PreferredMany} }
-	all := func(nodes uint64) Place { return Place{nodes, Default} }
+	many := func(nodes uint64) numa.Place { return place(nodes, numa.PreferredMany) }
+	all := func(nodes uint64) numa.Place { return place(nodes, numa.Default) }
 	const inter, weighted = config.SpreadInterleave, config.SpreadWeighted
 	for _, c := range []struct {
 		name      string
-		tree      tree
+		tree      testlib.Sysfs
 		set       *config.Settings
-		want      [3]Place
-		pin       Place
+		want      [3]numa.Place
+		pin       numa.Place
 		simulated bool
 	}{
-		{name: "one node", tree: oneNode, set: settings(0, 0, 0), simulated: true},
-		{name: "one node, named", tree: oneNode, set: settings(1, 1, 1), simulated: true},
-		{name: "one node, interleaved", tree: oneNode, set: settings(1, 0, 0, inter), simulated: true},
-		{name: "sockets", tree: sockets, set: settings(0, 0, 0), simulated: true},
-		{name: "off", tree: withCXL, set: &config.Settings{}, simulated: true},
-		{name: "two groups", tree: withCXL, set: settings(0, 0, 0),
-			want: [3]Place{many(3), many(3), many(4)}, pin: Place{3, Strict}},
-		{name: "three groups", tree: withHBM, set: settings(0, 0, 0),
-			want: [3]Place{many(2), many(1), many(4)}, pin: Place{2, Strict}},
-		{name: "sockets, one tier named", tree: sockets, set: settings(0, 0, 2),
-			want: [3]Place{all(3), all(3), many(2)}, pin: all(3)},
-		{name: "sockets, fast named", tree: sockets, set: settings(1, 0, 0),
-			want: [3]Place{many(1), all(3), all(3)}, pin: Place{1, Strict}},
-		{name: "all named", tree: withCXL, set: settings(4, 2, 1),
-			want: [3]Place{many(4), many(2), many(1)}, pin: Place{4, Strict}},
-		{name: "all nodes named", tree: withCXL, set: settings(7, 0, 0),
-			want: [3]Place{all(7), many(3), many(4)}, pin: all(7)},
-		{name: "nodes shared", tree: withCXL, set: settings(1, 0, 5),
-			want: [3]Place{many(1), many(3), many(5)}, pin: Place{1, Strict}},
-		{name: "interleaved and weighted", tree: withCXL, set: settings(3, 7, 6, config.SpreadPrefer, inter, weighted),
-			want: [3]Place{many(3), {7, Interleave}, {6, WeightedInterleave}}, pin: Place{3, Strict}},
-		{name: "interleaved fast", tree: withCXL, set: settings(3, 0, 0, inter),
-			want: [3]Place{{3, Interleave}, many(3), many(4)}, pin: Place{3, Strict}},
+		{name: "one node", tree: testlib.OneNode, set: settings(0, 0, 0), simulated: true},
+		{name: "one node, named", tree: testlib.OneNode, set: settings(1, 1, 1), simulated: true},
+		{name: "one node, interleaved", tree: testlib.OneNode, set: settings(1, 0, 0, inter), simulated: true},
+		{name: "sockets", tree: testlib.Sockets, set: settings(0, 0, 0), simulated: true},
+		{name: "off", tree: testlib.WithCXL, set: &config.Settings{}, simulated: true},
+		{name: "two groups", tree: testlib.WithCXL, set: settings(0, 0, 0),
+			want: [3]numa.Place{many(3), many(3), many(4)}, pin: place(3, numa.Strict)},
+		{name: "three groups", tree: testlib.WithHBM, set: settings(0, 0, 0),
+			want: [3]numa.Place{many(2), many(1), many(4)}, pin: place(2, numa.Strict)},
+		{name: "sockets, one tier named", tree: testlib.Sockets, set: settings(0, 0, 2),
+			want: [3]numa.Place{all(3), all(3), many(2)}, pin: all(3)},
+		{name: "sockets, fast named", tree: testlib.Sockets, set: settings(1, 0, 0),
+			want: [3]numa.Place{many(1), all(3), all(3)}, pin: place(1, numa.Strict)},
+		{name: "all named", tree: testlib.WithCXL, set: settings(4, 2, 1),
+			want: [3]numa.Place{many(4), many(2), many(1)}, pin: place(4, numa.Strict)},
+		{name: "all nodes named", tree: testlib.WithCXL, set: settings(7, 0, 0),
+			want: [3]numa.Place{all(7), many(3), many(4)}, pin: all(7)},
+		{name: "nodes shared", tree: testlib.WithCXL, set: settings(1, 0, 5),
+			want: [3]numa.Place{many(1), many(3), many(5)}, pin: place(1, numa.Strict)},
+		{name: "interleaved and weighted", tree: testlib.WithCXL, set: settings(3, 7, 6, config.SpreadPrefer, inter, weighted),
+			want: [3]numa.Place{many(3), {7, numa.Interleave}, {6, numa.WeightedInterleave}}, pin: place(3, numa.Strict)},
+		{name: "interleaved fast", tree: testlib.WithCXL, set: settings(3, 0, 0, inter),
+			want: [3]numa.Place{{3, numa.Interleave}, many(3), many(4)}, pin: place(3, numa.Strict)},
 		// A way of spreading without nodes says nothing.
-		{name: "no nodes to interleave", tree: withCXL, set: settings(0, 0, 0, inter),
-			want: [3]Place{many(3), many(3), many(4)}, pin: Place{3, Strict}},
+		{name: "no nodes to interleave", tree: testlib.WithCXL, set: settings(0, 0, 0, inter),
+			want: [3]numa.Place{many(3), many(3), many(4)}, pin: place(3, numa.Strict)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			top := probed(t, c.tree)
 			m, _, lines := planned(t, c.set, top)
-			if [3]Place(m.Tier[:3]) != c.want || m.Tier[3] != (Place{}) || m.Pin != c.pin ||
+			if [3]numa.Place(m.Tier[:3]) != c.want || m.Tier[3] != (numa.Place{}) || m.Pin != c.pin ||
 				m.Simulated != c.simulated || m.Nodes != top.Memory || lines != "" {
 				t.Errorf("%+v %q", m, lines)
 			}
@@ -100,14 +104,14 @@ func TestPlan(t *testing.T) {
 
 // TestPlanClosed: a cpuset may leave one group of nodes, or one node.
 func TestPlanClosed(t *testing.T) {
-	top := probed(t, withHBM)
+	top := probed(t, testlib.WithHBM)
 	top.Allowed = 6
 	if m, _, _ := planned(t, settings(0, 0, 0), top); m.Simulated || m.Nodes != 7 ||
-		m.Tier != [4]Place{{2, PreferredMany}, {2, PreferredMany}, {4, PreferredMany}} {
+		m.Tier != [4]numa.Place{{2, numa.PreferredMany}, {2, numa.PreferredMany}, {4, numa.PreferredMany}} {
 		t.Errorf("two of three: %+v", m)
 	}
 	top.Allowed = 4
-	if m, _, _ := planned(t, settings(0, 0, 4), top); !m.Simulated || m.Nodes != 7 || m.Tier != [4]Place{} {
+	if m, _, _ := planned(t, settings(0, 0, 4), top); !m.Simulated || m.Nodes != 7 || m.Tier != [4]numa.Place{} {
 		t.Errorf("one of three: %+v", m)
 	}
 	top.Allowed = 0
@@ -121,36 +125,36 @@ func TestPlanRefuses(t *testing.T) {
 	const may = `": expected nodes with memory that this process may use (`
 	for _, c := range []struct {
 		name    string
-		tree    tree
+		tree    testlib.Sysfs
 		allowed uint64
 		set     *config.Settings
 		want    string // lines, without their head
 		places  [3]uint64
 	}{
-		{"a node that is not there", withCXL, 7, settings(1<<7, 0, 0),
+		{"a node that is not there", testlib.WithCXL, 7, settings(1<<7, 0, 0),
 			`FAST="7` + may + `0-2), node 7 does not exist; using 0-1`, [3]uint64{3, 3, 4}},
-		{"one there and one not", withCXL, 7, settings(0, 0x11, 0),
+		{"one there and one not", testlib.WithCXL, 7, settings(0, 0x11, 0),
 			`NORMAL="0,4` + may + `0-2), node 4 does not exist; using 0-1`, [3]uint64{3, 3, 4}},
-		{"nodes that are not there", withCXL, 7, settings(0, 0, 0xd0<<56),
+		{"nodes that are not there", testlib.WithCXL, 7, settings(0, 0, 0xd0<<56),
 			`SLOW="60,62-63` + may + `0-2), nodes 60,62-63 do not exist; using 2`, [3]uint64{3, 3, 4}},
-		{"a node without memory", noMemory, 7, settings(2, 0, 0),
+		{"a node without memory", testlib.NoMemory, 7, settings(2, 0, 0),
 			`FAST="1` + may + `0,2), node 1 has no memory; using 0`, [3]uint64{1, 1, 4}},
-		{"a closed node", withHBM, 5, settings(2, 0, 0),
+		{"a closed node", testlib.WithHBM, 5, settings(2, 0, 0),
 			`FAST="1` + may + `0,2), node 1 is not in this process's cpuset; using 0`, [3]uint64{1, 1, 4}},
-		{"closed nodes", withHBM, 1, settings(0, 6, 0),
+		{"closed nodes", testlib.WithHBM, 1, settings(0, 6, 0),
 			`NORMAL="1-2` + may + `0), nodes 1-2 are not in this process's cpuset; using 0`, [3]uint64{}},
-		{"everything wrong at once", noMemory, 3, settings(0x9f, 0, 0),
+		{"everything wrong at once", testlib.NoMemory, 3, settings(0x9f, 0, 0),
 			`FAST="0-4,7` + may + `0), nodes 3-4,7 do not exist, node 1 has no memory, node 2 is not in this process's cpuset; using 0`,
 			[3]uint64{}},
-		{"no node at all is open", withHBM, 0, settings(1, 0, 0),
+		{"no node at all is open", testlib.WithHBM, 0, settings(1, 0, 0),
 			`FAST="0` + may + `none), node 0 is not in this process's cpuset; using none`, [3]uint64{}},
-		{"spread is shown", withCXL, 7, settings(0x300, 1<<9, 0, config.SpreadInterleave, config.SpreadWeighted),
+		{"spread is shown", testlib.WithCXL, 7, settings(0x300, 1<<9, 0, config.SpreadInterleave, config.SpreadWeighted),
 			`FAST="interleave:8-9` + may + `0-2), nodes 8-9 do not exist; using 0-1` + "\n" + head +
 				`NORMAL="weighted:9` + may + `0-2), node 9 does not exist; using 0-1`, [3]uint64{3, 3, 4}},
-		{"a good one beside a bad one", sockets, 3, settings(1, 4, 0),
+		{"a good one beside a bad one", testlib.Sockets, 3, settings(1, 4, 0),
 			`NORMAL="2` + may + `0-1), node 2 does not exist; using 0-1`, [3]uint64{1, 3, 3}},
-		{"one node", oneNode, 1, settings(2, 0, 0), `FAST="1` + may + `0), node 1 does not exist; using 0`, [3]uint64{}},
-		{"libnuma is off", withCXL, 7, &config.Settings{Tiers: settings(0, 8, 4).Tiers},
+		{"one node", testlib.OneNode, 1, settings(2, 0, 0), `FAST="1` + may + `0), node 1 does not exist; using 0`, [3]uint64{}},
+		{"libnuma is off", testlib.WithCXL, 7, &config.Settings{Tiers: settings(0, 8, 4).Tiers},
 			`NORMAL="3": expected no nodes beside TA_USE_LIBNUMA=0; using simulated tiers` + "\n" + head +
 				`SLOW="2": expected no nodes beside TA_USE_LIBNUMA=0; using simulated tiers`, [3]uint64{}},
 	} {
@@ -176,10 +180,10 @@ func TestPlanRefuses(t *testing.T) {
 // TestResolveRefused: nodes that sysfs has and the kernel does not are as if its
 // mbind were closed to us.
 func TestResolveRefused(t *testing.T) {
-	tr := treeOf(shape{node: 0, cpus: "0", mib: 1, distances: "10 20 40"}, shape{node: 62, mib: 1, distances: "20 10 40"},
-		shape{node: 63, mib: 1, distances: "40 40 10"})
+	tr := testlib.SysfsOf(testlib.SysfsNode{Node: 0, CPUs: "0", MiB: 1, Distances: "10 20 40"}, testlib.SysfsNode{Node: 62, MiB: 1, Distances: "20 10 40"},
+		testlib.SysfsNode{Node: 63, MiB: 1, Distances: "40 40 10"})
 	top := probed(t, tr)
-	var m Map
+	var m numa.Map
 	var bad uintptr
 	for _, c := range []struct {
 		set  *config.Settings
@@ -197,7 +201,7 @@ func TestResolveRefused(t *testing.T) {
 		if lines != strings.Join(append(c.want, ""), "\n") || int(bad) != len(c.want) {
 			t.Errorf("%d bad:\n%s", bad, lines)
 		}
-		if m != (Map{Nodes: top.Memory, Simulated: true}) {
+		if m != (numa.Map{Nodes: top.Memory, Simulated: true}) {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -206,18 +210,33 @@ func TestResolveRefused(t *testing.T) {
 // TestResolveHere runs on whatever machine this is: with several nodes each of them
 // can be a tier's, with one it makes no difference.
 func TestResolveHere(t *testing.T) {
-	top := new(Topology)
-	Probe(top)
+	top := new(numa.Topology)
+	numa.Probe(top)
 	usable := top.Usable()
 	for n := range 64 {
 		if usable>>n&1 == 0 {
 			continue
 		}
-		var m Map
+		var m numa.Map
 		lines := complaints(t, func(fd uintptr) { Resolve(settings(0, 0, 1<<n), top, &m, fd) })
 		if several := usable&(usable-1) != 0; lines != "" || m.Simulated == several ||
-			several && m.Tier[config.TierSlow] != (Place{1 << n, PreferredMany}) {
+			several && m.Tier[config.TierSlow] != (place(1<<n, numa.PreferredMany)) {
 			t.Errorf("node %d of %#x: %+v %q", n, usable, m, lines)
 		}
 	}
+}
+
+// probed is the topology of a tree, on which this process may run and take memory
+// everywhere.
+func probed(tb testing.TB, tr testlib.Sysfs) *numa.Topology {
+	tb.Helper()
+	old := numa.Sysfs
+	numa.Sysfs = tr.Write(tb)
+	tb.Cleanup(func() { numa.Sysfs = old })
+	t := new(numa.Topology)
+	if !numa.Probe(t) {
+		tb.Fatal("Probe found no nodes")
+	}
+	t.Allowed, t.Running = t.Online, t.CPUs
+	return t
 }

@@ -1,10 +1,11 @@
-package numa
+package plan
 
 import (
 	"math/bits"
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/numa"
 )
 
 // variable names the variable of a tier.
@@ -38,7 +39,7 @@ func begin(l *raw.Line, tier uintptr, want *config.Tier) {
 // It is kept out of line so that the buffer is on the stack only while it runs.
 //
 //go:noinline
-func refuse(tier uintptr, want *config.Tier, t *Topology, using uint64, fd uintptr) {
+func refuse(tier uintptr, want *config.Tier, t *numa.Topology, using uint64, fd uintptr) {
 	var l raw.Line
 	begin(&l, tier, want)
 	l.Text("nodes with memory that this process may use (")
@@ -73,7 +74,7 @@ func reason(l *raw.Line, set uint64, one, many string) {
 
 // ignored writes a line for each variable that names nodes which are usable, but not
 // used: because of TA_USE_LIBNUMA=0, or of mbind's errno. It returns their number.
-func ignored(s *config.Settings, t *Topology, fd, errno uintptr) (lines uintptr) {
+func ignored(s *config.Settings, t *numa.Topology, fd, errno uintptr) (lines uintptr) {
 	for tier := uintptr(0); tier < uintptr(config.TierCount); tier++ {
 		want := &s.Tiers[tier&tierMask]
 		if want.Nodes == 0 || errno != 0 && want.Nodes&^t.Usable() != 0 {

@@ -1,6 +1,10 @@
-package numa
+package plan
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"tieralloc/numa"
+)
 
 // order says by what nodes are sorted from fast to slow.
 type order uint32
@@ -30,20 +34,20 @@ type groups struct {
 //   - else by the mean distance from the nodes with processors on which this process
 //     may run, again within 20%. A node without processors counts as 25% farther:
 //     where the table of distances makes no difference it is the slower one.
-func (t *Topology) sort(set uint64) (g groups) {
-	by := t.sortKey(set)
-	g.first = t.fastest(set, by)
-	g.second = t.fastest(set&^g.first, by)
+func sort(t *numa.Topology, set uint64) (g groups) {
+	by := sortKey(t, set)
+	g.first = fastest(t, set, by)
+	g.second = fastest(t, set&^g.first, by)
 	g.rest = set &^ (g.first | g.second)
 	return g
 }
 
-func (t *Topology) sortKey(set uint64) order {
-	if set&^t.Tiered == 0 && t.fastest(set, byTier) != set {
+func sortKey(t *numa.Topology, set uint64) order {
+	if set&^t.Tiered == 0 && fastest(t, set, byTier) != set {
 		return byTier
 	}
 	for rest := set; rest != 0; rest &= rest - 1 {
-		if t.Node[bits.TrailingZeros64(rest)&63].latency() == 0 {
+		if latency(&t.Node[bits.TrailingZeros64(rest)&63]) == 0 {
 			return byDistance
 		}
 	}
@@ -51,22 +55,22 @@ func (t *Topology) sortKey(set uint64) order {
 }
 
 // fastest is the fastest group of the nodes in set.
-func (t *Topology) fastest(set uint64, by order) uint64 {
+func fastest(t *numa.Topology, set uint64, by order) uint64 {
 	switch by {
 	case byTier:
-		return t.lowest(set, byTier, 0)
+		return lowest(t, set, byTier, 0)
 	case byDistance:
-		return t.lowest(set, byDistance, 20)
+		return lowest(t, set, byDistance, 20)
 	}
-	set = t.lowest(set, byFigures, 20)
+	set = lowest(t, set, byFigures, 20)
 	widest := uint64(0)
 	for rest := set; rest != 0; rest &= rest - 1 {
-		widest = max(widest, t.Node[bits.TrailingZeros64(rest)&63].bandwidth())
+		widest = max(widest, bandwidth(&t.Node[bits.TrailingZeros64(rest)&63]))
 	}
 	group := uint64(0)
 	for rest := set; rest != 0; rest &= rest - 1 {
 		n := uint(bits.TrailingZeros64(rest)) & 63
-		if t.Node[n].bandwidth()*120 >= widest*100 {
+		if bandwidth(&t.Node[n])*120 >= widest*100 {
 			group |= 1 << n
 		}
 	}
@@ -74,14 +78,14 @@ func (t *Topology) fastest(set uint64, by order) uint64 {
 }
 
 // lowest is the part of set whose key is at most so many percent above the lowest.
-func (t *Topology) lowest(set uint64, by order, percent uint64) (group uint64) {
+func lowest(t *numa.Topology, set uint64, by order, percent uint64) (group uint64) {
 	least := ^uint64(0)
 	for rest := set; rest != 0; rest &= rest - 1 {
-		least = min(least, t.key(uint(bits.TrailingZeros64(rest)), by))
+		least = min(least, key(t, uint(bits.TrailingZeros64(rest)), by))
 	}
 	for rest := set; rest != 0; rest &= rest - 1 {
 		n := uint(bits.TrailingZeros64(rest)) & 63
-		if t.key(n, by)*100 <= least*(100+percent) {
+		if key(t, n, by)*100 <= least*(100+percent) {
 			group |= 1 << n
 		}
 	}
@@ -89,21 +93,21 @@ func (t *Topology) lowest(set uint64, by order, percent uint64) (group uint64) {
 }
 
 // key is what node n is sorted by, below 2^50: small is fast.
-func (t *Topology) key(n uint, by order) uint64 {
+func key(t *numa.Topology, n uint, by order) uint64 {
 	switch by {
 	case byTier:
 		return uint64(t.Node[n&63].MemoryTier)
 	case byFigures:
-		return t.Node[n&63].latency()
+		return latency(&t.Node[n&63])
 	}
-	return t.meanDistance(n)
+	return meanDistance(t, n)
 }
 
 // latency is that of a read and a write together, 0 when neither is known.
-func (n *Node) latency() uint64 { return both(n.ReadLatency, n.WriteLatency) }
+func latency(n *numa.Node) uint64 { return both(n.ReadLatency, n.WriteLatency) }
 
 // bandwidth is that of reads and writes together, 0 when neither is known.
-func (n *Node) bandwidth() uint64 { return both(n.ReadBandwidth, n.WriteBandwidth) }
+func bandwidth(n *numa.Node) uint64 { return both(n.ReadBandwidth, n.WriteBandwidth) }
 
 // both adds up two figures; one that is not known counts as equal to the other.
 func both(a, b uint32) uint64 {
@@ -118,7 +122,7 @@ func both(a, b uint32) uint64 {
 
 // meanDistance is the mean distance of node n from the nodes where this process may
 // run, times 1000.
-func (t *Topology) meanDistance(n uint) uint64 {
+func meanDistance(t *numa.Topology, n uint) uint64 {
 	from := t.Running
 	if from == 0 {
 		from = t.CPUs
@@ -131,9 +135,9 @@ func (t *Topology) meanDistance(n uint) uint64 {
 		m := uint(bits.TrailingZeros64(from)) & 63
 		d := uint64(t.Node[m].Distance[n&63])
 		if d == 0 && m == n {
-			d = localDistance
+			d = numa.LocalDistance
 		} else if d == 0 {
-			d = remoteDistance
+			d = numa.RemoteDistance
 		}
 		sum += d
 		count++
