@@ -71,7 +71,7 @@ func guardedTry(h *Heap, n, align uintptr) *Page {
 	var p *Page
 	if start != 0 {
 		settlePages(start, size, uint32(place), false)
-		if place != placePin || simulated || pin(start, used) {
+		if place != placePin || !bound || pin(start, used) {
 			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), false)
 		}
 		if p == nil {

@@ -95,7 +95,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	}
 	if start != 0 {
 		settlePages(start, size, uint32(place), page != 0)
-		if place != placePin || simulated || pin(start, size) {
+		if place != placePin || !bound || pin(start, size) {
 			hugeMissed(h.Thread, size)
 			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), false)
 		}

@@ -178,7 +178,7 @@ func (h *Heap) hugeStretched(size, align, place uintptr) *Page {
 // policy is to be asked for the block as a whole. Under a limit of the address space the kernel may
 // refuse the move, and then nobody can tell whose the addresses of its target are.
 func canStretch(place, size uintptr) bool {
-	return unitOf(place) == 1 && (place != placePin || simulated) && tiers.Room(tierOf(uint32(place)), size) && !addressesLimited()
+	return unitOf(place) == 1 && (place != placePin || !bound) && tiers.Room(tierOf(uint32(place)), size) && !addressesLimited()
 }
 
 // stretch moves what the mapping of p, in no list, has to one of size bytes, charged for.

@@ -40,12 +40,12 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 			hugeSized(p, size)
 			poolLock.Release()
 		}
-		if size > old && p.place == placePin && !simulated && !pin(at+old, size-old) {
+		if size > old && p.place == placePin && bound && !pin(at+old, size-old) {
 			raw.Remap(at, size, old, 0, 0) // what it had stays bound
 			hugeSizedBack(h, p, old)
 			return 0
 		}
-	case size > old && errno == uintptr(syscall.ENOMEM) && (p.place != placePin || simulated): // else the host has changed a part
+	case size > old && errno == uintptr(syscall.ENOMEM) && (p.place != placePin || !bound): // else the host has changed a part
 		if to := h.mapRoomy(size, p.place); to != 0 {
 			at = hugeMove(h, p, size, to)
 		}

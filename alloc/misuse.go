@@ -44,7 +44,7 @@ func Misuse(fn, addr, why uintptr) {
 	case why == FreeKind && p != nil:
 		tellBlock(&l, p, addr)
 		l.Text(" was made by ")
-		l.Text(makers[p.made(addr)&familyMask])
+		l.Text(maker(p.made(addr) & familyMask))
 	case why == FreeSize && p != nil:
 		tellBlock(&l, p, addr)
 		l.Text(" is freed as one of ")
@@ -57,8 +57,18 @@ func Misuse(fn, addr, why uintptr) {
 	l.Die()
 }
 
-// makers are the families of functions that make blocks.
-var makers = [4]string{"malloc or its like", "operator new", "operator new[]", "another function"}
+// maker is a family of functions that make blocks, in words.
+func maker(family uintptr) string {
+	switch family {
+	case 0:
+		return "malloc or its like"
+	case 1:
+		return "operator new"
+	case 2:
+		return "operator new[]"
+	}
+	return "another function"
+}
 
 // made is the family of functions that made a live block.
 func (p *Page) made(b uintptr) uintptr {

@@ -111,7 +111,7 @@ func movable(p *Page, to uint32) bool {
 // from there.
 func relocate(addr, n uintptr, to uint32) (stayed uintptr) {
 	dst := &places[to&(placeSlots-1)].nodes
-	if simulated || dst.Nodes == 0 {
+	if !bound || dst.Nodes == 0 {
 		return 0
 	}
 	for at := uintptr(0); at < n; at += moveChunk {

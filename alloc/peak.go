@@ -34,8 +34,8 @@ func (t *Thread) giveSlices() (some bool) {
 		if h == nil {
 			continue
 		}
-		for _, p := range h.cur {
-			if p.slices == 1 && p.allFree() && h.release(p, t.Now) {
+		for c := range h.cur {
+			if p := h.cur[c]; p.slices == 1 && p.allFree() && h.release(p, t.Now) {
 				some = true
 			}
 		}

@@ -56,8 +56,8 @@ type where struct {
 }
 
 var (
-	places    [placeSlots]where
-	simulated = true // one node, or told so: the tiers are only accounts
+	places [placeSlots]where
+	bound  bool // the tiers lie on nodes of their own; else they are only accounts
 
 	reservedPages bool // some place has the kernel's reserved huge pages
 
@@ -69,12 +69,12 @@ const keptShare = 128
 
 // SetPlaces says where the tiers lie. It is called once, before the first block.
 func SetPlaces(s *config.Settings, m *numa.Map) {
-	simulated = m.Simulated
+	bound = !m.Simulated
 	for i := range places {
 		tier := &s.Tiers[tierOf(uint32(i))&3]
 		w := &places[i]
 		*w = where{huge: tier.HugePages, keep: keptMax}
-		w.small = w.huge == config.HugeOff || w.huge == config.HugeUnset && (tier.Hard != 0 || !simulated)
+		w.small = w.huge == config.HugeOff || w.huge == config.HugeUnset && (tier.Hard != 0 || bound)
 		if tier.Hard != 0 {
 			w.keep = uintptr(min(keptMax, tier.Hard/keptShare))
 		}
@@ -85,12 +85,12 @@ func SetPlaces(s *config.Settings, m *numa.Map) {
 		if w.huge > config.HugeThp {
 			reservedPages = true
 		}
-		if simulated {
+		if !bound {
 			continue
 		}
 		w.nodes = m.Tier[i&3]
 	}
-	if !simulated {
+	if bound {
 		seamLimit = uintptr(numa.MaxMappings() / 2)
 		// Bound only when its pages are there: see pin.go.
 		places[placePin].nodes = numa.Place{Nodes: m.Pin.Nodes, Mode: numa.PreferredMany}

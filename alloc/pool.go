@@ -145,7 +145,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	pool.usedBytes += p.bytes()
 	ageAdd(p)
 	poolLock.Release()
-	if p.place == placePin && !simulated && !pin(p.Start, p.bytes()) {
+	if p.place == placePin && bound && !pin(p.Start, p.bytes()) {
 		spanReturn(token, p)
 		return nil
 	}

@@ -89,7 +89,7 @@ func fillTiers(r *stats.Report, k *Counts) {
 		t.BytesTotalFreed = less(now.freeBytes, then.freeBytes)
 		t.HugePagesWanted = uint64(places[i].huge)
 		t.HugeFallbacks = atomic.LoadUint64(&hugeFallbacks[i])
-		if !simulated {
+		if bound {
 			t.TierNodes = places[i].nodes.Nodes
 		}
 	}

@@ -62,7 +62,7 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	have := p.bytes()
-	if size < have || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin && !simulated || !hold(h.Thread.token, p) {
+	if size < have || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin && bound || !hold(h.Thread.token, p) {
 		return 0
 	}
 	to := uintptr(0)

@@ -148,10 +148,12 @@ HOT void ta_runtime_check(void)
 }
 
 // Filled in by internal/postlink: the relocations of Go's data that the loader has
-// not made, and Go's constructor. All zero in a library that it has not edited.
-const volatile struct {
-	uint64_t table, count, start;
-} ta_deferred = {0, 0, 0};
+// not made, own of the data plane's tables of words and count of all else, and Go's
+// constructor. All zero in a library that it has not edited.
+// They are in gate_amd64.S, so that the compiler does not know.
+extern const struct {
+	uint64_t table, own, count, start;
+} ta_deferred __attribute__((visibility("hidden")));
 
 HOT int ta_go_deferred(void) { return ta_deferred.count != 0; }
 
@@ -170,16 +172,34 @@ HOT static void protect_relro(uintptr_t base, int prot)
 	}
 }
 
+// Makes count relocations of the deferred ones, from the first on.
+HOT static void relocate(uint64_t first, uint64_t count)
+{
+	uintptr_t base = (uintptr_t)&__ehdr_start;
+	const ElfW(Rela) *r = (const ElfW(Rela) *)(base + ta_deferred.table) + first;
+	for (uint64_t i = 0; i < count; i++)
+		*(uintptr_t *)(base + r[i].r_offset) = base + (uintptr_t)r[i].r_addend;
+}
+
+// Makes the data plane's tables of words whole: for settings, and for the report. Two threads may both do
+// it, they store the same.
+void ta_tables(void)
+{
+	static int done;
+	if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
+		return;
+	relocate(0, ta_deferred.own);
+	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+}
+
 // Stands in for Go's constructor.
 HOT void ta_go_init(int argc, char **argv, char **envp)
 {
 	if (!ta_wants_runtime)
 		return;
 	uintptr_t base = (uintptr_t)&__ehdr_start;
-	const ElfW(Rela) *r = (const ElfW(Rela) *)(base + ta_deferred.table);
 	protect_relro(base, PROT_READ | PROT_WRITE);
-	for (uint64_t i = 0; i < ta_deferred.count; i++)
-		*(uintptr_t *)(base + r[i].r_offset) = base + (uintptr_t)r[i].r_addend;
+	relocate(ta_deferred.own, ta_deferred.count);
 	protect_relro(base, PROT_READ);
 	((void (*)(int, char **, char **))(base + ta_deferred.start))(argc, argv, envp);
 }

@@ -55,4 +55,13 @@ ta_gate_g:
 	.zero	1024
 	.size	ta_gate_g, . - ta_gate_g
 
+/* See dormant.c. */
+	.p2align 3
+	.globl	ta_deferred
+	.hidden	ta_deferred
+	.type	ta_deferred, @object
+ta_deferred:
+	.zero	32
+	.size	ta_deferred, . - ta_deferred
+
 	.section .note.GNU-stack, "", @progbits

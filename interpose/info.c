@@ -155,6 +155,7 @@ EXPORT size_t ta_stats_json(char *buf, size_t n)
 {
 	if (ta_mode == TA_UNBOOTED)
 		ta_boot();
+	ta_tables();
 	size_t need = tag_stats_json(ta_token(), (uintptr_t)buf, n);
 	if (need == 0)
 		errno = ENOMEM;
@@ -165,6 +166,7 @@ EXPORT int ta_stats_write(const char *path)
 {
 	if (ta_mode == TA_UNBOOTED)
 		ta_boot();
+	ta_tables();
 	uintptr_t e = tag_stats_write(ta_token(), (uintptr_t)path, strlen(path));
 	return e == 0 ? 0 : (errno = (int)e, -1);
 }

@@ -40,6 +40,15 @@ static char **environment(void)
 	return (char **)(argc + 1 + *argc + 1);
 }
 
+// Whether a variable of the library's is set. Without one no table of words is needed.
+HOT static int has_settings(void)
+{
+	for (char **e = environment(); *e != NULL; e++)
+		if ((*e)[0] == 'T' && (*e)[1] == 'A' && (*e)[2] == '_')
+			return 1;
+	return 0;
+}
+
 // glibc's fork waits for the list of stdio's files when the handlers have run, and who has
 // that list, or a file that fflush(NULL) waits for, may be waiting for our locks. So the list
 // is taken first, as glibc does before it takes its own malloc's locks. It may be taken
@@ -130,6 +139,8 @@ HOT static void boot_once(void)
 		.token = ta_token(),
 		.random = getauxval(AT_RANDOM),
 	};
+	if (has_settings())
+		ta_tables();
 	recorded_pid = raw_pid();
 	uintptr_t how = tag_boot((uintptr_t)&b);
 	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;

@@ -25,6 +25,8 @@ int ta_service(void);
 void ta_runtime_check(void);
 // Whether Go's constructor runs only when the runtime is wanted.
 int ta_go_deferred(void);
+// Makes the data plane's tables of words whole, which are left until they are needed.
+void ta_tables(void);
 // The signal dispositions from before Go's constructor.
 void ta_signals_save(void);
 void ta_signals_restore(void);

@@ -8,10 +8,11 @@
 #include "life.h"
 #include "tag.h"
 
-// No page ever has a block here, so the fast path needs no test for "no heap".
+// No page ever has a block here, so the fast path needs no test for "no heap". Its addresses are the only ones
+// that the loader writes into the library's data in every process (interpose/order.ld).
 ta_page ta_page_none;
-static ta_thread thread_none = {.Base = &ta_heap_none};
-ta_heap ta_heap_none = {
+static ta_thread thread_none;
+__attribute__((section(".data.none"))) ta_heap ta_heap_none = {
 	.Thread = &thread_none,
 	.Direct = {[0 ... TA_DIRECT_COUNT - 1] = &ta_page_none},
 	.Cur = {[0 ... TA_CLASSES - 1] = &ta_page_none},
@@ -51,7 +52,11 @@ HOT static void thread_ends(void *thread)
 	tag_abandon((uintptr_t)h);
 }
 
-HOT void ta_thread_init(void) { have_key = pthread_key_create(&key, thread_ends) == 0; }
+HOT void ta_thread_init(void)
+{
+	thread_none.Base = &ta_heap_none;
+	have_key = pthread_key_create(&key, thread_ends) == 0;
+}
 
 // A heap for one call or, for a thread in its prime, for good. A thread that
 // cannot announce its end only borrows, too.

@@ -32,7 +32,7 @@ const (
 func (t *Topology) memoryTiers() {
 	const folders = 1024 // at most as many as there can be nodes
 	var p path
-	p.text(Sysfs)
+	p.root()
 	p.text(tierFolder)
 	fd, ok := p.open(syscall.O_DIRECTORY)
 	if !ok {
@@ -89,7 +89,7 @@ func (e *entries) tierNumber(from, to uintptr) (v uintptr, ok bool) {
 // tierNodes notes which nodes a tier has.
 func (t *Topology) tierNodes(tier uintptr) {
 	var p path
-	p.text(Sysfs)
+	p.root()
 	p.text(tierFolder)
 	p.text("/memory_tier")
 	p.number(tier)

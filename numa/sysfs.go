@@ -7,8 +7,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// Sysfs is where it is mounted. Only tests set it.
-var Sysfs = "/sys"
+// Sysfs is where it is mounted, where that is not /sys. Only tests set it.
+var Sysfs string
 
 // path is a file name that is put together on the caller's stack.
 //
@@ -46,10 +46,19 @@ func (p *path) number(v uintptr) {
 	p.buf[p.n&pathMask] = 0
 }
 
+// root makes p the folder where sysfs is mounted.
+func (p *path) root() {
+	p.n = 0
+	if Sysfs == "" {
+		p.text("/sys")
+		return
+	}
+	p.text(Sysfs)
+}
+
 // nodes makes p the folder of the nodes, with name below it.
 func (p *path) nodes(name string) {
-	p.n = 0
-	p.text(Sysfs)
+	p.root()
 	p.text("/devices/system/node/")
 	p.text(name)
 }

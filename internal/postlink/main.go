@@ -7,14 +7,14 @@
 // The dynamic loader pays for both in every process, though most never start the
 // runtime. This command edits the linked library in place so that they wait:
 //
-//   - The relative relocations of Go's data, except those of this project's own
-//     packages (the data plane uses them at once), move to the end of the table,
-//     and the dynamic section's DT_RELASZ and DT_RELACOUNT leave them out. What the loader
-//     reads is then near the symbols, which it reads as well.
+//   - The relative relocations of Go's data, except those of the data plane, move to the end
+//     of the table, and the dynamic section's DT_RELASZ and DT_RELACOUNT leave them out. What
+//     the loader reads is then near the symbols, which it reads as well. In front of them go those of
+//     the data plane's tables of words, which ta_tables makes where they are needed.
 //   - The entry of Go's constructor in .init_array becomes ta_go_init, which applies
 //     them and goes on to the constructor when the runtime is wanted, and returns
 //     otherwise.
-//   - ta_deferred, which ta_go_init reads, is filled in.
+//   - ta_deferred, which both read, is filled in.
 //   - The loader does not call _fini, which does nothing and lies far from all other code
 //     that every process runs: 64 KiB resident for two instructions.
 //   - Signals lose the flag by which the runtime unblocks them in its threads: a
@@ -67,22 +67,30 @@ type image struct {
 
 // deferGo edits the library in data.
 func deferGo(data []byte) error {
-	f, err := elf.NewFile(bytes.NewReader(data))
+	m, err := load(data)
 	if err != nil {
 		return err
 	}
+	return m.rewrite()
+}
+
+func load(data []byte) (*image, error) {
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
 	if f.Machine != elf.EM_X86_64 || f.Type != elf.ET_DYN {
-		return errors.New("not an amd64 shared library")
+		return nil, errors.New("not an amd64 shared library")
 	}
 	m := &image{data: data, file: f}
 	if m.syms, err = f.Symbols(); err != nil {
-		return err
+		return nil, err
 	}
 	m.syms = slices.DeleteFunc(m.syms, func(s elf.Symbol) bool {
 		return s.Section == elf.SHN_UNDEF || elf.ST_TYPE(s.Info) == elf.STT_TLS
 	})
 	sort.SliceStable(m.syms, func(i, j int) bool { return m.syms[i].Value < m.syms[j].Value })
-	return m.rewrite()
+	return m, nil
 }
 
 func (m *image) rewrite() error {
@@ -103,10 +111,17 @@ func (m *image) rewrite() error {
 		return err
 	}
 	goOwned := m.goRanges()
-	later := func(r elf.Rela64) bool { return goOwned.contains(r.Off) && !m.isOurs(r.Off) }
-	now := slices.DeleteFunc(slices.Clone(table[:count]), later)
-	n := count - len(now)
-	table = slices.Concat(now, table[count:], slices.DeleteFunc(table[:count], func(r elf.Rela64) bool { return !later(r) }))
+	var group [3][]elf.Rela64
+	for _, r := range table[:count] {
+		when := atLoad
+		if goOwned.contains(r.Off) {
+			when = m.when(r.Off)
+		}
+		group[when] = append(group[when], r)
+	}
+	now, n := group[atLoad], uint64(len(group[forGo]))
+	own := uint64(len(group[forTables]))
+	table = slices.Concat(now, table[count:], group[forTables], group[forGo])
 	hooked := false
 	for i := range now {
 		if uint64(table[i].Addend) == start && m.inSection(".init_array", table[i].Off) {
@@ -121,7 +136,7 @@ func (m *image) rewrite() error {
 		return err
 	}
 	m.dropFini()
-	return m.store(table, n, state, start)
+	return m.store(table, own, n, state, start)
 }
 
 // dropFini takes DT_FINI out of the dynamic section where .fini is no more than the
@@ -154,7 +169,7 @@ func (m *image) relocations() (table []elf.Rela64, count int, err error) {
 }
 
 // store writes the table, the shortened dynamic section and ta_deferred.
-func (m *image) store(table []elf.Rela64, n int, state, start uint64) error {
+func (m *image) store(table []elf.Rela64, own, n, state, start uint64) error {
 	addr, size, count := m.dynamic(elf.DT_RELA), m.dynamic(elf.DT_RELASZ), m.dynamic(elf.DT_RELACOUNT)
 	off, err := m.fileOffset(addr)
 	if err != nil {
@@ -163,14 +178,14 @@ func (m *image) store(table []elf.Rela64, n int, state, start uint64) error {
 	if _, err := binary.Encode(m.data[off:off+size], binary.LittleEndian, table); err != nil {
 		return err
 	}
-	left := size - uint64(n)*relaSize
+	left := size - (own+n)*relaSize
 	m.setDynamic(elf.DT_RELASZ, left)
-	m.setDynamic(elf.DT_RELACOUNT, count-uint64(n))
+	m.setDynamic(elf.DT_RELACOUNT, count-own-n)
 	at, err := m.fileOffset(state)
 	if err != nil {
 		return err
 	}
-	_, err = binary.Encode(m.data[at:], binary.LittleEndian, [3]uint64{addr + left, uint64(n), start})
+	_, err = binary.Encode(m.data[at:], binary.LittleEndian, [4]uint64{addr + left, own, n, start})
 	return err
 }
 

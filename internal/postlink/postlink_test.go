@@ -19,25 +19,11 @@ func edited(t *testing.T) *image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := elf.NewFile(bytes.NewReader(data))
+	m, err := load(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &image{data: data, file: f}
-	if m.syms, err = f.Symbols(); err != nil {
-		t.Fatal(err)
-	}
 	return m
-}
-
-// named is the data symbol that covers addr, or "".
-func (m *image) named(addr uint64) string {
-	for _, s := range m.syms {
-		if elf.ST_TYPE(s.Info) != elf.STT_TLS && s.Section != elf.SHN_UNDEF && addr >= s.Value && addr < s.Value+s.Size {
-			return s.Name
-		}
-	}
-	return ""
 }
 
 // deferred are the relocations that ta_deferred tells of, and Go's constructor.
@@ -51,18 +37,23 @@ func deferred(t *testing.T, m *image) (list []elf.Rela64, table, start uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var state [3]uint64
+	var state [4]uint64
 	if err := binary.Read(bytes.NewReader(m.data[off:]), binary.LittleEndian, &state); err != nil {
 		t.Fatal(err)
 	}
 	if off, err = m.fileOffset(state[0]); err != nil {
 		t.Fatal(err)
 	}
-	list = make([]elf.Rela64, state[1])
+	list = make([]elf.Rela64, state[1]+state[2])
 	if err := binary.Read(bytes.NewReader(m.data[off:]), binary.LittleEndian, list); err != nil {
 		t.Fatal(err)
 	}
-	return list, state[0], state[2]
+	for i, r := range list {
+		if table := i < int(state[1]); table != (m.when(r.Off) == forTables) {
+			t.Errorf("relocation %d, at %#x, is among those of tables: %v", i, r.Off, table)
+		}
+	}
+	return list, state[0], state[3]
 }
 
 // TestSecondEdit: a library that was edited is refused, and stays as it is.
@@ -107,14 +98,10 @@ func TestRelocationsLeft(t *testing.T) {
 	}
 	goOwned := m.goRanges()
 	for _, r := range table[:count] {
-		if goOwned.contains(r.Off) && !ours(m.named(r.Off)) {
-			t.Errorf("the relocation at %#x, in %q, is Go's and is left", r.Off, m.named(r.Off))
+		if goOwned.contains(r.Off) && m.when(r.Off) != atLoad {
+			t.Errorf("the relocation at %#x, in %q, is Go's and is left", r.Off, m.owner(r.Off))
 		}
 	}
-}
-
-func ours(name string) bool {
-	return strings.HasPrefix(name, "tieralloc/") || strings.HasPrefix(name, "main.")
 }
 
 // TestDeferred: every deferred relocation is a relative one of Go's own data.
@@ -128,8 +115,8 @@ func TestDeferred(t *testing.T) {
 			t.Errorf("the deferred relocation %+v is not relative, or not in Go's data", r)
 			bad++
 		}
-		if name := m.named(r.Off); ours(name) {
-			t.Errorf("the deferred relocation at %#x is in %s", r.Off, name)
+		if m.when(r.Off) == atLoad {
+			t.Errorf("the deferred relocation at %#x is in %s", r.Off, m.owner(r.Off))
 			bad++
 		}
 		if bad > 10 {
@@ -196,18 +183,21 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestIsOurs: a symbol of size 0 marks a place and covers nothing.
-func TestIsOurs(t *testing.T) {
+// TestWhen: a symbol of size 0 marks a place and covers nothing.
+func TestWhen(t *testing.T) {
 	m := &image{syms: []elf.Symbol{
 		{Name: "runtime.x", Value: 100, Size: 10},
 		{Name: "tieralloc/alloc.pool", Value: 110, Size: 20},
 		{Name: "runtime.mark", Value: 115},
 		{Name: "main.y", Value: 140, Size: 8},
-		{Name: "runtime.edata", Value: 148},
+		{Name: "tieralloc/stats.names", Value: 148, Size: 8},
+		{Name: "tieralloc/stats/logger.names", Value: 156, Size: 8},
+		{Name: "runtime.edata", Value: 164},
 	}}
-	for addr, want := range map[uint64]bool{99: false, 100: false, 109: false, 110: true, 115: true, 129: true, 130: false, 139: false, 140: true, 147: true, 148: false} {
-		if m.isOurs(addr) != want {
-			t.Errorf("isOurs(%d) is %v", addr, !want)
+	for addr, want := range map[uint64]int{99: forGo, 100: forGo, 109: forGo, 110: atLoad, 115: atLoad, 129: atLoad, 130: forGo,
+		139: forGo, 140: atLoad, 147: atLoad, 148: forTables, 155: forTables, 156: forGo, 164: forGo} {
+		if got := m.when(addr); got != want {
+			t.Errorf("when(%d) is %d, not %d", addr, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -44,19 +45,47 @@ func (m *image) goRanges() spans {
 	return list
 }
 
-// isOurs reports whether the data at addr belongs to a package of this project.
-// Symbols of size 0 only mark places.
-func (m *image) isOurs(addr uint64) bool {
+// When a relocation is made.
+const (
+	atLoad    = iota
+	forTables // by ta_tables
+	forGo     // by ta_go_init
+)
+
+// tables are the packages of which a process needs the tables of words when it has settings, or when it
+// writes its report.
+var tables = []string{"tieralloc/internal/config.", "tieralloc/stats.", "tieralloc/stats/document."}
+
+// runtimeOnly are this project's packages whose code runs when the runtime does.
+var runtimeOnly = []string{"tieralloc/stats/logger.", "tieralloc/alloc/background.", "tieralloc/internal/control.", "tieralloc/interpose."}
+
+// when is when the word at addr, in Go's data, gets its address.
+func (m *image) when(addr uint64) int {
+	name := m.owner(addr)
+	in := func(pkg string) bool { return strings.HasPrefix(name, pkg) }
+	switch {
+	case slices.ContainsFunc(tables, in):
+		return forTables
+	case slices.ContainsFunc(runtimeOnly, in), !in("tieralloc/") && !in("main."):
+		return forGo
+	}
+	return atLoad
+}
+
+// owner is the symbol that addr belongs to. Symbols of size 0 only mark places.
+func (m *image) owner(addr uint64) string {
 	i := sort.Search(len(m.syms), func(i int) bool { return m.syms[i].Value > addr })
 	for i--; i >= 0; i-- {
 		s := m.syms[i]
 		if s.Size == 0 {
 			continue
 		}
-		return addr < s.Value+s.Size &&
-			(strings.HasPrefix(s.Name, "tieralloc/") || strings.HasPrefix(s.Name, "main."))
+		if addr < s.Value+s.Size {
+			return s.Name
+		}
+		break
 	}
-	return false
+	return ""
 }
 
 func (m *image) symbol(name string) (uint64, error) {

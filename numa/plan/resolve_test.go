@@ -84,9 +84,9 @@ func TestPlan(t *testing.T) {
 		{name: "nodes shared", tree: testlib.WithCXL, set: settings(1, 0, 5),
 			want: [3]numa.Place{many(1), many(3), many(5)}, pin: place(1, numa.Strict)},
 		{name: "interleaved and weighted", tree: testlib.WithCXL, set: settings(3, 7, 6, config.SpreadPrefer, inter, weighted),
-			want: [3]numa.Place{many(3), {7, numa.Interleave}, {6, numa.WeightedInterleave}}, pin: place(3, numa.Strict)},
+			want: [3]numa.Place{many(3), place(7, numa.Interleave), place(6, numa.WeightedInterleave)}, pin: place(3, numa.Strict)},
 		{name: "interleaved fast", tree: testlib.WithCXL, set: settings(3, 0, 0, inter),
-			want: [3]numa.Place{{3, numa.Interleave}, many(3), many(4)}, pin: place(3, numa.Strict)},
+			want: [3]numa.Place{place(3, numa.Interleave), many(3), many(4)}, pin: place(3, numa.Strict)},
 		// A way of spreading without nodes says nothing.
 		{name: "no nodes to interleave", tree: testlib.WithCXL, set: settings(0, 0, 0, inter),
 			want: [3]numa.Place{many(3), many(3), many(4)}, pin: place(3, numa.Strict)},
@@ -107,7 +107,7 @@ func TestPlanClosed(t *testing.T) {
 	top := probed(t, testlib.WithHBM)
 	top.Allowed = 6
 	if m, _, _ := planned(t, settings(0, 0, 0), top); m.Simulated || m.Nodes != 7 ||
-		m.Tier != [4]numa.Place{{2, numa.PreferredMany}, {2, numa.PreferredMany}, {4, numa.PreferredMany}} {
+		m.Tier != [4]numa.Place{place(2, numa.PreferredMany), place(2, numa.PreferredMany), place(4, numa.PreferredMany)} {
 		t.Errorf("two of three: %+v", m)
 	}
 	top.Allowed = 4

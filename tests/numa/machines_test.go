@@ -58,20 +58,22 @@ func guestFiles(t *testing.T) []string {
 	return []string{
 		testlib.Lib(t) + "=/guest/libtieralloc.so", perl + "=/guest/perl",
 		program(t, "plain"), program(t, "known"), program(t, "refuse"), program(t, "facts"),
-		goBuild(t, "numa.test", "test", "-c", "./numa"),
+		goBuild(t, "numa.test", "test", "-c", "./numa"), goBuild(t, "plan.test", "test", "-c", "./numa/plan"),
 		goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl"),
 	}
 }
 
-// packageTests runs those of package numa's own tests that depend on the kernel, on the
+// packageTests runs those of packages numa and plan's own tests that depend on the kernel, on the
 // guest's nodes.
 func packageTests(nodes int) check {
-	return check{name: "package numa", plain: true, script: "/guest/numa.test -test.v -test.run 'Here|Bind|Count|Resolve'", judge: func(t *testing.T, r *remains) {
-		if got := strings.Count(r.stdout, " MiB, distances ["); got != nodes || !strings.HasSuffix(r.stdout, "\nPASS\n") ||
-			strings.Contains(r.stdout, "--- SKIP") {
-			t.Errorf("%d nodes seen:\n%s", got, r.stdout)
-		}
-	}}
+	return check{name: "package numa", plain: true,
+		script: "/guest/numa.test -test.v -test.run 'Here|Bind|Count' && /guest/plan.test -test.v -test.run 'Here|Resolve'",
+		judge: func(t *testing.T, r *remains) {
+			if got := strings.Count(r.stdout, " MiB, distances ["); got != nodes || !strings.HasSuffix(r.stdout, "\nPASS\n") ||
+				strings.Contains(r.stdout, "--- SKIP") {
+				t.Errorf("%d nodes seen:\n%s", got, r.stdout)
+			}
+		}}
 }
 
 // toolCheck looks at what `tierallocctl topology` says: a row of its table, and the

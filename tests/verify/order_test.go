@@ -2,6 +2,7 @@ package verify
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"strings"
 	"testing"
 
@@ -60,5 +61,36 @@ func TestOrder(t *testing.T) {
 		if n := (c.end-1)/window - c.first/window + 1; n > c.windows {
 			t.Errorf("%s, at %#x to %#x, lie in %d windows, not %d", c.what, c.first, c.end, n, c.windows)
 		}
+	}
+}
+
+// TestLoaderWrites: the loader writes to three memory pages of the library's data in each process, besides
+// the one where .bss begins, and reads its own table on that one (a page that is read first has 64 KiB
+// resident around it).
+func TestLoaderWrites(t *testing.T) {
+	const page = 4 << 10
+	f, err := elf.Open(testlib.Lib(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	size, err := f.DynValue(elf.DT_RELASZ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := f.Section(".rela.dyn").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[uint64]int{}
+	for at := uint64(0); at < size[0]; at += 24 {
+		pages[binary.LittleEndian.Uint64(table[at:])/page]++
+	}
+	if len(pages) != 3 {
+		t.Errorf("relocations by page: %#v", pages)
+	}
+	dynamic, bss := f.Section(".dynamic"), f.Section(".bss")
+	if dynamic.Addr%page != 0 || bss.Addr/page != dynamic.Addr/page {
+		t.Errorf(".dynamic is at %#x, .bss at %#x", dynamic.Addr, bss.Addr)
 	}
 }
