@@ -27,15 +27,15 @@ func (t *Thread) sparePeak(n uintptr) {
 	}
 }
 
-// giveSlices gives back to the pool the current pages of one slice that are empty, and reports
-// whether there were any.
+// giveSlices gives back to the pool the current pages of one slice that are empty and of which
+// a quarter was ever in use, and reports whether there were any.
 func (t *Thread) giveSlices() (some bool) {
 	for _, h := range t.Heaps {
 		if h == nil {
 			continue
 		}
 		for c := range h.cur {
-			if p := h.cur[c]; p.slices == 1 && p.allFree() && h.release(p, t.Now) {
+			if p := h.cur[c]; p.slices == 1 && (p.zero == 0 || p.carved >= SliceSize/4) && p.allFree() && h.release(p, t.Now) {
 				some = true
 			}
 		}
