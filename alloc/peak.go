@@ -4,17 +4,20 @@ package alloc
 // the life of a process is never more than its largest size, so it costs little, and a program's peak is
 // made of what it has in use.
 
+// spareLeast is how much is much.
+const spareLeast = 1 << 20
+
 // sparePeak is called before n bytes of fresh memory are put to use. Where they would make the heap larger than
-// ever, empty pages of one slice that the thread keeps become dirty spans, if that is what is wanted; else
-// as much as is too much goes back to the kernel of the dirty spans, none of which fits. Nothing is
-// learned from that (lesson).
+// ever, empty pages of one slice that the thread keeps become dirty spans, if one slice is wanted. Where much
+// is wanted, as much as is too much goes back to the kernel of the dirty spans, none of which fits; for less
+// it does not pay, as what does not fit now will soon fit something. Nothing is learned from that (lesson).
 func (t *Thread) sparePeak(n uintptr) {
 	over := int(uintptr(pool.count.committed) + n - uintptr(pool.count.peak)) // peeks without the lock
 	if over <= 0 || n == SliceSize && t.giveSlices() {
 		return
 	}
 	dirty := int(pool.dirtyBytes)
-	if dirty == 0 || t.Now < pool.quiet {
+	if n < spareLeast || dirty == 0 || t.Now < pool.quiet {
 		return
 	}
 	floor := uintptr(max(dirty-over, 0))

@@ -71,7 +71,7 @@ const (
 // A thread keeps this many bytes of empty pages, and not more than a share of what is in use.
 const (
 	keptMax       = 4 << 20
-	keptShareUsed = 16
+	keptShareUsed = 64
 )
 
 var (
