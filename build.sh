@@ -100,7 +100,7 @@ build() {
 	# shellcheck disable=SC2064 # the name is wanted as it is now
 	trap "rm -rf -- '$tmp'" EXIT
 	go build -trimpath -buildmode=c-shared -gcflags=tieralloc/...=-spectre=ret \
-		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,noseparate-code -Wl,-T,$here/interpose/order.ld'" \
+		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,separate-code -Wl,-T,$here/interpose/order.ld'" \
 		-o "$tmp/libtieralloc.so" .
 	# Go's linker names a Python script for gdb there, and every gdb session with
 	# the library in it would start with a warning that it is not to be found.

@@ -48,6 +48,29 @@ __wrap_crosscall2:
 	.cfi_endproc
 	.size	__wrap_crosscall2, . - __wrap_crosscall2
 
+// A system call as internal/runtime/syscall/linux.Syscall6 makes it: the number and six arguments in RAX, RBX,
+// RCX, RDI, RSI, R8 and R9; the two results and errno in RAX, RBX and RCX. That one lies far from all other
+// code that a process runs; internal/postlink has package syscall call this one.
+	.p2align 4
+	.type	ta_syscall6, @function
+ta_syscall6:
+	movq	%rsi, %r10
+	movq	%rdi, %rdx
+	movq	%rcx, %rsi
+	movq	%rbx, %rdi
+	syscall
+	cmpq	$-4095, %rax
+	jae	1f
+	movq	%rdx, %rbx
+	xorl	%ecx, %ecx
+	retq
+1:	negq	%rax
+	movq	%rax, %rcx
+	movq	$-1, %rax
+	xorl	%ebx, %ebx
+	retq
+	.size	ta_syscall6, . - ta_syscall6
+
 	.section .rodata
 	.p2align 6
 	.type	ta_gate_g, @object

@@ -15,8 +15,9 @@
 //     them and goes on to the constructor when the runtime is wanted, and returns
 //     otherwise.
 //   - ta_deferred, which both read, is filled in.
-//   - The loader does not call _fini, which does nothing and lies far from all other code
-//     that every process runs: 64 KiB resident for two instructions.
+//   - The loader does not call _init and _fini, which do nothing and lie far from all other code
+//     that every process runs: 64 KiB resident for a few instructions.
+//   - Package syscall calls ta_syscall6 instead of the runtime's system call, for the same reason.
 //   - Signals lose the flag by which the runtime unblocks them in its threads: a
 //     host that waits for one with sigwait would lose it to a Go thread, or its life.
 //
@@ -135,16 +136,24 @@ func (m *image) rewrite() error {
 	if err := m.blockSignals(); err != nil {
 		return err
 	}
-	m.dropFini()
+	if err := m.ownSystemCalls(); err != nil {
+		return err
+	}
+	m.dropFrames()
 	return m.store(table, own, n, state, start)
 }
 
-// dropFini takes DT_FINI out of the dynamic section where .fini is no more than the
-// frame that crti.o and crtn.o make.
-func (m *image) dropFini() {
-	const frame = 13 // endbr64, sub, add, ret
-	if s := m.file.Section(".fini"); s != nil && s.Size <= frame {
-		m.removeDynamic(elf.DT_FINI)
+// dropFrames takes DT_INIT and DT_FINI out of the dynamic section where .init and .fini are no more than the
+// frames that crti.o and crtn.o make. (That of .init calls the profiler's start, which the program's own does, too.)
+func (m *image) dropFrames() {
+	for _, f := range []struct {
+		section string
+		frame   uint64
+		tag     elf.DynTag
+	}{{".init", 27, elf.DT_INIT}, {".fini", 13, elf.DT_FINI}} {
+		if s := m.file.Section(f.section); s != nil && s.Size <= f.frame {
+			m.removeDynamic(f.tag)
+		}
 	}
 }
 

@@ -154,13 +154,15 @@ func TestConstructor(t *testing.T) {
 	}
 }
 
-// TestNoFini: the dynamic section has lost one entry, and ends as before.
-func TestNoFini(t *testing.T) {
+// TestNoFrames: the dynamic section has lost two entries, and ends as before.
+func TestNoFrames(t *testing.T) {
 	m := edited(t)
-	if at := m.dynamic(elf.DT_FINI); at != 0 {
-		t.Errorf("the loader calls _fini at %#x", at)
+	for _, tag := range []elf.DynTag{elf.DT_INIT, elf.DT_FINI} {
+		if at := m.dynamic(tag); at != 0 {
+			t.Errorf("the loader calls %v at %#x", tag, at)
+		}
 	}
-	for _, tag := range []elf.DynTag{elf.DT_INIT, elf.DT_FINI_ARRAY, elf.DT_VERNEED, elf.DT_VERSYM} {
+	for _, tag := range []elf.DynTag{elf.DT_INIT_ARRAY, elf.DT_FINI_ARRAY, elf.DT_VERNEED, elf.DT_VERSYM} {
 		if m.dynamic(tag) == 0 {
 			t.Errorf("%v is lost", tag)
 		}
@@ -214,5 +216,13 @@ func TestNotALibrary(t *testing.T) {
 	}
 	if deferGo(program) == nil {
 		t.Error("a Go program was accepted")
+	}
+}
+
+// TestSystemCalls: the data plane's system calls are the library's own.
+func TestSystemCalls(t *testing.T) {
+	m := edited(t)
+	if err := m.ownSystemCalls(); err == nil {
+		t.Error("package syscall still called the runtime's")
 	}
 }

@@ -116,6 +116,9 @@ func (w *walker) reachAll(exports []*Func) {
 // returns nil for what is not walked.
 func (w *walker) resolve(fn *Func, st site) *Func {
 	callee := w.img.funcAt(st.target)
+	if own := w.img.named[ownSyscall]; own != nil && st.target == own.Addr && fn.Name == ownSyscallBy {
+		return nil
+	}
 	if callee == nil {
 		w.report(fn, st.at, "leaves Go (C code or a PLT stub): "+st.text)
 		return nil
