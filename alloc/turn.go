@@ -15,11 +15,14 @@ func (h *Heap) passed(p *Page) bool {
 	return true
 }
 
+// yieldLeast is how many bytes of free blocks make a turn worth while.
+const yieldLeast = 1 << 10
+
 // yields ends the turn of the current page, which has no free block but may be carved further, where the
-// next one has a free block, and reports whether it did: memory that was in use goes before
+// next one has some, and reports whether it did: memory that was in use goes before
 // memory that never was. (Of a page of slots it is not known.)
 func (h *Heap) yields(p *Page) bool {
-	if p.next == nil || p.Magic == 0 || p.next.spare() == 0 {
+	if p.next == nil || p.Magic == 0 || p.next.spare() < yieldLeast {
 		return false
 	}
 	h.turn(p)
