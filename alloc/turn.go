@@ -36,8 +36,9 @@ func (h *Heap) turn(p *Page) {
 	h.append(p)
 }
 
-// spare is how many bytes of the page are free blocks, those in holes included. Preconditions: the
-// caller owns the page, which is not of slots.
+// spare is how many bytes of the page are free blocks, those in holes included and those that other threads have
+// freed left out: these are in other caches yet, and the more of them come back at once the better.
+// Preconditions: the caller owns the page, which is not of slots.
 func (p *Page) spare() uintptr {
-	return uintptr(p.carved) - p.Size*uintptr(p.Allocs-p.Frees-p.remoteCount())
+	return uintptr(p.carved) - p.Size*uintptr(p.Allocs-p.Frees)
 }

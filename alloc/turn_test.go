@@ -25,7 +25,7 @@ func TestUsedBeforeFresh(t *testing.T) {
 	}
 	const back = 20
 	for _, b := range blocks[:back] {
-		freeRemote(first, b)
+		Free(h, b, HowAny, NoSize, 0)
 	}
 	mustBeSound(t)
 	for i := range back {

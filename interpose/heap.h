@@ -18,6 +18,9 @@
 // touched 64 KiB of a library's text are resident.
 #define HOT __attribute__((hot))
 
+// What is called most begins a cache line: elsewhere it took up to 1.3 times as long, by chance.
+#define LINE __attribute__((aligned(64)))
+
 #define TLS __thread __attribute__((tls_model("initial-exec")))
 
 typedef struct ta_page ta_page;

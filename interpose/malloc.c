@@ -54,7 +54,7 @@ HOT NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
 	return p != NULL ? p : no_memory();
 }
 
-HOT EXPORT void *malloc(size_t n)
+LINE HOT EXPORT void *malloc(size_t n)
 {
 	void *p = ta_malloc_fast(n);
 	return LIKELY(p != NULL) ? p : ta_malloc_slow(n, CALLER);
@@ -154,7 +154,7 @@ HOT static int free_elsewhere(ta_page *pg, uint64_t *b)
 	return 1;
 }
 
-HOT NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t size)
+LINE HOT NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t size)
 {
 	if (ta_self != &ta_heap_none) {
 		if (p == NULL) {
@@ -181,7 +181,7 @@ HOT NOINLINE void ta_page_empty(ta_page *pg)
 	errno = saved;
 }
 
-HOT EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL, TA_NO_SIZE); }
+LINE HOT EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
 EXPORT void cfree(void *p) { ta_free_fast(p, "cfree", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
