@@ -7,6 +7,7 @@ import (
 	"testing"
 	"tieralloc/internal/raw"
 	"time"
+	"unsafe"
 )
 
 // TestAccount: the waits of a thread add up to what the limit makes of its bytes, less
@@ -93,39 +94,60 @@ func TestSleep(t *testing.T) {
 	t.Logf("%v for %v; %d sleeps, %v too long in all", took, least, f.ThrottleSleeps, time.Duration(f.ThrottleOvershootNs))
 }
 
-// TestSleepInterrupted: signals do not shorten the sleep.
+// TestSleepInterrupted: signals do not shorten the sleep. A timer of the kernel sends them to the sleeping thread: this
+// one blocks without the scheduler's knowledge, which may have no other to run a sender on.
 func TestSleepInterrupted(t *testing.T) {
 	setup(t, "prog", "FAST_LAT=100ms", "THROTTLE=sleep")
-	tid, took := make(chan int), make(chan time.Duration)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		tid <- syscall.Gettid()
-		start := time.Now()
-		Wait(fast, 1, raw.Clock(raw.ClockMono))
-		took <- time.Since(start)
-	}()
-	id := <-tid
-	signals := 0
-	for {
-		select {
-		case d := <-took:
-			if d < 100*time.Millisecond || signals == 0 {
-				t.Errorf("slept %v, interrupted %d times", d, signals)
-			}
-			f := filled()[0]
-			if f.ThrottleSleeps != 1 || f.SimulatedWaitNs != 100e6 {
-				t.Errorf("%+v", f)
-			}
-			return
-		case <-time.After(time.Millisecond):
-			// Go's own signal, which it expects at any time.
-			if err := syscall.Tgkill(syscall.Getpid(), id, syscall.SIGURG); err != nil {
-				t.Fatal(err)
-			}
-			signals++
-		}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	stop := interruptSelf(t, 5*time.Millisecond)
+	before := switches(t)
+	start := time.Now()
+	Wait(fast, 1, raw.Clock(raw.ClockMono))
+	d := time.Since(start)
+	woken := switches(t) - before
+	stop()
+	if d < 100*time.Millisecond || woken < 5 {
+		t.Errorf("slept %v, woken %d times", d, woken)
 	}
+	f := filled()[0]
+	if f.ThrottleSleeps != 1 || f.SimulatedWaitNs != 100e6 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// interruptSelf has the calling thread get a signal in each period, Go's own, which it expects at any time.
+func interruptSelf(t *testing.T, period time.Duration) (stop func()) {
+	t.Helper()
+	const threadID = 4 // SIGEV_THREAD_ID
+	event := struct {
+		value                  uint64
+		signal, notify, thread int32
+		_                      [11]int32
+	}{signal: int32(syscall.SIGURG), notify: threadID, thread: int32(syscall.Gettid())}
+	var timer int32
+	_, _, e := syscall.RawSyscall(syscall.SYS_TIMER_CREATE, raw.ClockMono, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&timer)))
+	if e != 0 {
+		t.Fatal(e)
+	}
+	each := syscall.NsecToTimespec(int64(period))
+	every := [2]syscall.Timespec{each, each}
+	_, _, e = syscall.RawSyscall6(syscall.SYS_TIMER_SETTIME, uintptr(timer), 0, uintptr(unsafe.Pointer(&every)), 0, 0, 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	return func() { syscall.RawSyscall(syscall.SYS_TIMER_DELETE, uintptr(timer), 0, 0) }
+}
+
+// switches is how often the calling thread has gone to sleep.
+func switches(t *testing.T) int64 {
+	t.Helper()
+	const thread = 1 // RUSAGE_THREAD
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(thread, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return usage.Nvcsw
 }
 
 // TestMigrateBudget: a step may start when the bytes before it are paid for, on the
