@@ -1,26 +1,63 @@
 package alloc
 
-// Before the heap becomes larger than it ever was, it has what nobody uses go: what goes for that in
-// the life of a process is never more than its largest size, so it costs little, and a program's peak is
+// Before the heap becomes larger than it ever was, it has what nobody uses go, so that a program's peak is
 // made of what it has in use.
 
-// spareLeast is how much is much.
-const spareLeast = 1 << 20
+const (
+	spareLeast = 1 << 20              // bytes that are so many that dirty spans go back to the kernel for them
+	sliceRate  = 40_000 << SliceShift // bytes per second that classes may take from each other: a hundredth of the time
+)
 
-// sparePeak is called before n bytes of fresh memory are put to use. Where they would make the heap larger than
-// ever, empty pages of one slice that the thread keeps become dirty spans, if one slice is wanted. Where much
-// is wanted, as much as is too much goes back to the kernel of the dirty spans, none of which fits; for less
-// it does not pay, as what does not fit now will soon fit something. Nothing is learned from that (lesson).
+// A spareBudget is what may still be given away for the sake of peaks: as much as the peak is, and what a rate
+// allows from then on, so that what it costs to have it again is a small part of the time.
+//
+//	left <= max(peak, 10 ms of the rate)
+type spareBudget struct {
+	left, peak uintptr // bytes; the peak as it was at
+	at         uint64  // this time
+}
+
+// spend takes up to n bytes from the budget at now and returns how many; rate is in bytes per
+// second. Precondition: poolLock is held.
+func (b *spareBudget) spend(n, peak, rate uintptr, now uint64) uintptr {
+	if b.at == 0 {
+		b.left, b.at = rate/100, now
+	}
+	ms := uintptr(now-b.at) / 1e6
+	b.at += uint64(ms) * 1e6
+	b.left = min(b.left+peak-b.peak+min(ms, 1000)*(rate/1000), max(peak, rate/100))
+	b.peak = peak
+	n = min(n, b.left)
+	b.left -= n
+	return n
+}
+
+// sparePeak is called before a span of n bytes of fresh memory is put to use. Where it would make the heap larger than
+// ever and one slice is wanted, empty pages of one slice that the thread has become dirty spans.
 func (t *Thread) sparePeak(n uintptr) {
-	over := int(uintptr(pool.count.committed) + n - uintptr(pool.count.peak)) // peeks without the lock
-	if over <= 0 || n == SliceSize && t.giveSlices() {
+	if n == SliceSize && beyondPeak(n) > 0 {
+		t.giveSlices()
+	} else {
+		t.spareDirty(n)
+	}
+}
+
+// beyondPeak is how many bytes n bytes more are beyond the most that the heap ever had, by a peek without the lock.
+func beyondPeak(n uintptr) int {
+	return int(uintptr(pool.count.committed) + n - uintptr(pool.count.peak))
+}
+
+// spareDirty gives dirty spans, none of which fits, back to the kernel, where n bytes are much and would
+// make the heap larger than ever: as much as that is. For less it does not pay, as what does not fit now will
+// soon fit something. Nothing is learned from it (lesson).
+func (t *Thread) spareDirty(n uintptr) {
+	over := beyondPeak(n)
+	if over <= 0 || n < spareLeast || pool.dirtyBytes == 0 || t.Now < pool.quiet || !poolLock.Take(t.token) {
 		return
 	}
-	dirty := int(pool.dirtyBytes)
-	if n < spareLeast || dirty == 0 || t.Now < pool.quiet {
-		return
-	}
-	floor := uintptr(max(dirty-over, 0))
+	dirty := pool.dirtyBytes
+	floor := dirty - pool.spareSpans.spend(min(uintptr(over), dirty), uintptr(pool.count.peak), missedRate, t.Now)
+	poolLock.Release()
 	for range placeSlots {
 		place := oldestPlace()
 		if place == placeSlots || pool.dirtyBytes <= floor ||
@@ -31,17 +68,32 @@ func (t *Thread) sparePeak(n uintptr) {
 }
 
 // giveSlices gives back to the pool the current pages of one slice that are empty and of which
-// a quarter was ever in use, and reports whether there were any.
-func (t *Thread) giveSlices() (some bool) {
+// a quarter was ever in use.
+func (t *Thread) giveSlices() {
 	for _, h := range t.Heaps {
 		if h == nil {
 			continue
 		}
 		for c := range h.cur {
-			if p := h.cur[c]; p.slices == 1 && (p.zero == 0 || p.carved >= SliceSize/4) && p.allFree() && h.release(p, t.Now) {
-				some = true
+			p := h.cur[c]
+			if p.slices != 1 || p.zero != 0 && p.carved < SliceSize/4 || !p.allFree() {
+				continue
 			}
+			if !t.mayGive() {
+				return
+			}
+			h.release(p, t.Now)
 		}
 	}
-	return some
+}
+
+// mayGive reports whether one slice more may be given back. Else classes that are used in turn would take it
+// from each other for good.
+func (t *Thread) mayGive() bool {
+	if !poolLock.Take(t.token) {
+		return false
+	}
+	n := pool.spareSlices.spend(SliceSize, uintptr(pool.count.peak), sliceRate, t.Now)
+	poolLock.Release()
+	return n == SliceSize
 }

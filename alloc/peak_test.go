@@ -111,3 +111,52 @@ func TestPeakOfEmpty(t *testing.T) {
 		t.Error("an empty page was taken from its class though the heap had been larger")
 	}
 }
+
+// TestPeakInTurn: classes that are used in turn, at the heap's peak, soon keep a page each.
+func TestPeakInTurn(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	sizes := []uintptr{1000, 2000, 3000, 8000}
+	for _, n := range sizes {
+		Free(h, used(t, h, n), HowAny, NoSize, 0)
+	}
+	refills := 0
+	for range 10_000 {
+		h.Thread.Now += 1e3
+		for _, n := range sizes {
+			if h.cur[Class(n)] == pageNone {
+				refills++
+			}
+			Free(h, mustServe(t, h, n), HowAny, NoSize, 0)
+		}
+	}
+	if most := int(sliceRate>>SliceShift) / 50; refills > most {
+		t.Errorf("%d pages in 10 ms, not %d", refills, most)
+	}
+}
+
+// TestSpareBudget: what goes back for peaks is the peak and missedRate, whatever is asked.
+func TestSpareBudget(t *testing.T) {
+	var b spareBudget
+	const peak, mib = 100 << 20, 1 << 20
+	now, spent := uint64(1e9), uintptr(0)
+	for range 1000 {
+		spent += b.spend(mib, peak, missedRate, now)
+		now += 1e6
+	}
+	if least, most := uintptr(peak+missedRate*9/10), uintptr(peak+missedRate); spent < least || spent > most {
+		t.Errorf("%d MiB in a second, %d to %d were to be had", spent>>20, least>>20, most>>20)
+	}
+	now += 3600e9
+	spent = 0
+	for range 1000 {
+		spent += b.spend(mib, peak, missedRate, now)
+	}
+	if spent > peak {
+		t.Errorf("%d MiB after an hour, for a peak of %d", spent>>20, peak>>20)
+	}
+	if n := b.spend(50*mib, peak+20*mib, missedRate, now); n != 20*mib {
+		t.Errorf("%d MiB for a peak that has grown by 20", n>>20)
+	}
+}

@@ -51,16 +51,18 @@ type poolState struct {
 	leaving    uintptr // bytes that the kernel is getting back just now, purging included
 	spans      lesson  // of spans that were purged for the reserve's sake
 	most       uintptr // the most bytes that were ever in use
-	quiet      uint64  // no purging by itself before this time: the kernel refused
-	unwilling  uint64  // no migration before this time: likewise
-	away       uint64  // spans that are not in their home tier
-	seams      uintptr // pairs of neighbouring spans of a segment that lie in different places
-	aged       [listSlots]ageList
-	holds      holdSet
-	cache      hugeCache
-	zero       zeroState
-	parked     parkedSet
-	count      poolCounts
+	spareSpans,
+	spareSlices spareBudget
+	quiet     uint64  // no purging by itself before this time: the kernel refused
+	unwilling uint64  // no migration before this time: likewise
+	away      uint64  // spans that are not in their home tier
+	seams     uintptr // pairs of neighbouring spans of a segment that lie in different places
+	aged      [listSlots]ageList
+	holds     holdSet
+	cache     hugeCache
+	zero      zeroState
+	parked    parkedSet
+	count     poolCounts
 }
 
 // poolCounts are plain sums for the report.
@@ -124,6 +126,11 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	if p == nil {
 		poolLock.Release()
 		h.Thread.sparePeak(n << SliceShift)
+		poolLock.Take(token)
+		p = takeDirty(home, n)
+	}
+	if p == nil {
+		poolLock.Release()
 		s := shape{n: n << SliceShift, span: true}
 		place, bytes, ok := h.reserveShape(home, &s)
 		if !ok {

@@ -22,8 +22,9 @@ const yieldLeast = 1 << 10
 // next one has some, and reports whether it did: memory that was in use goes before
 // memory that never was. (Of a page of slots it is not known.)
 func (h *Heap) yields(p *Page) bool {
-	if p.next == nil || p.Magic == 0 || p.next.spare() < yieldLeast {
-		return false
+	q := p.next
+	if q == nil || p.Magic == 0 || q.spare() < yieldLeast || q.Free == 0 && q.holes == 0 {
+		return false // the list alone tells: a program that writes to free blocks may have cut it short
 	}
 	h.turn(p)
 	return true

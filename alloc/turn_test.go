@@ -38,3 +38,33 @@ func TestUsedBeforeFresh(t *testing.T) {
 		t.Errorf("what was never used was not used when nothing else was left")
 	}
 }
+
+// TestTurnsEnd: where a program that wrote to free blocks has cut the lists of two pages short, blocks are
+// lost and nothing else.
+func TestTurnsEnd(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	const size = 1000
+	blocks := []uintptr{}
+	pages := map[*Page]bool{}
+	for len(pages) < 4 {
+		b := mustServe(t, h, size)
+		blocks = append(blocks, b)
+		pages[Lookup(b)] = true
+	}
+	for i, b := range blocks {
+		if i%4 != 0 {
+			Free(h, b, HowAny, NoSize, 0)
+		}
+	}
+	h.flush(Class(size))
+	for p := range pages {
+		p.Free = 0
+	}
+	for range len(blocks) {
+		mustServe(t, h, size)
+	}
+	for p := range pages { // what unmapWorld looks at need not be sound
+		p.Free = 0
+	}
+}

@@ -54,6 +54,7 @@ __wrap_crosscall2:
 	.p2align 4
 	.type	ta_syscall6, @function
 ta_syscall6:
+	.cfi_startproc
 	movq	%rsi, %r10
 	movq	%rdi, %rdx
 	movq	%rcx, %rsi
@@ -69,6 +70,7 @@ ta_syscall6:
 	movq	$-1, %rax
 	xorl	%ebx, %ebx
 	retq
+	.cfi_endproc
 	.size	ta_syscall6, . - ta_syscall6
 
 	.section .rodata

@@ -118,6 +118,9 @@ func (m *image) rewrite() error {
 		if goOwned.contains(r.Off) {
 			when = m.when(r.Off)
 		}
+		if when == forTables && m.protected(r.Off) {
+			return fmt.Errorf("%s is read-only when ta_tables writes to it", m.owner(r.Off))
+		}
 		group[when] = append(group[when], r)
 	}
 	now, n := group[atLoad], uint64(len(group[forGo]))

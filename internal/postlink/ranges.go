@@ -72,6 +72,16 @@ func (m *image) when(addr uint64) int {
 	return atLoad
 }
 
+// protected reports whether the loader makes addr read-only after its relocations.
+func (m *image) protected(addr uint64) bool {
+	for _, p := range m.file.Progs {
+		if p.Type == elf.PT_GNU_RELRO && addr >= p.Vaddr && addr < p.Vaddr+p.Memsz {
+			return true
+		}
+	}
+	return false
+}
+
 // owner is the symbol that addr belongs to. Symbols of size 0 only mark places.
 func (m *image) owner(addr uint64) string {
 	i := sort.Search(len(m.syms), func(i int) bool { return m.syms[i].Value > addr })
