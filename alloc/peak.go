@@ -23,9 +23,10 @@ func (b *spareBudget) spend(n, peak, rate uintptr, now uint64) uintptr {
 	if b.at == 0 {
 		b.left, b.at = rate/100, now
 	}
-	ms := uintptr(now-b.at) / 1e6
-	b.at += uint64(ms) * 1e6
-	b.left = min(b.left+peak-b.peak+min(ms, 1000)*(rate/1000), max(peak, rate/100))
+	ms := (max(now, b.at) - b.at) / 1e6 // another thread may have come with a later time
+	b.at += ms * 1e6
+	b.left += peak - b.peak + uintptr(min(ms, 1000))*(rate/1000)
+	b.left = min(b.left, max(peak, rate/100))
 	b.peak = peak
 	n = min(n, b.left)
 	b.left -= n
@@ -33,13 +34,14 @@ func (b *spareBudget) spend(n, peak, rate uintptr, now uint64) uintptr {
 }
 
 // sparePeak is called before a span of n bytes of fresh memory is put to use. Where it would make the heap larger than
-// ever and one slice is wanted, empty pages of one slice that the thread has become dirty spans.
-func (t *Thread) sparePeak(n uintptr) {
-	if n == SliceSize && beyondPeak(n) > 0 {
-		t.giveSlices()
-	} else {
-		t.spareDirty(n)
+// ever and one slice is wanted, empty pages of one slice that the thread has become dirty spans. It reports whether
+// some did.
+func (t *Thread) sparePeak(n uintptr) (some bool) {
+	if n == SliceSize {
+		return beyondPeak(n) > 0 && t.giveSlices()
 	}
+	t.spareDirty(n)
+	return false
 }
 
 // beyondPeak is how many bytes n bytes more are beyond the most that the heap ever had, by a peek without the lock.
@@ -68,8 +70,8 @@ func (t *Thread) spareDirty(n uintptr) {
 }
 
 // giveSlices gives back to the pool the current pages of one slice that are empty and of which
-// a quarter was ever in use.
-func (t *Thread) giveSlices() {
+// a quarter was ever in use. It reports whether there were any.
+func (t *Thread) giveSlices() (some bool) {
 	for _, h := range t.Heaps {
 		if h == nil {
 			continue
@@ -80,11 +82,12 @@ func (t *Thread) giveSlices() {
 				continue
 			}
 			if !t.mayGive() {
-				return
+				return some
 			}
-			h.release(p, t.Now)
+			some = h.release(p, t.Now) || some
 		}
 	}
+	return some
 }
 
 // mayGive reports whether one slice more may be given back. Else classes that are used in turn would take it

@@ -156,6 +156,9 @@ func TestSpareBudget(t *testing.T) {
 	if spent > peak {
 		t.Errorf("%d MiB after an hour, for a peak of %d", spent>>20, peak>>20)
 	}
+	if n := b.spend(mib, peak, missedRate, now-1e9); n != 0 {
+		t.Errorf("%d bytes for a thread that came before the last", n)
+	}
 	if n := b.spend(50*mib, peak+20*mib, missedRate, now); n != 20*mib {
 		t.Errorf("%d MiB for a peak that has grown by 20", n>>20)
 	}

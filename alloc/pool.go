@@ -36,33 +36,33 @@ type shelf struct {
 //	dirtyBytes = Σ dirtyBytes of the shelves
 //	committed  = usedBytes + dirtyBytes + purging + huge and cached bytes
 type poolState struct {
-	shelf      [placeSlots]shelf
-	segments   *segment
-	epoch      uintptr // counts how often the lists were lost (ForkUnprepared)
-	segSlices  uintptr
-	freePages  *Page
-	freeSegs   *segment
-	threads    *Thread // every one ever made
-	metaNext   uintptr
-	metaLeft   uintptr
-	dirtyBytes uintptr
-	usedBytes  uintptr
-	purging    uintptr
-	leaving    uintptr // bytes that the kernel is getting back just now, purging included
-	spans      lesson  // of spans that were purged for the reserve's sake
-	most       uintptr // the most bytes that were ever in use
-	spareSpans,
+	shelf       [placeSlots]shelf
+	segments    *segment
+	epoch       uintptr // counts how often the lists were lost (ForkUnprepared)
+	segSlices   uintptr
+	freePages   *Page
+	freeSegs    *segment
+	threads     *Thread // every one ever made
+	metaNext    uintptr
+	metaLeft    uintptr
+	dirtyBytes  uintptr
+	usedBytes   uintptr
+	purging     uintptr
+	leaving     uintptr // bytes that the kernel is getting back just now, purging included
+	spans       lesson  // of spans that were purged for the reserve's sake
+	most        uintptr // the most bytes that were ever in use
+	spareSpans  spareBudget
 	spareSlices spareBudget
-	quiet     uint64  // no purging by itself before this time: the kernel refused
-	unwilling uint64  // no migration before this time: likewise
-	away      uint64  // spans that are not in their home tier
-	seams     uintptr // pairs of neighbouring spans of a segment that lie in different places
-	aged      [listSlots]ageList
-	holds     holdSet
-	cache     hugeCache
-	zero      zeroState
-	parked    parkedSet
-	count     poolCounts
+	quiet       uint64  // no purging by itself before this time: the kernel refused
+	unwilling   uint64  // no migration before this time: likewise
+	away        uint64  // spans that are not in their home tier
+	seams       uintptr // pairs of neighbouring spans of a segment that lie in different places
+	aged        [listSlots]ageList
+	holds       holdSet
+	cache       hugeCache
+	zero        zeroState
+	parked      parkedSet
+	count       poolCounts
 }
 
 // poolCounts are plain sums for the report.
@@ -125,12 +125,14 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	}
 	if p == nil {
 		poolLock.Release()
-		h.Thread.sparePeak(n << SliceShift)
-		poolLock.Take(token)
-		p = takeDirty(home, n)
+		if h.Thread.sparePeak(n << SliceShift) {
+			poolLock.Take(token)
+			if p = takeDirty(home, n); p == nil {
+				poolLock.Release()
+			}
+		}
 	}
 	if p == nil {
-		poolLock.Release()
 		s := shape{n: n << SliceShift, span: true}
 		place, bytes, ok := h.reserveShape(home, &s)
 		if !ok {

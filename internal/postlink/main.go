@@ -95,18 +95,11 @@ func load(data []byte) (*image, error) {
 }
 
 func (m *image) rewrite() error {
-	state, err := m.symbol("ta_deferred")
+	found, err := m.symbols("ta_deferred", "ta_go_init", "_rt0_amd64_linux_lib")
 	if err != nil {
 		return err
 	}
-	hook, err := m.symbol("ta_go_init")
-	if err != nil {
-		return err
-	}
-	start, err := m.symbol("_rt0_amd64_linux_lib")
-	if err != nil {
-		return err
-	}
+	state, hook, start := found[0], found[1], found[2]
 	table, count, err := m.relocations()
 	if err != nil {
 		return err

@@ -107,6 +107,18 @@ func (m *image) symbol(name string) (uint64, error) {
 	return 0, fmt.Errorf("no symbol %s (is the library stripped?)", name)
 }
 
+// symbols are the addresses of several.
+func (m *image) symbols(names ...string) (list []uint64, err error) {
+	for _, name := range names {
+		addr, err := m.symbol(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, addr)
+	}
+	return list, nil
+}
+
 func (m *image) inSection(name string, addr uint64) bool {
 	s := m.file.Section(name)
 	return s != nil && addr >= s.Addr && addr < s.Addr+s.Size

@@ -13,18 +13,11 @@ func (m *image) ownSystemCalls() error {
 		length  = 5
 		longest = 64 // bytes of the caller
 	)
-	from, err := m.symbol(caller)
+	found, err := m.symbols(caller, "internal/runtime/syscall/linux.Syscall6", "ta_syscall6")
 	if err != nil {
 		return err
 	}
-	theirs, err := m.symbol("internal/runtime/syscall/linux.Syscall6")
-	if err != nil {
-		return err
-	}
-	ours, err := m.symbol("ta_syscall6")
-	if err != nil {
-		return err
-	}
+	from, theirs, ours := found[0], found[1], found[2]
 	at, err := m.fileOffset(from)
 	if err != nil {
 		return err
