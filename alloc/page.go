@@ -157,8 +157,9 @@ func (p *Page) takeRemote() bool {
 	}
 }
 
-// carveDirty is how many blocks of a memory page or more are put on a page's list at once
-// where its memory has been in use before: then their first words are worth a call less.
+// carveDirty is how many blocks of a memory page or more are put on a page's list at once, at most,
+// where its memory has been in use before: then their first words are worth a call less. Not more than
+// have been handed out already, for some of the memory may be untouched all the same.
 const carveDirty = 8
 
 // carve puts never-used blocks on the free list, which must be empty, and takes
@@ -177,7 +178,7 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	b = p.Start + at
 	n := carveCount(size)
 	if n == 1 && p.zero == 0 {
-		n = carveDirty
+		n = min(carveDirty, 1+uintptr(p.Allocs))
 	}
 	if at+n*size > end {
 		n = 1 // one by one towards the end: a division to find how many is not worth it

@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"slices"
 	"testing"
 
 	"tieralloc/internal/raw"
@@ -138,5 +139,28 @@ func (s *pageState) emptyOut(h *Heap) {
 	Trim(h)
 	if err := inspect(); err != nil || pool.usedBytes != 0 {
 		s.t.Fatalf("after Trim %d bytes are in use: %v", pool.usedBytes, err)
+	}
+}
+
+// TestCarveUsed: in memory that has been in use before no more blocks of a memory page or more are put on
+// a page's list than have been handed out, and eight at most: some of that memory may be untouched.
+func TestCarveUsed(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	c := Class(4096)
+	if !h.refill(c) {
+		t.Fatal("no page")
+	}
+	p := h.Cur[c]
+	p.zero = 0
+	var carved []uint32
+	for p.carved < 16*4096 {
+		p.Free = 0
+		p.carve()
+		carved = append(carved, p.carved/4096)
+		p.Allocs = uint64(p.carved / 4096) // as if all had been taken
+	}
+	if want := []uint32{1, 3, 7, 15, 16}; !slices.Equal(carved, want) {
+		t.Errorf("blocks carved: %v, want %v", carved, want)
 	}
 }

@@ -36,7 +36,6 @@ type shelf struct {
 //	dirtyBytes = Σ dirtyBytes of the shelves
 //	committed  = usedBytes + dirtyBytes + purging + huge and cached bytes
 type poolState struct {
-	shelf       [placeSlots]shelf
 	segments    *segment
 	epoch       uintptr // counts how often the lists were lost (ForkUnprepared)
 	segSlices   uintptr
@@ -58,11 +57,12 @@ type poolState struct {
 	away        uint64  // spans that are not in their home tier
 	seams       uintptr // pairs of neighbouring spans of a segment that lie in different places
 	aged        [listSlots]ageList
-	holds       holdSet
+	count       poolCounts
+	shelf       [placeSlots]shelf
 	cache       hugeCache
 	zero        zeroState
+	holds       holdSet
 	parked      parkedSet
-	count       poolCounts
 }
 
 // poolCounts are plain sums for the report.

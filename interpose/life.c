@@ -61,7 +61,7 @@ extern char __libc_single_threaded __attribute__((weak));
 static TLS uintptr_t fork_taken;
 static TLS int fork_listed;
 
-static void fork_prepare(void)
+HOT static void fork_prepare(void)
 {
 	int alone = &__libc_single_threaded != NULL && __libc_single_threaded;
 	fork_listed = !alone && _IO_list_lock && _IO_list_unlock && _IO_list_resetlock;
@@ -70,7 +70,7 @@ static void fork_prepare(void)
 	fork_taken = tag_fork_prepare(ta_token());
 }
 
-static void fork_parent(void)
+HOT static void fork_parent(void)
 {
 	tag_fork_parent(fork_taken);
 	if (fork_listed)
@@ -86,7 +86,7 @@ static void child_began(void)
 
 static uintptr_t own_heap(void) { return ta_self == &ta_heap_none ? 0 : (uintptr_t)ta_self; }
 
-static void fork_child(void)
+HOT static void fork_child(void)
 {
 	tag_fork_child(ta_token(), fork_taken, own_heap());
 	if (fork_listed)

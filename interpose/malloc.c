@@ -222,7 +222,7 @@ HOT size_t ta_usable(void *p, const char *fn)
 	return n;
 }
 
-EXPORT size_t malloc_usable_size(void *p)
+HOT EXPORT size_t malloc_usable_size(void *p)
 {
 	ta_heap *h = ta_enter();
 	if (h != NULL) {

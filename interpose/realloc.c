@@ -136,7 +136,7 @@ HOT static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, vo
 
 HOT EXPORT void *realloc(void *p, size_t n) { return realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER); }
 
-EXPORT void *reallocarray(void *p, size_t a, size_t b)
+HOT EXPORT void *reallocarray(void *p, size_t a, size_t b)
 {
 	size_t n;
 	if (__builtin_mul_overflow(a, b, &n))

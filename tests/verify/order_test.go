@@ -63,6 +63,25 @@ func TestOrder(t *testing.T) {
 			t.Errorf("%s, at %#x to %#x, lie in %d windows, not %d", c.what, c.first, c.end, n, c.windows)
 		}
 	}
+	// What ends a process or a thread, and what forks, is in the last of these as well; and the variables of C
+	// that every process writes are on the page of .dynamic.
+	if plt := f.Section(".plt.got"); plt.Addr < last || plt.Addr >= rela {
+		t.Errorf(".plt.got is at %#x", plt.Addr)
+	}
+	near := map[string]bool{"tag_leave": false, "tag_usable": false, "fork_prepare": false, "malloc_usable_size": false, "reallocarray": false}
+	for _, fn := range img.funcs {
+		if _, ok := near[fn.Name]; ok && fn.Addr >= last && fn.Addr < rela {
+			near[fn.Name] = true
+		}
+	}
+	for name, ok := range near {
+		if !ok {
+			t.Errorf("%s is not before .rela.dyn", name)
+		}
+	}
+	if d, b := f.Section(".dynamic"), f.Section(".bss.near"); b == nil || b.Size < 256 || (b.Addr+b.Size-1)/(4<<10) != d.Addr/(4<<10) {
+		t.Errorf(".dynamic is at %#x, .bss.near %+v", d.Addr, b)
+	}
 }
 
 // TestLoaderWrites: the loader writes to three memory pages of the library's data in each process, besides
