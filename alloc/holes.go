@@ -104,10 +104,15 @@ func (t *Thread) restPage(p *Page, all bool) uintptr {
 		t.walk -= uintptr(p.blocks)
 	}
 	p.stamp = seen | restDone
-	if !give || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin || unitOf(uintptr(p.place)) != 1 {
+	if !give || !p.mayGiveMemory() {
 		return 0
 	}
 	return t.punch(p)
+}
+
+// mayGiveMemory reports whether single memory pages of p may go back to the kernel.
+func (p *Page) mayGiveMemory() bool {
+	return p.segment != nil && p.segment.hugetlb == 0 && p.place != placePin && unitOf(uintptr(p.place)) == 1
 }
 
 // sparse reports whether holes are likely in the page: it is half free, and has not more blocks in use than

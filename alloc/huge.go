@@ -56,7 +56,7 @@ func hugeGone(token, addr, n uintptr, place uint32) {
 // hugeMap makes a fresh mapping, charged to a tier; or takes a cached one of the tier that
 // the charge went to. zero is ZeroBit for a fresh one.
 func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
-	h.Thread.spareDirty(size)
+	h.Thread.sparePeak(size)
 	if reservedPages && align <= huge2M { // else it may be more than such a page has
 		if p, zero = hugeTry(h, size, align, true); p != nil {
 			return p, zero

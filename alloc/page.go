@@ -38,8 +38,8 @@ type Page struct {
 	carved  uint32 // bytes ever put to use, from Start on; the rest is untouched
 	zero    uint8  // 1: what is not yet carved reads as zero
 	state   uint8
-	hugetlb uint8 // 1: its mapping is of huge pages of the kernel's pool
-	_       uint8
+	hugetlb uint8  // 1: its mapping is of huge pages of the kernel's pool
+	rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent
 	Carved  uint64 // the same, as the fast path may know it: see holes.go
 
 	Free    uintptr // list of free blocks, linked by their first word (see seal)
@@ -184,6 +184,7 @@ func (p *Page) carve() (b uintptr, zero bool) {
 		n = 1 // one by one towards the end: a division to find how many is not worth it
 	}
 	p.carved = uint32(at + n*size)
+	p.rests = 0
 	if p.holes == 0 {
 		p.Carved = uint64(p.carved)
 	}

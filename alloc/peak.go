@@ -1,11 +1,14 @@
 package alloc
 
+import "tieralloc/internal/raw"
+
 // Before the heap becomes larger than it ever was, it has what nobody uses go, so that a program's peak is
 // made of what it has in use.
 
 const (
 	spareLeast = 1 << 20              // bytes that are so many that dirty spans go back to the kernel for them
 	sliceRate  = 40_000 << SliceShift // bytes per second that classes may take from each other: a hundredth of the time
+	tailLeast  = SliceSize / 4        // bytes that are worth a system call
 )
 
 // A spareBudget is what may still be given away for the sake of peaks: as much as the peak is, and what a rate
@@ -33,15 +36,14 @@ func (b *spareBudget) spend(n, peak, rate uintptr, now uint64) uintptr {
 	return n
 }
 
-// sparePeak is called before a span of n bytes of fresh memory is put to use. Where it would make the heap larger than
-// ever and one slice is wanted, empty pages of one slice that the thread has become dirty spans. It reports whether
-// some did.
+// sparePeak is called before n bytes of fresh memory are put to use. Where that would make the heap larger than ever,
+// what nobody uses goes. It reports whether some has become dirty spans of one slice, where one is wanted.
 func (t *Thread) sparePeak(n uintptr) (some bool) {
-	if n == SliceSize {
-		return beyondPeak(n) > 0 && t.giveSlices()
+	if beyondPeak(n) <= 0 {
+		return false
 	}
 	t.spareDirty(n)
-	return false
+	return t.giveCurrent(n == SliceSize)
 }
 
 // beyondPeak is how many bytes n bytes more are beyond the most that the heap ever had, by a peek without the lock.
@@ -53,12 +55,11 @@ func beyondPeak(n uintptr) int {
 // make the heap larger than ever: as much as that is. For less it does not pay, as what does not fit now will
 // soon fit something. Nothing is learned from it (lesson).
 func (t *Thread) spareDirty(n uintptr) {
-	over := beyondPeak(n)
-	if over <= 0 || n < spareLeast || pool.dirtyBytes == 0 || t.Now < pool.quiet || !poolLock.Take(t.token) {
+	if n < spareLeast || pool.dirtyBytes == 0 || t.Now < pool.quiet || !poolLock.Take(t.token) {
 		return
 	}
 	dirty := pool.dirtyBytes
-	floor := dirty - pool.spareSpans.spend(min(uintptr(over), dirty), uintptr(pool.count.peak), missedRate, t.Now)
+	floor := dirty - pool.spareSpans.spend(min(uintptr(max(beyondPeak(n), 0)), dirty), uintptr(pool.count.peak), missedRate, t.Now)
 	poolLock.Release()
 	for range placeSlots {
 		place := oldestPlace()
@@ -69,34 +70,56 @@ func (t *Thread) spareDirty(n uintptr) {
 	}
 }
 
-// giveSlices gives back to the pool the current pages of one slice that are empty and of which
-// a quarter was ever in use. It reports whether there were any.
-func (t *Thread) giveSlices() (some bool) {
+// giveCurrent has the thread's current pages give what they do not need. Where a slice is wanted, those of one slice that
+// are empty and of which a quarter was ever in use go to the pool. It reports whether there were any. Of the others what is
+// not yet carved goes to the kernel, where it has been in use before, once nothing was carved from one such call to the next.
+func (t *Thread) giveCurrent(slice bool) (some bool) {
+	given := uintptr(0)
 	for _, h := range t.Heaps {
 		if h == nil {
 			continue
 		}
 		for c := range h.cur {
 			p := h.cur[c]
-			if p.slices != 1 || p.zero != 0 && p.carved < SliceSize/4 || !p.allFree() {
-				continue
+			if slice && p.slices == 1 && (p.zero == 0 || p.carved >= SliceSize/4) && p.allFree() {
+				some = t.mayGive(SliceSize) && h.release(p, t.Now) || some
+			} else if p.rests != 0 {
+				given += t.giveTail(p)
+			} else if p != pageNone {
+				p.rests = 1
 			}
-			if !t.mayGive() {
-				return some
-			}
-			some = h.release(p, t.Now) || some
 		}
 	}
+	punched(t.token, given)
 	return some
 }
 
-// mayGive reports whether one slice more may be given back. Else classes that are used in turn would take it
+// giveTail gives the memory of p that is not yet carved back to the kernel, where that is worth it, and returns the bytes.
+// What is left reads as zero then, as fresh memory does.
+func (t *Thread) giveTail(p *Page) uintptr {
+	at := p.Start + uintptr(p.carved)
+	from, end := raw.RoundUp(at, raw.Page), p.Start+p.bytes()
+	if p.zero != 0 || end < from+tailLeast || secure || t.Now < pool.quiet || !p.mayGiveMemory() || !t.mayGive(end-from) {
+		return 0
+	}
+	if !raw.Discard(from, end-from) {
+		pool.quiet = t.Now + PurgeDelay // without the lock: a hint
+		return 0
+	}
+	for ; at < from; at += 8 {
+		raw.Store(at, 0)
+	}
+	p.zero = 1
+	return end - from
+}
+
+// mayGive reports whether n bytes more may be given back. Else classes that are used in turn would take them
 // from each other for good.
-func (t *Thread) mayGive() bool {
+func (t *Thread) mayGive(n uintptr) bool {
 	if !poolLock.Take(t.token) {
 		return false
 	}
-	n := pool.spareSlices.spend(SliceSize, uintptr(pool.count.peak), sliceRate, t.Now)
+	may := pool.spareSlices.spend(n, uintptr(pool.count.peak), sliceRate, t.Now) == n
 	poolLock.Release()
-	return n == SliceSize
+	return may
 }

@@ -1,6 +1,10 @@
 package alloc
 
-import "testing"
+import (
+	"testing"
+
+	"tieralloc/internal/raw"
+)
 
 // TestPeakOfDirty: where dirty spans are too short for what is wanted, they go back before
 // the heap becomes larger than it ever was, and only then.
@@ -162,4 +166,58 @@ func TestSpareBudget(t *testing.T) {
 	if n := b.spend(50*mib, peak+20*mib, missedRate, now); n != 20*mib {
 		t.Errorf("%d MiB for a peak that has grown by 20", n>>20)
 	}
+}
+
+// TestPeakOfTails: what a page in used memory has not carved goes back before the heap becomes larger than it ever
+// was, where nothing was carved for a while, and reads as zero then.
+func TestPeakOfTails(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	const size = 5000
+	fill := func() {
+		var blocks []uintptr
+		for range 12 {
+			b := mustServe(t, h, size)
+			for at := uintptr(0); at < size; at += 8 {
+				raw.Store(b+at, ^uintptr(0))
+			}
+			blocks = append(blocks, b)
+		}
+		for _, b := range blocks {
+			Free(h, b, HowAny, NoSize, 0)
+		}
+	}
+	fill()
+	h.Thread.collectPages(true)
+	b := mustServe(t, h, size)
+	p := Lookup(b)
+	if p.zero != 0 || p.Start != b {
+		t.Fatalf("the page at %#x has block %#x, zero %d", p.Start, b, p.zero)
+	}
+	end := p.Start + p.bytes()
+	grow := func() {
+		before := pool.count.peak
+		for pool.count.peak == before {
+			mustServe(t, h, MaxClass)
+		}
+	}
+	grow()
+	if p.zero != 0 {
+		t.Errorf("a page that had just been carved gave its tail")
+	}
+	grow()
+	if p.zero == 0 {
+		t.Fatalf("the tail is still there, %d bytes carved", p.carved)
+	}
+	for at := b + uintptr(p.carved); at < end; at += 8 {
+		if raw.Load(at) != 0 {
+			t.Fatalf("%#x at %#x, %d bytes carved", raw.Load(at), at, p.carved)
+		}
+	}
+	second := h.serve(size, HowAny)
+	if second&ZeroBit == 0 || second&^ZeroBit != b+p.Size {
+		t.Errorf("the next block is %#x after %#x", second, b)
+	}
+	mustBeSound(t)
 }
