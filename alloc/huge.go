@@ -22,7 +22,7 @@ func hugeAlloc(h *Heap, n, align uintptr) uintptr {
 	home := placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	p, zero := h.hugeCached(size, align, home), uintptr(0)
 	if p == nil {
-		p = h.hugeStretched(size, align, home)
+		p = h.hugeGathered(size, align, home)
 	}
 	if p == nil {
 		if p, zero = hugeMap(h, size, align); p == nil {
@@ -195,7 +195,7 @@ func hugeUnmap(token uintptr, p *Page) {
 	start, size, place := p.Start, p.Size, p.place
 	stray, astray, hugetlb := uintptr(p.stray)*raw.Page, p.astray, p.hugetlb != 0
 	mapSet(start, nil)
-	freeDescriptor(p)
+	dropParts(p)
 	pool.leaving += size
 	poolLock.Release()
 	gone := unmap(start, size)

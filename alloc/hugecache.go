@@ -1,12 +1,6 @@
 package alloc
 
-import (
-	"syscall"
-	"unsafe"
-
-	"tieralloc/internal/raw"
-	"tieralloc/tiers"
-)
+import "tieralloc/tiers"
 
 // A hugeCache has freed huge blocks:
 //
@@ -55,22 +49,23 @@ func (c *hugeCache) smallest(place, size uintptr) uintptr {
 	return best
 }
 
-// largest is the slot of the largest block of a place, or hugeCacheSlots.
-func (c *hugeCache) largest(place uintptr) uintptr {
+// largest is the slot of the largest block of a place that has at most so many parts, or hugeCacheSlots.
+func (c *hugeCache) largest(place, parts uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if uintptr(p.place) == place && (best == hugeCacheSlots || p.Size > c.slot[best&(hugeCacheSlots-1)].Size) {
+		if uintptr(p.place) == place && (best == hugeCacheSlots || p.Size > c.slot[best&(hugeCacheSlots-1)].Size) && p.parts() <= parts {
 			best = i
 		}
 	}
 	return best
 }
 
-// shrink takes n bytes off the end of a block.
+// shrink takes n bytes off the end of a block. Precondition: poolLock is held.
 func (c *hugeCache) shrink(p *Page, n uintptr) {
 	p.Size -= n
 	c.bytes -= n
+	dropParts(p.partsFrom(p.Start + p.Size))
 }
 
 // oldest is the slot of the block of a place, or of anyPlace, with at least so many bytes
@@ -107,12 +102,14 @@ func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	if rest <= size/4 {
 		rest = 0
 	}
+	cached := rest >= hugeCacheLeast && cacheRest(p, rest)
 	p.Size -= rest
-	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
-	end, in := p.Start+p.Size, p.place
-	if rest >= hugeCacheLeast && cacheRest(p, rest) {
+	if cached {
 		rest = 0
 	}
+	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
+	end, in := p.Start+p.Size, p.place
+	dropParts(p.partsFrom(end))
 	pool.leaving += rest
 	poolLock.Release() // from now on p may be moved
 	if rest != 0 {
@@ -121,16 +118,21 @@ func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	return p
 }
 
-// cacheRest keeps n bytes behind the block of p, which were part of it, as a block of their
+// cacheRest keeps the last n bytes of the block of p, whose Size is the caller's to change, as a block of their
 // own, or reports false; always over the soft cap, under which they count. Precondition: poolLock is held.
 func cacheRest(p *Page, n uintptr) bool {
-	end := p.Start + p.Size
+	end := p.Start + p.Size - n
 	if pool.cache.n >= hugeCacheSlots || tiers.Excess(tierOf(p.place)) != 0 || !mapReserve(end, SliceSize) {
 		return false
 	}
-	q := newDescriptor()
-	if q == nil {
-		return false
+	q := p.partsFrom(end)
+	if q == nil || q.Start != end {
+		parts := q
+		if q = newDescriptor(); q == nil {
+			p.lastPart().next = parts
+			return false
+		}
+		q.next = parts
 	}
 	q.Owner, q.Magic, q.state = ownerNone, 0, spanHugeCached
 	q.Start, q.Size, q.place, q.stamp = end, n, p.place, p.stamp
@@ -138,77 +140,6 @@ func cacheRest(p *Page, n uintptr) bool {
 	mapSet(end, q)
 	pool.cache.put(q)
 	return true
-}
-
-// hugeStretched takes the largest cached mapping of a place, which is smaller than size,
-// and makes it that large: what it has moves by its page tables, and only what is more is
-// faulted in. It returns nil where there is none that is worth it.
-func (h *Heap) hugeStretched(size, align, place uintptr) *Page {
-	c := &pool.cache
-	if align > SliceSize || c.n == 0 || !canStretch(place, size) || !poolLock.Take(h.Thread.token) {
-		return nil
-	}
-	best := c.largest(place)
-	if best == hugeCacheSlots || c.slot[best&(hugeCacheSlots-1)].Size < size/4 || c.slot[best&(hugeCacheSlots-1)].Size >= size {
-		poolLock.Release()
-		return nil
-	}
-	p := c.remove(best)
-	mapSet(p.Start, nil) // another thread may get the address from the kernel
-	poolLock.Release()
-	to := h.stretch(p, size)
-	poolLock.Take(h.Thread.token)
-	if to == 0 {
-		mapSet(p.Start, p)
-		hugeUnmap(h.Thread.token, p)
-		poolLock.Release()
-		return nil
-	}
-	mapped(size - p.Size)
-	commit(size - p.Size)
-	c.missed(size-p.Size, h.Thread.Now)
-	p.Start, p.Size = to, size
-	pool.count.hugeHits++
-	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
-	poolLock.Release()
-	return p
-}
-
-// canStretch reports whether a place is one to stretch mappings in. Near a soft cap the
-// policy is to be asked for the block as a whole. Under a limit of the address space the kernel may
-// refuse the move, and then nobody can tell whose the addresses of its target are.
-func canStretch(place, size uintptr) bool {
-	return unitOf(place) == 1 && (place != placePin || !bound) && tiers.Room(tierOf(uint32(place)), size) && !addressesLimited()
-}
-
-// stretch moves what the mapping of p, in no list, has to one of size bytes, charged for.
-// It returns the new address, or 0 with p as it was.
-func (h *Heap) stretch(p *Page, size uintptr) uintptr {
-	tier, more := tierOf(p.place), size-p.Size
-	if !h.Thread.admit(tier, more) {
-		return 0
-	}
-	to := mapAligned(size, huge2M)
-	if to != 0 && !mapReserve(to, SliceSize) {
-		raw.Unmap(to, size)
-		to = 0
-	}
-	if to != 0 {
-		if _, errno := raw.Remap(p.Start, p.Size, size, raw.MremapMayMove|raw.MremapFixed, to); errno == 0 {
-			return to
-		}
-		raw.Reclaim(to, size)
-	}
-	tiers.Release(tier, more)
-	return 0
-}
-
-// addressesLimited reports whether the process has a limit of its address space.
-func addressesLimited() bool {
-	const rlimitAS = 9
-	limit := [2]uint64{} // now, at most
-	_, errno := raw.Sys(syscall.SYS_PRLIMIT64, 0, rlimitAS, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
-	return errno != 0 || limit[0] != ^uint64(0)
 }
 
 // hugeFreed caches the block of p, for which those that were cached for longest make room, or

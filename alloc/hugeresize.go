@@ -32,7 +32,7 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	if size > old && !h.Thread.admit(tier, size-old) {
 		return 0
 	}
-	_, errno := raw.Remap(p.Start, old, size, 0, 0)
+	errno := p.resizeInPlace(size)
 	switch {
 	case errno == 0:
 		at = p.Start
@@ -41,7 +41,7 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 			poolLock.Release()
 		}
 		if size > old && p.place == placePin && bound && !pin(at+old, size-old) {
-			raw.Remap(at, size, old, 0, 0) // what it had stays bound
+			raw.Unmap(at+old, size-old) // what it had stays bound
 			hugeSizedBack(h, p, old)
 			return 0
 		}
@@ -57,6 +57,20 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 		tiers.Release(tier, old-size)
 	}
 	return at
+}
+
+// resizeInPlace has the kernel make the block of p, which is held, size bytes long where it is, or returns an errno.
+func (p *Page) resizeInPlace(size uintptr) (errno uintptr) {
+	end := p.Start + p.Size
+	if p.next != nil && size < p.Size {
+		if !raw.Unmap(p.Start+size, p.Size-size) {
+			errno = uintptr(syscall.ENOMEM)
+		}
+		return errno
+	}
+	last := p.lastPart()
+	_, errno = raw.Remap(last.Start, end-last.Start, size-(last.Start-p.Start), 0, 0)
+	return errno
 }
 
 // hugeSizedBack undoes a growth.
@@ -98,13 +112,18 @@ func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 	mapSet(from, nil)
 	poolLock.Release()
 
-	_, errno := raw.Remap(from, p.Size, size, raw.MremapMayMove|raw.MremapFixed, to)
+	moved := true
+	if p.next != nil {
+		moved = p.moveParts(to, size)
+	} else if _, errno := raw.Remap(from, p.Size, size, raw.MremapMayMove|raw.MremapFixed, to); errno != 0 {
+		moved = false
+		raw.Reclaim(to, size)
+	}
 
 	poolLock.Take(h.Thread.token)
-	if errno != 0 {
+	if !moved {
 		mapSet(from, p)
 		poolLock.Release()
-		raw.Reclaim(to, size)
 		return 0
 	}
 	p.Start = to
@@ -125,6 +144,7 @@ func hugeSized(p *Page, size uintptr) {
 		k.free(0, uint64(p.Size-size))
 		unmapped(p.Size - size)
 		uncommit(p.Size - size)
+		dropParts(p.partsFrom(p.Start + size))
 	}
 	p.Size = size
 }

@@ -28,7 +28,7 @@ func spanOfHuge(place, n uintptr) bool {
 	}
 	q := p
 	if size == p.Size {
-		c.remove(i)
+		dropParts(c.remove(i).partsFrom(start))
 	} else if q = newDescriptor(); q != nil {
 		c.shrink(p, size)
 	} else {

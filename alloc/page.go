@@ -46,7 +46,7 @@ type Page struct {
 	Allocs  uint64  // blocks handed out by the owner, ever
 	Frees   uint64  // blocks taken back by the owner, ever
 	Trigger uint64  // Frees == Trigger calls PageEmpty; of a current page see watch.go and Heap.idle
-	next    *Page   // in a list of the heap or a bin of the pool
+	next    *Page   // in a list of the heap or a bin of the pool; the next part of a huge block
 	prev    *Page
 	ageNext *Page // in a list by age: of free dirty spans, or of spans in use (age.go)
 	agePrev *Page

@@ -150,7 +150,7 @@ func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, held boo
 		mapped(size)
 		commit(size)
 		p.Start, p.Size, p.place = start, size, place
-		p.stray, p.hugetlb = 0, 0
+		p.stray, p.hugetlb, p.next = 0, 0, nil
 		hugeLink(p, hint, home)
 		if held {
 			holdLocked(h.Thread.token, p)

@@ -176,6 +176,7 @@ func (v *inspection) pool() {
 	for i, p := range c.slot[:c.n] {
 		v.want(p.state == spanHugeCached && p.Owner == ownerNone && p.stray == 0, "cached block %d is in state %d", i, p.state)
 		v.want(Lookup(p.Start) == p, "cached block %d of %d bytes", i, p.Size)
+		v.parts(p)
 		cached += p.Size
 		v.charged[tierOf(p.place)] += uint64(p.Size)
 	}
@@ -203,6 +204,7 @@ func (v *inspection) huge() (bytes uintptr) {
 			v.want(p.state == spanHuge && p.Owner == OwnerHuge, "huge block %p: state %d, owner %#x", p, p.state, p.Owner)
 			v.want(Lookup(p.Start) == p && p.Start&(SliceSize-1) == 0, "huge block %p at %#x: the map has %p", p, p.Start, Lookup(p.Start))
 			v.aged(p)
+			v.parts(p)
 			bytes += p.Size
 			blocks[tierOf(p.place)]++
 			size[tierOf(p.place)] += uint64(p.Size)
@@ -214,4 +216,15 @@ func (v *inspection) huge() (bytes uintptr) {
 		v.want(size[i] == k.allocBytes-k.freeBytes, "%d huge bytes in tier %d, counted %d", size[i], i, k.allocBytes-k.freeBytes)
 	}
 	return bytes
+}
+
+// parts: the equation of parts.go.
+func (v *inspection) parts(p *Page) {
+	n, last := 1, p.Start
+	for q := p.next; q != nil && n <= hugeParts; q = q.next {
+		v.want(q.Start > last && q.Start < p.Start+p.Size, "part %d of %#x, %d bytes, is at %#x behind %#x", n, p.Start, p.Size, q.Start, last)
+		last = q.Start
+		n++
+	}
+	v.want(n <= hugeParts, "%d parts", n)
 }

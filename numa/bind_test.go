@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/internal/sysfs"
 )
 
 // Tests here use the kernel of this machine, whatever nodes it has: they do more in
@@ -58,9 +59,13 @@ func counted(addr, n, scratch uintptr) *Residency {
 
 // usableNodes is the real machine's.
 func usableNodes() (nodes []int) {
-	top := new(Topology)
-	Probe(top)
-	for set := top.Usable(); set != 0; set &= set - 1 {
+	var p sysfs.Path
+	p.Nodes("has_memory")
+	set, _, _ := sysfs.NodeSet(&p)
+	if allowed, ok := MemsAllowed(); ok {
+		set &= allowed[0]
+	}
+	for ; set != 0; set &= set - 1 {
 		nodes = append(nodes, bits.TrailingZeros64(set))
 	}
 	return nodes

@@ -1,5 +1,6 @@
-// Package numa knows the machine's memory nodes: what sysfs tells of them, how
-// memory is bound to them, and where pages lie. Which of them each tier gets is package plan's business.
+// Package numa knows the machine's memory nodes: how
+// memory is bound to them, and where pages lie. What sysfs tells of them is package probe's business, which of them each tier
+// gets is package plan's.
 //
 // It is freestanding Go (docs/DESIGN.md): no allocation, no panic, no runtime.
 //
@@ -38,8 +39,8 @@ type Topology struct {
 // Usable is the set of nodes from which this process may have memory.
 func (t *Topology) Usable() uint64 { return t.Memory & t.Allowed }
 
-// only makes t one node, 0, of which nothing else is known.
-func (t *Topology) only() {
+// Only makes t one node, 0, of which nothing else is known.
+func (t *Topology) Only() {
 	*t = Topology{Online: 1, Memory: 1, CPUs: 1, Running: 1, Allowed: 1}
 	t.Node[0].Distance[0] = LocalDistance
 }

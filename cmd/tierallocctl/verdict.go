@@ -10,6 +10,7 @@ import (
 	"tieralloc/internal/config"
 	"tieralloc/numa"
 	"tieralloc/numa/plan"
+	"tieralloc/numa/probe"
 )
 
 // verdict is what the library would make of an environment on this machine.
@@ -46,7 +47,7 @@ func judge(env environ) (*verdict, error) {
 	file := os.NewFile(uintptr(complaints), "complaints")
 	defer file.Close()
 	env.vector(func(envp uintptr) { config.ParseTo(&parsed, envp, false, file.Fd()) })
-	numa.Probe(&topology)
+	probe.Topology(&topology)
 	plan.Resolve(&parsed, &topology, &placed, file.Fd())
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"tieralloc/internal/config"
 	"tieralloc/numa"
 	"tieralloc/numa/plan"
+	"tieralloc/numa/probe"
 )
 
 var (
@@ -23,7 +24,7 @@ func placeTiers() (bad uintptr) {
 	if named == 0 && numa.Single() {
 		tierMap.Nodes, tierMap.Simulated = 1, true
 	} else {
-		numa.Probe(&topology)
+		probe.Topology(&topology)
 		bad = plan.Resolve(&config.InForce, &topology, &tierMap, 2)
 	}
 	alloc.SetPlaces(&config.InForce, &tierMap)

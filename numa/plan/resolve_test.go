@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"tieralloc/internal/config"
+	"tieralloc/internal/sysfs"
 	"tieralloc/internal/testlib"
 	"tieralloc/numa"
+	"tieralloc/numa/probe"
 )
 
 func place(nodes uint64, mode uint32) numa.Place { return numa.Place{Nodes: nodes, Mode: mode} }
@@ -211,7 +213,7 @@ func TestResolveRefused(t *testing.T) {
 // can be a tier's, with one it makes no difference.
 func TestResolveHere(t *testing.T) {
 	top := new(numa.Topology)
-	numa.Probe(top)
+	probe.Topology(top)
 	usable := top.Usable()
 	for n := range 64 {
 		if usable>>n&1 == 0 {
@@ -230,12 +232,12 @@ func TestResolveHere(t *testing.T) {
 // everywhere.
 func probed(tb testing.TB, tr testlib.Sysfs) *numa.Topology {
 	tb.Helper()
-	old := numa.Sysfs
-	numa.Sysfs = tr.Write(tb)
-	tb.Cleanup(func() { numa.Sysfs = old })
+	old := sysfs.Mounted
+	sysfs.Mounted = tr.Write(tb)
+	tb.Cleanup(func() { sysfs.Mounted = old })
 	t := new(numa.Topology)
-	if !numa.Probe(t) {
-		tb.Fatal("Probe found no nodes")
+	if !probe.Topology(t) {
+		tb.Fatal("Topology found no nodes")
 	}
 	t.Allowed, t.Running = t.Online, t.CPUs
 	return t

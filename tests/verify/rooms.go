@@ -11,8 +11,10 @@ const Module = "tieralloc"
 var rooms = map[string]int{
 	"internal/raw":    0,
 	"internal/config": 1,
+	"internal/sysfs":  1,
 	"numa":            2,
 	"numa/plan":       3,
+	"numa/probe":      3,
 	"stats":           2,
 	"stats/document":  4,
 	"throttle":        2,

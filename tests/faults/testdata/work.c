@@ -156,11 +156,8 @@ static void drop(struct block *b)
 	b->p = NULL;
 }
 
-static void resize(struct lane *l, struct block *b)
+static void resize_to(struct lane *l, struct block *b, size_t n)
 {
-	size_t n = below(l, 2) ? size(l) : b->n + b->n / 4 + 1;
-	if (n > 12 * MIB)
-		n = 100;
 	intact(b, b->n, "before realloc");
 	errno = 0;
 	unsigned char *p = realloc(b->p, n);
@@ -173,6 +170,33 @@ static void resize(struct lane *l, struct block *b)
 	intact(b, n < b->n ? n : b->n, "after realloc");
 	b->n = n;
 	settle(l, b);
+}
+
+static void resize(struct lane *l, struct block *b)
+{
+	size_t n = below(l, 2) ? size(l) : b->n + b->n / 4 + 1;
+	resize_to(l, b, n > 12 * MIB ? 100 : n);
+}
+
+// A block that the library may gather from several freed ones, and what can become of it.
+static void gather(struct lane *l)
+{
+	static const size_t sizes[] = {5 * MIB, 6 * MIB, 5 * MIB, 10 * MIB}, later[] = {13 * MIB, 14 * MIB, 8 * MIB};
+	struct block b[4] = {{0}};
+	for (int i = 0; i < 4; i++) {
+		if (i == 3) {
+			drop(&b[0]);
+			drop(&b[1]);
+		}
+		errno = 0;
+		if (refused(b[i].p = malloc(b[i].n = sizes[i])))
+			continue;
+		settle(l, &b[i]);
+	}
+	for (int i = 0; i < 3 && b[3].p != NULL; i++)
+		resize_to(l, &b[3], later[i]);
+	for (int i = 0; i < 4; i++)
+		drop(&b[i]);
 }
 
 // Lets another lane have a block, which frees or resizes it sooner or later.
@@ -284,6 +308,7 @@ int main(int argc, char **argv)
 		fill_up(atoi(argv[2]));
 	for (int round = 0; round < ROUNDS; round++) {
 		int made = 0, also = 0;
+		gather(mine);
 		while (made < LANES && pthread_create(&t[made], NULL, live, &lanes[made]) == 0)
 			made++;
 		if (mine->slot[0].p != NULL)

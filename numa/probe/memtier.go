@@ -1,4 +1,4 @@
-package numa
+package probe
 
 import (
 	"math/bits"
@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/internal/sysfs"
+	"tieralloc/numa"
 )
 
 // The kernel sorts nodes into memory tiers (Linux 6.1; by what the firmware says
@@ -29,12 +31,12 @@ const (
 )
 
 // memoryTiers fills MemoryTier and Tiered.
-func (t *Topology) memoryTiers() {
+func memoryTiers(t *numa.Topology) {
 	const folders = 1024 // at most as many as there can be nodes
-	var p path
-	p.root()
-	p.text(tierFolder)
-	fd, ok := p.open(syscall.O_DIRECTORY)
+	var p sysfs.Path
+	p.Root()
+	p.Text(tierFolder)
+	fd, ok := p.Open(syscall.O_DIRECTORY)
 	if !ok {
 		return
 	}
@@ -44,13 +46,13 @@ func (t *Topology) memoryTiers() {
 		if errno != 0 || n == 0 || n > entriesMask+1 {
 			break
 		}
-		t.tierEntries(&e, n)
+		tierEntries(t, &e, n)
 	}
-	closeFd(fd)
+	sysfs.CloseFd(fd)
 }
 
 // tierEntries takes in the n bytes of records at e.
-func (t *Topology) tierEntries(e *entries, n uintptr) {
+func tierEntries(t *numa.Topology, e *entries, n uintptr) {
 	for at := uintptr(0); at+entryName < n; {
 		length := uintptr(e.buf[(at+entryLength)&entriesMask]) |
 			uintptr(e.buf[(at+entryLength+1)&entriesMask])<<8
@@ -58,7 +60,7 @@ func (t *Topology) tierEntries(e *entries, n uintptr) {
 			return
 		}
 		if tier, ok := e.tierNumber(at+entryName, at+length); ok {
-			t.tierNodes(tier)
+			tierNodes(t, tier)
 		}
 		at += length
 	}
@@ -68,7 +70,7 @@ func (t *Topology) tierEntries(e *entries, n uintptr) {
 // before to.
 func (e *entries) tierNumber(from, to uintptr) (v uintptr, ok bool) {
 	const name = "memory_tier"
-	const most = 10_000 // of path.number
+	const most = 10_000 // of Path.Number
 	for i := 0; i < len(name); i++ {
 		if from >= to || e.buf[from&entriesMask] != name[i] {
 			return 0, false
@@ -87,14 +89,14 @@ func (e *entries) tierNumber(from, to uintptr) (v uintptr, ok bool) {
 }
 
 // tierNodes notes which nodes a tier has.
-func (t *Topology) tierNodes(tier uintptr) {
-	var p path
-	p.root()
-	p.text(tierFolder)
-	p.text("/memory_tier")
-	p.number(tier)
-	p.text("/nodelist")
-	set, _, _ := nodeSet(&p)
+func tierNodes(t *numa.Topology, tier uintptr) {
+	var p sysfs.Path
+	p.Root()
+	p.Text(tierFolder)
+	p.Text("/memory_tier")
+	p.Number(tier)
+	p.Text("/nodelist")
+	set, _, _ := sysfs.NodeSet(&p)
 	set &= t.Online
 	t.Tiered |= set
 	for ; set != 0; set &= set - 1 {

@@ -1,4 +1,4 @@
-package numa
+package sysfs
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ func listOf(tb testing.TB, text string) (set uint64, beyond, ok bool) {
 		tb.Fatal(err)
 	}
 	w.Close()
-	f := file{fd: r.Fd()}
-	set, beyond, ok = f.nodes()
+	f := File{fd: r.Fd()}
+	set, beyond, ok = f.Nodes()
 	return set, beyond, ok
 }
 
@@ -122,17 +122,17 @@ func FuzzList(f *testing.F) {
 
 func TestPath(t *testing.T) {
 	for _, n := range []uintptr{0, 7, 10, 63, 100, 1009, 9999} {
-		var p path
-		p.node(n, "/distance")
+		var p Path
+		p.Node(n, "/distance")
 		want := fmt.Sprintf("/sys/devices/system/node/node%d/distance", n)
 		if got := string(p.buf[:p.n]); got != want || p.buf[p.n] != 0 {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}
-	var p path
+	var p Path
 	for range 100 {
-		p.text("0123456789")
-		p.number(4711)
+		p.Text("0123456789")
+		p.Number(4711)
 	}
 	if p.n != pathMask || p.buf[pathMask] != 0 {
 		t.Errorf("a full path has %d bytes and ends in %q", p.n, p.buf[pathMask])
@@ -141,12 +141,12 @@ func TestPath(t *testing.T) {
 
 // TestFigureOfFolder: what can be opened and not be read is no figure.
 func TestFigureOfFolder(t *testing.T) {
-	var p path
-	p.text(t.TempDir())
-	if v := figure(&p); v != 0 {
+	var p Path
+	p.Text(t.TempDir())
+	if v := Figure(&p); v != 0 {
 		t.Errorf("a folder says %d", v)
 	}
-	if set, beyond, ok := nodeSet(&p); set != 0 || beyond {
+	if set, beyond, ok := NodeSet(&p); set != 0 || beyond {
 		t.Errorf("a folder is the list %#x %v %v", set, beyond, ok)
 	}
 }

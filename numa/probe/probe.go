@@ -1,4 +1,6 @@
-package numa
+// Package probe finds out what memory nodes the machine has: what sysfs tells of them. It is
+// freestanding Go (docs/DESIGN.md), and apart from package numa because most processes never need it.
+package probe
 
 import (
 	"math/bits"
@@ -6,52 +8,33 @@ import (
 	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/internal/sysfs"
+	"tieralloc/numa"
 )
 
-// Single reports whether at most one node of this machine has memory, or none can be
-// told, or this process may only use node 0. It costs a system call where the process may
-// use no other node, else it reads one file: all that the start of a process needs on most
-// machines.
-func Single() bool {
-	set, ok := memsAllowed()
-	return ok && onlyFirst(&set) || single()
-}
-
-// single is Single by sysfs alone.
-func single() bool {
-	var p path
-	p.nodes("has_memory")
-	set, beyond, ok := nodeSet(&p)
-	if !ok {
-		p.nodes("online")
-		set, beyond, ok = nodeSet(&p)
-	}
-	return !ok || !beyond && set&(set-1) == 0
-}
-
-// Probe fills t from sysfs. It reports false where sysfs has no nodes; t is then
+// Topology fills t from sysfs. It reports false where sysfs has no nodes; t is then
 // one node, 0.
 //
 // Precondition: one call at a time.
-func Probe(t *Topology) bool {
-	var p path
-	p.nodes("online")
-	online, beyond, ok := nodeSet(&p)
+func Topology(t *numa.Topology) bool {
+	var p sysfs.Path
+	p.Nodes("online")
+	online, beyond, ok := sysfs.NodeSet(&p)
 	if !ok || online == 0 {
-		t.only()
+		t.Only()
 		return false
 	}
-	*t = Topology{Online: online, Beyond: beyond}
-	p.nodes("has_memory")
-	memory, _, memoryKnown := nodeSet(&p)
-	p.nodes("has_cpu")
-	cpus, _, cpusKnown := nodeSet(&p)
+	*t = numa.Topology{Online: online, Beyond: beyond}
+	p.Nodes("has_memory")
+	memory, _, memoryKnown := sysfs.NodeSet(&p)
+	p.Nodes("has_cpu")
+	cpus, _, cpusKnown := sysfs.NodeSet(&p)
 	everywhere := !affinity()
 	for set := online; set != 0; set &= set - 1 {
 		n := uintptr(bits.TrailingZeros64(set))
 		bit := uint64(1) << (n & 63)
 		node := &t.Node[n&63]
-		node.MemTotal = memoryOf(n, "MemTotal:")
+		node.MemTotal = sysfs.Memory(n, "MemTotal:")
 		if memoryKnown && memory&bit != 0 || !memoryKnown && node.MemTotal != 0 {
 			t.Memory |= bit
 		}
@@ -62,38 +45,38 @@ func Probe(t *Topology) bool {
 				t.Running |= bit
 			}
 		}
-		node.distances(n, online)
-		node.figures(n)
+		distances(node, n, online)
+		figures(node, n)
 	}
-	t.memoryTiers()
+	memoryTiers(t)
 	t.Allowed = allowed(online)
 	return true
 }
 
 // distances reads the row of the table of distances that belongs to node n. It has
 // a column for each node that is online, in order.
-func (node *Node) distances(n uintptr, online uint64) {
-	var p path
-	p.node(n, "/distance")
-	var f file
-	if !f.open(&p) {
+func distances(node *numa.Node, n uintptr, online uint64) {
+	var p sysfs.Path
+	p.Node(n, "/distance")
+	var f sysfs.File
+	if !f.Open(&p) {
 		return
 	}
 	for set := online; set != 0; set &= set - 1 {
-		f.blanks()
-		d, ok := f.number(255)
+		f.Blanks()
+		d, ok := f.Number(255)
 		if !ok {
 			break
 		}
 		node.Distance[bits.TrailingZeros64(set)&63] = uint8(d)
 	}
-	f.close()
+	f.Close()
 }
 
 // figures reads what the firmware (ACPI HMAT, or CXL's own tables) says of node n.
 // Class 1 is what the nearest processors see; kernels before 5.11 have only class 0,
 // where a device may be the nearest.
-func (node *Node) figures(n uintptr) {
+func figures(node *numa.Node, n uintptr) {
 	node.ReadLatency = initiator(n, "read_latency")
 	node.WriteLatency = initiator(n, "write_latency")
 	node.ReadBandwidth = initiator(n, "read_bandwidth")
@@ -101,14 +84,14 @@ func (node *Node) figures(n uintptr) {
 }
 
 func initiator(n uintptr, name string) uint32 {
-	var p path
-	p.node(n, "/access1/initiators/")
-	p.text(name)
-	v := figure(&p)
+	var p sysfs.Path
+	p.Node(n, "/access1/initiators/")
+	p.Text(name)
+	v := sysfs.Figure(&p)
 	if v == 0 {
-		p.node(n, "/access0/initiators/")
-		p.text(name)
-		v = figure(&p)
+		p.Node(n, "/access0/initiators/")
+		p.Text(name)
+		v = sysfs.Figure(&p)
 	}
 	return v
 }
@@ -116,14 +99,14 @@ func initiator(n uintptr, name string) uint32 {
 // processors reports whether node n has any, and whether the calling thread may run
 // on one of them. Precondition: affinity was called.
 func processors(n uintptr) (some, mine bool) {
-	var p path
-	p.node(n, "/cpulist")
-	var f file
-	if !f.open(&p) {
+	var p sysfs.Path
+	p.Node(n, "/cpulist")
+	var f sysfs.File
+	if !f.Open(&p) {
 		return false, false
 	}
 	for {
-		low, high, ok := f.span()
+		low, high, ok := f.Span()
 		if !ok {
 			break
 		}
@@ -134,14 +117,14 @@ func processors(n uintptr) (some, mine bool) {
 			}
 		}
 	}
-	f.close()
+	f.Close()
 	return some, mine
 }
 
 // maxProcessors is the most that Linux can be built for on amd64.
 const maxProcessors = 8192
 
-// mayRun has a bit for each processor on which the thread that calls Probe may run.
+// mayRun has a bit for each processor on which the thread that calls Topology may run.
 var mayRun [mayRunMask + 1]uint64
 
 const mayRunMask = maxProcessors/64 - 1
@@ -156,27 +139,9 @@ func affinity() bool {
 // allowed is the set of nodes that the kernel lets this process use. Where it does
 // not say, it is all: Resolve then finds out.
 func allowed(online uint64) uint64 {
-	set, ok := memsAllowed()
+	set, ok := numa.MemsAllowed()
 	if !ok {
 		return online
 	}
 	return set[0]
-}
-
-// allNodes is a set with room for each node that a kernel could have.
-type allNodes [16]uint64
-
-func memsAllowed() (set allNodes, ok bool) {
-	const flag = 4 // MPOL_F_MEMS_ALLOWED
-	_, errno := raw.Sys(syscall.SYS_GET_MEMPOLICY, 0, uintptr(unsafe.Pointer(&set)), 64*uintptr(len(set)), 0, flag, 0)
-	return set, errno == 0
-}
-
-// onlyFirst reports whether the set is node 0.
-func onlyFirst(set *allNodes) bool {
-	rest := set[0] ^ 1
-	for _, word := range set[1:] {
-		rest |= word
-	}
-	return rest == 0
 }

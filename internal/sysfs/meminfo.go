@@ -1,40 +1,36 @@
-package numa
+package sysfs
 
-// MemFree is how many bytes of the node's memory are free, 0 when that cannot be
-// read. Any thread may call it.
-func MemFree(node uintptr) uint64 { return memoryOf(node, "MemFree:") }
-
-// memoryOf finds a line such as "Node 0 MemTotal:  1024 kB" in the node's meminfo,
+// Memory finds a line such as "Node 0 MemTotal:  1024 kB" in the node's meminfo,
 // and is its number in bytes; 0 when there is none.
-func memoryOf(node uintptr, name string) (bytes uint64) {
+func Memory(node uintptr, name string) (bytes uint64) {
 	const lines = 64 // more than any kernel writes
-	var p path
-	p.node(node, "/meminfo")
-	var f file
-	if !f.open(&p) {
+	var p Path
+	p.Node(node, "/meminfo")
+	var f File
+	if !f.Open(&p) {
 		return 0
 	}
 	for i := 0; i < lines && f.peek() != 0 && bytes == 0; i++ {
 		bytes = f.memory(name)
 		f.line()
 	}
-	f.close()
+	f.Close()
 	return bytes
 }
 
 // memory reads a line as far as it is the one of that name.
-func (f *file) memory(name string) uint64 {
+func (f *File) memory(name string) uint64 {
 	const most = 1 << 50 // KiB
 	if !f.word("Node ") {
 		return 0
 	}
-	f.number(most)
-	f.blanks()
+	f.Number(most)
+	f.Blanks()
 	if !f.word(name) {
 		return 0
 	}
-	f.blanks()
-	v, _ := f.number(most)
+	f.Blanks()
+	v, _ := f.Number(most)
 	if !f.word(" kB") {
 		return 0
 	}
@@ -42,7 +38,7 @@ func (f *file) memory(name string) uint64 {
 }
 
 // word passes over s. It reports false, somewhere in it, when s does not come next.
-func (f *file) word(s string) bool {
+func (f *File) word(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if f.peek() != s[i] {
 			return false
@@ -53,7 +49,7 @@ func (f *file) word(s string) bool {
 }
 
 // line passes over the rest of a line.
-func (f *file) line() {
+func (f *File) line() {
 	for f.peek() != 0 {
 		c := f.peek()
 		f.skip()

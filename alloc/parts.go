@@ -1,0 +1,115 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+// A huge block that was gathered from several cached ones (gather.go) is several mappings to the kernel, its parts, one
+// behind the other; it resizes and moves none of them together with another. The descriptors of all but the first hang on
+// that of the block by next, and are in no map.
+//
+//	Start < next.Start < next.next.Start < … < Start + Size; at most hugeParts in all
+const hugeParts = 8
+
+// partEnd is where the part of q ends, in a block that ends at end.
+func partEnd(q *Page, end uintptr) uintptr {
+	if q.next != nil {
+		return q.next.Start
+	}
+	return end
+}
+
+// parts is how many mappings the block of p is.
+func (p *Page) parts() (n uintptr) {
+	for ; p != nil && n < hugeParts; p = p.next {
+		n++
+	}
+	return n
+}
+
+// lastPart is the part of p that ends where the block does.
+func (p *Page) lastPart() *Page {
+	for p.next != nil {
+		p = p.next
+	}
+	return p
+}
+
+// partsFrom takes the parts of p that begin at end or behind it off the block, and returns them.
+func (p *Page) partsFrom(end uintptr) (rest *Page) {
+	for p.next != nil && p.next.Start < end {
+		p = p.next
+	}
+	rest, p.next = p.next, nil
+	return rest
+}
+
+// dropParts forgets parts that are no block's any more. Precondition: poolLock is held.
+func dropParts(q *Page) {
+	for q != nil {
+		next := q.next
+		freeDescriptor(q)
+		q = next
+	}
+}
+
+// moveParts moves what the block of p has to the fresh mapping of size bytes at to, where the last part becomes as much
+// longer as that is larger. It reports false, with the block as it was and nothing mapped at to, when the kernel
+// refuses. Precondition: the block is of several parts, and held.
+func (p *Page) moveParts(to, size uintptr) bool {
+	const flags = raw.MremapMayMove | raw.MremapFixed
+	end := p.Start + p.Size
+	more := size - p.Size
+	for q := p; q != nil; q = q.next {
+		n := partEnd(q, end) - q.Start
+		at := to + q.Start - p.Start
+		errno := uintptr(0)
+		if q.next != nil { // empty, its addresses stay mapped until all have moved
+			_, errno = raw.Remap(q.Start, n, n, flags|raw.MremapDontUnmap, at)
+		} else {
+			n += more
+			_, errno = raw.Remap(q.Start, n-more, n, flags, at)
+		}
+		if errno == 0 {
+			continue
+		}
+		for back := p; back != q; back = back.next {
+			copyBack(back.Start, to+back.Start-p.Start, back.next.Start-back.Start)
+		}
+		raw.Reclaim(at, n)
+		if at+n < to+size {
+			raw.Unmap(at+n, to+size-at-n)
+		}
+		return false
+	}
+	raw.Unmap(p.Start, p.lastPart().Start-p.Start)
+	from := p.Start
+	for q := p; q != nil; q = q.next {
+		q.Start += to - from
+	}
+	return true
+}
+
+var partsKnown uintptr // what partsMost has found out, or 0
+
+// partsMost is how many parts a block may have: one before Linux 5.7, where several could not be moved together without
+// the risk to lose some.
+func partsMost() uintptr {
+	most := atomic.LoadUintptr(&partsKnown)
+	if most == 0 {
+		most = 1
+		page := raw.Map(raw.Page)
+		if page == 0 {
+			return most
+		}
+		if to, errno := raw.Remap(page, raw.Page, raw.Page, raw.MremapMayMove|raw.MremapDontUnmap, 0); errno == 0 {
+			raw.Unmap(to, raw.Page)
+			most = hugeParts
+		}
+		raw.Unmap(page, raw.Page)
+		atomic.StoreUintptr(&partsKnown, most)
+	}
+	return most
+}
