@@ -222,7 +222,8 @@ HOT size_t ta_usable(void *p, const char *fn)
 	return n;
 }
 
-HOT EXPORT size_t malloc_usable_size(void *p)
+// malloc_usable_size of what is no plain block, or for a thread that has no heap yet.
+HOT static NOINLINE size_t usable_slow(void *p)
 {
 	ta_heap *h = ta_enter();
 	if (h != NULL) {
@@ -239,6 +240,15 @@ HOT EXPORT size_t malloc_usable_size(void *p)
 	if (!ta_loader_has(p))
 		ta_misuse("malloc_usable_size", p, TA_FREE_FOREIGN);
 	return 0;
+}
+
+HOT EXPORT size_t malloc_usable_size(void *p)
+{
+	ta_page *pg = ta_lookup(p);
+	if (UNLIKELY(pg == NULL || pg->Owner <= TA_OWNER_HUGE || !ta_sane(pg, p) || ta_self == &ta_heap_none))
+		return usable_slow(p);
+	count(ta_self, TA_CALL_USABLE_SIZE);
+	return pg->Size;
 }
 
 // Allocates for memalign and its like; align is a power of two.
