@@ -2,8 +2,6 @@ package alloc
 
 import (
 	"fmt"
-
-	"tieralloc/tiers"
 )
 
 func (s *sim) malloc() error { return s.mallocOf(s.anyThread(), s.someSize()) }
@@ -100,7 +98,7 @@ func (s *sim) aligned() error {
 	if len(s.m.blocks) >= simBlocks || s.m.bytes+n+align > simBytes {
 		return nil
 	}
-	b := Aligned(t.enter(), align, n, uintptr(tiers.LibSet(0)), 0)
+	b := t.aligned(align, n)
 	if b == 0 && s.capped {
 		return nil
 	}

@@ -81,6 +81,18 @@ func (t *thread) malloc(n uintptr) (b uintptr, zero bool) {
 	return b &^ ZeroBit, b&ZeroBit != 0
 }
 
+// aligned is ta_memalign; the address has ZeroBit where the block reads as zero.
+func (t *thread) aligned(align, n uintptr) (b uintptr) {
+	if align <= SliceSize && n-1 < MaxClass && !tiers.RulesOn() {
+		if b = t.mallocFast(raw.RoundUp(n, align)); b != 0 {
+			return b
+		}
+	}
+	b = Aligned(t.enter(), align, n, uintptr(tiers.LibSet(0)), 0)
+	t.leave()
+	return b
+}
+
 // sane is ta_sane.
 func sane(p *Page, b uintptr) bool {
 	off := uint64(b - p.Start)

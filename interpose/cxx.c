@@ -112,12 +112,13 @@ static inline void delete_any(void *p, size_t n, unsigned how)
 {
 	const char *fn = how == DELETE_ONE ? "operator delete" : "operator delete[]";
 	ta_heap *h = ta_self;
-	if (LIKELY(h != &ta_heap_none && p != NULL)) {
-		h->Calls[TA_CALL_DELETE]++;
+	if (UNLIKELY(h == &ta_heap_none))
+		return ta_free_as(p, TA_CALL_DELETE, fn, how, n);
+	h->Calls[TA_CALL_DELETE]++;
+	if (LIKELY(p != NULL))
 		ta_free_fast(p, fn, how, n);
-		return;
-	}
-	ta_free_as(p, TA_CALL_DELETE, fn, how, n);
+	else
+		h->Calls[how & TA_HOW_CALL]++;
 }
 
 #define NEW(symbol, ...) HOT EXPORT void *symbol(__VA_ARGS__)

@@ -160,7 +160,7 @@ size_t ta_usable(void *p, const char *fn);
 #define CALLER __builtin_return_address(0)
 
 // What the configuration asks of the C side: see Boot in internal/process.
-extern int ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
+extern int ta_rules, ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
 // The rules that allow the object that has the address (tiers.LibSet).
 uintptr_t ta_libs(void *address);
 // How often an object may have gone, so that another can be at its addresses.

@@ -126,7 +126,7 @@ HOT static void watch(void)
 	__cxa_at_quick_exit(report, NULL);
 }
 
-enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4, BOOT_LIB = 8, BOOT_THREAD = 16, BOOT_THROTTLED = 32, BOOT_CUDA = 64, BOOT_SECURE = 128 };
+enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4, BOOT_LIB = 8, BOOT_THREAD = 16, BOOT_THROTTLED = 32, BOOT_CUDA = 64, BOOT_SECURE = 128, BOOT_RULES = 256 };
 
 HOT static void boot_once(void)
 {
@@ -144,6 +144,7 @@ HOT static void boot_once(void)
 	recorded_pid = raw_pid();
 	uintptr_t how = tag_boot((uintptr_t)&b);
 	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;
+	ta_rules = (how & BOOT_RULES) != 0;
 	ta_rules_by_lib = (how & BOOT_LIB) != 0;
 	ta_rules_by_thread = (how & BOOT_THREAD) != 0;
 	ta_throttled = (how & BOOT_THROTTLED) != 0;

@@ -251,8 +251,7 @@ HOT EXPORT size_t malloc_usable_size(void *p)
 	return pg->Size;
 }
 
-// Allocates for memalign and its like; align is a power of two.
-HOT NOINLINE void *ta_memalign(size_t align, size_t n, unsigned how, void *caller)
+HOT static NOINLINE void *memalign_slow(size_t align, size_t n, unsigned how, void *caller)
 {
 	ta_heap *h = ta_enter();
 	if (h == NULL)
@@ -265,16 +264,29 @@ HOT NOINLINE void *ta_memalign(size_t align, size_t n, unsigned how, void *calle
 	return p != NULL ? p : no_memory();
 }
 
+// Allocates for memalign and its like; align is a power of two. The class of a size that is a multiple of
+// align, up to a slice, has blocks at multiples of it (see alloc.Aligned). A rule goes by the size before it is rounded.
+HOT NOINLINE void *ta_memalign(size_t align, size_t n, unsigned how, void *caller)
+{
+	if (LIKELY(align <= 1ul << TA_SLICE_SHIFT && n - 1 < TA_MAX_CLASS && !ta_rules)) {
+		void *p = ta_malloc_fast((n + align - 1) & ~(align - 1));
+		if (LIKELY(p != NULL)) {
+			count(ta_self, how & TA_HOW_CALL);
+			return p;
+		}
+	}
+	return memalign_slow(align, n, how, caller);
+}
+
 static int power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 // The alignment memalign uses: the next power of two, as in glibc; 0 when there is
 // none.
 static size_t round_align(size_t align)
 {
-	size_t a = TA_GRANULE;
-	while (a != 0 && a < align)
-		a <<= 1;
-	return a;
+	if (align <= TA_GRANULE)
+		return TA_GRANULE;
+	return align > SIZE_MAX / 2 + 1 ? 0 : (size_t)1 << (64 - __builtin_clzl(align - 1));
 }
 
 HOT EXPORT void *memalign(size_t align, size_t n)

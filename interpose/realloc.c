@@ -6,8 +6,8 @@
 #include "heap.h"
 #include "tag.h"
 
-// Counts one call and what it did.
-HOT static void tally(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
+// Counts one call and what it did. All but the call are constants, mostly 0.
+static inline __attribute__((always_inline)) void tally(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
 {
 	ta_heap *h = ta_self;
 	if (UNLIKELY(h == &ta_heap_none)) {
@@ -20,9 +20,12 @@ HOT static void tally(unsigned call, unsigned allocs, unsigned frees, unsigned f
 	h->Calls[TA_CALL_REALLOC_FREES] += frees;
 	h->Calls[TA_CALL_OTHER_FAILED] += fail;
 	h->Calls[TA_CALL_REALLOC_FAILED] += fail;
-	if (h != ta_self)
+	if (UNLIKELY(h != ta_self))
 		ta_leave(h);
 }
+
+// Whether a block of old bytes does for n, not 0.
+static inline int stays(size_t n, size_t old) { return n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE) && LIKELY(!ta_secure); }
 
 // A block of n bytes for the hint of the old one, if any, that is not counted as a call
 // of malloc when it fails.
@@ -84,7 +87,7 @@ static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn, void *c
 	return memcpy(q, p, n < room ? n : room);
 }
 
-HOT static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *caller)
+HOT static NOINLINE void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *caller)
 {
 	if (UNLIKELY(ta_mode != TA_ACTIVE)) {
 		ta_heap *h = ta_enter(); // boots
@@ -108,7 +111,7 @@ HOT static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, vo
 		ta_free_fast(p, fn, TA_CALL_FREE_NULL, TA_NO_SIZE);
 		return NULL;
 	}
-	if (LIKELY(!ta_secure) && n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE)) {
+	if (stays(n, old)) {
 		tally(call, 0, 0, 0);
 		return p;
 	}
@@ -134,7 +137,16 @@ HOT static void *realloc_as(void *p, size_t n, unsigned call, const char *fn, vo
 	return q;
 }
 
-HOT EXPORT void *realloc(void *p, size_t n) { return realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER); }
+HOT EXPORT void *realloc(void *p, size_t n)
+{
+	ta_page *pg = ta_lookup(p);
+	ta_heap *h = ta_self;
+	if (pg != NULL && pg->Owner > TA_OWNER_HUGE && n != 0 && stays(n, pg->Size) && ta_sane(pg, p) && LIKELY(h != &ta_heap_none)) {
+		h->Calls[TA_CALL_REALLOC]++;
+		return p;
+	}
+	return realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER);
+}
 
 HOT EXPORT void *reallocarray(void *p, size_t a, size_t b)
 {

@@ -13,7 +13,7 @@
 #include "tag.h"
 #include "tieralloc.h"
 
-int ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
+int ta_rules, ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
 
 // From glibc 2.35 on the loader tells without a lock which object has an address; it is
 // looked up, or the library would not load with an older one.

@@ -32,6 +32,7 @@ const (
 	bootThrottled = 32  // a tier is throttled
 	bootCuda      = 64  // calls of the CUDA driver are served
 	bootSecure    = 128 // the heap is hardened
+	bootRules     = 256 // there are rules
 )
 
 const exitConfig = 78 // EX_CONFIG of sysexits.h
@@ -94,6 +95,9 @@ func asked() (how uintptr) {
 	}
 	if config.InForce.Secure {
 		how |= bootSecure
+	}
+	if tiers.RulesOn() {
+		how |= bootRules
 	}
 	if tiers.NeedsLib() {
 		how |= bootLib
