@@ -264,18 +264,24 @@ HOT static NOINLINE void *memalign_slow(size_t align, size_t n, unsigned how, vo
 	return p != NULL ? p : no_memory();
 }
 
-// Allocates for memalign and its like; align is a power of two. The class of a size that is a multiple of
-// align, up to a slice, has blocks at multiples of it (see alloc.Aligned). A rule goes by the size before it is rounded.
+// A block at a multiple of align, a power of two, where the thread's page has one, or NULL. The class of a size that is a
+// multiple of align, up to a slice, has blocks at multiples of it (see alloc.Aligned). A rule goes by the size before it
+// is rounded.
+static inline void *memalign_fast(size_t align, size_t n, unsigned how)
+{
+	if (UNLIKELY(align > 1ul << TA_SLICE_SHIFT || n - 1 >= TA_MAX_CLASS || ta_rules))
+		return NULL;
+	void *p = ta_malloc_fast((n + align - 1) & ~(align - 1));
+	if (LIKELY(p != NULL))
+		count(ta_self, how & TA_HOW_CALL);
+	return p;
+}
+
+// Allocates for memalign and its like; align is a power of two.
 HOT NOINLINE void *ta_memalign(size_t align, size_t n, unsigned how, void *caller)
 {
-	if (LIKELY(align <= 1ul << TA_SLICE_SHIFT && n - 1 < TA_MAX_CLASS && !ta_rules)) {
-		void *p = ta_malloc_fast((n + align - 1) & ~(align - 1));
-		if (LIKELY(p != NULL)) {
-			count(ta_self, how & TA_HOW_CALL);
-			return p;
-		}
-	}
-	return memalign_slow(align, n, how, caller);
+	void *p = memalign_fast(align, n, how);
+	return LIKELY(p != NULL) ? p : memalign_slow(align, n, how, caller);
 }
 
 static int power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
@@ -309,19 +315,24 @@ HOT EXPORT void *aligned_alloc(size_t align, size_t n)
 // programs that look there. Otherwise errno stays.
 HOT EXPORT int posix_memalign(void **out, size_t align, size_t n)
 {
-	int saved = errno, error = 0;
-	if (!power_of_two(align) || align % sizeof(void *) != 0) {
-		error = EINVAL;
-		ta_failed(TA_CALL_POSIX_MEMALIGN, error);
-	} else {
-		void *p = ta_memalign(align, n, TA_CALL_POSIX_MEMALIGN, CALLER);
-		if (p == NULL)
-			error = ENOMEM;
-		else
-			*out = p;
+	int valid = power_of_two(align) && align % sizeof(void *) == 0;
+	void *p = LIKELY(valid) ? memalign_fast(align, n, TA_CALL_POSIX_MEMALIGN) : NULL;
+	if (LIKELY(p != NULL)) {
+		*out = p;
+		return 0;
 	}
-	errno = error == ENOMEM ? ENOMEM : saved;
-	return error;
+	int saved = errno;
+	if (!valid) {
+		ta_failed(TA_CALL_POSIX_MEMALIGN, EINVAL);
+		errno = saved;
+		return EINVAL;
+	}
+	p = memalign_slow(align, n, TA_CALL_POSIX_MEMALIGN, CALLER);
+	if (p == NULL)
+		return errno = ENOMEM;
+	errno = saved;
+	*out = p;
+	return 0;
 }
 
 enum { PAGE = 4096 };

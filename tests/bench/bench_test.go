@@ -88,6 +88,11 @@ func BenchmarkPairs(b *testing.B) {
 	contest{allocators(b), "ns", 5, 2}.pairs(b, cases)
 }
 
+// BenchmarkOthers is the other functions of malloc's family.
+func BenchmarkOthers(b *testing.B) {
+	contest{allocators(b), "ns", 5, 2}.pairs(b, []string{"calloc/100", "calloc/2000", "aligned/100", "aligned/1024", "aligned/16384", "stays/100", "stays/10000", "usable/100"})
+}
+
 // BenchmarkCross is one thread that allocates what another frees.
 func BenchmarkCross(b *testing.B) {
 	contest{allocators(b), "ns", 5, 2}.pairs(b, []string{"cross/64", "cross/1024", "cross/65536"})

@@ -6,6 +6,10 @@
 //	fifo     allocate 256, free them in the same order
 //	reverse  allocate 256, free the last first
 //	cross    one thread allocates, another frees, in batches of 64 through a ring
+//	calloc   calloc, free
+//	aligned  posix_memalign to 64 bytes, free
+//	stays    realloc of a block, by turns to its size and to one byte less
+//	usable   malloc_usable_size of a block
 //
 // It runs for some 30 ms, or for COUNT pairs. The time is the processor's, not the
 // clock's, so that whoever else is on the machine has little part in it; but for cross,
@@ -13,6 +17,7 @@
 // tier that such a block lies in, by ta_tier_of, instead.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -49,6 +54,46 @@ static void lifo(long n)
 {
 	for (long i = 0; i < n; i++)
 		free(get());
+}
+
+static void zeroed(long n)
+{
+	for (long i = 0; i < n; i++) {
+		char *p = calloc(1, size);
+		if (p == NULL)
+			abort();
+		*(volatile char *)p = 1;
+		free(p);
+	}
+}
+
+static void aligned(long n)
+{
+	for (long i = 0; i < n; i++) {
+		void *p;
+		if (posix_memalign(&p, 64, size) != 0)
+			abort();
+		*(volatile char *)p = 1;
+		free(p);
+	}
+}
+
+static void stays(long n)
+{
+	char *p = get();
+	for (long i = 0; i < n; i++)
+		if ((p = realloc(p, size - (size_t)(i & 1))) == NULL)
+			abort();
+	free(p);
+}
+
+static void usable(long n)
+{
+	char *volatile p = get();
+	for (long i = 0; i < n; i++)
+		if (malloc_usable_size(p) < size)
+			abort();
+	free(p);
 }
 
 static void random_order(long n)
@@ -157,7 +202,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(long);
-	} modes[] = {{"lifo", lifo}, {"random", random_order}, {"fifo", fifo}, {"reverse", reverse}, {"cross", cross}};
+	} modes[] = {{"lifo", lifo}, {"random", random_order}, {"fifo", fifo}, {"reverse", reverse}, {"cross", cross},
+		{"calloc", zeroed}, {"aligned", aligned}, {"stays", stays}, {"usable", usable}};
 	if (argc == 3 && strcmp(argv[1], "tier") == 0) {
 		size = strtoul(argv[2], NULL, 0);
 		printf("%d\n", tier());
@@ -175,6 +221,6 @@ int main(int argc, char **argv)
 			printf("%.3f\n", measure(modes[i].run));
 		return 0;
 	}
-	fprintf(stderr, "usage: pairs lifo|random|fifo|reverse|cross SIZE [COUNT], or pairs tier SIZE\n");
+	fprintf(stderr, "usage: pairs lifo|random|fifo|reverse|cross|calloc|aligned|stays|usable SIZE [COUNT], or pairs tier SIZE\n");
 	return 2;
 }
