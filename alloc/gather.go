@@ -20,6 +20,9 @@ func (h *Heap) hugeGathered(size, align, place uintptr) *Page {
 	if !poolLock.Take(h.Thread.token) {
 		return nil
 	}
+	if pool.parts+hugeParts > partsAll {
+		most = 1
+	}
 	p, have := c.gather(place, size, most)
 	poolLock.Release()
 	if p == nil {
@@ -27,12 +30,10 @@ func (h *Heap) hugeGathered(size, align, place uintptr) *Page {
 	}
 	size = max(size, have)
 	to := h.sew(p, have, size)
-	poolLock.Take(h.Thread.token)
 	if to == 0 {
-		dropParts(p)
-		poolLock.Release()
 		return nil
 	}
+	poolLock.Take(h.Thread.token)
 	mapped(size - have)
 	commit(size - have)
 	c.missed(size-have, h.Thread.Now)
@@ -52,35 +53,57 @@ func canGather(place, size uintptr) bool {
 
 // gather takes cached blocks of a place, each smaller than size bytes, off the cache, the largest first and of the last, if it
 // can be, no more than is needed. It returns their parts, most at most and each with its own Size, and the bytes; or nil where
-// these are less than a quarter of size. Precondition: poolLock is held.
+// these are less than a quarter of size. Where they are several, each begins at a multiple of a huge page and all but the last
+// are multiples of one, for the kernel moves such as a whole; what is cut off for that and too little to be cached goes
+// when its part has moved, done slices behind it. Precondition: poolLock is held.
 func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr) {
 	var taken [hugeParts]*Page
+	var tails [hugeParts]uint32 // slices
 	n := uintptr(0)
 	for have < size && n < hugeParts {
-		i := c.smallest(place, size-have)
+		ragged := uintptr(0) // bytes that the one before has too many, if another follows
+		if n > 0 {
+			ragged = taken[(n-1)&(hugeParts-1)].Size & (huge2M - 1)
+		}
+		need := size - have + ragged
+		i := c.smallest(place, need, huge2M)
 		if i == hugeCacheSlots {
-			i = c.largest(place, most)
+			i = c.largest(place, most, huge2M)
+		}
+		if i == hugeCacheSlots && n == 0 {
+			i = c.largest(place, most, SliceSize)
 		}
 		if i == hugeCacheSlots || c.slot[i&(hugeCacheSlots-1)].parts() > most {
 			break
 		}
 		p := c.remove(i)
-		if rest := p.Size - min(p.Size, size-have); rest >= hugeCacheLeast {
+		if rest := p.Size - min(p.Size, need); rest >= hugeCacheLeast {
 			if !cacheRest(p, rest) {
 				c.put(p)
 				break
 			}
 			p.Size -= rest
 		}
+		if ragged != 0 {
+			q := taken[(n-1)&(hugeParts-1)]
+			if ragged < hugeCacheLeast || !cacheRest(q, ragged) {
+				dropParts(q.partsFrom(q.Start + q.Size - ragged))
+				tails[(n-1)&(hugeParts-1)] = uint32(ragged >> SliceShift)
+				pool.leaving += ragged
+			}
+			q.Size -= ragged
+			have -= ragged
+		}
 		taken[n&(hugeParts-1)] = p
 		n++
 		most -= min(most, p.parts())
 		have += p.Size
-	}
-	if have < size/4 {
-		for ; n > 0; n-- {
-			c.put(taken[(n-1)&(hugeParts-1)])
+		if p.Start&(huge2M-1) != 0 {
+			break
 		}
+	}
+	if n == 1 && have < size/4 {
+		c.put(taken[0])
 		return nil, 0
 	}
 	for ; n > 0; n-- {
@@ -90,8 +113,12 @@ func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr
 		last := p
 		for q := p; q != nil; q = q.next {
 			q.Size = partEnd(q, end) - q.Start
-			q.place = p.place
+			q.place, q.done = p.place, 0
 			last = q
+		}
+		last.done = tails[(n-1)&(hugeParts-1)]
+		if first != nil {
+			pool.parts++
 		}
 		last.next = first
 		first = p
@@ -100,21 +127,24 @@ func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr
 }
 
 // sew moves the parts from p on, in no block and of have bytes together, to one range of size bytes, which is charged for, the
-// last with what is more. It returns where that is; or 0, with all of them given back to the kernel.
+// last with what is more. It returns where that is; or 0, with all that can be in the cache again.
 func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
 	tier, more := tierOf(p.place), size-have
+	if more != 0 {
+		h.Thread.sparePeak(more)
+	}
 	if !h.Thread.admit(tier, more) {
-		h.partsGone(p, have)
+		h.unsew(p, nil, 0)
 		return 0
 	}
-	to := mapAligned(size, huge2M)
+	to := reserveAligned(size, huge2M)
 	if to != 0 && !mapReserve(to, SliceSize) {
 		raw.Unmap(to, size)
 		to = 0
 	}
 	if to == 0 {
 		tiers.Release(tier, more)
-		h.partsGone(p, have)
+		h.unsew(p, nil, 0)
 		return 0
 	}
 	at := to
@@ -123,29 +153,68 @@ func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
 		if q.next == nil {
 			n += more
 		}
+		from, tail := q.Start+q.Size, uintptr(q.done)<<SliceShift
 		if _, errno := raw.Remap(q.Start, q.Size, n, raw.MremapMayMove|raw.MremapFixed, at); errno != 0 {
 			raw.Reclaim(at, n)
 			if at+n < to+size {
 				raw.Unmap(at+n, to+size-at-n)
 			}
 			tiers.Release(tier, more)
-			h.partsGone(p, have)
+			h.unsew(p, q, at-to)
 			return 0
 		}
 		q.Start = at
 		at += n
+		if tail != 0 {
+			q.done = 0
+			hugeGone(h.Thread.token, from, tail, q.place)
+		}
 	}
 	return to
 }
 
-// partsGone gives the parts from p on, of so many bytes together, back to the kernel.
-func (h *Heap) partsGone(p *Page, bytes uintptr) {
-	poolLock.Take(h.Thread.token)
-	pool.leaving += bytes
-	poolLock.Release()
-	for q := p; q != nil; q = q.next {
-		hugeGone(h.Thread.token, q.Start, q.Size, q.place)
+// unsew puts the parts from p on back into the cache where the kernel would not move the part failed, which it unmaps: one mapping
+// to the library, it may be several to the host. Before it are moved bytes. Without failed none has moved.
+func (h *Heap) unsew(p, failed *Page, moved uintptr) {
+	token := h.Thread.token
+	poolLock.Take(token)
+	if failed != nil && failed != p { // what has moved is a block of its own
+		last := p
+		for last.next != failed {
+			last = last.next
+		}
+		last.next = nil
+		pool.parts--
+		p.Size = moved
+		cacheAgain(token, p)
+		p = failed
 	}
+	for q := p; q != nil; {
+		next, tail := q.next, uintptr(q.done)<<SliceShift
+		if next != nil {
+			pool.parts--
+		}
+		q.next, q.done = nil, 0
+		q.Size += tail
+		pool.leaving -= tail
+		if q == failed {
+			hugeUnmap(token, q)
+		} else {
+			cacheAgain(token, q)
+		}
+		q = next
+	}
+	poolLock.Release()
+}
+
+// cacheAgain puts p, in no list and no map, into the cache, or unmaps it. poolLock is held, and let go for that.
+func cacheAgain(token uintptr, p *Page) {
+	if pool.cache.n >= hugeCacheSlots || !mapReserve(p.Start, SliceSize) {
+		hugeUnmap(token, p)
+		return
+	}
+	mapSet(p.Start, p)
+	pool.cache.put(p)
 }
 
 // addressesLimited reports whether the process has a limit of its address space.

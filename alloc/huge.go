@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 	"tieralloc/tiers"
 )
 
@@ -12,8 +13,8 @@ import (
 // kept a while for the next request (hugecache.go).
 
 // hugeAlloc maps n bytes at a multiple of align (0 or a power of two). It returns
-// the block's address, with ZeroBit when it reads as zero, or 0.
-func hugeAlloc(h *Heap, n, align uintptr) uintptr {
+// the block's address, with ZeroBit when it reads as zero, or 0. how is the function (see howCall).
+func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	if n > maxRequest {
 		return 0
 	}
@@ -21,7 +22,7 @@ func hugeAlloc(h *Heap, n, align uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	home := placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	p, zero := h.hugeCached(size, align, home), uintptr(0)
-	if p == nil {
+	if p == nil && how&howCall != uintptr(stats.CallCalloc) { // which would have to clear it
 		p = h.hugeGathered(size, align, home)
 	}
 	if p == nil {
@@ -114,14 +115,20 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 }
 
 // mapAligned maps size bytes at a multiple of align, both multiples of a slice.
-func mapAligned(size, align uintptr) uintptr {
-	addr := raw.Map(size)
+func mapAligned(size, align uintptr) uintptr { return takeAligned(size, align, false) }
+
+// reserveAligned is mapAligned for addresses alone, which cannot be read or written: where memory is locked the kernel
+// would fill them.
+func reserveAligned(size, align uintptr) uintptr { return takeAligned(size, align, true) }
+
+func takeAligned(size, align uintptr, reserve bool) uintptr {
+	addr := mapOrReserve(size, reserve)
 	if addr == 0 || addr&(align-1) == 0 {
 		return addr
 	}
 	raw.Unmap(addr, size)
 	whole := size + align - raw.Page
-	addr = raw.Map(whole)
+	addr = mapOrReserve(whole, reserve)
 	if addr == 0 {
 		return 0
 	}
@@ -133,6 +140,13 @@ func mapAligned(size, align uintptr) uintptr {
 		raw.Unmap(start+size, end-start-size)
 	}
 	return start
+}
+
+func mapOrReserve(n uintptr, reserve bool) uintptr {
+	if reserve {
+		return raw.Reserve(n)
+	}
+	return raw.Map(n)
 }
 
 // hugeLink makes p a live huge block. Precondition: poolLock is held, and p has Start,
@@ -195,7 +209,8 @@ func hugeUnmap(token uintptr, p *Page) {
 	start, size, place := p.Start, p.Size, p.place
 	stray, astray, hugetlb := uintptr(p.stray)*raw.Page, p.astray, p.hugetlb != 0
 	mapSet(start, nil)
-	dropParts(p)
+	dropParts(p.next)
+	freeDescriptor(p)
 	pool.leaving += size
 	poolLock.Release()
 	gone := unmap(start, size)

@@ -1,6 +1,9 @@
 package alloc
 
-import "tieralloc/tiers"
+import (
+	"tieralloc/internal/raw"
+	"tieralloc/tiers"
+)
 
 // A hugeCache has freed huge blocks:
 //
@@ -36,25 +39,27 @@ func (c *hugeCache) remove(i uintptr) *Page {
 	return p
 }
 
-// smallest is the slot of the smallest block of a place with at least so many bytes, or
+// smallest is the slot of the smallest block of a place with at least so many bytes, at a multiple of grain, or
 // hugeCacheSlots.
-func (c *hugeCache) smallest(place, size uintptr) uintptr {
+func (c *hugeCache) smallest(place, size, grain uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if p.Size >= size && uintptr(p.place) == place && (best == hugeCacheSlots || p.Size < c.slot[best&(hugeCacheSlots-1)].Size) {
+		if p.Size >= size && uintptr(p.place) == place && p.Start&(grain-1) == 0 && (best == hugeCacheSlots || p.Size < c.slot[best&(hugeCacheSlots-1)].Size) {
 			best = i
 		}
 	}
 	return best
 }
 
-// largest is the slot of the largest block of a place that has at most so many parts, or hugeCacheSlots.
-func (c *hugeCache) largest(place, parts uintptr) uintptr {
+// largest is the slot of the largest block of a place that has at most so many parts, at a multiple of grain and at least
+// that large, or hugeCacheSlots.
+func (c *hugeCache) largest(place, parts, grain uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if uintptr(p.place) == place && (best == hugeCacheSlots || p.Size > c.slot[best&(hugeCacheSlots-1)].Size) && p.parts() <= parts {
+		if uintptr(p.place) == place && (best == hugeCacheSlots || p.Size > c.slot[best&(hugeCacheSlots-1)].Size) &&
+			p.Start&(grain-1) == 0 && p.Size >= grain && p.parts() <= parts {
 			best = i
 		}
 	}
@@ -85,13 +90,13 @@ func (c *hugeCache) oldest(place, size uintptr) uintptr {
 }
 
 // hugeCached takes the smallest cached mapping of the place that fits, or returns nil. A
-// much larger one is cut to size.
+// much larger one is cut to size; the rest is cached from the next multiple of a huge page on.
 func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	c := &pool.cache
 	if align > SliceSize || c.n == 0 || !poolLock.Take(h.Thread.token) {
 		return nil
 	}
-	best := c.smallest(place, size)
+	best := c.smallest(place, size, SliceSize)
 	if best == hugeCacheSlots {
 		poolLock.Release()
 		return nil
@@ -102,11 +107,12 @@ func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	if rest <= size/4 {
 		rest = 0
 	}
-	cached := rest >= hugeCacheLeast && cacheRest(p, rest)
-	p.Size -= rest
-	if cached {
-		rest = 0
+	behind := raw.RoundUp(p.Start+size, huge2M)
+	if end := p.Start + p.Size; rest != 0 && end >= behind+hugeCacheLeast && cacheRest(p, end-behind) {
+		p.Size -= end - behind
+		rest -= end - behind
 	}
+	p.Size -= rest
 	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
 	end, in := p.Start+p.Size, p.place
 	dropParts(p.partsFrom(end))
@@ -126,7 +132,9 @@ func cacheRest(p *Page, n uintptr) bool {
 		return false
 	}
 	q := p.partsFrom(end)
-	if q == nil || q.Start != end {
+	if q != nil && q.Start == end {
+		pool.parts--
+	} else {
 		parts := q
 		if q = newDescriptor(); q == nil {
 			p.lastPart().next = parts

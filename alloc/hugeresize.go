@@ -26,7 +26,7 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 	return to
 }
 
-// hugeResized is hugeResize for a block that is one mapping and is held.
+// hugeResized is hugeResize for a block that is held and wholly of its place.
 func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	old, tier := p.Size, tierOf(p.place)
 	if size > old && !h.Thread.admit(tier, size-old) {

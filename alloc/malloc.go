@@ -58,7 +58,7 @@ func (h *Heap) serve(n, how uintptr) (b uintptr) {
 	case secure:
 		b = h.serveSecure(n, 0, how)
 	case n > MaxClass:
-		b = hugeAlloc(h, n, 0)
+		b = hugeAlloc(h, n, 0, how)
 	default:
 		b = h.allocClass(Class(n), Granule)
 	}
@@ -231,7 +231,7 @@ func (h *Heap) aligned(align, n, how uintptr) uintptr {
 		if n > maxRequest || align > maxRequest {
 			return 0
 		}
-		return hugeAlloc(h, max(n, 1), align)
+		return hugeAlloc(h, max(n, 1), align, how)
 	}
 	c := Class(size)
 	for c < Classes-1 && ClassSize(c)&(align-1) != 0 {

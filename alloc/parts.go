@@ -11,7 +11,13 @@ import (
 // that of the block by next, and are in no map.
 //
 //	Start < next.Start < next.next.Start < … < Start + Size; at most hugeParts in all
-const hugeParts = 8
+//	pool.parts = Σ parts of live and cached blocks beyond their first
+//
+// A process may have 65,530 mappings; most of them are the program's.
+const (
+	hugeParts = 8
+	partsAll  = 2048 // of pool.parts, at most
+)
 
 // partEnd is where the part of q ends, in a block that ends at end.
 func partEnd(q *Page, end uintptr) uintptr {
@@ -46,18 +52,19 @@ func (p *Page) partsFrom(end uintptr) (rest *Page) {
 	return rest
 }
 
-// dropParts forgets parts that are no block's any more. Precondition: poolLock is held.
+// dropParts forgets parts, of which no block begins with the first, that are no block's any more. Precondition: poolLock is held.
 func dropParts(q *Page) {
 	for q != nil {
 		next := q.next
 		freeDescriptor(q)
+		pool.parts--
 		q = next
 	}
 }
 
 // moveParts moves what the block of p has to the fresh mapping of size bytes at to, where the last part becomes as much
 // longer as that is larger. It reports false, with the block as it was and nothing mapped at to, when the kernel
-// refuses. Precondition: the block is of several parts, and held.
+// refuses. (What the program has made read-only of it is writable then.) Precondition: the block is of several parts, and held.
 func (p *Page) moveParts(to, size uintptr) bool {
 	const flags = raw.MremapMayMove | raw.MremapFixed
 	end := p.Start + p.Size
@@ -76,7 +83,9 @@ func (p *Page) moveParts(to, size uintptr) bool {
 			continue
 		}
 		for back := p; back != q; back = back.next {
-			copyBack(back.Start, to+back.Start-p.Start, back.next.Start-back.Start)
+			n := back.next.Start - back.Start
+			raw.Allow(back.Start, n)
+			copyBack(back.Start, to+back.Start-p.Start, n)
 		}
 		raw.Reclaim(at, n)
 		if at+n < to+size {

@@ -119,7 +119,10 @@ func (t *Thread) mayGive(n uintptr) bool {
 	if !poolLock.Take(t.token) {
 		return false
 	}
-	may := pool.spareSlices.spend(n, uintptr(pool.count.peak), sliceRate, t.Now) == n
+	got := pool.spareSlices.spend(n, uintptr(pool.count.peak), sliceRate, t.Now)
+	if got < n {
+		pool.spareSlices.left += got
+	}
 	poolLock.Release()
-	return may
+	return got == n
 }

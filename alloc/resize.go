@@ -42,7 +42,7 @@ func (h *Heap) copyPays(p *Page, n uintptr) bool {
 	if n <= MaxClass || pool.cache.n == 0 || n < p.Size || p.Size > copyShare*(n-p.Size) || uintptr(p.place) != place || !poolLock.Take(h.Thread.token) {
 		return false
 	}
-	i := pool.cache.smallest(place, raw.RoundUp(n, SliceSize))
+	i := pool.cache.smallest(place, raw.RoundUp(n, SliceSize), SliceSize)
 	poolLock.Release()
 	return i != hugeCacheSlots
 }

@@ -95,7 +95,10 @@ func (h *Heap) mapHuge(size, align, place uintptr) (start uintptr) {
 			return start
 		}
 	}
-	start = mapAligned(size, align)
+	start = mapAligned(size, max(align, huge2M)) // for huge pages, and for gather.go
+	if start == 0 {
+		start = mapAligned(size, align)
+	}
 	if start != 0 && !mapReserve(start, SliceSize) {
 		h.giveBack(start, size, uint32(place))
 		start = 0

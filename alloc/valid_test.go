@@ -18,6 +18,7 @@ type inspection struct {
 	inUse   map[*Page]bool
 	charged [placeSlots]uint64 // bytes, by tier
 	threads map[*Thread]bool
+	extra   int // parts of huge blocks beyond the first
 }
 
 // inspect returns what is wrong with the heap as a whole, or nil.

@@ -181,6 +181,7 @@ func (v *inspection) pool() {
 		v.charged[tierOf(p.place)] += uint64(p.Size)
 	}
 	v.want(cached == c.bytes, "%d bytes are cached, counted %d", cached, c.bytes)
+	v.want(uintptr(v.extra) == pool.parts, "%d parts beyond the first, counted %d", v.extra, pool.parts)
 	sum := pool.usedBytes + dirty + pool.purging + huge + cached
 	v.want(pool.count.committed == uint64(sum), "committed %d: used %d + dirty %d + huge %d + cached %d = %d",
 		pool.count.committed, pool.usedBytes, dirty, huge, cached, sum)
@@ -227,4 +228,5 @@ func (v *inspection) parts(p *Page) {
 		n++
 	}
 	v.want(n <= hugeParts, "%d parts", n)
+	v.extra += n - 1
 }

@@ -50,7 +50,7 @@ __wrap_crosscall2:
 
 // A system call as internal/runtime/syscall/linux.Syscall6 makes it: the number and six arguments in RAX, RBX,
 // RCX, RDI, RSI, R8 and R9; the two results and errno in RAX, RBX and RCX. That one lies far from all other
-// code that a process runs; internal/postlink has package syscall call this one.
+// code that a process runs; internal/postlink has whatever calls syscall.RawSyscall6 call this one.
 	.p2align 4
 	.type	ta_syscall6, @function
 ta_syscall6:

@@ -17,7 +17,7 @@
 //   - ta_deferred, which both read, is filled in.
 //   - The loader does not call _init and _fini, which do nothing and lie far from all other code
 //     that every process runs: 64 KiB resident for a few instructions.
-//   - Package syscall calls ta_syscall6 instead of the runtime's system call, for the same reason.
+//   - System calls are those of ta_syscall6 instead of the runtime's and package syscall's, for the same reason.
 //   - Signals lose the flag by which the runtime unblocks them in its threads: a
 //     host that waits for one with sigwait would lose it to a Go thread, or its life.
 //

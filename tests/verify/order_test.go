@@ -49,7 +49,7 @@ func TestOrder(t *testing.T) {
 		}
 		return first, end
 	}
-	first, end := span("syscall.RawSyscall6", "tieralloc/alloc.")
+	first, end := span("tieralloc/internal/raw.", "tieralloc/alloc.")
 	last, _ := span("tieralloc/internal/process.", "tieralloc/internal/process.")
 	for _, c := range []struct {
 		what       string

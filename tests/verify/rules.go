@@ -12,12 +12,9 @@ const StackLimit = 4096
 // rawSyscall is the one function that holds a system call instruction.
 const rawSyscall = "internal/runtime/syscall/linux.Syscall6"
 
-// ownSyscall stands in for it in the library, called by the one function ownSyscallBy (internal/postlink).
+// ownSyscall stands in for it in the library, and for syscall.RawSyscall6, which calls it (internal/postlink).
 // It is a dozen instructions of interpose/gate_amd64.S that use no stack.
-const (
-	ownSyscall   = "ta_syscall6"
-	ownSyscallBy = "syscall.RawSyscall6"
-)
+const ownSyscall = "ta_syscall6"
 
 // Rules says which functions the data plane may reach.
 type Rules struct {

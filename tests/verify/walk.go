@@ -116,7 +116,7 @@ func (w *walker) reachAll(exports []*Func) {
 // returns nil for what is not walked.
 func (w *walker) resolve(fn *Func, st site) *Func {
 	callee := w.img.funcAt(st.target)
-	if own := w.img.named[ownSyscall]; own != nil && st.target == own.Addr && fn.Name == ownSyscallBy {
+	if own := w.img.named[ownSyscall]; own != nil && st.target == own.Addr {
 		return nil
 	}
 	if callee == nil {
