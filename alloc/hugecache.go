@@ -90,7 +90,7 @@ func (c *hugeCache) oldest(place, size uintptr) uintptr {
 }
 
 // hugeCached takes the smallest cached mapping of the place that fits, or returns nil. A
-// much larger one is cut to size; the rest is cached from the next multiple of a huge page on.
+// much larger one is cut at the next multiple of a huge page, and the rest is cached.
 func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	c := &pool.cache
 	if align > SliceSize || c.n == 0 || !poolLock.Take(h.Thread.token) {
@@ -103,16 +103,15 @@ func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	}
 	p := c.remove(best)
 	pool.count.hugeHits++
-	rest := p.Size - size
+	rest := p.Start + p.Size - min(p.Start+p.Size, raw.RoundUp(p.Start+size, huge2M))
 	if rest <= size/4 {
 		rest = 0
 	}
-	behind := raw.RoundUp(p.Start+size, huge2M)
-	if end := p.Start + p.Size; rest != 0 && end >= behind+hugeCacheLeast && cacheRest(p, end-behind) {
-		p.Size -= end - behind
-		rest -= end - behind
-	}
+	cached := rest >= hugeCacheLeast && cacheRest(p, rest)
 	p.Size -= rest
+	if cached {
+		rest = 0
+	}
 	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
 	end, in := p.Start+p.Size, p.place
 	dropParts(p.partsFrom(end))
