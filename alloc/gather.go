@@ -54,8 +54,8 @@ func canGather(place, size uintptr) bool {
 // gather takes cached blocks of a place, each smaller than size bytes, off the cache, the largest first and of the last, if it
 // can be, no more than is needed. It returns their parts, most at most and each with its own Size, and the bytes; or nil where
 // these are less than a quarter of size. Where they are several, each begins at a multiple of a huge page and all but the last
-// are multiples of one, for the kernel moves such as a whole; what is cut off for that and too little to be cached goes
-// when its part has moved, done slices behind it. Precondition: poolLock is held.
+// are multiples of one, for the kernel moves such as a whole; what is cut off for that, or of the last where the tier has a limit,
+// and is too little to be cached goes when its part has moved, done slices behind it. Precondition: poolLock is held.
 func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr) {
 	var taken [hugeParts]*Page
 	var tails [hugeParts]uint32 // slices
@@ -83,15 +83,16 @@ func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr
 				break
 			}
 			p.Size -= rest
+		} else if rest != 0 && !tiers.Room(tierOf(uint32(place)), maxRequest) {
+			tails[n&(hugeParts-1)] = p.cutTail(rest)
 		}
 		if ragged != 0 {
 			q := taken[(n-1)&(hugeParts-1)]
-			if ragged < hugeCacheLeast || !cacheRest(q, ragged) {
-				dropParts(q.partsFrom(q.Start + q.Size - ragged))
-				tails[(n-1)&(hugeParts-1)] = uint32(ragged >> SliceShift)
-				pool.leaving += ragged
+			if ragged >= hugeCacheLeast && cacheRest(q, ragged) {
+				q.Size -= ragged
+			} else {
+				tails[(n-1)&(hugeParts-1)] = q.cutTail(ragged)
 			}
-			q.Size -= ragged
 			have -= ragged
 		}
 		taken[n&(hugeParts-1)] = p
@@ -124,6 +125,15 @@ func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr
 		first = p
 	}
 	return first, have
+}
+
+// cutTail takes n bytes, which are to go, off the end of a block that is in no list, and returns them in slices.
+// Precondition: poolLock is held.
+func (p *Page) cutTail(n uintptr) uint32 {
+	p.Size -= n
+	dropParts(p.partsFrom(p.Start + p.Size))
+	pool.leaving += n
+	return uint32(n >> SliceShift)
 }
 
 // sew moves the parts from p on, in no block and of have bytes together, to one range of size bytes, which is charged for, the

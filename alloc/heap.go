@@ -12,7 +12,7 @@ import (
 //
 //	cur[c] == pageNone ⇔ the class has no page on its list
 //	Cur[c] == cur[c], or pageNone where the class is guarded (guard.go)
-//	Direct[(n+15)/16] == Cur[Class(n)] for 0 < n <= DirectMax; Direct[0] == pageNone (zero.go)
+//	Direct[(n+15)/16] == Cur[Class(n)] for 0 <= n <= DirectMax
 //
 // The fast path pops from the pages in Cur and Direct.
 //
@@ -114,7 +114,7 @@ func (h *Heap) publish(c uintptr, p *Page) {
 	if size > DirectMax {
 		return
 	}
-	first := uintptr(1)
+	first := uintptr(0)
 	if c > 0 {
 		first = ClassSize(c-1)/Granule + 1
 	}

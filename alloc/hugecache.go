@@ -90,7 +90,8 @@ func (c *hugeCache) oldest(place, size uintptr) uintptr {
 }
 
 // hugeCached takes the smallest cached mapping of the place that fits, or returns nil. A
-// much larger one is cut at the next multiple of a huge page, and the rest is cached.
+// much larger one is cut to size; the rest is cached from the next multiple of a huge page on. What is between stays with the
+// block, where it is little and the tier has no limit.
 func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	c := &pool.cache
 	if align > SliceSize || c.n == 0 || !poolLock.Take(h.Thread.token) {
@@ -103,15 +104,19 @@ func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	}
 	p := c.remove(best)
 	pool.count.hugeHits++
-	rest := p.Start + p.Size - min(p.Start+p.Size, raw.RoundUp(p.Start+size, huge2M))
+	rest := p.Size - size
 	if rest <= size/4 {
 		rest = 0
 	}
-	cached := rest >= hugeCacheLeast && cacheRest(p, rest)
-	p.Size -= rest
-	if cached {
-		rest = 0
+	between := raw.RoundUp(p.Start+size, huge2M) - p.Start - size
+	if rest >= between+hugeCacheLeast && cacheRest(p, rest-between) {
+		p.Size -= rest - between
+		rest = between
+		if between <= size/8 && tiers.Room(tierOf(p.place), maxRequest) {
+			rest = 0
+		}
 	}
+	p.Size -= rest
 	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
 	end, in := p.Start+p.Size, p.place
 	dropParts(p.partsFrom(end))

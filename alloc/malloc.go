@@ -53,7 +53,7 @@ func (t *Thread) hintFor(n, libs uintptr) uintptr {
 func (h *Heap) serve(n, how uintptr) (b uintptr) {
 	switch {
 	case h == nil:
-	case n == 0:
+	case secure && n == 0:
 		b = h.aligned(Granule, 0, how)
 	case secure:
 		b = h.serveSecure(n, 0, how)
@@ -218,12 +218,12 @@ func (h *Heap) aligned(align, n, how uintptr) uintptr {
 	if h == nil {
 		return 0
 	}
-	if n == 0 {
-		if b := zeroAlloc(h, align); b != 0 {
-			return b
-		} // else one that is not empty has to do
-	}
 	if secure {
+		if n == 0 {
+			if b := zeroAlloc(h, align); b != 0 {
+				return b
+			} // else one that is not empty has to do
+		}
 		return h.serveSecure(max(n, 1), align, how)
 	}
 	size := raw.RoundUp(max(n, align), align)

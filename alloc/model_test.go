@@ -34,7 +34,7 @@ func (m *model) add(addr, n, align uintptr, zero bool) error {
 		return fmt.Errorf("block %#x of %d bytes is not aligned to %d", addr, n, align)
 	}
 	p := Lookup(addr)
-	if p == nil || p.Size < n || n == 0 && p.Owner != OwnerZero && align <= zeroMaxAlign {
+	if p == nil || p.Size < n || secure && n == 0 && p.Owner != OwnerZero && align <= zeroMaxAlign {
 		return fmt.Errorf("block %#x of %d bytes has page %p", addr, n, p)
 	}
 	if zero {

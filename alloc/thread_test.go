@@ -39,9 +39,6 @@ func fastPop(p *Page) uintptr {
 
 // fastUnspill is ta_unspill.
 func (t *thread) fastUnspill(n uintptr) uintptr {
-	if n == 0 {
-		return 0
-	}
 	h, c := t.h, Class(n)
 	b := h.Spill[c].Head
 	if b == 0 {

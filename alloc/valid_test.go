@@ -116,7 +116,7 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 		}
 		v.want(h.Cur[c] == published, "heap %p: the fast path has page %p for class %d, not %p", h, h.Cur[c], c, published)
 	}
-	v.want(h.Direct[0] == pageNone, "heap %p: the fast path serves blocks of 0 bytes", h)
+	v.want(h.Direct[0] == h.Cur[0], "heap %p: blocks of 0 bytes are not those of the smallest class", h)
 	for i, p := range h.Direct[1:] {
 		i++
 		c := Class(uintptr(i) * Granule)

@@ -13,7 +13,7 @@ import (
 // TestZeroBlocks: addresses of every alignment are unique and aligned, none can be read,
 // and each is freed once. There are as many at a time as several zero pages have.
 func TestZeroBlocks(t *testing.T) {
-	newWorld(t)
+	hardWorld(t)
 	h := mustAcquire(t, 8)
 	r := rand.New(rand.NewSource(1))
 	live := map[uintptr]bool{}
@@ -62,7 +62,7 @@ func TestZeroBlocks(t *testing.T) {
 // TestZeroReuse: a freed address is the last of its page to come again, and what was
 // never handed out is no block.
 func TestZeroReuse(t *testing.T) {
-	newWorld(t)
+	hardWorld(t)
 	h := mustAcquire(t, 8)
 	first := Malloc(h, 0, 0, 0)
 	for _, never := range []uintptr{first + Granule, first + SliceSize - Granule, first + 1, first + 8} {
@@ -89,7 +89,7 @@ func TestZeroReuse(t *testing.T) {
 // TestZeroHints: the address says what the block is for, which realloc goes by, and
 // moving it to a tier gives another.
 func TestZeroHints(t *testing.T) {
-	newWorld(t)
+	hardWorld(t)
 	h := mustAcquire(t, 8)
 	cold := Alloc(h, 0, uintptr(config.HintCold))
 	if TierOf(cold) != uintptr(config.TierSlow) {
@@ -110,7 +110,7 @@ func TestZeroHints(t *testing.T) {
 // TestZeroElse: where the pool cannot be had, and for an alignment beyond a page, the
 // block is an ordinary one; one freed then is lost, and nothing else.
 func TestZeroElse(t *testing.T) {
-	newWorld(t)
+	hardWorld(t)
 	h := mustAcquire(t, 8)
 	b := Malloc(h, 0, 0, 0)
 	if big := Aligned(h, 2*zeroMaxAlign, 0, 0, 0) &^ ZeroBit; big == 0 || big%(2*zeroMaxAlign) != 0 || Lookup(big).Size == 0 || Free(h, big, HowAny, NoSize, 0) != FreeOK {

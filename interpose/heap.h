@@ -67,13 +67,11 @@ static inline size_t ta_class(size_t n) // alloc.Class for n > 128
 }
 
 // A block from the spill list (alloc/spill.go), for when the current page has
-// none, or NULL. Blocks of 0 bytes (alloc/zero.go) are on no page's list.
+// none, or NULL.
 static inline void *ta_unspill(size_t n)
 {
 	ta_heap *h = ta_self;
-	if (n == 0)
-		return NULL;
-	size_t c = n > 128 ? ta_class(n) : (n - 1) / TA_GRANULE;
+	size_t c = n > 128 ? ta_class(n) : (n - (n != 0)) / TA_GRANULE;
 	struct ta_spill *s = &h->Spill[c];
 	uint64_t *b = (uint64_t *)s->Head;
 	if (b == NULL)

@@ -89,9 +89,9 @@ var callCases = []struct {
 	want delta
 }{
 	{"basic", 1000, delta{calls: counts{"malloc": 6, "free": 4}, failed: 2, allocs: 4, frees: 3,
-		bytesAlloc: 48 + 5120 + 0 + 112, bytesFreed: 48 + 5120 + 0, classLive: classes{112: 1}}},
+		bytesAlloc: 48 + 5120 + 16 + 112, bytesFreed: 48 + 5120 + 16, classLive: classes{112: 1}}},
 	{"zeroed", 1000, delta{calls: counts{"calloc": 5, "free": 2}, failed: 2, allocs: 3, frees: 2,
-		bytesAlloc: 160 + 704 + 0, bytesFreed: 160 + 0, classLive: classes{704: 1}}},
+		bytesAlloc: 160 + 704 + 16, bytesFreed: 160 + 16, classLive: classes{704: 1}}},
 	{"resized", 1000, delta{calls: counts{"realloc": 8, "reallocarray": 2}, failed: 3, allocs: 5, frees: 4,
 		bytesAlloc: 208 + 5120 + 30720 + 64 + 96, bytesFreed: 208 + 5120 + 30720 + 64, classLive: classes{96: 1}}},
 	// How often such a block moves is the heap's affair; that each move is two-sided is not.

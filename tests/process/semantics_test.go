@@ -9,7 +9,9 @@ import (
 
 func TestSemantics(t *testing.T) {
 	t.Parallel()
-	cases(t, testlib.CC(t, "semantics.c"), nil, "align", "limits", "zero", "empty", "posix", "aligned", "errno", "usable")
+	prog := testlib.CC(t, "semantics.c")
+	cases(t, prog, nil, "align", "limits", "zero", "smallest", "posix", "aligned", "errno", "usable")
+	cases(t, prog, []string{"TA_SECURE=1"}, "empty")
 }
 
 func TestContents(t *testing.T) {
