@@ -59,15 +59,16 @@ func guestFiles(t *testing.T) []string {
 		testlib.Lib(t) + "=/guest/libtieralloc.so", perl + "=/guest/perl",
 		program(t, "plain"), program(t, "known"), program(t, "refuse"), program(t, "facts"),
 		goBuild(t, "numa.test", "test", "-c", "./numa"), goBuild(t, "plan.test", "test", "-c", "./numa/plan"),
+		goBuild(t, "probe.test", "test", "-c", "./numa/probe"),
 		goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl"),
 	}
 }
 
-// packageTests runs those of packages numa and plan's own tests that depend on the kernel, on the
+// packageTests runs those of packages numa, probe and plan's own tests that depend on the kernel, on the
 // guest's nodes.
 func packageTests(nodes int) check {
 	return check{name: "package numa", plain: true,
-		script: "/guest/numa.test -test.v -test.run 'Here|Bind|Count' && /guest/plan.test -test.v -test.run 'Here|Resolve'",
+		script: "/guest/numa.test -test.v -test.run 'Bind|Count' && /guest/probe.test -test.v -test.run Here && /guest/plan.test -test.v -test.run 'Here|Resolve'",
 		judge: func(t *testing.T, r *remains) {
 			if got := strings.Count(r.stdout, " MiB, distances ["); got != nodes || !strings.HasSuffix(r.stdout, "\nPASS\n") ||
 				strings.Contains(r.stdout, "--- SKIP") {
