@@ -39,7 +39,7 @@ func TestThreads(t *testing.T) {
 		clean(t, preloaded(t, []string{"TA_STATS_FILE=" + file}, prog, "many"))
 		r := readReport(t, file)
 		// Nine threads of 6000 have work at a time; how many are on their way out is the scheduler's.
-		if h := r.Heap; h.Heaps > 40 || h.Abandoned > 40 || h.Committed > 24<<20 || h.Mapped > 48<<20 {
+		if h := r.Heap; h.Heaps > 40 || h.Abandoned > 40 || h.Committed > 24<<20 || h.Mapped > 32<<20 {
 			t.Errorf("heaps %d, abandoned %d, committed %d, mapped %d", h.Heaps, h.Abandoned, h.Committed, h.Mapped)
 		}
 	})
