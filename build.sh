@@ -122,7 +122,7 @@ build() {
 stale() {
 	[[ -f $lib && -f build/tieralloc.h && -f build/tierallocctl ]] || return 0
 	[[ -n $(find . \( -path ./.git -o -path ./build -o -path ./tests \) -prune -o -type f \
-		\( -name '*.go' -o -name '*.[chS]' -o -name '*.map' -o -name '*.ld' -o -name go.mod -o -name go.sum -o -name build.sh \) \
+		\( -name '*.go' -o -name '*.[chS]' -o -name '*.map' -o -name '*.ld' -o -name hot.txt -o -name go.mod -o -name go.sum -o -name build.sh \) \
 		! -name '*_test.go' -newer "$lib" -print -quit) ]]
 }
 

@@ -16,9 +16,10 @@ void *(*ta_real_dlsym)(void *, const char *);
 // dlsym that does not lead back here.
 HOT void ta_find_dlsym(void)
 {
-	void *f = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+	static const char name[] HOT_DATA = "dlsym", version[] HOT_DATA = "GLIBC_2.34";
+	void *f = dlvsym(RTLD_NEXT, name, version);
 	if (f == NULL)
-		f = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+		f = dlvsym(RTLD_NEXT, name, "GLIBC_2.2.5");
 	if (f == NULL) {
 		static const char line[] = "tieralloc: libc has no dlsym\n";
 		if (write(2, line, sizeof line - 1) < 0) {

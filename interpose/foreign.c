@@ -24,8 +24,9 @@ static TLS int passing;
 HOT static void *hosts(const char *name)
 {
 	static void *program;
+	static const char none[] HOT_DATA = ""; // as NULL, for which libc reads a string of its own, in 64 KiB that nothing else needs
 	if (program == NULL)
-		program = dlopen("", RTLD_LAZY); // as NULL, for which libc reads a string of its own, in 64 KiB that nothing else needs
+		program = dlopen(none, RTLD_LAZY);
 	return program != NULL ? dlsym(program, name) : NULL;
 }
 
@@ -34,7 +35,8 @@ HOT static void *hosts(const char *name)
 HOT int ta_malloc_is_foreign(void)
 {
 	extern void *malloc(size_t);
-	return hosts("malloc") != (void *)malloc;
+	static const char name[] HOT_DATA = "malloc";
+	return hosts(name) != (void *)malloc;
 }
 
 // libc's function of that name, or the next library's: what is passed on goes there.

@@ -90,3 +90,7 @@ ta_deferred:
 	.size	ta_deferred, . - ta_deferred
 
 	.section .note.GNU-stack, "", @progbits
+
+	// Room for copies of Go functions (internal/postlink).
+	.section .text.gocopies, "ax", @progbits
+	.fill 0x11000, 1, 0xcc

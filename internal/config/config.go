@@ -157,5 +157,7 @@ func (s *Settings) setDefaults() {
 	s.StatsFile.Reset()
 	s.LogFile.Reset()
 	s.StatsLive.Reset()
-	s.Rules.Count = 0 // its text is reset by who fills it, so that no page is touched for nothing
+	if s.Rules.Count != 0 { // its text is reset by who fills it, so that no page is touched for nothing
+		s.Rules.Count = 0
+	}
 }

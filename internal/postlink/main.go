@@ -18,6 +18,7 @@
 //   - The loader does not call _init and _fini, which do nothing and lie far from all other code
 //     that every process runs: 64 KiB resident for a few instructions.
 //   - System calls are those of ta_syscall6 instead of the runtime's and package syscall's, for the same reason.
+//   - What most processes run of Go's code is copied to one place, of which all is resident anyway (hot.go).
 //   - Signals lose the flag by which the runtime unblocks them in its threads: a
 //     host that waits for one with sigwait would lose it to a Go thread, or its life.
 //
@@ -51,7 +52,7 @@ func run(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := deferGo(data); err != nil {
+	if data, err = deferGo(data); err != nil {
 		return err
 	}
 	return writeInPieces(path, data)
@@ -66,13 +67,16 @@ type image struct {
 	syms []elf.Symbol // with an address, by address
 }
 
-// deferGo edits the library in data.
-func deferGo(data []byte) error {
+// deferGo edits the library in data and returns it.
+func deferGo(data []byte) ([]byte, error) {
 	m, err := load(data)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return m.rewrite()
+	if err := m.rewrite(); err != nil {
+		return nil, err
+	}
+	return m.copyHot()
 }
 
 func load(data []byte) (*image, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,7 +207,7 @@ func TestWhen(t *testing.T) {
 
 func TestNotALibrary(t *testing.T) {
 	for name, data := range map[string][]byte{"empty": nil, "text": []byte("no library at all"), "header": []byte("\x7fELF\x02\x01\x01")} {
-		if deferGo(data) == nil {
+		if _, err := deferGo(data); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -214,7 +215,7 @@ func TestNotALibrary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if deferGo(program) == nil {
+	if _, err := deferGo(program); err == nil {
 		t.Error("a Go program was accepted")
 	}
 }
@@ -224,5 +225,105 @@ func TestSystemCalls(t *testing.T) {
 	m := edited(t)
 	if err := m.ownSystemCalls(); err == nil {
 		t.Error("package syscall still called the runtime's")
+	}
+}
+
+// TestCopies: a copy is its function but for distances, and leads to the same places or the copies of them. Nothing but copies
+// and C calls copies, and C calls no function that has one.
+func TestCopies(t *testing.T) {
+	m := edited(t)
+	code, err := m.disassemble()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(s elf.Symbol) []instruction {
+		from, _ := slices.BinarySearchFunc(code, s.Value, byAddress)
+		to, _ := slices.BinarySearchFunc(code, s.Value+s.Size, byAddress)
+		return code[from:to]
+	}
+	bytesAt := func(from, to uint64) []byte {
+		at, err := m.fileOffset(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.data[at : at+to-from]
+	}
+	named, copyOf := map[string]elf.Symbol{}, map[uint64]uint64{}
+	for _, s := range m.syms {
+		named[s.Name] = s
+	}
+	copies := 0
+	for name, s := range named {
+		if original, ok := strings.CutSuffix(name, copySuffix); ok {
+			copyOf[named[original].Value] = s.Value
+			copies++
+		}
+	}
+	if copies < 100 || copies > len(hotList()) {
+		t.Errorf("%d copies of %d functions", copies, len(hotList()))
+	}
+	for name, s := range named {
+		original, ok := strings.CutSuffix(name, copySuffix)
+		if !ok {
+			continue
+		}
+		a, b := of(named[original]), of(s)
+		if s.Size != named[original].Size || len(a) != len(b) || s.Value%copyAlign != 0 {
+			t.Errorf("%s has %d bytes, %d instructions; its copy, at %#x, %d and %d", original, named[original].Size, len(a), s.Value, s.Size, len(b))
+			continue
+		}
+		for i, in := range a {
+			end, endOfCopy := in.addr-named[original].Value, b[i].addr-s.Value
+			if i+1 < len(a) {
+				end, endOfCopy = in.end-named[original].Value, b[i].end-s.Value
+			}
+			want := in.target
+			if inside := want >= named[original].Value && want < named[original].Value+s.Size && !in.data; inside {
+				want += s.Value - named[original].Value
+			} else if c := copyOf[want]; c != 0 {
+				want = c
+			}
+			if end != endOfCopy || b[i].target != want || b[i].data != in.data {
+				t.Errorf("%s at %#x leads to %#x, its copy at %#x to %#x", original, in.addr, in.target, b[i].addr, b[i].target)
+			} else if in.target == 0 && i+1 < len(a) && !bytes.Equal(bytesAt(in.addr, in.end), bytesAt(b[i].addr, b[i].end)) {
+				t.Errorf("%s at %#x differs from its copy at %#x", original, in.addr, b[i].addr)
+			}
+		}
+	}
+	text, area := m.file.Section(".text"), m.file.Section(copiesSection)
+	fromC := 0
+	for _, in := range code {
+		inGo := in.addr >= text.Addr && in.addr < text.Addr+text.Size
+		inCopy := in.addr >= area.Addr && in.addr < area.Addr+area.Size
+		toCopy := in.target >= area.Addr && in.target < area.Addr+area.Size
+		switch {
+		case inGo && toCopy:
+			t.Errorf("%s at %#x leads to a copy", m.owner(in.addr), in.addr)
+		case !inGo && !inCopy && copyOf[in.target] != 0:
+			t.Errorf("%s at %#x leads to a function that has a copy", m.owner(in.addr), in.addr)
+		case !inGo && !inCopy && toCopy:
+			fromC++
+		}
+	}
+	if fromC < 8 {
+		t.Errorf("C leads to %d copies", fromC)
+	}
+}
+
+// TestSymbols: the tables that were written anew are whole: sections, names, and locals in front.
+func TestSymbols(t *testing.T) {
+	m := edited(t)
+	s := m.file.Section(".symtab")
+	all, err := m.file.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, sym := range all {
+		if local := elf.ST_BIND(sym.Info) == elf.STB_LOCAL; local != (uint32(i+1) < s.Info) {
+			t.Fatalf("symbol %d, %s: local is %v, and %d come first", i+1, sym.Name, local, s.Info)
+		}
+		if strings.HasSuffix(sym.Name, copySuffix) && m.file.Sections[sym.Section].Name != copiesSection {
+			t.Errorf("%s is in %s", sym.Name, m.file.Sections[sym.Section].Name)
+		}
 	}
 }

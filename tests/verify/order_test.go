@@ -3,17 +3,20 @@ package verify
 import (
 	"debug/elf"
 	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"tieralloc/internal/testlib"
 )
 
-// TestOrder: what every process runs or reads of the library is in three windows of 64 KiB, each
-// of which the kernel makes resident as a whole, and in a segment for the symbols alone (interpose/order.ld).
-// Where it has come to lie across a border, the address of .text.pad there is to change.
+const window = 64 << 10 // what the kernel makes resident around each place of a file that is touched
+
+// TestOrder: what every process runs or reads of the library is in one window of 64 KiB, and in
+// a segment for the symbols alone (interpose/order.ld).
 func TestOrder(t *testing.T) {
-	const window = 64 << 10
 	img, err := Load(testlib.Lib(t))
 	if err != nil {
 		t.Fatal(err)
@@ -34,53 +37,88 @@ func TestOrder(t *testing.T) {
 	if p := f.Progs[0]; p.Type != elf.PT_LOAD || p.Flags != elf.PF_R || p.Memsz > 16<<10 || f.Section(".dynstr").Addr >= p.Memsz {
 		t.Errorf("the first segment is %v", p.ProgHeader)
 	}
-	// span is from the first function of one prefix to the end of the last of another.
-	span := func(from, to string) (first, end uint64) {
-		for _, fn := range img.funcs {
-			if first == 0 && strings.HasPrefix(fn.Name, from) {
-				first = fn.Addr
-			}
-			if strings.HasPrefix(fn.Name, to) {
-				end = fn.Addr + fn.Size
-			}
-		}
-		if first == 0 || end < first {
-			t.Fatalf("no code from %s to %s", from, to)
-		}
-		return first, end
+	near, copies := f.Section(".text.near"), f.Section(".text.copies")
+	first, end := near.Addr&^(window-1), rela+relaSize
+	if end > first+window || copies.Addr+copies.Size > near.Addr || copies.Addr+copies.Size < first+window/2 {
+		t.Errorf("copies of functions end at %#x, C's code begins at %#x, the loader's relocations end at %#x: not in one window",
+			copies.Addr+copies.Size, near.Addr, end)
 	}
-	first, end := span("tieralloc/internal/raw.", "tieralloc/alloc.")
-	last, _ := span("tieralloc/internal/process.", "tieralloc/internal/process.")
-	for _, c := range []struct {
-		what       string
-		first, end uint64
-		windows    uint64
-	}{
-		{"the data plane", first, end, 2},
-		{"package process, the exports, HOT code, constants and the loader's relocations", last, rela + relaSize, 1},
-	} {
-		if n := (c.end-1)/window - c.first/window + 1; n > c.windows {
-			t.Errorf("%s, at %#x to %#x, lie in %d windows, not %d", c.what, c.first, c.end, n, c.windows)
+	for _, name := range []string{".plt.got", ".rodata.near"} {
+		if s := f.Section(name); s.Addr < near.Addr || s.Addr >= rela {
+			t.Errorf("%s is at %#x", name, s.Addr)
 		}
 	}
-	// What ends a process or a thread, and what forks, is in the last of these as well; and the variables of C
+	// What ends a process or a thread, and what forks, is there as well; and the variables of C
 	// that every process writes are on the page of .dynamic.
-	if plt := f.Section(".plt.got"); plt.Addr < last || plt.Addr >= rela {
-		t.Errorf(".plt.got is at %#x", plt.Addr)
-	}
-	near := map[string]bool{"tag_leave": false, "tag_usable": false, "fork_prepare": false, "malloc_usable_size": false, "reallocarray": false}
-	for _, fn := range img.funcs {
-		if _, ok := near[fn.Name]; ok && fn.Addr >= last && fn.Addr < rela {
-			near[fn.Name] = true
-		}
-	}
-	for name, ok := range near {
-		if !ok {
-			t.Errorf("%s is not before .rela.dyn", name)
+	for _, name := range []string{"malloc", "free", "tag_leave", "tag_usable", "fork_prepare", "malloc_usable_size", "reallocarray"} {
+		if fn := img.named[name]; fn == nil || fn.Addr < near.Addr || fn.Addr >= rela {
+			t.Errorf("%s is not in .text.near", name)
 		}
 	}
 	if d, b := f.Section(".dynamic"), f.Section(".bss.near"); b == nil || b.Size < 256 || (b.Addr+b.Size-1)/(4<<10) != d.Addr/(4<<10) {
 		t.Errorf(".dynamic is at %#x, .bss.near %+v", d.Addr, b)
+	}
+}
+
+// TestHot: of Go's functions small programs run the copies alone (internal/postlink), and the smallest those
+// in the window that they have resident anyway.
+func TestHot(t *testing.T) {
+	testlib.Need(t, "valgrind", "bash", "sort")
+	img, err := Load(testlib.Lib(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := img.named["malloc"].Addr &^ (window - 1)
+	lines := strings.Repeat("a few words\n", 20000)
+	for _, c := range []struct {
+		name     string
+		args     []string
+		smallest bool
+	}{
+		{"bash", []string{"bash", "-c", "for i in 1 2 3; do echo $i; done"}, true},
+		{"fork", []string{"bash", "-c", "(exit 3)"}, false},
+		{"sort", []string{"sort", "--parallel=2", "-S1M"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "callgrind.out")
+			cmd := exec.Command("valgrind", append([]string{"--tool=callgrind", "--compress-strings=no", "--callgrind-out-file=" + out + ".%p"}, c.args...)...)
+			cmd.Stdin = strings.NewReader(lines)
+			cmd.Env = append(os.Environ(), "LD_PRELOAD="+testlib.Lib(t))
+			if text, err := cmd.CombinedOutput(); err != nil && !strings.Contains(err.Error(), "exit status 3") {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			var ran strings.Builder // by the process and those that it forked
+			files, err := filepath.Glob(out + ".*")
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ran.Write(text)
+			}
+			if err != nil || c.name == "fork" && len(files) != 2 {
+				t.Errorf("%d processes, %v", len(files), err)
+			}
+			seen := map[string]bool{}
+			for line := range strings.Lines(ran.String()) {
+				name, ok := strings.CutPrefix(strings.TrimSpace(line), "fn=")
+				name, _, _ = strings.Cut(name, "'") // which of the recursive calls
+				fn := img.named[name]
+				if !ok || fn == nil || seen[name] || img.funcAt(fn.Addr) == nil && !strings.HasSuffix(name, ".copy") {
+					continue
+				}
+				seen[name] = true
+				switch {
+				case !strings.HasSuffix(name, ".copy"):
+					t.Errorf("%s is not copied: internal/postlink/hot.txt lacks it, or there is no room", name)
+				case c.smallest && fn.Addr < near:
+					t.Errorf("the copy of %s is not near: it is to stand further up in internal/postlink/hot.txt", name)
+				}
+			}
+			if len(seen) < 40 {
+				t.Errorf("it ran %d functions", len(seen))
+			}
+		})
 	}
 }
 
