@@ -40,10 +40,10 @@ func (t *tally) add(u *tally) {
 	t.free(u.frees, u.freeBytes)
 }
 
-// less is a - b, or 0 where other threads, running meanwhile, have made b the
+// less is a - b, of numbers modulo 2^64 (runCounts), or 0 where other threads, running meanwhile, have made b the
 // larger.
 func less(a, b uint64) uint64 {
-	if a < b {
+	if int64(a-b) < 0 {
 		return 0
 	}
 	return a - b
@@ -66,6 +66,7 @@ func (k *Counts) collectCounts() {
 		k.Allocs[c] += k.pool.stolen[c]
 		k.Frees[c] += k.pool.stolen[c]
 	}
+	k.ran(&pool.count.ran)
 	for i := range k.pool.gone {
 		k.tier[i].add(&k.pool.gone[i])
 	}
@@ -117,10 +118,22 @@ func (k *Counts) heap(h *Heap) {
 	for i := range h.gone {
 		k.tier[i].add(&h.gone[i])
 	}
+	k.ran(&h.ran)
 	for i := range h.Calls {
 		k.Calls[i] += h.Calls[i]
 	}
 	k.Remotes += h.Remotes
+}
+
+func (k *Counts) ran(r *runCounts) {
+	for c := range r.allocs {
+		k.Allocs[c] += r.allocs[c]
+		k.Frees[c] += r.frees[c]
+	}
+	for i := range r.tierAllocs {
+		k.tier[i].allocs += r.tierAllocs[i]
+		k.tier[i].frees += r.tierFrees[i]
+	}
 }
 
 // onList counts up to n blocks of a spill list, or hidden ones, as freed, which to their
@@ -131,8 +144,13 @@ func (k *Counts) onList(b uintptr, n uint64) {
 		if p == nil || !p.isBlock(b) {
 			return
 		}
-		k.Frees[p.Class&(Classes-1)]++
-		k.tier[tierOf(p.place)].free(1, uint64(p.Size))
+		c, n := uintptr(p.Class), uintptr(1)
+		if p.inRuns() {
+			n = p.table().unitsOf(p.unit(b))
+			c = p.runClass(n)
+		}
+		k.Frees[c&(Classes-1)]++
+		k.tier[tierOf(p.place)].free(1, uint64(n*p.Size))
 		b = raw.Load(b)
 	}
 }

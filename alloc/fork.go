@@ -139,7 +139,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 			pool.shelf[i] = shelf{}
 		}
 		pool.segments, pool.segSlices = nil, 0
-		pool.freePages, pool.freeSegs = nil, nil
+		pool.freePages, pool.freeSegs, pool.freeRuns = nil, nil, nil
 		pool.metaLeft, pool.dirtyBytes, pool.purging, pool.leaving = 0, 0, 0, 0
 		pool.cache.n, pool.cache.bytes = 0, 0
 		pool.parked = parkedSet{}

@@ -87,7 +87,12 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 		}
 		p.enlist(addr)
 	}
-	freeRemote(p, addr)
+	if poolLock.Take(token) {
+		freeRemote(&pool.count.ran, p, addr)
+		poolLock.Release()
+	} else {
+		freeRemote(nil, p, addr)
+	}
 	return FreeOK
 }
 
@@ -97,7 +102,7 @@ func freeInner(h *Heap, p *Page, addr uintptr) bool {
 	owner := atomic.LoadUintptr(&p.Owner)
 	o := heapOf(owner)
 	if o.Thread != h.Thread {
-		freeRemote(p, addr)
+		freeRemote(&h.ran, p, addr)
 		if !secure { // else it counted when it came into quarantine
 			h.Remotes++
 		}
@@ -115,6 +120,10 @@ func heapOf(owner uintptr) *Heap { return (*Heap)(raw.Ptr(owner &^ OwnerFull)) }
 
 // freeLocal frees a block of one of the heap's own pages.
 func (h *Heap) freeLocal(p *Page, b uintptr) {
+	if p.inRuns() {
+		h.freeRun(p, b)
+		return
+	}
 	if p.Owner&OwnerFull != 0 && !h.unfull(p, b) {
 		return
 	}
@@ -154,6 +163,14 @@ func check(p *Page, addr uintptr) uintptr {
 	}
 	if !p.isBlock(addr) {
 		return FreeInside
+	}
+	if p.inRuns() {
+		switch t, u := p.table(), p.unit(addr); {
+		case has(&t.free, u):
+			return FreeDouble
+		case has(&t.cont, u):
+			return FreeInside
+		}
 	}
 	if p.inHole(addr) || raw.Load(addr+8) == FreeKey && p.isFree(owner, addr) {
 		return FreeDouble
@@ -265,7 +282,11 @@ func (h *Heap) release(p *Page, stamp uint64) bool {
 	}
 	h.unkeep(p)
 	p.Trigger = neverEmpty
-	h.unlink(p)
+	if p.inRuns() {
+		h.uncut(p)
+	} else {
+		h.unlink(p)
+	}
 	h.retired[uintptr(p.Class)&(Classes-1)] += p.Allocs
 	gone := &h.gone[tierOf(p.place)]
 	gone.alloc(p.Allocs, p.Allocs*uint64(p.Size))
@@ -284,6 +305,9 @@ func (h *Heap) collectPages(all bool) {
 	}
 	if h.hidden != 0 {
 		h.unhide()
+	}
+	if h.runs != nil {
+		given += h.collectRuns(all)
 	}
 	for c := uintptr(0); c < Classes; c++ {
 		if h.Spill[c].Head != 0 {

@@ -28,7 +28,7 @@ func TestFullInFlight(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	p, blocks := fullPage(t, h)
-	freeRemote(p, blocks[0])
+	freeRemote(nil, p, blocks[0])
 	mustBeSound(t)
 	if h.pending != addrOf(p) {
 		t.Fatal("the owner was not told")
@@ -47,7 +47,7 @@ func TestFullInFlight(t *testing.T) {
 	if p.Remote != RemoteNotify {
 		t.Fatalf("the remote word is %#x: the page does not ask for news", p.Remote)
 	}
-	freeRemote(p, blocks[2])
+	freeRemote(nil, p, blocks[2])
 	h.drain()
 	mustBeSound(t)
 	if h.Cur[p.Class] != p || p.pop() != blocks[2] {
@@ -63,7 +63,7 @@ func TestFullInHand(t *testing.T) {
 	h, thief := mustAcquire(t, 8), mustAcquire(t, 16)
 	p, blocks := fullPage(t, h)
 	for _, b := range blocks[1:] {
-		freeRemote(p, b)
+		freeRemote(nil, p, b)
 	}
 	list := atomic.SwapUintptr(&h.pending, 0) // as the thief does
 	if why := Free(h, blocks[0], HowAny, NoSize, 0); why != FreeOK {

@@ -44,6 +44,14 @@ type Heap struct {
 	gone    [placeSlots]tally // the same by tier
 	pending uintptr           // *Page: pages that other threads have news of
 	hidden  uintptr           // blocks taken off spill lists, linked: see guard.go
+
+	ran           runCounts
+	runs, runPage *Page   // pages in runs; the one to look at next,
+	runAt         uintptr // from this unit on
+	runPages      uintptr
+	runMisses     uintptr // pages looked at since a block was found, for
+	runMissed     uintptr // so many bytes or more
+	runFreed      uintptr // bytes freed in them since somebody looked again
 }
 
 // Indices of Heap.Calls beyond the functions' own (stats.Call…), from which the

@@ -51,13 +51,13 @@ func (t *Thread) grown() {
 	used := pool.usedBytes // a peek, without the lock
 	if used >= t.used+t.used/restGrowth+restLeast {
 		t.used = used
-		t.rest(false)
+		t.rest(false, true)
 	}
 }
 
 // rest looks at the pages of the thread that are not current; with all set at all of them, those
 // that did not rest, or are not sparse, included.
-func (t *Thread) rest(all bool) {
+func (t *Thread) rest(all, growing bool) {
 	done := uintptr(0)
 	t.walk = walkMost
 	for _, h := range t.Heaps {
@@ -65,8 +65,13 @@ func (t *Thread) rest(all bool) {
 			continue
 		}
 		for c := range h.cur {
-			for p := h.cur[c].next; p != nil; p = p.next {
+			for p := h.cur[c].next; p != nil; {
+				next := p.next
 				done += t.restPage(p, all)
+				if growing && p.stamp>>62 == 3 {
+					h.cutIntoRuns(p)
+				}
+				p = next
 			}
 		}
 	}

@@ -104,6 +104,11 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 			if b := h.unspill(c); b != 0 {
 				return b
 			}
+			if h.runs != nil {
+				if b := h.fromRuns(c); b != 0 {
+					return b
+				}
+			}
 			if h.refill(c) {
 				continue
 			}
@@ -125,6 +130,11 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 		}
 		if h.yields(p) {
 			continue
+		}
+		if h.runs != nil && p.zero != 0 {
+			if b := h.fromRuns(c); b != 0 {
+				return b
+			}
 		}
 		if b, zero := p.carve(); b != 0 {
 			if zero {

@@ -34,7 +34,7 @@ func (m *model) add(addr, n, align uintptr, zero bool) error {
 		return fmt.Errorf("block %#x of %d bytes is not aligned to %d", addr, n, align)
 	}
 	p := Lookup(addr)
-	if p == nil || p.Size < n || secure && n == 0 && p.Owner != OwnerZero && align <= zeroMaxAlign {
+	if p == nil || p.Size < n && p.usable(addr) < n || secure && n == 0 && p.Owner != OwnerZero && align <= zeroMaxAlign {
 		return fmt.Errorf("block %#x of %d bytes has page %p", addr, n, p)
 	}
 	if zero {
@@ -43,6 +43,9 @@ func (m *model) add(addr, n, align uintptr, zero bool) error {
 		}
 	}
 	b := block{addr: addr, n: n, size: p.usable(addr), class: p.Size}
+	if p.inRuns() {
+		b.class = b.size
+	}
 	if secure && b.size != max(n, min(b.size, 1)) {
 		return fmt.Errorf("block %#x of %d bytes has %d", addr, n, b.size)
 	}

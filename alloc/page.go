@@ -230,6 +230,9 @@ func (p *Page) onList(head, b uintptr) bool {
 // owner. Its cost is bounded by
 // the number of blocks; the caller has seen b's second word hold FreeKey.
 func (p *Page) isFree(owner, b uintptr) bool {
+	if p.inRuns() && p.runOnSpill(owner, b) {
+		return true
+	}
 	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&RemoteAddr, b) ||
 		onSpill(owner&^OwnerFull, b, uintptr(p.Class))
 }

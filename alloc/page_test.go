@@ -64,7 +64,7 @@ func (s *pageState) step(op byte) {
 		}
 	case 6:
 		if b := s.takeBack(i); b != 0 {
-			freeRemote(p, b)
+			freeRemote(nil, p, b)
 			s.remotes++
 		}
 	case 7:

@@ -64,6 +64,7 @@ type poolState struct {
 	zero        zeroState
 	holds       holdSet
 	parked      parkedSet
+	freeRuns    *runs // tables that are not in use
 }
 
 // poolCounts are plain sums for the report.
@@ -76,6 +77,7 @@ type poolCounts struct {
 	huge        [placeSlots]tally // by tier
 	stolen      [Classes]uint64   // blocks allocated and freed in pages taken from other threads
 	gone        [placeSlots]tally
+	ran         runCounts // of blocks that threads without a heap have freed
 	hugeHits    uint64
 	hugeMisses  uint64
 }

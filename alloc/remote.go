@@ -13,12 +13,21 @@ import (
 //
 // The page cannot go back to the pool in between: before the push the block is
 // in use, after it the flag holds the page.
-func freeRemote(p *Page, b uintptr) {
-	raw.Store(b+8, FreeKey)
+func freeRemote(r *runCounts, p *Page, b uintptr) {
+	if p.inRuns() {
+		freeRunRemote(r, p, b)
+		return
+	}
+	pushRemote(p, b, b, 1)
+}
+
+// pushRemote puts n blocks, linked from first to last, on the page's remote list.
+func pushRemote(p *Page, first, last, n uintptr) {
+	raw.Store(last+8, FreeKey)
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
-		raw.Store(b, seal(b, old&RemoteAddr))
-		next := b | (old>>RemoteShift+1)<<RemoteShift | old&RemoteInFlight
+		raw.Store(last, seal(last, old&RemoteAddr))
+		next := first | (old>>RemoteShift+n)<<RemoteShift | old&RemoteInFlight
 		if old&RemoteNotify != 0 {
 			next |= RemoteInFlight
 		}

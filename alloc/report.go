@@ -33,11 +33,11 @@ func fillHeap(h *stats.Heap, k *Counts) {
 		s.BlocksLive, s.BlocksTotalAlloc, s.BlocksTotalFreed = live, allocs, frees
 		s.Pages, s.BytesPages = k.Pages[c], k.PageBytes[c]
 		h.BlocksLive += live
-		h.BlocksTotalAlloc += allocs
-		h.BlocksTotalFreed += frees
+		h.BlocksTotalAlloc += k.Allocs[c] - base.Allocs[c]
+		h.BlocksTotalFreed += k.Frees[c] - base.Frees[c]
 		h.BytesLive += live * size
-		h.BytesTotalAlloc += allocs * size
-		h.BytesTotalFreed += frees * size
+		h.BytesTotalAlloc += (k.Allocs[c] - base.Allocs[c]) * size
+		h.BytesTotalFreed += (k.Frees[c] - base.Frees[c]) * size
 	}
 	p, b := &k.pool, &base.pool
 	for i := range p.huge {

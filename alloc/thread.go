@@ -262,7 +262,7 @@ func serviceAbandoned(token uintptr, now uint64) {
 		if now >= t.left+PurgeDelay {
 			t.Now = 0 // stamps of pages
 			t.release()
-			t.rest(false)
+			t.rest(false, false)
 		}
 		t.collectPages(true)
 		t.Now = now

@@ -5,7 +5,7 @@ package alloc
 // number of bytes given back.
 func Trim(h *Heap) uintptr {
 	done := purgeAll(h.Thread)
-	h.Thread.rest(true)
+	h.Thread.rest(true, false)
 	return done
 }
 

@@ -108,6 +108,7 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 		kept += v.class(h, c)
 		v.spill(h, c)
 	}
+	v.runs(h)
 	for c := uintptr(0); c < Classes; c++ {
 		published := h.cur[c]
 		if h.guarded(c) {
@@ -172,13 +173,66 @@ func (v *inspection) spill(h *Heap, c uintptr) {
 		if !v.want(p != nil && p.isBlock(b), "spilled %#x is no block", b) {
 			return
 		}
-		v.want(p.Owner&^OwnerFull == h.self() && uintptr(p.Class) == c, "spilled %#x: owner %#x, class %d", b, p.Owner, p.Class)
+		fits := uintptr(p.Class) == c
+		if p.inRuns() {
+			n := p.table().unitsOf(p.unit(b)) * p.Size
+			fits = n >= ClassSize(c) && n < ClassSize(c)+p.Size
+		}
+		v.want(p.Owner&^OwnerFull == h.self() && fits, "spilled %#x: owner %#x, class %d", b, p.Owner, p.Class)
 		v.want(raw.Load(b+8) == FreeKey, "spilled %#x is not marked free", b)
 		v.spilled[p]++
 		n++
 		v.want(n <= spillLimit(c), "class %d: %d blocks spilled", c, n)
 	}
 	v.want(n == h.spilled(c), "class %d: %d blocks spilled, counted %d", c, n, h.spilled(c))
+}
+
+// runs: the list of pages in runs.
+func (v *inspection) runs(h *Heap) {
+	n, at, last := uintptr(0), h.runPage == nil, (*Page)(nil)
+	for p := h.runs; p != nil && v.err == nil; p = p.next {
+		v.want(v.onList[p] == nil && p.inRuns() && p.prev == last && p.Owner == h.self(), "page %p, in runs %v, on the list of %p: owner %#x", p, p.inRuns(), h, p.Owner)
+		v.onList[p] = h
+		at = at || p == h.runPage
+		last = p
+		n++
+	}
+	v.want(n == h.runPages && at, "heap %p has %d pages in runs, says %d; one to look at: %v", h, n, h.runPages, at)
+}
+
+// cut: the table of a page in runs. remote has the units on the remote list.
+func (v *inspection) cut(p *Page, remote map[uintptr]bool) {
+	t, left, side := p.table(), uint32(0), uint32(0)
+	spilled := map[uintptr]bool{}
+	h := heapOf(p.Owner)
+	for c := range h.Spill {
+		for b := h.Spill[c].Head; b != 0; b = raw.Load(b) {
+			spilled[b] = true
+		}
+	}
+	for u := uintptr(0); u < runUnits; u++ {
+		b := p.Start + u*p.Size
+		free, cont := has(&t.free, u), has(&t.cont, u)
+		if u*p.Size >= uintptr(p.carved) || p.inHole(b) {
+			v.want(!free && !cont, "page %p: unit %d: free %v, continues %v", p, u, free, cont)
+			side = 0
+			continue
+		}
+		v.want(!free || !cont, "page %p: unit %d is free and continues", p, u)
+		v.want(!cont || u > 0 && !has(&t.free, u-1), "page %p: unit %d continues nothing", p, u)
+		v.want(!free || !remote[b], "page %p: unit %d is free twice", p, u)
+		switch {
+		case free:
+			left++
+			side++
+			v.want(side <= t.most, "page %p: %d units free side by side, at most %d", p, side, t.most)
+			continue
+		case !cont && !remote[b] && !spilled[b]:
+			v.live[p.runClass(t.unitsOf(u))]++
+		}
+		side = 0
+	}
+	v.want(left == t.left, "page %p: %d units free, counted %d", p, left, t.left)
 }
 
 // blocks follows a list of free blocks of p, and returns its length.
@@ -202,7 +256,7 @@ func (v *inspection) holes(p *Page, listed map[uintptr]bool) (n uint64) {
 		return 0
 	}
 	fast := uint64(p.carved)
-	if p.holes != 0 {
+	if p.holes != 0 || p.inRuns() {
 		fast = 0
 	}
 	v.want(p.Carved == fast, "page %p with holes %#x: carved %d, for the fast path %d", p, p.holes, p.carved, p.Carved)
@@ -228,6 +282,10 @@ func (v *inspection) page(p *Page) {
 	v.want(uintptr(p.slices) >= pageSlices(uintptr(p.Class)), "page %p has %d slices", p, p.slices)
 	room := uint64(p.blocks) * uint64(size)
 	carved, holed := uint64(p.carved), v.holes(p, seen)
+	if p.inRuns() {
+		v.want(free == 0, "page %p, in runs, has a list", p)
+		free = uint64(p.table().left)
+	}
 	if secure {
 		carved = p.Carved
 	}
@@ -237,7 +295,11 @@ func (v *inspection) page(p *Page) {
 		p, carved, p.Allocs, p.Frees, free, holed)
 	live := p.Allocs - p.Frees - remote
 	v.want(live <= uint64(p.blocks) && v.spilled[p] <= live, "page %p: %d live, %d spilled", p, live, v.spilled[p])
-	v.live[p.Class] += live - v.spilled[p]
+	if p.inRuns() {
+		v.cut(p, seen)
+	} else {
+		v.live[p.Class] += live - v.spilled[p]
+	}
 
 	h := (*Heap)(raw.Ptr(p.Owner &^ OwnerFull))
 	v.want(v.threads[h.Thread] && h.Thread.Heaps[h.Hint] == h, "page %p has owner %#x", p, p.Owner)

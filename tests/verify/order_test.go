@@ -70,6 +70,10 @@ func TestHot(t *testing.T) {
 	}
 	near := img.named["malloc"].Addr &^ (window - 1)
 	lines := strings.Repeat("a few words\n", 20000)
+	crossing := filepath.Join(t.TempDir(), "xmalloc") // its threads free each other's blocks
+	if text, err := exec.Command("gcc", "-O1", "-pthread", "-o", crossing, "../bench/cpu/work/xmalloc.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
 	for _, c := range []struct {
 		name     string
 		args     []string
@@ -78,6 +82,7 @@ func TestHot(t *testing.T) {
 		{"bash", []string{"bash", "-c", "for i in 1 2 3; do echo $i; done"}, true},
 		{"fork", []string{"bash", "-c", "(exit 3)"}, false},
 		{"sort", []string{"sort", "--parallel=2", "-S1M"}, false},
+		{"xmalloc", []string{crossing, "2", "10", "0"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "callgrind.out")

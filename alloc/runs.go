@@ -1,0 +1,401 @@
+package alloc
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+	"tieralloc/tiers"
+)
+
+// A sparse page of small blocks that has rested is cut into runs when the heap grows nevertheless: what lies free between the few blocks in
+// use serves requests of any class, as many of its blocks side by side as are needed. Else the survivors of one phase of a program
+// would keep all that the phase had from the others; and no memory page of it may be free for a hole.
+//
+// A page in runs is on no class's list but on its heap's (Heap.runs), until it is empty. It has a table with two bits for each of its
+// blocks, here called units: whether it is free, and whether it continues the block that the unit before it belongs to.
+// The fast path finds no block in it (Carved 0), so frees come to Free, from other threads, too; only the owner writes
+// to the table. A block of a class begins at a multiple of the class's alignment here as well.
+//
+//	carved = Size·(Allocs - Frees + free units + units that start in holes); Free == 0
+//	a unit is not both free and a continuation; the unit before a continuation is not free
+//	runs.left = Σ free
+//
+// To count, a run of k units is one block of the largest class that it holds (ran).
+const (
+	runUnits   = SliceSize / Granule
+	runLargest = 2 << 10 // bytes of a block in a run: larger gaps have gone to the kernel, as holes
+	runSmall   = 512     // the largest unit
+	runSparse  = 4       // the part of a page that may be in use
+	runLook    = 4       // pages that one request looks at
+	runBatch   = 16      // blocks cut at a time
+	runWorth   = 16 // the part of the pages that is to come free before they are looked through in vain again
+
+	cutInRuns = 2 // Page.rests
+)
+
+type runs struct {
+	_    raw.OffHeap
+	free [runUnits / 64]uint64
+	cont [runUnits / 64]uint64
+	left uint32 // units that are free
+	most uint32 // of them side by side, at most
+	next *runs // of the pool's unused ones
+}
+
+// runCounts is how much the pages' counts of blocks, which are of units in runs, are to be corrected, modulo 2^64.
+type runCounts struct {
+	allocs, frees         [Classes]uint64
+	tierAllocs, tierFrees [placeSlots]uint64
+}
+
+func (p *Page) inRuns() bool { return p.rests == cutInRuns }
+
+func (p *Page) table() *runs { return (*runs)(raw.Ptr(uintptr(p.stamp))) }
+
+// unit is the index of the block at b.
+func (p *Page) unit(b uintptr) uintptr {
+	if p.Size == 0 { // it never is; the compiler wants to see it
+		return 0
+	}
+	return (b - p.Start) / p.Size & (runUnits - 1)
+}
+
+func has(bitmap *[runUnits / 64]uint64, u uintptr) bool {
+	return bitmap[u>>6&(runUnits/64-1)]>>(u&63)&1 != 0
+}
+
+// unitsOf is how many units the live block at unit u has. Any thread may ask.
+func (t *runs) unitsOf(u uintptr) uintptr {
+	k := uintptr(1)
+	for u+k < runUnits && has(&t.cont, u+k) {
+		k++
+	}
+	return k
+}
+
+// set sets the bits from u to u+k of a bitmap, or clears them.
+func set(bitmap *[runUnits / 64]uint64, u, k uintptr, on bool) {
+	for k != 0 {
+		i, at := u>>6&(runUnits/64-1), u&63
+		n := min(k, 64-at)
+		mask := ^uint64(0) >> (64 - n&63) << at
+		if n == 64 {
+			mask = ^uint64(0)
+		}
+		if on {
+			bitmap[i] |= mask
+		} else {
+			bitmap[i] &^= mask
+		}
+		u, k = u+n, k-n
+	}
+}
+
+// runClass is the class that k units of the page count for.
+func (p *Page) runClass(k uintptr) uintptr {
+	c := Class(k * p.Size)
+	if ClassSize(c) > k*p.Size {
+		c--
+	}
+	return c & (Classes - 1)
+}
+
+// cut corrects what the counts of p say of blocks of k units each, all but one of which are on the spill list of class c: their time there counts for a free
+// and their way from there for a block and a free of c.
+func (r *runCounts) cut(p *Page, c, k uintptr, blocks uint64) {
+	r.allocs[p.runClass(k)&(Classes-1)] += blocks
+	r.allocs[p.Class&(Classes-1)] -= blocks * uint64(k)
+	r.allocs[c&(Classes-1)] -= blocks - 1
+	r.frees[c&(Classes-1)] -= blocks - 1
+	r.tierAllocs[p.place&(placeSlots-1)] += 1 - blocks*uint64(k)
+	r.tierFrees[p.place&(placeSlots-1)] -= blocks - 1
+}
+
+// freed is the same for one block of k units that has come back.
+func (r *runCounts) freed(p *Page, k uintptr) {
+	r.frees[p.runClass(k)&(Classes-1)]++
+	r.frees[p.Class&(Classes-1)] -= uint64(k)
+	r.tierFrees[p.place&(placeSlots-1)] += 1 - uint64(k)
+}
+
+// cutIntoRuns has p, which is on its class's list and not the current one, serve all classes. It reports whether it does.
+func (h *Heap) cutIntoRuns(p *Page) bool {
+	live := p.Allocs - p.Frees
+	if p.Size > runSmall || p.slices != 1 || live == 0 || runSparse*live*uint64(p.Size) > uint64(p.carved) || p.Magic == 0 || p.segment == nil ||
+		h.Thread.walk < uintptr(p.blocks) || tiers.AnyThrottled() || tierOf(p.place) != homeOf(uintptr(p.Hint)) || p.Trigger == keptEmpty || !poolLock.Take(h.Thread.token) {
+		return false
+	}
+	t := pool.freeRuns
+	if t != nil {
+		pool.freeRuns = t.next
+	} else {
+		t = (*runs)(raw.Ptr(metaAlloc((unsafe.Sizeof(runs{}) + 63) &^ 63)))
+	}
+	poolLock.Release()
+	if t == nil {
+		return false
+	}
+	h.Thread.walk -= uintptr(p.blocks)
+	*t = runs{}
+	left := p.blocks
+	for b := p.Free; b != 0; b = raw.Load(b) {
+		if left == 0 || !p.isBlock(b) || raw.Load(b+8) != FreeKey {
+			h.dropTable(t)
+			return false // damaged: the program is to fall over its own steps
+		}
+		left--
+		set(&t.free, p.unit(b), 1, true)
+		t.left++
+	}
+	t.most = runUnits
+	h.unlink(p)
+	p.Free = 0
+	p.Trigger = neverEmpty
+	atomic.StoreUint64(&p.stamp, uint64(uintptr(unsafe.Pointer(t))))
+	p.rests = cutInRuns
+	atomic.StoreUint64(&p.Carved, 0) // from now on others look at the table
+	p.prev, p.next = nil, h.runs
+	if h.runs != nil {
+		h.runs.prev = p
+	}
+	h.runs, h.runPage, h.runAt, h.runMisses = p, p, 0, 0
+	h.runPages++
+	return true
+}
+
+func (h *Heap) dropTable(t *runs) {
+	if poolLock.Take(h.Thread.token) {
+		t.next = pool.freeRuns
+		pool.freeRuns = t
+		poolLock.Release()
+	}
+}
+
+// uncut takes p, which is about to go to the pool, off the heap's list of pages in runs.
+func (h *Heap) uncut(p *Page) {
+	if p.next != nil {
+		p.next.prev = p.prev
+	}
+	if p.prev != nil {
+		p.prev.next = p.next
+	} else {
+		h.runs = p.next
+	}
+	if h.runPage == p {
+		h.runPage, h.runAt = p.next, 0
+	}
+	h.runPages--
+	h.dropTable(p.table())
+	p.rests, p.stamp = 0, 0
+}
+
+// fromRuns is a block of class c out of a page in runs, of which there is one at least, or 0: it looks at a few pages, from where it stopped before, until
+// it has been round in vain.
+func (h *Heap) fromRuns(c uintptr) uintptr {
+	size := ClassSize(c)
+	if size > runLargest || h.guarded(c) || h.runMisses > h.runPages && size >= h.runMissed {
+		return 0
+	}
+	if size < h.runMissed {
+		h.runMisses, h.runMissed = 0, size
+	}
+	for look := 0; look < runLook; look++ {
+		p := h.runPage
+		if p == nil {
+			p = h.runs
+			h.runPage, h.runAt = p, 0
+		}
+		if b := h.cutRun(p, c, size); b != 0 {
+			h.runMisses, h.runMissed = 0, runLargest
+			return b
+		}
+		h.runPage, h.runAt = p.next, 0
+		h.runMisses++
+	}
+	return 0
+}
+
+// cutRun takes blocks of class c from the page, from h.runAt on: the first is returned, the others go on the class's
+// spill list as far as there is room.
+func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
+	t := p.table()
+	if p.Size == 0 || uintptr(min(t.left, t.most))*p.Size < size || tierOf(p.place) != homeOf(uintptr(p.Hint)) {
+		return 0
+	}
+	whole := h.runAt == 0
+	k := (size + p.Size - 1) / p.Size
+	step := max((size&-size)>>(uint(bits.TrailingZeros64(uint64(p.Size)))&63), 1)
+	s := &h.Spill[c&(Classes-1)]
+	n, most, last := uint64(0), min(s.Room, runBatch)+1, uintptr(0)
+	for ; n < most; n++ {
+		u := t.find(h.runAt, k, step)
+		if u == runUnits {
+			h.runAt = u
+			if whole && n == 0 {
+				t.most = min(t.most, uint32(k+step-2))
+			}
+			break
+		}
+		set(&t.free, u, k, false)
+		set(&t.cont, u+1, k-1, true)
+		t.left -= uint32(k)
+		p.Allocs += uint64(k)
+		h.runAt = u + k
+		b := p.Start + u*p.Size
+		if first == 0 {
+			first = b
+			raw.Store(b+8, 0)
+			continue
+		}
+		raw.Store(b, 0)
+		raw.Store(b+8, FreeKey)
+		if last == 0 {
+			s.Head = b
+		} else {
+			raw.Store(last, b)
+		}
+		last = b
+		s.Room--
+	}
+	if n != 0 {
+		h.ran.cut(p, c, k, n)
+	}
+	return first
+}
+
+// find is the first of k free units, from u on, whose number is a multiple of step, a power of two; or runUnits.
+func (t *runs) find(u, k, step uintptr) uintptr {
+	for u < runUnits {
+		w := t.free[u>>6&(runUnits/64-1)] >> (u & 63)
+		if w == 0 {
+			u = (u | 63) + 1
+			continue
+		}
+		u = raw.RoundUp(u+uintptr(bits.TrailingZeros64(w)), step)
+		n := t.freeFrom(u, k)
+		if n >= k {
+			return u
+		}
+		u += n + 1
+	}
+	return runUnits
+}
+
+// freeFrom is how many units are free from u on, up to most.
+func (t *runs) freeFrom(u, most uintptr) (n uintptr) {
+	for n < most && u+n < runUnits {
+		v := u + n
+		ones := uintptr(bits.TrailingZeros64(^(t.free[v>>6&(runUnits/64-1)] >> (v & 63))))
+		if ones == 0 {
+			break
+		}
+		n += min(ones, 64-v&63)
+	}
+	return n
+}
+
+// freeRun takes back a block of a page in runs of the heap's own.
+func (h *Heap) freeRun(p *Page, b uintptr) {
+	t, u := p.table(), p.unit(b)
+	k := t.unitsOf(u)
+	h.ran.freed(p, k)
+	h.freeUnits(p, u, k)
+	if p.Frees == p.Allocs {
+		h.release(p, h.Thread.Now)
+	}
+}
+
+// runOnSpill is onSpill for a run, which may be there for the class of any size that needs so many units.
+func (p *Page) runOnSpill(owner, b uintptr) bool {
+	k := p.table().unitsOf(p.unit(b))
+	for c := p.runClass(k); ClassSize(c) > (k-1)*p.Size; c-- {
+		if onSpill(owner&^OwnerFull, b, c) {
+			return true
+		}
+		if c == 0 {
+			break
+		}
+	}
+	return false
+}
+
+func (h *Heap) freeUnits(p *Page, u, k uintptr) {
+	t := p.table()
+	set(&t.free, u, k, true)
+	set(&t.cont, u, k, false)
+	t.left += uint32(k)
+	t.most = runUnits
+	p.Frees += uint64(k)
+	h.runFreed += k * p.Size
+	if h.runFreed >= h.runPages*SliceSize/runWorth {
+		h.runFreed, h.runMisses = 0, 0
+	}
+}
+
+// freeRunRemote gives back a block of another thread's page in runs, by its units, counted in r unless that is nil.
+func freeRunRemote(r *runCounts, p *Page, b uintptr) {
+	k := p.table().unitsOf(p.unit(b))
+	if r != nil {
+		r.freed(p, k)
+	}
+	last := b + (k-1)*p.Size
+	for at := b; at != last; at += p.Size {
+		raw.Store(at, at+p.Size)
+		raw.Store(at+8, FreeKey)
+	}
+	pushRemote(p, b, last, k)
+}
+
+// collectRuns takes back what other threads have freed in the heap's pages in runs, and gives those that are empty to the pool. Of those
+// that have rested since it looked last, or with all set of all of them, it gives memory back to the kernel, and returns the bytes.
+func (h *Heap) collectRuns(all bool) (given uintptr) {
+	for p := h.runs; p != nil; {
+		next := p.next
+		if p.takeRemote() {
+			for b := p.Free; b != 0; b = raw.Load(b) {
+				p.Frees-- // it is counted with its unit
+				h.freeUnits(p, p.unit(b), 1)
+			}
+			p.Free = 0
+		}
+		seen := p.Allocs + p.Frees | restSeen
+		switch {
+		case p.Frees == p.Allocs:
+			h.release(p, h.Thread.Now)
+		case p.Trigger == seen || all && p.Trigger != seen|restDone:
+			p.Trigger = seen | restDone
+			given += h.Thread.giveUnits(p)
+		case p.Trigger != seen|restDone:
+			p.Trigger = seen
+		}
+		p = next
+	}
+	return given
+}
+
+// giveUnits gives the memory pages of p, in runs, that free units alone touch back to the kernel, and returns the bytes. Nothing has to be
+// remembered: the table is elsewhere.
+func (t *Thread) giveUnits(p *Page) (bytes uintptr) {
+	size := p.Size
+	if size == 0 || t.Now < pool.quiet || !p.mayGiveMemory() {
+		return 0
+	}
+	from := uintptr(0) // the first of the memory pages that are to go
+	for at := uintptr(0); at <= SliceSize; at += raw.Page {
+		first, last := at/size, (at+raw.Page-1)/size
+		if at < SliceSize && p.table().freeFrom(first, last+1-first) == last+1-first {
+			continue
+		}
+		if at > from {
+			if !raw.Discard(p.Start+from, at-from) {
+				pool.quiet = t.Now + PurgeDelay // without the lock: a hint
+				return bytes
+			}
+			bytes += at - from
+		}
+		from = at + raw.Page
+	}
+	return bytes
+}

@@ -1,0 +1,221 @@
+package alloc
+
+import (
+	"slices"
+	"testing"
+
+	"tieralloc/internal/raw"
+)
+
+// sparse leaves one block of so many of size bytes in a number of pages, has them rest, and the heap grow. It returns the blocks.
+func sparse(t *testing.T, r *thread, size uintptr, every int) (left []uintptr) {
+	t.Helper()
+	var blocks []uintptr
+	for range 6 * int(SliceSize/size) {
+		b, _ := r.malloc(size)
+		blocks = append(blocks, b)
+	}
+	for i, b := range blocks {
+		if i%every == every/2 {
+			left = append(left, b)
+		} else {
+			give(t, r, b, i%2 == 0)
+		}
+	}
+	for c := range r.h.Spill {
+		r.h.flush(uintptr(c))
+	}
+	r.h.Thread.rest(false, false)
+	r.h.Thread.rest(false, true)
+	sound(t)
+	return left
+}
+
+// written has each word of the block say where it is.
+func written(b, n uintptr) {
+	for at := uintptr(0); at+8 <= n; at += 8 {
+		raw.Store(b+at, b+at)
+	}
+}
+
+func intact(t *testing.T, b, n uintptr) {
+	t.Helper()
+	for at := uintptr(0); at+8 <= n; at += 8 {
+		if got := raw.Load(b + at); got != b+at {
+			t.Fatalf("the block %#x of %d bytes has %#x at %d", b, n, got, at)
+		}
+	}
+}
+
+func liveBlocks(t *testing.T, h *Heap) uint64 {
+	t.Helper()
+	r := filled(h.Thread.token)
+	if r == nil {
+		t.Fatal("no report")
+	}
+	return r.BlocksLive
+}
+
+// TestRuns: between the blocks in use of pages that have rested there is room for blocks of other sizes, which lie where their class says, are
+// as large as they say, are told from what is free, and can be freed by any thread. When all is freed no page is left.
+func TestRuns(t *testing.T) {
+	for _, unit := range []uintptr{16, 48, 80, 208, 512} {
+		for _, size := range []uintptr{16, 40, 128, 144, 500, 700, 2000} {
+			newWorld(t)
+			r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+			other := mustAcquire(t, 16)
+			left := sparse(t, r, unit, 16)
+			if r.h.runs == nil || r.h.runPages < 3 {
+				t.Fatalf("%d bytes: %d pages are in runs", unit, r.h.runPages)
+			}
+			for _, b := range left {
+				written(b, unit)
+			}
+			most := pool.usedBytes
+			var blocks []uintptr
+			inRuns := 0
+			for range 400 {
+				b, _ := r.malloc(size)
+				p := Lookup(b)
+				if pool.usedBytes > most {
+					give(t, r, b, true)
+					break
+				}
+				if class := ClassSize(Class(size)); b&(class&-class-1) != 0 {
+					t.Fatalf("%d bytes among blocks of %d: at %#x", size, unit, b)
+				}
+				if p.inRuns() {
+					inRuns++
+				}
+				n := Usable(b)
+				if n < size {
+					t.Fatalf("a block of %d bytes among those of %d has %d", size, unit, n)
+				}
+				written(b, n)
+				blocks = append(blocks, b)
+			}
+			if Class(size) != Class(unit) && size <= 10*unit && inRuns < 5 {
+				t.Errorf("%d blocks of %d bytes are among those of %d", inRuns, size, unit)
+			}
+			sound(t)
+			if n := liveBlocks(t, r.h); n != uint64(len(left)+len(blocks)) {
+				t.Errorf("%d, %d bytes: the report has %d blocks, not %d", unit, size, n, len(left)+len(blocks))
+			}
+			for _, b := range blocks {
+				p := Lookup(b)
+				if !p.inRuns() {
+					continue
+				}
+				if size > unit {
+					if why := Free(r.h, b+unit, HowAny, NoSize, 0); why != FreeInside {
+						t.Fatalf("freeing the second of %d bytes in the block %#x says %d", unit, b, why)
+					}
+				}
+				intact(t, b, Usable(b))
+			}
+			for i, b := range blocks {
+				p, h := Lookup(b), r.h
+				if i%3 == 0 {
+					h = other
+				}
+				if why := Free(h, b, HowAny, NoSize, 0); why != FreeOK {
+					t.Fatalf("freeing %#x says %d", b, why)
+				}
+				if p.inRuns() && Check(b) != FreeDouble {
+					t.Fatalf("a second free of %#x would do", b)
+				}
+			}
+			sound(t)
+			if n := liveBlocks(t, r.h); n != uint64(len(left)) {
+				t.Errorf("%d, %d bytes: when they are freed the report has %d blocks, not %d", unit, size, n, len(left))
+			}
+			for i, b := range left {
+				intact(t, b, unit)
+				h := r.h
+				if i%2 == 0 {
+					h = other
+				}
+				if why := Free(h, b, HowAny, NoSize, 0); why != FreeOK {
+					t.Fatalf("freeing %#x says %d", b, why)
+				}
+			}
+			r.h.collectPages(true)
+			sound(t)
+			if r.h.runs != nil || r.h.runPages != 0 || liveBlocks(t, r.h) != 0 {
+				t.Errorf("%d, %d bytes: %d pages are in runs when all is freed, %d blocks live", unit, size, r.h.runPages, liveBlocks(t, r.h))
+			}
+		}
+	}
+}
+
+// TestRunsSpilled: a block that is on a spill list, cut and never handed out, is found to be free.
+func TestRunsSpilled(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	sparse(t, r, 48, 16)
+	for _, n := range []uintptr{100, 240, 256} {
+		r.malloc(n)
+		b := r.h.Spill[Class(n)].Head
+		if b == 0 || !Lookup(b).inRuns() {
+			t.Fatalf("nothing was cut but one block of %d bytes", n)
+		}
+		if why := Free(r.h, b, HowAny, NoSize, 0); why != FreeDouble {
+			t.Errorf("freeing a block of %d bytes that was not handed out says %d", n, why)
+		}
+	}
+	sound(t)
+}
+
+// TestRunsWhereTheyPay: pages that are half in use, of large blocks, current ones, and those of a heap that does not grow stay as they are.
+func TestRunsWhereTheyPay(t *testing.T) {
+	for _, c := range []struct {
+		size  uintptr
+		every int
+	}{{48, 2}, {48, 3}, {600, 16}, {2000, 8}} {
+		newWorld(t)
+		r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+		sparse(t, r, c.size, c.every)
+		if r.h.runs != nil {
+			t.Errorf("pages of blocks of %d bytes, of which one in %d is in use, are in runs", c.size, c.every)
+		}
+	}
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	sparse(t, r, 48, 16)
+	if p := r.h.cur[Class(48)]; p == pageNone || p.inRuns() {
+		t.Error("the current page is in runs")
+	}
+	if n := uint64(r.h.runPages); n != 5 {
+		t.Errorf("%d pages of 5 are in runs", n)
+	}
+}
+
+// TestRunsGiven: what free units alone touch goes to the kernel when the page has rested.
+func TestRunsGiven(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	left := sparse(t, r, 64, 16)
+	p := r.h.runs
+	kept := slices.IndexFunc(left, func(b uintptr) bool { return Lookup(b) == p })
+	for i, b := range left {
+		if i != kept {
+			give(t, r, b, false)
+		}
+	}
+	written(left[kept], 64)
+	r.h.collectPages(false)
+	if n := residentPages(t, p); n != SliceSize/raw.Page {
+		t.Errorf("%d memory pages are resident before the page has rested", n)
+	}
+	r.h.collectPages(false)
+	if n := residentPages(t, p); n != 1 {
+		t.Errorf("%d memory pages are resident for one block", n)
+	}
+	intact(t, left[kept], 64)
+	sound(t)
+	b, _ := r.malloc(200)
+	written(b, 200)
+	intact(t, left[kept], 64)
+	give(t, r, b, false)
+	sound(t)
+}
