@@ -7,7 +7,7 @@
 // the calling thread's current page of that class ([Heap], [Page]). When that
 // list is empty it comes here: [Malloc] takes back blocks that other threads
 // freed into the page, carves never-used ones, or moves on to the next page of
-// the class. When the heap has none, the pool ([pool]) hands out a span, a run of
+// the class. When the heap has none, the pool ([pool]) hands out a span, a row of
 // 64 KiB slices, from a segment mapped from the kernel; its bytes are charged to a
 // tier first ([charge.go]). Above [MaxClass] a block is a mapping of its own
 // ([huge.go]).

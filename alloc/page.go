@@ -22,6 +22,8 @@ const (
 //	carved = Size·(Allocs - Frees + len(Free list) + blocks that start in holes)
 //	carved <= Size·blocks <= slices·SliceSize
 //
+// One that is cut into runs has no list (runs.go).
+//
 // The field order is known to the fast path: interpose/layout.h is generated
 // from this struct.
 type Page struct {
@@ -39,13 +41,13 @@ type Page struct {
 	zero    uint8  // 1: what is not yet carved reads as zero
 	state   uint8
 	hugetlb uint8  // 1: its mapping is of huge pages of the kernel's pool
-	rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent
+	rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or cutInRuns
 	Carved  uint64 // the same, as the fast path may know it: see holes.go
 
 	Free    uintptr // list of free blocks, linked by their first word (see seal)
 	Allocs  uint64  // blocks handed out by the owner, ever
 	Frees   uint64  // blocks taken back by the owner, ever
-	Trigger uint64  // Frees == Trigger calls PageEmpty; of a current page see watch.go and Heap.idle
+	Trigger uint64  // Frees == Trigger calls PageEmpty; of a current page see watch.go and Heap.idle, in runs collectRuns
 	next    *Page   // in a list of the heap or a bin of the pool; the next part of a huge block
 	prev    *Page
 	ageNext *Page // in a list by age: of free dirty spans, or of spans in use (age.go)
@@ -54,7 +56,7 @@ type Page struct {
 	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
 	pendNext *Page   // in the owner's list of pages with news
 	segment  *segment
-	stamp    uint64 // when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go
+	stamp    uint64 // when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go; in runs its table
 	place    uint32 // where its memory is: see place.go
 	home     uint32 // the tier that the hint, or ta_move, wants it in
 	list     uint32 // the list by age that a span in use is on

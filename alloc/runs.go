@@ -22,7 +22,7 @@ import (
 //	a unit is not both free and a continuation; the unit before a continuation is not free
 //	runs.left = Σ free
 //
-// To count, a run of k units is one block of the largest class that it holds (ran).
+// To count, a run of k units is one block of the largest class that it holds (Heap.ran).
 const (
 	runUnits   = SliceSize / Granule
 	runLargest = 2 << 10 // bytes of a block in a run: larger gaps have gone to the kernel, as holes
@@ -30,22 +30,23 @@ const (
 	runSparse  = 4       // the part of a page that may be in use
 	runLook    = 4       // pages that one request looks at
 	runBatch   = 16      // blocks cut at a time
-	runWorth   = 16 // the part of the pages that is to come free before they are looked through in vain again
+	runWorth   = 16      // the part of the pages that is to come free before they are looked through in vain again
 
 	cutInRuns = 2 // Page.rests
 )
 
+// runs is the table of a page.
 type runs struct {
 	_    raw.OffHeap
 	free [runUnits / 64]uint64
 	cont [runUnits / 64]uint64
 	left uint32 // units that are free
 	most uint32 // of them side by side, at most
-	next *runs // of the pool's unused ones
+	next *runs  // of the pool's unused ones
 }
 
 // runCounts is how much the pages' counts of blocks, which are of units in runs, are to be corrected, modulo 2^64.
-type runCounts struct {
+type runCounts struct { // by class, and by the tier of the page
 	allocs, frees         [Classes]uint64
 	tierAllocs, tierFrees [placeSlots]uint64
 }
@@ -62,6 +63,7 @@ func (p *Page) unit(b uintptr) uintptr {
 	return (b - p.Start) / p.Size & (runUnits - 1)
 }
 
+// has reports whether the bit of unit u is set.
 func has(bitmap *[runUnits / 64]uint64, u uintptr) bool {
 	return bitmap[u>>6&(runUnits/64-1)]>>(u&63)&1 != 0
 }
