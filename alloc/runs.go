@@ -55,12 +55,10 @@ func (p *Page) inRuns() bool { return p.rests == cutInRuns }
 
 func (p *Page) table() *runs { return (*runs)(raw.Ptr(uintptr(p.stamp))) }
 
-// unit is the index of the block at b.
+// unit is the index of the block at b. For 0 <= off < 2^32, off/size is the upper half of off·divMagic(size).
 func (p *Page) unit(b uintptr) uintptr {
-	if p.Size == 0 { // it never is; the compiler wants to see it
-		return 0
-	}
-	return (b - p.Start) / p.Size & (runUnits - 1)
+	u, _ := bits.Mul64(uint64(b-p.Start), p.Magic)
+	return uintptr(u) & (runUnits - 1)
 }
 
 // has reports whether the bit of unit u is set.
