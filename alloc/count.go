@@ -35,6 +35,13 @@ type tally struct{ allocs, frees, allocBytes, freeBytes uint64 }
 func (t *tally) alloc(n, bytes uint64) { t.allocs += n; t.allocBytes += bytes }
 func (t *tally) free(n, bytes uint64)  { t.frees += n; t.freeBytes += bytes }
 
+// runs corrects what the counts of p, a page in runs, say of units.
+func (t *tally) runs(p *Page) {
+	table := p.table()
+	t.allocs += table.allocs
+	t.frees += atomic.LoadUint64(&table.frees)
+}
+
 func (t *tally) add(u *tally) {
 	t.alloc(u.allocs, u.allocBytes)
 	t.free(u.frees, u.freeBytes)
@@ -130,10 +137,6 @@ func (k *Counts) ran(r *runCounts) {
 		k.Allocs[c] += r.allocs[c]
 		k.Frees[c] += r.frees[c]
 	}
-	for i := range r.tierAllocs {
-		k.tier[i].allocs += r.tierAllocs[i]
-		k.tier[i].frees += r.tierFrees[i]
-	}
 }
 
 // onList counts up to n blocks of a spill list, or hidden ones, as freed, which to their
@@ -191,6 +194,9 @@ func (k *Counts) page(p *Page) {
 	t := &k.tier[tierOf(p.place)]
 	t.alloc(p.Allocs, p.Allocs*size)
 	t.free(frees, frees*size)
+	if p.inRuns() {
+		t.runs(p)
+	}
 	k.hints[p.Hint&(hintSlots-1)] += uint64(p.bytes())
 	if p.Allocs == frees {
 		k.Cached += uint64(p.bytes())

@@ -283,6 +283,7 @@ func (h *Heap) release(p *Page, stamp uint64) bool {
 	h.unkeep(p)
 	p.Trigger = neverEmpty
 	if p.inRuns() {
+		h.gone[tierOf(p.place)].runs(p)
 		h.uncut(p)
 	} else {
 		h.unlink(p)
@@ -306,9 +307,6 @@ func (h *Heap) collectPages(all bool) {
 	if h.hidden != 0 {
 		h.unhide()
 	}
-	if h.runs != nil {
-		given += h.collectRuns(all)
-	}
 	for c := uintptr(0); c < Classes; c++ {
 		if h.Spill[c].Head != 0 {
 			h.flush(c)
@@ -326,6 +324,9 @@ func (h *Heap) collectPages(all bool) {
 			}
 			p = next
 		}
+	}
+	if h.runs != nil {
+		given += h.collectRuns(all)
 	}
 	punched(h.Thread.token, given)
 }

@@ -68,7 +68,7 @@ func (t *Thread) rest(all, growing bool) {
 			for p := h.cur[c].next; p != nil; {
 				next := p.next
 				done += t.restPage(p, all)
-				if growing && p.stamp>>62 == 3 {
+				if growing {
 					h.cutIntoRuns(p)
 				}
 				p = next

@@ -105,12 +105,17 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 				return b
 			}
 			if h.runs != nil {
-				if b := h.fromRuns(c); b != 0 {
+				if b := h.fromRuns(c, false); b != 0 {
 					return b
 				}
 			}
 			if h.refill(c) {
 				continue
+			}
+			if h.runs != nil {
+				if b := h.fromRuns(c, true); b != 0 {
+					return b
+				}
 			}
 			if c = h.larger(c, align); c == Classes {
 				return 0
@@ -132,7 +137,7 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 			continue
 		}
 		if h.runs != nil && p.zero != 0 {
-			if b := h.fromRuns(c); b != 0 {
+			if b := h.fromRuns(c, false); b != 0 {
 				return b
 			}
 		}

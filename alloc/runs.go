@@ -29,6 +29,7 @@ const (
 	runSmall   = 512     // the largest unit
 	runSparse  = 4       // the part of a page that may be in use
 	runLook    = 4       // pages that one request looks at
+	runWaste   = 2       // times the bytes of its class that a block may take
 	runBatch   = 16      // blocks cut at a time
 	runWorth   = 16      // the part of the pages that is to come free before they are looked through in vain again
 
@@ -42,13 +43,16 @@ type runs struct {
 	cont [runUnits / 64]uint64
 	left uint32 // units that are free
 	most uint32 // of them side by side, at most
-	next *runs  // of the pool's unused ones
+
+	given  uint16 // a bit for each memory page that the kernel has, and that was not cut from since
+	frees  uint64 // what is to be added to the page's counts of units so that blocks are counted; other threads write
+	allocs uint64 // the first
+	next   *runs  // of the pool's unused ones
 }
 
 // runCounts is how much the pages' counts of blocks, which are of units in runs, are to be corrected, modulo 2^64.
-type runCounts struct { // by class, and by the tier of the page
-	allocs, frees         [Classes]uint64
-	tierAllocs, tierFrees [placeSlots]uint64
+type runCounts struct {
+	allocs, frees [Classes]uint64
 }
 
 func (p *Page) inRuns() bool { return p.rests == cutInRuns }
@@ -109,21 +113,22 @@ func (r *runCounts) cut(p *Page, c, k uintptr, blocks uint64) {
 	r.allocs[p.Class&(Classes-1)] -= blocks * uint64(k)
 	r.allocs[c&(Classes-1)] -= blocks - 1
 	r.frees[c&(Classes-1)] -= blocks - 1
-	r.tierAllocs[p.place&(placeSlots-1)] += 1 - blocks*uint64(k)
-	r.tierFrees[p.place&(placeSlots-1)] -= blocks - 1
+	t := p.table()
+	t.allocs += 1 - blocks*uint64(k)
+	atomic.AddUint64(&t.frees, 1-blocks)
 }
 
 // freed is the same for one block of k units that has come back.
 func (r *runCounts) freed(p *Page, k uintptr) {
 	r.frees[p.runClass(k)&(Classes-1)]++
 	r.frees[p.Class&(Classes-1)] -= uint64(k)
-	r.tierFrees[p.place&(placeSlots-1)] += 1 - uint64(k)
+	atomic.AddUint64(&p.table().frees, 1-uint64(k))
 }
 
 // cutIntoRuns has p, which is on its class's list and not the current one, serve all classes. It reports whether it does.
 func (h *Heap) cutIntoRuns(p *Page) bool {
-	live := p.Allocs - p.Frees
-	if p.Size > runSmall || p.slices != 1 || live == 0 || runSparse*live*uint64(p.Size) > uint64(p.carved) || p.Magic == 0 || p.segment == nil ||
+	live, size := p.Allocs-p.Frees, p.Size
+	if size == 0 || p.stamp != p.Allocs+p.Frees|restSeen|restDone || p.Size > runSmall || p.slices != 1 || live == 0 || runSparse*live*uint64(p.Size) > uint64(p.carved) || p.Magic == 0 || p.segment == nil ||
 		h.Thread.walk < uintptr(p.blocks) || tiers.AnyThrottled() || tierOf(p.place) != homeOf(uintptr(p.Hint)) || p.Trigger == keptEmpty || !poolLock.Take(h.Thread.token) {
 		return false
 	}
@@ -149,9 +154,21 @@ func (h *Heap) cutIntoRuns(p *Page) bool {
 		set(&t.free, p.unit(b), 1, true)
 		t.left++
 	}
+	for left := p.holes; left != 0; left &= left - 1 { // their memory is not touched, as the table is elsewhere
+		i, shift := uintptr(bits.TrailingZeros32(left)), p.holeShift()&63
+		first, end := (i<<shift+size-1)/size, min((i+1)<<shift, uintptr(p.carved))
+		for u := first; u*size < end; u++ {
+			set(&t.free, u, 1, true)
+			t.left++
+		}
+	}
+	if t.left == 0 {
+		h.dropTable(t)
+		return false
+	}
 	t.most = runUnits
 	h.unlink(p)
-	p.Free = 0
+	p.Free, p.holes = 0, 0
 	p.Trigger = neverEmpty
 	atomic.StoreUint64(&p.stamp, uint64(uintptr(unsafe.Pointer(t))))
 	p.rests = cutInRuns
@@ -187,21 +204,26 @@ func (h *Heap) uncut(p *Page) {
 		h.runPage, h.runAt = p.next, 0
 	}
 	h.runPages--
-	h.dropTable(p.table())
-	p.rests, p.stamp = 0, 0
+	p.rests = 0
+	h.dropTable(p.table()) // the address stays: somebody may just be about to look (onList)
 }
 
 // fromRuns is a block of class c out of a page in runs, of which there is one at least, or 0: it looks at a few pages, from where it stopped before, until
-// it has been round in vain.
-func (h *Heap) fromRuns(c uintptr) uintptr {
-	size := ClassSize(c)
-	if size > runLargest || h.guarded(c) || h.runMisses > h.runPages && size >= h.runMissed {
+// it has been round in vain; with all set at each page.
+func (h *Heap) fromRuns(c uintptr, all bool) uintptr {
+	size, look := ClassSize(c), uintptr(runLook)
+	switch {
+	case size > runLargest || h.guarded(c):
+		return 0
+	case all:
+		look = h.runPages + 1
+	case h.runMisses > h.runPages && size >= h.runMissed:
 		return 0
 	}
 	if size < h.runMissed {
 		h.runMisses, h.runMissed = 0, size
 	}
-	for look := 0; look < runLook; look++ {
+	for ; look != 0; look-- {
 		p := h.runPage
 		if p == nil {
 			p = h.runs
@@ -226,6 +248,9 @@ func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 	}
 	whole := h.runAt == 0
 	k := (size + p.Size - 1) / p.Size
+	if k*p.Size > runWaste*size {
+		return 0
+	}
 	step := max((size&-size)>>(uint(bits.TrailingZeros64(uint64(p.Size)))&63), 1)
 	s := &h.Spill[c&(Classes-1)]
 	n, most, last := uint64(0), min(s.Room, runBatch)+1, uintptr(0)
@@ -240,6 +265,7 @@ func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 		}
 		set(&t.free, u, k, false)
 		set(&t.cont, u+1, k-1, true)
+		t.given &^= memoryPages(u*p.Size, (u+k)*p.Size)
 		t.left -= uint32(k)
 		p.Allocs += uint64(k)
 		h.runAt = u + k
@@ -293,7 +319,7 @@ func (t *runs) freeFrom(u, most uintptr) (n uintptr) {
 		}
 		n += min(ones, 64-v&63)
 	}
-	return n
+	return min(n, most)
 }
 
 // freeRun takes back a block of a page in runs of the heap's own.
@@ -365,8 +391,12 @@ func (h *Heap) collectRuns(all bool) (given uintptr) {
 		case p.Frees == p.Allocs:
 			h.release(p, h.Thread.Now)
 		case p.Trigger == seen || all && p.Trigger != seen|restDone:
-			p.Trigger = seen | restDone
-			given += h.Thread.giveUnits(p)
+			bytes, ok := h.Thread.giveUnits(p)
+			given += bytes
+			p.Trigger = seen
+			if ok {
+				p.Trigger = seen | restDone
+			}
 		case p.Trigger != seen|restDone:
 			p.Trigger = seen
 		}
@@ -375,27 +405,34 @@ func (h *Heap) collectRuns(all bool) (given uintptr) {
 	return given
 }
 
-// giveUnits gives the memory pages of p, in runs, that free units alone touch back to the kernel, and returns the bytes. Nothing has to be
-// remembered: the table is elsewhere.
-func (t *Thread) giveUnits(p *Page) (bytes uintptr) {
-	size := p.Size
-	if size == 0 || t.Now < pool.quiet || !p.mayGiveMemory() {
-		return 0
+// memoryPages has a bit for each of a span's memory pages that the bytes from at to end, offsets in it, touch.
+func memoryPages(at, end uintptr) uint16 {
+	return uint16(uint32(2)<<((end-1)>>raw.PageShift&15) - uint32(1)<<(at>>raw.PageShift&15))
+}
+
+// giveUnits gives the memory pages of p, in runs, that free units alone touch back to the kernel, and returns the bytes, and whether it has
+// looked. Nobody else has to know: the table is elsewhere.
+func (t *Thread) giveUnits(p *Page) (bytes uintptr, ok bool) {
+	size, table := p.Size, p.table()
+	if size == 0 || t.Now < pool.quiet || t.walk < runUnits/64 || !p.mayGiveMemory() {
+		return 0, false
 	}
+	t.walk -= runUnits / 64
 	from := uintptr(0) // the first of the memory pages that are to go
 	for at := uintptr(0); at <= SliceSize; at += raw.Page {
 		first, last := at/size, (at+raw.Page-1)/size
-		if at < SliceSize && p.table().freeFrom(first, last+1-first) == last+1-first {
+		if at < SliceSize && table.given&memoryPages(at, at+1) == 0 && table.freeFrom(first, last+1-first) == last+1-first {
 			continue
 		}
 		if at > from {
 			if !raw.Discard(p.Start+from, at-from) {
 				pool.quiet = t.Now + PurgeDelay // without the lock: a hint
-				return bytes
+				return bytes, false
 			}
+			table.given |= memoryPages(from, at)
 			bytes += at - from
 		}
 		from = at + raw.Page
 	}
-	return bytes
+	return bytes, true
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
 
@@ -94,7 +95,9 @@ func TestRuns(t *testing.T) {
 				written(b, n)
 				blocks = append(blocks, b)
 			}
-			if Class(size) != Class(unit) && size <= 10*unit && inRuns < 5 {
+			class := ClassSize(Class(size))
+			need := (class + unit - 1) / unit * unit
+			if class != unit && size <= 10*unit && (inRuns >= 5) != (need <= runWaste*class) {
 				t.Errorf("%d blocks of %d bytes are among those of %d", inRuns, size, unit)
 			}
 			sound(t)
@@ -190,32 +193,150 @@ func TestRunsWhereTheyPay(t *testing.T) {
 	}
 }
 
-// TestRunsGiven: what free units alone touch goes to the kernel when the page has rested.
+// TestRunsGiven: what free units alone touch goes to the kernel when the page has rested, once.
 func TestRunsGiven(t *testing.T) {
+	for _, unit := range []uintptr{16, 48, 64, 80, 128, 208, 512} {
+		newWorld(t)
+		r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+		left := sparse(t, r, unit, 16)
+		p := r.h.runs
+		kept := slices.IndexFunc(left, func(b uintptr) bool { return Lookup(b) == p })
+		for i, b := range left {
+			if i != kept {
+				give(t, r, b, false)
+			}
+		}
+		written(left[kept], unit)
+		before := residentPages(t, p)
+		r.h.Thread.collectPages(false)
+		if n := residentPages(t, p); n != before {
+			t.Errorf("%d bytes: %d memory pages of %d are resident before the page has rested", unit, n, before)
+		}
+		r.h.Thread.collectPages(false)
+		if n := residentPages(t, p); n > 3 { // the block may lie in two, and the end was never cut
+			t.Errorf("%d memory pages are resident for one block of %d bytes", n, unit)
+		}
+		purged := pool.count.purgedBytes
+		b, _ := r.malloc(unit + unit/2)
+		written(b, unit+unit/2)
+		give(t, r, b, false)
+		r.h.Thread.collectPages(true)
+		if n := pool.count.purgedBytes - purged; n > 4*raw.Page {
+			t.Errorf("%d bytes: %d bytes go again when one block was there", unit, n)
+		}
+		intact(t, left[kept], unit)
+		sound(t)
+	}
+}
+
+// TestRunsHoles: units that start in holes are free as well.
+func TestRunsHoles(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
-	left := sparse(t, r, 64, 16)
-	p := r.h.runs
-	kept := slices.IndexFunc(left, func(b uintptr) bool { return Lookup(b) == p })
-	for i, b := range left {
-		if i != kept {
-			give(t, r, b, false)
+	const unit = 304
+	left := sparse(t, r, unit, 64)
+	if pool.count.purgedBytes == 0 || r.h.runs == nil {
+		t.Fatalf("%d bytes went for holes, %d pages are in runs", pool.count.purgedBytes, r.h.runPages)
+	}
+	for p := r.h.runs; p != nil; p = p.next {
+		if free := uint64(p.carved)/uint64(p.Size) - (p.Allocs - p.Frees); uint64(p.table().left) != free {
+			t.Errorf("%d units of %d are free", p.table().left, free)
 		}
 	}
-	written(left[kept], 64)
-	r.h.collectPages(false)
-	if n := residentPages(t, p); n != SliceSize/raw.Page {
-		t.Errorf("%d memory pages are resident before the page has rested", n)
+	for _, b := range left {
+		give(t, r, b, false)
 	}
-	r.h.collectPages(false)
-	if n := residentPages(t, p); n != 1 {
-		t.Errorf("%d memory pages are resident for one block", n)
+	if r.h.runs != nil {
+		t.Error("a page is in runs when all is free")
 	}
-	intact(t, left[kept], 64)
 	sound(t)
-	b, _ := r.malloc(200)
-	written(b, 200)
-	intact(t, left[kept], 64)
-	give(t, r, b, false)
+}
+
+// TestRunsLast: when there is no other memory a block is found wherever it is.
+func TestRunsLast(t *testing.T) {
+	const size, pages, slice = 64, 120, uint64(SliceSize)
+	newWorld(t)
+	setTiers(func(s *config.Settings) {
+		s.OnHardcap = config.HardcapFail
+		s.Tiers[config.TierNormal].Hard = pages * slice
+	})
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	var blocks []uintptr
+	for range pages * SliceSize / size {
+		b, _ := r.malloc(size)
+		blocks = append(blocks, b)
+	}
+	for i, b := range blocks {
+		every := 4 // three side by side
+		if i < 10*SliceSize/size {
+			every = 64
+		}
+		if i%every != 2 {
+			give(t, r, b, true)
+		}
+	}
+	r.h.flush(Class(size))
+	r.h.Thread.rest(false, false)
+	r.h.Thread.rest(false, true)
+	sound(t)
+	room := 0
+	for p := r.h.runs; p != nil; p = p.next {
+		for u := p.table().find(0, 2048/size, 2048/size); u < runUnits; u = p.table().find(u+2048/size, 2048/size, 2048/size) {
+			room++
+		}
+	}
+	got := 0
+	for b, _ := r.malloc(2000); b != 0; b, _ = r.malloc(2000) {
+		if Lookup(b).inRuns() {
+			got++
+		}
+	}
+	if room < 100 || got != room {
+		t.Errorf("%d blocks are found where there is room for %d", got, room)
+	}
+	sound(t)
+}
+
+// TestRunsMoved: what a page in runs counts goes with it to another tier, and stays counted when it is gone.
+func TestRunsMoved(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	left := sparse(t, r, 48, 16)
+	var blocks []uintptr
+	for range 200 {
+		b, _ := r.malloc(144)
+		blocks = append(blocks, b)
+	}
+	live := func(tier int) int64 {
+		poolLock.Take(8)
+		defer poolLock.Release()
+		scratch.collectCounts()
+		return int64(scratch.tier[tier].allocs - scratch.tier[tier].frees)
+	}
+	home := int(tierOf(r.h.runs.place))
+	all := live(home)
+	if all != int64(len(left)+len(blocks)) {
+		t.Errorf("%d blocks are counted, not %d", all, len(left)+len(blocks))
+	}
+	poolLock.Take(8)
+	for p := r.h.runs; p != nil; p = p.next {
+		putIn(p, uint32(home+1))
+	}
+	poolLock.Release()
+	if a, b := live(home), live(home+1); a < 0 || b < int64(len(blocks)) || a+b != all {
+		t.Errorf("of %d blocks %d are counted in the tier they were in, %d in the one they are in", all, a, b)
+	}
+	poolLock.Take(8)
+	for p := r.h.runs; p != nil; p = p.next {
+		putIn(p, uint32(home))
+	}
+	poolLock.Release()
+	for _, b := range append(left, blocks...) {
+		give(t, r, b, false)
+	}
+	r.h.Thread.collectPages(true)
+	if n := live(home); n != 0 || r.h.runs != nil {
+		t.Errorf("%d blocks are counted when all is freed", n)
+	}
 	sound(t)
 }
