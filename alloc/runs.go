@@ -16,9 +16,9 @@ import (
 // A page in runs is on no class's list but on its heap's (Heap.runs), until it is empty. It has a table with two bits for each of its
 // blocks, here called units: whether it is free, and whether it continues the block that the unit before it belongs to.
 // The fast path finds no block in it (Carved 0), so frees come to Free, from other threads, too; only the owner writes
-// to the table. A block of a class begins at a multiple of the class's alignment here as well.
+// to the bits. A block of a class begins at a multiple of the class's alignment here as well.
 //
-//	carved = Size·(Allocs - Frees + free units + units that start in holes); Free == 0
+//	carved = Size·(Allocs - Frees + free units); Free == 0, holes == 0
 //	a unit is not both free and a continuation; the unit before a continuation is not free
 //	runs.left = Σ free
 //
@@ -30,7 +30,7 @@ const (
 	runSparse  = 4       // the part of a page that may be in use
 	runLook    = 4       // pages that one request looks at
 	runWaste   = 2       // times the bytes of its class that a block may take
-	runBatch   = 16      // blocks cut at a time
+	runBatch   = 16      // blocks that are cut beside the one that is wanted
 	runWorth   = 16      // the part of the pages that is to come free before they are looked through in vain again
 
 	cutInRuns = 2 // Page.rests
@@ -128,8 +128,10 @@ func (r *runCounts) freed(p *Page, k uintptr) {
 // cutIntoRuns has p, which is on its class's list and not the current one, serve all classes. It reports whether it does.
 func (h *Heap) cutIntoRuns(p *Page) bool {
 	live, size := p.Allocs-p.Frees, p.Size
-	if size == 0 || p.stamp != p.Allocs+p.Frees|restSeen|restDone || p.Size > runSmall || p.slices != 1 || live == 0 || runSparse*live*uint64(p.Size) > uint64(p.carved) || p.Magic == 0 || p.segment == nil ||
-		h.Thread.walk < uintptr(p.blocks) || tiers.AnyThrottled() || tierOf(p.place) != homeOf(uintptr(p.Hint)) || p.Trigger == keptEmpty || !poolLock.Take(h.Thread.token) {
+	rested := p.stamp == p.Allocs+p.Frees|restSeen|restDone && p.Trigger != keptEmpty
+	sparse := live != 0 && runSparse*live*uint64(size) <= uint64(p.carved)
+	if size == 0 || size > runSmall || p.slices != 1 || !rested || !sparse || p.Magic == 0 || p.segment == nil ||
+		h.Thread.walk < uintptr(p.blocks) || tiers.AnyThrottled() || tierOf(p.place) != homeOf(uintptr(p.Hint)) || !poolLock.Take(h.Thread.token) {
 		return false
 	}
 	t := pool.freeRuns
@@ -182,6 +184,7 @@ func (h *Heap) cutIntoRuns(p *Page) bool {
 	return true
 }
 
+// dropTable keeps a table for the next page. (In a signal handler within the pool it is lost.)
 func (h *Heap) dropTable(t *runs) {
 	if poolLock.Take(h.Thread.token) {
 		t.next = pool.freeRuns
