@@ -36,25 +36,6 @@ const (
 	cutInRuns = 2 // Page.rests
 )
 
-// runs is the table of a page.
-type runs struct {
-	_    raw.OffHeap
-	free [runUnits / 64]uint64
-	cont [runUnits / 64]uint64
-	left uint32 // units that are free
-	most uint32 // of them side by side, at most
-
-	given  uint16 // a bit for each memory page that the kernel has, and that was not cut from since
-	frees  uint64 // what is to be added to the page's counts of units so that blocks are counted; other threads write
-	allocs uint64 // the first
-	next   *runs  // of the pool's unused ones
-}
-
-// runCounts is how much the pages' counts of blocks, which are of units in runs, are to be corrected, modulo 2^64.
-type runCounts struct {
-	allocs, frees [Classes]uint64
-}
-
 func (p *Page) inRuns() bool { return p.rests == cutInRuns }
 
 func (p *Page) table() *runs { return (*runs)(raw.Ptr(uintptr(p.stamp))) }
@@ -65,38 +46,6 @@ func (p *Page) unit(b uintptr) uintptr {
 	return uintptr(u) & (runUnits - 1)
 }
 
-// has reports whether the bit of unit u is set.
-func has(bitmap *[runUnits / 64]uint64, u uintptr) bool {
-	return bitmap[u>>6&(runUnits/64-1)]>>(u&63)&1 != 0
-}
-
-// unitsOf is how many units the live block at unit u has. Any thread may ask.
-func (t *runs) unitsOf(u uintptr) uintptr {
-	k := uintptr(1)
-	for u+k < runUnits && has(&t.cont, u+k) {
-		k++
-	}
-	return k
-}
-
-// set sets the bits from u to u+k of a bitmap, or clears them.
-func set(bitmap *[runUnits / 64]uint64, u, k uintptr, on bool) {
-	for k != 0 {
-		i, at := u>>6&(runUnits/64-1), u&63
-		n := min(k, 64-at)
-		mask := ^uint64(0) >> (64 - n&63) << at
-		if n == 64 {
-			mask = ^uint64(0)
-		}
-		if on {
-			bitmap[i] |= mask
-		} else {
-			bitmap[i] &^= mask
-		}
-		u, k = u+n, k-n
-	}
-}
-
 // runClass is the class that k units of the page count for.
 func (p *Page) runClass(k uintptr) uintptr {
 	c := Class(k * p.Size)
@@ -104,25 +53,6 @@ func (p *Page) runClass(k uintptr) uintptr {
 		c--
 	}
 	return c & (Classes - 1)
-}
-
-// cut corrects what the counts of p say of blocks of k units each, all but one of which are on the spill list of class c: their time there counts for a free
-// and their way from there for a block and a free of c.
-func (r *runCounts) cut(p *Page, c, k uintptr, blocks uint64) {
-	r.allocs[p.runClass(k)&(Classes-1)] += blocks
-	r.allocs[p.Class&(Classes-1)] -= blocks * uint64(k)
-	r.allocs[c&(Classes-1)] -= blocks - 1
-	r.frees[c&(Classes-1)] -= blocks - 1
-	t := p.table()
-	t.allocs += 1 - blocks*uint64(k)
-	atomic.AddUint64(&t.frees, 1-blocks)
-}
-
-// freed is the same for one block of k units that has come back.
-func (r *runCounts) freed(p *Page, k uintptr) {
-	r.frees[p.runClass(k)&(Classes-1)]++
-	r.frees[p.Class&(Classes-1)] -= uint64(k)
-	atomic.AddUint64(&p.table().frees, 1-uint64(k))
 }
 
 // cutIntoRuns has p, which is on its class's list and not the current one, serve all classes. It reports whether it does.
@@ -292,37 +222,6 @@ func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 		h.ran.cut(p, c, k, n)
 	}
 	return first
-}
-
-// find is the first of k free units, from u on, whose number is a multiple of step, a power of two; or runUnits.
-func (t *runs) find(u, k, step uintptr) uintptr {
-	for u < runUnits {
-		w := t.free[u>>6&(runUnits/64-1)] >> (u & 63)
-		if w == 0 {
-			u = (u | 63) + 1
-			continue
-		}
-		u = raw.RoundUp(u+uintptr(bits.TrailingZeros64(w)), step)
-		n := t.freeFrom(u, k)
-		if n >= k {
-			return u
-		}
-		u += n + 1
-	}
-	return runUnits
-}
-
-// freeFrom is how many units are free from u on, up to most.
-func (t *runs) freeFrom(u, most uintptr) (n uintptr) {
-	for n < most && u+n < runUnits {
-		v := u + n
-		ones := uintptr(bits.TrailingZeros64(^(t.free[v>>6&(runUnits/64-1)] >> (v & 63))))
-		if ones == 0 {
-			break
-		}
-		n += min(ones, 64-v&63)
-	}
-	return min(n, most)
 }
 
 // freeRun takes back a block of a page in runs of the heap's own.

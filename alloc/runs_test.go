@@ -229,6 +229,36 @@ func TestRunsGiven(t *testing.T) {
 	}
 }
 
+// TestRunsGivenLater: a page that was not looked at, for want of time or because the kernel has refused, has its turn later.
+func TestRunsGivenLater(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	left := sparse(t, r, 64, 16)
+	for i, b := range left { // of each page one stays
+		if i > 0 && Lookup(left[i-1]) == Lookup(b) && Lookup(b).inRuns() {
+			give(t, r, b, false)
+		}
+	}
+	th := r.h.Thread
+	th.walk = runUnits / 64 // for one page
+	one := r.h.collectRuns(true)
+	if one == 0 || one >= SliceSize {
+		t.Errorf("%d bytes of one page go", one)
+	}
+	th.walk, pool.quiet = walkMost, th.Now+1
+	if n := r.h.collectRuns(true); n != 0 {
+		t.Errorf("%d bytes go while all is to be quiet", n)
+	}
+	pool.quiet = 0
+	if n := r.h.collectRuns(true); n < one {
+		t.Errorf("%d bytes of the other pages go later, %d of the first", n, one)
+	}
+	if n := r.h.collectRuns(true); n != 0 {
+		t.Errorf("%d bytes go twice", n)
+	}
+	sound(t)
+}
+
 // TestRunsHoles: units that start in holes are free as well.
 func TestRunsHoles(t *testing.T) {
 	newWorld(t)

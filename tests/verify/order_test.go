@@ -71,7 +71,7 @@ func TestHot(t *testing.T) {
 	near := img.named["malloc"].Addr &^ (window - 1)
 	lines := strings.Repeat("a few words\n", 20000)
 	crossing := filepath.Join(t.TempDir(), "xmalloc") // its threads free each other's blocks
-	if text, err := exec.Command("gcc", "-O1", "-pthread", "-o", crossing, "../bench/cpu/work/xmalloc.c").CombinedOutput(); err != nil {
+	if text, err := exec.Command("gcc", "-O1", "-pthread", "-o", crossing, filepath.Join("..", "bench", "cpu", "work", "xmalloc.c")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	for _, c := range []struct {
