@@ -90,6 +90,11 @@ func tag_free_poor(token, p, how, size, name uintptr) uint {
 //export tag_usable
 func tag_usable(p uintptr) uint { return uint(alloc.Usable(p)) }
 
+//export tag_connect
+func tag_connect(h, p uintptr) {
+	alloc.Connect(heap(h), (*alloc.Page)(raw.Ptr(p)))
+}
+
 //export tag_page_empty
 func tag_page_empty(h, p uintptr) {
 	alloc.PageEmpty(heap(h), (*alloc.Page)(raw.Ptr(p)))

@@ -122,6 +122,11 @@ func (k *Counts) heap(h *Heap) {
 		k.onList(h.Spill[c].Head, h.spilled(uintptr(c)))
 	}
 	k.onList(h.hidden, Classes*spillMax)
+	for r := h.firstRing(); r != nil; r = r.next {
+		for at, tail := atomic.LoadUint64(&r.Head), atomic.LoadUint64(&r.Tail); at < tail; at++ {
+			k.onList(r.Slots[at&(RingSlots-1)], 1)
+		}
+	}
 	for i := range h.gone {
 		k.tier[i].add(&h.gone[i])
 	}

@@ -204,9 +204,13 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 }
 
 // PageEmpty is called when the last block of a page of the thread of h came back, and for
-// a current page as watch.go says.
+// a current page and a spill list as watch.go says.
 func PageEmpty(h *Heap, p *Page) {
 	of := heapOf(p.Owner)
+	if s := &of.Spill[uintptr(p.Class)&(Classes-1)]; s.Credit <= 0 {
+		h.Thread.lookWarm(s)
+		return
+	}
 	if of.cur[uintptr(p.Class)&(Classes-1)] == p {
 		h.Thread.look(p)
 		of.idle(p)
@@ -306,6 +310,9 @@ func (h *Heap) collectPages(all bool) {
 	}
 	if h.hidden != 0 {
 		h.unhide()
+	}
+	if h.rings != 0 {
+		h.receive(h.Thread)
 	}
 	for c := uintptr(0); c < Classes; c++ {
 		if h.Spill[c].Head != 0 {

@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"tieralloc/internal/raw"
@@ -30,7 +31,9 @@ type Heap struct {
 	ruledBy   uint64
 	ruled     [2]uint64 // a bit for each class that a rule may send elsewhere
 	slow      [2]uint64 // a bit for each class that may have pages of a throttled tier
-	_         uint64
+	Number    uint64    // the how-manieth heap it is
+
+	Out [OutSlots]*Ring // by the Number of the heap that it leads to
 
 	Direct  [DirectCount]*Page
 	Cur     [Classes]*Page
@@ -43,6 +46,7 @@ type Heap struct {
 	retired [Classes]uint64   // blocks allocated and freed in pages given back
 	gone    [placeSlots]tally // the same by tier
 	pending uintptr           // *Page: pages that other threads have news of
+	rings   uintptr           // *Ring: those that lead to the heap
 	hidden  uintptr           // blocks taken off spill lists, linked: see guard.go
 
 	ran           runCounts
@@ -74,6 +78,8 @@ const (
 	maxRequest = 1 << 46
 )
 
+var heaps uint64 // ever made
+
 var pageNone *Page // never has a block; it stands for "no page" without a test
 
 // Boot records the addresses of the structures that the C side owns: the page
@@ -87,13 +93,14 @@ func Boot(root, none uintptr) {
 func (h *Heap) init(t *Thread, hint uintptr) {
 	h.Thread = t
 	h.Hint = uint32(hint)
+	h.Number = atomic.AddUint64(&heaps, 1)
 	h.ruledHint = ^uint32(0)
 	for i := range h.Direct {
 		h.Direct[i] = pageNone
 	}
 	for c := range h.Cur {
 		h.Cur[c], h.cur[c] = pageNone, pageNone
-		h.Spill[c].Room = spillLimit(uintptr(c))
+		h.Spill[c].Room, h.Spill[c].Credit = spillLimit(uintptr(c)), paceMax
 	}
 	if tiers.Throttled(homeOf(hint)) {
 		h.slow = [2]uint64{^uint64(0), ^uint64(0)}

@@ -94,6 +94,9 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 	if h.hidden != 0 {
 		h.unhide()
 	}
+	if h.rings != 0 {
+		h.receive(h.Thread)
+	}
 	if atomic.LoadUintptr(&h.pending) != 0 {
 		h.drain()
 		h.Thread.tick() // other threads may have emptied many pages

@@ -18,6 +18,7 @@ const (
 	heapBytes = (unsafe.Sizeof(Heap{})+63)&^63 + 640
 
 	threadBytes = (unsafe.Sizeof(Thread{}) + 63) &^ 63
+	ringBytes   = unsafe.Sizeof(Ring{})
 	segBytes    = (unsafe.Sizeof(segment{}) + 63) &^ 63
 )
 

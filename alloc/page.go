@@ -236,5 +236,5 @@ func (p *Page) isFree(owner, b uintptr) bool {
 		return true
 	}
 	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&RemoteAddr, b) ||
-		onSpill(owner&^OwnerFull, b, uintptr(p.Class))
+		onSpill(owner&^OwnerFull, b, uintptr(p.Class)) || onRing(owner&^OwnerFull, b)
 }

@@ -68,34 +68,36 @@ func TestPurgeForgets(t *testing.T) {
 }
 
 // TestPurgeAtAnyCall: a thread that uses its fast paths alone still gives back what is due,
-// with few calls where they are rare.
+// with few calls where they are rare. Blocks of 100 bytes come from their page, those of 2000 from the spill list.
 func TestPurgeAtAnyCall(t *testing.T) {
-	newWorld(t)
-	PurgeDelay = 500e6
-	h := mustAcquire(t, 8)
-	h.Thread.Now = 1e9
-	small := Malloc(h, 100, 0, 0) &^ ZeroBit
-	for range 4 {
-		cycle(t, h, 200)
-	}
-	p := Lookup(small)
-	if pool.dirtyBytes < 100<<20 || h.cur[p.Class] != p {
-		t.Fatalf("%d MiB are dirty", pool.dirtyBytes>>20)
-	}
-	calls := 0
-	for ; pool.dirtyBytes > minReserve; calls++ {
-		if calls > 2*paceMax {
-			t.Fatalf("%d MiB are dirty after %d calls in %d s", pool.dirtyBytes>>20, calls, calls/20)
+	for _, size := range []uintptr{100, 2000} {
+		newWorld(t)
+		PurgeDelay = 500e6
+		now := uint64(1e9)
+		f := &thread{h: mustAcquire(t, 8), token: 8, now: func() uint64 { return now }}
+		f.enter()
+		b, _ := f.malloc(size)
+		for range 4 {
+			cycle(t, f.h, 200)
 		}
-		h.Thread.Now += 50e6
-		if b := p.pop(); b != small && b == 0 { // as the fast path does
-			t.Fatal("no block")
-		} else if p.push(b); p.Frees == p.Trigger {
-			PageEmpty(h, p)
+		if pool.dirtyBytes < 100<<20 {
+			t.Fatalf("%d MiB are dirty", pool.dirtyBytes>>20)
 		}
+		calls := 0
+		for ; pool.dirtyBytes > minReserve; calls++ {
+			if calls > 2*paceMax {
+				t.Fatalf("%d bytes: %d MiB are dirty after %d calls in %d s", size, pool.dirtyBytes>>20, calls, calls/20)
+			}
+			now += 50e6
+			f.free(b)
+			if b = f.mallocFast(size); b == 0 {
+				t.Fatal("no block")
+			}
+		}
+		t.Logf("%d bytes: after %d calls", size, calls)
+		f.free(b)
+		mustBeSound(t)
 	}
-	t.Logf("after %d calls", calls)
-	Free(h, small, HowAny, NoSize, 0)
 }
 
 // TestPurgeLater: who sets a long delay keeps more.

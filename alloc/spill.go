@@ -7,22 +7,31 @@ import "tieralloc/internal/raw"
 // whose pages are all full, and that frees and allocates in turn, neither
 // relinks pages nor comes here. To its page a spilled block is in use.
 //
+// The lists of the warm classes take blocks of pages that are not full, too, and malloc looks at them before it looks at the
+// page: such pages have few blocks each, and what was freed last is still in the cache.
+//
 //	blocks on the list = spillLimit - Room; none in a guarded class
 //	Pops = blocks ever given out from it
 //
 // It has half a cache line, for where pages are full this is what each call goes to.
 type Spill struct {
-	Head uintptr // linked by their first words
-	Room uint64
-	Pops uint64
-	_    uint64
+	Head   uintptr // linked by their first words
+	Room   uint64
+	Pops   uint64
+	Credit int64 // of a warm class, blocks of pages not full that it takes before the thread looks at the time again: watch.go
 }
 
 const (
 	spillBytes = 128 << 10
 	spillMin   = 1
 	spillMax   = 64
+
+	WarmFirst = 32 // the class after that of DirectMax
+	WarmEnd   = 64 // the first that is not warm any more: above 16 KiB
 )
+
+// isWarm reports whether the spill list of class c takes blocks of pages that are not full.
+func isWarm(c uintptr) bool { return c >= WarmFirst && c < WarmEnd }
 
 func spillLimit(c uintptr) uint64 {
 	size := ClassSize(c)

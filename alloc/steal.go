@@ -23,6 +23,9 @@ func (t *Thread) stealPages() {
 			continue
 		}
 		for _, h := range o.Heaps {
+			if h != nil {
+				h.receive(t)
+			}
 			if h != nil && atomic.LoadUintptr(&h.pending) != 0 {
 				t.stealFrom(h)
 			}

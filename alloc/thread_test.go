@@ -38,31 +38,38 @@ func fastPop(p *Page) uintptr {
 }
 
 // fastUnspill is ta_unspill.
-func (t *thread) fastUnspill(n uintptr) uintptr {
-	h, c := t.h, Class(n)
-	b := h.Spill[c].Head
+func fastUnspill(s *Spill) uintptr {
+	b := s.Head
 	if b == 0 {
 		return 0
 	}
-	h.Spill[c].Head = raw.Load(b)
-	h.Spill[c].Room++
-	h.Spill[c].Pops++
+	s.Head = raw.Load(b)
+	s.Room++
+	s.Pops++
 	raw.Store(b+8, 0)
 	return b
 }
 
+// fastSpill is ta_spill.
+func fastSpill(s *Spill, b uintptr) {
+	s.Room--
+	raw.Store(b, s.Head)
+	raw.Store(b+8, FreeKey)
+	s.Head = b
+}
+
 // mallocFast is ta_malloc_fast.
 func (t *thread) mallocFast(n uintptr) (b uintptr) {
+	h := t.h
 	switch {
 	case n <= DirectMax:
-		b = fastPop(t.h.Direct[(n+15)>>4])
+		if b = fastPop(h.Direct[(n+15)>>4]); b == 0 {
+			b = fastUnspill(&h.Spill[Class(n)])
+		}
 	case n <= MaxClass:
-		b = fastPop(t.h.Cur[Class(n)])
-	default:
-		return 0
-	}
-	if b == 0 {
-		b = t.fastUnspill(n)
+		if b = fastUnspill(&h.Spill[Class(n)]); b == 0 {
+			b = fastPop(h.Cur[Class(n)])
+		}
 	}
 	return b
 }
@@ -105,50 +112,32 @@ func (t *thread) free(b uintptr) uintptr {
 	}
 	h, self := t.h, t.h.self()
 	owner := atomic.LoadUintptr(&p.Owner)
-	if owner == self && sane(p, b) {
-		raw.Store(b, p.Free)
-		raw.Store(b+8, FreeKey)
-		p.Free = b
-		p.Frees++
-		if p.Frees == p.Trigger {
+	s := &h.Spill[p.Class]
+	switch {
+	case owner == self && sane(p, b):
+		if !isWarm(uintptr(p.Class)) || s.Room == 0 {
+			t.push(p, b)
+			return FreeOK
+		}
+		fastSpill(s, b)
+		if s.Credit--; s.Credit <= 0 {
 			PageEmpty(t.enter(), p)
 			t.leave()
 		}
 		return FreeOK
-	}
-	if owner == self|OwnerFull && sane(p, b) {
-		if c := p.Class; h.Spill[c].Room != 0 {
-			h.Spill[c].Room--
-			raw.Store(b, h.Spill[c].Head)
-			raw.Store(b+8, FreeKey)
-			h.Spill[c].Head = b
+	case owner == self|OwnerFull && sane(p, b) && s.Room != 0:
+		fastSpill(s, b)
+		return FreeOK
+	case owner > OwnerHuge:
+		if r := h.Out[heapOf(owner).Number%OutSlots]; r != nil && r.Owner == heapOf(owner) && sane(p, b) && t.post(r, b) {
 			return FreeOK
 		}
 	}
-	return t.freeSlow(b)
+	return t.freeOther(p, b)
 }
 
-// freeSlow is ta_free_slow.
-func (t *thread) freeSlow(b uintptr) uintptr {
-	if p := Lookup(b); p != nil {
-		owner := atomic.LoadUintptr(&p.Owner)
-		if owner > OwnerHuge && owner&^OwnerFull != t.h.self() && sane(p, b) && t.freeElsewhere(p, b) {
-			return FreeOK
-		}
-	}
-	defer t.leave()
-	return Free(t.enter(), b, HowAny, NoSize, 0)
-}
-
-// freeElsewhere is free_elsewhere.
-func (t *thread) freeElsewhere(p *Page, b uintptr) bool {
-	owner := atomic.LoadUintptr(&p.Owner)
-	if heapOf(owner).Thread != t.h.Thread {
-		return t.pushRemote(p, b)
-	}
-	if owner&OwnerFull != 0 {
-		return false
-	}
+// push is ta_push.
+func (t *thread) push(p *Page, b uintptr) {
 	raw.Store(b, p.Free)
 	raw.Store(b+8, FreeKey)
 	p.Free = b
@@ -157,6 +146,52 @@ func (t *thread) freeElsewhere(p *Page, b uintptr) bool {
 		PageEmpty(t.enter(), p)
 		t.leave()
 	}
+}
+
+// post is ta_post.
+func (t *thread) post(r *Ring, b uintptr) bool {
+	if r.Tail-r.Seen >= RingSlots {
+		r.Seen = atomic.LoadUint64(&r.Head)
+		if r.Tail-r.Seen >= RingSlots {
+			return false
+		}
+	}
+	raw.Store(b+8, FreeKey)
+	r.Slots[r.Tail%RingSlots] = b
+	atomic.StoreUint64(&r.Tail, r.Tail+1)
+	t.h.Remotes++
+	return true
+}
+
+// freeOther is ta_free_other.
+func (t *thread) freeOther(p *Page, b uintptr) uintptr {
+	owner := atomic.LoadUintptr(&p.Owner)
+	if owner > OwnerHuge && owner&^OwnerFull != t.h.self() && sane(p, b) && t.freeElsewhere(p, b) {
+		return FreeOK
+	}
+	return t.freeSlow(b)
+}
+
+// freeSlow is ta_free_slow.
+func (t *thread) freeSlow(b uintptr) uintptr {
+	defer t.leave()
+	return Free(t.enter(), b, HowAny, NoSize, 0)
+}
+
+// freeElsewhere is free_elsewhere.
+func (t *thread) freeElsewhere(p *Page, b uintptr) bool {
+	owner := atomic.LoadUintptr(&p.Owner)
+	if o := heapOf(owner); o.Thread != t.h.Thread {
+		if t.h.Out[o.Number%OutSlots] == nil && t.h.Remotes%RingAfter == RingAfter-1 {
+			Connect(t.enter(), p)
+			t.leave()
+		}
+		return t.pushRemote(p, b)
+	}
+	if owner&OwnerFull != 0 {
+		return false
+	}
+	t.push(p, b)
 	return true
 }
 

@@ -109,6 +109,7 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 		v.spill(h, c)
 	}
 	v.runs(h)
+	v.rings(h)
 	for c := uintptr(0); c < Classes; c++ {
 		published := h.cur[c]
 		if h.guarded(c) {
@@ -167,6 +168,7 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 
 func (v *inspection) spill(h *Heap, c uintptr) {
 	v.want(h.Spill[c].Room <= spillLimit(c), "class %d: room for %d spilled blocks", c, h.Spill[c].Room)
+	v.want(h.Spill[c].Credit > 0 && h.Spill[c].Credit <= paceMax, "class %d: the spill list looks at the time after %d frees", c, h.Spill[c].Credit)
 	n := uint64(0)
 	for b := h.Spill[c].Head; b != 0 && v.err == nil; b = raw.Load(b) {
 		p := Lookup(b)
@@ -185,6 +187,26 @@ func (v *inspection) spill(h *Heap, c uintptr) {
 		v.want(n <= spillLimit(c), "class %d: %d blocks spilled", c, n)
 	}
 	v.want(n == h.spilled(c), "class %d: %d blocks spilled, counted %d", c, n, h.spilled(c))
+}
+
+// rings: those that lead to the heap.
+func (v *inspection) rings(h *Heap) {
+	for r := h.firstRing(); r != nil && v.err == nil; r = r.next {
+		v.want(r.Owner == h, "ring %p of %p leads to %p", r, h, r.Owner)
+		v.want(r.Seen <= r.Head && r.Tail-r.Head <= RingSlots, "ring %p: %d put in, %d taken out, %d seen", r, r.Tail, r.Head, r.Seen)
+		for at := r.Head; at < r.Tail; at++ {
+			b := r.Slots[at%RingSlots]
+			p := Lookup(b)
+			if !v.want(p != nil && p.isBlock(b), "%#x on a ring is no block", b) {
+				return
+			}
+			v.want(heapOf(p.Owner).Thread == h.Thread && raw.Load(b+8) == FreeKey, "%#x on a ring: owner %#x, mark %#x", b, p.Owner, raw.Load(b+8))
+			v.spilled[p]++
+		}
+	}
+	for i, r := range h.Out {
+		v.want(r == nil || r.Owner.Number%OutSlots == uint64(i) && r.Owner.Thread != h.Thread, "ring %p is not one that heap %p puts into", r, h)
+	}
 }
 
 // runs: the list of pages in runs.
@@ -208,6 +230,11 @@ func (v *inspection) cut(p *Page, remote map[uintptr]bool) {
 	for c := range h.Spill {
 		for b := h.Spill[c].Head; b != 0; b = raw.Load(b) {
 			spilled[b] = true
+		}
+	}
+	for r := h.firstRing(); r != nil; r = r.next {
+		for at := r.Head; at < r.Tail; at++ {
+			spilled[r.Slots[at%RingSlots]] = true
 		}
 	}
 	for u := uintptr(0); u < runUnits; u++ {

@@ -2,10 +2,10 @@ package alloc
 
 // Purging is due by time, and only slow paths look at the time. A thread that allocates
 // and frees on its fast paths alone would leave what it has freed before for good. So while
-// much is dirty, every so many frees of a current page come to PageEmpty: often where
-// they are rare, and hardly ever where they are many.
+// much is dirty, every so many frees of a current page come to PageEmpty, and so do those that go to a spill list while their page
+// is not full: often where they are rare, and hardly ever where they are many.
 //
-//	1 <= pace <= paceMax
+//	1 <= pace, Credit <= paceMax, but within PageEmpty
 //	Trigger of a current page of one slice <= Frees + paceMax, or neverEmpty
 //
 // Frees that come in bulk may pass a trigger: then the page is not watched any more.
@@ -31,23 +31,41 @@ func (t *Thread) watch() {
 			if p := h.cur[c]; p != pageNone && p.Trigger-p.Frees-1 >= paceMax {
 				p.Trigger = p.Frees + paceFirst
 			}
+			h.Spill[c].Credit = paceFirst
 		}
 	}
 }
 
 // look does what is due when the frees of a current page have come to its trigger.
 func (t *Thread) look(p *Page) {
+	p.Trigger = neverEmpty
+	if n := t.nextLook(); n != 0 {
+		p.Trigger = p.Frees + n
+	}
+	t.tick()
+}
+
+// lookWarm is look for frees that have gone to a spill list.
+func (t *Thread) lookWarm(s *Spill) {
+	s.Credit = paceMax
+	if n := t.nextLook(); n != 0 {
+		s.Credit = int64(n)
+	}
+	t.tick()
+}
+
+// nextLook is after how many frees to look again, or 0 where there is no need to.
+func (t *Thread) nextLook() uint64 {
 	if t.Now >= t.looked+watchEvery {
 		t.pace = max(t.pace/8, 1)
 	} else {
 		t.pace = min(max(t.pace, 1)*2, paceMax)
 	}
 	t.looked = t.Now
-	p.Trigger = neverEmpty
-	if muchKept() {
-		p.Trigger = p.Frees + t.pace
+	if !muchKept() {
+		return 0
 	}
-	t.tick()
+	return t.pace
 }
 
 // muchKept reports whether there is enough free memory that is not the kernel's to look

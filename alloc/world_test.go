@@ -32,7 +32,7 @@ func newWorld(tb testing.TB) {
 		}
 	}
 	Boot(mappedRoot, mappedNone)
-	pool, base, abandoned = poolState{}, Counts{}, nil
+	pool, base, abandoned, heaps = poolState{}, Counts{}, nil, 0
 	alone.pages, alone.threads, tight = 0, 0, 0
 	secure, secret = false, secrets{}
 	setTiers(func(*config.Settings) {})

@@ -87,17 +87,26 @@ static NOINLINE void *new_failed(size_t n, size_t align, unsigned how, void *cal
 	abort();
 }
 
-static inline void *new_any(size_t n, unsigned how, int nothrow, void *caller)
+// A block for new, or NULL.
+static inline void *new_any(size_t n, unsigned how, void *caller)
 {
 	void *p = ta_malloc_fast(n);
-	if (LIKELY(p != NULL)) {
-		ta_self->Calls[TA_CALL_NEW]++;
-		return p;
-	}
-	p = ta_malloc_other(n, how, caller);
-	if (LIKELY(p != NULL))
-		return p;
-	return nothrow ? nothrow_by_libstdcxx(n, TA_GRANULE, how) : new_failed(n, TA_GRANULE, how, caller);
+	if (UNLIKELY(p == NULL))
+		return ta_malloc_other(n, how, caller);
+	ta_self->Calls[TA_CALL_NEW]++;
+	return p;
+}
+
+static inline void *new_throwing(size_t n, unsigned how, void *caller)
+{
+	void *p = new_any(n, how, caller);
+	return LIKELY(p != NULL) ? p : new_failed(n, TA_GRANULE, how, caller);
+}
+
+HOT static NOINLINE void *new_nothrow(size_t n, unsigned how, void *caller)
+{
+	void *p = new_any(n, how, caller);
+	return LIKELY(p != NULL) ? p : nothrow_by_libstdcxx(n, TA_GRANULE, how);
 }
 
 static inline void *new_aligned(size_t n, size_t align, unsigned how, int nothrow, void *caller)
@@ -108,7 +117,7 @@ static inline void *new_aligned(size_t n, size_t align, unsigned how, int nothro
 	return nothrow ? nothrow_by_libstdcxx(n, align, how) : new_failed(n, align, how, caller);
 }
 
-static inline void delete_any(void *p, size_t n, unsigned how)
+HOT static NOINLINE void delete_any(void *p, size_t n, unsigned how)
 {
 	const char *fn = how == DELETE_ONE ? "operator delete" : "operator delete[]";
 	ta_heap *h = ta_self;
@@ -116,7 +125,7 @@ static inline void delete_any(void *p, size_t n, unsigned how)
 		return ta_free_as(p, TA_CALL_DELETE, fn, how, n);
 	h->Calls[TA_CALL_DELETE]++;
 	if (LIKELY(p != NULL))
-		ta_free_fast(p, fn, how, n);
+		ta_free_any(p, fn, how, n);
 	else
 		h->Calls[how & TA_HOW_CALL]++;
 }
@@ -125,10 +134,10 @@ static inline void delete_any(void *p, size_t n, unsigned how)
 #define DELETE(symbol, ...) HOT EXPORT void symbol(void *p, ##__VA_ARGS__)
 #define UNUSED __attribute__((unused))
 
-NEW(_Znwm, size_t n) { return new_any(n, NEW_ONE, 0, CALLER); }
-NEW(_Znam, size_t n) { return new_any(n, NEW_ARRAY, 0, CALLER); }
-NEW(_ZnwmRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, NEW_ONE, 1, CALLER); }
-NEW(_ZnamRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_any(n, NEW_ARRAY, 1, CALLER); }
+NEW(_Znwm, size_t n) { return new_throwing(n, NEW_ONE, CALLER); }
+NEW(_Znam, size_t n) { return new_throwing(n, NEW_ARRAY, CALLER); }
+NEW(_ZnwmRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_nothrow(n, NEW_ONE, CALLER); }
+NEW(_ZnamRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_nothrow(n, NEW_ARRAY, CALLER); }
 NEW(_ZnwmSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, NEW_ONE, 0, CALLER); }
 NEW(_ZnamSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, NEW_ARRAY, 0, CALLER); }
 NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, NEW_ONE, 1, CALLER); }

@@ -8,6 +8,8 @@
 #define TA_MAX_CLASS 0x400000ull
 #define TA_RESIZE_MIN 0x40000ull
 #define TA_DIRECT_MAX 0x400ull
+#define TA_WARM_FIRST 0x20ull
+#define TA_WARM_END 0x40ull
 #define TA_DIRECT_COUNT 0x41ull
 #define TA_ROOT_ENTRIES 0x8000ull
 #define TA_ROOT_SHIFT 0x20ull
@@ -21,6 +23,9 @@
 #define TA_REMOTE_IN_FLIGHT 0x2ull
 #define TA_REMOTE_NOTIFY 0x1ull
 #define TA_REMOTE_SHIFT 0x30ull
+#define TA_RING_SLOTS 0x100ull
+#define TA_RING_AFTER 0x20ull
+#define TA_OUT_SLOTS 0x10ull
 #define TA_FREE_OK 0x0ull
 #define TA_FREE_FOREIGN 0x1ull
 #define TA_FREE_STALE 0x2ull
@@ -166,13 +171,25 @@ struct ta_spill {
 	uint64_t Head;
 	uint64_t Room;
 	uint64_t Pops;
-	unsigned char rest[8];
+	int64_t Credit;
+};
+
+struct ta_ring {
+	struct ta_heap *Owner;
+	uint64_t Tail;
+	uint64_t Seen;
+	unsigned char pad5[40];
+	uint64_t Head;
+	unsigned char pad8[56];
+	uint64_t Slots[256];
 };
 
 struct ta_heap {
 	struct ta_thread *Thread;
 	uint32_t Hint;
-	unsigned char pad8[52];
+	unsigned char pad7[44];
+	uint64_t Number;
+	struct ta_ring *Out[16];
 	struct ta_page *Direct[65];
 	struct ta_page *Cur[128];
 	struct ta_spill Spill[128];

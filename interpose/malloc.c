@@ -137,37 +137,53 @@ HOT static int push_remote(ta_page *pg, uint64_t *b)
 	return 1;
 }
 
-// Frees a block of another heap: the thread's own for another hint, or another
-// thread's.
-HOT static int free_elsewhere(ta_page *pg, uint64_t *b)
+// Makes a ring to the owner of the page.
+static NOINLINE void connect(ta_page *pg)
 {
-	ta_heap *owner = (ta_heap *)(pg->Owner & ~TA_OWNER_FULL);
-	if (owner->Thread != ta_self->Thread)
+	int saved = errno;
+	ta_heap *h = ta_enter_heap();
+	if (h != NULL) {
+		tag_connect((uintptr_t)h, (uintptr_t)pg);
+		ta_leave(h);
+	}
+	errno = saved;
+}
+
+// Frees a block of another heap, by no ring: of the thread's own for another hint, or of another thread's.
+HOT static int free_elsewhere(ta_page *pg, ta_heap *owner, uint64_t *b)
+{
+	if (owner->Thread != ta_self->Thread) {
+		if (ta_ring_to(owner) == NULL && ta_self->Remotes % TA_RING_AFTER == TA_RING_AFTER - 1)
+			connect(pg);
 		return push_remote(pg, b);
+	}
 	if (pg->Owner & TA_OWNER_FULL)
 		return 0;
-	b[0] = pg->Free;
-	b[1] = TA_FREE_KEY;
-	pg->Free = (uint64_t)b;
-	if (++pg->Frees == pg->Trigger)
-		ta_page_empty(pg);
+	ta_push(pg, b);
 	return 1;
 }
 
-LINE HOT NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t size)
+// Frees p, in pg, where the fast path cannot.
+LINE HOT NOINLINE void ta_free_other(ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
-	if (ta_self != &ta_heap_none) {
-		if (p == NULL) {
-			count(ta_self, how & TA_HOW_CALL);
-			return;
-		}
-		ta_page *pg = ta_lookup(p);
-		if (pg != NULL && pg->Owner > TA_OWNER_HUGE && (pg->Owner & ~TA_OWNER_FULL) != (uint64_t)ta_self &&
-		    ta_sane(pg, p) && free_elsewhere(pg, p))
-			return;
-	}
-	free_checked(p, fn, how, size);
+	ta_heap *owner = (ta_heap *)(pg->Owner & ~TA_OWNER_FULL);
+	if ((uint64_t)owner <= TA_OWNER_HUGE || owner == ta_self || ta_self == &ta_heap_none || !ta_sane(pg, p) ||
+	    !free_elsewhere(pg, owner, p))
+		free_checked(p, fn, how, size);
 }
+
+// Frees p, which is NULL or in no page.
+HOT NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t size)
+{
+	if (p == NULL && ta_self != &ta_heap_none)
+		count(ta_self, how & TA_HOW_CALL);
+	else
+		free_checked(p, fn, how, size);
+}
+
+HOT NOINLINE void *ta_malloc_any(size_t n) { return ta_malloc_fast(n); }
+
+HOT NOINLINE void ta_free_any(void *p, const char *fn, unsigned how, size_t size) { ta_free_fast(p, fn, how, size); }
 
 HOT NOINLINE void ta_page_empty(ta_page *pg)
 {
@@ -183,7 +199,7 @@ HOT NOINLINE void ta_page_empty(ta_page *pg)
 
 LINE HOT EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
-EXPORT void cfree(void *p) { ta_free_fast(p, "cfree", TA_CALL_FREE_NULL, TA_NO_SIZE); }
+EXPORT void cfree(void *p) { ta_free_any(p, "cfree", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
 // Frees p, counted as the given call of the function named fn.
 void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t size)
@@ -267,11 +283,11 @@ HOT static NOINLINE void *memalign_slow(size_t align, size_t n, unsigned how, vo
 // A block at a multiple of align, a power of two, where the thread's page has one, or NULL. The class of a size that is a
 // multiple of align, up to a slice, has blocks at multiples of it (see alloc.Aligned). A rule goes by the size before it
 // is rounded.
-static inline void *memalign_fast(size_t align, size_t n, unsigned how)
+HOT static NOINLINE void *memalign_fast(size_t align, size_t n, unsigned how)
 {
 	if (UNLIKELY(align > 1ul << TA_SLICE_SHIFT || n - 1 >= TA_MAX_CLASS || ta_rules))
 		return NULL;
-	void *p = ta_malloc_fast((n + align - 1) & ~(align - 1));
+	void *p = ta_malloc_any((n + align - 1) & ~(align - 1));
 	if (LIKELY(p != NULL))
 		count(ta_self, how & TA_HOW_CALL);
 	return p;

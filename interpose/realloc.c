@@ -34,7 +34,7 @@ HOT static void *fresh(size_t n, void *old, void *caller)
 	ta_page *pg = ta_lookup(old);
 	void *p = NULL;
 	if (LIKELY(pg == NULL || pg->Hint == ta_self->Hint))
-		p = ta_malloc_fast(n);
+		p = ta_malloc_any(n);
 	if (LIKELY(p != NULL))
 		return p;
 	ta_heap *h = ta_enter();
@@ -108,7 +108,7 @@ HOT static NOINLINE void *realloc_as(void *p, size_t n, unsigned call, const cha
 		return realloc_foreign(p, n, fn, caller);
 	if (UNLIKELY(n == 0)) {
 		tally(call, 0, 1, 0);
-		ta_free_fast(p, fn, TA_CALL_FREE_NULL, TA_NO_SIZE);
+		ta_free_any(p, fn, TA_CALL_FREE_NULL, TA_NO_SIZE);
 		return NULL;
 	}
 	if (stays(n, old)) {
@@ -132,7 +132,7 @@ HOT static NOINLINE void *realloc_as(void *p, size_t n, unsigned call, const cha
 	memcpy(q, p, n < old ? n : old);
 	if (UNLIKELY(ta_throttled))
 		copied(q, n < old ? n : old);
-	ta_free_fast(p, fn, TA_CALL_FREE_NULL, TA_NO_SIZE);
+	ta_free_any(p, fn, TA_CALL_FREE_NULL, TA_NO_SIZE);
 	tally(call, 1, 1, 0);
 	return q;
 }

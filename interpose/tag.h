@@ -21,6 +21,7 @@ void tag_renamed(uintptr_t heap);
 uintptr_t tag_free(uintptr_t heap, uintptr_t p, uintptr_t how, uintptr_t size, uintptr_t fn);
 uintptr_t tag_free_poor(uintptr_t token, uintptr_t p, uintptr_t how, uintptr_t size, uintptr_t fn);
 uintptr_t tag_usable(uintptr_t p);
+void tag_connect(uintptr_t heap, uintptr_t page);
 void tag_page_empty(uintptr_t heap, uintptr_t page);
 uintptr_t tag_resize(uintptr_t heap, uintptr_t p, uintptr_t n);
 uintptr_t tag_trim(uintptr_t heap);

@@ -116,7 +116,7 @@ EXPORT void ta_free(void *p)
 	if (UNLIKELY(h == &ta_heap_none || p == NULL))
 		return ta_free_as(p, TA_CALL_TA_FREE, "ta_free", TA_CALL_OTHER_FREE_NULL, TA_NO_SIZE);
 	h->Calls[TA_CALL_TA_FREE]++;
-	ta_free_fast(p, "ta_free", TA_CALL_OTHER_FREE_NULL, TA_NO_SIZE);
+	ta_free_any(p, "ta_free", TA_CALL_OTHER_FREE_NULL, TA_NO_SIZE);
 }
 
 EXPORT ta_hint ta_set_hint(ta_hint hint)
@@ -159,7 +159,7 @@ EXPORT void *ta_move(void *p, ta_tier dst)
 	if (to <= ERRNO_MAX)
 		return errno = (int)to, NULL;
 	if (copies)
-		ta_free_fast(p, "ta_move", TA_CALL_FREE_NULL | TA_HOW_ANY, TA_NO_SIZE);
+		ta_free_any(p, "ta_move", TA_CALL_FREE_NULL | TA_HOW_ANY, TA_NO_SIZE);
 	return (void *)to;
 }
 

@@ -38,6 +38,8 @@ func write(w io.Writer) {
 		{"TA_MAX_CLASS", alloc.MaxClass},
 		{"TA_RESIZE_MIN", alloc.ResizeMin},
 		{"TA_DIRECT_MAX", alloc.DirectMax},
+		{"TA_WARM_FIRST", alloc.WarmFirst},
+		{"TA_WARM_END", alloc.WarmEnd},
 		{"TA_DIRECT_COUNT", alloc.DirectCount},
 		{"TA_ROOT_ENTRIES", alloc.RootEntries},
 		{"TA_ROOT_SHIFT", alloc.RootShift},
@@ -51,6 +53,9 @@ func write(w io.Writer) {
 		{"TA_REMOTE_IN_FLIGHT", alloc.RemoteInFlight},
 		{"TA_REMOTE_NOTIFY", alloc.RemoteNotify},
 		{"TA_REMOTE_SHIFT", alloc.RemoteShift},
+		{"TA_RING_SLOTS", alloc.RingSlots},
+		{"TA_RING_AFTER", alloc.RingAfter},
+		{"TA_OUT_SLOTS", alloc.OutSlots},
 		{"TA_FREE_OK", alloc.FreeOK},
 		{"TA_FREE_FOREIGN", alloc.FreeForeign},
 		{"TA_FREE_STALE", alloc.FreeStale},
@@ -178,6 +183,7 @@ func write(w io.Writer) {
 	}
 	emit(w, "ta_page", reflect.TypeOf((*alloc.Page)(nil)).Elem(), true)
 	emit(w, "ta_spill", reflect.TypeOf((*alloc.Spill)(nil)).Elem(), true)
+	emit(w, "ta_ring", reflect.TypeOf((*alloc.Ring)(nil)).Elem(), true)
 	emit(w, "ta_heap", reflect.TypeOf((*alloc.Heap)(nil)).Elem(), false)
 	emit(w, "ta_thread", reflect.TypeOf((*alloc.Thread)(nil)).Elem(), false)
 	emit(w, "ta_cuda_request", reflect.TypeOf((*cudahook.Request)(nil)).Elem(), true)
@@ -217,6 +223,8 @@ func declare(name string, t reflect.Type) string {
 		return "struct ta_" + strings.ToLower(t.Elem().Name()) + " *" + name
 	case reflect.Struct:
 		return "struct ta_" + strings.ToLower(t.Name()) + " " + name
+	case reflect.Int64:
+		return "int64_t " + name
 	case reflect.Uint32:
 		return "uint32_t " + name
 	case reflect.Uint8:

@@ -1,0 +1,120 @@
+package alloc
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// A Ring carries the blocks that one thread frees to the heap of another whose they are: a bounded queue with one producer. The
+// producer neither swaps nor waits, and the owner learns the blocks' addresses without
+// reading the blocks, which are in the other's cache: what both do to them are stores.
+//
+//	0 <= Tail - Head <= RingSlots; Slots[i % RingSlots] for Head <= i < Tail are blocks, in use to their pages
+//	Seen <= Head
+//
+// Only the producer, the thread that Heap.Out is of, writes to Tail, Seen and Slots. Whoever moves Head on has the blocks that it passes: the owner,
+// or a thread that is short of memory (steal.go). A block for which there is no room goes to its page by remote.go.
+//
+// Rings are made for pairs of heaps that meet often, and stay: heaps do, too.
+type Ring struct {
+	_ raw.OffHeap
+
+	Owner *Heap
+	Tail  uint64 // blocks ever put in
+	Seen  uint64 // Head as the producer saw it last
+	_     [5]uint64
+
+	Head uint64 // blocks ever taken out
+	next *Ring  // of the owner's
+	_    [6]uint64
+
+	Slots [RingSlots]uintptr
+}
+
+const (
+	RingSlots = 256
+	OutSlots  = 16 // the rings that a heap puts into
+	RingAfter = 32 // frees of other threads' blocks that a thread makes before it gets another ring
+
+	ringTake = 32 // blocks taken out at once
+)
+
+// Connect makes the ring from the heap h to the owner of the page p, where h has none yet in its place.
+func Connect(h *Heap, p *Page) {
+	owner := atomic.LoadUintptr(&p.Owner)
+	if owner <= OwnerHuge {
+		return
+	}
+	o := heapOf(owner)
+	at := &h.Out[o.Number&(OutSlots-1)]
+	if o.Thread == h.Thread || *at != nil || !poolLock.Take(h.Thread.token) {
+		return
+	}
+	r := (*Ring)(raw.Ptr(metaAlloc(ringBytes)))
+	if r != nil {
+		r.Owner = o
+		r.next = o.firstRing()
+		atomic.StoreUintptr(&o.rings, uintptr(unsafe.Pointer(r)))
+	}
+	poolLock.Release()
+	*at = r
+}
+
+func (h *Heap) firstRing() *Ring { return (*Ring)(raw.Ptr(atomic.LoadUintptr(&h.rings))) }
+
+// receive frees, for the thread t, the blocks on the heap's rings.
+func (h *Heap) receive(t *Thread) {
+	var blocks [ringTake]uintptr
+	for r := h.firstRing(); r != nil; r = r.next {
+		for n := uint64(ringTake); n == ringTake; {
+			n = r.take(&blocks)
+			for i := uint64(0); i < n; i++ {
+				t.freeReceived(h, blocks[i&(ringTake-1)])
+			}
+		}
+	}
+}
+
+// take takes up to ringTake blocks out of the ring.
+func (r *Ring) take(blocks *[ringTake]uintptr) (n uint64) {
+	for {
+		head := atomic.LoadUint64(&r.Head)
+		n = min(atomic.LoadUint64(&r.Tail)-head, ringTake)
+		for i := uint64(0); i < n; i++ {
+			blocks[i&(ringTake-1)] = r.Slots[(head+i)&(RingSlots-1)]
+		}
+		if n == 0 || atomic.CompareAndSwapUint64(&r.Head, head, head+n) {
+			return n
+		}
+	}
+}
+
+// freeReceived takes b, which is marked free, off the program's hands for h, to which it came: for the spill list, or its page.
+func (t *Thread) freeReceived(h *Heap, b uintptr) {
+	p := Lookup(b)
+	o := heapOf(atomic.LoadUintptr(&p.Owner)) // not h where ta_move has handed the page on
+	switch s := &h.Spill[p.Class&(Classes-1)]; {
+	case o.Thread != t:
+		freeRemote(&t.Base.ran, p, b)
+	case o == h && s.Room != 0 && isWarm(uintptr(p.Class)):
+		s.Room--
+		raw.Store(b, s.Head)
+		s.Head = b
+	default:
+		o.freeLocal(p, b)
+	}
+}
+
+// onRing reports whether b is on a ring to the heap at owner.
+func onRing(owner, b uintptr) bool {
+	for r := (*Heap)(raw.Ptr(owner)).firstRing(); r != nil; r = r.next {
+		for at, tail := atomic.LoadUint64(&r.Head), atomic.LoadUint64(&r.Tail); at < tail; at++ {
+			if r.Slots[at&(RingSlots-1)] == b {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,188 @@
+package alloc
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"tieralloc/internal/raw"
+)
+
+// A ringPair is a thread that allocates and one that frees, with a ring between them.
+type ringPair struct {
+	owner, other *thread
+	ring         *Ring
+}
+
+func newRingPair(t *testing.T, size uintptr) *ringPair {
+	t.Helper()
+	now := func() uint64 { return 1e9 }
+	r := &ringPair{owner: &thread{h: mustAcquire(t, 8), token: 8, now: now}, other: &thread{h: mustAcquire(t, 16), token: 16, now: now}}
+	for _, b := range r.blocks(t, size, RingAfter) {
+		if r.other.h.Out[r.owner.h.Number%OutSlots] != nil {
+			t.Fatal("there is a ring before there are many frees")
+		}
+		r.free(t, b)
+	}
+	if r.ring = r.other.h.Out[r.owner.h.Number%OutSlots]; r.ring == nil || r.owner.h.firstRing() != r.ring {
+		t.Fatal("there is no ring")
+	}
+	return r
+}
+
+func (r *ringPair) blocks(t *testing.T, size uintptr, n int) (blocks []uintptr) {
+	t.Helper()
+	for range n {
+		b, _ := r.owner.malloc(size)
+		if b == 0 {
+			t.Fatal("no memory")
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+func (r *ringPair) free(t *testing.T, b uintptr) {
+	t.Helper()
+	if why := r.other.free(b); why != FreeOK {
+		t.Fatalf("free of %#x says %d", b, why)
+	}
+}
+
+// TestRing: what another thread frees goes on the ring, without a word to the block's page, is
+// counted as freed at once, and is the owner's again when it next wants a page.
+func TestRing(t *testing.T) {
+	const room = 60 // blocks of the larger size in a page
+	for _, size := range []uintptr{100, 1000} {
+		newWorld(t)
+		r := newRingPair(t, size)
+		class := Class(size)
+		blocks := r.blocks(t, size, RingSlots+room)
+		live := filled(8).SizeClasses[class].BlocksLive
+		for i, b := range blocks {
+			before := Lookup(b).remoteCount()
+			r.free(t, b)
+			if onRing := Lookup(b).remoteCount() == before; onRing != (i < RingSlots) {
+				t.Fatalf("%d bytes: block %d on the ring: %v", size, i, onRing)
+			}
+			if got := filled(8).SizeClasses[class].BlocksLive; got != live-uint64(i)-1 {
+				t.Fatalf("%d bytes: %d blocks live after %d of %d were freed", size, got, i+1, live)
+			}
+			if why := Check(b); why != FreeDouble {
+				t.Fatalf("%d bytes: block %d freed twice is %d", size, i, why)
+			}
+		}
+		mustBeSound(t)
+		r.owner.enter()
+		r.owner.h.allocClass(class, Granule)
+		mustBeSound(t)
+		if r.ring.Head != r.ring.Tail {
+			t.Errorf("%d bytes: %d blocks are on the ring", size, r.ring.Tail-r.ring.Head)
+		}
+		for _, b := range r.blocks(t, size, RingSlots) {
+			if b < blocks[0] && Lookup(b) != Lookup(blocks[0]) {
+				t.Errorf("%d bytes: %#x is none of those that were freed", size, b)
+			}
+		}
+		mustBeSound(t)
+	}
+}
+
+// TestRingWarm: of the warm classes, what comes by a ring is given out first.
+func TestRingWarm(t *testing.T) {
+	newWorld(t)
+	r := newRingPair(t, 2000)
+	blocks := r.blocks(t, 2000, 3)
+	for _, b := range blocks {
+		r.free(t, b)
+	}
+	r.owner.enter()
+	r.owner.h.receive(r.owner.h.Thread)
+	mustBeSound(t)
+	for i := range blocks {
+		if b := r.owner.mallocFast(2000); b != blocks[len(blocks)-1-i] {
+			t.Fatalf("%#x was given out", b)
+		}
+	}
+}
+
+// TestRingStolen: a thread that is short of memory has the pages of one that does not come by, though their blocks
+// are on rings.
+func TestRingStolen(t *testing.T) {
+	newWorld(t)
+	r := newRingPair(t, 1000)
+	blocks := r.blocks(t, 1000, 2*RingSlots)
+	for _, b := range blocks {
+		r.free(t, b)
+	}
+	before := pool.usedBytes
+	r.other.enter()
+	r.other.h.Thread.stealPages()
+	mustBeSound(t)
+	if pool.usedBytes >= before-2*SliceSize {
+		t.Errorf("%d KiB were in use, %d are", before>>10, pool.usedBytes>>10)
+	}
+}
+
+// TestRingOfEnded: what was freed into the heap of a thread that has ended goes back to the pool.
+func TestRingOfEnded(t *testing.T) {
+	newWorld(t)
+	r := newRingPair(t, 1000)
+	blocks := r.blocks(t, 1000, RingSlots)
+	Abandon(r.owner.enter())
+	for _, b := range blocks {
+		r.free(t, b)
+	}
+	mustBeSound(t)
+	Trim(r.other.enter())
+	mustBeSound(t)
+	if pool.usedBytes != 0 {
+		t.Errorf("%d KiB are in use", pool.usedBytes>>10)
+	}
+}
+
+// TestRingTake: of what one thread puts on a ring while two take from it, each has a part, and together
+// they have it all.
+func TestRingTake(t *testing.T) {
+	newWorld(t)
+	schedulerAside(t)
+	const most = 400_000
+	ground := raw.Map(16 * most)
+	defer raw.Unmap(ground, 16*most)
+	r := (*Ring)(raw.Ptr(raw.Map(ringBytes)))
+	from := &thread{h: mustAcquire(t, 16)}
+	var got [2]uint64
+	var ended atomic.Bool
+	var wg sync.WaitGroup
+	for i := range got {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			var blocks [ringTake]uintptr
+			for last := false; ; last = ended.Load() {
+				n := r.take(&blocks)
+				for _, b := range blocks[:n] {
+					got[i] += uint64(b-ground) / 16
+				}
+				if n == 0 && last {
+					return
+				}
+				runtime.Gosched()
+			}
+		}()
+	}
+	want := uint64(0)
+	for i := uintptr(0); i < most; {
+		if from.post(r, ground+16*i) {
+			want += uint64(i)
+			i++
+		}
+	}
+	ended.Store(true)
+	wg.Wait()
+	if got[0]+got[1] != want {
+		t.Errorf("%d put in, %d and %d taken out", want, got[0], got[1])
+	}
+	t.Logf("%d and %d", got[0], got[1])
+}
