@@ -39,7 +39,7 @@ func (t *tally) free(n, bytes uint64)  { t.frees += n; t.freeBytes += bytes }
 func (t *tally) runs(p *Page) {
 	table := p.table()
 	t.allocs += table.allocs
-	t.frees += atomic.LoadUint64(&table.frees)
+	t.frees += table.frees + atomic.LoadUint64(&table.remote)
 }
 
 func (t *tally) add(u *tally) {

@@ -111,6 +111,9 @@ func freeInner(h *Heap, p *Page, addr uintptr) bool {
 	if owner&OwnerFull != 0 {
 		o.flush(uintptr(p.Class)) // the fast path has found it full
 	}
+	if p.inRuns() {
+		o.receive(o.Thread) // it is full
+	}
 	o.freeLocal(p, addr)
 	return true
 }
@@ -166,9 +169,9 @@ func check(p *Page, addr uintptr) uintptr {
 	}
 	if p.inRuns() {
 		switch t, u := p.table(), p.unit(addr); {
-		case has(&t.free, u):
+		case has(&t.Free, u):
 			return FreeDouble
-		case has(&t.cont, u):
+		case has(&t.Cont, u):
 			return FreeInside
 		}
 	}
@@ -236,7 +239,7 @@ func (h *Heap) emptied(p *Page) bool {
 	if !away && h.Thread.kept+p.bytes() <= most {
 		h.Thread.kept += p.bytes()
 		p.Trigger = keptEmpty
-		p.stamp = h.Thread.Now
+		p.Stamp = h.Thread.Now
 		return true
 	}
 	return !h.release(p, h.Thread.Now)
@@ -344,13 +347,13 @@ func (h *Heap) collectEmpty(p *Page, all, current bool) {
 	switch {
 	case all:
 		h.release(p, h.Thread.Now)
-	case current && p.stamp == p.Allocs:
+	case current && p.Stamp == p.Allocs:
 		h.release(p, 0) // free for longer than the delay
 	case current:
-		p.stamp = p.Allocs
+		p.Stamp = p.Allocs
 	case p.Trigger != keptEmpty: // emptied by other threads
 		h.release(p, h.Thread.Now)
-	case h.Thread.Now >= p.stamp+PurgeDelay:
-		h.release(p, p.stamp)
+	case h.Thread.Now >= p.Stamp+PurgeDelay:
+		h.release(p, p.Stamp)
 	}
 }

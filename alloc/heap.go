@@ -33,7 +33,8 @@ type Heap struct {
 	slow      [2]uint64 // a bit for each class that may have pages of a throttled tier
 	Number    uint64    // the how-manieth heap it is
 
-	Out [OutSlots]*Ring // by the Number of the heap that it leads to
+	Out  [OutSlots]*Ring // by the Number of the heap that it leads to
+	Self *Ring           // for blocks of pages in runs
 
 	Direct  [DirectCount]*Page
 	Cur     [Classes]*Page

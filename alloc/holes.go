@@ -95,9 +95,9 @@ func (t *Thread) restPage(p *Page, all bool) uintptr {
 		return 0
 	}
 	seen := p.Allocs + p.Frees | restSeen
-	if !all && p.stamp != seen {
-		if p.stamp != seen|restDone {
-			p.stamp = seen
+	if !all && p.Stamp != seen {
+		if p.Stamp != seen|restDone {
+			p.Stamp = seen
 		}
 		return 0
 	}
@@ -108,7 +108,7 @@ func (t *Thread) restPage(p *Page, all bool) uintptr {
 		}
 		t.walk -= uintptr(p.blocks)
 	}
-	p.stamp = seen | restDone
+	p.Stamp = seen | restDone
 	if !give || !p.mayGiveMemory() {
 		return 0
 	}

@@ -191,7 +191,7 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 		poolLock.Release()
 		return false
 	}
-	p.stamp = now
+	p.Stamp = now
 	if p.moving != 0 {
 		p.state = spanHugeCached
 		p.Owner = ownerNone

@@ -82,7 +82,7 @@ func (c *hugeCache) oldest(place, size uintptr) uintptr {
 		if place != anyPlace && place != uintptr(p.place) || p.Size < size {
 			continue
 		}
-		if best == hugeCacheSlots || p.stamp < c.slot[best&(hugeCacheSlots-1)].stamp {
+		if best == hugeCacheSlots || p.Stamp < c.slot[best&(hugeCacheSlots-1)].Stamp {
 			best = i
 		}
 	}
@@ -147,7 +147,7 @@ func cacheRest(p *Page, n uintptr) bool {
 		q.next = parts
 	}
 	q.Owner, q.Magic, q.state = ownerNone, 0, spanHugeCached
-	q.Start, q.Size, q.place, q.stamp = end, n, p.place, p.stamp
+	q.Start, q.Size, q.place, q.Stamp = end, n, p.place, p.Stamp
 	q.stray, q.hugetlb, q.moving, q.done, q.segment = 0, 0, 0, 0, nil
 	mapSet(end, q)
 	pool.cache.put(q)
@@ -168,7 +168,7 @@ func hugeFreed(token uintptr, p *Page) {
 		hugeUnmap(token, p)
 		return
 	}
-	now, most := p.stamp, hugeCacheMax+c.kept(inUse()-p.Size)
+	now, most := p.Stamp, hugeCacheMax+c.kept(inUse()-p.Size)
 	for c.n >= hugeCacheSlots || c.n != 0 && c.bytes+p.Size > most {
 		q := c.remove(c.oldest(anyPlace, 0))
 		c.gone(q.Size, true, now)
@@ -198,7 +198,7 @@ func hugeExpire(token uintptr, now uint64, place uintptr, all bool) (done uintpt
 	}
 	for i := uintptr(0); i < hugeCacheSlots && i < pool.cache.n; {
 		p := pool.cache.slot[i&(hugeCacheSlots-1)]
-		if !all && now < p.stamp+PurgeDelay || place != anyPlace && place != uintptr(p.place) {
+		if !all && now < p.Stamp+PurgeDelay || place != anyPlace && place != uintptr(p.place) {
 			i++
 			continue
 		}

@@ -35,10 +35,10 @@ func spanOfHuge(place, n uintptr) bool {
 		dropSegment(seg)
 		return false
 	}
-	stamp := p.stamp
+	stamp := p.Stamp
 	addSegment(seg, q, start, size>>SliceShift, uint32(place))
 	seg.mapAddr, seg.mapSize = start, size
-	q.stamp = stamp
+	q.Stamp = stamp
 	addDirty(q)
 	return true
 }

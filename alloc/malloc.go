@@ -204,7 +204,7 @@ func (h *Heap) refill(c uintptr) bool {
 	p.Class = uint32(c)
 	p.Hint = h.Hint
 	p.blocks = uint32(n << SliceShift / size)
-	p.Carved, p.carved, p.holes, p.stamp, p.rests = 0, 0, 0, 0, 0
+	p.Carved, p.carved, p.holes, p.Stamp, p.Rests = 0, 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	p.Remote, p.Owner = 0, h.self()
 	if secure {

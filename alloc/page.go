@@ -41,7 +41,7 @@ type Page struct {
 	zero    uint8  // 1: what is not yet carved reads as zero
 	state   uint8
 	hugetlb uint8  // 1: its mapping is of huge pages of the kernel's pool
-	rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or cutInRuns
+	Rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or CutInRuns
 	Carved  uint64 // the same, as the fast path may know it: see holes.go
 
 	Free    uintptr // list of free blocks, linked by their first word (see seal)
@@ -56,7 +56,7 @@ type Page struct {
 	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
 	pendNext *Page   // in the owner's list of pages with news
 	segment  *segment
-	stamp    uint64 // when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go; in runs its table
+	Stamp    uint64 // when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go; in runs its table
 	place    uint32 // where its memory is: see place.go
 	home     uint32 // the tier that the hint, or ta_move, wants it in
 	list     uint32 // the list by age that a span in use is on
@@ -186,7 +186,7 @@ func (p *Page) carve() (b uintptr, zero bool) {
 		n = 1 // one by one towards the end: a division to find how many is not worth it
 	}
 	p.carved = uint32(at + n*size)
-	p.rests = 0
+	p.Rests = 0
 	if p.holes == 0 {
 		p.Carved = uint64(p.carved)
 	}

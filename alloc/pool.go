@@ -64,7 +64,7 @@ type poolState struct {
 	zero        zeroState
 	holds       holdSet
 	parked      parkedSet
-	freeRuns    *runs // tables that are not in use
+	freeRuns    *Runs // tables that are not in use
 }
 
 // poolCounts are plain sums for the report.
@@ -225,7 +225,7 @@ func cut(p *Page, n uintptr) *Page {
 	rest.Start = p.Start + n<<SliceShift
 	rest.slices = uint32(have - n)
 	rest.segment = p.segment
-	rest.stamp = p.stamp
+	rest.Stamp = p.Stamp
 	rest.place = p.place
 	rest.blocks, rest.Carved, rest.Remote, rest.stray, rest.moving = 0, 0, 0, 0, 0
 	p.slices = uint32(n)
@@ -279,7 +279,7 @@ func spanFree(token uintptr, p *Page, stamp uint64) {
 	poolLock.Take(token)
 	p.Owner = ownerNone
 	mapFill(p, nil)
-	p.stamp = stamp
+	p.Stamp = stamp
 	p.Remote = 0
 	if p.moving != 0 {
 		p.moving |= movingFreed // its holder goes on from here
@@ -334,7 +334,7 @@ func coalesce(p *Page, state uint8) *Page {
 	if p.Start > seg.start {
 		if q := Lookup(p.Start - SliceSize); joins(p, q, state) {
 			removeFree(q, state)
-			q.stamp = p.stamp
+			q.Stamp = p.Stamp
 			p = join(q, p)
 		}
 	}

@@ -43,7 +43,7 @@ func purgeDue(token uintptr, now uint64) {
 	keep := pool.spans.kept(inUse())
 	if pool.dirtyBytes > reserve+keep {
 		purgeWhile(token, now, reserve/2+keep)
-	} else if p != nil && now >= p.stamp+PurgeDelay {
+	} else if p != nil && now >= p.Stamp+PurgeDelay {
 		purgeWhile(token, now, ^uintptr(0))
 	}
 }
@@ -64,8 +64,8 @@ func oldestPlace() (place uintptr) {
 	place = placeSlots
 	stamp := ^uint64(0)
 	for i := range pool.shelf {
-		if p := pool.shelf[i].oldest.head; p != nil && p.stamp <= stamp {
-			place, stamp = uintptr(i), p.stamp
+		if p := pool.shelf[i].oldest.head; p != nil && p.Stamp <= stamp {
+			place, stamp = uintptr(i), p.Stamp
 		}
 	}
 	return place
@@ -98,15 +98,15 @@ func purgePlace(token uintptr, now uint64, place, floor uintptr, due bool) (done
 	s := &pool.shelf[place&(placeSlots-1)]
 	for budget := s.dirtyBytes >> SliceShift; budget > 0; budget-- {
 		p := s.oldest.head
-		if p == nil || pool.dirtyBytes <= floor && (!due || now < p.stamp+PurgeDelay) {
+		if p == nil || pool.dirtyBytes <= floor && (!due || now < p.Stamp+PurgeDelay) {
 			break
 		}
-		early := now < p.stamp+PurgeDelay
+		early := now < p.Stamp+PurgeDelay
 		removeFree(p, spanDirty)
 		p = purgeablePart(p)
 		n := p.bytes()
 		if !purgeSpan(token, p) { // locked in memory, say: keep it dirty, as the youngest, and wait
-			p.stamp = now
+			p.Stamp = now
 			pool.quiet = now + PurgeDelay
 			addDirty(p)
 			break

@@ -17,7 +17,7 @@ import (
 // Only the producer, the thread that Heap.Out is of, writes to Tail, Seen and Slots. Whoever moves Head on has the blocks that it passes: the owner,
 // or a thread that is short of memory (steal.go). A block for which there is no room goes to its page by remote.go.
 //
-// Rings are made for pairs of heaps that meet often, and stay: heaps do, too.
+// Rings are made for pairs of heaps that meet often, and stay: heaps do, too. One leads from a heap to itself (runs.go).
 type Ring struct {
 	_ raw.OffHeap
 
@@ -49,17 +49,25 @@ func Connect(h *Heap, p *Page) {
 	}
 	o := heapOf(owner)
 	at := &h.Out[o.Number&(OutSlots-1)]
-	if o.Thread == h.Thread || *at != nil || !poolLock.Take(h.Thread.token) {
+	if o.Thread == h.Thread || *at != nil {
 		return
+	}
+	*at = o.newRing(h.Thread.token)
+}
+
+// newRing is a ring that leads to the heap, or nil.
+func (h *Heap) newRing(token uintptr) *Ring {
+	if !poolLock.Take(token) {
+		return nil
 	}
 	r := (*Ring)(raw.Ptr(metaAlloc(ringBytes)))
 	if r != nil {
-		r.Owner = o
-		r.next = o.firstRing()
-		atomic.StoreUintptr(&o.rings, uintptr(unsafe.Pointer(r)))
+		r.Owner = h
+		r.next = h.firstRing()
+		atomic.StoreUintptr(&h.rings, uintptr(unsafe.Pointer(r)))
 	}
 	poolLock.Release()
-	*at = r
+	return r
 }
 
 func (h *Heap) firstRing() *Ring { return (*Ring)(raw.Ptr(atomic.LoadUintptr(&h.rings))) }

@@ -16,12 +16,22 @@ func (r *runCounts) cut(p *Page, c, k uintptr, blocks uint64) {
 	r.frees[c&(Classes-1)] -= blocks - 1
 	t := p.table()
 	t.allocs += 1 - blocks*uint64(k)
-	atomic.AddUint64(&t.frees, 1-blocks)
+	t.frees += 1 - blocks
 }
 
-// freed is the same for one block of k units that has come back.
+// freed is the same for one block of k units that has come back to the page's owner,
 func (r *runCounts) freed(p *Page, k uintptr) {
+	r.left(p, k)
+	p.table().frees += 1 - uint64(k)
+}
+
+// or that another thread gives back.
+func (r *runCounts) freedRemote(p *Page, k uintptr) {
+	r.left(p, k)
+	atomic.AddUint64(&p.table().remote, 1-uint64(k))
+}
+
+func (r *runCounts) left(p *Page, k uintptr) {
 	r.frees[p.runClass(k)&(Classes-1)]++
 	r.frees[p.Class&(Classes-1)] -= uint64(k)
-	atomic.AddUint64(&p.table().frees, 1-uint64(k))
 }

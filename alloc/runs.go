@@ -15,8 +15,8 @@ import (
 //
 // A page in runs is on no class's list but on its heap's (Heap.runs), until it is empty. It has a table with two bits for each of its
 // blocks, here called units: whether it is free, and whether it continues the block that the unit before it belongs to.
-// The fast path finds no block in it (Carved 0), so frees come to Free, from other threads, too; only the owner writes
-// to the bits. A block of a class begins at a multiple of the class's alignment here as well.
+// The fast path finds no block in it (Carved 0), but C puts those that their thread frees on a ring from the heap to itself; other threads'
+// frees come to Free. Only the owner writes to the bits. A block of a class begins at a multiple of the class's alignment here as well.
 //
 //	carved = Size·(Allocs - Frees + free units); Free == 0, holes == 0
 //	a unit is not both free and a continuation; the unit before a continuation is not free
@@ -33,12 +33,12 @@ const (
 	runBatch   = 16      // blocks that are cut beside the one that is wanted
 	runWorth   = 16      // the part of the pages that is to come free before they are looked through in vain again
 
-	cutInRuns = 2 // Page.rests
+	CutInRuns = 2 // Page.Rests
 )
 
-func (p *Page) inRuns() bool { return p.rests == cutInRuns }
+func (p *Page) inRuns() bool { return p.Rests == CutInRuns }
 
-func (p *Page) table() *runs { return (*runs)(raw.Ptr(uintptr(p.stamp))) }
+func (p *Page) table() *Runs { return (*Runs)(raw.Ptr(uintptr(p.Stamp))) }
 
 // unit is the index of the block at b. For 0 <= off < 2^32, off/size is the upper half of off·divMagic(size).
 func (p *Page) unit(b uintptr) uintptr {
@@ -58,7 +58,7 @@ func (p *Page) runClass(k uintptr) uintptr {
 // cutIntoRuns has p, which is on its class's list and not the current one, serve all classes. It reports whether it does.
 func (h *Heap) cutIntoRuns(p *Page) bool {
 	live, size := p.Allocs-p.Frees, p.Size
-	rested := p.stamp == p.Allocs+p.Frees|restSeen|restDone && p.Trigger != keptEmpty
+	rested := p.Stamp == p.Allocs+p.Frees|restSeen|restDone && p.Trigger != keptEmpty
 	sparse := live != 0 && runSparse*live*uint64(size) <= uint64(p.carved)
 	if size == 0 || size > runSmall || p.slices != 1 || !rested || !sparse || p.Magic == 0 || p.segment == nil ||
 		h.Thread.walk < uintptr(p.blocks) || tiers.AnyThrottled() || tierOf(p.place) != homeOf(uintptr(p.Hint)) || !poolLock.Take(h.Thread.token) {
@@ -68,42 +68,28 @@ func (h *Heap) cutIntoRuns(p *Page) bool {
 	if t != nil {
 		pool.freeRuns = t.next
 	} else {
-		t = (*runs)(raw.Ptr(metaAlloc((unsafe.Sizeof(runs{}) + 63) &^ 63)))
+		t = (*Runs)(raw.Ptr(metaAlloc(runsBytes)))
 	}
 	poolLock.Release()
 	if t == nil {
 		return false
 	}
 	h.Thread.walk -= uintptr(p.blocks)
-	*t = runs{}
-	left := p.blocks
-	for b := p.Free; b != 0; b = raw.Load(b) {
-		if left == 0 || !p.isBlock(b) || raw.Load(b+8) != FreeKey {
-			h.dropTable(t)
-			return false // damaged: the program is to fall over its own steps
-		}
-		left--
-		set(&t.free, p.unit(b), 1, true)
-		t.left++
-	}
-	for left := p.holes; left != 0; left &= left - 1 { // their memory is not touched, as the table is elsewhere
-		i, shift := uintptr(bits.TrailingZeros32(left)), p.holeShift()&63
-		first, end := (i<<shift+size-1)/size, min((i+1)<<shift, uintptr(p.carved))
-		for u := first; u*size < end; u++ {
-			set(&t.free, u, 1, true)
-			t.left++
-		}
-	}
-	if t.left == 0 {
+	*t = Runs{}
+	all := uint64(p.markFree(t))
+	if t.left == 0 || all != uint64(t.left)+live {
 		h.dropTable(t)
-		return false
+		return false // a block in use has what marks a free one, or the program has written to a free one
 	}
-	t.most = runUnits
+	t.most, t.Units = runUnits, all
+	if h.Self == nil {
+		h.Self = h.newRing(h.Thread.token)
+	}
 	h.unlink(p)
 	p.Free, p.holes = 0, 0
 	p.Trigger = neverEmpty
-	atomic.StoreUint64(&p.stamp, uint64(uintptr(unsafe.Pointer(t))))
-	p.rests = cutInRuns
+	atomic.StoreUint64(&p.Stamp, uint64(uintptr(unsafe.Pointer(t))))
+	p.Rests = CutInRuns
 	atomic.StoreUint64(&p.Carved, 0) // from now on others look at the table
 	p.prev, p.next = nil, h.runs
 	if h.runs != nil {
@@ -114,8 +100,26 @@ func (h *Heap) cutIntoRuns(p *Page) bool {
 	return true
 }
 
+// markFree notes in a zero table which blocks are free: those that are marked so, and those in holes, whose memory is not touched. It returns
+// how many blocks there are. To look at one after the other takes half as long as to follow the list.
+func (p *Page) markFree(t *Runs) (blocks uintptr) {
+	for at := uintptr(0); at < uintptr(p.carved); {
+		word, first := uint64(0), blocks
+		for bit := uint64(1); bit != 0 && at < uintptr(p.carved); bit <<= 1 {
+			if b := p.Start + at; p.inHole(b) || raw.Load(b+8) == FreeKey {
+				word |= bit
+			}
+			at += p.Size
+			blocks++
+		}
+		t.Free[first>>6&(runUnits/64-1)] = word
+		t.left += uint32(bits.OnesCount64(word))
+	}
+	return blocks
+}
+
 // dropTable keeps a table for the next page. (In a signal handler within the pool it is lost.)
-func (h *Heap) dropTable(t *runs) {
+func (h *Heap) dropTable(t *Runs) {
 	if poolLock.Take(h.Thread.token) {
 		t.next = pool.freeRuns
 		pool.freeRuns = t
@@ -137,7 +141,7 @@ func (h *Heap) uncut(p *Page) {
 		h.runPage, h.runAt = p.next, 0
 	}
 	h.runPages--
-	p.rests = 0
+	p.Rests = 0
 	h.dropTable(p.table()) // the address stays: somebody may just be about to look (onList)
 }
 
@@ -187,21 +191,20 @@ func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 	step := max((size&-size)>>(uint(bits.TrailingZeros64(uint64(p.Size)))&63), 1)
 	s := &h.Spill[c&(Classes-1)]
 	n, most, last := uint64(0), min(s.Room, runBatch)+1, uintptr(0)
+	search := newRunSearch(h.runAt, uintptr(t.Units), k, step)
 	for ; n < most; n++ {
-		u := t.find(h.runAt, k, step)
+		u := search.next(t)
 		if u == runUnits {
-			h.runAt = u
 			if whole && n == 0 {
 				t.most = min(t.most, uint32(k+step-2))
 			}
 			break
 		}
-		set(&t.free, u, k, false)
-		set(&t.cont, u+1, k-1, true)
+		set(&t.Free, u, k, false)
+		set(&t.Cont, u+1, k-1, true)
 		t.given &^= memoryPages(u*p.Size, (u+k)*p.Size)
 		t.left -= uint32(k)
 		p.Allocs += uint64(k)
-		h.runAt = u + k
 		b := p.Start + u*p.Size
 		if first == 0 {
 			first = b
@@ -218,6 +221,7 @@ func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 		last = b
 		s.Room--
 	}
+	h.runAt = search.at
 	if n != 0 {
 		h.ran.cut(p, c, k, n)
 	}
@@ -251,8 +255,8 @@ func (p *Page) runOnSpill(owner, b uintptr) bool {
 
 func (h *Heap) freeUnits(p *Page, u, k uintptr) {
 	t := p.table()
-	set(&t.free, u, k, true)
-	set(&t.cont, u, k, false)
+	set(&t.Free, u, k, true)
+	set(&t.Cont, u, k, false)
 	t.left += uint32(k)
 	t.most = runUnits
 	p.Frees += uint64(k)
@@ -266,7 +270,7 @@ func (h *Heap) freeUnits(p *Page, u, k uintptr) {
 func freeRunRemote(r *runCounts, p *Page, b uintptr) {
 	k := p.table().unitsOf(p.unit(b))
 	if r != nil {
-		r.freed(p, k)
+		r.freedRemote(p, k)
 	}
 	last := b + (k-1)*p.Size
 	for at := b; at != last; at += p.Size {

@@ -311,7 +311,8 @@ func TestRunsLast(t *testing.T) {
 	sound(t)
 	room := 0
 	for p := r.h.runs; p != nil; p = p.next {
-		for u := p.table().find(0, 2048/size, 2048/size); u < runUnits; u = p.table().find(u+2048/size, 2048/size, 2048/size) {
+		search := newRunSearch(0, uintptr(p.table().Units), 2048/size, 2048/size)
+		for search.next(p.table()) != runUnits {
 			room++
 		}
 	}

@@ -7,17 +7,20 @@ import (
 )
 
 // runs is the table of a page.
-type runs struct {
-	_    raw.OffHeap
-	free [runUnits / 64]uint64
-	cont [runUnits / 64]uint64
+type Runs struct {
+	_     raw.OffHeap
+	Free  [runUnits / 64]uint64
+	Cont  [runUnits / 64]uint64
+	Units uint64 // that the page has
+
 	left uint32 // units that are free
 	most uint32 // of them side by side, at most
 
 	given  uint16 // a bit for each memory page that the kernel has, and that was not cut from since
-	frees  uint64 // what is to be added to the page's counts of units so that blocks are counted; other threads write
-	allocs uint64 // the first
-	next   *runs  // of the pool's unused ones
+	frees  uint64 // what is to be added to the page's counts of units so that blocks are counted,
+	remote uint64 // of frees by other threads, who write it,
+	allocs uint64 // and of blocks handed out
+	next   *Runs  // of the pool's unused ones
 }
 
 // has reports whether the bit of unit u is set.
@@ -26,9 +29,9 @@ func has(bitmap *[runUnits / 64]uint64, u uintptr) bool {
 }
 
 // unitsOf is how many units the live block at unit u has. Any thread may ask.
-func (t *runs) unitsOf(u uintptr) uintptr {
+func (t *Runs) unitsOf(u uintptr) uintptr {
 	k := uintptr(1)
-	for u+k < runUnits && has(&t.cont, u+k) {
+	for u+k < runUnits && has(&t.Cont, u+k) {
 		k++
 	}
 	return k
@@ -52,10 +55,71 @@ func set(bitmap *[runUnits / 64]uint64, u, k uintptr, on bool) {
 	}
 }
 
-// find is the first of k free units, from u on, whose number is a multiple of step, a power of two; or runUnits.
-func (t *runs) find(u, k, step uintptr) uintptr {
+// A runSearch finds runs of k free units, each of which is taken before the next one is looked for.
+type runSearch struct {
+	at, end uintptr // the unit from which on to look, and up to which
+	k, step uintptr // the number of the first unit is a multiple of step, a power of two
+	places  uint64  // a bit for each multiple of step in 64 units
+	starts  uint64  // where runs start in the 64 units around at, from at on; 0 where it is not known
+}
+
+func newRunSearch(at, end, k, step uintptr) (s runSearch) {
+	s.at, s.end, s.k, s.step, s.places = at, end, k, step, 1
+	for n := step; n < 64; n *= 2 {
+		s.places |= s.places << n
+	}
+	return s
+}
+
+// next is the first unit of the next run, or runUnits. The caller takes the run.
+func (s *runSearch) next(t *Runs) (u uintptr) {
+	if s.k > 64 || s.step > 64 {
+		u = t.findLong(s.at, s.k, s.step)
+		s.at = u + s.k
+		return u
+	}
+	for s.starts == 0 {
+		if s.at >= s.end {
+			return runUnits
+		}
+		if s.starts = t.starts(s.at>>6, s.k) & s.places & (^uint64(0) << (s.at & 63)); s.starts == 0 {
+			s.at = s.at&^63 + 64
+		}
+	}
+	i := uintptr(bits.TrailingZeros64(s.starts))
+	u = s.at&^63 + i
+	s.at = u + s.k
+	if i += s.k; i < 64 {
+		s.starts &= ^uint64(0) << i
+	} else {
+		s.starts = 0
+	}
+	if s.starts == 0 && i < 64 {
+		s.at = s.at&^63 + 64
+	}
+	return u
+}
+
+// starts has a bit for each of 64 units from which on k are free side by side, up to 64. With each step the bits stand for twice as many
+// units, the last time for k.
+func (t *Runs) starts(word, k uintptr) uint64 {
+	free, next := t.Free[word&(runUnits/64-1)], uint64(0)
+	if free != 0 && k > 1 && word+1 < runUnits/64 {
+		next = t.Free[(word+1)&(runUnits/64-1)]
+	}
+	for n := uintptr(1); n < k && free != 0; {
+		more := min(n, k-n) & 63
+		free &= free>>more | next<<(64-more)
+		next &= next >> more
+		n += more
+	}
+	return free
+}
+
+// findLong is the first of k free units, from u on, whose number is a multiple of step; or runUnits.
+func (t *Runs) findLong(u, k, step uintptr) uintptr {
 	for u < runUnits {
-		w := t.free[u>>6&(runUnits/64-1)] >> (u & 63)
+		w := t.Free[u>>6&(runUnits/64-1)] >> (u & 63)
 		if w == 0 {
 			u = (u | 63) + 1
 			continue
@@ -71,10 +135,10 @@ func (t *runs) find(u, k, step uintptr) uintptr {
 }
 
 // freeFrom is how many units are free from u on, up to most.
-func (t *runs) freeFrom(u, most uintptr) (n uintptr) {
+func (t *Runs) freeFrom(u, most uintptr) (n uintptr) {
 	for n < most && u+n < runUnits {
 		v := u + n
-		ones := uintptr(bits.TrailingZeros64(^(t.free[v>>6&(runUnits/64-1)] >> (v & 63))))
+		ones := uintptr(bits.TrailingZeros64(^(t.Free[v>>6&(runUnits/64-1)] >> (v & 63))))
 		if ones == 0 {
 			break
 		}

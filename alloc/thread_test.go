@@ -130,6 +130,7 @@ func (t *thread) free(b uintptr) uintptr {
 		return FreeOK
 	case owner > OwnerHuge:
 		if r := h.Out[heapOf(owner).Number%OutSlots]; r != nil && r.Owner == heapOf(owner) && sane(p, b) && t.post(r, b) {
+			h.Remotes++
 			return FreeOK
 		}
 	}
@@ -159,13 +160,21 @@ func (t *thread) post(r *Ring, b uintptr) bool {
 	raw.Store(b+8, FreeKey)
 	r.Slots[r.Tail%RingSlots] = b
 	atomic.StoreUint64(&r.Tail, r.Tail+1)
-	t.h.Remotes++
 	return true
+}
+
+// isRun is is_run.
+func isRun(p *Page, b uintptr) bool {
+	t, u := p.table(), p.unit(b)
+	return uint64(b-p.Start)*p.Magic < p.Magic && uint64(u) < t.Units && raw.Load(b+8) != FreeKey && !has(&t.Free, u) && !has(&t.Cont, u)
 }
 
 // freeOther is ta_free_other.
 func (t *thread) freeOther(p *Page, b uintptr) uintptr {
 	owner := atomic.LoadUintptr(&p.Owner)
+	if p.inRuns() && owner == t.h.self() && t.h.Self != nil && isRun(p, b) && t.post(t.h.Self, b) {
+		return FreeOK
+	}
 	if owner > OwnerHuge && owner&^OwnerFull != t.h.self() && sane(p, b) && t.freeElsewhere(p, b) {
 		return FreeOK
 	}

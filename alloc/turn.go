@@ -8,7 +8,7 @@ package alloc
 // does not pay: each of the next frees would go to the spill list, and many calls, here and there, would
 // find out by a branch which list it is.
 func (h *Heap) passed(p *Page) bool {
-	if p.next == nil || p.stamp == p.Frees {
+	if p.next == nil || p.Stamp == p.Frees {
 		return false
 	}
 	h.turn(p)
@@ -32,7 +32,7 @@ func (h *Heap) yields(p *Page) bool {
 
 // turn puts the current page at the end of its list, which has others.
 func (h *Heap) turn(p *Page) {
-	p.stamp = p.Frees
+	p.Stamp = p.Frees
 	h.unlink(p)
 	h.append(p)
 }

@@ -204,6 +204,7 @@ func (v *inspection) rings(h *Heap) {
 			v.spilled[p]++
 		}
 	}
+	v.want(h.Self == nil || h.Self.Owner == h, "the ring %p of %p to itself leads to another", h.Self, h)
 	for i, r := range h.Out {
 		v.want(r == nil || r.Owner.Number%OutSlots == uint64(i) && r.Owner.Thread != h.Thread, "ring %p is not one that heap %p puts into", r, h)
 	}
@@ -239,14 +240,14 @@ func (v *inspection) cut(p *Page, remote map[uintptr]bool) {
 	}
 	for u := uintptr(0); u < runUnits; u++ {
 		b := p.Start + u*p.Size
-		free, cont := has(&t.free, u), has(&t.cont, u)
+		free, cont := has(&t.Free, u), has(&t.Cont, u)
 		if u*p.Size >= uintptr(p.carved) || p.inHole(b) {
 			v.want(!free && !cont, "page %p: unit %d: free %v, continues %v", p, u, free, cont)
 			side = 0
 			continue
 		}
 		v.want(!free || !cont, "page %p: unit %d is free and continues", p, u)
-		v.want(!cont || u > 0 && !has(&t.free, u-1), "page %p: unit %d continues nothing", p, u)
+		v.want(!cont || u > 0 && !has(&t.Free, u-1), "page %p: unit %d continues nothing", p, u)
 		v.want(!free || !remote[b], "page %p: unit %d is free twice", p, u)
 		switch {
 		case free:

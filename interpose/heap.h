@@ -145,7 +145,6 @@ static inline int ta_post(ta_ring *r, uint64_t *b)
 	b[1] = TA_FREE_KEY;
 	r->Slots[tail % TA_RING_SLOTS] = (uint64_t)b;
 	__atomic_store_n(&r->Tail, tail + 1, __ATOMIC_RELEASE);
-	ta_self->Remotes++;
 	return 1;
 }
 
@@ -186,8 +185,10 @@ static inline __attribute__((always_inline)) void ta_free_fast(void *p, const ch
 	owner &= ~TA_OWNER_FULL;
 	if (LIKELY(owner > TA_OWNER_HUGE)) {
 		ta_ring *r = ta_ring_to((ta_heap *)owner);
-		if (LIKELY(r != NULL && (uint64_t)r->Owner == owner && ta_sane(pg, p) && ta_post(r, p)))
+		if (LIKELY(r != NULL && (uint64_t)r->Owner == owner && ta_sane(pg, p) && ta_post(r, p))) {
+			ta_self->Remotes++;
 			return;
+		}
 	}
 	ta_free_other(pg, p, fn, how, size);
 }

@@ -23,6 +23,7 @@
 #define TA_REMOTE_IN_FLIGHT 0x2ull
 #define TA_REMOTE_NOTIFY 0x1ull
 #define TA_REMOTE_SHIFT 0x30ull
+#define TA_CUT_IN_RUNS 0x2ull
 #define TA_RING_SLOTS 0x100ull
 #define TA_RING_AFTER 0x20ull
 #define TA_OUT_SLOTS 0x10ull
@@ -156,7 +157,8 @@ struct ta_page {
 	uint64_t Size;
 	uint32_t Class;
 	uint32_t Hint;
-	unsigned char pad14[16];
+	unsigned char pad13[15];
+	unsigned char Rests;
 	uint64_t Carved;
 	uint64_t Free;
 	uint64_t Allocs;
@@ -164,7 +166,9 @@ struct ta_page {
 	uint64_t Trigger;
 	unsigned char pad23[32];
 	uint64_t Remote;
-	unsigned char rest[56];
+	unsigned char pad26[16];
+	uint64_t Stamp;
+	unsigned char rest[32];
 };
 
 struct ta_spill {
@@ -172,6 +176,12 @@ struct ta_spill {
 	uint64_t Room;
 	uint64_t Pops;
 	int64_t Credit;
+};
+
+struct ta_runs {
+	uint64_t Free[64];
+	uint64_t Cont[64];
+	uint64_t Units;
 };
 
 struct ta_ring {
@@ -190,6 +200,7 @@ struct ta_heap {
 	unsigned char pad7[44];
 	uint64_t Number;
 	struct ta_ring *Out[16];
+	struct ta_ring *Self;
 	struct ta_page *Direct[65];
 	struct ta_page *Cur[128];
 	struct ta_spill Spill[128];
