@@ -6,7 +6,7 @@
 // malloc in C rounds the size to a class and pops a block from the free list of
 // the calling thread's current page of that class ([Heap], [Page]). When that
 // list is empty it comes here: [Malloc] takes back blocks that other threads
-// freed into the page, carves never-used ones, or moves on to the next page of
+// freed, carves never-used ones, or moves on to the next page of
 // the class. When the heap has none, the pool ([pool]) hands out a span, a row of
 // 64 KiB slices, from a segment mapped from the kernel; its bytes are charged to a
 // tier first ([charge.go]). Above [MaxClass] a block is a mapping of its own
@@ -16,7 +16,8 @@
 //
 // free in C looks the address up in the page map (two loads, [pagemap.go]), finds
 // the page, and, if the page belongs to the calling thread's heap, pushes the
-// block on the page's list. Another thread's block is pushed on the page's
+// block on the page's list, or on the class's spill list ([Spill]). Another thread's block
+// goes on a ring to its owner ([Ring]), or else is pushed on the page's
 // remote list by one compare-and-swap ([remote.go]). An emptied page goes back to
 // the pool, and its memory to the kernel after a delay ([purge.go]).
 //

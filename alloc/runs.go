@@ -25,12 +25,14 @@ import (
 // To count, a run of k units is one block of the largest class that it holds (Heap.ran).
 const (
 	runUnits   = SliceSize / Granule
-	runLargest = 2 << 10 // bytes of a block in a run: larger gaps have gone to the kernel, as holes
+	runLeast   = 112     // bytes of a block in a run: with smaller ones it would be calls, not memory, that there are many of
+	runLargest = 2 << 10 // larger gaps have gone to the kernel, as holes
 	runSmall   = 512     // the largest unit
 	runSparse  = 4       // the part of a page that may be in use
 	runLook    = 4       // pages that one request looks at
 	runWaste   = 2       // times the bytes of its class that a block may take
-	runBatch   = 16      // blocks that are cut beside the one that is wanted
+	runBatch   = 16      // blocks that are cut beside the one that is wanted, or as many
+	runBytes   = 4 << 10 // as these bytes hold
 	runWorth   = 16      // the part of the pages that is to come free before they are looked through in vain again
 
 	CutInRuns = 2 // Page.Rests
@@ -150,7 +152,7 @@ func (h *Heap) uncut(p *Page) {
 func (h *Heap) fromRuns(c uintptr, all bool) uintptr {
 	size, look := ClassSize(c), uintptr(runLook)
 	switch {
-	case size > runLargest || h.guarded(c):
+	case size < runLeast || size > runLargest || h.guarded(c):
 		return 0
 	case all:
 		look = h.runPages + 1
@@ -180,7 +182,7 @@ func (h *Heap) fromRuns(c uintptr, all bool) uintptr {
 // spill list as far as there is room.
 func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 	t := p.table()
-	if p.Size == 0 || uintptr(min(t.left, t.most))*p.Size < size || tierOf(p.place) != homeOf(uintptr(p.Hint)) {
+	if p.Size == 0 || size == 0 || uintptr(min(t.left, t.most))*p.Size < size || tierOf(p.place) != homeOf(uintptr(p.Hint)) {
 		return 0
 	}
 	whole := h.runAt == 0
@@ -190,7 +192,7 @@ func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 	}
 	step := max((size&-size)>>(uint(bits.TrailingZeros64(uint64(p.Size)))&63), 1)
 	s := &h.Spill[c&(Classes-1)]
-	n, most, last := uint64(0), min(s.Room, runBatch)+1, uintptr(0)
+	n, most, last := uint64(0), min(s.Room, max(runBatch, runBytes/uint64(size)))+1, uintptr(0)
 	search := newRunSearch(h.runAt, uintptr(t.Units), k, step)
 	for ; n < most; n++ {
 		u := search.next(t)
@@ -202,7 +204,9 @@ func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 		}
 		set(&t.Free, u, k, false)
 		set(&t.Cont, u+1, k-1, true)
-		t.given &^= memoryPages(u*p.Size, (u+k)*p.Size)
+		if t.given != 0 {
+			t.given &^= memoryPages(u*p.Size, (u+k)*p.Size)
+		}
 		t.left -= uint32(k)
 		p.Allocs += uint64(k)
 		b := p.Start + u*p.Size
@@ -327,7 +331,7 @@ func (t *Thread) giveUnits(p *Page) (bytes uintptr, ok bool) {
 	from := uintptr(0) // the first of the memory pages that are to go
 	for at := uintptr(0); at <= SliceSize; at += raw.Page {
 		first, last := at/size, (at+raw.Page-1)/size
-		if at < SliceSize && table.given&memoryPages(at, at+1) == 0 && table.freeFrom(first, last+1-first) == last+1-first {
+		if at < SliceSize && table.given&memoryPages(at, at+1) == 0 && ones(&table.Free, first, last+1-first) == last+1-first {
 			continue
 		}
 		if at > from {

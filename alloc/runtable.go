@@ -30,11 +30,7 @@ func has(bitmap *[runUnits / 64]uint64, u uintptr) bool {
 
 // unitsOf is how many units the live block at unit u has. Any thread may ask.
 func (t *Runs) unitsOf(u uintptr) uintptr {
-	k := uintptr(1)
-	for u+k < runUnits && has(&t.Cont, u+k) {
-		k++
-	}
-	return k
+	return 1 + ones(&t.Cont, u+1, runUnits)
 }
 
 // set sets the bits from u to u+k of a bitmap, or clears them.
@@ -125,7 +121,7 @@ func (t *Runs) findLong(u, k, step uintptr) uintptr {
 			continue
 		}
 		u = raw.RoundUp(u+uintptr(bits.TrailingZeros64(w)), step)
-		n := t.freeFrom(u, k)
+		n := ones(&t.Free, u, k)
 		if n >= k {
 			return u
 		}
@@ -134,15 +130,15 @@ func (t *Runs) findLong(u, k, step uintptr) uintptr {
 	return runUnits
 }
 
-// freeFrom is how many units are free from u on, up to most.
-func (t *Runs) freeFrom(u, most uintptr) (n uintptr) {
+// ones is how many bits are set side by side from u on, up to most.
+func ones(bitmap *[runUnits / 64]uint64, u, most uintptr) (n uintptr) {
 	for n < most && u+n < runUnits {
 		v := u + n
-		ones := uintptr(bits.TrailingZeros64(^(t.Free[v>>6&(runUnits/64-1)] >> (v & 63))))
-		if ones == 0 {
+		more := uintptr(bits.TrailingZeros64(^(bitmap[v>>6&(runUnits/64-1)] >> (v & 63))))
+		n += more
+		if more < 64-v&63 {
 			break
 		}
-		n += min(ones, 64-v&63)
 	}
 	return min(n, most)
 }

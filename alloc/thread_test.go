@@ -163,7 +163,7 @@ func (t *thread) post(r *Ring, b uintptr) bool {
 	return true
 }
 
-// isRun is is_run.
+// isRun is what post_run asks.
 func isRun(p *Page, b uintptr) bool {
 	t, u := p.table(), p.unit(b)
 	return uint64(b-p.Start)*p.Magic < p.Magic && uint64(u) < t.Units && raw.Load(b+8) != FreeKey && !has(&t.Free, u) && !has(&t.Cont, u)
