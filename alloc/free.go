@@ -119,7 +119,7 @@ func freeInner(h *Heap, p *Page, addr uintptr) bool {
 }
 
 // heapOf is the heap of an owner word that is one.
-func heapOf(owner uintptr) *Heap { return (*Heap)(raw.Ptr(owner &^ OwnerFull)) }
+func heapOf(owner uintptr) *Heap { return (*Heap)(raw.Ptr(owner &^ ownerFlags)) }
 
 // freeLocal frees a block of one of the heap's own pages.
 func (h *Heap) freeLocal(p *Page, b uintptr) {
@@ -199,7 +199,7 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 		case old&RemoteInFlight != 0:
 			return false
 		default:
-			atomic.StoreUintptr(&p.Owner, h.self())
+			atomic.StoreUintptr(&p.Owner, h.ownerOf(uintptr(p.Class)))
 			h.append(p)
 			return true
 		}

@@ -198,4 +198,12 @@ func (h *Heap) unlink(p *Page) {
 	h.makeCurrent(c, next)
 }
 
+// ownerOf is the owner word of a page of class c that is not full.
+func (h *Heap) ownerOf(c uintptr) uintptr {
+	if isWarm(c) {
+		return h.self() | OwnerWarm
+	}
+	return h.self()
+}
+
 func (h *Heap) self() uintptr { return uintptr(unsafe.Pointer(h)) }

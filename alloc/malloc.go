@@ -170,7 +170,7 @@ func (h *Heap) setFull(p *Page) {
 		}
 	}
 	h.unlink(p)
-	atomic.StoreUintptr(&p.Owner, h.self()|OwnerFull) // from now on another thread may take it (steal.go)
+	atomic.StoreUintptr(&p.Owner, h.ownerOf(uintptr(p.Class))|OwnerFull) // from now on another thread may take it (steal.go)
 }
 
 // refill puts a page on the empty list of class c. When the kernel refuses,
@@ -206,7 +206,7 @@ func (h *Heap) refill(c uintptr) bool {
 	p.blocks = uint32(n << SliceShift / size)
 	p.Carved, p.carved, p.holes, p.Stamp, p.Rests = 0, 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
-	p.Remote, p.Owner = 0, h.self()
+	p.Remote, p.Owner = 0, h.ownerOf(c)
 	if secure {
 		p.harden()
 	}

@@ -29,7 +29,7 @@ const (
 type Page struct {
 	_ raw.OffHeap
 
-	Owner   uintptr // the heap's address, |OwnerFull when no block is free; or ownerNone, OwnerZero, OwnerHuge
+	Owner   uintptr // the heap's address, |OwnerFull when no block is free, |OwnerWarm by its class; or ownerNone, OwnerZero, OwnerHuge
 	Start   uintptr // address of the first block
 	Magic   uint64  // divMagic(Size); 0 where the fast path is not to see a block: of slots (slot.go), zero pages, huge blocks
 	Size    uintptr // block size in bytes; of a free span or huge block, all of it
@@ -73,12 +73,15 @@ type Page struct {
 // same, the free lists are searched before anything is said.
 const FreeKey = 0xf4ee_b10c_5a1e_d0b5
 
-// Owner values that are no heap, and the flag on one that is.
+// Owner values that are no heap, and the flags on one that is.
 const (
 	ownerNone = 0
 	OwnerZero = 2 // of blocks of 0 bytes: see zero.go
 	OwnerHuge = 4
 	OwnerFull = 1 // the page is on no list of its heap; the next free brings it back
+	OwnerWarm = 8 // its class is warm: see spill.go. So the fast path knows without a test of the class
+
+	ownerFlags = OwnerFull | OwnerWarm
 )
 
 // States of a span: clean and dirty ones are free and in the pool's bins, a
@@ -236,5 +239,5 @@ func (p *Page) isFree(owner, b uintptr) bool {
 		return true
 	}
 	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&RemoteAddr, b) ||
-		onSpill(owner&^OwnerFull, b, uintptr(p.Class)) || onRing(owner&^OwnerFull, b)
+		heapOf(owner).onSpill(b, uintptr(p.Class)) || heapOf(owner).onRing(b)
 }

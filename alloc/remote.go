@@ -72,7 +72,7 @@ func (h *Heap) news(p *Page) {
 		}
 	}
 	p.takeRemote()
-	atomic.StoreUintptr(&p.Owner, h.self())
+	atomic.StoreUintptr(&p.Owner, h.ownerOf(uintptr(p.Class)))
 	h.append(p)
 	if p.Frees == p.Allocs {
 		h.emptied(p)

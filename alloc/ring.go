@@ -115,9 +115,9 @@ func (t *Thread) freeReceived(h *Heap, b uintptr) {
 	}
 }
 
-// onRing reports whether b is on a ring to the heap at owner.
-func onRing(owner, b uintptr) bool {
-	for r := (*Heap)(raw.Ptr(owner)).firstRing(); r != nil; r = r.next {
+// onRing reports whether b is on a ring to the heap.
+func (h *Heap) onRing(b uintptr) bool {
+	for r := h.firstRing(); r != nil; r = r.next {
 		for at, tail := atomic.LoadUint64(&r.Head), atomic.LoadUint64(&r.Tail); at < tail; at++ {
 			if r.Slots[at&(RingSlots-1)] == b {
 				return true

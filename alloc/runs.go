@@ -247,7 +247,7 @@ func (h *Heap) freeRun(p *Page, b uintptr) {
 func (p *Page) runOnSpill(owner, b uintptr) bool {
 	k := p.table().unitsOf(p.unit(b))
 	for c := p.runClass(k); ClassSize(c) > (k-1)*p.Size; c-- {
-		if onSpill(owner&^OwnerFull, b, c) {
+		if heapOf(owner).onSpill(b, c) {
 			return true
 		}
 		if c == 0 {

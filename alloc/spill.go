@@ -26,12 +26,12 @@ const (
 	spillMin   = 1
 	spillMax   = 64
 
-	WarmFirst = 32 // the class after that of DirectMax
-	WarmEnd   = 64 // the first that is not warm any more: above 16 KiB
+	warmFirst = 32 // the class after that of DirectMax
+	warmEnd   = 64 // the first that is not warm any more: above 16 KiB
 )
 
 // isWarm reports whether the spill list of class c takes blocks of pages that are not full.
-func isWarm(c uintptr) bool { return c >= WarmFirst && c < WarmEnd }
+func isWarm(c uintptr) bool { return c >= warmFirst && c < warmEnd }
 
 func spillLimit(c uintptr) uint64 {
 	size := ClassSize(c)
@@ -75,10 +75,9 @@ func (h *Heap) flush(c uintptr) {
 	}
 }
 
-// onSpill reports whether b is on the spill list of the heap at owner, which may
+// onSpill reports whether b is on the spill list of class c of a heap, which may
 // be another thread's.
-func onSpill(owner, b, c uintptr) bool {
-	h := (*Heap)(raw.Ptr(owner))
+func (h *Heap) onSpill(b, c uintptr) bool {
 	at := h.Spill[c&(Classes-1)].Head
 	for i := 0; i < spillMax && at != 0; i++ {
 		if at == b {

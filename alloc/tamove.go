@@ -76,7 +76,7 @@ func (t *Thread) retire(p *Page, to *Heap) {
 	}
 	if atomic.LoadUintptr(&p.Owner)&OwnerFull != 0 {
 		p.Hint = to.Hint
-		atomic.StoreUintptr(&p.Owner, to.self()|OwnerFull)
+		atomic.StoreUintptr(&p.Owner, to.ownerOf(uintptr(p.Class))|OwnerFull)
 	}
 }
 

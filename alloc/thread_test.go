@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"sync/atomic"
-	"unsafe"
 
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
@@ -115,18 +114,17 @@ func (t *thread) free(b uintptr) uintptr {
 	s := &h.Spill[p.Class]
 	switch {
 	case owner == self && sane(p, b):
-		if !isWarm(uintptr(p.Class)) || s.Room == 0 {
-			t.push(p, b)
-			return FreeOK
-		}
+		t.push(p, b)
+		return FreeOK
+	case owner == self|OwnerFull && sane(p, b) && s.Room != 0:
+		fastSpill(s, b)
+		return FreeOK
+	case owner&^OwnerFull == self|OwnerWarm && sane(p, b) && s.Room != 0:
 		fastSpill(s, b)
 		if s.Credit--; s.Credit <= 0 {
 			PageEmpty(t.enter(), p)
 			t.leave()
 		}
-		return FreeOK
-	case owner == self|OwnerFull && sane(p, b) && s.Room != 0:
-		fastSpill(s, b)
 		return FreeOK
 	case owner > OwnerHuge:
 		if r := h.Out[heapOf(owner).Number%OutSlots]; r != nil && r.Owner == heapOf(owner) && sane(p, b) && t.post(r, b) {
@@ -172,10 +170,10 @@ func isRun(p *Page, b uintptr) bool {
 // freeOther is ta_free_other.
 func (t *thread) freeOther(p *Page, b uintptr) uintptr {
 	owner := atomic.LoadUintptr(&p.Owner)
-	if p.inRuns() && owner == t.h.self() && t.h.Self != nil && isRun(p, b) && t.post(t.h.Self, b) {
+	if p.inRuns() && heapOf(owner) == t.h && t.h.Self != nil && isRun(p, b) && t.post(t.h.Self, b) {
 		return FreeOK
 	}
-	if owner > OwnerHuge && owner&^OwnerFull != t.h.self() && sane(p, b) && t.freeElsewhere(p, b) {
+	if owner > OwnerHuge && sane(p, b) && t.freeBy(p, b) {
 		return FreeOK
 	}
 	return t.freeSlow(b)
@@ -187,8 +185,8 @@ func (t *thread) freeSlow(b uintptr) uintptr {
 	return Free(t.enter(), b, HowAny, NoSize, 0)
 }
 
-// freeElsewhere is free_elsewhere.
-func (t *thread) freeElsewhere(p *Page, b uintptr) bool {
+// freeBy is free_by.
+func (t *thread) freeBy(p *Page, b uintptr) bool {
 	owner := atomic.LoadUintptr(&p.Owner)
 	if o := heapOf(owner); o.Thread != t.h.Thread {
 		if t.h.Out[o.Number%OutSlots] == nil && t.h.Remotes%RingAfter == RingAfter-1 {
@@ -231,5 +229,5 @@ func ownerOf(b uintptr) *Heap {
 	if owner == OwnerHuge || owner == OwnerZero {
 		return nil
 	}
-	return (*Heap)(unsafe.Pointer(raw.Ptr(owner &^ OwnerFull)))
+	return heapOf(owner)
 }

@@ -126,7 +126,7 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 	}
 	for p := (*Page)(raw.Ptr(h.pending)); p != nil && v.err == nil; p = p.pendNext {
 		v.want(v.pending[p] == nil, "page %p is twice on pending lists", p)
-		v.want(p.Owner&^OwnerFull == h.self(), "page %p is on the pending list of %p, owned by %#x", p, h, p.Owner)
+		v.want(heapOf(p.Owner) == h, "page %p is on the pending list of %p, owned by %#x", p, h, p.Owner)
 		v.pending[p] = h
 	}
 	return kept
@@ -145,7 +145,7 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 		}
 		v.onList[p] = h
 		v.want(p.prev == last, "page %p: prev is %p, not %p", p, p.prev, last)
-		v.want(p.Owner == h.self(), "page %p on a list of %p has owner %#x", p, h, p.Owner)
+		v.want(p.Owner == h.ownerOf(c), "page %p on a list of %p has owner %#x", p, h, p.Owner)
 		v.want(uintptr(p.Class) == c, "page %p of class %d is on list %d", p, p.Class, c)
 		switch {
 		case last == nil && p.slices != 1 && !secure:
@@ -180,7 +180,7 @@ func (v *inspection) spill(h *Heap, c uintptr) {
 			n := p.table().unitsOf(p.unit(b)) * p.Size
 			fits = n >= ClassSize(c) && n < ClassSize(c)+p.Size
 		}
-		v.want(p.Owner&^OwnerFull == h.self() && fits, "spilled %#x: owner %#x, class %d", b, p.Owner, p.Class)
+		v.want(heapOf(p.Owner) == h && fits, "spilled %#x: owner %#x, class %d", b, p.Owner, p.Class)
 		v.want(raw.Load(b+8) == FreeKey, "spilled %#x is not marked free", b)
 		v.spilled[p]++
 		n++
@@ -329,7 +329,7 @@ func (v *inspection) page(p *Page) {
 		v.live[p.Class] += live - v.spilled[p]
 	}
 
-	h := (*Heap)(raw.Ptr(p.Owner &^ OwnerFull))
+	h := heapOf(p.Owner)
 	v.want(v.threads[h.Thread] && h.Thread.Heaps[h.Hint] == h, "page %p has owner %#x", p, p.Owner)
 	v.want(p.Hint == h.Hint, "page %p is for hint %d, its heap for %d", p, p.Hint, h.Hint)
 	inFlight := p.Remote&RemoteInFlight != 0

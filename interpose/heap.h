@@ -148,11 +148,14 @@ static inline int ta_post(ta_ring *r, uint64_t *b)
 	return 1;
 }
 
+// The heap of a page that is one's, or a value up to TA_OWNER_HUGE or one more.
+static inline ta_heap *ta_heap_of(ta_page *pg) { return (ta_heap *)(pg->Owner & ~(TA_OWNER_FULL | TA_OWNER_WARM)); }
+
 // The ring that leads to a heap, or another or NULL where there is none.
 static inline ta_ring *ta_ring_to(ta_heap *owner) { return ta_self->Out[owner->Number % TA_OUT_SLOTS]; }
 
-// free in 38 instructions when the block belongs to the thread's heap: the page
-// map (11), the owner (3), start of a block (8), not marked free (2), its class (2), mark and push
+// free in 37 instructions when the block belongs to the thread's heap: the page
+// map (11), the owner (3), start of a block (8), not marked free (2), mark and push
 // (4), count and compare (5). Another thread's block goes on a ring to its owner (alloc/ring.go).
 // fn is the name that the
 // program called, how what counts its calls that free no block of ours and the family of
@@ -162,30 +165,30 @@ static inline __attribute__((always_inline)) void ta_free_fast(void *p, const ch
 	ta_page *pg = ta_lookup(p);
 	if (UNLIKELY(pg == NULL))
 		return ta_free_slow(p, fn, how, size);
-	uint64_t owner = pg->Owner;
-	if (LIKELY(owner == (uint64_t)ta_self)) {
+	uint64_t owner = pg->Owner, self = (uint64_t)ta_self;
+	if (LIKELY(owner == self)) {
 		if (UNLIKELY(!ta_sane(pg, p)))
 			return ta_free_other(pg, p, fn, how, size);
-		if (LIKELY(pg->Class < TA_WARM_FIRST))
-			return ta_push(pg, p);
-		struct ta_spill *s = &ta_self->Spill[pg->Class];
-		if (UNLIKELY(s->Room == 0 || pg->Class >= TA_WARM_END))
-			return ta_push(pg, p);
+		return ta_push(pg, p);
+	}
+	struct ta_spill *s = &ta_self->Spill[pg->Class];
+	if (LIKELY(owner == (self | TA_OWNER_FULL))) {
+		if (UNLIKELY(s->Room == 0 || !ta_sane(pg, p)))
+			return ta_free_other(pg, p, fn, how, size);
+		return ta_spill(s, p);
+	}
+	if (LIKELY((owner & ~TA_OWNER_FULL) == (self | TA_OWNER_WARM))) {
+		if (UNLIKELY(s->Room == 0 || !ta_sane(pg, p)))
+			return ta_free_other(pg, p, fn, how, size);
 		ta_spill(s, p);
 		if (UNLIKELY(--s->Credit <= 0))
 			ta_page_empty(pg);
 		return;
 	}
-	if (LIKELY(owner == ((uint64_t)ta_self | TA_OWNER_FULL))) {
-		struct ta_spill *s = &ta_self->Spill[pg->Class];
-		if (UNLIKELY(s->Room == 0 || !ta_sane(pg, p)))
-			return ta_free_other(pg, p, fn, how, size);
-		return ta_spill(s, p);
-	}
-	owner &= ~TA_OWNER_FULL;
-	if (LIKELY(owner > TA_OWNER_HUGE)) {
-		ta_ring *r = ta_ring_to((ta_heap *)owner);
-		if (LIKELY(r != NULL && (uint64_t)r->Owner == owner && ta_sane(pg, p) && ta_post(r, p))) {
+	ta_heap *h = ta_heap_of(pg);
+	if (LIKELY((uint64_t)h > TA_OWNER_HUGE)) {
+		ta_ring *r = ta_ring_to(h);
+		if (LIKELY(r != NULL && r->Owner == h && ta_sane(pg, p) && ta_post(r, p))) {
 			ta_self->Remotes++;
 			return;
 		}

@@ -8,8 +8,6 @@
 #define TA_MAX_CLASS 0x400000ull
 #define TA_RESIZE_MIN 0x40000ull
 #define TA_DIRECT_MAX 0x400ull
-#define TA_WARM_FIRST 0x20ull
-#define TA_WARM_END 0x40ull
 #define TA_DIRECT_COUNT 0x41ull
 #define TA_ROOT_ENTRIES 0x8000ull
 #define TA_ROOT_SHIFT 0x20ull
@@ -17,6 +15,7 @@
 #define TA_LEAF_MASK 0xffffull
 #define TA_FREE_KEY 0xf4eeb10c5a1ed0b5ull
 #define TA_OWNER_FULL 0x1ull
+#define TA_OWNER_WARM 0x8ull
 #define TA_OWNER_HUGE 0x4ull
 #define TA_ZERO_BIT 0x1ull
 #define TA_REMOTE_ADDR 0xfffffffffff0ull

@@ -149,8 +149,8 @@ static NOINLINE void connect(ta_page *pg)
 	errno = saved;
 }
 
-// Frees a block of another heap, by no ring: of the thread's own for another hint, or of another thread's.
-HOT static int free_elsewhere(ta_page *pg, ta_heap *owner, uint64_t *b)
+// Frees a block of another thread's heap, by no ring, or of one of the thread's own.
+HOT static int free_by(ta_page *pg, ta_heap *owner, uint64_t *b)
 {
 	if (owner->Thread != ta_self->Thread) {
 		if (ta_ring_to(owner) == NULL && ta_self->Remotes % TA_RING_AFTER == TA_RING_AFTER - 1)
@@ -179,11 +179,10 @@ static NOINLINE int post_run(ta_page *pg, void *p)
 // Frees p, in pg, where the fast path cannot.
 LINE HOT NOINLINE void ta_free_other(ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
-	ta_heap *owner = (ta_heap *)(pg->Owner & ~TA_OWNER_FULL);
+	ta_heap *owner = ta_heap_of(pg);
 	if (pg->Rests == TA_CUT_IN_RUNS && owner == ta_self && post_run(pg, p))
 		return;
-	if ((uint64_t)owner <= TA_OWNER_HUGE || owner == ta_self || ta_self == &ta_heap_none || !ta_sane(pg, p) ||
-	    !free_elsewhere(pg, owner, p))
+	if ((uint64_t)owner <= TA_OWNER_HUGE || ta_self == &ta_heap_none || !ta_sane(pg, p) || !free_by(pg, owner, p))
 		free_checked(p, fn, how, size);
 }
 
