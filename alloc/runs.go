@@ -48,14 +48,8 @@ func (p *Page) unit(b uintptr) uintptr {
 	return uintptr(u) & (runUnits - 1)
 }
 
-// runClass is the class that k units of the page count for.
-func (p *Page) runClass(k uintptr) uintptr {
-	c := Class(k * p.Size)
-	if ClassSize(c) > k*p.Size {
-		c--
-	}
-	return c & (Classes - 1)
-}
+// runClass is the class that k units of the page count for, the largest whose blocks they hold.
+func (p *Page) runClass(k uintptr) uintptr { return Class(k*p.Size+1) - 1 }
 
 // cutIntoRuns has p, which is on its class's list and not the current one, serve all classes. It reports whether it does.
 func (h *Heap) cutIntoRuns(p *Page) bool {

@@ -165,19 +165,19 @@ static inline __attribute__((always_inline)) void ta_free_fast(void *p, const ch
 	ta_page *pg = ta_lookup(p);
 	if (UNLIKELY(pg == NULL))
 		return ta_free_slow(p, fn, how, size);
-	uint64_t owner = pg->Owner, self = (uint64_t)ta_self;
-	if (LIKELY(owner == self)) {
+	uint64_t other = pg->Owner ^ (uint64_t)ta_self; // nothing but flags where it is the thread's own
+	if (LIKELY(other == 0)) {
 		if (UNLIKELY(!ta_sane(pg, p)))
 			return ta_free_other(pg, p, fn, how, size);
 		return ta_push(pg, p);
 	}
 	struct ta_spill *s = &ta_self->Spill[pg->Class];
-	if (LIKELY(owner == (self | TA_OWNER_FULL))) {
+	if (LIKELY(other == TA_OWNER_FULL)) {
 		if (UNLIKELY(s->Room == 0 || !ta_sane(pg, p)))
 			return ta_free_other(pg, p, fn, how, size);
 		return ta_spill(s, p);
 	}
-	if (LIKELY((owner & ~TA_OWNER_FULL) == (self | TA_OWNER_WARM))) {
+	if (LIKELY((other | TA_OWNER_FULL) == (TA_OWNER_WARM | TA_OWNER_FULL))) {
 		if (UNLIKELY(s->Room == 0 || !ta_sane(pg, p)))
 			return ta_free_other(pg, p, fn, how, size);
 		ta_spill(s, p);
