@@ -210,7 +210,7 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 // a current page and a spill list as watch.go says.
 func PageEmpty(h *Heap, p *Page) {
 	of := heapOf(p.Owner)
-	if s := &of.Spill[uintptr(p.Class)&(Classes-1)]; s.Credit <= 0 {
+	if s := &of.Spill[uintptr(p.Class)&(Classes-1)]; s.Credit <= 0 && !p.allFree() {
 		h.Thread.lookWarm(s)
 		return
 	}

@@ -42,13 +42,14 @@ type Heap struct {
 	Remotes uint64            // blocks of other heaps freed by this thread
 	Calls   [CallKinds]uint64 // calls that count themselves
 
-	cur     [Classes]*Page
-	tail    [Classes]*Page
-	retired [Classes]uint64   // blocks allocated and freed in pages given back
-	gone    [placeSlots]tally // the same by tier
-	pending uintptr           // *Page: pages that other threads have news of
-	rings   uintptr           // *Ring: those that lead to the heap
-	hidden  uintptr           // blocks taken off spill lists, linked: see guard.go
+	cur       [Classes]*Page
+	tail      [Classes]*Page
+	retired   [Classes]uint64   // blocks allocated and freed in pages given back
+	gone      [placeSlots]tally // the same by tier
+	pending   uintptr           // *Page: pages that other threads have news of
+	rings     uintptr           // *Ring: those that lead to the heap,
+	ringCount uintptr           // so many; guarded by poolLock
+	hidden    uintptr           // blocks taken off spill lists, linked: see guard.go
 
 	ran           runCounts
 	runs, runPage *Page   // pages in runs; the one to look at next,

@@ -36,6 +36,7 @@ type Ring struct {
 const (
 	RingSlots = 256
 	OutSlots  = 16 // the rings that a heap puts into
+	ringsMost = 16 // that lead to a heap: each call on its slow path looks at all of them
 	RingAfter = 32 // frees of other threads' blocks that a thread makes before it gets another ring
 
 	ringTake = 32 // blocks taken out at once
@@ -55,13 +56,17 @@ func Connect(h *Heap, p *Page) {
 	*at = o.newRing(h.Thread.token)
 }
 
-// newRing is a ring that leads to the heap, or nil.
+// newRing is one more ring that leads to the heap, or nil.
 func (h *Heap) newRing(token uintptr) *Ring {
 	if !poolLock.Take(token) {
 		return nil
 	}
-	r := (*Ring)(raw.Ptr(metaAlloc(ringBytes)))
+	r := (*Ring)(nil)
+	if h.ringCount < ringsMost {
+		r = (*Ring)(raw.Ptr(metaAlloc(ringBytes)))
+	}
 	if r != nil {
+		h.ringCount++
 		r.Owner = h
 		r.next = h.firstRing()
 		atomic.StoreUintptr(&h.rings, uintptr(unsafe.Pointer(r)))
@@ -89,7 +94,7 @@ func (h *Heap) receive(t *Thread) {
 func (r *Ring) take(blocks *[ringTake]uintptr) (n uint64) {
 	for {
 		head := atomic.LoadUint64(&r.Head)
-		n = min(atomic.LoadUint64(&r.Tail)-head, ringTake)
+		n = min(less(atomic.LoadUint64(&r.Tail), head), ringTake)
 		for i := uint64(0); i < n; i++ {
 			blocks[i&(ringTake-1)] = r.Slots[(head+i)&(RingSlots-1)]
 		}
@@ -102,6 +107,9 @@ func (r *Ring) take(blocks *[ringTake]uintptr) (n uint64) {
 // freeReceived takes b, which is marked free, off the program's hands for h, to which it came: for the spill list, or its page.
 func (t *Thread) freeReceived(h *Heap, b uintptr) {
 	p := Lookup(b)
+	if p == nil || atomic.LoadUintptr(&p.Owner) <= OwnerHuge {
+		return // freed twice, and written to in between: the page has gone meanwhile
+	}
 	o := heapOf(atomic.LoadUintptr(&p.Owner)) // not h where ta_move has handed the page on
 	switch s := &h.Spill[p.Class&(Classes-1)]; {
 	case o.Thread != t:

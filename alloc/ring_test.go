@@ -186,3 +186,72 @@ func TestRingTake(t *testing.T) {
 	}
 	t.Logf("%d and %d", got[0], got[1])
 }
+
+// TestRingsMost: no more rings than so many lead to a heap, whose slow path looks at each. What others free comes back all the same.
+func TestRingsMost(t *testing.T) {
+	newWorld(t)
+	now := func() uint64 { return 1e9 }
+	owner := &thread{h: mustAcquire(t, 8), token: 8, now: now}
+	for i := range uintptr(3 * ringsMost) {
+		r := &ringPair{owner: owner, other: &thread{h: mustAcquire(t, 16+8*i), token: 16 + 8*i, now: now}}
+		for _, b := range r.blocks(t, 100, 2*RingAfter) {
+			r.free(t, b)
+		}
+	}
+	rings := uintptr(0)
+	for r := owner.h.firstRing(); r != nil; r = r.next {
+		rings++
+	}
+	if rings != ringsMost || owner.h.ringCount != rings {
+		t.Errorf("%d rings lead to one heap, counted %d", rings, owner.h.ringCount)
+	}
+	mustBeSound(t)
+	owner.enter()
+	owner.h.collectPages(true)
+	mustBeSound(t)
+	if n := liveBlocks(t, owner.h); n != 0 {
+		t.Errorf("%d blocks live", n)
+	}
+}
+
+// TestRingBack: a ring whose tail a signal handler's end has set back is empty, not full.
+func TestRingBack(t *testing.T) {
+	newWorld(t)
+	r := newRingPair(t, 100)
+	r.ring.Head = r.ring.Tail + 3
+	var blocks [ringTake]uintptr
+	if n := r.ring.take(&blocks); n != 0 {
+		t.Errorf("%d blocks are taken from an empty ring", n)
+	}
+	r.ring.Head = r.ring.Tail
+}
+
+// TestWarmEmptied: a page that becomes empty while its class's list is to look at the time goes all the same.
+func TestWarmEmptied(t *testing.T) {
+	newWorld(t)
+	f := &thread{h: mustAcquire(t, 8), token: 8, now: func() uint64 { return 1e9 }}
+	var blocks []uintptr
+	for range 400 {
+		b, _ := f.malloc(2000)
+		blocks = append(blocks, b)
+	}
+	p, last := Lookup(blocks[100]), uintptr(0)
+	for _, b := range blocks {
+		if Lookup(b) != p {
+			continue
+		}
+		if last != 0 {
+			Free(f.enter(), last, HowAny, NoSize, 0)
+		}
+		last = b
+	}
+	s := &f.h.Spill[p.Class]
+	f.h.flush(uintptr(p.Class))
+	s.Credit, s.Room = 0, 0 // the list has no room, so the page gets the block
+	f.free(last)
+	if p.Owner != ownerNone && p.Trigger != keptEmpty {
+		t.Errorf("the page, of %d blocks and %d frees, is neither kept nor gone", p.Allocs, p.Frees)
+	}
+	s.Credit, s.Room = paceMax, spillLimit(uintptr(p.Class))
+	mustBeSound(t)
+}

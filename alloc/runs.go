@@ -73,9 +73,10 @@ func (h *Heap) cutIntoRuns(p *Page) bool {
 	h.Thread.walk -= uintptr(p.blocks)
 	*t = Runs{}
 	all := uint64(p.markFree(t))
+	h.unmarkWaiting(p, t)
 	if t.left == 0 || all != uint64(t.left)+live {
 		h.dropTable(t)
-		return false // a block in use has what marks a free one, or the program has written to a free one
+		return false // a block in use has what marks a free one, or the program has written to a free one; or one is on its way here
 	}
 	t.most, t.Units = runUnits, all
 	if h.Self == nil {
@@ -112,6 +113,33 @@ func (p *Page) markFree(t *Runs) (blocks uintptr) {
 		t.left += uint32(bits.OnesCount64(word))
 	}
 	return blocks
+}
+
+// unmarkWaiting takes those out of the table that are marked free and still in use to the page p, whoever has freed them: on its remote list, on the
+// spill list, on rings.
+func (h *Heap) unmarkWaiting(p *Page, t *Runs) {
+	left := p.blocks
+	for b := atomic.LoadUintptr(&p.Remote) & RemoteAddr; b != 0 && left != 0; b = raw.Load(b) {
+		p.unmark(t, b)
+		left--
+	}
+	left = spillMax
+	for b := h.Spill[uintptr(p.Class)&(Classes-1)].Head; b != 0 && left != 0; b = raw.Load(b) {
+		p.unmark(t, b)
+		left--
+	}
+	for r := h.firstRing(); r != nil; r = r.next {
+		for at, tail := atomic.LoadUint64(&r.Head), atomic.LoadUint64(&r.Tail); at < tail; at++ {
+			p.unmark(t, r.Slots[at&(RingSlots-1)])
+		}
+	}
+}
+
+func (p *Page) unmark(t *Runs, b uintptr) {
+	if Lookup(b) == p && has(&t.Free, p.unit(b)) {
+		set(&t.Free, p.unit(b), 1, false)
+		t.left--
+	}
 }
 
 // dropTable keeps a table for the next page. (In a signal handler within the pool it is lost.)
@@ -229,6 +257,9 @@ func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 // freeRun takes back a block of a page in runs of the heap's own.
 func (h *Heap) freeRun(p *Page, b uintptr) {
 	t, u := p.table(), p.unit(b)
+	if has(&t.Free, u) || has(&t.Cont, u) {
+		return // freed twice, and written to in between: it was on a ring already
+	}
 	k := t.unitsOf(u)
 	h.ran.freed(p, k)
 	h.freeUnits(p, u, k)

@@ -1,6 +1,9 @@
 package alloc
 
-import "tieralloc/internal/raw"
+import (
+	"tieralloc/internal/raw"
+	"tieralloc/tiers"
+)
 
 // The spill list of a class takes blocks that the owner frees into full pages and
 // gives them out again when the current page has none, both in C. So a thread
@@ -30,8 +33,9 @@ const (
 	warmEnd   = 64 // the first that is not warm any more: above 16 KiB
 )
 
-// isWarm reports whether the spill list of class c takes blocks of pages that are not full.
-func isWarm(c uintptr) bool { return c >= warmFirst && c < warmEnd }
+// isWarm reports whether the spill list of class c takes blocks of pages that are not full. Where spans are demoted none does: what
+// comes free in one that is away is not to be given out again (emptied).
+func isWarm(c uintptr) bool { return c >= warmFirst && c < warmEnd && !tiers.Migrating() }
 
 func spillLimit(c uintptr) uint64 {
 	size := ClassSize(c)

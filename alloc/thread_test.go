@@ -149,7 +149,7 @@ func (t *thread) push(p *Page, b uintptr) {
 
 // post is ta_post.
 func (t *thread) post(r *Ring, b uintptr) bool {
-	if r.Tail-r.Seen >= RingSlots {
+	if r.Tail-r.Seen >= RingSlots { // (the mark is set and taken back in C)
 		r.Seen = atomic.LoadUint64(&r.Head)
 		if r.Tail-r.Seen >= RingSlots {
 			return false

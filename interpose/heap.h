@@ -133,18 +133,24 @@ static inline void ta_spill(struct ta_spill *s, uint64_t *b)
 	s->Head = (uint64_t)b;
 }
 
-// Puts a block on a ring, where that has room.
+// Puts a block on a ring, where that has room. A signal handler that does so in between moves the tail on, and takes the slot; the
+// exchange is without a lock, for nobody else does.
 static inline int ta_post(ta_ring *r, uint64_t *b)
 {
 	uint64_t tail = r->Tail;
-	if (UNLIKELY(tail - r->Seen >= TA_RING_SLOTS)) {
-		r->Seen = __atomic_load_n(&r->Head, __ATOMIC_ACQUIRE);
-		if (tail - r->Seen >= TA_RING_SLOTS)
-			return 0;
-	}
+	unsigned char done;
 	b[1] = TA_FREE_KEY;
-	r->Slots[tail % TA_RING_SLOTS] = (uint64_t)b;
-	__atomic_store_n(&r->Tail, tail + 1, __ATOMIC_RELEASE);
+	do {
+		if (UNLIKELY(tail - r->Seen >= TA_RING_SLOTS)) {
+			r->Seen = __atomic_load_n(&r->Head, __ATOMIC_ACQUIRE);
+			if (tail - r->Seen >= TA_RING_SLOTS) {
+				b[1] = 0;
+				return 0;
+			}
+		}
+		r->Slots[tail % TA_RING_SLOTS] = (uint64_t)b;
+		__asm__ volatile("cmpxchg %3, %1" : "=@ccz"(done), "+m"(r->Tail), "+a"(tail) : "r"(tail + 1) : "memory");
+	} while (UNLIKELY(!done));
 	return 1;
 }
 
