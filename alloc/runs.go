@@ -224,8 +224,7 @@ func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 			}
 			break
 		}
-		set(&t.Free, u, k, false)
-		set(&t.Cont, u+1, k-1, true)
+		t.take(u, k)
 		if t.given != 0 {
 			t.given &^= memoryPages(u*p.Size, (u+k)*p.Size)
 		}
@@ -284,8 +283,7 @@ func (p *Page) runOnSpill(owner, b uintptr) bool {
 
 func (h *Heap) freeUnits(p *Page, u, k uintptr) {
 	t := p.table()
-	set(&t.Free, u, k, true)
-	set(&t.Cont, u, k, false)
+	t.give(u, k)
 	t.left += uint32(k)
 	t.most = runUnits
 	p.Frees += uint64(k)

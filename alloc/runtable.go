@@ -130,6 +130,30 @@ func (t *Runs) findLong(u, k, step uintptr) uintptr {
 	return runUnits
 }
 
+// take makes one block of k free units.
+func (t *Runs) take(u, k uintptr) {
+	if w, at := u>>6&(runUnits/64-1), u&63; at+k < 64 {
+		units := (uint64(1)<<(k&63) - 1) << at
+		t.Free[w] &^= units
+		t.Cont[w] |= units & (units << 1)
+		return
+	}
+	set(&t.Free, u, k, false)
+	set(&t.Cont, u+1, k-1, true)
+}
+
+// give makes k units free that are blocks, or one.
+func (t *Runs) give(u, k uintptr) {
+	if w, at := u>>6&(runUnits/64-1), u&63; at+k < 64 {
+		units := (uint64(1)<<(k&63) - 1) << at
+		t.Free[w] |= units
+		t.Cont[w] &^= units
+		return
+	}
+	set(&t.Free, u, k, true)
+	set(&t.Cont, u, k, false)
+}
+
 // ones is how many bits are set side by side from u on, up to most.
 func ones(bitmap *[runUnits / 64]uint64, u, most uintptr) (n uintptr) {
 	for n < most && u+n < runUnits {

@@ -40,7 +40,17 @@ func TestRunSearch(t *testing.T) {
 			if got != want {
 				t.Fatalf("round %d: %d units at multiples of %d, from %d of %d on: found at %d, they are at %d", round, k, step, from, end, got, want)
 			}
-			set(&table.Free, got, k, false)
+			table.take(got, k)
+			if n := table.unitsOf(got); n != k || has(&table.Free, got) || has(&table.Free, got+k-1) {
+				t.Fatalf("round %d: %d units at %d are taken as %d", round, k, got, n)
+			}
+			if round%3 == 0 {
+				table.give(got, k)
+				if n := ones(&table.Free, got, k); n != k || k > 1 && has(&table.Cont, got+k-1) {
+					t.Fatalf("round %d: %d of %d units at %d are given back", round, n, k, got)
+				}
+				table.take(got, k)
+			}
 			want = raw.RoundUp(got+k, step)
 		}
 		if got := search.next(table); got != runUnits {
