@@ -29,6 +29,10 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 		h.Thread.audit(addr)
 	}
 	p := Lookup(addr)
+	if p != nil && p.inRuns() {
+		h.Thread.receiveRuns(p) // or a block that waits on the ring would look as if in use, once it is written to
+		p = Lookup(addr)
+	}
 	if why := check(p, addr); why != FreeOK {
 		return why
 	}
@@ -110,9 +114,6 @@ func freeInner(h *Heap, p *Page, addr uintptr) bool {
 	}
 	if owner&OwnerFull != 0 {
 		o.flush(uintptr(p.Class)) // the fast path has found it full
-	}
-	if p.inRuns() {
-		o.receive(o.Thread) // it is full
 	}
 	o.freeLocal(p, addr)
 	return true

@@ -31,7 +31,7 @@ type Heap struct {
 	ruledBy   uint64
 	ruled     [2]uint64 // a bit for each class that a rule may send elsewhere
 	slow      [2]uint64 // a bit for each class that may have pages of a throttled tier
-	Number    uint64    // the how-manieth heap it is
+	Number    uint64    // in the order in which heaps were made
 
 	Out  [OutSlots]*Ring // by the Number of the heap that it leads to
 	Self *Ring           // for blocks of pages in runs

@@ -90,6 +90,17 @@ func (h *Heap) receive(t *Thread) {
 	}
 }
 
+// receiveRuns is receive for the heap of p, a page in runs, if it is one of the thread's.
+func (t *Thread) receiveRuns(p *Page) {
+	owner := atomic.LoadUintptr(&p.Owner)
+	if owner <= OwnerHuge {
+		return
+	}
+	if o := heapOf(owner); o.Thread == t {
+		o.receive(t)
+	}
+}
+
 // take takes up to ringTake blocks out of the ring.
 func (r *Ring) take(blocks *[ringTake]uintptr) (n uint64) {
 	for {
