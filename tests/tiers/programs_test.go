@@ -30,7 +30,7 @@ var policies = []struct {
 	{"account", []string{"TA_FAST_LAT=1us", "TA_NORMAL_LAT=300ns", "TA_NORMAL_BW=100M", "TA_SLOW_BW=1M"},
 		func(r *report) bool { return r.Tiers.Normal.WaitNs > 1000 && r.Tiers.Normal.Sleeps == 0 }},
 	{"all", []string{"TA_NORMAL_SOFT=1M", "TA_NORMAL_HARD=3M", "TA_ON_SOFTCAP=demote", "TA_SLOW_SOFT=2M", "TA_FAST_SOFT=512K", "TA_FAST_HARD=1M",
-		"TA_RULES=size<100:hot;size=1000-5000:prefer_fast", "TA_SLOW_LAT=100ns", "TA_HUGEPAGES=slow:thp", "TA_STATS_LIVE=1", "TA_PURGE_DELAY=5ms"},
+		"TA_RULES=size<100:hot;size=1000-5000:prefer_fast", "TA_SLOW_LAT=100ns", "TA_HUGEPAGES=slow:thp", "TA_PURGE_DELAY=5ms"},
 		func(r *report) bool { return r.Tiers.Fast.AllocCalls > 0 }},
 }
 
@@ -86,8 +86,10 @@ func TestPrograms(t *testing.T) {
 			}
 			for _, policy := range policies {
 				t.Run(policy.name, func(t *testing.T) {
-					stats := t.TempDir()
-					c := cmd(append([]string{"TA_STATS_FILE=" + stats + "/%e.%p.json"}, policy.env...), p.args...)
+					// The pages of processes that were killed stay, so they are in a folder
+					// that goes with the test.
+					stats, pages := t.TempDir(), t.TempDir()
+					c := cmd(append([]string{"TA_STATS_FILE=" + stats + "/%e.%p.json", "TA_STATS_LIVE=" + pages + "/%p"}, policy.env...), p.args...)
 					c.Dir, c.Stdin = dir, p.stdin
 					if r := testlib.Run(t, c); r != plain {
 						t.Errorf("plain: %+v\nnow: %+v", clipped(plain), clipped(r))
@@ -97,7 +99,6 @@ func TestPrograms(t *testing.T) {
 			}
 		})
 	}
-	leftovers(t)
 }
 
 func clipped(r testlib.Result) testlib.Result {
@@ -124,21 +125,6 @@ func looked(t *testing.T, dir, program string, used func(*report) bool) {
 	}
 	if shown == 0 {
 		t.Errorf("no report of %s among %d shows that the policy was used", program, len(files))
-	}
-}
-
-// leftovers removes the pages of TA_STATS_LIVE=1 whose process is gone, which are those
-// of shells that turned into something else.
-func leftovers(t *testing.T) {
-	names, _ := filepath.Glob("/dev/shm/tieralloc.*")
-	for _, name := range names {
-		var pid int
-		if fmt.Sscanf(filepath.Base(name), "tieralloc.%d", &pid); pid == 0 {
-			continue
-		}
-		if _, err := os.Stat(fmt.Sprint("/proc/", pid)); os.IsNotExist(err) {
-			os.Remove(name)
-		}
 	}
 }
 
