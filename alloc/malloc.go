@@ -112,6 +112,9 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 					return b
 				}
 			}
+			if b := h.borrow(c, align); b != 0 {
+				return b
+			}
 			if h.refill(c) {
 				continue
 			}
@@ -141,6 +144,11 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 		}
 		if h.runs != nil && p.zero != 0 {
 			if b := h.fromRuns(c, false); b != 0 {
+				return b
+			}
+		}
+		if p.zero != 0 {
+			if b := h.borrow(c, align); b != 0 {
 				return b
 			}
 		}
@@ -207,6 +215,9 @@ func (h *Heap) refill(c uintptr) bool {
 	p.Carved, p.carved, p.holes, p.Stamp, p.Rests = 0, 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	p.Remote, p.Owner = 0, h.ownerOf(c)
+	if p.zero != 0 && h.takesAhead(c, size) {
+		p.zero = zeroAhead
+	}
 	if secure {
 		p.harden()
 	}

@@ -38,7 +38,7 @@ type Page struct {
 	slices  uint32
 	blocks  uint32 // capacity in blocks
 	carved  uint32 // bytes ever put to use, from Start on; the rest is untouched
-	zero    uint8  // 1: what is not yet carved reads as zero
+	zero    uint8  // not 0: what is not yet carved reads as zero; see ahead.go
 	state   uint8
 	hugetlb uint8  // 1: its mapping is of huge pages of the kernel's pool
 	Rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or CutInRuns
@@ -190,6 +190,9 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	}
 	p.carved = uint32(at + n*size)
 	p.Rests = 0
+	if p.zero == zeroAhead {
+		p.faultAhead(at, at+n*size)
+	}
 	if p.holes == 0 {
 		p.Carved = uint64(p.carved)
 	}

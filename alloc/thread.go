@@ -32,19 +32,20 @@ type Thread struct {
 	Callers [callers]uintptr
 	Libs    [callers]uintptr
 
-	token   uintptr // the owning thread's, for locks
-	kept    uintptr
-	collect uint64    // when to look for empty pages next
-	combed  uint64    // when they were looked for to make room
-	watched uint64    // see watch.go: when current pages were set to be looked at,
-	looked  uint64    // when one was,
-	pace    uint64    // and how many frees of it come before the next time
-	walk    uintptr   // blocks that may still be looked at for holes
-	used    uintptr   // the most bytes in use when pages were asked for holes
-	left    uint64    // when its own thread ended, or last borrowed it
-	rules   uint64    // the rules whose condition on the thread holds
-	name    [2]uint64 // the thread's name when that was found out
-	held    *quarantine
+	token    uintptr // the owning thread's, for locks
+	kept     uintptr
+	collect  uint64    // when to look for empty pages next
+	combed   uint64    // when they were looked for to make room
+	watched  uint64    // see watch.go: when current pages were set to be looked at,
+	looked   uint64    // when one was,
+	pace     uint64    // and how many frees of it come before the next time
+	borrowed uint64    // see borrow.go
+	walk     uintptr   // blocks that may still be looked at for holes
+	used     uintptr   // the most bytes in use when pages were asked for holes
+	left     uint64    // when its own thread ended, or last borrowed it
+	rules    uint64    // the rules whose condition on the thread holds
+	name     [2]uint64 // the thread's name when that was found out
+	held     *quarantine
 
 	idleHeap  *Heap // of the current page of several slices that became empty last: its heap
 	idleClass uint32

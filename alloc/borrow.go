@@ -1,0 +1,39 @@
+package alloc
+
+import "tieralloc/tiers"
+
+// Before a class above 1 KiB uses memory that it never used, a block of the next two classes that the thread has free serves: at
+// their highest the classes of a thread hold a good deal more together than it ever has in use at once.
+//
+// Such a block costs a call of the slow path, and when it is freed it is the other class's again. So a thread borrows at a rate,
+// and a class that is short for good gets memory of its own (the rate is a virtual clock: Turner, "New Directions in
+// Communications", 1986, also known as GCRA).
+//
+//	borrowed <= Now + borrowBurst + borrowEvery
+const (
+	borrowReach = 2    // classes: blocks up to a quarter larger
+	borrowEvery = 5e3  // nanoseconds between two: a hundredth of the time
+	borrowBurst = 10e6 // nanoseconds of that at once
+)
+
+// borrow is a free block of a class a little larger than c whose size is a multiple of align, or 0.
+func (h *Heap) borrow(c, align uintptr) uintptr {
+	t := h.Thread
+	if c < warmFirst || secure || tiers.Migrating() || t.borrowed > t.Now+borrowBurst {
+		return 0
+	}
+	for k := c + 1; k <= c+borrowReach && k < Classes; k++ {
+		if ClassSize(k)&(align-1) != 0 {
+			continue
+		}
+		b := h.unspill(k)
+		if b == 0 {
+			b = h.cur[k&(Classes-1)].pop()
+		}
+		if b != 0 {
+			t.borrowed = max(t.borrowed, t.Now) + borrowEvery
+			return b
+		}
+	}
+	return 0
+}
