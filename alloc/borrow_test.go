@@ -1,0 +1,109 @@
+package alloc
+
+import (
+	"testing"
+
+	"tieralloc/internal/raw"
+)
+
+// oneFree is a heap that has one free block, of size bytes.
+func oneFree(t *testing.T, size uintptr) (h *Heap, free uintptr) {
+	t.Helper()
+	newWorld(t)
+	h = mustAcquire(t, 8)
+	free = mustServe(t, h, size)
+	for Lookup(free).Free != 0 { // what was carved with it
+		mustServe(t, h, size)
+	}
+	Free(h, free, HowAny, NoSize, 0)
+	mustBeSound(t)
+	return h, free
+}
+
+// TestBorrow: a block of one of the next two classes above 1 KiB serves before fresh memory, whether its page or the spill
+// list has it.
+func TestBorrow(t *testing.T) {
+	for _, c := range []struct {
+		size, wants, align uintptr
+		serves             bool
+	}{
+		{1280, 1152, Granule, true},
+		{1408, 1152, Granule, true},
+		{1536, 1152, Granule, false},
+		{1152, 1280, Granule, false},
+		{1152, 1024, Granule, false}, // of such blocks there may be many
+		{9000, 8000, Granule, true},
+		{100 << 10, 90 << 10, Granule, true},
+		{5120, 4096, 1024, true},
+		{5120, 4096, 4096, false},
+	} {
+		for _, spilled := range []bool{false, true} {
+			h, free := oneFree(t, c.size)
+			if spilled {
+				p := Lookup(free)
+				s := &h.Spill[p.Class]
+				p.pop()
+				raw.Store(free, s.Head)
+				raw.Store(free+8, FreeKey)
+				s.Head = free
+				s.Room--
+				mustBeSound(t)
+			}
+			b := Aligned(h, c.align, c.wants, 0, 0) &^ ZeroBit
+			if (b == free) != c.serves {
+				t.Errorf("%d bytes at a multiple of %d, with a free block of %d bytes (spilled: %v): that one served: %v",
+					c.wants, c.align, c.size, spilled, b == free)
+			}
+			mustBeSound(t)
+		}
+	}
+}
+
+// TestBorrowRate: a class that is short for good gets memory of its own.
+func TestBorrowRate(t *testing.T) {
+	h, free := oneFree(t, 1280)
+	borrows := func() (n int) {
+		for h.borrow(Class(1152), Granule) == free {
+			Free(h, free, HowAny, NoSize, 0)
+			if n++; n > 1e6 {
+				t.Fatal("it borrows for ever")
+			}
+		}
+		return n
+	}
+	if n := borrows(); n < borrowBurst/borrowEvery || n > borrowBurst/borrowEvery+1 {
+		t.Errorf("%d times at once", n)
+	}
+	if b := mustServe(t, h, 1152); b == free {
+		t.Error("and once more")
+	}
+	h.Thread.Now += 1e6
+	if n := borrows(); n != 1e6/borrowEvery {
+		t.Errorf("%d times after a millisecond", n)
+	}
+	mustBeSound(t)
+}
+
+// TestBorrowFresh: what is left of a page in used memory goes before a block of another class, which is there for the next one that
+// would need fresh memory.
+func TestBorrowFresh(t *testing.T) {
+	h, free := oneFree(t, 5120)
+	h.borrow(Class(4608), Granule)
+	p := Lookup(mustServe(t, h, 4608))
+	for p.Free != 0 {
+		mustServe(t, h, 4608)
+	}
+	Free(h, free, HowAny, NoSize, 0)
+	p.zero = 0
+	if b := mustServe(t, h, 4608); Lookup(b) != p {
+		t.Error("used memory was left lying")
+	}
+	for p.Free != 0 {
+		mustServe(t, h, 4608)
+	}
+	p.zero = 1
+	if b := mustServe(t, h, 4608); b != free {
+		t.Error("fresh memory was taken before a free block")
+	}
+	mustBeSound(t)
+}
