@@ -6,8 +6,7 @@ import "tieralloc/tiers"
 // their highest the classes of a thread hold a good deal more together than it ever has in use at once.
 //
 // Such a block costs a call of the slow path, and when it is freed it is the other class's again. So a thread borrows at a rate,
-// and a class that is short for good gets memory of its own (the rate is a virtual clock: Turner, "New Directions in
-// Communications", 1986, also known as GCRA).
+// and a class that is short for good gets memory of its own. (The rate is a GCRA, as in package throttle.)
 //
 //	borrowed <= Now + borrowBurst + borrowEvery
 const (
@@ -23,12 +22,16 @@ func (h *Heap) borrow(c, align uintptr) uintptr {
 		return 0
 	}
 	for k := c + 1; k <= c+borrowReach && k < Classes; k++ {
-		if ClassSize(k)&(align-1) != 0 {
+		p, spilled := h.cur[k&(Classes-1)], h.Spill[k&(Classes-1)].Head
+		if spilled != 0 {
+			p = Lookup(spilled)
+		}
+		if ClassSize(k)&(align-1) != 0 || p == nil || p.away() {
 			continue
 		}
 		b := h.unspill(k)
 		if b == 0 {
-			b = h.cur[k&(Classes-1)].pop()
+			b = p.pop()
 		}
 		if b != 0 {
 			t.borrowed = max(t.borrowed, t.Now) + borrowEvery

@@ -3,6 +3,7 @@ package alloc
 import (
 	"testing"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
 
@@ -56,6 +57,21 @@ func TestBorrow(t *testing.T) {
 			}
 			mustBeSound(t)
 		}
+	}
+}
+
+// TestBorrowAway: a block that lies in another tier than the hint's does not serve.
+func TestBorrowAway(t *testing.T) {
+	h, free := oneFree(t, 1280)
+	p := Lookup(free)
+	was := p.place
+	p.place = config.TierSlow
+	if b := h.borrow(Class(1152), Granule); b != 0 {
+		t.Error("it served")
+	}
+	p.place = was
+	if b := h.borrow(Class(1152), Granule); b != free {
+		t.Error("and did not when it was back")
 	}
 }
 

@@ -228,7 +228,7 @@ func PageEmpty(h *Heap, p *Page) {
 // others may need the memory; else they go to the pool. One that lies in another tier than its
 // hint's goes in any case. It reports whether the page stays.
 func (h *Heap) emptied(p *Page) bool {
-	away := tierOf(p.place) != homeOf(uintptr(p.Hint)) // not to be allocated from again
+	away := p.away() // not to be allocated from again
 	if !away && h.cur[uintptr(p.Class)&(Classes-1)] == p {
 		h.idle(p)
 		return true

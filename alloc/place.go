@@ -36,6 +36,9 @@ func homeOf(hint uintptr) uintptr {
 	return tiers.Home(hint)
 }
 
+// away reports whether the page lies in another tier than its hint's.
+func (p *Page) away() bool { return tierOf(p.place) != homeOf(uintptr(p.Hint)) }
+
 // placeOf is the place of memory for a hint in a tier.
 func placeOf(hint, tier uintptr) uintptr {
 	if hint == uintptr(config.HintPinFast) {

@@ -57,7 +57,7 @@ func (h *Heap) cutIntoRuns(p *Page) bool {
 	rested := p.Stamp == p.Allocs+p.Frees|restSeen|restDone && p.Trigger != keptEmpty
 	sparse := live != 0 && runSparse*live*uint64(size) <= uint64(p.carved)
 	if size == 0 || size > runSmall || p.slices != 1 || !rested || !sparse || p.Magic == 0 || p.segment == nil ||
-		h.Thread.walk < uintptr(p.blocks) || tiers.AnyThrottled() || tierOf(p.place) != homeOf(uintptr(p.Hint)) || !poolLock.Take(h.Thread.token) {
+		h.Thread.walk < uintptr(p.blocks) || tiers.AnyThrottled() || p.away() || !poolLock.Take(h.Thread.token) {
 		return false
 	}
 	t := pool.freeRuns
@@ -204,7 +204,7 @@ func (h *Heap) fromRuns(c uintptr, all bool) uintptr {
 // spill list as far as there is room.
 func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 	t := p.table()
-	if p.Size == 0 || size == 0 || uintptr(min(t.left, t.most))*p.Size < size || tierOf(p.place) != homeOf(uintptr(p.Hint)) {
+	if p.Size == 0 || size == 0 || uintptr(min(t.left, t.most))*p.Size < size || p.away() {
 		return 0
 	}
 	whole := h.runAt == 0

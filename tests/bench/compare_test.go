@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,7 +22,9 @@ type allocator struct {
 
 const peersDir = "/usr/lib/x86_64-linux-gnu"
 
-// allocators returns glibc, this library, and the peers that are installed.
+var peers = flag.String("peers", "", "more `LIBRARIES` to compare with: NAME=PATH, with commas between")
+
+// allocators returns glibc, this library, the peers that are installed, and those that -peers names.
 func allocators(b *testing.B) []allocator {
 	out := []allocator{{name: "glibc"}, {name: "tieralloc", library: testlib.Lib(b)}}
 	for _, p := range []allocator{
@@ -32,6 +35,16 @@ func allocators(b *testing.B) []allocator {
 		if _, err := os.Stat(p.library); err == nil {
 			out = append(out, p)
 		}
+	}
+	if *peers == "" {
+		return out
+	}
+	for peer := range strings.SplitSeq(*peers, ",") {
+		name, path, _ := strings.Cut(peer, "=")
+		if _, err := os.Stat(path); err != nil || name == "" {
+			b.Fatalf("-peers: %q: NAME=PATH of a library is accepted", peer)
+		}
+		out = append(out, allocator{name: name, library: path})
 	}
 	return out
 }

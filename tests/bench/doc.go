@@ -1,6 +1,6 @@
 // Package bench compares the library with the C library's malloc, and with other
 // allocators where they are installed (libmimalloc2.0, libjemalloc2 and
-// libtcmalloc-minimal4 in Debian).
+// libtcmalloc-minimal4 in Debian) or named by -peers NAME=PATH,... (absolute).
 //
 // Other benchmarks hold the library with some variables set against itself without
 // them: idle tiers, each kind of rule, throttled tiers, hints, and demotion.
