@@ -1,8 +1,9 @@
 package faults
 
 import (
-	"bytes"
+	"debug/elf"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -26,6 +27,8 @@ type kind struct {
 	of func(args *[6]uint64) bool
 	// late: of calls of mremap with a fixed target the kernel unmaps that before it fails.
 	late bool
+	// always: the workload has some, whatever the settings.
+	always bool
 }
 
 // fault is a refusal: of the n-th call of its kind, counted over all threads and
@@ -80,7 +83,8 @@ type tracer struct {
 	leader   int
 	known    map[int]bool
 	refusing map[int]syscall.PtraceRegs // as they were when a call began that is refused
-	from, to uint64                     // where the library's code is; 0 before it is loaded
+	code     [2]uint64                  // where the library's code is, from its beginning on
+	from, to uint64                     // where it is in memory; 0 before it is loaded
 	seen     int
 }
 
@@ -96,7 +100,7 @@ func trace(tb testing.TB, f fault, env []string, argv ...string) outcome {
 		}
 		defer files[i].Close()
 	}
-	r := tracer{fault: f, known: map[int]bool{}, refusing: map[int]syscall.PtraceRegs{}}
+	r := tracer{fault: f, code: codeOf(tb, testlib.Lib(tb)), known: map[int]bool{}, refusing: map[int]syscall.PtraceRegs{}}
 	done := make(chan error)
 	var status int
 	go func() {
@@ -246,19 +250,37 @@ func (r *tracer) wants(info *callInfo) bool {
 	return false
 }
 
-// findLibrary looks for the library's code among a task's mappings.
+// findLibrary looks for the library among a task's mappings. The loader reserves room for all of it at once, and maps its code,
+// which is more than one segment, in several calls.
 func (r *tracer) findLibrary(pid int) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil || !bytes.Contains(maps, []byte("libtieralloc")) {
+	if err != nil {
 		return
 	}
 	for line := range strings.Lines(string(maps)) {
-		area, rest, _ := strings.Cut(line, " ")
-		if !strings.Contains(line, "libtieralloc") || !strings.HasPrefix(rest, "r-x") {
+		if !strings.HasSuffix(line, "/libtieralloc.so\n") {
 			continue
 		}
-		from, to, _ := strings.Cut(area, "-")
-		r.from, _ = strconv.ParseUint(from, 16, 64)
-		r.to, _ = strconv.ParseUint(to, 16, 64)
+		area, _, _ := strings.Cut(line, "-")
+		start, _ := strconv.ParseUint(area, 16, 64)
+		r.from, r.to = start+r.code[0], start+r.code[1]
+		return
 	}
+}
+
+// codeOf is where the code of a library begins and ends, from its beginning on.
+func codeOf(tb testing.TB, library string) (code [2]uint64) {
+	tb.Helper()
+	f, err := elf.Open(library)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	code[0] = math.MaxUint64
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 {
+			code[0], code[1] = min(code[0], p.Vaddr), max(code[1], p.Vaddr+p.Memsz)
+		}
+	}
+	return code
 }
