@@ -16,7 +16,7 @@ const (
 	zeroAhead = 2 // Page.zero: not yet carved, reads as zero and is faulted in like that
 )
 
-var aheadRefused bool // by an old kernel
+var aheadRefused bool // by an old kernel (EINVAL), or by a filter of system calls
 
 // takesAhead notes that class c takes a fresh page of blocks of size bytes, and reports whether that is to be faulted in ahead.
 func (h *Heap) takesAhead(c, size uintptr) bool {
@@ -34,7 +34,7 @@ func (p *Page) faultAhead(at, end uintptr) {
 		return
 	}
 	_, errno := raw.Sys(syscall.SYS_MADVISE, p.Start+from, min(aheadBytes, p.bytes()-from), madvPopulateWrite, 0, 0, 0)
-	if errno == uintptr(syscall.EINVAL) {
+	if errno != 0 && errno != uintptr(syscall.ENOMEM) && errno != uintptr(syscall.EAGAIN) {
 		aheadRefused = true
 	}
 }

@@ -56,6 +56,24 @@ func TestAhead(t *testing.T) {
 	}
 }
 
+// TestAheadAgain: a class that gave its pages back begins anew.
+func TestAheadAgain(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	blocks := []uintptr{}
+	for h.fresh[Class(100)] < aheadAfter || len(blocks) < 5000 {
+		blocks = append(blocks, mustServe(t, h, 100))
+	}
+	freeAll(t, h, blocks)
+	h.collectPages(true)
+	purgeAll(h.Thread)
+	for i, n := range freshPages(t, h, 100, 2) {
+		if n > 2 {
+			t.Errorf("page %d has %d memory pages resident at first", i, n)
+		}
+	}
+}
+
 // TestAheadWhole: all of a page is resident when all of it was handed out, and what was faulted in reads as zero.
 func TestAheadWhole(t *testing.T) {
 	newWorld(t)

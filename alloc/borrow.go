@@ -9,6 +9,8 @@ import "tieralloc/tiers"
 // and a class that is short for good gets memory of its own. (The rate is a GCRA, as in package throttle.)
 //
 //	borrowed <= Now + borrowBurst + borrowEvery
+//
+// Nor does a page lend that may soon be empty: a block that lives long would keep it.
 const (
 	borrowReach = 2    // classes: blocks up to a quarter larger
 	borrowEvery = 5e3  // nanoseconds between two: a hundredth of the time
@@ -26,7 +28,7 @@ func (h *Heap) borrow(c, align uintptr) uintptr {
 		if spilled != 0 {
 			p = Lookup(spilled)
 		}
-		if ClassSize(k)&(align-1) != 0 || p == nil || p.away() {
+		if ClassSize(k)&(align-1) != 0 || p == nil || !h.lends(p, k) {
 			continue
 		}
 		b := h.unspill(k)
@@ -39,4 +41,10 @@ func (h *Heap) borrow(c, align uintptr) uintptr {
 		}
 	}
 	return 0
+}
+
+// lends reports whether the page p of class k may lend a block: not one that lies in another tier than the hint's, and of those that are not
+// current, which stay in any case, only one that is in use for the most part.
+func (h *Heap) lends(p *Page, k uintptr) bool {
+	return !p.away() && (p == h.cur[k&(Classes-1)] || p.inRuns() || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
 }

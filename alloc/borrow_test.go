@@ -21,6 +21,15 @@ func oneFree(t *testing.T, size uintptr) (h *Heap, free uintptr) {
 	return h, free
 }
 
+// spill puts a block in use on the spill list, as the fast path does.
+func spill(h *Heap, b uintptr) {
+	s := &h.Spill[Lookup(b).Class]
+	raw.Store(b, s.Head)
+	raw.Store(b+8, FreeKey)
+	s.Head = b
+	s.Room--
+}
+
 // TestBorrow: a block of one of the next two classes above 1 KiB serves before fresh memory, whether its page or the spill
 // list has it.
 func TestBorrow(t *testing.T) {
@@ -41,13 +50,7 @@ func TestBorrow(t *testing.T) {
 		for _, spilled := range []bool{false, true} {
 			h, free := oneFree(t, c.size)
 			if spilled {
-				p := Lookup(free)
-				s := &h.Spill[p.Class]
-				p.pop()
-				raw.Store(free, s.Head)
-				raw.Store(free+8, FreeKey)
-				s.Head = free
-				s.Room--
+				spill(h, Lookup(free).pop())
 				mustBeSound(t)
 			}
 			b := Aligned(h, c.align, c.wants, 0, 0) &^ ZeroBit
@@ -73,6 +76,59 @@ func TestBorrowAway(t *testing.T) {
 	if b := h.borrow(Class(1152), Granule); b != free {
 		t.Error("and did not when it was back")
 	}
+}
+
+// TestBorrowEmptying: a page that is not current lends while three quarters of it are in use.
+func TestBorrowEmptying(t *testing.T) {
+	h, free := oneFree(t, 1280)
+	p := Lookup(free)
+	blocks := []uintptr{}
+	for next := p; next == p; next = Lookup(blocks[len(blocks)-1]) {
+		blocks = append(blocks, mustServe(t, h, 1280))
+	}
+	used := uintptr(p.blocks)
+	for _, b := range blocks[:len(blocks)-1] {
+		spill(h, b)
+		got := h.borrow(Class(1152), Granule)
+		if want := 4*used >= 3*uintptr(p.blocks); (got == b) != want {
+			t.Fatalf("%d of %d blocks are in use, with the one on the spill list: it lent %#x", used, p.blocks, got)
+		}
+		if got != 0 {
+			Free(h, got, HowAny, NoSize, 0)
+		} else {
+			h.flush(uintptr(p.Class))
+		}
+		used--
+		mustBeSound(t)
+	}
+}
+
+// TestBorrowOwn: a class whose current page is used up looks at its other pages before it borrows.
+func TestBorrowOwn(t *testing.T) {
+	h, free := oneFree(t, 1280)
+	other := mustAcquire(t, 16)
+	h.borrow(Class(1152), Granule)
+	fill := func() (p *Page) {
+		b := mustServe(t, h, 1152)
+		p = Lookup(b)
+		for n := uint32(1); n < p.blocks; n++ {
+			mustServe(t, h, 1152)
+		}
+		return p
+	}
+	p, q := fill(), fill()
+	Free(h, p.Start, HowAny, NoSize, 0)
+	if mustServe(t, h, 1152) != p.Start {
+		t.Fatal("its own block did not serve")
+	}
+	for i := range uintptr(20) {
+		Free(other, q.Start+i*1152, HowAny, NoSize, 0)
+	}
+	Free(h, free, HowAny, NoSize, 0)
+	if b := mustServe(t, h, 1152); b == free {
+		t.Errorf("it borrowed, with %d blocks on its next page", q.remoteCount())
+	}
+	mustBeSound(t)
 }
 
 // TestBorrowRate: a class that is short for good gets memory of its own.

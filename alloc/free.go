@@ -296,7 +296,9 @@ func (h *Heap) release(p *Page, stamp uint64) bool {
 	} else {
 		h.unlink(p)
 	}
-	h.retired[uintptr(p.Class)&(Classes-1)] += p.Allocs
+	c := uintptr(p.Class) & (Classes - 1)
+	h.fresh[c] -= min(h.fresh[c], 1)
+	h.retired[c] += p.Allocs
 	gone := &h.gone[tierOf(p.place)]
 	gone.alloc(p.Allocs, p.Allocs*uint64(p.Size))
 	gone.free(p.Allocs, p.Allocs*uint64(p.Size))

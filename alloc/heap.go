@@ -50,7 +50,7 @@ type Heap struct {
 	rings     uintptr           // *Ring: those that lead to the heap,
 	ringCount uintptr           // so many; guarded by poolLock
 	hidden    uintptr           // blocks taken off spill lists, linked: see guard.go
-	fresh     [Classes]uint8    // pages in fresh memory, up to aheadAfter
+	fresh     [Classes]uint8    // pages taken in fresh memory, up to aheadAfter, less those given back
 
 	ran           runCounts
 	runs, runPage *Page   // pages in runs; the one to look at next,

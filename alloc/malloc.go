@@ -142,12 +142,12 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 		if h.yields(p) {
 			continue
 		}
-		if h.runs != nil && p.zero != 0 {
+		if h.runs != nil && p.fresh() {
 			if b := h.fromRuns(c, false); b != 0 {
 				return b
 			}
 		}
-		if p.zero != 0 {
+		if p.fresh() {
 			if b := h.borrow(c, align); b != 0 {
 				return b
 			}
@@ -215,7 +215,7 @@ func (h *Heap) refill(c uintptr) bool {
 	p.Carved, p.carved, p.holes, p.Stamp, p.Rests = 0, 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	p.Remote, p.Owner = 0, h.ownerOf(c)
-	if p.zero != 0 && h.takesAhead(c, size) {
+	if p.fresh() && !secure && h.takesAhead(c, size) {
 		p.zero = zeroAhead
 	}
 	if secure {

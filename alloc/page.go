@@ -216,6 +216,9 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	return b, false
 }
 
+// fresh reports whether what carve hands out next was never used. Of slots it is not known.
+func (p *Page) fresh() bool { return p.zero != 0 && uintptr(p.carved) < p.Size*uintptr(p.blocks) }
+
 // isBlock reports whether addr is the start of a block ever put to use.
 func (p *Page) isBlock(addr uintptr) bool {
 	off := uint64(addr - p.Start)
