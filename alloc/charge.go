@@ -11,7 +11,7 @@ import (
 // no memory, and released when the kernel has them back. So what is resident never
 // exceeds what is charged:
 //
-//	tiers' bytes_current = used + dirty + purging + huge + cached, by tier
+//	tiers' bytes_current = used + dirty + purging + huge + cached + lost, by tier
 //
 // A span is charged to the tier of its place but for stray memory pages that the
 // kernel would not move.
@@ -39,6 +39,10 @@ func (h *Heap) reserve(n uintptr) (place uintptr, ok bool) {
 	}
 	return 0, false
 }
+
+// lose notes n bytes that stay charged to the tier of the place: they will not be used again, and the kernel keeps them resident.
+// Precondition: poolLock is held.
+func lose(place uint32, n uintptr) { pool.lost[tierOf(place)] += n }
 
 // shape is what a request comes to in a place: whole huge pages where it has them.
 type shape struct {

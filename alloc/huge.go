@@ -44,10 +44,13 @@ func hugeGone(token, addr, n uintptr, place uint32) {
 	}
 	if poolLock.Take(token) {
 		pool.leaving -= n
-		if ok {
+		switch {
+		case !ok:
+			lose(place, n)
+		case gone:
 			uncommit(n)
-		}
-		if ok && !gone {
+		default:
+			uncommit(n)
 			strand(addr, n, place)
 		}
 		poolLock.Release()
@@ -213,7 +216,7 @@ func hugeUnmap(token uintptr, p *Page) {
 	freeDescriptor(p)
 	pool.leaving += size
 	poolLock.Release()
-	gone := unmap(start, size)
+	gone := hugetlb && unmapNow(start, size) || !hugetlb && unmap(start, size)
 	ok := gone || raw.Discard(start, size)
 	if ok {
 		tiers.Release(tierOf(place), size-stray)
@@ -223,6 +226,9 @@ func hugeUnmap(token uintptr, p *Page) {
 	pool.leaving -= size
 	if ok {
 		uncommit(size)
+	} else {
+		lose(place, size-stray)
+		lose(astray, stray)
 	}
 	if ok && !gone && !hugetlb {
 		strand(start, size, place)

@@ -125,7 +125,9 @@ func purgeHugetlb(token uintptr, p *Page) bool {
 	pool.leaving += n
 	ok := unmapSegment(token, p)
 	pool.leaving -= n
-	if !ok { // it will not be used again, and stays charged
+	if !ok {
+		lose(place, n-stray)
+		lose(astray, stray)
 		return true
 	}
 	tiers.Release(tierOf(place), n-stray)

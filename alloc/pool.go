@@ -34,7 +34,7 @@ type shelf struct {
 //
 //	Σ slices of a segment's spans = segment.slices
 //	dirtyBytes = Σ dirtyBytes of the shelves
-//	committed  = usedBytes + dirtyBytes + purging + huge and cached bytes
+//	committed  = usedBytes + dirtyBytes + purging + huge and cached bytes + Σ lost
 type poolState struct {
 	segments    *segment
 	epoch       uintptr // counts how often the lists were lost (ForkUnprepared)
@@ -47,9 +47,10 @@ type poolState struct {
 	dirtyBytes  uintptr
 	usedBytes   uintptr
 	purging     uintptr
-	leaving     uintptr // bytes that the kernel is getting back just now, purging included
-	spans       lesson  // of spans that were purged for the reserve's sake
-	most        uintptr // the most bytes that were ever in use
+	leaving     uintptr             // bytes that the kernel is getting back just now, purging included
+	lost        [placeSlots]uintptr // bytes by tier that will not be used again and that the kernel would not have back
+	spans       lesson              // of spans that were purged for the reserve's sake
+	most        uintptr             // the most bytes that were ever in use
 	spareSpans  spareBudget
 	spareSlices spareBudget
 	quiet       uint64  // no purging by itself before this time: the kernel refused
@@ -107,7 +108,11 @@ func commit(n uintptr) {
 
 // inUse is how many bytes spans and huge blocks that are in use have.
 func inUse() uintptr {
-	return uintptr(pool.count.committed) - pool.dirtyBytes - pool.purging - pool.cache.bytes
+	n := uintptr(pool.count.committed) - pool.dirtyBytes - pool.purging - pool.cache.bytes
+	for _, lost := range pool.lost {
+		n -= lost
+	}
+	return n
 }
 
 func uncommit(n uintptr) { pool.count.committed -= uint64(n) }

@@ -22,8 +22,16 @@ func unmap(addr, n uintptr) bool {
 		atomic.CompareAndSwapUint32(&tight, left, left-1)
 		return false
 	}
-	if !raw.Unmap(addr, n) {
+	if !unmapNow(addr, n) {
 		atomic.StoreUint32(&tight, tightSteps)
+		return false
+	}
+	return true
+}
+
+// unmapNow is unmap where nothing else will do: of huge pages of the kernel's pool, which are few.
+func unmapNow(addr, n uintptr) bool {
+	if !raw.Unmap(addr, n) {
 		return false
 	}
 	unmapped(n)

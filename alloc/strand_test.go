@@ -2,7 +2,11 @@ package alloc
 
 import (
 	"testing"
+	"unsafe"
 
+	"golang.org/x/sys/unix"
+
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
 
@@ -61,4 +65,27 @@ func TestStrand(t *testing.T) {
 	if h.stranded(size, SliceSize, 1) != 0 {
 		t.Error("a segment with a page in use was given away")
 	}
+}
+
+// TestLost: what the kernel neither unmaps nor discards stays charged, and is in use no more.
+func TestLost(t *testing.T) {
+	newWorld(t)
+	PurgeDelay = 0
+	h := mustAcquire(t, 8)
+	const size = 6 << 20
+	b := mustServe(t, h, size)
+	locked := unsafe.Slice((*byte)(raw.Ptr(b)), raw.Page)
+	if err := unix.Mlock(locked); err != nil { // it is not to be discarded then
+		t.Skip(err)
+	}
+	tight = 1
+	if why := Free(h, b, HowAny, NoSize, 0); why != FreeOK {
+		t.Fatal(why)
+	}
+	mustBeSound(t)
+	r := filled(8)
+	if normal := &tierFigures()[config.TierNormal]; normal.BytesCurrent != size || r.BytesLive != 0 || inUse() != 0 {
+		t.Errorf("%d bytes are charged, %d live, %d in use", normal.BytesCurrent, r.BytesLive, inUse())
+	}
+	raw.Unmap(b, size)
 }

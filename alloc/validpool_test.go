@@ -182,9 +182,14 @@ func (v *inspection) pool() {
 	}
 	v.want(cached == c.bytes, "%d bytes are cached, counted %d", cached, c.bytes)
 	v.want(uintptr(v.extra) == pool.parts, "%d parts beyond the first, counted %d", v.extra, pool.parts)
-	sum := pool.usedBytes + dirty + pool.purging + huge + cached
-	v.want(pool.count.committed == uint64(sum), "committed %d: used %d + dirty %d + huge %d + cached %d = %d",
-		pool.count.committed, pool.usedBytes, dirty, huge, cached, sum)
+	lost := uintptr(0)
+	for tier, n := range pool.lost {
+		lost += n
+		v.charged[tier] += uint64(n)
+	}
+	sum := pool.usedBytes + dirty + pool.purging + huge + cached + lost
+	v.want(pool.count.committed == uint64(sum), "committed %d: used %d + dirty %d + huge %d + cached %d + lost %d = %d",
+		pool.count.committed, pool.usedBytes, dirty, huge, cached, lost, sum)
 	v.want(pool.count.peak >= pool.count.committed, "the peak is below what is committed")
 	if alone.pages == 0 && alone.threads == 0 {
 		for tier, t := range tierFigures() {
