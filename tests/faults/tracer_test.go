@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,8 +28,9 @@ type kind struct {
 	of func(args *[6]uint64) bool
 	// late: of calls of mremap with a fixed target the kernel unmaps that before it fails.
 	late bool
-	// always: the workload has some, whatever the settings.
-	always bool
+	seen atomic.Bool // by any test
+	// never: there are none on a machine of one node, with any settings.
+	never bool
 }
 
 // fault is a refusal: of the n-th call of its kind, counted over all threads and

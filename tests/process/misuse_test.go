@@ -10,7 +10,7 @@ import (
 // misuses are the cases of misuse.c and the function that must be named.
 var misuses = []struct{ function, cases string }{
 	{"free", `twice_0 twice_16 twice_1k twice_40k twice_1m twice_huge twice_giant aba_small aba_medium aba_huge
-		other_then_me me_then_other others_both remote_taken_back twice_full twice_full_other page_gone stack_pointer data_pointer literal code
+		other_then_me me_then_other others_both worker_pushed worker_ring worker_beyond remote_taken_back twice_full twice_full_other page_gone stack_pointer data_pointer literal code
 		mapped unmapped kernel_half non_canonical inside_empty inside_small inside_odd inside_medium inside_large inside_huge
 		inside_huge_far never_made before_block`},
 	{"realloc", "realloc_freed realloc_huge realloc_inside realloc_foreign realloc_zero_freed"},

@@ -86,11 +86,13 @@ func TestGoBuild(t *testing.T) {
 // toolchain.
 func TestGoBuildItself(t *testing.T) {
 	need(t, "go", "gcc")
-	out := filepath.Join(t.TempDir(), "lib.so")
+	out, dir := filepath.Join(t.TempDir(), "lib.so"), t.TempDir()
 	r := testlib.Run(t, testlib.Cmd{
 		Args: []string{"go", "build", "-buildvcs=false", "-buildmode=c-shared", "-o", out, "."}, Dir: testlib.Root(), Preload: true, Timeout: 4 * time.Minute,
+		Env: []string{"TA_STATS_FILE=" + filepath.Join(dir, "%p.%e.json")},
 	})
 	if r.Status != 0 {
 		t.Errorf("status %d\n%s", r.Status, clip(r.Stderr))
 	}
+	checkStats(t, dir, "collect2") // go itself is linked statically
 }

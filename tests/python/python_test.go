@@ -120,7 +120,7 @@ func TestTorchTraining(t *testing.T) {
 	plain := run(t, false, nil, python, "train.py")
 	want(t, plain)
 	rules := "TA_RULES=size>=1M:cold; lib=libtorch*:prefer_fast; lib=libc10*:prefer_fast"
-	preloaded := run(t, true, []string{rules, "TA_STRICT=1"}, python, "train.py")
+	preloaded := run(t, true, []string{rules, "TA_STRICT=1"}, python, "train.py", "preloaded")
 	want(t, preloaded)
 	if strings.Count(plain.Stdout, "\n") != 20 || plain.Stdout != preloaded.Stdout {
 		t.Errorf("plain:\n%s\npreloaded:\n%s", plain.Stdout, preloaded.Stdout)

@@ -71,6 +71,30 @@ static void remote_taken_back(void)
 		malloc(48);
 	say(p[150]), free(hide(p[150]));
 }
+// A thread with a heap of its own frees many of another's blocks: some are pushed on their page, then there is a
+// ring to their heap, until that is full.
+static void *others[500];
+static int again;
+static void *free_others(void *p)
+{
+	free(malloc(48));
+	for (int i = 0; i < 500; i++)
+		free(others[i]);
+	say(others[again]), free(hide(others[again]));
+	return p;
+}
+static void worker(int i)
+{
+	for (int k = 0; k < 500; k++)
+		others[k] = malloc(48);
+	again = i;
+	pthread_t t;
+	pthread_create(&t, NULL, free_others, NULL);
+	pthread_join(t, NULL);
+}
+static void worker_pushed(void) { worker(3); }
+static void worker_ring(void) { worker(100); }
+static void worker_beyond(void) { worker(450); }
 // Blocks of pages that were full when the first of theirs came back.
 static void full_pages(void (*again)(void *))
 {
@@ -153,7 +177,7 @@ static void usable_foreign(void) { say(&data), malloc_usable_size(hide(&data)); 
 
 #define T(name) {#name, name}
 static const struct test tests[] = {T(twice_0), T(twice_16), T(twice_1k), T(twice_40k), T(twice_1m), T(twice_huge), T(twice_giant),
-	T(aba_small), T(aba_medium), T(aba_huge), T(other_then_me), T(me_then_other), T(others_both), T(remote_taken_back),
+	T(aba_small), T(aba_medium), T(aba_huge), T(other_then_me), T(me_then_other), T(others_both), T(remote_taken_back), T(worker_pushed), T(worker_ring), T(worker_beyond),
 	T(twice_full), T(twice_full_other), T(page_gone), T(stack_pointer), T(data_pointer), T(literal), T(code),
 	T(mapped), T(unmapped), T(kernel_half),
 	T(non_canonical), T(inside_empty), T(inside_small), T(inside_odd), T(inside_medium), T(inside_large), T(inside_huge),
