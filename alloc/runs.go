@@ -25,7 +25,7 @@ import (
 // To count, a run of k units is one block of the largest class that it holds (Heap.ran).
 const (
 	runUnits   = SliceSize / Granule
-	runLeast   = 96      // bytes of a block in a run: with smaller ones it would be calls, not memory, that there are many of
+	runLeast   = 112     // bytes of a block in a run: with smaller ones it would be calls, not memory, that there are many of
 	runLargest = 2 << 10 // larger gaps have gone to the kernel, as holes
 	runSmall   = 512     // the largest unit
 	runSparse  = 4       // the part of a page that may be in use
