@@ -25,7 +25,10 @@ const peersDir = "/usr/lib/x86_64-linux-gnu"
 var peers = flag.String("peers", "", "more `LIBRARIES` to compare with: NAME=PATH, with commas between")
 
 // allocators returns glibc, this library, the peers that are installed, and those that -peers names.
-func allocators(b *testing.B) []allocator {
+func allocators(b *testing.B) []allocator { return append(installed(b), named(b)...) }
+
+// installed returns glibc, this library, and the peers that are installed.
+func installed(b *testing.B) []allocator {
 	out := []allocator{{name: "glibc"}, {name: "tieralloc", library: testlib.Lib(b)}}
 	for _, p := range []allocator{
 		{name: "mimalloc", library: "libmimalloc.so.2"}, {name: "jemalloc", library: "libjemalloc.so.2"},
@@ -36,8 +39,12 @@ func allocators(b *testing.B) []allocator {
 			out = append(out, p)
 		}
 	}
+	return out
+}
+
+func named(b *testing.B) (out []allocator) {
 	if *peers == "" {
-		return out
+		return nil
 	}
 	for peer := range strings.SplitSeq(*peers, ",") {
 		name, path, _ := strings.Cut(peer, "=")
