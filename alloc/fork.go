@@ -98,6 +98,10 @@ func recharge() {
 	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
 		charged[tierOf(p.place)] += p.bytes() + SliceSize
 	}
+	for tier, n := range pool.lost {
+		charged[tier] += n
+		total += n
+	}
 	pool.purging = 0
 	pool.count.committed = uint64(total)
 	for i := uintptr(0); i < placeSlots; i++ {
