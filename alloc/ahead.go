@@ -20,11 +20,15 @@ var aheadRefused bool // by an old kernel (EINVAL), or by a filter of system cal
 
 // takesAhead notes that class c takes a fresh page of blocks of size bytes, and reports whether that is to be faulted in ahead.
 func (h *Heap) takesAhead(c, size uintptr) bool {
-	if size >= raw.Page || h.fresh[c&(Classes-1)] >= aheadAfter {
-		return size < raw.Page && !aheadRefused
+	if size >= raw.Page || aheadRefused {
+		return false
 	}
-	h.fresh[c&(Classes-1)]++
-	return false
+	n := &h.fresh[c&(Classes-1)]
+	if *n < aheadAfter {
+		*n++
+		return false
+	}
+	return true
 }
 
 // faultAhead is called when the page is carved between the offsets at and end. What the kernel refuses is faulted in when it is touched.

@@ -37,7 +37,7 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 // hugeGone gives n bytes at addr, which no block has any more, back to the kernel,
 // and then their charge. The caller has added n to pool.leaving.
 func hugeGone(token, addr, n uintptr, place uint32) {
-	gone := unmap(addr, n)
+	gone := unmap(addr, n, false)
 	ok := gone || raw.Discard(addr, n)
 	if ok {
 		tiers.Release(tierOf(place), n)
@@ -216,7 +216,7 @@ func hugeUnmap(token uintptr, p *Page) {
 	freeDescriptor(p)
 	pool.leaving += size
 	poolLock.Release()
-	gone := hugetlb && unmapNow(start, size) || !hugetlb && unmap(start, size)
+	gone := unmap(start, size, hugetlb)
 	ok := gone || raw.Discard(start, size)
 	if ok {
 		tiers.Release(tierOf(place), size-stray)

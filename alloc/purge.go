@@ -219,7 +219,7 @@ func unmapSegment(token uintptr, p *Page) (ok bool) {
 	start, n, place, hugetlb := p.Start, p.bytes(), p.place, p.segment.hugetlb != 0
 	addr, size := segmentDetach(p)
 	poolLock.Release()
-	ok = hugetlb && unmapNow(addr, size) || !hugetlb && unmap(addr, size)
+	ok = unmap(addr, size, hugetlb)
 	if ok {
 		stats.Put1(logDebug, stats.EventSegmentEnd, addr, size)
 	}

@@ -16,22 +16,15 @@ const tightSteps = 64
 
 var tight uint32 // how often it is not asked
 
-// unmap unmaps n bytes at addr, or reports false.
-func unmap(addr, n uintptr) bool {
-	if left := atomic.LoadUint32(&tight); left > 0 {
+// unmap unmaps n bytes at addr, or reports false. With ask set the kernel is asked in any case: huge pages of its pool are few, and
+// cannot be kept for something else.
+func unmap(addr, n uintptr, ask bool) bool {
+	if left := atomic.LoadUint32(&tight); left > 0 && !ask {
 		atomic.CompareAndSwapUint32(&tight, left, left-1)
 		return false
 	}
-	if !unmapNow(addr, n) {
-		atomic.StoreUint32(&tight, tightSteps)
-		return false
-	}
-	return true
-}
-
-// unmapNow is unmap where nothing else will do: of huge pages of the kernel's pool, which are few.
-func unmapNow(addr, n uintptr) bool {
 	if !raw.Unmap(addr, n) {
+		atomic.StoreUint32(&tight, tightSteps)
 		return false
 	}
 	unmapped(n)
