@@ -5,7 +5,7 @@
 #define SLOTS 40000
 
 struct hand {
-	struct block slot[SLOTS];
+	APART struct block slot[SLOTS];
 	uint64_t random, sum;
 };
 

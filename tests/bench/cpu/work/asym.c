@@ -5,8 +5,8 @@
 #define RING 8192
 
 struct ring {
-	_Alignas(128) _Atomic(struct parcel *) place[RING];
-	_Alignas(128) uint64_t sum;
+	APART _Atomic(struct parcel *) place[RING];
+	APART uint64_t sum;
 };
 
 static struct parcel last; // a ring ends with it

@@ -7,7 +7,7 @@
 #define LIFE 64 // generations until what a thread left is freed
 
 struct hand {
-	struct parcel *left[LIFE][BLOCKS / 8];
+	APART struct parcel *left[LIFE][BLOCKS / 8];
 	uint64_t random, sum;
 	int generation;
 };

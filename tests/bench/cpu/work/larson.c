@@ -7,7 +7,7 @@
 #define GENERATIONS 10
 
 struct shop {
-	struct block slot[SLOTS];
+	APART struct block slot[SLOTS];
 	uint64_t random, sum;
 };
 

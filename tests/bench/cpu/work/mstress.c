@@ -9,7 +9,7 @@
 static _Atomic(struct parcel *) shared[SHARED];
 
 struct hand {
-	uint64_t random, sum;
+	APART uint64_t random, sum;
 };
 
 static size_t size_of(uint64_t r)

@@ -7,7 +7,7 @@
 #define BATCH 100
 
 struct hand {
-	struct parcel *held[HELD];
+	APART struct parcel *held[HELD];
 	_Atomic(struct parcel **) inbox;
 	struct hand *neighbour;
 	uint64_t random, sum;

@@ -5,7 +5,7 @@
 #include "work.h"
 
 struct hand {
-	struct block first;
+	APART struct block first;
 	uint64_t random, sum;
 };
 

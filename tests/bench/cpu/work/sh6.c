@@ -7,7 +7,7 @@
 #define KEPT 10000
 
 struct hand {
-	struct block block[BLOCKS], kept[KEPT];
+	APART struct block block[BLOCKS], kept[KEPT];
 	uint64_t random, sum;
 };
 

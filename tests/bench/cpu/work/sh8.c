@@ -8,7 +8,7 @@
 static _Atomic(struct parcel *) exchange[EXCHANGE];
 
 struct hand {
-	uint64_t random, sum;
+	APART uint64_t random, sum;
 };
 
 static void *work(void *arg)

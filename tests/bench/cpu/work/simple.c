@@ -5,7 +5,7 @@
 #define MOST 1600
 
 struct hand {
-	uint64_t random, sum;
+	APART uint64_t random, sum;
 };
 
 static const size_t sizes[] = {16, 128, 256, 48, 64, 384};

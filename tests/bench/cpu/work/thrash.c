@@ -4,7 +4,7 @@
 #include "work.h"
 
 struct hand {
-	uint64_t random, sum;
+	APART uint64_t random, sum;
 };
 
 static void *work(void *arg)
