@@ -224,9 +224,8 @@ func PageEmpty(h *Heap, p *Page) {
 }
 
 // emptied decides what becomes of an empty page. A current one is idle's. Others stay
-// while the thread keeps little, measured by all that is in use and by the tier's hard cap, for
-// others may need the memory; else they go to the pool. One that lies in another tier than its
-// hint's goes in any case. It reports whether the page stays.
+// while the thread keeps little (reuse.go); else they go to the pool. One that lies in another
+// tier than its hint's goes in any case. It reports whether the page stays.
 func (h *Heap) emptied(p *Page) bool {
 	away := p.away() // not to be allocated from again
 	if !away && h.cur[uintptr(p.Class)&(Classes-1)] == p {
@@ -236,11 +235,7 @@ func (h *Heap) emptied(p *Page) bool {
 	if !away && p.Trigger == keptEmpty {
 		return true
 	}
-	most := min(places[p.place&(placeSlots-1)].keep, pool.usedBytes/keptShareUsed) // a peek, without the lock
-	if !away && h.Thread.kept+p.bytes() <= most {
-		h.Thread.kept += p.bytes()
-		p.Trigger = keptEmpty
-		p.Stamp = h.Thread.Now
+	if !away && h.keepEmpty(p) {
 		return true
 	}
 	return !h.release(p, h.Thread.Now)
@@ -281,11 +276,21 @@ func (p *Page) arm() {
 }
 
 // release gives an empty page of the list back to the pool. stamp is when it became
-// empty. It reports false, and does nothing, when another thread still has a hand on
-// the page, for an emergency span, and when the calling thread is itself in the
-// middle of the pool (a signal handler).
+// empty. It reports false, and does nothing, where retire does and when the calling thread
+// is itself in the middle of the pool (a signal handler).
 func (h *Heap) release(p *Page, stamp uint64) bool {
-	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 || p.segment == nil || poolLock.Refuses(h.Thread.token) {
+	if poolLock.Refuses(h.Thread.token) || !h.retire(p) {
+		return false
+	}
+	spanFree(h.Thread.token, p, stamp)
+	return true
+}
+
+// retire takes an empty page out of the heap, which has then nothing to do with it but for what it remembers
+// of the blocks it had. It reports false, and does nothing, when another thread still has a hand on
+// the page and for an emergency span.
+func (h *Heap) retire(p *Page) bool {
+	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 || p.segment == nil {
 		return false
 	}
 	h.unkeep(p)
@@ -302,7 +307,6 @@ func (h *Heap) release(p *Page, stamp uint64) bool {
 	gone := &h.gone[tierOf(p.place)]
 	gone.alloc(p.Allocs, p.Allocs*uint64(p.Size))
 	gone.free(p.Allocs, p.Allocs*uint64(p.Size))
-	spanFree(h.Thread.token, p, stamp)
 	return true
 }
 

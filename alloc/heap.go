@@ -52,6 +52,9 @@ type Heap struct {
 	hidden    uintptr           // blocks taken off spill lists, linked: see guard.go
 	fresh     [Classes]uint8    // pages taken in fresh memory, up to aheadAfter, less those given back
 
+	empties   [emptiesKnown]*Page // pages that were left empty on their lists, the latest before emptiesAt: see reuse.go
+	emptiesAt uintptr
+
 	ran           runCounts
 	runs, runPage *Page   // pages in runs; the one to look at next,
 	runAt         uintptr // from this unit on
@@ -150,17 +153,6 @@ func (h *Heap) makeCurrent(c uintptr, p *Page) {
 	}
 	h.setCur(c, p)
 }
-
-// unkeep ends a page's time as one that was left empty on its list.
-func (h *Heap) unkeep(p *Page) {
-	if p.Trigger == keptEmpty {
-		h.Thread.kept -= p.bytes()
-	}
-}
-
-// keptEmpty as a Trigger marks an empty page that stays on its list. No count of
-// frees gets there.
-const keptEmpty = ^uint64(1)
 
 // append puts p at the end of its class's list.
 func (h *Heap) append(p *Page) {

@@ -183,7 +183,7 @@ func TestHolesWithGrowth(t *testing.T) {
 func TestHolesInDamage(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
-	left, p := thinned(t, r, 1024, 16)
+	left, p := thinned(t, r, 1024, 8)
 	const itself = 1
 	live := uintptr(0)
 	for _, b := range left {

@@ -193,7 +193,10 @@ func (h *Heap) refill(c uintptr) bool {
 	if secure {
 		n = slotSlices(c)
 	}
-	p := h.spanAlloc(n)
+	p := h.reuse(n)
+	if p == nil {
+		p = h.spanAlloc(n)
+	}
 	if p == nil && purgeAll(h.Thread) > 0 {
 		if h.cur[c&(Classes-1)] != pageNone {
 			return true

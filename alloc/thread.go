@@ -69,12 +69,6 @@ const (
 	heapFrozen
 )
 
-// A thread keeps this many bytes of empty pages, and not more than a share of what is in use.
-const (
-	keptMax       = 4 << 20
-	keptShareUsed = 64
-)
-
 var (
 	heapsLock raw.Lock
 	abandoned *Thread // guarded by heapsLock

@@ -1,0 +1,137 @@
+package alloc
+
+import (
+	"slices"
+	"testing"
+)
+
+// pagesOf fills n pages with blocks of a size and returns those, page by page.
+func pagesOf(t *testing.T, h *Heap, n int, size uintptr) (blocks []uintptr, pages []*Page) {
+	t.Helper()
+	for {
+		b := mustServe(t, h, size)
+		if p := Lookup(b); !slices.Contains(pages, p) {
+			if len(pages) == n {
+				Free(h, b, HowAny, NoSize, 0)
+				return blocks, pages
+			}
+			pages = append(pages, p)
+		}
+		blocks = append(blocks, b)
+	}
+}
+
+func freeEach(h *Heap, blocks []uintptr) {
+	for _, b := range blocks {
+		Free(h, b, HowAny, NoSize, 0)
+	}
+}
+
+// TestReuse: what one class of a heap has left empty serves the next without the pool, up to half of what is in use.
+func TestReuse(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	blocks, pages := pagesOf(t, h, 8, 256)
+	most := min(keptOne, pool.usedBytes/2)
+	freeEach(h, blocks)
+	mustBeSound(t)
+	kept := h.Thread.kept
+	if kept == 0 || kept > most {
+		t.Fatalf("%d KiB are kept, of %d at most", kept>>10, most>>10)
+	}
+	dirty, committed := pool.dirtyBytes, pool.count.committed
+	again, others := pagesOf(t, h, int(kept>>SliceShift), 384)
+	for _, p := range others[:len(others)-1] { // beside them one is wanted, or two
+		if !slices.Contains(pages, p) {
+			t.Errorf("page %#x was none of those that were left empty", p.Start)
+		}
+		if p.Class != uint32(Class(384)) || p.zero != 0 || heapOf(p.Owner) != h {
+			t.Errorf("page %#x has class %d, zero %d, owner %#x", p.Start, p.Class, p.zero, p.Owner)
+		}
+	}
+	if h.Thread.kept > SliceSize || pool.count.committed > committed+2*SliceSize || pool.dirtyBytes+2*SliceSize < dirty {
+		t.Errorf("%d KiB are kept, %d dirty (%d before), %d committed (%d)", h.Thread.kept>>10, pool.dirtyBytes>>10, dirty>>10,
+			pool.count.committed>>10, committed>>10)
+	}
+	mustBeSound(t)
+	for _, b := range again {
+		written(b, 384)
+	}
+	for _, b := range again {
+		intact(t, b, 384)
+	}
+	mustBeSound(t)
+}
+
+// TestReuseStale: a page that the heap has left empty once, and that has gone to the pool and to another heap, is not
+// taken from that one.
+func TestReuseStale(t *testing.T) {
+	newWorld(t)
+	h, o := mustAcquire(t, 8), mustAcquire(t, 16)
+	blocks, pages := pagesOf(t, h, 6, 256)
+	freeEach(h, blocks)
+	known := slices.ContainsFunc(h.empties[:], func(p *Page) bool { return slices.Contains(pages, p) })
+	h.Thread.collectPages(true)
+	if h.Thread.kept != 0 || !known {
+		t.Fatalf("%d bytes are kept, one was known: %v", h.Thread.kept, known)
+	}
+	theirs, _ := pagesOf(t, o, 6, 512)
+	freeEach(o, theirs) // and some are empty on the list of the other now
+	taken, _ := pagesOf(t, h, 4, 384)
+	for _, b := range taken {
+		if p := Lookup(b); heapOf(p.Owner) != h {
+			t.Fatalf("page %#x belongs to %#x", p.Start, p.Owner)
+		}
+	}
+	mustBeSound(t)
+}
+
+// TestReuseOnly: only an empty page of one slice, for the heap's own hint, serves, and none with TA_SECURE=1.
+func TestReuseOnly(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		serves bool
+		change func(t *testing.T, h *Heap) (n uintptr)
+	}{
+		{"one slice", true, func(*testing.T, *Heap) uintptr { return 1 }},
+		{"two wanted", false, func(*testing.T, *Heap) uintptr { return 2 }},
+		{"in use again", false, func(t *testing.T, h *Heap) uintptr {
+			for h.Thread.kept != 0 {
+				mustServe(t, h, 256)
+			}
+			return 1
+		}},
+		{"descriptor of another span", false, func(t *testing.T, h *Heap) uintptr {
+			pagesOf(t, h, 400, 1000) // of which a 64th is some pages
+			long, pages := pagesOf(t, h, 3, 20<<10)
+			freeEach(h, long)
+			i := slices.IndexFunc(pages, func(p *Page) bool { return p.Trigger == keptEmpty })
+			if i < 0 {
+				t.Fatal("no page of several slices is kept")
+			}
+			for at := range h.empties {
+				h.empties[at] = pages[i]
+			}
+			return 1
+		}},
+		{"moved by the program", false, func(_ *testing.T, h *Heap) uintptr {
+			for _, p := range h.empties {
+				if p != nil {
+					p.Hint = hintMoved + p.place
+				}
+			}
+			return 1
+		}},
+		{"hard", false, func(*testing.T, *Heap) uintptr { secure = true; return 1 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			newWorld(t)
+			h := mustAcquire(t, 8)
+			blocks, _ := pagesOf(t, h, 6, 256)
+			freeEach(h, blocks)
+			if p := h.reuse(c.change(t, h)); (p != nil) != c.serves {
+				t.Errorf("%+v serves", p)
+			}
+		})
+	}
+}
