@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"syscall"
 )
 
@@ -35,8 +36,8 @@ const usage = `usage: ./build.sh bench cpu [FLAGS]
   --threads N    threads in workloads with several (default: one for each processor, at least 2)
   --quick        a quarter of the work
   --chart FILE   writes the ratios as an SVG
-  --scaling LIST how the time grows with these numbers of threads, as 1,2,4,8; of larson, mstress and xmalloc,
-                 unless --only says otherwise
+  --scaling LIST how the time grows with these numbers of threads, as 1,2,4,8; of larson, mstress and xmalloc
+                 and of the same without an allocator (larson-still, ...), unless --only says otherwise
   --programs DIR where work/'s programs are, compiled already (for a machine without a compiler)
   --root DIR     the source tree, whose build/libtieralloc.so is measured (default: the working directory)
 `
@@ -84,21 +85,25 @@ func parse(args []string) (options, error) {
 
 // chosen are the workloads that --only names.
 func (o options) chosen() ([]workload, error) {
-	if o.scaling != nil && o.only == "" {
-		o.only = scalingOnly
+	list := workloads
+	if o.scaling != nil {
+		list = slices.Concat(workloads, stills)
+		if o.only == "" {
+			o.only = scalingOnly
+		}
 	}
 	re, err := regexp.Compile(o.only)
 	if err != nil {
 		return nil, fmt.Errorf("--only %q: %w", o.only, err)
 	}
 	var out []workload
-	for _, w := range workloads {
+	for _, w := range list {
 		if re.MatchString(w.name) {
 			out = append(out, w)
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("--only %q: it matches none of %s", o.only, names(workloads))
+		return nil, fmt.Errorf("--only %q: it matches none of %s", o.only, names(list))
 	}
 	return out, nil
 }

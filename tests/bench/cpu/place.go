@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 //go:embed work
@@ -46,6 +47,9 @@ func (p *place) remove() { os.RemoveAll(p.dir) }
 // source is the path of a file of work/.
 func (p *place) source(name string) string { return filepath.Join(p.dir, "work", name) }
 
+// stillSuffix in the name of a program of work/ stands for its pattern alone: see work.h.
+const stillSuffix = "-still"
+
 // compile makes a program of work/ once. The compiler must not take pairs of malloc and
 // free for something to leave out.
 func (p *place) compile(name string) (string, error) {
@@ -56,8 +60,12 @@ func (p *place) compile(name string) (string, error) {
 	if _, err := os.Stat(out); err == nil {
 		return out, nil
 	}
+	source, still := strings.CutSuffix(name, stillSuffix)
 	args := []string{"-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-builtin-malloc", "-fno-builtin-calloc", "-fno-builtin-realloc",
-		"-fno-builtin-free", "-ffp-contract=off", "-pthread", "-o", out, p.source(name + ".c"), "-lm"}
+		"-fno-builtin-free", "-ffp-contract=off", "-pthread", "-o", out, p.source(source + ".c"), "-lm"}
+	if still {
+		args = append([]string{"-DSTILL"}, args...)
+	}
 	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("gcc %s.c: %w\n%s", name, err, tail(string(text)))
 	}

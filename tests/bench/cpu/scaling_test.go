@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -57,7 +58,41 @@ func TestGrid(t *testing.T) {
 
 func TestScalingChosen(t *testing.T) {
 	list, err := options{scaling: []int{1}}.chosen()
-	if err != nil || names(list) != "larson, mstress, xmalloc" {
+	if err != nil || names(list) != "larson, mstress, xmalloc, larson-still, mstress-still, xmalloc-still" {
 		t.Errorf("%s, %v", names(list), err)
+	}
+}
+
+// A pattern alone comes to the same sum, without asking for each block.
+func TestStill(t *testing.T) {
+	for _, w := range stills {
+		p := small(100)
+		calls := map[string]uint64{}
+		sums := map[string]string{}
+		for _, name := range []string{w.name, strings.TrimSuffix(w.name, stillSuffix)} {
+			j, err := own(name, 0)(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "stats.json")
+			j.env = append(j.env, "TA_STATS_FILE="+file)
+			s, err := p.once(t.Context(), j, tieralloc(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var d struct{ Calls map[string]uint64 }
+			if err := json.Unmarshal(text, &d); err != nil {
+				t.Fatal(err)
+			}
+			sums[name], calls[name] = s.sum, d.Calls["malloc"]
+		}
+		whole := strings.TrimSuffix(w.name, stillSuffix)
+		if sums[w.name] == "" || sums[w.name] != sums[whole] || calls[w.name]*2 > calls[whole] {
+			t.Errorf("%s: sums %v, calls of malloc %v", w.name, sums, calls)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"tieralloc/internal/testlib"
@@ -57,7 +58,7 @@ func prepared(t *testing.T, p *place, w workload) job {
 
 // Each workload does the same under glibc and this library, and notices nothing wrong.
 func TestWorkloads(t *testing.T) {
-	for _, w := range workloads {
+	for _, w := range slices.Concat(workloads, stills) {
 		t.Run(w.name, func(t *testing.T) {
 			p := small(4)
 			j := prepared(t, p, w)
@@ -76,7 +77,7 @@ func TestWorkloads(t *testing.T) {
 
 // Another amount of work gives another sum: it does depend on what is done.
 func TestSumsDepend(t *testing.T) {
-	for _, w := range workloads {
+	for _, w := range slices.Concat(workloads, stills) {
 		sums := map[string]bool{}
 		for _, scale := range []int{4, 90} {
 			p := small(scale)
@@ -108,7 +109,7 @@ func TestWrongAllocator(t *testing.T) {
 	if _, err := p.once(t.Context(), job{args: []string{"/bin/true"}}, wrong); err != nil {
 		t.Fatal("it must be wrong in no other way: ", err)
 	}
-	for _, w := range workloads {
+	for _, w := range slices.Concat(workloads, stills) {
 		if j, err := w.prepare(p); err != nil || !j.own {
 			continue
 		}
@@ -125,7 +126,7 @@ func TestWrongAllocator(t *testing.T) {
 func TestSteady(t *testing.T) {
 	p := small(100)
 	p.rest = 1500
-	for _, w := range workloads {
+	for _, w := range slices.Concat(workloads, stills) {
 		if w.name != "peak" {
 			continue
 		}

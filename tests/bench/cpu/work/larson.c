@@ -18,6 +18,12 @@ static void *serve(void *arg)
 	for (long i = 0; i < steps; i++) {
 		uint64_t r = next(&s->random);
 		struct block *b = &s->slot[r % SLOTS];
+#ifdef STILL
+		if (b->p != NULL) {
+			s->sum += again(b, r);
+			continue;
+		}
+#endif
 		s->sum += put(b);
 		*b = get(between(r, 8, 1000), r);
 	}

@@ -10,6 +10,7 @@ static _Atomic(struct parcel *) shared[SHARED];
 
 struct hand {
 	APART uint64_t random, sum;
+	struct parcel *spare; // with STILL: those to use again, linked by their seals
 };
 
 static size_t size_of(uint64_t r)
@@ -38,6 +39,31 @@ static struct parcel *pack_zeroed(size_t n, uint64_t key)
 	return new;
 }
 
+// A parcel that a thread makes.
+static struct parcel *make(struct hand *h, uint64_t r)
+{
+	struct parcel *p = h->spare;
+	if (p != NULL) {
+		h->spare = (struct parcel *)p->seal;
+		return fill(p, p->n, r);
+	}
+	return r % 8 == 0 ? pack_zeroed(size_of(r), r) : pack(size_of(r), r);
+}
+
+// A parcel goes away, if there is one.
+static void drop(struct hand *h, struct parcel *p)
+{
+#ifdef STILL
+	if (p != NULL) {
+		h->sum += key_of(p);
+		p->seal = (uint64_t)h->spare;
+		h->spare = p;
+	}
+	return;
+#endif
+	h->sum += unpack(p);
+}
+
 static void *work(void *arg)
 {
 	struct hand *h = arg;
@@ -45,7 +71,7 @@ static void *work(void *arg)
 	struct parcel **kept = NULL;
 	for (long i = 0; i < steps; i++) {
 		uint64_t r = next(&h->random), s = next(&h->random);
-		struct parcel *p = r % 8 == 0 ? pack_zeroed(size_of(r), r) : pack(size_of(r), r);
+		struct parcel *p = make(h, r);
 		if (retained == room) {
 			room = room * 2 + 64;
 			if ((kept = realloc(kept, (size_t)room * sizeof *kept)) == NULL)
@@ -58,11 +84,11 @@ static void *work(void *arg)
 			kept[at] = kept[--retained];
 			if (s % 4 == 1)
 				p = atomic_exchange(&shared[(s >> 40) % SHARED], p);
-			h->sum += unpack(p);
+			drop(h, p);
 		}
 	}
 	for (long i = 0; i < retained; i++)
-		h->sum += unpack(kept[i]);
+		drop(h, kept[i]);
 	free(kept);
 	return NULL;
 }

@@ -28,6 +28,9 @@
 #define PAGE 4096ul
 #define MAX_THREADS 1024
 
+// With STILL defined a program is its pattern alone: once there are blocks for it, they are used
+// again as they are, and malloc and free are not called. What that takes is not the allocator's.
+
 // What one thread writes keeps this far from what another does: processors fetch lines of 64
 // bytes in pairs, and lines that two write would be what is measured.
 #define APART _Alignas(128)
@@ -174,6 +177,16 @@ static inline uint64_t put(struct block *b)
 	return b->key;
 }
 
+// Uses a block again for another key and returns the one that it had.
+static inline uint64_t again(struct block *b, uint64_t key)
+{
+	uint64_t old = b->key;
+	check(b->p, b->n, old);
+	stamp(b->p, b->n, key);
+	b->key = key;
+	return old;
+}
+
 // A block that says itself what it holds, so that a pointer is all that others need.
 struct parcel {
 	uint64_t n, key, seal;
@@ -181,6 +194,16 @@ struct parcel {
 };
 
 static inline uint64_t seal(uint64_t n, uint64_t key) { return (key ^ n) * 0x9e3779b97f4a7c15ul; }
+
+// Writes a parcel of n bytes in all.
+static inline struct parcel *fill(struct parcel *p, size_t n, uint64_t key)
+{
+	p->n = n;
+	p->key = key;
+	p->seal = seal(n, key);
+	stamp(p->rest, n - sizeof *p, key);
+	return p;
+}
 
 // A parcel of n bytes in all, or of the least that there can be.
 static inline struct parcel *pack(size_t n, uint64_t key)
@@ -190,11 +213,16 @@ static inline struct parcel *pack(size_t n, uint64_t key)
 	struct parcel *p = malloc(n);
 	if (p == NULL)
 		die("malloc");
-	p->n = n;
-	p->key = key;
-	p->seal = seal(n, key);
-	stamp(p->rest, n - sizeof *p, key);
-	return p;
+	return fill(p, n, key);
+}
+
+// Returns the parcel's key.
+static inline uint64_t key_of(const struct parcel *p)
+{
+	if (p->seal != seal(p->n, p->key))
+		corrupt(p, p->n, 0);
+	check(p->rest, p->n - sizeof *p, p->key);
+	return p->key;
 }
 
 // Frees the parcel, if there is one, and returns its key.
@@ -202,10 +230,7 @@ static inline uint64_t unpack(struct parcel *p)
 {
 	if (p == NULL)
 		return 0;
-	uint64_t key = p->key;
-	if (p->seal != seal(p->n, key))
-		corrupt(p, p->n, 0);
-	check(p->rest, p->n - sizeof *p, key);
+	uint64_t key = key_of(p);
 	free(p);
 	return key;
 }

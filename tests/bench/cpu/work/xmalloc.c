@@ -8,6 +8,7 @@
 
 struct batch {
 	struct parcel *item[BATCH];
+	struct batch *next; // with STILL: in done
 };
 
 static struct batch *queue[QUEUE];
@@ -47,17 +48,44 @@ static struct batch *pop(void)
 	return b;
 }
 
+#ifdef STILL
+static struct batch *done; // those to use again
+static pthread_mutex_t done_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct batch *reuse(void)
+{
+	pthread_mutex_lock(&done_lock);
+	struct batch *b = done;
+	if (b != NULL)
+		done = b->next;
+	pthread_mutex_unlock(&done_lock);
+	return b;
+}
+
+static void finished(struct batch *b)
+{
+	pthread_mutex_lock(&done_lock);
+	b->next = done;
+	done = b;
+	pthread_mutex_unlock(&done_lock);
+}
+#define unpack key_of
+#else
+static struct batch *reuse(void) { return NULL; }
+static void finished(struct batch *b) { free(b); }
+#endif
+
 static void produce(struct hand *h)
 {
 	uint64_t random = seed((uint64_t)h->number);
 	long batches = scaled(30000);
 	for (long i = 0; i < batches; i++) {
-		struct batch *b = malloc(sizeof *b);
+		struct batch *old = reuse(), *b = old != NULL ? old : malloc(sizeof *b);
 		if (b == NULL)
 			die("malloc");
 		for (int k = 0; k < BATCH; k++) {
 			uint64_t r = next(&random);
-			b->item[k] = pack(skewed(r, 4, 9), r);
+			b->item[k] = old != NULL ? fill(b->item[k], b->item[k]->n, r) : pack(skewed(r, 4, 9), r);
 		}
 		push(b);
 	}
@@ -78,7 +106,7 @@ static void *work(void *arg)
 	while ((b = pop()) != NULL) {
 		for (int k = 0; k < BATCH; k++)
 			h->sum += unpack(b->item[k]);
-		free(b);
+		finished(b);
 	}
 	return NULL;
 }
