@@ -148,3 +148,32 @@ func TestPurgeFew(t *testing.T) {
 		Free(h, b, HowAny, NoSize, 0)
 	}
 }
+
+// TestPurgeGrace: where there is another thread, what is beyond the reserve goes when it has been free for
+// a while; where there is none, at once.
+func TestPurgeGrace(t *testing.T) {
+	for _, several := range []bool{false, true} {
+		newWorld(t)
+		h := mustAcquire(t, 8)
+		if several {
+			mustAcquire(t, 16)
+		}
+		h.Thread.Now = 1e9
+		var blocks []uintptr
+		for range 2 * minReserve >> 20 {
+			blocks = append(blocks, mustServe(t, h, 1<<20))
+		}
+		for _, b := range blocks {
+			Free(h, b, HowAny, NoSize, 0)
+		}
+		if young := pool.dirtyBytes > minReserve; young != several {
+			t.Errorf("several threads: %v; %d MiB are dirty at once", several, pool.dirtyBytes>>20)
+		}
+		h.Thread.Now += PurgeDelay/graceShare + 1
+		purgeDue(8, h.Thread.Now)
+		if pool.dirtyBytes > minReserve {
+			t.Errorf("several threads: %v; %d MiB are dirty after the grace", several, pool.dirtyBytes>>20)
+		}
+		mustBeSound(t)
+	}
+}
