@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tieralloc/internal/testlib"
 )
 
 func TestExpand(t *testing.T) {
@@ -101,7 +103,7 @@ func TestCanCreate(t *testing.T) {
 	}
 	for path, want := range map[string]bool{
 		"": true, file: true, filepath.Join(dir, "new"): true, "new": true,
-		dir: false, filepath.Join(dir, "none", "new"): false, filepath.Join(file, "new"): false, "/dev/null": false,
+		dir: false, filepath.Join(dir, "none", "new"): false, filepath.Join(file, "new"): false, testlib.Null(t): false,
 	} {
 		if err := canCreate(path); (err == nil) != want {
 			t.Errorf("%q: %v", path, err)

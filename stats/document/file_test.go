@@ -70,7 +70,7 @@ func TestWriteRelative(t *testing.T) {
 // TestWriteSymlink shows that a link is replaced and what it names is not touched.
 func TestWriteSymlink(t *testing.T) {
 	r := newReport(t)
-	for _, target := range []string{"victim", "nowhere", "s.json", "/dev/null"} {
+	for _, target := range []string{"victim", "nowhere", "s.json", testlib.Null(t)} {
 		dir, path := t.TempDir(), ""
 		path = filepath.Join(dir, "s.json")
 		victim := filepath.Join(dir, "victim")
@@ -91,7 +91,7 @@ func TestWriteSymlink(t *testing.T) {
 // TestWriteRefused has the targets that cannot or must not be replaced.
 func TestWriteRefused(t *testing.T) {
 	r := newReport(t)
-	dir := t.TempDir()
+	dir, null := t.TempDir(), testlib.Null(t)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	if err := errors.Join(os.Mkdir(in("dir"), 0o700), syscall.Mkfifo(in("fifo"), 0o600),
 		os.Symlink("dir", in("link")), os.WriteFile(in("file"), nil, 0o600)); err != nil {
@@ -108,7 +108,7 @@ func TestWriteRefused(t *testing.T) {
 		{".", syscall.EISDIR},
 		{"/", syscall.EISDIR},
 		{in("fifo"), syscall.EINVAL},
-		{"/dev/null", syscall.EINVAL},
+		{null, syscall.EINVAL},
 		{"/proc/self/mem/x", syscall.ENOTDIR},
 		{"/proc/none", syscall.ENOENT},
 		{in("none/s"), syscall.ENOENT},
@@ -124,8 +124,8 @@ func TestWriteRefused(t *testing.T) {
 	}
 	testlib.OnlyFiles(t, dir, "dir", "fifo", "file", "link")
 	testlib.OnlyFiles(t, in("dir"))
-	if info, err := os.Lstat("/dev/null"); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		t.Fatalf("/dev/null: %v %v", info, err)
+	if info, err := os.Lstat(null); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		t.Fatalf("%s: %v %v", null, info, err)
 	}
 }
 

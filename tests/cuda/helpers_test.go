@@ -1,10 +1,12 @@
 package cuda
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,17 +131,46 @@ func clip(s string) string {
 }
 
 // same runs a program without the library and with it: the output is the same but for
-// the files that functions are in. It returns both.
+// the files that functions are in. It returns both. The library has served something, but where env switches it off
+// and in cases of programs that allocate nothing themselves or have nobody to allocate from.
 func same(t *testing.T, env []string, args ...string) (plain, with string) {
 	t.Helper()
 	p := testlib.Run(t, command(false, env, args...))
 	clean(t, p)
-	w := testlib.Run(t, command(true, env, args...))
+	file := filepath.Join(t.TempDir(), "stats.json")
+	w := testlib.Run(t, command(true, append([]string{"TA_STATS_FILE=" + file}, env...), args...))
 	clean(t, w)
+	off := slices.Contains(env, "TA_CUDA=0") || slices.Contains(env, "TA_DISABLE=1")
+	if !off && !slices.Contains([]string{"child", "uninitialised", "versions", "try"}, args[len(args)-1]) {
+		served(t, file)
+	}
 	if got := unplaced(t, w.Stdout); got != unplaced(t, p.Stdout) {
 		t.Errorf("%v differs:\n%s", args[1:], differences(unplaced(t, p.Stdout), got))
 	}
 	return p.Stdout, w.Stdout
+}
+
+func served(t *testing.T, file string) {
+	t.Helper()
+	var report struct {
+		Devices []struct {
+			Allocs uint64 `json:"alloc_calls"`
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &report)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := uint64(0)
+	for _, d := range report.Devices {
+		calls += d.Allocs
+	}
+	if calls == 0 {
+		t.Error("the library has served no call")
+	}
 }
 
 // unplaced hides in which library a function is.
