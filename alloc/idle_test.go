@@ -78,3 +78,31 @@ func TestIdleInTurn(t *testing.T) {
 	}
 	sound(t)
 }
+
+// TestCurrentGrowsOld: an empty current page goes to the pool when nothing was allocated from it between two looks.
+func TestCurrentGrowsOld(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	sizes := []uintptr{100, 1000, 5000}
+	current := func() (n int) {
+		for _, size := range sizes {
+			if h.cur[Class(size)] != pageNone {
+				n++
+			}
+		}
+		return n
+	}
+	for _, size := range sizes {
+		Free(h, mustServe(t, h, size), HowAny, NoSize, 0)
+	}
+	h.collectPages(false)
+	Free(h, mustServe(t, h, sizes[0]), HowAny, NoSize, 0)
+	if n := current(); n != len(sizes) {
+		t.Fatalf("%d of %d pages are left after one look", n, len(sizes))
+	}
+	h.collectPages(false)
+	if h.cur[Class(sizes[0])] == pageNone || current() != 1 {
+		t.Errorf("%d pages are left, that of %d bytes, which were used between: %v", current(), sizes[0], h.cur[Class(sizes[0])] != pageNone)
+	}
+	mustBeSound(t)
+}

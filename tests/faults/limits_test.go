@@ -76,8 +76,12 @@ func TestMappingsAgain(t *testing.T) {
 			t.Fatalf("%d mappings left: status %d, %v, %q, %s", headroom, r.Status, err, r.Stdout, r.Stderr)
 		}
 		t.Logf("%d mappings left: %d calls of 2000 failed, %d MiB more are mapped", headroom, failed, mib)
-		if failed > 500 || mib > 250 {
+		// 14 GB pass through the 2000 calls.
+		if failed > 500 || mib > 1000 {
 			t.Errorf("%d mappings left: %d calls of 2000 failed, %d MiB more are mapped", headroom, failed, mib)
+		}
+		if headroom == 0 && failed == 0 && mib == 0 {
+			t.Error("with no mapping left the kernel has refused nothing")
 		}
 	}
 }
