@@ -155,3 +155,27 @@ func afterUnprepared(t *testing.T, mine *thread) {
 		t.Fatal(v.err)
 	}
 }
+
+// TestForkHolds: a span that another thread was moving at the fork is let go in the child, and can be freed there, as one can
+// that its owner has freed meanwhile.
+func TestForkHolds(t *testing.T) {
+	mine, other := forkThreads(t)
+	blocks := mustMalloc(t, mine, 300<<10, 2)
+	own := Lookup(mustMalloc(t, mine, 300<<10, 1)[0])
+	poolLock.Take(other.token)
+	held := holdLocked(other.token, Lookup(blocks[0])) && holdLocked(other.token, Lookup(blocks[1])) && holdLocked(mine.token, own)
+	poolLock.Release()
+	if !held {
+		t.Fatal("the spans cannot be held")
+	}
+	mustFree(t, mine, blocks[1:])
+	mine.h.Thread.collectPages(true)
+	ForkChild(mine.token, ForkPrepare(mine.token), mine.h)
+	if p := Lookup(blocks[0]); p.moving != 0 || own.moving == 0 || pool.holds.used != 1<<(own.moving-1) {
+		t.Errorf("held: %#x, the other's as %d, the own as %d", pool.holds.used, p.moving, own.moving)
+	}
+	letGo(mine.token, own)
+	mustFree(t, mine, blocks[:1])
+	mine.h.Thread.collectPages(true)
+	mustBeSound(t)
+}

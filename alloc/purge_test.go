@@ -1,9 +1,11 @@
 package alloc
 
 import (
+	"syscall"
 	"testing"
 
 	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
 )
 
 // cycle allocates n blocks of 1 MiB, a millisecond after the other, and frees them.
@@ -176,4 +178,32 @@ func TestPurgeGrace(t *testing.T) {
 		}
 		mustBeSound(t)
 	}
+}
+
+// TestPurgeRefused: where the kernel does not take memory back it is not asked again before the delay.
+func TestPurgeRefused(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	b := mustServe(t, h, 200<<10)
+	p := Lookup(b)
+	if _, errno := raw.Sys(syscall.SYS_MLOCK, p.Start, SliceSize, 0, 0, 0, 0); errno != 0 {
+		t.Skip("mlock: ", syscall.Errno(errno))
+	}
+	Free(h, b, HowAny, NoSize, 0)
+	h.Thread.collectPages(true)
+	asked := func(now uint64) bool {
+		h.Thread.Now = now
+		purgeDue(8, now)
+		if pool.dirtyBytes == 0 {
+			t.Fatal("the kernel takes locked memory back")
+		}
+		return pool.quiet == now+PurgeDelay
+	}
+	first := h.Thread.Now + PurgeDelay
+	if !asked(first) || asked(first+PurgeDelay-1) || !asked(first+2*PurgeDelay) {
+		t.Error("the kernel was not asked, or again at once")
+	}
+	raw.Sys(syscall.SYS_MUNLOCK, p.Start, SliceSize, 0, 0, 0, 0)
+	mustBeSound(t)
 }

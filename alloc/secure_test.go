@@ -170,3 +170,43 @@ func TestSlotPages(t *testing.T) {
 		}
 	}
 }
+
+// TestSecureOrder: blocks that were never used are given out in an order that cannot be told.
+func TestSecureOrder(t *testing.T) {
+	hardWorld(t)
+	h := mustAcquire(t, 8)
+	const n = 64
+	up, down := 0, 0
+	last := Malloc(h, 40, 0, HowMalloc) &^ ZeroBit
+	for range n {
+		b := Malloc(h, 40, 0, HowMalloc) &^ ZeroBit
+		switch b - last {
+		case Lookup(b).Size:
+			up++
+		case -Lookup(b).Size:
+			down++
+		}
+		last = b
+	}
+	if up > n/2 || down > n/2 {
+		t.Errorf("of %d blocks %d follow the one before, %d precede it", n, up, down)
+	}
+}
+
+// TestQuarantineEnds: what is in quarantine goes back to its page when time passes.
+func TestQuarantineEnds(t *testing.T) {
+	hardWorld(t)
+	h := mustAcquire(t, 8)
+	b := Malloc(h, 40, 0, HowMalloc) &^ ZeroBit
+	h.Thread.tick() // from now on it is known when to look
+	Free(h, b, HowMalloc, NoSize, 0)
+	if h.Thread.held == nil || h.Thread.held.n != 1 {
+		t.Fatal("the block is not in quarantine")
+	}
+	h.Thread.Now = h.Thread.collect
+	h.Thread.tick()
+	if h.Thread.held.n != 0 || !Lookup(b).allFree() {
+		t.Errorf("%d blocks are in quarantine", h.Thread.held.n)
+	}
+	mustBeSound(t)
+}
