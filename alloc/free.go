@@ -276,20 +276,20 @@ func (p *Page) arm() {
 }
 
 // release gives an empty page of the list back to the pool. stamp is when it became
-// empty. It reports false, and does nothing, where retire does and when the calling thread
+// empty. It reports false, and does nothing, where detach does and when the calling thread
 // is itself in the middle of the pool (a signal handler).
 func (h *Heap) release(p *Page, stamp uint64) bool {
-	if poolLock.Refuses(h.Thread.token) || !h.retire(p) {
+	if poolLock.Refuses(h.Thread.token) || !h.detach(p) {
 		return false
 	}
 	spanFree(h.Thread.token, p, stamp)
 	return true
 }
 
-// retire takes an empty page out of the heap, which has then nothing to do with it but for what it remembers
+// detach takes an empty page out of the heap, which has then nothing to do with it but for what it remembers
 // of the blocks it had. It reports false, and does nothing, when another thread still has a hand on
 // the page and for an emergency span.
-func (h *Heap) retire(p *Page) bool {
+func (h *Heap) detach(p *Page) bool {
 	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 || p.segment == nil {
 		return false
 	}

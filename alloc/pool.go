@@ -47,6 +47,7 @@ type poolState struct {
 	dirtyBytes  uintptr
 	usedBytes   uintptr
 	purging     uintptr
+	kept        uintptr             // bytes of pages left empty on lists of heaps; atomic (reuse.go)
 	leaving     uintptr             // bytes that the kernel is getting back just now, purging included
 	lost        [placeSlots]uintptr // bytes by tier that will not be used again and that the kernel would not have back
 	spans       lesson              // of spans that were purged for the reserve's sake

@@ -14,10 +14,10 @@ import (
 //	reserve: dirtyBytes > max(minReserve, usedBytes/reserveShare) + spans.keep
 //
 // Who sets a longer delay than the usual one wants more kept: the reserve is that many times
-// as large. Where several threads run, the second rule spares what has been free for less than a sixteenth of the
-// delay: what the kernel takes back it has to tell each processor, and threads that come and go soon want it again
-// (mstress took 1.15 times as long). Python and Perl, which have one thread, had 3 and 5% more in use with that.
-// By the second a program that frees much at once and then falls silent has little left to
+// as large. Once more than one thread has allocated, the second rule spares up to 16 MiB of what has been free for less
+// than a sixteenth of the delay: what the kernel takes back it has to tell each processor, and threads that come and go
+// soon want it again (mstress took 1.15 times as long). Python and Perl, which have one thread, had 3 and 5% more in use
+// with that. By the second a program that frees much at once and then falls silent has little left to
 // give; it purges down to half the reserve, so that neighbours have joined and the calls are few.
 //
 // A program that frees much and soon wants it again is learned from: what is put to use
@@ -30,6 +30,7 @@ const (
 	reserveShare = 8
 	missedRate   = 32 << 20 // bytes per second
 	graceShare   = 16       // of PurgeDelay
+	graceBytes   = 16 << 20
 )
 
 // PurgeDelay is how long a free span stays dirty, in nanoseconds.
@@ -42,11 +43,14 @@ func purgeDue(token uintptr, now uint64) {
 		return
 	}
 	p := pool.shelf[oldest&(placeSlots-1)].oldest.head
+	if p == nil {
+		return
+	}
 	reserve := dirtyReserve()
 	keep := pool.spans.kept(inUse())
-	if pool.dirtyBytes > reserve+keep && p != nil && now >= p.Stamp+grace() {
+	if pool.dirtyBytes > reserve+keep && !p.spared(now, reserve+keep) {
 		purgeWhile(token, now, reserve/2+keep)
-	} else if p != nil && now >= p.Stamp+PurgeDelay {
+	} else if now >= p.Stamp+PurgeDelay {
 		purgeWhile(token, now, ^uintptr(0))
 	}
 }
@@ -61,12 +65,10 @@ func dirtyReserve() uintptr {
 	return min(least*uintptr(PurgeDelay/config.DefaultPurgeDelay), most)
 }
 
-// grace is how long a span is free at least before it goes for the reserve's sake.
-func grace() uint64 {
-	if pool.threads == nil || pool.threads.all == nil {
-		return 0
-	}
-	return PurgeDelay / graceShare
+// spared reports whether the oldest dirty span stays at now though more than floor bytes are dirty.
+func (p *Page) spared(now uint64, floor uintptr) bool {
+	several := pool.threads != nil && pool.threads.all != nil
+	return several && now < p.Stamp+PurgeDelay/graceShare && pool.dirtyBytes <= floor+graceBytes
 }
 
 // oldestPlace is the place with the span that can be purged and has been free for
@@ -100,8 +102,8 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 }
 
 // purgePlace purges the oldest dirty spans of one place for as long as more than floor bytes
-// are dirty in all. With due set it goes on while the oldest is past its delay, stops within its grace, and learns from what
-// it does. At most the spans that were dirty at the start are visited.
+// are dirty in all. With due set it goes on while the oldest is past its delay, stops where that is to be spared, and learns
+// from what it does. At most the spans that were dirty at the start are visited.
 func purgePlace(token uintptr, now uint64, place, floor uintptr, due bool) (done uintptr) {
 	if pool.shelf[place&(placeSlots-1)].oldest.head == nil || !poolLock.Take(token) {
 		return 0
@@ -109,10 +111,13 @@ func purgePlace(token uintptr, now uint64, place, floor uintptr, due bool) (done
 	s := &pool.shelf[place&(placeSlots-1)]
 	for budget := s.dirtyBytes >> SliceShift; budget > 0; budget-- {
 		p := s.oldest.head
-		if p == nil || pool.dirtyBytes <= floor && (!due || now < p.Stamp+PurgeDelay) || due && now < p.Stamp+grace() {
+		if p == nil {
 			break
 		}
 		early := now < p.Stamp+PurgeDelay
+		if pool.dirtyBytes <= floor && (!due || early) || due && p.spared(now, floor) {
+			break
+		}
 		removeFree(p, spanDirty)
 		p = purgeablePart(p)
 		n := p.bytes()

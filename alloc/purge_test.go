@@ -151,9 +151,9 @@ func TestPurgeFew(t *testing.T) {
 	}
 }
 
-// TestPurgeGrace: where there is another thread, what is beyond the reserve goes when it has been free for
-// a while; where there is none, at once.
-func TestPurgeGrace(t *testing.T) {
+// TestPurgeSpared: where there is another thread, what is beyond the reserve, but for what is beyond all measure, goes when
+// it has been free for a while; where there is none, at once.
+func TestPurgeSpared(t *testing.T) {
 	for _, several := range []bool{false, true} {
 		newWorld(t)
 		h := mustAcquire(t, 8)
@@ -162,35 +162,43 @@ func TestPurgeGrace(t *testing.T) {
 		}
 		h.Thread.Now = 1e9
 		var blocks []uintptr
-		for range 2 * minReserve >> 20 {
+		for range (graceBytes + 4*minReserve) >> 20 {
 			blocks = append(blocks, mustServe(t, h, 1<<20))
 		}
-		for _, b := range blocks {
+		for _, b := range blocks[:graceBytes>>20] {
 			Free(h, b, HowAny, NoSize, 0)
 		}
-		if young := pool.dirtyBytes > minReserve; young != several {
+		if young := pool.dirtyBytes > 2*minReserve; young != several {
 			t.Errorf("several threads: %v; %d MiB are dirty at once", several, pool.dirtyBytes>>20)
+		}
+		for _, b := range blocks[graceBytes>>20:] { // and falls silent
+			Free(h, b, HowAny, NoSize, 0)
+		}
+		if pool.dirtyBytes > graceBytes+minReserve {
+			t.Errorf("several threads: %v; %d MiB are spared", several, pool.dirtyBytes>>20)
 		}
 		h.Thread.Now += PurgeDelay/graceShare + 1
 		purgeDue(8, h.Thread.Now)
 		if pool.dirtyBytes > minReserve {
-			t.Errorf("several threads: %v; %d MiB are dirty after the grace", several, pool.dirtyBytes>>20)
+			t.Errorf("several threads: %v; %d MiB are dirty later", several, pool.dirtyBytes>>20)
 		}
 		mustBeSound(t)
 	}
 }
 
-// TestPurgeRefused: where the kernel does not take memory back it is not asked again before the delay.
+// TestPurgeRefused: where the kernel does not take memory back it is not asked again before the delay, for
+// any span.
 func TestPurgeRefused(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	h.Thread.Now = 1e9
-	b := mustServe(t, h, 200<<10)
-	p := Lookup(b)
-	if _, errno := raw.Sys(syscall.SYS_MLOCK, p.Start, SliceSize, 0, 0, 0, 0); errno != 0 {
+	blocks := []uintptr{mustServe(t, h, 200<<10), mustServe(t, h, 200<<10), mustServe(t, h, 200<<10)}
+	start, n := blocks[0], blocks[2]+200<<10-blocks[0]
+	if _, errno := raw.Sys(syscall.SYS_MLOCK, start, n, 0, 0, 0, 0); errno != 0 {
 		t.Skip("mlock: ", syscall.Errno(errno))
 	}
-	Free(h, b, HowAny, NoSize, 0)
+	Free(h, blocks[0], HowAny, NoSize, 0)
+	Free(h, blocks[2], HowAny, NoSize, 0)
 	h.Thread.collectPages(true)
 	asked := func(now uint64) bool {
 		h.Thread.Now = now
@@ -204,6 +212,6 @@ func TestPurgeRefused(t *testing.T) {
 	if !asked(first) || asked(first+PurgeDelay-1) || !asked(first+2*PurgeDelay) {
 		t.Error("the kernel was not asked, or again at once")
 	}
-	raw.Sys(syscall.SYS_MUNLOCK, p.Start, SliceSize, 0, 0, 0, 0)
+	raw.Sys(syscall.SYS_MUNLOCK, start, n, 0, 0, 0, 0)
 	mustBeSound(t)
 }

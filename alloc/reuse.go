@@ -1,17 +1,27 @@
 package alloc
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"tieralloc/tiers"
+)
 
 // A page that became empty stays on its list for a while, so that a program whose classes take
 // turns gets its memory from the thread's own pages: the pool's lock and lists, and the memory of
 // pages that another thread had last, travel between processors. Such a page of one slice serves
 // any class of its heap, the one that became empty last first.
 //
-//	kept <= max(used/keptShareUsed, min(keptOne, used/2)) when a page is left
+// A thread that falls silent keeps what it keeps. When a page is left, with used all that spans in use have,
+// what is kept among them:
+//
+//	Thread.kept  <= max(used/keptShareUsed, min(keptOne, used/2)), keptMax, keep of the page's place
+//	pool.kept = Σ Thread.kept <= max(keptAll, used/keptShareAll) where Thread.kept > used/keptShareUsed
 const (
 	keptMax       = 4 << 20
 	keptOne       = 512 << 10 // of pages of one slice, with which any class is served
 	keptShareUsed = 64
+	keptAll       = 4 << 20
+	keptShareAll  = 8
 
 	emptiesKnown = 8 // a power of two; those that became empty before stay for their class or until they are old
 )
@@ -20,18 +30,19 @@ const (
 // frees gets there.
 const keptEmpty = ^uint64(1)
 
-// keepEmpty lets an empty page, which is not current, stay on its list, if that is not too much, measured by all
-// that is in use and by the tier's hard cap, for others may need the memory. It reports whether the page stays.
+// keepEmpty lets an empty page, which is not current, stay on its list, if that is not too much. It reports
+// whether the page stays.
 func (h *Heap) keepEmpty(p *Page) bool {
-	used := pool.usedBytes // a peek, without the lock
+	used := pool.usedBytes // peeks, without the lock
 	most := used / keptShareUsed
-	if p.slices == 1 {
+	if p.slices == 1 && !secure && atomic.LoadUintptr(&pool.kept)+p.bytes() <= max(keptAll, used/keptShareAll) {
 		most = max(most, min(keptOne, used/2))
 	}
 	if h.Thread.kept+p.bytes() > min(most, places[p.place&(placeSlots-1)].keep) {
 		return false
 	}
 	h.Thread.kept += p.bytes()
+	atomic.AddUintptr(&pool.kept, p.bytes())
 	p.Trigger = keptEmpty
 	p.Stamp = h.Thread.Now
 	if p.slices == 1 {
@@ -45,13 +56,15 @@ func (h *Heap) keepEmpty(p *Page) bool {
 func (h *Heap) unkeep(p *Page) {
 	if p.Trigger == keptEmpty {
 		h.Thread.kept -= p.bytes()
+		atomic.AddUintptr(&pool.kept, -p.bytes())
 	}
 }
 
 // reuse takes a page of n slices that was left empty off its list, to be made one of any class, or returns nil. It is
-// as one from the pool's dirty spans, but that the map knows it.
+// as one from the pool's dirty spans, but that the map knows it. Where spans move between tiers by their age it takes
+// none: one from the pool is the youngest.
 func (h *Heap) reuse(n uintptr) *Page {
-	if n != 1 || secure {
+	if n != 1 || secure || tiers.Migrating() {
 		return nil
 	}
 	for range emptiesKnown {
@@ -61,9 +74,10 @@ func (h *Heap) reuse(n uintptr) *Page {
 		if p == nil {
 			break
 		}
-		// It may have gone to the pool since and be anything; but nobody else makes it the heap's.
-		if heapOf(atomic.LoadUintptr(&p.Owner)) == h && p.Trigger == keptEmpty && p.slices == 1 &&
-			p.Hint == h.Hint && p.stray == 0 && !p.away() && h.retire(p) {
+		// It may have gone to the pool since and be anything. But nobody else makes it one on the heap's list, or takes it
+		// off that.
+		owner := atomic.LoadUintptr(&p.Owner)
+		if heapOf(owner) == h && owner&OwnerFull == 0 && p.Trigger == keptEmpty && p.slices == 1 && p.stray == 0 && !p.away() && h.detach(p) {
 			atomic.StoreUintptr(&p.Owner, ownerNone)
 			p.zero = 0
 			return p

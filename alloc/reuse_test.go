@@ -3,6 +3,8 @@ package alloc
 import (
 	"slices"
 	"testing"
+
+	"tieralloc/internal/config"
 )
 
 // pagesOf fills n pages with blocks of a size and returns those, page by page.
@@ -114,12 +116,34 @@ func TestReuseOnly(t *testing.T) {
 			}
 			return 1
 		}},
-		{"moved by the program", false, func(_ *testing.T, h *Heap) uintptr {
+		{"full, which another thread may take", false, func(_ *testing.T, h *Heap) uintptr {
 			for _, p := range h.empties {
 				if p != nil {
-					p.Hint = hintMoved + p.place
+					p.Owner |= OwnerFull
 				}
 			}
+			return 1
+		}},
+		{"away", false, func(_ *testing.T, h *Heap) uintptr {
+			for _, p := range h.empties {
+				if p != nil {
+					p.place++
+				}
+			}
+			return 1
+		}},
+		{"stray", false, func(_ *testing.T, h *Heap) uintptr {
+			for _, p := range h.empties {
+				if p != nil {
+					p.stray = 1
+				}
+			}
+			return 1
+		}},
+		{"demotion", false, func(*testing.T, *Heap) uintptr {
+			setTiers(func(s *config.Settings) {
+				s.Tiers[config.TierNormal].Soft, s.OnSoftcap = 1<<30, config.SoftcapDemote
+			})
 			return 1
 		}},
 		{"hard", false, func(*testing.T, *Heap) uintptr { secure = true; return 1 }},
@@ -134,4 +158,43 @@ func TestReuseOnly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKept: a thread that falls silent keeps little, all threads together too; with TA_SECURE=1 no more than a share.
+func TestKept(t *testing.T) {
+	const each = 40 // pages
+	t.Run("one", func(t *testing.T) {
+		newWorld(t)
+		h := mustAcquire(t, 8)
+		blocks, _ := pagesOf(t, h, each, 256)
+		freeEach(h, blocks)
+		if h.Thread.kept != keptOne {
+			t.Errorf("%d KiB are kept", h.Thread.kept>>10)
+		}
+		mustBeSound(t)
+	})
+	t.Run("many", func(t *testing.T) {
+		newWorld(t)
+		for i := range uintptr(20) {
+			h := mustAcquire(t, 8+8*i)
+			blocks, _ := pagesOf(t, h, each, 256)
+			freeEach(h, blocks)
+			if i == 2 && pool.kept != 3*keptOne {
+				t.Errorf("%d KiB are kept by 3 threads", pool.kept>>10)
+			}
+		}
+		if pool.kept > keptAll+20*SliceSize || pool.kept < keptAll {
+			t.Errorf("%d KiB are kept by 20 threads", pool.kept>>10)
+		}
+		mustBeSound(t)
+	})
+	t.Run("hard", func(t *testing.T) {
+		hardWorld(t)
+		h := mustAcquire(t, 8)
+		blocks, _ := pagesOf(t, h, each, 256)
+		freeEach(h, blocks)
+		if h.Thread.kept > each<<SliceShift/keptShareUsed {
+			t.Errorf("%d KiB are kept", h.Thread.kept>>10)
+		}
+	})
 }

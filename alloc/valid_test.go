@@ -18,7 +18,8 @@ type inspection struct {
 	inUse   map[*Page]bool
 	charged [placeSlots]uint64 // bytes, by tier
 	threads map[*Thread]bool
-	extra   int // parts of huge blocks beyond the first
+	extra   int     // parts of huge blocks beyond the first
+	kept    uintptr // bytes of pages left empty on lists
 }
 
 // inspect returns what is wrong with the heap as a whole, or nil.
@@ -34,6 +35,7 @@ func inspected() (*inspection, error) {
 	for t := range v.threads {
 		v.thread(t)
 	}
+	v.want(v.kept == pool.kept, "threads keep %d bytes, the pool says %d", v.kept, pool.kept)
 	v.segments()
 	v.pool()
 	return v, v.err
@@ -80,6 +82,7 @@ func (v *inspection) thread(t *Thread) {
 	v.quarantine(t)
 	v.want(base, "the base of thread %p is none of its heaps", t)
 	v.want(kept == t.kept, "thread %p keeps %d bytes, says %d", t, kept, t.kept)
+	v.kept += kept
 	v.want(kept <= keptMax, "thread %p keeps %d bytes", t, kept)
 }
 
