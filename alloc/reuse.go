@@ -14,7 +14,7 @@ import (
 // A thread that falls silent keeps what it keeps. When a page is left, with used all that spans in use have,
 // what is kept among them:
 //
-//	Thread.kept  <= max(used/keptShareUsed, min(keptOne, used/2)), keptMax, keep of the page's place
+//	Thread.kept <= max(used/keptShareUsed, min(keptOne, used/2)), keptMax, keep of the page's place
 //	pool.kept = Σ Thread.kept <= max(keptAll, used/keptShareAll) where Thread.kept > used/keptShareUsed
 const (
 	keptMax       = 4 << 20
@@ -35,7 +35,7 @@ const keptEmpty = ^uint64(1)
 func (h *Heap) keepEmpty(p *Page) bool {
 	used := pool.usedBytes // peeks, without the lock
 	most := used / keptShareUsed
-	if p.slices == 1 && !secure && atomic.LoadUintptr(&pool.kept)+p.bytes() <= max(keptAll, used/keptShareAll) {
+	if p.slices == 1 && !secure && PurgeDelay != 0 && atomic.LoadUintptr(&pool.kept)+p.bytes() <= max(keptAll, used/keptShareAll) {
 		most = max(most, min(keptOne, used/2))
 	}
 	if h.Thread.kept+p.bytes() > min(most, places[p.place&(placeSlots-1)].keep) {
