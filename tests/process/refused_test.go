@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -64,13 +65,17 @@ func mainCalls(t *testing.T, prog, name string) (loader, all int) {
 // library: a refusal can hit the loader.
 func survives(t *testing.T, prog, inject string, statuses ...int) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "stats")
+	dir := t.TempDir()
+	file, log := filepath.Join(dir, "stats"), filepath.Join(dir, "log")
 	trace, _, _ := strings.Cut(inject, ":")
 	run := func(lib string) testlib.Result {
-		return testlib.Run(t, testlib.Cmd{Args: strace(lib, trace, inject, os.DevNull, prog, "work"),
+		return testlib.Run(t, testlib.Cmd{Args: strace(lib, trace, inject, log, prog, "work"),
 			Env: append(append([]string{}, quiet...), "TA_STATS_FILE="+file, "TA_PURGE_DELAY=0")})
 	}
 	r := run(testlib.Lib(t))
+	if text, err := os.ReadFile(log); err != nil || !bytes.Contains(text, []byte("(INJECTED)")) {
+		t.Errorf("%s: nothing was refused: %v", inject, err)
+	}
 	if !slices.Contains(statuses, r.Status) && run("").Status != r.Status {
 		t.Errorf("%s: status %d\nstdout: %s\nstderr: %s", inject, r.Status, clip(r.Stdout), clip(r.Stderr))
 	}

@@ -44,10 +44,16 @@ type report struct {
 		BytesCommitted   int64 `json:"bytes_committed"`
 		BytesMapped      int64 `json:"bytes_mapped"`
 		HugeBlocksLive   int64 `json:"huge_blocks_live"`
+		Purges           int64
 		SizeClasses      []struct {
 			Size       int64
 			BlocksLive int64 `json:"blocks_live"`
 		} `json:"size_classes"`
+	}
+	Tiers map[string]struct {
+		Migrations struct {
+			Moved int64 `json:"moved_pages"`
+		}
 	}
 }
 
