@@ -37,10 +37,13 @@ while read -r n; do sum=$((sum + n)); done < <(seq 1 2000)
 echo "sum $sum"
 
 coproc rev
-rev_pid=$COPROC_PID to=${COPROC[1]} # bash unsets them when rev ends
+# When rev ends bash closes its own and unsets the variables.
+rev_pid=$COPROC_PID to=${COPROC[1]}
+exec {from}<&"${COPROC[0]}"
 echo "desserts" >&"$to"
 exec {to}>&-
-cat <&"${COPROC[0]}"
+cat <&"$from"
+exec {from}<&-
 wait "$rev_pid"
 echo "coprocess ended with $?"
 
