@@ -16,7 +16,7 @@ import (
 // Who sets a longer delay than the usual one wants more kept: the reserve is that many times
 // as large. Once more than one thread has allocated, the second rule spares up to 24 MiB of what has been free for less
 // than a sixteenth of the delay: what the kernel takes back it has to tell each processor, and threads that come and go
-// soon want it again (mstress took 1.09 times as long). Python and Perl, which have one thread, had 3 and 5% more in use
+// soon want it again (mstress took 1.13 times as long). Python and Perl, which have one thread, had 3 and 5% more in use
 // with that. By the second a program that frees much at once and then falls silent has little left to
 // give; it purges down to half the reserve, so that neighbours have joined and the calls are few.
 //
