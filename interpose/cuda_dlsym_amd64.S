@@ -4,8 +4,10 @@
 // ours leaves by a tail jump: libc then sees the program's own call. That costs six
 // instructions for a name that does not begin with "cu".
 
-	.hidden	ta_real_dlsym
-	.hidden	ta_find_dlsym
+TA_NEXT_DLSYM = 24 // where ta_next has it (libc_symbol.h)
+
+	.hidden	ta_next
+	.hidden	ta_boot
 	.hidden	ta_cuda_has
 	.hidden	ta_cuda_dlsym
 	.section	.text.hot, "ax", @progbits
@@ -14,10 +16,9 @@
 	.type	dlsym, @function
 dlsym:
 	.cfi_startproc
-	movq	ta_real_dlsym(%rip), %rax
+	movq	ta_next+TA_NEXT_DLSYM(%rip), %rax
 	testq	%rax, %rax
 	jz	.Lfirst
-.Lknown:
 	cmpb	$'c', (%rsi)
 	jne	.Lleave
 	cmpb	$'u', 1(%rsi)
@@ -32,14 +33,14 @@ dlsym:
 	.cfi_adjust_cfa_offset 8
 	subq	$8, %rsp
 	.cfi_adjust_cfa_offset 8
-	call	ta_find_dlsym
+	call	ta_boot
 	addq	$8, %rsp
 	.cfi_adjust_cfa_offset -8
 	popq	%rsi
 	.cfi_adjust_cfa_offset -8
 	popq	%rdi
 	.cfi_adjust_cfa_offset -8
-	jmp	.Lknown
+	jmp	dlsym
 
 .Lcuda:
 	pushq	%rdi
@@ -58,7 +59,7 @@ dlsym:
 	.cfi_adjust_cfa_offset -8
 	testl	%eax, %eax
 	jnz	ta_cuda_dlsym
-	movq	ta_real_dlsym(%rip), %rax
+	movq	ta_next+TA_NEXT_DLSYM(%rip), %rax
 	jmp	*%rax
 	.cfi_endproc
 	.size	dlsym, . - dlsym

@@ -5,6 +5,7 @@
 #include "cuda_abi.h"
 #include "layout.h"
 #include "heap.h"
+#include "libc_symbol.h"
 
 // The driver's own functions; those that it lacks are NULL.
 struct ta_cuda_driver {
@@ -22,17 +23,8 @@ int ta_cuda_find(void);
 // Set at boot by TA_CUDA=0 and TA_DISABLE=1: nothing is substituted.
 extern int ta_cuda_off;
 
-// libc's dlsym, NULL until it is first used. Calls of dlsym within the library go through
-// our own, which sends on what is not the driver's.
-extern void *(*ta_real_dlsym)(void *handle, const char *name);
-void ta_find_dlsym(void);
-
-static inline void *ta_dlsym(void *handle, const char *name)
-{
-	if (ta_real_dlsym == NULL)
-		ta_find_dlsym();
-	return ta_real_dlsym(handle, name);
-}
+// dlsym without the driver's functions being ours.
+static inline void *ta_dlsym(void *handle, const char *name) { return ta_next.dlsym(handle, name); }
 
 // The driver's function, or NULL.
 #define TA_CUDA_REAL(name) (ta_cuda_find() ? ta_cu.name : NULL)

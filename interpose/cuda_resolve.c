@@ -6,29 +6,8 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>
-#include <unistd.h>
 #include "cuda_driver.h"
 #include "life.h"
-
-void *(*ta_real_dlsym)(void *, const char *);
-
-// Called by our dlsym when it is used for the first time. dlvsym is the one way to libc's
-// dlsym that does not lead back here.
-HOT void ta_find_dlsym(void)
-{
-	static const char name[] HOT_DATA = "dlsym", version[] HOT_DATA = "GLIBC_2.34";
-	void *f = dlvsym(RTLD_NEXT, name, version);
-	if (f == NULL)
-		f = dlvsym(RTLD_NEXT, name, "GLIBC_2.2.5");
-	if (f == NULL) {
-		static const char line[] = "tieralloc: libc has no dlsym\n";
-		if (write(2, line, sizeof line - 1) < 0) {
-			// nobody is left to tell
-		}
-		_exit(127);
-	}
-	__atomic_store_n((void **)&ta_real_dlsym, f, __ATOMIC_RELEASE);
-}
 
 // Declared here and exported below and in the other files of the driver's side.
 #define DECLARE(name, ...) CUresult name(__VA_ARGS__);

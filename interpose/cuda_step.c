@@ -283,9 +283,7 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 // The coarse clock: decay and the throttle of devices need no better.
 static uint64_t now(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return ta_clock(CLOCK_MONOTONIC_COARSE);
 }
 
 // memset by the compiler's choice, rep stos, takes longer to start than this as a whole.

@@ -9,6 +9,7 @@
 #include <link.h>
 #include <string.h>
 #include "cuda_driver.h"
+#include "libc_symbol.h"
 
 // The function in an object and in what it needs; NULL is the program. The object is not kept, and libc's own
 // dlclose is called, for nothing has gone.
@@ -18,9 +19,7 @@ static void *symbol_in(const char *object, const char *name)
 	if (lib == NULL)
 		return NULL;
 	void *f = ta_dlsym(lib, name);
-	int (*close)(void *) = (int (*)(void *))ta_libc_symbol("dlclose");
-	if (close != NULL)
-		close(lib);
+	ta_next.dlclose(lib);
 	return f;
 }
 
@@ -60,76 +59,13 @@ static void *meant(void *f, const struct unmeant *not)
 	return f != NULL && f != not->own && start_of(f) != not->us ? f : NULL;
 }
 
-// The symbols of an object, as its dynamic section has them.
-struct symbols {
-	const ElfW(Sym) *all;
-	const char *names;
-	const uint32_t *hash, *gnu_hash;
-};
-
-static struct symbols symbols_of(const struct dl_phdr_info *o)
+static struct ta_symbols symbols_of(const struct dl_phdr_info *o)
 {
-	struct symbols s = {0};
-	const ElfW(Dyn) *d = NULL;
+	const ElfW(Dyn) *dynamic = NULL;
 	for (int i = 0; i < o->dlpi_phnum; i++)
 		if (o->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			d = (const void *)(o->dlpi_addr + o->dlpi_phdr[i].p_vaddr);
-	for (; d != NULL && d->d_tag != DT_NULL; d++) {
-		// The loader has made addresses of them, but for the kernel's own object.
-		const void *at = (const void *)(d->d_un.d_ptr < o->dlpi_addr ? o->dlpi_addr + d->d_un.d_ptr : d->d_un.d_ptr);
-		switch (d->d_tag) {
-		case DT_SYMTAB:
-			s.all = at;
-			break;
-		case DT_STRTAB:
-			s.names = at;
-			break;
-		case DT_HASH:
-			s.hash = at;
-			break;
-		case DT_GNU_HASH:
-			s.gnu_hash = at;
-			break;
-		}
-	}
-	return s;
-}
-
-static int is(const struct symbols *s, uint32_t i, const char *name)
-{
-	const ElfW(Sym) *y = &s->all[i];
-	return y->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(y->st_info) == STT_FUNC && strcmp(s->names + y->st_name, name) == 0;
-}
-
-// The layout of the table: see the gABI's hash table, and DT_GNU_HASH in binutils. Returns
-// the symbol's number, 0 for none.
-static uint32_t find_gnu(const struct symbols *s, const char *name)
-{
-	uint32_t buckets = s->gnu_hash[0], first = s->gnu_hash[1], bloom = s->gnu_hash[2], h = 5381;
-	const uint32_t *bucket = s->gnu_hash + 4 + bloom * (sizeof(ElfW(Addr)) / sizeof *bucket), *chain = bucket + buckets;
-	for (const unsigned char *c = (const unsigned char *)name; *c != 0; c++)
-		h = h * 33 + *c;
-	uint32_t i = buckets != 0 ? bucket[h % buckets] : 0;
-	if (i < first || i == 0)
-		return 0;
-	for (;; i++) {
-		if ((chain[i - first] | 1) == (h | 1) && is(s, i, name))
-			return i;
-		if (chain[i - first] & 1)
-			return 0;
-	}
-}
-
-static uint32_t find(const struct symbols *s, const char *name)
-{
-	if (s->all == NULL || s->names == NULL)
-		return 0;
-	if (s->gnu_hash != NULL)
-		return find_gnu(s, name);
-	for (uint32_t i = 1; s->hash != NULL && i < s->hash[1]; i++)
-		if (is(s, i, name))
-			return i;
-	return 0;
+			dynamic = (const void *)(o->dlpi_addr + o->dlpi_phdr[i].p_vaddr);
+	return ta_symbols_of(o->dlpi_addr, dynamic);
 }
 
 struct search {
@@ -143,8 +79,8 @@ struct search {
 static int look(struct dl_phdr_info *o, size_t size, void *arg)
 {
 	struct search *s = arg;
-	struct symbols symbols = symbols_of(o);
-	uint32_t i = find(&symbols, s->name);
+	struct ta_symbols symbols = symbols_of(o);
+	uint32_t i = ta_symbol_find(&symbols, s->name, 0);
 	int named = strstr(o->dlpi_name, "libcudart") != NULL;
 	if (i == 0 || o->dlpi_name[0] == 0 || (void *)o->dlpi_addr == s->not.us || (s->object[0] != 0 && !named))
 		return 0;

@@ -6,11 +6,39 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include "heap.h"
+#include "libc_symbol.h"
+#include "life.h"
+#include "syscall.h"
 
 typedef void (*handler)(void);
+
+// The basic operators, where the program brings its own of them. The standard derives the other forms
+// from these ([new.delete]), so those go there too: a block then comes from the same hands that take it
+// back. An array form is its own basic form for others, and derives from the plain one.
+struct basic {
+	void *(*new)(size_t), *(*new_array)(size_t);
+	void *(*new_aligned)(size_t, size_t), *(*new_array_aligned)(size_t, size_t);
+	void (*delete)(void *), (*delete_array)(void *);
+	void (*delete_aligned)(void *, size_t), (*delete_array_aligned)(void *, size_t);
+};
+static struct basic theirs; // NULL where ours serves
+
+static inline void *either(void *a, void *b) { return a != NULL ? a : b; }
+
+HOT void ta_cxx_resolve(void)
+{
+	theirs = (struct basic){
+		.new = ta_symbol_before("_Znwm"),
+		.new_aligned = ta_symbol_before("_ZnwmSt11align_val_t"),
+		.delete = ta_symbol_before("_ZdlPv"),
+		.delete_aligned = ta_symbol_before("_ZdlPvSt11align_val_t"),
+	};
+	theirs.new_array = either(ta_symbol_before("_Znam"), theirs.new);
+	theirs.new_array_aligned = either(ta_symbol_before("_ZnamSt11align_val_t"), theirs.new_aligned);
+	theirs.delete_array = either(ta_symbol_before("_ZdaPv"), theirs.delete);
+	theirs.delete_array_aligned = either(ta_symbol_before("_ZdaPvSt11align_val_t"), theirs.delete_aligned);
+}
 
 // How new and delete are counted, and which of them go together.
 enum {
@@ -43,24 +71,32 @@ static void recount(unsigned call)
 	}
 }
 
-// libstdc++'s own nothrow forms call the throwing form, which is ours, and turn
-// what is thrown, by a new handler too, into NULL. C cannot.
-static void *nothrow_by_libstdcxx(size_t n, size_t align, unsigned how)
+// libstdc++'s own nothrow forms call the throwing form and turn what is thrown, by a new
+// handler too, into NULL. C cannot. Sets *p and returns 1, or 0 where there is no libstdc++.
+static int nothrow_by_libstdcxx(void **p, size_t n, size_t align, unsigned how)
+{
+	static const char nothrow; // std::nothrow_t has no members
+	int array = how == NEW_ARRAY;
+	if (align > TA_GRANULE) {
+		void *(*f)(size_t, size_t, const void *) = (void *(*)(size_t, size_t, const void *))cxx(
+			array ? "_ZnamSt11align_val_tRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t");
+		return f != NULL && (*p = f(n, align, &nothrow), 1);
+	}
+	void *(*f)(size_t, const void *) = (void *(*)(size_t, const void *))cxx(array ? "_ZnamRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t");
+	return f != NULL && (*p = f(n, &nothrow), 1);
+}
+
+// Our own nothrow form has found no memory, and is counted so: a new handler may find some.
+static NOINLINE void *nothrow_failed(size_t n, size_t align, unsigned how)
 {
 	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
 	if (get == NULL || get() == NULL)
 		return NULL; // nothing will be thrown
 	recount(TA_CALL_NEW);
 	recount(TA_CALL_OTHER_FAILED);
-	static const char nothrow; // std::nothrow_t has no members
-	int array = how == NEW_ARRAY;
-	if (align > TA_GRANULE) {
-		void *(*f)(size_t, size_t, const void *) = (void *(*)(size_t, size_t, const void *))cxx(
-			array ? "_ZnamSt11align_val_tRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t");
-		return f != NULL ? f(n, align, &nothrow) : NULL;
-	}
-	void *(*f)(size_t, const void *) = (void *(*)(size_t, const void *))cxx(array ? "_ZnamRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t");
-	return f != NULL ? f(n, &nothrow) : NULL;
+	void *p = NULL;
+	nothrow_by_libstdcxx(&p, n, align, how);
+	return p;
 }
 
 // new has failed and is counted so.
@@ -80,10 +116,7 @@ static NOINLINE void *new_failed(size_t n, size_t align, unsigned how, void *cal
 	void (*throw_bad_alloc)(void) = (void (*)(void))cxx("_ZSt17__throw_bad_allocv");
 	if (throw_bad_alloc != NULL)
 		throw_bad_alloc();
-	static const char line[] = "tieralloc: operator new: out of memory\n";
-	if (write(2, line, sizeof line - 1) < 0) {
-		// nobody is left to tell
-	}
+	ta_say("tieralloc: operator new: out of memory\n");
 	abort();
 }
 
@@ -106,7 +139,7 @@ static inline void *new_throwing(size_t n, unsigned how, void *caller)
 HOT static NOINLINE void *new_nothrow(size_t n, unsigned how, void *caller)
 {
 	void *p = new_any(n, how, caller);
-	return LIKELY(p != NULL) ? p : nothrow_by_libstdcxx(n, TA_GRANULE, how);
+	return LIKELY(p != NULL) ? p : nothrow_failed(n, TA_GRANULE, how);
 }
 
 static inline void *new_aligned(size_t n, size_t align, unsigned how, int nothrow, void *caller)
@@ -114,7 +147,7 @@ static inline void *new_aligned(size_t n, size_t align, unsigned how, int nothro
 	void *p = ta_memalign(align < TA_GRANULE ? TA_GRANULE : align, n, how, caller);
 	if (LIKELY(p != NULL))
 		return p;
-	return nothrow ? nothrow_by_libstdcxx(n, align, how) : new_failed(n, align, how, caller);
+	return nothrow ? nothrow_failed(n, align, how) : new_failed(n, align, how, caller);
 }
 
 HOT static NOINLINE void delete_any(void *p, size_t n, unsigned how)
@@ -134,24 +167,81 @@ HOT static NOINLINE void delete_any(void *p, size_t n, unsigned how)
 #define DELETE(symbol, ...) HOT EXPORT void symbol(void *p, ##__VA_ARGS__)
 #define UNUSED __attribute__((unused))
 
+// Returns from a derived form with what the program's own basic form, if there is one, makes of the call.
+#define DERIVED_FROM(basic, ...)        \
+	if (UNLIKELY(theirs.basic != NULL)) \
+	return theirs.basic(__VA_ARGS__)
+#define NOTHROW_FROM(basic, how, n, align, ...)                 \
+	if (UNLIKELY(theirs.basic != NULL)) {                   \
+		void *p;                                        \
+		if (nothrow_by_libstdcxx(&p, n, align, how))    \
+			return p;                               \
+		return theirs.basic(n, ##__VA_ARGS__);          \
+	}
+
 NEW(_Znwm, size_t n) { return new_throwing(n, NEW_ONE, CALLER); }
-NEW(_Znam, size_t n) { return new_throwing(n, NEW_ARRAY, CALLER); }
-NEW(_ZnwmRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_nothrow(n, NEW_ONE, CALLER); }
-NEW(_ZnamRKSt9nothrow_t, size_t n, UNUSED const void *t) { return new_nothrow(n, NEW_ARRAY, CALLER); }
+
+NEW(_Znam, size_t n)
+{
+	DERIVED_FROM(new, n);
+	return new_throwing(n, NEW_ARRAY, CALLER);
+}
+
+NEW(_ZnwmRKSt9nothrow_t, size_t n, UNUSED const void *t)
+{
+	NOTHROW_FROM(new, NEW_ONE, n, TA_GRANULE)
+	return new_nothrow(n, NEW_ONE, CALLER);
+}
+
+NEW(_ZnamRKSt9nothrow_t, size_t n, UNUSED const void *t)
+{
+	NOTHROW_FROM(new_array, NEW_ARRAY, n, TA_GRANULE)
+	return new_nothrow(n, NEW_ARRAY, CALLER);
+}
+
 NEW(_ZnwmSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, NEW_ONE, 0, CALLER); }
-NEW(_ZnamSt11align_val_t, size_t n, size_t a) { return new_aligned(n, a, NEW_ARRAY, 0, CALLER); }
-NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, NEW_ONE, 1, CALLER); }
-NEW(_ZnamSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t) { return new_aligned(n, a, NEW_ARRAY, 1, CALLER); }
+
+NEW(_ZnamSt11align_val_t, size_t n, size_t a)
+{
+	DERIVED_FROM(new_aligned, n, a);
+	return new_aligned(n, a, NEW_ARRAY, 0, CALLER);
+}
+
+NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t)
+{
+	NOTHROW_FROM(new_aligned, NEW_ONE, n, a, a)
+	return new_aligned(n, a, NEW_ONE, 1, CALLER);
+}
+
+NEW(_ZnamSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t)
+{
+	NOTHROW_FROM(new_array_aligned, NEW_ARRAY, n, a, a)
+	return new_aligned(n, a, NEW_ARRAY, 1, CALLER);
+}
+
+// A delete whose derived form is given the size, or nothing that it needs.
+#define DELETE_FROM(symbol, basic, n, how, ...)    \
+	DELETE(symbol, ##__VA_ARGS__)              \
+	{                                          \
+		DERIVED_FROM(basic, p);            \
+		delete_any(p, n, how);             \
+	}
+#define DELETE_ALIGNED_FROM(symbol, basic, n, how, ...) \
+	DELETE(symbol, ##__VA_ARGS__)                   \
+	{                                               \
+		DERIVED_FROM(basic, p, a);              \
+		delete_any(p, n, how);                  \
+	}
 
 DELETE(_ZdlPv) { delete_any(p, TA_NO_SIZE, DELETE_ONE); }
-DELETE(_ZdaPv) { delete_any(p, TA_NO_SIZE, DELETE_ARRAY); }
-DELETE(_ZdlPvRKSt9nothrow_t, UNUSED const void *t) { delete_any(p, TA_NO_SIZE, DELETE_ONE); }
-DELETE(_ZdaPvRKSt9nothrow_t, UNUSED const void *t) { delete_any(p, TA_NO_SIZE, DELETE_ARRAY); }
-DELETE(_ZdlPvm, size_t n) { delete_any(p, n, DELETE_ONE); }
-DELETE(_ZdaPvm, size_t n) { delete_any(p, n, DELETE_ARRAY); }
+DELETE_FROM(_ZdaPv, delete, TA_NO_SIZE, DELETE_ARRAY)
+DELETE_FROM(_ZdlPvRKSt9nothrow_t, delete, TA_NO_SIZE, DELETE_ONE, UNUSED const void *t)
+DELETE_FROM(_ZdaPvRKSt9nothrow_t, delete_array, TA_NO_SIZE, DELETE_ARRAY, UNUSED const void *t)
+DELETE_FROM(_ZdlPvm, delete, n, DELETE_ONE, size_t n)
+DELETE_FROM(_ZdaPvm, delete_array, n, DELETE_ARRAY, size_t n)
 DELETE(_ZdlPvSt11align_val_t, UNUSED size_t a) { delete_any(p, TA_NO_SIZE, DELETE_ONE); }
-DELETE(_ZdaPvSt11align_val_t, UNUSED size_t a) { delete_any(p, TA_NO_SIZE, DELETE_ARRAY); }
-DELETE(_ZdlPvmSt11align_val_t, size_t n, UNUSED size_t a) { delete_any(p, n, DELETE_ONE); }
-DELETE(_ZdaPvmSt11align_val_t, size_t n, UNUSED size_t a) { delete_any(p, n, DELETE_ARRAY); }
-DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, UNUSED size_t a, UNUSED const void *t) { delete_any(p, TA_NO_SIZE, DELETE_ONE); }
-DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, UNUSED size_t a, UNUSED const void *t) { delete_any(p, TA_NO_SIZE, DELETE_ARRAY); }
+DELETE_ALIGNED_FROM(_ZdaPvSt11align_val_t, delete_aligned, TA_NO_SIZE, DELETE_ARRAY, size_t a)
+DELETE_ALIGNED_FROM(_ZdlPvmSt11align_val_t, delete_aligned, n, DELETE_ONE, size_t n, size_t a)
+DELETE_ALIGNED_FROM(_ZdaPvmSt11align_val_t, delete_array_aligned, n, DELETE_ARRAY, size_t n, size_t a)
+DELETE_ALIGNED_FROM(_ZdlPvSt11align_val_tRKSt9nothrow_t, delete_aligned, TA_NO_SIZE, DELETE_ONE, size_t a, UNUSED const void *t)
+DELETE_ALIGNED_FROM(_ZdaPvSt11align_val_tRKSt9nothrow_t, delete_array_aligned, TA_NO_SIZE, DELETE_ARRAY, size_t a, UNUSED const void *t)

@@ -1,14 +1,11 @@
 // Memory that is not of this heap: libc's, the host allocator's, the loader's.
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <elf.h>
-#include <errno.h>
 #include <link.h>
 #include <stdint.h>
-#include <sys/auxv.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include "heap.h"
+#include "libc_symbol.h"
+#include "syscall.h"
 #include "tag.h"
 
 struct ta_libc ta_libc;
@@ -19,52 +16,32 @@ static uintptr_t first_break;
 // Set while a block is given to another's function.
 static TLS int passing;
 
-// A function as the program itself finds it. RTLD_DEFAULT would not do: the Go
-// linker makes the library symbolic, and it would find its own.
-HOT static void *hosts(const char *name)
-{
-	static void *program;
-	static const char none[] HOT_DATA = ""; // as NULL, for which libc reads a string of its own, in 64 KiB that nothing else needs
-	if (program == NULL)
-		program = dlopen(none, RTLD_LAZY);
-	return program != NULL ? dlsym(program, name) : NULL;
-}
-
 // Whether the program's malloc is another's: then we were loaded by dlopen, or the
 // program brings its own.
 HOT int ta_malloc_is_foreign(void)
 {
 	extern void *malloc(size_t);
 	static const char name[] HOT_DATA = "malloc";
-	return hosts(name) != (void *)malloc;
+	return ta_symbol_first(name) != (void *)malloc;
 }
 
-// libc's function of that name, or the next library's: what is passed on goes there.
-void *ta_libc_symbol(const char *name) { return dlsym(RTLD_NEXT, name); }
+static uintptr_t program_break(void) { return ta_sys4(SYS_brk, 0, 0, 0, 0); }
 
 // Remembers where the heap of libc's own malloc would begin. Preloaded, nobody
 // has used that malloc yet.
-HOT void ta_libc_mark(void) { first_break = (uintptr_t)sbrk(0); }
+HOT void ta_libc_mark(void) { first_break = program_break(); }
 
 // Where everything is passed on, the functions are libc's. Otherwise they are only
 // needed for blocks of others, and those are the host's where it has a malloc of its
 // own.
 void ta_libc_resolve(void)
 {
-	void *(*find)(const char *) = ta_guest && ta_mode == TA_ACTIVE ? hosts : ta_libc_symbol;
-	ta_libc.malloc = (void *(*)(size_t))find("malloc");
-	ta_libc.calloc = (void *(*)(size_t, size_t))find("calloc");
-	ta_libc.realloc = (void *(*)(void *, size_t))find("realloc");
-	ta_libc.memalign = (void *(*)(size_t, size_t))find("memalign");
-	ta_libc.usable = (size_t(*)(void *))find("malloc_usable_size");
-	__atomic_store_n(&ta_libc.free, (void (*)(void *))find("free"), __ATOMIC_RELEASE);
-}
-
-// Whether the word at a can be read. The kernel copies the signal set before it
-// looks at the first argument, which asks for nothing that exists.
-static int readable(uintptr_t a)
-{
-	return syscall(SYS_rt_sigprocmask, -1, a, NULL, sizeof(uint64_t)) != 0 && errno == EINVAL;
+	ta_libc.malloc = (void *(*)(size_t))ta_symbol_next("malloc");
+	ta_libc.calloc = (void *(*)(size_t, size_t))ta_symbol_next("calloc");
+	ta_libc.realloc = (void *(*)(void *, size_t))ta_symbol_next("realloc");
+	ta_libc.memalign = (void *(*)(size_t, size_t))ta_symbol_next("memalign");
+	ta_libc.usable = (size_t(*)(void *))ta_symbol_next("malloc_usable_size");
+	__atomic_store_n(&ta_libc.free, (void (*)(void *))ta_symbol_next("free"), __ATOMIC_RELEASE);
 }
 
 // Whether p looks like a block that libc mapped for itself or cut from the heap of
@@ -74,13 +51,13 @@ static int libc_chunk(uintptr_t p)
 {
 	enum { MMAPPED = 2, ARENA = 4, FLAGS = 7 };
 	const uintptr_t heap_max = 64u << 20;
-	if (p % 16 != 0 || p < 4096 || !readable(p - 16) || !readable(p - 8))
+	if (p % 16 != 0 || p < 4096 || !ta_readable(p - 16) || !ta_readable(p - 8))
 		return 0;
 	uintptr_t before = ((uintptr_t *)p)[-2], size = ((uintptr_t *)p)[-1];
 	if (size & MMAPPED)
 		return (p - 16 - before) % 4096 == 0 && ((size & ~(uintptr_t)FLAGS) + before) % 4096 == 0;
 	uintptr_t *heap = (uintptr_t *)(p & ~(heap_max - 1));
-	if (!(size & ARENA) || !readable((uintptr_t)heap) || !readable((uintptr_t)(heap + 2)))
+	if (!(size & ARENA) || !ta_readable((uintptr_t)heap) || !ta_readable((uintptr_t)(heap + 2)))
 		return 0;
 	return heap[0] != 0 && heap[2] % 4096 == 0 && heap[2] <= heap_max && p - (uintptr_t)heap < heap[2];
 }
@@ -93,7 +70,7 @@ int ta_libc_has(void *p)
 	uintptr_t a = (uintptr_t)p;
 	if (passing) // the host's function has come back to ours: it is a wrapper
 		return 0;
-	if (!ta_guest && !(a >= first_break && a < (uintptr_t)sbrk(0)) && !libc_chunk(a))
+	if (!ta_guest && !(a >= first_break && a < program_break()) && !libc_chunk(a))
 		return 0;
 	if (__atomic_load_n(&ta_libc.free, __ATOMIC_ACQUIRE) == NULL)
 		ta_libc_resolve();
@@ -129,7 +106,7 @@ static int same_page(uintptr_t a, uintptr_t b) { return a >> 12 == b >> 12; }
 // pages, then from pages of its own where the link maps lie too.
 int ta_loader_has(void *p)
 {
-	uintptr_t a = (uintptr_t)p, base = getauxval(AT_BASE);
+	uintptr_t a = (uintptr_t)p, base = ta_auxv(AT_BASE);
 	if (base != 0 && a >= base) {
 		const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)base;
 		const ElfW(Phdr) *ph = (const ElfW(Phdr) *)(base + e->e_phoff);

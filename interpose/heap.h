@@ -252,7 +252,6 @@ struct ta_libc {
 extern struct ta_libc ta_libc;
 void ta_libc_resolve(void);
 void ta_libc_mark(void);
-void *ta_libc_symbol(const char *name);
 int ta_malloc_is_foreign(void);
 // Set by TA_DISABLE=1: not even ta_* serves.
 extern int ta_disabled;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "heap.h"
+#include "libc_symbol.h"
 #include "life.h"
 #include "tag.h"
 #include "tieralloc.h"
@@ -16,7 +17,7 @@
 #define PASS_ON(name, ...)                                                  \
 	do {                                                                \
 		if (ta_passes()) {                                          \
-			__typeof__(&name) f = (__typeof__(&name))ta_libc_symbol(#name); \
+			__typeof__(&name) f = (__typeof__(&name))ta_symbol_next(#name); \
 			if (f != NULL)                                      \
 				return f(__VA_ARGS__);                      \
 		}                                                           \
@@ -24,8 +25,7 @@
 
 static int ta_passes(void)
 {
-	if (ta_mode == TA_UNBOOTED)
-		ta_boot();
+	ta_ready();
 	return ta_mode == TA_PASS;
 }
 
@@ -145,16 +145,14 @@ EXPORT int ta_get_stats(ta_stats *out)
 {
 	if (out == NULL || out->size < 16)
 		return errno = EINVAL, -1;
-	if (ta_mode == TA_UNBOOTED)
-		ta_boot();
+	ta_ready();
 	uintptr_t e = tag_stats(ta_token(), (uintptr_t)out, out->size);
 	return e == 0 ? 0 : (errno = (int)e, -1);
 }
 
 EXPORT size_t ta_stats_json(char *buf, size_t n)
 {
-	if (ta_mode == TA_UNBOOTED)
-		ta_boot();
+	ta_ready();
 	ta_tables();
 	size_t need = tag_stats_json(ta_token(), (uintptr_t)buf, n);
 	if (need == 0)
@@ -164,8 +162,7 @@ EXPORT size_t ta_stats_json(char *buf, size_t n)
 
 EXPORT int ta_stats_write(const char *path)
 {
-	if (ta_mode == TA_UNBOOTED)
-		ta_boot();
+	ta_ready();
 	ta_tables();
 	uintptr_t e = tag_stats_write(ta_token(), (uintptr_t)path, strlen(path));
 	return e == 0 ? 0 : (errno = (int)e, -1);

@@ -1,15 +1,14 @@
 // Boot, fork and exit.
 #define _GNU_SOURCE
 #include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <sys/auxv.h>
+#include <asm/prctl.h>
+#include <elf.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include "cuda_driver.h"
 #include "heap.h"
+#include "libc_symbol.h"
 #include "life.h"
+#include "syscall.h"
 #include "tag.h"
 
 int ta_mode;
@@ -17,11 +16,10 @@ int ta_guest;
 int ta_wants_runtime;
 volatile uint64_t *ta_alive;
 
+// In a vfork child the kernel's number differs though the memory is the parent's.
 static long recorded_pid;
 
-// The raw number: in a vfork child it differs from the recorded one though the
-// memory is the parent's.
-static long raw_pid(void) { return syscall(SYS_getpid); }
+static int reports; // something is written at exit
 
 // What the Go side is told at boot; exports.go reads it by position.
 struct boot {
@@ -52,10 +50,7 @@ HOT static int has_settings(void)
 // glibc's fork waits for the list of stdio's files when the handlers have run, and who has
 // that list, or a file that fflush(NULL) waits for, may be waiting for our locks. So the list
 // is taken first, as glibc does before it takes its own malloc's locks. It may be taken
-// twice. No header declares this, and a libc without it does not wait for it.
-extern void _IO_list_lock(void) __attribute__((weak));
-extern void _IO_list_unlock(void) __attribute__((weak));
-extern void _IO_list_resetlock(void) __attribute__((weak));
+// twice. A libc without these functions does not wait for it.
 extern char __libc_single_threaded __attribute__((weak));
 
 static TLS uintptr_t fork_taken;
@@ -64,9 +59,9 @@ static TLS int fork_listed;
 HOT static void fork_prepare(void)
 {
 	int alone = &__libc_single_threaded != NULL && __libc_single_threaded;
-	fork_listed = !alone && _IO_list_lock && _IO_list_unlock && _IO_list_resetlock;
+	fork_listed = !alone && ta_own.list_lock && ta_own.list_unlock && ta_own.list_resetlock;
 	if (fork_listed)
-		_IO_list_lock();
+		ta_own.list_lock();
 	fork_taken = tag_fork_prepare(ta_token());
 }
 
@@ -74,12 +69,13 @@ HOT static void fork_parent(void)
 {
 	tag_fork_parent(fork_taken);
 	if (fork_listed)
-		_IO_list_unlock();
+		ta_own.list_unlock();
 }
 
 static void child_began(void)
 {
-	recorded_pid = raw_pid();
+	recorded_pid = ta_pid();
+	ta_deepbind_forked();
 	if (ta_alive != NULL)
 		*ta_alive = 1;
 }
@@ -90,7 +86,7 @@ HOT static void fork_child(void)
 {
 	tag_fork_child(ta_token(), fork_taken, own_heap());
 	if (fork_listed)
-		_IO_list_resetlock(); // as glibc has done, if it saw several threads, too
+		ta_own.list_resetlock(); // as glibc has done, if it saw several threads, too
 	child_began();
 }
 
@@ -101,13 +97,31 @@ void ta_fork_unseen(void)
 	child_began();
 }
 
-HOT static void report(void *unused)
+// Whether the calling thread has thread-local storage that libc made. A child of clone may have
+// none at all, or a block of zeros. libc's begins with its own address, and has it once more 16 bytes on
+// (tcbhead_t of glibc's sysdeps/x86_64/nptl/tls.h).
+static int has_tls(void)
+{
+	uintptr_t tcb = 0;
+	ta_sys4(SYS_arch_prctl, ARCH_GET_FS, (uintptr_t)&tcb, 0, 0);
+	return tcb != 0 && ta_readable(tcb) && ta_readable(tcb + 16) && ((uintptr_t *)tcb)[0] == tcb && ((uintptr_t *)tcb)[2] == tcb;
+}
+
+int ta_thread_is_ours(void) { return ta_pid() == recorded_pid && has_tls(); }
+
+HOT static void report(void)
+{
+	if (LIKELY(!reports) || !ta_thread_is_ours())
+		return;
+	int saved = errno;
+	tag_report(ta_token());
+	errno = saved;
+}
+
+HOT static void report_at_exit(void *unused)
 {
 	(void)unused;
-	int saved = errno;
-	if (ta_mode != TA_UNBOOTED && !ta_disabled && raw_pid() == recorded_pid)
-		tag_report(ta_token());
-	errno = saved;
+	report();
 }
 
 int ta_service(void) { return tag_service(ta_token()) != 0; }
@@ -116,34 +130,59 @@ int ta_service(void) { return tag_service(ta_token()) != 0; }
 // library's constructor: so our fork handlers run next to the fork, when the
 // others' have allocated, and our exit handler, which belongs to no library that
 // could be finalised, runs when all others have. The functions are those behind
-// pthread_atfork and its like, which would be linked in far from all other code.
+// pthread_atfork and its like.
 HOT static void watch(void)
 {
-	extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *);
-	extern int __cxa_atexit(void (*)(void *), void *, void *), __cxa_at_quick_exit(void (*)(void *), void *);
-	__register_atfork(fork_prepare, fork_parent, fork_child, NULL);
-	__cxa_atexit(report, NULL, NULL);
-	__cxa_at_quick_exit(report, NULL);
+	ta_own.register_atfork(fork_prepare, fork_parent, fork_child, NULL);
+	if (!reports)
+		return;
+	ta_own.cxa_atexit(report_at_exit, NULL, NULL);
+	ta_own.cxa_at_quick_exit(report_at_exit, NULL);
 }
 
-enum { BOOT_PASS = 1, BOOT_RUNTIME = 2, BOOT_DISABLED = 4, BOOT_LIB = 8, BOOT_THREAD = 16, BOOT_THROTTLED = 32, BOOT_CUDA = 64, BOOT_SECURE = 128, BOOT_RULES = 256 };
+enum {
+	BOOT_PASS = 1,
+	BOOT_RUNTIME = 2,
+	BOOT_DISABLED = 4,
+	BOOT_LIB = 8,
+	BOOT_THREAD = 16,
+	BOOT_THROTTLED = 32,
+	BOOT_CUDA = 64,
+	BOOT_SECURE = 128,
+	BOOT_RULES = 256,
+	BOOT_REPORTS = 512
+};
+
+// Makes the page that the kernel clears in a forked child.
+HOT static void watch_forks(void)
+{
+	enum { PAGE = 4096 };
+	long page = ta_sys(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uintptr_t)-1, 0);
+	if (page > 0 && ta_sys4(SYS_madvise, (uintptr_t)page, PAGE, MADV_WIPEONFORK, 0) == 0) {
+		ta_alive = (volatile uint64_t *)page;
+		*ta_alive = 1;
+	}
+}
 
 HOT static void boot_once(void)
 {
+	ta_symbols_resolve();
+	ta_cxx_resolve();
 	struct boot b = {
 		.root = (uintptr_t)ta_root,
 		.none = (uintptr_t)&ta_page_none,
 		.envp = (uintptr_t)environment(),
-		.secure = getauxval(AT_SECURE),
-		.program = getauxval(AT_EXECFN),
+		.secure = ta_auxv(AT_SECURE),
+		.program = ta_auxv(AT_EXECFN),
 		.token = ta_token(),
-		.random = getauxval(AT_RANDOM),
+		.random = ta_auxv(AT_RANDOM),
 	};
 	if (has_settings())
 		ta_tables();
-	recorded_pid = raw_pid();
+	recorded_pid = ta_pid();
 	uintptr_t how = tag_boot((uintptr_t)&b);
 	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;
+	reports = (how & BOOT_REPORTS) != 0;
 	ta_rules = (how & BOOT_RULES) != 0;
 	ta_rules_by_lib = (how & BOOT_LIB) != 0;
 	ta_rules_by_thread = (how & BOOT_THREAD) != 0;
@@ -162,11 +201,7 @@ HOT static void boot_once(void)
 		return;
 	}
 	watch();
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page != MAP_FAILED && madvise(page, 4096, MADV_WIPEONFORK) == 0) {
-		ta_alive = page;
-		*ta_alive = 1;
-	}
+	watch_forks();
 	__atomic_store_n(&ta_mode, TA_ACTIVE, __ATOMIC_RELEASE);
 }
 
@@ -186,12 +221,13 @@ HOT void ta_boot(void)
 
 HOT EXPORT _Noreturn void _exit(int status)
 {
-	report(NULL);
-	for (;;)
-		syscall(SYS_exit_group, status);
+	ta_ready();
+	report();
+	ta_next.exit(status);
+	__builtin_unreachable();
 }
 
-EXPORT _Noreturn __attribute__((alias("_exit"))) void _Exit(int status);
+HOT EXPORT _Noreturn __attribute__((alias("_exit"))) void _Exit(int status);
 
 // Runs before Go's constructor.
 __attribute__((constructor(101))) static void begin(void)

@@ -2,12 +2,31 @@
 #ifndef TA_LIFE_H
 #define TA_LIFE_H
 #include <stdint.h>
+#include "heap.h"
 
 // The calling thread's name for locks: kept by it in a forked child.
 uintptr_t ta_token(void);
 void ta_thread_init(void);
 
 void ta_boot(void);
+
+// Boots, where an object's constructor calls us before our own has run.
+static inline void ta_ready(void)
+{
+	if (UNLIKELY(ta_mode == TA_UNBOOTED))
+		ta_boot();
+}
+
+// Whether the calling thread is one of this process and has thread-local storage. A child of vfork or
+// of clone with CLONE_VM shares our memory and is another process; what it may call asks this before it
+// uses any thread state.
+int ta_thread_is_ours(void);
+
+// Finds the operators new and delete that the program brings.
+void ta_cxx_resolve(void);
+
+// Called in a forked child: nobody opens a library there yet.
+void ta_deepbind_forked(void);
 
 // Whether this is a forked child that no fork handler has seen: a page that the
 // kernel clears on fork tells.

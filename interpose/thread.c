@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 #include "heap.h"
+#include "libc_symbol.h"
 #include "life.h"
 #include "tag.h"
 
@@ -34,9 +35,7 @@ HOT uintptr_t ta_token(void) { return (uintptr_t)&ta_self; }
 // The time for the slow path. The throttle needs it exact, all else to a few milliseconds.
 static uint64_t slow_now(void)
 {
-	struct timespec t;
-	clock_gettime(LIKELY(!ta_throttled) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return ta_clock(LIKELY(!ta_throttled) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC);
 }
 
 // The destructor of our key. Other keys' destructors and C++ thread_local ones may
@@ -55,7 +54,7 @@ HOT static void thread_ends(void *thread)
 HOT void ta_thread_init(void)
 {
 	thread_none.Base = &ta_heap_none;
-	have_key = pthread_key_create(&key, thread_ends) == 0;
+	have_key = ta_own.key_create(&key, thread_ends) == 0;
 }
 
 // A heap for one call or, for a thread in its prime, for good. A thread that
@@ -66,7 +65,7 @@ HOT static ta_heap *acquire(void)
 	if (h == NULL || ta_self != &ta_heap_none || ending || ta_mode != TA_ACTIVE)
 		return h;
 	ta_self = h;
-	if (have_key && pthread_setspecific(key, h->Thread) != 0)
+	if (have_key && ta_own.setspecific(key, h->Thread) != 0)
 		ta_self = &ta_heap_none;
 	return h;
 }

@@ -5,11 +5,12 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <string.h>
-#include <sys/auxv.h>
+#include <elf.h>
 #include <sys/prctl.h>
 #include "heap.h"
+#include "libc_symbol.h"
+#include "life.h"
 #include "tag.h"
 #include "tieralloc.h"
 
@@ -18,17 +19,20 @@ int ta_rules, ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
 // From glibc 2.35 on the loader tells without a lock which object has an address; it is
 // looked up, or the library would not load with an older one.
 static int (*find_object)(void *, struct dl_find_object *);
+static int (*find_address)(const void *, Dl_info *); // where there is no such function
 
 HOT void ta_rules_begin(void)
 {
-	if (ta_rules_by_lib)
-		find_object = (__typeof__(find_object))ta_libc_symbol("_dl_find_object");
+	if (!ta_rules_by_lib)
+		return;
+	find_object = (__typeof__(find_object))ta_symbol_next("_dl_find_object");
+	find_address = (__typeof__(find_address))ta_symbol_next("dladdr");
 }
 
 // The program itself has no name as an object: then it is that of its file.
 HOT static uintptr_t name_of(const char *object)
 {
-	return (uintptr_t)(object[0] != 0 ? object : (const char *)getauxval(AT_EXECFN));
+	return (uintptr_t)(object[0] != 0 ? object : (const char *)ta_auxv(AT_EXECFN));
 }
 
 // The path of the object that has the address, or 0.
@@ -41,7 +45,7 @@ HOT static uintptr_t object_of(void *address)
 		return name_of(found.dlfo_link_map->l_name);
 	}
 	Dl_info found;
-	return dladdr(address, &found) != 0 ? name_of(found.dli_fname) : 0;
+	return find_address != NULL && find_address(address, &found) != 0 ? name_of(found.dli_fname) : 0;
 }
 
 uint64_t ta_unloads = 1;
@@ -69,11 +73,11 @@ HOT uintptr_t ta_libs(void *address) { return LIKELY(!ta_rules_by_lib) ? ~(uintp
 
 EXPORT int dlclose(void *handle)
 {
-	static int (*next)(void *);
-	if (next == NULL)
-		next = (int (*)(void *))ta_libc_symbol("dlclose");
+	ta_ready();
+	if (!ta_rules_by_lib)
+		return ta_next.dlclose(handle);
 	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE); // what is being unloaded may be asked for
-	int result = next != NULL ? next(handle) : -1;
+	int result = ta_next.dlclose(handle);
 	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE);
 	return result;
 }
@@ -165,8 +169,6 @@ EXPORT void *ta_move(void *p, ta_tier dst)
 
 static void renamed(void)
 {
-	if (!ta_rules_by_thread)
-		return;
 	int saved = errno;
 	ta_heap *h = ta_enter();
 	if (h != NULL) {
@@ -180,30 +182,26 @@ static void renamed(void)
 // thread makes is seen a little later.
 EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 {
-	static int (*next)(pthread_t, const char *);
-	if (next == NULL)
-		next = (int (*)(pthread_t, const char *))ta_libc_symbol("pthread_setname_np");
-	int error = next != NULL ? next(thread, name) : ENOSYS;
+	ta_ready();
+	if (!ta_rules_by_thread)
+		return ta_next.setname(thread, name);
+	int error = ta_next.setname(thread, name);
 	if (thread == pthread_self())
 		renamed();
 	return error;
 }
 
-EXPORT int prctl(int option, ...)
+// Not declared with an ellipsis, as libc's is: so it can be a tail call, and a child of clone that has no
+// thread-local storage can make it.
+EXPORT int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) __asm__("prctl");
+
+int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
-	static int (*next)(int, unsigned long, unsigned long, unsigned long, unsigned long);
-	if (next == NULL)
-		next = (__typeof__(next))ta_libc_symbol("prctl");
-	va_list args;
-	va_start(args, option);
-	unsigned long a[4];
-	for (int i = 0; i < 4; i++)
-		a[i] = va_arg(args, unsigned long);
-	va_end(args);
-	if (next == NULL)
-		return errno = ENOSYS, -1;
-	int result = next(option, a[0], a[1], a[2], a[3]);
-	if (option == PR_SET_NAME)
+	ta_ready();
+	if (!ta_rules_by_thread || option != PR_SET_NAME)
+		return ta_next.prctl(option, a, b, c, d);
+	int result = ta_next.prctl(option, a, b, c, d);
+	if (ta_thread_is_ours())
 		renamed();
 	return result;
 }

@@ -33,6 +33,7 @@ const (
 	bootCuda      = 64  // calls of the CUDA driver are served
 	bootSecure    = 128 // the heap is hardened
 	bootRules     = 256 // there are rules
+	bootReports   = 512 // something is written at exit
 )
 
 const exitConfig = 78 // EX_CONFIG of sysexits.h
@@ -92,6 +93,9 @@ func asked() (how uintptr) {
 	}
 	if config.InForce.Background {
 		how |= bootRuntime
+	}
+	if statsPath.Len() != 0 || config.InForce.StatsLive.Len() != 0 || config.InForce.Log != config.LogOff {
+		how |= bootReports
 	}
 	if config.InForce.Secure {
 		how |= bootSecure

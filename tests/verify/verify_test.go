@@ -56,16 +56,36 @@ func TestDynamic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range d.Check(wantedSymbols(t)) {
+	for _, b := range d.Check(listed(t, "dynsyms.txt")) {
 		t.Error(b)
 	}
 	minor, syms := d.NewestGlibc()
 	t.Logf("%d symbols defined; the newest version needed is GLIBC_2.%d, by %v", len(d.Defined), minor, syms)
 }
 
-func wantedSymbols(t *testing.T) []string {
+// TestUndefined: what the library takes from whichever library provides it is on the list, with a reason.
+func TestUndefined(t *testing.T) {
+	d, err := ReadDynamic(testlib.Lib(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := listed(t, "undefined.txt")
+	for _, s := range d.Undefined {
+		if !slices.Contains(want, s) {
+			t.Errorf("takes %s from any library that has it", s)
+		}
+	}
+	for _, s := range want {
+		if !slices.Contains(d.Undefined, s) {
+			t.Errorf("%s is on the list and not needed", s)
+		}
+	}
+}
+
+// listed are the words of a file in testdata but for its comments.
+func listed(t *testing.T, name string) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "dynsyms.txt"))
+	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,29 @@
+// The dynamic symbols of an object that the loader has mapped, read without the loader's help: its
+// functions take a lock, and another library may interpose them.
+#ifndef TA_ELF_SYMBOL_H
+#define TA_ELF_SYMBOL_H
+#include <link.h>
+#include <stdint.h>
+
+struct ta_symbols {
+	uintptr_t base;
+	const ElfW(Sym) *all;
+	const char *names;
+	const char *soname; // or NULL
+	const uint32_t *hash, *gnu_hash;
+	const uint16_t *versions; // or NULL
+};
+
+struct ta_symbols ta_symbols_of(uintptr_t base, const ElfW(Dyn) *dynamic);
+
+// The number of the first function of that name that the object defines after the number `after`,
+// in whatever version; 0 for none. Begin with 0.
+uint32_t ta_symbol_find(const struct ta_symbols *s, const char *name, uint32_t after);
+
+// One past the largest number of a symbol that the object defines.
+uint32_t ta_symbols_end(const struct ta_symbols *s);
+
+// The function of that name in its default version, or NULL. An indirect one is resolved.
+void *ta_symbol(const struct ta_symbols *s, const char *name);
+
+#endif

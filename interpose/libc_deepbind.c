@@ -1,0 +1,78 @@
+// RTLD_DEEPBIND. A library that is opened with it finds libc's malloc before ours, while what libc
+// allocates for it (strdup, getline) comes from ours. So before the first such library is opened,
+// libc's dynamic symbols of the names that we export are made to lead to our functions. The loader
+// and dlsym then find ours wherever they look. All other symbols bind as the caller asked, and a
+// library that brings a malloc of its own keeps it.
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include "heap.h"
+#include "libc_symbol.h"
+#include "life.h"
+#include "syscall.h"
+
+static int locked;
+static int redirected;
+
+void ta_deepbind_forked(void) { locked = 0; }
+
+// The protection of the mapping of libc that holds its symbols.
+static int protection(const struct ta_symbols *libc)
+{
+	const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)libc->base;
+	const ElfW(Phdr) *ph = (const ElfW(Phdr) *)(libc->base + e->e_phoff);
+	uintptr_t at = (uintptr_t)libc->all - libc->base;
+	for (int i = 0; i < e->e_phnum; i++)
+		if (ph[i].p_type == PT_LOAD && at >= ph[i].p_vaddr && at < ph[i].p_vaddr + ph[i].p_memsz)
+			return (ph[i].p_flags & PF_R ? PROT_READ : 0) | (ph[i].p_flags & PF_W ? PROT_WRITE : 0) |
+			       (ph[i].p_flags & PF_X ? PROT_EXEC : 0);
+	return PROT_READ;
+}
+
+static int protect(const struct ta_symbols *libc, int prot)
+{
+	uintptr_t from = (uintptr_t)libc->all & ~(uintptr_t)4095;
+	uintptr_t to = (uintptr_t)(libc->all + ta_symbols_end(libc));
+	return ta_sys4(SYS_mprotect, from, (to - from + 4095) & ~(uintptr_t)4095, prot, 0) == 0;
+}
+
+// Makes the symbols of libc that have our function's name, in each version, lead to it.
+static void lead(const struct ta_symbols *libc, const char *name, uintptr_t to)
+{
+	for (uint32_t i = 0; (i = ta_symbol_find(libc, name, i)) != 0;) {
+		ElfW(Sym) *y = (ElfW(Sym) *)&libc->all[i];
+		if (ELF64_ST_TYPE(y->st_info) == STT_FUNC)
+			__atomic_store_n(&y->st_value, to - libc->base, __ATOMIC_RELEASE);
+	}
+}
+
+static int redirect(void)
+{
+	const struct ta_symbols *libc = ta_libc_symbols(), *own = ta_own_symbols();
+	int prot = protection(libc);
+	if (!protect(libc, prot | PROT_WRITE))
+		return 0;
+	uint32_t end = ta_symbols_end(own);
+	for (uint32_t i = 1; i < end; i++)
+		if (own->all[i].st_shndx != SHN_UNDEF && ELF64_ST_TYPE(own->all[i].st_info) == STT_FUNC)
+			lead(libc, own->names + own->all[i].st_name, own->base + own->all[i].st_value);
+	protect(libc, prot);
+	return 1;
+}
+
+// Called for a library that is to be opened with RTLD_DEEPBIND. Returns 0 when it must be opened without:
+// the kernel does not let libc's symbols be written to.
+int ta_deepbind(void)
+{
+	if (ta_mode != TA_ACTIVE || ta_guest)
+		return 1; // blocks are libc's, or the program's
+	if (__atomic_load_n(&redirected, __ATOMIC_ACQUIRE))
+		return 1;
+	while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
+		ta_sys4(SYS_sched_yield, 0, 0, 0, 0);
+	if (!redirected) {
+		ta_libc_resolve(); // afterwards libc's own would not be found
+		__atomic_store_n(&redirected, redirect(), __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+	return redirected;
+}

@@ -1,0 +1,204 @@
+#define _GNU_SOURCE
+#include <elf.h>
+#include <string.h>
+#include "heap.h"
+#include "libc_symbol.h"
+#include "life.h"
+#include "syscall.h"
+
+// Until they are resolved, for the little that is copied before: with a static address each would be a
+// relocation in every process.
+HOT static void *copy(void *to, const void *from, size_t n)
+{
+	void *result = to;
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+	return result;
+}
+
+HOT static void *fill(void *to, int byte, size_t n)
+{
+	void *result = to;
+	__asm__ volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(byte) : "memory");
+	return result;
+}
+
+struct ta_own ta_own;
+struct ta_next ta_next;
+
+// What the compiler calls by these names, here and in cgo's C, is not bound to another library.
+HOT void *memcpy(void *restrict to, const void *restrict from, size_t n)
+{
+	return LIKELY(ta_own.memcpy != NULL) ? ta_own.memcpy(to, from, n) : copy(to, from, n);
+}
+
+HOT void *memset(void *to, int byte, size_t n)
+{
+	return LIKELY(ta_own.memset != NULL) ? ta_own.memset(to, byte, n) : fill(to, byte, n);
+}
+
+// The objects of a program are listed in the order in which its symbols are searched: the program,
+// what is preloaded, what they need. Those up to libc are never unloaded, so that part of the list does not
+// change.
+static struct link_map *head, *us, *libc;
+static struct link_map *last; // libc, or the loader where that is behind it
+static struct ta_symbols libc_symbols, our_symbols;
+
+const struct ta_symbols *ta_libc_symbols(void) { return &libc_symbols; }
+const struct ta_symbols *ta_own_symbols(void) { return &our_symbols; }
+
+HOT static int is_libc(const struct ta_symbols *s)
+{
+	static const char name[] HOT_DATA = "libc.so.6";
+	for (size_t i = 0; s->soname != NULL && s->soname[i] == name[i]; i++)
+		if (name[i] == 0)
+			return 1;
+	return 0;
+}
+
+// Finds us and libc in one namespace of the loader (dlmopen makes more of them), or reports that we
+// are not there.
+HOT static int found_in(struct link_map *list)
+{
+	us = libc = last = NULL;
+	head = list;
+	for (struct link_map *m = list; m != NULL; m = m->l_next) {
+		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
+		if (m->l_ld == _DYNAMIC) {
+			us = m;
+			our_symbols = s;
+		} else if (libc == NULL && is_libc(&s)) {
+			libc = last = m;
+			libc_symbols = s;
+		} else if (libc != NULL && m->l_addr == _r_debug.r_ldbase) {
+			last = m;
+		}
+	}
+	return us != NULL && libc != NULL;
+}
+
+HOT static int find_objects(void)
+{
+	const int namespaces = 2; // r_version from which on r_next is there
+	if (us != NULL || found_in(_r_debug.r_map))
+		return 1;
+	struct r_debug_extended *r = (struct r_debug_extended *)&_r_debug;
+	while (r->base.r_version >= namespaces && (r = r->r_next) != NULL)
+		if (found_in(r->base.r_map))
+			return 1;
+	return 0;
+}
+
+HOT static void *first_from(struct link_map *m, const struct link_map *skip, const char *name)
+{
+	for (; m != NULL; m = m != last ? m->l_next : NULL) {
+		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
+		void *f = m != skip ? ta_symbol(&s, name) : NULL;
+		if (f != NULL)
+			return f;
+	}
+	return NULL;
+}
+
+HOT void *ta_symbol_next(const char *name) { return first_from(ta_guest ? head : us, us, name); }
+
+HOT void *ta_symbol_before(const char *name)
+{
+	if (ta_guest)
+		return NULL;
+	for (struct link_map *m = head; m != us; m = m->l_next) {
+		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
+		void *f = ta_symbol(&s, name);
+		if (f != NULL)
+			return f;
+	}
+	return NULL;
+}
+
+HOT void *ta_symbol_first(const char *name) { return find_objects() ? first_from(head, NULL, name) : NULL; }
+
+enum { NAME = 24 }; // the names stand in place: a pointer to each would be a relocation in every process
+
+// Fills a table of functions with those that the object has and the table lacks.
+HOT static void fill_in(void **table, const char (*names)[NAME], size_t n, const struct ta_symbols *s)
+{
+	for (size_t i = 0; i < n; i++)
+		if (table[i] == NULL)
+			table[i] = ta_symbol(s, names[i]);
+}
+
+HOT static void resolve_own(void)
+{
+	static const char own_names[][NAME] HOT_DATA = {"memcpy", "memset", "pthread_key_create", "pthread_setspecific",
+		"__register_atfork", "__cxa_atexit", "__cxa_at_quick_exit", "_IO_list_lock", "_IO_list_unlock", "_IO_list_resetlock"};
+	enum { N = sizeof own_names / NAME };
+	_Static_assert(sizeof ta_own == N * sizeof(void *), "one name each");
+	struct ta_own own = {0};
+	fill_in((void **)&own, own_names, N, &libc_symbols);
+	ta_own = own;
+}
+
+HOT static void resolve_next(void)
+{
+	static const char next_names[][NAME] HOT_DATA = {"dlopen", "dlmopen", "dlclose", "dlsym", "prctl", "pthread_setname_np", "_exit"};
+	enum { N = sizeof next_names / NAME };
+	_Static_assert(sizeof ta_next == N * sizeof(void *), "one name each");
+	for (struct link_map *m = ta_guest ? head : us->l_next; m != NULL; m = m != last ? m->l_next : NULL) {
+		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
+		if (m != us)
+			fill_in((void **)&ta_next, next_names, N, &s);
+	}
+}
+
+static int (*vdso_clock)(int, int64_t time[2]);
+
+HOT uint64_t ta_clock(int clock)
+{
+	int64_t time[2] = {0, 0};
+	if (UNLIKELY(vdso_clock == NULL || vdso_clock(clock, time) != 0))
+		ta_sys4(SYS_clock_gettime, (uintptr_t)clock, (uintptr_t)time, 0, 0);
+	return (uint64_t)time[0] * 1000000000u + (uint64_t)time[1];
+}
+
+HOT static void resolve_clock(void)
+{
+	static const char name[] HOT_DATA = "__vdso_clock_gettime";
+	const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)ta_auxv(AT_SYSINFO_EHDR);
+	if (e == NULL)
+		return;
+	const ElfW(Phdr) *ph = (const ElfW(Phdr) *)((uintptr_t)e + e->e_phoff);
+	const ElfW(Dyn) *dynamic = NULL;
+	uintptr_t base = (uintptr_t)e;
+	for (int i = 0; i < e->e_phnum; i++) {
+		if (ph[i].p_type == PT_LOAD)
+			base = (uintptr_t)e + ph[i].p_offset - ph[i].p_vaddr;
+		else if (ph[i].p_type == PT_DYNAMIC)
+			dynamic = (const ElfW(Dyn) *)((uintptr_t)e + ph[i].p_offset);
+	}
+	struct ta_symbols s = ta_symbols_of(base, dynamic);
+	vdso_clock = (int (*)(int, int64_t[2]))ta_symbol(&s, name);
+}
+
+HOT uintptr_t ta_auxv(uintptr_t type)
+{
+	extern void *__libc_stack_end; // of the first stack, which begins with the arguments
+	uintptr_t *p = __libc_stack_end;
+	p += 1 + *p + 1;
+	while (*p != 0) // the environment
+		p++;
+	for (p++; p[0] != AT_NULL; p += 2)
+		if (p[0] == type)
+			return p[1];
+	return 0;
+}
+
+HOT void ta_symbols_resolve(void)
+{
+	if (!find_objects()) {
+		ta_say("tieralloc: the program's libc.so.6 was not found\n");
+		for (;;)
+			ta_sys4(SYS_exit_group, 127, 0, 0, 0);
+	}
+	resolve_own();
+	resolve_next();
+	resolve_clock();
+}

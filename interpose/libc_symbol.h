@@ -1,0 +1,60 @@
+// The functions of others that the library calls, found once at boot without the loader's
+// functions.
+#ifndef TA_LIBC_SYMBOL_H
+#define TA_LIBC_SYMBOL_H
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "elf_symbol.h"
+
+// libc's own. Malloc, free, boot, exit and fork call no others, for what another library puts in
+// their place may allocate, or need a start-up that has not happened yet.
+struct ta_own { // in the order of own_names
+	void *(*memcpy)(void *, const void *, size_t);
+	void *(*memset)(void *, int, size_t);
+	int (*key_create)(pthread_key_t *, void (*)(void *));
+	int (*setspecific)(pthread_key_t, const void *);
+	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
+	int (*cxa_atexit)(void (*)(void *), void *, void *);
+	int (*cxa_at_quick_exit)(void (*)(void *), void *);
+	void (*list_lock)(void), (*list_unlock)(void), (*list_resetlock)(void); // NULL where libc has none
+};
+extern struct ta_own ta_own;
+
+// The kernel's clock in nanoseconds, by the vDSO where there is one.
+uint64_t ta_clock(int clock);
+
+// What our functions of the same names go on to: the next library's, as RTLD_NEXT means it.
+struct ta_next { // in the order of next_names
+	void *(*dlopen)(const char *, int);
+	void *(*dlmopen)(long, const char *, int);
+	int (*dlclose)(void *);
+	void *(*dlsym)(void *, const char *);
+	int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
+	int (*setname)(pthread_t, const char *);
+	void (*exit)(int);
+};
+extern struct ta_next ta_next;
+
+// Fills in both. It happens at boot.
+void ta_symbols_resolve(void);
+
+// The function of that name in the next library that has it; where the library was loaded by dlopen,
+// in the first object of the program that has it. NULL for none.
+void *ta_symbol_next(const char *name);
+
+// The function of that name in the first object of the program that has it, ours included.
+void *ta_symbol_first(const char *name);
+
+// The function of that name in an object that is searched before this library, or NULL. Where this
+// library was loaded by dlopen, NULL.
+void *ta_symbol_before(const char *name);
+
+// A variable of the kernel's auxiliary vector, or 0.
+uintptr_t ta_auxv(uintptr_t type);
+
+// libc, and this library.
+const struct ta_symbols *ta_libc_symbols(void);
+const struct ta_symbols *ta_own_symbols(void);
+
+#endif
