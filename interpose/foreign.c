@@ -31,17 +31,17 @@ static uintptr_t program_break(void) { return ta_sys4(SYS_brk, 0, 0, 0, 0); }
 // has used that malloc yet.
 HOT void ta_libc_mark(void) { first_break = program_break(); }
 
-// Where everything is passed on, the functions are libc's. Otherwise they are only
-// needed for blocks of others, and those are the host's where it has a malloc of its
-// own.
+// Finds the functions that blocks of others go to, and all blocks where everything is passed on: the
+// next library's, or the program's where it has a malloc of its own.
 void ta_libc_resolve(void)
 {
-	ta_libc.malloc = (void *(*)(size_t))ta_symbol_next("malloc");
-	ta_libc.calloc = (void *(*)(size_t, size_t))ta_symbol_next("calloc");
-	ta_libc.realloc = (void *(*)(void *, size_t))ta_symbol_next("realloc");
-	ta_libc.memalign = (void *(*)(size_t, size_t))ta_symbol_next("memalign");
-	ta_libc.usable = (size_t(*)(void *))ta_symbol_next("malloc_usable_size");
-	__atomic_store_n(&ta_libc.free, (void (*)(void *))ta_symbol_next("free"), __ATOMIC_RELEASE);
+	void *(*find)(const char *) = ta_guest ? ta_symbol_others : ta_symbol_next;
+	ta_libc.malloc = (void *(*)(size_t))find("malloc");
+	ta_libc.calloc = (void *(*)(size_t, size_t))find("calloc");
+	ta_libc.realloc = (void *(*)(void *, size_t))find("realloc");
+	ta_libc.memalign = (void *(*)(size_t, size_t))find("memalign");
+	ta_libc.usable = (size_t(*)(void *))find("malloc_usable_size");
+	__atomic_store_n(&ta_libc.free, (void (*)(void *))find("free"), __ATOMIC_RELEASE);
 }
 
 // Whether p looks like a block that libc mapped for itself or cut from the heap of

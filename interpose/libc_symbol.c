@@ -41,6 +41,7 @@ HOT void *memset(void *to, int byte, size_t n)
 // change.
 static struct link_map *head, *us, *libc;
 static struct link_map *last; // libc, or the loader where that is behind it
+static struct link_map *after; // where RTLD_NEXT begins: behind us; with the program, where dlopen has put us behind libc
 static struct ta_symbols libc_symbols, our_symbols;
 
 const struct ta_symbols *ta_libc_symbols(void) { return &libc_symbols; }
@@ -59,7 +60,7 @@ HOT static int is_libc(const struct ta_symbols *s)
 // are not there.
 HOT static int found_in(struct link_map *list)
 {
-	us = libc = last = NULL;
+	us = libc = last = after = NULL;
 	head = list;
 	for (struct link_map *m = list; m != NULL; m = m->l_next) {
 		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
@@ -69,6 +70,7 @@ HOT static int found_in(struct link_map *list)
 		} else if (libc == NULL && is_libc(&s)) {
 			libc = last = m;
 			libc_symbols = s;
+			after = us != NULL ? us->l_next : list;
 		} else if (libc != NULL && m->l_addr == _r_debug.r_ldbase) {
 			last = m;
 		}
@@ -99,7 +101,9 @@ HOT static void *first_from(struct link_map *m, const struct link_map *skip, con
 	return NULL;
 }
 
-HOT void *ta_symbol_next(const char *name) { return first_from(ta_guest ? head : us, us, name); }
+HOT void *ta_symbol_next(const char *name) { return first_from(after, us, name); }
+
+void *ta_symbol_others(const char *name) { return first_from(head, us, name); }
 
 HOT void *ta_symbol_before(const char *name)
 {
@@ -142,7 +146,7 @@ HOT static void resolve_next(void)
 	static const char next_names[][NAME] HOT_DATA = {"dlopen", "dlmopen", "dlclose", "dlsym", "prctl", "pthread_setname_np", "_exit"};
 	enum { N = sizeof next_names / NAME };
 	_Static_assert(sizeof ta_next == N * sizeof(void *), "one name each");
-	for (struct link_map *m = ta_guest ? head : us->l_next; m != NULL; m = m != last ? m->l_next : NULL) {
+	for (struct link_map *m = after; m != NULL; m = m != last ? m->l_next : NULL) {
 		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
 		if (m != us)
 			fill_in((void **)&ta_next, next_names, N, &s);

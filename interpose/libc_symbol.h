@@ -39,9 +39,11 @@ extern struct ta_next ta_next;
 // Fills in both. It happens at boot.
 void ta_symbols_resolve(void);
 
-// The function of that name in the next library that has it; where the library was loaded by dlopen,
-// in the first object of the program that has it. NULL for none.
+// The function of that name in the next library that has it, as RTLD_NEXT means it; NULL for none.
 void *ta_symbol_next(const char *name);
+
+// The function of that name in the first object of the program that has it, but for ours.
+void *ta_symbol_others(const char *name);
 
 // The function of that name in the first object of the program that has it, ours included.
 void *ta_symbol_first(const char *name);

@@ -97,9 +97,15 @@ func TestDisabled(t *testing.T) {
 func TestOwnMalloc(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "ownmalloc.c", "-ldl", "-rdynamic")
-	r := preloaded(t, nil, prog)
-	clean(t, r)
-	if r.Stdout != "done\n" {
-		t.Errorf("%+v", r)
+	for _, env := range []string{"A=", "TA_DISABLE=1", "TA_INTERPOSE=0", "TA_RULES=lib=libm*:cold;thread=x:hot"} {
+		r := preloaded(t, []string{env}, prog)
+		if env != "TA_DISABLE=1" { // where ta_alloc does not serve
+			clean(t, r)
+			if r.Stdout != "done\n" {
+				t.Errorf("%s: %+v", env, r)
+			}
+		} else if strings.Contains(r.Stdout, "came back") {
+			t.Errorf("%s: %+v", env, r)
+		}
 	}
 }

@@ -33,8 +33,41 @@ void *realloc(void *p, size_t n)
 void *aligned_alloc(size_t a, size_t n) { return memalign(a, n); }
 int posix_memalign(void **p, size_t a, size_t n) { return *p = memalign(a, n), 0; }
 
+// It wraps other functions, too, as a sanitizer does: they go on to the next library, which must not come back.
+static void once(int entered)
+{
+	if (entered != 0)
+		write(1, "came back\n", 10), _exit(9);
+}
+
+#define WRAP(result, name, args, ...) \
+	result name args \
+	{ \
+		static int within; \
+		once(within++); \
+		result(*next) args = (result(*) args)dlsym(RTLD_NEXT, #name); \
+		result r = next(__VA_ARGS__); \
+		within--; \
+		return r; \
+	}
+WRAP(int, prctl, (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d), option, a, b, c, d)
+WRAP(int, pthread_setname_np, (unsigned long thread, const char *name), thread, name)
+WRAP(int, dlclose, (void *lib), lib)
+WRAP(void *, dlopen, (const char *path, int flags), path, flags)
+void _exit(int status)
+{
+	static int within;
+	if (within++ == 0)
+		((void (*)(int))dlsym(RTLD_NEXT, "_exit"))(status);
+	abort();
+}
+
+extern unsigned long pthread_self(void);
+
 int main(void)
 {
+	CHECK(prctl(15, (unsigned long)"name", 0, 0, 0) == 0 && pthread_setname_np(pthread_self(), "name") == 0);
+	CHECK(dlclose(dlopen("libm.so.6", 2)) == 0 && dlclose(dlopen("libm.so.6", 2 | 8)) == 0);
 	int before = made;
 	char *line = NULL;
 	CHECK(asprintf(&line, "%d", 5) == 1 && line > arena && line < arena + sizeof arena && made > before);
@@ -49,4 +82,6 @@ int main(void)
 	ta_free(p);
 	ta_free(strdup("the program's own"));
 	puts("done");
+	fflush(stdout);
+	_exit(0);
 }
