@@ -7,7 +7,7 @@
 TA_NEXT_DLSYM = 24 // where ta_next has it (libc_symbol.h)
 
 	.hidden	ta_next
-	.hidden	ta_boot
+	.hidden	ta_symbols_resolve
 	.hidden	ta_cuda_has
 	.hidden	ta_cuda_dlsym
 	.section	.text.hot, "ax", @progbits
@@ -33,7 +33,7 @@ dlsym:
 	.cfi_adjust_cfa_offset 8
 	subq	$8, %rsp
 	.cfi_adjust_cfa_offset 8
-	call	ta_boot
+	call	ta_symbols_resolve
 	addq	$8, %rsp
 	.cfi_adjust_cfa_offset -8
 	popq	%rsi

@@ -3,7 +3,7 @@
 
 	.hidden	ta_next
 	.hidden	ta_deepbind
-	.hidden	ta_boot
+	.hidden	ta_symbols_resolve
 	.section	.text.hot, "ax", @progbits
 
 RTLD_DEEPBIND = 8
@@ -21,7 +21,7 @@ RTLD_DEEPBIND = 8
 	testb	$RTLD_DEEPBIND, \flags8
 	jnz	2f
 	jmp	*%rax
-1:	call_keeping_args	ta_boot
+1:	call_keeping_args	ta_symbols_resolve
 	jmp	\name
 2:	call_keeping_args	ta_deepbind
 	testl	%eax, %eax

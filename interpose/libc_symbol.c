@@ -105,11 +105,12 @@ HOT void *ta_symbol_next(const char *name) { return first_from(after, us, name);
 
 void *ta_symbol_others(const char *name) { return first_from(head, us, name); }
 
+// Whether we are searched before libc: preloaded or linked, not loaded by dlopen.
+static int in_front(void) { return after != head; }
+
 HOT void *ta_symbol_before(const char *name)
 {
-	if (ta_guest)
-		return NULL;
-	for (struct link_map *m = head; m != us; m = m->l_next) {
+	for (struct link_map *m = in_front() ? head : us; m != us; m = m->l_next) {
 		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
 		void *f = ta_symbol(&s, name);
 		if (f != NULL)
@@ -197,6 +198,8 @@ HOT uintptr_t ta_auxv(uintptr_t type)
 
 HOT void ta_symbols_resolve(void)
 {
+	if (LIKELY(ta_next.dlsym != NULL))
+		return;
 	if (!find_objects()) {
 		ta_say("tieralloc: the program's libc.so.6 was not found\n");
 		for (;;)

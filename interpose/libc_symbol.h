@@ -36,7 +36,7 @@ struct ta_next { // in the order of next_names
 };
 extern struct ta_next ta_next;
 
-// Fills in both. It happens at boot.
+// Fills in both, the first time: at boot, or before that in a constructor of another object.
 void ta_symbols_resolve(void);
 
 // The function of that name in the next library that has it, as RTLD_NEXT means it; NULL for none.

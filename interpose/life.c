@@ -167,6 +167,7 @@ HOT static void watch_forks(void)
 HOT static void boot_once(void)
 {
 	ta_symbols_resolve();
+	ta_derived_resolve();
 	ta_cxx_resolve();
 	struct boot b = {
 		.root = (uintptr_t)ta_root,
@@ -221,7 +222,7 @@ HOT void ta_boot(void)
 
 HOT EXPORT _Noreturn void _exit(int status)
 {
-	ta_ready();
+	ta_symbols_resolve();
 	report();
 	ta_next.exit(status);
 	__builtin_unreachable();

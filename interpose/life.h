@@ -22,7 +22,8 @@ static inline void ta_ready(void)
 // uses any thread state.
 int ta_thread_is_ours(void);
 
-// Finds the operators new and delete that the program brings.
+// Finds what the program brings of the functions that others of ours are derived from.
+void ta_derived_resolve(void);
 void ta_cxx_resolve(void);
 
 // Called in a forked child: nobody opens a library there yet.

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 #include "heap.h"
+#include "libc_symbol.h"
+#include "life.h"
 #include "tag.h"
 
 // Counts one call and what it did. All but the call are constants, mostly 0.
@@ -148,11 +150,19 @@ HOT EXPORT void *realloc(void *p, size_t n)
 	return realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER);
 }
 
+// realloc of a program that brings it, or of a library preloaded before us, or NULL. Many such have no
+// reallocarray, and libc's calls theirs.
+static void *(*theirs)(void *, size_t);
+
+HOT void ta_derived_resolve(void) { theirs = (void *(*)(void *, size_t))ta_symbol_before("realloc"); }
+
 HOT EXPORT void *reallocarray(void *p, size_t a, size_t b)
 {
 	size_t n;
 	if (__builtin_mul_overflow(a, b, &n))
 		return out_of_memory(TA_CALL_REALLOCARRAY);
+	if (UNLIKELY(theirs != NULL))
+		return theirs(p, n);
 	return realloc_as(p, n, TA_CALL_REALLOCARRAY, "reallocarray", CALLER);
 }
 

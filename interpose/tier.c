@@ -73,7 +73,7 @@ HOT uintptr_t ta_libs(void *address) { return LIKELY(!ta_rules_by_lib) ? ~(uintp
 
 EXPORT int dlclose(void *handle)
 {
-	ta_ready();
+	ta_symbols_resolve();
 	if (!ta_rules_by_lib)
 		return ta_next.dlclose(handle);
 	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE); // what is being unloaded may be asked for
@@ -182,7 +182,7 @@ static void renamed(void)
 // thread makes is seen a little later.
 EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 {
-	ta_ready();
+	ta_symbols_resolve();
 	if (!ta_rules_by_thread)
 		return ta_next.setname(thread, name);
 	int error = ta_next.setname(thread, name);
@@ -197,7 +197,7 @@ EXPORT int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long 
 
 int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
-	ta_ready();
+	ta_symbols_resolve();
 	if (!ta_rules_by_thread || option != PR_SET_NAME)
 		return ta_next.prctl(option, a, b, c, d);
 	int result = ta_next.prctl(option, a, b, c, d);

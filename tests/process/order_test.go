@@ -58,6 +58,21 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestPartialMalloc: a library before ours brings malloc, but not the whole family. What it lacks builds on
+// it, as libc's does.
+func TestPartialMalloc(t *testing.T) {
+	t.Parallel()
+	part, prog := testlib.CC(t, "partmalloc.c", "-shared", "-fPIC"), testlib.CC(t, "family.cc")
+	for _, preload := range []string{part, part + " " + testlib.Lib(t), testlib.Lib(t) + " " + part} {
+		for _, env := range []string{"A=", "TA_DISABLE=1", "TA_INTERPOSE=0", "TA_SECURE=1"} {
+			r := with(t, preload, []string{env}, prog)
+			if r.Status != 0 || r.Stdout != "done\n" || r.Stderr != "" {
+				t.Errorf("%s %s: %+v", preload, env, r)
+			}
+		}
+	}
+}
+
 // TestSinks: what the library has to say harms nobody.
 func TestSinks(t *testing.T) {
 	t.Parallel()
