@@ -74,7 +74,7 @@ HOT uintptr_t ta_libs(void *address) { return LIKELY(!ta_rules_by_lib) ? ~(uintp
 EXPORT int dlclose(void *handle)
 {
 	ta_symbols_resolve();
-	if (!ta_rules_by_lib)
+	if (ta_disabled)
 		return ta_next.dlclose(handle);
 	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE); // what is being unloaded may be asked for
 	int result = ta_next.dlclose(handle);
