@@ -4,12 +4,12 @@ package testlib
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,42 +66,94 @@ type Cmd struct {
 	Dir     string
 	Stdin   string
 	Preload bool
-	Timeout time.Duration // default one minute
+	Timeout time.Duration // how long it may stand still; default one minute
 }
 
-// Run runs the command to its end. A command that cannot be started or passes
-// its time limit fails the test.
+// Run runs the command to its end. A command that cannot be started, or whose
+// processes no longer make progress, fails the test.
 func Run(tb testing.TB, c Cmd) Result {
 	tb.Helper()
+	if c.Preload {
+		c.Env = append(slices.Clip(c.Env), "LD_PRELOAD="+Lib(tb))
+	}
+	r, err := run(c)
+	if err != nil {
+		tb.Fatalf("%q: %v\nstdout: %s\nstderr: %s", c.Args, err, tail(r.Stdout), tail(r.Stderr))
+	}
+	return r
+}
+
+func run(c Cmd) (Result, error) {
 	limit := c.Timeout
 	if limit == 0 {
 		limit = time.Minute
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
+	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Dir = c.Dir
 	cmd.Env = append(os.Environ(), c.Env...)
-	if c.Preload {
-		cmd.Env = append(cmd.Env, "LD_PRELOAD="+Lib(tb))
-	}
 	cmd.Stdin = strings.NewReader(c.Stdin)
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = limit
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		tb.Fatalf("%q did not end within %v\nstdout: %s\nstderr: %s", c.Args, limit, tail(stdout.String()), tail(stderr.String()))
+	if err := cmd.Start(); err != nil {
+		return Result{}, err
+	}
+	err := waitFor(cmd, limit)
+	r := Result{Stdout: stdout.String(), Stderr: stderr.String(), Status: cmd.ProcessState.ExitCode()}
+	if r.Status < 0 {
+		r.Status = 128 + signal(cmd.ProcessState)
 	}
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		tb.Fatalf("%q: %v", c.Args, err)
+	if errors.As(err, &exit) {
+		err = nil
 	}
-	status := cmd.ProcessState.ExitCode()
-	if status < 0 {
-		status = 128 + signal(cmd.ProcessState)
+	return r, err
+}
+
+// waitFor waits for the end of a command, and ends it with all its descendants when it no longer
+// makes progress.
+func waitFor(cmd *exec.Cmd, limit time.Duration) error {
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	look := time.NewTicker(min(time.Second, limit/5))
+	defer look.Stop()
+	for w := watch(cmd.Process.Pid, limit); ; {
+		select {
+		case err := <-ended:
+			return err
+		case <-look.C:
+			if why := w.stuck(); why != "" {
+				w.kill()
+				<-ended
+				return errors.New(why)
+			}
+		}
 	}
-	return Result{stdout.String(), stderr.String(), status}
+}
+
+// End waits for the end of a command that the test has started itself, as Run does.
+func End(tb testing.TB, cmd *exec.Cmd) error {
+	tb.Helper()
+	return waitFor(cmd, time.Minute)
+}
+
+// Wait polls until done returns true. It fails the test when the process that this
+// depends on has ended, or no longer makes progress.
+func Wait(tb testing.TB, what string, p *os.Process, done func() bool) {
+	tb.Helper()
+	w := watch(p.Pid, time.Minute)
+	for !done() {
+		if leader, ok := readProcess(p.Pid); !ok || leader.state == "Z" {
+			if done() { // it may have been its last deed
+				return
+			}
+			tb.Fatalf("process %d ended before there was %s", p.Pid, what)
+		}
+		if why := w.stuck(); why != "" {
+			tb.Fatalf("waited in vain for %s: process %d %s", what, p.Pid, why)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 func tail(s string) string {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ type program struct {
 	env    []string
 	status int // what both runs must end with
 	limit  time.Duration
+	// ordinary runs the command as a user other than root.
+	ordinary bool
 	// unseen says why a preloaded run cannot leave a statistics file.
 	unseen string
 	// prepare fills the empty folder that the command runs in.
@@ -63,25 +66,21 @@ func runBoth(t *testing.T, p program) {
 	t.Helper()
 	need(t, append([]string{p.args[0]}, p.needs...)...)
 	// One path serves both runs, because programs print and store their folder.
-	top := t.TempDir()
-	dir, stats := filepath.Join(top, "work"), filepath.Join(top, "stats")
-	plain := runOnce(t, p, dir, "")
+	dir := filepath.Join(openFolder(t), "work")
+	plain := runOnce(t, p, dir, nil)
 	if plain.Status != p.status {
 		t.Fatalf("without the library: status %d, want %d\nstdout: %s\nstderr: %s",
 			plain.Status, p.status, clip(plain.Stdout), clip(plain.Stderr))
 	}
-	if err := os.Mkdir(stats, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	compare(t, plain, runOnce(t, p, dir, stats))
+	pre := newPreload(t, openFolder(t))
+	compare(t, plain, runOnce(t, p, dir, pre))
 	if p.unseen == "" {
-		checkStats(t, stats)
+		checkStats(t, pre.stats)
 	}
 }
 
-// runOnce runs the program in an empty dir: preloaded, with its statistics
-// going to the folder stats, unless stats is "".
-func runOnce(t *testing.T, p program, dir, stats string) testlib.Result {
+// runOnce runs the program in an empty dir, preloaded unless pre is nil.
+func runOnce(t *testing.T, p program, dir string, pre *preload) testlib.Result {
 	t.Helper()
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
@@ -101,9 +100,13 @@ func runOnce(t *testing.T, p program, dir, stats string) testlib.Result {
 	}
 	c := testlib.Cmd{Args: args, Dir: dir, Stdin: p.stdin, Timeout: p.limit}
 	c.Env = append(append(c.Env, fixedEnv...), p.env...)
-	if stats != "" {
-		c.Preload = true
-		c.Env = append(c.Env, statsEnv(stats))
+	folders := []string{dir}
+	if pre != nil {
+		c.Env = append(c.Env, pre.env...)
+		folders = append(folders, pre.stats)
+	}
+	if p.ordinary {
+		c.Args = append(become(t, folders...), args...)
 	}
 	return testlib.Run(t, c)
 }
@@ -139,10 +142,6 @@ func clip(s string) string {
 		return s[:most] + "…"
 	}
 	return s
-}
-
-func statsEnv(dir string) string {
-	return "TA_STATS_FILE=" + filepath.Join(dir, "%p.%e.json")
 }
 
 // ours tells this project's library from another allocator that TA_TEST_LIB
@@ -195,13 +194,13 @@ func testdata(name string) string {
 }
 
 // need skips the test when a program is missing, and fails it on a build
-// server, where a skipped test would go unseen. Java is the exception: its
-// packages are large, so build.sh does not install it.
+// server, where a skipped test would go unseen. Java and Firefox are exceptions:
+// their packages are large, so build.sh does not install them.
 func need(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		_, err := exec.LookPath(name)
-		if err != nil && (name == "java" || name == "javac") {
+		if err != nil && slices.Contains([]string{"java", "javac", "firefox-esr"}, name) {
 			t.Skipf("%s is not installed", name)
 		}
 	}

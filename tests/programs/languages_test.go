@@ -63,11 +63,24 @@ func TestNode(t *testing.T) {
 	runAll(t, []program{{name: "node", args: []string{"node", "@work.js"}, status: 4}})
 }
 
+// TestPHP: php opens its extensions with RTLD_DEEPBIND, and those find libc's free before the library's.
+func TestPHP(t *testing.T) {
+	runAll(t, []program{
+		{name: "extensions only", args: []string{"php", "-r", "1;"}},
+		{name: "php", args: []string{"php", "@work.php"}, status: 3},
+	})
+}
+
+func TestR(t *testing.T) {
+	runAll(t, []program{{name: "R", args: []string{"Rscript", "--vanilla", "@work.R"}, status: 3}})
+}
+
 func TestJava(t *testing.T) {
 	need(t, "java", "javac")
 	runAll(t, []program{
 		{name: "version", args: []string{"java", "-version"}},
 		script("churn", `javac -d . "$0" && java -Xmx100m -XX:+UseSerialGC Churn; exec java -Xmx200m -XX:+UseParallelGC Churn`).with("@Churn.java", 3),
+		script("server", `javac -d . "$0" && exec java -Xmx200m Serve`).with("@Serve.java", 3),
 	})
 }
 

@@ -3,9 +3,7 @@ package programs
 import (
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -35,32 +33,6 @@ func postgresBin(t *testing.T) string {
 		testlib.Lacks(t, "postgresql with pgbench")
 	}
 	return filepath.Dir(path)
-}
-
-// own gives the site to a user who is not root.
-func (p *postgres) own() {
-	p.t.Helper()
-	if os.Getuid() != 0 {
-		return
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		u, err = user.Lookup("nobody")
-	}
-	if err != nil {
-		p.t.Skip("there is no user but root to run the server as")
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	for _, dir := range []string{p.dir, p.stats} {
-		if dir == "" {
-			continue
-		}
-		if err := os.Chown(dir, uid, gid); err != nil {
-			p.t.Fatal(err)
-		}
-	}
-	p.user = []string{"setpriv", "--reuid=" + u.Uid, "--regid=" + u.Gid, "--clear-groups", "--"}
 }
 
 func (p *postgres) do(stdin, name string, args ...string) string {

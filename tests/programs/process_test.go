@@ -51,10 +51,7 @@ func TestProcess(t *testing.T) {
 // TestUnshare needs a process with a single thread: a library that starts
 // another makes unshare fail with EINVAL. Some containers forbid it altogether.
 func TestUnshare(t *testing.T) {
-	need(t, "unshare")
-	if testlib.Run(t, testlib.Cmd{Args: []string{"unshare", "-U", "true"}}).Status != 0 {
-		t.Skip("this machine does not let a process have a user namespace of its own")
-	}
+	namespaces(t)
 	runAll(t, []program{
 		{name: "user namespace", args: []string{"unshare", "-U", "true"}},
 		{name: "as root", args: []string{"unshare", "-Ur", "id", "-u"}},

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"tieralloc/internal/testlib"
 )
 
 // redis is one server with its data in one site.
@@ -19,7 +21,7 @@ func startRedis(s *site) *redis {
 	r := &redis{site: s}
 	r.server = s.start("log", "redis-server", "--port", "0", "--unixsocket", "socket", "--dir", s.dir,
 		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes", "--io-threads", "2", "--activedefrag", "no")
-	s.wait("redis-server", func() bool {
+	testlib.Wait(s.t, "an answer", r.server.Process, func() bool {
 		cmd := exec.Command("redis-cli", "-s", "socket", "PING")
 		cmd.Dir = s.dir
 		out, _ := cmd.Output()
@@ -37,7 +39,7 @@ func (r *redis) cli(args ...string) string {
 func (r *redis) save() {
 	r.t.Helper()
 	r.cli("BGSAVE")
-	r.wait("BGSAVE", func() bool { return strings.Contains(r.cli("INFO", "persistence"), "rdb_bgsave_in_progress:0") })
+	testlib.Wait(r.t, "BGSAVE", r.server.Process, func() bool { return strings.Contains(r.cli("INFO", "persistence"), "rdb_bgsave_in_progress:0") })
 	if !strings.Contains(r.cli("INFO", "persistence"), "rdb_last_bgsave_status:ok") {
 		r.t.Fatalf("BGSAVE failed\n%s", clip(r.log("log")))
 	}
@@ -50,7 +52,7 @@ func (r *redis) shutdown() {
 	cmd := exec.Command("redis-cli", "-s", "socket", "SHUTDOWN", "NOSAVE")
 	cmd.Dir = r.dir
 	cmd.Run()
-	if err := r.server.Wait(); err != nil {
+	if err := testlib.End(r.t, r.server); err != nil {
 		r.t.Errorf("redis-server: %v\n%s", err, clip(r.log("log")))
 	}
 }
@@ -97,7 +99,7 @@ func redisRun(t *testing.T, preload bool) string {
 	bench := s.start("bench", "redis-benchmark", "-s", "socket", "--dbnum", "1", "-q", "-n", "15000", "-c", "20", "-d", "300", "-r", "5000",
 		"-t", "set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100,mset")
 	r.save()
-	if err := bench.Wait(); err != nil {
+	if err := testlib.End(t, bench); err != nil {
 		t.Fatalf("redis-benchmark: %v\n%s", err, clip(r.log("bench")))
 	}
 	r.cli("-n", "1", "FLUSHDB", "ASYNC")

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tieralloc/internal/testlib"
 )
@@ -21,49 +20,33 @@ type site struct {
 	user  []string // the command that changes to the server's user, or nothing
 }
 
-// newSite makes an empty site. Its folder has a short name, as the path of a
-// Unix socket is limited to 107 bytes, and other users may enter it.
-func newSite(t *testing.T, preload bool) *site {
+func newSite(t *testing.T, preloaded bool) *site {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "site")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &site{t: t, dir: dir, env: fixedEnv}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if preload {
-		s.preload()
+	s := &site{t: t, dir: openFolder(t), env: fixedEnv}
+	if preloaded {
+		pre := newPreload(t, s.dir)
+		s.stats = pre.stats
+		s.env = append(append([]string{}, s.env...), pre.env...)
 	}
 	return s
 }
 
-// preload uses a copy of the library, since the source tree may lie where the
-// server's user cannot read.
-func (s *site) preload() {
+// own gives the site to a user other than root, who runs everything in it: some servers refuse root,
+// others change to a user of the system's.
+func (s *site) own() {
 	s.t.Helper()
-	text, err := os.ReadFile(testlib.Lib(s.t))
-	if err != nil {
-		s.t.Fatal(err)
+	folders := []string{s.dir}
+	if s.stats != "" {
+		folders = append(folders, s.stats)
 	}
-	lib := filepath.Join(s.dir, filepath.Base(testlib.Lib(s.t)))
-	if err := os.WriteFile(lib, text, 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	s.stats = filepath.Join(s.dir, "stats")
-	if err := os.Mkdir(s.stats, 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	s.env = append(append([]string{}, s.env...), "LD_PRELOAD="+lib, statsEnv(s.stats))
+	s.user = become(s.t, folders...)
 }
 
 // run runs a client with some input, requires status 0 and returns its output.
 func (s *site) run(stdin string, args ...string) string {
 	s.t.Helper()
 	r := testlib.Run(s.t, testlib.Cmd{
-		Args: append(append([]string{}, s.user...), args...), Dir: s.dir, Env: s.env, Stdin: stdin, Timeout: 2 * time.Minute,
+		Args: append(append([]string{}, s.user...), args...), Dir: s.dir, Env: s.env, Stdin: stdin,
 	})
 	if r.Status != 0 {
 		s.t.Fatalf("%q ended with %d\nstdout: %s\nstderr: %s", args, r.Status, clip(r.Stdout), clip(r.Stderr))
@@ -79,26 +62,21 @@ func (s *site) start(log string, args ...string) *exec.Cmd {
 		s.t.Fatal(err)
 	}
 	defer out.Close()
+	args = append(append([]string{}, s.user...), args...)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	return cmd
-}
-
-// wait polls until done returns true.
-func (s *site) wait(what string, done func() bool) {
-	s.t.Helper()
-	const poll = 20 * time.Millisecond
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(poll) {
-		if done() {
-			return
+	s.t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if s.t.Failed() {
+			s.t.Logf("%q: %v; it said: %s", args, cmd.ProcessState, clip(s.log(log)))
 		}
-	}
-	s.t.Fatalf("waited a minute in vain for %s", what)
+	})
+	return cmd
 }
 
 func (s *site) log(name string) string {

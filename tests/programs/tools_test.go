@@ -61,6 +61,14 @@ func TestCompilers(t *testing.T) {
 			args: []string{"bash", "-c", "sed -i 's/std::make_shared/std::make_shard/' big.cc; LC_ALL=C exec g++ -std=c++17 -fsyntax-only big.cc"},
 		},
 		{
+			name: "clang++", needs: []string{"clang++"}, status: 9, prepare: templates, limit: 3 * time.Minute,
+			args: []string{"bash", "-c", "clang++ -std=c++17 -O1 -S -o big.s big.cc && md5sum big.s && clang++ -o big big.s && md5sum big && exec ./big"},
+		},
+		{
+			name: "clang++ with an error", needs: []string{"clang++"}, status: 1, prepare: templates,
+			args: []string{"bash", "-c", "sed -i 's/std::make_shared/std::make_shard/' big.cc; exec clang++ -std=c++17 -fsyntax-only big.cc"},
+		},
+		{
 			name: "gcc with link-time optimisation", needs: []string{"gcc"}, status: 4, prepare: source,
 			args: []string{"bash", "-c", "gcc -O2 -g -flto=2 -frandom-seed=1 -c small.c && gcc -O2 -flto=2 -o small small.o && md5sum small.o && exec ./small"},
 		},
@@ -95,4 +103,29 @@ func TestGoBuildItself(t *testing.T) {
 		t.Errorf("status %d\n%s", r.Status, clip(r.Stderr))
 	}
 	checkStats(t, dir, "collect2") // go itself is linked statically
+}
+
+// TestFaketime has another preloaded library beside this one, which takes over the clocks, before it and behind it.
+func TestFaketime(t *testing.T) {
+	const when = "'2020-01-02 03:04:05'"
+	runAll(t, []program{
+		script("date", "faketime "+when+" date +%F; faketime -f '@2020-01-02 03:04:05' sh -c 'date +%F; date -r /etc/hostname +%Y | wc -c'", "faketime"),
+		script("threads", "exec faketime -m "+when+` python3 -c '
+import threading, time
+def work(): held.append([bytes(i) for i in range(2000)]); days.append(time.strftime("%F"))
+held, days = [], []
+threads = [threading.Thread(target=work) for i in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(days)'`, "faketime", "python3"),
+		script("behind", `file=$(faketime `+when+` sh -c 'echo "$LD_PRELOAD"' | tr : '\n' | grep faketime)
+			LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$file FAKETIME='@2020-01-02 03:04:05' date +%F`, "faketime"),
+	})
+}
+
+// TestFFmpeg makes, codes and decodes pictures and sound on two threads.
+func TestFFmpeg(t *testing.T) {
+	runAll(t, []program{script("ffmpeg", `f() { ffmpeg -nostdin -hide_banner -loglevel error -y -threads 2 "$@"; }
+		f -f lavfi -i testsrc=duration=2:size=320x240:rate=15 -f lavfi -i sine=frequency=440:duration=2 -c:v libx264 -threads 2 -c:a aac -bitexact a.mkv
+		f -i a.mkv -vf 'scale=160:120,hflip' -c:v mpeg4 -threads 2 -c:a pcm_s16le -bitexact b.avi
+		f -i b.avi -f framemd5 -; f -i nothing.mkv -f null -`, "ffmpeg").with("", 1)})
 }

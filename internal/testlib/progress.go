@@ -1,0 +1,101 @@
+package testlib
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A tree is a process with its descendants, watched for progress. Progress is processor time, not
+// the clock: beside busy neighbours a program may take many times as long and be sound.
+type tree struct {
+	leader int
+	limit  time.Duration
+	begun  time.Time     // when the current window began
+	mark   time.Duration // what the tree had used by then
+	last   time.Duration
+	used   time.Duration
+}
+
+func watch(leader int, limit time.Duration) *tree {
+	return &tree{leader: leader, limit: limit, begun: time.Now()}
+}
+
+// stuck says why there is no point in waiting on, or "". A tree stands still when it uses less than
+// a hundredth of a processor for as long as limit, and runs away when it has used ten times limit.
+func (w *tree) stuck() string {
+	now := time.Duration(0)
+	for _, p := range family(w.leader) {
+		now += p.used
+	}
+	w.used += max(0, now-w.last) // an orphan takes its time with it
+	w.last = now
+	if w.used > 10*w.limit {
+		return fmt.Sprintf("used %v of processor time", w.used)
+	}
+	if w.used-w.mark >= w.limit/100 && w.used > w.mark {
+		w.mark, w.begun = w.used, time.Now()
+	}
+	if time.Since(w.begun) > w.limit {
+		return fmt.Sprintf("stood still for %v", w.limit)
+	}
+	return ""
+}
+
+// kill ends the whole tree. Its members are stopped first, so that none starts another meanwhile.
+func (w *tree) kill() {
+	members := family(w.leader)
+	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		for _, p := range members {
+			_ = syscall.Kill(p.pid, sig)
+		}
+	}
+}
+
+// process is one line of /proc/PID/stat.
+type process struct {
+	pid, parent int
+	state       string
+	used        time.Duration // its own processor time and that of the children it has waited for
+}
+
+// family is the process and its descendants.
+func family(leader int) []process {
+	children := map[int][]process{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if p, ok := readProcess(pid); ok {
+			children[p.parent] = append(children[p.parent], p)
+		}
+	}
+	var all []process
+	if p, ok := readProcess(leader); ok {
+		all = append(all, p)
+	}
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i].pid]...)
+	}
+	return all
+}
+
+func readProcess(pid int) (process, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, false
+	}
+	// The name in brackets may hold anything; what follows is separated by blanks.
+	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	p := process{pid: pid, state: f[0]}
+	p.parent, _ = strconv.Atoi(f[1])
+	const tick = time.Second / 100 // of user space, on every Linux that Go runs on
+	for _, s := range f[11:15] {
+		n, _ := strconv.Atoi(s)
+		p.used += time.Duration(n) * tick
+	}
+	return p, true
+}
