@@ -208,7 +208,7 @@ func (h *Heap) unsew(p, failed *Page, moved uintptr) {
 		q.Size += tail
 		pool.leaving -= tail
 		if q == failed {
-			hugeUnmap(token, q)
+			partsUnmap(token, q)
 		} else {
 			cacheAgain(token, q)
 		}
@@ -220,7 +220,7 @@ func (h *Heap) unsew(p, failed *Page, moved uintptr) {
 // cacheAgain puts p, in no list and no map, into the cache, or unmaps it. poolLock is held, and let go for that.
 func cacheAgain(token uintptr, p *Page) {
 	if pool.cache.n >= hugeCacheSlots || !mapReserve(p.Start, SliceSize) {
-		hugeUnmap(token, p)
+		partsUnmap(token, p)
 		return
 	}
 	mapSet(p.Start, p)

@@ -204,3 +204,55 @@ func TestGatherRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestGatherRefusedFar: a part that begins where the page map has no leaf goes back to the kernel when that would not move it.
+func TestGatherRefusedFar(t *testing.T) {
+	const leafSpan, first, second = 1 << RootShift, 20 * mib, 13 * mib
+	h := hugeWorld(t)
+	room := raw.Reserve(4 * leafSpan)
+	if room == 0 {
+		t.Skip("no addresses")
+	}
+	seam := raw.RoundUp(room, leafSpan) + leafSpan // tests before this one have had nothing there
+	raw.Unmap(room, 4*leafSpan)
+	start := mapFixed(t, seam-first, first+second)
+	if !h.Thread.admit(1, first+second) {
+		t.Fatal("no room")
+	}
+	p := h.hugeAdopt(start, first+second, 1, h.Hint, 1, false)
+	q := newDescriptor()
+	*q = *p
+	q.Start, q.next = seam, nil
+	p.next = q
+	pool.parts++
+	if Lookup(seam) != nil || raw.Load(mapRoot+seam>>RootShift*8) != 0 {
+		t.Fatal("there is a leaf")
+	}
+	const dontDump = 16
+	raw.Sys(syscall.SYS_MADVISE, seam+mib, mib, dontDump, 0, 0, 0) // so that the part does not grow
+	drop(h, start)
+	sound(t)
+	b := get(t, h, 40*mib)
+	sound(t)
+	if n := Lookup(b).parts(); n != 1 || isMapped(seam, second) {
+		t.Errorf("the block has %d parts; the one that was refused is mapped: %v", n, isMapped(seam, second))
+	}
+	drop(h, b)
+	purgeAll(h.Thread)
+	sound(t)
+	if pool.count.committed != 0 || pool.parts != 0 {
+		t.Errorf("%d bytes committed, %d parts", pool.count.committed, pool.parts)
+	}
+}
+
+// mapFixed maps n bytes at addr, where there is nothing.
+func mapFixed(t *testing.T, addr, n uintptr) uintptr {
+	t.Helper()
+	const fixedNoReplace = 0x100000
+	got, errno := raw.Sys(syscall.SYS_MMAP, addr, n, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS|fixedNoReplace, ^uintptr(0), 0)
+	if errno != 0 || got != addr {
+		t.Fatalf("not mapped at %#x: %d", addr, errno)
+	}
+	return got
+}

@@ -209,9 +209,15 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 // hugeUnmap gives the memory of a block that is in no list back to the kernel.
 // poolLock is held, and let go meanwhile.
 func hugeUnmap(token uintptr, p *Page) {
+	mapSet(p.Start, nil)
+	partsUnmap(token, p)
+}
+
+// partsUnmap is hugeUnmap for parts that the page map does not have: there may be no leaf for
+// where they begin.
+func partsUnmap(token uintptr, p *Page) {
 	start, size, place := p.Start, p.Size, p.place
 	stray, astray, hugetlb := uintptr(p.stray)*raw.Page, p.astray, p.hugetlb != 0
-	mapSet(start, nil)
 	dropParts(p.next)
 	freeDescriptor(p)
 	pool.leaving += size
