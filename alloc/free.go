@@ -157,6 +157,9 @@ func check(p *Page, addr uintptr) uintptr {
 	case OwnerZero:
 		return p.zeroCheck(addr)
 	case OwnerHuge:
+		if addr < p.Start { // a block may begin within a slice
+			return FreeForeign
+		}
 		if addr != p.Start {
 			return FreeInside
 		}

@@ -1,9 +1,6 @@
 package alloc
 
 import (
-	"syscall"
-	"unsafe"
-
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -45,10 +42,9 @@ func (h *Heap) hugeGathered(size, align, place uintptr) *Page {
 }
 
 // canGather reports whether a place is one to move mappings in. Near a soft cap the
-// policy is to be asked for the block as a whole. Under a limit of the address space the kernel may
-// refuse the move, and then nobody can tell whose the addresses of its target are.
+// policy is to be asked for the block as a whole.
 func canGather(place, size uintptr) bool {
-	return unitOf(place) == 1 && (place != placePin || !bound) && tiers.Room(tierOf(uint32(place)), size) && !addressesLimited()
+	return unitOf(place) == 1 && (place != placePin || !bound) && tiers.Room(tierOf(uint32(place)), size)
 }
 
 // gather takes cached blocks of a place, each smaller than size bytes, off the cache, the largest first and of the last, if it
@@ -164,8 +160,7 @@ func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
 			n += more
 		}
 		from, tail := q.Start+q.Size, uintptr(q.done)<<SliceShift
-		if _, errno := raw.Remap(q.Start, q.Size, n, raw.MremapMayMove|raw.MremapFixed, at); errno != 0 {
-			raw.Reclaim(at, n)
+		if errno := raw.Move(q.Start, q.Size, n, at); errno != 0 {
 			if at+n < to+size {
 				raw.Unmap(at+n, to+size-at-n)
 			}
@@ -225,12 +220,4 @@ func cacheAgain(token uintptr, p *Page) {
 	}
 	mapSet(p.Start, p)
 	pool.cache.put(p)
-}
-
-// addressesLimited reports whether the process has a limit of its address space.
-func addressesLimited() bool {
-	const rlimitAS = 9
-	limit := [2]uint64{} // now, at most
-	_, errno := raw.Sys(syscall.SYS_PRLIMIT64, 0, rlimitAS, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
-	return errno != 0 || limit[0] != ^uint64(0)
 }

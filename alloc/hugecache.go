@@ -164,7 +164,7 @@ func hugeFreed(token uintptr, p *Page) {
 		park(token, p)
 		return
 	}
-	if PurgeDelay == 0 || p.stray != 0 || p.hugetlb != 0 {
+	if PurgeDelay == 0 || p.stray != 0 || p.hugetlb != 0 || p.Start&(SliceSize-1) != 0 {
 		hugeUnmap(token, p)
 		return
 	}

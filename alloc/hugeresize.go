@@ -46,8 +46,9 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 			return 0
 		}
 	case size > old && errno == uintptr(syscall.ENOMEM) && (p.place != placePin || !bound): // else the host has changed a part
-		if to := h.mapRoomy(size, p.place); to != 0 {
-			at = hugeMove(h, p, size, to)
+		at = h.hugeMoved(p, size)
+		if at == 0 && purgeAll(h.Thread) > 0 {
+			at = h.hugeMoved(p, size)
 		}
 	}
 	switch {
@@ -83,20 +84,69 @@ func hugeSizedBack(h *Heap, p *Page, size uintptr) {
 	tiers.Release(tierOf(p.place), grown)
 }
 
-// mapRoomy maps size bytes with free addresses behind them: what has grown once will
+// hugeMoved moves the block of p, which is held, to where it can be size bytes long. It returns the address,
+// or 0 when the kernel refuses.
+func (h *Heap) hugeMoved(p *Page, size uintptr) (at uintptr) {
+	if to := h.reserveRoomy(size, p.place); to != 0 {
+		at = hugeMove(h, p, size, to)
+	}
+	if at == 0 && p.next == nil {
+		at = h.hugeMoveAnywhere(p, size)
+	}
+	return at
+}
+
+// reserveRoomy reserves size bytes with free addresses behind them: what has grown once will
 // grow again, and then in place. The start suits huge pages, so that the kernel
 // moves whole page tables.
-func (h *Heap) mapRoomy(size uintptr, place uint32) uintptr {
+func (h *Heap) reserveRoomy(size uintptr, place uint32) uintptr {
 	room := raw.RoundUp(size/2, SliceSize)
-	to := mapAligned(size+room, 2<<20)
+	to := reserveAligned(size+room, huge2M)
 	if to == 0 {
-		return mapAligned(size, SliceSize)
+		return reserveAligned(size, SliceSize)
 	}
-	h.giveBack(to+size, room, place)
+	h.giveBackBarred(to+size, room, place)
 	return to
 }
 
-// hugeMove moves the block of p into the fresh mapping at to. The map forgets
+// hugeMoveAnywhere has the kernel choose where the block of p, one mapping, becomes size bytes long. So no more
+// addresses than those are needed, where a limit leaves few: to reserve them takes as many as the block has in addition. The
+// block may begin anywhere in a slice then, and is not cached when it is freed.
+func (h *Heap) hugeMoveAnywhere(p *Page, size uintptr) uintptr {
+	leaf := raw.Map(leafBytes) // which one is needed is known too late to do without
+	if leaf == 0 {
+		return 0
+	}
+	if !poolLock.Take(h.Thread.token) {
+		raw.Unmap(leaf, leafBytes)
+		return 0
+	}
+	from := p.Start
+	mapSet(from, nil)
+	poolLock.Release()
+
+	to, errno := raw.Remap(from, p.Size, size, raw.MremapMayMove, 0)
+
+	poolLock.Take(h.Thread.token)
+	if errno != 0 {
+		to = from
+	}
+	if !mapInstall(to>>RootShift, leaf) {
+		raw.Unmap(leaf, leafBytes)
+	}
+	p.Start = to
+	mapSet(to, p)
+	if errno == 0 {
+		hugeSized(p, size)
+	}
+	poolLock.Release()
+	if errno != 0 {
+		return 0
+	}
+	return to
+}
+
+// hugeMove moves the block of p to the size bytes reserved at to. The map forgets
 // the old address before the kernel can give it to another thread.
 func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 	if !poolLock.Take(h.Thread.token) {
@@ -114,10 +164,9 @@ func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 
 	moved := true
 	if p.next != nil {
-		moved = p.moveParts(to, size)
-	} else if _, errno := raw.Remap(from, p.Size, size, raw.MremapMayMove|raw.MremapFixed, to); errno != 0 {
-		moved = false
-		raw.Reclaim(to, size)
+		moved = h.moveParts(p, to, size)
+	} else {
+		moved = raw.Move(from, p.Size, size, to) == 0
 	}
 
 	poolLock.Take(h.Thread.token)

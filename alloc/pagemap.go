@@ -55,12 +55,19 @@ func mapReserve(start, n uintptr) bool {
 		if leaf == 0 {
 			return false
 		}
-		if atomic.CompareAndSwapUintptr(entry, 0, leaf) {
-			mapped(leafBytes)
-		} else {
+		if !mapInstall(a, leaf) {
 			raw.Unmap(leaf, leafBytes)
 		}
 	}
+	return true
+}
+
+// mapInstall makes fresh memory the leaf of entry a of the root, or reports false when that has one.
+func mapInstall(a, leaf uintptr) bool {
+	if !atomic.CompareAndSwapUintptr((*uintptr)(raw.Ptr(mapRoot+a*8)), 0, leaf) {
+		return false
+	}
+	mapped(leafBytes)
 	return true
 }
 

@@ -62,11 +62,10 @@ func dropParts(q *Page) {
 	}
 }
 
-// moveParts moves what the block of p has to the fresh mapping of size bytes at to, where the last part becomes as much
-// longer as that is larger. It reports false, with the block as it was and nothing mapped at to, when the kernel
+// moveParts moves what the block of p has to the size bytes reserved at to, where the last part becomes as much
+// longer as those are more. It reports false, with the block as it was and nothing reserved at to, when the kernel
 // refuses. (What the program has made read-only of it is writable then.) Precondition: the block is of several parts, and held.
-func (p *Page) moveParts(to, size uintptr) bool {
-	const flags = raw.MremapMayMove | raw.MremapFixed
+func (h *Heap) moveParts(p *Page, to, size uintptr) bool {
 	end := p.Start + p.Size
 	more := size - p.Size
 	for q := p; q != nil; q = q.next {
@@ -74,10 +73,10 @@ func (p *Page) moveParts(to, size uintptr) bool {
 		at := to + q.Start - p.Start
 		errno := uintptr(0)
 		if q.next != nil { // empty, its addresses stay mapped until all have moved
-			_, errno = raw.Remap(q.Start, n, n, flags|raw.MremapDontUnmap, at)
+			errno = raw.MoveContents(q.Start, n, at)
 		} else {
 			n += more
-			_, errno = raw.Remap(q.Start, n-more, n, flags, at)
+			errno = raw.Move(q.Start, n-more, n, at)
 		}
 		if errno == 0 {
 			continue
@@ -85,16 +84,15 @@ func (p *Page) moveParts(to, size uintptr) bool {
 		for back := p; back != q; back = back.next {
 			n := back.next.Start - back.Start
 			raw.Allow(back.Start, n)
-			copyBack(back.Start, to+back.Start-p.Start, n)
+			h.copyBack(back.Start, to+back.Start-p.Start, n, p.place)
 		}
-		raw.Reclaim(at, n)
 		if at+n < to+size {
 			raw.Unmap(at+n, to+size-at-n)
 		}
 		return false
 	}
-	raw.Unmap(p.Start, p.lastPart().Start-p.Start)
 	from := p.Start
+	h.giveBackBarred(from, p.lastPart().Start-from, p.place)
 	for q := p; q != nil; q = q.next {
 		q.Start += to - from
 	}
@@ -113,7 +111,7 @@ func partsMost() uintptr {
 		if page == 0 {
 			return most
 		}
-		if to, errno := raw.Remap(page, raw.Page, raw.Page, raw.MremapMayMove|raw.MremapDontUnmap, 0); errno == 0 {
+		if to := raw.Reserve(raw.Page); to != 0 && raw.MoveContents(page, raw.Page, to) == 0 {
 			raw.Unmap(to, raw.Page)
 			most = hugeParts
 		}

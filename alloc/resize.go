@@ -86,27 +86,21 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 	if !oneMapping(was, have) {
 		return 0
 	}
-	to := mapAligned(size, SliceSize)
+	to := reserveAligned(size, SliceSize)
 	if to == 0 {
 		return 0
 	}
-	const move = raw.MremapMayMove | raw.MremapFixed | raw.MremapDontUnmap
-	if _, errno := raw.Remap(was, have, have, move, to); errno != 0 {
-		if errno == uintptr(syscall.EINVAL) { // a kernel before 5.7, which looks at the flags first
-			raw.Unmap(to, size)
-		} else {
-			raw.Reclaim(to, size)
-		}
-		return 0
-	}
-	// The moved part and the rest are two mappings, which could not be resized as
-	// one. So the rest goes, and the part grows over its place.
+	// The rest of what is reserved goes, and what has moved grows over its place.
+	errno := raw.MoveContents(was, have, to)
 	if size > have {
-		raw.Unmap(to+have, size-have)
+		h.giveBackBarred(to+have, size-have, p.place)
+	}
+	if errno != 0 {
+		return 0
 	}
 	q := h.hugeAdopt(to, have, p.place, p.Hint, p.home, true)
 	if q == nil {
-		copyBack(was, to, have)
+		h.copyBack(was, to, have, p.place)
 		return 0
 	}
 	h.Calls[CallReallocAllocs]++
@@ -162,7 +156,7 @@ func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, held boo
 
 // hugeReturn undoes hugeAdopt: the contents go back to address to. Precondition: q is held.
 func (h *Heap) hugeReturn(q *Page, to uintptr) {
-	start, size := q.Start, q.Size
+	start, size, place := q.Start, q.Size, q.place
 	poolLock.Take(h.Thread.token)
 	letGoLocked(h.Thread.token, q)
 	hugeUnlink(q)
@@ -171,15 +165,15 @@ func (h *Heap) hugeReturn(q *Page, to uintptr) {
 	unmapped(size)
 	freeDescriptor(q)
 	poolLock.Release()
-	copyBack(to, start, size)
+	h.copyBack(to, start, size, place)
 }
 
 // copyBack brings n bytes back to where they were moved from, and unmaps them where
 // they are. It is no matter of speed: the kernel has just run out of memory. It is not asked to
 // move them either, for when it refuses that it may have unmapped the target before.
-func copyBack(to, from, n uintptr) {
+func (h *Heap) copyBack(to, from, n uintptr, place uint32) {
 	for i := uintptr(0); i < n; i += 8 {
 		raw.Store(to+i, raw.Load(from+i))
 	}
-	raw.Unmap(from, n)
+	h.giveBack(from, n, place)
 }

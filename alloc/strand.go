@@ -88,6 +88,13 @@ func (h *Heap) giveBack(start, n uintptr, place uint32) {
 	poolLock.Release()
 }
 
+// giveBackBarred is giveBack for what may be barred from reading or writing.
+func (h *Heap) giveBackBarred(start, n uintptr, place uint32) {
+	if !raw.Unmap(start, n) && raw.Allow(start, n) {
+		h.giveBack(start, n, place)
+	}
+}
+
 // mapHuge maps size bytes for a huge block, or takes them from what was kept: at once while
 // mappings are short, or ever more would be kept.
 func (h *Heap) mapHuge(size, align, place uintptr) (start uintptr) {

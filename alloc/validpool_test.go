@@ -208,7 +208,7 @@ func (v *inspection) huge() (bytes uintptr) {
 				return
 			}
 			v.want(p.state == spanHuge && p.Owner == OwnerHuge, "huge block %p: state %d, owner %#x", p, p.state, p.Owner)
-			v.want(Lookup(p.Start) == p && p.Start&(SliceSize-1) == 0, "huge block %p at %#x: the map has %p", p, p.Start, Lookup(p.Start))
+			v.want(Lookup(p.Start) == p && p.Start&(raw.Page-1) == 0, "huge block %p at %#x: the map has %p", p, p.Start, Lookup(p.Start))
 			v.aged(p)
 			v.parts(p)
 			bytes += p.Size

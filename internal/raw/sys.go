@@ -13,9 +13,6 @@ const (
 
 // Constants of the kernel's interface that package syscall does not carry.
 const (
-	MremapMayMove     = 1
-	MremapFixed       = 2
-	MremapDontUnmap   = 4
 	ClockMono         = 1
 	ClockReal         = 0
 	MadvDontNeed      = 4
@@ -68,26 +65,6 @@ func Unmap(addr, n uintptr) bool {
 func Discard(addr, n uintptr) bool {
 	_, errno := Sys(syscall.SYS_MADVISE, addr, n, MadvDontNeed, 0, 0, 0)
 	return errno == 0
-}
-
-// Remap resizes or moves a mapping. It returns 0 and an errno when the kernel
-// refuses.
-func Remap(old, oldSize, newSize, flags, to uintptr) (addr, errno uintptr) {
-	r, errno := Sys(syscall.SYS_MREMAP, old, oldSize, newSize, flags, to, 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return r, 0
-}
-
-// Reclaim unmaps the n bytes at addr, the target of a move that failed: the kernel
-// may have unmapped them already, and another thread may have got them since. Where
-// that cannot be told the addresses stay as they are.
-func Reclaim(addr, n uintptr) {
-	const fixedNoReplace = 0x100000
-	if mapAt(addr, n, syscall.PROT_READ|syscall.PROT_WRITE, fixedNoReplace) == addr {
-		Unmap(addr, n)
-	}
 }
 
 // Clock reads a clock in nanoseconds.

@@ -84,3 +84,15 @@ func TestMappingsAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestGrowNearLimit: what a limit of the address space leaves room for, realloc can grow to.
+func TestGrowNearLimit(t *testing.T) {
+	t.Parallel()
+	program := testlib.CC(t, "grow.c", "-fno-builtin")
+	for _, env := range []string{"TA_PURGE_DELAY=", "TA_PURGE_DELAY=0ms", "TA_HUGEPAGES=thp"} {
+		r := testlib.Run(t, testlib.Cmd{Args: []string{program}, Env: append(append([]string{}, quiet...), env), Preload: true})
+		if r.Status != 0 || r.Stderr != "" {
+			t.Errorf("%s: status %d, %s", env, r.Status, r.Stderr)
+		}
+	}
+}
