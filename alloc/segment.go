@@ -1,6 +1,9 @@
 package alloc
 
 import (
+	"syscall"
+	"unsafe"
+
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
@@ -10,7 +13,7 @@ import (
 // slices, in no list. A segment is a quarter of what there is, within minGrowth and
 // maxGrowth, so their number grows with the logarithm of the heap. The first ones are
 // smaller, and double what there is: a small program maps little, and an address far from its blocks
-// is no memory. When the kernel refuses that much, the span alone is tried. One of the kernel's
+// is no memory. When the kernel refuses that much, half of it is tried, down to the span alone. One of the kernel's
 // huge pages, which are scarce and taken at once, is as large as asked for. Precondition:
 // poolLock is held.
 func grow(place, n uintptr) *Page {
@@ -21,11 +24,14 @@ func grow(place, n uintptr) *Page {
 	}
 	unit := unitOf(place)
 	slices := min(max(pool.segSlices/4, min(pool.segSlices, minGrowth), firstGrowth, 2*unit), maxGrowth) &^ (unit - 1)
-	if slices < n {
-		slices = n
-	}
-	if p := segmentMap(place, slices, false); p != nil || slices == n {
-		return p
+	pool.limited = addressesLimited()
+	for ; slices > n && n != 0; slices = slices / 2 &^ (unit - 1) {
+		if pool.limited {
+			slices -= slices % n // so that nothing is left over where all spans are of this length
+		}
+		if p := segmentMap(place, slices, false); p != nil {
+			return p
+		}
 	}
 	return segmentMap(place, n, false)
 }
@@ -87,22 +93,33 @@ func mapSegment(place, n uintptr, hugetlb bool) (addr, size, start uintptr) {
 		return addr, n, addr
 	}
 	align := unitOf(place) << SliceShift
-	size = n + align - raw.Page
-	if addr = raw.Reserve(size + 2*margin); addr != 0 {
-		start = raw.RoundUp(addr+margin, align)
-		if raw.Allow(start, n) {
-			return addr, size + 2*margin, start
+	if !pool.limited {
+		size = n + align - raw.Page + 2*margin
+		if addr = raw.Reserve(size); addr != 0 {
+			start = raw.RoundUp(addr+margin, align)
+			if raw.Allow(start, n) {
+				return addr, size, start
+			}
+			raw.Unmap(addr, size)
 		}
-		raw.Unmap(addr, size+2*margin)
 	}
-	addr = raw.Map(size)
-	return addr, size, raw.RoundUp(addr, align)
+	addr = mapAligned(n, align)
+	return addr, n, addr
 }
 
 // margin is what is reserved before and after a segment, so that an address which is
 // wrong by much is no memory, of this heap or of another mapping: bytes. Where the kernel
-// refuses that, as it does to a process with too many mappings, the segment does without.
+// refuses that, as it does to a process with too many mappings, the segment does without; and so it does
+// under a limit of the address space, in which a margin counts as memory does.
 const margin = 1 << 20
+
+// addressesLimited reports whether the process has a limit of its address space.
+func addressesLimited() bool {
+	const rlimitAS = 9
+	limit := [2]uint64{} // now, at most
+	_, errno := raw.Sys(syscall.SYS_PRLIMIT64, 0, rlimitAS, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
+	return errno != 0 || limit[0] != ^uint64(0)
+}
 
 func newSegment() *segment {
 	if s := pool.freeSegs; s != nil {

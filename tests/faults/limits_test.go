@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"tieralloc/internal/testlib"
@@ -93,6 +94,29 @@ func TestGrowNearLimit(t *testing.T) {
 		r := testlib.Run(t, testlib.Cmd{Args: []string{program}, Env: append(append([]string{}, quiet...), env), Preload: true})
 		if r.Status != 0 || r.Stderr != "" {
 			t.Errorf("%s: status %d, %s", env, r.Status, r.Stderr)
+		}
+	}
+}
+
+// TestFillLimit: blocks of any size fill a limit of the address space nearly as well as glibc's do.
+func TestFillLimit(t *testing.T) {
+	t.Parallel()
+	const limit = 128 << 20
+	program := testlib.CC(t, "fill.c", "-fno-builtin")
+	fill := func(bytes int, preload bool) float64 {
+		script := fmt.Sprintf(`ulimit -S -v %d; exec "$0" %d`, limit>>10, bytes)
+		r := testlib.Run(t, testlib.Cmd{Args: []string{"sh", "-c", script, program}, Env: quiet, Preload: preload})
+		sum, err := strconv.Atoi(strings.TrimSpace(r.Stderr))
+		if err != nil || r.Status != 0 {
+			t.Fatalf("%d bytes: status %d, %s", bytes, r.Status, r.Stderr)
+		}
+		return float64(sum) / limit
+	}
+	for _, bytes := range []int{16, 100, 1000, 1 << 10, 10_000, 10 << 10, 30_000, 100_000, 100 << 10, 300_000, 1_000_000, 1 << 20, 3_000_000, 10_000_000} {
+		glibc, ours := fill(bytes, false), fill(bytes, true)
+		t.Logf("%d bytes: %.3f of the limit, glibc %.3f", bytes, ours, glibc)
+		if ours < 0.86*glibc {
+			t.Errorf("%d bytes: %.3f of the limit, glibc %.3f", bytes, ours, glibc)
 		}
 	}
 }
