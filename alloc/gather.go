@@ -145,7 +145,7 @@ func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
 	}
 	to := reserveAligned(size, huge2M)
 	if to != 0 && !mapReserve(to, SliceSize) {
-		raw.Unmap(to, size)
+		unmapFresh(to, size)
 		to = 0
 	}
 	if to == 0 {
@@ -162,7 +162,7 @@ func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
 		from, tail := q.Start+q.Size, uintptr(q.done)<<SliceShift
 		if errno := raw.Move(q.Start, q.Size, n, at); errno != 0 {
 			if at+n < to+size {
-				raw.Unmap(at+n, to+size-at-n)
+				unmapFresh(at+n, to+size-at-n)
 			}
 			tiers.Release(tier, more)
 			h.unsew(p, q, at-to)

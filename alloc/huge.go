@@ -125,11 +125,12 @@ func mapAligned(size, align uintptr) uintptr { return takeAligned(size, align, f
 func reserveAligned(size, align uintptr) uintptr { return takeAligned(size, align, true) }
 
 func takeAligned(size, align uintptr, reserve bool) uintptr {
+	unmapLeftover()
 	addr := mapOrReserve(size, reserve)
 	if addr == 0 || addr&(align-1) == 0 {
 		return addr
 	}
-	raw.Unmap(addr, size)
+	unmapFresh(addr, size)
 	whole := size + align - raw.Page
 	addr = mapOrReserve(whole, reserve)
 	if addr == 0 {
@@ -137,10 +138,10 @@ func takeAligned(size, align uintptr, reserve bool) uintptr {
 	}
 	start := raw.RoundUp(addr, align)
 	if start > addr {
-		raw.Unmap(addr, start-addr)
+		unmapFresh(addr, start-addr)
 	}
 	if end := addr + whole; end > start+size {
-		raw.Unmap(start+size, end-start-size)
+		unmapFresh(start+size, end-start-size)
 	}
 	return start
 }

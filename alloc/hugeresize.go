@@ -118,7 +118,7 @@ func (h *Heap) hugeMoveAnywhere(p *Page, size uintptr) uintptr {
 		return 0
 	}
 	if !poolLock.Take(h.Thread.token) {
-		raw.Unmap(leaf, leafBytes)
+		unmapFresh(leaf, leafBytes)
 		return 0
 	}
 	from := p.Start
@@ -132,7 +132,7 @@ func (h *Heap) hugeMoveAnywhere(p *Page, size uintptr) uintptr {
 		to = from
 	}
 	if !mapInstall(to>>RootShift, leaf) {
-		raw.Unmap(leaf, leafBytes)
+		unmapFresh(leaf, leafBytes)
 	}
 	p.Start = to
 	mapSet(to, p)
@@ -150,12 +150,12 @@ func (h *Heap) hugeMoveAnywhere(p *Page, size uintptr) uintptr {
 // the old address before the kernel can give it to another thread.
 func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 	if !poolLock.Take(h.Thread.token) {
-		raw.Unmap(to, size)
+		unmapFresh(to, size)
 		return 0
 	}
 	if !mapReserve(to, SliceSize) {
 		poolLock.Release()
-		raw.Unmap(to, size)
+		unmapFresh(to, size)
 		return 0
 	}
 	from := p.Start

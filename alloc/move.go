@@ -136,7 +136,7 @@ func residentOff(addr, n uintptr, nodes uint64) (bytes uintptr) {
 	}
 	var r numa.Residency
 	numa.Count(addr, n, scratch, &r)
-	raw.Unmap(scratch, numa.ScratchBytes)
+	unmapFresh(scratch, numa.ScratchBytes)
 	for node := range r.Node {
 		if nodes>>(uint(node)&63)&1 == 0 {
 			bytes += uintptr(r.Node[node])

@@ -56,7 +56,7 @@ func mapReserve(start, n uintptr) bool {
 			return false
 		}
 		if !mapInstall(a, leaf) {
-			raw.Unmap(leaf, leafBytes)
+			unmapFresh(leaf, leafBytes)
 		}
 	}
 	return true

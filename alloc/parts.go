@@ -87,7 +87,7 @@ func (h *Heap) moveParts(p *Page, to, size uintptr) bool {
 			h.copyBack(back.Start, to+back.Start-p.Start, n, p.place)
 		}
 		if at+n < to+size {
-			raw.Unmap(at+n, to+size-at-n)
+			unmapFresh(at+n, to+size-at-n)
 		}
 		return false
 	}
@@ -112,10 +112,10 @@ func partsMost() uintptr {
 			return most
 		}
 		if to := raw.Reserve(raw.Page); to != 0 && raw.MoveContents(page, raw.Page, to) == 0 {
-			raw.Unmap(to, raw.Page)
+			unmapFresh(to, raw.Page)
 			most = hugeParts
 		}
-		raw.Unmap(page, raw.Page)
+		unmapFresh(page, raw.Page)
 		atomic.StoreUintptr(&partsKnown, most)
 	}
 	return most

@@ -50,7 +50,7 @@ func pinNow(addr, n uintptr) bool {
 	}
 	var r numa.Residency
 	numa.Count(addr, n, scratch, &r)
-	raw.Unmap(scratch, numa.ScratchBytes)
+	unmapFresh(scratch, numa.ScratchBytes)
 	here := uint64(0)
 	for node := range r.Node {
 		if pinned.Nodes>>(uint(node)&63)&1 != 0 {

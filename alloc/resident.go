@@ -93,7 +93,7 @@ func FillNodes(token uintptr, r *stats.Report, nodes, budget uint64) {
 		if ok {
 			e.ask(r, scratch, end)
 		}
-		raw.Unmap(scratch, bytes)
+		unmapFresh(scratch, bytes)
 		if ok {
 			return
 		}

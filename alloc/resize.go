@@ -123,7 +123,7 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 func oneMapping(addr, n uintptr) bool {
 	_, errno := raw.Remap(addr, n, n+SliceSize, 0, 0)
 	if errno == 0 {
-		raw.Unmap(addr+n, SliceSize)
+		unmapFresh(addr+n, SliceSize)
 	}
 	return errno == 0 || errno == uintptr(syscall.ENOMEM)
 }

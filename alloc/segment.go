@@ -48,7 +48,7 @@ func segmentMap(place, slices uintptr, hugetlb bool) *Page {
 	}
 	addr, size, start := mapSegment(place, slices<<SliceShift, hugetlb)
 	if addr != 0 && !mapReserve(start, slices<<SliceShift) {
-		raw.Unmap(addr, size)
+		unmapFresh(addr, size)
 		addr = 0
 	}
 	if addr == 0 {
@@ -100,7 +100,7 @@ func mapSegment(place, n uintptr, hugetlb bool) (addr, size, start uintptr) {
 			if raw.Allow(start, n) {
 				return addr, size, start
 			}
-			raw.Unmap(addr, size)
+			unmapFresh(addr, size)
 		}
 	}
 	addr = mapAligned(n, align)

@@ -80,18 +80,27 @@ func unstrand(p *Page) {
 
 // giveBack unmaps n bytes at start that nobody has seen, or keeps them.
 func (h *Heap) giveBack(start, n uintptr, place uint32) {
-	if raw.Unmap(start, n) || !raw.Discard(start, n) || !poolLock.Take(h.Thread.token) {
+	if raw.Unmap(start, n) {
 		return
 	}
 	mapped(n)
-	strand(start, n, place)
-	poolLock.Release()
+	if raw.Discard(start, n) && poolLock.Take(h.Thread.token) {
+		strand(start, n, place)
+		poolLock.Release()
+	} else {
+		leave(start, n)
+	}
 }
 
 // giveBackBarred is giveBack for what may be barred from reading or writing.
 func (h *Heap) giveBackBarred(start, n uintptr, place uint32) {
-	if !raw.Unmap(start, n) && raw.Allow(start, n) {
+	switch {
+	case raw.Unmap(start, n):
+	case raw.Allow(start, n):
 		h.giveBack(start, n, place)
+	default:
+		mapped(n)
+		leave(start, n)
 	}
 }
 

@@ -6,6 +6,7 @@ package alloc
 func Trim(h *Heap) uintptr {
 	done := purgeAll(h.Thread)
 	h.Thread.rest(true, false)
+	unmapLeftover()
 	return done
 }
 

@@ -34,7 +34,7 @@ func newWorld(tb testing.TB) {
 	Boot(mappedRoot, mappedNone)
 	pool, base, abandoned, heaps = poolState{}, Counts{}, nil, 0
 	alone.pages, alone.threads, tight = 0, 0, 0
-	secure, secret = false, secrets{}
+	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}
 	setTiers(func(*config.Settings) {})
 	raw.Discard(mappedMeta, metaArena)
 	pool.metaNext, pool.metaLeft = mappedMeta, metaArena

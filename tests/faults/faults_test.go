@@ -161,23 +161,33 @@ func TestRefused(t *testing.T) {
 			env := append(append([]string{}, quiet...), c.env...)
 			for i, k := range kinds {
 				all := *every || i == 0 && c.env == nil
-				t.Run(k.name, func(t *testing.T) { refuseEach(t, program, env, k, all) })
+				t.Run(k.name, func(t *testing.T) { refuseEach(t, env, k, all, program, *seed) })
 			}
 		})
 	}
 }
 
-func refuseEach(t *testing.T, program string, env []string, k *kind, all bool) {
-	first := trace(t, fault{kind: k}, env, program, *seed)
+// refuseEach refuses calls of a kind that a program makes, each with all set and a few else, one alone and all from one on. It
+// returns how many it refused, one in each run.
+func refuseEach(t *testing.T, env []string, k *kind, all bool, argv ...string) (pairs int) {
+	for _, on := range []bool{false, true} {
+		pairs += refuseFrom(t, env, k, on, all, argv...)
+	}
+	return pairs
+}
+
+// refuseFrom is refuseEach for one call alone, or with on set for all from one on.
+func refuseFrom(t *testing.T, env []string, k *kind, on, all bool, argv ...string) (pairs int) {
+	first := trace(t, fault{kind: k}, env, argv...)
 	good, err := parse(first.stdout)
 	if err != nil || first.status != 0 || first.stderr != "" {
 		t.Fatalf("without a refusal: status %d, %v, %s", first.status, err, first.stderr)
 	}
 	if first.seen == 0 {
-		return // not with these settings
+		return 0 // not with these settings
 	}
 	k.seen.Store(true)
-	step, errnos, runs := 1, k.errnos, 0
+	step, errnos := 1, k.errnos
 	if !all {
 		step = max(first.seen/few, 1)
 	}
@@ -185,19 +195,18 @@ func refuseEach(t *testing.T, program string, env []string, k *kind, all bool) {
 		errnos = errnos[:1]
 	}
 	for _, errno := range errnos {
-		for _, on := range []bool{false, true} {
-			for n := 1; ; n += step {
-				f := fault{kind: k, errno: errno, n: n, on: on}
-				o := trace(t, f, env, program, *seed)
-				runs++
-				if why := wrong(o, &good); why != "" {
-					t.Errorf("%v: %s", f, why)
-				}
-				if o.seen < n {
-					break
-				}
+		for n := 1; ; n += step {
+			f := fault{kind: k, errno: errno, n: n, on: on}
+			o := trace(t, f, env, argv...)
+			if why := wrong(o, &good); why != "" {
+				t.Errorf("%v: %s", f, why)
 			}
+			if o.seen < n {
+				break
+			}
+			pairs++
 		}
 	}
-	t.Logf("%d calls without a refusal, %d runs", first.seen, runs)
+	t.Logf("%d calls without a refusal, %d refused, with all that follow: %v", first.seen, pairs, on)
+	return pairs
 }
