@@ -98,9 +98,9 @@ func (h *Heap) hugeMoved(p *Page, size uintptr) (at uintptr) {
 
 // reserveRoomy reserves size bytes with free addresses behind them: what has grown once will
 // grow again, and then in place. The start suits huge pages, so that the kernel
-// moves whole page tables.
+// moves whole page tables; and so does the length, for then the kernel chooses such a start itself.
 func (h *Heap) reserveRoomy(size uintptr, place uint32) uintptr {
-	room := raw.RoundUp(size/2, SliceSize)
+	room := raw.RoundUp(size+size/2, huge2M) - size
 	to := reserveAligned(size+room, huge2M)
 	if to == 0 {
 		return reserveAligned(size, SliceSize)
