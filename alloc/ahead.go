@@ -20,15 +20,22 @@ var aheadRefused bool // by an old kernel (EINVAL), or by a filter of system cal
 
 // takesAhead notes that class c takes a fresh page of blocks of size bytes, and reports whether that is to be faulted in ahead.
 func (h *Heap) takesAhead(c, size uintptr) bool {
-	if size >= raw.Page || aheadRefused {
-		return false
-	}
 	n := &h.fresh[c&(Classes-1)]
 	if *n < aheadAfter {
 		*n++
 		return false
 	}
-	return true
+	return size < raw.Page && !aheadRefused
+}
+
+// fewAddresses is a limit of the address space in which what pages leave over at their ends counts: bytes. Of more
+// than that the library itself takes less than a hundredth.
+const fewAddresses = 512 << 20
+
+// wantsDense reports whether the next page of class c is to leave over nothing, or hardly anything, at its end, however
+// large it is for that: where addresses are few, and the class has several pages already.
+func (h *Heap) wantsDense(c uintptr) bool {
+	return pool.addresses < fewAddresses && !secure && h.fresh[c&(Classes-1)] == aheadAfter
 }
 
 // faultAhead is called when the page is carved between the offsets at and end. What the kernel refuses is faulted in when it is touched.

@@ -69,6 +69,17 @@ func pageSlices(c uintptr) uintptr {
 	return n
 }
 
+// denseSlices is pageSlices for pages that leave over a 64th at most, if one of 16 slices does: it is the fewest then.
+func denseSlices(c uintptr) uintptr {
+	least, size := pageSlices(c), ClassSize(c)
+	for n := least; n <= 16 && size != 0; n++ {
+		if n<<SliceShift%size*64 <= n<<SliceShift {
+			return n
+		}
+	}
+	return least
+}
+
 // carveCount is how many blocks are put on a page's list at a time: about one
 // memory page of them, so that a page's untouched end stays untouched.
 func carveCount(size uintptr) uintptr {

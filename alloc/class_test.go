@@ -30,6 +30,26 @@ func TestClassesCoverEverySize(t *testing.T) {
 	}
 }
 
+// TestDenseSlices: a page that is to leave over little does, where 16 slices are enough for that.
+func TestDenseSlices(t *testing.T) {
+	const most = 16
+	for c := uintptr(0); c < Classes; c++ {
+		size, n := ClassSize(c), denseSlices(c)
+		rest := func(n uintptr) uintptr { return n * SliceSize % size * 64 }
+		if n < pageSlices(c) || n > max(most, pageSlices(c)) || n*SliceSize/size > maxPageBlocks {
+			t.Fatalf("class %d (%d bytes): %d slices", c, size, n)
+		}
+		for other := pageSlices(c); other <= most; other++ {
+			if rest(other) <= other*SliceSize && (rest(n) > n*SliceSize || other < n) {
+				t.Errorf("class %d (%d bytes): %d slices, not %d", c, size, n, other)
+			}
+		}
+	}
+	if n := denseSlices(Class(100 << 10)); n != 13 {
+		t.Errorf("%d slices for blocks of 100 KiB", n)
+	}
+}
+
 func FuzzClass(f *testing.F) {
 	for _, n := range []uint32{0, 1, 16, 17, 128, 129, 1024, 1025, 8192, 8193, 65536, 65537, 262145, MaxClass} {
 		f.Add(n, uint32(0))

@@ -194,6 +194,11 @@ func (h *Heap) refill(c uintptr) bool {
 		n = slotSlices(c)
 	}
 	p := h.reuse(n)
+	if p == nil && h.wantsDense(c) {
+		if p = h.spanAlloc(denseSlices(c)); p != nil {
+			n = denseSlices(c)
+		}
+	}
 	if p == nil {
 		p = h.spanAlloc(n)
 	}

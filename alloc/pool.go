@@ -57,7 +57,7 @@ type poolState struct {
 	quiet       uint64  // no purging by itself before this time: the kernel refused
 	unwilling   uint64  // no migration before this time: likewise
 	away        uint64  // spans that are not in their home tier
-	limited     bool    // the address space had a limit when the last segment was mapped
+	addresses   uintptr // how many bytes of them the process may have, as it was when the last segment was mapped
 	parts       uintptr // of huge blocks: see parts.go
 	seams       uintptr // pairs of neighbouring spans of a segment that lie in different places
 	aged        [listSlots]ageList

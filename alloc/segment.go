@@ -24,9 +24,9 @@ func grow(place, n uintptr) *Page {
 	}
 	unit := unitOf(place)
 	slices := min(max(pool.segSlices/4, min(pool.segSlices, minGrowth), firstGrowth, 2*unit), maxGrowth) &^ (unit - 1)
-	pool.limited = addressesLimited()
+	pool.addresses = addressLimit()
 	for ; slices > n && n != 0; slices = slices / 2 &^ (unit - 1) {
-		if pool.limited {
+		if pool.addresses != noLimit {
 			slices -= slices % n // so that nothing is left over where all spans are of this length
 		}
 		if p := segmentMap(place, slices, false); p != nil {
@@ -93,7 +93,7 @@ func mapSegment(place, n uintptr, hugetlb bool) (addr, size, start uintptr) {
 		return addr, n, addr
 	}
 	align := unitOf(place) << SliceShift
-	if !pool.limited {
+	if pool.addresses == noLimit {
 		size = n + align - raw.Page + 2*margin
 		if addr = raw.Reserve(size); addr != 0 {
 			start = raw.RoundUp(addr+margin, align)
@@ -113,12 +113,14 @@ func mapSegment(place, n uintptr, hugetlb bool) (addr, size, start uintptr) {
 // under a limit of the address space, in which a margin counts as memory does.
 const margin = 1 << 20
 
-// addressesLimited reports whether the process has a limit of its address space.
-func addressesLimited() bool {
+const noLimit = ^uintptr(0)
+
+// addressLimit is how many bytes of addresses the process may have, or noLimit.
+func addressLimit() uintptr {
 	const rlimitAS = 9
-	limit := [2]uint64{} // now, at most
-	_, errno := raw.Sys(syscall.SYS_PRLIMIT64, 0, rlimitAS, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
-	return errno != 0 || limit[0] != ^uint64(0)
+	limit := [2]uintptr{noLimit, noLimit} // now, at most; as they are where the kernel does not tell
+	raw.Sys(syscall.SYS_PRLIMIT64, 0, rlimitAS, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
+	return limit[0]
 }
 
 func newSegment() *segment {

@@ -98,7 +98,8 @@ func TestGrowNearLimit(t *testing.T) {
 	}
 }
 
-// TestFillLimit: blocks of any size fill a limit of the address space nearly as well as glibc's do.
+// TestFillLimit: how much of a limit of the address space blocks of one size fill. The library itself takes a twentieth of it, and a size
+// class may be an eighth larger than the block.
 func TestFillLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 128 << 20
@@ -112,11 +113,17 @@ func TestFillLimit(t *testing.T) {
 		}
 		return float64(sum) / limit
 	}
-	for _, bytes := range []int{16, 100, 1000, 1 << 10, 10_000, 10 << 10, 30_000, 100_000, 100 << 10, 300_000, 1_000_000, 1 << 20, 3_000_000, 10_000_000} {
-		glibc, ours := fill(bytes, false), fill(bytes, true)
-		t.Logf("%d bytes: %.3f of the limit, glibc %.3f", bytes, ours, glibc)
-		if ours < 0.86*glibc {
-			t.Errorf("%d bytes: %.3f of the limit, glibc %.3f", bytes, ours, glibc)
+	for _, c := range []struct {
+		bytes int
+		least float64
+	}{
+		{16, 0.9}, {1 << 10, 0.9}, {10 << 10, 0.9}, {100 << 10, 0.9}, {1 << 20, 0.9}, {10 << 20, 0.9},
+		{100, 0.82}, {1_000, 0.9}, {10_000, 0.89}, {30_000, 0.89}, {100_000, 0.86}, {300_000, 0.84}, {1_000_000, 0.88}, {3_000_000, 0.87}, {10_000_000, 0.87},
+	} {
+		glibc, ours := fill(c.bytes, false), fill(c.bytes, true)
+		t.Logf("%d bytes: %.3f of the limit, glibc %.3f", c.bytes, ours, glibc)
+		if ours < c.least {
+			t.Errorf("%d bytes: %.3f of the limit, not %.2f; glibc %.3f", c.bytes, ours, c.least, glibc)
 		}
 	}
 }
