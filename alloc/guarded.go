@@ -13,8 +13,13 @@ import (
 //
 // What is left of the block's last memory page is painted. A freed one becomes inaccessible
 // at once, its memory goes back to the kernel, and its addresses are kept from reuse while
-// they are parked. Where the kernel has no addresses for guards, or a limit on mappings is
-// in the way, the block does without; that is counted.
+// they are parked.
+//
+// Guards take more addresses than blocks do, so they give way where addresses are limited
+// (RLIMIT_AS): a block gets guards only while a part of the limit stays free beside them. When that
+// is gone, and whenever the kernel refuses a mapping, parked addresses and the guards of live blocks go
+// back to the kernel. Where a limit on mappings is in the way a block does without guards, too.
+// Every block that has none is counted.
 //
 // Of the descriptor, fields that only pages of blocks need have what was asked for (Carved), the
 // family that made it (Class), and what is reserved (Free and Trigger: address and bytes).
@@ -23,6 +28,11 @@ const (
 	guardRandom = 16 // and up to so many more
 	parkedSlots = 256
 	parkedBytes = 16 << 30
+
+	// The part of an address limit that stays free beside a block with guards. Once guards have given
+	// way more has to be free, so that they do not come and go with every block.
+	spareShare      = 4
+	spareShareAgain = 2
 )
 
 // parkedSet has freed guarded blocks, a ring: slot[at] is the oldest. Guarded by poolLock.
@@ -32,8 +42,12 @@ type parkedSet struct {
 	bytes uintptr // reserved by them
 }
 
-// unguarded counts the blocks that had to do without guards.
+// unguarded counts the blocks that had to do without guards, and those that lost them.
 var unguarded uint64
+
+// yielded says that guards have given way to an address limit. A thread that reads it late takes
+// addresses that others have to do without for a while.
+var yielded uint32
 
 func (p *Page) request() uintptr { return uintptr(p.Carved) }
 
@@ -83,7 +97,11 @@ func guardedTry(h *Heap, n, align uintptr) *Page {
 		return nil
 	}
 	mapped(whole - size)
+	locked := poolLock.Take(h.Thread.token) // else p is known to this thread alone (emergency.go)
 	p.Free, p.Trigger = base, uint64(whole)
+	if locked {
+		poolLock.Release()
+	}
 	return p
 }
 
@@ -93,9 +111,9 @@ func guardedMap(token, size, used, align uintptr) (base, whole, start uintptr) {
 	r := uintptr(random())
 	before, after := guardLeast+r%guardRandom, guardLeast+r>>32%guardRandom
 	whole = size + (before+after)<<SliceShift + align
-	base = raw.Reserve(whole)
-	if base == 0 && unpark(token) {
-		base = raw.Reserve(whole)
+	base = reserveBeside(whole)
+	if base == 0 && yield(token) {
+		base = reserveBeside(whole)
 	}
 	if base != 0 {
 		start = raw.RoundUp(base+before<<SliceShift, align)
@@ -106,7 +124,85 @@ func guardedMap(token, size, used, align uintptr) (base, whole, start uintptr) {
 	}
 	atomic.AddUint64(&unguarded, 1)
 	start = mapAligned(size, align)
+	if start == 0 && yield(token) {
+		start = mapAligned(size, align)
+	}
 	return start, size, start
+}
+
+// reserveBeside reserves n bytes of addresses if the spare part of the limit stays free. It returns 0
+// when it does not.
+func reserveBeside(n uintptr) uintptr {
+	limit := addressLimit()
+	if limit == noLimit {
+		return raw.Reserve(n)
+	}
+	spare := limit / spareShare
+	if atomic.LoadUint32(&yielded) != 0 {
+		spare = limit / spareShareAgain
+	}
+	spare = raw.RoundUp(spare, raw.Page)
+	base := raw.Reserve(n + spare)
+	if base != 0 {
+		raw.Unmap(base+n, spare)
+		atomic.StoreUint32(&yielded, 0)
+	}
+	return base
+}
+
+// yield is yieldGuards for who does not hold poolLock, and reports whether it gave up anything.
+func yield(token uintptr) bool {
+	if !poolLock.Take(token) {
+		return false
+	}
+	n := yieldGuards()
+	poolLock.Release()
+	return n > 0
+}
+
+// yieldGuards gives the addresses of parked blocks and the guards of live ones back to the kernel. It
+// returns how many bytes that is. Precondition: poolLock is held. It is kept meanwhile: no memory
+// lies there, so the kernel has little to do.
+func yieldGuards() (n uintptr) {
+	if !secure {
+		return 0
+	}
+	atomic.StoreUint32(&yielded, 1)
+	for range parkedSlots {
+		n += pool.parked.drop()
+		pool.parked.at++
+	}
+	for i := range pool.aged {
+		for p := pool.aged[i].head; p != nil; p = p.ageNext {
+			if p.state == spanHuge {
+				n += p.dropGuards()
+			}
+		}
+	}
+	return n
+}
+
+// dropGuards makes what is reserved for a live block no more than the block. It returns the
+// bytes that the kernel took back. Precondition: poolLock is held.
+func (p *Page) dropGuards() (n uintptr) {
+	if uintptr(p.Trigger) == p.Size {
+		return 0
+	}
+	if before := p.Start - p.Free; before != 0 && raw.Unmap(p.Free, before) {
+		p.Free = p.Start
+		p.Trigger -= uint64(before)
+		n = before
+	}
+	end := p.Start + p.Size
+	if after := p.Free + uintptr(p.Trigger) - end; after != 0 && raw.Unmap(end, after) {
+		p.Trigger -= uint64(after)
+		n += after
+	}
+	unmapped(n)
+	if uintptr(p.Trigger) == p.Size {
+		atomic.AddUint64(&unguarded, 1)
+	}
+	return n
 }
 
 // guardedFree is what Free and Check have to look at before a guarded block is freed.
@@ -152,18 +248,12 @@ func park(token uintptr, p *Page) {
 	s.bytes += uintptr(p.Trigger)
 }
 
-// oldest gives up the addresses of the block at the place of the next. poolLock is held,
-// and let go meanwhile.
+// oldest is drop without poolLock, which is held, and let go meanwhile.
 func (s *parkedSet) oldest(token uintptr) {
-	p := s.slot[s.at%parkedSlots]
-	if p == nil {
+	base, whole := s.remove()
+	if whole == 0 {
 		return
 	}
-	base, whole := p.Free, uintptr(p.Trigger)
-	s.slot[s.at%parkedSlots] = nil
-	s.bytes -= whole
-	mapSet(p.Start, nil)
-	freeDescriptor(p)
 	poolLock.Release()
 	if raw.Unmap(base, whole) {
 		unmapped(whole)
@@ -171,15 +261,28 @@ func (s *parkedSet) oldest(token uintptr) {
 	poolLock.Take(token)
 }
 
-// unpark gives up the addresses of all parked blocks, and reports whether there were any.
-func unpark(token uintptr) bool {
-	if pool.parked.bytes == 0 || !poolLock.Take(token) {
-		return false
+// drop gives the addresses of the oldest parked block back to the kernel, and returns how many bytes that
+// is. Precondition: poolLock is held.
+func (s *parkedSet) drop() uintptr {
+	base, whole := s.remove()
+	if whole == 0 || !raw.Unmap(base, whole) {
+		return 0
 	}
-	for range parkedSlots {
-		pool.parked.oldest(token)
-		pool.parked.at++
+	unmapped(whole)
+	return whole
+}
+
+// remove takes the oldest parked block out of the set. It returns its addresses, no bytes where there is
+// none. Precondition: poolLock is held.
+func (s *parkedSet) remove() (base, whole uintptr) {
+	p := s.slot[s.at%parkedSlots]
+	if p == nil {
+		return 0, 0
 	}
-	poolLock.Release()
-	return true
+	base, whole = p.Free, uintptr(p.Trigger)
+	s.slot[s.at%parkedSlots] = nil
+	s.bytes -= whole
+	mapSet(p.Start, nil)
+	freeDescriptor(p)
+	return base, whole
 }

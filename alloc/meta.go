@@ -30,6 +30,9 @@ func addrOf(p *Page) uintptr { return uintptr(unsafe.Pointer(p)) }
 func metaAlloc(n uintptr) uintptr {
 	if pool.metaLeft < n {
 		chunk := raw.Map(metaChunk)
+		if chunk == 0 && yieldGuards() > 0 {
+			chunk = raw.Map(metaChunk)
+		}
 		if chunk == 0 {
 			return 0
 		}

@@ -145,6 +145,7 @@ func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, held boo
 		commit(size)
 		p.Start, p.Size, p.place = start, size, place
 		p.stray, p.hugetlb, p.next = 0, 0, nil
+		p.Free, p.Trigger = start, uint64(size) // no guards yet
 		hugeLink(p, hint, home)
 		if held {
 			holdLocked(h.Thread.token, p)

@@ -156,9 +156,51 @@ func TestGuarded(t *testing.T) {
 	if f := filled(8); f.HugeBlocksLive != 0 || f.BytesLive != 0 || f.BytesCommitted != 0 || f.UnguardedBlocks != 0 {
 		t.Errorf("afterwards %+v", f)
 	}
-	if !unpark(8) || pool.parked.bytes != 0 {
+	if !yield(8) || pool.parked.bytes != 0 {
 		t.Errorf("%d bytes are parked after all", pool.parked.bytes)
 	}
+}
+
+// TestGuardsYield: guards and parked addresses go when others need them, the blocks stay as they are,
+// and later blocks have guards again.
+func TestGuardsYield(t *testing.T) {
+	hardWorld(t)
+	h := mustAcquire(t, 8)
+	before, was := pool.count.mapped, unguarded
+	var blocks []uintptr
+	for i := range uintptr(10) {
+		b := Malloc(h, 100_000+i<<16, 0, 0) &^ ZeroBit
+		raw.StoreByte(b+99_999, 7)
+		blocks = append(blocks, b)
+	}
+	Free(h, blocks[9], HowMalloc, NoSize, 0)
+	blocks = blocks[:9]
+	if !yield(8) || yield(8) || pool.parked.bytes != 0 {
+		t.Error("guards do not yield, or yield twice")
+	}
+	if n := unguarded - was; n != 9 {
+		t.Errorf("%d blocks are counted, not 9", n)
+	}
+	sum := uint64(0)
+	for _, b := range blocks {
+		p := Lookup(b)
+		sum += uint64(p.Size)
+		if p.Free != b || p.Trigger != uint64(p.Size) || raw.LoadByte(b+99_999) != 7 {
+			t.Errorf("block %#x has %#x bytes at %#x", b, p.Trigger, p.Free)
+		}
+	}
+	if n := pool.count.mapped - before; n < sum || n > sum+1<<20 { // descriptors, too
+		t.Errorf("%d bytes are mapped for %d of blocks", n, sum)
+	}
+	for _, b := range blocks {
+		if why := Free(h, b, HowMalloc, NoSize, 0); why != FreeOK || canRead(b) || Check(b) != FreeStale {
+			t.Errorf("free of %#x says %d", b, why)
+		}
+	}
+	if b := Malloc(h, 100_000, 0, 0) &^ ZeroBit; canRead(b-1<<20) || canRead(b+1<<20) || unguarded != was+9 {
+		t.Error("a later block has no guards")
+	}
+	mustBeSound(t)
 }
 
 // TestSlotPages: a page of every class has slots beside its fence, and a tail.

@@ -33,7 +33,11 @@ func grow(place, n uintptr) *Page {
 			return p
 		}
 	}
-	return segmentMap(place, n, false)
+	p := segmentMap(place, n, false)
+	if p == nil && yieldGuards() > 0 {
+		p = segmentMap(place, n, false)
+	}
+	return p
 }
 
 func segmentMap(place, slices uintptr, hugetlb bool) *Page {

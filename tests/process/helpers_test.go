@@ -86,6 +86,7 @@ type report struct {
 		Purged     int64   `json:"bytes_purged"`
 		HugeBlocks int64   `json:"huge_blocks_live"`
 		HugeBytes  int64   `json:"huge_bytes_live"`
+		Unguarded  int64   `json:"unguarded_blocks"`
 		Classes    []class `json:"size_classes"`
 	} `json:"heap"`
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -116,5 +117,16 @@ func TestSecureNeighbour(t *testing.T) {
 		if r.Status != 134 || r.Stderr != want {
 			t.Errorf("%d bytes: status %d\nstderr: %swant:   %s", n, r.Status, clip(r.Stderr), want)
 		}
+	}
+}
+
+// TestSecureLimit: under a limit of the address space guards give way to blocks, and are counted.
+func TestSecureLimit(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "limit.c")
+	file := filepath.Join(t.TempDir(), "stats")
+	cases(t, prog, []string{"TA_SECURE=1", "TA_STATS_FILE=" + file}, "sizes", "functions", "threads", "guards")
+	if r := readReport(t, file); r.Heap.Unguarded < 1000 {
+		t.Errorf("%d blocks without guards", r.Heap.Unguarded)
 	}
 }

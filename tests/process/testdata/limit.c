@@ -2,10 +2,11 @@
 // on as soon as something is freed.
 #include "common.h"
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 enum { MOST = 1 << 20 };
-static void *block[MOST];
+static char *block[MOST];
 
 static void limit(size_t n)
 {
@@ -13,20 +14,22 @@ static void limit(size_t n)
 	CHECK(setrlimit(RLIMIT_AS, &l) == 0);
 }
 
-static int fill(size_t n)
+static int fill_most(int most, size_t n)
 {
 	int i = 0;
-	for (; i < MOST; i++) {
+	for (; i < most; i++) {
 		errno = 0;
 		block[i] = malloc(n);
 		if (block[i] == NULL) {
 			CHECK(errno == ENOMEM);
 			break;
 		}
-		*(char *)block[i] = 1;
+		block[i][0] = 1;
 	}
 	return i;
 }
+
+static int fill(size_t n) { return fill_most(MOST, n); }
 
 static void drop(int n)
 {
@@ -127,6 +130,23 @@ static void threads(void)
 	free(p);
 }
 
-static const struct test tests[] = {{"sizes", sizes}, {"functions", functions}, {"threads", threads}};
+// With TA_SECURE=1: large blocks take what the limit leaves, though each had guards at first; and
+// guards leave a part of the limit to the program's own mappings.
+static void guards(void)
+{
+	limit(512 * MIB);
+	int first = fill_most(20, 300000);
+	CHECK(first == 20);
+	void *own = mmap(NULL, 100 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(own != MAP_FAILED && munmap(own, 100 * MIB) == 0);
+	drop(first);
+	int got = fill(300000);
+	CHECK(got * 300000ul > 350 * MIB, "only %d blocks of 300000", got);
+	for (int i = 0; i < got; i++)
+		CHECK(block[i][0] == 1 && block[i][299999] == 0);
+	drop(got);
+}
+
+static const struct test tests[] = {{"guards", guards}, {"sizes", sizes}, {"functions", functions}, {"threads", threads}};
 
 int main(int argc, char **argv) { RUN(tests); }
