@@ -108,7 +108,7 @@ func tag_resize(h, p, n uintptr) uint { return uint(alloc.Resize(heap(h), p, n))
 func tag_trim(h uintptr) uint { return uint(alloc.Trim(heap(h))) }
 
 //export tag_misuse
-func tag_misuse(fn, p, why uintptr) { alloc.Misuse(fn, p, why) }
+func tag_misuse(fn, p, why, size uintptr) { alloc.Misuse(fn, p, why, size) }
 
 //export tag_cuda_step
 func tag_cuda_step(r uintptr) uint { return uint(cudahook.Step((*cudahook.Request)(raw.Ptr(r)))) }

@@ -13,7 +13,8 @@ const (
 	FreeStale   // its page is free: the block was freed before
 	FreeInside  // not the start of a block
 	FreeDouble  // on a free list already
-	FreeDamaged // written over: see found. This and the next only with TA_SECURE=1
+	FreeUsed    // likewise, and looked at: of Usable alone
+	FreeDamaged // its label is written over. This and the next only with TA_SECURE=1
 	FreeKind    // made by another family of functions
 	FreeSize    // of another size than the caller says
 )
@@ -25,7 +26,7 @@ const (
 // string.
 func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 	if secure {
-		found.name, found.arg = name, addr
+		h.Thread.running = running{name: name, arg: addr}
 		h.Thread.audit(addr)
 	}
 	p := Lookup(addr)
@@ -42,7 +43,7 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 		return zeroFree(h.Thread.token, p, addr)
 	case owner == OwnerHuge:
 		if secure {
-			if why := p.guardedFree(how, size); why != FreeOK {
+			if why := p.guardedFree(&h.Thread.running, how, size); why != FreeOK {
 				return why
 			}
 		}
@@ -51,7 +52,7 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 			return FreeStale
 		}
 	case secure:
-		if why := p.freeSlot(addr, how, size); why != FreeOK {
+		if why := p.freeSlot(&h.Thread.running, addr, how, size); why != FreeOK {
 			return why
 		}
 		h.keep(p, addr)
@@ -65,9 +66,7 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 // FreePoor is Free for the thread named token that gets no heap, because the kernel has no
 // memory for one. The block goes to its owner, as another thread's does.
 func FreePoor(token, addr, how, size, name uintptr) uintptr {
-	if secure {
-		found.name, found.arg = name, addr
-	}
+	in := running{name: name, arg: addr}
 	p := Lookup(addr)
 	if why := check(p, addr); why != FreeOK {
 		return why
@@ -77,7 +76,7 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 		return zeroFree(token, p, addr)
 	case owner == OwnerHuge:
 		if secure {
-			if why := p.guardedFree(how, size); why != FreeOK {
+			if why := p.guardedFree(&in, how, size); why != FreeOK {
 				return why
 			}
 		}
@@ -86,7 +85,7 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 		}
 		return FreeOK
 	case secure:
-		if why := p.freeSlot(addr, how, size); why != FreeOK {
+		if why := p.freeSlot(&in, addr, how, size); why != FreeOK {
 			return why
 		}
 		p.enlist(addr)

@@ -205,15 +205,14 @@ func (p *Page) dropGuards() (n uintptr) {
 	return n
 }
 
-// guardedFree is what Free and Check have to look at before a guarded block is freed.
-func (p *Page) guardedFree(how, size uintptr) uintptr {
+// guardedFree is what Free has to look at before a guarded block is freed by the call in.
+func (p *Page) guardedFree(in *running, how, size uintptr) uintptr {
 	n := p.request()
-	if why := judge(uintptr(p.Class), n, how, size); why != FreeOK {
+	if why := judge(in, uintptr(p.Class), n, how, size); why != FreeOK {
 		return why
 	}
 	if !painted(p.Start, n, raw.RoundUp(n, raw.Page)) {
-		found.slot, found.what = p.Start, foundBehind
-		return FreeDamaged
+		corrupt(in, p, p.Start, foundBehind)
 	}
 	return FreeOK
 }

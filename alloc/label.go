@@ -8,15 +8,16 @@ import (
 
 // The last word of a slot is its label:
 //
-//	bits 0-7    a check value that is never 0, so that a string's end written there shows
+//	bits 0-7    zero: a string that has lost its end ends here, and does not show the rest
 //	bits 8-27   the size of the block, or a number that differs from time to time
 //	bits 28-31  the state
-//	bits 32-63  the check value goes on
+//	bits 32-63  a check value
 //
 //	label = 0 in a slot that was never used; all of it is zero then
 //	stateClean:   all before the label is zero
 //	stateListed:  all before it but the first two words is zero; the first is a sealed link
-//	live, fence:  what lies between the size and the label is painted
+//	live, fence:  what lies between the size and the label is painted: a byte at least, none of
+//	              them 0, so that a string's end written behind the block shows
 //	stateBusy:    any of it may be about to change
 //
 // A thread that looks at another's slot sees a state and what belongs to it, or, looking at
@@ -24,7 +25,8 @@ import (
 // makes stores visible in their order.
 const (
 	labelBytes = 8
-	labelMask  = 0xffff_ffff_0000_00ff
+	slotExtra  = labelBytes + 1 // bytes that a slot has more than its block, at least
+	labelMask  = 0xffff_ffff_0000_0000
 
 	stateKinds  = 3 // states below are live blocks: the family that made them
 	stateFence  = 8 // the first slot of a page, which is never handed out
@@ -42,7 +44,7 @@ const (
 func labelFor(b, state, n uintptr) uintptr {
 	what := uint64(state<<stateShift|n&sizeMask) & 0xff_ffff
 	check := mix(secret.label + uint64(b) + what*0x9e3779b97f4a7c15)
-	return uintptr(check&labelMask | what<<8 | 1)
+	return uintptr(check&labelMask | what<<8)
 }
 
 func labelState(l uintptr) uintptr { return l >> (8 + stateShift) & 15 }

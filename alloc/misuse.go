@@ -1,6 +1,9 @@
 package alloc
 
 import (
+	"sync/atomic"
+
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 )
@@ -15,16 +18,45 @@ const (
 	foundTail
 )
 
-// found is what was found, on the way to the end of the process: the slot, what is wrong
-// with it, the size that a caller named, and the call that is under way: the number of one that
-// allocates, or the name and argument of one that frees. Several threads may write it: then one of them is told of.
-var found struct{ slot, what, size, call, name, arg uintptr }
+// running is the call that a thread is in, for the line that names it: the name, a C string, and the
+// argument of one that frees; or the number of one that allocates, and one (stats.Call…). All of it is zero
+// where no call is to be named.
+type running struct{ name, arg, number uintptr }
+
+// warned is the checks that are a line and no more.
+var warned warnings
+
+type warnings struct {
+	checks uintptr  // a bit for each (config.Check…)
+	stderr raw.File // standard error, as it was at boot
+}
+
+// of reports whether a check only warns.
+func (w *warnings) of(check uint32) bool { return w.checks>>(check&31)&1 != 0 }
 
 // Misuse ends the process with one line that names the function, whose name is the
-// C string at fn, the pointer it was given, and what is wrong with it.
-func Misuse(fn, addr, why uintptr) {
+// C string at fn, the pointer it was given, and what is wrong with it. size is what the caller says
+// that the block has, or NoSize.
+func Misuse(fn, addr, why, size uintptr) {
 	var l raw.Line
 	l.Text("tieralloc: ")
+	tellMisuse(&l, fn, addr, why, size)
+	l.Die()
+}
+
+// warn writes the line of Misuse for the call in, and the process goes on. The line is left out where the
+// program has put another file in the place of its standard error: it might be its data.
+func warn(in *running, why, size uintptr) {
+	if raw.Identify(2) != warned.stderr {
+		return
+	}
+	var l raw.Line
+	l.Text("tieralloc: warning: ")
+	tellMisuse(&l, in.name, in.arg, why, size)
+	l.Emit(2)
+}
+
+func tellMisuse(l *raw.Line, fn, addr, why, size uintptr) {
 	l.CStr(fn)
 	l.Text("(")
 	l.Hex(addr)
@@ -37,24 +69,51 @@ func Misuse(fn, addr, why uintptr) {
 		l.Text("double free of a block of ")
 		l.Dec(uint64(p.Size))
 		l.Text(" bytes")
+	case why == FreeUsed && p != nil:
+		l.Text("use after free of a block of ")
+		l.Dec(uint64(p.Size))
+		l.Text(" bytes")
 	case why == FreeInside && p != nil:
 		l.Text("not the start of a block; it lies in memory of ")
 		l.Dec(uint64(p.Size))
 		l.Text("-byte blocks")
 	case why == FreeKind && p != nil:
-		tellBlock(&l, p, addr)
+		tellBlock(l, p, addr)
 		l.Text(" was made by ")
 		l.Text(maker(p.made(addr) & familyMask))
 	case why == FreeSize && p != nil:
-		tellBlock(&l, p, addr)
+		tellBlock(l, p, addr)
 		l.Text(" is freed as one of ")
-		l.Dec(uint64(found.size))
+		l.Dec(uint64(size))
 	case why == FreeDamaged && p != nil:
-		tellFound(&l, p, found.slot, found.what)
+		tellFound(l, p, addr, foundLabel)
 	default:
 		l.Text("not a pointer that malloc returned")
 	}
-	l.Die()
+}
+
+// judge tells whether the call in may free a block of n bytes that was made by a function of the family made, in
+// the words of Free. It may not where it belongs to another family, or says that the block has another
+// size. A check that only warns is passed with its line.
+func judge(in *running, made, n, how, size uintptr) uintptr {
+	if family := how >> HowFamily & familyMask; family != HowAny>>HowFamily && family != made {
+		if !warned.of(config.CheckDeallocType) {
+			return FreeKind
+		}
+		warn(in, FreeKind, size)
+	}
+	if size != NoSize && size != n {
+		if !warned.of(config.CheckDeleteSize) {
+			return FreeSize
+		}
+		warn(in, FreeSize, size)
+	}
+	return FreeOK
+}
+
+// caller is the call that the owner of a page of slots is in.
+func (p *Page) caller() *running {
+	return &heapOf(atomic.LoadUintptr(&p.Owner)).Thread.running
 }
 
 // maker is a family of functions that make blocks, in words.
@@ -78,19 +137,20 @@ func (p *Page) made(b uintptr) uintptr {
 	return labelState(p.label(b))
 }
 
-// corrupt ends the process when a call, which did nothing wrong, has found something.
-func corrupt(p *Page, slot, what uintptr) {
+// corrupt ends the process when the call in, which did nothing wrong, has found something.
+func corrupt(in *running, p *Page, slot, what uintptr) {
 	var l raw.Line
 	l.Text("tieralloc: ")
-	if found.name != 0 {
-		l.CStr(found.name)
+	switch {
+	case in.name != 0:
+		l.CStr(in.name)
 		l.Text("(")
-		l.Hex(found.arg)
-		l.Text(")")
-	} else {
-		l.Text(stats.CallName(found.call))
+		l.Hex(in.arg)
+		l.Text("): ")
+	case in.number != 0:
+		l.Text(stats.CallName(in.number - 1))
+		l.Text(": ")
 	}
-	l.Text(": ")
 	tellFound(&l, p, slot, what)
 	l.Die()
 }

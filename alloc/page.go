@@ -128,7 +128,7 @@ func (p *Page) pop() uintptr {
 	if b != 0 {
 		p.Free = seal(b, raw.Load(b))
 		if p.Magic == 0 && p.Free != 0 && !p.isSlot(p.Free) {
-			corrupt(p, b, foundLink)
+			corrupt(p.caller(), p, b, foundLink)
 		}
 		p.Allocs++
 		raw.Store(b+8, 0)

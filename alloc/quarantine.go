@@ -91,10 +91,10 @@ func (h *Heap) discharge(b uintptr) {
 		return
 	}
 	if l := p.label(b); !labelValid(b, l) || labelState(l) != stateClean {
-		corrupt(p, b, foundLabel)
+		corrupt(&h.Thread.running, p, b, foundLabel)
 	}
 	if !blank(b, b+p.room()) {
-		corrupt(p, b, foundFreed)
+		corrupt(&h.Thread.running, p, b, foundFreed)
 	}
 	p.enlist(b)
 	freeInner(h, p, b)
@@ -153,7 +153,7 @@ func (t *Thread) audit(freed uintptr) {
 			what = p.slot(b, false)
 		}
 		if what != 0 {
-			corrupt(p, b, what)
+			corrupt(&t.running, p, b, what)
 		}
 	}
 }
@@ -167,13 +167,13 @@ func (t *Thread) inspect(b uintptr, wide bool) {
 		return
 	}
 	if what := p.slot(b, false); what != 0 {
-		corrupt(p, b, what)
+		corrupt(&t.running, p, b, what)
 	}
 	if !wide || labelState(p.label(b)) >= stateKinds {
 		return
 	}
 	if bad, what := p.around(b); what != 0 {
-		corrupt(p, bad, what)
+		corrupt(&t.running, p, bad, what)
 	}
 }
 

@@ -48,8 +48,9 @@ const (
 const NoSize = ^uintptr(0)
 
 // Harden turns the secure mode on, before there is any heap. entropy is the address of 16
-// random bytes that the kernel gave the process, or 0.
-func Harden(entropy uintptr) {
+// random bytes that the kernel gave the process, or 0. warn has a bit for each check (config.Check…) that is a
+// line on standard error and no more.
+func Harden(entropy, warn uintptr) {
 	const (
 		sysGetrandom = 318
 		nonblock     = 1
@@ -64,6 +65,7 @@ func Harden(entropy uintptr) {
 	secret.list &^= Granule - 1 // lists are of multiples, and a link of 0 is as odd as the key
 	secret.list |= 1
 	secret.mask = ^uint64(0)
+	warned.checks, warned.stderr = warn, raw.Identify(2)
 	secure = true
 }
 
@@ -86,10 +88,10 @@ func seal(b, link uintptr) uintptr {
 
 // serveSecure allocates n bytes at a multiple of align, a power of two or 0.
 func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
-	found.name, found.call = 0, how&howCall
+	h.Thread.running = running{number: how&howCall + 1}
 	h.Thread.audit(0)
 	align = max(align, Granule)
-	size := raw.RoundUp(max(n+labelBytes, align), align)
+	size := raw.RoundUp(max(n+slotExtra, align), align)
 	if n > secureMax || align > secureMax || size > secureMax {
 		return guardedAlloc(h, n, align, how)
 	}
@@ -104,7 +106,7 @@ func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
 	if b == 0 {
 		return 0
 	}
-	Lookup(b).handOut(b, n, how)
+	Lookup(b).handOut(&h.Thread.running, b, n, how)
 	h.Thread.remember(b)
 	return b | ZeroBit
 }
@@ -122,11 +124,15 @@ func (p *Page) usable(addr uintptr) uintptr {
 	return labelSize(p.label(addr))
 }
 
-// Usable is how many bytes the live block at addr has, or what Check says of it, inverted.
-// With TA_SECURE=1 it is what was asked for.
+// Usable is how many bytes the live block at addr has, or what Check says of it, inverted: a block on a
+// free list is FreeUsed, for nobody frees it here. With TA_SECURE=1 it is what was asked for.
 func Usable(addr uintptr) uintptr {
 	p := Lookup(addr)
-	if why := check(p, addr); why != FreeOK {
+	switch why := check(p, addr); why {
+	case FreeOK:
+	case FreeDouble:
+		return ^uintptr(FreeUsed)
+	default:
 		return ^why
 	}
 	return p.usable(addr)
@@ -151,17 +157,17 @@ func (p *Page) resizeSecure(addr, n uintptr) uintptr {
 		return 0
 	case p.Owner == OwnerHuge:
 		used := raw.RoundUp(n, raw.Page)
-		if n <= secureMax || used != raw.RoundUp(p.request(), raw.Page) || p.guardedFree(HowMalloc, NoSize) != FreeOK {
-			return 0
-		}
 		old := p.request()
+		if n <= secureMax || used != raw.RoundUp(old, raw.Page) || p.Class != HowMalloc || !painted(addr, old, used) {
+			return 0 // who frees the block finds out
+		}
 		p.Carved = uint64(n)
 		wipeRest(addr, old, n, used)
 		return addr
 	}
 	l := p.label(addr)
 	old, made := labelSize(l), labelState(l)
-	if n == 0 || made != HowMalloc || max(Class(n+labelBytes), secureMinClass) != uintptr(p.Class) || !painted(addr, old, p.room()) {
+	if n == 0 || made != HowMalloc || max(Class(n+slotExtra), secureMinClass) != uintptr(p.Class) || !painted(addr, old, p.room()) {
 		return 0
 	}
 	p.setLabel(addr, stateBusy, 0)

@@ -16,13 +16,13 @@ func canRead(addr uintptr) bool {
 }
 
 // TestLabels: a label is of one slot, state and number, no bit of it can change, and
-// neither its first byte nor any of the paint is 0.
+// its first byte is 0, and none of the paint is.
 func TestLabels(t *testing.T) {
 	hardWorld(t)
 	for b := uintptr(1 << 46); b < 1<<46+1000*Granule; b += Granule {
 		for _, state := range []uintptr{0, 1, 2, stateFence, stateClean, stateListed, stateBusy} {
 			l := labelFor(b, state, b>>4)
-			if labelState(l) != state || labelSize(l) != b>>4&sizeMask || l&255 == 0 || !labelValid(b, l) || labelValid(b+Granule, l) {
+			if labelState(l) != state || labelSize(l) != b>>4&sizeMask || l&255 != 0 || !labelValid(b, l) || labelValid(b+Granule, l) {
 				t.Fatalf("label %#x of %#x, state %d", l, b, state)
 			}
 			for bit := range 64 {
@@ -39,11 +39,28 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestStringEnds: behind a block are bytes that are not 0 and then one that is, before the label's check value: a string's
+// end that is written there shows, and a string without one ends there.
+func TestStringEnds(t *testing.T) {
+	hardWorld(t)
+	h := mustAcquire(t, 8)
+	for n := uintptr(1); n < 300; n++ {
+		b := Malloc(h, n, 0, HowMalloc) &^ ZeroBit
+		end := b + n
+		for raw.LoadByte(end) != 0 {
+			end++
+		}
+		if p := Lookup(b); end == b+n || end != b+p.room() {
+			t.Errorf("behind a block of %d bytes a string ends after %d, the label is at %d", n, end-b, p.room())
+		}
+	}
+}
+
 // TestHarden: keys differ from time to time, with and without the kernel's own.
 func TestHarden(t *testing.T) {
 	hardWorld(t)
 	first := secret
-	Harden(0)
+	Harden(0, 0)
 	if !Secure() || secret.label == first.label || secret.fill == first.fill || secret.list == first.list || secret.random == first.random || secret.label == 0 {
 		t.Errorf("keys %+v, then %+v", first, secret)
 	}

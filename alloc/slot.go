@@ -64,7 +64,7 @@ func (p *Page) carveSlots() uintptr {
 	for i := uintptr(0); i < n; i++ {
 		b := p.Start + at + (first+i*step)&(n-1)*p.Size
 		if !p.freshBlank(b) {
-			corrupt(p, b, foundUsed)
+			corrupt(p.caller(), p, b, foundUsed)
 		}
 		p.setLabel(b, stateBusy, 0)
 		raw.Store(b, seal(b, head))
@@ -84,18 +84,18 @@ func (p *Page) freshBlank(b uintptr) bool {
 }
 
 // handOut makes a listed slot, taken off its list, a live block of n bytes.
-func (p *Page) handOut(b, n, how uintptr) {
+func (p *Page) handOut(in *running, b, n, how uintptr) {
 	switch p.label(b) {
 	case labelFor(b, stateListed, 0): // carved just now or not long ago
 		if room := b + p.room(); !blank(b+2*8, min(b+nearby, room)) {
-			corrupt(p, b, foundUsed)
+			corrupt(in, p, b, foundUsed)
 		}
 	case labelFor(b, stateListed, 1):
 		if !blank(b+2*8, b+p.room()) {
-			corrupt(p, b, foundFreed)
+			corrupt(in, p, b, foundFreed)
 		}
 	default:
-		corrupt(p, b, foundLabel)
+		corrupt(in, p, b, foundLabel)
 	}
 	p.setLabel(b, stateBusy, 0)
 	raw.Store(b, 0)
@@ -103,7 +103,7 @@ func (p *Page) handOut(b, n, how uintptr) {
 	paint(b, n, p.room())
 	p.setLabel(b, how>>HowFamily&familyMask%stateKinds, n)
 	if bad, what := p.around(b); what != 0 {
-		corrupt(p, bad, what)
+		corrupt(in, p, bad, what)
 	}
 }
 
@@ -184,7 +184,6 @@ func (p *Page) checkSlot(b uintptr) uintptr {
 	l := p.label(b)
 	switch state := labelState(l); {
 	case !labelValid(b, l):
-		found.slot, found.what = b, foundLabel
 		return FreeDamaged
 	case state >= stateKinds:
 		return FreeDouble
@@ -192,38 +191,23 @@ func (p *Page) checkSlot(b uintptr) uintptr {
 	return FreeOK
 }
 
-// freeSlot zeroes the block at b, which is live, in the words of Free. size is what the
+// freeSlot zeroes the block at b, which is live, for the call in, in the words of Free. size is what the
 // caller says that it has, or NoSize.
-func (p *Page) freeSlot(b, how, size uintptr) uintptr {
+func (p *Page) freeSlot(in *running, b, how, size uintptr) uintptr {
 	l := p.label(b)
-	if why := judge(labelState(l), labelSize(l), how, size); why != FreeOK {
+	if why := judge(in, labelState(l), labelSize(l), how, size); why != FreeOK {
 		return why
 	}
 	if !painted(b, labelSize(l), p.room()) {
-		found.slot, found.what = b, foundBehind
-		return FreeDamaged
+		corrupt(in, p, b, foundBehind)
 	}
 	if !atomic.CompareAndSwapUintptr(p.labelWord(b), l, labelFor(b, stateBusy, 0)) {
 		return FreeDouble
 	}
 	if bad, what := p.around(b); what != 0 {
-		found.slot, found.what = bad, what
-		return FreeDamaged
+		corrupt(in, p, bad, what)
 	}
 	wipe(b, p.room())
 	p.setLabel(b, stateClean, uintptr(random()))
-	return FreeOK
-}
-
-// judge tells whether a function may free a block of n bytes that was made by a function
-// of the family made.
-func judge(made, n, how, size uintptr) uintptr {
-	switch family := how >> HowFamily & familyMask; {
-	case family != HowAny>>HowFamily && family != made:
-		return FreeKind
-	case size != NoSize && size != n:
-		found.size = size
-		return FreeSize
-	}
 	return FreeOK
 }

@@ -46,6 +46,7 @@ type Thread struct {
 	rules    uint64    // the rules whose condition on the thread holds
 	name     [2]uint64 // the thread's name when that was found out
 	held     *quarantine
+	running  running // with TA_SECURE=1: the call that the thread is in
 
 	idleHeap  *Heap // of the current page of several slices that became empty last: its heap
 	idleClass uint32
@@ -211,6 +212,7 @@ func (t *Thread) settle() {
 func Abandon(h *Heap) {
 	t := h.Thread
 	stats.Put1(logDebug, stats.EventThreadEnd, t.self(), 0)
+	t.running = running{}
 	t.release()
 	t.collectPages(true)
 	purgeDue(t.token, t.Now)
@@ -249,6 +251,7 @@ func serviceAbandoned(token uintptr, now uint64) {
 	for t := list; t != nil; t = t.next {
 		t.token = token
 		t.Now = now
+		t.running = running{}
 		atomic.StoreUint32(&t.state, heapOwned)
 	}
 	heapsLock.Release()

@@ -183,6 +183,6 @@ func (r *ringThread) drop(b uintptr) {
 	if n := usable(b); n >= 8 && (raw.Load(b) != b || raw.Load(b+usable(b)&^7-8) != b) {
 		r.err = fmt.Errorf("block %#x was overwritten", b)
 	} else if why := r.free(b); why != FreeOK {
-		r.err = fmt.Errorf("free of %#x says %d; %+v", b, why, found)
+		r.err = fmt.Errorf("free of %#x says %d", b, why)
 	}
 }

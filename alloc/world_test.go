@@ -49,7 +49,7 @@ func newWorld(tb testing.TB) {
 func hardWorld(tb testing.TB) {
 	tb.Helper()
 	newWorld(tb)
-	Harden(0)
+	Harden(0, 0)
 }
 
 // unmapWorld gives back what the pool still holds, and looks whether the page

@@ -122,8 +122,8 @@ int ta_loader_has(void *p)
 	return 0;
 }
 
-_Noreturn void ta_misuse(const char *fn, void *p, unsigned why)
+_Noreturn void ta_misuse(const char *fn, void *p, unsigned why, size_t size)
 {
 	for (;;)
-		tag_misuse((uintptr_t)fn, (uintptr_t)p, why);
+		tag_misuse((uintptr_t)fn, (uintptr_t)p, why, size);
 }

@@ -263,6 +263,6 @@ size_t ta_pass_usable(void *p);
 // Whether p was made by the loader before any malloc could be called.
 int ta_loader_has(void *p);
 
-_Noreturn void ta_misuse(const char *fn, void *p, unsigned why);
+_Noreturn void ta_misuse(const char *fn, void *p, unsigned why, size_t size);
 
 #endif

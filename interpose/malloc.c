@@ -112,9 +112,9 @@ HOT static void free_checked(void *p, const char *fn, unsigned how, size_t size)
 		if (ta_mode == TA_PASS || ta_libc_has(p))
 			ta_pass_free(p);
 		else if (!ta_loader_has(p))
-			ta_misuse(fn, p, why);
+			ta_misuse(fn, p, why, size);
 	} else if (why != TA_FREE_OK && p != NULL) {
-		ta_misuse(fn, p, why);
+		ta_misuse(fn, p, why, size);
 	}
 	errno = saved;
 }
@@ -248,7 +248,7 @@ HOT size_t ta_usable(void *p, const char *fn)
 		return pg->Size;
 	intptr_t n = (intptr_t)tag_usable((uintptr_t)p);
 	if (n < 0)
-		ta_misuse(fn, p, ~n);
+		ta_misuse(fn, p, ~n, TA_NO_SIZE);
 	return n;
 }
 
@@ -268,7 +268,7 @@ HOT static NOINLINE size_t usable_slow(void *p)
 	if (ta_mode == TA_PASS || ta_libc_has(p))
 		return ta_pass_usable(p);
 	if (!ta_loader_has(p))
-		ta_misuse("malloc_usable_size", p, TA_FREE_FOREIGN);
+		ta_misuse("malloc_usable_size", p, TA_FREE_FOREIGN, TA_NO_SIZE);
 	return 0;
 }
 

@@ -79,7 +79,7 @@ static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn, void *c
 	if (ta_mode == TA_PASS || ta_libc_has(p))
 		return ta_pass_realloc(p, n);
 	if (!ta_loader_has(p))
-		ta_misuse(fn, p, TA_FREE_FOREIGN);
+		ta_misuse(fn, p, TA_FREE_FOREIGN, TA_NO_SIZE);
 	// The loader's first allocations have no size; they lie in one page's
 	// remainder each, so reading n bytes up to a page boundary is safe.
 	void *q = fresh(n, NULL, caller);

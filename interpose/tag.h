@@ -25,7 +25,7 @@ void tag_connect(uintptr_t heap, uintptr_t page);
 void tag_page_empty(uintptr_t heap, uintptr_t page);
 uintptr_t tag_resize(uintptr_t heap, uintptr_t p, uintptr_t n);
 uintptr_t tag_trim(uintptr_t heap);
-void tag_misuse(uintptr_t fn, uintptr_t p, uintptr_t why);
+void tag_misuse(uintptr_t fn, uintptr_t p, uintptr_t why, uintptr_t size);
 uintptr_t tag_cuda_step(uintptr_t request);
 uintptr_t tag_cuda_history(uintptr_t token, uintptr_t device, uintptr_t buf, uintptr_t n);
 uintptr_t tag_cuda_take(uintptr_t token, uintptr_t device, uintptr_t stream, uintptr_t bytes);

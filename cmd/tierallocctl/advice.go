@@ -42,6 +42,22 @@ func idleSettings(env environ, s *config.Settings) []string {
 	return append(append(lines, unusedTiers(env, s)...), idleCUDA(env, s)...)
 }
 
+// secureRemarks tells which checks of the hardened heap do not end the program.
+func secureRemarks(s *config.Settings) []string {
+	if s.Disable || !s.Secure {
+		return nil
+	}
+	var lines []string
+	add := func(check uint32, text string) {
+		if s.SecureWarn>>check&1 != 0 {
+			lines = append(lines, "TA_SECURE: "+text+" is a line on standard error; other damage ends the program")
+		}
+	}
+	add(config.CheckDeallocType, "memory of new, new[] or malloc freed by another family's function (dealloc_type_mismatch)")
+	add(config.CheckDeleteSize, "memory freed with a size that it has not (delete_size_mismatch)")
+	return lines
+}
+
 // unusedTiers lists settings of tiers that get nothing from programs which do not know
 // the library.
 func unusedTiers(env environ, s *config.Settings) []string {

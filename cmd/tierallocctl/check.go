@@ -47,7 +47,7 @@ func explain(w io.Writer, env environ, v *verdict) {
 	section(w, "tiers on this machine", placeLines(v))
 	section(w, "rules", ruleLines(v.settings))
 	section(w, "without effect", idleSettings(env, v.settings))
-	section(w, "worth knowing", cudaRemarks(v.settings))
+	section(w, "worth knowing", append(secureRemarks(v.settings), cudaRemarks(v.settings)...))
 	var strange []string
 	for _, name := range v.strange {
 		strange = append(strange, printable(name))

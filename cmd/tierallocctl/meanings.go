@@ -24,7 +24,7 @@ var meanings = map[string]meaning{
 	"TA_THROTTLE":     {"WORD", "account: count the waits of slow tiers; sleep: wait"},
 	"TA_HUGEPAGES":    {"WORDS", "page size of the tiers' mappings"},
 	"TA_MIGRATE_BW":   {"RATE", "bytes per second that demotion and promotion may move"},
-	"TA_SECURE":       {"0|1", "1: the heap is hardened: overflows and uses after free are found"},
+	"TA_SECURE":       {"0|1|1,CHECK=warn", "1: the heap is hardened: overflows and uses after free are found"},
 	"TA_BACKGROUND":   {"0|1", "1: a thread of the library's moves memory between tiers"},
 
 	"TA_FAST_SOFT":  {"SIZE", "soft cap of FAST"},

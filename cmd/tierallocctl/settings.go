@@ -50,7 +50,7 @@ func (s setting) flag() string {
 
 // isSwitch says that the flag may stand alone, for 1.
 func (s setting) isSwitch() bool {
-	return s.accepts == "0 or 1" || s.name == "TA_STATS_LIVE"
+	return strings.HasPrefix(s.accepts, "0 or 1") || strings.HasPrefix(s.accepts, "0, 1,")
 }
 
 // addSettingFlags gives cmd a flag for each setting. What they hold is for the

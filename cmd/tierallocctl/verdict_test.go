@@ -51,6 +51,7 @@ func TestJudgeBad(t *testing.T) {
 		{"TA_NODE_SLOW=x", "TA_NODE_SLOW", []string{`"x"`, "0,2-3"}},
 		{"TA_USE_LIBNUMA=0 TA_NODE_SLOW=0", "TA_NODE_SLOW", []string{"TA_USE_LIBNUMA=0"}},
 		{"TA_ON_SOFTCAP=explode", "TA_ON_SOFTCAP", []string{`"explode"`, "demote"}},
+		{"TA_SECURE=1,overflow=warn", "TA_SECURE", []string{`"1,overflow=warn"`, "dealloc_type_mismatch=warn", "delete_size_mismatch"}},
 		{"TA_SLOW_BURST=1M", "TA_SLOW_BURST", []string{`"1M"`, "TA_SLOW_BW"}},
 		{"TA_FAST_SOTF=1M", "TA_FAST_SOTF", []string{"did you mean TA_FAST_SOFT?"}},
 	} {

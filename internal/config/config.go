@@ -75,6 +75,13 @@ const (
 	hardcapCount
 )
 
+// The checks of the hardened heap that can be a line and no more: bits of Settings.SecureWarn.
+const (
+	CheckDeallocType uint32 = iota // a block is freed by another family of functions than it was made by
+	CheckDeleteSize                // a sized free names another size than the block has
+	checkCount
+)
+
 // PathMax is the longest file name accepted, in bytes. It leaves room in a Text,
 // and in the kernel's PATH_MAX, for the suffix of a temporary name.
 const PathMax = 4000
@@ -107,6 +114,7 @@ type Settings struct {
 	ThrottleSleep bool    // TA_THROTTLE: sleep; false: only account
 	Background    bool    // TA_BACKGROUND: spans are moved by a thread of ours
 	Secure        bool    // TA_SECURE: the heap is hardened
+	SecureWarn    uint32  // TA_SECURE: a bit for each Check that does not end the process
 	OnSoftcap     uint32  // TA_ON_SOFTCAP: a Softcap
 	OnHardcap     uint32  // TA_ON_HARDCAP: a Hardcap
 	DefaultHint   uint32  // TA_DEFAULT_HINT: a Hint
@@ -148,6 +156,7 @@ func (s *Settings) setDefaults() {
 	s.ThrottleSleep = false
 	s.Background = false
 	s.Secure = false
+	s.SecureWarn = 0
 	s.OnSoftcap = SoftcapReroute
 	s.OnHardcap = HardcapRouteSlow
 	s.DefaultHint = HintWarm

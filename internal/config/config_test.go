@@ -43,6 +43,9 @@ func TestParse(t *testing.T) {
 		{"TA_STATS_LIVE=/t/%%%p", false, with(func(o *outcome) { o.statsLive = "/t/%%%p" })},
 		{"TA_SECURE=1", false, with(func(o *outcome) { o.secure = true })},
 		{"TA_SECURE=0", false, defaults()},
+		{"TA_SECURE=1,dealloc_type_mismatch=warn", false, with(func(o *outcome) { o.secure, o.secureWarn = true, 1 })},
+		{"TA_SECURE=1,delete_size_mismatch=warn,dealloc_type_mismatch=abort", false,
+			with(func(o *outcome) { o.secure, o.secureWarn = true, 2 })},
 		{"TA_USE_LIBNUMA=0 TA_BACKGROUND=1 TA_MIGRATE_BW=0", false, with(func(o *outcome) {
 			o.libnuma, o.background, o.migrateBW = false, true, 0
 		})},
@@ -108,12 +111,14 @@ func TestBadValues(t *testing.T) {
 		logFile = `": expected a path of at most 4000 bytes; using standard error`
 		live    = `": expected 0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it,` +
 			` in which % begins %p, %e (program name) or %%; using 0`
-		size  = `": expected 1 byte or more, up to 64T (an integer, or one with K, M, G or T); using `
-		rate  = `": expected bytes per second: 0 (no limit), or 1K to 64T; using `
-		lat   = `": expected a time such as 300ns (units ns, us, ms, s), 0 to 1s; using 0`
-		nodes = `": expected nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1; using nodes found automatically`
-		huge  = `": expected off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off; using the system's setting`
-		hint  = `": expected hot, warm, cold, pin_fast or prefer_fast; using warm`
+		size    = `": expected 1 byte or more, up to 64T (an integer, or one with K, M, G or T); using `
+		rate    = `": expected bytes per second: 0 (no limit), or 1K to 64T; using `
+		lat     = `": expected a time such as 300ns (units ns, us, ms, s), 0 to 1s; using 0`
+		nodes   = `": expected nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1; using nodes found automatically`
+		secured = `": expected 0, 1, or 1 and checks that only warn, as in 1,dealloc_type_mismatch=warn` +
+			` (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn); using 0`
+		huge = `": expected off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off; using the system's setting`
+		hint = `": expected hot, warm, cold, pin_fast or prefer_fast; using warm`
 	)
 	long := strings.Repeat("x", PathMax+1)
 	for _, c := range []struct{ entry, want string }{
@@ -183,8 +188,15 @@ func TestBadValues(t *testing.T) {
 		{"TA_DEFAULT_HINT=tepid", `TA_DEFAULT_HINT="tepid` + hint},
 		{"TA_DEFAULT_HINT=fast", `TA_DEFAULT_HINT="fast` + hint},
 		{"TA_THROTTLE=1", `TA_THROTTLE="1": expected account or sleep; using account`},
-		{"TA_SECURE=2", `TA_SECURE="2": expected 0 or 1; using 0`},
-		{"TA_SECURE=on", `TA_SECURE="on": expected 0 or 1; using 0`},
+		{"TA_SECURE=2", `TA_SECURE="2` + secured},
+		{"TA_SECURE=on", `TA_SECURE="on` + secured},
+		{"TA_SECURE=1,", `TA_SECURE="1,` + secured},
+		{"TA_SECURE=0,delete_size_mismatch=warn", `TA_SECURE="0,delete_size_mismatch=warn` + secured},
+		{"TA_SECURE=1,overflow=warn", `TA_SECURE="1,overflow=warn` + secured},
+		{"TA_SECURE=1,delete_size_mismatch", `TA_SECURE="1,delete_size_mismatch` + secured},
+		{"TA_SECURE=1,delete_size_mismatch=off", `TA_SECURE="1,delete_size_mismatch=off` + secured},
+		{"TA_SECURE=1,delete_size_mismatch=warn,delete_size_mismatch=warn",
+			`TA_SECURE="1,delete_size_mismatch=warn,delete_size_mismatch=warn` + secured},
 		{"TA_BACKGROUND=yes", `TA_BACKGROUND="yes": expected 0 or 1; using 0`},
 		{"TA_USE_LIBNUMA=no", `TA_USE_LIBNUMA="no": expected 0 or 1; using 1`},
 		{"TA_LOG_FILE=" + long, `TA_LOG_FILE="` + long[:shownMax] + `...` + logFile},

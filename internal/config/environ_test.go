@@ -50,6 +50,7 @@ type outcome struct {
 	disable, interpose, strict    bool
 	libnuma, sleep, background    bool
 	secure                        bool
+	secureWarn                    uint32
 	log                           uint32
 	onSoftcap, onHardcap, hint    uint32
 	purgeDelay, migrateBW         uint64
@@ -105,7 +106,7 @@ func patternOf(l *RuleList, g Glob) string {
 // outcomeOf is what s holds.
 func outcomeOf(s *Settings) outcome {
 	o := outcome{disable: s.Disable, interpose: s.Interpose, strict: s.Strict, libnuma: s.UseLibnuma,
-		sleep: s.ThrottleSleep, background: s.Background, secure: s.Secure, log: s.Log, onSoftcap: s.OnSoftcap, onHardcap: s.OnHardcap,
+		sleep: s.ThrottleSleep, background: s.Background, secure: s.Secure, secureWarn: s.SecureWarn, log: s.Log, onSoftcap: s.OnSoftcap, onHardcap: s.OnHardcap,
 		hint: s.DefaultHint, purgeDelay: s.PurgeDelay, migrateBW: s.MigrateBW,
 		statsFile: s.StatsFile.String(), logFile: s.LogFile.String(), statsLive: s.StatsLive.String()}
 	copy(o.tiers[:], s.Tiers[:])

@@ -116,7 +116,7 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		return o.cuda.refer(what, val)
 	}
 	for n, s := range map[string]*bool{"TA_DISABLE": &o.disable, "TA_INTERPOSE": &o.interpose, "TA_STRICT": &o.strict,
-		"TA_USE_LIBNUMA": &o.libnuma, "TA_BACKGROUND": &o.background, "TA_SECURE": &o.secure} {
+		"TA_USE_LIBNUMA": &o.libnuma, "TA_BACKGROUND": &o.background} {
 		if n == name {
 			using = "0"
 			if name == "TA_INTERPOSE" || name == "TA_USE_LIBNUMA" {
@@ -138,6 +138,9 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		return "account or sleep", "account", choose(&o.sleep, throttles, word)
 	case "TA_HUGEPAGES":
 		return "off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off", "the system's setting", o.referHuge(word)
+	case "TA_SECURE":
+		return "0, 1, or 1 and checks that only warn, as in 1,dealloc_type_mismatch=warn" +
+			" (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn)", "0", o.referSecure(word)
 	case "TA_MIGRATE_BW":
 		bw, good := referRate(val)
 		return rates, "1G", store(&o.migrateBW, bw, good)
@@ -233,6 +236,31 @@ func (o *outcome) referHuge(word string) bool {
 	return true
 }
 
+func (o *outcome) referSecure(word string) bool {
+	parts := strings.Split(word, ",")
+	on, ok := switches[parts[0]]
+	if !ok || !on && len(parts) > 1 {
+		return false
+	}
+	said := map[string]string{}
+	for _, part := range parts[1:] {
+		check, what, _ := strings.Cut(part, "=")
+		known := check == "dealloc_type_mismatch" || check == "delete_size_mismatch"
+		if !known || what != "abort" && what != "warn" || said[check] != "" {
+			return false
+		}
+		said[check] = what
+	}
+	o.secure, o.secureWarn = on, 0
+	if said["dealloc_type_mismatch"] == "warn" {
+		o.secureWarn |= 1
+	}
+	if said["delete_size_mismatch"] == "warn" {
+		o.secureWarn |= 2
+	}
+	return true
+}
+
 func isTemplate(val string) bool { return len(val) <= 4000 && templatePattern.MatchString(latin(val)) }
 
 // latin is a string with a rune for each byte: a regular expression reads runes, and
@@ -316,6 +344,7 @@ func FuzzParse(f *testing.F) {
 		"TA_HUGEPAGES=fast:2M,fast:2M", "TA_HUGEPAGES=fast:2M,", "TA_HUGEPAGES=fast:2M:", "TA_HUGEPAGES=:2M",
 		"TA_STATS_LIVE=1", "TA_STATS_LIVE=0", "TA_STATS_LIVE=/x/%p", "TA_STATS_LIVE=/x/%%p", "TA_STATS_LIVE=x%p",
 		"TA_ON_SOFTCAP=Demote\nTA_ON_HARDCAP=FAIL\nTA_DEFAULT_HINT=hot\nTA_THROTTLE=Sleep\nTA_BACKGROUND=1\nTA_SECURE=1",
+		"TA_SECURE=1,dealloc_type_mismatch=warn,Delete_Size_Mismatch=ABORT", "TA_SECURE=1,delete_size_mismatch=warn,",
 		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_MIGRATE_BW=5\nTA_USE_LIBNUMA=2",
 		"TA_RULES=size>=64M:cold", "TA_RULES= Size = 4k - 1M , lib = libtorch*;:hot; ;thread=io-*:COLD;",
 		"TA_CUDA=0\nTA_CUDA_REUSE=event\nTA_CUDA_SUBALLOC=ALL\nTA_CUDA_ON_HARDCAP=Spill\nTA_CUDA_ZERO=1\nTA_CUDA_LEAKS=1",

@@ -122,7 +122,8 @@ var variables = [tableSize]variable{
 		"the system's setting", false},
 	varMigrateBW:  {"TA_MIGRATE_BW", aRate, "1G", false},
 	varBackground: {"TA_BACKGROUND", aSwitch, "0", false},
-	varSecure:     {"TA_SECURE", aSwitch, "0", false},
+	varSecure: {"TA_SECURE", "0, 1, or 1 and checks that only warn, as in 1,dealloc_type_mismatch=warn" +
+		" (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn)", "0", false},
 
 	varTiers + tierSoft:  {"TA_FAST_SOFT", aSize, noSoft, false},
 	varTiers + tierHard:  {"TA_FAST_HARD", aSize, noHard, false},
@@ -246,7 +247,7 @@ func (s *Settings) set(i uintptr, v value) bool {
 	case varBackground:
 		return v.asSwitch(&s.Background)
 	case varSecure:
-		return v.asSwitch(&s.Secure)
+		return s.setSecure(v)
 	}
 	if i >= varCUDA {
 		return s.CUDA.set(i-varCUDA, v)

@@ -7,6 +7,7 @@ var (
 	hardcapWords = [8]string{HardcapRouteSlow: "route_slow", HardcapFail: "fail"}
 	hugeWords    = [8]string{HugeUnset: "", HugeOff: "off", HugeThp: "thp", Huge2M: "2m", Huge1G: "1g"}
 	tierWords    = [8]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"}
+	checkWords   = [8]string{CheckDeallocType: "dealloc_type_mismatch", CheckDeleteSize: "delete_size_mismatch"}
 	hintWords    = [8]string{HintHot: "hot", HintWarm: "warm", HintCold: "cold",
 		HintPinFast: "pin_fast", HintPreferFast: "prefer_fast"}
 )
@@ -59,4 +60,29 @@ func (s *Settings) setHugePages(v value) bool {
 // asHuge reads a word for huge pages.
 func (v value) asHuge(dst *uint32) bool {
 	return v.n != 0 && v.asWord(dst, &hugeWords, Huge1G+1)
+}
+
+// setSecure reads 0 or 1, and behind the 1 a list of ,check=word, in which a check is named once
+// at most.
+func (s *Settings) setSecure(v value) bool {
+	on, warn, named := false, uint32(0), uint32(0)
+	end := v.find(0, ',')
+	if !v.part(0, end).asSwitch(&on) || !on && end != v.n {
+		return false
+	}
+	for i := end; i < v.n; i = end {
+		end = v.find(i+1, ',')
+		equals := min(v.find(i+1, '='), end)
+		check, warns := uint32(0), false
+		if equals == end || !v.part(i+1, equals).asWord(&check, &checkWords, checkCount) || named>>(check&7)&1 != 0 ||
+			!v.part(equals+1, end).asEither(&warns, "abort", "warn") {
+			return false
+		}
+		named |= 1 << (check & 7)
+		if warns {
+			warn |= 1 << (check & 7)
+		}
+	}
+	s.Secure, s.SecureWarn = on, warn
+	return true
 }

@@ -9,7 +9,7 @@ import (
 // complain says that the report at path cannot be written, unless the program has
 // put another file in the place of its standard error: it might be its data.
 func complain(path, errno uintptr) {
-	if identify(2) != stderrWas {
+	if raw.Identify(2) != stderrWas {
 		return
 	}
 	var l raw.Line

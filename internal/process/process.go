@@ -43,8 +43,8 @@ var (
 	statsPath  config.Text // the report's path, %p not yet replaced; empty: no report
 	startUnix  uint64
 	startMono  uint64
-	stderrWas  file // what standard error was at boot
-	forked     bool // this process was forked from one that had the library
+	stderrWas  raw.File // what standard error was at boot
+	forked     bool     // this process was forked from one that had the library
 	reportPath config.Text
 	reportLock raw.Lock
 )
@@ -62,7 +62,7 @@ func Boot(arg uintptr) (how uintptr) {
 		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
 	}
 	if config.InForce.Secure {
-		alloc.Harden(b.random)
+		alloc.Harden(b.random, uintptr(config.InForce.SecureWarn))
 	}
 	alloc.PurgeDelay = config.InForce.PurgeDelay
 	alloc.DefaultHint = config.InForce.DefaultHint
@@ -75,7 +75,7 @@ func Boot(arg uintptr) (how uintptr) {
 	}
 	tiers.Setup(&config.InForce, program.Addr())
 	if config.InForce.StatsFile.Len() != 0 {
-		stderrWas = identify(2)
+		stderrWas = raw.Identify(2)
 		setStatsPath()
 	}
 	if !config.InForce.Interpose {
@@ -247,15 +247,6 @@ func write(token uintptr, path *config.Text) {
 		stats.Put1(config.LogWarn, stats.EventReport, errno, 0)
 		complain(path.Addr(), errno)
 	}
-}
-
-// file tells one open file from another.
-type file struct{ dev, ino uint64 }
-
-func identify(fd uintptr) file {
-	var st syscall.Stat_t
-	raw.Sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
-	return file{st.Dev, st.Ino}
 }
 
 // WriteStats writes a report to the file whose name is the n bytes at path, and

@@ -5,6 +5,16 @@ import (
 	"unsafe"
 )
 
+// File tells one open file from another.
+type File struct{ dev, ino uint64 }
+
+// Identify is the file that fd is open on, or the zero File.
+func Identify(fd uintptr) File {
+	var st syscall.Stat_t
+	Sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
+	return File{st.Dev, st.Ino}
+}
+
 // SizeAllowed is EFBIG when a file of n bytes would pass the process's limit: the
 // write would then kill the host with SIGXFSZ.
 func SizeAllowed(n uintptr) (errno uintptr) {

@@ -38,6 +38,18 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
+// TestUsableFreed: who looks at a freed block is not told of a double free.
+func TestUsableFreed(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "misuse.c", "-w")
+	for _, env := range []string{"TA_SECURE=0", "TA_SECURE=1"} {
+		r := preloaded(t, []string{env}, prog, "usable_freed")
+		if want := "malloc_usable_size(" + strings.TrimSpace(r.Stdout) + "): use after free of a block"; r.Status != 134 || !oneLine(r.Stderr, want) {
+			t.Errorf("%s: status %d, %s", env, r.Status, clip(r.Stderr))
+		}
+	}
+}
+
 // TestForeignBlocks: what libc's own malloc made may be freed with ours.
 func TestForeignBlocks(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 // slotOf is the size class of a block of n bytes with TA_SECURE=1, and guarded whether it
 // has a mapping of its own.
 func slotOf(n int) (class string, guarded bool) {
-	for _, c := range []struct{ n, class int }{{24, 32}, {100, 112}, {1000, 1024}, {4096, 4608}, {40000, 40960}} {
+	for _, c := range []struct{ n, class int }{{24, 48}, {100, 112}, {1000, 1024}, {4096, 4608}, {40000, 40960}} {
 		if n == c.n {
 			return fmt.Sprint(c.class), false
 		}
@@ -94,15 +95,23 @@ func secureCase(t *testing.T, prog, name, line, own string, n int) {
 	if a, ok := map[int]string{24: "64", 100: "128"}[n]; ok {
 		aligned = a
 	}
-	if n == 24 { // nothing lies between the block and the slot's end
-		line = strings.ReplaceAll(line, "the block at %b of %n bytes, size class %c, was written behind its end",
-			"the end of the slot at %b, size class %c, was written")
-	}
 	p, b, _ := strings.Cut(strings.TrimSpace(r.Stdout), " ")
 	want := strings.NewReplacer("%p", p, "%b", b, "%n", fmt.Sprint(n), "%c", class, "%f", aligned,
 		"%m", fmt.Sprint(n+1), "%l", fmt.Sprint(n-1), "%h", fmt.Sprint(n/2), "%e", fmt.Sprint(n+8)).Replace(line)
 	if r.Status != 134 || !alike(r.Stderr, "tieralloc: "+want+"\n") {
 		t.Errorf("status %d\nstderr: %swant:   tieralloc: %s", r.Status, clip(r.Stderr), want)
+	}
+}
+
+// TestSecureBusy: the line names the call that found the damage, and not one of another thread.
+func TestSecureBusy(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "secure.c", append([]string{"-w"}, withCxx...)...)
+	for range 20 {
+		r := preloaded(t, []string{"TA_SECURE=1"}, prog, "at_malloc_busy", "100")
+		if r.Status != 134 || !strings.HasPrefix(r.Stderr, "tieralloc: malloc: the block at ") {
+			t.Errorf("status %d, stderr: %s", r.Status, clip(r.Stderr))
+		}
 	}
 }
 
@@ -113,12 +122,53 @@ func TestSecureNeighbour(t *testing.T) {
 	for _, n := range []int{24, 40, 88, 120} {
 		r := preloaded(t, []string{"TA_SECURE=1"}, prog, "neighbour_end", fmt.Sprint(n))
 		p, b, _ := strings.Cut(strings.TrimSpace(r.Stdout), " ")
-		want := fmt.Sprintf("tieralloc: free(%s): the end of the slot at %s, size class %d, was written\n", p, b, n+8)
+		want := fmt.Sprintf("tieralloc: free(%s): the block at %s of %d bytes, size class %d, was written behind its end\n", p, b, n, n+24)
 		if r.Status != 134 || r.Stderr != want {
 			t.Errorf("%d bytes: status %d\nstderr: %swant:   %s", n, r.Status, clip(r.Stderr), want)
 		}
 	}
 }
+
+// TestSecureWarns: a check that is asked to warn is a line, and the process goes on; the others end it as ever.
+func TestSecureWarns(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "secure.c", append([]string{"-w"}, withCxx...)...)
+	for _, c := range []struct{ check, cases string }{
+		{"dealloc_type_mismatch", "new_free new_realloc malloc_delete new_array_delete new_delete_array"},
+		{"delete_size_mismatch", "delete_size delete_array_size sized sized_aligned"},
+	} {
+		for _, name := range strings.Fields(c.cases) {
+			for _, n := range []int{24, 4096, 262144} {
+				t.Run(fmt.Sprint(name, "/", n), func(t *testing.T) {
+					fatal := preloaded(t, []string{"TA_SECURE=1," + c.check + "=abort"}, prog, name, fmt.Sprint(n))
+					r := preloaded(t, []string{"TA_SECURE=1," + c.check + "=warn"}, prog, name, fmt.Sprint(n))
+					if r.Status != 0 || !oneLine(r.Stderr, "tieralloc: warning: ") {
+						t.Errorf("status %d, stderr: %s", r.Status, clip(r.Stderr))
+					}
+					want := withoutPointers(strings.Replace(fatal.Stderr, "tieralloc: ", "tieralloc: warning: ", 1))
+					if got := withoutPointers(r.Stderr); fatal.Status != 134 || got != want {
+						t.Errorf("%q, not %q", got, want)
+					}
+				})
+			}
+		}
+	}
+	all := []string{"TA_SECURE=1,dealloc_type_mismatch=warn,delete_size_mismatch=warn"}
+	for _, name := range []string{"overflow", "twice", "inside", "freed_start"} {
+		r := preloaded(t, all, prog, name, "100")
+		if r.Status != 134 || strings.Contains(r.Stderr, "warning") {
+			t.Errorf("%s: status %d, stderr: %s", name, r.Status, clip(r.Stderr))
+		}
+	}
+	r := preloaded(t, all, "sh", "-c", `"$0" new_free 100 2>&-; echo $?`, prog)
+	if r.Stderr != "" || !strings.HasSuffix(r.Stdout, "\n0\n") {
+		t.Errorf("without standard error: %+v", r)
+	}
+}
+
+var pointers = regexp.MustCompile("0x[0-9a-f]+")
+
+func withoutPointers(line string) string { return pointers.ReplaceAllString(line, "P") }
 
 // TestSecureLimit: under a limit of the address space guards give way to blocks, and are counted.
 func TestSecureLimit(t *testing.T) {

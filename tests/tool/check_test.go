@@ -68,6 +68,16 @@ func TestCheckCUDA(t *testing.T) {
 	}
 }
 
+// TestCheckSecure: checks that only warn are explained.
+func TestCheckSecure(t *testing.T) {
+	r := ctl(t, []string{"TA_SECURE=1,delete_size_mismatch=warn"}, "check")
+	if r.Status != 0 || strings.Contains(r.Stdout, "dealloc_type_mismatch") {
+		t.Errorf("%+v", r)
+	}
+	says(t, squeeze(r.Stdout), "TA_SECURE 1,delete_size_mismatch=warn set 1: the heap is hardened",
+		"worth knowing:", "TA_SECURE: memory freed with a size that it has not (delete_size_mismatch) is a line on standard error")
+}
+
 // TestCheckTerminalSafe: what is in the environment does not play with the terminal.
 func TestCheckTerminalSafe(t *testing.T) {
 	r := ctl(t, []string{"TA_LOG_FILE=/tmp/\x1b[31mred", "TA_\x1b[31m=1", "TA_LOG=\x1b[31m"}, "check")

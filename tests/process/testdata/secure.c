@@ -62,7 +62,7 @@ static void neighbour(size_t at)
 	char *p[64];
 	for (int i = 0; i < 64; i++)
 		p[i] = malloc(size);
-	size_t slot = (size + 8 + 15) / 16 * 16;
+	size_t slot = (size + 9 + 15) / 16 * 16;
 	for (int i = 0; i < 63; i++)
 		for (int j = 0; j < 63; j++)
 			if (p[j] == p[i] + slot) {
@@ -77,6 +77,26 @@ static void at_malloc(void)
 	char *p = made();
 	p[size] ^= 1;
 	malloc(500);
+}
+static void *busy(void *started)
+{
+	for (;;) {
+		free(malloc(500));
+		__atomic_store_n((int *)started, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+// The same while other threads are in calls of theirs.
+static void at_malloc_busy(void)
+{
+	int started[3] = {0};
+	for (int i = 0; i < 3; i++) {
+		pthread_t t;
+		pthread_create(&t, NULL, busy, &started[i]);
+		while (!__atomic_load_n(&started[i], __ATOMIC_RELAXED))
+			;
+	}
+	at_malloc();
 }
 static void at_calloc(void)
 {
@@ -215,7 +235,7 @@ static void fine(void)
 
 #define T(name) {#name, name}
 static const struct test tests[] = {T(overflow), T(string_end), T(underflow), T(overflow_realloc), T(after_grown), T(neighbour_end),
-	T(at_malloc), T(at_calloc), T(freed_start), T(freed_end), T(freed_late), T(twice), T(twice_late), T(twice_other), T(overflow_other),
+	T(at_malloc), T(at_malloc_busy), T(at_calloc), T(freed_start), T(freed_end), T(freed_late), T(twice), T(twice_late), T(twice_other), T(overflow_other),
 	T(inside), T(new_free), T(new_realloc), T(malloc_delete), T(new_array_delete), T(new_delete_array), T(delete_size),
 	T(delete_array_size), T(sized), T(sized_aligned), T(fine)};
 
