@@ -195,7 +195,7 @@ func tag_service(token uintptr) uint {
 }
 
 //export tag_control_stop
-func tag_control_stop() { process.ControlStop() }
+func tag_control_stop(why uintptr) { process.ControlStop(why) }
 
 //export tag_report
 func tag_report(token uintptr) { process.Report(token) }

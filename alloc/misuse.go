@@ -23,16 +23,11 @@ const (
 // where no call is to be named.
 type running struct{ name, arg, number uintptr }
 
-// warned is the checks that are a line and no more.
-var warned warnings
+// warned is the checks that are a line and no more: a bit for each (config.Check…).
+var warned uintptr
 
-type warnings struct {
-	checks uintptr  // a bit for each (config.Check…)
-	stderr raw.File // standard error, as it was at boot
-}
-
-// of reports whether a check only warns.
-func (w *warnings) of(check uint32) bool { return w.checks>>(check&31)&1 != 0 }
+// warns reports whether a check only warns.
+func warns(check uint32) bool { return warned>>(check&31)&1 != 0 }
 
 // Misuse ends the process with one line that names the function, whose name is the
 // C string at fn, the pointer it was given, and what is wrong with it. size is what the caller says
@@ -44,16 +39,12 @@ func Misuse(fn, addr, why, size uintptr) {
 	l.Die()
 }
 
-// warn writes the line of Misuse for the call in, and the process goes on. The line is left out where the
-// program has put another file in the place of its standard error: it might be its data.
+// warn writes the line of Misuse for the call in, and the process goes on.
 func warn(in *running, why, size uintptr) {
-	if raw.Identify(2) != warned.stderr {
-		return
-	}
 	var l raw.Line
 	l.Text("tieralloc: warning: ")
 	tellMisuse(&l, in.name, in.arg, why, size)
-	l.Emit(2)
+	l.Tell()
 }
 
 func tellMisuse(l *raw.Line, fn, addr, why, size uintptr) {
@@ -97,13 +88,13 @@ func tellMisuse(l *raw.Line, fn, addr, why, size uintptr) {
 // size. A check that only warns is passed with its line.
 func judge(in *running, made, n, how, size uintptr) uintptr {
 	if family := how >> HowFamily & familyMask; family != HowAny>>HowFamily && family != made {
-		if !warned.of(config.CheckDeallocType) {
+		if !warns(config.CheckDeallocType) {
 			return FreeKind
 		}
 		warn(in, FreeKind, size)
 	}
 	if size != NoSize && size != n {
-		if !warned.of(config.CheckDeleteSize) {
+		if !warns(config.CheckDeleteSize) {
 			return FreeSize
 		}
 		warn(in, FreeSize, size)

@@ -65,7 +65,7 @@ func Harden(entropy, warn uintptr) {
 	secret.list &^= Granule - 1 // lists are of multiples, and a link of 0 is as odd as the key
 	secret.list |= 1
 	secret.mask = ^uint64(0)
-	warned.checks, warned.stderr = warn, raw.Identify(2)
+	warned = warn
 	secure = true
 }
 

@@ -6,6 +6,7 @@
 // In a library that go build alone has made it runs; the thread is then not
 // started, and the handlers are taken away again.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <elf.h>
 #include <link.h>
@@ -78,8 +79,12 @@ static long futex(int op, int value, const struct timespec *limit)
 
 void ta_runtime_ready(void)
 {
+	static int called;
+	if (__atomic_exchange_n(&called, 1, __ATOMIC_RELAXED))
+		return;
 	ta_signals_restore();
 	setrlimit(RLIMIT_NOFILE, &descriptors);
+	ta_runtime_trim();
 	__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
 	futex(FUTEX_WAKE, 1, NULL);
 }
@@ -94,11 +99,30 @@ static void await_runtime(void)
 		futex(FUTEX_WAIT, 0, &step);
 }
 
-static void say(const char *line)
+// The first thread of the runtime that cannot go on ends the control plane, and the host goes on alone.
+_Noreturn void ta_runtime_fails(unsigned why)
 {
-	if (write(2, line, strlen(line)) < 0) {
-		// nowhere to say it
+	static int failed;
+	if (!__atomic_exchange_n(&failed, 1, __ATOMIC_RELAXED)) {
+		tag_control_stop(why);
+		ta_runtime_ready();
 	}
+	for (;;) // no host's thread ever waits for one of these
+		futex(FUTEX_WAIT, 1, NULL);
+}
+
+// Makes a thread of the runtime with the stack that its system code needs: what a thread has by default is
+// much, under a limit of the address space.
+static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *), void *arg)
+{
+	enum { STACK = 256 << 10 };
+	pthread_attr_t small;
+	pthread_attr_init(&small);
+	pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED); // as all of cgo's are
+	pthread_attr_setstacksize(&small, STACK);
+	int e = __real_pthread_create(t, &small, fn, arg);
+	pthread_attr_destroy(&small);
+	return e == EINVAL ? __real_pthread_create(t, given, fn, arg) : e; // thread-local storage alone may take more
 }
 
 // Only the Go runtime's threads are made here, the first by Go's constructor. They
@@ -117,13 +141,13 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int e = __real_pthread_create(t, a, fn, arg);
+	int e = create(t, a, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (e != 0 && !first)
+		ta_runtime_fails(TA_STOP_THREAD);
 	if (e != 0) {
-		tag_control_stop();
-		__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
-		futex(FUTEX_WAKE, 1, NULL);
-		say("tieralloc: no thread for TA_LOG or TA_BACKGROUND; they end here\n");
+		tag_control_stop(TA_STOP_THREAD);
+		ta_runtime_ready();
 	} else if (first) {
 		await_runtime();
 	}
@@ -143,8 +167,7 @@ HOT void ta_runtime_check(void)
 	if (!ta_wants_runtime || !(limited(RLIMIT_AS) || limited(RLIMIT_DATA)))
 		return;
 	ta_wants_runtime = 0;
-	tag_control_stop();
-	say("tieralloc: TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, ulimit -d)\n");
+	tag_control_stop(TA_STOP_LIMIT);
 }
 
 // Filled in by internal/postlink: the relocations of Go's data that the loader has

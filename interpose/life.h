@@ -39,6 +39,10 @@ void ta_fork_unseen(void);
 extern int ta_wants_runtime;
 // Called by the control plane when the Go runtime has started.
 void ta_runtime_ready(void);
+// Ends the control plane, for a thread of the Go runtime that cannot go on: it never returns. why is one of TA_STOP_…
+_Noreturn void ta_runtime_fails(unsigned why);
+// Gives back the addresses that the Go runtime has reserved and does not use.
+void ta_runtime_trim(void);
 // What is due in the heap, for the control plane. Whether to come again at once.
 int ta_service(void);
 // Gives up the control plane where it could not run.

@@ -15,6 +15,7 @@ import (
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
 	"tieralloc/cudahook/share"
+	"tieralloc/internal/process"
 	"tieralloc/stats"
 )
 
@@ -61,6 +62,9 @@ func write(w io.Writer) {
 		{"TA_FREE_STALE", alloc.FreeStale},
 		{"TA_FREE_INSIDE", alloc.FreeInside},
 		{"TA_FREE_DOUBLE", alloc.FreeDouble},
+		{"TA_STOP_LIMIT", process.StopLimit},
+		{"TA_STOP_THREAD", process.StopThread},
+		{"TA_STOP_MEMORY", process.StopMemory},
 		{"TA_HOW_NEW", alloc.HowNew},
 		{"TA_HOW_ARRAY", alloc.HowArray},
 		{"TA_HOW_ANY", alloc.HowAny},

@@ -6,12 +6,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// complain says that the report at path cannot be written, unless the program has
-// put another file in the place of its standard error: it might be its data.
+// complain says that the report at path cannot be written.
 func complain(path, errno uintptr) {
-	if raw.Identify(2) != stderrWas {
-		return
-	}
 	var l raw.Line
 	l.Text("tieralloc: cannot write TA_STATS_FILE ")
 	l.CStr(path)
@@ -23,7 +19,7 @@ func complain(path, errno uintptr) {
 		l.Text(name)
 		l.Text(")")
 	}
-	l.Emit(2)
+	l.Tell()
 }
 
 // errorName is the text for the errors that a path commonly has.

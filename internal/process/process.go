@@ -43,8 +43,7 @@ var (
 	statsPath  config.Text // the report's path, %p not yet replaced; empty: no report
 	startUnix  uint64
 	startMono  uint64
-	stderrWas  raw.File // what standard error was at boot
-	forked     bool     // this process was forked from one that had the library
+	forked     bool // this process was forked from one that had the library
 	reportPath config.Text
 	reportLock raw.Lock
 )
@@ -61,6 +60,9 @@ func Boot(arg uintptr) (how uintptr) {
 	if bad > 0 && config.InForce.Strict {
 		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
 	}
+	if c := &config.InForce; c.StatsFile.Len() != 0 || c.Log != config.LogOff || c.Background || c.SecureWarn != 0 {
+		raw.KeepStderr()
+	}
 	if config.InForce.Secure {
 		alloc.Harden(b.random, uintptr(config.InForce.SecureWarn))
 	}
@@ -75,7 +77,6 @@ func Boot(arg uintptr) (how uintptr) {
 	}
 	tiers.Setup(&config.InForce, program.Addr())
 	if config.InForce.StatsFile.Len() != 0 {
-		stderrWas = raw.Identify(2)
 		setStatsPath()
 	}
 	if !config.InForce.Interpose {

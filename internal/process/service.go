@@ -6,10 +6,28 @@ import (
 	"tieralloc/stats"
 )
 
-// ControlStop does without the control plane, which could not be started.
-func ControlStop() {
+// Why the process does without the control plane.
+const (
+	StopLimit  = iota // there is a limit on memory from the start
+	StopThread        // a thread of the Go runtime could not be made
+	StopMemory        // the Go runtime could not get memory
+)
+
+// ControlStop does without the control plane from now on, and says so in one line.
+func ControlStop(why uintptr) {
 	stats.LogStop()
 	alloc.Background = false
+	var l raw.Line
+	l.Text("tieralloc: ")
+	switch why {
+	case StopLimit:
+		l.Text("TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, ulimit -d)")
+	case StopThread:
+		l.Text("no thread for TA_LOG or TA_BACKGROUND; they end here")
+	default:
+		l.Text("no memory for TA_LOG or TA_BACKGROUND; they end here")
+	}
+	l.Tell()
 }
 
 // Service does what is due in the heap, in the name of a token that is no thread's, and

@@ -15,6 +15,20 @@ func Identify(fd uintptr) File {
 	return File{st.Dev, st.Ino}
 }
 
+// stderr is what standard error was when the process began.
+var stderr File
+
+// KeepStderr notes what standard error is, for Tell. It is called once, at boot.
+func KeepStderr() { stderr = Identify(2) }
+
+// Tell writes the line to standard error, unless the program has put another file in its place:
+// that might be its data.
+func (l *Line) Tell() {
+	if Identify(2) == stderr {
+		l.Emit(2)
+	}
+}
+
 // SizeAllowed is EFBIG when a file of n bytes would pass the process's limit: the
 // write would then kill the host with SIGXFSZ.
 func SizeAllowed(n uintptr) (errno uintptr) {

@@ -208,6 +208,19 @@ func TestLogLimits(t *testing.T) {
 	}
 }
 
+// TestLogLimitLowered: a limit of addresses that comes later leaves the host nearly all that it would have without
+// a log, and whatever the limit, the host goes on: if need be without the log.
+func TestLogLimitLowered(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "limit.c")
+	for range 8 {
+		r := preloaded(t, []string{"TA_LOG=debug", "TA_LOG_FILE=/dev/null", "TA_BACKGROUND=1"}, prog, "lowered")
+		if r.Status != 0 || r.Stdout != "" || r.Stderr != "" && !oneLine(r.Stderr, "tieralloc: no ", "TA_LOG or TA_BACKGROUND; they end here") {
+			t.Fatalf("status %d\nstdout %s\nstderr %s", r.Status, r.Stdout, clip(r.Stderr))
+		}
+	}
+}
+
 // TestLogNofile: the Go runtime raises the soft limit of open files. That is not for
 // the host to find, nor for its children.
 func TestLogNofile(t *testing.T) {

@@ -14,6 +14,14 @@ static void limit(size_t n)
 	CHECK(setrlimit(RLIMIT_AS, &l) == 0);
 }
 
+static void soft_limit(size_t n)
+{
+	struct rlimit l = {n, RLIM_INFINITY};
+	CHECK(setrlimit(RLIMIT_AS, &l) == 0);
+}
+
+static size_t hide_size(size_t n) { return (size_t)hide((void *)n); }
+
 static int fill_most(int most, size_t n)
 {
 	int i = 0;
@@ -147,6 +155,26 @@ static void guards(void)
 	drop(got);
 }
 
-static const struct test tests[] = {{"guards", guards}, {"sizes", sizes}, {"functions", functions}, {"threads", threads}};
+// A limit that comes while the library's log and background thread run leaves the host what it has. Under one
+// below what is in use nobody gets any more, and much is logged.
+static void lowered(void)
+{
+	soft_limit(512 * MIB);
+	int got = fill(MIB);
+	CHECK(got > 300, "only %d MiB", got);
+	drop(got);
+	soft_limit(16 * MIB);
+	for (int i = 0; i < 150000; i++) {
+		CHECK(malloc(hide_size(1ul << 40)) == NULL && errno == ENOMEM);
+		if (i % 500 == 0)
+			usleep(1000); // for the log
+	}
+	soft_limit(RLIM_INFINITY);
+	got = fill_most(100, MIB);
+	CHECK(got == 100);
+	drop(got);
+}
+
+static const struct test tests[] = {{"lowered", lowered}, {"guards", guards}, {"sizes", sizes}, {"functions", functions}, {"threads", threads}};
 
 int main(int argc, char **argv) { RUN(tests); }
