@@ -111,6 +111,10 @@ _Noreturn void ta_runtime_fails(unsigned why)
 		futex(FUTEX_WAIT, 1, NULL);
 }
 
+_Noreturn void ta_runtime_dies(void) { ta_runtime_fails(TA_STOP_FAILURE); }
+
+void ta_control_fails(void) { tag_control_stop(TA_STOP_FAILURE); }
+
 // Makes a thread of the runtime with the stack that its system code needs: what a thread has by default is
 // much, under a limit of the address space.
 static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *), void *arg)

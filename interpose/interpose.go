@@ -42,3 +42,6 @@ func RuntimeReady() { C.ta_runtime_ready() }
 // scheduler, which could stop the one that holds a lock while it waits for a thread
 // that wants it.
 func Service() (more bool) { return C.ta_service() != 0 }
+
+// ControlFails ends the control plane, in one line: what it needs cannot be had.
+func ControlFails() { C.ta_control_fails() }

@@ -41,6 +41,10 @@ extern int ta_wants_runtime;
 void ta_runtime_ready(void);
 // Ends the control plane, for a thread of the Go runtime that cannot go on: it never returns. why is one of TA_STOP_…
 _Noreturn void ta_runtime_fails(unsigned why);
+// What the runtime's fatal errors come to, instead of ending the process.
+_Noreturn void ta_runtime_dies(void);
+// Ends the control plane at its own wish.
+void ta_control_fails(void);
 // Gives back the addresses that the Go runtime has reserved and does not use.
 void ta_runtime_trim(void);
 // What is due in the heap, for the control plane. Whether to come again at once.

@@ -7,6 +7,7 @@
 package background
 
 import (
+	"syscall"
 	"time"
 
 	"tieralloc/internal/config"
@@ -32,6 +33,17 @@ func run() {
 		if interpose.Service() {
 			wait = period
 		}
-		time.Sleep(wait)
+		if !rest(wait) {
+			interpose.ControlFails()
+			return
+		}
 	}
+}
+
+// rest sleeps in the kernel, and reports false where a filter refuses that. It is no time.Sleep, for timers need
+// the runtime's poller, which ends the process when the host closes all descriptors that it finds.
+func rest(d time.Duration) bool {
+	t := syscall.NsecToTimespec(int64(d))
+	err := syscall.Nanosleep(&t, nil)
+	return err == nil || err == syscall.EINTR
 }

@@ -19,6 +19,7 @@
 //     that every process runs: 64 KiB resident for a few instructions.
 //   - System calls are those of ta_syscall6 instead of the runtime's and package syscall's, for the same reason.
 //   - What most processes run of Go's code is copied to one place, of which all is resident anyway (hot.go).
+//   - The runtime's fatal errors end the control plane and not the process (fatal.go).
 //   - Signals lose the flag by which the runtime unblocks them in its threads: a
 //     host that waits for one with sigwait would lose it to a Go thread, or its life.
 //
@@ -137,6 +138,9 @@ func (m *image) rewrite() error {
 		return err
 	}
 	if err := m.ownSystemCalls(); err != nil {
+		return err
+	}
+	if err := m.surviveRuntime(); err != nil {
 		return err
 	}
 	m.dropFrames()

@@ -6,8 +6,11 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// complain says that the report at path cannot be written.
+// complain says that the report at path cannot be written, unless the process is in a sandbox where none can.
 func complain(path, errno uintptr) {
+	if raw.WritingRefused(errno) {
+		return
+	}
 	var l raw.Line
 	l.Text("tieralloc: cannot write TA_STATS_FILE ")
 	l.CStr(path)
@@ -25,6 +28,8 @@ func complain(path, errno uintptr) {
 // errorName is the text for the errors that a path commonly has.
 func errorName(errno uintptr) string {
 	switch syscall.Errno(errno) {
+	case syscall.ENOSYS:
+		return "refused by a filter of system calls"
 	case syscall.ENOENT:
 		return "no such file or directory"
 	case syscall.EACCES, syscall.EPERM:

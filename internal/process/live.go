@@ -13,7 +13,7 @@ import (
 var livePath config.Text
 
 // openLive makes the live page, if one is asked for. A failure is one line on standard
-// error; a forked child, of which there may be many, is silent.
+// error; a forked child, of which there may be many, is silent, and so is a process in a sandbox.
 func openLive() {
 	if config.InForce.StatsLive.Len() == 0 {
 		return
@@ -22,7 +22,7 @@ func openLive() {
 	if _, ok := config.Expand(&livePath, &config.InForce.StatsLive, raw.Pid(), &program); ok {
 		errno = stats.LiveOpen(livePath.Addr(), livePath.Len(), uint64(raw.Pid()), startUnix, program.Addr(), program.Len())
 	}
-	if errno == 0 || forked {
+	if errno == 0 || forked || raw.WritingRefused(errno) {
 		return
 	}
 	var l raw.Line

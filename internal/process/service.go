@@ -11,6 +11,7 @@ const (
 	StopLimit  = iota // there is a limit on memory from the start
 	StopThread        // a thread of the Go runtime could not be made
 	StopMemory        // the Go runtime could not get memory
+	StopFailure       // it failed otherwise
 )
 
 // ControlStop does without the control plane from now on, and says so in one line.
@@ -24,8 +25,10 @@ func ControlStop(why uintptr) {
 		l.Text("TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, ulimit -d)")
 	case StopThread:
 		l.Text("no thread for TA_LOG or TA_BACKGROUND; they end here")
-	default:
+	case StopMemory:
 		l.Text("no memory for TA_LOG or TA_BACKGROUND; they end here")
+	default:
+		l.Text("TA_LOG or TA_BACKGROUND failed; they end here")
 	}
 	l.Tell()
 }

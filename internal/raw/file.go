@@ -29,6 +29,21 @@ func (l *Line) Tell() {
 	}
 }
 
+// WritingRefused reports whether errno, which a call for a file to write has got, is what every such call
+// of this process gets: even /dev/null is refused. So it is in a sandbox, made by a filter of
+// system calls, say. Its processes are many, and none of them can do anything about it.
+func WritingRefused(errno uintptr) bool {
+	if errno != uintptr(syscall.ENOSYS) && errno != uintptr(syscall.EPERM) && errno != uintptr(syscall.EACCES) {
+		return false
+	}
+	const flags = syscall.O_WRONLY | syscall.O_CLOEXEC
+	fd, e := Sys(syscall.SYS_OPENAT, AtFdCwd, Bytes("/dev/null\x00"), flags, 0, 0, 0)
+	if e == 0 {
+		Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	}
+	return e == errno
+}
+
 // SizeAllowed is EFBIG when a file of n bytes would pass the process's limit: the
 // write would then kill the host with SIGXFSZ.
 func SizeAllowed(n uintptr) (errno uintptr) {

@@ -39,7 +39,8 @@ func level(l uint32) zerolog.Level {
 }
 
 // output opens the log file, which may not be a symbolic link. Without one, or
-// when it cannot be had, lines go to standard error.
+// when it cannot be had, lines go to standard error; but in a sandbox that refuses every file they go
+// nowhere.
 func output(s *config.Settings) io.Writer {
 	path := text(&s.LogFile)
 	if path != "" {
@@ -47,6 +48,9 @@ func output(s *config.Settings) io.Writer {
 		fd, err := syscall.Open(path, flags, 0o600)
 		if err == nil {
 			return newSink(fd, true)
+		}
+		if errno, ok := err.(syscall.Errno); ok && raw.WritingRefused(uintptr(errno)) {
+			return io.Discard
 		}
 		complaint := fmt.Sprintf("tieralloc: cannot write TA_LOG_FILE %q: %v; logging to standard error\n", path, err)
 		_, _ = newSink(2, false).Write([]byte(complaint))

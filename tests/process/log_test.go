@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -112,7 +113,7 @@ func TestLogDescriptors(t *testing.T) {
 		t.Run("closefrom/"+to, func(t *testing.T) {
 			dir := t.TempDir()
 			r := testlib.Run(t, testlib.Cmd{Args: []string{prog, "daemon"}, Dir: dir, Preload: true, Timeout: 20 * time.Second,
-				Env: append(append([]string{}, quiet...), env...)})
+				Env: append(append([]string{"TA_BACKGROUND=1"}, quiet...), env...)})
 			if r.Status != 0 || !strings.HasSuffix(r.Stdout, "end\n") {
 				t.Errorf("status %d, stdout %s\nstderr %s", r.Status, clip(r.Stdout), clip(r.Stderr))
 			}
@@ -131,6 +132,27 @@ func TestLogDescriptors(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// TestLogFatal: where the Go runtime would end the process, as it does when it finds itself broken, only the log
+// ends. A debugger sends the log's goroutine to where that happens.
+func TestLogFatal(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("gdb"); err != nil {
+		testlib.Lacks(t, "gdb")
+	}
+	prog := testlib.CC(t, "log.c")
+	args := []string{"gdb", "-nx", "-batch"}
+	for _, c := range []string{"set breakpoint pending on", "set startup-with-shell off", "set environment LD_PRELOAD=" + testlib.Lib(t),
+		"set environment TA_LOG=debug", "set environment TA_LOG_FILE=/dev/null", "break tieralloc/stats.Rest", "run", "delete",
+		"set language asm", "jump *'runtime.throw'"} {
+		args = append(args, "-ex", c)
+	}
+	r := testlib.Run(t, testlib.Cmd{Args: append(args, "--args", prog, "work"), Env: quiet, Timeout: time.Minute})
+	if !strings.Contains(r.Stdout, "exited normally") || !strings.Contains(r.Stdout, "\nparent ") ||
+		strings.Count(r.Stderr, "tieralloc: TA_LOG or TA_BACKGROUND failed; they end here\n") != 1 {
+		t.Errorf("%+v", r)
 	}
 }
 
