@@ -16,7 +16,8 @@ int ta_guest;
 int ta_wants_runtime;
 volatile uint64_t *ta_alive;
 
-// In a vfork child the kernel's number differs though the memory is the parent's.
+// Where ta_thread_is_ours will be asked. In a vfork child the kernel's number differs though the
+// memory is the parent's.
 static long recorded_pid;
 
 static int reports; // something is written at exit
@@ -72,9 +73,15 @@ HOT static void fork_parent(void)
 		ta_own.list_unlock();
 }
 
+HOT static void record_pid(void)
+{
+	if (reports || ta_rules_by_thread)
+		recorded_pid = ta_pid();
+}
+
 static void child_began(void)
 {
-	recorded_pid = ta_pid();
+	record_pid();
 	ta_deepbind_forked();
 	if (ta_alive != NULL)
 		*ta_alive = 1;
@@ -180,13 +187,13 @@ HOT static void boot_once(void)
 	};
 	if (has_settings())
 		ta_tables();
-	recorded_pid = ta_pid();
 	uintptr_t how = tag_boot((uintptr_t)&b);
 	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;
 	reports = (how & BOOT_REPORTS) != 0;
 	ta_rules = (how & BOOT_RULES) != 0;
 	ta_rules_by_lib = (how & BOOT_LIB) != 0;
 	ta_rules_by_thread = (how & BOOT_THREAD) != 0;
+	record_pid();
 	ta_throttled = (how & BOOT_THROTTLED) != 0;
 	ta_secure = (how & BOOT_SECURE) != 0;
 	ta_cuda_off = (how & BOOT_CUDA) == 0;

@@ -8,10 +8,10 @@ import (
 
 // Why the process does without the control plane.
 const (
-	StopLimit  = iota // there is a limit on memory from the start
-	StopThread        // a thread of the Go runtime could not be made
-	StopMemory        // the Go runtime could not get memory
-	StopFailure       // it failed otherwise
+	StopLimit   = iota // there is a limit on memory from the start
+	StopThread         // a thread of the Go runtime could not be made
+	StopMemory         // the Go runtime could not get memory
+	StopFailure        // it failed otherwise
 )
 
 // ControlStop does without the control plane from now on, and says so in one line.
