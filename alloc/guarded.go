@@ -111,9 +111,10 @@ func guardedMap(token, size, used, align uintptr) (base, whole, start uintptr) {
 	r := uintptr(random())
 	before, after := guardLeast+r%guardRandom, guardLeast+r>>32%guardRandom
 	whole = size + (before+after)<<SliceShift + align
-	base = reserveBeside(whole)
-	if base == 0 && yield(token) {
-		base = reserveBeside(whole)
+	spare := spareAddresses()
+	base = reserveBeside(whole, spare)
+	if base == 0 && yield(token, whole+spare) {
+		base = reserveBeside(whole, spareAddresses())
 	}
 	if base != 0 {
 		start = raw.RoundUp(base+before<<SliceShift, align)
@@ -122,51 +123,56 @@ func guardedMap(token, size, used, align uintptr) (base, whole, start uintptr) {
 		}
 		raw.Unmap(base, whole)
 	}
-	atomic.AddUint64(&unguarded, 1)
 	start = mapAligned(size, align)
-	if start == 0 && yield(token) {
+	if start == 0 && yield(token, size) {
 		start = mapAligned(size, align)
+	}
+	if start != 0 {
+		atomic.AddUint64(&unguarded, 1)
 	}
 	return start, size, start
 }
 
-// reserveBeside reserves n bytes of addresses if the spare part of the limit stays free. It returns 0
-// when it does not.
-func reserveBeside(n uintptr) uintptr {
+// spareAddresses is how many bytes of addresses are to stay free beside a block with guards.
+func spareAddresses() uintptr {
 	limit := addressLimit()
-	if limit == noLimit {
-		return raw.Reserve(n)
+	switch {
+	case limit == noLimit:
+		return 0
+	case atomic.LoadUint32(&yielded) != 0:
+		return raw.RoundUp(limit/spareShareAgain, raw.Page)
 	}
-	spare := limit / spareShare
-	if atomic.LoadUint32(&yielded) != 0 {
-		spare = limit / spareShareAgain
-	}
-	spare = raw.RoundUp(spare, raw.Page)
+	return raw.RoundUp(limit/spareShare, raw.Page)
+}
+
+// reserveBeside reserves n bytes of addresses, or returns 0 where spare bytes would not stay free. Nobody but the kernel knows what
+// the process has, so it is asked for both at once.
+func reserveBeside(n, spare uintptr) uintptr {
 	base := raw.Reserve(n + spare)
-	if base != 0 {
+	if base != 0 && spare != 0 {
 		raw.Unmap(base+n, spare)
 		atomic.StoreUint32(&yielded, 0)
 	}
 	return base
 }
 
-// yield is yieldGuards for who does not hold poolLock, and reports whether it gave up anything.
-func yield(token uintptr) bool {
+// yield is yieldGuards for who does not hold poolLock.
+func yield(token, n uintptr) bool {
 	if !poolLock.Take(token) {
 		return false
 	}
-	n := yieldGuards()
+	ok := yieldGuards(n)
 	poolLock.Release()
-	return n > 0
+	return ok
 }
 
-// yieldGuards gives the addresses of parked blocks and the guards of live ones back to the kernel. It
-// returns how many bytes that is. Precondition: poolLock is held. It is kept meanwhile: no memory
-// lies there, so the kernel has little to do.
-func yieldGuards() (n uintptr) {
-	if !secure {
-		return 0
-	}
+// yieldGuards gives guards up if the kernel lacks addresses or mappings for n bytes, and reports whether it gave up any.
+// Precondition: poolLock is held.
+func yieldGuards(n uintptr) bool { return secure && scarce(n) && giveUpGuards() > 0 }
+
+// giveUpGuards gives the addresses of parked blocks and the guards of live ones back to the kernel, and returns how many bytes
+// that is. Precondition: poolLock is held. It is kept meanwhile: no memory lies there, so the kernel has little to do.
+func giveUpGuards() (n uintptr) {
 	atomic.StoreUint32(&yielded, 1)
 	for range parkedSlots {
 		n += pool.parked.drop()
@@ -180,6 +186,23 @@ func yieldGuards() (n uintptr) {
 		}
 	}
 	return n
+}
+
+// scarce reports whether the kernel lacks addresses or mappings for n bytes. What it refuses otherwise it has no memory for,
+// or not that many addresses in all.
+func scarce(n uintptr) bool {
+	limit := addressLimit()
+	if limit == noLimit {
+		n = raw.Page // of addresses there are plenty
+	}
+	if n > limit {
+		return false
+	}
+	at := raw.Reserve(n)
+	if at != 0 {
+		raw.Unmap(at, n)
+	}
+	return at == 0
 }
 
 // dropGuards makes what is reserved for a live block no more than the block. It returns the

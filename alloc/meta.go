@@ -30,7 +30,7 @@ func addrOf(p *Page) uintptr { return uintptr(unsafe.Pointer(p)) }
 func metaAlloc(n uintptr) uintptr {
 	if pool.metaLeft < n {
 		chunk := raw.Map(metaChunk)
-		if chunk == 0 && yieldGuards() > 0 {
+		if chunk == 0 && yieldGuards(metaChunk) {
 			chunk = raw.Map(metaChunk)
 		}
 		if chunk == 0 {

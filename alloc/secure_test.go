@@ -173,7 +173,7 @@ func TestGuarded(t *testing.T) {
 	if f := filled(8); f.HugeBlocksLive != 0 || f.BytesLive != 0 || f.BytesCommitted != 0 || f.UnguardedBlocks != 0 {
 		t.Errorf("afterwards %+v", f)
 	}
-	if !yield(8) || pool.parked.bytes != 0 {
+	if giveUpGuards() == 0 || pool.parked.bytes != 0 {
 		t.Errorf("%d bytes are parked after all", pool.parked.bytes)
 	}
 }
@@ -192,7 +192,7 @@ func TestGuardsYield(t *testing.T) {
 	}
 	Free(h, blocks[9], HowMalloc, NoSize, 0)
 	blocks = blocks[:9]
-	if !yield(8) || yield(8) || pool.parked.bytes != 0 {
+	if giveUpGuards() == 0 || giveUpGuards() != 0 || pool.parked.bytes != 0 {
 		t.Error("guards do not yield, or yield twice")
 	}
 	if n := unguarded - was; n != 9 {
@@ -218,6 +218,22 @@ func TestGuardsYield(t *testing.T) {
 		t.Error("a later block has no guards")
 	}
 	mustBeSound(t)
+}
+
+// TestGuardsStay: a request that no guards are in the way of leaves them where they are.
+func TestGuardsStay(t *testing.T) {
+	hardWorld(t)
+	h := mustAcquire(t, 8)
+	was := unguarded
+	b := Malloc(h, 100_000, 0, 0) &^ ZeroBit
+	for _, n := range []uintptr{maxRequest, 1 << 45, 1 << 44} {
+		if p := Malloc(h, n, 0, 0) &^ ZeroBit; p != 0 {
+			Free(h, p, HowMalloc, NoSize, 0)
+		}
+	}
+	if canRead(b-1<<20) || canRead(b+1<<20) || Lookup(b).Trigger == uint64(Lookup(b).Size) || unguarded != was {
+		t.Errorf("%d blocks have lost their guards to requests of terabytes", unguarded-was)
+	}
 }
 
 // TestSlotPages: a page of every class has slots beside its fence, and a tail.

@@ -34,7 +34,7 @@ func grow(place, n uintptr) *Page {
 		}
 	}
 	p := segmentMap(place, n, false)
-	if p == nil && yieldGuards() > 0 {
+	if p == nil && yieldGuards(n<<SliceShift) {
 		p = segmentMap(place, n, false)
 	}
 	return p
