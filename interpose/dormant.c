@@ -16,10 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include "heap.h"
 #include "life.h"
+#include "syscall.h"
 #include "tag.h"
 
 // cgo's stub for an export asks this first. Data-plane calls do not wait for a
@@ -52,9 +51,9 @@ static void each(void (*fn)(int))
 			fn(s);
 }
 
-static void save(int s) { syscall(SYS_rt_sigaction, s, NULL, &before[s], sizeof(uint64_t)); }
+static void save(int s) { ta_sys4(SYS_rt_sigaction, s, 0, (uintptr_t)&before[s], sizeof(uint64_t)); }
 
-static void restore(int s) { syscall(SYS_rt_sigaction, s, &before[s], NULL, sizeof(uint64_t)); }
+static void restore(int s) { ta_sys4(SYS_rt_sigaction, s, (uintptr_t)&before[s], 0, sizeof(uint64_t)); }
 
 // Go's package os raises the soft limit on descriptors in every process; the host's
 // is put back.
@@ -63,7 +62,7 @@ static struct rlimit descriptors;
 void ta_signals_save(void)
 {
 	each(save);
-	getrlimit(RLIMIT_NOFILE, &descriptors);
+	ta_sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (uintptr_t)&descriptors);
 }
 
 void ta_signals_restore(void) { each(restore); }
@@ -72,9 +71,9 @@ int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 
 static int ready; // futex: the runtime has started
 
-static long futex(int op, int value, const struct timespec *limit)
+static void futex(int op, int value, const struct timespec *limit)
 {
-	return syscall(SYS_futex, &ready, op | FUTEX_PRIVATE_FLAG, value, limit, NULL, 0);
+	ta_sys4(SYS_futex, (uintptr_t)&ready, op | FUTEX_PRIVATE_FLAG, value, (uintptr_t)limit);
 }
 
 void ta_runtime_ready(void)
@@ -83,7 +82,7 @@ void ta_runtime_ready(void)
 	if (__atomic_exchange_n(&called, 1, __ATOMIC_RELAXED))
 		return;
 	ta_signals_restore();
-	setrlimit(RLIMIT_NOFILE, &descriptors);
+	ta_sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, (uintptr_t)&descriptors, 0);
 	ta_runtime_trim();
 	__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
 	futex(FUTEX_WAKE, 1, NULL);
@@ -161,7 +160,7 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 HOT static int limited(int resource)
 {
 	struct rlimit r;
-	return getrlimit(resource, &r) == 0 && r.rlim_cur != RLIM_INFINITY;
+	return ta_sys4(SYS_prlimit64, 0, resource, 0, (uintptr_t)&r) == 0 && r.rlim_cur != RLIM_INFINITY;
 }
 
 // The runtime reserves more than a gigabyte of addresses and ends the process when
@@ -195,7 +194,7 @@ HOT static void protect_relro(uintptr_t base, int prot)
 			continue;
 		uintptr_t from = (base + ph[i].p_vaddr) & ~(uintptr_t)4095;
 		uintptr_t to = (base + ph[i].p_vaddr + ph[i].p_memsz) & ~(uintptr_t)4095;
-		mprotect((void *)from, to - from, prot);
+		ta_sys4(SYS_mprotect, from, to - from, prot, 0);
 	}
 }
 
