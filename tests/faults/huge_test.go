@@ -2,11 +2,24 @@ package faults
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tieralloc/internal/testlib"
 )
+
+// maps reports whether calls of a kind map memory, move it or give it back.
+func (k *kind) maps() bool {
+	switch k.calls[0] {
+	case syscall.SYS_MMAP, syscall.SYS_MUNMAP, syscall.SYS_MREMAP, syscall.SYS_MADVISE, syscall.SYS_MPROTECT:
+		return true
+	}
+	return false
+}
 
 // TestHugeRefused refuses every call by which the library maps, moves and gives back memory in turn, while a
 // program has huge blocks cut, gathered, resized and cached; each call alone, and some with all that follow,
@@ -16,7 +29,7 @@ func TestHugeRefused(t *testing.T) {
 	program := testlib.CC(t, "huge.c", "-O2", "-ldl", "-I../../interpose")
 	pairs := 0
 	for _, k := range kinds {
-		if !strings.HasPrefix(k.name, "m") || k.never {
+		if !k.maps() {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
@@ -27,6 +40,43 @@ func TestHugeRefused(t *testing.T) {
 			}
 			pairs += refuseFrom(t, quiet, k, true, *every, program, *seed, slack)
 		})
+	}
+	t.Logf("%d calls were refused, one in each run", pairs)
+}
+
+// TestHugeEquations is TestHugeRefused for the heap's own package, outside a library, where every equation of it is
+// checked after each step: of some calls, with -every of each.
+func TestHugeEquations(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "alloc.test")
+	if text, err := exec.Command("go", "test", "-c", "-o", program, "../../alloc").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	asks := functionOf(t, program, "/linux.Syscall6")
+	pairs := 0
+	for _, k := range kinds {
+		if !k.maps() {
+			continue
+		}
+		steps := func(n int) (seen int) {
+			f := fault{kind: k, errno: k.errnos[0], n: n}
+			o := traceCode(t, f, asks, os.Environ(), program, "-test.run=^TestHugeSteps$")
+			if o.status != 0 && strings.Contains(o.stderr, "begin") {
+				t.Errorf("%v: status %d, %s%s", f, o.status, o.stdout, o.stderr)
+			}
+			return o.seen
+		}
+		calls, step := steps(0), 1
+		if !*every {
+			step = max(calls/(4*few), 1)
+		}
+		for n := 1; steps(n) >= n; n += step {
+			pairs++
+		}
+		t.Logf("%s: %d calls without a refusal", k.name, calls)
+		if calls == 0 {
+			t.Errorf("%s: no call was seen", k.name)
+		}
 	}
 	t.Logf("%d calls were refused, one in each run", pairs)
 }

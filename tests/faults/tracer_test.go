@@ -78,20 +78,33 @@ const (
 	waitOwn        = 0x60000000 // __WALL | __WNOTHREAD: what this thread traces, of any sort
 )
 
-// tracer follows a program, its threads and its children. Calls that the library's own code makes
-// are told from the program's and libc's by the instruction pointer.
+// code is where calls come from that may be refused: a part of a file, from the first address on that it is mapped to.
+type code struct {
+	file     string
+	from, to uint64
+}
+
+// tracer follows a program, its threads and its children. Calls that the code makes
+// are told from the others by the instruction pointer.
 type tracer struct {
 	fault
 	leader   int
 	known    map[int]bool
 	refusing map[int]syscall.PtraceRegs // as they were when a call began that is refused
-	code     [2]uint64                  // where the library's code is, from its beginning on
-	from, to uint64                     // where it is in memory; 0 before it is loaded
+	code     code
+	from, to uint64 // where it is in memory; 0 before it is loaded
 	seen     int
 }
 
 // trace runs a program under the library with a refusal.
 func trace(tb testing.TB, f fault, env []string, argv ...string) outcome {
+	tb.Helper()
+	env = slices.Concat(os.Environ(), env, []string{"LD_PRELOAD=" + testlib.Lib(tb)})
+	return traceCode(tb, f, codeOf(tb, testlib.Lib(tb)), env, argv...)
+}
+
+// traceCode runs a program with a refusal of what the code asks for.
+func traceCode(tb testing.TB, f fault, c code, env []string, argv ...string) outcome {
 	tb.Helper()
 	dir := tb.TempDir()
 	var files [3]*os.File
@@ -102,15 +115,14 @@ func trace(tb testing.TB, f fault, env []string, argv ...string) outcome {
 		}
 		defer files[i].Close()
 	}
-	r := tracer{fault: f, code: codeOf(tb, testlib.Lib(tb)), known: map[int]bool{}, refusing: map[int]syscall.PtraceRegs{}}
+	r := tracer{fault: f, code: c, known: map[int]bool{}, refusing: map[int]syscall.PtraceRegs{}}
 	done := make(chan error)
 	var status int
 	go func() {
 		runtime.LockOSThread() // ptrace knows threads
 		defer runtime.UnlockOSThread()
 		var err error
-		all := slices.Concat(os.Environ(), env, []string{"LD_PRELOAD=" + testlib.Lib(tb)})
-		status, err = r.run(argv, lastOfEach(all), files)
+		status, err = r.run(argv, lastOfEach(env), files)
 		done <- err
 	}()
 	if err := <-done; err != nil {
@@ -209,7 +221,7 @@ func (r *tracer) call(pid int) {
 		return
 	}
 	if r.to == 0 {
-		r.findLibrary(pid)
+		r.findCode(pid)
 	}
 	switch {
 	case info.op == infoEntry && r.wants(&info):
@@ -252,37 +264,61 @@ func (r *tracer) wants(info *callInfo) bool {
 	return false
 }
 
-// findLibrary looks for the library among a task's mappings. The loader reserves room for all of it at once, and maps its code,
+// findCode looks for the file among a task's mappings. The loader reserves room for all of it at once, and maps its code,
 // which is more than one segment, in several calls.
-func (r *tracer) findLibrary(pid int) {
+func (r *tracer) findCode(pid int) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
 		return
 	}
 	for line := range strings.Lines(string(maps)) {
-		if !strings.HasSuffix(line, "/libtieralloc.so\n") {
+		if !strings.HasSuffix(line, r.code.file+"\n") {
 			continue
 		}
 		area, _, _ := strings.Cut(line, "-")
 		start, _ := strconv.ParseUint(area, 16, 64)
-		r.from, r.to = start+r.code[0], start+r.code[1]
+		r.from, r.to = start+r.code.from, start+r.code.to
 		return
 	}
 }
 
-// codeOf is where the code of a library begins and ends, from its beginning on.
-func codeOf(tb testing.TB, library string) (code [2]uint64) {
+// codeOf is all the code of a library.
+func codeOf(tb testing.TB, library string) code {
 	tb.Helper()
 	f, err := elf.Open(library)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	defer f.Close()
-	code[0] = math.MaxUint64
+	c := code{file: "/" + filepath.Base(library), from: math.MaxUint64}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 {
-			code[0], code[1] = min(code[0], p.Vaddr), max(code[1], p.Vaddr+p.Memsz)
+			c.from, c.to = min(c.from, p.Vaddr), max(c.to, p.Vaddr+p.Memsz)
 		}
 	}
-	return code
+	return c
+}
+
+// functionOf is the code of a function of a program.
+func functionOf(tb testing.TB, program, name string) code {
+	tb.Helper()
+	f, err := elf.Open(program)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	base := uint64(math.MaxUint64)
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			base = min(base, p.Vaddr)
+		}
+	}
+	symbols, err := f.Symbols()
+	for _, s := range symbols {
+		if strings.HasSuffix(s.Name, name) && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
+			return code{"/" + filepath.Base(program), s.Value - base, s.Value - base + s.Size}
+		}
+	}
+	tb.Fatalf("%s has no %s: %v", program, name, err)
+	return code{}
 }

@@ -1,0 +1,122 @@
+package alloc
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"tieralloc/internal/raw"
+)
+
+// refusable is a heap whose huge blocks are written, resized and freed while the kernel may refuse, with every
+// equation of the package checked after each step.
+type refusable struct {
+	t      *testing.T
+	h      *Heap
+	chance uint64
+	block  [6]struct{ at, size, mark uintptr }
+}
+
+func (r *refusable) below(n uint64) uint64 {
+	r.chance += 0x9e3779b97f4a7c15
+	return mix(r.chance) % n
+}
+
+// words calls f with the addresses that are looked at of the first n bytes of block i.
+func (r *refusable) words(i int, n uintptr, f func(at, word uintptr)) {
+	b := &r.block[i]
+	for at := b.at; at < b.at+n; at += 256 << 10 {
+		f(at, b.mark+at-b.at)
+	}
+}
+
+func (r *refusable) fill(i int) {
+	r.block[i].mark = uintptr(r.below(1 << 40))
+	r.words(i, r.block[i].size, func(at, word uintptr) { raw.Store(at, word) })
+}
+
+func (r *refusable) sound(step string, i int, n uintptr) {
+	r.words(i, n, func(at, word uintptr) {
+		if raw.Load(at) != word {
+			r.t.Fatalf("%s of block %d: %#x at %#x, not %#x", step, i, raw.Load(at), at, word)
+		}
+	})
+	if err := inspect(); err != nil {
+		r.t.Fatalf("%s of block %d: %v", step, i, err)
+	}
+}
+
+func (r *refusable) make(i int, n uintptr) {
+	r.h.Thread.Now += 1e5
+	if b := Malloc(r.h, n, 0, 0) &^ ZeroBit; b != 0 {
+		r.block[i].at, r.block[i].size = b, n
+		r.fill(i)
+	}
+	r.sound("malloc", i, r.block[i].size)
+}
+
+func (r *refusable) resize(i int, n uintptr) {
+	b := &r.block[i]
+	r.h.Thread.Now += 1e5
+	kept := b.size
+	if at := Resize(r.h, b.at, n); b.size != 0 && at != 0 {
+		kept, b.at = min(n, b.size), at
+		r.sound("resize", i, kept)
+		b.size = n
+		r.fill(i)
+	}
+	r.sound("resize", i, b.size)
+}
+
+func (r *refusable) drop(i int) {
+	if b := &r.block[i]; b.size != 0 {
+		drop(r.h, b.at)
+		b.at, b.size = 0, 0
+		r.sound("free", i, 0)
+	}
+}
+
+// TestHugeSteps: blocks that are cut, gathered and moved. tests/faults runs it with each call that maps memory refused
+// in turn; it wants to know whether the steps have begun, for before that a heap is lacking.
+func TestHugeSteps(t *testing.T) {
+	h := hugeWorld(t)
+	fmt.Fprintln(os.Stderr, "begin")
+	r := refusable{t: t, h: h, chance: 1}
+	for i, n := range []uintptr{20, 6, 15, 6} {
+		r.make(i, n*mib)
+	}
+	r.drop(0)
+	r.drop(2)
+	for _, n := range []uintptr{33, 50} {
+		r.make(0, n*mib)
+		r.resize(0, (n+9)*mib)
+		r.resize(0, 18*mib)
+		r.resize(0, 31*mib)
+		r.drop(0)
+	}
+	for range 50 {
+		i, n := int(r.below(uint64(len(r.block)))), uintptr(5+r.below(25))*mib+uintptr(r.below(2))*12345
+		switch {
+		case r.block[i].size == 0 && r.below(4) == 0:
+			r.make(i, 300<<10+n/16)
+		case r.block[i].size == 0:
+			r.make(i, n)
+		case r.below(3) == 0:
+			r.drop(i)
+		default:
+			r.resize(i, n)
+		}
+	}
+	for i := range r.block {
+		r.drop(i)
+	}
+	Trim(h)
+	r.sound("the end", 0, 0)
+	lost := uintptr(0)
+	for _, n := range pool.lost {
+		lost += n
+	}
+	if pool.count.committed != uint64(lost+pool.dirtyBytes) || pool.cache.n != 0 || pool.parts != 0 {
+		t.Errorf("%d bytes committed, %d lost, %d blocks cached, %d parts", pool.count.committed, lost, pool.cache.n, pool.parts)
+	}
+}
