@@ -62,6 +62,9 @@ type Heap struct {
 	runMisses     uintptr // pages looked at since a block was found, for
 	runMissed     uintptr // so many bytes or more
 	runFreed      uintptr // bytes freed in them since somebody looked again
+
+	nursery *Page // see nursery.go
+	nursed  [nurseryEnd]uint8
 }
 
 // Indices of Heap.Calls beyond the functions' own (stats.Call…), from which the

@@ -107,6 +107,11 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 			if b := h.unspill(c); b != 0 {
 				return b
 			}
+			if h.young(c) {
+				if b := h.fromNursery(c); b != 0 {
+					return b
+				}
+			}
 			if h.runs != nil {
 				if b := h.fromRuns(c, false); b != 0 {
 					return b
@@ -211,19 +216,8 @@ func (h *Heap) refill(c uintptr) bool {
 	if p == nil {
 		return false
 	}
-	size := ClassSize(c)
-	if size == 0 { // it never is; the compiler wants to see it
-		return false
-	}
-	p.Size = size
-	p.Magic = divMagic(size)
-	p.Class = uint32(c)
-	p.Hint = h.Hint
-	p.blocks = uint32(n << SliceShift / size)
-	p.Carved, p.carved, p.holes, p.Stamp, p.Rests = 0, 0, 0, 0, 0
-	p.Free, p.Allocs, p.Frees = 0, 0, 0
-	p.Remote, p.Owner = 0, h.ownerOf(c)
-	if p.fresh() && !secure && h.takesAhead(c, size) {
+	h.setUp(p, c, n)
+	if p.fresh() && !secure && h.takesAhead(c, p.Size) {
 		p.zero = zeroAhead
 	}
 	if secure {
@@ -233,6 +227,22 @@ func (h *Heap) refill(c uintptr) bool {
 	h.append(p)
 	h.Thread.migrate()
 	return true
+}
+
+// setUp makes p, a span of n slices or more, a page of class c of the heap, from which nothing was allocated yet.
+func (h *Heap) setUp(p *Page, c, n uintptr) {
+	size := ClassSize(c)
+	if size == 0 { // it never is; the compiler wants to see it
+		return
+	}
+	p.Size = size
+	p.Magic = divMagic(size)
+	p.Class = uint32(c)
+	p.Hint = h.Hint
+	p.blocks = uint32(n << SliceShift / size)
+	p.Carved, p.carved, p.holes, p.Stamp, p.Rests = 0, 0, 0, 0, 0
+	p.Free, p.Allocs, p.Frees = 0, 0, 0
+	p.Remote, p.Owner = 0, h.ownerOf(c)
 }
 
 // Aligned allocates n bytes at a multiple of align, a power of two, as Malloc does.

@@ -130,8 +130,12 @@ func fits(p *Page, to uint32) bool {
 		return false
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
+	if owner == OwnerHuge || owner == ownerNone {
+		return owner == OwnerHuge
+	}
 	// The page that a thread allocates from now is the youngest of its kind.
-	return owner == OwnerHuge || owner != ownerNone && heapOf(owner).cur[p.Class&(Classes-1)] != p
+	h := heapOf(owner)
+	return h.cur[p.Class&(Classes-1)] != p && h.nursery != p
 }
 
 // demotable is the span that goes down next, from the fastest tier that is over its

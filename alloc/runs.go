@@ -57,21 +57,14 @@ func (h *Heap) cutIntoRuns(p *Page) bool {
 	rested := p.Stamp == p.Allocs+p.Frees|restSeen|restDone && p.Trigger != keptEmpty
 	sparse := live != 0 && runSparse*live*uint64(size) <= uint64(p.carved)
 	if size == 0 || size > runSmall || p.slices != 1 || !rested || !sparse || p.Magic == 0 || p.segment == nil ||
-		h.Thread.walk < uintptr(p.blocks) || tiers.AnyThrottled() || p.away() || !poolLock.Take(h.Thread.token) {
+		h.Thread.walk < uintptr(p.blocks) || tiers.AnyThrottled() || p.away() {
 		return false
 	}
-	t := pool.freeRuns
-	if t != nil {
-		pool.freeRuns = t.next
-	} else {
-		t = (*Runs)(raw.Ptr(metaAlloc(runsBytes)))
-	}
-	poolLock.Release()
+	t := newRuns(h.Thread.token)
 	if t == nil {
 		return false
 	}
 	h.Thread.walk -= uintptr(p.blocks)
-	*t = Runs{}
 	all := uint64(p.markFree(t))
 	h.unmarkWaiting(p, t)
 	if t.left == 0 || all != uint64(t.left)+live {
@@ -84,6 +77,12 @@ func (h *Heap) cutIntoRuns(p *Page) bool {
 	}
 	h.unlink(p)
 	p.Free, p.holes = 0, 0
+	h.enlist(p, t)
+	return true
+}
+
+// enlist puts p, in runs from now on, on the heap's list with its table.
+func (h *Heap) enlist(p *Page, t *Runs) {
 	p.Trigger = neverEmpty
 	atomic.StoreUint64(&p.Stamp, uint64(uintptr(unsafe.Pointer(t))))
 	p.Rests = CutInRuns
@@ -94,7 +93,24 @@ func (h *Heap) cutIntoRuns(p *Page) bool {
 	}
 	h.runs, h.runPage, h.runAt, h.runMisses = p, p, 0, 0
 	h.runPages++
-	return true
+}
+
+// newRuns is a zero table, or nil.
+func newRuns(token uintptr) *Runs {
+	if !poolLock.Take(token) {
+		return nil
+	}
+	t := pool.freeRuns
+	if t != nil {
+		pool.freeRuns = t.next
+	} else {
+		t = (*Runs)(raw.Ptr(metaAlloc(runsBytes)))
+	}
+	poolLock.Release()
+	if t != nil {
+		*t = Runs{}
+	}
+	return t
 }
 
 // markFree notes in a zero table which blocks are free: those that are marked so, and those in holes, whose memory is not touched. It returns
@@ -164,6 +180,9 @@ func (h *Heap) uncut(p *Page) {
 	if h.runPage == p {
 		h.runPage, h.runAt = p.next, 0
 	}
+	if h.nursery == p {
+		h.nursery = nil
+	}
 	h.runPages--
 	p.Rests = 0
 	h.dropTable(p.table()) // the address stays: somebody may just be about to look (onList)
@@ -190,9 +209,11 @@ func (h *Heap) fromRuns(c uintptr, all bool) uintptr {
 			p = h.runs
 			h.runPage, h.runAt = p, 0
 		}
-		if b := h.cutRun(p, c, size); b != 0 {
-			h.runMisses, h.runMissed = 0, runLargest
-			return b
+		if p != h.nursery || all {
+			if b := h.cutBatch(p, c, size); b != 0 {
+				h.runMisses, h.runMissed = 0, runLargest
+				return b
+			}
 		}
 		h.runPage, h.runAt = p.next, 0
 		h.runMisses++
@@ -200,22 +221,32 @@ func (h *Heap) fromRuns(c uintptr, all bool) uintptr {
 	return 0
 }
 
-// cutRun takes blocks of class c from the page, from h.runAt on: the first is returned, the others go on the class's
+// cutBatch takes blocks of class c from the page, from h.runAt on: the first is returned, the others go on the class's
 // spill list as far as there is room.
-func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
-	t := p.table()
-	if p.Size == 0 || size == 0 || uintptr(min(t.left, t.most))*p.Size < size || p.away() {
+func (h *Heap) cutBatch(p *Page, c, size uintptr) (first uintptr) {
+	if size == 0 {
 		return 0
 	}
-	whole := h.runAt == 0
+	first, h.runAt = h.cutRun(p, c, h.runAt, min(h.Spill[c&(Classes-1)].Room, max(runBatch, runBytes/uint64(size)))+1)
+	return first
+}
+
+// cutRun takes up to most blocks of class c from the page, from the unit at on, and returns the first. The others go on the
+// class's spill list, which has room for them. end is the unit after the last.
+func (h *Heap) cutRun(p *Page, c, at uintptr, most uint64) (first, end uintptr) {
+	t, size := p.table(), ClassSize(c)
+	if p.Size == 0 || size == 0 || uintptr(min(t.left, t.most))*p.Size < size || p.away() {
+		return 0, at
+	}
+	whole := at == 0
 	k := (size + p.Size - 1) / p.Size
 	if k*p.Size > runWaste*size {
-		return 0
+		return 0, at
 	}
 	step := max((size&-size)>>(uint(bits.TrailingZeros64(uint64(p.Size)))&63), 1)
 	s := &h.Spill[c&(Classes-1)]
-	n, most, last := uint64(0), min(s.Room, max(runBatch, runBytes/uint64(size)))+1, uintptr(0)
-	search := newRunSearch(h.runAt, uintptr(t.Units), k, step)
+	n, last := uint64(0), uintptr(0)
+	search := newRunSearch(at, uintptr(t.Units), k, step)
 	for ; n < most; n++ {
 		u := search.next(t)
 		if u == runUnits {
@@ -246,11 +277,10 @@ func (h *Heap) cutRun(p *Page, c, size uintptr) (first uintptr) {
 		last = b
 		s.Room--
 	}
-	h.runAt = search.at
 	if n != 0 {
 		h.ran.cut(p, c, k, n)
 	}
-	return first
+	return first, search.at
 }
 
 // freeRun takes back a block of a page in runs of the heap's own.
@@ -262,7 +292,7 @@ func (h *Heap) freeRun(p *Page, b uintptr) {
 	k := t.unitsOf(u)
 	h.ran.freed(p, k)
 	h.freeUnits(p, u, k)
-	if p.Frees == p.Allocs {
+	if p.Frees == p.Allocs && p != h.nursery {
 		h.release(p, h.Thread.Now)
 	}
 }

@@ -29,6 +29,18 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
+// TestCrowdedSimulation is TestSimulation with heaps that begin in a nursery.
+func TestCrowdedSimulation(t *testing.T) {
+	for seed := uint64(1); seed <= 4; seed++ {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			crowdedWorld(t)
+			if err := simulate(&randomly{rand.New(rand.NewPCG(seed, 0)), *simOps}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 // TestSecureSimulation is TestSimulation with TA_SECURE=1.
 func TestSecureSimulation(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {

@@ -102,6 +102,7 @@ func Acquire(token uintptr) *Heap {
 	}
 	stats.Put1(logDebug, stats.EventThread, t.self(), 0)
 	t.hint = DefaultHint
+	t.rejuvenate()
 	t.name = [2]uint64{}
 	t.rules = tiers.ThreadSet(0)
 	t.rename()

@@ -33,6 +33,7 @@ type ringThread struct {
 // may be missing.
 func TestThreads(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { newWorld(t); passRound(t) })
+	t.Run("crowded", func(t *testing.T) { crowdedWorld(t); passRound(t) })
 	t.Run("secure", func(t *testing.T) { hardWorld(t); passRound(t) })
 }
 

@@ -45,6 +45,13 @@ func newWorld(tb testing.TB) {
 	tb.Cleanup(func() { unmapWorld(tb) })
 }
 
+// crowdedWorld is newWorld where many heaps have been made already.
+func crowdedWorld(tb testing.TB) {
+	tb.Helper()
+	newWorld(tb)
+	heaps = nurseryAfter
+}
+
 // hardWorld is newWorld with TA_SECURE=1.
 func hardWorld(tb testing.TB) {
 	tb.Helper()

@@ -1,0 +1,83 @@
+package alloc
+
+import "testing"
+
+// TestNursery: where there are many heaps, the first blocks of all small classes lie in one page, as large and as far from each other
+// as they are elsewhere; any thread can free them, and then the page is left empty until somebody collects it.
+func TestNursery(t *testing.T) {
+	crowdedWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	other := mustAcquire(t, 16)
+	var blocks []uintptr
+	for range 3 {
+		for c := uintptr(0); ClassSize(c) <= 1024; c++ {
+			n := ClassSize(c)
+			b, _ := r.malloc(n)
+			if !Lookup(b).inRuns() || Lookup(b) != Lookup(r.h.nursery.Start) {
+				t.Fatalf("a block of %d bytes lies outside the nursery", n)
+			}
+			if b&(n&-n-1) != 0 || Usable(b) != n {
+				t.Fatalf("a block of %d bytes at %#x has %d", n, b, Usable(b))
+			}
+			written(b, n)
+			blocks = append(blocks, b)
+		}
+	}
+	if pool.usedBytes != SliceSize {
+		t.Errorf("%d bytes are in use for blocks of all classes", pool.usedBytes)
+	}
+	sound(t)
+	if n := liveBlocks(t, r.h); n != uint64(len(blocks)) {
+		t.Errorf("the report has %d blocks, not %d", n, len(blocks))
+	}
+	for i, b := range blocks {
+		intact(t, b, Usable(b))
+		h := r.h
+		if i%3 == 0 {
+			h = other
+		}
+		if why := Free(h, b, HowAny, NoSize, 0); why != FreeOK {
+			t.Fatalf("freeing %#x says %d", b, why)
+		}
+		if i%3 != 0 && Free(r.h, b, HowAny, NoSize, 0) != FreeDouble {
+			t.Fatalf("freeing %#x twice is not seen", b)
+		}
+	}
+	sound(t)
+	if r.h.nursery == nil {
+		t.Error("the nursery has gone with its last block")
+	}
+	Trim(r.enter())
+	if r.h.nursery != nil || pool.usedBytes != 0 || liveBlocks(t, r.h) != 0 {
+		t.Errorf("after Trim: nursery %p, %d bytes in use, %d blocks", r.h.nursery, pool.usedBytes, liveBlocks(t, r.h))
+	}
+	sound(t)
+}
+
+// TestNurseryLeft: a class of which the thread has many blocks gets pages of its own, where the fast path serves it; for the next thread
+// that adopts the heap it begins in the nursery again. Where few heaps were made there is none.
+func TestNurseryLeft(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	if b, _ := r.malloc(48); Lookup(b).inRuns() {
+		t.Error("the first heap has a nursery")
+	}
+	heaps = nurseryAfter
+	r = &thread{h: mustAcquire(t, 16), now: r.now}
+	for i := range 2 * nurseryMost {
+		b, _ := r.malloc(48)
+		if Lookup(b).inRuns() != (i < nurseryMost) {
+			t.Fatalf("block %d: in the nursery %v", i, Lookup(b).inRuns())
+		}
+	}
+	if b, _ := r.malloc(64); !Lookup(b).inRuns() {
+		t.Error("another class has left the nursery, too")
+	}
+	sound(t)
+	Abandon(r.enter())
+	r.h = mustAcquire(t, 24)
+	if b := mustServe(t, r.h, 80); !Lookup(b).inRuns() {
+		t.Error("a heap that is adopted is not young")
+	}
+	sound(t)
+}
