@@ -52,6 +52,7 @@ func listFor(p *Page) uint32 {
 func ageAdd(p *Page) {
 	p.list = listFor(p)
 	pool.away += uint64(p.list & 1)
+	pool.settled = 0
 	pool.aged[p.list&(listSlots-1)].add(p)
 }
 

@@ -22,14 +22,14 @@ import (
 func (h *Heap) reserve(n uintptr) (place uintptr, ok bool) {
 	hint, trimmed := uintptr(h.Hint), uintptr(0)
 	if hint >= hintMoved {
-		return homeOf(hint), h.Thread.admit(homeOf(hint), n)
+		return homeOf(hint), h.Thread.admitAtLast(homeOf(hint), n)
 	}
 	for range placeSlots {
 		answer := tiers.Reserve(hint, n, trimmed)
 		switch {
 		case answer&tiers.Trim != 0:
 			tier := answer & (placeSlots - 1)
-			h.Thread.makeRoom(tier, n)
+			h.Thread.makeRoom(tier, n, tiers.Last(hint, tier, n))
 			trimmed |= 1 << tier
 		case answer == tiers.Refused:
 			return 0, false
@@ -76,8 +76,16 @@ func (h *Heap) reserveShape(home uintptr, s *shape) (place, n uintptr, ok bool) 
 		return place, fit, true
 	}
 	tiers.Release(tier, n)
-	for place = home; place < placePin && tiers.RoutesSlow(); place++ {
+	if !tiers.RoutesSlow() {
+		return 0, 0, false
+	}
+	for place = home; place < placePin; place++ {
 		if n = s.bytes(place); h.Thread.admit(place, n) {
+			return place, n, true
+		}
+	}
+	for place = home; place < placePin; place++ {
+		if n = s.bytes(place); h.Thread.admitAtLast(place, n) {
 			return place, n, true
 		}
 	}
@@ -88,22 +96,35 @@ func (h *Heap) reserveShape(home uintptr, s *shape) (place, n uintptr, ok bool) 
 // the kernel if need be. Precondition: no lock is held.
 func (t *Thread) admit(tier, n uintptr) bool {
 	if tiers.Full(tier, n) {
-		t.makeRoom(tier, n)
+		t.makeRoom(tier, n, false)
+	}
+	return tiers.Admit(tier, n)
+}
+
+// admitAtLast is admit where a refusal is the end of a request.
+func (t *Thread) admitAtLast(tier, n uintptr) bool {
+	if tiers.Full(tier, n) {
+		t.makeRoom(tier, n, true)
 	}
 	return tiers.Admit(tier, n)
 }
 
 // makeRoom gives back what is cached in a tier, with the empty pages of this thread, those
-// without a thread, and those of other threads that can be had. Where the hard cap is in the way what other threads are giving back is
-// waited for; where only the soft cap is, pages are not looked for all the time.
-func (t *Thread) makeRoom(tier, n uintptr) {
-	full := tiers.Full(tier, n)
+// without a thread, and those of other threads that can be had. Of the other threads it looks at a few, so that what it costs does not depend
+// on how many there are; at all of them where the request is refused without room (last). Where the hard cap is in the way what other threads are giving back is
+// waited for, too; where only the soft cap is, pages are not looked for all the time.
+func (t *Thread) makeRoom(tier, n uintptr, last bool) {
+	full, yields := tiers.Full(tier, n), yieldsStep
 	if full || t.Now > t.combed {
 		t.combed = t.Now
 		t.release()
 		t.collectPages(true)
-		serviceAbandoned(t.token, t.Now)
-		t.stealPages()
+		serveAbandoned(t.token, t.Now, abandonedStep, false)
+		t.stealPages(stealStep)
+	}
+	if full && last {
+		yields = yieldsMost
+		t.lookRound()
 	}
 	for place := uintptr(0); place < placeSlots; place++ {
 		if tierOf(uint32(place)) == tier {
@@ -111,12 +132,15 @@ func (t *Thread) makeRoom(tier, n uintptr) {
 			purgePlace(t.token, t.Now, place, 0, false)
 		}
 	}
-	for i := 0; full && i < maxYields && pool.leaving != 0 && tiers.Full(tier, n); i++ {
+	for i := 0; full && i < yields && pool.leaving != 0 && tiers.Full(tier, n); i++ {
 		raw.Sys(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
 	}
 }
 
-const maxYields = 1000
+const (
+	yieldsStep = 16
+	yieldsMost = 1000
+)
 
 // uncharge releases what a whole span is charged with.
 func uncharge(p *Page, bytes uintptr) {

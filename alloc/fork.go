@@ -134,7 +134,7 @@ func suspend(token uintptr) {
 // starts afresh beside what is there.
 func ForkUnprepared(token uintptr, mine *Heap) {
 	if heapsLock.Held() && !heapsLock.HeldBy(token) {
-		abandoned = nil
+		abandoned = abandonedThreads{}
 		heapsLock.Reset()
 	}
 	if poolLock.Held() && !poolLock.HeldBy(token) {

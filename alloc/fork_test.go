@@ -136,7 +136,7 @@ func unprepared(t *testing.T, tidy func(*Heap)) {
 // what the pool has is in its order, and sums did not go below zero.
 func afterUnprepared(t *testing.T, mine *thread) {
 	t.Helper()
-	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{}}
+	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{}, pages: map[*Thread]uintptr{}}
 	v.allThreads()
 	v.thread(mine.h.Thread)
 	free := v.binned()

@@ -296,6 +296,7 @@ func (h *Heap) detach(p *Page) bool {
 		return false
 	}
 	h.unkeep(p)
+	atomic.AddUintptr(&h.Thread.pages, ^uintptr(0))
 	p.Trigger = neverEmpty
 	if p.inRuns() {
 		h.gone[tierOf(p.place)].runs(p)

@@ -243,6 +243,7 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 	p.Carved, p.carved, p.holes, p.Stamp, p.Rests = 0, 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	p.Remote, p.Owner = 0, h.ownerOf(c)
+	atomic.AddUintptr(&h.Thread.pages, 1)
 }
 
 // Aligned allocates n bytes at a multiple of align, a power of two, as Malloc does.

@@ -24,6 +24,7 @@ const (
 	migrateTick  = 16 << 20 // of one call from a slow path
 	migrateScan  = 32       // spans looked at on one list
 	migrateRest  = 100e6    // nanoseconds without a try after the kernel would not move most of one
+	migrateAgain = 1e6      // nanoseconds without a look after one that found no span to move, unless one is put to use
 )
 
 // migrate takes the steps that are due, and reports whether it stopped because those were
@@ -45,12 +46,15 @@ func migrate(t *Thread) (more bool) {
 // migrateStep demotes, else promotes, one span or chunk. It returns the bytes it tried
 // to move, 0 when there is nothing to do now.
 func migrateStep(t *Thread) uintptr {
-	if !unsettled() || t.Now < pool.unwilling || !tiers.MigrateBudget(t.Now) || !poolLock.Take(t.token) {
+	if !unsettled() || t.Now < max(pool.unwilling, pool.settled) || !tiers.MigrateBudget(t.Now) || !poolLock.Take(t.token) {
 		return 0
 	}
 	p, to := demotable()
 	if p == nil {
 		p, to = promotable()
+	}
+	if p == nil {
+		pool.settled = t.Now + migrateAgain
 	}
 	if p == nil || !holdLocked(t.token, p) {
 		poolLock.Release()

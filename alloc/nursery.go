@@ -32,7 +32,7 @@ func (t *Thread) rejuvenate() {
 
 // fromNursery is a block of class c out of the nursery, or 0 where it has no room or there is no memory for one.
 func (h *Heap) fromNursery(c uintptr) uintptr {
-	if p := h.nursery; p == nil || p.away() {
+	if h.nursery == nil {
 		h.Thread.tick()
 		h.newNursery()
 	}
@@ -45,7 +45,8 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	return b
 }
 
-// newNursery takes a page for the nursery, where it can. The one before it stays with the other pages in runs.
+// newNursery takes a page for the nursery, where it can. Like any page that a class allocates from it may lie in another tier than the
+// hint's, where that has no room.
 func (h *Heap) newNursery() {
 	if poolLock.Refuses(h.Thread.token) { // a page without the pool could not be given back
 		return

@@ -41,7 +41,8 @@ type poolState struct {
 	segSlices   uintptr
 	freePages   *Page
 	freeSegs    *segment
-	threads     *Thread // every one ever made
+	threads     *Thread // every one ever made,
+	threadCount uintptr // so many
 	metaNext    uintptr
 	metaLeft    uintptr
 	dirtyBytes  uintptr
@@ -56,6 +57,7 @@ type poolState struct {
 	spareSlices spareBudget
 	quiet       uint64  // no purging by itself before this time: the kernel refused
 	unwilling   uint64  // no migration before this time: likewise
+	settled     uint64  // no look for spans to migrate before this time: see migrateAgain
 	away        uint64  // spans that are not in their home tier
 	addresses   uintptr // how many bytes of them the process may have, as it was when the last segment was mapped
 	parts       uintptr // of huge blocks: see parts.go

@@ -118,7 +118,7 @@ func TestRingStolen(t *testing.T) {
 	}
 	before := pool.usedBytes
 	r.other.enter()
-	r.other.h.Thread.stealPages()
+	r.other.h.Thread.stealPages(stealStep)
 	mustBeSound(t)
 	if pool.usedBytes >= before-2*SliceSize {
 		t.Errorf("%d KiB were in use, %d are", before>>10, pool.usedBytes>>10)

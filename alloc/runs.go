@@ -235,7 +235,7 @@ func (h *Heap) cutBatch(p *Page, c, size uintptr) (first uintptr) {
 // class's spill list, which has room for them. end is the unit after the last.
 func (h *Heap) cutRun(p *Page, c, at uintptr, most uint64) (first, end uintptr) {
 	t, size := p.table(), ClassSize(c)
-	if p.Size == 0 || size == 0 || uintptr(min(t.left, t.most))*p.Size < size || p.away() {
+	if p.Size == 0 || size == 0 || uintptr(min(t.left, t.most))*p.Size < size || p.away() && p != h.nursery {
 		return 0, at
 	}
 	whole := at == 0
@@ -292,7 +292,7 @@ func (h *Heap) freeRun(p *Page, b uintptr) {
 	k := t.unitsOf(u)
 	h.ran.freed(p, k)
 	h.freeUnits(p, u, k)
-	if p.Frees == p.Allocs && p != h.nursery {
+	if p.Frees == p.Allocs && (p != h.nursery || p.away()) {
 		h.release(p, h.Thread.Now)
 	}
 }

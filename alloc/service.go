@@ -9,7 +9,7 @@ var servant Thread
 func Service(token uintptr, now uint64) (more bool) {
 	t := &servant
 	t.token, t.Now = token, now
-	serviceAbandoned(token, now)
+	serveAbandoned(token, now, abandoned.with.n, true)
 	hugeExpire(token, now, anyPlace, false)
 	purgeDue(token, now)
 	return migrate(t)

@@ -16,19 +16,44 @@ import (
 // its own frees, too. So the counts of one stand that has no block in use, and it
 // can go back to the pool. The others go back on the list.
 
-// stealPages takes what can be had from the threads that run.
-func (t *Thread) stealPages() {
-	for o := pool.threads; o != nil; o = o.all {
-		if o == t || atomic.LoadUint32(&o.state) != heapOwned {
+// stealStep is how many threads one step looks at, from where the one before it stopped.
+const stealStep = 16
+
+// stealNext is the address of the thread that is looked at next, or 0; atomic.
+var stealNext uintptr
+
+// stealPages takes what can be had from the next n threads.
+func (t *Thread) stealPages(n uintptr) {
+	o := (*Thread)(raw.Ptr(atomic.LoadUintptr(&stealNext)))
+	for ; n != 0; n-- {
+		if o == nil {
+			o = pool.threads
+		}
+		if o == nil {
+			return
+		}
+		if o != t && atomic.LoadUint32(&o.state) == heapOwned {
+			t.stealFromAll(o)
+		}
+		o = o.all
+	}
+	atomic.StoreUintptr(&stealNext, o.self())
+}
+
+// lookRound takes what can be had from all other threads, those that ended included.
+func (t *Thread) lookRound() {
+	serveAbandoned(t.token, t.Now, abandoned.with.n, false)
+	t.stealPages(pool.threadCount)
+}
+
+func (t *Thread) stealFromAll(o *Thread) {
+	for _, h := range o.Heaps {
+		if h == nil {
 			continue
 		}
-		for _, h := range o.Heaps {
-			if h != nil {
-				h.receive(t)
-			}
-			if h != nil && atomic.LoadUintptr(&h.pending) != 0 {
-				t.stealFrom(h)
-			}
+		h.receive(t)
+		if atomic.LoadUintptr(&h.pending) != 0 {
+			t.stealFrom(h)
 		}
 	}
 }
@@ -49,6 +74,7 @@ func (t *Thread) stealFrom(h *Heap) {
 		gone.alloc(p.Allocs, bytes)
 		gone.free(p.Allocs, bytes)
 		poolLock.Release()
+		atomic.AddUintptr(&h.Thread.pages, ^uintptr(0))
 		spanFree(t.token, p, 0)
 	}
 }

@@ -110,7 +110,7 @@ func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 	t, moved := h.Thread, h.Thread.heap(hintMoved+tier)
 	if n := missing(p, tier); n <= spanBytes(p) && tiers.Full(tier, n) {
-		t.makeRoom(tier, n)
+		t.makeRoom(tier, n, true)
 	}
 	if !hold(t.token, p) {
 		return uintptr(syscall.EBUSY)

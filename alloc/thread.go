@@ -1,7 +1,6 @@
 package alloc
 
 import (
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -43,6 +42,8 @@ type Thread struct {
 	walk     uintptr   // blocks that may still be looked at for holes
 	used     uintptr   // the most bytes in use when pages were asked for holes
 	left     uint64    // when its own thread ended, or last borrowed it
+	served   uint64    // when it was left, or looked at since: see abandoned.go
+	pages    uintptr   // that its heaps have; atomic
 	rules    uint64    // the rules whose condition on the thread holds
 	name     [2]uint64 // the thread's name when that was found out
 	held     *quarantine
@@ -53,7 +54,8 @@ type Thread struct {
 
 	state uint32
 	hint  uint32  // the thread's default: see SetHint
-	next  *Thread // in the list of abandoned threads
+	next  *Thread // in a list of abandoned threads
+	prev  *Thread
 	all   *Thread // in the list of all
 }
 
@@ -71,9 +73,6 @@ const (
 )
 
 var (
-	heapsLock raw.Lock
-	abandoned *Thread // guarded by heapsLock
-
 	// Background is set when the control plane calls Service.
 	Background bool
 
@@ -84,16 +83,7 @@ var (
 // Acquire gives the calling thread its heaps, those of a thread that ended or new
 // ones, and returns the one for malloc. It returns nil when the kernel has no memory.
 func Acquire(token uintptr) *Heap {
-	var t *Thread
-	if heapsLock.Take(token) {
-		t = abandoned
-		if t != nil {
-			abandoned = t.next
-			t.token = token
-			atomic.StoreUint32(&t.state, heapOwned)
-		}
-		heapsLock.Release()
-	}
+	t := adopt(token)
 	if t == nil {
 		t = newThread(token)
 	}
@@ -124,6 +114,7 @@ func newThread(token uintptr) *Thread {
 			t.begin(token, h)
 			t.all = pool.threads
 			pool.threads = t
+			pool.threadCount++
 		}
 	}
 	poolLock.Release()
@@ -232,48 +223,6 @@ func (t *Thread) leave() {
 	heapsLock.Release()
 }
 
-// abandon puts the thread's heaps among those without a thread. Precondition: heapsLock is held.
-func (t *Thread) abandon() {
-	atomic.StoreUint32(&t.state, heapAbandoned)
-	t.next = abandoned
-	abandoned = t
-}
-
-// serviceAbandoned takes back, for heaps without a thread, what other threads
-// have freed into them. Each is detached while it is worked on, so a new
-// thread cannot adopt it then. What is empty in one that nobody has wanted for PurgeDelay
-// has been so for long enough.
-func serviceAbandoned(token uintptr, now uint64) {
-	if !heapsLock.Take(token) {
-		return
-	}
-	list := abandoned
-	abandoned = nil
-	for t := list; t != nil; t = t.next {
-		t.token = token
-		t.Now = now
-		t.running = running{}
-		atomic.StoreUint32(&t.state, heapOwned)
-	}
-	heapsLock.Release()
-	for t := list; t != nil; {
-		next := t.next
-		if now >= t.left+PurgeDelay {
-			t.Now = 0 // stamps of pages
-			t.release()
-			t.rest(false, false)
-		}
-		t.collectPages(true)
-		t.Now = now
-		if !heapsLock.Take(token) {
-			return
-		}
-		t.abandon()
-		heapsLock.Release()
-		t = next
-	}
-}
-
 // collectPages is Heap.collectPages for all heaps of the thread.
 func (t *Thread) collectPages(all bool) {
 	t.walk = walkMost
@@ -289,15 +238,17 @@ func (t *Thread) collectPages(all bool) {
 // tiers, keeping the live statistics fresh.
 func (t *Thread) tick() {
 	if t.collect == 0 {
-		t.collect = t.Now + max(PurgeDelay, minCollect)
+		t.collect = t.Now + collectEvery()
 	}
 	if t.Now >= t.collect {
-		t.collect = t.Now + max(PurgeDelay, minCollect)
+		t.collect = t.Now + collectEvery()
 		t.rename()
 		t.release() // its blocks are few, but may hold a page each
 		t.collectPages(false)
-		serviceAbandoned(t.token, t.Now)
 		hugeExpire(t.token, t.Now, anyPlace, false)
+	}
+	if abandoned.due(t.Now) {
+		serveAbandoned(t.token, t.Now, abandonedStep, true)
 	}
 	purgeDue(t.token, t.Now)
 	t.watch()
@@ -312,6 +263,9 @@ func (t *Thread) migrate() {
 }
 
 const minCollect = 50e6 // nanoseconds
+
+// collectEvery is how long after a look for empty pages the next one is due.
+func collectEvery() uint64 { return max(PurgeDelay, minCollect) }
 
 // Token is the owning thread's name for locks.
 func (t *Thread) Token() uintptr { return t.token }

@@ -16,8 +16,7 @@ func Trim(h *Heap) uintptr {
 func purgeAll(t *Thread) uintptr {
 	t.release()
 	t.collectPages(true)
-	serviceAbandoned(t.token, t.Now)
-	t.stealPages()
+	t.lookRound()
 	done := hugeExpire(t.token, t.Now, anyPlace, true)
 	for place := uintptr(0); place < placeSlots; place++ {
 		done += purgePlace(t.token, t.Now, place, 0, false)

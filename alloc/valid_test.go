@@ -18,6 +18,7 @@ type inspection struct {
 	inUse   map[*Page]bool
 	charged [placeSlots]uint64 // bytes, by tier
 	threads map[*Thread]bool
+	pages   map[*Thread]uintptr
 	extra   int     // parts of huge blocks beyond the first
 	kept    uintptr // bytes of pages left empty on lists
 }
@@ -29,7 +30,7 @@ func inspect() error {
 }
 
 func inspected() (*inspection, error) {
-	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{}}
+	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{}, pages: map[*Thread]uintptr{}}
 	v.want(!poolLock.Held() && !heapsLock.Held(), "a lock is held")
 	v.allThreads()
 	for t := range v.threads {
@@ -38,6 +39,9 @@ func inspected() (*inspection, error) {
 	v.want(v.kept == pool.kept, "threads keep %d bytes, the pool says %d", v.kept, pool.kept)
 	v.segments()
 	v.pool()
+	for t := range v.threads {
+		v.want(v.pages[t] == t.pages, "thread %p has %d pages, says %d", t, v.pages[t], t.pages)
+	}
 	return v, v.err
 }
 
@@ -58,12 +62,21 @@ func (v *inspection) allThreads() {
 		v.threads[t] = true
 		left[t] = t.state == heapAbandoned
 	}
-	for t := abandoned; t != nil; t = t.next {
-		if !v.want(left[t], "thread %p in state %d is on the abandoned list, or twice", t, t.state) {
-			return
+	for _, l := range []*threadList{&abandoned.with, &abandoned.without} {
+		n, last := uintptr(0), (*Thread)(nil)
+		for t := l.first; t != nil; t = t.next {
+			if !v.want(left[t], "thread %p in state %d is on an abandoned list, or twice", t, t.state) {
+				return
+			}
+			v.want(t.prev == last, "abandoned thread %p: prev is %p, not %p", t, t.prev, last)
+			v.want(l == &abandoned.with || t.pages == 0, "thread %p has %d pages, on the list of those without", t, t.pages)
+			left[t] = false
+			last = t
+			n++
 		}
-		left[t] = false
+		v.want(l.last == last && l.n == n, "an abandoned list has %d threads up to %p, says %d up to %p", n, last, l.n, l.last)
 	}
+	v.want(len(left) == int(pool.threadCount), "%d threads, counted %d", len(left), pool.threadCount)
 	for t, missing := range left {
 		v.want(!missing, "abandoned thread %p is not on the list", t)
 	}
@@ -333,6 +346,7 @@ func (v *inspection) page(p *Page) {
 	}
 
 	h := heapOf(p.Owner)
+	v.pages[h.Thread]++
 	v.want(v.threads[h.Thread] && h.Thread.Heaps[h.Hint] == h, "page %p has owner %#x", p, p.Owner)
 	v.want(p.Hint == h.Hint, "page %p is for hint %d, its heap for %d", p, p.Hint, h.Hint)
 	inFlight := p.Remote&RemoteInFlight != 0

@@ -69,7 +69,7 @@ func (t *Thread) nextLook() uint64 {
 }
 
 // muchKept reports whether there is enough free memory that is not the kernel's to look
-// after it, or heaps without a thread, which may have any number of empty pages.
+// after it, or heaps without a thread that have pages, any number of which may be empty.
 func muchKept() bool {
-	return pool.dirtyBytes > minReserve || pool.cache.bytes > minReserve || abandoned != nil
+	return pool.dirtyBytes > minReserve || pool.cache.bytes > minReserve || abandoned.with.first != nil
 }

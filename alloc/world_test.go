@@ -32,7 +32,7 @@ func newWorld(tb testing.TB) {
 		}
 	}
 	Boot(mappedRoot, mappedNone)
-	pool, base, abandoned, heaps = poolState{}, Counts{}, nil, 0
+	pool, base, abandoned, heaps, stealNext = poolState{}, Counts{}, abandonedThreads{}, 0, 0
 	alone.pages, alone.threads, tight = 0, 0, 0
 	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}
 	setTiers(func(*config.Settings) {})

@@ -234,12 +234,21 @@ func (s *simulation) reserve(hint int, n uint64) error {
 			}
 			return s.compare()
 		}
+		trimmed[trim] = true
+		if got, want := Last(uintptr(hint), uintptr(trim), uintptr(n)), s.m.refuses(hintWords[hint], float64(n), trimmed); got != want {
+			return fmt.Errorf("Last(%s, %d, %d) = %v", hintWords[hint], trim, n, got)
+		}
 		for range s.IntN(3) {
 			s.release()
 		}
-		trimmed[trim] = true
 		bits |= 1 << trim
 	}
+}
+
+// refuses reports whether the request would be refused now, without another word of trimming.
+func (m model) refuses(hint string, n float64, trimmed map[int]bool) bool {
+	tier, trim := m.reserve(hint, n, trimmed)
+	return tier < 0 && trim < 0
 }
 
 // release gives back one charge, or a part of it.

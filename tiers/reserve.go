@@ -115,6 +115,25 @@ func (r *request) violate() {
 	}
 }
 
+// Last reports whether a request of n bytes for a hint is refused unless room is made in the given tier: it has none, neither have the faster ones
+// from the hint's home on, and no slower one may take the request.
+func Last(hint, tier, n uintptr) bool {
+	for i := Home(hint); i <= tier && i < tierCount; i++ {
+		if !Full(i, n) {
+			return false
+		}
+	}
+	if uint32(hint) == config.HintPinFast || !RoutesSlow() {
+		return true
+	}
+	for i := tier + 1; i < tierCount; i++ {
+		if uint64(n) <= at(i).hard {
+			return false
+		}
+	}
+	return true
+}
+
 // RoutesSlow reports whether memory goes to a slower tier where one is at its hard cap.
 func RoutesSlow() bool { return policy.onHardcap == config.HardcapRouteSlow }
 
