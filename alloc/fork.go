@@ -144,7 +144,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 		}
 		pool.segments, pool.segSlices = nil, 0
 		pool.freePages, pool.freeSegs, pool.freeRuns = nil, nil, nil
-		pool.metaLeft, pool.dirtyBytes, pool.purging, pool.leaving = 0, 0, 0, 0
+		pool.meta.left, pool.crowd.left, pool.dirtyBytes, pool.purging, pool.leaving = 0, 0, 0, 0, 0
 		pool.cache.n, pool.cache.bytes = 0, 0
 		pool.parked = parkedSet{}
 		pool.zero.room, pool.zero.next, pool.zero.end = [hintSlots]ageList{}, 0, 0

@@ -327,10 +327,8 @@ func (h *Heap) collectPages(all bool) {
 	if h.rings != 0 {
 		h.receive(h.Thread)
 	}
-	for c := uintptr(0); c < Classes; c++ {
-		if h.Spill[c].Head != 0 {
-			h.flush(c)
-		}
+	for c := h.firstOpen(0); c < Classes; c = h.firstOpen(c + 1) {
+		h.flush(c)
 		first := h.cur[c]
 		if first == pageNone {
 			continue

@@ -135,7 +135,7 @@ func TestGatherDescriptors(t *testing.T) {
 		if pool.parts != 0 || pool.count.committed != 0 {
 			t.Errorf("%d parts, %d bytes committed", pool.parts, pool.count.committed)
 		}
-		used = append(used, pool.metaNext)
+		used = append(used, pool.meta.next)
 	}
 	if used[3] != used[1] {
 		t.Errorf("descriptors were made: %#x", used)

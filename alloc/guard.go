@@ -26,7 +26,9 @@ func (h *Heap) guard(c uintptr) {
 
 // unguard lets it in again.
 func (h *Heap) unguard(c uintptr) {
-	h.Spill[c&(Classes-1)].Room = spillLimit(c)
+	if h.isOpen(c) {
+		h.Spill[c&(Classes-1)].Room = spillLimit(c)
+	}
 	h.publish(c, h.cur[c&(Classes-1)])
 }
 

@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
@@ -38,33 +39,36 @@ type Heap struct {
 
 	Direct  [DirectCount]*Page
 	Cur     [Classes]*Page
-	Spill   [Classes]Spill
 	Remotes uint64            // blocks of other heaps freed by this thread
 	Calls   [CallKinds]uint64 // calls that count themselves
 
 	cur       [Classes]*Page
-	tail      [Classes]*Page
-	retired   [Classes]uint64   // blocks allocated and freed in pages given back
-	gone      [placeSlots]tally // the same by tier
-	pending   uintptr           // *Page: pages that other threads have news of
-	rings     uintptr           // *Ring: those that lead to the heap,
-	ringCount uintptr           // so many; guarded by poolLock
-	hidden    uintptr           // blocks taken off spill lists, linked: see guard.go
-	fresh     [Classes]uint8    // pages taken in fresh memory, up to aheadAfter, less those given back
+	opened    [2]uint64 // a bit for each class that ever had a page: see open
+	pending   uintptr   // *Page: pages that other threads have news of
+	rings     uintptr   // *Ring: those that lead to the heap,
+	ringCount uintptr   // so many; guarded by poolLock
+	hidden    uintptr   // blocks taken off spill lists, linked: see guard.go
 
 	empties   [emptiesKnown]*Page // pages that were left empty on their lists, the latest before emptiesAt: see reuse.go
 	emptiesAt uintptr
 
-	ran           runCounts
 	runs, runPage *Page   // pages in runs; the one to look at next,
 	runAt         uintptr // from this unit on
 	runPages      uintptr
 	runMisses     uintptr // pages looked at since a block was found, for
 	runMissed     uintptr // so many bytes or more
 	runFreed      uintptr // bytes freed in them since somebody looked again
+	ran           runCounts
 
 	nursery *Page // see nursery.go
-	nursed  [nurseryEnd]uint8
+	nursed  [runClasses]uint8
+
+	// From here on a class has memory that is not touched before the class is opened, and large classes are last.
+	gone    [placeSlots]tally // blocks allocated and freed in pages given back, by tier
+	Spill   [Classes]Spill
+	tail    [Classes]*Page
+	fresh   [Classes]uint8  // pages taken in fresh memory, up to aheadAfter, less those given back
+	retired [Classes]uint64 // blocks allocated and freed in pages given back
 }
 
 // Indices of Heap.Calls beyond the functions' own (stats.Call…), from which the
@@ -109,7 +113,6 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 	}
 	for c := range h.Cur {
 		h.Cur[c], h.cur[c] = pageNone, pageNone
-		h.Spill[c].Room, h.Spill[c].Credit = spillLimit(uintptr(c)), paceMax
 	}
 	if tiers.Throttled(homeOf(hint)) {
 		h.slow = [2]uint64{^uint64(0), ^uint64(0)}
@@ -118,6 +121,33 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 	if secure {
 		h.guardAll()
 	}
+}
+
+// open makes class c one that may have pages and spilled blocks. What a thread never uses stays untouched, and those who go through the
+// heap's classes pass it by.
+func (h *Heap) open(c uintptr) {
+	i, bit := c>>6&1, uint64(1)<<(c&63)
+	if h.opened[i]&bit != 0 {
+		return
+	}
+	h.opened[i] |= bit
+	s := &h.Spill[c&(Classes-1)]
+	s.Credit = paceMax
+	if !h.guarded(c) {
+		s.Room = spillLimit(c)
+	}
+}
+
+func (h *Heap) isOpen(c uintptr) bool { return h.opened[c>>6&1]>>(c&63)&1 != 0 }
+
+// firstOpen is the first opened class from c on, or Classes.
+func (h *Heap) firstOpen(c uintptr) uintptr {
+	for ; c < Classes; c = (c | 63) + 1 {
+		if set := h.opened[c>>6&1] >> (c & 63); set != 0 {
+			return c + uintptr(bits.TrailingZeros64(set))
+		}
+	}
+	return Classes
 }
 
 // setCur makes p the current page of class c, or pageNone.
@@ -160,6 +190,7 @@ func (h *Heap) makeCurrent(c uintptr, p *Page) {
 // append puts p at the end of its class's list.
 func (h *Heap) append(p *Page) {
 	c := uintptr(p.Class)
+	h.open(c)
 	p.next = nil
 	if h.cur[c&(Classes-1)] == pageNone {
 		p.prev = nil

@@ -64,7 +64,7 @@ func (t *Thread) rest(all, growing bool) {
 		if h == nil {
 			continue
 		}
-		for c := range h.cur {
+		for c := h.firstOpen(0); c < Classes; c = h.firstOpen(c + 1) {
 			for p := h.cur[c].next; p != nil; {
 				next := p.next
 				done += t.restPage(p, all)

@@ -15,7 +15,7 @@ const (
 	// The room behind a heap keeps the descriptors that follow it, whose lists the fast path
 	// writes, from having the same lowest 12 address bits as the heap's table of pages: the
 	// processor would take a load from one for a load of what was just stored to the other.
-	heapBytes = (unsafe.Sizeof(Heap{})+63)&^63 + 640
+	heapBytes = (unsafe.Sizeof(Heap{}) + 640 + raw.Page - 1) &^ (raw.Page - 1)
 
 	threadBytes = (unsafe.Sizeof(Thread{}) + 63) &^ 63
 	ringBytes   = unsafe.Sizeof(Ring{})
@@ -25,10 +25,13 @@ const (
 
 func addrOf(p *Page) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// metaAlloc cuts n zero bytes, a multiple of a cache line, from the current chunk.
+// metaArea is what is left of a chunk.
+type metaArea struct{ next, left uintptr }
+
+// cut cuts n zero bytes, a multiple of a cache line, from the current chunk.
 // It returns 0 when the kernel has no memory. Precondition: poolLock is held.
-func metaAlloc(n uintptr) uintptr {
-	if pool.metaLeft < n {
+func (m *metaArea) cut(n uintptr) uintptr {
+	if m.left < n {
 		chunk := raw.Map(metaChunk)
 		if chunk == 0 && yieldGuards(metaChunk) {
 			chunk = raw.Map(metaChunk)
@@ -37,12 +40,36 @@ func metaAlloc(n uintptr) uintptr {
 			return 0
 		}
 		mapped(metaChunk)
-		pool.metaNext, pool.metaLeft = chunk, metaChunk
+		m.next, m.left = chunk, metaChunk
 	}
-	a := pool.metaNext
-	pool.metaNext += n
-	pool.metaLeft -= n
+	a := m.next
+	m.next += n
+	m.left -= n
 	return a
+}
+
+// metaAlloc is cut from the chunk that descriptors of all kinds share.
+func metaAlloc(n uintptr) uintptr { return pool.meta.cut(n) }
+
+// Where there are many threads, each has its memory pages for itself, with its heap's untouched end on the last of them. (Else these pages would
+// be shared with the beginning of the next thread's.)
+const crowdBytes = (threadBytes + unsafe.Sizeof(Heap{}) + raw.Page - 1) &^ (raw.Page - 1)
+
+// metaHeap is zero memory for a heap, and before it for a thread if there is to be one; or 0. Precondition: poolLock is held.
+func metaHeap(thread bool) (t, h uintptr) {
+	switch {
+	case heaps >= nurseryAfter:
+		if t = pool.crowd.cut(crowdBytes); t != 0 {
+			h = t + threadBytes
+		}
+	case thread:
+		if t = metaAlloc(threadBytes); t != 0 {
+			h = metaAlloc(heapBytes)
+		}
+	default:
+		h = metaAlloc(heapBytes)
+	}
+	return t, h
 }
 
 // newDescriptor is a page descriptor with unknown contents, or nil.

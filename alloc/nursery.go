@@ -11,21 +11,20 @@ import "tieralloc/tiers"
 const (
 	nurseryAfter = 32 // heaps that are made without: where there are few, what each of them has does not matter
 	nurseryMost  = 32 // blocks of each class
-	nurseryEnd   = 64 // a class above those of runLargest bytes
 )
 
 // young reports whether the heap has a nursery, and it serves class c.
 func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
 
 func (h *Heap) nurses(c uintptr) bool {
-	return c < nurseryEnd && h.nursed[c&(nurseryEnd-1)] < nurseryMost && ClassSize(c) <= runLargest && !h.guarded(c) && !tiers.AnyThrottled()
+	return c < runClasses && h.nursed[c&(runClasses-1)] < nurseryMost && ClassSize(c) <= runLargest && !h.guarded(c) && !tiers.AnyThrottled()
 }
 
 // rejuvenate makes the heaps of a thread that ended young for the next one.
 func (t *Thread) rejuvenate() {
 	for _, h := range t.Heaps {
 		if h != nil {
-			h.nursed = [nurseryEnd]uint8{}
+			h.nursed = [runClasses]uint8{}
 		}
 	}
 }
@@ -40,7 +39,7 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	if p == nil {
 		return 0
 	}
-	h.nursed[c&(nurseryEnd-1)]++
+	h.nursed[c&(runClasses-1)]++
 	b, _ := h.cutRun(p, c, 0, 1)
 	return b
 }

@@ -79,7 +79,7 @@ func (t *Thread) giveCurrent(slice bool) (some bool) {
 		if h == nil {
 			continue
 		}
-		for c := range h.cur {
+		for c := h.firstOpen(0); c < Classes; c = h.firstOpen(c + 1) {
 			p := h.cur[c]
 			if slice && p.slices == 1 && (p.zero == 0 || p.carved >= SliceSize/4) && p.allFree() {
 				some = t.mayGive(SliceSize) && h.release(p, t.Now) || some

@@ -43,8 +43,7 @@ type poolState struct {
 	freeSegs    *segment
 	threads     *Thread // every one ever made,
 	threadCount uintptr // so many
-	metaNext    uintptr
-	metaLeft    uintptr
+	meta, crowd metaArea
 	dirtyBytes  uintptr
 	usedBytes   uintptr
 	purging     uintptr

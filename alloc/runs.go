@@ -27,6 +27,7 @@ const (
 	runUnits   = SliceSize / Granule
 	runLeast   = 112     // bytes of a block in a run: with smaller ones it would be calls, not memory, that there are many of
 	runLargest = 2 << 10 // larger gaps have gone to the kernel, as holes
+	runClasses = 64      // the class of no run is as high: one has at most runWaste·runLargest bytes
 	runSmall   = 512     // the largest unit
 	runSparse  = 4       // the part of a page that may be in use
 	runLook    = 4       // pages that one request looks at
@@ -200,6 +201,7 @@ func (h *Heap) fromRuns(c uintptr, all bool) uintptr {
 	case h.runMisses > h.runPages && size >= h.runMissed:
 		return 0
 	}
+	h.open(c)
 	if size < h.runMissed {
 		h.runMisses, h.runMissed = 0, size
 	}

@@ -13,7 +13,7 @@ import (
 // The lists of the warm classes take blocks of pages that are not full, too, and malloc looks at them before it looks at the
 // page: such pages have few blocks each, and what was freed last is still in the cache.
 //
-//	blocks on the list = spillLimit - Room; none in a guarded class
+//	blocks on the list = spillLimit - Room; none in a guarded class, or one that is not open
 //	Pops = blocks ever given out from it
 //
 // It has half a cache line, for where pages are full this is what each call goes to.
@@ -47,7 +47,7 @@ func spillLimit(c uintptr) uint64 {
 
 // spilled is how many blocks the list of class c holds.
 func (h *Heap) spilled(c uintptr) uint64 {
-	if h.guarded(c) {
+	if h.guarded(c) || !h.isOpen(c) {
 		return 0
 	}
 	return spillLimit(c) - h.Spill[c&(Classes-1)].Room
@@ -68,6 +68,9 @@ func (h *Heap) unspill(c uintptr) uintptr {
 // flush gives the spilled blocks of class c back to their pages.
 func (h *Heap) flush(c uintptr) {
 	b := h.Spill[c&(Classes-1)].Head
+	if b == 0 {
+		return
+	}
 	h.Spill[c&(Classes-1)].Head = 0
 	if !h.guarded(c) {
 		h.Spill[c&(Classes-1)].Room = spillLimit(c)

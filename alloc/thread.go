@@ -105,17 +105,15 @@ func newThread(token uintptr) *Thread {
 	if !poolLock.Take(token) {
 		return emergencyThread(token)
 	}
-	t := (*Thread)(raw.Ptr(metaAlloc(threadBytes)))
-	if t != nil {
-		h := (*Heap)(raw.Ptr(metaAlloc(heapBytes)))
-		if h == nil {
-			t = nil // its bytes are lost; there is no memory to lose any more of
-		} else {
-			t.begin(token, h)
-			t.all = pool.threads
-			pool.threads = t
-			pool.threadCount++
-		}
+	at, heap := metaHeap(true)
+	t := (*Thread)(raw.Ptr(at))
+	if heap == 0 {
+		t = nil // its bytes are lost; there is no memory to lose any more of
+	} else {
+		t.begin(token, (*Heap)(raw.Ptr(heap)))
+		t.all = pool.threads
+		pool.threads = t
+		pool.threadCount++
 	}
 	poolLock.Release()
 	return t
@@ -136,7 +134,8 @@ func (t *Thread) heap(hint uintptr) *Heap {
 		return h
 	}
 	if poolLock.Take(t.token) {
-		h = (*Heap)(raw.Ptr(metaAlloc(heapBytes)))
+		_, at := metaHeap(false)
+		h = (*Heap)(raw.Ptr(at))
 		poolLock.Release()
 	} else {
 		h = (*Heap)(raw.Ptr(raw.Map(raw.RoundUp(heapBytes, raw.Page))))

@@ -183,6 +183,10 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 }
 
 func (v *inspection) spill(h *Heap, c uintptr) {
+	if !h.isOpen(c) {
+		v.want(h.Spill[c] == Spill{} && h.cur[c] == pageNone, "class %d is not open: %+v, page %p", c, h.Spill[c], h.cur[c])
+		return
+	}
 	v.want(h.Spill[c].Room <= spillLimit(c), "class %d: room for %d spilled blocks", c, h.Spill[c].Room)
 	v.want(h.Spill[c].Credit > 0 && h.Spill[c].Credit <= paceMax, "class %d: the spill list looks at the time after %d frees", c, h.Spill[c].Credit)
 	n := uint64(0)

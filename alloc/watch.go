@@ -27,7 +27,7 @@ func (t *Thread) watch() {
 		if h == nil {
 			continue
 		}
-		for c := range h.cur {
+		for c := h.firstOpen(0); c < Classes; c = h.firstOpen(c + 1) {
 			if p := h.cur[c]; p != pageNone && p.Trigger-p.Frees-1 >= paceMax {
 				p.Trigger = p.Frees + paceFirst
 			}

@@ -37,7 +37,7 @@ func newWorld(tb testing.TB) {
 	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}
 	setTiers(func(*config.Settings) {})
 	raw.Discard(mappedMeta, metaArena)
-	pool.metaNext, pool.metaLeft = mappedMeta, metaArena
+	pool.meta = metaArea{mappedMeta, metaArena}
 	mapped(metaArena)
 	poolLock.Reset()
 	heapsLock.Reset()

@@ -206,9 +206,10 @@ struct ta_heap {
 	struct ta_ring *Self;
 	struct ta_page *Direct[65];
 	struct ta_page *Cur[128];
-	struct ta_spill Spill[128];
 	uint64_t Remotes;
 	uint64_t Calls[32];
+	unsigned char pad33[2424];
+	struct ta_spill Spill[128];
 };
 
 struct ta_thread {
