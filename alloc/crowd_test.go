@@ -22,6 +22,7 @@ func crowded(t *testing.T, ended int) (r *thread, blocks [][]uintptr) {
 			defer Abandon(h)
 		}
 	}
+	heaps = 0 // no nursery
 	r = &thread{h: mustAcquire(t, (crowd+1)*8), token: (crowd + 1) * 8}
 	now := uint64(1e9)
 	r.now = func() uint64 { return now }

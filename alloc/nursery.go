@@ -3,21 +3,23 @@ package alloc
 import "tieralloc/tiers"
 
 // A page for each size class costs a thread that allocates a little far more than its blocks have: a memory page for each class
-// that it touches, and a slice to be charged. So where there are many threads, a young heap serves its first small blocks of all
+// that it touches, and a slice to be charged. So where there are many threads, a young heap serves its first blocks of all small
 // classes from one page in runs (runs.go), its nursery. Each such block costs a call of the slow path. A class that has taken
 // nurseryMost of them gets pages of its own.
 //
 //	nursery is on the heap's list of pages in runs, or nil
 const (
-	nurseryAfter = 32 // heaps that are made without: where there are few, what each of them has does not matter
-	nurseryMost  = 32 // blocks of each class
+	nurseryAfter   = 32      // heaps that are made without: where there are few, what each of them has does not matter
+	nurseryMost    = 64      // blocks of each class
+	nurseryLargest = 8 << 10 // bytes of a block
 )
 
 // young reports whether the heap has a nursery, and it serves class c.
 func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
 
 func (h *Heap) nurses(c uintptr) bool {
-	return c < runClasses && h.nursed[c&(runClasses-1)] < nurseryMost && ClassSize(c) <= runLargest && !h.guarded(c) && !tiers.AnyThrottled()
+	return c < runClasses && h.nursed[c&(runClasses-1)] < nurseryMost && ClassSize(c) <= nurseryLargest &&
+		!h.guarded(c) && !tiers.AnyThrottled()
 }
 
 // rejuvenate makes the heaps of a thread that ended young for the next one.
@@ -40,6 +42,7 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 		return 0
 	}
 	h.nursed[c&(runClasses-1)]++
+	h.takeUnits(p)
 	b, _ := h.cutRun(p, c, 0, 1)
 	return b
 }

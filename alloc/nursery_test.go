@@ -54,6 +54,27 @@ func TestNursery(t *testing.T) {
 	sound(t)
 }
 
+// TestNurseryRemote: what other threads have freed in a nursery is used again before anything else.
+func TestNurseryRemote(t *testing.T) {
+	crowdedWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	other := mustAcquire(t, 16)
+	first := uintptr(0)
+	for i := range nurseryMost {
+		b, _ := r.malloc(nurseryLargest)
+		if first == 0 {
+			first = b
+		}
+		if b != first {
+			t.Fatalf("round %d: a block at %#x, not %#x", i, b, first)
+		}
+		if why := Free(other, b, HowAny, NoSize, 0); why != FreeOK {
+			t.Fatalf("freeing %#x says %d", b, why)
+		}
+	}
+	sound(t)
+}
+
 // TestNurseryLeft: a class of which the thread has many blocks gets pages of its own, where the fast path serves it; for the next thread
 // that adopts the heap it begins in the nursery again. Where few heaps were made there is none.
 func TestNurseryLeft(t *testing.T) {

@@ -344,13 +344,7 @@ func freeRunRemote(r *runCounts, p *Page, b uintptr) {
 func (h *Heap) collectRuns(all bool) (given uintptr) {
 	for p := h.runs; p != nil; {
 		next := p.next
-		if p.takeRemote() {
-			for b := p.Free; b != 0; b = raw.Load(b) {
-				p.Frees-- // it is counted with its unit
-				h.freeUnits(p, p.unit(b), 1)
-			}
-			p.Free = 0
-		}
+		h.takeUnits(p)
 		seen := p.Allocs + p.Frees | restSeen
 		switch {
 		case p.Frees == p.Allocs:
@@ -368,6 +362,18 @@ func (h *Heap) collectRuns(all bool) (given uintptr) {
 		p = next
 	}
 	return given
+}
+
+// takeUnits takes back what other threads have freed in p, a page in runs.
+func (h *Heap) takeUnits(p *Page) {
+	if !p.takeRemote() {
+		return
+	}
+	for b := p.Free; b != 0; b = raw.Load(b) {
+		p.Frees-- // it is counted with its unit
+		h.freeUnits(p, p.unit(b), 1)
+	}
+	p.Free = 0
 }
 
 // memoryPages has a bit for each of a span's memory pages that the bytes from at to end, offsets in it, touch.
