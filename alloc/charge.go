@@ -20,6 +20,12 @@ import (
 // lie in. Before it gives up, or turns to a slower tier, what is cached in the tier
 // goes back to the kernel. Precondition: no lock is held.
 func (h *Heap) reserve(n uintptr) (place uintptr, ok bool) {
+	place, ok = h.reserveIn(n)
+	h.Thread.capped = !ok
+	return place, ok
+}
+
+func (h *Heap) reserveIn(n uintptr) (place uintptr, ok bool) {
 	hint, trimmed := uintptr(h.Hint), uintptr(0)
 	if hint >= hintMoved {
 		return homeOf(hint), h.Thread.admitAtLast(homeOf(hint), n)
@@ -111,7 +117,7 @@ func (t *Thread) admitAtLast(tier, n uintptr) bool {
 
 // makeRoom gives back what is cached in a tier, with the empty pages of this thread, those
 // without a thread, and those of other threads that can be had. Of the other threads it looks at a few, so that what it costs does not depend
-// on how many there are; at all of them where the request is refused without room (last). Where the hard cap is in the way what other threads are giving back is
+// on how many there are; at all of them, and at all tiers, where the request is refused without room (last). Where the hard cap is in the way what other threads are giving back is
 // waited for, too; where only the soft cap is, pages are not looked for all the time.
 func (t *Thread) makeRoom(tier, n uintptr, last bool) {
 	full, yields := tiers.Full(tier, n), yieldsStep
@@ -127,7 +133,7 @@ func (t *Thread) makeRoom(tier, n uintptr, last bool) {
 		t.lookRound()
 	}
 	for place := uintptr(0); place < placeSlots; place++ {
-		if tierOf(uint32(place)) == tier {
+		if full && last || tierOf(uint32(place)) == tier {
 			hugeExpire(t.token, t.Now, place, true)
 			purgePlace(t.token, t.Now, place, 0, false)
 		}

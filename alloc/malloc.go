@@ -187,8 +187,11 @@ func (h *Heap) setFull(p *Page) {
 }
 
 // refill puts a page on the empty list of class c. When the kernel refuses,
-// everything that can be spared is given back first.
+// everything that can be spared is given back first. (When a cap does, that has been done.)
 func (h *Heap) refill(c uintptr) bool {
+	if h.nursery == nil && h.Thread.capped && h.young(c) {
+		return false // there was no page for the nursery just now
+	}
 	h.Thread.tick()
 	h.Thread.grown()
 	if h.cur[c&(Classes-1)] != pageNone { // other threads had freed blocks
@@ -198,6 +201,7 @@ func (h *Heap) refill(c uintptr) bool {
 	if secure {
 		n = slotSlices(c)
 	}
+	h.Thread.capped = false
 	p := h.reuse(n)
 	if p == nil && h.wantsDense(c) {
 		if p = h.spanAlloc(denseSlices(c)); p != nil {
@@ -207,7 +211,7 @@ func (h *Heap) refill(c uintptr) bool {
 	if p == nil {
 		p = h.spanAlloc(n)
 	}
-	if p == nil && purgeAll(h.Thread) > 0 {
+	if p == nil && !h.Thread.capped && purgeAll(h.Thread) > 0 {
 		if h.cur[c&(Classes-1)] != pageNone {
 			return true
 		}

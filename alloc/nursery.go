@@ -50,6 +50,7 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 // newNursery takes a page for the nursery, where it can. Like any page that a class allocates from it may lie in another tier than the
 // hint's, where that has no room.
 func (h *Heap) newNursery() {
+	h.Thread.capped = false
 	if poolLock.Refuses(h.Thread.token) { // a page without the pool could not be given back
 		return
 	}

@@ -32,7 +32,7 @@ func (t *Thread) stealPages(n uintptr) {
 		if o == nil {
 			return
 		}
-		if o != t && atomic.LoadUint32(&o.state) == heapOwned {
+		if o != t && atomic.LoadUint32(&o.state) == heapOwned && atomic.LoadUintptr(&o.pages) != 0 {
 			t.stealFromAll(o)
 		}
 		o = o.all

@@ -43,7 +43,6 @@ type Thread struct {
 	used     uintptr   // the most bytes in use when pages were asked for holes
 	left     uint64    // when its own thread ended, or last borrowed it
 	served   uint64    // when it was left, or looked at since: see abandoned.go
-	pages    uintptr   // that its heaps have; atomic
 	rules    uint64    // the rules whose condition on the thread holds
 	name     [2]uint64 // the thread's name when that was found out
 	held     *quarantine
@@ -52,6 +51,9 @@ type Thread struct {
 	idleHeap  *Heap // of the current page of several slices that became empty last: its heap
 	idleClass uint32
 
+	capped bool // the last reserve was refused, after all had been done to make room
+
+	pages uintptr // that its heaps have; atomic
 	state uint32
 	hint  uint32  // the thread's default: see SetHint
 	next  *Thread // in a list of abandoned threads
