@@ -1,7 +1,5 @@
 package alloc
 
-import "tieralloc/tiers"
-
 // A page for each size class costs a thread that allocates a little far more than its blocks have: a memory page for each class
 // that it touches, and a slice to be charged. So where there are many threads, a young heap serves its first blocks of all small
 // classes from one page in runs (runs.go), its nursery. Each such block costs a call of the slow path. A class that has taken
@@ -18,8 +16,7 @@ const (
 func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
 
 func (h *Heap) nurses(c uintptr) bool {
-	return c < runClasses && h.nursed[c&(runClasses-1)] < nurseryMost && ClassSize(c) <= nurseryLargest &&
-		!h.guarded(c) && !tiers.AnyThrottled()
+	return c < runClasses && h.nursed[c&(runClasses-1)] < nurseryMost && ClassSize(c) <= nurseryLargest && !secure
 }
 
 // rejuvenate makes the heaps of a thread that ended young for the next one.

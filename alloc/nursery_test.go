@@ -1,6 +1,11 @@
 package alloc
 
-import "testing"
+import (
+	"testing"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+)
 
 // TestNursery: where there are many heaps, the first blocks of all small classes lie in one page, as large and as far from each other
 // as they are elsewhere; any thread can free them, and then the page is left empty until somebody collects it.
@@ -70,6 +75,28 @@ func TestNurseryRemote(t *testing.T) {
 		}
 		if why := Free(other, b, HowAny, NoSize, 0); why != FreeOK {
 			t.Fatalf("freeing %#x says %d", b, why)
+		}
+	}
+	sound(t)
+}
+
+// TestNurseryThrottled: each block out of a nursery is charged to the time of its tier.
+func TestNurseryThrottled(t *testing.T) {
+	const each = 1000 // nanoseconds
+	crowdedWorld(t)
+	setTiers(func(s *config.Settings) { s.Tiers[config.TierNormal].Lat = each })
+	now := raw.Clock(raw.ClockMono)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return now }}
+	for i := uint64(1); i <= 100; i++ {
+		b, _ := r.malloc(uintptr(i%10) * 16)
+		if i <= nurseryMost && !Lookup(b).inRuns() {
+			t.Fatalf("block %d lies outside the nursery", i)
+		}
+		if got := tierFigures()[config.TierNormal].SimulatedWaitNs; got < i*each {
+			t.Fatalf("%d blocks cost %d ns", i, got)
+		}
+		if i%2 == 0 {
+			r.free(b)
 		}
 	}
 	sound(t)

@@ -211,7 +211,7 @@ func (h *Heap) fromRuns(c uintptr, all bool) uintptr {
 			p = h.runs
 			h.runPage, h.runAt = p, 0
 		}
-		if p != h.nursery || all {
+		if p != h.nursery || all && !tiers.AnyThrottled() {
 			if b := h.cutBatch(p, c, size); b != 0 {
 				h.runMisses, h.runMissed = 0, runLargest
 				return b

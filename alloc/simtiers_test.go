@@ -81,8 +81,8 @@ func (s *sim) move() error {
 	case span || pin && b.size != 0:
 		return fmt.Errorf("block %#x of %d bytes moved to %#x", b.addr, b.size, to)
 	}
-	if q := Lookup(to); tierOf(q.place) != tier || q.Size < b.size {
-		return fmt.Errorf("block %#x is to move to one of %d bytes in tier %d", b.addr, q.Size, tierOf(q.place))
+	if q := Lookup(to); tierOf(q.place) != tier || q.usable(to) < b.size {
+		return fmt.Errorf("block %#x is to move to one of %d bytes in tier %d", b.addr, q.usable(to), tierOf(q.place))
 	}
 	if err := s.freeBlock(t, i); err != nil {
 		return err
@@ -176,9 +176,12 @@ func TestTierSimulation(t *testing.T) {
 		{"stuck and capped", []string{"TA_FAST_SOFT=4M", "TA_FAST_HARD=20M", "TA_NORMAL_HARD=20M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, true},
 	}
 	for _, w := range worlds {
-		for seed := uint64(1); seed <= 2; seed++ {
+		for seed := uint64(1); seed <= 3; seed++ {
 			t.Run(fmt.Sprintf("%s/seed=%d", w.name, seed), func(t *testing.T) {
 				newWorld(t)
+				if seed == 3 {
+					heaps = nurseryAfter
+				}
 				environment(t, w.vars...)
 				if w.elsewhere {
 					elsewhereNodes()
