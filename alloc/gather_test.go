@@ -1,8 +1,10 @@
 package alloc
 
 import (
+	"bytes"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"tieralloc/internal/raw"
 )
@@ -242,6 +244,39 @@ func TestGatherRefusedFar(t *testing.T) {
 	sound(t)
 	if pool.count.committed != 0 || pool.parts != 0 {
 		t.Errorf("%d bytes committed, %d parts", pool.count.committed, pool.parts)
+	}
+}
+
+// TestMovePartsSparse: when the last part cannot be moved what nobody has written has no memory afterwards either.
+func TestMovePartsSparse(t *testing.T) {
+	h := hugeWorld(t)
+	var b [2]uintptr
+	for i, n := range []uintptr{20 * mib, 14 * mib} {
+		b[i] = mustServe(t, h, n)
+		mustServe(t, h, 6*mib)
+	}
+	drop(h, b[0])
+	drop(h, b[1])
+	p := Lookup(mustServe(t, h, 34*mib))
+	if p.parts() != 2 || !hold(8, p) {
+		t.Fatalf("%d parts", p.parts())
+	}
+	raw.Store(p.Start+mib, 42)
+	const dontDump = 16
+	raw.Sys(syscall.SYS_MADVISE, p.next.Start+mib, mib, dontDump, 0, 0, 0) // so that it does not grow
+	to := reserveAligned(40*mib, huge2M)
+	if h.moveParts(p, to, 40*mib) || isMapped(to, raw.Page) {
+		t.Error("moved, or the target is mapped")
+	}
+	letGo(8, p)
+	sound(t)
+	if raw.Load(p.Start+mib) != 42 {
+		t.Error("the contents are gone")
+	}
+	var resident [34 * mib / raw.Page]byte
+	raw.Sys(syscall.SYS_MINCORE, p.Start, 34*mib, uintptr(unsafe.Pointer(&resident)), 0, 0, 0)
+	if n := bytes.Count(resident[:], []byte{1}); n == 0 || n > 2*huge2M/raw.Page {
+		t.Errorf("%d memory pages are resident", n)
 	}
 }
 

@@ -68,6 +68,10 @@ func dropParts(q *Page) {
 func (h *Heap) moveParts(p *Page, to, size uintptr) bool {
 	end := p.Start + p.Size
 	more := size - p.Size
+	if more != 0 && !raw.Allow(to+p.Size, more) { // so it would not lengthen the last part when the others have moved
+		unmapFresh(to, size)
+		return false
+	}
 	for q := p; q != nil; q = q.next {
 		n := partEnd(q, end) - q.Start
 		at := to + q.Start - p.Start

@@ -169,12 +169,14 @@ func (h *Heap) hugeReturn(q *Page, to uintptr) {
 	h.copyBack(to, start, size, place)
 }
 
-// copyBack brings n bytes back to where they were moved from, and unmaps them where
+// copyBack brings n bytes back to where they were moved from, which reads as zero, and unmaps them where
 // they are. It is no matter of speed: the kernel has just run out of memory. It is not asked to
 // move them either, for when it refuses that it may have unmapped the target before.
 func (h *Heap) copyBack(to, from, n uintptr, place uint32) {
 	for i := uintptr(0); i < n; i += 8 {
-		raw.Store(to+i, raw.Load(from+i))
+		if word := raw.Load(from + i); word != 0 { // else there may be no memory at either
+			raw.Store(to+i, word)
+		}
 	}
 	h.giveBack(from, n, place)
 }
