@@ -58,10 +58,12 @@ func (r *refusable) make(i int, n uintptr) {
 func (r *refusable) resize(i int, n uintptr) {
 	b := &r.block[i]
 	r.h.Thread.Now += 1e5
-	kept := b.size
-	if at := Resize(r.h, b.at, n); b.size != 0 && at != 0 {
-		kept, b.at = min(n, b.size), at
-		r.sound("resize", i, kept)
+	if b.size == 0 {
+		return
+	}
+	if at := Resize(r.h, b.at, n); at != 0 {
+		b.at = at
+		r.sound("resize", i, min(n, b.size))
 		b.size = n
 		r.fill(i)
 	}
