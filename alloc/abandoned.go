@@ -6,8 +6,9 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A thread that ends leaves its heaps to the next new thread. Until one comes, other threads look after what is freed into them: some at a
-// time, for there may be any number of them, and only those that have pages.
+// A thread that ends leaves its heaps to the next new thread. Until one comes, other threads look
+// after what is freed into them: some at a time, for there may be any number of them, and only
+// those that have pages.
 //
 //	a thread is in state heapAbandoned ⇔ it is on one of the lists
 //	a thread on the list without has no page
@@ -61,7 +62,8 @@ func (a *abandonedThreads) due(now uint64) bool {
 	return t != nil && now >= t.served+collectEvery()
 }
 
-// abandon puts the thread among those without a thread of the program's. Precondition: heapsLock is held.
+// abandon puts the thread among those without a thread of the program's. Precondition: heapsLock is
+// held.
 func (t *Thread) abandon() {
 	t.served = t.Now
 	atomic.StoreUint32(&t.state, heapAbandoned)
@@ -72,8 +74,8 @@ func (t *Thread) abandon() {
 	}
 }
 
-// adopt takes the thread that was abandoned last, one with pages first, for the thread of the program that token names. It returns nil where
-// there is none.
+// adopt takes the thread that was abandoned last, one with pages first, for the thread of the
+// program that token names. It returns nil where there is none.
 func adopt(token uintptr) *Thread {
 	if !heapsLock.Take(token) {
 		return nil
@@ -97,9 +99,10 @@ func (t *Thread) own(l *threadList, token uintptr) {
 	atomic.StoreUint32(&t.state, heapOwned)
 }
 
-// serveAbandoned takes back what other threads have freed into the heaps of up to most abandoned threads, with due set only of those
-// that were not looked at for a while. A new thread cannot adopt one that is being looked at. What is empty in one
-// that nobody has wanted for PurgeDelay has been so for long enough.
+// serveAbandoned takes back what other threads have freed into the heaps of up to most abandoned
+// threads, with due set only of those that were not looked at for a while. A new thread cannot
+// adopt one that is being looked at. What is empty in one that nobody has wanted for PurgeDelay has
+// been so for long enough.
 func serveAbandoned(token uintptr, now uint64, most uintptr, due bool) {
 	for ; most != 0; most-- {
 		if !heapsLock.Take(token) {

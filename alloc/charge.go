@@ -115,10 +115,12 @@ func (t *Thread) admitAtLast(tier, n uintptr) bool {
 	return tiers.Admit(tier, n)
 }
 
-// makeRoom gives back what is cached in a tier, with the empty pages of this thread, those
-// without a thread, and those of other threads that can be had. Of the other threads it looks at a few, so that what it costs does not depend
-// on how many there are; at all of them, and at all tiers, where the request is refused without room (last). Where the hard cap is in the way what other threads are giving back is
-// waited for, too; where only the soft cap is, pages are not looked for all the time.
+// makeRoom gives back what is cached in a tier, with the empty pages of this thread, those without
+// a thread, and those of other threads that can be had. Of the other threads it looks at a few, so
+// that what it costs does not depend on how many there are; at all of them, and at all tiers, where
+// the request is refused without room (last). Where the hard cap is in the way what other threads
+// are giving back is waited for, too; where only the soft cap is, pages are not looked for all the
+// time.
 func (t *Thread) makeRoom(tier, n uintptr, last bool) {
 	full, yields := tiers.Full(tier, n), yieldsStep
 	if full || t.Now > t.combed {

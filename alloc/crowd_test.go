@@ -9,8 +9,8 @@ import (
 
 const crowd = 100 // threads
 
-// crowded makes so many threads, of which the first ended have ended, with a full page each. It returns one thread more, and the
-// blocks by thread.
+// crowded makes so many threads, of which the first ended have ended, with a full page each. It
+// returns one thread more, and the blocks by thread.
 func crowded(t *testing.T, ended int) (r *thread, blocks [][]uintptr) {
 	t.Helper()
 	for i := range crowd {
@@ -29,7 +29,8 @@ func crowded(t *testing.T, ended int) (r *thread, blocks [][]uintptr) {
 	return r, blocks
 }
 
-// TestRoomOfMany: where a tier is full, a thread looks for room in the heaps of a few others at a time, however many there are.
+// TestRoomOfMany: where a tier is full, a thread looks for room in the heaps of a few others at a
+// time, however many there are.
 func TestRoomOfMany(t *testing.T) {
 	const most = abandonedStep + stealStep
 	for _, ended := range []int{0, crowd / 2, crowd} {
@@ -49,7 +50,8 @@ func TestRoomOfMany(t *testing.T) {
 	}
 }
 
-// TestRoomOfOne: before an allocation fails, every other thread is looked at: there is room as long as one of them has some.
+// TestRoomOfOne: before an allocation fails, every other thread is looked at: there is room as long
+// as one of them has some.
 func TestRoomOfOne(t *testing.T) {
 	for _, onHardcap := range []uint32{config.HardcapFail, config.HardcapRouteSlow} {
 		for _, who := range []int{0, 1, crowd / 2, crowd/2 + 1, crowd - 1} {
@@ -73,7 +75,8 @@ func TestRoomOfOne(t *testing.T) {
 	}
 }
 
-// TestTickOfMany: what others have freed into the heaps of threads that ended comes back a little at a time, and all of it.
+// TestTickOfMany: what others have freed into the heaps of threads that ended comes back a little
+// at a time, and all of it.
 func TestTickOfMany(t *testing.T) {
 	newWorld(t)
 	r, blocks := crowded(t, crowd)
@@ -96,8 +99,8 @@ func TestTickOfMany(t *testing.T) {
 	}
 }
 
-// TestMigrateInVain: after a look at spans none of which can move, the next steps do not look again until one is put to use or time
-// has passed.
+// TestMigrateInVain: after a look at spans none of which can move, the next steps do not look again
+// until one is put to use or time has passed.
 func TestMigrateInVain(t *testing.T) {
 	newWorld(t)
 	setTiers(func(s *config.Settings) {

@@ -63,7 +63,8 @@ type Heap struct {
 	nursery *Page // see nursery.go
 	nursed  [runClasses]uint8
 
-	// From here on a class has memory that is not touched before the class is opened, and large classes are last.
+	// From here on a class has memory that is not touched before the class is opened, and large
+	// classes are last.
 	gone    [placeSlots]tally // blocks allocated and freed in pages given back, by tier
 	Spill   [Classes]Spill
 	tail    [Classes]*Page
@@ -123,8 +124,8 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 	}
 }
 
-// open makes class c one that may have pages and spilled blocks. What a thread never uses stays untouched, and those who go through the
-// heap's classes pass it by.
+// open makes class c one that may have pages and spilled blocks. What a thread never uses stays
+// untouched, and those who go through the heap's classes pass it by.
 func (h *Heap) open(c uintptr) {
 	i, bit := c>>6&1, uint64(1)<<(c&63)
 	if h.opened[i]&bit != 0 {

@@ -233,7 +233,8 @@ func (h *Heap) refill(c uintptr) bool {
 	return true
 }
 
-// setUp makes p, a span of n slices or more, a page of class c of the heap, from which nothing was allocated yet.
+// setUp makes p, a span of n slices or more, a page of class c of the heap, from which nothing was
+// allocated yet.
 func (h *Heap) setUp(p *Page, c, n uintptr) {
 	size := ClassSize(c)
 	if size == 0 { // it never is; the compiler wants to see it

@@ -51,11 +51,12 @@ func (m *metaArea) cut(n uintptr) uintptr {
 // metaAlloc is cut from the chunk that descriptors of all kinds share.
 func metaAlloc(n uintptr) uintptr { return pool.meta.cut(n) }
 
-// Where there are many threads, each has its memory pages for itself, with its heap's untouched end on the last of them. (Else these pages would
-// be shared with the beginning of the next thread's.)
+// Where there are many threads, each has its memory pages for itself, with its heap's untouched end
+// on the last of them. (Else these pages would be shared with the beginning of the next thread's.)
 const crowdBytes = (threadBytes + unsafe.Sizeof(Heap{}) + raw.Page - 1) &^ (raw.Page - 1)
 
-// metaHeap is zero memory for a heap, and before it for a thread if there is to be one; or 0. Precondition: poolLock is held.
+// metaHeap is zero memory for a heap, and before it for a thread if there is to be one; or 0.
+// Precondition: poolLock is held.
 func metaHeap(thread bool) (t, h uintptr) {
 	switch {
 	case heaps >= nurseryAfter:

@@ -1,8 +1,9 @@
 package alloc
 
-// A page for each size class costs a thread that allocates a little far more than its blocks have: a memory page for each class
-// that it touches, and a slice to be charged. So where there are many threads, a young heap serves its first blocks of all small
-// classes from one page in runs (runs.go), its nursery. Each such block costs a call of the slow path. A class that has taken
+// A page for each size class costs a thread that allocates a little far more than its blocks have:
+// a memory page for each class that it touches, and a slice to be charged. So where there are many
+// threads, a young heap serves its first blocks of all small classes from one page in runs
+// (runs.go), its nursery. Each such block costs a call of the slow path. A class that has taken
 // nurseryMost of them gets pages of its own.
 //
 //	nursery is on the heap's list of pages in runs, or nil
@@ -28,7 +29,8 @@ func (t *Thread) rejuvenate() {
 	}
 }
 
-// fromNursery is a block of class c out of the nursery, or 0 where it has no room or there is no memory for one.
+// fromNursery is a block of class c out of the nursery, or 0 where it has no room or there is no
+// memory for one.
 func (h *Heap) fromNursery(c uintptr) uintptr {
 	if h.nursery == nil {
 		h.Thread.tick()
@@ -44,8 +46,8 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	return b
 }
 
-// newNursery takes a page for the nursery, where it can. Like any page that a class allocates from it may lie in another tier than the
-// hint's, where that has no room.
+// newNursery takes a page for the nursery, where it can. Like any page that a class allocates from
+// it may lie in another tier than the hint's, where that has no room.
 func (h *Heap) newNursery() {
 	h.Thread.capped = false
 	if poolLock.Refuses(h.Thread.token) { // a page without the pool could not be given back

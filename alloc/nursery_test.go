@@ -7,8 +7,9 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// TestNursery: where there are many heaps, the first blocks of all small classes lie in one page, as large and as far from each other
-// as they are elsewhere; any thread can free them, and then the page is left empty until somebody collects it.
+// TestNursery: where there are many heaps, the first blocks of all small classes lie in one page,
+// as large and as far from each other as they are elsewhere; any thread can free them, and then the
+// page is left empty until somebody collects it.
 func TestNursery(t *testing.T) {
 	crowdedWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -102,8 +103,9 @@ func TestNurseryThrottled(t *testing.T) {
 	sound(t)
 }
 
-// TestNurseryLeft: a class of which the thread has many blocks gets pages of its own, where the fast path serves it; for the next thread
-// that adopts the heap it begins in the nursery again. Where few heaps were made there is none.
+// TestNurseryLeft: a class of which the thread has many blocks gets pages of its own, where the
+// fast path serves it; for the next thread that adopts the heap it begins in the nursery again.
+// Where few heaps were made there is none.
 func TestNurseryLeft(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}

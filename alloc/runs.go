@@ -223,8 +223,8 @@ func (h *Heap) fromRuns(c uintptr, all bool) uintptr {
 	return 0
 }
 
-// cutBatch takes blocks of class c from the page, from h.runAt on: the first is returned, the others go on the class's
-// spill list as far as there is room.
+// cutBatch takes blocks of class c from the page, from h.runAt on: the first is returned, the
+// others go on the class's spill list as far as there is room.
 func (h *Heap) cutBatch(p *Page, c, size uintptr) (first uintptr) {
 	if size == 0 {
 		return 0
@@ -233,8 +233,9 @@ func (h *Heap) cutBatch(p *Page, c, size uintptr) (first uintptr) {
 	return first
 }
 
-// cutRun takes up to most blocks of class c from the page, from the unit at on, and returns the first. The others go on the
-// class's spill list, which has room for them. end is the unit after the last.
+// cutRun takes up to most blocks of class c from the page, from the unit at on, and returns the
+// first. The others go on the class's spill list, which has room for them. end is the unit after
+// the last.
 func (h *Heap) cutRun(p *Page, c, at uintptr, most uint64) (first, end uintptr) {
 	t, size := p.table(), ClassSize(c)
 	if p.Size == 0 || size == 0 || uintptr(min(t.left, t.most))*p.Size < size || p.away() && p != h.nursery {

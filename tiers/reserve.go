@@ -115,8 +115,9 @@ func (r *request) violate() {
 	}
 }
 
-// Last reports whether a request of n bytes for a hint is refused unless room is made in the given tier: it has none, neither have the faster ones
-// from the hint's home on, and no slower one may take the request.
+// Last reports whether a request of n bytes for a hint is refused unless room is made in the given
+// tier: it has none, neither have the faster ones from the hint's home on, and no slower one may
+// take the request.
 func Last(hint, tier, n uintptr) bool {
 	for i := Home(hint); i <= tier && i < tierCount; i++ {
 		if !Full(i, n) {

@@ -8,8 +8,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// cost is what a run of testdata/threads.c took: processor time in microseconds, the most resident memory in KiB, time in
-// microseconds.
+// cost is what a run of testdata/threads.c took: processor time in microseconds, the most resident
+// memory in KiB, time in microseconds.
 type cost struct{ cpu, kib, micros int64 }
 
 func threadsCost(t *testing.T, preload bool, env []string, args ...string) (c cost) {
@@ -24,8 +24,9 @@ func threadsCost(t *testing.T, preload bool, env []string, args ...string) (c co
 	return c
 }
 
-// TestManyThreads: what many threads that allocate a little cost is in proportion to what they cost without the library, whatever the
-// tiers' caps are. How much processor time is taken varies, so only several times as much is too much.
+// TestManyThreads: what many threads that allocate a little cost is in proportion to what they cost
+// without the library, whatever the tiers' caps are. How much processor time is taken varies, so
+// only several times as much is too much.
 func TestManyThreads(t *testing.T) {
 	program := testlib.CC(t, "threads.c", "-O2", "-pthread")
 	for _, mode := range []string{"together", "pass"} {

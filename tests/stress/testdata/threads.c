@@ -1,7 +1,8 @@
-// Many threads with small stacks, each of which allocates a little: 50 blocks of 16 to 2000 bytes, most of them small. A thread
-// frees some, its neighbour frees others. Arguments: how many threads, and whether all of them are alive at once
-// ("together") or come and go, 50 at a time ("pass"). It prints the processor time in microseconds, the most memory that was
-// resident in KiB, and the time that passed in microseconds.
+// Many threads with small stacks, each of which allocates a little: 50 blocks of 16 to 2000 bytes,
+// most of them small. A thread frees some, its neighbour frees others. Arguments: how many threads,
+// and whether all of them are alive at once ("together") or come and go, 50 at a time ("pass"). It
+// prints the processor time in microseconds, the most memory that was resident in KiB, and the time
+// that passed in microseconds.
 #include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
