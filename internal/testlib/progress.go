@@ -15,18 +15,21 @@ import (
 type tree struct {
 	leader int
 	limit  time.Duration
+	start  time.Time
 	begun  time.Time     // when the current window began
 	mark   time.Duration // what the tree had used by then
-	last   time.Duration
+	last   time.Duration // what its members had used when last looked at
 	used   time.Duration
 }
 
 func watch(leader int, limit time.Duration) *tree {
-	return &tree{leader: leader, limit: limit, begun: time.Now()}
+	now := time.Now()
+	return &tree{leader: leader, limit: limit, start: now, begun: now}
 }
 
 // stuck says why there is no point in waiting on, or "". A tree stands still when it uses less than
-// a hundredth of a processor for as long as limit, and runs away when it has used ten times limit.
+// a thousandth of a processor for as long as limit, and runs away when it has used ten times limit.
+// One that polls for ever does neither, and has sixty times limit.
 func (w *tree) stuck() string {
 	now := time.Duration(0)
 	for _, p := range family(w.leader) {
@@ -37,11 +40,14 @@ func (w *tree) stuck() string {
 	if w.used > 10*w.limit {
 		return fmt.Sprintf("used %v of processor time", w.used)
 	}
-	if w.used-w.mark >= w.limit/100 && w.used > w.mark {
+	if w.used-w.mark >= w.limit/1000 && w.used > w.mark {
 		w.mark, w.begun = w.used, time.Now()
 	}
 	if time.Since(w.begun) > w.limit {
 		return fmt.Sprintf("stood still for %v", w.limit)
+	}
+	if most := 60 * w.limit; time.Since(w.start) > most {
+		return fmt.Sprintf("has not ended in %v", most)
 	}
 	return ""
 }

@@ -55,7 +55,7 @@ func TestWait(t *testing.T) {
 		p, ok := readProcess(cmd.Process.Pid)
 		return !ok || p.state == "Z"
 	})
-	if err := End(t, cmd); err != nil {
+	if err := End(cmd); err != nil {
 		t.Error(err)
 	}
 }

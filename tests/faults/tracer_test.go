@@ -153,6 +153,7 @@ func lastOfEach(env []string) (out []string) {
 	return out
 }
 
+// patience is how long the tasks may do nothing that the tracer sees.
 const patience = 60 * time.Second
 
 func (r *tracer) run(argv, env []string, files [3]*os.File) (status int, err error) {
@@ -168,6 +169,7 @@ func (r *tracer) run(argv, env []string, files [3]*os.File) (status int, err err
 	defer timer.Stop()
 	for {
 		var ws syscall.WaitStatus
+		timer.Reset(patience)
 		pid, err := syscall.Wait4(-1, &ws, waitOwn, nil)
 		switch {
 		case err == syscall.EINTR:

@@ -1,12 +1,8 @@
 package process
 
 import (
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"tieralloc/internal/testlib"
 )
@@ -28,27 +24,14 @@ func TestFork(t *testing.T) {
 	})
 }
 
-// TestForkInHandler: the program may wait for itself for ever, so it has a time
-// limit of its own, after which its whole group is ended.
+// TestForkInHandler: a fork in a signal handler, wherever the handler came between.
 func TestForkInHandler(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "handler.c")
 	for _, name := range []string{"small", "medium", "large", "huge", "no wait"} {
 		t.Run(name, func(t *testing.T) {
-			var out strings.Builder
-			cmd := exec.Command(prog, name)
-			cmd.Env = append(append(cmd.Environ(), quiet...), "LD_PRELOAD="+testlib.Lib(t))
-			cmd.Stdout, cmd.Stderr = &out, &out
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			hung := time.AfterFunc(40*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-			err := cmd.Wait()
-			if !hung.Stop() {
-				t.Errorf("hung; it said: %s", clip(out.String()))
-			} else if err != nil || out.Len() != 0 {
-				t.Errorf("%v: %s", err, clip(out.String()))
+			if r := testlib.Run(t, testlib.Cmd{Args: []string{prog, name}, Env: quiet, Preload: true}); r != (testlib.Result{}) {
+				t.Errorf("%+v", r)
 			}
 		})
 	}

@@ -48,14 +48,14 @@ func mariadbRun(t *testing.T, preload bool) []string {
 	}
 	var out []string
 	for i, cmd := range same {
-		if err := testlib.End(t, cmd); err != nil {
+		if err := testlib.End(cmd); err != nil {
 			t.Errorf("client: %v", err)
 		}
 		out = append(out, s.log(fmt.Sprintf("client%d", i)))
 	}
 	out = append(out, s.run(mariadbQueries, append(client("mariadb"), "--force", "-t")...), s.run("", append(client("mariadb-dump"), "--skip-dump-date", "d")...))
 	s.run("", append(client("mariadb-admin"), "shutdown")...)
-	if err := testlib.End(t, server); err != nil {
+	if err := testlib.End(server); err != nil {
 		t.Errorf("mariadbd: %v", err)
 	}
 	if log := s.log("log"); strings.Contains(log, "got signal") || strings.Contains(log, "[ERROR]") {

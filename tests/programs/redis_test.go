@@ -52,7 +52,7 @@ func (r *redis) shutdown() {
 	cmd := exec.Command("redis-cli", "-s", "socket", "SHUTDOWN", "NOSAVE")
 	cmd.Dir = r.dir
 	cmd.Run()
-	if err := testlib.End(r.t, r.server); err != nil {
+	if err := testlib.End(r.server); err != nil {
 		r.t.Errorf("redis-server: %v\n%s", err, clip(r.log("log")))
 	}
 }
@@ -99,7 +99,7 @@ func redisRun(t *testing.T, preload bool) string {
 	bench := s.start("bench", "redis-benchmark", "-s", "socket", "--dbnum", "1", "-q", "-n", "15000", "-c", "20", "-d", "300", "-r", "5000",
 		"-t", "set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100,mset")
 	r.save()
-	if err := testlib.End(t, bench); err != nil {
+	if err := testlib.End(bench); err != nil {
 		t.Fatalf("redis-benchmark: %v\n%s", err, clip(r.log("bench")))
 	}
 	r.cli("-n", "1", "FLUSHDB", "ASYNC")

@@ -49,7 +49,7 @@ func (w *web) get(path string) string {
 func (w *web) stop(how syscall.Signal) {
 	w.t.Helper()
 	w.server.Process.Signal(how)
-	if err := testlib.End(w.t, w.server); err != nil {
+	if err := testlib.End(w.server); err != nil {
 		w.t.Errorf("the server: %v", err)
 	}
 	for _, bad := range []string{"exited on signal", "exit signal", "[alert]", "[emerg]", "AH00052"} {

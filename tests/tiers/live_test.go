@@ -31,16 +31,6 @@ func background(t *testing.T, env []string, script string, args ...string) *exec
 	return c
 }
 
-// within polls for something.
-func within(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // snapshot reads a live page, which must be whole and valid.
 func snapshot(t *testing.T, path string) (live.Snapshot, report) {
 	t.Helper()
@@ -83,7 +73,7 @@ func TestLivePage(t *testing.T) {
 	start := func(script string) (*exec.Cmd, string) {
 		c := background(t, []string{"TA_STATS_LIVE=1"}, script, driver)
 		found := ""
-		within(t, "a page in /dev/shm", func() bool {
+		testlib.Wait(t, "a page in /dev/shm", c.Process, func() bool {
 			names, _ := filepath.Glob(fmt.Sprintf("/dev/shm/tieralloc.%d*", c.Process.Pid))
 			if len(names) == 1 {
 				found = names[0]
@@ -97,7 +87,7 @@ func TestLivePage(t *testing.T) {
 	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the page: %v %v", info.Mode(), err)
 	}
-	within(t, "figures of the blocks", func() bool {
+	testlib.Wait(t, "figures of the blocks", c.Process, func() bool {
 		if !finished(path) {
 			return false
 		}
@@ -114,7 +104,7 @@ func TestLivePage(t *testing.T) {
 	}
 
 	c, path = start("new a 7 hot 6M\nsleep 300")
-	if err := c.Wait(); err != nil {
+	if err := testlib.End(c); err != nil {
 		t.Error(err)
 	}
 	if exists(path) {
@@ -128,7 +118,7 @@ func TestLiveInBackground(t *testing.T) {
 	dir := t.TempDir()
 	c := background(t, []string{"TA_STATS_LIVE=" + dir + "/%p", "TA_BACKGROUND=1"}, "new a 7 hot 6M\nsleep 60000", compile(t, "driver.c"))
 	path := filepath.Join(dir, fmt.Sprint(c.Process.Pid))
-	within(t, "figures of the blocks", func() bool {
+	testlib.Wait(t, "figures of the blocks", c.Process, func() bool {
 		if !finished(path) {
 			return false
 		}
@@ -218,9 +208,9 @@ func TestLiveUnderStorm(t *testing.T) {
 	env := []string{"TA_STATS_LIVE=" + dir + "/%p", "TA_FAST_HARD=24M", "TA_NORMAL_HARD=24M", "TA_SLOW_HARD=24M"}
 	c := background(t, env, "", compile(t, "capstorm.c"), "2500", "9", "24", "24", "24")
 	path := filepath.Join(dir, fmt.Sprint(c.Process.Pid))
-	within(t, "a page", func() bool { return finished(path) })
+	testlib.Wait(t, "a page", c.Process, func() bool { return finished(path) })
 	ended := make(chan error)
-	go func() { ended <- c.Wait() }()
+	go func() { ended <- testlib.End(c) }()
 	readings := map[uint64]bool{}
 	for running := true; running; {
 		select {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tieralloc/internal/testlib"
 )
@@ -171,13 +170,13 @@ func redisDigest(t *testing.T, env []string, preload bool) string {
 		out, _ := c.CombinedOutput()
 		return strings.TrimSpace(string(out))
 	}
-	within(t, "redis-server", func() bool { return cli("", "PING") == "PONG" })
+	testlib.Wait(t, "redis-server", server.Process, func() bool { return cli("", "PING") == "PONG" })
 	if out := cli(redisCommands(), "--pipe"); !strings.Contains(out, "errors: 0, replies: 12000") {
 		t.Fatal(out)
 	}
 	digest := cli("", "DEBUG", "DIGEST")
 	cli("", "BGSAVE")
-	within(t, "BGSAVE", func() bool { return strings.Contains(cli("", "INFO", "persistence"), "rdb_bgsave_in_progress:0") })
+	testlib.Wait(t, "BGSAVE", server.Process, func() bool { return strings.Contains(cli("", "INFO", "persistence"), "rdb_bgsave_in_progress:0") })
 	if info := cli("", "INFO", "persistence"); !strings.Contains(info, "rdb_last_bgsave_status:ok") {
 		t.Error(info)
 	}
@@ -186,15 +185,8 @@ func redisDigest(t *testing.T, env []string, preload bool) string {
 		t.Errorf("digest %s became %s", digest, again)
 	}
 	cli("", "SHUTDOWN", "NOSAVE")
-	ended := make(chan error, 1)
-	go func() { ended <- server.Wait() }()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("redis-server does not end")
+	if err := testlib.End(server); err != nil {
+		t.Error(err)
 	}
 	if preload {
 		looked(t, stats, "redis-server", func(r *report) bool { return r.Tiers.Fast.Migrations.Moved > 0 })

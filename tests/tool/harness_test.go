@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"tieralloc/internal/jsonschema"
 	"tieralloc/internal/testlib"
@@ -131,17 +130,4 @@ func start(t *testing.T, env []string, args ...string) *exec.Cmd {
 func preloaded(t *testing.T, env ...string) []string {
 	t.Helper()
 	return append(env, "LD_PRELOAD="+testlib.Lib(t))
-}
-
-// eventually tries until it works, for a while.
-func eventually(t *testing.T, what string, try func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if try() {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s: not after 20 s", what)
-		}
-	}
 }

@@ -37,7 +37,7 @@ func redis(t *testing.T, env ...string) (cmd *exec.Cmd, port string) {
 			os.Remove(p)
 		}
 	})
-	eventually(t, "redis answers", func() bool {
+	testlib.Wait(t, "redis answers", cmd.Process, func() bool {
 		out, _ := exec.Command("redis-cli", "-p", port, "ping").Output()
 		return string(out) == "PONG\n"
 	})
@@ -59,7 +59,7 @@ func TestRedis(t *testing.T) {
 	pid := strconv.Itoa(cmd.Process.Pid)
 	load(t, port)
 	var last report
-	eventually(t, "the figures", func() bool {
+	testlib.Wait(t, "the figures", cmd.Process, func() bool {
 		load(t, port)
 		r := ctl(t, nil, "stats", pid, "--json")
 		if r.Status != 0 {
@@ -85,7 +85,7 @@ func TestRedis(t *testing.T) {
 		busy.Process.Kill()
 		busy.Wait()
 	}()
-	eventually(t, "top sees the load", func() bool {
+	testlib.Wait(t, "top sees the load", cmd.Process, func() bool {
 		r := ctl(t, nil, "top", "--once", "--interval", "500ms")
 		line := lineOf(r.Stdout, pid)
 		return strings.Contains(line, "redis-server running") && !strings.Contains(line, " 0 0 B/s ") && strings.Contains(line, "/s")

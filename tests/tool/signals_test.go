@@ -23,10 +23,10 @@ func TestSignalsPassedOn(t *testing.T) {
 		// Who runs the tests may ignore signals (nohup), which a shell could then not count.
 		cmd := start(t, []string{"NOTE=" + note}, "env", "--default-signal", tool(t), "run", "-q", "--library", testlib.Lib(t), "bash", "-c", counter)
 		syscall.Kill(cmd.Process.Pid, s)
-		eventually(t, s.String()+" is counted", func() bool { _, err := os.Stat(note); return err == nil })
+		testlib.Wait(t, s.String()+" is counted", cmd.Process, func() bool { _, err := os.Stat(note); return err == nil })
 		pause() // for a second one
 		syscall.Kill(cmd.Process.Pid, syscall.SIGTERM)
-		if status := statusOf(cmd.Wait()); status != 11 {
+		if status := statusOf(testlib.End(cmd)); status != 11 {
 			t.Errorf("%v: the command ended with %d, not 11", s, status)
 		}
 	}
@@ -69,7 +69,7 @@ func TestNohup(t *testing.T) {
 	syscall.Kill(cmd.Process.Pid, syscall.SIGHUP)
 	pause()
 	syscall.Kill(cmd.Process.Pid, syscall.SIGTERM)
-	if status := statusOf(cmd.Wait()); status != 3 {
+	if status := statusOf(testlib.End(cmd)); status != 3 {
 		t.Errorf("status %d, not 3", status)
 	}
 }

@@ -133,7 +133,7 @@ func TestStatsElsewhere(t *testing.T) {
 	cmd := start(t, preloaded(t, place), "perl", "-e", hog)
 	pid := cmd.Process.Pid
 	var path string
-	eventually(t, "the page", func() bool {
+	testlib.Wait(t, "the page", cmd.Process, func() bool {
 		path = listed(t, nil)[pid].Path
 		return path != "" && ctl(t, nil, "stats", strconv.Itoa(pid)).Status == 0
 	})

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tieralloc/internal/testlib"
 )
 
 // terminal is a pseudo-terminal with a command on it that leads its session.
@@ -58,6 +60,9 @@ func onTerminal(t *testing.T, env []string, args ...string) *terminal {
 		term.cmd.Process.Kill()
 		term.cmd.Wait()
 		master.Close()
+		if t.Failed() {
+			t.Logf("shown: %.3000q", term.text())
+		}
 	})
 	return term
 }
@@ -86,20 +91,9 @@ func (term *terminal) text() string {
 // changes is sent.
 func (term *terminal) await(words ...string) {
 	term.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		missing := ""
-		for _, w := range words {
-			if !strings.Contains(term.text(), w) {
-				missing = w
-			}
-		}
-		if missing == "" {
-			return
-		}
-		if time.Now().After(end) {
-			term.t.Fatalf("%q is not shown in 20 s, but %.3000q", missing, term.text())
-		}
-	}
+	testlib.Wait(term.t, fmt.Sprintf("%q on the terminal", words), term.cmd.Process, func() bool {
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(term.text(), w) })
+	})
 }
 
 // press sends keys.
@@ -113,12 +107,8 @@ func (term *terminal) press(keys string) {
 // wait waits for the command's end and returns its status.
 func (term *terminal) wait() int {
 	term.t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- term.cmd.Wait() }()
-	select {
-	case <-done:
-	case <-time.After(20 * time.Second):
-		term.t.Fatalf("it does not end; shown: %.3000q", term.text())
+	if err := testlib.End(term.cmd); term.cmd.ProcessState.ExitCode() < 0 {
+		term.t.Fatal(err)
 	}
 	return term.cmd.ProcessState.ExitCode()
 }

@@ -16,7 +16,7 @@ func TestTopOnce(t *testing.T) {
 	pid := strconv.Itoa(cmd.Process.Pid)
 	for _, args := range [][]string{{"top", "--once", "--interval", "300ms"}, {"top", "--interval", "300ms"}} {
 		var r testlib.Result
-		eventually(t, "top sees the load", func() bool {
+		testlib.Wait(t, "top sees the load", cmd.Process, func() bool {
 			r = ctl(t, []string{"TERM=xterm-256color"}, args...)
 			line := lineOf(r.Stdout, pid)
 			return strings.Contains(line, "perl running") && !strings.Contains(line, " 0 0 B/s ")
