@@ -224,7 +224,7 @@ test_programs=(
 	'/usr/lib/php/*/curl.so:php-curl' '/usr/lib/php/*/sqlite3.so:php-sqlite3' '/usr/lib/php/*/gd.so:php-gd'
 	'/usr/lib/php/*/intl.so:php-intl' '/usr/lib/php/*/zip.so:php-zip' apache2:apache2-bin
 	'/usr/lib/apache2/modules/libphp*.so:libapache2-mod-php' nginx:nginx mariadbd:mariadb-server-core mariadb-dump:mariadb-client
-	clang++:clang Rscript:r-base-core ffmpeg:ffmpeg faketime:faketime
+	firefox-esr:firefox-esr javac:default-jdk-headless clang++:clang Rscript:r-base-core ffmpeg:ffmpeg faketime:faketime
 )
 
 # run_tests ARGS...: go test over everything, unless a package is among ARGS.

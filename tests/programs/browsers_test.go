@@ -61,7 +61,7 @@ func TestZygote(t *testing.T) {
 // namespaces skips the test where a process may not have a user namespace of its own, as in some containers.
 func namespaces(t *testing.T) {
 	t.Helper()
-	need(t, "unshare")
+	testlib.Need(t, "unshare")
 	if testlib.Run(t, testlib.Cmd{Args: append(become(t), "unshare", "-U", "true")}).Status != 0 {
 		t.Skip("this machine does not let a process have a user namespace of its own")
 	}

@@ -10,7 +10,7 @@ import (
 // TestGDB debugs a small program; gdb and the program are both preloaded. The
 // end of the program is logged to /dev/null, because gdb names its process number.
 func TestGDB(t *testing.T) {
-	need(t, "gdb")
+	testlib.Need(t, "gdb")
 	list := testlib.CC(t, "list.c", "-O0")
 	args := []string{"gdb", "-nx", "-batch"}
 	for _, c := range []string{
@@ -28,7 +28,7 @@ func TestGDB(t *testing.T) {
 // TestValgrind runs a preloaded program in Valgrind's simulator, which knows
 // the system calls and instructions of ordinary programs only.
 func TestValgrind(t *testing.T) {
-	need(t, "valgrind")
+	testlib.Need(t, "valgrind")
 	list := testlib.CC(t, "list.c")
 	runAll(t, []program{
 		{name: "own program", args: []string{"valgrind", "-q", "--tool=none", list}, limit: 2 * time.Minute},
@@ -37,7 +37,7 @@ func TestValgrind(t *testing.T) {
 }
 
 func TestStrace(t *testing.T) {
-	need(t, "strace")
+	testlib.Need(t, "strace")
 	list := testlib.CC(t, "list.c")
 	runAll(t, []program{
 		{name: "strace", args: []string{"strace", "-f", "-qq", "-e", "trace=write", "-e", "signal=none", "-o", "trace", list}},

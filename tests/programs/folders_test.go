@@ -61,7 +61,7 @@ func become(t *testing.T, folders ...string) []string {
 	if os.Getuid() != 0 {
 		return nil
 	}
-	need(t, "setpriv")
+	testlib.Need(t, "setpriv")
 	u, err := user.Lookup("nobody")
 	if err != nil {
 		t.Skip("there is no user but root to run the program as")

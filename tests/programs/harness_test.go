@@ -3,9 +3,7 @@ package programs
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +62,7 @@ func withEnv(table []program, env ...string) []program {
 
 func runBoth(t *testing.T, p program) {
 	t.Helper()
-	need(t, append([]string{p.args[0]}, p.needs...)...)
+	testlib.Need(t, append([]string{p.args[0]}, p.needs...)...)
 	// One path serves both runs, because programs print and store their folder.
 	dir := filepath.Join(openFolder(t), "work")
 	plain := runOnce(t, p, dir, nil)
@@ -191,20 +189,6 @@ func checkStats(t *testing.T, dir string, programs ...string) {
 
 func testdata(name string) string {
 	return filepath.Join(testlib.Root(), "tests", "programs", "testdata", name)
-}
-
-// need skips the test when a program is missing, and fails it on a build
-// server, where a skipped test would go unseen. Java and Firefox are exceptions:
-// their packages are large, so build.sh does not install them.
-func need(t *testing.T, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		_, err := exec.LookPath(name)
-		if err != nil && slices.Contains([]string{"java", "javac", "firefox-esr"}, name) {
-			t.Skipf("%s is not installed", name)
-		}
-	}
-	testlib.Need(t, names...)
 }
 
 // write stores a file in dir.

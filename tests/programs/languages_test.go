@@ -76,7 +76,7 @@ func TestR(t *testing.T) {
 }
 
 func TestJava(t *testing.T) {
-	need(t, "java", "javac")
+	testlib.Need(t, "java", "javac")
 	runAll(t, []program{
 		{name: "version", args: []string{"java", "-version"}},
 		script("churn", `javac -d . "$0" && java -Xmx100m -XX:+UseSerialGC Churn; exec java -Xmx200m -XX:+UseParallelGC Churn`).with("@Churn.java", 3),

@@ -68,7 +68,7 @@ func mariadbRun(t *testing.T, preload bool) []string {
 }
 
 func TestMariaDB(t *testing.T) {
-	need(t, "mariadbd", "mariadb", "mariadb-install-db", "mariadb-admin", "mariadb-dump")
+	testlib.Need(t, "mariadbd", "mariadb", "mariadb-install-db", "mariadb-admin", "mariadb-dump")
 	plain, preloaded := mariadbRun(t, false), mariadbRun(t, true)
 	for i := range plain {
 		compareText(t, fmt.Sprintf("answer %d", i), plain[i], preloaded[i])

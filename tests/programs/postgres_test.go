@@ -109,7 +109,7 @@ func postgresRun(t *testing.T, bin string, preload bool) []string {
 
 func TestPostgres(t *testing.T) {
 	bin := postgresBin(t)
-	need(t, "setpriv")
+	testlib.Need(t, "setpriv")
 	plain, preloaded := postgresRun(t, bin, false), postgresRun(t, bin, true)
 	for i, what := range []string{"initdb", "pg_dump", "psql"} {
 		compareText(t, what, plain[i], preloaded[i])

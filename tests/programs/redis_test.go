@@ -122,7 +122,7 @@ func redisRun(t *testing.T, preload bool) string {
 }
 
 func TestRedis(t *testing.T) {
-	need(t, "redis-server", "redis-cli", "redis-benchmark")
+	testlib.Need(t, "redis-server", "redis-cli", "redis-benchmark")
 	plain := redisRun(t, false)
 	if preloaded := redisRun(t, true); preloaded != plain {
 		t.Errorf("digest: plain %s, preloaded %s", plain, preloaded)

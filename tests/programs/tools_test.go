@@ -93,7 +93,7 @@ func TestGoBuild(t *testing.T) {
 // TestGoBuildItself builds this project with the library preloaded into the
 // toolchain.
 func TestGoBuildItself(t *testing.T) {
-	need(t, "go", "gcc")
+	testlib.Need(t, "go", "gcc")
 	out, dir := filepath.Join(t.TempDir(), "lib.so"), t.TempDir()
 	r := testlib.Run(t, testlib.Cmd{
 		Args: []string{"go", "build", "-buildvcs=false", "-buildmode=c-shared", "-o", out, "."}, Dir: testlib.Root(), Preload: true, Timeout: 4 * time.Minute,

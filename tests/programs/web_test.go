@@ -94,7 +94,7 @@ func nginxRun(t *testing.T, preload bool) string {
 }
 
 func TestNginx(t *testing.T) {
-	need(t, "nginx", "curl")
+	testlib.Need(t, "nginx", "curl")
 	compareText(t, "the answers", nginxRun(t, false), nginxRun(t, true))
 }
 
@@ -161,7 +161,7 @@ func apacheRun(t *testing.T, preload bool) string {
 }
 
 func TestApache(t *testing.T) {
-	need(t, "apache2", "curl")
+	testlib.Need(t, "apache2", "curl")
 	plain := apacheRun(t, false)
 	if !strings.Contains(plain, "many") {
 		t.Errorf("php has answered: %s", clip(plain))
