@@ -41,6 +41,7 @@ type Heap struct {
 	Cur     [Classes]*Page
 	Remotes uint64            // blocks of other heaps freed by this thread
 	Calls   [CallKinds]uint64 // calls that count themselves
+	Spill   [Classes]Spill    // not touched before the class is opened, and large classes are last
 
 	cur       [Classes]*Page
 	opened    [2]uint64 // a bit for each class that ever had a page: see open
@@ -63,10 +64,8 @@ type Heap struct {
 	nursery *Page // see nursery.go
 	nursed  [runClasses]uint8
 
-	// From here on a class has memory that is not touched before the class is opened, and large
-	// classes are last.
+	// From here on, too, a class has memory that is not touched before the class is opened.
 	gone    [placeSlots]tally // blocks allocated and freed in pages given back, by tier
-	Spill   [Classes]Spill
 	tail    [Classes]*Page
 	fresh   [Classes]uint8  // pages taken in fresh memory, up to aheadAfter, less those given back
 	retired [Classes]uint64 // blocks allocated and freed in pages given back

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include "heap.h"
 #include "libc_symbol.h"
 #include "life.h"
@@ -16,7 +17,7 @@ typedef void (*handler)(void);
 // The basic operators, where the program brings its own of them. The standard derives the other forms
 // from these ([new.delete]), so those go there too: a block then comes from the same hands that take it
 // back. An array form is its own basic form for others, and derives from the plain one.
-struct basic {
+struct basic { // in the order of names in ta_cxx_resolve
 	void *(*new)(size_t), *(*new_array)(size_t);
 	void *(*new_aligned)(size_t, size_t), *(*new_array_aligned)(size_t, size_t);
 	void (*delete)(void *), (*delete_array)(void *);
@@ -24,20 +25,19 @@ struct basic {
 };
 static struct basic theirs; // NULL where ours serves
 
-static inline void *either(void *a, void *b) { return a != NULL ? a : b; }
-
 HOT void ta_cxx_resolve(void)
 {
-	theirs = (struct basic){
-		.new = ta_symbol_before("_Znwm"),
-		.new_aligned = ta_symbol_before("_ZnwmSt11align_val_t"),
-		.delete = ta_symbol_before("_ZdlPv"),
-		.delete_aligned = ta_symbol_before("_ZdlPvSt11align_val_t"),
-	};
-	theirs.new_array = either(ta_symbol_before("_Znam"), theirs.new);
-	theirs.new_array_aligned = either(ta_symbol_before("_ZnamSt11align_val_t"), theirs.new_aligned);
-	theirs.delete_array = either(ta_symbol_before("_ZdaPv"), theirs.delete);
-	theirs.delete_array_aligned = either(ta_symbol_before("_ZdaPvSt11align_val_t"), theirs.delete_aligned);
+	static const char names[][24] HOT_DATA = {"_Znwm", "_Znam", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t", "_ZdlPv", "_ZdaPv",
+		"_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t"};
+	enum { N = sizeof names / sizeof *names };
+	_Static_assert(sizeof theirs == N * sizeof(void *), "one name each");
+	void *found[N];
+	for (int i = 0; i < N; i++)
+		found[i] = ta_symbol_before(names[i]);
+	for (int i = 1; i < N; i += 2) // an array form
+		if (found[i] == NULL)
+			found[i] = found[i - 1];
+	memcpy(&theirs, found, sizeof theirs);
 }
 
 // How new and delete are counted, and which of them go together.

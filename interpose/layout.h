@@ -208,7 +208,6 @@ struct ta_heap {
 	struct ta_page *Cur[128];
 	uint64_t Remotes;
 	uint64_t Calls[32];
-	unsigned char pad33[2424];
 	struct ta_spill Spill[128];
 };
 

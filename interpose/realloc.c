@@ -154,7 +154,11 @@ HOT EXPORT void *realloc(void *p, size_t n)
 // reallocarray, and libc's calls theirs.
 static void *(*theirs)(void *, size_t);
 
-HOT void ta_derived_resolve(void) { theirs = (void *(*)(void *, size_t))ta_symbol_before("realloc"); }
+HOT void ta_derived_resolve(void)
+{
+	static const char name[] HOT_DATA = "realloc";
+	theirs = (void *(*)(void *, size_t))ta_symbol_before(name);
+}
 
 HOT EXPORT void *reallocarray(void *p, size_t a, size_t b)
 {
