@@ -13,6 +13,8 @@
 #include "syscall.h"
 
 typedef void (*handler)(void);
+typedef void *(*plain_form)(size_t, const void *);
+typedef void *(*aligned_form)(size_t, size_t, const void *); // of nothrow forms
 
 // The basic operators, where the program brings its own of them. The standard derives the other forms
 // from these ([new.delete]), so those go there too: a block then comes from the same hands that take it
@@ -24,6 +26,11 @@ struct basic { // in the order of names in ta_cxx_resolve
 	void (*delete_aligned)(void *, size_t), (*delete_array_aligned)(void *, size_t);
 };
 static struct basic theirs; // NULL where ours serves
+
+// The next library's nothrow forms of the first four of these, where they are the program's: plain, array,
+// and the same aligned. To look for them at each call would take the loader's lock, and a constructor may wait, with that
+// lock, for a thread that calls them.
+static void *nothrow_forms[4];
 
 HOT void ta_cxx_resolve(void)
 {
@@ -38,6 +45,11 @@ HOT void ta_cxx_resolve(void)
 		if (found[i] == NULL)
 			found[i] = found[i - 1];
 	memcpy(&theirs, found, sizeof theirs);
+	static const char forms[][40] HOT_DATA = {"_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_tRKSt9nothrow_t",
+		"_ZnamSt11align_val_tRKSt9nothrow_t"};
+	for (int i = 0; i < 4; i++)
+		if (found[i] != NULL)
+			nothrow_forms[i] = ta_symbol_next(forms[i]);
 }
 
 // How new and delete are counted, and which of them go together.
@@ -54,8 +66,10 @@ static void *cxx(const char *name)
 	void *f = dlsym(RTLD_NEXT, name);
 	if (f == NULL) {
 		void *lib = dlopen("libstdc++.so.6", RTLD_NOLOAD | RTLD_LAZY);
-		if (lib != NULL)
+		if (lib != NULL) {
 			f = dlsym(lib, name);
+			ta_next.dlclose(lib); // others keep it
+		}
 	}
 	return f;
 }
@@ -71,22 +85,9 @@ static void recount(unsigned call)
 	}
 }
 
-// libstdc++'s own nothrow forms call the throwing form and turn what is thrown, by a new
-// handler too, into NULL. C cannot. Sets *p and returns 1, or 0 where there is no libstdc++.
-static int nothrow_by_libstdcxx(void **p, size_t n, size_t align, unsigned how)
-{
-	static const char nothrow; // std::nothrow_t has no members
-	int array = how == NEW_ARRAY;
-	if (align > TA_GRANULE) {
-		void *(*f)(size_t, size_t, const void *) = (void *(*)(size_t, size_t, const void *))cxx(
-			array ? "_ZnamSt11align_val_tRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t");
-		return f != NULL && (*p = f(n, align, &nothrow), 1);
-	}
-	void *(*f)(size_t, const void *) = (void *(*)(size_t, const void *))cxx(array ? "_ZnamRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t");
-	return f != NULL && (*p = f(n, &nothrow), 1);
-}
-
-// Our own nothrow form has found no memory, and is counted so: a new handler may find some.
+// Our own nothrow form has found no memory, and is counted so: a new handler may find some. libstdc++'s
+// nothrow forms call the throwing form, which is ours, and turn what is thrown, by a new handler too, into
+// NULL. C cannot.
 static NOINLINE void *nothrow_failed(size_t n, size_t align, unsigned how)
 {
 	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
@@ -94,9 +95,14 @@ static NOINLINE void *nothrow_failed(size_t n, size_t align, unsigned how)
 		return NULL; // nothing will be thrown
 	recount(TA_CALL_NEW);
 	recount(TA_CALL_OTHER_FAILED);
-	void *p = NULL;
-	nothrow_by_libstdcxx(&p, n, align, how);
-	return p;
+	static const char nothrow; // std::nothrow_t has no members
+	int array = how == NEW_ARRAY;
+	if (align > TA_GRANULE) {
+		aligned_form f = (aligned_form)cxx(array ? "_ZnamSt11align_val_tRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t");
+		return f != NULL ? f(n, align, &nothrow) : NULL;
+	}
+	plain_form f = (plain_form)cxx(array ? "_ZnamRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t");
+	return f != NULL ? f(n, &nothrow) : NULL;
 }
 
 // new has failed and is counted so.
@@ -171,13 +177,10 @@ HOT static NOINLINE void delete_any(void *p, size_t n, unsigned how)
 #define DERIVED_FROM(basic, ...)        \
 	if (UNLIKELY(theirs.basic != NULL)) \
 	return theirs.basic(__VA_ARGS__)
-#define NOTHROW_FROM(basic, how, n, align, ...)                 \
-	if (UNLIKELY(theirs.basic != NULL)) {                   \
-		void *p;                                        \
-		if (nothrow_by_libstdcxx(&p, n, align, how))    \
-			return p;                               \
-		return theirs.basic(n, ##__VA_ARGS__);          \
-	}
+// The same of a nothrow form; type is that of the form.
+#define NOTHROW_FROM(basic, form, type, ...) \
+	if (UNLIKELY(theirs.basic != NULL))  \
+	return nothrow_forms[form] != NULL ? ((type)nothrow_forms[form])(__VA_ARGS__, t) : theirs.basic(__VA_ARGS__)
 
 NEW(_Znwm, size_t n) { return new_throwing(n, NEW_ONE, CALLER); }
 
@@ -189,13 +192,13 @@ NEW(_Znam, size_t n)
 
 NEW(_ZnwmRKSt9nothrow_t, size_t n, UNUSED const void *t)
 {
-	NOTHROW_FROM(new, NEW_ONE, n, TA_GRANULE)
+	NOTHROW_FROM(new, 0, plain_form, n);
 	return new_nothrow(n, NEW_ONE, CALLER);
 }
 
 NEW(_ZnamRKSt9nothrow_t, size_t n, UNUSED const void *t)
 {
-	NOTHROW_FROM(new_array, NEW_ARRAY, n, TA_GRANULE)
+	NOTHROW_FROM(new_array, 1, plain_form, n);
 	return new_nothrow(n, NEW_ARRAY, CALLER);
 }
 
@@ -209,13 +212,13 @@ NEW(_ZnamSt11align_val_t, size_t n, size_t a)
 
 NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t)
 {
-	NOTHROW_FROM(new_aligned, NEW_ONE, n, a, a)
+	NOTHROW_FROM(new_aligned, 2, aligned_form, n, a);
 	return new_aligned(n, a, NEW_ONE, 1, CALLER);
 }
 
 NEW(_ZnamSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t)
 {
-	NOTHROW_FROM(new_array_aligned, NEW_ARRAY, n, a, a)
+	NOTHROW_FROM(new_array_aligned, 3, aligned_form, n, a);
 	return new_aligned(n, a, NEW_ARRAY, 1, CALLER);
 }
 

@@ -40,7 +40,7 @@ HOT static int is(const struct ta_symbols *s, uint32_t i, const char *name)
 {
 	const ElfW(Sym) *y = &s->all[i];
 	unsigned type = ELF64_ST_TYPE(y->st_info);
-	return y->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC) && same(s->names + y->st_name, name);
+	return y->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) && same(s->names + y->st_name, name);
 }
 
 // The parts of a DT_GNU_HASH table: its layout is in binutils' documentation of --hash-style.

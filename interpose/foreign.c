@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <link.h>
 #include <stdint.h>
+#include <string.h>
 #include "heap.h"
 #include "libc_symbol.h"
 #include "syscall.h"
@@ -32,16 +33,17 @@ static uintptr_t program_break(void) { return ta_sys4(SYS_brk, 0, 0, 0, 0); }
 HOT void ta_libc_mark(void) { first_break = program_break(); }
 
 // Finds the functions that blocks of others go to, and all blocks where everything is passed on: the
-// next library's, or the program's where it has a malloc of its own.
-void ta_libc_resolve(void)
+// next library's, or the program's where it has a malloc of its own. It happens at boot: afterwards libc's
+// symbols may lead to ours (libc_deepbind.c).
+HOT void ta_libc_resolve(void)
 {
-	void *(*find)(const char *) = ta_guest ? ta_symbol_others : ta_symbol_next;
-	ta_libc.malloc = (void *(*)(size_t))find("malloc");
-	ta_libc.calloc = (void *(*)(size_t, size_t))find("calloc");
-	ta_libc.realloc = (void *(*)(void *, size_t))find("realloc");
-	ta_libc.memalign = (void *(*)(size_t, size_t))find("memalign");
-	ta_libc.usable = (size_t(*)(void *))find("malloc_usable_size");
-	__atomic_store_n(&ta_libc.free, (void (*)(void *))find("free"), __ATOMIC_RELEASE);
+	static const char names[][20] HOT_DATA = {"malloc", "free", "calloc", "realloc", "memalign", "malloc_usable_size"};
+	enum { N = sizeof names / sizeof *names };
+	_Static_assert(sizeof ta_libc == N * sizeof(void *), "one name each");
+	void *found[N];
+	for (int i = 0; i < N; i++)
+		found[i] = ta_guest ? ta_symbol_others(names[i]) : ta_symbol_next(names[i]);
+	memcpy(&ta_libc, found, sizeof ta_libc);
 }
 
 // Whether p looks like a block that libc mapped for itself or cut from the heap of
@@ -72,8 +74,6 @@ int ta_libc_has(void *p)
 		return 0;
 	if (!ta_guest && !(a >= first_break && a < program_break()) && !libc_chunk(a))
 		return 0;
-	if (__atomic_load_n(&ta_libc.free, __ATOMIC_ACQUIRE) == NULL)
-		ta_libc_resolve();
 	return ta_libc.free != NULL;
 }
 

@@ -102,8 +102,9 @@ uintptr_t __wrap_x_cgo_mmap(void *addr, uintptr_t n, int32_t prot, int32_t flags
 void __wrap_x_cgo_munmap(void *addr, uintptr_t n)
 {
 	pthread_mutex_lock(&lock);
-	take((uintptr_t)addr, (uintptr_t)addr + n);
-	munmap(addr, n);
+	uintptr_t gone = take((uintptr_t)addr, (uintptr_t)addr + n);
+	if (gone == 0 || !trimmed) // else the host may have some of it by now
+		munmap(addr, n);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -241,7 +241,7 @@ extern int ta_mode;
 extern int ta_guest;
 
 // Another allocator's functions: libc's, or those of the program that loaded us.
-struct ta_libc {
+struct ta_libc { // in the order of names in ta_libc_resolve
 	void *(*malloc)(size_t);
 	void (*free)(void *);
 	void *(*calloc)(size_t, size_t);

@@ -1,8 +1,9 @@
 // RTLD_DEEPBIND. A library that is opened with it finds libc's malloc before ours, while what libc
-// allocates for it (strdup, getline) comes from ours. So before the first such library is opened,
-// libc's dynamic symbols of the names that we export are made to lead to our functions. The loader
-// and dlsym then find ours wherever they look. All other symbols bind as the caller asked, and a
-// library that brings a malloc of its own keeps it.
+// allocates for it (strdup, getline) comes from ours. So before the first such library is opened, libc's
+// dynamic symbols of the malloc family are made to lead where the program's own search leads: to our
+// functions, or to those of a library in front that wraps them. The loader and dlsym then find these
+// wherever they look. All other symbols bind as the caller asked, and a library that brings a malloc of its
+// own keeps it.
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include "heap.h"
@@ -47,14 +48,16 @@ static void lead(const struct ta_symbols *libc, const char *name, uintptr_t to)
 
 static int redirect(void)
 {
-	const struct ta_symbols *libc = ta_libc_symbols(), *own = ta_own_symbols();
+	static const char family[][24] = {"malloc", "free", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc",
+		"posix_memalign", "valloc", "pvalloc", "cfree", "malloc_usable_size", "free_sized", "free_aligned_sized",
+		"malloc_trim", "mallopt", "mallinfo", "mallinfo2", "malloc_info", "malloc_stats", "__libc_malloc", "__libc_free",
+		"__libc_calloc", "__libc_realloc", "__libc_memalign", "__libc_valloc", "__libc_pvalloc"};
+	const struct ta_symbols *libc = ta_libc_symbols();
 	int prot = protection(libc);
 	if (!protect(libc, prot | PROT_WRITE))
 		return 0;
-	uint32_t end = ta_symbols_end(own);
-	for (uint32_t i = 1; i < end; i++)
-		if (own->all[i].st_shndx != SHN_UNDEF && ELF64_ST_TYPE(own->all[i].st_info) == STT_FUNC)
-			lead(libc, own->names + own->all[i].st_name, own->base + own->all[i].st_value);
+	for (size_t i = 0; i < sizeof family / sizeof *family; i++)
+		lead(libc, family[i], (uintptr_t)ta_symbol_first(family[i]));
 	protect(libc, prot);
 	return 1;
 }
@@ -63,16 +66,16 @@ static int redirect(void)
 // the kernel does not let libc's symbols be written to.
 int ta_deepbind(void)
 {
-	if (ta_mode != TA_ACTIVE || ta_guest)
+	if (ta_mode != TA_ACTIVE || !ta_symbols_in_front())
 		return 1; // blocks are libc's, or the program's
 	if (__atomic_load_n(&redirected, __ATOMIC_ACQUIRE))
 		return 1;
+	if (ta_forked_unseen())
+		ta_fork_unseen();
 	while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
 		ta_sys4(SYS_sched_yield, 0, 0, 0, 0);
-	if (!redirected) {
-		ta_libc_resolve(); // afterwards libc's own would not be found
+	if (!redirected)
 		__atomic_store_n(&redirected, redirect(), __ATOMIC_RELEASE);
-	}
 	__atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
 	return redirected;
 }

@@ -37,10 +37,10 @@ HOT void *memset(void *to, int byte, size_t n)
 }
 
 // The objects of a program are listed in the order in which its symbols are searched: the program,
-// what is preloaded, what they need. Those up to libc are never unloaded, so that part of the list does not
-// change.
-static struct link_map *head, *us, *libc;
-static struct link_map *last; // libc, or the loader where that is behind it
+// what is preloaded, what they need. Those are never unloaded, so the list up to the last of them does
+// not change. What dlopen loads comes behind.
+static struct link_map *head, *us;
+static struct link_map *last;  // as far as is known: where we were loaded by dlopen, libc or the loader behind it
 static struct link_map *after; // where RTLD_NEXT begins: behind us; with the program, where dlopen has put us behind libc
 static struct ta_symbols libc_symbols, our_symbols;
 
@@ -60,34 +60,49 @@ HOT static int is_libc(const struct ta_symbols *s)
 // are not there.
 HOT static int found_in(struct link_map *list)
 {
-	us = libc = last = after = NULL;
+	us = last = after = NULL;
 	head = list;
 	for (struct link_map *m = list; m != NULL; m = m->l_next) {
 		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
 		if (m->l_ld == _DYNAMIC) {
 			us = m;
 			our_symbols = s;
-		} else if (libc == NULL && is_libc(&s)) {
-			libc = last = m;
+		} else if (after == NULL && is_libc(&s)) {
+			last = m;
 			libc_symbols = s;
 			after = us != NULL ? us->l_next : list;
-		} else if (libc != NULL && m->l_addr == _r_debug.r_ldbase) {
+		} else if (after != NULL && (after != list || m->l_addr == _r_debug.r_ldbase)) {
 			last = m;
 		}
 	}
-	return us != NULL && libc != NULL;
+	return us != NULL && after != NULL;
+}
+
+// A program that is linked statically and has loaded us by dlopen has no such list. libc's functions are all
+// that is known there.
+static int look_for_libc(struct dl_phdr_info *o, size_t size, void *unused)
+{
+	for (int i = 0; i < o->dlpi_phnum; i++) {
+		if (o->dlpi_phdr[i].p_type != PT_DYNAMIC)
+			continue;
+		struct ta_symbols s = ta_symbols_of(o->dlpi_addr, (const ElfW(Dyn) *)(o->dlpi_addr + o->dlpi_phdr[i].p_vaddr));
+		if (is_libc(&s))
+			libc_symbols = s;
+	}
+	return libc_symbols.all != NULL;
 }
 
 HOT static int find_objects(void)
 {
 	const int namespaces = 2; // r_version from which on r_next is there
-	if (us != NULL || found_in(_r_debug.r_map))
+	if (libc_symbols.all != NULL || found_in(_r_debug.r_map))
 		return 1;
 	struct r_debug_extended *r = (struct r_debug_extended *)&_r_debug;
 	while (r->base.r_version >= namespaces && (r = r->r_next) != NULL)
 		if (found_in(r->base.r_map))
 			return 1;
-	return 0;
+	us = head = last = after = NULL;
+	return dl_iterate_phdr(look_for_libc, NULL);
 }
 
 HOT static void *first_from(struct link_map *m, const struct link_map *skip, const char *name)
@@ -98,19 +113,18 @@ HOT static void *first_from(struct link_map *m, const struct link_map *skip, con
 		if (f != NULL)
 			return f;
 	}
-	return NULL;
+	return head == NULL ? ta_symbol(&libc_symbols, name) : NULL;
 }
 
 HOT void *ta_symbol_next(const char *name) { return first_from(after, us, name); }
 
 void *ta_symbol_others(const char *name) { return first_from(head, us, name); }
 
-// Whether we are searched before libc: preloaded or linked, not loaded by dlopen.
-static int in_front(void) { return after != head; }
+HOT int ta_symbols_in_front(void) { return after != head; }
 
 HOT void *ta_symbol_before(const char *name)
 {
-	for (struct link_map *m = in_front() ? head : us; m != us; m = m->l_next) {
+	for (struct link_map *m = ta_symbols_in_front() ? head : us; m != us; m = m->l_next) {
 		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
 		void *f = ta_symbol(&s, name);
 		if (f != NULL)
@@ -134,7 +148,7 @@ HOT static void fill_in(void **table, const char (*names)[NAME], size_t n, const
 HOT static void resolve_own(void)
 {
 	static const char own_names[][NAME] HOT_DATA = {"memcpy", "memset", "pthread_key_create", "pthread_setspecific",
-		"__register_atfork", "__cxa_atexit", "__cxa_at_quick_exit", "_IO_list_lock", "_IO_list_unlock", "_IO_list_resetlock"};
+		"__register_atfork", "__cxa_atexit", "__cxa_at_quick_exit", "_IO_list_lock", "_IO_list_unlock", "_IO_list_resetlock", "getauxval"};
 	enum { N = sizeof own_names / NAME };
 	_Static_assert(sizeof ta_own == N * sizeof(void *), "one name each");
 	struct ta_own own = {0};
@@ -152,6 +166,7 @@ HOT static void resolve_next(void)
 		if (m != us)
 			fill_in((void **)&ta_next, next_names, N, &s);
 	}
+	fill_in((void **)&ta_next, next_names, N, &libc_symbols);
 }
 
 static int (*vdso_clock)(int, int64_t time[2]);
@@ -183,18 +198,9 @@ HOT static void resolve_clock(void)
 	vdso_clock = (int (*)(int, int64_t[2]))ta_symbol(&s, name);
 }
 
-HOT uintptr_t ta_auxv(uintptr_t type)
-{
-	extern void *__libc_stack_end; // of the first stack, which begins with the arguments
-	uintptr_t *p = __libc_stack_end;
-	p += 1 + *p + 1;
-	while (*p != 0) // the environment
-		p++;
-	for (p++; p[0] != AT_NULL; p += 2)
-		if (p[0] == type)
-			return p[1];
-	return 0;
-}
+// libc has the vector from the loader. On the stack it cannot be found again: the loader of a
+// set-user-ID program, and unsetenv, move the pointers in front of it.
+HOT uintptr_t ta_auxv(uintptr_t type) { return ta_own.getauxval(type); }
 
 HOT void ta_symbols_resolve(void)
 {

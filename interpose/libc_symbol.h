@@ -18,6 +18,7 @@ struct ta_own { // in the order of own_names
 	int (*cxa_atexit)(void (*)(void *), void *, void *);
 	int (*cxa_at_quick_exit)(void (*)(void *), void *);
 	void (*list_lock)(void), (*list_unlock)(void), (*list_resetlock)(void); // NULL where libc has none
+	unsigned long (*getauxval)(unsigned long);
 };
 extern struct ta_own ta_own;
 
@@ -47,6 +48,9 @@ void *ta_symbol_others(const char *name);
 
 // The function of that name in the first object of the program that has it, ours included.
 void *ta_symbol_first(const char *name);
+
+// Whether the library is searched before libc: preloaded or linked, not loaded by dlopen.
+int ta_symbols_in_front(void);
 
 // The function of that name in an object that is searched before this library, or NULL. Where this
 // library was loaded by dlopen, NULL.

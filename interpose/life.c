@@ -111,7 +111,7 @@ static int has_tls(void)
 {
 	uintptr_t tcb = 0;
 	ta_sys4(SYS_arch_prctl, ARCH_GET_FS, (uintptr_t)&tcb, 0, 0);
-	return tcb != 0 && ta_readable(tcb) && ta_readable(tcb + 16) && ((uintptr_t *)tcb)[0] == tcb && ((uintptr_t *)tcb)[2] == tcb;
+	return tcb != 0 && tcb % 16 == 0 && ta_readable(tcb) && ta_readable(tcb + 16) && ((uintptr_t *)tcb)[0] == tcb && ((uintptr_t *)tcb)[2] == tcb;
 }
 
 int ta_thread_is_ours(void) { return ta_pid() == recorded_pid && has_tls(); }
@@ -199,9 +199,9 @@ HOT static void boot_once(void)
 	ta_cuda_off = (how & BOOT_CUDA) == 0;
 	ta_rules_begin();
 	ta_libc_mark();
+	ta_libc_resolve();
 	ta_thread_init();
 	if (how & BOOT_PASS) {
-		ta_libc_resolve();
 		ta_disabled = (how & BOOT_DISABLED) != 0;
 		if (!ta_disabled)
 			watch();

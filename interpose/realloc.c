@@ -165,6 +165,7 @@ HOT EXPORT void *reallocarray(void *p, size_t a, size_t b)
 	size_t n;
 	if (__builtin_mul_overflow(a, b, &n))
 		return out_of_memory(TA_CALL_REALLOCARRAY);
+	ta_ready();
 	if (UNLIKELY(theirs != NULL))
 		return theirs(p, n);
 	return realloc_as(p, n, TA_CALL_REALLOCARRAY, "reallocarray", CALLER);

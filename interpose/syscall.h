@@ -19,12 +19,12 @@ static inline long ta_sys4(long nr, uintptr_t a, uintptr_t b, uintptr_t c, uintp
 
 static inline long ta_pid(void) { return ta_sys4(SYS_getpid, 0, 0, 0, 0); }
 
-// Whether the word at a can be read: the kernel reads half of it before it waits for no time.
+// Whether the word at a, a multiple of 4, can be read: the kernel looks, when it is asked to wake nobody if
+// the word is 0.
 static inline int ta_readable(uintptr_t a)
 {
-	enum { WAIT_PRIVATE = 128, FAULT = -14 }; // FUTEX_WAIT_PRIVATE, -EFAULT
-	const int64_t none[2] = {0, 0};
-	return ta_sys4(SYS_futex, a, WAIT_PRIVATE, 0, (uintptr_t)none) != FAULT;
+	enum { CMP_REQUEUE_PRIVATE = 4 | 128, FAULT = -14 }; // of linux/futex.h, and -EFAULT
+	return ta_sys(SYS_futex, a, CMP_REQUEUE_PRIVATE, 0, 0, a, 0) != FAULT;
 }
 
 // Writes a line to standard error, where there is one.

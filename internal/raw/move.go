@@ -3,7 +3,6 @@ package raw
 import (
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 )
 
 // Flags of mremap.
@@ -58,10 +57,10 @@ var marks uint32
 
 const markWord = 0x7a5e3c91
 
-// reads reports whether there is memory at addr and it holds the given word. The kernel looks, by way of a wait
-// for a change of the word that lasts no time.
+// reads reports whether there is memory at addr and it holds the given word. The kernel looks, when it is
+// asked to wake nobody if the word is as given.
 func reads(addr uintptr, word uint32) bool {
-	var none [2]int64
-	_, errno := Sys(syscall.SYS_FUTEX, addr, FutexWait, uintptr(word), uintptr(unsafe.Pointer(&none)), 0, 0)
-	return errno == uintptr(syscall.ETIMEDOUT)
+	const cmpRequeue = 4 | 128 // FUTEX_CMP_REQUEUE_PRIVATE
+	_, errno := Sys(syscall.SYS_FUTEX, addr, cmpRequeue, 0, 0, addr, uintptr(word))
+	return errno == 0
 }

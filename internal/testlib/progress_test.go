@@ -40,7 +40,7 @@ func TestRunStandsStill(t *testing.T) {
 }
 
 func TestRunRunsAway(t *testing.T) {
-	r, err := run(Cmd{Args: []string{"bash", "-c", "while :; do :; done"}, Timeout: 100 * time.Millisecond})
+	r, err := run(Cmd{Args: []string{"bash", "-c", "while :; do :; done"}, Timeout: 500 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "processor time") {
 		t.Errorf("%+v, %v", r, err)
 	}
