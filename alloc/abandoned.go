@@ -28,6 +28,15 @@ type threadList struct {
 	n           uintptr
 }
 
+// takeHeaps takes heapsLock for the thread that token names. A signal handler that has interrupted a holder of
+// poolLock does not wait for it: who forks holds heapsLock and waits for poolLock.
+func takeHeaps(token uintptr) bool {
+	if poolLock.HeldBy(token) {
+		return heapsLock.Try(token)
+	}
+	return heapsLock.Take(token)
+}
+
 // abandonedStep is how many threads without a thread of the program's one step looks at.
 const abandonedStep = 16
 
@@ -77,7 +86,7 @@ func (t *Thread) abandon() {
 // adopt takes the thread that was abandoned last, one with pages first, for the thread of the
 // program that token names. It returns nil where there is none.
 func adopt(token uintptr) *Thread {
-	if !heapsLock.Take(token) {
+	if !takeHeaps(token) {
 		return nil
 	}
 	l := &abandoned.with
@@ -105,7 +114,7 @@ func (t *Thread) own(l *threadList, token uintptr) {
 // been so for long enough.
 func serveAbandoned(token uintptr, now uint64, most uintptr, due bool) {
 	for ; most != 0; most-- {
-		if !heapsLock.Take(token) {
+		if !takeHeaps(token) {
 			return
 		}
 		t := abandoned.with.first
@@ -116,6 +125,7 @@ func serveAbandoned(token uintptr, now uint64, most uintptr, due bool) {
 		t.own(&abandoned.with, token)
 		heapsLock.Release()
 		t.running = running{}
+		t.Now = now
 		if now >= t.left+PurgeDelay {
 			t.Now = 0 // stamps of pages
 			t.release()
@@ -123,7 +133,7 @@ func serveAbandoned(token uintptr, now uint64, most uintptr, due bool) {
 		}
 		t.collectPages(true)
 		t.Now = now
-		if !heapsLock.Take(token) {
+		if !takeHeaps(token) {
 			return
 		}
 		t.abandon()

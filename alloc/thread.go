@@ -216,7 +216,7 @@ func Abandon(h *Heap) {
 func Leave(h *Heap) { h.Thread.leave() }
 
 func (t *Thread) leave() {
-	if !heapsLock.Take(t.token) {
+	if !takeHeaps(t.token) {
 		return
 	}
 	t.left = t.Now

@@ -147,7 +147,7 @@ HOT static void fill_in(void **table, const char (*names)[NAME], size_t n, const
 
 HOT static void resolve_own(void)
 {
-	static const char own_names[][NAME] HOT_DATA = {"memcpy", "memset", "pthread_key_create", "pthread_setspecific",
+	static const char own_names[][NAME] HOT_DATA = {"memcpy", "memset", "pthread_key_create", "pthread_key_delete", "pthread_setspecific",
 		"__register_atfork", "__cxa_atexit", "__cxa_at_quick_exit", "_IO_list_lock", "_IO_list_unlock", "_IO_list_resetlock", "getauxval"};
 	enum { N = sizeof own_names / NAME };
 	_Static_assert(sizeof ta_own == N * sizeof(void *), "one name each");

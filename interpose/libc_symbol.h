@@ -13,6 +13,7 @@ struct ta_own { // in the order of own_names
 	void *(*memcpy)(void *, const void *, size_t);
 	void *(*memset)(void *, int, size_t);
 	int (*key_create)(pthread_key_t *, void (*)(void *));
+	int (*key_delete)(pthread_key_t);
 	int (*setspecific)(pthread_key_t, const void *);
 	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
 	int (*cxa_atexit)(void (*)(void *), void *, void *);

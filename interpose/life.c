@@ -209,6 +209,7 @@ HOT static void boot_once(void)
 		return;
 	}
 	watch();
+	ta_thread_key();
 	watch_forks();
 	__atomic_store_n(&ta_mode, TA_ACTIVE, __ATOMIC_RELEASE);
 }

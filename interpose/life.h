@@ -7,6 +7,7 @@
 // The calling thread's name for locks: kept by it in a forked child.
 uintptr_t ta_token(void);
 void ta_thread_init(void);
+void ta_thread_key(void);
 
 void ta_boot(void);
 

@@ -54,7 +54,17 @@ HOT static void thread_ends(void *thread)
 HOT void ta_thread_init(void)
 {
 	thread_none.Base = &ta_heap_none;
+}
+
+// Makes the key by whose destructor a thread announces its end. Key 0 is left to the program: one that uses a key
+// that it never made, a static variable, must find none.
+HOT void ta_thread_key(void)
+{
 	have_key = ta_own.key_create(&key, thread_ends) == 0;
+	if (have_key && key == 0) {
+		have_key = ta_own.key_create(&key, thread_ends) == 0;
+		ta_own.key_delete(0);
+	}
 }
 
 // A heap for one call or, for a thread in its prime, for good. A thread that

@@ -38,8 +38,11 @@ func (l *Lock) futexWord() *uint32 { return (*uint32)(unsafe.Pointer(&l.word)) }
 // signal handler that interrupted itself, and waiting would never end. The same
 // goes for any thread while the lock is suspended.
 func (l *Lock) Take(token uintptr) bool {
-	return atomic.CompareAndSwapUintptr(&l.word, 0, token) || l.takeHeld(token)
+	return l.Try(token) || l.takeHeld(token)
 }
+
+// Try acquires the lock for the thread named by token if nobody holds it, and reports whether it did.
+func (l *Lock) Try(token uintptr) bool { return atomic.CompareAndSwapUintptr(&l.word, 0, token) }
 
 // takeHeld is Take of a lock that somebody holds, apart so that the other case is inlined.
 func (l *Lock) takeHeld(token uintptr) bool {

@@ -32,3 +32,13 @@ func TestNoThreadState(t *testing.T) {
 		}
 	}
 }
+
+// TestKeyZero: the library's thread-specific key is not the one that a program names by a variable that it never set.
+func TestKeyZero(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "key0.c")
+	clean(t, plain(t, prog))
+	for _, env := range []string{"A=", "TA_DISABLE=1", "TA_INTERPOSE=0", "TA_SECURE=1"} {
+		clean(t, preloaded(t, []string{env}, prog))
+	}
+}

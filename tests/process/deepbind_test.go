@@ -7,6 +7,21 @@ import (
 	"tieralloc/internal/testlib"
 )
 
+// TestDeepBindWrapped: a library that wraps malloc in front of ours, and one that wraps dlopen and its like
+// behind it, are called as before, and go on to the next one and not back.
+func TestDeepBindWrapped(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "deepbind.c", "-ldl", "-rdynamic")
+	libs := "LIBS=" + testlib.CC(t, "deepplugin.c", "-shared", "-fPIC") + ":" + testlib.CC(t, "deepown.c", "-shared", "-fPIC")
+	mallocs := testlib.CC(t, "wrapper.c", "-shared", "-fPIC", "-ldl")
+	others := testlib.CC(t, "wrapdl.c", "-shared", "-fPIC", "-ldl")
+	for _, preload := range []string{mallocs + " " + testlib.Lib(t), testlib.Lib(t) + " " + mallocs, others + " " + testlib.Lib(t), testlib.Lib(t) + " " + others} {
+		for _, name := range []string{"now", "lazy", "again", "dlmopen", "threads"} {
+			clean(t, with(t, preload, []string{libs}, prog, name))
+		}
+	}
+}
+
 // TestDeepBind: libraries opened with RTLD_DEEPBIND, which look into libc before they look at us, get
 // and give back the same blocks as all others.
 func TestDeepBind(t *testing.T) {
