@@ -198,6 +198,7 @@ func scarce(n uintptr) bool {
 	if n > limit {
 		return false
 	}
+	n += leafBytes + SliceSize // a leaf of the page map, and alignment
 	at := raw.Reserve(n)
 	if at != 0 {
 		raw.Unmap(at, n)
