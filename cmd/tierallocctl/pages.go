@@ -14,16 +14,17 @@ import (
 	"tieralloc/stats/live"
 )
 
-// Where live pages are unless TA_STATS_LIVE names another place.
-const (
-	pageDir     = "/dev/shm"
-	pagePattern = pageDir + "/tieralloc.%p"
-)
+// pagePattern is what TA_STATS_LIVE=1 stands for.
+const pagePattern = live.UsualFolder + "/tieralloc.%p"
+
+// howToPage says how a process comes by a live page.
+const howToPage = "start it by tierallocctl run -- COMMAND, or with TA_STATS_LIVE=1"
 
 // page is a live page as it was read.
 type page struct {
 	path    string
 	pid     int
+	owner   int // the user's number whom the file belongs to
 	program string
 	start   time.Time
 	state   live.State
@@ -47,7 +48,7 @@ func snapshot(file *live.Page) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &page{path: file.Path(), pid: file.Pid(), program: printable(file.Program()), start: file.Start(),
+	p := &page{path: file.Path(), pid: file.Pid(), owner: file.Owner(), program: printable(file.Program()), start: file.Start(),
 		state: s.State, age: s.Age()}
 	if s.Updates == 0 {
 		return p, nil
@@ -74,128 +75,138 @@ func pagePaths(env environ, pid string) []string {
 	return expand(pattern, pid)
 }
 
-// environOf is the environment that a process was started with. Programs may have
-// overwritten it.
-func environOf(pid int) environ {
-	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	return strings.Split(string(text), "\x00")
-}
-
-// mappedFiles lists the files that a process shares with others, and whether it has
-// the library. ok is false when it may not be looked at.
-func mappedFiles(pid int) (shared []string, preloaded, ok bool) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "maps"))
+// inFolder calls use for the live page at path, with its folder open.
+func inFolder(path string, use func(*live.Page) error) error {
+	folder, err := live.OpenFolder(filepath.Dir(path))
 	if err != nil {
-		return nil, false, false
+		return err
 	}
-	for line := range bytes.Lines(text) {
-		fields := bytes.Fields(line) // range, rights, offset, device, inode, path
-		at := bytes.IndexByte(line, '/')
-		if len(fields) < 6 || at < 0 {
-			continue
-		}
-		path := strings.TrimSuffix(strings.TrimSuffix(string(line[at:]), "\n"), " (deleted)")
-		preloaded = preloaded || filepath.Base(path) == libraryName
-		if string(fields[1]) == "rw-s" && !slices.Contains(shared, path) {
-			shared = append(shared, path)
-		}
+	defer folder.Close()
+	file, err := folder.Open(filepath.Base(path))
+	if err != nil {
+		return err
 	}
-	return shared, preloaded, true
+	defer file.Close()
+	return use(file)
 }
 
-// findPage reads the live page of a process, running or dead.
+// libraryIn says whether a process has the library. visible is false when it may not be
+// looked at.
+func libraryIn(pid int) (preloaded, visible bool) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "maps"))
+	return bytes.Contains(text, []byte("/"+libraryName)), err == nil
+}
+
+// findPage reads the live page of a process: what it has mapped, if it runs; else what has
+// the usual name, or the name that TA_STATS_LIVE gives here.
 func findPage(pid int) (*page, error) {
-	shared, preloaded, visible := mappedFiles(pid)
-	paths := shared
-	number := strconv.Itoa(pid)
-	paths = append(paths, pagePaths(environOf(pid), number)...)
-	paths = append(paths, pagePaths(os.Environ(), number)...)
-	paths = append(paths, expand(pagePattern, number)...)
+	var found *page
 	var failed error
-	for _, path := range paths {
-		p, err := readPage(path)
-		switch {
-		case err == nil && p.pid == pid:
-			return p, nil
-		case err == nil, errors.Is(err, live.ErrNotPage), errors.Is(err, os.ErrNotExist):
-		default:
+	use := func(file *live.Page) error {
+		p, err := snapshot(file)
+		if err == nil && found == nil && p.pid == pid {
+			found = p
+		}
+		return err
+	}
+	try := func(err error) {
+		if err != nil && !errors.Is(err, live.ErrNotPage) && !errors.Is(err, os.ErrNotExist) {
 			failed = err
 		}
 	}
-	if failed != nil {
+	for _, file := range live.Mapped(pid) {
+		try(use(file))
+		file.Close()
+	}
+	number := strconv.Itoa(pid)
+	for _, path := range append(expand(pagePattern, number), pagePaths(os.Environ(), number)...) {
+		if found == nil {
+			try(inFolder(path, use))
+		}
+	}
+	switch {
+	case found != nil:
+		return found, nil
+	case failed != nil:
 		return nil, fmt.Errorf("process %d: %w", pid, failed)
 	}
-	return nil, whyNoPage(pid, preloaded, visible)
+	return nil, whyNoPage(pid)
 }
 
 // whyNoPage is the error for a process without a live page: what to do about it.
-func whyNoPage(pid int, preloaded, visible bool) error {
-	const how = "start it with TA_STATS_LIVE=1, or by: tierallocctl run --live -- COMMAND"
+func whyNoPage(pid int) error {
+	preloaded, visible := libraryIn(pid)
 	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	switch {
 	case err != nil:
 		return fmt.Errorf("there is no process %d, and no live page of it in %s (one is kept of processes started with"+
-			" TA_STATS_LIVE=1; a statistics file is read by its name: tierallocctl stats FILE)", pid, pageDir)
+			" TA_STATS_LIVE=1; a statistics file is read by its name: tierallocctl stats FILE)", pid, live.UsualFolder)
 	case !visible:
 		return fmt.Errorf("process %d is not to be looked into, and no live page of it can be read in %s:"+
-			" ask as its user, or as root", pid, pageDir)
+			" ask as its user, or as root", pid, live.UsualFolder)
 	case !preloaded:
-		return fmt.Errorf("process %d runs without %s, or has no live page: %s", pid, libraryName, how)
+		return fmt.Errorf("process %d runs without %s, or has no live page: %s", pid, libraryName, howToPage)
 	}
-	return fmt.Errorf("process %d has no live page: %s", pid, how)
+	return fmt.Errorf("process %d has no live page: %s", pid, howToPage)
 }
 
-// allPages reads all live pages that can be found: those in the usual place, where
-// TA_STATS_LIVE says, and where the environment of a running process says. Errors are of
-// single pages, beside which the others are returned.
+// eachPage calls use for each live page that can be found, one at a time: those that
+// processes have mapped, those in the usual folder, and those where TA_STATS_LIVE says here.
+// What it says to other processes is not asked: they would choose what is opened. Errors
+// are of single pages.
+func eachPage(use func(*live.Page) error) error {
+	seen := map[live.ID]bool{}
+	once := func(file *live.Page) error {
+		if seen[file.ID()] {
+			return nil
+		}
+		seen[file.ID()] = true
+		return use(file)
+	}
+	var bad []error
+	for _, pid := range processes() {
+		for _, file := range live.Mapped(pid) {
+			bad = append(bad, once(file))
+			file.Close()
+		}
+	}
+	usual, err := live.OpenFolder(live.UsualFolder)
+	if err == nil {
+		err = usual.Usual(once)
+		usual.Close()
+	}
+	bad = append(bad, err)
+	if pattern, _ := environ(os.Environ()).get("TA_STATS_LIVE"); strings.HasPrefix(pattern, "/") {
+		for _, path := range expand(pattern, "*") {
+			inFolder(path, once) // what else matches the pattern is no news
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// processes are the numbers of those that can be seen.
+func processes() []int {
+	var pids []int
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// allPages reads all live pages that can be found, beside an error of those that cannot be
+// read.
 func allPages() ([]*page, error) {
 	var pages []*page
-	var bad []error
-	seen := map[string]bool{}
-	files, err := live.List(pageDir)
-	bad = append(bad, err)
-	for _, file := range files {
+	bad := eachPage(func(file *live.Page) error {
 		p, err := snapshot(file)
-		file.Close()
-		if err != nil {
-			bad = append(bad, err)
-			continue
-		}
-		seen[p.path] = true
-		pages = append(pages, p)
-	}
-	for _, path := range otherPages() {
-		if seen[path] {
-			continue
-		}
-		seen[path] = true
-		if p, err := readPage(path); err == nil {
+		if err == nil {
 			pages = append(pages, p)
 		}
-	}
-	slices.SortFunc(pages, func(a, b *page) int { return a.pid - b.pid })
-	return pages, errors.Join(bad...)
-}
-
-// otherPages lists pages that are elsewhere than in the usual place.
-func otherPages() []string {
-	paths := customPages(os.Environ(), "*")
-	procs, err := os.ReadDir("/proc")
-	if err != nil {
-		return paths
-	}
-	for _, proc := range procs {
-		if pid, err := strconv.Atoi(proc.Name()); err == nil {
-			paths = append(paths, customPages(environOf(pid), proc.Name())...)
-		}
-	}
-	return paths
-}
-
-// customPages is pagePaths for environments that name a place of their own.
-func customPages(env environ, pid string) []string {
-	if pattern, _ := env.get("TA_STATS_LIVE"); !strings.HasPrefix(pattern, "/") {
-		return nil
-	}
-	return pagePaths(env, pid)
+		return err
+	})
+	slices.SortStableFunc(pages, func(a, b *page) int { return a.pid - b.pid })
+	return pages, bad
 }

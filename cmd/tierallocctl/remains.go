@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tieralloc/stats/live"
 )
 
 // remains are the statistics that a command leaves behind.
@@ -16,20 +18,31 @@ type remains struct {
 	env     environ
 	pattern string // TA_STATS_FILE for the command
 	dir     string // a folder made for them, "" when the user wants them elsewhere
+	ownPage bool   // the live page is this program's doing, and goes with the command
 }
 
-// newRemains finds a place for the statistics of a command that env is for.
+// newRemains finds places for the statistics and the live page of a command that env is
+// for.
 func newRemains(env environ) (*remains, error) {
-	if pattern, ok := env.get("TA_STATS_FILE"); ok {
-		pattern, err := absolute(pattern)
-		return &remains{env: env, pattern: pattern}, err
+	l := &remains{}
+	pattern, ok := env.get("TA_STATS_FILE")
+	if !ok {
+		dir, err := os.MkdirTemp("", "tierallocctl.")
+		if err != nil {
+			return nil, err
+		}
+		l.dir, pattern = dir, escapeTemplate(dir)+"/%p.%e.json"
 	}
-	dir, err := os.MkdirTemp("", "tierallocctl.")
-	if err != nil {
-		return nil, err
+	pattern, err := absolute(pattern)
+	l.pattern = pattern
+	env = env.with("TA_STATS_FILE", pattern)
+	// Where no page can be made the library would say so for each process.
+	if _, ok := env.get("TA_STATS_LIVE"); !ok && unix.Access(live.UsualFolder, unix.W_OK|unix.X_OK) == nil {
+		l.ownPage = true
+		env = env.with("TA_STATS_LIVE", "1")
 	}
-	pattern, err := absolute(escapeTemplate(dir) + "/%p.%e.json")
-	return &remains{env: env, dir: dir, pattern: pattern}, err
+	l.env = env
+	return l, err
 }
 
 // absolute makes a template's path absolute.
@@ -47,10 +60,27 @@ func absolute(pattern string) (string, error) {
 // escapeTemplate is the template that stands for path.
 func escapeTemplate(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
-// close removes what was made for the occasion.
-func (l *remains) close() {
+// close removes what was made for the occasion. Pages of other processes than the command's
+// stay, as all pages of those that were killed do.
+func (l *remains) close(end ending) {
 	if l.dir != "" {
 		os.RemoveAll(l.dir)
+	}
+	if l.ownPage {
+		l.eachPage(end, (*live.Page).Remove)
+	}
+}
+
+// eachPage calls use for the live page of the command's process, if it left one. A file of
+// another user's in a folder that is open to all is none, whatever it says.
+func (l *remains) eachPage(end ending, use func(*live.Page) error) {
+	for _, path := range pagePaths(l.env, strconv.Itoa(end.pid)) {
+		inFolder(path, func(file *live.Page) error {
+			if file.Pid() != end.pid || file.Owner() != os.Geteuid() || file.Start().Before(end.started) {
+				return nil
+			}
+			return use(file)
+		})
 	}
 }
 
@@ -58,14 +88,18 @@ func (l *remains) close() {
 func (l *remains) tell(w io.Writer, o runOptions, end ending) error {
 	text, r, path := l.find(end)
 	if r == nil {
-		text, r = lastPage(l.env, end)
-		if r == nil {
+		p := l.lastPage(end)
+		if p == nil {
 			if o.quiet && o.json == "" {
 				return nil
 			}
-			return fmt.Errorf("no statistics of %s: %s", filepath.Base(end.path), l.why(end))
+			why := l.why(end)
+			if v, _ := l.env.get("TA_STATS_LIVE"); v == "0" && end.signal != 0 {
+				why += "; with a live page its last figures remain"
+			}
+			return fmt.Errorf("no statistics of %s: %s", filepath.Base(end.path), why)
 		}
-		path = ""
+		text, r = p.text, p.report
 		if !o.quiet {
 			fmt.Fprintf(w, "tierallocctl: %s left no statistics (%s); these are the last of its live page, of %s after its start\n",
 				filepath.Base(end.path), l.why(end), duration(r.UptimeNs))
@@ -120,7 +154,7 @@ func (l *remains) why(end ending) string {
 		return why
 	}
 	if end.signal != 0 {
-		return "signal " + unix.SignalName(end.signal) + " ended it before it could write them (with --live the last figures remain)"
+		return "signal " + unix.SignalName(end.signal) + " ended it before it could write them"
 	}
 	return "it ended without calling exit (as Go programs do), or it turned by exec into a program that" +
 		" did not load the library (static, set-user-ID, LD_PRELOAD removed)"
@@ -172,13 +206,14 @@ func canCreate(path string) error {
 	return nil
 }
 
-// lastPage is what the command's live page said last.
-func lastPage(env environ, end ending) (text []byte, r *report) {
-	for _, path := range pagePaths(env, strconv.Itoa(end.pid)) {
-		p, err := readPage(path)
-		if err == nil && p.pid == end.pid && p.report != nil && p.report.StartUnixNs >= uint64(end.started.UnixNano()) {
-			return p.text, p.report
+// lastPage is the command's live page with its last figures, nil if there are none.
+func (l *remains) lastPage(end ending) (last *page) {
+	l.eachPage(end, func(file *live.Page) error {
+		p, err := snapshot(file)
+		if err == nil && p.report != nil {
+			last = p
 		}
-	}
-	return nil, nil
+		return err
+	})
+	return last
 }

@@ -71,10 +71,10 @@ func TestFind(t *testing.T) {
 func TestNewRemains(t *testing.T) {
 	l, err := newRemains(environ{"TA_STATS_FILE=x.%p"})
 	dir, _ := os.Getwd()
-	if err != nil || l.dir != "" || l.pattern != dir+"/x.%p" {
+	if v, _ := l.env.get("TA_STATS_FILE"); err != nil || l.dir != "" || l.pattern != dir+"/x.%p" || v != l.pattern {
 		t.Errorf("%+v, %v", l, err)
 	}
-	l.close()
+	l.close(ending{})
 	l, err = newRemains(nil)
 	if err != nil || !strings.HasPrefix(l.pattern, l.dir) {
 		t.Fatalf("%+v, %v", l, err)
@@ -85,7 +85,7 @@ func TestNewRemains(t *testing.T) {
 	if n := l.others(""); n != 1 {
 		t.Errorf("%d other reports", n)
 	}
-	l.close()
+	l.close(ending{})
 	if _, err := os.Stat(l.dir); !os.IsNotExist(err) {
 		t.Error("the folder is still there")
 	}
@@ -119,16 +119,13 @@ func TestPagePaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	for value, want := range map[string][]string{
-		"": nil, "0": nil, dir + "/%p.%e": {path}, dir + "/%p": nil,
+		"": nil, "0": nil, "/none/%p": nil, dir + "/%p.%e": {path}, dir + "/%p": nil,
 	} {
 		if got := pagePaths(environ{"TA_STATS_LIVE=" + value}, strconv.Itoa(5)); !slices.Equal(got, want) {
 			t.Errorf("%s: %q", value, got)
 		}
 	}
-	if got := customPages(environ{"TA_STATS_LIVE=" + dir + "/%p.%e"}, "*"); !slices.Equal(got, []string{path}) {
+	if got := pagePaths(environ{"TA_STATS_LIVE=" + dir + "/%p.%e"}, "*"); !slices.Equal(got, []string{path}) {
 		t.Errorf("of any process: %q", got)
-	}
-	if got := customPages(environ{"TA_STATS_LIVE=1"}, "*"); got != nil {
-		t.Errorf("the usual place is taken for another: %q", got)
 	}
 }

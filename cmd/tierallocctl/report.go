@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"reflect"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"tieralloc/stats"
+	"tieralloc/stats/live"
 )
 
 // report is a report of the library (docs/stats.schema.json), as far as people are
@@ -122,7 +125,35 @@ func decodeReport(text []byte) (*report, error) {
 			return nil, errors.New("damaged statistics: tiers of a device are missing")
 		}
 	}
+	makePrintable(reflect.ValueOf(r))
 	return r, nil
+}
+
+// makePrintable makes all strings in v printable, so that none can reach a terminal as it
+// is in a file.
+func makePrintable(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(printable(v.String()))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			makePrintable(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			makePrintable(v.Field(i))
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			makePrintable(v.Index(i))
+		}
+	case reflect.Map:
+		clean := reflect.MakeMap(v.Type())
+		for entry := v.MapRange(); entry.Next(); {
+			clean.SetMapIndex(reflect.ValueOf(printable(entry.Key().String())), entry.Value())
+		}
+		v.Set(clean)
+	}
 }
 
 // reportMax is more than any report is long: one has some 30 KiB.
@@ -130,7 +161,7 @@ const reportMax = 16 << 20
 
 // readReportFile reads a statistics file.
 func readReportFile(path string) (text []byte, r *report, err error) {
-	file, err := openRegular(path)
+	file, err := live.OpenRegular(unix.AT_FDCWD, path, path, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,16 +177,4 @@ func readReportFile(path string) (text []byte, r *report, err error) {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return text, r, nil
-}
-
-// openRegular opens a file that reading cannot wait for.
-func openRegular(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: a file is wanted, and this is none (%s)", path, info.Mode().Type())
-	}
-	return os.Open(path)
 }

@@ -120,9 +120,7 @@ func FuzzDecodeReport(f *testing.F) {
 			t.Fatalf("%v and %v", r, err)
 		}
 		if r != nil { // whatever it says can be shown
-			var out bytes.Buffer
-			summarize(&out, r)
-			describe(&out, r)
+			tame(t, shownReport(text, r))
 		}
 	})
 }

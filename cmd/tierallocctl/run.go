@@ -20,13 +20,18 @@ cannot be run; 127: it was not found.
 
 Signals sent to tierallocctl are passed on, but for those that the terminal sends to
 both (interrupt and quit). The summary is of the command's own process. Programs that
-go on in the background, and children, leave their reports where --stats-file says.`
+go on in the background, and children, leave their reports where --stats-file says.
+
+While they run, tierallocctl stats and top show the command and its children by their
+live pages. A command that a signal ends writes no report: the summary is then what its
+live page said last, a tenth of a second earlier or when it last took new memory.`
 
 // runOptions are the flags of run that are no settings of the library.
 type runOptions struct {
 	library string
 	quiet   bool
 	json    string
+	noLive  bool
 }
 
 func runCommand() *cobra.Command {
@@ -49,6 +54,7 @@ func runCommand() *cobra.Command {
 	flags.StringVar(&o.library, "library", "", "`PATH`: the library, if it is not beside this program")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no summary at the end")
 	flags.StringVar(&o.json, "json", "", "`PATH`: keep the statistics there")
+	flags.BoolVar(&o.noLive, "no-live", false, "no live page: as TA_STATS_LIVE=0")
 	addSettingFlags(cmd)
 	return cmd
 }
@@ -56,6 +62,12 @@ func runCommand() *cobra.Command {
 func run(cmd *cobra.Command, o runOptions, args []string) error {
 	stderr := cmd.ErrOrStderr()
 	env, flags := applySettingFlags(cmd.Flags(), os.Environ())
+	if o.noLive && flags["TA_STATS_LIVE"] != "" {
+		return &failure{statusUsage, errors.New("run: --live and --no-live exclude each other")}
+	}
+	if o.noLive {
+		env = env.with("TA_STATS_LIVE", "0")
+	}
 	v, err := judge(env)
 	if err != nil {
 		return &failure{statusRunFailed, err}
@@ -79,13 +91,13 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	if err != nil {
 		return &failure{statusRunFailed, err}
 	}
-	defer left.close()
-	end, err := runChild(path, args, env.with("TA_STATS_FILE", left.pattern).preload(library))
+	end, err := runChild(path, args, left.env.preload(library))
+	defer left.close(end)
 	if err != nil {
 		return &failure{statusNotRunnable, err}
 	}
 	if err := left.tell(stderr, o, end); err != nil {
-		fmt.Fprintf(stderr, "tierallocctl: %v\n", err)
+		complain(stderr, err)
 	}
 	if end.status != 0 {
 		return &failure{end.status, nil}

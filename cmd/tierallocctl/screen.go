@@ -125,6 +125,10 @@ func (s *screen) draw() {
 		s.view.SetContent(detail(a))
 		return
 	}
+	if len(s.frame.list) == 0 {
+		s.view.SetContent(noPages)
+		return
+	}
 	lines, at := s.frame.lines()
 	lines[0] = headerStyle.Render(lines[0])
 	if at > 0 {

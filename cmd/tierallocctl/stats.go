@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"os/user"
 	"strconv"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -16,15 +17,21 @@ import (
 
 const statsHelp = `Show the statistics of another process, running or dead.
 
-PID: from the live page of that process, which it has if it was started with
-TA_STATS_LIVE (tierallocctl run --live). The page outlives the process, also when a
-signal has killed it. FILE: a live page or a statistics file (TA_STATS_FILE). Without an
-argument: all live pages in /dev/shm, those that running processes have elsewhere, and
-those where TA_STATS_LIVE says.`
+PID: from the live page of that process, which it has if it was started by tierallocctl
+run, or with TA_STATS_LIVE=1. FILE: a live page or a statistics file (TA_STATS_FILE).
+Without an argument: a list of all live pages.
+
+A page outlives a process that a signal kills. The list shows it with its owner and the
+age of its figures until --prune removes it.
+
+Pages are found in the memory of running processes, in /dev/shm by the usual name, and
+where TA_STATS_LIVE says in this program's own environment. So root sees those of all
+users. Others see their own, but for processes that they may not trace.`
 
 // statsOptions are the flags of stats.
 type statsOptions struct {
-	json, prune bool
+	json, prune, watch bool
+	interval           time.Duration
 }
 
 func statsCommand() *cobra.Command {
@@ -37,68 +44,79 @@ func statsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 			switch {
-			case o.prune && len(args) > 0:
-				return &failure{statusUsage, errors.New("stats --prune takes no argument")}
+			case o.prune && (len(args) > 0 || o.watch):
+				return &failure{statusUsage, errors.New("stats --prune takes no argument, and is done once")}
 			case o.prune:
-				pages, bad := allPages()
-				return errors.Join(bad, prunePages(out, pages))
-			case len(args) == 0:
-				return listPages(out, stderr, o.json)
+				return prunePages(out)
+			case o.interval < shortest:
+				return wrongInterval(o.interval)
 			}
-			return showStats(out, args[0], o.json)
+			show := func(w io.Writer) (bool, error) { return true, listPages(w, stderr, o.json) }
+			if len(args) > 0 {
+				show = func(w io.Writer) (bool, error) { return showStats(w, args[0], o.json) }
+			}
+			if o.watch {
+				return watch(out, o.interval, show)
+			}
+			_, err := show(out)
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "the report as the library writes it (docs/stats.schema.json)")
 	cmd.Flags().BoolVar(&o.prune, "prune", false, "remove the live pages of processes that have ended")
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "again and again, until the process has ended")
+	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "`TIME` between two looks")
 	return cmd
 }
 
-// showStats writes the statistics of the process or the file that name is.
-func showStats(w io.Writer, name string, asJSON bool) error {
+// showStats writes the statistics of the process or the file that name is. alive says that
+// there may be others later.
+func showStats(w io.Writer, name string, asJSON bool) (alive bool, err error) {
 	pid, err := strconv.Atoi(name)
 	if err != nil || pid <= 0 {
 		return showFile(w, name, asJSON)
 	}
 	p, err := findPage(pid)
 	if err != nil {
-		return err
+		return false, err
 	}
 	return showPage(w, p, asJSON)
 }
 
 // showFile is showStats for a file of either kind.
-func showFile(w io.Writer, path string, asJSON bool) error {
+func showFile(w io.Writer, path string, asJSON bool) (alive bool, err error) {
 	p, err := readPage(path)
 	if err == nil {
 		return showPage(w, p, asJSON)
 	}
 	if !errors.Is(err, live.ErrNotPage) {
-		return err
+		return false, err
 	}
 	text, r, err := readReportFile(path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if asJSON {
-		_, err = w.Write(text)
-		return err
+		_, err = w.Write(escapeJSON(text))
+		return false, err
 	}
 	describe(w, r)
-	return nil
+	return false, nil
 }
 
-func showPage(w io.Writer, p *page, asJSON bool) error {
+func showPage(w io.Writer, p *page, asJSON bool) (alive bool, err error) {
+	alive = !p.state.Dead()
 	if p.report == nil {
-		return fmt.Errorf("%s of process %d (%s, %s) has no figures yet: they come with its first allocations",
+		return alive, fmt.Errorf("%s of process %d (%s, %s) has no figures yet: they come with its first allocations",
 			p.path, p.pid, p.program, p.state)
 	}
 	if asJSON {
-		_, err := w.Write(p.text)
-		return err
+		_, err := w.Write(escapeJSON(p.text))
+		return alive, err
 	}
-	fmt.Fprintf(w, "%s; figures from %s ago\n", stateWords(p.state), duration(uint64(p.age)))
+	fmt.Fprintf(w, "%s; figures from %s ago; process %d of %s\n", stateWords(p.state), duration(uint64(p.age)), p.pid, userName(p.owner))
 	describe(w, p.report)
-	return nil
+	return alive, nil
 }
 
 // stateWords says what became of a process.
@@ -116,10 +134,14 @@ func stateWords(s live.State) string {
 	return s.String()
 }
 
+// noPages says what to do where there are none.
+const noPages = "No live pages. For a process to have one, " + howToPage + "."
+
 // listed is a page in the list as JSON.
 type listed struct {
 	Path    string `json:"path"`
 	Pid     int    `json:"pid"`
+	Owner   int    `json:"owner"`
 	Program string `json:"program"`
 	State   string `json:"state"`
 	AgeNs   int64  `json:"age_ns"`
@@ -130,46 +152,66 @@ type listed struct {
 func listPages(w, stderr io.Writer, asJSON bool) error {
 	pages, bad := allPages()
 	if bad != nil {
-		fmt.Fprintf(stderr, "tierallocctl: %v\n", bad)
+		complain(stderr, bad)
 	}
+	return writeList(w, pages, asJSON)
+}
+
+func writeList(w io.Writer, pages []*page, asJSON bool) error {
 	if asJSON {
 		list := []listed{}
 		for _, p := range pages {
-			list = append(list, listed{p.path, p.pid, p.program, p.state.String(), p.age.Nanoseconds()})
+			list = append(list, listed{printable(p.path), p.pid, p.owner, p.program, p.state.String(), p.age.Nanoseconds()})
 		}
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		return enc.Encode(list)
 	}
 	if len(pages) == 0 {
-		fmt.Fprintln(w, "No live pages. Processes have one if they are started with TA_STATS_LIVE=1 (tierallocctl run --live).")
+		fmt.Fprintln(w, noPages)
 		return nil
 	}
-	t := newTable("pid", "program", "state", "memory", "figures from", "page")
-	alignRight(t, 1, 4, 5)
+	t := newTable("pid", "owner", "program", "state", "memory", "figures from", "page")
+	alignRight(t, 1, 5, 6)
+	ended := 0
 	for _, p := range pages {
+		if p.state.Dead() {
+			ended++
+		}
 		memory := none
 		if p.report != nil {
 			memory = size(p.report.Heap.BytesCommitted)
 		}
-		t.AppendRow(table.Row{p.pid, p.program, p.state, memory, duration(uint64(p.age)) + " ago", printable(p.path)})
+		t.AppendRow(table.Row{p.pid, userName(p.owner), p.program, p.state, memory, duration(uint64(p.age)) + " ago", printable(p.path)})
 	}
 	fmt.Fprintln(w, t.Render())
+	if ended > 0 {
+		fmt.Fprintf(w, "%s of processes that have ended; to remove them: tierallocctl stats --prune\n", plural(ended, "page"))
+	}
 	return nil
 }
 
-// prunePages removes those of the pages that nobody will write to any more.
-func prunePages(w io.Writer, pages []*page) error {
-	var bad []error
-	for _, p := range pages {
-		if !p.state.Dead() {
-			continue
-		}
-		if err := os.Remove(p.path); err != nil {
-			bad = append(bad, err)
-			continue
-		}
-		fmt.Fprintf(w, "removed %s (%s, %s)\n", printable(p.path), p.program, p.state)
+// userName is the name of the user with a number, or the number.
+func userName(uid int) string {
+	number := strconv.Itoa(uid)
+	if u, err := user.LookupId(number); err == nil {
+		return printable(u.Username)
 	}
-	return errors.Join(bad...)
+	return number
+}
+
+// prunePages removes the pages of processes that have ended: of those that can be found,
+// each from the folder where it was found, and not what somebody has put in its place.
+func prunePages(w io.Writer) error {
+	return eachPage(func(file *live.Page) error {
+		p, err := snapshot(file)
+		if err != nil || !p.state.Dead() || file.Mapped() {
+			return err
+		}
+		if err := file.Remove(); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "removed %s (%s of %s, %s)\n", printable(p.path), p.program, userName(p.owner), p.state)
+		return nil
+	})
 }

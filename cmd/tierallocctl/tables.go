@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -47,6 +49,25 @@ func printable(s string) string {
 	}, s)
 }
 
+// escapeJSON escapes within strings what could play with a terminal: there may be nothing
+// like that between them.
+func escapeJSON(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case unicode.IsPrint(r) || r == '\n' || r == '\t':
+			out = utf8.AppendRune(out, r)
+		case r == '\r': // between strings
+			out = append(out, ' ')
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				out = fmt.Appendf(out, `\u%04x`, unit)
+			}
+		}
+	}
+	return out
+}
+
 // summarize writes the figures of a report that a person looks at first.
 func summarize(w io.Writer, r *report) {
 	t := newTable("tier", "current", "peak", "soft cap", "hard cap", "allocs", "frees", "violations",
@@ -59,8 +80,10 @@ func summarize(w io.Writer, r *report) {
 			count(tier.Migrations.MovedPages), count(tier.Migrations.FailedPages)})
 	}
 	fmt.Fprintf(w, "%s (process %d): heap peak %s, live %s in %s; tiers %s\n",
-		printable(r.Program), r.Pid, size(r.Heap.BytesPeak), size(r.Heap.BytesLive), plural(r.Heap.BlocksLive, "block"), r.Backend)
+		r.Program, r.Pid, size(r.Heap.BytesPeak), size(r.Heap.BytesLive), plural(r.Heap.BlocksLive, "block"), r.Backend)
 	fmt.Fprintln(w, t.Render())
+	fmt.Fprintln(w, "allocs and frees count blocks, violations and rerouted requests, moved and failed memory pages;"+
+		" wait is the time charged for throttling")
 	summarizeDevices(w, r)
 }
 
@@ -68,7 +91,7 @@ func summarize(w io.Writer, r *report) {
 // a whole.
 func describe(w io.Writer, r *report) {
 	h := r.Heap
-	fmt.Fprintf(w, "%s (process %d), after %s; tiers %s\n", printable(r.Program), r.Pid, duration(r.UptimeNs), r.Backend)
+	fmt.Fprintf(w, "%s (process %d), after %s; tiers %s\n", r.Program, r.Pid, duration(r.UptimeNs), r.Backend)
 	p := &r.Policy
 	if p.DefaultHint != "" {
 		fmt.Fprintf(w, "policy: default hint %s, %s, over soft %s, at hard %s, throttle %s\n",

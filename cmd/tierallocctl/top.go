@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const topHelp = `Watch all processes that have a live page (TA_STATS_LIVE), on the full screen.
+const topHelp = `Watch all processes that have a live page, on the full screen: those that tierallocctl
+run has started, and those with TA_STATS_LIVE=1. Root sees those of all users.
 
 Each process has a line, and below it one for each of its tiers: the memory that is
 charged to it, how much of its cap that is, and since the last look the allocations and
@@ -26,6 +27,10 @@ what happened in one interval.`
 // shortest is the interval below which pages are not updated anyway.
 const shortest = 100 * time.Millisecond
 
+func wrongInterval(interval time.Duration) error {
+	return &failure{statusUsage, fmt.Errorf("--interval %v: expected a time such as 1s, at least %v", interval, shortest)}
+}
+
 func topCommand() *cobra.Command {
 	var interval time.Duration
 	var once bool
@@ -36,7 +41,7 @@ func topCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if interval < shortest {
-				return &failure{statusUsage, fmt.Errorf("--interval %v: expected a time such as 1s, at least %v", interval, shortest)}
+				return wrongInterval(interval)
 			}
 			out := cmd.OutOrStdout()
 			file, ok := out.(*os.File)

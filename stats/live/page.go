@@ -4,6 +4,9 @@
 // Files are read and never mapped: one that its owner cuts short meanwhile is an
 // error then, not a SIGBUS. What they say is not trusted; nothing in one can make a
 // reader fail in another way than by an error.
+//
+// Nor is it trusted where others say that their pages are. A page of theirs counts if
+// they have it mapped (Mapped), or if it has the usual name in the usual folder (Usual).
 package live
 
 import (
@@ -13,10 +16,10 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
-	"syscall"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"tieralloc/stats"
 )
@@ -26,18 +29,28 @@ var ErrNotPage = errors.New("not a live page of tieralloc")
 
 // Page is an open live page. Its methods may be used by one goroutine at a time.
 type Page struct {
-	file *os.File
-	head stats.LiveHeader // its lasting part
+	file   *os.File
+	path   string
+	stat   unix.Stat_t      // of the file, when it was opened
+	head   stats.LiveHeader // its lasting part
+	holder int              // the process that has it mapped, 0: not known
+	folder *Folder          // where its name was looked up, nil: nowhere that is trusted
 }
 
-// Open opens the live page at path.
-func Open(path string) (*Page, error) {
-	// A named pipe must not keep us waiting.
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// Open opens the live page at path, which the caller means as it is, links and all.
+func Open(path string) (*Page, error) { return openAt(unix.AT_FDCWD, path, path, 0) }
+
+// openAt opens the live page that name is in the folder of the descriptor dir. path is
+// what messages call it. flags are more flags for the look-up.
+func openAt(dir int, name, path string, flags int) (*Page, error) {
+	file, err := OpenRegular(dir, name, path, flags)
+	if errors.Is(err, ErrNotRegular) {
+		err = fmt.Errorf("%s: %w", path, ErrNotPage)
+	}
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{file: file}
+	p := &Page{file: file, path: path}
 	if err := p.check(); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -47,12 +60,8 @@ func Open(path string) (*Page, error) {
 
 // check reads the header.
 func (p *Page) check() error {
-	info, err := p.file.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return ErrNotPage
+	if err := unix.Fstat(int(p.file.Fd()), &p.stat); err != nil {
+		return os.NewSyscallError("fstat", err)
 	}
 	var first [3]uint64 // magic, version, size
 	if p.read(words(&first), 0) != nil || first[0] != stats.LiveMagic {
@@ -62,8 +71,8 @@ func (p *Page) check() error {
 		return fmt.Errorf("live page of format %d with %d bytes; this program reads format %d with %d bytes:"+
 			" use the one that was built with the library", first[1], first[2], stats.LiveVersion, stats.LiveSize)
 	}
-	if info.Size() != int64(stats.LiveSize) {
-		return fmt.Errorf("damaged live page: %d bytes, not %d", info.Size(), stats.LiveSize)
+	if p.stat.Size != int64(stats.LiveSize) {
+		return fmt.Errorf("damaged live page: %d bytes, not %d", p.stat.Size, stats.LiveSize)
 	}
 	if err := p.read(words(&p.head), 0); err != nil {
 		return err
@@ -77,11 +86,29 @@ func (p *Page) check() error {
 // Close closes the file. Snapshots stay valid.
 func (p *Page) Close() error { return p.file.Close() }
 
-// Path is the name that the page was opened by.
-func (p *Page) Path() string { return p.file.Name() }
+// Path is the name that the page was opened by, as bytes; terminals may not like them.
+func (p *Page) Path() string { return p.path }
 
-// Pid is the number of the process, in its own PID namespace.
-func (p *Page) Pid() int { return int(p.head.Pid) }
+// Pid is the number of the process that has the page mapped, if it was found by that; else
+// what the page says, which is the number in the process's own PID namespace.
+func (p *Page) Pid() int {
+	if p.holder != 0 {
+		return p.holder
+	}
+	return int(p.head.Pid)
+}
+
+// Mapped says that the page was found in the memory of its process, which runs.
+func (p *Page) Mapped() bool { return p.holder != 0 }
+
+// Owner is the number of the user whom the file belongs to.
+func (p *Page) Owner() int { return int(p.stat.Uid) }
+
+// ID tells one file from another while the page is open.
+func (p *Page) ID() ID { return ID{p.stat.Dev, p.stat.Ino} }
+
+// ID is a file's device and inode.
+type ID struct{ dev, ino uint64 }
 
 // Program is the file name of the program, as bytes; terminals may not like them.
 func (p *Page) Program() string { return string(p.head.Program[:p.head.ProgramLen]) }
@@ -108,30 +135,4 @@ func (p *Page) word(at uintptr) (uint64, error) {
 	var buf [8]byte
 	err := p.read(buf[:], at)
 	return binary.NativeEndian.Uint64(buf[:]), err
-}
-
-// List opens all live pages in a folder. Files that are none are passed over, and so
-// are those that may not be read: they are other users'. Pages that are damaged or of
-// another version are in the error, beside which the others are returned.
-func List(dir string) ([]*Page, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var pages []*Page
-	var bad []error
-	for _, e := range entries {
-		if !e.Type().IsRegular() {
-			continue
-		}
-		p, err := Open(filepath.Join(dir, e.Name()))
-		switch {
-		case err == nil:
-			pages = append(pages, p)
-		case errors.Is(err, ErrNotPage), errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
-		default:
-			bad = append(bad, err)
-		}
-	}
-	return pages, errors.Join(bad...)
 }

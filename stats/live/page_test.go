@@ -145,42 +145,6 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
-	dir := t.TempDir()
-	if pages, err := List(dir); len(pages) != 0 || err != nil {
-		t.Errorf("an empty folder: %v, %v", pages, err)
-	}
-	if _, err := List(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
-	path, _ := ownPage(t)
-	in := func(name string) string { return filepath.Join(dir, name) }
-	const whole = int(stats.LiveSize)
-	if err := errors.Join(
-		os.Rename(copyOf(t, path, nil, whole), in("tieralloc.2.b")),
-		os.Rename(copyOf(t, path, nil, whole), in("anything")),
-		os.Rename(copyOf(t, path, headAt{versionAt: 9}, whole), in("other")),
-		os.Rename(copyOf(t, path, nil, whole-1), in("cut")),
-		os.WriteFile(in("text"), []byte(strings.Repeat("text", 9999)), 0o600), os.WriteFile(in("empty"), nil, 0o600),
-		os.Mkdir(in("dir"), 0o700), syscall.Mkfifo(in("fifo"), 0o600), os.Symlink(path, in("link")),
-	); err != nil {
-		t.Fatal(err)
-	}
-	pages, err := List(dir)
-	var names []string
-	for _, p := range pages {
-		names = append(names, filepath.Base(p.Path()))
-		p.Close()
-	}
-	if strings.Join(names, " ") != "anything tieralloc.2.b" {
-		t.Errorf("%q", names)
-	}
-	if err == nil || !strings.Contains(err.Error(), in("other")+": live page of format 9") ||
-		!strings.Contains(err.Error(), in("cut")+": damaged") || strings.Count(err.Error(), "\n") != 1 {
-		t.Errorf("%v", err)
-	}
-}
-
 // FuzzPage: whatever a file holds, reading it ends, with an error or with figures that
 // can be written.
 func FuzzPage(f *testing.F) {

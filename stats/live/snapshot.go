@@ -52,7 +52,7 @@ func (p *Page) Snapshot() (*Snapshot, error) {
 				Program: p.head.Program, ProgramLen: p.head.ProgramLen}
 			s.At = p.Start()
 		}
-		s.State = p.state(s.Age())
+		s.State = p.state()
 		return s, nil
 	}
 	return nil, fmt.Errorf("%s: damaged live page: it does not stay still", p.Path())

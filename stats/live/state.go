@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"tieralloc/stats"
 )
@@ -41,13 +40,9 @@ func (s State) String() string {
 // Dead reports whether nobody will update the page any more.
 func (s State) Dead() bool { return s == Exited || s == Killed || s == Replaced }
 
-// fresh is the age up to which an update is taken as a sign that the process still has
-// its page. To look for certain means to read all of its /proc/PID/maps.
-const fresh = time.Second
-
-// state is the process's when the last update was age ago.
-func (p *Page) state(age time.Duration) State {
-	s := p.look(age)
+// state is the process's.
+func (p *Page) state() State {
+	s := p.look()
 	// Last, for the process may just have ended.
 	if v, err := p.word(stateAt); err == nil && v == stats.LiveExited {
 		return Exited
@@ -55,8 +50,12 @@ func (p *Page) state(age time.Duration) State {
 	return s
 }
 
-// look is state by what the system says.
-func (p *Page) look(age time.Duration) State {
+// look is state by what the system says. A page that its process was found by is in its
+// memory; of another one, which may say what it likes, that is looked up.
+func (p *Page) look() State {
+	if p.holder != 0 {
+		return Running
+	}
 	if id := text(p.head.BootID[:]); id != "" && bootID() != "" && id != bootID() {
 		return Killed
 	}
@@ -72,7 +71,7 @@ func (p *Page) look(age time.Duration) State {
 		return Running // /proc is not for us to see
 	case proc.ended, p.head.StartTicks != 0 && proc.startTicks != p.head.StartTicks:
 		return Killed
-	case age > fresh && !proc.leaderOnly && !p.mapped():
+	case !proc.leaderOnly && !p.mapped():
 		return Replaced
 	}
 	return Running
@@ -117,12 +116,7 @@ func (p *Page) mapped() bool {
 	if err != nil || len(maps) == 0 {
 		return true
 	}
-	info, err := p.file.Stat()
-	if err != nil {
-		return true
-	}
-	inode := strconv.FormatUint(info.Sys().(*syscall.Stat_t).Ino, 10)
-	return mapsHave(maps, inode, filepath.Base(p.Path()))
+	return mapsHave(maps, strconv.FormatUint(p.stat.Ino, 10), filepath.Base(p.path))
 }
 
 // mapsHave looks for a file by its inode and, for file systems that show another one

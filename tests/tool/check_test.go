@@ -10,8 +10,13 @@ import (
 	"tieralloc/internal/config"
 )
 
+// TestCheckDefaults: all variables are shown when that is asked for, and else those that are
+// set.
 func TestCheckDefaults(t *testing.T) {
-	r := ctl(t, nil, "check")
+	if r := ctl(t, nil, "check"); r.Status != 0 || !strings.HasPrefix(r.Stdout, "settings:\n  none is set; ") || strings.Contains(r.Stdout, "TA_") {
+		t.Errorf("%+v", r)
+	}
+	r := ctl(t, nil, "check", "--all")
 	if r.Status != 0 || r.Stderr != "" {
 		t.Fatalf("%+v", r)
 	}
@@ -22,8 +27,8 @@ func TestCheckDefaults(t *testing.T) {
 		}
 		line := ""
 		for l := range strings.Lines(r.Stdout) {
-			if strings.HasPrefix(l, name+" ") {
-				line = squeeze(l)
+			if l = squeeze(l); strings.HasPrefix(l, name+" ") {
+				line = l
 			}
 		}
 		if !strings.HasPrefix(line, name+" "+squeeze(fallback)+" default ") {
@@ -33,6 +38,23 @@ func TestCheckDefaults(t *testing.T) {
 	says(t, r.Stdout, "tiers on this machine:")
 	if strings.Contains(r.Stdout, "mistake") || strings.Contains(r.Stdout, "without effect") || strings.Contains(r.Stdout, "rules:") {
 		t.Errorf("%s", r.Stdout)
+	}
+}
+
+// TestCheckOrder: findings come first, then what is set by groups, and nothing else.
+func TestCheckOrder(t *testing.T) {
+	r := ctl(t, []string{"TA_SLOW_BW=1G", "TA_CUDA_HARD=1G", "TA_NODE_FAST=far", "TA_FOO=1", "TA_CUDA_MANAGED=1", "TA_STRICT=1", "TA_LOG_FILE=/x"}, "check")
+	at := 0
+	for _, title := range []string{"1 mistake:", "without effect:", "worth knowing:", "not known to the library, and passed over:",
+		"settings:", "settings of FAST:", "settings of SLOW:", "settings of CUDA:", "tiers on this machine:"} {
+		i := strings.Index("\n"+r.Stdout, "\n"+title+"\n")
+		if i < at || title == "1 mistake:" && i != 0 {
+			t.Errorf("%s is not in its place", title)
+		}
+		at = max(at, i)
+	}
+	if r.Status != 78 || strings.Contains(r.Stdout, "  default  ") || strings.Contains(r.Stdout, "NORMAL:") {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -59,7 +81,7 @@ func TestCheckCUDA(t *testing.T) {
 	if r.Status != 0 {
 		t.Errorf("%+v", r)
 	}
-	says(t, squeeze(r.Stdout), "TA_CUDA_HARD 8G set hard cap of each device", "TA_CUDA_SEGMENT_SIZE 20M default",
+	says(t, squeeze(r.Stdout), "TA_CUDA_HARD 8G set hard cap of each device",
 		"without effect:", "TA_CUDA_LEAKS: there is no report without TA_STATS_FILE", "worth knowing:",
 		"TA_CUDA_HARD and TA_CUDA_PROPORTION: on each device the smaller of the two holds",
 		"TA_CUDA_WARMUP asks for 1.4 MiB, and TA_CUDA_CACHE_LIMIT keeps 1.0 MiB")
@@ -137,7 +159,7 @@ func TestTopology(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{"chekc"}, {"check", "x"}, {"topology", "x"}, {"gpu", "x"}, {"top", "x"}, {"top", "--interval", "1ms"},
-		{"top", "--interval", "fast"}, {"stats", "1", "2"}, {"stats", "--prune", "1"}, {"stats", "--jsno"}} {
+		{"top", "--interval", "fast"}, {"stats", "1", "2"}, {"stats", "--prune", "1"}, {"stats", "--prune", "--watch"}, {"stats", "--watch", "--interval", "0"}, {"stats", "--jsno"}, {"run", "--live", "--no-live", "true"}} {
 		r := ctl(t, nil, args...)
 		if r.Status != 2 || r.Stdout != "" || !strings.HasPrefix(r.Stderr, "tierallocctl: ") {
 			t.Errorf("%q: %+v", args, r)

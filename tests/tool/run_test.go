@@ -105,7 +105,8 @@ func TestRunSummary(t *testing.T) {
 	if r.Status != 4 || r.Stdout != "out\n" {
 		t.Errorf("%+v", r)
 	}
-	says(t, r.Stderr, "heap peak", "tier", "current", "peak", "FAST", "64 MiB", "NORMAL", "SLOW", "--stats-file")
+	says(t, r.Stderr, "heap peak", "tier", "current", "peak", "FAST", "64 MiB", "NORMAL", "SLOW", "--stats-file",
+		"allocs and frees count blocks, violations and rerouted requests, moved and failed memory pages; wait is the time")
 	r = run(t, nil, "--quiet", "true")
 	if r.Status != 0 || r.Stderr != "" {
 		t.Errorf("--quiet: %+v", r)
@@ -167,7 +168,8 @@ func TestRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestRunWithoutStatistics: it says why there are none.
+// TestRunWithoutStatistics: it says why there are none. What the live page still says is of
+// the program before exec.
 func TestRunWithoutStatistics(t *testing.T) {
 	static := testlib.CC(t, "nothing.c", "-static")
 	script := filepath.Join(t.TempDir(), "script")
@@ -178,13 +180,16 @@ func TestRunWithoutStatistics(t *testing.T) {
 		args   []string
 		status int
 		word   string
+		page   bool
 	}{
-		{[]string{static}, 0, "statically linked"},
-		{[]string{script}, 0, "statically linked"},
-		{[]string{"sh", "-c", "exec " + static}, 0, "exec"},
-		{[]string{"sh", "-c", "unset LD_PRELOAD; exec true"}, 0, "LD_PRELOAD"},
-		{[]string{"--disable", "true"}, 0, "TA_DISABLE"},
-		{[]string{"sh", "-c", "kill -9 $$"}, 137, "SIGKILL"},
+		{[]string{static}, 0, "statically linked", false},
+		{[]string{script}, 0, "statically linked", false},
+		{[]string{"sh", "-c", "exec " + static}, 0, "exec", true},
+		{[]string{"--no-live", "sh", "-c", "exec " + static}, 0, "exec", false},
+		{[]string{"sh", "-c", "unset LD_PRELOAD; exec true"}, 0, "LD_PRELOAD", true},
+		{[]string{"--disable", "true"}, 0, "TA_DISABLE", false},
+		{[]string{"--no-live", "sh", "-c", "kill -9 $$"}, 137, "SIGKILL", false},
+		{[]string{"--no-live", "sh", "-c", "kill -9 $$"}, 137, "with a live page its last figures remain", false},
 	} {
 		path := filepath.Join(t.TempDir(), "x.json")
 		r := run(t, nil, append([]string{"--json", path}, c.args...)...)
@@ -192,28 +197,83 @@ func TestRunWithoutStatistics(t *testing.T) {
 			t.Errorf("%q: %+v", c.args, r)
 		}
 		says(t, r.Stderr, "no statistics", c.word)
-		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%q: a file was made", c.args)
+		if _, err := os.Stat(path); (err == nil) != c.page {
+			t.Errorf("%q: the figures in the file: %v", c.args, err)
 		}
 	}
 }
 
-// TestRunLivePage: of a command that was killed the last live figures are shown.
+// TestRunLivePage: of a command that a signal ends the last live figures are shown and kept,
+// though nobody asked for a page. None is left behind.
 func TestRunLivePage(t *testing.T) {
 	testlib.Need(t, "perl")
+	for _, s := range []struct {
+		name   string
+		number int
+	}{{"SIGPIPE", 13}, {"SIGTERM", 15}, {"SIGKILL", 9}} {
+		path := filepath.Join(t.TempDir(), "x.json")
+		r := run(t, nil, "--json", path, "perl", "-e",
+			fmt.Sprintf(`print $$; for my $i (1..60) { push @a, map {"x" x 1000} 1..200; select undef, undef, undef, 0.01 } close STDOUT; kill %d, $$`, s.number))
+		if r.Status != 128+s.number {
+			t.Errorf("%+v", r)
+		}
+		says(t, r.Stderr, s.name, "live page", "NORMAL")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := valid(t, text)
+		if got.Program != "perl" || got.Tiers["normal"].AllocCalls == 0 || fmt.Sprint(got.Pid) != r.Stdout {
+			t.Errorf("%+v", got)
+		}
+		if _, err := os.Stat("/dev/shm/tieralloc." + r.Stdout); !os.IsNotExist(err) {
+			t.Errorf("the page is left: %v", err)
+		}
+	}
+}
+
+// TestRunPageStays: a page in a place that the user chose is theirs.
+func TestRunPageStays(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "x.json")
-	r := run(t, nil, "--live="+dir+"/%p", "--json", path, "perl", "-e",
-		`for my $i (1..60) { push @a, map {"x" x 1000} 1..200; select undef, undef, undef, 0.01 } kill 9, $$`)
-	if r.Status != 137 {
-		t.Errorf("%+v", r)
-	}
+	r := run(t, nil, "--live="+dir+"/%p", "sh", "-c", "kill -9 $$")
 	says(t, r.Stderr, "SIGKILL", "live page", "NORMAL")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+	if files, _ := os.ReadDir(dir); r.Status != 137 || len(files) != 1 {
+		t.Errorf("%+v, %v", r, files)
 	}
-	if got := valid(t, text); got.Program != "perl" || got.Tiers["normal"].AllocCalls == 0 {
-		t.Errorf("%+v", got)
+}
+
+// TestRunIsSeen: stats sees what run has started, unless it shall not.
+func TestRunIsSeen(t *testing.T) {
+	for flag, want := range map[string]bool{"--": true, "--no-live": false, "--live=0": false} {
+		cmd := start(t, nil, tool(t), "run", "-q", "--library", testlib.Lib(t), flag, "sh", "-c", "echo ready; sleep 100; :")
+		var children []string
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
+		for _, name := range files { // whichever thread has started it
+			text, _ := os.ReadFile(name)
+			children = append(children, strings.Fields(string(text))...)
+		}
+		if len(children) != 1 {
+			t.Fatalf("children %q", children)
+		}
+		r := ctl(t, nil, "stats", children[0])
+		if (r.Status == 0) != want {
+			t.Errorf("%s: %+v", flag, r)
+		}
+	}
+}
+
+// TestRunForgedPage: a page that another user has put in the place of the command's is not
+// taken for it, and stays.
+func TestRunForgedPage(t *testing.T) {
+	r := inNamespace(t, `
+		TA_STATS_LIVE=/mnt/dead.%p LD_PRELOAD=/mnt/lib.so perl -e 'kill 9, $$'
+		./ctl run --library /mnt/lib.so -- perl -e '
+			open F, "<", (glob "/mnt/dead.*")[0]; binmode F; local $/; $page = <F>;
+			substr($page, 24, 8) = pack "Q", $$; substr($page, 32, 8) = pack "Q", 2e18;
+			$name = "/dev/shm/tieralloc.$$"; unlink $name; open G, ">", $name; binmode G; print G $page; close G;
+			chown 12345, 12345, $name; kill 9, $$'
+		ls /dev/shm | wc -l`)
+	if !strings.HasSuffix(r.Stdout, "1\n") || !strings.Contains(r.Stderr, "no statistics of perl") {
+		t.Errorf("%+v", r)
 	}
 }

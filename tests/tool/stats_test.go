@@ -3,6 +3,7 @@ package tool
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -95,7 +96,57 @@ func TestStatsNoPage(t *testing.T) {
 	if r.Status != 1 {
 		t.Errorf("%+v", r)
 	}
-	says(t, r.Stderr, "without libtieralloc.so", "tierallocctl run --live")
+	says(t, r.Stderr, "without libtieralloc.so", "tierallocctl run -- COMMAND")
+}
+
+// TestNoPages: one line says how to come by one.
+func TestNoPages(t *testing.T) {
+	r := inNamespace(t, "./ctl stats; ./ctl top --once --interval 100ms")
+	const line = "No live pages. For a process to have one, start it by tierallocctl run -- COMMAND, or with TA_STATS_LIVE=1.\n"
+	if r.Status != 0 || strings.Count(r.Stdout, line) != 2 || strings.Count(r.Stdout, "\n") != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestWatch: figures are shown again and again, until the process has ended.
+func TestWatch(t *testing.T) {
+	testlib.Need(t, "perl")
+	hogging := start(t, preloaded(t, "TA_STATS_LIVE="+t.TempDir()+"/%p"), "perl", "-e", hog)
+	seen := filepath.Join(t.TempDir(), "seen")
+	out, err := os.Create(seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command(tool(t), "stats", "--watch", "--interval", "100ms", strconv.Itoa(hogging.Process.Pid))
+	cmd.Env = append(os.Environ(), quiet()...)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	pictures := func() []string {
+		text, _ := os.ReadFile(seen)
+		return strings.Split("\n"+string(text), "\nrunning; figures from ")
+	}
+	eventually(t, "two pictures", func() bool { return len(pictures()) > 3 })
+	hogging.Process.Kill()
+	hogging.Wait()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	last := pictures()[len(pictures())-1]
+	if !strings.Contains(last, "\nended: ") || strings.ContainsRune(last, '\x1b') {
+		t.Errorf("%s", last)
+	}
+}
+
+// TestWatchList: on a terminal each list takes the place of the last.
+func TestWatchList(t *testing.T) {
+	term := onTerminal(t, nil, tool(t), "stats", "--watch", "--interval", "100ms")
+	eventually(t, "three lists", func() bool { return strings.Count(term.text(), "\x1b[H\x1b[2J") > 2 })
+	term.press("\x03")
+	term.wait()
 }
 
 // hog is a program that allocates all the time and says so.

@@ -1,0 +1,103 @@
+package live
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// pageMost is more bytes than a page of any version has. What processes share beyond that
+// is not looked into.
+const pageMost = 1 << 20
+
+// Mapped opens the live pages that a process has mapped, wherever they are. It takes the
+// right to trace the process, as its own user and root have it. Without that, and where
+// the process has none, there are no pages.
+func Mapped(pid int) []*Page {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	maps, err := os.ReadFile(filepath.Join(proc, "maps"))
+	if err != nil {
+		return nil
+	}
+	var pages []*Page
+	for line := range bytes.Lines(maps) {
+		m, ok := parseMapping(line)
+		if !ok {
+			continue
+		}
+		p, err := openMapped(proc, m)
+		if err != nil {
+			continue
+		}
+		if p.head.Pid != innerNumber(proc, pid) { // a child's that has its parent's memory, or a lie
+			p.Close()
+			continue
+		}
+		p.holder = pid
+		pages = append(pages, p)
+	}
+	return pages
+}
+
+// mapping is a line of /proc/PID/maps that may be a live page.
+type mapping struct {
+	from, to, inode uint64
+	path            string
+}
+
+// parseMapping reads a line if it is of a file's beginning, written to and shared.
+func parseMapping(line []byte) (m mapping, ok bool) {
+	if !bytes.Contains(line, []byte(" rw-s 00000000 ")) {
+		return m, false
+	}
+	fields := bytes.Fields(line) // range, rights, offset, device, inode, path
+	at := bytes.IndexByte(line, '/')
+	if len(fields) < 6 || at < 0 {
+		return m, false
+	}
+	from, to, _ := strings.Cut(string(fields[0]), "-")
+	var bad [3]error
+	m.from, bad[0] = strconv.ParseUint(from, 16, 64)
+	m.to, bad[1] = strconv.ParseUint(to, 16, 64)
+	m.inode, bad[2] = strconv.ParseUint(string(fields[4]), 10, 64)
+	m.path = strings.TrimSuffix(string(line[at:]), "\n")
+	return m, errors.Join(bad[:]...) == nil && m.from < m.to && m.to-m.from <= pageMost
+}
+
+// openMapped opens the file that is mapped there. The kernel lets only those look it up by
+// the mapping who may checkpoint any process. For others its name must do: what has it now
+// is opened if it has the same inode.
+func openMapped(proc string, m mapping) (*Page, error) {
+	at := filepath.Join(proc, "map_files", fmt.Sprintf("%x-%x", m.from, m.to))
+	p, err := openAt(unix.AT_FDCWD, at, m.path, 0)
+	if !errors.Is(err, unix.EPERM) {
+		return p, err
+	}
+	p, err = openAt(unix.AT_FDCWD, m.path, m.path, unix.O_NOFOLLOW)
+	if err == nil && p.stat.Ino != m.inode {
+		p.Close()
+		return nil, fmt.Errorf("%s: another file has taken its place", m.path)
+	}
+	return p, err
+}
+
+// innerNumber is the process's number in its own PID namespace.
+func innerNumber(proc string, pid int) uint64 {
+	status, _ := os.ReadFile(filepath.Join(proc, "status"))
+	for line := range strings.Lines(string(status)) {
+		if numbers, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			numbers = strings.TrimSpace(numbers)
+			last := numbers[strings.LastIndexAny(numbers, " \t")+1:]
+			if n, err := strconv.ParseUint(last, 10, 64); err == nil {
+				return n
+			}
+		}
+	}
+	return uint64(pid)
+}
