@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tieralloc/internal/testlib"
@@ -244,8 +245,9 @@ func TestRunPageStays(t *testing.T) {
 
 // TestRunIsSeen: stats sees what run has started, unless it shall not.
 func TestRunIsSeen(t *testing.T) {
+	testlib.Need(t, "perl")
 	for flag, want := range map[string]bool{"--": true, "--no-live": false, "--live=0": false} {
-		cmd := start(t, nil, tool(t), "run", "-q", "--library", testlib.Lib(t), flag, "sh", "-c", "echo ready; sleep 100; :")
+		cmd := start(t, nil, tool(t), "run", "-q", "--library", testlib.Lib(t), flag, "perl", "-e", hog)
 		var children []string
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
 		for _, name := range files { // whichever thread has started it
@@ -259,6 +261,8 @@ func TestRunIsSeen(t *testing.T) {
 		if (r.Status == 0) != want {
 			t.Errorf("%s: %+v", flag, r)
 		}
+		cmd.Process.Signal(syscall.SIGTERM) // it passes that on, and removes the page
+		cmd.Wait()
 	}
 }
 
