@@ -12,8 +12,11 @@ import (
 // fileID tells one file from another.
 type fileID struct{ dev, ino uint64 }
 
-// LiveOpen makes the live page of this process: a new file, mode 0600, whose name is
-// the n bytes at path. It returns an errno, 0 on success. A page of this user that is
+// oPath opens a file for no more than to say which it is. Package syscall lacks it.
+const oPath = 0x200000
+
+// LiveOpen makes the live page of this process: a new file, mode 0600, whose
+// absolute path is the n bytes at path. It returns an errno, 0 on success. A page of this user that is
 // there, left behind by an earlier process, is removed; anything else there is left
 // alone (EEXIST), and a symbolic link is not followed. program is the program's name,
 // programLen bytes.
@@ -29,20 +32,13 @@ func LiveOpen(path, n uintptr, pid, startUnixNs uint64, program, programLen uint
 	if errno = raw.SizeAllowed(LiveSize); errno != 0 {
 		return errno
 	}
-	name := uintptr(unsafe.Pointer(&live.path))
-	removeStale(name)
-	const flags = syscall.O_RDWR | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
-	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, name, flags, 0600, 0, 0)
+	dir, name, errno := openFolder()
 	if errno != 0 {
 		return errno
 	}
-	page, errno := mapFile(fd)
-	if errno == 0 {
-		live.file, _ = identify(fd)
-	} else {
-		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, name, 0, 0, 0, 0)
-	}
-	raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	removeStale(dir, name)
+	page, errno := newFile(dir, name)
+	raw.Sys(syscall.SYS_CLOSE, dir, 0, 0, 0, 0, 0)
 	if errno != 0 {
 		return errno
 	}
@@ -75,26 +71,63 @@ func setLivePath(path, n uintptr) (errno uintptr) {
 	return 0
 }
 
-// removeStale removes the file at the C string name if it is a live page of this
-// user, or one that was never finished. Whether it was removed shows when the new one
-// is made.
-func removeStale(name uintptr) {
-	const flags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
-	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, name, flags, 0, 0, 0)
+// openFolder opens the folder of the page, and returns it with the C string that is the
+// page's name there. All that is done to the name is done in that folder: in a path
+// somebody may meanwhile let a symbolic link take a folder's place.
+func openFolder() (dir, name, errno uintptr) {
+	base := uintptr(0) // where the name begins
+	for i := uintptr(0); i < raw.Page && live.path[i&(raw.Page-1)] != 0; i++ {
+		if live.path[i&(raw.Page-1)] == '/' {
+			base = i + 1
+		}
+	}
+	path := uintptr(unsafe.Pointer(&live.path))
+	first := live.path[base&(raw.Page-1)]
+	live.path[base&(raw.Page-1)] = 0
+	const flags = oPath | syscall.O_DIRECTORY | syscall.O_CLOEXEC
+	dir, errno = raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, path, flags, 0, 0, 0)
+	live.path[base&(raw.Page-1)] = first
+	return dir, path + base, errno
+}
+
+// newFile makes the page's file and maps it.
+func newFile(dir, name uintptr) (page, errno uintptr) {
+	const flags = syscall.O_RDWR | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+	fd, errno := raw.Sys(syscall.SYS_OPENAT, dir, name, flags, 0600, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	page, errno = mapFile(fd)
+	if errno == 0 {
+		live.file, _ = identify(fd)
+	} else {
+		raw.Sys(syscall.SYS_UNLINKAT, dir, name, 0, 0, 0, 0)
+	}
+	raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	return page, errno
+}
+
+// removeStale removes the file with the name if it is a live page of this user, or one
+// that was never finished. What is no regular file of theirs is not even opened. Whether
+// it was removed shows when the new one is made.
+func removeStale(dir, name uintptr) {
+	var st syscall.Stat_t
+	_, errno := raw.Sys(syscall.SYS_NEWFSTATAT, dir, name, uintptr(unsafe.Pointer(&st)), raw.AtSymlinkNoFollow, 0, 0)
+	if user, _ := raw.Sys(syscall.SYS_GETEUID, 0, 0, 0, 0, 0, 0); errno != 0 || st.Mode&syscall.S_IFMT != syscall.S_IFREG || uintptr(st.Uid) != user {
+		return
+	}
+	const flags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.O_CLOEXEC
+	fd, errno := raw.Sys(syscall.SYS_OPENAT, dir, name, flags, 0, 0, 0)
 	if errno != 0 {
 		return
 	}
-	var st syscall.Stat_t
 	var magic uint64
-	raw.Sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
-	if st.Mode&syscall.S_IFMT == syscall.S_IFREG {
-		raw.Sys(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&magic)), 8, 0, 0, 0)
-	}
+	id, _ := identify(fd)
+	raw.Sys(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&magic)), 8, 0, 0, 0)
 	raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
-	user, _ := raw.Sys(syscall.SYS_GETEUID, 0, 0, 0, 0, 0, 0)
 	unfinished := magic == 0 && (st.Size == 0 || st.Size == int64(LiveSize))
-	if st.Mode&syscall.S_IFMT == syscall.S_IFREG && uintptr(st.Uid) == user && (magic == LiveMagic || unfinished) {
-		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, name, 0, 0, 0, 0)
+	if id == (fileID{st.Dev, st.Ino}) && (magic == LiveMagic || unfinished) {
+		raw.Sys(syscall.SYS_UNLINKAT, dir, name, 0, 0, 0, 0)
 	}
 }
 
@@ -130,11 +163,14 @@ func identify(fd uintptr) (id fileID, errno uintptr) {
 // unlinkOurs removes the page's file, unless another one is there by now: of a process
 // with the same number in another PID namespace, say.
 func unlinkOurs() {
-	name := uintptr(unsafe.Pointer(&live.path))
-	var st syscall.Stat_t
-	_, errno := raw.Sys(syscall.SYS_NEWFSTATAT, raw.AtFdCwd, name,
-		uintptr(unsafe.Pointer(&st)), raw.AtSymlinkNoFollow, 0, 0)
-	if errno == 0 && live.file == (fileID{st.Dev, st.Ino}) {
-		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, name, 0, 0, 0, 0)
+	dir, name, errno := openFolder()
+	if errno != 0 {
+		return
 	}
+	var st syscall.Stat_t
+	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, dir, name, uintptr(unsafe.Pointer(&st)), raw.AtSymlinkNoFollow, 0, 0)
+	if errno == 0 && live.file == (fileID{st.Dev, st.Ino}) {
+		raw.Sys(syscall.SYS_UNLINKAT, dir, name, 0, 0, 0, 0)
+	}
+	raw.Sys(syscall.SYS_CLOSE, dir, 0, 0, 0, 0, 0)
 }

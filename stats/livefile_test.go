@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"tieralloc/internal/config"
 	"tieralloc/internal/testlib"
 )
@@ -68,7 +70,7 @@ func TestLiveOpenRefused(t *testing.T) {
 	}{
 		{"", syscall.ENOENT},
 		{in("dir"), syscall.EEXIST},
-		{in("dir") + "/", syscall.EISDIR},
+		{in("dir") + "/", syscall.ENOENT},
 		{in("fifo"), syscall.EEXIST},
 		{in("link"), syscall.EEXIST},
 		{in("dangling"), syscall.EEXIST},
@@ -92,6 +94,49 @@ func TestLiveOpenRefused(t *testing.T) {
 	testlib.OnlyFiles(t, dir, "dangling", "dir", "fifo", "file", "link", "short", "zeros")
 	if text, err := os.ReadFile(in("file")); err != nil || string(text) != "tierlove" {
 		t.Errorf("the file holds %q, %v", text, err)
+	}
+}
+
+// TestLivePathSwapped: while somebody changes what a folder's name leads to, pages are made
+// and removed in it, and a file of the same name in the other folder stays.
+func TestLivePathSwapped(t *testing.T) {
+	base := t.TempDir()
+	in := func(name string) string { return filepath.Join(base, name) }
+	if err := errors.Join(os.Mkdir(in("other"), 0o700), os.Mkdir(in("dir"), 0o700), os.Symlink(in("other"), in("link"))); err != nil {
+		t.Fatal(err)
+	}
+	stop, done := make(chan bool), make(chan bool)
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				unix.Renameat2(unix.AT_FDCWD, in("dir"), unix.AT_FDCWD, in("link"), unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	const others = "not a page"
+	if err := os.WriteFile(in("other/page"), []byte(others), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	for range 20_000 {
+		if openLive(in("dir/page")) == 0 {
+			made++
+			LiveEnd(true, true)
+			LiveForked()
+		}
+		if text, err := os.ReadFile(in("other/page")); string(text) != others {
+			t.Errorf("the other file holds %q, %v", text, err)
+			break
+		}
+	}
+	close(stop)
+	<-done
+	if made < 100 {
+		t.Errorf("only %d pages were made", made)
 	}
 }
 
