@@ -112,11 +112,14 @@ func newFile(dir, name uintptr) (page, errno uintptr) {
 // it was removed shows when the new one is made.
 func removeStale(dir, name uintptr) {
 	var st syscall.Stat_t
-	_, errno := raw.Sys(syscall.SYS_NEWFSTATAT, dir, name, uintptr(unsafe.Pointer(&st)), raw.AtSymlinkNoFollow, 0, 0)
-	if user, _ := raw.Sys(syscall.SYS_GETEUID, 0, 0, 0, 0, 0, 0); errno != 0 || st.Mode&syscall.S_IFMT != syscall.S_IFREG || uintptr(st.Uid) != user {
+	_, errno := raw.Sys(syscall.SYS_NEWFSTATAT, dir, name,
+		uintptr(unsafe.Pointer(&st)), raw.AtSymlinkNoFollow, 0, 0)
+	user, _ := raw.Sys(syscall.SYS_GETEUID, 0, 0, 0, 0, 0, 0)
+	if errno != 0 || st.Mode&syscall.S_IFMT != syscall.S_IFREG || uintptr(st.Uid) != user {
 		return
 	}
-	const flags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.O_CLOEXEC
+	const flags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK |
+		syscall.O_NOCTTY | syscall.O_CLOEXEC
 	fd, errno := raw.Sys(syscall.SYS_OPENAT, dir, name, flags, 0, 0, 0)
 	if errno != 0 {
 		return
@@ -168,7 +171,8 @@ func unlinkOurs() {
 		return
 	}
 	var st syscall.Stat_t
-	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, dir, name, uintptr(unsafe.Pointer(&st)), raw.AtSymlinkNoFollow, 0, 0)
+	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, dir, name,
+		uintptr(unsafe.Pointer(&st)), raw.AtSymlinkNoFollow, 0, 0)
 	if errno == 0 && live.file == (fileID{st.Dev, st.Ino}) {
 		raw.Sys(syscall.SYS_UNLINKAT, dir, name, 0, 0, 0, 0)
 	}

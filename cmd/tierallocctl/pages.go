@@ -114,7 +114,7 @@ func findPage(pid int) (*page, error) {
 			failed = err
 		}
 	}
-	for _, file := range live.Mapped(pid) {
+	if file := live.Mapped(pid); file != nil {
 		try(use(file))
 		file.Close()
 	}
@@ -165,7 +165,7 @@ func eachPage(use func(*live.Page) error) error {
 	}
 	var bad []error
 	for _, pid := range processes() {
-		for _, file := range live.Mapped(pid) {
+		if file := live.Mapped(pid); file != nil {
 			bad = append(bad, once(file))
 			file.Close()
 		}

@@ -10,39 +10,43 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tieralloc/stats"
 )
 
-// pageMost is more bytes than a page of any version has. What processes share beyond that
-// is not looked into.
-const pageMost = 1 << 20
+// candidates is how many mappings of a process are looked into at most. Programs have one of
+// a page's size, or two; with many a process could keep its readers busy.
+const candidates = 64
 
-// Mapped opens the live pages that a process has mapped, wherever they are. It takes the
-// right to trace the process, as its own user and root have it. Without that, and where
-// the process has none, there are no pages.
-func Mapped(pid int) []*Page {
+// Mapped opens the live page that a process has mapped, wherever it is. It takes the right to
+// trace the process, as its own user and root have it. Without that, and where the process
+// has none, the page is nil. One of another version has another size, and is none.
+func Mapped(pid int) *Page {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	maps, err := os.ReadFile(filepath.Join(proc, "maps"))
 	if err != nil {
 		return nil
 	}
-	var pages []*Page
+	seen := 0
 	for line := range bytes.Lines(maps) {
 		m, ok := parseMapping(line)
 		if !ok {
 			continue
 		}
+		if seen++; seen > candidates {
+			break
+		}
 		p, err := openMapped(proc, m)
 		if err != nil {
 			continue
 		}
-		if p.head.Pid != innerNumber(proc, pid) { // a child's that has its parent's memory, or a lie
-			p.Close()
-			continue
+		if p.head.Pid == innerNumber(proc, pid) {
+			p.holder = pid
+			return p
 		}
-		p.holder = pid
-		pages = append(pages, p)
+		p.Close() // of a process whose memory this one has, or a lie
 	}
-	return pages
+	return nil
 }
 
 // mapping is a line of /proc/PID/maps that may be a live page.
@@ -51,7 +55,7 @@ type mapping struct {
 	path            string
 }
 
-// parseMapping reads a line if it is of a file's beginning, written to and shared.
+// parseMapping reads a line if it is of a whole file of a page's size, written to and shared.
 func parseMapping(line []byte) (m mapping, ok bool) {
 	if !bytes.Contains(line, []byte(" rw-s 00000000 ")) {
 		return m, false
@@ -67,7 +71,7 @@ func parseMapping(line []byte) (m mapping, ok bool) {
 	m.to, bad[1] = strconv.ParseUint(to, 16, 64)
 	m.inode, bad[2] = strconv.ParseUint(string(fields[4]), 10, 64)
 	m.path = strings.TrimSuffix(string(line[at:]), "\n")
-	return m, errors.Join(bad[:]...) == nil && m.from < m.to && m.to-m.from <= pageMost
+	return m, errors.Join(bad[:]...) == nil && m.to-m.from == uint64(stats.LiveSize)
 }
 
 // openMapped opens the file that is mapped there. The kernel lets only those look it up by

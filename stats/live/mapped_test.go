@@ -1,8 +1,14 @@
 package live
 
 import (
+	"fmt"
 	"os"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"tieralloc/stats"
 )
 
 // TestMapped: the page of a process is found in its memory, wherever its file is, and also
@@ -10,11 +16,10 @@ import (
 func TestMapped(t *testing.T) {
 	w := start(t, "idle")
 	pid := w.cmd.Process.Pid
-	pages := Mapped(pid)
-	if len(pages) != 1 {
-		t.Fatalf("%d pages", len(pages))
+	p := Mapped(pid)
+	if p == nil {
+		t.Fatal("no page")
 	}
-	p := pages[0]
 	defer p.Close()
 	if p.Path() != w.path || p.Pid() != pid || p.ID() != w.open(t).ID() || p.Owner() != os.Geteuid() {
 		t.Errorf("%s of process %d", p.Path(), p.Pid())
@@ -28,14 +33,14 @@ func TestMapped(t *testing.T) {
 	if err := os.Rename(copyOf(t, w.path, nil, whole), w.path); err != nil {
 		t.Fatal(err)
 	}
-	for _, other := range Mapped(pid) { // none, without the right to look files up by mappings
+	if other := Mapped(pid); other != nil { // it takes the right to look files up by mappings
 		if other.ID() != p.ID() {
 			t.Error("another file is taken for the page")
 		}
 		other.Close()
 	}
-	if pages := Mapped(1 << 30); pages != nil {
-		t.Error("a process that is not has pages")
+	if Mapped(1<<30) != nil {
+		t.Error("a process that is not has a page")
 	}
 }
 
@@ -45,8 +50,8 @@ func TestMappedByChild(t *testing.T) {
 	p := w.open(t)
 	for _, c := range []struct {
 		pid  uint64
-		want int
-	}{{uint64(p.Pid()), 1}, {uint64(p.Pid()) + 1, 0}} {
+		want bool
+	}{{uint64(p.Pid()), true}, {uint64(p.Pid()) + 1, false}} {
 		file, err := os.OpenFile(w.path, os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -55,26 +60,29 @@ func TestMappedByChild(t *testing.T) {
 			t.Fatal(err)
 		}
 		file.Close()
-		pages := Mapped(w.cmd.Process.Pid)
-		if len(pages) != c.want {
-			t.Errorf("the page of %d is %d pages of %d", c.pid, len(pages), w.cmd.Process.Pid)
+		p := Mapped(w.cmd.Process.Pid)
+		if (p != nil) != c.want {
+			t.Errorf("the page of %d is %d's: %v", c.pid, w.cmd.Process.Pid, !c.want)
 		}
-		for _, p := range pages {
+		if p != nil {
 			p.Close()
 		}
 	}
 }
 
 func TestParseMapping(t *testing.T) {
+	const from = 0x7f0000000000
+	span := func(bytes uintptr) string { return fmt.Sprintf("%x-%x", from, from+bytes) }
+	whole := span(stats.LiveSize)
 	for line, want := range map[string]mapping{
-		"7f02000-7f17000 rw-s 00000000 00:19 77 /dev/shm/a page (deleted)\n": {0x7f02000, 0x7f17000, 77, "/dev/shm/a page (deleted)"},
-		"7f02000-7f17000 rw-p 00000000 00:19 77 /dev/shm/a":                  {},
-		"7f02000-7f17000 r--s 00000000 00:19 77 /dev/shm/a":                  {},
-		"7f02000-7f17000 rw-s 00001000 00:19 77 /dev/shm/a":                  {},
-		"7f02000-9f17000 rw-s 00000000 00:19 77 /dev/shm/a":                  {},
-		"7f02000-7f17000 rw-s 00000000 00:19 x7 /dev/shm/a":                  {},
-		"7f17000-7f02000 rw-s 00000000 00:19 77 /dev/shm/a":                  {},
-		"7f02000-7f17000 rw-s 00000000 00:01 77 anon_inode:[io_uring]":       {},
+		whole + " rw-s 00000000 00:19 77 /dev/shm/a page (deleted)\n":    {from, from + uint64(stats.LiveSize), 77, "/dev/shm/a page (deleted)"},
+		whole + " rw-p 00000000 00:19 77 /dev/shm/a":                     {},
+		whole + " r--s 00000000 00:19 77 /dev/shm/a":                     {},
+		whole + " rw-s 00001000 00:19 77 /dev/shm/a":                     {},
+		whole + " rw-s 00000000 00:19 x7 /dev/shm/a":                     {},
+		whole + " rw-s 00000000 00:01 77 anon_inode:[io_uring]":          {},
+		span(stats.LiveSize-4096) + " rw-s 00000000 00:19 77 /dev/shm/a": {},
+		span(stats.LiveSize+4096) + " rw-s 00000000 00:19 77 /dev/shm/a": {},
 		" rw-s 00000000 ": {},
 		"":                {},
 	} {
@@ -82,5 +90,39 @@ func TestParseMapping(t *testing.T) {
 		if ok != (want != mapping{}) || ok && got != want {
 			t.Errorf("%q: %+v, %v", line, got, ok)
 		}
+	}
+}
+
+// TestMappedOften: a process with a great many files of a page's size is not looked through.
+func TestMappedOften(t *testing.T) {
+	path, _ := ownPage(t)
+	file, err := os.OpenFile(copyOf(t, path, headAt{pidAt: 1}, int(stats.LiveSize)), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for range 4 * candidates {
+		mem, err := syscall.Mmap(int(file.Fd()), 0, int(stats.LiveSize), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer syscall.Munmap(mem)
+	}
+	w, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(w)
+	// Events that are alike and follow each other count once, but these are two in turn.
+	if _, err := unix.InotifyAddWatch(w, file.Name(), unix.IN_OPEN|unix.IN_CLOSE_NOWRITE); err != nil {
+		t.Fatal(err)
+	}
+	if p := Mapped(os.Getpid()); p != nil {
+		p.Close()
+	}
+	var events [1 << 16]byte
+	n, _ := unix.Read(w, events[:])
+	if opened := n / unix.SizeofInotifyEvent / 2; opened > candidates {
+		t.Errorf("%d files were opened", opened)
 	}
 }
