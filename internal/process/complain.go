@@ -34,6 +34,8 @@ func errorName(errno uintptr) string {
 		return "no such file or directory"
 	case syscall.EACCES, syscall.EPERM:
 		return "permission denied"
+	case syscall.EEXIST:
+		return "another file is there"
 	case syscall.EISDIR:
 		return "is a directory"
 	case syscall.ENOTDIR:

@@ -243,6 +243,16 @@ func TestRunPageStays(t *testing.T) {
 	}
 }
 
+// TestRunPageRefused: that another file is in the page's place is said, and it stays.
+func TestRunPageRefused(t *testing.T) {
+	dir := t.TempDir()
+	r := run(t, nil, "--live="+dir+"/%p", "sh", "-c", "rm "+dir+"/$$; echo precious >"+dir+"/$$; echo $$; exec true")
+	says(t, r.Stderr, "tieralloc: cannot make TA_STATS_LIVE "+dir, ": error 17 (another file is there)\n", "FAST")
+	if text, err := os.ReadFile(filepath.Join(dir, strings.TrimSpace(r.Stdout))); string(text) != "precious\n" || r.Status != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestRunIsSeen: stats sees what run has started, unless it shall not.
 func TestRunIsSeen(t *testing.T) {
 	testlib.Need(t, "perl")
