@@ -185,7 +185,7 @@ HOT static void boot_once(void)
 		.token = ta_token(),
 		.random = ta_auxv(AT_RANDOM),
 	};
-	if (has_settings())
+	if (!b.secure && has_settings())
 		ta_tables();
 	uintptr_t how = tag_boot((uintptr_t)&b);
 	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;

@@ -35,9 +35,9 @@ func TestParse(t *testing.T) {
 		{"TA_STATS_FILE=/t/%e.%p%%.json TA_LOG_FILE=%x", false, with(func(o *outcome) {
 			o.statsFile, o.logFile = "/t/%e.%p%%.json", "%x"
 		})},
-		{"TA_STATS_FILE=/t/s TA_LOG_FILE=/t/l TA_STRICT=1", true, with(func(o *outcome) { o.strict = true })},
-		{"TA_STATS_FILE=%z TA_STATS_LIVE=x TA_LOG_FILE=x", true, defaults()},
-		{"TA_STATS_LIVE=1", true, defaults()},
+		{"TA_STATS_FILE=/t/s TA_LOG_FILE=/t/l TA_STATS_LIVE=1 TA_STRICT=1", true, defaults()},
+		{"TA_STATS_FILE=%z TA_STATS_LIVE=x TA_FAST_HARD=x TA_RULES=x", true, defaults()},
+		{"TA_DISABLE=1 TA_LOG=debug TA_BACKGROUND=1 TA_FAST_HARD=1M TA_RULES=size>=1:cold", true, defaults()},
 		{"TA_STATS_LIVE=1", false, with(func(o *outcome) { o.statsLive = "/dev/shm/tieralloc.%p" })},
 		{"TA_STATS_LIVE=0", false, defaults()},
 		{"TA_STATS_LIVE=/t/%%%p", false, with(func(o *outcome) { o.statsLive = "/t/%%%p" })},

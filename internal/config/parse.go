@@ -3,8 +3,9 @@ package config
 import "tieralloc/internal/raw"
 
 // Parse fills s from the environment at envp, a vector of C strings that ends in a
-// zero word; envp may be 0. secure is the auxiliary vector's AT_SECURE. It returns
-// how many values were bad, having written one line on standard error for each.
+// zero word; envp may be 0. secure is the auxiliary vector's AT_SECURE: the environment is then
+// from somebody with fewer rights than the process has, and is not read. Parse returns how many
+// values were bad, having written one line on standard error for each.
 func Parse(s *Settings, envp uintptr, secure bool) (bad uintptr) {
 	return ParseTo(s, envp, secure, 2)
 }
@@ -12,7 +13,7 @@ func Parse(s *Settings, envp uintptr, secure bool) (bad uintptr) {
 // ParseTo is Parse with the descriptor for its complaints.
 func ParseTo(s *Settings, envp uintptr, secure bool, fd uintptr) (bad uintptr) {
 	s.setDefaults()
-	if envp == 0 {
+	if envp == 0 || secure {
 		return 0
 	}
 	seen := uint64(0) // a bit for each variable met
@@ -28,7 +29,7 @@ func ParseTo(s *Settings, envp uintptr, secure bool, fd uintptr) (bad uintptr) {
 		}
 		seen |= bit
 		v := &variables[i&tableMask]
-		if val.n == 0 || secure && v.writes {
+		if val.n == 0 {
 			continue
 		}
 		if i == varRules {

@@ -11,6 +11,9 @@ import (
 // reference is Parse written plainly, in ordinary Go.
 func reference(entries []string, secure bool) outcome {
 	o := defaults()
+	if secure {
+		return o
+	}
 	seen := map[string]string{}
 	for _, entry := range entries {
 		name, val, ok := strings.Cut(entry, "=")
@@ -18,7 +21,7 @@ func reference(entries []string, secure bool) outcome {
 			continue
 		}
 		seen[name] = val
-		if val == "" || secure && writers[name] {
+		if val == "" {
 			continue
 		}
 		if name == "TA_RULES" {
@@ -59,8 +62,6 @@ func (o *outcome) reconcile(env map[string]string, name string, t *Tier) {
 }
 
 var (
-	writers = map[string]bool{"TA_STATS_FILE": true, "TA_LOG_FILE": true, "TA_STATS_LIVE": true,
-		"TA_CUDA_TRACE": true}
 	tierNames       = []string{"FAST", "NORMAL", "SLOW"}
 	timePattern     = regexp.MustCompile(`^([0-9]+)(ns|us|ms|s)$`)
 	sizePattern     = regexp.MustCompile(`^([0-9]+)([kKmMgGtT]?)$`)
