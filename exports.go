@@ -204,7 +204,9 @@ func tag_report(token uintptr) { process.Report(token) }
 func tag_stats(token, out, size uintptr) uint { return uint(process.Stats(token, out, size)) }
 
 //export tag_stats_json
-func tag_stats_json(token, buf, n uintptr) uint { return uint(process.StatsJSON(token, buf, n)) }
+func tag_stats_json(token, buf, n, exact uintptr) uint {
+	return uint(process.StatsJSON(token, buf, n, exact != 0))
+}
 
 //export tag_stats_write
 func tag_stats_write(token, path, n uintptr) uint { return uint(process.WriteStats(token, path, n)) }

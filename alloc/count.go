@@ -24,7 +24,8 @@ type Counts struct {
 	tier      [placeSlots]tally // blocks of classes, by the tier that their page is in
 	hints     [hintSlots]uint64 // bytes of the spans in use for each hint
 	pool      poolCounts
-	zero      [placeSlots]tally // blocks of 0 bytes
+	zero      [placeSlots]tally   // blocks of 0 bytes
+	charged   [placeSlots]uintptr // bytes of the pool's spans, huge blocks and cached ones, and lost ones, by tier
 
 	Quarantined, QuarantineBytes uint64
 }
@@ -62,9 +63,10 @@ var base Counts
 // scratch is where Collect counts; guarded by poolLock.
 var scratch Counts
 
-// collectCounts adds everything up. Precondition: poolLock is held.
-func (k *Counts) collectCounts() {
+// collectCounts adds everything up, and notes in e where memory is. Precondition: poolLock is held.
+func (k *Counts) collectCounts(e *extents) {
 	*k = Counts{}
+	e.n, e.bytes = 0, [placeSlots]uintptr{}
 	k.pool = pool.count
 	k.zero = pool.zero.count
 	k.pool.mapped = atomic.LoadUint64(&pool.count.mapped)
@@ -84,10 +86,18 @@ func (k *Counts) collectCounts() {
 	}
 	for s := pool.segments; s != nil; s = s.next {
 		k.Segments++
-		k.segment(s)
+		k.segment(s, e)
 	}
 	for i := range pool.aged {
-		k.huge(&pool.aged[i])
+		k.huge(&pool.aged[i], e)
+	}
+	for i := uintptr(0); i < pool.cache.n && i < hugeCacheSlots; i++ {
+		p := pool.cache.slot[i]
+		k.charge(p, p.Size)
+		e.add(p.Start, p.Size, p.place)
+	}
+	for tier, n := range pool.lost {
+		k.charged[tier] += n
 	}
 }
 
@@ -163,7 +173,7 @@ func (k *Counts) onList(b uintptr, n uint64) {
 	}
 }
 
-func (k *Counts) segment(s *segment) {
+func (k *Counts) segment(s *segment, e *extents) {
 	for a, end := s.start, s.start+s.slices<<SliceShift; a < end; {
 		p := Lookup(a)
 		if p == nil || p.slices == 0 { // a span on its way from the pool to a heap
@@ -171,6 +181,12 @@ func (k *Counts) segment(s *segment) {
 			continue
 		}
 		a += p.bytes()
+		if p.state == spanInUse || p.state == spanDirty {
+			k.charge(p, p.bytes())
+		}
+		if p.state != spanClean {
+			e.add(p.Start, p.bytes(), p.place)
+		}
 		if atomic.LoadUintptr(&p.Owner) == ownerNone {
 			k.FreeSpans++
 		} else {
@@ -179,11 +195,24 @@ func (k *Counts) segment(s *segment) {
 	}
 }
 
-// huge adds the huge blocks on a list to the bytes of their hints.
-func (k *Counts) huge(l *ageList) {
+// charge adds what a span of so many bytes is charged with.
+func (k *Counts) charge(p *Page, bytes uintptr) {
+	stray := uintptr(p.stray) * raw.Page
+	k.charged[tierOf(p.place)] += bytes - stray
+	k.charged[tierOf(p.astray)] += stray
+}
+
+// huge adds the huge blocks on a list to the bytes of their hints, and to what is charged.
+func (k *Counts) huge(l *ageList, e *extents) {
 	for p := l.head; p != nil; p = p.ageNext {
 		if p.state == spanHuge {
 			k.hints[p.Hint&(hintSlots-1)] += uint64(p.Size)
+			k.charge(p, p.Size)
+			moved := uintptr(p.done) << SliceShift // by a demotion that is not finished
+			if moved != 0 {
+				e.add(p.Start, moved, p.astray)
+			}
+			e.add(p.Start+moved, p.Size-moved, p.place)
 		}
 	}
 }
@@ -205,13 +234,5 @@ func (k *Counts) page(p *Page) {
 	k.hints[p.Hint&(hintSlots-1)] += uint64(p.bytes())
 	if p.Allocs == frees {
 		k.Cached += uint64(p.bytes())
-	}
-}
-
-// rebase makes the present counts the zero of a forked child.
-func rebase(token uintptr) {
-	if poolLock.Take(token) {
-		base.collectCounts()
-		poolLock.Release()
 	}
 }

@@ -51,70 +51,52 @@ func release(taken uintptr) {
 // heap or nil, and the abandoned heaps live on, all others are frozen.
 func ForkChild(token, taken uintptr, mine *Heap) {
 	freeze(mine)
+	whole := mine == nil || mine.Thread.Busy == 0
 	if taken&forkPool != 0 {
 		holdsLeft(token)
-		if mine == nil || mine.Thread.Busy == 0 {
-			recharge()
-		}
 	}
-	if mine == nil || mine.Thread.Busy == 0 { // else the interrupted code has its part of it still to subtract
+	if whole { // else the interrupted code has its part of it still to subtract
 		pool.leaving = 0
 	}
 	release(taken)
 	suspend(token)
-	rebase(token)
+	rebase(token, whole && taken&forkPool != 0)
 }
 
-// recharge makes what the tiers are charged with, and what is committed, in a child what
-// the child has: the parent's other threads may have been between a charge and its
-// memory. Precondition: poolLock is held, and the calling thread was in no slow path.
-func recharge() {
-	var charged [placeSlots]uintptr
+// rebase makes the present counts the zero of a forked child. With whole set, what the tiers are charged
+// with, and what is committed, becomes what the child has: the parent's other threads may have been between a
+// charge and its memory. The calling thread was in no slow path then.
+func rebase(token uintptr, whole bool) {
+	if !poolLock.Take(token) {
+		return
+	}
+	base.collectCounts(&extents{})
+	if whole {
+		recharge(&base.charged)
+	}
+	poolLock.Release()
+}
+
+// recharge has the tiers charged with so many bytes. Precondition: poolLock is held.
+func recharge(charged *[placeSlots]uintptr) {
 	total := uintptr(0)
-	for s := pool.segments; s != nil; s = s.next {
-		for a, end := s.start, s.start+s.slices<<SliceShift; a < end; {
-			p := Lookup(a)
-			if p == nil || p.slices == 0 {
-				a += SliceSize
-				continue
-			}
-			a += p.bytes()
-			if p.state == spanInUse || p.state == spanDirty {
-				total += chargeOf(p, p.bytes(), &charged)
-			}
-		}
-	}
-	for i := range pool.aged {
-		for p := pool.aged[i].head; p != nil; p = p.ageNext {
-			if p.state == spanHuge {
-				total += chargeOf(p, p.Size, &charged)
-			}
-		}
-	}
-	for i := uintptr(0); i < pool.cache.n && i < hugeCacheSlots; i++ {
-		p := pool.cache.slot[i]
-		total += chargeOf(p, p.Size, &charged)
-	}
-	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
-		charged[tierOf(p.place)] += p.bytes() + SliceSize
-	}
-	for tier, n := range pool.lost {
-		charged[tier] += n
+	for tier, n := range charged {
 		total += n
+		tiers.Recharge(uintptr(tier), n+aloneCharge(uintptr(tier)))
 	}
 	pool.purging = 0
 	pool.count.committed = uint64(total)
-	for i := uintptr(0); i < placeSlots; i++ {
-		tiers.Recharge(i, charged[i])
-	}
 }
 
-// chargeOf adds what a span of so many bytes is charged with, and returns the bytes.
-func chargeOf(p *Page, bytes uintptr, charged *[placeSlots]uintptr) uintptr {
-	stray := uintptr(p.stray) * raw.Page
-	charged[tierOf(p.place)] += bytes - stray
-	charged[tierOf(p.astray)] += stray
-	return bytes
+// aloneCharge is what a tier is charged with for what was made without the pool (emergency.go), which
+// is not among what is committed.
+func aloneCharge(tier uintptr) (n uintptr) {
+	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
+		if tierOf(p.place) == tier {
+			n += p.bytes() + SliceSize
+		}
+	}
+	return n
 }
 
 // suspend keeps the child from waiting for code that the handler, which it was
@@ -156,7 +138,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 		poolLock.Release()
 	}
 	suspend(token)
-	rebase(token)
+	rebase(token, false)
 }
 
 // freeze is for all threads but that of the heap mine, which may be nil.

@@ -9,18 +9,28 @@ import (
 
 // Fill writes the heap's part of a report. Totals count from the start of the
 // process, or from the fork that made it; what is live, mapped or cached is all
-// that is. It reports false when the calling thread is in the middle of the pool.
-func Fill(token uintptr, r *stats.Report) bool {
-	if !poolLock.Take(token) {
-		return false
+// that is. Of the nodes the kernel is asked what nodes says, one of Nodes. Fill reports
+// false when the calling thread is in the middle of the pool.
+func Fill(token uintptr, r *stats.Report, all uint64, nodes uintptr) bool {
+	var e extents
+	if nodes != NodesNone {
+		e.reserve(firstExtents)
 	}
-	k := &scratch
-	k.collectCounts()
-	fillHeap(&r.Heap, k)
-	fillTiers(r, k)
-	fillCalls(r, k)
-	poolLock.Release()
-	return true
+	ok := poolLock.Take(token)
+	if ok {
+		k := &scratch
+		k.collectCounts(&e)
+		fillHeap(&r.Heap, k)
+		fillTiers(r, k)
+		fillCalls(r, k)
+		poolLock.Release()
+		if nodes != NodesNone && e.whole(token) {
+			setNodes(r, all)
+			e.ask(r, nodes)
+		}
+	}
+	e.drop()
+	return ok
 }
 
 func fillHeap(h *stats.Heap, k *Counts) {

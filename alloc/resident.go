@@ -8,6 +8,13 @@ import (
 	"tieralloc/stats"
 )
 
+// What a report asks the kernel of where memory is.
+const (
+	NodesNone    uintptr = iota // nothing
+	NodesSampled                // where some pages of each tier are
+	NodesExact                  // where every page is
+)
+
 // extent is memory of one place.
 type extent struct {
 	addr, bytes uintptr
@@ -15,90 +22,70 @@ type extent struct {
 	_           uint32
 }
 
-// extents gathers what the heap holds, so that the kernel can be asked about it
-// without the lock.
+// extents notes what the heap holds, so that the kernel can be asked about it
+// without the lock. The zero value notes nothing but the sums.
+//
+//	n <= room ⇒ bytes[t] = Σ bytes of the extents whose place is in tier t
 type extents struct {
-	at      uintptr // address of the array
+	mapped  uintptr // address of the mapping, which an asking begins; 0: none
 	n, room uintptr
+	bytes   [placeSlots]uintptr
+}
+
+const firstExtents = 16384 // what is not used of the mapping is never touched
+
+// reserve maps memory for so many extents, or for none where the kernel refuses.
+func (e *extents) reserve(room uintptr) {
+	e.room = room
+	if e.mapped = raw.Map(e.size()); e.mapped == 0 {
+		e.room = 0
+	}
+}
+
+func (e *extents) drop() {
+	if e.mapped != 0 {
+		unmapFresh(e.mapped, e.size())
+		e.mapped = 0
+	}
+}
+
+func (e *extents) size() uintptr {
+	return askBytes + raw.RoundUp(e.room*unsafe.Sizeof(extent{}), raw.Page)
+}
+
+func (e *extents) at(i uintptr) *extent {
+	return (*extent)(raw.Ptr(e.mapped + askBytes + i*unsafe.Sizeof(extent{})))
 }
 
 func (e *extents) add(addr, bytes uintptr, place uint32) {
-	if e.n > 0 {
-		last := (*extent)(raw.Ptr(e.at + (e.n-1)*unsafe.Sizeof(extent{})))
+	e.bytes[tierOf(place)] += bytes
+	if i := e.n - 1; i < e.room { // there is one before, and there was room for it
+		last := e.at(i)
 		if last.addr+last.bytes == addr && last.place == place {
 			last.bytes += bytes
 			return
 		}
 	}
 	if e.n < e.room {
-		x := (*extent)(raw.Ptr(e.at + e.n*unsafe.Sizeof(extent{})))
+		x := e.at(e.n)
 		x.addr, x.bytes, x.place = addr, bytes, place
 	}
 	e.n++
 }
 
-// gather fills e and reports whether all of it fits. Precondition: poolLock is held.
-func (e *extents) gather() bool {
-	e.n = 0
-	for s := pool.segments; s != nil; s = s.next {
-		for a, end := s.start, s.start+s.slices<<SliceShift; a < end; {
-			p := Lookup(a)
-			if p == nil || p.slices == 0 {
-				a += SliceSize
-				continue
-			}
-			if p.state != spanClean {
-				e.add(a, p.bytes(), p.place)
-			}
-			a += p.bytes()
+// whole makes the notes again, with more room, until all of them fit. It reports whether they do.
+func (e *extents) whole(token uintptr) bool {
+	for i := 0; i < 8 && e.n > e.room && e.mapped != 0; i++ {
+		room := e.n + e.n/2
+		e.drop()
+		e.reserve(room)
+		if !poolLock.Take(token) {
+			return false
 		}
+		scratch.collectCounts(e)
+		poolLock.Release()
 	}
-	for i := range pool.aged {
-		for p := pool.aged[i].head; p != nil; p = p.ageNext {
-			if p.state == spanHuge {
-				moved := uintptr(p.done) << SliceShift // by a demotion that is not finished
-				if moved != 0 {
-					e.add(p.Start, moved, p.astray)
-				}
-				e.add(p.Start+moved, p.Size-moved, p.place)
-			}
-		}
-	}
-	for i := uintptr(0); i < pool.cache.n && i < hugeCacheSlots; i++ {
-		p := pool.cache.slot[i]
-		e.add(p.Start, p.Size, p.place)
-	}
-	return e.n <= e.room
-}
-
-// FillNodes asks the kernel where the memory of each tier is, page by page, and puts
-// that into the report. It gives up, with NodesComplete 0, after about budget
-// nanoseconds.
-func FillNodes(token uintptr, r *stats.Report, nodes, budget uint64) {
-	setNodes(r, nodes)
-	end := raw.Clock(raw.ClockMono) + budget
-	e := extents{room: 1024}
-	for range 8 {
-		bytes := raw.RoundUp(numa.ScratchBytes, raw.Page) + raw.RoundUp(e.room*unsafe.Sizeof(extent{}), raw.Page)
-		scratch := raw.Map(bytes)
-		if scratch == 0 {
-			return
-		}
-		e.at = scratch + raw.RoundUp(numa.ScratchBytes, raw.Page)
-		ok := poolLock.Take(token)
-		if ok {
-			ok = e.gather()
-			poolLock.Release()
-		}
-		if ok {
-			e.ask(r, scratch, end)
-		}
-		unmapFresh(scratch, bytes)
-		if ok {
-			return
-		}
-		e.room = e.n + e.n/2
-	}
+	return e.mapped != 0 && e.n <= e.room
 }
 
 func setNodes(r *stats.Report, nodes uint64) {
@@ -111,22 +98,38 @@ func setNodes(r *stats.Report, nodes uint64) {
 	}
 }
 
-// ask does the asking, a bit at a time, and looks at the clock between.
-func (e *extents) ask(r *stats.Report, scratch uintptr, end uint64) {
-	const bit = 64 << 20
+// ask asks the kernel where the memory of each tier is and puts that into the report. Where the
+// kernel does not answer, the report has no nodes.
+func (e *extents) ask(r *stats.Report, nodes uintptr) {
+	a := (*asking)(raw.Ptr(e.mapped))
+	pages, failed := uint64(0), uint64(0)
+	for tier := uintptr(0); tier < uintptr(stats.TierCount); tier++ {
+		a.found = numa.Residency{}
+		all, asked := uint64(e.bytes[tier&3]/raw.Page), uint64(0)
+		if nodes == NodesExact || all <= samplePages {
+			asked = all
+			e.count(tier, a)
+		} else {
+			asked = uint64(e.sample(tier, a))
+			r.NodesSampled = 1
+		}
+		t := &r.Tiers[tier&3]
+		for k := uint64(0); asked != 0 && k < r.NodeCount && k < stats.NodeMax; k++ {
+			t.BytesPerNode[k] = a.found.Node[r.Nodes[k]&(stats.NodeMax-1)] / raw.Page * all / asked * raw.Page
+		}
+		pages += asked
+		failed += a.found.Failed / raw.Page
+	}
+	if failed != 0 && failed == pages {
+		r.NodeCount, r.NodesSampled = 0, 0
+	}
+}
+
+// count asks where each page of a tier is.
+func (e *extents) count(tier uintptr, a *asking) {
 	for i := uintptr(0); i < e.n && i < e.room; i++ {
-		x := (*extent)(raw.Ptr(e.at + i*unsafe.Sizeof(extent{})))
-		for at := uintptr(0); at < x.bytes; at += bit {
-			var found numa.Residency
-			numa.Count(x.addr+at, min(x.bytes-at, bit), scratch, &found)
-			t := &r.Tiers[tierOf(x.place)&3]
-			for k := uint64(0); k < r.NodeCount && k < stats.NodeMax; k++ {
-				t.BytesPerNode[k] += found.Node[r.Nodes[k]&(stats.NodeMax-1)]
-			}
-			if raw.Clock(raw.ClockMono) > end {
-				return
-			}
+		if x := e.at(i); tierOf(x.place) == tier {
+			numa.Count(x.addr, x.bytes, a.scratchAddr(), &a.found)
 		}
 	}
-	r.NodesComplete = 1
 }

@@ -341,7 +341,7 @@ func TestRunsMoved(t *testing.T) {
 	live := func(tier int) int64 {
 		poolLock.Take(8)
 		defer poolLock.Release()
-		scratch.collectCounts()
+		scratch.collectCounts(&extents{})
 		return int64(scratch.tier[tier].allocs - scratch.tier[tier].frees)
 	}
 	home := int(tierOf(r.h.runs.place))

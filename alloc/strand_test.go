@@ -87,7 +87,8 @@ func TestLost(t *testing.T) {
 	if normal := &tierFigures()[config.TierNormal]; normal.BytesCurrent != size || r.BytesLive != 0 || inUse() != 0 {
 		t.Errorf("%d bytes are charged, %d live, %d in use", normal.BytesCurrent, r.BytesLive, inUse())
 	}
-	recharge() // as in a child
+	scratch.collectCounts(&extents{})
+	recharge(&scratch.charged) // as in a child
 	mustBeSound(t)
 	raw.Unmap(b, size)
 }

@@ -130,7 +130,7 @@ func filled(token uintptr) *stats.Heap {
 	}
 	defer raw.Unmap(at, size)
 	r := (*stats.Report)(raw.Ptr(at))
-	if !Fill(token, r) {
+	if !Fill(token, r, 1, NodesNone) {
 		return nil
 	}
 	h := r.Heap

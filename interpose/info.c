@@ -150,15 +150,19 @@ EXPORT int ta_get_stats(ta_stats *out)
 	return e == 0 ? 0 : (errno = (int)e, -1);
 }
 
-EXPORT size_t ta_stats_json(char *buf, size_t n)
+EXPORT size_t ta_stats_json_with(char *buf, size_t n, unsigned flags)
 {
+	if (flags & ~(unsigned)TA_STATS_EXACT_NODES)
+		return errno = EINVAL, 0;
 	ta_ready();
 	ta_tables();
-	size_t need = tag_stats_json(ta_token(), (uintptr_t)buf, n);
+	size_t need = tag_stats_json(ta_token(), (uintptr_t)buf, n, flags & TA_STATS_EXACT_NODES);
 	if (need == 0)
 		errno = ENOMEM;
 	return need;
 }
+
+EXPORT size_t ta_stats_json(char *buf, size_t n) { return ta_stats_json_with(buf, n, 0); }
 
 EXPORT int ta_stats_write(const char *path)
 {

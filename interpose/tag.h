@@ -41,7 +41,7 @@ uintptr_t tag_service(uintptr_t token);
 void tag_control_stop(uintptr_t why);
 void tag_report(uintptr_t token);
 uintptr_t tag_stats(uintptr_t token, uintptr_t out, uintptr_t size);
-uintptr_t tag_stats_json(uintptr_t token, uintptr_t buf, uintptr_t n);
+uintptr_t tag_stats_json(uintptr_t token, uintptr_t buf, uintptr_t n, uintptr_t exact);
 uintptr_t tag_stats_write(uintptr_t token, uintptr_t path, uintptr_t n);
 
 #endif

@@ -66,8 +66,15 @@ typedef struct {
 int ta_get_stats(ta_stats *out);
 
 /* Writes the JSON report (docs/stats.schema.json) to buf as snprintf would, and
- * returns its length without the final zero; 0 with errno ENOMEM on failure. */
+ * returns its length without the final zero; 0 with errno ENOMEM on failure. Where the
+ * memory of each tier is it asks of some pages and scales; in a forked child it does not ask. */
 size_t ta_stats_json(char *buf, size_t n);
+
+/* Is ta_stats_json with flags, or returns 0 with errno EINVAL for a flag that is none. */
+enum {
+	TA_STATS_EXACT_NODES = 1 /* asks where every page is: up to 0.1 s for each GiB */
+};
+size_t ta_stats_json_with(char *buf, size_t n, unsigned flags);
 
 /* Writes the JSON report to a file, mode 0600, whole or not at all. Returns 0, or
  * -1 with errno. */

@@ -7,7 +7,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// Residency is where the pages of a range lie, in bytes. Count adds to it.
+// Residency is where pages lie, in bytes. Count and CountPages add to it.
 //
 //	ΣNode + Absent + Failed = the bytes counted, rounded to pages
 type Residency struct {
@@ -25,7 +25,7 @@ type query struct {
 	status [batch]int32
 }
 
-// ScratchBytes is the size of the memory that Count needs to work in.
+// ScratchBytes is the size of the memory that Count and CountPages need to work in.
 const ScratchBytes = unsafe.Sizeof(query{})
 
 // Count adds to r where the pages of the n bytes at addr lie. Pages of all sizes are
@@ -33,7 +33,7 @@ const ScratchBytes = unsafe.Sizeof(query{})
 // the kernel's one page of zeros. scratch is ScratchBytes of memory, a multiple of 8,
 // which nothing else uses meanwhile.
 //
-// The kernel looks at each page: about 0.1 µs for one.
+// The kernel looks at each page: 0.1 to 0.3 µs for one.
 func Count(addr, n, scratch uintptr, r *Residency) {
 	q := (*query)(raw.Ptr(scratch))
 	end := raw.RoundUp(addr+n, raw.Page)
@@ -43,16 +43,31 @@ func Count(addr, n, scratch uintptr, r *Residency) {
 			q.pages[i&(batch-1)] = addr
 			addr += raw.Page
 		}
-		// Without target nodes it moves nothing and tells where each page is.
-		_, errno := raw.Sys(syscall.SYS_MOVE_PAGES, 0, count, uintptr(unsafe.Pointer(&q.pages)),
-			0, uintptr(unsafe.Pointer(&q.status)), 0)
-		if errno != 0 {
-			r.Failed += uint64(count * raw.Page)
-			continue
-		}
-		for i := uintptr(0); i < count; i++ {
-			r.add(q.status[i&(batch-1)])
-		}
+		q.ask(uintptr(unsafe.Pointer(&q.pages)), count, r)
+	}
+}
+
+// CountPages is Count for the n pages whose addresses are the words at pages.
+func CountPages(pages, n, scratch uintptr, r *Residency) {
+	q := (*query)(raw.Ptr(scratch))
+	for n > 0 {
+		count := min(n, batch)
+		q.ask(pages, count, r)
+		pages += count * 8
+		n -= count
+	}
+}
+
+// ask adds where each of count pages lies, at most batch of them.
+func (q *query) ask(pages, count uintptr, r *Residency) {
+	// Without target nodes it moves nothing and tells where each page is.
+	_, errno := raw.Sys(syscall.SYS_MOVE_PAGES, 0, count, pages, 0, uintptr(unsafe.Pointer(&q.status)), 0)
+	if errno != 0 {
+		r.Failed += uint64(count * raw.Page)
+		return
+	}
+	for i := uintptr(0); i < count; i++ {
+		r.add(q.status[i&(batch-1)])
 	}
 }
 

@@ -122,12 +122,13 @@ type Figures struct {
 	Backend uint64 // BackendSimulated or BackendNuma
 
 	// Nodes[i], for i < NodeCount, is the number of a NUMA node, and
-	// Tiers[t].BytesPerNode[i] is what tier t has there, as far as the kernel was
-	// asked: NodesComplete is 1 when it was asked for every page, else 0.
-	NodeCount     uint64
-	NodesComplete uint64 // key "bytes_per_node_complete"
-	Nodes         [NodeMax]uint64
-	Tiers         [4]Tier // indexed by Tier…; only TierCount are used
+	// Tiers[t].BytesPerNode[i] is what tier t has there. NodeCount is 0 where the kernel
+	// was not asked or did not answer. NodesSampled is 1 when figures are scaled from a
+	// part of the pages, else 0.
+	NodeCount    uint64
+	NodesSampled uint64 // key "bytes_per_node_sampled"
+	Nodes        [NodeMax]uint64
+	Tiers        [4]Tier // indexed by Tier…; only TierCount are used
 
 	// Devices[i], for i < DeviceCount, are the CUDA devices that were used.
 	DeviceCount uint64

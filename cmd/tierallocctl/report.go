@@ -35,7 +35,7 @@ type report struct {
 		Rules       uint64 `json:"rules"`
 	} `json:"policy"`
 	Nodes        []int `json:"nodes"`
-	NodesSettled bool  `json:"bytes_per_node_complete"`
+	NodesSampled bool  `json:"bytes_per_node_sampled"`
 	Tiers        struct {
 		Fast   *tier `json:"fast"`
 		Normal *tier `json:"normal"`

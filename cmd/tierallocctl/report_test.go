@@ -166,10 +166,10 @@ func TestDescribe(t *testing.T) {
 	}
 	out.Reset()
 	r := goodReport(t)
-	r.NodesSettled = false
+	r.NodesSampled = true
 	describe(&out, r)
-	if !strings.Contains(squeeze(out.String()), "on node 3 >= 0 B >= 0 B >= 1.5 MiB") {
-		t.Error("figures that are not complete are shown as if they were")
+	if !strings.Contains(squeeze(out.String()), "on node 3 ~0 B ~0 B ~1.5 MiB") {
+		t.Error("figures that are scaled are shown as if they were counted")
 	}
 }
 

@@ -153,19 +153,19 @@ func tierTable(r *report) table.Writer {
 		key := strconv.Itoa(node)
 		row := table.Row{"on node " + key}
 		for _, tier := range r.tiers() {
-			row = append(row, atLeast(tier.BytesPerNode[key], r.NodesSettled))
+			row = append(row, estimate(tier.BytesPerNode[key], r.NodesSampled))
 		}
 		t.AppendRow(row)
 	}
 	return t
 }
 
-// atLeast is a size that is not known whole.
-func atLeast(n uint64, whole bool) string {
-	if whole {
-		return size(n)
+// estimate is a size, which may be scaled from a sample.
+func estimate(n uint64, sampled bool) string {
+	if sampled {
+		return "~" + size(n)
 	}
-	return ">= " + size(n)
+	return size(n)
 }
 
 func throttleWords(t *tier) string {

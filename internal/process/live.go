@@ -41,20 +41,16 @@ func openLive() {
 // Pulse updates the live page when that is due. The calling thread owns h.
 func Pulse(h *alloc.Heap) {
 	if stats.LiveDue(h.Thread.Now) {
-		update(h.Thread.Token(), liveBudget)
+		update(h.Thread.Token())
 	}
 }
 
-// liveBudget is nodeBudget for the live page: an update comes in the midst of a call of
-// malloc.
-const liveBudget = 2e6
-
-func update(token uintptr, budget uint64) {
+func update(token uintptr) {
 	r := stats.LiveBegin(raw.Clock(raw.ClockMono))
 	if r == nil {
 		return
 	}
-	if fill(token, r, budget) {
+	if fill(token, r, usualNodes()) {
 		stats.LiveCommit(raw.Clock(raw.ClockMono))
 	} else {
 		stats.LiveDrop(raw.Clock(raw.ClockMono))
@@ -67,6 +63,6 @@ func closeLive(token uintptr) {
 	if !stats.LiveOn() {
 		return
 	}
-	update(token, nodeBudget)
+	update(token)
 	stats.LiveEnd(true, config.InForce.LiveIsDefault())
 }

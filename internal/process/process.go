@@ -222,7 +222,7 @@ func logSummary(token uintptr) {
 	if !stats.Logs(config.LogInfo) {
 		return
 	}
-	r := newReport(token)
+	r := newReport(token, alloc.NodesNone)
 	if r == nil {
 		return
 	}
@@ -256,7 +256,7 @@ func write(token uintptr, path *config.Text) {
 // WriteStats writes a report to the file whose name is the n bytes at path, and
 // returns an errno.
 func WriteStats(token, path, n uintptr) (errno uintptr) {
-	r := newReport(token)
+	r := newReport(token, usualNodes())
 	if r == nil {
 		return uintptr(syscall.EAGAIN)
 	}
@@ -266,9 +266,13 @@ func WriteStats(token, path, n uintptr) (errno uintptr) {
 }
 
 // StatsJSON writes the report's JSON at buf, as snprintf would, and returns its
-// length, or 0 when there is no memory for it.
-func StatsJSON(token, buf, n uintptr) (need uintptr) {
-	r := newReport(token)
+// length, or 0 when there is no memory for it. exact asks the kernel where every page is.
+func StatsJSON(token, buf, n uintptr, exact bool) (need uintptr) {
+	nodes := usualNodes()
+	if exact {
+		nodes = alloc.NodesExact
+	}
+	r := newReport(token, nodes)
 	if r == nil {
 		return 0
 	}
@@ -279,23 +283,32 @@ func StatsJSON(token, buf, n uintptr) (need uintptr) {
 
 const reportSize = (unsafe.Sizeof(stats.Report{}) + raw.Page - 1) &^ (raw.Page - 1)
 
-func newReport(token uintptr) *stats.Report {
+// newReport is a report, which asks nodes, one of alloc's, of the kernel.
+func newReport(token, nodes uintptr) *stats.Report {
 	r := (*stats.Report)(raw.Ptr(raw.Map(reportSize)))
 	if r == nil {
 		return nil
 	}
-	if !fill(token, r, nodeBudget) {
+	if !fill(token, r, nodes) {
 		dropReport(r)
 		return nil
 	}
 	return r
 }
 
-// fill makes the report r, asking the kernel for no longer than budget nanoseconds
-// where memory is. It reports false when the calling thread is in the middle of the
-// pool.
-func fill(token uintptr, r *stats.Report, budget uint64) bool {
-	if !alloc.Fill(token, r) {
+// usualNodes is what a report asks the kernel. There may be many forked children, each
+// with a report at its end, and their memory is where their parent's is.
+func usualNodes() uintptr {
+	if forked {
+		return alloc.NodesNone
+	}
+	return alloc.NodesSampled
+}
+
+// fill makes the report r, which asks nodes of the kernel. It reports false when the calling
+// thread is in the middle of the pool.
+func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
+	if !alloc.Fill(token, r, tierMap.Nodes, nodes) {
 		return false
 	}
 	r.Pid = uint64(raw.Pid())
@@ -311,22 +324,17 @@ func fill(token uintptr, r *stats.Report, budget uint64) bool {
 		r.Backend = stats.BackendNuma
 	}
 	tiers.Fill(r)
-	alloc.FillNodes(token, r, tierMap.Nodes, budget)
 	r.DeviceCount = cudahook.Report(token, &r.Devices)
 	r.ShareCount = share.Report(token, &r.Shares)
 	return true
 }
-
-// nodeBudget is how long a report may take to ask where each page is, in nanoseconds:
-// some 20 million pages.
-const nodeBudget = 2e9
 
 func dropReport(r *stats.Report) { raw.Unmap(uintptr(unsafe.Pointer(r)), reportSize) }
 
 // Stats fills the C structure at out (ta_stats in tieralloc.h), of which the caller
 // knows the first size bytes, and returns an errno.
 func Stats(token, out, size uintptr) (errno uintptr) {
-	r := newReport(token)
+	r := newReport(token, alloc.NodesNone)
 	if r == nil {
 		return uintptr(syscall.ENOMEM)
 	}

@@ -42,7 +42,7 @@ func Service(token uintptr) (more bool) {
 	now := raw.Clock(raw.ClockMono)
 	more = alloc.Service(token, now)
 	if stats.LiveDue(now) {
-		update(token, liveBudget)
+		update(token)
 	}
 	return more
 }

@@ -149,5 +149,5 @@ func (w *writer) nodes(r *stats.Report) {
 		w.dec(r.Nodes[i&(stats.NodeMax-1)])
 	}
 	w.close(']')
-	w.truth("bytes_per_node_complete", r.NodesComplete != 0)
+	w.truth("bytes_per_node_sampled", r.NodesSampled != 0)
 }

@@ -73,7 +73,7 @@ func TestHints(t *testing.T) {
 }
 
 // TestTierNodes: the nodes of a tier's bits, lowest first, and whether its bytes per
-// node are complete.
+// node are of a sample.
 func TestTierNodes(t *testing.T) {
 	for bits, want := range map[uint64]string{
 		0: "[]", 1: "[0]", 1 << 63: "[63]", 1<<63 | 5: "[0 2 63]", 1 << 32: "[32]",
@@ -87,8 +87,8 @@ func TestTierNodes(t *testing.T) {
 	}
 	for v, want := range map[uint64]bool{0: false, 1: true, math.MaxUint64: true} {
 		r := newReport(t)
-		r.NodesComplete = v
-		if got := decode(t, text(t, r))["bytes_per_node_complete"]; got != want {
+		r.NodesSampled = v
+		if got := decode(t, text(t, r))["bytes_per_node_sampled"]; got != want {
 			t.Errorf("%d: %v", v, got)
 		}
 	}

@@ -157,7 +157,7 @@ func compare(t *testing.T, at string, want reflect.Value, got any) {
 				compare(t, at, want.Field(i), object)
 			case "OffHeap", "Program", "ProgramLen", "NodeCount", "DeviceCount", "LeakCount", "ShareCount", "Shares", // not numbers of their own
 				"Calls", "Nodes", "Tiers", "SizeClasses", "BytesPerNode", "Devices", "Leaks", "Uuid", "Pci", // compared by the tests below
-				"HintBytes", "Backend", "NodesComplete", "DefaultHint", "OnSoftcap", "OnHardcap",
+				"HintBytes", "Backend", "NodesSampled", "DefaultHint", "OnSoftcap", "OnHardcap",
 				"Throttle", "HugePagesWanted", "TierNodes", "Reuse", "Suballoc", "Managed":
 			default:
 				compare(t, key, want.Field(i), object[keyOf(name)])

@@ -9,10 +9,10 @@ import (
 
 // stats is what the tests read of a statistics file.
 type stats struct {
-	Backend  string
-	Nodes    []int
-	Complete bool `json:"bytes_per_node_complete"`
-	Tiers    map[string]*tier
+	Backend string
+	Nodes   []int
+	Sampled bool `json:"bytes_per_node_sampled"`
+	Tiers   map[string]*tier
 }
 
 type tier struct {
@@ -47,6 +47,17 @@ func (r *remains) stats(t *testing.T, name string) *stats {
 		}
 	}
 	return s
+}
+
+// perNode is what all tiers together have on each node.
+func (s *stats) perNode() map[int]int64 {
+	sum := map[int]int64{}
+	for _, tier := range s.Tiers {
+		for node, n := range tier.PerNode {
+			sum[node] += n
+		}
+	}
+	return sum
 }
 
 // kib is a number of bytes for a message.

@@ -75,9 +75,8 @@ type report struct {
 		Throttle    string `json:"throttle"`
 		Rules       int64  `json:"rules"`
 	} `json:"policy"`
-	Hints    map[string]int64 `json:"hints"`
-	Complete bool             `json:"bytes_per_node_complete"`
-	Tiers    struct {
+	Hints map[string]int64 `json:"hints"`
+	Tiers struct {
 		Fast   tier `json:"fast"`
 		Normal tier `json:"normal"`
 		Slow   tier `json:"slow"`
