@@ -18,8 +18,11 @@ import (
 
 // reserve charges n bytes for the heap's hint and returns the place that they are to
 // lie in. Before it gives up, or turns to a slower tier, what is cached in the tier
-// goes back to the kernel. Precondition: no lock is held.
+// goes back to the kernel; so it does before the process's control group has no room. Precondition: no lock is held.
 func (h *Heap) reserve(n uintptr) (place uintptr, ok bool) {
+	if nearLimit(n) {
+		h.Thread.heed(n)
+	}
 	place, ok = h.reserveIn(n)
 	h.Thread.capped = !ok
 	return place, ok

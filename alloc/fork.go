@@ -51,6 +51,7 @@ func release(taken uintptr) {
 // heap or nil, and the abandoned heaps live on, all others are frozen.
 func ForkChild(token, taken uintptr, mine *Heap) {
 	freeze(mine)
+	limit.busy = 0
 	whole := mine == nil || mine.Thread.Busy == 0
 	if taken&forkPool != 0 {
 		holdsLeft(token)
@@ -133,6 +134,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 		poolLock.Reset()
 	}
 	freeze(mine)
+	limit.busy = 0
 	if poolLock.Take(token) {
 		holdsLeft(token)
 		poolLock.Release()

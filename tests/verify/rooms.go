@@ -12,6 +12,7 @@ var rooms = map[string]int{
 	"internal/raw":    0,
 	"internal/config": 1,
 	"internal/sysfs":  1,
+	"internal/cgroup": 2,
 	"numa":            2,
 	"numa/plan":       3,
 	"numa/probe":      3,

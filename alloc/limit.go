@@ -1,0 +1,52 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/cgroup"
+)
+
+// A process in a control group with a limit on memory is killed when the group needs more. So what nobody uses is held
+// to a part of the limit, and goes back to the kernel when little is left.
+//
+// The group's files are read when the heap has grown: first beyond limitFirst, then by half of what was left.
+// Without a limit they are read when the heap has doubled, as one may be set at any time. So a small process opens no
+// file, and a large one hardly any.
+const (
+	limitFirst = 32 << 20
+	limitShare = 8       // of the limit: what dirty spans may have, and cached huge blocks; what is left at least
+	limitStep  = 1 << 20 // bytes that the heap may grow by without a look, and no less than a part of the limit
+	limitSteps = 64
+)
+
+var limit = struct {
+	heed uintptr // the group is looked at before more than so many bytes are committed
+	most uintptr // what dirty spans may have, and cached huge blocks
+	busy uint32  // 1: a thread is looking
+}{limitFirst, ^uintptr(0), 0}
+
+// nearLimit reports, by a peek without the lock, whether n bytes more are reason to look at the group.
+func nearLimit(n uintptr) bool { return uintptr(pool.count.committed)+n > limit.heed }
+
+// heed looks at the group before n bytes more are committed. Precondition: no lock is held.
+func (t *Thread) heed(n uintptr) {
+	after := uintptr(pool.count.committed) + n
+	if !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
+		return
+	}
+	var m cgroup.Memory
+	cgroup.Read(&m)
+	if m.Limit == 0 {
+		limit.most = ^uintptr(0)
+		limit.heed = 2 * after
+	} else {
+		limit.most = uintptr(m.Limit) / limitShare
+		left := uintptr(m.Left())
+		step := max(left/2, limitStep, uintptr(m.Limit)/limitSteps)
+		limit.heed = after + step
+		if left < n+limit.most {
+			purgeAll(t)
+		}
+	}
+	atomic.StoreUint32(&limit.busy, 0)
+}

@@ -1,0 +1,192 @@
+// Package cgroup reads how much memory the control groups of this process have, and how much of that is left: of
+// version 2, and of version 1 where that has the memory. It is freestanding Go (docs/DESIGN.md): no allocation, no panic,
+// no runtime.
+package cgroup
+
+import (
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/internal/sysfs"
+)
+
+// Memory is the memory of a group.
+type Memory struct {
+	Limit uint64 // bytes; 0: there is no limit
+	Used  uint64 // bytes, without those of files, which the kernel takes back when it needs them
+}
+
+// Left is how many bytes are left. Precondition: there is a limit.
+func (m *Memory) Left() uint64 { return m.Limit - min(m.Limit, m.Used) }
+
+// Self is where the kernel tells of the groups of this process, where that is not /proc/self/cgroup. Only tests set it.
+var Self string
+
+const noLimit = 1 << 59 // version 1 has a number of this size for no limit
+
+// version is 1 or 2, of the groups that have the memory; 0: none.
+type version uint32
+
+// The files of a group. They are no table, which the loader would have to write addresses into.
+
+func (v version) folder() string {
+	if v == 1 {
+		return "/fs/cgroup/memory"
+	}
+	return "/fs/cgroup"
+}
+
+func (v version) max() string {
+	if v == 1 {
+		return "/memory.limit_in_bytes"
+	}
+	return "/memory.max"
+}
+
+func (v version) usage() string {
+	if v == 1 {
+		return "/memory.usage_in_bytes"
+	}
+	return "/memory.current"
+}
+
+var group, name config.Text // the group's path; the name of a file of it or of a group above it
+
+// Read fills m with the memory of the group that has the least left, of this process's own and those above it. In a
+// container those above it cannot be seen; the files of its own are then where the root's would be. One thread at a
+// time may call it.
+func Read(m *Memory) {
+	*m = Memory{}
+	v := find()
+	if v == 0 {
+		return
+	}
+	end := group.Len()
+	for ; end > 1; end-- { // the root's path is a slash
+		if end == group.Len() || group.At(end) == '/' {
+			v.look(end, m)
+		}
+	}
+	v.look(0, m)
+}
+
+// find makes group this process's group of the version that has the memory.
+func find() (v version) {
+	group.Reset()
+	name.Reset()
+	self := Self
+	if self == "" {
+		self = "/proc/self/cgroup"
+	}
+	name.Mem(raw.Bytes(self), uintptr(len(self)))
+	var f sysfs.File
+	if !f.OpenName(name.Addr()) {
+		return 0
+	}
+	const lines = 64 // more than there are controllers
+	for i := 0; i < lines && v != 1; i++ {
+		var w sysfs.Word
+		if w.Read(&f, ':', ':') != ':' {
+			break
+		}
+		if w.Is("0") { // 0::/path
+			w.Read(&f, ':', ':')
+			v = 2
+			readGroup(&f)
+			continue
+		}
+		memory, last := false, byte(',')
+		for last == ',' { // 4:memory:/path, 5:cpu,cpuacct:/path
+			last = w.Read(&f, ',', ':')
+			memory = memory || w.Is("memory")
+		}
+		if memory {
+			v = 1
+			readGroup(&f)
+		} else {
+			f.Line()
+		}
+	}
+	f.Close()
+	return v
+}
+
+// readGroup reads the rest of a line into group.
+func readGroup(f *sysfs.File) {
+	group.Reset()
+	for c := f.Next(); c != '\n' && c != 0; c = f.Next() {
+		group.Byte(c)
+	}
+}
+
+// look makes m the memory of the group whose path is the first n bytes of group, where that has a limit, and less left.
+func (v version) look(n uintptr, m *Memory) {
+	most := v.number(n, v.max())
+	if v == 2 {
+		most = min(most, v.number(n, "/memory.high"))
+	}
+	if most >= noLimit {
+		return
+	}
+	used := v.number(n, v.usage())
+	if used >= noLimit {
+		return
+	}
+	here := Memory{max(most, 1), used - min(used, v.ofFiles(n))}
+	if m.Limit == 0 || here.Left() < m.Left() {
+		*m = here
+	}
+}
+
+// open opens a file of the group whose path is the first n bytes of group.
+func (v version) open(f *sysfs.File, n uintptr, file string) bool {
+	root := sysfs.Mounted
+	if root == "" {
+		root = "/sys"
+	}
+	folder := v.folder()
+	name.Reset()
+	ok := name.Mem(raw.Bytes(root), uintptr(len(root))) && name.Mem(raw.Bytes(folder), uintptr(len(folder))) &&
+		name.Mem(group.Addr(), n) && name.Mem(raw.Bytes(file), uintptr(len(file)))
+	return ok && f.OpenName(name.Addr())
+}
+
+// number is the number in a file, noLimit where there is none.
+func (v version) number(n uintptr, file string) uint64 {
+	var f sysfs.File
+	if !v.open(&f, n, file) {
+		return noLimit
+	}
+	most, ok := f.Number(noLimit)
+	f.Close()
+	if !ok {
+		return noLimit
+	}
+	return most
+}
+
+// ofFiles is how many bytes of the group are pages of files. Version 1 has a line for those of the group itself, and
+// one for those of the groups below it, too.
+func (v version) ofFiles(n uintptr) uint64 {
+	const lines = 256 // more than any kernel writes
+	var f sysfs.File
+	if !v.open(&f, n, "/memory.stat") {
+		return 0
+	}
+	active, inactive := uint64(0), uint64(0)
+	for i := 0; i < lines; i++ {
+		var w sysfs.Word
+		if w.Read(&f, ' ', ' ') != ' ' {
+			break
+		}
+		bytes, _ := f.Number(noLimit)
+		f.Line()
+		switch {
+		case w.Is("active_file"), w.Is("total_active_file"):
+			active = max(active, bytes)
+		case w.Is("inactive_file"), w.Is("total_inactive_file"):
+			inactive = max(inactive, bytes)
+		}
+	}
+	f.Close()
+	return active + inactive
+}
