@@ -64,6 +64,7 @@ func explain(w io.Writer, env environ, v *verdict, all bool) {
 		section(&text, "settings", []string{"none is set; what holds then: tierallocctl check --all"})
 	}
 	section(&text, "tiers on this machine", placeLines(v))
+	section(&text, "limit on memory", memoryLimit(v.settings))
 	section(&text, "rules", ruleLines(v.settings))
 	w.Write(bytes.TrimPrefix(text.Bytes(), []byte("\n")))
 }

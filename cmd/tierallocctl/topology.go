@@ -37,6 +37,7 @@ func topologyCommand() *cobra.Command {
 func showTopology(w io.Writer, v *verdict) {
 	fmt.Fprintln(w, nodeTable(v.nodes).Render())
 	section(w, "tiers", placeLines(v))
+	section(w, "limit on memory", memoryLimit(v.settings))
 	var lines []string
 	for _, p := range places(v.places) {
 		lines = append(lines, "export "+prefix+"NODE_"+p.tier+"="+nodeWords(p.nodes))

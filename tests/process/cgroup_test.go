@@ -84,3 +84,19 @@ func TestGroupLooks(t *testing.T) {
 		})
 	}
 }
+
+// TestToolNamesLimit: the tool tells of the limit, and of a cap above it.
+func TestToolNamesLimit(t *testing.T) {
+	dir := memoryGroup(t, 96)
+	tool := filepath.Join(testlib.Root(), "build", "tierallocctl")
+	for verb, want := range map[string][]string{
+		"topology": {"the control group has 96 MiB"}, "check": {"the control group has 96 MiB", "TA_SLOW_HARD is 1.0 GiB"},
+	} {
+		r := testlib.Run(t, testlib.Cmd{Args: inGroup(dir, "", tool, verb), Env: append(append([]string{}, quiet...), "TA_SLOW_HARD=1G")})
+		for _, words := range want {
+			if r.Status != 0 || !strings.Contains(r.Stdout, words) {
+				t.Errorf("%s: status %d, %q is missing in\n%s%s", verb, r.Status, words, r.Stdout, r.Stderr)
+			}
+		}
+	}
+}
