@@ -46,9 +46,13 @@ func judge(env environ) (*verdict, error) {
 	}
 	file := os.NewFile(uintptr(complaints), "complaints")
 	defer file.Close()
-	env.vector(func(envp uintptr) { config.ParseTo(&parsed, envp, false, file.Fd()) })
-	probe.Topology(&topology)
-	plan.Resolve(&parsed, &topology, &placed, file.Fd())
+	env.vector(func(envp uintptr) {
+		config.ParseTo(&parsed, envp, false, file.Fd())
+		probe.Topology(&topology)
+		plan.Resolve(&parsed, &topology, &placed, file.Fd())
+		memory := plan.Memory(&placed)
+		parsed.SetParts(envp, &memory, file.Fd())
+	})
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}

@@ -136,6 +136,7 @@ var InForce Settings
 //
 //	Soft == 0 or Hard == 0 or Soft <= Hard
 //	Burst == 0 or BW != 0
+//	SoftPart == 0 or Soft == 0, and the same of Hard, until SetParts
 type Tier struct {
 	Soft, Hard uint64 // TA_…_SOFT, TA_…_HARD: bytes; 0: no cap
 	BW         uint64 // TA_…_BW: bytes per second; 0: no limit
@@ -144,6 +145,8 @@ type Tier struct {
 	Nodes      uint64 // TA_NODE_…: a bit per node; 0: unset
 	Spread     uint32 // TA_NODE_…: a Spread
 	HugePages  uint32 // TA_HUGEPAGES: a Huge
+
+	SoftPart, HardPart uint32 // TA_…_SOFT, TA_…_HARD in percent of the tier's memory; 0: they are not
 }
 
 func (s *Settings) setDefaults() {

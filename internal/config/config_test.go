@@ -61,6 +61,10 @@ func TestParse(t *testing.T) {
 				o.tiers[1].Soft, o.tiers[1].Hard = 2<<20, 3<<30
 				o.tiers[2].Soft, o.tiers[2].Hard = 1<<46, 1<<46
 			})},
+		{"TA_FAST_SOFT=1% TA_FAST_HARD=80% TA_SLOW_HARD=100% TA_NORMAL_SOFT=1G TA_NORMAL_HARD=1%", false, with(func(o *outcome) {
+			o.tiers[0].SoftPart, o.tiers[0].HardPart, o.tiers[2].HardPart = 1, 80, 100
+			o.tiers[1].Soft, o.tiers[1].HardPart = 1<<30, 1
+		})},
 		{"TA_FAST_BW=1K TA_FAST_BURST=1 TA_NORMAL_BW=0 TA_NORMAL_LAT=1s TA_SLOW_LAT=0 TA_SLOW_BURST=64K TA_SLOW_BW=10g", false,
 			with(func(o *outcome) {
 				o.tiers[0].BW, o.tiers[0].Burst = 1024, 1
@@ -112,6 +116,7 @@ func TestBadValues(t *testing.T) {
 		live    = `": expected 0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it,` +
 			` in which % begins %p, %e (program name) or %%; using 0`
 		size    = `": expected 1 byte or more, up to 64T (an integer, or one with K, M, G or T); using `
+		capped  = `": expected 1 byte or more, up to 64T (an integer, or one with K, M, G or T) or 1% to 100% of the tier's memory; using `
 		rate    = `": expected bytes per second: 0 (no limit), or 1K to 64T; using `
 		lat     = `": expected a time such as 300ns (units ns, us, ms, s), 0 to 1s; using 0`
 		nodes   = `": expected nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1; using nodes found automatically`
@@ -148,18 +153,23 @@ func TestBadValues(t *testing.T) {
 		{"TA_STATS_LIVE=/x/%p%", `TA_STATS_LIVE="/x/%p%` + live},
 		{"TA_STATS_LIVE=/x/%p%s", `TA_STATS_LIVE="/x/%p%s` + live},
 		{"TA_STATS_LIVE=/%p" + long, `TA_STATS_LIVE="/%p` + long[:shownMax-3] + `...` + live},
-		{"TA_FAST_SOFT=0", `TA_FAST_SOFT="0` + size + `no soft cap`},
-		{"TA_NORMAL_SOFT=1GB", `TA_NORMAL_SOFT="1GB` + size + `no soft cap`},
-		{"TA_SLOW_SOFT=1GiB", `TA_SLOW_SOFT="1GiB` + size + `no soft cap`},
-		{"TA_FAST_HARD=lots", `TA_FAST_HARD="lots` + size + `no hard cap`},
-		{"TA_NORMAL_HARD=K", `TA_NORMAL_HARD="K` + size + `no hard cap`},
-		{"TA_SLOW_HARD=65T", `TA_SLOW_HARD="65T` + size + `no hard cap`},
-		{"TA_SLOW_HARD=70368744177665", `TA_SLOW_HARD="70368744177665` + size + `no hard cap`},
-		{"TA_SLOW_HARD=1 G", `TA_SLOW_HARD="1 G` + size + `no hard cap`},
-		{"TA_SLOW_HARD=1.5G", `TA_SLOW_HARD="1.5G` + size + `no hard cap`},
-		{"TA_SLOW_HARD=-1", `TA_SLOW_HARD="-1` + size + `no hard cap`},
-		{"TA_SLOW_HARD=0x10", `TA_SLOW_HARD="0x10` + size + `no hard cap`},
-		{"TA_SLOW_HARD=18446744073709551617", `TA_SLOW_HARD="18446744073709551617` + size + `no hard cap`},
+		{"TA_FAST_SOFT=0", `TA_FAST_SOFT="0` + capped + `no soft cap`},
+		{"TA_NORMAL_SOFT=1GB", `TA_NORMAL_SOFT="1GB` + capped + `no soft cap`},
+		{"TA_SLOW_SOFT=1GiB", `TA_SLOW_SOFT="1GiB` + capped + `no soft cap`},
+		{"TA_FAST_HARD=lots", `TA_FAST_HARD="lots` + capped + `no hard cap`},
+		{"TA_NORMAL_HARD=K", `TA_NORMAL_HARD="K` + capped + `no hard cap`},
+		{"TA_SLOW_HARD=65T", `TA_SLOW_HARD="65T` + capped + `no hard cap`},
+		{"TA_SLOW_HARD=70368744177665", `TA_SLOW_HARD="70368744177665` + capped + `no hard cap`},
+		{"TA_SLOW_HARD=1 G", `TA_SLOW_HARD="1 G` + capped + `no hard cap`},
+		{"TA_SLOW_HARD=1.5G", `TA_SLOW_HARD="1.5G` + capped + `no hard cap`},
+		{"TA_SLOW_HARD=-1", `TA_SLOW_HARD="-1` + capped + `no hard cap`},
+		{"TA_SLOW_HARD=0x10", `TA_SLOW_HARD="0x10` + capped + `no hard cap`},
+		{"TA_SLOW_HARD=18446744073709551617", `TA_SLOW_HARD="18446744073709551617` + capped + `no hard cap`},
+		{"TA_SLOW_HARD=0%", `TA_SLOW_HARD="0%` + capped + `no hard cap`},
+		{"TA_SLOW_HARD=101%", `TA_SLOW_HARD="101%` + capped + `no hard cap`},
+		{"TA_SLOW_SOFT=%", `TA_SLOW_SOFT="%` + capped + `no soft cap`},
+		{"TA_SLOW_SOFT=1K%", `TA_SLOW_SOFT="1K%` + capped + `no soft cap`},
+		{"TA_FAST_BURST=5%", `TA_FAST_BURST="5%` + size + `64K or 10ms of the bandwidth, the larger`},
 		{"TA_FAST_BW=1023", `TA_FAST_BW="1023` + rate + `no limit`},
 		{"TA_NORMAL_BW=fast", `TA_NORMAL_BW="fast` + rate + `no limit`},
 		{"TA_MIGRATE_BW=1", `TA_MIGRATE_BW="1` + rate + `1G`},
@@ -234,7 +244,7 @@ func TestContradictions(t *testing.T) {
 		{"TA_FAST_SOFT=2G TA_FAST_HARD=x", with(func(o *outcome) {
 			o.tiers[0].Soft = 2 << 30
 			o.lines = []string{`tieralloc: TA_FAST_HARD="x": expected 1 byte or more, up to 64T (an integer, or one with` +
-				` K, M, G or T); using no hard cap`}
+				` K, M, G or T) or 1% to 100% of the tier's memory; using no hard cap`}
 		})},
 		{"TA_NORMAL_BURST=1M TA_FAST_BW=1M", with(func(o *outcome) {
 			o.tiers[0].BW = 1 << 20

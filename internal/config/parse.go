@@ -48,8 +48,8 @@ func (s *Settings) reconcile(envp, fd uintptr) (bad uintptr) {
 	for tier := uintptr(0); tier < uintptr(TierCount); tier++ {
 		t := &s.Tiers[tier&3]
 		first := varTiers + tier*tierVars
-		if t.Hard != 0 && t.Soft > t.Hard {
-			t.Soft = 0
+		if t.Hard != 0 && t.Soft > t.Hard || t.HardPart != 0 && t.SoftPart > t.HardPart {
+			t.Soft, t.SoftPart = 0, 0
 			complainPair(envp, first+tierSoft, "at most ", first+tierHard, noSoft, fd)
 			bad++
 		}

@@ -51,9 +51,9 @@ func (o *outcome) reconcile(env map[string]string, name string, t *Tier) {
 		}
 		o.lines = append(o.lines, line+"; using "+using)
 	}
-	if t.Soft > t.Hard && t.Hard > 0 {
+	if t.Soft > t.Hard && t.Hard > 0 || t.SoftPart > t.HardPart && t.HardPart > 0 {
 		pair(name+"_SOFT", "at most ", name+"_HARD", "no soft cap")
-		t.Soft = 0
+		t.Soft, t.SoftPart = 0, 0
 	}
 	if t.Burst > 0 && t.BW == 0 {
 		pair(name+"_BURST", "a limit in ", name+"_BW", "no burst")
@@ -82,6 +82,7 @@ var (
 
 const (
 	sizes   = "1 byte or more, up to 64T (an integer, or one with K, M, G or T)"
+	caps    = sizes + " or 1% to 100% of the tier's memory"
 	rates   = "bytes per second: 0 (no limit), or 1K to 64T"
 	lats    = "a time such as 300ns (units ns, us, ms, s), 0 to 1s"
 	pathMsg = "a path of at most 4000 bytes"
@@ -167,9 +168,9 @@ func (t *Tier) refer(what, val string) (accepts, using string, ok bool) {
 	size, isSize := referSize(val)
 	switch what {
 	case "SOFT":
-		return sizes, "no soft cap", store(&t.Soft, size, isSize)
+		return caps, "no soft cap", referPart(&t.SoftPart, val) || store(&t.Soft, size, isSize)
 	case "HARD":
-		return sizes, "no hard cap", store(&t.Hard, size, isSize)
+		return caps, "no hard cap", referPart(&t.HardPart, val) || store(&t.Hard, size, isSize)
 	case "BURST":
 		return sizes, "64K or 10ms of the bandwidth, the larger", store(&t.Burst, size, isSize)
 	case "BW":
@@ -214,6 +215,18 @@ func (t *Tier) referNodes(val string) bool {
 	}
 	t.Nodes, t.Spread = nodes, spread
 	return true
+}
+
+var percentPattern = regexp.MustCompile(`^([0-9]{1,3})%$`)
+
+// referPart stores a part in percent.
+func referPart(dst *uint32, val string) bool {
+	m := percentPattern.FindStringSubmatch(val)
+	if m == nil {
+		return false
+	}
+	n, _ := strconv.Atoi(m[1])
+	return store(dst, uint32(n), n >= 1 && n <= 100)
 }
 
 func (o *outcome) referHuge(word string) bool {
@@ -332,7 +345,7 @@ func shown(val string, most int) string {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{
+	for _, seed := range []string{"TA_FAST_SOFT=9%\nTA_FAST_HARD=8%", "TA_SLOW_HARD=080%",
 		"", "TA_STRICT=1", "TA_STRICT=\nTA_STRICT=1", "TA_DISABLE=1\nTA_DISABLE=0\nTA_INTERPOSE=0",
 		"TA_LOG=info\nTA_LOG_FILE=/tmp/l", "TA_STATS_FILE=/tmp/%e.%p%%", "TA_STATS_FILE=%q", "TA_STATS_FILE=%",
 		"TA_PURGE_DELAY=250ms", "TA_PURGE_DELAY=3600s\nTA_PURGE_DELAY=x", "TA_PURGE_DELAY=3600000001us",

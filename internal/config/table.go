@@ -86,6 +86,7 @@ const _ uintptr = min(tableSize, 64) - 1 - varCount
 const (
 	aSwitch   = "0 or 1"
 	aSize     = "1 byte or more, up to 64T (an integer, or one with K, M, G or T)"
+	aCap      = aSize + " or 1% to 100% of the tier's memory"
 	aRate     = "bytes per second: 0 (no limit), or 1K to 64T"
 	aLatency  = "a time such as 300ns (units ns, us, ms, s), 0 to 1s"
 	aNodes    = "nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1"
@@ -124,22 +125,22 @@ var variables = [tableSize]variable{
 	varSecure: {"TA_SECURE", "0, 1, or 1 and checks that only warn, as in 1,dealloc_type_mismatch=warn" +
 		" (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn)", "0"},
 
-	varTiers + tierSoft:  {"TA_FAST_SOFT", aSize, noSoft},
-	varTiers + tierHard:  {"TA_FAST_HARD", aSize, noHard},
+	varTiers + tierSoft:  {"TA_FAST_SOFT", aCap, noSoft},
+	varTiers + tierHard:  {"TA_FAST_HARD", aCap, noHard},
 	varTiers + tierBW:    {"TA_FAST_BW", aRate, noLimit},
 	varTiers + tierBurst: {"TA_FAST_BURST", aSize, burst},
 	varTiers + tierLat:   {"TA_FAST_LAT", aLatency, noDelay},
 	varTiers + tierNode:  {"TA_NODE_FAST", aNodes, anyNodes},
 
-	varTiers + tierVars + tierSoft:  {"TA_NORMAL_SOFT", aSize, noSoft},
-	varTiers + tierVars + tierHard:  {"TA_NORMAL_HARD", aSize, noHard},
+	varTiers + tierVars + tierSoft:  {"TA_NORMAL_SOFT", aCap, noSoft},
+	varTiers + tierVars + tierHard:  {"TA_NORMAL_HARD", aCap, noHard},
 	varTiers + tierVars + tierBW:    {"TA_NORMAL_BW", aRate, noLimit},
 	varTiers + tierVars + tierBurst: {"TA_NORMAL_BURST", aSize, burst},
 	varTiers + tierVars + tierLat:   {"TA_NORMAL_LAT", aLatency, noDelay},
 	varTiers + tierVars + tierNode:  {"TA_NODE_NORMAL", aNodes, anyNodes},
 
-	varTiers + 2*tierVars + tierSoft:  {"TA_SLOW_SOFT", aSize, noSoft},
-	varTiers + 2*tierVars + tierHard:  {"TA_SLOW_HARD", aSize, noHard},
+	varTiers + 2*tierVars + tierSoft:  {"TA_SLOW_SOFT", aCap, noSoft},
+	varTiers + 2*tierVars + tierHard:  {"TA_SLOW_HARD", aCap, noHard},
 	varTiers + 2*tierVars + tierBW:    {"TA_SLOW_BW", aRate, noLimit},
 	varTiers + 2*tierVars + tierBurst: {"TA_SLOW_BURST", aSize, burst},
 	varTiers + 2*tierVars + tierLat:   {"TA_SLOW_LAT", aLatency, noDelay},
@@ -259,9 +260,9 @@ func (s *Settings) set(i uintptr, v value) bool {
 func (t *Tier) set(k uintptr, v value) bool {
 	switch k {
 	case tierSoft:
-		return v.asSize(&t.Soft)
+		return v.asCap(&t.Soft, &t.SoftPart)
 	case tierHard:
-		return v.asSize(&t.Hard)
+		return v.asCap(&t.Hard, &t.HardPart)
 	case tierBW:
 		return v.asRate(&t.BW)
 	case tierBurst:

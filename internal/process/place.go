@@ -16,16 +16,22 @@ var (
 // placeTiers finds out on which nodes the tiers lie. It returns how many settings are
 // bad, each one line on standard error. On a machine of one node, and without a setting
 // that names nodes, it costs the reading of one file.
-func placeTiers() (bad uintptr) {
-	named := uint64(0)
+func placeTiers(envp uintptr) (bad uintptr) {
+	named, parts := uint64(0), uint32(0)
 	for i := range config.InForce.Tiers {
-		named |= config.InForce.Tiers[i].Nodes
+		t := &config.InForce.Tiers[i]
+		named |= t.Nodes
+		parts |= t.SoftPart | t.HardPart
 	}
 	if named == 0 && numa.Single() {
 		tierMap.Nodes, tierMap.Simulated = 1, true
 	} else {
 		probe.Topology(&topology)
 		bad = plan.Resolve(&config.InForce, &topology, &tierMap, 2)
+	}
+	if parts != 0 {
+		memory := plan.Memory(&tierMap)
+		bad += config.InForce.SetParts(envp, &memory, 2)
 	}
 	alloc.SetPlaces(&config.InForce, &tierMap)
 	return bad

@@ -55,7 +55,7 @@ func Boot(arg uintptr) (how uintptr) {
 	alloc.Boot(b.root, b.none)
 	bad := config.Parse(&config.InForce, b.envp, b.secure != 0)
 	if !config.InForce.Disable {
-		bad += placeTiers()
+		bad += placeTiers(b.envp)
 	}
 	if bad > 0 && config.InForce.Strict {
 		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)

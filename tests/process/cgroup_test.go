@@ -100,3 +100,19 @@ func TestToolNamesLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestCapsOfGroup: a cap in percent is of the control group's limit where that is less than what the nodes have.
+func TestCapsOfGroup(t *testing.T) {
+	dir, file := memoryGroup(t, 100), filepath.Join(t.TempDir(), "stats")
+	clean(t, testlib.Run(t, testlib.Cmd{Args: inGroup(dir, testlib.Lib(t), "true"),
+		Env: append(append([]string{}, quiet...), "TA_FAST_HARD=80%", "TA_SLOW_SOFT=1%", "TA_STATS_FILE="+file)}))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{fmt.Sprintf(`"capacity_hard": %d,`, 80<<20), fmt.Sprintf(`"capacity_soft": %d,`, 1<<20)} {
+		if strings.Count(string(text), words) != 1 {
+			t.Errorf("the report has no %s:\n%s", words, clip(string(text)))
+		}
+	}
+}
