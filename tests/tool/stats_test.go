@@ -129,7 +129,7 @@ func TestWatch(t *testing.T) {
 		text, _ := os.ReadFile(seen)
 		return strings.Split("\n"+string(text), "\nrunning; figures from ")
 	}
-	eventually(t, "two pictures", func() bool { return len(pictures()) > 3 })
+	testlib.Wait(t, "two pictures", cmd.Process, func() bool { return len(pictures()) > 3 })
 	hogging.Process.Kill()
 	hogging.Wait()
 	if err := cmd.Wait(); err != nil {
@@ -144,7 +144,7 @@ func TestWatch(t *testing.T) {
 // TestWatchList: on a terminal each list takes the place of the last.
 func TestWatchList(t *testing.T) {
 	term := onTerminal(t, nil, tool(t), "stats", "--watch", "--interval", "100ms")
-	eventually(t, "three lists", func() bool { return strings.Count(term.text(), "\x1b[H\x1b[2J") > 2 })
+	testlib.Wait(t, "three lists", term.cmd.Process, func() bool { return strings.Count(term.text(), "\x1b[H\x1b[2J") > 2 })
 	term.press("\x03")
 	term.wait()
 }
