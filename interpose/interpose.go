@@ -8,7 +8,7 @@
 // x_cgo_thread_start to gomem.c.
 package interpose
 
-// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
+// #cgo CFLAGS: -std=gnu11 -O2 -fno-stack-protector -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
 // #cgo LDFLAGS: -Wl,--wrap=crosscall2 -Wl,--wrap=_cgo_wait_runtime_init_done -Wl,--wrap=_cgo_release_context -Wl,--wrap=pthread_create -Wl,--wrap=x_cgo_mmap -Wl,--wrap=x_cgo_munmap -Wl,--wrap=x_cgo_thread_start
 // #include "layout.h"
 // #include "life.h"
