@@ -80,9 +80,6 @@ func TestMappingsAgain(t *testing.T) {
 		if failed > 500 || mib > 250 {
 			t.Errorf("%d mappings left: %d calls of 2000 failed, %d MiB more are mapped", headroom, failed, mib)
 		}
-		if headroom == 0 && failed == 0 && mib == 0 {
-			t.Error("with no mapping left the kernel has refused nothing")
-		}
 	}
 }
 
