@@ -146,7 +146,9 @@ func TestWatchList(t *testing.T) {
 	term := onTerminal(t, nil, tool(t), "stats", "--watch", "--interval", "100ms")
 	testlib.Wait(t, "three lists", term.cmd.Process, func() bool { return strings.Count(term.text(), "\x1b[H\x1b[2J") > 2 })
 	term.press("\x03")
-	term.wait()
+	if err := testlib.End(term.cmd); err == nil || err.Error() != "signal: interrupt" {
+		t.Errorf("ended with %v", err)
+	}
 }
 
 // hog is a program that allocates all the time and says so.
