@@ -36,7 +36,7 @@ static int protect(const struct ta_symbols *libc, int prot)
 	return ta_sys4(SYS_mprotect, from, (to - from + 4095) & ~(uintptr_t)4095, prot, 0) == 0;
 }
 
-// Makes the symbols of libc that have our function's name, in each version, lead to it.
+// Makes the symbols of libc that have the name, in each version, lead to the function at to.
 static void lead(const struct ta_symbols *libc, const char *name, uintptr_t to)
 {
 	for (uint32_t i = 0; (i = ta_symbol_find(libc, name, i)) != 0;) {

@@ -42,10 +42,9 @@ HOT void *memset(void *to, int byte, size_t n)
 static struct link_map *head, *us;
 static struct link_map *last;  // as far as is known: where we were loaded by dlopen, libc or the loader behind it
 static struct link_map *after; // where RTLD_NEXT begins: behind us; with the program, where dlopen has put us behind libc
-static struct ta_symbols libc_symbols, our_symbols;
+static struct ta_symbols libc_symbols;
 
 const struct ta_symbols *ta_libc_symbols(void) { return &libc_symbols; }
-const struct ta_symbols *ta_own_symbols(void) { return &our_symbols; }
 
 HOT static int is_libc(const struct ta_symbols *s)
 {
@@ -66,7 +65,6 @@ HOT static int found_in(struct link_map *list)
 		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
 		if (m->l_ld == _DYNAMIC) {
 			us = m;
-			our_symbols = s;
 		} else if (after == NULL && is_libc(&s)) {
 			last = m;
 			libc_symbols = s;

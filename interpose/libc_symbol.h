@@ -38,7 +38,7 @@ struct ta_next { // in the order of next_names
 };
 extern struct ta_next ta_next;
 
-// Fills in both, the first time: at boot, or before that in a constructor of another object.
+// Fills in both tables, the first time: at boot, or before that in a constructor of another object.
 void ta_symbols_resolve(void);
 
 // The function of that name in the next library that has it, as RTLD_NEXT means it; NULL for none.
@@ -60,8 +60,6 @@ void *ta_symbol_before(const char *name);
 // A variable of the kernel's auxiliary vector, or 0.
 uintptr_t ta_auxv(uintptr_t type);
 
-// libc, and this library.
 const struct ta_symbols *ta_libc_symbols(void);
-const struct ta_symbols *ta_own_symbols(void);
 
 #endif
