@@ -10,7 +10,7 @@ import (
 //	bytes = Σ Size of slot[0:n]
 //
 // They go back to the kernel by age, as spans do, and at once when there are more than
-// hugeCacheMax bytes, or as many more as were missed (lesson), or than limit.most.
+// hugeCacheMax bytes, or as many more as were missed (lesson), or than limitMost.
 const (
 	hugeCacheSlots = 64
 	hugeCacheMax   = 64 << 20
@@ -168,7 +168,7 @@ func hugeFreed(token uintptr, p *Page) {
 		hugeUnmap(token, p)
 		return
 	}
-	now, most := p.Stamp, min(hugeCacheMax+c.kept(inUse()-p.Size), limit.most)
+	now, most := p.Stamp, min(hugeCacheMax+c.kept(inUse()-p.Size), limitMost())
 	for c.n >= hugeCacheSlots || c.n != 0 && c.bytes+p.Size > most {
 		q := c.remove(c.oldest(anyPlace, 0))
 		c.gone(q.Size, true, now)

@@ -19,32 +19,38 @@ const (
 	limitSteps = 64
 )
 
-var limit = struct {
-	heed uintptr // the group is looked at before more than so many bytes are committed
-	most uintptr // what dirty spans may have, and cached huge blocks
-	busy uint32  // 1: a thread is looking
-}{limitFirst, ^uintptr(0), 0}
+// limit begins as zeros: what is read of initialised data has 64 KiB resident around it.
+var limit struct {
+	beyond uintptr // the group is looked at before more than limitFirst and so many bytes are committed
+	share  uintptr // of the limit in bytes, and one more; 0: no limit is known
+	busy   uint32  // 1: a thread is looking
+}
+
+// limitMost is what dirty spans may have, and cached huge blocks.
+func limitMost() uintptr { return limit.share - 1 }
 
 // nearLimit reports, by a peek without the lock, whether n bytes more are reason to look at the group.
-func nearLimit(n uintptr) bool { return uintptr(pool.count.committed)+n > limit.heed }
+func nearLimit(n uintptr) bool {
+	return uintptr(pool.count.committed)+n > limitFirst+limit.beyond
+}
 
 // heed looks at the group before n bytes more are committed. Precondition: no lock is held.
 func (t *Thread) heed(n uintptr) {
-	after := uintptr(pool.count.committed) + n
+	after := max(uintptr(pool.count.committed)+n, limitFirst)
 	if !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
 		return
 	}
 	var m cgroup.Memory
 	cgroup.Read(&m)
 	if m.Limit == 0 {
-		limit.most = ^uintptr(0)
-		limit.heed = 2 * after
+		limit.share = 0
+		limit.beyond = 2*after - limitFirst
 	} else {
-		limit.most = uintptr(m.Limit) / limitShare
+		limit.share = uintptr(m.Limit)/limitShare + 1
 		left := uintptr(m.Left())
 		step := max(left/2, limitStep, uintptr(m.Limit)/limitSteps)
-		limit.heed = after + step
-		if left < n+limit.most {
+		limit.beyond = after + step - limitFirst
+		if left < n+limitMost() {
 			purgeAll(t)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // is due. Two rules make a span due:
 //
 //	age:     now >= stamp + PurgeDelay
-//	reserve: dirtyBytes > min(max(minReserve, usedBytes/reserveShare) + spans.keep, limit.most)
+//	reserve: dirtyBytes > min(max(minReserve, usedBytes/reserveShare) + spans.keep, limitMost)
 //
 // Who sets a longer delay than the usual one wants more kept: the reserve is that many times
 // as large. Once more than one thread has allocated, the second rule spares up to 24 MiB of what has been free for less
@@ -46,8 +46,8 @@ func purgeDue(token uintptr, now uint64) {
 	if p == nil {
 		return
 	}
-	reserve := min(dirtyReserve(), limit.most)
-	keep := min(pool.spans.kept(inUse()), limit.most-reserve)
+	reserve := min(dirtyReserve(), limitMost())
+	keep := min(pool.spans.kept(inUse()), limitMost()-reserve)
 	if pool.dirtyBytes > reserve+keep && !p.spared(now, reserve+keep) {
 		purgeWhile(token, now, reserve/2+keep)
 	} else if now >= p.Stamp+PurgeDelay {
@@ -68,7 +68,7 @@ func dirtyReserve() uintptr {
 // spared reports whether the oldest dirty span stays at now though more than floor bytes are dirty.
 func (p *Page) spared(now uint64, floor uintptr) bool {
 	several := pool.threads != nil && pool.threads.all != nil
-	return several && now < p.Stamp+PurgeDelay/graceShare && pool.dirtyBytes <= floor+min(graceBytes, limit.most)
+	return several && now < p.Stamp+PurgeDelay/graceShare && pool.dirtyBytes <= floor+min(graceBytes, limitMost())
 }
 
 // oldestPlace is the place with the span that can be purged and has been free for
