@@ -298,8 +298,9 @@ func (h *Heap) detach(p *Page) bool {
 	h.unkeep(p)
 	atomic.AddUintptr(&h.Thread.pages, ^uintptr(0))
 	p.Trigger = neverEmpty
+	gone := &h.gone[tierOf(p.place)] // once: another thread may just be moving the page
 	if p.inRuns() {
-		h.gone[tierOf(p.place)].runs(p)
+		gone.runs(p)
 		h.uncut(p)
 	} else {
 		h.unlink(p)
@@ -307,7 +308,6 @@ func (h *Heap) detach(p *Page) bool {
 	c := uintptr(p.Class) & (Classes - 1)
 	h.fresh[c] -= min(h.fresh[c], 1)
 	h.retired[c] += p.Allocs
-	gone := &h.gone[tierOf(p.place)]
 	gone.alloc(p.Allocs, p.Allocs*uint64(p.Size))
 	gone.free(p.Allocs, p.Allocs*uint64(p.Size))
 	return true
