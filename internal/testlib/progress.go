@@ -27,26 +27,32 @@ func watch(leader int, limit time.Duration) *tree {
 	return &tree{leader: leader, limit: limit, start: now, begun: now}
 }
 
-// stuck says why there is no point in waiting on, or "". A tree stands still when it uses less than
-// a thousandth of a processor for as long as limit, and runs away when it has used ten times limit.
-// One that polls for ever does neither, and has sixty times limit.
+// stuck says why there is no point in waiting on, or "".
 func (w *tree) stuck() string {
-	now := time.Duration(0)
+	sum := time.Duration(0)
 	for _, p := range family(w.leader) {
-		now += p.used
+		sum += p.used
 	}
-	w.used += max(0, now-w.last) // an orphan takes its time with it
-	w.last = now
+	return w.seen(time.Now(), sum)
+}
+
+// seen notes that the tree's members have used sum of processor time, and says whether it is stuck.
+// A tree stands still when it uses less than a thousandth of a processor for as long as limit, and
+// runs away when it has used ten times limit. One that polls for ever does neither, and has sixty
+// times limit.
+func (w *tree) seen(now time.Time, sum time.Duration) string {
+	w.used += max(0, sum-w.last) // an orphan takes its time with it
+	w.last = sum
 	if w.used > 10*w.limit {
 		return fmt.Sprintf("used %v of processor time", w.used)
 	}
 	if w.used-w.mark >= w.limit/1000 && w.used > w.mark {
-		w.mark, w.begun = w.used, time.Now()
+		w.mark, w.begun = w.used, now
 	}
-	if time.Since(w.begun) > w.limit {
+	if now.Sub(w.begun) > w.limit {
 		return fmt.Sprintf("stood still for %v", w.limit)
 	}
-	if most := 60 * w.limit; time.Since(w.start) > most {
+	if most := 60 * w.limit; now.Sub(w.start) > most {
 		return fmt.Sprintf("has not ended in %v", most)
 	}
 	return ""

@@ -8,20 +8,66 @@ import (
 	"time"
 )
 
-// A command that works for longer than its limit is left to end.
-func TestRunWorks(t *testing.T) {
-	r, err := run(Cmd{Args: []string{"bash", "-c", "for ((i = 0; i < 400000; i++)); do :; done; echo end; exit 3"}, Timeout: 300 * time.Millisecond})
-	if err != nil || r.Stdout != "end\n" || r.Status != 3 {
-		t.Errorf("%+v, %v", r, err)
+// What a tree with a limit of a second is taken for, looked at so many times, by how much of each
+// period it is on a processor.
+func TestProgress(t *testing.T) {
+	const limit = time.Second
+	for _, c := range []struct {
+		name         string
+		period, used time.Duration
+		looks        int
+		want         string // the beginning of the answer
+	}{
+		{"works", limit / 10, limit / 10, 99, ""},
+		{"works beside busy neighbours", limit / 2, limit / 200, 119, ""},
+		{"runs away", limit / 10, limit / 10, 101, "used "},
+		{"stands still", limit / 10, 0, 11, "stood still for 1s"},
+		{"hardly moves", limit / 10, limit / 100000, 11, "stood still for 1s"},
+		{"polls for ever", limit / 2, limit / 200, 121, "has not ended in 1m0s"},
+	} {
+		start := time.Unix(0, 0)
+		w := &tree{limit: limit, start: start, begun: start}
+		for i := 1; i < c.looks; i++ {
+			if got := w.seen(start.Add(time.Duration(i)*c.period), time.Duration(i)*c.used); got != "" {
+				t.Errorf("%s: look %d of %d: %s", c.name, i, c.looks, got)
+			}
+		}
+		last := time.Duration(c.looks)
+		if got := w.seen(start.Add(last*c.period), last*c.used); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q, not %q", c.name, got, c.want)
+		}
 	}
 }
 
-// So is one whose children do the work.
-func TestRunChildrenWork(t *testing.T) {
-	r, err := run(Cmd{Args: []string{"sh", "-c", "bash -c 'for ((i = 0; i < 400000; i++)); do :; done'; echo end"}, Timeout: 300 * time.Millisecond})
-	if err != nil || r.Stdout != "end\n" {
-		t.Errorf("%+v, %v", r, err)
+// A child that is gone takes its time with it; that is no step back.
+func TestProgressOrphan(t *testing.T) {
+	start := time.Unix(0, 0)
+	w := &tree{limit: time.Second, start: start, begun: start}
+	for i, sum := range []time.Duration{time.Second, 0, time.Second} {
+		if got := w.seen(start.Add(time.Duration(i)*time.Second), sum); got != "" {
+			t.Errorf("look %d: %s", i, got)
+		}
 	}
+	if w.used != 2*time.Second {
+		t.Errorf("%v used, not 2s", w.used)
+	}
+}
+
+// The work of children counts.
+func TestProgressOfChildren(t *testing.T) {
+	cmd := exec.Command("bash", "-c", "(while :; do :; done); exit")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w := watch(cmd.Process.Pid, time.Hour)
+	for w.used == 0 {
+		if why := w.stuck(); why != "" {
+			t.Fatal(why)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	w.kill()
+	_ = cmd.Wait()
 }
 
 // A command that waits for nothing is ended with its children.
@@ -42,13 +88,6 @@ func TestRunStandsStill(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Error("the child lives on")
-}
-
-func TestRunRunsAway(t *testing.T) {
-	r, err := run(Cmd{Args: []string{"bash", "-c", "while :; do :; done"}, Timeout: 500 * time.Millisecond})
-	if err == nil || !strings.Contains(err.Error(), "processor time") {
-		t.Errorf("%+v, %v", r, err)
-	}
 }
 
 func TestWait(t *testing.T) {
