@@ -41,7 +41,8 @@ type LivePage struct {
 const LiveSize = (unsafe.Sizeof(LivePage{}) + raw.Page - 1) &^ (raw.Page - 1)
 
 // LiveHeader begins the file. Magic is stored last, and everything up to ProgramLen
-// never changes after it.
+// never changes after it. The layout of the header is that of every version: so the page of a
+// process that has ended can be removed by a tool of another version.
 type LiveHeader struct {
 	Magic       uint64
 	Version     uint64

@@ -31,6 +31,7 @@ type page struct {
 	age     time.Duration // of the figures
 	text    []byte        // the report as JSON
 	report  *report       // nil: there was no update yet, and text is nil too
+	other   error         // another version wrote it: report is nil
 }
 
 // readPage reads the live page at path.
@@ -44,12 +45,17 @@ func readPage(path string) (*page, error) {
 }
 
 func snapshot(file *live.Page) (*page, error) {
+	p := &page{path: file.Path(), pid: file.Pid(), owner: file.Owner(), program: printable(file.Program()), start: file.Start()}
 	s, err := file.Snapshot()
+	if errors.Is(err, live.ErrVersion) {
+		if p.state, p.other = file.State(), err; p.state.Dead() {
+			return p, nil // what is left to do is to remove it
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	p := &page{path: file.Path(), pid: file.Pid(), owner: file.Owner(), program: printable(file.Program()), start: file.Start(),
-		state: s.State, age: s.Age()}
+	p.state, p.age = s.State, s.Age()
 	if s.Updates == 0 {
 		return p, nil
 	}

@@ -106,6 +106,9 @@ func showFile(w io.Writer, path string, asJSON bool) (alive bool, err error) {
 
 func showPage(w io.Writer, p *page, asJSON bool) (alive bool, err error) {
 	alive = !p.state.Dead()
+	if p.other != nil {
+		return alive, p.other
+	}
 	if p.report == nil {
 		return alive, fmt.Errorf("%s of process %d (%s, %s) has no figures yet: they come with its first allocations",
 			p.path, p.pid, p.program, p.state)
@@ -178,11 +181,11 @@ func writeList(w io.Writer, pages []*page, asJSON bool) error {
 		if p.state.Dead() {
 			ended++
 		}
-		memory := none
+		memory, age := none, none
 		if p.report != nil {
-			memory = size(p.report.Heap.BytesCommitted)
+			memory, age = size(p.report.Heap.BytesCommitted), duration(uint64(p.age))+" ago"
 		}
-		t.AppendRow(table.Row{p.pid, userName(p.owner), p.program, p.state, memory, duration(uint64(p.age)) + " ago", printable(p.path)})
+		t.AppendRow(table.Row{p.pid, userName(p.owner), p.program, p.state, memory, age, printable(p.path)})
 	}
 	fmt.Fprintln(w, t.Render())
 	if ended > 0 {

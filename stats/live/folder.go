@@ -86,7 +86,7 @@ func (p *Page) Remove() error {
 	if p.folder == nil {
 		return fmt.Errorf("%s: not removed: it was not looked up in a folder", p.path)
 	}
-	if s := p.state(); !s.Dead() {
+	if s := p.State(); !s.Dead() {
 		return fmt.Errorf("%s: not removed: its process is %v", p.path, s)
 	}
 	dir, name := int(p.folder.file.Fd()), filepath.Base(p.path)

@@ -27,12 +27,16 @@ import (
 // ErrNotPage is what Open's error wraps when the file is something else.
 var ErrNotPage = errors.New("not a live page of tieralloc")
 
+// ErrVersion is what Snapshot's error wraps when the page is another version's.
+var ErrVersion = errors.New("use the one that was built with the library")
+
 // Page is an open live page. Its methods may be used by one goroutine at a time.
 type Page struct {
 	file   *os.File
 	path   string
 	stat   unix.Stat_t      // of the file, when it was opened
 	head   stats.LiveHeader // its lasting part
+	other  error            // why its figures cannot be read: another version wrote them
 	holder int              // the process that has it mapped, 0: not known
 	folder *Folder          // where its name was looked up, nil: nowhere that is trusted
 }
@@ -68,11 +72,11 @@ func (p *Page) check() error {
 		return ErrNotPage
 	}
 	if first[1] != stats.LiveVersion || first[2] != uint64(stats.LiveSize) {
-		return fmt.Errorf("live page of format %d with %d bytes; this program reads format %d with %d bytes:"+
-			" use the one that was built with the library", first[1], first[2], stats.LiveVersion, stats.LiveSize)
+		p.other = fmt.Errorf("live page of format %d with %d bytes; this program reads format %d with %d bytes: %w",
+			first[1], first[2], stats.LiveVersion, stats.LiveSize, ErrVersion)
 	}
-	if p.stat.Size != int64(stats.LiveSize) {
-		return fmt.Errorf("damaged live page: %d bytes, not %d", p.stat.Size, stats.LiveSize)
+	if uint64(p.stat.Size) != first[2] {
+		return fmt.Errorf("damaged live page: %d bytes, not %d", p.stat.Size, first[2])
 	}
 	if err := p.read(words(&p.head), 0); err != nil {
 		return err

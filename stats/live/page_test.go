@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"tieralloc/internal/testlib"
 	"tieralloc/stats"
 )
 
@@ -46,7 +47,6 @@ func copyOf(t *testing.T, path string, change headAt, size int) string {
 // TestOpenRefuses has damaged pages, and pages of others.
 func TestOpenRefuses(t *testing.T) {
 	path, _ := ownPage(t)
-	const whole = int(stats.LiveSize)
 	for _, c := range []struct {
 		change headAt
 		size   int
@@ -59,9 +59,9 @@ func TestOpenRefuses(t *testing.T) {
 		{headAt{}, 23, "not a live page"},
 		{headAt{}, 0, "not a live page"},
 		{headAt{0: 0}, whole, "not a live page"},
-		{headAt{versionAt: 0}, whole, "format 0 "},
-		{headAt{versionAt: 1 << 60}, whole, "use the one that was built with the library"},
-		{headAt{sizeAt: 4096}, 4096, "with 4096 bytes"},
+		{headAt{sizeAt: 4096}, whole, "damaged live page: "},
+		{headAt{sizeAt: 64}, 64, "cut short"},
+		{headAt{versionAt: 9, pidAt: 0}, whole, "no process"},
 		{headAt{pidAt: 0}, whole, "no process"},
 		{headAt{pidAt: 1 << 31}, whole, "no process"},
 		{headAt{pidAt: 1<<64 - 1}, whole, "no process"},
@@ -80,6 +80,39 @@ func TestOpenRefuses(t *testing.T) {
 		if err != nil && !strings.HasPrefix(err.Error(), name+": ") {
 			t.Errorf("the file is not named: %v", err)
 		}
+	}
+}
+
+// TestOtherVersion: the figures of another version's page cannot be read. It can be removed when
+// its process has ended.
+func TestOtherVersion(t *testing.T) {
+	path, _ := ownPage(t)
+	dir := t.TempDir()
+	for _, c := range []struct {
+		change headAt
+		size   int
+		want   string
+	}{
+		{headAt{versionAt: 0}, whole, "format 0 "},
+		{headAt{versionAt: 1 << 60}, whole, "use the one that was built with the library"},
+		{headAt{sizeAt: 4096}, 4096, "with 4096 bytes"},
+	} {
+		c.change[pidAt] = 1<<22 + 1
+		if err := os.Rename(copyOf(t, path, c.change, c.size), filepath.Join(dir, "page")); err != nil {
+			t.Fatal(err)
+		}
+		p, err := openFolder(t, dir).Open("page")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Snapshot(); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, not %q", c.change, err, c.want)
+		}
+		if err := p.Remove(); err != nil {
+			t.Error(err)
+		}
+		p.Close()
+		testlib.OnlyFiles(t, dir)
 	}
 }
 

@@ -36,6 +36,9 @@ const (
 
 // Snapshot reads the last update that is whole.
 func (p *Page) Snapshot() (*Snapshot, error) {
+	if p.other != nil {
+		return nil, fmt.Errorf("%s: %w", p.Path(), p.other)
+	}
 	var b stats.LiveBuffer
 	for range attempts {
 		updates, whole, err := p.copyLast(&b)
@@ -52,7 +55,7 @@ func (p *Page) Snapshot() (*Snapshot, error) {
 				Program: p.head.Program, ProgramLen: p.head.ProgramLen}
 			s.At = p.Start()
 		}
-		s.State = p.state()
+		s.State = p.State()
 		return s, nil
 	}
 	return nil, fmt.Errorf("%s: damaged live page: it does not stay still", p.Path())

@@ -40,8 +40,8 @@ func (s State) String() string {
 // Dead reports whether nobody will update the page any more.
 func (s State) Dead() bool { return s == Exited || s == Killed || s == Replaced }
 
-// state is the process's.
-func (p *Page) state() State {
+// State is what became of the page's process by now.
+func (p *Page) State() State {
 	s := p.look()
 	// Last, for the process may just have ended.
 	if v, err := p.word(stateAt); err == nil && v == stats.LiveExited {
@@ -50,7 +50,7 @@ func (p *Page) state() State {
 	return s
 }
 
-// look is state by what the system says. A page that its process was found by is in its
+// look is State by what the system says. A page that its process was found by is in its
 // memory; of another one, which may say what it likes, that is looked up.
 func (p *Page) look() State {
 	if p.holder != 0 {

@@ -58,7 +58,7 @@ func TestIdle(t *testing.T) {
 	w := start(t, "idle")
 	p := w.open(t)
 	for range 2 {
-		if got := p.state(); got != Running || got.Dead() {
+		if got := p.State(); got != Running || got.Dead() {
 			t.Error(got)
 		}
 		os.Remove(w.path)
@@ -68,7 +68,7 @@ func TestIdle(t *testing.T) {
 func TestReplaced(t *testing.T) {
 	w := start(t, "exec")
 	p := w.open(t)
-	if got := p.state(); got != Running {
+	if got := p.State(); got != Running {
 		t.Error(got)
 	}
 	w.stdin.Close()
@@ -93,7 +93,7 @@ func TestLeaderEnded(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if got := p.state(); got != Running {
+	if got := p.State(); got != Running {
 		t.Error(got)
 	}
 }
@@ -117,7 +117,7 @@ func TestNumberReused(t *testing.T) {
 	} {
 		p.head = head
 		c.change()
-		if got := p.state(); got != c.want {
+		if got := p.State(); got != c.want {
 			t.Errorf("%s: %v, not %v", c.name, got, c.want)
 		}
 	}

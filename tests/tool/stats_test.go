@@ -69,7 +69,7 @@ func TestStatsRefuses(t *testing.T) {
 		{file("cut", string(text[:len(text)/2])), "cut short"},
 		{file("binary", "\x00\x01\xff"), "no statistics of tieralloc"},
 		{file("short", magic), "no statistics of tieralloc"},
-		{file("old", magic+strings.Repeat("\x09", 5000)), "live page of format"},
+		{file("old", magic+strings.Repeat("\x09", 5000)), "live page"},
 		{file("damaged", magic+"\x01\x00\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x00", 5000)), "live page"},
 		{"4194304", "no process 4194304"},
 		{"0", "no such file"},
@@ -225,26 +225,31 @@ func TestStatsOverwrittenEnvironment(t *testing.T) {
 }
 
 // TestPrune runs in namespaces with a /dev/shm and a /proc of its own: the pages of
-// other tests' processes would be listed, too.
+// other tests' processes would be listed, too. That another version has written one of them is
+// no reason to fail.
 func TestPrune(t *testing.T) {
 	testlib.Need(t, "perl", "unshare")
 	script := `mount -t tmpfs none /dev/shm || exit 99
 		export TA_STATS_LIVE=1 LD_PRELOAD="$2"
 		perl -e 'kill 9, $$'
+		other=(/dev/shm/tieralloc.*)
+		printf '\x7f' | LD_PRELOAD= dd of="${other[0]}" bs=1 seek=8 conv=notrunc status=none # another version's
+		perl -e 'kill 9, $$'
 		perl -e '` + hog + `' >/dev/null & running=$!
 		sleep 0.5
 		export LD_PRELOAD=
-		"$1" stats --json; echo ==; "$1" stats --prune; echo "$?"; ls /dev/shm
+		"$1" stats --json; echo ==; "$1" top --once --interval 100ms >&2 && echo seen
+		"$1" stats --prune; echo "$?"; ls /dev/shm
 		kill -9 $running`
 	r := testlib.Run(t, testlib.Cmd{Args: []string{"unshare", "-m", "-p", "-f", "--mount-proc", "bash", "-c", script, "x", tool(t), testlib.Lib(t)}, Env: quiet()})
 	if r.Status == 99 || strings.Contains(r.Stderr, "unshare") {
 		testlib.Lacks(t, "mount namespace to be had: "+r.Stderr)
 	}
 	list, rest, _ := strings.Cut(r.Stdout, "==\n")
-	if strings.Count(list, `"state": "killed"`) != 1 || strings.Count(list, `"state": "running"`) != 1 {
+	if strings.Count(list, `"state": "killed"`) != 2 || strings.Count(list, `"state": "running"`) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if strings.Count(rest, "removed /dev/shm/tieralloc.") != 1 || strings.Count(rest, "\ntieralloc.") != 1 {
+	if !strings.HasPrefix(rest, "seen\n") || strings.Count(rest, "removed /dev/shm/tieralloc.") != 2 || strings.Count(rest, "\ntieralloc.") != 1 {
 		t.Errorf("%+v", r)
 	}
 }
