@@ -1,8 +1,6 @@
 package numa
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"tieralloc/internal/testlib"
 )
@@ -79,24 +78,16 @@ type guest struct {
 func (g *guest) run(t *testing.T) {
 	t.Helper()
 	out := t.TempDir()
-	args := append([]string{"-n", g.nodes, "-p", g.words, "-o", out, "-t", "600"}, g.files...)
-	cmd := exec.Command("./vm.sh", args...)
-	cmd.Stdin = strings.NewReader(g.script())
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
+	r := testlib.Run(t, testlib.Cmd{Args: append([]string{"./vm.sh", "-n", g.nodes, "-p", g.words, "-o", out}, g.files...),
+		Stdin: g.script(), Timeout: 10 * time.Minute})
 	const missing = 123
 	switch {
-	case err != nil && exit.ExitCode() == missing && os.Getenv("CI") != "true":
-		t.Skip(stderr.String())
-	case err != nil:
-		t.Fatalf("%v\nstdout: %s\nstderr: %s", err, stdout.String(), stderr.String())
+	case r.Status == missing && os.Getenv("CI") != "true":
+		t.Skip(r.Stderr)
+	case r.Status != 0:
+		t.Fatalf("%+v", r)
 	}
-	t.Logf("seconds since the boot:\n%s", stdout.String())
+	t.Logf("seconds since the boot:\n%s", r.Stdout)
 	for _, c := range g.checks {
 		t.Run(c.name, func(t *testing.T) { c.finish(t, filepath.Join(out, c.folder())) })
 	}
@@ -120,7 +111,7 @@ func (g *guest) script() string {
 		}
 		b.WriteString(c.script)
 		b.WriteString("\nEND OF THE CHECK\n")
-		b.WriteString("timeout -s KILL 100 sh script >stdout 2>stderr\necho $? >status\n")
+		b.WriteString("timeout -s KILL 1000 sh script >stdout 2>stderr\necho $? >status\n")
 	}
 	return b.String()
 }
