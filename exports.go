@@ -69,6 +69,11 @@ func tag_move(h, p, tier uintptr) uint { return uint(alloc.Move(heap(h), p, tier
 //export tag_tier_of
 func tag_tier_of(p uintptr) uint { return uint(alloc.TierOf(p)) }
 
+//export tag_tier_of_range
+func tag_tier_of_range(p, offset, n, to uintptr) uint {
+	return uint(alloc.TierOfRange(p, offset, n, to))
+}
+
 //export tag_set_hint
 func tag_set_hint(h, hint uintptr) uint { return uint(alloc.SetHint(heap(h), hint)) }
 

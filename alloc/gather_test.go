@@ -221,7 +221,7 @@ func TestGatherRefusedFar(t *testing.T) {
 	if !h.Thread.admit(1, first+second) {
 		t.Fatal("no room")
 	}
-	p := h.hugeAdopt(start, first+second, 1, h.Hint, 1, false)
+	p := h.hugeAdopt(start, first+second, 1, h.Hint, 1, firstPart{}, false)
 	q := newDescriptor()
 	*q = *p
 	q.Start, q.next = seam, nil

@@ -73,27 +73,26 @@ func guardedAlloc(h *Heap, n, align, how uintptr) uintptr {
 
 // guardedTry charges and maps a block of n bytes.
 func guardedTry(h *Heap, n, align uintptr) *Page {
-	s := shape{n: raw.RoundUp(n, SliceSize)}
-	place, size, ok := h.reserveShape(placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint))), &s)
+	place, size, first, ok := h.reserveHuge(raw.RoundUp(n, SliceSize), false)
 	if !ok {
 		return nil
 	}
 	atomic.AddUint64(&pool.count.hugeMisses, 1)
 	used := raw.RoundUp(n, raw.Page)
-	align = max(align, unitOf(place)<<SliceShift)
+	align = max(align, unitOf(place)<<SliceShift, unitOf(uintptr(first.place))<<SliceShift)
 	base, whole, start := guardedMap(h.Thread.token, size, used, align)
 	var p *Page
 	if start != 0 {
-		settlePages(start, size, uint32(place), false)
+		first.settlePages(start, size, place, false)
 		if place != placePin || !bound || pin(start, used) {
-			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), false)
+			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), first, false)
 		}
 		if p == nil {
 			raw.Unmap(base, whole)
 		}
 	}
 	if p == nil {
-		tiers.Release(tierOf(uint32(place)), size)
+		first.release(size, place)
 		return nil
 	}
 	mapped(whole - size)

@@ -76,19 +76,20 @@ func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
 // hugeTry charges and maps size bytes. With reserved set they are of the kernel's reserved
 // huge pages, if those are wished for.
 func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr) {
-	s := shape{n: size, pool: reserved}
-	place, size, ok := h.reserveShape(placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint))), &s)
+	page, asked := uintptr(0), size
+	place, size, first, ok := h.reserveHuge(size, reserved)
 	if !ok {
 		return nil, 0
 	}
-	page := uintptr(0)
 	if reserved {
-		page = hugetlbSize(place, s.n)
+		page = hugetlbSize(place, asked)
 	}
-	align = max(align, unitOf(place)<<SliceShift)
-	if p = h.hugeCached(size, align, place); p != nil { // charged already
-		tiers.Release(tierOf(uint32(place)), size)
-		return p, 0
+	align = max(align, unitOf(place)<<SliceShift, unitOf(uintptr(first.place))<<SliceShift)
+	if first.bytes == 0 {
+		if p = h.hugeCached(size, align, place); p != nil { // charged already
+			tiers.Release(tierOf(uint32(place)), size)
+			return p, 0
+		}
 	}
 	atomic.AddUint64(&pool.count.hugeMisses, 1)
 	start := uintptr(0)
@@ -98,22 +99,23 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 		start = h.mapHuge(size, align, place)
 	}
 	if start != 0 {
-		settlePages(start, size, uint32(place), page != 0)
+		first.settlePages(start, size, place, page != 0)
 		if place != placePin || !bound || pin(start, size) {
 			hugeMissed(h.Thread, size)
-			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), false)
+			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), first, false)
 		}
 		if p == nil {
-			h.giveBack(start, size, uint32(place))
+			first.giveBack(h, start, size, place)
 		}
 	}
 	if p == nil {
-		tiers.Release(tierOf(uint32(place)), size)
+		first.release(size, place)
 		return nil, 0
 	}
 	if page != 0 {
 		p.hugetlb = 1
 	}
+	h.cutSplit(p, first.bytes)
 	return p, ZeroBit
 }
 
@@ -160,16 +162,16 @@ func hugeLink(p *Page, hint, home uint32) {
 	p.state = spanHuge
 	p.Magic = 0
 	p.Hint, p.home = hint, home
-	p.moving, p.done = 0, 0
+	p.moving = 0
 	ageAdd(p)
-	pool.count.huge[tierOf(p.place)].alloc(1, uint64(p.Size))
+	p.countHuge(1)
 	mapSet(p.Start, p)
 }
 
 // hugeUnlink ends p's life as a block. Precondition: poolLock is held.
 func hugeUnlink(p *Page) {
 	ageRemove(p)
-	pool.count.huge[tierOf(p.place)].free(1, uint64(p.Size))
+	p.uncountHuge()
 	p.Owner = ownerNone
 	p.state = spanHugeCached
 }
@@ -219,6 +221,7 @@ func hugeUnmap(token uintptr, p *Page) {
 func partsUnmap(token uintptr, p *Page) {
 	start, size, place := p.Start, p.Size, p.place
 	stray, astray, hugetlb := uintptr(p.stray)*raw.Page, p.astray, p.hugetlb != 0
+	moved := uintptr(p.done) << SliceShift
 	dropParts(p.next)
 	freeDescriptor(p)
 	pool.leaving += size
@@ -238,6 +241,7 @@ func partsUnmap(token uintptr, p *Page) {
 		lose(astray, stray)
 	}
 	if ok && !gone && !hugetlb {
-		strand(start, size, place)
+		strand(start, moved, astray)
+		strand(start+moved, size-moved, place)
 	}
 }

@@ -19,18 +19,22 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 		return 0
 	}
 	to := uintptr(0)
-	if p.stray == 0 && p.done == 0 && p.hugetlb == 0 {
+	if p.wholeSplit() && p.hugetlb == 0 && h.cutSplit(p, uintptr(p.done)<<SliceShift) {
 		to = hugeResized(h, p, size)
 	}
 	letGo(h.Thread.token, p)
 	return to
 }
 
-// hugeResized is hugeResize for a block that is held and wholly of its place.
+// hugeResized is hugeResize for a block that is held, and wholly of its place or a whole split.
 func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
-	old, tier := p.Size, tierOf(p.place)
-	if size > old && !h.Thread.admit(tier, size-old) {
+	old := p.Size
+	var g growth
+	if size > old && !h.reserveGrowth(p, size-old, &g) {
 		return 0
+	}
+	if size < old {
+		g = p.ending(old - size)
 	}
 	errno := p.resizeInPlace(size)
 	switch {
@@ -52,10 +56,11 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 		}
 	}
 	switch {
-	case at == 0 && size > old:
-		tiers.Release(tier, size-old)
-	case at != 0 && size < old:
-		tiers.Release(tier, old-size)
+	case at == 0 && size > old, at != 0 && size < old:
+		g.release()
+	case at != 0:
+		h.splitGrown(p, &g)
+		at = p.Start
 	}
 	return at
 }
@@ -184,16 +189,23 @@ func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 
 // hugeSized counts a new size. Precondition: poolLock is held.
 func hugeSized(p *Page, size uintptr) {
-	k := &pool.count.huge[tierOf(p.place)]
+	k := &pool.count.huge
 	if size > p.Size {
-		k.alloc(0, uint64(size-p.Size))
+		k[tierOf(p.place)].alloc(0, uint64(size-p.Size))
 		mapped(size - p.Size)
 		commit(size - p.Size)
-	} else {
-		k.free(0, uint64(p.Size-size))
-		unmapped(p.Size - size)
-		uncommit(p.Size - size)
-		dropParts(p.partsFrom(p.Start + size))
+		p.Size = size
+		return
 	}
+	g := p.ending(p.Size - size)
+	k[g.tier&(placeSlots-1)].free(0, uint64(g.bytes))
+	k[g.place&(placeSlots-1)].free(0, uint64(g.rest))
+	unmapped(p.Size - size)
+	uncommit(p.Size - size)
+	dropParts(p.partsFrom(p.Start + size))
 	p.Size = size
+	if p.done != 0 && p.parted(size).bytes == size { // only its first part is left
+		p.done = uint32(size >> SliceShift)
+		putIn(p, p.astray, p.place, 0)
+	}
 }

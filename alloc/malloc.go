@@ -74,7 +74,11 @@ func (h *Heap) serve(n, how uintptr) (b uintptr) {
 // it takes that time.
 func (h *Heap) throttle(b, n uintptr) {
 	if p := Lookup(b); p != nil {
-		tiers.Wait(tierOf(p.place), n, h.Thread.Now)
+		first := p.firstOf(n)
+		tiers.Wait(tierOf(first.place), first.bytes, h.Thread.Now)
+		if first.bytes < n {
+			tiers.Wait(tierOf(p.place), n-first.bytes, h.Thread.Now)
+		}
 	}
 }
 
@@ -82,7 +86,11 @@ func (h *Heap) throttle(b, n uintptr) {
 // at b.
 func Copied(h *Heap, b, n uintptr) {
 	if p := Lookup(b); p != nil {
-		tiers.WaitCopy(tierOf(p.place), n, h.Thread.Now)
+		first := p.firstOf(n)
+		tiers.WaitCopy(tierOf(first.place), first.bytes, h.Thread.Now)
+		if first.bytes < n {
+			tiers.WaitCopy(tierOf(p.place), n-first.bytes, h.Thread.Now)
+		}
 	}
 }
 

@@ -114,18 +114,17 @@ func moved(p *Page, to uint32, n, stayed uintptr) {
 	tiers.Release(tierOf(from), n-stayed)
 	if stayed == n && p.done == 0 { // the kernel will not: try others first
 		settlePages(p.Start, n, from, p.hugetlb != 0)
-		putIn(p, from)
+		putIn(p, from, p.astray, p.stray)
 		return
 	}
+	p.countHuge(-1)
 	p.astray = to
 	p.stray += uint32((n - stayed) / raw.Page)
 	p.done += uint32(n >> SliceShift)
-	if uintptr(p.done)<<SliceShift < spanBytes(p) {
-		return
+	p.countHuge(1)
+	if uintptr(p.done)<<SliceShift == spanBytes(p) {
+		putIn(p, to, from, uint32(spanBytes(p)/raw.Page)-p.stray)
 	}
-	p.stray = uint32(spanBytes(p)/raw.Page) - p.stray
-	p.astray = from
-	putIn(p, to)
 }
 
 // fits reports whether a step may move p to the given place.

@@ -145,20 +145,17 @@ func residentOff(addr, n uintptr, nodes uint64) (bytes uintptr) {
 	return bytes + uintptr(r.Failed)
 }
 
-// putIn records that a span in use is in another place now. Precondition: poolLock is
-// held.
-func putIn(p *Page, place uint32) {
+// putIn records that a span in use is in another place now, but for stray pages that are in astray.
+// Precondition: poolLock is held.
+func putIn(p *Page, place, astray, stray uint32) {
 	ageRemove(p)
-	if p.state == spanHuge || p.state == spanHugeCached { // freed meanwhile
-		from, to := &pool.count.huge[tierOf(p.place)], &pool.count.huge[tierOf(place)]
-		from.alloc(^uint64(0), -uint64(p.Size))
-		to.alloc(1, uint64(p.Size))
-	}
+	p.countHuge(-1)
 	if p.segment != nil {
 		pool.seams += seams(p, place) - seams(p, p.place)
 	}
 	p.place = place
-	p.done = 0
+	p.astray, p.stray, p.done = astray, stray, 0
+	p.countHuge(1)
 	ageAdd(p)
 }
 

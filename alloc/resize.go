@@ -98,7 +98,7 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 	if errno != 0 {
 		return 0
 	}
-	q := h.hugeAdopt(to, have, p.place, p.Hint, p.home, true)
+	q := h.hugeAdopt(to, have, p.place, p.Hint, p.home, firstPart{}, true)
 	if q == nil {
 		h.copyBack(was, to, have, p.place)
 		return 0
@@ -128,10 +128,10 @@ func oneMapping(addr, n uintptr) bool {
 	return errno == 0 || errno == uintptr(syscall.ENOMEM)
 }
 
-// hugeAdopt makes a huge block of a mapping that is charged to the tier of its place. With
-// held set the caller holds it from the start: once it is on the list by age, others may
-// move it.
-func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, held bool) *Page {
+// hugeAdopt makes a huge block of a mapping that is charged to the tier of its place, but for its
+// first part. With held set the caller holds it from the start: once it is on the list by age, others
+// may move it.
+func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, first firstPart, held bool) *Page {
 	if !poolLock.Take(h.Thread.token) {
 		return emergencyHuge(start, size, place)
 	}
@@ -144,7 +144,8 @@ func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, held boo
 		mapped(size)
 		commit(size)
 		p.Start, p.Size, p.place = start, size, place
-		p.stray, p.hugetlb, p.next = 0, 0, nil
+		p.stray, p.astray, p.done = uint32(first.bytes/raw.Page), first.place, first.slices()
+		p.hugetlb, p.next = 0, nil
 		p.Free, p.Trigger = start, uint64(size) // no guards yet
 		hugeLink(p, hint, home)
 		if held {

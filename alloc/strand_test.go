@@ -28,7 +28,7 @@ func TestStrand(t *testing.T) {
 		t.Fatal("no memory")
 	}
 	for i := range uintptr(count) { // side by side
-		if h.hugeAdopt(whole+i*size, size, 1, h.Hint, 1, false) == nil || !h.Thread.admit(1, size) {
+		if h.hugeAdopt(whole+i*size, size, 1, h.Hint, 1, firstPart{}, false) == nil || !h.Thread.admit(1, size) {
 			t.Fatal("no block")
 		}
 	}

@@ -10,14 +10,40 @@ import (
 	"tieralloc/tiers"
 )
 
-// TierOf is the tier in which the block at addr lies, or TierCount when there is no
-// such block.
+// TierOf is the tier in which the first byte of the block at addr lies, or TierCount when there is
+// no such block.
 func TierOf(addr uintptr) uintptr {
 	p := Lookup(addr)
 	if check(p, addr) != FreeOK {
 		return uintptr(config.TierCount)
 	}
-	return tierOf(p.place)
+	return tierOf(p.firstOf(1).place)
+}
+
+// TierOfRange adds up how many of the n bytes from offset on of the block at addr lie in each tier,
+// in the TierCount words at to. What is beyond the block's end is in none. It returns EINVAL
+// when there is no such block.
+func TierOfRange(addr, offset, n, to uintptr) (errno uintptr) {
+	p := Lookup(addr)
+	if check(p, addr) != FreeOK {
+		return uintptr(syscall.EINVAL)
+	}
+	size := p.usable(addr)
+	offset = min(offset, size)
+	end := offset + min(n, size-offset)
+	first, rest := p.firstOf(end), tierOf(p.place)
+	cut := max(first.bytes, offset)
+	for tier := uintptr(0); tier < uintptr(config.TierCount); tier++ {
+		bytes := uintptr(0)
+		if tierOf(first.place) == tier {
+			bytes = cut - offset
+		}
+		if rest == tier {
+			bytes += end - cut
+		}
+		raw.Store(to+tier*8, bytes)
+	}
+	return 0
 }
 
 // Move brings the block at addr to a tier. It returns the block's address, which is
@@ -92,10 +118,15 @@ func (t *Thread) atHome(p *Page) {
 }
 
 // moveSpan moves the span of p, all at once, and makes the tier its home. One that is
-// partly in a third tier goes home first, for only two can be accounted for.
+// partly in a third tier goes home first, for only two can be accounted for; of a split block the rest
+// goes to the new tier first.
 func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 	if here := tierOf(p.place); here != tier && p.stray != 0 && tierOf(p.astray) != tier {
-		if h.gather(p, here) != 0 || p.stray != 0 {
+		if p.done != 0 && p.wholeSplit() {
+			if errno := h.moveRest(p, tier); errno != 0 {
+				return errno
+			}
+		} else if h.gather(p, here) != 0 || p.stray != 0 {
 			return uintptr(syscall.EBUSY)
 		}
 	}
@@ -103,6 +134,53 @@ func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 		return errno
 	}
 	return p.Start
+}
+
+// moveRest moves all but the first part of a split block to a third tier, which has room for the whole
+// block, or returns an errno with the block as it was.
+func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
+	t, to := h.Thread, uint32(tier)
+	if tiers.Full(tier, p.Size) {
+		t.makeRoom(tier, p.Size, true)
+	}
+	if tiers.Full(tier, p.Size) {
+		return uintptr(syscall.ENOMEM)
+	}
+	if !hold(t.token, p) {
+		return uintptr(syscall.EBUSY)
+	}
+	poolLock.Take(t.token)
+	first, from := p.parted(p.Size), p.place
+	n, start := p.Size-first.bytes, p.Start+first.bytes
+	if !p.wholeSplit() || n == 0 {
+		errno = uintptr(syscall.EBUSY) // a step of migration came between
+	} else if !charged(p, to, n) {
+		errno = uintptr(syscall.ENOMEM)
+	}
+	poolLock.Release()
+	if errno != 0 {
+		letGo(t.token, p)
+		return errno
+	}
+	stayed := relocate(start, n, to)
+	if stayed != 0 { // it would be in three tiers
+		relocate(start, n, from)
+		errno = uintptr(syscall.EBUSY)
+	}
+	poolLock.Take(t.token)
+	if errno != 0 {
+		tiers.Release(tier, n)
+	} else {
+		tiers.Release(tierOf(from), n)
+		p.putSplit(first, to)
+	}
+	letGoLocked(t.token, p)
+	poolLock.Release()
+	if errno == 0 {
+		tiers.Moved(tierOf(from), n/raw.Page, 0)
+		tiers.MigrateCharge(t.Now, n)
+	}
+	return errno
 }
 
 // gather brings all of a span of p to a tier. It returns an errno unless some pages, or
@@ -132,14 +210,13 @@ func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 	poolLock.Take(t.token)
 	tiers.Release(tier, stayed)
 	if stayed == n && n != 0 {
-		settlePages(p.Start, total, from, p.hugetlb != 0)
+		p.parted(total).settlePages(p.Start, total, uintptr(from), p.hugetlb != 0)
 		errno = uintptr(syscall.EBUSY)
 	} else {
 		t.retire(p, moved)
 		tiers.Release(tierOf(source), n-stayed)
-		p.astray, p.stray = source, uint32(stayed/raw.Page)
 		p.home = to
-		putIn(p, to)
+		putIn(p, to, source, uint32(stayed/raw.Page))
 	}
 	letGoLocked(t.token, p)
 	poolLock.Release()

@@ -212,8 +212,11 @@ func (v *inspection) huge() (bytes uintptr) {
 			v.aged(p)
 			v.parts(p)
 			bytes += p.Size
-			blocks[tierOf(p.place)]++
-			size[tierOf(p.place)] += uint64(p.Size)
+			first := p.parted(p.Size)
+			v.want(p.done == 0 || p.stray != 0 && first.bytes < p.Size, "huge block %p of %d bytes: %d slices are in its first part, %d pages of them", p, p.Size, p.done, p.stray)
+			blocks[tierOf(first.place)]++
+			size[tierOf(first.place)] += uint64(first.bytes)
+			size[tierOf(p.place)] += uint64(p.Size - first.bytes)
 		})
 	}
 	for i := range pool.count.huge {

@@ -16,6 +16,7 @@ uintptr_t tag_lib_set(uintptr_t path);
 void tag_copied(uintptr_t heap, uintptr_t p, uintptr_t n);
 uintptr_t tag_move(uintptr_t heap, uintptr_t p, uintptr_t tier);
 uintptr_t tag_tier_of(uintptr_t p);
+uintptr_t tag_tier_of_range(uintptr_t p, uintptr_t offset, uintptr_t n, uintptr_t bytes);
 uintptr_t tag_set_hint(uintptr_t heap, uintptr_t hint);
 void tag_renamed(uintptr_t heap);
 uintptr_t tag_free(uintptr_t heap, uintptr_t p, uintptr_t how, uintptr_t size, uintptr_t fn);

@@ -141,6 +141,14 @@ EXPORT int ta_tier_of(const void *p)
 	return tier <= TA_SLOW ? (int)tier : (errno = EINVAL, -1);
 }
 
+EXPORT int ta_tier_of_range(const void *p, size_t offset, size_t n, size_t bytes[3])
+{
+	if (bytes == NULL)
+		return errno = EINVAL, -1;
+	int error = (int)tag_tier_of_range((uintptr_t)p, offset, n, (uintptr_t)bytes);
+	return error == 0 ? 0 : (errno = error, -1);
+}
+
 enum { ERRNO_MAX = 4095 };
 
 EXPORT void *ta_move(void *p, ta_tier dst)

@@ -31,9 +31,16 @@ void *ta_alloc(size_t bytes, ta_hint hint);
  * for a hint that is none. */
 ta_hint ta_set_hint(ta_hint hint);
 
-/* The tier that the block at p lies in, or -1 with errno EINVAL where p is no block of
- * this library. */
+/* The tier that the first byte of the block at p lies in, or -1 with errno EINVAL where p
+ * is no block of this library. */
 int ta_tier_of(const void *p);
+
+/* A block larger than what is left of its tier may lie in two tiers, its first part in the
+ * faster one. Sets bytes[t] to how many of the n bytes from offset on of the block at p lie
+ * in tier t; those beyond the block's end, malloc_usable_size bytes, are not counted. With
+ * offset 0 and n SIZE_MAX it tells of the whole block. Returns 0, or -1 with errno EINVAL
+ * where p is no block of this library or bytes is NULL. */
+int ta_tier_of_range(const void *p, size_t offset, size_t n, size_t bytes[3]);
 
 /* Moves a block to another tier, contents and all. A block of more than 256 KiB keeps its
  * address (of more than 4 MiB, in a tier of huge pages); a smaller one is copied and the

@@ -105,7 +105,7 @@ func TestHardRoute(t *testing.T) {
 	p = play(t, []string{"TA_FAST_HARD=10M", "TA_SLOW_HARD=30M", "TA_NORMAL_HARD=20M"}, `
 		new a 1 hot 10M => fast*1
 		new b 1 warm 15M => normal*1
-		new c 2 hot 10M => slow*2
+		new c 2 hot 10M => normal*1 slow*1
 		new d 1 prefer_fast 15M => ENOMEM*1
 		new e 1 warm 15M => ENOMEM*1
 		new f 1 cold 15M => ENOMEM*1
@@ -266,12 +266,12 @@ func TestRoomFromThreads(t *testing.T) {
 }
 
 // TestGrowthUnderCap: a block may grow to the cap when what is cached is given back,
-// and fails or is sent on beyond it, its contents kept.
+// and fails beyond it, or goes on in the next tier, its contents kept.
 func TestGrowthUnderCap(t *testing.T) {
 	for _, env := range []string{"TA_ON_HARDCAP=fail", "TA_ON_HARDCAP=route_slow"} {
-		over := "ENOMEM*1"
+		over, last := "ENOMEM*1", "fast*1"
 		if env == "TA_ON_HARDCAP=route_slow" {
-			over = "normal*1"
+			over, last = "fast*1", "normal*1" // while the large one still fills the tier
 		}
 		t.Run(env, func(t *testing.T) {
 			play(t, []string{"TA_FAST_HARD=16M", env, "TA_PURGE_DELAY=3600s"}, `
@@ -295,7 +295,7 @@ func TestGrowthUnderCap(t *testing.T) {
 				resize a 16M => fast*1
 				resize a 9M => fast*1
 				resize a 17M => `+over+`
-				resize a 100 => fast*1
+				resize a 100 => `+last+`
 			`)
 		})
 	}

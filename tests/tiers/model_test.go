@@ -20,9 +20,19 @@ type model struct {
 }
 
 type modelBlock struct {
-	hint string
-	tier int
-	size int64
+	hint  string
+	tier  int
+	size  int64
+	first int64 // bytes of it that are in another tier, in; the rest is in tier
+	in    int
+}
+
+// tierName is the tier of its first byte.
+func (b *modelBlock) tierName() string {
+	if b.first != 0 {
+		return tierNames[b.in]
+	}
+	return tierNames[b.tier]
 }
 
 var tierNames = [3]string{"fast", "normal", "slow"}
@@ -93,6 +103,68 @@ func (m *model) reserve(hint string, n int64) int {
 	return refuse()
 }
 
+const splitStep = 2 * mib
+
+// divide decides about n bytes more for a block that has so many in its tier, none if it is new: where they
+// do not fit whole, what is left of the first tier with a step of the block takes their first part, and the
+// next that has room the rest.
+func (m *model) divide(b *modelBlock, n int64) bool {
+	stays := !m.reroute || b.hint == "hot"
+	var full [3]bool
+	sent := false
+	for pass := range 2 {
+		if stays && pass == 0 {
+			continue
+		}
+		rest, first, in := n, int64(0), -1
+		for i := b.tier; i < 3; i++ {
+			limit := m.hard[i]
+			if pass == 0 && m.soft[i] != 0 && (b.size == 0 || i != b.tier) {
+				limit = m.soft[i]
+			}
+			if limit == 0 || m.current[i]+rest <= limit {
+				full[i] = false
+				m.divided(b, i, rest, in, first, &full)
+				return true
+			}
+			full[i] = !m.fits(i, rest, &m.hard)
+			sent = sent || !full[i]
+			if m.fail && !sent {
+				break
+			}
+			if in >= 0 {
+				continue
+			}
+			left := max(0, min(limit-m.current[i], rest-1))
+			first = max(0, (b.size+left)/splitStep*splitStep-b.size)
+			if first != 0 || b.size != 0 {
+				in = i
+				rest -= first
+				m.peak[i] = max(m.peak[i], m.current[i]+first) // even if there is no room for the rest
+			}
+		}
+	}
+	return false
+}
+
+// divided counts what divide has decided: first bytes for a tier, if any, and the rest for another.
+func (m *model) divided(b *modelBlock, tier int, rest int64, in int, first int64, full *[3]bool) {
+	if in >= 0 {
+		m.current[in] += first
+		b.first, b.in = b.size+first, in
+	}
+	m.take(tier, rest)
+	m.count(full)
+	for i := b.tier; i < tier; i++ {
+		if full[i] {
+			m.routed[i]++
+		} else {
+			m.rerouted[i]++
+		}
+	}
+	b.tier, b.size = tier, b.size+first+rest
+}
+
 func (m *model) count(full *[3]bool) {
 	for i, f := range full {
 		if f {
@@ -104,39 +176,60 @@ func (m *model) count(full *[3]bool) {
 // alloc, resize and free are commands for the driver with what the model wants.
 func (m *model) alloc(name, hint string, n int64) string {
 	m.allocations++
-	tier := m.reserve(hint, n)
-	if tier < 0 {
+	b := m.block(hint, n)
+	if b == nil {
 		m.failedCalls++
 		return fmt.Sprintf("new %s 1 %s %d => ENOMEM*1\n", name, hint, n)
 	}
-	m.blocks[name] = &modelBlock{hint, tier, n}
-	return fmt.Sprintf("new %s 1 %s %d => %s*1\n", name, hint, n, tierNames[tier])
+	m.blocks[name] = b
+	return fmt.Sprintf("new %s 1 %s %d => %s*1\n", name, hint, n, b.tierName())
 }
 
-// resize only grows. In place it is no request, only an increase under the hard cap;
-// else it is a request for all of the block while the old one is still there.
+// block is a new one, or nil.
+func (m *model) block(hint string, n int64) *modelBlock {
+	b := &modelBlock{hint: hint, tier: home(hint)}
+	if hint != "pin_fast" && m.divide(b, n) {
+		return b
+	}
+	if b.tier = m.reserve(hint, n); b.tier < 0 {
+		return nil
+	}
+	b.size = n
+	return b
+}
+
+// resize only grows. In place it is no request, only an increase under the hard cap; beyond that the block
+// is split, unless it is so already, or else it is a request for all of the block while the old one is still
+// there.
 func (m *model) resize(name string, n int64) string {
 	b := m.blocks[name]
-	if m.fits(b.tier, n-b.size, &m.hard) {
-		m.current[b.tier] += n - b.size
+	more := n - b.size
+	switch {
+	case m.fits(b.tier, more, &m.hard):
+		m.current[b.tier] += more
 		m.peak[b.tier] = max(m.peak[b.tier], m.current[b.tier])
-	} else {
+		b.size = n
+	case b.first == 0 && m.divide(b, more):
+	default:
 		m.violations[b.tier]++
-		tier := m.reserve(b.hint, n)
-		if tier < 0 {
+		fresh := m.block(b.hint, n)
+		if fresh == nil {
 			m.failedCalls++
 			return fmt.Sprintf("resize %s %d => ENOMEM*1\n", name, n)
 		}
-		m.current[b.tier] -= b.size
-		b.tier = tier
+		m.release(b)
+		m.blocks[name], b = fresh, fresh
 	}
-	b.size = n
-	return fmt.Sprintf("resize %s %d => %s*1\n", name, n, tierNames[b.tier])
+	return fmt.Sprintf("resize %s %d => %s*1\n", name, n, b.tierName())
+}
+
+func (m *model) release(b *modelBlock) {
+	m.current[b.in] -= b.first
+	m.current[b.tier] -= b.size - b.first
 }
 
 func (m *model) free(name string) string {
-	b := m.blocks[name]
-	m.current[b.tier] -= b.size
+	m.release(m.blocks[name])
 	delete(m.blocks, name)
 	return fmt.Sprintf("free %s => freed*1\n", name)
 }

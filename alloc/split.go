@@ -1,0 +1,237 @@
+package alloc
+
+import (
+	"tieralloc/internal/raw"
+	"tieralloc/tiers"
+)
+
+// A huge block that is larger than what is left of a tier is split: its first part lies in that tier,
+// and the rest in a slower one. It looks like a block in the middle of a demotion (migrate.go), whose
+// first done slices are in the tier that is astray:
+//
+//	done > 0 ⇒ the first done slices lie in astray, but for pages that would not move; the rest in place
+//	whole split ⇔ all of the first part is charged to astray, and nothing else
+//
+// So it goes on to one tier when that has room, by promotion. A new block is split at a multiple of
+// splitStep; one that grows beyond its tier may be split where it ended. Split blocks are not cached.
+const splitStep = huge2M
+
+// A firstPart is that of a block: so many bytes, in a place. The zero value is none.
+type firstPart struct {
+	place uint32
+	bytes uintptr
+}
+
+// slices are the first part in slices.
+func (s firstPart) slices() uint32 { return uint32(s.bytes >> SliceShift) }
+
+// release takes back what a block of size bytes, which is not to be, is charged with.
+func (s firstPart) release(size uintptr, place uintptr) {
+	tiers.Release(tierOf(s.place), s.bytes)
+	tiers.Release(tierOf(uint32(place)), size-s.bytes)
+}
+
+// settlePages is the function of that name for a block of size bytes.
+func (s firstPart) settlePages(start, size, place uintptr, hugetlb bool) {
+	if s.bytes != 0 {
+		settlePages(start, s.bytes, s.place, hugetlb)
+	}
+	if s.bytes != size {
+		settlePages(start+s.bytes, size-s.bytes, uint32(place), hugetlb)
+	}
+}
+
+// giveBack is the function of that name for a block of size bytes.
+func (s firstPart) giveBack(h *Heap, start, size, place uintptr) {
+	if s.bytes != 0 {
+		h.giveBack(start, s.bytes, s.place)
+	}
+	h.giveBack(start+s.bytes, size-s.bytes, uint32(place))
+}
+
+// firstOf is what of the first n bytes of a block of p lies in the same tier as the first one.
+func (p *Page) firstOf(n uintptr) firstPart {
+	if p.Owner != OwnerHuge {
+		return firstPart{p.place, n}
+	}
+	return p.parted(n)
+}
+
+// parted is firstOf for a huge block, in use or just freed.
+func (p *Page) parted(n uintptr) firstPart {
+	if p.done == 0 {
+		return firstPart{p.place, n}
+	}
+	return firstPart{p.astray, min(n, uintptr(p.done)<<SliceShift)}
+}
+
+// wholeSplit reports whether all that is charged to another tier than that of its place is the first
+// part of the block.
+func (p *Page) wholeSplit() bool {
+	return uintptr(p.stray)*raw.Page == uintptr(p.done)<<SliceShift
+}
+
+// countHuge adds a huge block in use to the counts of the tiers that it is in; or, with -1, takes it
+// out of them as if it had never been there. Precondition: poolLock is held.
+func (p *Page) countHuge(by int) {
+	if p.state != spanHuge && p.state != spanHugeCached { // freed meanwhile
+		return
+	}
+	n, first, k := uint64(by), p.parted(p.Size), &pool.count.huge
+	k[tierOf(first.place)].alloc(n, n*uint64(first.bytes))
+	k[tierOf(p.place)].alloc(0, n*uint64(p.Size-first.bytes))
+}
+
+// uncountHuge counts that a huge block is freed. Precondition: poolLock is held.
+func (p *Page) uncountHuge() {
+	first, k := p.parted(p.Size), &pool.count.huge
+	k[tierOf(first.place)].free(1, uint64(first.bytes))
+	k[tierOf(p.place)].free(0, uint64(p.Size-first.bytes))
+}
+
+// putSplit records that a huge block in use, all of it in its place, is split from now on.
+// Precondition: poolLock is held.
+func (p *Page) putSplit(first firstPart, place uint32) {
+	ageRemove(p)
+	p.countHuge(-1)
+	p.place = place
+	p.astray, p.done, p.stray = first.place, first.slices(), uint32(first.bytes/raw.Page)
+	p.countHuge(1)
+	ageAdd(p)
+}
+
+// reserveHuge charges a huge block of size bytes, or of as many more as its place wants. With a first
+// part only the rest lies in the place.
+func (h *Heap) reserveHuge(size uintptr, reserved bool) (place, n uintptr, first firstPart, ok bool) {
+	if !reserved {
+		if place, n, first, ok = h.reserveSplit(size); ok {
+			return place, n, first, ok
+		}
+	}
+	s := shape{n: size, pool: reserved}
+	place, n, ok = h.reserveShape(placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint))), &s)
+	return place, n, firstPart{}, ok
+}
+
+// reserveSplit is reserveHuge where the policy lets a block be split.
+func (h *Heap) reserveSplit(size uintptr) (place, n uintptr, first firstPart, ok bool) {
+	hint, trimmed := uintptr(h.Hint), uintptr(0)
+	if hint >= hintMoved || placeOf(hint, 0) == placePin || poolLock.Refuses(h.Thread.token) { // nobody could record the parts
+		return 0, 0, firstPart{}, false
+	}
+	unit := max(unitOf(0), unitOf(1), unitOf(2))
+	n = raw.RoundUp(size, unit<<SliceShift)
+	if nearLimit(n) {
+		h.Thread.heed(n)
+	}
+	for range placeSlots {
+		answer, tier, bytes := tiers.ReserveSplit(hint, n, splitStep, trimmed)
+		switch {
+		case answer&tiers.Trim != 0:
+			tier := answer & (placeSlots - 1)
+			h.Thread.makeRoom(tier, n, tiers.Last(hint, tier, n))
+			trimmed |= 1 << tier
+		case answer == tiers.Refused:
+			return 0, 0, firstPart{}, false
+		default:
+			fit := raw.RoundUp(size, unitOf(answer)<<SliceShift)
+			if bytes != 0 {
+				fit = n
+			}
+			tiers.Release(answer, n-fit)
+			return answer, fit, firstPart{uint32(tier), bytes}, true
+		}
+	}
+	return 0, 0, firstPart{}, false
+}
+
+// A growth is what is charged for bytes more of a block: the first to the tier that it is in, the
+// rest, if any, to a slower one.
+type growth struct {
+	tier, bytes uintptr
+	place, rest uintptr
+}
+
+func (g *growth) release() {
+	tiers.Release(g.tier, g.bytes)
+	tiers.Release(g.place, g.rest)
+}
+
+// reserveGrowth charges n bytes more for the block of p, which is held. Precondition: it is in one
+// tier, or a whole split.
+func (h *Heap) reserveGrowth(p *Page, n uintptr, g *growth) bool {
+	*g = growth{tier: tierOf(p.place), bytes: n}
+	if p.done != 0 || p.place == placePin || p.Hint >= hintMoved {
+		return h.Thread.admit(g.tier, n)
+	}
+	if tiers.Full(g.tier, n) {
+		h.Thread.makeRoom(g.tier, n, false)
+	}
+	answer, bytes := tiers.ReserveGrowth(uintptr(p.Hint), g.tier, p.Size, n, splitStep)
+	if answer == tiers.Refused {
+		return false
+	}
+	if answer != g.tier {
+		g.bytes, g.place, g.rest = bytes, answer, n-bytes
+	}
+	return true
+}
+
+// splitGrown splits the block of p, which is held and has grown, where that was charged to two tiers.
+func (h *Heap) splitGrown(p *Page, g *growth) {
+	if g.rest == 0 || !poolLock.Take(h.Thread.token) {
+		return
+	}
+	first := firstPart{p.place, p.Size - g.rest}
+	p.putSplit(first, uint32(g.place))
+	poolLock.Release()
+	settlePages(p.Start+first.bytes, g.rest, uint32(g.place), false)
+	h.cutSplit(p, first.bytes)
+}
+
+// cutSplit notes that a block is two mappings to the kernel behind its first bytes: what it is told of one
+// place differs from what it is told of another. It reports whether the block can be resized.
+// Precondition: the block is held, or nobody but the caller knows of it.
+func (h *Heap) cutSplit(p *Page, first uintptr) bool {
+	if first == 0 {
+		return true
+	}
+	most := partsMost()
+	if !poolLock.Take(h.Thread.token) {
+		return false
+	}
+	ok := p.cutPart(p.Start+first, most)
+	poolLock.Release()
+	return ok
+}
+
+// cutPart makes a part of the block begin at an address, if it can be. Precondition: poolLock is held.
+func (p *Page) cutPart(at, most uintptr) bool {
+	q := p
+	for q.next != nil && q.next.Start <= at {
+		q = q.next
+	}
+	if q.Start == at {
+		return true
+	}
+	if p.parts() >= most || pool.parts >= partsAll {
+		return false
+	}
+	part := newDescriptor()
+	if part == nil {
+		return false
+	}
+	part.Start = at
+	part.next, q.next = q.next, part
+	pool.parts++
+	return true
+}
+
+// ending is what the last n bytes of a huge block are charged with.
+func (p *Page) ending(n uintptr) (g growth) {
+	first := p.parted(p.Size - n)
+	all := p.parted(p.Size)
+	g.tier, g.bytes = tierOf(first.place), all.bytes-first.bytes
+	g.place, g.rest = tierOf(p.place), n-g.bytes
+	return g
+}

@@ -1,0 +1,136 @@
+package tiers
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/config"
+)
+
+// divided is a request for a block that may be laid over two tiers: its first part, whole steps,
+// in the first tier that it does not fit, and the rest in a slower one.
+type divided struct {
+	request
+	have  uint64 // bytes that the block has in its home already
+	step  uint64 // a power of two
+	stays bool   // the soft caps do not send it on
+	sent  bool   // one did
+	first uintptr
+	bytes uint64 // charged to the tier first; the block goes on from there once cut is set
+	cut   bool
+}
+
+// ReserveSplit is [Reserve] for a block that may be laid over two tiers, as the package's table
+// says. With bytes != 0 so many of its first ones are charged to the tier first, and the rest to
+// the one answered; else all n are. The answer may be Trim, or Refused: then nothing was charged
+// or counted, and Reserve decides.
+func ReserveSplit(hint, n, step, trimmed uintptr) (answer, first, bytes uintptr) {
+	d := divided{step: uint64(step), stays: policy.onSoftcap != config.SoftcapReroute || uint32(hint) == config.HintHot}
+	d.home = Home(hint)
+	answer = d.walk(uint64(n), trimmed)
+	return answer, d.first, uintptr(d.bytes)
+}
+
+// ReserveGrowth charges n bytes more for a block that has have bytes in a tier, all it has. Where
+// the tier's hard cap does not let them in, the first bytes go there, as many as make whole steps
+// of the block, and the rest to the slower tier answered. The answer may be Refused.
+func ReserveGrowth(hint, tier, have, n, step uintptr) (answer, bytes uintptr) {
+	t := at(tier)
+	if _, ok := t.charge(uint64(n), t.hard); ok {
+		return tier, n
+	}
+	d := divided{have: uint64(have), step: uint64(step), stays: policy.onSoftcap != config.SoftcapReroute || uint32(hint) == config.HintHot}
+	d.home = tier
+	const all = 1<<slots - 1
+	if answer = d.walk(uint64(n), all); answer == Refused {
+		d.full = 1 << (tier & slotMask) // the others are asked again, for a new block
+		d.violate()
+	}
+	return answer, uintptr(d.bytes)
+}
+
+// walk charges n bytes within the soft caps, or else, where they are in the way, within the hard
+// ones.
+func (d *divided) walk(n uint64, trimmed uintptr) (answer uintptr) {
+	if answer = d.within(n, trimmed, !d.stays); answer == Refused && !d.stays {
+		answer = d.within(n, trimmed, false)
+	}
+	return answer
+}
+
+// within goes from the home towards the slow tier until one takes the request, or what is left of
+// it behind the first part.
+func (d *divided) within(n uint64, trimmed uintptr, soft bool) (answer uintptr) {
+	size := n
+	for i := d.home; i < tierCount; i++ {
+		t := at(i)
+		bit := uintptr(1) << (i & slotMask)
+		limit := t.hard
+		if soft && (d.have == 0 || i != d.home) {
+			limit = min(limit, t.soft)
+		}
+		after, ok := t.charge(size, limit)
+		if ok {
+			d.full &^= bit // it may have been, for more
+			return d.take(i, after, size)
+		}
+		full := !fits(after, size, t.hard)
+		d.sent = d.sent || !full
+		ends := !d.sent && policy.onHardcap == config.HardcapFail
+		if trimmed&bit == 0 && (size <= limit || !d.cut && !ends) {
+			d.undo()
+			return Trim | i
+		}
+		d.close(bit, full)
+		if ends {
+			break
+		}
+		if !d.cut {
+			d.begin(i, size, limit)
+			size -= d.bytes
+		}
+	}
+	d.undo()
+	return Refused
+}
+
+// close notes which cap of a tier was in the way last.
+func (d *divided) close(bit uintptr, full bool) {
+	if full {
+		d.full |= bit
+		d.over &^= bit
+	} else {
+		d.over |= bit
+	}
+}
+
+// begin charges the first part of a request for size bytes to tier i: what is left of it up to the
+// limit and, with demotion, up to the soft cap, above which it would go down again. A block that is
+// there already has its first part there in any case.
+func (d *divided) begin(i uintptr, size, limit uint64) {
+	t := at(i)
+	if policy.onSoftcap == config.SoftcapDemote {
+		limit = min(limit, t.soft)
+	}
+	for {
+		left := limit - min(limit, atomic.LoadUint64(&t.current))
+		left = min(left, size-1) // else all of it would fit by now
+		end := (d.have + left) &^ (d.step - 1)
+		left = end - min(end, d.have)
+		d.cut = d.have != 0
+		if left == 0 {
+			return
+		}
+		if _, ok := t.charge(left, limit); ok {
+			d.first, d.bytes, d.cut = i, left, true
+			return
+		}
+	}
+}
+
+// undo releases the first part.
+func (d *divided) undo() {
+	if d.bytes != 0 {
+		Release(d.first, uintptr(d.bytes))
+	}
+	d.first, d.bytes, d.cut = 0, 0, false
+}
