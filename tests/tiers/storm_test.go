@@ -19,6 +19,7 @@ func TestHardCapUnderThreads(t *testing.T) {
 	const aside = 10 << 10 // KiB
 	for i, env := range [][]string{
 		{"TA_ON_HARDCAP=route_slow"},
+		{"TA_ON_HARDCAP=route_slow", "TA_PURGE_DELAY=1ms"}, // with blocks larger than the caps
 		{"TA_ON_HARDCAP=fail", "TA_PURGE_DELAY=0"},
 		{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=20M", "TA_NORMAL_SOFT=24M", "TA_MIGRATE_BW=0"},
 		{"TA_ON_SOFTCAP=reroute", "TA_FAST_SOFT=20M", "TA_RULES=size=100-900:prefer_fast;thread=none:hot"},
@@ -27,7 +28,11 @@ func TestHardCapUnderThreads(t *testing.T) {
 			for _, name := range tierNames {
 				env = append(env, fmt.Sprintf("TA_%s_HARD=%dM", strings.ToUpper(name), hard))
 			}
-			r := preloaded(t, env, prog, "1300", fmt.Sprint(i+1), fmt.Sprint(hard), fmt.Sprint(hard), fmt.Sprint(hard))
+			largest := 12
+			if i == 1 {
+				largest = 5 * hard / 2
+			}
+			r := preloaded(t, env, prog, "1300", fmt.Sprint(i+1), fmt.Sprint(hard), fmt.Sprint(hard), fmt.Sprint(hard), fmt.Sprint(largest))
 			clean(t, r)
 			first, json, _ := strings.Cut(r.Stdout, "\n")
 			n := numbers(t, first)

@@ -204,6 +204,17 @@ static void do_move(struct block *b, const char *tier)
 	run(text);
 }
 
+// Says how many MiB of a block lie in each tier; all of it must, and the first byte where ta_tier_of says.
+static void do_parts(const struct block *b)
+{
+	size_t in[3], first[3], all = malloc_usable_size(b->p);
+	CHECK(ta_tier_of_range(b->p, 0, SIZE_MAX, in) == 0 && in[0] + in[1] + in[2] == all, "%zu of %zu bytes", in[0] + in[1] + in[2], all);
+	CHECK(ta_tier_of_range(b->p, 0, 1, first) == 0 && first[ta_tier_of(b->p)] == 1, "the first byte");
+	char text[64];
+	snprintf(text, sizeof text, "%zu+%zu+%zu", in[0] / MIB, in[1] / MIB, in[2] / MIB);
+	run(text);
+}
+
 static void each(char **w)
 {
 	for (unsigned i = 0; i < block_count; i++) {
@@ -212,6 +223,8 @@ static void each(char **w)
 			continue;
 		if (strcmp(w[0], "tiers") == 0)
 			run(tier_name(b->p));
+		else if (strcmp(w[0], "parts") == 0)
+			do_parts(b);
 		else if (strcmp(w[0], "check") == 0)
 			verify(b, b->size), run("whole");
 		else if (strcmp(w[0], "resize") == 0)
@@ -251,9 +264,14 @@ static void do_strangers(void)
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++) {
 		errno = 0;
 		CHECK(ta_tier_of(list[i]) == -1 && errno == EINVAL, "tier of %u, errno %d", i, errno);
+		size_t in[3];
+		errno = 0;
+		CHECK(ta_tier_of_range(list[i], 0, 1, in) == -1 && errno == EINVAL, "range of %u, errno %d", i, errno);
 		errno = 0;
 		CHECK(ta_move(list[i], TA_SLOW) == NULL && errno == EINVAL, "move of %u, errno %d", i, errno);
 	}
+	errno = 0;
+	CHECK(ta_tier_of_range(many, 0, 1, NULL) == -1 && errno == EINVAL, "nowhere to put the answer");
 	errno = 0;
 	CHECK(ta_move(many, (ta_tier)3) == NULL && errno == EINVAL, "no such tier");
 	errno = 0;

@@ -1,7 +1,7 @@
 // Threads allocate, resize, move and free blocks of all sizes for all hints under hard
 // caps, while another one looks at what the tiers are charged with and at what is
 // resident. Arguments: operations per thread, seed, hard caps of the tiers in MiB (0:
-// none). It prints the samples taken, the most seen in each tier, the most resident
+// none), the largest block in MiB. It prints the samples taken, the most seen in each tier, the most resident
 // above the start in KiB, the refused requests, and, on a line of its own, the report
 // when all is freed and the threads have ended.
 #include "common.h"
@@ -18,7 +18,7 @@ struct slot {
 static struct slot shared[SHARED];
 static pthread_mutex_t shared_lock[SHARED];
 static unsigned long operations, refused;
-static uint64_t first_seed, cap[3], most[3], resident_most, samples;
+static uint64_t first_seed, largest, cap[3], most[3], resident_most, samples;
 static int over;
 
 static const char *const names[] = {"fast", "normal", "slow"};
@@ -33,6 +33,8 @@ static void paint(struct slot *s)
 
 static void look(struct slot *s, size_t n)
 {
+	size_t in[3];
+	CHECK(ta_tier_of_range(s->p, 0, n, in) == 0 && in[0] + in[1] + in[2] == n, "%zu of %zu at %p in tiers", in[0] + in[1] + in[2], n, (void *)s->p);
 	for (size_t at = 0; at < n; at += PAGE)
 		CHECK(s->p[at] == s->mark, "byte %zu of %zu at %p", at, s->n, (void *)s->p);
 }
@@ -41,7 +43,7 @@ static size_t random_size(uint64_t *seed)
 {
 	uint64_t r = next_random(seed);
 	switch (r % 16) {
-	case 0: return 4 * MIB + (r >> 8) % (8 * MIB);
+	case 0: return 4 * MIB + (r >> 8) % largest;
 	case 1: case 2: return 256 * KIB + (r >> 8) % (3 * MIB);
 	case 3: case 4: case 5: return 4096 + (r >> 8) % (100 * KIB);
 	}
@@ -165,7 +167,8 @@ static void *sample(void *arg)
 int main(int argc, char **argv)
 {
 	static char json[256 << 10];
-	CHECK(argc == 6, "arguments");
+	CHECK(argc == 7, "arguments");
+	largest = strtoul(argv[6], NULL, 10) * MIB - 4 * MIB;
 	operations = strtoul(argv[1], NULL, 10);
 	first_seed = strtoul(argv[2], NULL, 10);
 	for (int i = 0; i < 3; i++)

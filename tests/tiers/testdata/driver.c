@@ -5,6 +5,7 @@
 //	new NAME COUNT HOW SIZE    HOW: a hint (ta_alloc) or nohint, or malloc, calloc,
 //	                           realloc, memalign:ALIGN, or a function of the opened
 //	                           object
+//	parts NAME                 the MiB of each block in the three tiers, as 32+32+0
 //	tiers NAME, free NAME, resize NAME SIZE, move NAME TIER, check NAME
 //	apart NAME NAME            whether no 64 KiB slice has blocks of both
 //	hint HINT                  ta_set_hint
