@@ -164,17 +164,24 @@ func (h *Heap) reserveGrowth(p *Page, n uintptr, g *growth) bool {
 	if p.done != 0 || p.place == placePin || p.Hint >= hintMoved {
 		return h.Thread.admit(g.tier, n)
 	}
-	if tiers.Full(g.tier, n) {
-		h.Thread.makeRoom(g.tier, n, false)
+	trimmed := uintptr(0)
+	for range placeSlots {
+		answer, bytes := tiers.ReserveGrowth(uintptr(p.Hint), g.tier, p.Size, n, splitStep, trimmed)
+		switch {
+		case answer&tiers.Trim != 0:
+			tier := answer & (placeSlots - 1)
+			h.Thread.makeRoom(tier, n, false)
+			trimmed |= 1 << tier
+		case answer == tiers.Refused:
+			return false
+		case answer == g.tier:
+			return true
+		default:
+			g.bytes, g.place, g.rest = bytes, answer, n-bytes
+			return true
+		}
 	}
-	answer, bytes := tiers.ReserveGrowth(uintptr(p.Hint), g.tier, p.Size, n, splitStep)
-	if answer == tiers.Refused {
-		return false
-	}
-	if answer != g.tier {
-		g.bytes, g.place, g.rest = bytes, answer, n-bytes
-	}
-	return true
+	return false
 }
 
 // splitGrown splits the block of p, which is held and has grown, where that was charged to two tiers.

@@ -31,17 +31,15 @@ func ReserveSplit(hint, n, step, trimmed uintptr) (answer, first, bytes uintptr)
 }
 
 // ReserveGrowth charges n bytes more for a block that has have bytes in a tier, all it has. Where
-// the tier's hard cap does not let them in, the first bytes go there, as many as make whole steps
-// of the block, and the rest to the slower tier answered. The answer may be Refused.
-func ReserveGrowth(hint, tier, have, n, step uintptr) (answer, bytes uintptr) {
-	t := at(tier)
-	if _, ok := t.charge(uint64(n), t.hard); ok {
-		return tier, n
-	}
+// the tier does not take them, the first go there, as many as make whole steps of the block, and the
+// rest to the slower tier answered. The answer may be Trim or Refused.
+func ReserveGrowth(hint, tier, have, n, step, trimmed uintptr) (answer, bytes uintptr) {
 	d := divided{have: uint64(have), step: uint64(step), stays: policy.onSoftcap != config.SoftcapReroute || uint32(hint) == config.HintHot}
 	d.home = tier
-	const all = 1<<slots - 1
-	if answer = d.walk(uint64(n), all); answer == Refused {
+	if _, ok := at(tier).charge(uint64(n), d.limit(tier, true)); ok {
+		return tier, n // an increase is no request
+	}
+	if answer = d.walk(uint64(n), trimmed); answer == Refused {
 		d.full = 1 << (tier & slotMask) // the others are asked again, for a new block
 		d.violate()
 	}
@@ -51,10 +49,18 @@ func ReserveGrowth(hint, tier, have, n, step uintptr) (answer, bytes uintptr) {
 // walk charges n bytes within the soft caps, or else, where they are in the way, within the hard
 // ones.
 func (d *divided) walk(n uint64, trimmed uintptr) (answer uintptr) {
-	if answer = d.within(n, trimmed, !d.stays); answer == Refused && !d.stays {
+	if answer = d.within(n, trimmed, true); answer == Refused && !d.stays {
 		answer = d.within(n, trimmed, false)
 	}
 	return answer
+}
+
+// limit is up to where tier i takes a request.
+func (d *divided) limit(i uintptr, soft bool) uint64 {
+	if soft && !d.stays {
+		return min(at(i).hard, at(i).soft)
+	}
+	return at(i).hard
 }
 
 // within goes from the home towards the slow tier until one takes the request, or what is left of
@@ -64,10 +70,7 @@ func (d *divided) within(n uint64, trimmed uintptr, soft bool) (answer uintptr) 
 	for i := d.home; i < tierCount; i++ {
 		t := at(i)
 		bit := uintptr(1) << (i & slotMask)
-		limit := t.hard
-		if soft && (d.have == 0 || i != d.home) {
-			limit = min(limit, t.soft)
-		}
+		limit := d.limit(i, soft)
 		after, ok := t.charge(size, limit)
 		if ok {
 			d.full &^= bit // it may have been, for more

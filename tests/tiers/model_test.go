@@ -119,7 +119,7 @@ func (m *model) divide(b *modelBlock, n int64) bool {
 		rest, first, in := n, int64(0), -1
 		for i := b.tier; i < 3; i++ {
 			limit := m.hard[i]
-			if pass == 0 && m.soft[i] != 0 && (b.size == 0 || i != b.tier) {
+			if pass == 0 && m.soft[i] != 0 {
 				limit = m.soft[i]
 			}
 			if limit == 0 || m.current[i]+rest <= limit {
@@ -198,14 +198,15 @@ func (m *model) block(hint string, n int64) *modelBlock {
 	return b
 }
 
-// resize only grows. In place it is no request, only an increase under the hard cap; beyond that the block
+// resize only grows. In place it is no request, only an increase under the cap; beyond that the block
 // is split, unless it is so already, or else it is a request for all of the block while the old one is still
 // there.
 func (m *model) resize(name string, n int64) string {
 	b := m.blocks[name]
 	more := n - b.size
+	sent := m.reroute && b.hint != "hot" && b.first == 0 // where the soft cap is in the way
 	switch {
-	case m.fits(b.tier, more, &m.hard):
+	case m.fits(b.tier, more, &m.hard) && !(sent && !m.fits(b.tier, more, &m.soft)):
 		m.current[b.tier] += more
 		m.peak[b.tier] = max(m.peak[b.tier], m.current[b.tier])
 		b.size = n

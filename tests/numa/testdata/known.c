@@ -13,6 +13,7 @@
 #pragma weak ta_stats_json_with
 #pragma weak ta_stats_write
 #pragma weak ta_tier_of
+#pragma weak ta_tier_of_range
 
 static const ta_hint hints[] = { TA_HOT, TA_WARM, TA_COLD, TA_PIN_FAST, TA_PREFER_FAST };
 static const char *const hint_names[] = { "hot", "warm", "cold", "pin_fast", "prefer_fast" };
@@ -49,10 +50,13 @@ static int by_hint(void)
 static int settled(const void *block, long bytes)
 {
 	long pages[NODES + 1] = { 0 };
-	int tier = ta_tier_of(block);
-	MUST(tier >= 0);
+	size_t in[3];
+	MUST(ta_tier_of_range(block, 0, bytes, in) == 0);
 	where(block, bytes, pages);
-	return pages[tier] * PAGE >= bytes;
+	for (int tier = 0; tier < 3; tier++)
+		if (pages[tier] * PAGE < (long)in[tier])
+			return 0;
+	return 1;
 }
 
 /* move: blocks of several sizes go round the tiers; after each step every page is asked
@@ -163,7 +167,10 @@ static void census(char *const *blocks, long from, long to, long bytes, int pati
 			usleep(10000);
 		MUST(holds(blocks[i], bytes, i));
 		MUST(settled(blocks[i], bytes));
-		tiers[ta_tier_of(blocks[i])] += bytes;
+		size_t in[3];
+		MUST(ta_tier_of_range(blocks[i], 0, bytes, in) == 0);
+		for (int tier = 0; tier < 3; tier++)
+			tiers[tier] += in[tier];
 	}
 	printf("bytes %ld %ld %ld\n", tiers[0], tiers[1], tiers[2]);
 }
@@ -221,8 +228,8 @@ static int full(long bytes)
 	return 0;
 }
 
-/* home: a large block is on its way down when it is moved to the tier that it is still
- * counted for: all of it comes back. */
+/* home: a large block is on its way down, its first part has arrived, when it is moved to the
+ * tier that the rest is in: all of it comes back. */
 static int home(void)
 {
 	char *p = malloc(64 * MIB);
@@ -234,7 +241,7 @@ static int home(void)
 		usleep(1000);
 		where(p, 64 * MIB, pages);
 	}
-	MUST(pages[TA_SLOW] != 0 && pages[TA_NORMAL] != 0 && ta_tier_of(p) == TA_NORMAL);
+	MUST(pages[TA_SLOW] != 0 && pages[TA_NORMAL] != 0 && ta_tier_of(p) == TA_SLOW);
 	MUST(ta_move(p, TA_NORMAL) == p);
 	MUST(settled(p, 64 * MIB) && holds(p, 64 * MIB, 1));
 	puts("at home");
@@ -294,6 +301,91 @@ static int report(void)
 	return 0;
 }
 
+/* Writes to each page of a block of so many MiB; looks whether its first pages still have that. */
+static void stamp(char *p, long size)
+{
+	for (long at = 0; at < size * MIB; at += PAGE)
+		*(long *)(p + at) = at + 1;
+}
+
+static int stamped(const char *p, long size)
+{
+	for (long at = 0; at < size * MIB; at += PAGE)
+		if (*(const long *)(p + at) != at + 1)
+			return 0;
+	return 1;
+}
+
+/* Whether each page lies where it is said to be, so many MiB in each tier, with its contents; and
+ * prints the pages. */
+static void laid(const char *what, const char *p, long size, long fast, long normal, long slow)
+{
+	const long want[3] = { fast * MIB, normal * MIB, slow * MIB };
+	long pages[NODES + 1] = { 0 }, first = 0;
+	size_t in[3];
+	MUST(ta_tier_of_range(p, 0, size * MIB, in) == 0);
+	where(p, size * MIB, pages);
+	show(what, pages);
+	for (int tier = 2; tier >= 0; tier--) {
+		MUST((long)in[tier] == want[tier] && pages[tier] * PAGE == want[tier]);
+		first = want[tier] != 0 ? tier : first;
+	}
+	MUST(ta_tier_of(p) == first && stamped(p, size));
+	memset(pages, 0, sizeof pages);
+	where(p, want[first], pages);
+	MUST(pages[first] * PAGE == want[first]);
+}
+
+/* Resizes a block, whose contents stay, and writes to what is new. */
+static char *resized(char *p, long from, long to)
+{
+	p = realloc(p, to * MIB);
+	MUST(p && stamped(p, from < to ? from : to));
+	stamp(p, to);
+	return p;
+}
+
+/* split: a block twice as large as the cap of the fast tier, of so many MiB, is resized, moved and freed; the
+ * maps are of the moment when it is split. */
+static int split(long size)
+{
+	long cap = size / 2;
+	char *p = malloc(size * MIB);
+	MUST(p);
+	stamp(p, size);
+	laid("new", p, size, cap, cap, 0);
+	maps();
+	exact("report.json");
+	p = resized(p, size, size + 6);
+	laid("grown", p, size + 6, cap, cap + 6, 0);
+	p = resized(p, size + 6, cap + 2);
+	laid("shrunk", p, cap + 2, cap, 2, 0);
+	p = resized(p, cap + 2, cap);
+	laid("whole", p, cap, cap, 0, 0);
+	p = resized(p, cap, cap - 20);
+	p = resized(p, cap - 20, size); /* over the cap, as one block */
+	laid("grown over the cap", p, size, cap, cap, 0);
+	errno = 0;
+	p = ta_move(p, TA_SLOW);
+	MUST(p);
+	laid("moved", p, size, 0, 0, size);
+	free(p);
+	p = calloc(size, MIB);
+	MUST(p && p[0] == 0 && p[size * MIB - 1] == 0);
+	free(p);
+	p = aligned_alloc(8 * MIB, size * MIB);
+	MUST(p && (uintptr_t)p % (8 * MIB) == 0);
+	if (size <= 64) {
+		stamp(p, size);
+		laid("aligned", p, size, cap, cap, 0);
+		MUST(ta_move(p, TA_NORMAL) == p);
+		laid("gathered", p, size, 0, size, 0);
+	}
+	free(p);
+	puts("split");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -316,6 +408,8 @@ int main(int argc, char **argv)
 		return mappings();
 	if (!strcmp(what, "report"))
 		return report();
+	if (!strcmp(what, "split"))
+		return split(a);
 	printf("no case %s\n", what);
 	return 2;
 }
