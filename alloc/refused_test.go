@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tieralloc/internal/raw"
+	"tieralloc/numa"
 )
 
 // refusable is a heap whose huge blocks are written, resized and freed while the kernel may refuse, with every
@@ -109,16 +110,68 @@ func TestHugeSteps(t *testing.T) {
 			r.resize(i, n)
 		}
 	}
+	r.end()
+}
+
+// end frees everything, and looks at what is left.
+func (r *refusable) end() {
 	for i := range r.block {
 		r.drop(i)
 	}
-	Trim(h)
+	Trim(r.h)
 	r.sound("the end", 0, 0)
 	lost := uintptr(0)
 	for _, n := range pool.lost {
 		lost += n
 	}
 	if pool.count.committed != uint64(lost+pool.dirtyBytes) || pool.cache.n != 0 || pool.parts != 0 {
-		t.Errorf("%d bytes committed, %d lost, %d blocks cached, %d parts", pool.count.committed, lost, pool.cache.n, pool.parts)
+		r.t.Errorf("%d bytes committed, %d lost, %d blocks cached, %d parts", pool.count.committed, lost, pool.cache.n, pool.parts)
 	}
+}
+
+// move does what ta_move does with a huge block.
+func (r *refusable) move(i int, tier uintptr) {
+	b := &r.block[i]
+	if b.size == 0 {
+		return
+	}
+	switch to := Move(r.h, b.at, tier); {
+	case to == b.at && tierOf(Lookup(b.at).place) != tier:
+		r.t.Fatalf("block %d is in tier %d, not %d", i, Lookup(b.at).place, tier)
+	case to != b.at && to >= raw.Page:
+		r.t.Fatalf("block %d moved to %#x", i, to)
+	}
+	r.sound("move", i, b.size)
+}
+
+// TestSplitSteps is TestHugeSteps for blocks that are larger than what is left of a tier, whose tiers the kernel is told
+// of, too.
+func TestSplitSteps(t *testing.T) {
+	h := splitWorld(t, "TA_FAST_HARD=24M", "TA_NORMAL_HARD=40M")
+	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Pin: numa.Place{Nodes: 1, Mode: numa.Strict}, Tier: [4]numa.Place{
+		{Nodes: 1, Mode: numa.PreferredMany}, {Nodes: 1, Mode: numa.Interleave}, {Nodes: 1, Mode: numa.Strict},
+	}})
+	fmt.Fprintln(os.Stderr, "begin")
+	r := refusable{t: t, h: h, chance: 1}
+	split := 0
+	for range 120 {
+		i, n := int(r.below(3)), uintptr(5+r.below(60))*mib+uintptr(r.below(2))*12345
+		switch {
+		case r.block[i].size == 0:
+			r.make(i, n)
+		case r.below(3) == 0:
+			r.drop(i)
+		case r.below(3) == 0:
+			r.move(i, uintptr(r.below(3)))
+		default:
+			r.resize(i, n)
+		}
+		if b := r.block[i].at; b != 0 && Lookup(b).done != 0 {
+			split++
+		}
+	}
+	if split < 20 {
+		t.Errorf("%d blocks were split", split)
+	}
+	r.end()
 }

@@ -45,7 +45,8 @@ func TestHugeRefused(t *testing.T) {
 }
 
 // TestHugeEquations is TestHugeRefused for the heap's own package, outside a library, where every equation of it is
-// checked after each step.
+// checked after each step; and for blocks over two tiers, where the calls that tell the kernel of nodes are
+// refused, too.
 func TestHugeEquations(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "alloc.test")
@@ -53,29 +54,34 @@ func TestHugeEquations(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	asks := functionOf(t, program, "/linux.Syscall6")
-	pairs := 0
-	for _, k := range kinds {
-		if !k.maps() {
-			continue
-		}
-		steps := func(n int) (seen int) {
-			f := fault{kind: k, errno: k.errnos[0], n: n}
-			o := traceCode(t, f, asks, os.Environ(), program, "-test.run=^TestHugeSteps$")
-			if o.status != 0 && strings.Contains(o.stderr, "begin") {
-				t.Errorf("%v: status %d, %s%s", f, o.status, o.stdout, o.stderr)
+	for _, name := range []string{"TestHugeSteps", "TestSplitSteps"} {
+		t.Run(name, func(t *testing.T) {
+			pairs := 0
+			for _, k := range kinds {
+				nodes := k.calls[0] == syscall.SYS_MBIND || k.calls[0] == 279 // move_pages
+				if !k.maps() && !(nodes && name == "TestSplitSteps") {
+					continue
+				}
+				steps := func(n int) (seen int) {
+					f := fault{kind: k, errno: k.errnos[0], n: n}
+					o := traceCode(t, f, asks, os.Environ(), program, "-test.run=^"+name+"$")
+					if o.status != 0 && strings.Contains(o.stderr, "begin") {
+						t.Errorf("%v: status %d, %s%s", f, o.status, o.stdout, o.stderr)
+					}
+					return o.seen
+				}
+				calls := steps(0)
+				for n := 1; steps(n) >= n; n++ {
+					pairs++
+				}
+				t.Logf("%s: %d calls without a refusal", k.name, calls)
+				if calls == 0 {
+					t.Errorf("%s: no call was seen", k.name)
+				}
 			}
-			return o.seen
-		}
-		calls := steps(0)
-		for n := 1; steps(n) >= n; n++ {
-			pairs++
-		}
-		t.Logf("%s: %d calls without a refusal", k.name, calls)
-		if calls == 0 {
-			t.Errorf("%s: no call was seen", k.name)
-		}
+			t.Logf("%d calls were refused, one in each run", pairs)
+		})
 	}
-	t.Logf("%d calls were refused, one in each run", pairs)
 }
 
 // TestHugeLimits: the same program under limits that let hardly more be mapped than is, up to enough: of the address space,

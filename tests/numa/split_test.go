@@ -30,12 +30,10 @@ func TestSplitBlocks(t *testing.T) {
 // judgeHalves: by numa_maps one half of the block lies on each of two nodes, in two mappings with the policy of their tier;
 // and the report says the same.
 func judgeHalves(t *testing.T, r *remains) {
-	var half int64
-	for _, row := range r.numbers(t, "new")[:1] {
-		half = row[0] * 4096
-		if row[0] != row[1] || row[2]+row[3] != 0 {
-			t.Errorf("pages %v", row)
-		}
+	row := r.numbers(t, "new")[0]
+	half := row[0] * 4096 // what is touched of it
+	if row[0] != row[1] || row[2] != 0 {
+		t.Errorf("pages %v", row)
 	}
 	s := r.stats(t, "report.json")
 	for node, policy := range []string{"prefer(many):0", "prefer(many):1"} {
@@ -52,7 +50,7 @@ func judgeHalves(t *testing.T, r *remains) {
 	}
 	for node, name := range []string{"fast", "normal"} {
 		tier := s.Tiers[name]
-		if got := tier.PerNode[node]; got < half || tier.Current < got || tier.Current > half+4*mib {
+		if got := tier.PerNode[node]; got < half || tier.Current < got || tier.Current-(half+row[3]/2*4096) > 4*mib {
 			t.Errorf("%s: %s of %s charged are on node %d", name, kib(got), kib(tier.Current), node)
 		}
 	}
