@@ -34,10 +34,21 @@
 // Trim means that the caller is asked to give cached memory of t back and to call again
 // before t is passed over. It is not asked where n alone is above the cap.
 //
+// A large block may be laid over two tiers ([ReserveSplit]), but for PIN_FAST. The first tier on its
+// way that does not take it takes as many of its first bytes as c <= soft[t] lets in (c <= hard[t], where
+// the request stays and there is no demotion), whole steps of 2 MiB and one at least; the tiers after
+// it are asked for the rest, as above. Where none takes it the first part is released, and all is tried once more
+// up to the hard caps. What follows decides if that does not fit either. A block that grows
+// ([ReserveGrowth]) asks for the growth from the tier that it is in; where it is over two tiers already, of
+// its second for as much as hard[t] lets in.
+//
 // When no tier is left and a soft cap was in the way of any, the first tier from home
 // on with c <= hard[t] takes the request (soft_exceeded): a soft cap never makes an
 // allocation fail, not even under fail because the tier that it would go to is full.
 // Otherwise the request is refused.
+//
+// A block over two tiers was sent on by the first, whose cap was in the way, and taken by the second; the
+// first counts rerouted or routed_slow, as it would without a part of it.
 //
 // The counters are of requests, and each request is counted when it is decided, not
 // when the caller is told to trim. A tier that was passed over counts rerouted or
