@@ -89,16 +89,21 @@ func (h *Heap) reserveShape(home uintptr, s *shape) (place, n uintptr, ok bool) 
 		return 0, 0, false
 	}
 	for place = home; place < placePin; place++ {
-		if n = s.bytes(place); h.Thread.admit(place, n) {
+		if n = s.bytes(place); !renamed(place, home) && h.Thread.admit(place, n) {
 			return place, n, true
 		}
 	}
 	for place = home; place < placePin; place++ {
-		if n = s.bytes(place); h.Thread.admitAtLast(place, n) {
+		if n = s.bytes(place); !renamed(place, home) && h.Thread.admitAtLast(place, n) {
 			return place, n, true
 		}
 	}
 	return 0, 0, false
+}
+
+// renamed reports whether a place is the memory of the home under another name.
+func renamed(place, home uintptr) bool {
+	return place != home && tiers.Same(place, tierOf(uint32(home)))
 }
 
 // admit charges n bytes to exactly this tier, for which what is cached there goes back to
@@ -118,7 +123,7 @@ func (t *Thread) admitAtLast(tier, n uintptr) bool {
 	return tiers.Admit(tier, n)
 }
 
-// makeRoom gives back what is cached in a tier, with the empty pages of this thread, those without
+// makeRoom gives back what is cached in the memory of a tier, with the empty pages of this thread, those without
 // a thread, and those of other threads that can be had. Of the other threads it looks at a few, so
 // that what it costs does not depend on how many there are; at all of them, and at all tiers, where
 // the request is refused without room (last). Where the hard cap is in the way what other threads
@@ -138,7 +143,7 @@ func (t *Thread) makeRoom(tier, n uintptr, last bool) {
 		t.lookRound()
 	}
 	for place := uintptr(0); place < placeSlots; place++ {
-		if full && last || tierOf(uint32(place)) == tier {
+		if full && last || tiers.Same(tierOf(uint32(place)), tier) {
 			hugeExpire(t.token, t.Now, place, true)
 			purgePlace(t.token, t.Now, place, 0, false)
 		}

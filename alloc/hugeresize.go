@@ -206,6 +206,6 @@ func hugeSized(p *Page, size uintptr) {
 	p.Size = size
 	if p.done != 0 && p.parted(size).bytes == size { // only its first part is left
 		p.done = uint32(size >> SliceShift)
-		putIn(p, p.astray, p.place, 0)
+		putIn(p, p.astray, p.place, 0, 0)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"tieralloc/tiers"
 )
 
-// With TA_ON_SOFTCAP=demote, spans of a tier that is over its soft cap move one tier
-// down, and those that are not where they are meant to be move back when there is
+// With TA_ON_SOFTCAP=demote, spans of a tier that is over its soft cap move to the next
+// lower one that is other memory, and those that are not where they are meant to be move back when there is
 // room: by address unchanged, a step at a time, from the slow paths of whichever
 // thread comes by, or from the control plane, at TA_MIGRATE_BW.
 //
@@ -113,8 +113,8 @@ func moved(p *Page, to uint32, n, stayed uintptr) {
 	tiers.Release(tierOf(to), stayed)
 	tiers.Release(tierOf(from), n-stayed)
 	if stayed == n && p.done == 0 { // the kernel will not: try others first
-		settlePages(p.Start, n, from, p.hugetlb != 0)
-		putIn(p, from, p.astray, p.stray)
+		bindAgain(p.Start, n, from)
+		putIn(p, from, p.astray, p.stray, 0)
 		return
 	}
 	p.countHuge(-1)
@@ -123,7 +123,7 @@ func moved(p *Page, to uint32, n, stayed uintptr) {
 	p.done += uint32(n >> SliceShift)
 	p.countHuge(1)
 	if uintptr(p.done)<<SliceShift == spanBytes(p) {
-		putIn(p, to, from, uint32(spanBytes(p)/raw.Page)-p.stray)
+		putIn(p, to, from, uint32(spanBytes(p)/raw.Page)-p.stray, 0)
 	}
 }
 
@@ -145,24 +145,36 @@ func fits(p *Page, to uint32) bool {
 // soft cap, or nil. Precondition: poolLock is held.
 func demotable() (*Page, uint32) {
 	for tier := config.TierFast; tier < config.TierSlow; tier++ {
-		if tiers.Excess(uintptr(tier)) == 0 {
+		lower, ok := tiers.Below(uintptr(tier))
+		if tiers.Excess(uintptr(tier)) == 0 || !ok {
 			continue
 		}
 		for rank := uint32(rankFirst); rank < ranks; rank++ {
-			for away := uint32(0); away < 2; away++ {
-				l := &pool.aged[listOf(tier, rank, away)&(listSlots-1)]
-				for i := 0; i < migrateScan && l.head != nil; i++ {
-					p := l.head
-					if fits(p, tier+1) {
-						return p, tier + 1
-					}
-					l.remove(p) // not now: so it is in nobody's way
-					l.add(p)
-				}
+			if p := oldest(tier, rank, uint32(lower)); p != nil {
+				return p, uint32(lower)
 			}
 		}
 	}
 	return nil, 0
+}
+
+// oldest is the span of a rank that goes to a lower tier next, of those in this tier and in those after it that are
+// the same memory. Precondition: poolLock is held.
+func oldest(tier, rank, lower uint32) *Page {
+	for from := tier; from < lower; from++ {
+		for away := uint32(0); away < 2 && tiers.Same(uintptr(from), uintptr(tier)); away++ {
+			l := &pool.aged[listOf(from, rank, away)&(listSlots-1)]
+			for i := 0; i < migrateScan && l.head != nil; i++ {
+				p := l.head
+				if fits(p, lower) {
+					return p
+				}
+				l.remove(p) // not now: so it is in nobody's way
+				l.add(p)
+			}
+		}
+	}
+	return nil
 }
 
 // promotable is the span that goes back to its tier next, or nil: HOT first and the
@@ -176,7 +188,7 @@ func promotable() (*Page, uint32) {
 			l := &pool.aged[listOf(tier, rank-1, 1)&(listSlots-1)]
 			for i := 0; i < migrateScan && l.tail != nil; i++ {
 				p := l.tail
-				if p.home < tier && fits(p, p.home) && tiers.Room(uintptr(p.home), min(spanBytes(p), migrateChunk)) {
+				if p.home < tier && !tiers.Same(uintptr(p.home), uintptr(tier)) && fits(p, p.home) && tiers.Room(uintptr(p.home), min(spanBytes(p), migrateChunk)) {
 					return p, p.home
 				}
 				l.remove(p)

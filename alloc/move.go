@@ -125,6 +125,13 @@ func relocate(addr, n uintptr, to uint32) (stayed uintptr) {
 	return stayed
 }
 
+// bindAgain gives the n bytes at addr the policy of the place that they have not left after all.
+func bindAgain(addr, n uintptr, place uint32) {
+	if bound {
+		numa.Bind(addr, n, &places[place&(placeSlots-1)].nodes, false)
+	}
+}
+
 // moveChunk bounds the time that one call keeps the process's mappings locked.
 const moveChunk = 32 << 20
 
@@ -147,14 +154,14 @@ func residentOff(addr, n uintptr, nodes uint64) (bytes uintptr) {
 
 // putIn records that a span in use is in another place now, but for stray pages that are in astray.
 // Precondition: poolLock is held.
-func putIn(p *Page, place, astray, stray uint32) {
+func putIn(p *Page, place, astray, stray, done uint32) {
 	ageRemove(p)
 	p.countHuge(-1)
 	if p.segment != nil {
 		pool.seams += seams(p, place) - seams(p, p.place)
 	}
 	p.place = place
-	p.astray, p.stray, p.done = astray, stray, 0
+	p.astray, p.stray, p.done = astray, stray, done
 	p.countHuge(1)
 	ageAdd(p)
 }

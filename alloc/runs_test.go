@@ -351,7 +351,7 @@ func TestRunsMoved(t *testing.T) {
 	}
 	poolLock.Take(8)
 	for p := r.h.runs; p != nil; p = p.next {
-		putIn(p, uint32(home+1), 0, 0)
+		putIn(p, uint32(home+1), 0, 0, 0)
 	}
 	poolLock.Release()
 	if a, b := live(home), live(home+1); a < 0 || b < int64(len(blocks)) || a+b != all {
@@ -359,7 +359,7 @@ func TestRunsMoved(t *testing.T) {
 	}
 	poolLock.Take(8)
 	for p := r.h.runs; p != nil; p = p.next {
-		putIn(p, uint32(home), 0, 0)
+		putIn(p, uint32(home), 0, 0, 0)
 	}
 	poolLock.Release()
 	for _, b := range append(left, blocks...) {

@@ -138,7 +138,7 @@ func environment(t *testing.T, vars ...string) {
 		t.Fatalf("%d of %q are bad", bad, vars)
 	}
 	DefaultHint = testSettings.DefaultHint
-	tiers.Setup(&testSettings, 0)
+	tiers.Setup(&testSettings, &[4]uintptr{0, 1, 2, 3}, 0)
 	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Simulated: true})
 }
 

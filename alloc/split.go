@@ -41,6 +41,12 @@ func (s firstPart) settlePages(start, size, place uintptr, hugetlb bool) {
 	}
 }
 
+// bindAgain is the function of that name for a block of size bytes.
+func (s firstPart) bindAgain(start, size uintptr, place uint32) {
+	bindAgain(start, s.bytes, s.place)
+	bindAgain(start+s.bytes, size-s.bytes, place)
+}
+
 // giveBack is the function of that name for a block of size bytes.
 func (s firstPart) giveBack(h *Heap, start, size, place uintptr) {
 	if s.bytes != 0 {
@@ -92,12 +98,7 @@ func (p *Page) uncountHuge() {
 // putSplit records that a huge block in use, all of it in its place, is split from now on.
 // Precondition: poolLock is held.
 func (p *Page) putSplit(first firstPart, place uint32) {
-	ageRemove(p)
-	p.countHuge(-1)
-	p.place = place
-	p.astray, p.done, p.stray = first.place, first.slices(), uint32(first.bytes/raw.Page)
-	p.countHuge(1)
-	ageAdd(p)
+	putIn(p, place, first.place, uint32(first.bytes/raw.Page), first.slices())
 }
 
 // reserveHuge charges a huge block of size bytes, or of as many more as its place wants. With a first
@@ -192,6 +193,7 @@ func (h *Heap) splitGrown(p *Page, g *growth) {
 	first := firstPart{p.place, p.Size - g.rest}
 	p.putSplit(first, uint32(g.place))
 	poolLock.Release()
+	bindAgain(p.Start+first.bytes, g.rest, uint32(g.place)) // it has grown out of the other place's
 	settlePages(p.Start+first.bytes, g.rest, uint32(g.place), false)
 	h.cutSplit(p, first.bytes)
 }

@@ -130,6 +130,9 @@ func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 			return uintptr(syscall.EBUSY)
 		}
 	}
+	if here := tierOf(p.place); here != tier && tiers.Same(here, tier) {
+		return h.rename(p, tier)
+	}
 	if errno := h.gather(p, tier); errno != 0 {
 		return errno
 	}
@@ -183,6 +186,31 @@ func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 	return errno
 }
 
+// rename makes another tier that is the same memory the place and the home of p's span: its pages stay.
+// It returns the span's address or an errno.
+func (h *Heap) rename(p *Page, tier uintptr) (start uintptr) {
+	t, to, moved := h.Thread, uint32(tier), h.Thread.heap(hintMoved+tier)
+	if !hold(t.token, p) {
+		return uintptr(syscall.EBUSY)
+	}
+	start = uintptr(syscall.ENOMEM)
+	poolLock.Take(t.token)
+	if !sews(p, to) {
+		start = p.Start
+		tiers.Shift(tierOf(p.place), tier, spanBytes(p)-uintptr(p.stray)*raw.Page)
+		t.retire(p, moved)
+		p.home = to
+		putIn(p, to, p.astray, p.stray, p.done)
+	}
+	poolLock.Release()
+	if start == p.Start {
+		first := uintptr(p.done) << SliceShift // which stays where it is
+		bindAgain(start+first, spanBytes(p)-first, to)
+	}
+	letGo(t.token, p)
+	return start
+}
+
 // gather brings all of a span of p to a tier. It returns an errno unless some pages, or
 // none that had to, have moved.
 func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
@@ -210,13 +238,13 @@ func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 	poolLock.Take(t.token)
 	tiers.Release(tier, stayed)
 	if stayed == n && n != 0 {
-		p.parted(total).settlePages(p.Start, total, uintptr(from), p.hugetlb != 0)
+		p.parted(total).bindAgain(p.Start, total, from)
 		errno = uintptr(syscall.EBUSY)
 	} else {
 		t.retire(p, moved)
 		tiers.Release(tierOf(source), n-stayed)
 		p.home = to
-		putIn(p, to, source, uint32(stayed/raw.Page))
+		putIn(p, to, source, uint32(stayed/raw.Page), 0)
 	}
 	letGoLocked(t.token, p)
 	poolLock.Release()

@@ -103,7 +103,7 @@ func setTiers(f func(*config.Settings)) {
 	config.Parse(&testSettings, 0, false)
 	f(&testSettings)
 	DefaultHint = testSettings.DefaultHint
-	tiers.Setup(&testSettings, 0)
+	tiers.Setup(&testSettings, &[4]uintptr{0, 1, 2, 3}, 0)
 	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Simulated: true})
 }
 

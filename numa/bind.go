@@ -39,24 +39,34 @@ func nearest(mode uint32) uint32 {
 }
 
 // Bind gives the n bytes at addr the policy of p; with move, pages that are there
-// already are moved to its nodes as far as these have room (Count tells how far). To
-// the default policy nothing is moved: every node is right for it. Any thread may
+// already are moved to its nodes as far as these have room (Count tells how far), to those of the
+// default policy, too, where p has any. Any thread may
 // call it. It returns the errno of mbind(2): EINVAL also means that none of the nodes
 // is allowed any more, ENOMEM that the process has too many mappings.
 //
 // Precondition: addr is a multiple of the page size.
 func Bind(addr, n uintptr, p *Place, move bool) (errno uintptr) {
-	if p.Mode == Default || p.Nodes == 0 {
-		return Unpolicy(addr, n)
+	switch {
+	case p.Mode != Default && p.Nodes != 0:
+		return bind(addr, n, p.Nodes, p.Mode, move)
+	case move && p.Nodes != 0:
+		errno = bind(addr, n, p.Nodes, PreferredMany, true)
 	}
-	mode := p.Mode
+	if other := Unpolicy(addr, n); errno == 0 {
+		errno = other
+	}
+	return errno
+}
+
+// bind is Bind for a mode that is not the default.
+func bind(addr, n uintptr, nodes uint64, mode uint32, move bool) (errno uintptr) {
 	if atomic.LoadUint32(&lacking)>>(mode&31)&1 != 0 {
 		mode = nearest(mode)
 	}
-	errno = mbind(addr, n, p.Nodes, mode, move)
+	errno = mbind(addr, n, nodes, mode, move)
 	if other := nearest(mode); errno == uintptr(syscall.EINVAL) && other != mode {
 		// EINVAL has other reasons, too: only success shows that it was the mode.
-		if errno = mbind(addr, n, p.Nodes, other, move); errno == 0 {
+		if errno = mbind(addr, n, nodes, other, move); errno == 0 {
 			atomic.OrUint32(&lacking, 1<<(mode&31))
 		}
 	}

@@ -55,10 +55,22 @@ const (
 //
 //	Simulated ⇒ every Place is the zero value
 //	¬Simulated ⇒ every Place has nodes, all of them usable
+//	¬Simulated ⇒ of two tiers the Nodes are equal or have none in common
 //	Pin.Nodes = Tier[config.TierFast].Nodes
 type Map struct {
 	Tier      [4]Place // by config's Tier numbers
 	Pin       Place    // for PIN_FAST: the fast tier's nodes and no others
 	Nodes     uint64   // every node with memory, usable or not
 	Simulated bool     // the tiers are counted, but memory is placed as without them
+}
+
+// Accounts is the first tier with the same nodes as each tier, maybe itself. Tiers of one
+// account are one memory: their caps hold for all of them together.
+func (m *Map) Accounts() (first [4]uintptr) {
+	for tier := range first {
+		for first[tier&3] < uintptr(tier) && (m.Simulated || m.Tier[first[tier&3]&3].Nodes != m.Tier[tier&3].Nodes) {
+			first[tier&3]++
+		}
+	}
+	return first
 }

@@ -14,7 +14,8 @@ var (
 
 // model is the policy in ordinary numbers, for one thread.
 type model struct {
-	soft, hard      [3]float64 // 0: none
+	account         [4]uintptr // the first tier with the same memory, of each
+	soft, hard      [3]float64 // of that memory; 0: none
 	softcap, action string
 	now             [3]plainTier
 }
@@ -32,8 +33,18 @@ const (
 	byHard  = "hard cap"
 )
 
+// used is what lies in the memory of a tier.
+func (m *model) used(tier int) (sum float64) {
+	for i := range m.now {
+		if m.account[i] == m.account[tier] {
+			sum += m.now[i].current
+		}
+	}
+	return sum
+}
+
 func (m *model) obstacle(tier int, n float64) string {
-	after := m.now[tier].current + n
+	after := m.used(tier) + n
 	switch {
 	case m.hard[tier] != 0 && after > m.hard[tier]:
 		return byHard
@@ -47,9 +58,12 @@ func (m *model) obstacle(tier int, n float64) string {
 func (m *model) reserve(hint string, n float64, trimmed map[int]bool) (tier, trim int) {
 	home := map[string]int{"hot": 0, "pin_fast": 0, "prefer_fast": 0, "warm": 1, "cold": 2}[hint]
 	moves := m.softcap == "reroute" && (hint == "prefer_fast" || hint == "warm" || hint == "cold")
-	met := map[int]string{}
+	met, asked := map[int]string{}, map[uintptr]bool{}
 	firstSoft := -1
 	for tier = home; tier <= 2; tier++ {
+		if asked[m.account[tier]] {
+			continue
+		}
 		what := m.obstacle(tier, n)
 		if what == nothing || what == bySoft && !moves {
 			m.take(home, tier, n, met)
@@ -62,7 +76,7 @@ func (m *model) reserve(hint string, n float64, trimmed map[int]bool) (tier, tri
 		if !trimmed[tier] && n <= largest {
 			return -1, tier
 		}
-		met[tier] = what
+		met[tier], asked[m.account[tier]] = what, true
 		if what == bySoft && firstSoft < 0 {
 			firstSoft = tier
 		}
@@ -90,14 +104,15 @@ func (m *model) violate(met map[int]string) {
 func (m *model) take(home, tier int, n float64, met map[int]string) {
 	m.violate(met)
 	for passed := home; passed < tier; passed++ {
-		if met[passed] == byHard {
+		switch met[passed] {
+		case byHard:
 			m.now[passed].routed++
-		} else {
+		case bySoft:
 			m.now[passed].rerouted++
 		}
 	}
 	m.charge(tier, n)
-	if m.soft[tier] != 0 && m.now[tier].current > m.soft[tier] {
+	if m.soft[tier] != 0 && m.used(tier) > m.soft[tier] {
 		m.now[tier].exceeded++
 	}
 }
@@ -108,7 +123,7 @@ func (m *model) charge(tier int, n float64) {
 }
 
 func (m *model) room(tier int, n float64) bool {
-	after := m.now[tier].current + n
+	after := m.used(tier) + n
 	// 7/8 of a soft cap is rounded up to whole bytes.
 	return (m.hard[tier] == 0 || after <= m.hard[tier]) && (m.soft[tier] == 0 || after*8 < m.soft[tier]*7+8)
 }
@@ -117,7 +132,7 @@ func (m *model) excess(tier int) float64 {
 	if m.soft[tier] == 0 {
 		return 0
 	}
-	return max(0, m.now[tier].current-m.soft[tier])
+	return max(0, m.used(tier)-m.soft[tier])
 }
 
 // simulation runs operations on the policy and on the model.
@@ -155,8 +170,33 @@ func (s *simulation) choose(t *testing.T) {
 		}
 		m.hard[i], m.soft[i] = float64(hard), float64(soft)
 	}
-	s.env = fmt.Sprint(entries)
-	setup(t, "prog", entries...)
+	m.account = memories[s.IntN(len(memories))]
+	m.shareCaps()
+	s.env = fmt.Sprint(entries, m.account)
+	setupOn(t, &m.account, "prog", entries...)
+}
+
+// memories are the ways in which tiers can be the same memory.
+var memories = [][4]uintptr{apart, apart, {0, 0, 2, 3}, {0, 1, 1, 3}, {0, 1, 0, 3}, {0, 0, 0, 3}}
+
+// shareCaps makes the smallest caps of tiers that are the same memory those of all of them. A soft cap above
+// the hard one is none.
+func (m *model) shareCaps() {
+	own := *m
+	smallest := func(caps [3]float64, tier int) (least float64) {
+		for i, c := range caps {
+			if m.account[i] == m.account[tier] && c != 0 && (least == 0 || c < least) {
+				least = c
+			}
+		}
+		return least
+	}
+	for tier := range m.now {
+		m.soft[tier], m.hard[tier] = smallest(own.soft, tier), smallest(own.hard, tier)
+		if m.hard[tier] != 0 && m.soft[tier] > m.hard[tier] {
+			m.soft[tier] = 0
+		}
+	}
 }
 
 // size draws a request: of any size, and often just what fits.
@@ -166,7 +206,7 @@ func (s *simulation) size(tier int) uint64 {
 		if s.IntN(2) == 0 || limit == 0 {
 			limit = s.m.soft[tier]
 		}
-		edge := limit - s.m.now[tier].current + float64(s.IntN(3)-1)
+		edge := limit - s.m.used(tier) + float64(s.IntN(3)-1)
 		if edge >= 0 {
 			return uint64(edge)
 		}
@@ -178,7 +218,7 @@ func (s *simulation) step() error {
 	tier := s.IntN(3)
 	n := s.size(tier)
 	t, size := uintptr(tier), uintptr(n)
-	switch op := s.IntN(16); {
+	switch op := s.IntN(17); {
 	case op < 7:
 		return s.reserve(s.IntN(5), n)
 	case op < 13:
@@ -204,6 +244,8 @@ func (s *simulation) step() error {
 		if got, want := Excess(t), s.m.excess(tier); float64(got) != want {
 			return fmt.Errorf("Excess(%d) = %d, not %g", tier, got, want)
 		}
+	case op == 15:
+		s.shift()
 	default:
 		s.m.now[tier].attempted++
 		s.m.now[tier].movedPages += n % 100
@@ -251,6 +293,21 @@ func (m model) refuses(hint string, n float64, trimmed map[int]bool) bool {
 	return tier < 0 && trim < 0
 }
 
+// shift gives a charge to another tier of the same memory, if it has one.
+func (s *simulation) shift() {
+	if len(s.held) == 0 {
+		return
+	}
+	h, to := &s.held[s.IntN(len(s.held))], s.Uint64N(3)
+	if to == h.tier || !Same(uintptr(h.tier), uintptr(to)) {
+		return
+	}
+	Shift(uintptr(h.tier), uintptr(to), uintptr(h.n))
+	s.m.now[h.tier].current -= float64(h.n)
+	s.m.charge(int(to), float64(h.n))
+	h.tier = to
+}
+
 // release gives back one charge, or a part of it.
 func (s *simulation) release() {
 	if len(s.held) == 0 {
@@ -271,8 +328,13 @@ func (s *simulation) release() {
 	}
 }
 
-// compare compares all that Fill tells of capacity.
+// compare compares all that Fill tells of capacity, and each account with its tiers.
 func (s *simulation) compare() error {
+	for i := range s.m.now {
+		if got := memory(uintptr(i)).current; float64(got) != s.m.used(i) {
+			return fmt.Errorf("the memory of tier %d has %d, its tiers %g", i, got, s.m.used(i))
+		}
+	}
 	for i, t := range filled() {
 		got := plainTier{float64(t.BytesCurrent), float64(t.BytesPeak), t.SoftExceeded, t.Rerouted, t.RoutedSlow, t.Refused,
 			t.CapacityViolations, t.Migrations.Attempted, t.Migrations.MovedPages, t.Migrations.FailedPages}

@@ -13,8 +13,8 @@ func Fill(r *stats.Report) {
 		to := &r.Tiers[i&slotMask]
 		to.BytesCurrent = atomic.LoadUint64(&t.current)
 		to.BytesPeak = atomic.LoadUint64(&t.peak)
-		to.CapacitySoft = shownCap(t.soft)
-		to.CapacityHard = shownCap(t.hard)
+		to.CapacitySoft = shownCap(memory(i).soft)
+		to.CapacityHard = shownCap(memory(i).hard)
 		to.CapacityViolations = atomic.LoadUint64(&t.violations)
 		to.SoftExceeded = atomic.LoadUint64(&t.softExceeded)
 		to.Rerouted = atomic.LoadUint64(&t.rerouted)
@@ -46,7 +46,7 @@ func ForkChild() {
 	policy.forked = true
 	for i := range tiers {
 		old := &tiers[i]
-		tiers[i] = tier{soft: old.soft, hard: old.hard, current: old.current, peak: old.current,
+		tiers[i] = tier{account: old.account, current: old.current, peak: old.current,
 			bandwidth: old.bandwidth, burst: old.burst, latency: old.latency, bucket: old.bucket}
 	}
 }

@@ -20,9 +20,11 @@ func Home(hint uintptr) uintptr {
 
 // request is what Reserve finds out on its way: a bit for each tier that the hard
 // cap closed, and for each that only the soft cap did.
+// A tier whose account a faster one has been refused by is in neither: it is passed over.
 type request struct {
 	home       uintptr
 	full, over uintptr
+	asked      uintptr // a bit for each account
 }
 
 // Reserve charges n bytes for a hint to a tier, as the package's table says, and returns
@@ -35,24 +37,28 @@ func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
 	stays := policy.onSoftcap != config.SoftcapReroute || pinned || uint32(hint) == config.HintHot
 	r := request{home: Home(hint)}
 	for i := r.home; i < tierCount; i++ {
-		t := at(i)
-		bit := uintptr(1) << (i & slotMask)
-		limit := t.hard
-		if !stays {
-			limit = min(limit, t.soft)
+		a := memory(i)
+		if r.asked>>(at(i).account&slotMask)&1 != 0 {
+			continue
 		}
-		after, ok := t.charge(size, limit)
+		bit := uintptr(1) << (i & slotMask)
+		limit := a.hard
+		if !stays {
+			limit = min(limit, a.soft)
+		}
+		after, ok := charge(i, size, limit)
 		if ok {
 			return r.take(i, after, size)
 		}
 		closing := &r.over // after is what was there
-		if !fits(after, size, t.hard) {
-			closing, limit = &r.full, t.hard
+		if !fits(after, size, a.hard) {
+			closing, limit = &r.full, a.hard
 		}
 		if trimmed&bit == 0 && size <= limit {
 			return Trim | i
 		}
 		*closing |= bit
+		r.asked |= 1 << (at(i).account & slotMask)
 		if r.over == 0 && (pinned || policy.onHardcap == config.HardcapFail) {
 			return r.refuse()
 		}
@@ -63,24 +69,26 @@ func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
 // settle is Reserve when no tier takes the request within its caps.
 func (r *request) settle(size uint64) (answer uintptr) {
 	for i := r.home; i < tierCount && r.over != 0; i++ {
-		t := at(i)
-		after, ok := t.charge(size, t.hard)
+		bit := uintptr(1) << (i & slotMask)
+		if (r.full|r.over)&bit == 0 {
+			continue
+		}
+		after, ok := charge(i, size, memory(i).hard)
 		if ok {
 			return r.take(i, after, size)
 		}
-		bit := uintptr(1) << (i & slotMask) // full by now, if it was not before
+		// full by now, if it was not before
 		r.full |= bit
 		r.over &^= bit
 	}
 	return r.refuse()
 }
 
-// take counts that tier i took the request and holds after bytes now.
+// take counts that tier i took the request and its account holds after bytes now.
 func (r *request) take(i uintptr, after, size uint64) uintptr {
-	t := at(i)
-	if after > t.soft {
-		atomic.AddUint64(&t.softExceeded, 1)
-		if after-size <= t.soft { // it went over just now
+	if soft := memory(i).soft; after > soft {
+		atomic.AddUint64(&at(i).softExceeded, 1)
+		if after-size <= soft { // it went over just now
 			stats.Put1(config.LogWarn, stats.EventSoftcap, i, uintptr(after))
 		}
 	}
@@ -89,11 +97,12 @@ func (r *request) take(i uintptr, after, size uint64) uintptr {
 	}
 	r.violate()
 	for k := r.home; k < i; k++ {
-		passed := &at(k).rerouted
-		if r.full>>(k&slotMask)&1 != 0 {
-			passed = &at(k).routedSlow
+		switch {
+		case r.full>>(k&slotMask)&1 != 0:
+			atomic.AddUint64(&at(k).routedSlow, 1)
+		case r.over>>(k&slotMask)&1 != 0:
+			atomic.AddUint64(&at(k).rerouted, 1)
 		}
-		atomic.AddUint64(passed, 1)
 	}
 	return i
 }
@@ -110,7 +119,7 @@ func (r *request) violate() {
 	for k := uintptr(0); k < tierCount; k++ {
 		if r.full>>(k&slotMask)&1 != 0 {
 			atomic.AddUint64(&at(k).violations, 1)
-			stats.Put1(config.LogWarn, stats.EventHardcap, k, uintptr(atomic.LoadUint64(&at(k).current)))
+			stats.Put1(config.LogWarn, stats.EventHardcap, k, uintptr(atomic.LoadUint64(&memory(k).current)))
 		}
 	}
 }
@@ -119,16 +128,18 @@ func (r *request) violate() {
 // tier: it has none, neither have the faster ones from the hint's home on, and no slower one may
 // take the request.
 func Last(hint, tier, n uintptr) bool {
+	asked := uintptr(0)
 	for i := Home(hint); i <= tier && i < tierCount; i++ {
 		if !Full(i, n) {
 			return false
 		}
+		asked |= 1 << (at(i).account & slotMask)
 	}
 	if uint32(hint) == config.HintPinFast || !RoutesSlow() {
 		return true
 	}
 	for i := tier + 1; i < tierCount; i++ {
-		if uint64(n) <= at(i).hard {
+		if asked>>(at(i).account&slotMask)&1 == 0 && uint64(n) <= memory(i).hard {
 			return false
 		}
 	}

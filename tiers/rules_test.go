@@ -132,7 +132,7 @@ func TestProgramRules(t *testing.T) {
 	if RulesOn() {
 		t.Error("rules for another program are on")
 	}
-	Setup(&settings, 0)
+	Setup(&settings, &apart, 0)
 	if RulesOn() {
 		t.Error("an unknown program has a name")
 	}

@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"unsafe"
@@ -26,6 +27,15 @@ func cstring(s string) uintptr {
 // program.
 func setup(tb testing.TB, program string, entries ...string) {
 	tb.Helper()
+	setupOn(tb, &apart, program, entries...)
+}
+
+// apart is the account of each tier where they are different memory.
+var apart = [4]uintptr{0, 1, 2, 3}
+
+// setupOn is setup where some tiers may be the same memory. Caps that contradict are no mistake.
+func setupOn(tb testing.TB, account *[4]uintptr, program string, entries ...string) {
+	tb.Helper()
 	kept = nil
 	var envp []uintptr
 	for _, e := range entries {
@@ -35,7 +45,18 @@ func setup(tb testing.TB, program string, entries ...string) {
 	if bad := config.Parse(&settings, uintptr(unsafe.Pointer(&envp[0])), false); bad != 0 {
 		tb.Fatalf("bad settings: %q", entries)
 	}
-	Setup(&settings, cstring(program))
+	settings.ShareCaps(uintptr(unsafe.Pointer(&envp[0])), account, nowhere(tb))
+	Setup(&settings, account, cstring(program))
+}
+
+// nowhere is a descriptor for lines that nobody reads.
+func nowhere(tb testing.TB) uintptr {
+	f, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { f.Close() })
+	return f.Fd()
 }
 
 // filled is what Fill says.

@@ -36,7 +36,7 @@ func ReserveSplit(hint, n, step, trimmed uintptr) (answer, first, bytes uintptr)
 func ReserveGrowth(hint, tier, have, n, step, trimmed uintptr) (answer, bytes uintptr) {
 	d := divided{have: uint64(have), step: uint64(step), stays: policy.onSoftcap != config.SoftcapReroute || uint32(hint) == config.HintHot}
 	d.home = tier
-	if _, ok := at(tier).charge(uint64(n), d.limit(tier, true)); ok {
+	if _, ok := charge(tier, uint64(n), d.limit(tier, true)); ok {
 		return tier, n // an increase is no request
 	}
 	if answer = d.walk(uint64(n), trimmed); answer == Refused {
@@ -58,25 +58,27 @@ func (d *divided) walk(n uint64, trimmed uintptr) (answer uintptr) {
 // limit is up to where tier i takes a request.
 func (d *divided) limit(i uintptr, soft bool) uint64 {
 	if soft && !d.stays {
-		return min(at(i).hard, at(i).soft)
+		return min(memory(i).hard, memory(i).soft)
 	}
-	return at(i).hard
+	return memory(i).hard
 }
 
 // within goes from the home towards the slow tier until one takes the request, or what is left of
 // it behind the first part.
 func (d *divided) within(n uint64, trimmed uintptr, soft bool) (answer uintptr) {
-	size := n
+	size, asked := n, uintptr(0) // asked has a bit for each account that did not take it
 	for i := d.home; i < tierCount; i++ {
-		t := at(i)
-		bit := uintptr(1) << (i & slotMask)
+		bit, account := uintptr(1)<<(i&slotMask), uintptr(1)<<(at(i).account&slotMask)
+		if asked&account != 0 {
+			continue
+		}
 		limit := d.limit(i, soft)
-		after, ok := t.charge(size, limit)
+		after, ok := charge(i, size, limit)
 		if ok {
 			d.full &^= bit // it may have been, for more
 			return d.take(i, after, size)
 		}
-		full := !fits(after, size, t.hard)
+		full := !fits(after, size, memory(i).hard)
 		d.sent = d.sent || !full
 		ends := !d.sent && policy.onHardcap == config.HardcapFail
 		if trimmed&bit == 0 && (size <= limit || !d.cut && !ends) {
@@ -84,6 +86,7 @@ func (d *divided) within(n uint64, trimmed uintptr, soft bool) (answer uintptr) 
 			return Trim | i
 		}
 		d.close(bit, full)
+		asked |= account
 		if ends {
 			break
 		}
@@ -110,12 +113,12 @@ func (d *divided) close(bit uintptr, full bool) {
 // limit and, with demotion, up to the soft cap, above which it would go down again. A block that is
 // there already has its first part there in any case.
 func (d *divided) begin(i uintptr, size, limit uint64) {
-	t := at(i)
+	a := memory(i)
 	if policy.onSoftcap == config.SoftcapDemote {
-		limit = min(limit, t.soft)
+		limit = min(limit, a.soft)
 	}
 	for {
-		left := limit - min(limit, atomic.LoadUint64(&t.current))
+		left := limit - min(limit, atomic.LoadUint64(&a.current))
 		left = min(left, size-1) // else all of it would fit by now
 		end := (d.have + left) &^ (d.step - 1)
 		left = end - min(end, d.have)
@@ -123,7 +126,7 @@ func (d *divided) begin(i uintptr, size, limit uint64) {
 		if left == 0 {
 			return
 		}
-		if _, ok := t.charge(left, limit); ok {
+		if _, ok := charge(i, left, limit); ok {
 			d.first, d.bytes, d.cut = i, left, true
 			return
 		}

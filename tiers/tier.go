@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/config"
-	"tieralloc/internal/raw"
 	"tieralloc/throttle"
 )
 
@@ -22,9 +21,9 @@ const (
 
 // tier is the state of one tier.
 //
-//	current <= peak, current <= hard
+//	current <= peak
 type tier struct {
-	soft, hard uint64 // bytes; ^0: no cap
+	account uintptr // its number, the first of the tiers with this memory
 
 	current, peak uint64 // bytes
 
@@ -48,18 +47,17 @@ var policy struct {
 	forked               bool
 }
 
-// Setup takes the policy from s, of which it keeps the rules' address: s is static.
-// program is the C string of the program's file name, 0 if unknown. It is called once,
+// Setup takes the policy from s, of which it keeps the rules' address: s is static. account is
+// the first of the tiers that are the same memory as each tier (numa.Map.Accounts), whose caps are equal. program is the C string of the program's file name, 0 if unknown. It is called once,
 // before all others; called again, it forgets everything.
-func Setup(s *config.Settings, program uintptr) {
+func Setup(s *config.Settings, account *[4]uintptr, program uintptr) {
 	policy.onSoftcap, policy.onHardcap = s.OnSoftcap, s.OnHardcap
 	policy.sleep = s.ThrottleSleep
 	policy.throttled, policy.migrating, policy.forked = 0, false, false
 	for i := range tiers {
 		set := &s.Tiers[i]
 		t := &tiers[i]
-		*t = tier{soft: capOf(set.Soft), hard: capOf(set.Hard),
-			bandwidth: set.BW, burst: burstOf(set), latency: set.Lat}
+		*t = tier{bandwidth: set.BW, burst: burstOf(set), latency: set.Lat}
 		t.bucket.Set(t.bandwidth, t.burst, t.latency)
 		if t.bucket.On() {
 			policy.throttled |= 1 << uint(i)
@@ -68,37 +66,13 @@ func Setup(s *config.Settings, program uintptr) {
 			policy.migrating = true
 		}
 	}
+	setupAccounts(s, account)
 	setupClock(s)
 	setupRules(&s.Rules, program)
 }
 
-// capOf makes a cap that is not set one that nothing passes.
-func capOf(set uint64) uint64 {
-	if set == 0 {
-		return ^uint64(0)
-	}
-	return set
-}
-
 // at is the state of tier t. Precondition: t is a tier.
 func at(t uintptr) *tier { return &tiers[t&slotMask] }
-
-// fits reports whether n bytes more would not pass limit.
-func fits(current, n, limit uint64) bool { return n <= limit && current <= limit-n }
-
-// charge adds n bytes unless that would pass limit, and returns the sum.
-func (t *tier) charge(n, limit uint64) (after uint64, ok bool) {
-	for {
-		old := atomic.LoadUint64(&t.current)
-		if !fits(old, n, limit) {
-			return old, false
-		}
-		if atomic.CompareAndSwapUint64(&t.current, old, old+n) {
-			t.raise(old + n)
-			return old + n, true
-		}
-	}
-}
 
 // raise makes the peak at least v.
 func (t *tier) raise(v uint64) {
@@ -108,61 +82,4 @@ func (t *tier) raise(v uint64) {
 			return
 		}
 	}
-}
-
-// Admit charges n bytes to exactly this tier. It reports false, and charges nothing,
-// when that would pass the hard cap.
-func Admit(tier, n uintptr) bool {
-	t := at(tier)
-	_, ok := t.charge(uint64(n), t.hard)
-	if !ok {
-		atomic.AddUint64(&t.violations, 1)
-	}
-	return ok
-}
-
-// Release takes back a charge of n bytes. Precondition: the tier was charged with them
-// and the kernel has them back, or another tier has been charged.
-func Release(tier, n uintptr) {
-	t := at(tier)
-	after := atomic.AddUint64(&t.current, -uint64(n))
-	if after+uint64(n) >= after {
-		return
-	}
-	raw.Check(policy.forked, "a tier is released more than it was charged with")
-	atomic.AddUint64(&t.current, uint64(n))
-}
-
-// Recharge sets what a tier of a forked child is charged with. From then on a release of
-// more than that does nothing: it is of what the parent's other threads were about to
-// charge. Precondition: the process has one thread.
-func Recharge(tier, n uintptr) {
-	policy.forked = true
-	at(tier).current = uint64(n)
-}
-
-// Excess is how many bytes the tier is over its soft cap now.
-func Excess(tier uintptr) uint64 {
-	t := at(tier)
-	if c := atomic.LoadUint64(&t.current); c > t.soft {
-		return c - t.soft
-	}
-	return 0
-}
-
-// Room reports whether n bytes more would leave the tier at or below 7/8 of its soft
-// cap, and its hard cap: what is moved up then does not go down again at once.
-func Room(tier, n uintptr) bool {
-	t := at(tier)
-	limit := t.hard
-	if t.soft != ^uint64(0) {
-		limit = min(limit, t.soft-t.soft/8)
-	}
-	return fits(atomic.LoadUint64(&t.current), uint64(n), limit)
-}
-
-// Full reports whether n bytes more would pass the tier's hard cap.
-func Full(tier, n uintptr) bool {
-	t := at(tier)
-	return !fits(atomic.LoadUint64(&t.current), uint64(n), t.hard)
 }

@@ -2,13 +2,15 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"tieralloc/internal/config"
 	"tieralloc/tiers"
 )
 
 // idleSettings lists the variables that are set to no effect, each with the reason.
-func idleSettings(env environ, s *config.Settings) []string {
+func idleSettings(env environ, v *verdict) []string {
+	s, account := v.settings, v.places.Accounts()
 	if s.Disable {
 		return []string{"all others: TA_DISABLE=1"}
 	}
@@ -36,10 +38,12 @@ func idleSettings(env environ, s *config.Settings) []string {
 	note(s.Log == config.LogOff, "TA_LOG_FILE", "there is no log without TA_LOG")
 	note(!s.Interpose, "TA_RULES", "with TA_INTERPOSE=0 malloc goes to libc")
 	note(!s.Interpose && !(s.CUDA.Enable && s.CUDA.Spill), "TA_DEFAULT_HINT", "with TA_INTERPOSE=0 malloc goes to libc")
-	if s.OnSoftcap != config.SoftcapWarn {
-		note(true, "TA_SLOW_SOFT", "no tier is slower: what is above it stays, and is counted")
+	for tier, name := range tierNames {
+		_, lower := lowerTier(account, int(account[tier]))
+		note(s.OnSoftcap != config.SoftcapWarn && !lower, prefix+name+"_SOFT",
+			"no tier is slower: what is above it stays, and is counted")
 	}
-	return append(append(lines, unusedTiers(env, s)...), idleCUDA(env, s)...)
+	return append(append(lines, unusedTiers(env, s, account)...), idleCUDA(env, s)...)
 }
 
 // secureRemarks tells which checks of the hardened heap do not end the program.
@@ -60,11 +64,12 @@ func secureRemarks(s *config.Settings) []string {
 
 // unusedTiers lists settings of tiers that get nothing from programs which do not know
 // the library.
-func unusedTiers(env environ, s *config.Settings) []string {
-	used := usedTiers(s)
+func unusedTiers(env environ, s *config.Settings, account [4]uintptr) []string {
+	used := usedTiers(s, account)
 	var lines []string
 	for i := range config.TierCount {
-		if used[i] {
+		// What is set for one name of a memory is for all of its names.
+		if slices.ContainsFunc(used, func(tier int) bool { return account[tier] == account[i] }) {
 			continue
 		}
 		for _, name := range tierVariables(i) {
@@ -77,19 +82,37 @@ func unusedTiers(env environ, s *config.Settings) []string {
 	return lines
 }
 
-// usedTiers says which tiers hints lead to: their homes, and the slower ones where a
+// usedTiers lists the tiers that hints lead to: their homes, and the slower ones where a
 // cap is in the way.
-func usedTiers(s *config.Settings) (used [config.TierCount]bool) {
-	used[tiers.Home(uintptr(s.DefaultHint))] = true
+func usedTiers(s *config.Settings, account [4]uintptr) []int {
+	var homes [config.TierCount]bool
+	homes[tiers.Home(uintptr(s.DefaultHint))] = true
 	for i := range s.Rules.Count {
-		used[tiers.Home(uintptr(s.Rules.Rule[i].Hint))] = true
+		homes[tiers.Home(uintptr(s.Rules.Rule[i].Hint))] = true
 	}
-	for i := range config.TierCount - 1 {
+	var used []int
+	for i := range homes {
+		if !homes[i] {
+			continue
+		}
+		used = append(used, i)
 		t := &s.Tiers[i]
 		overflows := t.Hard != 0 && s.OnHardcap == config.HardcapRouteSlow || t.Soft != 0 && s.OnSoftcap != config.SoftcapWarn
-		used[i+1] = used[i+1] || used[i] && overflows
+		if lower, ok := lowerTier(account, i); ok && overflows {
+			homes[lower] = true
+		}
 	}
 	return used
+}
+
+// lowerTier is the next tier that is other memory, if there is one.
+func lowerTier(account [4]uintptr, tier int) (lower int, ok bool) {
+	for lower = tier + 1; lower < int(config.TierCount); lower++ {
+		if account[lower] != account[tier] {
+			return lower, true
+		}
+	}
+	return 0, false
 }
 
 // tierVariables are the names of a tier's own variables.

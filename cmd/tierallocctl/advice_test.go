@@ -54,7 +54,7 @@ func TestIdleSettings(t *testing.T) {
 		env := environ(strings.Fields(c.env))
 		v := judged(t, env...)
 		var names []string
-		for _, line := range idleSettings(env, v.settings) {
+		for _, line := range idleSettings(env, v) {
 			name, why, _ := strings.Cut(strings.Replace(line, "all others", "all", 1), ": ")
 			if why == "" {
 				t.Errorf("%s: no reason in %q", c.env, line)

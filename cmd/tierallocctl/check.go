@@ -50,7 +50,7 @@ func checkCommand() *cobra.Command {
 func explain(w io.Writer, env environ, v *verdict, all bool) {
 	var text bytes.Buffer
 	section(&text, plural(len(v.mistakes), "mistake"), mistakeLines(v.mistakes))
-	section(&text, "without effect", idleSettings(env, v.settings))
+	section(&text, "without effect", idleSettings(env, v))
 	section(&text, "worth knowing", append(secureRemarks(v.settings), cudaRemarks(v.settings)...))
 	var strange []string
 	for _, name := range v.strange {
@@ -63,7 +63,7 @@ func explain(w io.Writer, env environ, v *verdict, all bool) {
 	if len(env.names(prefix)) == 0 && !all {
 		section(&text, "settings", []string{"none is set; what holds then: tierallocctl check --all"})
 	}
-	section(&text, "tiers on this machine", placeLines(v))
+	section(&text, "tiers on this machine", placeLines(env, v))
 	section(&text, "limit on memory", memoryLimit(v.settings))
 	section(&text, "rules", ruleLines(v.settings))
 	w.Write(bytes.TrimPrefix(text.Bytes(), []byte("\n")))
@@ -138,7 +138,7 @@ func mistakeLines(mistakes []mistake) []string {
 }
 
 // placeLines tells where the tiers would be.
-func placeLines(v *verdict) []string {
+func placeLines(env environ, v *verdict) []string {
 	tiers := places(v.places)
 	if tiers == nil {
 		return []string{whySimulated(v.settings, v.nodes),
@@ -148,7 +148,7 @@ func placeLines(v *verdict) []string {
 	for _, p := range tiers {
 		t.AppendRow(table.Row{p.tier, "node " + nodeWords(p.nodes), size(memoryOn(v.nodes, p.nodes)), p.how})
 	}
-	return strings.Split(t.Render(), "\n")
+	return append(strings.Split(t.Render(), "\n"), sameInPlan(env, v)...)
 }
 
 // memoryOn is the memory of some nodes together.

@@ -79,6 +79,7 @@ type tier struct {
 	HugePages          string            `json:"hugepages"`
 	HugeFallbacks      uint64            `json:"hugepage_fallbacks"`
 	Nodes              []int             `json:"nodes"`
+	SameMemory         []string          `json:"same_memory"`
 	BytesPerNode       map[string]uint64 `json:"bytes_per_node"`
 	Migrations         struct {
 		Attempted   uint64 `json:"attempted"`

@@ -10,6 +10,7 @@ import (
 	"tieralloc/alloc"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/numa"
 	"tieralloc/tiers"
 )
 
@@ -167,7 +168,8 @@ func slowLines(s *config.Settings) []string {
 func slowSizes(s *config.Settings, a audience) []string {
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	tiers.Setup(s, nameOf(&pin, a.program))
+	account := (&numa.Map{Simulated: true}).Accounts()
+	tiers.Setup(s, &account, nameOf(&pin, a.program))
 	set := tiers.ThreadSet(nameOf(&pin, a.thread))
 	base := tiers.Base(set, uintptr(s.DefaultHint))
 	var list []string

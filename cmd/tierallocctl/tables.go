@@ -82,6 +82,7 @@ func summarize(w io.Writer, r *report) {
 	fmt.Fprintf(w, "%s (process %d): heap peak %s, live %s in %s; tiers %s\n",
 		r.Program, r.Pid, size(r.Heap.BytesPeak), size(r.Heap.BytesLive), plural(r.Heap.BlocksLive, "block"), r.Backend)
 	fmt.Fprintln(w, t.Render())
+	writeLines(w, sameInReport(r))
 	fmt.Fprintln(w, "allocs and frees count blocks, violations and rerouted requests, moved and failed memory pages;"+
 		" wait is the time charged for throttling")
 	summarizeDevices(w, r)
@@ -102,6 +103,7 @@ func describe(w io.Writer, r *report) {
 	fmt.Fprintf(w, "blocks: live %s in %s, allocated %s, freed %s, failed calls %s\n\n",
 		count(h.BlocksLive), size(h.BytesLive), count(h.BlocksTotalAlloc), count(h.BlocksTotalFreed), count(r.CallsFailed))
 	fmt.Fprintln(w, tierTable(r).Render())
+	writeLines(w, sameInReport(r))
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, callTable(r).Render())
 	describeDevices(w, r)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tieralloc/numa"
+	"tieralloc/numa/plan"
 )
 
 const topologyHelp = `Show the memory nodes of this machine, as the kernel and its firmware describe them, the
@@ -36,7 +37,7 @@ func topologyCommand() *cobra.Command {
 
 func showTopology(w io.Writer, v *verdict) {
 	fmt.Fprintln(w, nodeTable(v.nodes).Render())
-	section(w, "tiers", placeLines(v))
+	section(w, "tiers", append(placeLines(nil, v), orderWords(v.nodes)...))
 	section(w, "limit on memory", memoryLimit(v.settings))
 	var lines []string
 	for _, p := range places(v.places) {
@@ -109,6 +110,22 @@ func known(v uint32) string {
 		return "?"
 	}
 	return strconv.FormatUint(uint64(v), 10)
+}
+
+// orderWords says what tells the nodes apart, where there are several.
+func orderWords(t *numa.Topology) []string {
+	usable := t.Usable()
+	if usable&(usable-1) == 0 {
+		return nil
+	}
+	const told = "faster and slower are told apart by "
+	switch plan.OrderOf(t, usable) {
+	case plan.ByTier:
+		return []string{told + "the kernel's memory tiers"}
+	case plan.ByFigures:
+		return []string{told + "the firmware's figures: latency, and bandwidth where latencies are within 1.5 times"}
+	}
+	return []string{told + "distance: memory without processors is slower"}
 }
 
 func topologyNotes(t *numa.Topology) []string {

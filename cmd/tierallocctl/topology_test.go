@@ -25,7 +25,7 @@ func TestShowTopology(t *testing.T) {
 	text := squeeze(out.String())
 	for _, words := range []string{
 		"distance to 0-3", "64 GiB", "4 100/120 ns 50000/? MB/s 10 ? 31 ?", "3 (closed)",
-		"SLOW node 1-2 128 GiB", "export TA_NODE_FAST=0\n", "export TA_NODE_SLOW=1-2\n",
+		"SLOW node 1-2 128 GiB", "FAST and NORMAL are the same memory (node 0)\n", "told apart by distance", "export TA_NODE_FAST=0\n", "export TA_NODE_SLOW=1-2\n",
 		"closed to this process (cpuset or container): node 3", "memory without CPUs, as CXL devices and HBM appear: node 1-2",
 		"interleave:1-2", "weighted:1-2",
 	} {

@@ -52,6 +52,8 @@ func judge(env environ) (*verdict, error) {
 		plan.Resolve(&parsed, &topology, &placed, file.Fd())
 		memory := plan.Memory(&placed)
 		parsed.SetParts(envp, &memory, file.Fd())
+		account := placed.Accounts()
+		parsed.ShareCaps(envp, &account, file.Fd())
 	})
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, err

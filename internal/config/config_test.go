@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 				o.tiers[1].Lat = 1e9
 				o.tiers[2].BW, o.tiers[2].Burst = 10<<30, 64<<10
 			})},
-		{"TA_NODE_FAST=0,2-3 TA_NODE_NORMAL=interleave:63,0-1 TA_NODE_SLOW=Weighted:0-63,5-5", false, with(func(o *outcome) {
+		{"TA_NODE_FAST=0,2-3 TA_NODE_NORMAL=interleave:63,0-1 TA_NODE_SLOW=Weighted:0-63", false, with(func(o *outcome) {
 			o.tiers[0].Nodes = 0b1101
 			o.tiers[1].Nodes, o.tiers[1].Spread = 1<<63|3, SpreadInterleave
 			o.tiers[2].Nodes, o.tiers[2].Spread = 1<<64-1, SpreadWeighted
@@ -119,7 +119,7 @@ func TestBadValues(t *testing.T) {
 		capped  = `": expected 1 byte or more, up to 64T (an integer, or one with K, M, G or T) or 1% to 100% of the tier's memory; using `
 		rate    = `": expected bytes per second: 0 (no limit), or 1K to 64T; using `
 		lat     = `": expected a time such as 300ns (units ns, us, ms, s), 0 to 1s; using 0`
-		nodes   = `": expected nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1; using nodes found automatically`
+		nodes   = `": expected nodes from 0 to 63, each once, such as 0,2-3, interleave:0,1 or weighted:0,1; using nodes found automatically`
 		secured = `": expected 0, 1, or 1 and checks that only warn, as in 1,dealloc_type_mismatch=warn` +
 			` (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn); using 0`
 		huge = `": expected off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off; using the system's setting`
@@ -180,6 +180,8 @@ func TestBadValues(t *testing.T) {
 		{"TA_NODE_NORMAL=1-0", `TA_NODE_NORMAL="1-0` + nodes},
 		{"TA_NODE_SLOW=0,,1", `TA_NODE_SLOW="0,,1` + nodes},
 		{"TA_NODE_SLOW=0,1,", `TA_NODE_SLOW="0,1,` + nodes},
+		{"TA_NODE_SLOW=0,1,0", `TA_NODE_SLOW="0,1,0` + nodes},
+		{"TA_NODE_SLOW=0-2,1-3", `TA_NODE_SLOW="0-2,1-3` + nodes},
 		{"TA_NODE_SLOW=-1", `TA_NODE_SLOW="-1` + nodes},
 		{"TA_NODE_SLOW=0-1-2", `TA_NODE_SLOW="0-1-2` + nodes},
 		{"TA_NODE_SLOW=0, 1", `TA_NODE_SLOW="0, 1` + nodes},

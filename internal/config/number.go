@@ -63,7 +63,7 @@ func unitShift(c byte) uint {
 }
 
 // asNodes reads a list of nodes such as 0,2-3, with the way to use them before it
-// and a colon between.
+// and a colon between. A node stands in it once.
 func (v value) asNodes(dst *uint64, spread *uint32) bool {
 	how := SpreadPrefer
 	if colon := v.find(0, ':'); colon < v.n {
@@ -81,7 +81,7 @@ func (v value) asNodes(dst *uint64, spread *uint32) bool {
 	for i := uintptr(0); i <= v.n; {
 		end := v.find(i, ',')
 		bits, ok := v.part(i, end).nodeRange()
-		if !ok {
+		if !ok || nodes&bits != 0 {
 			return false
 		}
 		nodes |= bits

@@ -110,7 +110,7 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 			return o.tiers[i].refer(what, val)
 		}
 		if name == "TA_NODE_"+t {
-			return "nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1", "nodes found automatically",
+			return "nodes from 0 to 63, each once, such as 0,2-3, interleave:0,1 or weighted:0,1", "nodes found automatically",
 				o.tiers[i].referNodes(val)
 		}
 	}
@@ -210,6 +210,9 @@ func (t *Tier) referNodes(val string) bool {
 			return false
 		}
 		for n := first; n <= last; n++ {
+			if nodes>>n&1 != 0 {
+				return false
+			}
 			nodes |= 1 << n
 		}
 	}

@@ -89,7 +89,7 @@ const (
 	aCap      = aSize + " or 1% to 100% of the tier's memory"
 	aRate     = "bytes per second: 0 (no limit), or 1K to 64T"
 	aLatency  = "a time such as 300ns (units ns, us, ms, s), 0 to 1s"
-	aNodes    = "nodes from 0 to 63 such as 0,2-3, interleave:0,1 or weighted:0,1"
+	aNodes    = "nodes from 0 to 63, each once, such as 0,2-3, interleave:0,1 or weighted:0,1"
 	noSoft    = "no soft cap"
 	noHard    = "no hard cap"
 	noLimit   = "no limit"

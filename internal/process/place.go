@@ -33,6 +33,10 @@ func placeTiers(envp uintptr) (bad uintptr) {
 		memory := plan.Memory(&tierMap)
 		bad += config.InForce.SetParts(envp, &memory, 2)
 	}
+	if !tierMap.Simulated {
+		account := tierMap.Accounts()
+		bad += config.InForce.ShareCaps(envp, &account, 2)
+	}
 	alloc.SetPlaces(&config.InForce, &tierMap)
 	return bad
 }

@@ -75,7 +75,8 @@ func Boot(arg uintptr) (how uintptr) {
 	if config.InForce.Disable {
 		return bootPass | bootDisabled
 	}
-	tiers.Setup(&config.InForce, program.Addr())
+	account := tierMap.Accounts()
+	tiers.Setup(&config.InForce, &account, program.Addr())
 	if config.InForce.StatsFile.Len() != 0 {
 		setStatsPath()
 	}

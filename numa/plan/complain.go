@@ -35,6 +35,40 @@ func begin(l *raw.Line, tier uintptr, want *config.Tier) {
 	l.Text("\": expected ")
 }
 
+// complain writes a line for each variable that is refused, and returns their number.
+func (c *claims) complain(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad uintptr) {
+	for tier := uintptr(0); tier < uintptr(config.TierCount); tier++ {
+		want, using := &s.Tiers[tier&tierMask], m.Tier[tier&tierMask].Nodes
+		switch {
+		case want.Nodes == c.nodes[tier&tierMask]:
+			continue
+		case want.Nodes&^t.Usable() != 0:
+			refuse(tier, want, t, using, fd)
+		default:
+			part(tier, want, c, using, fd)
+		}
+		bad++
+	}
+	return bad
+}
+
+// part writes the line about a variable that names some of the nodes of another, and not all
+// or others beside them.
+//
+//go:noinline
+func part(tier uintptr, want *config.Tier, c *claims, using uint64, fd uintptr) {
+	var l raw.Line
+	other := c.overlapped(tier, want.Nodes)
+	begin(&l, tier, want)
+	l.Text("the nodes of ")
+	l.Text(variable(other))
+	l.Text(" (")
+	list(&l, c.nodes[other&tierMask])
+	l.Text(") or none of them; using ")
+	list(&l, using)
+	l.Emit(fd)
+}
+
 // refuse writes the line about a variable that names nodes which cannot be used.
 // It is kept out of line so that the buffer is on the stack only while it runs.
 //

@@ -13,26 +13,26 @@ const tierMask = 3
 
 // Resolve fills m from the settings and the topology.
 //
-// A tier for which TA_NODE_* names nodes has these. The others, and those whose
-// TA_NODE_* is refused, have their automatic nodes: with the usable nodes sorted into
-// groups from fast to slow (see sort),
+// NORMAL is the memory of the processors that the process may use, FAST all memory that is
+// faster, SLOW all that is slower (see sort); a tier for which there is none has NORMAL's
+// nodes:
 //
-//	groups   FAST     NORMAL   SLOW
-//	1        all      all      all
-//	2        first    first    second
-//	3        first    second   third and all slower ones
+//	FAST = faster or same    NORMAL = same    SLOW = slower or same
 //
-// Nodes that a variable names are not taken from the tiers that it does not name:
-// several tiers may share a node.
+// A tier for which TA_NODE_* names nodes has these instead, and the automatic ones of the
+// others give them up (see claims). So of any two tiers the nodes are the same, and then they are
+// one account (numa.Map.Accounts), or they have none in common.
 //
 // Memory goes to a tier's nodes as long as they have room, and elsewhere then
-// (PreferredMany), unless the variable asks for interleaving. A tier that has all
-// usable nodes keeps the default policy, which takes the nearest one. The tiers are
-// simulated where fewer than two nodes are usable, where there is one group and
+// (PreferredMany), unless the variable asks for interleaving. The kernel's own choice is left
+// alone (Default) in a tier that has all usable nodes, and in an automatic one of the
+// processors' memory while no tier has a cap: it is then where it would be without us. With a cap
+// anywhere it is bound, for a policy of the program's own may lead to nodes that a cap is on. The
+// tiers are simulated where fewer than two nodes are usable, where there is one kind and
 // nothing was named, and with TA_USE_LIBNUMA=0.
 //
 // A variable that names a node which does not exist, has no memory, or is closed to
-// this process is one line on fd and is refused as a whole. So is each one that is
+// this process, or that shares only some nodes with an earlier one, is one line on fd and is refused as a whole. So is each one that is
 // named where nothing can be bound: with TA_USE_LIBNUMA=0, and where the kernel, or
 // a container's filter of system calls, refuses mbind. The result is their number.
 func Resolve(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad uintptr) {
@@ -55,26 +55,14 @@ func plan(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad ui
 		return ignored(s, t, fd, 0)
 	}
 	usable := t.Usable()
-	g := sort(t, usable)
-	named := false
+	k := sort(t, usable)
+	var c claims
+	c.take(s, usable)
 	for tier := uintptr(0); tier < uintptr(config.TierCount); tier++ {
-		want := &s.Tiers[tier&tierMask]
-		nodes := g.automatic(tier)
-		if want.Nodes != 0 && want.Nodes&^usable != 0 {
-			refuse(tier, want, t, nodes, fd)
-			bad++
-		} else if want.Nodes != 0 {
-			named = true
-			nodes = want.Nodes
-			m.Tier[tier&tierMask].Mode = spread(want.Spread)
-		}
-		p := &m.Tier[tier&tierMask]
-		p.Nodes = nodes
-		if p.Mode == numa.Default && nodes != usable {
-			p.Mode = numa.PreferredMany
-		}
+		m.Tier[tier&tierMask] = k.place(tier, s, &c, usable)
 	}
-	if usable&(usable-1) == 0 || g.second == 0 && !named {
+	bad = c.complain(s, t, m, fd)
+	if usable&(usable-1) == 0 || k.faster|k.slower|c.all == 0 {
 		*m = numa.Map{Nodes: t.Memory, Simulated: true}
 		return bad
 	}
@@ -86,17 +74,43 @@ func plan(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad ui
 	return bad
 }
 
-// automatic is the nodes that a tier has when nobody names any.
-func (g *groups) automatic(tier uintptr) uint64 {
-	switch {
-	case g.second == 0 || tier == uintptr(config.TierFast):
-		return g.first
-	case g.rest == 0 && tier == uintptr(config.TierNormal):
-		return g.first
-	case g.rest == 0 || tier == uintptr(config.TierNormal):
-		return g.second
+// place is where a tier lies.
+func (k *kinds) place(tier uintptr, s *config.Settings, c *claims, usable uint64) (p numa.Place) {
+	p.Nodes = c.nodes[tier&tierMask]
+	if p.Nodes != 0 {
+		p.Mode = spread(s.Tiers[tier&tierMask].Spread)
+	} else {
+		p.Nodes = c.left(k.automatic(tier))
+		if p.Nodes == k.same && !capped(s) {
+			return p
+		}
 	}
-	return g.rest
+	if p.Mode == numa.Default && p.Nodes != usable {
+		p.Mode = numa.PreferredMany
+	}
+	return p
+}
+
+// automatic is the nodes that a tier has when nobody names any.
+func (k *kinds) automatic(tier uintptr) uint64 {
+	switch {
+	case tier == uintptr(config.TierFast) && k.faster != 0:
+		return k.faster
+	case tier == uintptr(config.TierSlow) && k.slower != 0:
+		return k.slower
+	}
+	return k.same
+}
+
+// capped reports whether any tier has a cap.
+func capped(s *config.Settings) bool {
+	for tier := range s.Tiers {
+		t := &s.Tiers[tier&tierMask]
+		if t.Soft|t.Hard != 0 || t.SoftPart|t.HardPart != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // spread is the mode for what a variable asks; Default when it leaves that open.

@@ -57,6 +57,12 @@ func planned(tb testing.TB, s *config.Settings, t *numa.Topology) (m numa.Map, b
 func TestPlan(t *testing.T) {
 	many := func(nodes uint64) numa.Place { return place(nodes, numa.PreferredMany) }
 	all := func(nodes uint64) numa.Place { return place(nodes, numa.Default) }
+	alone := all // the kernel's choice
+	capOf := func(set func(*config.Settings)) *config.Settings {
+		s := settings(0, 0, 0)
+		set(s)
+		return s
+	}
 	const inter, weighted = config.SpreadInterleave, config.SpreadWeighted
 	for _, c := range []struct {
 		name      string
@@ -71,27 +77,38 @@ func TestPlan(t *testing.T) {
 		{name: "one node, interleaved", tree: testlib.OneNode, set: settings(1, 0, 0, inter), simulated: true},
 		{name: "sockets", tree: testlib.Sockets, set: settings(0, 0, 0), simulated: true},
 		{name: "off", tree: testlib.WithCXL, set: &config.Settings{}, simulated: true},
-		{name: "two groups", tree: testlib.WithCXL, set: settings(0, 0, 0),
+		{name: "slower memory", tree: testlib.WithCXL, set: settings(0, 0, 0),
+			want: [3]numa.Place{alone(3), alone(3), many(4)}, pin: place(3, numa.Strict)},
+		{name: "slower memory and a cap", tree: testlib.WithCXL, set: capOf(func(s *config.Settings) { s.Tiers[2].Soft = 1 }),
 			want: [3]numa.Place{many(3), many(3), many(4)}, pin: place(3, numa.Strict)},
-		{name: "three groups", tree: testlib.WithHBM, set: settings(0, 0, 0),
-			want: [3]numa.Place{many(2), many(1), many(4)}, pin: place(2, numa.Strict)},
+		{name: "slower memory and a part of it", tree: testlib.WithCXL, set: capOf(func(s *config.Settings) { s.Tiers[0].HardPart = 1 }),
+			want: [3]numa.Place{many(3), many(3), many(4)}, pin: place(3, numa.Strict)},
+		{name: "faster and slower memory", tree: testlib.WithHBM, set: settings(0, 0, 0),
+			want: [3]numa.Place{many(2), alone(1), many(4)}, pin: place(2, numa.Strict)},
 		{name: "sockets, one tier named", tree: testlib.Sockets, set: settings(0, 0, 2),
-			want: [3]numa.Place{all(3), all(3), many(2)}, pin: all(3)},
+			want: [3]numa.Place{many(1), many(1), many(2)}, pin: place(1, numa.Strict)},
 		{name: "sockets, fast named", tree: testlib.Sockets, set: settings(1, 0, 0),
-			want: [3]numa.Place{many(1), all(3), all(3)}, pin: place(1, numa.Strict)},
+			want: [3]numa.Place{many(1), many(2), many(2)}, pin: place(1, numa.Strict)},
+		// Nothing is left for NORMAL: it shares what has taken its nodes.
+		{name: "fast named on the only processors", tree: testlib.WithHBM, set: settings(1, 0, 0),
+			want: [3]numa.Place{many(1), alone(1), many(4)}, pin: place(1, numa.Strict)},
+		{name: "fast named on more", tree: testlib.WithHBM, set: settings(3, 0, 0),
+			want: [3]numa.Place{many(3), many(3), many(4)}, pin: place(3, numa.Strict)},
+		{name: "the same named for all", tree: testlib.WithHBM, set: settings(2, 2, 2),
+			want: [3]numa.Place{many(2), many(2), many(2)}, pin: place(2, numa.Strict)},
 		{name: "all named", tree: testlib.WithCXL, set: settings(4, 2, 1),
 			want: [3]numa.Place{many(4), many(2), many(1)}, pin: place(4, numa.Strict)},
 		{name: "all nodes named", tree: testlib.WithCXL, set: settings(7, 0, 0),
-			want: [3]numa.Place{all(7), many(3), many(4)}, pin: all(7)},
-		{name: "nodes shared", tree: testlib.WithCXL, set: settings(1, 0, 5),
-			want: [3]numa.Place{many(1), many(3), many(5)}, pin: place(1, numa.Strict)},
-		{name: "interleaved and weighted", tree: testlib.WithCXL, set: settings(3, 7, 6, config.SpreadPrefer, inter, weighted),
-			want: [3]numa.Place{many(3), place(7, numa.Interleave), place(6, numa.WeightedInterleave)}, pin: place(3, numa.Strict)},
+			want: [3]numa.Place{all(7), all(7), all(7)}, pin: all(7)},
+		{name: "nodes given up", tree: testlib.WithCXL, set: settings(0, 0, 5),
+			want: [3]numa.Place{many(2), many(2), many(5)}, pin: place(2, numa.Strict)},
+		{name: "interleaved and weighted", tree: testlib.WithCXL, set: settings(1, 6, 6, config.SpreadPrefer, inter, weighted),
+			want: [3]numa.Place{many(1), place(6, numa.Interleave), place(6, numa.WeightedInterleave)}, pin: place(1, numa.Strict)},
 		{name: "interleaved fast", tree: testlib.WithCXL, set: settings(3, 0, 0, inter),
-			want: [3]numa.Place{place(3, numa.Interleave), many(3), many(4)}, pin: place(3, numa.Strict)},
+			want: [3]numa.Place{place(3, numa.Interleave), alone(3), many(4)}, pin: place(3, numa.Strict)},
 		// A way of spreading without nodes says nothing.
 		{name: "no nodes to interleave", tree: testlib.WithCXL, set: settings(0, 0, 0, inter),
-			want: [3]numa.Place{many(3), many(3), many(4)}, pin: place(3, numa.Strict)},
+			want: [3]numa.Place{alone(3), alone(3), many(4)}, pin: place(3, numa.Strict)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			top := probed(t, c.tree)
@@ -109,7 +126,7 @@ func TestPlanClosed(t *testing.T) {
 	top := probed(t, testlib.WithHBM)
 	top.Allowed = 6
 	if m, _, _ := planned(t, settings(0, 0, 0), top); m.Simulated || m.Nodes != 7 ||
-		m.Tier != [4]numa.Place{place(2, numa.PreferredMany), place(2, numa.PreferredMany), place(4, numa.PreferredMany)} {
+		m.Tier != [4]numa.Place{place(2, numa.Default), place(2, numa.Default), place(4, numa.PreferredMany)} {
 		t.Errorf("two of three: %+v", m)
 	}
 	top.Allowed = 4
@@ -154,7 +171,13 @@ func TestPlanRefuses(t *testing.T) {
 			`FAST="interleave:8-9` + may + `0-2), nodes 8-9 do not exist; using 0-1` + "\n" + head +
 				`NORMAL="weighted:9` + may + `0-2), node 9 does not exist; using 0-1`, [3]uint64{3, 3, 4}},
 		{"a good one beside a bad one", testlib.Sockets, 3, settings(1, 4, 0),
-			`NORMAL="2` + may + `0-1), node 2 does not exist; using 0-1`, [3]uint64{1, 3, 3}},
+			`NORMAL="2` + may + `0-1), node 2 does not exist; using 1`, [3]uint64{1, 2, 2}},
+		{"some nodes of another", testlib.WithCXL, 7, settings(1, 3, 0),
+			`NORMAL="0-1": expected the nodes of TA_NODE_FAST (0) or none of them; using 1`, [3]uint64{1, 2, 4}},
+		{"some nodes of two", testlib.WithHBM, 7, settings(1, 2, 3),
+			`SLOW="0-1": expected the nodes of TA_NODE_FAST (0) or none of them; using 2`, [3]uint64{1, 2, 4}},
+		{"interleaved over more", testlib.WithCXL, 7, settings(3, 7, 4, config.SpreadPrefer, config.SpreadInterleave),
+			`NORMAL="interleave:0-2": expected the nodes of TA_NODE_FAST (0-1) or none of them; using 0-1`, [3]uint64{3, 3, 4}},
 		{"one node", testlib.OneNode, 1, settings(2, 0, 0), `FAST="1` + may + `0), node 1 does not exist; using 0`, [3]uint64{}},
 		{"libnuma is off", testlib.WithCXL, 7, &config.Settings{Tiers: settings(0, 8, 4).Tiers},
 			`NORMAL="3": expected no nodes beside TA_USE_LIBNUMA=0; using simulated tiers` + "\n" + head +

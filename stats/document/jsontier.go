@@ -7,12 +7,13 @@ func (w *writer) tiers(r *stats.Report) {
 	w.open('{')
 	for i := uint(0); i < stats.TierCount; i++ {
 		w.key(tierNames[i&3])
-		w.tier(r, &r.Tiers[i&3])
+		w.tier(r, i)
 	}
 	w.close('}')
 }
 
-func (w *writer) tier(r *stats.Report, t *stats.Tier) {
+func (w *writer) tier(r *stats.Report, tier uint) {
+	t := &r.Tiers[tier&3]
 	w.open('{')
 	w.count("alloc_calls", t.AllocCalls)
 	w.count("free_calls", t.FreeCalls)
@@ -44,6 +45,7 @@ func (w *writer) tier(r *stats.Report, t *stats.Tier) {
 		}
 	}
 	w.close(']')
+	w.sameMemory(r, tier)
 	w.key("bytes_per_node")
 	w.open('{')
 	for i := uint64(0); i < r.NodeCount && i < stats.NodeMax; i++ {
@@ -56,6 +58,21 @@ func (w *writer) tier(r *stats.Report, t *stats.Tier) {
 	w.close('}')
 	w.migrations(&t.Migrations)
 	w.close('}')
+}
+
+// sameMemory lists the tiers that are on the same nodes: their caps hold for all of them together.
+func (w *writer) sameMemory(r *stats.Report, tier uint) {
+	w.key("same_memory")
+	w.open('[')
+	for i := uint(0); i < stats.TierCount; i++ {
+		if nodes := r.Tiers[tier&3].TierNodes; i != tier && nodes != 0 && r.Tiers[i&3].TierNodes == nodes {
+			w.item()
+			w.put('"')
+			w.text(tierNames[i&3])
+			w.put('"')
+		}
+	}
+	w.close(']')
 }
 
 func (w *writer) migrations(m *stats.Migrations) {

@@ -94,6 +94,27 @@ func TestTierNodes(t *testing.T) {
 	}
 }
 
+// TestSameMemory: tiers on the same nodes name each other; those on none name nobody.
+func TestSameMemory(t *testing.T) {
+	for nodes, want := range map[[3]uint64]string{
+		{0, 0, 0}: "[] [] []", {1, 2, 4}: "[] [] []", {1, 1, 2}: "[normal] [fast] []", {1, 2, 2}: "[] [slow] [normal]",
+		{3, 1, 3}: "[slow] [] [fast]", {1, 1, 1}: "[normal slow] [fast slow] [fast normal]",
+	} {
+		r := newReport(t)
+		for i := range nodes {
+			r.Tiers[i].TierNodes = nodes[i]
+		}
+		tiers := decode(t, text(t, r))["tiers"].(map[string]any)
+		var got []any
+		for _, name := range []string{"fast", "normal", "slow"} {
+			got = append(got, tiers[name].(map[string]any)["same_memory"])
+		}
+		if fmt.Sprintf("%v %v %v", got...) != want {
+			t.Errorf("%v: %v, not %s", nodes, got, want)
+		}
+	}
+}
+
 // TestDamagedName: a report that another process damaged makes no read past its end.
 func TestDamagedName(t *testing.T) {
 	r := newReport(t) // the next byte after it faults

@@ -34,9 +34,9 @@ func limitChecks() []check {
 	}
 	return []check{
 		{name: "no such node", env: "TA_NODE_SLOW=1,7 TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks,
-			stderr: line + `SLOW="1,7` + mayUse + "0-2), node 7 does not exist; using 2\n", judge: on(blockSizes, 2)},
+			stderr: line + `SLOW="1,7` + mayUse + "0-2), node 7 does not exist; using 1-2\n", judge: on(blockSizes, 1, 2)},
 		{name: "no such node, strictly", env: "TA_NODE_SLOW=7 TA_STRICT=1", script: "/guest/plain " + blocks, status: 78,
-			stderr: line + `SLOW="7` + mayUse + "0-2), node 7 does not exist; using 2\n"},
+			stderr: line + `SLOW="7` + mayUse + "0-2), node 7 does not exist; using 1-2\n"},
 		{name: "nodes and no libnuma", env: "TA_NODE_FAST=2 TA_USE_LIBNUMA=0", script: "/guest/plain 64x10",
 			stderr: line + `FAST="2": expected no nodes beside TA_USE_LIBNUMA=0; using simulated tiers` + "\n", judge: simulated("plain.json")},
 		{name: "closed node", env: "TA_NODE_SLOW=2 TA_DEFAULT_HINT=cold", script: inCpuset("0-1", "/guest/plain "+blocks),

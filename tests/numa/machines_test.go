@@ -17,11 +17,12 @@ import (
 func TestThreeNodes(t *testing.T) {
 	t.Parallel()
 	g := guest{nodes: "256/2/100/50000 384/0/200/25000 384/0/400/6000", words: "hugepages=24", files: guestFiles(t)}
-	g.checks = append(g.checks, packageTests(3), toolCheck(`0 .*\b4 .*100/100 ns.*50000/50000`, "FAST=0", "NORMAL=1", "SLOW=2"))
+	g.checks = append(g.checks, packageTests(3), toolCheck(`0 .*\b4 .*100/100 ns.*50000/50000`, "FAST=0", "NORMAL=0", "SLOW=1-2"))
 	g.checks = append(g.checks, placeChecks()...)
+	g.checks = append(g.checks, spreadChecks()...)
 	g.checks = append(g.checks, limitChecks()...)
-	g.checks = append(g.checks, hugeChecks()...)
-	g.checks = append(g.checks, capacityChecks()...)
+	g.checks = append(g.checks, apart(hugeChecks())...)
+	g.checks = append(g.checks, apart(capacityChecks())...)
 	g.run(t)
 }
 
@@ -37,7 +38,7 @@ func TestTwoSockets(t *testing.T) {
 		{name: "cold", env: "TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks, judge: on(blockSizes, 2)},
 		{name: "bound to a socket", env: "TA_DEFAULT_HINT=cold", script: "taskset 1 /guest/plain " + blocks,
 			judge: func(t *testing.T, r *remains) {
-				numaBackend(t, r, "plain.json", []int{0}, []int{1}, []int{2})
+				numaBackend(t, r, "plain.json", []int{0, 1}, []int{0, 1}, []int{2})
 			}},
 		{name: "report", script: "/guest/known report", judge: func(t *testing.T, r *remains) {
 			if s := r.stats(t, "report.json"); s.Sampled || s.Backend != "numa" || !slices.Equal(s.Tiers["slow"].Nodes, []int{2}) {
@@ -46,6 +47,16 @@ func TestTwoSockets(t *testing.T) {
 		}},
 	}
 	g.run(t)
+}
+
+// apart gives each of three nodes to a tier of its own.
+func apart(checks []check) []check {
+	for i := range checks {
+		if !checks[i].plain {
+			checks[i].env = "TA_NODE_FAST=0 TA_NODE_NORMAL=1 TA_NODE_SLOW=2 " + checks[i].env
+		}
+	}
+	return checks
 }
 
 // guestFiles builds what the guests get.

@@ -67,8 +67,7 @@ func placeChecks() []check {
 			}),
 		})
 	}
-	return append(all,
-		check{name: "no settings", script: "/guest/plain " + blocks, judge: on(blockSizes, 1)},
+	return apart(append(all,
 		check{name: "rules by size", env: "TA_RULES=size>=300K:cold;size<=1K:hot", script: "/guest/plain " + blocks,
 			judge: func(t *testing.T, r *remains) {
 				on([]int64{64}, 0)(t, r)
@@ -85,15 +84,6 @@ func placeChecks() []check {
 				on([]int64{2000000}, 1)(t, r)
 				numaBackend(t, r, "plain.json", []int{2}, []int{0}, []int{1})
 			}},
-		check{name: "one tier by hand", env: "TA_NODE_SLOW=1-2 TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks,
-			judge: both(on(blockSizes, 1, 2), func(t *testing.T, r *remains) {
-				numaBackend(t, r, "plain.json", []int{0}, []int{1}, []int{1, 2})
-			})},
-		check{name: "interleaved", env: "TA_NODE_NORMAL=interleave:0,2", script: "/guest/plain 6000000x6", judge: ratio(0, 2, 1)},
-		check{name: "weighted", env: "TA_NODE_NORMAL=weighted:1,2", script: `
-			weights=/sys/kernel/mm/mempolicy/weighted_interleave
-			echo 3 >$weights/node1 && echo 1 >$weights/node2 && /guest/plain 6000000x6
-			status=$?; echo >$weights/node1; echo >$weights/node2; exit $status`, judge: ratio(1, 2, 3)},
 		check{name: "hints", script: "/guest/known hints", judge: func(t *testing.T, r *remains) {
 			for hint, tier := range map[string]string{"hot": "fast", "warm": "normal", "cold": "slow", "pin_fast": "fast", "prefer_fast": "fast"} {
 				node := map[string]int{"fast": 0, "normal": 1, "slow": 2}[tier]
@@ -110,9 +100,32 @@ func placeChecks() []check {
 		}},
 		check{name: "a stranger", env: "TA_DEFAULT_HINT=cold", script: perlScript, judge: judgePerl},
 		check{name: "report", script: "/guest/known report", judge: judgeReport},
-		check{name: "report of nodes that are shared", env: "TA_NODE_FAST=0-1 TA_NODE_NORMAL=interleave:0,1,2", script: "/guest/known report",
+	))
+}
+
+// spreadChecks: automatic nodes beside some that are named, and tiers of several nodes.
+func spreadChecks() []check {
+	return []check{
+		{name: "no settings", script: "/guest/plain " + blocks, judge: both(on(blockSizes, 0), func(t *testing.T, r *remains) {
+			numaBackend(t, r, "plain.json", []int{0}, []int{0}, []int{1, 2})
+		})},
+		{name: "one tier by hand", env: "TA_NODE_FAST=1 TA_DEFAULT_HINT=hot", script: "/guest/plain " + blocks,
+			judge: both(on(blockSizes, 1), func(t *testing.T, r *remains) {
+				numaBackend(t, r, "plain.json", []int{1}, []int{0}, []int{2})
+			})},
+		{name: "nodes shared in part", env: "TA_NODE_NORMAL=0-1 TA_NODE_SLOW=1-2", script: "/guest/plain 64x10",
+			stderr: line + `SLOW="1-2": expected the nodes of TA_NODE_NORMAL (0-1) or none of them; using 2` + "\n",
+			judge: func(t *testing.T, r *remains) {
+				numaBackend(t, r, "plain.json", []int{0, 1}, []int{0, 1}, []int{2})
+			}},
+		{name: "interleaved", env: "TA_NODE_NORMAL=interleave:0,2", script: "/guest/plain 6000000x6", judge: ratio(0, 2, 1)},
+		{name: "weighted", env: "TA_NODE_NORMAL=weighted:1,2", script: `
+			weights=/sys/kernel/mm/mempolicy/weighted_interleave
+			echo 3 >$weights/node1 && echo 1 >$weights/node2 && /guest/plain 6000000x6
+			status=$?; echo >$weights/node1; echo >$weights/node2; exit $status`, judge: ratio(1, 2, 3)},
+		{name: "report of nodes that are shared", env: "TA_NODE_FAST=0-1 TA_NODE_NORMAL=interleave:0,1", script: "/guest/known report",
 			judge: judgeReport},
-		check{name: "simulated", env: "TA_USE_LIBNUMA=0 TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks,
+		{name: "simulated", env: "TA_USE_LIBNUMA=0 TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks,
 			judge: func(t *testing.T, r *remains) {
 				for _, a := range r.blockAreas(t, 0) {
 					if a.policy != "default" {
@@ -124,7 +137,7 @@ func placeChecks() []check {
 					t.Errorf("%+v %+v", s, s.Tiers["slow"])
 				}
 			}},
-	)
+	}
 }
 
 // ratio judges a run of plain.c with large blocks only: the first node has so many times

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"tieralloc/numa"
+)
+
+// sameMemory says of each set of tiers that lie on the same nodes that they do, and which caps
+// hold for all of them. caps are the words for those of a tier's memory.
+func sameMemory(account [4]uintptr, nodes func(tier int) []int, caps func(tier int) []string) []string {
+	var lines []string
+	for first := range tierNames {
+		var names, held []string
+		for tier, name := range tierNames {
+			if account[tier] == uintptr(first) {
+				names = append(names, name)
+				held = append(held, caps(tier)...)
+			}
+		}
+		if len(names) < 2 {
+			continue
+		}
+		line := andWords(names) + " are the same memory (node " + nodeWords(nodes(first)) + ")"
+		if held = slices.Compact(held); len(held) > 0 {
+			verb, whom := " holds for ", "both"
+			if len(held) > 1 {
+				verb = " hold for "
+			}
+			if len(names) > 2 {
+				whom = "all"
+			}
+			line += "; " + andWords(held) + verb + whom
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// andWords is "a, b and c".
+func andWords(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// sameInPlan is sameMemory for what the library would do, with the variables that are in force.
+func sameInPlan(env environ, v *verdict) []string {
+	account := v.places.Accounts()
+	return sameMemory(account,
+		func(tier int) []int { return nodeList(v.places.Tier[tier].Nodes) },
+		func(tier int) (list []string) {
+			for _, kind := range []string{"_SOFT", "_HARD"} {
+				name := prefix + tierNames[tier] + kind
+				value, set := env.get(name)
+				if set && !slices.ContainsFunc(v.mistakes, func(m mistake) bool { return m.name == name }) {
+					list = append(list, name+"="+printable(value))
+				}
+			}
+			return list
+		})
+}
+
+// sameInReport is sameMemory for what a process was doing.
+func sameInReport(r *report) []string {
+	account := (&numa.Map{Simulated: true}).Accounts()
+	for tier, t := range r.tiers() {
+		for _, other := range t.SameMemory {
+			if i := slices.Index(tierNames[:tier], strings.ToUpper(other)); i >= 0 {
+				account[tier] = min(account[tier], account[i])
+			}
+		}
+	}
+	return sameMemory(account,
+		func(tier int) []int { return r.tiers()[tier].Nodes },
+		func(tier int) (list []string) {
+			if tier != int(account[tier]) {
+				return nil // those of the first
+			}
+			t := r.tiers()[tier]
+			if t.CapacitySoft != 0 {
+				list = append(list, "the soft cap of "+size(t.CapacitySoft))
+			}
+			if t.CapacityHard != 0 {
+				list = append(list, "the hard cap of "+size(t.CapacityHard))
+			}
+			return list
+		})
+}
+
+func writeLines(w io.Writer, lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+}

@@ -1,0 +1,64 @@
+package config
+
+// ShareCaps gives tiers that are one memory one soft and one hard cap, the smallest that any of
+// them has: account is the first tier with a tier's memory. It returns how many caps it has
+// dropped, with a line for each: a larger one beside a smaller one, and a soft cap above the hard one.
+func (s *Settings) ShareCaps(envp uintptr, account *[4]uintptr, fd uintptr) (bad uintptr) {
+	for first := uintptr(0); first < uintptr(TierCount); first++ {
+		if account[first&3] != first {
+			continue
+		}
+		soft, hard := s.strictest(account, first, tierSoft), s.strictest(account, first, tierHard)
+		bad += s.shareCap(envp, account, soft, tierSoft, fd)
+		bad += s.shareCap(envp, account, hard, tierHard, fd)
+		if most := s.Tiers[hard&3].Hard; most != 0 && s.Tiers[soft&3].Soft > most {
+			complainPair(envp, variableOf(soft, tierSoft), "at most ", variableOf(hard, tierHard), noSoft, fd)
+			bad++
+			for tier := first; tier < uintptr(TierCount); tier++ {
+				if account[tier&3] == first {
+					s.Tiers[tier&3].Soft = 0
+				}
+			}
+		}
+	}
+	return bad
+}
+
+// strictest is the tier of an account with the smallest cap of a kind; the account's first where
+// none has one.
+func (s *Settings) strictest(account *[4]uintptr, first, kind uintptr) (tier uintptr) {
+	tier = first
+	for other := first + 1; other < uintptr(TierCount); other++ {
+		if n := *s.capAt(other, kind); account[other&3] == first && n != 0 &&
+			(*s.capAt(tier, kind) == 0 || n < *s.capAt(tier, kind)) {
+			tier = other
+		}
+	}
+	return tier
+}
+
+// shareCap gives the cap of a tier to all others of its account.
+func (s *Settings) shareCap(envp uintptr, account *[4]uintptr, from, kind, fd uintptr) (bad uintptr) {
+	least := *s.capAt(from, kind)
+	for tier := account[from&3]; tier < uintptr(TierCount); tier++ {
+		if account[tier&3] != account[from&3] {
+			continue
+		}
+		if *s.capAt(tier, kind) > least {
+			complainPair(envp, variableOf(tier, kind), "at most ", variableOf(from, kind), "that, for both tiers are the same memory", fd)
+			bad++
+		}
+		*s.capAt(tier, kind) = least
+	}
+	return bad
+}
+
+func (s *Settings) capAt(tier, kind uintptr) *uint64 {
+	if kind == tierSoft {
+		return &s.Tiers[tier&3].Soft
+	}
+	return &s.Tiers[tier&3].Hard
+}
+
+// variableOf is a tier's variable of a kind.
+func variableOf(tier, kind uintptr) uintptr { return varTiers + tier*tierVars + kind }

@@ -1,0 +1,157 @@
+package tiers
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+)
+
+// account is the memory of one tier, or of several that lie on the same nodes.
+//
+//	current = the sum of its tiers' current
+//
+// between two changes; while one goes on, current is at least the sum, but for Shift's.
+type account struct {
+	soft, hard uint64 // bytes; ^0: no cap
+	current    uint64 // bytes
+
+	_ [64]byte // another account's are in other cache lines
+}
+
+// accounts are at the numbers of their first tiers.
+var accounts [slots]account
+
+// setupAccounts gives the tiers their accounts. The caps of tiers of one account are the same
+// already (config.ShareCaps).
+func setupAccounts(s *config.Settings, first *[4]uintptr) {
+	for i := range accounts {
+		set := &s.Tiers[i]
+		accounts[i] = account{soft: capOf(set.Soft), hard: capOf(set.Hard)}
+		tiers[i].account = first[i] & slotMask
+	}
+}
+
+// capOf makes a cap that is not set one that nothing passes.
+func capOf(set uint64) uint64 {
+	if set == 0 {
+		return ^uint64(0)
+	}
+	return set
+}
+
+// memory is the account of tier t. Precondition: t is a tier.
+func memory(t uintptr) *account { return &accounts[at(t).account&slotMask] }
+
+// fits reports whether n bytes more would not pass limit.
+func fits(current, n, limit uint64) bool { return n <= limit && current <= limit-n }
+
+// admits reports whether n bytes more would not pass the hard cap.
+func (a *account) admits(n uint64) bool { return fits(atomic.LoadUint64(&a.current), n, a.hard) }
+
+// charge adds n bytes to a tier unless its account would then be above limit, and returns what
+// that has.
+func charge(tier uintptr, n, limit uint64) (after uint64, ok bool) {
+	a := memory(tier)
+	for {
+		old := atomic.LoadUint64(&a.current)
+		if !fits(old, n, limit) {
+			return old, false
+		}
+		if atomic.CompareAndSwapUint64(&a.current, old, old+n) {
+			at(tier).add(n)
+			return old + n, true
+		}
+	}
+}
+
+// Admit charges n bytes to exactly this tier. It reports false, and charges nothing,
+// when that would pass the hard cap.
+func Admit(tier, n uintptr) bool {
+	_, ok := charge(tier, uint64(n), memory(tier).hard)
+	if !ok {
+		atomic.AddUint64(&at(tier).violations, 1)
+	}
+	return ok
+}
+
+// Release takes back a charge of n bytes. Precondition: the tier was charged with them
+// and the kernel has them back, or another tier has been charged.
+func Release(tier, n uintptr) {
+	if at(tier).take(uint64(n)) {
+		atomic.AddUint64(&memory(tier).current, -uint64(n))
+	}
+}
+
+// Shift turns a charge of n bytes of one tier into one of another with the same account.
+func Shift(from, to, n uintptr) {
+	if at(from).take(uint64(n)) {
+		at(to).add(uint64(n))
+	}
+}
+
+// Recharge sets what a tier of a forked child is charged with. From then on a release of
+// more than that does nothing: it is of what the parent's other threads were about to
+// charge. Precondition: the process has one thread.
+func Recharge(tier, n uintptr) {
+	policy.forked = true
+	at(tier).current = uint64(n)
+	sum := uint64(0)
+	for i := uintptr(0); i < tierCount; i++ {
+		if Same(i, tier) {
+			sum += at(i).current
+		}
+	}
+	memory(tier).current = sum
+}
+
+// Same reports whether two tiers are the same memory, or the same tier.
+func Same(a, b uintptr) bool { return at(a).account == at(b).account }
+
+// Below is the tier that memory goes down to from this one: the next that is other memory, also than the
+// tiers above. It reports false where there is none.
+func Below(tier uintptr) (lower uintptr, ok bool) {
+	for lower = tier + 1; lower < tierCount; lower++ {
+		if at(lower).account > tier {
+			return lower, true
+		}
+	}
+	return 0, false
+}
+
+// Excess is how many bytes the tier's memory is over its soft cap now.
+func Excess(tier uintptr) uint64 {
+	a := memory(tier)
+	if c := atomic.LoadUint64(&a.current); c > a.soft {
+		return c - a.soft
+	}
+	return 0
+}
+
+// Room reports whether n bytes more would leave the tier's memory at or below 7/8 of its soft
+// cap, and its hard cap: what is moved up then does not go down again at once.
+func Room(tier, n uintptr) bool {
+	a := memory(tier)
+	limit := a.hard
+	if a.soft != ^uint64(0) {
+		limit = min(limit, a.soft-a.soft/8)
+	}
+	return fits(atomic.LoadUint64(&a.current), uint64(n), limit)
+}
+
+// Full reports whether n bytes more would pass the hard cap of the tier's memory.
+func Full(tier, n uintptr) bool { return !memory(tier).admits(uint64(n)) }
+
+// add charges n bytes to the tier, not to its account.
+func (t *tier) add(n uint64) { t.raise(atomic.AddUint64(&t.current, n)) }
+
+// take takes n bytes off the tier's charge. It reports false in a forked child that is not charged with so much.
+func (t *tier) take(n uint64) bool {
+	after := atomic.AddUint64(&t.current, -n)
+	if after+n >= after {
+		return true
+	}
+	raw.Check(policy.forked, "a tier is released more than it was charged with")
+	atomic.AddUint64(&t.current, n)
+	return false
+}
