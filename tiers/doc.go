@@ -5,12 +5,20 @@
 // It is freestanding Go (docs/DESIGN.md), and has no locks: everything that changes
 // after Setup is a counter that is changed atomically.
 //
+// # Memory
+//
+// Tiers that lie on the same nodes are one memory, and one account. Below, the caps and what is
+// compared with them are the account's, "the next" is the next tier with an account that has not
+// refused the request, and
+//
+//	current of an account = the sum of its tiers' current
+//
 // # Capacity
 //
 // current[t] is what tier t is charged with now: the bytes of the spans that lie in
 // it, in use or cached. A charge comes before the memory, a release after it, so
 //
-//	resident[t] <= current[t] <= hard[t]     at every moment
+//	resident[t] <= current[t] <= current of its account <= hard[t]     at every moment
 //
 // [Reserve] decides where n bytes for a hint go, and charges them, by one
 // compare-and-swap. It begins with the hint's home ([Home]) and looks at one tier

@@ -17,7 +17,7 @@ var meanings = map[string]meaning{
 	"TA_LOG_FILE":     {"PATH", "where they go"},
 	"TA_PURGE_DELAY":  {"TIME", "how long freed memory is kept for reuse"},
 	"TA_USE_LIBNUMA":  {"0|1", "0: tiers are simulated even where there are nodes"},
-	"TA_ON_SOFTCAP":   {"WORD", "over a soft cap: reroute, warn or demote"},
+	"TA_ON_SOFTCAP":   {"WORD", "over a soft cap: reroute, warn or demote (by age, blind to use)"},
 	"TA_ON_HARDCAP":   {"WORD", "at a hard cap: route_slow or fail"},
 	"TA_DEFAULT_HINT": {"HINT", "hint for what no rule decides"},
 	"TA_RULES":        {"RULES", "hints by size, thread, program and library"},
