@@ -150,6 +150,16 @@ func elsewhereNodes() {
 	}})
 }
 
+// oneMemory makes tiers one account, as where they lie on the same nodes.
+func oneMemory(t *testing.T, account [4]uintptr) {
+	t.Helper()
+	none := uintptr(0)
+	if bad := testSettings.ShareCaps(uintptr(unsafe.Pointer(&none)), &account, 2); bad != 0 {
+		t.Fatalf("%d caps contradict", bad)
+	}
+	tiers.Setup(&testSettings, &account, 0)
+}
+
 // TestTierSimulation runs the simulation with tiers that are configured in all ways.
 func TestTierSimulation(t *testing.T) {
 	worlds := []struct {
@@ -172,9 +182,15 @@ func TestTierSimulation(t *testing.T) {
 		{"thp", []string{"TA_HUGEPAGES=thp", "TA_NORMAL_HARD=40M"}, true, false},
 		{"on to thp", []string{"TA_HUGEPAGES=normal:thp,slow:2M", "TA_FAST_SOFT=4M", "TA_NORMAL_SOFT=12M", "TA_SLOW_HARD=60M"}, true, false},
 		{"2M", []string{"TA_HUGEPAGES=fast:2M,normal:2M,slow:thp", "TA_FAST_HARD=40M"}, true, false},
+		{"fast is normal, route", []string{"TA_FAST_HARD=20M", "TA_SLOW_HARD=40M"}, true, false},
+		{"fast is normal, demote", []string{"TA_NORMAL_SOFT=8M", "TA_FAST_HARD=30M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, false},
+		{"slow is normal, demote", []string{"TA_FAST_SOFT=4M", "TA_SLOW_SOFT=8M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, false},
+		{"one memory for all", []string{"TA_SLOW_HARD=40M", "TA_FAST_SOFT=8M"}, true, false},
 		{"stuck", []string{"TA_FAST_SOFT=4M", "TA_NORMAL_SOFT=8M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, true},
 		{"stuck and capped", []string{"TA_FAST_SOFT=4M", "TA_FAST_HARD=20M", "TA_NORMAL_HARD=20M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, true},
 	}
+	memories := map[string][4]uintptr{"fast is normal, route": {0, 0, 2, 3}, "fast is normal, demote": {0, 0, 2, 3},
+		"slow is normal, demote": {0, 1, 1, 3}, "one memory for all": {0, 0, 0, 3}}
 	for _, w := range worlds {
 		for seed := uint64(1); seed <= 3; seed++ {
 			t.Run(fmt.Sprintf("%s/seed=%d", w.name, seed), func(t *testing.T) {
@@ -185,6 +201,9 @@ func TestTierSimulation(t *testing.T) {
 				environment(t, w.vars...)
 				if w.elsewhere {
 					elsewhereNodes()
+				}
+				if account, ok := memories[w.name]; ok {
+					oneMemory(t, account)
 				}
 				if err := simulateOf(&randomly{rand.New(rand.NewPCG(seed, 1)), *simOps / 2}, tierOperations, w.capped); err != nil {
 					t.Fatal(err)

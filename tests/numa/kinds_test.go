@@ -30,12 +30,15 @@ var kinds = map[string]kind{
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	files := []string{
-		testlib.Lib(t) + "=/guest/libtieralloc.so", program(t, "plain"), program(t, "churn", "-pthread"),
+		testlib.Lib(t) + "=/guest/libtieralloc.so", program(t, "plain"), program(t, "churn", "-pthread"), program(t, "known"),
 		goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl"),
 	}
 	for name, k := range kinds {
 		t.Run(name, func(t *testing.T) {
 			g := guest{nodes: k.nodes, files: files, checks: k.checks()}
+			if name == "DRAM and CXL" {
+				g.checks = append(g.checks, nameChecks()...)
+			}
 			g.run(t)
 		})
 	}
@@ -94,6 +97,35 @@ func (k *kind) checks() []check {
 				t.Errorf("%s", r.stdout)
 			}
 		}},
+	}
+}
+
+// nameChecks: two tiers are node 0. Whatever name a block there has, it needs no room twice, and it comes back from node 1.
+func nameChecks() []check {
+	return []check{
+		{name: "names", script: "/guest/known names", judge: both(says("under every name"), func(t *testing.T, r *remains) {
+			for _, a := range r.areas(t) {
+				if a.policy != "default" {
+					t.Errorf("%x has the policy %s", a.start, a.policy)
+				}
+			}
+		})},
+		{name: "names under a cap", env: "TA_NORMAL_HARD=30M", script: "/guest/known names", judge: says("under every name")},
+		{name: "caps that contradict", env: "TA_FAST_HARD=64M TA_NORMAL_HARD=32M TA_DEFAULT_HINT=hot", script: "/guest/plain 1048576x96",
+			stderr: `tieralloc: TA_FAST_HARD="64M": expected at most TA_NORMAL_HARD="32M"; using that, for both tiers are the same memory` + "\n",
+			judge: func(t *testing.T, r *remains) {
+				s := r.stats(t, "plain.json")
+				if n := sum(r.blockAreas(t, 0))[0]; n > 32*mib || n < 24*mib || !slices.Equal(s.Tiers["fast"].SameMemory, []string{"normal"}) {
+					t.Errorf("%s on node 0; %+v", kib(n), s.Tiers["fast"])
+				}
+			}},
+		{name: "run", plain: true, script: "/guest/tierallocctl run --library /guest/libtieralloc.so --fast-hard 32M -- /guest/plain 1048576x96 2>&1",
+			judge: func(t *testing.T, r *remains) {
+				const line = "\nFAST and NORMAL are the same memory (node 0); the hard cap of 32 MiB holds for both\n"
+				if !strings.Contains(r.stdout, line) {
+					t.Errorf("no %q in\n%s", line, r.stdout)
+				}
+			}},
 	}
 }
 

@@ -25,6 +25,7 @@ type tier struct {
 	RoutedSlow int64 `json:"routed_slow"`
 	Refused    int64
 	Nodes      []int
+	SameMemory []string `json:"same_memory"`
 	HugePages  string
 	Fallbacks  int64 `json:"hugepage_fallbacks"`
 	Migrations struct {

@@ -387,6 +387,30 @@ static int split(long size)
 	return 0;
 }
 
+/* names: blocks go round the tiers where FAST and NORMAL are node 0 and SLOW is node 1, maybe under a cap that has no
+ * room for one of them twice. */
+static int names(void)
+{
+	enum { BLOCKS = 3 };
+	const long bytes = 8 * MIB;
+	static char *blocks[BLOCKS];
+	static const ta_tier way[] = { TA_FAST, TA_NORMAL, TA_SLOW, TA_FAST, TA_SLOW, TA_NORMAL };
+	for (int i = 0; i < BLOCKS; i++) {
+		MUST(blocks[i] = ta_alloc(bytes, TA_WARM));
+		fill(blocks[i], bytes, i);
+	}
+	for (int k = 0; k < 6; k++)
+		for (int i = 0; i < BLOCKS; i++) {
+			long pages[NODES + 1] = { 0 };
+			MUST(ta_move(blocks[i], way[k]) == blocks[i] && ta_tier_of(blocks[i]) == (int)way[k]);
+			where(blocks[i], bytes, pages);
+			MUST(pages[way[k] == TA_SLOW] * PAGE >= bytes && holds(blocks[i], bytes, i));
+		}
+	maps();
+	puts("under every name");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -407,6 +431,8 @@ int main(int argc, char **argv)
 		return home();
 	if (!strcmp(what, "mappings"))
 		return mappings();
+	if (!strcmp(what, "names"))
+		return names();
 	if (!strcmp(what, "report"))
 		return report();
 	if (!strcmp(what, "split"))
