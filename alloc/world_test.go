@@ -35,6 +35,7 @@ func newWorld(tb testing.TB) {
 	pool, base, abandoned, heaps, stealNext = poolState{}, Counts{}, abandonedThreads{}, 0, 0
 	alone.pages, alone.threads, tight = 0, 0, 0
 	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}
+	reservedPages = false
 	setTiers(func(*config.Settings) {})
 	raw.Discard(mappedMeta, metaArena)
 	pool.meta = metaArea{mappedMeta, metaArena}
