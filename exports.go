@@ -199,6 +199,9 @@ func tag_service(token uintptr) uint {
 	return 0
 }
 
+//export tag_control_place
+func tag_control_place(addr, n uintptr) { alloc.PlaceControl(addr, n) }
+
 //export tag_control_stop
 func tag_control_stop(why uintptr) { process.ControlStop(why) }
 

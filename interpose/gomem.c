@@ -5,6 +5,8 @@
 // have a limit of addresses (RLIMIT_AS) later. So what is not in use goes back when the runtime has
 // started. What the runtime asks for then is mapped where it was reserved, if the addresses are still free.
 //
+// What it uses goes to the slowest tier's nodes (alloc.PlaceControl).
+//
 // The runtime ends the process when it gets no memory. Here its thread stays where it is instead, the
 // control plane ends, and the host goes on.
 #define _GNU_SOURCE
@@ -15,6 +17,7 @@
 #include <sys/mman.h>
 #include "heap.h"
 #include "life.h"
+#include "tag.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -95,6 +98,8 @@ uintptr_t __wrap_x_cgo_mmap(void *addr, uintptr_t n, int32_t prot, int32_t flags
 	pthread_mutex_unlock(&lock);
 	if (p == MAP_FAILED)
 		ta_runtime_fails(TA_STOP_MEMORY);
+	if (prot & PROT_WRITE)
+		tag_control_place((uintptr_t)p, n);
 	return (uintptr_t)p;
 }
 

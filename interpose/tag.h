@@ -39,6 +39,7 @@ void tag_fork_parent(uintptr_t taken);
 void tag_fork_child(uintptr_t token, uintptr_t taken, uintptr_t heap);
 void tag_fork_unprepared(uintptr_t token, uintptr_t heap);
 uintptr_t tag_service(uintptr_t token);
+void tag_control_place(uintptr_t addr, uintptr_t n);
 void tag_control_stop(uintptr_t why);
 void tag_report(uintptr_t token);
 uintptr_t tag_stats(uintptr_t token, uintptr_t out, uintptr_t size);

@@ -1,6 +1,7 @@
 package numa
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -16,18 +17,37 @@ const (
 	Interleave         = 3 // page by page in turn
 	PreferredMany      = 5 // these nodes, others when they are full (Linux 5.15)
 	WeightedInterleave = 6 // in turn, as often as sysfs's weights say (Linux 6.9)
+
+	// Balanced, added to PreferredMany, lets the kernel's NUMA balancing move pages between the
+	// nodes of the policy, and to them from elsewhere (Linux 6.9). Without it a policy keeps
+	// balancing, and so promotion, away from its memory.
+	Balanced = 1 << 13
 )
 
 // Place says where memory is to be. The zero value is the default policy.
+//
+//	Promote ≠ 0 ⇒ Mode = PreferredMany | Balanced, Nodes is one node and not in Promote
 type Place struct {
-	Nodes uint64
-	Mode  uint32
+	Nodes   uint64
+	Promote uint64 // faster nodes: new pages do not go there, balancing may move used ones there
+	Mode    uint32
 }
 
-// lacking has a bit for each mode that this kernel turned out not to know.
+// lacking has a bit for each mode that this kernel turned out not to know, by bitOf, and
+// homeBit when it refuses home nodes.
 var lacking uint32
 
-// nearest is the mode to use instead of one that the kernel does not know.
+const homeBit = 1 << 31
+
+// bitOf is the bit of a mode in lacking. Balanced has its own whatever it is added to.
+func bitOf(mode uint32) uint32 {
+	if mode&Balanced != 0 {
+		return Balanced
+	}
+	return 1 << (mode & 7)
+}
+
+// nearest is the mode to use instead of one that the kernel does not know, or the same one.
 func nearest(mode uint32) uint32 {
 	switch mode {
 	case PreferredMany:
@@ -35,7 +55,7 @@ func nearest(mode uint32) uint32 {
 	case WeightedInterleave:
 		return Interleave
 	}
-	return mode
+	return mode &^ Balanced
 }
 
 // Bind gives the n bytes at addr the policy of p; with move, pages that are there
@@ -46,31 +66,63 @@ func nearest(mode uint32) uint32 {
 //
 // Precondition: addr is a multiple of the page size.
 func Bind(addr, n uintptr, p *Place, move bool) (errno uintptr) {
-	switch {
-	case p.Mode != Default && p.Nodes != 0:
-		return bind(addr, n, p.Nodes, p.Mode, move)
-	case move && p.Nodes != 0:
-		errno = bind(addr, n, p.Nodes, PreferredMany, true)
+	if p.Mode == Default || p.Nodes == 0 {
+		if move && p.Nodes != 0 {
+			errno = bind(addr, n, &Place{Nodes: p.Nodes, Mode: PreferredMany}, true)
+		}
+		if other := Unpolicy(addr, n); errno == 0 {
+			errno = other
+		}
+		return errno
 	}
-	if other := Unpolicy(addr, n); errno == 0 {
-		errno = other
+	if p.Promote == 0 || move { // pages in Promote are to move, too
+		errno = bind(addr, n, p, move)
+	}
+	if p.Promote == 0 || errno != 0 || open(addr, n, p) {
+		return errno
+	}
+	return bind(addr, n, p, false)
+}
+
+// bind is Bind to the nodes of p alone.
+func bind(addr, n uintptr, p *Place, move bool) (errno uintptr) {
+	unknown := uint32(0)
+	for mode, more := p.Mode, true; more; {
+		this := mode
+		mode = nearest(mode)
+		more = mode != this
+		if more && atomic.LoadUint32(&lacking)&bitOf(this) != 0 {
+			continue
+		}
+		if errno = mbind(addr, n, p.Nodes, this, move); errno != uintptr(syscall.EINVAL) {
+			break
+		}
+		unknown |= bitOf(this)
+	}
+	// EINVAL has other reasons, too: only success shows that it was the mode.
+	if errno == 0 && unknown != 0 {
+		atomic.OrUint32(&lacking, unknown)
 	}
 	return errno
 }
 
-// bind is Bind for a mode that is not the default.
-func bind(addr, n uintptr, nodes uint64, mode uint32, move bool) (errno uintptr) {
-	if atomic.LoadUint32(&lacking)>>(mode&31)&1 != 0 {
-		mode = nearest(mode)
+// open gives the n bytes at addr a policy by which balancing may move their pages to p.Promote,
+// and new pages come from p.Nodes all the same: the kernel looks for memory from the home node
+// on. It reports false where the kernel cannot do that.
+func open(addr, n uintptr, p *Place) bool {
+	if atomic.LoadUint32(&lacking)&(homeBit|Balanced) != 0 {
+		return false
 	}
-	errno = mbind(addr, n, nodes, mode, move)
-	if other := nearest(mode); errno == uintptr(syscall.EINVAL) && other != mode {
-		// EINVAL has other reasons, too: only success shows that it was the mode.
-		if errno = mbind(addr, n, nodes, other, move); errno == 0 {
-			atomic.OrUint32(&lacking, 1<<(mode&31))
-		}
+	if mbind(addr, n, p.Nodes|p.Promote, p.Mode, false) != 0 {
+		return false
 	}
-	return errno
+	const setMempolicyHomeNode = 450 // Linux 5.17
+	home := uintptr(bits.TrailingZeros64(p.Nodes))
+	_, errno := raw.Sys(setMempolicyHomeNode, addr, n, home, 0, 0, 0)
+	if errno == uintptr(syscall.ENOSYS) || errno == uintptr(syscall.EPERM) {
+		atomic.OrUint32(&lacking, homeBit)
+	}
+	return errno == 0
 }
 
 // Unpolicy gives the n bytes at addr the default policy again. Pages stay where they

@@ -100,7 +100,7 @@ func TestBind(t *testing.T) {
 	const n = 1 << 20
 	for _, node := range usableNodes() {
 		addr, scratch := mapped(t, n)
-		place := Place{1 << node, PreferredMany}
+		place := Place{Nodes: 1 << node, Mode: PreferredMany}
 		if errno := Bind(addr, n, &place, false); errno != 0 {
 			t.Fatalf("node %d: errno %d", node, errno)
 		}
@@ -138,7 +138,7 @@ func TestBindPolicies(t *testing.T) {
 		{WeightedInterleave, []string{"weighted interleave:" + id, "interleave:" + id}},
 	} {
 		addr, _ := mapped(t, n)
-		place := Place{1 << last, c.mode}
+		place := Place{Nodes: 1 << last, Mode: c.mode}
 		if errno := Bind(addr, n, &place, false); errno != 0 {
 			t.Errorf("mode %d: errno %d", c.mode, errno)
 			continue
@@ -160,7 +160,7 @@ func TestBindMoves(t *testing.T) {
 	touch(addr, n)
 	nodes := usableNodes()
 	for _, node := range append(nodes, nodes[0]) {
-		place := Place{1 << node, PreferredMany}
+		place := Place{Nodes: 1 << node, Mode: PreferredMany}
 		if errno := Bind(addr, n, &place, true); errno != 0 {
 			t.Fatalf("to node %d: errno %d", node, errno)
 		}
@@ -176,7 +176,7 @@ func TestBindMoves(t *testing.T) {
 func TestBindErrors(t *testing.T) {
 	const n = 4 * raw.Page
 	addr, _ := mapped(t, n)
-	good := Place{1 << usableNodes()[0], PreferredMany}
+	good := Place{Nodes: 1 << usableNodes()[0], Mode: PreferredMany}
 	before := lacking
 	for _, c := range []struct {
 		name  string
@@ -184,10 +184,10 @@ func TestBindErrors(t *testing.T) {
 		place Place
 		want  syscall.Errno
 	}{
-		{"a node that is not there", addr, Place{1 << 63, PreferredMany}, syscall.EINVAL},
-		{"a node that is not there, strictly", addr, Place{1 << 63, Strict}, syscall.EINVAL},
-		{"a node that is not there, weighted", addr, Place{1 << 63, WeightedInterleave}, syscall.EINVAL},
-		{"no such mode", addr, Place{1, 31}, syscall.EINVAL},
+		{"a node that is not there", addr, Place{Nodes: 1 << 63, Mode: PreferredMany}, syscall.EINVAL},
+		{"a node that is not there, strictly", addr, Place{Nodes: 1 << 63, Mode: Strict}, syscall.EINVAL},
+		{"a node that is not there, weighted", addr, Place{Nodes: 1 << 63, Mode: WeightedInterleave}, syscall.EINVAL},
+		{"no such mode", addr, Place{Nodes: 1, Mode: 31}, syscall.EINVAL},
 		{"not the start of a page", addr + 8, good, syscall.EINVAL},
 		{"nothing mapped", 1 << 20, good, syscall.EFAULT},
 	} {
@@ -213,17 +213,76 @@ func TestBindOldKernel(t *testing.T) {
 		set |= 1 << node
 	}
 	addr, _ := mapped(t, n)
-	if errno := Bind(addr, n, &Place{set, PreferredMany}, false); errno != 0 {
+	if errno := Bind(addr, n, &Place{Nodes: set, Mode: PreferredMany}, false); errno != 0 {
 		t.Errorf("errno %d", errno)
 	}
 	if got := policyAt(t, addr); !strings.HasPrefix(got, "prefer:") || strings.ContainsAny(got, ",-") {
 		t.Errorf("instead of preferring many: %q", got)
 	}
-	if errno := Bind(addr, n, &Place{set, WeightedInterleave}, false); errno != 0 {
+	if errno := Bind(addr, n, &Place{Nodes: set, Mode: WeightedInterleave}, false); errno != 0 {
 		t.Errorf("errno %d", errno)
 	}
 	if got := policyAt(t, addr); !strings.HasPrefix(got, "interleave:") {
 		t.Errorf("instead of weights: %q", got)
+	}
+}
+
+// TestBindBalanced: numa_maps tells of the flag, where the kernel has it. A kernel without it, and
+// one without the mode, get the policy that they know.
+func TestBindBalanced(t *testing.T) {
+	const n = 16 * raw.Page
+	nodes := usableNodes()
+	id := strconv.Itoa(nodes[0])
+	place := Place{Nodes: 1 << nodes[0], Mode: PreferredMany | Balanced}
+	before := lacking
+	defer func() { lacking = before }()
+	for _, c := range []struct {
+		lacking uint32
+		want    []string // one of them
+	}{
+		{before, []string{"prefer (many)=balancing:" + id, "prefer (many):" + id, "prefer:" + id}},
+		{Balanced, []string{"prefer (many):" + id, "prefer:" + id}},
+		{Balanced | 1<<PreferredMany, []string{"prefer:" + id}},
+	} {
+		lacking = c.lacking
+		addr, _ := mapped(t, n)
+		if errno := Bind(addr, n, &place, false); errno != 0 {
+			t.Fatalf("lacking %#x: errno %d", c.lacking, errno)
+		}
+		touch(addr, n)
+		if got := policyAt(t, addr); !slices.Contains(c.want, got) {
+			t.Errorf("lacking %#x: numa_maps has %q, not one of %q", c.lacking, got, c.want)
+		}
+	}
+}
+
+// TestBindPromote: new pages, and those that are moved, lie on the nodes of the place, though those
+// for promotion are in the policy and nearer.
+func TestBindPromote(t *testing.T) {
+	const n = 1 << 20
+	nodes := usableNodes()
+	if len(nodes) < 2 {
+		t.Skip("one node")
+	}
+	all := uint64(0)
+	for _, node := range nodes {
+		all |= 1 << node
+	}
+	for _, node := range nodes {
+		addr, scratch := mapped(t, 2*n)
+		place := Place{Nodes: 1 << node, Promote: all &^ (1 << node), Mode: PreferredMany | Balanced}
+		Bind(addr, n, &Place{Nodes: place.Promote, Mode: Strict}, false)
+		touch(addr, n)
+		if errno := Bind(addr, 2*n, &place, true); errno != 0 {
+			t.Fatalf("node %d: errno %d", node, errno)
+		}
+		touch(addr+n, n)
+		if r := counted(addr, 2*n, scratch); r.Node[node] != 2*n {
+			t.Errorf("node %d: %+v", node, r)
+		}
+		if got := policyAt(t, addr); lacking&(homeBit|Balanced) == 0 && strings.HasSuffix(got, ":"+strconv.Itoa(node)) {
+			t.Errorf("node %d: numa_maps has %q", node, got)
+		}
 	}
 }
 
@@ -232,7 +291,7 @@ func TestCount(t *testing.T) {
 	const pages = 2*batch + 7
 	addr, scratch := mapped(t, (pages+2)*raw.Page)
 	node := usableNodes()[0]
-	Bind(addr, (pages+2)*raw.Page, &Place{1 << node, PreferredMany}, false)
+	Bind(addr, (pages+2)*raw.Page, &Place{Nodes: 1 << node, Mode: PreferredMany}, false)
 	for i := uintptr(0); i < pages; i += 2 {
 		raw.Store(addr+i*raw.Page, 1)
 	}
@@ -292,7 +351,7 @@ func TestCountThreads(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		addr, scratch := mapped(t, n)
-		Bind(addr, n, &Place{1 << node, PreferredMany}, false)
+		Bind(addr, n, &Place{Nodes: 1 << node, Mode: PreferredMany}, false)
 		touch(addr, n)
 		wg.Add(1)
 		go func() {

@@ -54,9 +54,21 @@ func places(m *numa.Map) []tierPlace {
 	var list []tierPlace
 	for i := range config.TierCount {
 		p := m.Tier[i]
-		list = append(list, tierPlace{tierNames[i], nodeList(p.Nodes), modeWords(p.Mode)})
+		list = append(list, tierPlace{tierNames[i], nodeList(p.Nodes), placeWords(&p)})
 	}
 	return list
+}
+
+// placeWords says how a tier's memory is placed, and whether the kernel may move it later.
+func placeWords(p *numa.Place) string {
+	words := modeWords(p.Mode &^ numa.Balanced)
+	switch {
+	case p.Promote != 0:
+		words += "; the kernel's tiering may promote to node " + nodeWords(nodeList(p.Promote))
+	case p.Mode&numa.Balanced != 0:
+		words += "; the kernel's NUMA balancing may move pages here"
+	}
+	return words
 }
 
 // modeWords says what a policy of the kernel does.

@@ -75,6 +75,14 @@ const (
 	hardcapCount
 )
 
+// Whose memory the kernel's NUMA balancing may move between nodes.
+const (
+	BalanceAuto   uint32 = iota // that of tiers without a cap
+	BalanceNever                // of none that has a policy
+	BalanceAlways               // that of all tiers, past their caps
+	balanceCount
+)
+
 // The checks of the hardened heap that can be a line and no more: bits of Settings.SecureWarn.
 const (
 	CheckDeallocType uint32 = iota // a block is freed by another family of functions than it was made by
@@ -115,6 +123,7 @@ type Settings struct {
 	Background    bool    // TA_BACKGROUND: spans are moved by a thread of ours
 	Secure        bool    // TA_SECURE: the heap is hardened
 	SecureWarn    uint32  // TA_SECURE: a bit for each Check that does not end the process
+	NumaBalancing uint32  // TA_NUMA_BALANCING: a Balance
 	OnSoftcap     uint32  // TA_ON_SOFTCAP: a Softcap
 	OnHardcap     uint32  // TA_ON_HARDCAP: a Hardcap
 	DefaultHint   uint32  // TA_DEFAULT_HINT: a Hint
@@ -160,6 +169,7 @@ func (s *Settings) setDefaults() {
 	s.Background = false
 	s.Secure = false
 	s.SecureWarn = 0
+	s.NumaBalancing = BalanceAuto
 	s.OnSoftcap = SoftcapReroute
 	s.OnHardcap = HardcapRouteSlow
 	s.DefaultHint = HintWarm

@@ -49,6 +49,9 @@ func TestParse(t *testing.T) {
 		{"TA_USE_LIBNUMA=0 TA_BACKGROUND=1 TA_MIGRATE_BW=0", false, with(func(o *outcome) {
 			o.libnuma, o.background, o.migrateBW = false, true, 0
 		})},
+		{"TA_NUMA_BALANCING=0", false, with(func(o *outcome) { o.balancing = BalanceNever })},
+		{"TA_NUMA_BALANCING=1", false, with(func(o *outcome) { o.balancing = BalanceAlways })},
+		{"TA_NUMA_BALANCING=AUTO", false, defaults()},
 		{"TA_ON_SOFTCAP=demote TA_ON_HARDCAP=fail TA_DEFAULT_HINT=prefer_fast TA_THROTTLE=sleep", false, with(func(o *outcome) {
 			o.onSoftcap, o.onHardcap, o.hint, o.sleep = SoftcapDemote, HardcapFail, HintPreferFast, true
 		})},
@@ -210,6 +213,8 @@ func TestBadValues(t *testing.T) {
 		{"TA_SECURE=1,delete_size_mismatch=warn,delete_size_mismatch=warn",
 			`TA_SECURE="1,delete_size_mismatch=warn,delete_size_mismatch=warn` + secured},
 		{"TA_BACKGROUND=yes", `TA_BACKGROUND="yes": expected 0 or 1; using 0`},
+		{"TA_NUMA_BALANCING=2", `TA_NUMA_BALANCING="2": expected auto, 0 or 1; using auto`},
+		{"TA_NUMA_BALANCING=01", `TA_NUMA_BALANCING="01": expected auto, 0 or 1; using auto`},
 		{"TA_USE_LIBNUMA=no", `TA_USE_LIBNUMA="no": expected 0 or 1; using 1`},
 		{"TA_LOG_FILE=" + long, `TA_LOG_FILE="` + long[:shownMax] + `...` + logFile},
 	} {

@@ -72,6 +72,7 @@ var (
 	units           = map[string]uint64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 	shifts          = map[string]uint{"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 	levels          = map[string]uint32{"off": 0, "error": 1, "warn": 2, "info": 3, "debug": 4}
+	balances        = map[string]uint32{"auto": 0, "0": 1, "1": 2}
 	softcaps        = map[string]uint32{"reroute": 0, "warn": 1, "demote": 2}
 	hardcaps        = map[string]uint32{"route_slow": 0, "fail": 1}
 	hints           = map[string]uint32{"hot": 0, "warm": 1, "cold": 2, "pin_fast": 3, "prefer_fast": 4}
@@ -130,6 +131,8 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 	switch name {
 	case "TA_LOG":
 		return "off, error, warn, info or debug", "off", choose(&o.log, levels, word)
+	case "TA_NUMA_BALANCING":
+		return "auto, 0 or 1", "auto", choose(&o.balancing, balances, word)
 	case "TA_ON_SOFTCAP":
 		return "reroute, warn or demote", "reroute", choose(&o.onSoftcap, softcaps, word)
 	case "TA_ON_HARDCAP":
@@ -362,7 +365,7 @@ func FuzzParse(f *testing.F) {
 		"TA_STATS_LIVE=1", "TA_STATS_LIVE=0", "TA_STATS_LIVE=/x/%p", "TA_STATS_LIVE=/x/%%p", "TA_STATS_LIVE=x%p",
 		"TA_ON_SOFTCAP=Demote\nTA_ON_HARDCAP=FAIL\nTA_DEFAULT_HINT=hot\nTA_THROTTLE=Sleep\nTA_BACKGROUND=1\nTA_SECURE=1",
 		"TA_SECURE=1,dealloc_type_mismatch=warn,Delete_Size_Mismatch=ABORT", "TA_SECURE=1,delete_size_mismatch=warn,",
-		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_MIGRATE_BW=5\nTA_USE_LIBNUMA=2",
+		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_NUMA_BALANCING=Auto", "TA_NUMA_BALANCING=0", "TA_NUMA_BALANCING=2", "TA_MIGRATE_BW=5\nTA_USE_LIBNUMA=2",
 		"TA_RULES=size>=64M:cold", "TA_RULES= Size = 4k - 1M , lib = libtorch*;:hot; ;thread=io-*:COLD;",
 		"TA_CUDA=0\nTA_CUDA_REUSE=event\nTA_CUDA_SUBALLOC=ALL\nTA_CUDA_ON_HARDCAP=Spill\nTA_CUDA_ZERO=1\nTA_CUDA_LEAKS=1",
 		"TA_CUDA_SOFT=2G\nTA_CUDA_HARD=1G\nTA_CUDA_BW=1G\nTA_CUDA_LAT=5us\nTA_CUDA_TRACE=/t/%p.%e", "TA_CUDA_TRACE=%x", "TA_CUDA_SPILL_HARD=2G",

@@ -18,6 +18,7 @@ const (
 	varLogFile
 	varPurgeDelay
 	varUseLibnuma
+	varNumaBalancing
 	varOnSoftcap
 	varOnHardcap
 	varDefaultHint
@@ -111,10 +112,11 @@ var variables = [tableSize]variable{
 	varLogFile: {"TA_LOG_FILE", "a path of at most 4000 bytes", "standard error"},
 	varPurgeDelay: {"TA_PURGE_DELAY", "a time such as 250ms (units ns, us, ms, s), 0 to 1h",
 		"250ms"},
-	varUseLibnuma:  {"TA_USE_LIBNUMA", aSwitch, "1"},
-	varOnSoftcap:   {"TA_ON_SOFTCAP", "reroute, warn or demote", "reroute"},
-	varOnHardcap:   {"TA_ON_HARDCAP", "route_slow or fail", "route_slow"},
-	varDefaultHint: {"TA_DEFAULT_HINT", hintsAccepted, "warm"},
+	varUseLibnuma:    {"TA_USE_LIBNUMA", aSwitch, "1"},
+	varNumaBalancing: {"TA_NUMA_BALANCING", "auto, 0 or 1", "auto"},
+	varOnSoftcap:     {"TA_ON_SOFTCAP", "reroute, warn or demote", "reroute"},
+	varOnHardcap:     {"TA_ON_HARDCAP", "route_slow or fail", "route_slow"},
+	varDefaultHint:   {"TA_DEFAULT_HINT", hintsAccepted, "warm"},
 	varRules: {"TA_RULES", "rules such as size>=64M,lib=libtorch*:cold with ; between them (conditions size, thread," +
 		" program, lib; hints " + hintsAccepted + ")", noRules},
 	varThrottle: {"TA_THROTTLE", "account or sleep", "account"},
@@ -232,6 +234,8 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.asTime(&s.PurgeDelay, maxPurgeDelay)
 	case varUseLibnuma:
 		return v.asSwitch(&s.UseLibnuma)
+	case varNumaBalancing:
+		return v.asWord(&s.NumaBalancing, &balanceWords, balanceCount)
 	case varOnSoftcap:
 		return v.asWord(&s.OnSoftcap, &softcapWords, softcapCount)
 	case varOnHardcap:

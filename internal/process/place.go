@@ -26,8 +26,7 @@ func placeTiers(envp uintptr) (bad uintptr) {
 	if named == 0 && numa.Single() {
 		tierMap.Nodes, tierMap.Simulated = 1, true
 	} else {
-		probe.Topology(&topology)
-		bad = plan.Resolve(&config.InForce, &topology, &tierMap, 2)
+		bad = resolve()
 	}
 	if parts != 0 {
 		memory := plan.Memory(&tierMap)
@@ -38,5 +37,13 @@ func placeTiers(envp uintptr) (bad uintptr) {
 		bad += config.InForce.ShareCaps(envp, &account, 2)
 	}
 	alloc.SetPlaces(&config.InForce, &tierMap)
+	return bad
+}
+
+// resolve fills topology and tierMap on a machine of several nodes.
+func resolve() (bad uintptr) {
+	probe.Topology(&topology)
+	bad = plan.Resolve(&config.InForce, &topology, &tierMap, 2)
+	plan.Balance(&config.InForce, &topology, &tierMap, numa.Tiering())
 	return bad
 }

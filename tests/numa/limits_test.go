@@ -3,7 +3,6 @@ package numa
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -131,15 +130,8 @@ func hugeChecks() []check {
 		}},
 		{name: "transparent huge pages", env: "TA_HUGEPAGES=thp", script: "/guest/plain 20000000x3", judge: func(t *testing.T, r *remains) {
 			on([]int64{20000000}, 1)(t, r)
-			total := 0
-			for l := range strings.Lines(r.read(t, "smaps")) {
-				var n int
-				if _, err := fmt.Sscanf(l, "AnonHugePages: %d kB", &n); err == nil {
-					total += n
-				}
-			}
-			if total < 40<<10 {
-				t.Errorf("%d kB of huge pages", total)
+			if huge := r.hugeBytes(t); huge < 40*mib {
+				t.Errorf("%d bytes of huge pages", huge)
 			}
 		}},
 	}

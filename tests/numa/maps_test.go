@@ -113,3 +113,15 @@ func sum(areas []area) map[int]int64 {
 	}
 	return total
 }
+
+// hugeBytes is how much of the program is in transparent huge pages, by its copy of smaps.
+func (r *remains) hugeBytes(t *testing.T) (bytes int64) {
+	t.Helper()
+	for line := range strings.Lines(r.read(t, "smaps")) {
+		var kib int64
+		if _, err := fmt.Sscanf(line, "AnonHugePages: %d kB", &kib); err == nil {
+			bytes += kib << 10
+		}
+	}
+	return bytes
+}

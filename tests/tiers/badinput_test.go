@@ -40,6 +40,7 @@ var badSettings = []bad{
 	{"TA_BACKGROUND=yes", "TA_BACKGROUND", "yes", "0 or 1"},
 	{"TA_SECURE=2", "TA_SECURE", "2", "0, 1, or 1"},
 	{"TA_SECURE=1,overflow=warn", "TA_SECURE", "1,overflow=warn", "dealloc_type_mismatch"},
+	{"TA_NUMA_BALANCING=yes", "TA_NUMA_BALANCING", "yes", "auto, 0 or 1"},
 	{"TA_USE_LIBNUMA=2", "TA_USE_LIBNUMA", "2", "0 or 1"},
 	{"TA_HUGEPAGES=4M", "TA_HUGEPAGES", "4M", "off, thp, 2M or 1G"},
 	{"TA_HUGEPAGES=medium:thp", "TA_HUGEPAGES", "medium:thp", "fast:2M"},
