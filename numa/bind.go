@@ -19,7 +19,7 @@ const (
 	WeightedInterleave = 6 // in turn, as often as sysfs's weights say (Linux 6.9)
 
 	// Balanced, added to PreferredMany, lets the kernel's NUMA balancing move pages between the
-	// nodes of the policy, and to them from elsewhere (Linux 6.9). Without it a policy keeps
+	// nodes of the policy, and to them from elsewhere (Linux 6.12, not 5.15). Without it a policy keeps
 	// balancing, and so promotion, away from its memory.
 	Balanced = 1 << 13
 )
