@@ -34,6 +34,7 @@ func idleSettings(env environ, v *verdict) []string {
 	note(hard == 0, "TA_ON_HARDCAP", "no tier has a hard cap (TA_FAST_HARD and so on)")
 	note(!demote || soft == 0, "TA_MIGRATE_BW", "nothing is moved without TA_ON_SOFTCAP=demote and a soft cap")
 	note(s.Background && (!demote || soft == 0), "TA_BACKGROUND", "nothing is moved without TA_ON_SOFTCAP=demote and a soft cap")
+	note(!s.UseLibnuma, "TA_NUMA_BALANCING", "no memory has a policy with TA_USE_LIBNUMA=0")
 	note(throttled == 0, "TA_THROTTLE", "no tier is throttled (TA_SLOW_BW, TA_SLOW_LAT and so on)")
 	note(s.Log == config.LogOff, "TA_LOG_FILE", "there is no log without TA_LOG")
 	note(!s.Interpose, "TA_RULES", "with TA_INTERPOSE=0 malloc goes to libc")

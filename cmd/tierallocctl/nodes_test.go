@@ -30,3 +30,19 @@ func TestPlaces(t *testing.T) {
 		t.Error("simulated tiers have places")
 	}
 }
+
+// TestPlaceWords: whether the kernel may move memory of a tier is told.
+func TestPlaceWords(t *testing.T) {
+	stays := placeWords(&numa.Place{Nodes: 2, Mode: numa.PreferredMany})
+	for _, c := range []struct {
+		place numa.Place
+		more  string
+	}{
+		{numa.Place{Nodes: 2, Mode: numa.PreferredMany | numa.Balanced}, "; the kernel's NUMA balancing may move pages here"},
+		{numa.Place{Nodes: 2, Promote: 5, Mode: numa.PreferredMany | numa.Balanced}, "; the kernel's tiering may promote to node 0,2"},
+	} {
+		if got := placeWords(&c.place); got != stays+c.more {
+			t.Errorf("%+v: %q", c.place, got)
+		}
+	}
+}
