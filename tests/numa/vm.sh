@@ -14,6 +14,8 @@
 #               table (ACPI HMAT) states, which slows nothing down. A node without CPUs is
 #               what memory behind CXL looks like. Default: a fast, an ordinary and a slow
 #               one, "512/2/100/50000 512/0/200/25000 512/0/400/6000".
+#   -a WORDS    more arguments for QEMU, separated by blanks, which then interprets the
+#               guest (TCG) whatever the machine can do
 #   -o FOLDER   where to put what the guest leaves under /out
 #   -p WORDS    more kernel parameters
 #   -t SECONDS  the longest that the machine may live; without it, as long as it takes
@@ -35,16 +37,17 @@ fail() { # STATUS WORD...
 }
 
 machine="512/2/100/50000 512/0/200/25000 512/0/400/6000"
-out='' words='' limit=0 console=''
-while getopts n:o:p:t:v option; do
+out='' words='' limit=0 console='' more=()
+while getopts a:n:o:p:t:v option; do
 	case $option in
+	a) read -ra more <<<"$OPTARG" ;;
 	n) machine=$OPTARG ;;
 	o) out=$OPTARG ;;
 	p) words=$OPTARG ;;
 	t) limit=$OPTARG ;;
 	v) console=yes ;;
 	*)
-		say "usage: $0 [-n NODES] [-o FOLDER] [-p WORDS] [-t SECONDS] [-v] [FILE[=PATH]...] <SCRIPT"
+		say "usage: $0 [-a WORDS] [-n NODES] [-o FOLDER] [-p WORDS] [-t SECONDS] [-v] [FILE[=PATH]...] <SCRIPT"
 		exit 122
 		;;
 	esac
@@ -196,7 +199,7 @@ INIT
 # A kernel for bare machines does not boot under a /dev/kvm that the processor has no
 # part in; TCG is QEMU's own interpreter.
 accelerator=tcg
-if [[ -w /dev/kvm ]] && grep -qwE 'vmx|svm' /proc/cpuinfo; then accelerator=kvm; fi
+if [[ ${#more[@]} == 0 && -w /dev/kvm ]] && grep -qwE 'vmx|svm' /proc/cpuinfo; then accelerator=kvm; fi
 
 image=$(kernel)
 nodes
@@ -205,7 +208,7 @@ root "$@"
 # the guest may see no tick of its timer for so long that the kernel takes it for broken, and
 # panics: no_timer_check.
 timeout -k 2 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -display none \
-	-accel "$accelerator" -cpu max "${qemu_nodes[@]}" -kernel "$image" -initrd "$tmp/initrd" \
+	-accel "$accelerator" -cpu max "${qemu_nodes[@]}" ${more[@]+"${more[@]}"} -kernel "$image" -initrd "$tmp/initrd" \
 	-append "console=ttyS0 8250.nr_uarts=3 quiet no_timer_check panic=-1 oops=panic $words" \
 	-serial "file:$tmp/console" -chardev stdio,id=output,signal=off -serial chardev:output \
 	-serial "file:$tmp/archive" </dev/null &

@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"text/tabwriter"
+
+	"tieralloc/internal/testlib"
+)
+
+// tieringPolicy is a column of BenchmarkTiering: who decides where pages lie.
+type tieringPolicy struct {
+	name      string
+	balancing int    // kernel.numa_balancing; with 2 the kernel demotes, too
+	command   string // before the program
+}
+
+var tieringPolicies = []tieringPolicy{
+	{"plain", 0, "env"},
+	{"interleave", 0, "/guest/tiering interleave"},
+	{"kernel tiering", 2, "env"},
+	{"tieralloc", 2, "env LD_PRELOAD=/guest/libtieralloc.so"},
+}
+
+// BenchmarkTiering is the share of a program's memory accesses, and of its cache misses, that the fast
+// node of a guest serves, of a fast and a slow one, by who decides where pages lie. The programs
+// have more memory than the fast node, and a tenth of it, or half, is hot. A plugin of QEMU's
+// counts, so only how far the kernel gets meanwhile depends on the speed of this machine.
+func BenchmarkTiering(b *testing.B) {
+	testlib.Need(b, "qemu-system-x86_64", "redis-server", "redis-benchmark")
+	g := tieringGuest(b)
+	for _, name := range []string{"hotcold", "gups", "btree", "redis"} {
+		b.Run(name, func(b *testing.B) {
+			var text bytes.Buffer
+			w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+			fmt.Fprintln(w, "node 0 serves\tof accesses\tof misses\t")
+			for i, s := range g.run(b, name) {
+				fmt.Fprintf(w, "%s\t%.1f%%\t%.1f%%\t\n", tieringPolicies[i].name, 100*s.accesses, 100*s.misses)
+				b.ReportMetric(100*s.misses, "miss%:"+strings.ReplaceAll(tieringPolicies[i].name, " ", "-"))
+			}
+			w.Flush()
+			b.ReportMetric(0, "ns/op")
+			b.Logf("\n%s", text.String())
+		})
+	}
+}
+
+// tiering is what the guests need.
+type tiering struct {
+	plugin string
+	files  []string
+}
+
+const (
+	fastMiB, slowMiB = 192, 512
+	cacheMiB         = 1
+)
+
+func tieringGuest(b *testing.B) *tiering {
+	b.Helper()
+	plugin := filepath.Join(b.TempDir(), "nodeshare.so")
+	command(b, "gcc", "-O2", "-fPIC", "-shared", "-o", plugin, filepath.Join("testdata", "nodeshare.c"))
+	g := &tiering{plugin: plugin, files: []string{testlib.Lib(b) + "=/guest/libtieralloc.so", testlib.CC(b, "tiering.c", "-O2") + "=/guest/tiering"}}
+	for _, name := range []string{"redis-server", "redis-benchmark"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		g.files = append(g.files, path+"=/guest/"+name)
+	}
+	return g
+}
+
+// share is what the fast node serves: parts of 1.
+type share struct{ accesses, misses float64 }
+
+// run boots a guest, and runs a workload under each policy.
+func (g *tiering) run(b *testing.B, workload string) []share {
+	b.Helper()
+	counts := filepath.Join(b.TempDir(), "counts")
+	plugin := fmt.Sprintf("-plugin %s,out=%s,nodes=%d+%d,cache=%d", g.plugin, counts, fastMiB, slowMiB, cacheMiB)
+	nodes := fmt.Sprintf("%d/1/100/50000 %d/0/300/12000", fastMiB, slowMiB)
+	cmd := exec.Command(filepath.Join("..", "numa", "vm.sh"), append([]string{"-a", plugin, "-n", nodes, "-p", "transparent_hugepage=never", "-t", "1200"}, g.files...)...)
+	cmd.Stdin = strings.NewReader(tieringScript(workload))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(counts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	periods := readPeriods(b, string(text))
+	for node, want := range map[int]bool{1: true, 2: false} { // two touches, of node 0 and of node 1
+		if s := periods[node].accesses; (s > 0.8) != want || s > 0.3 && s < 0.8 {
+			b.Fatalf("the plugin does not tell the nodes apart:\n%s", text)
+		}
+	}
+	var all []share
+	for i := range tieringPolicies {
+		all = append(all, periods[11+2*i])
+	}
+	return all
+}
+
+// readPeriods reads what the plugin has counted, by the number of the mark that ends a period.
+func readPeriods(b *testing.B, text string) map[int]share {
+	b.Helper()
+	all := map[int]share{}
+	for line := range strings.Lines(text) {
+		var n int
+		var count [4]float64
+		if _, err := fmt.Sscanf(line, "%d accesses %f %f misses %f %f", &n, &count[0], &count[1], &count[2], &count[3]); err != nil {
+			b.Fatalf("%q: %v", line, err)
+		}
+		all[n] = share{count[0] / (count[0] + count[1]), count[2] / (count[2] + count[3])}
+	}
+	return all
+}
+
+// tieringScript runs the workload under one policy after the other: until its memory is there, then
+// for a time in which the kernel may move pages, then for the time that counts. Mark 11+2i ends
+// what counts of the i-th policy.
+func tieringScript(workload string) string {
+	var s strings.Builder
+	s.WriteString(`
+mount -t debugfs debugfs /sys/kernel/debug
+for line in scan_delay_ms:100 scan_period_min_ms:100 scan_period_max_ms:1000 hot_threshold_ms:5000; do
+	echo ${line#*:} >/sys/kernel/debug/sched/numa_balancing/${line%:*}
+done
+mark() { /guest/tiering mark $1; }
+mark 0
+/guest/tiering touch 0; mark 1
+/guest/tiering touch 1; mark 2
+ready() { # FILE
+	i=0
+	while ! grep -q ready $1; do
+		i=$((i + 1))
+		[ $i -lt 200 ] || exit 1
+		sleep 1
+	done
+}
+begin_redis() {
+	"$@" /guest/redis-server --port 0 --unixsocket /tmp/redis --save '' --appendonly no --loglevel warning &
+	server=$!
+	while [ ! -S /tmp/redis ]; do sleep 1; done
+	/guest/redis-benchmark -s /tmp/redis -q -t set -d 1000 -r 120000 -n 240000 -P 32 -c 4 >/dev/null
+	/guest/redis-benchmark -s /tmp/redis -q -r 12000 -n 100000000 -P 32 -c 4 get key:__rand_int__ >/dev/null &
+	client=$!
+}
+begin() { # WORKLOAD COMMAND...
+	name=$1
+	shift
+	: >/tmp/ready
+	client=
+	if [ $name = redis ]; then
+		begin_redis "$@"
+	else
+		"$@" /guest/tiering $name >/tmp/ready &
+		server=$!
+		ready /tmp/ready
+	fi
+}
+`)
+	for i, p := range tieringPolicies {
+		settle := 2
+		if p.balancing != 0 {
+			settle = 60
+		}
+		fmt.Fprintf(&s, "echo %d >/proc/sys/kernel/numa_balancing\necho %d >/sys/kernel/mm/numa/demotion_enabled\n", p.balancing, p.balancing/2)
+		fmt.Fprintf(&s, "begin %s %s\nsleep %d\nmark %d\nsleep 4\nmark %d\nkill -9 $server $client\nwait\nrm -f /tmp/redis\n",
+			workload, p.command, settle, 10+2*i, 11+2*i)
+	}
+	return s.String()
+}
