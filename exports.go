@@ -168,11 +168,14 @@ func tag_fork_parent(taken uintptr) {
 }
 
 //export tag_fork_child
-func tag_fork_child(token, taken, h uintptr) {
-	alloc.ForkChild(token, taken&forkMask, heap(h))
+func tag_fork_child(token, taken, h uintptr) (torn uint) {
+	if alloc.ForkChild(token, taken&forkMask, heap(h)) {
+		torn = 1
+	}
 	cudahook.ForkChild(token, taken&^forkShare>>forkShift)
 	share.ForkChild(token, taken&forkShare != 0)
 	process.ForkChild()
+	return torn
 }
 
 //export tag_fork_unprepared

@@ -88,8 +88,10 @@ func (k *Counts) collectCounts(e *extents) {
 		k.Segments++
 		k.segment(s, e)
 	}
-	for i := range pool.aged {
-		k.huge(&pool.aged[i], e)
+	for p := pool.huge.head; p != nil; p = p.pendNext {
+		if p.state == spanHuge { // else it is freed as soon as who holds it lets go
+			k.huge(p, e)
+		}
 	}
 	for i := uintptr(0); i < pool.cache.n && i < hugeCacheSlots; i++ {
 		p := pool.cache.slot[i]
@@ -174,7 +176,14 @@ func (k *Counts) onList(b uintptr, n uint64) {
 }
 
 func (k *Counts) segment(s *segment, e *extents) {
+	summaries := s.slices >= summaryLeast
 	for a, end := s.start, s.start+s.slices<<SliceShift; a < end; {
+		if summaries {
+			if w := summaryOf(a); w != 0 {
+				a += k.summary(a, w, e)
+				continue
+			}
+		}
 		p := Lookup(a)
 		if p == nil || p.slices == 0 { // a span on its way from the pool to a heap
 			a += SliceSize
@@ -202,19 +211,15 @@ func (k *Counts) charge(p *Page, bytes uintptr) {
 	k.charged[tierOf(p.astray)] += stray
 }
 
-// huge adds the huge blocks on a list to the bytes of their hints, and to what is charged.
-func (k *Counts) huge(l *ageList, e *extents) {
-	for p := l.head; p != nil; p = p.ageNext {
-		if p.state == spanHuge {
-			k.hints[p.Hint&(hintSlots-1)] += uint64(p.Size)
-			k.charge(p, p.Size)
-			moved := uintptr(p.done) << SliceShift // by a demotion that is not finished
-			if moved != 0 {
-				e.add(p.Start, moved, p.astray)
-			}
-			e.add(p.Start+moved, p.Size-moved, p.place)
-		}
+// huge adds a huge block to the bytes of its hint, and to what is charged.
+func (k *Counts) huge(p *Page, e *extents) {
+	k.hints[p.Hint&(hintSlots-1)] += uint64(p.Size)
+	k.charge(p, p.Size)
+	moved := uintptr(p.done) << SliceShift // by a demotion that is not finished
+	if moved != 0 {
+		e.add(p.Start, moved, p.astray)
 	}
+	e.add(p.Start+moved, p.Size-moved, p.place)
 }
 
 func (k *Counts) page(p *Page) {

@@ -48,8 +48,8 @@ func release(taken uintptr) {
 }
 
 // ForkChild makes the heap whole in a child process: mine, the calling thread's
-// heap or nil, and the abandoned heaps live on, all others are frozen.
-func ForkChild(token, taken uintptr, mine *Heap) {
+// heap or nil, and the abandoned heaps live on, all others are frozen. It reports whether summaries may be torn.
+func ForkChild(token, taken uintptr, mine *Heap) bool {
 	freeze(mine)
 	limit.busy = 0
 	whole := mine == nil || mine.Thread.Busy == 0
@@ -62,6 +62,7 @@ func ForkChild(token, taken uintptr, mine *Heap) {
 	release(taken)
 	suspend(token)
 	rebase(token, whole && taken&forkPool != 0)
+	return summariesTorn
 }
 
 // rebase makes the present counts the zero of a forked child. With whole set, what the tiers are charged
@@ -136,6 +137,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 	freeze(mine)
 	limit.busy = 0
 	if poolLock.Take(token) {
+		dropSummaries()
 		holdsLeft(token)
 		poolLock.Release()
 	}
@@ -157,6 +159,7 @@ func freezeList(t, me *Thread) {
 	for ; t != nil; t = t.all {
 		if t != me && atomic.LoadUint32(&t.state) == heapOwned {
 			atomic.StoreUint32(&t.state, heapFrozen)
+			summariesTorn = true
 		}
 	}
 }

@@ -189,6 +189,7 @@ func check(p *Page, addr uintptr) uintptr {
 // hand and take it for its own (steal.go). The block has then joined the others that wait,
 // and the page is not to be touched any more.
 func (h *Heap) unfull(p *Page, b uintptr) bool {
+	p.dropSummary()
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
 		next := old &^ RemoteNotify

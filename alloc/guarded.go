@@ -177,12 +177,8 @@ func giveUpGuards() (n uintptr) {
 		n += pool.parked.drop()
 		pool.parked.at++
 	}
-	for i := range pool.aged {
-		for p := pool.aged[i].head; p != nil; p = p.ageNext {
-			if p.state == spanHuge {
-				n += p.dropGuards()
-			}
-		}
+	for p := pool.huge.head; p != nil; p = p.pendNext {
+		n += p.dropGuards()
 	}
 	return n
 }

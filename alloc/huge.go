@@ -164,6 +164,7 @@ func hugeLink(p *Page, hint, home uint32) {
 	p.Hint, p.home = hint, home
 	p.moving = 0
 	ageAdd(p)
+	pool.huge.add(p)
 	p.countHuge(1)
 	mapSet(p.Start, p)
 }
@@ -171,6 +172,7 @@ func hugeLink(p *Page, hint, home uint32) {
 // hugeUnlink ends p's life as a block. Precondition: poolLock is held.
 func hugeUnlink(p *Page) {
 	ageRemove(p)
+	pool.huge.remove(p)
 	p.uncountHuge()
 	p.Owner = ownerNone
 	p.state = spanHugeCached

@@ -191,6 +191,7 @@ func (h *Heap) setFull(p *Page) {
 		}
 	}
 	h.unlink(p)
+	p.summarize()
 	atomic.StoreUintptr(&p.Owner, h.ownerOf(uintptr(p.Class))|OwnerFull) // from now on another thread may take it (steal.go)
 }
 

@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"math/bits"
+	"sync/atomic"
 
 	"tieralloc/internal/raw"
 	"tieralloc/numa"
@@ -50,7 +51,8 @@ func holdLocked(token uintptr, p *Page) bool {
 	}
 	pool.holds.used |= 1 << (i & (holdSlots - 1))
 	pool.holds.slot[i&(holdSlots-1)] = holding{page: p, token: token}
-	p.moving = uint32(i + 1)
+	atomic.StoreUint32(&p.moving, uint32(i+1))
+	p.dropSummary()
 	return true
 }
 

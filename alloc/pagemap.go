@@ -13,12 +13,13 @@ import (
 // address is refused without touching its memory.
 //
 // Of a span in use every slice has an entry; of a free span the first and the
-// last; of a huge block the first.
+// last; of a huge block the first. Behind its entries a leaf has the summaries of
+// pages (summary.go), one for each slice.
 const (
 	RootEntries = 1 << (47 - RootShift)
 	RootShift   = 32
 	LeafEntries = 1 << (RootShift - SliceShift)
-	leafBytes   = LeafEntries * 8
+	leafBytes   = 2 * LeafEntries * 8
 )
 
 // mapRoot is the address of the root. The fast path in C owns it.
@@ -38,6 +39,12 @@ func Lookup(addr uintptr) *Page {
 
 func leafEntry(leaf, addr uintptr) uintptr {
 	return leaf + (addr>>SliceShift)%LeafEntries*8
+}
+
+// summaryEntry is where the summary of the page that begins at addr is. Precondition: its leaf exists.
+func summaryEntry(addr uintptr) uintptr {
+	leaf := atomic.LoadUintptr((*uintptr)(raw.Ptr(mapRoot + addr>>RootShift*8)))
+	return leafEntry(leaf, addr) + LeafEntries*8
 }
 
 // mapReserve makes sure that n bytes at start have leaves. It reports false when

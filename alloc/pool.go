@@ -62,6 +62,7 @@ type poolState struct {
 	parts       uintptr // of huge blocks: see parts.go
 	seams       uintptr // pairs of neighbouring spans of a segment that lie in different places
 	aged        [listSlots]ageList
+	huge        hugeList
 	count       poolCounts
 	shelf       [placeSlots]shelf
 	cache       hugeCache

@@ -24,6 +24,9 @@ func freeRemote(r *runCounts, p *Page, b uintptr) {
 // pushRemote puts n blocks, linked from first to last, on the page's remote list.
 func pushRemote(p *Page, first, last, n uintptr) {
 	raw.Store(last+8, FreeKey)
+	if summariesTorn && p.summed() {
+		p.settleSummary()
+	}
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
 		raw.Store(last, seal(last, old&RemoteAddr))
@@ -33,6 +36,9 @@ func pushRemote(p *Page, first, last, n uintptr) {
 		}
 		if atomic.CompareAndSwapUintptr(&p.Remote, old, next) {
 			if old&RemoteNotify != 0 {
+				if p.summed() {
+					p.clearSummary()
+				}
 				notify(p)
 			}
 			return
@@ -65,6 +71,7 @@ func (h *Heap) drain() {
 // news ends p's time on the pending list, where it is because it is full and other threads
 // have freed blocks of it: it goes back on its class's list.
 func (h *Heap) news(p *Page) {
+	p.dropSummary()
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
 		if atomic.CompareAndSwapUintptr(&p.Remote, old, old&^RemoteInFlight) {

@@ -41,6 +41,18 @@ func TestCrowdedSimulation(t *testing.T) {
 	}
 }
 
+// TestRoomySimulation is TestSimulation with pages that are summed up.
+func TestRoomySimulation(t *testing.T) {
+	for seed := uint64(1); seed <= 4; seed++ {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			roomyWorld(t)
+			if err := simulate(&randomly{rand.New(rand.NewPCG(seed, 0)), *simOps}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 // TestSecureSimulation is TestSimulation with TA_SECURE=1.
 func TestSecureSimulation(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {

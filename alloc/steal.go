@@ -68,6 +68,7 @@ func (t *Thread) stealFrom(h *Heap) {
 			notify(p)
 			continue
 		}
+		p.dropSummary()
 		bytes := p.Allocs * uint64(p.Size)
 		pool.count.stolen[p.Class&(Classes-1)] += p.Allocs
 		gone := &pool.count.gone[tierOf(p.place)]

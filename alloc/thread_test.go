@@ -207,7 +207,7 @@ func (t *thread) pushRemote(p *Page, b uintptr) bool {
 	raw.Store(b+8, FreeKey)
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
-		if old&RemoteNotify != 0 {
+		if old&RemoteNotify != 0 || summariesTorn {
 			raw.Store(b+8, 0)
 			return false
 		}

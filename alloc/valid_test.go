@@ -21,6 +21,8 @@ type inspection struct {
 	pages   map[*Thread]uintptr
 	extra   int     // parts of huge blocks beyond the first
 	kept    uintptr // bytes of pages left empty on lists
+
+	summaries int
 }
 
 // inspect returns what is wrong with the heap as a whole, or nil.

@@ -19,6 +19,7 @@ func (v *inspection) segments() {
 			used += p.bytes()
 			v.aged(p)
 			v.entries(p, true)
+			v.summary(p)
 			v.page(p)
 		case spanClean, spanDirty:
 			v.want(free[p] == p.state, "span %p in state %d is not in its bin", p, p.state)
@@ -26,6 +27,7 @@ func (v *inspection) segments() {
 			v.want(before == nil || before.segment != s || before.state != p.state || before.place != p.place, "spans %p and %p lie side by side, free", before, p)
 			delete(free, p)
 			v.entries(p, false)
+			v.want(summaryOf(a) == 0, "free span %p is summed up", p)
 		default:
 			v.want(false, "span %p in state %d", p, p.state)
 		}
@@ -62,6 +64,14 @@ func (v *inspection) entries(p *Page, all bool) {
 		if !v.want(got == want, "slice %d of %d of span %p: the map has %p", at>>SliceShift, p.slices, p, got) {
 			return
 		}
+	}
+}
+
+// summary: it says what the page does.
+func (v *inspection) summary(p *Page) {
+	if w := summaryOf(p.Start); w != 0 {
+		v.want(p.summed() && p.Owner&OwnerFull != 0 && w == p.summary(), "page %p, owner %#x, has the summary %#x, not %#x", p, p.Owner, w, p.summary())
+		v.summaries++
 	}
 }
 
@@ -201,6 +211,12 @@ func (v *inspection) pool() {
 
 // huge returns the bytes of live huge blocks.
 func (v *inspection) huge() (bytes uintptr) {
+	listed, last := uint64(0), (*Page)(nil)
+	for p := pool.huge.head; p != nil && v.err == nil; p = p.pendNext {
+		v.want(p.state == spanHuge && p.prev == last, "huge block %p in state %d: the one before is %p, not %p", p, p.state, p.prev, last)
+		last = p
+		listed++
+	}
 	var blocks, size [placeSlots]uint64
 	for i := range pool.aged {
 		v.ageList(&pool.aged[i], func(p *Page) {
@@ -221,9 +237,11 @@ func (v *inspection) huge() (bytes uintptr) {
 	}
 	for i := range pool.count.huge {
 		k := &pool.count.huge[i]
+		listed -= blocks[i]
 		v.want(blocks[i] == k.allocs-k.frees, "%d huge blocks in tier %d, counted %d", blocks[i], i, k.allocs-k.frees)
 		v.want(size[i] == k.allocBytes-k.freeBytes, "%d huge bytes in tier %d, counted %d", size[i], i, k.allocBytes-k.freeBytes)
 	}
+	v.want(listed == 0, "the list of huge blocks has %d more than there are", int64(listed))
 	return bytes
 }
 

@@ -34,6 +34,7 @@ func newWorld(tb testing.TB) {
 	Boot(mappedRoot, mappedNone)
 	pool, base, abandoned, heaps, stealNext = poolState{}, Counts{}, abandonedThreads{}, 0, 0
 	alone.pages, alone.threads, tight = 0, 0, 0
+	summariesTorn = false
 	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}
 	reservedPages = false
 	setTiers(func(*config.Settings) {})
@@ -60,12 +61,24 @@ func hardWorld(tb testing.TB) {
 	Harden(0, 0)
 }
 
+// roomyWorld is newWorld with a segment whose pages are summed up.
+func roomyWorld(tb testing.TB) {
+	tb.Helper()
+	newWorld(tb)
+	p := segmentMap(uintptr(config.TierNormal), maxGrowth, false)
+	if p == nil {
+		tb.Fatal("no segment")
+	}
+	insertFree(p, spanClean)
+}
+
 // unmapWorld gives back what the pool still holds, and looks whether the page
 // none, which every heap shares, is as it was.
 func unmapWorld(tb testing.TB) {
 	for s := pool.segments; s != nil; s = s.next {
 		for a := s.start; a < s.start+s.slices<<SliceShift; a += SliceSize {
 			mapSet(a, nil)
+			raw.Store(summaryEntry(a), 0)
 		}
 		raw.Unmap(s.mapAddr, s.mapSize)
 	}

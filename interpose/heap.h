@@ -237,6 +237,8 @@ void ta_leave(ta_heap *h);
 // Modes of the library, set once at the first call.
 enum { TA_UNBOOTED, TA_ACTIVE, TA_PASS };
 extern int ta_mode;
+// Set where summaries of pages may not be what the pages are: see alloc/summary.go.
+extern int ta_torn;
 // Set when the library was loaded by dlopen: malloc is another's.
 extern int ta_guest;
 

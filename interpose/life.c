@@ -13,6 +13,7 @@
 
 int ta_mode;
 int ta_guest;
+int ta_torn;
 int ta_wants_runtime;
 volatile uint64_t *ta_alive;
 
@@ -91,7 +92,7 @@ static uintptr_t own_heap(void) { return ta_self == &ta_heap_none ? 0 : (uintptr
 
 HOT static void fork_child(void)
 {
-	tag_fork_child(ta_token(), fork_taken, own_heap());
+	ta_torn = tag_fork_child(ta_token(), fork_taken, own_heap()) != 0;
 	if (fork_listed)
 		ta_own.list_resetlock(); // as glibc has done, if it saw several threads, too
 	child_began();

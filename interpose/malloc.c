@@ -120,13 +120,13 @@ HOT static void free_checked(void *p, const char *fn, unsigned how, size_t size)
 }
 
 // Gives a block to the heap of another thread by one push: freeRemote of
-// alloc/remote.go, where that heap has not asked to be told.
+// alloc/remote.go, where that heap has not asked to be told and no summary may have to be settled.
 HOT static int push_remote(ta_page *pg, uint64_t *b)
 {
 	uint64_t old = __atomic_load_n(&pg->Remote, __ATOMIC_RELAXED), next;
 	b[1] = TA_FREE_KEY;
 	do {
-		if (old & TA_REMOTE_NOTIFY) {
+		if (old & TA_REMOTE_NOTIFY || UNLIKELY(ta_torn)) {
 			b[1] = 0;
 			return 0;
 		}

@@ -36,7 +36,7 @@ void tag_cuda_driver(uintptr_t event, uintptr_t result);
 uintptr_t tag_cuda_configure(uintptr_t token, uintptr_t device, uintptr_t key, uintptr_t value);
 uintptr_t tag_fork_prepare(uintptr_t token);
 void tag_fork_parent(uintptr_t taken);
-void tag_fork_child(uintptr_t token, uintptr_t taken, uintptr_t heap);
+uintptr_t tag_fork_child(uintptr_t token, uintptr_t taken, uintptr_t heap);
 void tag_fork_unprepared(uintptr_t token, uintptr_t heap);
 uintptr_t tag_service(uintptr_t token);
 void tag_control_place(uintptr_t addr, uintptr_t n);

@@ -2,6 +2,7 @@ package process
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -111,4 +112,25 @@ func TestReportAsks(t *testing.T) {
 		}
 		validReport(t, filepath.Join(dir, pid))
 	})
+}
+
+// TestReportReads: of a large heap whose pages are full, a report reads hardly more than of a small one, and nor does a
+// forked child, to which reading memory is dear: it is new to it.
+func TestReportReads(t *testing.T) {
+	prog := testlib.CC(t, "report.c")
+	read := func(name string) (kib [2]int) {
+		r := preloaded(t, nil, prog, name)
+		clean(t, r)
+		if n, _ := fmt.Sscan(r.Stdout, &kib[0], &kib[1]); n != 2 {
+			t.Fatalf("%s: %s", name, r.Stdout)
+		}
+		return kib
+	}
+	little, much := read("reads-little"), read("reads-much")
+	const most = 600 // KiB more; the descriptors of its pages are 1.5 MiB
+	for i, what := range []string{"ta_get_stats", "a forked child"} {
+		if much[i] > little[i]+most {
+			t.Errorf("%s reads %d KiB with 512 MiB of blocks, %d KiB with 1 MiB", what, much[i], little[i])
+		}
+	}
 }

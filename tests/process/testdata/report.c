@@ -1,6 +1,7 @@
 // Reports of a process that has 192 MiB, three quarters of which it has written to.
 #include "common.h"
 #include "../../../interpose/tieralloc.h"
+#include <fcntl.h>
 #include <sys/wait.h>
 
 #pragma weak ta_get_stats
@@ -55,6 +56,52 @@ static void child(void)
 	_exit(0);
 }
 
-static const struct test tests[] = {{"stats", stats}, {"json", json}, {"exact", exact}, {"child", child}};
+// How many KiB of its anonymous memory the process has read or written since that was asked for last, or since the fork.
+static long referenced(int again)
+{
+	static char smaps[1 << 20];
+	long sum = 0, n, inode = 0;
+	int fd = open("/proc/self/smaps", O_RDONLY), size = 0, got;
+	CHECK(fd >= 0);
+	while ((got = read(fd, smaps + size, sizeof smaps - 1 - size)) > 0)
+		size += got;
+	close(fd);
+	for (char *line = strtok(smaps, "\n"); line != NULL; line = strtok(NULL, "\n"))
+		if (sscanf(line, "%*x-%*x %*s %*s %*s %ld", &n) == 1)
+			inode = n;
+		else if (inode == 0 && sscanf(line, "Referenced: %ld", &n) == 1)
+			sum += n;
+	if (again) {
+		fd = open("/proc/self/clear_refs", O_WRONLY);
+		CHECK(fd >= 0 && write(fd, "1", 1) == 1 && close(fd) == 0);
+	}
+	return sum;
+}
+
+// What a report reads, and a forked child up to the end of fork, with so many MiB of blocks.
+static void reads(long mib)
+{
+	int status;
+	ta_stats s = {.size = sizeof s};
+	for (long i = 0; i < (long)(mib * MIB / 112); i++)
+		CHECK(hide(malloc(100)) != NULL);
+	referenced(1);
+	if (ta_get_stats != NULL)
+		CHECK(ta_get_stats(&s) == 0);
+	printf("%ld ", referenced(1));
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		printf("%ld\n", referenced(0));
+		exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void reads_little(void) { reads(1); }
+static void reads_much(void) { reads(512); }
+
+static const struct test tests[] = {{"stats", stats}, {"json", json}, {"exact", exact}, {"child", child},
+	{"reads-little", reads_little}, {"reads-much", reads_much}};
 
 int main(int argc, char **argv) { RUN(tests); }
