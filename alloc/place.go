@@ -1,6 +1,8 @@
 package alloc
 
 import (
+	"unsafe"
+
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/numa"
@@ -23,6 +25,11 @@ func tierOf(place uint32) uintptr {
 	}
 	return uintptr(place) & (placeSlots - 1)
 }
+
+// PlaceAt is where a descriptor has its place, and TierOfPlace the place's tier, for who reads another process's heap.
+const PlaceAt = unsafe.Offsetof(Page{}.place)
+
+func TierOfPlace(place uint32) uintptr { return min(tierOf(place), uintptr(config.TierSlow)) }
 
 // Beside the program's hints there is one for each tier: of blocks that share their span
 // and that ta_move has put there. Nothing but the hard cap decides about them.

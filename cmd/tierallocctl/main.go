@@ -15,6 +15,8 @@
 //	device.go                its CUDA devices
 //	stats.go, pages.go, watch.go
 //	                         the reports of other processes
+//	heapnodes.go, mappings.go
+//	                         the nodes of another process's heap
 //	top.go, sample.go, frame.go, screen.go
 //	                         all of them on a full screen
 //	check.go, rulelist.go, advice.go, advicecuda.go

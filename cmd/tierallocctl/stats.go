@@ -24,14 +24,20 @@ Without an argument: a list of all live pages.
 A page outlives a process that a signal kills. The list shows it with its owner and the
 age of its figures until --prune removes it.
 
+A report's bytes by node are scaled from a sample. With --nodes they are exact, by the
+kernel's /proc/PID/numa_maps and the page map in the process's memory, resident pages
+alone: for each tier; for mappings that several tiers share ("mixed"); and for what the
+library keeps for itself ("own"). That needs no live page.
+
 Pages are found in the memory of running processes, in /dev/shm by the usual name, and
 where TA_STATS_LIVE says in this program's own environment. So root sees those of all
 users. Others see their own, but for processes that they may not trace.`
 
 // statsOptions are the flags of stats.
 type statsOptions struct {
-	json, prune, watch bool
-	interval           time.Duration
+	json, prune, watch, nodes bool
+	interval                  time.Duration
+	library                   string
 }
 
 func statsCommand() *cobra.Command {
@@ -44,6 +50,10 @@ func statsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 			switch {
+			case o.nodes && (len(args) == 0 || o.prune || o.watch):
+				return &failure{statusUsage, errors.New("stats --nodes takes the number of a process, and looks once")}
+			case o.nodes:
+				return showHeapNodes(out, args[0], o.library, o.json)
 			case o.prune && (len(args) > 0 || o.watch):
 				return &failure{statusUsage, errors.New("stats --prune takes no argument, and is done once")}
 			case o.prune:
@@ -65,6 +75,8 @@ func statsCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.json, "json", false, "the report as the library writes it (docs/stats.schema.json)")
 	cmd.Flags().BoolVar(&o.prune, "prune", false, "remove the live pages of processes that have ended")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "again and again, until the process has ended")
+	cmd.Flags().BoolVar(&o.nodes, "nodes", false, "of the process with this PID: on which nodes each byte of its heap is")
+	cmd.Flags().StringVar(&o.library, "library", "", "with --nodes: the `FILE` that the process has, if it is not the one beside this program")
 	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "`TIME` between two looks")
 	return cmd
 }

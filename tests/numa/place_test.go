@@ -1,6 +1,7 @@
 package numa
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -160,6 +161,7 @@ const perlScript = `
 	/guest/perl -e '$| = 1; $x = "a" x 30e6; @y = map { "$_" x 20 } 1..100000; print "ready\n"; sleep 90' >ready &
 	i=0
 	while ! grep -q ready ready && [ $i -lt 300 ]; do i=$((i + 1)); usleep 100000; done
+	LD_PRELOAD= /guest/tierallocctl stats --nodes $! --json --library /guest/libtieralloc.so >heapnodes
 	cat /proc/$!/maps >maps && cat /proc/$!/numa_maps >numa_maps && kill $!`
 
 func judgePerl(t *testing.T, r *remains) {
@@ -175,6 +177,15 @@ func judgePerl(t *testing.T, r *remains) {
 	onlyOn(t, ours, 2)
 	if got := sum(ours)[2]; got < 40*mib || stray > 3*mib {
 		t.Errorf("%s on node 2, %s elsewhere:\n%s", kib(got), kib(stray), r.read(t, "numa_maps"))
+	}
+	var told struct {
+		Rows map[string]map[int]int64 `json:"bytes_per_node"`
+	}
+	if err := json.Unmarshal([]byte(r.read(t, "heapnodes")), &told); err != nil {
+		t.Fatalf("stats --nodes: %v: %s", err, r.stdout)
+	}
+	if got := told.Rows["slow"]; len(got) != 1 || got[2] != sum(ours)[2] {
+		t.Errorf("stats --nodes: %v, not %d bytes on node 2", told.Rows, sum(ours)[2])
 	}
 }
 

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"tieralloc/alloc"
+)
+
+// What `stats --nodes` shows: the kernel knows on which node each page of a mapping is, and the heap's page map, in the
+// process's memory, which mappings are the heap's and to which tier their spans belong. So it is exact, and the process
+// takes no part. The page map is that of this program's own library: another build may have it elsewhere.
+
+// tierRows are the tiers as reports name them.
+var tierRows = [3]string{"fast", "normal", "slow"}
+
+// Rows beside the tiers.
+const (
+	rowMixed = "mixed" // of mappings with spans of several tiers: in simulated tiers they may share one
+	rowOwn   = "own"   // what the library has for itself: descriptors and the page map
+)
+
+// heapNodes are the bytes by node of each row.
+type heapNodes map[string]map[int]uint64
+
+// readHeapNodes finds out where the memory of a process's heap is. library is this program's.
+func readHeapNodes(pid int, library string) (heapNodes, error) {
+	all, err := readMappings(pid)
+	if err != nil {
+		return nil, err
+	}
+	base, err := libraryBase(pid, all, library)
+	if err != nil {
+		return nil, err
+	}
+	root, err := symbolIn(library, "ta_root")
+	if err != nil {
+		return nil, err
+	}
+	memory, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "mem"))
+	if err != nil {
+		return nil, procError(pid, err)
+	}
+	defer memory.Close()
+	h := &heapReader{pid: pid, memory: memory, all: all, root: make([]byte, alloc.RootEntries*8), rows: map[*mapping]string{}}
+	if _, err := memory.ReadAt(h.root, int64(base+root)); err != nil {
+		return nil, procError(pid, err)
+	}
+	for i := range all {
+		if m := &all[i]; m.inode == 0 && len(m.perNode) != 0 {
+			h.look(m)
+		}
+	}
+	return h.sums(), nil
+}
+
+// libraryBase is where a process has the library.
+func libraryBase(pid int, all []mapping, library string) (uint64, error) {
+	var own syscall.Stat_t
+	if err := syscall.Stat(library, &own); err != nil {
+		return 0, &os.PathError{Op: "stat", Path: library, Err: err}
+	}
+	other := ""
+	for _, m := range all {
+		switch {
+		case filepath.Base(m.path) != filepath.Base(library):
+		case m.inode == own.Ino:
+			return m.start, nil
+		default:
+			other = m.path
+		}
+	}
+	if other != "" {
+		return 0, fmt.Errorf("process %d has another build of the library, %s: name it with --library", pid, other)
+	}
+	return 0, fmt.Errorf("process %d runs without %s", pid, libraryName)
+}
+
+// symbolIn is the address of a variable in a library that is mapped at 0.
+func symbolIn(library, name string) (uint64, error) {
+	file, err := elf.Open(library)
+	if err != nil {
+		return 0, fmt.Errorf("%s is no shared library (%w)", library, err)
+	}
+	defer file.Close()
+	symbols, err := file.Symbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return 0, err
+	}
+	for _, s := range symbols {
+		if s.Name == name {
+			return s.Value, nil
+		}
+	}
+	return 0, fmt.Errorf("%s has lost its symbols (strip): where its heap is cannot be told", library)
+}
+
+// heapReader looks for the heap's mappings.
+type heapReader struct {
+	pid    int
+	memory io.ReaderAt
+	all    []mapping
+	root   []byte
+	rows   map[*mapping]string
+}
+
+// look notes what the page map says of a mapping, and whose descriptors that leads to.
+func (h *heapReader) look(m *mapping) {
+	last := uint64(0)
+	for a := m.start &^ (alloc.SliceSize - 1); a < m.end; {
+		i := a >> alloc.RootShift
+		if i >= alloc.RootEntries {
+			return
+		}
+		next := min((i+1)<<alloc.RootShift, (m.end+alloc.SliceSize-1)&^(alloc.SliceSize-1))
+		leaf := binary.LittleEndian.Uint64(h.root[i*8:])
+		entries := make([]byte, (next-a)>>alloc.SliceShift*8)
+		at := leaf + a>>alloc.SliceShift%alloc.LeafEntries*8
+		a = next
+		if leaf == 0 {
+			continue
+		}
+		h.note(leaf, rowOwn)
+		if _, err := h.memory.ReadAt(entries, int64(at)); err != nil {
+			continue // it has ended, or is none of ours after all
+		}
+		for ; len(entries) != 0; entries = entries[8:] {
+			if p := binary.LittleEndian.Uint64(entries); p != 0 && p != last {
+				last = p
+				h.span(m, p)
+			}
+		}
+	}
+}
+
+// span notes the span of a mapping whose descriptor is at p.
+func (h *heapReader) span(m *mapping, p uint64) {
+	var place [4]byte
+	if _, err := h.memory.ReadAt(place[:], int64(p+uint64(alloc.PlaceAt))); err != nil {
+		return
+	}
+	h.note(p, rowOwn)
+	row := tierRows[alloc.TierOfPlace(binary.LittleEndian.Uint32(place[:]))]
+	if before, ok := h.rows[m]; ok && before != row {
+		row = rowMixed
+	}
+	h.rows[m] = row
+}
+
+// note gives the mapping that has an address a row, unless it has one.
+func (h *heapReader) note(addr uint64, row string) {
+	if m := containing(h.all, addr); m != nil && m.inode == 0 && h.rows[m] == "" {
+		h.rows[m] = row
+	}
+}
+
+func (h *heapReader) sums() heapNodes {
+	sums := heapNodes{}
+	for m, row := range h.rows {
+		if sums[row] == nil {
+			sums[row] = map[int]uint64{}
+		}
+		for node, n := range m.perNode {
+			sums[row][node] += n
+		}
+	}
+	return sums
+}
+
+// showHeapNodes is stats --nodes.
+func showHeapNodes(w io.Writer, name, library string, asJSON bool) error {
+	pid, err := strconv.Atoi(name)
+	if err != nil || pid <= 0 {
+		return &failure{statusUsage, fmt.Errorf("stats --nodes is of a process: %q is no number of one", name)}
+	}
+	if library, err = findLibrary(library); err != nil {
+		return err
+	}
+	sums, err := readHeapNodes(pid, library)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(map[string]any{"pid": pid, "bytes_per_node": sums})
+	}
+	return sums.write(w)
+}
+
+func (sums heapNodes) write(w io.Writer) error {
+	var nodes []int
+	for _, row := range sums {
+		for node := range row {
+			if !slices.Contains(nodes, node) {
+				nodes = append(nodes, node)
+			}
+		}
+	}
+	slices.Sort(nodes)
+	header, right := []any{"memory"}, []int{}
+	for i, node := range nodes {
+		header, right = append(header, fmt.Sprintf("node %d", node)), append(right, i+2)
+	}
+	t := newTable(header...)
+	alignRight(t, right...)
+	for _, name := range slices.Concat(tierRows[:], []string{rowMixed, rowOwn}) {
+		if sums[name] == nil {
+			continue
+		}
+		row := table.Row{name}
+		for _, node := range nodes {
+			row = append(row, size(sums[name][node]))
+		}
+		t.AppendRow(row)
+	}
+	_, err := fmt.Fprintln(w, t.Render())
+	return err
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// mapping is a mapping of another process, by its maps and numa_maps.
+type mapping struct {
+	start, end uint64
+	inode      uint64 // 0: no file's
+	path       string
+	perNode    map[int]uint64 // resident bytes
+}
+
+// procFile reads a file that the kernel has for a process, or says why it cannot be.
+func procFile(pid int, name string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), name))
+	return text, procError(pid, err)
+}
+
+// procError makes an error of the kernel's one about the process.
+func procError(pid int, err error) error {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("process %d is not to be looked into: ask as its user, or as root", pid)
+	case errors.Is(err, os.ErrNotExist) && !processRuns(pid), errors.Is(err, syscall.ESRCH):
+		return fmt.Errorf("there is no process %d", pid)
+	}
+	return err
+}
+
+func processRuns(pid int) bool {
+	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
+	return err == nil
+}
+
+// readMappings are the mappings of a process, in order.
+func readMappings(pid int) ([]mapping, error) {
+	maps, err := procFile(pid, "maps")
+	if err != nil {
+		return nil, err
+	}
+	numa, err := procFile(pid, "numa_maps")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errors.New("this kernel does not tell of nodes: there is no /proc/PID/numa_maps")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(maps) == 0 {
+		return nil, fmt.Errorf("process %d has no memory: it has ended, or is the kernel's", pid)
+	}
+	all := parseMaps(maps)
+	addNodes(all, numa)
+	return all, nil
+}
+
+// parseMaps reads the lines START-END PERMS OFFSET DEVICE INODE PATH.
+func parseMaps(text []byte) (all []mapping) {
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		var m mapping
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 5 {
+			continue
+		}
+		_, err := fmt.Sscanf(fields[0], "%x-%x", &m.start, &m.end)
+		inode, bad := strconv.ParseUint(fields[4], 10, 64)
+		if err != nil || bad != nil {
+			continue
+		}
+		m.inode = inode
+		if len(fields) > 5 {
+			m.path = fields[5]
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// addNodes reads the lines START POLICY WORD..., of whose words N0=5 is 5 pages on node 0 and kernelpagesize_kB=4 their
+// size. A mapping that is new since is left out.
+func addNodes(all []mapping, text []byte) {
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 {
+			continue
+		}
+		start, err := strconv.ParseUint(fields[0], 16, 64)
+		i, found := slices.BinarySearchFunc(all, start, func(m mapping, at uint64) int {
+			return int(min(max(int64(m.start-at), -1), 1))
+		})
+		if err != nil || !found {
+			continue
+		}
+		unit, pages := uint64(os.Getpagesize()), map[int]uint64{}
+		for _, word := range fields[1:] {
+			var node int
+			var n uint64
+			if _, err := fmt.Sscanf(word, "N%d=%d", &node, &n); err == nil {
+				pages[node] += n
+			} else if _, err := fmt.Sscanf(word, "kernelpagesize_kB=%d", &n); err == nil {
+				unit = n << 10
+			}
+		}
+		for node := range pages {
+			pages[node] *= unit
+		}
+		all[i].perNode = pages
+	}
+}
+
+// containing is the mapping that has an address, or nil.
+func containing(all []mapping, addr uint64) *mapping {
+	i, _ := slices.BinarySearchFunc(all, addr, func(m mapping, at uint64) int {
+		switch {
+		case m.end <= at:
+			return -1
+		case m.start > at:
+			return 1
+		}
+		return 0
+	})
+	if i < len(all) && all[i].start <= addr && addr < all[i].end {
+		return &all[i]
+	}
+	return nil
+}
