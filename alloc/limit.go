@@ -10,13 +10,15 @@ import (
 // to a part of the limit, and goes back to the kernel when little is left.
 //
 // The group's files are read when the heap has grown: first beyond limitFirst, then by half of what was left.
-// Without a limit they are read when the heap has doubled, as one may be set at any time. So a small process opens no
-// file, and a large one hardly any.
+// Without a limit they are read when the heap has doubled. One may be set or lowered at any time: so a process of more than
+// limitFirst looks again after limitAgain, when it next comes by the slow path. A small process opens no file, and a large one
+// hardly any.
 const (
 	limitFirst = 32 << 20
 	limitShare = 8       // of the limit: what dirty spans may have, and cached huge blocks; what is left at least
 	limitStep  = 1 << 20 // bytes that the heap may grow by without a look, and no less than a part of the limit
 	limitSteps = 64
+	limitAgain = 5e9 // nanoseconds
 )
 
 // limit begins as zeros: what is read of initialised data has 64 KiB resident around it.
@@ -24,6 +26,7 @@ var limit struct {
 	beyond uintptr // the group is looked at before more than limitFirst and so many bytes are committed
 	share  uintptr // of the limit in bytes, and one more; 0: no limit is known
 	busy   uint32  // 1: a thread is looking
+	again  uint64  // when the group is looked at without growth
 }
 
 // limitMost is what dirty spans may have, and cached huge blocks.
@@ -34,12 +37,16 @@ func nearLimit(n uintptr) bool {
 	return uintptr(pool.count.committed)+n > limitFirst+limit.beyond
 }
 
+// limitOld reports, by a peek likewise, whether the last look is so long ago that there is to be another.
+func (t *Thread) limitOld() bool { return t.Now >= limit.again && pool.count.committed > limitFirst }
+
 // heed looks at the group before n bytes more are committed. Precondition: no lock is held.
 func (t *Thread) heed(n uintptr) {
 	after := max(uintptr(pool.count.committed)+n, limitFirst)
 	if !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
 		return
 	}
+	limit.again = t.Now + limitAgain
 	var m cgroup.Memory
 	cgroup.Read(&m)
 	if m.Limit == 0 {

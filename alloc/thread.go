@@ -251,6 +251,9 @@ func (t *Thread) tick() {
 	if abandoned.due(t.Now) {
 		serveAbandoned(t.token, t.Now, abandonedStep, true)
 	}
+	if t.limitOld() {
+		t.heed(0)
+	}
 	purgeDue(t.token, t.Now)
 	t.watch()
 	t.migrate()

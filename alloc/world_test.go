@@ -35,6 +35,7 @@ func newWorld(tb testing.TB) {
 	pool, base, abandoned, heaps, stealNext = poolState{}, Counts{}, abandonedThreads{}, 0, 0
 	alone.pages, alone.threads, tight = 0, 0, 0
 	summariesTorn = false
+	limit.beyond, limit.share, limit.busy, limit.again = 0, 0, 0, 0
 	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}
 	reservedPages = false
 	setTiers(func(*config.Settings) {})
