@@ -1,5 +1,5 @@
-// The real CUDA driver, found only when the program itself has loaded it. Nothing here
-// loads a library.
+// The real CUDA driver: the one that the program has loaded. It is loaded here only for a program
+// that calls ours without it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -77,9 +77,20 @@ int ta_cuda_serves(CUcontext *current)
 	return current == NULL || LIKELY(ta_cu.cuCtxGetCurrent(current) == CUDA_SUCCESS);
 }
 
+// The linker drops the driver from what a program needs when ours stands before it and has all
+// of its functions that the program names. No search gives the program ours without a driver.
+void ta_cuda_load(void)
+{
+	int saved = errno;
+	if (!ta_cuda_find() && dlopen("libcuda.so.1", RTLD_LAZY | RTLD_GLOBAL) != NULL)
+		look();
+	errno = saved;
+}
+
 // A driver that finds no device, say, is worth a line.
 EXPORT CUresult cuInit(unsigned flags)
 {
+	ta_cuda_load();
 	CUresult e = TA_CUDA_PASS(cuInit, flags);
 	if (e != CUDA_SUCCESS && ta_cuda_serves(NULL))
 		tag_cuda_driver(TA_EVENT_DRIVER_FAILS, (uintptr_t)e);

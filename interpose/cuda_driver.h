@@ -20,6 +20,10 @@ extern struct ta_cuda_driver ta_cu;
 // Whether the program has loaded the driver; then ta_cu is filled in.
 int ta_cuda_find(void);
 
+// Finds the driver, or loads it by its name. For those of our functions that a program may
+// call before all others.
+void ta_cuda_load(void);
+
 // Set at boot by TA_CUDA=0 and TA_DISABLE=1: nothing is substituted.
 extern int ta_cuda_off;
 

@@ -134,6 +134,7 @@ void *ta_cuda_dlsym(void *handle, const char *name)
 
 EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, uint64_t flags)
 {
+	ta_cuda_load();
 	CUresult e = TA_CUDA_PASS(cuGetProcAddress, name, out, version, flags);
 	if (e == CUDA_SUCCESS && out != NULL)
 		*out = ta_cuda_substitute(*out);
@@ -142,6 +143,7 @@ EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, uint
 
 EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status)
 {
+	ta_cuda_load();
 	CUresult e = TA_CUDA_PASS(cuGetProcAddress_v2, name, out, version, flags, status);
 	if (e == CUDA_SUCCESS && out != NULL)
 		*out = ta_cuda_substitute(*out);
