@@ -97,6 +97,16 @@ func (k *bins) largest() uint64 {
 	return (32 | part) << ((level + firstBit - partBits) & 63)
 }
 
+// last returns the blocks of the highest bin that has some, or nil.
+func (k *bins) last() *block {
+	if k.levels == 0 {
+		return nil
+	}
+	level := (uint(bits.Len32(k.levels)) - 1) & 31
+	part := (uint(bits.Len32(k.parts[level])) - 1) & 31
+	return k.head[(level<<partBits|part)&1023]
+}
+
 // best returns the smallest block, or with first the first one, of at least n bytes
 // among the first lookBound of a list.
 func best(b *block, n uint64, first bool) (found *block) {

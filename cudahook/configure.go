@@ -12,7 +12,7 @@ type knobs struct {
 	segment  uint64 // bytes of a new segment that is to be cut
 	cache    uint64 // bytes of free blocks that a heap may keep
 	quicks   uint64 // blocks in the quick lists of a tag
-	idles    uint64 // idle segments that a heap may keep
+	globals  uint64 // blocks that are free for every stream that a heap may keep
 	firstFit uint64 // 1: the first block that is large enough, and not the best, is taken
 	eager    uint64 // 1: there are no quick lists
 	frayed   uint64 // in 1/65536: quick lists are merged at a miss when the fragmentation is above
@@ -24,7 +24,7 @@ const (
 	ConfigSegmentSize uint64 = iota + 1 // bytes, a multiple of 2 MiB up to 64 GiB
 	ConfigCacheLimit                    // bytes
 	ConfigStreamLocal                   // blocks in the quick lists of a stream
-	ConfigGlobal                        // idle segments
+	ConfigGlobal                        // blocks that are free for every stream
 	ConfigCoalescing                    // 1: freed blocks are merged at once
 	ConfigThreshold                     // fragmentation in 1/65536, up to 1
 	ConfigStrategy                      // 0: best fit, 1: first fit
@@ -77,7 +77,7 @@ func (k *knobs) set(key, value uint64) bool {
 	case ConfigStreamLocal:
 		k.quicks = value
 	case ConfigGlobal:
-		k.idles = value
+		k.globals = value
 	case ConfigCoalescing:
 		k.eager = value
 		return value <= 1

@@ -54,8 +54,8 @@ func TestConfigure(t *testing.T) {
 	set(ConfigGlobal, 1)
 	p.free(x)
 	p.free(y)
-	if n := heaps[0].count.idles; n > 1 {
-		t.Errorf("%d idle segments", n)
+	if n := heaps[0].count.globals; n > 1 {
+		t.Errorf("%d blocks are free for every stream", n)
 	}
 	peak := p.report().BytesPeak
 	set(ConfigPeak, 0)
@@ -94,5 +94,31 @@ func TestStrategy(t *testing.T) {
 		if got := p.salloc(128*mib, 7); (got == large) != (first == 1) {
 			t.Errorf("strategy %d takes %#x", first, got)
 		}
+	}
+}
+
+// TestGlobalCountsBlocks: the limit of what is kept for every stream is one of blocks, also of those
+// that are parts of a segment.
+func TestGlobalCountsBlocks(t *testing.T) {
+	for _, c := range []struct{ limit, kept uint64 }{{5, 0}, {6, 1}, {config.NoLimit, 1}} {
+		p := newProg(t, gib, nil)
+		var blocks []uint64
+		for range 10 {
+			blocks = append(blocks, p.alloc(64*kib))
+		}
+		large := p.alloc(50 * mib)
+		if Configure(8, everyDevice, ConfigGlobal, c.limit) != 1 {
+			t.Fatal("the limit is refused")
+		}
+		for i := range 4 {
+			p.free(blocks[2*i]) // no neighbours: four blocks, beside the rest of their segment
+		}
+		p.free(large)
+		p.is("free blocks", heaps[0].count.globals, 5+c.kept)
+		p.is("bytes of the large one", p.report().BytesReserved, 2*mib+c.kept*50*mib)
+		for i := range 4 {
+			p.free(blocks[2*i+1]) // all but one and the rest are neighbours now
+		}
+		p.is("merged", heaps[0].count.globals, 2+c.kept)
 	}
 }

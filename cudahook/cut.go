@@ -41,6 +41,9 @@ func (h *heap) bin(b *block, t *tag) {
 	t.bins[b.segment.kind&3].add(b)
 	t.free += b.bytes
 	t.count(b.bytes)
+	if t == t.pool.global {
+		h.count.globals++
+	}
 	if b.bytes == b.segment.bytes && t.pool.global != nil {
 		h.setIdle(b.segment)
 	}
@@ -52,6 +55,9 @@ func (h *heap) unbin(b *block) {
 	t.bins[b.segment.kind&3].remove(b)
 	t.free -= b.bytes
 	t.count(-b.bytes)
+	if t == t.pool.global {
+		h.count.globals--
+	}
 	if b.bytes == b.segment.bytes {
 		h.unsetIdle(b.segment)
 	}

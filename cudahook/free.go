@@ -98,8 +98,7 @@ func (h *heap) startFree(r *Request) uint64 {
 		return h.freeForeign(r, b)
 	}
 	if b.state != stateInUse {
-		h.count.wrongFrees++
-		return r.done(ErrorInvalidValue)
+		return h.wrongFree(r)
 	}
 	r.Bytes = b.asked
 	dead := b.tag.dead != 0
@@ -121,6 +120,13 @@ func (h *heap) startFree(r *Request) uint64 {
 	}
 	h.count.waits++
 	return h.syncNext(r, phaseSyncFree, r.has(wide))
+}
+
+// wrongFree refuses to free what is in a segment, and is no block that the program has: it was freed
+// before, or begins within one.
+func (h *heap) wrongFree(r *Request) uint64 {
+	h.count.wrongFrees++
+	return r.done(ErrorInvalidValue)
 }
 
 // captureError reports whether the driver has refused a call since a stream captures a graph

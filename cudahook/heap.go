@@ -89,6 +89,7 @@ type counts struct {
 	reserved, reservedPeak        uint64
 	foreign, foreignBlocks        uint64
 	idles                         uint64 // idle segments
+	globals                       uint64 // blocks in bins of global tags
 	segments, warmed              uint64
 	spills, spilled               uint64
 	releases, released            uint64
@@ -240,7 +241,7 @@ func (h *heap) wipe() {
 	h.naming = [tagPlaces]uint64{}
 	c := &h.count
 	c.asked, c.reserved, c.foreign, c.foreignBlocks = 0, 0, 0, 0
-	c.idles, c.segments = 0, 0
+	c.idles, c.globals, c.segments = 0, 0, 0
 	for i := range c.side {
 		s := &c.side[i]
 		s.live, s.blocks, s.local, s.global, s.private, s.pending, s.held, s.lost = 0, 0, 0, 0, 0, 0, 0, 0

@@ -105,7 +105,10 @@ func TestWrongFrees(t *testing.T) {
 	p := newProg(t, gib, nil)
 	for _, n := range []uint64{100, 3 * mib} {
 		a := p.alloc(n)
-		for _, wrong := range []uint64{a + 1, a + 64, 0x999, 0} {
+		for _, inside := range []uint64{a + 1, a + 64} {
+			p.is("free inside", p.result(OpFree, func(r *Request) { r.Address = inside }), ErrorInvalidValue)
+		}
+		for _, wrong := range []uint64{0x999, 0} {
 			if action, calls := p.call(OpFree, func(r *Request) { r.Address = wrong }); action != ActPass || calls != 0 {
 				t.Fatalf("free of %#x: action %d, %d calls", wrong, action, calls)
 			}
@@ -117,8 +120,8 @@ func TestWrongFrees(t *testing.T) {
 			p.is("record of a free block", p.result(OpRecord, func(r *Request) { r.Address = a }), ErrorInvalidValue)
 		}
 	}
-	p.is("invalid frees", p.report().FreesInvalid, 2)
-	p.is("unknown frees", p.report().FreesUnknown, 8)
+	p.is("invalid frees", p.report().FreesInvalid, 6)
+	p.is("unknown frees", p.report().FreesUnknown, 4)
 }
 
 // TestConcurrentDoubleFree: the second free comes while the first waits for the device.
@@ -370,4 +373,28 @@ func TestWarmupOfSizes(t *testing.T) {
 		t.Errorf("%d bytes are reserved for %d", p.report().BytesReserved, live)
 	}
 	p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
+}
+
+// TestWarmupOfIdle: idle segments of any size are counted on before another one is mapped.
+func TestWarmupOfIdle(t *testing.T) {
+	for _, c := range []struct{ idle, bytes, count, mapped uint64 }{
+		{200 * mib, 30 * mib, 6, 0},  // of its own size, where the warm-up's are of theirs
+		{200 * mib, 30 * mib, 7, 1},  // what it lacks
+		{200 * mib, 3 * mib, 60, 0},  // where the warm-up's are of TA_CUDA_SEGMENT_SIZE
+		{20 * mib, 40 * mib, 1, 1},   // too small
+		{64 * mib, 100 * kib, 20, 1}, // of another kind
+	} {
+		p := newProg(t, gib, nil)
+		p.sfree(p.salloc(c.idle, 7), 7)
+		before := p.f.calls[ActMap]
+		p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = c.bytes, c.count, 1 })
+		if mapped := uint64(p.f.calls[ActMap] - before); mapped != c.mapped {
+			t.Errorf("%d of %d bytes beside %d: %d segments mapped, want %d", c.count, c.bytes, c.idle, mapped, c.mapped)
+		}
+		before = p.f.calls[ActMap]
+		for range c.count {
+			p.salloc(c.bytes, 7)
+		}
+		p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
+	}
 }

@@ -60,14 +60,8 @@ func (h *heap) largest() (n uint64) {
 			continue
 		}
 		for kind := range t.bins {
-			k := &t.bins[kind]
-			for i := range k.head {
-				if k.parts[i>>partBits&31] == 0 {
-					continue
-				}
-				for b := k.head[i]; b != nil; b = b.next {
-					n = max(n, b.bytes)
-				}
+			for b := t.bins[kind].last(); b != nil; b = b.next {
+				n = max(n, b.bytes)
 			}
 		}
 		for i := range t.quick {

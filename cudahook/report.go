@@ -45,7 +45,7 @@ func (d *device) report(s *stats.Device) {
 	s.Reuse, s.Suballoc, s.OnHardcap = flag(settings.event), flag(settings.all), flag(settings.spill)
 	s.Managed = atomic.LoadUint64(&d.managed)
 	s.SegmentSize, s.CacheLimit = d.segment, d.cache
-	s.StreamLocal, s.GlobalLimit = d.quicks, d.idles
+	s.StreamLocal, s.GlobalLimit = d.quicks, d.globals
 	s.FreesUnknown = atomic.LoadUint64(&freesUnknown)
 	s.BytesForeign = atomic.LoadUint64(&d.foreign)
 	fast, slow := &s.Tiers[stats.DeviceFast], &s.Tiers[stats.DeviceSlow]

@@ -82,8 +82,10 @@ func (h *heap) surplus() *segment {
 	if h.pressed && h.now-s.since >= recently && h.now > s.since {
 		return s
 	}
-	if h.count.idles > h.device.idles {
-		return s
+	if h.count.globals > h.device.globals {
+		if s := h.idleGlobal(); s != nil {
+			return s
+		}
 	}
 	if h.cached() > h.device.cache {
 		return h.idleOn(0)
@@ -96,6 +98,16 @@ func (h *heap) surplus() *segment {
 func (h *heap) idleOn(side uint64) *segment {
 	s := h.idleFirst
 	for s != nil && s.pool.spilled != side {
+		s = s.next
+	}
+	return s
+}
+
+// idleGlobal is the segment that has been idle for longest of those that are one block for every
+// stream, or nil: one block less is free when it is given back.
+func (h *heap) idleGlobal() *segment {
+	s := h.idleFirst
+	for s != nil && s.first.tag != s.pool.global {
 		s = s.next
 	}
 	return s

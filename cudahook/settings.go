@@ -60,7 +60,7 @@ func setup(s *config.CUDA, defaultHint uint32, sleep bool) {
 	settings.spillHard = s.SpillHard
 	settings.segment = max(mapRounded(min(s.SegmentSize, maxSegment)), smallBytes)
 	settings.cache = s.CacheLimit
-	settings.quicks, settings.idles = defaultQuicks, config.NoLimit
+	settings.quicks, settings.globals = defaultQuicks, config.NoLimit
 	settings.firstFit, settings.eager, settings.frayed = 0, 0, 0
 	settings.bw, settings.lat = s.BW, s.Lat
 	if tuned {

@@ -8,7 +8,7 @@ import (
 // valid checks all that the comments of a heap's types promise.
 func (h *heap) valid() error {
 	var sides [2]side
-	var asked, idles, reserved, segments, foreign, marked uint64
+	var asked, idles, globals, reserved, segments, foreign, marked uint64
 	blocks := uintptr(0)
 	last := uint64(0)
 	live := map[*tag]uint64{}
@@ -58,6 +58,9 @@ func (h *heap) valid() error {
 					return fmt.Errorf("free block %#x has the tag of another pool", b.address)
 				}
 				freeOf[b.tag] += b.bytes
+				if b.state == stateFree && b.tag == s.pool.global {
+					globals++
+				}
 				if b.state == stateQuick {
 					quicks[b.tag]++
 				} else if c := b.after; c != nil && c.state == stateFree && c.tag == b.tag {
@@ -97,12 +100,12 @@ func (h *heap) valid() error {
 	if blocks != h.table.used {
 		return fmt.Errorf("%d blocks, %d in the table", blocks, h.table.used)
 	}
-	return h.validFigures(&sides, live, freeOf, quicks, []uint64{asked, idles, reserved, segments, foreign, marked})
+	return h.validFigures(&sides, live, freeOf, quicks, []uint64{asked, idles, globals, reserved, segments, foreign, marked})
 }
 
 func (h *heap) validFigures(sides *[2]side, live, freeOf, quicks map[*tag]uint64, sums []uint64) error {
 	c := &h.count
-	for i, want := range []uint64{c.asked, c.idles, c.reserved, c.segments, c.foreign, h.marked} {
+	for i, want := range []uint64{c.asked, c.idles, c.globals, c.reserved, c.segments, c.foreign, h.marked} {
 		if sums[i] != want {
 			return fmt.Errorf("figure %d is %d, counted %d", i, want, sums[i])
 		}

@@ -31,8 +31,8 @@ func warmKind(bytes, kind uint64) uint64 {
 	return kindLarge
 }
 
-// room is how many blocks of n bytes an idle segment has for a warm-up that mapped it, or
-// would map it, with size bytes: besides those that the same warm-up counts on already.
+// room is how many blocks of n bytes an idle segment has for a warm-up that would map segments of
+// size bytes: besides those that the same warm-up counts on already.
 func (h *heap) room(s *segment, n, size, kind uint64) (blocks uint64) {
 	if s.kind != kind || s.pool != h.mainPool {
 		return 0
@@ -42,7 +42,7 @@ func (h *heap) room(s *segment, n, size, kind uint64) (blocks uint64) {
 		left -= s.claimed
 	}
 	switch {
-	case kind != kindWhole && s.bytes == size:
+	case kind != kindWhole:
 		return left / max(n, granule)
 	case kind == kindWhole && left == s.bytes && s.bytes >= n && s.bytes-s.bytes/8 <= size:
 		return 1
@@ -138,6 +138,7 @@ func (h *heap) warmup(r *Request) uint64 {
 	}
 	if r.Hint != 0 {
 		h.round++
+		h.flushAll() // what is in quick lists is idle memory, too
 		r.Hint = 0
 	}
 	if action := h.warm(r, r.Bytes, r.Count, kindLarge); action != goOn {

@@ -127,7 +127,8 @@ int ta_cuda_coalesce(int device);
  *   segment_size          bytes of segments to come, a multiple of 2 MiB up to 64 GiB
  *   cache_limit           bytes of free blocks that are kept; negative: no limit
  *   stream_local          blocks of one stream that wait for a request of their size
- *   global                free segments that are kept; negative: no limit
+ *   global                blocks free for all streams that are kept, as far as segments of one such
+ *                         block can be given back; negative: no limit
  *   coalescing            1: freed blocks are merged with their neighbours at once
  *   coalescing_threshold  0 to 1: they are merged when a request finds none of its
  *                         size and the fragmentation is above
