@@ -139,9 +139,15 @@ func tag_cuda_give(token, device, stream, address uintptr) uint {
 //export tag_share
 func tag_share(c uintptr) uint { return uint(share.Serve((*share.Call)(raw.Ptr(c)))) }
 
-//export tag_cuda_driver
-func tag_cuda_driver(event, result uintptr) {
-	stats.Put1(config.LogWarn, stats.EventKind(event), result, 0)
+//export tag_cuda_log
+func tag_cuda_log(event, a, b uintptr) { stats.Put1(config.LogWarn, stats.EventKind(event), a, b) }
+
+//export tag_cuda_figures
+func tag_cuda_figures(token, device, to uintptr) uint {
+	if cudahook.FiguresOf(token, uint64(device), (*cudahook.Figures)(raw.Ptr(to))) {
+		return 1
+	}
+	return 0
 }
 
 //export tag_cuda_history

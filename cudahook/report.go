@@ -10,33 +10,43 @@ import (
 // are. Figures of a heap whose lock the calling thread holds, in a signal handler, are of the
 // moment. Precondition: to is zero.
 func Report(token uintptr, to *[stats.DeviceMax]stats.Device) (n uint64) {
-	for i := range devices {
-		d := &devices[i]
-		if atomic.LoadUint64(&d.memory) == 0 || n >= stats.DeviceMax {
-			continue
-		}
-		s := &to[n&(stats.DeviceMax-1)]
-		n++
-		s.Ordinal = uint64(i)
-		d.report(s)
-		mine := tableLock.Take(token)
-		d.past.report(s)
-		if mine {
-			tableLock.Release()
-		}
-		for j := range heaps {
-			h := &heaps[j]
-			if h.device != d {
-				continue
-			}
-			mine := h.lock.Take(token)
-			h.report(s)
-			if mine {
-				h.lock.Release()
-			}
+	for i := uint64(0); i < deviceMax && n < stats.DeviceMax; i++ {
+		if reportOn(token, i, &to[n&(stats.DeviceMax-1)], settings.leaks) {
+			n++
 		}
 	}
 	return n
+}
+
+// reportOn fills in what is known of one device, or reports false where it was not used. leaks: also
+// which blocks are in use.
+func reportOn(token uintptr, ordinal uint64, s *stats.Device, leaks bool) bool {
+	d := &devices[ordinal&(deviceMax-1)]
+	if atomic.LoadUint64(&d.memory) == 0 {
+		return false
+	}
+	s.Ordinal = ordinal
+	d.report(s)
+	mine := tableLock.Take(token)
+	d.past.report(s)
+	if mine {
+		tableLock.Release()
+	}
+	for j := range heaps {
+		h := &heaps[j]
+		if h.device != d {
+			continue
+		}
+		mine := h.lock.Take(token)
+		h.report(s)
+		if leaks && h.context != 0 {
+			h.reportLeaks(s)
+		}
+		if mine {
+			h.lock.Release()
+		}
+	}
+	return true
 }
 
 // report fills in what is the device's own.
@@ -88,9 +98,6 @@ func (h *heap) report(s *stats.Device) {
 	s.Contexts++
 	s.Uuid, s.Pci = h.uuid, h.pci
 	s.LargestFree = max(s.LargestFree, h.largest())
-	if settings.leaks {
-		h.reportLeaks(s)
-	}
 }
 
 // report adds figures.

@@ -54,6 +54,14 @@ static int error_of(CUresult e)
 	return e == CUDA_ERROR_INVALID_DEVICE || e == CUDA_ERROR_NOT_INITIALIZED ? ENODEV : ENOMEM;
 }
 
+// Without a context that could be meant, the driver does not look at the address.
+static int free_error_of(CUresult e)
+{
+	if (e == CUDA_ERROR_INVALID_VALUE || e == CUDA_ERROR_INVALID_CONTEXT)
+		return EINVAL;
+	return e == CUDA_ERROR_NOT_INITIALIZED || e == CUDA_ERROR_DEINITIALIZED ? ENODEV : EIO;
+}
+
 static void *device_malloc(size_t size, int device, void *stream, void *caller)
 {
 	uintptr_t free = tag_cuda_take(ta_token(), (unsigned)device, (uintptr_t)stream, size);
@@ -84,11 +92,18 @@ EXPORT void ta_cuda_free(void *p, ssize_t size, int device, void *stream)
 	(void)size;
 	if (LIKELY(tag_cuda_give(ta_token(), (unsigned)device, (uintptr_t)stream, (uintptr_t)p)))
 		return;
-	if (p == NULL || !ask_device(&r, TA_CUDA_OP_STREAM_FREE, device))
+	if (p == NULL)
 		return;
-	r.Address = (uint64_t)p;
-	r.Stream = (uint64_t)stream;
-	ta_cuda_serve(&r, NULL, own_free, NULL);
+	int saved = errno;
+	CUresult e = CUDA_ERROR_NOT_INITIALIZED;
+	if (ask_device(&r, TA_CUDA_OP_STREAM_FREE, device)) {
+		r.Address = (uint64_t)p;
+		r.Stream = (uint64_t)stream;
+		e = ta_cuda_serve(&r, NULL, own_free, NULL);
+	}
+	errno = e == CUDA_SUCCESS ? saved : free_error_of(e);
+	if (e == CUDA_ERROR_INVALID_VALUE || e == CUDA_ERROR_INVALID_CONTEXT)
+		tag_cuda_log(TA_EVENT_DEVICE_FREE, (uintptr_t)p, (uintptr_t)e);
 }
 
 EXPORT void ta_cuda_record_stream(void *p, void *stream)

@@ -5,8 +5,11 @@
 #include <string.h>
 #include "cuda_driver.h"
 #include "life.h"
+#include "mm.h"
 #include "tag.h"
 #include "tieralloc.h"
+
+typedef struct ta_cuda_figures ta_cuda_figures;
 
 // What a value is given to the heap as.
 enum scale { AS_IT_IS, NEGATIVE_IS_NONE, FRACTION };
@@ -56,6 +59,29 @@ EXPORT size_t ta_cuda_trace(int device, char *buf, size_t n)
 	if (device < 0 || ta_cuda_off || ta_disabled)
 		return errno = ENODEV, 0;
 	return tag_cuda_history(ta_token(), (uintptr_t)device, (uintptr_t)buf, n);
+}
+
+// The two have the same words in the same order.
+_Static_assert(sizeof(ta_cuda_stats) == sizeof(ta_cuda_figures), "ta_cuda_stats");
+#define SAME(c, go) _Static_assert(offsetof(ta_cuda_stats, c) == offsetof(ta_cuda_figures, go), #c)
+SAME(misses, Misses);
+SAME(bytes_peak, BytesPeak);
+SAME(largest_free, LargestFree);
+SAME(bytes_released, BytesReleased);
+SAME(capacity_hard, CapacityHard);
+SAME(recording, Recording);
+
+EXPORT int ta_cuda_get_stats(int device, ta_cuda_stats *out)
+{
+	ta_cuda_figures figures = {0};
+	if (out == NULL || out->size < sizeof out->size)
+		return errno = EINVAL, -1;
+	if (ta_mode == TA_UNBOOTED)
+		ta_boot();
+	if (device < 0 || ta_cuda_off || ta_disabled || !tag_cuda_figures(ta_token(), (uintptr_t)device, (uintptr_t)&figures))
+		return errno = ENODEV, -1;
+	ta_mm_fill(out, &figures, sizeof figures);
+	return 0;
 }
 
 EXPORT void *ta_cuda_torch_malloc(ssize_t size, int device, void *stream)

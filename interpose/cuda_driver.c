@@ -62,7 +62,7 @@ static NOINLINE int refuses(void)
 	static int told;
 	int s = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	if (!ta_cuda_off && !ta_disabled && s != USABLE && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
-		tag_cuda_driver(s == TOO_OLD ? TA_EVENT_DRIVER_OLD : TA_EVENT_DRIVER_MISSING, 0);
+		tag_cuda_log(s == TOO_OLD ? TA_EVENT_DRIVER_OLD : TA_EVENT_DRIVER_MISSING, 0, 0);
 	return 0;
 }
 
@@ -93,6 +93,6 @@ EXPORT CUresult cuInit(unsigned flags)
 	ta_cuda_load();
 	CUresult e = TA_CUDA_PASS(cuInit, flags);
 	if (e != CUDA_SUCCESS && ta_cuda_serves(NULL))
-		tag_cuda_driver(TA_EVENT_DRIVER_FAILS, (uintptr_t)e);
+		tag_cuda_log(TA_EVENT_DRIVER_FAILS, (uintptr_t)e, 0);
 	return e;
 }

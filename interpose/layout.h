@@ -68,6 +68,7 @@
 #define TA_EVENT_DRIVER_MISSING 0xdull
 #define TA_EVENT_DRIVER_OLD 0xeull
 #define TA_EVENT_DRIVER_FAILS 0xfull
+#define TA_EVENT_DEVICE_FREE 0x13ull
 #define TA_CUDA_OP_ALLOC 0x1ull
 #define TA_CUDA_OP_FREE 0x2ull
 #define TA_CUDA_OP_STREAM_ALLOC 0x3ull
@@ -240,6 +241,39 @@ struct ta_cuda_request {
 	uint64_t Arg1;
 	uint64_t Arg2;
 	unsigned char rest[88];
+};
+
+struct ta_cuda_figures {
+	uint64_t Size;
+	uint64_t AllocCalls;
+	uint64_t FreeCalls;
+	uint64_t HitsLocal;
+	uint64_t HitsGlobal;
+	uint64_t HitsSplit;
+	uint64_t Misses;
+	uint64_t ForeignCalls;
+	uint64_t Refused;
+	uint64_t FreesInvalid;
+	uint64_t BlocksLive;
+	uint64_t BytesLive;
+	uint64_t BytesPeak;
+	uint64_t BytesReserved;
+	uint64_t BytesCachedLocal;
+	uint64_t BytesCachedGlobal;
+	uint64_t LargestFree;
+	uint64_t Segments;
+	uint64_t Splits;
+	uint64_t Merges;
+	uint64_t BlocksWarmed;
+	uint64_t BytesReleased;
+	uint64_t BytesDevice;
+	uint64_t BytesCurrent;
+	uint64_t CapacityHard;
+	uint64_t SegmentSize;
+	uint64_t CacheLimit;
+	uint64_t StreamLocal;
+	uint64_t GlobalLimit;
+	uint64_t Recording;
 };
 
 struct ta_share_call {

@@ -32,7 +32,8 @@ uintptr_t tag_cuda_history(uintptr_t token, uintptr_t device, uintptr_t buf, uin
 uintptr_t tag_cuda_take(uintptr_t token, uintptr_t device, uintptr_t stream, uintptr_t bytes);
 uintptr_t tag_cuda_give(uintptr_t token, uintptr_t device, uintptr_t stream, uintptr_t address);
 uintptr_t tag_share(uintptr_t call);
-void tag_cuda_driver(uintptr_t event, uintptr_t result);
+void tag_cuda_log(uintptr_t event, uintptr_t a, uintptr_t b);
+uintptr_t tag_cuda_figures(uintptr_t token, uintptr_t device, uintptr_t to);
 uintptr_t tag_cuda_configure(uintptr_t token, uintptr_t device, uintptr_t key, uintptr_t value);
 uintptr_t tag_fork_prepare(uintptr_t token);
 void tag_fork_parent(uintptr_t taken);

@@ -99,7 +99,10 @@ int ta_stats_write(const char *path);
 void *ta_cuda_malloc(ssize_t size, int device, void *stream);
 
 /* Frees a block after all that stream was given until now. size is not looked at. NULL is
- * accepted. A block of cudaMalloc may be freed so, and one of ta_cuda_malloc by cudaFree. */
+ * accepted. A block of cudaMalloc may be freed so, and one of ta_cuda_malloc by cudaFree. Where p is
+ * no block that the program has, errno is EINVAL afterwards; nothing is freed, the log has a line of
+ * it, and the report counts it (frees_invalid, or frees_unknown for an address that is not the library's).
+ * It is ENODEV without CUDA, EIO where the device has failed, and as it was before where all is well. */
 void ta_cuda_free(void *p, ssize_t size, int device, void *stream);
 
 /* The block is in use on another stream, too: it is not handed out again before what that
@@ -136,6 +139,32 @@ int ta_cuda_coalesce(int device);
  *   peak                  the peaks of the statistics start again; the value means nothing
  *   trace                 1: allocations and frees are recorded from now on, 0: no more */
 int ta_cuda_configure(int device, const char *key, double value);
+
+/* The figures of a device, under the names that they have in the report, in a microsecond or
+ * so: the report as a whole takes a thousand times as long. */
+typedef struct {
+	size_t size; /* set to sizeof(ta_cuda_stats) by the caller; filled up to it */
+	uint64_t alloc_calls, free_calls;
+	uint64_t hits_local, hits_global, hits_split;
+	uint64_t misses, foreign_calls, refused;
+	uint64_t frees_invalid;
+	uint64_t blocks_live, bytes_live, bytes_peak;
+	uint64_t bytes_reserved;
+	uint64_t bytes_cached_local, bytes_cached_global;
+	uint64_t largest_free;
+	uint64_t segments, splits, merges;
+	uint64_t blocks_warmed, bytes_released;
+	uint64_t bytes_device, bytes_current; /* bytes_current, capacity_hard: of the device's tier "fast" */
+	uint64_t capacity_hard;               /* 0: none */
+	uint64_t segment_size, cache_limit;   /* a limit from 2^63 on is none */
+	uint64_t stream_local, global_limit;
+	uint64_t recording; /* 1: allocations and frees are recorded */
+} ta_cuda_stats;
+
+/* Returns 0, with zeros but for the settings where the device was not used yet; or -1 with errno
+ * EINVAL for a size that is none, and ENODEV for a number that is no device's or while devices are
+ * not served (TA_CUDA=0, TA_DISABLE=1). */
+int ta_cuda_get_stats(int device, ta_cuda_stats *out);
 
 /* Writes what was recorded of a device, as snprintf does, and returns the length of the whole
  * text: a header and a line for each event, the oldest first, with the columns of

@@ -41,6 +41,7 @@ const (
 	EventDeviceSoftcap           // device, bytes reserved: it went over its soft cap
 	EventDeviceHardcap           // device, bytes asked for: its hard cap, or the driver, refuses them
 	EventDevicePlain             // device, CUresult: it has no managed memory, and gets plain memory
+	EventDeviceFree              // address, CUresult: it is no block that can be freed
 	EventSummary                 // mallocs, frees, peak bytes, live bytes, live blocks, failures
 )
 

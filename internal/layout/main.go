@@ -99,6 +99,7 @@ func write(w io.Writer) {
 		{"TA_EVENT_DRIVER_MISSING", uint64(stats.EventDriverMissing)},
 		{"TA_EVENT_DRIVER_OLD", uint64(stats.EventDriverOld)},
 		{"TA_EVENT_DRIVER_FAILS", uint64(stats.EventDriverFails)},
+		{"TA_EVENT_DEVICE_FREE", uint64(stats.EventDeviceFree)},
 		{"TA_CUDA_OP_ALLOC", cudahook.OpAlloc},
 		{"TA_CUDA_OP_FREE", cudahook.OpFree},
 		{"TA_CUDA_OP_STREAM_ALLOC", cudahook.OpStreamAlloc},
@@ -193,6 +194,7 @@ func write(w io.Writer) {
 	emit(w, "ta_heap", reflect.TypeOf((*alloc.Heap)(nil)).Elem(), false)
 	emit(w, "ta_thread", reflect.TypeOf((*alloc.Thread)(nil)).Elem(), false)
 	emit(w, "ta_cuda_request", reflect.TypeOf((*cudahook.Request)(nil)).Elem(), true)
+	emit(w, "ta_cuda_figures", reflect.TypeOf((*cudahook.Figures)(nil)).Elem(), true)
 	emit(w, "ta_share_call", reflect.TypeOf((*share.Call)(nil)).Elem(), true)
 	emit(w, "ta_share_info", reflect.TypeOf((*share.Info)(nil)).Elem(), true)
 	emit(w, "ta_share_chunking", reflect.TypeOf((*share.Chunking)(nil)).Elem(), true)

@@ -124,6 +124,7 @@ var shapes = map[stats.EventKind]shape{
 	stats.EventDeviceHardcap: {zerolog.WarnLevel, "no device memory", []string{"device", "bytes"}},
 	stats.EventDevicePlain: {zerolog.WarnLevel, "no managed memory: the device heap has plain memory",
 		[]string{"device", "error"}},
+	stats.EventDeviceFree: {zerolog.WarnLevel, "a free of what is no block of a device", []string{"address", "error"}},
 	stats.EventSummary: {zerolog.InfoLevel, "summary",
 		[]string{"malloc_calls", "free_calls", "bytes_peak", "bytes_live", "blocks_live", "calls_failed"}},
 }
