@@ -180,7 +180,7 @@ class AsyncMemoryPool:
     """Asynchronous allocation with memory in reserve.
 
     pool_size bytes of the device are free for this process when the pool has been made: taken
-    from the driver, but for a segment of that size that the cache has free. Blocks of 1 MiB
+    from the driver, but for an idle segment of that size or more that the cache has. Blocks of 1 MiB
     and more are cut from them; smaller ones have segments of 2 MiB of their own. It is a
     reserve and no limit: what is asked for beyond it is taken from the driver. It is part of
     the device's cache, so cleanup_cache(force=True) gives it back, too.
@@ -209,9 +209,7 @@ class AsyncMemoryPool:
             return
         self._worker.close()
         self._worker.join()
-        figures = self.manager._figures()
-        cached = figures.get("bytes_cached_local", 0) + figures.get("bytes_cached_global", 0)
-        self.manager._cleanup("ta_cuda_trim_to", max(0, cached - self.pool_size))
+        self.manager._cleanup("ta_cuda_trim_to", max(0, self.manager._figures().cached - self.pool_size))
 
     def __enter__(self) -> "AsyncMemoryPool":
         return self

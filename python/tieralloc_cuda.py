@@ -12,6 +12,9 @@ preloaded. The functions here are for work in the order of a stream: a block is 
 stream that it was allocated for, and once freed it may be reused on that stream at once. One
 that was used on other streams, too, needs record_stream.
 
+The library is in the process where it is preloaded, or after tieralloc.load(path). The driver is
+loaded and initialised when the first block is asked for, unless the program has done so.
+
 A stream is a number (0: the legacy default stream), or an object of PyTorch, CuPy or
 numba. Controls that the library in this process does not have raise NotImplementedError.
 Arguments that are not accepted raise TypeError or ValueError, and nothing is done.
@@ -26,15 +29,18 @@ import dataclasses
 import errno
 import gc
 import io
+import itertools
 import json
 import math
 import numbers
 import operator
 import os
-import re
 import sys
 import threading
 import time
+import warnings
+
+from tieralloc import _driver, _library
 
 __all__ = ["MemoryManager", "Statistics", "configure_memory_manager", "get_memory_manager"]
 
@@ -47,9 +53,6 @@ _MOST_BYTES, _MOST_COUNT, _MOST_ADDRESS, _MOST_SETTING = (1 << 63) - 1, (1 << 31
 _pointer, _size, _int, _word = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint64
 _sizes, _ints, _pointers = ctypes.POINTER(_size), ctypes.POINTER(_int), ctypes.POINTER(_pointer)
 
-# What the report calls the limits of the cache that ta_cuda_configure sets.
-_LIMIT_FIELDS = {"stream_local": "stream_local", "global": "global_limit", "cache_limit": "cache_limit"}
-
 # The C functions (tieralloc.h): result, arguments.
 _SIGNATURES = {
     "ta_cuda_malloc": (_pointer, [ctypes.c_ssize_t, _int, _pointer]),
@@ -61,6 +64,7 @@ _SIGNATURES = {
     "ta_cuda_trim_to": (_int, [_int, _size]),
     "ta_cuda_coalesce": (_int, [_int]),
     "ta_cuda_configure": (_int, [_int, ctypes.c_char_p, ctypes.c_double]),
+    "ta_cuda_get_stats": (_int, [_int, _pointer]),
     "ta_cuda_trace": (_size, [_int, _pointer, _size]),
     "ta_cuda_pool_begin": (None, [_int, _word, _word, _pointer]),
     "ta_cuda_pool_end": (None, [_int, _word, _word]),
@@ -70,33 +74,17 @@ _SIGNATURES = {
 }
 
 _lock = threading.RLock()
-_functions = {}
 _managers = {}
-_limits = {}  # for each device, what configure set before it was used: the report does not have it yet
 _watches = {}  # for each device, the _Watch of the whole process and of each performance_context that is open
 
 
-def _function(name):
-    """A function of the library, or NotImplementedError."""
-    found = _functions.get(name)
-    if found is None:
-        try:
-            found = getattr(ctypes.CDLL(None, use_errno=True), name)
-        except AttributeError:
-            raise NotImplementedError(f"the tieralloc in this process, if any, has no {name}") from None
-        found.restype, found.argtypes = _SIGNATURES[name]
-        _functions[name] = found
-    return found
+_library.declare(_SIGNATURES)
+_function = _library.function
 
 
 def _require():
     """Raise RuntimeError where the library is not in this process."""
-    try:
-        _function("ta_cuda_malloc")
-    except NotImplementedError:
-        import tieralloc_shim
-        raise RuntimeError("tieralloc, with its CUDA functions, is not in this process. Start Python again"
-                           f" like this:\n    {tieralloc_shim._command()}") from None
+    _function("ta_cuda_malloc")
 
 
 def _address(name):
@@ -117,6 +105,20 @@ def _off():
         return ""
     found = [f"{name}={value}" for name, value in (("TA_DISABLE", "1"), ("TA_CUDA", "0")) if os.environ.get(name) == value]
     return found[0] if found else "TA_DISABLE=1 or TA_CUDA=0"
+
+
+class _Figures(ctypes.Structure):
+    """ta_cuda_stats of tieralloc.h."""
+
+    _fields_ = [("size", _size)] + [(name, _word) for name in (
+        "alloc_calls", "free_calls", "hits_local", "hits_global", "hits_split", "misses", "foreign_calls", "refused", "frees_invalid",
+        "blocks_live", "bytes_live", "bytes_peak", "bytes_reserved", "bytes_cached_local", "bytes_cached_global", "largest_free",
+        "segments", "splits", "merges", "blocks_warmed", "bytes_released", "bytes_device", "bytes_current", "capacity_hard",
+        "segment_size", "cache_limit", "stream_local", "global_limit", "recording")]
+
+    @property
+    def cached(self):
+        return self.bytes_cached_local + self.bytes_cached_global
 
 
 def _stream(stream):
@@ -229,7 +231,13 @@ class Statistics:
     reserved_bytes: int = 0
     cached_bytes: int = 0
     fragmentation_ratio: float = 0.0
-    device: dict = dataclasses.field(default_factory=dict, repr=False)  # all there is, as in the report
+    ordinal: int = dataclasses.field(default=None, repr=False, compare=False)
+
+    @property
+    def device(self):
+        """All that the report says of the device at the moment; {} where it was not used yet."""
+        devices = json.loads(_text(_function("ta_stats_json"))).get("devices", []) if self.ordinal is not None else []
+        return next((device for device in devices if device["ordinal"] == self.ordinal), {})
 
     @property
     def cache_hit_rate(self):
@@ -242,12 +250,10 @@ class Statistics:
         return min(1.0, self.cache_hits / self.total_allocations) if self.total_allocations else 1.0
 
     @classmethod
-    def _of(cls, device):
-        hits = [device.get(f"hits_{level}", 0) for level in ("local", "global", "split")]
-        return cls(device.get("alloc_calls", 0), device.get("free_calls", 0), device.get("bytes_peak", 0), sum(hits),
-                   device.get("misses", 0), *hits, device.get("bytes_live", 0), device.get("bytes_reserved", 0),
-                   device.get("bytes_cached_local", 0) + device.get("bytes_cached_global", 0),
-                   device.get("fragmentation_ratio", 0.0), device)
+    def _of(cls, figures, peak, ordinal):
+        hits, cached = (figures.hits_local, figures.hits_global, figures.hits_split), figures.cached
+        return cls(figures.alloc_calls, figures.free_calls, peak, sum(hits), figures.misses, *hits, figures.bytes_live,
+                   figures.bytes_reserved, cached, max(0.0, 1 - figures.largest_free / cached) if cached else 0.0, ordinal)
 
     def _since(self, before):
         """What the counters rose by; the other figures are those at the end."""
@@ -283,15 +289,22 @@ class MemoryManager:
         self.device = _whole(device, "device", 0, _MOST_COUNT)
         _require()
         self._warmup = []
+        self._warms = True  # GENESIS_CUDA_WARMUP_ENABLED: whether sizes are warmed as soon as they are known
 
     # Blocks
 
     def allocate_memory(self, size, stream=0):
-        """The address of a new block for a stream. MemoryError where there is no room, OSError without a device."""
+        """The address of a new block for a stream.
+
+        MemoryError where there is no room, OSError without the device, RuntimeError without a driver.
+        """
         size = _whole(size, "size")
         if size == 0:
             return 0
-        address = _function("ta_cuda_malloc")(size, self.device, _stream(stream))
+        malloc, stream = _function("ta_cuda_malloc"), _stream(stream)
+        address = malloc(size, self.device, stream)
+        if not address and self._initialized():
+            address = malloc(size, self.device, stream)
         if not address:
             self._fail(f"no {size} bytes")
         return address
@@ -309,10 +322,21 @@ class MemoryManager:
         return tieralloc_async.allocate_async(self.device, size, stream)
 
     def free_memory(self, address, size=0, stream=0):
-        """Give a block back, after what the stream has been given so far. Its size need not be known."""
+        """Give a block back, after what the stream has been given so far. Its size need not be known.
+
+        ValueError for the address of no block that is in use; nothing is freed then. OSError where the
+        device has failed, or is not served.
+        """
         address, size, stream = _block(address), _whole(size, "size"), _stream(stream)
         if address:
+            ctypes.set_errno(0)
             _function("ta_cuda_free")(address, size, self.device, stream)
+            error = ctypes.get_errno()
+            if error == errno.EINVAL:
+                raise ValueError(f"free of {address:#x} on device {self.device}: expected the address of a block that is in use:"
+                                 " this one was freed before, begins within a block, or is not the library's")
+            if error:
+                self._fail(f"no free of {address:#x}")
 
     def record_stream(self, address, stream):
         """Have a block's reuse wait for what the stream has been given when it is freed."""
@@ -338,32 +362,24 @@ class MemoryManager:
         threshold = _fraction(threshold, "threshold")
         device = self._figures()
         keep = 0
-        if not force and device:
-            fast = device["tiers"]["fast"]
-            most = int(threshold * (fast["capacity_hard"] or device["bytes_device"]))
-            cached = device["bytes_cached_local"] + device["bytes_cached_global"]
-            keep = max(0, cached - max(0, fast["bytes_current"] - most))
-            if keep == cached:
+        if not force and device.bytes_device:
+            most = int(threshold * (device.capacity_hard or device.bytes_device))
+            keep = max(0, device.cached - max(0, device.bytes_current - most))
+            if keep == device.cached:
                 return 0
         return self._released(lambda: self._cleanup("ta_cuda_trim_to", keep))
 
     def expand_cache_size(self, factor):
         """Multiply what the cache may hold: blocks for each stream, and the limits that there are."""
         factor = _real(factor, "factor", lambda number: 0 < number < math.inf, "a number above 0")
-        limits = {**self._before_use(), **self._figures()}
-        expanded = [(key, math.ceil(min(limits[field] * factor, 2.0 * _MOST_SETTING)))
-                    for key, field in _LIMIT_FIELDS.items() if limits[field] != _NO_LIMIT]
+        now = self._figures()
+        limits = {"stream_local": now.stream_local, "global": now.global_limit, "cache_limit": now.cache_limit}
+        expanded = [(key, math.ceil(min(limit * factor, 2.0 * _MOST_SETTING))) for key, limit in limits.items() if limit < _NO_LIMIT]
         for key, value in expanded:
             if value > _MOST_SETTING:
                 raise ValueError(f"factor {factor!r}: expected one that leaves {key} at most {_MOST_SETTING}")
         for key, value in expanded:
             self._configure(key, value)
-
-    def _before_use(self):
-        """What the report will have of the cache's limits, before the device is used."""
-        size = re.fullmatch(r"(\d+)([KMGT]?)", os.environ.get("TA_CUDA_CACHE_LIMIT", ""), re.IGNORECASE | re.ASCII)
-        limit = int(size[1]) << 10 * " KMGT".index(size[2].upper() or " ") if size else _NO_LIMIT
-        return {"stream_local": 100, "global_limit": _NO_LIMIT, "cache_limit": limit, **_limits.get(self.device, {})}
 
     def enable_aggressive_coalescing(self, on=True):
         """Merge each freed block with its neighbours at once, rather than keep it as it is."""
@@ -371,9 +387,9 @@ class MemoryManager:
 
     def coalesce_free_blocks(self):
         """Merge all free blocks that are neighbours; return how many mergers that were."""
-        before = self._figures().get("merges", 0)
+        before = self._figures().merges
         self._cleanup("ta_cuda_coalesce")
-        return self._figures().get("merges", 0) - before
+        return self._figures().merges - before
 
     def garbage_collect(self):
         """Collect Python's garbage, merge, and give all free memory back; return how many bytes that were."""
@@ -387,7 +403,8 @@ class MemoryManager:
         """Change settings; what is None stays as it is. Nothing is changed if one of them is wrong.
 
         segment_size          bytes taken from the driver at once, in steps of 2 MiB
-        cache_sizes           blocks kept: {"stream_local": for each stream, "global": for all}
+        cache_sizes           free blocks kept: {"stream_local": for each stream, "global": for all, as far
+                              as segments of one such block can be given back}
         warmup_sizes          pairs of a size and how many blocks of it to have ready, at once
         enable_warmup         False: warmup_sizes are only remembered; True: had ready now
         enable_stats          whether allocations are recorded, for dump_allocation_trace and
@@ -404,7 +421,7 @@ class MemoryManager:
             self._configure(key, value)
         if warmup_sizes is not None:
             self._warmup = warmup_sizes
-        if self._warmup and (enable_warmup or enable_warmup is None and warmup_sizes is not None):
+        if self._warmup and (enable_warmup or enable_warmup is None and warmup_sizes is not None and self._warms):
             self.warmup_cache(*zip(*self._warmup))
 
     @staticmethod
@@ -438,9 +455,9 @@ class MemoryManager:
     def get_statistics(self):
         """The device's Statistics; all 0 before it is used."""
         with _lock:
-            figures = Statistics._of(self._figures())
-            _Watch.tell(self.device, figures.peak_memory_usage)
-            return dataclasses.replace(figures, peak_memory_usage=_watches[self.device][0].peak)
+            figures = self._figures()
+            _Watch.tell(self.device, figures.bytes_peak)
+            return Statistics._of(figures, _watches[self.device][0].peak, self.device)
 
     @contextlib.contextmanager
     def performance_context(self):
@@ -468,7 +485,8 @@ class MemoryManager:
     def dump_allocation_trace(self, file=None):
         """Write the recorded allocations as CSV to a path, a file, or standard output; return how many.
 
-        The columns are those of RMM's replay benchmark. Recording is switched on by configure(enable_stats=True).
+        The columns are those of RMM's replay benchmark. Recording is switched on by configure(enable_stats=True),
+        at any time, for what is allocated and freed from then on. RuntimeWarning where it is off and there is nothing.
         """
         if not (file is None or isinstance(file, (str, os.PathLike)) or hasattr(file, "write")):
             raise TypeError(f"file {file!r}: expected a path, a file, or None")
@@ -487,7 +505,9 @@ class MemoryManager:
         two that they are below; reuse: the part of allocations whose size was freed on the
         same stream before; lifetime: the median number of events between an allocation and
         its free; live: blocks not freed; streams: how many on each; warmup_sizes: what to
-        give to configure, so that these allocations would have met a warm cache.
+        give to configure, so that these allocations would have met a warm cache; unfreed: the
+        first of the live blocks, (address, bytes, stream), as many as top says. RuntimeWarning where
+        recording is off and there is nothing.
         """
         return _patterns(csv.DictReader(io.StringIO(self._trace())), _whole(top, "top"))
 
@@ -495,17 +515,36 @@ class MemoryManager:
 
     def _trace(self):
         """The recorded allocations, as ta_cuda_trace has them."""
-        return _text(lambda buffer, room: _function("ta_cuda_trace")(self.device, buffer, room)).decode()
+        text = _text(lambda buffer, room: _function("ta_cuda_trace")(self.device, buffer, room)).decode()
+        if text.count("\n") < 2 and not self._figures().recording:
+            warnings.warn(f"nothing is recorded of device {self.device}: recording is off. configure(enable_stats=True) switches it on"
+                          " for what is allocated and freed from then on", RuntimeWarning, stacklevel=3)
+        return text
 
     def _figures(self):
-        """What the report says of this device; {} where it was not used yet."""
-        devices = json.loads(_text(_function("ta_stats_json"))).get("devices", [])
-        return next((device for device in devices if device["ordinal"] == self.device), {})
+        """What the library has counted on this device; zeros where it does not serve it."""
+        figures = _Figures(size=ctypes.sizeof(_Figures))
+        _function("ta_cuda_get_stats")(self.device, ctypes.byref(figures))
+        return figures
 
     def _call(self, name, *arguments):
         """Call a function that returns 0, or -1 and errno."""
-        if _function(name)(self.device, *arguments) != 0:
+        function = _function(name)
+        if function(self.device, *arguments) != 0 and not (self._initialized() and function(self.device, *arguments) == 0):
             self._fail(name)
+
+    @staticmethod
+    def _initialized():
+        """Initialise the driver where the last call may have found none; whether that was done.
+
+        RuntimeError where there is none, or it does not start.
+        """
+        error = ctypes.get_errno()
+        done = error == errno.ENODEV and not _off()
+        if done:
+            _driver.initialize()
+        ctypes.set_errno(error)
+        return done
 
     def _fail(self, what):
         """Raise what errno says."""
@@ -515,11 +554,8 @@ class MemoryManager:
 
     def _cleanup(self, name, *arguments):
         """_call, for a device on which there may be nothing yet."""
-        try:
-            self._call(name, *arguments)
-        except OSError as error:
-            if error.errno != errno.ENODEV:
-                raise
+        if _function(name)(self.device, *arguments) != 0 and ctypes.get_errno() != errno.ENODEV:
+            self._fail(name)
 
     @staticmethod
     def _because():
@@ -531,14 +567,11 @@ class MemoryManager:
         if _function("ta_cuda_configure")(self.device, key.encode(), float(value)) != 0:
             why = os.strerror(ctypes.get_errno()) + self._because()
             raise NotImplementedError(f"the library does not take {key} = {value} for device {self.device}: {why}")
-        if key in _LIMIT_FIELDS:
-            with _lock:
-                _limits.setdefault(self.device, {})[_LIMIT_FIELDS[key]] = value
 
     def _released(self, work):
-        before = self._figures().get("bytes_released", 0)
+        before = self._figures().bytes_released
         work()
-        return self._figures().get("bytes_released", 0) - before
+        return self._figures().bytes_released - before
 
 
 def _patterns(events, top):
@@ -570,6 +603,7 @@ def _patterns(events, top):
         "streams": dict(streams), "reuse": reused / total if total else 0.0,
         "lifetime": sorted(lives)[len(lives) // 2] if lives else None,
         "warmup_sizes": [(size, most[size]) for size, _ in common if size],
+        "unfreed": [(int(pointer, 16), size, stream) for pointer, (_, size, stream) in itertools.islice(live.items(), top)],
     }
 
 
@@ -578,7 +612,10 @@ def get_memory_manager(device=0):
     device = _whole(device, "device", 0, _MOST_COUNT)
     with _lock:
         if device not in _managers:
-            _managers[device] = MemoryManager(device)
+            _managers[device] = manager = MemoryManager(device)
+            if any(name.startswith("GENESIS_CUDA_") for name in os.environ):
+                from tieralloc.genesis import _variables
+                _variables.apply(manager)
         return _managers[device]
 
 

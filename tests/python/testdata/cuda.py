@@ -8,6 +8,7 @@ import sys
 import tempfile
 import types
 import unittest
+import warnings
 from unittest import mock
 
 import tieralloc_cuda as c
@@ -20,7 +21,11 @@ configure.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_double]
 
 
 def journal():
-    """What was asked of the library since the last call."""
+    """What was asked of the library since the last call, but for figures."""
+    return [line for line in everything() if not line.startswith("stats ")]
+
+
+def everything():
     return fake.fake_journal().decode().splitlines()
 
 
@@ -74,8 +79,25 @@ class Manager(unittest.TestCase):
         self.assertEqual(journal(), [])  # nothing of this reached the library
         with self.assertRaisesRegex(MemoryError, "2147483648 bytes on device 0"):
             m.allocate_memory(1 << 31)
-        with self.assertRaisesRegex(OSError, "on device 8: No such device"):
+        with self.assertRaisesRegex(OSError, "no 1 bytes on device 8: No such device"), mock.patch("tieralloc._driver.initialize") as start:
             c.MemoryManager(8).allocate_memory(1)
+        start.assert_called_once_with()  # that could have been why
+        nobody = RuntimeError("there is no CUDA driver: libcuda.so.1")
+        for call in (lambda: c.MemoryManager(8).allocate_memory(1), lambda: c.MemoryManager(8).allocate_async(1).result(60)):
+            with mock.patch("tieralloc._driver.initialize", side_effect=nobody), self.assertRaisesRegex(RuntimeError, "no CUDA driver"):
+                call()
+
+    def test_wrong_frees(self):
+        journal()
+        with self.assertRaisesRegex(ValueError, r"free of 0x7f0000000200 on device 0: expected the address of a block that is in use: this"
+                                    " one was freed before, begins within a block, or is not the library's"):
+            self.manager.free_memory(0x7f0000000200)
+        with self.assertRaisesRegex(OSError, "no free of 0x100000 on device 0: Input/output error"):
+            self.manager.free_memory(1 << 20)
+        block = self.manager.allocate_memory(100)
+        ctypes.set_errno(22)  # of something before
+        self.manager.free_memory(block, 100)
+        self.assertEqual(journal(), ["malloc 100 0 0", "free 100 0 0"])
 
     def test_batch(self):
         blocks = self.manager.allocate_batch([10, 20, 30], 9)
@@ -152,7 +174,7 @@ class Manager(unittest.TestCase):
         self.assertEqual(journal(), [])
 
     def test_expand_before_use(self):
-        """Each time from what it is by then, though the report has no such device yet."""
+        """Each time from what it is by then."""
         m = c.MemoryManager(1)
         m.expand_cache_size(2)
         m.expand_cache_size(2)
@@ -162,10 +184,9 @@ class Manager(unittest.TestCase):
         journal()
         m.expand_cache_size(3)
         self.assertEqual(journal(), ["configure stream_local 30 1", "configure global 21 1"])
-        for size, want in ("1K", 2048), ("3g", 6 << 30), ("100", 200), ("0", 0), ("1X", None), ("", None):
-            with mock.patch.dict(os.environ, {"TA_CUDA_CACHE_LIMIT": size}), mock.patch.dict(c._limits, clear=True):
-                m.expand_cache_size(2)
-            self.assertEqual(journal(), ["configure stream_local 200 1"] + [f"configure cache_limit {want} 1"] * (want is not None))
+        configure(1, b"cache_limit", 1000)
+        m.expand_cache_size(2)
+        self.assertEqual(journal()[1:], [f"configure {key} 1" for key in ("stream_local 60", "global 42", "cache_limit 2000")])
 
     def test_coalescing(self):
         m = self.manager
@@ -232,10 +253,22 @@ class Manager(unittest.TestCase):
         self.assertEqual(s.peak_memory_usage, before.live_bytes + (1 << 20))
         self.assertGreater(perf.seconds, 0)
         self.assertEqual(m.get_statistics().total_allocations, before.total_allocations + 4)
-        self.assertEqual(m.get_statistics().device["bytes_device"], 1 << 30)
+        self.assertEqual(m.get_statistics().device, {"ordinal": 0, "bytes_device": 1 << 30})
+        self.assertEqual((c.Statistics().device, c.Statistics().efficiency_score(), c.Statistics().cache_hit_rate), ({}, 1, 0))
         with self.assertRaises(KeyError), m.performance_context() as perf:
             raise KeyError
         self.assertEqual(perf.stats.total_allocations, 0)
+
+    def test_statistics_are_one_call(self):
+        """Not the report, which all of the process's memory is walked for."""
+        m = self.manager
+        everything()
+        before = m.get_statistics()
+        self.assertEqual(everything(), ["stats 0"])
+        m.cleanup_cache()
+        m.expand_cache_size(1)
+        self.assertNotIn("json", everything())
+        self.assertEqual(before, m.get_statistics())
 
     def test_nested_contexts(self):
         """Each block has its own peak, whatever blocks in it or beside it are measured."""
@@ -297,14 +330,27 @@ class Manager(unittest.TestCase):
                 self.assertEqual(file.read(), out.getvalue())
         self.assertEqual(m.analyze_allocation_patterns(), {
             "allocations": 5, "live": 3, "sizes": [(1000, 3), (5000, 2)], "classes": {1024: 3, 8192: 2}, "streams": {"0": 4, "9": 1},
-            "reuse": 0.2, "lifetime": 3, "warmup_sizes": [(1000, 2), (5000, 1)]})
+            "reuse": 0.2, "lifetime": 3, "warmup_sizes": [(1000, 2), (5000, 1)],
+            "unfreed": [(a[1], 1000, "0"), (a[2] + (1 << 20), 1000, "0"), (a[2] + (2 << 20), 5000, "0")]})
+        self.assertEqual(m.analyze_allocation_patterns(top=1)["unfreed"], [(a[1], 1000, "0")])
         m.configure(enable_stats=False)
+        for call in (lambda: m.dump_allocation_trace(io.StringIO()), m.analyze_allocation_patterns):
+            for _ in range(2):
+                with self.assertWarnsRegex(RuntimeWarning, r"^nothing is recorded of device 0: recording is off\. configure\(enable_stats=True\)"
+                                           " switches it on for what is allocated and freed from then on$") as warned:
+                    call()
+                self.assertEqual(warned.filename, __file__)  # who asked
         self.assertEqual(m.analyze_allocation_patterns()["lifetime"], None)
+        m.configure(enable_stats=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(m.dump_allocation_trace(io.StringIO()), 0)  # nothing has happened, and that is so
+        m.configure(enable_stats=False)
         self.assertRaises(TypeError, m.dump_allocation_trace, 5)
         self.assertRaises(TypeError, m.analyze_allocation_patterns, "5")
 
     def test_missing_function(self):
-        with mock.patch.dict(c._functions, clear=True), mock.patch.dict(c._SIGNATURES, {"ta_cuda_later": (None, [])}):
+        with mock.patch.dict(c._library._functions, clear=True), mock.patch.dict(c._SIGNATURES, {"ta_cuda_later": (None, [])}):
             with self.assertRaisesRegex(NotImplementedError, "no ta_cuda_later"):
                 c._function("ta_cuda_later")
 

@@ -6,11 +6,15 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/types.h>
+#include "tieralloc.h"
 
 #define API __attribute__((visibility("default")))
 
 static uint64_t next = 0x7f0000000000, limit = 1 << 30, live, peak, cached, released, merges, allocs, frees, hits, misses;
-static double stream_local = 100, cache_limit = 9223372036854775808.0, global_limit = 9223372036854775808.0;
+#define NONE (UINT64_C(1) << 63)
+static struct {
+	uint64_t stream_local, cache_limit, global_limit;
+} knobs[3] = {{100, NONE, NONE}, {100, NONE, NONE}, {100, NONE, NONE}};
 static char journal[65536], trace[65536] = "Thread,Action,Pointer,Size,Stream\n";
 static int tracing, used;
 
@@ -50,6 +54,14 @@ API void *ta_cuda_malloc(ssize_t size, int device, void *stream)
 
 API void ta_cuda_free(void *p, ssize_t size, int device, void *stream)
 {
+	if ((uint64_t)p % (1 << 20) != 0) {
+		errno = EINVAL;
+		return;
+	}
+	if ((uint64_t)p == 1 << 20) {
+		errno = EIO;
+		return;
+	}
 	frees++;
 	live -= size;
 	cached += size;
@@ -58,10 +70,10 @@ API void ta_cuda_free(void *p, ssize_t size, int device, void *stream)
 }
 
 // The thread's hint, and the one before; WARM at first.
-API int ta_set_hint(int hint)
+API ta_hint ta_set_hint(ta_hint hint)
 {
-	static _Thread_local int mine = 1;
-	int before = mine;
+	static _Thread_local ta_hint mine = TA_WARM;
+	ta_hint before = mine;
 	mine = hint;
 	return before;
 }
@@ -109,18 +121,17 @@ API int ta_cuda_coalesce(int device)
 
 API int ta_cuda_configure(int device, const char *key, double value)
 {
-	const double none = 9223372036854775808.0;
 	NOTE("configure %s %.17g %d\n", key, value, device);
 	if (!(value < 9e18) || device > 2) // as the library
 		return errno = EINVAL, -1;
-	if (device != 0)
-		return 0;
 	if (strcmp(key, "stream_local") == 0)
-		stream_local = value;
+		knobs[device].stream_local = value;
 	else if (strcmp(key, "global") == 0)
-		global_limit = value < 0 ? none : value;
+		knobs[device].global_limit = value < 0 ? NONE : (uint64_t)value;
 	else if (strcmp(key, "cache_limit") == 0)
-		cache_limit = value < 0 ? none : value;
+		knobs[device].cache_limit = value < 0 ? NONE : (uint64_t)value;
+	else if (device != 0)
+		return 0;
 	else if (strcmp(key, "trace") == 0) {
 		tracing = value != 0;
 		strcpy(trace, "Thread,Action,Pointer,Size,Stream\n");
@@ -135,17 +146,29 @@ API int ta_cuda_configure(int device, const char *key, double value)
 
 API size_t ta_cuda_trace(int device, char *buf, size_t n) { (void)device; return snprintf(buf, n, "%s", trace); }
 
+// Of device 0, unless it was not used; the settings of all.
+API int ta_cuda_get_stats(int device, ta_cuda_stats *out)
+{
+	NOTE("stats %d\n", device);
+	if (device < 0 || device > 2 || out->size != sizeof *out)
+		return errno = ENODEV, -1;
+	*out = (ta_cuda_stats){sizeof *out, .stream_local = knobs[device].stream_local, .cache_limit = knobs[device].cache_limit,
+		.global_limit = knobs[device].global_limit, .recording = device == 0 && tracing};
+	if (device != 0 || !used)
+		return 0;
+	out->alloc_calls = allocs, out->free_calls = frees, out->hits_local = hits, out->misses = misses;
+	out->bytes_live = live, out->bytes_peak = peak, out->bytes_reserved = out->bytes_current = live + cached;
+	out->bytes_cached_local = cached, out->largest_free = cached - cached / 4;
+	out->bytes_released = released, out->merges = merges, out->bytes_device = limit;
+	return 0;
+}
+
 API size_t ta_stats_json(char *buf, size_t n)
 {
+	NOTE("json\n");
 	if (!used)
 		return snprintf(buf, n, "{}\n");
-	return snprintf(buf, n, "{\"devices\": [{\"ordinal\": 3}, {\"ordinal\": 0, \"bytes_device\": %lu, \"alloc_calls\": %lu,"
-		" \"free_calls\": %lu, \"hits_local\": %lu, \"hits_global\": 0, \"hits_split\": 0, \"misses\": %lu, \"bytes_live\": %lu,"
-		" \"bytes_peak\": %lu, \"bytes_reserved\": %lu, \"bytes_cached_local\": %lu, \"bytes_cached_global\": 0,"
-		" \"bytes_released\": %lu, \"merges\": %lu, \"fragmentation_ratio\": 0.25, \"stream_local\": %.0f, \"cache_limit\": %.0f,"
-		" \"global_limit\": %.0f, \"tiers\": {\"fast\": {\"capacity_hard\": 0, \"bytes_current\": %lu}}}]}\n",
-		limit, allocs, frees, hits, misses, live, peak, live + cached, cached, released, merges, stream_local, cache_limit,
-		global_limit, live + cached);
+	return snprintf(buf, n, "{\"devices\": [{\"ordinal\": 3}, {\"ordinal\": 0, \"bytes_device\": %lu}]}\n", limit);
 }
 
 API void ta_cuda_pool_begin(int device, uint64_t a, uint64_t b, void *filter) { NOTE("pool %d %lu %lu %d\n", device, a, b, filter != NULL); }

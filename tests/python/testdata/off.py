@@ -1,5 +1,6 @@
 """Where the library was told not to serve devices, nothing is enabled. Usage: off.py [SETTING]"""
 
+import ctypes
 import sys
 import unittest
 from unittest import mock
@@ -7,6 +8,16 @@ from unittest import mock
 import tieralloc_shim as t
 
 setting = sys.argv.pop() if len(sys.argv) > 1 else None
+
+
+real = ctypes.CDLL
+
+
+def without_driver(name, *args, **kwargs):
+    """ctypes.CDLL of a machine without a driver."""
+    if name == "libcuda.so.1":
+        raise OSError(f"{name}: cannot open shared object file")
+    return real(name, *args, **kwargs)
 
 
 class Off(unittest.TestCase):
@@ -29,10 +40,16 @@ class Off(unittest.TestCase):
         m = t.get_memory_manager()
         self.assertEqual(m.get_statistics().total_allocations, 0)
         self.assertEqual(m.cleanup_cache(force=True), 0)
-        why = "" if setting is None else rf" \({setting} is set\)"
-        with self.assertRaisesRegex(OSError, f"no 4096 bytes on device 0: No such device{why}$"):  # none has loaded the driver
-            m.allocate_memory(4096)
-        if setting is not None:
+        if setting is None:
+            with self.assertRaisesRegex(RuntimeError, "^there is no CUDA driver: libcuda.so.1: "), \
+                    mock.patch("ctypes.CDLL", without_driver):
+                m.allocate_memory(4096)
+        else:
+            why = rf" \({setting} is set\)"
+            with self.assertRaisesRegex(OSError, f"no 4096 bytes on device 0: No such device{why}$"):
+                m.allocate_memory(4096)
+            with self.assertRaisesRegex(OSError, f"no free of 0x1000 on device 0: No such device{why}$"):
+                m.free_memory(4096)
             with self.assertRaisesRegex(NotImplementedError, f"strategy = 1 for device 0: .*{why}$"):
                 m.configure(allocation_strategy="first_fit")
 
