@@ -17,6 +17,7 @@ The library is in the process where it is preloaded, or after load(path).
 
 from . import utils
 from ._buffer import Buffer
+from ._device_memory import DeviceMemoryResource
 from ._driver import CUDAError
 from ._library import load
 from ._location import Device, Host
@@ -24,5 +25,5 @@ from ._managed import ManagedBuffer, ManagedMemoryResource, ManagedMemoryResourc
 from ._manager import ArrayRequest, ArrayResponse, InstanceMemorySettings, MemoryManager, StreamGroups
 from ._streams import Stream
 
-__all__ = ["ArrayRequest", "ArrayResponse", "Buffer", "CUDAError", "Device", "Host", "InstanceMemorySettings", "ManagedBuffer",
+__all__ = ["ArrayRequest", "ArrayResponse", "Buffer", "CUDAError", "Device", "DeviceMemoryResource", "Host", "InstanceMemorySettings", "ManagedBuffer",
            "ManagedMemoryResource", "ManagedMemoryResourceOptions", "MemoryManager", "Stream", "StreamGroups", "load", "utils"]

@@ -5,13 +5,15 @@ import operator
 import os
 import sys
 import weakref
-from typing import Any, Callable, Dict, Optional, Type, TypeVar
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Type, TypeVar
 
-from . import _driver, _streams
+from . import _contents, _dlpack, _driver, _streams
 
 _MOST_BYTES, _MOST_ADDRESS = (1 << 63) - 1, (1 << 64) - 1
 
-_IS_MANAGED = 8  # CU_POINTER_ATTRIBUTE_IS_MANAGED
+# CUpointer_attribute, and CUmemorytype
+_MEMORY_TYPE, _IS_MANAGED, _DEVICE_ORDINAL = 2, 8, 9
+_TYPE_DEVICE = 2
 
 # Python before 3.12 has no way for a class to give out its memory, but to be one of ctypes'.
 _EXPORTS = sys.version_info >= (3, 12)
@@ -55,6 +57,24 @@ def _is_managed(address: int) -> bool:
         return False
 
 
+class _Reach(NamedTuple):
+    """Who can use memory, and the device that it belongs to, -1 for none."""
+
+    device_id: int
+    on_device: bool
+    on_host: bool
+
+
+def _reach(address: int) -> _Reach:
+    """What the driver says; memory that it does not know is ordinary memory of the host."""
+    try:
+        kind = _driver.pointer_attribute(_MEMORY_TYPE, address, ctypes.c_uint)
+        device = _driver.pointer_attribute(_DEVICE_ORDINAL, address)
+    except _driver.CUDAError:
+        return _Reach(-1, False, True)
+    return _Reach(device, True, kind != _TYPE_DEVICE or _is_managed(address))
+
+
 def _give_back(process: int, deallocate: Callable[..., Any], address: int, size: int, stream: Any = None) -> None:
     """Free the memory of a buffer that a process has made. A forked child's copy of one has none."""
     if os.getpid() == process:
@@ -79,6 +99,7 @@ class Buffer:
     _views: int
     _process: int
     _finalizer: Optional[weakref.finalize]
+    _near: Any = None  # what the driver told of the preferred location when that was set to Host.numa_current()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(f"{type(self).__name__} is made by from_handle or by a memory resource")
@@ -88,7 +109,8 @@ class Buffer:
         """A buffer over memory that there is already.
 
         With mr it is the buffer's: mr.deallocate(ptr, size, stream=...) is called when it
-        is closed or collected. owner is an object that is kept as long as the buffer is.
+        is closed or collected, and its device_id, is_device_accessible and is_host_accessible are the
+        buffer's, where it has them. owner is an object that is kept as long as the buffer is.
         Without both the memory is somebody else's. Raises TypeError or ValueError for an
         address or a size that is none, and ValueError for both an mr and an owner.
         """
@@ -144,12 +166,67 @@ class Buffer:
             self._managed = _is_managed(self._open())
         return self._managed
 
+    def _attribute(self, name: str) -> Any:
+        """What the resource says of all of its memory; None: it does not say."""
+        self._open()
+        return getattr(self._mr, name, None)
+
+    @property
+    def device_id(self) -> int:
+        """The ordinal of the device that the memory belongs to, -1 for none."""
+        found = self._attribute("device_id")
+        return _reach(self._address).device_id if found is None else int(found)
+
+    @property
+    def is_device_accessible(self) -> bool:
+        """Whether devices can use it."""
+        found = self._attribute("is_device_accessible")
+        return _reach(self._address).on_device if found is None else bool(found)
+
+    @property
+    def is_host_accessible(self) -> bool:
+        """Whether the host's programs can use it."""
+        found = self._attribute("is_host_accessible")
+        return _reach(self._address).on_host if found is None else bool(found)
+
+    def copy_to(self, dst: "Optional[Buffer]" = None, *, stream: Any) -> "Buffer":
+        """Copy to a buffer of the same size, in the order of a stream, and return that.
+
+        Without dst that is a new one of this buffer's memory_resource; ValueError where there is none,
+        and for another size.
+        """
+        self._open()
+        if dst is None:
+            if self._mr is None:
+                raise ValueError(f"dst: expected a buffer to copy to, since {self!r} has no memory_resource to make one")
+            _contents.checked_stream(stream, "copy_to")
+            dst = self._mr.allocate(self._size, stream)
+        if not isinstance(dst, Buffer):
+            raise TypeError(f"dst {dst!r}: expected a Buffer or None")
+        _contents.copy(dst, self, stream, "copy_to")
+        return dst
+
+    def copy_from(self, src: "Buffer", *, stream: Any) -> None:
+        """Copy from a buffer of the same size, in the order of a stream. ValueError for another size."""
+        self._open()
+        if not isinstance(src, Buffer):
+            raise TypeError(f"src {src!r}: expected a Buffer")
+        _contents.copy(self, src, stream, "copy_from")
+
+    def fill(self, value: Any, *, stream: Any) -> None:
+        """Fill with a pattern, in the order of a stream.
+
+        value is a number from 0 to 255 (OverflowError), or an object with the buffer protocol (TypeError) of 1, 2
+        or 4 bytes that the size is a multiple of (ValueError).
+        """
+        _contents.fill(self, value, stream)
+
     def close(self, stream: Any = None) -> None:
         """Give the memory back, after all that devices were given to do with it.
 
-        stream is one of those that _streams.handle takes. A buffer may be closed again. On
-        Python 3.12 and later it is a BufferError while there are views of the buffer;
-        before, they must not be used any more.
+        stream is one of those that _streams.handle takes. A buffer may be closed again. It is a
+        BufferError while there are views of the buffer by DLPack, and on Python 3.12 and later any;
+        before, others must not be used any more.
         """
         if stream is not None:
             _streams.handle(stream)
@@ -194,13 +271,29 @@ class Buffer:
             return view
 
         def __release_buffer__(self, view: memoryview) -> None:
-            self._views -= 1
+            self._viewed()
             view.release()
+
+    def _viewed(self) -> None:
+        """A view has ended."""
+        self._views -= 1
 
     @property
     def __cuda_array_interface__(self) -> Dict[str, Any]:
         """The memory as unsigned bytes, for numba, CuPy and others (version 3)."""
         return {"shape": (self._size,), "strides": None, "typestr": "|u1", "data": (self._open(), False), "version": 3, "stream": None}
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Optional[Tuple[int, int]] = None, dl_device: Optional[Tuple[int, int]] = None,
+                   copy: Optional[bool] = None) -> Any:
+        """The memory as int8, for NumPy, PyTorch, CuPy and others: numpy.from_dlpack(buffer). NumPy is needed.
+
+        stream is not looked at: the order of work is the caller's. BufferError for a copy, and for
+        another device than __dlpack_device__ has.
+        """
+        return _dlpack.capsule(self, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        return _dlpack.device(self)
 
     def __len__(self) -> int:
         return self._size

@@ -7,6 +7,7 @@ done here is accounted as anything else of the program is.
 import contextlib
 import ctypes
 import threading
+import uuid
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 _pointer, _int, _unsigned, _size = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
@@ -35,6 +36,12 @@ _ENTRIES: Dict[str, Tuple[str, Sequence[Any]]] = {
     "cuStreamQuery": ("cuStreamQuery", [_pointer]),
     "cuStreamIsCapturing": ("cuStreamIsCapturing", [_pointer, _pointer]),
     "cuThreadExchangeStreamCaptureMode": ("cuThreadExchangeStreamCaptureMode", [_pointer]),
+    "cuDeviceGetName": ("cuDeviceGetName", [_pointer, _int, _int]),
+    "cuDeviceGetUuid": ("cuDeviceGetUuid_v2", [_pointer, _int]),
+    "cuMemcpyAsync": ("cuMemcpyAsync", [_address, _address, _size, _pointer]),
+    "cuMemsetD8Async": ("cuMemsetD8Async", [_address, ctypes.c_uint8, _size, _pointer]),
+    "cuMemsetD16Async": ("cuMemsetD16Async", [_address, ctypes.c_uint16, _size, _pointer]),
+    "cuMemsetD32Async": ("cuMemsetD32Async", [_address, _unsigned, _size, _pointer]),
     "cuMemcpyHtoDAsync": ("cuMemcpyHtoDAsync_v2", [_address, _pointer, _size, _pointer]),
     "cuMemcpyDtoHAsync": ("cuMemcpyDtoHAsync_v2", [_pointer, _address, _size, _pointer]),
     "cuMemcpyDtoDAsync": ("cuMemcpyDtoDAsync_v2", [_address, _address, _size, _pointer]),
@@ -141,6 +148,22 @@ def device_attribute(attribute: int, device: int) -> int:
     """A CUdevice_attribute of a device."""
     initialize()
     return _number("cuDeviceGetAttribute", attribute, device)
+
+
+def device_name(device: int) -> str:
+    """What the driver calls a device."""
+    initialize()
+    text = ctypes.create_string_buffer(256)
+    call("cuDeviceGetName", text, len(text), device)
+    return text.value.decode("utf-8", "replace")
+
+
+def device_uuid(device: int) -> uuid.UUID:
+    """The UUID of a device, or of the part of it that is one (MIG)."""
+    initialize()
+    out = (ctypes.c_ubyte * 16)()
+    call("cuDeviceGetUuid", out, device)
+    return uuid.UUID(bytes=bytes(out))
 
 
 def primary_context(device: int) -> int:

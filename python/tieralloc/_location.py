@@ -5,10 +5,13 @@ The names and the behaviour are those of cuda.core's Device and Host.
 
 import operator
 import threading
-from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Tuple, Type, Union
 
 from . import _driver
 from ._streams import Stream
+
+if TYPE_CHECKING:
+    from ._buffer import Buffer
 
 _MOST = (1 << 31) - 1  # ids are numbers of 31 bits for the driver
 
@@ -29,6 +32,13 @@ class DeviceProperties(NamedTuple):
 
     managed_memory: bool
     concurrent_managed_access: bool
+
+
+class Context(NamedTuple):
+    """A context of a device: the CUcontext as a number."""
+
+    handle: int
+    device: "Device"
 
 
 class Device:
@@ -85,6 +95,27 @@ class Device:
         """What the device can do with managed memory."""
         return DeviceProperties(*(bool(_driver.device_attribute(attribute, self._ordinal))
                                   for attribute in (_MANAGED_MEMORY, _CONCURRENT_MANAGED_ACCESS)))
+
+    @property
+    def name(self) -> str:
+        """What the driver calls it."""
+        return _driver.device_name(self._ordinal)
+
+    @property
+    def uuid(self) -> str:
+        """Its UUID, as in 01234567-89ab-cdef-0123-456789abcdef."""
+        return str(_driver.device_uuid(self._ordinal))
+
+    @property
+    def context(self) -> Context:
+        """The calling thread's context, where that is one of the device; else the primary one, which stays retained."""
+        with _driver.using(self._ordinal):
+            return Context(_driver.current_context(), self)
+
+    def allocate(self, size: int, stream: Any = None) -> "Buffer":
+        """A new buffer in the device's memory, for a stream: DeviceMemoryResource.allocate."""
+        from ._device_memory import DeviceMemoryResource
+        return DeviceMemoryResource(self).allocate(size, stream)
 
     def set_current(self) -> None:
         """Make the device's primary context the calling thread's."""

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, Optional, Union
 from . import _driver, _library, _ranges, _streams
 from ._accessed_by import AccessedBySetProxy, _places
 from ._buffer import Buffer, whole
-from ._location import Device, Host, Location, Place, _coerce_location, is_cuda_13, place_of
+from ._location import Device, Host, Location, Place, _coerce_location, place_of
 from ._ranges import Attribute, _get_int_attr
 
 __all__ = ["ManagedBuffer", "ManagedMemoryResource", "ManagedMemoryResourceOptions", "_get_int_attr"]
@@ -19,8 +19,6 @@ __all__ = ["ManagedBuffer", "ManagedMemoryResource", "ManagedMemoryResourceOptio
 _MOST_BYTES, _MOST_ID = (1 << 63) - 1, (1 << 31) - 1
 
 _HOST_NUMA_ID = 134  # CUdevice_attribute: the node closest to a device
-
-_KIND_NAMES = {number: name for name, number in _ranges.KINDS.items()}
 
 
 class ManagedBuffer(Buffer):
@@ -47,16 +45,14 @@ class ManagedBuffer(Buffer):
     def preferred_location(self) -> Optional[Location]:
         """The Device or Host where the memory is kept if possible, or None; it may be set to any of these.
 
-        Host.numa_current() is the node of the thread that set it: what the driver tells
-        then is that node. Before CUDA 13 a host is just Host().
+        Host.numa_current() is the node of the thread that set it, and what the driver tells then is
+        that node: it reads as it was set on the same buffer, as long as the driver's word is the
+        same. Before CUDA 13 a host is just Host().
         """
-        if is_cuda_13():
-            kind = _KIND_NAMES.get(_get_int_attr(self, Attribute.PREFERRED_LOCATION_TYPE))
-            return None if kind is None else Place(kind, _get_int_attr(self, Attribute.PREFERRED_LOCATION_ID)).location
-        ordinal = _get_int_attr(self, Attribute.PREFERRED_LOCATION)
-        if ordinal == _ranges.NOWHERE:
+        place = _ranges.preferred(self)
+        if place is None:
             return None
-        return Host() if ordinal == _ranges.HOST else Device(ordinal)
+        return Host.numa_current() if place == self._near else place.location
 
     @preferred_location.setter
     def preferred_location(self, value: Optional[Location]) -> None:

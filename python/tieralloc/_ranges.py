@@ -66,6 +66,8 @@ class Attribute(enum.IntEnum):
 
 HOST, NOWHERE = -1, -2  # CU_DEVICE_CPU, CU_DEVICE_INVALID
 
+_KIND_NAMES = {number: name for name, number in KINDS.items()}
+
 
 def _as_buffer(value: Any) -> Optional[Buffer]:
     """A buffer of ours, also over one of cuda.core; None for what is neither."""
@@ -165,6 +167,21 @@ def tell(buffer: Buffer, advice: str, place: Optional[Place]) -> None:
     """Give one advice that has been checked."""
     where = _Location(0, 0) if place is None else _Location(KINDS[place.kind], place.id)
     _checked(_library.function("ta_managed_advise")(buffer.handle, buffer.size, _ADVICE[advice].number, where), advice)
+    if "preferred_location" in advice:
+        buffer._near = None
+        if place is not None and place.kind == "host_numa_current":
+            buffer._near = preferred(buffer)
+
+
+def preferred(buffer: Buffer) -> Optional[Place]:
+    """The place where memory is kept if possible, as the driver tells it; None for none."""
+    if is_cuda_13():
+        kind = _KIND_NAMES.get(get_ints(buffer, Attribute.PREFERRED_LOCATION_TYPE, 1)[0])
+        return None if kind is None else Place(kind, get_ints(buffer, Attribute.PREFERRED_LOCATION_ID, 1)[0])
+    ordinal = get_ints(buffer, Attribute.PREFERRED_LOCATION, 1)[0]
+    if ordinal == NOWHERE:
+        return None
+    return Place("host") if ordinal == HOST else Place("device", ordinal)
 
 
 def _advice(advice: Any) -> str:

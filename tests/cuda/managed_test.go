@@ -53,6 +53,7 @@ func TestManagedPython(t *testing.T) {
 		{"rules", "13", true, nil, []string{"managed.py"}},
 		{"life", "13", true, nil, []string{"managed_life.py"}},
 		{"examples", "13", true, nil, []string{"managed_examples.py"}},
+		{"buffers", "13", true, nil, []string{"cudacore_buffer.py"}},
 		{"examples, limited", "13", true, []string{"TA_CUDA_HARD=64M", "TA_CUDA_REUSE=event"}, []string{"managed_examples.py"}},
 		{"old/12", "12", true, nil, []string{"managed_old.py"}},
 		{"old/11", "11", true, nil, []string{"managed_old.py"}},

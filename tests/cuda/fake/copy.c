@@ -33,6 +33,41 @@ API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t n, CU
 	return copy((void *)to, (void *)from, from, n, s);
 }
 
+// Between any two places that the driver knows.
+API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s)
+{
+	CALL(cuMemcpyAsync, CONTEXT);
+	if (!fake_reaches(from, n))
+		return fake_illegal(CUDA_ERROR_INVALID_VALUE, "a copy of more than there is");
+	return copy((void *)to, (void *)from, to, n, s);
+}
+
+static CUresult pattern(CUdeviceptr p, const void *value, size_t width, size_t n, CUstream handle)
+{
+	CUstream s = fake_live_stream(handle, 0);
+	if (s == NULL)
+		return INVALID_HANDLE;
+	if (p % width != 0 || !fake_reaches(p, n * width))
+		return fake_illegal(CUDA_ERROR_INVALID_VALUE, "a pattern on more than there is");
+	fake_queue(s, RECORD);
+	fake_drain(s);
+	for (size_t i = 0; i < n; i++)
+		memcpy((char *)p + i * width, value, width);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemsetD16Async(CUdeviceptr p, unsigned short value, size_t n, CUstream s)
+{
+	CALL(cuMemsetD16Async, CONTEXT);
+	return pattern(p, &value, sizeof value, n, s);
+}
+
+API CUresult cuMemsetD32Async(CUdeviceptr p, unsigned value, size_t n, CUstream s)
+{
+	CALL(cuMemsetD32Async, CONTEXT);
+	return pattern(p, &value, sizeof value, n, s);
+}
+
 API CUresult cuGetErrorName(CUresult e, const char **out)
 {
 	CALL(cuGetErrorName, NOTHING);

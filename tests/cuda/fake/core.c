@@ -120,6 +120,25 @@ API CUresult cuDeviceGet(CUdevice *d, int ordinal)
 	return CUDA_SUCCESS;
 }
 
+API CUresult cuDeviceGetName(char *out, int n, CUdevice d)
+{
+	CALL(cuDeviceGetName, INIT);
+	if (out == NULL || n <= 0 || d < 0 || d >= DEVICES)
+		return CUDA_ERROR_INVALID_VALUE;
+	snprintf(out, (size_t)n, "Fake %d", d);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDeviceGetUuid_v2(unsigned char *out, CUdevice d)
+{
+	CALL(cuDeviceGetUuid_v2, INIT);
+	if (out == NULL || d < 0 || d >= DEVICES)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (int i = 0; i < 16; i++)
+		out[i] = (unsigned char)(16 * d + i);
+	return CUDA_SUCCESS;
+}
+
 int fake_manages(void)
 {
 	const char *e = getenv("FAKE_MANAGED");

@@ -170,7 +170,7 @@ for location in (Device(1), Host(), Host(0), Host(3), Device(0)):
     buf.preferred_location = location
     assert buf.preferred_location is location
 buf.preferred_location = Host.numa_current()
-assert buf.preferred_location is Host(1), "the node that the driver took"
+assert buf.preferred_location is Host.numa_current(), "as it was set"
 buf.preferred_location = of("cuda.core._device", "Device", device_id=1)
 assert buf.preferred_location is Device(1)
 buf.preferred_location = None
