@@ -7,7 +7,6 @@ done here is accounted as anything else of the program is.
 import contextlib
 import ctypes
 import threading
-import uuid
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 _pointer, _int, _unsigned, _size = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
@@ -158,12 +157,12 @@ def device_name(device: int) -> str:
     return text.value.decode("utf-8", "replace")
 
 
-def device_uuid(device: int) -> uuid.UUID:
-    """The UUID of a device, or of the part of it that is one (MIG)."""
+def device_uuid(device: int) -> bytes:
+    """The 16 bytes of the UUID of a device, or of the part of it that is one (MIG)."""
     initialize()
     out = (ctypes.c_ubyte * 16)()
     call("cuDeviceGetUuid", out, device)
-    return uuid.UUID(bytes=bytes(out))
+    return bytes(out)
 
 
 def primary_context(device: int) -> int:

@@ -104,7 +104,8 @@ class Device:
     @property
     def uuid(self) -> str:
         """Its UUID, as in 01234567-89ab-cdef-0123-456789abcdef."""
-        return str(_driver.device_uuid(self._ordinal))
+        import uuid  # a slow one, which few need
+        return str(uuid.UUID(bytes=_driver.device_uuid(self._ordinal)))
 
     @property
     def context(self) -> Context:
