@@ -115,16 +115,16 @@
 #define TA_CUDA_CONFIG_TRACE 0x9ull
 #define TA_SHARE_WARNED 0x1ull
 #define TA_SHARE_STREAM_GONE 0xffffffffffffffffull
-#define TA_SHARE_OP_STREAM_END 0x18ull
-#define TA_SHARE_OP_READY 0x1aull
-#define TA_SHARE_OP_QUEUE 0x1bull
-#define TA_SHARE_OP_PLAN 0x1cull
-#define TA_SHARE_OP_WANTED 0x1dull
-#define TA_SHARE_OP_PLACE 0x1eull
-#define TA_SHARE_OP_TAKE_BACK 0x20ull
-#define TA_SHARE_OP_ROUND_OVER 0x21ull
-#define TA_SHARE_OP_TELL 0x1full
-#define TA_SHARE_OP_CONTEXT_END 0x19ull
+#define TA_SHARE_OP_STREAM_END 0x19ull
+#define TA_SHARE_OP_READY 0x1bull
+#define TA_SHARE_OP_QUEUE 0x1cull
+#define TA_SHARE_OP_PLAN 0x1dull
+#define TA_SHARE_OP_WANTED 0x1eull
+#define TA_SHARE_OP_PLACE 0x1full
+#define TA_SHARE_OP_TAKE_BACK 0x21ull
+#define TA_SHARE_OP_ROUND_OVER 0x22ull
+#define TA_SHARE_OP_TELL 0x20ull
+#define TA_SHARE_OP_CONTEXT_END 0x1aull
 #define TA_SHARE_QUEUE_MAX 0x40ull
 #define TA_SHARE_DEVICE 0x0ull
 #define TA_SHARE_PINNED 0x1ull
@@ -148,11 +148,13 @@
 #define TA_SHARE_OP_ADD 0x10ull
 #define TA_SHARE_OP_REMOVE 0x11ull
 #define TA_SHARE_OP_USE 0x12ull
-#define TA_SHARE_OP_ACCOUNT 0x13ull
-#define TA_SHARE_OP_VICTIM 0x14ull
-#define TA_SHARE_OP_FIRST 0x15ull
-#define TA_SHARE_OP_EVICTED 0x16ull
-#define TA_SHARE_OP_REFUSED 0x17ull
+#define TA_SHARE_OP_HOLD 0x13ull
+#define TA_SHARE_FREE_OF_HEAP 0x1ull
+#define TA_SHARE_OP_ACCOUNT 0x14ull
+#define TA_SHARE_OP_VICTIM 0x15ull
+#define TA_SHARE_OP_FIRST 0x16ull
+#define TA_SHARE_OP_EVICTED 0x17ull
+#define TA_SHARE_OP_REFUSED 0x18ull
 
 struct ta_page {
 	uint64_t Owner;

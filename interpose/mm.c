@@ -130,27 +130,30 @@ EXPORT int ta_mm_get(ta_mm *m, uint64_t instance, ta_mm_info *out)
 	return answer;
 }
 
-int ta_mm_free_of(ta_mm *m, size_t *free)
+int ta_mm_free_of(ta_mm *m, size_t free, ta_share_call *c, size_t *total)
 {
-	size_t total;
-	ta_share_call c;
-	if (*free != TA_MM_ASK)
+	ta_share_call device;
+	c->Free = free;
+	*total = 0;
+	if (free != TA_MM_ASK)
 		return 0;
-	int answer = ta_mm_device(m, &c);
-	if (answer == 0 && (!ta_cuda_serves(NULL) || ta_mm_memory((CUcontext)c.Context, free, &total) != CUDA_SUCCESS))
+	int answer = ta_mm_device(m, &device);
+	if (answer == 0 && (!ta_cuda_serves(NULL) || ta_mm_memory((CUcontext)device.Context, &free, total) != CUDA_SUCCESS))
 		return errno = ENODEV, -1;
+	c->Free = free;
+	c->Kind = TA_SHARE_FREE_OF_HEAP;
 	return answer;
 }
 
 EXPORT int ta_mm_available(ta_mm *m, const char *group, size_t free, size_t *out)
 {
+	size_t total;
 	ta_share_call c = ta_share_about(TA_SHARE_OP_AVAILABLE, m, 0);
 	if (out == NULL)
 		return errno = EINVAL, -1;
-	if (ta_mm_free_of(m, &free) != 0)
+	if (ta_mm_free_of(m, free, &c, &total) != 0)
 		return -1;
 	c.Group = (uint64_t)group;
-	c.Free = free;
 	int answer = ta_share_ask(&c);
 	if (answer >= 0)
 		*out = c.Value;
@@ -159,14 +162,14 @@ EXPORT int ta_mm_available(ta_mm *m, const char *group, size_t free, size_t *out
 
 EXPORT int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_request *requests, size_t n, size_t runs, ta_mm_chunking *out)
 {
+	size_t total;
 	struct ta_share_chunking chunking = {0};
 	ta_share_call c = ta_share_about(TA_SHARE_OP_CHUNK, m, 0);
 	if (out == NULL || out->size < sizeof out->size || (requests == NULL && n != 0))
 		return errno = EINVAL, -1;
-	if (ta_mm_free_of(m, &free) != 0)
+	if (ta_mm_free_of(m, free, &c, &total) != 0)
 		return -1;
 	c.Group = (uint64_t)group;
-	c.Free = free;
 	c.Address = (uint64_t)requests;
 	c.Count = n;
 	c.Bytes = runs;
@@ -181,6 +184,13 @@ EXPORT int ta_mm_use(ta_mm *m, uint64_t instance, void *stream)
 {
 	ta_share_call c = ta_share_about(TA_SHARE_OP_USE, m, instance);
 	c.Stream = (uint64_t)stream;
+	return ta_share_ask(&c);
+}
+
+EXPORT int ta_mm_hold(ta_mm *m, uint64_t instance, int on)
+{
+	ta_share_call c = ta_share_about(TA_SHARE_OP_HOLD, m, instance);
+	c.Count = (uint64_t)on;
 	return ta_share_ask(&c);
 }
 

@@ -42,7 +42,8 @@ CUresult ta_mm_memory(CUcontext c, size_t *free, size_t *total);
 // ta_mm_alloc, for a round of a queue, 0: for none.
 void *ta_mm_get_block(ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream, uint64_t round);
 
-// Replaces TA_MM_ASK by what the manager's device has free; -1 with errno.
-int ta_mm_free_of(ta_mm *m, size_t *free);
+// Has a call count with so many free bytes, or for TA_MM_ASK with what the manager's device has,
+// as the device heap rounds; -1 with errno. The device's memory goes to *total, 0: not asked for.
+int ta_mm_free_of(ta_mm *m, size_t free, ta_share_call *c, size_t *total);
 
 #endif

@@ -144,31 +144,44 @@ static int evict(ta_mm *m, CUcontext context, const ta_share_call *victim)
 	return ta_mm_get(m, victim->Value, &after) != 0 || after.bytes_live < victim->Bytes;
 }
 
-// What is left to ask for an allocation: those who were used after one time and not after
-// another, by the manager's clock; 0: all.
-struct others {
-	uint64_t after, until;
-};
-
-// Has the one that was not used for longest give way, of those that are idle and were
-// not asked before. Whether one did.
-static int make_room(ta_mm *m, CUcontext context, const ta_share_call *charge, int everywhere, struct others *left)
+// Has the one that was not used for longest give way for so many bytes, of those that are idle
+// and were not asked before. Whether one did.
+static int give_way(ta_mm *m, CUcontext context, uint64_t instance, uint64_t bytes, int everywhere, ta_mm_asked *asked)
 {
-	size_t free, total;
-	if (asking || (everywhere && ta_mm_memory(context, &free, &total) == CUDA_SUCCESS && charge->Bytes > total))
+	if (asking)
 		return 0;
 	for (;;) {
-		ta_share_call c = ta_share_about(TA_SHARE_OP_VICTIM, m, charge->Instance);
-		c.Bytes = charge->Bytes;
+		ta_share_call c = ta_share_about(TA_SHARE_OP_VICTIM, m, instance);
+		c.Bytes = bytes;
 		c.Count = (uint64_t)everywhere;
-		c.Extra = left->after;
-		c.Free = left->until;
+		c.Extra = asked->after;
+		c.Free = asked->until;
 		if (ta_share_ask(&c) != 0)
 			return 0;
-		*left = (struct others){c.Extra, c.Free};
-		if (done(context, c.Stream, 0) && evict(m, context, &c))
+		*asked = (ta_mm_asked){c.Extra, c.Free};
+		if (done(context, c.Stream, 0) && evict((ta_mm *)c.Manager, context, &c))
 			return 1;
 	}
+}
+
+static int make_room(ta_mm *m, CUcontext context, const ta_share_call *charge, int everywhere, ta_mm_asked *asked)
+{
+	size_t free, total;
+	if (everywhere && ta_mm_memory(context, &free, &total) == CUDA_SUCCESS && charge->Bytes > total)
+		return 0;
+	return give_way(m, context, charge->Instance, charge->Bytes, everywhere, asked);
+}
+
+EXPORT int ta_mm_ask_idle(ta_mm *m, uint64_t instance, int everywhere, ta_mm_asked *asked)
+{
+	ta_share_call device;
+	if (asked == NULL)
+		return errno = EINVAL, -1;
+	if (!ta_cuda_serves(NULL))
+		return errno = ENODEV, -1;
+	if (ta_mm_device(m, &device) != 0)
+		return -1;
+	return give_way(m, (CUcontext)device.Context, instance, 0, everywhere != 0, asked);
 }
 
 static int told(uint64_t op, ta_mm *m, uint64_t instance, size_t bytes)
@@ -180,7 +193,7 @@ static int told(uint64_t op, ta_mm *m, uint64_t instance, size_t bytes)
 
 void *ta_mm_get_block(ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream, uint64_t round)
 {
-	struct others left = {0};
+	ta_mm_asked asked = {0};
 	ta_share_call device;
 	if (!ta_cuda_serves(NULL))
 		return errno = ENODEV, NULL;
@@ -206,7 +219,7 @@ void *ta_mm_get_block(ta_mm *m, uint64_t instance, size_t bytes, int kind, void 
 		if (charged)
 			told(TA_SHARE_OP_UNCHARGE, m, instance, bytes);
 		int helps = !charged || kind == TA_MM_DEVICE || kind == TA_MM_MANAGED; // others have no host memory to give
-		if (why == ENOMEM && p == NULL && helps && make_room(m, (CUcontext)device.Context, &c, charged, &left))
+		if (why == ENOMEM && p == NULL && helps && make_room(m, (CUcontext)device.Context, &c, charged, &asked))
 			continue;
 		if (why == ENOMEM)
 			told(TA_SHARE_OP_REFUSED, m, instance, 0);

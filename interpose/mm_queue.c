@@ -66,8 +66,56 @@ static void give_back(ta_mm *m, uint64_t round, void *stream)
 	int saved = errno;
 	while (about_round(TA_SHARE_OP_TAKE_BACK, m, round, &c) == 0)
 		ta_mm_free(m, (void *)c.Address, stream);
+	errno = saved;
+}
+
+static void end_round(ta_mm *m, uint64_t round)
+{
+	ta_share_call c;
+	int saved = errno;
 	about_round(TA_SHARE_OP_ROUND_OVER, m, round, &c);
 	errno = saved;
+}
+
+// Allocates what a round is for; where memory is refused, in shorter chunks, down to a run:
+// what is free may be in pieces. First 1/64 of the chunk goes, then twice as much each time.
+static int allocate_shorter(ta_mm *m, uint64_t round, size_t runs, ta_mm_chunking *chunking, void *stream)
+{
+	size_t step = chunking->chunk_length / 64 + 1;
+	while (allocate(m, round, chunking->chunks > 1 ? chunking->chunk_length : 0, stream) != 0) {
+		size_t length = chunking->chunk_length;
+		give_back(m, round, stream);
+		if (errno != ENOMEM || chunking->chunkable == 0 || length == 1)
+			return end_round(m, round), -1;
+		chunking->chunk_length = length > step ? length - step : 1;
+		chunking->chunks = (runs - 1) / chunking->chunk_length + 1;
+		step *= 2;
+	}
+	return 0;
+}
+
+// Finds how what is wanted is cut, and begins a round. Where it must be cut, or does not fit, idle
+// instances are asked first: for the group's budget its own; for the device all, unless what
+// is free there is a figure of the program's.
+static int plan(ta_mm *m, uint64_t instance, size_t free, ta_mm_chunking *chunking, ta_share_call *c)
+{
+	ta_mm_asked asked[2] = {{0}};
+	for (;;) {
+		size_t total;
+		*c = ta_share_about(TA_SHARE_OP_PLAN, m, instance);
+		if (ta_mm_free_of(m, free, c, &total) != 0)
+			return -1;
+		c->Value = (uint64_t)chunking;
+		c->Bytes = total;
+		int answer = ta_share_ask(c), why = errno;
+		int short_of = answer == 0 ? chunking->chunks > 1 : why == ENOTSUP || why == E2BIG || why == ENOSPC;
+		int everywhere = chunking->available == c->Free;
+		if (!short_of || c->Count != 0 || (everywhere && free != TA_MM_ASK) ||
+			ta_mm_ask_idle(m, instance, everywhere, &asked[everywhere]) != 1)
+			return errno = why, answer;
+		if (answer == 0)
+			end_round(m, c->Extra);
+	}
 }
 
 // Hands one that is not told yet its blocks; its queue is over before it is told, so that it
@@ -88,22 +136,18 @@ static int hand_over(ta_mm *m, uint64_t round, const ta_mm_chunking *chunking)
 EXPORT int ta_mm_allocate_queue(ta_mm *m, uint64_t instance, size_t free, void *stream, ta_mm_chunking *out)
 {
 	ta_mm_chunking chunking = {.size = sizeof chunking};
-	ta_share_call c = ta_share_about(TA_SHARE_OP_PLAN, m, instance);
+	ta_share_call c;
 	if (out != NULL && out->size < sizeof out->size)
 		return errno = EINVAL, -1;
-	if (ta_mm_free_of(m, &free) != 0)
-		return -1;
-	c.Free = free;
-	c.Value = (uint64_t)&chunking;
-	int answer = ta_share_ask(&c);
+	int answer = plan(m, instance, free, &chunking, &c);
 	if (out != NULL && (answer == 0 || (errno != ENOENT && errno != EBUSY)))
 		ta_mm_fill(out, &chunking, sizeof chunking);
 	if (answer != 0)
 		return answer;
-	if (allocate(m, c.Extra, chunking.chunks > 1 ? chunking.chunk_length : 0, stream) != 0) {
-		give_back(m, c.Extra, stream);
+	if (allocate_shorter(m, c.Extra, c.Bytes, &chunking, stream) != 0)
 		return -1;
-	}
+	if (out != NULL)
+		ta_mm_fill(out, &chunking, sizeof chunking);
 	while (hand_over(m, c.Extra, &chunking))
 		;
 	return 0;

@@ -257,7 +257,7 @@ int ta_managed_get(const void *p, size_t n, int attribute, int *out, size_t coun
  *
  * In active mode an allocation beyond its group's budget is refused, once instances of the
  * group that are idle have been asked to give way, the one first that was not used for
- * longest. So is, in both modes, one that the device has no room for, with instances of all groups.
+ * longest. So is, in both modes, one that the device has no room for, with instances of all groups of all managers of the device.
  * An instance is idle when the stream that it used last has done what it was given. Each is asked once for
  * an allocation, and none where that would not do: then who asks for too much is refused at once.
  *
@@ -343,6 +343,7 @@ typedef struct {
 /* How many runs at once the arrays of a group can be had for: all where they take less than
  * is available, else
  *   chunk_length = floor(runs * (available - unchunkable) / chunkable), chunks = ceil(runs / chunk_length)
+ * With TA_MM_ASK the chunk may be shorter, so that its arrays fit as the device heap rounds their sizes.
  * out is filled in also with errno ENOTSUP: none can be cut; E2BIG: those that cannot be cut do not
  * fit; ENOSPC: a single run does not fit. */
 int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_request *requests, size_t n, size_t runs,
@@ -368,10 +369,27 @@ typedef void (*ta_mm_ready)(uint64_t instance, const ta_mm_chunking *chunking, v
 int ta_mm_on_ready(ta_mm *m, uint64_t instance, ta_mm_ready ready, void *arg);
 
 /* Allocates all that the instances of a group want, cut as ta_mm_chunk says, and tells each of its
- * members. There are as many runs as the longest queue has; no chunk of an array is longer than its axis. Where it
+ * members. Before anything is cut, idle instances that have not queued for the group are asked to give way: where the
+ * group's budget is short its members; where the device is, and free is TA_MM_ASK, those of all groups of all managers
+ * of the device. Where memory is refused all the same, the chunk is shortened, down to a run. There are as many runs as the longest queue has; no chunk of an array is longer than its axis. Where it
  * fails, with errno as of ta_mm_chunk and ta_mm_alloc, nothing is allocated, and what is wanted stays. EBUSY: a
  * member is being allocated for already, and was not told yet. out may be NULL. */
 int ta_mm_allocate_queue(ta_mm *m, uint64_t instance, size_t free, void *stream, ta_mm_chunking *out);
+
+/* Who was asked already to give way; zero at first. */
+typedef struct {
+	uint64_t after, until;
+} ta_mm_asked;
+
+/* Has one idle instance give way, the one that was not used for longest: of the group of an instance, or, with everywhere
+ * != 0, of all groups of all managers of the device, if it has some of that. Returns 1 if one has
+ * less than before, 0 if nobody is left to ask, or the caller is an instance that is being asked itself. Those that have queued
+ * for the group, are held, or were asked already are not asked. */
+int ta_mm_ask_idle(ta_mm *m, uint64_t instance, int everywhere, ta_mm_asked *asked);
+
+/* With on 1 the instance is not asked to give way until it is called once more with 0: something is being
+ * allocated for it. EINVAL: it is not held. */
+int ta_mm_hold(ta_mm *m, uint64_t instance, int on);
 
 /* The instance works with what it has, on the stream. */
 int ta_mm_use(ta_mm *m, uint64_t instance, void *stream);

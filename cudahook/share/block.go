@@ -50,8 +50,17 @@ func (m *manager) add(c *Call, i *instance) uint64 {
 	m.coming--
 	i.coming--
 	i.allocs++
+	i.device += b.onDevice()
 	i.peak = max(i.peak, i.bytes)
-	m.used(i, c.Stream)
+	i.useOn(c.Stream)
+	return 0
+}
+
+// onDevice is the bytes of the device's memory that a block takes.
+func (b *block) onDevice() uint64 {
+	if b.kind == KindDevice || b.kind == KindManaged {
+		return b.bytes
+	}
 	return 0
 }
 
@@ -81,6 +90,7 @@ func (m *manager) remove(c *Call) uint64 {
 		b.owner.blocks = b.after
 	}
 	b.owner.bytes -= b.bytes
+	b.owner.device -= b.onDevice()
 	b.owner.frees++
 	c.Bytes, c.Kind, c.Stream = b.bytes, b.kind, b.owner.stream
 	m.blocks--

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"tieralloc/cudahook"
 	"tieralloc/internal/raw"
 )
 
@@ -30,7 +31,8 @@ func requestAt(c *Call, k uint64) *request {
 //	chunks = ceil(runs / length)
 //
 // These are the formulas of cubie's get_chunk_parameters, which has chunkable / room as a
-// double; here they are of whole numbers, and exact.
+// double; here they are of whole numbers, and exact. Where the figure of what is free is the device
+// heap's, the chunk is then shortened until it fits as that rounds sizes.
 func (m *manager) chunk(c *Call) uint64 {
 	var group label
 	to := (*Chunking)(raw.Ptr(uintptr(c.Value)))
@@ -39,13 +41,86 @@ func (m *manager) chunk(c *Call) uint64 {
 	}
 	m.begin(to, &group, c.Free, c.Bytes)
 	for k := uint64(0); k < c.Count; k++ {
-		bytes, cuttable, ok := requestAt(c, k).size()
+		bytes, cuttable, ok := requestAt(c, k).size(0)
 		if !ok {
 			return invalid
 		}
 		to.count(bytes, cuttable)
 	}
-	return to.fit(c.Free, c.Bytes)
+	why := to.fit(c.Free, c.Bytes)
+	if why == 0 && c.Kind == FreeOfHeap {
+		m.shorten(to, c, nil, c.Bytes)
+	}
+	return why
+}
+
+// hopeless reports whether requests that do not fit would not if nobody had anything of the
+// device's memory, or of the group's budget.
+func (m *manager) hopeless(of *Chunking, group *label, total, runs uint64) bool {
+	alone := *of
+	alone.Available = total
+	if m.active != 0 {
+		limit, _ := m.budget(group)
+		alone.Available = min(total, limit)
+	}
+	return alone.fit(total, runs) != 0
+}
+
+// FreeOfHeap is the Kind of an OpChunk or OpPlan whose Free is what the device heap says.
+const FreeOfHeap uint64 = 1
+
+// footprint is what the device heap takes for the requests of a call, or for what the group of
+// an instance has queued for, in chunks of so many runs; 0: all at once.
+func (m *manager) footprint(c *Call, of *instance, runs uint64) uint64 {
+	var f cudahook.Footprint
+	if of == nil {
+		for k := uint64(0); k < c.Count; k++ {
+			requestAt(c, k).load(&f, runs)
+		}
+		return f.Bytes()
+	}
+	for i := m.first; i != nil; i = i.next {
+		if i.queue == nil || i.group != of.group {
+			continue
+		}
+		for k := uint64(0); k < i.queue.length; k++ {
+			i.queue.wishes[k&(QueueMax-1)].request.load(&f, runs)
+		}
+	}
+	return f.Bytes()
+}
+
+// load adds what a request takes of the device.
+func (r *request) load(f *cudahook.Footprint, runs uint64) {
+	if kind := uint64(uint32(r.kind)); kind == KindDevice || kind == KindManaged {
+		bytes, _, _ := r.size(runs)
+		f.Add(bytes)
+	}
+}
+
+// shorten finds how long a chunk may be, at most as long as the one found, for the device heap
+// to have room as it rounds. Where no run has room by that bound the chunk stays:
+// what is free may lie in segments that are there already.
+func (m *manager) shorten(to *Chunking, c *Call, of *instance, runs uint64) {
+	whole := uint64(0)
+	if to.Chunks > 1 {
+		whole = to.ChunkLength
+	}
+	if to.Chunkable == 0 || m.footprint(c, of, whole) <= c.Free {
+		return
+	}
+	fits, over := uint64(0), to.ChunkLength
+	for over-fits > 1 {
+		middle := fits + (over-fits)/2
+		if m.footprint(c, of, middle) <= c.Free {
+			fits = middle
+		} else {
+			over = middle
+		}
+	}
+	if fits != 0 {
+		to.ChunkLength, to.Chunks = fits, (runs-1)/fits+1
+	}
 }
 
 // begin starts the chunking of nothing, in one chunk.
@@ -89,17 +164,18 @@ func (to *Chunking) fit(free, runs uint64) uint64 {
 	return 0
 }
 
-// size is the bytes of a request, at most most, and whether it can be cut; not ok: it is none.
-func (r *request) size() (bytes uint64, cuttable, ok bool) {
+// size is the bytes of a request, at most most, in chunks of so many runs, 0: all at once; and
+// whether it can be cut. No chunk is longer than its axis. Not ok: it is no request.
+func (r *request) size(runs uint64) (bytes uint64, cuttable, ok bool) {
 	if r.ndim < 0 || r.ndim > 0 && r.shape == 0 {
 		return 0, false, false
 	}
 	bytes = min(r.itemsize, most)
-	cuttable = r.axis >= 0 && r.axis < r.ndim && r.unchunkable == 0
+	cuttable = r.axis >= 0 && r.axis < r.ndim && r.unchunkable == 0 && r.length(r.axis) != 1
 	for i := int32(0); i < r.ndim; i++ {
-		length := uint64(raw.Load(r.shape + uintptr(i)*8))
-		if i == r.axis && length == 1 {
-			cuttable = false
+		length := r.length(i)
+		if i == r.axis && cuttable && runs != 0 {
+			length = min(length, runs)
 		}
 		hi, lo := bits.Mul64(bytes, length)
 		if bytes = min(lo, most); hi != 0 {
@@ -111,6 +187,9 @@ func (r *request) size() (bytes uint64, cuttable, ok bool) {
 	}
 	return bytes, cuttable, true
 }
+
+// length is that of an axis.
+func (r *request) length(i int32) uint64 { return uint64(raw.Load(r.shape + uintptr(i)*8)) }
 
 // mulDiv is floor(a · b / c), by long division. Precondition: b <= c, 0 < c <= most.
 func mulDiv(a, b, c uint64) (q uint64) {

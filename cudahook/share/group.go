@@ -1,5 +1,7 @@
 package share
 
+import "unsafe"
+
 // The caps of a group's members are one budget.
 
 // budget is what the members of a group may have in all, and what they have.
@@ -87,31 +89,51 @@ func (i *instance) account(n int64) uint64 {
 	return 0
 }
 
-// victim names the instance that was not used for longest, of those that have anything and
+// victim names the instance that was not used for longest, of those that have what is short and
 // were used after a time, and not since the first of them was named: whether it is idle is
-// C's to find out. None where all could not make room in the group's budget.
+// C's to find out. Bytes 0: for what the group of the instance has queued for. None where all could not make room in the group's budget.
 func (m *manager) victim(c *Call, to *instance) uint64 {
-	var found *instance
 	if c.Extra == 0 {
-		c.Free = m.clock
+		c.Free = clock
 	}
 	if c.Count == 0 {
 		if limit, _ := m.budget(&to.group); to.bytes > limit || c.Bytes > limit-to.bytes {
 			return notThere
 		}
 	}
-	for i := m.first; i != nil; i = i.next {
-		if i == to || i.bytes == 0 || i.used <= c.Extra || i.used > c.Free || c.Count == 0 && i.group != to.group {
+	from, found := m, (*instance)(nil)
+	for o := managers; o != nil; o = o.next {
+		if o.live == 0 || o != m && (c.Count == 0 || o.device != m.device || o.context != m.context) {
 			continue
 		}
-		if found == nil || i.used < found.used {
-			found = i
+		for i := o.first; i != nil; i = i.next {
+			if i.mayYield(c, to) && (found == nil || i.used < found.used) {
+				from, found = o, i
+			}
 		}
 	}
 	if found == nil {
 		return notThere
 	}
+	c.Manager = uint64(uintptr(unsafe.Pointer(from)))
 	c.Value, c.Extra, c.Stream = found.id, found.used, found.stream
 	c.Evict, c.Arg, c.Bytes = found.evict, found.arg, found.bytes
 	return 0
+}
+
+// mayYield reports whether an instance may be asked to give way to another one: for the budget of
+// its group with all that it has, for the device with what may be there. What is being allocated
+// for is not asked.
+func (i *instance) mayYield(c *Call, to *instance) bool {
+	switch {
+	case c.Bytes == 0 && i.queue != nil && i.group == to.group:
+		return false // for a queue, of those who wait for it
+	case i == to || i.held != 0 || i.round != 0 && i.queue != nil:
+		return false
+	case i.used <= c.Extra || i.used > c.Free:
+		return false
+	case c.Count == 0:
+		return i.bytes != 0 && i.group == to.group
+	}
+	return i.device != 0 || i.elsewhere != 0
 }

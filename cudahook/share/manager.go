@@ -25,7 +25,6 @@ type manager struct {
 
 	first, last *instance // in the order of their registration
 	count       uint64
-	clock       uint64 // of uses
 	blocks      uint64
 	coming      uint64 // blocks that are charged and not added yet
 	rounds      uint64 // of queues, so far
@@ -51,15 +50,17 @@ type instance struct {
 
 	bytes, peak        uint64
 	elsewhere          uint64 // part of bytes
+	device             uint64 // part of bytes: in blocks that take the device's memory
 	allocs, frees      uint64
 	refused, evictions uint64
 
-	used   uint64 // when it was used last, by the manager's clock
+	used   uint64 // when it was used last, by the clock
 	stream uint64 // and on which stream
 	evict  uint64 // what C calls; 0: its blocks are freed
 	arg    uint64
 	blocks *block
 	coming uint64
+	held   uint64 // by so many that are allocating for it: it is not asked to give way
 
 	queue           *queue
 	round           uint64 // in which it is being allocated for; 0: it is not
@@ -81,6 +82,8 @@ type Info struct {
 }
 
 var managers *manager // newest first
+
+var clock uint64 // of uses: managers of one device ask each other's instances
 
 func create(c *Call) uint64 {
 	m := managers
@@ -150,8 +153,7 @@ func (m *manager) register(c *Call) uint64 {
 	m.last = i
 	m.count++
 	m.rebalance()
-	m.clock++
-	i.used = m.clock
+	i.use()
 	return why
 }
 
@@ -181,10 +183,29 @@ func (m *manager) drop(i *instance) {
 	m.spare(i)
 }
 
-// used notes that an instance works with what it has, on a stream.
-func (m *manager) used(i *instance, stream uint64) {
-	m.clock++
-	i.used, i.stream = m.clock, stream
+// use notes that an instance works with what it has.
+func (i *instance) use() {
+	clock++
+	i.used = clock
+}
+
+// useOn is use, on a stream.
+func (i *instance) useOn(stream uint64) {
+	i.use()
+	i.stream = stream
+}
+
+// hold begins or ends, with 0, that an instance is allocated for.
+func (i *instance) hold(on uint64) uint64 {
+	switch {
+	case on > 1 || on == 0 && i.held == 0:
+		return invalid
+	case on == 1:
+		i.held++
+	default:
+		i.held--
+	}
+	return 0
 }
 
 // streamEnds forgets a stream whose handle is about to mean nothing, or another one.

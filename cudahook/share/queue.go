@@ -55,7 +55,7 @@ func (m *manager) enqueue(c *Call, i *instance) uint64 {
 	}
 	for k := uint64(0); k < c.Count; k++ {
 		r := requestAt(c, k)
-		if _, _, ok := r.size(); !ok || r.ndim > dimensions || uint64(uint32(r.kind)) >= kinds {
+		if _, _, ok := r.size(0); !ok || r.ndim > dimensions || uint64(uint32(r.kind)) >= kinds {
 			return invalid
 		}
 	}

@@ -10,7 +10,7 @@ import "tieralloc/internal/raw"
 // runs as the longest has, and begins a round with its members.
 func (m *manager) plan(c *Call, of *instance) uint64 {
 	to := (*Chunking)(raw.Ptr(uintptr(c.Value)))
-	runs := uint64(1)
+	runs, total := uint64(1), c.Bytes
 	for i := m.first; i != nil; i = i.next {
 		if i.group != of.group {
 			continue
@@ -28,12 +28,19 @@ func (m *manager) plan(c *Call, of *instance) uint64 {
 			continue
 		}
 		for k := uint64(0); k < i.queue.length; k++ {
-			bytes, cuttable, _ := i.queue.wishes[k&(QueueMax-1)].request.size()
+			bytes, cuttable, _ := i.queue.wishes[k&(QueueMax-1)].request.size(0)
 			to.count(bytes, cuttable)
 		}
 	}
+	c.Bytes, c.Count = runs, 0
 	if why := to.fit(c.Free, runs); why != 0 {
+		if total != 0 && m.hopeless(to, &of.group, total, runs) {
+			c.Count = 1
+		}
 		return why
+	}
+	if c.Kind == FreeOfHeap {
+		m.shorten(to, c, of, runs)
 	}
 	m.rounds++
 	for i := m.first; i != nil; i = i.next {
@@ -76,7 +83,7 @@ func (c *Call) wish(i *instance) bool {
 		w := &i.queue.wishes[k&(QueueMax-1)]
 		if c.Op == OpWanted && w.placed == 0 {
 			c.Value, c.Count, c.Kind = i.id, k, uint64(uint32(w.request.kind))
-			c.Bytes = w.chunk(c.Free)
+			c.Bytes, _, _ = w.request.size(c.Free)
 			return true
 		}
 		if c.Op == OpTakeBack && w.placed != 0 {
@@ -86,20 +93,6 @@ func (c *Call) wish(i *instance) bool {
 		}
 	}
 	return false
-}
-
-// chunk is the bytes of an array in chunks of so many runs, 0: all at once. No chunk is
-// longer than its axis.
-func (w *wish) chunk(runs uint64) uint64 {
-	_, cuttable, _ := w.request.size()
-	at := w.request.axis & (dimensions - 1)
-	whole := w.lengths[at]
-	if cuttable && runs != 0 {
-		w.lengths[at] = min(whole, runs)
-	}
-	bytes, _, _ := w.request.size()
-	w.lengths[at] = whole
-	return bytes
 }
 
 // place notes the block of the Count-th array.

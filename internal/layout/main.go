@@ -179,6 +179,8 @@ func write(w io.Writer) {
 		{"TA_SHARE_OP_ADD", share.OpAdd},
 		{"TA_SHARE_OP_REMOVE", share.OpRemove},
 		{"TA_SHARE_OP_USE", share.OpUse},
+		{"TA_SHARE_OP_HOLD", share.OpHold},
+		{"TA_SHARE_FREE_OF_HEAP", share.FreeOfHeap},
 		{"TA_SHARE_OP_ACCOUNT", share.OpAccount},
 		{"TA_SHARE_OP_VICTIM", share.OpVictim},
 		{"TA_SHARE_OP_FIRST", share.OpFirst},

@@ -123,6 +123,13 @@ class DeviceArray(_Copies):
     def __cuda_array_interface__(self) -> Dict[str, Any]:
         return _interface(self, self._address, None if self._dense else self.strides)
 
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "np.ndarray[Any, Any]":
+        """A copy on the host, as numba's arrays give one. ValueError where NumPy is to make none."""
+        if copy is False:
+            raise ValueError("an array of the device is copied to the host: use copy_to_host(), or let NumPy copy")
+        host = self.copy_to_host()
+        return host if dtype is None else host.astype(dtype, copy=False)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of an array without dimensions")

@@ -5,7 +5,7 @@ import errno
 import functools
 import os
 import weakref
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 from . import _driver, _library, _streams
 from ._budget import Budget
@@ -51,6 +51,17 @@ class Block:
         return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False), "version": 3}
 
 
+def free_of(device: int) -> Optional[int]:
+    """Free bytes of a device, for a message; None where it does not say. errno stays."""
+    before = ctypes.get_errno()
+    try:
+        return _driver.memory_info(device)[0]
+    except Exception:
+        return None
+    finally:
+        ctypes.set_errno(before)
+
+
 def address_of(array: Any) -> int:
     """Where an array's memory begins; 0 for something that does not say it."""
     for name in ("__cuda_array_interface__", "__array_interface__"):
@@ -77,9 +88,12 @@ def _too_much(budget: Budget, account: int, nbytes: int, kind: str) -> Exception
         return RuntimeError("the instance has left the manager")
     error = refused("")
     info = budget.get(account)
+    group = info.group.decode("utf-8", "replace")
+    free = free_of(budget.device)
+    available = free if free is None else budget.available(group, free)[0]
     return type(error)(f"no {nbytes} bytes of {kind} memory for {info.name.decode('utf-8', 'replace')}, which has"
-                       f" {info.bytes_live} of {info.cap} bytes, in group {info.group.decode('utf-8', 'replace')}"
-                       f" on device {budget.device}{error}")
+                       f" {info.bytes_live} of {info.cap} bytes, in group {group}, to which {available} are available,"
+                       f" on device {budget.device}, which has {free} free{error}")
 
 
 def _close_account(budget: Budget, address: int, number: int, handle: int, _: Any) -> None:
@@ -134,24 +148,26 @@ def of_device(device: int, kind: str, stream: Any) -> Callable[[int], Block]:
     """Blocks that no account is charged with."""
     handle = _streams.handle(stream)
     after = functools.partial(_unless_ended, _endings)
-    what = f"bytes of {kind} memory on device {device}"
+
+    def what(nbytes: int) -> str:
+        return f"no {nbytes} bytes of {kind} memory on device {device}, which has {free_of(device)} free"
 
     def block(nbytes: int) -> Block:
         if kind == "device":
             address = _library.function("ta_cuda_malloc")(nbytes, device, handle)
             if not address:
-                raise refused(f"no {nbytes} {what}")
+                raise refused(what(nbytes))
             return Block(address, nbytes, functools.partial(after, _free_device, address, nbytes, device, handle, stream))
         if kind == "managed":
             address = _library.function("ta_managed_malloc")(nbytes, device)
             if not address:
-                raise refused(f"no {nbytes} {what}")
+                raise refused(what(nbytes))
             return Block(address, nbytes, functools.partial(after, _free_managed, address, device, handle, stream))
         out = _pointer()
         with _driver.using(device):
             code = _driver.result("cuMemHostAlloc", ctypes.byref(out), nbytes, _PORTABLE | (_MAPPED if kind == "mapped" else 0))
         if code != 0:
-            raise MemoryError(f"no {nbytes} {what}: {_driver.error_name(code)}")
+            raise MemoryError(f"{what(nbytes)}: {_driver.error_name(code)}")
         return Block(out.value or 0, nbytes, functools.partial(after, _free_host, out.value or 0, device, handle, stream))
 
     return block

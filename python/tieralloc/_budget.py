@@ -1,12 +1,13 @@
 """The C side of a MemoryManager: its parts, its accounts and its blocks (tieralloc.h, ta_mm)."""
 
+import contextlib
 import ctypes
 import errno
 import itertools
 import os
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from . import _driver, _library, _streams
 from ._requests import ArrayRequest
@@ -19,6 +20,9 @@ MODES = {"passive": 0, "active": 1}
 
 _MOST_NAME = 47  # bytes
 _MOST_BYTES = (1 << 63) - 1
+
+ASK = _size(-1).value
+"""As what is free: what the device has, as its heap counts."""
 
 MOST = 1 << 62
 """What the library counts with: bytes that are shared, and runs."""
@@ -43,6 +47,17 @@ class Chunking(ctypes.Structure):
     _fields_ = [("size", _size), ("chunkable", _size), ("unchunkable", _size), ("available", _size),
                 ("chunk_length", _size), ("chunks", _size), ("far_too_large", _int), ("nearly_full", _int)]
 
+    @property
+    def whole(self) -> bool:
+        """Whether the requests are not cut."""
+        return self.chunks == 1
+
+
+class Asked(ctypes.Structure):
+    """ta_mm_asked: who was asked already to give way."""
+
+    _fields_ = [("after", _word), ("until", _word)]
+
 
 _library.declare({
     "ta_mm_create": (_pointer, [_int, _size, _text]),
@@ -61,6 +76,8 @@ _library.declare({
     "ta_mm_free": (_int, [_pointer, _pointer, _pointer]),
     "ta_mm_use": (_int, [_pointer, _word, _pointer]),
     "ta_mm_charge": (_int, [_pointer, _word, ctypes.c_ssize_t]),
+    "ta_mm_hold": (_int, [_pointer, _word, _int]),
+    "ta_mm_ask_idle": (_int, [_pointer, _word, _int, ctypes.POINTER(Asked)]),
 })
 
 
@@ -201,6 +218,20 @@ class Budget:
         """Account bytes from elsewhere; negative: give them back."""
         self._call("ta_mm_charge", account, count)
 
+    @contextlib.contextmanager
+    def holding(self, accounts: Iterable[int]) -> Iterator[None]:
+        """A with block in which accounts are allocated for, and not asked to give way."""
+        held = [account for account in accounts if self._call("ta_mm_hold", account, 1) == 0]
+        try:
+            yield
+        finally:
+            for account in held:
+                self._call("ta_mm_hold", account, 0)
+
+    def ask_idle(self, account: int, everywhere: bool, asked: Asked) -> bool:
+        """Have one idle account give way, of the group of one, or of all managers of the device. False: nobody is left."""
+        return self._call("ta_mm_ask_idle", account, int(everywhere), ctypes.byref(asked)) == 1
+
     # Requests
 
     def available(self, group: str, free: int) -> Tuple[int, bool]:
@@ -212,7 +243,7 @@ class Budget:
         return out.value, result == 1
 
     def chunk(self, group: str, free: int, requests: Sequence[ArrayRequest], runs: int) -> Tuple[int, Chunking]:
-        """How requests are cut: 0 or what is wrong as an errno, and the figures."""
+        """How requests are cut, of so many free bytes or ASK: 0 or what is wrong as an errno, and the figures."""
         array = (_Request * len(requests))()
         kept: List[Any] = []
         for entry, request in zip(array, requests):

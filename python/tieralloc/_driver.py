@@ -229,6 +229,14 @@ def finish(stream: int) -> None:
         result("cuStreamSynchronize", stream)
 
 
+def done(device: int, stream: int) -> bool:
+    """Whether a stream has done what it was given. One that a graph is captured from has not, and must not be asked."""
+    capturing = _int()
+    with beside_captures(device):
+        return (result("cuStreamIsCapturing", stream, ctypes.byref(capturing)) == 0 and not capturing.value
+                and result("cuStreamQuery", stream) == 0)
+
+
 def memory_info(device: int) -> Tuple[int, int]:
     """Bytes of a device that are free, and all it has."""
     free, total = _size(), _size()

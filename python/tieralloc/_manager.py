@@ -46,17 +46,19 @@ register is automatic, as there.
 import dataclasses
 import errno
 import functools
+import os
 import threading
 import warnings
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
-from . import _allocators, _blocks, _numba
-from ._budget import KINDS, MOST
+from . import _allocators, _blocks, _numba, _streams
+from ._budget import ASK, KINDS, MOST, Chunking
 from ._groups import StreamGroups
 from ._members import Members
 from ._members import ensure_cuda_context as _ensure_cuda_context
 from ._requests import MEMORY_TYPES, ArrayRequest, ArrayResponse, Requests, Shape, get_portioned_request_size
 from ._requests import is_request_chunkable, replace_with_chunked_size
+from ._room import Room, hopeless
 from ._settings import InstanceMemorySettings
 
 __all__ = ["ArrayRequest", "ArrayResponse", "InstanceMemorySettings", "MemoryManager", "StreamGroups",
@@ -73,6 +75,11 @@ def _call_all(calls: Iterable[Callable[[], None]]) -> None:
             first = first or error
     if first is not None:
         raise first
+
+
+def _all_of(requests: Dict[int, Requests]) -> List[ArrayRequest]:
+    """The requests of all instances."""
+    return [request for wanted in requests.values() for request in wanted.values()]
 
 
 def _pairs(from_arrays: Sequence[Any], to_arrays: Sequence[Any]) -> List[Tuple[Any, Any]]:
@@ -240,6 +247,15 @@ class MemoryManager(Members):
     def _free(self) -> int:
         return max(0, int(self.get_memory_info()[0]))
 
+    @property
+    def _fixed(self) -> bool:
+        """Whether a subclass says what is free."""
+        return getattr(self.get_memory_info, "__func__", None) is not Members.get_memory_info
+
+    def _cut(self, group: str, requests: Sequence[ArrayRequest], runs: int) -> Tuple[int, Chunking]:
+        """How requests are cut now: 0 or what is wrong as an errno, and the figures."""
+        return self._budget.chunk(group, self._free() if self._fixed else ASK, requests, runs)
+
     def get_chunk_parameters(self, requests: Dict[int, Requests], axis_length: int, stream_group: str) -> Tuple[int, int]:
         """How many runs a chunk of a group's requests has, and how many chunks that makes.
 
@@ -250,9 +266,7 @@ class MemoryManager(Members):
             self._check_requests(wanted)
         if isinstance(axis_length, bool) or not isinstance(axis_length, int) or not 1 <= axis_length <= MOST:
             raise ValueError(f"axis_length {axis_length!r}: expected a whole number of runs from 1 to {MOST}")
-        free = self._free()
-        why, found = self._budget.chunk(stream_group, free, [r for wanted in requests.values() for r in wanted.values()],
-                                        axis_length)
+        why, found = self._cut(stream_group, _all_of(requests), axis_length)
         if why == errno.EINVAL:
             raise ValueError(f"stream_group {stream_group!r}, axis_length {axis_length}: the library does not take them")
         size = found.chunkable + found.unchunkable
@@ -260,17 +274,19 @@ class MemoryManager(Members):
             warnings.warn(f"Stream group {stream_group} has used more than 95% of its allotted memory already, and requests"
                           " will run slowly/in many chunks", UserWarning, stacklevel=2)
         if found.far_too_large:
-            warnings.warn(f"This request exceeds available VRAM by more than 20x. Available VRAM = {free}, request size ="
+            warnings.warn(f"This request exceeds available VRAM by more than 20x. Available VRAM = {self._free()}, request size ="
                           f" {size}.", UserWarning, stacklevel=2)
         if why == errno.ENOTSUP:
             raise ValueError(f"All requested arrays are unchunkable, but request size ({size}) exceeds available memory"
-                             f" ({found.available}). Cannot proceed.")
+                             f" ({found.available}) of group {stream_group}. Cannot proceed.")
         if why == errno.E2BIG:
             raise ValueError(f"Arrays that are unchunkable require {found.unchunkable} bytes but only {found.available} bytes"
-                             " are available. Cannot proceed.")
+                             f" are available to group {stream_group}, of {size} bytes that are requested. Cannot proceed.")
         if why == errno.ENOSPC:
             raise ValueError(f"Can't fit a single run in GPU VRAM. Available memory: {found.available}. Request size: {size}."
-                             f" Chunkable request size: {found.chunkable}.")
+                             f" Chunkable request size: {found.chunkable}, for {axis_length} runs.")
+        if why != 0:
+            raise RuntimeError(f"what is free on device {self.device} for {size} requested bytes: {os.strerror(why)}")
         return found.chunk_length, found.chunks
 
     def compute_chunked_shapes(self, requests: Requests, chunk_size: int) -> Dict[str, Shape]:
@@ -292,10 +308,16 @@ class MemoryManager(Members):
     def allocate_queue(self, triggering_instance: object) -> None:
         """Allocate what the group of an instance has queued, cut alike, and call the ready hook of each member once.
 
+        Where room is short, the arrays that are about to be replaced go first, also out of the
+        responses that the instances have; those that the program still has otherwise are asked for by the
+        invalidate hook. Then idle instances are asked, least recently used first, and only what does not
+        fit then is cut. Where memory is refused all the same, the chunks are shortened.
+
         Members without requests get a response without arrays, which has the chunks all the
         same. (The original calls those once for each member that has requests.) If an
         allocation fails, or the requests do not fit, what was allocated here is released,
-        the queue stays as it was, and the error is raised.
+        the queue stays as it was, those whose arrays went are told by their invalidate hooks, and the
+        error is raised.
         """
         group = self.get_stream_group(triggering_instance)
         stream = self.get_stream(triggering_instance)
@@ -303,41 +325,92 @@ class MemoryManager(Members):
             queued = self._queued_allocations.pop(group, {})
         if not queued:
             return
-        got: Dict[int, ArrayResponse] = {}
+        released: List[InstanceMemorySettings] = []
         try:
-            runs = max([r.total_runs for wanted in queued.values() for r in wanted.values()], default=1)
-            length, chunks = self.get_chunk_parameters(queued, runs, group)
-            _ensure_cuda_context(self.device)
-            for identifier, wanted in queued.items():
-                self._answer(got, identifier, wanted, chunks, length, stream)
+            got, chunks, length = self._allocate_queued(id(triggering_instance), group, queued, stream, released)
         except BaseException:
-            got.clear()  # the error's traceback would keep the arrays
             with self._lock:
                 back = {identifier: wanted for identifier, wanted in queued.items() if identifier in self.registry}
                 self._queued_allocations[group] = {**back, **self._queued_allocations.get(group, {})}
+            _call_all(settings.give_way for settings in released)
             raise
         self._deliver(group, got, chunks, length)
 
-    def _answer(self, got: Dict[int, ArrayResponse], identifier: int, wanted: Requests, chunks: int, length: int,
-                stream: Any) -> None:
-        """Put what an instance gets to the others'; nothing for one that has become garbage."""
-        settings = self.registry.get(identifier)
-        if settings is None:
-            return
-        shapes = self.compute_chunked_shapes(wanted, length) if chunks > 1 else {k: r.shape for k, r in wanted.items()}
-        cut = {key: dataclasses.replace(request, shape=shapes[key]) for key, request in wanted.items()}
+    def _allocate_queued(self, trigger: int, group: str, queued: Dict[int, Requests], stream: Any,
+                         released: List[InstanceMemorySettings]) -> Tuple[Dict[int, ArrayResponse], int, int]:
+        """The responses for what a group has queued, how many chunks, and their length.
+
+        released gets those whose arrays were let go of.
+        """
+        runs = max([request.total_runs for request in _all_of(queued)], default=1)
+        found = [(self.registry.get(identifier), wanted) for identifier, wanted in queued.items()]
+        takers = [(settings, wanted) for settings, wanted in found if settings is not None]
+        _ensure_cuda_context(self.device)
+        with self._budget.holding([settings.account for settings, _ in takers]):
+            if not hopeless(*get_portioned_request_size(queued), self._most(group), runs):
+                room = Room(self._budget, group, lambda: self._cut(group, _all_of(queued), runs), self._fixed)
+                room.released = released
+                room.make(self._settings(trigger, trigger).account, takers, _streams.handle(stream))
+            length, chunks = self.get_chunk_parameters(queued, runs, group)
+            step = length // 64 + 1
+            while True:
+                try:
+                    return self._answers(queued, chunks, length, stream), chunks, length
+                except MemoryError:  # what is free is in pieces, perhaps
+                    if length == 1 or not any(map(is_request_chunkable, _all_of(queued))):
+                        raise
+                length, step = max(1, length - step), step * 2
+                chunks = -(-runs // length)
+
+    def _most(self, group: str) -> int:
+        """What a group could have if nobody had anything."""
+        total = max(0, int(self.get_memory_info()[1]))
+        if self._mode == "passive":
+            return total
+        members = set(self.stream_groups.get_instances_in_group(group))
+        return min(total, sum(info.cap for identifier, _, info in self._infos() if identifier in members))
+
+    def _answers(self, queued: Dict[int, Requests], chunks: int, length: int, stream: Any) -> Dict[int, ArrayResponse]:
+        """What each instance gets, all or nothing. Those that have become garbage get nothing.
+
+        The largest arrays come first, so that smaller ones are not in their way.
+        """
+        from ._arrays import make
+        wanted = {identifier: self._chunked(requests, chunks, length) for identifier, requests in queued.items()}
+        order = sorted(((identifier, key) for identifier, requests in wanted.items() for key in requests),
+                       key=lambda which: -wanted[which[0]][which[1]].nbytes)
+        arrays: Dict[Tuple[int, str], Any] = {}
         try:
-            got[identifier] = ArrayResponse(self._allocate_for(settings, cut, stream), chunks, length, shapes)
-        except RuntimeError:
-            if self.registry.get(identifier) is settings:
-                raise
+            for identifier, key in order:
+                settings, request = self.registry.get(identifier), wanted[identifier][key]
+                if settings is None:
+                    continue
+                block = _blocks.of_account(self._budget, settings.account, request.memory, stream)
+                try:
+                    arrays[identifier, key] = make(request.memory, request.shape, request.dtype, self.device, stream, block)
+                except RuntimeError:
+                    if self.registry.get(identifier) is settings:
+                        raise
+            return {identifier: ArrayResponse({key: arrays[identifier, key] for key in requests}, chunks, length,
+                                              {key: request.shape for key, request in requests.items()})
+                    for identifier, requests in wanted.items() if all((identifier, key) in arrays for key in requests)}
+        except BaseException:
+            arrays.clear()  # the error's traceback would keep them
+            raise
+
+    def _chunked(self, requests: Requests, chunks: int, length: int) -> Requests:
+        """Requests of the shapes of a chunk."""
+        if chunks == 1:
+            return requests
+        shapes = self.compute_chunked_shapes(requests, length)
+        return {key: dataclasses.replace(request, shape=shapes[key]) for key, request in requests.items()}
 
     def _deliver(self, group: str, got: Dict[int, ArrayResponse], chunks: int, length: int) -> None:
         """Keep the arrays of a queue, and tell all members of the group."""
         members = list(got) + [member for member in self.stream_groups.get_instances_in_group(group) if member not in got]
         known = [(self.registry[member], got.get(member)) for member in members if member in self.registry]
         for settings, response in known:
-            for key, array in (response.arr if response else {}).items():
-                settings.add_allocation(key, array)
+            if response is not None:
+                settings.answer(response)
         _call_all(functools.partial(settings.allocation_ready_hook, response or ArrayResponse({}, chunks, length, {}))
                   for settings, response in known)

@@ -3,7 +3,7 @@
 import numbers
 import warnings
 import weakref
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from ._blocks import address_of
 from ._budget import Budget
@@ -83,6 +83,7 @@ class InstanceMemorySettings:
         self._budget: Optional[Budget] = None
         self.account = 0
         self._charged: Dict[str, int] = {}  # bytes of arrays that are not the manager's, by label
+        self._responses: List["weakref.ref[ArrayResponse]"] = []  # that the instance got, and has still
 
     def open(self, budget: Budget, account: int) -> None:
         """Have an account of a manager."""
@@ -138,7 +139,32 @@ class InstanceMemorySettings:
         for key in list(self.allocations):
             self._let_go(key)
 
+    def answer(self, response: ArrayResponse) -> None:
+        """Keep the arrays that a queue has brought, in the place of those that have their labels."""
+        for key, array in response.arr.items():
+            self.add_allocation(key, array)
+        self._responses = [*(known for known in self._responses if known() is not None), weakref.ref(response)]
+
+    def release(self, labels: Iterable[str]) -> bool:
+        """Let arrays go, and take them out of the responses that the instance has still. Whether it had any."""
+        gone = list(labels)
+        responses = [response for response in (known() for known in self._responses) if response is not None]
+        for response in responses:
+            for label in gone:
+                response.arr.pop(label, None)
+        return any([self._let_go(label) for label in gone])
+
+    @property
+    def kept_elsewhere(self) -> bool:
+        """Whether the program has arrays that the manager let go of."""
+        info = None if self._budget is None else self._budget.find(self.account)
+        return info is not None and info.bytes_live > self.allocated_bytes
+
     def give_way(self) -> None:
         """Free what can be freed, because others are short of memory, and tell the instance."""
-        self.free_all()
+        labels = set(list(self.allocations))
+        for known in self._responses:
+            response = known()
+            labels.update(() if response is None else list(response.arr))
+        self.release(labels)
         self.invalidate_hook()

@@ -25,6 +25,23 @@ func TestManagers(t *testing.T) {
 	}
 }
 
+// TestManagersRoom: before a queue is cut, idle instances are asked; what does not fit then is cut as
+// the device heap rounds, and shorter where that refuses all the same.
+func TestManagersRoom(t *testing.T) {
+	program := cc(t, "mm_room.c")
+	for _, name := range []string{"idle", "busy", "managers", "budget", "held", "hopeless", "rounded", "shorter"} {
+		for _, reuse := range []string{"sync", "event"} {
+			t.Run(name+"/"+reuse, func(t *testing.T) {
+				r := testlib.Run(t, command(true, []string{"TA_CUDA_REUSE=" + reuse}, program, name))
+				clean(t, r)
+				if r.Stdout != "ok\n" {
+					t.Errorf("stdout %q", r.Stdout)
+				}
+			})
+		}
+	}
+}
+
 // TestManagersHooks has managers beside functions of the program that call back, and ends of
 // streams and contexts.
 func TestManagersHooks(t *testing.T) {

@@ -180,7 +180,8 @@ static void queue(void)
 	memset(told[1].blocks[1], 1, 4 * MIB);
 	CHECK(mm(allocate_queue)(m, 1, TA_MM_ASK, NULL, NULL) == 0 && told[1].n == 0 && tellings == 9, "the queue is over");
 	CHECK(mm(free)(m, told[2].blocks[0], NULL) == 0 && info(m, 2).bytes_live == 0, "free");
-	// The second array fails: the first is given back, and the queue stays.
+	// The second array fails, and neither can be cut: the first is given back, and the queue stays.
+	a[0].unchunkable = b[0].unchunkable = 1;
 	CHECK(mm(queue)(m, 2, b, 2, 1000) == 0 && mm(queue)(m, 3, a, 1, 1000) == 0, "queue");
 	for (int i = 0; i < 3; i++) {
 		int full = i < 2;
@@ -194,6 +195,7 @@ static void queue(void)
 			OK(cu.cuMemFree_v2(hog));
 	}
 	CHECK(told[2].n == 2 && told[3].n == 1 && told[3].blocks[0] != NULL, "the queue was kept");
+	a[0].unchunkable = 0;
 	// There are as many runs as the longest queue has, and no chunk is longer than its axis.
 	size_t brief[1] = {40};
 	ta_mm_request few = {1 << 20, brief, 1, 0, 0, TA_MM_DEVICE};

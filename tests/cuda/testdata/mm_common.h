@@ -23,7 +23,9 @@
 	F(int, ta_mm_on_ready, ta_mm *, uint64_t, ta_mm_ready, void *) \
 	F(int, ta_mm_allocate_queue, ta_mm *, uint64_t, size_t, void *, ta_mm_chunking *) \
 	F(int, ta_mm_use, ta_mm *, uint64_t, void *) \
-	F(int, ta_mm_charge, ta_mm *, uint64_t, ssize_t)
+	F(int, ta_mm_charge, ta_mm *, uint64_t, ssize_t) \
+	F(int, ta_mm_hold, ta_mm *, uint64_t, int) \
+	F(int, ta_mm_ask_idle, ta_mm *, uint64_t, int, ta_mm_asked *)
 
 #define FIELD_OF(type, name, ...) static type (*p_##name)(__VA_ARGS__);
 API(FIELD_OF)
