@@ -153,7 +153,7 @@ func (to *Chunking) fit(free, runs uint64) uint64 {
 	switch {
 	case to.Chunkable == 0:
 		return unchunked
-	case to.Unchunkable >= to.Available:
+	case to.Unchunkable != 0 && to.Unchunkable >= to.Available:
 		return tooLarge
 	}
 	length := mulDiv(runs, min(to.Available-to.Unchunkable, to.Chunkable), to.Chunkable)

@@ -38,7 +38,7 @@ func plainly(arrays []array, available, free, runs uint64) (length, chunks, why 
 	switch {
 	case chunkable.Sign() == 0:
 		return runs, 1, unchunked, far
-	case room.Sign() <= 0:
+	case unchunkable.Sign() != 0 && room.Sign() <= 0:
 		return runs, 1, tooLarge, far
 	}
 	cut := new(big.Int).SetUint64(runs)
@@ -129,7 +129,7 @@ func TestChunkEdges(t *testing.T) {
 	one := []array{{4, []uint64{10, 100}, 1, false}}
 	for _, c := range []struct {
 		free, length, chunks, why uint64
-	}{{4001, 100, 1, 0}, {4000, 100, 1, 0}, {3999, 99, 2, 0}, {40, 1, 100, 0}, {39, 100, 1, noSpace}, {0, 100, 1, tooLarge}} {
+	}{{4001, 100, 1, 0}, {4000, 100, 1, 0}, {3999, 99, 2, 0}, {40, 1, 100, 0}, {39, 100, 1, noSpace}, {0, 100, 1, noSpace}} {
 		if got, why := r.chunk(one, "g", c.free, 100); got.ChunkLength != c.length || got.Chunks != c.chunks || why != c.why {
 			t.Errorf("free %d: %+v, answer %d", c.free, got, why)
 		}

@@ -12,6 +12,10 @@ Differences from the original, and why:
       the original only computes chunks from them
   idle instances give way: their arrays are let go, and their invalidate hooks are called
       others would fail for want of memory that nobody works with; the original lets them
+  what a queue replaces goes first where room is short, also out of responses that the program has
+      it would count against the queue, which would be cut further in each round, or fail
+  a chunk fits as the library rounds sizes, and is shortened where memory is refused
+      the original sums bytes, and fails where rounding leaves no room for them
   a member without requests is called once by allocate_queue
       the original calls it once for each member with requests
   an empty queue needs no memory
@@ -38,9 +42,12 @@ Differences from the original, and why:
   chunk lengths are exact
       the original rounds by doubles, which is one run less at times
 
-set_manual_limit_mode and set_auto_limit_mode leave an instance that is in the pool already
-as it is, as the original does, whose documentation promises a ValueError. proportion 0 in
-register is automatic, as there.
+  set_manual_limit_mode and set_auto_limit_mode raise ValueError for an instance that is in the pool already
+      the original's documentation promises that; its code returns, and ignores a new proportion
+  registry, pools and queued_allocations of the constructor are taken as they are documented
+      the original replaces the registry by an empty one, so that the pools name nobody
+
+proportion 0 in register is automatic, as there.
 """
 
 import dataclasses
@@ -57,7 +64,7 @@ from ._groups import StreamGroups
 from ._members import Members
 from ._members import ensure_cuda_context as _ensure_cuda_context
 from ._requests import MEMORY_TYPES, ArrayRequest, ArrayResponse, Requests, Shape, get_portioned_request_size
-from ._requests import is_request_chunkable, replace_with_chunked_size
+from ._requests import check_requests, is_request_chunkable, replace_with_chunked_size
 from ._room import Room, hopeless
 from ._settings import InstanceMemorySettings
 
@@ -108,8 +115,10 @@ class MemoryManager(Members):
     allocator      what numba gets its own arrays from, if that was set already
     device, name   the device, and what reports call this manager
 
-    registry, auto_pool, manual_pool and queued_allocations are arguments of the original; they
-    must be empty. The manager does not keep instances alive: one that is garbage leaves it.
+    registry, auto_pool, manual_pool and queued_allocations are arguments of the original: settings by
+    the numbers of instances (id), which of these have a share and which the proportion of their
+    settings, and what they want, by groups. A number in neither pool has a share. Whoever is given so stays, since
+    only its number is known. Otherwise the manager does not keep instances alive: one that is garbage leaves it.
     (One whose class has no weak references is kept.) An instance's arrays are freed, in the
     order of the stream that they were allocated for, when neither the manager nor the
     program has them any more.
@@ -230,11 +239,7 @@ class MemoryManager(Members):
     # Requests
 
     def _check_requests(self, requests: Any) -> None:
-        if not isinstance(requests, dict):
-            raise TypeError(f"Expected dict for requests, got {type(requests)}")
-        for key, request in requests.items():
-            if not isinstance(request, ArrayRequest):
-                raise TypeError(f"Expected ArrayRequest for {key}, got {type(request)}")
+        check_requests(requests)
 
     def get_available_memory(self, group: str) -> int:
         """Bytes that a group may have now. UserWarning where it has used more than 95% of its parts."""

@@ -13,6 +13,7 @@ from ._groups import StreamGroups
 from ._requests import ArrayResponse, Requests
 from ._settings import InstanceMemorySettings, NotRegisteredError, check_proportion, placeholder_dataready
 from ._settings import placeholder_invalidate, weakly
+from ._state import State
 
 
 def ensure_cuda_context(device: int = 0) -> None:
@@ -35,15 +36,6 @@ def _gone(manager: "weakref.ref[Members]", identifier: int, account: int) -> Non
         found._forget(identifier, account)
 
 
-def _refuse_state(**given: Any) -> None:
-    """What the original keeps its state in, and takes as arguments, is the library's here."""
-    for name, (value, kind) in given.items():
-        if value is not None and not isinstance(value, kind):
-            raise TypeError(f"'{name}' must be a {kind.__name__} (got {value!r}, which is a {type(value).__name__})")
-        if value:
-            raise ValueError(f"'{name}' must be empty (got {value!r}): instances join by register, requests by queue_request")
-
-
 class Members:
     """What a MemoryManager is without arrays and requests."""
 
@@ -52,8 +44,7 @@ class Members:
                  auto_pool: Optional[List[int]] = None, manual_pool: Optional[List[int]] = None,
                  queued_allocations: Optional[Dict[str, Dict[int, Requests]]] = None, *, device: int = 0,
                  name: str = "") -> None:
-        _refuse_state(registry=(registry, dict), auto_pool=(auto_pool, list), manual_pool=(manual_pool, list),
-                      queued_allocations=(queued_allocations, dict))
+        state = State(registry, auto_pool, manual_pool, queued_allocations)
         if totalmem is not None:
             if isinstance(totalmem, bool) or not isinstance(totalmem, int):
                 raise TypeError(f"'totalmem' must be None or a number of bytes (got {totalmem!r})")
@@ -76,6 +67,7 @@ class Members:
         cuda = _numba.cuda()
         self._allocator: Any = allocator or ("default" if cuda is None else _allocators.manager_class(cuda, "default"))
         self.totalmem: int = self._find_total() if totalmem is None else totalmem
+        self._adopt(state)
 
     def _find_total(self) -> int:
         """What the device has; 1 byte where there is none, so that the program can at least be imported."""
@@ -118,6 +110,19 @@ class Members:
         part = None if proportion is None else check_proportion(proportion) or None
         settings = InstanceMemorySettings(invalidate_hook=weakly(invalidate_cache_hook, instance),
                                           allocation_ready_hook=weakly(allocation_ready_hook, instance))
+        identifier = id(instance)
+        with self._lock:
+            if identifier in self.registry:
+                raise ValueError(f"Instance already registered: {instance!r}")
+            scarce = self._join(identifier, settings, type(instance).__name__, stream_group, part)
+            try:
+                weakref.finalize(instance, keeping_errno, _gone, weakref.ref(self), identifier, settings.account).atexit = False
+            except TypeError:
+                self._kept[identifier] = instance
+        self._warn_scarce(scarce, proportion)
+
+    def _join(self, identifier: int, settings: InstanceMemorySettings, name: str, group: str, part: Optional[float]) -> bool:
+        """Give the settings of an instance an account, in a group. Whether there is something to warn of."""
         mine = weakref.ref(settings)
 
         def give_way() -> None:
@@ -125,24 +130,31 @@ class Members:
             if found is not None:
                 found.give_way()
 
-        identifier = id(instance)
-        with self._lock:
-            if identifier in self.registry:
-                raise ValueError(f"Instance already registered: {instance!r}")
-            budget = self._budget
-            account, scarce = budget.register(short_name(type(instance).__name__), stream_group, part, give_way)
-            try:
-                self.stream_groups.add_instance(identifier, stream_group)
-            except BaseException:
-                budget.unregister(account)
-                raise
-            settings.open(budget, account)
-            self.registry[identifier] = settings
-            try:
-                weakref.finalize(instance, keeping_errno, _gone, weakref.ref(self), identifier, account).atexit = False
-            except TypeError:
-                self._kept[identifier] = instance
-        self._warn_scarce(scarce, proportion)
+        budget = self._budget
+        account, scarce = budget.register(short_name(name), group, part, give_way)
+        try:
+            if identifier not in self.stream_groups.get_instances_in_group(group):
+                self.stream_groups.add_instance(identifier, group)
+        except BaseException:
+            budget.unregister(account)
+            raise
+        settings.open(budget, account)
+        self.registry[identifier] = settings
+        return scarce
+
+    def _adopt(self, state: State) -> None:
+        """Have those take part whose numbers and settings the constructor was given, and queue what they want."""
+        try:
+            for identifier, settings in state.registry.items():
+                part = settings.proportion if identifier in state.manual else None
+                group = state.group(identifier, self.stream_groups)
+                self._warn_scarce(self._join(identifier, settings, str(identifier), group, part), part)
+        except BaseException:
+            for settings in self.registry.values():
+                settings.close()
+            raise
+        for group, queue in state.queued.items():
+            self._queued_allocations[group] = dict(queue)
 
     def _forget(self, identifier: int, account: int) -> None:
         """Have an instance that is garbage leave. Its number may be another's already."""
@@ -199,16 +211,29 @@ class Members:
         self._warn_scarce(self._budget.set_manual(account, part), proportion)
 
     def set_manual_limit_mode(self, instance: object, proportion: float) -> None:
-        """Give an instance that had a share a part of its own. One that has its own keeps it."""
+        """Give an instance that had a share a part of its own. ValueError for one that has its own."""
         settings, part = self._of(instance), check_proportion(proportion)
-        if not settings.manual:
-            self._warn_scarce(self._budget.set_manual(settings.account, part), proportion)
+        if settings.manual:
+            raise ValueError(f"Instance is already in the manual allocation pool, with proportion {settings.proportion}: to"
+                             f" give it {proportion} instead, call set_manual_proportion")
+        self._warn_scarce(self._budget.set_manual(settings.account, part), proportion)
 
     def set_auto_limit_mode(self, instance: object) -> None:
-        """Give an instance a share of what others leave."""
+        """Give an instance that had its own part a share of what others leave. ValueError for one that has a share."""
         settings = self._of(instance)
-        if settings.manual:
-            self._budget.set_auto(settings.account)
+        if not settings.manual:
+            raise ValueError(f"Instance is already in the auto allocation pool, with proportion {settings.proportion}")
+        self._budget.set_auto(settings.account)
+
+    def _add_manual_proportion(self, instance: object, proportion: float) -> None:
+        """Put an instance into the manual pool, with a part of its own; for programs that call it."""
+        self.set_manual_proportion(instance, proportion)
+
+    def _add_auto_proportion(self, instance: object) -> float:
+        """Put an instance into the automatic pool, and return its share; for programs that call it."""
+        settings = self._of(instance)
+        self._budget.set_auto(settings.account)
+        return settings.proportion
 
     def proportion(self, instance: object) -> float:
         """An instance's part, 0 to 1."""

@@ -136,6 +136,15 @@ def is_request_chunkable(request: ArrayRequest) -> bool:
     return not request.unchunkable and axis is not None and axis < len(request.shape) and request.shape[axis] != 1
 
 
+def check_requests(requests: Any) -> None:
+    """TypeError unless it is a dict of ArrayRequests."""
+    if not isinstance(requests, dict):
+        raise TypeError(f"Expected dict for requests, got {type(requests)}")
+    for key, request in requests.items():
+        if not isinstance(request, ArrayRequest):
+            raise TypeError(f"Expected ArrayRequest for {key}, got {type(request)}")
+
+
 def get_portioned_request_size(requests: Mapping[Any, Requests]) -> Tuple[int, int]:
     """Bytes of the arrays that may be cut, and of those that may not, of all instances' requests."""
     sizes = {True: 0, False: 0}

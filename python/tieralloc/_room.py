@@ -38,15 +38,22 @@ class Room:
         """Make room for takers, who work on a stream. account is of one of them, or of their group."""
         if self._enough():
             return
-        for settings, wanted in takers:
-            if settings.release(wanted):
-                self.released.append(settings)
-        for settings in list(self.released):
+        kept = [settings for settings, wanted in takers if self._release(settings, wanted)]
+        for settings in kept:
             if self._enough():
                 return
-            if settings.kept_elsewhere and _driver.done(self._budget.device, stream):
-                settings.give_way()  # what the program has of it still is about to be replaced, too
+            if _driver.done(self._budget.device, stream):
+                settings.give_way()
         self._ask(account)
+
+    def _release(self, settings: InstanceMemorySettings, wanted: Requests) -> bool:
+        """Let the arrays of a taker go that are about to be replaced. Whether the program keeps some of them."""
+        replaced = [settings.allocations.get(label) for label in wanted]
+        due, before = sum(int(array.nbytes) for array in replaced if array is not None), settings.live
+        replaced.clear()
+        if settings.release(wanted):
+            self.released.append(settings)
+        return before - settings.live < due
 
     def _ask(self, account: int) -> None:
         """Ask idle instances: those of the group where its budget is short, else all."""

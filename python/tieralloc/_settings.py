@@ -86,8 +86,20 @@ class InstanceMemorySettings:
         self._responses: List["weakref.ref[ArrayResponse]"] = []  # that the instance got, and has still
 
     def open(self, budget: Budget, account: int) -> None:
-        """Have an account of a manager."""
+        """Have an account of a manager, with what there is already."""
         self._budget, self.account = budget, account
+        for key, array in list(self.allocations.items()):
+            self.add_allocation(key, array)
+
+    def close(self) -> None:
+        """Have none any more."""
+        self._budget = None
+        self._charged.clear()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has an account."""
+        return self._budget is not None
 
     @property
     def proportion(self) -> float:
@@ -155,10 +167,10 @@ class InstanceMemorySettings:
         return any([self._let_go(label) for label in gone])
 
     @property
-    def kept_elsewhere(self) -> bool:
-        """Whether the program has arrays that the manager let go of."""
+    def live(self) -> int:
+        """Bytes that the library counts for it: of the arrays that it has, and of those that only the program has."""
         info = None if self._budget is None else self._budget.find(self.account)
-        return info is not None and info.bytes_live > self.allocated_bytes
+        return 0 if info is None else int(info.bytes_live)
 
     def give_way(self) -> None:
         """Free what can be freed, because others are short of memory, and tell the instance."""

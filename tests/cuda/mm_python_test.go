@@ -35,7 +35,7 @@ func says(t *testing.T, c testlib.Cmd) {
 // TestMMPython: the MemoryManager of Python, by parts; with each way of device memory's reuse
 // where that makes a difference.
 func TestMMPython(t *testing.T) {
-	for _, part := range []string{"parts", "arrays", "queue", "active", "numba", "hooks"} {
+	for _, part := range []string{"parts", "names", "arrays", "queue", "room", "active", "numba", "hooks"} {
 		t.Run(part, func(t *testing.T) { says(t, pythonProgram(t, true, nil, "testdata/mm_"+part+".py")) })
 	}
 	for mode, env := range modes {

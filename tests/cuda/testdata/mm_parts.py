@@ -18,10 +18,8 @@ refused(TypeError, ["totalmem", "'1'"], Fixed, totalmem="1")
 refused(TypeError, ["totalmem", "True"], Fixed, totalmem=True)
 for wrong in (0, -1, (1 << 62) + 1, 1 << 63):
     refused(ValueError, ["totalmem", str(wrong)], Fixed, totalmem=wrong)
-for name, wrong, filled in (("registry", [], {1: 2}), ("auto_pool", {}, [1]), ("manual_pool", (), [1]),
-                            ("queued_allocations", [], {"g": {}})):
+for name, wrong in (("registry", []), ("auto_pool", {}), ("manual_pool", ()), ("queued_allocations", [])):
     refused(TypeError, [f"'{name}'", repr(wrong)], Fixed, **{name: wrong})
-    refused(ValueError, [f"'{name}'", "empty", repr(filled)], Fixed, **{name: filled})
 refused(TypeError, ["stream_groups"], Fixed, stream_groups={})
 refused(ValueError, ["name", "47 bytes"], Fixed, name="x" * 48)
 for wrong in (-1, True, "0"):
@@ -40,9 +38,9 @@ d = join(m, 1 / 3)
 assert m.cap(d) == int(1 / 3 * 8 * GIB) and m._manual_pool == [id(c), id(d)] and m._auto_pool == [id(a), id(b)]
 m.set_auto_limit_mode(c)
 assert near(m.proportion(c), 2 / 9) and near(m.manual_pool_proportion, 1 / 3)
-m.set_auto_limit_mode(c)  # it is automatic already
+refused(ValueError, ["already in the auto allocation pool", "0.222"], m.set_auto_limit_mode, c)
 m.set_manual_limit_mode(c, 0.25)
-m.set_manual_limit_mode(c, 0.125)  # it has its own already
+refused(ValueError, ["already in the manual allocation pool", "0.25", "0.125", "set_manual_proportion"], m.set_manual_limit_mode, c, 0.125)
 assert m.proportion(c) == 0.25
 m.set_manual_proportion(c, 0.125)
 assert m.proportion(c) == 0.125 and near(m.proportion(a), (1 - 1 / 3 - 0.125) / 2)
