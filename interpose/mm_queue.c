@@ -77,19 +77,23 @@ static void end_round(ta_mm *m, uint64_t round)
 	errno = saved;
 }
 
-// Allocates what a round is for; where memory is refused, in shorter chunks, down to a run:
-// what is free may be in pieces. First 1/64 of the chunk goes, then twice as much each time.
+// Allocates what a round is for; where memory is refused, once more without what the device heap
+// has cached, then in shorter chunks, down to a run: what is free may be in pieces. First 1/64 of
+// the chunk goes, then twice as much each time.
 static int allocate_shorter(ta_mm *m, uint64_t round, size_t runs, ta_mm_chunking *chunking, void *stream)
 {
-	size_t step = chunking->chunk_length / 64 + 1;
+	size_t step = 0;
+	ta_share_call device;
 	while (allocate(m, round, chunking->chunks > 1 ? chunking->chunk_length : 0, stream) != 0) {
 		size_t length = chunking->chunk_length;
 		give_back(m, round, stream);
-		if (errno != ENOMEM || chunking->chunkable == 0 || length == 1)
+		if (errno != ENOMEM || (step != 0 && (chunking->chunkable == 0 || length == 1)))
 			return end_round(m, round), -1;
+		if (ta_mm_device(m, &device) == 0)
+			ta_cuda_trim_to((int)device.Value, 0);
 		chunking->chunk_length = length > step ? length - step : 1;
 		chunking->chunks = (runs - 1) / chunking->chunk_length + 1;
-		step *= 2;
+		step = step == 0 ? length / 64 + 1 : step * 2;
 	}
 	return 0;
 }

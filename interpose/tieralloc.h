@@ -343,7 +343,8 @@ typedef struct {
 /* How many runs at once the arrays of a group can be had for: all where they take less than
  * is available, else
  *   chunk_length = floor(runs * (available - unchunkable) / chunkable), chunks = ceil(runs / chunk_length)
- * With TA_MM_ASK the chunk may be shorter, so that its arrays fit as the device heap rounds their sizes.
+ * or less, until its arrays fit: one whose axis has fewer runs is not cut in proportion, and with TA_MM_ASK
+ * sizes count as the device heap rounds them.
  * out is filled in also with errno ENOTSUP: none can be cut; E2BIG: those that cannot be cut do not
  * fit; ENOSPC: a single run does not fit. */
 int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_request *requests, size_t n, size_t runs,
@@ -387,8 +388,8 @@ typedef struct {
  * for the group, are held, or were asked already are not asked. */
 int ta_mm_ask_idle(ta_mm *m, uint64_t instance, int everywhere, ta_mm_asked *asked);
 
-/* With on 1 the instance is not asked to give way until it is called once more with 0: something is being
- * allocated for it. EINVAL: it is not held. */
+/* With on 1 the instance is not asked to give way until it is called once more with 0, and nobody is for
+ * ta_mm_alloc of it: the caller allocates for it, and calls ta_mm_ask_idle. EINVAL: it is not held. */
 int ta_mm_hold(ta_mm *m, uint64_t instance, int on);
 
 /* The instance works with what it has, on the stream. */

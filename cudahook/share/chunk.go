@@ -31,8 +31,8 @@ func requestAt(c *Call, k uint64) *request {
 //	chunks = ceil(runs / length)
 //
 // These are the formulas of cubie's get_chunk_parameters, which has chunkable / room as a
-// double; here they are of whole numbers, and exact. Where the figure of what is free is the device
-// heap's, the chunk is then shortened until it fits as that rounds sizes.
+// double; here they are of whole numbers, and exact. The chunk is then shortened until its arrays fit
+// (shorten).
 func (m *manager) chunk(c *Call) uint64 {
 	var group label
 	to := (*Chunking)(raw.Ptr(uintptr(c.Value)))
@@ -47,11 +47,10 @@ func (m *manager) chunk(c *Call) uint64 {
 		}
 		to.count(bytes, cuttable)
 	}
-	why := to.fit(c.Free, c.Bytes)
-	if why == 0 && c.Kind == FreeOfHeap {
-		m.shorten(to, c, nil, c.Bytes)
+	if why := to.fit(c.Free, c.Bytes); why != 0 {
+		return why
 	}
-	return why
+	return m.shorten(to, c, nil, c.Bytes)
 }
 
 // hopeless reports whether requests that do not fit would not if nobody had anything of the
@@ -69,58 +68,84 @@ func (m *manager) hopeless(of *Chunking, group *label, total, runs uint64) bool 
 // FreeOfHeap is the Kind of an OpChunk or OpPlan whose Free is what the device heap says.
 const FreeOfHeap uint64 = 1
 
-// footprint is what the device heap takes for the requests of a call, or for what the group of
-// an instance has queued for, in chunks of so many runs; 0: all at once.
-func (m *manager) footprint(c *Call, of *instance, runs uint64) uint64 {
-	var f cudahook.Footprint
+// A load is what arrays take: their bytes, and what the device heap takes for those on the device.
+type load struct {
+	bytes uint64
+	heap  cudahook.Footprint
+}
+
+// add counts a request in chunks of so many runs.
+func (l *load) add(r *request, runs uint64) {
+	bytes, _, _ := r.size(runs)
+	l.bytes = min(l.bytes+bytes, most)
+	if kind := uint64(uint32(r.kind)); kind == KindDevice || kind == KindManaged {
+		l.heap.Add(bytes)
+	}
+}
+
+// load is that of the requests of a call, or of what the group of an instance has queued for, in
+// chunks of so many runs; 0: all at once.
+func (m *manager) load(c *Call, of *instance, runs uint64) (l load) {
 	if of == nil {
 		for k := uint64(0); k < c.Count; k++ {
-			requestAt(c, k).load(&f, runs)
+			l.add(requestAt(c, k), runs)
 		}
-		return f.Bytes()
+		return l
 	}
 	for i := m.first; i != nil; i = i.next {
 		if i.queue == nil || i.group != of.group {
 			continue
 		}
 		for k := uint64(0); k < i.queue.length; k++ {
-			i.queue.wishes[k&(QueueMax-1)].request.load(&f, runs)
+			l.add(&i.queue.wishes[k&(QueueMax-1)].request, runs)
 		}
 	}
-	return f.Bytes()
+	return l
 }
 
-// load adds what a request takes of the device.
-func (r *request) load(f *cudahook.Footprint, runs uint64) {
-	if kind := uint64(uint32(r.kind)); kind == KindDevice || kind == KindManaged {
-		bytes, _, _ := r.size(runs)
-		f.Add(bytes)
-	}
+// fits reports whether chunks of so many runs fit, with rounded as the device heap rounds, too.
+func (m *manager) fits(to *Chunking, c *Call, of *instance, runs uint64, rounded bool) bool {
+	l := m.load(c, of, runs)
+	return l.bytes <= to.Available && (!rounded || l.heap.Bytes() <= c.Free)
 }
 
-// shorten finds how long a chunk may be, at most as long as the one found, for the device heap
-// to have room as it rounds. Where no run has room by that bound the chunk stays:
-// what is free may lie in segments that are there already.
-func (m *manager) shorten(to *Chunking, c *Call, of *instance, runs uint64) {
-	whole := uint64(0)
-	if to.Chunks > 1 {
-		whole = to.ChunkLength
-	}
-	if to.Chunkable == 0 || m.footprint(c, of, whole) <= c.Free {
-		return
-	}
-	fits, over := uint64(0), to.ChunkLength
+// longest is how long a chunk may be to fit, below so many runs; 0: none fits.
+func (m *manager) longest(to *Chunking, c *Call, of *instance, over uint64, rounded bool) (fits uint64) {
 	for over-fits > 1 {
 		middle := fits + (over-fits)/2
-		if m.footprint(c, of, middle) <= c.Free {
+		if m.fits(to, c, of, middle, rounded) {
 			fits = middle
 		} else {
 			over = middle
 		}
 	}
-	if fits != 0 {
-		to.ChunkLength, to.Chunks = fits, (runs-1)/fits+1
+	return fits
+}
+
+// shorten holds the chunk that was found to what its arrays take: those that have fewer runs are not
+// cut in proportion, and the device heap rounds. Where no run has room as it rounds, that is not
+// held against it: what is free may lie in segments that are there already.
+func (m *manager) shorten(to *Chunking, c *Call, of *instance, runs uint64) uint64 {
+	whole, heap := uint64(0), c.Kind == FreeOfHeap
+	if to.Chunks > 1 {
+		whole = to.ChunkLength
 	}
+	if to.Chunkable == 0 || m.fits(to, c, of, whole, heap) {
+		return 0
+	}
+	length := m.longest(to, c, of, to.ChunkLength, heap)
+	if length == 0 {
+		if m.fits(to, c, of, whole, false) {
+			return 0
+		}
+		length = m.longest(to, c, of, to.ChunkLength, false)
+	}
+	if length == 0 {
+		to.ChunkLength, to.Chunks = runs, 1
+		return noSpace
+	}
+	to.ChunkLength, to.Chunks = length, (runs-1)/length+1
+	return 0
 }
 
 // begin starts the chunking of nothing, in one chunk.

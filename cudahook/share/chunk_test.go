@@ -1,8 +1,10 @@
 package share
 
 import (
+	"math"
 	"math/big"
 	"math/rand"
+	"sort"
 	"testing"
 )
 
@@ -14,20 +16,30 @@ type array struct {
 	unchunkable bool
 }
 
-// plainly is the arithmetic of the documentation, with numbers of any size.
-func plainly(arrays []array, available, free, runs uint64) (length, chunks, why uint64, far bool) {
-	chunkable, unchunkable := new(big.Int), new(big.Int)
+// sums are the bytes of arrays that are cut, in chunks of so many runs, and of the others.
+func sums(arrays []array, runs uint64) (chunkable, unchunkable *big.Int) {
+	chunkable, unchunkable = new(big.Int), new(big.Int)
 	for _, a := range arrays {
+		cuttable := !a.unchunkable && a.axis >= 0 && a.axis < len(a.shape) && a.shape[a.axis] != 1
 		size := new(big.Int).SetUint64(a.itemsize)
-		for _, n := range a.shape {
+		for k, n := range a.shape {
+			if cuttable && k == a.axis {
+				n = min(n, runs)
+			}
 			size.Mul(size, new(big.Int).SetUint64(n))
 		}
-		if !a.unchunkable && a.axis >= 0 && a.axis < len(a.shape) && a.shape[a.axis] != 1 {
+		if cuttable {
 			chunkable.Add(chunkable, size)
 		} else {
 			unchunkable.Add(unchunkable, size)
 		}
 	}
+	return chunkable, unchunkable
+}
+
+// plainly is the arithmetic of the documentation, with numbers of any size.
+func plainly(arrays []array, available, free, runs uint64) (length, chunks, why uint64, far bool) {
+	chunkable, unchunkable := sums(arrays, math.MaxUint64)
 	all := new(big.Int).Add(chunkable, unchunkable)
 	have := new(big.Int).SetUint64(available)
 	if all.Cmp(have) < 0 {
@@ -46,7 +58,14 @@ func plainly(arrays []array, available, free, runs uint64) (length, chunks, why 
 	if cut.Sign() == 0 {
 		return runs, 1, noSpace, far
 	}
-	length = cut.Uint64()
+	// Arrays with fewer runs are not cut in proportion: the longest chunk of which all fits.
+	length = uint64(sort.Search(int(cut.Uint64()), func(n int) bool {
+		cuttable, rest := sums(arrays, uint64(n)+1)
+		return cuttable.Add(cuttable, rest).Cmp(have) > 0
+	}))
+	if length == 0 {
+		return runs, 1, noSpace, far
+	}
 	return length, (runs + length - 1) / length, 0, far
 }
 

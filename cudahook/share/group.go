@@ -91,10 +91,14 @@ func (i *instance) account(n int64) uint64 {
 
 // victim names the instance that was not used for longest, of those that have what is short and
 // were used after a time, and not since the first of them was named: whether it is idle is
-// C's to find out. Bytes 0: for what the group of the instance has queued for. None where all could not make room in the group's budget.
+// C's to find out. Bytes 0: for what the group of the instance has queued for. None for a
+// block of one that is held: who holds it asks. None where all could not make room in the group's budget.
 func (m *manager) victim(c *Call, to *instance) uint64 {
 	if c.Extra == 0 {
 		c.Free = clock
+	}
+	if c.Bytes != 0 && to.held != 0 {
+		return notThere
 	}
 	if c.Count == 0 {
 		if limit, _ := m.budget(&to.group); to.bytes > limit || c.Bytes > limit-to.bytes {

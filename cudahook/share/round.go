@@ -39,8 +39,8 @@ func (m *manager) plan(c *Call, of *instance) uint64 {
 		}
 		return why
 	}
-	if c.Kind == FreeOfHeap {
-		m.shorten(to, c, of, runs)
+	if why := m.shorten(to, c, of, runs); why != 0 {
+		return why
 	}
 	m.rounds++
 	for i := m.first; i != nil; i = i.next {

@@ -24,6 +24,9 @@ _MOST_BYTES = (1 << 63) - 1
 ASK = _size(-1).value
 """As what is free: what the device has, as its heap counts."""
 
+SMALL = 1 << 20
+"""Blocks below it are cut from small segments."""
+
 MOST = 1 << 62
 """What the library counts with: bytes that are shared, and runs."""
 
@@ -76,6 +79,7 @@ _library.declare({
     "ta_mm_free": (_int, [_pointer, _pointer, _pointer]),
     "ta_mm_use": (_int, [_pointer, _word, _pointer]),
     "ta_mm_charge": (_int, [_pointer, _word, ctypes.c_ssize_t]),
+    "ta_cuda_trim_to": (_int, [_int, _size]),
     "ta_mm_hold": (_int, [_pointer, _word, _int]),
     "ta_mm_ask_idle": (_int, [_pointer, _word, _int, ctypes.POINTER(Asked)]),
 })
@@ -231,6 +235,10 @@ class Budget:
     def ask_idle(self, account: int, everywhere: bool, asked: Asked) -> bool:
         """Have one idle account give way, of the group of one, or of all managers of the device. False: nobody is left."""
         return self._call("ta_mm_ask_idle", account, int(everywhere), ctypes.byref(asked)) == 1
+
+    def trim(self) -> None:
+        """Give what the device heap has cached back to the driver."""
+        _library.function("ta_cuda_trim_to")(self.device, 0)
 
     # Requests
 

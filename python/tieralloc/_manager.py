@@ -59,7 +59,7 @@ import warnings
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from . import _allocators, _blocks, _numba, _streams
-from ._budget import ASK, KINDS, MOST, Chunking
+from ._budget import ASK, KINDS, MOST, SMALL, Chunking
 from ._groups import StreamGroups
 from ._members import Members
 from ._members import ensure_cuda_context as _ensure_cuda_context
@@ -87,6 +87,11 @@ def _call_all(calls: Iterable[Callable[[], None]]) -> None:
 def _all_of(requests: Dict[int, Requests]) -> List[ArrayRequest]:
     """The requests of all instances."""
     return [request for wanted in requests.values() for request in wanted.values()]
+
+
+def _turn(nbytes: int) -> Tuple[bool, int]:
+    """When an array is allocated."""
+    return nbytes >= SMALL, -nbytes
 
 
 def _pairs(from_arrays: Sequence[Any], to_arrays: Sequence[Any]) -> List[Tuple[Any, Any]]:
@@ -330,42 +335,42 @@ class MemoryManager(Members):
             queued = self._queued_allocations.pop(group, {})
         if not queued:
             return
-        released: List[InstanceMemorySettings] = []
+        found = [(self.registry.get(identifier), wanted) for identifier, wanted in queued.items()]
+        takers = [(settings, wanted) for settings, wanted in found if settings is not None]
+        if not takers:
+            return
+        requests, runs = _all_of(queued), max([request.total_runs for request in _all_of(queued)], default=1)
+        room = Room(self._budget, group, takers, _streams.handle(stream), lambda: self._cut(group, requests, runs), self._fixed)
         try:
-            got, chunks, length = self._allocate_queued(id(triggering_instance), group, queued, stream, released)
+            _ensure_cuda_context(self.device)
+            with self._budget.holding([settings.account for settings, _ in takers]):
+                if not hopeless(*get_portioned_request_size(queued), self._most(group), runs):
+                    room.make()
+                length, chunks = self.get_chunk_parameters(queued, runs, group)
+                got, chunks, length = self._allocate_queued(queued, room, runs, chunks, length, stream)
         except BaseException:
             with self._lock:
                 back = {identifier: wanted for identifier, wanted in queued.items() if identifier in self.registry}
                 self._queued_allocations[group] = {**back, **self._queued_allocations.get(group, {})}
-            _call_all(settings.give_way for settings in released)
+            _call_all(settings.invalidate_hook for settings in room.released)
             raise
         self._deliver(group, got, chunks, length)
 
-    def _allocate_queued(self, trigger: int, group: str, queued: Dict[int, Requests], stream: Any,
-                         released: List[InstanceMemorySettings]) -> Tuple[Dict[int, ArrayResponse], int, int]:
-        """The responses for what a group has queued, how many chunks, and their length.
-
-        released gets those whose arrays were let go of.
-        """
-        runs = max([request.total_runs for request in _all_of(queued)], default=1)
-        found = [(self.registry.get(identifier), wanted) for identifier, wanted in queued.items()]
-        takers = [(settings, wanted) for settings, wanted in found if settings is not None]
-        _ensure_cuda_context(self.device)
-        with self._budget.holding([settings.account for settings, _ in takers]):
-            if not hopeless(*get_portioned_request_size(queued), self._most(group), runs):
-                room = Room(self._budget, group, lambda: self._cut(group, _all_of(queued), runs), self._fixed)
-                room.released = released
-                room.make(self._settings(trigger, trigger).account, takers, _streams.handle(stream))
-            length, chunks = self.get_chunk_parameters(queued, runs, group)
-            step = length // 64 + 1
-            while True:
-                try:
-                    return self._answers(queued, chunks, length, stream), chunks, length
-                except MemoryError:  # what is free is in pieces, perhaps
-                    if length == 1 or not any(map(is_request_chunkable, _all_of(queued))):
-                        raise
-                length, step = max(1, length - step), step * 2
-                chunks = -(-runs // length)
+    def _allocate_queued(self, queued: Dict[int, Requests], room: Room, runs: int, chunks: int, length: int,
+                         stream: Any) -> Tuple[Dict[int, ArrayResponse], int, int]:
+        """The responses for what a group has queued, how many chunks, and their length, which is shorter where it must be."""
+        cuttable = any(map(is_request_chunkable, _all_of(queued)))
+        step = length // 64 + 1
+        while True:
+            try:
+                return self._answers(queued, chunks, length, stream, room), chunks, length
+            except MemoryError:  # what is free is in pieces, perhaps
+                if room.more():
+                    continue
+                if length == 1 or not cuttable:
+                    raise
+            length, step = max(1, length - step), step * 2
+            chunks = -(-runs // length)
 
     def _most(self, group: str) -> int:
         """What a group could have if nobody had anything."""
@@ -375,15 +380,17 @@ class MemoryManager(Members):
         members = set(self.stream_groups.get_instances_in_group(group))
         return min(total, sum(info.cap for identifier, _, info in self._infos() if identifier in members))
 
-    def _answers(self, queued: Dict[int, Requests], chunks: int, length: int, stream: Any) -> Dict[int, ArrayResponse]:
+    def _answers(self, queued: Dict[int, Requests], chunks: int, length: int, stream: Any,
+                 room: Room) -> Dict[int, ArrayResponse]:
         """What each instance gets, all or nothing. Those that have become garbage get nothing.
 
-        The largest arrays come first, so that smaller ones are not in their way.
+        Small arrays come first, then the largest: small ones have segments of their own, for which there may be no
+        room once a large segment is in use, and pieces of such are for what is smaller.
         """
         from ._arrays import make
         wanted = {identifier: self._chunked(requests, chunks, length) for identifier, requests in queued.items()}
         order = sorted(((identifier, key) for identifier, requests in wanted.items() for key in requests),
-                       key=lambda which: -wanted[which[0]][which[1]].nbytes)
+                       key=lambda which: _turn(wanted[which[0]][which[1]].nbytes))
         arrays: Dict[Tuple[int, str], Any] = {}
         try:
             for identifier, key in order:
@@ -396,6 +403,9 @@ class MemoryManager(Members):
                 except RuntimeError:
                     if self.registry.get(identifier) is settings:
                         raise
+                except MemoryError:
+                    room.refused = request.memory
+                    raise
             return {identifier: ArrayResponse({key: arrays[identifier, key] for key in requests}, chunks, length,
                                               {key: request.shape for key, request in requests.items()})
                     for identifier, requests in wanted.items() if all((identifier, key) in arrays for key in requests)}
