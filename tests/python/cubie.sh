@@ -8,10 +8,10 @@
 # a stand-in. PYTHON names another Python than the system's; it needs NumPy and pytest.
 set -euo pipefail
 
-(($# >= 1)) && [[ -d $1/tests/memory ]] || {
+if (($# < 1)) || [[ ! -d $1/tests/memory ]]; then
 	sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
 	exit 2
-}
+fi
 checkout=$(cd -- "$1" && pwd -P)
 shift
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
