@@ -163,16 +163,30 @@ class MemoryManager(Members):
     def allocate_all(self, requests: Requests, instance_id: int, stream: Any) -> Dict[str, Any]:
         """The arrays of an instance's requests, all or none, by their labels.
 
-        instance_id is id(instance). They replace those that had the labels. MemoryError where there
-        is no room: in active mode the group's parts bound it.
+        instance_id is id(instance). They replace those that had the labels, which go first where room is short.
+        MemoryError where there is no room: in active mode the group's parts bound it. If arrays went for
+        it, the instance is told by its invalidate hook.
         """
         self._check_requests(requests)
         settings = self._settings(instance_id, instance_id)
         _ensure_cuda_context(self.device)
-        arrays = self._allocate_for(settings, requests, stream)
+        released = self._short_of(instance_id, requests) and settings.release(requests)
+        try:
+            arrays = self._allocate_for(settings, requests, stream)
+        except MemoryError:
+            if released:
+                settings.invalidate_hook()
+            raise
         for key, array in arrays.items():
             settings.add_allocation(key, array)
         return arrays
+
+    def _short_of(self, instance_id: int, requests: Requests) -> bool:
+        """Whether there is no room for requests, and could be."""
+        group = self.stream_groups.get_group(instance_id)
+        size = sum(request.nbytes for request in requests.values())
+        available = self._budget.available(group, self._free() if self._fixed else ASK)[0]
+        return available < size <= self._most(group)
 
     def create_host_array(self, shape: Any, dtype: Any, memory_type: str = "pinned", like: Any = None) -> Any:
         """An array of NumPy in C order, "pinned" or in ordinary memory ("host"): a copy of like, or zeros."""

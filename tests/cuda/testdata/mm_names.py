@@ -90,11 +90,11 @@ refused(ValueError, ["copy_to_host"], x.__array__, copy=False)
 q = MemoryManager(totalmem=100 * MIB, mode="active")
 g = join(q, 0.5, stream_group="g")
 free = lambda: q.get_memory_info()[0]
-give = lambda n, **settings: q.allocate_all({"x": request((n // 4,), **settings)}, id(g), q.get_stream(g))
-kept = give(20 * MIB)
+give = lambda label, n, **settings: q.allocate_all({label: request((n // 4,), **settings)}, id(g), q.get_stream(g))
+kept = give("kept", 20 * MIB)
 for kind in ("device", "pinned"):
     refused(MemoryError, [f"no {40 * MIB} bytes of {kind}", f"{20 * MIB} of {50 * MIB} bytes", f"group g, to which {30 * MIB} are available",
-                          f"which has {free()} free"], give, 40 * MIB, memory=kind)
+                          f"which has {free()} free"], give, "x", 40 * MIB, memory=kind)
 refused(MemoryError, [f"no {4 * GIB} bytes of device memory on device 0, which has {free()} free"], q.allocate, (GIB,), np.float32, "device")
 queue = lambda **settings: q.queue_request(g, {"y": request((1, 1, 100 * MIB // 4), total_runs=100 * MIB // 4, **settings)})
 queue(unchunkable=True)
@@ -103,5 +103,12 @@ q.queue_request(g, {"y": request((1, 60 * MIB // 4, 2), total_runs=2), "z": requ
 refused(ValueError, [f"require {60 * MIB}", f"only {30 * MIB}", "group g", f"of {180 * MIB}"], q.allocate_queue, g)
 q.queue_request(g, {"y": request((1, 60 * MIB // 4, 2), total_runs=2)})
 refused(ValueError, ["single run", f"Available memory: {30 * MIB}", f"Request size: {120 * MIB}", "2 runs"], q.allocate_queue, g)
+for name in ("_add_auto_proportion", "_add_manual_proportion", "_check_requests", "_rebalance_auto_pool", "allocate", "allocate_all",
+             "allocate_queue", "auto_pool_proportion", "cap", "change_stream_group", "compute_chunked_shapes", "create_host_array",
+             "free", "from_device", "get_available_memory", "get_chunk_parameters", "get_stream", "get_stream_group", "invalidate_all",
+             "is_grouped", "manual_pool_proportion", "proportion", "queue_request", "register", "reinit_streams", "set_allocator",
+             "set_auto_limit_mode", "set_limit_mode", "set_manual_limit_mode", "set_manual_proportion", "stream_groups", "sync_stream",
+             "to_device", "totalmem", "registry", "_mode", "_allocator", "_auto_pool", "_manual_pool", "_queued_allocations"):
+    assert hasattr(q, name), name
 assert g.invalidated == 0 and q.registry[id(g)].allocations == kept, "nobody gives way to what cannot be had"
 print("ok")

@@ -156,6 +156,17 @@ m.free_all()
 have(m, a, **{f"x{n}": request((3, 250000), chunk_axis_index=1, total_runs=250000) for n in range(357)})
 assert m.statistics(a)["refused"] == 0
 
+# An array takes the place of the one that has its label, too.
+a.response = None
+m.free_all()
+give = lambda mib: m.allocate_all({"x": cut(mib)}, id(a), m.get_stream(a))
+told = a.invalidated
+for mib in (600, 1000, 700):
+    give(mib)
+    assert live(m, a) == mib * MIB and a.invalidated == told
+refused(MemoryError, [str(1025 * MIB), "free"], give, 1025)
+assert live(m, a) == 700 * MIB and a.invalidated == told, "what cannot be had took something away"
+
 # Where memory is refused all the same, the chunk is shortened.
 m.free_all()
 a.response = None
