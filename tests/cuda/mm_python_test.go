@@ -39,10 +39,15 @@ func TestMMPython(t *testing.T) {
 		t.Run(part, func(t *testing.T) { says(t, pythonProgram(t, true, nil, "testdata/mm_"+part+".py")) })
 	}
 	for mode, env := range modes {
-		for _, part := range []string{"arrays", "active", "hooks"} {
+		for _, part := range []string{"arrays", "room", "active", "hooks"} {
 			t.Run(mode+"/"+part, func(t *testing.T) { says(t, pythonProgram(t, true, env, "testdata/mm_"+part+".py")) })
 		}
 	}
+}
+
+// TestComingFromCubie: the example of docs/coming-from.md.
+func TestComingFromCubie(t *testing.T) {
+	says(t, pythonProgram(t, true, nil, "testdata/coming_from_cubie.py"))
 }
 
 // TestMMPythonAbsent: what it says where something is missing.
