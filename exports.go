@@ -63,6 +63,9 @@ func tag_lib_set(path uintptr) uint { return uint(tiers.LibSet(path)) }
 //export tag_copied
 func tag_copied(h, p, n uintptr) { alloc.Copied(heap(h), p, n) }
 
+//export tag_charge
+func tag_charge(h, tier, n uintptr) uint { return uint(alloc.Charge(heap(h), tier, n)) }
+
 //export tag_move
 func tag_move(h, p, tier uintptr) uint { return uint(alloc.Move(heap(h), p, tier)) }
 
@@ -76,6 +79,9 @@ func tag_tier_of_range(p, offset, n, to uintptr) uint {
 
 //export tag_set_hint
 func tag_set_hint(h, hint uintptr) uint { return uint(alloc.SetHint(heap(h), hint)) }
+
+//export tag_set_default_hint
+func tag_set_default_hint(h, hint uintptr) uint { return uint(process.SetDefaultHint(heap(h), hint)) }
 
 //export tag_renamed
 func tag_renamed(h uintptr) { alloc.Renamed(heap(h)) }

@@ -311,6 +311,7 @@ func (h *Heap) detach(p *Page) bool {
 	h.retired[c] += p.Allocs
 	gone.alloc(p.Allocs, p.Allocs*uint64(p.Size))
 	gone.free(p.Allocs, p.Allocs*uint64(p.Size))
+	p.forget()
 	return true
 }
 

@@ -165,7 +165,7 @@ func hugeLink(p *Page, hint, home uint32) {
 	p.moving = 0
 	ageAdd(p)
 	pool.huge.add(p)
-	p.countHuge(1)
+	p.reshare(&shares{})
 	mapSet(p.Start, p)
 }
 
@@ -173,7 +173,7 @@ func hugeLink(p *Page, hint, home uint32) {
 func hugeUnlink(p *Page) {
 	ageRemove(p)
 	pool.huge.remove(p)
-	p.uncountHuge()
+	p.unshare()
 	p.Owner = ownerNone
 	p.state = spanHugeCached
 }

@@ -13,15 +13,23 @@ import (
 // (LibSet). It returns the block's address, with ZeroBit added when the block
 // is known to read as zero, or 0 when there is no memory. how is the function (see howCall).
 func Malloc(h *Heap, n, libs, how uintptr) uintptr {
+	t := h.Thread
+	t.follow()
+	h = t.Base
 	if tiers.RulesOn() {
-		h = h.Thread.heap(h.Thread.hintFor(n, libs))
+		h = t.heap(t.hintFor(n, libs))
 	}
 	return h.serve(n, how)
 }
 
-// Alloc is Malloc for a hint that the program gives.
+// Alloc is Malloc for a hint that the program gives; tiers.NoHint is the thread's.
 func Alloc(h *Heap, n, hint uintptr) uintptr {
-	return h.Thread.heap(hint).serve(n, uintptr(stats.CallTaAlloc))
+	t := h.Thread
+	if hint == tiers.NoHint {
+		t.follow()
+		hint = uintptr(t.hint)
+	}
+	return t.heap(hint).serve(n, uintptr(stats.CallTaAlloc))
 }
 
 // Renew is Malloc for the new block of a realloc: unless a rule wants it otherwise it is
@@ -82,8 +90,12 @@ func (h *Heap) throttle(b, n uintptr) {
 	}
 }
 
+// Charge charges a tier with an access to n bytes by the thread of h, and returns the nanoseconds that it
+// costs.
+func Charge(h *Heap, tier, n uintptr) (ns uint64) { return tiers.Wait(tier, n, h.Thread.Now) }
+
 // Copied charges n bytes that the library, for the thread of h, has copied into the block
-// at b.
+// at b, or out of it.
 func Copied(h *Heap, b, n uintptr) {
 	if p := Lookup(b); p != nil {
 		first := p.firstOf(n)
@@ -266,8 +278,11 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 // so a class whose size is a multiple of align will do; there is one within eight
 // classes of any size, the next power of two at the latest.
 func Aligned(h *Heap, align, n, libs, how uintptr) uintptr {
+	t := h.Thread
+	t.follow()
+	h = t.Base
 	if tiers.RulesOn() {
-		h = h.Thread.heap(h.Thread.hintFor(n, libs))
+		h = t.heap(t.hintFor(n, libs))
 	}
 	b := h.aligned(align, n, how)
 	if b != 0 && tiers.AnyThrottled() {

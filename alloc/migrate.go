@@ -73,21 +73,23 @@ func migrateStep(t *Thread) uintptr {
 	poolLock.Release()
 
 	stayed := relocate(p.Start+uintptr(p.done)<<SliceShift, n, to)
-	tiers.Moved(tierOf(from), (n-stayed)/raw.Page, stayed/raw.Page)
+	reached := n - stayed
+	tiers.Moved(tierOf(from), reached/raw.Page, stayed/raw.Page)
 
 	poolLock.Take(t.token)
 	moved(p, to, n, stayed)
 	letGoLocked(t.token, p)
-	tiers.MigrateCharge(t.Now, n-stayed)
+	tiers.MigrateCharge(t.Now, reached)
 	if stayed != 0 {
 		stats.Put1(logInfo, stats.EventStuck, tierOf(to), stayed)
 	}
-	stats.Put1(logDebug, stats.EventMigrate, tierOf(to), n-stayed)
+	stats.Put1(logDebug, stats.EventMigrate, tierOf(to), reached)
 	if stayed > n/2 { // so it may be for the next, too: looking at pages costs as much as moving them
 		pool.unwilling = t.Now + migrateRest
 		n = 0
 	}
 	poolLock.Release()
+	tiers.WaitMoved(tierOf(from), tierOf(to), reached, t.Now)
 	return n
 }
 
@@ -117,11 +119,11 @@ func moved(p *Page, to uint32, n, stayed uintptr) {
 		putIn(p, from, p.astray, p.stray, 0)
 		return
 	}
-	p.countHuge(-1)
+	was := p.shares()
 	p.astray = to
 	p.stray += uint32((n - stayed) / raw.Page)
 	p.done += uint32(n >> SliceShift)
-	p.countHuge(1)
+	p.reshare(&was)
 	if uintptr(p.done)<<SliceShift == spanBytes(p) {
 		putIn(p, to, from, uint32(spanBytes(p)/raw.Page)-p.stray, 0)
 	}

@@ -158,13 +158,16 @@ func residentOff(addr, n uintptr, nodes uint64) (bytes uintptr) {
 // Precondition: poolLock is held.
 func putIn(p *Page, place, astray, stray, done uint32) {
 	ageRemove(p)
-	p.countHuge(-1)
+	was := p.shares()
+	if !p.isHuge() && tierOf(p.place) != tierOf(place) {
+		noteMove(p.tally(), tierOf(p.place), tierOf(place))
+	}
 	if p.segment != nil {
 		pool.seams += seams(p, place) - seams(p, p.place)
 	}
 	p.place = place
 	p.astray, p.stray, p.done = astray, stray, done
-	p.countHuge(1)
+	p.reshare(&was)
 	ageAdd(p)
 }
 

@@ -64,6 +64,7 @@ type poolState struct {
 	aged        [listSlots]ageList
 	huge        hugeList
 	count       poolCounts
+	entered     [placeSlots]tally // as it was reported last
 	shelf       [placeSlots]shelf
 	cache       hugeCache
 	zero        zeroState
@@ -82,7 +83,8 @@ type poolCounts struct {
 	huge        [placeSlots]tally // by tier
 	stolen      [Classes]uint64   // blocks allocated and freed in pages taken from other threads
 	gone        [placeSlots]tally
-	ran         runCounts // of blocks that threads without a heap have freed
+	moves       [placeSlots]tally // see moved.go
+	ran         runCounts         // of blocks that threads without a heap have freed
 	hugeHits    uint64
 	hugeMisses  uint64
 }

@@ -50,7 +50,10 @@ func (s *sim) hinted() error {
 
 func (s *sim) setHint() error {
 	t, hint := s.anyThread(), uintptr(s.pick(int(config.HintCount)))
-	was := uintptr(t.h.Thread.hint)
+	was := uintptr(tiers.NoHint)
+	if t.h.Thread.hinted {
+		was = uintptr(t.h.Thread.hint)
+	}
 	if before := SetHint(t.enter(), hint); before != was {
 		return fmt.Errorf("SetHint says %d, not %d", before, was)
 	}

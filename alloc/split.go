@@ -77,24 +77,6 @@ func (p *Page) wholeSplit() bool {
 	return uintptr(p.stray)*raw.Page == uintptr(p.done)<<SliceShift
 }
 
-// countHuge adds a huge block in use to the counts of the tiers that it is in; or, with -1, takes it
-// out of them as if it had never been there. Precondition: poolLock is held.
-func (p *Page) countHuge(by int) {
-	if p.state != spanHuge && p.state != spanHugeCached { // freed meanwhile
-		return
-	}
-	n, first, k := uint64(by), p.parted(p.Size), &pool.count.huge
-	k[tierOf(first.place)].alloc(n, n*uint64(first.bytes))
-	k[tierOf(p.place)].alloc(0, n*uint64(p.Size-first.bytes))
-}
-
-// uncountHuge counts that a huge block is freed. Precondition: poolLock is held.
-func (p *Page) uncountHuge() {
-	first, k := p.parted(p.Size), &pool.count.huge
-	k[tierOf(first.place)].free(1, uint64(first.bytes))
-	k[tierOf(p.place)].free(0, uint64(p.Size-first.bytes))
-}
-
 // putSplit records that a huge block in use, all of it in its place, is split from now on.
 // Precondition: poolLock is held.
 func (p *Page) putSplit(first firstPart, place uint32) {

@@ -74,6 +74,7 @@ func (t *Thread) stealFrom(h *Heap) {
 		gone := &pool.count.gone[tierOf(p.place)]
 		gone.alloc(p.Allocs, bytes)
 		gone.free(p.Allocs, bytes)
+		p.forget()
 		poolLock.Release()
 		atomic.AddUintptr(&h.Thread.pages, ^uintptr(0))
 		spanFree(t.token, p, 0)

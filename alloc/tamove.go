@@ -250,6 +250,7 @@ func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 	poolLock.Release()
 	tiers.Moved(tierOf(source), (n-stayed)/raw.Page, stayed/raw.Page)
 	tiers.MigrateCharge(t.Now, n-stayed)
+	tiers.WaitMoved(tierOf(source), tier, n-stayed, t.Now)
 	return errno
 }
 

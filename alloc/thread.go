@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -51,11 +52,12 @@ type Thread struct {
 	idleHeap  *Heap // of the current page of several slices that became empty last: its heap
 	idleClass uint32
 
+	hinted bool // hint is the thread's own, not the process's default
 	capped bool // the last reserve was refused, after all had been done to make room
 
 	pages uintptr // that its heaps have; atomic
 	state uint32
-	hint  uint32  // the thread's default: see SetHint
+	hint  uint32  // what holds where no rule decides: see SetHint
 	next  *Thread // in a list of abandoned threads
 	prev  *Thread
 	all   *Thread // in the list of all
@@ -78,7 +80,8 @@ var (
 	// Background is set when the control plane calls Service.
 	Background bool
 
-	// DefaultHint is what a thread begins with (TA_DEFAULT_HINT).
+	// DefaultHint is the hint of threads without one of their own (TA_DEFAULT_HINT,
+	// SetDefaultHint).
 	DefaultHint uint32
 )
 
@@ -93,7 +96,7 @@ func Acquire(token uintptr) *Heap {
 		return nil
 	}
 	stats.Put1(logDebug, stats.EventThread, t.self(), 0)
-	t.hint = DefaultHint
+	t.hint, t.hinted = atomic.LoadUint32(&DefaultHint), false
 	t.rejuvenate()
 	t.name = [2]uint64{}
 	t.rules = tiers.ThreadSet(0)
@@ -125,7 +128,7 @@ func newThread(token uintptr) *Thread {
 func (t *Thread) begin(token uintptr, h *Heap) {
 	t.token = token
 	h.init(t, uintptr(DefaultHint))
-	t.Heaps[DefaultHint&(hintSlots-1)] = h
+	t.Heaps[h.Hint&(hintSlots-1)] = h
 	t.Base = h
 }
 
@@ -149,14 +152,42 @@ func (t *Thread) heap(hint uintptr) *Heap {
 	return h
 }
 
-// SetHint makes hint the default of the thread that owns h and returns the one
-// before. The next call of malloc that no rule decides goes by it.
+// SetHint makes hint the own one of the thread that owns h and returns the one before;
+// tiers.NoHint stands for none, and the process's default. The next call of malloc that no rule
+// decides goes by it.
 func SetHint(h *Heap, hint uintptr) (before uintptr) {
 	t := h.Thread
-	before = uintptr(t.hint)
-	t.hint = uint32(hint)
-	t.settle()
+	before = tiers.NoHint
+	if t.hinted {
+		before = uintptr(t.hint)
+	}
+	t.hinted = hint != tiers.NoHint
+	if !t.hinted {
+		hint = uintptr(atomic.LoadUint32(&DefaultHint))
+	}
+	t.goBy(uint32(hint))
 	return before
+}
+
+// SetDefaultHint makes hint the process's default. The thread of h goes by it at once, others
+// from their next call on that the fast path cannot serve.
+func SetDefaultHint(h *Heap, hint uint32) {
+	atomic.StoreUint32(&DefaultHint, hint)
+	h.Thread.follow()
+}
+
+// follow notices that the process's default has changed. It is inlined, and what follows from
+// that is not.
+func (t *Thread) follow() {
+	if hint := atomic.LoadUint32(&DefaultHint); t.hint != hint && !t.hinted {
+		t.goBy(hint)
+	}
+}
+
+//go:noinline
+func (t *Thread) goBy(hint uint32) {
+	t.hint = hint
+	t.settle()
 }
 
 // Renamed looks at the thread's name again, which a rule may go by.

@@ -49,6 +49,9 @@ func wake(token uintptr) bool {
 	return true
 }
 
+// SetDefaultHint tells of another default hint of the process than setup was told.
+func SetDefaultHint(hint uint32) { settings.hint = uint64(hint) }
+
 // setup takes the settings. Called again, it forgets nothing but those. sleep: throttled requests
 // wait, else they are only counted (TA_THROTTLE).
 func setup(s *config.CUDA, defaultHint uint32, sleep bool) {

@@ -143,7 +143,8 @@ EXPORT void malloc_stats(void)
 
 EXPORT int ta_get_stats(ta_stats *out)
 {
-	if (out == NULL || out->size < 16)
+	enum { PLAUSIBLE = 4096 }; // more is no size: the caller has not set one
+	if (out == NULL || out->size < 16 || out->size > PLAUSIBLE)
 		return errno = EINVAL, -1;
 	ta_ready();
 	uintptr_t e = tag_stats(ta_token(), (uintptr_t)out, out->size);

@@ -82,10 +82,17 @@ EXPORT int dlclose(void *handle)
 	return result;
 }
 
+// Go numbers the hints from 0 (internal/config), and NO_HINT is its tiers.NoHint.
+enum { NO_HINT = 8 };
+
+static inline uintptr_t number_of(ta_hint hint) { return hint == TA_DEFAULT ? NO_HINT : (uintptr_t)hint - TA_HOT; }
+
+static inline ta_hint hint_of(uintptr_t number) { return number == NO_HINT ? TA_DEFAULT : (ta_hint)(number + TA_HOT); }
+
 // A block from the thread's heap for the hint, as ta_malloc_fast takes one from its base.
 static inline void *alloc_fast(size_t n, ta_hint hint)
 {
-	ta_heap *h = ta_self->Thread->Heaps[hint];
+	ta_heap *h = hint == TA_DEFAULT ? NULL : ta_self->Thread->Heaps[hint - TA_HOT];
 	if (UNLIKELY(h == NULL || n > TA_MAX_CLASS))
 		return NULL;
 	void *p = ta_pop(n <= TA_DIRECT_MAX ? h->Direct[(n + 15) >> 4] : h->Cur[ta_class(n)]);
@@ -101,10 +108,13 @@ EXPORT void *ta_alloc(size_t bytes, ta_hint hint)
 	void *fast = alloc_fast(bytes, hint);
 	if (LIKELY(fast != NULL))
 		return fast;
-	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
+	ta_ready();
+	if (ta_disabled)
+		return ta_libc.malloc(bytes);
+	ta_heap *h = ta_enter_heap();
 	if (h == NULL)
 		return errno = ENOMEM, NULL;
-	void *p = (void *)(tag_alloc((uintptr_t)h, bytes, hint) & ~TA_ZERO_BIT);
+	void *p = (void *)(tag_alloc((uintptr_t)h, bytes, number_of(hint)) & ~TA_ZERO_BIT);
 	h->Calls[TA_CALL_TA_ALLOC]++;
 	if (p == NULL) {
 		h->Calls[TA_CALL_OTHER_FAILED]++;
@@ -129,8 +139,21 @@ EXPORT ta_hint ta_set_hint(ta_hint hint)
 		return errno = EINVAL, (ta_hint)-1;
 	ta_heap *h = ta_enter();
 	if (h == NULL)
+		return TA_DEFAULT;
+	ta_hint before = hint_of(tag_set_hint((uintptr_t)h, number_of(hint)));
+	ta_leave(h);
+	return before;
+}
+
+EXPORT ta_hint ta_set_default_hint(ta_hint hint)
+{
+	if ((unsigned)hint > TA_PREFER_FAST)
+		return errno = EINVAL, (ta_hint)-1;
+	ta_ready();
+	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
+	if (h == NULL)
 		return TA_WARM;
-	ta_hint before = (ta_hint)tag_set_hint((uintptr_t)h, hint);
+	ta_hint before = hint_of(tag_set_default_hint((uintptr_t)h, number_of(hint)));
 	ta_leave(h);
 	return before;
 }
@@ -164,8 +187,10 @@ EXPORT void *ta_move(void *p, ta_tier dst)
 	if (copies) {
 		size_t n = ta_usable(p, "ta_move");
 		memcpy((void *)to, p, n);
-		if (ta_throttled)
+		if (ta_throttled) {
+			tag_copied((uintptr_t)h, (uintptr_t)p, n);
 			tag_copied((uintptr_t)h, to, n);
+		}
 	}
 	ta_leave(h);
 	if (to <= ERRNO_MAX)

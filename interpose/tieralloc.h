@@ -18,18 +18,25 @@ typedef enum { TA_FAST, TA_NORMAL, TA_SLOW } ta_tier;
 /* Where a block is wanted: HOT, PREFER_FAST and PIN_FAST in the fast tier, WARM in the
  * normal one, COLD in the slow one. HOT stays in the fast tier up to its hard cap, and
  * is the last to be moved down; PREFER_FAST gives way first; PIN_FAST is in the fast tier
- * for good or not at all. */
-typedef enum { TA_HOT, TA_WARM, TA_COLD, TA_PIN_FAST, TA_PREFER_FAST } ta_hint;
+ * for good or not at all. DEFAULT is the calling thread's hint. The numbers of tiers and hints
+ * are TierAlloc's (tieralloc_compat.h). */
+typedef enum { TA_DEFAULT, TA_HOT, TA_WARM, TA_COLD, TA_PIN_FAST, TA_PREFER_FAST } ta_hint;
 
 /* Allocates bytes for the use that hint tells. Returns NULL with errno ENOMEM, or
  * EINVAL for a hint that is none of the above. Free with ta_free, or, where the
- * library is preloaded, with free. */
+ * library is preloaded, with free. With TA_DISABLE=1 the block is of libc's malloc. */
 void *ta_alloc(size_t bytes, ta_hint hint);
 
 /* Sets the hint for what the calling thread allocates with malloc and its like, where no
- * rule of TA_RULES says otherwise. Returns the one before; (ta_hint)-1 with errno EINVAL
- * for a hint that is none. */
+ * rule of TA_RULES says otherwise. With DEFAULT, as at first, the thread goes by the process's
+ * default. Returns the one before; (ta_hint)-1 with errno EINVAL for a hint that is none. */
 ta_hint ta_set_hint(ta_hint hint);
+
+/* Sets the process's default, for all threads without a hint of their own: it begins as
+ * TA_DEFAULT_HINT, and is that again with DEFAULT. The calling thread and new ones go by it at once,
+ * the others from the next block on that their heap has not at hand. Returns the one before;
+ * (ta_hint)-1 with errno EINVAL for a hint that is none. */
+ta_hint ta_set_default_hint(ta_hint hint);
 
 /* The tier that the first byte of the block at p lies in, or -1 with errno EINVAL where p
  * is no block of this library. */
@@ -56,6 +63,14 @@ void *ta_move(void *p, ta_tier dst);
  * dlopen, a block of the program's own malloc goes to the program's own free. */
 void ta_free(void *p);
 
+/* Of a tier: blocks allocated there or moved into it, those freed there or moved out of it, and their
+ * bytes, which never fall; the bytes of the live ones are bytes_entered - bytes_left. bytes_current is
+ * what the tier is charged with, and bytes_peak its highest, in whole spans. */
+typedef struct {
+	uint64_t blocks_entered, blocks_left, bytes_entered, bytes_left;
+	uint64_t bytes_current, bytes_peak, simulated_wait_ns;
+} ta_tier_stats;
+
 /* Counters of this process. Blocks and bytes are exact while other threads are
  * quiet; bytes are of size classes, not of requests; peaks are of whole spans. */
 typedef struct {
@@ -66,10 +81,11 @@ typedef struct {
 	uint64_t blocks_live, blocks_total_alloc, blocks_total_freed;
 	uint64_t huge_blocks_live, huge_bytes_live, spans_free;
 	uint64_t cross_thread_frees, calls_failed;
+	ta_tier_stats tiers[3]; /* by ta_tier */
 } ta_stats;
 
 /* Fills out. Returns 0, or -1 with errno EINVAL (out is NULL or its size is less
- * than 16) or ENOMEM. On return out->size is the library's own size. */
+ * than 16 or more than 4096) or ENOMEM. On return out->size is the library's own size. */
 int ta_get_stats(ta_stats *out);
 
 /* Writes the JSON report (docs/stats.schema.json) to buf as snprintf would, and

@@ -4,7 +4,7 @@
 
     import tieralloc_shim as t
     t.enable()
-    t.set_default_hint("hot")       # this thread, and threads started from now on
+    t.set_default_hint("hot")       # every thread without a hint of its own
     with t.hint("cold"):            # this thread, inside the block
         archive = numpy.zeros(10**8)
     t.tier_of(archive)              # "slow"
@@ -25,13 +25,14 @@ import os
 import shlex
 import sys
 import threading
+import warnings
 
 __all__ = [
     "HINTS", "TIERS", "available", "disable", "enable", "enable_cuda", "enabled", "get_memory_manager", "hello",
     "hint", "move", "set_default_hint", "stats", "tier_of",
 ]
 
-# In the order of the enumerations ta_hint and ta_tier.
+# In the order of the enumerations ta_hint, which has TA_DEFAULT before them, and ta_tier.
 HINTS = ("hot", "warm", "cold", "pin_fast", "prefer_fast")
 TIERS = ("fast", "normal", "slow")
 
@@ -41,8 +42,8 @@ _KEEPS_ADDRESS = 256 * 1024
 _state = threading.RLock()  # held to change what follows
 _enabled = False
 _disables = 0  # how often disable() was called
-_default = None  # number of the hint for threads, None: left as it is
-_thread_start = None  # Thread.start as it was, once it is wrapped
+_default = None  # number of the process's default hint, None: left as it is
+_found = None  # what that was before the shim set it
 
 # Of each thread: .before is (_disables, hint) from when the shim first set its hint;
 # .left is _disables from its own last disable().
@@ -56,7 +57,9 @@ class _Library:
         # What is preloaded is found by name in the process itself.
         process = ctypes.CDLL(None, use_errno=True)
         for name, result, arguments in (
+            ("ta_hello", ctypes.c_char_p, []),
             ("ta_set_hint", ctypes.c_int, [ctypes.c_int]),
+            ("ta_set_default_hint", ctypes.c_int, [ctypes.c_int]),
             ("ta_tier_of", ctypes.c_int, [ctypes.c_void_p]),
             ("ta_move", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int]),
             ("ta_stats_json", ctypes.c_size_t, [ctypes.c_void_p, ctypes.c_size_t]),
@@ -77,6 +80,9 @@ class _Library:
             self.free(block)
 
 
+_DISABLED = "tieralloc is disabled in this process (TA_DISABLE=1)"
+
+
 @functools.lru_cache(maxsize=None)
 def _find():
     """The library, or None and why it is not there."""
@@ -84,16 +90,19 @@ def _find():
         library = _Library()
     except AttributeError:
         return None, "tieralloc is not in this process"
+    if library.hello() == b"tieralloc-disabled":
+        return None, _DISABLED
     if not library.serves_malloc():
         return None, ("tieralloc is in this process, but malloc is not its own"
-                      " (TA_DISABLE=1, TA_INTERPOSE=0, or loaded too late)")
+                      " (TA_INTERPOSE=0, or loaded too late)")
     return library, ""
 
 
 def _library():
     library, why = _find()
     if library is None:
-        raise RuntimeError(f"{why}. It must be there from the start. Start Python again like this:\n    {_command()}")
+        raise RuntimeError(why if why == _DISABLED else
+                           f"{why}. It must be there from the start. Start Python again like this:\n    {_command()}")
     return library
 
 
@@ -120,30 +129,34 @@ def _number(word, words, what):
 def enable():
     """Switch the shim on in this process.
 
-    A default hint that was set before takes effect. Raises RuntimeError, which says how
-    to start Python, where the library is not preloaded.
+    A default hint that was set before takes effect. With TA_DISABLE=1 this does nothing but to warn of
+    it. Raises RuntimeError, which says how to start Python, where the library is not preloaded.
     """
-    global _enabled, _thread_start
+    global _enabled
+    if _find()[1] == _DISABLED:
+        warnings.warn(f"{_DISABLED}: enable() does nothing, and memory is the C library's", RuntimeWarning, stacklevel=2)
+        return
     _library()
     with _state:
         _enabled = True
-        if _thread_start is None:
-            _thread_start = threading.Thread.start
-            threading.Thread.start = functools.wraps(_thread_start)(_start)
-    _apply_default()
+        _apply_default()
 
 
 def disable():
     """Switch the shim off.
 
-    The calling thread gets the hint back that it had before enable(). Others keep theirs
-    until they end; hint blocks do nothing any more.
+    The process's default hint is again what it was before enable(), and the calling thread gets the
+    hint back that it had. Others inside a hint block keep theirs until they end; hint blocks do
+    nothing any more.
     """
-    global _enabled, _disables
+    global _enabled, _disables, _found
     with _state:
         if not _enabled:
             return
         _enabled = False
+        if _found is not None:
+            _library().set_default_hint(_found)
+            _found = None
         before = getattr(_mine, "before", None)
         if before is not None and before[0] == _disables:
             _library().set_hint(before[1])
@@ -157,24 +170,26 @@ def enabled():
 
 
 def set_default_hint(word):
-    """Set the hint for what this thread allocates, and every thread that starts later.
+    """Set the hint for what threads allocate that have none of their own.
 
-    While the shim is off this is only remembered, for enable(). Later threads are those
-    of module threading, which concurrent.futures uses, too. Threads that a library makes
-    by itself, as PyTorch does, take TA_DEFAULT_HINT, or a rule of TA_RULES for their name
-    or their library.
+    That is every thread of the process that is in no hint block, those that a library made by itself
+    too, as PyTorch does: the calling one and new ones at once, others from the next block on that their
+    heap has not at hand. While the shim is off this is only remembered, for enable().
     """
     global _default
-    number = _number(word, HINTS, "hint")
+    number = _number(word, HINTS, "hint") + 1
     with _state:
         _default = number
-    _apply_default()
+        _apply_default()
 
 
 def _apply_default():
-    """Give the calling thread the default hint, if there is one and the shim is on."""
+    """Give the process the default hint, if there is one and the shim is on."""
+    global _found
     if _enabled and _default is not None:
-        _set_hint(_default)
+        before = _library().set_default_hint(_default)
+        if _found is None:
+            _found = before
 
 
 def _set_hint(number):
@@ -183,31 +198,6 @@ def _set_hint(number):
     if getattr(_mine, "before", (-1,))[0] != _disables:
         _mine.before = (_disables, before)
     return before
-
-
-def _start(self):
-    """Thread.start, for a thread that begins with the default hint."""
-    if not _enabled or _default is None:
-        return _thread_start(self)
-    run, own = self.run, self.__dict__.get("run")
-
-    def restore():
-        if own is None:
-            self.__dict__.pop("run", None)
-        else:
-            self.run = own
-
-    def run_with_hint():
-        restore()
-        _apply_default()
-        run()
-
-    self.run = run_with_hint
-    try:
-        return _thread_start(self)
-    except BaseException:
-        restore()
-        raise
 
 
 class hint(contextlib.AbstractContextManager):
@@ -226,7 +216,7 @@ class hint(contextlib.AbstractContextManager):
 
     def __init__(self, word):
         self._word = word
-        self._number = _number(word, HINTS, "hint")
+        self._number = _number(word, HINTS, "hint") + 1
         self._found = {}  # for each thread inside: what it found, the innermost last
 
     def __enter__(self):
@@ -362,9 +352,8 @@ def get_memory_manager(device=0):
 
 def hello():
     """One line that says what is at work here."""
+    if _find()[1] == _DISABLED:
+        return _DISABLED
     report = stats()
-    default = report["policy"]["default_hint"]
-    if _enabled and _default is not None:
-        default = HINTS[_default]
     return (f"{report['schema']}: {report['backend']} tiers, shim {'on' if _enabled else 'off'},"
-            f" default hint {default}, process {report['pid']} ({report['program']})")
+            f" default hint {report['policy']['default_hint']}, process {report['pid']} ({report['program']})")

@@ -144,12 +144,13 @@ type Figures struct {
 }
 
 // Policy is the configuration in effect, in the codes of package config. Its first
-// four are written as words.
+// five are written as words.
 type Policy struct {
 	DefaultHint uint64 // config.Hint…
 	OnSoftcap   uint64 // config.Softcap…
 	OnHardcap   uint64 // config.Hardcap…
 	Throttle    uint64 // 0: account, 1: sleep
+	Model       uint64 // config.Model…
 	Rules       uint64 // number of them
 }
 
@@ -204,9 +205,10 @@ type Class struct {
 
 // Tier is one memory tier. A block counts for the tier that its span is in now.
 //
-//	BytesTotalAlloc - BytesTotalFreed = bytes of the live blocks in the tier
+//	BytesTotalAlloc - BytesTotalFreed = BytesEntered - BytesLeft = bytes of the live blocks in the tier
 //
-// (in a forked child: of those allocated since the fork, less those freed).
+// (in a forked child: of those allocated since the fork, less those freed). What has entered and left never
+// falls.
 type Tier struct {
 	AllocCalls         uint64
 	FreeCalls          uint64
@@ -214,6 +216,10 @@ type Tier struct {
 	BytesPeak          uint64
 	BytesTotalAlloc    uint64
 	BytesTotalFreed    uint64
+	BlocksEntered      uint64
+	BlocksLeft         uint64
+	BytesEntered       uint64
+	BytesLeft          uint64
 	SimulatedWaitNs    uint64
 	CapacitySoft       uint64 // 0: no cap
 	CapacityHard       uint64 // 0: no cap

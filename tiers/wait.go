@@ -41,34 +41,44 @@ func AnyThrottled() bool { return policy.throttled != 0 }
 // Wait charges the tier's bucket with an allocation of n bytes at mono, a moment ago by the
 // monotonic clock in nanoseconds, and in sleep mode sleeps as long as the bucket wants.
 // Precondition: no lock is held.
-func Wait(tier, n uintptr, mono uint64) { wait(tier, n, mono, true) }
+// It returns how long that is, in nanoseconds.
+func Wait(tier, n uintptr, mono uint64) (ns uint64) { return wait(tier, n, mono, true) }
 
-// WaitCopy is Wait for bytes that the library itself copies: they have no latency.
+// WaitMoved is Wait for bytes that the library itself moves from one tier to another, which reads
+// the one and writes the other: they have no latency.
+func WaitMoved(from, to, n uintptr, mono uint64) {
+	if n != 0 {
+		wait(from, n, mono, false)
+		wait(to, n, mono, false)
+	}
+}
+
+// WaitCopy is WaitMoved for bytes of which the reading is not charged.
 func WaitCopy(tier, n uintptr, mono uint64) { wait(tier, n, mono, false) }
 
-func wait(tier, n uintptr, mono uint64, whole bool) {
+func wait(tier, n uintptr, mono uint64, whole bool) (ns uint64) {
 	if !Throttled(tier) {
-		return
+		return 0
 	}
 	t := at(tier)
 	now := mono - clock.start + atomic.LoadUint64(&clock.waited)
-	var ns uint64
 	if whole {
 		ns = t.bucket.Charge(now, n)
 	} else {
 		ns = t.bucket.Copy(now, n)
 	}
 	if ns == 0 {
-		return
+		return 0
 	}
 	atomic.AddUint64(&t.waitNs, ns)
 	if !policy.sleep {
 		atomic.AddUint64(&clock.waited, ns)
-		return
+		return ns
 	}
 	late := raw.SleepUntil(mono + ns)
 	atomic.AddUint64(&t.sleeps, 1)
 	atomic.AddUint64(&t.overshootNs, late)
+	return ns
 }
 
 // Migrating reports whether spans move down from tiers over their soft cap.

@@ -23,6 +23,7 @@ var meanings = map[string]meaning{
 	"TA_DEFAULT_HINT":   {"HINT", "hint for what no rule decides"},
 	"TA_RULES":          {"RULES", "hints by size, thread, program and library"},
 	"TA_THROTTLE":       {"WORD", "account: count the waits of slow tiers; sleep: wait"},
+	"TA_MODEL":          {"WORD", "costs of the tiers by name: off or cxl"},
 	"TA_HUGEPAGES":      {"WORDS", "page size of the tiers' mappings"},
 	"TA_MIGRATE_BW":     {"RATE", "bytes per second that demotion and promotion may move"},
 	"TA_SECURE":         {"0|1|1,CHECK=warn", "1: the heap is hardened: overflows and uses after free are found"},

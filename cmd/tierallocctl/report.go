@@ -32,6 +32,7 @@ type report struct {
 		OnSoftcap   string `json:"on_softcap"`
 		OnHardcap   string `json:"on_hardcap"`
 		Throttle    string `json:"throttle"`
+		Model       string `json:"model"`
 		Rules       uint64 `json:"rules"`
 	} `json:"policy"`
 	Nodes        []int `json:"nodes"`
@@ -63,6 +64,10 @@ type tier struct {
 	BytesCurrent       uint64            `json:"bytes_current"`
 	BytesPeak          uint64            `json:"bytes_peak"`
 	BytesTotalAlloc    uint64            `json:"bytes_total_alloc"`
+	BlocksEntered      uint64            `json:"blocks_entered"`
+	BlocksLeft         uint64            `json:"blocks_left"`
+	BytesEntered       uint64            `json:"bytes_entered"`
+	BytesLeft          uint64            `json:"bytes_left"`
 	WaitNs             uint64            `json:"simulated_wait_ns"`
 	CapacitySoft       uint64            `json:"capacity_soft"`
 	CapacityHard       uint64            `json:"capacity_hard"`

@@ -151,9 +151,9 @@ func TestDescribe(t *testing.T) {
 	describe(&out, goodReport(t))
 	for _, words := range []string{
 		"trainer (process 4242), after 1m1.5s; tiers numa",
-		"policy: default hint warm, 2 rules, over soft demote, at hard route_slow, throttle sleep",
+		"policy: default hint warm, 2 rules, over soft demote, at hard route_slow, throttle sleep, model cxl",
 		"current 1.0 MiB 2.0 MiB 3.0 MiB", "soft cap 32 MiB - -", "hard cap 64 MiB - -",
-		"blocks allocated 1,001 2,001 3,001", "taken over soft cap 5 0 0", "rerouted at soft cap 7 0 0",
+		"blocks allocated 1,001 2,001 3,001", "blocks entered 1,101 2,101 3,101", "bytes entered 2.0 GiB 3.0 GiB 4.0 GiB", "taken over soft cap 5 0 0", "rerouted at soft cap 7 0 0",
 		"met hard cap 11 0 0", "routed slow at hard cap 13 0 0", "refused 17 0 0",
 		"throttled to - - 1.0 GiB/s, 100ns each", "wait charged 0s 0s 1.23ms", "sleeps 0 0 31", "overslept 0s 0s 45.7µs",
 		"moves out attempted 19 0 0", "pages moved 2,300 0 0", "pages not moved 29 0 0",

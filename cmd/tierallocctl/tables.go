@@ -95,8 +95,8 @@ func describe(w io.Writer, r *report) {
 	fmt.Fprintf(w, "%s (process %d), after %s; tiers %s\n", r.Program, r.Pid, duration(r.UptimeNs), r.Backend)
 	p := &r.Policy
 	if p.DefaultHint != "" {
-		fmt.Fprintf(w, "policy: default hint %s, %s, over soft %s, at hard %s, throttle %s\n",
-			p.DefaultHint, plural(p.Rules, "rule"), p.OnSoftcap, p.OnHardcap, p.Throttle)
+		fmt.Fprintf(w, "policy: default hint %s, %s, over soft %s, at hard %s, throttle %s, model %s\n",
+			p.DefaultHint, plural(p.Rules, "rule"), p.OnSoftcap, p.OnHardcap, p.Throttle, p.Model)
 	}
 	fmt.Fprintf(w, "heap: mapped %s, committed %s, cached %s, peak %s\n",
 		size(h.BytesMapped), size(h.BytesCommitted), size(h.BytesCached), size(h.BytesPeak))
@@ -124,6 +124,10 @@ var figures = []figure{
 	{"blocks allocated", func(t *tier) string { return count(t.AllocCalls) }},
 	{"blocks freed", func(t *tier) string { return count(t.FreeCalls) }},
 	{"bytes allocated", func(t *tier) string { return size(t.BytesTotalAlloc) }},
+	{"blocks entered", func(t *tier) string { return count(t.BlocksEntered) }},
+	{"blocks left", func(t *tier) string { return count(t.BlocksLeft) }},
+	{"bytes entered", func(t *tier) string { return size(t.BytesEntered) }},
+	{"bytes left", func(t *tier) string { return size(t.BytesLeft) }},
 	{"taken over soft cap", func(t *tier) string { return count(t.SoftExceeded) }},
 	{"rerouted at soft cap", func(t *tier) string { return count(t.Rerouted) }},
 	{"met hard cap", func(t *tier) string { return count(t.CapacityViolations) }},

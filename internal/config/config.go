@@ -83,6 +83,13 @@ const (
 	balanceCount
 )
 
+// Costs of the tiers that have a name.
+const (
+	ModelOff uint32 = iota
+	ModelCXL
+	modelCount
+)
+
 // The checks of the hardened heap that can be a line and no more: bits of Settings.SecureWarn.
 const (
 	CheckDeallocType uint32 = iota // a block is freed by another family of functions than it was made by
@@ -120,6 +127,7 @@ type Settings struct {
 
 	UseLibnuma    bool    // TA_USE_LIBNUMA: use the nodes there are; false: simulate the tiers
 	ThrottleSleep bool    // TA_THROTTLE: sleep; false: only account
+	Model         uint32  // TA_MODEL: a Model; the tiers have its costs already
 	Background    bool    // TA_BACKGROUND: spans are moved by a thread of ours
 	Secure        bool    // TA_SECURE: the heap is hardened
 	SecureWarn    uint32  // TA_SECURE: a bit for each Check that does not end the process
@@ -166,6 +174,7 @@ func (s *Settings) setDefaults() {
 	s.PurgeDelay = DefaultPurgeDelay
 	s.UseLibnuma = true
 	s.ThrottleSleep = false
+	s.Model = ModelOff
 	s.Background = false
 	s.Secure = false
 	s.SecureWarn = 0

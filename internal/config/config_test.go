@@ -74,6 +74,19 @@ func TestParse(t *testing.T) {
 				o.tiers[1].Lat = 1e9
 				o.tiers[2].BW, o.tiers[2].Burst = 10<<30, 64<<10
 			})},
+		{"TA_MODEL=off", false, defaults()},
+		{"TA_MODEL=CXL", false, with(func(o *outcome) {
+			o.model = ModelCXL
+			for i, bw := range []uint64{50 << 30, 20 << 30, 5 << 30} {
+				o.tiers[i].BW, o.tiers[i].Lat = bw, []uint64{2e3, 8e3, 40e3}[i]
+			}
+		})},
+		{"TA_FAST_BW=0 TA_FAST_LAT=1us TA_MODEL=cxl TA_NORMAL_LAT=0 TA_SLOW_BURST=1M TA_SLOW_BW=", false, with(func(o *outcome) {
+			o.model = ModelCXL
+			o.tiers[0].Lat = 1e3
+			o.tiers[1].BW = 20 << 30
+			o.tiers[2].BW, o.tiers[2].Lat, o.tiers[2].Burst = 5<<30, 40e3, 1<<20
+		})},
 		{"TA_NODE_FAST=0,2-3 TA_NODE_NORMAL=interleave:63,0-1 TA_NODE_SLOW=Weighted:0-63", false, with(func(o *outcome) {
 			o.tiers[0].Nodes = 0b1101
 			o.tiers[1].Nodes, o.tiers[1].Spread = 1<<63|3, SpreadInterleave
@@ -202,6 +215,7 @@ func TestBadValues(t *testing.T) {
 		{"TA_ON_HARDCAP=spill", `TA_ON_HARDCAP="spill": expected route_slow or fail; using route_slow`},
 		{"TA_DEFAULT_HINT=tepid", `TA_DEFAULT_HINT="tepid` + hint},
 		{"TA_DEFAULT_HINT=fast", `TA_DEFAULT_HINT="fast` + hint},
+		{"TA_MODEL=hbm", `TA_MODEL="hbm": expected off, or cxl (50, 20 and 5 GiB/s, 2, 8 and 40us); using off`},
 		{"TA_THROTTLE=1", `TA_THROTTLE="1": expected account or sleep; using account`},
 		{"TA_SECURE=2", `TA_SECURE="2` + secured},
 		{"TA_SECURE=on", `TA_SECURE="on` + secured},

@@ -51,7 +51,7 @@ type outcome struct {
 	libnuma, sleep, background    bool
 	secure                        bool
 	secureWarn                    uint32
-	log                           uint32
+	log, model                    uint32
 	onSoftcap, onHardcap, hint    uint32
 	balancing                     uint32
 	purgeDelay, migrateBW         uint64
@@ -107,7 +107,7 @@ func patternOf(l *RuleList, g Glob) string {
 // outcomeOf is what s holds.
 func outcomeOf(s *Settings) outcome {
 	o := outcome{disable: s.Disable, interpose: s.Interpose, strict: s.Strict, libnuma: s.UseLibnuma, balancing: s.NumaBalancing,
-		sleep: s.ThrottleSleep, background: s.Background, secure: s.Secure, secureWarn: s.SecureWarn, log: s.Log, onSoftcap: s.OnSoftcap, onHardcap: s.OnHardcap,
+		sleep: s.ThrottleSleep, background: s.Background, secure: s.Secure, secureWarn: s.SecureWarn, log: s.Log, model: s.Model, onSoftcap: s.OnSoftcap, onHardcap: s.OnHardcap,
 		hint: s.DefaultHint, purgeDelay: s.PurgeDelay, migrateBW: s.MigrateBW,
 		statsFile: s.StatsFile.String(), logFile: s.LogFile.String(), statsLive: s.StatsLive.String()}
 	copy(o.tiers[:], s.Tiers[:])

@@ -16,7 +16,7 @@ func ParseTo(s *Settings, envp uintptr, secure bool, fd uintptr) (bad uintptr) {
 	if envp == 0 || secure {
 		return 0
 	}
-	seen := uint64(0) // a bit for each variable met
+	seen, given := uint64(0), uint64(0) // a bit for each variable met, and for each with a value
 	for at := envp; ; at += 8 {
 		entry := raw.Load(at)
 		if entry == 0 {
@@ -32,6 +32,7 @@ func ParseTo(s *Settings, envp uintptr, secure bool, fd uintptr) (bad uintptr) {
 		if val.n == 0 {
 			continue
 		}
+		given |= bit
 		if i == varRules {
 			bad += s.Rules.parse(val, fd)
 		} else if !s.set(i, val) {
@@ -39,6 +40,7 @@ func ParseTo(s *Settings, envp uintptr, secure bool, fd uintptr) (bad uintptr) {
 			bad++
 		}
 	}
+	s.applyModel(given)
 	return bad + s.reconcile(envp, fd)
 }
 

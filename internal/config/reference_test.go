@@ -30,6 +30,16 @@ func reference(entries []string, secure bool) outcome {
 			o.complain(name, val, accepts, using)
 		}
 	}
+	if o.model == ModelCXL {
+		for i, t := range tierNames {
+			if seen["TA_"+t+"_BW"] == "" {
+				o.tiers[i].BW = []uint64{50, 20, 5}[i] << 30
+			}
+			if seen["TA_"+t+"_LAT"] == "" {
+				o.tiers[i].Lat = []uint64{2, 8, 40}[i] * 1000
+			}
+		}
+	}
 	for i, t := range tierNames {
 		o.reconcile(seen, "TA_"+t, &o.tiers[i])
 	}
@@ -141,6 +151,9 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		return "hot, warm, cold, pin_fast or prefer_fast", "warm", choose(&o.hint, hints, word)
 	case "TA_THROTTLE":
 		return "account or sleep", "account", choose(&o.sleep, throttles, word)
+	case "TA_MODEL":
+		return "off, or cxl (50, 20 and 5 GiB/s, 2, 8 and 40us)", "off",
+			choose(&o.model, map[string]uint32{"off": ModelOff, "cxl": ModelCXL}, word)
 	case "TA_HUGEPAGES":
 		return "off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off", "the system's setting", o.referHuge(word)
 	case "TA_SECURE":
@@ -359,6 +372,7 @@ func FuzzParse(f *testing.F) {
 		"TA_LOG_FILE=" + strings.Repeat("x", 4001), "TA_LOG=" + strings.Repeat("%", 161),
 		"TA_FAST_SOFT=2G\nTA_FAST_HARD=1G\nTA_SLOW_BURST=4k\nTA_SLOW_BW=0", "TA_NORMAL_HARD=64T\nTA_NORMAL_SOFT=65536g",
 		"TA_FAST_SOFT=0\nTA_FAST_HARD=1KB\nTA_FAST_BW=1023\nTA_FAST_LAT=1001ms\nTA_FAST_BURST=", "TA_SLOW_LAT=300ns",
+		"TA_MODEL=Cxl\nTA_FAST_BW=1G\nTA_SLOW_LAT=0\nTA_NORMAL_BURST=1", "TA_FAST_BW=x\nTA_FAST_LAT=\nTA_MODEL=cxl", "TA_MODEL=1",
 		"TA_NODE_FAST=0,2-3\nTA_NODE_NORMAL=interleave:63\nTA_NODE_SLOW=WEIGHTED:0-63,5", "TA_NODE_FAST=3-2\nTA_NODE_SLOW=64",
 		"TA_NODE_FAST=0,\nTA_NODE_NORMAL=:1\nTA_NODE_SLOW=1-", "TA_HUGEPAGES=2m", "TA_HUGEPAGES=fast:1G,slow:OFF",
 		"TA_HUGEPAGES=fast:2M,fast:2M", "TA_HUGEPAGES=fast:2M,", "TA_HUGEPAGES=fast:2M:", "TA_HUGEPAGES=:2M",

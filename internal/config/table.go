@@ -24,6 +24,7 @@ const (
 	varDefaultHint
 	varRules
 	varThrottle
+	varModel
 	varHugePages
 	varMigrateBW
 	varBackground
@@ -120,6 +121,7 @@ var variables = [tableSize]variable{
 	varRules: {"TA_RULES", "rules such as size>=64M,lib=libtorch*:cold with ; between them (conditions size, thread," +
 		" program, lib; hints " + hintsAccepted + ")", noRules},
 	varThrottle: {"TA_THROTTLE", "account or sleep", "account"},
+	varModel:    {"TA_MODEL", "off, or cxl (50, 20 and 5 GiB/s, 2, 8 and 40us)", "off"},
 	varHugePages: {"TA_HUGEPAGES", "off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off",
 		"the system's setting"},
 	varMigrateBW:  {"TA_MIGRATE_BW", aRate, "1G"},
@@ -244,6 +246,8 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.asWord(&s.DefaultHint, &hintWords, HintCount)
 	case varThrottle:
 		return v.asEither(&s.ThrottleSleep, "account", "sleep")
+	case varModel:
+		return v.asWord(&s.Model, &modelWords, modelCount)
 	case varHugePages:
 		return s.setHugePages(v)
 	case varMigrateBW:

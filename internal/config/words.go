@@ -6,6 +6,7 @@ var (
 	softcapWords = [8]string{SoftcapReroute: "reroute", SoftcapWarn: "warn", SoftcapDemote: "demote"}
 	hardcapWords = [8]string{HardcapRouteSlow: "route_slow", HardcapFail: "fail"}
 	balanceWords = [8]string{BalanceAuto: "auto", BalanceNever: "0", BalanceAlways: "1"}
+	modelWords   = [8]string{ModelOff: "off", ModelCXL: "cxl"}
 	hugeWords    = [8]string{HugeUnset: "", HugeOff: "off", HugeThp: "thp", Huge2M: "2m", Huge1G: "1g"}
 	tierWords    = [8]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"}
 	checkWords   = [8]string{CheckDeallocType: "dealloc_type_mismatch", CheckDeleteSize: "delete_size_mismatch"}

@@ -67,7 +67,8 @@ func Boot(arg uintptr) (how uintptr) {
 		alloc.Harden(b.random, uintptr(config.InForce.SecureWarn))
 	}
 	alloc.PurgeDelay = config.InForce.PurgeDelay
-	alloc.DefaultHint = config.InForce.DefaultHint
+	configuredHint = config.InForce.DefaultHint
+	alloc.DefaultHint = configuredHint
 	alloc.Background = config.InForce.Background
 	startUnix = raw.Clock(raw.ClockReal)
 	startMono = raw.Clock(raw.ClockMono)
@@ -317,7 +318,7 @@ func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
 	r.UptimeNs = raw.Clock(raw.ClockMono) - startMono
 	r.SetProgram(program.Addr(), program.Len())
 	r.Policy = stats.Policy{DefaultHint: uint64(config.InForce.DefaultHint), OnSoftcap: uint64(config.InForce.OnSoftcap),
-		OnHardcap: uint64(config.InForce.OnHardcap), Rules: uint64(config.InForce.Rules.Count)}
+		OnHardcap: uint64(config.InForce.OnHardcap), Model: uint64(config.InForce.Model), Rules: uint64(config.InForce.Rules.Count)}
 	if config.InForce.ThrottleSleep {
 		r.Policy.Throttle = 1
 	}
@@ -349,6 +350,11 @@ func Stats(token, out, size uintptr) (errno uintptr) {
 		hugeBlocks: h.HugeBlocksLive, hugeBytes: h.HugeBytesLive, freeSpans: h.SpansFree,
 		crossThreadFrees: h.CrossThreadFrees, failed: r.CallsFailed,
 	}
+	for i := range s.tiers {
+		t := &r.Tiers[i]
+		s.tiers[i] = publicTier{t.BlocksEntered, t.BlocksLeft, t.BytesEntered, t.BytesLeft,
+			t.BytesCurrent, t.BytesPeak, t.SimulatedWaitNs}
+	}
 	from := uintptr(unsafe.Pointer(&s))
 	for i := uintptr(0); i+8 <= size && i < unsafe.Sizeof(s); i += 8 {
 		raw.Store(out+i, raw.Load(from+i))
@@ -366,4 +372,8 @@ type publicStats struct {
 	blocksLive, blocksAllocated, blocksFreed uint64
 	hugeBlocks, hugeBytes, freeSpans         uint64
 	crossThreadFrees, failed                 uint64
+	tiers                                    [stats.TierCount]publicTier
 }
+
+// publicTier is ta_tier_stats.
+type publicTier struct{ blocksIn, blocksOut, bytesIn, bytesOut, current, peak, waitNs uint64 }

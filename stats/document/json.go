@@ -128,6 +128,7 @@ func (w *writer) policy(p *stats.Policy) {
 	w.word("on_softcap", softcapNames[p.OnSoftcap&3])
 	w.word("on_hardcap", hardcapNames[p.OnHardcap&1])
 	w.word("throttle", throttleNames[p.Throttle&1])
+	w.word("model", modelNames[p.Model&1])
 	w.count("rules", p.Rules)
 	w.close('}')
 }

@@ -29,6 +29,9 @@ var hardcapNames = [2]string{config.HardcapRouteSlow: "route_slow", config.Hardc
 // throttleNames are the words of TA_THROTTLE.
 var throttleNames = [2]string{"account", "sleep"}
 
+// modelNames are the words for config.Model….
+var modelNames = [2]string{config.ModelOff: "off", config.ModelCXL: "cxl"}
+
 // hugeNames are the words for config.Huge…; without a wish the mapping is left to the
 // system's own setting.
 var hugeNames = [8]string{

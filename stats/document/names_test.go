@@ -24,6 +24,7 @@ var words = []struct {
 	{[]string{"policy", "on_hardcap"}, func(r *stats.Report) *uint64 { return &r.OnHardcap },
 		[]string{"route_slow", "fail"}},
 	{[]string{"policy", "throttle"}, func(r *stats.Report) *uint64 { return &r.Throttle }, []string{"account", "sleep"}},
+	{[]string{"policy", "model"}, func(r *stats.Report) *uint64 { return &r.Model }, []string{"off", "cxl"}},
 	{[]string{"tiers", "slow", "hugepages"}, func(r *stats.Report) *uint64 { return &r.Tiers[stats.TierSlow].HugePagesWanted },
 		[]string{"default", "off", "thp", "2M", "1G"}},
 }

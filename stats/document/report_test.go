@@ -69,7 +69,7 @@ func fullReport(tb testing.TB) *stats.Report {
 	for i := range r.Nodes {
 		r.Nodes[i] = uint64(i * 7)
 	}
-	r.Policy.DefaultHint, r.Policy.OnSoftcap, r.Policy.OnHardcap, r.Policy.Throttle = 4, 2, 1, 1
+	r.Policy.DefaultHint, r.Policy.OnSoftcap, r.Policy.OnHardcap, r.Policy.Throttle, r.Policy.Model = 4, 2, 1, 1, 1
 	r.Backend = stats.BackendNuma
 	r.DeviceCount = stats.DeviceMax
 	for i := range r.Devices {
@@ -158,7 +158,7 @@ func compare(t *testing.T, at string, want reflect.Value, got any) {
 			case "OffHeap", "Program", "ProgramLen", "NodeCount", "DeviceCount", "LeakCount", "ShareCount", "Shares", // not numbers of their own
 				"Calls", "Nodes", "Tiers", "SizeClasses", "BytesPerNode", "Devices", "Leaks", "Uuid", "Pci", // compared by the tests below
 				"HintBytes", "Backend", "NodesSampled", "DefaultHint", "OnSoftcap", "OnHardcap",
-				"Throttle", "HugePagesWanted", "TierNodes", "Reuse", "Suballoc", "Managed":
+				"Throttle", "Model", "HugePagesWanted", "TierNodes", "Reuse", "Suballoc", "Managed":
 			default:
 				compare(t, key, want.Field(i), object[keyOf(name)])
 			}

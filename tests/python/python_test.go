@@ -78,11 +78,32 @@ func TestWithout(t *testing.T) {
 		why     string
 	}{
 		{false, nil, "is not in this process"},
-		{true, []string{"TA_DISABLE=1"}, "malloc is not its own (TA_DISABLE=1"},
 		{true, []string{"TA_INTERPOSE=0"}, "malloc is not its own"},
 	} {
 		for _, python := range pythons(t) {
 			want(t, run(t, c.preload, c.env, python, "without.py", c.why))
+		}
+	}
+}
+
+// TestDisabled: TierAlloc's own example runs with TA_DISABLE=1, and says so.
+func TestDisabled(t *testing.T) {
+	for _, python := range pythons(t) {
+		r := run(t, true, []string{"TA_DISABLE=1"}, python, "example.py")
+		const says = "tieralloc is disabled in this process (TA_DISABLE=1)"
+		if want(t, r); r.Stdout != says+"\n" || strings.Count(r.Stderr, says+": enable() does nothing") != 1 {
+			t.Errorf("it prints %q and %q", r.Stdout, r.Stderr)
+		}
+		want(t, run(t, true, []string{"TA_DISABLE=1"}, python, "disabled.py"))
+	}
+}
+
+// TestExample: TierAlloc's own example.
+func TestExample(t *testing.T) {
+	for _, python := range pythons(t) {
+		r := run(t, true, nil, python, "example.py")
+		if want(t, r); r.Stderr != "" || !strings.Contains(r.Stdout, "shim on, default hint hot") {
+			t.Errorf("it prints %q and %q", r.Stdout, r.Stderr)
 		}
 	}
 }

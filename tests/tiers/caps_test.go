@@ -127,7 +127,7 @@ func TestHardFail(t *testing.T) {
 		new c 2 pin_fast 5M => ENOMEM*2
 		new d 2 prefer_fast 30M => ENOMEM*2
 		new e 1 malloc 100 => normal*1
-		hint cold => warm
+		hint cold => default
 		new f 2 malloc 10M => slow*2
 		new g 2 malloc 100 => ENOMEM*2
 		new g 2 calloc 100 => ENOMEM*2

@@ -159,8 +159,28 @@ func playIn(t *testing.T, driver string, env []string, script string) played {
 			p.json = append(p.json, read(t, []byte(a)))
 		}
 	}
+	p.onlyRises(t)
 	p.readExit(t, dir)
 	return p
+}
+
+// onlyRises fails the test where what has entered a tier or left it is less in a later report.
+func (p *played) onlyRises(t *testing.T) {
+	t.Helper()
+	last := map[int64]*report{}
+	for i := range p.json {
+		now := &p.json[i]
+		if was := last[now.Pid]; was != nil {
+			for k, x := range now.tiers() {
+				y := was.tiers()[k]
+				if x.BlocksIn < y.BlocksIn || x.BlocksOut < y.BlocksOut || x.BytesIn < y.BytesIn || x.BytesOut < y.BytesOut {
+					t.Errorf("report %d, tier %d: %d blocks and %d bytes entered, %d and %d left, after %d, %d, %d and %d", i, k,
+						x.BlocksIn, x.BytesIn, x.BlocksOut, x.BytesOut, y.BlocksIn, y.BytesIn, y.BlocksOut, y.BytesOut)
+				}
+			}
+		}
+		last[now.Pid] = now
+	}
 }
 
 // compare holds the answers to what is wanted. A forked child answers "child" first;

@@ -102,13 +102,13 @@ func TestUnmodified(t *testing.T) {
 func TestSetHint(t *testing.T) {
 	play(t, nil, `
 		new a 3 malloc 100 => normal*3
-		hint cold => warm
+		hint cold => default
 		new b 3 malloc 100 => slow*3
 		new c 3 calloc 5000 => slow*3
 		new d 2 malloc 5M => slow*2
 		new e 2 hot 100 => fast*2
 		on 0 new f 3 malloc 100 => normal*3
-		on 0 hint hot => warm
+		on 0 hint hot => default
 		on 0 new g 3 malloc 100 => fast*3
 		new h 3 malloc 100 => slow*3
 		on 1 new i 3 malloc 100 => normal*3
@@ -119,7 +119,7 @@ func TestSetHint(t *testing.T) {
 		on 0 new l 300 malloc 100 => fast*300
 		join 0
 		on 2 new m 3 malloc 100 => normal*3
-		on 2 hint pin_fast => warm
+		on 2 hint pin_fast => default
 		on 2 hint prefer_fast => pin_fast
 		on 2 new n 3 memalign:4096 70000 => fast*3
 		apart a b => apart
@@ -127,12 +127,52 @@ func TestSetHint(t *testing.T) {
 		apart b g => apart
 	`)
 	play(t, []string{"TA_DEFAULT_HINT=cold"}, `
-		hint hot => cold
-		on 0 hint warm => cold
+		hint hot => default
+		on 0 hint warm => default
 		on 0 new a 3 malloc 100 => normal*3
 		new b 3 malloc 100 => fast*3
 	`)
 	play(t, nil, "new a 2 nohint 5 => EINVAL*2")
+}
+
+// TestDefaultHint: the process's default is for the threads without a hint of their own, running
+// ones too, and TA_DEFAULT goes back to it, or to TA_DEFAULT_HINT.
+func TestDefaultHint(t *testing.T) {
+	p := play(t, []string{"TA_DEFAULT_HINT=warm"}, `
+		on 0 new a 1 malloc 100 => normal*1
+		on 1 hint hot => default
+		process cold => warm
+		json
+		new b 3 malloc 100 => slow*3
+		new c 3 default 100 => slow*3
+		new d 2 calloc 5M => slow*2
+		on 0 new e 2 malloc 5M => slow*2
+		on 0 new f 3 malloc 200 => slow*3
+		on 1 new g 3 malloc 200 => fast*3
+		on 1 new h 3 default 200 => fast*3
+		on 2 new i 3 malloc 200 => slow*3
+		on 1 hint default => hot
+		on 1 new j 3 malloc 200 => slow*3
+		hint hot => default
+		new k 3 default 100 => fast*3
+		process nonsense => EINVAL
+		process prefer_fast => cold
+		on 0 new l 2 memalign:4096 70000 => fast*2
+		process default => prefer_fast
+		hint default => hot
+		new m 3 malloc 100 => normal*3
+		on 0 new n 3 default 100 => normal*3
+	`)
+	if hint := p.json[0].Policy.DefaultHint; hint != "cold" || p.exit.Policy.DefaultHint != "warm" {
+		t.Errorf("the report says %s, and %s at the end", hint, p.exit.Policy.DefaultHint)
+	}
+	play(t, []string{"TA_RULES=size>=1M:cold"}, `
+		process hot => warm
+		new a 3 malloc 100 => fast*3
+		new b 1 malloc 2M => slow*1
+		new c 1 default 2M => fast*1
+		on 0 new d 3 malloc 100 => fast*3
+	`)
 }
 
 // TestReallocKeepsTier: a block stays in the tier of its hint however it is
@@ -151,7 +191,7 @@ func TestReallocKeepsTier(t *testing.T) {
 	// The thread's own hint does not matter for a block that is there.
 	play(t, nil, `
 		new a 3 hot 100 => fast*3
-		hint cold => warm
+		hint cold => default
 		resize a 1000 => fast*3
 		resize a 5M => fast*3
 		resize a 10 => fast*3

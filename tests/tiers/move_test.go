@@ -2,6 +2,7 @@ package tiers_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -191,4 +192,73 @@ func TestMovedIsNotHandedOut(t *testing.T) {
 		new b 3 warm 300000 => normal*3
 		new c 1 cold 300000 => slow*1
 	`)
+}
+
+// TestEntered: what has entered a tier and left it counts a move in both, and never falls, while what is said of
+// the blocks there now does.
+func TestEntered(t *testing.T) {
+	for _, n := range []int64{300 * kib, 6 * mib} {
+		p := play(t, nil, fmt.Sprintf(`
+			new a 4 hot %d => fast*4
+			json
+			move a slow => slow@same*4
+			json
+			move a normal => normal@same*4
+			free a
+			json
+		`, n))
+		var before, after, end [3]tier
+		for i, to := range []*[3]tier{&before, &after, &end} {
+			for k, x := range p.json[i].tiers() {
+				to[k] = *x
+			}
+		}
+		if f := &before[0]; f.BlocksIn != 4 || f.BlocksOut != 0 || f.BytesIn < 4*n || after[0].AllocCalls != 0 {
+			t.Errorf("%+v, then %+v", f, after[0])
+		}
+		if f, s := &after[0], &after[2]; f.BlocksIn != 4 || f.BlocksOut != 4 || f.BytesOut != f.BytesIn || s.BlocksIn != 4 || s.BlocksOut != 0 {
+			t.Errorf("fast %+v, slow %+v", f, s)
+		}
+		if s := &end[2]; s.BlocksIn != 4 || s.BlocksOut != 4 || s.BytesOut != before[0].BytesIn {
+			t.Errorf("slow %+v", s)
+		}
+	}
+}
+
+// TestMoveCharges: what moves at its address, and what moves by itself, is charged to the throttles of both
+// tiers; so is what is copied.
+func TestMoveCharges(t *testing.T) {
+	const (
+		slow = 64 * kib // bytes per second: the time that the test takes counts for nothing beside
+		ns   = float64(mib) / slow * 1e9
+	)
+	limits := []string{"TA_FAST_BW=64K", "TA_FAST_BURST=1", "TA_NORMAL_BW=64K", "TA_NORMAL_BURST=1"}
+	near := func(what string, got int64, mibs float64) {
+		t.Helper()
+		if want := mibs * ns; float64(got) < 0.8*want || float64(got) > 1.2*want {
+			t.Errorf("%s: %d ns, not %.0f", what, got, want)
+		}
+	}
+	p := play(t, limits, "light\nnew a 4 hot 8M => fast*4\nmove a normal => normal@same*4\njson")
+	near("moved out", p.json[0].Tiers.Fast.WaitNs, 32+32)
+	near("moved in", p.json[0].Tiers.Normal.WaitNs, 32)
+	p = play(t, slices.Concat(limits, demoteNow, []string{"TA_FAST_SOFT=8M"}), "light\nnew a 4 hot 8M\ntick 20 0\ntiers a => normal*3 fast*1\njson")
+	near("demoted out", p.json[0].Tiers.Fast.WaitNs, 32+24)
+	near("demoted in", p.json[0].Tiers.Normal.WaitNs, 24)
+	p = play(t, limits, "new a 40 hot 200K => fast*40\nmove a slow => slow@new*40\njson")
+	near("copied out", p.json[0].Tiers.Fast.WaitNs, 40*200*2/1024.)
+}
+
+// TestNamedCosts: the costs by name, named in the report; a tier's own variables go before.
+func TestNamedCosts(t *testing.T) {
+	p := play(t, []string{"TA_MODEL=cxl", "TA_NORMAL_BW=1G"}, "new a 10 hot 100 => fast*10\nnew b 10 cold 100 => slow*10")
+	want := [3][2]int64{{50 << 30, 2000}, {1 << 30, 8000}, {5 << 30, 40000}}
+	for i, x := range p.exit.tiers() {
+		if x.ThrottleBW != want[i][0] || x.LatNs != want[i][1] {
+			t.Errorf("tier %d: %d bytes/s, %d ns", i, x.ThrottleBW, x.LatNs)
+		}
+	}
+	if p.exit.Policy.Model != "cxl" || p.exit.Tiers.Fast.WaitNs < 20000 || p.exit.Tiers.Slow.WaitNs < 400000 {
+		t.Errorf("model %s, %d and %d ns", p.exit.Policy.Model, p.exit.Tiers.Fast.WaitNs, p.exit.Tiers.Slow.WaitNs)
+	}
 }

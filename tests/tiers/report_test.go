@@ -24,6 +24,10 @@ type tier struct {
 	Peak         int64            `json:"bytes_peak"`
 	BytesAlloc   int64            `json:"bytes_total_alloc"`
 	BytesFreed   int64            `json:"bytes_total_freed"`
+	BlocksIn     int64            `json:"blocks_entered"`
+	BlocksOut    int64            `json:"blocks_left"`
+	BytesIn      int64            `json:"bytes_entered"`
+	BytesOut     int64            `json:"bytes_left"`
 	WaitNs       int64            `json:"simulated_wait_ns"`
 	Soft         int64            `json:"capacity_soft"`
 	Hard         int64            `json:"capacity_hard"`
@@ -73,6 +77,7 @@ type report struct {
 		OnSoftcap   string `json:"on_softcap"`
 		OnHardcap   string `json:"on_hardcap"`
 		Throttle    string `json:"throttle"`
+		Model       string `json:"model"`
 		Rules       int64  `json:"rules"`
 	} `json:"policy"`
 	Hints map[string]int64 `json:"hints"`
@@ -126,6 +131,10 @@ func checked(t *testing.T, text []byte) report {
 		sum.BytesAlloc += x.BytesAlloc
 		sum.BytesFreed += x.BytesFreed
 		sum.Current += x.Current
+		if x.BlocksIn-x.BlocksOut != x.AllocCalls-x.FreeCalls || x.BytesIn-x.BytesOut != x.live() {
+			t.Errorf("tier %d: %d - %d blocks, %d - %d bytes entered and left; %d - %d, %d - %d are there", i,
+				x.BlocksIn, x.BlocksOut, x.BytesIn, x.BytesOut, x.AllocCalls, x.FreeCalls, x.BytesAlloc, x.BytesFreed)
+		}
 		there := int64(0)
 		for _, n := range x.PerNode {
 			there += n

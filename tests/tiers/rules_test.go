@@ -81,7 +81,7 @@ func TestRuleOrder(t *testing.T) {
 		new c 2 malloc 100000 => normal*2
 		new d 2 malloc 500 => fast*2
 		new e 2 malloc 601 => normal*2
-		hint cold => warm
+		hint cold => default
 		new f 2 malloc 601 => slow*2
 		new g 2 malloc 500 => fast*2
 		new h 2 malloc 2M => fast*2
@@ -146,7 +146,7 @@ func TestRuleThread(t *testing.T) {
 		new e 3 malloc 100 => normal*3
 		prctl io-2 => 0
 		new f 3 malloc 100 => slow*3
-		hint hot => warm
+		hint hot => default
 		new g 3 malloc 100 => slow*3
 		prctl exactly-fifteen => 0
 		new h 3 malloc 100 => fast*3
@@ -231,7 +231,7 @@ func TestRuleLib(t *testing.T) {
 			new a 3 malloc 50 => normal*3
 			new b 3 malloc 5M => normal*3
 			new c 3 plugin_strdup 50 => normal*3
-			hint hot => warm
+			hint hot => default
 			new d 3 malloc 50 => fast*3
 			new e 3 plugin_malloc 50 => slow*3
 			resize a 5000 => normal*3

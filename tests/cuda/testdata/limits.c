@@ -74,14 +74,14 @@ static void foreign(void)
 	see();
 }
 
-// What a thread says its memory is for; 0 is hot, 2 cold.
+// What a thread says its memory is for; 1 is hot, 3 cold.
 static void hints(void)
 {
 	CUdeviceptr p;
 	int (*set)(int) = (int (*)(int))ours("ta_set_hint");
 	load();
 	for (int i = 0; i < 2; i++) {
-		set(2 - 2 * i);
+		set(3 - 2 * i);
 		SHOW(cu.cuMemAlloc_v2(&p, 40 * MIB));
 		printf("%lu on the host\n", fake.fake_calls("cuMemAllocManaged"));
 	}

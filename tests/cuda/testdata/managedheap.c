@@ -49,7 +49,7 @@ static void hints(void)
 		tell("none", get(sizes[i]), sizes[i]);
 	for (int round = 0; round < 2; round++) // the second from what the first has freed
 		for (int hint = 0; hint < 5; hint++) {
-			CHECK(set(hint) >= 0);
+			CHECK(set((ta_hint)(TA_HOT + hint)) <= TA_PREFER_FAST);
 			for (int i = 0; i < 2; i++) {
 				CUdeviceptr p = get(sizes[i]), q = (CUdeviceptr)ta_malloc((ssize_t)sizes[i], 0, s);
 				CHECK(q != 0);

@@ -30,7 +30,7 @@ static int by_hint(void)
 			void *p = ta_alloc(sizes[s], hints[h]);
 			ta_hint before = ta_set_hint(hints[h]);
 			void *q = malloc(sizes[s]);
-			MUST(before == TA_WARM && ta_set_hint(before) == hints[h]);
+			MUST(before == TA_DEFAULT && ta_set_hint(before) == hints[h]);
 			MUST(p && q);
 			fill(p, sizes[s], h);
 			fill(q, sizes[s], h);

@@ -11,10 +11,12 @@ process.free.argtypes = [ctypes.c_void_p]
 
 
 def hint_now():
-    """The calling thread's hint, asked of the library itself."""
-    found = process.ta_set_hint(1)
-    process.ta_set_hint(found)
-    return t.HINTS[found]
+    """The calling thread's hint, or else the process's, asked of the library itself."""
+    for set_hint in process.ta_set_hint, process.ta_set_default_hint:
+        found = set_hint(1)
+        set_hint(found)
+        if found:
+            return t.HINTS[found - 1]
 
 
 def tier_now(size=50000):

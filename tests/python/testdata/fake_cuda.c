@@ -69,10 +69,10 @@ API void ta_cuda_free(void *p, ssize_t size, int device, void *stream)
 	NOTE("free %zd %d %lu\n", size, device, (unsigned long)stream);
 }
 
-// The thread's hint, and the one before; WARM at first.
+// The thread's hint, and the one before; DEFAULT at first.
 API ta_hint ta_set_hint(ta_hint hint)
 {
-	static _Thread_local ta_hint mine = TA_WARM;
+	static _Thread_local ta_hint mine = TA_DEFAULT;
 	ta_hint before = mine;
 	mine = hint;
 	return before;

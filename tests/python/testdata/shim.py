@@ -4,12 +4,10 @@ import array
 import concurrent.futures
 import ctypes
 import errno
-import gc
 import mmap
 import os
 import threading
 import unittest
-from unittest import mock
 
 import tieralloc_shim as t
 from common import hint_now, process, tier_now
@@ -20,7 +18,7 @@ BIG = 300 * 1024
 class Shim(unittest.TestCase):
     def setUp(self):
         t.enable()
-        self.addCleanup(process.ta_set_hint, 1)
+        self.addCleanup(process.ta_set_hint, 0)
         self.addCleanup(setattr, t, "_default", None)
         self.addCleanup(t.disable)
 
@@ -46,7 +44,8 @@ class Shim(unittest.TestCase):
 
     def test_disable_restores(self):
         t.disable()
-        process.ta_set_hint(2)
+        process.ta_set_default_hint(3)
+        self.addCleanup(process.ta_set_default_hint, 0)
         t.enable()
         self.assertEqual(hint_now(), "cold")
         t.set_default_hint("hot")
@@ -129,7 +128,7 @@ class Shim(unittest.TestCase):
         self.assertEqual(hint_now(), "cold")
 
     def test_disable_inside_a_block(self):
-        process.ta_set_hint(4)
+        process.ta_set_hint(5)
         with t.hint("cold"):
             t.disable()
             self.assertEqual(hint_now(), "prefer_fast")
@@ -180,42 +179,33 @@ class Shim(unittest.TestCase):
         thread = Own()
         thread.start()
         thread.join()
-        self.assertEqual((thread.seen, "run" in vars(thread)), ("cold", False))
+        self.assertEqual(thread.seen, "cold")
         t.disable()
         self.assertEqual(in_thread(hint_now), "warm")
 
-    def test_thread_with_a_run_of_its_own(self):
-        t.set_default_hint("hot")
-        thread, seen = threading.Thread(), []
-        thread.run = run = lambda: seen.append(hint_now())
-        thread.start()
-        thread.join()
-        self.assertEqual((seen, thread.run), (["hot"], run))
-        with self.assertRaises(RuntimeError):
+    def test_running_threads(self):
+        """The default is that of threads that run already, too, but for those in a block."""
+        start, seen = threading.Barrier(3), {}
+
+        def follows():
+            self.assertEqual(hint_now(), "warm")
+            start.wait(), start.wait()
+            seen["follows"] = hint_now(), tier_now(9 << 20)
+
+        def inside():
+            with t.hint("hot"):
+                start.wait(), start.wait()
+                seen["inside"] = hint_now(), tier_now(9 << 20)
+            seen["after"] = hint_now()
+        threads = [threading.Thread(target=call) for call in (follows, inside)]
+        for thread in threads:
             thread.start()
-        self.assertIs(thread.run, run)
-
-    def test_thread_that_cannot_start(self):
-        t.set_default_hint("hot")
-        thread = threading.Thread(target=int)
-        name = "_start_joinable_thread" if hasattr(threading, "_start_joinable_thread") else "_start_new_thread"
-        with mock.patch.object(threading, name, side_effect=RuntimeError("no")):
-            with self.assertRaisesRegex(RuntimeError, "no"):
-                thread.start()
-        self.assertNotIn("run", vars(thread))
-        thread.start()
-        thread.join()
-
-    def test_thread_leaves_no_garbage(self):
-        t.set_default_hint("hot")
-        in_thread(int)
-        gc.collect()
-        gc.disable()
-        try:
-            in_thread(int)
-            self.assertEqual(gc.collect(), 0)
-        finally:
-            gc.enable()
+        start.wait()
+        t.set_default_hint("cold")
+        start.wait()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(seen, {"follows": ("cold", "slow"), "inside": ("hot", "fast"), "after": "cold"})
 
     def test_forked_child(self):
         t.set_default_hint("cold")

@@ -6,7 +6,7 @@
 #include <malloc.h>
 #include <stdarg.h>
 
-enum { NAMES = 16, BLOCKS = 65536 };
+enum { NAMES = 16, BLOCKS = 65536, HINTS = TA_PREFER_FAST + 1 };
 
 struct block {
 	char name[NAMES];
@@ -21,7 +21,7 @@ static uint64_t next_seed = 1;
 static size_t watched = SIZE_MAX; // bytes of each block that have contents
 
 static const char *const tiers[] = {"fast", "normal", "slow"};
-static const char *const hints[] = {"hot", "warm", "cold", "pin_fast", "prefer_fast"};
+static const char *const hints[] = {"default", "hot", "warm", "cold", "pin_fast", "prefer_fast"};
 
 static void *object;
 
@@ -95,11 +95,11 @@ static size_t size_of(const char *text)
 
 static void *allocate(const char *how, size_t n)
 {
-	int hint = word_of(hints, 5, how);
+	int hint = word_of(hints, HINTS, how);
 	if (hint >= 0)
 		return ta_alloc(n, (ta_hint)hint);
 	if (strcmp(how, "nohint") == 0)
-		return ta_alloc(n, (ta_hint)(TA_PREFER_FAST + 1));
+		return ta_alloc(n, (ta_hint)HINTS);
 	if (strcmp(how, "malloc") == 0)
 		return malloc(n);
 	if (strcmp(how, "realloc") == 0)

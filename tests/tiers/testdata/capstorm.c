@@ -55,7 +55,7 @@ static void make(struct slot *s, uint64_t *seed)
 	size_t n = random_size(seed);
 	unsigned how = next_random(seed) % 8;
 	errno = 0;
-	unsigned char *p = how < 5 ? ta_alloc(n, (ta_hint)how) : how == 5 ? calloc(1, n) : malloc(n);
+	unsigned char *p = how < 5 ? ta_alloc(n, (ta_hint)(TA_HOT + how)) : how == 5 ? calloc(1, n) : malloc(n);
 	if (p == NULL) {
 		CHECK(errno == ENOMEM, "errno %d", errno);
 		__atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED);

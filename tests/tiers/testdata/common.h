@@ -22,6 +22,7 @@
 #pragma weak ta_move
 #pragma weak ta_tier_of
 #pragma weak ta_tier_of_range
+#pragma weak ta_set_default_hint
 #pragma weak ta_set_hint
 #pragma weak ta_get_stats
 #pragma weak ta_stats_json

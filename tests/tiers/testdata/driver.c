@@ -9,6 +9,7 @@
 //	tiers NAME, free NAME, resize NAME SIZE, move NAME TIER, check NAME
 //	apart NAME NAME            whether no 64 KiB slice has blocks of both
 //	hint HINT                  ta_set_hint
+//	process HINT               ta_set_default_hint
 //	name TEXT, prctl TEXT      names this thread
 //	rename THREAD TEXT         names another one, which "on" has begun
 //	open PATH, close           dlopen and dlclose
@@ -148,12 +149,12 @@ static void do_open(char **w)
 	say("opened");
 }
 
-static void do_hint(char **w)
+static void do_hint(ta_hint (*set)(ta_hint), const char *word)
 {
-	int hint = word_of(hints, 5, w[1]);
+	int hint = word_of(hints, HINTS, word);
 	errno = 0;
-	ta_hint before = ta_set_hint(hint >= 0 ? (ta_hint)hint : (ta_hint)9);
-	say("%s", (unsigned)before < 5 ? hints[before] : error_name(errno));
+	ta_hint before = set(hint >= 0 ? (ta_hint)hint : (ta_hint)9);
+	say("%s", (unsigned)before < HINTS ? hints[before] : error_name(errno));
 }
 
 static void obey(char **w)
@@ -165,7 +166,9 @@ static void obey(char **w)
 	else if (strcmp(w[0], "apart") == 0)
 		do_apart(w);
 	else if (strcmp(w[0], "hint") == 0)
-		do_hint(w);
+		do_hint(ta_set_hint, w[1]);
+	else if (strcmp(w[0], "process") == 0)
+		do_hint(ta_set_default_hint, w[1]);
 	else if (strcmp(w[0], "name") == 0)
 		say("%d", pthread_setname_np(pthread_self(), w[1]));
 	else if (strcmp(w[0], "prctl") == 0)

@@ -15,7 +15,7 @@ static void *churn(void *arg)
 	uint64_t seed = (uintptr_t)arg * 77 + 5;
 	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
 		size_t n = 5 * MIB + next_random(&seed) % (4 * MIB);
-		char *p = ta_alloc(n, (ta_hint)(next_random(&seed) % 5));
+		char *p = ta_alloc(n, (ta_hint)(TA_HOT + next_random(&seed) % 5));
 		if (p == NULL)
 			continue;
 		for (size_t i = 0; i < n; i += 16 * KIB)

@@ -34,7 +34,7 @@ static void make(struct slot *s, uint64_t *seed)
 {
 	s->n = random_size(seed);
 	s->seed = next_random(seed);
-	s->p = ta_alloc(s->n, (ta_hint)(next_random(seed) % 5));
+	s->p = ta_alloc(s->n, (ta_hint)(TA_HOT + next_random(seed) % 5));
 	if (s->p != NULL)
 		pattern_fill(s->p, s->n, s->seed);
 	else

@@ -1,0 +1,57 @@
+package alloc
+
+// A block counts for the tier that its span is in, and a span that moves takes its counts along: so
+// what a report says of a tier may fall. Beside that it says what has entered the tier and left it,
+// which never falls: blocks that were allocated there and that were freed there, and those that have
+// moved in and out. A span of a allocated and f freed blocks that moves takes away a and f of the one tier and
+// adds them to the other, where a - f enter:
+//
+//	entered = allocs + moves.allocs, left = frees + moves.frees
+//	entered - left = allocs - frees
+//
+//	moves[from] += (a, a), moves[to] -= (f, f)
+
+// noteMove counts blocks of a span, allocated and freed by t, that go from one tier to another.
+// Precondition: poolLock is held.
+func noteMove(t tally, from, to uintptr) {
+	out, in := &pool.count.moves[from&(placeSlots-1)], &pool.count.moves[to&(placeSlots-1)]
+	out.alloc(t.allocs, t.allocBytes)
+	out.free(t.allocs, t.allocBytes)
+	in.alloc(-t.frees, -t.freeBytes)
+	in.free(-t.frees, -t.freeBytes)
+}
+
+// tally is what the page says of its blocks.
+func (p *Page) tally() (t tally) {
+	frees, size := p.Frees+p.remoteCount(), uint64(p.Size)
+	t.alloc(p.Allocs, p.Allocs*size)
+	t.free(frees, frees*size)
+	if p.inRuns() {
+		t.runs(p)
+	}
+	return t
+}
+
+// forget makes the page one whose blocks are counted elsewhere: all of them are free.
+func (p *Page) forget() {
+	p.Allocs, p.Frees = 0, -p.remoteCount()
+}
+
+// entered is what has entered tier i and left it. It may fall a little: a freed block that waits on a thread's list, in
+// a span that was moved, counts as it is used again in the tier of the thread's hint. What is reported
+// (pool.entered) stays then, until that is made up for.
+func (k *Counts) entered(i uintptr) tally {
+	t := k.tier[i&(placeSlots-1)]
+	t.add(&k.pool.huge[i&(placeSlots-1)])
+	t.add(&k.zero[i&(placeSlots-1)])
+	t.add(&k.pool.moves[i&(placeSlots-1)])
+	return t
+}
+
+// rise makes each figure at least what u says, of numbers modulo 2^64.
+func (t *tally) rise(u *tally) {
+	t.allocs += less(u.allocs, t.allocs)
+	t.frees += less(u.frees, t.frees)
+	t.allocBytes += less(u.allocBytes, t.allocBytes)
+	t.freeBytes += less(u.freeBytes, t.freeBytes)
+}

@@ -1,0 +1,31 @@
+package config
+
+// cost is what a model says of a tier.
+type cost struct {
+	bw  uint64 // bytes per second
+	lat uint64 // nanoseconds
+}
+
+// cxl are costs of HBM or near memory, DRAM, and memory behind CXL under load.
+var cxl = [4]cost{
+	TierFast:   {50 << 30, 2 * microsecond},
+	TierNormal: {20 << 30, 8 * microsecond},
+	TierSlow:   {5 << 30, 40 * microsecond},
+}
+
+// applyModel gives the tiers the model's costs where no variable of their own does. given has a bit
+// for each variable that has a value.
+func (s *Settings) applyModel(given uint64) {
+	if s.Model != ModelCXL {
+		return
+	}
+	for tier := uintptr(0); tier < uintptr(TierCount); tier++ {
+		t, c, first := &s.Tiers[tier&3], &cxl[tier&3], varTiers+tier*tierVars
+		if given>>((first+tierBW)&63)&1 == 0 {
+			t.BW = c.bw
+		}
+		if given>>((first+tierLat)&63)&1 == 0 {
+			t.Lat = c.lat
+		}
+	}
+}
