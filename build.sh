@@ -12,7 +12,7 @@ staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 usage() {
 	cat >&2 <<'TEXT'
-usage: ./build.sh build               build build/libtieralloc.so, build/tieralloc.h and build/tierallocctl
+usage: ./build.sh build               build build/libtieralloc.so, its headers, build/tierallocctl and build/benchmark
        ./build.sh run [--] CMD...     run CMD with the library preloaded, then sum up its statistics
        ./build.sh test [GO TEST ARGS] build, then run all tests (or those named)
        ./build.sh bench [GO TEST ARGS] build, then run the benchmarks
@@ -93,7 +93,7 @@ godebug=asyncpreemptoff=1,containermaxprocs=0,updatemaxprocs=0
 
 # Processes may have the old library mapped: it is replaced, never overwritten.
 build() {
-	local tmp
+	local tmp name
 	toolchain
 	mkdir -p build
 	tmp=$(mktemp -d build/.tmp.XXXXXX)
@@ -107,12 +107,19 @@ build() {
 	objcopy --remove-section .debug_gdb_scripts "$tmp/libtieralloc.so"
 	go run ./internal/postlink "$tmp/libtieralloc.so"
 	CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go build -trimpath -o "$tmp/tierallocctl" ./cmd/tierallocctl
+	for name in bench_alloc bench_roll; do
+		gcc -O2 -Wall -Iinterpose -o "$tmp/$name" "tests/bench/document/$name.c" \
+			-L"$tmp" -ltieralloc -Wl,-rpath,"\$ORIGIN/.."
+	done
 	cp interpose/tieralloc.h "$tmp/ours.h"
+	cp interpose/tieralloc_compat.h "$tmp/"
 	chmod 0755 "$tmp/libtieralloc.so" "$tmp/tierallocctl"
-	chmod 0644 "$tmp/ours.h"
+	chmod 0644 "$tmp/ours.h" "$tmp/tieralloc_compat.h"
+	mkdir -p build/benchmark
 	mv -f "$tmp/libtieralloc.so" "$lib"
 	mv -f "$tmp/ours.h" build/tieralloc.h
-	mv -f "$tmp/tierallocctl" build/tierallocctl
+	mv -f "$tmp/tieralloc_compat.h" "$tmp/tierallocctl" build/
+	mv -f "$tmp/bench_alloc" "$tmp/bench_roll" build/benchmark/
 	rm -f build/libtieralloc.h # cgo's, from a build by hand
 	rm -rf -- "$tmp"
 	trap - EXIT
@@ -120,7 +127,7 @@ build() {
 
 # True when a source of what is built is newer than the library.
 stale() {
-	[[ -f $lib && -f build/tieralloc.h && -f build/tierallocctl ]] || return 0
+	[[ -f $lib && -f build/tieralloc.h && -f build/tieralloc_compat.h && -f build/tierallocctl && -x build/benchmark/bench_roll ]] || return 0
 	[[ -n $(find . \( -path ./.git -o -path ./build -o -path ./tests \) -prune -o -type f \
 		\( -name '*.go' -o -name '*.[chS]' -o -name '*.map' -o -name '*.ld' -o -name hot.txt -o -name go.mod -o -name go.sum -o -name build.sh \) \
 		! -name '*_test.go' -newer "$lib" -print -quit) ]]
