@@ -2,6 +2,8 @@
 // allocators where they are installed (libmimalloc2.0, libjemalloc2 and
 // libtcmalloc-minimal4 in Debian) or named by -peers NAME=PATH,... (absolute).
 //
+// The programs in document are TierAlloc's two, as ./build.sh build leaves them in build/benchmark.
+//
 // Other benchmarks hold the library with some variables set against itself without
 // them: idle tiers, each kind of rule, throttled tiers, hints, and demotion.
 //

@@ -2,6 +2,8 @@ package tiers_test
 
 import (
 	"encoding/json"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,6 +38,35 @@ func TestUpstream(t *testing.T) {
 			if err := json.Unmarshal([]byte(lines[2]), &stats); err != nil || len(stats) != 6 || stats["simulated_wait_ns"][2] < 40000 {
 				t.Errorf("%s: %v in %s", source, err, lines[2])
 			}
+		}
+	}
+}
+
+// TestComingFrom: the programs of docs/coming-from.md, before and after, do the same.
+func TestComingFrom(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(testlib.Root(), "docs", "coming-from.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, compat := linked(t)
+	after := append(link, "-I"+filepath.Join(testlib.Root(), "interpose"))
+	wants := []string{"tieralloc-ok: tier 2\n", "tier 2\n"}
+	for i, flags := range [][]string{compat, after} {
+		_, rest, _ := strings.Cut(string(page), "```c\n")
+		text, more, found := strings.Cut(rest, "```\n")
+		page = []byte(more)
+		source := filepath.Join(t.TempDir(), "roll.c")
+		if err := os.WriteFile(source, []byte(text), 0o600); err != nil || !found {
+			t.Fatal(err, found)
+		}
+		program := strings.TrimSuffix(source, ".c")
+		if out, err := exec.Command("gcc", append([]string{"-Wall", "-o", program, source}, flags...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		r := testlib.Run(t, testlib.Cmd{Args: []string{program}, Env: quiet})
+		clean(t, r)
+		if r.Stdout != wants[i] {
+			t.Errorf("it prints %q", r.Stdout)
 		}
 	}
 }
