@@ -9,7 +9,10 @@ import (
 // in the order of ranks, promotion against it.
 //
 //	list = tier·8 + rank·2 + away, or listPin
-//	away ⇔ tier != home
+//	away ⇔ place != home
+//
+// Of a split block the tier is the faster one: its first part is what goes down.
+//
 //	pool.away = the number of spans that are away
 const (
 	rankFirst = iota // PREFER_FAST
@@ -44,7 +47,11 @@ func listFor(p *Page) uint32 {
 	if p.place != p.home {
 		away = 1
 	}
-	return listOf(p.place, rankOf(p.Hint), away)
+	tier := p.place
+	if p.isSplit() {
+		tier = p.astray
+	}
+	return listOf(tier, rankOf(p.Hint), away)
 }
 
 // ageAdd puts a span that is in use now on its list, as the youngest. Precondition:
@@ -59,6 +66,14 @@ func ageAdd(p *Page) {
 func ageRemove(p *Page) {
 	pool.away -= uint64(p.list & 1)
 	pool.aged[p.list&(listSlots-1)].remove(p)
+}
+
+// ageAgain puts a span that has changed on the list where it belongs now.
+func ageAgain(p *Page) {
+	if p.list != listFor(p) {
+		ageRemove(p)
+		ageAdd(p)
+	}
 }
 
 func (l *ageList) add(p *Page) {

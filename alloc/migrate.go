@@ -18,7 +18,8 @@ import (
 //
 //	done > 0 ⇒ its first done slices have been moved, stray pages of them to astray
 //
-// and when the last chunk has moved the two change roles.
+// and when the last chunk has moved the two change roles. A split block goes down from the end of its
+// first part, so that it is split further up.
 const (
 	migrateChunk = 4 << 20  // of one step
 	migrateTick  = 16 << 20 // of one call from a slow path
@@ -60,19 +61,15 @@ func migrateStep(t *Thread) uintptr {
 		poolLock.Release()
 		return 0
 	}
-	n := spanBytes(p) - uintptr(p.done)<<SliceShift
-	if n > migrateChunk && p.state == spanHuge && p.hugetlb == 0 {
-		n = migrateChunk
-	}
+	start, n, from := p.chunk(to)
 	if !charged(p, to, n) {
 		letGoLocked(t.token, p)
 		poolLock.Release()
 		return 0
 	}
-	from := p.place
 	poolLock.Release()
 
-	stayed := relocate(p.Start+uintptr(p.done)<<SliceShift, n, to)
+	stayed := relocate(start, n, to)
 	reached := n - stayed
 	tiers.Moved(tierOf(from), reached/raw.Page, stayed/raw.Page)
 
@@ -93,6 +90,23 @@ func migrateStep(t *Thread) uintptr {
 	return n
 }
 
+// chunk is what a step moves of p, which is held, to a place, and where from.
+func (p *Page) chunk(to uint32) (start, n uintptr, from uint32) {
+	first := uintptr(p.done) << SliceShift
+	if p.goesBack(to) {
+		n = min(first, migrateChunk)
+		return p.Start + first - n, n, p.astray
+	}
+	n = spanBytes(p) - first
+	if n > migrateChunk && p.state == spanHuge && p.hugetlb == 0 {
+		n = migrateChunk
+	}
+	return p.Start + first, n, p.place
+}
+
+// goesBack reports whether moving p to a place makes its first part smaller.
+func (p *Page) goesBack(to uint32) bool { return p.done != 0 && p.place == to }
+
 // unsettled reports whether there may be anything to move: a look without the lock.
 func unsettled() bool {
 	return pool.away != 0 || tiers.Excess(uintptr(config.TierFast)) != 0 || tiers.Excess(uintptr(config.TierNormal)) != 0
@@ -111,6 +125,10 @@ func charged(p *Page, to uint32, n uintptr) bool {
 // moved settles the accounts of a chunk of n bytes of which stayed did not move.
 // Precondition: poolLock is held.
 func moved(p *Page, to uint32, n, stayed uintptr) {
+	if p.goesBack(to) {
+		movedBack(p, n, stayed)
+		return
+	}
 	from := p.place
 	tiers.Release(tierOf(to), stayed)
 	tiers.Release(tierOf(from), n-stayed)
@@ -126,13 +144,29 @@ func moved(p *Page, to uint32, n, stayed uintptr) {
 	p.reshare(&was)
 	if uintptr(p.done)<<SliceShift == spanBytes(p) {
 		putIn(p, to, from, uint32(spanBytes(p)/raw.Page)-p.stray, 0)
+		return
 	}
+	ageAgain(p)
+}
+
+// movedBack is moved for the last n bytes of the first part of a whole split, which go to the rest.
+func movedBack(p *Page, n, stayed uintptr) {
+	tiers.Release(tierOf(p.place), stayed)
+	tiers.Release(tierOf(p.astray), n-stayed)
+	was := p.shares()
+	p.done -= uint32(n >> SliceShift)
+	p.stray -= uint32((n - stayed) / raw.Page)
+	p.reshare(&was)
+	ageAgain(p)
 }
 
 // fits reports whether a step may move p to the given place.
 func fits(p *Page, to uint32) bool {
-	if p.moving != 0 || !movable(p, to) || sews(p, to) || p.done != 0 && p.astray != to || p.done == 0 && p.stray != 0 {
+	if p.moving != 0 || !movable(p, to) || sews(p, to) || p.done == 0 && p.stray != 0 {
 		return false
+	}
+	if p.done != 0 && p.astray != to {
+		return p.goesBack(to) && p.wholeSplit()
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
 	if owner == OwnerHuge || owner == ownerNone {
@@ -152,31 +186,34 @@ func demotable() (*Page, uint32) {
 			continue
 		}
 		for rank := uint32(rankFirst); rank < ranks; rank++ {
-			if p := oldest(tier, rank, uint32(lower)); p != nil {
-				return p, uint32(lower)
+			if p, to := oldest(tier, rank, uint32(lower)); p != nil {
+				return p, to
 			}
 		}
 	}
 	return nil, 0
 }
 
-// oldest is the span of a rank that goes to a lower tier next, of those in this tier and in those after it that are
-// the same memory. Precondition: poolLock is held.
-func oldest(tier, rank, lower uint32) *Page {
+// oldest is the span of a rank that goes down next, to the lower tier or to that of its rest, of those in this tier
+// and in those after it that are the same memory. Precondition: poolLock is held.
+func oldest(tier, rank, lower uint32) (*Page, uint32) {
 	for from := tier; from < lower; from++ {
 		for away := uint32(0); away < 2 && tiers.Same(uintptr(from), uintptr(tier)); away++ {
 			l := &pool.aged[listOf(from, rank, away)&(listSlots-1)]
 			for i := 0; i < migrateScan && l.head != nil; i++ {
-				p := l.head
-				if fits(p, lower) {
-					return p
+				p, to := l.head, lower
+				if p.isSplit() {
+					to = p.place
+				}
+				if fits(p, to) {
+					return p, to
 				}
 				l.remove(p) // not now: so it is in nobody's way
 				l.add(p)
 			}
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // promotable is the span that goes back to its tier next, or nil: HOT first and the
@@ -185,13 +222,18 @@ func promotable() (*Page, uint32) {
 	if pool.away == 0 || !tiers.Room(uintptr(config.TierFast), SliceSize) && !tiers.Room(uintptr(config.TierNormal), SliceSize) {
 		return nil, 0
 	}
-	for tier := config.TierSlow; tier > config.TierFast; tier-- {
+	for tier := config.TierFast; tier <= config.TierSlow; tier++ { // so what has begun to go ends first
 		for rank := uint32(ranks); rank > rankFirst; rank-- {
 			l := &pool.aged[listOf(tier, rank-1, 1)&(listSlots-1)]
 			for i := 0; i < migrateScan && l.tail != nil; i++ {
 				p := l.tail
-				if p.home < tier && !tiers.Same(uintptr(p.home), uintptr(tier)) && fits(p, p.home) && tiers.Room(uintptr(p.home), min(spanBytes(p), migrateChunk)) {
-					return p, p.home
+				to := p.home
+				if p.isSplit() {
+					to = tier
+				}
+				if p.home < p.place && !tiers.Same(uintptr(p.home), uintptr(p.place)) && fits(p, to) &&
+					tiers.Room(uintptr(to), min(spanBytes(p), migrateChunk)) {
+					return p, to
 				}
 				l.remove(p)
 				l.addOldest(p)

@@ -71,6 +71,9 @@ func (p *Page) parted(n uintptr) firstPart {
 	return firstPart{p.astray, min(n, uintptr(p.done)<<SliceShift)}
 }
 
+// isSplit reports whether the first part of a huge block lies in a faster tier than the rest.
+func (p *Page) isSplit() bool { return p.done != 0 && p.astray < p.place }
+
 // wholeSplit reports whether all that is charged to another tier than that of its place is the first
 // part of the block.
 func (p *Page) wholeSplit() bool {

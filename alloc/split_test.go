@@ -193,6 +193,37 @@ func TestSplitHome(t *testing.T) {
 	isNumbered(t, b, 100*mib)
 }
 
+// TestSplitDown: with demotion the first part of a split block goes down in its turn, before what is HOT, from its end,
+// and comes back when there is room.
+func TestSplitDown(t *testing.T) {
+	h := splitWorld(t, "TA_FAST_SOFT=64M", "TA_FAST_HARD=128M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0")
+	step := func() {
+		for range 8 {
+			h.Thread.Now += 1e9
+			migrate(h.Thread)
+		}
+	}
+	b := mustServe(t, h, 130*mib)
+	numbered(b, 130*mib)
+	lies(t, b, "tier 0, 64 66 0 of 64 66 0")
+	hot := Alloc(h, 20*mib, uintptr(config.HintHot)) &^ ZeroBit
+	step()
+	lies(t, b, "tier 0, 44 86 0 of 64 86 0")
+	lies(t, hot, "tier 0, 20 0 0 of 64 86 0")
+	more := Alloc(h, 60*mib, uintptr(config.HintHot)) &^ ZeroBit
+	step()
+	lies(t, b, "tier 1, 0 130 0 of 64 146 0")
+	isNumbered(t, b, 130*mib)
+	drop(h, more)
+	drop(h, hot)
+	purgeAll(h.Thread)
+	step()
+	lies(t, b, "tier 0, 56 74 0 of 56 74 0")
+	isNumbered(t, b, 130*mib)
+	drop(h, b)
+	sound(t)
+}
+
 // TestSplitForeign: another thread frees a split block, and a forked child has it charged to both tiers.
 func TestSplitForeign(t *testing.T) {
 	h := splitWorld(t, "TA_FAST_HARD=32M")
