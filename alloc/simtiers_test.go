@@ -69,7 +69,7 @@ func (s *sim) move() error {
 	t, i, tier := s.anyThread(), s.pick(len(s.m.blocks)), uintptr(s.pick(int(config.TierCount)))
 	b := s.m.blocks[i]
 	p := Lookup(b.addr)
-	pin := p.place == placePin
+	pin, here := p.place == placePin, tierOf(p.place)
 	span := p.Owner == OwnerHuge || p.blocks == 1 && movable(p, uint32(tier))
 	to := Move(t.enter(), b.addr, tier)
 	t.leave()
@@ -79,6 +79,8 @@ func (s *sim) move() error {
 			return fmt.Errorf("block %#x moved to tier %d is in %d", b.addr, tier, tierOf(p.place))
 		}
 		return b.intact()
+	case span && here != tier && tiers.Same(here, tier) && syscall.Errno(to) == syscall.ENOMEM:
+		return fmt.Errorf("block %#x of %d bytes is to have room for another name of its memory", b.addr, b.size)
 	case to < raw.Page:
 		return s.notMoved(b, syscall.Errno(to), pin && tier != uintptr(config.TierFast))
 	case span || pin && b.size != 0:
