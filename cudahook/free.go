@@ -122,6 +122,14 @@ func (h *heap) startFree(r *Request) uint64 {
 	return h.syncNext(r, phaseSyncFree, r.has(wide))
 }
 
+// inside refuses what is asked about an address in a segment at which no block begins.
+func (h *heap) inside(r *Request) uint64 {
+	if r.Op == OpRecord {
+		return r.done(ErrorInvalidValue)
+	}
+	return h.wrongFree(r)
+}
+
 // wrongFree refuses to free what is in a segment, and is no block that the program has: it was freed
 // before, or begins within one.
 func (h *heap) wrongFree(r *Request) uint64 {

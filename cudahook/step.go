@@ -152,8 +152,8 @@ func (h *heap) enter(r *Request) uint64 {
 		if b == nil && (r.Op == OpRange || r.Op == OpSpend) {
 			b = h.blockAt(r.Address)
 		}
-		if b == nil && (r.Op == OpFree || r.Op == OpStreamFree) && h.index.find(r.Address) != nil {
-			return h.wrongFree(r)
+		if b == nil && r.Op != OpRange && r.Op != OpSpend && h.index.find(r.Address) != nil {
+			return h.inside(r)
 		}
 		if b == nil {
 			return notHere

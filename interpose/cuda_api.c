@@ -118,7 +118,9 @@ EXPORT void ta_cuda_record_stream(void *p, void *stream)
 	ta_cuda_ask(&r, TA_CUDA_OP_RECORD, of);
 	r.Address = (uint64_t)p;
 	r.Stream = (uint64_t)stream;
-	ta_cuda_serve(&r, current, NULL, NULL);
+	CUresult e = ta_cuda_serve(&r, current, NULL, NULL);
+	if (e != CUDA_SUCCESS && e != TA_CUDA_PASSED)
+		errno = e == CUDA_ERROR_OUT_OF_MEMORY ? ENOMEM : free_error_of(e);
 }
 
 EXPORT int ta_cuda_malloc_batch(int device, void *stream, const size_t *sizes, void **out, int n)

@@ -122,7 +122,9 @@ void *ta_cuda_malloc(ssize_t size, int device, void *stream);
 void ta_cuda_free(void *p, ssize_t size, int device, void *stream);
 
 /* The block is in use on another stream, too: it is not handed out again before what that
- * stream has been given until the free is done. */
+ * stream has been given until the free is done. errno is EINVAL afterwards where p was freed, or lies
+ * within a block, ENOMEM where there was no memory to note it, and else as it was. Memory that is not the
+ * library's is none of its business. */
 void ta_cuda_record_stream(void *p, void *stream);
 
 /* Allocates n blocks, all or none. Returns 0, or -1 with errno as ta_cuda_malloc, or EINVAL. */

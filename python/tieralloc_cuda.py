@@ -339,8 +339,19 @@ class MemoryManager:
                 self._fail(f"no free of {address:#x}")
 
     def record_stream(self, address, stream):
-        """Have a block's reuse wait for what the stream has been given when it is freed."""
-        _function("ta_cuda_record_stream")(_block(address), _stream(stream))
+        """Have a block's reuse wait for what the stream has been given when it is freed.
+
+        ValueError for an address that was freed, or lies within a block.
+        """
+        address, stream = _block(address), _stream(stream)
+        ctypes.set_errno(0)
+        _function("ta_cuda_record_stream")(address, stream)
+        error = ctypes.get_errno()
+        if error == errno.EINVAL:
+            raise ValueError(f"record_stream of {address:#x} on device {self.device}: expected the address of a block that is in use:"
+                             " this one was freed before, or begins within a block")
+        if error:
+            self._fail(f"no record of {address:#x}")
 
     # The cache
 

@@ -2,7 +2,7 @@
 #include "common.h"
 #include "tieralloc.h"
 
-#define FUNCTIONS(F) F(ta_cuda_malloc) F(ta_cuda_free) F(ta_cuda_get_stats) F(ta_cuda_configure) F(ta_cuda_coalesce)
+#define FUNCTIONS(F) F(ta_cuda_malloc) F(ta_cuda_free) F(ta_cuda_record_stream) F(ta_cuda_get_stats) F(ta_cuda_configure) F(ta_cuda_coalesce)
 static struct {
 #define MEMBER(name) __typeof__(name) *name;
 	FUNCTIONS(MEMBER)
@@ -29,6 +29,13 @@ static int after_free(void *p)
 	return errno;
 }
 
+static int after_record(void *p)
+{
+	errno = EDOM;
+	ta.ta_cuda_record_stream(p, (void *)CU_STREAM_PER_THREAD);
+	return errno;
+}
+
 // Each line of the log that is expected is one wrong free.
 static void frees(void)
 {
@@ -39,9 +46,11 @@ static void frees(void)
 	OK(cu.cuMemAllocManaged(&managed, MIB, 1));
 	CHECK(after_free(a + 512) == EINVAL && after_free(a + 1) == EINVAL, "inside");
 	CHECK(after_free(large + 4 * MIB) == EINVAL, "inside a large one");
+	CHECK(after_record(a) == EDOM && after_record(a + 512) == EINVAL && after_record(&host) == EDOM, "a stream");
 	CHECK(after_free(&host) == EINVAL && after_free((void *)4096) == EINVAL, "foreign");
 	CHECK(after_free(large) == EDOM && after_free(a) == EDOM && after_free(b) == EDOM && after_free(NULL) == EDOM, "blocks");
 	CHECK(after_free(large) == EINVAL && after_free(b) == EINVAL, "twice");
+	CHECK(after_record(b) == EINVAL && after_record(NULL) == EDOM, "a stream of what was freed");
 	CHECK(ta.ta_cuda_coalesce(0) == 0, "errno %d", errno);
 	CHECK(after_free(b) == EINVAL, "merged");
 	CHECK(after_free((void *)managed) == EDOM, "what the driver has");

@@ -69,10 +69,14 @@ def frees():
         with refused(ValueError, f"free of {wrong:#x} on device 0: {WRONG}"):
             mm.free_memory(wrong)
     live = mm.get_statistics().live_bytes
+    tieralloc.Device(0).set_current()  # which the default streams are in
     for block in (a, b, large):
         mm.free_memory(block)
         with refused(ValueError, f"free of {block:#x} on device 0: {WRONG}"):
             mm.free_memory(block)
+        with refused(ValueError, f"record_stream of {block:#x} on device 0: expected the address of a block that is in use: this one was"
+                                 " freed before, or begins within a block"):
+            mm.record_stream(block, 2)
     mm.coalesce_free_blocks()
     with refused(ValueError, WRONG):
         mm.free_memory(b)
