@@ -27,7 +27,7 @@ Differences from the original, and why:
       the original gives each array the length of the runs of the first
   allocate_queue releases what it allocated when it fails, and the queue stays
       the original loses the requests, and keeps what it allocated
-  a failed call changes nothing
+  a failed call changes nothing, but that what it was to replace may be gone, and is told of
       the original leaves an instance that was refused half registered
   arrays that only the program has still are accounted
       they take memory; the original counts those it has a label for

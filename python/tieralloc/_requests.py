@@ -113,7 +113,8 @@ class ArrayRequest(_Checked):
 class ArrayResponse(_Checked):
     """What an instance got of its requests.
 
-    arr             the arrays by their labels
+    arr             the arrays by their labels; the manager takes out those that a later queue replaces where room
+                    is short, and all of them when the instance gives way
     chunks          into how many chunks the runs are cut
     chunk_length    how many runs a chunk has; the last may have fewer
     chunked_shapes  the shape of each array by its label
