@@ -48,8 +48,8 @@ func TestBalance(t *testing.T) {
 			want: [3]numa.Place{moves(1), moves(1), moves(2)}},
 		{name: "two slow nodes", tree: testlib.WithHBM, set: settings(1, 1, 6), tiering: true,
 			want: [3]numa.Place{moves(1), moves(1), moves(6)}},
-		{name: "interleaved", tree: testlib.WithCXL, set: settings(3, 7, 4, config.SpreadPrefer, config.SpreadInterleave), tiering: true,
-			want: [3]numa.Place{moves(3), place(7, numa.Interleave), up(4, 3)}},
+		{name: "interleaved", tree: testlib.WithCXL, set: settings(1, 2, 4, config.SpreadPrefer, config.SpreadInterleave), tiering: true,
+			want: [3]numa.Place{moves(1), place(2, numa.Interleave), up(4, 3)}},
 		{name: "one kind of memory", tree: testlib.Sockets, set: settings(0, 0, 0), tiering: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
