@@ -37,21 +37,27 @@ func (p *Page) forget() {
 	p.Allocs, p.Frees = 0, -p.remoteCount()
 }
 
-// entered is what has entered tier i and left it. It may fall a little: a freed block that waits on a thread's list, in
-// a span that was moved, counts as it is used again in the tier of the thread's hint. What is reported
-// (pool.entered) stays then, until that is made up for.
-func (k *Counts) entered(i uintptr) tally {
-	t := k.tier[i&(placeSlots-1)]
+// entered is what has entered tier i and left it.
+func (k *Counts) entered(i uintptr) (t tally) {
+	t = k.tier[i&(placeSlots-1)]
 	t.add(&k.pool.huge[i&(placeSlots-1)])
 	t.add(&k.zero[i&(placeSlots-1)])
 	t.add(&k.pool.moves[i&(placeSlots-1)])
 	return t
 }
 
-// rise makes each figure at least what u says, of numbers modulo 2^64.
-func (t *tally) rise(u *tally) {
-	t.allocs += less(u.allocs, t.allocs)
-	t.frees += less(u.frees, t.frees)
-	t.allocBytes += less(u.allocBytes, t.allocBytes)
-	t.freeBytes += less(u.freeBytes, t.freeBytes)
+// rising is entered, and never less than it was before. It would be by the freed blocks that waited on a thread's list, in
+// a span that was moved, and are in use again: those have entered the tier once more. Precondition: poolLock is held.
+func (k *Counts) rising(i uintptr) (t tally) {
+	t = k.entered(i)
+	was := &pool.entered[i&(placeSlots-1)]
+	again := tally{
+		allocs:     max(less(was.allocs, t.allocs), less(was.frees, t.frees)),
+		allocBytes: max(less(was.allocBytes, t.allocBytes), less(was.freeBytes, t.freeBytes)),
+	}
+	again.free(again.allocs, again.allocBytes)
+	t.add(&again)
+	pool.count.moves[i&(placeSlots-1)].add(&again)
+	*was = t
+	return t
 }

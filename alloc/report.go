@@ -97,8 +97,7 @@ func fillTiers(r *stats.Report, k *Counts) {
 		t.AllocCalls, t.FreeCalls = less(now.allocs, then.allocs), less(now.frees, then.frees)
 		t.BytesTotalAlloc = less(now.allocBytes, then.allocBytes)
 		t.BytesTotalFreed = less(now.freeBytes, then.freeBytes)
-		in, before, whole := k.entered(i), base.entered(i), &pool.entered[i]
-		whole.rise(&in)
+		whole, before := k.rising(i), base.entered(i)
 		t.BlocksEntered, t.BlocksLeft = less(whole.allocs, before.allocs), less(whole.frees, before.frees)
 		t.BytesEntered, t.BytesLeft = less(whole.allocBytes, before.allocBytes), less(whole.freeBytes, before.freeBytes)
 		t.HugePagesWanted = uint64(places[i].huge)

@@ -3,6 +3,7 @@ package tiers_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -222,6 +223,31 @@ func TestEntered(t *testing.T) {
 		if s := &end[2]; s.BlocksIn != 4 || s.BlocksOut != 4 || s.BytesOut != before[0].BytesIn {
 			t.Errorf("slow %+v", s)
 		}
+	}
+}
+
+// TestEnteredAgain: freed blocks of spans that were moved, which wait on their thread's lists for reuse, enter the tier
+// once more; what has left it does not fall.
+func TestEnteredAgain(t *testing.T) {
+	for _, n := range []string{"100", "1000", "3000"} {
+		play(t, withEnv(demoteNow, "TA_FAST_SOFT=256K"), strings.ReplaceAll(`
+			hint hot
+			new a 1000 malloc SIZE
+			new b 1000 malloc SIZE
+			tick 9 0
+			json
+			free a
+			json
+			new c 30 malloc SIZE
+			json
+			new d 300 malloc SIZE
+			json
+			free b
+			free c
+			json
+			new e 100 malloc SIZE
+			json
+		`, "SIZE", n))
 	}
 }
 
