@@ -85,7 +85,7 @@ func (g *tiering) run(b *testing.B, workload string) []share {
 	counts := filepath.Join(b.TempDir(), "counts")
 	plugin := fmt.Sprintf("-plugin %s,out=%s,nodes=%d+%d,cache=%d", g.plugin, counts, fastMiB, slowMiB, cacheMiB)
 	nodes := fmt.Sprintf("%d/1/100/50000 %d/0/300/12000", fastMiB, slowMiB)
-	cmd := exec.Command(filepath.Join("..", "numa", "vm.sh"), append([]string{"-a", plugin, "-n", nodes, "-p", "transparent_hugepage=never", "-t", "1200"}, g.files...)...)
+	cmd := exec.Command(filepath.Join("..", "numa", "vm.sh"), append([]string{"-a", plugin, "-n", nodes, "-p", "transparent_hugepage=never", "-t", "2400"}, g.files...)...)
 	cmd.Stdin = strings.NewReader(tieringScript(workload))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
@@ -148,8 +148,8 @@ begin_redis() {
 	"$@" /guest/redis-server --port 0 --unixsocket /tmp/redis --save '' --appendonly no --loglevel warning &
 	server=$!
 	while [ ! -S /tmp/redis ]; do sleep 1; done
-	/guest/redis-benchmark -s /tmp/redis -q -t set -d 1000 -r 120000 -n 240000 -P 32 -c 4 >/dev/null
-	/guest/redis-benchmark -s /tmp/redis -q -r 12000 -n 100000000 -P 32 -c 4 get key:__rand_int__ >/dev/null &
+	/guest/redis-benchmark -s /tmp/redis -q -t set -d 4000 -r 60000 -n 90000 -P 16 -c 4 >/dev/null
+	/guest/redis-benchmark -s /tmp/redis -q -r 6000 -n 100000000 -P 16 -c 4 get key:__rand_int__ >/dev/null &
 	client=$!
 }
 begin() { # WORKLOAD COMMAND...
