@@ -79,7 +79,7 @@ func guardedTry(h *Heap, n, align uintptr) *Page {
 	}
 	atomic.AddUint64(&pool.count.hugeMisses, 1)
 	used := raw.RoundUp(n, raw.Page)
-	align = max(align, unitOf(place)<<SliceShift, unitOf(uintptr(first.place))<<SliceShift)
+	align = max(align, unitOf(place)<<SliceShift, first.unit()<<SliceShift)
 	base, whole, start := guardedMap(h.Thread.token, size, used, align)
 	var p *Page
 	if start != 0 {

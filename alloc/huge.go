@@ -84,7 +84,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	if reserved {
 		page = hugetlbSize(place, asked)
 	}
-	align = max(align, unitOf(place)<<SliceShift, unitOf(uintptr(first.place))<<SliceShift)
+	align = max(align, unitOf(place)<<SliceShift, first.unit()<<SliceShift)
 	if first.bytes == 0 {
 		if p = h.hugeCached(size, align, place); p != nil { // charged already
 			tiers.Release(tierOf(uint32(place)), size)

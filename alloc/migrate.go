@@ -18,8 +18,8 @@ import (
 //
 //	done > 0 ⇒ its first done slices have been moved, stray pages of them to astray
 //
-// and when the last chunk has moved the two change roles. A split block goes down from the end of its
-// first part, so that it is split further up.
+// and when the last chunk has moved the two change roles. A split block goes down from the end of
+// its first part, so that it is split further up.
 const (
 	migrateChunk = 4 << 20  // of one step
 	migrateTick  = 16 << 20 // of one call from a slow path

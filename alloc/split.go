@@ -5,15 +5,17 @@ import (
 	"tieralloc/tiers"
 )
 
-// A huge block that is larger than what is left of a tier is split: its first part lies in that tier,
-// and the rest in a slower one. It looks like a block in the middle of a demotion (migrate.go), whose
-// first done slices are in the tier that is astray:
+// A huge block that is larger than what is left of a tier is split: its first part lies in that
+// tier, and the rest in a slower one. It looks like a block in the middle of a migration
+// (migrate.go), whose first done slices are in the tier that is astray:
 //
-//	done > 0 ⇒ the first done slices lie in astray, but for pages that would not move; the rest in place
+//	done > 0 ⇒ the first done slices lie in astray, but for pages that would not move; the rest
+//	    lies in place
 //	whole split ⇔ all of the first part is charged to astray, and nothing else
 //
-// So it goes on to one tier when that has room, by promotion. A new block is split at a multiple of
-// splitStep; one that grows beyond its tier may be split where it ended. Split blocks are not cached.
+// So it goes on to one tier when that has room, by promotion. A new block is split at a multiple
+// of splitStep; one that grows beyond its tier may be split where it ended. Split blocks are not
+// cached.
 const splitStep = huge2M
 
 // A firstPart is that of a block: so many bytes, in a place. The zero value is none.
@@ -24,6 +26,14 @@ type firstPart struct {
 
 // slices are the first part in slices.
 func (s firstPart) slices() uint32 { return uint32(s.bytes >> SliceShift) }
+
+// unit is that of its place, in slices.
+func (s firstPart) unit() uintptr {
+	if s.bytes == 0 {
+		return 1
+	}
+	return unitOf(uintptr(s.place))
+}
 
 // release takes back what a block of size bytes, which is not to be, is charged with.
 func (s firstPart) release(size uintptr, place uintptr) {
@@ -74,8 +84,8 @@ func (p *Page) parted(n uintptr) firstPart {
 // isSplit reports whether the first part of a huge block lies in a faster tier than the rest.
 func (p *Page) isSplit() bool { return p.done != 0 && p.astray < p.place }
 
-// wholeSplit reports whether all that is charged to another tier than that of its place is the first
-// part of the block.
+// wholeSplit reports whether all that is charged to another tier than that of its place is the
+// first part of the block.
 func (p *Page) wholeSplit() bool {
 	return uintptr(p.stray)*raw.Page == uintptr(p.done)<<SliceShift
 }
@@ -86,8 +96,8 @@ func (p *Page) putSplit(first firstPart, place uint32) {
 	putIn(p, place, first.place, uint32(first.bytes/raw.Page), first.slices())
 }
 
-// reserveHuge charges a huge block of size bytes, or of as many more as its place wants. With a first
-// part only the rest lies in the place.
+// reserveHuge charges a huge block of size bytes, or of as many more as its place wants. With a
+// first part only the rest lies in the place.
 func (h *Heap) reserveHuge(size uintptr, reserved bool) (place, n uintptr, first firstPart, ok bool) {
 	if !reserved {
 		if place, n, first, ok = h.reserveSplit(size); ok {
@@ -102,7 +112,8 @@ func (h *Heap) reserveHuge(size uintptr, reserved bool) (place, n uintptr, first
 // reserveSplit is reserveHuge where the policy lets a block be split.
 func (h *Heap) reserveSplit(size uintptr) (place, n uintptr, first firstPart, ok bool) {
 	hint, trimmed := uintptr(h.Hint), uintptr(0)
-	if hint >= hintMoved || placeOf(hint, 0) == placePin || poolLock.Refuses(h.Thread.token) { // nobody could record the parts
+	alone := poolLock.Refuses(h.Thread.token) // and nobody could record the parts
+	if alone || hint >= hintMoved || placeOf(hint, 0) == placePin {
 		return 0, 0, firstPart{}, false
 	}
 	unit := max(unitOf(0), unitOf(1), unitOf(2))
@@ -170,7 +181,8 @@ func (h *Heap) reserveGrowth(p *Page, n uintptr, g *growth) bool {
 	return false
 }
 
-// splitGrown splits the block of p, which is held and has grown, where that was charged to two tiers.
+// splitGrown splits the block of p, which is held and has grown, where that was charged to two
+// tiers.
 func (h *Heap) splitGrown(p *Page, g *growth) {
 	if g.rest == 0 || !poolLock.Take(h.Thread.token) {
 		return
@@ -183,8 +195,9 @@ func (h *Heap) splitGrown(p *Page, g *growth) {
 	h.cutSplit(p, first.bytes)
 }
 
-// cutSplit notes that a block is two mappings to the kernel behind its first bytes: what it is told of one
-// place differs from what it is told of another. It reports whether the block can be resized.
+// cutSplit notes that a block is two mappings to the kernel, the second behind its first bytes:
+// what it is told of one place differs from what it is told of another. It reports whether the
+// block can be resized.
 // Precondition: the block is held, or nobody but the caller knows of it.
 func (h *Heap) cutSplit(p *Page, first uintptr) bool {
 	if first == 0 {
@@ -199,7 +212,8 @@ func (h *Heap) cutSplit(p *Page, first uintptr) bool {
 	return ok
 }
 
-// cutPart makes a part of the block begin at an address, if it can be. Precondition: poolLock is held.
+// cutPart makes a part of the block begin at an address, if it can be. Precondition: poolLock is
+// held.
 func (p *Page) cutPart(at, most uintptr) bool {
 	q := p
 	for q.next != nil && q.next.Start <= at {

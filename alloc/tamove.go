@@ -118,8 +118,8 @@ func (t *Thread) atHome(p *Page) {
 }
 
 // moveSpan moves the span of p, all at once, and makes the tier its home. One that is
-// partly in a third tier goes home first, for only two can be accounted for; of a split block the rest
-// goes to the new tier first.
+// partly in a third tier goes home first, for only two can be accounted for; of a split block the
+// rest goes to the new tier first.
 func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 	if here := tierOf(p.place); here != tier && p.stray != 0 && tierOf(p.astray) != tier {
 		if p.done != 0 && p.wholeSplit() {
@@ -139,8 +139,8 @@ func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 	return p.Start
 }
 
-// moveRest moves all but the first part of a split block to a third tier, which has room for the whole
-// block, or returns an errno with the block as it was.
+// moveRest moves all but the first part of a split block to a third tier, which has room for the
+// whole block, or returns an errno with the block as it was.
 func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 	t, to := h.Thread, uint32(tier)
 	if tiers.Full(tier, p.Size) {

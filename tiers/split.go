@@ -24,17 +24,22 @@ type divided struct {
 // the one answered; else all n are. The answer may be Trim, or Refused: then nothing was charged
 // or counted, and Reserve decides.
 func ReserveSplit(hint, n, step, trimmed uintptr) (answer, first, bytes uintptr) {
-	d := divided{step: uint64(step), stays: policy.onSoftcap != config.SoftcapReroute || uint32(hint) == config.HintHot}
+	d := divided{step: uint64(step), stays: staysOver(hint)}
 	d.home = Home(hint)
 	answer = d.walk(uint64(n), trimmed)
 	return answer, d.first, uintptr(d.bytes)
 }
 
+// staysOver reports whether a soft cap does not send requests for a hint on; PIN_FAST has none here.
+func staysOver(hint uintptr) bool {
+	return policy.onSoftcap != config.SoftcapReroute || uint32(hint) == config.HintHot
+}
+
 // ReserveGrowth charges n bytes more for a block that has have bytes in a tier, all it has. Where
-// the tier does not take them, the first go there, as many as make whole steps of the block, and the
-// rest to the slower tier answered. The answer may be Trim or Refused.
+// the tier does not take them, the first go there, as many as make whole steps of the block, and
+// the rest to the slower tier answered. The answer may be Trim or Refused.
 func ReserveGrowth(hint, tier, have, n, step, trimmed uintptr) (answer, bytes uintptr) {
-	d := divided{have: uint64(have), step: uint64(step), stays: policy.onSoftcap != config.SoftcapReroute || uint32(hint) == config.HintHot}
+	d := divided{have: uint64(have), step: uint64(step), stays: staysOver(hint)}
 	d.home = tier
 	if _, ok := charge(tier, uint64(n), d.limit(tier, true)); ok {
 		return tier, n // an increase is no request
