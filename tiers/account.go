@@ -11,10 +11,12 @@ import (
 //
 //	current = the sum of its tiers' current
 //
-// between two changes; while one goes on, current is at least the sum, but for Shift's.
+// between two changes; while one goes on, current is at least the sum, but for Shift's. Of the only tier of an account
+// nothing is counted beside it: see held.
 type account struct {
 	soft, hard uint64 // bytes; ^0: no cap
 	current    uint64 // bytes
+	shared     bool   // by several tiers
 
 	_ [64]byte // another account's are in other cache lines
 }
@@ -29,6 +31,9 @@ func setupAccounts(s *config.Settings, first *[4]uintptr) {
 		set := &s.Tiers[i]
 		accounts[i] = account{soft: capOf(set.Soft), hard: capOf(set.Hard)}
 		tiers[i].account = first[i] & slotMask
+		if uintptr(i) != tiers[i].account {
+			accounts[tiers[i].account&slotMask].shared = true
+		}
 	}
 }
 
@@ -59,7 +64,11 @@ func charge(tier uintptr, n, limit uint64) (after uint64, ok bool) {
 			return old, false
 		}
 		if atomic.CompareAndSwapUint64(&a.current, old, old+n) {
-			at(tier).add(n)
+			if a.shared {
+				at(tier).add(n)
+			} else {
+				at(tier).raise(old + n)
+			}
 			return old + n, true
 		}
 	}
@@ -78,14 +87,15 @@ func Admit(tier, n uintptr) bool {
 // Release takes back a charge of n bytes. Precondition: the tier was charged with them
 // and the kernel has them back, or another tier has been charged.
 func Release(tier, n uintptr) {
-	if at(tier).take(uint64(n)) {
-		atomic.AddUint64(&memory(tier).current, -uint64(n))
+	a := memory(tier)
+	if !a.shared || take(&at(tier).current, uint64(n)) {
+		take(&a.current, uint64(n))
 	}
 }
 
 // Shift turns a charge of n bytes of one tier into one of another with the same account.
 func Shift(from, to, n uintptr) {
-	if at(from).take(uint64(n)) {
+	if take(&at(from).current, uint64(n)) {
 		at(to).add(uint64(n))
 	}
 }
@@ -95,14 +105,26 @@ func Shift(from, to, n uintptr) {
 // charge. Precondition: the process has one thread.
 func Recharge(tier, n uintptr) {
 	policy.forked = true
+	a := memory(tier)
+	if !a.shared {
+		a.current = uint64(n)
+		return
+	}
 	at(tier).current = uint64(n)
-	sum := uint64(0)
+	a.current = 0
 	for i := uintptr(0); i < tierCount; i++ {
 		if Same(i, tier) {
-			sum += at(i).current
+			a.current += at(i).current
 		}
 	}
-	memory(tier).current = sum
+}
+
+// held is what a tier is charged with.
+func held(tier uintptr) uint64 {
+	if a := memory(tier); !a.shared {
+		return atomic.LoadUint64(&a.current)
+	}
+	return atomic.LoadUint64(&at(tier).current)
 }
 
 // Same reports whether two tiers are the same memory, or the same tier.
@@ -142,16 +164,16 @@ func Room(tier, n uintptr) bool {
 // Full reports whether n bytes more would pass the hard cap of the tier's memory.
 func Full(tier, n uintptr) bool { return !memory(tier).admits(uint64(n)) }
 
-// add charges n bytes to the tier, not to its account.
+// add charges n bytes to the tier of a shared account, not to that.
 func (t *tier) add(n uint64) { t.raise(atomic.AddUint64(&t.current, n)) }
 
-// take takes n bytes off the tier's charge. It reports false in a forked child that is not charged with so much.
-func (t *tier) take(n uint64) bool {
-	after := atomic.AddUint64(&t.current, -n)
+// take takes n bytes off a charge. It reports false in a forked child that is not charged with so much.
+func take(current *uint64, n uint64) bool {
+	after := atomic.AddUint64(current, -n)
 	if after+n >= after {
 		return true
 	}
 	raw.Check(policy.forked, "a tier is released more than it was charged with")
-	atomic.AddUint64(&t.current, n)
+	atomic.AddUint64(current, n)
 	return false
 }

@@ -89,7 +89,7 @@ func sample(t *testing.T, caps [3]uint64, done, sampled chan bool) {
 	defer close(sampled)
 	for {
 		for i := range caps {
-			if c := atomic.LoadUint64(&tiers[i].current); c > caps[i] {
+			if c := held(uintptr(i)); c > caps[i] {
 				t.Errorf("tier %d holds %d bytes, hard cap %d", i, c, caps[i])
 			}
 		}

@@ -11,7 +11,7 @@ func Fill(r *stats.Report) {
 	for i := uintptr(0); i < tierCount; i++ {
 		t := at(i)
 		to := &r.Tiers[i&slotMask]
-		to.BytesCurrent = atomic.LoadUint64(&t.current)
+		to.BytesCurrent = held(i)
 		to.BytesPeak = atomic.LoadUint64(&t.peak)
 		to.CapacitySoft = shownCap(memory(i).soft)
 		to.CapacityHard = shownCap(memory(i).hard)
@@ -46,7 +46,7 @@ func ForkChild() {
 	policy.forked = true
 	for i := range tiers {
 		old := &tiers[i]
-		tiers[i] = tier{account: old.account, current: old.current, peak: old.current,
+		tiers[i] = tier{account: old.account, current: old.current, peak: held(uintptr(i)),
 			bandwidth: old.bandwidth, burst: old.burst, latency: old.latency, bucket: old.bucket}
 	}
 }

@@ -25,7 +25,8 @@ const (
 type tier struct {
 	account uintptr // its number, the first of the tiers with this memory
 
-	current, peak uint64 // bytes
+	current uint64 // bytes, where the account is shared
+	peak    uint64 // bytes
 
 	softExceeded, rerouted, routedSlow, refused, violations uint64 // requests
 	waitNs, sleeps, overshootNs                             uint64

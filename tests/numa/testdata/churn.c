@@ -20,7 +20,9 @@ static void *churn(void *arg)
 	char *blocks[BLOCKS] = { 0 };
 	long size[BLOCKS] = { 0 };
 	uint64_t r = (uint64_t)arg * 0x9e3779b97f4a7c15u + 1;
-	while (!stop) {
+	for (long n = 1; !stop; n++) {
+		if (n % 32 == 0)
+			usleep(500); /* so that the main thread comes to look */
 		r = r * 6364136223846793005u + 1442695040888963407u;
 		int i = (r >> 33) % BLOCKS;
 		if (blocks[i]) {
