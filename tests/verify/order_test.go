@@ -88,7 +88,9 @@ func TestHot(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "callgrind.out")
 			cmd := exec.Command("valgrind", append([]string{"--tool=callgrind", "--compress-strings=no", "--callgrind-out-file=" + out + ".%p"}, c.args...)...)
 			cmd.Stdin = strings.NewReader(lines)
-			cmd.Env = append(os.Environ(), "LD_PRELOAD="+testlib.Lib(t))
+			// However long they take here, nothing is purged, as in a short life. To read that setting takes
+			// functions that are not hot.
+			cmd.Env = append(os.Environ(), "LD_PRELOAD="+testlib.Lib(t), "TA_PURGE_DELAY=3600s")
 			if text, err := cmd.CombinedOutput(); err != nil && !strings.Contains(err.Error(), "exit status 3") {
 				t.Fatalf("%v\n%s", err, text)
 			}
@@ -114,6 +116,7 @@ func TestHot(t *testing.T) {
 				}
 				seen[name] = true
 				switch {
+				case strings.HasPrefix(name, "tieralloc/internal/config."):
 				case !strings.HasSuffix(name, ".copy"):
 					t.Errorf("%s is not copied: internal/postlink/hot.txt lacks it, or there is no room", name)
 				case c.smallest && fn.Addr < near:
