@@ -182,6 +182,7 @@ func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 	if errno == 0 {
 		tiers.Moved(tierOf(from), n/raw.Page, 0)
 		tiers.MigrateCharge(t.Now, n)
+		tiers.WaitMoved(tierOf(from), tier, n, t.Now)
 	}
 	return errno
 }
