@@ -168,7 +168,7 @@ func judgePerl(t *testing.T, r *remains) {
 	var ours []area
 	stray := int64(0)
 	for _, a := range r.areas(t) {
-		if a.policy == "prefer(many):2" {
+		if a.policy == "prefer(many)=balancing:2" {
 			ours = append(ours, a)
 		} else if slices.ContainsFunc(a.words, func(w string) bool { return strings.HasPrefix(w, "anon=") }) {
 			stray += a.bytes[0] + a.bytes[1] + a.bytes[2]
@@ -227,7 +227,7 @@ func judgeReport(t *testing.T, r *remains) {
 	}
 	slow := s.Tiers["slow"].PerNode
 	for node := range 3 {
-		if got := byPolicy["prefer(many):2"][node]; got != slow[node] {
+		if got := byPolicy["prefer(many)=balancing:2"][node]; got != slow[node] {
 			t.Errorf("slow tier, node %d: %s by the report, %s by numa_maps", node, kib(slow[node]), kib(got))
 		}
 	}
