@@ -170,7 +170,8 @@ func (r *tracer) run(argv, env []string, files [3]*os.File) (status int, err err
 	for {
 		var ws syscall.WaitStatus
 		timer.Reset(patience)
-		pid, err := syscall.Wait4(-1, &ws, waitOwn, nil)
+		// Not for any child: this thread may have started another test's, before it was this one's.
+		pid, err := syscall.Wait4(-r.leader, &ws, waitOwn, nil)
 		switch {
 		case err == syscall.EINTR:
 			continue
