@@ -19,7 +19,7 @@ func TestSplitBlocks(t *testing.T) {
 				continue
 			}
 			g.checks = append(g.checks, check{
-				name: env[3:12] + c.size, env: env + c.cap + "M TA_DEFAULT_HINT=prefer_fast", script: "/guest/known split " + c.size,
+				name: env[3:12] + c.size, env: "TA_NODE_NORMAL=1 TA_NODE_SLOW=2 TA_DEFAULT_HINT=prefer_fast " + env + c.cap + "M", script: "/guest/known split " + c.size,
 				judge: both(says("split"), judgeHalves),
 			})
 		}
@@ -36,7 +36,7 @@ func judgeHalves(t *testing.T, r *remains) {
 		t.Errorf("pages %v", row)
 	}
 	s := r.stats(t, "report.json")
-	for node, policy := range []string{"prefer(many):0", "prefer(many):1"} {
+	for node, policy := range []string{"prefer(many):0", "prefer(many)=balancing:1"} {
 		on := int64(0)
 		for _, a := range r.areas(t) {
 			if a.policy == policy && a.end-a.start >= uint64(half) {
