@@ -22,7 +22,7 @@ func TestSplit(t *testing.T) {
 		move a fast => ENOMEM*1
 		json
 		free a => freed*1
-		hint prefer_fast => warm
+		hint prefer_fast => default
 		new b 1 calloc 64M => fast*1
 		parts b => 32+32+0*1
 		new c 1 hot 64K => normal*1
@@ -41,6 +41,7 @@ func TestSplit(t *testing.T) {
 		parts d => 2+8+0*1
 		move b normal => normal@same*1
 		free d
+		trim
 		json
 		free b
 		free c
