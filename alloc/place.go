@@ -26,10 +26,30 @@ func tierOf(place uint32) uintptr {
 	return uintptr(place) & (placeSlots - 1)
 }
 
-// PlaceAt is where a descriptor has its place, and TierOfPlace the place's tier, for who reads another process's heap.
-const PlaceAt = unsafe.Offsetof(Page{}.place)
+// DescriptorSize is the size of a span's descriptor, for who reads another process's heap.
+const DescriptorSize = unsafe.Sizeof(Page{})
 
-func TierOfPlace(place uint32) uintptr { return min(tierOf(place), uintptr(config.TierSlow)) }
+// Extent says where the span of a copied descriptor lies: the bytes from start to cut in one tier, those from cut to end in
+// another. The copy may be of anything; the answer is then of no use, but start ≤ cut ≤ end.
+func Extent(descriptor *[DescriptorSize]byte) (start, cut, end, first, rest uintptr) {
+	p := (*Page)(unsafe.Pointer(descriptor))
+	size, part := p.bytes(), firstPart{place: p.place}
+	switch p.state {
+	case spanHuge, spanHugeCached, spanHugeAlone:
+		size = p.Size & mapMask
+	}
+	if p.state == spanHuge {
+		part = p.parted(size)
+	}
+	start = p.Start & mapMask
+	cut = start + min(part.bytes, size)
+	return start, cut, start + size, known(part.place), known(p.place)
+}
+
+const mapMask = RootEntries<<RootShift - 1
+
+// known is the tier of a place that may be none.
+func known(place uint32) uintptr { return min(tierOf(place), uintptr(config.TierSlow)) }
 
 // Beside the program's hints there is one for each tier: of blocks that share their span
 // and that ta_move has put there. Nothing but the hard cap decides about them.

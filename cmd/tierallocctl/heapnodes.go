@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"syscall"
 
@@ -58,7 +59,7 @@ func readHeapNodes(pid int, library string) (heapNodes, error) {
 		return nil, procError(pid, err)
 	}
 	for i := range all {
-		if m := &all[i]; m.inode == 0 && len(m.perNode) != 0 {
+		if m := &all[i]; m.inode == 0 {
 			h.look(m)
 		}
 	}
@@ -125,37 +126,51 @@ func (h *heapReader) look(m *mapping) {
 		}
 		next := min((i+1)<<alloc.RootShift, (m.end+alloc.SliceSize-1)&^(alloc.SliceSize-1))
 		leaf := binary.LittleEndian.Uint64(h.root[i*8:])
-		entries := make([]byte, (next-a)>>alloc.SliceShift*8)
-		at := leaf + a>>alloc.SliceShift%alloc.LeafEntries*8
+		at, n := leaf+a>>alloc.SliceShift%alloc.LeafEntries*8, (next-a)>>alloc.SliceShift*8
 		a = next
 		if leaf == 0 {
 			continue
 		}
 		h.note(leaf, rowOwn)
+		entries := make([]byte, n)
 		if _, err := h.memory.ReadAt(entries, int64(at)); err != nil {
 			continue // it has ended, or is none of ours after all
 		}
 		for ; len(entries) != 0; entries = entries[8:] {
 			if p := binary.LittleEndian.Uint64(entries); p != 0 && p != last {
 				last = p
-				h.span(m, p)
+				h.span(p)
 			}
 		}
 	}
 }
 
-// span notes the span of a mapping whose descriptor is at p.
-func (h *heapReader) span(m *mapping, p uint64) {
-	var place [4]byte
-	if _, err := h.memory.ReadAt(place[:], int64(p+uint64(alloc.PlaceAt))); err != nil {
+// span notes the mappings of the span whose descriptor is at p. A huge block has an entry in the page map for its
+// first slice only, and may have several mappings, and two tiers.
+func (h *heapReader) span(p uint64) {
+	var descriptor [alloc.DescriptorSize]byte
+	if _, err := h.memory.ReadAt(descriptor[:], int64(p)); err != nil {
 		return
 	}
 	h.note(p, rowOwn)
-	row := tierRows[alloc.TierOfPlace(binary.LittleEndian.Uint32(place[:]))]
-	if before, ok := h.rows[m]; ok && before != row {
-		row = rowMixed
+	start, cut, end, first, rest := alloc.Extent(&descriptor)
+	h.lies(uint64(start), uint64(cut), tierRows[first])
+	h.lies(uint64(cut), uint64(end), tierRows[rest])
+}
+
+// lies notes that what is from start to end belongs to a tier. What is mapped beside it of the library's own goes with it.
+func (h *heapReader) lies(start, end uint64, row string) {
+	i := sort.Search(len(h.all), func(i int) bool { return h.all[i].end > start })
+	for ; i < len(h.all) && h.all[i].start < end; i++ {
+		m := &h.all[i]
+		switch before := h.rows[m]; {
+		case m.inode != 0, start == end:
+		case before == "", before == rowOwn, before == row:
+			h.rows[m] = row
+		default:
+			h.rows[m] = rowMixed
+		}
 	}
-	h.rows[m] = row
 }
 
 // note gives the mapping that has an address a row, unless it has one.

@@ -51,6 +51,21 @@ func TestHeapNodes(t *testing.T) {
 	says(t, squeeze(r.Stdout), "memory node 0", "slow 4", "own ")
 }
 
+// TestHeapNodesOfSplitBlock: the first part of a block over two tiers is in the one, the rest in the other.
+func TestHeapNodesOfSplitBlock(t *testing.T) {
+	const mib = 1 << 20
+	cmd := start(t, preloaded(t, "TA_DEFAULT_HINT=prefer_fast", "TA_FAST_HARD=40M"), testlib.CC(t, "hold.c"))
+	r := ctl(t, nil, "stats", "--nodes", strconv.Itoa(cmd.Process.Pid), "--json", "--library", testlib.Lib(t))
+	if r.Status != 0 || r.Stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	sums := nodeSums(t, r.Stdout)
+	fast, normal := sums["fast"], sums["normal"]
+	if fast < 36*mib || fast > 40*mib || normal < 4*mib || fast+normal < 44*mib || fast+normal > 46*mib || sums["slow"] != 0 || sums["mixed"] != 0 {
+		t.Errorf("of 44 MiB, 40 of them in the fast tier at most: %v", sums)
+	}
+}
+
 // TestHeapNodesRefuses: a process that cannot be looked into is said to be so, in a line.
 func TestHeapNodesRefuses(t *testing.T) {
 	text, err := os.ReadFile(testlib.Lib(t))
