@@ -94,6 +94,12 @@ const (
 // a terminal.
 func show(l *raw.Line, val value, most uintptr) {
 	l.Text("\"")
+	bare(l, val, most)
+	l.Text("\"")
+}
+
+// bare is show without the quotes.
+func bare(l *raw.Line, val value, most uintptr) {
 	for i := uintptr(0); i < val.n && i < most; i++ {
 		c := val.at(i)
 		if c < ' ' || c > '~' {
@@ -105,7 +111,6 @@ func show(l *raw.Line, val value, most uintptr) {
 	if val.n > most {
 		l.Text("...")
 	}
-	l.Text("\"")
 }
 
 // complain writes the one line for a bad value. It is kept out of line so that
@@ -142,7 +147,12 @@ func complainPair(envp, i uintptr, relation string, other uintptr, fallback stri
 		l.Text("=")
 		show(&l, val, pairMax)
 	}
-	l.Text("; using ")
-	l.Text(fallback)
+	if fallback == sameMemory {
+		l.Text(", for both tiers are the same memory; using ")
+		bare(&l, valueOf(envp, other), pairMax)
+	} else {
+		l.Text("; using ")
+		l.Text(fallback)
+	}
 	l.Emit(fd)
 }

@@ -1,5 +1,8 @@
 package config
 
+// sameMemory is the fallback of a cap that another one has taken the place of.
+const sameMemory = ""
+
 // ShareCaps gives tiers that are one memory one soft and one hard cap, the smallest that any of
 // them has: account is the first tier with a tier's memory. It returns how many caps it has
 // dropped, with a line for each: a larger one beside a smaller one, and a soft cap above the hard one.
@@ -45,7 +48,7 @@ func (s *Settings) shareCap(envp uintptr, account *[4]uintptr, from, kind, fd ui
 			continue
 		}
 		if *s.capAt(tier, kind) > least {
-			complainPair(envp, variableOf(tier, kind), "at most ", variableOf(from, kind), "that, for both tiers are the same memory", fd)
+			complainPair(envp, variableOf(tier, kind), "at most ", variableOf(from, kind), sameMemory, fd)
 			bad++
 		}
 		*s.capAt(tier, kind) = least

@@ -10,7 +10,7 @@ import (
 
 // TestShareCaps: tiers of one memory have the smallest caps of any, and each larger one is a line.
 func TestShareCaps(t *testing.T) {
-	const same = "; using that, for both tiers are the same memory\n"
+	const same = ", for both tiers are the same memory; using "
 	apart, pair, all := [4]uintptr{0, 1, 2, 3}, [4]uintptr{0, 0, 2, 3}, [4]uintptr{0, 0, 0, 3}
 	for _, c := range []struct {
 		env        string
@@ -23,9 +23,9 @@ func TestShareCaps(t *testing.T) {
 		{"TA_NORMAL_HARD=8 TA_SLOW_SOFT=3", pair, [3]uint64{0, 0, 3}, [3]uint64{8, 8, 0}, ""},
 		{"TA_FAST_HARD=4 TA_NORMAL_HARD=4", pair, [3]uint64{}, [3]uint64{4, 4, 0}, ""},
 		{"TA_FAST_HARD=8K TA_NORMAL_HARD=4K", pair, [3]uint64{}, [3]uint64{4096, 4096, 0},
-			`TA_FAST_HARD="8K": expected at most TA_NORMAL_HARD="4K"` + same},
+			`TA_FAST_HARD="8K": expected at most TA_NORMAL_HARD="4K"` + same + "4K\n"},
 		{"TA_FAST_SOFT=1 TA_NORMAL_SOFT=2 TA_SLOW_SOFT=3", all, [3]uint64{1, 1, 1}, [3]uint64{},
-			`TA_NORMAL_SOFT="2": expected at most TA_FAST_SOFT="1"` + same + `tieralloc: TA_SLOW_SOFT="3": expected at most TA_FAST_SOFT="1"` + same},
+			`TA_NORMAL_SOFT="2": expected at most TA_FAST_SOFT="1"` + same + "1\n" + `tieralloc: TA_SLOW_SOFT="3": expected at most TA_FAST_SOFT="1"` + same + "1\n"},
 		{"TA_FAST_SOFT=3 TA_SLOW_HARD=3", all, [3]uint64{3, 3, 3}, [3]uint64{3, 3, 3}, ""},
 		{"TA_FAST_SOFT=4 TA_SLOW_HARD=3", all, [3]uint64{}, [3]uint64{3, 3, 3},
 			`TA_FAST_SOFT="4": expected at most TA_SLOW_HARD="3"; using no soft cap` + "\n"},

@@ -112,7 +112,7 @@ func nameChecks() []check {
 		})},
 		{name: "names under a cap", env: "TA_NORMAL_HARD=30M", script: "/guest/known names", judge: says("under every name")},
 		{name: "caps that contradict", env: "TA_FAST_HARD=64M TA_NORMAL_HARD=32M TA_DEFAULT_HINT=hot", script: "/guest/plain 1048576x96",
-			stderr: `tieralloc: TA_FAST_HARD="64M": expected at most TA_NORMAL_HARD="32M"; using that, for both tiers are the same memory` + "\n",
+			stderr: `tieralloc: TA_FAST_HARD="64M": expected at most TA_NORMAL_HARD="32M", for both tiers are the same memory; using 32M` + "\n",
 			judge: func(t *testing.T, r *remains) {
 				s := r.stats(t, "plain.json")
 				if n := sum(r.blockAreas(t, 0))[0]; n > 32*mib || n < 24*mib || !slices.Equal(s.Tiers["fast"].SameMemory, []string{"normal"}) {
