@@ -398,3 +398,24 @@ func TestWarmupOfIdle(t *testing.T) {
 		p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
 	}
 }
+
+// TestWarmupInSmallerSegments: where there is no room for a segment of the usual size, by a cap or by the driver, the
+// blocks come from smaller ones.
+func TestWarmupInSmallerSegments(t *testing.T) {
+	for name, c := range map[string]struct{ memory, soft, hard uint64 }{
+		"hard":   {gib, 0, 100 * mib},
+		"soft":   {gib, 100 * mib, 0},
+		"driver": {128 * mib, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProg(t, c.memory, func(k *config.CUDA) { k.SegmentSize, k.Soft, k.Hard = 512*mib, c.soft, c.hard })
+			p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 3*mib, 10, 1 })
+			before := p.f.calls[ActMap]
+			for range 10 {
+				p.salloc(3*mib, 7)
+			}
+			p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
+			p.is("too much", p.result(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 3*mib, 60, 1 }), ErrorOutOfMemory)
+		})
+	}
+}
