@@ -202,7 +202,7 @@ func showHeapNodes(w io.Writer, name, library string, asJSON bool) error {
 	if library, err = findLibrary(library); err != nil {
 		return err
 	}
-	sums, err := readHeapNodes(pid, library)
+	sums, err := readHeapNodes(threadWithMemory(pid), library)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,19 @@ func processRuns(pid int) bool {
 	return err == nil
 }
 
+// threadWithMemory is the process, or where its first thread has ended before the others one of these: the kernel shows
+// no memory of a thread that has ended.
+func threadWithMemory(pid int) int {
+	tasks, _ := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
+	for _, task := range tasks {
+		tid, err := strconv.Atoi(task.Name())
+		if maps, _ := procFile(tid, "maps"); err == nil && len(maps) != 0 {
+			return tid
+		}
+	}
+	return pid
+}
+
 // readMappings are the mappings of a process, in order.
 func readMappings(pid int) ([]mapping, error) {
 	maps, err := procFile(pid, "maps")

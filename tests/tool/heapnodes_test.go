@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"tieralloc/internal/testlib"
@@ -63,6 +64,21 @@ func TestHeapNodesOfSplitBlock(t *testing.T) {
 	fast, normal := sums["fast"], sums["normal"]
 	if fast < 36*mib || fast > 40*mib || normal < 4*mib || fast+normal < 44*mib || fast+normal > 46*mib || sums["slow"] != 0 || sums["mixed"] != 0 {
 		t.Errorf("of 44 MiB, 40 of them in the fast tier at most: %v", sums)
+	}
+}
+
+// TestHeapNodesWithoutFirstThread: a process whose first thread has ended is looked into all the same.
+func TestHeapNodesWithoutFirstThread(t *testing.T) {
+	cmd := start(t, preloaded(t), testlib.CC(t, "leaderless.c"))
+	pid := strconv.Itoa(cmd.Process.Pid)
+	status := filepath.Join("/proc", pid, "status")
+	testlib.Wait(t, "the first thread's end", cmd.Process, func() bool {
+		text, err := os.ReadFile(status)
+		return err != nil || strings.Contains(string(text), "State:\tZ")
+	})
+	r := ctl(t, nil, "stats", "--nodes", pid, "--json", "--library", testlib.Lib(t))
+	if r.Status != 0 || r.Stderr != "" || nodeSums(t, r.Stdout)["normal"] < 1<<20 {
+		t.Errorf("%+v", r)
 	}
 }
 
