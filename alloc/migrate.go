@@ -19,7 +19,8 @@ import (
 //	done > 0 ⇒ its first done slices have been moved, stray pages of them to astray
 //
 // and when the last chunk has moved the two change roles. A split block goes down from the end of
-// its first part, so that it is split further up.
+// its first part, so that it is split further up. Where pages of that stay behind, no step moves the
+// block any more.
 const (
 	migrateChunk = 4 << 20  // of one step
 	migrateTick  = 16 << 20 // of one call from a slow path
@@ -160,9 +161,13 @@ func movedBack(p *Page, n, stayed uintptr) {
 	ageAgain(p)
 }
 
+// isStuck reports whether pages of p that would not move lie beyond its first part. A step could not tell which of the
+// pages it moves are charged where.
+func (p *Page) isStuck() bool { return uintptr(p.stray)*raw.Page > uintptr(p.done)<<SliceShift }
+
 // fits reports whether a step may move p to the given place.
 func fits(p *Page, to uint32) bool {
-	if p.moving != 0 || !movable(p, to) || sews(p, to) || p.done == 0 && p.stray != 0 {
+	if p.moving != 0 || !movable(p, to) || sews(p, to) || p.isStuck() {
 		return false
 	}
 	if p.done != 0 && p.astray != to {

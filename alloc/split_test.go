@@ -291,3 +291,33 @@ func TestSplitThrottled(t *testing.T) {
 		}
 	}
 }
+
+// TestSplitStuck: once pages of a split block would not go down, there are more in the faster tier than its first part.
+// No step moves such a block any more; ta_move does, all of it.
+func TestSplitStuck(t *testing.T) {
+	h := splitWorld(t, "TA_FAST_SOFT=120M", "TA_FAST_HARD=128M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0")
+	a := mustServe(t, h, 100*mib)
+	b := mustServe(t, h, 40*mib)
+	lies(t, b, "tier 0, 20 20 0 of 120 20 0")
+	p := Lookup(b)
+	poolLock.Take(8)
+	if !holdLocked(8, p) || !charged(p, p.place, migrateChunk) {
+		t.Fatal("not held")
+	}
+	moved(p, p.place, migrateChunk, mib)
+	letGoLocked(8, p)
+	poolLock.Release()
+	drop(h, a)
+	purgeAll(h.Thread)
+	for range 8 {
+		h.Thread.Now += 1e9
+		migrate(h.Thread)
+	}
+	lies(t, b, "tier 0, 16 24 0 of 17 23 0")
+	if Move(h, b, uintptr(config.TierFast)) != b {
+		t.Error("not moved")
+	}
+	lies(t, b, "tier 0, 40 0 0 of 40 0 0")
+	drop(h, b)
+	sound(t)
+}
