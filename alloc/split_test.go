@@ -176,6 +176,37 @@ func TestSplitMove(t *testing.T) {
 	sound(t)
 }
 
+// TestSplitNames: what of a split block lies in the new tier's memory by another name needs no room there, and stays.
+func TestSplitNames(t *testing.T) {
+	for _, c := range []struct {
+		account  [4]uintptr
+		before   string
+		tier     uintptr
+		after    string
+		slowHard string
+	}{
+		{[4]uintptr{0, 0, 2, 3}, "tier 0, 40 0 10 of 60 0 10", uintptr(config.TierNormal), "tier 1, 0 50 0 of 0 50 0", "TA_SLOW_HARD=1G"},
+		{[4]uintptr{0, 1, 1, 3}, "tier 0, 40 10 0 of 60 10 0", uintptr(config.TierSlow), "tier 2, 0 0 50 of 0 0 50", "TA_SLOW_HARD=56M"},
+		{[4]uintptr{0, 1, 1, 3}, "tier 0, 40 10 0 of 60 10 0", uintptr(config.TierSlow), "tier 0, 40 10 0 of 40 10 0", "TA_SLOW_HARD=48M"},
+	} {
+		h := splitWorld(t, "TA_FAST_HARD=60M", c.slowHard)
+		oneMemory(t, c.account)
+		a := mustServe(t, h, 20*mib)
+		b := mustServe(t, h, 50*mib)
+		numbered(b, 50*mib)
+		lies(t, b, c.before)
+		drop(h, a)
+		purgeAll(h.Thread)
+		if to := Move(h, b, c.tier); (to == b) != (TierOf(b) == c.tier) || to != b && to != uintptr(syscall.ENOMEM) {
+			t.Errorf("moving to %d: %#x", c.tier, to)
+		}
+		lies(t, b, c.after)
+		isNumbered(t, b, 50*mib)
+		drop(h, b)
+		sound(t)
+	}
+}
+
 // TestSplitHome: with demotion a split block goes on to its home when that has room.
 func TestSplitHome(t *testing.T) {
 	h := splitWorld(t, "TA_FAST_SOFT=64M", "TA_FAST_HARD=128M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0")

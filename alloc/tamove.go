@@ -121,6 +121,14 @@ func (t *Thread) atHome(p *Page) {
 // partly in a third tier goes home first, for only two can be accounted for; of a split block the
 // rest goes to the new tier first.
 func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
+	if renamed(tierOf(p.place), tier) || p.stray != 0 && renamed(tierOf(p.astray), tier) {
+		if errno := h.rename(p, tier); errno != 0 {
+			return errno
+		}
+		if missing(p, tier) == 0 {
+			return p.Start
+		}
+	}
 	if here := tierOf(p.place); here != tier && p.stray != 0 && tierOf(p.astray) != tier {
 		if p.done != 0 && p.wholeSplit() {
 			if errno := h.moveRest(p, tier); errno != 0 {
@@ -129,9 +137,6 @@ func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 		} else if h.gather(p, here) != 0 || p.stray != 0 {
 			return uintptr(syscall.EBUSY)
 		}
-	}
-	if here := tierOf(p.place); here != tier && tiers.Same(here, tier) {
-		return h.rename(p, tier)
 	}
 	if errno := h.gather(p, tier); errno != 0 {
 		return errno
@@ -187,29 +192,59 @@ func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 	return errno
 }
 
-// rename makes another tier that is the same memory the place and the home of p's span: its pages stay.
-// It returns the span's address or an errno.
-func (h *Heap) rename(p *Page, tier uintptr) (start uintptr) {
+// rename has what of p's span lies in the tier's memory by another name count for the tier: its pages stay. It does nothing
+// and returns an errno where the tier has no room for the rest.
+func (h *Heap) rename(p *Page, tier uintptr) (errno uintptr) {
 	t, to, moved := h.Thread, uint32(tier), h.Thread.heap(hintMoved+tier)
+	if n := elsewhere(p, tier); n != 0 && tiers.Full(tier, n) {
+		t.makeRoom(tier, n, true)
+	}
 	if !hold(t.token, p) {
 		return uintptr(syscall.EBUSY)
 	}
-	start = uintptr(syscall.ENOMEM)
 	poolLock.Take(t.token)
-	if !sews(p, to) {
-		start = p.Start
-		tiers.Shift(tierOf(p.place), tier, spanBytes(p)-uintptr(p.stray)*raw.Page)
+	first, rest := uintptr(p.done)<<SliceShift, spanBytes(p)
+	if n := elsewhere(p, tier); n != 0 && tiers.Full(tier, n) || sews(p, to) {
+		poolLock.Release()
+		letGo(t.token, p)
+		return uintptr(syscall.ENOMEM)
+	}
+	place, astray, stray, done := p.place, p.astray, p.stray, p.done
+	if tiers.Same(tierOf(place), tier) {
+		tiers.Shift(tierOf(place), tier, rest-uintptr(stray)*raw.Page)
+		place = to
+	}
+	if stray != 0 && tiers.Same(tierOf(astray), tier) {
+		tiers.Shift(tierOf(astray), tier, uintptr(stray)*raw.Page)
+		astray = to
+	}
+	if place == to && (stray == 0 || astray == to) {
+		stray, done = 0, 0
 		t.retire(p, moved)
 		p.home = to
-		putIn(p, to, p.astray, p.stray, p.done)
 	}
+	putIn(p, place, astray, stray, done)
 	poolLock.Release()
-	if start == p.Start {
-		first := uintptr(p.done) << SliceShift // which stays where it is
-		bindAgain(start+first, spanBytes(p)-first, to)
+	if astray == to {
+		bindAgain(p.Start, first, to)
+	}
+	if place == to {
+		bindAgain(p.Start+first, rest-first, to)
 	}
 	letGo(t.token, p)
-	return start
+	return 0
+}
+
+// elsewhere is how many bytes of p's span are charged to other memory than the tier's.
+func elsewhere(p *Page, tier uintptr) (n uintptr) {
+	stray := uintptr(p.stray) * raw.Page
+	if !tiers.Same(tierOf(p.place), tier) {
+		n = spanBytes(p) - stray
+	}
+	if !tiers.Same(tierOf(p.astray), tier) {
+		n += stray
+	}
+	return n
 }
 
 // gather brings all of a span of p to a tier. It returns an errno unless some pages, or
