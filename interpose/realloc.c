@@ -12,7 +12,8 @@
 static inline __attribute__((always_inline)) void tally(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
 {
 	ta_heap *h = ta_self;
-	if (UNLIKELY(h == &ta_heap_none)) {
+	int enters = h == &ta_heap_none;
+	if (UNLIKELY(enters)) {
 		h = ta_enter();
 		if (h == NULL)
 			return;
@@ -22,7 +23,7 @@ static inline __attribute__((always_inline)) void tally(unsigned call, unsigned 
 	h->Calls[TA_CALL_REALLOC_FREES] += frees;
 	h->Calls[TA_CALL_OTHER_FAILED] += fail;
 	h->Calls[TA_CALL_REALLOC_FAILED] += fail;
-	if (UNLIKELY(h != ta_self))
+	if (UNLIKELY(enters))
 		ta_leave(h);
 }
 

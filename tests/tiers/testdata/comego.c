@@ -1,5 +1,5 @@
 // Threads come and go, one after the other: some use every hint, some allocate
-// nothing, some only free. Arguments: how many, and what they do. It prints how many
+// nothing, some only free, some begin with a realloc of another thread's block. Arguments: how many, and what they do. It prints how many
 // thread heaps there are at the end, of running threads and of none, and how many
 // bytes the tiers are charged with.
 #include "common.h"
@@ -20,6 +20,10 @@ static void *come(void *arg)
 		}
 	} else if (strcmp(what, "frees") == 0) {
 		free(arg);
+	} else if (strcmp(what, "resizes") == 0) {
+		CHECK(realloc(arg, 90) == arg, "a block of 100 bytes has moved");
+		free(malloc(300 * KIB));
+		free(arg);
 	}
 	return NULL;
 }
@@ -30,7 +34,7 @@ int main(int argc, char **argv)
 	CHECK(argc == 3, "arguments");
 	what = argv[2];
 	for (int i = 0; i < atoi(argv[1]); i++) {
-		void *p = strcmp(what, "frees") == 0 ? malloc(100) : NULL;
+		void *p = strcmp(what, "frees") == 0 || strcmp(what, "resizes") == 0 ? malloc(100) : NULL;
 		pthread_t thread;
 		CHECK(pthread_create(&thread, NULL, come, p) == 0, "pthread_create");
 		pthread_join(thread, NULL);
