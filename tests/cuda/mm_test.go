@@ -11,25 +11,20 @@ import (
 
 // TestManagers has memory managers used from C.
 func TestManagers(t *testing.T) {
-	program := cc(t, "mm.c")
-	for _, name := range []string{"kinds", "pinned", "host", "evict", "full", "chunk", "queue", "threads"} {
-		for _, reuse := range []string{"sync", "event"} {
-			t.Run(name+"/"+reuse, func(t *testing.T) {
-				r := testlib.Run(t, command(true, []string{"TA_CUDA_REUSE=" + reuse}, program, name))
-				clean(t, r)
-				if r.Stdout != "ok\n" {
-					t.Errorf("stdout %q", r.Stdout)
-				}
-			})
-		}
-	}
+	eachReuse(t, "mm.c", "kinds", "pinned", "host", "evict", "full", "chunk", "queue", "threads")
 }
 
-// TestManagersRoom: before a queue is cut, idle instances are asked; what does not fit then is cut as
-// the device heap rounds, and shorter where that refuses all the same.
+// TestManagersRoom: before a queue is cut, idle instances are asked; what does not fit then is cut
+// as the device heap rounds, and shorter where that refuses all the same.
 func TestManagersRoom(t *testing.T) {
-	program := cc(t, "mm_room.c")
-	for _, name := range []string{"idle", "busy", "managers", "budget", "held", "hopeless", "rounded", "shorter"} {
+	eachReuse(t, "mm_room.c", "idle", "busy", "managers", "budget", "held", "hopeless", "rounded", "shorter")
+}
+
+// eachReuse runs the cases of a program with each TA_CUDA_REUSE. It says ok, and nothing else.
+func eachReuse(t *testing.T, source string, cases ...string) {
+	t.Helper()
+	program := cc(t, source)
+	for _, name := range cases {
 		for _, reuse := range []string{"sync", "event"} {
 			t.Run(name+"/"+reuse, func(t *testing.T) {
 				r := testlib.Run(t, command(true, []string{"TA_CUDA_REUSE=" + reuse}, program, name))
