@@ -3,7 +3,7 @@
 // keeps its accounts in host memory and never calls the driver: it tells its caller what
 // to call, one action at a time (request.go).
 //
-// It is freestanding Go (docs/DESIGN.md).
+// It is freestanding Go (docs/runtime.md).
 //
 // # Reuse
 //

@@ -2,7 +2,7 @@
 // memory is bound to them, and where pages lie. What sysfs tells of them is package probe's business, which of them each tier
 // gets is package plan's.
 //
-// It is freestanding Go (docs/DESIGN.md): no allocation, no panic, no runtime.
+// It is freestanding Go (docs/runtime.md): no allocation, no panic, no runtime.
 //
 // A set of nodes is a word with a bit for each of the nodes 0 to 63. Linux allows
 // 1024; memory on nodes above 63 is left alone, and Topology.Beyond says that there

@@ -3,7 +3,7 @@
 // The allocator fills a Report; this package only reads it. Which figures are
 // exact is said once, in docs/stats.schema.json, together with their units.
 //
-// It is freestanding Go (docs/DESIGN.md): a report is written at exit, when the
+// It is freestanding Go (docs/runtime.md): a report is written at exit, when the
 // host is half taken down, so it uses no memory but its own mapping.
 package stats
 

@@ -13,7 +13,7 @@
 // (One request larger than the burst passes as a whole, after its wait.) A bucket that
 // forgot what it is owed would let each thread through at the rate.
 //
-// It is freestanding Go (docs/DESIGN.md).
+// It is freestanding Go (docs/runtime.md).
 package throttle
 
 import (

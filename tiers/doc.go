@@ -2,7 +2,7 @@
 // tier may hold, what it costs to use it, and which hint a request gets by the rules.
 // It knows numbers only; memory is the business of package alloc.
 //
-// It is freestanding Go (docs/DESIGN.md), and has no locks: everything that changes
+// It is freestanding Go (docs/runtime.md), and has no locks: everything that changes
 // after Setup is a counter that is changed atomically.
 //
 // # Memory

@@ -3,7 +3,7 @@
 // requests that do not fit are cut, and who is to give way. It keeps accounts and never calls
 // the driver; C does (interpose/mm.c) what the answers ask for.
 //
-// It is freestanding Go (docs/DESIGN.md).
+// It is freestanding Go (docs/runtime.md).
 //
 // # Locks
 //

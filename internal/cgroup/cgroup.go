@@ -1,5 +1,5 @@
 // Package cgroup reads how much memory the control groups of this process have, and how much of that is left: of
-// version 2, and of version 1 where that has the memory. It is freestanding Go (docs/DESIGN.md): no allocation, no panic,
+// version 2, and of version 1 where that has the memory. It is freestanding Go (docs/runtime.md): no allocation, no panic,
 // no runtime.
 package cgroup
 

@@ -1,7 +1,7 @@
 // Package config reads the library's settings from the environment, once, before
 // libc is initialised. The words it keeps are copied: programs overwrite environ.
 //
-// It is freestanding Go (docs/DESIGN.md): no allocation, no panic, no runtime.
+// It is freestanding Go (docs/runtime.md): no allocation, no panic, no runtime.
 //
 // A further variable is four additions: a field of Settings with its default in
 // setDefaults, a number in the list of variables, a row of the table, and a case of

@@ -1,5 +1,5 @@
 // Package sysfs reads the small texts in which the kernel tells of itself: of memory nodes, above all. It is freestanding
-// Go (docs/DESIGN.md): no allocation, no panic, no runtime.
+// Go (docs/runtime.md): no allocation, no panic, no runtime.
 package sysfs
 
 import (

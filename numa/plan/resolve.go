@@ -1,4 +1,4 @@
-// Package plan gives the tiers their nodes. It is the data plane's (docs/DESIGN.md), for the start of a process.
+// Package plan gives the tiers their nodes. It is the data plane's (docs/runtime.md), for the start of a process.
 package plan
 
 import (

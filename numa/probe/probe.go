@@ -1,5 +1,5 @@
 // Package probe finds out what memory nodes the machine has: what sysfs tells of them. It is
-// freestanding Go (docs/DESIGN.md), and apart from package numa because most processes never need it.
+// freestanding Go (docs/runtime.md), and apart from package numa because most processes never need it.
 package probe
 
 import (
