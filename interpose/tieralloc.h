@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The version of the library that this header belongs to. */
+#define TIERALLOC_VERSION "0.1.0"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

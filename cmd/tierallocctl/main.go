@@ -24,6 +24,7 @@
 //	topology.go              this machine's memory
 //	gpu.go, nvml.go, nvmllink
 //	                         its CUDA devices, by NVML
+//	version.go               the version of the tool and the library
 package main
 
 import (
@@ -51,7 +52,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		DisableAutoGenTag: true,
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
 	}
-	root.AddCommand(runCommand(), statsCommand(), topCommand(), checkCommand(), topologyCommand(), gpuCommand())
+	root.AddCommand(runCommand(), statsCommand(), topCommand(), checkCommand(), topologyCommand(), gpuCommand(),
+		versionCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

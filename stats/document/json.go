@@ -7,6 +7,7 @@ import (
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/internal/version"
 	"tieralloc/stats"
 )
 
@@ -21,6 +22,7 @@ func JSON(dst, size uintptr, r *stats.Report) (need uintptr) {
 	w.open('{')
 	w.word("schema", stats.Schema)
 	w.count("version", stats.Version)
+	w.word("library_version", version.Number)
 	w.count("pid", r.Pid)
 	w.key("program")
 	w.quoted(uintptr(unsafe.Pointer(&r.Program)), min(uintptr(r.ProgramLen), stats.NameSize))

@@ -139,8 +139,8 @@ func TestLayout(t *testing.T) {
 	}
 	doc := text(t, newReport(t))
 	at := 0
-	for _, key := range []string{"schema", "version", "pid", "program", "start_unix_ns", "uptime_ns", "calls",
-		"calls_failed", "heap", "backend", "policy", "hints", "nodes", "bytes_per_node_sampled", "tiers"} {
+	for _, key := range []string{"schema", "version", "library_version", "pid", "program", "start_unix_ns", "uptime_ns",
+		"calls", "calls_failed", "heap", "backend", "policy", "hints", "nodes", "bytes_per_node_sampled", "tiers"} {
 		next := bytes.Index(doc, []byte("\n  \""+key+"\": "))
 		if next < at {
 			t.Errorf("%s is missing or out of order", key)

@@ -5,24 +5,25 @@ import "strings"
 // Module is the project's import path.
 const Module = "tieralloc"
 
-// rooms gives each data-plane room, by its folder, its place in the order of
-// design section 2. A room may import rooms of a lower number only, so two of
+// rooms gives each data-plane room, by its folder, its place in the order that
+// docs/architecture.md tells. A room may import rooms of a lower number only, so two of
 // the same number (alloc and cudahook) never import each other.
 var rooms = map[string]int{
-	"internal/raw":    0,
-	"internal/config": 1,
-	"internal/sysfs":  1,
-	"internal/cgroup": 2,
-	"numa":            2,
-	"numa/plan":       3,
-	"numa/probe":      3,
-	"stats":           2,
-	"stats/document":  4,
-	"throttle":        2,
-	"tiers":           3,
-	"alloc":           4,
-	"cudahook":        4,
-	"cudahook/share":  5, // it counts as the device heap rounds
+	"internal/raw":     0,
+	"internal/version": 0,
+	"internal/config":  1,
+	"internal/sysfs":   1,
+	"internal/cgroup":  2,
+	"numa":             2,
+	"numa/plan":        3,
+	"numa/probe":       3,
+	"stats":            2,
+	"stats/document":   4,
+	"throttle":         2,
+	"tiers":            3,
+	"alloc":            4,
+	"cudahook":         4,
+	"cudahook/share":   5, // it counts as the device heap rounds
 	// what the process was told and reports: it ties the rooms together
 	"internal/process": 6,
 }
