@@ -37,31 +37,33 @@ typedef struct {
 	long simulated_wait_ns;
 } ta_charge_info_t;
 
-/* By tier. A move counts as an allocation in the tier that it goes to and a free in the other:
- * bytes_current = bytes_total_alloc - bytes_total_freed, and the totals never fall. */
+/* Figures by tier. A move counts as an allocation in the tier that it goes to and a free in the
+ * other. bytes_current = bytes_total_alloc - bytes_total_freed, and the totals never fall. */
 typedef struct {
 	unsigned long long alloc_calls[3], free_calls[3];
 	unsigned long long bytes_current[3], bytes_total_alloc[3], bytes_total_freed[3];
 	unsigned long long simulated_wait_ns[3];
 } ta_stats_snapshot_t;
 
-/* "tieralloc-ok", or "tieralloc-disabled" with TA_DISABLE=1. */
+/* Returns "tieralloc-ok", or "tieralloc-disabled" with TA_DISABLE=1. */
 const char *ta_hello(void);
 
-/* Returns 0 and changes nothing, or -1 with errno EINVAL for a hint that is none, or where p is no
- * block of the library. Use ta_move. */
+/* Checks its arguments and changes nothing; use ta_move. Returns 0, or -1 with errno EINVAL if hint
+ * is not a hint or p is not a block of the library. */
 int ta_advise(void *p, ta_hint_t hint);
 
-/* Charges the tier's throttle with an access to so many bytes, which with TA_THROTTLE=sleep takes the
- * time. Returns the nanoseconds of it, and adds them to info, which may be NULL; -1 with errno EINVAL for
- * a tier that is none. Without a throttle (TA_MODEL=cxl, TA_FAST_BW, ...) they are 0. */
+/* Charges the tier's throttle with an access to so many bytes. With TA_THROTTLE=sleep the call takes
+ * that time. Returns the nanoseconds charged, and adds them to info, which may be NULL. They are 0
+ * without a throttle (TA_MODEL=cxl, TA_FAST_BW, ...). Returns -1 with errno EINVAL if tier is not a
+ * tier. */
 long ta_charge_bytes(ta_tier_t tier, unsigned long long bytes, ta_charge_info_t *info);
 
-/* The library has read the environment when it was loaded. */
+/* Do nothing: the library read the environment when it was loaded. */
 static inline void ta_compat_init_from_env(void) {}
 static inline void ta_compat_set_default_config(void) {}
 
-/* Returns 0, -1 for a NULL, -2 where p is no block of the library. */
+/* Sets out to the tier of the block. Returns 0, -1 for a NULL, or -2 if p is not a block of the
+ * library. */
 static inline int ta_compat_tier_of(const void *p, ta_tier_t *out)
 {
 	if (p == NULL || out == NULL)
@@ -93,8 +95,8 @@ static inline void ta_compat_get_stats(ta_stats_snapshot_t *out)
 	}
 }
 
-/* The six arrays of the snapshot as one JSON object, as snprintf writes. The library's own report, with
- * all else, is ta_stats_write's. */
+/* Writes the six arrays of the snapshot as one JSON object, as snprintf does. ta_stats_write writes
+ * the library's whole report. */
 static inline int ta_compat_stats_json(char *buf, unsigned long long n)
 {
 	ta_stats_snapshot_t s;
@@ -104,8 +106,9 @@ static inline int ta_compat_stats_json(char *buf, unsigned long long n)
 		"{\"alloc_calls\": [%llu, %llu, %llu], \"free_calls\": [%llu, %llu, %llu], "
 		"\"bytes_current\": [%llu, %llu, %llu], \"bytes_total_alloc\": [%llu, %llu, %llu], "
 		"\"bytes_total_freed\": [%llu, %llu, %llu], \"simulated_wait_ns\": [%llu, %llu, %llu]}",
-		TA_COMPAT_LIST(s.alloc_calls), TA_COMPAT_LIST(s.free_calls), TA_COMPAT_LIST(s.bytes_current),
-		TA_COMPAT_LIST(s.bytes_total_alloc), TA_COMPAT_LIST(s.bytes_total_freed), TA_COMPAT_LIST(s.simulated_wait_ns));
+		TA_COMPAT_LIST(s.alloc_calls), TA_COMPAT_LIST(s.free_calls),
+		TA_COMPAT_LIST(s.bytes_current), TA_COMPAT_LIST(s.bytes_total_alloc),
+		TA_COMPAT_LIST(s.bytes_total_freed), TA_COMPAT_LIST(s.simulated_wait_ns));
 #undef TA_COMPAT_LIST
 }
 
