@@ -59,7 +59,7 @@ func secureRemarks(s *config.Settings) []string {
 		}
 	}
 	add(config.CheckDeallocType, "memory of new, new[] or malloc freed by another family's function (dealloc_type_mismatch)")
-	add(config.CheckDeleteSize, "memory freed with a size that it has not (delete_size_mismatch)")
+	add(config.CheckDeleteSize, "memory freed with a wrong size (delete_size_mismatch)")
 	return lines
 }
 

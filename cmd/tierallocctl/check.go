@@ -14,11 +14,10 @@ import (
 	"tieralloc/numa"
 )
 
-const checkHelp = `Explain the settings that the environment gives to programs on the library. What to look
-at comes first: every mistake with what is accepted, settings that have no effect, and what
-some of them bring along. Then each TA_ variable that is set (--all: each there is) with its
-value and meaning, where the tiers would be on this machine, and which sizes the rules make
-slower.
+const checkHelp = `Explain the settings that the environment gives to programs on the library. Problems come
+first: each mistake with the values that are accepted, settings without effect, and side
+effects of others. Then follow each TA_ variable that is set (--all: every variable) with
+its value and meaning, the tiers on this machine, and the sizes that the rules make slower.
 
 The exit status is 78 if there is a mistake, else 0.`
 
@@ -26,7 +25,7 @@ func checkCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Explain the settings in the environment, and every mistake in them",
+		Short: "Explain the settings in the environment, and each mistake in them",
 		Long:  checkHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,7 +41,7 @@ func checkCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "the variables that are not set, too")
+	cmd.Flags().BoolVar(&all, "all", false, "also the variables that are not set")
 	return cmd
 }
 

@@ -13,14 +13,14 @@ import (
 )
 
 const gpuHelp = `Show the NVIDIA devices of this machine as NVML has them: their memory, the memory
-nodes near them, and the processes on them. Processes that have a live page
-(TA_STATS_LIVE) are shown with what the library holds for them on the device, matched
+nodes near them, and the processes on them. For a process with a live page
+(TA_STATS_LIVE) the table shows what the library holds on the device. Devices are matched
 by UUID or place on the bus.
 
-A process in a container may have another number there than NVML knows it by: its
-figures then have a line of their own.
+A process in a container may have another number there than in NVML. Its figures then
+have a line of their own.
 
-The exit status is 69 where there is no NVML, or no driver behind it.`
+The exit status is 69 if there is no NVML, or no driver behind it.`
 
 func gpuCommand() *cobra.Command {
 	var asJSON bool
@@ -31,7 +31,7 @@ func gpuCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := nvmllink.Open(nvmllink.Library); err != nil {
-				return &failure{statusUnavailable, fmt.Errorf("NVML is not here (%w): it comes with NVIDIA's driver;"+
+				return &failure{statusUnavailable, fmt.Errorf("NVML is not installed (%w): it comes with NVIDIA's driver;"+
 					" a container needs to be given it", err)}
 			}
 			gpus, err := readGPUs(nvml.New())

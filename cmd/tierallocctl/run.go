@@ -10,21 +10,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const runHelp = `Start a program with libtieralloc.so preloaded, and sum up its statistics when it ends.
+const runHelp = `Start a program with libtieralloc.so preloaded, and summarise its statistics at the end.
 
-The settings, from the flags below and from TA_ variables of the environment, are
-checked first by the library's own parser. If there is a mistake in them nothing is
-started, and the exit status is 78. Else it is the command's own, or 128 and the
-number of the signal that ended it. 125: tierallocctl itself failed; 126: the command
-cannot be run; 127: it was not found.
+The library's own parser first checks the settings, from the flags below and from TA_
+variables of the environment. If one is wrong, nothing is started and the exit status is
+78. Otherwise the exit status is the command's own, or 128 and the number of the signal
+that ended it. 125: tierallocctl itself failed; 126: the command cannot be run; 127: it
+was not found.
 
-Signals sent to tierallocctl are passed on, but for those that the terminal sends to
-both (interrupt and quit). The summary is of the command's own process. Programs that
-go on in the background, and children, leave their reports where --stats-file says.
+Signals sent to tierallocctl are passed on to the command, except those that the terminal
+sends to both (interrupt and quit). The summary is of the command's own process. Children,
+and programs that continue in the background, write their reports where --stats-file says.
 
-While they run, tierallocctl stats and top show the command and its children by their
-live pages. A command that a signal ends writes no report: the summary is then what its
-live page said last, a tenth of a second earlier or when it last took new memory.`
+While they run, tierallocctl stats and top show the command and its children by their live
+pages. A command that a signal ends writes no report. The summary then shows what its live
+page had last, a tenth of a second earlier or when it last took new memory.`
 
 // runOptions are the flags of run that are no settings of the library.
 type runOptions struct {
@@ -38,12 +38,12 @@ func runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:     "run [flags] -- COMMAND [ARG...]",
-		Short:   "Start a program on the library, and sum up what it did",
+		Short:   "Start a program on the library, and summarise its statistics",
 		Long:    runHelp,
 		Example: "  tierallocctl run --fast-soft 256M --on-softcap demote --rules 'size>=64M:cold' -- python3 train.py",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("run: no command is given")
+				return errors.New("run: no command given")
 			}
 			return nil
 		},

@@ -17,21 +17,21 @@ import (
 
 const statsHelp = `Show the statistics of another process, running or dead.
 
-PID: from the live page of that process, which it has if it was started by tierallocctl
-run, or with TA_STATS_LIVE=1. FILE: a live page or a statistics file (TA_STATS_FILE).
-Without an argument: a list of all live pages.
+PID names a process with a live page: one that tierallocctl run started, or one with
+TA_STATS_LIVE=1. FILE is a live page or a statistics file (TA_STATS_FILE). Without an
+argument the command lists all live pages.
 
-A page outlives a process that a signal kills. The list shows it with its owner and the
-age of its figures until --prune removes it.
+A page outlives a process that a signal kills. The list shows it, with its owner and the
+age of its figures, until --prune removes it.
 
-A report's bytes by node are scaled from a sample. With --nodes they are exact, by the
-kernel's /proc/PID/numa_maps and the page map in the process's memory, resident pages
-alone: for each tier; for mappings that several tiers share ("mixed"); and for what the
-library keeps for itself ("own"). That needs no live page.
+A report's bytes by node are scaled from a sample. With --nodes they are exact and of
+resident pages, from the kernel's /proc/PID/numa_maps and the page map in the process's
+memory: for each tier, for mappings that several tiers share ("mixed"), and for memory
+that the library keeps for itself ("own"). This needs no live page.
 
 Pages are found in the memory of running processes, in /dev/shm by the usual name, and
-where TA_STATS_LIVE says in this program's own environment. So root sees those of all
-users. Others see their own, but for processes that they may not trace.`
+where TA_STATS_LIVE in this program's own environment says. So root sees the pages of all
+users. Others see their own, except those of processes that they may not trace.`
 
 // statsOptions are the flags of stats.
 type statsOptions struct {
@@ -55,7 +55,7 @@ func statsCommand() *cobra.Command {
 			case o.nodes:
 				return showHeapNodes(out, args[0], o.library, o.json)
 			case o.prune && (len(args) > 0 || o.watch):
-				return &failure{statusUsage, errors.New("stats --prune takes no argument, and is done once")}
+				return &failure{statusUsage, errors.New("stats --prune takes no argument, and does not repeat")}
 			case o.prune:
 				return prunePages(out)
 			case o.interval < shortest:
@@ -74,10 +74,10 @@ func statsCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "the report as the library writes it (docs/stats.schema.json)")
 	cmd.Flags().BoolVar(&o.prune, "prune", false, "remove the live pages of processes that have ended")
-	cmd.Flags().BoolVar(&o.watch, "watch", false, "again and again, until the process has ended")
-	cmd.Flags().BoolVar(&o.nodes, "nodes", false, "of the process with this PID: on which nodes each byte of its heap is")
-	cmd.Flags().StringVar(&o.library, "library", "", "with --nodes: the `FILE` that the process has, if it is not the one beside this program")
-	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "`TIME` between two looks")
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "repeat until the process has ended")
+	cmd.Flags().BoolVar(&o.nodes, "nodes", false, "show on which nodes the bytes of a process's heap are")
+	cmd.Flags().StringVar(&o.library, "library", "", "with --nodes: the library `FILE` of the process, if it is not the one beside this program")
+	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "`TIME` between updates")
 	return cmd
 }
 

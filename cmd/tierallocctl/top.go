@@ -15,14 +15,14 @@ import (
 const topHelp = `Watch all processes that have a live page, on the full screen: those that tierallocctl
 run has started, and those with TA_STATS_LIVE=1. Root sees those of all users.
 
-Each process has a line, and below it one for each of its tiers: the memory that is
-charged to it, how much of its cap that is, and since the last look the allocations and
-bytes per second, the time charged for throttling and the pages moved out of the tier.
-Age is how old the figures are: a process updates them while it allocates, ten times
-a second at most, and an idle one does not.
+Each process has a line, and below it a line for each of its tiers: the tier's charge and
+how much of its cap that is, and since the last interval the allocations and bytes per
+second, the time charged for throttling, and the pages moved out of the tier. Age is how
+old the figures are: a process updates them while it allocates, ten times a second at
+most, and an idle one does not.
 
-With --once, and where the output is no terminal, it is one picture as plain text, of
-what happened in one interval.`
+With --once, and where the output is not a terminal, the command prints one picture as
+plain text, of one interval.`
 
 // shortest is the interval below which pages are not updated anyway.
 const shortest = 100 * time.Millisecond
@@ -55,7 +55,7 @@ func topCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().DurationVar(&interval, "interval", time.Second, "`TIME` between two looks")
+	cmd.Flags().DurationVar(&interval, "interval", time.Second, "`TIME` between updates")
 	cmd.Flags().BoolVar(&once, "once", false, "one picture as plain text")
 	return cmd
 }

@@ -15,13 +15,12 @@ import (
 )
 
 const topologyHelp = `Show the memory nodes of this machine, as the kernel and its firmware describe them, the
-tiers that the library would put on them by itself, and the TA_NODE_* lines that say the
-same.`
+tiers that the library would make of them, and TA_NODE_* lines with the same effect.`
 
 func topologyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "topology",
-		Short: "Show this machine's memory nodes, and the tiers they would make",
+		Short: "Show this machine's memory nodes, and the tiers made of them",
 		Long:  topologyHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

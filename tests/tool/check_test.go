@@ -96,8 +96,8 @@ func TestCheckSecure(t *testing.T) {
 	if r.Status != 0 || strings.Contains(r.Stdout, "dealloc_type_mismatch") {
 		t.Errorf("%+v", r)
 	}
-	says(t, squeeze(r.Stdout), "TA_SECURE 1,delete_size_mismatch=warn set 1: the heap is hardened",
-		"worth knowing:", "TA_SECURE: memory freed with a size that it has not (delete_size_mismatch) is a line on standard error")
+	says(t, squeeze(r.Stdout), "TA_SECURE 1,delete_size_mismatch=warn set 1: hardened heap",
+		"worth knowing:", "TA_SECURE: memory freed with a wrong size (delete_size_mismatch) is a line on standard error")
 }
 
 // TestCheckTerminalSafe: what is in the environment does not play with the terminal.

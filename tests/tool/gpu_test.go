@@ -78,7 +78,7 @@ func TestNoGPU(t *testing.T) {
 		if r.Status != 69 || r.Stdout != "" || strings.Count(r.Stderr, "\n") != 1 {
 			t.Errorf("%s: %+v", bind, r)
 		}
-		says(t, r.Stderr, "NVML is not here (libnvidia-ml.so.1: ", "driver")
+		says(t, r.Stderr, "NVML is not installed (libnvidia-ml.so.1: ", "driver")
 	}
 }
 
