@@ -1,6 +1,5 @@
-// Package numa knows the machine's memory nodes: how
-// memory is bound to them, and where pages lie. What sysfs tells of them is package probe's business, which of them each tier
-// gets is package plan's.
+// Package numa binds memory to the machine's memory nodes, and asks where pages lie. Package probe
+// reads the nodes from sysfs, and package plan gives each tier its nodes.
 //
 // It is freestanding Go (docs/runtime.md): no allocation, no panic, no runtime.
 //

@@ -1,17 +1,17 @@
-// Package throttle limits a stream of requests to a rate: the generic cell rate
-// algorithm (ITU-T I.371, annex A), a token bucket in virtual time. It only does the
-// arithmetic. Time is an argument, and waiting is the caller's business.
+// Package throttle limits a stream of requests to a rate: the generic cell rate algorithm (ITU-T
+// I.371, annex A), a token bucket in virtual time. It only does the arithmetic. Time is an
+// argument, and the caller waits.
 //
-// The algorithm knows one number, the theoretical arrival time TAT: when all bytes
-// so far would have passed at exactly the rate. A request of n bytes at now gives
+// The algorithm knows one number, the theoretical arrival time TAT: when all bytes so far would
+// have passed at exactly the rate. A request of n bytes at now gives
 //
 //	TAT  = max(TAT, now - burst/rate) + n/rate
 //	wait = max(0, TAT - now)
 //
-// so that burst bytes pass at once after a pause, and requests that wait as told never
-// pass more than burst + rate·t bytes in the first t, whatever the number of threads.
-// (One request larger than the burst passes as a whole, after its wait.) A bucket that
-// forgot what it is owed would let each thread through at the rate.
+// so that burst bytes pass at once after a pause, and requests that wait as told never pass more
+// than burst + rate·t bytes in the first t, whatever the number of threads. (One request larger
+// than the burst passes as a whole, after its wait.) A bucket that forgot what it is owed would let
+// each thread through at the rate.
 //
 // It is freestanding Go (docs/runtime.md).
 package throttle

@@ -1,11 +1,11 @@
-// Package share divides the memory of a device between the components of a program, after
-// cubie's MemoryManager (github.com/ccam80/cubie): who may have how much, who has how much, how
-// requests that do not fit are cut, and who is to give way. It keeps accounts and never calls
-// the driver; C does (interpose/mm.c) what the answers ask for.
+// Package share is the memory managers' account book, after cubie's MemoryManager
+// (github.com/ccam80/cubie). It divides the memory of a device between the components of a program:
+// how much each may have and has, how requests that do not fit are cut, and which instance is
+// evicted. It never calls the driver: C does what the answers ask for (interpose/mm.c).
 //
 // It is freestanding Go (docs/runtime.md).
 //
 // # Locks
 //
-// One lock for all managers, held within one call, and no other while it is held.
+// One lock for all managers is held within one call, and no other lock while it is held.
 package share

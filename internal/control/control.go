@@ -1,6 +1,5 @@
-// Package control is the control plane as a whole: ordinary Go that runs when the
-// configuration asks for it. Its init comes after those of its parts, when all of them
-// stand, and lets the host go on.
+// Package control is the control plane: ordinary Go that runs when the settings ask for it. Its init
+// runs after those of its parts, and lets the host go on.
 package control
 
 import (

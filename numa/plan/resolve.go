@@ -1,4 +1,5 @@
-// Package plan gives the tiers their nodes. It is the data plane's (docs/runtime.md), for the start of a process.
+// Package plan gives the tiers their nodes at the start of a process. It is freestanding Go
+// (docs/runtime.md).
 package plan
 
 import (

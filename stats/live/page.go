@@ -1,12 +1,12 @@
-// Package live reads the live pages of other processes (stats.LivePage), running or
-// dead. It is ordinary Go, for the command-line tool.
+// Package live reads the live pages of other processes (stats.LivePage), running or dead. It is
+// ordinary Go, for the command-line tool.
 //
-// Files are read and never mapped: one that its owner cuts short meanwhile is an
-// error then, not a SIGBUS. What they say is not trusted; nothing in one can make a
-// reader fail in another way than by an error.
+// Files are read and never mapped: one that its owner cuts short meanwhile is an error then, not a
+// SIGBUS. Their contents are not trusted; nothing in one can make a reader fail in another way than
+// by an error.
 //
-// Nor is it trusted where others say that their pages are. A page of theirs counts if
-// they have it mapped (Mapped), or if it has the usual name in the usual folder (Usual).
+// Other processes are not trusted about where their pages are. A page counts if its process has it
+// mapped (Mapped), or if it has the usual name in the usual folder (Usual).
 package live
 
 import (
