@@ -347,7 +347,7 @@ enum { TA_MM_PASSIVE, TA_MM_ACTIVE };                             /* modes */
 #define TA_MM_ASK ((size_t)-1) /* as free: what the device has free under the limits */
 
 /* Evicts an instance: it frees what it can with ta_mm_free. The allocating thread calls it,
- * without a lock. What it allocates itself evicts nobody. */
+ * without a lock. Allocations that it makes itself evict nobody. */
 typedef void (*ta_mm_evict)(uint64_t instance, void *arg);
 
 /* Creates a manager of total bytes of a device; 0 is all that the device has under the limits. name
@@ -419,7 +419,7 @@ typedef struct {
 	size_t size; /* set to sizeof(ta_mm_chunking) by the caller; filled up to it */
 	size_t chunkable, unchunkable, available; /* bytes */
 	size_t chunk_length, chunks;              /* runs of a chunk, number of chunks */
-	uint32_t far_too_large;                   /* 1: more than 20 times what is free */
+	uint32_t far_too_large;                   /* 1: above 20 times the free memory */
 	uint32_t nearly_full;                     /* 1: below 5% of the group's budget is left */
 } ta_mm_chunking;
 
