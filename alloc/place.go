@@ -120,6 +120,7 @@ func SetPlaces(s *config.Settings, m *numa.Map) {
 		}
 		w.nodes = m.Tier[i&3]
 	}
+	kernelMoves.on = m.Moving && onlySoft(s)
 	if bound {
 		seamLimit = uintptr(numa.MaxMappings() / 2)
 		// Bound only when its pages are there: see pin.go.

@@ -104,25 +104,45 @@ func (e *extents) ask(r *stats.Report, nodes uintptr) {
 	a := (*asking)(raw.Ptr(e.mapped))
 	pages, failed := uint64(0), uint64(0)
 	for tier := uintptr(0); tier < uintptr(stats.TierCount); tier++ {
-		a.found = numa.Residency{}
-		all, asked := uint64(e.bytes[tier&3]/raw.Page), uint64(0)
-		if nodes == NodesExact || all <= samplePages {
-			asked = all
-			e.count(tier, a)
-		} else {
-			asked = uint64(e.sample(tier, a))
+		f := e.find(tier, nodes)
+		if f.asked < f.all {
 			r.NodesSampled = 1
 		}
 		t := &r.Tiers[tier&3]
-		for k := uint64(0); asked != 0 && k < r.NodeCount && k < stats.NodeMax; k++ {
-			t.BytesPerNode[k] = a.found.Node[r.Nodes[k]&(stats.NodeMax-1)] / raw.Page * all / asked * raw.Page
+		for k := uint64(0); k < r.NodeCount && k < stats.NodeMax; k++ {
+			t.BytesPerNode[k] = f.on(a.found.Node[r.Nodes[k]&(stats.NodeMax-1)])
 		}
-		pages += asked
+		pages += f.asked
 		failed += a.found.Failed / raw.Page
 	}
 	if failed != 0 && failed == pages {
 		r.NodeCount, r.NodesSampled = 0, 0
 	}
+}
+
+// finding is of how many of a tier's pages the kernel was asked where they are.
+type finding struct{ all, asked uint64 }
+
+// find asks where the pages of a tier are, or some of them, and puts the answer where the notes begin.
+func (e *extents) find(tier, nodes uintptr) (f finding) {
+	a := (*asking)(raw.Ptr(e.mapped))
+	a.found = numa.Residency{}
+	f.all = uint64(e.bytes[tier&3] / raw.Page)
+	if nodes == NodesExact || f.all <= samplePages {
+		f.asked = f.all
+		e.count(tier, a)
+	} else {
+		f.asked = uint64(e.sample(tier, a))
+	}
+	return f
+}
+
+// on is the bytes on a node of which some were found there.
+func (f *finding) on(found uint64) uint64 {
+	if f.asked == 0 {
+		return 0
+	}
+	return found / raw.Page * f.all / f.asked * raw.Page
 }
 
 // count asks where each page of a tier is.

@@ -287,6 +287,7 @@ func (t *Thread) tick() {
 	}
 	purgeDue(t.token, t.Now)
 	t.watch()
+	t.noteMoves()
 	t.migrate()
 }
 

@@ -61,6 +61,7 @@ type Map struct {
 	Pin       Place    // for PIN_FAST: the fast tier's nodes and no others
 	Nodes     uint64   // every node with memory, usable or not
 	Simulated bool     // the tiers are counted, but memory is placed as without them
+	Moving    bool     // the kernel's NUMA balancing is on, and may move memory of some tier
 }
 
 // Accounts is the first tier with the same nodes as each tier, maybe itself. Tiers of one

@@ -2,17 +2,21 @@ package numa
 
 import "tieralloc/internal/sysfs"
 
-// Tiering reports whether the kernel's memory tiering is on: pages of slow memory that are used
-// often are promoted (kernel.numa_balancing has 2 in it). Any thread may call it.
-func Tiering() bool {
-	const memoryTiering = 2
+// Bits of kernel.numa_balancing. 0: the kernel moves no pages by their use.
+const (
+	Balancing = 1 // pages are brought to the node of the processor that uses them
+	Tiering   = 2 // pages of slow memory that are used often are promoted
+)
+
+// BalancingMode is kernel.numa_balancing. Any thread may call it.
+func BalancingMode() uint64 {
 	var p sysfs.Path
 	p.Text("/proc/sys/kernel/numa_balancing")
 	var f sysfs.File
 	if !f.Open(&p) {
-		return false
+		return 0
 	}
-	how, _ := f.Number(1 << 31)
+	mode, _ := f.Number(1 << 31)
 	f.Close()
-	return how&memoryTiering != 0
+	return mode
 }

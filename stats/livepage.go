@@ -21,7 +21,7 @@ import (
 // at any point leaves a whole report behind.
 const (
 	LiveMagic   = 0x6576696c72656974 // "tierlive", as amd64 and arm64 store it
-	LiveVersion = 7                  // of all the types here; a test notices when they change
+	LiveVersion = 8                  // of all the types here; a test notices when they change
 )
 
 // States of a live page.

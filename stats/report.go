@@ -223,6 +223,8 @@ type Tier struct {
 	SimulatedWaitNs    uint64
 	CapacitySoft       uint64 // 0: no cap
 	CapacityHard       uint64 // 0: no cap
+	KernelMovedIn      uint64 // bytes
+	KernelMovedOut     uint64 // bytes
 	CapacityViolations uint64
 
 	SoftExceeded        uint64

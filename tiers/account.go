@@ -16,6 +16,7 @@ import (
 type account struct {
 	soft, hard uint64 // bytes; ^0: no cap
 	current    uint64 // bytes
+	in, out    uint64 // bytes that the kernel has moved into the account's memory and out of it, by KernelMoved
 	shared     bool   // by several tiers
 
 	_ [64]byte // another account's are in other cache lines
@@ -50,6 +51,25 @@ func memory(t uintptr) *account { return &accounts[at(t).account&slotMask] }
 
 // fits reports whether n bytes more would not pass limit.
 func fits(current, n, limit uint64) bool { return n <= limit && current <= limit-n }
+
+// softNow is the soft cap of what is charged: what the kernel has moved in takes of the cap, and what it
+// has moved out makes room.
+func (a *account) softNow() uint64 {
+	if a.soft == ^uint64(0) {
+		return a.soft
+	}
+	room, in := a.soft+atomic.LoadUint64(&a.out), atomic.LoadUint64(&a.in)
+	return room - min(in, room)
+}
+
+// KernelMoved tells how many bytes in the nodes of the tier's memory belong to tiers with other memory now, and
+// how many bytes of its own are in other nodes, because the kernel has moved them. It takes the place of what was
+// told before.
+func KernelMoved(tier, in, out uintptr) {
+	a := memory(tier)
+	atomic.StoreUint64(&a.in, uint64(in))
+	atomic.StoreUint64(&a.out, uint64(out))
+}
 
 // admits reports whether n bytes more would not pass the hard cap.
 func (a *account) admits(n uint64) bool { return fits(atomic.LoadUint64(&a.current), n, a.hard) }
@@ -144,8 +164,8 @@ func Below(tier uintptr) (lower uintptr, ok bool) {
 // Excess is how many bytes the tier's memory is over its soft cap now.
 func Excess(tier uintptr) uint64 {
 	a := memory(tier)
-	if c := atomic.LoadUint64(&a.current); c > a.soft {
-		return c - a.soft
+	if c, soft := atomic.LoadUint64(&a.current), a.softNow(); c > soft {
+		return c - soft
 	}
 	return 0
 }
@@ -156,7 +176,8 @@ func Room(tier, n uintptr) bool {
 	a := memory(tier)
 	limit := a.hard
 	if a.soft != ^uint64(0) {
-		limit = min(limit, a.soft-a.soft/8)
+		soft := a.softNow()
+		limit = min(limit, soft-soft/8)
 	}
 	return fits(atomic.LoadUint64(&a.current), uint64(n), limit)
 }

@@ -15,6 +15,8 @@ func Fill(r *stats.Report) {
 		to.BytesPeak = atomic.LoadUint64(&t.peak)
 		to.CapacitySoft = shownCap(memory(i).soft)
 		to.CapacityHard = shownCap(memory(i).hard)
+		to.KernelMovedIn = atomic.LoadUint64(&memory(i).in)
+		to.KernelMovedOut = atomic.LoadUint64(&memory(i).out)
 		to.CapacityViolations = atomic.LoadUint64(&t.violations)
 		to.SoftExceeded = atomic.LoadUint64(&t.softExceeded)
 		to.Rerouted = atomic.LoadUint64(&t.rerouted)

@@ -44,7 +44,7 @@ func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
 		bit := uintptr(1) << (i & slotMask)
 		limit := a.hard
 		if !stays {
-			limit = min(limit, a.soft)
+			limit = min(limit, a.softNow())
 		}
 		after, ok := charge(i, size, limit)
 		if ok {
@@ -86,7 +86,7 @@ func (r *request) settle(size uint64) (answer uintptr) {
 
 // take counts that tier i took the request and its account holds after bytes now.
 func (r *request) take(i uintptr, after, size uint64) uintptr {
-	if soft := memory(i).soft; after > soft {
+	if soft := memory(i).softNow(); after > soft {
 		atomic.AddUint64(&at(i).softExceeded, 1)
 		if after-size <= soft { // it went over just now
 			stats.Put1(config.LogWarn, stats.EventSoftcap, i, uintptr(after))

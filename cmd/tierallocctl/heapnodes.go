@@ -54,14 +54,12 @@ func readHeapNodes(pid int, library string) (heapNodes, error) {
 		return nil, procError(pid, err)
 	}
 	defer memory.Close()
-	h := &heapReader{pid: pid, memory: memory, all: all, root: make([]byte, alloc.RootEntries*8), rows: map[*mapping]string{}}
+	h := newHeapReader(memory, all)
 	if _, err := memory.ReadAt(h.root, int64(base+root)); err != nil {
 		return nil, procError(pid, err)
 	}
-	for i := range all {
-		if m := &all[i]; m.inode == 0 {
-			h.look(m)
-		}
+	if err := h.read(); err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
 	return h.sums(), nil
 }
@@ -109,11 +107,52 @@ func symbolIn(library, name string) (uint64, error) {
 
 // heapReader looks for the heap's mappings.
 type heapReader struct {
-	pid    int
 	memory io.ReaderAt
 	all    []mapping
 	root   []byte
 	rows   map[*mapping]string
+	steps  uint64 // left to take: the process may be hostile, or damaged
+}
+
+// What the reader does costs steps: one for an entry of the page map and for a mapping that a span lies in,
+// descriptorSteps for a span's descriptor, which takes a system call.
+const (
+	spareSteps      = 1 << 24 // enough for the page map of 1 TiB
+	descriptorSteps = 64
+)
+
+// newHeapReader has as many steps as a heap can need whose descriptors are all resident.
+func newHeapReader(memory io.ReaderAt, all []mapping) *heapReader {
+	steps := uint64(spareSteps)
+	for _, m := range all {
+		for _, resident := range m.perNode {
+			steps += resident / uint64(alloc.DescriptorSize) * (descriptorSteps + 1)
+		}
+	}
+	return &heapReader{memory: memory, all: all, root: make([]byte, alloc.RootEntries*8), rows: map[*mapping]string{}, steps: steps}
+}
+
+// take takes n steps, if so many are left.
+func (h *heapReader) take(n uint64) bool {
+	if n > h.steps {
+		h.steps = 0
+		return false
+	}
+	h.steps -= n
+	return true
+}
+
+// read looks at all mappings that may be the heap's.
+func (h *heapReader) read() error {
+	for i := range h.all {
+		if m := &h.all[i]; m.inode == 0 {
+			h.look(m)
+		}
+	}
+	if h.steps == 0 {
+		return errors.New("its page map leads to more spans than it has memory for: it is damaged, or not the library's")
+	}
+	return nil
 }
 
 // look notes what the page map says of a mapping, and whose descriptors that leads to.
@@ -128,8 +167,11 @@ func (h *heapReader) look(m *mapping) {
 		leaf := binary.LittleEndian.Uint64(h.root[i*8:])
 		at, n := leaf+a>>alloc.SliceShift%alloc.LeafEntries*8, (next-a)>>alloc.SliceShift*8
 		a = next
-		if leaf == 0 {
+		switch {
+		case leaf == 0:
 			continue
+		case !h.take(n / 8):
+			return
 		}
 		h.note(leaf, rowOwn)
 		entries := make([]byte, n)
@@ -149,6 +191,9 @@ func (h *heapReader) look(m *mapping) {
 // first slice only, and may have several mappings, and two tiers.
 func (h *heapReader) span(p uint64) {
 	var descriptor [alloc.DescriptorSize]byte
+	if !h.take(descriptorSteps) {
+		return
+	}
 	if _, err := h.memory.ReadAt(descriptor[:], int64(p)); err != nil {
 		return
 	}
@@ -161,7 +206,7 @@ func (h *heapReader) span(p uint64) {
 // lies notes that what is from start to end belongs to a tier. What is mapped beside it of the library's own goes with it.
 func (h *heapReader) lies(start, end uint64, row string) {
 	i := sort.Search(len(h.all), func(i int) bool { return h.all[i].end > start })
-	for ; i < len(h.all) && h.all[i].start < end; i++ {
+	for ; i < len(h.all) && h.all[i].start < end && h.take(1); i++ {
 		m := &h.all[i]
 		switch before := h.rows[m]; {
 		case m.inode != 0, start == end:

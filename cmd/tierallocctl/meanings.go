@@ -17,7 +17,7 @@ var meanings = map[string]meaning{
 	"TA_LOG_FILE":       {"PATH", "the file that the log is written to"},
 	"TA_PURGE_DELAY":    {"TIME", "how long freed memory is kept for reuse"},
 	"TA_USE_LIBNUMA":    {"0|1", "0: tiers are simulated on any machine"},
-	"TA_NUMA_BALANCING": {"auto|0|1", "whether the kernel's NUMA balancing moves memory of tiers with nodes; auto: without a cap"},
+	"TA_NUMA_BALANCING": {"auto|0|1", "whether the kernel's NUMA balancing moves memory of tiers with nodes; auto: without a hard cap"},
 	"TA_ON_SOFTCAP":     {"WORD", "over a soft cap: reroute, warn or demote (by age, blind to use)"},
 	"TA_ON_HARDCAP":     {"WORD", "at a hard cap: route_slow or fail"},
 	"TA_DEFAULT_HINT":   {"HINT", "hint where no rule matches"},

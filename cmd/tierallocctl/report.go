@@ -71,6 +71,8 @@ type tier struct {
 	WaitNs             uint64            `json:"simulated_wait_ns"`
 	CapacitySoft       uint64            `json:"capacity_soft"`
 	CapacityHard       uint64            `json:"capacity_hard"`
+	KernelMovedIn      uint64            `json:"kernel_moved_in"`
+	KernelMovedOut     uint64            `json:"kernel_moved_out"`
 	CapacityViolations uint64            `json:"capacity_violations"`
 	SoftExceeded       uint64            `json:"soft_exceeded"`
 	Rerouted           uint64            `json:"rerouted"`

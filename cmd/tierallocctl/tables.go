@@ -140,6 +140,8 @@ var figures = []figure{
 	{"moves out attempted", func(t *tier) string { return count(t.Migrations.Attempted) }},
 	{"pages moved", func(t *tier) string { return count(t.Migrations.MovedPages) }},
 	{"pages not moved", func(t *tier) string { return count(t.Migrations.FailedPages) }},
+	{"moved in by the kernel", func(t *tier) string { return size(t.KernelMovedIn) }},
+	{"moved out by the kernel", func(t *tier) string { return size(t.KernelMovedOut) }},
 	{"huge pages", func(t *tier) string { return t.HugePages }},
 	{"mappings without them", func(t *tier) string { return count(t.HugeFallbacks) }},
 	{"nodes", func(t *tier) string { return nodeWords(t.Nodes) }},

@@ -50,7 +50,7 @@ func judge(env environ) (*verdict, error) {
 		config.ParseTo(&parsed, envp, false, file.Fd())
 		probe.Topology(&topology)
 		plan.Resolve(&parsed, &topology, &placed, file.Fd())
-		plan.Balance(&parsed, &topology, &placed, numa.Tiering())
+		plan.Balance(&parsed, &topology, &placed, numa.BalancingMode())
 		memory := plan.Memory(&placed)
 		parsed.SetParts(envp, &memory, file.Fd())
 		account := placed.Accounts()

@@ -44,6 +44,6 @@ func placeTiers(envp uintptr) (bad uintptr) {
 func resolve() (bad uintptr) {
 	probe.Topology(&topology)
 	bad = plan.Resolve(&config.InForce, &topology, &tierMap, 2)
-	plan.Balance(&config.InForce, &topology, &tierMap, numa.Tiering())
+	plan.Balance(&config.InForce, &topology, &tierMap, numa.BalancingMode())
 	return bad
 }

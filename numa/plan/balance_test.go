@@ -34,12 +34,12 @@ func TestBalance(t *testing.T) {
 			want:   [3]numa.Place{many(1), moves(2), up(4, 2)}},
 		{name: "a soft cap in percent", tree: testlib.WithCXL, set: settings(1, 2, 4), tiering: true,
 			change: func(s *config.Settings) { s.Tiers[normal].SoftPart = 50 },
-			want:   [3]numa.Place{moves(1), many(2), up(4, 1)}},
+			want:   [3]numa.Place{moves(1), moves(2), up(4, 3)}},
 		{name: "a cap on another tier of the node", tree: testlib.WithCXL, set: settings(3, 3, 4), tiering: true,
 			change: func(s *config.Settings) { s.Tiers[fast].Hard = 1 << 30 },
 			want:   [3]numa.Place{many(3), many(3), moves(4)}},
 		{name: "a cap on the slow tier", tree: testlib.WithCXL, set: settings(3, 3, 4), tiering: true,
-			change: func(s *config.Settings) { s.Tiers[slow].Soft = 1 << 30 },
+			change: func(s *config.Settings) { s.Tiers[slow].Hard = 1 << 30 },
 			want:   [3]numa.Place{moves(3), moves(3), many(4)}},
 		{name: "1 passes caps", tree: testlib.WithCXL, set: settings(3, 3, 4),
 			change: func(s *config.Settings) { s.NumaBalancing, s.Tiers[fast].Hard = config.BalanceAlways, 1<<30 },
@@ -59,7 +59,14 @@ func TestBalance(t *testing.T) {
 			}
 			m, _, _ := planned(t, c.set, top)
 			before := m
-			Balance(c.set, top, &m, c.tiering)
+			mode := uint64(0)
+			if c.tiering {
+				mode = numa.Tiering
+			}
+			Balance(c.set, top, &m, mode)
+			if can := c.set.NumaBalancing != config.BalanceNever && !m.Simulated; m.Moving != (can && c.tiering) {
+				t.Errorf("the kernel moves memory: %t", m.Moving)
+			}
 			if [3]numa.Place(m.Tier[:3]) != c.want || m.Pin != before.Pin || m.Tier[3] != before.Tier[3] {
 				t.Errorf("%+v, not %+v", m, c.want)
 			}

@@ -28,6 +28,8 @@ func (w *writer) tier(r *stats.Report, tier uint) {
 	w.count("simulated_wait_ns", t.SimulatedWaitNs)
 	w.count("capacity_soft", t.CapacitySoft)
 	w.count("capacity_hard", t.CapacityHard)
+	w.count("kernel_moved_in", t.KernelMovedIn)
+	w.count("kernel_moved_out", t.KernelMovedOut)
 	w.count("capacity_violations", t.CapacityViolations)
 	w.count("soft_exceeded", t.SoftExceeded)
 	w.count("rerouted", t.Rerouted)

@@ -144,11 +144,12 @@ ready() { # FILE
 		sleep 1
 	done
 }
+fill='local v = string.rep("v", 4000) for i = 0, 59999 do redis.call("set", string.format("key:%012d", i * 7919 % 60000), v) end'
 begin_redis() {
 	"$@" /guest/redis-server --port 0 --unixsocket /tmp/redis --save '' --appendonly no --loglevel warning &
 	server=$!
 	while [ ! -S /tmp/redis ]; do sleep 1; done
-	/guest/redis-benchmark -s /tmp/redis -q -t set -d 4000 -r 60000 -n 90000 -P 16 -c 4 >/dev/null
+	/guest/redis-benchmark -s /tmp/redis -q -n 1 -c 1 eval "$fill" 0 >/dev/null
 	/guest/redis-benchmark -s /tmp/redis -q -r 6000 -n 100000000 -P 16 -c 4 get key:__rand_int__ >/dev/null &
 	client=$!
 }

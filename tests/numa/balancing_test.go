@@ -32,7 +32,7 @@ func TestKernelTiering(t *testing.T) {
 		plain("cold without tiering", "TA_DEFAULT_HINT=cold", "", "prefer(many)=balancing:2", 2),
 		plain("told not to", "TA_NUMA_BALANCING=0", tiering, "prefer(many):0", 0),
 		plain("hard cap", "TA_FAST_HARD=128M TA_NORMAL_HARD=128M", tiering, "prefer(many):0", 0),
-		plain("soft cap", "TA_NORMAL_SOFT=128M", tiering, "prefer(many):0", 0),
+		plain("soft cap", "TA_NORMAL_SOFT=128M", tiering, "prefer(many)=balancing:0", 0),
 		plain("cold beside a cap", "TA_FAST_HARD=128M TA_DEFAULT_HINT=cold", tiering, "prefer(many)=balancing:2", 2),
 		plain("past a cap", "TA_NUMA_BALANCING=1 TA_NORMAL_HARD=128M", "", "prefer(many)=balancing:0", 0),
 		plain("cold", "TA_DEFAULT_HINT=cold", tiering+"echo 3600000 >/sys/kernel/debug/sched/numa_balancing/scan_delay_ms\n",
@@ -40,6 +40,7 @@ func TestKernelTiering(t *testing.T) {
 		// What is used in slow memory goes to the fast node, as far as this has room.
 		promotes("overflow of the node", byHand, "96 80 90", 90),
 		promotes("cold in use", byHand+"TA_DEFAULT_HINT=cold", "48 80 90", 90),
+		softly(promotes("overflow of a soft cap", byHand+"TA_NORMAL_SOFT=48M", "48 80 90", 90)),
 		stays("cold beside a cap in use", byHand+"TA_DEFAULT_HINT=cold TA_FAST_HARD=16M", "48 10", 2),
 		stays("cold and told not to", byHand+"TA_DEFAULT_HINT=cold TA_NUMA_BALANCING=0", "48 10", 2),
 	}
@@ -70,6 +71,20 @@ func promotes(name, env, args string, percent int64) check {
 			t.Errorf("less than %d%% of the hot set are on node 0:\n%s", percent, r.stdout)
 		}
 	}}
+}
+
+// softly is a run of hotset.c whose soft cap counts what the kernel has promoted past it.
+func softly(c check) check {
+	judge := c.judge
+	c.judge = func(t *testing.T, r *remains) {
+		judge(t, r)
+		s := r.stats(t, "hotset.json")
+		in, out, there := s.Tiers["normal"].MovedIn, s.Tiers["slow"].MovedOut, s.Tiers["slow"].PerNode[0]
+		if in != out || in < there*9/10 || in > there*11/10 || there < 8*mib {
+			t.Errorf("%s of slow memory are on node 0; the soft cap counts %s, and slow memory lacks %s", kib(there), kib(in), kib(out))
+		}
+	}
+	return c
 }
 
 // stays is a run of hotset.c of which the kernel moves nothing off a node.

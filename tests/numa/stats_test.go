@@ -19,6 +19,8 @@ type tier struct {
 	Current    int64         `json:"bytes_current"`
 	Peak       int64         `json:"bytes_peak"`
 	PerNode    map[int]int64 `json:"bytes_per_node"`
+	MovedIn    int64         `json:"kernel_moved_in"`
+	MovedOut   int64         `json:"kernel_moved_out"`
 	Violations int64         `json:"capacity_violations"`
 	Exceeded   int64         `json:"soft_exceeded"`
 	Rerouted   int64

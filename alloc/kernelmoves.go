@@ -1,0 +1,78 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/tiers"
+)
+
+// The kernel's NUMA balancing moves pages between nodes by their use, and tells nobody. Where a soft cap
+// governs such memory, the tiers are told every movesEvery how much of it the kernel has moved, by
+// a sample of pages like a report's.
+const movesEvery = 1e9 // nanoseconds
+
+var kernelMoves struct {
+	on  bool
+	due uint64 // when the next sample is
+}
+
+// onlySoft reports whether a soft cap alone governs some tier.
+func onlySoft(s *config.Settings) bool {
+	for i := range s.Tiers {
+		if t := &s.Tiers[i]; t.Soft != 0 && t.Hard == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// noteMoves takes the sample that is due, where it is wanted. Precondition: no lock is held.
+func (t *Thread) noteMoves() {
+	if kernelMoves.on {
+		t.sampleMoves()
+	}
+}
+
+//go:noinline
+func (t *Thread) sampleMoves() {
+	due := atomic.LoadUint64(&kernelMoves.due)
+	if t.Now < due || !atomic.CompareAndSwapUint64(&kernelMoves.due, due, t.Now+movesEvery) {
+		return
+	}
+	var e extents
+	if e.reserve(firstExtents); e.mapped != 0 && poolLock.Take(t.token) {
+		scratch.collectCounts(&e)
+		poolLock.Release()
+		if e.whole(t.token) {
+			e.tellMoves()
+		}
+	}
+	e.drop()
+}
+
+// tellMoves tells the tiers what the kernel has moved. Memory of a tier counts for another one where it is
+// in a node of that: tiers have the same nodes, or none in common.
+func (e *extents) tellMoves() {
+	a := (*asking)(raw.Ptr(e.mapped))
+	var in, out [placeSlots]uintptr // by the tier
+	for from := uintptr(0); from < placePin; from++ {
+		f := e.find(from, NodesSampled)
+		for node := range uintptr(len(a.found.Node)) {
+			n := uintptr(f.on(a.found.Node[node&63]))
+			for to := uintptr(0); n != 0 && to < placePin; to++ {
+				here := places[to].nodes.Nodes>>node&1 != 0
+				switch same := tiers.Same(from, to); {
+				case here && !same:
+					in[to] += n
+				case same && !here:
+					out[to] += n
+				}
+			}
+		}
+	}
+	for to := uintptr(0); to < placePin; to++ {
+		tiers.KernelMoved(to, in[to], out[to])
+	}
+}
