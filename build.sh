@@ -7,6 +7,10 @@ root=$(pwd -P) # where "run" starts its command
 cd -- "$here"
 lib=$here/build/libtieralloc.so
 
+# The Go that is downloaded where there is none or an older one, with its checksum.
+go_download=golang.org/toolchain@v0.0.1-go1.26.8.linux-amd64
+go_checksum=h1:ZOmGe1OnfREDMIdb1Qi4G9JSuDPBLGExZMQ4nis1RXM=
+
 # The version is pinned so that a lint result depends on the source alone.
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
@@ -18,7 +22,7 @@ usage: ./build.sh build               build build/libtieralloc.so, its headers, 
        ./build.sh bench [GO TEST ARGS] build, then run the benchmarks
        ./build.sh bench cpu [FLAGS]   build, then compare the heap with other allocators' (bench cpu --help)
        ./build.sh lint                check format, vet, staticcheck, shellcheck and the freestanding rules
-As root on a Debian-like system, build, test and lint install the packages they lack.
+As root on a Debian-like system, build, test and lint install the packages they lack, Go included.
 TEXT
 	exit 2
 }
@@ -43,13 +47,16 @@ lacking() {
 	done
 }
 
+# True where packages can be installed without asking.
+can_install() { [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; }
+
 # Installs the packages of the programs that are missing, where that can be
 # done without asking; elsewhere, or where it fails, names each of them.
 provide() {
 	local missing pair log
 	mapfile -t missing < <(lacking "$@")
 	((${#missing[@]})) || return 0
-	if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+	if can_install; then
 		log=$(mktemp)
 		say "installing ${missing[*]##*:}"
 		{
@@ -65,16 +72,45 @@ provide() {
 	((${#missing[@]} == 0))
 }
 
-# Debian's own Go packages are too old, so Go is looked for but never installed.
+# Finds a Go that is new enough, or has an older one download it. Debian's package is too
+# old to build the library, but not for that.
 find_go() {
-	local want have
+	local want
 	command -v go >/dev/null || PATH=$PATH:/usr/local/go/bin
 	want=$(awk '$1 == "go" { print $2 }' go.mod)
-	command -v go >/dev/null || die "missing: Go $want or later (https://go.dev/dl/), in PATH or in /usr/local/go"
+	if ! command -v go >/dev/null; then
+		can_install || die "missing: Go $want or later (https://go.dev/dl/) in PATH or in /usr/local/go;" \
+			"an older one (Debian package golang-go) does, too: it downloads a newer one"
+		provide go:golang-go /etc/ssl/certs/ca-certificates.crt:ca-certificates || exit 1
+	fi
+	is_go "$want" || download_go
+}
+
+# True when the go in PATH has the version $1 or a later one.
+is_go() {
+	local have
 	have=$(GOTOOLCHAIN=local GOFLAGS='' go env GOVERSION)
 	have=${have%% *}
-	[[ $(printf '%s\n' "$want" "${have#go}" | sort -V | head -n 1) == "$want" ]] ||
-		die "Go ${have#go} is too old: $want or later is needed (https://go.dev/dl/)"
+	[[ $(printf '%s\n' "$1" "${have#go}" | sort -V | head -n 1) == "$1" ]]
+}
+
+# Puts the pinned Go first in PATH. It lies in the module cache, where a Go that downloads
+# a newer one by itself keeps it, and is checked against the checksum database on its way.
+download_go() {
+	local dir log answer
+	dir=$(go env GOMODCACHE)/$go_download
+	[[ -d $dir ]] || say "$(go version) is too old: downloading ${go_download#*/}"
+	log=$(mktemp)
+	if ! answer=$(cd / && GO111MODULE=on GOTOOLCHAIN=local GOFLAGS='' GOWORK=off go mod download -json "$go_download" 2>"$log"); then
+		{ cat "$log" && sed -n 's/^\t"Error": //p' <<<"$answer"; } >&2
+		rm -f "$log"
+		die "${go_download#*/} cannot be downloaded; a Go from https://go.dev/dl/ in PATH or in /usr/local/go does as well"
+	fi
+	rm -f "$log"
+	[[ $answer == *"\"Sum\": \"$go_checksum\""* ]] || die "$dir does not have the checksum $go_checksum"
+	# Modules are unpacked without the permission to run what is in them.
+	[[ -x $dir/bin/go ]] || chmod -R a+x "$dir/pkg/tool" "$dir/bin"
+	PATH=$dir/bin:$PATH
 }
 
 # The gate relies on internals of the toolchain, so nothing from the user's
@@ -83,7 +119,8 @@ toolchain() {
 	find_go
 	provide gcc:gcc /usr/include/stdio.h:libc6-dev objdump:binutils objcopy:binutils || exit 1
 	export GOTOOLCHAIN=local GOAMD64=v1 GOEXPERIMENT='' CGO_ENABLED=1 GOFLAGS=-buildvcs=false
-	export CGO_CFLAGS='-O2 -g -ffunction-sections -fdata-sections -fno-plt' # for interpose/order.ld
+	# The sections are for interpose/order.ld. go-nvml calls functions that NVML has deprecated.
+	export CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations -ffunction-sections -fdata-sections -fno-plt'
 	unset GOOS GOARCH
 }
 
@@ -106,7 +143,7 @@ build() {
 	# the library in it would start with a warning that it is not to be found.
 	objcopy --remove-section .debug_gdb_scripts "$tmp/libtieralloc.so"
 	go run ./internal/postlink "$tmp/libtieralloc.so"
-	CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" go build -trimpath -o "$tmp/tierallocctl" ./cmd/tierallocctl
+	go build -trimpath -o "$tmp/tierallocctl" ./cmd/tierallocctl
 	for name in bench_alloc bench_roll; do
 		gcc -O2 -Wall -Iinterpose -o "$tmp/$name" "tests/bench/document/$name.c" \
 			-L"$tmp" -ltieralloc -Wl,-rpath,"\$ORIGIN/.."
@@ -234,13 +271,15 @@ test_programs=(
 	firefox-esr:firefox-esr javac:default-jdk-headless clang++:clang Rscript:r-base-core ffmpeg:ffmpeg faketime:faketime
 )
 
-# run_tests ARGS...: go test over everything, unless a package is among ARGS.
+# run_tests ARGS...: go test over everything, unless a package is among ARGS. The unit tests
+# beside the code run no programs.
 run_tests() {
-	local arg packages=(./...)
+	local arg packages=(./...) programs=no
 	for arg in "$@"; do
 		case $arg in ./* | . | tieralloc*) packages=() ;; esac
+		case $arg in ./... | ./tests* | tieralloc*) programs=yes ;; esac
 	done
-	provide "${test_programs[@]}" || true
+	if ((${#packages[@]})) || [[ $programs == yes ]]; then provide "${test_programs[@]}" || true; fi
 	# What a test runs is given up when it makes no progress (testlib.Run); this is for the tests themselves.
 	exec go test -count=1 -timeout 4h ${packages[@]+"${packages[@]}"} "$@"
 }
