@@ -264,7 +264,7 @@ test_programs=(
 	/usr/lib/python3/dist-packages/numpy:python3-numpy /usr/lib/python3/dist-packages/torch:python3-torch
 	qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio
 	git:git curl:curl openssl:openssl setpriv:util-linux rev:bsdextrautils find:findutils
-	chromium:chromium php:php-cli '/usr/lib/php/*/mbstring.so:php-mbstring' '/usr/lib/php/*/dom.so:php-xml'
+	musl-gcc:musl-tools chromium:chromium php:php-cli '/usr/lib/php/*/mbstring.so:php-mbstring' '/usr/lib/php/*/dom.so:php-xml'
 	'/usr/lib/php/*/curl.so:php-curl' '/usr/lib/php/*/sqlite3.so:php-sqlite3' '/usr/lib/php/*/gd.so:php-gd'
 	'/usr/lib/php/*/intl.so:php-intl' '/usr/lib/php/*/zip.so:php-zip' apache2:apache2-bin
 	'/usr/lib/apache2/modules/libphp*.so:libapache2-mod-php' nginx:nginx mariadbd:mariadb-server-core mariadb-dump:mariadb-client

@@ -11,6 +11,8 @@
 //	                         its tiers would be
 //	run.go, child.go, remains.go
 //	                         a command on the library, to its end, and its figures
+//	verify.go, trace.go, image.go, object.go, unreachable.go
+//	                         which allocator serves a command and what it starts
 //	report.go, tables.go     a statistics report, decoded and shown
 //	device.go                its CUDA devices
 //	stats.go, pages.go, watch.go
@@ -52,8 +54,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		DisableAutoGenTag: true,
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
 	}
-	root.AddCommand(runCommand(), statsCommand(), topCommand(), checkCommand(), topologyCommand(), gpuCommand(),
-		versionCommand())
+	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), checkCommand(), topologyCommand(),
+		gpuCommand(), versionCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -87,6 +87,9 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	if why := unfit(path); why != "" {
+		complain(stderr, fmt.Errorf("the library will not serve %s: %s", path, why))
+	}
 	left, err := newRemains(env)
 	if err != nil {
 		return &failure{statusRunFailed, err}

@@ -7,10 +7,26 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// unfit says why the library would not serve the program at path, or "" when no reason is seen.
+func unfit(path string) string {
+	if why := unreachable(path); why != "" {
+		return why
+	}
+	if lookAt(path).malloc {
+		return ownMalloc
+	}
+	return ""
+}
+
+const ownMalloc = "it has a malloc of its own"
 
 // unreachable says why a preloaded library would not get into the program at path, or
 // "" when no reason is seen.
@@ -19,11 +35,8 @@ func unreachable(path string) string {
 	if err != nil {
 		return ""
 	}
-	if info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
-		return "it is set-user-ID or set-group-ID: the loader ignores LD_PRELOAD"
-	}
-	if _, err := unix.Getxattr(path, "security.capability", nil); err == nil {
-		return "it has file capabilities: the loader ignores LD_PRELOAD"
+	if raisesRights(path, info) {
+		return "it is set-user-ID or set-group-ID, or has file capabilities: the loader ignores LD_PRELOAD"
 	}
 	file, err := elf.Open(path)
 	var format *elf.FormatError
@@ -40,12 +53,49 @@ func unreachable(path string) string {
 	if file.Class != elf.ELFCLASS64 {
 		return "it is a 32-bit program"
 	}
+	loader, static := loaderOf(file)
+	switch {
+	case static && isLoader(file):
+		return "" // started as a program, it loads another
+	case static:
+		return "it is statically linked: no library can be preloaded into it"
+	case filepath.Base(loader) != glibcLoader:
+		return "its loader is " + loader + ": the library needs glibc's"
+	}
+	return ""
+}
+
+const glibcLoader = "ld-linux-x86-64.so.2"
+
+// loaderOf is the program that the kernel starts to load this one.
+func loaderOf(file *elf.File) (path string, static bool) {
 	for _, p := range file.Progs {
 		if p.Type == elf.PT_INTERP {
-			return ""
+			name, _ := io.ReadAll(p.Open())
+			return string(bytes.TrimRight(name, "\x00")), false
 		}
 	}
-	return "it is statically linked: no library can be preloaded into it"
+	return "", true
+}
+
+// isLoader says whether a file is glibc's loader.
+func isLoader(file *elf.File) bool {
+	names, _ := file.DynString(elf.DT_SONAME)
+	return slices.Contains(names, glibcLoader)
+}
+
+// raisesRights says whether the program runs with more rights than this process: it is then
+// AT_SECURE, for which the loader has its own rules.
+func raisesRights(path string, info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	if info.Mode()&os.ModeSetuid != 0 && int(stat.Uid) != os.Getuid() || info.Mode()&os.ModeSetgid != 0 && int(stat.Gid) != os.Getgid() {
+		return true
+	}
+	_, err := unix.Getxattr(path, "security.capability", nil)
+	return err == nil && os.Getuid() != 0
 }
 
 // interpreter is the program that the first line of a script names.

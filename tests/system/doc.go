@@ -1,3 +1,4 @@
-// Package system holds a black-box test of a whole system: a Debian root in which
-// every program has the library, by /etc/ld.so.preload. It runs only where TA_TEST_SYSTEM is set.
+// Package system holds black-box tests of whole systems. TestSystem is of a Debian root in which
+// every program has the library, by /etc/ld.so.preload; TestBare builds the library in one that
+// has nothing but git. They run only where TA_TEST_SYSTEM is set.
 package system

@@ -39,13 +39,17 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// newRoot unpacks a minimal system.
-func newRoot(t *testing.T) *root {
+// newRoot unpacks a minimal system with packages of the first of the sources.
+func newRoot(t *testing.T, all []source, packages ...string) *root {
 	t.Helper()
 	dir := t.TempDir()
 	r := &root{t, filepath.Join(dir, "root")}
-	all := sources(t)
-	res := testlib.Run(t, testlib.Cmd{Args: []string{"debootstrap", "--variant=minbase", all[0].suite, r.dir, all[0].uri}, Timeout: 10 * time.Minute})
+	args := []string{"debootstrap", "--variant=minbase"}
+	if len(packages) > 0 {
+		args = append(args, "--include="+strings.Join(packages, ","))
+	}
+	args = append(args, all[0].suite, r.dir, all[0].uri)
+	res := testlib.Run(t, testlib.Cmd{Args: args, Timeout: 10 * time.Minute})
 	if res.Status != 0 {
 		t.Skipf("a system cannot be made here: %s", last(res.Stdout+res.Stderr))
 	}
@@ -63,7 +67,7 @@ func newRoot(t *testing.T) *root {
 	if err := os.Mkdir(filepath.Join(r.dir, "tests"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"install.sh", "checks.sh"} {
+	for _, name := range []string{"install.sh", "checks.sh", "bare.sh"} {
 		r.write("tests/"+name, read(t, filepath.Join("testdata", name)), 0o755)
 	}
 	return r
@@ -104,11 +108,11 @@ func (r *root) run(script string, namespaces ...string) string {
 	return res.Stdout + "\nstandard error:\n" + res.Stderr
 }
 
-// TestSystem installs and uses a system twice, without the library and with it from
-// the first package on. It takes many minutes and the network, so it has to be asked for.
-func TestSystem(t *testing.T) {
+// asked skips a test that nobody asked for, or that this machine cannot run.
+func asked(t *testing.T) {
+	t.Helper()
 	if os.Getenv("TA_TEST_SYSTEM") == "" {
-		t.Skip("it downloads and installs Debian twice: TA_TEST_SYSTEM=1 asks for it")
+		t.Skip("it downloads and installs Debian: TA_TEST_SYSTEM=1 asks for it")
 	}
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a Debian root")
@@ -118,9 +122,15 @@ func TestSystem(t *testing.T) {
 			t.Skipf("there is no %s", name)
 		}
 	}
+}
+
+// TestSystem installs and uses a system twice, without the library and with it from
+// the first package on. It takes many minutes and the network, so it has to be asked for.
+func TestSystem(t *testing.T) {
+	asked(t)
 	var printed [2]string
 	for i, preloaded := range []bool{false, true} {
-		r := newRoot(t)
+		r := newRoot(t, sources(t))
 		daemons := "no"
 		if preloaded {
 			r.preload()

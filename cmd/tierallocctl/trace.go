@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A tracer follows a command and all that it starts, and looks at each program that one of them
+// turns into by exec.
+type tracer struct {
+	command int    // its process
+	library string // that LD_PRELOAD is to name
+	images  []*image
+	tracees map[int]*tracee
+}
+
+// tracee is a traced thread. Of a new one the kernel tells twice, in any order: its parent has made
+// it, and it has stopped for the first time. It goes on after both.
+type tracee struct {
+	image   *image
+	armed   bool // a breakpoint is at the entry of its program, and it is on the way there
+	made    bool // its parent has told
+	stopped bool // it has stopped before
+}
+
+const traceOptions = unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACECLONE |
+	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACEEXIT
+
+// trace runs the program at path to its end, with this process's own files, and returns what was
+// run, in order.
+func trace(path string, args []string, env environ, library string) ([]*image, error) {
+	runtime.LockOSThread() // a tracer is a thread
+	defer runtime.UnlockOSThread()
+	signals := make(chan os.Signal, 16)
+	for _, s := range passed {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
+		Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Ptrace: true},
+	})
+	if err != nil {
+		signal.Reset()
+		return nil, err
+	}
+	signal.Ignore(syscall.SIGPIPE) // the table may have no reader any more
+	if p, err := os.FindProcess(pid); err == nil {
+		go passOn(p, signals)
+	}
+	t := &tracer{command: pid, library: library, tracees: map[int]*tracee{}}
+	err = t.follow()
+	return t.images, err
+}
+
+// follow waits for whatever happens to a tracee until the command has ended. Then tracees go on by
+// themselves, but for those with a breakpoint, which would kill them.
+func (t *tracer) follow() error {
+	for ended := false; !ended || t.anyArmed(); {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WALL, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return os.NewSyscallError("wait4", err)
+		case status.Stopped():
+			t.stop(pid, status)
+		default:
+			ended = ended || pid == t.command
+			delete(t.tracees, pid)
+			t.releaseOrphans()
+		}
+	}
+	return nil
+}
+
+func (t *tracer) anyArmed() bool {
+	for _, tracee := range t.tracees {
+		if tracee.armed {
+			return true
+		}
+	}
+	return false
+}
+
+// releaseOrphans lets new tracees go on whose parent was killed before it could tell of them.
+func (t *tracer) releaseOrphans() {
+	for pid, tracee := range t.tracees {
+		if tracee.stopped && !tracee.made {
+			tracee.made = true
+			resume(pid, 0)
+		}
+	}
+}
+
+// resume lets a tracee go on. One that is killed meanwhile answers no more: its end comes next.
+func resume(pid, signal int) { _ = unix.PtraceCont(pid, signal) }
+
+// stop looks at a tracee that has stopped, and lets it go on.
+func (t *tracer) stop(pid int, status unix.WaitStatus) {
+	of := t.tracees[pid]
+	switch {
+	case of == nil && pid == t.command: // its exec
+		of = &tracee{made: true, stopped: true}
+		t.tracees[pid] = of
+		_ = unix.PtraceSetOptions(pid, traceOptions)
+		t.begin(pid, of)
+		resume(pid, 0)
+	case of == nil:
+		t.tracees[pid] = &tracee{stopped: true}
+	case !of.stopped:
+		of.stopped = true
+		resume(pid, 0)
+	default:
+		resume(pid, t.event(pid, of, status))
+	}
+}
+
+// event handles what a tracee has stopped for, and returns the signal to go on with.
+func (t *tracer) event(pid int, of *tracee, status unix.WaitStatus) (signal int) {
+	switch cause := status.TrapCause(); {
+	case cause == unix.PTRACE_EVENT_FORK || cause == unix.PTRACE_EVENT_VFORK || cause == unix.PTRACE_EVENT_CLONE:
+		t.born(pid, of)
+		return 0
+	case cause == unix.PTRACE_EVENT_EXEC:
+		t.begin(pid, of)
+		return 0
+	case cause == unix.PTRACE_EVENT_EXIT:
+		if of.image.pid == pid {
+			of.image.ends()
+		}
+		return 0
+	case status.StopSignal() == unix.SIGTRAP && of.armed && of.image.arrived(pid):
+		of.armed = false
+		return 0
+	case inGroupStop(pid): // it cannot stay in one
+		return 0
+	}
+	return int(status.StopSignal())
+}
+
+// born notes that a tracee has made a process or a thread.
+func (t *tracer) born(pid int, of *tracee) {
+	message, err := unix.PtraceGetEventMsg(pid)
+	if err != nil {
+		return
+	}
+	child := t.tracees[int(message)]
+	if child == nil {
+		t.tracees[int(message)] = &tracee{image: of.image, made: true}
+		return
+	}
+	child.image, child.made = of.image, true
+	resume(int(message), 0)
+}
+
+// begin notes that a tracee has turned into another program.
+func (t *tracer) begin(pid int, of *tracee) {
+	of.image = newImage(pid, t.library)
+	of.armed = of.image.arm()
+	t.images = append(t.images, of.image)
+}
+
+// inGroupStop tells a stop by a signal that has been delivered from one that asks whether to
+// deliver it.
+func inGroupStop(pid int) bool {
+	var info [128]byte
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETSIGINFO, uintptr(pid), 0, uintptr(unsafe.Pointer(&info)), 0, 0)
+	return errno == unix.EINVAL
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+)
+
+const verifyHelp = `Start a program with libtieralloc.so preloaded, as run does, and tell which allocator serves it
+and each program that it starts in turn.
+
+Each program is stopped where the loader hands over to it, and what the loader has loaded is
+looked at. A program is not served where the loader ignores LD_PRELOAD (set-user-ID), where there
+is no loader or another one (static, 32-bit, musl), where a library before this one has malloc, or
+where a variable turns the library off. The table on standard error names the reason. Where
+LD_PRELOAD names the library already, it is left as it is.
+
+The exit status is 0 if the library serves every program, and else 1, whatever the command's own
+is; 78: there is a mistake in the settings; 125 to 127 as for run. Children that go on after the
+command has ended are no longer watched. Programs that trace others (gdb, strace) cannot do so
+here, and a program that stops itself goes on at once.`
+
+func verifyCommand() *cobra.Command {
+	var library string
+	cmd := &cobra.Command{
+		Use:     "verify [flags] -- COMMAND [ARG...]",
+		Short:   "Tell whether the library serves a program and all that it starts",
+		Long:    verifyHelp,
+		Example: "  tierallocctl verify -- make -C src",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("verify: no command is given")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return verify(cmd, library, args) },
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // flags after the command are the command's
+	flags.StringVar(&library, "library", "", "`PATH`: the library, if it is not beside this program")
+	addSettingFlags(cmd)
+	return cmd
+}
+
+func verify(cmd *cobra.Command, named string, args []string) error {
+	stderr := cmd.ErrOrStderr()
+	env, flags := applySettingFlags(cmd.Flags(), os.Environ())
+	v, err := judge(env)
+	if err != nil {
+		return &failure{statusRunFailed, err}
+	}
+	if len(v.mistakes) > 0 {
+		listMistakes(stderr, args[0], v.mistakes, flags)
+		return &failure{statusConfig, nil}
+	}
+	library, command := env.preloaded(), env
+	if library == "" || named != "" {
+		if library, err = findLibrary(named); err != nil {
+			return &failure{statusRunFailed, err}
+		}
+		command = env.preload(library)
+	}
+	path, err := findProgram(args[0])
+	if err != nil {
+		return err
+	}
+	images, err := trace(path, args, command, library)
+	if err != nil {
+		return &failure{statusNotRunnable, fmt.Errorf("cannot trace %s: %w", path, err)}
+	}
+	served := tellImages(stderr, images)
+	section(stderr, "tiers on this machine", placeLines(env, v))
+	if !served {
+		return &failure{statusFailed, nil}
+	}
+	return nil
+}
+
+// preloaded is the name by which LD_PRELOAD has the library, "" if it has not.
+func (e environ) preloaded() string {
+	value, _ := e.get("LD_PRELOAD")
+	for _, name := range preloadNames(value) {
+		if strings.HasPrefix(filepath.Base(name), libraryName) {
+			return name
+		}
+	}
+	return ""
+}
+
+// preloadNames are the names in a value of LD_PRELOAD.
+func preloadNames(value string) []string {
+	return strings.FieldsFunc(value, func(c rune) bool { return c == ':' || c == ' ' })
+}
+
+// tellImages lists programs with their allocators, equal ones on one line, and says whether the
+// library serves all.
+func tellImages(w io.Writer, images []*image) (served bool) {
+	type line struct{ path, allocator string }
+	count := map[line]int{}
+	var lines []line
+	bad := 0
+	for _, i := range images {
+		l := line{printable(i.path), printable(i.allocator())}
+		if count[l]++; count[l] == 1 {
+			lines = append(lines, l)
+		}
+		if !i.served() {
+			bad++
+		}
+	}
+	t := newTable("program", "times", "served by")
+	for _, l := range lines {
+		t.AppendRow(table.Row{l.path, count[l], l.allocator})
+	}
+	if bad == 0 {
+		fmt.Fprintf(w, "tierallocctl: the library serves all programs, %d\n", len(images))
+	} else {
+		fmt.Fprintf(w, "tierallocctl: the library does not serve %d of %s\n", bad, plural(len(images), "program"))
+	}
+	for line := range strings.Lines(t.Render()) {
+		fmt.Fprintf(w, "  %s\n", strings.TrimSuffix(line, "\n"))
+	}
+	return bad == 0
+}

@@ -1,0 +1,91 @@
+package system
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// TestBare clones the tree into a system that has nothing but git, Debian 12's and 13's, and does
+// there what the README tells a stranger to do.
+func TestBare(t *testing.T) {
+	asked(t)
+	first := sources(t)[0]
+	for _, suite := range []string{"bookworm", "trixie"} {
+		t.Run(suite, func(t *testing.T) {
+			r := newRoot(t, []source{{first.uri, suite, first.components}}, "git")
+			r.bundle()
+			r.network()
+			t.Log(r.run("bare.sh"))
+			checkRun(t, r)
+			if tests := read(t, filepath.Join(r.dir, "tests/test.out")); !strings.Contains(tests, "ok  \ttieralloc/internal/config") {
+				t.Errorf("./build.sh test ./internal/... printed\n%s", last(tests))
+			}
+		})
+	}
+}
+
+// bundle puts the tree's last commit into the root, for git to clone.
+func (r *root) bundle() {
+	r.t.Helper()
+	cmd := exec.Command("git", "-C", testlib.Root(), "bundle", "create", "-q", filepath.Join(r.dir, "tests/tree.bundle"), "HEAD")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		r.t.Fatalf("git bundle: %v\n%s", err, out)
+	}
+}
+
+// network gives the root this machine's way to the network: its proxies, where its Go looks for
+// modules, and the certificates that its administrator trusts.
+func (r *root) network() {
+	r.t.Helper()
+	var text strings.Builder
+	set := func(name, value string) {
+		text.WriteString("export " + name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'\n")
+	}
+	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
+		if value := os.Getenv(name); value != "" {
+			set(name, value)
+		}
+	}
+	for _, name := range []string{"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB"} {
+		if value, err := exec.Command("go", "env", name).Output(); err == nil && len(value) > 1 {
+			set(name, strings.TrimSpace(string(value)))
+		}
+	}
+	r.write("tests/environment", text.String(), 0o644)
+	const trusted = "/usr/local/share/ca-certificates"
+	if err := os.CopyFS(filepath.Join(r.dir, trusted), os.DirFS(trusted)); err != nil {
+		r.t.Logf("certificates: %v", err)
+	}
+}
+
+// checkRun holds the first command to what it is to print: the command's output, and on standard
+// error nothing but what was fetched and the summary.
+func checkRun(t *testing.T, r *root) {
+	t.Helper()
+	subject, err := exec.Command("git", "-C", testlib.Root(), "log", "-1", "--format=%s").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, filepath.Join(r.dir, "tests/run.out")); got != string(subject) {
+		t.Errorf("./build.sh run printed %q, not %q", got, subject)
+	}
+	text := read(t, filepath.Join(r.dir, "tests/run.err"))
+	t.Log(text)
+	for line := range strings.Lines(text) {
+		known := false
+		for _, prefix := range []string{"build.sh: installing ", "build.sh: go version ", "go: downloading ", "git (process ", "statistics: "} {
+			known = known || strings.HasPrefix(line, prefix)
+		}
+		if !known {
+			t.Errorf("./build.sh run also says %q", line)
+		}
+	}
+	if !strings.Contains(text, "\ngit (process ") {
+		t.Error("./build.sh run sums up nothing")
+	}
+}

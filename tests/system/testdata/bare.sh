@@ -1,0 +1,12 @@
+#!/bin/bash
+# Clones the tree into this system, and does with it what the README tells a stranger to do.
+# What the commands print goes to files, one each.
+set -e
+. /tests/environment
+git clone -q /tests/tree.bundle /root/tieralloc
+cd /root/tieralloc
+say() { echo "$1: $SECONDS s"; }
+./build.sh run -- git log -1 --format=%s >/tests/run.out 2>/tests/run.err
+say "from the clone to the output"
+./build.sh test ./internal/... >/tests/test.out 2>&1
+say "and the unit tests"
