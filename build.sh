@@ -117,7 +117,7 @@ download_go() {
 # environment may change how it compiles.
 toolchain() {
 	find_go
-	provide gcc:gcc /usr/include/stdio.h:libc6-dev objdump:binutils objcopy:binutils || exit 1
+	provide gcc:gcc /usr/include/stdio.h:libc6-dev objcopy:binutils || exit 1
 	export GOTOOLCHAIN=local GOAMD64=v1 GOEXPERIMENT='' CGO_ENABLED=1 GOFLAGS=-buildvcs=false
 	# The sections are for interpose/order.ld. go-nvml calls functions that NVML has deprecated.
 	export CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations -ffunction-sections -fdata-sections -fno-plt'

@@ -22,6 +22,7 @@ func TestBare(t *testing.T) {
 			r.network()
 			t.Log(r.run("bare.sh"))
 			checkRun(t, r)
+			t.Log(read(t, filepath.Join(r.dir, "tests/verify.out")))
 			if tests := read(t, filepath.Join(r.dir, "tests/test.out")); !strings.Contains(tests, "ok  \ttieralloc/internal/config") {
 				t.Errorf("./build.sh test ./internal/... printed\n%s", last(tests))
 			}

@@ -3,10 +3,12 @@
 # What the commands print goes to files, one each.
 set -e
 . /tests/environment
-git clone -q /tests/tree.bundle /root/tieralloc
+git -c advice.detachedHead=false clone -q /tests/tree.bundle /root/tieralloc
 cd /root/tieralloc
 say() { echo "$1: $SECONDS s"; }
 ./build.sh run -- git log -1 --format=%s >/tests/run.out 2>/tests/run.err
 say "from the clone to the output"
+build/tierallocctl verify -- sh -c 'git log -1 --format=%s; git status --short' >/tests/verify.out 2>&1
+say "and a preload that is verified"
 ./build.sh test ./internal/... >/tests/test.out 2>&1
 say "and the unit tests"
