@@ -7,6 +7,11 @@ root=$(pwd -P) # where "run" starts its command
 cd -- "$here"
 lib=$here/build/libtieralloc.so
 
+# The library's version. Programs that are linked with it ask for it by the soname, whose
+# number changes when they would have to be linked anew.
+version=1.0.0
+soname=libtieralloc.so.${version%%.*}
+
 # The Go that is downloaded where there is none or an older one, with its checksum.
 go_download=golang.org/toolchain@v0.0.1-go1.26.8.linux-amd64
 go_checksum=h1:ZOmGe1OnfREDMIdb1Qi4G9JSuDPBLGExZMQ4nis1RXM=
@@ -18,6 +23,9 @@ usage() {
 	cat >&2 <<'TEXT'
 usage: ./build.sh build               build build/libtieralloc.so, its headers, build/tierallocctl and build/benchmark
        ./build.sh run [--] CMD...     run CMD with the library preloaded, then sum up its statistics
+       ./build.sh install [--prefix DIR] [--destdir DIR]
+                                      build, then install library, header, pkg-config file and tool below DIR (/usr/local)
+       ./build.sh uninstall [--prefix DIR] [--destdir DIR]
        ./build.sh test [GO TEST ARGS] build, then run all tests (or those named)
        ./build.sh bench [GO TEST ARGS] build, then run the benchmarks
        ./build.sh bench cpu [FLAGS]   build, then compare the heap with other allocators' (bench cpu --help)
@@ -137,13 +145,14 @@ build() {
 	# shellcheck disable=SC2064 # the name is wanted as it is now
 	trap "rm -rf -- '$tmp'" EXIT
 	go build -trimpath -buildmode=c-shared -gcflags=tieralloc/...=-spectre=ret \
-		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,separate-code -Wl,-T,$here/interpose/order.ld'" \
+		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,-soname,$soname -Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,separate-code -Wl,-T,$here/interpose/order.ld'" \
 		-o "$tmp/libtieralloc.so" .
 	# Go's linker names a Python script for gdb there, and every gdb session with
 	# the library in it would start with a warning that it is not to be found.
 	objcopy --remove-section .debug_gdb_scripts "$tmp/libtieralloc.so"
 	go run ./internal/postlink "$tmp/libtieralloc.so"
 	go build -trimpath -o "$tmp/tierallocctl" ./cmd/tierallocctl
+	ln -s libtieralloc.so "$tmp/$soname"
 	for name in bench_alloc bench_roll; do
 		gcc -O2 -Wall -Iinterpose -o "$tmp/$name" "tests/bench/document/$name.c" \
 			-L"$tmp" -ltieralloc -Wl,-rpath,"\$ORIGIN/.."
@@ -154,6 +163,7 @@ build() {
 	chmod 0644 "$tmp/ours.h" "$tmp/tieralloc_compat.h"
 	mkdir -p build/benchmark
 	mv -f "$tmp/libtieralloc.so" "$lib"
+	mv -f "$tmp/$soname" build/
 	mv -f "$tmp/ours.h" build/tieralloc.h
 	mv -f "$tmp/tieralloc_compat.h" "$tmp/tierallocctl" build/
 	mv -f "$tmp/bench_alloc" "$tmp/bench_roll" build/benchmark/
@@ -164,10 +174,88 @@ build() {
 
 # True when a source of what is built is newer than the library.
 stale() {
-	[[ -f $lib && -f build/tieralloc.h && -f build/tieralloc_compat.h && -f build/tierallocctl && -x build/benchmark/bench_roll ]] || return 0
+	[[ -f $lib && -f build/$soname && -f build/tieralloc.h && -f build/tieralloc_compat.h && -f build/tierallocctl && -x build/benchmark/bench_roll ]] || return 0
 	[[ -n $(find . \( -path ./.git -o -path ./build -o -path ./tests \) -prune -o -type f \
 		\( -name '*.go' -o -name '*.[chS]' -o -name '*.map' -o -name '*.ld' -o -name hot.txt -o -name go.mod -o -name go.sum -o -name build.sh \) \
 		! -name '*_test.go' -newer "$lib" -print -quit) ]]
+}
+
+# Sets prefix and destdir by the arguments of install and uninstall.
+destination() {
+	prefix=/usr/local destdir=''
+	while (($#)); do
+		case $1 in
+		--prefix=* | --destdir=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+		--prefix | --destdir)
+			(($# > 1)) || usage
+			printf -v "${1#--}" %s "$2"
+			shift 2
+			;;
+		*) usage ;;
+		esac
+	done
+	[[ $prefix == /* ]] || die "--prefix $prefix: expected an absolute path"
+	[[ $destdir == /* || -z $destdir ]] || destdir=$root/$destdir
+}
+
+# place MODE SOURCE TARGET. Programs may start meanwhile with the library preloaded, so a
+# file is there whole or not at all.
+place() {
+	install -d -- "${3%/*}"
+	install -m "$1" -- "$2" "$3.new"
+	mv -f -- "$3.new" "$3"
+}
+
+# Makes a link, as place does. Its name may be that of a link to a folder.
+place_link() {
+	ln -sfn -- "$1" "$2.new"
+	mv -fT -- "$2.new" "$2"
+}
+
+pkg_config() {
+	cat <<TEXT
+prefix=$prefix
+libdir=\${prefix}/lib
+includedir=\${prefix}/include
+
+Name: tieralloc
+Description: Memory allocator with tiers, to preload or to link with
+Version: $version
+Libs: -L\${libdir} -ltieralloc
+Cflags: -I\${includedir}
+TEXT
+}
+
+install_files() {
+	local to=$destdir$prefix
+	if stale; then build; fi
+	place 0755 "$lib" "$to/lib/libtieralloc.so.$version"
+	place_link "libtieralloc.so.$version" "$to/lib/$soname"
+	place_link "$soname" "$to/lib/libtieralloc.so"
+	place 0644 build/tieralloc.h "$to/include/tieralloc.h"
+	place 0644 build/tieralloc_compat.h "$to/include/tieralloc_compat.h"
+	place 0644 <(pkg_config) "$to/lib/pkgconfig/tieralloc.pc"
+	place 0755 build/tierallocctl "$to/bin/tierallocctl"
+	refresh
+	if [[ -n $destdir ]]; then
+		say "installed below $to"
+	elif PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q -F " => $prefix/lib/$soname"; then
+		say "installed below $prefix: LD_PRELOAD=$soname COMMAND"
+	else
+		say "installed below $prefix, where the linker does not look: LD_PRELOAD=$prefix/lib/$soname COMMAND"
+	fi
+}
+
+uninstall_files() {
+	local to=$destdir$prefix
+	rm -f -- "$to"/lib/libtieralloc.so{,.[0-9]*} "$to"/include/tieralloc{,_compat}.h "$to"/lib/pkgconfig/tieralloc.pc \
+		"$to"/bin/tierallocctl
+	refresh
+}
+
+# Tells the linker of libraries that came or went.
+refresh() {
+	if [[ -z $destdir && $(id -u) == 0 ]]; then PATH=$PATH:/sbin:/usr/sbin ldconfig; fi
 }
 
 # Prints the numbers of a statistics file that a person looks at first. A small
@@ -305,6 +393,14 @@ build)
 	build
 	;;
 run) run "$@" ;;
+install)
+	destination "$@"
+	install_files
+	;;
+uninstall)
+	destination "$@"
+	uninstall_files
+	;;
 test)
 	build
 	run_tests "$@"

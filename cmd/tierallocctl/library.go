@@ -12,7 +12,7 @@ import (
 const libraryName = "libtieralloc.so"
 
 // findLibrary is the absolute path of the library to preload: the one named, or else
-// the one beside this program.
+// the one beside this program or, where both are installed, in the folder for libraries.
 func findLibrary(named string) (string, error) {
 	path := named
 	if path == "" {
@@ -24,6 +24,11 @@ func findLibrary(named string) (string, error) {
 			self = real
 		}
 		path = filepath.Join(filepath.Dir(self), libraryName)
+		if _, err := os.Stat(path); err != nil {
+			if installed := filepath.Join(filepath.Dir(self), "..", "lib", libraryName); checkLibrary(installed) == nil {
+				path = installed
+			}
+		}
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
