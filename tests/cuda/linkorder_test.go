@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"debug/elf"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ var startsWith = []string{"init", "resolver", "old"}
 // library's functions alone, does not need the driver as the linker sees it, and has it all the same.
 func TestLinkOrder(t *testing.T) {
 	lib := testlib.Lib(t)
-	program := cc(t, "linkorder.c", "-Wl,--as-needed", lib, drivers+"/libcuda.so.1")
+	program := cc(t, "linkorder.c", "-Wl,--as-needed", lib, "-Wl,-rpath,"+filepath.Dir(lib), drivers+"/libcuda.so.1")
 	needs := needed(t, program)
 	if slices.Contains(needs, "libcuda.so.1") {
 		t.Fatalf("the linker keeps the driver, and the test shows nothing: %v", needs)

@@ -34,9 +34,9 @@ func TestSetUserID(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lib, prog := filepath.Join(dir, "libtieralloc.so"), filepath.Join(dir, "auxv")
+	lib, prog := filepath.Join(dir, "libtieralloc.so.1"), filepath.Join(dir, "auxv")
 	copyTo(t, testlib.Lib(t), lib, 0o755)
-	copyTo(t, testlib.CC(t, "auxv.c", "-ldl", lib), prog, os.ModeSetuid|0o755)
+	copyTo(t, testlib.CC(t, "auxv.c", "-ldl", lib, "-Wl,-rpath,"+dir), prog, os.ModeSetuid|0o755)
 	open := filepath.Join(dir, "open")
 	if err := os.Mkdir(open, 0o777); err != nil {
 		t.Fatal(err)
