@@ -23,6 +23,7 @@ func TestBare(t *testing.T) {
 			t.Log(r.run("bare.sh"))
 			checkRun(t, r)
 			t.Log(read(t, filepath.Join(r.dir, "tests/verify.out")))
+			checkInstall(t, r)
 			if tests := read(t, filepath.Join(r.dir, "tests/test.out")); !strings.Contains(tests, "ok  \ttieralloc/internal/config") {
 				t.Errorf("./build.sh test ./internal/... printed\n%s", last(tests))
 			}
@@ -75,6 +76,10 @@ func checkRun(t *testing.T, r *root) {
 	if got := read(t, filepath.Join(r.dir, "tests/run.out")); got != string(subject) {
 		t.Errorf("./build.sh run printed %q, not %q", got, subject)
 	}
+	refused := read(t, filepath.Join(r.dir, "tests/refused.out"))
+	if strings.Count(refused, "\n") != 1 || !strings.Contains(refused, "https://go.dev/dl/") {
+		t.Errorf("without Go and without the right to install it: %q", refused)
+	}
 	text := read(t, filepath.Join(r.dir, "tests/run.err"))
 	t.Log(text)
 	for line := range strings.Lines(text) {
@@ -88,5 +93,22 @@ func checkRun(t *testing.T, r *root) {
 	}
 	if !strings.Contains(text, "\ngit (process ") {
 		t.Error("./build.sh run sums up nothing")
+	}
+}
+
+// checkInstall: the linker of the root finds what was installed, and no glibc newer than the README
+// says is needed, although a newer one was there.
+func checkInstall(t *testing.T, r *root) {
+	t.Helper()
+	if text := read(t, filepath.Join(r.dir, "tests/install.out")); !strings.Contains(text, "LD_PRELOAD=libtieralloc.so.1 COMMAND") {
+		t.Errorf("./build.sh install printed %q", text)
+	}
+	if text := read(t, filepath.Join(r.dir, "tests/short.json")); !strings.Contains(text, `"program"`) {
+		t.Errorf("a preload by the short name left the report %q", text)
+	}
+	for _, name := range []string{"libtieralloc.so", "tierallocctl"} {
+		if minor, from := testlib.Glibc(t, filepath.Join(r.dir, "srv/tieralloc/build", name)); minor > 34 {
+			t.Errorf("%s needs glibc 2.%d, for %s", name, minor, from)
+		}
 	}
 }

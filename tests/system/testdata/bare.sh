@@ -3,12 +3,17 @@
 # What the commands print goes to files, one each.
 set -e
 . /tests/environment
-git -c advice.detachedHead=false clone -q /tests/tree.bundle /root/tieralloc
-cd /root/tieralloc
+git -c advice.detachedHead=false clone -q /tests/tree.bundle /srv/tieralloc
+cd /srv/tieralloc
+if setpriv --reuid=65534 --regid=65534 --clear-groups ./build.sh build >/tests/refused.out 2>&1; then exit 1; fi
 say() { echo "$1: $SECONDS s"; }
 ./build.sh run -- git log -1 --format=%s >/tests/run.out 2>/tests/run.err
 say "from the clone to the output"
 build/tierallocctl verify -- sh -c 'git log -1 --format=%s; git status --short' >/tests/verify.out 2>&1
 say "and a preload that is verified"
+./build.sh install >/tests/install.out 2>&1
+LD_PRELOAD=libtieralloc.so.1 TA_STATS_FILE=/tests/short.json git --version
+tierallocctl verify -- git --version
+./build.sh uninstall
 ./build.sh test ./internal/... >/tests/test.out 2>&1
 say "and the unit tests"
