@@ -143,6 +143,29 @@ func TestVerifyRights(t *testing.T) {
 	}
 }
 
+// TestVerifyBackground: a child that goes on after the command's end is let go in one piece, even
+// if the loader is at work in it just then.
+func TestVerifyBackground(t *testing.T) {
+	done := filepath.Join(t.TempDir(), "done")
+	slow := testlib.CC(t, "slow.c", "-shared", "-fPIC")
+	program := testlib.CC(t, "nothing.c", "-Wl,--no-as-needed", slow)
+	r := verify(t, nil, "sh", "-c", "("+program+" && sleep 1 && true; echo $? >"+done+") >/dev/null 2>&1 & sleep 0.5")
+	if r.Status != 0 {
+		t.Errorf("%+v", r)
+	}
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	testlib.Wait(t, "the child's file", self, func() bool {
+		text, err := os.ReadFile(done)
+		return err == nil && len(text) > 0
+	})
+	if text, _ := os.ReadFile(done); string(text) != "0\n" {
+		t.Errorf("it ended with %q", text)
+	}
+}
+
 // TestVerifyRoot: in another root the library is not where LD_PRELOAD says.
 func TestVerifyRoot(t *testing.T) {
 	testlib.Need(t, "unshare", "mount")
