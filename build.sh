@@ -84,8 +84,9 @@ provide() {
 # old to build the library, but not for that.
 find_go() {
 	local want
-	command -v go >/dev/null || PATH=$PATH:/usr/local/go/bin
+	export GOTOOLCHAIN=local # else it downloads one for go.mod by itself, and another one
 	want=$(awk '$1 == "go" { print $2 }' go.mod)
+	is_go "$want" || [[ ! -x /usr/local/go/bin/go ]] || PATH=/usr/local/go/bin:$PATH
 	if ! command -v go >/dev/null; then
 		can_install || die "missing: Go $want or later (https://go.dev/dl/) in PATH or in /usr/local/go;" \
 			"an older one (Debian package golang-go) does, too: it downloads a newer one"
@@ -94,10 +95,11 @@ find_go() {
 	is_go "$want" || download_go
 }
 
-# True when the go in PATH has the version $1 or a later one.
+# True when there is a go in PATH, of the version $1 or a later one.
 is_go() {
 	local have
-	have=$(GOTOOLCHAIN=local GOFLAGS='' go env GOVERSION)
+	command -v go >/dev/null || return 1
+	have=$(GOFLAGS='' go env GOVERSION)
 	have=${have%% *}
 	[[ $(printf '%s\n' "$1" "${have#go}" | sort -V | head -n 1) == "$1" ]]
 }
@@ -109,7 +111,7 @@ download_go() {
 	dir=$(go env GOMODCACHE)/$go_download
 	[[ -d $dir ]] || say "$(go version) is too old: downloading ${go_download#*/}"
 	log=$(mktemp)
-	if ! answer=$(cd / && GO111MODULE=on GOTOOLCHAIN=local GOFLAGS='' GOWORK=off go mod download -json "$go_download" 2>"$log"); then
+	if ! answer=$(cd / && GO111MODULE=on GOFLAGS='' GOWORK=off go mod download -json "$go_download" 2>"$log"); then
 		{ cat "$log" && sed -n 's/^\t"Error": //p' <<<"$answer"; } >&2
 		rm -f "$log"
 		die "${go_download#*/} cannot be downloaded; a Go from https://go.dev/dl/ in PATH or in /usr/local/go does as well"
@@ -126,7 +128,7 @@ download_go() {
 toolchain() {
 	find_go
 	provide gcc:gcc /usr/include/stdio.h:libc6-dev objcopy:binutils || exit 1
-	export GOTOOLCHAIN=local GOAMD64=v1 GOEXPERIMENT='' CGO_ENABLED=1 GOFLAGS=-buildvcs=false
+	export GOAMD64=v1 GOEXPERIMENT='' CGO_ENABLED=1 GOFLAGS=-buildvcs=false
 	# The sections are for interpose/order.ld. go-nvml calls functions that NVML has deprecated.
 	export CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations -ffunction-sections -fdata-sections -fno-plt'
 	unset GOOS GOARCH

@@ -2,6 +2,7 @@
 # Clones the tree into this system, and does with it what the README tells a stranger to do.
 # What the commands print goes to files, one each.
 set -e
+# shellcheck source=/dev/null
 . /tests/environment
 git -c advice.detachedHead=false clone -q /tests/tree.bundle /srv/tieralloc
 cd /srv/tieralloc
