@@ -9,7 +9,7 @@ lib=$here/build/libtieralloc.so
 
 # The library's version. Programs that are linked with it ask for it by the soname, whose
 # number changes when they would have to be linked anew.
-version=1.0.0
+version=$(sed -n 's/^const Number = "\(.*\)"$/\1/p' internal/version/version.go)
 soname=libtieralloc.so.${version%%.*}
 
 # The Go that is downloaded where there is none or an older one, with its checksum.

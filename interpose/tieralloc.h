@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 /* The version of the library that this header belongs to. */
-#define TIERALLOC_VERSION "0.1.0"
+#define TIERALLOC_VERSION "1.0.0"
 
 #ifdef __cplusplus
 extern "C" {
