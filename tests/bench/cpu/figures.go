@@ -30,6 +30,12 @@ func quantile(values []float64, q float64) float64 {
 	return s[below]*(1-part) + s[above]*part
 }
 
+// equal says whether ratios are 1 within their spread, the range of the middle half. One round
+// has no spread.
+func equal(ratios []float64) bool {
+	return len(ratios) > 1 && quantile(ratios, 0.25) <= 1 && quantile(ratios, 0.75) >= 1
+}
+
 func median(values []float64) float64 { return quantile(values, 0.5) }
 
 // geometric mean of positive values; NaN of none.
@@ -77,4 +83,19 @@ func (r *results) mean(f figure, k int) float64 {
 		}
 	}
 	return geometric(all)
+}
+
+// halfSpread is half the spread of the contender's ratios to glibc in a typical row: how far a
+// ratio is from another run's by chance; NaN where there is none.
+func (r *results) halfSpread(f figure, k int) float64 {
+	var all []float64
+	for _, row := range r.rows {
+		if x := row.ratios(f, k, 0); x != nil {
+			all = append(all, (quantile(x, 0.75)-quantile(x, 0.25))/2)
+		}
+	}
+	if all == nil {
+		return math.NaN()
+	}
+	return median(all)
 }

@@ -152,7 +152,7 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), append(args, "--chart", chart), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1 rounds", "25% of the work", "barnes", "sh8", "geometric mean, time", "Peak of resident memory"} {
+	for _, want := range []string{machine(), "1 rounds", "One round tells nothing", "25% of the work", "barnes", "sh8", "geometric mean, time", "Peak of resident memory"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

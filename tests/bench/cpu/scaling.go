@@ -46,7 +46,7 @@ type grid struct {
 // each round.
 func (p *place) scaling(ctx context.Context, list []workload, all []contender, counts []int, rounds int, out, progress io.Writer) error {
 	p.rest = 0
-	fmt.Fprintf(out, "%d rounds, interleaved; each thread does as much as one alone would\n", rounds)
+	fmt.Fprintf(out, "%s\n%d rounds, interleaved; each thread does as much as one alone would\n", machine(), rounds)
 	var failed []string
 	for _, w := range list {
 		start := time.Now()

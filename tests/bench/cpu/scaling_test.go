@@ -29,7 +29,7 @@ func TestScaling(t *testing.T) {
 	if err := run(t.Context(), append(args, shared.dir), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2 rounds", "scratch", "\n        1", "\n        3", "1.00 (1.00–1.00)", "3 threads: tieralloc takes"} {
+	for _, want := range []string{machine(), "2 rounds", "scratch", "\n        1", "\n        3", "1.00 (1.00–1.00)", "3 threads: tieralloc takes"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -22,8 +22,13 @@ func (r *results) print(out io.Writer) {
 	if r.scale != 1000 {
 		scale = fmt.Sprintf(", %d%% of the work", r.scale/10)
 	}
-	fmt.Fprintf(out, "%d rounds, interleaved; %d threads%s. x: ratio to glibc in the same round, median (range of the middle half)\n",
-		r.rounds, r.thread, scale)
+	fmt.Fprintf(out, "%s\n%d rounds, interleaved; %d threads%s. x: ratio to glibc in the same round, median (its spread: the range of the middle half)\n",
+		machine(), r.rounds, r.thread, scale)
+	if r.rounds > 1 {
+		fmt.Fprintf(out, "%s: equal within the spread\n", equalMark)
+	} else {
+		fmt.Fprintln(out, "One round tells nothing of the spread.")
+	}
 	r.table(out, elapsed, elapsed, cpu)
 	r.table(out, peak, peak)
 	r.table(out, steady, steady)
@@ -54,7 +59,7 @@ func (r *results) table(out io.Writer, f figure, means ...figure) {
 		rows++
 		fmt.Fprintf(w, "%s\t%.4g\t", row.name, median(base))
 		for k := range r.all[1:] {
-			fmt.Fprintf(w, "%s\t", spread(row.ratios(f, k+1, 0)))
+			fmt.Fprintf(w, "%s\t", cell(row.ratios(f, k+1, 0)))
 		}
 		fmt.Fprintln(w)
 	}
@@ -68,9 +73,28 @@ func (r *results) table(out io.Writer, f figure, means ...figure) {
 		}
 		fmt.Fprintln(w)
 	}
+	if r.rounds > 1 {
+		fmt.Fprint(w, "half the spread, median\t\t")
+		for k := range r.all[1:] {
+			fmt.Fprintf(w, "%s\t", number(r.halfSpread(f, k+1)))
+		}
+		fmt.Fprintln(w)
+	}
 	w.Flush()
 	fmt.Fprintf(out, "\n%s\n%s", f.title, text.String())
 }
+
+// equalMark stands before a ratio that is 1 within the spread.
+const equalMark = "~"
+
+func markOf(equal bool) string {
+	if equal {
+		return equalMark
+	}
+	return ""
+}
+
+func cell(x []float64) string { return markOf(equal(x)) + spread(x) }
 
 func spread(x []float64) string {
 	if x == nil {
@@ -104,6 +128,7 @@ func (r *results) failures() []string {
 type lead struct {
 	workload, figure, who string
 	factor                float64
+	equal                 bool // within the spread
 }
 
 // leads are all of them, the greatest first.
@@ -113,7 +138,7 @@ func (r *results) leads() []lead {
 		for _, f := range []figure{elapsed, peak, steady} {
 			for k := range r.all {
 				if x := row.ratios(f, ours, k); k != ours && x != nil && median(x) > ahead {
-					out = append(out, lead{row.name, f.name, r.all[k].name, median(x)})
+					out = append(out, lead{row.name, f.name, r.all[k].name, median(x), equal(x)})
 				}
 			}
 		}
@@ -140,7 +165,7 @@ func (r *results) behind(out io.Writer) {
 		if text[key] == nil {
 			order = append(order, key)
 		}
-		text[key] = append(text[key], fmt.Sprintf("%.2f times %s", l.factor, l.who))
+		text[key] = append(text[key], fmt.Sprintf("%s%.2f times %s", markOf(l.equal), l.factor, l.who))
 	}
 	if len(order) == 0 {
 		fmt.Fprintf(out, "\nNowhere is another ahead of tieralloc by more than 5%%.\n")

@@ -57,11 +57,13 @@ func TestTable(t *testing.T) {
 	r.print(&out)
 	flat := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
-		"3 rounds, interleaved; 2 threads. x:",
+		machine() + " 3 rounds, interleaved; 2 threads. x:",
 		"one 100 0.50 (0.50–0.52) 0.25 (0.25–0.28) 4.00 (4.00–4.50)",
 		"two 10 2.00 (2.00–2.00) 2.00 (2.00–2.00) –",
 		"geometric mean, time 1.000 0.707 4.000",
-		"one 10 1.00 (1.00–1.05) 1.00 (0.95–1.00) 10.00 (10.00–10.00)",
+		"~: equal within the spread",
+		"one 10 ~1.00 (1.00–1.05) ~1.00 (0.95–1.00) 10.00 (10.00–10.00)",
+		"geometric mean, processor time 1.000 1.000 1.000 half the spread, median 0.005 0.006 0.250",
 		"geometric mean, steady memory 2.000 1.000 1.000",
 		"not run: three: there is no three",
 		"failed: two under a<b: it hung",
@@ -73,13 +75,39 @@ func TestTable(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
-	for _, wrong := range []string{"one, time: 2.00 times fast,", "one, peak", "two, peak", "NaN", "two, steady"} {
+	for _, wrong := range []string{"~0.50", "~2.00", "~4.00", "one, time: 2.00 times fast,", "one, peak", "two, peak", "NaN", "two, steady"} {
 		if strings.Contains(flat, wrong) {
 			t.Errorf("%q in\n%s", wrong, out.String())
 		}
 	}
 	if err := r.verdict(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Equal is what has 1 in the middle half of its rounds, and nothing after one round.
+func TestEqual(t *testing.T) {
+	for _, c := range []struct {
+		ratios []float64
+		equal  bool
+	}{{[]float64{0.95, 1.2, 1.1}, false}, {[]float64{0.8, 1.2, 1.1}, true}, {[]float64{1, 1}, true}, {[]float64{0.99, 0.98, 0.97}, false},
+		{[]float64{0.5, 1.02, 1.03, 1.04, 1.05}, false}, {[]float64{1}, false}, {nil, false}} {
+		if equal(c.ratios) != c.equal {
+			t.Errorf("%v: %v", c.ratios, !c.equal)
+		}
+	}
+}
+
+// A lead that may be chance says so.
+func TestLeadsWithinSpread(t *testing.T) {
+	r := &results{all: []contender{{name: "glibc"}, {name: "tieralloc"}}, rounds: 3, scale: 1000,
+		rows: []row{{"w", [][]sample{of(0, 100, 1, 100, 1, 100, 1), of(0, 80, 2, 106, 2, 120, 2)}, make([]string, 2)}}}
+	var out strings.Builder
+	r.print(&out)
+	for _, want := range []string{"w, time: ~1.06 times glibc", "w, peak memory: 2.00 times glibc"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
 	}
 }
 
