@@ -65,7 +65,7 @@ func (p *place) start(ctx context.Context, j job, c contender, output string) (*
 	cmd.Env = append(append(environ(), j.env...), c.env...)
 	cmd.Dir = j.dir
 	// The group is what a time limit ends: the program is a child of the one started.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: j.user}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Stderr = &r.stderr

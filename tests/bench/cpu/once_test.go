@@ -55,6 +55,12 @@ func TestLimit(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "did not end within") {
 		t.Fatal(err)
 	}
+	ends(t, file)
+}
+
+// ends waits for the end of the process whose number is in the file.
+func ends(t *testing.T, file string) {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -23,6 +24,36 @@ func python(p *place) (job, error) {
 func pythonMalloc(p *place) (job, error) {
 	j, err := python(p)
 	j.env = []string{"PYTHONMALLOC=malloc"}
+	return j, err
+}
+
+// numpy makes arrays of all sizes. Its own threads would be what is measured.
+func numpy(p *place) (job, error) {
+	j, err := script(p, "arrays.py", []string{p.text(3)}, "python3")
+	if err != nil {
+		return job{}, err
+	}
+	if exec.Command(j.args[0], "-c", "import numpy").Run() != nil {
+		return job{}, lacking("numpy for " + j.args[0])
+	}
+	j.env = []string{"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1"}
+	return j, nil
+}
+
+func ruby(p *place) (job, error) {
+	path, err := program("ruby")
+	return job{args: []string{path, "--disable-gems", p.source("script.rb"), p.text(5)}}, err
+}
+
+func php(p *place) (job, error) {
+	path, err := program("php")
+	return job{args: []string{path, "-n", "-d", "memory_limit=-1", p.source("script.php"), p.text(5)}}, err
+}
+
+// phpMalloc asks malloc for every block, where PHP would use an allocator of its own.
+func phpMalloc(p *place) (job, error) {
+	j, err := php(p)
+	j.env = []string{"USE_ZEND_ALLOC=0"}
 	return j, err
 }
 
@@ -104,9 +135,13 @@ int work_%[1]d(struct pair_%[1]d *list, unsigned n, const char *text)
 }
 `
 
+func gcc(p *place) (job, error) { return compiler(p, "gcc") }
+
+func clang(p *place) (job, error) { return compiler(p, "clang") }
+
 // compiler translates one large file. What runs is the compiler proper, as the driver calls it.
-func compiler(p *place) (job, error) {
-	gcc, err := program("gcc")
+func compiler(p *place, name string) (job, error) {
+	path, err := program(name)
 	if err != nil {
 		return job{}, err
 	}
@@ -116,7 +151,7 @@ func compiler(p *place) (job, error) {
 		fmt.Fprintf(&text, function, i, 5+i%9, 'a'+i%26)
 	}
 	file, err := p.write("large-source.c", []byte(text.String()))
-	return job{args: []string{gcc, "-O2", "-S", "-o", "-", file}, dir: p.dir}, err
+	return job{args: []string{path, "-O2", "-S", "-o", "-", file}, dir: p.dir}, err
 }
 
 // history reads all changes that the project's repository knows.
@@ -132,4 +167,41 @@ func history(p *place) (job, error) {
 	}
 	return job{args: []string{git, "--no-pager", "log", "-p", "--stat", "-M", "--no-color", "--no-ext-diff", "--no-textconv",
 		"-n", p.text(60), strings.TrimSpace(string(head))}, env: []string{"GIT_OPTIONAL_LOCKS=0"}, dir: p.root}, nil
+}
+
+// class is a part of what the Java compiler gets; %[1]d is its number.
+const class = `
+	interface Shape%[1]d<T extends Comparable<T>> { T best(List<? extends T> list); default int size() { return %[1]d; } }
+	static class Work%[1]d implements Shape%[1]d<String> {
+		final Map<String, List<Integer>> lengths = new TreeMap<>();
+		public String best(List<? extends String> list) {
+			return list.stream().filter(s -> s.length() > %[1]d).map(s -> s + "%[1]d").sorted(Comparator.comparing(String::length)).findFirst().orElse("none");
+		}
+		int run(String text) {
+			for (String w : text.split(" "))
+				lengths.computeIfAbsent(w, k -> new ArrayList<>()).add(w.length());
+			Function<Integer, Function<Integer, Integer>> f = a -> b -> a * b + %[1]d;
+			switch (text.length() %% 3) {
+			case 0: return f.apply(3).apply(lengths.size());
+			case 1: return lengths.values().stream().mapToInt(List::size).sum();
+			default: return best(new ArrayList<>(lengths.keySet())).hashCode();
+			}
+		}
+	}
+`
+
+// javac is a program for the Java virtual machine: the compiler, which is written in Java.
+func javac(p *place) (job, error) {
+	path, err := program("javac")
+	if err != nil {
+		return job{}, err
+	}
+	var text strings.Builder
+	text.WriteString("import java.util.*;\nimport java.util.function.*;\nclass Large {\n")
+	for i := range p.scaled(40) {
+		fmt.Fprintf(&text, class, i)
+	}
+	text.WriteString("}\n")
+	file, err := p.write("Large.java", []byte(text.String()))
+	return job{args: []string{path, "-J-XX:+UseSerialGC", "-J-Xmx256m", "-proc:none", "-d", filepath.Join(p.dir, "classes"), file}}, err
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // workload is a line of the tables.
@@ -19,7 +20,8 @@ type job struct {
 	env   []string
 	stdin string // a file
 	dir   string
-	own   bool // of work/: it prints its checksum, and more (see work.h)
+	user  *syscall.Credential // nil: this process's
+	own   bool                // of work/: it prints its checksum, and more (see work.h)
 	// once takes the place of running args, where there is more to it.
 	once func(ctx context.Context, p *place, c contender) (sample, error)
 }
@@ -46,15 +48,23 @@ var workloads = []workload{
 	{"simple-n", own("simple", 0)},
 	{"thrash", own("thrash", 0)},
 	{"xmalloc", own("xmalloc", 0)},
+	{"clang", clang},
 	{"gawk", awk},
-	{"gcc", compiler},
+	{"gcc", gcc},
 	{"git", history},
+	{"javac", javac},
 	{"lua", lua},
+	{"nginx", nginx},
 	{"node", node},
+	{"numpy", numpy},
 	{"perl", perl},
+	{"php", php},
+	{"php-malloc", phpMalloc},
+	{"postgres", postgres},
 	{"python", python},
 	{"python-malloc", pythonMalloc},
 	{"redis", redis},
+	{"ruby", ruby},
 	{"sort", sorting},
 	{"sqlite", sqlite},
 }
