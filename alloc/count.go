@@ -113,6 +113,7 @@ func (k *Counts) threads(t *Thread) {
 		if t.held != nil {
 			k.quarantined(t.held)
 		}
+		k.cache(t)
 		switch atomic.LoadUint32(&t.state) {
 		case heapOwned:
 			k.Heaps++

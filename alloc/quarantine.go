@@ -11,24 +11,16 @@ import (
 // each new one takes the place of one chosen at random, which must still be zero.
 //
 //	bytes = Σ Size of the slots in slot[0:n] <= quarantineBytes
-//	newest < n, or n = 0: where the last one lies
-//	given[i] = a block that the thread was given not long ago, or 0; [turn] the last one
-//	watch counts the looks at one of those after the other
 type quarantine struct {
-	_      raw.OffHeap
-	n      uintptr
-	bytes  uintptr
-	newest uintptr
-	turn   uintptr
-	watch  uintptr
-	given  [givenSlots]uintptr
-	slot   [quarantineSlots]uintptr
+	_     raw.OffHeap
+	n     uintptr
+	bytes uintptr
+	slot  [quarantineSlots]uintptr
 }
 
 const (
 	quarantineSlots = 1024
 	quarantineBytes = 1 << 20
-	givenSlots      = 16
 )
 
 // randomState counts up by the golden ratio; see mix.
@@ -39,8 +31,8 @@ func random() uint64 {
 	return mix(secret.random + atomic.AddUint64(&randomState, 0x9e3779b97f4a7c15))
 }
 
-// quarantine is the thread's, or nil when there is no memory for it.
-func (t *Thread) quarantine() *quarantine {
+// hold is the thread's quarantine, or nil when there is no memory for it.
+func (t *Thread) hold() *quarantine {
 	if t.held == nil {
 		const size = (unsafe.Sizeof(quarantine{}) + raw.Page - 1) &^ (raw.Page - 1)
 		if at := raw.Map(size); at != 0 {
@@ -51,12 +43,24 @@ func (t *Thread) quarantine() *quarantine {
 	return t.held
 }
 
-// keep takes in a zeroed block of p. Those that leave for it go back to their pages.
+// keep takes in a block of p that was freed and zeroed just now.
 func (h *Heap) keep(p *Page, b uintptr) {
 	if heapOf(atomic.LoadUintptr(&p.Owner)).Thread != h.Thread {
 		h.Remotes++
 	}
-	q := h.Thread.quarantine()
+	if k := h.Thread.cache(); k != nil {
+		k.Last = b
+		if k.Given == b {
+			k.Given = 0
+		}
+	}
+	h.thin(uintptr(p.Class))
+	h.quarantine(p, b)
+}
+
+// quarantine takes in a zeroed block of p. Those that leave for it go back to their pages.
+func (h *Heap) quarantine(p *Page, b uintptr) {
+	q := h.Thread.hold()
 	if q == nil {
 		h.discharge(b)
 		return
@@ -65,7 +69,6 @@ func (h *Heap) keep(p *Page, b uintptr) {
 		h.discharge(q.takeOut(uintptr(random()>>32) * q.n >> 32))
 	}
 	q.slot[q.n%quarantineSlots] = b
-	q.newest = q.n
 	q.n++
 	q.bytes += p.Size
 }
@@ -75,9 +78,6 @@ func (q *quarantine) takeOut(i uintptr) uintptr {
 	b := q.slot[i%quarantineSlots]
 	q.n--
 	q.slot[i%quarantineSlots] = q.slot[q.n%quarantineSlots]
-	if q.newest == q.n {
-		q.newest = i
-	}
 	if p := Lookup(b); p != nil {
 		q.bytes -= p.Size
 	}
@@ -89,6 +89,9 @@ func (h *Heap) discharge(b uintptr) {
 	p := Lookup(b)
 	if p == nil {
 		return
+	}
+	if k := h.Thread.Cache; k != nil && k.Last == b {
+		k.Last = 0
 	}
 	if l := p.label(b); !labelValid(b, l) || labelState(l) != stateClean {
 		corrupt(&h.Thread.running, p, b, foundLabel)
@@ -108,8 +111,11 @@ func (p *Page) enlist(b uintptr) {
 	p.setLabel(b, stateListed, 1)
 }
 
-// release gives all of the thread's quarantine back to the pages.
+// release gives all of the thread's cache and quarantine back to the pages.
 func (t *Thread) release() {
+	if t.Cache != nil {
+		t.Cache.empty(t.Base)
+	}
 	q := t.held
 	if q == nil {
 		return
@@ -117,37 +123,32 @@ func (t *Thread) release() {
 	for q.n != 0 {
 		t.Base.discharge(q.takeOut(q.n - 1))
 	}
-	q.given = [givenSlots]uintptr{}
 }
 
 // remember notes the block that the thread was given last.
 func (t *Thread) remember(b uintptr) {
-	if q := t.quarantine(); q != nil {
-		q.turn++
-		q.given[q.turn%givenSlots] = b
+	if k := t.cache(); k != nil {
+		k.Given = b
 	}
 }
 
-// audit looks at the block that the thread was given last, with its neighbours, at another
-// it was given not long ago, and at the one that it freed last: most damage is done
-// soon, and by who has the block. The block that is about to be freed is looked at anyway.
+// audit looks at the block that the thread was given last, with its neighbours, and at the one
+// that it freed last: most damage is done soon, and by who has the block. The block that is about
+// to be freed is looked at anyway. Further it looks where the C side has found something.
 func (t *Thread) audit(freed uintptr) {
-	q := t.held
-	if q == nil {
+	k := t.Cache
+	if k == nil {
 		return
 	}
-	if b := q.given[q.turn%givenSlots]; b != freed {
-		t.inspect(b, true)
+	if k.Suspect != 0 {
+		t.suspect(k.Suspect)
+		k.Suspect = 0
 	}
-	q.watch++
-	if b := q.given[q.watch%givenSlots]; b != freed {
-		t.inspect(b, false)
+	if k.Given != freed {
+		t.inspect(k.Given)
 	}
-	if q.n == 0 {
-		return
-	}
-	b := q.slot[q.newest%quarantineSlots]
-	if p := Lookup(b); p != nil {
+	b := k.Last
+	if p := Lookup(b); b != 0 && p != nil {
 		what := p.slot(b, true)
 		if what == 0 && p.room() > nearby {
 			what = p.slot(b, false)
@@ -158,10 +159,24 @@ func (t *Thread) audit(freed uintptr) {
 	}
 }
 
-// inspect looks at a block that the thread was given and may have freed, or 0, with its
-// neighbours if it is wide. Where its page is full that may be
-// another thread's by now (steal.go), and is left alone.
-func (t *Thread) inspect(b uintptr, wide bool) {
+// suspect looks at a slot of the thread's cache, and its neighbours.
+func (t *Thread) suspect(b uintptr) {
+	p := Lookup(b)
+	if l := p.label(b); !labelValid(b, l) {
+		corrupt(&t.running, p, b, foundLabel)
+	}
+	if !blank(b, b+p.room()) {
+		corrupt(&t.running, p, b, foundFreed)
+	}
+	if bad, what := p.around(b); what != 0 {
+		corrupt(&t.running, p, bad, what)
+	}
+}
+
+// inspect looks at a block that the thread was given, or 0, with its neighbours while it is live. Another thread
+// may have freed it, and the page be another's by now; a full page that others could
+// take stays while the thread was given a block of it last (steal.go).
+func (t *Thread) inspect(b uintptr) {
 	p := Lookup(b)
 	if b == 0 || p == nil || p.Magic != 0 || !t.owns(p) || !p.isSlot(b) {
 		return
@@ -169,7 +184,7 @@ func (t *Thread) inspect(b uintptr, wide bool) {
 	if what := p.slot(b, false); what != 0 {
 		corrupt(&t.running, p, b, what)
 	}
-	if !wide || labelState(p.label(b)) >= stateKinds {
+	if labelState(p.label(b)) >= stateKinds {
 		return
 	}
 	if bad, what := p.around(b); what != 0 {
@@ -177,22 +192,32 @@ func (t *Thread) inspect(b uintptr, wide bool) {
 	}
 }
 
-// owns reports whether p is a page of the thread's that is not full.
+// owns reports whether p is a page of the thread's.
 func (t *Thread) owns(p *Page) bool {
 	owner := atomic.LoadUintptr(&p.Owner)
-	return owner > OwnerHuge && owner&OwnerFull == 0 && heapOf(owner).Thread == t
+	return owner > OwnerHuge && heapOf(owner).Thread == t
+}
+
+// wasGiven reports whether the last block that the thread was given is in p. The thread may be another's.
+func (t *Thread) wasGiven(p *Page) bool {
+	return t.Cache != nil && Lookup(atomic.LoadUintptr(&t.Cache.Given)) == p
 }
 
 // quarantined counts the blocks in a quarantine as freed, which to their pages they are not.
 func (k *Counts) quarantined(q *quarantine) {
 	for i := uintptr(0); i < q.n && i < quarantineSlots; i++ {
-		p := Lookup(q.slot[i%quarantineSlots])
-		if p == nil {
-			continue
-		}
-		k.Frees[p.Class&(Classes-1)]++
-		k.tier[tierOf(p.place)].free(1, uint64(p.Size))
-		k.Quarantined++
-		k.QuarantineBytes += uint64(p.Size)
+		k.kept(q.slot[i%quarantineSlots])
 	}
+}
+
+// kept counts a slot that is clean, and in use to its page.
+func (k *Counts) kept(b uintptr) {
+	p := Lookup(b)
+	if p == nil {
+		return
+	}
+	k.Frees[p.Class&(Classes-1)]++
+	k.tier[tierOf(p.place)].free(1, uint64(p.Size))
+	k.Quarantined++
+	k.QuarantineBytes += uint64(p.Size)
 }

@@ -108,6 +108,7 @@ func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
 	}
 	Lookup(b).handOut(&h.Thread.running, b, n, how)
 	h.Thread.remember(b)
+	h.stock(c)
 	return b | ZeroBit
 }
 

@@ -85,6 +85,16 @@ func (p *Page) freshBlank(b uintptr) bool {
 
 // handOut makes a listed slot, taken off its list, a live block of n bytes.
 func (p *Page) handOut(in *running, b, n, how uintptr) {
+	p.takeListed(in, b)
+	paint(b, n, p.room())
+	p.setLabel(b, how>>HowFamily&familyMask%stateKinds, n)
+	if bad, what := p.around(b); what != 0 {
+		corrupt(in, p, bad, what)
+	}
+}
+
+// takeListed makes a listed slot, taken off its list, a busy one whose bytes are zero.
+func (p *Page) takeListed(in *running, b uintptr) {
 	switch p.label(b) {
 	case labelFor(b, stateListed, 0): // carved just now or not long ago
 		if room := b + p.room(); !blank(b+2*8, min(b+nearby, room)) {
@@ -100,11 +110,6 @@ func (p *Page) handOut(in *running, b, n, how uintptr) {
 	p.setLabel(b, stateBusy, 0)
 	raw.Store(b, 0)
 	raw.Store(b+8, 0)
-	paint(b, n, p.room())
-	p.setLabel(b, how>>HowFamily&familyMask%stateKinds, n)
-	if bad, what := p.around(b); what != 0 {
-		corrupt(in, p, bad, what)
-	}
 }
 
 // around looks at the slots within reach of the one at b. It returns the first that is not

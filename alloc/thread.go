@@ -24,6 +24,7 @@ type Thread struct {
 	Busy uintptr // 1 while the owner is in the slow path
 	Now  uint64  // monotonic time in nanoseconds, set on entry to the slow path
 
+	Cache *SecureCache     // with TA_SECURE=1
 	Heaps [hintSlots]*Heap // by hint; nil until the first block for it
 
 	// What the C side has found out about callers: Libs[i] is the rules that allow the
@@ -223,6 +224,9 @@ func (t *Thread) settle() {
 	h := t.heap(hint)
 	if h == nil {
 		return
+	}
+	if h != t.Base {
+		t.release() // the secure mode's cache is of blocks of the base
 	}
 	if tiers.RulesOn() && (h.ruledBy != t.rules || h.ruledHint != t.hint) {
 		h.rule()

@@ -95,6 +95,7 @@ func (v *inspection) thread(t *Thread) {
 		kept += v.heap(h)
 	}
 	v.quarantine(t)
+	v.cache(t)
 	v.want(base, "the base of thread %p is none of its heaps", t)
 	v.want(kept == t.kept, "thread %p keeps %d bytes, says %d", t, kept, t.kept)
 	v.kept += kept
@@ -107,7 +108,6 @@ func (v *inspection) quarantine(t *Thread) {
 		return
 	}
 	q, bytes := t.held, uintptr(0)
-	v.want(q.newest < q.n || q.n == 0, "quarantine of %d, the newest at %d", q.n, q.newest)
 	for _, b := range q.slot[:q.n] {
 		p := Lookup(b)
 		if !v.want(p != nil && p.isSlot(b) && labelState(p.label(b)) == stateClean && labelValid(b, p.label(b)), "%#x in quarantine", b) {
@@ -118,6 +118,25 @@ func (v *inspection) quarantine(t *Thread) {
 		v.spilled[p]++
 	}
 	v.want(bytes == q.bytes && bytes <= quarantineBytes, "a quarantine has %d bytes, says %d", bytes, q.bytes)
+}
+
+// cache: its slots are clean, in use to their pages, and of the thread's base.
+func (v *inspection) cache(t *Thread) {
+	if t.Cache == nil {
+		return
+	}
+	for c := range t.Cache.Bins {
+		b := &t.Cache.Bins[c]
+		v.want(b.Count <= b.Most && b.Most <= freedSlots && b.News <= freshSlots, "bin %d has %d and %d slots", c, b.Count, b.News)
+		for _, s := range append(b.Freed[:b.Count:b.Count], b.Fresh[:b.News]...) {
+			p := Lookup(s)
+			if !v.want(p != nil && p.isSlot(s) && p.Class == uint32(c) && heapOf(p.Owner) == t.Base && labelState(p.label(s)) == stateClean && labelValid(s, p.label(s)), "%#x in bin %d", s, c) {
+				return
+			}
+			v.want(blank(s, s+p.room()), "%#x in bin %d is not zero", s, c)
+			v.spilled[p]++
+		}
+	}
 }
 
 // heap looks at one heap and returns the bytes kept on its lists.

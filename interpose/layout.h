@@ -65,6 +65,18 @@
 #define TA_CALL_REALLOC_ALLOCS 0x1dull
 #define TA_CALL_REALLOC_FREES 0x1eull
 #define TA_CALL_KINDS 0x20ull
+#define TA_SECURE_BINS 0x21ull
+#define TA_SECURE_MAX 0x400ull
+#define TA_SECURE_TICK 0x40ull
+#define TA_SECURE_FENCE 0x8ull
+#define TA_SECURE_CLEAN 0x9ull
+#define TA_SECURE_LISTED 0xaull
+#define TA_SECURE_BUSY 0xbull
+#define TA_SECURE_SHIFT 0x14ull
+#define TA_SECURE_KINDS 0x3ull
+#define TA_SECURE_EXTRA 0x9ull
+#define TA_SECURE_REACH 0x40ull
+#define TA_LABEL_FACTOR 0x9e3779b97f4a7c15ull
 #define TA_EVENT_DRIVER_MISSING 0xdull
 #define TA_EVENT_DRIVER_OLD 0xeull
 #define TA_EVENT_DRIVER_FAILS 0xfull
@@ -218,10 +230,33 @@ struct ta_thread {
 	struct ta_heap *Base;
 	uint64_t Busy;
 	uint64_t Now;
+	struct ta_securecache *Cache;
 	struct ta_heap *Heaps[8];
 	uint64_t Unloads;
 	uint64_t Callers[64];
 	uint64_t Libs[64];
+};
+
+struct ta_securebin {
+	uint64_t News;
+	uint64_t Count;
+	uint64_t Most;
+	uint64_t Drawn;
+	unsigned char pad5[8];
+	uint64_t Fresh[16];
+	uint64_t Freed[256];
+};
+
+struct ta_securecache {
+	uint64_t Label;
+	uint64_t Fill;
+	uint64_t List;
+	uint64_t Random;
+	uint64_t Given;
+	uint64_t Last;
+	uint64_t Suspect;
+	uint64_t Calls;
+	struct ta_securebin Bins[33];
 };
 
 struct ta_cuda_request {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "heap.h"
 #include "life.h"
+#include "secure.h"
 #include "tag.h"
 
 static inline void count(ta_heap *h, unsigned call) { h->Calls[call]++; }
@@ -30,6 +31,11 @@ NOINLINE void *ta_failed(unsigned call, int error)
 
 HOT NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 {
+	if (UNLIKELY(ta_secure)) {
+		void *p = ta_secure_malloc(n, TA_CALL_MALLOC);
+		if (LIKELY(p != NULL))
+			return p;
+	}
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
@@ -43,6 +49,13 @@ HOT NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 // ta_malloc_slow for a function that counts its calls; how is that count and its family.
 HOT NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
 {
+	if (UNLIKELY(ta_secure)) {
+		void *p = ta_secure_malloc(n, how);
+		if (LIKELY(p != NULL)) {
+			count(ta_self, how & TA_HOW_CALL);
+			return p;
+		}
+	}
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
@@ -62,6 +75,13 @@ LINE HOT EXPORT void *malloc(size_t n)
 
 HOT static NOINLINE void *calloc_slow(size_t n, void *caller)
 {
+	if (UNLIKELY(ta_secure)) {
+		void *p = ta_secure_malloc(n, TA_CALL_CALLOC);
+		if (LIKELY(p != NULL)) {
+			count(ta_self, TA_CALL_CALLOC);
+			return p;
+		}
+	}
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.calloc(1, n) : no_memory();
@@ -180,6 +200,8 @@ static NOINLINE int post_run(ta_page *pg, void *p)
 LINE HOT NOINLINE void ta_free_other(ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
 	ta_heap *owner = ta_heap_of(pg);
+	if (UNLIKELY(ta_secure) && ta_secure_free(pg, p, how, size))
+		return;
 	if (pg->Rests == TA_CUT_IN_RUNS && owner == ta_self && post_run(pg, p))
 		return;
 	if ((uint64_t)owner <= TA_OWNER_HUGE || ta_self == &ta_heap_none || !ta_sane(pg, p) || !free_by(pg, owner, p))

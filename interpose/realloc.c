@@ -6,6 +6,7 @@
 #include "heap.h"
 #include "libc_symbol.h"
 #include "life.h"
+#include "secure.h"
 #include "tag.h"
 
 // Counts one call and what it did. All but the call are constants, mostly 0.
@@ -38,6 +39,8 @@ HOT static void *fresh(size_t n, void *old, void *caller)
 	void *p = NULL;
 	if (LIKELY(pg == NULL || pg->Hint == ta_self->Hint))
 		p = ta_malloc_any(n);
+	if (UNLIKELY(ta_secure))
+		p = ta_secure_malloc(n, TA_CALL_REALLOC);
 	if (LIKELY(p != NULL))
 		return p;
 	ta_heap *h = ta_enter();

@@ -96,6 +96,18 @@ func write(w io.Writer) {
 		{"TA_CALL_REALLOC_ALLOCS", alloc.CallReallocAllocs},
 		{"TA_CALL_REALLOC_FREES", alloc.CallReallocFrees},
 		{"TA_CALL_KINDS", alloc.CallKinds},
+		{"TA_SECURE_BINS", alloc.SecureBins},
+		{"TA_SECURE_MAX", alloc.SecureMax},
+		{"TA_SECURE_TICK", alloc.SecureTick},
+		{"TA_SECURE_FENCE", alloc.SecureFence},
+		{"TA_SECURE_CLEAN", alloc.SecureClean},
+		{"TA_SECURE_LISTED", alloc.SecureListed},
+		{"TA_SECURE_BUSY", alloc.SecureBusy},
+		{"TA_SECURE_SHIFT", alloc.SecureShift},
+		{"TA_SECURE_KINDS", alloc.SecureKinds},
+		{"TA_SECURE_EXTRA", alloc.SecureExtra},
+		{"TA_SECURE_REACH", alloc.SecureReach},
+		{"TA_LABEL_FACTOR", alloc.LabelFactor},
 		{"TA_EVENT_DRIVER_MISSING", uint64(stats.EventDriverMissing)},
 		{"TA_EVENT_DRIVER_OLD", uint64(stats.EventDriverOld)},
 		{"TA_EVENT_DRIVER_FAILS", uint64(stats.EventDriverFails)},
@@ -195,6 +207,8 @@ func write(w io.Writer) {
 	emit(w, "ta_ring", reflect.TypeOf((*alloc.Ring)(nil)).Elem(), true)
 	emit(w, "ta_heap", reflect.TypeOf((*alloc.Heap)(nil)).Elem(), false)
 	emit(w, "ta_thread", reflect.TypeOf((*alloc.Thread)(nil)).Elem(), false)
+	emit(w, "ta_securebin", reflect.TypeOf((*alloc.SecureBin)(nil)).Elem(), true)
+	emit(w, "ta_securecache", reflect.TypeOf((*alloc.SecureCache)(nil)).Elem(), true)
 	emit(w, "ta_cuda_request", reflect.TypeOf((*cudahook.Request)(nil)).Elem(), true)
 	emit(w, "ta_cuda_figures", reflect.TypeOf((*cudahook.Figures)(nil)).Elem(), true)
 	emit(w, "ta_share_call", reflect.TypeOf((*share.Call)(nil)).Elem(), true)

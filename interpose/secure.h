@@ -1,0 +1,11 @@
+// The fast path of TA_SECURE=1.
+#ifndef TA_SECURE_H
+#define TA_SECURE_H
+#include "heap.h"
+
+// A block of n bytes, zero, made by a function of the family in how; or NULL where the call is one for the slow path.
+void *ta_secure_malloc(size_t n, unsigned how);
+// Frees p, in pg, and returns 1; or 0 where the call is one for the slow path.
+int ta_secure_free(ta_page *pg, void *p, unsigned how, size_t size);
+
+#endif
