@@ -113,7 +113,9 @@ func (k *Counts) threads(t *Thread) {
 		if t.held != nil {
 			k.quarantined(t.held)
 		}
-		k.cache(t)
+		if t.Cache != nil {
+			k.cache(t)
+		}
 		switch atomic.LoadUint32(&t.state) {
 		case heapOwned:
 			k.Heaps++

@@ -40,15 +40,17 @@ const (
 	sizeMask   = 1<<stateShift - 1
 )
 
-// LabelFactor is 2^64 divided by the golden ratio. The check value is the upper half of a product with it of all that the
-// label and the slot's address have, but the address's lowest bits, which are 0, and the key.
+// LabelFactor is 2^64 divided by the golden ratio.
 const LabelFactor = 0x9e3779b97f4a7c15
+
+// mark is a number for the slot at b, from which its label and its paint are made.
+func mark(b uintptr) uint64 { return (uint64(b) ^ secret.label) * LabelFactor }
 
 // labelFor is the label of the slot at b in a state.
 func labelFor(b, state, n uintptr) uintptr {
-	what := uint64(state<<stateShift|n&sizeMask) & 0xff_ffff
-	check := ((uint64(b)<<(stateShift) | what) ^ secret.label) * LabelFactor
-	return uintptr(check&labelMask | what<<8)
+	what := uint64(state<<stateShift|n&sizeMask) & 0xff_ffff << 8
+	check := (mark(b) + what) * LabelFactor
+	return uintptr(check&labelMask | what)
 }
 
 func labelState(l uintptr) uintptr { return l >> (8 + stateShift) & 15 }
@@ -70,7 +72,7 @@ func (p *Page) setLabel(b, state, n uintptr) {
 
 // paintOf is what a word of the paint of the slot at b is. None of its bytes is 0.
 func paintOf(b uintptr) uintptr {
-	return uintptr((secret.fill^uint64(b))*LabelFactor | 0x0101_0101_0101_0101)
+	return uintptr(mark(b) ^ secret.fill | 0x0101_0101_0101_0101)
 }
 
 // paint writes paint from offset from of the slot or block at b up to offset to, a multiple

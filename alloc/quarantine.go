@@ -49,7 +49,7 @@ func (h *Heap) keep(p *Page, b uintptr) {
 		h.Remotes++
 	}
 	if k := h.Thread.cache(); k != nil {
-		k.Last = b
+		k.Last, k.LastRoom = b, p.room()
 		if k.Given == b {
 			k.Given = 0
 		}

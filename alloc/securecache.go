@@ -20,22 +20,25 @@ import (
 //	Drawn = blocks that malloc got from the bin - blocks that the bin got from pages
 //	Most = 0: the fast path is closed, for all calls go by rules or are throttled
 type SecureCache struct {
-	_       raw.OffHeap
-	Label   uint64 // keys: see secrets
-	Fill    uint64
-	List    uint64
-	Random  uint64  // state of a generator
-	Given   uintptr // the block that the thread was given last and has not freed, or 0
-	Last    uintptr // the block that it freed last, while that is in quarantine or a bin, or 0
-	Suspect uintptr // where the C side has found something, for audit
-	Calls   uint64  // that the C side has served, or has tried to
-	Bins    [SecureBins]SecureBin
+	_        raw.OffHeap
+	Label    uint64 // keys: see secrets
+	Fill     uint64
+	List     uint64
+	Random   uint64  // state of a generator
+	Given    uintptr // the block that the thread was given last and has not freed, or 0
+	Last     uintptr // the block that it freed last, while that is in quarantine or a bin, or 0
+	LastRoom uintptr // bytes of that slot before its label
+	Suspect  uintptr // where the C side has found something, for audit
+	Calls    uint64  // that the C side has served, or has tried to
+	Bins     [SecureBins]SecureBin
 }
 
 // SecureBin is one class of a SecureCache.
 type SecureBin struct {
+	Room  uintptr // bytes of a slot before its label
 	News  uintptr
 	Count uintptr
+	Least uintptr // freed slots that stay
 	Most  uintptr
 	Drawn uint64
 	batch uintptr // how many fresh slots it got last
@@ -58,14 +61,13 @@ const (
 	SecureClean  = stateClean
 	SecureListed = stateListed
 	SecureBusy   = stateBusy
-	SecureShift  = stateShift
 	SecureKinds  = stateKinds
 	SecureExtra  = slotExtra
 	SecureReach  = reach
 )
 
 // SecureTick is how many calls the C side serves before one comes here, which does what is due.
-const SecureTick = 64
+const SecureTick = 256
 
 // cache is the thread's, or nil when there is no memory for it.
 func (t *Thread) cache() *SecureCache {
@@ -86,7 +88,9 @@ func (t *Thread) cache() *SecureCache {
 // open lets the C side into a bin. Its page is written here first.
 func (b *SecureBin) open(size uintptr) {
 	if b.Most == 0 && size != 0 && !tiers.RulesOn() && !tiers.AnyThrottled() {
+		b.Room = size - labelBytes
 		b.Most = min(freedBytes/size, freedSlots)
+		b.Least = b.Most / 2
 	}
 }
 
@@ -99,10 +103,10 @@ func (h *Heap) stock(c uintptr) {
 	}
 	b, size := &k.Bins[c%SecureBins], ClassSize(c)
 	b.open(size)
-	if b.Most == 0 || b.News != 0 || b.Count > b.Most/2 {
+	if b.Most == 0 || b.News != 0 || b.Count > b.Least || size == 0 {
 		return
 	}
-	b.batch = min(2*b.batch+1, freshSlots, max(freshBytes/max(size, 1), 1))
+	b.batch = min(2*b.batch+1, freshSlots, max(freshBytes/size, 1))
 	for b.News < b.batch {
 		p := h.cur[c&(Classes-1)]
 		if p == pageNone {
@@ -155,7 +159,7 @@ func (k *SecureCache) empty(h *Heap) {
 			b.News--
 			h.discharge(b.Fresh[b.News%freshSlots])
 		}
-		b.Most, b.batch = 0, 0
+		b.batch = 0
 	}
 	k.Given, k.Last, k.Suspect = 0, 0, 0
 }
@@ -163,9 +167,6 @@ func (k *SecureCache) empty(h *Heap) {
 // cache counts the slots of a cache as freed, which to their pages they are not, and those
 // of them that were given out again.
 func (k *Counts) cache(t *Thread) {
-	if t.Cache == nil {
-		return
-	}
 	home := homeOf(uintptr(t.Base.Hint)) & (placeSlots - 1)
 	for c := range t.Cache.Bins {
 		b := &t.Cache.Bins[c]

@@ -67,12 +67,11 @@
 #define TA_CALL_KINDS 0x20ull
 #define TA_SECURE_BINS 0x21ull
 #define TA_SECURE_MAX 0x400ull
-#define TA_SECURE_TICK 0x40ull
+#define TA_SECURE_TICK 0x100ull
 #define TA_SECURE_FENCE 0x8ull
 #define TA_SECURE_CLEAN 0x9ull
 #define TA_SECURE_LISTED 0xaull
 #define TA_SECURE_BUSY 0xbull
-#define TA_SECURE_SHIFT 0x14ull
 #define TA_SECURE_KINDS 0x3ull
 #define TA_SECURE_EXTRA 0x9ull
 #define TA_SECURE_REACH 0x40ull
@@ -238,11 +237,13 @@ struct ta_thread {
 };
 
 struct ta_securebin {
+	uint64_t Room;
 	uint64_t News;
 	uint64_t Count;
+	uint64_t Least;
 	uint64_t Most;
 	uint64_t Drawn;
-	unsigned char pad5[8];
+	unsigned char pad7[8];
 	uint64_t Fresh[16];
 	uint64_t Freed[256];
 };
@@ -254,6 +255,7 @@ struct ta_securecache {
 	uint64_t Random;
 	uint64_t Given;
 	uint64_t Last;
+	uint64_t LastRoom;
 	uint64_t Suspect;
 	uint64_t Calls;
 	struct ta_securebin Bins[33];

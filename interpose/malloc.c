@@ -109,7 +109,7 @@ HOT EXPORT void *calloc(size_t a, size_t b)
 }
 
 // Frees p for the function named fn, or ends the process when it is no block.
-HOT static void free_checked(void *p, const char *fn, unsigned how, size_t size)
+HOT void ta_free_checked(void *p, const char *fn, unsigned how, size_t size)
 {
 	int saved = errno;
 	uintptr_t why = TA_FREE_FOREIGN;
@@ -199,13 +199,13 @@ static NOINLINE int post_run(ta_page *pg, void *p)
 // Frees p, in pg, where the fast path cannot.
 LINE HOT NOINLINE void ta_free_other(ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
+	if (UNLIKELY(ta_secure))
+		return ta_secure_free(pg, p, fn, how, size);
 	ta_heap *owner = ta_heap_of(pg);
-	if (UNLIKELY(ta_secure) && ta_secure_free(pg, p, how, size))
-		return;
 	if (pg->Rests == TA_CUT_IN_RUNS && owner == ta_self && post_run(pg, p))
 		return;
 	if ((uint64_t)owner <= TA_OWNER_HUGE || ta_self == &ta_heap_none || !ta_sane(pg, p) || !free_by(pg, owner, p))
-		free_checked(p, fn, how, size);
+		ta_free_checked(p, fn, how, size);
 }
 
 // Frees p, which is NULL or in no page.
@@ -214,7 +214,7 @@ HOT NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t siz
 	if (p == NULL && ta_self != &ta_heap_none)
 		count(ta_self, how & TA_HOW_CALL);
 	else
-		free_checked(p, fn, how, size);
+		ta_free_checked(p, fn, how, size);
 }
 
 HOT NOINLINE void *ta_malloc_any(size_t n) { return ta_malloc_fast(n); }
@@ -245,7 +245,7 @@ void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t siz
 		count(h, call);
 		ta_leave(h);
 	}
-	free_checked(p, fn, how, size);
+	ta_free_checked(p, fn, how, size);
 }
 
 EXPORT void free_sized(void *p, size_t n)

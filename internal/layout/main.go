@@ -103,7 +103,6 @@ func write(w io.Writer) {
 		{"TA_SECURE_CLEAN", alloc.SecureClean},
 		{"TA_SECURE_LISTED", alloc.SecureListed},
 		{"TA_SECURE_BUSY", alloc.SecureBusy},
-		{"TA_SECURE_SHIFT", alloc.SecureShift},
 		{"TA_SECURE_KINDS", alloc.SecureKinds},
 		{"TA_SECURE_EXTRA", alloc.SecureExtra},
 		{"TA_SECURE_REACH", alloc.SecureReach},
