@@ -129,7 +129,7 @@ func serveAbandoned(token uintptr, now uint64, most uintptr, due bool) {
 		if now >= t.left+PurgeDelay {
 			t.Now = 0 // stamps of pages
 			t.release()
-			t.rest(false, false)
+			t.rest(false)
 		}
 		t.collectPages(true)
 		t.Now = now

@@ -46,5 +46,5 @@ func (h *Heap) borrow(c, align uintptr) uintptr {
 // lends reports whether the page p of class k may lend a block: not one that lies in another tier than the hint's, and of those that are not
 // current, which stay in any case, only one that is in use for the most part.
 func (h *Heap) lends(p *Page, k uintptr) bool {
-	return !p.away() && (p == h.cur[k&(Classes-1)] || p.inRuns() || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
+	return !p.away() && (p == h.cur[k&(Classes-1)] || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
 }

@@ -36,8 +36,8 @@ type tally struct{ allocs, frees, allocBytes, freeBytes uint64 }
 func (t *tally) alloc(n, bytes uint64) { t.allocs += n; t.allocBytes += bytes }
 func (t *tally) free(n, bytes uint64)  { t.frees += n; t.freeBytes += bytes }
 
-// runs corrects what the counts of p, a page in runs, say of units.
-func (t *tally) runs(p *Page) {
+// units corrects what the counts of p, a nursery, say of units.
+func (t *tally) units(p *Page) {
 	table := p.table()
 	t.allocs += table.allocs
 	t.frees += table.frees + atomic.LoadUint64(&table.remote)
@@ -48,7 +48,7 @@ func (t *tally) add(u *tally) {
 	t.free(u.frees, u.freeBytes)
 }
 
-// less is a - b, of numbers modulo 2^64 (runCounts), or 0 where other threads, running meanwhile, have made b the
+// less is a - b, of numbers modulo 2^64 (unitCounts), or 0 where other threads, running meanwhile, have made b the
 // larger.
 func less(a, b uint64) uint64 {
 	if int64(a-b) < 0 {
@@ -75,7 +75,7 @@ func (k *Counts) collectCounts(e *extents) {
 		k.Allocs[c] += k.pool.stolen[c]
 		k.Frees[c] += k.pool.stolen[c]
 	}
-	k.ran(&pool.count.ran)
+	k.units(&pool.count.units)
 	for i := range k.pool.gone {
 		k.tier[i].add(&k.pool.gone[i])
 	}
@@ -145,14 +145,14 @@ func (k *Counts) heap(h *Heap) {
 	for i := range h.gone {
 		k.tier[i].add(&h.gone[i])
 	}
-	k.ran(&h.ran)
+	k.units(&h.units)
 	for i := range h.Calls {
 		k.Calls[i] += h.Calls[i]
 	}
 	k.Remotes += h.Remotes
 }
 
-func (k *Counts) ran(r *runCounts) {
+func (k *Counts) units(r *unitCounts) {
 	for c := range r.allocs {
 		k.Allocs[c] += r.allocs[c]
 		k.Frees[c] += r.frees[c]
@@ -167,13 +167,8 @@ func (k *Counts) onList(b uintptr, n uint64) {
 		if p == nil || !p.isBlock(b) {
 			return
 		}
-		c, n := uintptr(p.Class), uintptr(1)
-		if p.inRuns() {
-			n = p.table().unitsOf(p.unit(b))
-			c = p.runClass(n)
-		}
-		k.Frees[c&(Classes-1)]++
-		k.tier[tierOf(p.place)].free(1, uint64(n*p.Size))
+		k.Frees[p.Class&(Classes-1)]++
+		k.tier[tierOf(p.place)].free(1, uint64(p.Size))
 		b = raw.Load(b)
 	}
 }
@@ -236,8 +231,8 @@ func (k *Counts) page(p *Page) {
 	t := &k.tier[tierOf(p.place)]
 	t.alloc(p.Allocs, p.Allocs*size)
 	t.free(frees, frees*size)
-	if p.inRuns() {
-		t.runs(p)
+	if p.isNursery() {
+		t.units(p)
 	}
 	k.hints[p.Hint&(hintSlots-1)] += uint64(p.bytes())
 	if p.Allocs == frees {

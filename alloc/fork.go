@@ -127,7 +127,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 			pool.shelf[i] = shelf{}
 		}
 		pool.segments, pool.segSlices = nil, 0
-		pool.freePages, pool.freeSegs, pool.freeRuns = nil, nil, nil
+		pool.freePages, pool.freeSegs, pool.freeTables = nil, nil, nil
 		pool.meta.left, pool.crowd.left, pool.dirtyBytes, pool.purging, pool.leaving = 0, 0, 0, 0, 0
 		pool.cache.n, pool.cache.bytes = 0, 0
 		pool.parked = parkedSet{}

@@ -30,10 +30,6 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 		h.Thread.audit(addr)
 	}
 	p := Lookup(addr)
-	if p != nil && p.inRuns() {
-		h.Thread.receiveRuns(p) // or a block that waits on the ring would look as if in use, once it is written to
-		p = Lookup(addr)
-	}
 	if why := check(p, addr); why != FreeOK {
 		return why
 	}
@@ -91,7 +87,7 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 		p.enlist(addr)
 	}
 	if poolLock.Take(token) {
-		freeRemote(&pool.count.ran, p, addr)
+		freeRemote(&pool.count.units, p, addr)
 		poolLock.Release()
 	} else {
 		freeRemote(nil, p, addr)
@@ -105,7 +101,7 @@ func freeInner(h *Heap, p *Page, addr uintptr) bool {
 	owner := atomic.LoadUintptr(&p.Owner)
 	o := heapOf(owner)
 	if o.Thread != h.Thread {
-		freeRemote(&h.ran, p, addr)
+		freeRemote(&h.units, p, addr)
 		if !secure { // else it counted when it came into quarantine
 			h.Remotes++
 		}
@@ -123,8 +119,8 @@ func heapOf(owner uintptr) *Heap { return (*Heap)(raw.Ptr(owner &^ ownerFlags)) 
 
 // freeLocal frees a block of one of the heap's own pages.
 func (h *Heap) freeLocal(p *Page, b uintptr) {
-	if p.inRuns() {
-		h.freeRun(p, b)
+	if p.isNursery() {
+		h.freeUnits(p, b)
 		return
 	}
 	if p.Owner&OwnerFull != 0 && !h.unfull(p, b) {
@@ -170,11 +166,11 @@ func check(p *Page, addr uintptr) uintptr {
 	if !p.isBlock(addr) {
 		return FreeInside
 	}
-	if p.inRuns() {
+	if p.isNursery() {
 		switch t, u := p.table(), p.unit(addr); {
-		case has(&t.Free, u):
+		case t.free.has(u):
 			return FreeDouble
-		case has(&t.Cont, u):
+		case t.cont.has(u):
 			return FreeInside
 		}
 	}
@@ -300,9 +296,9 @@ func (h *Heap) detach(p *Page) bool {
 	atomic.AddUintptr(&h.Thread.pages, ^uintptr(0))
 	p.Trigger = neverEmpty
 	gone := &h.gone[tierOf(p.place)] // once: another thread may just be moving the page
-	if p.inRuns() {
-		gone.runs(p)
-		h.uncut(p)
+	if p.isNursery() {
+		gone.units(p)
+		h.endNursery()
 	} else {
 		h.unlink(p)
 	}
@@ -345,9 +341,7 @@ func (h *Heap) collectPages(all bool) {
 			p = next
 		}
 	}
-	if h.runs != nil {
-		given += h.collectRuns(all)
-	}
+	given += h.collectNursery(all)
 	punched(h.Thread.token, given)
 }
 

@@ -34,8 +34,7 @@ type Heap struct {
 	slow      [2]uint64 // a bit for each class that may have pages of a throttled tier
 	Number    uint64    // in the order in which heaps were made
 
-	Out  [OutSlots]*Ring // by the Number of the heap that it leads to
-	Self *Ring           // for blocks of pages in runs
+	Out [OutSlots]*Ring // by the Number of the heap that it leads to
 
 	Direct  [DirectCount]*Page
 	Cur     [Classes]*Page
@@ -53,16 +52,9 @@ type Heap struct {
 	empties   [emptiesKnown]*Page // pages that were left empty on their lists, the latest before emptiesAt: see reuse.go
 	emptiesAt uintptr
 
-	runs, runPage *Page   // pages in runs; the one to look at next,
-	runAt         uintptr // from this unit on
-	runPages      uintptr
-	runMisses     uintptr // pages looked at since a block was found, for
-	runMissed     uintptr // so many bytes or more
-	runFreed      uintptr // bytes freed in them since somebody looked again
-	ran           runCounts
-
+	units   unitCounts
 	nursery *Page // see nursery.go
-	nursed  [runClasses]uint8
+	nursed  [nurseryClasses]uint8
 
 	// From here on, too, a class has memory that is not touched before the class is opened.
 	gone    [placeSlots]tally // blocks allocated and freed in pages given back, by tier

@@ -51,13 +51,13 @@ func (t *Thread) grown() {
 	used := pool.usedBytes // a peek, without the lock
 	if used >= t.used+t.used/restGrowth+restLeast {
 		t.used = used
-		t.rest(false, true)
+		t.rest(false)
 	}
 }
 
 // rest looks at the pages of the thread that are not current; with all set at all of them, those
 // that did not rest, or are not sparse, included.
-func (t *Thread) rest(all, growing bool) {
+func (t *Thread) rest(all bool) {
 	done := uintptr(0)
 	t.walk = walkMost
 	for _, h := range t.Heaps {
@@ -68,9 +68,6 @@ func (t *Thread) rest(all, growing bool) {
 			for p := h.cur[c].next; p != nil; {
 				next := p.next
 				done += t.restPage(p, all)
-				if growing {
-					h.cutIntoRuns(p)
-				}
 				p = next
 			}
 		}

@@ -44,11 +44,11 @@ func thinned(t *testing.T, r *thread, size uintptr, every int) (left []uintptr, 
 	for c := range r.h.Spill {
 		r.h.flush(uintptr(c))
 	}
-	r.h.Thread.rest(false, false)
+	r.h.Thread.rest(false)
 	if n := pool.count.purgedBytes; n != 0 {
 		t.Fatalf("%d bytes went before anything had rested", n)
 	}
-	r.h.Thread.rest(false, false)
+	r.h.Thread.rest(false)
 	sound(t)
 	for q := r.h.cur[Class(size)].next; q != nil; q = q.next {
 		if q.holes != 0 {
@@ -125,11 +125,11 @@ func TestHolesWhereTheyPay(t *testing.T) {
 			break
 		}
 	}
-	r.h.Thread.rest(false, false)
+	r.h.Thread.rest(false)
 	if p.holes != before {
 		t.Errorf("holes %#x, before that %#x, in a page whose counts changed", p.holes, before)
 	}
-	r.h.Thread.rest(false, false)
+	r.h.Thread.rest(false)
 	if p.holes == before {
 		t.Errorf("no more holes than %#x when the page has rested again", before)
 	}
@@ -144,8 +144,8 @@ func TestHolesWhereTheyPay(t *testing.T) {
 		}
 	}
 	q := Lookup(dense[40])
-	r.h.Thread.rest(false, false)
-	r.h.Thread.rest(false, false)
+	r.h.Thread.rest(false)
+	r.h.Thread.rest(false)
 	if q.sparse() || q.holes != 0 {
 		t.Errorf("a page with %d of %d blocks in use has holes %#x", q.Allocs-q.Frees, q.blocks, q.holes)
 	}
@@ -287,7 +287,7 @@ func TestHolesLocked(t *testing.T) {
 		}
 	}
 	r.unspilled()
-	r.h.Thread.rest(true, false)
+	r.h.Thread.rest(true)
 	for p := r.h.cur[Class(1024)]; p != nil; p = p.next {
 		if p.holes != 0 || p.Carved == 0 {
 			t.Errorf("a page has holes %#x", p.holes)

@@ -132,21 +132,11 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 					return b
 				}
 			}
-			if h.runs != nil {
-				if b := h.fromRuns(c, false); b != 0 {
-					return b
-				}
-			}
 			if b := h.borrow(c, align); b != 0 {
 				return b
 			}
 			if h.refill(c) {
 				continue
-			}
-			if h.runs != nil {
-				if b := h.fromRuns(c, true); b != 0 {
-					return b
-				}
 			}
 			if c = h.larger(c, align); c == Classes {
 				return 0
@@ -166,11 +156,6 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 		}
 		if h.yields(p) {
 			continue
-		}
-		if h.runs != nil && p.fresh() {
-			if b := h.fromRuns(c, false); b != 0 {
-				return b
-			}
 		}
 		if p.fresh() {
 			if b := h.borrow(c, align); b != 0 {

@@ -19,7 +19,6 @@ const (
 
 	threadBytes = (unsafe.Sizeof(Thread{}) + 63) &^ 63
 	ringBytes   = unsafe.Sizeof(Ring{})
-	runsBytes   = (unsafe.Sizeof(Runs{}) + 63) &^ 63
 	segBytes    = (unsafe.Sizeof(segment{}) + 63) &^ 63
 )
 

@@ -43,7 +43,7 @@ func (m *model) add(addr, n, align uintptr, zero bool) error {
 		}
 	}
 	b := block{addr: addr, n: n, size: p.usable(addr), class: p.Size}
-	if p.inRuns() {
+	if p.isNursery() {
 		b.class = b.size
 	}
 	if secure && b.size != max(n, min(b.size, 1)) {

@@ -26,8 +26,8 @@ func (p *Page) tally() (t tally) {
 	frees, size := p.Frees+p.remoteCount(), uint64(p.Size)
 	t.alloc(p.Allocs, p.Allocs*size)
 	t.free(frees, frees*size)
-	if p.inRuns() {
-		t.runs(p)
+	if p.isNursery() {
+		t.units(p)
 	}
 	return t
 }

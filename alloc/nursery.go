@@ -1,30 +1,52 @@
 package alloc
 
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
 // A page for each size class costs a thread that allocates a little far more than its blocks have:
 // a memory page for each class that it touches, and a slice to be charged. So where there are many
-// threads, a young heap serves its first blocks of all small classes from one page in runs
-// (runs.go), its nursery. Each such block costs a call of the slow path. A class that has taken
+// threads, a young heap serves its first blocks of all small classes from one page, its nursery.
+// Each such block costs a call of the slow path, and so does its free. A class that has taken
 // nurseryMost of them gets pages of its own.
 //
-//	nursery is on the heap's list of pages in runs, or nil
+// A nursery is on no class's list. It counts as a page of class 0, whose blocks are here called units, and has a table
+// of them (units.go); a block is as many units side by side as its class has. The fast path finds no block in it
+// (Carved 0); other threads' frees come to Free, from where the owner takes them. A block of a class begins at a
+// multiple of the class's alignment here as well.
+//
+//	carved = Size·(Allocs - Frees + free units); Free == 0, holes == 0
 const (
 	nurseryAfter   = 32      // heaps that are made without: where there are few, what each of them has does not matter
 	nurseryMost    = 64      // blocks of each class
 	nurseryLargest = 8 << 10 // bytes of a block
+	nurseryClasses = 64      // more than there are classes up to that
+
+	restsNursery = 2 // Page.Rests
 )
+
+func (p *Page) isNursery() bool { return p.Rests == restsNursery }
+
+func (p *Page) table() *unitTable { return (*unitTable)(raw.Ptr(uintptr(p.Stamp))) }
+
+// unit is the index of the unit at b.
+func (p *Page) unit(b uintptr) uintptr { return (b - p.Start) / Granule & (unitCount - 1) }
 
 // young reports whether the heap has a nursery, and it serves class c.
 func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
 
 func (h *Heap) nurses(c uintptr) bool {
-	return c < runClasses && h.nursed[c&(runClasses-1)] < nurseryMost && ClassSize(c) <= nurseryLargest && !secure
+	return c < nurseryClasses && h.nursed[c&(nurseryClasses-1)] < nurseryMost && ClassSize(c) <= nurseryLargest && !secure
 }
 
 // rejuvenate makes the heaps of a thread that ended young for the next one.
 func (t *Thread) rejuvenate() {
 	for _, h := range t.Heaps {
 		if h != nil {
-			h.nursed = [runClasses]uint8{}
+			h.nursed = [nurseryClasses]uint8{}
 		}
 	}
 }
@@ -40,9 +62,20 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	if p == nil {
 		return 0
 	}
-	h.nursed[c&(runClasses-1)]++
+	h.nursed[c&(nurseryClasses-1)]++
 	h.takeUnits(p)
-	b, _ := h.cutRun(p, c, 0, 1)
+	size, t := ClassSize(c), p.table()
+	k := size / Granule
+	u := t.find(k, (size&-size)/Granule)
+	if u == unitCount {
+		return 0
+	}
+	h.open(c)
+	t.take(u, k)
+	p.Allocs += uint64(k)
+	h.units.took(p, k)
+	b := p.Start + u*Granule
+	raw.Store(b+8, 0)
 	return b
 }
 
@@ -53,29 +86,123 @@ func (h *Heap) newNursery() {
 	if poolLock.Refuses(h.Thread.token) { // a page without the pool could not be given back
 		return
 	}
-	t := newRuns(h.Thread.token)
+	t := newUnitTable(h.Thread.token)
 	if t == nil {
 		return
 	}
 	p := h.spanAlloc(1)
 	if p == nil {
-		h.dropTable(t)
+		t.drop(h.Thread.token)
 		return
 	}
 	h.setUp(p, 0, 1)
-	t.markAll(uintptr(p.blocks))
 	if p.zero != 0 {
 		t.given = ^uint16(0)
 	}
-	p.carved, p.zero = uint32(p.Size)*p.blocks, 0
-	h.enlist(p, t)
+	p.carved, p.zero = SliceSize, 0
+	p.Trigger = neverEmpty
+	atomic.StoreUint64(&p.Stamp, uint64(uintptr(unsafe.Pointer(t))))
+	p.Rests = restsNursery
+	p.prev, p.next = nil, nil
 	mapFill(p, p) // from now on others can find it
 	h.nursery = p
 	h.Thread.migrate()
 }
 
-// markAll makes all units of a zero table free.
-func (t *Runs) markAll(units uintptr) {
-	set(&t.Free, 0, units, true)
-	t.left, t.most, t.Units = uint32(units), uint32(units), uint64(units)
+// endNursery forgets the nursery, which is about to go to the pool.
+func (h *Heap) endNursery() {
+	p := h.nursery
+	h.nursery = nil
+	p.Rests = 0
+	p.table().drop(h.Thread.token) // the address stays: somebody may just be about to look (isFree)
+}
+
+// freeUnits takes back a block of the heap's nursery.
+func (h *Heap) freeUnits(p *Page, b uintptr) {
+	t, u := p.table(), p.unit(b)
+	k := t.unitsOf(u)
+	h.units.gave(p, k)
+	t.give(u, k)
+	p.Frees += uint64(k)
+	if p.Frees == p.Allocs && p.away() {
+		h.release(p, h.Thread.Now)
+	}
+}
+
+// freeUnitsRemote gives back a block of another thread's nursery, by its units, counted in r unless that is nil.
+func freeUnitsRemote(r *unitCounts, p *Page, b uintptr) {
+	k := p.table().unitsOf(p.unit(b))
+	if r != nil {
+		r.gaveRemote(p, k)
+	}
+	last := b + (k-1)*Granule
+	for at := b; at != last; at += Granule {
+		raw.Store(at, at+Granule)
+		raw.Store(at+8, FreeKey)
+	}
+	pushRemote(p, b, last, k)
+}
+
+// takeUnits takes back what other threads have freed in the nursery.
+func (h *Heap) takeUnits(p *Page) {
+	if !p.takeRemote() {
+		return
+	}
+	t := p.table()
+	for b := p.Free; b != 0; b = raw.Load(b) {
+		t.give(p.unit(b), 1)
+	}
+	p.Free = 0
+}
+
+// collectNursery takes back what other threads have freed in the nursery, and gives it to the pool where it is empty.
+// Of one that has rested since it looked last, or with all set of any, it gives memory back to the kernel, and returns
+// the bytes.
+func (h *Heap) collectNursery(all bool) (given uintptr) {
+	p := h.nursery
+	if p == nil {
+		return 0
+	}
+	h.takeUnits(p)
+	seen := p.Allocs + p.Frees | restSeen
+	switch {
+	case p.Frees == p.Allocs:
+		h.release(p, h.Thread.Now)
+	case p.Trigger == seen || all && p.Trigger != seen|restDone:
+		bytes, ok := h.Thread.giveUnits(p)
+		given = bytes
+		p.Trigger = seen
+		if ok {
+			p.Trigger = seen | restDone
+		}
+	case p.Trigger != seen|restDone:
+		p.Trigger = seen
+	}
+	return given
+}
+
+// giveUnits gives the memory pages of a nursery that are free back to the kernel, and returns the bytes, and whether
+// it has looked. Nobody else has to know: the table is elsewhere.
+func (t *Thread) giveUnits(p *Page) (bytes uintptr, ok bool) {
+	table := p.table()
+	if t.Now < pool.quiet || !p.mayGiveMemory() {
+		return 0, false
+	}
+	from := uintptr(0) // the first of the memory pages that are to go
+	for at := uintptr(0); at <= SliceSize; at += raw.Page {
+		const most = raw.Page / Granule
+		if at < SliceSize && table.given&memoryPages(at, at+1) == 0 && table.free.ones(at/Granule, most) == most {
+			continue
+		}
+		if at > from {
+			if !raw.Discard(p.Start+from, at-from) {
+				pool.quiet = t.Now + PurgeDelay // without the lock: a hint
+				return bytes, false
+			}
+			table.given |= memoryPages(from, at)
+			bytes += at - from
+		}
+		from = at + raw.Page
+	}
+	return bytes, true
 }

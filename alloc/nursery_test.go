@@ -7,6 +7,31 @@ import (
 	"tieralloc/internal/raw"
 )
 
+// written has each word of the block say where it is.
+func written(b, n uintptr) {
+	for at := uintptr(0); at+8 <= n; at += 8 {
+		raw.Store(b+at, b+at)
+	}
+}
+
+func intact(t *testing.T, b, n uintptr) {
+	t.Helper()
+	for at := uintptr(0); at+8 <= n; at += 8 {
+		if got := raw.Load(b + at); got != b+at {
+			t.Fatalf("the block %#x of %d bytes has %#x at %d", b, n, got, at)
+		}
+	}
+}
+
+func liveBlocks(t *testing.T, h *Heap) uint64 {
+	t.Helper()
+	r := filled(h.Thread.token)
+	if r == nil {
+		t.Fatal("no report")
+	}
+	return r.BlocksLive
+}
+
 // TestNursery: where there are many heaps, the first blocks of all small classes lie in one page,
 // as large and as far from each other as they are elsewhere; any thread can free them, and then the
 // page is left empty until somebody collects it.
@@ -19,7 +44,7 @@ func TestNursery(t *testing.T) {
 		for c := uintptr(0); ClassSize(c) <= 1024; c++ {
 			n := ClassSize(c)
 			b, _ := r.malloc(n)
-			if !Lookup(b).inRuns() || Lookup(b) != Lookup(r.h.nursery.Start) {
+			if !Lookup(b).isNursery() || Lookup(b) != Lookup(r.h.nursery.Start) {
 				t.Fatalf("a block of %d bytes lies outside the nursery", n)
 			}
 			if b&(n&-n-1) != 0 || Usable(b) != n {
@@ -90,7 +115,7 @@ func TestNurseryThrottled(t *testing.T) {
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return now }}
 	for i := uint64(1); i <= 100; i++ {
 		b, _ := r.malloc(uintptr(i%10) * 16)
-		if i <= nurseryMost && !Lookup(b).inRuns() {
+		if i <= nurseryMost && !Lookup(b).isNursery() {
 			t.Fatalf("block %d lies outside the nursery", i)
 		}
 		if got := tierFigures()[config.TierNormal].SimulatedWaitNs; got < i*each {
@@ -109,25 +134,94 @@ func TestNurseryThrottled(t *testing.T) {
 func TestNurseryLeft(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
-	if b, _ := r.malloc(48); Lookup(b).inRuns() {
+	if b, _ := r.malloc(48); Lookup(b).isNursery() {
 		t.Error("the first heap has a nursery")
 	}
 	heaps = nurseryAfter
 	r = &thread{h: mustAcquire(t, 16), now: r.now}
 	for i := range 2 * nurseryMost {
 		b, _ := r.malloc(48)
-		if Lookup(b).inRuns() != (i < nurseryMost) {
-			t.Fatalf("block %d: in the nursery %v", i, Lookup(b).inRuns())
+		if Lookup(b).isNursery() != (i < nurseryMost) {
+			t.Fatalf("block %d: in the nursery %v", i, Lookup(b).isNursery())
 		}
 	}
-	if b, _ := r.malloc(64); !Lookup(b).inRuns() {
+	if b, _ := r.malloc(64); !Lookup(b).isNursery() {
 		t.Error("another class has left the nursery, too")
 	}
 	sound(t)
 	Abandon(r.enter())
 	r.h = mustAcquire(t, 24)
-	if b := mustServe(t, r.h, 80); !Lookup(b).inRuns() {
+	if b := mustServe(t, r.h, 80); !Lookup(b).isNursery() {
 		t.Error("a heap that is adopted is not young")
 	}
+	sound(t)
+}
+
+// TestNurseryInside: an address within a block of a nursery is none of a block, and a block is freed once.
+func TestNurseryInside(t *testing.T) {
+	crowdedWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	for c := uintptr(1); ClassSize(c) <= nurseryLargest; c++ {
+		b, _ := r.malloc(ClassSize(c))
+		if !Lookup(b).isNursery() {
+			break // it is full
+		}
+		for _, in := range []uintptr{Granule, ClassSize(c) - Granule, Granule / 2} {
+			if why := Free(r.h, b+in, HowAny, NoSize, 0); why != FreeInside {
+				t.Fatalf("freeing %#x, %d bytes into a block of %d, says %d", b+in, in, ClassSize(c), why)
+			}
+		}
+		give(t, r, b, false)
+		raw.Store(b+8, 0) // a program that has written to it
+		if why := Free(r.h, b, HowAny, NoSize, 0); why != FreeDouble {
+			t.Fatalf("freeing a block of %d bytes twice says %d", ClassSize(c), why)
+		}
+	}
+	sound(t)
+}
+
+// TestNurseryGiven: a nursery that has rested gives the memory pages that no block lies in back to the kernel, once, and later
+// where the kernel has refused.
+func TestNurseryGiven(t *testing.T) {
+	crowdedWorld(t)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	kept, _ := r.malloc(48)
+	written(kept, 48)
+	blocks := []uintptr{}
+	for range nurseryMost - 1 {
+		b, _ := r.malloc(1024)
+		written(b, 1024)
+		if Lookup(b).isNursery() {
+			blocks = append(blocks, b)
+		}
+	}
+	p := r.h.nursery
+	for _, b := range blocks {
+		give(t, r, b, false)
+	}
+	before := residentPages(t, p)
+	r.h.Thread.collectPages(false)
+	if n := residentPages(t, p); n != before {
+		t.Errorf("%d memory pages of %d are resident before the nursery has rested", n, before)
+	}
+	th := r.h.Thread
+	pool.quiet = th.Now + 1
+	r.h.collectNursery(true)
+	pool.quiet = 0
+	if n := residentPages(t, p); n != before {
+		t.Errorf("%d memory pages of %d are resident while all is to be quiet", n, before)
+	}
+	r.h.collectNursery(true)
+	if n := residentPages(t, p); n != 1 {
+		t.Errorf("%d memory pages are resident for one block of 48 bytes", n)
+	}
+	if n := r.h.collectNursery(true); n != 0 {
+		t.Errorf("%d bytes go twice", n)
+	}
+	b, _ := r.malloc(2000)
+	written(b, 2000)
+	give(t, r, b, false)
+	r.h.collectNursery(true)
+	intact(t, kept, 48)
 	sound(t)
 }

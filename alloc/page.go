@@ -22,7 +22,7 @@ const (
 //	carved = Size·(Allocs - Frees + len(Free list) + blocks that start in holes)
 //	carved <= Size·blocks <= slices·SliceSize
 //
-// One that is cut into runs has no list (runs.go).
+// A nursery has no list (nursery.go).
 //
 // The field order is known to the fast path: interpose/layout.h is generated
 // from this struct.
@@ -41,13 +41,13 @@ type Page struct {
 	zero    uint8  // not 0: what is not yet carved reads as zero; see ahead.go
 	state   uint8
 	hugetlb uint8  // 1: its mapping is of huge pages of the kernel's pool
-	Rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or CutInRuns
+	Rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or restsNursery
 	Carved  uint64 // the same, as the fast path may know it: see holes.go
 
 	Free    uintptr // list of free blocks, linked by their first word (see seal)
 	Allocs  uint64  // blocks handed out by the owner, ever
 	Frees   uint64  // blocks taken back by the owner, ever
-	Trigger uint64  // Frees == Trigger calls PageEmpty; of a current page see watch.go and Heap.idle, in runs collectRuns
+	Trigger uint64  // Frees == Trigger calls PageEmpty; of a current page see watch.go and Heap.idle, of a nursery collectNursery
 	next    *Page   // in a list of the heap or a bin of the pool; the next part of a huge block
 	prev    *Page
 	ageNext *Page // in a list by age: of free dirty spans, or of spans in use (age.go)
@@ -56,7 +56,7 @@ type Page struct {
 	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
 	pendNext *Page   // in the owner's list of pages with news
 	segment  *segment
-	Stamp    uint64 // when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go; in runs its table
+	Stamp    uint64 // when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go; of a nursery its table
 	place    uint32 // where its memory is: see place.go
 	home     uint32 // the tier that the hint, or ta_move, wants it in
 	list     uint32 // the list by age that a span in use is on
@@ -241,9 +241,6 @@ func (p *Page) onList(head, b uintptr) bool {
 // owner. Its cost is bounded by
 // the number of blocks; the caller has seen b's second word hold FreeKey.
 func (p *Page) isFree(owner, b uintptr) bool {
-	if p.inRuns() && p.runOnSpill(owner, b) {
-		return true
-	}
 	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&RemoteAddr, b) ||
 		heapOf(owner).onSpill(b, uintptr(p.Class)) || heapOf(owner).onRing(b)
 }

@@ -70,7 +70,7 @@ type poolState struct {
 	zero        zeroState
 	holds       holdSet
 	parked      parkedSet
-	freeRuns    *Runs // tables that are not in use
+	freeTables  *unitTable
 }
 
 // poolCounts are plain sums for the report.
@@ -84,7 +84,7 @@ type poolCounts struct {
 	stolen      [Classes]uint64   // blocks allocated and freed in pages taken from other threads
 	gone        [placeSlots]tally
 	moves       [placeSlots]tally // see moved.go
-	ran         runCounts         // of blocks that threads without a heap have freed
+	units       unitCounts        // of blocks that threads without a heap have freed
 	hugeHits    uint64
 	hugeMisses  uint64
 }

@@ -13,9 +13,9 @@ import (
 //
 // The page cannot go back to the pool in between: before the push the block is
 // in use, after it the flag holds the page.
-func freeRemote(r *runCounts, p *Page, b uintptr) {
-	if p.inRuns() {
-		freeRunRemote(r, p, b)
+func freeRemote(r *unitCounts, p *Page, b uintptr) {
+	if p.isNursery() {
+		freeUnitsRemote(r, p, b)
 		return
 	}
 	pushRemote(p, b, b, 1)

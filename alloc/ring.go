@@ -17,7 +17,7 @@ import (
 // Only the producer, the thread that Heap.Out is of, writes to Tail, Seen and Slots. Whoever moves Head on has the blocks that it passes: the owner,
 // or a thread that is short of memory (steal.go). A block for which there is no room goes to its page by remote.go.
 //
-// Rings are made for pairs of heaps that meet often, and stay: heaps do, too. One leads from a heap to itself (runs.go).
+// Rings are made for pairs of heaps that meet often, and stay: heaps do, too.
 type Ring struct {
 	_ raw.OffHeap
 
@@ -90,17 +90,6 @@ func (h *Heap) receive(t *Thread) {
 	}
 }
 
-// receiveRuns is receive for the heap of p, a page in runs, if it is one of the thread's.
-func (t *Thread) receiveRuns(p *Page) {
-	owner := atomic.LoadUintptr(&p.Owner)
-	if owner <= OwnerHuge {
-		return
-	}
-	if o := heapOf(owner); o.Thread == t {
-		o.receive(t)
-	}
-}
-
 // take takes up to ringTake blocks out of the ring.
 func (r *Ring) take(blocks *[ringTake]uintptr) (n uint64) {
 	for {
@@ -124,7 +113,7 @@ func (t *Thread) freeReceived(h *Heap, b uintptr) {
 	o := heapOf(atomic.LoadUintptr(&p.Owner)) // not h where ta_move has handed the page on
 	switch s := &h.Spill[p.Class&(Classes-1)]; {
 	case o.Thread != t:
-		freeRemote(&t.Base.ran, p, b)
+		freeRemote(&t.Base.units, p, b)
 	case o == h && s.Room != 0 && isWarm(uintptr(p.Class)):
 		s.Room--
 		raw.Store(b, s.Head)

@@ -115,8 +115,8 @@ func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
 // usable is how many bytes the block at addr, of the page or huge block p, has for its user.
 func (p *Page) usable(addr uintptr) uintptr {
 	switch {
-	case p.inRuns():
-		return ClassSize(p.runClass(p.table().unitsOf(p.unit(addr))))
+	case p.isNursery():
+		return p.table().unitsOf(p.unit(addr)) * Granule
 	case !secure || p.Owner == OwnerZero:
 		return p.Size
 	case p.Owner == OwnerHuge:

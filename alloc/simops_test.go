@@ -199,7 +199,7 @@ func (s *sim) borrow() error {
 	return nil
 }
 
-// thin frees most blocks of a page, has it give back what can be had, or be cut into runs, and frees one of them again.
+// thin frees most blocks of a page, has it give back what can be had, and frees one of them again.
 func (s *sim) thin() error {
 	if len(s.m.blocks) == 0 {
 		return nil
@@ -217,10 +217,10 @@ func (s *sim) thin() error {
 		h := t.enter()
 		h.collectPages(false)
 		if s.pick(2) == 0 {
-			h.Thread.rest(true, false)
+			h.Thread.rest(true)
 		} else {
-			h.Thread.rest(false, false)
-			h.Thread.rest(false, true)
+			h.Thread.rest(false)
+			h.Thread.rest(false)
 		}
 		t.leave()
 	}

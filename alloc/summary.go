@@ -51,7 +51,7 @@ func (p *Page) summary() pageSummary {
 	if live > summaryMost(summaryLive, summaryFrees) || p.Frees > summaryMost(summaryFrees, 64) || slices > summaryMost(summarySlices, summaryLive) {
 		return 0
 	}
-	if atomic.LoadUint32(&p.moving) != 0 || atomic.LoadUintptr(&p.Remote)&RemoteAddr != 0 || p.stray != 0 || p.inRuns() {
+	if atomic.LoadUint32(&p.moving) != 0 || atomic.LoadUintptr(&p.Remote)&RemoteAddr != 0 || p.stray != 0 || p.isNursery() {
 		return 0
 	}
 	place, hint, class := uint64(p.place&(placeSlots-1)), uint64(p.Hint&(hintSlots-1)), uint64(p.Class&(Classes-1))

@@ -161,18 +161,9 @@ func (t *thread) post(r *Ring, b uintptr) bool {
 	return true
 }
 
-// isRun is what post_run asks.
-func isRun(p *Page, b uintptr) bool {
-	t, u := p.table(), p.unit(b)
-	return uint64(b-p.Start)*p.Magic < p.Magic && uint64(u) < t.Units && raw.Load(b+8) != FreeKey && !has(&t.Free, u) && !has(&t.Cont, u)
-}
-
 // freeOther is ta_free_other.
 func (t *thread) freeOther(p *Page, b uintptr) uintptr {
 	owner := atomic.LoadUintptr(&p.Owner)
-	if p.inRuns() && heapOf(owner) == t.h && t.h.Self != nil && isRun(p, b) && t.post(t.h.Self, b) {
-		return FreeOK
-	}
 	if owner > OwnerHuge && sane(p, b) && t.freeBy(p, b) {
 		return FreeOK
 	}

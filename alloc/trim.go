@@ -8,7 +8,7 @@ import "tieralloc/stats"
 func Trim(h *Heap) uintptr {
 	h.Thread.running = running{number: uintptr(stats.CallMallocTrim) + 1}
 	done := purgeAll(h.Thread)
-	h.Thread.rest(true, false)
+	h.Thread.rest(true)
 	unmapLeftover()
 	return done
 }

@@ -145,7 +145,7 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 		kept += v.class(h, c)
 		v.spill(h, c)
 	}
-	v.runs(h)
+	v.nursery(h)
 	v.rings(h)
 	for c := uintptr(0); c < Classes; c++ {
 		published := h.cur[c]
@@ -216,11 +216,7 @@ func (v *inspection) spill(h *Heap, c uintptr) {
 		if !v.want(p != nil && p.isBlock(b), "spilled %#x is no block", b) {
 			return
 		}
-		fits := uintptr(p.Class) == c
-		if p.inRuns() {
-			n := p.table().unitsOf(p.unit(b)) * p.Size
-			fits = n >= ClassSize(c) && n < ClassSize(c)+p.Size
-		}
+		fits := uintptr(p.Class) == c && !p.isNursery()
 		v.want(heapOf(p.Owner) == h && fits, "spilled %#x: owner %#x, class %d", b, p.Owner, p.Class)
 		v.want(raw.Load(b+8) == FreeKey, "spilled %#x is not marked free", b)
 		v.spilled[p]++
@@ -241,65 +237,40 @@ func (v *inspection) rings(h *Heap) {
 			if !v.want(p != nil && p.isBlock(b), "%#x on a ring is no block", b) {
 				return
 			}
-			v.want(heapOf(p.Owner).Thread == h.Thread && raw.Load(b+8) == FreeKey, "%#x on a ring: owner %#x, mark %#x", b, p.Owner, raw.Load(b+8))
+			v.want(heapOf(p.Owner).Thread == h.Thread && raw.Load(b+8) == FreeKey && !p.isNursery(), "%#x on a ring: owner %#x, mark %#x", b, p.Owner, raw.Load(b+8))
 			v.spilled[p]++
 		}
 	}
-	v.want(h.Self == nil || h.Self.Owner == h, "the ring %p of %p to itself leads to another", h.Self, h)
 	for i, r := range h.Out {
 		v.want(r == nil || r.Owner.Number%OutSlots == uint64(i) && r.Owner.Thread != h.Thread, "ring %p is not one that heap %p puts into", r, h)
 	}
 }
 
-// runs: the list of pages in runs.
-func (v *inspection) runs(h *Heap) {
-	n, at, last := uintptr(0), h.runPage == nil, (*Page)(nil)
-	for p := h.runs; p != nil && v.err == nil; p = p.next {
-		v.want(v.onList[p] == nil && p.inRuns() && p.prev == last && p.Owner == h.self(), "page %p, in runs %v, on the list of %p: owner %#x", p, p.inRuns(), h, p.Owner)
-		v.onList[p] = h
-		at = at || p == h.runPage
-		last = p
-		n++
+// nursery: a page of the heap's that is on no list.
+func (v *inspection) nursery(h *Heap) {
+	p := h.nursery
+	if p == nil {
+		return
 	}
-	v.want(n == h.runPages && at, "heap %p has %d pages in runs, says %d; one to look at: %v", h, n, h.runPages, at)
+	v.want(v.onList[p] == nil && p.isNursery() && p.Owner == h.self(), "the nursery %p of %p: owner %#x, rests %d", p, h, p.Owner, p.Rests)
+	v.onList[p] = h
 }
 
-// cut: the table of a page in runs. remote has the units on the remote list.
-func (v *inspection) cut(p *Page, remote map[uintptr]bool) {
-	t, left, side := p.table(), uint32(0), uint32(0)
-	spilled := map[uintptr]bool{}
-	h := heapOf(p.Owner)
-	for c := range h.Spill {
-		for b := h.Spill[c].Head; b != 0; b = raw.Load(b) {
-			spilled[b] = true
-		}
-	}
-	for r := h.firstRing(); r != nil; r = r.next {
-		for at := r.Head; at < r.Tail; at++ {
-			spilled[r.Slots[at%RingSlots]] = true
-		}
-	}
-	for u := uintptr(0); u < runUnits; u++ {
-		b := p.Start + u*p.Size
-		free, cont := has(&t.Free, u), has(&t.Cont, u)
-		if u*p.Size >= uintptr(p.carved) || p.inHole(b) {
-			v.want(!free && !cont, "page %p: unit %d: free %v, continues %v", p, u, free, cont)
-			side = 0
-			continue
-		}
+// units: the table of a nursery. remote has the units on the remote list.
+func (v *inspection) units(p *Page, remote map[uintptr]bool) {
+	t, left := p.table(), uint32(0)
+	for u := uintptr(0); u < unitCount; u++ {
+		b := p.Start + u*Granule
+		free, cont := t.free.has(u), t.cont.has(u)
 		v.want(!free || !cont, "page %p: unit %d is free and continues", p, u)
-		v.want(!cont || u > 0 && !has(&t.Free, u-1), "page %p: unit %d continues nothing", p, u)
+		v.want(!cont || u > 0 && !t.free.has(u-1), "page %p: unit %d continues nothing", p, u)
 		v.want(!free || !remote[b], "page %p: unit %d is free twice", p, u)
 		switch {
 		case free:
 			left++
-			side++
-			v.want(side <= t.most, "page %p: %d units free side by side, at most %d", p, side, t.most)
-			continue
-		case !cont && !remote[b] && !spilled[b]:
-			v.live[p.runClass(t.unitsOf(u))]++
+		case !cont && !remote[b]:
+			v.live[Class(t.unitsOf(u)*Granule)]++
 		}
-		side = 0
 	}
 	v.want(left == t.left, "page %p: %d units free, counted %d", p, left, t.left)
 }
@@ -325,7 +296,7 @@ func (v *inspection) holes(p *Page, listed map[uintptr]bool) (n uint64) {
 		return 0
 	}
 	fast := uint64(p.carved)
-	if p.holes != 0 || p.inRuns() {
+	if p.holes != 0 || p.isNursery() {
 		fast = 0
 	}
 	v.want(p.Carved == fast, "page %p with holes %#x: carved %d, for the fast path %d", p, p.holes, p.carved, p.Carved)
@@ -351,8 +322,8 @@ func (v *inspection) page(p *Page) {
 	v.want(uintptr(p.slices) >= pageSlices(uintptr(p.Class)), "page %p has %d slices", p, p.slices)
 	room := uint64(p.blocks) * uint64(size)
 	carved, holed := uint64(p.carved), v.holes(p, seen)
-	if p.inRuns() {
-		v.want(free == 0, "page %p, in runs, has a list", p)
+	if p.isNursery() {
+		v.want(free == 0, "page %p, a nursery, has a list", p)
 		free = uint64(p.table().left)
 	}
 	if secure {
@@ -364,8 +335,8 @@ func (v *inspection) page(p *Page) {
 		p, carved, p.Allocs, p.Frees, free, holed)
 	live := p.Allocs - p.Frees - remote
 	v.want(live <= uint64(p.blocks) && v.spilled[p] <= live, "page %p: %d live, %d spilled", p, live, v.spilled[p])
-	if p.inRuns() {
-		v.cut(p, seen)
+	if p.isNursery() {
+		v.units(p, seen)
 	} else {
 		v.live[p.Class] += live - v.spilled[p]
 	}

@@ -22,7 +22,6 @@
 #define TA_REMOTE_IN_FLIGHT 0x2ull
 #define TA_REMOTE_NOTIFY 0x1ull
 #define TA_REMOTE_SHIFT 0x30ull
-#define TA_CUT_IN_RUNS 0x2ull
 #define TA_RING_SLOTS 0x100ull
 #define TA_RING_AFTER 0x20ull
 #define TA_OUT_SLOTS 0x10ull
@@ -195,12 +194,6 @@ struct ta_spill {
 	int64_t Credit;
 };
 
-struct ta_runs {
-	uint64_t Free[64];
-	uint64_t Cont[64];
-	uint64_t Units;
-};
-
 struct ta_ring {
 	struct ta_heap *Owner;
 	uint64_t Tail;
@@ -217,7 +210,6 @@ struct ta_heap {
 	unsigned char pad7[44];
 	uint64_t Number;
 	struct ta_ring *Out[16];
-	struct ta_ring *Self;
 	struct ta_page *Direct[65];
 	struct ta_page *Cur[128];
 	uint64_t Remotes;

@@ -183,27 +183,12 @@ HOT static int free_by(ta_page *pg, ta_heap *owner, uint64_t *b)
 	return 1;
 }
 
-static inline int bit(const uint64_t *bits, uint64_t i) { return bits[i / 64] >> i % 64 & 1; }
-
-// Puts p on the ring of the thread's heap to itself, if it is the start of a block of pg, a page of the heap's in runs (alloc/runs.go),
-// and not marked free.
-static NOINLINE int post_run(ta_page *pg, void *p)
-{
-	struct ta_runs *t = (struct ta_runs *)pg->Stamp;
-	uint64_t off = (uint64_t)p - pg->Start;
-	uint64_t unit = (unsigned __int128)off * pg->Magic >> 64;
-	return unit < t->Units && off * pg->Magic < pg->Magic && ((uint64_t *)p)[1] != TA_FREE_KEY && !bit(t->Free, unit) &&
-	       !bit(t->Cont, unit) && ta_self->Self != NULL && ta_post(ta_self->Self, p);
-}
-
 // Frees p, in pg, where the fast path cannot.
 LINE HOT NOINLINE void ta_free_other(ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
 	if (UNLIKELY(ta_secure))
 		return ta_secure_free(pg, p, fn, how, size);
 	ta_heap *owner = ta_heap_of(pg);
-	if (pg->Rests == TA_CUT_IN_RUNS && owner == ta_self && post_run(pg, p))
-		return;
 	if ((uint64_t)owner <= TA_OWNER_HUGE || ta_self == &ta_heap_none || !ta_sane(pg, p) || !free_by(pg, owner, p))
 		ta_free_checked(p, fn, how, size);
 }

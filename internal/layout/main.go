@@ -53,7 +53,6 @@ func write(w io.Writer) {
 		{"TA_REMOTE_IN_FLIGHT", alloc.RemoteInFlight},
 		{"TA_REMOTE_NOTIFY", alloc.RemoteNotify},
 		{"TA_REMOTE_SHIFT", alloc.RemoteShift},
-		{"TA_CUT_IN_RUNS", alloc.CutInRuns},
 		{"TA_RING_SLOTS", alloc.RingSlots},
 		{"TA_RING_AFTER", alloc.RingAfter},
 		{"TA_OUT_SLOTS", alloc.OutSlots},
@@ -202,7 +201,6 @@ func write(w io.Writer) {
 	}
 	emit(w, "ta_page", reflect.TypeOf((*alloc.Page)(nil)).Elem(), true)
 	emit(w, "ta_spill", reflect.TypeOf((*alloc.Spill)(nil)).Elem(), true)
-	emit(w, "ta_runs", reflect.TypeOf((*alloc.Runs)(nil)).Elem(), false)
 	emit(w, "ta_ring", reflect.TypeOf((*alloc.Ring)(nil)).Elem(), true)
 	emit(w, "ta_heap", reflect.TypeOf((*alloc.Heap)(nil)).Elem(), false)
 	emit(w, "ta_thread", reflect.TypeOf((*alloc.Thread)(nil)).Elem(), false)

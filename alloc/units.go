@@ -1,0 +1,172 @@
+package alloc
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// unitCount is how many units of Granule bytes a nursery has.
+const unitCount = SliceSize / Granule
+
+type unitBits [unitCount / 64]uint64
+
+// unitTable says of each unit of a nursery whether it is free, and whether it continues the block that the unit
+// before it belongs to. Only the owner of the nursery writes to the bits.
+//
+//	a unit is not both free and a continuation; the unit before a continuation is not free
+//	left = Σ free
+type unitTable struct {
+	_    raw.OffHeap
+	free unitBits
+	cont unitBits
+
+	left  uint32
+	given uint16 // a bit for each memory page that the kernel has, and that no block was taken from since
+
+	// What is to be added to the page's counts, which are of units, so that blocks are counted: of blocks handed
+	// out, of frees, and of frees by other threads, who write remote.
+	allocs, frees, remote uint64
+
+	next *unitTable // of the pool's unused ones
+}
+
+const unitTableBytes = (unsafe.Sizeof(unitTable{}) + 63) &^ 63
+
+// newUnitTable is a table in which all units are free, or nil.
+func newUnitTable(token uintptr) *unitTable {
+	if !poolLock.Take(token) {
+		return nil
+	}
+	t := pool.freeTables
+	if t != nil {
+		pool.freeTables = t.next
+	} else {
+		t = (*unitTable)(raw.Ptr(metaAlloc(unitTableBytes)))
+	}
+	poolLock.Release()
+	if t != nil {
+		*t = unitTable{}
+		t.free.set(0, unitCount, true)
+		t.left = unitCount
+	}
+	return t
+}
+
+// drop keeps a table for the next nursery. (In a signal handler within the pool it is lost.)
+func (t *unitTable) drop(token uintptr) {
+	if poolLock.Take(token) {
+		t.next = pool.freeTables
+		pool.freeTables = t
+		poolLock.Release()
+	}
+}
+
+// has reports whether the bit of unit u is set.
+func (b *unitBits) has(u uintptr) bool { return b[u>>6&(unitCount/64-1)]>>(u&63)&1 != 0 }
+
+// set sets the bits from u to u+k, or clears them.
+func (b *unitBits) set(u, k uintptr, on bool) {
+	for k != 0 {
+		i, at := u>>6&(unitCount/64-1), u&63
+		n := min(k, 64-at)
+		mask := ^uint64(0) >> (64 - n&63) << at
+		if n == 64 {
+			mask = ^uint64(0)
+		}
+		if on {
+			b[i] |= mask
+		} else {
+			b[i] &^= mask
+		}
+		u, k = u+n, k-n
+	}
+}
+
+// ones is how many bits are set side by side from u on, up to most.
+func (b *unitBits) ones(u, most uintptr) (n uintptr) {
+	for n < most && u+n < unitCount {
+		v := u + n
+		more := uintptr(bits.TrailingZeros64(^(b[v>>6&(unitCount/64-1)] >> (v & 63))))
+		n += more
+		if more < 64-v&63 {
+			break
+		}
+	}
+	return min(n, most)
+}
+
+// unitsOf is how many units the live block at unit u has. Any thread may ask.
+func (t *unitTable) unitsOf(u uintptr) uintptr { return 1 + t.cont.ones(u+1, unitCount) }
+
+// find is the first of k free units whose number is a multiple of step, or unitCount.
+func (t *unitTable) find(k, step uintptr) (u uintptr) {
+	for u < unitCount {
+		w := t.free[u>>6&(unitCount/64-1)] >> (u & 63)
+		if w == 0 {
+			u = (u | 63) + 1
+			continue
+		}
+		u = raw.RoundUp(u+uintptr(bits.TrailingZeros64(w)), step)
+		n := t.free.ones(u, k)
+		if n >= k {
+			return u
+		}
+		u += n + 1
+	}
+	return unitCount
+}
+
+// take makes one block of k free units.
+func (t *unitTable) take(u, k uintptr) {
+	t.free.set(u, k, false)
+	t.cont.set(u+1, k-1, true)
+	t.left -= uint32(k)
+	if t.given != 0 {
+		t.given &^= memoryPages(u*Granule, (u+k)*Granule)
+	}
+}
+
+// give makes k units free that are a block, or one.
+func (t *unitTable) give(u, k uintptr) {
+	t.free.set(u, k, true)
+	t.cont.set(u, k, false)
+	t.left += uint32(k)
+}
+
+// memoryPages has a bit for each of a span's memory pages that the bytes from at to end, offsets in it, touch.
+func memoryPages(at, end uintptr) uint16 {
+	return uint16(uint32(2)<<((end-1)>>raw.PageShift&15) - uint32(1)<<(at>>raw.PageShift&15))
+}
+
+// unitCounts is how much the counts of blocks by class are to be corrected for nurseries, whose pages count units, as
+// blocks of class 0; modulo 2^64.
+type unitCounts struct {
+	allocs, frees [nurseryClasses]uint64
+}
+
+// took corrects what the counts of p say of one block of k units that was handed out,
+func (r *unitCounts) took(p *Page, k uintptr) {
+	r.allocs[Class(k*Granule)&(nurseryClasses-1)]++
+	r.allocs[0] -= uint64(k)
+	p.table().allocs += 1 - uint64(k)
+}
+
+// of one that has come back to the page's owner,
+func (r *unitCounts) gave(p *Page, k uintptr) {
+	r.freed(k)
+	p.table().frees += 1 - uint64(k)
+}
+
+// or that another thread gives back.
+func (r *unitCounts) gaveRemote(p *Page, k uintptr) {
+	r.freed(k)
+	atomic.AddUint64(&p.table().remote, 1-uint64(k))
+}
+
+func (r *unitCounts) freed(k uintptr) {
+	r.frees[Class(k*Granule)&(nurseryClasses-1)]++
+	r.frees[0] -= uint64(k)
+}
