@@ -251,7 +251,7 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 	p.Class = uint32(c)
 	p.Hint = h.Hint
 	p.blocks = uint32(n << SliceShift / size)
-	p.Carved, p.carved, p.holes, p.Stamp, p.Rests = 0, 0, 0, 0, 0
+	p.Carved, p.carved, p.holes, p.Stamp, p.rests = 0, 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	p.Remote, p.Owner = 0, h.ownerOf(c)
 	atomic.AddUintptr(&h.Thread.pages, 1)

@@ -13,10 +13,11 @@ import (
 // Each such block costs a call of the slow path, and so does its free. A class that has taken
 // nurseryMost of them gets pages of its own.
 //
-// A nursery is on no class's list. It counts as a page of class 0, whose blocks are here called units, and has a table
-// of them (units.go); a block is as many units side by side as its class has. The fast path finds no block in it
-// (Carved 0); other threads' frees come to Free, from where the owner takes them. A block of a class begins at a
-// multiple of the class's alignment here as well.
+// A nursery is on no class's list. It counts as a page of class 0, whose blocks are here called
+// units, and has a table of them (units.go); a block is as many units side by side as its class
+// has. The fast path finds no block in it (Carved 0); other threads' frees come to Free, from where
+// the owner takes them. A block of a class begins at a multiple of the class's alignment here as
+// well.
 //
 //	carved = Size·(Allocs - Frees + free units); Free == 0, holes == 0
 const (
@@ -25,10 +26,10 @@ const (
 	nurseryLargest = 8 << 10 // bytes of a block
 	nurseryClasses = 64      // more than there are classes up to that
 
-	restsNursery = 2 // Page.Rests
+	restsNursery = 2 // Page.rests
 )
 
-func (p *Page) isNursery() bool { return p.Rests == restsNursery }
+func (p *Page) isNursery() bool { return p.rests == restsNursery }
 
 func (p *Page) table() *unitTable { return (*unitTable)(raw.Ptr(uintptr(p.Stamp))) }
 
@@ -102,7 +103,7 @@ func (h *Heap) newNursery() {
 	p.carved, p.zero = SliceSize, 0
 	p.Trigger = neverEmpty
 	atomic.StoreUint64(&p.Stamp, uint64(uintptr(unsafe.Pointer(t))))
-	p.Rests = restsNursery
+	p.rests = restsNursery
 	p.prev, p.next = nil, nil
 	mapFill(p, p) // from now on others can find it
 	h.nursery = p
@@ -113,7 +114,7 @@ func (h *Heap) newNursery() {
 func (h *Heap) endNursery() {
 	p := h.nursery
 	h.nursery = nil
-	p.Rests = 0
+	p.rests = 0
 	p.table().drop(h.Thread.token) // the address stays: somebody may just be about to look (isFree)
 }
 
@@ -129,7 +130,8 @@ func (h *Heap) freeUnits(p *Page, b uintptr) {
 	}
 }
 
-// freeUnitsRemote gives back a block of another thread's nursery, by its units, counted in r unless that is nil.
+// freeUnitsRemote gives back a block of another thread's nursery, by its units, counted in r unless
+// that is nil.
 func freeUnitsRemote(r *unitCounts, p *Page, b uintptr) {
 	k := p.table().unitsOf(p.unit(b))
 	if r != nil {
@@ -155,9 +157,9 @@ func (h *Heap) takeUnits(p *Page) {
 	p.Free = 0
 }
 
-// collectNursery takes back what other threads have freed in the nursery, and gives it to the pool where it is empty.
-// Of one that has rested since it looked last, or with all set of any, it gives memory back to the kernel, and returns
-// the bytes.
+// collectNursery takes back what other threads have freed in the nursery, and gives it to the pool
+// where it is empty. Of one that has rested since it looked last, or with all set of any, it gives
+// memory back to the kernel, and returns the bytes.
 func (h *Heap) collectNursery(all bool) (given uintptr) {
 	p := h.nursery
 	if p == nil {
@@ -181,8 +183,8 @@ func (h *Heap) collectNursery(all bool) (given uintptr) {
 	return given
 }
 
-// giveUnits gives the memory pages of a nursery that are free back to the kernel, and returns the bytes, and whether
-// it has looked. Nobody else has to know: the table is elsewhere.
+// giveUnits gives the memory pages of a nursery that are free back to the kernel, and returns the
+// bytes, and whether it has looked. Nobody else has to know: the table is elsewhere.
 func (t *Thread) giveUnits(p *Page) (bytes uintptr, ok bool) {
 	table := p.table()
 	if t.Now < pool.quiet || !p.mayGiveMemory() {

@@ -157,7 +157,8 @@ func TestNurseryLeft(t *testing.T) {
 	sound(t)
 }
 
-// TestNurseryInside: an address within a block of a nursery is none of a block, and a block is freed once.
+// TestNurseryInside: an address within a block of a nursery is none of a block, and a block is
+// freed once.
 func TestNurseryInside(t *testing.T) {
 	crowdedWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -180,8 +181,8 @@ func TestNurseryInside(t *testing.T) {
 	sound(t)
 }
 
-// TestNurseryGiven: a nursery that has rested gives the memory pages that no block lies in back to the kernel, once, and later
-// where the kernel has refused.
+// TestNurseryGiven: a nursery that has rested gives the memory pages that no block lies in back to
+// the kernel, once, and later where the kernel has refused.
 func TestNurseryGiven(t *testing.T) {
 	crowdedWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}

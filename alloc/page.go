@@ -41,7 +41,7 @@ type Page struct {
 	zero    uint8  // not 0: what is not yet carved reads as zero; see ahead.go
 	state   uint8
 	hugetlb uint8  // 1: its mapping is of huge pages of the kernel's pool
-	Rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or restsNursery
+	rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or restsNursery
 	Carved  uint64 // the same, as the fast path may know it: see holes.go
 
 	Free    uintptr // list of free blocks, linked by their first word (see seal)
@@ -189,7 +189,7 @@ func (p *Page) carve() (b uintptr, zero bool) {
 		n = 1 // one by one towards the end: a division to find how many is not worth it
 	}
 	p.carved = uint32(at + n*size)
-	p.Rests = 0
+	p.rests = 0
 	if p.zero == zeroAhead {
 		p.faultAhead(at, at+n*size)
 	}

@@ -83,10 +83,10 @@ func (t *Thread) giveCurrent(slice bool) (some bool) {
 			p := h.cur[c]
 			if slice && p.slices == 1 && (p.zero == 0 || p.carved >= SliceSize/4) && p.allFree() {
 				some = t.mayGive(SliceSize) && h.release(p, t.Now) || some
-			} else if p.Rests != 0 {
+			} else if p.rests != 0 {
 				given += t.giveTail(p)
 			} else if p != pageNone {
-				p.Rests = 1
+				p.rests = 1
 			}
 		}
 	}

@@ -13,8 +13,8 @@ const unitCount = SliceSize / Granule
 
 type unitBits [unitCount / 64]uint64
 
-// unitTable says of each unit of a nursery whether it is free, and whether it continues the block that the unit
-// before it belongs to. Only the owner of the nursery writes to the bits.
+// unitTable says of each unit of a nursery whether it is free, and whether it continues the block
+// that the unit before it belongs to. Only the owner of the nursery writes to the bits.
 //
 //	a unit is not both free and a continuation; the unit before a continuation is not free
 //	left = Σ free
@@ -26,8 +26,8 @@ type unitTable struct {
 	left  uint32
 	given uint16 // a bit for each memory page that the kernel has, and that no block was taken from since
 
-	// What is to be added to the page's counts, which are of units, so that blocks are counted: of blocks handed
-	// out, of frees, and of frees by other threads, who write remote.
+	// What is to be added to the page's counts, which are of units, so that blocks are counted: of
+	// blocks handed out, of frees, and of frees by other threads, who write remote.
 	allocs, frees, remote uint64
 
 	next *unitTable // of the pool's unused ones
@@ -136,13 +136,14 @@ func (t *unitTable) give(u, k uintptr) {
 	t.left += uint32(k)
 }
 
-// memoryPages has a bit for each of a span's memory pages that the bytes from at to end, offsets in it, touch.
+// memoryPages has a bit for each of a span's memory pages that the bytes from at to end, offsets in
+// it, touch.
 func memoryPages(at, end uintptr) uint16 {
 	return uint16(uint32(2)<<((end-1)>>raw.PageShift&15) - uint32(1)<<(at>>raw.PageShift&15))
 }
 
-// unitCounts is how much the counts of blocks by class are to be corrected for nurseries, whose pages count units, as
-// blocks of class 0; modulo 2^64.
+// unitCounts is how much the counts of blocks by class are to be corrected for nurseries, whose
+// pages count units, as blocks of class 0; modulo 2^64.
 type unitCounts struct {
 	allocs, frees [nurseryClasses]uint64
 }

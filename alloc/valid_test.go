@@ -252,7 +252,7 @@ func (v *inspection) nursery(h *Heap) {
 	if p == nil {
 		return
 	}
-	v.want(v.onList[p] == nil && p.isNursery() && p.Owner == h.self(), "the nursery %p of %p: owner %#x, rests %d", p, h, p.Owner, p.Rests)
+	v.want(v.onList[p] == nil && p.isNursery() && p.Owner == h.self(), "the nursery %p of %p: owner %#x, rests %d", p, h, p.Owner, p.rests)
 	v.onList[p] = h
 }
 

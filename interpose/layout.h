@@ -173,8 +173,7 @@ struct ta_page {
 	uint64_t Size;
 	uint32_t Class;
 	uint32_t Hint;
-	unsigned char pad13[15];
-	unsigned char Rests;
+	unsigned char pad14[16];
 	uint64_t Carved;
 	uint64_t Free;
 	uint64_t Allocs;
