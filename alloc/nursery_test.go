@@ -222,7 +222,9 @@ func TestNurseryGiven(t *testing.T) {
 	b, _ := r.malloc(2000)
 	written(b, 2000)
 	give(t, r, b, false)
-	r.h.collectNursery(true)
+	if n := r.h.collectNursery(true); n > 2*raw.Page {
+		t.Errorf("%d bytes go for a block of 2000", n)
+	}
 	intact(t, kept, 48)
 	sound(t)
 }
