@@ -175,14 +175,30 @@ static void census(char *const *blocks, long from, long to, long bytes, int pati
 	printf("bytes %ld %ld %ld\n", tiers[0], tiers[1], tiers[2]);
 }
 
-/* Lets time pass, half a second or, idle, two. Otherwise there are allocations small and
- * large in it: what the library does by and by is done then. */
+/* The bytes that have left the tiers so far. */
+static uint64_t moves(void)
+{
+	uint64_t n = 0;
+	ta_stats s = { .size = sizeof s };
+	MUST(ta_get_stats(&s) == 0);
+	for (int tier = 0; tier < 3; tier++)
+		n += s.tiers[tier].bytes_left;
+	return n;
+}
+
+/* Lets time pass: half a second with allocations small and large in it, in which the library does
+ * what it does by and by; or, idle, two seconds in which nothing moves any more. */
 static void wait(int idle)
 {
+	uint64_t before = moves(), now;
 	for (int i = 0; i < 100; i++) {
 		usleep(idle ? 20000 : 5000);
-		if (idle)
+		if (idle) {
+			if ((now = moves()) != before)
+				i = 0;
+			before = now;
 			continue;
+		}
 		void *p = malloc(100 << 10), *q = malloc(6 * MIB);
 		MUST(p && q);
 		free(p);
