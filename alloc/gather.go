@@ -33,7 +33,6 @@ func (h *Heap) hugeGathered(size, align, place uintptr) *Page {
 	poolLock.Take(h.Thread.token)
 	mapped(size - have)
 	commit(size - have)
-	c.missed(size-have, h.Thread.Now)
 	p.Size = size
 	pool.count.hugeHits++
 	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))

@@ -101,7 +101,6 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	if start != 0 {
 		first.settlePages(start, size, place, page != 0)
 		if place != placePin || !bound || pin(start, size) {
-			hugeMissed(h.Thread, size)
 			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), first, false)
 		}
 		if p == nil {

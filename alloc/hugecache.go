@@ -10,7 +10,7 @@ import (
 //	bytes = Σ Size of slot[0:n]
 //
 // They go back to the kernel by age, as spans do, and at once when there are more than
-// hugeCacheMax bytes, or as many more as were missed (lesson), or than limitMost.
+// hugeCacheMax bytes, or than limitMost.
 const (
 	hugeCacheSlots = 64
 	hugeCacheMax   = 64 << 20
@@ -21,7 +21,6 @@ type hugeCache struct {
 	slot  [hugeCacheSlots]*Page
 	n     uintptr
 	bytes uintptr
-	lesson
 }
 
 // put keeps a block that is in no list. Precondition: poolLock is held; there is a slot.
@@ -157,7 +156,6 @@ func cacheRest(p *Page, n uintptr) bool {
 // hugeFreed caches the block of p, for which those that were cached for longest make room, or
 // unmaps it. poolLock is held, and let go for that.
 func hugeFreed(token uintptr, p *Page) {
-	pool.most = max(pool.most, inUse())
 	hugeUnlink(p)
 	c := &pool.cache
 	if secure {
@@ -168,26 +166,16 @@ func hugeFreed(token uintptr, p *Page) {
 		hugeUnmap(token, p)
 		return
 	}
-	now, most := p.Stamp, min(hugeCacheMax+c.kept(inUse()-p.Size), limitMost())
+	most := min(hugeCacheMax, limitMost())
 	for c.n >= hugeCacheSlots || c.n != 0 && c.bytes+p.Size > most {
 		q := c.remove(c.oldest(anyPlace, 0))
-		c.gone(q.Size, true, now)
 		hugeUnmap(token, q)
 	}
 	if c.bytes+p.Size > most {
-		c.gone(p.Size, true, now)
 		hugeUnmap(token, p)
 		return
 	}
 	c.put(p)
-}
-
-// hugeMissed notes a fresh mapping of n bytes.
-func hugeMissed(t *Thread, n uintptr) {
-	if pool.cache.early != 0 && poolLock.Take(t.token) {
-		pool.cache.missed(n, t.Now)
-		poolLock.Release()
-	}
 }
 
 // hugeExpire unmaps the cached blocks of a place that are past their delay, or all of
@@ -204,9 +192,6 @@ func hugeExpire(token uintptr, now uint64, place uintptr, all bool) (done uintpt
 		}
 		pool.cache.remove(i)
 		done += p.Size
-		if !all {
-			pool.cache.gone(p.Size, false, now)
-		}
 		hugeUnmap(token, p)
 	}
 	poolLock.Release()

@@ -83,39 +83,6 @@ func TestHugeStretch(t *testing.T) {
 	sound(t)
 }
 
-// TestHugeLearns: blocks that were given back for want of room and missed are kept the
-// next time, as many as were in use, and for as long as they are wanted.
-func TestHugeLearns(t *testing.T) {
-	h := hugeWorld(t)
-	round := func() (missed uint64) {
-		before := pool.count.hugeMisses
-		var blocks [10]uintptr
-		for i := range blocks {
-			blocks[i] = get(t, h, 20*mib)
-		}
-		for _, b := range blocks {
-			drop(h, b)
-		}
-		return pool.count.hugeMisses - before
-	}
-	if n := round(); n != 10 || pool.cache.bytes > hugeCacheMax {
-		t.Fatalf("%d misses, %d MiB cached", n, pool.cache.bytes/mib)
-	}
-	round()
-	round()
-	for i := range 3 {
-		if n := round(); n != 0 || pool.cache.bytes != 200*mib {
-			t.Errorf("round %d: %d misses, %d MiB cached", i, n, pool.cache.bytes/mib)
-		}
-	}
-	sound(t)
-	h.Thread.Now += PurgeDelay + 1
-	hugeExpire(8, h.Thread.Now, anyPlace, false)
-	if pool.cache.bytes != 0 || pool.cache.keep != 0 {
-		t.Errorf("%d MiB cached, %d kept", pool.cache.bytes/mib, pool.cache.keep/mib)
-	}
-}
-
 // TestCopyPays: a huge block that doubles is to be copied to a cached one; one that grows by
 // little, or past what is cached, is not.
 func TestCopyPays(t *testing.T) {

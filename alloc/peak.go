@@ -7,6 +7,7 @@ import "tieralloc/internal/raw"
 
 const (
 	spareLeast = 1 << 20              // bytes that are so many that dirty spans go back to the kernel for them
+	spareRate  = 32 << 20             // bytes per second of dirty spans that may go: to fault that in afresh takes a hundredth of the time
 	sliceRate  = 40_000 << SliceShift // bytes per second that classes may take from each other: a hundredth of the time
 	tailLeast  = SliceSize / 4        // bytes that are worth a system call
 )
@@ -53,13 +54,13 @@ func beyondPeak(n uintptr) int {
 
 // spareDirty gives dirty spans, none of which fits, back to the kernel, where n bytes are much and would
 // make the heap larger than ever: as much as that is. For less it does not pay, as what does not fit now will
-// soon fit something. Nothing is learned from it (lesson).
+// soon fit something.
 func (t *Thread) spareDirty(n uintptr) {
 	if n < spareLeast || pool.dirtyBytes == 0 || t.Now < pool.quiet || !poolLock.Take(t.token) {
 		return
 	}
 	dirty := pool.dirtyBytes
-	floor := dirty - pool.spareSpans.spend(min(uintptr(max(beyondPeak(n), 0)), dirty), uintptr(pool.count.peak), missedRate, t.Now)
+	floor := dirty - pool.spareSpans.spend(min(uintptr(max(beyondPeak(n), 0)), dirty), uintptr(pool.count.peak), spareRate, t.Now)
 	poolLock.Release()
 	for range placeSlots {
 		place := oldestPlace()

@@ -140,30 +140,30 @@ func TestPeakInTurn(t *testing.T) {
 	}
 }
 
-// TestSpareBudget: what goes back for peaks is the peak and missedRate, whatever is asked.
+// TestSpareBudget: what goes back for peaks is the peak and spareRate, whatever is asked.
 func TestSpareBudget(t *testing.T) {
 	var b spareBudget
 	const peak, mib = 100 << 20, 1 << 20
 	now, spent := uint64(1e9), uintptr(0)
 	for range 1000 {
-		spent += b.spend(mib, peak, missedRate, now)
+		spent += b.spend(mib, peak, spareRate, now)
 		now += 1e6
 	}
-	if least, most := uintptr(peak+missedRate*9/10), uintptr(peak+missedRate); spent < least || spent > most {
+	if least, most := uintptr(peak+spareRate*9/10), uintptr(peak+spareRate); spent < least || spent > most {
 		t.Errorf("%d MiB in a second, %d to %d were to be had", spent>>20, least>>20, most>>20)
 	}
 	now += 3600e9
 	spent = 0
 	for range 1000 {
-		spent += b.spend(mib, peak, missedRate, now)
+		spent += b.spend(mib, peak, spareRate, now)
 	}
 	if spent > peak {
 		t.Errorf("%d MiB after an hour, for a peak of %d", spent>>20, peak>>20)
 	}
-	if n := b.spend(mib, peak, missedRate, now-1e9); n != 0 {
+	if n := b.spend(mib, peak, spareRate, now-1e9); n != 0 {
 		t.Errorf("%d bytes for a thread that came before the last", n)
 	}
-	if n := b.spend(50*mib, peak+20*mib, missedRate, now); n != 20*mib {
+	if n := b.spend(50*mib, peak+20*mib, spareRate, now); n != 20*mib {
 		t.Errorf("%d MiB for a peak that has grown by 20", n>>20)
 	}
 }

@@ -50,8 +50,6 @@ type poolState struct {
 	kept        uintptr             // bytes of pages left empty on lists of heaps; atomic (reuse.go)
 	leaving     uintptr             // bytes that the kernel is getting back just now, purging included
 	lost        [placeSlots]uintptr // bytes by tier that will not be used again and that the kernel would not have back
-	spans       lesson              // of spans that were purged for the reserve's sake
-	most        uintptr             // the most bytes that were ever in use
 	spareSpans  spareBudget
 	spareSlices spareBudget
 	quiet       uint64  // no purging by itself before this time: the kernel refused
@@ -153,7 +151,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 			return nil
 		}
 		poolLock.Take(token)
-		p = takeReserved(place, n, bytes>>SliceShift, h.Thread.Now)
+		p = takeReserved(place, n, bytes>>SliceShift)
 		if p == nil {
 			poolLock.Release()
 			tiers.Release(tierOf(uint32(place)), bytes)
@@ -194,7 +192,7 @@ func takeDirty(place, n uintptr) *Page {
 // takeReserved takes a span of n slices for which whole slices have been charged, or
 // returns nil. What another thread has made dirty since serves as well, and the charge
 // is not needed then.
-func takeReserved(place, n, whole uintptr, now uint64) *Page {
+func takeReserved(place, n, whole uintptr) *Page {
 	if p := takeDirty(place, n); p != nil {
 		tiers.Release(tierOf(uint32(place)), whole<<SliceShift)
 		return p
@@ -213,7 +211,6 @@ func takeReserved(place, n, whole uintptr, now uint64) *Page {
 		return nil
 	}
 	commit(p.bytes())
-	pool.spans.missed(p.bytes(), now)
 	p.state = spanInUse
 	if rest := cut(p, n); rest != nil {
 		addDirty(rest)
@@ -304,7 +301,6 @@ func spanFree(token uintptr, p *Page, stamp uint64) {
 // spanFreed puts a span that is no longer in use among the dirty ones. One with stray
 // pages is purged at once. poolLock is held, and let go for that.
 func spanFreed(token uintptr, p *Page) {
-	pool.most = max(pool.most, inUse())
 	pool.usedBytes -= p.bytes()
 	ageRemove(p)
 	if p.stray != 0 && (purgeSpan(token, p) || !settle(p)) {

@@ -11,7 +11,7 @@ import (
 // is due. Two rules make a span due:
 //
 //	age:     now >= stamp + PurgeDelay
-//	reserve: dirtyBytes > min(max(minReserve, usedBytes/reserveShare) + spans.keep, limitMost)
+//	reserve: dirtyBytes > min(max(minReserve, usedBytes/reserveShare), limitMost)
 //
 // Who sets a longer delay than the usual one wants more kept: the reserve is that many times
 // as large. Once more than one thread has allocated, the second rule spares up to 24 MiB of what has been free for less
@@ -19,17 +19,10 @@ import (
 // soon want it again (mstress took 1.13 times as long). Python and Perl, which have one thread, had 3 and 5% more in use
 // with that. By the second a program that frees much at once and then falls silent has little left to
 // give; it purges down to half the reserve, so that neighbours have joined and the calls are few.
-//
-// A program that frees much and soon wants it again is learned from: what is put to use
-// afresh within PurgeDelay of a purge for the reserve's sake was missed, and so much more
-// is kept from then on. What is kept and not wanted for PurgeDelay is not kept any more. Nothing is learned
-// from less than 32 MiB a second: to fault that in afresh takes a hundredth of the time, and Python had
-// 35 MiB in use instead of 31 so as to save that.
 const (
 	minReserve   = 4 << 20
 	reserveShare = 8
-	missedRate   = 32 << 20 // bytes per second
-	graceShare   = 16       // of PurgeDelay
+	graceShare   = 16 // of PurgeDelay
 	graceBytes   = 24 << 20
 )
 
@@ -47,9 +40,8 @@ func purgeDue(token uintptr, now uint64) {
 		return
 	}
 	reserve := min(dirtyReserve(), limitMost())
-	keep := min(pool.spans.kept(inUse()), limitMost()-reserve)
-	if pool.dirtyBytes > reserve+keep && !p.spared(now, reserve+keep) {
-		purgeWhile(token, now, reserve/2+keep)
+	if pool.dirtyBytes > reserve && !p.spared(now, reserve) {
+		purgeWhile(token, now, reserve/2)
 	} else if now >= p.Stamp+PurgeDelay {
 		purgeWhile(token, now, ^uintptr(0))
 	}
@@ -102,8 +94,8 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 }
 
 // purgePlace purges the oldest dirty spans of one place for as long as more than floor bytes
-// are dirty in all. With due set it goes on while the oldest is past its delay, stops where that is to be spared, and learns
-// from what it does. At most the spans that were dirty at the start are visited.
+// are dirty in all. With due set it goes on while the oldest is past its delay, and stops where that is to be
+// spared. At most the spans that were dirty at the start are visited.
 func purgePlace(token uintptr, now uint64, place, floor uintptr, due bool) (done uintptr) {
 	if pool.shelf[place&(placeSlots-1)].oldest.head == nil || !poolLock.Take(token) {
 		return 0
@@ -128,63 +120,12 @@ func purgePlace(token uintptr, now uint64, place, floor uintptr, due bool) (done
 			break
 		}
 		done += n
-		if due {
-			pool.spans.gone(n, early, now)
-		}
 	}
 	poolLock.Release()
 	if done != 0 {
 		stats.Put1(logDebug, stats.EventPurge, done, 0)
 	}
 	return done
-}
-
-// A lesson is what was learned of memory that went back to the kernel before its time.
-// Precondition of its methods, but for kept by way of a peek: poolLock is held.
-type lesson struct {
-	early uintptr // bytes that went early, the last of them at the time at, and were not missed yet
-	at    uint64
-	few   uintptr // bytes that were missed since the time since, not so long ago, and are too few to learn from
-	since uint64
-	keep  uintptr // bytes that were missed beyond those, and are to be kept beyond what is kept anyway
-}
-
-// kept is how many bytes more are kept while so many are in use: not more than makes up
-// the most that were ever in use, or what does not fit what is wanted would add up.
-func (l *lesson) kept(used uintptr) uintptr {
-	if used >= pool.most {
-		return 0
-	}
-	return min(l.keep, pool.most-used)
-}
-
-// gone notes that n bytes went back, early or since nobody had wanted them for PurgeDelay.
-func (l *lesson) gone(n uintptr, early bool, now uint64) {
-	if early {
-		l.early += n
-		l.at = now
-		return
-	}
-	l.keep -= min(l.keep, n)
-}
-
-// missed notes that n bytes were put to use afresh.
-func (l *lesson) missed(n uintptr, now uint64) {
-	if l.early == 0 {
-		return
-	}
-	if now >= l.at+PurgeDelay {
-		l.early = 0
-		return
-	}
-	n = min(n, l.early)
-	l.early -= n
-	if now >= l.since+PurgeDelay {
-		l.few, l.since = 0, now
-	}
-	few := min(n, uintptr(PurgeDelay/1e6*(missedRate/1000))-l.few)
-	l.few += few
-	l.keep += n - few
 }
 
 // purgeSpan gives the memory of a span that is in no list and no sum back to the

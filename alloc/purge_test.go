@@ -22,59 +22,12 @@ func cycle(tb testing.TB, h *Heap, n int) {
 	}
 }
 
-// TestPurgeLearns: what is freed at once goes back at once, but a program that wants it
-// again soon keeps it from the next time on, and no longer than it wants it.
-func TestPurgeLearns(t *testing.T) {
-	newWorld(t)
-	PurgeDelay = 500e6
-	h := mustAcquire(t, 8)
-	h.Thread.Now = 1e9
-	const n = 200
-	cycle(t, h, n)
-	if pool.dirtyBytes > dirtyReserve()+1<<20 || pool.spans.keep != 0 {
-		t.Fatalf("%d MiB are left, %d kept, after the first time", pool.dirtyBytes>>20, pool.spans.keep>>20)
-	}
-	cycle(t, h, n)
-	cycle(t, h, n)
-	before := pool.count.purgedBytes
-	for range 5 {
-		cycle(t, h, n)
-	}
-	if purged := pool.count.purgedBytes - before; purged > 5*minReserve {
-		t.Errorf("%d MiB were purged in 5 cycles of %d", purged>>20, n)
-	}
-	if pool.spans.keep > n<<20 {
-		t.Errorf("%d MiB are kept of %d", pool.spans.keep>>20, n)
-	}
-	// Silence, then any call: all is due by its age.
-	h.Thread.Now += PurgeDelay + 1
-	purgeDue(8, h.Thread.Now)
-	if pool.dirtyBytes != 0 || pool.spans.keep != 0 {
-		t.Errorf("%d MiB are dirty, %d kept, when nobody has wanted them for so long", pool.dirtyBytes>>20, pool.spans.keep>>20)
-	}
-}
-
-// TestPurgeForgets: memory that is wanted again later than PurgeDelay is not kept.
-func TestPurgeForgets(t *testing.T) {
-	newWorld(t)
-	PurgeDelay = 50e6
-	h := mustAcquire(t, 8)
-	h.Thread.Now = 1e9
-	for range 6 {
-		cycle(t, h, 100)
-		h.Thread.Now += 2 * PurgeDelay
-	}
-	if pool.spans.keep != 0 {
-		t.Errorf("%d MiB are kept", pool.spans.keep>>20)
-	}
-}
-
 // TestPurgeAtAnyCall: a thread that uses its fast paths alone still gives back what is due,
 // with few calls where they are rare. Blocks of 100 bytes come from their page, those of 2000 from the spill list.
 func TestPurgeAtAnyCall(t *testing.T) {
 	for _, size := range []uintptr{100, 2000} {
 		newWorld(t)
-		PurgeDelay = 500e6
+		PurgeDelay = 20 * config.DefaultPurgeDelay // so that much is kept
 		now := uint64(1e9)
 		f := &thread{h: mustAcquire(t, 8), token: 8, now: func() uint64 { return now }}
 		f.enter()
@@ -82,7 +35,7 @@ func TestPurgeAtAnyCall(t *testing.T) {
 		for range 4 {
 			cycle(t, f.h, 200)
 		}
-		if pool.dirtyBytes < 100<<20 {
+		if pool.dirtyBytes < 8*minReserve {
 			t.Fatalf("%d MiB are dirty", pool.dirtyBytes>>20)
 		}
 		calls := 0
@@ -121,33 +74,6 @@ func TestPurgeLater(t *testing.T) {
 	PurgeDelay = ^uint64(0)
 	if most := dirtyReserve(); most < minReserve {
 		t.Errorf("with the longest delay %d bytes are kept", most)
-	}
-}
-
-// TestPurgeFew: what is cheap to fault in afresh is not worth keeping.
-func TestPurgeFew(t *testing.T) {
-	newWorld(t)
-	PurgeDelay = 500e6
-	h := mustAcquire(t, 8)
-	h.Thread.Now = 1e9
-	used := make([]uintptr, 40) // what is in use bounds what is kept
-	for i := range used {
-		used[i] = Malloc(h, 1<<20, 0, 0) &^ ZeroBit
-	}
-	const each = 12 << 20 // and a few more: missed in each cycle
-	for range 20 {
-		before := h.Thread.Now
-		cycle(t, h, each>>20+minReserve>>20)
-		h.Thread.Now = before + each*1e9/(missedRate*3/4)
-		if pool.spans.keep != 0 {
-			t.Fatalf("%d MiB are kept for the sake of %d MiB a second", pool.spans.keep>>20, missedRate*3/4>>20)
-		}
-	}
-	if pool.count.purgedBytes < 10*each {
-		t.Fatalf("%d MiB were purged: nothing was missed", pool.count.purgedBytes>>20)
-	}
-	for _, b := range used {
-		Free(h, b, HowAny, NoSize, 0)
 	}
 }
 
