@@ -8,6 +8,7 @@
 /* They are the preloaded library's: the program is not linked with it. */
 #pragma weak ta_alloc
 #pragma weak ta_free
+#pragma weak ta_get_stats
 #pragma weak ta_move
 #pragma weak ta_set_hint
 #pragma weak ta_stats_json_with
