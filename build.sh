@@ -24,13 +24,14 @@ usage() {
 usage: ./build.sh build               build build/libtieralloc.so, its headers, build/tierallocctl and build/benchmark
        ./build.sh run [--] CMD...     run CMD with the library preloaded, then sum up its statistics
        ./build.sh install [--prefix DIR] [--destdir DIR]
-                                      build, then install library, header, pkg-config file and tool below DIR (/usr/local)
+                                      build if need be, then install library, headers, pkg-config file and tool below DIR (/usr/local)
        ./build.sh uninstall [--prefix DIR] [--destdir DIR]
+                                      remove what install has placed there
        ./build.sh test [GO TEST ARGS] build, then run all tests (or those named)
        ./build.sh bench [GO TEST ARGS] build, then run the benchmarks
        ./build.sh bench cpu [FLAGS]   build, then compare the heap with other allocators' (bench cpu --help)
        ./build.sh lint                check format, vet, staticcheck, shellcheck and the freestanding rules
-As root on a Debian-like system, build, test and lint install the packages they lack, Go included.
+As root on a Debian-like system, all but uninstall install the packages they lack, Go included.
 TEXT
 	exit 2
 }
@@ -196,6 +197,7 @@ destination() {
 		*) usage ;;
 		esac
 	done
+	prefix=${prefix%/}
 	[[ $prefix == /* ]] || die "--prefix $prefix: expected an absolute path"
 	[[ $destdir == /* || -z $destdir ]] || destdir=$root/$destdir
 }

@@ -18,7 +18,8 @@ import (
 //
 //	a slot in Fresh[:News] or Freed[:Count] is clean, its page's block in use, of the thread's base
 //	Drawn = blocks that malloc got from the bin - blocks that the bin got from pages
-//	Most = 0: the fast path is closed, for all calls go by rules or are throttled
+//	Most = 0: the bin takes no blocks, for all calls go by rules or are throttled, or the class lies in
+//	another tier than its home
 type SecureCache struct {
 	_        raw.OffHeap
 	Label    uint64 // keys: see secrets
@@ -102,6 +103,10 @@ func (h *Heap) stock(c uintptr) {
 		return
 	}
 	b, size := &k.Bins[c%SecureBins], ClassSize(c)
+	if p := h.cur[c&(Classes-1)]; p != pageNone && p.away() {
+		b.Most = 0 // what is drawn counts for the home tier
+		return
+	}
 	b.open(size)
 	if b.Most == 0 || b.News != 0 || b.Count > b.Least || size == 0 {
 		return
@@ -160,8 +165,18 @@ func (k *SecureCache) empty(h *Heap) {
 			h.discharge(b.Fresh[b.News%freshSlots])
 		}
 		b.batch = 0
+		h.drew(uintptr(i), b.Drawn)
+		b.Drawn = 0
 	}
 	k.Given, k.Last, k.Suspect = 0, 0, 0
+}
+
+// drew takes the count of n blocks of class c that a cache has handed out and got back.
+func (h *Heap) drew(c uintptr, n uint64) {
+	home, bytes := homeOf(uintptr(h.Hint))&(placeSlots-1), n*uint64(ClassSize(c))
+	h.retired[c&(Classes-1)] += n
+	h.gone[home].alloc(n, bytes)
+	h.gone[home].free(n, bytes)
 }
 
 // cache counts the slots of a cache as freed, which to their pages they are not, and those

@@ -94,7 +94,9 @@ func (i *image) arrived(pid int) bool {
 	if unix.PtraceSetRegs(pid, &r) != nil {
 		return false
 	}
-	i.judge()
+	if pid == i.pid { // not a process that it forked on the way
+		i.judge()
+	}
 	return true
 }
 

@@ -6,7 +6,6 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,10 +22,10 @@ type tracer struct {
 // tracee is a traced thread. Of a new one the kernel tells twice, in any order: its parent has made
 // it, and it has stopped for the first time. It goes on after both.
 type tracee struct {
-	image   *image
-	armed   bool // a breakpoint is at the entry of its program, and it is on the way there
-	made    bool // its parent has told
-	stopped bool // it has stopped before
+	image   *image // nil: its parent was killed before it could tell
+	armed   bool   // a breakpoint is at the entry of its program, and it is on the way there
+	made    bool   // its parent has told
+	stopped bool   // it has stopped before
 }
 
 const traceOptions = unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACECLONE |
@@ -55,8 +54,25 @@ func trace(path string, args []string, env environ, library string) ([]*image, e
 		go passOn(p, signals)
 	}
 	t := &tracer{command: pid, library: library, tracees: map[int]*tracee{}}
-	err = t.follow()
+	if err = seize(pid); err == nil {
+		err = t.follow()
+	}
 	return t.images, err
+}
+
+// seize begins anew to trace a process that has stopped at its exec. What is seized, and what it
+// starts, goes on as if nothing had been when its tracer ends; it stays stopped where it would
+// without a tracer; and new tracees are not sent SIGSTOP.
+func seize(pid int) error {
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(pid, &status, unix.WALL, nil); err != nil {
+		return os.NewSyscallError("wait4", err)
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(pid), 0, uintptr(unix.SIGSTOP), 0, 0)
+	if errno != 0 {
+		return os.NewSyscallError("ptrace", errno)
+	}
+	return os.NewSyscallError("ptrace", unix.PtraceSeize(pid))
 }
 
 // follow waits for whatever happens to a tracee until the command has ended. Then tracees go on by
@@ -106,17 +122,20 @@ func resume(pid, signal int) { _ = unix.PtraceCont(pid, signal) }
 func (t *tracer) stop(pid int, status unix.WaitStatus) {
 	of := t.tracees[pid]
 	switch {
-	case of == nil && pid == t.command: // its exec
+	case of == nil && pid == t.command: // at its exec
 		of = &tracee{made: true, stopped: true}
 		t.tracees[pid] = of
 		_ = unix.PtraceSetOptions(pid, traceOptions)
 		t.begin(pid, of)
+		_ = unix.Kill(pid, unix.SIGCONT)
 		resume(pid, 0)
 	case of == nil:
 		t.tracees[pid] = &tracee{stopped: true}
 	case !of.stopped:
 		of.stopped = true
 		resume(pid, 0)
+	case eventOf(status) == unix.PTRACE_EVENT_STOP && status.StopSignal() != unix.SIGTRAP: // it stays stopped
+		_, _, _ = unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_LISTEN, uintptr(pid), 0, 0, 0, 0)
 	default:
 		resume(pid, t.event(pid, of, status))
 	}
@@ -124,40 +143,47 @@ func (t *tracer) stop(pid int, status unix.WaitStatus) {
 
 // event handles what a tracee has stopped for, and returns the signal to go on with.
 func (t *tracer) event(pid int, of *tracee, status unix.WaitStatus) (signal int) {
-	switch cause := status.TrapCause(); {
-	case cause == unix.PTRACE_EVENT_FORK || cause == unix.PTRACE_EVENT_VFORK || cause == unix.PTRACE_EVENT_CLONE:
-		t.born(pid, of)
+	switch cause := eventOf(status); {
+	case cause == unix.PTRACE_EVENT_FORK:
+		t.born(pid, of, of.armed) // a copy of the memory, with the breakpoint in it
+		return 0
+	case cause == unix.PTRACE_EVENT_VFORK || cause == unix.PTRACE_EVENT_CLONE:
+		t.born(pid, of, false)
 		return 0
 	case cause == unix.PTRACE_EVENT_EXEC:
 		t.begin(pid, of)
 		return 0
 	case cause == unix.PTRACE_EVENT_EXIT:
-		if of.image.pid == pid {
+		if of.image != nil && of.image.pid == pid {
 			of.image.ends()
 		}
 		return 0
+	case cause == unix.PTRACE_EVENT_STOP:
+		return 0
 	case status.StopSignal() == unix.SIGTRAP && of.armed && of.image.arrived(pid):
 		of.armed = false
-		return 0
-	case inGroupStop(pid): // it cannot stay in one
 		return 0
 	}
 	return int(status.StopSignal())
 }
 
+// eventOf is which of ptrace's events a tracee has stopped for, 0 for a signal.
+func eventOf(status unix.WaitStatus) int { return int(uint32(status) >> 16) }
+
 // born notes that a tracee has made a process or a thread.
-func (t *tracer) born(pid int, of *tracee) {
+func (t *tracer) born(pid int, of *tracee, armed bool) {
 	message, err := unix.PtraceGetEventMsg(pid)
 	if err != nil {
 		return
 	}
 	child := t.tracees[int(message)]
-	if child == nil {
-		t.tracees[int(message)] = &tracee{image: of.image, made: true}
-		return
+	switch {
+	case child == nil:
+		t.tracees[int(message)] = &tracee{image: of.image, armed: armed, made: true}
+	case !child.made:
+		child.image, child.armed, child.made = of.image, armed, true
+		resume(int(message), 0)
 	}
-	child.image, child.made = of.image, true
-	resume(int(message), 0)
 }
 
 // begin notes that a tracee has turned into another program.
@@ -165,12 +191,4 @@ func (t *tracer) begin(pid int, of *tracee) {
 	of.image = newImage(pid, t.library)
 	of.armed = of.image.arm()
 	t.images = append(t.images, of.image)
-}
-
-// inGroupStop tells a stop by a signal that has been delivered from one that asks whether to
-// deliver it.
-func inGroupStop(pid int) bool {
-	var info [128]byte
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETSIGINFO, uintptr(pid), 0, uintptr(unsafe.Pointer(&info)), 0, 0)
-	return errno == unix.EINVAL
 }

@@ -24,7 +24,7 @@ LD_PRELOAD names the library already, it is left as it is.
 The exit status is 0 if the library serves every program, and else 1, whatever the command's own
 is; 78: there is a mistake in the settings; 125 to 127 as for run. Children that go on after the
 command has ended are no longer watched. Programs that trace others (gdb, strace) cannot do so
-here, and a program that stops itself goes on at once.`
+here. Unless you are root, set-user-ID programs get no further rights.`
 
 func verifyCommand() *cobra.Command {
 	var library string

@@ -166,6 +166,33 @@ func TestVerifyBackground(t *testing.T) {
 	}
 }
 
+// TestVerifyConstructor: a process that a library's constructor forks comes to the program's entry as
+// well.
+func TestVerifyConstructor(t *testing.T) {
+	forks := testlib.CC(t, "forks.c", "-shared", "-fPIC")
+	r := verify(t, nil, testlib.CC(t, "nothing.c", "-Wl,--no-as-needed", forks))
+	if r.Status != 0 || r.Stdout != "child status 0\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestVerifyDaemon: a process that starts others while the command ends goes on starting them.
+func TestVerifyDaemon(t *testing.T) {
+	done := filepath.Join(t.TempDir(), "done")
+	r := verify(t, nil, "sh", "-c", "(for i in $(seq 600); do (:); done; echo all >"+done+") >/dev/null 2>&1 & sleep 0.1")
+	if r.Status != 0 {
+		t.Errorf("%+v", r)
+	}
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	testlib.Wait(t, "the daemon's file", self, func() bool {
+		text, err := os.ReadFile(done)
+		return err == nil && len(text) > 0
+	})
+}
+
 // TestVerifyRoot: in another root the library is not where LD_PRELOAD says.
 func TestVerifyRoot(t *testing.T) {
 	testlib.Need(t, "unshare", "mount")
