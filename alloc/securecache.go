@@ -18,8 +18,8 @@ import (
 //
 //	a slot in Fresh[:News] or Freed[:Count] is clean, its page's block in use, of the thread's base
 //	Drawn = blocks that malloc got from the bin - blocks that the bin got from pages
-//	Most = 0: the bin takes no blocks, for all calls go by rules or are throttled, or the class lies in
-//	another tier than its home
+//	Most = 0: the bin is closed and empty, for all calls go by rules or are throttled, or the class
+//	lies in another tier than its home
 type SecureCache struct {
 	_        raw.OffHeap
 	Label    uint64 // keys: see secrets
@@ -104,7 +104,8 @@ func (h *Heap) stock(c uintptr) {
 	}
 	b, size := &k.Bins[c%SecureBins], ClassSize(c)
 	if p := h.cur[c&(Classes-1)]; p != pageNone && p.away() {
-		b.Most = 0 // what is drawn counts for the home tier
+		h.emptyBin(c, b) // what is drawn counts for the home tier
+		b.Most = 0
 		return
 	}
 	b.open(size)
@@ -155,20 +156,24 @@ func (h *Heap) thin(c uintptr) {
 // count as if they had never left them.
 func (k *SecureCache) empty(h *Heap) {
 	for i := range k.Bins {
-		b := &k.Bins[i]
-		for b.Count != 0 {
-			b.Count--
-			h.discharge(b.Freed[b.Count%freedSlots])
-		}
-		for b.News != 0 {
-			b.News--
-			h.discharge(b.Fresh[b.News%freshSlots])
-		}
-		b.batch = 0
-		h.drew(uintptr(i), b.Drawn)
-		b.Drawn = 0
+		h.emptyBin(uintptr(i), &k.Bins[i])
 	}
 	k.Given, k.Last, k.Suspect = 0, 0, 0
+}
+
+// emptyBin is empty for the bin of class c.
+func (h *Heap) emptyBin(c uintptr, b *SecureBin) {
+	for b.Count != 0 {
+		b.Count--
+		h.discharge(b.Freed[b.Count%freedSlots])
+	}
+	for b.News != 0 {
+		b.News--
+		h.discharge(b.Fresh[b.News%freshSlots])
+	}
+	b.batch = 0
+	h.drew(c, b.Drawn)
+	b.Drawn = 0
 }
 
 // drew takes the count of n blocks of class c that a cache has handed out and got back.

@@ -41,22 +41,29 @@ func runCommand() *cobra.Command {
 		Short:   "Start a program on the library, and summarise its statistics",
 		Long:    runHelp,
 		Example: "  tierallocctl run --fast-soft 256M --on-softcap demote --rules 'size>=64M:cold' -- python3 train.py",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("run: no command given")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, o, args) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return run(cmd, o, args) },
 	}
+	startsCommand(cmd, &o.library)
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // flags after the command are the command's
-	flags.StringVar(&o.library, "library", "", "`PATH`: the library, if it is not beside this program")
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no summary at the end")
 	flags.StringVar(&o.json, "json", "", "`PATH`: keep the statistics there")
 	flags.BoolVar(&o.noLive, "no-live", false, "no live page: as TA_STATS_LIVE=0")
-	addSettingFlags(cmd)
 	return cmd
+}
+
+// startsCommand gives cmd what those have in common that start a program on the library: the settings'
+// flags, and arguments that are the program's.
+func startsCommand(cmd *cobra.Command, library *string) {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New(cmd.Name() + ": no command is given")
+		}
+		return nil
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // flags after the command are the command's
+	flags.StringVar(library, "library", "", "`PATH`: the library, if it is not beside this program")
+	addSettingFlags(cmd)
 }
 
 func run(cmd *cobra.Command, o runOptions, args []string) error {

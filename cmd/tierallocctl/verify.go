@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,18 +32,9 @@ func verifyCommand() *cobra.Command {
 		Short:   "Tell whether the library serves a program and all that it starts",
 		Long:    verifyHelp,
 		Example: "  tierallocctl verify -- make -C src",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("verify: no command is given")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return verify(cmd, library, args) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return verify(cmd, library, args) },
 	}
-	flags := cmd.Flags()
-	flags.SetInterspersed(false) // flags after the command are the command's
-	flags.StringVar(&library, "library", "", "`PATH`: the library, if it is not beside this program")
-	addSettingFlags(cmd)
+	startsCommand(cmd, &library)
 	return cmd
 }
 
