@@ -81,7 +81,10 @@ func tag_tier_of_range(p, offset, n, to uintptr) uint {
 func tag_set_hint(h, hint uintptr) uint { return uint(alloc.SetHint(heap(h), hint)) }
 
 //export tag_set_default_hint
-func tag_set_default_hint(h, hint uintptr) uint { return uint(process.SetDefaultHint(heap(h), hint)) }
+func tag_set_default_hint(h, hint uintptr) uint {
+	return uint(process.SetDefaultHint(heap(h),
+		hint))
+}
 
 //export tag_renamed
 func tag_renamed(h uintptr) { alloc.Renamed(heap(h)) }
@@ -232,4 +235,7 @@ func tag_stats_json(token, buf, n, exact uintptr) uint {
 }
 
 //export tag_stats_write
-func tag_stats_write(token, path, n uintptr) uint { return uint(process.WriteStats(token, path, n)) }
+func tag_stats_write(token, path, n uintptr) uint {
+	return uint(process.WriteStats(token, path,
+		n))
+}

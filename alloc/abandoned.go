@@ -28,8 +28,8 @@ type threadList struct {
 	n           uintptr
 }
 
-// takeHeaps takes heapsLock for the thread that token names. A signal handler that has interrupted a holder of
-// poolLock does not wait for it: who forks holds heapsLock and waits for poolLock.
+// takeHeaps takes heapsLock for the thread that token names. A signal handler that has interrupted
+// a holder of poolLock does not wait for it: who forks holds heapsLock and waits for poolLock.
 func takeHeaps(token uintptr) bool {
 	if poolLock.HeldBy(token) {
 		return heapsLock.Try(token)

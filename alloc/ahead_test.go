@@ -13,7 +13,8 @@ import (
 func residentIn(t *testing.T, p *Page) (n int) {
 	t.Helper()
 	state := make([]byte, p.bytes()/raw.Page)
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, p.Start, p.bytes(), uintptr(unsafe.Pointer(&state[0]))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, p.Start, p.bytes(),
+		uintptr(unsafe.Pointer(&state[0]))); errno != 0 {
 		t.Fatal(errno)
 	}
 	for _, s := range state {
@@ -22,8 +23,8 @@ func residentIn(t *testing.T, p *Page) (n int) {
 	return n
 }
 
-// freshPages is how many memory pages are resident in each of the next n pages of the class for size bytes when one block of it was handed out and
-// touched.
+// freshPages is how many memory pages are resident in each of the next n pages of the class for
+// size bytes when one block of it was handed out and touched.
 func freshPages(t *testing.T, h *Heap, size uintptr, n int) (list []int) {
 	t.Helper()
 	for seen := (*Page)(nil); len(list) < n; {
@@ -38,8 +39,8 @@ func freshPages(t *testing.T, h *Heap, size uintptr, n int) (list []int) {
 	return list
 }
 
-// TestAhead: a class of small blocks that grows has four memory pages faulted in at once; one that does not grow, or has
-// blocks that may stay untouched, has not.
+// TestAhead: a class of small blocks that grows has four memory pages faulted in at once; one that
+// does not grow, or has blocks that may stay untouched, has not.
 func TestAhead(t *testing.T) {
 	for _, c := range []struct {
 		size uintptr
@@ -74,7 +75,8 @@ func TestAheadAgain(t *testing.T) {
 	}
 }
 
-// TestAheadWhole: all of a page is resident when all of it was handed out, and what was faulted in reads as zero.
+// TestAheadWhole: all of a page is resident when all of it was handed out, and what was faulted in
+// reads as zero.
 func TestAheadWhole(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
@@ -82,7 +84,8 @@ func TestAheadWhole(t *testing.T) {
 	p := h.cur[Class(96)]
 	for uintptr(p.carved) < p.Size*uintptr(p.blocks) {
 		mustServe(t, h, 96)
-		if n := uintptr(residentIn(t, p)); n*raw.Page > raw.RoundUp(uintptr(p.carved), aheadBytes) || n*raw.Page < uintptr(p.carved) {
+		if n := uintptr(residentIn(t, p)); n*raw.Page > raw.RoundUp(uintptr(p.carved),
+			aheadBytes) || n*raw.Page < uintptr(p.carved) {
 			t.Fatalf("%d bytes carved, %d memory pages resident", p.carved, n)
 		}
 	}

@@ -90,7 +90,8 @@ func sameSpans(t *testing.T, bins *spanBins, in []*Page) {
 	v := &inspection{}
 	n := 0
 	v.bins(bins, func(p *Page) {
-		v.want(slices.Contains(in, p), "a span of %d slices is in a bin, but was not put there", p.slices)
+		v.want(slices.Contains(in, p), "a span of %d slices is in a bin, but was not put there",
+			p.slices)
 		n++
 	})
 	v.want(n == len(in), "%d spans in bins, %d expected", n, len(in))

@@ -2,11 +2,13 @@ package alloc
 
 import "tieralloc/tiers"
 
-// Before a class above 1 KiB uses memory that it never used, a block of the next two classes that the thread has free serves: at
-// their highest the classes of a thread hold a good deal more together than it ever has in use at once.
+// Before a class above 1 KiB uses memory that it never used, a block of the next two classes that
+// the thread has free serves: at their highest the classes of a thread hold a good deal more
+// together than it ever has in use at once.
 //
-// Such a block costs a call of the slow path, and when it is freed it is the other class's again. So a thread borrows at a rate,
-// and a class that is short for good gets memory of its own. (The rate is a GCRA, as in package throttle.)
+// Such a block costs a call of the slow path, and when it is freed it is the other class's again.
+// So a thread borrows at a rate, and a class that is short for good gets memory of its own. (The
+// rate is a GCRA, as in package throttle.)
 //
 //	borrowed <= Now + borrowBurst + borrowEvery
 //
@@ -43,8 +45,9 @@ func (h *Heap) borrow(c, align uintptr) uintptr {
 	return 0
 }
 
-// lends reports whether the page p of class k may lend a block: not one that lies in another tier than the hint's, and of those that are not
-// current, which stay in any case, only one that is in use for the most part.
+// lends reports whether the page p of class k may lend a block: not one that lies in another tier
+// than the hint's, and of those that are not current, which stay in any case, only one that is in
+// use for the most part.
 func (h *Heap) lends(p *Page, k uintptr) bool {
 	return !p.away() && (p == h.cur[k&(Classes-1)] || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
 }

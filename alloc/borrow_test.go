@@ -30,8 +30,8 @@ func spill(h *Heap, b uintptr) {
 	s.Room--
 }
 
-// TestBorrow: a block of one of the next two classes above 1 KiB serves before fresh memory, whether its page or the spill
-// list has it.
+// TestBorrow: a block of one of the next two classes above 1 KiB serves before fresh memory,
+// whether its page or the spill list has it.
 func TestBorrow(t *testing.T) {
 	for _, c := range []struct {
 		size, wants, align uintptr
@@ -91,7 +91,8 @@ func TestBorrowEmptying(t *testing.T) {
 		spill(h, b)
 		got := h.borrow(Class(1152), Granule)
 		if want := 4*used >= 3*uintptr(p.blocks); (got == b) != want {
-			t.Fatalf("%d of %d blocks are in use, with the one on the spill list: it lent %#x", used, p.blocks, got)
+			t.Fatalf("%d of %d blocks are in use, with the one on the spill list: it lent %#x",
+				used, p.blocks, got)
 		}
 		if got != 0 {
 			Free(h, got, HowAny, NoSize, 0)
@@ -156,8 +157,8 @@ func TestBorrowRate(t *testing.T) {
 	mustBeSound(t)
 }
 
-// TestBorrowFresh: what is left of a page in used memory goes before a block of another class, which is there for the next one that
-// would need fresh memory.
+// TestBorrowFresh: what is left of a page in used memory goes before a block of another class,
+// which is there for the next one that would need fresh memory.
 func TestBorrowFresh(t *testing.T) {
 	h, free := oneFree(t, 5120)
 	h.borrow(Class(4608), Granule)

@@ -16,9 +16,9 @@ import (
 // A span is charged to the tier of its place but for stray memory pages that the
 // kernel would not move.
 
-// reserve charges n bytes for the heap's hint and returns the place that they are to
-// lie in. Before it gives up, or turns to a slower tier, what is cached in the tier
-// goes back to the kernel; so it does before the process's control group has no room. Precondition: no lock is held.
+// reserve charges n bytes for the heap's hint and returns the place that they are to lie in. Before
+// it gives up, or turns to a slower tier, what is cached in the tier goes back to the kernel; so it
+// does before the process's control group has no room. Precondition: no lock is held.
 func (h *Heap) reserve(n uintptr) (place uintptr, ok bool) {
 	if nearLimit(n) {
 		h.Thread.heed(n)
@@ -49,8 +49,8 @@ func (h *Heap) reserveIn(n uintptr) (place uintptr, ok bool) {
 	return 0, false
 }
 
-// lose notes n bytes that stay charged to the tier of the place: they will not be used again, and the kernel keeps them resident.
-// Precondition: poolLock is held.
+// lose notes n bytes that stay charged to the tier of the place: they will not be used again, and
+// the kernel keeps them resident. Precondition: poolLock is held.
 func lose(place uint32, n uintptr) { pool.lost[tierOf(place)] += n }
 
 // shape is what a request comes to in a place: whole huge pages where it has them.
@@ -123,12 +123,12 @@ func (t *Thread) admitAtLast(tier, n uintptr) bool {
 	return tiers.Admit(tier, n)
 }
 
-// makeRoom gives back what is cached in the memory of a tier, with the empty pages of this thread, those without
-// a thread, and those of other threads that can be had. Of the other threads it looks at a few, so
-// that what it costs does not depend on how many there are; at all of them, and at all tiers, where
-// the request is refused without room (last). Where the hard cap is in the way what other threads
-// are giving back is waited for, too; where only the soft cap is, pages are not looked for all the
-// time.
+// makeRoom gives back what is cached in the memory of a tier, with the empty pages of this thread,
+// those without a thread, and those of other threads that can be had. Of the other threads it looks
+// at a few, so that what it costs does not depend on how many there are; at all of them, and at all
+// tiers, where the request is refused without room (last). Where the hard cap is in the way what
+// other threads are giving back is waited for, too; where only the soft cap is, pages are not
+// looked for all the time.
 func (t *Thread) makeRoom(tier, n uintptr, last bool) {
 	full, yields := tiers.Full(tier, n), yieldsStep
 	if full || t.Now > t.combed {

@@ -63,13 +63,15 @@ func pageSlices(c uintptr) uintptr {
 		return 4
 	}
 	n := (size + SliceSize - 1) / SliceSize
-	for size <= 256<<10 && n < 16 && (n<<SliceShift < 2*size || n<<SliceShift%size*8 > n<<SliceShift) {
+	for size <= 256<<10 && n < 16 && (n<<SliceShift < 2*size ||
+		n<<SliceShift%size*8 > n<<SliceShift) {
 		n++
 	}
 	return n
 }
 
-// denseSlices is pageSlices for pages that leave over a 64th at most, if one of 16 slices does: it is the fewest then.
+// denseSlices is pageSlices for pages that leave over a 64th at most, if one of 16 slices does: it
+// is the fewest then.
 func denseSlices(c uintptr) uintptr {
 	least, size := pageSlices(c), ClassSize(c)
 	for n := least; n <= 16 && size != 0; n++ {

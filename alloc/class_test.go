@@ -51,7 +51,8 @@ func TestDenseSlices(t *testing.T) {
 }
 
 func FuzzClass(f *testing.F) {
-	for _, n := range []uint32{0, 1, 16, 17, 128, 129, 1024, 1025, 8192, 8193, 65536, 65537, 262145, MaxClass} {
+	for _, n := range []uint32{0, 1, 16, 17, 128, 129, 1024, 1025, 8192, 8193, 65536, 65537, 262145,
+		MaxClass} {
 		f.Add(n, uint32(0))
 	}
 	f.Fuzz(func(t *testing.T, n, off uint32) {

@@ -24,8 +24,9 @@ type Counts struct {
 	tier      [placeSlots]tally // blocks of classes, by the tier that their page is in
 	hints     [hintSlots]uint64 // bytes of the spans in use for each hint
 	pool      poolCounts
-	zero      [placeSlots]tally   // blocks of 0 bytes
-	charged   [placeSlots]uintptr // bytes of the pool's spans, huge blocks and cached ones, and lost ones, by tier
+	zero      [placeSlots]tally // blocks of 0 bytes
+	// bytes of the pool's spans, huge blocks and cached ones, and lost ones, by tier
+	charged [placeSlots]uintptr
 
 	Quarantined, QuarantineBytes uint64
 }
@@ -48,8 +49,8 @@ func (t *tally) add(u *tally) {
 	t.free(u.frees, u.freeBytes)
 }
 
-// less is a - b, of numbers modulo 2^64 (unitCounts), or 0 where other threads, running meanwhile, have made b the
-// larger.
+// less is a - b, of numbers modulo 2^64 (unitCounts), or 0 where other threads, running meanwhile,
+// have made b the larger.
 func less(a, b uint64) uint64 {
 	if int64(a-b) < 0 {
 		return 0

@@ -43,7 +43,8 @@ func TestRoomOfMany(t *testing.T) {
 		for before := pool.usedBytes; before != 0; before = pool.usedBytes {
 			r.enter().Thread.makeRoom(uintptr(config.TierNormal), SliceSize*crowd, false)
 			if n := (before - pool.usedBytes) / SliceSize; n == 0 || n > most {
-				t.Fatalf("%d of %d threads have ended: pages of %d threads in one step", ended, crowd, n)
+				t.Fatalf("%d of %d threads have ended: pages of %d threads in one step", ended,
+					crowd, n)
 			}
 		}
 		sound(t)

@@ -76,8 +76,10 @@ func TestEmergency(t *testing.T) {
 		Trim(mine.enter())
 		Trim(other.enter())
 	})
-	if r := filled(8); int64(r.BlocksLive) < 0 || int64(r.BytesLive) < 0 || int64(r.BytesCommitted) < 0 {
-		t.Errorf("%d blocks of %d bytes live, %d committed", int64(r.BlocksLive), int64(r.BytesLive), int64(r.BytesCommitted))
+	if r := filled(8); int64(r.BlocksLive) < 0 || int64(r.BytesLive) < 0 ||
+		int64(r.BytesCommitted) < 0 {
+		t.Errorf("%d blocks of %d bytes live, %d committed", int64(r.BlocksLive),
+			int64(r.BytesLive), int64(r.BytesCommitted))
 	}
 }
 
@@ -98,7 +100,8 @@ func TestEmergencyCounts(t *testing.T) {
 	Leave(fresh)
 	Leave(left)
 	poolLock.Release()
-	if r := filled(mine.token); r.BlocksLive != 180 || r.BytesLive != 180*uint64(usable(blocks[199])) {
+	if r := filled(mine.token); r.BlocksLive != 180 ||
+		r.BytesLive != 180*uint64(usable(blocks[199])) {
 		t.Errorf("%d blocks of %d bytes live", int64(r.BlocksLive), int64(r.BytesLive))
 	}
 
@@ -149,7 +152,8 @@ func aloneEntries() (n int) {
 	for i := uintptr(0); i < RootEntries; i++ {
 		leaf := raw.Load(mapRoot + i*8)
 		for j := uintptr(0); leaf != 0 && j < LeafEntries; j++ {
-			if entry := raw.Load(leaf + j*8); entry != 0 && (*Page)(raw.Ptr(entry)).state == spanHugeAlone {
+			if entry := raw.Load(leaf + j*8); entry != 0 &&
+				(*Page)(raw.Ptr(entry)).state == spanHugeAlone {
 				n++
 				raw.Store(leaf+j*8, 0)
 			}

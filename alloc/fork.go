@@ -47,8 +47,8 @@ func release(taken uintptr) {
 	}
 }
 
-// ForkChild makes the heap whole in a child process: mine, the calling thread's
-// heap or nil, and the abandoned heaps live on, all others are frozen. It reports whether summaries may be torn.
+// ForkChild makes the heap whole in a child process: mine, the calling thread's heap or nil, and
+// the abandoned heaps live on, all others are frozen. It reports whether summaries may be torn.
 func ForkChild(token, taken uintptr, mine *Heap) bool {
 	freeze(mine)
 	limit.busy = 0
@@ -65,9 +65,9 @@ func ForkChild(token, taken uintptr, mine *Heap) bool {
 	return summariesTorn
 }
 
-// rebase makes the present counts the zero of a forked child. With whole set, what the tiers are charged
-// with, and what is committed, becomes what the child has: the parent's other threads may have been between a
-// charge and its memory. The calling thread was in no slow path then.
+// rebase makes the present counts the zero of a forked child. With whole set, what the tiers are
+// charged with, and what is committed, becomes what the child has: the parent's other threads may
+// have been between a charge and its memory. The calling thread was in no slow path then.
 func rebase(token uintptr, whole bool) {
 	if !poolLock.Take(token) {
 		return
@@ -90,8 +90,8 @@ func recharge(charged *[placeSlots]uintptr) {
 	pool.count.committed = uint64(total)
 }
 
-// aloneCharge is what a tier is charged with for what was made without the pool (emergency.go), which
-// is not among what is committed.
+// aloneCharge is what a tier is charged with for what was made without the pool (emergency.go),
+// which is not among what is committed.
 func aloneCharge(tier uintptr) (n uintptr) {
 	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
 		if tierOf(p.place) == tier {

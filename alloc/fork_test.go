@@ -61,12 +61,15 @@ func TestForkChild(t *testing.T) {
 	blocks := append(mustMalloc(t, mine, 100, 1000), mustMalloc(t, other, 100, 5000)...)
 	live := filled(8).BlocksLive
 	ForkChild(mine.token, ForkPrepare(mine.token), mine.h)
-	if mine.h.Thread.state != heapOwned || other.h.Thread.state != heapFrozen || left.Thread.state != heapAbandoned {
-		t.Fatalf("states of heaps: mine %d, other's %d, abandoned %d", mine.h.Thread.state, other.h.Thread.state, left.Thread.state)
+	if mine.h.Thread.state != heapOwned || other.h.Thread.state != heapFrozen ||
+		left.Thread.state != heapAbandoned {
+		t.Fatalf("states of heaps: mine %d, other's %d, abandoned %d", mine.h.Thread.state,
+			other.h.Thread.state, left.Thread.state)
 	}
 	r := filled(8)
 	if r.BlocksLive != live || r.BlocksTotalAlloc != 0 || r.BlocksTotalFreed != 0 {
-		t.Fatalf("after the fork %d blocks live of %d, %d allocated, %d freed", r.BlocksLive, live, r.BlocksTotalAlloc, r.BlocksTotalFreed)
+		t.Fatalf("after the fork %d blocks live of %d, %d allocated, %d freed", r.BlocksLive, live,
+			r.BlocksTotalAlloc, r.BlocksTotalFreed)
 	}
 	mustFree(t, mine, blocks)
 	mustBeSound(t)
@@ -136,7 +139,9 @@ func unprepared(t *testing.T, tidy func(*Heap)) {
 // what the pool has is in its order, and sums did not go below zero.
 func afterUnprepared(t *testing.T, mine *thread) {
 	t.Helper()
-	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{}, pages: map[*Thread]uintptr{}}
+	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{},
+		spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{},
+		pages: map[*Thread]uintptr{}}
 	v.allThreads()
 	v.thread(mine.h.Thread)
 	free := v.binned()
@@ -144,26 +149,31 @@ func afterUnprepared(t *testing.T, mine *thread) {
 	for i := range pool.shelf {
 		for p := pool.shelf[i].oldest.head; p != nil; p = p.ageNext {
 			state, ok := free[p]
-			v.want(ok && state == spanDirty, "span at %#x is on the list by age but in no bin", p.Start)
+			v.want(ok && state == spanDirty, "span at %#x is on the list by age but in no bin",
+				p.Start)
 			dirty += p.bytes()
 		}
 	}
-	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, int64(pool.dirtyBytes))
-	v.want(int64(pool.usedBytes) >= 0 && int64(pool.segSlices) >= 0 && int64(pool.count.committed) >= 0,
-		"used %d, slices %d, committed %d", int64(pool.usedBytes), int64(pool.segSlices), int64(pool.count.committed))
+	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty,
+		int64(pool.dirtyBytes))
+	v.want(int64(pool.usedBytes) >= 0 && int64(pool.segSlices) >= 0 &&
+		int64(pool.count.committed) >= 0,
+		"used %d, slices %d, committed %d", int64(pool.usedBytes), int64(pool.segSlices),
+		int64(pool.count.committed))
 	if v.err != nil {
 		t.Fatal(v.err)
 	}
 }
 
-// TestForkHolds: a span that another thread was moving at the fork is let go in the child, and can be freed there, as one can
-// that its owner has freed meanwhile.
+// TestForkHolds: a span that another thread was moving at the fork is let go in the child, and can
+// be freed there, as one can that its owner has freed meanwhile.
 func TestForkHolds(t *testing.T) {
 	mine, other := forkThreads(t)
 	blocks := mustMalloc(t, mine, 300<<10, 2)
 	own := Lookup(mustMalloc(t, mine, 300<<10, 1)[0])
 	poolLock.Take(other.token)
-	held := holdLocked(other.token, Lookup(blocks[0])) && holdLocked(other.token, Lookup(blocks[1])) && holdLocked(mine.token, own)
+	held := holdLocked(other.token, Lookup(blocks[0])) &&
+		holdLocked(other.token, Lookup(blocks[1])) && holdLocked(mine.token, own)
 	poolLock.Release()
 	if !held {
 		t.Fatal("the spans cannot be held")
@@ -171,8 +181,10 @@ func TestForkHolds(t *testing.T) {
 	mustFree(t, mine, blocks[1:])
 	mine.h.Thread.collectPages(true)
 	ForkChild(mine.token, ForkPrepare(mine.token), mine.h)
-	if p := Lookup(blocks[0]); p.moving != 0 || own.moving == 0 || pool.holds.used != 1<<(own.moving-1) {
-		t.Errorf("held: %#x, the other's as %d, the own as %d", pool.holds.used, p.moving, own.moving)
+	if p := Lookup(blocks[0]); p.moving != 0 || own.moving == 0 ||
+		pool.holds.used != 1<<(own.moving-1) {
+		t.Errorf("held: %#x, the other's as %d, the own as %d", pool.holds.used, p.moving,
+			own.moving)
 	}
 	letGo(mine.token, own)
 	mustFree(t, mine, blocks[:1])

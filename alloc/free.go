@@ -285,9 +285,9 @@ func (h *Heap) release(p *Page, stamp uint64) bool {
 	return true
 }
 
-// detach takes an empty page out of the heap, which has then nothing to do with it but for what it remembers
-// of the blocks it had. It reports false, and does nothing, when another thread still has a hand on
-// the page and for an emergency span.
+// detach takes an empty page out of the heap, which has then nothing to do with it but for what it
+// remembers of the blocks it had. It reports false, and does nothing, when another thread still has
+// a hand on the page and for an emergency span.
 func (h *Heap) detach(p *Page) bool {
 	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 || p.segment == nil {
 		return false

@@ -33,7 +33,8 @@ func TestFullInFlight(t *testing.T) {
 	if h.pending != addrOf(p) {
 		t.Fatal("the owner was not told")
 	}
-	if why := Free(h, blocks[1], HowAny, NoSize, 0); why != FreeOK || h.Cur[p.Class] == p || p.Owner != h.ownerOf(uintptr(p.Class))|OwnerFull {
+	if why := Free(h, blocks[1], HowAny, NoSize, 0); why != FreeOK || h.Cur[p.Class] == p ||
+		p.Owner != h.ownerOf(uintptr(p.Class))|OwnerFull {
 		t.Fatalf("a free by the owner says %d; the page's owner word is %#x", why, p.Owner)
 	}
 	mustBeSound(t)
@@ -69,7 +70,8 @@ func TestFullInHand(t *testing.T) {
 	if why := Free(h, blocks[0], HowAny, NoSize, 0); why != FreeOK {
 		t.Fatal(why)
 	}
-	if list != addrOf(p) || p.Owner != h.ownerOf(uintptr(p.Class))|OwnerFull || h.cur[p.Class] == p || !p.allFree() {
+	if list != addrOf(p) || p.Owner != h.ownerOf(uintptr(p.Class))|OwnerFull ||
+		h.cur[p.Class] == p || !p.allFree() {
 		t.Fatalf("the owner has had a hand on the page: owner word %#x", p.Owner)
 	}
 	h.pending = list

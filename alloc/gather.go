@@ -5,9 +5,9 @@ import (
 	"tieralloc/tiers"
 )
 
-// hugeGathered makes a block of size bytes of cached ones of a place, none of which is that large: what they have moves by
-// its page tables, one behind the other, and only what is more is faulted in. It returns nil where there is none that is
-// worth it.
+// hugeGathered makes a block of size bytes of cached ones of a place, none of which is that large:
+// what they have moves by its page tables, one behind the other, and only what is more is faulted
+// in. It returns nil where there is none that is worth it.
 func (h *Heap) hugeGathered(size, align, place uintptr) *Page {
 	c := &pool.cache
 	if align > SliceSize || c.n == 0 || !canGather(place, size) {
@@ -43,14 +43,17 @@ func (h *Heap) hugeGathered(size, align, place uintptr) *Page {
 // canGather reports whether a place is one to move mappings in. Near a soft cap the
 // policy is to be asked for the block as a whole.
 func canGather(place, size uintptr) bool {
-	return unitOf(place) == 1 && (place != placePin || !bound) && tiers.Room(tierOf(uint32(place)), size)
+	return unitOf(place) == 1 && (place != placePin || !bound) &&
+		tiers.Room(tierOf(uint32(place)), size)
 }
 
-// gather takes cached blocks of a place, each smaller than size bytes, off the cache, the largest first and of the last, if it
-// can be, no more than is needed. It returns their parts, most at most and each with its own Size, and the bytes; or nil where
-// these are less than a quarter of size. Where they are several, each begins at a multiple of a huge page and all but the last
-// are multiples of one, for the kernel moves such as a whole; what is cut off for that, or of the last where the tier has a limit,
-// and is too little to be cached goes when its part has moved, done slices behind it. Precondition: poolLock is held.
+// gather takes cached blocks of a place, each smaller than size bytes, off the cache, the largest
+// first and of the last, if it can be, no more than is needed. It returns their parts, most at most
+// and each with its own Size, and the bytes; or nil where these are less than a quarter of size.
+// Where they are several, each begins at a multiple of a huge page and all but the last are
+// multiples of one, for the kernel moves such as a whole; what is cut off for that, or of the last
+// where the tier has a limit, and is too little to be cached goes when its part has moved, done
+// slices behind it. Precondition: poolLock is held.
 func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr) {
 	var taken [hugeParts]*Page
 	var tails [hugeParts]uint32 // slices
@@ -122,8 +125,8 @@ func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr
 	return first, have
 }
 
-// cutTail takes n bytes, which are to go, off the end of a block that is in no list, and returns them in slices.
-// Precondition: poolLock is held.
+// cutTail takes n bytes, which are to go, off the end of a block that is in no list, and returns
+// them in slices. Precondition: poolLock is held.
 func (p *Page) cutTail(n uintptr) uint32 {
 	p.Size -= n
 	dropParts(p.partsFrom(p.Start + p.Size))
@@ -131,8 +134,9 @@ func (p *Page) cutTail(n uintptr) uint32 {
 	return uint32(n >> SliceShift)
 }
 
-// sew moves the parts from p on, in no block and of have bytes together, to one range of size bytes, which is charged for, the
-// last with what is more. It returns where that is; or 0, with all that can be in the cache again.
+// sew moves the parts from p on, in no block and of have bytes together, to one range of size
+// bytes, which is charged for, the last with what is more. It returns where that is; or 0, with all
+// that can be in the cache again.
 func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
 	tier, more := tierOf(p.place), size-have
 	if more != 0 {
@@ -177,8 +181,9 @@ func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
 	return to
 }
 
-// unsew puts the parts from p on back into the cache where the kernel would not move the part failed, which it unmaps: one mapping
-// to the library, it may be several to the host. Before it are moved bytes. Without failed none has moved.
+// unsew puts the parts from p on back into the cache where the kernel would not move the part
+// failed, which it unmaps: one mapping to the library, it may be several to the host. Before it are
+// moved bytes. Without failed none has moved.
 func (h *Heap) unsew(p, failed *Page, moved uintptr) {
 	token := h.Thread.token
 	poolLock.Take(token)
@@ -211,7 +216,8 @@ func (h *Heap) unsew(p, failed *Page, moved uintptr) {
 	poolLock.Release()
 }
 
-// cacheAgain puts p, in no list and no map, into the cache, or unmaps it. poolLock is held, and let go for that.
+// cacheAgain puts p, in no list and no map, into the cache, or unmaps it. poolLock is held, and let
+// go for that.
 func cacheAgain(token uintptr, p *Page) {
 	if pool.cache.n >= hugeCacheSlots || !mapReserve(p.Start, SliceSize) {
 		partsUnmap(token, p)

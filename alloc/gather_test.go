@@ -9,7 +9,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// gathered is a block of 33 MiB of what two blocks of 20 and 15 MiB had; a mebibyte more stays cached.
+// gathered is a block of 33 MiB of what two blocks of 20 and 15 MiB had; a mebibyte more stays
+// cached.
 func gathered(t *testing.T, h *Heap) uintptr {
 	t.Helper()
 	a := get(t, h, 20*mib)
@@ -20,8 +21,10 @@ func gathered(t *testing.T, h *Heap) uintptr {
 	drop(h, b)
 	misses, committed := pool.count.hugeMisses, pool.count.committed
 	g := get(t, h, 33*mib)
-	if pool.count.hugeMisses != misses || pool.cache.bytes != 2*mib || pool.count.committed != committed {
-		t.Fatalf("%d misses more, %d MiB cached, %d committed", pool.count.hugeMisses-misses, pool.cache.bytes/mib, pool.count.committed/mib)
+	if pool.count.hugeMisses != misses || pool.cache.bytes != 2*mib ||
+		pool.count.committed != committed {
+		t.Fatalf("%d misses more, %d MiB cached, %d committed", pool.count.hugeMisses-misses,
+			pool.cache.bytes/mib, pool.count.committed/mib)
 	}
 	for _, old := range []uintptr{a, b} {
 		if p := Lookup(old); p != nil && p.Start != g {
@@ -54,7 +57,8 @@ func isMapped(addr, n uintptr) bool {
 	return errno == 0
 }
 
-// TestGather: a block of several parts grows, in place and by moving, shrinks, and goes back as any other.
+// TestGather: a block of several parts grows, in place and by moving, shrinks, and goes back as any
+// other.
 func TestGather(t *testing.T) {
 	h := hugeWorld(t)
 	g := gathered(t, h)
@@ -80,12 +84,13 @@ func TestGather(t *testing.T) {
 	sound(t)
 	purgeAll(h.Thread)
 	if pool.cache.n != 0 || pool.count.committed != 12*mib || pool.parts != 0 {
-		t.Errorf("%d blocks are cached, %d MiB committed, %d parts", pool.cache.n, pool.count.committed/mib, pool.parts)
+		t.Errorf("%d blocks are cached, %d MiB committed, %d parts", pool.cache.n,
+			pool.count.committed/mib, pool.parts)
 	}
 }
 
-// TestGatherCut: a cached block of several parts is cut at their seam and elsewhere, is gathered again with what it was cut into,
-// and gives its end to pages.
+// TestGatherCut: a cached block of several parts is cut at their seam and elsewhere, is gathered
+// again with what it was cut into, and gives its end to pages.
 func TestGatherCut(t *testing.T) {
 	for _, n := range []uintptr{20, 12, 24} {
 		h := hugeWorld(t)
@@ -144,7 +149,8 @@ func TestGatherDescriptors(t *testing.T) {
 	}
 }
 
-// TestGatherMost: a block has hugeParts parts at most, all of them together partsAll, and what is not gathered stays cached.
+// TestGatherMost: a block has hugeParts parts at most, all of them together partsAll, and what is
+// not gathered stays cached.
 func TestGatherMost(t *testing.T) {
 	h := hugeWorld(t)
 	var blocks [hugeParts + 2]uintptr
@@ -173,7 +179,8 @@ func TestGatherMost(t *testing.T) {
 	}
 }
 
-// TestGatherRefused: where the host has split a mapping that was cached, which the kernel then does not resize, the others stay cached.
+// TestGatherRefused: where the host has split a mapping that was cached, which the kernel then does
+// not resize, the others stay cached.
 func TestGatherRefused(t *testing.T) {
 	for _, split := range []int{0, 1, 2} {
 		h := hugeWorld(t)
@@ -191,9 +198,11 @@ func TestGatherRefused(t *testing.T) {
 		b := get(t, h, 40*mib) // larger than all together, so the last part is to grow
 		sound(t)
 		lost := uintptr(committed) + 40*mib - uintptr(pool.count.committed)
-		if Lookup(b).parts() == 1 { // since Linux 6.17 the kernel moves several mappings together where none is to grow
+		// since Linux 6.17 the kernel moves several mappings together where none is to grow
+		if Lookup(b).parts() == 1 {
 			if lost > 9*mib || pool.cache.bytes+lost != cached {
-				t.Errorf("split %d: %d MiB lost, %d of %d cached", split, lost/mib, pool.cache.bytes/mib, cached/mib)
+				t.Errorf("split %d: %d MiB lost, %d of %d cached", split, lost/mib,
+					pool.cache.bytes/mib, cached/mib)
 			}
 		} else if split == 2 {
 			t.Error("a part that is two mappings grew")
@@ -207,7 +216,8 @@ func TestGatherRefused(t *testing.T) {
 	}
 }
 
-// TestGatherRefusedFar: a part that begins where the page map has no leaf goes back to the kernel when that would not move it.
+// TestGatherRefusedFar: a part that begins where the page map has no leaf goes back to the kernel
+// when that would not move it.
 func TestGatherRefusedFar(t *testing.T) {
 	const leafSpan, first, second = 1 << RootShift, 20 * mib, 13 * mib
 	h := hugeWorld(t)
@@ -237,7 +247,8 @@ func TestGatherRefusedFar(t *testing.T) {
 	b := get(t, h, 40*mib)
 	sound(t)
 	if n := Lookup(b).parts(); n != 1 || isMapped(seam, second) {
-		t.Errorf("the block has %d parts; the one that was refused is mapped: %v", n, isMapped(seam, second))
+		t.Errorf("the block has %d parts; the one that was refused is mapped: %v", n,
+			isMapped(seam, second))
 	}
 	drop(h, b)
 	purgeAll(h.Thread)
@@ -247,7 +258,8 @@ func TestGatherRefusedFar(t *testing.T) {
 	}
 }
 
-// TestMovePartsSparse: when the last part cannot be moved what nobody has written has no memory afterwards either.
+// TestMovePartsSparse: when the last part cannot be moved what nobody has written has no memory
+// afterwards either.
 func TestMovePartsSparse(t *testing.T) {
 	h := hugeWorld(t)
 	var b [2]uintptr
@@ -263,7 +275,8 @@ func TestMovePartsSparse(t *testing.T) {
 	}
 	raw.Store(p.Start+mib, 42)
 	const dontDump = 16
-	raw.Sys(syscall.SYS_MADVISE, p.next.Start+mib, mib, dontDump, 0, 0, 0) // so that it does not grow
+	// so that it does not grow
+	raw.Sys(syscall.SYS_MADVISE, p.next.Start+mib, mib, dontDump, 0, 0, 0)
 	to := reserveAligned(40*mib, huge2M)
 	if h.moveParts(p, to, 40*mib) || isMapped(to, raw.Page) {
 		t.Error("moved, or the target is mapped")

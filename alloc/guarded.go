@@ -17,9 +17,9 @@ import (
 //
 // Guards take more addresses than blocks do, so they give way where addresses are limited
 // (RLIMIT_AS): a block gets guards only while a part of the limit stays free beside them. When that
-// is gone, and whenever the kernel refuses a mapping, parked addresses and the guards of live blocks go
-// back to the kernel. Where a limit on mappings is in the way a block does without guards, too.
-// Every block that has none is counted.
+// is gone, and whenever the kernel refuses a mapping, parked addresses and the guards of live
+// blocks go back to the kernel. Where a limit on mappings is in the way a block does without
+// guards, too. Every block that has none is counted.
 //
 // Of the descriptor, fields that only pages of blocks need have what was asked for (Carved), the
 // family that made it (Class), and what is reserved (Free and Trigger: address and bytes).
@@ -29,8 +29,8 @@ const (
 	parkedSlots = 256
 	parkedBytes = 16 << 30
 
-	// The part of an address limit that stays free beside a block with guards. Once guards have given
-	// way more has to be free, so that they do not come and go with every block.
+	// The part of an address limit that stays free beside a block with guards. Once guards have
+	// given way more has to be free, so that they do not come and go with every block.
 	spareShare      = 4
 	spareShareAgain = 2
 )
@@ -85,7 +85,8 @@ func guardedTry(h *Heap, n, align uintptr) *Page {
 	if start != 0 {
 		first.settlePages(start, size, place, false)
 		if place != placePin || !bound || pin(start, used) {
-			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), first, false)
+			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))),
+				first, false)
 		}
 		if p == nil {
 			raw.Unmap(base, whole)
@@ -144,8 +145,8 @@ func spareAddresses() uintptr {
 	return raw.RoundUp(limit/spareShare, raw.Page)
 }
 
-// reserveBeside reserves n bytes of addresses, or returns 0 where spare bytes would not stay free. Nobody but the kernel knows what
-// the process has, so it is asked for both at once.
+// reserveBeside reserves n bytes of addresses, or returns 0 where spare bytes would not stay free.
+// Nobody but the kernel knows what the process has, so it is asked for both at once.
 func reserveBeside(n, spare uintptr) uintptr {
 	base := raw.Reserve(n + spare)
 	if base != 0 && spare != 0 {
@@ -165,12 +166,13 @@ func yield(token, n uintptr) bool {
 	return ok
 }
 
-// yieldGuards gives guards up if the kernel lacks addresses or mappings for n bytes, and reports whether it gave up any.
-// Precondition: poolLock is held.
+// yieldGuards gives guards up if the kernel lacks addresses or mappings for n bytes, and reports
+// whether it gave up any. Precondition: poolLock is held.
 func yieldGuards(n uintptr) bool { return secure && scarce(n) && giveUpGuards() > 0 }
 
-// giveUpGuards gives the addresses of parked blocks and the guards of live ones back to the kernel, and returns how many bytes
-// that is. Precondition: poolLock is held. It is kept meanwhile: no memory lies there, so the kernel has little to do.
+// giveUpGuards gives the addresses of parked blocks and the guards of live ones back to the kernel,
+// and returns how many bytes that is. Precondition: poolLock is held. It is kept meanwhile: no
+// memory lies there, so the kernel has little to do.
 func giveUpGuards() (n uintptr) {
 	atomic.StoreUint32(&yielded, 1)
 	for range parkedSlots {
@@ -183,8 +185,8 @@ func giveUpGuards() (n uintptr) {
 	return n
 }
 
-// scarce reports whether the kernel lacks addresses or mappings for n bytes. What it refuses otherwise it has no memory for,
-// or not that many addresses in all.
+// scarce reports whether the kernel lacks addresses or mappings for n bytes. What it refuses
+// otherwise it has no memory for, or not that many addresses in all.
 func scarce(n uintptr) bool {
 	limit := addressLimit()
 	if limit == noLimit {
@@ -279,8 +281,8 @@ func (s *parkedSet) oldest(token uintptr) {
 	poolLock.Take(token)
 }
 
-// drop gives the addresses of the oldest parked block back to the kernel, and returns how many bytes that
-// is. Precondition: poolLock is held.
+// drop gives the addresses of the oldest parked block back to the kernel, and returns how many
+// bytes that is. Precondition: poolLock is held.
 func (s *parkedSet) drop() uintptr {
 	base, whole := s.remove()
 	if whole == 0 || !raw.Unmap(base, whole) {
@@ -290,8 +292,8 @@ func (s *parkedSet) drop() uintptr {
 	return whole
 }
 
-// remove takes the oldest parked block out of the set. It returns its addresses, no bytes where there is
-// none. Precondition: poolLock is held.
+// remove takes the oldest parked block out of the set. It returns its addresses, no bytes where
+// there is none. Precondition: poolLock is held.
 func (s *parkedSet) remove() (base, whole uintptr) {
 	p := s.slot[s.at%parkedSlots]
 	if p == nil {

@@ -49,7 +49,8 @@ type Heap struct {
 	ringCount uintptr   // so many; guarded by poolLock
 	hidden    uintptr   // blocks taken off spill lists, linked: see guard.go
 
-	empties   [emptiesKnown]*Page // pages that were left empty on their lists, the latest before emptiesAt: see reuse.go
+	// pages that were left empty on their lists, the latest before emptiesAt: see reuse.go
+	empties   [emptiesKnown]*Page
 	emptiesAt uintptr
 
 	units   unitCounts

@@ -8,21 +8,24 @@ import (
 	"tieralloc/stats"
 )
 
-// A page with few blocks in use, from which nothing was allocated and to which nothing came back for
-// a while, gives the memory pages in it that no block in use touches back to the kernel: the few blocks
-// that survive a phase of a program would otherwise hold all that the phase had. What it gave is in
-// Page.holes, a bit for each unit: a memory page, or a 32nd of the span where that is more.
+// A page with few blocks in use, from which nothing was allocated and to which nothing came back
+// for a while, gives the memory pages in it that no block in use touches back to the kernel: the
+// few blocks that survive a phase of a program would otherwise hold all that the phase had. What it
+// gave is in Page.holes, a bit for each unit: a memory page, or a 32nd of the span where that is
+// more.
 //
 //	a block that starts in a hole is free, and on no list
 //	Carved == carved where there is no hole, else 0
 //
 // So the fast path finds no block in a page with holes when one is freed, and Free looks at them:
-// the mark of a free block is gone with its memory. The holes are filled again when the page is current and
-// blocks are wanted or come back, so that this goes to pages alone that are not in use. The bytes stay charged.
+// the mark of a free block is gone with its memory. The holes are filled again when the page is
+// current and blocks are wanted or come back, so that this goes to pages alone that are not in use.
+// The bytes stay charged.
 //
-// When a page has rested is found out at two occasions. When more is in use than ever before, by an eighth, a page rests
-// whose counts are those of the occasion before: what is given back then is less than what the growth
-// has just taken. And where time passes, likewise from one look to the next (collectPages).
+// When a page has rested is found out at two occasions. When more is in use than ever before, by an
+// eighth, a page rests whose counts are those of the occasion before: what is given back then is
+// less than what the growth has just taken. And where time passes, likewise from one look to the
+// next (collectPages).
 const (
 	holeUnits = 32 // in a span, at most
 
@@ -32,8 +35,8 @@ const (
 	restGrowth = 8       // what is in use has grown by this part of it
 	restLeast  = 1 << 20 // and by these bytes
 
-	// walkMost is how many blocks are looked at in one call, a few milliseconds; pages that are left over have their
-	// turn at the next occasion.
+	// walkMost is how many blocks are looked at in one call, a few milliseconds; pages that are
+	// left over have their turn at the next occasion.
 	walkMost = 128 << 10
 )
 
@@ -45,8 +48,8 @@ func (p *Page) inHole(b uintptr) bool {
 	return p.holes != 0 && p.holes>>((b-p.Start)>>(p.holeShift()&63)&31)&1 != 0
 }
 
-// grown has the thread's pages that rested since the last occasion give memory back, where more is in use
-// than ever.
+// grown has the thread's pages that rested since the last occasion give memory back, where more is
+// in use than ever.
 func (t *Thread) grown() {
 	used := pool.usedBytes // a peek, without the lock
 	if used >= t.used+t.used/restGrowth+restLeast {
@@ -85,8 +88,8 @@ func punched(token, bytes uintptr) {
 	}
 }
 
-// restPage has p give back what it can, if it has rested, and returns the bytes. Precondition: the thread
-// owns the page, which is on its list and not current.
+// restPage has p give back what it can, if it has rested, and returns the bytes. Precondition: the
+// thread owns the page, which is on its list and not current.
 func (t *Thread) restPage(p *Page, all bool) uintptr {
 	if p.Trigger == keptEmpty || p.Free == 0 || secure || t.Now < pool.quiet {
 		return 0
@@ -114,20 +117,23 @@ func (t *Thread) restPage(p *Page, all bool) uintptr {
 
 // mayGiveMemory reports whether single memory pages of p may go back to the kernel.
 func (p *Page) mayGiveMemory() bool {
-	return p.segment != nil && p.segment.hugetlb == 0 && p.place != placePin && unitOf(uintptr(p.place)) == 1
+	return p.segment != nil && p.segment.hugetlb == 0 && p.place != placePin &&
+		unitOf(uintptr(p.place)) == 1
 }
 
-// sparse reports whether holes are likely in the page: it is half free, and has not more blocks in use than
-// units. Where they lie at random, a unit is then free in one case of three at least; to find out takes a
-// look at each free block.
+// sparse reports whether holes are likely in the page: it is half free, and has not more blocks in
+// use than units. Where they lie at random, a unit is then free in one case of three at least; to
+// find out takes a look at each free block.
 func (p *Page) sparse() bool {
 	live := p.Allocs - p.Frees
-	return 2*live*uint64(p.Size) <= uint64(p.carved) && live <= uint64(p.bytes()>>(p.holeShift()&63))
+	return 2*live*uint64(p.Size) <= uint64(p.carved) &&
+		live <= uint64(p.bytes()>>(p.holeShift()&63))
 }
 
-// punch gives the units of p that only free blocks touch back to the kernel, and returns the bytes. Where the
-// free list is damaged it does nothing: the program is to fall over its own steps. Where the kernel refuses
-// (the memory is locked, say) it fills the holes again and leaves everybody in peace for a while.
+// punch gives the units of p that only free blocks touch back to the kernel, and returns the bytes.
+// Where the free list is damaged it does nothing: the program is to fall over its own steps. Where
+// the kernel refuses (the memory is locked, say) it fills the holes again and leaves everybody in
+// peace for a while.
 func (t *Thread) punch(p *Page) (bytes uintptr) {
 	shift := p.holeShift() & 63
 	var free [holeUnits]uint32 // bytes in each unit
@@ -175,7 +181,8 @@ func (p *Page) tails(free *[holeUnits]uint32) {
 	}
 	for left := p.holes; left != 0; left &= left - 1 {
 		end := (uintptr(bits.TrailingZeros32(left)) + 1) << shift
-		if last := (end - 1) / size * size; end-last <= 1<<shift && last+size <= uintptr(p.carved) && last+size > end {
+		if last := (end - 1) / size * size; end-last <= 1<<shift &&
+			last+size <= uintptr(p.carved) && last+size > end {
 			spread(free, end, last+size, shift)
 		}
 	}

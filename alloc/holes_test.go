@@ -12,7 +12,8 @@ import (
 func residentPages(t *testing.T, p *Page) (n int) {
 	t.Helper()
 	var in [256]byte
-	if _, errno := raw.Sys(syscall.SYS_MINCORE, p.Start, p.bytes(), uintptr(unsafe.Pointer(&in)), 0, 0, 0); errno != 0 {
+	if _, errno := raw.Sys(syscall.SYS_MINCORE, p.Start, p.bytes(), uintptr(unsafe.Pointer(&in)), 0,
+		0, 0); errno != 0 {
 		t.Fatal(syscall.Errno(errno))
 	}
 	for _, b := range in {
@@ -61,8 +62,8 @@ func thinned(t *testing.T, r *thread, size uintptr, every int) (left []uintptr, 
 	return left, p
 }
 
-// TestHoles: what no block in use touches is not resident any more; it is found to be free when it is
-// freed again, and comes back into use when all else is.
+// TestHoles: what no block in use touches is not resident any more; it is found to be free when it
+// is freed again, and comes back into use when all else is.
 func TestHoles(t *testing.T) {
 	for _, c := range []struct {
 		size  uintptr
@@ -73,7 +74,8 @@ func TestHoles(t *testing.T) {
 		left, p := thinned(t, r, c.size, c.every)
 		before := int(p.carved >> raw.PageShift)
 		if n := residentPages(t, p); n > before*3/4 {
-			t.Errorf("%d bytes: %d memory pages of %d are resident with holes %#x", c.size, n, before, p.holes)
+			t.Errorf("%d bytes: %d memory pages of %d are resident with holes %#x", c.size, n,
+				before, p.holes)
 		}
 		for at := uintptr(0); at < uintptr(p.carved); at += p.Size {
 			if b := p.Start + at; p.inHole(b) {
@@ -98,7 +100,8 @@ func TestHoles(t *testing.T) {
 		}
 		sound(t)
 		if p.holes != 0 || p.Carved != uint64(p.carved) {
-			t.Errorf("%d bytes: a page has holes %#x still when another was needed", c.size, p.holes)
+			t.Errorf("%d bytes: a page has holes %#x still when another was needed", c.size,
+				p.holes)
 		}
 		for b := range used {
 			for at := uintptr(0); at < c.size; at += 8 {
@@ -112,8 +115,8 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestHolesWhereTheyPay: a page with many blocks in use, and one that is in use, keep their memory, but for
-// who asks for all.
+// TestHolesWhereTheyPay: a page with many blocks in use, and one that is in use, keep their memory,
+// but for who asks for all.
 func TestHolesWhereTheyPay(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -147,7 +150,8 @@ func TestHolesWhereTheyPay(t *testing.T) {
 	r.h.Thread.rest(false)
 	r.h.Thread.rest(false)
 	if q.sparse() || q.holes != 0 {
-		t.Errorf("a page with %d of %d blocks in use has holes %#x", q.Allocs-q.Frees, q.blocks, q.holes)
+		t.Errorf("a page with %d of %d blocks in use has holes %#x", q.Allocs-q.Frees, q.blocks,
+			q.holes)
 	}
 	Trim(r.enter())
 	if q.holes == 0 {
@@ -156,7 +160,8 @@ func TestHolesWhereTheyPay(t *testing.T) {
 	sound(t)
 }
 
-// TestHolesWithGrowth: pages that rest while the program grows beyond what it ever had give their memory back.
+// TestHolesWithGrowth: pages that rest while the program grows beyond what it ever had give their
+// memory back.
 func TestHolesWithGrowth(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -207,7 +212,8 @@ func TestHolesInDamage(t *testing.T) {
 		}
 		raw.Store(p.Free, link)
 		if r.h.Thread.restPage(p, true) != 0 || p.holes != holes {
-			t.Errorf("with %#x for a link a page has holes %#x, before that %#x", link, p.holes, holes)
+			t.Errorf("with %#x for a link a page has holes %#x, before that %#x", link, p.holes,
+				holes)
 		}
 		raw.Store(p.Free, was)
 	}
@@ -234,8 +240,8 @@ func (t *thread) unspilled() {
 	}
 }
 
-// TestHolesInTwoSteps: a page that is thinned out in two steps has the holes of one that is in one, also
-// where blocks lie across units.
+// TestHolesInTwoSteps: a page that is thinned out in two steps has the holes of one that is in one,
+// also where blocks lie across units.
 func TestHolesInTwoSteps(t *testing.T) {
 	for _, size := range []uintptr{48, 304, 1024, 1280, 3072, 3584} {
 		var got [2]uint32
@@ -270,14 +276,16 @@ func TestHolesInTwoSteps(t *testing.T) {
 	}
 }
 
-// TestHolesLocked: memory that the kernel does not take back has no holes, and it is not asked all the time.
+// TestHolesLocked: memory that the kernel does not take back has no holes, and it is not asked all
+// the time.
 func TestHolesLocked(t *testing.T) {
 	newWorld(t)
 	PurgeDelay = 1e9
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
 	blocks := blocksOf(t, r, 6, 1024)
 	for _, b := range blocks {
-		if _, errno := raw.Sys(syscall.SYS_MLOCK, Lookup(b).Start, SliceSize, 0, 0, 0, 0); errno != 0 {
+		if _, errno := raw.Sys(syscall.SYS_MLOCK, Lookup(b).Start, SliceSize, 0, 0, 0,
+			0); errno != 0 {
 			t.Skip("mlock: ", syscall.Errno(errno))
 		}
 	}

@@ -101,7 +101,8 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	if start != 0 {
 		first.settlePages(start, size, place, page != 0)
 		if place != placePin || !bound || pin(start, size) {
-			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))), first, false)
+			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))),
+				first, false)
 		}
 		if p == nil {
 			first.giveBack(h, start, size, place)
@@ -121,8 +122,8 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 // mapAligned maps size bytes at a multiple of align, both multiples of a slice.
 func mapAligned(size, align uintptr) uintptr { return takeAligned(size, align, false) }
 
-// reserveAligned is mapAligned for addresses alone, which cannot be read or written: where memory is locked the kernel
-// would fill them.
+// reserveAligned is mapAligned for addresses alone, which cannot be read or written: where memory
+// is locked the kernel would fill them.
 func reserveAligned(size, align uintptr) uintptr { return takeAligned(size, align, true) }
 
 func takeAligned(size, align uintptr, reserve bool) uintptr {
@@ -192,7 +193,8 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 		return true
 	}
 	if !poolLock.Take(token) {
-		return true // in a handler that interrupted the pool itself: the block is lost, the process is not
+		// in a handler that interrupted the pool itself: the block is lost, the process is not
+		return true
 	}
 	if p.state != spanHuge {
 		poolLock.Release()

@@ -38,26 +38,28 @@ func (c *hugeCache) remove(i uintptr) *Page {
 	return p
 }
 
-// smallest is the slot of the smallest block of a place with at least so many bytes, at a multiple of grain, or
-// hugeCacheSlots.
+// smallest is the slot of the smallest block of a place with at least so many bytes, at a multiple
+// of grain, or hugeCacheSlots.
 func (c *hugeCache) smallest(place, size, grain uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if p.Size >= size && uintptr(p.place) == place && p.Start&(grain-1) == 0 && (best == hugeCacheSlots || p.Size < c.slot[best&(hugeCacheSlots-1)].Size) {
+		if p.Size >= size && uintptr(p.place) == place && p.Start&(grain-1) == 0 &&
+			(best == hugeCacheSlots || p.Size < c.slot[best&(hugeCacheSlots-1)].Size) {
 			best = i
 		}
 	}
 	return best
 }
 
-// largest is the slot of the largest block of a place that has at most so many parts, at a multiple of grain and at least
-// that large, or hugeCacheSlots.
+// largest is the slot of the largest block of a place that has at most so many parts, at a multiple
+// of grain and at least that large, or hugeCacheSlots.
 func (c *hugeCache) largest(place, parts, grain uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if uintptr(p.place) == place && (best == hugeCacheSlots || p.Size > c.slot[best&(hugeCacheSlots-1)].Size) &&
+		if uintptr(p.place) == place && (best == hugeCacheSlots ||
+			p.Size > c.slot[best&(hugeCacheSlots-1)].Size) &&
 			p.Start&(grain-1) == 0 && p.Size >= grain && p.parts() <= parts {
 			best = i
 		}
@@ -88,9 +90,9 @@ func (c *hugeCache) oldest(place, size uintptr) uintptr {
 	return best
 }
 
-// hugeCached takes the smallest cached mapping of the place that fits, or returns nil. A
-// much larger one is cut to size; the rest is cached from the next multiple of a huge page on. What is between stays with the
-// block, where it is little and the tier has no limit.
+// hugeCached takes the smallest cached mapping of the place that fits, or returns nil. A much
+// larger one is cut to size; the rest is cached from the next multiple of a huge page on. What is
+// between stays with the block, where it is little and the tier has no limit.
 func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	c := &pool.cache
 	if align > SliceSize || c.n == 0 || !poolLock.Take(h.Thread.token) {
@@ -127,11 +129,13 @@ func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	return p
 }
 
-// cacheRest keeps the last n bytes of the block of p, whose Size is the caller's to change, as a block of their
-// own, or reports false; always over the soft cap, under which they count. Precondition: poolLock is held.
+// cacheRest keeps the last n bytes of the block of p, whose Size is the caller's to change, as a
+// block of their own, or reports false; always over the soft cap, under which they count.
+// Precondition: poolLock is held.
 func cacheRest(p *Page, n uintptr) bool {
 	end := p.Start + p.Size - n
-	if pool.cache.n >= hugeCacheSlots || tiers.Excess(tierOf(p.place)) != 0 || !mapReserve(end, SliceSize) {
+	if pool.cache.n >= hugeCacheSlots || tiers.Excess(tierOf(p.place)) != 0 ||
+		!mapReserve(end, SliceSize) {
 		return false
 	}
 	q := p.partsFrom(end)

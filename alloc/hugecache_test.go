@@ -67,7 +67,8 @@ func TestHugeStretch(t *testing.T) {
 	drop(h, a)
 	b := get(t, h, 30*mib)
 	if pool.count.hugeMisses != 2 || pool.cache.n != 0 || pool.count.committed != 35*mib {
-		t.Errorf("%d misses, %d cached, %d committed", pool.count.hugeMisses, pool.cache.n, pool.count.committed)
+		t.Errorf("%d misses, %d cached, %d committed", pool.count.hugeMisses, pool.cache.n,
+			pool.count.committed)
 	}
 	if a != b && Lookup(a) != nil {
 		t.Error("the map still knows the address that it had")
@@ -92,7 +93,8 @@ func TestCopyPays(t *testing.T) {
 	if pool.count.hugeMisses != 1 || pool.cache.bytes != 52*mib {
 		t.Fatalf("%d misses, %d bytes are cached", pool.count.hugeMisses, pool.cache.bytes)
 	}
-	for n, want := range map[uintptr]bool{9 * mib: false, 16 * mib: true, 52 * mib: true, 53 * mib: false, 4 * mib: false} {
+	for n, want := range map[uintptr]bool{9 * mib: false, 16 * mib: true, 52 * mib: true,
+		53 * mib: false, 4 * mib: false} {
 		if got := h.copyPays(Lookup(b), n); got != want {
 			t.Errorf("from 8 MiB to %d MiB: %v", n/mib, got)
 		}

@@ -1,7 +1,7 @@
 package alloc
 
-// hugeList has the live huge blocks, linked by prev and pendNext: of a page's uses of these they have none. The lists
-// by age have them, too, among all other spans in use.
+// hugeList has the live huge blocks, linked by prev and pendNext: of a page's uses of these they
+// have none. The lists by age have them, too, among all other spans in use.
 type hugeList struct{ head *Page }
 
 // add puts p on the list. Precondition: poolLock is held.

@@ -12,7 +12,8 @@ func TestPurgeablePart(t *testing.T) {
 	var spans []*Page
 	for _, n := range []uintptr{unit / 4, unit - unit/4, unit / 2} {
 		p := h.spanAlloc(n)
-		if p == nil || len(spans) > 0 && p.Start != spans[len(spans)-1].Start+spans[len(spans)-1].bytes() {
+		if p == nil || len(spans) > 0 &&
+			p.Start != spans[len(spans)-1].Start+spans[len(spans)-1].bytes() {
 			t.Fatalf("span %v does not follow the one before", p)
 		}
 		spans = append(spans, p)
@@ -28,6 +29,7 @@ func TestPurgeablePart(t *testing.T) {
 	p = purgeablePart(p)
 	last := p.Start + p.bytes() - SliceSize
 	if p.Start%huge2M != 0 || p.bytes() < huge2M || Lookup(p.Start) != p || Lookup(last) != p {
-		t.Errorf("part at %#x of %d bytes: the map has %p and %p at its ends, not %p", p.Start, p.bytes(), Lookup(p.Start), Lookup(last), p)
+		t.Errorf("part at %#x of %d bytes: the map has %p and %p at its ends, not %p", p.Start,
+			p.bytes(), Lookup(p.Start), Lookup(last), p)
 	}
 }

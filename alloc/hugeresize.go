@@ -65,7 +65,8 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	return at
 }
 
-// resizeInPlace has the kernel make the block of p, which is held, size bytes long where it is, or returns an errno.
+// resizeInPlace has the kernel make the block of p, which is held, size bytes long where it is, or
+// returns an errno.
 func (p *Page) resizeInPlace(size uintptr) (errno uintptr) {
 	end := p.Start + p.Size
 	if p.next != nil && size < p.Size {
@@ -89,8 +90,8 @@ func hugeSizedBack(h *Heap, p *Page, size uintptr) {
 	tiers.Release(tierOf(p.place), grown)
 }
 
-// hugeMoved moves the block of p, which is held, to where it can be size bytes long. It returns the address,
-// or 0 when the kernel refuses.
+// hugeMoved moves the block of p, which is held, to where it can be size bytes long. It returns the
+// address, or 0 when the kernel refuses.
 func (h *Heap) hugeMoved(p *Page, size uintptr) (at uintptr) {
 	if to := h.reserveRoomy(size, p.place); to != 0 {
 		at = hugeMove(h, p, size, to)
@@ -114,9 +115,10 @@ func (h *Heap) reserveRoomy(size uintptr, place uint32) uintptr {
 	return to
 }
 
-// hugeMoveAnywhere has the kernel choose where the block of p, one mapping, becomes size bytes long. So no more
-// addresses than those are needed, where a limit leaves few: to reserve them takes as many as the block has in addition. The
-// block may begin anywhere in a slice then, and is not cached when it is freed.
+// hugeMoveAnywhere has the kernel choose where the block of p, one mapping, becomes size bytes
+// long. So no more addresses than those are needed, where a limit leaves few: to reserve them takes
+// as many as the block has in addition. The block may begin anywhere in a slice then, and is not
+// cached when it is freed.
 func (h *Heap) hugeMoveAnywhere(p *Page, size uintptr) uintptr {
 	leaf := raw.Map(leafBytes) // which one is needed is known too late to do without
 	if leaf == 0 {

@@ -20,7 +20,8 @@ func TestSpanOfHuge(t *testing.T) {
 		t.Errorf("the first block is at %#x, not in the last MiB of the one at %#x", first, a)
 	}
 	if pool.cache.bytes != size-mib || pool.count.committed != committed {
-		t.Errorf("%d bytes are cached, %d committed that were %d", pool.cache.bytes, pool.count.committed, committed)
+		t.Errorf("%d bytes are cached, %d committed that were %d", pool.cache.bytes,
+			pool.count.committed, committed)
 	}
 	sound(t)
 	if b := get(t, h, 5*mib); b != a || raw.LoadByte(b) != 7 {
@@ -35,7 +36,8 @@ func TestSpanOfHuge(t *testing.T) {
 		sound(t)
 	}
 	if pool.cache.n != 0 || len(blocks) != size/(mib/2)+1 {
-		t.Errorf("fresh memory is taken for block %d, with %d still cached", len(blocks), pool.cache.n)
+		t.Errorf("fresh memory is taken for block %d, with %d still cached", len(blocks),
+			pool.cache.n)
 	}
 	if pool.count.mapped == mapped {
 		t.Error("no segment was mapped")

@@ -79,7 +79,8 @@ func TestIdleInTurn(t *testing.T) {
 	sound(t)
 }
 
-// TestCurrentGrowsOld: an empty current page goes to the pool when nothing was allocated from it between two looks.
+// TestCurrentGrowsOld: an empty current page goes to the pool when nothing was allocated from it
+// between two looks.
 func TestCurrentGrowsOld(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
@@ -102,7 +103,8 @@ func TestCurrentGrowsOld(t *testing.T) {
 	}
 	h.collectPages(false)
 	if h.cur[Class(sizes[0])] == pageNone || current() != 1 {
-		t.Errorf("%d pages are left, that of %d bytes, which were used between: %v", current(), sizes[0], h.cur[Class(sizes[0])] != pageNone)
+		t.Errorf("%d pages are left, that of %d bytes, which were used between: %v", current(),
+			sizes[0], h.cur[Class(sizes[0])] != pageNone)
 	}
 	mustBeSound(t)
 }

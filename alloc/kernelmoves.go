@@ -8,9 +8,9 @@ import (
 	"tieralloc/tiers"
 )
 
-// The kernel's NUMA balancing moves pages between nodes by their use, and tells nobody. Where a soft cap
-// governs such memory, the tiers are told every movesEvery how much of it the kernel has moved, by
-// a sample of pages like a report's.
+// The kernel's NUMA balancing moves pages between nodes by their use, and tells nobody. Where a
+// soft cap governs such memory, the tiers are told every movesEvery how much of it the kernel has
+// moved, by a sample of pages like a report's.
 const movesEvery = 1e9 // nanoseconds
 
 var kernelMoves struct {
@@ -52,8 +52,8 @@ func (t *Thread) sampleMoves() {
 	e.drop()
 }
 
-// tellMoves tells the tiers what the kernel has moved. Memory of a tier counts for another one where it is
-// in a node of that: tiers have the same nodes, or none in common.
+// tellMoves tells the tiers what the kernel has moved. Memory of a tier counts for another one
+// where it is in a node of that: tiers have the same nodes, or none in common.
 func (e *extents) tellMoves() {
 	a := (*asking)(raw.Ptr(e.mapped))
 	var in, out [placeSlots]uintptr // by the tier

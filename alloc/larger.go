@@ -9,7 +9,8 @@ package alloc
 // page on its list or a block on its spill list, or Classes.
 func (h *Heap) larger(c, align uintptr) uintptr {
 	for c++; c < Classes; c++ {
-		if ClassSize(c)&(align-1) == 0 && (h.cur[c&(Classes-1)] != pageNone || h.Spill[c&(Classes-1)].Head != 0) {
+		if ClassSize(c)&(align-1) == 0 && (h.cur[c&(Classes-1)] != pageNone ||
+			h.Spill[c&(Classes-1)].Head != 0) {
 			break
 		}
 	}

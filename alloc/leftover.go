@@ -6,8 +6,9 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// What nobody has used and the kernel does not unmap is left over: it counts as mapped, and is unmapped before
-// addresses are taken next. No lock is needed for that. What there is no entry for stays mapped, and counted.
+// What nobody has used and the kernel does not unmap is left over: it counts as mapped, and is
+// unmapped before addresses are taken next. No lock is needed for that. What there is no entry for
+// stays mapped, and counted.
 //
 //	leftover[i] = first memory page << leftoverBits | memory pages, or 0
 const (
@@ -42,7 +43,8 @@ func unmapLeftover() {
 		if entry == 0 || !atomic.CompareAndSwapUint64(&leftover[i], entry, 0) {
 			continue
 		}
-		addr, n := uintptr(entry)>>leftoverBits<<raw.PageShift, uintptr(entry)&(1<<leftoverBits-1)<<raw.PageShift
+		addr, n := uintptr(entry)>>leftoverBits<<raw.PageShift,
+			uintptr(entry)&(1<<leftoverBits-1)<<raw.PageShift
 		if !raw.Unmap(addr, n) {
 			leave(addr, n)
 			return

@@ -6,7 +6,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// TestLeftover: what was not unmapped counts as mapped until it is, which is tried before addresses are taken.
+// TestLeftover: what was not unmapped counts as mapped until it is, which is tried before addresses
+// are taken.
 func TestLeftover(t *testing.T) {
 	newWorld(t)
 	before := pool.count.mapped
@@ -21,7 +22,8 @@ func TestLeftover(t *testing.T) {
 	}
 	raw.Unmap(mapAligned(SliceSize, SliceSize), SliceSize)
 	for i, addr := range at {
-		if known := i < leftoverSlots; isMapped(addr, raw.Page) == known || isMapped(addr+2*raw.Page, raw.Page) == known {
+		if known := i < leftoverSlots; isMapped(addr, raw.Page) == known ||
+			isMapped(addr+2*raw.Page, raw.Page) == known {
 			t.Errorf("%d of %d: mapped is %v", i, leftoverSlots, !known)
 		}
 	}

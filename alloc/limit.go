@@ -6,24 +6,27 @@ import (
 	"tieralloc/internal/cgroup"
 )
 
-// A process in a control group with a limit on memory is killed when the group needs more. So what nobody uses is held
-// to a part of the limit, and goes back to the kernel when little is left.
+// A process in a control group with a limit on memory is killed when the group needs more. So what
+// nobody uses is held to a part of the limit, and goes back to the kernel when little is left.
 //
-// The group's files are read when the heap has grown: first beyond limitFirst, then by half of what was left.
-// Without a limit they are read when the heap has doubled. One may be set or lowered at any time: so a process of more than
-// limitFirst looks again after limitAgain, when it next comes by the slow path. A small process opens no file, and a large one
-// hardly any.
+// The group's files are read when the heap has grown: first beyond limitFirst, then by half of what
+// was left. Without a limit they are read when the heap has doubled. One may be set or lowered at
+// any time: so a process of more than limitFirst looks again after limitAgain, when it next comes
+// by the slow path. A small process opens no file, and a large one hardly any.
 const (
 	limitFirst = 32 << 20
-	limitShare = 8       // of the limit: what dirty spans may have, and cached huge blocks; what is left at least
-	limitStep  = 1 << 20 // bytes that the heap may grow by without a look, and no less than a part of the limit
+	// of the limit: what dirty spans may have, and cached huge blocks; what is left at least
+	limitShare = 8
+	// bytes that the heap may grow by without a look, and no less than a part of the limit
+	limitStep  = 1 << 20
 	limitSteps = 64
 	limitAgain = 5e9 // nanoseconds
 )
 
 // limit begins as zeros: what is read of initialised data has 64 KiB resident around it.
 var limit struct {
-	beyond uintptr // the group is looked at before more than limitFirst and so many bytes are committed
+	// the group is looked at before more than limitFirst and so many bytes are committed
+	beyond uintptr
 	share  uintptr // of the limit in bytes, and one more; 0: no limit is known
 	busy   uint32  // 1: a thread is looking
 	again  uint64  // when the group is looked at without growth
@@ -32,13 +35,18 @@ var limit struct {
 // limitMost is what dirty spans may have, and cached huge blocks.
 func limitMost() uintptr { return limit.share - 1 }
 
-// nearLimit reports, by a peek without the lock, whether n bytes more are reason to look at the group.
+// nearLimit reports, by a peek without the lock, whether n bytes more are reason to look at the
+// group.
 func nearLimit(n uintptr) bool {
 	return uintptr(pool.count.committed)+n > limitFirst+limit.beyond
 }
 
-// limitOld reports, by a peek likewise, whether the last look is so long ago that there is to be another.
-func (t *Thread) limitOld() bool { return t.Now >= limit.again && pool.count.committed > limitFirst }
+// limitOld reports, by a peek likewise, whether the last look is so long ago that there is to be
+// another.
+func (t *Thread) limitOld() bool {
+	return t.Now >= limit.again &&
+		pool.count.committed > limitFirst
+}
 
 // heed looks at the group before n bytes more are committed. Precondition: no lock is held.
 func (t *Thread) heed(n uintptr) {

@@ -10,14 +10,16 @@ import (
 	"tieralloc/internal/sysfs"
 )
 
-// groupOf has the process in a control group with a limit on memory, in bytes, of which so many are used.
+// groupOf has the process in a control group with a limit on memory, in bytes, of which so many are
+// used.
 func groupOf(t *testing.T, limit string, used int) {
 	t.Helper()
 	dir := t.TempDir()
 	cgroup.Self, sysfs.Mounted = filepath.Join(dir, "self"), dir
 	t.Cleanup(func() { cgroup.Self, sysfs.Mounted = "", "" })
 	err := os.MkdirAll(filepath.Join(dir, "fs/cgroup/a"), 0o755)
-	for name, text := range map[string]string{"self": "0::/a\n", "fs/cgroup/a/memory.max": limit + "\n",
+	for name, text := range map[string]string{"self": "0::/a\n",
+		"fs/cgroup/a/memory.max":     limit + "\n",
 		"fs/cgroup/a/memory.current": fmt.Sprintln(used)} {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)
@@ -28,8 +30,8 @@ func groupOf(t *testing.T, limit string, used int) {
 	}
 }
 
-// TestLimitLowered: a limit that is set while a process has much cached is met by giving that back, though the
-// process does not grow any more.
+// TestLimitLowered: a limit that is set while a process has much cached is met by giving that back,
+// though the process does not grow any more.
 func TestLimitLowered(t *testing.T) {
 	const mib = 1 << 20
 	newWorld(t)

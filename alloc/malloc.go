@@ -90,8 +90,8 @@ func (h *Heap) throttle(b, n uintptr) {
 	}
 }
 
-// Charge charges a tier with an access to n bytes by the thread of h, and returns the nanoseconds that it
-// costs.
+// Charge charges a tier with an access to n bytes by the thread of h, and returns the nanoseconds
+// that it costs.
 func Charge(h *Heap, tier, n uintptr) (ns uint64) { return tiers.Wait(tier, n, h.Thread.Now) }
 
 // Copied charges n bytes that the library, for the thread of h, has copied into the block
@@ -189,7 +189,8 @@ func (h *Heap) setFull(p *Page) {
 	}
 	h.unlink(p)
 	p.summarize()
-	atomic.StoreUintptr(&p.Owner, h.ownerOf(uintptr(p.Class))|OwnerFull) // from now on another thread may take it (steal.go)
+	// from now on another thread may take it (steal.go)
+	atomic.StoreUintptr(&p.Owner, h.ownerOf(uintptr(p.Class))|OwnerFull)
 }
 
 // refill puts a page on the empty list of class c. When the kernel refuses,

@@ -9,24 +9,25 @@ import (
 	"tieralloc/tiers"
 )
 
-// With TA_ON_SOFTCAP=demote, spans of a tier that is over its soft cap move to the next
-// lower one that is other memory, and those that are not where they are meant to be move back when there is
-// room: by address unchanged, a step at a time, from the slow paths of whichever
-// thread comes by, or from the control plane, at TA_MIGRATE_BW.
+// With TA_ON_SOFTCAP=demote, spans of a tier that is over its soft cap move to the next lower one
+// that is other memory, and those that are not where they are meant to be move back when there is
+// room: by address unchanged, a step at a time, from the slow paths of whichever thread comes by,
+// or from the control plane, at TA_MIGRATE_BW.
 //
 // A huge block moves in chunks. Between them it is charged to both tiers:
 //
 //	done > 0 ⇒ its first done slices have been moved, stray pages of them to astray
 //
 // and when the last chunk has moved the two change roles. A split block goes down from the end of
-// its first part, so that it is split further up. Where pages of that stay behind, no step moves the
-// block any more.
+// its first part, so that it is split further up. Where pages of that stay behind, no step moves
+// the block any more.
 const (
 	migrateChunk = 4 << 20  // of one step
 	migrateTick  = 16 << 20 // of one call from a slow path
 	migrateScan  = 32       // spans looked at on one list
 	migrateRest  = 100e6    // nanoseconds without a try after the kernel would not move most of one
-	migrateAgain = 1e6      // nanoseconds without a look after one that found no span to move, unless one is put to use
+	// nanoseconds without a look after one that found no span to move, unless one is put to use
+	migrateAgain = 1e6
 )
 
 // migrate takes the steps that are due, and reports whether it stopped because those were
@@ -48,7 +49,8 @@ func migrate(t *Thread) (more bool) {
 // migrateStep demotes, else promotes, one span or chunk. It returns the bytes it tried
 // to move, 0 when there is nothing to do now.
 func migrateStep(t *Thread) uintptr {
-	if !unsettled() || t.Now < max(pool.unwilling, pool.settled) || !tiers.MigrateBudget(t.Now) || !poolLock.Take(t.token) {
+	if !unsettled() || t.Now < max(pool.unwilling, pool.settled) || !tiers.MigrateBudget(t.Now) ||
+		!poolLock.Take(t.token) {
 		return 0
 	}
 	p, to := demotable()
@@ -82,7 +84,8 @@ func migrateStep(t *Thread) uintptr {
 		stats.Put1(logInfo, stats.EventStuck, tierOf(to), stayed)
 	}
 	stats.Put1(logDebug, stats.EventMigrate, tierOf(to), reached)
-	if stayed > n/2 { // so it may be for the next, too: looking at pages costs as much as moving them
+	// so it may be for the next, too: looking at pages costs as much as moving them
+	if stayed > n/2 {
 		pool.unwilling = t.Now + migrateRest
 		n = 0
 	}
@@ -110,7 +113,8 @@ func (p *Page) goesBack(to uint32) bool { return p.done != 0 && p.place == to }
 
 // unsettled reports whether there may be anything to move: a look without the lock.
 func unsettled() bool {
-	return pool.away != 0 || tiers.Excess(uintptr(config.TierFast)) != 0 || tiers.Excess(uintptr(config.TierNormal)) != 0
+	return pool.away != 0 || tiers.Excess(uintptr(config.TierFast)) != 0 ||
+		tiers.Excess(uintptr(config.TierNormal)) != 0
 }
 
 // charged charges n bytes of a held span to the tier it is about to move to.
@@ -161,8 +165,8 @@ func movedBack(p *Page, n, stayed uintptr) {
 	ageAgain(p)
 }
 
-// isStuck reports whether pages of p that would not move lie beyond its first part. A step could not tell which of the
-// pages it moves are charged where.
+// isStuck reports whether pages of p that would not move lie beyond its first part. A step could
+// not tell which of the pages it moves are charged where.
 func (p *Page) isStuck() bool { return uintptr(p.stray)*raw.Page > uintptr(p.done)<<SliceShift }
 
 // fits reports whether a step may move p to the given place.
@@ -199,8 +203,9 @@ func demotable() (*Page, uint32) {
 	return nil, 0
 }
 
-// oldest is the span of a rank that goes down next, to the lower tier or to that of its rest, of those in this tier
-// and in those after it that are the same memory. Precondition: poolLock is held.
+// oldest is the span of a rank that goes down next, to the lower tier or to that of its rest, of
+// those in this tier and in those after it that are the same memory. Precondition: poolLock is
+// held.
 func oldest(tier, rank, lower uint32) (*Page, uint32) {
 	for from := tier; from < lower; from++ {
 		for away := uint32(0); away < 2 && tiers.Same(uintptr(from), uintptr(tier)); away++ {
@@ -224,10 +229,12 @@ func oldest(tier, rank, lower uint32) (*Page, uint32) {
 // promotable is the span that goes back to its tier next, or nil: HOT first and the
 // youngest of each rank. Precondition: poolLock is held.
 func promotable() (*Page, uint32) {
-	if pool.away == 0 || !tiers.Room(uintptr(config.TierFast), SliceSize) && !tiers.Room(uintptr(config.TierNormal), SliceSize) {
+	if pool.away == 0 || !tiers.Room(uintptr(config.TierFast), SliceSize) &&
+		!tiers.Room(uintptr(config.TierNormal), SliceSize) {
 		return nil, 0
 	}
-	for tier := config.TierFast; tier <= config.TierSlow; tier++ { // so what has begun to go ends first
+	// so what has begun to go ends first
+	for tier := config.TierFast; tier <= config.TierSlow; tier++ {
 		for rank := uint32(ranks); rank > rankFirst; rank-- {
 			l := &pool.aged[listOf(tier, rank-1, 1)&(listSlots-1)]
 			for i := 0; i < migrateScan && l.tail != nil; i++ {
@@ -236,7 +243,8 @@ func promotable() (*Page, uint32) {
 				if p.isSplit() {
 					to = tier
 				}
-				if p.home < p.place && !tiers.Same(uintptr(p.home), uintptr(p.place)) && fits(p, to) &&
+				if p.home < p.place && !tiers.Same(uintptr(p.home), uintptr(p.place)) &&
+					fits(p, to) &&
 					tiers.Room(uintptr(to), min(spanBytes(p), migrateChunk)) {
 					return p, to
 				}

@@ -18,9 +18,9 @@ const (
 	foundTail
 )
 
-// running is the call that a thread is in, for the line that names it: the name, a C string, and the
-// argument of one that frees; or the number of one that allocates, and one (stats.Call…). All of it is zero
-// where no call is to be named.
+// running is the call that a thread is in, for the line that names it: the name, a C string, and
+// the argument of one that frees; or the number of one that allocates, and one (stats.Call…). All
+// of it is zero where no call is to be named.
 type running struct{ name, arg, number uintptr }
 
 // warned is the checks that are a line and no more: a bit for each (config.Check…).
@@ -83,9 +83,9 @@ func tellMisuse(l *raw.Line, fn, addr, why, size uintptr) {
 	}
 }
 
-// judge tells whether the call in may free a block of n bytes that was made by a function of the family made, in
-// the words of Free. It may not where it belongs to another family, or says that the block has another
-// size. A check that only warns is passed with its line.
+// judge tells whether the call in may free a block of n bytes that was made by a function of the
+// family made, in the words of Free. It may not where it belongs to another family, or says that
+// the block has another size. A check that only warns is passed with its line.
 func judge(in *running, made, n, how, size uintptr) uintptr {
 	if family := how >> HowFamily & familyMask; family != HowAny>>HowFamily && family != made {
 		if !warns(config.CheckDeallocType) {

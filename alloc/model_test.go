@@ -34,12 +34,14 @@ func (m *model) add(addr, n, align uintptr, zero bool) error {
 		return fmt.Errorf("block %#x of %d bytes is not aligned to %d", addr, n, align)
 	}
 	p := Lookup(addr)
-	if p == nil || p.Size < n && p.usable(addr) < n || secure && n == 0 && p.Owner != OwnerZero && align <= zeroMaxAlign {
+	if p == nil || p.Size < n && p.usable(addr) < n ||
+		secure && n == 0 && p.Owner != OwnerZero && align <= zeroMaxAlign {
 		return fmt.Errorf("block %#x of %d bytes has page %p", addr, n, p)
 	}
 	if zero {
 		if at := notZero(addr, p.usable(addr)); at != 0 {
-			return fmt.Errorf("block %#x of %d bytes is said to be zero, but not at %#x", addr, n, at)
+			return fmt.Errorf("block %#x of %d bytes is said to be zero, but not at %#x", addr, n,
+				at)
 		}
 	}
 	b := block{addr: addr, n: n, size: p.usable(addr), class: p.Size}
@@ -91,7 +93,8 @@ func (b *block) intact() error {
 	}
 	for _, at := range []uintptr{0, 8, b.size&^7 - 8} {
 		if got := uint64(raw.Load(b.addr + at)); got != b.mark {
-			return fmt.Errorf("block %#x of %d bytes: at %d there is %#x, not %#x", b.addr, b.size, at, got, b.mark)
+			return fmt.Errorf("block %#x of %d bytes: at %d there is %#x, not %#x", b.addr, b.size,
+				at, got, b.mark)
 		}
 	}
 	return nil

@@ -2,9 +2,9 @@ package alloc
 
 // A block counts for the tier that its span is in, and a span that moves takes its counts along: so
 // what a report says of a tier may fall. Beside that it says what has entered the tier and left it,
-// which never falls: blocks that were allocated there and that were freed there, and those that have
-// moved in and out. A span of a allocated and f freed blocks that moves takes away a and f of the one tier and
-// adds them to the other, where a - f enter:
+// which never falls: blocks that were allocated there and that were freed there, and those that
+// have moved in and out. A span of a allocated and f freed blocks that moves takes away a and f of
+// the one tier and adds them to the other, where a - f enter:
 //
 //	entered = allocs + moves.allocs, left = frees + moves.frees
 //	entered - left = allocs - frees
@@ -46,8 +46,9 @@ func (k *Counts) entered(i uintptr) (t tally) {
 	return t
 }
 
-// rising is entered, and never less than it was before. It would be by the freed blocks that waited on a thread's list, in
-// a span that was moved, and are in use again: those have entered the tier once more. Precondition: poolLock is held.
+// rising is entered, and never less than it was before. It would be by the freed blocks that waited
+// on a thread's list, in a span that was moved, and are in use again: those have entered the tier
+// once more. Precondition: poolLock is held.
 func (k *Counts) rising(i uintptr) (t tally) {
 	t = k.entered(i)
 	was := &pool.entered[i&(placeSlots-1)]

@@ -21,7 +21,8 @@ import (
 //
 //	carved = Size·(Allocs - Frees + free units); Free == 0, holes == 0
 const (
-	nurseryAfter   = 32      // heaps that are made without: where there are few, what each of them has does not matter
+	// heaps that are made without: where there are few, what each of them has does not matter
+	nurseryAfter   = 32
 	nurseryMost    = 64      // blocks of each class
 	nurseryLargest = 8 << 10 // bytes of a block
 	nurseryClasses = 64      // more than there are classes up to that
@@ -40,7 +41,8 @@ func (p *Page) unit(b uintptr) uintptr { return (b - p.Start) / Granule & (unitC
 func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
 
 func (h *Heap) nurses(c uintptr) bool {
-	return c < nurseryClasses && h.nursed[c&(nurseryClasses-1)] < nurseryMost && ClassSize(c) <= nurseryLargest && !secure
+	return c < nurseryClasses && h.nursed[c&(nurseryClasses-1)] < nurseryMost &&
+		ClassSize(c) <= nurseryLargest && !secure
 }
 
 // rejuvenate makes the heaps of a thread that ended young for the next one.
@@ -193,7 +195,8 @@ func (t *Thread) giveUnits(p *Page) (bytes uintptr, ok bool) {
 	from := uintptr(0) // the first of the memory pages that are to go
 	for at := uintptr(0); at <= SliceSize; at += raw.Page {
 		const most = raw.Page / Granule
-		if at < SliceSize && table.given&memoryPages(at, at+1) == 0 && table.free.ones(at/Granule, most) == most {
+		if at < SliceSize && table.given&memoryPages(at, at+1) == 0 &&
+			table.free.ones(at/Granule, most) == most {
 			continue
 		}
 		if at > from {

@@ -80,7 +80,8 @@ func TestNursery(t *testing.T) {
 	}
 	Trim(r.enter())
 	if r.h.nursery != nil || pool.usedBytes != 0 || liveBlocks(t, r.h) != 0 {
-		t.Errorf("after Trim: nursery %p, %d bytes in use, %d blocks", r.h.nursery, pool.usedBytes, liveBlocks(t, r.h))
+		t.Errorf("after Trim: nursery %p, %d bytes in use, %d blocks", r.h.nursery, pool.usedBytes,
+			liveBlocks(t, r.h))
 	}
 	sound(t)
 }
@@ -169,7 +170,8 @@ func TestNurseryInside(t *testing.T) {
 		}
 		for _, in := range []uintptr{Granule, ClassSize(c) - Granule, Granule / 2} {
 			if why := Free(r.h, b+in, HowAny, NoSize, 0); why != FreeInside {
-				t.Fatalf("freeing %#x, %d bytes into a block of %d, says %d", b+in, in, ClassSize(c), why)
+				t.Fatalf("freeing %#x, %d bytes into a block of %d, says %d", b+in, in,
+					ClassSize(c), why)
 			}
 		}
 		give(t, r, b, false)

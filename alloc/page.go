@@ -29,9 +29,13 @@ const (
 type Page struct {
 	_ raw.OffHeap
 
-	Owner   uintptr // the heap's address, |OwnerFull when no block is free, |OwnerWarm by its class; or ownerNone, OwnerZero, OwnerHuge
-	Start   uintptr // address of the first block
-	Magic   uint64  // divMagic(Size); 0 where the fast path is not to see a block: of slots (slot.go), zero pages, huge blocks
+	// the heap's address, |OwnerFull when no block is free, |OwnerWarm by its class; or ownerNone,
+	// OwnerZero, OwnerHuge
+	Owner uintptr
+	Start uintptr // address of the first block
+	// divMagic(Size); 0 where the fast path is not to see a block: of slots (slot.go), zero pages,
+	// huge blocks
+	Magic   uint64
 	Size    uintptr // block size in bytes; of a free span or huge block, all of it
 	Class   uint32
 	Hint    uint32 // what the blocks are for: tiers.Hot, …
@@ -44,11 +48,13 @@ type Page struct {
 	rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or restsNursery
 	Carved  uint64 // the same, as the fast path may know it: see holes.go
 
-	Free    uintptr // list of free blocks, linked by their first word (see seal)
-	Allocs  uint64  // blocks handed out by the owner, ever
-	Frees   uint64  // blocks taken back by the owner, ever
-	Trigger uint64  // Frees == Trigger calls PageEmpty; of a current page see watch.go and Heap.idle, of a nursery collectNursery
-	next    *Page   // in a list of the heap or a bin of the pool; the next part of a huge block
+	Free   uintptr // list of free blocks, linked by their first word (see seal)
+	Allocs uint64  // blocks handed out by the owner, ever
+	Frees  uint64  // blocks taken back by the owner, ever
+	// Frees == Trigger calls PageEmpty; of a current page see watch.go and Heap.idle, of a nursery
+	// collectNursery
+	Trigger uint64
+	next    *Page // in a list of the heap or a bin of the pool; the next part of a huge block
 	prev    *Page
 	ageNext *Page // in a list by age: of free dirty spans, or of spans in use (age.go)
 	agePrev *Page
@@ -56,15 +62,17 @@ type Page struct {
 	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
 	pendNext *Page   // in the owner's list of pages with news
 	segment  *segment
-	Stamp    uint64 // when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go; of a nursery its table
-	place    uint32 // where its memory is: see place.go
-	home     uint32 // the tier that the hint, or ta_move, wants it in
-	list     uint32 // the list by age that a span in use is on
-	moving   uint32 // see migrate.go
-	stray    uint32 // memory pages charged to the place astray instead
-	astray   uint32
-	done     uint32 // slices of a huge block that demotion has been over
-	holes    uint32 // see holes.go
+	// when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go;
+	// of a nursery its table
+	Stamp  uint64
+	place  uint32 // where its memory is: see place.go
+	home   uint32 // the tier that the hint, or ta_move, wants it in
+	list   uint32 // the list by age that a span in use is on
+	moving uint32 // see migrate.go
+	stray  uint32 // memory pages charged to the place astray instead
+	astray uint32
+	done   uint32 // slices of a huge block that demotion has been over
+	holes  uint32 // see holes.go
 }
 
 // FreeKey is the second word of every free block that has been on a list, so
@@ -79,7 +87,8 @@ const (
 	OwnerZero = 2 // of blocks of 0 bytes: see zero.go
 	OwnerHuge = 4
 	OwnerFull = 1 // the page is on no list of its heap; the next free brings it back
-	OwnerWarm = 8 // its class is warm: see spill.go. So the fast path knows without a test of the class
+	// its class is warm: see spill.go. So the fast path knows without a test of the class
+	OwnerWarm = 8
 
 	ownerFlags = OwnerFull | OwnerWarm
 )
@@ -163,8 +172,8 @@ func (p *Page) takeRemote() bool {
 }
 
 // carveDirty is how many blocks of a memory page or more are put on a page's list at once, at most,
-// where its memory has been in use before: then their first words are worth a call less. Not more than
-// have been handed out already, for some of the memory may be untouched all the same.
+// where its memory has been in use before: then their first words are worth a call less. Not more
+// than have been handed out already, for some of the memory may be untouched all the same.
 const carveDirty = 8
 
 // carve puts never-used blocks on the free list, which must be empty, and takes

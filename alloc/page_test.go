@@ -83,7 +83,8 @@ func (s *pageState) handOut(b uintptr) {
 		return
 	}
 	if s.isOut[b] || !s.p.isBlock(b) || b+s.p.Size > s.p.Start+s.p.bytes() {
-		s.t.Fatalf("page at %#x of %d-byte blocks handed out %#x; out already: %v", s.p.Start, s.p.Size, b, s.isOut[b])
+		s.t.Fatalf("page at %#x of %d-byte blocks handed out %#x; out already: %v", s.p.Start,
+			s.p.Size, b, s.isOut[b])
 	}
 	for at := uintptr(0); at < s.p.Size; at += 8 {
 		raw.Store(b+at, ^uintptr(0))
@@ -112,13 +113,16 @@ func (s *pageState) check() {
 		s.t.Fatal(err)
 	}
 	p := s.p
-	if live := p.Allocs - p.Frees - p.remoteCount(); live != uint64(len(s.out)) || p.remoteCount() != s.remotes {
-		s.t.Fatalf("%d live, %d remote; expected %d, %d", live, p.remoteCount(), len(s.out), s.remotes)
+	if live := p.Allocs - p.Frees - p.remoteCount(); live != uint64(len(s.out)) ||
+		p.remoteCount() != s.remotes {
+		s.t.Fatalf("%d live, %d remote; expected %d, %d", live, p.remoteCount(), len(s.out),
+			s.remotes)
 	}
 	if p.allFree() != (len(s.out) == 0) {
 		s.t.Fatalf("allFree is %v with %d blocks out", p.allFree(), len(s.out))
 	}
-	for off := uintptr(0); off < min(uintptr(p.carved)+2*p.Size, p.bytes()); off += max(Granule, p.Size/4) {
+	for off := uintptr(0); off < min(uintptr(p.carved)+2*p.Size, p.bytes()); off += max(Granule,
+		p.Size/4) {
 		b := p.Start + off
 		if want := off%p.Size == 0 && off < uintptr(p.carved); p.isBlock(b) != want {
 			s.t.Fatalf("isBlock at offset %d of %d-byte blocks is %v", off, p.Size, !want)
@@ -142,8 +146,9 @@ func (s *pageState) emptyOut(h *Heap) {
 	}
 }
 
-// TestCarveUsed: in memory that has been in use before no more blocks of a memory page or more are put on
-// a page's list than have been handed out, and eight at most: some of that memory may be untouched.
+// TestCarveUsed: in memory that has been in use before no more blocks of a memory page or more are
+// put on a page's list than have been handed out, and eight at most: some of that memory may be
+// untouched.
 func TestCarveUsed(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)

@@ -41,7 +41,8 @@ func leafEntry(leaf, addr uintptr) uintptr {
 	return leaf + (addr>>SliceShift)%LeafEntries*8
 }
 
-// summaryEntry is where the summary of the page that begins at addr is. Precondition: its leaf exists.
+// summaryEntry is where the summary of the page that begins at addr is. Precondition: its leaf
+// exists.
 func summaryEntry(addr uintptr) uintptr {
 	leaf := atomic.LoadUintptr((*uintptr)(raw.Ptr(mapRoot + addr>>RootShift*8)))
 	return leafEntry(leaf, addr) + LeafEntries*8
@@ -69,7 +70,8 @@ func mapReserve(start, n uintptr) bool {
 	return true
 }
 
-// mapInstall makes fresh memory the leaf of entry a of the root, or reports false when that has one.
+// mapInstall makes fresh memory the leaf of entry a of the root, or reports false when that has
+// one.
 func mapInstall(a, leaf uintptr) bool {
 	if !atomic.CompareAndSwapUintptr((*uintptr)(raw.Ptr(mapRoot+a*8)), 0, leaf) {
 		return false

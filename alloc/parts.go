@@ -6,9 +6,9 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A huge block that was gathered from several cached ones (gather.go) is several mappings to the kernel, its parts, one
-// behind the other; it resizes and moves none of them together with another. The descriptors of all but the first hang on
-// that of the block by next, and are in no map.
+// A huge block that was gathered from several cached ones (gather.go) is several mappings to the
+// kernel, its parts, one behind the other; it resizes and moves none of them together with another.
+// The descriptors of all but the first hang on that of the block by next, and are in no map.
 //
 //	Start < next.Start < next.next.Start < … < Start + Size; at most hugeParts in all
 //	pool.parts = Σ parts of live and cached blocks beyond their first
@@ -52,7 +52,8 @@ func (p *Page) partsFrom(end uintptr) (rest *Page) {
 	return rest
 }
 
-// dropParts forgets parts, of which no block begins with the first, that are no block's any more. Precondition: poolLock is held.
+// dropParts forgets parts, of which no block begins with the first, that are no block's any more.
+// Precondition: poolLock is held.
 func dropParts(q *Page) {
 	for q != nil {
 		next := q.next
@@ -62,13 +63,15 @@ func dropParts(q *Page) {
 	}
 }
 
-// moveParts moves what the block of p has to the size bytes reserved at to, where the last part becomes as much
-// longer as those are more. It reports false, with the block as it was and nothing reserved at to, when the kernel
-// refuses. (What the program has made read-only of it is writable then.) Precondition: the block is of several parts, and held.
+// moveParts moves what the block of p has to the size bytes reserved at to, where the last part
+// becomes as much longer as those are more. It reports false, with the block as it was and nothing
+// reserved at to, when the kernel refuses. (What the program has made read-only of it is writable
+// then.) Precondition: the block is of several parts, and held.
 func (h *Heap) moveParts(p *Page, to, size uintptr) bool {
 	end := p.Start + p.Size
 	more := size - p.Size
-	if more != 0 && !raw.Allow(to+p.Size, more) { // so it would not lengthen the last part when the others have moved
+	// so it would not lengthen the last part when the others have moved
+	if more != 0 && !raw.Allow(to+p.Size, more) {
 		unmapFresh(to, size)
 		return false
 	}
@@ -105,8 +108,8 @@ func (h *Heap) moveParts(p *Page, to, size uintptr) bool {
 
 var partsKnown uintptr // what partsMost has found out, or 0
 
-// partsMost is how many parts a block may have: one before Linux 5.7, where several could not be moved together without
-// the risk to lose some.
+// partsMost is how many parts a block may have: one before Linux 5.7, where several could not be
+// moved together without the risk to lose some.
 func partsMost() uintptr {
 	most := atomic.LoadUintptr(&partsKnown)
 	if most == 0 {

@@ -2,18 +2,23 @@ package alloc
 
 import "tieralloc/internal/raw"
 
-// Before the heap becomes larger than it ever was, it has what nobody uses go, so that a program's peak is
-// made of what it has in use.
+// Before the heap becomes larger than it ever was, it has what nobody uses go, so that a program's
+// peak is made of what it has in use.
 
 const (
-	spareLeast = 1 << 20              // bytes that are so many that dirty spans go back to the kernel for them
-	spareRate  = 32 << 20             // bytes per second of dirty spans that may go: to fault that in afresh takes a hundredth of the time
-	sliceRate  = 40_000 << SliceShift // bytes per second that classes may take from each other: a hundredth of the time
-	tailLeast  = SliceSize / 4        // bytes that are worth a system call
+	// bytes that are so many that dirty spans go back to the kernel for them
+	spareLeast = 1 << 20
+	// bytes per second of dirty spans that may go: to fault that in afresh takes a hundredth of the
+	// time
+	spareRate = 32 << 20
+	// bytes per second that classes may take from each other: a hundredth of the time
+	sliceRate = 40_000 << SliceShift
+	tailLeast = SliceSize / 4 // bytes that are worth a system call
 )
 
-// A spareBudget is what may still be given away for the sake of peaks: as much as the peak is, and what a rate
-// allows from then on, so that what it costs to have it again is a small part of the time.
+// A spareBudget is what may still be given away for the sake of peaks: as much as the peak is, and
+// what a rate allows from then on, so that what it costs to have it again is a small part of the
+// time.
 //
 //	left <= max(peak, 10 ms of the rate)
 type spareBudget struct {
@@ -37,8 +42,9 @@ func (b *spareBudget) spend(n, peak, rate uintptr, now uint64) uintptr {
 	return n
 }
 
-// sparePeak is called before n bytes of fresh memory are put to use. Where that would make the heap larger than ever,
-// what nobody uses goes. It reports whether some has become dirty spans of one slice, where one is wanted.
+// sparePeak is called before n bytes of fresh memory are put to use. Where that would make the heap
+// larger than ever, what nobody uses goes. It reports whether some has become dirty spans of one
+// slice, where one is wanted.
 func (t *Thread) sparePeak(n uintptr) (some bool) {
 	if beyondPeak(n) <= 0 {
 		return false
@@ -47,20 +53,22 @@ func (t *Thread) sparePeak(n uintptr) (some bool) {
 	return t.giveCurrent(n == SliceSize)
 }
 
-// beyondPeak is how many bytes n bytes more are beyond the most that the heap ever had, by a peek without the lock.
+// beyondPeak is how many bytes n bytes more are beyond the most that the heap ever had, by a peek
+// without the lock.
 func beyondPeak(n uintptr) int {
 	return int(uintptr(pool.count.committed) + n - uintptr(pool.count.peak))
 }
 
-// spareDirty gives dirty spans, none of which fits, back to the kernel, where n bytes are much and would
-// make the heap larger than ever: as much as that is. For less it does not pay, as what does not fit now will
-// soon fit something.
+// spareDirty gives dirty spans, none of which fits, back to the kernel, where n bytes are much and
+// would make the heap larger than ever: as much as that is. For less it does not pay, as what does
+// not fit now will soon fit something.
 func (t *Thread) spareDirty(n uintptr) {
 	if n < spareLeast || pool.dirtyBytes == 0 || t.Now < pool.quiet || !poolLock.Take(t.token) {
 		return
 	}
 	dirty := pool.dirtyBytes
-	floor := dirty - pool.spareSpans.spend(min(uintptr(max(beyondPeak(n), 0)), dirty), uintptr(pool.count.peak), spareRate, t.Now)
+	floor := dirty - pool.spareSpans.spend(min(uintptr(max(beyondPeak(n), 0)), dirty),
+		uintptr(pool.count.peak), spareRate, t.Now)
 	poolLock.Release()
 	for range placeSlots {
 		place := oldestPlace()
@@ -71,9 +79,10 @@ func (t *Thread) spareDirty(n uintptr) {
 	}
 }
 
-// giveCurrent has the thread's current pages give what they do not need. Where a slice is wanted, those of one slice that
-// are empty and of which a quarter was ever in use go to the pool. It reports whether there were any. Of the others what is
-// not yet carved goes to the kernel, where it has been in use before, once nothing was carved from one such call to the next.
+// giveCurrent has the thread's current pages give what they do not need. Where a slice is wanted,
+// those of one slice that are empty and of which a quarter was ever in use go to the pool. It
+// reports whether there were any. Of the others what is not yet carved goes to the kernel, where it
+// has been in use before, once nothing was carved from one such call to the next.
 func (t *Thread) giveCurrent(slice bool) (some bool) {
 	given := uintptr(0)
 	for _, h := range t.Heaps {
@@ -95,12 +104,13 @@ func (t *Thread) giveCurrent(slice bool) (some bool) {
 	return some
 }
 
-// giveTail gives the memory of p that is not yet carved back to the kernel, where that is worth it, and returns the bytes.
-// What is left reads as zero then, as fresh memory does.
+// giveTail gives the memory of p that is not yet carved back to the kernel, where that is worth it,
+// and returns the bytes. What is left reads as zero then, as fresh memory does.
 func (t *Thread) giveTail(p *Page) uintptr {
 	at := p.Start + uintptr(p.carved)
 	from, end := raw.RoundUp(at, raw.Page), p.Start+p.bytes()
-	if p.zero != 0 || end < from+tailLeast || secure || t.Now < pool.quiet || !p.mayGiveMemory() || !t.mayGive(end-from) {
+	if p.zero != 0 || end < from+tailLeast || secure || t.Now < pool.quiet || !p.mayGiveMemory() ||
+		!t.mayGive(end-from) {
 		return 0
 	}
 	if !raw.Discard(from, end-from) {
@@ -114,8 +124,8 @@ func (t *Thread) giveTail(p *Page) uintptr {
 	return end - from
 }
 
-// mayGive reports whether n bytes more may be given back. Else classes that are used in turn would take them
-// from each other for good.
+// mayGive reports whether n bytes more may be given back. Else classes that are used in turn would
+// take them from each other for good.
 func (t *Thread) mayGive(n uintptr) bool {
 	if !poolLock.Take(t.token) {
 		return false

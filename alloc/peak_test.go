@@ -45,7 +45,8 @@ func TestPeakOfDirty(t *testing.T) {
 	before := pool.count.purges
 	mustServe(t, h, 2*part)
 	if pool.count.purges != before {
-		t.Errorf("%d KiB went back where the heap had been larger before", (3*part-pool.dirtyBytes)>>10)
+		t.Errorf("%d KiB went back where the heap had been larger before",
+			(3*part-pool.dirtyBytes)>>10)
 	}
 	// A huge block is no different.
 	dirty := pool.dirtyBytes
@@ -68,8 +69,8 @@ func used(t *testing.T, h *Heap, n uintptr) (b uintptr) {
 	return blocks[0]
 }
 
-// TestPeakOfEmpty: the empty page of one class is used for another before the heap becomes larger than
-// it ever was, and only then.
+// TestPeakOfEmpty: the empty page of one class is used for another before the heap becomes larger
+// than it ever was, and only then.
 func TestPeakOfEmpty(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
@@ -93,12 +94,14 @@ func TestPeakOfEmpty(t *testing.T) {
 	}
 	// The last page of the loop holds one block: few-1 full ones, and this.
 	if grown := pool.count.peak - peak; grown != SliceSize {
-		t.Errorf("the heap grew by %d bytes for %d pages, with %d that were empty", grown, few, few-1)
+		t.Errorf("the heap grew by %d bytes for %d pages, with %d that were empty", grown, few,
+			few-1)
 	}
 	if p := Lookup(blocks[few-1]); p == nil || h.cur[p.Class] != p {
 		t.Error("a page in use is gone")
 	}
-	// A page of which little was ever used has little to give, and stays to tell who frees its block again.
+	// A page of which little was ever used has little to give, and stays to tell who frees its
+	// block again.
 	if p := Lookup(little); p == nil || h.cur[p.Class] != p {
 		t.Error("a page that was hardly used is gone")
 	}
@@ -149,7 +152,8 @@ func TestSpareBudget(t *testing.T) {
 		spent += b.spend(mib, peak, spareRate, now)
 		now += 1e6
 	}
-	if least, most := uintptr(peak+spareRate*9/10), uintptr(peak+spareRate); spent < least || spent > most {
+	if least, most := uintptr(peak+spareRate*9/10), uintptr(peak+spareRate); spent < least ||
+		spent > most {
 		t.Errorf("%d MiB in a second, %d to %d were to be had", spent>>20, least>>20, most>>20)
 	}
 	now += 3600e9
@@ -168,8 +172,8 @@ func TestSpareBudget(t *testing.T) {
 	}
 }
 
-// TestPeakOfTails: what a page in used memory has not carved goes back before the heap becomes larger than it ever
-// was, where nothing was carved for a while, and reads as zero then.
+// TestPeakOfTails: what a page in used memory has not carved goes back before the heap becomes
+// larger than it ever was, where nothing was carved for a while, and reads as zero then.
 func TestPeakOfTails(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)

@@ -62,7 +62,8 @@ func pinNow(addr, n uintptr) bool {
 
 // populate touches every page.
 func populate(addr, n uintptr) {
-	if _, errno := raw.Sys(syscall.SYS_MADVISE, addr, n, madvPopulateWrite, 0, 0, 0); errno != uintptr(syscall.EINVAL) {
+	if _, errno := raw.Sys(syscall.SYS_MADVISE, addr, n, madvPopulateWrite, 0, 0,
+		0); errno != uintptr(syscall.EINVAL) {
 		return
 	}
 	for at := uintptr(0); at < n; at += raw.Page {

@@ -29,8 +29,9 @@ func tierOf(place uint32) uintptr {
 // DescriptorSize is the size of a span's descriptor, for who reads another process's heap.
 const DescriptorSize = unsafe.Sizeof(Page{})
 
-// Extent says where the span of a copied descriptor lies: the bytes from start to cut in one tier, those from cut to end in
-// another. The copy may be of anything; the answer is then of no use, but start ≤ cut ≤ end.
+// Extent says where the span of a copied descriptor lies: the bytes from start to cut in one tier,
+// those from cut to end in another. The copy may be of anything; the answer is then of no use, but
+// start ≤ cut ≤ end.
 func Extent(descriptor *[DescriptorSize]byte) (start, cut, end, first, rest uintptr) {
 	p := (*Page)(unsafe.Pointer(descriptor))
 	size, part := p.bytes(), firstPart{place: p.place}
@@ -104,13 +105,15 @@ func SetPlaces(s *config.Settings, m *numa.Map) {
 		tier := &s.Tiers[tierOf(uint32(i))&3]
 		w := &places[i]
 		*w = where{huge: tier.HugePages, keep: keptMax}
-		w.small = w.huge == config.HugeOff || w.huge == config.HugeUnset && (tier.Hard != 0 || bound)
+		w.small = w.huge == config.HugeOff ||
+			w.huge == config.HugeUnset && (tier.Hard != 0 || bound)
 		if tier.Hard != 0 {
 			w.keep = uintptr(min(keptMax, tier.Hard/keptShare))
 		}
 		w.spans = w.huge
 		if i == placePin && w.huge > config.HugeThp {
-			w.spans, w.small = config.HugeOff, true // one span of a reserved page cannot be bound alone
+			// one span of a reserved page cannot be bound alone
+			w.spans, w.small = config.HugeOff, true
 		}
 		if w.huge > config.HugeThp {
 			reservedPages = true

@@ -47,28 +47,32 @@ type poolState struct {
 	dirtyBytes  uintptr
 	usedBytes   uintptr
 	purging     uintptr
-	kept        uintptr             // bytes of pages left empty on lists of heaps; atomic (reuse.go)
-	leaving     uintptr             // bytes that the kernel is getting back just now, purging included
-	lost        [placeSlots]uintptr // bytes by tier that will not be used again and that the kernel would not have back
+	// bytes of pages left empty on lists of heaps; atomic (reuse.go)
+	kept uintptr
+	// bytes that the kernel is getting back just now, purging included
+	leaving uintptr
+	// bytes by tier that will not be used again and that the kernel would not have back
+	lost        [placeSlots]uintptr
 	spareSpans  spareBudget
 	spareSlices spareBudget
-	quiet       uint64  // no purging by itself before this time: the kernel refused
-	unwilling   uint64  // no migration before this time: likewise
-	settled     uint64  // no look for spans to migrate before this time: see migrateAgain
-	away        uint64  // spans that are not in their home tier
-	addresses   uintptr // how many bytes of them the process may have, as it was when the last segment was mapped
-	parts       uintptr // of huge blocks: see parts.go
-	seams       uintptr // pairs of neighbouring spans of a segment that lie in different places
-	aged        [listSlots]ageList
-	huge        hugeList
-	count       poolCounts
-	entered     [placeSlots]tally // as it was reported last
-	shelf       [placeSlots]shelf
-	cache       hugeCache
-	zero        zeroState
-	holds       holdSet
-	parked      parkedSet
-	freeTables  *unitTable
+	quiet       uint64 // no purging by itself before this time: the kernel refused
+	unwilling   uint64 // no migration before this time: likewise
+	settled     uint64 // no look for spans to migrate before this time: see migrateAgain
+	away        uint64 // spans that are not in their home tier
+	// how many bytes of them the process may have, as it was when the last segment was mapped
+	addresses  uintptr
+	parts      uintptr // of huge blocks: see parts.go
+	seams      uintptr // pairs of neighbouring spans of a segment that lie in different places
+	aged       [listSlots]ageList
+	huge       hugeList
+	count      poolCounts
+	entered    [placeSlots]tally // as it was reported last
+	shelf      [placeSlots]shelf
+	cache      hugeCache
+	zero       zeroState
+	holds      holdSet
+	parked     parkedSet
+	freeTables *unitTable
 }
 
 // poolCounts are plain sums for the report.
@@ -206,7 +210,8 @@ func takeReserved(place, n, whole uintptr) *Page {
 	}
 	p.zero = 1
 	split(p, whole, spanClean)
-	if more := uintptr(p.slices) - whole; more != 0 && !tiers.Admit(tierOf(p.place), more<<SliceShift) {
+	if more := uintptr(p.slices) - whole; more != 0 &&
+		!tiers.Admit(tierOf(p.place), more<<SliceShift) {
 		insertFree(p, spanClean) // there is no descriptor for the rest
 		return nil
 	}

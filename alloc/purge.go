@@ -13,12 +13,13 @@ import (
 //	age:     now >= stamp + PurgeDelay
 //	reserve: dirtyBytes > min(max(minReserve, usedBytes/reserveShare), limitMost)
 //
-// Who sets a longer delay than the usual one wants more kept: the reserve is that many times
-// as large. Once more than one thread has allocated, the second rule spares up to 24 MiB of what has been free for less
-// than a sixteenth of the delay: what the kernel takes back it has to tell each processor, and threads that come and go
-// soon want it again (mstress took 1.13 times as long). Python and Perl, which have one thread, had 3 and 5% more in use
-// with that. By the second a program that frees much at once and then falls silent has little left to
-// give; it purges down to half the reserve, so that neighbours have joined and the calls are few.
+// Who sets a longer delay than the usual one wants more kept: the reserve is that many times as
+// large. Once more than one thread has allocated, the second rule spares up to 24 MiB of what has
+// been free for less than a sixteenth of the delay: what the kernel takes back it has to tell each
+// processor, and threads that come and go soon want it again (mstress took 1.13 times as long).
+// Python and Perl, which have one thread, had 3 and 5% more in use with that. By the second a
+// program that frees much at once and then falls silent has little left to give; it purges down to
+// half the reserve, so that neighbours have joined and the calls are few.
 const (
 	minReserve   = 4 << 20
 	reserveShare = 8
@@ -60,7 +61,8 @@ func dirtyReserve() uintptr {
 // spared reports whether the oldest dirty span stays at now though more than floor bytes are dirty.
 func (p *Page) spared(now uint64, floor uintptr) bool {
 	several := pool.threads != nil && pool.threads.all != nil
-	return several && now < p.Stamp+PurgeDelay/graceShare && pool.dirtyBytes <= floor+min(graceBytes, limitMost())
+	return several && now < p.Stamp+PurgeDelay/graceShare &&
+		pool.dirtyBytes <= floor+min(graceBytes, limitMost())
 }
 
 // oldestPlace is the place with the span that can be purged and has been free for
@@ -93,9 +95,9 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 	return done
 }
 
-// purgePlace purges the oldest dirty spans of one place for as long as more than floor bytes
-// are dirty in all. With due set it goes on while the oldest is past its delay, and stops where that is to be
-// spared. At most the spans that were dirty at the start are visited.
+// purgePlace purges the oldest dirty spans of one place for as long as more than floor bytes are
+// dirty in all. With due set it goes on while the oldest is past its delay, and stops where that is
+// to be spared. At most the spans that were dirty at the start are visited.
 func purgePlace(token uintptr, now uint64, place, floor uintptr, due bool) (done uintptr) {
 	if pool.shelf[place&(placeSlots-1)].oldest.head == nil || !poolLock.Take(token) {
 		return 0

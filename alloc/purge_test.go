@@ -22,8 +22,9 @@ func cycle(tb testing.TB, h *Heap, n int) {
 	}
 }
 
-// TestPurgeAtAnyCall: a thread that uses its fast paths alone still gives back what is due,
-// with few calls where they are rare. Blocks of 100 bytes come from their page, those of 2000 from the spill list.
+// TestPurgeAtAnyCall: a thread that uses its fast paths alone still gives back what is due, with
+// few calls where they are rare. Blocks of 100 bytes come from their page, those of 2000 from the
+// spill list.
 func TestPurgeAtAnyCall(t *testing.T) {
 	for _, size := range []uintptr{100, 2000} {
 		newWorld(t)
@@ -41,7 +42,8 @@ func TestPurgeAtAnyCall(t *testing.T) {
 		calls := 0
 		for ; pool.dirtyBytes > minReserve; calls++ {
 			if calls > 2*paceMax {
-				t.Fatalf("%d bytes: %d MiB are dirty after %d calls in %d s", size, pool.dirtyBytes>>20, calls, calls/20)
+				t.Fatalf("%d bytes: %d MiB are dirty after %d calls in %d s", size,
+					pool.dirtyBytes>>20, calls, calls/20)
 			}
 			now += 50e6
 			f.free(b)
@@ -77,8 +79,8 @@ func TestPurgeLater(t *testing.T) {
 	}
 }
 
-// TestPurgeSpared: where there is another thread, what is beyond the reserve, but for what is beyond all measure, goes when
-// it has been free for a while; where there is none, at once.
+// TestPurgeSpared: where there is another thread, what is beyond the reserve, but for what is
+// beyond all measure, goes when it has been free for a while; where there is none, at once.
 func TestPurgeSpared(t *testing.T) {
 	for _, several := range []bool{false, true} {
 		newWorld(t)
@@ -112,13 +114,14 @@ func TestPurgeSpared(t *testing.T) {
 	}
 }
 
-// TestPurgeRefused: where the kernel does not take memory back it is not asked again before the delay, for
-// any span.
+// TestPurgeRefused: where the kernel does not take memory back it is not asked again before the
+// delay, for any span.
 func TestPurgeRefused(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	h.Thread.Now = 1e9
-	blocks := []uintptr{mustServe(t, h, 200<<10), mustServe(t, h, 200<<10), mustServe(t, h, 200<<10)}
+	blocks := []uintptr{mustServe(t, h, 200<<10), mustServe(t, h, 200<<10),
+		mustServe(t, h, 200<<10)}
 	start, n := blocks[0], blocks[2]+200<<10-blocks[0]
 	if _, errno := raw.Sys(syscall.SYS_MLOCK, start, n, 0, 0, 0, 0); errno != 0 {
 		t.Skip("mlock: ", syscall.Errno(errno))

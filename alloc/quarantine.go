@@ -173,8 +173,8 @@ func (t *Thread) suspect(b uintptr) {
 	}
 }
 
-// inspect looks at a block that the thread was given, or 0, with its neighbours while it is live. Another thread
-// may have freed it, and the page be another's by now; a full page that others could
+// inspect looks at a block that the thread was given, or 0, with its neighbours while it is live.
+// Another thread may have freed it, and the page be another's by now; a full page that others could
 // take stays while the thread was given a block of it last (steal.go).
 func (t *Thread) inspect(b uintptr) {
 	p := Lookup(b)
@@ -198,7 +198,8 @@ func (t *Thread) owns(p *Page) bool {
 	return owner > OwnerHuge && heapOf(owner).Thread == t
 }
 
-// wasGiven reports whether the last block that the thread was given is in p. The thread may be another's.
+// wasGiven reports whether the last block that the thread was given is in p. The thread may be
+// another's.
 func (t *Thread) wasGiven(p *Page) bool {
 	return t.Cache != nil && Lookup(atomic.LoadUintptr(&t.Cache.Given)) == p
 }

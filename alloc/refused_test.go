@@ -9,8 +9,8 @@ import (
 	"tieralloc/numa"
 )
 
-// refusable is a heap whose huge blocks are written, resized and freed while the kernel may refuse, with every
-// equation of the package checked after each step.
+// refusable is a heap whose huge blocks are written, resized and freed while the kernel may refuse,
+// with every equation of the package checked after each step.
 type refusable struct {
 	t      *testing.T
 	h      *Heap
@@ -79,8 +79,9 @@ func (r *refusable) drop(i int) {
 	}
 }
 
-// TestHugeSteps: blocks that are cut, gathered and moved. tests/faults runs it with each call that maps memory refused
-// in turn; it wants to know whether the steps have begun, for before that a heap is lacking.
+// TestHugeSteps: blocks that are cut, gathered and moved. tests/faults runs it with each call that
+// maps memory refused in turn; it wants to know whether the steps have begun, for before that a
+// heap is lacking.
 func TestHugeSteps(t *testing.T) {
 	h := hugeWorld(t)
 	fmt.Fprintln(os.Stderr, "begin")
@@ -98,7 +99,8 @@ func TestHugeSteps(t *testing.T) {
 		r.drop(0)
 	}
 	for range 50 {
-		i, n := int(r.below(uint64(len(r.block)))), uintptr(5+r.below(25))*mib+uintptr(r.below(2))*12345
+		i, n := int(r.below(uint64(len(r.block)))),
+			uintptr(5+r.below(25))*mib+uintptr(r.below(2))*12345
 		switch {
 		case r.block[i].size == 0 && r.below(4) == 0:
 			r.make(i, 300<<10+n/16)
@@ -124,8 +126,10 @@ func (r *refusable) end() {
 	for _, n := range pool.lost {
 		lost += n
 	}
-	if pool.count.committed != uint64(lost+pool.dirtyBytes) || pool.cache.n != 0 || pool.parts != 0 {
-		r.t.Errorf("%d bytes committed, %d lost, %d blocks cached, %d parts", pool.count.committed, lost, pool.cache.n, pool.parts)
+	if pool.count.committed != uint64(lost+pool.dirtyBytes) || pool.cache.n != 0 ||
+		pool.parts != 0 {
+		r.t.Errorf("%d bytes committed, %d lost, %d blocks cached, %d parts", pool.count.committed,
+			lost, pool.cache.n, pool.parts)
 	}
 }
 
@@ -144,13 +148,15 @@ func (r *refusable) move(i int, tier uintptr) {
 	r.sound("move", i, b.size)
 }
 
-// TestSplitSteps is TestHugeSteps for blocks that are larger than what is left of a tier, whose tiers the kernel is told
-// of, too.
+// TestSplitSteps is TestHugeSteps for blocks that are larger than what is left of a tier, whose
+// tiers the kernel is told of, too.
 func TestSplitSteps(t *testing.T) {
 	h := splitWorld(t, "TA_FAST_HARD=24M", "TA_NORMAL_HARD=40M")
-	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Pin: numa.Place{Nodes: 1, Mode: numa.Strict}, Tier: [4]numa.Place{
-		{Nodes: 1, Mode: numa.PreferredMany}, {Nodes: 1, Mode: numa.Interleave}, {Nodes: 1, Mode: numa.Strict},
-	}})
+	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Pin: numa.Place{Nodes: 1, Mode: numa.Strict},
+		Tier: [4]numa.Place{
+			{Nodes: 1, Mode: numa.PreferredMany}, {Nodes: 1, Mode: numa.Interleave},
+			{Nodes: 1, Mode: numa.Strict},
+		}})
 	fmt.Fprintln(os.Stderr, "begin")
 	r := refusable{t: t, h: h, chance: 1}
 	split := 0

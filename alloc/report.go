@@ -98,8 +98,10 @@ func fillTiers(r *stats.Report, k *Counts) {
 		t.BytesTotalAlloc = less(now.allocBytes, then.allocBytes)
 		t.BytesTotalFreed = less(now.freeBytes, then.freeBytes)
 		whole, before := k.rising(i), base.entered(i)
-		t.BlocksEntered, t.BlocksLeft = less(whole.allocs, before.allocs), less(whole.frees, before.frees)
-		t.BytesEntered, t.BytesLeft = less(whole.allocBytes, before.allocBytes), less(whole.freeBytes, before.freeBytes)
+		t.BlocksEntered, t.BlocksLeft = less(whole.allocs, before.allocs),
+			less(whole.frees, before.frees)
+		t.BytesEntered, t.BytesLeft = less(whole.allocBytes, before.allocBytes),
+			less(whole.freeBytes, before.freeBytes)
 		t.HugePagesWanted = uint64(places[i].huge)
 		t.HugeFallbacks = atomic.LoadUint64(&hugeFallbacks[i])
 		if bound {

@@ -123,7 +123,8 @@ func (e *extents) ask(r *stats.Report, nodes uintptr) {
 // finding is of how many of a tier's pages the kernel was asked where they are.
 type finding struct{ all, asked uint64 }
 
-// find asks where the pages of a tier are, or some of them, and puts the answer where the notes begin.
+// find asks where the pages of a tier are, or some of them, and puts the answer where the notes
+// begin.
 func (e *extents) find(tier, nodes uintptr) (f finding) {
 	a := (*asking)(raw.Ptr(e.mapped))
 	a.found = numa.Residency{}

@@ -33,13 +33,14 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	return h.toHuge(p, n)
 }
 
-// copyPays reports whether a cached huge block is large enough for n bytes, so that copying
-// what the block of p has takes less time than the faults for all that is new: a fault of a memory page
+// copyPays reports whether a cached huge block is large enough for n bytes, so that copying what
+// the block of p has takes less time than the faults for all that is new: a fault of a memory page
 // costs more than copying copyShare of them.
 func (h *Heap) copyPays(p *Page, n uintptr) bool {
 	const copyShare = 2
 	place := placeOf(uintptr(p.Hint), homeOf(uintptr(p.Hint)))
-	if n <= MaxClass || pool.cache.n == 0 || n < p.Size || p.Size > copyShare*(n-p.Size) || uintptr(p.place) != place || !poolLock.Take(h.Thread.token) {
+	if n <= MaxClass || pool.cache.n == 0 || n < p.Size || p.Size > copyShare*(n-p.Size) ||
+		uintptr(p.place) != place || !poolLock.Take(h.Thread.token) {
 		return false
 	}
 	i := pool.cache.smallest(place, raw.RoundUp(n, SliceSize), SliceSize)
@@ -62,7 +63,8 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	have := p.bytes()
-	if size < have || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin && bound || !hold(h.Thread.token, p) {
+	if size < have || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin && bound ||
+		!hold(h.Thread.token, p) {
 		return 0
 	}
 	to := uintptr(0)
@@ -129,9 +131,10 @@ func oneMapping(addr, n uintptr) bool {
 }
 
 // hugeAdopt makes a huge block of a mapping that is charged to the tier of its place, but for its
-// first part. With held set the caller holds it from the start: once it is on the list by age, others
-// may move it.
-func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, first firstPart, held bool) *Page {
+// first part. With held set the caller holds it from the start: once it is on the list by age,
+// others may move it.
+func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, first firstPart,
+	held bool) *Page {
 	if !poolLock.Take(h.Thread.token) {
 		return emergencyHuge(start, size, place)
 	}
@@ -170,9 +173,9 @@ func (h *Heap) hugeReturn(q *Page, to uintptr) {
 	h.copyBack(to, start, size, place)
 }
 
-// copyBack brings n bytes back to where they were moved from, which reads as zero, and unmaps them where
-// they are. It is no matter of speed: the kernel has just run out of memory. It is not asked to
-// move them either, for when it refuses that it may have unmapped the target before.
+// copyBack brings n bytes back to where they were moved from, which reads as zero, and unmaps them
+// where they are. It is no matter of speed: the kernel has just run out of memory. It is not asked
+// to move them either, for when it refuses that it may have unmapped the target before.
 func (h *Heap) copyBack(to, from, n uintptr, place uint32) {
 	for i := uintptr(0); i < n; i += 8 {
 		if word := raw.Load(from + i); word != 0 { // else there may be no memory at either

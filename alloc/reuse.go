@@ -11,8 +11,8 @@ import (
 // pages that another thread had last, travel between processors. Such a page of one slice serves
 // any class of its heap, the one that became empty last first.
 //
-// A thread that falls silent keeps what it keeps. When a page is left, with used all that spans in use have,
-// what is kept among them:
+// A thread that falls silent keeps what it keeps. When a page is left, with used all that spans in
+// use have, what is kept among them:
 //
 //	Thread.kept <= max(used/keptShareUsed, min(keptOne, used/2)), keptMax, keep of the page's place
 //	pool.kept = Σ Thread.kept <= max(keptAll, used/keptShareAll) where Thread.kept > used/keptShareUsed
@@ -23,19 +23,21 @@ const (
 	keptAll       = 4 << 20
 	keptShareAll  = 8
 
-	emptiesKnown = 8 // a power of two; those that became empty before stay for their class or until they are old
+	// a power of two; those that became empty before stay for their class or until they are old
+	emptiesKnown = 8
 )
 
 // keptEmpty as a Trigger marks an empty page that stays on its list. No count of
 // frees gets there.
 const keptEmpty = ^uint64(1)
 
-// keepEmpty lets an empty page, which is not current, stay on its list, if that is not too much. It reports
-// whether the page stays.
+// keepEmpty lets an empty page, which is not current, stay on its list, if that is not too much. It
+// reports whether the page stays.
 func (h *Heap) keepEmpty(p *Page) bool {
 	used := pool.usedBytes // peeks, without the lock
 	most := used / keptShareUsed
-	if p.slices == 1 && !secure && PurgeDelay != 0 && atomic.LoadUintptr(&pool.kept)+p.bytes() <= max(keptAll, used/keptShareAll) {
+	if p.slices == 1 && !secure && PurgeDelay != 0 &&
+		atomic.LoadUintptr(&pool.kept)+p.bytes() <= max(keptAll, used/keptShareAll) {
 		most = max(most, min(keptOne, used/2))
 	}
 	if h.Thread.kept+p.bytes() > min(most, places[p.place&(placeSlots-1)].keep) {
@@ -60,9 +62,9 @@ func (h *Heap) unkeep(p *Page) {
 	}
 }
 
-// reuse takes a page of n slices that was left empty off its list, to be made one of any class, or returns nil. It is
-// as one from the pool's dirty spans, but that the map knows it. Where spans move between tiers by their age it takes
-// none: one from the pool is the youngest.
+// reuse takes a page of n slices that was left empty off its list, to be made one of any class, or
+// returns nil. It is as one from the pool's dirty spans, but that the map knows it. Where spans
+// move between tiers by their age it takes none: one from the pool is the youngest.
 func (h *Heap) reuse(n uintptr) *Page {
 	if n != 1 || secure || tiers.Migrating() {
 		return nil
@@ -74,10 +76,11 @@ func (h *Heap) reuse(n uintptr) *Page {
 		if p == nil {
 			break
 		}
-		// It may have gone to the pool since and be anything. But nobody else makes it one on the heap's list, or takes it
-		// off that.
+		// It may have gone to the pool since and be anything. But nobody else makes it one on the
+		// heap's list, or takes it off that.
 		owner := atomic.LoadUintptr(&p.Owner)
-		if heapOf(owner) == h && owner&OwnerFull == 0 && p.Trigger == keptEmpty && p.slices == 1 && p.stray == 0 && !p.away() && h.detach(p) {
+		if heapOf(owner) == h && owner&OwnerFull == 0 && p.Trigger == keptEmpty && p.slices == 1 &&
+			p.stray == 0 && !p.away() && h.detach(p) {
 			atomic.StoreUintptr(&p.Owner, ownerNone)
 			p.zero = 0
 			return p

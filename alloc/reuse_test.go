@@ -29,7 +29,8 @@ func freeEach(h *Heap, blocks []uintptr) {
 	}
 }
 
-// TestReuse: what one class of a heap has left empty serves the next without the pool, up to half of what is in use.
+// TestReuse: what one class of a heap has left empty serves the next without the pool, up to half
+// of what is in use.
 func TestReuse(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
@@ -51,8 +52,10 @@ func TestReuse(t *testing.T) {
 			t.Errorf("page %#x has class %d, zero %d, owner %#x", p.Start, p.Class, p.zero, p.Owner)
 		}
 	}
-	if h.Thread.kept > SliceSize || pool.count.committed > committed+2*SliceSize || pool.dirtyBytes+2*SliceSize < dirty {
-		t.Errorf("%d KiB are kept, %d dirty (%d before), %d committed (%d)", h.Thread.kept>>10, pool.dirtyBytes>>10, dirty>>10,
+	if h.Thread.kept > SliceSize || pool.count.committed > committed+2*SliceSize ||
+		pool.dirtyBytes+2*SliceSize < dirty {
+		t.Errorf("%d KiB are kept, %d dirty (%d before), %d committed (%d)", h.Thread.kept>>10,
+			pool.dirtyBytes>>10, dirty>>10,
 			pool.count.committed>>10, committed>>10)
 	}
 	mustBeSound(t)
@@ -65,14 +68,15 @@ func TestReuse(t *testing.T) {
 	mustBeSound(t)
 }
 
-// TestReuseStale: a page that the heap has left empty once, and that has gone to the pool and to another heap, is not
-// taken from that one.
+// TestReuseStale: a page that the heap has left empty once, and that has gone to the pool and to
+// another heap, is not taken from that one.
 func TestReuseStale(t *testing.T) {
 	newWorld(t)
 	h, o := mustAcquire(t, 8), mustAcquire(t, 16)
 	blocks, pages := pagesOf(t, h, 6, 256)
 	freeEach(h, blocks)
-	known := slices.ContainsFunc(h.empties[:], func(p *Page) bool { return slices.Contains(pages, p) })
+	known := slices.ContainsFunc(h.empties[:],
+		func(p *Page) bool { return slices.Contains(pages, p) })
 	h.Thread.collectPages(true)
 	if h.Thread.kept != 0 || !known {
 		t.Fatalf("%d bytes are kept, one was known: %v", h.Thread.kept, known)
@@ -88,7 +92,8 @@ func TestReuseStale(t *testing.T) {
 	mustBeSound(t)
 }
 
-// TestReuseOnly: only an empty page of one slice, for the heap's own hint, serves, and none with TA_SECURE=1.
+// TestReuseOnly: only an empty page of one slice, for the heap's own hint, serves, and none with
+// TA_SECURE=1.
 func TestReuseOnly(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -189,7 +194,8 @@ func TestKept(t *testing.T) {
 		}
 		mustBeSound(t)
 	})
-	for name, world := range map[string]func(testing.TB){"hard": hardWorld, "no delay": func(tb testing.TB) { newWorld(tb); PurgeDelay = 0 }} {
+	for name, world := range map[string]func(testing.TB){"hard": hardWorld,
+		"no delay": func(tb testing.TB) { newWorld(tb); PurgeDelay = 0 }} {
 		t.Run(name, func(t *testing.T) {
 			world(t)
 			h := mustAcquire(t, 8)

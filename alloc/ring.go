@@ -7,15 +7,17 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A Ring carries the blocks that one thread frees to the heap of another whose they are: a bounded queue with one producer. The
-// producer neither swaps nor waits, and the owner learns the blocks' addresses without
-// reading the blocks, which are in the other's cache: what both do to them are stores.
+// A Ring carries the blocks that one thread frees to the heap of another whose they are: a bounded
+// queue with one producer. The producer neither swaps nor waits, and the owner learns the blocks'
+// addresses without reading the blocks, which are in the other's cache: what both do to them are
+// stores.
 //
 //	0 <= Tail - Head <= RingSlots; Slots[i % RingSlots] for Head <= i < Tail are blocks, in use to their pages
 //	Seen <= Head
 //
-// Only the producer, the thread that Heap.Out is of, writes to Tail, Seen and Slots. Whoever moves Head on has the blocks that it passes: the owner,
-// or a thread that is short of memory (steal.go). A block for which there is no room goes to its page by remote.go.
+// Only the producer, the thread that Heap.Out is of, writes to Tail, Seen and Slots. Whoever moves
+// Head on has the blocks that it passes: the owner, or a thread that is short of memory (steal.go).
+// A block for which there is no room goes to its page by remote.go.
 //
 // Rings are made for pairs of heaps that meet often, and stay: heaps do, too.
 type Ring struct {
@@ -42,7 +44,8 @@ const (
 	ringTake = 32 // blocks taken out at once
 )
 
-// Connect makes the ring from the heap h to the owner of the page p, where h has none yet in its place.
+// Connect makes the ring from the heap h to the owner of the page p, where h has none yet in its
+// place.
 func Connect(h *Heap, p *Page) {
 	owner := atomic.LoadUintptr(&p.Owner)
 	if owner <= OwnerHuge {
@@ -104,7 +107,8 @@ func (r *Ring) take(blocks *[ringTake]uintptr) (n uint64) {
 	}
 }
 
-// freeReceived takes b, which is marked free, off the program's hands for h, to which it came: for the spill list, or its page.
+// freeReceived takes b, which is marked free, off the program's hands for h, to which it came: for
+// the spill list, or its page.
 func (t *Thread) freeReceived(h *Heap, b uintptr) {
 	p := Lookup(b)
 	if p == nil || atomic.LoadUintptr(&p.Owner) <= OwnerHuge {

@@ -18,14 +18,16 @@ type ringPair struct {
 func newRingPair(t *testing.T, size uintptr) *ringPair {
 	t.Helper()
 	now := func() uint64 { return 1e9 }
-	r := &ringPair{owner: &thread{h: mustAcquire(t, 8), token: 8, now: now}, other: &thread{h: mustAcquire(t, 16), token: 16, now: now}}
+	r := &ringPair{owner: &thread{h: mustAcquire(t, 8), token: 8, now: now},
+		other: &thread{h: mustAcquire(t, 16), token: 16, now: now}}
 	for _, b := range r.blocks(t, size, RingAfter) {
 		if r.other.h.Out[r.owner.h.Number%OutSlots] != nil {
 			t.Fatal("there is a ring before there are many frees")
 		}
 		r.free(t, b)
 	}
-	if r.ring = r.other.h.Out[r.owner.h.Number%OutSlots]; r.ring == nil || r.owner.h.firstRing() != r.ring {
+	if r.ring = r.other.h.Out[r.owner.h.Number%OutSlots]; r.ring == nil ||
+		r.owner.h.firstRing() != r.ring {
 		t.Fatal("there is no ring")
 	}
 	return r
@@ -107,8 +109,8 @@ func TestRingWarm(t *testing.T) {
 	}
 }
 
-// TestRingStolen: a thread that is short of memory has the pages of one that does not come by, though their blocks
-// are on rings.
+// TestRingStolen: a thread that is short of memory has the pages of one that does not come by,
+// though their blocks are on rings.
 func TestRingStolen(t *testing.T) {
 	newWorld(t)
 	r := newRingPair(t, 1000)
@@ -142,8 +144,8 @@ func TestRingOfEnded(t *testing.T) {
 	}
 }
 
-// TestRingTake: of what one thread puts on a ring while two take from it, each has a part, and together
-// they have it all.
+// TestRingTake: of what one thread puts on a ring while two take from it, each has a part, and
+// together they have it all.
 func TestRingTake(t *testing.T) {
 	newWorld(t)
 	schedulerAside(t)
@@ -187,13 +189,15 @@ func TestRingTake(t *testing.T) {
 	t.Logf("%d and %d", got[0], got[1])
 }
 
-// TestRingsMost: no more rings than so many lead to a heap, whose slow path looks at each. What others free comes back all the same.
+// TestRingsMost: no more rings than so many lead to a heap, whose slow path looks at each. What
+// others free comes back all the same.
 func TestRingsMost(t *testing.T) {
 	newWorld(t)
 	now := func() uint64 { return 1e9 }
 	owner := &thread{h: mustAcquire(t, 8), token: 8, now: now}
 	for i := range uintptr(3 * ringsMost) {
-		r := &ringPair{owner: owner, other: &thread{h: mustAcquire(t, 16+8*i), token: 16 + 8*i, now: now}}
+		r := &ringPair{owner: owner, other: &thread{h: mustAcquire(t, 16+8*i), token: 16 + 8*i,
+			now: now}}
 		for _, b := range r.blocks(t, 100, 2*RingAfter) {
 			r.free(t, b)
 		}
@@ -226,7 +230,8 @@ func TestRingBack(t *testing.T) {
 	r.ring.Head = r.ring.Tail
 }
 
-// TestWarmEmptied: a page that becomes empty while its class's list is to look at the time goes all the same.
+// TestWarmEmptied: a page that becomes empty while its class's list is to look at the time goes all
+// the same.
 func TestWarmEmptied(t *testing.T) {
 	newWorld(t)
 	f := &thread{h: mustAcquire(t, 8), token: 8, now: func() uint64 { return 1e9 }}

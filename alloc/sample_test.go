@@ -7,10 +7,11 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// TestPick: of each part of all pages one is picked, and over pages that are interleaved over nodes the picked
-// ones are spread as the pages are.
+// TestPick: of each part of all pages one is picked, and over pages that are interleaved over nodes
+// the picked ones are spread as the pages are.
 func TestPick(t *testing.T) {
-	for _, all := range []uintptr{samplePages + 1, 3*samplePages - 1, 4 * samplePages, 1000003, 1 << 32} {
+	for _, all := range []uintptr{samplePages + 1, 3*samplePages - 1, 4 * samplePages, 1000003,
+		1 << 32} {
 		for _, nodes := range []uintptr{2, 3, 4, 8} {
 			count := map[uintptr]int{}
 			for i := uintptr(0); i < samplePages; i++ {
@@ -21,15 +22,18 @@ func TestPick(t *testing.T) {
 				count[n%nodes]++
 			}
 			for node := range nodes {
-				if got, want := count[node], samplePages/int(nodes); got < want*9/10 || got > want*11/10 {
-					t.Errorf("%d of %d pages are on node %d of %d, not %d", got, all, node, nodes, want)
+				if got, want := count[node], samplePages/int(nodes); got < want*9/10 ||
+					got > want*11/10 {
+					t.Errorf("%d of %d pages are on node %d of %d, not %d", got, all, node, nodes,
+						want)
 				}
 			}
 		}
 	}
 }
 
-// TestExtentsBeyondRoom: what does not fit is counted, and nothing beyond the memory is read or written.
+// TestExtentsBeyondRoom: what does not fit is counted, and nothing beyond the memory is read or
+// written.
 func TestExtentsBeyondRoom(t *testing.T) {
 	const room = 512 // in whole memory pages
 	var e extents
@@ -37,7 +41,8 @@ func TestExtentsBeyondRoom(t *testing.T) {
 	size := e.size()
 	raw.Unmap(e.mapped, size)
 	addr := raw.Map(size + raw.Page)
-	if _, errno := raw.Sys(syscall.SYS_MPROTECT, addr+size, raw.Page, syscall.PROT_NONE, 0, 0, 0); errno != 0 || size%raw.Page != 0 {
+	if _, errno := raw.Sys(syscall.SYS_MPROTECT, addr+size, raw.Page, syscall.PROT_NONE, 0, 0,
+		0); errno != 0 || size%raw.Page != 0 {
 		t.Fatal(errno, size)
 	}
 	e.mapped = addr

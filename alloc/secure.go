@@ -47,15 +47,16 @@ const (
 // NoSize is the size of a block where the caller does not say it.
 const NoSize = ^uintptr(0)
 
-// Harden turns the secure mode on, before there is any heap. entropy is the address of 16
-// random bytes that the kernel gave the process, or 0. warn has a bit for each check (config.Check…) that is a
-// line on standard error and no more.
+// Harden turns the secure mode on, before there is any heap. entropy is the address of 16 random
+// bytes that the kernel gave the process, or 0. warn has a bit for each check (config.Check…) that
+// is a line on standard error and no more.
 func Harden(entropy, warn uintptr) {
 	const (
 		sysGetrandom = 318
 		nonblock     = 1
 	)
-	n, errno := raw.Sys(sysGetrandom, uintptr(unsafe.Pointer(&secret)), unsafe.Sizeof(secret), nonblock, 0, 0, 0)
+	n, errno := raw.Sys(sysGetrandom, uintptr(unsafe.Pointer(&secret)), unsafe.Sizeof(secret),
+		nonblock, 0, 0, 0)
 	if (errno != 0 || n != unsafe.Sizeof(secret)) && entropy != 0 { // early in the system's start
 		a, b := uint64(raw.Load(entropy)), uint64(raw.Load(entropy+8))
 		a ^= raw.Clock(raw.ClockMono)
@@ -125,8 +126,8 @@ func (p *Page) usable(addr uintptr) uintptr {
 	return labelSize(p.label(addr))
 }
 
-// Usable is how many bytes the live block at addr has, or what Check says of it, inverted: a block on a
-// free list is FreeUsed, for nobody frees it here. With TA_SECURE=1 it is what was asked for.
+// Usable is how many bytes the live block at addr has, or what Check says of it, inverted: a block
+// on a free list is FreeUsed, for nobody frees it here. With TA_SECURE=1 it is what was asked for.
 func Usable(addr uintptr) uintptr {
 	p := Lookup(addr)
 	switch why := check(p, addr); why {
@@ -144,7 +145,8 @@ func Usable(addr uintptr) uintptr {
 // access is taken from those alone, or nothing but the memory goes. It reports whether that went.
 func forbid(addr, n, start, size uintptr) bool {
 	const fixed = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_NORESERVE | syscall.MAP_FIXED
-	if _, errno := raw.Sys(syscall.SYS_MMAP, addr, n, syscall.PROT_NONE, fixed, ^uintptr(0), 0); errno == 0 {
+	if _, errno := raw.Sys(syscall.SYS_MMAP, addr, n, syscall.PROT_NONE, fixed, ^uintptr(0),
+		0); errno == 0 {
 		return true
 	}
 	raw.Sys(syscall.SYS_MPROTECT, start, size, syscall.PROT_NONE, 0, 0, 0)
@@ -159,7 +161,8 @@ func (p *Page) resizeSecure(addr, n uintptr) uintptr {
 	case p.Owner == OwnerHuge:
 		used := raw.RoundUp(n, raw.Page)
 		old := p.request()
-		if n <= secureMax || used != raw.RoundUp(old, raw.Page) || p.Class != HowMalloc || !painted(addr, old, used) {
+		if n <= secureMax || used != raw.RoundUp(old, raw.Page) || p.Class != HowMalloc ||
+			!painted(addr, old, used) {
 			return 0 // who frees the block finds out
 		}
 		p.Carved = uint64(n)
@@ -168,7 +171,8 @@ func (p *Page) resizeSecure(addr, n uintptr) uintptr {
 	}
 	l := p.label(addr)
 	old, made := labelSize(l), labelState(l)
-	if n == 0 || made != HowMalloc || max(Class(n+slotExtra), secureMinClass) != uintptr(p.Class) || !painted(addr, old, p.room()) {
+	if n == 0 || made != HowMalloc || max(Class(n+slotExtra), secureMinClass) != uintptr(p.Class) ||
+		!painted(addr, old, p.room()) {
 		return 0
 	}
 	p.setLabel(addr, stateBusy, 0)

@@ -11,7 +11,8 @@ import (
 // canRead reports whether the byte at addr can be read.
 func canRead(addr uintptr) bool {
 	b := make([]byte, 1)
-	n, err := unix.ProcessVMReadv(unix.Getpid(), []unix.Iovec{{Base: &b[0], Len: 1}}, []unix.RemoteIovec{{Base: addr, Len: 1}}, 0)
+	n, err := unix.ProcessVMReadv(unix.Getpid(), []unix.Iovec{{Base: &b[0], Len: 1}},
+		[]unix.RemoteIovec{{Base: addr, Len: 1}}, 0)
 	return err == nil && n == 1
 }
 
@@ -22,7 +23,8 @@ func TestLabels(t *testing.T) {
 	for b := uintptr(1 << 46); b < 1<<46+1000*Granule; b += Granule {
 		for _, state := range []uintptr{0, 1, 2, stateFence, stateClean, stateListed, stateBusy} {
 			l := labelFor(b, state, b>>4)
-			if labelState(l) != state || labelSize(l) != b>>4&sizeMask || l&255 != 0 || !labelValid(b, l) || labelValid(b+Granule, l) {
+			if labelState(l) != state || labelSize(l) != b>>4&sizeMask || l&255 != 0 ||
+				!labelValid(b, l) || labelValid(b+Granule, l) {
 				t.Fatalf("label %#x of %#x, state %d", l, b, state)
 			}
 			for bit := range 64 {
@@ -39,8 +41,8 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestStringEnds: behind a block are bytes that are not 0 and then one that is, before the label's check value: a string's
-// end that is written there shows, and a string without one ends there.
+// TestStringEnds: behind a block are bytes that are not 0 and then one that is, before the label's
+// check value: a string's end that is written there shows, and a string without one ends there.
 func TestStringEnds(t *testing.T) {
 	hardWorld(t)
 	h := mustAcquire(t, 8)
@@ -51,7 +53,8 @@ func TestStringEnds(t *testing.T) {
 			end++
 		}
 		if p := Lookup(b); end == b+n || end != b+p.room() {
-			t.Errorf("behind a block of %d bytes a string ends after %d, the label is at %d", n, end-b, p.room())
+			t.Errorf("behind a block of %d bytes a string ends after %d, the label is at %d", n,
+				end-b, p.room())
 		}
 	}
 }
@@ -61,7 +64,8 @@ func TestHarden(t *testing.T) {
 	hardWorld(t)
 	first := secret
 	Harden(0, 0)
-	if !Secure() || secret.label == first.label || secret.fill == first.fill || secret.list == first.list || secret.random == first.random || secret.label == 0 {
+	if !Secure() || secret.label == first.label || secret.fill == first.fill ||
+		secret.list == first.list || secret.random == first.random || secret.label == 0 {
 		t.Errorf("keys %+v, then %+v", first, secret)
 	}
 	for link := uintptr(0); link < 4096; link += Granule {
@@ -90,11 +94,15 @@ func TestSlots(t *testing.T) {
 		slot, at uintptr
 		want     uintptr
 	}{
-		{"live, behind", b, 50, foundBehind}, {"live, its last", b, p.room() - 1, foundBehind}, {"live, label", b, p.room(), foundLabel},
+		{"live, behind", b, 50, foundBehind}, {"live, its last", b, p.room() - 1, foundBehind},
+		{"live, label", b, p.room(), foundLabel},
 		{"live, label's end", b, p.Size - 1, foundLabel}, {"live, inside", b, 49, 0},
-		{"clean, start", freed, 0, foundFreed}, {"clean, end", freed, p.room() - 1, foundFreed}, {"clean, label", freed, p.room(), foundLabel},
-		{"listed, link", listed, 3, foundLink}, {"listed, later", listed, 16, foundFreed}, {"listed, label", listed, p.room() + 3, foundLabel},
-		{"fence", p.Start, p.room() - 1, foundBehind}, {"fence's label", p.Start, p.room(), foundLabel},
+		{"clean, start", freed, 0, foundFreed}, {"clean, end", freed, p.room() - 1, foundFreed},
+		{"clean, label", freed, p.room(), foundLabel},
+		{"listed, link", listed, 3, foundLink}, {"listed, later", listed, 16, foundFreed},
+		{"listed, label", listed, p.room() + 3, foundLabel},
+		{"fence", p.Start, p.room() - 1, foundBehind},
+		{"fence's label", p.Start, p.room(), foundLabel},
 		{"never used", virgin, 5, foundUsed}, {"never used, label", virgin, p.room(), foundLabel},
 	} {
 		if what := p.slot(c.slot, true); what != 0 {
@@ -128,11 +136,14 @@ func TestSecureOutcomes(t *testing.T) {
 			t.Fatalf("a block of %d bytes has %d", n, got)
 		}
 		for _, c := range []struct{ addr, how, size, want uintptr }{
-			{b, HowMalloc, NoSize, FreeKind}, {b, HowNew, n, FreeKind}, {b, HowArray, n + 1, FreeSize}, {b, HowArray, n - 1, FreeSize},
-			{b + Granule, HowArray, n, FreeInside}, {b + 1, HowArray, n, FreeInside}, {b, HowAny, n, FreeOK},
+			{b, HowMalloc, NoSize, FreeKind}, {b, HowNew, n, FreeKind},
+			{b, HowArray, n + 1, FreeSize}, {b, HowArray, n - 1, FreeSize},
+			{b + Granule, HowArray, n, FreeInside}, {b + 1, HowArray, n, FreeInside},
+			{b, HowAny, n, FreeOK},
 		} {
 			if why := Free(h, c.addr, c.how, c.size, 0); why != c.want {
-				t.Errorf("%d bytes: free of +%d as %#x of %d says %d, not %d", n, c.addr-b, c.how, c.size, why, c.want)
+				t.Errorf("%d bytes: free of +%d as %#x of %d says %d, not %d", n, c.addr-b, c.how,
+					c.size, why, c.want)
 			}
 		}
 		if why := Free(h, b, HowArray, n, 0); why != FreeDouble && why != FreeStale {
@@ -152,14 +163,16 @@ func TestGuarded(t *testing.T) {
 	for _, n := range []uintptr{secureMax + 1, 100_000, 262144, 5 << 20} {
 		b := Malloc(h, n, 0, 0) &^ ZeroBit
 		end := b + raw.RoundUp(n, raw.Page)
-		if !canRead(b) || !canRead(b+n-1) || canRead(b-1) || canRead(b-1<<20) || canRead(end) || canRead(end+1<<20) {
+		if !canRead(b) || !canRead(b+n-1) || canRead(b-1) || canRead(b-1<<20) || canRead(end) ||
+			canRead(end+1<<20) {
 			t.Errorf("around a block of %d bytes", n)
 		}
 		if at := notZero(b, n); at != 0 {
 			t.Errorf("a block of %d bytes is not zero at %#x", n, at)
 		}
 		raw.StoreByte(b+n-1, 7)
-		if why := Free(h, b, HowMalloc, n, 0); why != FreeOK || canRead(b) || Check(b) != FreeStale {
+		if why := Free(h, b, HowMalloc, n, 0); why != FreeOK || canRead(b) ||
+			Check(b) != FreeStale {
 			t.Errorf("free of %d bytes says %d; readable: %v", n, why, canRead(b))
 		}
 		for range parkedSlots / 2 {
@@ -170,7 +183,8 @@ func TestGuarded(t *testing.T) {
 			Free(h, c, HowMalloc, n, 0)
 		}
 	}
-	if f := filled(8); f.HugeBlocksLive != 0 || f.BytesLive != 0 || f.BytesCommitted != 0 || f.UnguardedBlocks != 0 {
+	if f := filled(8); f.HugeBlocksLive != 0 || f.BytesLive != 0 || f.BytesCommitted != 0 ||
+		f.UnguardedBlocks != 0 {
 		t.Errorf("afterwards %+v", f)
 	}
 	if giveUpGuards() == 0 || pool.parked.bytes != 0 {
@@ -178,8 +192,8 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-// TestGuardsYield: guards and parked addresses go when others need them, the blocks stay as they are,
-// and later blocks have guards again.
+// TestGuardsYield: guards and parked addresses go when others need them, the blocks stay as they
+// are, and later blocks have guards again.
 func TestGuardsYield(t *testing.T) {
 	hardWorld(t)
 	h := mustAcquire(t, 8)
@@ -210,11 +224,13 @@ func TestGuardsYield(t *testing.T) {
 		t.Errorf("%d bytes are mapped for %d of blocks", n, sum)
 	}
 	for _, b := range blocks {
-		if why := Free(h, b, HowMalloc, NoSize, 0); why != FreeOK || canRead(b) || Check(b) != FreeStale {
+		if why := Free(h, b, HowMalloc, NoSize, 0); why != FreeOK || canRead(b) ||
+			Check(b) != FreeStale {
 			t.Errorf("free of %#x says %d", b, why)
 		}
 	}
-	if b := Malloc(h, 100_000, 0, 0) &^ ZeroBit; canRead(b-1<<20) || canRead(b+1<<20) || unguarded != was+9 {
+	if b := Malloc(h, 100_000, 0, 0) &^ ZeroBit; canRead(b-1<<20) || canRead(b+1<<20) ||
+		unguarded != was+9 {
 		t.Error("a later block has no guards")
 	}
 	mustBeSound(t)
@@ -231,7 +247,8 @@ func TestGuardsStay(t *testing.T) {
 			Free(h, p, HowMalloc, NoSize, 0)
 		}
 	}
-	if canRead(b-1<<20) || canRead(b+1<<20) || Lookup(b).Trigger == uint64(Lookup(b).Size) || unguarded != was {
+	if canRead(b-1<<20) || canRead(b+1<<20) || Lookup(b).Trigger == uint64(Lookup(b).Size) ||
+		unguarded != was {
 		t.Errorf("%d blocks have lost their guards to requests of terabytes", unguarded-was)
 	}
 }

@@ -95,8 +95,8 @@ func (b *SecureBin) open(size uintptr) {
 	}
 }
 
-// stock takes fresh slots of class c from the current page, each time more of them: the C side has left a call
-// to Malloc, for the lack of slots or another reason.
+// stock takes fresh slots of class c from the current page, each time more of them: the C side has
+// left a call to Malloc, for the lack of slots or another reason.
 func (h *Heap) stock(c uintptr) {
 	k := h.Thread.Cache
 	if k == nil || c >= SecureBins || h != h.Thread.Base {

@@ -9,13 +9,12 @@ import (
 	"tieralloc/stats"
 )
 
-// grow maps a new segment for a place and returns it as one span of at least n
-// slices, in no list. A segment is a quarter of what there is, within minGrowth and
-// maxGrowth, so their number grows with the logarithm of the heap. The first ones are
-// smaller, and double what there is: a small program maps little, and an address far from its blocks
-// is no memory. When the kernel refuses that much, half of it is tried, down to the span alone. One of the kernel's
-// huge pages, which are scarce and taken at once, is as large as asked for. Precondition:
-// poolLock is held.
+// grow maps a new segment for a place and returns it as one span of at least n slices, in no list.
+// A segment is a quarter of what there is, within minGrowth and maxGrowth, so their number grows
+// with the logarithm of the heap. The first ones are smaller, and double what there is: a small
+// program maps little, and an address far from its blocks is no memory. When the kernel refuses
+// that much, half of it is tried, down to the span alone. One of the kernel's huge pages, which are
+// scarce and taken at once, is as large as asked for. Precondition: poolLock is held.
 func grow(place, n uintptr) *Page {
 	if places[place&(placeSlots-1)].spans > config.HugeThp && n&(huge2M>>SliceShift-1) == 0 {
 		if p := segmentMap(place, n, true); p != nil {
@@ -23,7 +22,8 @@ func grow(place, n uintptr) *Page {
 		}
 	}
 	unit := unitOf(place)
-	slices := min(max(pool.segSlices/4, min(pool.segSlices, minGrowth), firstGrowth, 2*unit), maxGrowth) &^ (unit - 1)
+	slices := min(max(pool.segSlices/4, min(pool.segSlices, minGrowth), firstGrowth, 2*unit),
+		maxGrowth) &^ (unit - 1)
 	pool.addresses = addressLimit()
 	for ; slices > n && n != 0; slices = slices / 2 &^ (unit - 1) {
 		if pool.addresses != noLimit {
@@ -89,8 +89,8 @@ func addSegment(seg *segment, p *Page, start, slices uintptr, place uint32) {
 	p.state, p.Remote, p.blocks, p.Carved, p.stray, p.moving = spanClean, 0, 0, 0, 0, 0
 }
 
-// mapSegment maps n bytes, aligned as the place needs it, between margins. It returns what was mapped,
-// and where the n bytes start in it; addr is 0 when the kernel refuses.
+// mapSegment maps n bytes, aligned as the place needs it, between margins. It returns what was
+// mapped, and where the n bytes start in it; addr is 0 when the kernel refuses.
 func mapSegment(place, n uintptr, hugetlb bool) (addr, size, start uintptr) {
 	if hugetlb {
 		addr = mapHugetlb(place, n, huge2M)
@@ -111,10 +111,10 @@ func mapSegment(place, n uintptr, hugetlb bool) (addr, size, start uintptr) {
 	return addr, n, addr
 }
 
-// margin is what is reserved before and after a segment, so that an address which is
-// wrong by much is no memory, of this heap or of another mapping: bytes. Where the kernel
-// refuses that, as it does to a process with too many mappings, the segment does without; and so it does
-// under a limit of the address space, in which a margin counts as memory does.
+// margin is what is reserved before and after a segment, so that an address which is wrong by much
+// is no memory, of this heap or of another mapping: bytes. Where the kernel refuses that, as it
+// does to a process with too many mappings, the segment does without; and so it does under a limit
+// of the address space, in which a margin counts as memory does.
 const margin = 1 << 20
 
 const noLimit = ^uintptr(0)
@@ -122,7 +122,8 @@ const noLimit = ^uintptr(0)
 // addressLimit is how many bytes of addresses the process may have, or noLimit.
 func addressLimit() uintptr {
 	const rlimitAS = 9
-	limit := [2]uintptr{noLimit, noLimit} // now, at most; as they are where the kernel does not tell
+	// now, at most; as they are where the kernel does not tell
+	limit := [2]uintptr{noLimit, noLimit}
 	raw.Sys(syscall.SYS_PRLIMIT64, 0, rlimitAS, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
 	return limit[0]
 }

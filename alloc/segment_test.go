@@ -35,7 +35,8 @@ func TestMargins(t *testing.T) {
 	for addr := start; addr < end; addr += raw.Page {
 		if !readable(t, addr) || readable(t, addr-margin) || readable(t, addr+margin) {
 			t.Fatalf("%#x in a segment from %#x to %#x: readable %v, before %v, after %v",
-				addr, start, end, readable(t, addr), readable(t, addr-margin), readable(t, addr+margin))
+				addr, start, end, readable(t, addr), readable(t, addr-margin),
+				readable(t, addr+margin))
 		}
 	}
 }

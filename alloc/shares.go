@@ -7,7 +7,8 @@ type (
 	shares [placeSlots]share
 )
 
-func (p *Page) isHuge() bool { return p.state == spanHuge || p.state == spanHugeCached } // freed meanwhile
+// freed meanwhile
+func (p *Page) isHuge() bool { return p.state == spanHuge || p.state == spanHugeCached }
 
 // shares is what the tiers have of a huge block; of a page nothing.
 func (p *Page) shares() (s shares) {
@@ -19,8 +20,8 @@ func (p *Page) shares() (s shares) {
 	return s
 }
 
-// reshare counts that the tiers have what they have by now of a huge block in use, and not what they
-// had before. Precondition: poolLock is held.
+// reshare counts that the tiers have what they have by now of a huge block in use, and not what
+// they had before. Precondition: poolLock is held.
 func (p *Page) reshare(before *shares) {
 	now := p.shares()
 	for i := range now {

@@ -61,9 +61,11 @@ type sim struct {
 // operations, by how often they come.
 var operations = []func(*sim) error{
 	(*sim).malloc, (*sim).malloc, (*sim).malloc, (*sim).mallocMany, (*sim).mallocMany,
-	(*sim).freeOne, (*sim).freeOne, (*sim).freeOne, (*sim).freeMany, (*sim).freeMany, (*sim).freePage, (*sim).freePage,
+	(*sim).freeOne, (*sim).freeOne, (*sim).freeOne, (*sim).freeMany, (*sim).freeMany,
+	(*sim).freePage, (*sim).freePage,
 	(*sim).pingPong, (*sim).pingPong, (*sim).aligned, (*sim).resize, (*sim).resize,
-	(*sim).later, (*sim).later, (*sim).trim, (*sim).newThread, (*sim).borrow, (*sim).misuse, (*sim).freeClass, (*sim).unmapNot,
+	(*sim).later, (*sim).later, (*sim).trim, (*sim).newThread, (*sim).borrow, (*sim).misuse,
+	(*sim).freeClass, (*sim).unmapNot,
 	(*sim).thin,
 }
 
@@ -77,7 +79,8 @@ func simulateOf(c choices, operations []func(*sim) error, capped bool) error {
 		if h == nil {
 			return fmt.Errorf("no heap")
 		}
-		s.threads = append(s.threads, &thread{h: h, token: s.token(i), now: func() uint64 { return s.now }})
+		s.threads = append(s.threads, &thread{h: h, token: s.token(i),
+			now: func() uint64 { return s.now }})
 	}
 	for s.more() {
 		op := s.pick(len(operations))
@@ -142,8 +145,10 @@ func (s *sim) finish() error {
 	if r := filled(8); r.BlocksLive != 0 || r.BytesLive != 0 {
 		return fmt.Errorf("%d blocks of %d bytes are live", r.BlocksLive, r.BytesLive)
 	}
-	if limit := uintptr(simThreads+1) * keptMax; pool.dirtyBytes != 0 || pool.cache.bytes != 0 || pool.usedBytes > limit {
-		return fmt.Errorf("after the delay %d bytes are dirty, %d cached, %d in use", pool.dirtyBytes, pool.cache.bytes, pool.usedBytes)
+	if limit := uintptr(simThreads+1) * keptMax; pool.dirtyBytes != 0 || pool.cache.bytes != 0 ||
+		pool.usedBytes > limit {
+		return fmt.Errorf("after the delay %d bytes are dirty, %d cached, %d in use",
+			pool.dirtyBytes, pool.cache.bytes, pool.usedBytes)
 	}
 	for range 2 { // what is in quarantine goes back to other threads' pages
 		for _, t := range s.threads {
@@ -151,7 +156,8 @@ func (s *sim) finish() error {
 		}
 	}
 	if pool.usedBytes != 0 || pool.count.committed != 0 {
-		return fmt.Errorf("after Trim %d bytes are in use, %d committed", pool.usedBytes, pool.count.committed)
+		return fmt.Errorf("after Trim %d bytes are in use, %d committed", pool.usedBytes,
+			pool.count.committed)
 	}
 	return s.inspect()
 }

@@ -243,7 +243,8 @@ func (s *sim) misuse() error {
 	t := s.anyThread()
 	if b.size > Granule {
 		if why := t.free(b.addr + Granule); why != FreeInside {
-			return fmt.Errorf("free of %#x in the block %#x of %d bytes says %d", b.addr+Granule, b.addr, b.size, why)
+			return fmt.Errorf("free of %#x in the block %#x of %d bytes says %d", b.addr+Granule,
+				b.addr, b.size, why)
 		}
 	}
 	if why := t.free(uintptr(s.pick(1<<16)) << 3); why != FreeForeign {

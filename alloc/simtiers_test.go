@@ -16,7 +16,8 @@ import (
 
 // tierOperations are what programs that know of tiers do, among what all do.
 var tierOperations = slices.Concat(operations, []func(*sim) error{
-	(*sim).hinted, (*sim).hinted, (*sim).hinted, (*sim).setHint, (*sim).move, (*sim).move, (*sim).renew,
+	(*sim).hinted, (*sim).hinted, (*sim).hinted, (*sim).setHint, (*sim).move, (*sim).move,
+	(*sim).renew,
 })
 
 // hinted allocates for a hint, as ta_alloc does.
@@ -36,7 +37,8 @@ func (s *sim) hinted() error {
 		}
 		p := Lookup(b)
 		if !s.capped && tierOf(p.place) != tiers.Home(hint) || uintptr(p.Hint) != hint {
-			return fmt.Errorf("a block for hint %d is in tier %d, hint %d", hint, tierOf(p.place), p.Hint)
+			return fmt.Errorf("a block for hint %d is in tier %d, hint %d", hint, tierOf(p.place),
+				p.Hint)
 		}
 		if hint == uintptr(config.HintPinFast) && n != 0 && p.place != placePin {
 			return fmt.Errorf("a pinned block is in place %d", p.place)
@@ -80,14 +82,16 @@ func (s *sim) move() error {
 		}
 		return b.intact()
 	case span && here != tier && tiers.Same(here, tier) && syscall.Errno(to) == syscall.ENOMEM:
-		return fmt.Errorf("block %#x of %d bytes is to have room for another name of its memory", b.addr, b.size)
+		return fmt.Errorf("block %#x of %d bytes is to have room for another name of its memory",
+			b.addr, b.size)
 	case to < raw.Page:
 		return s.notMoved(b, syscall.Errno(to), pin && tier != uintptr(config.TierFast))
 	case span || pin && b.size != 0:
 		return fmt.Errorf("block %#x of %d bytes moved to %#x", b.addr, b.size, to)
 	}
 	if q := Lookup(to); tierOf(q.place) != tier || q.usable(to) < b.size {
-		return fmt.Errorf("block %#x is to move to one of %d bytes in tier %d", b.addr, q.usable(to), tierOf(q.place))
+		return fmt.Errorf("block %#x is to move to one of %d bytes in tier %d", b.addr,
+			q.usable(to), tierOf(q.place))
 	}
 	if err := s.freeBlock(t, i); err != nil {
 		return err
@@ -123,7 +127,8 @@ func (s *sim) renew() error {
 		return fmt.Errorf("no memory for %d bytes", n)
 	}
 	if !tiers.RulesOn() && Lookup(b).Hint != Lookup(old.addr).Hint {
-		return fmt.Errorf("a block of hint %d is renewed for %d", Lookup(old.addr).Hint, Lookup(b).Hint)
+		return fmt.Errorf("a block of hint %d is renewed for %d", Lookup(old.addr).Hint,
+			Lookup(b).Hint)
 	}
 	return s.m.add(b&^ZeroBit, n, Granule, b&ZeroBit != 0)
 }
@@ -150,9 +155,11 @@ func environment(t *testing.T, vars ...string) {
 // elsewhereNodes makes the normal and the slow tier lie on nodes that do not exist: the
 // kernel then refuses to move a page that has been touched, and none is bound.
 func elsewhereNodes() {
-	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Pin: numa.Place{Nodes: 1, Mode: numa.Strict}, Tier: [4]numa.Place{
-		{Nodes: 1, Mode: numa.PreferredMany}, {Nodes: 1 << 62, Mode: numa.PreferredMany}, {Nodes: 1 << 63, Mode: numa.PreferredMany},
-	}})
+	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Pin: numa.Place{Nodes: 1, Mode: numa.Strict},
+		Tier: [4]numa.Place{
+			{Nodes: 1, Mode: numa.PreferredMany}, {Nodes: 1 << 62, Mode: numa.PreferredMany},
+			{Nodes: 1 << 63, Mode: numa.PreferredMany},
+		}})
 }
 
 // oneMemory makes tiers one account, as where they lie on the same nodes.
@@ -176,25 +183,39 @@ func TestTierSimulation(t *testing.T) {
 		{"idle", nil, false, false},
 		{"cold", []string{"TA_DEFAULT_HINT=cold"}, false, false},
 		{"reroute", []string{"TA_NORMAL_SOFT=8M", "TA_FAST_SOFT=4M"}, true, false},
-		{"warn", []string{"TA_NORMAL_SOFT=8M", "TA_FAST_SOFT=4M", "TA_ON_SOFTCAP=warn"}, false, false},
-		{"demote", []string{"TA_NORMAL_SOFT=8M", "TA_FAST_SOFT=4M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, false},
-		{"demote slowly", []string{"TA_NORMAL_SOFT=8M", "TA_FAST_SOFT=4M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=100M"}, true, false},
-		{"route", []string{"TA_FAST_HARD=10M", "TA_NORMAL_HARD=20M", "TA_SLOW_HARD=30M"}, true, false},
-		{"fail", []string{"TA_FAST_HARD=10M", "TA_NORMAL_HARD=20M", "TA_SLOW_HARD=30M", "TA_ON_HARDCAP=fail"}, true, false},
-		{"all", []string{"TA_FAST_HARD=16M", "TA_FAST_SOFT=8M", "TA_NORMAL_SOFT=16M", "TA_NORMAL_HARD=50M", "TA_ON_SOFTCAP=demote", "TA_SLOW_HARD=40M"}, true, false},
-		{"throttled", []string{"TA_NORMAL_BW=1G", "TA_SLOW_LAT=1us", "TA_FAST_SOFT=4M"}, true, false},
+		{"warn", []string{"TA_NORMAL_SOFT=8M", "TA_FAST_SOFT=4M", "TA_ON_SOFTCAP=warn"}, false,
+			false},
+		{"demote", []string{"TA_NORMAL_SOFT=8M", "TA_FAST_SOFT=4M", "TA_ON_SOFTCAP=demote",
+			"TA_MIGRATE_BW=0"}, true, false},
+		{"demote slowly", []string{"TA_NORMAL_SOFT=8M", "TA_FAST_SOFT=4M", "TA_ON_SOFTCAP=demote",
+			"TA_MIGRATE_BW=100M"}, true, false},
+		{"route", []string{"TA_FAST_HARD=10M", "TA_NORMAL_HARD=20M", "TA_SLOW_HARD=30M"}, true,
+			false},
+		{"fail", []string{"TA_FAST_HARD=10M", "TA_NORMAL_HARD=20M", "TA_SLOW_HARD=30M",
+			"TA_ON_HARDCAP=fail"}, true, false},
+		{"all", []string{"TA_FAST_HARD=16M", "TA_FAST_SOFT=8M", "TA_NORMAL_SOFT=16M",
+			"TA_NORMAL_HARD=50M", "TA_ON_SOFTCAP=demote", "TA_SLOW_HARD=40M"}, true, false},
+		{"throttled", []string{"TA_NORMAL_BW=1G", "TA_SLOW_LAT=1us", "TA_FAST_SOFT=4M"}, true,
+			false},
 		{"rules", []string{"TA_RULES=size<=100:hot; size=5000-70000:cold; size>=1M:prefer_fast; lib=x*:cold"}, true, false},
 		{"thp", []string{"TA_HUGEPAGES=thp", "TA_NORMAL_HARD=40M"}, true, false},
-		{"on to thp", []string{"TA_HUGEPAGES=normal:thp,slow:2M", "TA_FAST_SOFT=4M", "TA_NORMAL_SOFT=12M", "TA_SLOW_HARD=60M"}, true, false},
-		{"2M", []string{"TA_HUGEPAGES=fast:2M,normal:2M,slow:thp", "TA_FAST_HARD=40M"}, true, false},
+		{"on to thp", []string{"TA_HUGEPAGES=normal:thp,slow:2M", "TA_FAST_SOFT=4M",
+			"TA_NORMAL_SOFT=12M", "TA_SLOW_HARD=60M"}, true, false},
+		{"2M", []string{"TA_HUGEPAGES=fast:2M,normal:2M,slow:thp", "TA_FAST_HARD=40M"}, true,
+			false},
 		{"fast is normal, route", []string{"TA_FAST_HARD=20M", "TA_SLOW_HARD=40M"}, true, false},
-		{"fast is normal, demote", []string{"TA_NORMAL_SOFT=8M", "TA_FAST_HARD=30M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, false},
-		{"slow is normal, demote", []string{"TA_FAST_SOFT=4M", "TA_SLOW_SOFT=8M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, false},
+		{"fast is normal, demote", []string{"TA_NORMAL_SOFT=8M", "TA_FAST_HARD=30M",
+			"TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, false},
+		{"slow is normal, demote", []string{"TA_FAST_SOFT=4M", "TA_SLOW_SOFT=8M",
+			"TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, false},
 		{"one memory for all", []string{"TA_SLOW_HARD=40M", "TA_FAST_SOFT=8M"}, true, false},
-		{"stuck", []string{"TA_FAST_SOFT=4M", "TA_NORMAL_SOFT=8M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, true},
-		{"stuck and capped", []string{"TA_FAST_SOFT=4M", "TA_FAST_HARD=20M", "TA_NORMAL_HARD=20M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, true},
+		{"stuck", []string{"TA_FAST_SOFT=4M", "TA_NORMAL_SOFT=8M", "TA_ON_SOFTCAP=demote",
+			"TA_MIGRATE_BW=0"}, true, true},
+		{"stuck and capped", []string{"TA_FAST_SOFT=4M", "TA_FAST_HARD=20M", "TA_NORMAL_HARD=20M",
+			"TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"}, true, true},
 	}
-	memories := map[string][4]uintptr{"fast is normal, route": {0, 0, 2, 3}, "fast is normal, demote": {0, 0, 2, 3},
+	memories := map[string][4]uintptr{"fast is normal, route": {0, 0, 2, 3},
+		"fast is normal, demote": {0, 0, 2, 3},
 		"slow is normal, demote": {0, 1, 1, 3}, "one memory for all": {0, 0, 0, 3}}
 	for _, w := range worlds {
 		for seed := uint64(1); seed <= 3; seed++ {
@@ -210,7 +231,8 @@ func TestTierSimulation(t *testing.T) {
 				if account, ok := memories[w.name]; ok {
 					oneMemory(t, account)
 				}
-				if err := simulateOf(&randomly{rand.New(rand.NewPCG(seed, 1)), *simOps / 2}, tierOperations, w.capped); err != nil {
+				if err := simulateOf(&randomly{rand.New(rand.NewPCG(seed, 1)), *simOps / 2},
+					tierOperations, w.capped); err != nil {
 					t.Fatal(err)
 				}
 			})

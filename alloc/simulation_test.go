@@ -23,7 +23,8 @@ func TestSimulation(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			newWorld(t)
 			if err := simulate(&randomly{rand.New(rand.NewPCG(seed, 0)), *simOps}); err != nil {
-				t.Fatalf("%v\nreplay: go test ./alloc -run TestSimulation -sim.seed=%d -sim.ops=%d", err, seed, *simOps)
+				t.Fatalf("%v\nreplay: go test ./alloc -run TestSimulation -sim.seed=%d -sim.ops=%d",
+					err, seed, *simOps)
 			}
 		})
 	}

@@ -6,8 +6,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A page of the secure mode has slots, eight at least. The first is a fence: it is never handed out, so
-// that a write before the first block is found. So is one behind the last block, by the
+// A page of the secure mode has slots, eight at least. The first is a fence: it is never handed
+// out, so that a write before the first block is found. So is one behind the last block, by the
 // tailBytes at least that no slot has.
 const (
 	tailBytes = 64
@@ -196,8 +196,8 @@ func (p *Page) checkSlot(b uintptr) uintptr {
 	return FreeOK
 }
 
-// freeSlot zeroes the block at b, which is live, for the call in, in the words of Free. size is what the
-// caller says that it has, or NoSize.
+// freeSlot zeroes the block at b, which is live, for the call in, in the words of Free. size is
+// what the caller says that it has, or NoSize.
 func (p *Page) freeSlot(in *running, b, how, size uintptr) uintptr {
 	l := p.label(b)
 	if why := judge(in, labelState(l), labelSize(l), how, size); why != FreeOK {

@@ -10,18 +10,21 @@ import (
 // whose pages are all full, and that frees and allocates in turn, neither
 // relinks pages nor comes here. To its page a spilled block is in use.
 //
-// The lists of the warm classes take blocks of pages that are not full, too, and malloc looks at them before it looks at the
-// page: such pages have few blocks each, and what was freed last is still in the cache.
+// The lists of the warm classes take blocks of pages that are not full, too, and malloc looks at
+// them before it looks at the page: such pages have few blocks each, and what was freed last is
+// still in the cache.
 //
 //	blocks on the list = spillLimit - Room; none in a guarded class, or one that is not open
 //	Pops = blocks ever given out from it
 //
 // It has half a cache line, for where pages are full this is what each call goes to.
 type Spill struct {
-	Head   uintptr // linked by their first words
-	Room   uint64
-	Pops   uint64
-	Credit int64 // of a warm class, blocks of pages not full that it takes before the thread looks at the time again: watch.go
+	Head uintptr // linked by their first words
+	Room uint64
+	Pops uint64
+	// of a warm class, blocks of pages not full that it takes before the thread looks at the time
+	// again: watch.go
+	Credit int64
 }
 
 const (
@@ -33,8 +36,9 @@ const (
 	warmEnd   = 64 // the first that is not warm any more: above 16 KiB
 )
 
-// isWarm reports whether the spill list of class c takes blocks of pages that are not full. Where spans are demoted none does: what
-// comes free in one that is away is not to be given out again (emptied).
+// isWarm reports whether the spill list of class c takes blocks of pages that are not full. Where
+// spans are demoted none does: what comes free in one that is away is not to be given out again
+// (emptied).
 func isWarm(c uintptr) bool { return c >= warmFirst && c < warmEnd && !tiers.Migrating() }
 
 func spillLimit(c uintptr) uint64 {

@@ -98,7 +98,8 @@ func (p *Page) putSplit(first firstPart, place uint32) {
 
 // reserveHuge charges a huge block of size bytes, or of as many more as its place wants. With a
 // first part only the rest lies in the place.
-func (h *Heap) reserveHuge(size uintptr, reserved bool) (place, n uintptr, first firstPart, ok bool) {
+func (h *Heap) reserveHuge(size uintptr, reserved bool) (place, n uintptr, first firstPart,
+	ok bool) {
 	if !reserved {
 		if place, n, first, ok = h.reserveSplit(size); ok {
 			return place, n, first, ok

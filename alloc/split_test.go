@@ -27,7 +27,8 @@ func layout(t *testing.T, b uintptr) string {
 	if errno := TierOfRange(b, 0, ^uintptr(0), in); errno != 0 {
 		t.Fatalf("no block at %#x: %d", b, errno)
 	}
-	text := fmt.Sprintf("tier %d, %d %d %d of", TierOf(b), raw.Load(in)/mib, raw.Load(in+8)/mib, raw.Load(in+16)/mib)
+	text := fmt.Sprintf("tier %d, %d %d %d of", TierOf(b), raw.Load(in)/mib, raw.Load(in+8)/mib,
+		raw.Load(in+16)/mib)
 	for _, f := range tierFigures() {
 		text += fmt.Sprintf(" %d", f.BytesCurrent/mib)
 	}
@@ -43,7 +44,8 @@ func lies(t *testing.T, b uintptr, want string) {
 	sound(t)
 }
 
-// numbered writes its distance from the start to each memory page of a block; isNumbered looks for it.
+// numbered writes its distance from the start to each memory page of a block; isNumbered looks for
+// it.
 func numbered(b, n uintptr) {
 	for at := uintptr(0); at < n; at += raw.Page {
 		raw.Store(b+at, at)
@@ -88,14 +90,19 @@ func TestSplitRange(t *testing.T) {
 	in := raw.Map(raw.Page)
 	defer raw.Unmap(in, raw.Page)
 	for _, c := range []struct{ at, n, fast, normal uintptr }{
-		{0, 64 * mib, 32 * mib, 32 * mib}, {0, ^uintptr(0), 32 * mib, 32 * mib}, {0, 1, 1, 0}, {0, 0, 0, 0},
-		{32*mib - 1, 2, 1, 1}, {32 * mib, 5, 0, 5}, {5, 10, 10, 0}, {64*mib - 1, 5, 0, 1}, {64 * mib, 5, 0, 0}, {^uintptr(0), ^uintptr(0), 0, 0},
+		{0, 64 * mib, 32 * mib, 32 * mib}, {0, ^uintptr(0), 32 * mib, 32 * mib}, {0, 1, 1, 0},
+		{0, 0, 0, 0},
+		{32*mib - 1, 2, 1, 1}, {32 * mib, 5, 0, 5}, {5, 10, 10, 0}, {64*mib - 1, 5, 0, 1},
+		{64 * mib, 5, 0, 0}, {^uintptr(0), ^uintptr(0), 0, 0},
 	} {
-		if errno := TierOfRange(b, c.at, c.n, in); errno != 0 || raw.Load(in) != c.fast || raw.Load(in+8) != c.normal || raw.Load(in+16) != 0 {
-			t.Errorf("%d bytes from %d on: errno %d, %d and %d", c.n, c.at, errno, raw.Load(in), raw.Load(in+8))
+		if errno := TierOfRange(b, c.at, c.n, in); errno != 0 || raw.Load(in) != c.fast ||
+			raw.Load(in+8) != c.normal || raw.Load(in+16) != 0 {
+			t.Errorf("%d bytes from %d on: errno %d, %d and %d", c.n, c.at, errno, raw.Load(in),
+				raw.Load(in+8))
 		}
 	}
-	if errno := TierOfRange(small, 0, ^uintptr(0), in); errno != 0 || raw.Load(in)+raw.Load(in+8) != Usable(small) || raw.Load(in) != 0 {
+	if errno := TierOfRange(small, 0, ^uintptr(0), in); errno != 0 ||
+		raw.Load(in)+raw.Load(in+8) != Usable(small) || raw.Load(in) != 0 {
 		t.Errorf("a small block: %d, %d and %d bytes", errno, raw.Load(in), raw.Load(in+8))
 	}
 	if errno := TierOfRange(b+mib, 0, 1, in); errno != uintptr(syscall.EINVAL) {
@@ -103,8 +110,8 @@ func TestSplitRange(t *testing.T) {
 	}
 }
 
-// TestSplitResize: a split block grows and shrinks at its end; what is left of it when the end is gone is a
-// block as any other.
+// TestSplitResize: a split block grows and shrinks at its end; what is left of it when the end is
+// gone is a block as any other.
 func TestSplitResize(t *testing.T) {
 	h := splitWorld(t, "TA_FAST_HARD=32M")
 	b := mustServe(t, h, 64*mib)
@@ -137,7 +144,8 @@ func TestSplitResize(t *testing.T) {
 	}
 }
 
-// TestSplitGrowthOfPage: a page of one block that becomes a block of its own, and larger than its tier, is split.
+// TestSplitGrowthOfPage: a page of one block that becomes a block of its own, and larger than its
+// tier, is split.
 func TestSplitGrowthOfPage(t *testing.T) {
 	h := splitWorld(t, "TA_FAST_HARD=32M")
 	b := mustServe(t, h, mib)
@@ -146,13 +154,15 @@ func TestSplitGrowthOfPage(t *testing.T) {
 		t.Fatal("not resized")
 	}
 	isNumbered(t, b, mib)
-	if first := Lookup(b).parted(64 * mib); first.place != 0 || first.bytes > 32*mib || first.bytes < 28*mib {
+	if first := Lookup(b).parted(64 * mib); first.place != 0 || first.bytes > 32*mib ||
+		first.bytes < 28*mib {
 		t.Errorf("%d MiB are in %d", first.bytes/mib, first.place)
 	}
 	sound(t)
 }
 
-// TestSplitMove: ta_move brings all of a split block to a tier, also to a third one while the two are full.
+// TestSplitMove: ta_move brings all of a split block to a tier, also to a third one while the two
+// are full.
 func TestSplitMove(t *testing.T) {
 	h := splitWorld(t, "TA_FAST_HARD=32M", "TA_NORMAL_HARD=40M")
 	b := mustServe(t, h, 64*mib)
@@ -176,7 +186,8 @@ func TestSplitMove(t *testing.T) {
 	sound(t)
 }
 
-// TestSplitNames: what of a split block lies in the new tier's memory by another name needs no room there, and stays.
+// TestSplitNames: what of a split block lies in the new tier's memory by another name needs no room
+// there, and stays.
 func TestSplitNames(t *testing.T) {
 	for _, c := range []struct {
 		account  [4]uintptr
@@ -185,9 +196,12 @@ func TestSplitNames(t *testing.T) {
 		after    string
 		slowHard string
 	}{
-		{[4]uintptr{0, 0, 2, 3}, "tier 0, 40 0 10 of 60 0 10", uintptr(config.TierNormal), "tier 1, 0 50 0 of 0 50 0", "TA_SLOW_HARD=1G"},
-		{[4]uintptr{0, 1, 1, 3}, "tier 0, 40 10 0 of 60 10 0", uintptr(config.TierSlow), "tier 2, 0 0 50 of 0 0 50", "TA_SLOW_HARD=56M"},
-		{[4]uintptr{0, 1, 1, 3}, "tier 0, 40 10 0 of 60 10 0", uintptr(config.TierSlow), "tier 0, 40 10 0 of 40 10 0", "TA_SLOW_HARD=48M"},
+		{[4]uintptr{0, 0, 2, 3}, "tier 0, 40 0 10 of 60 0 10", uintptr(config.TierNormal),
+			"tier 1, 0 50 0 of 0 50 0", "TA_SLOW_HARD=1G"},
+		{[4]uintptr{0, 1, 1, 3}, "tier 0, 40 10 0 of 60 10 0", uintptr(config.TierSlow),
+			"tier 2, 0 0 50 of 0 0 50", "TA_SLOW_HARD=56M"},
+		{[4]uintptr{0, 1, 1, 3}, "tier 0, 40 10 0 of 60 10 0", uintptr(config.TierSlow),
+			"tier 0, 40 10 0 of 40 10 0", "TA_SLOW_HARD=48M"},
 	} {
 		h := splitWorld(t, "TA_FAST_HARD=60M", c.slowHard)
 		oneMemory(t, c.account)
@@ -197,7 +211,8 @@ func TestSplitNames(t *testing.T) {
 		lies(t, b, c.before)
 		drop(h, a)
 		purgeAll(h.Thread)
-		if to := Move(h, b, c.tier); (to == b) != (TierOf(b) == c.tier) || to != b && to != uintptr(syscall.ENOMEM) {
+		if to := Move(h, b, c.tier); (to == b) != (TierOf(b) == c.tier) ||
+			to != b && to != uintptr(syscall.ENOMEM) {
 			t.Errorf("moving to %d: %#x", c.tier, to)
 		}
 		lies(t, b, c.after)
@@ -209,7 +224,8 @@ func TestSplitNames(t *testing.T) {
 
 // TestSplitHome: with demotion a split block goes on to its home when that has room.
 func TestSplitHome(t *testing.T) {
-	h := splitWorld(t, "TA_FAST_SOFT=64M", "TA_FAST_HARD=128M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0")
+	h := splitWorld(t, "TA_FAST_SOFT=64M", "TA_FAST_HARD=128M", "TA_ON_SOFTCAP=demote",
+		"TA_MIGRATE_BW=0")
 	a := mustServe(t, h, 40*mib)
 	b := mustServe(t, h, 100*mib)
 	numbered(b, 100*mib)
@@ -224,10 +240,11 @@ func TestSplitHome(t *testing.T) {
 	isNumbered(t, b, 100*mib)
 }
 
-// TestSplitDown: with demotion the first part of a split block goes down in its turn, before what is HOT, from its end,
-// and comes back when there is room.
+// TestSplitDown: with demotion the first part of a split block goes down in its turn, before what
+// is HOT, from its end, and comes back when there is room.
 func TestSplitDown(t *testing.T) {
-	h := splitWorld(t, "TA_FAST_SOFT=64M", "TA_FAST_HARD=128M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0")
+	h := splitWorld(t, "TA_FAST_SOFT=64M", "TA_FAST_HARD=128M", "TA_ON_SOFTCAP=demote",
+		"TA_MIGRATE_BW=0")
 	step := func() {
 		for range 8 {
 			h.Thread.Now += 1e9
@@ -255,7 +272,8 @@ func TestSplitDown(t *testing.T) {
 	sound(t)
 }
 
-// TestSplitForeign: another thread frees a split block, and a forked child has it charged to both tiers.
+// TestSplitForeign: another thread frees a split block, and a forked child has it charged to both
+// tiers.
 func TestSplitForeign(t *testing.T) {
 	h := splitWorld(t, "TA_FAST_HARD=32M")
 	b := mustServe(t, h, 64*mib)
@@ -323,10 +341,11 @@ func TestSplitThrottled(t *testing.T) {
 	}
 }
 
-// TestSplitStuck: once pages of a split block would not go down, there are more in the faster tier than its first part.
-// No step moves such a block any more; ta_move does, all of it.
+// TestSplitStuck: once pages of a split block would not go down, there are more in the faster tier
+// than its first part. No step moves such a block any more; ta_move does, all of it.
 func TestSplitStuck(t *testing.T) {
-	h := splitWorld(t, "TA_FAST_SOFT=120M", "TA_FAST_HARD=128M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0")
+	h := splitWorld(t, "TA_FAST_SOFT=120M", "TA_FAST_HARD=128M", "TA_ON_SOFTCAP=demote",
+		"TA_MIGRATE_BW=0")
 	a := mustServe(t, h, 100*mib)
 	b := mustServe(t, h, 40*mib)
 	lies(t, b, "tier 0, 20 20 0 of 120 20 0")

@@ -16,7 +16,8 @@ import (
 // its own frees, too. So the counts of one stand that has no block in use, and it
 // can go back to the pool. The others go back on the list.
 
-// With TA_SECURE=1 a thread looks at the block that it was given last, though another may have freed it, so its page stays.
+// With TA_SECURE=1 a thread looks at the block that it was given last, though another may have
+// freed it, so its page stays.
 
 // stealStep is how many threads one step looks at, from where the one before it stopped.
 const stealStep = 16
@@ -66,7 +67,8 @@ func (t *Thread) stealFrom(h *Heap) {
 		p := (*Page)(raw.Ptr(list))
 		list = addrOf(p.pendNext)
 		full := atomic.LoadUintptr(&p.Owner)&OwnerFull != 0
-		if !full || !p.allFree() || h.Thread.wasGiven(p) || p.segment == nil || !poolLock.Take(t.token) {
+		if !full || !p.allFree() || h.Thread.wasGiven(p) || p.segment == nil ||
+			!poolLock.Take(t.token) {
 			notify(p)
 			continue
 		}

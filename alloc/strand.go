@@ -6,18 +6,18 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// The kernel refuses to unmap the middle of a mapping when the process has as many of them as
-// it may have. Then it most likely maps nothing either, so what it would not unmap must stay of use.
-// Its memory is discarded, and it is kept as a segment that is one clean span: pages are cut
-// from it, and huge blocks when the kernel maps no more. What could be unmapped, at the end of
-// a mapping, would not be mapped again then: so after a refusal the kernel is asked every
-// tightSteps times only.
+// The kernel refuses to unmap the middle of a mapping when the process has as many of them as it
+// may have. Then it most likely maps nothing either, so what it would not unmap must stay of use.
+// Its memory is discarded, and it is kept as a segment that is one clean span: pages are cut from
+// it, and huge blocks when the kernel maps no more. What could be unmapped, at the end of a
+// mapping, would not be mapped again then: so after a refusal the kernel is asked every tightSteps
+// times only.
 const tightSteps = 64
 
 var tight uint32 // how often it is not asked
 
-// unmap unmaps n bytes at addr, or reports false. With ask set the kernel is asked in any case: huge pages of its pool are few, and
-// cannot be kept for something else.
+// unmap unmaps n bytes at addr, or reports false. With ask set the kernel is asked in any case:
+// huge pages of its pool are few, and cannot be kept for something else.
 func unmap(addr, n uintptr, ask bool) bool {
 	if left := atomic.LoadUint32(&tight); left > 0 && !ask {
 		atomic.CompareAndSwapUint32(&tight, left, left-1)
@@ -68,7 +68,8 @@ func isStrand(p *Page, place uint32) bool {
 		return false
 	}
 	s := p.segment
-	return p.Start == s.start && uintptr(p.slices) == s.slices && s.mapAddr == s.start && s.mapSize == p.bytes() &&
+	return p.Start == s.start && uintptr(p.slices) == s.slices && s.mapAddr == s.start &&
+		s.mapSize == p.bytes() &&
 		s.hugetlb == 0 && s.epoch == pool.epoch
 }
 
@@ -136,10 +137,12 @@ func (h *Heap) stranded(size, align, place uintptr) uintptr {
 	best := (*Page)(nil)
 	for s := pool.segments; s != nil; s = s.next {
 		p := Lookup(s.start)
-		if p == nil || p.state != spanClean || uintptr(p.slices) != s.slices || uintptr(p.place) != place {
+		if p == nil || p.state != spanClean || uintptr(p.slices) != s.slices ||
+			uintptr(p.place) != place {
 			continue
 		}
-		if p.bytes() >= size && p.Start&(align-1) == 0 && s.hugetlb == 0 && (best == nil || p.slices < best.slices) {
+		if p.bytes() >= size && p.Start&(align-1) == 0 && s.hugetlb == 0 &&
+			(best == nil || p.slices < best.slices) {
 			best = p
 		}
 	}

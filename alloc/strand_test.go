@@ -28,7 +28,8 @@ func TestStrand(t *testing.T) {
 		t.Fatal("no memory")
 	}
 	for i := range uintptr(count) { // side by side
-		if h.hugeAdopt(whole+i*size, size, 1, h.Hint, 1, firstPart{}, false) == nil || !h.Thread.admit(1, size) {
+		if h.hugeAdopt(whole+i*size, size, 1, h.Hint, 1, firstPart{}, false) == nil ||
+			!h.Thread.admit(1, size) {
 			t.Fatal("no block")
 		}
 	}
@@ -42,15 +43,18 @@ func TestStrand(t *testing.T) {
 		}
 		mustBeSound(t)
 	}
-	if s := pool.segments; s == nil || s.next != nil || s.start != whole || s.slices != count*size>>SliceShift || pool.count.mapped != had {
+	if s := pool.segments; s == nil || s.next != nil || s.start != whole ||
+		s.slices != count*size>>SliceShift || pool.count.mapped != had {
 		t.Fatalf("not one segment of all of it, or %d bytes mapped, not %d", pool.count.mapped, had)
 	}
-	if got := h.stranded(count*size+SliceSize, SliceSize, 1) + h.stranded(size, SliceSize, 0); got != 0 {
+	if got := h.stranded(count*size+SliceSize, SliceSize, 1) +
+		h.stranded(size, SliceSize, 0); got != 0 {
 		t.Errorf("more than there is, or of another place, is had at %#x", got)
 	}
 	at := h.stranded(3*size, SliceSize, 1)
 	if at != whole || raw.Load(at) != 0 || pool.count.mapped != had-3*size {
-		t.Fatalf("had %#x, not %#x; it holds %d; %d bytes mapped", at, whole, raw.Load(at), pool.count.mapped)
+		t.Fatalf("had %#x, not %#x; it holds %d; %d bytes mapped", at, whole, raw.Load(at),
+			pool.count.mapped)
 	}
 	mustBeSound(t)
 	h.giveBack(at, 3*size, 1) // it can: the kernel is asked
@@ -84,8 +88,10 @@ func TestLost(t *testing.T) {
 	}
 	mustBeSound(t)
 	r := filled(8)
-	if normal := &tierFigures()[config.TierNormal]; normal.BytesCurrent != size || r.BytesLive != 0 || inUse() != 0 {
-		t.Errorf("%d bytes are charged, %d live, %d in use", normal.BytesCurrent, r.BytesLive, inUse())
+	if normal := &tierFigures()[config.TierNormal]; normal.BytesCurrent != size ||
+		r.BytesLive != 0 || inUse() != 0 {
+		t.Errorf("%d bytes are charged, %d live, %d in use", normal.BytesCurrent, r.BytesLive,
+			inUse())
 	}
 	scratch.collectCounts(&extents{})
 	recharge(&scratch.charged) // as in a child

@@ -6,16 +6,17 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// What a report adds up of a page does not change while the page is full, and in a large heap most pages are. So there
-// is a word beside the page map that sums up the page: a report reads that, of 8 GiB 1 MiB of words, and not the
-// descriptors, of which there are 24 MiB. In a forked child, to which all memory is new, that takes 1 ms and not 7.
+// What a report adds up of a page does not change while the page is full, and in a large heap most
+// pages are. So there is a word beside the page map that sums up the page: a report reads that, of
+// 8 GiB 1 MiB of words, and not the descriptors, of which there are 24 MiB. In a forked child, to
+// which all memory is new, that takes 1 ms and not 7.
 //
 //	summary of a page's first slice = 0 or what summary makes of the page
 //	it is 0 where the page is not full, is held, or has blocks on its remote list; and of any other slice
 //
-// The owner writes it, in setFull. Whoever ends that makes it 0 before: the owner, the thread that puts the first
-// block on the remote list, or who holds the page. Smaller segments have none: their pages are soon counted, and small
-// processes do not touch the memory.
+// The owner writes it, in setFull. Whoever ends that makes it 0 before: the owner, the thread that
+// puts the first block on the remote list, or who holds the page. Smaller segments have none: their
+// pages are soon counted, and small processes do not touch the memory.
 const (
 	summaryLeast = 256 // slices of a segment whose pages are summed up
 
@@ -48,13 +49,16 @@ func summaryMost(at, next uint) uint64 { return 1<<((next-at)&63) - 1 }
 // summary is 0 where the page is not to be summed up.
 func (p *Page) summary() pageSummary {
 	live, slices := p.Allocs-p.Frees, uint64(p.slices)
-	if live > summaryMost(summaryLive, summaryFrees) || p.Frees > summaryMost(summaryFrees, 64) || slices > summaryMost(summarySlices, summaryLive) {
+	if live > summaryMost(summaryLive, summaryFrees) || p.Frees > summaryMost(summaryFrees, 64) ||
+		slices > summaryMost(summarySlices, summaryLive) {
 		return 0
 	}
-	if atomic.LoadUint32(&p.moving) != 0 || atomic.LoadUintptr(&p.Remote)&RemoteAddr != 0 || p.stray != 0 || p.isNursery() {
+	if atomic.LoadUint32(&p.moving) != 0 || atomic.LoadUintptr(&p.Remote)&RemoteAddr != 0 ||
+		p.stray != 0 || p.isNursery() {
 		return 0
 	}
-	place, hint, class := uint64(p.place&(placeSlots-1)), uint64(p.Hint&(hintSlots-1)), uint64(p.Class&(Classes-1))
+	place, hint, class := uint64(p.place&(placeSlots-1)), uint64(p.Hint&(hintSlots-1)),
+		uint64(p.Class&(Classes-1))
 	return pageSummary(p.Frees<<summaryFrees | live<<summaryLive | slices<<summarySlices |
 		place<<summaryPlace | hint<<summaryHint | class<<summaryClass)
 }
@@ -66,7 +70,8 @@ func (p *Page) summarize() {
 	}
 }
 
-// writeSummary either sees what another thread is just doing to the page, or that thread sees the summary.
+// writeSummary either sees what another thread is just doing to the page, or that thread sees the
+// summary.
 func (p *Page) writeSummary() {
 	w := p.summary()
 	atomic.StoreUint64(p.summaryWord(), uint64(w))
@@ -95,9 +100,10 @@ func (p *Page) endSummary() {
 // clearSummary is dropSummary for who has settled it. Precondition: summed.
 func (p *Page) clearSummary() { atomic.StoreUint64(p.summaryWord(), 0) }
 
-// summariesTorn is set in a forked child of a process with other threads. The kernel copies memory page by page while
-// they run, so that a summary which the child has may not be of the same moment as the page's descriptor. The figures
-// at the fork have gone by the summary: when it is dropped they are amended.
+// summariesTorn is set in a forked child of a process with other threads. The kernel copies memory
+// page by page while they run, so that a summary which the child has may not be of the same moment
+// as the page's descriptor. The figures at the fork have gone by the summary: when it is dropped
+// they are amended.
 var summariesTorn bool
 
 // settleSummary takes an inherited summary out of the figures at the fork. Precondition: summed.
@@ -139,7 +145,8 @@ func dropSummaries() {
 	}
 }
 
-// summaryOf is the summary of the page that begins at addr, in a segment of summaryLeast slices or more, or 0.
+// summaryOf is the summary of the page that begins at addr, in a segment of summaryLeast slices or
+// more, or 0.
 func summaryOf(addr uintptr) pageSummary {
 	return pageSummary(atomic.LoadUint64((*uint64)(raw.Ptr(summaryEntry(addr)))))
 }

@@ -2,7 +2,8 @@ package alloc
 
 import "testing"
 
-// summedUp is a thread with 20 pages that are full and summed up, and one that is not, and their blocks.
+// summedUp is a thread with 20 pages that are full and summed up, and one that is not, and their
+// blocks.
 func summedUp(t *testing.T) (th *thread, blocks []uintptr) {
 	t.Helper()
 	roomyWorld(t)
@@ -24,7 +25,8 @@ func wantSummaries(t *testing.T, n int) {
 	}
 }
 
-// TestSummaries: a page that is full no more is counted by itself, whoever has freed the first block or moves it.
+// TestSummaries: a page that is full no more is counted by itself, whoever has freed the first
+// block or moves it.
 func TestSummaries(t *testing.T) {
 	mine, blocks := summedUp(t)
 	other := &thread{h: mustAcquire(t, 16), token: 16, now: mine.now}
@@ -44,8 +46,9 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// TestTornSummaries: the kernel copies a summary for the child, then a thread of the parent frees blocks of the page, then the
-// kernel copies the page's descriptor. What the child frees is counted as what it has freed all the same.
+// TestTornSummaries: the kernel copies a summary for the child, then a thread of the parent frees
+// blocks of the page, then the kernel copies the page's descriptor. What the child frees is counted
+// as what it has freed all the same.
 func TestTornSummaries(t *testing.T) {
 	other, blocks := summedUp(t)
 	mine := &thread{h: mustAcquire(t, 16), token: 16, now: other.now}
@@ -59,8 +62,10 @@ func TestTornSummaries(t *testing.T) {
 	mustFree(t, mine, blocks[1:3])
 	mustFree(t, mine, blocks[len(blocks)/2+1:len(blocks)/2+4])
 	r := filled(mine.token)
-	if live := uint64(1 + len(blocks) - 7); r.BlocksTotalAlloc != 0 || r.BlocksTotalFreed != 5 || r.BlocksLive != live {
-		t.Errorf("%d blocks were allocated, %d freed, not 5, and %d are live, not %d", r.BlocksTotalAlloc, r.BlocksTotalFreed, r.BlocksLive, live)
+	if live := uint64(1 + len(blocks) - 7); r.BlocksTotalAlloc != 0 || r.BlocksTotalFreed != 5 ||
+		r.BlocksLive != live {
+		t.Errorf("%d blocks were allocated, %d freed, not 5, and %d are live, not %d",
+			r.BlocksTotalAlloc, r.BlocksTotalFreed, r.BlocksLive, live)
 	}
 }
 

@@ -2,8 +2,8 @@ package alloc
 
 import "testing"
 
-// TestTakeHeaps: who holds poolLock, in the code that a signal handler has interrupted, does not wait for
-// heapsLock, which a thread that forks may hold while it waits for poolLock.
+// TestTakeHeaps: who holds poolLock, in the code that a signal handler has interrupted, does not
+// wait for heapsLock, which a thread that forks may hold while it waits for poolLock.
 func TestTakeHeaps(t *testing.T) {
 	const handler, forker = 8, 16
 	if !poolLock.Take(handler) {

@@ -108,7 +108,8 @@ func (t *Thread) retire(p *Page, to *Heap) {
 
 // atHome makes the tier that the only block of a span is in its home.
 func (t *Thread) atHome(p *Page) {
-	if uintptr(p.home) == tierOf(p.place) || p.Owner != OwnerHuge && p.blocks != 1 || !poolLock.Take(t.token) {
+	if uintptr(p.home) == tierOf(p.place) || p.Owner != OwnerHuge && p.blocks != 1 ||
+		!poolLock.Take(t.token) {
 		return
 	}
 	ageRemove(p)
@@ -192,8 +193,8 @@ func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 	return errno
 }
 
-// rename has what of p's span lies in the tier's memory by another name count for the tier: its pages stay. It does nothing
-// and returns an errno where the tier has no room for the rest.
+// rename has what of p's span lies in the tier's memory by another name count for the tier: its
+// pages stay. It does nothing and returns an errno where the tier has no room for the rest.
 func (h *Heap) rename(p *Page, tier uintptr) (errno uintptr) {
 	t, to, moved := h.Thread, uint32(tier), h.Thread.heap(hintMoved+tier)
 	if n := elsewhere(p, tier); n != 0 && tiers.Full(tier, n) {

@@ -127,7 +127,8 @@ func (t *thread) free(b uintptr) uintptr {
 		}
 		return FreeOK
 	case owner > OwnerHuge:
-		if r := h.Out[heapOf(owner).Number%OutSlots]; r != nil && r.Owner == heapOf(owner) && sane(p, b) && t.post(r, b) {
+		if r := h.Out[heapOf(owner).Number%OutSlots]; r != nil && r.Owner == heapOf(owner) &&
+			sane(p, b) && t.post(r, b) {
 			h.Remotes++
 			return FreeOK
 		}

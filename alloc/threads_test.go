@@ -86,7 +86,8 @@ func schedulerAside(t *testing.T) {
 
 // checkRing frees what is still under way and looks for a trace of anything.
 func checkRing(t *testing.T, threads []*ringThread) {
-	last := &thread{h: mustAcquire(t, 8), token: 8, now: func() uint64 { return raw.Clock(raw.ClockMono) }}
+	last := &thread{h: mustAcquire(t, 8), token: 8,
+		now: func() uint64 { return raw.Clock(raw.ClockMono) }}
 	for _, r := range threads {
 		close(r.out)
 		for b := range r.out {

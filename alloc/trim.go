@@ -2,9 +2,9 @@ package alloc
 
 import "tieralloc/stats"
 
-// Trim gives back to the kernel whatever is not in use: quarantined blocks and empty pages of this thread, of
-// heaps without a thread, and of others as far as they can be had, cached huge blocks, free spans. It returns the
-// number of bytes given back.
+// Trim gives back to the kernel whatever is not in use: quarantined blocks and empty pages of this
+// thread, of heaps without a thread, and of others as far as they can be had, cached huge blocks,
+// free spans. It returns the number of bytes given back.
 func Trim(h *Heap) uintptr {
 	h.Thread.running = running{number: uintptr(stats.CallMallocTrim) + 1}
 	done := purgeAll(h.Thread)

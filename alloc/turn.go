@@ -3,10 +3,10 @@ package alloc
 // Which page of a class's list is the current one. Pages take turns: the current one goes to the
 // end of the list when it has no free block.
 
-// passed ends the turn of the current page, which has no free block, where
-// blocks of it were freed since its last one, and reports whether it did. To take it off the list
-// does not pay: each of the next frees would go to the spill list, and many calls, here and there, would
-// find out by a branch which list it is.
+// passed ends the turn of the current page, which has no free block, where blocks of it were freed
+// since its last one, and reports whether it did. To take it off the list does not pay: each of the
+// next frees would go to the spill list, and many calls, here and there, would find out by a branch
+// which list it is.
 func (h *Heap) passed(p *Page) bool {
 	if p.next == nil || p.Stamp == p.Frees {
 		return false
@@ -18,13 +18,14 @@ func (h *Heap) passed(p *Page) bool {
 // yieldLeast is how many bytes of free blocks make a turn worth while.
 const yieldLeast = 1 << 10
 
-// yields ends the turn of the current page, which has no free block but may be carved further, where the
-// next one has some, and reports whether it did: memory that was in use goes before
+// yields ends the turn of the current page, which has no free block but may be carved further,
+// where the next one has some, and reports whether it did: memory that was in use goes before
 // memory that never was. (Of a page of slots it is not known.)
 func (h *Heap) yields(p *Page) bool {
 	q := p.next
 	if q == nil || p.Magic == 0 || q.spare() < yieldLeast || q.Free == 0 && q.holes == 0 {
-		return false // the list alone tells: a program that writes to free blocks may have cut it short
+		// the list alone tells: a program that writes to free blocks may have cut it short
+		return false
 	}
 	h.turn(p)
 	return true
@@ -37,9 +38,9 @@ func (h *Heap) turn(p *Page) {
 	h.append(p)
 }
 
-// spare is how many bytes of the page are free blocks, those in holes included and those that other threads have
-// freed left out: these are in other caches yet, and the more of them come back at once the better.
-// Preconditions: the caller owns the page, which is not of slots.
+// spare is how many bytes of the page are free blocks, those in holes included and those that other
+// threads have freed left out: these are in other caches yet, and the more of them come back at
+// once the better. Preconditions: the caller owns the page, which is not of slots.
 func (p *Page) spare() uintptr {
 	return uintptr(p.carved) - p.Size*uintptr(p.Allocs-p.Frees)
 }

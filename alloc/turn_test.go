@@ -39,8 +39,8 @@ func TestUsedBeforeFresh(t *testing.T) {
 	}
 }
 
-// TestTurnsEnd: where a program that wrote to free blocks has cut the lists of two pages short, blocks are
-// lost and nothing else.
+// TestTurnsEnd: where a program that wrote to free blocks has cut the lists of two pages short,
+// blocks are lost and nothing else.
 func TestTurnsEnd(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)

@@ -23,8 +23,9 @@ type unitTable struct {
 	free unitBits
 	cont unitBits
 
-	left  uint32
-	given uint16 // a bit for each memory page that the kernel has, and that no block was taken from since
+	left uint32
+	// a bit for each memory page that the kernel has, and that no block was taken from since
+	given uint16
 
 	// What is to be added to the page's counts, which are of units, so that blocks are counted: of
 	// blocks handed out, of frees, and of frees by other threads, who write remote.

@@ -34,22 +34,26 @@ func TestUnitTable(t *testing.T) {
 				continue
 			}
 			if got := table.find(k, step); got != want {
-				t.Fatalf("round %d: %d units at multiples of %d: found at %d, they are at %d", round, k, step, got, want)
+				t.Fatalf("round %d: %d units at multiples of %d: found at %d, they are at %d",
+					round, k, step, got, want)
 			}
 			left := table.left
 			table.take(want, k)
-			if n := table.unitsOf(want); n != k || table.free.ones(want, k) != 0 || table.free.has(want+k-1) {
+			if n := table.unitsOf(want); n != k || table.free.ones(want, k) != 0 ||
+				table.free.has(want+k-1) {
 				t.Fatalf("round %d: %d units at %d are taken as %d", round, k, want, n)
 			}
 			table.give(want, k)
-			if n := table.free.ones(want, k); n != k || k > 1 && table.cont.has(want+k-1) || table.left != left {
+			if n := table.free.ones(want, k); n != k || k > 1 && table.cont.has(want+k-1) ||
+				table.left != left {
 				t.Fatalf("round %d: %d of %d units at %d are given back", round, n, k, want)
 			}
 			table.take(want, k)
 			want = raw.RoundUp(want+k, step)
 		}
 		if got := table.find(k, step); got != unitCount {
-			t.Fatalf("round %d: %d units at multiples of %d: found at %d where there are none", round, k, step, got)
+			t.Fatalf("round %d: %d units at multiples of %d: found at %d where there are none",
+				round, k, step, got)
 		}
 	}
 }

@@ -32,7 +32,9 @@ func inspect() error {
 }
 
 func inspected() (*inspection, error) {
-	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{}, spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{}, pages: map[*Thread]uintptr{}}
+	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{},
+		spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{},
+		pages: map[*Thread]uintptr{}}
 	v.want(!poolLock.Held() && !heapsLock.Held(), "a lock is held")
 	v.allThreads()
 	for t := range v.threads {
@@ -67,18 +69,23 @@ func (v *inspection) allThreads() {
 	for _, l := range []*threadList{&abandoned.with, &abandoned.without} {
 		n, last := uintptr(0), (*Thread)(nil)
 		for t := l.first; t != nil; t = t.next {
-			if !v.want(left[t], "thread %p in state %d is on an abandoned list, or twice", t, t.state) {
+			if !v.want(left[t], "thread %p in state %d is on an abandoned list, or twice", t,
+				t.state) {
 				return
 			}
 			v.want(t.prev == last, "abandoned thread %p: prev is %p, not %p", t, t.prev, last)
-			v.want(l == &abandoned.with || t.pages == 0, "thread %p has %d pages, on the list of those without", t, t.pages)
+			v.want(l == &abandoned.with || t.pages == 0,
+				"thread %p has %d pages, on the list of those without", t, t.pages)
 			left[t] = false
 			last = t
 			n++
 		}
-		v.want(l.last == last && l.n == n, "an abandoned list has %d threads up to %p, says %d up to %p", n, last, l.n, l.last)
+		v.want(l.last == last &&
+			l.n == n, "an abandoned list has %d threads up to %p, says %d up to %p", n, last, l.n,
+			l.last)
 	}
-	v.want(len(left) == int(pool.threadCount), "%d threads, counted %d", len(left), pool.threadCount)
+	v.want(len(left) == int(pool.threadCount), "%d threads, counted %d", len(left),
+		pool.threadCount)
 	for t, missing := range left {
 		v.want(!missing, "abandoned thread %p is not on the list", t)
 	}
@@ -90,7 +97,8 @@ func (v *inspection) thread(t *Thread) {
 		if h == nil {
 			continue
 		}
-		v.want(h.Thread == t && int(h.Hint) == hint, "heap %p, of thread %p, hint %d, is in thread %p for %d", h, h.Thread, h.Hint, t, hint)
+		v.want(h.Thread == t && int(h.Hint) == hint,
+			"heap %p, of thread %p, hint %d, is in thread %p for %d", h, h.Thread, h.Hint, t, hint)
 		base = base || t.Base == h
 		kept += v.heap(h)
 	}
@@ -110,14 +118,16 @@ func (v *inspection) quarantine(t *Thread) {
 	q, bytes := t.held, uintptr(0)
 	for _, b := range q.slot[:q.n] {
 		p := Lookup(b)
-		if !v.want(p != nil && p.isSlot(b) && labelState(p.label(b)) == stateClean && labelValid(b, p.label(b)), "%#x in quarantine", b) {
+		if !v.want(p != nil && p.isSlot(b) && labelState(p.label(b)) == stateClean &&
+			labelValid(b, p.label(b)), "%#x in quarantine", b) {
 			return
 		}
 		v.want(blank(b, b+p.room()), "%#x in quarantine is not zero", b)
 		bytes += p.Size
 		v.spilled[p]++
 	}
-	v.want(bytes == q.bytes && bytes <= quarantineBytes, "a quarantine has %d bytes, says %d", bytes, q.bytes)
+	v.want(bytes == q.bytes && bytes <= quarantineBytes, "a quarantine has %d bytes, says %d",
+		bytes, q.bytes)
 }
 
 // cache: its slots are clean, in use to their pages, and of the thread's base.
@@ -127,10 +137,13 @@ func (v *inspection) cache(t *Thread) {
 	}
 	for c := range t.Cache.Bins {
 		b := &t.Cache.Bins[c]
-		v.want(b.Count <= b.Most && b.Most <= freedSlots && b.News <= freshSlots, "bin %d has %d and %d slots", c, b.Count, b.News)
+		v.want(b.Count <= b.Most && b.Most <= freedSlots &&
+			b.News <= freshSlots, "bin %d has %d and %d slots", c, b.Count, b.News)
 		for _, s := range append(b.Freed[:b.Count:b.Count], b.Fresh[:b.News]...) {
 			p := Lookup(s)
-			if !v.want(p != nil && p.isSlot(s) && p.Class == uint32(c) && heapOf(p.Owner) == t.Base && labelState(p.label(s)) == stateClean && labelValid(s, p.label(s)), "%#x in bin %d", s, c) {
+			if !v.want(p != nil && p.isSlot(s) && p.Class == uint32(c) &&
+				heapOf(p.Owner) == t.Base && labelState(p.label(s)) == stateClean &&
+				labelValid(s, p.label(s)), "%#x in bin %d", s, c) {
 				return
 			}
 			v.want(blank(s, s+p.room()), "%#x in bin %d is not zero", s, c)
@@ -151,11 +164,14 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 		published := h.cur[c]
 		if h.guarded(c) {
 			published = pageNone
-			v.want(h.Spill[c].Room == 0 && h.Spill[c].Head == 0, "guarded class %d has a spill list", c)
+			v.want(h.Spill[c].Room == 0 && h.Spill[c].Head == 0,
+				"guarded class %d has a spill list", c)
 		}
-		v.want(h.Cur[c] == published, "heap %p: the fast path has page %p for class %d, not %p", h, h.Cur[c], c, published)
+		v.want(h.Cur[c] == published, "heap %p: the fast path has page %p for class %d, not %p", h,
+			h.Cur[c], c, published)
 	}
-	v.want(h.Direct[0] == h.Cur[0], "heap %p: blocks of 0 bytes are not those of the smallest class", h)
+	v.want(h.Direct[0] == h.Cur[0],
+		"heap %p: blocks of 0 bytes are not those of the smallest class", h)
 	for i, p := range h.Direct[1:] {
 		i++
 		c := Class(uintptr(i) * Granule)
@@ -163,7 +179,8 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 	}
 	for p := (*Page)(raw.Ptr(h.pending)); p != nil && v.err == nil; p = p.pendNext {
 		v.want(v.pending[p] == nil, "page %p is twice on pending lists", p)
-		v.want(heapOf(p.Owner) == h, "page %p is on the pending list of %p, owned by %#x", p, h, p.Owner)
+		v.want(heapOf(p.Owner) == h, "page %p is on the pending list of %p, owned by %#x", p, h,
+			p.Owner)
 		v.pending[p] = h
 	}
 	return kept
@@ -188,14 +205,18 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 		case last == nil && p.slices != 1 && !secure:
 			idle := h.Thread.idleHeap == h && uintptr(h.Thread.idleClass) == c
 			v.want(idle || p.Frees < p.Trigger && p.Trigger <= max(p.Allocs, p.Frees+1),
-				"current page %p of %d slices has trigger %d after %d blocks and %d frees", p, p.slices, p.Trigger, p.Allocs, p.Frees)
+				"current page %p of %d slices has trigger %d after %d blocks and %d frees", p,
+				p.slices, p.Trigger, p.Allocs, p.Frees)
 		case last == nil:
-			v.want(p.Trigger == neverEmpty || p.Trigger <= p.Frees+paceMax, "current page %p has trigger %d after %d frees", p, p.Trigger, p.Frees)
+			v.want(p.Trigger == neverEmpty ||
+				p.Trigger <= p.Frees+paceMax, "current page %p has trigger %d after %d frees", p,
+				p.Trigger, p.Frees)
 		case p.Trigger == keptEmpty:
 			v.want(p.Frees == p.Allocs, "kept page %p is not empty", p)
 			kept += p.bytes()
 		default:
-			v.want(p.Trigger == p.Allocs, "page %p waits for %d frees, of %d blocks", p, p.Trigger, p.Allocs)
+			v.want(p.Trigger == p.Allocs, "page %p waits for %d frees, of %d blocks", p, p.Trigger,
+				p.Allocs)
 		}
 		last = p
 	}
@@ -205,11 +226,14 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 
 func (v *inspection) spill(h *Heap, c uintptr) {
 	if !h.isOpen(c) {
-		v.want(h.Spill[c] == Spill{} && h.cur[c] == pageNone, "class %d is not open: %+v, page %p", c, h.Spill[c], h.cur[c])
+		v.want(h.Spill[c] == Spill{} && h.cur[c] == pageNone, "class %d is not open: %+v, page %p",
+			c, h.Spill[c], h.cur[c])
 		return
 	}
-	v.want(h.Spill[c].Room <= spillLimit(c), "class %d: room for %d spilled blocks", c, h.Spill[c].Room)
-	v.want(h.Spill[c].Credit > 0 && h.Spill[c].Credit <= paceMax, "class %d: the spill list looks at the time after %d frees", c, h.Spill[c].Credit)
+	v.want(h.Spill[c].Room <= spillLimit(c), "class %d: room for %d spilled blocks", c,
+		h.Spill[c].Room)
+	v.want(h.Spill[c].Credit > 0 && h.Spill[c].Credit <= paceMax,
+		"class %d: the spill list looks at the time after %d frees", c, h.Spill[c].Credit)
 	n := uint64(0)
 	for b := h.Spill[c].Head; b != 0 && v.err == nil; b = raw.Load(b) {
 		p := Lookup(b)
@@ -217,7 +241,8 @@ func (v *inspection) spill(h *Heap, c uintptr) {
 			return
 		}
 		fits := uintptr(p.Class) == c && !p.isNursery()
-		v.want(heapOf(p.Owner) == h && fits, "spilled %#x: owner %#x, class %d", b, p.Owner, p.Class)
+		v.want(heapOf(p.Owner) == h && fits, "spilled %#x: owner %#x, class %d", b, p.Owner,
+			p.Class)
 		v.want(raw.Load(b+8) == FreeKey, "spilled %#x is not marked free", b)
 		v.spilled[p]++
 		n++
@@ -230,19 +255,22 @@ func (v *inspection) spill(h *Heap, c uintptr) {
 func (v *inspection) rings(h *Heap) {
 	for r := h.firstRing(); r != nil && v.err == nil; r = r.next {
 		v.want(r.Owner == h, "ring %p of %p leads to %p", r, h, r.Owner)
-		v.want(r.Seen <= r.Head && r.Tail-r.Head <= RingSlots, "ring %p: %d put in, %d taken out, %d seen", r, r.Tail, r.Head, r.Seen)
+		v.want(r.Seen <= r.Head && r.Tail-r.Head <= RingSlots,
+			"ring %p: %d put in, %d taken out, %d seen", r, r.Tail, r.Head, r.Seen)
 		for at := r.Head; at < r.Tail; at++ {
 			b := r.Slots[at%RingSlots]
 			p := Lookup(b)
 			if !v.want(p != nil && p.isBlock(b), "%#x on a ring is no block", b) {
 				return
 			}
-			v.want(heapOf(p.Owner).Thread == h.Thread && raw.Load(b+8) == FreeKey && !p.isNursery(), "%#x on a ring: owner %#x, mark %#x", b, p.Owner, raw.Load(b+8))
+			v.want(heapOf(p.Owner).Thread == h.Thread && raw.Load(b+8) == FreeKey &&
+				!p.isNursery(), "%#x on a ring: owner %#x, mark %#x", b, p.Owner, raw.Load(b+8))
 			v.spilled[p]++
 		}
 	}
 	for i, r := range h.Out {
-		v.want(r == nil || r.Owner.Number%OutSlots == uint64(i) && r.Owner.Thread != h.Thread, "ring %p is not one that heap %p puts into", r, h)
+		v.want(r == nil || r.Owner.Number%OutSlots == uint64(i) &&
+			r.Owner.Thread != h.Thread, "ring %p is not one that heap %p puts into", r, h)
 	}
 }
 
@@ -252,7 +280,8 @@ func (v *inspection) nursery(h *Heap) {
 	if p == nil {
 		return
 	}
-	v.want(v.onList[p] == nil && p.isNursery() && p.Owner == h.self(), "the nursery %p of %p: owner %#x, rests %d", p, h, p.Owner, p.rests)
+	v.want(v.onList[p] == nil && p.isNursery() &&
+		p.Owner == h.self(), "the nursery %p of %p: owner %#x, rests %d", p, h, p.Owner, p.rests)
 	v.onList[p] = h
 }
 
@@ -278,7 +307,8 @@ func (v *inspection) units(p *Page, remote map[uintptr]bool) {
 // blocks follows a list of free blocks of p, and returns its length.
 func (v *inspection) blocks(p *Page, head uintptr, seen map[uintptr]bool) (n uint64) {
 	for b := head; b != 0; b = seal(b, raw.Load(b)) {
-		if !v.want(p.isBlock(b) || secure && p.isSlot(b), "%#x on a list of page %p is no block", b, p) ||
+		if !v.want(p.isBlock(b) || secure && p.isSlot(b), "%#x on a list of page %p is no block", b,
+			p) ||
 			!v.want(!seen[b], "block %#x is twice on lists of page %p", b, p) {
 			return n
 		}
@@ -299,7 +329,8 @@ func (v *inspection) holes(p *Page, listed map[uintptr]bool) (n uint64) {
 	if p.holes != 0 || p.isNursery() {
 		fast = 0
 	}
-	v.want(p.Carved == fast, "page %p with holes %#x: carved %d, for the fast path %d", p, p.holes, p.carved, p.Carved)
+	v.want(p.Carved == fast, "page %p with holes %#x: carved %d, for the fast path %d", p, p.holes,
+		p.carved, p.Carved)
 	for at := uintptr(0); at < uintptr(p.carved); at += p.Size {
 		if p.inHole(p.Start + at) {
 			v.want(!listed[p.Start+at], "%#x, in a hole of page %p, is on a list", p.Start+at, p)
@@ -314,7 +345,8 @@ func (v *inspection) page(p *Page) {
 	seen := map[uintptr]bool{}
 	free := v.blocks(p, p.Free, seen)
 	remote := v.blocks(p, p.Remote&RemoteAddr, seen)
-	size, magic, fence := ClassSize(uintptr(p.Class)), divMagic(ClassSize(uintptr(p.Class))), uint64(0)
+	size, magic, fence := ClassSize(uintptr(p.Class)), divMagic(ClassSize(uintptr(p.Class))),
+		uint64(0)
 	if secure {
 		magic, fence = 0, 1
 	}
@@ -329,12 +361,16 @@ func (v *inspection) page(p *Page) {
 	if secure {
 		carved = p.Carved
 	}
-	v.want(carved <= room && room <= uint64(p.bytes()), "page %p: %d blocks, %d bytes carved", p, p.blocks, carved)
-	v.want(remote == p.remoteCount(), "page %p: %d blocks on the remote list, counted %d", p, remote, p.remoteCount())
-	v.want(carved == uint64(size)*(fence+p.Allocs-p.Frees+free+holed), "page %p: carved %d bytes, allocs %d, frees %d, free %d, in holes %d",
+	v.want(carved <= room && room <= uint64(p.bytes()), "page %p: %d blocks, %d bytes carved", p,
+		p.blocks, carved)
+	v.want(remote == p.remoteCount(), "page %p: %d blocks on the remote list, counted %d", p,
+		remote, p.remoteCount())
+	v.want(carved == uint64(size)*(fence+p.Allocs-p.Frees+free+holed),
+		"page %p: carved %d bytes, allocs %d, frees %d, free %d, in holes %d",
 		p, carved, p.Allocs, p.Frees, free, holed)
 	live := p.Allocs - p.Frees - remote
-	v.want(live <= uint64(p.blocks) && v.spilled[p] <= live, "page %p: %d live, %d spilled", p, live, v.spilled[p])
+	v.want(live <= uint64(p.blocks) && v.spilled[p] <= live, "page %p: %d live, %d spilled", p,
+		live, v.spilled[p])
 	if p.isNursery() {
 		v.units(p, seen)
 	} else {
@@ -346,9 +382,11 @@ func (v *inspection) page(p *Page) {
 	v.want(v.threads[h.Thread] && h.Thread.Heaps[h.Hint] == h, "page %p has owner %#x", p, p.Owner)
 	v.want(p.Hint == h.Hint, "page %p is for hint %d, its heap for %d", p, p.Hint, h.Hint)
 	inFlight := p.Remote&RemoteInFlight != 0
-	v.want(inFlight == (v.pending[p] == h), "page %p: in flight %v, pending for %p", p, inFlight, v.pending[p])
+	v.want(inFlight == (v.pending[p] == h), "page %p: in flight %v, pending for %p", p, inFlight,
+		v.pending[p])
 	if p.Owner&OwnerFull != 0 {
-		v.want(v.onList[p] == nil && p.Free == 0, "full page %p is on a list, or has a free block", p)
+		v.want(v.onList[p] == nil && p.Free == 0, "full page %p is on a list, or has a free block",
+			p)
 		v.want(inFlight || p.Remote == RemoteNotify, "full page %p does not ask for news", p)
 	} else {
 		v.want(v.onList[p] == h, "page %p is on no list of its heap", p)
@@ -361,17 +399,22 @@ func (v *inspection) page(p *Page) {
 func (v *inspection) counts(r *stats.Heap, want *[Classes]uint64, huge, zero uint64) error {
 	blocks := huge + zero
 	for c := range want {
-		v.want(v.live[c] == want[c], "class %d: %d blocks live in pages, %d in the model", c, v.live[c], want[c])
+		v.want(v.live[c] == want[c], "class %d: %d blocks live in pages, %d in the model", c,
+			v.live[c], want[c])
 		got := r.SizeClasses[c].BlocksLive
-		v.want(got == want[c], "class %d: %d blocks live in the report, %d in the model", c, got, want[c])
+		v.want(got == want[c], "class %d: %d blocks live in the report, %d in the model", c, got,
+			want[c])
 		blocks += want[c]
 	}
-	v.want(r.BlocksLive == blocks && r.HugeBlocksLive == huge, "the report has %d blocks, %d huge; the model %d, %d",
+	v.want(r.BlocksLive == blocks && r.HugeBlocksLive == huge,
+		"the report has %d blocks, %d huge; the model %d, %d",
 		r.BlocksLive, r.HugeBlocksLive, blocks, huge)
-	v.want(r.ZeroBlocksLive == zero, "the report has %d blocks of 0 bytes, the model %d", r.ZeroBlocksLive, zero)
+	v.want(r.ZeroBlocksLive == zero, "the report has %d blocks of 0 bytes, the model %d",
+		r.ZeroBlocksLive, zero)
 	v.want(r.BlocksLive == r.BlocksTotalAlloc-r.BlocksTotalFreed, "totals of blocks do not add up")
 	v.want(r.BytesLive == r.BytesTotalAlloc-r.BytesTotalFreed, "totals of bytes do not add up")
-	v.want(r.BytesLive <= r.BytesCommitted && r.BytesCommitted <= r.BytesMapped, "live %d, committed %d, mapped %d",
+	v.want(r.BytesLive <= r.BytesCommitted &&
+		r.BytesCommitted <= r.BytesMapped, "live %d, committed %d, mapped %d",
 		r.BytesLive, r.BytesCommitted, r.BytesMapped)
 	return v.err
 }

@@ -9,11 +9,13 @@ func (v *inspection) segments() {
 	used, slices, seams := uintptr(0), uintptr(0), uintptr(0)
 	var before *Page
 	spansDo(func(s *segment, a uintptr, p *Page) bool {
-		if !v.want(p != nil && p.Start == a && p.slices > 0, "segment at %#x: no span at %#x", s.start, a) {
+		if !v.want(p != nil && p.Start == a &&
+			p.slices > 0, "segment at %#x: no span at %#x", s.start, a) {
 			return false
 		}
 		end := a + p.bytes()
-		v.want(p.segment == s && end <= s.start+s.slices<<SliceShift, "span %p leaves its segment", p)
+		v.want(p.segment == s && end <= s.start+s.slices<<SliceShift, "span %p leaves its segment",
+			p)
 		switch p.state {
 		case spanInUse:
 			used += p.bytes()
@@ -24,7 +26,8 @@ func (v *inspection) segments() {
 		case spanClean, spanDirty:
 			v.want(free[p] == p.state, "span %p in state %d is not in its bin", p, p.state)
 			v.want(p.Owner == ownerNone, "free span %p has owner %#x", p, p.Owner)
-			v.want(before == nil || before.segment != s || before.state != p.state || before.place != p.place, "spans %p and %p lie side by side, free", before, p)
+			v.want(before == nil || before.segment != s || before.state != p.state ||
+				before.place != p.place, "spans %p and %p lie side by side, free", before, p)
 			delete(free, p)
 			v.entries(p, false)
 			v.want(summaryOf(a) == 0, "free span %p is summed up", p)
@@ -39,7 +42,8 @@ func (v *inspection) segments() {
 		return v.err == nil
 	})
 	v.want(slices == pool.segSlices, "spans have %d slices, segments %d", slices, pool.segSlices)
-	v.want(seams == pool.seams, "%d neighbours lie in different places, counted %d", seams, pool.seams)
+	v.want(seams == pool.seams, "%d neighbours lie in different places, counted %d", seams,
+		pool.seams)
 	v.want(len(free) == 0, "%d spans in bins are in no segment", len(free))
 	v.want(used == pool.usedBytes, "%d bytes in use, counted %d", used, pool.usedBytes)
 	total := uintptr(0)
@@ -61,7 +65,8 @@ func (v *inspection) entries(p *Page, all bool) {
 			want = nil
 		}
 		got := Lookup(p.Start + at)
-		if !v.want(got == want, "slice %d of %d of span %p: the map has %p", at>>SliceShift, p.slices, p, got) {
+		if !v.want(got == want, "slice %d of %d of span %p: the map has %p", at>>SliceShift,
+			p.slices, p, got) {
 			return
 		}
 	}
@@ -70,7 +75,9 @@ func (v *inspection) entries(p *Page, all bool) {
 // summary: it says what the page does.
 func (v *inspection) summary(p *Page) {
 	if w := summaryOf(p.Start); w != 0 {
-		v.want(p.summed() && p.Owner&OwnerFull != 0 && w == p.summary(), "page %p, owner %#x, has the summary %#x, not %#x", p, p.Owner, w, p.summary())
+		v.want(p.summed() && p.Owner&OwnerFull != 0 &&
+			w == p.summary(), "page %p, owner %#x, has the summary %#x, not %#x", p, p.Owner, w,
+			p.summary())
 		v.summaries++
 	}
 }
@@ -83,8 +90,11 @@ func (v *inspection) binned() map[*Page]uint8 {
 		for state, b := range map[uint8]*spanBins{spanClean: &s.clean, spanDirty: &s.dirty} {
 			v.bins(b, func(p *Page) {
 				_, twice := free[p]
-				v.want(!twice && p.state == state, "span %p in state %d is in a bin of %d, or twice", p, p.state, state)
-				v.want(p.place == uint32(i) && p.stray == 0, "span %p of place %d, %d stray pages, is in a bin of place %d", p, p.place, p.stray, i)
+				v.want(!twice && p.state == state,
+					"span %p in state %d is in a bin of %d, or twice", p, p.state, state)
+				v.want(p.place == uint32(i) &&
+					p.stray == 0, "span %p of place %d, %d stray pages, is in a bin of place %d", p,
+					p.place, p.stray, i)
 				free[p] = state
 			})
 		}
@@ -100,8 +110,10 @@ func (v *inspection) bins(b *spanBins, f func(*Page)) {
 		var last *Page
 		for p := head; p != nil && v.err == nil; p = p.next {
 			v.want(p.prev == last, "span %p: prev is %p, not %p", p, p.prev, last)
-			v.want(binOf(uintptr(p.slices)) == uintptr(i), "a span of %d slices is in bin %d", p.slices, i)
-			v.want(i >= exactBins || int(p.slices) == i, "a span of %d slices is in exact bin %d", p.slices, i)
+			v.want(binOf(uintptr(p.slices)) == uintptr(i), "a span of %d slices is in bin %d",
+				p.slices, i)
+			v.want(i >= exactBins || int(p.slices) == i, "a span of %d slices is in exact bin %d",
+				p.slices, i)
 			f(p)
 			last = p
 		}
@@ -115,7 +127,8 @@ func (v *inspection) shelves() (dirty uintptr) {
 		unit := unitOf(uintptr(i)) << SliceShift
 		listed, binned := map[*Page]bool{}, uintptr(0)
 		v.ageList(&s.oldest, func(p *Page) {
-			v.want(p.state == spanDirty && purgeable(p), "span %p in state %d is on a list of what can be purged", p, p.state)
+			v.want(p.state == spanDirty && purgeable(p),
+				"span %p in state %d is on a list of what can be purged", p, p.state)
 			listed[p] = true
 		})
 		v.bins(&s.dirty, func(p *Page) {
@@ -123,9 +136,11 @@ func (v *inspection) shelves() (dirty uintptr) {
 			v.want(listed[p] == purgeable(p), "dirty span %p: on the list by age %v", p, listed[p])
 		})
 		v.bins(&s.clean, func(p *Page) {
-			v.want(p.Start&(unit-1) == 0 && p.bytes()&(unit-1) == 0, "clean span %p at %#x is no multiple of %d", p, p.Start, unit)
+			v.want(p.Start&(unit-1) == 0 && p.bytes()&(unit-1) == 0,
+				"clean span %p at %#x is no multiple of %d", p, p.Start, unit)
 		})
-		v.want(binned == s.dirtyBytes, "%d dirty bytes in bins of place %d, counted %d", binned, i, s.dirtyBytes)
+		v.want(binned == s.dirtyBytes, "%d dirty bytes in bins of place %d, counted %d", binned, i,
+			s.dirtyBytes)
 		dirty += binned
 	}
 	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, pool.dirtyBytes)
@@ -136,7 +151,8 @@ func (v *inspection) shelves() (dirty uintptr) {
 func (v *inspection) ageList(l *ageList, f func(*Page)) {
 	var last *Page
 	for p := l.head; p != nil && v.err == nil; p = p.ageNext {
-		v.want(p.agePrev == last, "span %p on a list by age: the one before is %p, not %p", p, p.agePrev, last)
+		v.want(p.agePrev == last, "span %p on a list by age: the one before is %p, not %p", p,
+			p.agePrev, last)
 		f(p)
 		last = p
 	}
@@ -161,7 +177,8 @@ func (v *inspection) lists() {
 	seen, away := 0, uint64(0)
 	for i := range pool.aged {
 		v.ageList(&pool.aged[i], func(p *Page) {
-			v.want(v.inUse[p] && p.list == uint32(i), "span %p on list %d says %d; in use: %v", p, i, p.list, v.inUse[p])
+			v.want(v.inUse[p] && p.list == uint32(i), "span %p on list %d says %d; in use: %v", p,
+				i, p.list, v.inUse[p])
 			seen++
 			away += uint64(i & 1)
 		})
@@ -176,7 +193,8 @@ func (v *inspection) pool() {
 	for i := range pool.shelf {
 		v.charged[tierOf(uint32(i))] += uint64(pool.shelf[i].dirtyBytes)
 	}
-	v.want(pool.purging == 0 && pool.leaving == 0, "%d bytes are being purged, %d are leaving", pool.purging, pool.leaving)
+	v.want(pool.purging == 0 && pool.leaving == 0, "%d bytes are being purged, %d are leaving",
+		pool.purging, pool.leaving)
 	v.want(pool.holds.used == 0, "spans are held: %#x", pool.holds.used)
 
 	huge := v.huge()
@@ -184,27 +202,33 @@ func (v *inspection) pool() {
 	c := &pool.cache
 	cached := uintptr(0)
 	for i, p := range c.slot[:c.n] {
-		v.want(p.state == spanHugeCached && p.Owner == ownerNone && p.stray == 0, "cached block %d is in state %d", i, p.state)
+		v.want(p.state == spanHugeCached && p.Owner == ownerNone &&
+			p.stray == 0, "cached block %d is in state %d", i, p.state)
 		v.want(Lookup(p.Start) == p, "cached block %d of %d bytes", i, p.Size)
 		v.parts(p)
 		cached += p.Size
 		v.charged[tierOf(p.place)] += uint64(p.Size)
 	}
 	v.want(cached == c.bytes, "%d bytes are cached, counted %d", cached, c.bytes)
-	v.want(uintptr(v.extra) == pool.parts, "%d parts beyond the first, counted %d", v.extra, pool.parts)
+	v.want(uintptr(v.extra) == pool.parts, "%d parts beyond the first, counted %d", v.extra,
+		pool.parts)
 	lost := uintptr(0)
 	for tier, n := range pool.lost {
 		lost += n
 		v.charged[tier] += uint64(n)
 	}
 	sum := pool.usedBytes + dirty + pool.purging + huge + cached + lost
-	v.want(pool.count.committed == uint64(sum), "committed %d: used %d + dirty %d + huge %d + cached %d + lost %d = %d",
+	v.want(pool.count.committed == uint64(sum),
+		"committed %d: used %d + dirty %d + huge %d + cached %d + lost %d = %d",
 		pool.count.committed, pool.usedBytes, dirty, huge, cached, lost, sum)
 	v.want(pool.count.peak >= pool.count.committed, "the peak is below what is committed")
 	if alone.pages == 0 && alone.threads == 0 {
 		for tier, t := range tierFigures() {
-			v.want(t.BytesCurrent == v.charged[tier], "tier %d is charged with %d bytes, holds %d", tier, t.BytesCurrent, v.charged[tier])
-			v.want(t.CapacityHard == 0 || t.BytesPeak <= t.CapacityHard, "tier %d had %d bytes, more than its hard cap of %d", tier, t.BytesPeak, t.CapacityHard)
+			v.want(t.BytesCurrent == v.charged[tier], "tier %d is charged with %d bytes, holds %d",
+				tier, t.BytesCurrent, v.charged[tier])
+			v.want(t.CapacityHard == 0 || t.BytesPeak <= t.CapacityHard,
+				"tier %d had %d bytes, more than its hard cap of %d", tier, t.BytesPeak,
+				t.CapacityHard)
 		}
 	}
 }
@@ -213,7 +237,8 @@ func (v *inspection) pool() {
 func (v *inspection) huge() (bytes uintptr) {
 	listed, last := uint64(0), (*Page)(nil)
 	for p := pool.huge.head; p != nil && v.err == nil; p = p.pendNext {
-		v.want(p.state == spanHuge && p.prev == last, "huge block %p in state %d: the one before is %p, not %p", p, p.state, p.prev, last)
+		v.want(p.state == spanHuge && p.prev == last,
+			"huge block %p in state %d: the one before is %p, not %p", p, p.state, p.prev, last)
 		last = p
 		listed++
 	}
@@ -223,13 +248,18 @@ func (v *inspection) huge() (bytes uintptr) {
 			if p.segment != nil && p.state == spanInUse {
 				return
 			}
-			v.want(p.state == spanHuge && p.Owner == OwnerHuge, "huge block %p: state %d, owner %#x", p, p.state, p.Owner)
-			v.want(Lookup(p.Start) == p && p.Start&(raw.Page-1) == 0, "huge block %p at %#x: the map has %p", p, p.Start, Lookup(p.Start))
+			v.want(p.state == spanHuge && p.Owner == OwnerHuge,
+				"huge block %p: state %d, owner %#x", p, p.state, p.Owner)
+			v.want(Lookup(p.Start) == p && p.Start&(raw.Page-1) == 0,
+				"huge block %p at %#x: the map has %p", p, p.Start, Lookup(p.Start))
 			v.aged(p)
 			v.parts(p)
 			bytes += p.Size
 			first := p.parted(p.Size)
-			v.want(p.done == 0 || p.stray != 0 && first.bytes < p.Size, "huge block %p of %d bytes: %d slices are in its first part, %d pages of them", p, p.Size, p.done, p.stray)
+			v.want(p.done == 0 || p.stray != 0 &&
+				first.bytes < p.Size,
+				"huge block %p of %d bytes: %d slices are in its first part, %d pages of them", p,
+				p.Size, p.done, p.stray)
 			blocks[tierOf(first.place)]++
 			size[tierOf(first.place)] += uint64(first.bytes)
 			size[tierOf(p.place)] += uint64(p.Size - first.bytes)
@@ -238,8 +268,10 @@ func (v *inspection) huge() (bytes uintptr) {
 	for i := range pool.count.huge {
 		k := &pool.count.huge[i]
 		listed -= blocks[i]
-		v.want(blocks[i] == k.allocs-k.frees, "%d huge blocks in tier %d, counted %d", blocks[i], i, k.allocs-k.frees)
-		v.want(size[i] == k.allocBytes-k.freeBytes, "%d huge bytes in tier %d, counted %d", size[i], i, k.allocBytes-k.freeBytes)
+		v.want(blocks[i] == k.allocs-k.frees, "%d huge blocks in tier %d, counted %d", blocks[i], i,
+			k.allocs-k.frees)
+		v.want(size[i] == k.allocBytes-k.freeBytes, "%d huge bytes in tier %d, counted %d", size[i],
+			i, k.allocBytes-k.freeBytes)
 	}
 	v.want(listed == 0, "the list of huge blocks has %d more than there are", int64(listed))
 	return bytes
@@ -249,7 +281,8 @@ func (v *inspection) huge() (bytes uintptr) {
 func (v *inspection) parts(p *Page) {
 	n, last := 1, p.Start
 	for q := p.next; q != nil && n <= hugeParts; q = q.next {
-		v.want(q.Start > last && q.Start < p.Start+p.Size, "part %d of %#x, %d bytes, is at %#x behind %#x", n, p.Start, p.Size, q.Start, last)
+		v.want(q.Start > last && q.Start < p.Start+p.Size,
+			"part %d of %#x, %d bytes, is at %#x behind %#x", n, p.Start, p.Size, q.Start, last)
 		last = q.Start
 		n++
 	}

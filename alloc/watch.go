@@ -1,9 +1,9 @@
 package alloc
 
-// Purging is due by time, and only slow paths look at the time. A thread that allocates
-// and frees on its fast paths alone would leave what it has freed before for good. So while
-// much is dirty, every so many frees of a current page come to PageEmpty, and so do those that go to a spill list while their page
-// is not full: often where they are rare, and hardly ever where they are many.
+// Purging is due by time, and only slow paths look at the time. A thread that allocates and frees
+// on its fast paths alone would leave what it has freed before for good. So while much is dirty,
+// every so many frees of a current page come to PageEmpty, and so do those that go to a spill list
+// while their page is not full: often where they are rare, and hardly ever where they are many.
 //
 //	1 <= pace, Credit <= paceMax, but within PageEmpty
 //	Trigger of a current page of one slice <= Frees + paceMax, or neverEmpty
@@ -71,5 +71,6 @@ func (t *Thread) nextLook() uint64 {
 // muchKept reports whether there is enough free memory that is not the kernel's to look
 // after it, or heaps without a thread that have pages, any number of which may be empty.
 func muchKept() bool {
-	return pool.dirtyBytes > minReserve || pool.cache.bytes > minReserve || abandoned.with.first != nil
+	return pool.dirtyBytes > minReserve || pool.cache.bytes > minReserve ||
+		abandoned.with.first != nil
 }

@@ -7,10 +7,11 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// With TA_SECURE=1 a block of 0 bytes is an address and nothing else: unique, aligned as asked, and in
-// memory that nobody can read or write, so that what a program does with the first byte of such a
-// block is seen at once. OpenBSD's malloc and GrapheneOS's hardened_malloc do so, too. (Without, it is one of the smallest
-// class: there are programs that write there, stress-ng for one, and get away with it elsewhere.)
+// With TA_SECURE=1 a block of 0 bytes is an address and nothing else: unique, aligned as asked, and
+// in memory that nobody can read or write, so that what a program does with the first byte of such
+// a block is seen at once. OpenBSD's malloc and GrapheneOS's hardened_malloc do so, too. (Without,
+// it is one of the smallest class: there are programs that write there, stress-ng for one, and get
+// away with it elsewhere.)
 //
 // A zero page is a slice of such addresses, a granule apart. Which of them are blocks is
 // in a bitmap behind its descriptor. Zero pages are never given back: their memory is none

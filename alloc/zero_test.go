@@ -27,8 +27,10 @@ func TestZeroBlocks(t *testing.T) {
 		if b == 0 || b&ZeroBit != 0 || b&(max(align, Granule)-1) != 0 || live[b] {
 			t.Fatalf("block %d at a multiple of %d is %#x, live before: %v", i, align, b, live[b])
 		}
-		if p := Lookup(b); p.Owner != OwnerZero || p.Size != 0 || Check(b) != FreeOK || TierOf(b) != uintptr(config.TierNormal) {
-			t.Fatalf("block %#x: owner %d, size %d, check %d, tier %d", b, p.Owner, p.Size, Check(b), TierOf(b))
+		if p := Lookup(b); p.Owner != OwnerZero || p.Size != 0 || Check(b) != FreeOK ||
+			TierOf(b) != uintptr(config.TierNormal) {
+			t.Fatalf("block %#x: owner %d, size %d, check %d, tier %d", b, p.Owner, p.Size,
+				Check(b), TierOf(b))
 		}
 		live[b] = true
 		all = append(all, b)
@@ -46,15 +48,18 @@ func TestZeroBlocks(t *testing.T) {
 		[]unix.RemoteIovec{{Base: all[0], Len: 1}}, 0); err == nil {
 		t.Errorf("%d bytes of a block of 0 bytes can be read", n)
 	}
-	if f := filled(8); f.ZeroBlocksLive != uint64(len(all)) || f.BlocksLive != f.ZeroBlocksLive || f.BytesLive != 0 || f.BytesCommitted != 0 {
-		t.Errorf("%d live blocks are reported as %d, with %d bytes, %d held", len(all), f.ZeroBlocksLive, f.BytesLive, f.BytesCommitted)
+	if f := filled(8); f.ZeroBlocksLive != uint64(len(all)) || f.BlocksLive != f.ZeroBlocksLive ||
+		f.BytesLive != 0 || f.BytesCommitted != 0 {
+		t.Errorf("%d live blocks are reported as %d, with %d bytes, %d held", len(all),
+			f.ZeroBlocksLive, f.BytesLive, f.BytesCommitted)
 	}
 	for _, b := range all {
 		if Free(h, b, HowAny, NoSize, 0) != FreeOK || Free(h, b, HowAny, NoSize, 0) != FreeDouble {
 			t.Fatalf("%#x is not freed once", b)
 		}
 	}
-	if f := filled(8); f.ZeroBlocksLive != 0 || f.BlocksTotalAlloc != 3*zeroBlocks || f.BlocksTotalFreed != 3*zeroBlocks {
+	if f := filled(8); f.ZeroBlocksLive != 0 || f.BlocksTotalAlloc != 3*zeroBlocks ||
+		f.BlocksTotalFreed != 3*zeroBlocks {
 		t.Errorf("afterwards the report has %d of %d blocks", f.ZeroBlocksLive, f.BlocksTotalAlloc)
 	}
 }
@@ -65,7 +70,8 @@ func TestZeroReuse(t *testing.T) {
 	hardWorld(t)
 	h := mustAcquire(t, 8)
 	first := Malloc(h, 0, 0, 0)
-	for _, never := range []uintptr{first + Granule, first + SliceSize - Granule, first + 1, first + 8} {
+	for _, never := range []uintptr{first + Granule, first + SliceSize - Granule, first + 1,
+		first + 8} {
 		if why := Free(h, never, HowAny, NoSize, 0); why != FreeInside {
 			t.Errorf("free at %d from the block says %d", never-first, why)
 		}
@@ -80,7 +86,8 @@ func TestZeroReuse(t *testing.T) {
 		}
 		if c := Malloc(h, 0, 0, 0); c == b {
 			t.Fatalf("%#x comes again at once", b)
-		} else if Free(h, b, HowAny, NoSize, 0) != FreeDouble || Free(h, c, HowAny, NoSize, 0) != FreeOK {
+		} else if Free(h, b, HowAny, NoSize, 0) != FreeDouble ||
+			Free(h, c, HowAny, NoSize, 0) != FreeOK {
 			t.Fatalf("freeing %#x and %#x", b, c)
 		}
 	}
@@ -102,7 +109,8 @@ func TestZeroHints(t *testing.T) {
 		t.Errorf("moving a block to its own tier gives %#x", to)
 	}
 	to := Move(h, cold, uintptr(config.TierFast))
-	if to < raw.Page || TierOf(to) != uintptr(config.TierFast) || Lookup(to).Size != 0 || Free(h, cold, HowAny, NoSize, 0) != FreeOK || Free(h, to, HowAny, NoSize, 0) != FreeOK {
+	if to < raw.Page || TierOf(to) != uintptr(config.TierFast) || Lookup(to).Size != 0 ||
+		Free(h, cold, HowAny, NoSize, 0) != FreeOK || Free(h, to, HowAny, NoSize, 0) != FreeOK {
 		t.Errorf("moved to %#x", to)
 	}
 }
@@ -113,7 +121,9 @@ func TestZeroElse(t *testing.T) {
 	hardWorld(t)
 	h := mustAcquire(t, 8)
 	b := Malloc(h, 0, 0, 0)
-	if big := Aligned(h, 2*zeroMaxAlign, 0, 0, 0) &^ ZeroBit; big == 0 || big%(2*zeroMaxAlign) != 0 || Lookup(big).Size == 0 || Free(h, big, HowAny, NoSize, 0) != FreeOK {
+	if big := Aligned(h, 2*zeroMaxAlign, 0, 0, 0) &^ ZeroBit; big == 0 ||
+		big%(2*zeroMaxAlign) != 0 || Lookup(big).Size == 0 ||
+		Free(h, big, HowAny, NoSize, 0) != FreeOK {
 		t.Errorf("aligned to two pages: %#x", big)
 	}
 	poolLock.Take(8)

@@ -224,7 +224,8 @@ func (h *heap) grow(r *Request, n, kind uint64) uint64 {
 		if action := h.shrink(r, bytes); action != goOn {
 			return action
 		}
-		if settings.spill && !r.has(lastHost) && p.global != nil && r.hint() == uint64(config.HintCold) && d.over(bytes) {
+		if settings.spill && !r.has(lastHost) && p.global != nil &&
+			r.hint() == uint64(config.HintCold) && d.over(bytes) {
 			r.set(spilling)
 			return goOn
 		}

@@ -111,7 +111,8 @@ func (k *bins) last() *block {
 // among the first lookBound of a list.
 func best(b *block, n uint64, first bool) (found *block) {
 	for i := 0; b != nil && i < lookBound; b = b.next {
-		if b.bytes >= n && (found == nil || b.bytes < found.bytes || b.bytes == found.bytes && b.address < found.address) {
+		if b.bytes >= n && (found == nil || b.bytes < found.bytes ||
+			b.bytes == found.bytes && b.address < found.address) {
 			found = b
 			if first {
 				break

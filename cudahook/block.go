@@ -44,8 +44,9 @@ const (
 	statePending               // in a batch
 	stateHeld                  // freed while a graph is captured
 	stateTaken                 // a request holds it: it goes from one stream to another
-	stateLost                  // the driver failed when its free was to be finished: never used again
-	stateForeign               // the driver's
+	// the driver failed when its free was to be finished: never used again
+	stateLost
+	stateForeign // the driver's
 )
 
 // Units and bounds of sizes, in bytes.

@@ -38,10 +38,10 @@ const (
 	everyDevice   = ^uint64(0)
 )
 
-// Configure changes a setting of a device, or of all of them (device ^0). It returns 1, or 0
-// and changes nothing when the key or the value is none (or in a signal handler that interrupted the first
-// use of the package). What a lower limit leaves too much
-// of goes back at the next free or OpTrim.
+// Configure changes a setting of a device, or of all of them (device ^0). It returns 1, or 0 and
+// changes nothing when the key or the value is none (or in a signal handler that interrupted the
+// first use of the package). What a lower limit leaves too much of goes back at the next free or
+// OpTrim.
 func Configure(token uintptr, device, key, value uint64) uint64 {
 	if !wake(token) {
 		return 0
@@ -109,7 +109,8 @@ func (d *device) changed(token uintptr, key uint64) {
 		}
 		if h.device == d && key == ConfigPeak {
 			c := &h.count
-			c.askedPeak, c.livePeak, c.reservedPeak = c.asked, c.side[0].live+c.side[1].live, c.reserved
+			c.askedPeak, c.livePeak, c.reservedPeak = c.asked, c.side[0].live+c.side[1].live,
+				c.reserved
 		} else if h.device == d && h.context != 0 {
 			h.flushAll()
 		}

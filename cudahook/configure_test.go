@@ -11,15 +11,19 @@ func TestConfigureRefuses(t *testing.T) {
 	p.alloc(100)
 	before := *p.report()
 	for _, bad := range [][3]uint64{
-		{0, 0, 1}, {0, ConfigTrace + 1, 1}, {deviceMax, ConfigGlobal, 1}, {everyDevice - 1, ConfigGlobal, 1},
-		{0, ConfigSegmentSize, 0}, {0, ConfigSegmentSize, mib}, {0, ConfigSegmentSize, 3 * mib}, {0, ConfigSegmentSize, 65 * gib},
-		{0, ConfigCoalescing, 2}, {0, ConfigStrategy, 2}, {0, ConfigThreshold, config.ProportionOne + 1}, {0, ConfigTrace, 2},
+		{0, 0, 1}, {0, ConfigTrace + 1, 1}, {deviceMax, ConfigGlobal, 1},
+		{everyDevice - 1, ConfigGlobal, 1},
+		{0, ConfigSegmentSize, 0}, {0, ConfigSegmentSize, mib}, {0, ConfigSegmentSize, 3 * mib},
+		{0, ConfigSegmentSize, 65 * gib},
+		{0, ConfigCoalescing, 2}, {0, ConfigStrategy, 2},
+		{0, ConfigThreshold, config.ProportionOne + 1}, {0, ConfigTrace, 2},
 	} {
 		if Configure(8, bad[0], bad[1], bad[2]) != 0 {
 			t.Errorf("%d is accepted", bad)
 		}
 	}
-	if after := *p.report(); after.SegmentSize != before.SegmentSize || after.GlobalLimit != before.GlobalLimit {
+	if after := *p.report(); after.SegmentSize != before.SegmentSize ||
+		after.GlobalLimit != before.GlobalLimit {
 		t.Error("something has changed")
 	}
 }
@@ -97,8 +101,8 @@ func TestStrategy(t *testing.T) {
 	}
 }
 
-// TestGlobalCountsBlocks: the limit of what is kept for every stream is one of blocks, also of those
-// that are parts of a segment.
+// TestGlobalCountsBlocks: the limit of what is kept for every stream is one of blocks, also of
+// those that are parts of a segment.
 func TestGlobalCountsBlocks(t *testing.T) {
 	for _, c := range []struct{ limit, kept uint64 }{{5, 0}, {6, 1}, {config.NoLimit, 1}} {
 		p := newProg(t, gib, nil)

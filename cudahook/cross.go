@@ -21,7 +21,8 @@ func (h *heap) foreignTag(r *Request, n, kind uint64) *tag {
 		return nil
 	}
 	for t := h.all; t != nil; t = t.all {
-		if t.pool != p || t == p.global || t.dead != 0 || t.fencing != 0 || t.visited == r.keep4 || t.free < n ||
+		if t.pool != p || t == p.global || t.dead != 0 || t.fencing != 0 || t.visited == r.keep4 ||
+			t.free < n ||
 			r.Op == OpStreamAlloc && t.stream == ordered(r.Stream) {
 			continue
 		}

@@ -45,10 +45,12 @@ func TestFenceOfCapturedEvent(t *testing.T) {
 	p := newProg(t, gib, nil)
 	a := p.salloc(30*mib, 7)
 	p.sfree(a, 7)
-	p.f.fail[ActEventQuery] = 907 // CUDA_ERROR_CAPTURED_EVENT: the event has become part of a capture
+	// CUDA_ERROR_CAPTURED_EVENT: the event has become part of a capture
+	p.f.fail[ActEventQuery] = 907
 	p.salloc(30*mib, 8)
 	records := p.f.calls[ActEventRecord]
-	*p.r = Request{Token: 8, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 30 * mib, Stream: 9}
+	*p.r = Request{Token: 8, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 30 * mib,
+		Stream: 9}
 	for action := Step(p.r); action > ActPass; action = Step(p.r) {
 		if action == ActEventQuery { // still captured, unless it was recorded anew
 			if p.f.calls[ActEventRecord] == records {

@@ -66,7 +66,8 @@ func find(r *Request, tried *heap) uint64 {
 // Such a one is given one first, or is noted as a peer: those are the contexts that are
 // waited for.
 func (r *Request) stranger() bool {
-	return (r.Op == OpStreamFree || r.Op == OpRecord) && r.caller != 0 && heapOf(r.caller) == nil && !isPeer(r.caller)
+	return (r.Op == OpStreamFree || r.Op == OpRecord) && r.caller != 0 && heapOf(r.caller) == nil &&
+		!isPeer(r.caller)
 }
 
 // endStream ends what all heaps have of a stream that is about to be destroyed.

@@ -86,7 +86,8 @@ func TestContextEndsBeforeLock(t *testing.T) {
 	go func() {
 		defer func() { done <- recover() }()
 		r := newRequest(16)
-		*r = Request{Token: 16, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 5000, Stream: 7}
+		*r = Request{Token: 16, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 5000,
+			Stream: 7}
 		Step(r)
 	}()
 	time.Sleep(50 * time.Millisecond)
@@ -113,7 +114,8 @@ func TestContextOfAnotherPlace(t *testing.T) {
 	r := newRequest(16)
 	done := make(chan uint64, 1)
 	go func() {
-		*r = Request{Token: 16, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 5000, Stream: 7}
+		*r = Request{Token: 16, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 5000,
+			Stream: 7}
 		done <- Step(r)
 	}()
 	time.Sleep(50 * time.Millisecond)

@@ -69,10 +69,12 @@ type fakeAlloc struct {
 }
 
 func newFake(t testing.TB, seed uint64) *fake {
-	return &fake{t: t, rng: rand.New(rand.NewPCG(seed, 1)), memory: map[uint64]uint64{}, used: map[uint64]uint64{},
+	return &fake{t: t, rng: rand.New(rand.NewPCG(seed, 1)), memory: map[uint64]uint64{},
+		used:   map[uint64]uint64{},
 		device: map[uint64]uint64{}, primary: map[uint64]uint64{}, peers: map[[2]uint64]bool{},
-		streams: map[streamKey]*fakeStream{}, events: map[uint64]*fakeEvent{}, allocs: map[uint64]fakeAlloc{},
-		next: 1 << 33, handles: 100, now: 1e9, fail: map[uint64]uint64{}, calls: map[uint64]int{}}
+		streams: map[streamKey]*fakeStream{}, events: map[uint64]*fakeEvent{},
+		allocs: map[uint64]fakeAlloc{},
+		next:   1 << 33, handles: 100, now: 1e9, fail: map[uint64]uint64{}, calls: map[uint64]int{}}
 }
 
 // addContext makes a context on a device.
@@ -97,7 +99,8 @@ func (f *fake) stream(context, stream uint64) *fakeStream {
 // inOrder is the streams in an order that is the same in each run.
 func (f *fake) inOrder() []*fakeStream {
 	return slices.SortedFunc(maps.Values(f.streams), func(a, b *fakeStream) int {
-		return cmp.Or(cmp.Compare(a.key.context, b.key.context), cmp.Compare(a.key.stream, b.key.stream))
+		return cmp.Or(cmp.Compare(a.key.context, b.key.context),
+			cmp.Compare(a.key.stream, b.key.stream))
 	})
 }
 
@@ -155,7 +158,8 @@ func (f *fake) unfinished(start, bytes uint64, user streamKey) error {
 		for i := s.done; i < len(s.items); i++ {
 			it := &s.items[i]
 			if it.start < start+bytes && start < it.end && before[k] <= i {
-				return fmt.Errorf("item %d of stream %v works in [%#x, %#x)", i, k, it.start, it.end)
+				return fmt.Errorf("item %d of stream %v works in [%#x, %#x)", i, k, it.start,
+					it.end)
 			}
 		}
 	}
@@ -223,7 +227,8 @@ func (f *fake) act(r *Request, action uint64) {
 		r.Result = code
 		return
 	}
-	if f.failRate > 0 && action != ActContext && action != ActPrimary && f.rng.Float64() < f.failRate {
+	if f.failRate > 0 && action != ActContext && action != ActPrimary &&
+		f.rng.Float64() < f.failRate {
 		r.Result = 719 // CUDA_ERROR_LAUNCH_FAILED
 		if action == ActSynchronize {
 			f.finishContext(r.Arg0) // nothing of it goes on

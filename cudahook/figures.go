@@ -27,8 +27,8 @@ type Figures struct {
 	Recording                           uint64 // 1: events are kept for History
 }
 
-// FiguresOf fills in what is known of a device, zeros but for its settings where it was not used yet.
-// It reports false for a number that is no device's, and where devices are not served.
+// FiguresOf fills in what is known of a device, zeros but for its settings where it was not used
+// yet. It reports false for a number that is no device's, and where devices are not served.
 // Precondition: to is zero.
 func FiguresOf(token uintptr, ordinal uint64, to *Figures) bool {
 	if ordinal >= deviceMax || !wake(token) || !settings.enabled {
@@ -39,7 +39,8 @@ func FiguresOf(token uintptr, ordinal uint64, to *Figures) bool {
 	if d.segment == 0 {
 		k = &settings.knobs
 	}
-	to.SegmentSize, to.CacheLimit, to.StreamLocal, to.GlobalLimit, to.Recording = k.segment, k.cache, k.quicks, k.globals, k.record
+	to.SegmentSize, to.CacheLimit, to.StreamLocal, to.GlobalLimit, to.Recording = k.segment,
+		k.cache, k.quicks, k.globals, k.record
 	var s stats.Device
 	if !reportOn(token, ordinal, &s, false) {
 		return true
@@ -55,6 +56,7 @@ func FiguresOf(token uintptr, ordinal uint64, to *Figures) bool {
 	to.Segments, to.Splits, to.Merges = s.Segments, s.Splits, s.Merges
 	to.BlocksWarmed, to.BytesReleased = s.BlocksWarmed, s.BytesReleased
 	fast := &s.Tiers[stats.DeviceFast]
-	to.BytesDevice, to.BytesCurrent, to.CapacityHard = s.BytesDevice, fast.BytesCurrent, fast.CapacityHard
+	to.BytesDevice, to.BytesCurrent, to.CapacityHard = s.BytesDevice, fast.BytesCurrent,
+		fast.CapacityHard
 	return true
 }

@@ -15,7 +15,8 @@ func TestFootprint(t *testing.T) {
 		{[]uint64{mib}, 2 * mib},
 		{[]uint64{2*mib + 1}, 4 * mib},
 		{[]uint64{17 * mib, 17 * mib}, 36 * mib},
-		{[]uint64{600 * kib, 600 * kib, 600 * kib}, 4 * mib}, // three of them would fit, but not whatever they come after
+		// three of them would fit, but not whatever they come after
+		{[]uint64{600 * kib, 600 * kib, 600 * kib}, 4 * mib},
 		{[]uint64{1, 17 * mib}, 20 * mib},
 		{[]uint64{^uint64(0)}, 1 << 62},
 		{[]uint64{^uint64(0), ^uint64(0), 1}, 1 << 62},

@@ -130,8 +130,8 @@ func (h *heap) inside(r *Request) uint64 {
 	return h.wrongFree(r)
 }
 
-// wrongFree refuses to free what is in a segment, and is no block that the program has: it was freed
-// before, or begins within one.
+// wrongFree refuses to free what is in a segment, and is no block that the program has: it was
+// freed before, or begins within one.
 func (h *heap) wrongFree(r *Request) uint64 {
 	h.count.wrongFrees++
 	return r.done(ErrorInvalidValue)

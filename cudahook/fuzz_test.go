@@ -15,7 +15,8 @@ func FuzzModel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, flags uint8, caps uint16) {
 		w := newWorld(t, seed, func(c *config.CUDA) {
-			c.ReuseEvent, c.SuballocAll, c.Spill, c.Zero = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
+			c.ReuseEvent, c.SuballocAll, c.Spill, c.Zero = flags&1 != 0, flags&2 != 0, flags&4 != 0,
+				flags&8 != 0
 			if flags&16 != 0 {
 				c.Hard = 20*mib + uint64(caps)*4*kib
 			}

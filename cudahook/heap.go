@@ -59,13 +59,14 @@ type heap struct {
 
 	idleFirst, idleLast *segment
 
-	open        *batch            // plain frees that have no event yet
-	queue, tail *batch            // those whose events are recorded, oldest first
-	batches     *batch            // all
-	held        *block            // freed while a graph was captured
-	events      *mark             // with events that may be recorded again
-	marked      uint64            // blocks in use that have marks
-	naming      [tagPlaces]uint64 // requests that are about to record an event on a stream, by its place
+	open        *batch // plain frees that have no event yet
+	queue, tail *batch // those whose events are recorded, oldest first
+	batches     *batch // all
+	held        *block // freed while a graph was captured
+	events      *mark  // with events that may be recorded again
+	marked      uint64 // blocks in use that have marks
+	// requests that are about to record an event on a stream, by its place
+	naming [tagPlaces]uint64
 
 	tags [tagPlaces]*tag
 
@@ -101,9 +102,11 @@ type counts struct {
 type side struct {
 	allocs, frees, total, totalFreed uint64 // blocks, and their rounded bytes
 	live, blocks                     uint64
-	local, global, private           uint64 // bytes free for one stream, for all, for a private pool
-	pending, held                    uint64 // bytes that a request or a batch has, or that wait for the end of a capture
-	lost                             uint64 // bytes of blocks that the driver has failed on
+	// bytes free for one stream, for all, for a private pool
+	local, global, private uint64
+	// bytes that a request or a batch has, or that wait for the end of a capture
+	pending, held uint64
+	lost          uint64 // bytes of blocks that the driver has failed on
 }
 
 func (s *side) all() uint64 {
@@ -112,7 +115,8 @@ func (s *side) all() uint64 {
 
 // add adds the figures of another heap. Of two peaks the higher one stays.
 func (c *counts) add(o *counts) {
-	asked, live, reserved := max(c.askedPeak, o.askedPeak), max(c.livePeak, o.livePeak), max(c.reservedPeak, o.reservedPeak)
+	asked, live, reserved := max(c.askedPeak, o.askedPeak), max(c.livePeak, o.livePeak),
+		max(c.reservedPeak, o.reservedPeak)
 	to, from := uintptr(unsafe.Pointer(c)), uintptr(unsafe.Pointer(o))
 	for at := uintptr(0); at < unsafe.Sizeof(*c); at += 8 {
 		raw.Store(to+at, raw.Load(to+at)+raw.Load(from+at))
@@ -233,7 +237,8 @@ func (h *heap) wipe() {
 	h.table.clear()
 	h.index.clear()
 	h.last, h.all = nil, nil
-	h.spareBlocks, h.spareSegments, h.spareMarks, h.spareBatches, h.spareTags = nil, nil, nil, nil, nil
+	h.spareBlocks, h.spareSegments, h.spareMarks, h.spareBatches, h.spareTags = nil, nil, nil, nil,
+		nil
 	h.mainPool, h.spillPool, h.pools, h.active = nil, nil, nil, nil
 	h.idleFirst, h.idleLast = nil, nil
 	h.open, h.queue, h.tail, h.batches, h.held, h.events, h.marked = nil, nil, nil, nil, nil, nil, 0
@@ -244,7 +249,8 @@ func (h *heap) wipe() {
 	c.idles, c.globals, c.segments = 0, 0, 0
 	for i := range c.side {
 		s := &c.side[i]
-		s.live, s.blocks, s.local, s.global, s.private, s.pending, s.held, s.lost = 0, 0, 0, 0, 0, 0, 0, 0
+		s.live, s.blocks, s.local, s.global, s.private, s.pending, s.held, s.lost = 0, 0, 0, 0, 0,
+			0, 0, 0
 	}
 	h.device.past.add(c)
 	*c = counts{}

@@ -106,18 +106,23 @@ func TestWrongFrees(t *testing.T) {
 	for _, n := range []uint64{100, 3 * mib} {
 		a := p.alloc(n)
 		for _, inside := range []uint64{a + 1, a + 64} {
-			p.is("free inside", p.result(OpFree, func(r *Request) { r.Address = inside }), ErrorInvalidValue)
+			p.is("free inside", p.result(OpFree, func(r *Request) { r.Address = inside }),
+				ErrorInvalidValue)
 		}
 		for _, wrong := range []uint64{0x999, 0} {
-			if action, calls := p.call(OpFree, func(r *Request) { r.Address = wrong }); action != ActPass || calls != 0 {
+			if action, calls := p.call(OpFree,
+				func(r *Request) { r.Address = wrong }); action != ActPass || calls != 0 {
 				t.Fatalf("free of %#x: action %d, %d calls", wrong, action, calls)
 			}
 		}
 		p.free(a)
 		if n == 100 { // its block may have been merged, but its address begins the segment
-			p.is("second free", p.result(OpFree, func(r *Request) { r.Address = a }), ErrorInvalidValue)
-			p.is("second free, of a stream", p.result(OpStreamFree, func(r *Request) { r.Address = a }), ErrorInvalidValue)
-			p.is("record of a free block", p.result(OpRecord, func(r *Request) { r.Address = a }), ErrorInvalidValue)
+			p.is("second free", p.result(OpFree, func(r *Request) { r.Address = a }),
+				ErrorInvalidValue)
+			p.is("second free, of a stream", p.result(OpStreamFree,
+				func(r *Request) { r.Address = a }), ErrorInvalidValue)
+			p.is("record of a free block", p.result(OpRecord, func(r *Request) { r.Address = a }),
+				ErrorInvalidValue)
 		}
 	}
 	p.is("invalid frees", p.report().FreesInvalid, 6)
@@ -167,7 +172,10 @@ func TestQuick(t *testing.T) {
 	for _, n := range []uint64{1, 512, 5000, mib, 3*mib + 1, 40 * mib} {
 		a := p.salloc(n, 7)
 		p.f.launch(0xc1, 7, a, n, 0)
-		if _, calls := p.call(OpStreamFree, func(r *Request) { r.Address, r.Stream = a, 7 }); calls != 0 {
+		if _, calls := p.call(OpStreamFree, func(r *Request) {
+			r.Address, r.Stream = a,
+				7
+		}); calls != 0 {
 			t.Errorf("a free makes %d calls", calls)
 		}
 		_, calls := p.call(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = n, 7 })
@@ -234,7 +242,10 @@ func TestFork(t *testing.T) {
 	taken = ForkPrepare(8)
 	ForkChild(8, taken)
 	for _, op := range []uint64{OpAlloc, OpFree, OpStreamFree, OpInfo} {
-		if action, calls := p.call(op, func(r *Request) { r.Address, r.Bytes = a, 100 }); action != ActPass || calls != 0 {
+		if action, calls := p.call(op, func(r *Request) {
+			r.Address, r.Bytes = a,
+				100
+		}); action != ActPass || calls != 0 {
 			t.Errorf("operation %d in the child: action %d", op, action)
 		}
 	}
@@ -248,8 +259,12 @@ func TestHandler(t *testing.T) {
 	p := newProg(t, gib, nil)
 	a := p.alloc(5000)
 	heaps[0].lock.Take(8)
-	for op, want := range map[uint64]uint64{OpAlloc: ActPass, OpFree: ActDone, OpStreamAlloc: ActPass, OpStreamFree: ActDone} {
-		if action, _ := p.call(op, func(r *Request) { r.Address, r.Bytes = a, 100 }); action != want {
+	for op, want := range map[uint64]uint64{OpAlloc: ActPass, OpFree: ActDone,
+		OpStreamAlloc: ActPass, OpStreamFree: ActDone} {
+		if action, _ := p.call(op, func(r *Request) {
+			r.Address, r.Bytes = a,
+				100
+		}); action != want {
 			t.Errorf("operation %d: action %d", op, action)
 		}
 	}
@@ -259,7 +274,8 @@ func TestHandler(t *testing.T) {
 func TestWarmup(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) {
 		c.Warmups = 3
-		c.Warmup[0], c.Warmup[1], c.Warmup[2] = config.Warm{Bytes: 4 * kib, Count: 600}, config.Warm{Bytes: 64 * kib, Count: 20}, config.Warm{Bytes: mib, Count: 10}
+		c.Warmup[0], c.Warmup[1], c.Warmup[2] = config.Warm{Bytes: 4 * kib, Count: 600},
+			config.Warm{Bytes: 64 * kib, Count: 20}, config.Warm{Bytes: mib, Count: 10}
 	})
 	p.salloc(4*kib, 7)
 	maps := p.f.calls[ActMap]
@@ -275,12 +291,16 @@ func TestWarmup(t *testing.T) {
 	p.is("maps", uint64(p.f.calls[ActMap]), uint64(maps))
 	p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 30*mib, 3, 1 })
 	maps = p.f.calls[ActMap]
-	p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 30*mib, 3, 1 }) // they are there already
+	// they are there already
+	p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 30*mib, 3, 1 })
 	for range 3 {
 		p.salloc(30*mib, 7)
 	}
 	p.is("maps", uint64(p.f.calls[ActMap]), uint64(maps))
-	p.is("too much", p.result(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = gib/2, 3, 1 }), ErrorOutOfMemory)
+	p.is("too much", p.result(OpWarmup, func(r *Request) {
+		r.Bytes, r.Count, r.Hint = gib/2, 3,
+			1
+	}), ErrorOutOfMemory)
 }
 
 func TestZero(t *testing.T) {
@@ -325,7 +345,8 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	p.is("nothing", p.salloc(0, 7), 0)
-	p.is("too much", p.result(OpStreamAlloc, func(r *Request) { r.Bytes = ^uint64(0) }), ErrorOutOfMemory)
+	p.is("too much", p.result(OpStreamAlloc, func(r *Request) { r.Bytes = ^uint64(0) }),
+		ErrorOutOfMemory)
 }
 
 // TestPrimary: without a context the device's primary one is used.
@@ -338,7 +359,8 @@ func TestPrimary(t *testing.T) {
 	if _, calls := p.call(OpStreamAlloc, noContext); calls != 0 || p.r.Address != a {
 		t.Errorf("%d calls", calls)
 	}
-	p.is("no device", p.result(OpStreamAlloc, func(r *Request) { r.Context, r.Device, r.Bytes = 0, 3, 100 }), 101)
+	p.is("no device", p.result(OpStreamAlloc,
+		func(r *Request) { r.Context, r.Device, r.Bytes = 0, 3, 100 }), 101)
 }
 
 func TestLeaks(t *testing.T) {
@@ -354,7 +376,8 @@ func TestLeaks(t *testing.T) {
 // TestWarmupOfSizes: what is made ready for one size is not counted for the next.
 func TestWarmupOfSizes(t *testing.T) {
 	p := newProg(t, gib, nil)
-	list := []struct{ bytes, count uint64 }{{4096, 50}, {100_000, 20}, {300_000, 9}, {3 * mib, 12}, {30 * mib, 1}, {29*mib + 5, 2}, {12 * mib, 1}, {100 * mib, 1}}
+	list := []struct{ bytes, count uint64 }{{4096, 50}, {100_000, 20}, {300_000, 9}, {3 * mib, 12},
+		{30 * mib, 1}, {29*mib + 5, 2}, {12 * mib, 1}, {100 * mib, 1}}
 	for i, w := range list {
 		p.must(OpWarmup, func(r *Request) {
 			r.Bytes, r.Count = w.bytes, w.count
@@ -389,7 +412,8 @@ func TestWarmupOfIdle(t *testing.T) {
 		before := p.f.calls[ActMap]
 		p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = c.bytes, c.count, 1 })
 		if mapped := uint64(p.f.calls[ActMap] - before); mapped != c.mapped {
-			t.Errorf("%d of %d bytes beside %d: %d segments mapped, want %d", c.count, c.bytes, c.idle, mapped, c.mapped)
+			t.Errorf("%d of %d bytes beside %d: %d segments mapped, want %d", c.count, c.bytes,
+				c.idle, mapped, c.mapped)
 		}
 		before = p.f.calls[ActMap]
 		for range c.count {
@@ -399,8 +423,8 @@ func TestWarmupOfIdle(t *testing.T) {
 	}
 }
 
-// TestWarmupInSmallerSegments: where there is no room for a segment of the usual size, by a cap or by the driver, the
-// blocks come from smaller ones.
+// TestWarmupInSmallerSegments: where there is no room for a segment of the usual size, by a cap or
+// by the driver, the blocks come from smaller ones.
 func TestWarmupInSmallerSegments(t *testing.T) {
 	for name, c := range map[string]struct{ memory, soft, hard uint64 }{
 		"hard":   {gib, 0, 100 * mib},
@@ -408,14 +432,18 @@ func TestWarmupInSmallerSegments(t *testing.T) {
 		"driver": {128 * mib, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newProg(t, c.memory, func(k *config.CUDA) { k.SegmentSize, k.Soft, k.Hard = 512*mib, c.soft, c.hard })
+			p := newProg(t, c.memory, func(k *config.CUDA) {
+				k.SegmentSize, k.Soft,
+					k.Hard = 512*mib, c.soft, c.hard
+			})
 			p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 3*mib, 10, 1 })
 			before := p.f.calls[ActMap]
 			for range 10 {
 				p.salloc(3*mib, 7)
 			}
 			p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
-			p.is("too much", p.result(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 3*mib, 60, 1 }), ErrorOutOfMemory)
+			p.is("too much", p.result(OpWarmup,
+				func(r *Request) { r.Bytes, r.Count, r.Hint = 3*mib, 60, 1 }), ErrorOutOfMemory)
 		})
 	}
 }

@@ -45,7 +45,8 @@ func remember(r *Request, e *event) {
 	if h := heapOf(r.current()); h != nil {
 		e.device = h.ordinal
 	}
-	if e.device >= deviceMax || devices[e.device&(deviceMax-1)].record == 0 || !history.lock.Take(uintptr(r.Token)) {
+	if e.device >= deviceMax || devices[e.device&(deviceMax-1)].record == 0 ||
+		!history.lock.Take(uintptr(r.Token)) {
 		return
 	}
 	if history.base == 0 {

@@ -38,7 +38,8 @@ func TestHistory(t *testing.T) {
 	want := traceHeader + "\n"
 	for _, l := range []string{
 		fmt.Sprintf("allocate,%#x,5000,0x7", a), fmt.Sprintf("allocate,%#x,%d,0x0", b, 3*mib),
-		fmt.Sprintf("free,%#x,5000,0x7", a), fmt.Sprintf("free,%#x,%d,0x0", b, 3*mib), fmt.Sprintf("allocate failure,0x0,%d,0x0", 2*gib),
+		fmt.Sprintf("free,%#x,5000,0x7", a), fmt.Sprintf("free,%#x,%d,0x0", b, 3*mib),
+		fmt.Sprintf("allocate failure,0x0,%d,0x0", 2*gib),
 	} {
 		want += fmt.Sprintf("%d,%s\n", tid, l)
 	}

@@ -10,11 +10,13 @@ import (
 func TestHardCap(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.Hard = 100 * mib })
 	a := p.alloc(60 * mib)
-	p.is("above the cap", p.result(OpAlloc, func(r *Request) { r.Bytes = 60 * mib }), ErrorOutOfMemory)
+	p.is("above the cap", p.result(OpAlloc, func(r *Request) { r.Bytes = 60 * mib }),
+		ErrorOutOfMemory)
 	p.free(a)
 	p.alloc(80 * mib) // the cached segment goes back first
 	p.is("releases", p.report().Releases, 1)
-	p.is("alone above the cap", p.result(OpAlloc, func(r *Request) { r.Bytes = 101 * mib }), ErrorOutOfMemory)
+	p.is("alone above the cap", p.result(OpAlloc, func(r *Request) { r.Bytes = 101 * mib }),
+		ErrorOutOfMemory)
 	d := p.report()
 	p.is("refused", d.Refused, 2)
 	p.is("violations", d.Tiers[stats.DeviceFast].CapacityViolations, 2)
@@ -52,7 +54,8 @@ func TestDriverOutOfMemory(t *testing.T) {
 		t.Error("nothing refused")
 	}
 	p.is("no room", p.result(OpAlloc, func(r *Request) { r.Bytes = 30 * mib }), ErrorOutOfMemory)
-	p.is("foreign, no room", p.result(OpForeign, func(r *Request) { r.Bytes = 30 * mib }), ErrorOutOfMemory)
+	p.is("foreign, no room", p.result(OpForeign, func(r *Request) { r.Bytes = 30 * mib }),
+		ErrorOutOfMemory)
 	p.alloc(10 * mib)
 }
 
@@ -92,7 +95,10 @@ func TestSpill(t *testing.T) {
 
 // TestSpillCap: the host has a cap of its own.
 func TestSpillCap(t *testing.T) {
-	p := newProg(t, gib, func(c *config.CUDA) { c.Hard, c.Spill, c.SpillHard = 10*mib, true, 30*mib })
+	p := newProg(t, gib, func(c *config.CUDA) {
+		c.Hard, c.Spill, c.SpillHard = 10*mib, true,
+			30*mib
+	})
 	p.alloc(10 * mib)
 	a := p.alloc(20 * mib)
 	p.is("above", p.result(OpAlloc, func(r *Request) { r.Bytes = 20 * mib }), ErrorOutOfMemory)
@@ -159,7 +165,8 @@ func TestPressure(t *testing.T) {
 	p.alloc(6 * mib)
 	d := p.report()
 	if d.Pressures == 0 || d.Releases == 0 {
-		t.Errorf("%d pressures, %d releases with %d of the device reserved", d.Pressures, d.Releases, d.BytesReserved)
+		t.Errorf("%d pressures, %d releases with %d of the device reserved", d.Pressures,
+			d.Releases, d.BytesReserved)
 	}
 }
 

@@ -49,7 +49,8 @@ func (h *heap) unmanaged(r *Request, s *segment) bool {
 		return false
 	}
 	r.set(plainly)
-	if (r.Result == errorNotSupported || r.Result == ErrorInvalidValue) && atomic.CompareAndSwapUint64(&h.device.managed, 1, 0) {
+	if (r.Result == errorNotSupported || r.Result == ErrorInvalidValue) &&
+		atomic.CompareAndSwapUint64(&h.device.managed, 1, 0) {
 		stats.Put1(config.LogWarn, stats.EventDevicePlain, uintptr(h.ordinal), uintptr(r.Result))
 	}
 	return true

@@ -28,7 +28,8 @@ func (p *prog) hinted(op, n uint64, hint uint32) uint64 {
 // or the host.
 func (p *prog) prefers(what string, device bool) {
 	p.t.Helper()
-	if a, ok := p.f.covering(p.r.Address, 1); p.r.Result != Success || !ok || !a.managed || a.prefers != device {
+	if a, ok := p.f.covering(p.r.Address, 1); p.r.Result != Success || !ok || !a.managed ||
+		a.prefers != device {
 		p.t.Fatalf("%s: result %d, block in %+v", what, p.r.Result, a)
 	}
 }
@@ -38,7 +39,8 @@ func TestManagedHints(t *testing.T) {
 	for _, op := range []uint64{OpAlloc, OpStreamAlloc} {
 		for _, n := range []uint64{1, 5000, mib, 3 * mib, 30 * mib} {
 			p := managed(t, gib, nil)
-			for _, hint := range []uint32{config.HintCold, config.HintHot, config.HintWarm, config.HintPinFast, config.HintPreferFast, config.HintCold} {
+			for _, hint := range []uint32{config.HintCold, config.HintHot, config.HintWarm,
+				config.HintPinFast, config.HintPreferFast, config.HintCold} {
 				p.hinted(op, n, hint)
 				p.prefers("hint", hint != config.HintCold)
 			}
@@ -51,7 +53,8 @@ func TestManagedHints(t *testing.T) {
 			p.is("device blocks", d.Tiers[stats.DeviceFast].AllocCalls, 5)
 			p.is("host bytes", d.BytesSpilled+d.BytesReserved, devices[0].host+devices[0].reserved)
 			if d.BytesSpilled < 2*n || d.BytesReserved < 5*n {
-				t.Errorf("%d bytes charged to the host, %d to the device", d.BytesSpilled, d.BytesReserved)
+				t.Errorf("%d bytes charged to the host, %d to the device", d.BytesSpilled,
+					d.BytesReserved)
 			}
 		}
 	}
@@ -71,7 +74,8 @@ func TestManagedDefaultHint(t *testing.T) {
 func TestManagedReuse(t *testing.T) {
 	p := managed(t, gib, nil)
 	var blocks [4]uint64
-	for i, hint := range []uint32{config.HintWarm, config.HintCold, config.HintHot, config.HintCold} {
+	for i, hint := range []uint32{config.HintWarm, config.HintCold, config.HintHot,
+		config.HintCold} {
 		p.hinted(OpStreamAlloc, 3*mib, hint)
 		p.prefers("stream's block", hint != config.HintCold)
 		blocks[i] = p.r.Address
@@ -118,7 +122,8 @@ func TestManagedMemoryIsFull(t *testing.T) {
 	p.hinted(OpAlloc, 60*mib, config.HintCold)
 	p.prefers("cold", false)
 	p.alloc(40 * mib)
-	p.is("full", p.result(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = 1, 7 }), ErrorOutOfMemory)
+	p.is("full", p.result(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = 1, 7 }),
+		ErrorOutOfMemory)
 }
 
 func TestManagedSpills(t *testing.T) {
@@ -146,7 +151,10 @@ func TestManagedHardCap(t *testing.T) {
 // TestManagedHostIsFull: cold memory that the host's cap has no room for is on the device,
 // after what the host has idle is given back.
 func TestManagedHostIsFull(t *testing.T) {
-	p := managed(t, gib, func(c *config.CUDA) { c.SpillHard, c.Soft, c.Hard, c.Spill = 50*mib, 60*mib, 100*mib, true })
+	p := managed(t, gib, func(c *config.CUDA) {
+		c.SpillHard, c.Soft, c.Hard, c.Spill = 50*mib,
+			60*mib, 100*mib, true
+	})
 	p.hinted(OpAlloc, 40*mib, config.HintCold)
 	p.prefers("first", false)
 	first := p.r.Address
@@ -263,7 +271,8 @@ func TestManagedInfo(t *testing.T) {
 	p.f.used[0] = 900 * mib // others have it
 	info(gib-900*mib, gib-900*mib)
 	p.f.used[0] = 0
-	p.must(OpForeign, func(r *Request) { r.Bytes = 200 * mib }) // managed by the program, and not touched
+	// managed by the program, and not touched
+	p.must(OpForeign, func(r *Request) { r.Bytes = 200 * mib })
 	info(gib, gib-300*mib)
 }
 
@@ -283,7 +292,8 @@ func TestManagedContextEnd(t *testing.T) {
 	var under [2]*Request
 	for i, hint := range []uint32{config.HintCold, config.HintWarm} {
 		r := newRequest(16 + 8*uint64(i))
-		*r = Request{Token: r.Token, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 50 * mib, Hint: 1 + uint64(hint)}
+		*r = Request{Token: r.Token, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 50 * mib,
+			Hint: 1 + uint64(hint)}
 		p.is("action", Step(r), ActMapManaged)
 		p.is("place", r.Arg1, uint64(i))
 		under[i] = r
@@ -353,7 +363,8 @@ func TestManagedIdles(t *testing.T) {
 	p := managed(t, gib, nil)
 	p.is("configured", Configure(8, 0, ConfigGlobal, 2), 1)
 	var blocks []uint64
-	for _, hint := range []uint32{config.HintCold, config.HintCold, config.HintCold, config.HintWarm} {
+	for _, hint := range []uint32{config.HintCold, config.HintCold, config.HintCold,
+		config.HintWarm} {
 		p.hinted(OpAlloc, 10*mib, hint)
 		blocks = append(blocks, p.r.Address)
 	}

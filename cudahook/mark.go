@@ -272,7 +272,8 @@ func (h *heap) nextQuery(r *Request) *mark {
 			for m := p.marks; m != nil; m = m.next {
 				if m.state == markRecorded {
 					p.busy = 1
-					r.keep0, r.keep1 = uint64(uintptr(unsafe.Pointer(p))), uint64(uintptr(unsafe.Pointer(m)))
+					r.keep0, r.keep1 = uint64(uintptr(unsafe.Pointer(p))),
+						uint64(uintptr(unsafe.Pointer(m)))
 					return m
 				}
 			}

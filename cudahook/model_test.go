@@ -47,7 +47,8 @@ var contexts = []uint64{0xc1, 0xc2, 0xc3} // two on device 0, one on device 1
 
 func newWorld(t testing.TB, seed uint64, set func(*config.CUDA)) *world {
 	fresh(t, set)
-	w := &world{f: newFake(t, seed), rng: rand.New(rand.NewPCG(seed, 2)), streams: map[uint64][]uint64{}, pace: 6 + int(seed%2)*80}
+	w := &world{f: newFake(t, seed), rng: rand.New(rand.NewPCG(seed, 2)),
+		streams: map[uint64][]uint64{}, pace: 6 + int(seed%2)*80}
 	w.f.addContext(0xc1, 0, 300<<20)
 	w.f.addContext(0xc2, 0, 300<<20)
 	w.f.addContext(0xc3, 1, 200<<20)
@@ -116,7 +117,8 @@ func (w *world) begin(l *lane) error {
 		if s == streamPerThread {
 			return nil
 		}
-		w.blocks = append(w.blocks[:i], w.blocks[i+1:]...) // nobody frees it, or works with it there, before that is done
+		// nobody frees it, or works with it there, before that is done
+		w.blocks = append(w.blocks[:i], w.blocks[i+1:]...)
 		l.what, l.also = b, streamKey{of, s}
 		l.op, r.Op, r.Address, r.Stream, r.Context = "record", OpRecord, b.address, s, of
 	case n < 85:
@@ -128,7 +130,8 @@ func (w *world) begin(l *lane) error {
 	case n < 89:
 		l.op, r.Op = "coalesce", OpCoalesce
 	case n < 90:
-		l.op, r.Op, r.Bytes, r.Count, r.Hint = "warmup", OpWarmup, w.size(), uint64(w.rng.IntN(4)), uint64(w.rng.IntN(2))
+		l.op, r.Op, r.Bytes, r.Count, r.Hint = "warmup", OpWarmup, w.size(), uint64(w.rng.IntN(4)),
+			uint64(w.rng.IntN(2))
 	case n < 91:
 		return w.endStream(l, c)
 	case n < 93:
@@ -147,7 +150,8 @@ func (w *world) begin(l *lane) error {
 		l.op, r.Op, r.Address = "range", OpRange, b.address+w.rng.Uint64N(b.n)
 		l.what = b
 	default:
-		l.op, r.Op, r.Value, r.Extra = "info", OpInfo, w.f.memory[w.f.device[c]]-w.f.used[w.f.device[c]], w.f.memory[w.f.device[c]]
+		l.op, r.Op, r.Value, r.Extra = "info", OpInfo,
+			w.f.memory[w.f.device[c]]-w.f.used[w.f.device[c]], w.f.memory[w.f.device[c]]
 	}
 	if settings.managed && (r.Op == OpAlloc || r.Op == OpStreamAlloc) {
 		r.Hint = 1 + w.rng.Uint64N(uint64(config.HintCount))
@@ -296,7 +300,8 @@ func (w *world) finish(l *lane, action uint64) error {
 				return err
 			}
 		}
-		b := &liveBlock{address: r.Address, n: r.Bytes, bytes: rounded(r.Bytes), context: r.Context, stream: r.Stream, plain: r.Op != OpStreamAlloc}
+		b := &liveBlock{address: r.Address, n: r.Bytes, bytes: rounded(r.Bytes), context: r.Context,
+			stream: r.Stream, plain: r.Op != OpStreamAlloc}
 		return w.received(b)
 	case "free", "stream free":
 		if action != ActDone || r.Result != Success && !w.failing {
@@ -312,8 +317,10 @@ func (w *world) finish(l *lane, action uint64) error {
 		}
 	case "range":
 		for _, b := range w.blocks {
-			if b == l.what && action == ActDone && (r.Value != b.address || r.Extra != b.n || r.Result != Success) {
-				return fmt.Errorf("range of %#x in block %#x of %d: %#x, %d, %d", r.Address, b.address, b.n, r.Value, r.Extra, r.Result)
+			if b == l.what && action == ActDone &&
+				(r.Value != b.address || r.Extra != b.n || r.Result != Success) {
+				return fmt.Errorf("range of %#x in block %#x of %d: %#x, %d, %d", r.Address,
+					b.address, b.n, r.Value, r.Extra, r.Result)
 			}
 		}
 	}
@@ -336,8 +343,10 @@ func (w *world) placed(l *lane) error {
 	host := b.segment.pool.spilled != 0
 	switch {
 	case !a.managed || a.prefers == host:
-		return fmt.Errorf("%s: block %#x is managed: %v, prefers the device: %v, is spilled: %v", l.op, r.Address, a.managed, a.prefers, host)
-	case host && (hint == config.HintHot || hint == config.HintPinFast || hint != config.HintCold && !settings.spill):
+		return fmt.Errorf("%s: block %#x is managed: %v, prefers the device: %v, is spilled: %v",
+			l.op, r.Address, a.managed, a.prefers, host)
+	case host && (hint == config.HintHot || hint == config.HintPinFast ||
+		hint != config.HintCold && !settings.spill):
 		return fmt.Errorf("%s: block %#x with hint %d is on the host", l.op, r.Address, hint)
 	case !host && hint == config.HintCold && !l.graph && settings.spillHard == manyBytes:
 		return fmt.Errorf("%s: cold block %#x is on the device", l.op, r.Address)

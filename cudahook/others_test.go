@@ -84,15 +84,22 @@ func TestOtherContextReplaced(t *testing.T) {
 		p.f.act(r, action)
 		if c == 0 && r.state&0xff == phaseOther {
 			for range 2 { // the first stays
-				p.must(OpStreamAlloc, func(r *Request) { r.Context, r.Bytes, r.Stream = 0xc3, 4*mib, 0xc301 })
+				p.must(OpStreamAlloc, func(r *Request) {
+					r.Context, r.Bytes, r.Stream = 0xc3, 4*mib,
+						0xc301
+				})
 			}
 			c = p.r.Address
 			p.f.launch(0xc3, 0xc301, c, 4*mib, 0)
-			p.must(OpStreamFree, func(r *Request) { r.Context, r.Address, r.Stream = 0xc3, c, 0xc301 })
+			p.must(OpStreamFree, func(r *Request) {
+				r.Context, r.Address, r.Stream = 0xc3, c,
+					0xc301
+			})
 			continue
 		}
 		q := newRequest(24)
-		*q = Request{Token: 24, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc3, Bytes: 12 * mib, Stream: 0xc302}
+		*q = Request{Token: 24, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc3, Bytes: 12 * mib,
+			Stream: 0xc302}
 		if heaps[1].pick(q, 4*mib, kindLarge) {
 			if err := p.f.unfinished(q.Address, 4*mib, streamKey{0xc3, 0xc302}); err != nil {
 				t.Fatal("the new context hands out a block at work:", err)
@@ -100,7 +107,8 @@ func TestOtherContextReplaced(t *testing.T) {
 		}
 	}
 	q := newRequest(24)
-	*q = Request{Token: 24, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc3, Bytes: 12 * mib, Stream: 0xc302}
+	*q = Request{Token: 24, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc3, Bytes: 12 * mib,
+		Stream: 0xc302}
 	if heaps[1].pick(q, 4*mib, kindLarge) {
 		if err := p.f.unfinished(q.Address, 4*mib, streamKey{0xc3, 0xc302}); err != nil {
 			t.Fatal("the new context hands out a block at work:", err)
@@ -115,13 +123,20 @@ func TestOtherContextsLocal(t *testing.T) {
 	p.in(0xc1, 5000)
 	var all [18]uint64
 	for i := range all { // 4 segments of 20 MiB
-		p.must(OpStreamAlloc, func(r *Request) { r.Context, r.Bytes, r.Stream = 0xc2, 4*mib, 0xc200+uint64(i%2) })
+		p.must(OpStreamAlloc, func(r *Request) {
+			r.Context, r.Bytes, r.Stream = 0xc2, 4*mib,
+				0xc200+uint64(i%2)
+		})
 		all[i] = p.r.Address
 	}
 	for i, a := range all {
-		p.must(OpStreamFree, func(r *Request) { r.Context, r.Address, r.Stream = 0xc2, a, 0xc200+uint64(i%2) })
+		p.must(OpStreamFree, func(r *Request) {
+			r.Context, r.Address, r.Stream = 0xc2, a,
+				0xc200+uint64(i%2)
+		})
 	}
-	p.is("80 MiB", p.result(OpAlloc, func(r *Request) { r.Context, r.Bytes = 0xc1, 80*mib }), Success)
+	p.is("80 MiB", p.result(OpAlloc, func(r *Request) { r.Context, r.Bytes = 0xc1, 80*mib }),
+		Success)
 }
 
 // TestStrangersWithoutHeaps: a stranger is waited for though there is no room for its heap.
@@ -141,7 +156,10 @@ func TestStrangersWithoutHeaps(t *testing.T) {
 		t.Error(err)
 	}
 	c := p.alloc(5000)
-	code := p.result(OpStreamFree, func(r *Request) { r.Context, r.Address, r.Stream = 0xc2, c, 0xc201 })
+	code := p.result(OpStreamFree, func(r *Request) {
+		r.Context, r.Address, r.Stream = 0xc2, c,
+			0xc201
+	})
 	p.is("a free", code, Success)
 }
 

@@ -66,9 +66,10 @@ func dropPeers(context uint64) {
 	}
 }
 
-// contextAt, for which the heap need not be locked, is the i-th context, below contextsMax, whose streams may work with the heap's
-// blocks, or 0: its own, those with peer access, and with wide all that have peer access to
-// any; with that, or when not all of those are known, also all that have a heap.
+// contextAt, for which the heap need not be locked, is the i-th context, below contextsMax, whose
+// streams may work with the heap's blocks, or 0: its own, those with peer access, and with wide all
+// that have peer access to any; with that, or when not all of those are known, also all that have a
+// heap.
 func (h *heap) contextAt(i uint64, wide bool) uint64 {
 	switch {
 	case i == 0:

@@ -84,7 +84,8 @@ func TestPoolNeverSpills(t *testing.T) {
 	p.pool(4, 1)
 	p.capture(1)
 	p.salloc(30*mib, 7)
-	p.is("within the pool", p.result(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = 30*mib, 7 }), ErrorOutOfMemory)
+	p.is("within the pool", p.result(OpStreamAlloc,
+		func(r *Request) { r.Bytes, r.Stream = 30*mib, 7 }), ErrorOutOfMemory)
 	p.capture(0)
 	p.pool(4, 0)
 	p.salloc(30*mib, 7)
@@ -130,7 +131,8 @@ func TestPoolGoneInCapture(t *testing.T) {
 	p.capture(1)
 	p.pool(4, 2)
 	p.capture(0)
-	p.is("result", p.result(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = 5000, 9 }), Success)
+	p.is("result", p.result(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = 5000, 9 }),
+		Success)
 }
 
 // TestPoolGoneInCaptureSmall: the same of a segment that is not idle.
@@ -144,7 +146,8 @@ func TestPoolGoneInCaptureSmall(t *testing.T) {
 	p.capture(1)
 	p.pool(4, 2)
 	p.capture(0)
-	p.is("result", p.result(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = 5000, 9 }), Success)
+	p.is("result", p.result(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = 5000, 9 }),
+		Success)
 }
 
 // TestInfoWithoutPools: what a private pool has free counts as in use.

@@ -18,7 +18,10 @@ var variants = map[string]func(*config.CUDA){
 	"managed": func(c *config.CUDA) {
 		c.Managed, c.Hard, c.Soft, c.Spill, c.SpillHard = true, 90<<20, 60<<20, true, manyBytes
 	},
-	"managed, no cap":    func(c *config.CUDA) { c.Managed, c.ReuseEvent, c.Zero, c.SpillHard = true, true, true, manyBytes },
+	"managed, no cap": func(c *config.CUDA) {
+		c.Managed, c.ReuseEvent, c.Zero,
+			c.SpillHard = true, true, true, manyBytes
+	},
 	"managed, full host": func(c *config.CUDA) { c.Managed, c.SpillHard = true, 24<<20 },
 	"nothing kept": func(c *config.CUDA) {
 		c.CacheLimit, c.SuballocAll, c.ReuseEvent = 0, true, true
@@ -42,7 +45,8 @@ func TestModel(t *testing.T) {
 					}
 				}
 				runWorld(t, w, 9000)
-				taken, given, ended, hosted = taken+w.taken, given+w.given, ended+w.ended, hosted+w.hosted
+				taken, given, ended, hosted = taken+w.taken, given+w.given, ended+w.ended,
+					hosted+w.hosted
 				for action, n := range w.f.calls {
 					calls[action] += n
 				}
@@ -53,9 +57,11 @@ func TestModel(t *testing.T) {
 		t.Errorf("%d blocks on the host", hosted)
 	}
 	if taken < 1000 || given < 1000 || ended < 100 {
-		t.Errorf("%d blocks taken and %d given without a request, %d contexts ended", taken, given, ended)
+		t.Errorf("%d blocks taken and %d given without a request, %d contexts ended", taken, given,
+			ended)
 	}
-	for _, action := range []uint64{ActDriver, ActContext, ActMap, ActMapManaged, ActUnmap, ActZero, ActSynchronize, ActEventCreate,
+	for _, action := range []uint64{ActDriver, ActContext, ActMap, ActMapManaged, ActUnmap, ActZero,
+		ActSynchronize, ActEventCreate,
 		ActEventRecord, ActEventRecordContext, ActEventQuery, ActInfo} {
 		if calls[action] == 0 {
 			t.Errorf("action %d was never asked for", action)

@@ -8,7 +8,8 @@ var quick uint32
 
 // setQuick finds out whether they may.
 func setQuick() {
-	ok := settings.enabled && !settings.throttle && !trace.on && atomic.LoadUint32(&recording) == 0 && atomic.LoadUint32(&off) == 0
+	ok := settings.enabled && !settings.throttle && !trace.on &&
+		atomic.LoadUint32(&recording) == 0 && atomic.LoadUint32(&off) == 0
 	atomic.StoreUint32(&quick, uint32(flag(ok)))
 }
 
@@ -79,9 +80,11 @@ func Give(token, device, stream, address uintptr) bool {
 	}
 	b := h.table.find(uint64(address))
 	d := h.device
-	ok := b != nil && b.state == stateInUse && b.marks == nil && b.segment.kind != kindWhole && b.segment.spent == 0 &&
+	ok := b != nil && b.state == stateInUse && b.marks == nil && b.segment.kind != kindWhole &&
+		b.segment.spent == 0 &&
 		b.segment.pool == h.mainPool &&
-		b.tag.dead == 0 && t.quicks < d.quicks && d.eager == 0 && h.cached()+b.bytes <= d.cache && !capturing()
+		b.tag.dead == 0 && t.quicks < d.quicks && d.eager == 0 && h.cached()+b.bytes <= d.cache &&
+		!capturing()
 	if ok {
 		h.endUse(b)
 		h.pushQuick(t, b)

@@ -6,7 +6,10 @@ import "testing"
 func TestQuickClock(t *testing.T) {
 	p := newProg(t, gib, nil)
 	at := func() uintptr { return Take(8, 0, 7, uintptr(12*mib)) }
-	p.must(OpStreamAlloc, func(r *Request) { r.Context, r.Device, r.Bytes, r.Stream = 0, 0, 12*mib, 7 })
+	p.must(OpStreamAlloc, func(r *Request) {
+		r.Context, r.Device, r.Bytes, r.Stream = 0, 0, 12*mib,
+			7
+	})
 	a := p.r.Address
 	p.must(OpStreamFree, func(r *Request) { r.Context, r.Device, r.Address, r.Stream = 0, 0, a, 7 })
 	if x := at(); x != 0 {
@@ -44,7 +47,10 @@ func TestQuickClock(t *testing.T) {
 // TestQuickClockUnderPressure: nor when the device is nearly full.
 func TestQuickClockUnderPressure(t *testing.T) {
 	p := newProg(t, gib, nil)
-	p.must(OpStreamAlloc, func(r *Request) { r.Context, r.Device, r.Bytes, r.Stream = 0, 0, 12*mib, 7 })
+	p.must(OpStreamAlloc, func(r *Request) {
+		r.Context, r.Device, r.Bytes, r.Stream = 0, 0, 12*mib,
+			7
+	})
 	a := p.r.Address
 	p.must(OpStreamFree, func(r *Request) { r.Context, r.Device, r.Address, r.Stream = 0, 0, a, 7 })
 	p.alloc(gib - 60*mib) // the device is nearly full
@@ -60,25 +66,35 @@ func TestQuickClockUnderPressure(t *testing.T) {
 		for range 1000 { // used all the time
 			x := Take(8, 0, 7, uintptr(12*mib))
 			if x == 0 {
-				p.must(OpStreamAlloc, func(r *Request) { r.Context, r.Device, r.Bytes, r.Stream = 0, 0, 12*mib, 7 })
+				p.must(OpStreamAlloc, func(r *Request) {
+					r.Context, r.Device, r.Bytes, r.Stream = 0,
+						0, 12*mib, 7
+				})
 				x = uintptr(p.r.Address)
 			}
 			if !Give(8, 0, 7, x) {
-				p.must(OpStreamFree, func(r *Request) { r.Context, r.Device, r.Address, r.Stream = 0, 0, uint64(x), 7 })
+				p.must(OpStreamFree, func(r *Request) {
+					r.Context, r.Device, r.Address,
+						r.Stream = 0, 0, uint64(x), 7
+				})
 			}
 			Take(8, 0, 7, uintptr(13*mib)) // a miss: lists are merged
 		}
 		p.must(OpStreamFree, func(r *Request) { r.Address, r.Stream = small[i], 8 })
 	}
 	if n := p.f.calls[ActUnmap] - unmaps; n > 1 {
-		t.Errorf("a segment in use all the time was unmapped %d times and mapped %d times", n, p.f.calls[ActMap]-maps)
+		t.Errorf("a segment in use all the time was unmapped %d times and mapped %d times", n,
+			p.f.calls[ActMap]-maps)
 	}
 }
 
 // TestQuickAfterRecording: calls are quick again when nobody records any more.
 func TestQuickAfterRecording(t *testing.T) {
 	p := newProg(t, gib, nil)
-	p.must(OpStreamAlloc, func(r *Request) { r.Context, r.Device, r.Bytes, r.Stream = 0, 0, 5000, 7 })
+	p.must(OpStreamAlloc, func(r *Request) {
+		r.Context, r.Device, r.Bytes, r.Stream = 0, 0, 5000,
+			7
+	})
 	a := p.r.Address
 	p.must(OpStreamFree, func(r *Request) { r.Context, r.Device, r.Address, r.Stream = 0, 0, a, 7 })
 	Configure(8, 0, ConfigTrace, 1)

@@ -18,8 +18,8 @@ func Report(token uintptr, to *[stats.DeviceMax]stats.Device) (n uint64) {
 	return n
 }
 
-// reportOn fills in what is known of one device, or reports false where it was not used. leaks: also
-// which blocks are in use.
+// reportOn fills in what is known of one device, or reports false where it was not used. leaks:
+// also which blocks are in use.
 func reportOn(token uintptr, ordinal uint64, s *stats.Device, leaks bool) bool {
 	d := &devices[ordinal&(deviceMax-1)]
 	if atomic.LoadUint64(&d.memory) == 0 {
@@ -52,7 +52,8 @@ func reportOn(token uintptr, ordinal uint64, s *stats.Device, leaks bool) bool {
 // report fills in what is the device's own.
 func (d *device) report(s *stats.Device) {
 	s.BytesDevice = d.memory
-	s.Reuse, s.Suballoc, s.OnHardcap = flag(settings.event), flag(settings.all), flag(settings.spill)
+	s.Reuse, s.Suballoc, s.OnHardcap = flag(settings.event), flag(settings.all),
+		flag(settings.spill)
 	s.Managed = atomic.LoadUint64(&d.managed)
 	s.SegmentSize, s.CacheLimit = d.segment, d.cache
 	s.StreamLocal, s.GlobalLimit = d.quicks, d.globals
@@ -162,7 +163,8 @@ func (counted *counts) reportCalls(to *stats.DriverCalls) {
 
 // reportLeaks lists blocks that are in use, as many as fit.
 func (h *heap) reportLeaks(s *stats.Device) {
-	for i := uintptr(0); h.table.base != 0 && i <= h.table.mask && s.LeakCount < stats.LeakMax; i++ {
+	for i := uintptr(0); h.table.base != 0 && i <= h.table.mask &&
+		s.LeakCount < stats.LeakMax; i++ {
 		e := h.table.at(i)
 		if e.key == 0 || e.block.state != stateInUse && e.block.state != stateForeign {
 			continue

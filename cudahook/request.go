@@ -21,8 +21,10 @@ type Request struct {
 	Address uint64 // the pointer; the block's, once an allocation is done
 	Bytes   uint64 // what is asked for
 	Count   uint64 // OpWarmup: blocks
-	Hint    uint64 // the thread's own, for what no rule matches: 1 + a hint of internal/config; 0: TA_DEFAULT_HINT. OpWarmup: 1 for the first size of a list
-	Libs    uint64 // rules that match by the caller's object, as in alloc.Malloc
+	// the thread's own, for what no rule matches: 1 + a hint of internal/config; 0:
+	// TA_DEFAULT_HINT. OpWarmup: 1 for the first size of a list
+	Hint uint64
+	Libs uint64 // rules that match by the caller's object, as in alloc.Malloc
 
 	// What the driver said to the last action.
 	Result uint64 // CUresult; with ActDone: what the program gets
@@ -35,7 +37,8 @@ type Request struct {
 	// The heap's own notes between steps; zero before the first.
 	state, keep0, keep1, keep2, keep3, keep4, keep5 uint64
 
-	seen, other uint64 // heaps that it has seen, a bit each, and the one (heap.place) that it waits for
+	// heaps that it has seen, a bit each, and the one (heap.place) that it waits for
+	seen, other uint64
 
 	spoiling uint64 // the context that it is one of spoilers for
 
@@ -47,43 +50,59 @@ const (
 	OpAlloc       uint64 = iota + 1 // cuMemAlloc: safe on every stream at once
 	OpFree                          // cuMemFree
 	OpStreamAlloc                   // ta_cuda_malloc: for use on Stream first
-	OpStreamFree                    // ta_cuda_free, cuMemFreeAsync: after what Stream has been given
-	OpRecord                        // the block is in use on Stream, too
-	OpForeign                       // an allocation of Bytes that the driver serves itself: ActDriver in between
-	OpRange                         // which block Address lies in: ActDone with Value its start, Extra its size, Arg0 its number; ActPass: not ours
-	OpSpend                         // the driver treats the memory at Address in a way of its own from now on: it is not kept when it is free
-	OpInfo                          // cuMemGetInfo: in Value the free bytes, in Extra all, as the program is to see them
-	OpTotal                         // cuDeviceTotalMem of Device: in Extra; changes it
-	OpContextEnd                    // Context is gone with all its memory
-	OpStreamEnd                     // Stream is about to be destroyed
-	OpCapture                       // Count: 1 a stream begins to capture a graph, 0 it has ended
-	OpPeer                          // Context may reach the memory of context Address
-	OpPool                          // allocations on Device belong to graph pool (Address, Bytes); Count: 1 from now on, 0 no longer, 2 the pool is gone
-	OpTrim                          // give cached memory back until Bytes are left
-	OpWarmup                        // fill the cache with Count blocks of Bytes
-	OpCoalesce                      // merge all free blocks that may be merged
+	// ta_cuda_free, cuMemFreeAsync: after what Stream has been given
+	OpStreamFree
+	OpRecord // the block is in use on Stream, too
+	// an allocation of Bytes that the driver serves itself: ActDriver in between
+	OpForeign
+	// which block Address lies in: ActDone with Value its start, Extra its size, Arg0 its number;
+	// ActPass: not ours
+	OpRange
+	// the driver treats the memory at Address in a way of its own from now on: it is not kept when
+	// it is free
+	OpSpend
+	// cuMemGetInfo: in Value the free bytes, in Extra all, as the program is to see them
+	OpInfo
+	OpTotal      // cuDeviceTotalMem of Device: in Extra; changes it
+	OpContextEnd // Context is gone with all its memory
+	OpStreamEnd  // Stream is about to be destroyed
+	OpCapture    // Count: 1 a stream begins to capture a graph, 0 it has ended
+	OpPeer       // Context may reach the memory of context Address
+	// allocations on Device belong to graph pool (Address, Bytes); Count: 1 from now on, 0 no
+	// longer, 2 the pool is gone
+	OpPool
+	OpTrim     // give cached memory back until Bytes are left
+	OpWarmup   // fill the cache with Count blocks of Bytes
+	OpCoalesce // merge all free blocks that may be merged
 )
 
 // What Step asks for. The context that a driver call needs is Request.Context, which C
 // makes current for it when it is not. Every call is made with stream capture relaxed.
 const (
-	ActDone               uint64 = iota // the request is served: Result, Address
-	ActPass                             // hand the program's call to the driver as it is
-	ActDriver                           // the same, then Step again with Result (and Value: the address it got)
-	ActContext                          // Context is new: Value = its device's ordinal, Extra = the device's memory in bytes, Arg0 and Arg1 = its UUID, Arg2 = its place on the bus (stats.Device)
-	ActPrimary                          // Value = the primary context of Device, retained
-	ActMap                              // cuMemAlloc of Arg0 bytes: Value = address
-	ActMapManaged                       // cuMemAllocManaged of Arg0 bytes, accessed by the device; Arg1: 1 preferred there, 0 on the host: Value = address; CUDA_ERROR_NOT_SUPPORTED: the device has no managed memory
-	ActUnmap                            // cuMemFree of Arg0
-	ActZero                             // Arg1 bytes at Arg0 set to 0, finished for every stream
-	ActSynchronize                      // cuCtxSynchronize of context Arg0
-	ActEventCreate                      // a new event without timing: Value
-	ActEventRecord                      // event Arg0 is recorded on stream Arg1
-	ActEventRecordContext               // event Arg0 is recorded for all of context Arg1 (driver 12.5 and later; else CUDA_ERROR_NOT_SUPPORTED)
-	ActEventQuery                       // has event Arg0 happened: Result 0 or 600
-	ActStreamWait                       // stream Arg0 waits for event Arg1
-	ActYield                            // the thread lets others go first
-	ActInfo                             // cuMemGetInfo: Value = free, Extra = total
+	ActDone uint64 = iota // the request is served: Result, Address
+	ActPass               // hand the program's call to the driver as it is
+	// the same, then Step again with Result (and Value: the address it got)
+	ActDriver
+	// Context is new: Value = its device's ordinal, Extra = the device's memory in bytes, Arg0 and
+	// Arg1 = its UUID, Arg2 = its place on the bus (stats.Device)
+	ActContext
+	ActPrimary // Value = the primary context of Device, retained
+	ActMap     // cuMemAlloc of Arg0 bytes: Value = address
+	// cuMemAllocManaged of Arg0 bytes, accessed by the device; Arg1: 1 preferred there, 0 on the
+	// host: Value = address; CUDA_ERROR_NOT_SUPPORTED: the device has no managed memory
+	ActMapManaged
+	ActUnmap       // cuMemFree of Arg0
+	ActZero        // Arg1 bytes at Arg0 set to 0, finished for every stream
+	ActSynchronize // cuCtxSynchronize of context Arg0
+	ActEventCreate // a new event without timing: Value
+	ActEventRecord // event Arg0 is recorded on stream Arg1
+	// event Arg0 is recorded for all of context Arg1 (driver 12.5 and later; else
+	// CUDA_ERROR_NOT_SUPPORTED)
+	ActEventRecordContext
+	ActEventQuery // has event Arg0 happened: Result 0 or 600
+	ActStreamWait // stream Arg0 waits for event Arg1
+	ActYield      // the thread lets others go first
+	ActInfo       // cuMemGetInfo: Value = free, Extra = total
 )
 
 // CUresult values that the heap gives or understands (CUDA driver API, cuda.h).

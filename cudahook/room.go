@@ -24,7 +24,8 @@ func (r *Request) hint() uint64 {
 		if libs == 0 { // then no rule holds for all callers, or nobody has asked
 			libs = uintptr(tiers.LibSet(0))
 		}
-		if hint := tiers.Match(tiers.ThreadSet(0)&uint64(libs), uintptr(r.Bytes)); hint != tiers.NoHint {
+		if hint := tiers.Match(tiers.ThreadSet(0)&uint64(libs),
+			uintptr(r.Bytes)); hint != tiers.NoHint {
 			return uint64(hint)
 		}
 	}
@@ -40,8 +41,8 @@ func (r *Request) maySpill() bool {
 	return settings.spill && hint != uint64(config.HintHot) && hint != uint64(config.HintPinFast)
 }
 
-// shrink gives idle segments back before bytes more are mapped: those that nobody has used
-// for long, and those that the caps or a nearly full device leave no room for. goOn: no more of that.
+// shrink gives idle segments back before bytes more are mapped: those that nobody has used for
+// long, and those that the caps or a nearly full device leave no room for. goOn: no more of that.
 func (h *heap) shrink(r *Request, bytes uint64) uint64 {
 	if capturing() {
 		return goOn
@@ -156,7 +157,8 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
 		return goOn
 	}
 	atomic.AddUint64(&h.device.violations, 1)
-	if r.Op != OpForeign && !r.has(direct) && h.poolOf(r).global != nil && (r.maySpill() || r.comesBack()) {
+	if r.Op != OpForeign && !r.has(direct) && h.poolOf(r).global != nil &&
+		(r.maySpill() || r.comesBack()) {
 		r.set(spilling | lastHost)
 		r.unset(short)
 		return goOn
@@ -200,7 +202,8 @@ func (h *heap) shrinkFor(r *Request) uint64 {
 		h.dissolveGone(r.keep3)
 	}
 	h.flushAll()
-	if r.see(h) && (h.open != nil || h.queue != nil || h.held != nil || h.count.side[0].local != 0 || h.anyGone()) {
+	if r.see(h) && (h.open != nil || h.queue != nil || h.held != nil ||
+		h.count.side[0].local != 0 || h.anyGone()) {
 		r.other, r.keep2, r.keep3 = h.place(), 0, h.clock-1
 		return h.syncNext(r, phaseOther, true)
 	}

@@ -43,7 +43,10 @@ type index struct {
 	room uintptr
 }
 
-func (x *index) at(i uintptr) *segment { return (*segment)(raw.Ptr(raw.Load(x.base + i*segmentAt))) }
+func (x *index) at(i uintptr) *segment {
+	return (*segment)(raw.Ptr(raw.Load(x.base +
+		i*segmentAt)))
+}
 
 // below is the number of segments that begin at or below an address.
 func (x *index) below(address uint64) uintptr {

@@ -108,8 +108,10 @@ func sequences() map[string][]seqOp {
 		large = append(large, (4+8*i)*mib)
 	}
 	out["large"] = cycles(large, 1000, forward)
-	out["transformer"] = cycles(list(60, func() uint64 { return uniform(4*mib, 320*mib) }), 400, backward)
-	out["pressure"] = replaced(rng, 112, 20000, func() uint64 { return gib }, func() uint64 { return uniform(gib/2, gib) })
+	out["transformer"] = cycles(list(60, func() uint64 { return uniform(4*mib, 320*mib) }), 400,
+		backward)
+	out["pressure"] = replaced(rng, 112, 20000, func() uint64 { return gib },
+		func() uint64 { return uniform(gib/2, gib) })
 	logs := func() uint64 { return uint64(math.Exp2(9 + rng.Float64()*17)) }
 	out["variable"] = replaced(rng, 128, 30000, logs, logs)
 	var window []seqOp
@@ -208,7 +210,8 @@ func TestPeakRatio(t *testing.T) {
 		ours := float64(h.count.reservedPeak) / float64(live)
 		his := float64(theirs) / float64(live)
 		c := &h.count
-		t.Logf("%-12s ours %.4f torch %.4f  maps %d local %d global %d split %d miss %d merges %d", name, ours, his, p.maps,
+		t.Logf("%-12s ours %.4f torch %.4f  maps %d local %d global %d split %d miss %d merges %d",
+			name, ours, his, p.maps,
 			c.hitLocal, c.hitGlobal, c.hitSplit, c.misses, c.merges)
 		if ours > his {
 			t.Errorf("%s: peak reserved over peak live is %.4f, PyTorch's %.4f", name, ours, his)

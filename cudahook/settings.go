@@ -33,8 +33,8 @@ var settings struct {
 // awake is 1 when the settings are taken.
 var awake uint32
 
-// wake takes the settings at the first call that goes by them, so that a process without a driver does
-// not. It reports false where a signal handler has interrupted that.
+// wake takes the settings at the first call that goes by them, so that a process without a driver
+// does not. It reports false where a signal handler has interrupted that.
 func wake(token uintptr) bool {
 	if atomic.LoadUint32(&awake) != 0 {
 		return true
@@ -56,7 +56,8 @@ func SetDefaultHint(hint uint32) { settings.hint = uint64(hint) }
 // wait, else they are only counted (TA_THROTTLE).
 func setup(s *config.CUDA, defaultHint uint32, sleep bool) {
 	settings.enabled = s.Enable
-	settings.event, settings.all, settings.spill, settings.zero = s.ReuseEvent, s.SuballocAll, s.Spill, s.Zero
+	settings.event, settings.all, settings.spill, settings.zero = s.ReuseEvent, s.SuballocAll,
+		s.Spill, s.Zero
 	settings.leaks, settings.managed = s.Leaks, s.Managed
 	settings.hint = uint64(defaultHint)
 	settings.soft, settings.hard, settings.part = s.Soft, s.Hard, s.Proportion

@@ -20,7 +20,8 @@ func TestOtherContextsPending(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.ReuseEvent, c.Hard = true, 400*mib })
 	p.f.addContext(0xc2, 0, gib)
 	p.free(p.alloc(300 * mib))
-	p.is("in another context", p.result(OpAlloc, func(r *Request) { r.Context, r.Bytes = 0xc2, 300*mib }), Success)
+	p.is("in another context", p.result(OpAlloc,
+		func(r *Request) { r.Context, r.Bytes = 0xc2, 300*mib }), Success)
 }
 
 // TestEventsAreFound: events are used again however many contexts have some.
@@ -80,7 +81,10 @@ func TestTooManyContexts(t *testing.T) {
 		p.must(OpTrim, func(r *Request) { r.Context = 0xd0 + i })
 	}
 	p.f.addContext(0xf9, 0, 8*gib)
-	if action, _ := p.call(OpAlloc, func(r *Request) { r.Context, r.Bytes = 0xf9, 500*mib }); action == ActPass {
+	if action, _ := p.call(OpAlloc, func(r *Request) {
+		r.Context, r.Bytes = 0xf9,
+			500*mib
+	}); action == ActPass {
 		t.Error("500 MiB are the driver's to serve, uncharged, with a hard cap of 100 MiB")
 	}
 }

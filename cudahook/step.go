@@ -273,7 +273,8 @@ func unaccounted(r *Request) uint64 {
 		}
 		return r.done(ErrorOutOfMemory)
 	}
-	if (r.Op == OpAlloc || r.Op == OpStreamAlloc || r.Op == OpForeign) && (settings.hard != 0 || settings.part != 0) {
+	if (r.Op == OpAlloc || r.Op == OpStreamAlloc || r.Op == OpForeign) &&
+		(settings.hard != 0 || settings.part != 0) {
 		return r.done(ErrorOutOfMemory)
 	}
 	return ActPass

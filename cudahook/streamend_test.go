@@ -59,7 +59,8 @@ func TestStreamEndOpenBatch(t *testing.T) {
 	p.free(a) // joins the open batch
 	p.must(OpStreamEnd, func(r *Request) { r.Stream = 9 })
 	// cuStreamDestroy(9)
-	*p.r = Request{Token: 8, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 40 * mib, Stream: 7}
+	*p.r = Request{Token: 8, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 40 * mib,
+		Stream: 7}
 	for action := Step(p.r); action > ActPass; action = Step(p.r) {
 		if action == ActEventRecord && p.r.Arg1 == 9 {
 			t.Error("an event is recorded on a stream that was destroyed")
@@ -96,7 +97,8 @@ func TestStreamEndWhileStealing(t *testing.T) {
 	p.f.launch(0xc1, 7, a, 30*mib, 0)
 	p.sfree(a, 7)
 	q := newRequest(16)
-	*q = Request{Token: 16, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 30 * mib, Stream: 8}
+	*q = Request{Token: 16, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 30 * mib,
+		Stream: 8}
 	action := Step(q)
 	for ; action > ActPass; action = Step(q) {
 		if q.state&0xff == phaseSteal {

@@ -134,7 +134,8 @@ func (h *heap) kill(t *tag) {
 // bury keeps the descriptor of a dead tag for reuse once nothing refers to it. (Its lists
 // are empty then.) Blocks of a private pool, held or pending ones too, go back to their tag.
 func (h *heap) bury(t *tag) {
-	if t.dead == 0 || t.live != 0 || t.free != 0 || t.fencing != 0 || t.pool.global == nil && t.pool.dissolved == 0 {
+	if t.dead == 0 || t.live != 0 || t.free != 0 || t.fencing != 0 ||
+		t.pool.global == nil && t.pool.dissolved == 0 {
 		return
 	}
 	at := &h.all

@@ -41,7 +41,8 @@ func TestThreads(t *testing.T) {
 			rng := rand.New(rand.NewPCG(i, 9))
 			r := newRequest(8 * (i + 1))
 			do := func(op, address, n uint64) error {
-				*r = Request{Token: 8 * (i + 1), Op: op, Context: 0xc1, Stream: 100 + i, Address: address, Bytes: n}
+				*r = Request{Token: 8 * (i + 1), Op: op, Context: 0xc1, Stream: 100 + i,
+					Address: address, Bytes: n}
 				for action := Step(r); action > ActPass; action = Step(r) {
 					r.Result = Success
 					switch action {
@@ -106,6 +107,7 @@ func TestThreads(t *testing.T) {
 		t.Error(err)
 	}
 	if uint64(mapped.Load()) != h.count.reserved || devices[0].reserved != h.count.reserved {
-		t.Errorf("%d bytes are mapped, %d reserved, %d charged", mapped.Load(), h.count.reserved, devices[0].reserved)
+		t.Errorf("%d bytes are mapped, %d reserved, %d charged", mapped.Load(), h.count.reserved,
+			devices[0].reserved)
 	}
 }

@@ -52,7 +52,8 @@ func traced(r *Request) {
 		return
 	}
 	tid, _ := raw.Sys(syscall.SYS_GETTID, 0, 0, 0, 0, 0, 0)
-	e := event{thread: uint64(tid), kind: kind, address: r.Address, bytes: r.Bytes, stream: r.Stream}
+	e := event{thread: uint64(tid), kind: kind, address: r.Address, bytes: r.Bytes,
+		stream: r.Stream}
 	if atomic.LoadUint32(&recording) != 0 {
 		remember(r, &e)
 	}
@@ -105,7 +106,8 @@ func traceReady() bool {
 	var st syscall.Stat_t
 	if !trace.opened {
 		trace.opened = true
-		fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, trace.path.Addr(), traceFlags, 0o600, 0, 0)
+		fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, trace.path.Addr(), traceFlags, 0o600,
+			0, 0)
 		if errno != 0 {
 			var l raw.Line
 			l.Text("tieralloc: cannot write TA_CUDA_TRACE ")

@@ -20,7 +20,8 @@ func TestTraceAddresses(t *testing.T) {
 	}
 	SetTrace(&text)
 	a := p.alloc(30 * mib)
-	p.must(OpStreamFree, func(r *Request) { r.Address, r.Stream = a, 7 }) // a whole segment: an event
+	// a whole segment: an event
+	p.must(OpStreamFree, func(r *Request) { r.Address, r.Stream = a, 7 })
 	trace.on = false
 	b, _ := os.ReadFile(path)
 	if n := strings.Count(string(b), fmt.Sprintf("%x,", a)); n != 2 {

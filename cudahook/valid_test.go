@@ -25,7 +25,8 @@ func (h *heap) valid() error {
 		before := (*block)(nil)
 		for b := s.first; b != nil; before, b = b, b.after {
 			blocks++
-			if b.address != at || b.before != before || b.segment != s || b.bytes == 0 || b.bytes%granule != 0 {
+			if b.address != at || b.before != before || b.segment != s || b.bytes == 0 ||
+				b.bytes%granule != 0 {
 				return fmt.Errorf("block %#x of segment %#x is out of place", b.address, s.address)
 			}
 			if h.table.find(b.address) != b {
@@ -77,7 +78,8 @@ func (h *heap) valid() error {
 			}
 		}
 		if at != s.address+s.bytes {
-			return fmt.Errorf("the blocks of segment %#x have %d of %d bytes", s.address, at-s.address, s.bytes)
+			return fmt.Errorf("the blocks of segment %#x have %d of %d bytes", s.address,
+				at-s.address, s.bytes)
 		}
 		whole := s.first.after == nil && s.first.state == stateFree
 		whole = whole && s.pool.global != nil
@@ -100,12 +102,15 @@ func (h *heap) valid() error {
 	if blocks != h.table.used {
 		return fmt.Errorf("%d blocks, %d in the table", blocks, h.table.used)
 	}
-	return h.validFigures(&sides, live, freeOf, quicks, []uint64{asked, idles, globals, reserved, segments, foreign, marked})
+	return h.validFigures(&sides, live, freeOf, quicks,
+		[]uint64{asked, idles, globals, reserved, segments, foreign, marked})
 }
 
-func (h *heap) validFigures(sides *[2]side, live, freeOf, quicks map[*tag]uint64, sums []uint64) error {
+func (h *heap) validFigures(sides *[2]side, live, freeOf, quicks map[*tag]uint64,
+	sums []uint64) error {
 	c := &h.count
-	for i, want := range []uint64{c.asked, c.idles, c.globals, c.reserved, c.segments, c.foreign, h.marked} {
+	for i, want := range []uint64{c.asked, c.idles, c.globals, c.reserved, c.segments, c.foreign,
+		h.marked} {
 		if sums[i] != want {
 			return fmt.Errorf("figure %d is %d, counted %d", i, want, sums[i])
 		}
@@ -149,7 +154,8 @@ func (t *tag) validBins() error {
 				return fmt.Errorf("the bitmap is wrong at bin %d", i)
 			}
 			for prev := (*block)(nil); b != nil; prev, b = b, b.next {
-				if b.prev != prev || binOf(b.bytes) != uint(i) || b.tag != t || b.state != stateFree || b.segment.kind != uint64(kind) {
+				if b.prev != prev || binOf(b.bytes) != uint(i) || b.tag != t ||
+					b.state != stateFree || b.segment.kind != uint64(kind) {
 					return fmt.Errorf("block %#x is in the wrong bin", b.address)
 				}
 			}
@@ -179,13 +185,16 @@ func checkAll(f *fake, settled bool) error {
 	sort.Slice(ordinals, func(i, j int) bool { return ordinals[i] < ordinals[j] })
 	for _, d := range ordinals {
 		if devices[d].reserved > devices[d].hard {
-			return fmt.Errorf("device %d: %d bytes reserved of %d", d, devices[d].reserved, devices[d].hard)
+			return fmt.Errorf("device %d: %d bytes reserved of %d", d, devices[d].reserved,
+				devices[d].hard)
 		}
 		if segments[d] > f.memory[d] {
-			return fmt.Errorf("device %d: segments of %d bytes, and it has %d", d, segments[d], f.memory[d])
+			return fmt.Errorf("device %d: segments of %d bytes, and it has %d", d, segments[d],
+				f.memory[d])
 		}
 		if settled && devices[d].reserved != reserved[d] {
-			return fmt.Errorf("device %d is charged with %d, the heaps have %d", d, devices[d].reserved, reserved[d])
+			return fmt.Errorf("device %d is charged with %d, the heaps have %d", d,
+				devices[d].reserved, reserved[d])
 		}
 	}
 	return nil

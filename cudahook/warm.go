@@ -108,14 +108,15 @@ func (h *heap) warm(r *Request, bytes, count, kind uint64) uint64 {
 // chargeWarm charges the device with a segment, or reports false where it would be over a cap.
 func (d *device) chargeWarm(size uint64) bool { return !d.over(size) && d.chargeSegment(size) }
 
-// warmFailed has the warm-up try segments that are no larger than need be, or gives it up: it is not worth what others
-// have in use.
+// warmFailed has the warm-up try segments that are no larger than need be, or gives it up: it is
+// not worth what others have in use.
 func (h *heap) warmFailed(r *Request) {
 	r.unset(warming)
 	r.keep2 = 0
 	if r.Op == OpWarmup {
 		n := max(rounded(r.Bytes), granule)
-		if kind := warmKind(r.Bytes, kindLarge); !r.has(tight) && h.device.segmentBytes(kind, n, false) != h.device.segmentBytes(kind, n, true) {
+		if kind := warmKind(r.Bytes, kindLarge); !r.has(tight) &&
+			h.device.segmentBytes(kind, n, false) != h.device.segmentBytes(kind, n, true) {
 			r.set(tight)
 			return
 		}

@@ -13,9 +13,11 @@ func TestFreesInside(t *testing.T) {
 		}
 		before := *p.report()
 		want := uint64(0)
-		for _, inside := range []uint64{blocks[0] + 8, blocks[0] + granule, blocks[2] + 4*mib, blocks[2] + 30*mib - 1} {
+		for _, inside := range []uint64{blocks[0] + 8, blocks[0] + granule, blocks[2] + 4*mib,
+			blocks[2] + 30*mib - 1} {
 			p.is("inside", free(inside), ErrorInvalidValue)
-			p.is("a stream of it", p.result(OpRecord, func(r *Request) { r.Address, r.Stream = inside, 9 }), ErrorInvalidValue)
+			p.is("a stream of it", p.result(OpRecord,
+				func(r *Request) { r.Address, r.Stream = inside, 9 }), ErrorInvalidValue)
 			want++
 		}
 		p.is("frees", p.report().FreeCalls, before.FreeCalls)

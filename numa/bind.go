@@ -19,8 +19,8 @@ const (
 	WeightedInterleave = 6 // in turn, as often as sysfs's weights say (Linux 6.9)
 
 	// Balanced, added to PreferredMany, lets the kernel's NUMA balancing move pages between the
-	// nodes of the policy, and to them from elsewhere (Linux 6.12, not 5.15). Without it a policy keeps
-	// balancing, and so promotion, away from its memory.
+	// nodes of the policy, and to them from elsewhere (Linux 6.12, not 5.15). Without it a policy
+	// keeps balancing, and so promotion, away from its memory.
 	Balanced = 1 << 13
 )
 
@@ -140,6 +140,7 @@ func mbind(addr, n uintptr, nodes uint64, mode uint32, move bool) (errno uintptr
 		flags = moveFlag
 	}
 	set := [1]uint64{nodes}
-	_, errno = raw.Sys(syscall.SYS_MBIND, addr, n, uintptr(mode), uintptr(unsafe.Pointer(&set)), maxNode, flags)
+	_, errno = raw.Sys(syscall.SYS_MBIND, addr, n, uintptr(mode), uintptr(unsafe.Pointer(&set)),
+		maxNode, flags)
 	return errno
 }

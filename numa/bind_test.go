@@ -184,9 +184,12 @@ func TestBindErrors(t *testing.T) {
 		place Place
 		want  syscall.Errno
 	}{
-		{"a node that is not there", addr, Place{Nodes: 1 << 63, Mode: PreferredMany}, syscall.EINVAL},
-		{"a node that is not there, strictly", addr, Place{Nodes: 1 << 63, Mode: Strict}, syscall.EINVAL},
-		{"a node that is not there, weighted", addr, Place{Nodes: 1 << 63, Mode: WeightedInterleave}, syscall.EINVAL},
+		{"a node that is not there", addr, Place{Nodes: 1 << 63, Mode: PreferredMany},
+			syscall.EINVAL},
+		{"a node that is not there, strictly", addr, Place{Nodes: 1 << 63, Mode: Strict},
+			syscall.EINVAL},
+		{"a node that is not there, weighted", addr,
+			Place{Nodes: 1 << 63, Mode: WeightedInterleave}, syscall.EINVAL},
 		{"no such mode", addr, Place{Nodes: 1, Mode: 31}, syscall.EINVAL},
 		{"not the start of a page", addr + 8, good, syscall.EINVAL},
 		{"nothing mapped", 1 << 20, good, syscall.EFAULT},
@@ -216,7 +219,8 @@ func TestBindOldKernel(t *testing.T) {
 	if errno := Bind(addr, n, &Place{Nodes: set, Mode: PreferredMany}, false); errno != 0 {
 		t.Errorf("errno %d", errno)
 	}
-	if got := policyAt(t, addr); !strings.HasPrefix(got, "prefer:") || strings.ContainsAny(got, ",-") {
+	if got := policyAt(t, addr); !strings.HasPrefix(got, "prefer:") ||
+		strings.ContainsAny(got, ",-") {
 		t.Errorf("instead of preferring many: %q", got)
 	}
 	if errno := Bind(addr, n, &Place{Nodes: set, Mode: WeightedInterleave}, false); errno != 0 {
@@ -275,7 +279,8 @@ func TestBindPromote(t *testing.T) {
 			lacking |= homeBit
 		}
 		addr, scratch := mapped(t, 2*n)
-		place := Place{Nodes: 1 << node, Promote: all &^ (1 << node), Mode: PreferredMany | Balanced}
+		place := Place{Nodes: 1 << node, Promote: all &^ (1 << node),
+			Mode: PreferredMany | Balanced}
 		Bind(addr, n, &Place{Nodes: place.Promote, Mode: Strict}, false)
 		touch(addr, n)
 		if errno := Bind(addr, 2*n, &place, true); errno != 0 {
@@ -302,7 +307,8 @@ func TestCount(t *testing.T) {
 		raw.Store(addr+i*raw.Page, 1)
 	}
 	sink := raw.Load(addr + raw.Page) // only read: the page of zeros
-	if r := counted(addr, pages*raw.Page, scratch); sink != 0 || r.Node[node] != (pages+1)/2*raw.Page ||
+	if r := counted(addr, pages*raw.Page, scratch); sink != 0 ||
+		r.Node[node] != (pages+1)/2*raw.Page ||
 		r.Absent != pages/2*raw.Page || r.Failed != 0 {
 		t.Errorf("%d of %d pages touched: %+v", (pages+1)/2, pages, r)
 	}
@@ -312,7 +318,8 @@ func TestCount(t *testing.T) {
 		t.Errorf("Count does not add up: %+v", r)
 	}
 	for _, c := range []struct{ from, n, want uintptr }{
-		{0, 0, 0}, {1, 1, 1}, {raw.Page - 1, 2, 2}, {0, raw.Page, 1}, {0, raw.Page + 1, 2}, {100, batch * raw.Page, batch + 1},
+		{0, 0, 0}, {1, 1, 1}, {raw.Page - 1, 2, 2}, {0, raw.Page, 1}, {0, raw.Page + 1, 2},
+		{100, batch * raw.Page, batch + 1},
 	} {
 		r := counted(addr+c.from, c.n, scratch)
 		if got := r.Node[node] + r.Absent + r.Failed; got != uint64(c.want*raw.Page) {
@@ -327,11 +334,14 @@ func TestCount(t *testing.T) {
 // TestCountRefused: where the kernel does not answer, all is failed, not lost.
 func TestCountRefused(t *testing.T) {
 	addr, scratch := mapped(t, raw.Page)
-	status := scratch + unsafe.Offsetof(query{}.status) // a page of its own, which the kernel may not write to
-	if _, errno := raw.Sys(syscall.SYS_MPROTECT, status, raw.Page, syscall.PROT_READ, 0, 0, 0); errno != 0 {
+	// a page of its own, which the kernel may not write to
+	status := scratch + unsafe.Offsetof(query{}.status)
+	if _, errno := raw.Sys(syscall.SYS_MPROTECT, status, raw.Page, syscall.PROT_READ, 0, 0,
+		0); errno != 0 {
 		t.Fatalf("mprotect: errno %d", errno)
 	}
-	if r := counted(addr, (batch+1)*raw.Page, scratch); *r != (Residency{Failed: (batch + 1) * raw.Page}) {
+	if r := counted(addr, (batch+1)*raw.Page,
+		scratch); *r != (Residency{Failed: (batch + 1) * raw.Page}) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -339,12 +349,14 @@ func TestCountRefused(t *testing.T) {
 // TestCountAdd: statuses that no kernel here gives.
 func TestCountAdd(t *testing.T) {
 	var r Residency
-	for _, status := range []int32{0, 63, 63, 64, 1 << 20, -int32(syscall.ENOENT), -int32(syscall.EFAULT),
+	for _, status := range []int32{0, 63, 63, 64, 1 << 20, -int32(syscall.ENOENT),
+		-int32(syscall.EFAULT),
 		-int32(syscall.EFAULT), -int32(syscall.EBUSY), -1 << 31} {
 		r.add(status)
 	}
 	var want Residency
-	want.Node[0], want.Node[63], want.Absent, want.Failed = raw.Page, 2*raw.Page, 3*raw.Page, 4*raw.Page
+	want.Node[0], want.Node[63], want.Absent, want.Failed = raw.Page, 2*raw.Page, 3*raw.Page,
+		4*raw.Page
 	if r != want {
 		t.Errorf("%+v", r)
 	}

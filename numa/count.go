@@ -61,7 +61,8 @@ func CountPages(pages, n, scratch uintptr, r *Residency) {
 // ask adds where each of count pages lies, at most batch of them.
 func (q *query) ask(pages, count uintptr, r *Residency) {
 	// Without target nodes it moves nothing and tells where each page is.
-	_, errno := raw.Sys(syscall.SYS_MOVE_PAGES, 0, count, pages, 0, uintptr(unsafe.Pointer(&q.status)), 0)
+	_, errno := raw.Sys(syscall.SYS_MOVE_PAGES, 0, count, pages, 0,
+		uintptr(unsafe.Pointer(&q.status)), 0)
 	if errno != 0 {
 		r.Failed += uint64(count * raw.Page)
 		return

@@ -68,7 +68,8 @@ type Map struct {
 // account are one memory: their caps hold for all of them together.
 func (m *Map) Accounts() (first [4]uintptr) {
 	for tier := range first {
-		for first[tier&3] < uintptr(tier) && (m.Simulated || m.Tier[first[tier&3]&3].Nodes != m.Tier[tier&3].Nodes) {
+		for first[tier&3] < uintptr(tier) && (m.Simulated ||
+			m.Tier[first[tier&3]&3].Nodes != m.Tier[tier&3].Nodes) {
 			first[tier&3]++
 		}
 	}

@@ -35,7 +35,8 @@ type AllNodes [16]uint64
 // MemsAllowed is the set of nodes that the kernel lets this process use, where it says so.
 func MemsAllowed() (set AllNodes, ok bool) {
 	const flag = 4 // MPOL_F_MEMS_ALLOWED
-	_, errno := raw.Sys(syscall.SYS_GET_MEMPOLICY, 0, uintptr(unsafe.Pointer(&set)), 64*uintptr(len(set)), 0, flag, 0)
+	_, errno := raw.Sys(syscall.SYS_GET_MEMPOLICY, 0, uintptr(unsafe.Pointer(&set)),
+		64*uintptr(len(set)), 0, flag, 0)
 	return set, errno == 0
 }
 

@@ -22,7 +22,8 @@ func TestSingle(t *testing.T) {
 		{"two sockets", testlib.Sockets, false},
 		{"sparse", testlib.Sparse, false},
 		{"a node without memory", testlib.NoMemory, false},
-		{"one node and one above 63", testlib.OneNode.With(online, "0,1023\n").With(memory, "0,1023\n"), false},
+		{"one node and one above 63", testlib.OneNode.With(online, "0,1023\n").With(memory,
+			"0,1023\n"), false},
 		{"garbage in has_memory", testlib.Sockets.With(memory, "0-x\n"), false},
 	} {
 		old := sysfs.Mounted

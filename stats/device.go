@@ -31,10 +31,12 @@ type Device struct {
 	BytesDevice uint64    // memory that the device has
 	Contexts    uint64    // in which there is a heap now
 
-	Reuse       uint64 // 0: sync, 1: event
-	Suballoc    uint64 // 0: small, 1: all
-	OnHardcap   uint64 // 0: fail, 1: spill
-	Managed     uint64 // 1: segments are managed memory; then on the device, and on the host, is where they prefer to be
+	Reuse     uint64 // 0: sync, 1: event
+	Suballoc  uint64 // 0: small, 1: all
+	OnHardcap uint64 // 0: fail, 1: spill
+	// 1: segments are managed memory; then on the device, and on the host, is where they prefer to
+	// be
+	Managed     uint64
 	SegmentSize uint64
 	CacheLimit  uint64
 	StreamLocal uint64 // blocks that the lists of one stream may hold for reuse as they are

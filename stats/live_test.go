@@ -73,7 +73,8 @@ func TestLiveLayout(t *testing.T) {
 		t.Errorf("version and layout are %s", got)
 	}
 	// A report and what ordinary Go keeps of it are the same bytes.
-	if unsafe.Sizeof(Report{}) != unsafe.Sizeof(Figures{}) || unsafe.Offsetof(Report{}.Figures) != 0 {
+	if unsafe.Sizeof(Report{}) != unsafe.Sizeof(Figures{}) ||
+		unsafe.Offsetof(Report{}.Figures) != 0 {
 		t.Error("a Report is more than its Figures")
 	}
 }
@@ -85,7 +86,8 @@ func TestLiveHeader(t *testing.T) {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	h := &pageAt(t, path).Head
-	if h.Magic != LiveMagic || h.Version != LiveVersion || h.Size != uint64(LiveSize) || h.Pid != uint64(os.Getpid()) ||
+	if h.Magic != LiveMagic || h.Version != LiveVersion || h.Size != uint64(LiveSize) ||
+		h.Pid != uint64(os.Getpid()) ||
 		h.StartUnixNs != 12345 || h.State != LiveRunning || h.Begun != 0 || h.Published != 0 {
 		t.Errorf("%+v", h)
 	}
@@ -198,13 +200,15 @@ func TestLiveOneWriter(t *testing.T) {
 	}
 	wg.Wait()
 	if page := pageAt(t, path); page.Head.Published != commits.Load() || commits.Load() == 0 {
-		t.Errorf("%d updates published, %d made, %d refused", page.Head.Published, commits.Load(), refused.Load())
+		t.Errorf("%d updates published, %d made, %d refused", page.Head.Published, commits.Load(),
+			refused.Load())
 	}
 }
 
 // TestLiveEnd: the page is off, says so, and is removed if it is to be.
 func TestLiveEnd(t *testing.T) {
-	for _, c := range []struct{ exited, unlink bool }{{true, false}, {false, false}, {true, true}, {false, true}} {
+	for _, c := range []struct{ exited, unlink bool }{{true, false}, {false, false}, {true, true},
+		{false, true}} {
 		path := newLive(t)
 		r := LiveBegin(1) // an update that the end finds under way
 		LiveEnd(c.exited, c.unlink)

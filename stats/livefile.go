@@ -15,17 +15,17 @@ type fileID struct{ dev, ino uint64 }
 // oPath opens a file for no more than to say which it is. Package syscall lacks it.
 const oPath = 0x200000
 
-// LiveOpen makes the live page of this process: a new file, mode 0600, whose
-// absolute path is the n bytes at path. It returns an errno, 0 on success. A page of this user that is
-// there, left behind by an earlier process, is removed; anything else there is left
-// alone (EEXIST), and a symbolic link is not followed. program is the program's name,
-// programLen bytes.
+// LiveOpen makes the live page of this process: a new file, mode 0600, whose absolute path is the n
+// bytes at path. It returns an errno, 0 on success. A page of this user that is there, left behind
+// by an earlier process, is removed; anything else there is left alone (EEXIST), and a symbolic
+// link is not followed. program is the program's name, programLen bytes.
 //
 // All of the file's memory is taken now: had it to be taken when the page is written,
 // a full file system would end the process with SIGBUS.
 //
 // Precondition: no page is on, and no other thread runs in this package.
-func LiveOpen(path, n uintptr, pid, startUnixNs uint64, program, programLen uintptr) (errno uintptr) {
+func LiveOpen(path, n uintptr, pid, startUnixNs uint64, program,
+	programLen uintptr) (errno uintptr) {
 	if errno = setLivePath(path, n); errno != 0 {
 		return errno
 	}

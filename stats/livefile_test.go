@@ -59,9 +59,11 @@ func TestLiveOpenRefused(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	zeros := strings.Repeat("\x00", int(LiveSize)-1)
-	if err := errors.Join(os.Mkdir(in("dir"), 0o700), syscall.Mkfifo(in("fifo"), 0o600), os.Symlink("file", in("link")),
+	if err := errors.Join(os.Mkdir(in("dir"), 0o700), syscall.Mkfifo(in("fifo"), 0o600),
+		os.Symlink("file", in("link")),
 		os.Symlink("nowhere", in("dangling")), os.WriteFile(in("file"), []byte("tierlove"), 0o600),
-		os.WriteFile(in("zeros"), []byte(zeros), 0o600), os.WriteFile(in("short"), []byte("tierliv"), 0o600)); err != nil {
+		os.WriteFile(in("zeros"), []byte(zeros), 0o600),
+		os.WriteFile(in("short"), []byte("tierliv"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -102,7 +104,8 @@ func TestLiveOpenRefused(t *testing.T) {
 func TestLivePathSwapped(t *testing.T) {
 	base := t.TempDir()
 	in := func(name string) string { return filepath.Join(base, name) }
-	if err := errors.Join(os.Mkdir(in("other"), 0o700), os.Mkdir(in("dir"), 0o700), os.Symlink(in("other"), in("link"))); err != nil {
+	if err := errors.Join(os.Mkdir(in("other"), 0o700), os.Mkdir(in("dir"), 0o700),
+		os.Symlink(in("other"), in("link"))); err != nil {
 		t.Fatal(err)
 	}
 	stop, done := make(chan bool), make(chan bool)
@@ -113,7 +116,8 @@ func TestLivePathSwapped(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				unix.Renameat2(unix.AT_FDCWD, in("dir"), unix.AT_FDCWD, in("link"), unix.RENAME_EXCHANGE)
+				unix.Renameat2(unix.AT_FDCWD, in("dir"), unix.AT_FDCWD, in("link"),
+					unix.RENAME_EXCHANGE)
 			}
 		}
 	}()
@@ -165,8 +169,10 @@ func TestFullHelper(t *testing.T) {
 		syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "") != nil {
 		t.Skip("no right to mount")
 	}
-	for pages, want := range map[uintptr]syscall.Errno{1: syscall.ENOSPC, LiveSize/4096 - 1: syscall.ENOSPC, LiveSize / 4096: 0} {
-		if err := syscall.Mount("none", dir, "tmpfs", 0, fmt.Sprintf("size=%d", pages*4096)); err != nil {
+	for pages, want := range map[uintptr]syscall.Errno{1: syscall.ENOSPC,
+		LiveSize/4096 - 1: syscall.ENOSPC, LiveSize / 4096: 0} {
+		if err := syscall.Mount("none", dir, "tmpfs", 0,
+			fmt.Sprintf("size=%d", pages*4096)); err != nil {
 			t.Fatal(err)
 		}
 		if errno := openLive(filepath.Join(dir, "page")); errno != want {

@@ -15,7 +15,8 @@ func (h *LiveHeader) fill(pid, startUnixNs uint64, program, programLen uintptr) 
 	h.StartTicks = startTicks()
 	h.PidNamespace = pidNamespace()
 	// The last bytes stay zero.
-	readFile(raw.Bytes("/proc/sys/kernel/random/boot_id\x00"), uintptr(unsafe.Pointer(&h.BootID)), 36)
+	readFile(raw.Bytes("/proc/sys/kernel/random/boot_id\x00"), uintptr(unsafe.Pointer(&h.BootID)),
+		36)
 	if programLen > NameSize {
 		programLen = NameSize
 	}
@@ -29,7 +30,8 @@ func (h *LiveHeader) fill(pid, startUnixNs uint64, program, programLen uintptr) 
 // readFile reads up to n bytes of the file at the C string path, and returns how many
 // it got.
 func readFile(path, dst, n uintptr) (got uintptr) {
-	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
+	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, path, syscall.O_RDONLY|syscall.O_CLOEXEC,
+		0, 0, 0)
 	if errno != 0 {
 		return 0
 	}

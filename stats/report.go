@@ -207,8 +207,8 @@ type Class struct {
 //
 //	BytesTotalAlloc - BytesTotalFreed = BytesEntered - BytesLeft = bytes of the live blocks in the tier
 //
-// (in a forked child: of those allocated since the fork, less those freed). What has entered and left never
-// falls.
+// (in a forked child: of those allocated since the fork, less those freed). What has entered and
+// left never falls.
 type Tier struct {
 	AllocCalls         uint64
 	FreeCalls          uint64

@@ -39,10 +39,12 @@ const (
 	EventDriverOld               // none: the CUDA driver lacks what the device heap needs
 	EventDriverFails             // CUresult: cuInit has failed
 	EventDeviceSoftcap           // device, bytes reserved: it went over its soft cap
-	EventDeviceHardcap           // device, bytes asked for: its hard cap, or the driver, refuses them
-	EventDevicePlain             // device, CUresult: it has no managed memory, and gets plain memory
-	EventDeviceFree              // address, CUresult: it is no block that can be freed
-	EventSummary                 // mallocs, frees, peak bytes, live bytes, live blocks, failures
+	// device, bytes asked for: its hard cap, or the driver, refuses them
+	EventDeviceHardcap
+	// device, CUresult: it has no managed memory, and gets plain memory
+	EventDevicePlain
+	EventDeviceFree // address, CUresult: it is no block that can be freed
+	EventSummary    // mallocs, frees, peak bytes, live bytes, live blocks, failures
 )
 
 // Event is one entry of the ring.
@@ -178,7 +180,8 @@ func Rest() (ends bool) {
 		return false
 	}
 	// The Go scheduler must know that this call blocks.
-	_, _, _ = syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&r.asleep)), raw.FutexWait, 1, 0, 0, 0)
+	_, _, _ = syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&r.asleep)), raw.FutexWait,
+		1, 0, 0, 0)
 	return false
 }
 

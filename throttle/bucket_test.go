@@ -34,9 +34,10 @@ func TestThroughput(t *testing.T) {
 		for _, size := range []uint64{16, 48, 100, 1 << 10, 4 << 10, 64 << 10, 1 << 20} {
 			for _, rate := range []uint64{10e6, 123_456_789, 1e9, 10e9} {
 				const burst = 100_000
-				t.Run(fmt.Sprintf("threads=%d,size=%d,rate=%d", threads, size, rate), func(t *testing.T) {
-					flow(t, newBucket(rate, burst, 0), 0, threads, size, rate, burst)
-				})
+				t.Run(fmt.Sprintf("threads=%d,size=%d,rate=%d", threads, size, rate),
+					func(t *testing.T) {
+						flow(t, newBucket(rate, burst, 0), 0, threads, size, rate, burst)
+					})
 			}
 		}
 	}
@@ -141,7 +142,8 @@ func TestOn(t *testing.T) {
 	for _, c := range []struct {
 		rate, burst, latency uint64
 		want                 bool
-	}{{0, 0, 0, false}, {0, 1 << 20, 0, false}, {1024, 0, 0, true}, {0, 0, 1, true}, {1 << 46, 1, 1, true}} {
+	}{{0, 0, 0, false}, {0, 1 << 20, 0, false}, {1024, 0, 0, true}, {0, 0, 1, true},
+		{1 << 46, 1, 1, true}} {
 		if got := newBucket(c.rate, c.burst, c.latency).On(); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
@@ -220,7 +222,8 @@ func FuzzBucket(f *testing.F) {
 		rate = minRate + rate%(maxRate-minRate+1)
 		burst %= 1 << 46
 		exact := func(n uint64) *big.Rat { // nanoseconds of n bytes
-			return new(big.Rat).SetFrac(new(big.Int).Mul(new(big.Int).SetUint64(n), big.NewInt(second)),
+			return new(big.Rat).SetFrac(new(big.Int).Mul(new(big.Int).SetUint64(n),
+				big.NewInt(second)),
 				new(big.Int).SetUint64(rate))
 		}
 		if exact(burst).Cmp(new(big.Rat).SetInt64(40*day)) > 0 {
@@ -250,7 +253,8 @@ func FuzzBucket(f *testing.F) {
 			early := big.NewRat(-1, 1<<fraction)
 			most := big.NewRat(int64(i)/2+2+1<<fraction, 1<<fraction)
 			if late.Cmp(early) < 0 || late.Cmp(most) > 0 {
-				t.Fatalf("request %d, %d bytes at %d: waits %v, not %v", i/2, n, now, got.FloatString(3), want.FloatString(3))
+				t.Fatalf("request %d, %d bytes at %d: waits %v, not %v", i/2, n, now,
+					got.FloatString(3), want.FloatString(3))
 			}
 		}
 	})

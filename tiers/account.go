@@ -11,13 +11,14 @@ import (
 //
 //	current = the sum of its tiers' current
 //
-// between two changes; while one goes on, current is at least the sum, but for Shift's. Of the only tier of an account
-// nothing is counted beside it: see held.
+// between two changes; while one goes on, current is at least the sum, but for Shift's. Of the only
+// tier of an account nothing is counted beside it: see held.
 type account struct {
 	soft, hard uint64 // bytes; ^0: no cap
 	current    uint64 // bytes
-	in, out    uint64 // bytes that the kernel has moved into the account's memory and out of it, by KernelMoved
-	shared     bool   // by several tiers
+	// bytes that the kernel has moved into the account's memory and out of it, by KernelMoved
+	in, out uint64
+	shared  bool // by several tiers
 
 	_ [64]byte // another account's are in other cache lines
 }
@@ -52,8 +53,8 @@ func memory(t uintptr) *account { return &accounts[at(t).account&slotMask] }
 // fits reports whether n bytes more would not pass limit.
 func fits(current, n, limit uint64) bool { return n <= limit && current <= limit-n }
 
-// softNow is the soft cap of what is charged: what the kernel has moved in takes of the cap, and what it
-// has moved out makes room.
+// softNow is the soft cap of what is charged: what the kernel has moved in takes of the cap, and
+// what it has moved out makes room.
 func (a *account) softNow() uint64 {
 	if a.soft == ^uint64(0) {
 		return a.soft
@@ -62,9 +63,9 @@ func (a *account) softNow() uint64 {
 	return room - min(in, room)
 }
 
-// KernelMoved tells how many bytes in the nodes of the tier's memory belong to tiers with other memory now, and
-// how many bytes of its own are in other nodes, because the kernel has moved them. It takes the place of what was
-// told before.
+// KernelMoved tells how many bytes in the nodes of the tier's memory belong to tiers with other
+// memory now, and how many bytes of its own are in other nodes, because the kernel has moved them.
+// It takes the place of what was told before.
 func KernelMoved(tier, in, out uintptr) {
 	a := memory(tier)
 	atomic.StoreUint64(&a.in, uint64(in))
@@ -150,8 +151,8 @@ func held(tier uintptr) uint64 {
 // Same reports whether two tiers are the same memory, or the same tier.
 func Same(a, b uintptr) bool { return at(a).account == at(b).account }
 
-// Below is the tier that memory goes down to from this one: the next that is other memory, also than the
-// tiers above. It reports false where there is none.
+// Below is the tier that memory goes down to from this one: the next that is other memory, also
+// than the tiers above. It reports false where there is none.
 func Below(tier uintptr) (lower uintptr, ok bool) {
 	for lower = tier + 1; lower < tierCount; lower++ {
 		if at(lower).account > tier {
@@ -188,7 +189,8 @@ func Full(tier, n uintptr) bool { return !memory(tier).admits(uint64(n)) }
 // add charges n bytes to the tier of a shared account, not to that.
 func (t *tier) add(n uint64) { t.raise(atomic.AddUint64(&t.current, n)) }
 
-// take takes n bytes off a charge. It reports false in a forked child that is not charged with so much.
+// take takes n bytes off a charge. It reports false in a forked child that is not charged with so
+// much.
 func take(current *uint64, n uint64) bool {
 	after := atomic.AddUint64(current, -n)
 	if after+n >= after {

@@ -19,15 +19,24 @@ func TestOneMemory(t *testing.T) {
 		want    [3]uint64 // bytes in the tiers
 		refused int
 	}{
-		{"over the fast cap", [4]uintptr{0, 0, 2, 3}, "FAST_HARD=32", prefer, 10, 9, [3]uint64{30, 0, 60}, 0},
-		{"over the fast cap, for others", [4]uintptr{0, 0, 2, 3}, "FAST_HARD=32", warm, 10, 9, [3]uint64{0, 30, 60}, 0},
-		{"over the normal cap", [4]uintptr{0, 0, 2, 3}, "NORMAL_HARD=32", hot, 10, 9, [3]uint64{30, 0, 60}, 0},
-		{"the smaller cap", [4]uintptr{0, 0, 2, 3}, "FAST_HARD=64 NORMAL_HARD=32", hot, 10, 9, [3]uint64{30, 0, 60}, 0},
-		{"over a soft cap", [4]uintptr{0, 0, 2, 3}, "FAST_SOFT=32", warm, 10, 9, [3]uint64{0, 30, 60}, 0},
-		{"normal and slow are one", [4]uintptr{0, 1, 1, 3}, "FAST_HARD=32 SLOW_HARD=20", hot, 10, 9, [3]uint64{30, 20, 0}, 4},
-		{"nothing else is there", [4]uintptr{0, 0, 0, 3}, "SLOW_HARD=32", hot, 10, 9, [3]uint64{30, 0, 0}, 6},
-		{"fast and slow are one", [4]uintptr{0, 1, 0, 3}, "FAST_HARD=32 NORMAL_HARD=20", hot, 10, 9, [3]uint64{30, 20, 0}, 4},
-		{"no slower memory", [4]uintptr{0, 0, 0, 3}, "FAST_SOFT=32", prefer, 10, 9, [3]uint64{90, 0, 0}, 0},
+		{"over the fast cap", [4]uintptr{0, 0, 2, 3}, "FAST_HARD=32", prefer, 10, 9,
+			[3]uint64{30, 0, 60}, 0},
+		{"over the fast cap, for others", [4]uintptr{0, 0, 2, 3}, "FAST_HARD=32", warm, 10, 9,
+			[3]uint64{0, 30, 60}, 0},
+		{"over the normal cap", [4]uintptr{0, 0, 2, 3}, "NORMAL_HARD=32", hot, 10, 9,
+			[3]uint64{30, 0, 60}, 0},
+		{"the smaller cap", [4]uintptr{0, 0, 2, 3}, "FAST_HARD=64 NORMAL_HARD=32", hot, 10, 9,
+			[3]uint64{30, 0, 60}, 0},
+		{"over a soft cap", [4]uintptr{0, 0, 2, 3}, "FAST_SOFT=32", warm, 10, 9,
+			[3]uint64{0, 30, 60}, 0},
+		{"normal and slow are one", [4]uintptr{0, 1, 1, 3}, "FAST_HARD=32 SLOW_HARD=20", hot, 10, 9,
+			[3]uint64{30, 20, 0}, 4},
+		{"nothing else is there", [4]uintptr{0, 0, 0, 3}, "SLOW_HARD=32", hot, 10, 9,
+			[3]uint64{30, 0, 0}, 6},
+		{"fast and slow are one", [4]uintptr{0, 1, 0, 3}, "FAST_HARD=32 NORMAL_HARD=20", hot, 10, 9,
+			[3]uint64{30, 20, 0}, 4},
+		{"no slower memory", [4]uintptr{0, 0, 0, 3}, "FAST_SOFT=32", prefer, 10, 9,
+			[3]uint64{90, 0, 0}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			setupOn(t, &c.account, "prog", words(c.env)...)
@@ -113,6 +122,7 @@ func TestConcurrentAccount(t *testing.T) {
 		}
 	}
 	if at(fast).peak > limit || at(normal).peak > limit || at(fast).violations == 0 {
-		t.Errorf("peaks %d and %d, %d violations", at(fast).peak, at(normal).peak, at(fast).violations)
+		t.Errorf("peaks %d and %d, %d violations", at(fast).peak, at(normal).peak,
+			at(fast).violations)
 	}
 }

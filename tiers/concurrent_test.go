@@ -14,11 +14,14 @@ import (
 func TestConcurrent(t *testing.T) {
 	const threads, rounds = 16, 20_000
 	caps := [3]uint64{100_000, 50_000, 70_000}
-	for _, mode := range []string{"ON_SOFTCAP=reroute", "ON_SOFTCAP=warn", "ON_SOFTCAP=demote ON_HARDCAP=fail",
+	for _, mode := range []string{"ON_SOFTCAP=reroute", "ON_SOFTCAP=warn",
+		"ON_SOFTCAP=demote ON_HARDCAP=fail",
 		"ON_SOFTCAP=reroute ON_HARDCAP=fail"} {
 		t.Run(mode, func(t *testing.T) {
-			setup(t, "prog", append(words(mode), fmt.Sprintf("FAST_HARD=%d", caps[0]), fmt.Sprintf("NORMAL_HARD=%d", caps[1]),
-				fmt.Sprintf("SLOW_HARD=%d", caps[2]), "FAST_SOFT=60000", "NORMAL_SOFT=40000", "SLOW_SOFT=50000")...)
+			setup(t, "prog", append(words(mode), fmt.Sprintf("FAST_HARD=%d", caps[0]),
+				fmt.Sprintf("NORMAL_HARD=%d", caps[1]),
+				fmt.Sprintf("SLOW_HARD=%d", caps[2]), "FAST_SOFT=60000", "NORMAL_SOFT=40000",
+				"SLOW_SOFT=50000")...)
 			done, sampled := make(chan bool), make(chan bool)
 			go sample(t, caps, done, sampled)
 			var requests, taken, refused, admitRefused atomic.Uint64
@@ -67,7 +70,8 @@ func TestConcurrent(t *testing.T) {
 			var sum, violations uint64
 			for i, f := range filled() {
 				if f.BytesCurrent != live[i].Load() {
-					t.Errorf("tier %d holds %d bytes and says %d", i, live[i].Load(), f.BytesCurrent)
+					t.Errorf("tier %d holds %d bytes and says %d", i, live[i].Load(),
+						f.BytesCurrent)
 				}
 				if f.BytesPeak > caps[i] || f.BytesPeak < caps[i]/2 {
 					t.Errorf("tier %d: peak %d, hard cap %d", i, f.BytesPeak, caps[i])
@@ -76,8 +80,10 @@ func TestConcurrent(t *testing.T) {
 				violations += f.CapacityViolations
 			}
 			if requests.Load() != taken.Load()+refused.Load() || sum != refused.Load() ||
-				violations < refused.Load()+admitRefused.Load() || refused.Load() == 0 || taken.Load() == 0 {
-				t.Errorf("%d requests, %d taken, %d refused of which %d counted; %d violations", requests.Load(), taken.Load(),
+				violations < refused.Load()+admitRefused.Load() || refused.Load() == 0 ||
+				taken.Load() == 0 {
+				t.Errorf("%d requests, %d taken, %d refused of which %d counted; %d violations",
+					requests.Load(), taken.Load(),
 					refused.Load(), sum, violations)
 			}
 		})

@@ -2,7 +2,8 @@ package tiers
 
 import "testing"
 
-// What the kernel has moved into a tier's memory takes of its soft cap, and what it has moved out makes room.
+// What the kernel has moved into a tier's memory takes of its soft cap, and what it has moved out
+// makes room.
 func TestKernelMoved(t *testing.T) {
 	for _, c := range []struct {
 		in, out uintptr

@@ -125,7 +125,8 @@ func (m *model) charge(tier int, n float64) {
 func (m *model) room(tier int, n float64) bool {
 	after := m.used(tier) + n
 	// 7/8 of a soft cap is rounded up to whole bytes.
-	return (m.hard[tier] == 0 || after <= m.hard[tier]) && (m.soft[tier] == 0 || after*8 < m.soft[tier]*7+8)
+	return (m.hard[tier] == 0 || after <= m.hard[tier]) &&
+		(m.soft[tier] == 0 || after*8 < m.soft[tier]*7+8)
 }
 
 func (m *model) excess(tier int) float64 {
@@ -179,8 +180,8 @@ func (s *simulation) choose(t *testing.T) {
 // memories are the ways in which tiers can be the same memory.
 var memories = [][4]uintptr{apart, apart, {0, 0, 2, 3}, {0, 1, 1, 3}, {0, 1, 0, 3}, {0, 0, 0, 3}}
 
-// shareCaps makes the smallest caps of tiers that are the same memory those of all of them. A soft cap above
-// the hard one is none.
+// shareCaps makes the smallest caps of tiers that are the same memory those of all of them. A soft
+// cap above the hard one is none.
 func (m *model) shareCaps() {
 	own := *m
 	smallest := func(caps [3]float64, tier int) (least float64) {
@@ -268,7 +269,8 @@ func (s *simulation) reserve(hint int, n uint64) error {
 			want = Refused
 		}
 		if got := Reserve(uintptr(hint), uintptr(n), bits); got != want {
-			return fmt.Errorf("Reserve(%s, %d, %b) = %#x, not %#x", hintWords[hint], n, bits, got, want)
+			return fmt.Errorf("Reserve(%s, %d, %b) = %#x, not %#x", hintWords[hint], n, bits, got,
+				want)
 		}
 		if trim < 0 {
 			if tier >= 0 {
@@ -277,7 +279,8 @@ func (s *simulation) reserve(hint int, n uint64) error {
 			return s.compare()
 		}
 		trimmed[trim] = true
-		if got, want := Last(uintptr(hint), uintptr(trim), uintptr(n)), s.m.refuses(hintWords[hint], float64(n), trimmed); got != want {
+		if got, want := Last(uintptr(hint), uintptr(trim), uintptr(n)),
+			s.m.refuses(hintWords[hint], float64(n), trimmed); got != want {
 			return fmt.Errorf("Last(%s, %d, %d) = %v", hintWords[hint], trim, n, got)
 		}
 		for range s.IntN(3) {
@@ -336,8 +339,10 @@ func (s *simulation) compare() error {
 		}
 	}
 	for i, t := range filled() {
-		got := plainTier{float64(t.BytesCurrent), float64(t.BytesPeak), t.SoftExceeded, t.Rerouted, t.RoutedSlow, t.Refused,
-			t.CapacityViolations, t.Migrations.Attempted, t.Migrations.MovedPages, t.Migrations.FailedPages}
+		got := plainTier{float64(t.BytesCurrent), float64(t.BytesPeak), t.SoftExceeded, t.Rerouted,
+			t.RoutedSlow, t.Refused,
+			t.CapacityViolations, t.Migrations.Attempted, t.Migrations.MovedPages,
+			t.Migrations.FailedPages}
 		if got != s.m.now[i] {
 			return fmt.Errorf("tier %d: %+v, not %+v", i, got, s.m.now[i])
 		}
@@ -372,7 +377,8 @@ func TestModel(t *testing.T) {
 		}
 	}
 	for i, p := range seen {
-		if *modelSeed == 0 && (p.exceeded == 0 || p.refused == 0 || p.violations == 0 || i < 2 && (p.rerouted == 0 || p.routed == 0)) {
+		if *modelSeed == 0 && (p.exceeded == 0 || p.refused == 0 || p.violations == 0 ||
+			i < 2 && (p.rerouted == 0 || p.routed == 0)) {
 			t.Errorf("tier %d: the operations never led to all decisions: %+v", i, p)
 		}
 	}

@@ -119,7 +119,8 @@ func (r *request) violate() {
 	for k := uintptr(0); k < tierCount; k++ {
 		if r.full>>(k&slotMask)&1 != 0 {
 			atomic.AddUint64(&at(k).violations, 1)
-			stats.Put1(config.LogWarn, stats.EventHardcap, k, uintptr(atomic.LoadUint64(&memory(k).current)))
+			stats.Put1(config.LogWarn, stats.EventHardcap, k,
+				uintptr(atomic.LoadUint64(&memory(k).current)))
 		}
 	}
 }

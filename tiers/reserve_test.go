@@ -11,7 +11,8 @@ import (
 )
 
 func TestHome(t *testing.T) {
-	for hint, want := range map[uintptr]uintptr{hot: fast, pinFast: fast, prefer: fast, warm: normal, cold: slow,
+	for hint, want := range map[uintptr]uintptr{hot: fast, pinFast: fast, prefer: fast,
+		warm: normal, cold: slow,
 		NoHint: normal, 77: normal} {
 		if got := Home(hint); got != want {
 			t.Errorf("Home(%d) = %d", hint, got)
@@ -28,7 +29,8 @@ func TestReserve(t *testing.T) {
 		requests []request
 		want     [3]figures // current, exceeded, rerouted, routed, refused, violations
 	}{
-		{"", []request{{hot, 1, fast}, {warm, 2, normal}, {cold, 4, slow}, {pinFast, 8, fast}, {prefer, 16, fast}},
+		{"", []request{{hot, 1, fast}, {warm, 2, normal}, {cold, 4, slow}, {pinFast, 8, fast},
+			{prefer, 16, fast}},
 			[3]figures{{current: 25}, {current: 2}, {current: 4}}},
 		{"FAST_HARD=10", []request{{hot, 10, fast}, {hot, 0, fast}}, [3]figures{{current: 10}}},
 		// Soft cap, reroute.
@@ -38,9 +40,12 @@ func TestReserve(t *testing.T) {
 			[3]figures{{current: 12, exceeded: 2, rerouted: 1}, {current: 5}, {}}},
 		{"FAST_SOFT=10 NORMAL_SOFT=10", []request{{prefer, 11, slow}, {prefer, 10, fast}},
 			[3]figures{{current: 10, rerouted: 1}, {rerouted: 1}, {current: 11}}},
-		{"SLOW_SOFT=10", []request{{cold, 11, slow}}, [3]figures{{}, {}, {current: 11, exceeded: 1}}},
-		{"FAST_SOFT=1 NORMAL_SOFT=1 SLOW_SOFT=1", []request{{prefer, 2, fast}, {warm, 2, normal}, {cold, 2, slow}},
-			[3]figures{{current: 2, exceeded: 1}, {current: 2, exceeded: 1}, {current: 2, exceeded: 1}}},
+		{"SLOW_SOFT=10", []request{{cold, 11, slow}},
+			[3]figures{{}, {}, {current: 11, exceeded: 1}}},
+		{"FAST_SOFT=1 NORMAL_SOFT=1 SLOW_SOFT=1",
+			[]request{{prefer, 2, fast}, {warm, 2, normal}, {cold, 2, slow}},
+			[3]figures{{current: 2, exceeded: 1}, {current: 2, exceeded: 1},
+				{current: 2, exceeded: 1}}},
 		{"NORMAL_SOFT=1 SLOW_HARD=1", []request{{warm, 2, normal}},
 			[3]figures{{}, {current: 2, exceeded: 1}, {violations: 1}}},
 		{"ON_HARDCAP=fail NORMAL_SOFT=1 SLOW_HARD=1", []request{{warm, 2, normal}},
@@ -49,30 +54,40 @@ func TestReserve(t *testing.T) {
 			[3]figures{{rerouted: 1}, {routed: 1, violations: 1}, {current: 2}}},
 		// Soft cap, warn and demote.
 		{"ON_SOFTCAP=warn FAST_SOFT=1 NORMAL_SOFT=1 SLOW_SOFT=1",
-			[]request{{prefer, 2, fast}, {warm, 2, normal}, {cold, 2, slow}, {hot, 2, fast}, {pinFast, 2, fast}},
-			[3]figures{{current: 6, exceeded: 3}, {current: 2, exceeded: 1}, {current: 2, exceeded: 1}}},
-		{"ON_SOFTCAP=demote NORMAL_SOFT=1 NORMAL_HARD=5", []request{{warm, 5, normal}, {warm, 1, slow}},
+			[]request{{prefer, 2, fast}, {warm, 2, normal}, {cold, 2, slow}, {hot, 2, fast},
+				{pinFast, 2, fast}},
+			[3]figures{{current: 6, exceeded: 3}, {current: 2, exceeded: 1},
+				{current: 2, exceeded: 1}}},
+		{"ON_SOFTCAP=demote NORMAL_SOFT=1 NORMAL_HARD=5",
+			[]request{{warm, 5, normal}, {warm, 1, slow}},
 			[3]figures{{}, {current: 5, exceeded: 1, routed: 1, violations: 1}, {current: 1}}},
 		// Hard cap, route_slow.
 		{"FAST_HARD=10", []request{{hot, 11, normal}, {prefer, 11, normal}, {hot, 10, fast}},
 			[3]figures{{current: 10, routed: 2, violations: 2}, {current: 22}, {}}},
-		{"FAST_HARD=10 NORMAL_HARD=10 SLOW_HARD=11", []request{{hot, 11, slow}, {hot, 11, Refused}, {warm, 11, Refused}, {cold, 1, Refused}},
-			[3]figures{{routed: 1, violations: 2, refused: 1}, {routed: 1, violations: 3, refused: 1},
+		{"FAST_HARD=10 NORMAL_HARD=10 SLOW_HARD=11",
+			[]request{{hot, 11, slow}, {hot, 11, Refused}, {warm, 11, Refused}, {cold, 1, Refused}},
+			[3]figures{{routed: 1, violations: 2, refused: 1},
+				{routed: 1, violations: 3, refused: 1},
 				{current: 11, violations: 3, refused: 1}}},
-		{"FAST_HARD=10", []request{{pinFast, 11, Refused}, {pinFast, 10, fast}, {pinFast, 1, Refused}},
+		{"FAST_HARD=10", []request{{pinFast, 11, Refused}, {pinFast, 10, fast},
+			{pinFast, 1, Refused}},
 			[3]figures{{current: 10, refused: 2, violations: 2}, {}, {}}},
 		{"FAST_HARD=1 NORMAL_SOFT=1", []request{{hot, 2, normal}, {prefer, 2, slow}},
-			[3]figures{{routed: 2, violations: 2}, {current: 2, exceeded: 1, rerouted: 1}, {current: 2}}},
+			[3]figures{{routed: 2, violations: 2}, {current: 2, exceeded: 1, rerouted: 1},
+				{current: 2}}},
 		{"FAST_HARD=1 NORMAL_SOFT=1 SLOW_SOFT=1", []request{{prefer, 2, normal}},
 			[3]figures{{routed: 1, violations: 1}, {current: 2, exceeded: 1}, {}}},
 		{"FAST_HARD=1 NORMAL_HARD=1 SLOW_SOFT=1", []request{{prefer, 2, slow}},
-			[3]figures{{routed: 1, violations: 1}, {routed: 1, violations: 1}, {current: 2, exceeded: 1}}},
+			[3]figures{{routed: 1, violations: 1}, {routed: 1, violations: 1},
+				{current: 2, exceeded: 1}}},
 		// Hard cap, fail.
-		{"ON_HARDCAP=fail FAST_HARD=10", []request{{hot, 11, Refused}, {pinFast, 11, Refused}, {prefer, 11, Refused}, {warm, 11, normal}},
+		{"ON_HARDCAP=fail FAST_HARD=10", []request{{hot, 11, Refused}, {pinFast, 11, Refused},
+			{prefer, 11, Refused}, {warm, 11, normal}},
 			[3]figures{{refused: 3, violations: 3}, {current: 11}, {}}},
 		{"ON_HARDCAP=fail SLOW_HARD=10", []request{{cold, 10, slow}, {cold, 1, Refused}},
 			[3]figures{{}, {}, {current: 10, refused: 1, violations: 1}}},
-		{"ON_HARDCAP=fail ON_SOFTCAP=demote FAST_SOFT=5 FAST_HARD=10", []request{{prefer, 10, fast}, {prefer, 1, Refused}},
+		{"ON_HARDCAP=fail ON_SOFTCAP=demote FAST_SOFT=5 FAST_HARD=10",
+			[]request{{prefer, 10, fast}, {prefer, 1, Refused}},
 			[3]figures{{current: 10, exceeded: 1, refused: 1, violations: 1}, {}, {}}},
 	} {
 		setup(t, "prog", words(c.env)...)
@@ -108,11 +123,16 @@ func TestTrim(t *testing.T) {
 		{"SLOW_SOFT=10", [3]uintptr{0, 0, 6}, cold, 5, []uintptr{slow}, slow},
 		{"FAST_HARD=10", [3]uintptr{6, 0, 0}, pinFast, 5, []uintptr{fast}, Refused},
 		{"FAST_HARD=10", [3]uintptr{6, 0, 0}, pinFast, 11, nil, Refused},
-		{"FAST_HARD=10 NORMAL_HARD=10 SLOW_HARD=10", [3]uintptr{6, 6, 6}, hot, 5, []uintptr{fast, normal, slow}, Refused},
-		{"FAST_SOFT=10 NORMAL_SOFT=10 SLOW_SOFT=10", [3]uintptr{6, 6, 6}, prefer, 5, []uintptr{fast, normal, slow}, fast},
-		{"FAST_SOFT=3 FAST_HARD=10 SLOW_HARD=10 NORMAL_HARD=10", [3]uintptr{3, 6, 6}, prefer, 5, []uintptr{normal, slow}, fast},
-		{"FAST_SOFT=3 FAST_HARD=10", [3]uintptr{6, 0, 0}, prefer, 5, []uintptr{fast}, normal}, // for the hard cap
-		{"ON_HARDCAP=fail NORMAL_HARD=10", [3]uintptr{6, 6, 6}, warm, 5, []uintptr{normal}, Refused},
+		{"FAST_HARD=10 NORMAL_HARD=10 SLOW_HARD=10", [3]uintptr{6, 6, 6}, hot, 5,
+			[]uintptr{fast, normal, slow}, Refused},
+		{"FAST_SOFT=10 NORMAL_SOFT=10 SLOW_SOFT=10", [3]uintptr{6, 6, 6}, prefer, 5,
+			[]uintptr{fast, normal, slow}, fast},
+		{"FAST_SOFT=3 FAST_HARD=10 SLOW_HARD=10 NORMAL_HARD=10", [3]uintptr{3, 6, 6}, prefer, 5,
+			[]uintptr{normal, slow}, fast},
+		// for the hard cap
+		{"FAST_SOFT=3 FAST_HARD=10", [3]uintptr{6, 0, 0}, prefer, 5, []uintptr{fast}, normal},
+		{"ON_HARDCAP=fail NORMAL_HARD=10", [3]uintptr{6, 6, 6}, warm, 5, []uintptr{normal},
+			Refused},
 	} {
 		setup(t, "prog", words(c.env)...)
 		for tier, n := range c.filled {
@@ -178,17 +198,22 @@ func TestRoomAndExcess(t *testing.T) {
 		room, full       bool
 		excess           uint64
 	}{
-		{fast, 0, 700, true, false, 0}, {fast, 0, 701, false, false, 0}, {fast, 700, 0, true, false, 0},
-		{fast, 701, 0, false, false, 0}, {fast, 800, 200, false, false, 0}, {fast, 801, 199, false, false, 1},
+		{fast, 0, 700, true, false, 0}, {fast, 0, 701, false, false, 0},
+		{fast, 700, 0, true, false, 0},
+		{fast, 701, 0, false, false, 0}, {fast, 800, 200, false, false, 0},
+		{fast, 801, 199, false, false, 1},
 		{fast, 1000, 0, false, false, 200}, {fast, 1000, 1, false, true, 200},
-		{normal, 0, 100, true, false, 0}, {normal, 0, 101, false, true, 0}, {normal, 100, 0, true, false, 0},
+		{normal, 0, 100, true, false, 0}, {normal, 0, 101, false, true, 0},
+		{normal, 100, 0, true, false, 0},
 		{slow, 1 << 40, 1 << 40, true, false, 0},
 	} {
 		if !Admit(c.tier, c.current) {
 			t.Fatalf("%+v", c)
 		}
-		if Room(c.tier, c.n) != c.room || Full(c.tier, c.n) != c.full || Excess(c.tier) != c.excess {
-			t.Errorf("%+v: room %v, full %v, excess %d", c, Room(c.tier, c.n), Full(c.tier, c.n), Excess(c.tier))
+		if Room(c.tier, c.n) != c.room || Full(c.tier, c.n) != c.full ||
+			Excess(c.tier) != c.excess {
+			t.Errorf("%+v: room %v, full %v, excess %d", c, Room(c.tier, c.n), Full(c.tier, c.n),
+				Excess(c.tier))
 		}
 		Release(c.tier, c.current)
 	}
@@ -226,14 +251,17 @@ func TestOverRelease(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOverRelease$")
 	cmd.Env = append(os.Environ(), "OVER_RELEASE=1")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "tieralloc: internal check failed: a tier is released more") {
+	if err == nil || !strings.Contains(string(out),
+		"tieralloc: internal check failed: a tier is released more") {
 		t.Errorf("%v, %s", err, out)
 	}
 }
 
 func TestMigrating(t *testing.T) {
-	for env, want := range map[string]bool{"": false, "ON_SOFTCAP=demote": false, "FAST_SOFT=1": false,
-		"ON_SOFTCAP=demote SLOW_SOFT=1": true, "ON_SOFTCAP=demote FAST_SOFT=1": true, "ON_SOFTCAP=warn FAST_SOFT=1": false,
+	for env, want := range map[string]bool{"": false, "ON_SOFTCAP=demote": false,
+		"FAST_SOFT=1":                   false,
+		"ON_SOFTCAP=demote SLOW_SOFT=1": true, "ON_SOFTCAP=demote FAST_SOFT=1": true,
+		"ON_SOFTCAP=warn FAST_SOFT=1":   false,
 		"ON_SOFTCAP=demote FAST_HARD=1": false} {
 		if setup(t, "prog", words(env)...); Migrating() != want {
 			t.Errorf("%s: %v", env, !want)
@@ -243,7 +271,8 @@ func TestMigrating(t *testing.T) {
 
 // TestSetupForgets: nothing of a policy or of its counts is left by the next.
 func TestSetupForgets(t *testing.T) {
-	setup(t, "prog", "FAST_SOFT=1", "FAST_HARD=2", "FAST_BW=1K", "FAST_LAT=1us", "ON_SOFTCAP=demote", "ON_HARDCAP=fail",
+	setup(t, "prog", "FAST_SOFT=1", "FAST_HARD=2", "FAST_BW=1K", "FAST_LAT=1us",
+		"ON_SOFTCAP=demote", "ON_HARDCAP=fail",
 		"RULES=size=1,lib=x,thread=y:hot", "MIGRATE_BW=1K")
 	reserve(hot, 2)
 	reserve(hot, 3)
@@ -251,7 +280,8 @@ func TestSetupForgets(t *testing.T) {
 	Moved(fast, 1, 2)
 	setup(t, "prog")
 	if got := filled(); allFigures() != [3]figures{} || got[0].SimulatedWaitNs != 0 ||
-		got[0].Migrations.Attempted != 0 || got[0].CapacitySoft != 0 || got[0].ThrottleBW != 0 || got[0].BytesPeak != 0 {
+		got[0].Migrations.Attempted != 0 || got[0].CapacitySoft != 0 || got[0].ThrottleBW != 0 ||
+		got[0].BytesPeak != 0 {
 		t.Errorf("%+v", got)
 	}
 	if Migrating() || AnyThrottled() || RulesOn() || NeedsLib() || NeedsThread() {
@@ -260,21 +290,25 @@ func TestSetupForgets(t *testing.T) {
 }
 
 func TestFill(t *testing.T) {
-	setup(t, "prog", "FAST_SOFT=1K", "FAST_HARD=2K", "NORMAL_BW=100K", "SLOW_BW=100M", "SLOW_BURST=5", "SLOW_LAT=7ns")
+	setup(t, "prog", "FAST_SOFT=1K", "FAST_HARD=2K", "NORMAL_BW=100K", "SLOW_BW=100M",
+		"SLOW_BURST=5", "SLOW_LAT=7ns")
 	Admit(slow, 11)
 	Release(slow, 1)
 	Wait(slow, 10, raw.Clock(raw.ClockMono))
 	Moved(slow, 5, 3)
 	Moved(slow, 0, 1)
 	got := filled()
-	if f := got[0]; f.CapacitySoft != 1024 || f.CapacityHard != 2048 || f.ThrottleBW != 0 || f.ThrottleBurst != 0 {
+	if f := got[0]; f.CapacitySoft != 1024 || f.CapacityHard != 2048 || f.ThrottleBW != 0 ||
+		f.ThrottleBurst != 0 {
 		t.Errorf("fast: %+v", f)
 	}
-	if n := got[1]; n.CapacitySoft != 0 || n.CapacityHard != 0 || n.ThrottleBW != 100<<10 || n.ThrottleBurst != 64<<10 || n.ThrottleLatNs != 0 {
+	if n := got[1]; n.CapacitySoft != 0 || n.CapacityHard != 0 || n.ThrottleBW != 100<<10 ||
+		n.ThrottleBurst != 64<<10 || n.ThrottleLatNs != 0 {
 		t.Errorf("normal: %+v", n)
 	}
 	s := got[2]
-	if s.ThrottleBW != 100<<20 || s.ThrottleBurst != 5 || s.ThrottleLatNs != 7 || s.BytesCurrent != 10 || s.BytesPeak != 11 ||
+	if s.ThrottleBW != 100<<20 || s.ThrottleBurst != 5 || s.ThrottleLatNs != 7 ||
+		s.BytesCurrent != 10 || s.BytesPeak != 11 ||
 		s.ThrottleSleeps != 0 || s.ThrottleOvershootNs != 0 {
 		t.Errorf("slow: %+v", s)
 	}
@@ -302,15 +336,19 @@ func TestForkChild(t *testing.T) {
 	owed := tiers[fast].bucket
 	ForkChild()
 	want := filled()[0]
-	for _, v := range []*uint64{&want.CapacityViolations, &want.SoftExceeded, &want.Rerouted, &want.RoutedSlow, &want.Refused,
-		&want.SimulatedWaitNs, &want.Migrations.Attempted, &want.Migrations.MovedPages, &want.Migrations.FailedPages} {
+	for _, v := range []*uint64{&want.CapacityViolations, &want.SoftExceeded, &want.Rerouted,
+		&want.RoutedSlow, &want.Refused,
+		&want.SimulatedWaitNs, &want.Migrations.Attempted, &want.Migrations.MovedPages,
+		&want.Migrations.FailedPages} {
 		if *v != 0 {
 			t.Errorf("%+v", want)
 			break
 		}
 	}
-	if want.BytesCurrent != 10 || want.BytesPeak != 10 || want.CapacitySoft != 10 || want.CapacityHard != 20 ||
-		want.ThrottleBW != 1<<20 || want.ThrottleBurst != 9 || want.ThrottleLatNs != 5 || !Throttled(fast) {
+	if want.BytesCurrent != 10 || want.BytesPeak != 10 || want.CapacitySoft != 10 ||
+		want.CapacityHard != 20 ||
+		want.ThrottleBW != 1<<20 || want.ThrottleBurst != 9 || want.ThrottleLatNs != 5 ||
+		!Throttled(fast) {
 		t.Errorf("%+v", want)
 	}
 	if got, asked := reserve(pinFast, 11); got != Refused || !slices.Equal(asked, []uintptr{fast}) {

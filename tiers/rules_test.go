@@ -58,12 +58,18 @@ func TestGlob(t *testing.T) {
 		pattern, name string
 		want          bool
 	}{
-		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "abc", true}, {"***", "", true}, {"?", "", false},
-		{"?", "a", true}, {"?", "ab", false}, {"a", "a", true}, {"a", "A", false}, {"ab", "a", false}, {"a", "ab", false},
-		{"a*", "a", true}, {"*a", "ba", true}, {"*a", "ab", false}, {"*ab", "aab", true}, {"*ab", "abab", true},
-		{"a*b*c", "aXbYc", true}, {"a*b*c", "abcb", false}, {"a*b*c", "abcbc", true}, {"*a*", "xay", true},
-		{"lib*.so.?", "libc.so.6", true}, {"lib*.so.?", "libc.so.10", false}, {"io-*", "io-3", true}, {"?*?", "a", false},
-		{"?*?", "ab", true}, {"[a]", "a", false}, {"[a]", "[a]", true}, {`\*`, `\x`, true}, {`\*`, "*", false},
+		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "abc", true}, {"***", "", true},
+		{"?", "", false},
+		{"?", "a", true}, {"?", "ab", false}, {"a", "a", true}, {"a", "A", false},
+		{"ab", "a", false}, {"a", "ab", false},
+		{"a*", "a", true}, {"*a", "ba", true}, {"*a", "ab", false}, {"*ab", "aab", true},
+		{"*ab", "abab", true},
+		{"a*b*c", "aXbYc", true}, {"a*b*c", "abcb", false}, {"a*b*c", "abcbc", true},
+		{"*a*", "xay", true},
+		{"lib*.so.?", "libc.so.6", true}, {"lib*.so.?", "libc.so.10", false},
+		{"io-*", "io-3", true}, {"?*?", "a", false},
+		{"?*?", "ab", true}, {"[a]", "a", false}, {"[a]", "[a]", true}, {`\*`, `\x`, true},
+		{`\*`, "*", false},
 		{"*?*?", "ab", true}, {"*\xff?", "a\xff\xfe", true}, {"**a**b", "xxaxxb", true},
 	} {
 		if got := globbed(c.pattern, c.name); got != c.want {
@@ -82,7 +88,8 @@ func TestGlob(t *testing.T) {
 }
 
 func FuzzGlob(f *testing.F) {
-	for _, s := range [][2]string{{"a*b?", "axxbx"}, {"**", ""}, {"*a*a*a", "aaaa"}, {"?*", "\xff"}, {"x", "y"}} {
+	for _, s := range [][2]string{{"a*b?", "axxbx"}, {"**", ""}, {"*a*a*a", "aaaa"}, {"?*", "\xff"},
+		{"x", "y"}} {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, pattern, name string) {
@@ -100,7 +107,8 @@ func FuzzGlob(f *testing.F) {
 
 func TestRulesOff(t *testing.T) {
 	setup(t, "prog")
-	if RulesOn() || NeedsLib() || NeedsThread() || ThreadSet(0) != 0 || ThreadSet(cstring("x")) != 0 {
+	if RulesOn() || NeedsLib() || NeedsThread() || ThreadSet(0) != 0 ||
+		ThreadSet(cstring("x")) != 0 {
 		t.Error("there are rules")
 	}
 	if Base(0, 3) != 3 || Match(0&LibSet(0), 5) != NoHint {
@@ -124,8 +132,10 @@ func TestProgramRules(t *testing.T) {
 		{"", true, false, false, 0b100}, // an empty name is one
 	} {
 		setup(t, c.program, list)
-		if RulesOn() != c.on || NeedsLib() != c.lib || NeedsThread() != c.threads || ThreadSet(0) != c.set {
-			t.Errorf("%q: %v, %v, %v, %b", c.program, RulesOn(), NeedsLib(), NeedsThread(), ThreadSet(0))
+		if RulesOn() != c.on || NeedsLib() != c.lib || NeedsThread() != c.threads ||
+			ThreadSet(0) != c.set {
+			t.Errorf("%q: %v, %v, %v, %b", c.program, RulesOn(), NeedsLib(), NeedsThread(),
+				ThreadSet(0))
 		}
 	}
 	setup(t, "prog", "RULES=program=redis:hot")
@@ -140,7 +150,8 @@ func TestProgramRules(t *testing.T) {
 
 func TestThreadSet(t *testing.T) {
 	setup(t, "prog", "RULES=thread=io-*:cold;size=5:hot;thread=io-1,program=x:hot;thread=??-1,lib=z:warm")
-	for name, want := range map[string]uint64{"io-1": 0b1011, "io-22": 0b0011, "ab-1": 0b1010, "": 0b0010, "IO-1": 0b1010} {
+	for name, want := range map[string]uint64{"io-1": 0b1011, "io-22": 0b0011, "ab-1": 0b1010,
+		"": 0b0010, "IO-1": 0b1010} {
 		if got := ThreadSet(cstring(name)); got != want {
 			t.Errorf("%q: %b", name, got)
 		}
@@ -158,8 +169,10 @@ func TestMatch(t *testing.T) {
 		lib  string
 		want uintptr
 	}{
-		{64, "/usr/lib/libtorch_cpu.so", hot}, {65, "/usr/lib/libtorch_cpu.so", prefer}, {100, "libtorch.so", cold},
-		{0, "libtorch", hot}, {200, "", cold}, {201, "", NoHint}, {1 << 20, "/a/libtorch", prefer}, {1 << 20, "/libtorch/a", pinFast},
+		{64, "/usr/lib/libtorch_cpu.so", hot}, {65, "/usr/lib/libtorch_cpu.so", prefer},
+		{100, "libtorch.so", cold},
+		{0, "libtorch", hot}, {200, "", cold}, {201, "", NoHint}, {1 << 20, "/a/libtorch", prefer},
+		{1 << 20, "/libtorch/a", pinFast},
 		{3 << 20, "libtorc", pinFast}, {64, "/x/", NoHint}, {99, "none", NoHint},
 	} {
 		lib := uintptr(0)
@@ -174,7 +187,8 @@ func TestMatch(t *testing.T) {
 		t.Errorf("an unknown caller matches: %d", got)
 	}
 	setup(t, "prog", "RULES=lib=*:hot")
-	if Match(1&LibSet(0), 1) != NoHint || Match(1&LibSet(cstring("")), 1) != hot || Match(1&LibSet(cstring("x/y")), 1) != hot {
+	if Match(1&LibSet(0), 1) != NoHint || Match(1&LibSet(cstring("")), 1) != hot ||
+		Match(1&LibSet(cstring("x/y")), 1) != hot {
 		t.Error("lib=* matches every known caller and no unknown one")
 	}
 }
@@ -204,11 +218,16 @@ func TestUniform(t *testing.T) {
 		ok     bool
 	}{
 		{"size>=100:cold", 0, 99, NoHint, true}, {"size>=100:cold", 100, 100, cold, true},
-		{"size>=100:cold", 50, 100, NoHint, false}, {"size>=100:cold", 101, math.MaxUint64, cold, true},
-		{"size=10-20:cold", 10, 20, cold, true}, {"size=10-20:cold", 9, 20, NoHint, false}, {"size=10-20:cold", 21, 30, NoHint, true},
-		{"lib=*:cold", 5, 5, NoHint, false}, {"lib=x:cold;size<100:cold", 5, 50, cold, true}, {"lib=x:cold;size<100:hot", 5, 50, NoHint, false},
-		{"lib=x,size>100:cold;size<50:hot", 5, 20, hot, true}, {"size=10:hot;program=prog:hot", 0, 100, hot, true},
-		{"size=10:hot;program=prog:warm", 0, 100, NoHint, false}, {"size=10:hot;program=prog:warm", 11, 100, warm, true},
+		{"size>=100:cold", 50, 100, NoHint, false},
+		{"size>=100:cold", 101, math.MaxUint64, cold, true},
+		{"size=10-20:cold", 10, 20, cold, true}, {"size=10-20:cold", 9, 20, NoHint, false},
+		{"size=10-20:cold", 21, 30, NoHint, true},
+		{"lib=*:cold", 5, 5, NoHint, false}, {"lib=x:cold;size<100:cold", 5, 50, cold, true},
+		{"lib=x:cold;size<100:hot", 5, 50, NoHint, false},
+		{"lib=x,size>100:cold;size<50:hot", 5, 20, hot, true},
+		{"size=10:hot;program=prog:hot", 0, 100, hot, true},
+		{"size=10:hot;program=prog:warm", 0, 100, NoHint, false},
+		{"size=10:hot;program=prog:warm", 11, 100, warm, true},
 		{"size=10:hot;size=20:hot", 10, 20, NoHint, false},
 	} {
 		setup(t, "prog", "RULES="+c.rules)
@@ -236,14 +255,16 @@ func TestRulesModel(t *testing.T) {
 		var list []plain
 		var text []string
 		for range 1 + r.IntN(6) {
-			p := plain{lo: 0, hi: math.MaxUint64, thread: draw(patterns), program: draw(patterns), lib: draw(patterns), hint: r.IntN(5)}
+			p := plain{lo: 0, hi: math.MaxUint64, thread: draw(patterns), program: draw(patterns),
+				lib: draw(patterns), hint: r.IntN(5)}
 			var conditions []string
 			if r.IntN(2) == 0 {
 				p.lo = 1 + r.Uint64N(20)
 				p.hi = p.lo + r.Uint64N(20)
 				conditions = append(conditions, fmt.Sprintf("size=%d-%d", p.lo, p.hi))
 			}
-			for what, glob := range map[string]string{"thread": p.thread, "program": p.program, "lib": p.lib} {
+			for what, glob := range map[string]string{"thread": p.thread, "program": p.program,
+				"lib": p.lib} {
 				if glob != "" {
 					conditions = append(conditions, what+"="+glob)
 				}
@@ -260,7 +281,8 @@ func TestRulesModel(t *testing.T) {
 		first := func(n uint64, lib string, known bool) uintptr {
 			i := slices.IndexFunc(list, func(p plain) bool {
 				return n >= p.lo && n <= p.hi && (p.thread == "" || matches(p.thread, thread)) &&
-					(p.program == "" || matches(p.program, program)) && (p.lib == "" || known && matches(p.lib, path.Base("/"+lib)))
+					(p.program == "" || matches(p.program, program)) &&
+					(p.lib == "" || known && matches(p.lib, path.Base("/"+lib)))
 			})
 			if i < 0 {
 				return NoHint
@@ -269,11 +291,14 @@ func TestRulesModel(t *testing.T) {
 		}
 		for range 4 {
 			n, lib := r.Uint64N(50), draw(names[1:])
-			if got, want := Match(set&LibSet(cstring("/dir/"+lib)), uintptr(n)), first(n, lib, true); got != want {
-				t.Fatalf("%s: program %q, thread %q, lib %q, %d bytes: %d, not %d", text, program, thread, lib, n, got, want)
+			if got, want := Match(set&LibSet(cstring("/dir/"+lib)), uintptr(n)),
+				first(n, lib, true); got != want {
+				t.Fatalf("%s: program %q, thread %q, lib %q, %d bytes: %d, not %d", text, program,
+					thread, lib, n, got, want)
 			}
 			if got, want := Match(set&LibSet(0), uintptr(n)), first(n, "", false); got != want {
-				t.Fatalf("%s: program %q, thread %q, %d bytes: %d, not %d", text, program, thread, n, got, want)
+				t.Fatalf("%s: program %q, thread %q, %d bytes: %d, not %d", text, program, thread,
+					n, got, want)
 			}
 		}
 		lo := r.Uint64N(40)

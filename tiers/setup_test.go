@@ -101,7 +101,8 @@ type figures struct {
 }
 
 func figuresOf(t stats.Tier) figures {
-	return figures{t.BytesCurrent, t.SoftExceeded, t.Rerouted, t.RoutedSlow, t.Refused, t.CapacityViolations}
+	return figures{t.BytesCurrent, t.SoftExceeded, t.Rerouted, t.RoutedSlow, t.Refused,
+		t.CapacityViolations}
 }
 
 func allFigures() (list [3]figures) {

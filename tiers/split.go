@@ -30,7 +30,8 @@ func ReserveSplit(hint, n, step, trimmed uintptr) (answer, first, bytes uintptr)
 	return answer, d.first, uintptr(d.bytes)
 }
 
-// staysOver reports whether a soft cap does not send requests for a hint on; PIN_FAST has none here.
+// staysOver reports whether a soft cap does not send requests for a hint on; PIN_FAST has none
+// here.
 func staysOver(hint uintptr) bool {
 	return policy.onSoftcap != config.SoftcapReroute || uint32(hint) == config.HintHot
 }

@@ -18,7 +18,8 @@ func askSplit(t *testing.T, hint, n uintptr) (answer, first, bytes uintptr) {
 		}
 		bit := uintptr(1) << (answer & slotMask)
 		if trimmed&bit != 0 || bytes != 0 {
-			t.Fatalf("tier %d is to be trimmed, of %#x; %d bytes are charged", answer&slotMask, trimmed, bytes)
+			t.Fatalf("tier %d is to be trimmed, of %#x; %d bytes are charged", answer&slotMask,
+				trimmed, bytes)
 		}
 		trimmed |= bit
 	}
@@ -38,21 +39,38 @@ func TestReserveSplit(t *testing.T) {
 		after        [3]uintptr
 		counts       string
 	}{
-		{"fits", []string{"FAST_HARD=32M"}, [3]uintptr{}, prefer, 32, fast, 0, 0, [3]uintptr{32, 0, 0}, ""},
-		{"half", []string{"FAST_HARD=32M"}, [3]uintptr{}, prefer, 64, normal, fast, 32, [3]uintptr{32, 32, 0}, "routed 1 0 violations 1 0 0"},
-		{"steps", []string{"FAST_HARD=32M"}, [3]uintptr{9, 0, 0}, hot, 64, normal, fast, 22, [3]uintptr{31, 42, 0}, "routed 1 0 violations 1 0 0"},
-		{"less than a step", []string{"FAST_HARD=32M"}, [3]uintptr{31, 0, 0}, hot, 64, normal, 0, 0, [3]uintptr{31, 64, 0}, "routed 1 0 violations 1 0 0"},
-		{"soft", []string{"FAST_SOFT=20M", "FAST_HARD=32M"}, [3]uintptr{}, prefer, 30, normal, fast, 20, [3]uintptr{20, 10, 0}, "rerouted 1 0"},
-		{"hot passes soft", []string{"FAST_SOFT=20M", "FAST_HARD=32M"}, [3]uintptr{}, hot, 40, normal, fast, 32, [3]uintptr{32, 8, 0}, "routed 1 0 violations 1 0 0"},
-		{"warn passes soft", []string{"FAST_SOFT=20M", "FAST_HARD=32M", "ON_SOFTCAP=warn"}, [3]uintptr{}, prefer, 40, normal, fast, 32, [3]uintptr{32, 8, 0}, "routed 1 0 violations 1 0 0"},
-		{"demote does not", []string{"FAST_SOFT=20M", "FAST_HARD=32M", "ON_SOFTCAP=demote"}, [3]uintptr{}, prefer, 40, normal, fast, 20, [3]uintptr{20, 20, 0}, "routed 1 0 violations 1 0 0"},
-		{"the last two", []string{"FAST_HARD=32M", "NORMAL_HARD=32M"}, [3]uintptr{32, 12, 0}, prefer, 64, slow, normal, 20, [3]uintptr{32, 32, 44}, "routed 1 1 violations 1 1 0"},
-		{"over one that is full", []string{"FAST_HARD=32M", "NORMAL_HARD=32M"}, [3]uintptr{0, 12, 0}, prefer, 64, slow, fast, 32, [3]uintptr{32, 12, 32}, "routed 1 1 violations 1 1 0"},
-		{"soft caps give way", []string{"FAST_SOFT=10M", "FAST_HARD=32M", "NORMAL_SOFT=20M", "NORMAL_HARD=40M", "SLOW_HARD=1M"}, [3]uintptr{}, prefer, 64,
+		{"fits", []string{"FAST_HARD=32M"}, [3]uintptr{}, prefer, 32, fast, 0, 0,
+			[3]uintptr{32, 0, 0}, ""},
+		{"half", []string{"FAST_HARD=32M"}, [3]uintptr{}, prefer, 64, normal, fast, 32,
+			[3]uintptr{32, 32, 0}, "routed 1 0 violations 1 0 0"},
+		{"steps", []string{"FAST_HARD=32M"}, [3]uintptr{9, 0, 0}, hot, 64, normal, fast, 22,
+			[3]uintptr{31, 42, 0}, "routed 1 0 violations 1 0 0"},
+		{"less than a step", []string{"FAST_HARD=32M"}, [3]uintptr{31, 0, 0}, hot, 64, normal, 0, 0,
+			[3]uintptr{31, 64, 0}, "routed 1 0 violations 1 0 0"},
+		{"soft", []string{"FAST_SOFT=20M", "FAST_HARD=32M"}, [3]uintptr{}, prefer, 30, normal, fast,
+			20, [3]uintptr{20, 10, 0}, "rerouted 1 0"},
+		{"hot passes soft", []string{"FAST_SOFT=20M", "FAST_HARD=32M"}, [3]uintptr{}, hot, 40,
+			normal, fast, 32, [3]uintptr{32, 8, 0}, "routed 1 0 violations 1 0 0"},
+		{"warn passes soft", []string{"FAST_SOFT=20M", "FAST_HARD=32M", "ON_SOFTCAP=warn"},
+			[3]uintptr{}, prefer, 40, normal, fast, 32, [3]uintptr{32, 8, 0},
+			"routed 1 0 violations 1 0 0"},
+		{"demote does not", []string{"FAST_SOFT=20M", "FAST_HARD=32M", "ON_SOFTCAP=demote"},
+			[3]uintptr{}, prefer, 40, normal, fast, 20, [3]uintptr{20, 20, 0},
+			"routed 1 0 violations 1 0 0"},
+		{"the last two", []string{"FAST_HARD=32M", "NORMAL_HARD=32M"}, [3]uintptr{32, 12, 0},
+			prefer, 64, slow, normal, 20, [3]uintptr{32, 32, 44}, "routed 1 1 violations 1 1 0"},
+		{"over one that is full", []string{"FAST_HARD=32M", "NORMAL_HARD=32M"},
+			[3]uintptr{0, 12, 0}, prefer, 64, slow, fast, 32, [3]uintptr{32, 12, 32},
+			"routed 1 1 violations 1 1 0"},
+		{"soft caps give way", []string{"FAST_SOFT=10M", "FAST_HARD=32M", "NORMAL_SOFT=20M",
+			"NORMAL_HARD=40M", "SLOW_HARD=1M"}, [3]uintptr{}, prefer, 64,
 			normal, fast, 32, [3]uintptr{32, 32, 0}, "routed 1 0 violations 1 0 1 exceeded 1"},
-		{"no room", []string{"FAST_HARD=32M", "NORMAL_HARD=8M", "SLOW_HARD=8M"}, [3]uintptr{}, prefer, 64, Refused, 0, 0, [3]uintptr{}, ""},
-		{"fail", []string{"FAST_HARD=32M", "ON_HARDCAP=fail"}, [3]uintptr{}, prefer, 64, Refused, 0, 0, [3]uintptr{}, ""},
-		{"soft and fail", []string{"FAST_SOFT=32M", "ON_HARDCAP=fail"}, [3]uintptr{}, prefer, 64, normal, fast, 32, [3]uintptr{32, 32, 0}, "rerouted 1 0"},
+		{"no room", []string{"FAST_HARD=32M", "NORMAL_HARD=8M", "SLOW_HARD=8M"}, [3]uintptr{},
+			prefer, 64, Refused, 0, 0, [3]uintptr{}, ""},
+		{"fail", []string{"FAST_HARD=32M", "ON_HARDCAP=fail"}, [3]uintptr{}, prefer, 64, Refused, 0,
+			0, [3]uintptr{}, ""},
+		{"soft and fail", []string{"FAST_SOFT=32M", "ON_HARDCAP=fail"}, [3]uintptr{}, prefer, 64,
+			normal, fast, 32, [3]uintptr{32, 32, 0}, "rerouted 1 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			setup(t, "p", c.env...)
@@ -75,7 +93,8 @@ func TestReserveSplit(t *testing.T) {
 				counts += fmt.Sprintf("rerouted %d %d", f[0].Rerouted, f[1].Rerouted)
 			}
 			if n := f[0].RoutedSlow + f[1].RoutedSlow; n != 0 {
-				counts += fmt.Sprintf("routed %d %d violations %d %d %d", f[0].RoutedSlow, f[1].RoutedSlow,
+				counts += fmt.Sprintf("routed %d %d violations %d %d %d", f[0].RoutedSlow,
+					f[1].RoutedSlow,
 					f[0].CapacityViolations, f[1].CapacityViolations, f[2].CapacityViolations)
 			}
 			if n := f[0].SoftExceeded + f[1].SoftExceeded; n != 0 {
@@ -98,15 +117,24 @@ func TestReserveGrowth(t *testing.T) {
 		answer, bytes uintptr
 		after         [3]uintptr
 	}{
-		{"fits", []string{"FAST_HARD=32M"}, [3]uintptr{20, 0, 0}, hot, 20, 12, fast, 12, [3]uintptr{32, 0, 0}},
-		{"over", []string{"FAST_HARD=32M"}, [3]uintptr{20, 0, 0}, hot, 20, 44, normal, 12, [3]uintptr{32, 32, 0}},
-		{"steps of the block", []string{"FAST_HARD=32M"}, [3]uintptr{20, 0, 0}, hot, 15, 44, normal, 11, [3]uintptr{31, 33, 0}},
-		{"where it ended", []string{"FAST_HARD=32M"}, [3]uintptr{32, 0, 0}, hot, 15, 44, normal, 0, [3]uintptr{32, 44, 0}},
-		{"no room", []string{"FAST_HARD=32M", "NORMAL_HARD=8M", "SLOW_HARD=8M"}, [3]uintptr{20, 0, 0}, hot, 15, 44, Refused, 0, [3]uintptr{20, 0, 0}},
-		{"hot passes soft", []string{"FAST_SOFT=24M", "FAST_HARD=32M"}, [3]uintptr{20, 0, 0}, hot, 20, 12, fast, 12, [3]uintptr{32, 0, 0}},
-		{"soft", []string{"FAST_SOFT=24M"}, [3]uintptr{20, 0, 0}, prefer, 20, 12, normal, 4, [3]uintptr{24, 8, 0}},
-		{"soft gives way", []string{"FAST_SOFT=24M", "NORMAL_HARD=1M", "SLOW_HARD=1M"}, [3]uintptr{20, 0, 0}, prefer, 20, 12, fast, 0, [3]uintptr{32, 0, 0}},
-		{"fail", []string{"FAST_HARD=32M", "ON_HARDCAP=fail"}, [3]uintptr{20, 0, 0}, hot, 15, 44, Refused, 0, [3]uintptr{20, 0, 0}},
+		{"fits", []string{"FAST_HARD=32M"}, [3]uintptr{20, 0, 0}, hot, 20, 12, fast, 12,
+			[3]uintptr{32, 0, 0}},
+		{"over", []string{"FAST_HARD=32M"}, [3]uintptr{20, 0, 0}, hot, 20, 44, normal, 12,
+			[3]uintptr{32, 32, 0}},
+		{"steps of the block", []string{"FAST_HARD=32M"}, [3]uintptr{20, 0, 0}, hot, 15, 44, normal,
+			11, [3]uintptr{31, 33, 0}},
+		{"where it ended", []string{"FAST_HARD=32M"}, [3]uintptr{32, 0, 0}, hot, 15, 44, normal, 0,
+			[3]uintptr{32, 44, 0}},
+		{"no room", []string{"FAST_HARD=32M", "NORMAL_HARD=8M", "SLOW_HARD=8M"},
+			[3]uintptr{20, 0, 0}, hot, 15, 44, Refused, 0, [3]uintptr{20, 0, 0}},
+		{"hot passes soft", []string{"FAST_SOFT=24M", "FAST_HARD=32M"}, [3]uintptr{20, 0, 0}, hot,
+			20, 12, fast, 12, [3]uintptr{32, 0, 0}},
+		{"soft", []string{"FAST_SOFT=24M"}, [3]uintptr{20, 0, 0}, prefer, 20, 12, normal, 4,
+			[3]uintptr{24, 8, 0}},
+		{"soft gives way", []string{"FAST_SOFT=24M", "NORMAL_HARD=1M", "SLOW_HARD=1M"},
+			[3]uintptr{20, 0, 0}, prefer, 20, 12, fast, 0, [3]uintptr{32, 0, 0}},
+		{"fail", []string{"FAST_HARD=32M", "ON_HARDCAP=fail"}, [3]uintptr{20, 0, 0}, hot, 15, 44,
+			Refused, 0, [3]uintptr{20, 0, 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			setup(t, "p", c.env...)
@@ -114,7 +142,8 @@ func TestReserveGrowth(t *testing.T) {
 				Admit(uintptr(i), n*splitMiB)
 			}
 			const all = 1<<slots - 1
-			answer, bytes := ReserveGrowth(c.hint, fast, c.have*splitMiB, c.n*splitMiB, 2*splitMiB, all)
+			answer, bytes := ReserveGrowth(c.hint, fast, c.have*splitMiB, c.n*splitMiB, 2*splitMiB,
+				all)
 			if answer != c.answer || bytes != c.bytes*splitMiB {
 				t.Errorf("tier %d, first %d MiB", answer, bytes/splitMiB)
 			}

@@ -48,8 +48,9 @@ var policy struct {
 	forked               bool
 }
 
-// Setup takes the policy from s, of which it keeps the rules' address: s is static. account is
-// the first of the tiers that are the same memory as each tier (numa.Map.Accounts), whose caps are equal. program is the C string of the program's file name, 0 if unknown. It is called once,
+// Setup takes the policy from s, of which it keeps the rules' address: s is static. account is the
+// first of the tiers that are the same memory as each tier (numa.Map.Accounts), whose caps are
+// equal. program is the C string of the program's file name, 0 if unknown. It is called once,
 // before all others; called again, it forgets everything.
 func Setup(s *config.Settings, account *[4]uintptr, program uintptr) {
 	policy.onSoftcap, policy.onHardcap = s.OnSoftcap, s.OnHardcap

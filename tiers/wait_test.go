@@ -26,7 +26,8 @@ func TestAccount(t *testing.T) {
 	if got > most || got < least {
 		t.Errorf("%d bytes at 1 MiB/s: %v of wait, not %v to %v", count*size, got, least, most)
 	}
-	if f := filled(); f[0].ThrottleSleeps != 0 || f[1].SimulatedWaitNs != 0 || f[2].SimulatedWaitNs != 0 {
+	if f := filled(); f[0].ThrottleSleeps != 0 || f[1].SimulatedWaitNs != 0 ||
+		f[2].SimulatedWaitNs != 0 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -87,15 +88,18 @@ func TestSleep(t *testing.T) {
 		t.Errorf("%d bytes in %v, %v is the least", threads*count*size, took, least)
 	}
 	f := filled()[0]
-	if f.ThrottleSleeps == 0 || f.ThrottleSleeps > threads*count || time.Duration(f.SimulatedWaitNs) < least/2 ||
+	if f.ThrottleSleeps == 0 || f.ThrottleSleeps > threads*count ||
+		time.Duration(f.SimulatedWaitNs) < least/2 ||
 		f.ThrottleOvershootNs == 0 {
 		t.Errorf("%+v", f)
 	}
-	t.Logf("%v for %v; %d sleeps, %v too long in all", took, least, f.ThrottleSleeps, time.Duration(f.ThrottleOvershootNs))
+	t.Logf("%v for %v; %d sleeps, %v too long in all", took, least, f.ThrottleSleeps,
+		time.Duration(f.ThrottleOvershootNs))
 }
 
-// TestSleepInterrupted: signals do not shorten the sleep. A timer of the kernel sends them to the sleeping thread: this
-// one blocks without the scheduler's knowledge, which may have no other to run a sender on.
+// TestSleepInterrupted: signals do not shorten the sleep. A timer of the kernel sends them to the
+// sleeping thread: this one blocks without the scheduler's knowledge, which may have no other to
+// run a sender on.
 func TestSleepInterrupted(t *testing.T) {
 	setup(t, "prog", "FAST_LAT=100ms", "THROTTLE=sleep")
 	runtime.LockOSThread()
@@ -116,7 +120,8 @@ func TestSleepInterrupted(t *testing.T) {
 	}
 }
 
-// interruptSelf has the calling thread get a signal in each period, Go's own, which it expects at any time.
+// interruptSelf has the calling thread get a signal in each period, Go's own, which it expects at
+// any time.
 func interruptSelf(t *testing.T, period time.Duration) (stop func()) {
 	t.Helper()
 	const threadID = 4 // SIGEV_THREAD_ID
@@ -126,13 +131,15 @@ func interruptSelf(t *testing.T, period time.Duration) (stop func()) {
 		_                      [11]int32
 	}{signal: int32(syscall.SIGURG), notify: threadID, thread: int32(syscall.Gettid())}
 	var timer int32
-	_, _, e := syscall.RawSyscall(syscall.SYS_TIMER_CREATE, raw.ClockMono, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&timer)))
+	_, _, e := syscall.RawSyscall(syscall.SYS_TIMER_CREATE, raw.ClockMono,
+		uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&timer)))
 	if e != 0 {
 		t.Fatal(e)
 	}
 	each := syscall.NsecToTimespec(int64(period))
 	every := [2]syscall.Timespec{each, each}
-	_, _, e = syscall.RawSyscall6(syscall.SYS_TIMER_SETTIME, uintptr(timer), 0, uintptr(unsafe.Pointer(&every)), 0, 0, 0)
+	_, _, e = syscall.RawSyscall6(syscall.SYS_TIMER_SETTIME, uintptr(timer), 0,
+		uintptr(unsafe.Pointer(&every)), 0, 0, 0)
 	if e != 0 {
 		t.Fatal(e)
 	}

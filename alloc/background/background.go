@@ -40,8 +40,9 @@ func run() {
 	}
 }
 
-// rest sleeps in the kernel, and reports false where a filter refuses that. It is no time.Sleep, for timers need
-// the runtime's poller, which ends the process when the host closes all descriptors that it finds.
+// rest sleeps in the kernel, and reports false where a filter refuses that. It is no time.Sleep,
+// for timers need the runtime's poller, which ends the process when the host closes all descriptors
+// that it finds.
 func rest(d time.Duration) bool {
 	t := syscall.NsecToTimespec(int64(d))
 	err := syscall.Nanosleep(&t, nil)

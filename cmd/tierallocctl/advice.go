@@ -32,13 +32,16 @@ func idleSettings(env environ, v *verdict) []string {
 	demote := s.OnSoftcap == config.SoftcapDemote
 	note(soft == 0, "TA_ON_SOFTCAP", "no tier has a soft cap (TA_FAST_SOFT, TA_NORMAL_SOFT)")
 	note(hard == 0, "TA_ON_HARDCAP", "no tier has a hard cap (TA_FAST_HARD and so on)")
-	note(!demote || soft == 0, "TA_MIGRATE_BW", "nothing is moved without TA_ON_SOFTCAP=demote and a soft cap")
-	note(s.Background && (!demote || soft == 0), "TA_BACKGROUND", "nothing is moved without TA_ON_SOFTCAP=demote and a soft cap")
+	note(!demote || soft == 0, "TA_MIGRATE_BW",
+		"nothing is moved without TA_ON_SOFTCAP=demote and a soft cap")
+	note(s.Background && (!demote || soft == 0), "TA_BACKGROUND",
+		"nothing is moved without TA_ON_SOFTCAP=demote and a soft cap")
 	note(!s.UseLibnuma, "TA_NUMA_BALANCING", "no memory has a policy with TA_USE_LIBNUMA=0")
 	note(throttled == 0, "TA_THROTTLE", "no tier is throttled (TA_SLOW_BW, TA_SLOW_LAT and so on)")
 	note(s.Log == config.LogOff, "TA_LOG_FILE", "there is no log without TA_LOG")
 	note(!s.Interpose, "TA_RULES", "with TA_INTERPOSE=0 malloc goes to libc")
-	note(!s.Interpose && !(s.CUDA.Enable && s.CUDA.Spill), "TA_DEFAULT_HINT", "with TA_INTERPOSE=0 malloc goes to libc")
+	note(!s.Interpose && !(s.CUDA.Enable && s.CUDA.Spill), "TA_DEFAULT_HINT",
+		"with TA_INTERPOSE=0 malloc goes to libc")
 	for tier, name := range tierNames {
 		_, lower := lowerTier(account, int(account[tier]))
 		note(s.OnSoftcap != config.SoftcapWarn && !lower, prefix+name+"_SOFT",
@@ -55,10 +58,12 @@ func secureRemarks(s *config.Settings) []string {
 	var lines []string
 	add := func(check uint32, text string) {
 		if s.SecureWarn>>check&1 != 0 {
-			lines = append(lines, "TA_SECURE: "+text+" is a line on standard error; other damage ends the program")
+			lines = append(lines,
+				"TA_SECURE: "+text+" is a line on standard error; other damage ends the program")
 		}
 	}
-	add(config.CheckDeallocType, "memory of new, new[] or malloc freed by another family's function (dealloc_type_mismatch)")
+	add(config.CheckDeallocType,
+		"memory of new, new[] or malloc freed by another family's function (dealloc_type_mismatch)")
 	add(config.CheckDeleteSize, "memory freed with a wrong size (delete_size_mismatch)")
 	return lines
 }
@@ -75,8 +80,9 @@ func unusedTiers(env environ, s *config.Settings, account [4]uintptr) []string {
 		}
 		for _, name := range tierVariables(i) {
 			if _, set := env.get(name); set {
-				lines = append(lines, fmt.Sprintf("%s: no rule and no default hint sends anything to %s;"+
-					" only programs that call ta_alloc, ta_move, ta_set_hint or ta_set_default_hint use it", name, tierNames[i]))
+				lines = append(lines,
+					fmt.Sprintf("%s: no rule and no default hint sends anything to %s;"+
+						" only programs that call ta_alloc, ta_move, ta_set_hint or ta_set_default_hint use it", name, tierNames[i]))
 			}
 		}
 	}
@@ -98,7 +104,8 @@ func usedTiers(s *config.Settings, account [4]uintptr) []int {
 		}
 		used = append(used, i)
 		t := &s.Tiers[i]
-		overflows := t.Hard != 0 && s.OnHardcap == config.HardcapRouteSlow || t.Soft != 0 && s.OnSoftcap != config.SoftcapWarn
+		overflows := t.Hard != 0 && s.OnHardcap == config.HardcapRouteSlow ||
+			t.Soft != 0 && s.OnSoftcap != config.SoftcapWarn
 		if lower, ok := lowerTier(account, i); ok && overflows {
 			homes[lower] = true
 		}

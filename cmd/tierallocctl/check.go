@@ -60,7 +60,8 @@ func explain(w io.Writer, env environ, v *verdict, all bool) {
 		section(&text, group, settingLines(env, v, group, all))
 	}
 	if len(env.names(prefix)) == 0 && !all {
-		section(&text, "settings", []string{"none is set; what holds then: tierallocctl check --all"})
+		section(&text, "settings",
+			[]string{"none is set; what holds then: tierallocctl check --all"})
 	}
 	section(&text, "tiers on this machine", placeLines(env, v))
 	section(&text, "limit on memory", memoryLimit(v.settings))
@@ -80,7 +81,8 @@ func section(w io.Writer, title string, lines []string) {
 }
 
 // settingGroups are the titles that settings stand below.
-var settingGroups = []string{"settings", "settings of FAST", "settings of NORMAL", "settings of SLOW", "settings of CUDA"}
+var settingGroups = []string{"settings", "settings of FAST", "settings of NORMAL",
+	"settings of SLOW", "settings of CUDA"}
 
 // groupOf is the title for a variable: that of the tier it names, or of CUDA.
 func groupOf(name string) string {
@@ -145,7 +147,8 @@ func placeLines(env environ, v *verdict) []string {
 	}
 	t := newTable()
 	for _, p := range tiers {
-		t.AppendRow(table.Row{p.tier, "node " + nodeWords(p.nodes), size(memoryOn(v.nodes, p.nodes)), p.how})
+		t.AppendRow(table.Row{p.tier, "node " + nodeWords(p.nodes),
+			size(memoryOn(v.nodes, p.nodes)), p.how})
 	}
 	return append(strings.Split(t.Render(), "\n"), sameInPlan(env, v)...)
 }

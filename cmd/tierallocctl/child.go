@@ -22,14 +22,16 @@ type ending struct {
 
 // passed are the signals that are passed on to the command.
 var passed = []os.Signal{
-	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1,
+	syscall.SIGUSR2,
 }
 
 // runChild runs the program at path to its end, with this process's own files. The
 // command stays in this process group: in a group of its own, other programs of a
 // pipeline could lose the terminal to it.
 func runChild(path string, args []string, env environ) (ending, error) {
-	cmd := &exec.Cmd{Path: path, Args: args, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	cmd := &exec.Cmd{Path: path, Args: args, Env: env, Stdin: os.Stdin, Stdout: os.Stdout,
+		Stderr: os.Stderr}
 	signals := make(chan os.Signal, 16)
 	for _, s := range passed {
 		if !signal.Ignored(s) { // as under nohup: then the command ignores it too

@@ -43,8 +43,10 @@ func complaint(err error) string {
 
 // Texts that a terminal obeys, as JSON has them and as bytes.
 var (
-	hostileJSON  = []string{`\u001b[2J`, "\u009b2J", `\u009b31m`, "\u202etxt", `\u0007\u000d`, "\x7f", `\ud83d`, "\xff\xfe", `\n\t`}
-	hostileBytes = []string{"\x1b[2J", "\u009b2J", "\u202etxt", "\a\r", "\x7f", "\xff\xfe", "\n\n", "\x1b]0;x\a"}
+	hostileJSON = []string{`\u001b[2J`, "\u009b2J", `\u009b31m`, "\u202etxt", `\u0007\u000d`,
+		"\x7f", `\ud83d`, "\xff\xfe", `\n\t`}
+	hostileBytes = []string{"\x1b[2J", "\u009b2J", "\u202etxt", "\a\r", "\x7f", "\xff\xfe", "\n\n",
+		"\x1b]0;x\a"}
 )
 
 var jsonString = regexp.MustCompile(`"[^"\n]*"`)
@@ -111,7 +113,8 @@ func TestDamagedReports(t *testing.T) {
 		text := good
 		if random.IntN(3) > 0 { // in a string, so that most can be read
 			at := strs[random.IntN(len(strs))]
-			text = fmt.Appendf(nil, "%s\"%s\"%s", good[:at[0]], hostileJSON[random.IntN(len(hostileJSON))], good[at[1]:])
+			text = fmt.Appendf(nil, "%s\"%s\"%s", good[:at[0]],
+				hostileJSON[random.IntN(len(hostileJSON))], good[at[1]:])
 		}
 		if random.IntN(3) == 0 {
 			text = damage(random, text, hostileJSON)
@@ -132,8 +135,9 @@ func TestDamagedReports(t *testing.T) {
 // someLivePage is the contents of a live page of no process.
 func someLivePage() []byte {
 	text := make([]byte, stats.LiveSize)
-	head := stats.LiveHeader{Magic: stats.LiveMagic, Version: stats.LiveVersion, Size: uint64(stats.LiveSize),
-		Pid: 1<<22 + 1, State: stats.LiveRunning, Begun: 1, Published: 1}
+	head := stats.LiveHeader{Magic: stats.LiveMagic, Version: stats.LiveVersion,
+		Size: uint64(stats.LiveSize),
+		Pid:  1<<22 + 1, State: stats.LiveRunning, Begun: 1, Published: 1}
 	head.ProgramLen = uint64(copy(head.Program[:], "program"))
 	copy(text, unsafe.Slice((*byte)(unsafe.Pointer(&head)), unsafe.Sizeof(head)))
 	return text

@@ -123,7 +123,10 @@ var deviceFigures = []deviceFigure{
 	{"segments", func(d *device) string { return count(d.Segments) }},
 	{"given back", func(d *device) string { return size(d.BytesReleased) }},
 	{"throttled to", func(d *device) string { return throttleWords(d.Tiers.Fast) }},
-	{"wait charged", func(d *device) string { return duration(d.Tiers.Fast.WaitNs + d.Tiers.Slow.WaitNs) }},
+	{"wait charged", func(d *device) string {
+		return duration(d.Tiers.Fast.WaitNs +
+			d.Tiers.Slow.WaitNs)
+	}},
 	{"bad frees", func(d *device) string { return count(d.FreesInvalid) }},
 	{"unknown frees", func(d *device) string { return count(d.FreesUnknown) }},
 }
@@ -161,16 +164,19 @@ func describeLeaks(w io.Writer, d *device) {
 	t := newTable("address", "asked for", "stream", "allocation")
 	alignRight(t, 2, 4)
 	for _, l := range d.Leaks {
-		t.AppendRow(table.Row{fmt.Sprintf("%#x", l.Address), size(l.Bytes), fmt.Sprintf("%#x", l.Stream), count(l.Number)})
+		t.AppendRow(table.Row{fmt.Sprintf("%#x", l.Address), size(l.Bytes),
+			fmt.Sprintf("%#x", l.Stream), count(l.Number)})
 	}
-	fmt.Fprintf(w, "\nlive on device %d at the end: %s, among them\n%s\n", d.Ordinal, plural(d.BlocksLive, "block"), t.Render())
+	fmt.Fprintf(w, "\nlive on device %d at the end: %s, among them\n%s\n", d.Ordinal,
+		plural(d.BlocksLive, "block"), t.Render())
 }
 
 // summarizeDevices writes a line for each device.
 func summarizeDevices(w io.Writer, r *report) {
 	for _, d := range r.Devices {
 		fmt.Fprintf(w, "device %d: live at most %s, reserved at most %s; %s, %s of them without the driver; %s spilled, %s refused\n",
-			d.Ordinal, size(d.BytesPeak), size(d.BytesReservedPeak), plural(d.AllocCalls, "allocation"), ratio(d.Efficiency),
+			d.Ordinal, size(d.BytesPeak), size(d.BytesReservedPeak),
+			plural(d.AllocCalls, "allocation"), ratio(d.Efficiency),
 			size(d.BytesTotalSpilled), count(d.Refused))
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 func TestEnviron(t *testing.T) {
 	e := environ{"A=1", "TA_X=", "TA_Y=2", "TA_Y=3", "B", "TA_Z=a=b"}
-	for name, want := range map[string]string{"A": "1", "TA_X": "", "TA_Y": "2", "TA_Z": "a=b", "TA": "", "B": "", "": ""} {
+	for name, want := range map[string]string{"A": "1", "TA_X": "", "TA_Y": "2", "TA_Z": "a=b",
+		"TA": "", "B": "", "": ""} {
 		got, ok := e.get(name)
 		if got != want || ok != (want != "") {
 			t.Errorf("%s is %q, %v", name, got, ok)
@@ -19,7 +20,8 @@ func TestEnviron(t *testing.T) {
 	if got := e.names("TA_"); !slices.Equal(got, []string{"TA_Y", "TA_Z"}) {
 		t.Errorf("names: %q", got)
 	}
-	if got := e.with("TA_Y", "9"); !slices.Equal(got, environ{"A=1", "TA_X=", "B", "TA_Z=a=b", "TA_Y=9"}) {
+	if got := e.with("TA_Y", "9"); !slices.Equal(got,
+		environ{"A=1", "TA_X=", "B", "TA_Z=a=b", "TA_Y=9"}) {
 		t.Errorf("with a value: %q", got)
 	}
 	if got := e.with("TA_Y", ""); !slices.Equal(got, environ{"A=1", "TA_X=", "B", "TA_Z=a=b"}) {

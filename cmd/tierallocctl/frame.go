@@ -39,7 +39,8 @@ func (f *frame) title() string {
 // lines draws the table. at is the number of the line of the selected process, or of
 // the header.
 func (f *frame) lines() (lines []string, at int) {
-	t := newTable("", "pid", "program", "state", "age", "memory", "of cap", "allocs/s", "bytes/s", "wait/s", "moved/s", "violations")
+	t := newTable("", "pid", "program", "state", "age", "memory", "of cap", "allocs/s", "bytes/s",
+		"wait/s", "moved/s", "violations")
 	alignRight(t, 2, 5, 6, 8, 9, 10, 11, 12)
 	n := 0 // lines below the header
 	for i := range f.list {
@@ -49,8 +50,10 @@ func (f *frame) lines() (lines []string, at int) {
 		if a.key() == f.selected {
 			mark, at = ">", n
 		}
-		t.AppendRow(table.Row{mark, a.pid, a.program, a.state, duration(uint64(a.age)), size(a.memory()), "",
-			rate(a.rates.allocs), byteRate(a.rates.bytes), waitRate(a.rates.wait), rate(a.rates.moved), count(a.violations())})
+		t.AppendRow(table.Row{mark, a.pid, a.program, a.state, duration(uint64(a.age)),
+			size(a.memory()), "",
+			rate(a.rates.allocs), byteRate(a.rates.bytes), waitRate(a.rates.wait),
+			rate(a.rates.moved), count(a.violations())})
 		if a.report == nil {
 			continue
 		}
@@ -75,7 +78,8 @@ func shown(t *tier) bool { return t.BytesPeak|t.CapacitySoft|t.CapacityHard|t.Ca
 
 func tierRow(name string, t *tier, r rates) table.Row {
 	return table.Row{"", "", "  " + name, "", "", size(t.BytesCurrent), bar(t),
-		rate(r.allocs), byteRate(r.bytes), waitRate(r.wait), rate(r.moved), count(t.CapacityViolations)}
+		rate(r.allocs), byteRate(r.bytes), waitRate(r.wait), rate(r.moved),
+		count(t.CapacityViolations)}
 }
 
 // deviceRows are those of a device and of what it spilled.
@@ -112,9 +116,11 @@ func bar(t *tier) string {
 	case t.CapacitySoft != 0 && t.BytesCurrent > t.CapacitySoft:
 		colour = lipgloss.Yellow
 	}
-	drawn := progress.New(progress.WithColors(colour), progress.WithoutPercentage(), progress.WithWidth(10),
+	drawn := progress.New(progress.WithColors(colour), progress.WithoutPercentage(),
+		progress.WithWidth(10),
 		progress.WithFillCharacters('█', '░'))
-	return drawn.ViewAs(float64(t.BytesCurrent)/float64(most)) + " " + percent(t.BytesCurrent, most) + " of " + size(most) + " " + which
+	return drawn.ViewAs(float64(t.BytesCurrent)/float64(most)) + " " +
+		percent(t.BytesCurrent, most) + " of " + size(most) + " " + which
 }
 
 // String is the frame as plain text.

@@ -12,7 +12,8 @@ func TestFrame(t *testing.T) {
 	unborn := process(t, 8, 1, live.Running)
 	unborn.report = nil
 	dead.report.Devices[0].BytesTotalSpilled = 0
-	f := frame{list: []activity{{page: process(t, 9, 1, live.Running), rates: rates{allocs: 1500, bytes: 2048}}, {page: dead}, {page: unborn}}}
+	f := frame{list: []activity{{page: process(t, 9, 1, live.Running),
+		rates: rates{allocs: 1500, bytes: 2048}}, {page: dead}, {page: unborn}}}
 	text := squeeze(f.String())
 	for _, words := range []string{
 		"tieralloc: 2 running, 1 ended;", "1.5 k allocations/s, 2.0 KiB/s",

@@ -31,8 +31,9 @@ func gpuCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := nvmllink.Open(nvmllink.Library); err != nil {
-				return &failure{statusUnavailable, fmt.Errorf("NVML is not installed (%w): it comes with NVIDIA's driver;"+
-					" a container needs to be given it", err)}
+				return &failure{statusUnavailable,
+					fmt.Errorf("NVML is not installed (%w): it comes with NVIDIA's driver;"+
+						" a container needs to be given it", err)}
 			}
 			gpus, err := readGPUs(nvml.New())
 			if err != nil {
@@ -86,7 +87,8 @@ func showGPUs(w io.Writer, gpus []gpu, rest []gpuProcess) {
 		t := newTable("gpu", "name", "memory", "used", "free", "nodes", "bus", "uuid")
 		alignRight(t, 3, 4, 5)
 		for _, g := range gpus {
-			t.AppendRow(table.Row{g.Index, printable(g.Name), size(g.Total), size(g.Used), size(g.Free), nodeWords(g.Nodes), g.PCI, g.UUID})
+			t.AppendRow(table.Row{g.Index, printable(g.Name), size(g.Total), size(g.Used),
+				size(g.Free), nodeWords(g.Nodes), g.PCI, g.UUID})
 		}
 		fmt.Fprintln(w, t.Render())
 	}
@@ -101,16 +103,20 @@ func showGPUs(w io.Writer, gpus []gpu, rest []gpuProcess) {
 }
 
 func processTable(list []gpuProcess) table.Writer {
-	t := newTable("pid", "program", "used", "reserved", "live", "cached", "spilled", "hard cap", "allocations", "efficiency")
+	t := newTable("pid", "program", "used", "reserved", "live", "cached", "spilled", "hard cap",
+		"allocations", "efficiency")
 	alignRight(t, 1, 3, 4, 5, 6, 7, 8, 9, 10)
 	for _, p := range list {
-		row := table.Row{p.Pid, printable(p.Program), none, none, none, none, none, none, none, none}
+		row := table.Row{p.Pid, printable(p.Program), none, none, none, none, none, none, none,
+			none}
 		if p.Used != nil {
 			row[2] = size(*p.Used)
 		}
 		if d := p.Heap; d != nil {
-			row[3], row[4], row[5], row[6] = size(d.BytesReserved), size(d.BytesLive), size(d.cached()), size(d.BytesSpilled)
-			row[7], row[8], row[9] = limit(d.Tiers.Fast.CapacityHard), count(d.AllocCalls), ratio(d.Efficiency)
+			row[3], row[4], row[5], row[6] = size(d.BytesReserved), size(d.BytesLive),
+				size(d.cached()), size(d.BytesSpilled)
+			row[7], row[8], row[9] = limit(d.Tiers.Fast.CapacityHard), count(d.AllocCalls),
+				ratio(d.Efficiency)
 		}
 		t.AppendRow(row)
 	}

@@ -19,17 +19,19 @@ import (
 	"tieralloc/alloc"
 )
 
-// What `stats --nodes` shows: the kernel knows on which node each page of a mapping is, and the heap's page map, in the
-// process's memory, which mappings are the heap's and to which tier their spans belong. So it is exact, and the process
-// takes no part. The page map is that of this program's own library: another build may have it elsewhere.
+// What `stats --nodes` shows: the kernel knows on which node each page of a mapping is, and the
+// heap's page map, in the process's memory, which mappings are the heap's and to which tier their
+// spans belong. So it is exact, and the process takes no part. The page map is that of this
+// program's own library: another build may have it elsewhere.
 
 // tierRows are the tiers as reports name them.
 var tierRows = [3]string{"fast", "normal", "slow"}
 
 // Rows beside the tiers.
 const (
-	rowMixed = "mixed" // of mappings with spans of several tiers: in simulated tiers they may share one
-	rowOwn   = "own"   // what the library has for itself: descriptors and the page map
+	// of mappings with spans of several tiers: in simulated tiers they may share one
+	rowMixed = "mixed"
+	rowOwn   = "own" // what the library has for itself: descriptors and the page map
 )
 
 // heapNodes are the bytes by node of each row.
@@ -102,7 +104,8 @@ func symbolIn(library, name string) (uint64, error) {
 			return s.Value, nil
 		}
 	}
-	return 0, fmt.Errorf("%s has lost its symbols (strip): where its heap is cannot be told", library)
+	return 0, fmt.Errorf("%s has lost its symbols (strip): where its heap is cannot be told",
+		library)
 }
 
 // heapReader looks for the heap's mappings.
@@ -114,8 +117,8 @@ type heapReader struct {
 	steps  uint64 // left to take: the process may be hostile, or damaged
 }
 
-// What the reader does costs steps: one for an entry of the page map and for a mapping that a span lies in,
-// descriptorSteps for a span's descriptor, which takes a system call.
+// What the reader does costs steps: one for an entry of the page map and for a mapping that a span
+// lies in, descriptorSteps for a span's descriptor, which takes a system call.
 const (
 	spareSteps      = 1 << 24 // enough for the page map of 1 TiB
 	descriptorSteps = 64
@@ -129,7 +132,8 @@ func newHeapReader(memory io.ReaderAt, all []mapping) *heapReader {
 			steps += resident / uint64(alloc.DescriptorSize) * (descriptorSteps + 1)
 		}
 	}
-	return &heapReader{memory: memory, all: all, root: make([]byte, alloc.RootEntries*8), rows: map[*mapping]string{}, steps: steps}
+	return &heapReader{memory: memory, all: all, root: make([]byte, alloc.RootEntries*8),
+		rows: map[*mapping]string{}, steps: steps}
 }
 
 // take takes n steps, if so many are left.
@@ -187,8 +191,8 @@ func (h *heapReader) look(m *mapping) {
 	}
 }
 
-// span notes the mappings of the span whose descriptor is at p. A huge block has an entry in the page map for its
-// first slice only, and may have several mappings, and two tiers.
+// span notes the mappings of the span whose descriptor is at p. A huge block has an entry in the
+// page map for its first slice only, and may have several mappings, and two tiers.
 func (h *heapReader) span(p uint64) {
 	var descriptor [alloc.DescriptorSize]byte
 	if !h.take(descriptorSteps) {
@@ -203,7 +207,8 @@ func (h *heapReader) span(p uint64) {
 	h.lies(uint64(cut), uint64(end), tierRows[rest])
 }
 
-// lies notes that what is from start to end belongs to a tier. What is mapped beside it of the library's own goes with it.
+// lies notes that what is from start to end belongs to a tier. What is mapped beside it of the
+// library's own goes with it.
 func (h *heapReader) lies(start, end uint64, row string) {
 	i := sort.Search(len(h.all), func(i int) bool { return h.all[i].end > start })
 	for ; i < len(h.all) && h.all[i].start < end && h.take(1); i++ {
@@ -242,7 +247,8 @@ func (h *heapReader) sums() heapNodes {
 func showHeapNodes(w io.Writer, name, library string, asJSON bool) error {
 	pid, err := strconv.Atoi(name)
 	if err != nil || pid <= 0 {
-		return &failure{statusUsage, fmt.Errorf("stats --nodes is of a process: %q is no number of one", name)}
+		return &failure{statusUsage,
+			fmt.Errorf("stats --nodes is of a process: %q is no number of one", name)}
 	}
 	if library, err = findLibrary(library); err != nil {
 		return err

@@ -23,7 +23,8 @@ func (m *hostileMemory) ReadAt(p []byte, _ int64) (int, error) {
 func TestHostilePageMap(t *testing.T) {
 	const mapped, resident = 16 << 40, 1 << 20
 	memory := &hostileMemory{}
-	h := newHeapReader(memory, []mapping{{start: 1 << 32, end: 1<<32 + mapped, perNode: map[int]uint64{0: resident}}})
+	h := newHeapReader(memory, []mapping{{start: 1 << 32, end: 1<<32 + mapped,
+		perNode: map[int]uint64{0: resident}}})
 	for i := range alloc.RootEntries {
 		binary.LittleEndian.PutUint64(h.root[i*8:], 1<<33)
 	}

@@ -182,7 +182,8 @@ func (i *image) ends() {
 		}
 		o := lookAt(fields[5])
 		expected[o.id]--
-		if o.malloc && expected[o.id] == -1 { // once more than there were: a namespace of dlmopen has its own libc
+		// once more than there were: a namespace of dlmopen has its own libc
+		if o.malloc && expected[o.id] == -1 {
 			i.later = append(i.later, fields[5])
 		}
 	}
@@ -217,7 +218,8 @@ func (i *image) loaded() (names []string, err error) {
 	}()
 	read := func(at uint64, data any) {
 		if err == nil {
-			err = binary.Read(io.NewSectionReader(memory, int64(at), 1<<20), binary.LittleEndian, data)
+			err = binary.Read(io.NewSectionReader(memory, int64(at), 1<<20), binary.LittleEndian,
+				data)
 		}
 	}
 	headers := make([]elf.Prog64, i.aux[atPhnum]&0xffff)

@@ -25,7 +25,8 @@ func findLibrary(named string) (string, error) {
 		}
 		path = filepath.Join(filepath.Dir(self), libraryName)
 		if _, err := os.Stat(path); err != nil {
-			if installed := filepath.Join(filepath.Dir(self), "..", "lib", libraryName); checkLibrary(installed) == nil {
+			if installed := filepath.Join(filepath.Dir(self), "..", "lib",
+				libraryName); checkLibrary(installed) == nil {
 				path = installed
 			}
 		}
@@ -36,7 +37,8 @@ func findLibrary(named string) (string, error) {
 	}
 	if err := checkLibrary(path); err != nil {
 		if named == "" && errors.Is(err, os.ErrNotExist) {
-			return "", fmt.Errorf("%s is not beside this program: name it with --library (%w)", libraryName, err)
+			return "", fmt.Errorf("%s is not beside this program: name it with --library (%w)",
+				libraryName, err)
 		}
 		return "", err
 	}

@@ -54,7 +54,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		DisableAutoGenTag: true,
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
 	}
-	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), checkCommand(), topologyCommand(),
+	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), checkCommand(),
+		topologyCommand(),
 		gpuCommand(), versionCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)

@@ -35,13 +35,17 @@ type instance struct {
 // describeManagers writes a table for each memory manager that has instances.
 func describeManagers(w io.Writer, r *report) {
 	for _, m := range r.Managers {
-		t := newTable("instance", "number", "group", "pool", "part", "cap", "live", "peak", "allocs", "frees", "refused", "evicted")
+		t := newTable("instance", "number", "group", "pool", "part", "cap", "live", "peak",
+			"allocs", "frees", "refused", "evicted")
 		alignRight(t, 2, 5, 6, 7, 8, 9, 10, 11, 12)
 		for _, i := range m.Instances {
-			t.AppendRow(table.Row{i.Name, fmt.Sprint(i.ID), i.Group, i.Pool, ratio(i.Proportion), size(i.BytesCap), size(i.BytesLive),
-				size(i.BytesPeak), count(i.AllocCalls), count(i.FreeCalls), count(i.Refused), count(i.Evictions)})
+			t.AppendRow(table.Row{i.Name, fmt.Sprint(i.ID), i.Group, i.Pool, ratio(i.Proportion),
+				size(i.BytesCap), size(i.BytesLive),
+				size(i.BytesPeak), count(i.AllocCalls), count(i.FreeCalls), count(i.Refused),
+				count(i.Evictions)})
 		}
-		fmt.Fprintf(w, "\nmemory manager %q of device %d, %s: %s for %s\n%s\n", m.Name, m.Device, m.Mode,
+		fmt.Fprintf(w, "\nmemory manager %q of device %d, %s: %s for %s\n%s\n", m.Name, m.Device,
+			m.Mode,
 			size(m.BytesTotal), plural(m.Count, "instance"), t.Render())
 		if hidden := m.Count - min(m.Count, uint64(len(m.Instances))); hidden != 0 {
 			fmt.Fprintf(w, "and %s that the report has no room for\n", plural(hidden, "instance"))

@@ -32,7 +32,8 @@ func TestDamagedManagers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, managers := range []string{"[null]", `[{"instances": [null]}]`, `[{"instances": 3}]`} {
-		text := strings.Replace(string(good), `"managers": [`, `"managers": `+managers+`, "rest": [`, 1)
+		text := strings.Replace(string(good), `"managers": [`,
+			`"managers": `+managers+`, "rest": [`, 1)
 		if _, err := decodeReport([]byte(text)); err == nil {
 			t.Errorf("%s is accepted", managers)
 		}

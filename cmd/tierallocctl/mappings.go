@@ -43,8 +43,8 @@ func processRuns(pid int) bool {
 	return err == nil
 }
 
-// threadWithMemory is the process, or where its first thread has ended before the others one of these: the kernel shows
-// no memory of a thread that has ended.
+// threadWithMemory is the process, or where its first thread has ended before the others one of
+// these: the kernel shows no memory of a thread that has ended.
 func threadWithMemory(pid int) int {
 	tasks, _ := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
 	for _, task := range tasks {
@@ -99,8 +99,8 @@ func parseMaps(text []byte) (all []mapping) {
 	return all
 }
 
-// addNodes reads the lines START POLICY WORD..., of whose words N0=5 is 5 pages on node 0 and kernelpagesize_kB=4 their
-// size. A mapping that is new since is left out.
+// addNodes reads the lines START POLICY WORD..., of whose words N0=5 is 5 pages on node 0 and
+// kernelpagesize_kB=4 their size. A mapping that is new since is left out.
 func addNodes(all []mapping, text []byte) {
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		fields := strings.Fields(lines.Text())

@@ -93,7 +93,8 @@ func whySimulated(s *config.Settings, t *numa.Topology) string {
 	case len(nodeList(t.Memory)) < 2:
 		return "one node: the tiers are simulated"
 	case len(usable) < 2:
-		return "one node that this process may use (" + nodeWords(usable) + "): the tiers are simulated"
+		return "one node that this process may use (" + nodeWords(usable) +
+			"): the tiers are simulated"
 	case s.Tiers[0].Nodes|s.Tiers[1].Nodes|s.Tiers[2].Nodes != 0:
 		return "memory cannot be bound to the nodes that were named: the tiers are simulated"
 	}

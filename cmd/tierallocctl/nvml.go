@@ -13,7 +13,8 @@ import (
 // readGPUs asks NVML for all devices. What it does not say of one is left out.
 func readGPUs(lib nvml.Interface) ([]gpu, error) {
 	if ret := lib.Init(); ret != nvml.SUCCESS {
-		return nil, &failure{statusUnavailable, fmt.Errorf("NVML cannot be used: %s", nvmlWords(lib, ret))}
+		return nil, &failure{statusUnavailable,
+			fmt.Errorf("NVML cannot be used: %s", nvmlWords(lib, ret))}
 	}
 	defer lib.Shutdown()
 	n, ret := lib.DeviceGetCount()
@@ -24,7 +25,8 @@ func readGPUs(lib nvml.Interface) ([]gpu, error) {
 	for i := range n {
 		d, ret := lib.DeviceGetHandleByIndex(i)
 		if ret != nvml.SUCCESS {
-			return nil, fmt.Errorf("NVML has no access to device %d of %d: %s", i, n, nvmlWords(lib, ret))
+			return nil, fmt.Errorf("NVML has no access to device %d of %d: %s", i, n,
+				nvmlWords(lib, ret))
 		}
 		gpus = append(gpus, readGPU(lib, d, i))
 	}

@@ -45,7 +45,8 @@ func readPage(path string) (*page, error) {
 }
 
 func snapshot(file *live.Page) (*page, error) {
-	p := &page{path: file.Path(), pid: file.Pid(), owner: file.Owner(), program: printable(file.Program()), start: file.Start()}
+	p := &page{path: file.Path(), pid: file.Pid(), owner: file.Owner(),
+		program: printable(file.Program()), start: file.Start()}
 	s, err := file.Snapshot()
 	if errors.Is(err, live.ErrVersion) {
 		if p.state, p.other = file.State(), err; p.state.Dead() {
@@ -146,12 +147,14 @@ func whyNoPage(pid int) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("there is no process %d, and no live page of it in %s (one is kept of processes started with"+
-			" TA_STATS_LIVE=1; a statistics file is read by its name: tierallocctl stats FILE)", pid, live.UsualFolder)
+			" TA_STATS_LIVE=1; a statistics file is read by its name: tierallocctl stats FILE)",
+			pid, live.UsualFolder)
 	case !visible:
 		return fmt.Errorf("process %d is not to be looked into, and no live page of it can be read in %s:"+
 			" ask as its user, or as root", pid, live.UsualFolder)
 	case !preloaded:
-		return fmt.Errorf("process %d runs without %s, or has no live page: %s", pid, libraryName, howToPage)
+		return fmt.Errorf("process %d runs without %s, or has no live page: %s", pid, libraryName,
+			howToPage)
 	}
 	return fmt.Errorf("process %d has no live page: %s", pid, howToPage)
 }

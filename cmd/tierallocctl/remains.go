@@ -37,7 +37,8 @@ func newRemains(env environ) (*remains, error) {
 	l.pattern = pattern
 	env = env.with("TA_STATS_FILE", pattern)
 	// Where no page can be made the library would say so for each process.
-	if _, ok := env.get("TA_STATS_LIVE"); !ok && unix.Access(live.UsualFolder, unix.W_OK|unix.X_OK) == nil {
+	if _, ok := env.get("TA_STATS_LIVE"); !ok &&
+		unix.Access(live.UsualFolder, unix.W_OK|unix.X_OK) == nil {
 		l.ownPage = true
 		env = env.with("TA_STATS_LIVE", "1")
 	}
@@ -76,7 +77,8 @@ func (l *remains) close(end ending) {
 func (l *remains) eachPage(end ending, use func(*live.Page) error) {
 	for _, path := range pagePaths(l.env, strconv.Itoa(end.pid)) {
 		inFolder(path, func(file *live.Page) error {
-			if file.Pid() != end.pid || file.Owner() != os.Geteuid() || file.Start().Before(end.started) {
+			if file.Pid() != end.pid || file.Owner() != os.Geteuid() ||
+				file.Start().Before(end.started) {
 				return nil
 			}
 			return use(file)
@@ -101,14 +103,17 @@ func (l *remains) tell(w io.Writer, o runOptions, end ending) error {
 		}
 		text, r = p.text, p.report
 		if !o.quiet {
-			fmt.Fprintf(w, "tierallocctl: %s left no statistics (%s); these are the last of its live page, of %s after its start\n",
+			fmt.Fprintf(w,
+				"tierallocctl: %s left no statistics (%s); these are the last of its live page, of %s after its start\n",
 				filepath.Base(end.path), l.why(end), duration(r.UptimeNs))
 		}
 	}
 	if !o.quiet {
 		summarize(w, r)
 		if n := l.others(path); n > 0 {
-			fmt.Fprintf(w, "%s of other processes; to keep them: --stats-file 'stats.%%p.%%e.json'\n", plural(n, "more report"))
+			fmt.Fprintf(w,
+				"%s of other processes; to keep them: --stats-file 'stats.%%p.%%e.json'\n",
+				plural(n, "more report"))
 		}
 	}
 	if o.json == "" {

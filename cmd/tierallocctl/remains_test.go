@@ -60,7 +60,8 @@ func TestFind(t *testing.T) {
 		t.Error("a report of another process, or none, was taken")
 	}
 	put("4242.trainer", string(text))
-	if _, r, path := l.find(ending{pid: 4242, started: start}); r == nil || filepath.Base(path) != "4242.trainer" {
+	if _, r, path := l.find(ending{pid: 4242, started: start}); r == nil ||
+		filepath.Base(path) != "4242.trainer" {
 		t.Error("the report was not found")
 	}
 	if _, r, _ := l.find(ending{pid: 4242, started: start.Add(1)}); r != nil {
@@ -71,7 +72,8 @@ func TestFind(t *testing.T) {
 func TestNewRemains(t *testing.T) {
 	l, err := newRemains(environ{"TA_STATS_FILE=x.%p"})
 	dir, _ := os.Getwd()
-	if v, _ := l.env.get("TA_STATS_FILE"); err != nil || l.dir != "" || l.pattern != dir+"/x.%p" || v != l.pattern {
+	if v, _ := l.env.get("TA_STATS_FILE"); err != nil || l.dir != "" || l.pattern != dir+"/x.%p" ||
+		v != l.pattern {
 		t.Errorf("%+v, %v", l, err)
 	}
 	l.close(ending{})
@@ -103,7 +105,8 @@ func TestCanCreate(t *testing.T) {
 	}
 	for path, want := range map[string]bool{
 		"": true, file: true, filepath.Join(dir, "new"): true, "new": true,
-		dir: false, filepath.Join(dir, "none", "new"): false, filepath.Join(file, "new"): false, testlib.Null(t): false,
+		dir: false, filepath.Join(dir, "none", "new"): false, filepath.Join(file, "new"): false,
+		testlib.Null(t): false,
 	} {
 		if err := canCreate(path); (err == nil) != want {
 			t.Errorf("%q: %v", path, err)
@@ -121,11 +124,13 @@ func TestPagePaths(t *testing.T) {
 	for value, want := range map[string][]string{
 		"": nil, "0": nil, "/none/%p": nil, dir + "/%p.%e": {path}, dir + "/%p": nil,
 	} {
-		if got := pagePaths(environ{"TA_STATS_LIVE=" + value}, strconv.Itoa(5)); !slices.Equal(got, want) {
+		if got := pagePaths(environ{"TA_STATS_LIVE=" + value}, strconv.Itoa(5)); !slices.Equal(got,
+			want) {
 			t.Errorf("%s: %q", value, got)
 		}
 	}
-	if got := pagePaths(environ{"TA_STATS_LIVE=" + dir + "/%p.%e"}, "*"); !slices.Equal(got, []string{path}) {
+	if got := pagePaths(environ{"TA_STATS_LIVE=" + dir + "/%p.%e"}, "*"); !slices.Equal(got,
+		[]string{path}) {
 		t.Errorf("of any process: %q", got)
 	}
 }

@@ -116,7 +116,8 @@ func decodeReport(text []byte) (*report, error) {
 	case r.Schema == "":
 		return nil, errors.New("no statistics of tieralloc: there is no \"schema\"")
 	case r.Schema != stats.Schema:
-		return nil, fmt.Errorf("statistics of format %q; this program reads %q", r.Schema, stats.Schema)
+		return nil, fmt.Errorf("statistics of format %q; this program reads %q", r.Schema,
+			stats.Schema)
 	case r.Heap == nil || r.Tiers.Fast == nil || r.Tiers.Normal == nil || r.Tiers.Slow == nil:
 		return nil, errors.New("damaged statistics: heap or tiers are missing")
 	}
@@ -179,7 +180,8 @@ func readReportFile(path string) (text []byte, r *report, err error) {
 		return nil, nil, err
 	}
 	if len(text) > reportMax {
-		return nil, nil, fmt.Errorf("%s: no statistics of tieralloc: it has more than %s", path, size(reportMax))
+		return nil, nil, fmt.Errorf("%s: no statistics of tieralloc: it has more than %s", path,
+			size(reportMax))
 	}
 	if r, err = decodeReport(text); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)

@@ -94,8 +94,10 @@ func TestDecodeReportRefuses(t *testing.T) {
 		{strings.Replace(string(good), `"tiers": {
         "fast"`, `"tiers": {
         "faster"`, 1), "tiers of a device"},
-		{strings.Replace(string(good), `"devices": [`, `"devices": [null, `, 1), "tiers of a device"},
-		{strings.Replace(string(good), `"devices": [`, `"devices": [`+strings.Repeat("{}, ", 8), 1), "9 devices"},
+		{strings.Replace(string(good), `"devices": [`, `"devices": [null, `, 1),
+			"tiers of a device"},
+		{strings.Replace(string(good), `"devices": [`, `"devices": [`+strings.Repeat("{}, ", 8), 1),
+			"9 devices"},
 		{strings.Replace(string(good), `"bytes_peak": `, `"bytes_peak": -`, 1), "no statistics"},
 	} {
 		r, err := decodeReport([]byte(c.text))
@@ -153,9 +155,12 @@ func TestDescribe(t *testing.T) {
 		"trainer (process 4242), after 1m1.5s; tiers numa",
 		"policy: default hint warm, 2 rules, over soft demote, at hard route_slow, throttle sleep, model cxl",
 		"current 1.0 MiB 2.0 MiB 3.0 MiB", "soft cap 32 MiB - -", "hard cap 64 MiB - -",
-		"blocks allocated 1,001 2,001 3,001", "blocks entered 1,101 2,101 3,101", "bytes entered 2.0 GiB 3.0 GiB 4.0 GiB", "taken over soft cap 5 0 0", "rerouted at soft cap 7 0 0",
+		"blocks allocated 1,001 2,001 3,001", "blocks entered 1,101 2,101 3,101",
+		"bytes entered 2.0 GiB 3.0 GiB 4.0 GiB", "taken over soft cap 5 0 0",
+		"rerouted at soft cap 7 0 0",
 		"met hard cap 11 0 0", "routed slow at hard cap 13 0 0", "refused 17 0 0",
-		"throttled to - - 1.0 GiB/s, 100ns each", "wait charged 0s 0s 1.23ms", "sleeps 0 0 31", "overslept 0s 0s 45.7µs",
+		"throttled to - - 1.0 GiB/s, 100ns each", "wait charged 0s 0s 1.23ms", "sleeps 0 0 31",
+		"overslept 0s 0s 45.7µs",
 		"moves out attempted 19 0 0", "pages moved 2,300 0 0", "pages not moved 29 0 0",
 		"huge pages default default 2M", "mappings without them 0 0 37", "nodes 0 0 2-3",
 		"on node 3 0 B 0 B 1.5 MiB",
@@ -186,7 +191,8 @@ func TestSummarize(t *testing.T) {
 	var out bytes.Buffer
 	summarize(&out, goodReport(t))
 	for _, words := range []string{
-		"FAST 1.0 MiB 2.0 MiB 32 MiB 64 MiB 1,001 990 11 20 0s 2,300 29", "SLOW 3.0 MiB 6.0 MiB - - 3,001 2,990 0 0 1.23ms 0 0",
+		"FAST 1.0 MiB 2.0 MiB 32 MiB 64 MiB 1,001 990 11 20 0s 2,300 29",
+		"SLOW 3.0 MiB 6.0 MiB - - 3,001 2,990 0 0 1.23ms 0 0",
 	} {
 		if !strings.Contains(squeeze(out.String()), words) {
 			t.Errorf("%q is missing in\n%s", words, out.String())

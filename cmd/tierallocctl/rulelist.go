@@ -48,7 +48,8 @@ func ruleWords(l *config.RuleList, i uintptr) string {
 			parts = append(parts, c.what+" "+printable(pattern(l, c.glob)))
 		}
 	}
-	return strings.Join(parts, ", ") + ": " + hintNames[r.Hint] + ", to " + tierNames[tiers.Home(uintptr(r.Hint))]
+	return strings.Join(parts, ", ") + ": " + hintNames[r.Hint] + ", to " +
+		tierNames[tiers.Home(uintptr(r.Hint))]
 }
 
 // rangeWords says which sizes lie in a range of whole bytes.
@@ -87,7 +88,8 @@ func hiddenBy(l *config.RuleList, i uintptr) int {
 	}
 	for k := range i {
 		e := &l.Rule[k]
-		if e.Min <= r.Min && r.Max <= e.Max && wider(e.Thread, r.Thread) && wider(e.Program, r.Program) && wider(e.Lib, r.Lib) {
+		if e.Min <= r.Min && r.Max <= e.Max && wider(e.Thread, r.Thread) &&
+			wider(e.Program, r.Program) && wider(e.Lib, r.Lib) {
 			return int(k)
 		}
 	}

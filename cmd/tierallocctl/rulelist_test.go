@@ -92,14 +92,16 @@ func TestSlowSizes(t *testing.T) {
 
 // TestSlowSizesLib: the hint of a size that is not slow does not depend on who calls.
 func TestSlowSizesLib(t *testing.T) {
-	v := judged(t, "TA_RULES=size>=4K,lib=liba:hot;size<=64K,lib=libb:cold;size>=1M:cold", "TA_DEFAULT_HINT=warm")
+	v := judged(t, "TA_RULES=size>=4K,lib=liba:hot;size<=64K,lib=libb:cold;size>=1M:cold",
+		"TA_DEFAULT_HINT=warm")
 	if got := strings.Join(slowSizes(v.settings, audience{}), "; "); got != "0 B to 4 MiB" {
 		t.Errorf("slow: %q", got)
 	}
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	set := tiers.ThreadSet(0)
-	if tiers.Match(set&tiers.LibSet(cString(&pin, "/lib/libb")), 100) == tiers.Match(set&tiers.LibSet(cString(&pin, "/lib/liba")), 100) {
+	if tiers.Match(set&tiers.LibSet(cString(&pin, "/lib/libb")),
+		100) == tiers.Match(set&tiers.LibSet(cString(&pin, "/lib/liba")), 100) {
 		t.Error("the rules of the test make no difference")
 	}
 	if alloc.MaxClass != 4<<20 {

@@ -51,8 +51,8 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// startsCommand gives cmd what those have in common that start a program on the library: the settings'
-// flags, and arguments that are the program's.
+// startsCommand gives cmd what those have in common that start a program on the library: the
+// settings' flags, and arguments that are the program's.
 func startsCommand(cmd *cobra.Command, library *string) {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -118,7 +118,8 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 // listMistakes says why a command was not started. A variable that a flag has set is
 // shown with the flag.
 func listMistakes(w io.Writer, command string, mistakes []mistake, flags map[string]string) {
-	fmt.Fprintf(w, "tierallocctl: %s was not started: %s in the settings\n", command, plural(len(mistakes), "mistake"))
+	fmt.Fprintf(w, "tierallocctl: %s was not started: %s in the settings\n", command,
+		plural(len(mistakes), "mistake"))
 	for _, m := range mistakes {
 		if flag := flags[m.name]; flag != "" {
 			fmt.Fprintf(w, "  %s: %s\n", flag, m.text)

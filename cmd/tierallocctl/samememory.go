@@ -11,7 +11,8 @@ import (
 
 // sameMemory says of each set of tiers that lie on the same nodes that they do, and which caps
 // hold for all of them. caps are the words for those of a tier's memory.
-func sameMemory(account [4]uintptr, nodes func(tier int) []int, caps func(tier int) []string) []string {
+func sameMemory(account [4]uintptr, nodes func(tier int) []int,
+	caps func(tier int) []string) []string {
 	var lines []string
 	for first := range tierNames {
 		var names, held []string
@@ -58,7 +59,8 @@ func sameInPlan(env environ, v *verdict) []string {
 			for _, kind := range []string{"_SOFT", "_HARD"} {
 				name := prefix + tierNames[tier] + kind
 				value, set := env.get(name)
-				if set && !slices.ContainsFunc(v.mistakes, func(m mistake) bool { return m.name == name }) {
+				if set && !slices.ContainsFunc(v.mistakes,
+					func(m mistake) bool { return m.name == name }) {
 					list = append(list, name+"="+printable(value))
 				}
 			}

@@ -10,7 +10,8 @@ import (
 )
 
 // twoKinds is the places of the tiers on a machine with one slower node.
-var twoKinds = &numa.Map{Nodes: 3, Tier: [4]numa.Place{{Nodes: 1}, {Nodes: 1}, {Nodes: 2, Mode: numa.PreferredMany}}}
+var twoKinds = &numa.Map{Nodes: 3, Tier: [4]numa.Place{{Nodes: 1}, {Nodes: 1},
+	{Nodes: 2, Mode: numa.PreferredMany}}}
 
 // TestSameInPlan: tiers of one memory are named with the caps that hold for all of them.
 func TestSameInPlan(t *testing.T) {
@@ -21,12 +22,15 @@ func TestSameInPlan(t *testing.T) {
 		want   []string
 	}{
 		{&numa.Map{Simulated: true}, "TA_FAST_HARD=32M", nil},
-		{&numa.Map{Tier: [4]numa.Place{{Nodes: 1}, {Nodes: 2}, {Nodes: 4}}}, "TA_FAST_HARD=32M", nil},
+		{&numa.Map{Tier: [4]numa.Place{{Nodes: 1}, {Nodes: 2}, {Nodes: 4}}}, "TA_FAST_HARD=32M",
+			nil},
 		{twoKinds, "", []string{"FAST and NORMAL are the same memory (node 0)"}},
-		{twoKinds, "TA_FAST_HARD=32M TA_SLOW_HARD=1G", []string{"FAST and NORMAL are the same memory (node 0); TA_FAST_HARD=32M holds for both"}},
+		{twoKinds, "TA_FAST_HARD=32M TA_SLOW_HARD=1G",
+			[]string{"FAST and NORMAL are the same memory (node 0); TA_FAST_HARD=32M holds for both"}},
 		{twoKinds, "TA_FAST_SOFT=16M TA_NORMAL_HARD=50%", []string{
 			"FAST and NORMAL are the same memory (node 0); TA_FAST_SOFT=16M and TA_NORMAL_HARD=50% hold for both"}},
-		{all, "TA_SLOW_HARD=1G", []string{"FAST, NORMAL and SLOW are the same memory (node 0-1); TA_SLOW_HARD=1G holds for all"}},
+		{all, "TA_SLOW_HARD=1G",
+			[]string{"FAST, NORMAL and SLOW are the same memory (node 0-1); TA_SLOW_HARD=1G holds for all"}},
 	} {
 		v := judged(t, strings.Fields(c.env)...)
 		v.places = c.places
@@ -36,13 +40,15 @@ func TestSameInPlan(t *testing.T) {
 	}
 }
 
-// TestContradictingCap: of two caps on one memory the larger is a mistake, and the smaller is named.
+// TestContradictingCap: of two caps on one memory the larger is a mistake, and the smaller is
+// named.
 func TestContradictingCap(t *testing.T) {
 	env := environ{"TA_FAST_HARD=8G", "TA_NORMAL_HARD=4G"}
 	v := judged(t, env...)
 	v.places = twoKinds
 	v.mistakes = []mistake{{name: "TA_FAST_HARD"}}
-	if got := sameInPlan(env, v); len(got) != 1 || !strings.HasSuffix(got[0], "; TA_NORMAL_HARD=4G holds for both") {
+	if got := sameInPlan(env, v); len(got) != 1 ||
+		!strings.HasSuffix(got[0], "; TA_NORMAL_HARD=4G holds for both") {
 		t.Errorf("%q", got)
 	}
 }
@@ -53,7 +59,8 @@ func TestSameInReport(t *testing.T) {
 	r.Tiers.Fast.SameMemory, r.Tiers.Normal.SameMemory = []string{"normal"}, []string{"fast"}
 	r.Tiers.Normal.Nodes = r.Tiers.Fast.Nodes
 	for name, write := range map[string]func(*bytes.Buffer){
-		"run": func(w *bytes.Buffer) { summarize(w, r) }, "stats": func(w *bytes.Buffer) { describe(w, r) },
+		"run":   func(w *bytes.Buffer) { summarize(w, r) },
+		"stats": func(w *bytes.Buffer) { describe(w, r) },
 	} {
 		var out bytes.Buffer
 		write(&out)
@@ -62,14 +69,17 @@ func TestSameInReport(t *testing.T) {
 			t.Errorf("%s: no %q in\n%s", name, line, out.String())
 		}
 	}
-	r.Tiers.Fast.SameMemory, r.Tiers.Normal.SameMemory = []string{"normal", "slow"}, []string{"fast", "slow"}
+	r.Tiers.Fast.SameMemory, r.Tiers.Normal.SameMemory = []string{"normal", "slow"},
+		[]string{"fast", "slow"}
 	r.Tiers.Slow.SameMemory = []string{"slow", "nonsense", "normal"}
-	if got := sameInReport(r); len(got) != 1 || !strings.HasPrefix(got[0], "FAST, NORMAL and SLOW are") {
+	if got := sameInReport(r); len(got) != 1 ||
+		!strings.HasPrefix(got[0], "FAST, NORMAL and SLOW are") {
 		t.Errorf("%q", got)
 	}
 }
 
-// TestOneMemorySettings: a cap under any name of a memory has its effect, and nothing goes from one name to another.
+// TestOneMemorySettings: a cap under any name of a memory has its effect, and nothing goes from one
+// name to another.
 func TestOneMemorySettings(t *testing.T) {
 	slowest := &numa.Map{Nodes: 3, Tier: [4]numa.Place{{Nodes: 1}, {Nodes: 2}, {Nodes: 2}}}
 	for _, c := range []struct {

@@ -92,7 +92,8 @@ func (a *activity) measure(before, now *report) {
 			if b.Ordinal == n.Ordinal {
 				a.devices[i] = rates{allocs: per(b.AllocCalls, n.AllocCalls),
 					bytes: per(b.Tiers.Fast.BytesTotalAlloc, n.Tiers.Fast.BytesTotalAlloc),
-					wait:  per(b.Tiers.Fast.WaitNs+b.Tiers.Slow.WaitNs, n.Tiers.Fast.WaitNs+n.Tiers.Slow.WaitNs)}
+					wait: per(b.Tiers.Fast.WaitNs+b.Tiers.Slow.WaitNs,
+						n.Tiers.Fast.WaitNs+n.Tiers.Slow.WaitNs)}
 				a.rates.wait += a.devices[i].wait
 			}
 		}

@@ -10,7 +10,8 @@ import (
 
 // process is a page with a report for tests of what is made of it.
 func process(t *testing.T, pid int, start int64, state live.State) *page {
-	return &page{path: "/dev/shm/x", pid: pid, program: "prog", start: time.Unix(start, 0), state: state, report: goodReport(t)}
+	return &page{path: "/dev/shm/x", pid: pid, program: "prog", start: time.Unix(start, 0),
+		state: state, report: goodReport(t)}
 }
 
 func TestCompareSamples(t *testing.T) {
@@ -87,7 +88,8 @@ func TestOrders(t *testing.T) {
 	list[0].program, list[2].program = "b", "a"
 	list[0].report.Heap.BytesCommitted++
 	for _, o := range orders {
-		want := map[string][]int{"memory": {3, 2, 1}, "allocations": {2, 3, 1}, "bytes": {3, 2, 1}, "wait": {2, 3, 1},
+		want := map[string][]int{"memory": {3, 2, 1}, "allocations": {2, 3, 1}, "bytes": {3, 2, 1},
+			"wait":    {2, 3, 1},
 			"program": {2, 3, 1}, "pid": {2, 3, 1}}[o.name]
 		o.sort(list)
 		var got []int

@@ -20,7 +20,8 @@ type screen struct {
 }
 
 func newScreen(interval time.Duration) *screen {
-	return &screen{interval: interval, view: viewport.New(viewport.WithWidth(80), viewport.WithHeight(22))}
+	return &screen{interval: interval, view: viewport.New(viewport.WithWidth(80),
+		viewport.WithHeight(22))}
 }
 
 // due says that the next sample is to be taken.
@@ -147,7 +148,8 @@ func detail(a *activity) string {
 		return "no figures yet: they come with the first allocations"
 	}
 	var text strings.Builder
-	text.WriteString(stateWords(a.state) + "; figures from " + duration(uint64(a.age)) + " ago, " + printable(a.path) + "\n")
+	text.WriteString(stateWords(a.state) + "; figures from " + duration(uint64(a.age)) + " ago, " +
+		printable(a.path) + "\n")
 	describe(&text, a.report)
 	return text.String()
 }
@@ -165,7 +167,8 @@ func (s *screen) View() tea.View {
 	if s.details {
 		help = "q quit  ↑↓ scroll  enter back  p pause"
 	}
-	view := tea.NewView(titleStyle.Render(title) + "\n" + s.view.View() + "\n" + helpStyle.Render(help))
+	view := tea.NewView(titleStyle.Render(title) + "\n" + s.view.View() + "\n" +
+		helpStyle.Render(help))
 	view.AltScreen = true
 	return view
 }

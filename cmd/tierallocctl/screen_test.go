@@ -57,7 +57,8 @@ func TestScreenEmpty(t *testing.T) {
 	for _, k := range []tea.KeyPressMsg{down, up, enter, esc, letter('s'), letter('p')} {
 		press(s, k)
 	}
-	if text := shownBy(s); !strings.Contains(text, "0 running") || !strings.Contains(text, "paused") {
+	if text := shownBy(s); !strings.Contains(text, "0 running") ||
+		!strings.Contains(text, "paused") {
 		t.Errorf("%s", text)
 	}
 }
@@ -69,8 +70,10 @@ func TestScreenSelects(t *testing.T) {
 		key  tea.KeyPressMsg
 		want string
 	}{
-		{up, "alpha"}, {down, "beta"}, {down, "gamma"}, {down, "gamma"}, {letter('k'), "beta"}, {letter('j'), "gamma"},
-		{tea.KeyPressMsg{Code: tea.KeyPgUp}, "alpha"}, {tea.KeyPressMsg{Code: tea.KeyPgDown}, "gamma"},
+		{up, "alpha"}, {down, "beta"}, {down, "gamma"}, {down, "gamma"}, {letter('k'), "beta"},
+		{letter('j'), "gamma"},
+		{tea.KeyPressMsg{Code: tea.KeyPgUp}, "alpha"},
+		{tea.KeyPressMsg{Code: tea.KeyPgDown}, "gamma"},
 	} {
 		press(s, c.key)
 		if !strings.Contains(marked(s), c.want) {
@@ -96,11 +99,13 @@ func TestScreenDetails(t *testing.T) {
 	s.Update(tea.WindowSizeMsg{Width: 100, Height: 60})
 	s.Update(threeProcesses(t))
 	press(s, down, enter)
-	if text := shownBy(s); !strings.Contains(text, "beta (process 4242)") || !strings.Contains(text, "routed slow at hard cap") {
+	if text := shownBy(s); !strings.Contains(text, "beta (process 4242)") ||
+		!strings.Contains(text, "routed slow at hard cap") {
 		t.Errorf("details:\n%s", text)
 	}
 	press(s, esc)
-	if text := shownBy(s); strings.Contains(text, "routed slow") || !strings.Contains(marked(s), "beta") {
+	if text := shownBy(s); strings.Contains(text, "routed slow") ||
+		!strings.Contains(marked(s), "beta") {
 		t.Errorf("back:\n%s", text)
 	}
 	press(s, enter, enter)
@@ -135,7 +140,8 @@ func TestScreenSorts(t *testing.T) {
 	s := newScreen(time.Second)
 	s.Update(threeProcesses(t))
 	for i := range 2 * len(orders) {
-		if want := "sort (" + orders[i%len(orders)].name + ")"; !strings.Contains(shownBy(s), want) {
+		if want := "sort (" + orders[i%len(orders)].name +
+			")"; !strings.Contains(shownBy(s), want) {
 			t.Errorf("step %d: no %q", i, want)
 		}
 		press(s, letter('s'))

@@ -38,11 +38,14 @@ func TestFlagNames(t *testing.T) {
 
 func TestApplySettingFlags(t *testing.T) {
 	cmd := runCommand()
-	if err := cmd.Flags().Parse([]string{"--fast-soft", "1G", "--live", "--background=0", "--rules="}); err != nil {
+	if err := cmd.Flags().Parse([]string{"--fast-soft", "1G", "--live", "--background=0",
+		"--rules="}); err != nil {
 		t.Fatal(err)
 	}
-	env, given := applySettingFlags(cmd.Flags(), environ{"HOME=/", "TA_FAST_SOFT=2G", "TA_RULES=size>1:hot", "TA_SLOW_SOFT=1"})
-	want := environ{"HOME=/", "TA_SLOW_SOFT=1", "TA_STATS_LIVE=1", "TA_BACKGROUND=0", "TA_FAST_SOFT=1G"}
+	env, given := applySettingFlags(cmd.Flags(),
+		environ{"HOME=/", "TA_FAST_SOFT=2G", "TA_RULES=size>1:hot", "TA_SLOW_SOFT=1"})
+	want := environ{"HOME=/", "TA_SLOW_SOFT=1", "TA_STATS_LIVE=1", "TA_BACKGROUND=0",
+		"TA_FAST_SOFT=1G"}
 	if !slices.Equal(env, want) {
 		t.Errorf("%q\nnot\n%q", env, want)
 	}
@@ -53,7 +56,8 @@ func TestApplySettingFlags(t *testing.T) {
 
 // TestCommandsOwnFlags: what follows the command is left to it.
 func TestCommandsOwnFlags(t *testing.T) {
-	for _, args := range [][]string{{"--quiet", "--", "ls", "--json"}, {"--quiet", "ls", "--json"}} {
+	for _, args := range [][]string{{"--quiet", "--", "ls", "--json"},
+		{"--quiet", "ls", "--json"}} {
 		cmd := runCommand()
 		if err := cmd.Flags().Parse(args); err != nil {
 			t.Fatal(err)

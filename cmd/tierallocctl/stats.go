@@ -51,11 +51,13 @@ func statsCommand() *cobra.Command {
 			out, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 			switch {
 			case o.nodes && (len(args) == 0 || o.prune || o.watch):
-				return &failure{statusUsage, errors.New("stats --nodes takes the number of a process, and looks once")}
+				return &failure{statusUsage,
+					errors.New("stats --nodes takes the number of a process, and looks once")}
 			case o.nodes:
 				return showHeapNodes(out, args[0], o.library, o.json)
 			case o.prune && (len(args) > 0 || o.watch):
-				return &failure{statusUsage, errors.New("stats --prune takes no argument, and does not repeat")}
+				return &failure{statusUsage,
+					errors.New("stats --prune takes no argument, and does not repeat")}
 			case o.prune:
 				return prunePages(out)
 			case o.interval < shortest:
@@ -72,11 +74,15 @@ func statsCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "the report as the library writes it (docs/stats.schema.json)")
-	cmd.Flags().BoolVar(&o.prune, "prune", false, "remove the live pages of processes that have ended")
+	cmd.Flags().BoolVar(&o.json, "json", false,
+		"the report as the library writes it (docs/stats.schema.json)")
+	cmd.Flags().BoolVar(&o.prune, "prune", false,
+		"remove the live pages of processes that have ended")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "repeat until the process has ended")
-	cmd.Flags().BoolVar(&o.nodes, "nodes", false, "show on which nodes the bytes of a process's heap are")
-	cmd.Flags().StringVar(&o.library, "library", "", "with --nodes: the library `FILE` of the process, if it is not the one beside this program")
+	cmd.Flags().BoolVar(&o.nodes, "nodes", false,
+		"show on which nodes the bytes of a process's heap are")
+	cmd.Flags().StringVar(&o.library, "library", "",
+		"with --nodes: the library `FILE` of the process, if it is not the one beside this program")
 	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "`TIME` between updates")
 	return cmd
 }
@@ -129,7 +135,8 @@ func showPage(w io.Writer, p *page, asJSON bool) (alive bool, err error) {
 		_, err := w.Write(escapeJSON(p.text))
 		return alive, err
 	}
-	fmt.Fprintf(w, "%s; figures from %s ago; process %d of %s\n", stateWords(p.state), duration(uint64(p.age)), p.pid, userName(p.owner))
+	fmt.Fprintf(w, "%s; figures from %s ago; process %d of %s\n", stateWords(p.state),
+		duration(uint64(p.age)), p.pid, userName(p.owner))
 	describe(w, p.report)
 	return alive, nil
 }
@@ -176,7 +183,8 @@ func writeList(w io.Writer, pages []*page, asJSON bool) error {
 	if asJSON {
 		list := []listed{}
 		for _, p := range pages {
-			list = append(list, listed{printable(p.path), p.pid, p.owner, p.program, p.state.String(), p.age.Nanoseconds()})
+			list = append(list, listed{printable(p.path), p.pid, p.owner, p.program,
+				p.state.String(), p.age.Nanoseconds()})
 		}
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
@@ -197,7 +205,8 @@ func writeList(w io.Writer, pages []*page, asJSON bool) error {
 		if p.report != nil {
 			memory, age = size(p.report.Heap.BytesCommitted), duration(uint64(p.age))+" ago"
 		}
-		t.AppendRow(table.Row{p.pid, userName(p.owner), p.program, p.state, memory, age, printable(p.path)})
+		t.AppendRow(table.Row{p.pid, userName(p.owner), p.program, p.state, memory, age,
+			printable(p.path)})
 	}
 	fmt.Fprintln(w, t.Render())
 	if ended > 0 {
@@ -226,7 +235,8 @@ func prunePages(w io.Writer) error {
 		if err := file.Remove(); err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "removed %s (%s of %s, %s)\n", printable(p.path), p.program, userName(p.owner), p.state)
+		fmt.Fprintf(w, "removed %s (%s of %s, %s)\n", printable(p.path), p.program,
+			userName(p.owner), p.state)
 		return nil
 	})
 }

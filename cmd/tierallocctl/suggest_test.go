@@ -32,7 +32,8 @@ func TestEdits(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "abd", 1}, {"abc", "ab", 1},
+		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "abd", 1},
+		{"abc", "ab", 1},
 		{"kitten", "sitting", 3}, {"ca", "abc", 3}, {"abcd", "badc", 2},
 	} {
 		if got := edits(c.a, c.b); got != c.want {

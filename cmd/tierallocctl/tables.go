@@ -34,7 +34,8 @@ func newTable(header ...any) table.Writer {
 func alignRight(t table.Writer, columns ...int) {
 	var configs []table.ColumnConfig
 	for _, n := range columns {
-		configs = append(configs, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		configs = append(configs, table.ColumnConfig{Number: n, Align: text.AlignRight,
+			AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(configs)
 }
@@ -70,17 +71,21 @@ func escapeJSON(text []byte) []byte {
 
 // summarize writes the figures of a report that a person looks at first.
 func summarize(w io.Writer, r *report) {
-	t := newTable("tier", "current", "peak", "soft cap", "hard cap", "allocs", "frees", "violations",
+	t := newTable("tier", "current", "peak", "soft cap", "hard cap", "allocs", "frees",
+		"violations",
 		"rerouted", "wait", "moved", "failed")
 	alignRight(t, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 	for i, tier := range r.tiers() {
 		t.AppendRow(table.Row{tierNames[i], size(tier.BytesCurrent), size(tier.BytesPeak),
-			limit(tier.CapacitySoft), limit(tier.CapacityHard), count(tier.AllocCalls), count(tier.FreeCalls),
-			count(tier.CapacityViolations), count(tier.Rerouted + tier.RoutedSlow), duration(tier.WaitNs),
+			limit(tier.CapacitySoft), limit(tier.CapacityHard), count(tier.AllocCalls),
+			count(tier.FreeCalls),
+			count(tier.CapacityViolations), count(tier.Rerouted + tier.RoutedSlow),
+			duration(tier.WaitNs),
 			count(tier.Migrations.MovedPages), count(tier.Migrations.FailedPages)})
 	}
 	fmt.Fprintf(w, "%s (process %d): heap peak %s, live %s in %s; tiers %s\n",
-		r.Program, r.Pid, size(r.Heap.BytesPeak), size(r.Heap.BytesLive), plural(r.Heap.BlocksLive, "block"), r.Backend)
+		r.Program, r.Pid, size(r.Heap.BytesPeak), size(r.Heap.BytesLive),
+		plural(r.Heap.BlocksLive, "block"), r.Backend)
 	fmt.Fprintln(w, t.Render())
 	writeLines(w, sameInReport(r))
 	fmt.Fprintln(w, "allocs and frees count blocks, violations and rerouted requests, moved and failed memory pages;"+
@@ -88,11 +93,12 @@ func summarize(w io.Writer, r *report) {
 	summarizeDevices(w, r)
 }
 
-// describe writes all that a report tells of the tiers, the devices, and who shares them, and of the heap as
-// a whole.
+// describe writes all that a report tells of the tiers, the devices, and who shares them, and of
+// the heap as a whole.
 func describe(w io.Writer, r *report) {
 	h := r.Heap
-	fmt.Fprintf(w, "%s (process %d), after %s; tiers %s\n", r.Program, r.Pid, duration(r.UptimeNs), r.Backend)
+	fmt.Fprintf(w, "%s (process %d), after %s; tiers %s\n", r.Program, r.Pid, duration(r.UptimeNs),
+		r.Backend)
 	p := &r.Policy
 	if p.DefaultHint != "" {
 		fmt.Fprintf(w, "policy: default hint %s, %s, over soft %s, at hard %s, throttle %s, model %s\n",
@@ -101,7 +107,8 @@ func describe(w io.Writer, r *report) {
 	fmt.Fprintf(w, "heap: mapped %s, committed %s, cached %s, peak %s\n",
 		size(h.BytesMapped), size(h.BytesCommitted), size(h.BytesCached), size(h.BytesPeak))
 	fmt.Fprintf(w, "blocks: live %s in %s, allocated %s, freed %s, failed calls %s\n\n",
-		count(h.BlocksLive), size(h.BytesLive), count(h.BlocksTotalAlloc), count(h.BlocksTotalFreed), count(r.CallsFailed))
+		count(h.BlocksLive), size(h.BytesLive), count(h.BlocksTotalAlloc),
+		count(h.BlocksTotalFreed), count(r.CallsFailed))
 	fmt.Fprintln(w, tierTable(r).Render())
 	writeLines(w, sameInReport(r))
 	fmt.Fprintln(w)

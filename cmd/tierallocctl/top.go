@@ -28,7 +28,8 @@ plain text, of one interval.`
 const shortest = 100 * time.Millisecond
 
 func wrongInterval(interval time.Duration) error {
-	return &failure{statusUsage, fmt.Errorf("--interval %v: expected a time such as 1s, at least %v", interval, shortest)}
+	return &failure{statusUsage,
+		fmt.Errorf("--interval %v: expected a time such as 1s, at least %v", interval, shortest)}
 }
 
 func topCommand() *cobra.Command {

@@ -49,7 +49,8 @@ func showTopology(w io.Writer, v *verdict) {
 // nodeTable has a row for each node.
 func nodeTable(t *numa.Topology) table.Writer {
 	online := nodeList(t.Online)
-	header := []any{"node", "CPUs", "memory", "free", "memory tier", "latency r/w", "bandwidth r/w", "distance to " + nodeWords(online)}
+	header := []any{"node", "CPUs", "memory", "free", "memory tier", "latency r/w", "bandwidth r/w",
+		"distance to " + nodeWords(online)}
 	table := newTable(header...)
 	alignRight(table, 3, 4, 5, 6, 7)
 	for _, n := range online {
@@ -122,7 +123,8 @@ func orderWords(t *numa.Topology) []string {
 	case plan.ByTier:
 		return []string{told + "the kernel's memory tiers"}
 	case plan.ByFigures:
-		return []string{told + "the firmware's figures: latency, and bandwidth where latencies are within 1.5 times"}
+		return []string{told +
+			"the firmware's figures: latency, and bandwidth where latencies are within 1.5 times"}
 	}
 	return []string{told + "distance: memory without processors is slower"}
 }
@@ -130,7 +132,8 @@ func orderWords(t *numa.Topology) []string {
 func topologyNotes(t *numa.Topology) []string {
 	var notes []string
 	if closed := t.Memory &^ t.Allowed; closed != 0 {
-		notes = append(notes, "closed to this process (cpuset or container): node "+nodeWords(nodeList(closed)))
+		notes = append(notes,
+			"closed to this process (cpuset or container): node "+nodeWords(nodeList(closed)))
 	}
 	if t.Beyond {
 		notes = append(notes, "nodes above 63 are left alone: their memory is not in any tier")
@@ -139,8 +142,9 @@ func topologyNotes(t *numa.Topology) []string {
 		words := nodeWords(far)
 		notes = append(notes, "memory without CPUs, as CXL devices and HBM appear: node "+words)
 		if len(far) > 1 {
-			notes = append(notes, "to pool such nodes in one tier, name them together: TA_NODE_SLOW="+words+
-				" fills them as they come, interleave:"+words+" takes pages in turn,",
+			notes = append(notes,
+				"to pool such nodes in one tier, name them together: TA_NODE_SLOW="+words+
+					" fills them as they come, interleave:"+words+" takes pages in turn,",
 				"and weighted:"+words+" in turn by the weights in /sys/kernel/mm/mempolicy/weighted_interleave (Linux 6.9)")
 		}
 	}

@@ -10,11 +10,14 @@ import (
 
 // cxlMachine has a node with CPUs, two without, and one that is closed to us.
 func cxlMachine() *verdict {
-	t := &numa.Topology{Online: 0b1111, Memory: 0b1111, CPUs: 0b1001, Running: 1, Allowed: 0b0111, Tiered: 1}
-	t.Node[0] = numa.Node{MemTotal: 64 << 30, ReadLatency: 100, WriteLatency: 120, ReadBandwidth: 50000, MemoryTier: 4}
+	t := &numa.Topology{Online: 0b1111, Memory: 0b1111, CPUs: 0b1001, Running: 1, Allowed: 0b0111,
+		Tiered: 1}
+	t.Node[0] = numa.Node{MemTotal: 64 << 30, ReadLatency: 100, WriteLatency: 120,
+		ReadBandwidth: 50000, MemoryTier: 4}
 	t.Node[0].Distance[0], t.Node[0].Distance[2] = 10, 31
 	t.Node[2].MemTotal = 128 << 30
-	m := &numa.Map{Nodes: 0b1111, Tier: [4]numa.Place{{Nodes: 1, Mode: numa.PreferredMany}, {Nodes: 1, Mode: numa.PreferredMany},
+	m := &numa.Map{Nodes: 0b1111, Tier: [4]numa.Place{{Nodes: 1, Mode: numa.PreferredMany},
+		{Nodes: 1, Mode: numa.PreferredMany},
 		{Nodes: 0b110, Mode: numa.PreferredMany}}}
 	return &verdict{nodes: t, places: m}
 }
@@ -25,8 +28,10 @@ func TestShowTopology(t *testing.T) {
 	text := squeeze(out.String())
 	for _, words := range []string{
 		"distance to 0-3", "64 GiB", "4 100/120 ns 50000/? MB/s 10 ? 31 ?", "3 (closed)",
-		"SLOW node 1-2 128 GiB", "FAST and NORMAL are the same memory (node 0)\n", "told apart by distance", "export TA_NODE_FAST=0\n", "export TA_NODE_SLOW=1-2\n",
-		"closed to this process (cpuset or container): node 3", "memory without CPUs, as CXL devices and HBM appear: node 1-2",
+		"SLOW node 1-2 128 GiB", "FAST and NORMAL are the same memory (node 0)\n",
+		"told apart by distance", "export TA_NODE_FAST=0\n", "export TA_NODE_SLOW=1-2\n",
+		"closed to this process (cpuset or container): node 3",
+		"memory without CPUs, as CXL devices and HBM appear: node 1-2",
 		"interleave:1-2", "weighted:1-2",
 	} {
 		if !strings.Contains(text, words) {
@@ -57,10 +62,12 @@ func TestWhySimulated(t *testing.T) {
 		env             string
 		memory, allowed uint64
 	}{
-		"told so": {"TA_USE_LIBNUMA=0", 3, 3}, "one node": {"", 1, 1}, "closed": {"", 3, 2}, "equal": {"", 3, 3}, "mbind": {"TA_NODE_SLOW=0", 3, 3},
+		"told so": {"TA_USE_LIBNUMA=0", 3, 3}, "one node": {"", 1, 1}, "closed": {"", 3, 2},
+		"equal": {"", 3, 3}, "mbind": {"TA_NODE_SLOW=0", 3, 3},
 	} {
 		v := judged(t, c.env)
-		why := whySimulated(v.settings, &numa.Topology{Online: c.memory, Memory: c.memory, Allowed: c.allowed})
+		why := whySimulated(v.settings, &numa.Topology{Online: c.memory, Memory: c.memory,
+			Allowed: c.allowed})
 		if other := seen[why]; other != "" {
 			t.Errorf("%s and %s: %s", name, other, why)
 		}

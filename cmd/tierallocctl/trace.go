@@ -68,7 +68,8 @@ func seize(pid int) error {
 	if _, err := unix.Wait4(pid, &status, unix.WALL, nil); err != nil {
 		return os.NewSyscallError("wait4", err)
 	}
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(pid), 0, uintptr(unix.SIGSTOP), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(pid), 0,
+		uintptr(unix.SIGSTOP), 0, 0)
 	if errno != 0 {
 		return os.NewSyscallError("ptrace", errno)
 	}

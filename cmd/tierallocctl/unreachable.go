@@ -91,7 +91,8 @@ func raisesRights(path string, info os.FileInfo) bool {
 	if !ok {
 		return false
 	}
-	if info.Mode()&os.ModeSetuid != 0 && int(stat.Uid) != os.Getuid() || info.Mode()&os.ModeSetgid != 0 && int(stat.Gid) != os.Getgid() {
+	if info.Mode()&os.ModeSetuid != 0 && int(stat.Uid) != os.Getuid() ||
+		info.Mode()&os.ModeSetgid != 0 && int(stat.Gid) != os.Getgid() {
 		return true
 	}
 	_, err := unix.Getxattr(path, "security.capability", nil)

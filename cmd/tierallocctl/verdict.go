@@ -92,7 +92,8 @@ func (v *verdict) judgeNames(env environ) {
 		if near := nearestSetting(name, known); near == name {
 			continue
 		} else if near != "" {
-			v.mistakes = append(v.mistakes, mistake{name: name, text: name + ": no such variable; did you mean " + near + "?"})
+			v.mistakes = append(v.mistakes, mistake{name: name,
+				text: name + ": no such variable; did you mean " + near + "?"})
 		} else {
 			v.strange = append(v.strange, name)
 		}

@@ -18,7 +18,8 @@ func judged(t *testing.T, env ...string) *verdict {
 }
 
 func TestJudgeGood(t *testing.T) {
-	v := judged(t, "TA_FAST_SOFT=1M", "TA_FAST_HARD=2M", "TA_RULES=size>=64M:cold", "TA_STATS_LIVE=1", "PATH=/bin", "TA_LIBRARY_PATH=x")
+	v := judged(t, "TA_FAST_SOFT=1M", "TA_FAST_HARD=2M", "TA_RULES=size>=64M:cold",
+		"TA_STATS_LIVE=1", "PATH=/bin", "TA_LIBRARY_PATH=x")
 	if len(v.mistakes) != 0 {
 		t.Errorf("%+v", v.mistakes)
 	}
@@ -41,17 +42,20 @@ func TestJudgeBad(t *testing.T) {
 		name  string
 		words []string
 	}{
-		{"TA_FAST_SOFT=2M TA_FAST_HARD=1M", "TA_FAST_SOFT", []string{`"2M"`, "at most TA_FAST_HARD"}},
+		{"TA_FAST_SOFT=2M TA_FAST_HARD=1M", "TA_FAST_SOFT",
+			[]string{`"2M"`, "at most TA_FAST_HARD"}},
 		{"TA_SLOW_SOFT=12Q", "TA_SLOW_SOFT", []string{`"12Q"`, "K, M, G or T"}},
 		{"TA_DEFAULT_HINT=lukewarm", "TA_DEFAULT_HINT", []string{`"lukewarm"`, "prefer_fast"}},
-		{"TA_RULES=size>=64M:lukewarm", "TA_RULES", []string{"lukewarm", "unknown hint", "prefer_fast"}},
+		{"TA_RULES=size>=64M:lukewarm", "TA_RULES",
+			[]string{"lukewarm", "unknown hint", "prefer_fast"}},
 		{"TA_RULES=colour=red:hot", "TA_RULES", []string{"colour=red", "thread=GLOB"}},
 		{"TA_HUGEPAGES=medium:2M", "TA_HUGEPAGES", []string{`"medium:2M"`, "fast:2M"}},
 		{"TA_NODE_SLOW=61", "TA_NODE_SLOW", []string{`"61"`, "node 61 does not exist"}},
 		{"TA_NODE_SLOW=x", "TA_NODE_SLOW", []string{`"x"`, "0,2-3"}},
 		{"TA_USE_LIBNUMA=0 TA_NODE_SLOW=0", "TA_NODE_SLOW", []string{"TA_USE_LIBNUMA=0"}},
 		{"TA_ON_SOFTCAP=explode", "TA_ON_SOFTCAP", []string{`"explode"`, "demote"}},
-		{"TA_SECURE=1,overflow=warn", "TA_SECURE", []string{`"1,overflow=warn"`, "dealloc_type_mismatch=warn", "delete_size_mismatch"}},
+		{"TA_SECURE=1,overflow=warn", "TA_SECURE",
+			[]string{`"1,overflow=warn"`, "dealloc_type_mismatch=warn", "delete_size_mismatch"}},
 		{"TA_SLOW_BURST=1M", "TA_SLOW_BURST", []string{`"1M"`, "TA_SLOW_BW"}},
 		{"TA_FAST_SOTF=1M", "TA_FAST_SOTF", []string{"did you mean TA_FAST_SOFT?"}},
 	} {
@@ -66,7 +70,8 @@ func TestJudgeBad(t *testing.T) {
 				t.Errorf("%s: %q does not say %q", c.env, m.text, w)
 			}
 		}
-		if strings.Contains(m.text, "using") || strings.Contains(m.text, "\n") || strings.HasPrefix(m.text, "tieralloc") {
+		if strings.Contains(m.text, "using") || strings.Contains(m.text, "\n") ||
+			strings.HasPrefix(m.text, "tieralloc") {
 			t.Errorf("%s: %q", c.env, m.text)
 		}
 	}
@@ -80,8 +85,10 @@ func TestParseMistake(t *testing.T) {
 		line string
 		want mistake
 	}{
-		{"tieralloc: TA_X=\"1\": expected 2; using 3\n", mistake{"TA_X", `TA_X="1": expected 2`, "3"}},
-		{"tieralloc: TA_X=\"; using 9\": expected 2; using 3\n", mistake{"TA_X", `TA_X="; using 9": expected 2`, "3"}},
+		{"tieralloc: TA_X=\"1\": expected 2; using 3\n",
+			mistake{"TA_X", `TA_X="1": expected 2`, "3"}},
+		{"tieralloc: TA_X=\"; using 9\": expected 2; using 3\n",
+			mistake{"TA_X", `TA_X="; using 9": expected 2`, "3"}},
 		{"tieralloc: TA_X=\"1\": expected 2\n", mistake{"TA_X", `TA_X="1": expected 2`, ""}},
 		{"", mistake{}},
 	} {

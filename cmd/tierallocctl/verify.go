@@ -32,7 +32,10 @@ func verifyCommand() *cobra.Command {
 		Short:   "Tell whether the library serves a program and all that it starts",
 		Long:    verifyHelp,
 		Example: "  tierallocctl verify -- make -C src",
-		RunE:    func(cmd *cobra.Command, args []string) error { return verify(cmd, library, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return verify(cmd, library,
+				args)
+		},
 	}
 	startsCommand(cmd, &library)
 	return cmd
@@ -111,7 +114,8 @@ func tellImages(w io.Writer, images []*image) (served bool) {
 	if bad == 0 {
 		fmt.Fprintf(w, "tierallocctl: the library serves all programs, %d\n", len(images))
 	} else {
-		fmt.Fprintf(w, "tierallocctl: the library does not serve %d of %s\n", bad, plural(len(images), "program"))
+		fmt.Fprintf(w, "tierallocctl: the library does not serve %d of %s\n", bad,
+			plural(len(images), "program"))
 	}
 	for line := range strings.Lines(t.Render()) {
 		fmt.Fprintf(w, "  %s\n", strings.TrimSuffix(line, "\n"))

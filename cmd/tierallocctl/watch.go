@@ -16,7 +16,8 @@ const newPicture = "\x1b[H\x1b[2J"
 // watch shows something again and again, until show says that it does not change any more
 // or fails: on a terminal each time in place of the last, else below it after an empty line.
 // That what was shown is no longer to be had ends it, and is no failure.
-func watch(w io.Writer, interval time.Duration, show func(io.Writer) (alive bool, err error)) error {
+func watch(w io.Writer, interval time.Duration,
+	show func(io.Writer) (alive bool, err error)) error {
 	file, ok := w.(*os.File)
 	terminal := ok && isatty.IsTerminal(file.Fd())
 	for n := 0; ; n++ {

@@ -37,7 +37,8 @@ func (m *manager) add(c *Call, i *instance) uint64 {
 	if b == nil {
 		return noMemory
 	}
-	b.owner, b.address, b.bytes, b.kind, b.stream, b.round = i, c.Address, c.Bytes, c.Kind, c.Stream, c.Extra
+	b.owner, b.address, b.bytes, b.kind, b.stream, b.round = i, c.Address, c.Bytes, c.Kind,
+		c.Stream, c.Extra
 	at := m.bucketOf(b.address)
 	b.chain = *at
 	*at = b

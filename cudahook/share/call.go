@@ -31,40 +31,62 @@ type Call struct {
 
 // What a Call is for.
 const (
-	OpCreate     uint64 = iota + 1 // Manager of Bytes of device Count with Context, called Name
-	OpDestroy                      //
-	OpDevice                       // Value: the device, Context
-	OpMode                         // Count: 0 passive, 1 active
-	OpRegister                     // Instance with Name, Group, Proportion (negative: automatic), Evict, Arg
-	OpUnregister                   //
-	OpManual                       // Instance has Proportion from now on
-	OpAuto                         // Instance shares what manual ones leave
-	OpGroup                        // Instance belongs to Group
-	OpPools                        // Value, Extra: the sums of the manual and automatic proportions, bits of doubles
-	OpGet                          // fills in the Info at Address
-	OpAvailable                    // Value: bytes that Group may have, of Free
-	OpChunk                        // cuts Count requests at Address of Group with Bytes runs, of Free, Kind: 0 a figure, FreeOfHeap the device heap's; fills in the Chunking at Value
-	OpCharge                       // Instance is about to have Bytes more, of Kind
-	OpUncharge                     // and has not got them
-	OpAdd                          // it has, at Address, for Stream; Extra: the round of its queue, if it is for that
-	OpRemove                       // the block at Address is no more: Bytes, Kind, Stream that its instance used last
-	OpUse                          // Instance works with what it has, on Stream
-	OpHold                         // Count: 1 Instance is allocated for from now on, and not asked to give way; 0 no longer
-	OpAccount                      // Instance has Bytes (as a signed number) more from elsewhere
-	OpVictim                       // the instance that is to give way to Instance for Bytes, used after Extra and before Free, at first 0: Manager its manager, Value it, Bytes it has, Extra its last use, Stream, Evict, Arg. Count: 1 of all groups of all managers of the device, 0 of its own
-	OpFirst                        // a block that Instance, not used after Extra, can be deprived of: Address, and Stream that it was allocated for
-	OpEvicted                      // Instance gave way
-	OpRefused                      // Instance got nothing
-	OpStreamEnd                    // Stream is about to end; of no Manager
-	OpContextEnd                   // Context has ended; of no Manager
-	OpReady                        // Ready and Arg are what C calls when Instance's group has been allocated for
-	OpQueue                        // Instance wants Count requests at Address with Bytes runs, and nothing else any more
-	OpPlan                         // cuts what the group of Instance wants, of Free and Kind as in OpChunk: fills in the Chunking at Value, and begins round Extra; Bytes: the device's memory, 0: not known, then the runs; Count: 1 if it would not fit though all gave way
-	OpWanted                       // a request of round Extra without a block, in chunks of Free runs, 0: all at once: Value its instance, Count which, Bytes, Kind
-	OpPlace                        // the Count-th request of Instance has its block, at Address; 0: it needs none
-	OpTell                         // an instance of round Extra, which is over for it: Value, Ready, Arg; its Count blocks to Address
-	OpTakeBack                     // a block of round Extra: Address. The request has none any more
-	OpRoundOver                    // round Extra is over, and all is wanted still
+	OpCreate  uint64 = iota + 1 // Manager of Bytes of device Count with Context, called Name
+	OpDestroy                   //
+	OpDevice                    // Value: the device, Context
+	OpMode                      // Count: 0 passive, 1 active
+	// Instance with Name, Group, Proportion (negative: automatic), Evict, Arg
+	OpRegister
+	OpUnregister //
+	OpManual     // Instance has Proportion from now on
+	OpAuto       // Instance shares what manual ones leave
+	OpGroup      // Instance belongs to Group
+	// Value, Extra: the sums of the manual and automatic proportions, bits of doubles
+	OpPools
+	OpGet       // fills in the Info at Address
+	OpAvailable // Value: bytes that Group may have, of Free
+	// cuts Count requests at Address of Group with Bytes runs, of Free, Kind: 0 a figure,
+	// FreeOfHeap the device heap's; fills in the Chunking at Value
+	OpChunk
+	OpCharge   // Instance is about to have Bytes more, of Kind
+	OpUncharge // and has not got them
+	// it has, at Address, for Stream; Extra: the round of its queue, if it is for that
+	OpAdd
+	// the block at Address is no more: Bytes, Kind, Stream that its instance used last
+	OpRemove
+	OpUse // Instance works with what it has, on Stream
+	// Count: 1 Instance is allocated for from now on, and not asked to give way; 0 no longer
+	OpHold
+	OpAccount // Instance has Bytes (as a signed number) more from elsewhere
+	// the instance that is to give way to Instance for Bytes, used after Extra and before Free, at
+	// first 0: Manager its manager, Value it, Bytes it has, Extra its last use, Stream, Evict, Arg.
+	// Count: 1 of all groups of all managers of the device, 0 of its own
+	OpVictim
+	// a block that Instance, not used after Extra, can be deprived of: Address, and Stream that it
+	// was allocated for
+	OpFirst
+	OpEvicted    // Instance gave way
+	OpRefused    // Instance got nothing
+	OpStreamEnd  // Stream is about to end; of no Manager
+	OpContextEnd // Context has ended; of no Manager
+	// Ready and Arg are what C calls when Instance's group has been allocated for
+	OpReady
+	// Instance wants Count requests at Address with Bytes runs, and nothing else any more
+	OpQueue
+	// cuts what the group of Instance wants, of Free and Kind as in OpChunk: fills in the Chunking
+	// at Value, and begins round Extra; Bytes: the device's memory, 0: not known, then the runs;
+	// Count: 1 if it would not fit though all gave way
+	OpPlan
+	// a request of round Extra without a block, in chunks of Free runs, 0: all at once: Value its
+	// instance, Count which, Bytes, Kind
+	OpWanted
+	// the Count-th request of Instance has its block, at Address; 0: it needs none
+	OpPlace
+	// an instance of round Extra, which is over for it: Value, Ready, Arg; its Count blocks to
+	// Address
+	OpTell
+	OpTakeBack  // a block of round Extra: Address. The request has none any more
+	OpRoundOver // round Extra is over, and all is wanted still
 )
 
 // Kinds of memory.

@@ -30,8 +30,8 @@ func requestAt(c *Call, k uint64) *request {
 //	length = floor(runs · room / chunkable)
 //	chunks = ceil(runs / length)
 //
-// These are the formulas of cubie's get_chunk_parameters, which has chunkable / room as a
-// double; here they are of whole numbers, and exact. The chunk is then shortened until its arrays fit
+// These are the formulas of cubie's get_chunk_parameters, which has chunkable / room as a double;
+// here they are of whole numbers, and exact. The chunk is then shortened until its arrays fit
 // (shorten).
 func (m *manager) chunk(c *Call) uint64 {
 	var group label
@@ -110,7 +110,8 @@ func (m *manager) fits(to *Chunking, c *Call, of *instance, runs uint64, rounded
 }
 
 // longest is how long a chunk may be to fit, below so many runs; 0: none fits.
-func (m *manager) longest(to *Chunking, c *Call, of *instance, over uint64, rounded bool) (fits uint64) {
+func (m *manager) longest(to *Chunking, c *Call, of *instance, over uint64,
+	rounded bool) (fits uint64) {
 	for over-fits > 1 {
 		middle := fits + (over-fits)/2
 		if m.fits(to, c, of, middle, rounded) {
@@ -122,9 +123,9 @@ func (m *manager) longest(to *Chunking, c *Call, of *instance, over uint64, roun
 	return fits
 }
 
-// shorten holds the chunk that was found to what its arrays take: those that have fewer runs are not
-// cut in proportion, and the device heap rounds. Where no run has room as it rounds, that is not
-// held against it: what is free may lie in segments that are there already.
+// shorten holds the chunk that was found to what its arrays take: those that have fewer runs are
+// not cut in proportion, and the device heap rounds. Where no run has room as it rounds, that is
+// not held against it: what is free may lie in segments that are there already.
 func (m *manager) shorten(to *Chunking, c *Call, of *instance, runs uint64) uint64 {
 	whole, heap := uint64(0), c.Kind == FreeOfHeap
 	if to.Chunks > 1 {
@@ -151,7 +152,8 @@ func (m *manager) shorten(to *Chunking, c *Call, of *instance, runs uint64) uint
 // begin starts the chunking of nothing, in one chunk.
 func (m *manager) begin(to *Chunking, group *label, free, runs uint64) {
 	available, full := m.available(group, free)
-	*to = Chunking{Size: uint64(unsafe.Sizeof(*to)), Available: available, ChunkLength: runs, Chunks: 1}
+	*to = Chunking{Size: uint64(unsafe.Sizeof(*to)), Available: available, ChunkLength: runs,
+		Chunks: 1}
 	if full {
 		to.NearlyFull = 1
 	}

@@ -73,7 +73,8 @@ func plainly(arrays []array, available, free, runs uint64) (length, chunks, why 
 func (r *rig) requests(arrays []array) []request {
 	requests := make([]request, len(arrays)+1)
 	for i, a := range arrays {
-		requests[i] = request{itemsize: a.itemsize, shape: uintptr(r.address(a.shape)), ndim: int32(len(a.shape)), axis: int32(a.axis)}
+		requests[i] = request{itemsize: a.itemsize, shape: uintptr(r.address(a.shape)),
+			ndim: int32(len(a.shape)), axis: int32(a.axis)}
 		if a.unchunkable {
 			requests[i].unchunkable = 1
 		}
@@ -129,7 +130,8 @@ func TestChunks(t *testing.T) {
 		length, chunks, want, far := plainly(arrays, available, free, runs)
 		got, why := r.chunk(arrays, "g", free, runs)
 		seen[why]++
-		if why != want || got.ChunkLength != length || got.Chunks != chunks || (got.FarTooLarge == 1) != far || got.Available != available {
+		if why != want || got.ChunkLength != length || got.Chunks != chunks ||
+			(got.FarTooLarge == 1) != far || got.Available != available {
 			t.Fatalf("%+v, free %d, %d runs, active %d: %+v, answer %d; expected length %d, %d chunks, answer %d, far %v",
 				arrays, free, runs, active, got, why, length, chunks, want, far)
 		}
@@ -148,13 +150,16 @@ func TestChunkEdges(t *testing.T) {
 	one := []array{{4, []uint64{10, 100}, 1, false}}
 	for _, c := range []struct {
 		free, length, chunks, why uint64
-	}{{4001, 100, 1, 0}, {4000, 100, 1, 0}, {3999, 99, 2, 0}, {40, 1, 100, 0}, {39, 100, 1, noSpace}, {0, 100, 1, noSpace}} {
-		if got, why := r.chunk(one, "g", c.free, 100); got.ChunkLength != c.length || got.Chunks != c.chunks || why != c.why {
+	}{{4001, 100, 1, 0}, {4000, 100, 1, 0}, {3999, 99, 2, 0}, {40, 1, 100, 0},
+		{39, 100, 1, noSpace}, {0, 100, 1, noSpace}} {
+		if got, why := r.chunk(one, "g", c.free, 100); got.ChunkLength != c.length ||
+			got.Chunks != c.chunks || why != c.why {
 			t.Errorf("free %d: %+v, answer %d", c.free, got, why)
 		}
 	}
 	huge := []array{{8, []uint64{1 << 40, 1 << 40}, 1, false}}
-	if got, why := r.chunk(huge, "g", 1<<40, 1<<40); why != noSpace && got.Chunkable < most || got.FarTooLarge != 1 {
+	if got, why := r.chunk(huge, "g", 1<<40, 1<<40); why != noSpace && got.Chunkable < most ||
+		got.FarTooLarge != 1 {
 		t.Errorf("%+v, answer %d", got, why)
 	}
 	if _, why := r.chunk(one, "g", 10, 0); why != invalid {

@@ -90,9 +90,9 @@ func (i *instance) account(n int64) uint64 {
 }
 
 // victim names the instance that was not used for longest, of those that have what is short and
-// were used after a time, and not since the first of them was named: whether it is idle is
-// C's to find out. Bytes 0: for what the group of the instance has queued for. None for a
-// block of one that is held: who holds it asks. None where all could not make room in the group's budget.
+// were used after a time, and not since the first of them was named: whether it is idle is C's to
+// find out. Bytes 0: for what the group of the instance has queued for. None for a block of one
+// that is held: who holds it asks. None where all could not make room in the group's budget.
 func (m *manager) victim(c *Call, to *instance) uint64 {
 	if c.Extra == 0 {
 		c.Free = clock
@@ -107,7 +107,8 @@ func (m *manager) victim(c *Call, to *instance) uint64 {
 	}
 	from, found := m, (*instance)(nil)
 	for o := managers; o != nil; o = o.next {
-		if o.live == 0 || o != m && (c.Count == 0 || o.device != m.device || o.context != m.context) {
+		if o.live == 0 || o != m && (c.Count == 0 || o.device != m.device ||
+			o.context != m.context) {
 			continue
 		}
 		for i := o.first; i != nil; i = i.next {

@@ -248,7 +248,8 @@ func contextEnds(context uint64) {
 func (i *instance) tell(to *Info) {
 	to.Proportion, to.Cap, to.Manual = bitsOf(i.proportion), i.cap, i.manual
 	to.BytesLive, to.BytesPeak = i.bytes, i.peak
-	to.Allocs, to.Frees, to.Refused, to.Evictions, to.LastUsed = i.allocs, i.frees, i.refused, i.evictions, i.used
+	to.Allocs, to.Frees, to.Refused, to.Evictions, to.LastUsed = i.allocs, i.frees, i.refused,
+		i.evictions, i.used
 	to.Name, to.Group = i.name, i.group
 }
 
@@ -271,7 +272,8 @@ func Report(token uintptr, to *[stats.ShareMax]stats.Share) (n uint64) {
 			s.Id, s.Name, s.Group = i.id, i.name, i.group
 			s.Manual, s.Proportion, s.BytesCap = i.manual, millionths(i.proportion), i.cap
 			s.BytesLive, s.BytesPeak = i.bytes, i.peak
-			s.AllocCalls, s.FreeCalls, s.Refused, s.Evictions = i.allocs, i.frees, i.refused, i.evictions
+			s.AllocCalls, s.FreeCalls, s.Refused, s.Evictions = i.allocs, i.frees, i.refused,
+				i.evictions
 		}
 	}
 	if mine {

@@ -15,7 +15,8 @@ func (r *rig) ofHeap(arrays []array, free, runs uint64) (Chunking, uint64) {
 	requests := r.requests(arrays)
 	out := new(Chunking)
 	why := r.do(OpChunk, 0, func(c *Call) {
-		c.Group, c.Free, c.Kind, c.Bytes, c.Count = r.text("g"), free, FreeOfHeap, runs, uint64(len(arrays))
+		c.Group, c.Free, c.Kind, c.Bytes, c.Count = r.text("g"), free, FreeOfHeap, runs,
+			uint64(len(arrays))
 		c.Address, c.Value = r.address(&requests[0]), r.address(out)
 	})
 	r.kept = r.kept[:0]
@@ -43,14 +44,16 @@ func TestShorten(t *testing.T) {
 	}{
 		{"whole units", many(4, row(16*mib, 1024)), 64*mib + 1, 1024, 1024, 1, 0, 1024},
 		{"17 MiB take 18", many(4, row(17*mib, 1024)), 68*mib + 1, 1024, 963, 2, 0, 1024},
-		{"small ones", many(3, row(500*kib, 1000)), 1900 * kib, 1000, 1000, 1, 0, 1000}, // their segment may be there already
+		// their segment may be there already
+		{"small ones", many(3, row(500*kib, 1000)), 1900 * kib, 1000, 1000, 1, 0, 1000},
 		{"small ones, short", many(6, row(900*kib, 1024)), 6 * mib, 1024, 776, 2, 0, 1024},
 		{"fewer runs", []array{row(100*mib, 1000), short}, 100*mib + 1, 1000, 200, 5, 0, 200},
 		{"not a run", []array{row(10*mib, 10), short}, 39 * mib, 10, 10, 1, noSpace, 10},
 	} {
 		got, why := r.ofHeap(c.arrays, c.free, c.runs)
 		if why != c.why || got.ChunkLength != c.length || got.Chunks != c.chunks {
-			t.Errorf("%s: %+v, answer %d; expected length %d, %d chunks, answer %d", c.name, got, why, c.length, c.chunks, c.why)
+			t.Errorf("%s: %+v, answer %d; expected length %d, %d chunks, answer %d", c.name, got,
+				why, c.length, c.chunks, c.why)
 		}
 		if got, _ = r.chunk(c.arrays, "g", c.free, c.runs); got.ChunkLength != c.plain {
 			t.Errorf("%s: length %d by a figure, expected %d", c.name, got.ChunkLength, c.plain)
@@ -58,8 +61,8 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// TestShortenRandom: whatever is wanted, a chunk fits by its bytes, and as the heap rounds where one
-// run does.
+// TestShortenRandom: whatever is wanted, a chunk fits by its bytes, and as the heap rounds where
+// one run does.
 func TestShortenRandom(t *testing.T) {
 	r := newRig(t, 1<<50)
 	r.register(1, "g", -1)
@@ -81,7 +84,8 @@ func TestShortenRandom(t *testing.T) {
 		runs := uint64(1) << random.Intn(12)
 		arrays := make([]array, 1+random.Intn(20))
 		for i := range arrays {
-			arrays[i] = array{1 + uint64(random.Intn(1<<(6+random.Intn(14)))), []uint64{1 + runs>>random.Intn(3)}, 0, false}
+			arrays[i] = array{1 + uint64(random.Intn(1<<(6+random.Intn(14)))),
+				[]uint64{1 + runs>>random.Intn(3)}, 0, false}
 		}
 		free := uint64(2+random.Intn(200)) * mib
 		got, why := r.ofHeap(arrays, free, runs)

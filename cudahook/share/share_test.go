@@ -93,8 +93,10 @@ func (r *rig) want(total uint64, proportions map[uint64]float64) {
 	r.t.Helper()
 	for id, p := range proportions {
 		info := r.get(id)
-		if got := math.Float64frombits(info.Proportion); math.Abs(got-p) > 1e-12 || info.Cap != uint64(got*float64(total)) {
-			r.t.Errorf("instance %d: proportion %v, cap %d of %d; expected %v", id, got, info.Cap, total, p)
+		if got := math.Float64frombits(info.Proportion); math.Abs(got-p) > 1e-12 ||
+			info.Cap != uint64(got*float64(total)) {
+			r.t.Errorf("instance %d: proportion %v, cap %d of %d; expected %v", id, got, info.Cap,
+				total, p)
 		}
 	}
 	if n := len(r.list()); n != len(proportions) {
@@ -142,22 +144,28 @@ func TestPools(t *testing.T) {
 	step("again", r.register(2, "default", 0.1), known, map[uint64]float64{1: 0.5, 2: 0.5})
 	step("manual", r.register(3, "g", 0.5), 0, map[uint64]float64{1: 0.25, 2: 0.25, 3: 0.5})
 	step("much", r.register(4, "g", 0.4), 0, map[uint64]float64{1: 0.05, 2: 0.05, 3: 0.5, 4: 0.4})
-	step("too much", r.register(5, "g", 0.11), overFull, map[uint64]float64{1: 0.05, 2: 0.05, 3: 0.5, 4: 0.4})
-	step("nothing left", r.register(5, "g", 0.06), noSpace, map[uint64]float64{1: 0.05, 2: 0.05, 3: 0.5, 4: 0.4})
-	step("no number", r.register(5, "g", math.NaN()), invalid, map[uint64]float64{1: 0.05, 2: 0.05, 3: 0.5, 4: 0.4})
-	step("above 1", r.register(5, "g", 1.5), invalid, map[uint64]float64{1: 0.05, 2: 0.05, 3: 0.5, 4: 0.4})
+	step("too much", r.register(5, "g", 0.11), overFull,
+		map[uint64]float64{1: 0.05, 2: 0.05, 3: 0.5, 4: 0.4})
+	step("nothing left", r.register(5, "g", 0.06), noSpace,
+		map[uint64]float64{1: 0.05, 2: 0.05, 3: 0.5, 4: 0.4})
+	step("no number", r.register(5, "g", math.NaN()), invalid,
+		map[uint64]float64{1: 0.05, 2: 0.05, 3: 0.5, 4: 0.4})
+	step("above 1", r.register(5, "g", 1.5), invalid,
+		map[uint64]float64{1: 0.05, 2: 0.05, 3: 0.5, 4: 0.4})
 	step("to auto", r.do(OpAuto, 3, nil), 0, map[uint64]float64{1: 0.2, 2: 0.2, 3: 0.2, 4: 0.4})
 	manual := func(id uint64, p float64) uint64 {
 		return r.do(OpManual, id, func(c *Call) { c.Proportion = math.Float64bits(p) })
 	}
 	step("to manual", manual(3, 0.3), 0, map[uint64]float64{1: 0.15, 2: 0.15, 3: 0.3, 4: 0.4})
 	step("changed", manual(3, 0.2), 0, map[uint64]float64{1: 0.2, 2: 0.2, 3: 0.2, 4: 0.4})
-	step("too much again", manual(3, 0.7), overFull, map[uint64]float64{1: 0.2, 2: 0.2, 3: 0.2, 4: 0.4})
+	step("too much again", manual(3, 0.7), overFull,
+		map[uint64]float64{1: 0.2, 2: 0.2, 3: 0.2, 4: 0.4})
 	step("negative", manual(3, -0.5), invalid, map[uint64]float64{1: 0.2, 2: 0.2, 3: 0.2, 4: 0.4})
 	step("one leaves", r.do(OpUnregister, 1, nil), 0, map[uint64]float64{2: 0.4, 3: 0.2, 4: 0.4})
 	step("the other leaves", r.do(OpUnregister, 2, nil), 0, map[uint64]float64{3: 0.2, 4: 0.4})
 	step("all is manual", manual(3, 0.6), Warned, map[uint64]float64{3: 0.6, 4: 0.4})
-	step("no room for automatic", r.register(6, "", -1), noSpace, map[uint64]float64{3: 0.6, 4: 0.4})
+	step("no room for automatic", r.register(6, "", -1), noSpace,
+		map[uint64]float64{3: 0.6, 4: 0.4})
 	step("unknown", r.do(OpAuto, 77, nil), notThere, map[uint64]float64{3: 0.6, 4: 0.4})
 	c := r.call(OpPools, 0)
 	if Serve(c) != 0 || math.Float64frombits(c.Value) != 1 || c.Extra != 0 {
@@ -179,7 +187,8 @@ func TestNames(t *testing.T) {
 	if why := r.do(OpGroup, LabelSize-1, func(c *Call) { c.Group = r.text(long) }); why != invalid {
 		t.Errorf("a long group: %d", why)
 	}
-	if info := r.get(LabelSize - 1); string(info.Name[:LabelSize-1]) != long[:LabelSize-1] || string(info.Group[:2]) != "g\x00" {
+	if info := r.get(LabelSize - 1); string(info.Name[:LabelSize-1]) != long[:LabelSize-1] ||
+		string(info.Group[:2]) != "g\x00" {
 		t.Errorf("%q, %q", info.Name, info.Group)
 	}
 }
@@ -201,7 +210,8 @@ func TestBudget(t *testing.T) {
 		c := r.call(OpAvailable, 0)
 		c.Group, c.Free = r.text(group), free
 		if why := Serve(c); why != answer || c.Value != want {
-			t.Errorf("available of %s: %d, answer %d; expected %d, %d", group, c.Value, why, want, answer)
+			t.Errorf("available of %s: %d, answer %d; expected %d, %d", group, c.Value, why, want,
+				answer)
 		}
 	}
 	available("a", 5000, 5000, 0)
@@ -240,7 +250,8 @@ func TestBudget(t *testing.T) {
 	if why := r.do(OpDestroy, 0, nil); why != busy {
 		t.Errorf("destroyed with a block: %d", why)
 	}
-	if info := r.get(1); info.BytesLive != 250 || info.BytesPeak != 5000 || info.Allocs != 2 || info.Frees != 1 {
+	if info := r.get(1); info.BytesLive != 250 || info.BytesPeak != 5000 || info.Allocs != 2 ||
+		info.Frees != 1 {
 		t.Errorf("%+v", info)
 	}
 }
@@ -261,7 +272,8 @@ func TestVictim(t *testing.T) {
 		c := r.call(OpVictim, to)
 		for c.Count = everywhere; Serve(c) == 0; {
 			ids = append(ids, c.Value)
-			if c.Bytes != 10*c.Value || c.Value == 1 && c.Stream != 111 || c.Value != 1 && c.Stream != 100*c.Value {
+			if c.Bytes != 10*c.Value || c.Value == 1 && c.Stream != 111 ||
+				c.Value != 1 && c.Stream != 100*c.Value {
 				t.Errorf("%+v", c)
 			}
 		}

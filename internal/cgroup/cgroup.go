@@ -1,6 +1,6 @@
-// Package cgroup reads how much memory the control groups of this process have, and how much of that is left: of
-// version 2, and of version 1 where that has the memory. It is freestanding Go (docs/runtime.md): no allocation, no panic,
-// no runtime.
+// Package cgroup reads how much memory the control groups of this process have, and how much of
+// that is left: of version 2, and of version 1 where that has the memory. It is freestanding Go
+// (docs/runtime.md): no allocation, no panic, no runtime.
 package cgroup
 
 import (
@@ -18,7 +18,8 @@ type Memory struct {
 // Left is how many bytes are left. Precondition: there is a limit.
 func (m *Memory) Left() uint64 { return m.Limit - min(m.Limit, m.Used) }
 
-// Self is where the kernel tells of the groups of this process, where that is not /proc/self/cgroup. Only tests set it.
+// Self is where the kernel tells of the groups of this process, where that is not
+// /proc/self/cgroup. Only tests set it.
 var Self string
 
 const noLimit = 1 << 59 // version 1 has a number of this size for no limit
@@ -51,9 +52,9 @@ func (v version) usage() string {
 
 var group, name config.Text // the group's path; the name of a file of it or of a group above it
 
-// Read fills m with the memory of the group that has the least left, of this process's own and those above it. In a
-// container those above it cannot be seen; the files of its own are then where the root's would be. One thread at a
-// time may call it.
+// Read fills m with the memory of the group that has the least left, of this process's own and
+// those above it. In a container those above it cannot be seen; the files of its own are then where
+// the root's would be. One thread at a time may call it.
 func Read(m *Memory) {
 	*m = Memory{}
 	v := find()
@@ -118,7 +119,8 @@ func readGroup(f *sysfs.File) {
 	}
 }
 
-// look makes m the memory of the group whose path is the first n bytes of group, where that has a limit, and less left.
+// look makes m the memory of the group whose path is the first n bytes of group, where that has a
+// limit, and less left.
 func (v version) look(n uintptr, m *Memory) {
 	most := v.number(n, v.max())
 	if v == 2 {
@@ -145,7 +147,8 @@ func (v version) open(f *sysfs.File, n uintptr, file string) bool {
 	}
 	folder := v.folder()
 	name.Reset()
-	ok := name.Mem(raw.Bytes(root), uintptr(len(root))) && name.Mem(raw.Bytes(folder), uintptr(len(folder))) &&
+	ok := name.Mem(raw.Bytes(root), uintptr(len(root))) &&
+		name.Mem(raw.Bytes(folder), uintptr(len(folder))) &&
 		name.Mem(group.Addr(), n) && name.Mem(raw.Bytes(file), uintptr(len(file)))
 	return ok && f.OpenName(name.Addr())
 }
@@ -164,8 +167,8 @@ func (v version) number(n uintptr, file string) uint64 {
 	return most
 }
 
-// ofFiles is how many bytes of the group are pages of files. Version 1 has a line for those of the group itself, and
-// one for those of the groups below it, too.
+// ofFiles is how many bytes of the group are pages of files. Version 1 has a line for those of the
+// group itself, and one for those of the groups below it, too.
 func (v version) ofFiles(n uintptr) uint64 {
 	const lines = 256 // more than any kernel writes
 	var f sysfs.File

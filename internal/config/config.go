@@ -92,8 +92,9 @@ const (
 
 // The checks of the hardened heap that can be a line and no more: bits of Settings.SecureWarn.
 const (
-	CheckDeallocType uint32 = iota // a block is freed by another family of functions than it was made by
-	CheckDeleteSize                // a sized free names another size than the block has
+	// a block is freed by another family of functions than it was made by
+	CheckDeallocType uint32 = iota
+	CheckDeleteSize         // a sized free names another size than the block has
 	checkCount
 )
 
@@ -163,7 +164,8 @@ type Tier struct {
 	Spread     uint32 // TA_NODE_…: a Spread
 	HugePages  uint32 // TA_HUGEPAGES: a Huge
 
-	SoftPart, HardPart uint32 // TA_…_SOFT, TA_…_HARD in percent of the tier's memory; 0: they are not
+	// TA_…_SOFT, TA_…_HARD in percent of the tier's memory; 0: they are not
+	SoftPart, HardPart uint32
 }
 
 func (s *Settings) setDefaults() {
@@ -188,7 +190,8 @@ func (s *Settings) setDefaults() {
 	s.StatsFile.Reset()
 	s.LogFile.Reset()
 	s.StatsLive.Reset()
-	if s.Rules.Count != 0 { // its text is reset by who fills it, so that no page is touched for nothing
+	// its text is reset by who fills it, so that no page is touched for nothing
+	if s.Rules.Count != 0 {
 		s.Rules.Count = 0
 	}
 }

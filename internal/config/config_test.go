@@ -21,7 +21,8 @@ func TestParse(t *testing.T) {
 		})},
 		{"TA_DISABLE=1 TA_DISABLE=0", false, with(func(o *outcome) { o.disable = true })},
 		{"TA_DISABLE= TA_DISABLE=1", false, defaults()},
-		{"TA_DISABLE TA_DISABL=1 TA_DISABLED=1 XTA_DISABLE=1 T TA TA_ = =TA_DISABLE=1", false, defaults()},
+		{"TA_DISABLE TA_DISABL=1 TA_DISABLED=1 XTA_DISABLE=1 T TA TA_ = =TA_DISABLE=1", false,
+			defaults()},
 		{"TA_LOG=off", false, with(func(o *outcome) { o.log = LogOff })},
 		{"TA_LOG=debug", false, with(func(o *outcome) { o.log = LogDebug })},
 		{"TA_LOG=WARN", false, with(func(o *outcome) { o.log = LogWarn })},
@@ -37,13 +38,16 @@ func TestParse(t *testing.T) {
 		})},
 		{"TA_STATS_FILE=/t/s TA_LOG_FILE=/t/l TA_STATS_LIVE=1 TA_STRICT=1", true, defaults()},
 		{"TA_STATS_FILE=%z TA_STATS_LIVE=x TA_FAST_HARD=x TA_RULES=x", true, defaults()},
-		{"TA_DISABLE=1 TA_LOG=debug TA_BACKGROUND=1 TA_FAST_HARD=1M TA_RULES=size>=1:cold", true, defaults()},
-		{"TA_STATS_LIVE=1", false, with(func(o *outcome) { o.statsLive = "/dev/shm/tieralloc.%p" })},
+		{"TA_DISABLE=1 TA_LOG=debug TA_BACKGROUND=1 TA_FAST_HARD=1M TA_RULES=size>=1:cold", true,
+			defaults()},
+		{"TA_STATS_LIVE=1", false,
+			with(func(o *outcome) { o.statsLive = "/dev/shm/tieralloc.%p" })},
 		{"TA_STATS_LIVE=0", false, defaults()},
 		{"TA_STATS_LIVE=/t/%%%p", false, with(func(o *outcome) { o.statsLive = "/t/%%%p" })},
 		{"TA_SECURE=1", false, with(func(o *outcome) { o.secure = true })},
 		{"TA_SECURE=0", false, defaults()},
-		{"TA_SECURE=1,dealloc_type_mismatch=warn", false, with(func(o *outcome) { o.secure, o.secureWarn = true, 1 })},
+		{"TA_SECURE=1,dealloc_type_mismatch=warn", false,
+			with(func(o *outcome) { o.secure, o.secureWarn = true, 1 })},
 		{"TA_SECURE=1,delete_size_mismatch=warn,dealloc_type_mismatch=abort", false,
 			with(func(o *outcome) { o.secure, o.secureWarn = true, 2 })},
 		{"TA_USE_LIBNUMA=0 TA_BACKGROUND=1 TA_MIGRATE_BW=0", false, with(func(o *outcome) {
@@ -52,22 +56,26 @@ func TestParse(t *testing.T) {
 		{"TA_NUMA_BALANCING=0", false, with(func(o *outcome) { o.balancing = BalanceNever })},
 		{"TA_NUMA_BALANCING=1", false, with(func(o *outcome) { o.balancing = BalanceAlways })},
 		{"TA_NUMA_BALANCING=AUTO", false, defaults()},
-		{"TA_ON_SOFTCAP=demote TA_ON_HARDCAP=fail TA_DEFAULT_HINT=prefer_fast TA_THROTTLE=sleep", false, with(func(o *outcome) {
-			o.onSoftcap, o.onHardcap, o.hint, o.sleep = SoftcapDemote, HardcapFail, HintPreferFast, true
-		})},
-		{"TA_ON_SOFTCAP=Warn TA_ON_HARDCAP=ROUTE_SLOW TA_DEFAULT_HINT=HOT TA_THROTTLE=Account", false, with(func(o *outcome) {
-			o.onSoftcap, o.hint = SoftcapWarn, HintHot
-		})},
+		{"TA_ON_SOFTCAP=demote TA_ON_HARDCAP=fail TA_DEFAULT_HINT=prefer_fast TA_THROTTLE=sleep",
+			false, with(func(o *outcome) {
+				o.onSoftcap, o.onHardcap, o.hint, o.sleep = SoftcapDemote, HardcapFail, HintPreferFast,
+					true
+			})},
+		{"TA_ON_SOFTCAP=Warn TA_ON_HARDCAP=ROUTE_SLOW TA_DEFAULT_HINT=HOT TA_THROTTLE=Account",
+			false, with(func(o *outcome) {
+				o.onSoftcap, o.hint = SoftcapWarn, HintHot
+			})},
 		{"TA_FAST_SOFT=1 TA_FAST_HARD=1K TA_NORMAL_SOFT=2m TA_NORMAL_HARD=3G TA_SLOW_SOFT=64T TA_SLOW_HARD=70368744177664", false,
 			with(func(o *outcome) {
 				o.tiers[0].Soft, o.tiers[0].Hard = 1, 1<<10
 				o.tiers[1].Soft, o.tiers[1].Hard = 2<<20, 3<<30
 				o.tiers[2].Soft, o.tiers[2].Hard = 1<<46, 1<<46
 			})},
-		{"TA_FAST_SOFT=1% TA_FAST_HARD=80% TA_SLOW_HARD=100% TA_NORMAL_SOFT=1G TA_NORMAL_HARD=1%", false, with(func(o *outcome) {
-			o.tiers[0].SoftPart, o.tiers[0].HardPart, o.tiers[2].HardPart = 1, 80, 100
-			o.tiers[1].Soft, o.tiers[1].HardPart = 1<<30, 1
-		})},
+		{"TA_FAST_SOFT=1% TA_FAST_HARD=80% TA_SLOW_HARD=100% TA_NORMAL_SOFT=1G TA_NORMAL_HARD=1%",
+			false, with(func(o *outcome) {
+				o.tiers[0].SoftPart, o.tiers[0].HardPart, o.tiers[2].HardPart = 1, 80, 100
+				o.tiers[1].Soft, o.tiers[1].HardPart = 1<<30, 1
+			})},
 		{"TA_FAST_BW=1K TA_FAST_BURST=1 TA_NORMAL_BW=0 TA_NORMAL_LAT=1s TA_SLOW_LAT=0 TA_SLOW_BURST=64K TA_SLOW_BW=10g", false,
 			with(func(o *outcome) {
 				o.tiers[0].BW, o.tiers[0].Burst = 1024, 1
@@ -81,17 +89,19 @@ func TestParse(t *testing.T) {
 				o.tiers[i].BW, o.tiers[i].Lat = bw, []uint64{2e3, 8e3, 40e3}[i]
 			}
 		})},
-		{"TA_FAST_BW=0 TA_FAST_LAT=1us TA_MODEL=cxl TA_NORMAL_LAT=0 TA_SLOW_BURST=1M TA_SLOW_BW=", false, with(func(o *outcome) {
-			o.model = ModelCXL
-			o.tiers[0].Lat = 1e3
-			o.tiers[1].BW = 20 << 30
-			o.tiers[2].BW, o.tiers[2].Lat, o.tiers[2].Burst = 5<<30, 40e3, 1<<20
-		})},
-		{"TA_NODE_FAST=0,2-3 TA_NODE_NORMAL=interleave:63,0-1 TA_NODE_SLOW=Weighted:0-63", false, with(func(o *outcome) {
-			o.tiers[0].Nodes = 0b1101
-			o.tiers[1].Nodes, o.tiers[1].Spread = 1<<63|3, SpreadInterleave
-			o.tiers[2].Nodes, o.tiers[2].Spread = 1<<64-1, SpreadWeighted
-		})},
+		{"TA_FAST_BW=0 TA_FAST_LAT=1us TA_MODEL=cxl TA_NORMAL_LAT=0 TA_SLOW_BURST=1M TA_SLOW_BW=",
+			false, with(func(o *outcome) {
+				o.model = ModelCXL
+				o.tiers[0].Lat = 1e3
+				o.tiers[1].BW = 20 << 30
+				o.tiers[2].BW, o.tiers[2].Lat, o.tiers[2].Burst = 5<<30, 40e3, 1<<20
+			})},
+		{"TA_NODE_FAST=0,2-3 TA_NODE_NORMAL=interleave:63,0-1 TA_NODE_SLOW=Weighted:0-63", false,
+			with(func(o *outcome) {
+				o.tiers[0].Nodes = 0b1101
+				o.tiers[1].Nodes, o.tiers[1].Spread = 1<<63|3, SpreadInterleave
+				o.tiers[2].Nodes, o.tiers[2].Spread = 1<<64-1, SpreadWeighted
+			})},
 		{"TA_HUGEPAGES=thp", false, with(func(o *outcome) {
 			for i := range o.tiers {
 				o.tiers[i].HugePages = HugeThp
@@ -180,12 +190,14 @@ func TestBadValues(t *testing.T) {
 		{"TA_SLOW_HARD=1.5G", `TA_SLOW_HARD="1.5G` + capped + `no hard cap`},
 		{"TA_SLOW_HARD=-1", `TA_SLOW_HARD="-1` + capped + `no hard cap`},
 		{"TA_SLOW_HARD=0x10", `TA_SLOW_HARD="0x10` + capped + `no hard cap`},
-		{"TA_SLOW_HARD=18446744073709551617", `TA_SLOW_HARD="18446744073709551617` + capped + `no hard cap`},
+		{"TA_SLOW_HARD=18446744073709551617",
+			`TA_SLOW_HARD="18446744073709551617` + capped + `no hard cap`},
 		{"TA_SLOW_HARD=0%", `TA_SLOW_HARD="0%` + capped + `no hard cap`},
 		{"TA_SLOW_HARD=101%", `TA_SLOW_HARD="101%` + capped + `no hard cap`},
 		{"TA_SLOW_SOFT=%", `TA_SLOW_SOFT="%` + capped + `no soft cap`},
 		{"TA_SLOW_SOFT=1K%", `TA_SLOW_SOFT="1K%` + capped + `no soft cap`},
-		{"TA_FAST_BURST=5%", `TA_FAST_BURST="5%` + size + `64K or 10ms of the bandwidth, the larger`},
+		{"TA_FAST_BURST=5%", `TA_FAST_BURST="5%` + size +
+			`64K or 10ms of the bandwidth, the larger`},
 		{"TA_FAST_BW=1023", `TA_FAST_BW="1023` + rate + `no limit`},
 		{"TA_NORMAL_BW=fast", `TA_NORMAL_BW="fast` + rate + `no limit`},
 		{"TA_MIGRATE_BW=1", `TA_MIGRATE_BW="1` + rate + `1G`},
@@ -211,8 +223,10 @@ func TestBadValues(t *testing.T) {
 		{"TA_HUGEPAGES=fast:2M,fast:2M", `TA_HUGEPAGES="fast:2M,fast:2M` + huge},
 		{"TA_HUGEPAGES=2M,slow:off", `TA_HUGEPAGES="2M,slow:off` + huge},
 		{"TA_HUGEPAGES=fast:2M,", `TA_HUGEPAGES="fast:2M,` + huge},
-		{"TA_ON_SOFTCAP=fail", `TA_ON_SOFTCAP="fail": expected reroute, warn or demote; using reroute`},
-		{"TA_ON_HARDCAP=spill", `TA_ON_HARDCAP="spill": expected route_slow or fail; using route_slow`},
+		{"TA_ON_SOFTCAP=fail",
+			`TA_ON_SOFTCAP="fail": expected reroute, warn or demote; using reroute`},
+		{"TA_ON_HARDCAP=spill",
+			`TA_ON_HARDCAP="spill": expected route_slow or fail; using route_slow`},
 		{"TA_DEFAULT_HINT=tepid", `TA_DEFAULT_HINT="tepid` + hint},
 		{"TA_DEFAULT_HINT=fast", `TA_DEFAULT_HINT="fast` + hint},
 		{"TA_MODEL=hbm", `TA_MODEL="hbm": expected off, or cxl (50, 20 and 5 GiB/s, 2, 8 and 40us); using off`},
@@ -220,7 +234,8 @@ func TestBadValues(t *testing.T) {
 		{"TA_SECURE=2", `TA_SECURE="2` + secured},
 		{"TA_SECURE=on", `TA_SECURE="on` + secured},
 		{"TA_SECURE=1,", `TA_SECURE="1,` + secured},
-		{"TA_SECURE=0,delete_size_mismatch=warn", `TA_SECURE="0,delete_size_mismatch=warn` + secured},
+		{"TA_SECURE=0,delete_size_mismatch=warn",
+			`TA_SECURE="0,delete_size_mismatch=warn` + secured},
 		{"TA_SECURE=1,overflow=warn", `TA_SECURE="1,overflow=warn` + secured},
 		{"TA_SECURE=1,delete_size_mismatch", `TA_SECURE="1,delete_size_mismatch` + secured},
 		{"TA_SECURE=1,delete_size_mismatch=off", `TA_SECURE="1,delete_size_mismatch=off` + secured},
@@ -257,11 +272,15 @@ func TestContradictions(t *testing.T) {
 			o.tiers[0].Hard = 1 << 30
 			o.lines = []string{`tieralloc: TA_FAST_SOFT="2G": expected at most TA_FAST_HARD="1G"; using no soft cap`}
 		})},
-		{"TA_SLOW_HARD=4095 TA_NORMAL_SOFT=1G TA_SLOW_SOFT=4K TA_SLOW_SOFT=1", with(func(o *outcome) {
-			o.tiers[1].Soft, o.tiers[2].Hard = 1<<30, 4095
-			o.lines = []string{`tieralloc: TA_SLOW_SOFT="4K": expected at most TA_SLOW_HARD="4095"; using no soft cap`}
+		{"TA_SLOW_HARD=4095 TA_NORMAL_SOFT=1G TA_SLOW_SOFT=4K TA_SLOW_SOFT=1",
+			with(func(o *outcome) {
+				o.tiers[1].Soft, o.tiers[2].Hard = 1<<30, 4095
+				o.lines = []string{`tieralloc: TA_SLOW_SOFT="4K": expected at most TA_SLOW_HARD="4095"; using no soft cap`}
+			})},
+		{"TA_FAST_SOFT=1G TA_FAST_HARD=1G", with(func(o *outcome) {
+			o.tiers[0].Soft,
+				o.tiers[0].Hard = 1<<30, 1<<30
 		})},
-		{"TA_FAST_SOFT=1G TA_FAST_HARD=1G", with(func(o *outcome) { o.tiers[0].Soft, o.tiers[0].Hard = 1<<30, 1<<30 })},
 		{"TA_FAST_SOFT=2G TA_FAST_HARD=x", with(func(o *outcome) {
 			o.tiers[0].Soft = 2 << 30
 			o.lines = []string{`tieralloc: TA_FAST_HARD="x": expected 1 byte or more, up to 64T (an integer, or one with` +
@@ -280,11 +299,13 @@ func TestContradictions(t *testing.T) {
 				`tieralloc: TA_SLOW_SOFT="2": expected at most TA_SLOW_HARD="1"; using no soft cap`,
 				`tieralloc: TA_SLOW_BURST="1": expected a limit in TA_SLOW_BW; using no burst`}
 		})},
-		{"TA_NORMAL_SOFT=" + long + " TA_NORMAL_HARD=" + strings.Repeat("0", 80) + "1", with(func(o *outcome) {
-			o.tiers[1].Hard = 1
-			o.lines = []string{`tieralloc: TA_NORMAL_SOFT="` + long[:80] + `...": expected at most TA_NORMAL_HARD="` + long[:80] +
-				`..."; using no soft cap`}
-		})},
+		{"TA_NORMAL_SOFT=" + long + " TA_NORMAL_HARD=" + strings.Repeat("0", 80) + "1",
+			with(func(o *outcome) {
+				o.tiers[1].Hard = 1
+				o.lines = []string{`tieralloc: TA_NORMAL_SOFT="` + long[:80] +
+					`...": expected at most TA_NORMAL_HARD="` + long[:80] +
+					`..."; using no soft cap`}
+			})},
 	} {
 		entries := strings.Split(c.env, " ")
 		if got := run(t, entries, false); !got.equal(c.want) {
@@ -334,14 +355,16 @@ func TestLongestLine(t *testing.T) {
 	room := int(unsafe.Sizeof(raw.Line{})) - 9
 	for i := uintptr(0); i < varCount; i++ {
 		v := &variables[i]
-		n := len(`tieralloc: ="...": expected ; using `) + len(v.name) + shownMax + len(v.accepts) + len(v.fallback)
+		n := len(`tieralloc: ="...": expected ; using `) + len(v.name) + shownMax + len(v.accepts) +
+			len(v.fallback)
 		if n > room {
 			t.Errorf("%s: a line of %d bytes, room for %d", v.name, n, room)
 		}
 	}
 	for f := badCondition; f <= tooLong; f++ {
 		what, accepts := f.words()
-		n := len(`tieralloc: TA_RULES="...":  "...": expected ; using `) + ruleMax + partMax + len(what) + len(accepts) + len(noRules)
+		n := len(`tieralloc: TA_RULES="...":  "...": expected ; using `) + ruleMax + partMax +
+			len(what) + len(accepts) + len(noRules)
 		if n > room {
 			t.Errorf("%s: a line of %d bytes, room for %d", what, n, room)
 		}

@@ -40,7 +40,8 @@ func TestCUDA(t *testing.T) {
 		{"TA_CUDA_PROPORTION=0.3333333333333333", func(c *plainCUDA) { c.proportion = 21845 }},
 		{"TA_CUDA_PROPORTION=0.6666666666666666", func(c *plainCUDA) { c.proportion = 43691 }},
 		{"TA_CUDA_PROPORTION=0.0000152587890625", func(c *plainCUDA) { c.proportion = 1 }},
-		{"TA_CUDA_PROPORTION=0.5 TA_CUDA_HARD=8G", func(c *plainCUDA) { c.proportion, c.hard = 1<<15, 8<<30 }},
+		{"TA_CUDA_PROPORTION=0.5 TA_CUDA_HARD=8G",
+			func(c *plainCUDA) { c.proportion, c.hard = 1<<15, 8<<30 }},
 		{"TA_CUDA_SEGMENT_SIZE=2M", func(c *plainCUDA) { c.segment = 2 << 20 }},
 		{"TA_CUDA_SEGMENT_SIZE=64g", func(c *plainCUDA) { c.segment = 64 << 30 }},
 		{"TA_CUDA_SEGMENT_SIZE=4194304", func(c *plainCUDA) { c.segment = 4 << 20 }},
@@ -63,7 +64,8 @@ func TestCUDA(t *testing.T) {
 			t.Errorf("the reference on %s:\n got %+v\nwant %+v", c.env, got, want)
 		}
 	}
-	if got := run(t, []string{"TA_CUDA_TRACE=/t/x", "TA_CUDA_ZERO=1"}, true); !got.equal(defaults()) {
+	if got := run(t, []string{"TA_CUDA_TRACE=/t/x", "TA_CUDA_ZERO=1"},
+		true); !got.equal(defaults()) {
 		t.Errorf("in a set-user-ID program: %+v", got.cuda)
 	}
 }
@@ -92,11 +94,15 @@ func TestBadCUDA(t *testing.T) {
 		{"TA_CUDA_SOFT", []string{"0", "1GB"}, sizes + `; using no soft cap`},
 		{"TA_CUDA_HARD", []string{"0", "25%"}, sizes + `; using no hard cap`},
 		{"TA_CUDA_SPILL_HARD", []string{"0", "half"}, sizes + `; using half of the host's memory`},
-		{"TA_CUDA_PROPORTION", []string{"0", "0.0", "0%", "1.1", "101%", "25", "-0.5", "0.5x", ".", "%", ".%", "1.", "0,5", "1e-1",
-			"0.5%%", "1.0000000001", "100.00000000001%", "0.0000001", "0.00000000000001", " 0.5", "NaN", "18446744073709551617"}, part},
-		{"TA_CUDA_SEGMENT_SIZE", []string{"0", "1M", "3M", "2097153", "66G", "64T", "big"}, segment},
+		{"TA_CUDA_PROPORTION", []string{"0", "0.0", "0%", "1.1", "101%", "25", "-0.5", "0.5x", ".",
+			"%", ".%", "1.", "0,5", "1e-1",
+			"0.5%%", "1.0000000001", "100.00000000001%", "0.0000001", "0.00000000000001", " 0.5",
+			"NaN", "18446744073709551617"}, part},
+		{"TA_CUDA_SEGMENT_SIZE", []string{"0", "1M", "3M", "2097153", "66G", "64T", "big"},
+			segment},
 		{"TA_CUDA_CACHE_LIMIT", []string{"-1", "65T", "none", "1 G"}, limit},
-		{"TA_CUDA_WARMUP", []string{"4K", "4K:", ":5", "4K:0", "0:5", "4K:50,", ",4K:50", "4K:50;8K:1", "4K:1M", "4K:1000001",
+		{"TA_CUDA_WARMUP", []string{"4K", "4K:", ":5", "4K:0", "0:5", "4K:50,", ",4K:50",
+			"4K:50;8K:1", "4K:1M", "4K:1000001",
 			"4K:5:5", "4K:-1", "4K:+1", "4K: 5", "65T:1", "4K:18446744073709551617",
 			strings.Repeat("4K:1,", 16) + "4K:1", strings.Repeat("4K:1,", 16)}, warm},
 		{"TA_CUDA_BW", []string{"1", "fast"}, rates + `; using no limit`},
@@ -105,7 +111,8 @@ func TestBadCUDA(t *testing.T) {
 	} {
 		for _, val := range c.values {
 			want := with(func(o *outcome) {
-				o.lines = []string{fmt.Sprintf(`tieralloc: %s="%s": expected %s`, c.name, val, c.want)}
+				o.lines = []string{fmt.Sprintf(`tieralloc: %s="%s": expected %s`, c.name, val,
+					c.want)}
 			})
 			entries := []string{c.name + "=" + val}
 			if got := run(t, entries, false); !got.equal(want) {

@@ -101,22 +101,31 @@ func textOf(s string) *Text {
 // patternOf is the text of a pattern.
 func patternOf(l *RuleList, g Glob) string {
 	addr, n := l.Pattern(g)
-	return string(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(&l.text.buf), addr-l.text.Addr())), n))
+	return string(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(&l.text.buf), addr-l.text.Addr())),
+		n))
 }
 
 // outcomeOf is what s holds.
 func outcomeOf(s *Settings) outcome {
-	o := outcome{disable: s.Disable, interpose: s.Interpose, strict: s.Strict, libnuma: s.UseLibnuma, balancing: s.NumaBalancing,
-		sleep: s.ThrottleSleep, background: s.Background, secure: s.Secure, secureWarn: s.SecureWarn, log: s.Log, model: s.Model, onSoftcap: s.OnSoftcap, onHardcap: s.OnHardcap,
-		hint: s.DefaultHint, purgeDelay: s.PurgeDelay, migrateBW: s.MigrateBW,
-		statsFile: s.StatsFile.String(), logFile: s.LogFile.String(), statsLive: s.StatsLive.String()}
+	o := outcome{disable: s.Disable, interpose: s.Interpose, strict: s.Strict,
+		libnuma: s.UseLibnuma, balancing: s.NumaBalancing,
+		sleep: s.ThrottleSleep, background: s.Background, secure: s.Secure,
+		secureWarn: s.SecureWarn, log: s.Log, model: s.Model, onSoftcap: s.OnSoftcap,
+		onHardcap: s.OnHardcap,
+		hint:      s.DefaultHint, purgeDelay: s.PurgeDelay, migrateBW: s.MigrateBW,
+		statsFile: s.StatsFile.String(), logFile: s.LogFile.String(),
+		statsLive: s.StatsLive.String()}
 	copy(o.tiers[:], s.Tiers[:])
 	c := &s.CUDA
-	o.cuda = plainCUDA{enable: c.Enable, event: c.ReuseEvent, all: c.SuballocAll, spill: c.Spill, zero: c.Zero, leaks: c.Leaks,
-		soft: c.Soft, hard: c.Hard, spillHard: c.SpillHard, proportion: c.Proportion, segment: c.SegmentSize, cacheLimit: c.CacheLimit,
-		bw: c.BW, lat: c.Lat, warm: c.Warmup[:c.Warmups], trace: c.Trace.String(), managed: c.Managed}
+	o.cuda = plainCUDA{enable: c.Enable, event: c.ReuseEvent, all: c.SuballocAll, spill: c.Spill,
+		zero: c.Zero, leaks: c.Leaks,
+		soft: c.Soft, hard: c.Hard, spillHard: c.SpillHard, proportion: c.Proportion,
+		segment: c.SegmentSize, cacheLimit: c.CacheLimit,
+		bw: c.BW, lat: c.Lat, warm: c.Warmup[:c.Warmups], trace: c.Trace.String(),
+		managed: c.Managed}
 	for _, r := range s.Rules.Rule[:s.Rules.Count] {
-		o.rules = append(o.rules, plainRule{r.Min, r.Max, patternOf(&s.Rules, r.Thread), patternOf(&s.Rules, r.Program),
+		o.rules = append(o.rules, plainRule{r.Min, r.Max, patternOf(&s.Rules, r.Thread),
+			patternOf(&s.Rules, r.Program),
 			patternOf(&s.Rules, r.Lib), r.Hint})
 	}
 	return o
@@ -167,8 +176,9 @@ func linesOf(tb testing.TB, text string) []string {
 }
 
 func defaults() outcome {
-	return outcome{interpose: true, purgeDelay: DefaultPurgeDelay, libnuma: true, hint: HintWarm, migrateBW: 1 << 30,
-		cuda: plainCUDA{enable: true, segment: 20 << 20, cacheLimit: 1 << 63}}
+	return outcome{interpose: true, purgeDelay: DefaultPurgeDelay, libnuma: true, hint: HintWarm,
+		migrateBW: 1 << 30,
+		cuda:      plainCUDA{enable: true, segment: 20 << 20, cacheLimit: 1 << 63}}
 }
 
 // with is the defaults and a change.

@@ -50,12 +50,14 @@ func reference(entries []string, secure bool) outcome {
 }
 
 func (o *outcome) complain(name, val, accepts, using string) {
-	o.lines = append(o.lines, fmt.Sprintf("tieralloc: %s=\"%s\": expected %s; using %s", name, shown(val, 160), accepts, using))
+	o.lines = append(o.lines, fmt.Sprintf("tieralloc: %s=\"%s\": expected %s; using %s", name,
+		shown(val, 160), accepts, using))
 }
 
 func (o *outcome) reconcile(env map[string]string, name string, t *Tier) {
 	pair := func(a, relation, b, using string) {
-		line := fmt.Sprintf("tieralloc: %s=\"%s\": expected %s%s", a, shown(env[a], 80), relation, b)
+		line := fmt.Sprintf("tieralloc: %s=\"%s\": expected %s%s", a, shown(env[a], 80), relation,
+			b)
 		if env[b] != "" {
 			line += fmt.Sprintf("=\"%s\"", shown(env[b], 80))
 		}
@@ -85,10 +87,11 @@ var (
 	balances        = map[string]uint32{"auto": 0, "0": 1, "1": 2}
 	softcaps        = map[string]uint32{"reroute": 0, "warn": 1, "demote": 2}
 	hardcaps        = map[string]uint32{"route_slow": 0, "fail": 1}
-	hints           = map[string]uint32{"hot": 0, "warm": 1, "cold": 2, "pin_fast": 3, "prefer_fast": 4}
-	huges           = map[string]uint32{"off": 1, "thp": 2, "2m": 3, "1g": 4}
-	switches        = map[string]bool{"0": false, "1": true}
-	throttles       = map[string]bool{"account": false, "sleep": true}
+	hints           = map[string]uint32{"hot": 0, "warm": 1, "cold": 2, "pin_fast": 3,
+		"prefer_fast": 4}
+	huges     = map[string]uint32{"off": 1, "thp": 2, "2m": 3, "1g": 4}
+	switches  = map[string]bool{"0": false, "1": true}
+	throttles = map[string]bool{"account": false, "sleep": true}
 )
 
 const (
@@ -121,14 +124,16 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 			return o.tiers[i].refer(what, val)
 		}
 		if name == "TA_NODE_"+t {
-			return "nodes from 0 to 63, each once, such as 0,2-3, interleave:0,1 or weighted:0,1", "nodes found automatically",
+			return "nodes from 0 to 63, each once, such as 0,2-3, interleave:0,1 or weighted:0,1",
+				"nodes found automatically",
 				o.tiers[i].referNodes(val)
 		}
 	}
 	if what, found := strings.CutPrefix(name, "TA_CUDA"); found {
 		return o.cuda.refer(what, val)
 	}
-	for n, s := range map[string]*bool{"TA_DISABLE": &o.disable, "TA_INTERPOSE": &o.interpose, "TA_STRICT": &o.strict,
+	for n, s := range map[string]*bool{"TA_DISABLE": &o.disable, "TA_INTERPOSE": &o.interpose,
+		"TA_STRICT":      &o.strict,
 		"TA_USE_LIBNUMA": &o.libnuma, "TA_BACKGROUND": &o.background} {
 		if n == name {
 			using = "0"
@@ -155,16 +160,19 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		return "off, or cxl (50, 20 and 5 GiB/s, 2, 8 and 40us)", "off",
 			choose(&o.model, map[string]uint32{"off": ModelOff, "cxl": ModelCXL}, word)
 	case "TA_HUGEPAGES":
-		return "off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off", "the system's setting", o.referHuge(word)
+		return "off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off",
+			"the system's setting", o.referHuge(word)
 	case "TA_SECURE":
 		return "0, 1, or 1 and checks that only warn, as in 1,dealloc_type_mismatch=warn" +
-			" (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn)", "0", o.referSecure(word)
+				" (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn)", "0",
+			o.referSecure(word)
 	case "TA_MIGRATE_BW":
 		bw, good := referRate(val)
 		return rates, "1G", store(&o.migrateBW, bw, good)
 	case "TA_PURGE_DELAY":
 		d, good := referTime(val, 3600e9)
-		return "a time such as 250ms (units ns, us, ms, s), 0 to 1h", "250ms", store(&o.purgeDelay, d, good)
+		return "a time such as 250ms (units ns, us, ms, s), 0 to 1h", "250ms",
+			store(&o.purgeDelay, d, good)
 	case "TA_LOG_FILE":
 		return pathMsg, "standard error", store(&o.logFile, val, len(val) <= 4000)
 	case "TA_STATS_FILE":
@@ -294,7 +302,10 @@ func (o *outcome) referSecure(word string) bool {
 	return true
 }
 
-func isTemplate(val string) bool { return len(val) <= 4000 && templatePattern.MatchString(latin(val)) }
+func isTemplate(val string) bool {
+	return len(val) <= 4000 &&
+		templatePattern.MatchString(latin(val))
+}
 
 // latin is a string with a rune for each byte: a regular expression reads runes, and
 // a path is bytes.
@@ -366,28 +377,47 @@ func shown(val string, most int) string {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"TA_FAST_SOFT=9%\nTA_FAST_HARD=8%", "TA_SLOW_HARD=080%",
 		"", "TA_STRICT=1", "TA_STRICT=\nTA_STRICT=1", "TA_DISABLE=1\nTA_DISABLE=0\nTA_INTERPOSE=0",
-		"TA_LOG=info\nTA_LOG_FILE=/tmp/l", "TA_STATS_FILE=/tmp/%e.%p%%", "TA_STATS_FILE=%q", "TA_STATS_FILE=%",
-		"TA_PURGE_DELAY=250ms", "TA_PURGE_DELAY=3600s\nTA_PURGE_DELAY=x", "TA_PURGE_DELAY=3600000001us",
-		"TA_PURGE_DELAY=0", "TA_PURGE_DELAY=99999999999999999999ns", "TA_PURGE_DELAY=1\x80\x1b", "TA_\nTA\nT\n=\nTA_LOG",
+		"TA_LOG=info\nTA_LOG_FILE=/tmp/l", "TA_STATS_FILE=/tmp/%e.%p%%", "TA_STATS_FILE=%q",
+		"TA_STATS_FILE=%",
+		"TA_PURGE_DELAY=250ms", "TA_PURGE_DELAY=3600s\nTA_PURGE_DELAY=x",
+		"TA_PURGE_DELAY=3600000001us",
+		"TA_PURGE_DELAY=0", "TA_PURGE_DELAY=99999999999999999999ns", "TA_PURGE_DELAY=1\x80\x1b",
+		"TA_\nTA\nT\n=\nTA_LOG",
 		"TA_LOG_FILE=" + strings.Repeat("x", 4001), "TA_LOG=" + strings.Repeat("%", 161),
-		"TA_FAST_SOFT=2G\nTA_FAST_HARD=1G\nTA_SLOW_BURST=4k\nTA_SLOW_BW=0", "TA_NORMAL_HARD=64T\nTA_NORMAL_SOFT=65536g",
-		"TA_FAST_SOFT=0\nTA_FAST_HARD=1KB\nTA_FAST_BW=1023\nTA_FAST_LAT=1001ms\nTA_FAST_BURST=", "TA_SLOW_LAT=300ns",
-		"TA_MODEL=Cxl\nTA_FAST_BW=1G\nTA_SLOW_LAT=0\nTA_NORMAL_BURST=1", "TA_FAST_BW=x\nTA_FAST_LAT=\nTA_MODEL=cxl", "TA_MODEL=1",
-		"TA_NODE_FAST=0,2-3\nTA_NODE_NORMAL=interleave:63\nTA_NODE_SLOW=WEIGHTED:0-63,5", "TA_NODE_FAST=3-2\nTA_NODE_SLOW=64",
-		"TA_NODE_FAST=0,\nTA_NODE_NORMAL=:1\nTA_NODE_SLOW=1-", "TA_HUGEPAGES=2m", "TA_HUGEPAGES=fast:1G,slow:OFF",
-		"TA_HUGEPAGES=fast:2M,fast:2M", "TA_HUGEPAGES=fast:2M,", "TA_HUGEPAGES=fast:2M:", "TA_HUGEPAGES=:2M",
-		"TA_STATS_LIVE=1", "TA_STATS_LIVE=0", "TA_STATS_LIVE=/x/%p", "TA_STATS_LIVE=/x/%%p", "TA_STATS_LIVE=x%p",
+		"TA_FAST_SOFT=2G\nTA_FAST_HARD=1G\nTA_SLOW_BURST=4k\nTA_SLOW_BW=0",
+		"TA_NORMAL_HARD=64T\nTA_NORMAL_SOFT=65536g",
+		"TA_FAST_SOFT=0\nTA_FAST_HARD=1KB\nTA_FAST_BW=1023\nTA_FAST_LAT=1001ms\nTA_FAST_BURST=",
+		"TA_SLOW_LAT=300ns",
+		"TA_MODEL=Cxl\nTA_FAST_BW=1G\nTA_SLOW_LAT=0\nTA_NORMAL_BURST=1",
+		"TA_FAST_BW=x\nTA_FAST_LAT=\nTA_MODEL=cxl", "TA_MODEL=1",
+		"TA_NODE_FAST=0,2-3\nTA_NODE_NORMAL=interleave:63\nTA_NODE_SLOW=WEIGHTED:0-63,5",
+		"TA_NODE_FAST=3-2\nTA_NODE_SLOW=64",
+		"TA_NODE_FAST=0,\nTA_NODE_NORMAL=:1\nTA_NODE_SLOW=1-", "TA_HUGEPAGES=2m",
+		"TA_HUGEPAGES=fast:1G,slow:OFF",
+		"TA_HUGEPAGES=fast:2M,fast:2M", "TA_HUGEPAGES=fast:2M,", "TA_HUGEPAGES=fast:2M:",
+		"TA_HUGEPAGES=:2M",
+		"TA_STATS_LIVE=1", "TA_STATS_LIVE=0", "TA_STATS_LIVE=/x/%p", "TA_STATS_LIVE=/x/%%p",
+		"TA_STATS_LIVE=x%p",
 		"TA_ON_SOFTCAP=Demote\nTA_ON_HARDCAP=FAIL\nTA_DEFAULT_HINT=hot\nTA_THROTTLE=Sleep\nTA_BACKGROUND=1\nTA_SECURE=1",
-		"TA_SECURE=1,dealloc_type_mismatch=warn,Delete_Size_Mismatch=ABORT", "TA_SECURE=1,delete_size_mismatch=warn,",
-		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_NUMA_BALANCING=Auto", "TA_NUMA_BALANCING=0", "TA_NUMA_BALANCING=2", "TA_MIGRATE_BW=5\nTA_USE_LIBNUMA=2",
-		"TA_RULES=size>=64M:cold", "TA_RULES= Size = 4k - 1M , lib = libtorch*;:hot; ;thread=io-*:COLD;",
+		"TA_SECURE=1,dealloc_type_mismatch=warn,Delete_Size_Mismatch=ABORT",
+		"TA_SECURE=1,delete_size_mismatch=warn,",
+		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_NUMA_BALANCING=Auto", "TA_NUMA_BALANCING=0",
+		"TA_NUMA_BALANCING=2", "TA_MIGRATE_BW=5\nTA_USE_LIBNUMA=2",
+		"TA_RULES=size>=64M:cold",
+		"TA_RULES= Size = 4k - 1M , lib = libtorch*;:hot; ;thread=io-*:COLD;",
 		"TA_CUDA=0\nTA_CUDA_REUSE=event\nTA_CUDA_SUBALLOC=ALL\nTA_CUDA_ON_HARDCAP=Spill\nTA_CUDA_ZERO=1\nTA_CUDA_LEAKS=1",
-		"TA_CUDA_SOFT=2G\nTA_CUDA_HARD=1G\nTA_CUDA_BW=1G\nTA_CUDA_LAT=5us\nTA_CUDA_TRACE=/t/%p.%e", "TA_CUDA_TRACE=%x", "TA_CUDA_SPILL_HARD=2G",
-		"TA_CUDA_PROPORTION=0.25\nTA_CUDA_SEGMENT_SIZE=22M\nTA_CUDA_CACHE_LIMIT=0", "TA_CUDA_PROPORTION=12.5%",
-		"TA_CUDA_PROPORTION=1.0000000001\nTA_CUDA_SEGMENT_SIZE=21M", "TA_CUDA_PROPORTION=.000007629\nTA_CUDA_SEGMENT_SIZE=65g",
-		"TA_CUDA_PROPORTION=100.%", "TA_CUDA_PROPORTION=.", "TA_CUDA_PROPORTION=%", "TA_CUDA_PROPORTION=00.00000763",
-		"TA_CUDA_WARMUP=4K:50,64K:20,1M:10", "TA_CUDA_WARMUP=4K:50,", "TA_CUDA_WARMUP=4K:1:1", "TA_CUDA_WARMUP=4K",
-		"TA_CUDA_WARMUP=" + strings.Repeat("1:1,", 15) + "64T:1000000", "TA_CUDA_WARMUP=" + strings.Repeat("1:1,", 16) + "2:2",
+		"TA_CUDA_SOFT=2G\nTA_CUDA_HARD=1G\nTA_CUDA_BW=1G\nTA_CUDA_LAT=5us\nTA_CUDA_TRACE=/t/%p.%e",
+		"TA_CUDA_TRACE=%x", "TA_CUDA_SPILL_HARD=2G",
+		"TA_CUDA_PROPORTION=0.25\nTA_CUDA_SEGMENT_SIZE=22M\nTA_CUDA_CACHE_LIMIT=0",
+		"TA_CUDA_PROPORTION=12.5%",
+		"TA_CUDA_PROPORTION=1.0000000001\nTA_CUDA_SEGMENT_SIZE=21M",
+		"TA_CUDA_PROPORTION=.000007629\nTA_CUDA_SEGMENT_SIZE=65g",
+		"TA_CUDA_PROPORTION=100.%", "TA_CUDA_PROPORTION=.", "TA_CUDA_PROPORTION=%",
+		"TA_CUDA_PROPORTION=00.00000763",
+		"TA_CUDA_WARMUP=4K:50,64K:20,1M:10", "TA_CUDA_WARMUP=4K:50,", "TA_CUDA_WARMUP=4K:1:1",
+		"TA_CUDA_WARMUP=4K",
+		"TA_CUDA_WARMUP=" + strings.Repeat("1:1,", 15) + "64T:1000000",
+		"TA_CUDA_WARMUP=" + strings.Repeat("1:1,", 16) + "2:2",
 	} {
 		f.Add(seed, false)
 		f.Add(seed, true)

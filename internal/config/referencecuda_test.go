@@ -39,7 +39,8 @@ func (c *plainCUDA) refer(what, val string) (accepts, using string, ok bool) {
 	case "_SPILL_HARD":
 		return sizes, "half of the host's memory", store(&c.spillHard, size, isSize)
 	case "_PROPORTION":
-		return "a part of the device's memory such as 0.25 or 25%, above 0 and up to 1", "no hard cap", c.referPart(val)
+		return "a part of the device's memory such as 0.25 or 25%, above 0 and up to 1",
+			"no hard cap", c.referPart(val)
 	case "_SEGMENT_SIZE":
 		return "2M to 64G, in steps of 2M (an integer, or one with K, M or G)", "20M",
 			store(&c.segment, size, isSize && size%(2<<20) == 0 && size <= 64<<30)
@@ -89,7 +90,8 @@ func (c *plainCUDA) referWarmup(val string) bool {
 		name, number, found := strings.Cut(item, ":")
 		size, isSize := referSize(name)
 		n, err := strconv.ParseUint(number, 10, 64)
-		if !found || !isSize || err != nil || strings.HasPrefix(number, "+") || n < 1 || n > 1_000_000 {
+		if !found || !isSize || err != nil || strings.HasPrefix(number, "+") || n < 1 ||
+			n > 1_000_000 {
 			return false
 		}
 		warm = append(warm, Warm{size, n})

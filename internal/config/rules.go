@@ -58,7 +58,8 @@ const noRules = "no rules"
 func (f flaw) words() (what, accepts string) {
 	switch f {
 	case badSize:
-		return "bad size", "1 to 64T, an integer or one with K, M, G or T, or with = a range such as 4K-1M"
+		return "bad size",
+			"1 to 64T, an integer or one with K, M, G or T, or with = a range such as 4K-1M"
 	case badHint:
 		return "unknown hint", hintsAccepted
 	case noHint:

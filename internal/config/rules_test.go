@@ -37,7 +37,8 @@ func (o *outcome) referRules(val string) {
 		if part != "" {
 			what += fmt.Sprintf(" \"%s\"", shown(part, 60))
 		}
-		o.lines = append(o.lines, fmt.Sprintf("tieralloc: TA_RULES=\"%s\": %s:%s; using no rules", shown(rule, 160), what, accepts))
+		o.lines = append(o.lines, fmt.Sprintf("tieralloc: TA_RULES=\"%s\": %s:%s; using no rules",
+			shown(rule, 160), what, accepts))
 	}
 	if !bad {
 		o.rules = list
@@ -149,13 +150,17 @@ func TestRules(t *testing.T) {
 		{"thread=io-*:cold", []plainRule{{0, anySize, "io-*", "", "", HintCold}}},
 		{"thread=kworker/0:cold", []plainRule{{0, anySize, "kworker/0", "", "", HintCold}}},
 		{"program=python3.?:warm", []plainRule{{0, anySize, "", "python3.?", "", HintWarm}}},
-		{"lib=libtorch*:prefer_fast", []plainRule{{0, anySize, "", "", "libtorch*", HintPreferFast}}},
+		{"lib=libtorch*:prefer_fast", []plainRule{{0, anySize, "", "", "libtorch*",
+			HintPreferFast}}},
 		{"lib==x=<>:hot", []plainRule{{0, anySize, "", "", "=x=<>", HintHot}}},
 		{" Size >= 64m , LIB = lib c.so ,\n thread = [a-b]\\ : Hot ; program=p,lib=l,thread=t,size=1:WARM ; ", []plainRule{
-			{64 << 20, anySize, "[a-b]\\", "", "lib c.so", HintHot}, {1, 1, "t", "p", "l", HintWarm}}},
+			{64 << 20, anySize, "[a-b]\\", "", "lib c.so", HintHot},
+			{1, 1, "t", "p", "l", HintWarm}}},
 		{"lib=\xff\xfe*:hot", []plainRule{{0, anySize, "", "", "\xff\xfe*", HintHot}}},
-		{"lib=" + strings.Repeat("a", 4095) + ":hot", []plainRule{{0, anySize, "", "", strings.Repeat("a", 4095), HintHot}}},
-		{strings.Repeat("size=9:hot;", 64), slices.Repeat([]plainRule{{9, 9, "", "", "", HintHot}}, 64)},
+		{"lib=" + strings.Repeat("a", 4095) + ":hot",
+			[]plainRule{{0, anySize, "", "", strings.Repeat("a", 4095), HintHot}}},
+		{strings.Repeat("size=9:hot;", 64), slices.Repeat([]plainRule{{9, 9, "", "", "", HintHot}},
+			64)},
 	} {
 		entries := []string{"TA_RULES=" + c.rules}
 		want := with(func(o *outcome) { o.rules = c.want })
@@ -208,7 +213,8 @@ func TestBadRules(t *testing.T) {
 		{"size<4K-1M:cold", `bad size "size<4K-1M": ` + size},
 		{"size>65T:cold", `bad size "size>65T": ` + size},
 		{"size>99999999999999999999:cold", `bad size "size>99999999999999999999": ` + size},
-		{"size>1M,size<4K:cold", `no size fits "size>1M,size<4K": expected sizes that can hold together`},
+		{"size>1M,size<4K:cold",
+			`no size fits "size>1M,size<4K": expected sizes that can hold together`},
 		{"size>=64M:cool", `unknown hint "cool": expected ` + words},
 		{"size>=64M:hot:cold", `unknown hint "hot:cold": expected ` + words},
 		{"size>=64M:hot,cold", `unknown hint "hot,cold": expected ` + words},
@@ -225,12 +231,18 @@ func TestBadRules(t *testing.T) {
 		{"program=bin/x:cold", `a folder "program=bin/x": ` + folder},
 		{"lib=\x1b[31m,x=\x80:cold", `unknown condition "x=?": ` + condition},
 		{"lib=" + strings.Repeat("b", 4096) + ":cold",
-			`too much text "lib=` + strings.Repeat("b", 56) + `...": expected patterns of at most 4095 bytes in all`},
+			`too much text "lib=` + strings.Repeat("b", 56) +
+				`...": expected patterns of at most 4095 bytes in all`},
 	} {
-		line := fmt.Sprintf("tieralloc: TA_RULES=\"%s\": %s; using no rules", shown(c.rule, 160), c.want)
-		for _, list := range []string{c.rule, "size=1:hot;" + c.rule + " ;thread=t:hot", c.rule + ";" + c.rule} {
+		line := fmt.Sprintf("tieralloc: TA_RULES=\"%s\": %s; using no rules", shown(c.rule, 160),
+			c.want)
+		for _, list := range []string{c.rule, "size=1:hot;" + c.rule + " ;thread=t:hot",
+			c.rule + ";" + c.rule} {
 			entries := []string{"TA_RULES=" + list, "TA_RULES=size=1:hot"}
-			want := with(func(o *outcome) { o.lines = slices.Repeat([]string{line}, strings.Count(list, c.rule)) })
+			want := with(func(o *outcome) {
+				o.lines = slices.Repeat([]string{line},
+					strings.Count(list, c.rule))
+			})
 			if strings.Contains(c.want, "too much") { // what comes after that is not looked at
 				want.lines = want.lines[:1]
 			}
@@ -259,9 +271,13 @@ func TestTooManyRules(t *testing.T) {
 
 func FuzzRules(f *testing.F) {
 	for _, seed := range []string{
-		"size>=64M:cold; lib=libtorch*:prefer_fast; thread=io-*:cold", "size=4K-1M,program=a?b*:pin_fast;", "a:b", ":", ";;",
-		"size<1:hot;size>1 , size<=2:WARM;size<3", "lib=/x:hot;lib=,lib=:hot;thread=/,program=a/:hot", "size=\t1\n-\r2 :hot",
-		"lib=" + strings.Repeat("x", 4090) + ":hot;lib=abcde:hot;lib=f:x;lib=g:hot", strings.Repeat("size=9:hot;", 65), strings.Repeat(":;", 70), "SIZE=1K:HOT;THREAD=T:COLD;PROGRAM=P:WARM;LIB=L:HOT",
+		"size>=64M:cold; lib=libtorch*:prefer_fast; thread=io-*:cold",
+		"size=4K-1M,program=a?b*:pin_fast;", "a:b", ":", ";;",
+		"size<1:hot;size>1 , size<=2:WARM;size<3",
+		"lib=/x:hot;lib=,lib=:hot;thread=/,program=a/:hot", "size=\t1\n-\r2 :hot",
+		"lib=" + strings.Repeat("x", 4090) + ":hot;lib=abcde:hot;lib=f:x;lib=g:hot",
+		strings.Repeat("size=9:hot;", 65), strings.Repeat(":;", 70),
+		"SIZE=1K:HOT;THREAD=T:COLD;PROGRAM=P:WARM;LIB=L:HOT",
 	} {
 		f.Add(seed)
 	}

@@ -5,7 +5,8 @@ const sameMemory = ""
 
 // ShareCaps gives tiers that are one memory one soft and one hard cap, the smallest that any of
 // them has: account is the first tier with a tier's memory. It returns how many caps it has
-// dropped, with a line for each: a larger one beside a smaller one, and a soft cap above the hard one.
+// dropped, with a line for each: a larger one beside a smaller one, and a soft cap above the hard
+// one.
 func (s *Settings) ShareCaps(envp uintptr, account *[4]uintptr, fd uintptr) (bad uintptr) {
 	for first := uintptr(0); first < uintptr(TierCount); first++ {
 		if account[first&3] != first {
@@ -15,7 +16,8 @@ func (s *Settings) ShareCaps(envp uintptr, account *[4]uintptr, fd uintptr) (bad
 		bad += s.shareCap(envp, account, soft, tierSoft, fd)
 		bad += s.shareCap(envp, account, hard, tierHard, fd)
 		if most := s.Tiers[hard&3].Hard; most != 0 && s.Tiers[soft&3].Soft > most {
-			complainPair(envp, variableOf(soft, tierSoft), "at most ", variableOf(hard, tierHard), noSoft, fd)
+			complainPair(envp, variableOf(soft, tierSoft), "at most ", variableOf(hard, tierHard),
+				noSoft, fd)
 			bad++
 			for tier := first; tier < uintptr(TierCount); tier++ {
 				if account[tier&3] == first {
@@ -41,14 +43,16 @@ func (s *Settings) strictest(account *[4]uintptr, first, kind uintptr) (tier uin
 }
 
 // shareCap gives the cap of a tier to all others of its account.
-func (s *Settings) shareCap(envp uintptr, account *[4]uintptr, from, kind, fd uintptr) (bad uintptr) {
+func (s *Settings) shareCap(envp uintptr, account *[4]uintptr, from, kind,
+	fd uintptr) (bad uintptr) {
 	least := *s.capAt(from, kind)
 	for tier := account[from&3]; tier < uintptr(TierCount); tier++ {
 		if account[tier&3] != account[from&3] {
 			continue
 		}
 		if *s.capAt(tier, kind) > least {
-			complainPair(envp, variableOf(tier, kind), "at most ", variableOf(from, kind), sameMemory, fd)
+			complainPair(envp, variableOf(tier, kind), "at most ", variableOf(from, kind),
+				sameMemory, fd)
 			bad++
 		}
 		*s.capAt(tier, kind) = least

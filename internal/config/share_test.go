@@ -25,7 +25,8 @@ func TestShareCaps(t *testing.T) {
 		{"TA_FAST_HARD=8K TA_NORMAL_HARD=4K", pair, [3]uint64{}, [3]uint64{4096, 4096, 0},
 			`TA_FAST_HARD="8K": expected at most TA_NORMAL_HARD="4K"` + same + "4K\n"},
 		{"TA_FAST_SOFT=1 TA_NORMAL_SOFT=2 TA_SLOW_SOFT=3", all, [3]uint64{1, 1, 1}, [3]uint64{},
-			`TA_NORMAL_SOFT="2": expected at most TA_FAST_SOFT="1"` + same + "1\n" + `tieralloc: TA_SLOW_SOFT="3": expected at most TA_FAST_SOFT="1"` + same + "1\n"},
+			`TA_NORMAL_SOFT="2": expected at most TA_FAST_SOFT="1"` + same + "1\n" +
+				`tieralloc: TA_SLOW_SOFT="3": expected at most TA_FAST_SOFT="1"` + same + "1\n"},
 		{"TA_FAST_SOFT=3 TA_SLOW_HARD=3", all, [3]uint64{3, 3, 3}, [3]uint64{3, 3, 3}, ""},
 		{"TA_FAST_SOFT=4 TA_SLOW_HARD=3", all, [3]uint64{}, [3]uint64{3, 3, 3},
 			`TA_FAST_SOFT="4": expected at most TA_SLOW_HARD="3"; using no soft cap` + "\n"},

@@ -2,15 +2,19 @@ package config
 
 // The words of the variables, by their codes, padded to one length.
 var (
-	levelWords   = [8]string{LogOff: "off", LogError: "error", LogWarn: "warn", LogInfo: "info", LogDebug: "debug"}
-	softcapWords = [8]string{SoftcapReroute: "reroute", SoftcapWarn: "warn", SoftcapDemote: "demote"}
+	levelWords = [8]string{LogOff: "off", LogError: "error", LogWarn: "warn", LogInfo: "info",
+		LogDebug: "debug"}
+	softcapWords = [8]string{SoftcapReroute: "reroute", SoftcapWarn: "warn",
+		SoftcapDemote: "demote"}
 	hardcapWords = [8]string{HardcapRouteSlow: "route_slow", HardcapFail: "fail"}
 	balanceWords = [8]string{BalanceAuto: "auto", BalanceNever: "0", BalanceAlways: "1"}
 	modelWords   = [8]string{ModelOff: "off", ModelCXL: "cxl"}
-	hugeWords    = [8]string{HugeUnset: "", HugeOff: "off", HugeThp: "thp", Huge2M: "2m", Huge1G: "1g"}
-	tierWords    = [8]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"}
-	checkWords   = [8]string{CheckDeallocType: "dealloc_type_mismatch", CheckDeleteSize: "delete_size_mismatch"}
-	hintWords    = [8]string{HintHot: "hot", HintWarm: "warm", HintCold: "cold",
+	hugeWords    = [8]string{HugeUnset: "", HugeOff: "off", HugeThp: "thp", Huge2M: "2m",
+		Huge1G: "1g"}
+	tierWords  = [8]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"}
+	checkWords = [8]string{CheckDeallocType: "dealloc_type_mismatch",
+		CheckDeleteSize: "delete_size_mismatch"}
+	hintWords = [8]string{HintHot: "hot", HintWarm: "warm", HintCold: "cold",
 		HintPinFast: "pin_fast", HintPreferFast: "prefer_fast"}
 )
 
@@ -76,7 +80,8 @@ func (s *Settings) setSecure(v value) bool {
 		end = v.find(i+1, ',')
 		equals := min(v.find(i+1, '='), end)
 		check, warns := uint32(0), false
-		if equals == end || !v.part(i+1, equals).asWord(&check, &checkWords, checkCount) || named>>(check&7)&1 != 0 ||
+		if equals == end || !v.part(i+1, equals).asWord(&check, &checkWords, checkCount) ||
+			named>>(check&7)&1 != 0 ||
 			!v.part(equals+1, end).asEither(&warns, "abort", "warn") {
 			return false
 		}

@@ -71,7 +71,8 @@ func (v validator) validate(schema, value any, path string, depth int) error {
 			if !ok {
 				break
 			}
-			if err := v.validate(items, element, fmt.Sprintf("%s[%d]", path, i), depth+1); err != nil {
+			if err := v.validate(items, element, fmt.Sprintf("%s[%d]", path, i),
+				depth+1); err != nil {
 				return err
 			}
 		}

@@ -1,5 +1,5 @@
-// Command layout prints interpose/layout.h: what the fast path in C must know of
-// the heap's structures, taken from the Go types themselves; and of the device heap, how it is asked.
+// Command layout prints interpose/layout.h: what the fast path in C must know of the heap's
+// structures, taken from the Go types themselves; and of the device heap, how it is asked.
 //
 // A test compares its output with the file; package interpose compares the
 // offsets once more when it is compiled.

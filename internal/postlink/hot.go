@@ -14,10 +14,11 @@ import (
 	"strings"
 )
 
-// What most processes run of Go's code lies side by side, so that little else becomes resident with it. Go's linker lays functions
-// out by package and file, and they have to stay there: the runtime knows them by their addresses. So they are copied to
-// where the linker script left room, and the C stubs of the exports call the copies, and these each other. All else calls the
-// originals: a goroutine must never be found in a function that the runtime does not know.
+// What most processes run of Go's code lies side by side, so that little else becomes resident with
+// it. Go's linker lays functions out by package and file, and they have to stay there: the runtime
+// knows them by their addresses. So they are copied to where the linker script left room, and the C
+// stubs of the exports call the copies, and these each other. All else calls the originals: a
+// goroutine must never be found in a function that the runtime does not know.
 //
 //	an instruction of a copy = the original's, but for its distances from what it refers to
 //	a copy refers to the copy of what the original refers to, if there is one
@@ -32,7 +33,8 @@ var hotNames string
 
 // hotList is the functions to copy, the most wanted first.
 func hotList() []string {
-	return slices.DeleteFunc(strings.Split(hotNames, "\n"), func(line string) bool { return line == "" || line[0] == '#' })
+	return slices.DeleteFunc(strings.Split(hotNames, "\n"),
+		func(line string) bool { return line == "" || line[0] == '#' })
 }
 
 // A duplicate is a function and where its copy lies.
@@ -43,13 +45,15 @@ type duplicate struct {
 }
 
 var (
-	exportHash = regexp.MustCompile(`^_cgoexp_[0-9a-f]+_`) // of the package; it is left out in the list
+	// of the package; it is left out in the list
+	exportHash = regexp.MustCompile(`^_cgoexp_[0-9a-f]+_`)
 	branch     = regexp.MustCompile(`\b(?:call|j[a-z]+) +([0-9a-f]+)( |$)`)
 	relative   = regexp.MustCompile(`\(%rip\).*# ([0-9a-f]+)`)
 )
 
-// copyHot makes the copies, has them called, and gives them symbols. Names that are not in the library, and what there is no room for, are
-// left out: tests/verify tells. It returns the library, which is longer then.
+// copyHot makes the copies, has them called, and gives them symbols. Names that are not in the
+// library, and what there is no room for, are left out: tests/verify tells. It returns the library,
+// which is longer then.
 func (m *image) copyHot() ([]byte, error) {
 	area := m.file.Section(copiesSection)
 	if area == nil {
@@ -189,8 +193,8 @@ func (m *image) disassemble() (code []instruction, err error) {
 	return code, nil
 }
 
-// retarget has the instruction, in its copy that is by so many bytes further on, refer to target. The distance stands at its end, or before
-// a constant.
+// retarget has the instruction, in its copy that is by so many bytes further on, refer to target.
+// The distance stands at its end, or before a constant.
 func (m *image) retarget(in instruction, by, target uint64) error {
 	at, err := m.fileOffset(in.addr)
 	if err != nil {

@@ -132,7 +132,8 @@ func (m *image) rewrite() error {
 		}
 	}
 	if n == 0 || !hooked {
-		return fmt.Errorf("%d relocations to defer, constructor found: %v: was it edited before?", n, hooked)
+		return fmt.Errorf("%d relocations to defer, constructor found: %v: was it edited before?",
+			n, hooked)
 	}
 	if err := m.blockSignals(); err != nil {
 		return err
@@ -147,8 +148,9 @@ func (m *image) rewrite() error {
 	return m.store(table, own, n, state, start)
 }
 
-// dropFrames takes DT_INIT and DT_FINI out of the dynamic section where .init and .fini are no more than the
-// frames that crti.o and crtn.o make. (That of .init calls the profiler's start, which the program's own does, too.)
+// dropFrames takes DT_INIT and DT_FINI out of the dynamic section where .init and .fini are no more
+// than the frames that crti.o and crtn.o make. (That of .init calls the profiler's start, which the
+// program's own does, too.)
 func (m *image) dropFrames() {
 	for _, f := range []struct {
 		section string
@@ -170,7 +172,8 @@ func (m *image) relocations() (table []elf.Rela64, count int, err error) {
 		return nil, 0, err
 	}
 	table = make([]elf.Rela64, size/relaSize)
-	if err := binary.Read(bytes.NewReader(m.data[off:off+size]), binary.LittleEndian, table); err != nil {
+	if err := binary.Read(bytes.NewReader(m.data[off:off+size]), binary.LittleEndian,
+		table); err != nil {
 		return nil, 0, err
 	}
 	for i := range table[:count] {
@@ -183,7 +186,8 @@ func (m *image) relocations() (table []elf.Rela64, count int, err error) {
 
 // store writes the table, the shortened dynamic section and ta_deferred.
 func (m *image) store(table []elf.Rela64, own, n, state, start uint64) error {
-	addr, size, count := m.dynamic(elf.DT_RELA), m.dynamic(elf.DT_RELASZ), m.dynamic(elf.DT_RELACOUNT)
+	addr, size, count := m.dynamic(elf.DT_RELA), m.dynamic(elf.DT_RELASZ),
+		m.dynamic(elf.DT_RELACOUNT)
 	off, err := m.fileOffset(addr)
 	if err != nil {
 		return err
@@ -202,9 +206,10 @@ func (m *image) store(table []elf.Rela64, own, n, state, start uint64) error {
 	return err
 }
 
-// writeInPieces writes a file a memory page at a time. What is written at once the kernel keeps in large
-// units, and of those it maps all where a part is touched: each process would have up to 1.3 MiB of the
-// library resident that it does not use. (With pieces of 64 KiB it was two of them instead of one window.)
+// writeInPieces writes a file a memory page at a time. What is written at once the kernel keeps in
+// large units, and of those it maps all where a part is touched: each process would have up to 1.3
+// MiB of the library resident that it does not use. (With pieces of 64 KiB it was two of them
+// instead of one window.)
 func writeInPieces(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
 	if err != nil {

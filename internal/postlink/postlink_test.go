@@ -90,7 +90,8 @@ func TestRelocationsLeft(t *testing.T) {
 		t.Errorf("the loader's table ends at %#x, the deferred one begins at %#x", end, at)
 	}
 	if section := m.file.Section(".rela.dyn"); m.dynamic(elf.DT_RELA) != section.Addr {
-		t.Errorf("the loader's table begins at %#x, its section at %#x", m.dynamic(elf.DT_RELA), section.Addr)
+		t.Errorf("the loader's table begins at %#x, its section at %#x", m.dynamic(elf.DT_RELA),
+			section.Addr)
 	}
 	for _, r := range table[count:] {
 		if elf.R_X86_64(r.Info) == elf.R_X86_64_RELATIVE {
@@ -163,7 +164,8 @@ func TestNoFrames(t *testing.T) {
 			t.Errorf("the loader calls %v at %#x", tag, at)
 		}
 	}
-	for _, tag := range []elf.DynTag{elf.DT_INIT_ARRAY, elf.DT_FINI_ARRAY, elf.DT_VERNEED, elf.DT_VERSYM} {
+	for _, tag := range []elf.DynTag{elf.DT_INIT_ARRAY, elf.DT_FINI_ARRAY, elf.DT_VERNEED,
+		elf.DT_VERSYM} {
 		if m.dynamic(tag) == 0 {
 			t.Errorf("%v is lost", tag)
 		}
@@ -176,7 +178,8 @@ func TestNoFrames(t *testing.T) {
 // TestSpans: a span ends before its end.
 func TestSpans(t *testing.T) {
 	s := spans{{10, 20}, {30, 31}}
-	for a, want := range map[uint64]bool{9: false, 10: true, 19: true, 20: false, 29: false, 30: true, 31: false} {
+	for a, want := range map[uint64]bool{9: false, 10: true, 19: true, 20: false, 29: false,
+		30: true, 31: false} {
 		if s.contains(a) != want {
 			t.Errorf("contains(%d) is %v", a, !want)
 		}
@@ -197,8 +200,10 @@ func TestWhen(t *testing.T) {
 		{Name: "tieralloc/stats/logger.names", Value: 156, Size: 8},
 		{Name: "runtime.edata", Value: 164},
 	}}
-	for addr, want := range map[uint64]int{99: forGo, 100: forGo, 109: forGo, 110: atLoad, 115: atLoad, 129: atLoad, 130: forGo,
-		139: forGo, 140: atLoad, 147: atLoad, 148: forTables, 155: forTables, 156: forGo, 164: forGo} {
+	for addr, want := range map[uint64]int{99: forGo, 100: forGo, 109: forGo, 110: atLoad,
+		115: atLoad, 129: atLoad, 130: forGo,
+		139: forGo, 140: atLoad, 147: atLoad, 148: forTables, 155: forTables, 156: forGo,
+		164: forGo} {
 		if got := m.when(addr); got != want {
 			t.Errorf("when(%d) is %d, not %d", addr, got, want)
 		}
@@ -206,7 +211,8 @@ func TestWhen(t *testing.T) {
 }
 
 func TestNotALibrary(t *testing.T) {
-	for name, data := range map[string][]byte{"empty": nil, "text": []byte("no library at all"), "header": []byte("\x7fELF\x02\x01\x01")} {
+	for name, data := range map[string][]byte{"empty": nil, "text": []byte("no library at all"),
+		"header": []byte("\x7fELF\x02\x01\x01")} {
 		if _, err := deferGo(data); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
@@ -228,8 +234,8 @@ func TestSystemCalls(t *testing.T) {
 	}
 }
 
-// TestCopies: a copy is its function but for distances, and leads to the same places or the copies of them. Nothing but copies
-// and C calls copies, and C calls no function that has one.
+// TestCopies: a copy is its function but for distances, and leads to the same places or the copies
+// of them. Nothing but copies and C calls copies, and C calls no function that has one.
 func TestCopies(t *testing.T) {
 	m := edited(t)
 	code, err := m.disassemble()
@@ -263,7 +269,8 @@ func TestCopies(t *testing.T) {
 		}
 	}
 	for name := range missing {
-		t.Errorf("%s, of hot.txt, has no copy: there is no such function any more, or no room", name)
+		t.Errorf("%s, of hot.txt, has no copy: there is no such function any more, or no room",
+			name)
 	}
 	for name, s := range named {
 		original, ok := strings.CutSuffix(name, copySuffix)
@@ -272,7 +279,8 @@ func TestCopies(t *testing.T) {
 		}
 		a, b := of(named[original]), of(s)
 		if s.Size != named[original].Size || len(a) != len(b) || s.Value%copyAlign != 0 {
-			t.Errorf("%s has %d bytes, %d instructions; its copy, at %#x, %d and %d", original, named[original].Size, len(a), s.Value, s.Size, len(b))
+			t.Errorf("%s has %d bytes, %d instructions; its copy, at %#x, %d and %d", original,
+				named[original].Size, len(a), s.Value, s.Size, len(b))
 			continue
 		}
 		for i, in := range a {
@@ -281,14 +289,17 @@ func TestCopies(t *testing.T) {
 				end, endOfCopy = in.end-named[original].Value, b[i].end-s.Value
 			}
 			want := in.target
-			if inside := want >= named[original].Value && want < named[original].Value+s.Size && !in.data; inside {
+			if inside := want >= named[original].Value && want < named[original].Value+s.Size &&
+				!in.data; inside {
 				want += s.Value - named[original].Value
 			} else if c := copyOf[want]; c != 0 {
 				want = c
 			}
 			if end != endOfCopy || b[i].target != want || b[i].data != in.data {
-				t.Errorf("%s at %#x leads to %#x, its copy at %#x to %#x", original, in.addr, in.target, b[i].addr, b[i].target)
-			} else if in.target == 0 && i+1 < len(a) && !bytes.Equal(bytesAt(in.addr, in.end), bytesAt(b[i].addr, b[i].end)) {
+				t.Errorf("%s at %#x leads to %#x, its copy at %#x to %#x", original, in.addr,
+					in.target, b[i].addr, b[i].target)
+			} else if in.target == 0 && i+1 < len(a) &&
+				!bytes.Equal(bytesAt(in.addr, in.end), bytesAt(b[i].addr, b[i].end)) {
 				t.Errorf("%s at %#x differs from its copy at %#x", original, in.addr, b[i].addr)
 			}
 		}
@@ -325,7 +336,8 @@ func TestSymbols(t *testing.T) {
 		if local := elf.ST_BIND(sym.Info) == elf.STB_LOCAL; local != (uint32(i+1) < s.Info) {
 			t.Fatalf("symbol %d, %s: local is %v, and %d come first", i+1, sym.Name, local, s.Info)
 		}
-		if strings.HasSuffix(sym.Name, copySuffix) && m.file.Sections[sym.Section].Name != copiesSection {
+		if strings.HasSuffix(sym.Name, copySuffix) &&
+			m.file.Sections[sym.Section].Name != copiesSection {
 			t.Errorf("%s is in %s", sym.Name, m.file.Sections[sym.Section].Name)
 		}
 	}

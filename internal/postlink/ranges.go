@@ -52,12 +52,13 @@ const (
 	forGo     // by ta_go_init
 )
 
-// tables are the packages of which a process needs the tables of words when it has settings, or when it
-// writes its report.
+// tables are the packages of which a process needs the tables of words when it has settings, or
+// when it writes its report.
 var tables = []string{"tieralloc/internal/config.", "tieralloc/stats.", "tieralloc/stats/document."}
 
 // runtimeOnly are this project's packages whose code runs when the runtime does.
-var runtimeOnly = []string{"tieralloc/stats/logger.", "tieralloc/alloc/background.", "tieralloc/internal/control.", "tieralloc/interpose."}
+var runtimeOnly = []string{"tieralloc/stats/logger.", "tieralloc/alloc/background.",
+	"tieralloc/internal/control.", "tieralloc/interpose."}
 
 // when is when the word at addr, in Go's data, gets its address.
 func (m *image) when(addr uint64) int {

@@ -27,7 +27,8 @@ func (m *image) blockSignals() error {
 		flags := m.data[at+sig*entry:]
 		old := binary.LittleEndian.Uint32(flags)
 		if old&sigUnblock == 0 {
-			return fmt.Errorf("signal %d: flags %#x of runtime.sigtable are not as expected", sig, old)
+			return fmt.Errorf("signal %d: flags %#x of runtime.sigtable are not as expected", sig,
+				old)
 		}
 		binary.LittleEndian.PutUint32(flags, old&^sigUnblock)
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// addSymbols gives each copy a symbol, for debuggers and profilers. The tables of symbols and names, which are at the end of the file
-// with the section headers, are written anew.
+// addSymbols gives each copy a symbol, for debuggers and profilers. The tables of symbols and
+// names, which are at the end of the file with the section headers, are written anew.
 func (m *image) addSymbols(area *elf.Section, list []duplicate) ([]byte, error) {
 	const symSize, headerSize = 24, 64
 	var header elf.Header64
@@ -20,7 +20,8 @@ func (m *image) addSymbols(area *elf.Section, list []duplicate) ([]byte, error) 
 	if _, err := binary.Decode(m.data[header.Shoff:], binary.LittleEndian, sections); err != nil {
 		return nil, err
 	}
-	table := slices.IndexFunc(sections, func(s elf.Section64) bool { return elf.SectionType(s.Type) == elf.SHT_SYMTAB })
+	table := slices.IndexFunc(sections,
+		func(s elf.Section64) bool { return elf.SectionType(s.Type) == elf.SHT_SYMTAB })
 	if table < 0 || header.Shentsize != headerSize {
 		return nil, errors.New("no table of symbols (is the library stripped?)")
 	}
@@ -28,7 +29,8 @@ func (m *image) addSymbols(area *elf.Section, list []duplicate) ([]byte, error) 
 	strtab := &sections[symtab.Link]
 	end := min(symtab.Off, strtab.Off, sections[header.Shstrndx].Off, header.Shoff)
 	for i, s := range sections {
-		if i != table && i != int(symtab.Link) && i != int(header.Shstrndx) && elf.SectionType(s.Type) != elf.SHT_NOBITS && s.Off+s.Size > end {
+		if i != table && i != int(symtab.Link) && i != int(header.Shstrndx) &&
+			elf.SectionType(s.Type) != elf.SHT_NOBITS && s.Off+s.Size > end {
 			return nil, errors.New("there is more behind the table of symbols")
 		}
 	}
@@ -37,7 +39,8 @@ func (m *image) addSymbols(area *elf.Section, list []duplicate) ([]byte, error) 
 	index := slices.IndexFunc(m.file.Sections, func(s *elf.Section) bool { return s == area })
 	var added bytes.Buffer
 	for _, d := range list {
-		s := elf.Sym64{Name: uint32(len(names)), Info: elf.ST_INFO(elf.STB_LOCAL, elf.STT_FUNC), Shndx: uint16(index), Value: d.to, Size: d.size}
+		s := elf.Sym64{Name: uint32(len(names)), Info: elf.ST_INFO(elf.STB_LOCAL, elf.STT_FUNC),
+			Shndx: uint16(index), Value: d.to, Size: d.size}
 		names = append(append(names, d.name+copySuffix...), 0)
 		if err := binary.Write(&added, binary.LittleEndian, s); err != nil {
 			return nil, err

@@ -5,15 +5,17 @@ import (
 	"fmt"
 )
 
-// ownSystemCalls has whatever calls syscall.RawSyscall6, by which the data plane makes its system calls, call ta_syscall6
-// instead, which takes and returns the same in the same registers; and so does that function itself.
+// ownSystemCalls has whatever calls syscall.RawSyscall6, by which the data plane makes its system
+// calls, call ta_syscall6 instead, which takes and returns the same in the same registers; and so
+// does that function itself.
 func (m *image) ownSystemCalls() error {
 	const (
 		call    = 0xe8 // with the distance from its end to the callee in 4 bytes
 		length  = 5
 		longest = 64 // bytes of syscall.RawSyscall6
 	)
-	found, err := m.symbols("syscall.RawSyscall6", "internal/runtime/syscall/linux.Syscall6", "ta_syscall6")
+	found, err := m.symbols("syscall.RawSyscall6", "internal/runtime/syscall/linux.Syscall6",
+		"ta_syscall6")
 	if err != nil {
 		return err
 	}

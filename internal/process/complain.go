@@ -6,7 +6,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// complain says that the report at path cannot be written, unless the process is in a sandbox where none can.
+// complain says that the report at path cannot be written, unless the process is in a sandbox where
+// none can.
 func complain(path, errno uintptr) {
 	if raw.WritingRefused(errno) {
 		return

@@ -20,7 +20,8 @@ func openLive() {
 	}
 	errno := uintptr(syscall.ENAMETOOLONG)
 	if _, ok := config.Expand(&livePath, &config.InForce.StatsLive, raw.Pid(), &program); ok {
-		errno = stats.LiveOpen(livePath.Addr(), livePath.Len(), uint64(raw.Pid()), startUnix, program.Addr(), program.Len())
+		errno = stats.LiveOpen(livePath.Addr(), livePath.Len(), uint64(raw.Pid()), startUnix,
+			program.Addr(), program.Len())
 	}
 	if errno == 0 || forked || raw.WritingRefused(errno) {
 		return

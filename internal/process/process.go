@@ -60,7 +60,8 @@ func Boot(arg uintptr) (how uintptr) {
 	if bad > 0 && config.InForce.Strict {
 		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
 	}
-	if c := &config.InForce; c.StatsFile.Len() != 0 || c.Log != config.LogOff || c.Background || c.SecureWarn != 0 {
+	if c := &config.InForce; c.StatsFile.Len() != 0 || c.Log != config.LogOff || c.Background ||
+		c.SecureWarn != 0 {
 		raw.KeepStderr()
 	}
 	if config.InForce.Secure {
@@ -97,7 +98,8 @@ func asked() (how uintptr) {
 	if config.InForce.Background {
 		how |= bootRuntime
 	}
-	if statsPath.Len() != 0 || config.InForce.StatsLive.Len() != 0 || config.InForce.Log != config.LogOff {
+	if statsPath.Len() != 0 || config.InForce.StatsLive.Len() != 0 ||
+		config.InForce.Log != config.LogOff {
 		how |= bootReports
 	}
 	if config.InForce.Secure {
@@ -117,7 +119,8 @@ func asked() (how uintptr) {
 	}
 	if config.InForce.CUDA.Enable {
 		if config.InForce.CUDA.Trace.Len() != 0 {
-			if _, ok := config.Expand(&reportPath, &config.InForce.CUDA.Trace, raw.Pid(), &program); ok {
+			if _, ok := config.Expand(&reportPath, &config.InForce.CUDA.Trace, raw.Pid(),
+				&program); ok {
 				cudahook.SetTrace(&reportPath)
 			}
 		}
@@ -179,7 +182,8 @@ func folderError(path *config.Text) (errno uintptr) {
 		reportPath.Byte(path.At(i))
 	}
 	const writeAndSearch = 2 | 1 // W_OK | X_OK
-	_, errno = raw.Sys(syscall.SYS_FACCESSAT, raw.AtFdCwd, reportPath.Addr(), writeAndSearch, 0, 0, 0)
+	_, errno = raw.Sys(syscall.SYS_FACCESSAT, raw.AtFdCwd, reportPath.Addr(), writeAndSearch, 0, 0,
+		0)
 	if errno == uintptr(syscall.ENOSYS) || errno == uintptr(syscall.EPERM) {
 		return 0 // a filter refuses the question; perhaps it allows the file
 	}
@@ -229,7 +233,8 @@ func logSummary(token uintptr) {
 		return
 	}
 	h := &r.Heap
-	args := [6]uint64{r.Calls[stats.CallMalloc], r.Calls[stats.CallFree], h.BytesPeak, h.BytesLive, h.BlocksLive, r.CallsFailed}
+	args := [6]uint64{r.Calls[stats.CallMalloc], r.Calls[stats.CallFree], h.BytesPeak, h.BytesLive,
+		h.BlocksLive, r.CallsFailed}
 	stats.Put(config.LogInfo, stats.EventSummary, &args)
 	dropReport(r)
 }
@@ -317,8 +322,10 @@ func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
 	r.StartUnixNs = startUnix
 	r.UptimeNs = raw.Clock(raw.ClockMono) - startMono
 	r.SetProgram(program.Addr(), program.Len())
-	r.Policy = stats.Policy{DefaultHint: uint64(config.InForce.DefaultHint), OnSoftcap: uint64(config.InForce.OnSoftcap),
-		OnHardcap: uint64(config.InForce.OnHardcap), Model: uint64(config.InForce.Model), Rules: uint64(config.InForce.Rules.Count)}
+	r.Policy = stats.Policy{DefaultHint: uint64(config.InForce.DefaultHint),
+		OnSoftcap: uint64(config.InForce.OnSoftcap),
+		OnHardcap: uint64(config.InForce.OnHardcap), Model: uint64(config.InForce.Model),
+		Rules: uint64(config.InForce.Rules.Count)}
 	if config.InForce.ThrottleSleep {
 		r.Policy.Throttle = 1
 	}
@@ -346,8 +353,9 @@ func Stats(token, out, size uintptr) (errno uintptr) {
 		mapped: h.BytesMapped, committed: h.BytesCommitted, live: h.BytesLive,
 		peak: h.BytesPeak, cached: h.BytesCached,
 		allocated: h.BytesTotalAlloc, freed: h.BytesTotalFreed,
-		blocksLive: h.BlocksLive, blocksAllocated: h.BlocksTotalAlloc, blocksFreed: h.BlocksTotalFreed,
-		hugeBlocks: h.HugeBlocksLive, hugeBytes: h.HugeBytesLive, freeSpans: h.SpansFree,
+		blocksLive: h.BlocksLive, blocksAllocated: h.BlocksTotalAlloc,
+		blocksFreed: h.BlocksTotalFreed,
+		hugeBlocks:  h.HugeBlocksLive, hugeBytes: h.HugeBytesLive, freeSpans: h.SpansFree,
 		crossThreadFrees: h.CrossThreadFrees, failed: r.CallsFailed,
 	}
 	for i := range s.tiers {

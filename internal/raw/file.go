@@ -29,11 +29,12 @@ func (l *Line) Tell() {
 	}
 }
 
-// WritingRefused reports whether errno, which a call for a file to write has got, is what every such call
-// of this process gets: even /dev/null is refused. So it is in a sandbox, made by a filter of
-// system calls, say. Its processes are many, and none of them can do anything about it.
+// WritingRefused reports whether errno, which a call for a file to write has got, is what every
+// such call of this process gets: even /dev/null is refused. So it is in a sandbox, made by a
+// filter of system calls, say. Its processes are many, and none of them can do anything about it.
 func WritingRefused(errno uintptr) bool {
-	if errno != uintptr(syscall.ENOSYS) && errno != uintptr(syscall.EPERM) && errno != uintptr(syscall.EACCES) {
+	if errno != uintptr(syscall.ENOSYS) && errno != uintptr(syscall.EPERM) &&
+		errno != uintptr(syscall.EACCES) {
 		return false
 	}
 	const flags = syscall.O_WRONLY | syscall.O_CLOEXEC

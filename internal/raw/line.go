@@ -103,10 +103,12 @@ func (l *Line) Emit(fd uintptr) {
 	var old, pending [1]uintptr
 	var now [2]uintptr // struct timespec, zero
 	Sys(syscall.SYS_RT_SIGPENDING, uintptr(unsafe.Pointer(&pending)), 8, 0, 0, 0, 0)
-	Sys(syscall.SYS_RT_SIGPROCMASK, sigBlock, uintptr(unsafe.Pointer(&pipe)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	Sys(syscall.SYS_RT_SIGPROCMASK, sigBlock, uintptr(unsafe.Pointer(&pipe)),
+		uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	_, errno := Sys(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&l.buf)), l.n&lineMask+1, 0, 0, 0)
 	if errno == uintptr(syscall.EPIPE) && pending[0]&pipe[0] == 0 {
-		Sys(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&pipe)), 0, uintptr(unsafe.Pointer(&now)), 8, 0, 0)
+		Sys(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&pipe)), 0,
+			uintptr(unsafe.Pointer(&now)), 8, 0, 0)
 	}
 	Sys(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
 }

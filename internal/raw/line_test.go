@@ -27,7 +27,8 @@ func written(t *testing.T, l *Line) string {
 }
 
 func TestLineNumbers(t *testing.T) {
-	for _, v := range []uint64{0, 1, 9, 10, 15, 16, 255, 1000, 1<<32 - 1, 1 << 47, 1<<63 + 11, ^uint64(0)} {
+	for _, v := range []uint64{0, 1, 9, 10, 15, 16, 255, 1000, 1<<32 - 1, 1 << 47, 1<<63 + 11,
+		^uint64(0)} {
 		var l Line
 		l.Hex(uintptr(v))
 		l.Text(" ")
@@ -71,7 +72,8 @@ func TestLineFull(t *testing.T) {
 				add(&l)
 			}
 			got := written(t, &l)
-			if len(got) != lineMask+1 || strings.Index(got, "\n") != lineMask || !strings.HasPrefix(got, strings.Repeat("c", before)) {
+			if len(got) != lineMask+1 || strings.Index(got, "\n") != lineMask ||
+				!strings.HasPrefix(got, strings.Repeat("c", before)) {
 				t.Errorf("after %d: %d bytes, %q", before, len(got), got)
 			}
 		}

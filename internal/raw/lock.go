@@ -41,7 +41,8 @@ func (l *Lock) Take(token uintptr) bool {
 	return l.Try(token) || l.takeHeld(token)
 }
 
-// Try acquires the lock for the thread named by token if nobody holds it, and reports whether it did.
+// Try acquires the lock for the thread named by token if nobody holds it, and reports whether it
+// did.
 func (l *Lock) Try(token uintptr) bool { return atomic.CompareAndSwapUintptr(&l.word, 0, token) }
 
 // takeHeld is Take of a lock that somebody holds, apart so that the other case is inlined.
@@ -71,7 +72,8 @@ func (l *Lock) wait(token uintptr) {
 			continue
 		}
 		if atomic.CompareAndSwapUintptr(&l.word, old, old|lockContended) {
-			Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(l.futexWord())), FutexWait, uintptr(uint32(old|lockContended)), 0, 0, 0)
+			Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(l.futexWord())), FutexWait,
+				uintptr(uint32(old|lockContended)), 0, 0, 0)
 		}
 	}
 }
@@ -116,5 +118,6 @@ func Wake(w *uint32) {
 // second. It may return early.
 func WaitFor(w *uint32, v uint32, ns uint64) {
 	ts := [2]uint64{0, ns}
-	Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(w)), FutexWait, uintptr(v), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(w)), FutexWait, uintptr(v),
+		uintptr(unsafe.Pointer(&ts)), 0, 0)
 }

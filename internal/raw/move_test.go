@@ -10,19 +10,21 @@ func mapped(addr, n uintptr) bool {
 	return errno == 0
 }
 
-// TestMove: what moves is as long as the target then; nothing stays reserved where the kernel refuses, whether it has unmapped
-// the target by then or not.
+// TestMove: what moves is as long as the target then; nothing stays reserved where the kernel
+// refuses, whether it has unmapped the target by then or not.
 func TestMove(t *testing.T) {
 	const size = 16 * Page
 	from, to := Map(size), Reserve(2*size)
 	Store(from+Page, 42)
-	if errno := Move(from, size, 2*size, to); errno != 0 || Load(to+Page) != 42 || mapped(from, Page) {
+	if errno := Move(from, size, 2*size, to); errno != 0 || Load(to+Page) != 42 ||
+		mapped(from, Page) {
 		t.Fatalf("moved with errno %d", errno)
 	}
 	StoreByte(to+2*size-1, 1)
 	gone, target := Map(size), Reserve(size)
 	Unmap(gone, size)
-	if Move(gone, size, size, target) == 0 || mapped(target, Page) { // since Linux 6.17 the kernel looks at the source first
+	// since Linux 6.17 the kernel looks at the source first
+	if Move(gone, size, size, target) == 0 || mapped(target, Page) {
 		t.Error("the target of what is not mapped stays")
 	}
 	if Load(to+Page) != 42 {

@@ -84,7 +84,8 @@ func SleepUntil(deadline uint64) (late uint64) {
 	ts := [2]uint64{deadline / second, deadline % second}
 	errno := uintptr(syscall.EINTR)
 	for errno == uintptr(syscall.EINTR) {
-		_, errno = Sys(syscall.SYS_CLOCK_NANOSLEEP, ClockMono, absolute, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+		_, errno = Sys(syscall.SYS_CLOCK_NANOSLEEP, ClockMono, absolute,
+			uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 	}
 	if now := Clock(ClockMono); now > deadline {
 		return now - deadline

@@ -1,5 +1,5 @@
-// Package sysfs reads the small texts in which the kernel tells of itself: of memory nodes, above all. It is freestanding
-// Go (docs/runtime.md): no allocation, no panic, no runtime.
+// Package sysfs reads the small texts in which the kernel tells of itself: of memory nodes, above
+// all. It is freestanding Go (docs/runtime.md): no allocation, no panic, no runtime.
 package sysfs
 
 import (
@@ -108,7 +108,8 @@ func CloseFd(fd uintptr) { raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0) }
 // peek is the next byte; 0 at the end, or where the file cannot be read.
 func (f *File) peek() byte {
 	if f.at >= f.n {
-		n, errno := raw.Sys(syscall.SYS_READ, f.fd, uintptr(unsafe.Pointer(&f.buf)), fileMask+1, 0, 0, 0)
+		n, errno := raw.Sys(syscall.SYS_READ, f.fd, uintptr(unsafe.Pointer(&f.buf)), fileMask+1, 0,
+			0, 0)
 		if errno != 0 || n > fileMask+1 {
 			n = 0
 		}

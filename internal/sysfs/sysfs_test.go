@@ -61,7 +61,8 @@ func TestList(t *testing.T) {
 	} {
 		set, beyond, ok := listOf(t, c.text)
 		if set != c.set || beyond != c.beyond || ok != c.ok {
-			t.Errorf("%.60q: %#x %v %v, not %#x %v %v", c.text, set, beyond, ok, c.set, c.beyond, c.ok)
+			t.Errorf("%.60q: %#x %v %v, not %#x %v %v", c.text, set, beyond, ok, c.set, c.beyond,
+				c.ok)
 		}
 	}
 }
@@ -104,18 +105,21 @@ func referList(text string) (set uint64, beyond, ok bool) {
 }
 
 func FuzzList(f *testing.F) {
-	for _, seed := range []string{"0-3,8\n", "", ",", ",,", "1,\n2", "64", "63-64", "9-1", "1-2-3", "00", "1048577-1048576",
+	for _, seed := range []string{"0-3,8\n", "", ",", ",,", "1,\n2", "64", "63-64", "9-1", "1-2-3",
+		"00", "1048577-1048576",
 		"18446744073709551616", "0-18446744073709551615\n", strings.Repeat("0,", 200)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 60_000 || strings.Contains(text, "\x00") || text == "," || strings.HasPrefix(text, ",\n") {
+		if len(text) > 60_000 || strings.Contains(text, "\x00") || text == "," ||
+			strings.HasPrefix(text, ",\n") {
 			return // no file of sysfs has them
 		}
 		set, beyond, ok := listOf(t, text)
 		wantSet, wantBeyond, wantOk := referList(text)
 		if set != wantSet || beyond != wantBeyond || ok != wantOk {
-			t.Errorf("%q: %#x %v %v, not %#x %v %v", text, set, beyond, ok, wantSet, wantBeyond, wantOk)
+			t.Errorf("%q: %#x %v %v, not %#x %v %v", text, set, beyond, ok, wantSet, wantBeyond,
+				wantOk)
 		}
 	})
 }

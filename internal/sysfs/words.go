@@ -6,10 +6,12 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// OpenName opens the file whose name is the C string at addr. The caller closes it when it reports true.
+// OpenName opens the file whose name is the C string at addr. The caller closes it when it reports
+// true.
 func (f *File) OpenName(addr uintptr) bool {
 	f.at, f.n, f.bad = 0, 0, false
-	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, addr, syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
+	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, addr, syscall.O_RDONLY|syscall.O_CLOEXEC,
+		0, 0, 0)
 	f.fd = fd
 	return errno == 0
 }
@@ -28,8 +30,8 @@ type Word struct {
 	buf [32]byte
 }
 
-// Read reads up to one of two bytes or the end of the line, and passes over that. Of a longer word it keeps the
-// beginning. It returns the byte that ended the word, 0 at the end of the text.
+// Read reads up to one of two bytes or the end of the line, and passes over that. Of a longer word
+// it keeps the beginning. It returns the byte that ended the word, 0 at the end of the text.
 func (w *Word) Read(f *File, end, other byte) (last byte) {
 	w.n = 0
 	for {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Null is a device like /dev/null, for code that must not replace one: as root, which could do that to the
-// machine's, it is a copy that is gone after the test.
+// Null is a device like /dev/null, for code that must not replace one: as root, which could do that
+// to the machine's, it is a copy that is gone after the test.
 func Null(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "null")

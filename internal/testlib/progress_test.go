@@ -28,12 +28,14 @@ func TestProgress(t *testing.T) {
 		start := time.Unix(0, 0)
 		w := &tree{limit: limit, start: start, begun: start}
 		for i := 1; i < c.looks; i++ {
-			if got := w.seen(start.Add(time.Duration(i)*c.period), time.Duration(i)*c.used); got != "" {
+			if got := w.seen(start.Add(time.Duration(i)*c.period),
+				time.Duration(i)*c.used); got != "" {
 				t.Errorf("%s: look %d of %d: %s", c.name, i, c.looks, got)
 			}
 		}
 		last := time.Duration(c.looks)
-		if got := w.seen(start.Add(last*c.period), last*c.used); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+		if got := w.seen(start.Add(last*c.period), last*c.used); !strings.HasPrefix(got, c.want) ||
+			(got == "") != (c.want == "") {
 			t.Errorf("%s: %q, not %q", c.name, got, c.want)
 		}
 	}
@@ -72,7 +74,8 @@ func TestProgressOfChildren(t *testing.T) {
 
 // A command that waits for nothing is ended with its children.
 func TestRunStandsStill(t *testing.T) {
-	r, err := run(Cmd{Args: []string{"bash", "-c", "sleep 1000 & echo $!; wait"}, Timeout: time.Second})
+	r, err := run(Cmd{Args: []string{"bash", "-c", "sleep 1000 & echo $!; wait"},
+		Timeout: time.Second})
 	if err == nil || !strings.Contains(err.Error(), "stood still") {
 		t.Fatalf("%+v, %v", r, err)
 	}

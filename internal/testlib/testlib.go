@@ -45,7 +45,8 @@ func CC(tb testing.TB, name string, flags ...string) string {
 	if strings.HasSuffix(name, ".cc") {
 		compiler = "g++"
 	}
-	args := append([]string{"-O1", "-g", "-Wall", "-fno-builtin", "-pthread", "-o", out, filepath.Join("testdata", name)}, flags...)
+	args := append([]string{"-O1", "-g", "-Wall", "-fno-builtin", "-pthread", "-o", out,
+		filepath.Join("testdata", name)}, flags...)
 	if msg, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
 		tb.Fatalf("%s %s: %v\n%s", compiler, strings.Join(args, " "), err, msg)
 	}
@@ -99,7 +100,8 @@ func run(c Cmd) (Result, error) {
 		return Result{}, err
 	}
 	err := waitFor(cmd, limit)
-	r := Result{Stdout: stdout.String(), Stderr: stderr.String(), Status: cmd.ProcessState.ExitCode()}
+	r := Result{Stdout: stdout.String(), Stderr: stderr.String(),
+		Status: cmd.ProcessState.ExitCode()}
 	if r.Status < 0 {
 		r.Status = 128 + signal(cmd.ProcessState)
 	}

@@ -1,6 +1,6 @@
 // Package version holds the version of the library. tierallocctl and the report take it from here;
-// build.sh names the installed library by it; tieralloc.h and the Python package repeat it, and tests/docs
-// compares them.
+// build.sh names the installed library by it; tieralloc.h and the Python package repeat it, and
+// tests/docs compares them.
 package version
 
 // Number is the version, by the rules of semver.org.

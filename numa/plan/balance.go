@@ -6,15 +6,15 @@ import (
 )
 
 // Balance says which tiers' memory the kernel's NUMA balancing may move, beside that of tiers with
-// the default policy, which it always may: by TA_NUMA_BALANCING that of no tier, of all tiers, or of
-// those on whose nodes no tier has a hard cap. The kernel knows nothing of caps; a soft cap follows
-// what it moves.
+// the default policy, which it always may: by TA_NUMA_BALANCING that of no tier, of all tiers, or
+// of those on whose nodes no tier has a hard cap. The kernel knows nothing of caps; a soft cap
+// follows what it moves.
 //
-// mode is kernel.numa_balancing. The memory of a slow tier is promoted to the faster tiers' nodes that are
-// not capped where the kernel's memory tiering is on, or TA_NUMA_BALANCING=1 asks for it. Two things are needed
-// for that. The tier's node has no processors: else the kernel's balancing would take the memory away from
-// it at its first uses. And it is one node: from another one the kernel would look for the next
-// nearest memory, which may be the fast node's.
+// mode is kernel.numa_balancing. The memory of a slow tier is promoted to the faster tiers' nodes
+// that are not capped where the kernel's memory tiering is on, or TA_NUMA_BALANCING=1 asks for it.
+// Two things are needed for that. The tier's node has no processors: else the kernel's balancing
+// would take the memory away from it at its first uses. And it is one node: from another one the
+// kernel would look for the next nearest memory, which may be the fast node's.
 //
 // The kernel refuses balancing with interleaving, and where memory is bound strictly it would
 // move nothing.

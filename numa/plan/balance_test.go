@@ -23,7 +23,8 @@ func TestBalance(t *testing.T) {
 		tiering bool
 		want    [3]numa.Place
 	}{
-		{name: "named nodes", tree: testlib.WithCXL, set: settings(1, 2, 4), want: [3]numa.Place{moves(1), moves(2), moves(4)}},
+		{name: "named nodes", tree: testlib.WithCXL, set: settings(1, 2, 4),
+			want: [3]numa.Place{moves(1), moves(2), moves(4)}},
 		{name: "tiering", tree: testlib.WithCXL, set: settings(1, 2, 4), tiering: true,
 			want: [3]numa.Place{moves(1), moves(2), up(4, 3)}},
 		{name: "0", tree: testlib.WithCXL, set: settings(1, 2, 4), tiering: true,
@@ -32,23 +33,31 @@ func TestBalance(t *testing.T) {
 		{name: "a hard cap", tree: testlib.WithCXL, set: settings(1, 2, 4), tiering: true,
 			change: func(s *config.Settings) { s.Tiers[fast].Hard = 1 << 30 },
 			want:   [3]numa.Place{many(1), moves(2), up(4, 2)}},
-		{name: "a soft cap in percent", tree: testlib.WithCXL, set: settings(1, 2, 4), tiering: true,
-			change: func(s *config.Settings) { s.Tiers[normal].SoftPart = 50 },
-			want:   [3]numa.Place{moves(1), moves(2), up(4, 3)}},
-		{name: "a cap on another tier of the node", tree: testlib.WithCXL, set: settings(3, 3, 4), tiering: true,
-			change: func(s *config.Settings) { s.Tiers[fast].Hard = 1 << 30 },
-			want:   [3]numa.Place{many(3), many(3), moves(4)}},
-		{name: "a cap on the slow tier", tree: testlib.WithCXL, set: settings(3, 3, 4), tiering: true,
-			change: func(s *config.Settings) { s.Tiers[slow].Hard = 1 << 30 },
-			want:   [3]numa.Place{moves(3), moves(3), many(4)}},
+		{name: "a soft cap in percent", tree: testlib.WithCXL, set: settings(1, 2, 4),
+			tiering: true,
+			change:  func(s *config.Settings) { s.Tiers[normal].SoftPart = 50 },
+			want:    [3]numa.Place{moves(1), moves(2), up(4, 3)}},
+		{name: "a cap on another tier of the node", tree: testlib.WithCXL, set: settings(3, 3, 4),
+			tiering: true,
+			change:  func(s *config.Settings) { s.Tiers[fast].Hard = 1 << 30 },
+			want:    [3]numa.Place{many(3), many(3), moves(4)}},
+		{name: "a cap on the slow tier", tree: testlib.WithCXL, set: settings(3, 3, 4),
+			tiering: true,
+			change:  func(s *config.Settings) { s.Tiers[slow].Hard = 1 << 30 },
+			want:    [3]numa.Place{moves(3), moves(3), many(4)}},
 		{name: "1 passes caps", tree: testlib.WithCXL, set: settings(3, 3, 4),
-			change: func(s *config.Settings) { s.NumaBalancing, s.Tiers[fast].Hard = config.BalanceAlways, 1<<30 },
-			want:   [3]numa.Place{moves(3), moves(3), up(4, 3)}},
-		{name: "a socket as slow memory", tree: testlib.WithCXL, set: settings(1, 1, 2), tiering: true,
-			want: [3]numa.Place{moves(1), moves(1), moves(2)}},
+			change: func(s *config.Settings) {
+				s.NumaBalancing,
+					s.Tiers[fast].Hard = config.BalanceAlways, 1<<30
+			},
+			want: [3]numa.Place{moves(3), moves(3), up(4, 3)}},
+		{name: "a socket as slow memory", tree: testlib.WithCXL, set: settings(1, 1, 2),
+			tiering: true,
+			want:    [3]numa.Place{moves(1), moves(1), moves(2)}},
 		{name: "two slow nodes", tree: testlib.WithHBM, set: settings(1, 1, 6), tiering: true,
 			want: [3]numa.Place{moves(1), moves(1), moves(6)}},
-		{name: "interleaved", tree: testlib.WithCXL, set: settings(1, 2, 4, config.SpreadPrefer, config.SpreadInterleave), tiering: true,
+		{name: "interleaved", tree: testlib.WithCXL,
+			set: settings(1, 2, 4, config.SpreadPrefer, config.SpreadInterleave), tiering: true,
 			want: [3]numa.Place{moves(1), place(2, numa.Interleave), up(4, 3)}},
 		{name: "one kind of memory", tree: testlib.Sockets, set: settings(0, 0, 0), tiering: true},
 	} {
@@ -64,10 +73,12 @@ func TestBalance(t *testing.T) {
 				mode = numa.Tiering
 			}
 			Balance(c.set, top, &m, mode)
-			if can := c.set.NumaBalancing != config.BalanceNever && !m.Simulated; m.Moving != (can && c.tiering) {
+			if can := c.set.NumaBalancing != config.BalanceNever &&
+				!m.Simulated; m.Moving != (can && c.tiering) {
 				t.Errorf("the kernel moves memory: %t", m.Moving)
 			}
-			if [3]numa.Place(m.Tier[:3]) != c.want || m.Pin != before.Pin || m.Tier[3] != before.Tier[3] {
+			if [3]numa.Place(m.Tier[:3]) != c.want || m.Pin != before.Pin ||
+				m.Tier[3] != before.Tier[3] {
 				t.Errorf("%+v, not %+v", m, c.want)
 			}
 		})

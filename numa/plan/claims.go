@@ -35,8 +35,8 @@ func (c *claims) overlapped(tier uintptr, nodes uint64) uintptr {
 	return tier
 }
 
-// left is what a tier without a claim has of its automatic nodes: those that nobody else claims. Where that
-// is none, it shares the first claim on them as a whole.
+// left is what a tier without a claim has of its automatic nodes: those that nobody else claims.
+// Where that is none, it shares the first claim on them as a whole.
 func (c *claims) left(automatic uint64) uint64 {
 	if rest := automatic &^ c.all; rest != 0 {
 		return rest

@@ -36,7 +36,8 @@ func begin(l *raw.Line, tier uintptr, want *config.Tier) {
 }
 
 // complain writes a line for each variable that is refused, and returns their number.
-func (c *claims) complain(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad uintptr) {
+func (c *claims) complain(s *config.Settings, t *numa.Topology, m *numa.Map,
+	fd uintptr) (bad uintptr) {
 	for tier := uintptr(0); tier < uintptr(config.TierCount); tier++ {
 		want, using := &s.Tiers[tier&tierMask], m.Tier[tier&tierMask].Nodes
 		switch {
@@ -83,7 +84,8 @@ func refuse(tier uintptr, want *config.Tier, t *numa.Topology, using uint64, fd 
 	empty := want.Nodes &^ (missing | t.Memory)
 	reason(&l, missing, " does not exist", " do not exist")
 	reason(&l, empty, " has no memory", " have no memory")
-	reason(&l, want.Nodes&^(missing|empty|t.Allowed), " is not in this process's cpuset", " are not in this process's cpuset")
+	reason(&l, want.Nodes&^(missing|empty|t.Allowed), " is not in this process's cpuset",
+		" are not in this process's cpuset")
 	l.Text("; using ")
 	list(&l, using)
 	l.Emit(fd)

@@ -7,8 +7,8 @@ import (
 	"tieralloc/numa"
 )
 
-// Memory is how much memory each tier has, in bytes: what its nodes have, or what the control group of this process may
-// use, whichever is less; 0 where that cannot be read.
+// Memory is how much memory each tier has, in bytes: what its nodes have, or what the control group
+// of this process may use, whichever is less; 0 where that cannot be read.
 func Memory(m *numa.Map) (bytes [4]uint64) {
 	var limit cgroup.Memory
 	cgroup.Read(&limit)

@@ -23,9 +23,9 @@ type kinds struct {
 	faster, same, slower uint64
 }
 
-// sort divides the nodes of the set. Those that have processors on which this process may
-// run are the same kind by definition; where they have no memory, it is the fastest of the nearest nodes. Every
-// other node is compared with these. It is faster when it is faster than all of them, slower
+// sort divides the nodes of the set. Those that have processors on which this process may run are
+// the same kind by definition; where they have no memory, it is the fastest of the nearest nodes.
+// Every other node is compared with these. It is faster when it is faster than all of them, slower
 // when it is slower than all of them, and else of the same kind:
 //
 //   - by the kernel's memory tiers, where it knows the tier of each node of the set and they
@@ -141,9 +141,9 @@ func isFaster(t *numa.Topology, a, b uint, by Order) bool {
 	return above(distance(t, b, t.CPUs), distance(t, a, t.CPUs), 120)
 }
 
-// byFigures reports whether a is faster than b: its latency is less than two thirds of b's; or
-// the latencies are within 1.5 times of each other and its bandwidth is more than 20% higher, as
-// that of memory on the processor's package is; or bandwidths do not tell either, and its latency is
+// byFigures reports whether a is faster than b: its latency is less than two thirds of b's; or the
+// latencies are within 1.5 times of each other and its bandwidth is more than 20% higher, as that
+// of memory on the processor's package is; or bandwidths do not tell either, and its latency is
 // more than 20% lower.
 func byFigures(a, b *numa.Node) bool {
 	here, there := latency(a), latency(b)

@@ -32,10 +32,10 @@ const tierMask = 3
 // tiers are simulated where fewer than two nodes are usable, where there is one kind and
 // nothing was named, and with TA_USE_LIBNUMA=0.
 //
-// A variable that names a node which does not exist, has no memory, or is closed to
-// this process, or that shares only some nodes with an earlier one, is one line on fd and is refused as a whole. So is each one that is
-// named where nothing can be bound: with TA_USE_LIBNUMA=0, and where the kernel, or
-// a container's filter of system calls, refuses mbind. The result is their number.
+// A variable that names a node which does not exist, has no memory, or is closed to this process,
+// or that shares only some nodes with an earlier one, is one line on fd and is refused as a whole.
+// So is each one that is named where nothing can be bound: with TA_USE_LIBNUMA=0, and where the
+// kernel, or a container's filter of system calls, refuses mbind. The result is their number.
 func Resolve(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad uintptr) {
 	bad = plan(s, t, m, fd)
 	if m.Simulated {

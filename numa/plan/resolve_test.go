@@ -45,7 +45,8 @@ func complaints(tb testing.TB, run func(fd uintptr)) string {
 }
 
 // planned is plan, with the lines that it wrote.
-func planned(tb testing.TB, s *config.Settings, t *numa.Topology) (m numa.Map, bad uintptr, lines string) {
+func planned(tb testing.TB, s *config.Settings, t *numa.Topology) (m numa.Map, bad uintptr,
+	lines string) {
 	tb.Helper()
 	lines = complaints(tb, func(fd uintptr) { bad = plan(s, t, &m, fd) })
 	if int(bad) != strings.Count(lines, "\n") {
@@ -74,14 +75,17 @@ func TestPlan(t *testing.T) {
 	}{
 		{name: "one node", tree: testlib.OneNode, set: settings(0, 0, 0), simulated: true},
 		{name: "one node, named", tree: testlib.OneNode, set: settings(1, 1, 1), simulated: true},
-		{name: "one node, interleaved", tree: testlib.OneNode, set: settings(1, 0, 0, inter), simulated: true},
+		{name: "one node, interleaved", tree: testlib.OneNode, set: settings(1, 0, 0, inter),
+			simulated: true},
 		{name: "sockets", tree: testlib.Sockets, set: settings(0, 0, 0), simulated: true},
 		{name: "off", tree: testlib.WithCXL, set: &config.Settings{}, simulated: true},
 		{name: "slower memory", tree: testlib.WithCXL, set: settings(0, 0, 0),
 			want: [3]numa.Place{alone(3), alone(3), many(4)}, pin: place(3, numa.Strict)},
-		{name: "slower memory and a cap", tree: testlib.WithCXL, set: capOf(func(s *config.Settings) { s.Tiers[2].Soft = 1 }),
+		{name: "slower memory and a cap", tree: testlib.WithCXL,
+			set:  capOf(func(s *config.Settings) { s.Tiers[2].Soft = 1 }),
 			want: [3]numa.Place{many(3), many(3), many(4)}, pin: place(3, numa.Strict)},
-		{name: "slower memory and a part of it", tree: testlib.WithCXL, set: capOf(func(s *config.Settings) { s.Tiers[0].HardPart = 1 }),
+		{name: "slower memory and a part of it", tree: testlib.WithCXL,
+			set:  capOf(func(s *config.Settings) { s.Tiers[0].HardPart = 1 }),
 			want: [3]numa.Place{many(3), many(3), many(4)}, pin: place(3, numa.Strict)},
 		{name: "faster and slower memory", tree: testlib.WithHBM, set: settings(0, 0, 0),
 			want: [3]numa.Place{many(2), alone(1), many(4)}, pin: place(2, numa.Strict)},
@@ -102,10 +106,13 @@ func TestPlan(t *testing.T) {
 			want: [3]numa.Place{all(7), all(7), all(7)}, pin: all(7)},
 		{name: "nodes given up", tree: testlib.WithCXL, set: settings(0, 0, 5),
 			want: [3]numa.Place{many(2), many(2), many(5)}, pin: place(2, numa.Strict)},
-		{name: "interleaved and weighted", tree: testlib.WithCXL, set: settings(1, 6, 6, config.SpreadPrefer, inter, weighted),
-			want: [3]numa.Place{many(1), place(6, numa.Interleave), place(6, numa.WeightedInterleave)}, pin: place(1, numa.Strict)},
+		{name: "interleaved and weighted", tree: testlib.WithCXL,
+			set: settings(1, 6, 6, config.SpreadPrefer, inter, weighted),
+			want: [3]numa.Place{many(1), place(6, numa.Interleave),
+				place(6, numa.WeightedInterleave)}, pin: place(1, numa.Strict)},
 		{name: "interleaved fast", tree: testlib.WithCXL, set: settings(3, 0, 0, inter),
-			want: [3]numa.Place{place(3, numa.Interleave), alone(3), many(4)}, pin: place(3, numa.Strict)},
+			want: [3]numa.Place{place(3, numa.Interleave), alone(3), many(4)},
+			pin:  place(3, numa.Strict)},
 		// A way of spreading without nodes says nothing.
 		{name: "no nodes to interleave", tree: testlib.WithCXL, set: settings(0, 0, 0, inter),
 			want: [3]numa.Place{alone(3), alone(3), many(4)}, pin: place(3, numa.Strict)},
@@ -113,7 +120,8 @@ func TestPlan(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			top := probed(t, c.tree)
 			m, _, lines := planned(t, c.set, top)
-			if [3]numa.Place(m.Tier[:3]) != c.want || m.Tier[3] != (numa.Place{}) || m.Pin != c.pin ||
+			if [3]numa.Place(m.Tier[:3]) != c.want || m.Tier[3] != (numa.Place{}) ||
+				m.Pin != c.pin ||
 				m.Simulated != c.simulated || m.Nodes != top.Memory || lines != "" {
 				t.Errorf("%+v %q", m, lines)
 			}
@@ -126,11 +134,13 @@ func TestPlanClosed(t *testing.T) {
 	top := probed(t, testlib.WithHBM)
 	top.Allowed = 6
 	if m, _, _ := planned(t, settings(0, 0, 0), top); m.Simulated || m.Nodes != 7 ||
-		m.Tier != [4]numa.Place{place(2, numa.Default), place(2, numa.Default), place(4, numa.PreferredMany)} {
+		m.Tier != [4]numa.Place{place(2, numa.Default), place(2, numa.Default),
+			place(4, numa.PreferredMany)} {
 		t.Errorf("two of three: %+v", m)
 	}
 	top.Allowed = 4
-	if m, _, _ := planned(t, settings(0, 0, 4), top); !m.Simulated || m.Nodes != 7 || m.Tier != [4]numa.Place{} {
+	if m, _, _ := planned(t, settings(0, 0, 4), top); !m.Simulated || m.Nodes != 7 ||
+		m.Tier != [4]numa.Place{} {
 		t.Errorf("one of three: %+v", m)
 	}
 	top.Allowed = 0
@@ -155,33 +165,46 @@ func TestPlanRefuses(t *testing.T) {
 		{"one there and one not", testlib.WithCXL, 7, settings(0, 0x11, 0),
 			`NORMAL="0,4` + may + `0-2), node 4 does not exist; using 0-1`, [3]uint64{3, 3, 4}},
 		{"nodes that are not there", testlib.WithCXL, 7, settings(0, 0, 0xd0<<56),
-			`SLOW="60,62-63` + may + `0-2), nodes 60,62-63 do not exist; using 2`, [3]uint64{3, 3, 4}},
+			`SLOW="60,62-63` + may + `0-2), nodes 60,62-63 do not exist; using 2`,
+			[3]uint64{3, 3, 4}},
 		{"a node without memory", testlib.NoMemory, 7, settings(2, 0, 0),
 			`FAST="1` + may + `0,2), node 1 has no memory; using 0`, [3]uint64{1, 1, 4}},
 		{"a closed node", testlib.WithHBM, 5, settings(2, 0, 0),
-			`FAST="1` + may + `0,2), node 1 is not in this process's cpuset; using 0`, [3]uint64{1, 1, 4}},
+			`FAST="1` + may + `0,2), node 1 is not in this process's cpuset; using 0`,
+			[3]uint64{1, 1, 4}},
 		{"closed nodes", testlib.WithHBM, 1, settings(0, 6, 0),
-			`NORMAL="1-2` + may + `0), nodes 1-2 are not in this process's cpuset; using 0`, [3]uint64{}},
+			`NORMAL="1-2` + may + `0), nodes 1-2 are not in this process's cpuset; using 0`,
+			[3]uint64{}},
 		{"everything wrong at once", testlib.NoMemory, 3, settings(0x9f, 0, 0),
-			`FAST="0-4,7` + may + `0), nodes 3-4,7 do not exist, node 1 has no memory, node 2 is not in this process's cpuset; using 0`,
+			`FAST="0-4,7` + may +
+				`0), nodes 3-4,7 do not exist, node 1 has no memory, node 2 is not in this process's cpuset; using 0`,
 			[3]uint64{}},
 		{"no node at all is open", testlib.WithHBM, 0, settings(1, 0, 0),
-			`FAST="0` + may + `none), node 0 is not in this process's cpuset; using none`, [3]uint64{}},
-		{"spread is shown", testlib.WithCXL, 7, settings(0x300, 1<<9, 0, config.SpreadInterleave, config.SpreadWeighted),
+			`FAST="0` + may + `none), node 0 is not in this process's cpuset; using none`,
+			[3]uint64{}},
+		{"spread is shown", testlib.WithCXL, 7,
+			settings(0x300, 1<<9, 0, config.SpreadInterleave, config.SpreadWeighted),
 			`FAST="interleave:8-9` + may + `0-2), nodes 8-9 do not exist; using 0-1` + "\n" + head +
-				`NORMAL="weighted:9` + may + `0-2), node 9 does not exist; using 0-1`, [3]uint64{3, 3, 4}},
+				`NORMAL="weighted:9` + may + `0-2), node 9 does not exist; using 0-1`,
+			[3]uint64{3, 3, 4}},
 		{"a good one beside a bad one", testlib.Sockets, 3, settings(1, 4, 0),
 			`NORMAL="2` + may + `0-1), node 2 does not exist; using 1`, [3]uint64{1, 2, 2}},
 		{"some nodes of another", testlib.WithCXL, 7, settings(1, 3, 0),
-			`NORMAL="0-1": expected the nodes of TA_NODE_FAST (0) or none of them; using 1`, [3]uint64{1, 2, 4}},
+			`NORMAL="0-1": expected the nodes of TA_NODE_FAST (0) or none of them; using 1`,
+			[3]uint64{1, 2, 4}},
 		{"some nodes of two", testlib.WithHBM, 7, settings(1, 2, 3),
-			`SLOW="0-1": expected the nodes of TA_NODE_FAST (0) or none of them; using 2`, [3]uint64{1, 2, 4}},
-		{"interleaved over more", testlib.WithCXL, 7, settings(3, 7, 4, config.SpreadPrefer, config.SpreadInterleave),
+			`SLOW="0-1": expected the nodes of TA_NODE_FAST (0) or none of them; using 2`,
+			[3]uint64{1, 2, 4}},
+		{"interleaved over more", testlib.WithCXL, 7,
+			settings(3, 7, 4, config.SpreadPrefer, config.SpreadInterleave),
 			`NORMAL="interleave:0-2": expected the nodes of TA_NODE_FAST (0-1) or none of them; using 0-1`, [3]uint64{3, 3, 4}},
-		{"one node", testlib.OneNode, 1, settings(2, 0, 0), `FAST="1` + may + `0), node 1 does not exist; using 0`, [3]uint64{}},
+		{"one node", testlib.OneNode, 1, settings(2, 0, 0),
+			`FAST="1` + may + `0), node 1 does not exist; using 0`, [3]uint64{}},
 		{"libnuma is off", testlib.WithCXL, 7, &config.Settings{Tiers: settings(0, 8, 4).Tiers},
-			`NORMAL="3": expected no nodes beside TA_USE_LIBNUMA=0; using simulated tiers` + "\n" + head +
-				`SLOW="2": expected no nodes beside TA_USE_LIBNUMA=0; using simulated tiers`, [3]uint64{}},
+			`NORMAL="3": expected no nodes beside TA_USE_LIBNUMA=0; using simulated tiers` + "\n" +
+				head +
+				`SLOW="2": expected no nodes beside TA_USE_LIBNUMA=0; using simulated tiers`,
+			[3]uint64{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			top := probed(t, c.tree)
@@ -205,7 +228,8 @@ func TestPlanRefuses(t *testing.T) {
 // TestResolveRefused: nodes that sysfs has and the kernel does not are as if its
 // mbind were closed to us.
 func TestResolveRefused(t *testing.T) {
-	tr := testlib.SysfsOf(testlib.SysfsNode{Node: 0, CPUs: "0", MiB: 1, Distances: "10 20 40"}, testlib.SysfsNode{Node: 62, MiB: 1, Distances: "20 10 40"},
+	tr := testlib.SysfsOf(testlib.SysfsNode{Node: 0, CPUs: "0", MiB: 1, Distances: "10 20 40"},
+		testlib.SysfsNode{Node: 62, MiB: 1, Distances: "20 10 40"},
 		testlib.SysfsNode{Node: 63, MiB: 1, Distances: "40 40 10"})
 	top := probed(t, tr)
 	var m numa.Map

@@ -42,7 +42,8 @@ func memoryTiers(t *numa.Topology) {
 	}
 	var e entries
 	for i := 0; i < folders; i++ {
-		n, errno := raw.Sys(syscall.SYS_GETDENTS64, fd, uintptr(unsafe.Pointer(&e.buf)), entriesMask+1, 0, 0, 0)
+		n, errno := raw.Sys(syscall.SYS_GETDENTS64, fd, uintptr(unsafe.Pointer(&e.buf)),
+			entriesMask+1, 0, 0, 0)
 		if errno != 0 || n == 0 || n > entriesMask+1 {
 			break
 		}

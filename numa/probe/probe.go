@@ -1,5 +1,6 @@
 // Package probe finds out what memory nodes the machine has: what sysfs tells of them. It is
-// freestanding Go (docs/runtime.md), and apart from package numa because most processes never need it.
+// freestanding Go (docs/runtime.md), and apart from package numa because most processes never need
+// it.
 package probe
 
 import (
@@ -132,7 +133,8 @@ const mayRunMask = maxProcessors/64 - 1
 // affinity fills mayRun. It reports false when the kernel does not tell.
 func affinity() bool {
 	mayRun = [mayRunMask + 1]uint64{}
-	_, errno := raw.Sys(syscall.SYS_SCHED_GETAFFINITY, 0, maxProcessors/8, uintptr(unsafe.Pointer(&mayRun)), 0, 0, 0)
+	_, errno := raw.Sys(syscall.SYS_SCHED_GETAFFINITY, 0, maxProcessors/8,
+		uintptr(unsafe.Pointer(&mayRun)), 0, 0, 0)
 	return errno == 0
 }
 

@@ -26,31 +26,50 @@ func TestProbe(t *testing.T) {
 		{name: "two sockets", tree: testlib.Sockets, online: 3, memory: 3, cpus: 3, tiered: 3},
 		{name: "cxl", tree: testlib.WithCXL, online: 7, memory: 7, cpus: 3, tiered: 7},
 		{name: "hbm", tree: testlib.WithHBM, online: 7, memory: 7, cpus: 1, tiered: 7},
-		{name: "sparse", tree: testlib.Sparse, online: 1<<63 | 0x101, memory: 1<<63 | 0x101, cpus: 0x101},
+		{name: "sparse", tree: testlib.Sparse, online: 1<<63 | 0x101, memory: 1<<63 | 0x101,
+			cpus: 0x101},
 		{name: "a node without memory", tree: testlib.NoMemory, online: 7, memory: 5, cpus: 3},
-		{name: "no memory tiering", tree: testlib.WithCXL.Without("memory_tiering"), online: 7, memory: 7, cpus: 3},
-		{name: "no figures", tree: testlib.WithCXL.Without("access1"), online: 7, memory: 7, cpus: 3, tiered: 7},
-		{name: "no has_cpu", tree: testlib.WithCXL.Without("has_cpu"), online: 7, memory: 7, cpus: 3, tiered: 7},
-		{name: "no has_memory", tree: testlib.NoMemory.Without("has_memory"), online: 7, memory: 5, cpus: 3},
-		{name: "one node by online", tree: testlib.OneNode.Without("has_memory"), online: 1, memory: 1, cpus: 1, tiered: 1},
-		{name: "a node above 63", tree: testlib.Sockets.With(testlib.SysfsNodes+"online", "0-1,64\n").With(testlib.SysfsNodes+"has_memory", "0-1,64\n"),
+		{name: "no memory tiering", tree: testlib.WithCXL.Without("memory_tiering"), online: 7,
+			memory: 7, cpus: 3},
+		{name: "no figures", tree: testlib.WithCXL.Without("access1"), online: 7, memory: 7,
+			cpus: 3, tiered: 7},
+		{name: "no has_cpu", tree: testlib.WithCXL.Without("has_cpu"), online: 7, memory: 7,
+			cpus: 3, tiered: 7},
+		{name: "no has_memory", tree: testlib.NoMemory.Without("has_memory"), online: 7, memory: 5,
+			cpus: 3},
+		{name: "one node by online", tree: testlib.OneNode.Without("has_memory"), online: 1,
+			memory: 1, cpus: 1, tiered: 1},
+		{name: "a node above 63", tree: testlib.Sockets.With(testlib.SysfsNodes+"online",
+			"0-1,64\n").With(testlib.SysfsNodes+"has_memory", "0-1,64\n"),
 			online: 3, memory: 3, cpus: 3, tiered: 3, beyond: true},
-		{name: "one node and one above 63", tree: testlib.OneNode.With(testlib.SysfsNodes+"online", "0,1023\n").With(testlib.SysfsNodes+"has_memory", "0,1023\n"),
+		{name: "one node and one above 63", tree: testlib.OneNode.With(testlib.SysfsNodes+"online",
+			"0,1023\n").With(testlib.SysfsNodes+"has_memory", "0,1023\n"),
 			online: 1, memory: 1, cpus: 1, tiered: 1, beyond: true},
-		{name: "garbage in has_memory", tree: testlib.Sockets.With(testlib.SysfsNodes+"has_memory", "0-x\n"), online: 3, memory: 3, cpus: 3, tiered: 3},
-		{name: "garbage in a tier", tree: testlib.WithCXL.With("devices/virtual/memory_tiering/memory_tier22/nodelist", "?\n"),
+		{name: "garbage in has_memory", tree: testlib.Sockets.With(testlib.SysfsNodes+"has_memory",
+			"0-x\n"), online: 3, memory: 3, cpus: 3, tiered: 3},
+		{name: "garbage in a tier",
+			tree: testlib.WithCXL.With("devices/virtual/memory_tiering/memory_tier22/nodelist",
+				"?\n"),
 			online: 7, memory: 7, cpus: 3, tiered: 3},
-		{name: "a tier with a node that is gone", tree: testlib.WithCXL.With("devices/virtual/memory_tiering/memory_tier22/nodelist", "2,5\n"),
+		{name: "a tier with a node that is gone",
+			tree: testlib.WithCXL.With("devices/virtual/memory_tiering/memory_tier22/nodelist",
+				"2,5\n"),
 			online: 7, memory: 7, cpus: 3, tiered: 7},
-		{name: "other names beside the tiers", tree: testlib.WithCXL.With("devices/virtual/memory_tiering/memory_tierx/nodelist", "0-2\n").
-			With("devices/virtual/memory_tiering/memory_tier/nodelist", "0-2\n").
-			With("devices/virtual/memory_tiering/memory_tier123456/nodelist", "0-2\n").
-			With("devices/virtual/memory_tiering/uevent", ""), online: 7, memory: 7, cpus: 3, tiered: 7},
+		{name: "other names beside the tiers",
+			tree: testlib.WithCXL.With("devices/virtual/memory_tiering/memory_tierx/nodelist",
+				"0-2\n").
+				With("devices/virtual/memory_tiering/memory_tier/nodelist", "0-2\n").
+				With("devices/virtual/memory_tiering/memory_tier123456/nodelist", "0-2\n").
+				With("devices/virtual/memory_tiering/uevent", ""), online: 7, memory: 7, cpus: 3,
+			tiered: 7},
 		{name: "no sysfs", tree: testlib.Sysfs{}, online: 1, memory: 1, cpus: 1, simple: true},
-		{name: "empty online", tree: testlib.Sockets.With(testlib.SysfsNodes+"online", "\n"), online: 1, memory: 1, cpus: 1, simple: true},
-		{name: "garbage in online", tree: testlib.Sockets.With(testlib.SysfsNodes+"online", "0,,1\n").Without("has_memory"),
+		{name: "empty online", tree: testlib.Sockets.With(testlib.SysfsNodes+"online", "\n"),
 			online: 1, memory: 1, cpus: 1, simple: true},
-		{name: "online backwards", tree: testlib.Sockets.With(testlib.SysfsNodes+"online", "1-0\n"), online: 1, memory: 1, cpus: 1, simple: true},
+		{name: "garbage in online", tree: testlib.Sockets.With(testlib.SysfsNodes+"online",
+			"0,,1\n").Without("has_memory"),
+			online: 1, memory: 1, cpus: 1, simple: true},
+		{name: "online backwards", tree: testlib.Sockets.With(testlib.SysfsNodes+"online", "1-0\n"),
+			online: 1, memory: 1, cpus: 1, simple: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mount(t, c.tree)
@@ -58,7 +77,8 @@ func TestProbe(t *testing.T) {
 			top.Node[5].MemTotal = 1 // nothing stays of what was there
 			top.Tiered, top.Beyond = ^uint64(0), true
 			ok := Topology(top)
-			if ok == c.simple || top.Online != c.online || top.Memory != c.memory || top.CPUs != c.cpus ||
+			if ok == c.simple || top.Online != c.online || top.Memory != c.memory ||
+				top.CPUs != c.cpus ||
 				top.Tiered != c.tiered || top.Beyond != c.beyond || top.Node[5] != (numa.Node{}) {
 				t.Errorf("Topology %v: online %#x memory %#x cpus %#x tiered %#x beyond %v node 5 %v",
 					ok, top.Online, top.Memory, top.CPUs, top.Tiered, top.Beyond, top.Node[5])
@@ -97,27 +117,39 @@ func TestProbeSpoilt(t *testing.T) {
 		name, file, text string
 		want             numa.Node
 	}{
-		{"nothing wrong", "cpulist", "0\n", numa.Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
-		{"words for a latency", "access1/initiators/read_latency", "fast\n", numa.Node{MemTotal: 1 << 30, MemoryTier: 4}},
-		{"text behind a latency", "access1/initiators/read_latency", "90ns\n", numa.Node{MemTotal: 1 << 30, MemoryTier: 4}},
-		{"a latency below zero", "access1/initiators/read_latency", "-90\n", numa.Node{MemTotal: 1 << 30, MemoryTier: 4}},
+		{"nothing wrong", "cpulist", "0\n", numa.Node{MemTotal: 1 << 30, ReadLatency: 90,
+			MemoryTier: 4}},
+		{"words for a latency", "access1/initiators/read_latency", "fast\n",
+			numa.Node{MemTotal: 1 << 30, MemoryTier: 4}},
+		{"text behind a latency", "access1/initiators/read_latency", "90ns\n",
+			numa.Node{MemTotal: 1 << 30, MemoryTier: 4}},
+		{"a latency below zero", "access1/initiators/read_latency", "-90\n",
+			numa.Node{MemTotal: 1 << 30, MemoryTier: 4}},
 		{"a huge latency", "access1/initiators/read_latency", "99999999999999999999\n",
 			numa.Node{MemTotal: 1 << 30, ReadLatency: 1<<32 - 1, MemoryTier: 4}},
 		{"an old kernel's class", "access0/initiators/read_latency", "70\n",
 			numa.Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
-		{"no number of memory", "meminfo", "Node 0 MemTotal: many kB\n", numa.Node{ReadLatency: 90, MemoryTier: 4}},
-		{"another unit of memory", "meminfo", "Node 0 MemTotal: 1 MB\n", numa.Node{ReadLatency: 90, MemoryTier: 4}},
-		{"memory somewhere below", "meminfo", strings.Repeat("Node 0 Other:  7 kB\n\n", 20) + "Node 0 MemTotal: 1 kB\n",
+		{"no number of memory", "meminfo", "Node 0 MemTotal: many kB\n",
+			numa.Node{ReadLatency: 90, MemoryTier: 4}},
+		{"another unit of memory", "meminfo", "Node 0 MemTotal: 1 MB\n",
+			numa.Node{ReadLatency: 90, MemoryTier: 4}},
+		{"memory somewhere below", "meminfo",
+			strings.Repeat("Node 0 Other:  7 kB\n\n", 20) + "Node 0 MemTotal: 1 kB\n",
 			numa.Node{MemTotal: 1024, ReadLatency: 90, MemoryTier: 4}},
 		{"an empty meminfo", "meminfo", "", numa.Node{ReadLatency: 90, MemoryTier: 4}},
-		{"one long line", "meminfo", strings.Repeat("x", 5000), numa.Node{ReadLatency: 90, MemoryTier: 4}},
-		{"short distances", "distance", "10\n", numa.Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
-		{"distances that are none", "distance", "ten\n", numa.Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
-		{"a distance too large", "distance", "999 10\n", numa.Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
+		{"one long line", "meminfo", strings.Repeat("x", 5000),
+			numa.Node{ReadLatency: 90, MemoryTier: 4}},
+		{"short distances", "distance", "10\n",
+			numa.Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
+		{"distances that are none", "distance", "ten\n",
+			numa.Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
+		{"a distance too large", "distance", "999 10\n",
+			numa.Node{MemTotal: 1 << 30, ReadLatency: 90, MemoryTier: 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := probed(t, testlib.Sockets.With(dir+c.file, c.text)).Node[0]
-			if n.MemTotal != c.want.MemTotal || n.ReadLatency != c.want.ReadLatency || n.MemoryTier != c.want.MemoryTier {
+			if n.MemTotal != c.want.MemTotal || n.ReadLatency != c.want.ReadLatency ||
+				n.MemoryTier != c.want.MemoryTier {
 				t.Errorf("%+v", n)
 			}
 		})
@@ -171,7 +203,8 @@ func TestProbeHere(t *testing.T) {
 	ok := Topology(top)
 	dirs, _ := filepath.Glob("/sys/devices/system/node/node[0-9]*")
 	if !ok {
-		if len(dirs) != 0 || *top != (numa.Topology{Online: 1, Memory: 1, CPUs: 1, Running: 1, Allowed: 1, Node: top.Node}) {
+		if len(dirs) != 0 || *top != (numa.Topology{Online: 1, Memory: 1, CPUs: 1, Running: 1,
+			Allowed: 1, Node: top.Node}) {
 			t.Errorf("Topology found nothing where there is %q: %+v", dirs, top)
 		}
 		return
@@ -194,13 +227,15 @@ func TestProbeHere(t *testing.T) {
 		if top.Memory>>n&1 != 0 != (node.MemTotal > 0) {
 			t.Errorf("node %d: memory %#x, %d bytes", n, top.Memory, node.MemTotal)
 		}
-		if free := numa.MemFree(uintptr(n)); free > node.MemTotal || free == 0 && node.MemTotal > 0 {
+		if free := numa.MemFree(uintptr(n)); free > node.MemTotal ||
+			free == 0 && node.MemTotal > 0 {
 			t.Errorf("node %d: %d of %d bytes free", n, free, node.MemTotal)
 		}
 		t.Logf("node %d: %d MiB, distances %v, tier %d, %d ns, %d MB/s", n, node.MemTotal>>20,
 			node.Distance[:len(dirs)], node.MemoryTier, node.ReadLatency, node.ReadBandwidth)
 	}
-	if top.Online != online || top.Running == 0 || top.Running&^top.CPUs != 0 || top.Usable() == 0 || top.Tiered&^online != 0 {
+	if top.Online != online || top.Running == 0 || top.Running&^top.CPUs != 0 ||
+		top.Usable() == 0 || top.Tiered&^online != 0 {
 		t.Errorf("online %#x, not %#x; cpus %#x, running %#x, usable %#x, tiered %#x",
 			top.Online, online, top.CPUs, top.Running, top.Usable(), top.Tiered)
 	}

@@ -49,7 +49,8 @@ func TestDeviceRoundTrip(t *testing.T) {
 		if managed := i>>1&1 != 0; got["managed"] != managed {
 			t.Errorf("managed is %v, not %v", got["managed"], managed)
 		}
-		words := strings.Join([]string{got["reuse"].(string), got["suballoc"].(string), got["on_hardcap"].(string)}, " ")
+		words := strings.Join([]string{got["reuse"].(string), got["suballoc"].(string),
+			got["on_hardcap"].(string)}, " ")
 		want := []string{"sync small fail", "event small fail", "sync all fail", "event all fail",
 			"sync small spill", "event small spill", "sync all spill", "event all spill"}[i]
 		if words != want {
@@ -85,8 +86,10 @@ func TestDeviceNames(t *testing.T) {
 		{strings.Repeat("\x00", 16), 0, "", ""},
 		{"\x4a\xe8\x98\x7a\x05\xb8\xe9\x5a\x80\x01\xff\x10\x20\x30\x40\x5f", 1 + (0x1b<<8 | 3<<3),
 			"4ae8987a-05b8-e95a-8001-ff102030405f", "00000000:1b:03.0"},
-		{strings.Repeat("\x00", 15) + "\x01", 1, "00000000-0000-0000-0000-000000000001", "00000000:00:00.0"},
-		{strings.Repeat("\xff", 16), 1 + (0xfedc<<16 | 0xff<<8 | 31<<3), "ffffffff-ffff-ffff-ffff-ffffffffffff", "0000fedc:ff:1f.0"},
+		{strings.Repeat("\x00", 15) + "\x01", 1, "00000000-0000-0000-0000-000000000001",
+			"00000000:00:00.0"},
+		{strings.Repeat("\xff", 16), 1 + (0xfedc<<16 | 0xff<<8 | 31<<3),
+			"ffffffff-ffff-ffff-ffff-ffffffffffff", "0000fedc:ff:1f.0"},
 	} {
 		copy((*[16]byte)(unsafe.Pointer(&d.Uuid))[:], c.uuid)
 		d.Pci = c.pci
@@ -114,7 +117,8 @@ func TestDeviceRatios(t *testing.T) {
 		d.HitsLocal, d.HitsGlobal, d.HitsSplit, d.AllocCalls = c.local, c.global, c.split, c.calls
 		d.BytesCachedLocal, d.BytesCachedGlobal, d.LargestFree = c.cachedLocal, c.cached, c.largest
 		got := devicesOf(t, r)[0]
-		if got["efficiency"] != json.Number(c.efficiency) || got["fragmentation_ratio"] != json.Number(c.fragmentation) {
+		if got["efficiency"] != json.Number(c.efficiency) ||
+			got["fragmentation_ratio"] != json.Number(c.fragmentation) {
 			t.Errorf("%+v: %v, %v", c, got["efficiency"], got["fragmentation_ratio"])
 		}
 	}

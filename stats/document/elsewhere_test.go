@@ -62,7 +62,8 @@ func TestHelper(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "s.json")
-	live := syscall.Errno(stats.LiveOpen(raw.Bytes(path), uintptr(len(path)), uint64(os.Getpid()), 12345, raw.Bytes(path), 1))
+	live := syscall.Errno(stats.LiveOpen(raw.Bytes(path), uintptr(len(path)), uint64(os.Getpid()),
+		12345, raw.Bytes(path), 1))
 	if live != state.live {
 		fmt.Printf("live: %v, not %v\n", live, state.live)
 		os.Exit(1)
@@ -106,7 +107,8 @@ func sticky(dir string) (want, err error) {
 // that is not written in Go.
 func smallFiles(string) (want, err error) {
 	var act [4]uintptr // struct kernel_sigaction, all zero: SIG_DFL
-	_, errno := raw.Sys(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ), uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0)
+	_, errno := raw.Sys(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ),
+		uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0)
 	if errno != 0 {
 		return nil, syscall.Errno(errno)
 	}

@@ -26,14 +26,13 @@ const (
 // written counts temporary names, so that two threads never use the same one.
 var written uint64
 
-// WriteFile writes the report to the file whose name is the n bytes at path, config.PathMax at most, and
-// returns an errno, 0 on success. A reader sees the old file or the new one,
-// whole: the text goes to a temporary file (mode 0600) in the same directory,
-// which is then renamed. So a symbolic link at path is replaced and never
-// followed. Anything there that is neither a link nor a regular file is left
-// alone (EISDIR for a directory, else EINVAL): a rename would replace /dev/null.
-// That is asked before the rename, not with it; whoever can change the directory
-// between the two could have put anything at path anyway.
+// WriteFile writes the report to the file whose name is the n bytes at path, config.PathMax at
+// most, and returns an errno, 0 on success. A reader sees the old file or the new one, whole: the
+// text goes to a temporary file (mode 0600) in the same directory, which is then renamed. So a
+// symbolic link at path is replaced and never followed. Anything there that is neither a link nor a
+// regular file is left alone (EISDIR for a directory, else EINVAL): a rename would replace
+// /dev/null. That is asked before the rename, not with it; whoever can change the directory between
+// the two could have put anything at path anyway.
 func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
 	if n == 0 {
 		return uintptr(syscall.ENOENT)

@@ -42,7 +42,8 @@ func TestWriteFile(t *testing.T) {
 	r := fullReport(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s.json")
-	for _, mode := range []os.FileMode{0, 0o644, 0o444} { // none there; over one; over a read-only one
+	// none there; over one; over a read-only one
+	for _, mode := range []os.FileMode{0, 0o644, 0o444} {
 		if mode != 0 {
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
@@ -74,7 +75,8 @@ func TestWriteSymlink(t *testing.T) {
 		dir, path := t.TempDir(), ""
 		path = filepath.Join(dir, "s.json")
 		victim := filepath.Join(dir, "victim")
-		if err := errors.Join(os.WriteFile(victim, []byte("v"), 0o600), os.Symlink(target, path)); err != nil {
+		if err := errors.Join(os.WriteFile(victim, []byte("v"), 0o600),
+			os.Symlink(target, path)); err != nil {
 			t.Fatal(err)
 		}
 		if err := write(path, r); err != nil {

@@ -1,5 +1,5 @@
-// Package document writes the report of package stats as JSON, and that to a file. It is the data plane's,
-// and apart from stats because its code is for the end of a process.
+// Package document writes the report of package stats as JSON, and that to a file. It is the data
+// plane's, and apart from stats because its code is for the end of a process.
 package document
 
 import (

@@ -29,7 +29,8 @@ func (w *writer) managers(r *stats.Report) {
 		}
 		w.item()
 		w.share(s)
-		if i+1 == r.ShareCount || i+1 == stats.ShareMax || r.Shares[(i+1)&(stats.ShareMax-1)].Manager != s.Manager {
+		if i+1 == r.ShareCount || i+1 == stats.ShareMax ||
+			r.Shares[(i+1)&(stats.ShareMax-1)].Manager != s.Manager {
 			w.close(']')
 			w.close('}')
 		}

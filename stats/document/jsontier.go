@@ -71,7 +71,8 @@ func (w *writer) sameMemory(r *stats.Report, tier uint) {
 	w.key("same_memory")
 	w.open('[')
 	for i := uint(0); i < stats.TierCount; i++ {
-		if nodes := r.Tiers[tier&3].TierNodes; i != tier && nodes != 0 && r.Tiers[i&3].TierNodes == nodes {
+		if nodes := r.Tiers[tier&3].TierNodes; i != tier && nodes != 0 &&
+			r.Tiers[i&3].TierNodes == nodes {
 			w.item()
 			w.put('"')
 			w.text(tierNames[i&3])

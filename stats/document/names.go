@@ -50,7 +50,8 @@ var (
 )
 
 // tierNames are the keys of "tiers"; the last is padding to a power of two.
-var tierNames = [4]string{stats.TierFast: "fast", stats.TierNormal: "normal", stats.TierSlow: "slow"}
+var tierNames = [4]string{stats.TierFast: "fast", stats.TierNormal: "normal",
+	stats.TierSlow: "slow"}
 
 // The words of Share's codes.
 var (

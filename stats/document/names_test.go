@@ -16,16 +16,20 @@ var words = []struct {
 	code func(*stats.Report) *uint64
 	want []string
 }{
-	{[]string{"backend"}, func(r *stats.Report) *uint64 { return &r.Backend }, []string{"simulated", "numa"}},
+	{[]string{"backend"}, func(r *stats.Report) *uint64 { return &r.Backend },
+		[]string{"simulated", "numa"}},
 	{[]string{"policy", "default_hint"}, func(r *stats.Report) *uint64 { return &r.DefaultHint },
 		[]string{"hot", "warm", "cold", "pin_fast", "prefer_fast"}},
 	{[]string{"policy", "on_softcap"}, func(r *stats.Report) *uint64 { return &r.OnSoftcap },
 		[]string{"reroute", "warn", "demote"}},
 	{[]string{"policy", "on_hardcap"}, func(r *stats.Report) *uint64 { return &r.OnHardcap },
 		[]string{"route_slow", "fail"}},
-	{[]string{"policy", "throttle"}, func(r *stats.Report) *uint64 { return &r.Throttle }, []string{"account", "sleep"}},
-	{[]string{"policy", "model"}, func(r *stats.Report) *uint64 { return &r.Model }, []string{"off", "cxl"}},
-	{[]string{"tiers", "slow", "hugepages"}, func(r *stats.Report) *uint64 { return &r.Tiers[stats.TierSlow].HugePagesWanted },
+	{[]string{"policy", "throttle"}, func(r *stats.Report) *uint64 { return &r.Throttle },
+		[]string{"account", "sleep"}},
+	{[]string{"policy", "model"}, func(r *stats.Report) *uint64 { return &r.Model },
+		[]string{"off", "cxl"}},
+	{[]string{"tiers", "slow", "hugepages"},
+		func(r *stats.Report) *uint64 { return &r.Tiers[stats.TierSlow].HugePagesWanted },
 		[]string{"default", "off", "thp", "2M", "1G"}},
 }
 
@@ -98,7 +102,8 @@ func TestTierNodes(t *testing.T) {
 // TestSameMemory: tiers on the same nodes name each other; those on none name nobody.
 func TestSameMemory(t *testing.T) {
 	for nodes, want := range map[[3]uint64]string{
-		{0, 0, 0}: "[] [] []", {1, 2, 4}: "[] [] []", {1, 1, 2}: "[normal] [fast] []", {1, 2, 2}: "[] [slow] [normal]",
+		{0, 0, 0}: "[] [] []", {1, 2, 4}: "[] [] []", {1, 1, 2}: "[normal] [fast] []",
+		{1, 2, 2}: "[] [slow] [normal]",
 		{3, 1, 3}: "[slow] [] [fast]", {1, 1, 1}: "[normal slow] [fast slow] [fast normal]",
 	} {
 		r := newReport(t)

@@ -69,17 +69,20 @@ func fullReport(tb testing.TB) *stats.Report {
 	for i := range r.Nodes {
 		r.Nodes[i] = uint64(i * 7)
 	}
-	r.Policy.DefaultHint, r.Policy.OnSoftcap, r.Policy.OnHardcap, r.Policy.Throttle, r.Policy.Model = 4, 2, 1, 1, 1
+	r.Policy.DefaultHint, r.Policy.OnSoftcap, r.Policy.OnHardcap, r.Policy.Throttle,
+		r.Policy.Model = 4, 2, 1, 1, 1
 	r.Backend = stats.BackendNuma
 	r.DeviceCount = stats.DeviceMax
 	for i := range r.Devices {
 		d := &r.Devices[i]
-		d.Reuse, d.Suballoc, d.OnHardcap, d.LeakCount = uint64(i&1), uint64(i>>1&1), uint64(i>>2), uint64(i)
+		d.Reuse, d.Suballoc, d.OnHardcap, d.LeakCount = uint64(i&1), uint64(i>>1&1), uint64(i>>2),
+			uint64(i)
 		d.Pci, d.Managed = 1<<32|0x1bf8+1, uint64(i>>1&1)
 	}
 	for i := range r.Shares {
 		s := &r.Shares[i]
-		s.Manager, s.Mode, s.Manual, s.Proportion = uint64(i/20), uint64(i&1), uint64(i>>1&1), 250000
+		s.Manager, s.Mode, s.Manual, s.Proportion = uint64(i/20), uint64(i&1), uint64(i>>1&1),
+			250000
 	}
 	for i := range r.Tiers {
 		r.Tiers[i].HugePagesWanted = uint64(i)
@@ -156,7 +159,9 @@ func compare(t *testing.T, at string, want reflect.Value, got any) {
 			case "Figures":
 				compare(t, at, want.Field(i), object)
 			case "OffHeap", "Program", "ProgramLen", "NodeCount", "DeviceCount", "LeakCount", "ShareCount", "Shares", // not numbers of their own
-				"Calls", "Nodes", "Tiers", "SizeClasses", "BytesPerNode", "Devices", "Leaks", "Uuid", "Pci", // compared by the tests below
+				// compared by the tests below
+				"Calls", "Nodes", "Tiers", "SizeClasses", "BytesPerNode", "Devices", "Leaks",
+				"Uuid", "Pci",
 				"HintBytes", "Backend", "NodesSampled", "DefaultHint", "OnSoftcap", "OnHardcap",
 				"Throttle", "Model", "HugePagesWanted", "TierNodes", "Reuse", "Suballoc", "Managed":
 			default:
@@ -180,12 +185,14 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%d functions, not %d: %v", len(calls), stats.CallCount, calls)
 		}
 		tiers := got["tiers"].(map[string]any)
-		for i, name := range []string{stats.TierFast: "fast", stats.TierNormal: "normal", stats.TierSlow: "slow"} {
+		for i, name := range []string{stats.TierFast: "fast", stats.TierNormal: "normal",
+			stats.TierSlow: "slow"} {
 			tier := tiers[name].(map[string]any)
 			compare(t, name, reflect.ValueOf(r.Tiers[i]), tier)
 			perNode := tier["bytes_per_node"].(map[string]any)
 			for k := range r.NodeCount {
-				compare(t, name, reflect.ValueOf(r.Tiers[i].BytesPerNode[k]), perNode[fmt.Sprint(r.Nodes[k])])
+				compare(t, name, reflect.ValueOf(r.Tiers[i].BytesPerNode[k]),
+					perNode[fmt.Sprint(r.Nodes[k])])
 			}
 			if len(perNode) != int(r.NodeCount) {
 				t.Errorf("%s: %v", name, perNode)

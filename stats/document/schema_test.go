@@ -23,7 +23,8 @@ func schema(t *testing.T) []byte {
 func TestSchema(t *testing.T) {
 	odd := newReport(t)
 	setProgram(odd, "\"\\\x00\xff")
-	for name, r := range map[string]*stats.Report{"empty": newReport(t), "full": fullReport(t), "odd": odd} {
+	for name, r := range map[string]*stats.Report{"empty": newReport(t), "full": fullReport(t),
+		"odd": odd} {
 		doc := text(t, r)
 		if err := jsonschema.Validate(schema(t), doc); err != nil {
 			t.Errorf("%s: %v in\n%s", name, err, doc)
@@ -69,7 +70,8 @@ func TestSchemaRefuses(t *testing.T) {
 		{`"nodes": []`, `"nodes": [1024]`, "a node beyond the kernel's"},
 		{`"nodes": [`, `"nodes": ["0",`, "a node that is a string"},
 		{`"devices"`, `"device"`, "unknown key"},
-		{`"uuid": ""`, `"uuid": "GPU-00000000-0000-0000-0000-000000000000"`, "a UUID with a word before it"},
+		{`"uuid": ""`, `"uuid": "GPU-00000000-0000-0000-0000-000000000000"`,
+			"a UUID with a word before it"},
 		{`"uuid": ""`, `"uuid": "00000000-0000-0000-0000-000000000000"`, ""},
 		{`"pci": ""`, `"pci": "0000:1b:00.0"`, "a short domain"},
 		{`"reuse": "sync"`, `"reuse": "never"`, "unknown mode"},
@@ -120,7 +122,8 @@ func TestSchemaIsStrict(t *testing.T) {
 			for name, rule := range properties {
 				checkRule(t, at+"."+name, rule.(map[string]any))
 				// A process without CUDA has no devices, and few have managers.
-				if optional := at == "$" && (name == "devices" || name == "managers"); required[name] == optional {
+				if optional := at == "$" && (name == "devices" ||
+					name == "managers"); required[name] == optional {
 					t.Errorf("%s.%s: required is %v", at, name, !optional)
 				}
 				walk(at+"."+name, rule)
@@ -155,16 +158,23 @@ func checkRule(t *testing.T, at string, rule map[string]any) {
 	}
 	ref, _ := rule["$ref"].(string)
 	counted := strings.HasSuffix(ref, "/count") || strings.HasSuffix(ref, "/bytes")
-	for _, fixed := range []string{"$.pid", "$.policy.rules", "#tier.capacity_soft", "#tier.capacity_hard",
-		"#tier.throttle_bw", "#tier.throttle_burst", "#device.ordinal", "#device.bytes_device", "#device.segment_size",
-		"#device.cache_limit", "#device.stream_local", "#device.global_limit", "#device_tier.capacity_soft", "#device_tier.capacity_hard", "#device_tier.throttle_bw"} {
+	for _, fixed := range []string{"$.pid", "$.policy.rules", "#tier.capacity_soft",
+		"#tier.capacity_hard",
+		"#tier.throttle_bw", "#tier.throttle_burst", "#device.ordinal", "#device.bytes_device",
+		"#device.segment_size",
+		"#device.cache_limit", "#device.stream_local", "#device.global_limit",
+		"#device_tier.capacity_soft", "#device_tier.capacity_hard",
+		"#device_tier.throttle_bw"} {
 		counted = counted && at != fixed
 	}
-	if counted && !strings.HasPrefix(text, "Exact") && !strings.HasPrefix(text, "Span-granular.") && !strings.HasPrefix(text, "Sampled.") {
+	if counted && !strings.HasPrefix(text, "Exact") && !strings.HasPrefix(text, "Span-granular.") &&
+		!strings.HasPrefix(text, "Sampled.") {
 		t.Errorf("%s does not say how exact it is: %s", at, text)
 	}
 	// The heap of a device sees each of its blocks, and so does a manager.
-	if host := !strings.HasPrefix(at, "#device") && !strings.HasPrefix(at, "#instance"); (host && strings.Contains(at, "peak")) != strings.HasPrefix(text, "Span-granular.") {
+	if host := !strings.HasPrefix(at, "#device") &&
+		!strings.HasPrefix(at, "#instance"); (host &&
+		strings.Contains(at, "peak")) != strings.HasPrefix(text, "Span-granular.") {
 		t.Errorf("%s: peaks and only peaks are span-granular", at)
 	}
 }

@@ -23,9 +23,12 @@ func program(tb testing.TB, r *stats.Report) string {
 
 // sequences are starts of UTF-8 sequences, good and bad, that tests combine.
 var sequences = []string{
-	"", "a", "\x00", "\x1f", "\n", "\t", "\r", "\x7f", `"`, `\`, "/", "é", "€", "\u2028", "\U0010ffff",
-	"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xdf\xbf", "\xe0\x9f\xbf", "\xe0\xa0\x80", "\xe1\x80",
-	"\xed\x9f\xbf", "\xed\xa0\x80", "\xef\xbf\xbd", "\xf0\x8f\xbf\xbf", "\xf0\x90\x80\x80", "\xf0\x90\x80",
+	"", "a", "\x00", "\x1f", "\n", "\t", "\r", "\x7f", `"`, `\`, "/", "é", "€", "\u2028",
+	"\U0010ffff",
+	"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xdf\xbf", "\xe0\x9f\xbf", "\xe0\xa0\x80",
+	"\xe1\x80",
+	"\xed\x9f\xbf", "\xed\xa0\x80", "\xef\xbf\xbd", "\xf0\x8f\xbf\xbf", "\xf0\x90\x80\x80",
+	"\xf0\x90\x80",
 	"\xf4\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff",
 }
 
@@ -71,7 +74,8 @@ func TestRuneSize(t *testing.T) {
 					if c == utf8.RuneError && want == 1 {
 						want = 0
 					}
-					if got := runeSize(uintptr(unsafe.Pointer(&buf[0])), uintptr(n)); int(got) != want {
+					if got := runeSize(uintptr(unsafe.Pointer(&buf[0])),
+						uintptr(n)); int(got) != want {
 						t.Fatalf("% x: %d, not %d", buf[:n], got, want)
 					}
 				}
@@ -119,7 +123,8 @@ func TestShortBuffer(t *testing.T) {
 		if !bytes.Equal(dst[:n], whole[:n]) || dst[n] != 0 {
 			t.Fatalf("size %d: %q", size, dst)
 		}
-		if i := len(buf) - size - 1; i >= 0 && buf[i] != 0xee || size == len(buf) && buf[size-1] != 0xee {
+		if i := len(buf) - size - 1; i >= 0 && buf[i] != 0xee ||
+			size == len(buf) && buf[size-1] != 0xee {
 			t.Fatalf("size %d: a byte outside was written", size)
 		}
 	}
@@ -139,8 +144,10 @@ func TestLayout(t *testing.T) {
 	}
 	doc := text(t, newReport(t))
 	at := 0
-	for _, key := range []string{"schema", "version", "library_version", "pid", "program", "start_unix_ns", "uptime_ns",
-		"calls", "calls_failed", "heap", "backend", "policy", "hints", "nodes", "bytes_per_node_sampled", "tiers"} {
+	for _, key := range []string{"schema", "version", "library_version", "pid", "program",
+		"start_unix_ns", "uptime_ns",
+		"calls", "calls_failed", "heap", "backend", "policy", "hints", "nodes",
+		"bytes_per_node_sampled", "tiers"} {
 		next := bytes.Index(doc, []byte("\n  \""+key+"\": "))
 		if next < at {
 			t.Errorf("%s is missing or out of order", key)
@@ -151,7 +158,8 @@ func TestLayout(t *testing.T) {
 
 func TestHex(t *testing.T) {
 	buf := mapped(t, 20)
-	for v, want := range map[uint64]string{0: "0", 0xf: "f", 0x10: "10", 0xabcdef0123456789: "abcdef0123456789"} {
+	for v, want := range map[uint64]string{0: "0", 0xf: "f", 0x10: "10",
+		0xabcdef0123456789: "abcdef0123456789"} {
 		var w writer
 		w.begin(uintptr(unsafe.Pointer(&buf[0])), 20)
 		w.hex(v)

@@ -72,7 +72,8 @@ func (d *Folder) Usual(use func(*Page) error) error {
 		case err == nil:
 			bad = append(bad, use(p))
 			p.Close()
-		case errors.Is(err, ErrNotPage), errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		case errors.Is(err, ErrNotPage), errors.Is(err, os.ErrNotExist),
+			errors.Is(err, os.ErrPermission):
 		default:
 			bad = append(bad, err)
 		}

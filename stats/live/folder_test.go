@@ -45,15 +45,18 @@ func TestUsual(t *testing.T) {
 	dir := t.TempDir()
 	path, _ := ownPage(t)
 	in := func(name string) string { return filepath.Join(dir, name) }
-	for name, pid := range map[string]uint64{"tieralloc.2": 2, "tieralloc.31": 31, "tieralloc.5": 6, "anything": 7,
+	for name, pid := range map[string]uint64{"tieralloc.2": 2, "tieralloc.31": 31, "tieralloc.5": 6,
+		"anything":     7,
 		"tieralloc.08": 8, "tieralloc.9.x": 9, "tieralloc.": 10, "tieralloc.+11": 11} {
 		putPage(t, path, dir, name, pid)
 	}
 	if err := errors.Join(
 		os.Rename(copyOf(t, path, headAt{versionAt: 9, pidAt: 20}, whole), in("tieralloc.20")),
 		os.Rename(copyOf(t, path, nil, whole-1), in("tieralloc.21")),
-		os.WriteFile(in("tieralloc.22"), []byte(strings.Repeat("text", 9999)), 0o600), os.WriteFile(in("tieralloc.23"), nil, 0o600),
-		os.Mkdir(in("tieralloc.24"), 0o700), syscall.Mkfifo(in("tieralloc.25"), 0o600), os.Symlink(path, in("tieralloc.26")),
+		os.WriteFile(in("tieralloc.22"), []byte(strings.Repeat("text", 9999)), 0o600),
+		os.WriteFile(in("tieralloc.23"), nil, 0o600),
+		os.Mkdir(in("tieralloc.24"), 0o700), syscall.Mkfifo(in("tieralloc.25"), 0o600),
+		os.Symlink(path, in("tieralloc.26")),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +117,8 @@ func TestRemove(t *testing.T) {
 func TestRemoveElsewhere(t *testing.T) {
 	base := t.TempDir()
 	dir, other := filepath.Join(base, "dir"), filepath.Join(base, "other")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(other, 0o700), os.WriteFile(other+"/page", nil, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(other, 0o700),
+		os.WriteFile(other+"/page", nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	p := deadPage(t, dir)

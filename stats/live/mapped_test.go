@@ -21,7 +21,8 @@ func TestMapped(t *testing.T) {
 		t.Fatal("no page")
 	}
 	defer p.Close()
-	if p.Path() != w.path || p.Pid() != pid || p.ID() != w.open(t).ID() || p.Owner() != os.Geteuid() {
+	if p.Path() != w.path || p.Pid() != pid || p.ID() != w.open(t).ID() ||
+		p.Owner() != os.Geteuid() {
 		t.Errorf("%s of process %d", p.Path(), p.Pid())
 	}
 	if s := snapshot(t, p); s.State != Running {
@@ -75,7 +76,8 @@ func TestParseMapping(t *testing.T) {
 	span := func(bytes uintptr) string { return fmt.Sprintf("%x-%x", from, from+bytes) }
 	whole := span(stats.LiveSize)
 	for line, want := range map[string]mapping{
-		whole + " rw-s 00000000 00:19 77 /dev/shm/a page (deleted)\n":    {from, from + uint64(stats.LiveSize), 77, "/dev/shm/a page (deleted)"},
+		whole + " rw-s 00000000 00:19 77 /dev/shm/a page (deleted)\n": {from,
+			from + uint64(stats.LiveSize), 77, "/dev/shm/a page (deleted)"},
 		whole + " rw-p 00000000 00:19 77 /dev/shm/a":                     {},
 		whole + " r--s 00000000 00:19 77 /dev/shm/a":                     {},
 		whole + " rw-s 00001000 00:19 77 /dev/shm/a":                     {},
@@ -102,7 +104,8 @@ func TestMappedOften(t *testing.T) {
 	}
 	defer file.Close()
 	for range 4 * candidates {
-		mem, err := syscall.Mmap(int(file.Fd()), 0, int(stats.LiveSize), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		mem, err := syscall.Mmap(int(file.Fd()), 0, int(stats.LiveSize),
+			syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +117,8 @@ func TestMappedOften(t *testing.T) {
 	}
 	defer unix.Close(w)
 	// Events that are alike and follow each other count once, but these are two in turn.
-	if _, err := unix.InotifyAddWatch(w, file.Name(), unix.IN_OPEN|unix.IN_CLOSE_NOWRITE); err != nil {
+	if _, err := unix.InotifyAddWatch(w, file.Name(),
+		unix.IN_OPEN|unix.IN_CLOSE_NOWRITE); err != nil {
 		t.Fatal(err)
 	}
 	if p := Mapped(os.Getpid()); p != nil {

@@ -98,14 +98,16 @@ func TestOtherVersion(t *testing.T) {
 		{headAt{sizeAt: 4096}, 4096, "with 4096 bytes"},
 	} {
 		c.change[pidAt] = 1<<22 + 1
-		if err := os.Rename(copyOf(t, path, c.change, c.size), filepath.Join(dir, "page")); err != nil {
+		if err := os.Rename(copyOf(t, path, c.change, c.size),
+			filepath.Join(dir, "page")); err != nil {
 			t.Fatal(err)
 		}
 		p, err := openFolder(t, dir).Open("page")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Snapshot(); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), c.want) {
+		if _, err := p.Snapshot(); !errors.Is(err, ErrVersion) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, not %q", c.change, err, c.want)
 		}
 		if err := p.Remove(); err != nil {
@@ -141,10 +143,12 @@ func TestCounters(t *testing.T) {
 		want             string
 	}{
 		{1, 1, ""}, {1, 2, ""}, {0, 0, ""}, {0, 1, ""}, {2, 2, ""}, {1<<64 - 1, 1<<64 - 1, ""},
-		{1, 3, "does not stay still"}, {5, 7, "does not stay still"}, {0, 1<<64 - 1, "does not stay still"},
+		{1, 3, "does not stay still"}, {5, 7, "does not stay still"},
+		{0, 1<<64 - 1, "does not stay still"},
 		{2, 1, "more updates were made"}, {1<<64 - 1, 0, "more updates were made"},
 	} {
-		p, err := Open(copyOf(t, path, headAt{publishedAt: c.published, begunAt: c.begun}, int(stats.LiveSize)))
+		p, err := Open(copyOf(t, path, headAt{publishedAt: c.published, begunAt: c.begun},
+			int(stats.LiveSize)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +192,8 @@ func FuzzPage(f *testing.F) {
 	f.Add([]byte{0xff, 0xff}, uint32(stats.LiveSize-1), false)
 	f.Fuzz(func(t *testing.T, patch []byte, at uint32, whole bool) {
 		var head stats.LiveHeader
-		head.Magic, head.Version, head.Size = stats.LiveMagic, stats.LiveVersion, uint64(stats.LiveSize)
+		head.Magic, head.Version, head.Size = stats.LiveMagic, stats.LiveVersion,
+			uint64(stats.LiveSize)
 		head.Pid, head.State, head.Begun, head.Published = 1<<22+1, stats.LiveRunning, 1, 1
 		text := make([]byte, stats.LiveSize)
 		copy(text, words(&head))
@@ -208,7 +213,8 @@ func FuzzPage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if doc, err := s.JSON(); err != nil || len(doc) == 0 || len(s.Name()) > stats.NameSize || s.Age() < 0 {
+		if doc, err := s.JSON(); err != nil || len(doc) == 0 || len(s.Name()) > stats.NameSize ||
+			s.Age() < 0 {
 			t.Errorf("%d bytes, %v, %q", len(doc), err, s.Name())
 		}
 	})

@@ -29,9 +29,10 @@ const attempts = 100
 const (
 	stateAt     = unsafe.Offsetof(stats.LivePage{}.Head) + unsafe.Offsetof(stats.LiveHeader{}.State)
 	begunAt     = unsafe.Offsetof(stats.LivePage{}.Head) + unsafe.Offsetof(stats.LiveHeader{}.Begun)
-	publishedAt = unsafe.Offsetof(stats.LivePage{}.Head) + unsafe.Offsetof(stats.LiveHeader{}.Published)
-	buffersAt   = unsafe.Offsetof(stats.LivePage{}.Buffers)
-	bufferSize  = unsafe.Sizeof(stats.LiveBuffer{})
+	publishedAt = unsafe.Offsetof(stats.LivePage{}.Head) +
+		unsafe.Offsetof(stats.LiveHeader{}.Published)
+	buffersAt  = unsafe.Offsetof(stats.LivePage{}.Buffers)
+	bufferSize = unsafe.Sizeof(stats.LiveBuffer{})
 )
 
 // Snapshot reads the last update that is whole.
@@ -100,7 +101,8 @@ func (s *Snapshot) JSON() ([]byte, error) {
 
 // json is JSON into a buffer. A report cannot be on Go's heap; it gets a mapping.
 func (s *Snapshot) json(buf []byte, size int) (need uintptr, err error) {
-	mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS)
+	mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS)
 	if err != nil {
 		return 0, err
 	}

@@ -119,10 +119,12 @@ func TestJSON(t *testing.T) {
 	if got, err := s.JSON(); err != nil || string(got) != string(want) {
 		t.Errorf("%v: %s\nnot %s", err, got, want)
 	}
-	if s.Name() != "a \"name\" \x1b\xff" || s.Updates != 1 || s.Age() > time.Hour || s.State != Running {
+	if s.Name() != "a \"name\" \x1b\xff" || s.Updates != 1 || s.Age() > time.Hour ||
+		s.State != Running {
 		t.Errorf("%q, %d updates, %v old, %v", s.Name(), s.Updates, s.Age(), s.State)
 	}
-	if p.Program() != "writer" || p.Pid() != os.Getpid() || p.Path() != path || p.Start().UnixNano() != testStart {
+	if p.Program() != "writer" || p.Pid() != os.Getpid() || p.Path() != path ||
+		p.Start().UnixNano() != testStart {
 		t.Errorf("%q, %d, %s, %v", p.Program(), p.Pid(), p.Path(), p.Start())
 	}
 }
@@ -138,7 +140,8 @@ func TestNoUpdateYet(t *testing.T) {
 	}
 	defer p.Close()
 	s := snapshot(t, p)
-	if s.Updates != 0 || s.Pid != uint64(os.Getpid()) || s.Name() != "writer" || s.StartUnixNs != testStart ||
+	if s.Updates != 0 || s.Pid != uint64(os.Getpid()) || s.Name() != "writer" ||
+		s.StartUnixNs != testStart ||
 		!s.At.Equal(p.Start()) || s.State != Running {
 		t.Errorf("%d updates of %d, %q, from %v, %v", s.Updates, s.Pid, s.Name(), s.At, s.State)
 	}

@@ -111,9 +111,14 @@ func TestNumberReused(t *testing.T) {
 		{"another start", func() { p.head.StartTicks++ }, Killed},
 		{"another boot", func() { p.head.BootID[3] ^= 1 }, Killed},
 		{"another namespace", func() { p.head.PidNamespace++ }, Unknown},
-		{"another boot and namespace", func() { p.head.BootID[3] ^= 1; p.head.PidNamespace++ }, Killed},
+		{"another boot and namespace", func() { p.head.BootID[3] ^= 1; p.head.PidNamespace++ },
+			Killed},
 		{"no such process", func() { p.head.Pid = 1<<31 - 1 }, Killed},
-		{"nothing known", func() { p.head.BootID = [40]byte{}; p.head.PidNamespace, p.head.StartTicks = 0, 0 }, Running},
+		{"nothing known", func() {
+			p.head.BootID = [40]byte{}
+			p.head.PidNamespace,
+				p.head.StartTicks = 0, 0
+		}, Running},
 	} {
 		p.head = head
 		c.change()
@@ -181,7 +186,8 @@ func TestMapsHave(t *testing.T) {
 		inode, base string
 		want        bool
 	}{
-		{"77", "x", true}, {"123", "x", true}, {"0", "x", false}, {"7", "x", false}, {"9", "a page", true},
+		{"77", "x", true}, {"123", "x", true}, {"0", "x", false}, {"7", "x", false},
+		{"9", "a page", true},
 		{"9", "page", false}, {"9", "p", true}, {"9", "", false}, {"00:19", "x", false},
 	} {
 		if got := mapsHave([]byte(maps), c.inode, c.base); got != c.want {

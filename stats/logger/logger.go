@@ -38,9 +38,8 @@ func level(l uint32) zerolog.Level {
 	}
 }
 
-// output opens the log file, which may not be a symbolic link. Without one, or
-// when it cannot be had, lines go to standard error; but in a sandbox that refuses every file they go
-// nowhere.
+// output opens the log file, which may not be a symbolic link. Without one, or when it cannot be
+// had, lines go to standard error; but in a sandbox that refuses every file they go nowhere.
 func output(s *config.Settings) io.Writer {
 	path := text(&s.LogFile)
 	if path != "" {
@@ -105,11 +104,12 @@ type shape struct {
 }
 
 var shapes = map[stats.EventKind]shape{
-	stats.EventFork:          {zerolog.InfoLevel, "fork", nil},
-	stats.EventThread:        {zerolog.DebugLevel, "thread has a heap", []string{"heap"}},
-	stats.EventThreadEnd:     {zerolog.DebugLevel, "thread ended", []string{"heap"}},
-	stats.EventSegment:       {zerolog.DebugLevel, "segment mapped", []string{"address", "bytes"}},
-	stats.EventSegmentEnd:    {zerolog.DebugLevel, "segment unmapped", []string{"address", "bytes"}},
+	stats.EventFork:      {zerolog.InfoLevel, "fork", nil},
+	stats.EventThread:    {zerolog.DebugLevel, "thread has a heap", []string{"heap"}},
+	stats.EventThreadEnd: {zerolog.DebugLevel, "thread ended", []string{"heap"}},
+	stats.EventSegment:   {zerolog.DebugLevel, "segment mapped", []string{"address", "bytes"}},
+	stats.EventSegmentEnd: {zerolog.DebugLevel, "segment unmapped",
+		[]string{"address", "bytes"}},
 	stats.EventPurge:         {zerolog.DebugLevel, "memory purged", []string{"bytes"}},
 	stats.EventNoMemory:      {zerolog.ErrorLevel, "out of memory", []string{"bytes"}},
 	stats.EventReport:        {zerolog.WarnLevel, "statistics file not written", []string{"errno"}},
@@ -118,15 +118,21 @@ var shapes = map[stats.EventKind]shape{
 	stats.EventMigrate:       {zerolog.DebugLevel, "span moved", []string{"tier", "bytes"}},
 	stats.EventStuck:         {zerolog.InfoLevel, "span not moved", []string{"tier", "bytes"}},
 	stats.EventDriverMissing: {zerolog.WarnLevel, "no CUDA driver is loaded", nil},
-	stats.EventDriverOld:     {zerolog.WarnLevel, "the CUDA driver is too old: device memory is not managed", nil},
-	stats.EventDriverFails:   {zerolog.WarnLevel, "the CUDA driver does not start", []string{"error"}},
-	stats.EventDeviceSoftcap: {zerolog.WarnLevel, "device soft cap exceeded", []string{"device", "bytes"}},
+	stats.EventDriverOld: {zerolog.WarnLevel,
+		"the CUDA driver is too old: device memory is not managed", nil},
+	stats.EventDriverFails: {zerolog.WarnLevel, "the CUDA driver does not start",
+		[]string{"error"}},
+	stats.EventDeviceSoftcap: {zerolog.WarnLevel, "device soft cap exceeded",
+		[]string{"device", "bytes"}},
 	stats.EventDeviceHardcap: {zerolog.WarnLevel, "no device memory", []string{"device", "bytes"}},
-	stats.EventDevicePlain: {zerolog.WarnLevel, "no managed memory: the device heap has plain memory",
+	stats.EventDevicePlain: {zerolog.WarnLevel,
+		"no managed memory: the device heap has plain memory",
 		[]string{"device", "error"}},
-	stats.EventDeviceFree: {zerolog.WarnLevel, "a free of what is no block of a device", []string{"address", "error"}},
+	stats.EventDeviceFree: {zerolog.WarnLevel, "a free of what is no block of a device",
+		[]string{"address", "error"}},
 	stats.EventSummary: {zerolog.InfoLevel, "summary",
-		[]string{"malloc_calls", "free_calls", "bytes_peak", "bytes_live", "blocks_live", "calls_failed"}},
+		[]string{"malloc_calls", "free_calls", "bytes_peak", "bytes_live", "blocks_live",
+			"calls_failed"}},
 }
 
 func write(log zerolog.Logger, e *stats.Event) {

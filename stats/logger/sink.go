@@ -17,7 +17,8 @@ const lowest = 200
 // newSink takes a copy of fd with a high number, or fd itself where there is none to
 // be had. owned says that fd is ours to close.
 func newSink(fd int, owned bool) *sink {
-	high, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC, lowest)
+	high, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC,
+		lowest)
 	if errno == 0 {
 		if owned {
 			_ = syscall.Close(fd)

@@ -23,8 +23,10 @@ func BenchmarkStartupParts(b *testing.B) {
 	empty, unedited := filepath.Join(dir, "empty.so"), filepath.Join(dir, "unedited.so")
 	command(b, "gcc", "-shared", "-fPIC", "-o", empty, filepath.Join("testdata", "empty.c"))
 	versions := "-Wl,--version-script=" + filepath.Join(testlib.Root(), "interpose", "exports.map")
-	command(b, "go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags '"+versions+"'", "-o", unedited, testlib.Root())
-	startup(b, []allocator{{name: "glibc"}, {name: "empty library", library: empty}, with(b, "disabled", "TA_DISABLE=1"),
+	command(b, "go", "build", "-buildmode=c-shared", "-ldflags", "-extldflags '"+versions+"'", "-o",
+		unedited, testlib.Root())
+	startup(b, []allocator{{name: "glibc"}, {name: "empty library", library: empty},
+		with(b, "disabled", "TA_DISABLE=1"),
 		with(b, "tieralloc"), {name: "unedited", library: unedited}})
 }
 
@@ -90,7 +92,9 @@ func BenchmarkPairs(b *testing.B) {
 
 // BenchmarkOthers is the other functions of malloc's family.
 func BenchmarkOthers(b *testing.B) {
-	contest{allocators(b), "ns", 5, 2}.pairs(b, []string{"calloc/100", "calloc/2000", "aligned/100", "aligned/1024", "aligned/16384", "stays/100", "stays/10000", "usable/100"})
+	contest{allocators(b), "ns", 5, 2}.pairs(b,
+		[]string{"calloc/100", "calloc/2000", "aligned/100", "aligned/1024", "aligned/16384",
+			"stays/100", "stays/10000", "usable/100"})
 }
 
 // BenchmarkCross is one thread that allocates what another frees.
@@ -101,9 +105,10 @@ func BenchmarkCross(b *testing.B) {
 // BenchmarkRealloc is a buffer that grows.
 func BenchmarkRealloc(b *testing.B) {
 	program := testlib.CC(b, "grow.c", "-O2")
-	compare(b, "us", 5, []string{"double", "touched", "step"}, func(b *testing.B, a allocator, name string) float64 {
-		return a.number(b, program, name)
-	})
+	compare(b, "us", 5, []string{"double", "touched", "step"},
+		func(b *testing.B, a allocator, name string) float64 {
+			return a.number(b, program, name)
+		})
 }
 
 var totals = regexp.MustCompile(`(?m)^(?:totals|summary): (\d+)`)
@@ -128,10 +133,11 @@ func instructions(b *testing.B, a allocator, args ...string) float64 {
 	return n
 }
 
-// BenchmarkInstructions counts the instructions of a pair, free of noise. Not every library that may be named runs under valgrind: snmalloc
-// does not.
+// BenchmarkInstructions counts the instructions of a pair, free of noise. Not every library that
+// may be named runs under valgrind: snmalloc does not.
 func BenchmarkInstructions(b *testing.B) {
-	contest{installed(b), "instructions", 1, 2}.instructions(b, []string{"lifo/16", "lifo/1024", "lifo/4096", "random/64", "fifo/64"})
+	contest{installed(b), "instructions", 1, 2}.instructions(b,
+		[]string{"lifo/16", "lifo/1024", "lifo/4096", "random/64", "fifo/64"})
 }
 
 // instructions is pairs by valgrind's count: the difference between runs of n and 2n

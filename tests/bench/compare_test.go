@@ -22,16 +22,19 @@ type allocator struct {
 
 const peersDir = "/usr/lib/x86_64-linux-gnu"
 
-var peers = flag.String("peers", "", "more `LIBRARIES` to compare with: NAME=PATH, with commas between")
+var peers = flag.String("peers", "",
+	"more `LIBRARIES` to compare with: NAME=PATH, with commas between")
 
-// allocators returns glibc, this library, the peers that are installed, and those that -peers names.
+// allocators returns glibc, this library, the peers that are installed, and those that -peers
+// names.
 func allocators(b *testing.B) []allocator { return append(installed(b), named(b)...) }
 
 // installed returns glibc, this library, and the peers that are installed.
 func installed(b *testing.B) []allocator {
 	out := []allocator{{name: "glibc"}, {name: "tieralloc", library: testlib.Lib(b)}}
 	for _, p := range []allocator{
-		{name: "mimalloc", library: "libmimalloc.so.2"}, {name: "jemalloc", library: "libjemalloc.so.2"},
+		{name: "mimalloc", library: "libmimalloc.so.2"},
+		{name: "jemalloc", library: "libjemalloc.so.2"},
 		{name: "tcmalloc", library: "libtcmalloc_minimal.so.4"},
 	} {
 		p.library = filepath.Join(peersDir, p.library)
@@ -64,7 +67,10 @@ func with(b *testing.B, name string, env ...string) allocator {
 // environ is the environment without variables of this library, which would hold for
 // all contenders.
 func environ() []string {
-	return slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "TA_") })
+	return slices.DeleteFunc(os.Environ(), func(s string) bool {
+		return strings.HasPrefix(s,
+			"TA_")
+	})
 }
 
 // run runs a program under the allocator and returns its standard output. What the
@@ -80,7 +86,8 @@ func (a allocator) run(b *testing.B, args ...string) string {
 		b.Fatalf("%s: %q: %v\n%s", a.name, args, err, stderr.String())
 	}
 	// The loader goes on without a library: that would be glibc's time.
-	if text := stderr.String(); strings.Contains(text, "cannot be preloaded") || strings.Contains(text, "tieralloc:") {
+	if text := stderr.String(); strings.Contains(text, "cannot be preloaded") ||
+		strings.Contains(text, "tieralloc:") {
 		b.Fatalf("%s: %s", a.name, text)
 	}
 	return string(out)
@@ -166,10 +173,12 @@ func (c contest) table(b *testing.B, rows []row) {
 	}
 	fmt.Fprintln(w)
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t", r.name, quantile(r.samples[0], 0.5), quantile(r.samples[1], 0.5))
+		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t", r.name, quantile(r.samples[0], 0.5),
+			quantile(r.samples[1], 0.5))
 		for k := range c.all[1:] {
 			x := r.ratios(k + 1)
-			fmt.Fprintf(w, "%.[1]*[2]f (%.[1]*[3]f–%.[1]*[4]f)\t", c.digits, quantile(x, 0.5), quantile(x, 0.25), quantile(x, 0.75))
+			fmt.Fprintf(w, "%.[1]*[2]f (%.[1]*[3]f–%.[1]*[4]f)\t", c.digits, quantile(x, 0.5),
+				quantile(x, 0.25), quantile(x, 0.75))
 		}
 		fmt.Fprintln(w)
 	}
@@ -180,7 +189,8 @@ func (c contest) table(b *testing.B, rows []row) {
 // run measures each case as a sub-benchmark and prints them as one table. A
 // measurement decides itself how long it takes, so b.N does not matter; when the
 // framework asks again, the answer is the same.
-func (c contest) run(b *testing.B, cases []string, once func(b *testing.B, a allocator, name string) float64) {
+func (c contest) run(b *testing.B, cases []string,
+	once func(b *testing.B, a allocator, name string) float64) {
 	var rows []row
 	for _, name := range cases {
 		var r row
@@ -198,6 +208,7 @@ func (c contest) run(b *testing.B, cases []string, once func(b *testing.B, a all
 }
 
 // compare holds a contest of all allocators.
-func compare(b *testing.B, unit string, rounds int, cases []string, once func(b *testing.B, a allocator, name string) float64) {
+func compare(b *testing.B, unit string, rounds int, cases []string,
+	once func(b *testing.B, a allocator, name string) float64) {
 	contest{allocators(b), unit, rounds, 2}.run(b, cases, once)
 }

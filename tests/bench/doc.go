@@ -7,9 +7,9 @@
 // Other benchmarks hold the library with some variables set against itself without
 // them: idle tiers, each kind of rule, throttled tiers, hints, and demotion.
 //
-// BenchmarkTiering boots guests of a fast and a slow memory node, in which a plugin of QEMU's counts
-// which node serves the accesses of programs, by who decides where their pages lie (tests/numa/vm.sh).
-// It takes some minutes for each of its workloads.
+// BenchmarkTiering boots guests of a fast and a slow memory node, in which a plugin of QEMU's
+// counts which node serves the accesses of programs, by who decides where their pages lie
+// (tests/numa/vm.sh). It takes some minutes for each of its workloads.
 //
 // Speeds drift on a shared machine, so allocators take turns within one run, and
 // what is reported is their ratio: the median over the rounds of (time of the

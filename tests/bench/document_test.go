@@ -27,7 +27,8 @@ func stepsOf(t *testing.T, env []string, program string, args ...string) []step 
 	var steps []step
 	for line := range strings.Lines(r.Stdout) {
 		var s step
-		if err := json.Unmarshal([]byte(line), &s); err != nil || s.Step != len(steps)+1 || len(s.Tiers) != 6 {
+		if err := json.Unmarshal([]byte(line), &s); err != nil || s.Step != len(steps)+1 ||
+			len(s.Tiers) != 6 {
 			t.Fatalf("%v in %s", err, line)
 		}
 		steps = append(steps, s)
@@ -35,21 +36,24 @@ func stepsOf(t *testing.T, env []string, program string, args ...string) []step 
 	return steps
 }
 
-// TestDocumentPrograms: TierAlloc's benchmarks run without arguments, as in its document, or with some, and tell
-// of each step.
+// TestDocumentPrograms: TierAlloc's benchmarks run without arguments, as in its document, or with
+// some, and tell of each step.
 func TestDocumentPrograms(t *testing.T) {
 	quiet := []string{"TA_FAST_HARD=", "TA_DISABLE=", "TA_USE_LIBNUMA=0"}
 	steps := stepsOf(t, quiet, "bench_alloc")
-	if len(steps) != 3 || steps[0].Blocks != 64 || steps[0].Tiers["alloc_calls"][0] != 22 || steps[0].Tiers["bytes_current"][2] != 21<<24 ||
+	if len(steps) != 3 || steps[0].Blocks != 64 || steps[0].Tiers["alloc_calls"][0] != 22 ||
+		steps[0].Tiers["bytes_current"][2] != 21<<24 ||
 		steps[1].Tiers["free_calls"][2] != 11 || steps[2].Tiers["bytes_current"][0] != 0 {
 		t.Errorf("bench_alloc: %+v", steps)
 	}
 	steps = stepsOf(t, quiet, "bench_roll", "4", "3", "1000000")
-	if len(steps) != 4 || steps[1].What != "no block has moved" || steps[2].Tiers["alloc_calls"][2] != 1 || steps[3].Tiers["alloc_calls"][2] != 2 ||
+	if len(steps) != 4 || steps[1].What != "no block has moved" ||
+		steps[2].Tiers["alloc_calls"][2] != 1 || steps[3].Tiers["alloc_calls"][2] != 2 ||
 		steps[3].Tiers["free_calls"][0] != 2 || steps[3].Blocks != 12 {
 		t.Errorf("bench_roll: %+v", steps)
 	}
-	if steps = stepsOf(t, append(quiet, "TA_DISABLE=1"), "bench_roll"); len(steps) != 10 || steps[9].Blocks != 80 {
+	if steps = stepsOf(t, append(quiet, "TA_DISABLE=1"), "bench_roll"); len(steps) != 10 ||
+		steps[9].Blocks != 80 {
 		t.Errorf("with TA_DISABLE=1: %+v", steps)
 	}
 }

@@ -8,7 +8,8 @@ import (
 // idle are tiers that are set up and have nothing to do: caps far above any use, the
 // hint that holds anyway, no rule and no throttle.
 var idle = []string{
-	"TA_FAST_SOFT=1T", "TA_FAST_HARD=2T", "TA_NORMAL_SOFT=1T", "TA_NORMAL_HARD=2T", "TA_SLOW_SOFT=1T", "TA_SLOW_HARD=2T",
+	"TA_FAST_SOFT=1T", "TA_FAST_HARD=2T", "TA_NORMAL_SOFT=1T", "TA_NORMAL_HARD=2T",
+	"TA_SLOW_SOFT=1T", "TA_SLOW_HARD=2T",
 	"TA_DEFAULT_HINT=warm", "TA_ON_HARDCAP=route_slow",
 }
 
@@ -38,7 +39,9 @@ func BenchmarkTiersIdle(b *testing.B) {
 // share in it.
 func BenchmarkTiersIdleInstructions(b *testing.B) {
 	all := idlers(b)[:3]
-	contest{all, "instructions", 1, 3}.instructions(b, []string{"lifo/16", "lifo/65536", "fifo/1024", "fifo/65536", "fifo/1048576", "random/1048576"})
+	contest{all, "instructions", 1, 3}.instructions(b,
+		[]string{"lifo/16", "lifo/65536", "fifo/1024", "fifo/65536", "fifo/1048576",
+			"random/1048576"})
 }
 
 // BenchmarkTiersIdleStartup is what reading the variables costs a process.

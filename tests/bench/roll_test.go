@@ -65,15 +65,16 @@ func BenchmarkBenchRoll(b *testing.B) {
 	did := map[string]*rolled{}
 	var order []string
 	cases := []string{"4096", "65536", "1048576", "8388608"}
-	contest{rollers(b), "ns", 5, 2}.run(b, cases, func(b *testing.B, a allocator, size string) float64 {
-		name := size + " " + a.name
-		if did[name] == nil {
-			order = append(order, name)
-		}
-		r := &rolled{name: name}
-		did[name] = r
-		return r.roll(b, a, program, size)
-	})
+	contest{rollers(b), "ns", 5, 2}.run(b, cases,
+		func(b *testing.B, a allocator, size string) float64 {
+			name := size + " " + a.name
+			if did[name] == nil {
+				order = append(order, name)
+			}
+			r := &rolled{name: name}
+			did[name] = r
+			return r.roll(b, a, program, size)
+		})
 	if len(order) == 0 {
 		return
 	}
@@ -95,7 +96,8 @@ func (r *rolled) print(w *tabwriter.Writer) {
 		pages += t.Migrations.MovedPages
 		failed += t.Migrations.FailedPages
 	}
-	fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t", r.name, r.backend, r.steps, attempted, pages*4096/mib, failed)
+	fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t", r.name, r.backend, r.steps, attempted,
+		pages*4096/mib, failed)
 	for _, tier := range []string{"fast", "normal", "slow"} {
 		fmt.Fprintf(w, "%.1f\t", float64(r.tiers[tier].BytesCurrent)/mib)
 	}

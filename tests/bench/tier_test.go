@@ -22,7 +22,8 @@ func BenchmarkBenchAlloc(b *testing.B) {
 	program := testlib.CC(b, "bench_alloc.c", "-O2")
 	var cases []string
 	for _, what := range []string{"pair", "alloc", "release"} {
-		for _, size := range []string{"64", "1024", "16384", "262144", "1048576", "4194304", "16777216"} {
+		for _, size := range []string{"64", "1024", "16384", "262144", "1048576", "4194304",
+			"16777216"} {
 			cases = append(cases, what+"/"+size)
 		}
 	}

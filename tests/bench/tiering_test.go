@@ -27,10 +27,10 @@ var tieringPolicies = []tieringPolicy{
 	{"tieralloc", 2, "env LD_PRELOAD=/guest/libtieralloc.so"},
 }
 
-// BenchmarkTiering is the share of a program's memory accesses, and of its cache misses, that the fast
-// node of a guest serves, of a fast and a slow one, by who decides where pages lie. The programs
-// have more memory than the fast node, and a tenth of it, or half, is hot. A plugin of QEMU's
-// counts, so only how far the kernel gets meanwhile depends on the speed of this machine.
+// BenchmarkTiering is the share of a program's memory accesses, and of its cache misses, that the
+// fast node of a guest serves, of a fast and a slow one, by who decides where pages lie. The
+// programs have more memory than the fast node, and a tenth of it, or half, is hot. A plugin of
+// QEMU's counts, so only how far the kernel gets meanwhile depends on the speed of this machine.
 func BenchmarkTiering(b *testing.B) {
 	testlib.Need(b, "qemu-system-x86_64", "redis-server", "redis-benchmark")
 	g := tieringGuest(b)
@@ -40,8 +40,10 @@ func BenchmarkTiering(b *testing.B) {
 			w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 			fmt.Fprintln(w, "node 0 serves\tof accesses\tof misses\t")
 			for i, s := range g.run(b, name) {
-				fmt.Fprintf(w, "%s\t%.1f%%\t%.1f%%\t\n", tieringPolicies[i].name, 100*s.accesses, 100*s.misses)
-				b.ReportMetric(100*s.misses, "miss%:"+strings.ReplaceAll(tieringPolicies[i].name, " ", "-"))
+				fmt.Fprintf(w, "%s\t%.1f%%\t%.1f%%\t\n", tieringPolicies[i].name, 100*s.accesses,
+					100*s.misses)
+				b.ReportMetric(100*s.misses, "miss%:"+strings.ReplaceAll(tieringPolicies[i].name,
+					" ", "-"))
 			}
 			w.Flush()
 			b.ReportMetric(0, "ns/op")
@@ -64,8 +66,10 @@ const (
 func tieringGuest(b *testing.B) *tiering {
 	b.Helper()
 	plugin := filepath.Join(b.TempDir(), "nodeshare.so")
-	command(b, "gcc", "-O2", "-fPIC", "-shared", "-o", plugin, filepath.Join("testdata", "nodeshare.c"))
-	g := &tiering{plugin: plugin, files: []string{testlib.Lib(b) + "=/guest/libtieralloc.so", testlib.CC(b, "tiering.c", "-O2") + "=/guest/tiering"}}
+	command(b, "gcc", "-O2", "-fPIC", "-shared", "-o", plugin,
+		filepath.Join("testdata", "nodeshare.c"))
+	g := &tiering{plugin: plugin, files: []string{testlib.Lib(b) + "=/guest/libtieralloc.so",
+		testlib.CC(b, "tiering.c", "-O2") + "=/guest/tiering"}}
 	for _, name := range []string{"redis-server", "redis-benchmark"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -83,9 +87,12 @@ type share struct{ accesses, misses float64 }
 func (g *tiering) run(b *testing.B, workload string) []share {
 	b.Helper()
 	counts := filepath.Join(b.TempDir(), "counts")
-	plugin := fmt.Sprintf("-plugin %s,out=%s,nodes=%d+%d,cache=%d", g.plugin, counts, fastMiB, slowMiB, cacheMiB)
+	plugin := fmt.Sprintf("-plugin %s,out=%s,nodes=%d+%d,cache=%d", g.plugin, counts, fastMiB,
+		slowMiB, cacheMiB)
 	nodes := fmt.Sprintf("%d/1/100/50000 %d/0/300/12000", fastMiB, slowMiB)
-	cmd := exec.Command(filepath.Join("..", "numa", "vm.sh"), append([]string{"-a", plugin, "-n", nodes, "-p", "transparent_hugepage=never", "-t", "2400"}, g.files...)...)
+	cmd := exec.Command(filepath.Join("..", "numa", "vm.sh"),
+		append([]string{"-a", plugin, "-n", nodes, "-p", "transparent_hugepage=never", "-t",
+			"2400"}, g.files...)...)
 	cmd.Stdin = strings.NewReader(tieringScript(workload))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
@@ -95,7 +102,8 @@ func (g *tiering) run(b *testing.B, workload string) []share {
 		b.Fatal(err)
 	}
 	periods := readPeriods(b, string(text))
-	for node, want := range map[int]bool{1: true, 2: false} { // two touches, of node 0 and of node 1
+	// two touches, of node 0 and of node 1
+	for node, want := range map[int]bool{1: true, 2: false} {
 		if s := periods[node].accesses; (s > 0.8) != want || s > 0.3 && s < 0.8 {
 			b.Fatalf("the plugin does not tell the nodes apart:\n%s", text)
 		}
@@ -114,7 +122,8 @@ func readPeriods(b *testing.B, text string) map[int]share {
 	for line := range strings.Lines(text) {
 		var n int
 		var count [4]float64
-		if _, err := fmt.Sscanf(line, "%d accesses %f %f misses %f %f", &n, &count[0], &count[1], &count[2], &count[3]); err != nil {
+		if _, err := fmt.Sscanf(line, "%d accesses %f %f misses %f %f", &n, &count[0], &count[1],
+			&count[2], &count[3]); err != nil {
 			b.Fatalf("%q: %v", line, err)
 		}
 		all[n] = share{count[0] / (count[0] + count[1]), count[2] / (count[2] + count[3])}

@@ -26,13 +26,15 @@ func TestFigures(t *testing.T) {
 	} {
 		t.Run(strings.Join(append([]string{c.name}, c.env...), "/"), func(t *testing.T) {
 			log := filepath.Join(t.TempDir(), "log")
-			r := testlib.Run(t, command(true, append(c.env, "TA_LOG=warn", "TA_LOG_FILE="+log), program, c.name))
+			r := testlib.Run(t, command(true, append(c.env, "TA_LOG=warn", "TA_LOG_FILE="+log),
+				program, c.name))
 			clean(t, r)
 			if r.Stdout != c.stdout {
 				t.Errorf("stdout %q, want %q", r.Stdout, c.stdout)
 			}
 			text, _ := os.ReadFile(log) // there is none without a line
-			if n := strings.Count(string(text), `"message":"a free of what is no block of a device"`); n != c.lines {
+			if n := strings.Count(string(text),
+				`"message":"a free of what is no block of a device"`); n != c.lines {
 				t.Errorf("%d lines, want %d: %s", n, c.lines, text)
 			}
 			if c.lines != 0 && !strings.Contains(string(text), `"address":"0x1000","error":1,`) {

@@ -7,7 +7,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// TestGenesisExamples: the examples of Genesis' document, with each way of reuse, and with the library loaded.
+// TestGenesisExamples: the examples of Genesis' document, with each way of reuse, and with the
+// library loaded.
 func TestGenesisExamples(t *testing.T) {
 	const program = "testdata/genesis_examples.py"
 	for name, c := range map[string]testlib.Cmd{
@@ -20,8 +21,10 @@ func TestGenesisExamples(t *testing.T) {
 			c.Env = append(c.Env, "FAKE_MEMORY=0x200000000")
 			r := testlib.Run(t, c)
 			clean(t, r)
-			if !strings.HasPrefix(r.Stdout, "Cache hit rate: 0.00%\nMemory efficiency: 0.00%\nTotal allocations: 100\nPeak memory: 0.37 GB\n") ||
-				!strings.Contains(r.Stdout, "Warning: Potential memory leak detected\nThread,Action,Pointer,Size,Stream\n") ||
+			if !strings.HasPrefix(r.Stdout,
+				"Cache hit rate: 0.00%\nMemory efficiency: 0.00%\nTotal allocations: 100\nPeak memory: 0.37 GB\n") ||
+				!strings.Contains(r.Stdout,
+					"Warning: Potential memory leak detected\nThread,Action,Pointer,Size,Stream\n") ||
 				!strings.HasSuffix(r.Stdout, "ok\n") {
 				t.Errorf("stdout %q", clip(r.Stdout))
 			}
@@ -47,7 +50,8 @@ func TestGenesisMessages(t *testing.T) {
 	}
 }
 
-// TestGenesisVariables: GENESIS_CUDA_… are read in their own units where ours are not set, and each is one line.
+// TestGenesisVariables: GENESIS_CUDA_… are read in their own units where ours are not set, and each
+// is one line.
 func TestGenesisVariables(t *testing.T) {
 	const (
 		program = "testdata/genesis_messages.py"
@@ -60,7 +64,8 @@ func TestGenesisVariables(t *testing.T) {
 		stderr string
 	}{
 		"none": {nil, []string{"20971520", noLimit, "0", "1"}, ""},
-		"all": {[]string{"GENESIS_CUDA_SEGMENT_SIZE=1073741824", "GENESIS_CUDA_CACHE_SIZE=1000", "GENESIS_CUDA_WARMUP_ENABLED=true",
+		"all": {[]string{"GENESIS_CUDA_SEGMENT_SIZE=1073741824", "GENESIS_CUDA_CACHE_SIZE=1000",
+			"GENESIS_CUDA_WARMUP_ENABLED=true",
 			"GENESIS_CUDA_STATS_ENABLED=true"}, []string{"1073741824", "1000", "1", "1"},
 			"tieralloc: GENESIS_CUDA_SEGMENT_SIZE=1073741824 is used (bytes, from 2 MiB to 64 GiB in steps of 2 MiB);" +
 				" tieralloc's variable is TA_CUDA_SEGMENT_SIZE, which takes K, M and G\n" + most +
@@ -68,12 +73,15 @@ func TestGenesisVariables(t *testing.T) {
 				" which lists what is warmed, as in 4K:50,1M:10\n" +
 				"tieralloc: GENESIS_CUDA_STATS_ENABLED=true is used (true or false); tieralloc's variable is TA_CUDA_TRACE," +
 				" which is a file that all allocations are written to\n"},
-		"ours": {[]string{"GENESIS_CUDA_SEGMENT_SIZE=1073741824", "TA_CUDA_SEGMENT_SIZE=4M", "GENESIS_CUDA_CACHE_SIZE=1000"},
+		"ours": {[]string{"GENESIS_CUDA_SEGMENT_SIZE=1073741824", "TA_CUDA_SEGMENT_SIZE=4M",
+			"GENESIS_CUDA_CACHE_SIZE=1000"},
 			[]string{"4194304", "1000", "0", "1"}, most},
-		"no warm-up": {[]string{"GENESIS_CUDA_WARMUP_ENABLED=False"}, []string{"20971520", noLimit, "0", "0"},
+		"no warm-up": {[]string{"GENESIS_CUDA_WARMUP_ENABLED=False"},
+			[]string{"20971520", noLimit, "0", "0"},
 			"tieralloc: GENESIS_CUDA_WARMUP_ENABLED=False is used (true or false); tieralloc's variable is TA_CUDA_WARMUP," +
 				" which lists what is warmed, as in 4K:50,1M:10\n"},
-		"wrong": {[]string{"GENESIS_CUDA_SEGMENT_SIZE=1G", "GENESIS_CUDA_CACHE_SIZE=-1", "GENESIS_CUDA_WARMUP_ENABLED=2", "GENESIS_CUDA_STATS_ENABLED="},
+		"wrong": {[]string{"GENESIS_CUDA_SEGMENT_SIZE=1G", "GENESIS_CUDA_CACHE_SIZE=-1",
+			"GENESIS_CUDA_WARMUP_ENABLED=2", "GENESIS_CUDA_STATS_ENABLED="},
 			[]string{"20971520", noLimit, "0", "1"},
 			"tieralloc: GENESIS_CUDA_SEGMENT_SIZE=1G: expected bytes, from 2 MiB to 64 GiB in steps of 2 MiB; it is not used\n" +
 				"tieralloc: GENESIS_CUDA_CACHE_SIZE=-1: expected a number of blocks; it is not used\n" +
@@ -81,9 +89,11 @@ func TestGenesisVariables(t *testing.T) {
 				"tieralloc: GENESIS_CUDA_STATS_ENABLED=: expected true or false; it is not used\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := testlib.Run(t, pythonProgram(t, true, c.env, append([]string{program, "variables"}, c.want...)...))
+			r := testlib.Run(t, pythonProgram(t, true, c.env,
+				append([]string{program, "variables"}, c.want...)...))
 			if r.Status != 0 || r.Stdout != "ok\n" || r.Stderr != c.stderr {
-				t.Errorf("status %d, stdout %q\nstderr %s\nwant %s", r.Status, r.Stdout, r.Stderr, c.stderr)
+				t.Errorf("status %d, stdout %q\nstderr %s\nwant %s", r.Status, r.Stdout, r.Stderr,
+					c.stderr)
 			}
 		})
 	}

@@ -47,11 +47,13 @@ func makeDrivers() error {
 		return err
 	}
 	runtime := func(dir, version string) []string {
-		return append([]string{"fake/runtime/cudart.c", "-DCUDART=" + version, "-Wl,-soname,libcudart.so.13",
+		return append([]string{"fake/runtime/cudart.c", "-DCUDART=" + version,
+			"-Wl,-soname,libcudart.so.13",
 			"-o", filepath.Join(dir, "libcudart.so.13")}, shared...)
 	}
 	driver := func(dir, version string) []string {
-		return append(append(append([]string{}, sources...), "-DFAKE_CUDA="+version, "-Wl,-soname,libcuda.so.1",
+		return append(append(append([]string{}, sources...), "-DFAKE_CUDA="+version,
+			"-Wl,-soname,libcuda.so.1",
 			"-o", filepath.Join(dir, "libcuda.so.1")), shared...)
 	}
 	for _, version := range []string{"11", "12"} {
@@ -82,14 +84,16 @@ func oldDriver(t *testing.T) string {
 	if err := os.WriteFile(src, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", filepath.Join(dir, "libcuda.so.1"), src)
+	cmd := exec.Command("gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o",
+		filepath.Join(dir, "libcuda.so.1"), src)
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, msg)
 	}
 	return dir
 }
 
-var flags = []string{"-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-cast-function-type",
+var flags = []string{"-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter",
+	"-Wno-unused-function", "-Wno-cast-function-type",
 	"-pthread", "-I", "fake", "-I", filepath.Join("..", "..", "interpose")}
 
 // cc compiles a program of testdata.
@@ -100,11 +104,13 @@ func cc(t *testing.T, name string, more ...string) string {
 
 // linkedWith are the flags for a program that is linked with the driver and the runtime.
 func linkedWith() []string {
-	return []string{"-DLINKED", filepath.Join(drivers, "libcuda.so.1"), filepath.Join(drivers, "libcudart.so.13")}
+	return []string{"-DLINKED", filepath.Join(drivers, "libcuda.so.1"),
+		filepath.Join(drivers, "libcudart.so.13")}
 }
 
 // quiet is an environment that no caller's settings reach.
-var quiet = []string{"LC_ALL=C", "TA_STATS_FILE=", "TA_LOG=", "TA_STRICT=1", "TA_DISABLE=", "TA_INTERPOSE=", "TA_CUDA=",
+var quiet = []string{"LC_ALL=C", "TA_STATS_FILE=", "TA_LOG=", "TA_STRICT=1", "TA_DISABLE=",
+	"TA_INTERPOSE=", "TA_CUDA=",
 	"TA_RULES=", "FAKE_MEMORY="}
 
 // command is a program under the fake driver; env adds to the quiet one.
@@ -130,9 +136,9 @@ func clip(s string) string {
 	return s
 }
 
-// same runs a program without the library and with it: the output is the same but for
-// the files that functions are in. It returns both. The library has served something, but where env switches it off
-// and in cases of programs that allocate nothing themselves or have nobody to allocate from.
+// same runs a program without the library and with it: the output is the same but for the files
+// that functions are in. It returns both. The library has served something, but where env switches
+// it off and in cases of programs that allocate nothing themselves or have nobody to allocate from.
 func same(t *testing.T, env []string, args ...string) (plain, with string) {
 	t.Helper()
 	p := testlib.Run(t, command(false, env, args...))
@@ -141,7 +147,8 @@ func same(t *testing.T, env []string, args ...string) (plain, with string) {
 	w := testlib.Run(t, command(true, append([]string{"TA_STATS_FILE=" + file}, env...), args...))
 	clean(t, w)
 	off := slices.Contains(env, "TA_CUDA=0") || slices.Contains(env, "TA_DISABLE=1")
-	if !off && !slices.Contains([]string{"child", "uninitialised", "versions", "try"}, args[len(args)-1]) {
+	if !off && !slices.Contains([]string{"child", "uninitialised", "versions", "try"},
+		args[len(args)-1]) {
 		served(t, file)
 	}
 	if got := unplaced(t, w.Stdout); got != unplaced(t, p.Stdout) {

@@ -21,7 +21,8 @@ var modes = map[string][]string{
 func TestHooks(t *testing.T) {
 	program := cc(t, "hooks.c")
 	for mode, env := range modes {
-		for _, c := range []string{"pointers", "contextless", "uninitialised", "ranges", "info", "foreign", "capture", "contexts",
+		for _, c := range []string{"pointers", "contextless", "uninitialised", "ranges", "info",
+			"foreign", "capture", "contexts",
 			"peers", "ipc", "forked", "errors", "failures"} {
 			t.Run(mode+"/"+c, func(t *testing.T) {
 				t.Parallel()
@@ -36,9 +37,15 @@ func TestHooks(t *testing.T) {
 func TestReuse(t *testing.T) {
 	program := cc(t, "reuse.c")
 	for _, c := range []string{"pending", "ordered", "held", "storm", "streams"} {
-		t.Run("plain/"+c, func(t *testing.T) { clean(t, testlib.Run(t, command(false, nil, program, c))) })
+		t.Run("plain/"+c, func(t *testing.T) {
+			clean(t,
+				testlib.Run(t, command(false, nil, program, c)))
+		})
 		for mode, env := range modes {
-			t.Run(mode+"/"+c, func(t *testing.T) { clean(t, testlib.Run(t, command(true, env, program, c))) })
+			t.Run(mode+"/"+c, func(t *testing.T) {
+				clean(t,
+					testlib.Run(t, command(true, env, program, c)))
+			})
 		}
 	}
 }
@@ -52,7 +59,8 @@ func TestServed(t *testing.T) {
 			clean(t, r)
 			for _, field := range strings.Fields(r.Stdout) {
 				if n, err := strconv.Atoi(field); err != nil || n > 50 {
-					t.Errorf("calls of the driver for 1000 pairs of each size: %v", strings.Fields(r.Stdout))
+					t.Errorf("calls of the driver for 1000 pairs of each size: %v",
+						strings.Fields(r.Stdout))
 					break
 				}
 			}

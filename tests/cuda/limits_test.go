@@ -95,13 +95,17 @@ func TestHints(t *testing.T) {
 	const call = "cu.cuMemAlloc_v2(&p, 40 * MIB) = "
 	for _, c := range []struct{ rules, want string }{
 		{"", call + "0\n1 on the host\n" + call + "0\n1 on the host\n" + call + "2\n"},
-		{"size>=10M:warm", call + "0\n0 on the host\n" + call + "0\n1 on the host\n" + call + "0\n"},
-		{"size>=10M:cold", call + "0\n1 on the host\n" + call + "0\n2 on the host\n" + call + "0\n"},
-		{"size<10M:cold;lib=limits:hot", call + "0\n0 on the host\n" + call + "2\n0 on the host\n" + call + "2\n"},
+		{"size>=10M:warm", call + "0\n0 on the host\n" + call + "0\n1 on the host\n" + call +
+			"0\n"},
+		{"size>=10M:cold", call + "0\n1 on the host\n" + call + "0\n2 on the host\n" + call +
+			"0\n"},
+		{"size<10M:cold;lib=limits:hot", call + "0\n0 on the host\n" + call + "2\n0 on the host\n" +
+			call + "2\n"},
 	} {
 		t.Run(c.rules, func(t *testing.T) {
-			r := testlib.Run(t, command(true, []string{"TA_CUDA_HARD=64M", "TA_CUDA_SOFT=32M", "TA_CUDA_ON_HARDCAP=spill",
-				"TA_RULES=" + c.rules}, program, "hints"))
+			r := testlib.Run(t, command(true,
+				[]string{"TA_CUDA_HARD=64M", "TA_CUDA_SOFT=32M", "TA_CUDA_ON_HARDCAP=spill",
+					"TA_RULES=" + c.rules}, program, "hints"))
 			clean(t, r)
 			if r.Stdout != c.want {
 				t.Error(differences(c.want, r.Stdout))

@@ -14,10 +14,12 @@ import (
 var startsWith = []string{"init", "resolver", "old"}
 
 // TestLinkOrder: a program that is linked with the library before the driver, and names the
-// library's functions alone, does not need the driver as the linker sees it, and has it all the same.
+// library's functions alone, does not need the driver as the linker sees it, and has it all the
+// same.
 func TestLinkOrder(t *testing.T) {
 	lib := testlib.Lib(t)
-	program := cc(t, "linkorder.c", "-Wl,--as-needed", lib, "-Wl,-rpath,"+filepath.Dir(lib), drivers+"/libcuda.so.1")
+	program := cc(t, "linkorder.c", "-Wl,--as-needed", lib, "-Wl,-rpath,"+filepath.Dir(lib),
+		drivers+"/libcuda.so.1")
 	needs := needed(t, program)
 	if slices.Contains(needs, "libcuda.so.1") {
 		t.Fatalf("the linker keeps the driver, and the test shows nothing: %v", needs)
@@ -34,7 +36,8 @@ func TestLinkOrder(t *testing.T) {
 			})
 		}
 		t.Run(start+"/no driver", func(t *testing.T) {
-			r := testlib.Run(t, command(false, []string{"LD_LIBRARY_PATH=" + t.TempDir()}, program, start))
+			r := testlib.Run(t, command(false, []string{"LD_LIBRARY_PATH=" + t.TempDir()}, program,
+				start))
 			clean(t, r)
 			if r.Stdout != "start 3\n" {
 				t.Errorf("%q", r.Stdout)

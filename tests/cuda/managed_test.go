@@ -27,13 +27,20 @@ func TestManagedAPI(t *testing.T) {
 		}
 	}
 	for _, c := range []string{"batches", "failures"} {
-		t.Run(c, func(t *testing.T) { clean(t, testlib.Run(t, command(true, nil, program, c, "13"))) })
+		t.Run(c, func(t *testing.T) {
+			clean(t,
+				testlib.Run(t, command(true, nil, program, c, "13")))
+		})
 	}
 	t.Run("limits", func(t *testing.T) {
-		clean(t, testlib.Run(t, command(true, []string{"TA_CUDA_HARD=64M"}, program, "limits", "13")))
+		clean(t, testlib.Run(t, command(true, []string{"TA_CUDA_HARD=64M"}, program, "limits",
+			"13")))
 	})
 	for _, off := range []string{"TA_CUDA=0", "TA_DISABLE=1"} {
-		t.Run(off, func(t *testing.T) { clean(t, testlib.Run(t, command(true, []string{off}, program, "off", "13"))) })
+		t.Run(off, func(t *testing.T) {
+			clean(t,
+				testlib.Run(t, command(true, []string{off}, program, "off", "13")))
+		})
 	}
 }
 
@@ -54,15 +61,18 @@ func TestManagedPython(t *testing.T) {
 		{"life", "13", true, nil, []string{"managed_life.py"}},
 		{"examples", "13", true, nil, []string{"managed_examples.py"}},
 		{"buffers", "13", true, nil, []string{"cudacore_buffer.py"}},
-		{"examples, limited", "13", true, []string{"TA_CUDA_HARD=64M", "TA_CUDA_REUSE=event"}, []string{"managed_examples.py"}},
+		{"examples, limited", "13", true, []string{"TA_CUDA_HARD=64M", "TA_CUDA_REUSE=event"},
+			[]string{"managed_examples.py"}},
 		{"old/12", "12", true, nil, []string{"managed_old.py"}},
 		{"old/11", "11", true, nil, []string{"managed_old.py"}},
 		{"loaded", "13", false, nil, []string{"managed_loaded.py", lib}},
 		{"off", "13", true, []string{"TA_CUDA=0"}, []string{"managed_loaded.py", lib, "off"}},
-		{"disabled", "13", true, []string{"TA_DISABLE=1"}, []string{"managed_loaded.py", lib, "off"}},
+		{"disabled", "13", true, []string{"TA_DISABLE=1"},
+			[]string{"managed_loaded.py", lib, "off"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			env := append(underDriver(c.version), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+filepath.Join(testlib.Root(), "python"))
+			env := append(underDriver(c.version), "PYTHONDONTWRITEBYTECODE=1",
+				"PYTHONPATH="+filepath.Join(testlib.Root(), "python"))
 			args := append([]string{python, filepath.Join("testdata", c.args[0])}, c.args[1:]...)
 			r := testlib.Run(t, command(c.preload, append(env, c.env...), args...))
 			clean(t, r)

@@ -63,7 +63,8 @@ func TestManagedHeapHints(t *testing.T) {
 			}
 		})
 	}
-	if got := underManaged(t, program, "asked", "TA_DEFAULT_HINT=cold"); got != "first 3145728: "+onHost+"second 3145728: "+onHost+
+	if got := underManaged(t, program, "asked",
+		"TA_DEFAULT_HINT=cold"); got != "first 3145728: "+onHost+"second 3145728: "+onHost+
 		"2 managed, 0 plain\n" {
 		t.Error(got)
 	}
@@ -80,8 +81,10 @@ func TestManagedHeapSwitch(t *testing.T) {
 			t.Errorf("%s: %s", env, differences(want, r.Stdout))
 		}
 	}
-	r := testlib.Run(t, command(true, []string{"TA_CUDA_MANAGED=yes", "TA_STRICT=0"}, program, "asked"))
-	if r.Status != 0 || r.Stdout != want || r.Stderr != "tieralloc: TA_CUDA_MANAGED=\"yes\": expected 0 or 1; using 0\n" {
+	r := testlib.Run(t, command(true, []string{"TA_CUDA_MANAGED=yes", "TA_STRICT=0"}, program,
+		"asked"))
+	if r.Status != 0 || r.Stdout != want ||
+		r.Stderr != "tieralloc: TA_CUDA_MANAGED=\"yes\": expected 0 or 1; using 0\n" {
 		t.Errorf("status %d, %q, %q", r.Status, r.Stdout, r.Stderr)
 	}
 }
@@ -94,11 +97,14 @@ func TestManagedHeapFallback(t *testing.T) {
 	for _, c := range []struct{ name, env, program, want, line string }{
 		{"no such attribute", "FAKE_MANAGED=0", "asked",
 			"first 3145728: " + plain + "second 3145728: " + plain + "0 managed, 2 plain\n", line},
-		{"refused", "FAKE_MANAGED=", "refuses", "first 3145728: " + plain + "second 3145728: " + plain, line},
-		{"cold", "FAKE_MANAGED=0", "asked", "first 3145728: " + plain + "second 3145728: " + plain + "0 managed, 2 plain\n",
+		{"refused", "FAKE_MANAGED=", "refuses",
+			"first 3145728: " + plain + "second 3145728: " + plain, line},
+		{"cold", "FAKE_MANAGED=0", "asked", "first 3145728: " + plain + "second 3145728: " + plain +
+			"0 managed, 2 plain\n",
 			line},
-		{"no advice", "FAKE_MANAGED=1", "asked", strings.ReplaceAll("first 3145728: *second 3145728: *2 managed, 0 plain\n", "*",
-			"managed, prefers nothing, accessed by -2 -2\n"), ""},
+		{"no advice", "FAKE_MANAGED=1", "asked",
+			strings.ReplaceAll("first 3145728: *second 3145728: *2 managed, 0 plain\n", "*",
+				"managed, prefers nothing, accessed by -2 -2\n"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log, report := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "stats")
@@ -111,10 +117,12 @@ func TestManagedHeapFallback(t *testing.T) {
 			}
 			text, err := os.ReadFile(log)
 			lines := strings.Count(string(text), "\n")
-			if c.line == "" && lines != 0 || c.line != "" && (lines != 1 || !strings.Contains(string(text), c.line)) {
+			if c.line == "" && lines != 0 || c.line != "" &&
+				(lines != 1 || !strings.Contains(string(text), c.line)) {
 				t.Errorf("the log: %v %q", err, text)
 			}
-			if got, err := os.ReadFile(report); err != nil || !strings.Contains(string(got), fmt.Sprintf(`"managed": %v,`, c.line == "")) {
+			if got, err := os.ReadFile(report); err != nil ||
+				!strings.Contains(string(got), fmt.Sprintf(`"managed": %v,`, c.line == "")) {
 				t.Errorf("the report: %v\n%s", err, got)
 			}
 		})
@@ -125,20 +133,23 @@ func TestManagedHeapFallback(t *testing.T) {
 func TestManagedHeapLimits(t *testing.T) {
 	program := cc(t, "managedheap.c")
 	blocks := func(device, host int) string {
-		return strings.Repeat("block 10485760: "+onDevice, device) + strings.Repeat("block 10485760: "+onHost, host)
+		return strings.Repeat("block 10485760: "+onDevice, device) +
+			strings.Repeat("block 10485760: "+onHost, host)
 	}
 	for _, c := range []struct {
 		name, want string
 		env        []string
 	}{
 		{"hard", blocks(3, 0) + "then 2, 2 of 32 MiB free\n", []string{"TA_CUDA_HARD=32M"}},
-		{"spill", blocks(3, 5) + "then 0, 2 of 32 MiB free\n", []string{"TA_CUDA_HARD=32M", "TA_CUDA_ON_HARDCAP=spill"}},
+		{"spill", blocks(3, 5) + "then 0, 2 of 32 MiB free\n",
+			[]string{"TA_CUDA_HARD=32M", "TA_CUDA_ON_HARDCAP=spill"}},
 		{"spill cap", blocks(3, 2) + "then 2, 2 of 32 MiB free\n",
 			[]string{"TA_CUDA_HARD=32M", "TA_CUDA_ON_HARDCAP=spill", "TA_CUDA_SPILL_HARD=25M"}},
 		{"hot", blocks(3, 0) + "then 2, 2 of 32 MiB free\n",
 			[]string{"TA_CUDA_HARD=32M", "TA_CUDA_ON_HARDCAP=spill", "TA_DEFAULT_HINT=hot"}},
 		{"device", blocks(3, 0) + "then 2, 2 of 32 MiB free\n", []string{"FAKE_MEMORY=33554432"}},
-		{"cold", blocks(0, 8) + "then 0, 32 of 32 MiB free\n", []string{"TA_CUDA_HARD=32M", "TA_DEFAULT_HINT=cold"}},
+		{"cold", blocks(0, 8) + "then 0, 32 of 32 MiB free\n",
+			[]string{"TA_CUDA_HARD=32M", "TA_DEFAULT_HINT=cold"}},
 		{"cold, host full", blocks(0, 1) + blocks(3, 0) + "then 2, 2 of 32 MiB free\n",
 			[]string{"TA_CUDA_HARD=32M", "TA_DEFAULT_HINT=cold", "TA_CUDA_SPILL_HARD=15M"}},
 	} {
@@ -166,12 +177,17 @@ cu.cuMemFree_v2(p[1]) = 1
 // TestManagedHeapPrograms: programs that know nothing of it behave as with plain memory.
 func TestManagedHeapPrograms(t *testing.T) {
 	for source, cases := range map[string][]string{
-		"hooks.c": {"pointers", "contextless", "uninitialised", "ranges", "info", "foreign", "capture", "contexts", "peers", "forked", "errors"},
-		"ends.c":  {"destroys", "releases", "captures", "legacy", "elsewhere", "copies", "copied", "created", "others", "child", "refusals", "attributes"},
+		"hooks.c": {"pointers", "contextless", "uninitialised", "ranges", "info", "foreign",
+			"capture", "contexts", "peers", "forked", "errors"},
+		"ends.c": {"destroys", "releases", "captures", "legacy", "elsewhere", "copies", "copied",
+			"created", "others", "child", "refusals", "attributes"},
 	} {
 		program := cc(t, source)
 		for _, c := range cases {
-			t.Run(source+"/"+c, func(t *testing.T) { same(t, []string{"TA_CUDA_MANAGED=1"}, program, c) })
+			t.Run(source+"/"+c, func(t *testing.T) {
+				same(t, []string{"TA_CUDA_MANAGED=1"}, program,
+					c)
+			})
 		}
 	}
 	for source, cases := range map[string][]string{

@@ -18,7 +18,8 @@ func pythonProgram(t *testing.T, preload bool, env []string, args ...string) tes
 			testlib.Lacks(t, need)
 		}
 	}
-	env = append([]string{"PYTHONPATH=" + filepath.Join("..", "..", "python"), "PYTHONDONTWRITEBYTECODE=1"}, env...)
+	env = append([]string{"PYTHONPATH=" + filepath.Join("..", "..", "python"),
+		"PYTHONDONTWRITEBYTECODE=1"}, env...)
 	return command(preload, env, append([]string{systemPython}, args...)...)
 }
 
@@ -35,12 +36,19 @@ func says(t *testing.T, c testlib.Cmd) {
 // TestMMPython: the MemoryManager of Python, by parts; with each way of device memory's reuse
 // where that makes a difference.
 func TestMMPython(t *testing.T) {
-	for _, part := range []string{"parts", "names", "arrays", "queue", "room", "active", "numba", "hooks"} {
-		t.Run(part, func(t *testing.T) { says(t, pythonProgram(t, true, nil, "testdata/mm_"+part+".py")) })
+	for _, part := range []string{"parts", "names", "arrays", "queue", "room", "active", "numba",
+		"hooks"} {
+		t.Run(part, func(t *testing.T) {
+			says(t,
+				pythonProgram(t, true, nil, "testdata/mm_"+part+".py"))
+		})
 	}
 	for mode, env := range modes {
 		for _, part := range []string{"arrays", "room", "active", "hooks"} {
-			t.Run(mode+"/"+part, func(t *testing.T) { says(t, pythonProgram(t, true, env, "testdata/mm_"+part+".py")) })
+			t.Run(mode+"/"+part, func(t *testing.T) {
+				says(t,
+					pythonProgram(t, true, env, "testdata/mm_"+part+".py"))
+			})
 		}
 	}
 }
@@ -55,7 +63,8 @@ func TestMMPythonAbsent(t *testing.T) {
 	const program = "testdata/mm_absent.py"
 	none, old := "LD_LIBRARY_PATH="+t.TempDir(), "LD_LIBRARY_PATH="+oldDriver(t)
 	for name, c := range map[string]testlib.Cmd{
-		"library":   pythonProgram(t, false, nil, program, "library", filepath.Join(drivers, "libcuda.so.1")),
+		"library": pythonProgram(t, false, nil, program, "library",
+			filepath.Join(drivers, "libcuda.so.1")),
 		"load":      pythonProgram(t, false, nil, program, "load", testlib.Lib(t)),
 		"no driver": pythonProgram(t, true, []string{none}, program, "device"),
 		"old":       pythonProgram(t, true, []string{old}, program, "device"),

@@ -17,7 +17,8 @@ func TestManagers(t *testing.T) {
 // TestManagersRoom: before a queue is cut, idle instances are asked; what does not fit then is cut
 // as the device heap rounds, and shorter where that refuses all the same.
 func TestManagersRoom(t *testing.T) {
-	eachReuse(t, "mm_room.c", "idle", "busy", "managers", "budget", "held", "hopeless", "rounded", "shorter")
+	eachReuse(t, "mm_room.c", "idle", "busy", "managers", "budget", "held", "hopeless", "rounded",
+		"shorter")
 }
 
 // eachReuse runs the cases of a program with each TA_CUDA_REUSE. It says ok, and nothing else.
@@ -27,7 +28,8 @@ func eachReuse(t *testing.T, source string, cases ...string) {
 	for _, name := range cases {
 		for _, reuse := range []string{"sync", "event"} {
 			t.Run(name+"/"+reuse, func(t *testing.T) {
-				r := testlib.Run(t, command(true, []string{"TA_CUDA_REUSE=" + reuse}, program, name))
+				r := testlib.Run(t, command(true, []string{"TA_CUDA_REUSE=" + reuse}, program,
+					name))
 				clean(t, r)
 				if r.Stdout != "ok\n" {
 					t.Errorf("stdout %q", r.Stdout)
@@ -41,10 +43,12 @@ func eachReuse(t *testing.T, source string, cases ...string) {
 // streams and contexts.
 func TestManagersHooks(t *testing.T) {
 	program := cc(t, "mm_hooks.c")
-	for _, name := range []string{"once", "nested", "hopeless", "queue", "meddling", "streams", "last", "capture", "reset", "older", "threads"} {
+	for _, name := range []string{"once", "nested", "hopeless", "queue", "meddling", "streams",
+		"last", "capture", "reset", "older", "threads"} {
 		for _, reuse := range []string{"sync", "event"} {
 			t.Run(name+"/"+reuse, func(t *testing.T) {
-				r := testlib.Run(t, command(true, []string{"TA_CUDA_REUSE=" + reuse}, program, name))
+				r := testlib.Run(t, command(true, []string{"TA_CUDA_REUSE=" + reuse}, program,
+					name))
 				clean(t, r)
 				if r.Stdout != "" {
 					t.Errorf("stdout %q", r.Stdout)
@@ -94,7 +98,8 @@ func TestManagersReport(t *testing.T) {
 	}
 	m := report.Managers[0]
 	const mib = 1 << 20
-	if m.Name != "evict" || m.Device != 0 || m.Mode != "active" || m.Total != 100*mib || m.Count != 5 || len(m.Instances) != 5 {
+	if m.Name != "evict" || m.Device != 0 || m.Mode != "active" || m.Total != 100*mib ||
+		m.Count != 5 || len(m.Instances) != 5 {
 		t.Errorf("%+v", m)
 	}
 	for i, want := range []instance{

@@ -19,7 +19,8 @@ func TestDevicePrograms(t *testing.T) {
 		testlib.Lacks(t, "NumPy for "+python)
 	}
 	right := regexp.MustCompile(`^[1-9][0-9]* .*right\n$`) // what run.sh looks for
-	for _, c := range []string{"examples.py properties", "examples.py functions", "examples.py batch", "examples.py together",
+	for _, c := range []string{"examples.py properties", "examples.py functions",
+		"examples.py batch", "examples.py together",
 		"manager.py chunks host 8", "manager.py limit host 8", "manager.py eviction host 8"} {
 		t.Run(c, func(t *testing.T) {
 			args := strings.Fields(c)
@@ -27,7 +28,8 @@ func TestDevicePrograms(t *testing.T) {
 				args = append(args, "host")
 			}
 			args[0] = filepath.Join("..", "gpu", args[0])
-			env := []string{"PYTHONPATH=" + filepath.Join("..", "..", "python"), "PYTHONDONTWRITEBYTECODE=1"}
+			env := []string{"PYTHONPATH=" + filepath.Join("..", "..", "python"),
+				"PYTHONDONTWRITEBYTECODE=1"}
 			cmd := command(true, env, append([]string{python, "testdata/onhost.py"}, args...)...)
 			cmd.Timeout = 3 * time.Minute
 			r := testlib.Run(t, cmd)

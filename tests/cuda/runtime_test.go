@@ -14,7 +14,8 @@ func object(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	args = append([]string{"-shared", "-fPIC", "-O2", "-Wall", "-fno-builtin", "-o", path}, args...)
-	if msg, err := exec.Command("gcc", append(args, "-I", "fake", "-I", filepath.Join("..", "..", "interpose"))...).CombinedOutput(); err != nil {
+	if msg, err := exec.Command("gcc", append(args, "-I", "fake", "-I",
+		filepath.Join("..", "..", "interpose"))...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc %v: %v\n%s", args, err, msg)
 	}
 	return path
@@ -27,7 +28,8 @@ func plugs(t *testing.T) map[string]string {
 	dir := t.TempDir()
 	const renamed = "libcudart-d0da41ae.so.11.0"
 	runtime := object(t, dir, renamed, cudart, "-Wl,-soname,"+renamed, "-Wl,-Bsymbolic")
-	other := object(t, dir, "libcompute.so", cudart, "-Wl,-soname,libcompute.so", "-Wl,-Bsymbolic", "-Wl,--hash-style=sysv")
+	other := object(t, dir, "libcompute.so", cudart, "-Wl,-soname,libcompute.so", "-Wl,-Bsymbolic",
+		"-Wl,--hash-style=sysv")
 	here := "-Wl,-rpath," + dir
 	return map[string]string{
 		"shared":   object(t, dir, "shared.so", plug, filepath.Join(drivers, "libcudart.so.13")),
@@ -65,7 +67,8 @@ func TestUnload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plain, _ := same(t, nil, append([]string{host, "unload"}, set...)...)
-			if !strings.Contains(plain, "at the end 0") || strings.Contains(plain, "still loaded: 1") {
+			if !strings.Contains(plain, "at the end 0") ||
+				strings.Contains(plain, "still loaded: 1") {
 				t.Errorf("not a test of plug-ins that go:\n%s", plain)
 			}
 		})
@@ -76,7 +79,10 @@ func TestUnload(t *testing.T) {
 func TestRuntimeStorm(t *testing.T) {
 	host, p := cc(t, "host.c"), plugs(t)
 	for _, first := range []string{"static", "renamed"} {
-		t.Run(first, func(t *testing.T) { same(t, nil, host, "storm", p[first], p["static 2"], p["old"]) })
+		t.Run(first, func(t *testing.T) {
+			same(t, nil, host, "storm", p[first], p["static 2"],
+				p["old"])
+		})
 	}
 }
 
@@ -107,7 +113,8 @@ func TestSharedRuntime(t *testing.T) {
 // the runtime's calls on to what comes next.
 func TestRuntimeInterposer(t *testing.T) {
 	// Its calls are to have its own return address.
-	before := object(t, t.TempDir(), "before.so", "testdata/before.c", "-fno-optimize-sibling-calls")
+	before := object(t, t.TempDir(), "before.so", "testdata/before.c",
+		"-fno-optimize-sibling-calls")
 	linked := cc(t, "ways.c", linkedWith()...)
 	for _, preload := range []string{before + " " + testlib.Lib(t), testlib.Lib(t) + " " + before} {
 		for _, c := range []string{"runtime", "entry", "devices"} {
@@ -116,7 +123,8 @@ func TestRuntimeInterposer(t *testing.T) {
 			r := testlib.Run(t, command(false, []string{"LD_PRELOAD=" + preload}, linked, c))
 			clean(t, r)
 			if got := results(r.Stdout); got != results(plain.Stdout) {
-				t.Errorf("LD_PRELOAD=%s %s:\n%s", preload, c, differences(results(plain.Stdout), got))
+				t.Errorf("LD_PRELOAD=%s %s:\n%s", preload, c,
+					differences(results(plain.Stdout), got))
 			}
 		}
 	}

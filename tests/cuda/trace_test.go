@@ -13,7 +13,8 @@ import (
 func TestTrace(t *testing.T) {
 	program := cc(t, "limits.c")
 	file := filepath.Join(t.TempDir(), "trace-%e.csv")
-	r := testlib.Run(t, command(true, []string{"TA_CUDA_TRACE=" + file, "TA_CUDA_HARD=64M"}, program, "fill"))
+	r := testlib.Run(t, command(true, []string{"TA_CUDA_TRACE=" + file, "TA_CUDA_HARD=64M"},
+		program, "fill"))
 	clean(t, r)
 	text, err := os.ReadFile(strings.ReplaceAll(file, "%e", "limits"))
 	if err != nil {
@@ -43,15 +44,18 @@ func TestTrace(t *testing.T) {
 			delete(live, f[2])
 		}
 	}
-	if counts["allocate"] < 10 || counts["free"] != counts["allocate"] || counts["allocate failure"] == 0 || len(live) != 0 {
+	if counts["allocate"] < 10 || counts["free"] != counts["allocate"] ||
+		counts["allocate failure"] == 0 || len(live) != 0 {
 		t.Errorf("%v, live %v", counts, live)
 	}
 }
 
 // TestTraceRefused: a trace that cannot be written is one line, and the program runs.
 func TestTraceRefused(t *testing.T) {
-	r := testlib.Run(t, command(true, []string{"TA_CUDA_TRACE=/no/such/folder/x"}, cc(t, "limits.c"), "fill"))
-	if r.Status != 0 || strings.Count(r.Stderr, "\n") != 1 || !strings.Contains(r.Stderr, "TA_CUDA_TRACE /no/such/folder/x") {
+	r := testlib.Run(t, command(true, []string{"TA_CUDA_TRACE=/no/such/folder/x"},
+		cc(t, "limits.c"), "fill"))
+	if r.Status != 0 || strings.Count(r.Stderr, "\n") != 1 ||
+		!strings.Contains(r.Stderr, "TA_CUDA_TRACE /no/such/folder/x") {
 		t.Errorf("status %d, stderr %q", r.Status, r.Stderr)
 	}
 }
@@ -62,7 +66,8 @@ func TestPythonControls(t *testing.T) {
 	if _, err := os.Stat(python); err != nil {
 		testlib.Lacks(t, python)
 	}
-	r := testlib.Run(t, command(true, []string{"PYTHONPATH=" + filepath.Join("..", "..", "python")}, python, "testdata/manager.py"))
+	r := testlib.Run(t, command(true, []string{"PYTHONPATH=" + filepath.Join("..", "..", "python")},
+		python, "testdata/manager.py"))
 	clean(t, r)
 	if r.Stdout != "ok\n" {
 		t.Errorf("stdout %q", r.Stdout)

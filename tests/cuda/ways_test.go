@@ -20,16 +20,20 @@ func TestWays(t *testing.T) {
 		cases      []string
 	}{
 		{"loaded", cc(t, "ways.c"), []string{"handle", "proc", "proc_v2", "everywhere"}},
-		{"linked", linked, []string{"handle", "proc_v2", "everywhere", "linked", "runtime", "entry", "devices"}},
+		{"linked", linked, []string{"handle", "proc_v2", "everywhere", "linked", "runtime", "entry",
+			"devices"}},
 		// libstdc++ allocates before our constructor runs: nothing else has looked for dlsym then.
-		{"linked C++", cc(t, "ways.c", append(linkedWith(), "-Wl,--no-as-needed", "-lstdc++")...), []string{"linked", "runtime"}},
-		{"static runtime", cc(t, "ways.c", "-DSTATIC", "fake/runtime/cudart.c"), []string{"runtime", "entry", "devices"}},
+		{"linked C++", cc(t, "ways.c", append(linkedWith(), "-Wl,--no-as-needed", "-lstdc++")...),
+			[]string{"linked", "runtime"}},
+		{"static runtime", cc(t, "ways.c", "-DSTATIC", "fake/runtime/cudart.c"),
+			[]string{"runtime", "entry", "devices"}},
 	}
 	for _, p := range programs {
 		for _, c := range p.cases {
 			t.Run(p.name+"/"+c, func(t *testing.T) {
 				_, with := same(t, nil, p.path, c)
-				if !strings.Contains(with, "in "+ours) && c != "devices" && p.name != "static runtime" {
+				if !strings.Contains(with, "in "+ours) && c != "devices" &&
+					p.name != "static runtime" {
 					t.Errorf("nothing of it is ours:\n%s", with)
 				}
 			})
@@ -38,7 +42,8 @@ func TestWays(t *testing.T) {
 	// cudaSetDevice of a runtime before 12.0 leaves the old context current.
 	for _, c := range []string{"runtime", "devices"} {
 		t.Run("old runtime/"+c, func(t *testing.T) {
-			same(t, []string{"LD_LIBRARY_PATH=" + filepath.Join(drivers, "old") + ":" + drivers}, linked, c)
+			same(t, []string{"LD_LIBRARY_PATH=" + filepath.Join(drivers, "old") + ":" + drivers},
+				linked, c)
 		})
 	}
 }
@@ -105,7 +110,8 @@ func TestSwitchedOff(t *testing.T) {
 	for _, off := range []string{"TA_CUDA=0", "TA_DISABLE=1"} {
 		for _, c := range []string{"handle", "proc", "proc_v2", "versions", "everywhere"} {
 			t.Run(off+"/"+c, func(t *testing.T) {
-				if plain, with := same(t, []string{off}, loaded, c); with != plain || strings.Contains(with, ours) {
+				if plain, with := same(t, []string{off}, loaded, c); with != plain ||
+					strings.Contains(with, ours) {
 					t.Errorf("not as without the library:\n%s", with)
 				}
 			})
@@ -126,7 +132,8 @@ func TestSwitchedOff(t *testing.T) {
 func TestWithoutCUDA(t *testing.T) {
 	dir := t.TempDir()
 	program := cc(t, "nocuda.c")
-	plugin := exec.Command("gcc", "-shared", "-fPIC", "-fno-builtin", "-o", filepath.Join(dir, "plugin.so"), "testdata/plugin.c")
+	plugin := exec.Command("gcc", "-shared", "-fPIC", "-fno-builtin", "-o",
+		filepath.Join(dir, "plugin.so"), "testdata/plugin.c")
 	if msg, err := plugin.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, msg)
 	}
@@ -186,7 +193,8 @@ func TestOtherInterposer(t *testing.T) {
 			r := testlib.Run(t, cmd)
 			clean(t, r)
 			if got := results(r.Stdout); got != results(plain.Stdout) {
-				t.Errorf("LD_PRELOAD=%s %s:\n%s", preload, c, differences(results(plain.Stdout), got))
+				t.Errorf("LD_PRELOAD=%s %s:\n%s", preload, c,
+					differences(results(plain.Stdout), got))
 			}
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"tieralloc/internal/version"
 )
 
-// TestVersion: the tool, a report, the header, the Python package and the changelog name one version.
+// TestVersion: the tool, a report, the header, the Python package and the changelog name one
+// version.
 func TestVersion(t *testing.T) {
 	lib := testlib.Lib(t)
 	tool, err := exec.Command(filepath.Join(filepath.Dir(lib), "tierallocctl"), "version").Output()
@@ -20,11 +21,13 @@ func TestVersion(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "report")
-	testlib.Run(t, testlib.Cmd{Args: []string{"/bin/true"}, Env: []string{"TA_STATS_FILE=" + file}, Preload: true})
+	testlib.Run(t, testlib.Cmd{Args: []string{"/bin/true"}, Env: []string{"TA_STATS_FILE=" + file},
+		Preload: true})
 	var report struct {
 		LibraryVersion string `json:"library_version"`
 	}
-	if err := json.Unmarshal([]byte(read(t, file)), &report); err != nil || report.LibraryVersion != version.Number {
+	if err := json.Unmarshal([]byte(read(t, file)), &report); err != nil ||
+		report.LibraryVersion != version.Number {
 		t.Errorf("report: %q, %v", report.LibraryVersion, err)
 	}
 
@@ -33,7 +36,8 @@ func TestVersion(t *testing.T) {
 		"python/pyproject.toml": `(?m)^version = "(.*)"`,
 		"CHANGELOG.md":          `(?m)^## (\S+)`,
 	} {
-		m := regexp.MustCompile(line).FindStringSubmatch(read(t, filepath.Join(testlib.Root(), path)))
+		m := regexp.MustCompile(line).FindStringSubmatch(read(t,
+			filepath.Join(testlib.Root(), path)))
 		if m == nil || m[1] != version.Number {
 			t.Errorf("%s: %q, not %q", path, m, version.Number)
 		}

@@ -28,19 +28,29 @@ const few = 5
 var (
 	errsOfMaps = []syscall.Errno{syscall.ENOMEM}
 	kinds      = []*kind{
-		{name: "mmap", calls: []uint64{syscall.SYS_MMAP}, errnos: []syscall.Errno{syscall.ENOMEM, syscall.EAGAIN}},
+		{name: "mmap", calls: []uint64{syscall.SYS_MMAP},
+			errnos: []syscall.Errno{syscall.ENOMEM, syscall.EAGAIN}},
 		{name: "munmap", calls: []uint64{syscall.SYS_MUNMAP}, errnos: errsOfMaps},
-		{name: "mremap", calls: []uint64{syscall.SYS_MREMAP}, errnos: []syscall.Errno{syscall.ENOMEM, syscall.EINVAL, syscall.EAGAIN}},
+		{name: "mremap", calls: []uint64{syscall.SYS_MREMAP},
+			errnos: []syscall.Errno{syscall.ENOMEM, syscall.EINVAL, syscall.EAGAIN}},
 		{name: "mremap, late", calls: []uint64{syscall.SYS_MREMAP}, errnos: errsOfMaps, late: true},
-		{name: "madvise", calls: []uint64{syscall.SYS_MADVISE}, errnos: []syscall.Errno{syscall.EINVAL, syscall.ENOMEM, syscall.EAGAIN}},
-		{name: "mprotect", calls: []uint64{syscall.SYS_MPROTECT}, errnos: []syscall.Errno{syscall.ENOMEM, syscall.EACCES}},
-		{name: "getrandom", calls: []uint64{318}, errnos: []syscall.Errno{syscall.EAGAIN, syscall.ENOSYS}},
-		{name: "mbind", never: oneNode(), calls: []uint64{syscall.SYS_MBIND}, errnos: []syscall.Errno{syscall.EPERM, syscall.ENOMEM, syscall.EINVAL}},
-		{name: "move_pages", never: oneNode(), calls: []uint64{279}, errnos: []syscall.Errno{syscall.EPERM, syscall.ENOMEM}},
-		{name: "futex", calls: []uint64{syscall.SYS_FUTEX}, errnos: []syscall.Errno{syscall.EINTR, syscall.EAGAIN, syscall.ENOSYS},
-			of: func(args *[6]uint64) bool { return args[1]&127 == 0 }}, // FUTEX_WAIT
-		{name: "the rest", calls: []uint64{syscall.SYS_PRLIMIT64, syscall.SYS_PRCTL, syscall.SYS_GET_MEMPOLICY,
-			syscall.SYS_SCHED_GETAFFINITY, syscall.SYS_OPENAT, syscall.SYS_READ, syscall.SYS_FSTAT, syscall.SYS_CLOSE,
+		{name: "madvise", calls: []uint64{syscall.SYS_MADVISE},
+			errnos: []syscall.Errno{syscall.EINVAL, syscall.ENOMEM, syscall.EAGAIN}},
+		{name: "mprotect", calls: []uint64{syscall.SYS_MPROTECT},
+			errnos: []syscall.Errno{syscall.ENOMEM, syscall.EACCES}},
+		{name: "getrandom", calls: []uint64{318},
+			errnos: []syscall.Errno{syscall.EAGAIN, syscall.ENOSYS}},
+		{name: "mbind", never: oneNode(), calls: []uint64{syscall.SYS_MBIND},
+			errnos: []syscall.Errno{syscall.EPERM, syscall.ENOMEM, syscall.EINVAL}},
+		{name: "move_pages", never: oneNode(), calls: []uint64{279},
+			errnos: []syscall.Errno{syscall.EPERM, syscall.ENOMEM}},
+		{name: "futex", calls: []uint64{syscall.SYS_FUTEX},
+			errnos: []syscall.Errno{syscall.EINTR, syscall.EAGAIN, syscall.ENOSYS},
+			of:     func(args *[6]uint64) bool { return args[1]&127 == 0 }}, // FUTEX_WAIT
+		{name: "the rest", calls: []uint64{syscall.SYS_PRLIMIT64, syscall.SYS_PRCTL,
+			syscall.SYS_GET_MEMPOLICY,
+			syscall.SYS_SCHED_GETAFFINITY, syscall.SYS_OPENAT, syscall.SYS_READ, syscall.SYS_FSTAT,
+			syscall.SYS_CLOSE,
 			syscall.SYS_GETDENTS64, syscall.SYS_SCHED_YIELD, syscall.SYS_CLOCK_NANOSLEEP},
 			errnos: []syscall.Errno{syscall.EPERM, syscall.EINVAL, syscall.EMFILE}},
 	}
@@ -53,11 +63,13 @@ var configs = []struct {
 }{
 	{"plain", nil},
 	{"no delay", []string{"TA_PURGE_DELAY=0ms"}},
-	{"tiers", []string{"TA_USE_LIBNUMA=0", "TA_PURGE_DELAY=0ms", "TA_NORMAL_SOFT=20M", "TA_NORMAL_HARD=40M", "TA_FAST_HARD=16M",
+	{"tiers", []string{"TA_USE_LIBNUMA=0", "TA_PURGE_DELAY=0ms", "TA_NORMAL_SOFT=20M",
+		"TA_NORMAL_HARD=40M", "TA_FAST_HARD=16M",
 		"TA_SLOW_HARD=64M", "TA_ON_SOFTCAP=demote", "TA_RULES=size<=4K:hot;size>=1M:cold"}},
 	{"huge pages", []string{"TA_HUGEPAGES=thp", "TA_PURGE_DELAY=0ms"}},
 	{"hardened", []string{"TA_SECURE=1", "TA_PURGE_DELAY=0ms"}},
-	{"throttled", []string{"TA_THROTTLE=sleep", "TA_NORMAL_BW=4G", "TA_NORMAL_LAT=1us", "TA_PURGE_DELAY=0ms"}},
+	{"throttled", []string{"TA_THROTTLE=sleep", "TA_NORMAL_BW=4G", "TA_NORMAL_LAT=1us",
+		"TA_PURGE_DELAY=0ms"}},
 }
 
 // quiet is an environment that no caller's settings reach. glibc frees what belongs to a thread
@@ -109,7 +121,8 @@ func (e *ending) charged() (sum int64) {
 // wrong is what is not as it should be after a run with a refusal, or "". Before its main
 // begins a program may end as the loader does that gets no memory.
 func wrong(o outcome, good *ending) string {
-	if o.status == 127 && !strings.HasPrefix(o.stdout, "main\n") && strings.Contains(o.stderr, "memory") {
+	if o.status == 127 && !strings.HasPrefix(o.stdout, "main\n") &&
+		strings.Contains(o.stderr, "memory") {
 		return ""
 	}
 	if o.status == 3 { // no memory for the report
@@ -124,11 +137,13 @@ func wrong(o outcome, good *ending) string {
 	case err != nil:
 		return err.Error()
 	case h.BlocksLive != g.BlocksLive || h.BytesLive != g.BytesLive:
-		return fmt.Sprintf("%d blocks of %d bytes are live, not %d of %d", h.BlocksLive, h.BytesLive, g.BlocksLive, g.BytesLive)
+		return fmt.Sprintf("%d blocks of %d bytes are live, not %d of %d", h.BlocksLive,
+			h.BytesLive, g.BlocksLive, g.BytesLive)
 	case e.charged() != h.BytesCommitted:
 		return fmt.Sprintf("%d bytes charged, %d committed", e.charged(), h.BytesCommitted)
 	case e.rss<<10-h.BytesCommitted > good.rss<<10-g.BytesCommitted+uncounted:
-		return fmt.Sprintf("%d KiB resident, %d bytes committed; without a refusal %d and %d", e.rss, h.BytesCommitted, good.rss, g.BytesCommitted)
+		return fmt.Sprintf("%d KiB resident, %d bytes committed; without a refusal %d and %d",
+			e.rss, h.BytesCommitted, good.rss, g.BytesCommitted)
 	}
 	return ""
 }
@@ -167,8 +182,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// refuseEach refuses calls of a kind that a program makes, each with all set and a few else, one alone and all from one on. It
-// returns how many it refused, one in each run.
+// refuseEach refuses calls of a kind that a program makes, each with all set and a few else, one
+// alone and all from one on. It returns how many it refused, one in each run.
 func refuseEach(t *testing.T, env []string, k *kind, all bool, argv ...string) (pairs int) {
 	for _, on := range []bool{false, true} {
 		pairs += refuseFrom(t, env, k, on, all, argv...)
@@ -207,6 +222,7 @@ func refuseFrom(t *testing.T, env []string, k *kind, on, all bool, argv ...strin
 			pairs++
 		}
 	}
-	t.Logf("%d calls without a refusal, %d refused, with all that follow: %v", first.seen, pairs, on)
+	t.Logf("%d calls without a refusal, %d refused, with all that follow: %v", first.seen, pairs,
+		on)
 	return pairs
 }

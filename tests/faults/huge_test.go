@@ -15,15 +15,16 @@ import (
 // maps reports whether calls of a kind map memory, move it or give it back.
 func (k *kind) maps() bool {
 	switch k.calls[0] {
-	case syscall.SYS_MMAP, syscall.SYS_MUNMAP, syscall.SYS_MREMAP, syscall.SYS_MADVISE, syscall.SYS_MPROTECT:
+	case syscall.SYS_MMAP, syscall.SYS_MUNMAP, syscall.SYS_MREMAP, syscall.SYS_MADVISE,
+		syscall.SYS_MPROTECT:
 		return true
 	}
 	return false
 }
 
-// TestHugeRefused refuses every call by which the library maps, moves and gives back memory in turn, while a
-// program has huge blocks cut, gathered, resized and cached; each call alone, and some with all that follow,
-// with -every each.
+// TestHugeRefused refuses every call by which the library maps, moves and gives back memory in
+// turn, while a program has huge blocks cut, gathered, resized and cached; each call alone, and
+// some with all that follow, with -every each.
 func TestHugeRefused(t *testing.T) {
 	t.Parallel()
 	program := testlib.CC(t, "huge.c", "-O2", "-ldl", "-I../../interpose")
@@ -44,13 +45,15 @@ func TestHugeRefused(t *testing.T) {
 	t.Logf("%d calls were refused, one in each run", pairs)
 }
 
-// TestHugeEquations is TestHugeRefused for the heap's own package, outside a library, where every equation of it is
-// checked after each step; and for blocks over two tiers, where the calls that tell the kernel of nodes are
-// refused, too. Of those blocks' calls it is every fourth, with -every each.
+// TestHugeEquations is TestHugeRefused for the heap's own package, outside a library, where every
+// equation of it is checked after each step; and for blocks over two tiers, where the calls that
+// tell the kernel of nodes are refused, too. Of those blocks' calls it is every fourth, with -every
+// each.
 func TestHugeEquations(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "alloc.test")
-	if text, err := exec.Command("go", "test", "-c", "-o", program, "../../alloc").CombinedOutput(); err != nil {
+	if text, err := exec.Command("go", "test", "-c", "-o", program,
+		"../../alloc").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	asks := functionOf(t, program, "/linux.Syscall6")
@@ -87,9 +90,10 @@ func TestHugeEquations(t *testing.T) {
 	}
 }
 
-// TestHugeLimits: the same program under limits that let hardly more be mapped than is, up to enough: of the address space,
-// and of private writable memory. The kernel counts the latter as it does what it has promised under
-// vm.overcommit_memory=2, and refuses the same calls with the same error, but for one process alone.
+// TestHugeLimits: the same program under limits that let hardly more be mapped than is, up to
+// enough: of the address space, and of private writable memory. The kernel counts the latter as it
+// does what it has promised under vm.overcommit_memory=2, and refuses the same calls with the same
+// error, but for one process alone.
 func TestHugeLimits(t *testing.T) {
 	t.Parallel()
 	program := testlib.CC(t, "huge.c", "-O2", "-ldl", "-I../../interpose")
@@ -98,8 +102,10 @@ func TestHugeLimits(t *testing.T) {
 			refused, runs := 0, 0
 			for mib := 1; mib <= 160; mib += 1 + mib/16 {
 				args := []string{program, *seed, "256", kind, fmt.Sprint(mib)}
-				r := testlib.Run(t, testlib.Cmd{Args: args, Env: append(append([]string{}, quiet...), env), Preload: true})
-				if why := wrong(outcome{stdout: r.Stdout, stderr: r.Stderr, status: r.Status}, &ending{rss: 1 << 10}); why != "" {
+				r := testlib.Run(t, testlib.Cmd{Args: args,
+					Env: append(append([]string{}, quiet...), env), Preload: true})
+				if why := wrong(outcome{stdout: r.Stdout, stderr: r.Stderr, status: r.Status},
+					&ending{rss: 1 << 10}); why != "" {
 					t.Errorf("%s, %s %d: %s", env, kind, mib, why)
 				}
 				if e, err := parse(r.Stdout); err != nil || e.refusals > 0 {

@@ -18,8 +18,10 @@ func limited(t *testing.T, program, env, before, headroom string) bool {
 	if headroom != "" {
 		args = append(args, headroom)
 	}
-	r := testlib.Run(t, testlib.Cmd{Args: args, Env: append(append([]string{}, quiet...), env), Preload: true})
-	if why := wrong(outcome{stdout: r.Stdout, stderr: r.Stderr, status: r.Status}, &ending{rss: 1 << 10}); why != "" {
+	r := testlib.Run(t, testlib.Cmd{Args: args, Env: append(append([]string{}, quiet...), env),
+		Preload: true})
+	if why := wrong(outcome{stdout: r.Stdout, stderr: r.Stderr, status: r.Status},
+		&ending{rss: 1 << 10}); why != "" {
 		t.Errorf("%s%s %s: %s", before, headroom, env, why)
 	}
 	e, err := parse(r.Stdout)
@@ -64,21 +66,26 @@ func TestMappings(t *testing.T) {
 	}
 }
 
-// TestMappingsAgain: what the kernel would not unmap is of use for the blocks that follow. Some calls
-// fail: at the end of a mapping it does unmap, and maps nothing there later.
+// TestMappingsAgain: what the kernel would not unmap is of use for the blocks that follow. Some
+// calls fail: at the end of a mapping it does unmap, and maps nothing there later.
 func TestMappingsAgain(t *testing.T) {
 	t.Parallel()
 	program := testlib.CC(t, "again.c")
 	for headroom := 0; headroom <= 10; headroom += 2 {
 		env := append(append([]string{}, quiet...), "TA_PURGE_DELAY=0ms")
-		r := testlib.Run(t, testlib.Cmd{Args: []string{program, strconv.Itoa(headroom)}, Env: env, Preload: true})
+		r := testlib.Run(t, testlib.Cmd{Args: []string{program, strconv.Itoa(headroom)}, Env: env,
+			Preload: true})
 		var failed, mib int
-		if _, err := fmt.Sscan(r.Stdout, &failed, &mib); err != nil || r.Status != 0 || r.Stderr != "" {
-			t.Fatalf("%d mappings left: status %d, %v, %q, %s", headroom, r.Status, err, r.Stdout, r.Stderr)
+		if _, err := fmt.Sscan(r.Stdout, &failed, &mib); err != nil || r.Status != 0 ||
+			r.Stderr != "" {
+			t.Fatalf("%d mappings left: status %d, %v, %q, %s", headroom, r.Status, err, r.Stdout,
+				r.Stderr)
 		}
-		t.Logf("%d mappings left: %d calls of 2000 failed, %d MiB more are mapped", headroom, failed, mib)
+		t.Logf("%d mappings left: %d calls of 2000 failed, %d MiB more are mapped", headroom,
+			failed, mib)
 		if failed > 500 || mib > 250 {
-			t.Errorf("%d mappings left: %d calls of 2000 failed, %d MiB more are mapped", headroom, failed, mib)
+			t.Errorf("%d mappings left: %d calls of 2000 failed, %d MiB more are mapped", headroom,
+				failed, mib)
 		}
 	}
 }
@@ -88,22 +95,24 @@ func TestGrowNearLimit(t *testing.T) {
 	t.Parallel()
 	program := testlib.CC(t, "grow.c", "-fno-builtin")
 	for _, env := range []string{"TA_PURGE_DELAY=", "TA_PURGE_DELAY=0ms", "TA_HUGEPAGES=thp"} {
-		r := testlib.Run(t, testlib.Cmd{Args: []string{program}, Env: append(append([]string{}, quiet...), env), Preload: true})
+		r := testlib.Run(t, testlib.Cmd{Args: []string{program},
+			Env: append(append([]string{}, quiet...), env), Preload: true})
 		if r.Status != 0 || r.Stderr != "" {
 			t.Errorf("%s: status %d, %s", env, r.Status, r.Stderr)
 		}
 	}
 }
 
-// TestFillLimit: how much of a limit of the address space blocks of one size fill. The library itself takes a twentieth of it, and a size
-// class may be an eighth larger than the block.
+// TestFillLimit: how much of a limit of the address space blocks of one size fill. The library
+// itself takes a twentieth of it, and a size class may be an eighth larger than the block.
 func TestFillLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 128 << 20
 	program := testlib.CC(t, "fill.c", "-fno-builtin")
 	fill := func(bytes int, preload bool) float64 {
 		script := fmt.Sprintf(`ulimit -S -v %d; exec "$0" %d`, limit>>10, bytes)
-		r := testlib.Run(t, testlib.Cmd{Args: []string{"sh", "-c", script, program}, Env: quiet, Preload: preload})
+		r := testlib.Run(t, testlib.Cmd{Args: []string{"sh", "-c", script, program}, Env: quiet,
+			Preload: preload})
 		sum, err := strconv.Atoi(strings.TrimSpace(r.Stderr))
 		if err != nil || r.Status != 0 {
 			t.Fatalf("%d bytes: status %d, %s", bytes, r.Status, r.Stderr)
@@ -114,13 +123,16 @@ func TestFillLimit(t *testing.T) {
 		bytes int
 		least float64
 	}{
-		{16, 0.9}, {1 << 10, 0.9}, {10 << 10, 0.9}, {100 << 10, 0.9}, {1 << 20, 0.9}, {10 << 20, 0.9},
-		{100, 0.82}, {1_000, 0.9}, {10_000, 0.89}, {30_000, 0.89}, {100_000, 0.86}, {300_000, 0.84}, {1_000_000, 0.88}, {3_000_000, 0.87}, {10_000_000, 0.87},
+		{16, 0.9}, {1 << 10, 0.9}, {10 << 10, 0.9}, {100 << 10, 0.9}, {1 << 20, 0.9},
+		{10 << 20, 0.9},
+		{100, 0.82}, {1_000, 0.9}, {10_000, 0.89}, {30_000, 0.89}, {100_000, 0.86}, {300_000, 0.84},
+		{1_000_000, 0.88}, {3_000_000, 0.87}, {10_000_000, 0.87},
 	} {
 		glibc, ours := fill(c.bytes, false), fill(c.bytes, true)
 		t.Logf("%d bytes: %.3f of the limit, glibc %.3f", c.bytes, ours, glibc)
 		if ours < c.least {
-			t.Errorf("%d bytes: %.3f of the limit, not %.2f; glibc %.3f", c.bytes, ours, c.least, glibc)
+			t.Errorf("%d bytes: %.3f of the limit, not %.2f; glibc %.3f", c.bytes, ours, c.least,
+				glibc)
 		}
 	}
 }

@@ -78,7 +78,8 @@ const (
 	waitOwn        = 0x60000000 // __WALL | __WNOTHREAD: what this thread traces, of any sort
 )
 
-// code is where calls come from that may be refused: a part of a file, from the first address on that it is mapped to.
+// code is where calls come from that may be refused: a part of a file, from the first address on
+// that it is mapped to.
 type code struct {
 	file     string
 	from, to uint64
@@ -108,7 +109,8 @@ func traceCode(tb testing.TB, f fault, c code, env []string, argv ...string) out
 	tb.Helper()
 	dir := tb.TempDir()
 	var files [3]*os.File
-	for i, name := range []string{os.DevNull, filepath.Join(dir, "out"), filepath.Join(dir, "err")} {
+	for i, name := range []string{os.DevNull, filepath.Join(dir, "out"),
+		filepath.Join(dir, "err")} {
 		var err error
 		if files[i], err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0600); err != nil {
 			tb.Fatal(err)
@@ -218,7 +220,8 @@ func (r *tracer) stopped(pid int, ws syscall.WaitStatus) {
 // call sees the beginning or the end of a system call.
 func (r *tracer) call(pid int) {
 	var info callInfo
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, getSyscallInfo, uintptr(pid), unsafe.Sizeof(info),
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, getSyscallInfo, uintptr(pid),
+		unsafe.Sizeof(info),
 		uintptr(unsafe.Pointer(&info)), 0, 0)
 	if errno != 0 {
 		return
@@ -267,8 +270,8 @@ func (r *tracer) wants(info *callInfo) bool {
 	return false
 }
 
-// findCode looks for the file among a task's mappings. The loader reserves room for all of it at once, and maps its code,
-// which is more than one segment, in several calls.
+// findCode looks for the file among a task's mappings. The loader reserves room for all of it at
+// once, and maps its code, which is more than one segment, in several calls.
 func (r *tracer) findCode(pid int) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {

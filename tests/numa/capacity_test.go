@@ -52,60 +52,82 @@ func capacityChecks() []check {
 			t.Errorf("migrations %+v", m)
 		}
 	}
-	fewMoved := tiers(0, [3]int64{cap / 4, 4000*10240 - cap, 0}, [3]int64{cap, 4000*10240 - cap/4, 0})
+	fewMoved := tiers(0, [3]int64{cap / 4, 4000*10240 - cap, 0},
+		[3]int64{cap, 4000*10240 - cap/4, 0})
 	full := [3]int64{cap, cap, cap}
 	most := [3]int64{cap * 7 / 8, cap * 7 / 8, cap * 7 / 8}
 	return []check{
-		{name: "soft reroutes", env: "TA_FAST_SOFT=16M TA_DEFAULT_HINT=prefer_fast", script: "/guest/plain " + lots,
+		{name: "soft reroutes", env: "TA_FAST_SOFT=16M TA_DEFAULT_HINT=prefer_fast",
+			script: "/guest/plain " + lots,
 			judge: both(capped, func(t *testing.T, r *remains) {
-				if s := r.stats(t, "plain.json").Tiers["fast"]; s.Rerouted == 0 || s.Violations != 0 {
+				if s := r.stats(t, "plain.json").Tiers["fast"]; s.Rerouted == 0 ||
+					s.Violations != 0 {
 					t.Errorf("%+v", s)
 				}
 			})},
-		{name: "soft warns", env: "TA_FAST_SOFT=1M TA_ON_SOFTCAP=warn TA_DEFAULT_HINT=hot", script: "/guest/plain " + lots,
+		{name: "soft warns", env: "TA_FAST_SOFT=1M TA_ON_SOFTCAP=warn TA_DEFAULT_HINT=hot",
+			script: "/guest/plain " + lots,
 			judge: func(t *testing.T, r *remains) {
 				onlyOn(t, r.blockAreas(t, 0), 0)
 				if s := r.stats(t, "plain.json").Tiers["fast"]; s.Exceeded == 0 || s.Rerouted != 0 {
 					t.Errorf("%+v", s)
 				}
 			}},
-		{name: "hard routes", env: "TA_FAST_HARD=16M TA_DEFAULT_HINT=hot", script: "/guest/plain " + lots,
+		{name: "hard routes", env: "TA_FAST_HARD=16M TA_DEFAULT_HINT=hot",
+			script: "/guest/plain " + lots,
 			judge: both(capped, func(t *testing.T, r *remains) {
-				if s := r.stats(t, "plain.json").Tiers["fast"]; s.RoutedSlow == 0 || s.Violations == 0 || s.Refused != 0 {
+				if s := r.stats(t, "plain.json").Tiers["fast"]; s.RoutedSlow == 0 ||
+					s.Violations == 0 || s.Refused != 0 {
 					t.Errorf("%+v", s)
 				}
 			})},
-		{name: "hard fails", env: "TA_FAST_HARD=16M TA_ON_HARDCAP=fail TA_DEFAULT_HINT=hot", script: "/guest/plain " + lots, status: 12},
-		{name: "hard fails in one tier", env: "TA_FAST_HARD=16M TA_ON_HARDCAP=fail TA_DEFAULT_HINT=hot", script: "/guest/known full 500",
-			judge: tiers(0, [3]int64{most[0]}, [3]int64{cap})},
-		{name: "hard in all tiers", env: "TA_FAST_HARD=16M TA_NORMAL_HARD=16M TA_SLOW_HARD=16M TA_DEFAULT_HINT=hot",
+		{name: "hard fails", env: "TA_FAST_HARD=16M TA_ON_HARDCAP=fail TA_DEFAULT_HINT=hot",
+			script: "/guest/plain " + lots, status: 12},
+		{name: "hard fails in one tier",
+			env:    "TA_FAST_HARD=16M TA_ON_HARDCAP=fail TA_DEFAULT_HINT=hot",
+			script: "/guest/known full 500",
+			judge:  tiers(0, [3]int64{most[0]}, [3]int64{cap})},
+		{name: "hard in all tiers",
+			env:    "TA_FAST_HARD=16M TA_NORMAL_HARD=16M TA_SLOW_HARD=16M TA_DEFAULT_HINT=hot",
 			script: "/guest/known full 500", judge: tiers(0, most, full)},
-		{name: "hard from the middle", env: "TA_NORMAL_HARD=16M TA_SLOW_HARD=16M", script: "/guest/known full 500",
-			judge: tiers(0, [3]int64{0, most[1], most[2]}, [3]int64{0, cap, cap})},
-		{name: "demote hot", env: demote + "hot", script: "/guest/known demote 40 1000", judge: moved},
-		{name: "demote prefer_fast", env: demote + "prefer_fast", script: "/guest/known demote 40 1000", judge: moved},
-		{name: "demote small blocks", env: demote + "prefer_fast", script: "/guest/known demote 4000 10", judge: fewMoved},
-		{name: "demote in the background", env: demote + "hot TA_BACKGROUND=1", script: "/guest/known demote 40 1000 idle", judge: moved},
+		{name: "hard from the middle", env: "TA_NORMAL_HARD=16M TA_SLOW_HARD=16M",
+			script: "/guest/known full 500",
+			judge:  tiers(0, [3]int64{0, most[1], most[2]}, [3]int64{0, cap, cap})},
+		{name: "demote hot", env: demote + "hot", script: "/guest/known demote 40 1000",
+			judge: moved},
+		{name: "demote prefer_fast", env: demote + "prefer_fast",
+			script: "/guest/known demote 40 1000", judge: moved},
+		{name: "demote small blocks", env: demote + "prefer_fast",
+			script: "/guest/known demote 4000 10", judge: fewMoved},
+		{name: "demote in the background", env: demote + "hot TA_BACKGROUND=1",
+			script: "/guest/known demote 40 1000 idle", judge: moved},
 		{name: "move", script: "/guest/known move", judge: says("moved")},
-		{name: "move home", env: "TA_NORMAL_SOFT=8M TA_ON_SOFTCAP=demote", script: "/guest/known home", judge: says("at home")},
+		{name: "move home", env: "TA_NORMAL_SOFT=8M TA_ON_SOFTCAP=demote",
+			script: "/guest/known home", judge: says("at home")},
 		{name: "move without mappings", judge: says("as far as it goes"),
 			script: "echo 600 >/proc/sys/vm/max_map_count; /guest/known mappings; s=$?; echo 65530 >/proc/sys/vm/max_map_count; (exit $s)"},
-		{name: "move one of many", script: "/guest/known neighbours 300 && /guest/known neighbours 5000", judge: says("in their places")},
+		{name: "move one of many",
+			script: "/guest/known neighbours 300 && /guest/known neighbours 5000",
+			judge:  says("in their places")},
 		// The fast node has 256 MiB, of which the kernel and the files of this machine have some.
 		{name: "pin large blocks", script: "/guest/known pin 20000", judge: pinned},
 		{name: "pin blocks", script: "/guest/known pin 1000", judge: pinned},
-		{name: "pin under a cap", env: "TA_FAST_HARD=16M", script: "/guest/known pin 500 && /guest/known pin 40", judge: func(t *testing.T, r *remains) {
-			rounds := r.numbers(t, "pinned")
-			if len(rounds) != 4 {
-				t.Errorf("%d rounds", len(rounds))
-			}
-			for _, pages := range rounds {
-				if err := within("pinned", pages[0]*4096, cap/2, cap); err != nil || pages[1]+pages[2]+pages[3] != 0 {
-					t.Error(err, pages)
+		{name: "pin under a cap", env: "TA_FAST_HARD=16M",
+			script: "/guest/known pin 500 && /guest/known pin 40",
+			judge: func(t *testing.T, r *remains) {
+				rounds := r.numbers(t, "pinned")
+				if len(rounds) != 4 {
+					t.Errorf("%d rounds", len(rounds))
 				}
-			}
-		}},
-		{name: "nobody was killed", plain: true, script: "! dmesg | grep -iE 'out of memory|killed process'"},
+				for _, pages := range rounds {
+					if err := within("pinned", pages[0]*4096, cap/2, cap); err != nil ||
+						pages[1]+pages[2]+pages[3] != 0 {
+						t.Error(err, pages)
+					}
+				}
+			}},
+		{name: "nobody was killed", plain: true,
+			script: "! dmesg | grep -iE 'out of memory|killed process'"},
 		{name: "facts", plain: true, script: "/guest/facts", judge: says("as ever")},
 	}
 }

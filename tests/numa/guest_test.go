@@ -78,7 +78,8 @@ type guest struct {
 func (g *guest) run(t *testing.T) {
 	t.Helper()
 	out := t.TempDir()
-	r := testlib.Run(t, testlib.Cmd{Args: append([]string{"./vm.sh", "-n", g.nodes, "-p", g.words, "-o", out}, g.files...),
+	r := testlib.Run(t, testlib.Cmd{Args: append([]string{"./vm.sh", "-n", g.nodes, "-p", g.words,
+		"-o", out}, g.files...),
 		Stdin: g.script(), Timeout: 10 * time.Minute})
 	const missing = 123
 	switch {
@@ -107,7 +108,8 @@ func (g *guest) script() string {
 			fmt.Fprintf(&b, "export %s='%s'\n", name, value)
 		}
 		if !c.plain {
-			b.WriteString("export TA_STATS_FILE=/out/" + c.folder() + "/%e.json LD_PRELOAD=/guest/libtieralloc.so\n")
+			b.WriteString("export TA_STATS_FILE=/out/" + c.folder() +
+				"/%e.json LD_PRELOAD=/guest/libtieralloc.so\n")
 		}
 		b.WriteString(c.script)
 		b.WriteString("\nEND OF THE CHECK\n")
@@ -123,7 +125,8 @@ func (c *check) finish(t *testing.T, dir string) {
 	r.stdout = r.read(t, "stdout")
 	stderr, status := r.read(t, "stderr"), strings.TrimSpace(r.read(t, "status"))
 	if status != strconv.Itoa(c.status) || stderr != c.stderr {
-		t.Fatalf("status %s, not %d\nstdout: %s\nstderr: %s\nwant stderr: %s", status, c.status, r.stdout, stderr, c.stderr)
+		t.Fatalf("status %s, not %d\nstdout: %s\nstderr: %s\nwant stderr: %s", status, c.status,
+			r.stdout, stderr, c.stderr)
 	}
 	if c.judge != nil {
 		c.judge(t, r)
@@ -133,7 +136,8 @@ func (c *check) finish(t *testing.T, dir string) {
 // program compiles testdata/NAME.c and returns its path.
 func program(t *testing.T, name string, flags ...string) string {
 	t.Helper()
-	return testlib.CC(t, name+".c", append([]string{"-I" + filepath.Join(testlib.Root(), "interpose")}, flags...)...)
+	return testlib.CC(t, name+".c", append([]string{"-I" +
+		filepath.Join(testlib.Root(), "interpose")}, flags...)...)
 }
 
 // goBuild runs `go ARGS`, the first of which is a verb that takes -o, and returns the

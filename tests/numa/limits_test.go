@@ -32,30 +32,47 @@ func limitChecks() []check {
 		}
 	}
 	return []check{
-		{name: "no such node", env: "TA_NODE_SLOW=1,7 TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks,
-			stderr: line + `SLOW="1,7` + mayUse + "0-2), node 7 does not exist; using 1-2\n", judge: on(blockSizes, 1, 2)},
-		{name: "no such node, strictly", env: "TA_NODE_SLOW=7 TA_STRICT=1", script: "/guest/plain " + blocks, status: 78,
+		{name: "no such node", env: "TA_NODE_SLOW=1,7 TA_DEFAULT_HINT=cold",
+			script: "/guest/plain " + blocks,
+			stderr: line + `SLOW="1,7` + mayUse + "0-2), node 7 does not exist; using 1-2\n",
+			judge:  on(blockSizes, 1, 2)},
+		{name: "no such node, strictly", env: "TA_NODE_SLOW=7 TA_STRICT=1",
+			script: "/guest/plain " + blocks, status: 78,
 			stderr: line + `SLOW="7` + mayUse + "0-2), node 7 does not exist; using 1-2\n"},
-		{name: "nodes and no libnuma", env: "TA_NODE_FAST=2 TA_USE_LIBNUMA=0", script: "/guest/plain 64x10",
-			stderr: line + `FAST="2": expected no nodes beside TA_USE_LIBNUMA=0; using simulated tiers` + "\n", judge: simulated("plain.json")},
-		{name: "closed node", env: "TA_NODE_SLOW=2 TA_DEFAULT_HINT=cold", script: inCpuset("0-1", "/guest/plain "+blocks),
-			stderr: line + `SLOW="2` + mayUse + "0-1), node 2 is not in this process's cpuset; using 1\n", judge: on(blockSizes, 1)},
-		{name: "closed node, strictly", env: "TA_NODE_SLOW=2 TA_STRICT=1", script: inCpuset("0-1", "/guest/plain "+blocks), status: 78,
-			stderr: line + `SLOW="2` + mayUse + "0-1), node 2 is not in this process's cpuset; using 1\n"},
-		{name: "two nodes open", script: inCpuset("1-2", "/guest/known hints"), judge: func(t *testing.T, r *remains) {
-			numaBackend(t, r, "known.json", []int{1}, []int{1}, []int{2})
-			for _, pages := range append(r.numbers(t, "pin_fast fast"), r.numbers(t, "warm normal")...) {
-				if pages[0]+pages[2]+pages[3] != 0 || pages[1] == 0 {
-					t.Errorf("pages %v", pages)
+		{name: "nodes and no libnuma", env: "TA_NODE_FAST=2 TA_USE_LIBNUMA=0",
+			script: "/guest/plain 64x10",
+			stderr: line +
+				`FAST="2": expected no nodes beside TA_USE_LIBNUMA=0; using simulated tiers` + "\n",
+			judge: simulated("plain.json")},
+		{name: "closed node", env: "TA_NODE_SLOW=2 TA_DEFAULT_HINT=cold",
+			script: inCpuset("0-1", "/guest/plain "+blocks),
+			stderr: line + `SLOW="2` + mayUse +
+				"0-1), node 2 is not in this process's cpuset; using 1\n",
+			judge: on(blockSizes, 1)},
+		{name: "closed node, strictly", env: "TA_NODE_SLOW=2 TA_STRICT=1",
+			script: inCpuset("0-1", "/guest/plain "+blocks), status: 78,
+			stderr: line + `SLOW="2` + mayUse +
+				"0-1), node 2 is not in this process's cpuset; using 1\n"},
+		{name: "two nodes open", script: inCpuset("1-2", "/guest/known hints"),
+			judge: func(t *testing.T, r *remains) {
+				numaBackend(t, r, "known.json", []int{1}, []int{1}, []int{2})
+				for _, pages := range append(r.numbers(t, "pin_fast fast"),
+					r.numbers(t, "warm normal")...) {
+					if pages[0]+pages[2]+pages[3] != 0 || pages[1] == 0 {
+						t.Errorf("pages %v", pages)
+					}
 				}
-			}
-		}},
-		{name: "one node open", env: "TA_DEFAULT_HINT=cold", script: inCpuset("1", "/guest/plain "+blocks),
-			judge: both(simulated("plain.json"), on(blockSizes, 1))},
-		{name: "mbind not allowed", env: "TA_NODE_SLOW=2", script: "/guest/refuse /guest/plain 64x10",
-			stderr: line + `SLOW="2": expected a system that lets this process bind memory (mbind failed with errno 1); using simulated tiers` + "\n",
-			judge:  simulated("plain.json")},
-		{name: "mbind not allowed, nobody asked", script: "/guest/refuse /guest/plain 64x10", judge: simulated("plain.json")},
+			}},
+		{name: "one node open", env: "TA_DEFAULT_HINT=cold",
+			script: inCpuset("1", "/guest/plain "+blocks),
+			judge:  both(simulated("plain.json"), on(blockSizes, 1))},
+		{name: "mbind not allowed", env: "TA_NODE_SLOW=2",
+			script: "/guest/refuse /guest/plain 64x10",
+			stderr: line +
+				`SLOW="2": expected a system that lets this process bind memory (mbind failed with errno 1); using simulated tiers` + "\n",
+			judge: simulated("plain.json")},
+		{name: "mbind not allowed, nobody asked", script: "/guest/refuse /guest/plain 64x10",
+			judge: simulated("plain.json")},
 	}
 }
 
@@ -74,17 +91,20 @@ func hugeChecks() []check {
 		return large, small
 	}
 	return []check{
-		{name: "huge pages", env: "TA_HUGEPAGES=2M TA_DEFAULT_HINT=cold", script: "/guest/plain 4000000x2", judge: func(t *testing.T, r *remains) {
-			large, small := huge(t, r)
-			onlyOn(t, large, 2)
-			if sum(large)[2] < 8*mib || len(small) != 0 {
-				t.Errorf("%v of huge pages, others %v", sum(large), sum(small))
-			}
-			if s := r.stats(t, "plain.json").Tiers["slow"]; s.HugePages != "2M" || s.Fallbacks != 0 {
-				t.Errorf("%+v", s)
-			}
-		}},
-		{name: "huge pages of one tier", env: "TA_HUGEPAGES=fast:2M,slow:off TA_RULES=size>=6M:hot;size>=4M:cold",
+		{name: "huge pages", env: "TA_HUGEPAGES=2M TA_DEFAULT_HINT=cold",
+			script: "/guest/plain 4000000x2", judge: func(t *testing.T, r *remains) {
+				large, small := huge(t, r)
+				onlyOn(t, large, 2)
+				if sum(large)[2] < 8*mib || len(small) != 0 {
+					t.Errorf("%v of huge pages, others %v", sum(large), sum(small))
+				}
+				if s := r.stats(t, "plain.json").Tiers["slow"]; s.HugePages != "2M" ||
+					s.Fallbacks != 0 {
+					t.Errorf("%+v", s)
+				}
+			}},
+		{name: "huge pages of one tier",
+			env:    "TA_HUGEPAGES=fast:2M,slow:off TA_RULES=size>=6M:hot;size>=4M:cold",
 			script: "/guest/plain 7000000x1 5000000x1", judge: func(t *testing.T, r *remains) {
 				for _, a := range r.blockAreas(t, 7000000) {
 					if !slices.Contains(a.words, "kernelpagesize_kB=2048") || a.bytes[0] == 0 {
@@ -97,7 +117,8 @@ func hugeChecks() []check {
 					}
 				}
 			}},
-		{name: "on to huge pages", env: "TA_HUGEPAGES=slow:2M TA_NORMAL_SOFT=1M TA_SLOW_HARD=8M", script: "/guest/plain 60000x200 3000000x1",
+		{name: "on to huge pages", env: "TA_HUGEPAGES=slow:2M TA_NORMAL_SOFT=1M TA_SLOW_HARD=8M",
+			script: "/guest/plain 60000x200 3000000x1",
 			judge: func(t *testing.T, r *remains) {
 				large, _ := huge(t, r)
 				onlyOn(t, large, 2)
@@ -106,7 +127,9 @@ func hugeChecks() []check {
 					t.Errorf("%v of huge pages, at most %d bytes charged", sum(large), s.Peak)
 				}
 			}},
-		{name: "on from huge pages", env: "TA_HUGEPAGES=fast:2M,normal:off TA_FAST_HARD=8M TA_DEFAULT_HINT=hot", script: "/guest/plain 20000000x1",
+		{name: "on from huge pages",
+			env:    "TA_HUGEPAGES=fast:2M,normal:off TA_FAST_HARD=8M TA_DEFAULT_HINT=hot",
+			script: "/guest/plain 20000000x1",
 			judge: func(t *testing.T, r *remains) {
 				_, small := huge(t, r)
 				onlyOn(t, small, 1)
@@ -114,25 +137,28 @@ func hugeChecks() []check {
 					t.Errorf("%v of ordinary pages", sum(small))
 				}
 			}},
-		{name: "pin beside huge pages", env: "TA_HUGEPAGES=fast:2M TA_FAST_HARD=32M", script: "/guest/known pin 60", judge: func(t *testing.T, r *remains) {
-			for _, pages := range r.numbers(t, "pinned") {
-				if pages[0]*4096 < 28*mib || pages[1]+pages[2]+pages[3] != 0 {
-					t.Errorf("pinned pages: %v", pages)
+		{name: "pin beside huge pages", env: "TA_HUGEPAGES=fast:2M TA_FAST_HARD=32M",
+			script: "/guest/known pin 60", judge: func(t *testing.T, r *remains) {
+				for _, pages := range r.numbers(t, "pinned") {
+					if pages[0]*4096 < 28*mib || pages[1]+pages[2]+pages[3] != 0 {
+						t.Errorf("pinned pages: %v", pages)
+					}
 				}
-			}
-		}},
-		{name: "not enough huge pages", env: "TA_HUGEPAGES=2M", script: "/guest/plain 30000000x6", judge: func(t *testing.T, r *remains) {
-			_, small := huge(t, r)
-			if s := r.stats(t, "plain.json").Tiers["normal"]; s.Fallbacks == 0 || len(small) == 0 {
-				t.Errorf("%d fallbacks, %v of ordinary pages", s.Fallbacks, sum(small))
-			}
-			onlyOn(t, small, 1)
-		}},
-		{name: "transparent huge pages", env: "TA_HUGEPAGES=thp", script: "/guest/plain 20000000x3", judge: func(t *testing.T, r *remains) {
-			on([]int64{20000000}, 1)(t, r)
-			if huge := r.hugeBytes(t); huge < 40*mib {
-				t.Errorf("%d bytes of huge pages", huge)
-			}
-		}},
+			}},
+		{name: "not enough huge pages", env: "TA_HUGEPAGES=2M", script: "/guest/plain 30000000x6",
+			judge: func(t *testing.T, r *remains) {
+				_, small := huge(t, r)
+				if s := r.stats(t, "plain.json").Tiers["normal"]; s.Fallbacks == 0 || len(small) == 0 {
+					t.Errorf("%d fallbacks, %v of ordinary pages", s.Fallbacks, sum(small))
+				}
+				onlyOn(t, small, 1)
+			}},
+		{name: "transparent huge pages", env: "TA_HUGEPAGES=thp", script: "/guest/plain 20000000x3",
+			judge: func(t *testing.T, r *remains) {
+				on([]int64{20000000}, 1)(t, r)
+				if huge := r.hugeBytes(t); huge < 40*mib {
+					t.Errorf("%d bytes of huge pages", huge)
+				}
+			}},
 	}
 }

@@ -16,8 +16,10 @@ import (
 // firmware tells them apart.
 func TestThreeNodes(t *testing.T) {
 	t.Parallel()
-	g := guest{nodes: "256/2/100/50000 384/0/200/25000 384/0/400/6000", words: "hugepages=24", files: guestFiles(t)}
-	g.checks = append(g.checks, packageTests(3), toolCheck(`0 .*\b4 .*100/100 ns.*50000/50000`, "FAST=0", "NORMAL=0", "SLOW=1-2"))
+	g := guest{nodes: "256/2/100/50000 384/0/200/25000 384/0/400/6000", words: "hugepages=24",
+		files: guestFiles(t)}
+	g.checks = append(g.checks, packageTests(3),
+		toolCheck(`0 .*\b4 .*100/100 ns.*50000/50000`, "FAST=0", "NORMAL=0", "SLOW=1-2"))
 	g.checks = append(g.checks, placeChecks()...)
 	g.checks = append(g.checks, spreadChecks()...)
 	g.checks = append(g.checks, limitChecks()...)
@@ -34,14 +36,18 @@ func TestTwoSockets(t *testing.T) {
 	g.checks = []check{
 		packageTests(3),
 		toolCheck(`2 .*30 30 10`, "FAST=0-1", "NORMAL=0-1", "SLOW=2"),
-		{name: "hot", env: "TA_DEFAULT_HINT=hot", script: "/guest/plain " + blocks, judge: on(blockSizes, 0, 1)},
-		{name: "cold", env: "TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks, judge: on(blockSizes, 2)},
-		{name: "bound to a socket", env: "TA_DEFAULT_HINT=cold", script: "taskset 1 /guest/plain " + blocks,
+		{name: "hot", env: "TA_DEFAULT_HINT=hot", script: "/guest/plain " + blocks,
+			judge: on(blockSizes, 0, 1)},
+		{name: "cold", env: "TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks,
+			judge: on(blockSizes, 2)},
+		{name: "bound to a socket", env: "TA_DEFAULT_HINT=cold",
+			script: "taskset 1 /guest/plain " + blocks,
 			judge: func(t *testing.T, r *remains) {
 				numaBackend(t, r, "plain.json", []int{0, 1}, []int{0, 1}, []int{2})
 			}},
 		{name: "report", script: "/guest/known report", judge: func(t *testing.T, r *remains) {
-			if s := r.stats(t, "report.json"); s.Sampled || s.Backend != "numa" || !slices.Equal(s.Tiers["slow"].Nodes, []int{2}) {
+			if s := r.stats(t, "report.json"); s.Sampled || s.Backend != "numa" ||
+				!slices.Equal(s.Tiers["slow"].Nodes, []int{2}) {
 				t.Errorf("%+v", s)
 			}
 		}},
@@ -69,19 +75,21 @@ func guestFiles(t *testing.T) []string {
 	return []string{
 		testlib.Lib(t) + "=/guest/libtieralloc.so", perl + "=/guest/perl",
 		program(t, "plain"), program(t, "known"), program(t, "refuse"), program(t, "facts"),
-		goBuild(t, "numa.test", "test", "-c", "./numa"), goBuild(t, "plan.test", "test", "-c", "./numa/plan"),
+		goBuild(t, "numa.test", "test", "-c", "./numa"),
+		goBuild(t, "plan.test", "test", "-c", "./numa/plan"),
 		goBuild(t, "probe.test", "test", "-c", "./numa/probe"),
 		goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl"),
 	}
 }
 
-// packageTests runs those of packages numa, probe and plan's own tests that depend on the kernel, on the
-// guest's nodes.
+// packageTests runs those of packages numa, probe and plan's own tests that depend on the kernel,
+// on the guest's nodes.
 func packageTests(nodes int) check {
 	return check{name: "package numa", plain: true,
 		script: "/guest/numa.test -test.v -test.run 'Bind|Count' && /guest/probe.test -test.v -test.run Here && /guest/plan.test -test.v -test.run 'Here|Resolve'",
 		judge: func(t *testing.T, r *remains) {
-			if got := strings.Count(r.stdout, " MiB, distances ["); got != nodes || !strings.HasSuffix(r.stdout, "\nPASS\n") ||
+			if got := strings.Count(r.stdout, " MiB, distances ["); got != nodes ||
+				!strings.HasSuffix(r.stdout, "\nPASS\n") ||
 				strings.Contains(r.stdout, "--- SKIP") {
 				t.Errorf("%d nodes seen:\n%s", got, r.stdout)
 			}
@@ -91,14 +99,15 @@ func packageTests(nodes int) check {
 // toolCheck looks at what `tierallocctl topology` says: a row of its table, and the
 // TA_NODE_* lines.
 func toolCheck(row string, lines ...string) check {
-	return check{name: "topology", plain: true, script: "/guest/tierallocctl topology", judge: func(t *testing.T, r *remains) {
-		if !regexp.MustCompile(`(?m)^.*` + row).MatchString(r.stdout) {
-			t.Errorf("no row %q:\n%s", row, r.stdout)
-		}
-		for _, line := range lines {
-			if !strings.Contains(r.stdout, "export TA_NODE_"+line+"\n") {
-				t.Errorf("no line %q:\n%s", line, r.stdout)
+	return check{name: "topology", plain: true, script: "/guest/tierallocctl topology",
+		judge: func(t *testing.T, r *remains) {
+			if !regexp.MustCompile(`(?m)^.*` + row).MatchString(r.stdout) {
+				t.Errorf("no row %q:\n%s", row, r.stdout)
 			}
-		}
-	}}
+			for _, line := range lines {
+				if !strings.Contains(r.stdout, "export TA_NODE_"+line+"\n") {
+					t.Errorf("no line %q:\n%s", line, r.stdout)
+				}
+			}
+		}}
 }

@@ -18,7 +18,8 @@ type area struct {
 }
 
 // policyWords are the policies in whose name numa_maps has a blank.
-var policyWords = strings.NewReplacer("prefer (many)", "prefer(many)", "weighted interleave", "weighted-interleave")
+var policyWords = strings.NewReplacer("prefer (many)", "prefer(many)", "weighted interleave",
+	"weighted-interleave")
 
 // areas reads the two files that guest.h's maps() leaves.
 func (r *remains) areas(t *testing.T) []area {
@@ -38,7 +39,8 @@ func (r *remains) areas(t *testing.T) []area {
 		if err != nil || len(fields) < 2 {
 			t.Fatalf("numa_maps: %q: %v", line, err)
 		}
-		a := area{start: start, end: ends[start], policy: fields[1], words: fields[2:], bytes: map[int]int64{}}
+		a := area{start: start, end: ends[start], policy: fields[1], words: fields[2:],
+			bytes: map[int]int64{}}
 		unit, counts := int64(4096), map[int]int64{}
 		for _, word := range a.words {
 			var node int
@@ -97,7 +99,8 @@ func onlyOn(t *testing.T, areas []area, nodes ...int) {
 	for _, a := range areas {
 		for node, n := range a.bytes {
 			if n != 0 && !slices.Contains(nodes, node) {
-				t.Errorf("%x-%x (%s) has %d KiB on node %d, beside nodes %v: %v", a.start, a.end, a.policy, n>>10, node, nodes, a.bytes)
+				t.Errorf("%x-%x (%s) has %d KiB on node %d, beside nodes %v: %v", a.start, a.end,
+					a.policy, n>>10, node, nodes, a.bytes)
 			}
 		}
 	}

@@ -40,8 +40,10 @@ func numaBackend(t *testing.T, r *remains, file string, fast, normal, slow []int
 	t.Helper()
 	s := r.stats(t, file)
 	if s.Backend != "numa" || !slices.Equal(s.Tiers["fast"].Nodes, fast) ||
-		!slices.Equal(s.Tiers["normal"].Nodes, normal) || !slices.Equal(s.Tiers["slow"].Nodes, slow) {
-		t.Errorf("backend %q, tiers on %v %v %v", s.Backend, s.Tiers["fast"].Nodes, s.Tiers["normal"].Nodes, s.Tiers["slow"].Nodes)
+		!slices.Equal(s.Tiers["normal"].Nodes, normal) ||
+		!slices.Equal(s.Tiers["slow"].Nodes, slow) {
+		t.Errorf("backend %q, tiers on %v %v %v", s.Backend, s.Tiers["fast"].Nodes,
+			s.Tiers["normal"].Nodes, s.Tiers["slow"].Nodes)
 	}
 }
 
@@ -62,22 +64,26 @@ func placeChecks() []check {
 		node int
 	}{{"hot", 0}, {"prefer_fast", 0}, {"pin_fast", 0}, {"warm", 1}, {"cold", 2}} {
 		all = append(all, check{
-			name: "default hint " + c.hint, env: "TA_DEFAULT_HINT=" + c.hint, script: "/guest/plain " + blocks,
+			name: "default hint " + c.hint, env: "TA_DEFAULT_HINT=" + c.hint,
+			script: "/guest/plain " + blocks,
 			judge: both(on(blockSizes, c.node), func(t *testing.T, r *remains) {
 				numaBackend(t, r, "plain.json", []int{0}, []int{1}, []int{2})
 			}),
 		})
 	}
 	return apart(append(all,
-		check{name: "rules by size", env: "TA_RULES=size>=300K:cold;size<=1K:hot", script: "/guest/plain " + blocks,
+		check{name: "rules by size", env: "TA_RULES=size>=300K:cold;size<=1K:hot",
+			script: "/guest/plain " + blocks,
 			judge: func(t *testing.T, r *remains) {
 				on([]int64{64}, 0)(t, r)
 				on([]int64{3000, 40000, 300000}, 1)(t, r)
 				on([]int64{1000000, 6000000}, 2)(t, r)
 			}},
-		check{name: "rules by program", env: "TA_RULES=program=pla?n:cold;size>=1:hot", script: "/guest/plain " + blocks,
-			judge: on(blockSizes, 2)},
-		check{name: "nodes by hand", env: "TA_NODE_FAST=2 TA_NODE_NORMAL=0 TA_NODE_SLOW=1 TA_RULES=size<=1K:hot;size>=1M:cold",
+		check{name: "rules by program", env: "TA_RULES=program=pla?n:cold;size>=1:hot",
+			script: "/guest/plain " + blocks,
+			judge:  on(blockSizes, 2)},
+		check{name: "nodes by hand",
+			env:    "TA_NODE_FAST=2 TA_NODE_NORMAL=0 TA_NODE_SLOW=1 TA_RULES=size<=1K:hot;size>=1M:cold",
 			script: "/guest/plain 64x2000 3000x500 2000000x5",
 			judge: func(t *testing.T, r *remains) {
 				on([]int64{64}, 2)(t, r)
@@ -86,7 +92,8 @@ func placeChecks() []check {
 				numaBackend(t, r, "plain.json", []int{2}, []int{0}, []int{1})
 			}},
 		check{name: "hints", script: "/guest/known hints", judge: func(t *testing.T, r *remains) {
-			for hint, tier := range map[string]string{"hot": "fast", "warm": "normal", "cold": "slow", "pin_fast": "fast", "prefer_fast": "fast"} {
+			for hint, tier := range map[string]string{"hot": "fast", "warm": "normal",
+				"cold": "slow", "pin_fast": "fast", "prefer_fast": "fast"} {
 				node := map[string]int{"fast": 0, "normal": 1, "slow": 2}[tier]
 				rows := r.numbers(t, hint+" "+tier)
 				if len(rows) != 4 {
@@ -99,7 +106,8 @@ func placeChecks() []check {
 				}
 			}
 		}},
-		check{name: "a stranger", env: "TA_DEFAULT_HINT=cold", script: perlScript, judge: judgePerl},
+		check{name: "a stranger", env: "TA_DEFAULT_HINT=cold", script: perlScript,
+			judge: judgePerl},
 		check{name: "report", script: "/guest/known report", judge: judgeReport},
 	))
 }
@@ -107,33 +115,42 @@ func placeChecks() []check {
 // spreadChecks: automatic nodes beside some that are named, and tiers of several nodes.
 func spreadChecks() []check {
 	return []check{
-		{name: "no settings", script: "/guest/plain " + blocks, judge: both(on(blockSizes, 0), func(t *testing.T, r *remains) {
-			numaBackend(t, r, "plain.json", []int{0}, []int{0}, []int{1, 2})
-		})},
-		{name: "one tier by hand", env: "TA_NODE_FAST=1 TA_DEFAULT_HINT=hot", script: "/guest/plain " + blocks,
+		{name: "no settings", script: "/guest/plain " + blocks,
+			judge: both(on(blockSizes, 0), func(t *testing.T, r *remains) {
+				numaBackend(t, r, "plain.json", []int{0}, []int{0}, []int{1, 2})
+			})},
+		{name: "one tier by hand", env: "TA_NODE_FAST=1 TA_DEFAULT_HINT=hot",
+			script: "/guest/plain " + blocks,
 			judge: both(on(blockSizes, 1), func(t *testing.T, r *remains) {
 				numaBackend(t, r, "plain.json", []int{1}, []int{0}, []int{2})
 			})},
-		{name: "nodes shared in part", env: "TA_NODE_NORMAL=0-1 TA_NODE_SLOW=1-2", script: "/guest/plain 64x10",
-			stderr: line + `SLOW="1-2": expected the nodes of TA_NODE_NORMAL (0-1) or none of them; using 2` + "\n",
+		{name: "nodes shared in part", env: "TA_NODE_NORMAL=0-1 TA_NODE_SLOW=1-2",
+			script: "/guest/plain 64x10",
+			stderr: line +
+				`SLOW="1-2": expected the nodes of TA_NODE_NORMAL (0-1) or none of them; using 2` +
+				"\n",
 			judge: func(t *testing.T, r *remains) {
 				numaBackend(t, r, "plain.json", []int{0, 1}, []int{0, 1}, []int{2})
 			}},
-		{name: "interleaved", env: "TA_NODE_NORMAL=interleave:0,2", script: "/guest/plain 6000000x6", judge: ratio(0, 2, 1)},
+		{name: "interleaved", env: "TA_NODE_NORMAL=interleave:0,2",
+			script: "/guest/plain 6000000x6", judge: ratio(0, 2, 1)},
 		{name: "weighted", env: "TA_NODE_NORMAL=weighted:1,2", script: `
 			weights=/sys/kernel/mm/mempolicy/weighted_interleave
 			echo 3 >$weights/node1 && echo 1 >$weights/node2 && /guest/plain 6000000x6
 			status=$?; echo >$weights/node1; echo >$weights/node2; exit $status`, judge: ratio(1, 2, 3)},
-		{name: "report of nodes that are shared", env: "TA_NODE_FAST=0-1 TA_NODE_NORMAL=interleave:0,1", script: "/guest/known report",
+		{name: "report of nodes that are shared",
+			env: "TA_NODE_FAST=0-1 TA_NODE_NORMAL=interleave:0,1", script: "/guest/known report",
 			judge: judgeReport},
-		{name: "simulated", env: "TA_USE_LIBNUMA=0 TA_DEFAULT_HINT=cold", script: "/guest/plain " + blocks,
+		{name: "simulated", env: "TA_USE_LIBNUMA=0 TA_DEFAULT_HINT=cold",
+			script: "/guest/plain " + blocks,
 			judge: func(t *testing.T, r *remains) {
 				for _, a := range r.blockAreas(t, 0) {
 					if a.policy != "default" {
 						t.Errorf("policy %s", a.policy)
 					}
 				}
-				if s := r.stats(t, "plain.json"); s.Backend != "simulated" || s.Tiers["slow"].Nodes == nil || len(s.Tiers["slow"].Nodes) != 0 ||
+				if s := r.stats(t, "plain.json"); s.Backend != "simulated" ||
+					s.Tiers["slow"].Nodes == nil || len(s.Tiers["slow"].Nodes) != 0 ||
 					s.Tiers["slow"].Peak < 25*mib || !slices.Equal(s.Nodes, []int{0, 1, 2}) {
 					t.Errorf("%+v %+v", s, s.Tiers["slow"])
 				}
@@ -149,7 +166,8 @@ func ratio(first, second int, times int64) func(*testing.T, *remains) {
 		t.Helper()
 		pages := r.numbers(t, "6000000")[0]
 		all := pages[0] + pages[1] + pages[2]
-		if diff := pages[first] - times*pages[second]; pages[first]+pages[second] != all || diff > 64 || diff < -64 || all < 8000 {
+		if diff := pages[first] - times*pages[second]; pages[first]+pages[second] != all ||
+			diff > 64 || diff < -64 || all < 8000 {
 			t.Errorf("pages %v, wanted %d to 1 on nodes %d and %d", pages, times, first, second)
 		}
 	}
@@ -170,7 +188,8 @@ func judgePerl(t *testing.T, r *remains) {
 	for _, a := range r.areas(t) {
 		if a.policy == "prefer(many)=balancing:2" {
 			ours = append(ours, a)
-		} else if slices.ContainsFunc(a.words, func(w string) bool { return strings.HasPrefix(w, "anon=") }) {
+		} else if slices.ContainsFunc(a.words,
+			func(w string) bool { return strings.HasPrefix(w, "anon=") }) {
 			stray += a.bytes[0] + a.bytes[1] + a.bytes[2]
 		}
 	}
@@ -222,20 +241,22 @@ func judgeReport(t *testing.T, r *remains) {
 	report := s.perNode()
 	for node := range 3 {
 		if report[node] != kernel[node] {
-			t.Errorf("node %d: %s by the report, %s by numa_maps", node, kib(report[node]), kib(kernel[node]))
+			t.Errorf("node %d: %s by the report, %s by numa_maps", node, kib(report[node]),
+				kib(kernel[node]))
 		}
 	}
 	slow := s.Tiers["slow"].PerNode
 	for node := range 3 {
 		if got := byPolicy["prefer(many)=balancing:2"][node]; got != slow[node] {
-			t.Errorf("slow tier, node %d: %s by the report, %s by numa_maps", node, kib(slow[node]), kib(got))
+			t.Errorf("slow tier, node %d: %s by the report, %s by numa_maps", node, kib(slow[node]),
+				kib(got))
 		}
 	}
 	judgeSample(t, r.stats(t, "sample.json"), kernel)
 }
 
-// judgeSample: a report made from a sample of the pages says so, and gives each node its part of them within five
-// points in a hundred.
+// judgeSample: a report made from a sample of the pages says so, and gives each node its part of
+// them within five points in a hundred.
 func judgeSample(t *testing.T, s *stats, kernel map[int]int64) {
 	t.Helper()
 	if !s.Sampled || !slices.Equal(s.Nodes, []int{0, 1, 2}) {
@@ -245,8 +266,10 @@ func judgeSample(t *testing.T, s *stats, kernel map[int]int64) {
 	report := s.perNode()
 	for node := range 3 {
 		if off := 100 * (report[node] - kernel[node]) / all; off > 5 || off < -5 {
-			t.Errorf("node %d: %s by a sample, %s of %s by numa_maps", node, kib(report[node]), kib(kernel[node]), kib(all))
+			t.Errorf("node %d: %s by a sample, %s of %s by numa_maps", node, kib(report[node]),
+				kib(kernel[node]), kib(all))
 		}
-		t.Logf("node %d: %s by a sample, %s of %s by numa_maps", node, kib(report[node]), kib(kernel[node]), kib(all))
+		t.Logf("node %d: %s by a sample, %s of %s by numa_maps", node, kib(report[node]),
+			kib(kernel[node]), kib(all))
 	}
 }

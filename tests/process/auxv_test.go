@@ -9,8 +9,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// TestEnvironmentTaken: what the kernel has told of the process is known after the program has taken its
-// environment apart: a rule by library finds the program's name.
+// TestEnvironmentTaken: what the kernel has told of the process is known after the program has
+// taken its environment apart: a rule by library finds the program's name.
 func TestEnvironmentTaken(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "auxv.c", "-ldl")
@@ -21,8 +21,8 @@ func TestEnvironmentTaken(t *testing.T) {
 	}
 }
 
-// TestSetUserID: the library in a set-user-ID program writes no file that the caller names, whatever variables
-// the loader has taken out of the environment.
+// TestSetUserID: the library in a set-user-ID program writes no file that the caller names,
+// whatever variables the loader has taken out of the environment.
 func TestSetUserID(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -45,8 +45,10 @@ func TestSetUserID(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, taken := range []string{"A=1", "LD_LIBRARY_PATH=/x", "TMPDIR=/x"} {
-		cmd := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", prog, "setuid")
-		cmd.Env = []string{taken, "TA_STATS_FILE=" + open + "/report", "TA_STATS_LIVE=" + open + "/live", "TA_LOG=info", "TA_LOG_FILE=" + open + "/log"}
+		cmd := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", prog,
+			"setuid")
+		cmd.Env = []string{taken, "TA_STATS_FILE=" + open + "/report",
+			"TA_STATS_LIVE=" + open + "/live", "TA_LOG=info", "TA_LOG_FILE=" + open + "/log"}
 		if text, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", taken, err, text)
 		}

@@ -92,19 +92,26 @@ var callCases = []struct {
 		bytesAlloc: 48 + 5120 + 16 + 112, bytesFreed: 48 + 5120 + 16, classLive: classes{112: 1}}},
 	{"zeroed", 1000, delta{calls: counts{"calloc": 5, "free": 2}, failed: 2, allocs: 3, frees: 2,
 		bytesAlloc: 160 + 704 + 16, bytesFreed: 160 + 16, classLive: classes{704: 1}}},
-	{"resized", 1000, delta{calls: counts{"realloc": 8, "reallocarray": 2}, failed: 3, allocs: 5, frees: 4,
-		bytesAlloc: 208 + 5120 + 30720 + 64 + 96, bytesFreed: 208 + 5120 + 30720 + 64, classLive: classes{96: 1}}},
+	{"resized", 1000, delta{calls: counts{"realloc": 8, "reallocarray": 2}, failed: 3, allocs: 5,
+		frees:      4,
+		bytesAlloc: 208 + 5120 + 30720 + 64 + 96, bytesFreed: 208 + 5120 + 30720 + 64,
+		classLive: classes{96: 1}}},
 	// How often such a block moves is the heap's affair; that each move is two-sided is not.
-	{"resized huge", 60, delta{calls: counts{"malloc": 1, "realloc": 6, "free": 1}, bytesAlloc: -1, allocs: -1}},
-	{"aligned", 500, delta{calls: counts{"memalign": 3, "aligned_alloc": 2, "posix_memalign": 3, "valloc": 2, "pvalloc": 2, "free": 7},
+	{"resized huge", 60, delta{calls: counts{"malloc": 1, "realloc": 6, "free": 1}, bytesAlloc: -1,
+		allocs: -1}},
+	{"aligned", 500, delta{calls: counts{"memalign": 3, "aligned_alloc": 2, "posix_memalign": 3,
+		"valloc": 2, "pvalloc": 2, "free": 7},
 		failed: 5, allocs: 7, frees: 7, bytesAlloc: alignedBytes, bytesFreed: alignedBytes}},
 	{"aligned invalid", 500, delta{calls: counts{"posix_memalign": 1, "memalign": 1}, failed: 2}},
-	{"others", 500, delta{calls: counts{"malloc": 2, "malloc_usable_size": 2, "free_sized": 2, "free_aligned_sized": 1, "malloc_trim": 1},
+	{"others", 500, delta{calls: counts{"malloc": 2, "malloc_usable_size": 2, "free_sized": 2,
+		"free_aligned_sized": 1, "malloc_trim": 1},
 		allocs: 2, frees: 2, bytesAlloc: 128, bytesFreed: 128}},
-	{"cxx", 500, delta{calls: counts{"operator new": 4, "operator delete": 2}, failed: 1, allocs: 3, frees: 2,
+	{"cxx", 500, delta{calls: counts{"operator new": 4, "operator delete": 2}, failed: 1, allocs: 3,
+		frees:      2,
 		bytesAlloc: 80 + 128 + 20480, bytesFreed: 80 + 128, classLive: classes{20480: 1}}},
 	{"null deletes", 500, delta{calls: counts{"operator delete": 1}}},
-	{"own", 100, delta{calls: counts{"ta_alloc": 3, "ta_free": 1}, failed: 1, allocs: 2, frees: 1, hugeLive: 1,
+	{"own", 100, delta{calls: counts{"ta_alloc": 3, "ta_free": 1}, failed: 1, allocs: 2, frees: 1,
+		hugeLive:   1,
 		bytesAlloc: 32 + 5<<20, bytesFreed: 32}},
 	{"own odd", 500, delta{calls: counts{"ta_alloc": 1, "ta_free": 1}, failed: 1}},
 }
@@ -169,8 +176,10 @@ func TestCountsOfThreads(t *testing.T) {
 	a, b := twoRuns(t, prog, "threads", 2000, false)
 	// In 2 turns: makes runs twice, so 4 mallocs, 4 callocs and 4 free(NULL) of its
 	// own; drops frees 2 and makes 2; the main thread frees 1.
-	judge(t, a, b, 1000, delta{calls: counts{"malloc": 6, "calloc": 4, "free": 7}, allocs: 10, frees: 3,
-		bytesAlloc: 4*352 + 4*352 + 2*1536, bytesFreed: 2*352 + 1536, cross: b.Heap.Cross/1000 - a.Heap.Cross/1000,
+	judge(t, a, b, 1000, delta{calls: counts{"malloc": 6, "calloc": 4, "free": 7}, allocs: 10,
+		frees:      3,
+		bytesAlloc: 4*352 + 4*352 + 2*1536, bytesFreed: 2*352 + 1536,
+		cross:     b.Heap.Cross/1000 - a.Heap.Cross/1000,
 		classLive: classes{352: 6, 1536: 1}})
 	if got := b.Heap.Cross - a.Heap.Cross; got < 1000 {
 		t.Errorf("cross_thread_frees: %d in 1000 turns, at least the main thread's frees", got)
@@ -183,10 +192,12 @@ func TestThreadHeaps(t *testing.T) {
 	prog := testlib.CC(t, "calls.c", withCxx...)
 	a, b := twoRuns(t, prog, "together", 10, false)
 	if a.Heap.Heaps != 1 || b.Heap.Heaps != 1 {
-		t.Errorf("thread_heaps %d and %d; only the main thread was left", a.Heap.Heaps, b.Heap.Heaps)
+		t.Errorf("thread_heaps %d and %d; only the main thread was left", a.Heap.Heaps,
+			b.Heap.Heaps)
 	}
 	if a.Heap.Abandoned != 10 || b.Heap.Abandoned != 20 {
-		t.Errorf("thread_heaps_abandoned %d after 10 threads at a time, %d after 20", a.Heap.Abandoned, b.Heap.Abandoned)
+		t.Errorf("thread_heaps_abandoned %d after 10 threads at a time, %d after 20",
+			a.Heap.Abandoned, b.Heap.Abandoned)
 	}
 	if got := b.Heap.Cross - a.Heap.Cross; got != 10 {
 		t.Errorf("cross_thread_frees: %d more for 10 more blocks", got)

@@ -10,13 +10,15 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// memoryGroup makes a control group that is limited to so many MiB, of whichever version has the memory here.
+// memoryGroup makes a control group that is limited to so many MiB, of whichever version has the
+// memory here.
 func memoryGroup(t *testing.T, mib int) (dir string) {
 	t.Helper()
 	const root = "/sys/fs/cgroup"
 	name := fmt.Sprintf("tieralloc-test-%d-%d", os.Getpid(), mib)
 	dir, file := filepath.Join(root, "memory", name), "memory.limit_in_bytes"
-	if text, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")); err == nil && strings.Contains(string(text), "memory") {
+	if text, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")); err == nil &&
+		strings.Contains(string(text), "memory") {
 		dir, file = filepath.Join(root, name), "memory.max"
 		// Where that is refused, the next file does not exist.
 		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+memory"), 0)
@@ -34,16 +36,20 @@ func memoryGroup(t *testing.T, mib int) (dir string) {
 
 // inGroup are the arguments of a command that runs in the group.
 func inGroup(dir, lib string, args ...string) []string {
-	return append([]string{"sh", "-c", `echo $$ >"$0/cgroup.procs" && LD_PRELOAD=$1 && export LD_PRELOAD && shift && exec "$@"`, dir, lib}, args...)
+	return append([]string{"sh", "-c",
+		`echo $$ >"$0/cgroup.procs" && LD_PRELOAD=$1 && export LD_PRELOAD && shift && exec "$@"`,
+		dir, lib}, args...)
 }
 
-// TestSmallGroup: what a program has freed does not have it killed in a control group in which its blocks have room.
+// TestSmallGroup: what a program has freed does not have it killed in a control group in which its
+// blocks have room.
 func TestSmallGroup(t *testing.T) {
 	dir := memoryGroup(t, 64)
 	prog := testlib.CC(t, "phases.c")
 	for _, env := range [][]string{nil, {"TA_PURGE_DELAY=3600s"}} {
 		for range 5 {
-			r := testlib.Run(t, testlib.Cmd{Args: inGroup(dir, testlib.Lib(t), prog), Env: append(append([]string{}, quiet...), env...)})
+			r := testlib.Run(t, testlib.Cmd{Args: inGroup(dir, testlib.Lib(t), prog),
+				Env: append(append([]string{}, quiet...), env...)})
 			if clean(t, r); r.Status != 0 {
 				t.Fatalf("%v: killed", env)
 			}
@@ -51,8 +57,8 @@ func TestSmallGroup(t *testing.T) {
 	}
 }
 
-// TestGroupLooks: a small process never looks at its control group, a large one a few times, and one that has little
-// room as often as it may make a difference.
+// TestGroupLooks: a small process never looks at its control group, a large one a few times, and
+// one that has little room as often as it may make a difference.
 func TestGroupLooks(t *testing.T) {
 	needStrace(t)
 	dir := memoryGroup(t, 256)
@@ -79,7 +85,8 @@ func TestGroupLooks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := strings.Count(string(text), `"/proc/self/cgroup"`); n < c.least || n > c.most {
-				t.Errorf("it has looked %d times, not %d to %d times:\n%s", n, c.least, c.most, clip(string(text)))
+				t.Errorf("it has looked %d times, not %d to %d times:\n%s", n, c.least, c.most,
+					clip(string(text)))
 			}
 		})
 	}
@@ -90,27 +97,33 @@ func TestToolNamesLimit(t *testing.T) {
 	dir := memoryGroup(t, 96)
 	tool := filepath.Join(testlib.Root(), "build", "tierallocctl")
 	for verb, want := range map[string][]string{
-		"topology": {"the control group has 96 MiB"}, "check": {"the control group has 96 MiB", "TA_SLOW_HARD is 1.0 GiB"},
+		"topology": {"the control group has 96 MiB"},
+		"check":    {"the control group has 96 MiB", "TA_SLOW_HARD is 1.0 GiB"},
 	} {
-		r := testlib.Run(t, testlib.Cmd{Args: inGroup(dir, "", tool, verb), Env: append(append([]string{}, quiet...), "TA_SLOW_HARD=1G")})
+		r := testlib.Run(t, testlib.Cmd{Args: inGroup(dir, "", tool, verb),
+			Env: append(append([]string{}, quiet...), "TA_SLOW_HARD=1G")})
 		for _, words := range want {
 			if r.Status != 0 || !strings.Contains(r.Stdout, words) {
-				t.Errorf("%s: status %d, %q is missing in\n%s%s", verb, r.Status, words, r.Stdout, r.Stderr)
+				t.Errorf("%s: status %d, %q is missing in\n%s%s", verb, r.Status, words, r.Stdout,
+					r.Stderr)
 			}
 		}
 	}
 }
 
-// TestCapsOfGroup: a cap in percent is of the control group's limit where that is less than what the nodes have.
+// TestCapsOfGroup: a cap in percent is of the control group's limit where that is less than what
+// the nodes have.
 func TestCapsOfGroup(t *testing.T) {
 	dir, file := memoryGroup(t, 100), filepath.Join(t.TempDir(), "stats")
 	clean(t, testlib.Run(t, testlib.Cmd{Args: inGroup(dir, testlib.Lib(t), "true"),
-		Env: append(append([]string{}, quiet...), "TA_FAST_HARD=80%", "TA_SLOW_SOFT=1%", "TA_STATS_FILE="+file)}))
+		Env: append(append([]string{}, quiet...), "TA_FAST_HARD=80%", "TA_SLOW_SOFT=1%",
+			"TA_STATS_FILE="+file)}))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, words := range []string{fmt.Sprintf(`"capacity_hard": %d,`, 80<<20), fmt.Sprintf(`"capacity_soft": %d,`, 1<<20)} {
+	for _, words := range []string{fmt.Sprintf(`"capacity_hard": %d,`, 80<<20),
+		fmt.Sprintf(`"capacity_soft": %d,`, 1<<20)} {
 		if strings.Count(string(text), words) != 1 {
 			t.Errorf("the report has no %s:\n%s", words, clip(string(text)))
 		}

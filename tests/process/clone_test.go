@@ -7,8 +7,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// TestNoThreadState: a child of clone without thread-local storage ends as it does without the library,
-// whatever the library has to write then.
+// TestNoThreadState: a child of clone without thread-local storage ends as it does without the
+// library, whatever the library has to write then.
 func TestNoThreadState(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "clone.c", "-fno-stack-protector", "-Wl,-z,now")
@@ -19,12 +19,14 @@ func TestNoThreadState(t *testing.T) {
 		}
 	}
 	for _, env := range []string{
-		"A=", "TA_DISABLE=1", "TA_INTERPOSE=0", "TA_SECURE=1", "TA_RULES=thread=child:hot", "TA_LOG=debug",
+		"A=", "TA_DISABLE=1", "TA_INTERPOSE=0", "TA_SECURE=1", "TA_RULES=thread=child:hot",
+		"TA_LOG=debug",
 		"TA_STATS_LIVE=1", "TA_STATS_FILE=" + filepath.Join(t.TempDir(), "%p"),
 	} {
 		for name, status := range names {
 			t.Run(env+"/"+name, func(t *testing.T) {
-				r := preloaded(t, []string{env, "TA_LOG_FILE=" + filepath.Join(t.TempDir(), "log")}, prog, name)
+				r := preloaded(t, []string{env, "TA_LOG_FILE=" + filepath.Join(t.TempDir(), "log")},
+					prog, name)
 				if r.Status != status || r.Stdout+r.Stderr != "" {
 					t.Errorf("%+v, want status %d", r, status)
 				}
@@ -33,7 +35,8 @@ func TestNoThreadState(t *testing.T) {
 	}
 }
 
-// TestKeyZero: the library's thread-specific key is not the one that a program names by a variable that it never set.
+// TestKeyZero: the library's thread-specific key is not the one that a program names by a variable
+// that it never set.
 func TestKeyZero(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "key0.c")

@@ -15,7 +15,8 @@ func TestDormant(t *testing.T) {
 	prog := testlib.CC(t, "dormant.c", "-ldl")
 	want := plain(t, prog, "show")
 	clean(t, want)
-	for _, env := range []string{"TA_STATS_FILE=", "TA_STATS_FILE=" + filepath.Join(t.TempDir(), "s"), "TA_DISABLE=1", "TA_INTERPOSE=0"} {
+	for _, env := range []string{"TA_STATS_FILE=",
+		"TA_STATS_FILE=" + filepath.Join(t.TempDir(), "s"), "TA_DISABLE=1", "TA_INTERPOSE=0"} {
 		r := preloaded(t, []string{env}, prog, "show")
 		clean(t, r)
 		if r.Stdout != want.Stdout {
@@ -30,7 +31,8 @@ func TestGuest(t *testing.T) {
 	prog := testlib.CC(t, "dormant.c", "-ldl")
 	lib := "LIB=" + testlib.Lib(t)
 	guest := func(name string, env ...string) testlib.Result {
-		return testlib.Run(t, testlib.Cmd{Args: []string{prog, name}, Env: append(append([]string{lib}, quiet...), env...)})
+		return testlib.Run(t, testlib.Cmd{Args: []string{prog, name},
+			Env: append(append([]string{lib}, quiet...), env...)})
 	}
 	for _, env := range []string{"A=", "GLOBAL=1", "CLOSE=1"} {
 		t.Run(env, func(t *testing.T) { clean(t, guest("guest", env)) })
@@ -39,7 +41,8 @@ func TestGuest(t *testing.T) {
 		dir := t.TempDir()
 		clean(t, guest("guest", "TA_STATS_FILE="+filepath.Join(dir, "%e")))
 		r := readReport(t, filepath.Join(dir, "dormant"))
-		if r.Calls["ta_alloc"] != 3 || r.Calls["malloc"] != 0 || r.Calls["free"] != 0 || len(statsFiles(t, dir)) != 2 {
+		if r.Calls["ta_alloc"] != 3 || r.Calls["malloc"] != 0 || r.Calls["free"] != 0 ||
+			len(statsFiles(t, dir)) != 2 {
 			t.Errorf("calls %v, files %v", r.Calls, statsFiles(t, dir))
 		}
 	})

@@ -30,12 +30,14 @@ func TestEnds(t *testing.T) {
 		status int
 		files  int
 	}{
-		{"return", 0, 1}, {"exit", 7, 1}, {"quick_exit", 7, 1}, {"_exit", 7, 1}, {"_Exit", 7, 1}, {"pthread_exit", 0, 1},
+		{"return", 0, 1}, {"exit", 7, 1}, {"quick_exit", 7, 1}, {"_exit", 7, 1}, {"_Exit", 7, 1},
+		{"pthread_exit", 0, 1},
 		{"thread", 7, 1}, {"handler", 7, 1}, {"abort", 134, 0}, {"stray", 7, 1},
 	} {
 		t.Run(c.way, func(t *testing.T) {
 			dir := t.TempDir()
-			r := preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, "%e.json")}, prog, c.way)
+			r := preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, "%e.json")}, prog,
+				c.way)
 			files := statsFiles(t, dir)
 			if r.Status != c.status || r.Stdout+r.Stderr != "" || len(files) != c.files {
 				t.Fatalf("%+v, files %q", r, files)
@@ -52,7 +54,8 @@ func TestEnds(t *testing.T) {
 	t.Run("busy", func(t *testing.T) {
 		for range 10 {
 			file := filepath.Join(t.TempDir(), "stats")
-			if r := preloaded(t, []string{"TA_STATS_FILE=" + file}, prog, "busy"); r.Status != 7 || r.Stderr != "" {
+			if r := preloaded(t, []string{"TA_STATS_FILE=" + file}, prog, "busy"); r.Status != 7 ||
+				r.Stderr != "" {
 				t.Fatalf("%+v", r)
 			}
 			validReport(t, file)
@@ -61,7 +64,8 @@ func TestEnds(t *testing.T) {
 	t.Run("exec", func(t *testing.T) {
 		dir := t.TempDir()
 		r := preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, "%e")}, prog, "exec")
-		if files := statsFiles(t, dir); r.Status != 7 || r.Stderr != "" || !slices.Equal(files, []string{"sh"}) {
+		if files := statsFiles(t, dir); r.Status != 7 || r.Stderr != "" ||
+			!slices.Equal(files, []string{"sh"}) {
 			t.Errorf("%+v, files %q", r, files)
 		}
 	})
@@ -103,8 +107,10 @@ func TestForkedReports(t *testing.T) {
 				}
 				got := readReport(t, filepath.Join(dir, file))
 				live, allocated, freed := got.blocks208()
-				if fmt.Sprint(got.Pid) != pid || live-want.live != 0 || allocated != want.allocated || freed != want.freed {
-					t.Errorf("%s: pid %d, %d live, %d allocated, %d freed; want %+v", who, got.Pid, live, allocated, freed, want)
+				if fmt.Sprint(got.Pid) != pid || live-want.live != 0 ||
+					allocated != want.allocated || freed != want.freed {
+					t.Errorf("%s: pid %d, %d live, %d allocated, %d freed; want %+v", who, got.Pid,
+						live, allocated, freed, want)
 				}
 			}
 		})
@@ -114,8 +120,10 @@ func TestForkedReports(t *testing.T) {
 		r := preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, "%p")}, prog, "_Fork")
 		clean(t, r)
 		got := readReport(t, filepath.Join(dir, pids(r.Stdout)["child"]))
-		if live, allocated, _ := got.blocks208(); live != 1100 || allocated > 1000 || allocated < 900 {
-			t.Errorf("%d live, %d allocated", live, allocated) // it may notice late that it was forked
+		if live, allocated, _ := got.blocks208(); live != 1100 || allocated > 1000 ||
+			allocated < 900 {
+			// it may notice late that it was forked
+			t.Errorf("%d live, %d allocated", live, allocated)
 		}
 	})
 	t.Run("vfork", func(t *testing.T) {
@@ -134,7 +142,8 @@ func TestStatsFile(t *testing.T) {
 	prog := testlib.CC(t, "ends.c")
 	for _, mask := range []string{"000", "077", "777"} {
 		file := filepath.Join(t.TempDir(), "stats")
-		r := preloaded(t, []string{"TA_STATS_FILE=" + file}, "sh", "-c", "umask "+mask+`; exec "$0" exit`, prog)
+		r := preloaded(t, []string{"TA_STATS_FILE=" + file}, "sh", "-c",
+			"umask "+mask+`; exec "$0" exit`, prog)
 		info, err := os.Stat(file)
 		want := os.FileMode(0o600)
 		if mask == "777" {
@@ -154,7 +163,8 @@ func TestStatsFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := preloaded(t, []string{"TA_STATS_FILE=" + link}, prog, "exit")
-		if text, err := os.ReadFile(target); err != nil || string(text) != "precious" || r.Status != 7 {
+		if text, err := os.ReadFile(target); err != nil || string(text) != "precious" ||
+			r.Status != 7 {
 			t.Errorf("%+v; the target holds %q, %v", r, text, err)
 		}
 		if info, err := os.Lstat(link); err != nil || r.Stderr == "" && !info.Mode().IsRegular() {
@@ -163,7 +173,8 @@ func TestStatsFile(t *testing.T) {
 	})
 	t.Run("escapes", func(t *testing.T) {
 		dir := t.TempDir()
-		r := preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, "100%%.%e.%p.%e")}, prog, "exit")
+		r := preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, "100%%.%e.%p.%e")}, prog,
+			"exit")
 		files := statsFiles(t, dir)
 		if len(files) != 1 || r.Status != 7 {
 			t.Fatalf("%+v, files %q", r, files)
@@ -187,11 +198,13 @@ func TestStatsFile(t *testing.T) {
 	})
 	t.Run("unwritable", func(t *testing.T) {
 		dir, null := t.TempDir(), testlib.Null(t)
-		for _, file := range []string{"/no/such/folder/f", dir, prog + "/f", null, "/dev/full", "/proc/x",
+		for _, file := range []string{"/no/such/folder/f", dir, prog + "/f", null, "/dev/full",
+			"/proc/x",
 			filepath.Join(dir, strings.Repeat("n", 256))} {
 			for _, way := range []string{"exit", "_exit", "quick_exit"} {
 				r := preloaded(t, []string{"TA_STATS_FILE=" + file}, prog, way)
-				if r.Status != 7 || r.Stdout != "" || !oneLine(r.Stderr, "TA_STATS_FILE", clipName(file)) {
+				if r.Status != 7 || r.Stdout != "" ||
+					!oneLine(r.Stderr, "TA_STATS_FILE", clipName(file)) {
 					t.Errorf("%s: %+v", file, r)
 				}
 			}

@@ -13,7 +13,8 @@ func TestFork(t *testing.T) {
 	cases(t, prog, nil, "unprepared", "vfork")
 	t.Run("threads", func(t *testing.T) {
 		dir := t.TempDir()
-		clean(t, preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, "%p")}, prog, "threads"))
+		clean(t, preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, "%p")}, prog,
+			"threads"))
 		files := statsFiles(t, dir)
 		if len(files) < 61 {
 			t.Errorf("%d files of 60 children, their children and the parent", len(files))
@@ -30,7 +31,8 @@ func TestForkInHandler(t *testing.T) {
 	prog := testlib.CC(t, "handler.c")
 	for _, name := range []string{"small", "medium", "large", "huge", "no wait"} {
 		t.Run(name, func(t *testing.T) {
-			if r := testlib.Run(t, testlib.Cmd{Args: []string{prog, name}, Env: quiet, Preload: true}); r != (testlib.Result{}) {
+			if r := testlib.Run(t, testlib.Cmd{Args: []string{prog, name}, Env: quiet,
+				Preload: true}); r != (testlib.Result{}) {
 				t.Errorf("%+v", r)
 			}
 		})

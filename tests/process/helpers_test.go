@@ -18,7 +18,8 @@ var quiet = []string{"LC_ALL=C", "TA_STATS_FILE=", "TA_PURGE_DELAY=", "TA_STRICT
 // preloaded runs the program with the library; env adds to the quiet one.
 func preloaded(t *testing.T, env []string, args ...string) testlib.Result {
 	t.Helper()
-	return testlib.Run(t, testlib.Cmd{Args: args, Env: append(append([]string{}, quiet...), env...), Preload: true})
+	return testlib.Run(t, testlib.Cmd{Args: args, Env: append(append([]string{}, quiet...), env...),
+		Preload: true})
 }
 
 // plain runs the program without it.
@@ -124,7 +125,8 @@ func readReport(t *testing.T, path string) report {
 	t.Helper()
 	r := validReport(t, path)
 	h := &r.Heap
-	if h.Live > h.Committed || h.Committed > h.Mapped || h.Committed > h.Peak || h.Live+h.Cached > h.Committed {
+	if h.Live > h.Committed || h.Committed > h.Mapped || h.Committed > h.Peak ||
+		h.Live+h.Cached > h.Committed {
 		t.Errorf("%s: live %d, cached %d, committed %d, mapped %d, peak %d do not fit",
 			filepath.Base(path), h.Live, h.Cached, h.Committed, h.Mapped, h.Peak)
 	}
@@ -133,7 +135,8 @@ func readReport(t *testing.T, path string) report {
 		blocks += c.Live
 		bytes += c.Live * c.Size
 		if c.Live*c.Size > c.BytesPages || c.Live < 0 {
-			t.Errorf("%s: class %d has %d blocks live in %d bytes", filepath.Base(path), c.Size, c.Live, c.BytesPages)
+			t.Errorf("%s: class %d has %d blocks live in %d bytes", filepath.Base(path), c.Size,
+				c.Live, c.BytesPages)
 		}
 	}
 	if blocks+h.HugeBlocks != h.Blocks || bytes+h.HugeBytes != h.Live {

@@ -38,9 +38,12 @@ func TestThreads(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "stats")
 		clean(t, preloaded(t, []string{"TA_STATS_FILE=" + file}, prog, "many"))
 		r := readReport(t, file)
-		// Nine threads of 6000 have work at a time; how many are on their way out is the scheduler's.
-		if h := r.Heap; h.Heaps > 40 || h.Abandoned > 40 || h.Committed > 24<<20 || h.Mapped > 32<<20 {
-			t.Errorf("heaps %d, abandoned %d, committed %d, mapped %d", h.Heaps, h.Abandoned, h.Committed, h.Mapped)
+		// Nine threads of 6000 have work at a time; how many are on their way out is the
+		// scheduler's.
+		if h := r.Heap; h.Heaps > 40 || h.Abandoned > 40 || h.Committed > 24<<20 ||
+			h.Mapped > 32<<20 {
+			t.Errorf("heaps %d, abandoned %d, committed %d, mapped %d", h.Heaps, h.Abandoned,
+				h.Committed, h.Mapped)
 		}
 	})
 }
@@ -55,7 +58,8 @@ func TestLimit(t *testing.T) {
 // TestNoProc hides /proc, as a chroot or an early boot does.
 func TestNoProc(t *testing.T) {
 	t.Parallel()
-	if err := exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none", "/proc").Run(); err != nil {
+	if err := exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none",
+		"/proc").Run(); err != nil {
 		testlib.Lacks(t, "right to mount: "+err.Error())
 	}
 	prog := testlib.CC(t, "contents.c")

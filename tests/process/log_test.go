@@ -43,7 +43,8 @@ func readLog(t *testing.T, text string) (lines []logLine) {
 		}
 		lines = append(lines, l)
 	}
-	if ends != 2 || lines[0].Message != "configuration" || lines[len(lines)-1].Message != "summary" {
+	if ends != 2 || lines[0].Message != "configuration" ||
+		lines[len(lines)-1].Message != "summary" {
 		t.Errorf("%d of configuration and summary in\n%s", ends, text)
 	}
 	return lines
@@ -51,7 +52,8 @@ func readLog(t *testing.T, text string) (lines []logLine) {
 
 // logTo names the log files of a test that runs with and without one.
 func logTo(t *testing.T) map[string][]string {
-	return map[string][]string{"file": {"TA_LOG=debug", "TA_LOG_FILE=" + filepath.Join(t.TempDir(), "log")}, "stderr": {"TA_LOG=debug"}}
+	return map[string][]string{"file": {"TA_LOG=debug",
+		"TA_LOG_FILE=" + filepath.Join(t.TempDir(), "log")}, "stderr": {"TA_LOG=debug"}}
 }
 
 // TestLog: what happened is in the log, of the process that was asked for one; its
@@ -77,8 +79,10 @@ func TestLog(t *testing.T) {
 				t.Errorf("status %d, stdout %s", r.Status, r.Stdout)
 			}
 			lines := readLog(t, text)
-			for _, want := range []string{"fork", "thread has a heap", "thread ended", "segment mapped", "purged"} {
-				if !slices.ContainsFunc(lines, func(l logLine) bool { return strings.Contains(l.Message, want) }) {
+			for _, want := range []string{"fork", "thread has a heap", "thread ended",
+				"segment mapped", "purged"} {
+				if !slices.ContainsFunc(lines,
+					func(l logLine) bool { return strings.Contains(l.Message, want) }) {
 					t.Errorf("no event %q in\n%s", want, clip(text))
 				}
 			}
@@ -112,13 +116,16 @@ func TestLogDescriptors(t *testing.T) {
 	for to, env := range logTo(t) {
 		t.Run("closefrom/"+to, func(t *testing.T) {
 			dir := t.TempDir()
-			r := testlib.Run(t, testlib.Cmd{Args: []string{prog, "daemon"}, Dir: dir, Preload: true, Timeout: 20 * time.Second,
-				Env: append(append([]string{"TA_BACKGROUND=1"}, quiet...), env...)})
+			r := testlib.Run(t, testlib.Cmd{Args: []string{prog, "daemon"}, Dir: dir, Preload: true,
+				Timeout: 20 * time.Second,
+				Env:     append(append([]string{"TA_BACKGROUND=1"}, quiet...), env...)})
 			if r.Status != 0 || !strings.HasSuffix(r.Stdout, "end\n") {
-				t.Errorf("status %d, stdout %s\nstderr %s", r.Status, clip(r.Stdout), clip(r.Stderr))
+				t.Errorf("status %d, stdout %s\nstderr %s", r.Status, clip(r.Stdout),
+					clip(r.Stderr))
 			}
 			for _, name := range statsFiles(t, dir) {
-				if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != "mine" {
+				if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil ||
+					string(text) != "mine" {
 					t.Errorf("the host's %s holds %q, %v", name, clip(string(text)), err)
 				}
 			}
@@ -126,8 +133,9 @@ func TestLogDescriptors(t *testing.T) {
 	}
 	for _, kind := range []string{"nonblock", "full", "broken"} {
 		t.Run("stderr/"+kind, func(t *testing.T) {
-			r := testlib.Run(t, testlib.Cmd{Args: []string{launch, kind, prog, "work"}, Timeout: 20 * time.Second,
-				Env: append(append([]string{"LIB=" + testlib.Lib(t)}, quiet...), "TA_LOG=debug")})
+			r := testlib.Run(t, testlib.Cmd{Args: []string{launch, kind, prog, "work"},
+				Timeout: 20 * time.Second,
+				Env:     append(append([]string{"LIB=" + testlib.Lib(t)}, quiet...), "TA_LOG=debug")})
 			if r.Status != 0 || !strings.Contains(r.Stdout, "parent") {
 				t.Errorf("%+v", r)
 			}
@@ -135,8 +143,8 @@ func TestLogDescriptors(t *testing.T) {
 	}
 }
 
-// TestLogFatal: where the Go runtime would end the process, as it does when it finds itself broken, only the log
-// ends. A debugger sends the log's goroutine to where that happens.
+// TestLogFatal: where the Go runtime would end the process, as it does when it finds itself broken,
+// only the log ends. A debugger sends the log's goroutine to where that happens.
 func TestLogFatal(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("gdb"); err != nil {
@@ -144,12 +152,15 @@ func TestLogFatal(t *testing.T) {
 	}
 	prog := testlib.CC(t, "log.c")
 	args := []string{"gdb", "-nx", "-batch"}
-	for _, c := range []string{"set breakpoint pending on", "set startup-with-shell off", "set environment LD_PRELOAD=" + testlib.Lib(t),
-		"set environment TA_LOG=debug", "set environment TA_LOG_FILE=/dev/null", "break tieralloc/stats.Rest", "run", "delete",
+	for _, c := range []string{"set breakpoint pending on", "set startup-with-shell off",
+		"set environment LD_PRELOAD=" + testlib.Lib(t),
+		"set environment TA_LOG=debug", "set environment TA_LOG_FILE=/dev/null",
+		"break tieralloc/stats.Rest", "run", "delete",
 		"set language asm", "jump *'runtime.throw'"} {
 		args = append(args, "-ex", c)
 	}
-	r := testlib.Run(t, testlib.Cmd{Args: append(args, "--args", prog, "work"), Env: quiet, Timeout: time.Minute})
+	r := testlib.Run(t, testlib.Cmd{Args: append(args, "--args", prog, "work"), Env: quiet,
+		Timeout: time.Minute})
 	if !strings.Contains(r.Stdout, "exited normally") || !strings.Contains(r.Stdout, "\nparent ") ||
 		strings.Count(r.Stderr, "tieralloc: TA_LOG or TA_BACKGROUND failed; they end here\n") != 1 {
 		t.Errorf("%+v", r)
@@ -162,8 +173,10 @@ func TestLogSignals(t *testing.T) {
 	t.Parallel()
 	prog, handlers := testlib.CC(t, "log.c"), testlib.CC(t, "handlers.c")
 	clean(t, plain(t, handlers))
-	for to, env := range map[string][]string{"file": {"TA_LOG=debug", "TA_LOG_FILE=/dev/null"}, "stderr": {"TA_LOG=info"}} {
-		for name, args := range map[string][]string{"blocked": {prog, "blocked"}, "ids": {prog, "ids"}, "handlers": {handlers}} {
+	for to, env := range map[string][]string{"file": {"TA_LOG=debug", "TA_LOG_FILE=/dev/null"},
+		"stderr": {"TA_LOG=info"}} {
+		for name, args := range map[string][]string{"blocked": {prog, "blocked"},
+			"ids": {prog, "ids"}, "handlers": {handlers}} {
 			t.Run(name+"/"+to, func(t *testing.T) {
 				r := preloaded(t, env, args...)
 				if r.Status != 0 || r.Stdout != "" {
@@ -190,7 +203,8 @@ func logLimits() map[string][]string {
 	}
 	for n := 1; n <= 6 && os.Getuid() == 0; n++ {
 		id := strconv.Itoa(54320 + n)
-		limits[fmt.Sprintf("nproc %d", n)] = []string{"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups",
+		limits[fmt.Sprintf("nproc %d", n)] = []string{"setpriv", "--reuid=" + id, "--regid=" + id,
+			"--clear-groups",
 			"prlimit", fmt.Sprintf("--nproc=%d", n)}
 	}
 	return limits
@@ -220,24 +234,29 @@ func TestLogLimits(t *testing.T) {
 	}
 	for name, limit := range logLimits() {
 		t.Run(name, func(t *testing.T) {
-			args := append(slices.Clone(limit), "env", "LD_PRELOAD="+lib, "TA_LOG=debug", prog, "small")
+			args := append(slices.Clone(limit), "env", "LD_PRELOAD="+lib, "TA_LOG=debug", prog,
+				"small")
 			begin := time.Now()
 			r := testlib.Run(t, testlib.Cmd{Args: args, Env: quiet, Timeout: 20 * time.Second})
 			if took := time.Since(begin); r.Status != 0 || r.Stdout != "" || took > 4*time.Second {
-				t.Errorf("status %d after %v\nstdout %s\nstderr %s", r.Status, took, r.Stdout, clip(r.Stderr))
+				t.Errorf("status %d after %v\nstdout %s\nstderr %s", r.Status, took, r.Stdout,
+					clip(r.Stderr))
 			}
 		})
 	}
 }
 
-// TestLogLimitLowered: a limit of addresses that comes later leaves the host nearly all that it would have without
-// a log, and whatever the limit, the host goes on: if need be without the log.
+// TestLogLimitLowered: a limit of addresses that comes later leaves the host nearly all that it
+// would have without a log, and whatever the limit, the host goes on: if need be without the log.
 func TestLogLimitLowered(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "limit.c")
 	for range 8 {
-		r := preloaded(t, []string{"TA_LOG=debug", "TA_LOG_FILE=/dev/null", "TA_BACKGROUND=1"}, prog, "lowered")
-		if r.Status != 0 || r.Stdout != "" || r.Stderr != "" && !oneLine(r.Stderr, "tieralloc: no ", "TA_LOG or TA_BACKGROUND; they end here") {
+		r := preloaded(t, []string{"TA_LOG=debug", "TA_LOG_FILE=/dev/null", "TA_BACKGROUND=1"},
+			prog, "lowered")
+		if r.Status != 0 || r.Stdout != "" ||
+			r.Stderr != "" && !oneLine(r.Stderr, "tieralloc: no ",
+				"TA_LOG or TA_BACKGROUND; they end here") {
 			t.Fatalf("status %d\nstdout %s\nstderr %s", r.Status, r.Stdout, clip(r.Stderr))
 		}
 	}
@@ -248,7 +267,8 @@ func TestLogLimitLowered(t *testing.T) {
 func TestLogNofile(t *testing.T) {
 	t.Parallel()
 	const script = `ulimit -Sn; sleep 0.05; ulimit -Sn; env -u TA_LOG -u LD_PRELOAD sh -c "ulimit -Sn; ulimit -Hn"`
-	r := preloaded(t, []string{"TA_LOG=info", "TA_LOG_FILE=/dev/null"}, "prlimit", "--nofile=300:900", "sh", "-c", script)
+	r := preloaded(t, []string{"TA_LOG=info", "TA_LOG_FILE=/dev/null"}, "prlimit",
+		"--nofile=300:900", "sh", "-c", script)
 	clean(t, r)
 	if r.Stdout != "300\n300\n300\n900\n" {
 		t.Errorf("limits %q", r.Stdout)

@@ -30,7 +30,8 @@ func TestMisuse(t *testing.T) {
 					r := preloaded(t, []string{env}, prog, name)
 					pointer := strings.TrimSpace(r.Stdout)
 					if r.Status != 134 || !oneLine(r.Stderr, m.function+"("+pointer+")") {
-						t.Errorf("status %d, pointer %s\nstderr: %s", r.Status, pointer, clip(r.Stderr))
+						t.Errorf("status %d, pointer %s\nstderr: %s", r.Status, pointer,
+							clip(r.Stderr))
 					}
 				})
 			}
@@ -44,7 +45,8 @@ func TestUsableFreed(t *testing.T) {
 	prog := testlib.CC(t, "misuse.c", "-w")
 	for _, env := range []string{"TA_SECURE=0", "TA_SECURE=1"} {
 		r := preloaded(t, []string{env}, prog, "usable_freed")
-		if want := "malloc_usable_size(" + strings.TrimSpace(r.Stdout) + "): use after free of a block"; r.Status != 134 || !oneLine(r.Stderr, want) {
+		if want := "malloc_usable_size(" + strings.TrimSpace(r.Stdout) +
+			"): use after free of a block"; r.Status != 134 || !oneLine(r.Stderr, want) {
 			t.Errorf("%s: status %d, %s", env, r.Status, clip(r.Stderr))
 		}
 	}

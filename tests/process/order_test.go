@@ -28,7 +28,8 @@ func with(t *testing.T, preload string, env []string, args ...string) testlib.Re
 func lastWords(t *testing.T, r testlib.Result, function string) {
 	t.Helper()
 	if r.Status != 134 || !oneLine(r.Stderr, function+"("+strings.TrimSpace(r.Stdout)+")") {
-		t.Errorf("status %d, pointer %s\nstderr: %s", r.Status, strings.TrimSpace(r.Stdout), clip(r.Stderr))
+		t.Errorf("status %d, pointer %s\nstderr: %s", r.Status, strings.TrimSpace(r.Stdout),
+			clip(r.Stderr))
 	}
 }
 
@@ -49,21 +50,26 @@ func TestOrder(t *testing.T) {
 		}
 		t.Run(order+"/serves", func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "stats")
-			clean(t, with(t, preload, []string{"TA_STATS_FILE=" + file}, "ls", "-R", "/usr/include"))
+			clean(t, with(t, preload, []string{"TA_STATS_FILE=" + file}, "ls", "-R",
+				"/usr/include"))
 			if r := readReport(t, file); r.Calls["malloc"] < 100 {
 				t.Errorf("calls %v", r.Calls)
 			}
 		})
-		t.Run(order+"/bad", func(t *testing.T) { lastWords(t, with(t, preload, nil, prog, "bad"), "free") })
+		t.Run(order+"/bad", func(t *testing.T) {
+			lastWords(t, with(t, preload, nil, prog, "bad"),
+				"free")
+		})
 	}
 }
 
-// TestPartialMalloc: a library before ours brings malloc, but not the whole family. What it lacks builds on
-// it, as libc's does.
+// TestPartialMalloc: a library before ours brings malloc, but not the whole family. What it lacks
+// builds on it, as libc's does.
 func TestPartialMalloc(t *testing.T) {
 	t.Parallel()
 	part, prog := testlib.CC(t, "partmalloc.c", "-shared", "-fPIC"), testlib.CC(t, "family.cc")
-	for _, preload := range []string{part, part + " " + testlib.Lib(t), testlib.Lib(t) + " " + part} {
+	for _, preload := range []string{part, part + " " + testlib.Lib(t),
+		testlib.Lib(t) + " " + part} {
 		for _, env := range []string{"A=", "TA_DISABLE=1", "TA_INTERPOSE=0", "TA_SECURE=1"} {
 			r := with(t, preload, []string{env}, prog)
 			if r.Status != 0 || r.Stdout != "done\n" || r.Stderr != "" {
@@ -93,11 +99,13 @@ func TestSinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := testlib.Run(t, testlib.Cmd{Args: []string{prog, "own file"}, Dir: dir, Preload: true,
-			Env: append(append([]string{}, quiet...), "TA_STATS_FILE="+filepath.Join(dir, "gone", "stats"))})
+			Env: append(append([]string{}, quiet...),
+				"TA_STATS_FILE="+filepath.Join(dir, "gone", "stats"))})
 		if r.Status != 5 || r.Stdout+r.Stderr != "" {
 			t.Errorf("%+v, want status 5", r)
 		}
-		if text, err := os.ReadFile(filepath.Join(dir, "data")); err != nil || string(text) != "DATA" {
+		if text, err := os.ReadFile(filepath.Join(dir, "data")); err != nil ||
+			string(text) != "DATA" {
 			t.Errorf("the program's file holds %q, %v", text, err)
 		}
 	})

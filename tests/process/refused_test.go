@@ -16,7 +16,8 @@ import (
 // strace is the command that runs a program with lib preloaded under strace; inject
 // is an expression of its own, or "".
 func strace(lib, trace, inject, out string, prog ...string) []string {
-	args := []string{"strace", "-f", "--seccomp-bpf", "-o", out, "-e", "signal=none", "-e", "trace=" + trace,
+	args := []string{"strace", "-f", "--seccomp-bpf", "-o", out, "-e", "signal=none", "-e",
+		"trace=" + trace,
 		"-E", "LD_PRELOAD=" + lib}
 	if inject != "" {
 		args = append(args, "-e", "inject="+inject)
@@ -39,7 +40,8 @@ func needStrace(t *testing.T) {
 func mainCalls(t *testing.T, prog, name string) (loader, all int) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "trace")
-	r := testlib.Run(t, testlib.Cmd{Args: strace(testlib.Lib(t), name+",madvise", "", out, prog, "work"), Env: quiet})
+	r := testlib.Run(t, testlib.Cmd{Args: strace(testlib.Lib(t), name+",madvise", "", out, prog,
+		"work"), Env: quiet})
 	clean(t, r)
 	text, err := os.ReadFile(out)
 	if err != nil {
@@ -77,7 +79,8 @@ func survives(t *testing.T, prog, inject string, statuses ...int) {
 		t.Errorf("%s: nothing was refused: %v", inject, err)
 	}
 	if !slices.Contains(statuses, r.Status) && run("").Status != r.Status {
-		t.Errorf("%s: status %d\nstdout: %s\nstderr: %s", inject, r.Status, clip(r.Stdout), clip(r.Stderr))
+		t.Errorf("%s: status %d\nstdout: %s\nstderr: %s", inject, r.Status, clip(r.Stdout),
+			clip(r.Stderr))
 	}
 	if _, err := os.Stat(file); err == nil {
 		validReport(t, file)
@@ -113,8 +116,10 @@ func TestRefusedAlways(t *testing.T) {
 	t.Parallel()
 	needStrace(t)
 	prog := testlib.CC(t, "refused.c")
-	for _, inject := range []string{"mremap:error=ENOMEM:when=1+", "mremap:error=ENOMEM:when=2+", "mremap:error=ENOMEM:when=3+",
-		"mremap:error=ENOMEM:when=1+2", "mremap:error=ENOMEM:when=2+2", "mremap:error=EFAULT:when=1+",
+	for _, inject := range []string{"mremap:error=ENOMEM:when=1+", "mremap:error=ENOMEM:when=2+",
+		"mremap:error=ENOMEM:when=3+",
+		"mremap:error=ENOMEM:when=1+2", "mremap:error=ENOMEM:when=2+2",
+		"mremap:error=EFAULT:when=1+",
 		"mremap:error=EINVAL:when=1+", "mremap:error=ENOSYS:when=1+", "munmap:error=ENOMEM:when=1+",
 		"madvise:error=ENOMEM:when=1+", "madvise:error=EINVAL:when=1+"} {
 		survives(t, prog, inject, 0)

@@ -6,8 +6,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// TestReplacedOperators: a program may bring some of the operators new and delete. The others are then
-// derived from them, as by libstdc++.
+// TestReplacedOperators: a program may bring some of the operators new and delete. The others are
+// then derived from them, as by libstdc++.
 func TestReplacedOperators(t *testing.T) {
 	t.Parallel()
 	for name, brings := range map[string][]string{
@@ -16,7 +16,8 @@ func TestReplacedOperators(t *testing.T) {
 		"static libstdc++": {"-DPLAIN", "-static-libstdc++", "-static-libgcc"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			prog := testlib.CC(t, "replaced.cc", append([]string{"-std=c++17", "-Wno-mismatched-new-delete"}, brings...)...)
+			prog := testlib.CC(t, "replaced.cc",
+				append([]string{"-std=c++17", "-Wno-mismatched-new-delete"}, brings...)...)
 			want := plain(t, prog)
 			clean(t, want)
 			for _, env := range []string{"A=", "TA_SECURE=1", "TA_DISABLE=1", "TA_INTERPOSE=0"} {

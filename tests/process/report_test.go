@@ -40,12 +40,13 @@ func readNodes(t *testing.T, text []byte) (r nodeReport) {
 	return r
 }
 
-// pagesAsked runs a case of report.c and returns its output, and how many pages each process has asked the kernel
-// of, by the process's number.
+// pagesAsked runs a case of report.c and returns its output, and how many pages each process has
+// asked the kernel of, by the process's number.
 func pagesAsked(t *testing.T, prog, name, file string) (out string, asked map[string]int) {
 	t.Helper()
 	trace := filepath.Join(t.TempDir(), "trace")
-	r := testlib.Run(t, testlib.Cmd{Args: strace(testlib.Lib(t), "move_pages", "", trace, prog, name),
+	r := testlib.Run(t, testlib.Cmd{Args: strace(testlib.Lib(t), "move_pages", "", trace, prog,
+		name),
 		Env: append(append([]string{}, quiet...), "TA_STATS_FILE="+file)})
 	clean(t, r)
 	text, err := os.ReadFile(trace)
@@ -67,8 +68,9 @@ func total(asked map[string]int) (n int) {
 	return n
 }
 
-// TestReportAsks: of how many pages a report asks the kernel does not depend on how many there are, and what it
-// scales is right. ta_get_stats and forked children ask of none; who wants to know of each page can.
+// TestReportAsks: of how many pages a report asks the kernel does not depend on how many there are,
+// and what it scales is right. ta_get_stats and forked children ask of none; who wants to know of
+// each page can.
 func TestReportAsks(t *testing.T) {
 	t.Parallel()
 	needStrace(t)
@@ -114,8 +116,8 @@ func TestReportAsks(t *testing.T) {
 	})
 }
 
-// TestReportReads: of a large heap whose pages are full, a report reads hardly more than of a small one, and nor does a
-// forked child, to which reading memory is dear: it is new to it.
+// TestReportReads: of a large heap whose pages are full, a report reads hardly more than of a small
+// one, and nor does a forked child, to which reading memory is dear: it is new to it.
 func TestReportReads(t *testing.T) {
 	prog := testlib.CC(t, "report.c")
 	read := func(name string) (kib [2]int) {
@@ -130,7 +132,8 @@ func TestReportReads(t *testing.T) {
 	const most = 600 // KiB more; the descriptors of its pages are 1.5 MiB
 	for i, what := range []string{"ta_get_stats", "a forked child"} {
 		if much[i] > little[i]+most {
-			t.Errorf("%s reads %d KiB with 512 MiB of blocks, %d KiB with 1 MiB", what, much[i], little[i])
+			t.Errorf("%s reads %d KiB with 512 MiB of blocks, %d KiB with 1 MiB", what, much[i],
+				little[i])
 		}
 	}
 }

@@ -12,21 +12,25 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// refusals are system calls that a sandbox may refuse together, and whether a new program starts without
-// them.
+// refusals are system calls that a sandbox may refuse together, and whether a new program starts
+// without them.
 var refusals = []struct {
 	calls  string
 	starts bool
 }{
-	{"madvise", true}, {"mremap", true}, {"munmap", true}, {"mbind,get_mempolicy,set_mempolicy,move_pages", true}, {"prlimit64", true},
-	{"sysinfo,getcpu,sched_getaffinity,sched_yield,membarrier", true}, {"clock_gettime", true}, {"clock_nanosleep,nanosleep", true},
-	{"getrandom", true}, {"prctl", true}, {"faccessat,getcwd", true}, {"renameat,unlinkat", true}, {"writing", true}, {"write,pwrite64", true},
-	{"fcntl", true}, {"getpid,gettid", true}, {"fstat", true}, {"newfstatat", false}, {"epoll_create1,eventfd2", true},
+	{"madvise", true}, {"mremap", true}, {"munmap", true},
+	{"mbind,get_mempolicy,set_mempolicy,move_pages", true}, {"prlimit64", true},
+	{"sysinfo,getcpu,sched_getaffinity,sched_yield,membarrier", true}, {"clock_gettime", true},
+	{"clock_nanosleep,nanosleep", true},
+	{"getrandom", true}, {"prctl", true}, {"faccessat,getcwd", true}, {"renameat,unlinkat", true},
+	{"writing", true}, {"write,pwrite64", true},
+	{"fcntl", true}, {"getpid,gettid", true}, {"fstat", true}, {"newfstatat", false},
+	{"epoll_create1,eventfd2", true},
 	{"rt_sigpending", true}, {"set_robust_list", true},
 }
 
-// TestSandbox: whatever a filter of system calls refuses, programs work in it, and those that are not asked for reports
-// or a log say nothing.
+// TestSandbox: whatever a filter of system calls refuses, programs work in it, and those that are
+// not asked for reports or a log say nothing.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "sandbox.c")
@@ -60,8 +64,10 @@ func sandboxed(t *testing.T, env string, args ...string) {
 	said := map[string]int{}
 	for line := range strings.Lines(r.Stderr) {
 		what := regexp.MustCompile("[0-9]+").ReplaceAllString(line, "")
-		if said[what]++; !strings.HasPrefix(line, "tieralloc: ") || said[what] > 1 && !strings.Contains(line, "TA_STATS_FILE") {
-			t.Errorf("%q: stderr %s", args, clip(r.Stderr)) // the report of a forked child is a file of its own
+		if said[what]++; !strings.HasPrefix(line, "tieralloc: ") ||
+			said[what] > 1 && !strings.Contains(line, "TA_STATS_FILE") {
+			// the report of a forked child is a file of its own
+			t.Errorf("%q: stderr %s", args, clip(r.Stderr))
 			break
 		}
 	}
@@ -69,12 +75,13 @@ func sandboxed(t *testing.T, env string, args ...string) {
 
 // toDir has log, report and live page go to files in a directory.
 func toDir(dir string) []string {
-	return []string{"TA_LOG_FILE=" + filepath.Join(dir, "log"), "TA_STATS_FILE=" + filepath.Join(dir, "%p.%e"),
+	return []string{"TA_LOG_FILE=" + filepath.Join(dir, "log"),
+		"TA_STATS_FILE=" + filepath.Join(dir, "%p.%e"),
 		"TA_STATS_LIVE=" + filepath.Join(dir, "%p.live")}
 }
 
-// TestSandboxWrites: where no file can be written, nothing is said of those that are not; where only the named
-// ones cannot, it is.
+// TestSandboxWrites: where no file can be written, nothing is said of those that are not; where
+// only the named ones cannot, it is.
 func TestSandboxWrites(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "sandbox.c")
@@ -87,17 +94,20 @@ func TestSandboxWrites(t *testing.T) {
 	}
 	r := preloaded(t, append(toDir("/no/such/folder"), "TA_LOG=error"), prog)
 	for _, name := range []string{"TA_STATS_FILE", "TA_STATS_LIVE", "TA_LOG_FILE"} {
-		if strings.Count(r.Stderr, "cannot write "+name)+strings.Count(r.Stderr, "cannot make "+name) != 1 {
+		if strings.Count(r.Stderr, "cannot write "+name)+strings.Count(r.Stderr,
+			"cannot make "+name) != 1 {
 			t.Errorf("stderr %s does not name %s once", r.Stderr, name)
 		}
 	}
 }
 
-// callNames are the names of the system calls that a program makes with the library, or without one.
+// callNames are the names of the system calls that a program makes with the library, or without
+// one.
 func callNames(t *testing.T, lib string, args ...string) []string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "trace")
-	clean(t, testlib.Run(t, testlib.Cmd{Args: strace(lib, "!getppid", "", out, args...), Env: quiet}))
+	clean(t, testlib.Run(t, testlib.Cmd{Args: strace(lib, "!getppid", "", out, args...),
+		Env: quiet}))
 	text, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
@@ -110,15 +120,16 @@ func callNames(t *testing.T, lib string, args ...string) []string {
 	return slices.Compact(names)
 }
 
-// TestSilentCalls: a process that is asked for nothing makes hardly other system calls than it makes without the library, for a
-// filter may end it for one that it does not know. Beyond those with which glibc's malloc gets and gives back memory, its
-// start asks for the time and the nodes.
+// TestSilentCalls: a process that is asked for nothing makes hardly other system calls than it
+// makes without the library, for a filter may end it for one that it does not know. Beyond those
+// with which glibc's malloc gets and gives back memory, its start asks for the time and the nodes.
 func TestSilentCalls(t *testing.T) {
 	t.Parallel()
 	needStrace(t)
 	prog := testlib.CC(t, "sandbox.c")
 	plain, with := callNames(t, "", prog), callNames(t, testlib.Lib(t), prog)
-	allowed := append(plain, "mmap", "munmap", "mremap", "mprotect", "madvise", "clock_gettime", "get_mempolicy", "futex")
+	allowed := append(plain, "mmap", "munmap", "mremap", "mprotect", "madvise", "clock_gettime",
+		"get_mempolicy", "futex")
 	for _, name := range with {
 		if !slices.Contains(allowed, name) {
 			t.Errorf("a preloaded process calls %s", name)

@@ -13,7 +13,8 @@ import (
 // slotOf is the size class of a block of n bytes with TA_SECURE=1, and guarded whether it
 // has a mapping of its own.
 func slotOf(n int) (class string, guarded bool) {
-	for _, c := range []struct{ n, class int }{{24, 48}, {100, 112}, {1000, 1024}, {4096, 4608}, {40000, 40960}} {
+	for _, c := range []struct{ n, class int }{{24, 48}, {100, 112}, {1000, 1024}, {4096, 4608},
+		{40000, 40960}} {
 		if n == c.n {
 			return fmt.Sprint(c.class), false
 		}
@@ -21,29 +22,38 @@ func slotOf(n int) (class string, guarded bool) {
 	return fmt.Sprint((n + 65535) / 65536 * 65536), true
 }
 
-// secureCases: %p is the pointer, %b the damaged block, %n its bytes, %c its class, %m and others other
-// numbers. An empty line is a fault: a guard was hit.
+// secureCases: %p is the pointer, %b the damaged block, %n its bytes, %c its class, %m and others
+// other numbers. An empty line is a fault: a guard was hit.
 var secureCases = []struct{ cases, line, guarded string }{
-	{"overflow", "free(%p): the block at %b of %n bytes, size class %c, was written behind its end", ""},
+	{"overflow", "free(%p): the block at %b of %n bytes, size class %c, was written behind its end",
+		""},
 	{"string_end", "free(%p): the block at %b of %n bytes, size class %c, was written behind its end", ""},
 	{"underflow", "free(%p): the end of the slot at %o, size class %c, was written", ""},
 	{"overflow_realloc", "realloc%o: the block at %b of %n bytes, size class %c, was written behind its end", ""},
 	{"after_grown", "free(%p): the block at %b of %n bytes, size class %c, was written behind its end", ""},
 	{"overflow_other", "free(%p): the block at %b of %n bytes, size class %c, was written behind its end", ""},
-	{"at_malloc", "malloc: the block at %b of %n bytes, size class %c, was written behind its end", ""},
-	{"at_calloc", "calloc: the block at %b of %n bytes, size class %c, was written behind its end", ""},
+	{"at_malloc", "malloc: the block at %b of %n bytes, size class %c, was written behind its end",
+		""},
+	{"at_calloc", "calloc: the block at %b of %n bytes, size class %c, was written behind its end",
+		""},
 	{"freed_start", "malloc: the freed block at %b, size class %c, was written", ""},
 	{"freed_end freed_late", "%o: the freed block at %b, size class %c, was written", ""},
-	{"twice twice_late twice_other", "free(%p): double free of a block of %c bytes", "free(%p): the block was freed before"},
-	{"inside", "free(%p): not the start of a block; it lies in memory of %c-byte blocks", "free(%p): not the start of a block; it lies in memory of %c-byte blocks"},
-	{"new_free", "free(%p): the block at %b of %n bytes, size class %c, was made by operator new", "same"},
+	{"twice twice_late twice_other", "free(%p): double free of a block of %c bytes",
+		"free(%p): the block was freed before"},
+	{"inside", "free(%p): not the start of a block; it lies in memory of %c-byte blocks",
+		"free(%p): not the start of a block; it lies in memory of %c-byte blocks"},
+	{"new_free", "free(%p): the block at %b of %n bytes, size class %c, was made by operator new",
+		"same"},
 	{"new_realloc", "realloc(%p): the block at %b of %n bytes, size class %c, was made by operator new", "same"},
 	{"malloc_delete", "operator delete(%p): the block at %b of %n bytes, size class %c, was made by malloc or its like", "same"},
 	{"new_array_delete", "operator delete(%p): the block at %b of %n bytes, size class %c, was made by operator new[]", "same"},
 	{"new_delete_array", "operator delete[](%p): the block at %b of %n bytes, size class %c, was made by operator new", "same"},
 	{"delete_size", "operator delete(%p): the block at %b of %n bytes, size class %c, is freed as one of %m", "same"},
-	{"delete_array_size", "operator delete[](%p): the block at %b of %n bytes, size class %c, is freed as one of %l", "same"},
-	{"sized", "free_sized(%p): the block at %b of %n bytes, size class %c, is freed as one of %h", "same"},
+	{"delete_array_size",
+		"operator delete[](%p): the block at %b of %n bytes, size class %c, is freed as one of %l",
+		"same"},
+	{"sized", "free_sized(%p): the block at %b of %n bytes, size class %c, is freed as one of %h",
+		"same"},
 	{"sized_aligned", "free_aligned_sized(%p): the block at %b of %n bytes, size class %f, is freed as one of %e", "same"},
 }
 
@@ -53,7 +63,8 @@ func alike(line, pattern string) bool {
 	if !any {
 		return line == pattern
 	}
-	return len(line) >= len(before)+len(after) && strings.HasPrefix(line, before) && strings.HasSuffix(line, after)
+	return len(line) >= len(before)+len(after) && strings.HasPrefix(line, before) &&
+		strings.HasSuffix(line, after)
 }
 
 // TestSecure: each kind of damage is found, and told of in one line that names the call,
@@ -64,7 +75,8 @@ func TestSecure(t *testing.T) {
 	for _, c := range secureCases {
 		for _, name := range strings.Fields(c.cases) {
 			for _, n := range []int{24, 100, 1000, 4096, 40000, 262144} {
-				t.Run(fmt.Sprint(name, "/", n), func(t *testing.T) { secureCase(t, prog, name, c.line, c.guarded, n) })
+				t.Run(fmt.Sprint(name, "/", n),
+					func(t *testing.T) { secureCase(t, prog, name, c.line, c.guarded, n) })
 			}
 		}
 	}
@@ -97,7 +109,8 @@ func secureCase(t *testing.T, prog, name, line, own string, n int) {
 	}
 	p, b, _ := strings.Cut(strings.TrimSpace(r.Stdout), " ")
 	want := strings.NewReplacer("%p", p, "%b", b, "%n", fmt.Sprint(n), "%c", class, "%f", aligned,
-		"%m", fmt.Sprint(n+1), "%l", fmt.Sprint(n-1), "%h", fmt.Sprint(n/2), "%e", fmt.Sprint(n+8)).Replace(line)
+		"%m", fmt.Sprint(n+1), "%l", fmt.Sprint(n-1), "%h", fmt.Sprint(n/2), "%e",
+		fmt.Sprint(n+8)).Replace(line)
 	if r.Status != 134 || !alike(r.Stderr, "tieralloc: "+want+"\n") {
 		t.Errorf("status %d\nstderr: %swant:   tieralloc: %s", r.Status, clip(r.Stderr), want)
 	}
@@ -129,23 +142,28 @@ func TestSecureNeighbour(t *testing.T) {
 	}
 }
 
-// TestSecureWarns: a check that is asked to warn is a line, and the process goes on; the others end it as ever.
+// TestSecureWarns: a check that is asked to warn is a line, and the process goes on; the others end
+// it as ever.
 func TestSecureWarns(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "secure.c", append([]string{"-w"}, withCxx...)...)
 	for _, c := range []struct{ check, cases string }{
-		{"dealloc_type_mismatch", "new_free new_realloc malloc_delete new_array_delete new_delete_array"},
+		{"dealloc_type_mismatch",
+			"new_free new_realloc malloc_delete new_array_delete new_delete_array"},
 		{"delete_size_mismatch", "delete_size delete_array_size sized sized_aligned"},
 	} {
 		for _, name := range strings.Fields(c.cases) {
 			for _, n := range []int{24, 4096, 262144} {
 				t.Run(fmt.Sprint(name, "/", n), func(t *testing.T) {
-					fatal := preloaded(t, []string{"TA_SECURE=1," + c.check + "=abort"}, prog, name, fmt.Sprint(n))
-					r := preloaded(t, []string{"TA_SECURE=1," + c.check + "=warn"}, prog, name, fmt.Sprint(n))
+					fatal := preloaded(t, []string{"TA_SECURE=1," + c.check + "=abort"}, prog, name,
+						fmt.Sprint(n))
+					r := preloaded(t, []string{"TA_SECURE=1," + c.check + "=warn"}, prog, name,
+						fmt.Sprint(n))
 					if r.Status != 0 || !oneLine(r.Stderr, "tieralloc: warning: ") {
 						t.Errorf("status %d, stderr: %s", r.Status, clip(r.Stderr))
 					}
-					want := withoutPointers(strings.Replace(fatal.Stderr, "tieralloc: ", "tieralloc: warning: ", 1))
+					want := withoutPointers(strings.Replace(fatal.Stderr, "tieralloc: ",
+						"tieralloc: warning: ", 1))
 					if got := withoutPointers(r.Stderr); fatal.Status != 134 || got != want {
 						t.Errorf("%q, not %q", got, want)
 					}
@@ -175,7 +193,8 @@ func TestSecureLimit(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "limit.c")
 	file := filepath.Join(t.TempDir(), "stats")
-	cases(t, prog, []string{"TA_SECURE=1", "TA_STATS_FILE=" + file}, "sizes", "functions", "threads", "guards")
+	cases(t, prog, []string{"TA_SECURE=1", "TA_STATS_FILE=" + file}, "sizes", "functions",
+		"threads", "guards")
 	if r := readReport(t, file); r.Heap.Unguarded < 1000 {
 		t.Errorf("%d blocks without guards", r.Heap.Unguarded)
 	}

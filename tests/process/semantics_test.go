@@ -10,7 +10,8 @@ import (
 func TestSemantics(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "semantics.c")
-	cases(t, prog, nil, "align", "limits", "zero", "smallest", "posix", "aligned", "errno", "usable")
+	cases(t, prog, nil, "align", "limits", "zero", "smallest", "posix", "aligned", "errno",
+		"usable")
 	cases(t, prog, []string{"TA_SECURE=1"}, "empty")
 }
 
@@ -33,7 +34,8 @@ func TestInfo(t *testing.T) {
 	cases(t, prog, hour, "trim", "trim ended thread")
 	cases(t, prog, nil, "mallinfo", "malloc_info")
 	t.Run("options", func(t *testing.T) {
-		if r := preloaded(t, nil, prog, "options"); r.Status != 0 || r.Stdout != "" || r.Stderr == "" {
+		if r := preloaded(t, nil, prog, "options"); r.Status != 0 || r.Stdout != "" ||
+			r.Stderr == "" {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -41,12 +43,15 @@ func TestInfo(t *testing.T) {
 		const big = 30 << 20
 		var system, inUse, allSystem, allInUse, most uint64
 		r := preloaded(t, nil, prog, "cancelled")
-		n, err := fmt.Sscanf(r.Stderr, "Arena 0:\nsystem bytes = %d\nin use bytes = %d\nTotal (incl. mmap):\n"+
-			"system bytes = %d\nin use bytes = %d\nmax mmap bytes = %d\n", &system, &inUse, &allSystem, &allInUse, &most)
+		n, err := fmt.Sscanf(r.Stderr,
+			"Arena 0:\nsystem bytes = %d\nin use bytes = %d\nTotal (incl. mmap):\n"+
+				"system bytes = %d\nin use bytes = %d\nmax mmap bytes = %d\n", &system, &inUse,
+			&allSystem, &allInUse, &most)
 		if n != 5 || r.Status != 0 || r.Stdout != "" {
 			t.Fatalf("%d read, %v: %+v", n, err, r)
 		}
-		if inUse > system || system > 20<<20 || allSystem != system+allInUse-inUse || allInUse < inUse+big || most < allSystem {
+		if inUse > system || system > 20<<20 || allSystem != system+allInUse-inUse ||
+			allInUse < inUse+big || most < allSystem {
 			t.Errorf("%s", r.Stderr)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// TestPurgeDelay: with 0 freed memory goes back at once, with a short delay after
-// it, with a long one not yet. Of spans more than the reserve goes at once whatever the short delay.
+// TestPurgeDelay: with 0 freed memory goes back at once, with a short delay after it, with a long
+// one not yet. Of spans more than the reserve goes at once whatever the short delay.
 func TestPurgeDelay(t *testing.T) {
 	prog := testlib.CC(t, "settings.c")
 	for _, c := range []struct {
@@ -58,11 +58,13 @@ func TestPurgeOfCurrentPages(t *testing.T) {
 func TestBadSettings(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "settings.c")
-	for _, bad := range []string{"TA_DISABLE=yes", "TA_INTERPOSE=2", "TA_STATS_FILE=/tmp/%z", "TA_PURGE_DELAY=10",
+	for _, bad := range []string{"TA_DISABLE=yes", "TA_INTERPOSE=2", "TA_STATS_FILE=/tmp/%z",
+		"TA_PURGE_DELAY=10",
 		"TA_PURGE_DELAY=-1s", "TA_LOG=loud"} {
 		name, value, _ := strings.Cut(bad, "=")
 		r := preloaded(t, []string{bad}, prog, "work")
-		if r.Status != 0 || r.Stdout != "done\n" || !oneLine(r.Stderr, name, value, "expected", "using") {
+		if r.Status != 0 || r.Stdout != "done\n" ||
+			!oneLine(r.Stderr, name, value, "expected", "using") {
 			t.Errorf("%s: %+v", bad, r)
 		}
 		r = preloaded(t, []string{bad, "TA_STRICT=1"}, prog, "work")
@@ -74,7 +76,8 @@ func TestBadSettings(t *testing.T) {
 	if r.Status != 0 || strings.Count(r.Stderr, "\n") != 2 {
 		t.Errorf("two bad values: %+v", r)
 	}
-	clean(t, preloaded(t, []string{"TA_STRICT=1", "TA_PURGE_DELAY=1ms", "TA_UNHEARD_OF=1"}, prog, "work"))
+	clean(t, preloaded(t, []string{"TA_STRICT=1", "TA_PURGE_DELAY=1ms", "TA_UNHEARD_OF=1"}, prog,
+		"work"))
 }
 
 // TestDisabled: the heap serves nothing, and says so.
@@ -97,7 +100,8 @@ func TestDisabled(t *testing.T) {
 func TestOwnMalloc(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "ownmalloc.c", "-ldl", "-rdynamic")
-	for _, env := range []string{"A=", "TA_DISABLE=1", "TA_INTERPOSE=0", "TA_RULES=lib=libm*:cold;thread=x:hot"} {
+	for _, env := range []string{"A=", "TA_DISABLE=1", "TA_INTERPOSE=0",
+		"TA_RULES=lib=libm*:cold;thread=x:hot"} {
 		r := preloaded(t, []string{env}, prog)
 		if env != "TA_DISABLE=1" { // where ta_alloc does not serve
 			clean(t, r)

@@ -45,7 +45,8 @@ func TestFirefox(t *testing.T) {
 func TestZygote(t *testing.T) {
 	namespaces(t)
 	zygote := testlib.CC(t, "zygote.c")
-	p := browser("zygote", "./zygote") // what is in the sandbox can leave no statistics, and says so
+	// what is in the sandbox can leave no statistics, and says so
+	p := browser("zygote", "./zygote")
 	p.prepare = func(t *testing.T, dir string) {
 		text, err := os.ReadFile(zygote)
 		if err == nil {
@@ -58,7 +59,8 @@ func TestZygote(t *testing.T) {
 	runAll(t, []program{p})
 }
 
-// namespaces skips the test where a process may not have a user namespace of its own, as in some containers.
+// namespaces skips the test where a process may not have a user namespace of its own, as in some
+// containers.
 func namespaces(t *testing.T) {
 	t.Helper()
 	testlib.Need(t, "unshare")

@@ -181,8 +181,10 @@ func checkStats(t *testing.T, dir string, programs ...string) {
 		}
 		if err := json.Unmarshal(text, &report); err != nil {
 			t.Errorf("%s: %v\n%s", filepath.Base(f), err, clip(string(text)))
-		} else if report.PID == 0 || report.Program == "" || report.Calls["malloc"] == nil || report.Heap["bytes_live"] == nil {
-			t.Errorf("%s lacks pid, program, calls.malloc or heap.bytes_live: %s", filepath.Base(f), clip(string(text)))
+		} else if report.PID == 0 || report.Program == "" || report.Calls["malloc"] == nil ||
+			report.Heap["bytes_live"] == nil {
+			t.Errorf("%s lacks pid, program, calls.malloc or heap.bytes_live: %s", filepath.Base(f),
+				clip(string(text)))
 		}
 	}
 }

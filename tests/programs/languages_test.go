@@ -19,7 +19,8 @@ func pythons(t *testing.T) []string {
 		testlib.Lacks(t, "python3")
 	}
 	const system = "/usr/bin/python3"
-	if _, err := os.Stat(system); err != nil || filepath.Clean(inPath) == system || inPath == "/bin/python3" {
+	if _, err := os.Stat(system); err != nil || filepath.Clean(inPath) == system ||
+		inPath == "/bin/python3" {
 		return []string{inPath}
 	}
 	return []string{system, inPath}
@@ -63,7 +64,8 @@ func TestNode(t *testing.T) {
 	runAll(t, []program{{name: "node", args: []string{"node", "@work.js"}, status: 4}})
 }
 
-// TestPHP: php opens its extensions with RTLD_DEEPBIND, and those find libc's free before the library's.
+// TestPHP: php opens its extensions with RTLD_DEEPBIND, and those find libc's free before the
+// library's.
 func TestPHP(t *testing.T) {
 	runAll(t, []program{
 		{name: "extensions only", args: []string{"php", "-r", "1;"}},

@@ -31,14 +31,18 @@ func mariadbRun(t *testing.T, preload bool) []string {
 	s := newSite(t, preload)
 	s.own()
 	data, socket := s.dir+"/data", s.dir+"/socket"
-	s.run("", "mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
-	server := s.start("log", "mariadbd", "--no-defaults", "--datadir="+data, "--socket="+socket, "--skip-networking", "--pid-file="+data+"/pid",
-		"--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0", "--thread-handling=pool-of-threads")
+	s.run("", "mariadb-install-db", "--no-defaults", "--datadir="+data,
+		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
+	server := s.start("log", "mariadbd", "--no-defaults", "--datadir="+data, "--socket="+socket,
+		"--skip-networking", "--pid-file="+data+"/pid",
+		"--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0",
+		"--thread-handling=pool-of-threads")
 	client := func(name string) []string {
 		return []string{name, "--no-defaults", "--socket=" + socket, "--user=root"}
 	}
 	testlib.Wait(t, "an answer", server.Process, func() bool {
-		return exec.Command(client("mariadb-admin")[0], append(client("mariadb-admin")[1:], "ping")...).Run() == nil
+		return exec.Command(client("mariadb-admin")[0],
+			append(client("mariadb-admin")[1:], "ping")...).Run() == nil
 	})
 	s.run(mariadbTables, client("mariadb")...)
 	same := make([]*exec.Cmd, 6)
@@ -53,12 +57,14 @@ func mariadbRun(t *testing.T, preload bool) []string {
 		}
 		out = append(out, s.log(fmt.Sprintf("client%d", i)))
 	}
-	out = append(out, s.run(mariadbQueries, append(client("mariadb"), "--force", "-t")...), s.run("", append(client("mariadb-dump"), "--skip-dump-date", "d")...))
+	out = append(out, s.run(mariadbQueries, append(client("mariadb"), "--force", "-t")...),
+		s.run("", append(client("mariadb-dump"), "--skip-dump-date", "d")...))
 	s.run("", append(client("mariadb-admin"), "shutdown")...)
 	if err := testlib.End(server); err != nil {
 		t.Errorf("mariadbd: %v", err)
 	}
-	if log := s.log("log"); strings.Contains(log, "got signal") || strings.Contains(log, "[ERROR]") {
+	if log := s.log("log"); strings.Contains(log, "got signal") ||
+		strings.Contains(log, "[ERROR]") {
 		t.Errorf("the server's log: %s", clip(log))
 	}
 	if preload {

@@ -46,10 +46,12 @@ func (p *postgres) start() {
 	p.t.Helper()
 	p.do("", "pg_ctl", "-D", "data", "-l", "log", "-w", "-s", "-o",
 		"-k "+p.dir+" -c listen_addresses= -c fsync=off -c autovacuum=off -c shared_buffers=64MB -c max_parallel_workers_per_gather=2"+
-			" -c min_parallel_table_scan_size=0 -c parallel_setup_cost=0 -c parallel_tuple_cost=0", "start")
+			" -c min_parallel_table_scan_size=0 -c parallel_setup_cost=0 -c parallel_tuple_cost=0",
+		"start")
 	p.t.Cleanup(func() {
 		// Only a test that has failed leaves the server running.
-		stop := append(append([]string{}, p.user...), filepath.Join(p.bin, "pg_ctl"), "-D", filepath.Join(p.dir, "data"), "-m", "immediate", "stop")
+		stop := append(append([]string{}, p.user...), filepath.Join(p.bin, "pg_ctl"), "-D",
+			filepath.Join(p.dir, "data"), "-m", "immediate", "stop")
 		exec.Command(stop[0], stop[1:]...).Run()
 	})
 }
@@ -74,9 +76,11 @@ SELECT 1 / (tid - tid) FROM pgbench_tellers;
 func postgresRun(t *testing.T, bin string, preload bool) []string {
 	p := &postgres{newSite(t, preload), bin}
 	p.own()
-	first := p.do("", "initdb", "-D", "data", "-U", "me", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	first := p.do("", "initdb", "-D", "data", "-U", "me", "-A", "trust", "-E", "UTF8", "--locale=C",
+		"--no-sync", "--no-instructions")
 	p.start()
-	p.env = append(append([]string{}, p.env...), "PGHOST="+p.dir, "PGUSER=me", "PGDATABASE=postgres", "PGTZ=UTC")
+	p.env = append(append([]string{}, p.env...), "PGHOST="+p.dir, "PGUSER=me",
+		"PGDATABASE=postgres", "PGTZ=UTC")
 	p.do("", "pgbench", "-i", "-s", "1", "-q")
 	answer := p.do("", "pgbench", "-n", "-c", "1", "-t", "400", "--random-seed=42")
 	if !strings.Contains(answer, "actually processed: 400/400") {
@@ -89,7 +93,8 @@ func postgresRun(t *testing.T, bin string, preload bool) []string {
 	}
 	// CLUSTER puts the rows in the order of their keys, and so the dump.
 	p.do("CLUSTER pgbench_accounts USING pgbench_accounts_pkey; CLUSTER pgbench_branches USING pgbench_branches_pkey;"+
-		"CLUSTER pgbench_tellers USING pgbench_tellers_pkey; VACUUM ANALYZE; CHECKPOINT;", "psql", "-q", "-v", "ON_ERROR_STOP=1")
+		"CLUSTER pgbench_tellers USING pgbench_tellers_pkey; VACUUM ANALYZE; CHECKPOINT;", "psql",
+		"-q", "-v", "ON_ERROR_STOP=1")
 	dump := []string{"-t", "pgbench_accounts", "-t", "pgbench_branches", "-t", "pgbench_tellers"}
 	if strings.Contains(p.do("", "pg_dump", "--help"), "--restrict-key") {
 		dump = append(dump, "--restrict-key=fixed") // random by default

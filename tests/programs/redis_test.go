@@ -19,8 +19,10 @@ type redis struct {
 func startRedis(s *site) *redis {
 	s.t.Helper()
 	r := &redis{site: s}
-	r.server = s.start("log", "redis-server", "--port", "0", "--unixsocket", "socket", "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes", "--io-threads", "2", "--activedefrag", "no")
+	r.server = s.start("log", "redis-server", "--port", "0", "--unixsocket", "socket", "--dir",
+		s.dir,
+		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes", "--io-threads", "2",
+		"--activedefrag", "no")
 	testlib.Wait(s.t, "an answer", r.server.Process, func() bool {
 		cmd := exec.Command("redis-cli", "-s", "socket", "PING")
 		cmd.Dir = s.dir
@@ -39,7 +41,11 @@ func (r *redis) cli(args ...string) string {
 func (r *redis) save() {
 	r.t.Helper()
 	r.cli("BGSAVE")
-	testlib.Wait(r.t, "BGSAVE", r.server.Process, func() bool { return strings.Contains(r.cli("INFO", "persistence"), "rdb_bgsave_in_progress:0") })
+	testlib.Wait(r.t, "BGSAVE", r.server.Process,
+		func() bool {
+			return strings.Contains(r.cli("INFO", "persistence"),
+				"rdb_bgsave_in_progress:0")
+		})
 	if !strings.Contains(r.cli("INFO", "persistence"), "rdb_last_bgsave_status:ok") {
 		r.t.Fatalf("BGSAVE failed\n%s", clip(r.log("log")))
 	}
@@ -96,7 +102,8 @@ func redisRun(t *testing.T, preload bool) string {
 	}
 	digest := r.cli("DEBUG", "DIGEST")
 
-	bench := s.start("bench", "redis-benchmark", "-s", "socket", "--dbnum", "1", "-q", "-n", "15000", "-c", "20", "-d", "300", "-r", "5000",
+	bench := s.start("bench", "redis-benchmark", "-s", "socket", "--dbnum", "1", "-q", "-n",
+		"15000", "-c", "20", "-d", "300", "-r", "5000",
 		"-t", "set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100,mset")
 	r.save()
 	if err := testlib.End(bench); err != nil {

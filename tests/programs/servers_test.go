@@ -31,8 +31,8 @@ func newSite(t *testing.T, preloaded bool) *site {
 	return s
 }
 
-// own gives the site to a user other than root, who runs everything in it: some servers refuse root,
-// others change to a user of the system's.
+// own gives the site to a user other than root, who runs everything in it: some servers refuse
+// root, others change to a user of the system's.
 func (s *site) own() {
 	s.t.Helper()
 	folders := []string{s.dir}
@@ -49,7 +49,8 @@ func (s *site) run(stdin string, args ...string) string {
 		Args: append(append([]string{}, s.user...), args...), Dir: s.dir, Env: s.env, Stdin: stdin,
 	})
 	if r.Status != 0 {
-		s.t.Fatalf("%q ended with %d\nstdout: %s\nstderr: %s", args, r.Status, clip(r.Stdout), clip(r.Stderr))
+		s.t.Fatalf("%q ended with %d\nstdout: %s\nstderr: %s", args, r.Status, clip(r.Stdout),
+			clip(r.Stderr))
 	}
 	return strings.TrimSpace(r.Stdout)
 }

@@ -16,7 +16,8 @@ import (
 // again with LD_BIND_NOW=1 and MALLOC_PERTURB_=85, see variants_test.go.
 func shellPrograms() []program {
 	return []program{
-		{name: "bash script", args: []string{"bash", "@shell.sh"}, needs: []string{"rev"}, status: 5},
+		{name: "bash script", args: []string{"bash", "@shell.sh"}, needs: []string{"rev"},
+			status: 5},
 		script("a closed pipe", `yes | head -1; echo "${PIPESTATUS[@]}"`),
 		script("awk", `seq 1 40000 | awk '{ n[$1 % 997] += $1; s = s $1 % 10 } END { for (i = 0; i < 997; i++) print i, n[i]; print length(s) }'`, "awk"),
 		script("sed", `seq 1 50000 | sed -n -e 's/\([0-9]\)\([0-9]\)/<\2\1>/g; H; ${ x; s/\n/,/g; p; }' | md5sum`, "sed"),
@@ -61,7 +62,8 @@ PRAGMA integrity_check;
 .sha3sum
 SELECT nothing FROM nowhere;
 `
-	runAll(t, []program{{name: "sqlite3", args: []string{"sqlite3", "file.db"}, stdin: sql, status: 1}})
+	runAll(t, []program{{name: "sqlite3", args: []string{"sqlite3", "file.db"}, stdin: sql,
+		status: 1}})
 }
 
 // TestCurl fetches from a server of this test's own, over HTTP and TLS.

@@ -49,28 +49,38 @@ func templates(t *testing.T, dir string) {
 // linked program, which is then run.
 func TestCompilers(t *testing.T) {
 	source := func(t *testing.T, dir string) {
-		write(t, dir, "small.c", "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { char *p = malloc(10); free(p); puts(\"hello\"); return 4; }\n")
+		write(t, dir, "small.c",
+			"#include <stdio.h>\n#include <stdlib.h>\nint main(void) { char *p = malloc(10); free(p); puts(\"hello\"); return 4; }\n")
 	}
 	runAll(t, []program{
 		{
-			name: "g++", needs: []string{"g++"}, status: 9, prepare: templates, limit: 3 * time.Minute,
-			args: []string{"bash", "-c", "g++ -std=c++17 -O1 -pipe -S -o big.s big.cc && md5sum big.s && g++ -o big big.s && md5sum big && exec ./big"},
+			name: "g++", needs: []string{"g++"}, status: 9, prepare: templates,
+			limit: 3 * time.Minute,
+			args: []string{"bash", "-c",
+				"g++ -std=c++17 -O1 -pipe -S -o big.s big.cc && md5sum big.s && g++ -o big big.s && md5sum big && exec ./big"},
 		},
 		{
 			name: "g++ with an error", needs: []string{"g++"}, status: 1, prepare: templates,
-			args: []string{"bash", "-c", "sed -i 's/std::make_shared/std::make_shard/' big.cc; LC_ALL=C exec g++ -std=c++17 -fsyntax-only big.cc"},
+			args: []string{"bash", "-c",
+				"sed -i 's/std::make_shared/std::make_shard/' big.cc; LC_ALL=C exec g++ -std=c++17 -fsyntax-only big.cc"},
 		},
 		{
-			name: "clang++", needs: []string{"clang++"}, status: 9, prepare: templates, limit: 3 * time.Minute,
-			args: []string{"bash", "-c", "clang++ -std=c++17 -O1 -S -o big.s big.cc && md5sum big.s && clang++ -o big big.s && md5sum big && exec ./big"},
+			name: "clang++", needs: []string{"clang++"}, status: 9, prepare: templates,
+			limit: 3 * time.Minute,
+			args: []string{"bash", "-c",
+				"clang++ -std=c++17 -O1 -S -o big.s big.cc && md5sum big.s && clang++ -o big big.s && md5sum big && exec ./big"},
 		},
 		{
-			name: "clang++ with an error", needs: []string{"clang++"}, status: 1, prepare: templates,
-			args: []string{"bash", "-c", "sed -i 's/std::make_shared/std::make_shard/' big.cc; exec clang++ -std=c++17 -fsyntax-only big.cc"},
+			name: "clang++ with an error", needs: []string{"clang++"}, status: 1,
+			prepare: templates,
+			args: []string{"bash", "-c",
+				"sed -i 's/std::make_shared/std::make_shard/' big.cc; exec clang++ -std=c++17 -fsyntax-only big.cc"},
 		},
 		{
-			name: "gcc with link-time optimisation", needs: []string{"gcc"}, status: 4, prepare: source,
-			args: []string{"bash", "-c", "gcc -O2 -g -flto=2 -frandom-seed=1 -c small.c && gcc -O2 -flto=2 -o small small.o && md5sum small.o && exec ./small"},
+			name: "gcc with link-time optimisation", needs: []string{"gcc"}, status: 4,
+			prepare: source,
+			args: []string{"bash", "-c",
+				"gcc -O2 -g -flto=2 -frandom-seed=1 -c small.c && gcc -O2 -flto=2 -o small small.o && md5sum small.o && exec ./small"},
 		},
 	})
 }
@@ -81,12 +91,14 @@ func TestCompilers(t *testing.T) {
 func TestGoBuild(t *testing.T) {
 	source := func(t *testing.T, dir string) {
 		write(t, dir, "go.mod", "module small\n\ngo 1.24\n")
-		write(t, dir, "main.go", "package main\n\n// #include <stdlib.h>\nimport \"C\"\n\nfunc main() {\n\tp := C.malloc(10)\n\tC.free(p)\n\tprintln(\"built by go\")\n}\n")
+		write(t, dir, "main.go",
+			"package main\n\n// #include <stdlib.h>\nimport \"C\"\n\nfunc main() {\n\tp := C.malloc(10)\n\tC.free(p)\n\tprintln(\"built by go\")\n}\n")
 	}
 	runAll(t, []program{{
 		name: "cgo program", needs: []string{"go", "gcc"}, prepare: source, limit: 4 * time.Minute,
-		env:  []string{"GOFLAGS=-buildvcs=false", "GOTOOLCHAIN=local", "CGO_ENABLED=1"},
-		args: []string{"bash", "-c", "GOCACHE=$PWD/cache go build -trimpath -o small . && md5sum small && exec ./small"},
+		env: []string{"GOFLAGS=-buildvcs=false", "GOTOOLCHAIN=local", "CGO_ENABLED=1"},
+		args: []string{"bash", "-c",
+			"GOCACHE=$PWD/cache go build -trimpath -o small . && md5sum small && exec ./small"},
 	}})
 }
 
@@ -96,7 +108,8 @@ func TestGoBuildItself(t *testing.T) {
 	testlib.Need(t, "go", "gcc")
 	out, dir := filepath.Join(t.TempDir(), "lib.so"), t.TempDir()
 	r := testlib.Run(t, testlib.Cmd{
-		Args: []string{"go", "build", "-buildvcs=false", "-buildmode=c-shared", "-o", out, "."}, Dir: testlib.Root(), Preload: true, Timeout: 4 * time.Minute,
+		Args: []string{"go", "build", "-buildvcs=false", "-buildmode=c-shared", "-o", out, "."},
+		Dir:  testlib.Root(), Preload: true, Timeout: 4 * time.Minute,
 		Env: []string{"TA_STATS_FILE=" + filepath.Join(dir, "%p.%e.json")},
 	})
 	if r.Status != 0 {
@@ -105,7 +118,8 @@ func TestGoBuildItself(t *testing.T) {
 	checkStats(t, dir, "collect2") // go itself is linked statically
 }
 
-// TestFaketime has another preloaded library beside this one, which takes over the clocks, before it and behind it.
+// TestFaketime has another preloaded library beside this one, which takes over the clocks, before
+// it and behind it.
 func TestFaketime(t *testing.T) {
 	const when = "'2020-01-02 03:04:05'"
 	runAll(t, []program{

@@ -34,14 +34,19 @@ type web struct {
 func startWeb(s *site, url string, args ...string) *web {
 	s.t.Helper()
 	w := &web{s, s.start("log", args...), url}
-	testlib.Wait(s.t, "an answer", w.server.Process, func() bool { return exec.Command("curl", "-sf", "-o", "/dev/null", url+"/small.txt").Run() == nil })
+	testlib.Wait(s.t, "an answer", w.server.Process,
+		func() bool {
+			return exec.Command("curl", "-sf", "-o", "/dev/null",
+				url+"/small.txt").Run() == nil
+		})
 	return w
 }
 
 // get asks for a page several times at once and returns one line per answer.
 func (w *web) get(path string) string {
 	w.t.Helper()
-	w.run("", "bash", "-c", `for i in $(seq 1 40); do args+=(-o answer$i "$0"); done; curl -sS --compressed --parallel --parallel-max 8 "${args[@]}" 2>progress`, w.url+path)
+	w.run("", "bash", "-c",
+		`for i in $(seq 1 40); do args+=(-o answer$i "$0"); done; curl -sS --compressed --parallel --parallel-max 8 "${args[@]}" 2>progress`, w.url+path)
 	return w.run("", "bash", "-c", "md5sum answer*; rm answer*")
 }
 
@@ -52,7 +57,8 @@ func (w *web) stop(how syscall.Signal) {
 	if err := testlib.End(w.server); err != nil {
 		w.t.Errorf("the server: %v", err)
 	}
-	for _, bad := range []string{"exited on signal", "exit signal", "[alert]", "[emerg]", "AH00052"} {
+	for _, bad := range []string{"exited on signal", "exit signal", "[alert]", "[emerg]",
+		"AH00052"} {
 		if log := w.log("errors"); strings.Contains(log, bad) {
 			w.t.Errorf("the server's log has %q:\n%s", bad, clip(log))
 		}
@@ -81,8 +87,10 @@ func nginxRun(t *testing.T, preload bool) string {
 	s.own()
 	s.pages()
 	port := freePort(t)
-	write(t, s.dir, "nginx.conf", strings.ReplaceAll(fmt.Sprintf(nginxConf, port), "root .", "root "+s.dir))
-	w := startWeb(s, fmt.Sprintf("http://127.0.0.1:%d", port), "nginx", "-p", s.dir, "-e", "errors", "-c", "nginx.conf")
+	write(t, s.dir, "nginx.conf", strings.ReplaceAll(fmt.Sprintf(nginxConf, port), "root .",
+		"root "+s.dir))
+	w := startWeb(s, fmt.Sprintf("http://127.0.0.1:%d", port), "nginx", "-p", s.dir, "-e", "errors",
+		"-c", "nginx.conf")
 	answers := w.get("/small.txt") + w.get("/large.txt") + w.get("/again/large.txt")
 	w.server.Process.Signal(syscall.SIGHUP)
 	answers += w.get("/large.txt") + w.get("/again/small.txt")
@@ -129,7 +137,8 @@ echo md5(serialize($a)), ' ', md5($d->saveXML()), ' ', strlen(json_encode($a)), 
 func apacheModule(t *testing.T, name string) string {
 	t.Helper()
 	for _, pattern := range []string{"mod_" + name, "lib" + name + "[0-9]*"} {
-		if found, _ := filepath.Glob("/usr/lib/apache2/modules/" + pattern + ".so"); len(found) > 0 {
+		if found, _ := filepath.Glob("/usr/lib/apache2/modules/" + pattern +
+			".so"); len(found) > 0 {
 			return found[0]
 		}
 	}
@@ -144,13 +153,16 @@ func apacheRun(t *testing.T, preload bool) string {
 	s.pages()
 	write(t, s.dir, "page.php", apachePage)
 	var modules strings.Builder
-	for _, m := range []string{"mpm_prefork", "authz_core", "dir", "mime", "filter", "deflate", "php"} {
+	for _, m := range []string{"mpm_prefork", "authz_core", "dir", "mime", "filter", "deflate",
+		"php"} {
 		fmt.Fprintf(&modules, "LoadModule %s_module %s\n", m, apacheModule(t, m))
 	}
 	port := freePort(t)
 	write(t, s.dir, "apache.conf", fmt.Sprintf(apacheConf, s.dir, port, modules.String()))
-	w := startWeb(s, fmt.Sprintf("http://127.0.0.1:%d", port), "apache2", "-f", s.dir+"/apache.conf", "-DFOREGROUND")
-	answers := w.get("/small.txt") + w.get("/large.txt") + w.get("/page.php") + w.run("", "curl", "-sS", w.url+"/page.php")
+	w := startWeb(s, fmt.Sprintf("http://127.0.0.1:%d", port), "apache2", "-f",
+		s.dir+"/apache.conf", "-DFOREGROUND")
+	answers := w.get("/small.txt") + w.get("/large.txt") + w.get("/page.php") +
+		w.run("", "curl", "-sS", w.url+"/page.php")
 	w.server.Process.Signal(syscall.SIGUSR1)
 	answers += w.get("/page.php") + w.get("/large.txt")
 	w.stop(syscall.SIGTERM)

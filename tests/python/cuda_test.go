@@ -15,7 +15,9 @@ func TestCUDA(t *testing.T) {
 	}
 	fake := filepath.Join(t.TempDir(), "libfake.so")
 	source := filepath.Join(testlib.Root(), "tests", "python", "testdata", "fake_cuda.c")
-	if out, err := exec.Command("gcc", "-O1", "-Wall", "-shared", "-fPIC", "-I", filepath.Join(testlib.Root(), "interpose"), "-o", fake, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-O1", "-Wall", "-shared", "-fPIC", "-I",
+		filepath.Join(testlib.Root(), "interpose"), "-o", fake,
+		source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, python := range pythons(t) {

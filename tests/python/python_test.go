@@ -38,12 +38,15 @@ func withModule(t *testing.T, module string) string {
 }
 
 // run runs a script of testdata with the shim on its path.
-func run(t *testing.T, preload bool, env []string, python, script string, args ...string) testlib.Result {
+func run(t *testing.T, preload bool, env []string, python, script string,
+	args ...string) testlib.Result {
 	t.Helper()
 	root := testlib.Root()
 	return testlib.Run(t, testlib.Cmd{
-		Args:    append([]string{python, filepath.Join(root, "tests", "python", "testdata", script)}, args...),
-		Env:     append([]string{"PYTHONPATH=" + filepath.Join(root, "python"), "PYTHONDONTWRITEBYTECODE=1", "LD_PRELOAD="}, env...),
+		Args: append([]string{python, filepath.Join(root, "tests", "python", "testdata",
+			script)}, args...),
+		Env: append([]string{"PYTHONPATH=" + filepath.Join(root, "python"),
+			"PYTHONDONTWRITEBYTECODE=1", "LD_PRELOAD="}, env...),
 		Preload: preload,
 		Timeout: 3 * time.Minute,
 	})
@@ -91,7 +94,8 @@ func TestDisabled(t *testing.T) {
 	for _, python := range pythons(t) {
 		r := run(t, true, []string{"TA_DISABLE=1"}, python, "example.py")
 		const says = "tieralloc is disabled in this process (TA_DISABLE=1)"
-		if want(t, r); r.Stdout != says+"\n" || strings.Count(r.Stderr, says+": enable() does nothing") != 1 {
+		if want(t, r); r.Stdout != says+"\n" ||
+			strings.Count(r.Stderr, says+": enable() does nothing") != 1 {
 			t.Errorf("it prints %q and %q", r.Stdout, r.Stderr)
 		}
 		want(t, run(t, true, []string{"TA_DISABLE=1"}, python, "disabled.py"))
@@ -116,10 +120,12 @@ func TestCommandInError(t *testing.T) {
 		if r.Status != 1 || !found || strings.Contains(r.Stderr, "enabled") {
 			t.Fatalf("status %d: %s", r.Status, r.Stderr)
 		}
-		command = strings.ReplaceAll(command, filepath.Join(testlib.Root(), "build", "libtieralloc.so"), testlib.Lib(t))
+		command = strings.ReplaceAll(command,
+			filepath.Join(testlib.Root(), "build", "libtieralloc.so"), testlib.Lib(t))
 		command = strings.ReplaceAll(command, "/path/to/libtieralloc.so", testlib.Lib(t))
 		again := testlib.Run(t, testlib.Cmd{Args: []string{"sh", "-c", command},
-			Env: []string{"PYTHONPATH=" + filepath.Join(testlib.Root(), "python"), "PYTHONDONTWRITEBYTECODE=1"}})
+			Env: []string{"PYTHONPATH=" + filepath.Join(testlib.Root(), "python"),
+				"PYTHONDONTWRITEBYTECODE=1"}})
 		if again.Status != 0 || again.Stdout != "enabled an argument $x\n" {
 			t.Errorf("%s: status %d, %s%s", command, again.Status, again.Stdout, again.Stderr)
 		}

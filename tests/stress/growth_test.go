@@ -13,7 +13,8 @@ import (
 // growth runs testdata/growth.c and returns its figures, in KiB.
 func growth(t *testing.T, program string, args ...string) []int {
 	t.Helper()
-	res := testlib.Run(t, testlib.Cmd{Args: append([]string{program}, args...), Preload: true, Timeout: 2 * time.Minute})
+	res := testlib.Run(t, testlib.Cmd{Args: append([]string{program}, args...), Preload: true,
+		Timeout: 2 * time.Minute})
 	if res.Status != 0 {
 		t.Fatalf("status %d, stderr: %s", res.Status, res.Stderr)
 	}
@@ -57,7 +58,8 @@ func TestGrowth(t *testing.T) {
 // nine tenths must be the system's again.
 func TestDrop(t *testing.T) {
 	program := testlib.CC(t, "growth.c")
-	for _, args := range [][]string{{"drop", "came"}, {"drop", "back"}, {"drop", "random"}, {"remote"}} {
+	for _, args := range [][]string{{"drop", "came"}, {"drop", "back"}, {"drop", "random"},
+		{"remote"}} {
 		t.Run(strings.Join(args, "-"), func(t *testing.T) {
 			kib := growth(t, program, args...)
 			t.Logf("resident full, just freed, in the end, in KiB: %v", kib)

@@ -81,14 +81,16 @@ func storm(t *testing.T, program string, seed int, ops int64) (own, report) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "stats.json")
-	args := []string{program, strconv.Itoa(seed), strconv.Itoa(*threads), strconv.FormatInt(ops, 10), strconv.Itoa(*lives),
+	args := []string{program, strconv.Itoa(seed), strconv.Itoa(*threads),
+		strconv.FormatInt(ops, 10), strconv.Itoa(*lives),
 		strconv.FormatInt(forkEvery.Milliseconds(), 10)}
 	res := testlib.Run(t, testlib.Cmd{
 		Args: args, Env: []string{noStackCache, "TA_STATS_FILE=" + file}, Preload: true,
 		Timeout: 3*time.Minute + time.Duration(ops)*10*time.Microsecond,
 	})
 	if res.Status != 0 || res.Stderr != "" {
-		t.Fatalf("status %d, stderr: %s\nto replay, in tests/stress:\n%s", res.Status, res.Stderr, replay(t, args))
+		t.Fatalf("status %d, stderr: %s\nto replay, in tests/stress:\n%s", res.Status, res.Stderr,
+			replay(t, args))
 	}
 	var o own
 	if err := json.Unmarshal([]byte(res.Stdout), &o); err != nil {
@@ -132,21 +134,26 @@ func checkChildren(t *testing.T, file string, forks int64) {
 func checkCounts(t *testing.T, o own, got, empty report) {
 	t.Helper()
 	h, e := got.Heap, empty.Heap
-	if h.BlocksLive != e.BlocksLive || h.BytesLive != e.BytesLive || h.HugeBlocksLive != e.HugeBlocksLive {
+	if h.BlocksLive != e.BlocksLive || h.BytesLive != e.BytesLive ||
+		h.HugeBlocksLive != e.HugeBlocksLive {
 		t.Errorf("live at the end: %d blocks of %d bytes (%d huge); want those of an empty run: %d, %d (%d)",
-			h.BlocksLive, h.BytesLive, h.HugeBlocksLive, e.BlocksLive, e.BytesLive, e.HugeBlocksLive)
+			h.BlocksLive, h.BytesLive, h.HugeBlocksLive, e.BlocksLive, e.BytesLive,
+			e.HugeBlocksLive)
 		for _, c := range h.SizeClasses {
 			if c.BlocksLive != 0 {
 				t.Logf("%d blocks of %d bytes", c.BlocksLive, c.Size)
 			}
 		}
 	}
-	if h.BlocksLive != h.BlocksTotalAlloc-h.BlocksTotalFreed || h.BytesLive != h.BytesTotalAlloc-h.BytesTotalFreed {
-		t.Errorf("live (%d blocks, %d bytes) is not allocated (%d, %d) less freed (%d, %d)", h.BlocksLive, h.BytesLive,
+	if h.BlocksLive != h.BlocksTotalAlloc-h.BlocksTotalFreed ||
+		h.BytesLive != h.BytesTotalAlloc-h.BytesTotalFreed {
+		t.Errorf("live (%d blocks, %d bytes) is not allocated (%d, %d) less freed (%d, %d)",
+			h.BlocksLive, h.BytesLive,
 			h.BlocksTotalAlloc, h.BytesTotalAlloc, h.BlocksTotalFreed, h.BytesTotalFreed)
 	}
 	if h.BytesLive > h.BytesCommitted || h.BytesCommitted > h.BytesMapped {
-		t.Errorf("live %d, committed %d, mapped %d: each should be at most the next", h.BytesLive, h.BytesCommitted, h.BytesMapped)
+		t.Errorf("live %d, committed %d, mapped %d: each should be at most the next", h.BytesLive,
+			h.BytesCommitted, h.BytesMapped)
 	}
 	for name, n := range got.Calls {
 		if d := n - empty.Calls[name]; d != o.Calls[name] {
@@ -177,7 +184,8 @@ func TestStorm(t *testing.T) {
 					calls += n
 				}
 			}
-			t.Logf("%d operations, %d of them calls that allocate, resize or free; %d forks; %v", o.Ops, calls, o.Forks,
+			t.Logf("%d operations, %d of them calls that allocate, resize or free; %d forks; %v",
+				o.Ops, calls, o.Forks,
 				time.Since(start).Round(time.Second))
 		})
 	}

@@ -43,7 +43,8 @@ func TestManyThreads(t *testing.T) {
 				got := threadsCost(t, true, c.env, program, "2000", mode)
 				t.Logf("%+v, without the library %+v", got, plain)
 				if most := plain.kib*3/2 + 20<<10; got.kib > most {
-					t.Errorf("%d KiB are resident, more than %d: %d without the library", got.kib, most, plain.kib)
+					t.Errorf("%d KiB are resident, more than %d: %d without the library", got.kib,
+						most, plain.kib)
 				}
 				if got.cpu > 4*plain.cpu {
 					t.Errorf("%d µs of processor time, %d without the library", got.cpu, plain.cpu)

@@ -24,7 +24,8 @@ func TestBare(t *testing.T) {
 			checkRun(t, r, subject)
 			t.Log(read(t, filepath.Join(r.dir, "tests/verify.out")))
 			checkInstall(t, r)
-			if tests := read(t, filepath.Join(r.dir, "tests/test.out")); !strings.Contains(tests, "ok  \ttieralloc/internal/config") {
+			if tests := read(t, filepath.Join(r.dir, "tests/test.out")); !strings.Contains(tests,
+				"ok  \ttieralloc/internal/config") {
 				t.Errorf("./build.sh test ./internal/... printed\n%s", last(tests))
 			}
 		})
@@ -38,7 +39,8 @@ func (r *root) bundle() (subject string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	bundle := exec.Command("git", "-C", testlib.Root(), "bundle", "create", "-q", filepath.Join(r.dir, "tests/tree.bundle"), "HEAD")
+	bundle := exec.Command("git", "-C", testlib.Root(), "bundle", "create", "-q",
+		filepath.Join(r.dir, "tests/tree.bundle"), "HEAD")
 	if text, err := bundle.CombinedOutput(); err != nil {
 		r.t.Fatalf("git bundle: %v\n%s", err, text)
 	}
@@ -53,7 +55,8 @@ func (r *root) network() {
 	set := func(name, value string) {
 		text.WriteString("export " + name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'\n")
 	}
-	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
+	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY",
+		"HTTPS_PROXY", "NO_PROXY"} {
 		if value := os.Getenv(name); value != "" {
 			set(name, value)
 		}
@@ -85,7 +88,8 @@ func checkRun(t *testing.T, r *root, subject string) {
 	t.Log(text)
 	for line := range strings.Lines(text) {
 		known := false
-		for _, prefix := range []string{"build.sh: installing ", "build.sh: go version ", "go: downloading ", "git (process ", "statistics: "} {
+		for _, prefix := range []string{"build.sh: installing ", "build.sh: go version ",
+			"go: downloading ", "git (process ", "statistics: "} {
 			known = known || strings.HasPrefix(line, prefix)
 		}
 		if !known || strings.HasPrefix(line, "go: downloading go1") {
@@ -101,14 +105,17 @@ func checkRun(t *testing.T, r *root, subject string) {
 // says is needed, although a newer one was there.
 func checkInstall(t *testing.T, r *root) {
 	t.Helper()
-	if text := read(t, filepath.Join(r.dir, "tests/install.out")); !strings.Contains(text, "LD_PRELOAD=libtieralloc.so.1 COMMAND") {
+	if text := read(t, filepath.Join(r.dir, "tests/install.out")); !strings.Contains(text,
+		"LD_PRELOAD=libtieralloc.so.1 COMMAND") {
 		t.Errorf("./build.sh install printed %q", text)
 	}
-	if text := read(t, filepath.Join(r.dir, "tests/short.json")); !strings.Contains(text, `"program"`) {
+	if text := read(t, filepath.Join(r.dir, "tests/short.json")); !strings.Contains(text,
+		`"program"`) {
 		t.Errorf("a preload by the short name left the report %q", text)
 	}
 	for _, name := range []string{"libtieralloc.so", "tierallocctl"} {
-		if minor, from := testlib.Glibc(t, filepath.Join(r.dir, "srv/tieralloc/build", name)); minor > 34 {
+		if minor, from := testlib.Glibc(t, filepath.Join(r.dir, "srv/tieralloc/build",
+			name)); minor > 34 {
 			t.Errorf("%s needs glibc 2.%d, for %s", name, minor, from)
 		}
 	}

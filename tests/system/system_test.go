@@ -23,7 +23,8 @@ type source struct{ uri, suite, components string }
 
 func sources(t *testing.T) []source {
 	t.Helper()
-	out, err := exec.Command("apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages").Output()
+	out, err := exec.Command("apt-get", "indextargets", "--format",
+		"$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages").Output()
 	if err != nil {
 		t.Skipf("apt-get indextargets: %v", err)
 	}
@@ -96,14 +97,16 @@ func (r *root) preload() {
 	r.write("etc/ld.so.preload", "/usr/lib/libtieralloc.so\n", 0o644)
 }
 
-// run runs a script of testdata as the first process of the root's own namespaces, and returns what it printed.
+// run runs a script of testdata as the first process of the root's own namespaces, and returns what
+// it printed.
 func (r *root) run(script string, namespaces ...string) string {
 	r.t.Helper()
 	args := append([]string{"unshare", "-m", "-p", "-f", "-i", "-u", "--kill-child"}, namespaces...)
 	args = append(args, "sh", filepath.Join("testdata", "enter.sh"), r.dir, "/tests/"+script)
 	res := testlib.Run(r.t, testlib.Cmd{Args: args, Timeout: 10 * time.Minute})
 	if res.Status != 0 {
-		r.t.Errorf("%s ended with %d\n%s\n%s", script, res.Status, last(res.Stdout+res.Stderr), last(read(r.t, filepath.Join(r.dir, "tests/install.log"))))
+		r.t.Errorf("%s ended with %d\n%s\n%s", script, res.Status, last(res.Stdout+res.Stderr),
+			last(read(r.t, filepath.Join(r.dir, "tests/install.log"))))
 	}
 	return res.Stdout + "\nstandard error:\n" + res.Stderr
 }
@@ -142,7 +145,8 @@ func TestSystem(t *testing.T) {
 			want.WriteString(name + " " + daemons + "\n")
 		}
 		if got := read(t, filepath.Join(r.dir, "tests/mapped")); got != want.String() {
-			t.Errorf("preloaded %v: which daemons have the library: %q, want %q", preloaded, got, want.String())
+			t.Errorf("preloaded %v: which daemons have the library: %q, want %q", preloaded, got,
+				want.String())
 		}
 		if n := strings.Count(printed[i], "\ninstalled "); n < 200 {
 			t.Errorf("preloaded %v: only %d packages are installed", preloaded, n)

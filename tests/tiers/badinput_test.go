@@ -35,7 +35,8 @@ var badSettings = []bad{
 	{"TA_MIGRATE_BW=-3", "TA_MIGRATE_BW", "-3", "bytes per second"},
 	{"TA_ON_SOFTCAP=stop", "TA_ON_SOFTCAP", "stop", "reroute, warn or demote"},
 	{"TA_ON_HARDCAP=route", "TA_ON_HARDCAP", "route", "route_slow or fail"},
-	{"TA_DEFAULT_HINT=lukewarm", "TA_DEFAULT_HINT", "lukewarm", "hot, warm, cold, pin_fast or prefer_fast"},
+	{"TA_DEFAULT_HINT=lukewarm", "TA_DEFAULT_HINT", "lukewarm",
+		"hot, warm, cold, pin_fast or prefer_fast"},
 	{"TA_THROTTLE=nap", "TA_THROTTLE", "nap", "account or sleep"},
 	{"TA_BACKGROUND=yes", "TA_BACKGROUND", "yes", "0 or 1"},
 	{"TA_SECURE=2", "TA_SECURE", "2", "0, 1, or 1"},
@@ -54,13 +55,16 @@ var badSettings = []bad{
 	{"TA_STATS_LIVE=relative/%p", "TA_STATS_LIVE", "relative/%p", "absolute path"},
 	{"TA_STATS_LIVE=/tmp/all", "TA_STATS_LIVE", "/tmp/all", "%p"},
 	{"TA_STATS_LIVE=/tmp/%x%p", "TA_STATS_LIVE", "/tmp/%x%p", "%e"},
-	{"TA_RULES=size>=1M:tepid", "TA_RULES", "size>=1M:tepid", `unknown hint "tepid": expected hot, warm, cold`},
+	{"TA_RULES=size>=1M:tepid", "TA_RULES", "size>=1M:tepid",
+		`unknown hint "tepid": expected hot, warm, cold`},
 	{"TA_RULES=colour=red:cold", "TA_RULES", "colour=red:cold", `"colour=red": expected size>=N`},
-	{"TA_RULES=size>=big:cold", "TA_RULES", "size>=big:cold", `bad size "size>=big": expected 1 to 64T`},
+	{"TA_RULES=size>=big:cold", "TA_RULES", "size>=big:cold",
+		`bad size "size>=big": expected 1 to 64T`},
 	{"TA_RULES=size>=1M", "TA_RULES", "size>=1M", "missing hint"},
 	{"TA_RULES=size>=2M,size<1M:cold", "TA_RULES", "size>=2M,size<1M:cold", "no size fits"},
 	{"TA_RULES=thread=a,thread=b:cold", "TA_RULES", "thread=a,thread=b:cold", "at most once"},
-	{"TA_RULES=lib=/usr/lib/libc.so:cold", "TA_RULES", "lib=/usr/lib/libc.so:cold", "without its folders"},
+	{"TA_RULES=lib=/usr/lib/libc.so:cold", "TA_RULES", "lib=/usr/lib/libc.so:cold",
+		"without its folders"},
 	{"TA_RULES=program=:cold", "TA_RULES", "program=:cold", "empty pattern"},
 	{"TA_RULES=size>=1M:hot;thread:cold", "TA_RULES", "thread:cold", "unknown condition"},
 }
@@ -72,7 +76,8 @@ func isLine(text string, words ...string) bool {
 			return false
 		}
 	}
-	return strings.Count(text, "\n") == 1 && strings.HasSuffix(text, "\n") && strings.HasPrefix(text, "tieralloc: ")
+	return strings.Count(text, "\n") == 1 && strings.HasSuffix(text, "\n") &&
+		strings.HasPrefix(text, "tieralloc: ")
 }
 
 // TestBadInput: a mistake is one line that names the variable, shows the value and
@@ -112,21 +117,26 @@ func TestBadInputTogether(t *testing.T) {
 		c.Stdin = "new a 2 hot 6M\nnew b 1 malloc 500"
 		return testlib.Run(t, c)
 	}
-	r := run("TA_FAST_HARD=7M", "TA_FAST_SOFT=8M", "TA_RULES=size>=1M:hot;size:cold;size>1:warmer", "TA_DEFAULT_HINT=", "TA_THROTTLE=no")
-	if r.Status != 0 || r.Stdout != "fast*1 normal*1\nnormal*1\n" || strings.Count(r.Stderr, "\n") != 4 {
+	r := run("TA_FAST_HARD=7M", "TA_FAST_SOFT=8M", "TA_RULES=size>=1M:hot;size:cold;size>1:warmer",
+		"TA_DEFAULT_HINT=", "TA_THROTTLE=no")
+	if r.Status != 0 || r.Stdout != "fast*1 normal*1\nnormal*1\n" ||
+		strings.Count(r.Stderr, "\n") != 4 {
 		t.Errorf("%+v", r)
 	}
 	r = run("TA_DEFAULT_HINT=\x1b[31mred\n\x07", "TA_RULES="+strings.Repeat("x", 5000))
 	lines := strings.SplitAfter(r.Stderr, "\n")
-	if r.Status != 0 || len(lines) != 3 || strings.ContainsAny(r.Stderr, "\x1b\x07") || !strings.Contains(lines[0], `"?[31mred??"`) ||
+	if r.Status != 0 || len(lines) != 3 || strings.ContainsAny(r.Stderr, "\x1b\x07") ||
+		!strings.Contains(lines[0], `"?[31mred??"`) ||
 		len(lines[1]) > 1000 || !strings.Contains(lines[1], `..."`) {
 		t.Errorf("%+v", r)
 	}
-	if r := run("TA_FAST_COLOUR=red", "TA_MEDIUM_HARD=5", "TA_FAST_HARD="); r.Stderr != "" || r.Status != 0 {
+	if r := run("TA_FAST_COLOUR=red", "TA_MEDIUM_HARD=5", "TA_FAST_HARD="); r.Stderr != "" ||
+		r.Status != 0 {
 		t.Errorf("variables that are not ours: %+v", r)
 	}
 	// A value that occurs in the accepted forms in upper case is accepted, too.
-	p := play(t, []string{"TA_DEFAULT_HINT=Cold", "TA_ON_SOFTCAP=WARN", "TA_FAST_HARD=1g", "TA_RULES=SIZE>=1m:HOT"}, "new a 1 malloc 5 => slow*1\nnew b 1 malloc 1M => fast*1")
+	p := play(t, []string{"TA_DEFAULT_HINT=Cold", "TA_ON_SOFTCAP=WARN", "TA_FAST_HARD=1g",
+		"TA_RULES=SIZE>=1m:HOT"}, "new a 1 malloc 5 => slow*1\nnew b 1 malloc 1M => fast*1")
 	if p.exit.Tiers.Fast.Hard != 1<<30 || p.exit.Policy.OnSoftcap != "warn" {
 		t.Errorf("policy %+v", p.exit.Policy)
 	}
@@ -138,7 +148,8 @@ func TestOneNode(t *testing.T) {
 		t.Skip("the machine has several nodes")
 	}
 	for _, value := range []string{"0", "0-0", "interleave:0", "weighted:0"} {
-		p := play(t, []string{"TA_NODE_FAST=" + value, "TA_NODE_SLOW=" + value}, fmt.Sprintf("new a 2 hot 6M => fast*2\nnew b 2 cold %d => slow*2", 100))
+		p := play(t, []string{"TA_NODE_FAST=" + value, "TA_NODE_SLOW=" + value},
+			fmt.Sprintf("new a 2 hot 6M => fast*2\nnew b 2 cold %d => slow*2", 100))
 		if p.exit.Backend != "simulated" {
 			t.Errorf("%s: the backend is %s", value, p.exit.Backend)
 		}

@@ -9,11 +9,13 @@ import (
 )
 
 // decided compares the counters of a tier's decisions.
-func (x *tier) decided(t *testing.T, name string, softExceeded, rerouted, routedSlow, refused, violations int64) {
+func (x *tier) decided(t *testing.T, name string, softExceeded, rerouted, routedSlow, refused,
+	violations int64) {
 	t.Helper()
 	got := [5]int64{x.SoftExceeded, x.Rerouted, x.RoutedSlow, x.Refused, x.Violations}
 	if want := [5]int64{softExceeded, rerouted, routedSlow, refused, violations}; got != want {
-		t.Errorf("%s: soft_exceeded, rerouted, routed_slow, refused, violations %v, want %v", name, got, want)
+		t.Errorf("%s: soft_exceeded, rerouted, routed_slow, refused, violations %v, want %v", name,
+			got, want)
 	}
 }
 
@@ -70,7 +72,8 @@ func TestSoftWarn(t *testing.T) {
 // TestSoftWarnLogs: with warn, and TA_LOG=warn, the log says which tier is over its
 // cap, and does not say it for every request.
 func TestSoftWarnLogs(t *testing.T) {
-	c := cmd([]string{"TA_FAST_SOFT=10M", "TA_ON_SOFTCAP=warn", "TA_LOG=warn"}, compile(t, "driver.c"))
+	c := cmd([]string{"TA_FAST_SOFT=10M", "TA_ON_SOFTCAP=warn", "TA_LOG=warn"},
+		compile(t, "driver.c"))
 	c.Stdin = "new a 100 hot 5M\n"
 	r := testlib.Run(t, c)
 	if r.Status != 0 || !strings.Contains(r.Stderr, "fast") || strings.Count(r.Stderr, "\n") > 10 {
@@ -188,26 +191,33 @@ func TestTinyCaps(t *testing.T) {
 			move a fast => ENOMEM*3
 			free a
 		`)
-		play(t, []string{"TA_FAST_HARD=" + c, "TA_ON_HARDCAP=fail"}, "new a 3 hot 16 => ENOMEM*3\nnew b 3 hot 5M => ENOMEM*3\nnew c 3 malloc 5M => normal*3")
-		play(t, []string{"TA_FAST_SOFT=" + c, "TA_SLOW_SOFT=" + c}, "new a 3 hot 16 => fast*3\nnew b 3 prefer_fast 16 => normal*3\nnew c 3 cold 5M => slow*3")
-		p := play(t, []string{"TA_NORMAL_HARD=" + c}, "new a 3 malloc 16 => slow*3\nnew b 3 malloc 5M => slow*3\nresize b 7M => slow*3")
+		play(t, []string{"TA_FAST_HARD=" + c, "TA_ON_HARDCAP=fail"},
+			"new a 3 hot 16 => ENOMEM*3\nnew b 3 hot 5M => ENOMEM*3\nnew c 3 malloc 5M => normal*3")
+		play(t, []string{"TA_FAST_SOFT=" + c, "TA_SLOW_SOFT=" + c},
+			"new a 3 hot 16 => fast*3\nnew b 3 prefer_fast 16 => normal*3\nnew c 3 cold 5M => slow*3")
+		p := play(t, []string{"TA_NORMAL_HARD=" + c},
+			"new a 3 malloc 16 => slow*3\nnew b 3 malloc 5M => slow*3\nresize b 7M => slow*3")
 		if p.exit.Tiers.Normal.Peak != 0 {
 			t.Errorf("cap %s: %d bytes in normal", c, p.exit.Tiers.Normal.Peak)
 		}
-		play(t, []string{"TA_NORMAL_SOFT=" + c}, "new a 3 malloc 16 => slow*3\nnew b 3 malloc 5M => slow*3")
+		play(t, []string{"TA_NORMAL_SOFT=" + c},
+			"new a 3 malloc 16 => slow*3\nnew b 3 malloc 5M => slow*3")
 		// With no room at all a program does not start, but it does end.
 		r := testlib.Run(t, cmd([]string{"TA_NORMAL_HARD=" + c, "TA_SLOW_HARD=" + c}, "/bin/true"))
 		if r.Status >= 128 {
-			t.Errorf("with no room at all /bin/true ends with status %d: %s", r.Status, clip(r.Stderr))
+			t.Errorf("with no room at all /bin/true ends with status %d: %s", r.Status,
+				clip(r.Stderr))
 		}
 	}
-	play(t, []string{"TA_FAST_HARD=64K", "TA_ON_HARDCAP=fail"}, "new a 600 hot 1000 => fast*64 ENOMEM*536")
+	play(t, []string{"TA_FAST_HARD=64K", "TA_ON_HARDCAP=fail"},
+		"new a 600 hot 1000 => fast*64 ENOMEM*536")
 }
 
 // TestRoomAtOnce: what is freed makes room for blocks of any other size, whoever
 // frees it.
 func TestRoomAtOnce(t *testing.T) {
-	sizes := []struct{ n, fit int }{{16, 40000}, {1000, 900}, {8 << 10, 128 * 15}, {64 << 10, 16 * 15}, {500 << 10, 31}, {15 * mib, 1}, {5 * mib, 3}}
+	sizes := []struct{ n, fit int }{{16, 40000}, {1000, 900}, {8 << 10, 128 * 15},
+		{64 << 10, 16 * 15}, {500 << 10, 31}, {15 * mib, 1}, {5 * mib, 3}}
 	env := []string{"TA_SLOW_HARD=16M", "TA_ON_HARDCAP=fail", "TA_PURGE_DELAY=3600s"}
 	for _, from := range sizes {
 		script := "light\n"
@@ -323,7 +333,8 @@ func TestCapsInChild(t *testing.T) {
 	child, parent := &p.json[0], &p.json[1]
 	child.Tiers.Fast.decided(t, "child", 0, 0, 0, 1, 1)
 	parent.Tiers.Fast.decided(t, "parent", 0, 0, 0, 2, 2)
-	if c := &child.Tiers.Fast; c.Current != 20*mib || c.AllocCalls != 2 || c.FreeCalls != 2 || child.CallsFailed != 1 {
+	if c := &child.Tiers.Fast; c.Current != 20*mib || c.AllocCalls != 2 || c.FreeCalls != 2 ||
+		child.CallsFailed != 1 {
 		t.Errorf("child: %+v, %d calls failed", c, child.CallsFailed)
 	}
 	if c := &parent.Tiers.Fast; c.Current != 20*mib || c.AllocCalls != 3 || c.FreeCalls != 0 {

@@ -11,8 +11,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// linked are the flags for a program that is linked with the library, and for one that is written against
-// TierAlloc's header.
+// linked are the flags for a program that is linked with the library, and for one that is written
+// against TierAlloc's header.
 func linked(t *testing.T) (link, compat []string) {
 	t.Helper()
 	dir := filepath.Dir(testlib.Lib(t))
@@ -21,12 +21,13 @@ func linked(t *testing.T) (link, compat []string) {
 	return link, append([]string{"-I" + headers, "-include", "tieralloc_compat.h"}, link...)
 }
 
-// TestUpstream: a program written against TierAlloc's header compiles with ours and does what its document
-// says, linked with the library or with it preloaded.
+// TestUpstream: a program written against TierAlloc's header compiles with ours and does what its
+// document says, linked with the library or with it preloaded.
 func TestUpstream(t *testing.T) {
 	_, flags := linked(t)
 	for _, source := range []string{"upstream.c", "upstreamcxx.cc"} {
-		c := cmd([]string{"TA_MODEL=cxl"}, compile(t, source, append(flags, "-Wextra", "-Wno-unused-function")...))
+		c := cmd([]string{"TA_MODEL=cxl"}, compile(t, source,
+			append(flags, "-Wextra", "-Wno-unused-function")...))
 		for _, c.Preload = range []bool{false, true} {
 			r := testlib.Run(t, c)
 			clean(t, r)
@@ -35,7 +36,8 @@ func TestUpstream(t *testing.T) {
 				t.Errorf("%s: it prints %q", source, lines[:2])
 			}
 			var stats map[string][3]uint64
-			if err := json.Unmarshal([]byte(lines[2]), &stats); err != nil || len(stats) != 6 || stats["simulated_wait_ns"][2] < 40000 {
+			if err := json.Unmarshal([]byte(lines[2]), &stats); err != nil || len(stats) != 6 ||
+				stats["simulated_wait_ns"][2] < 40000 {
 				t.Errorf("%s: %v in %s", source, err, lines[2])
 			}
 		}
@@ -60,7 +62,8 @@ func TestComingFrom(t *testing.T) {
 			t.Fatal(err, found)
 		}
 		program := strings.TrimSuffix(source, ".c")
-		if out, err := exec.Command("gcc", append([]string{"-Wall", "-o", program, source}, flags...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("gcc", append([]string{"-Wall", "-o", program, source},
+			flags...)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		r := testlib.Run(t, testlib.Cmd{Args: []string{program}, Env: quiet})
@@ -71,11 +74,12 @@ func TestComingFrom(t *testing.T) {
 	}
 }
 
-// TestOldBinary: what was built with TierAlloc's own header finds its numbers mean the same, and is told once
-// what does not.
+// TestOldBinary: what was built with TierAlloc's own header finds its numbers mean the same, and is
+// told once what does not.
 func TestOldBinary(t *testing.T) {
 	flags, _ := linked(t)
-	r := testlib.Run(t, testlib.Cmd{Args: []string{compile(t, "oldbinary.c", flags...)}, Env: withEnv(quiet, "TA_MODEL=cxl")})
+	r := testlib.Run(t, testlib.Cmd{Args: []string{compile(t, "oldbinary.c", flags...)},
+		Env: withEnv(quiet, "TA_MODEL=cxl")})
 	if r.Status != 0 || r.Stdout != "tieralloc-ok\n1 0 1 2 0 0 40000\n" {
 		t.Errorf("status %d: %s", r.Status, r.Stdout)
 	}

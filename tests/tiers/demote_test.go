@@ -33,11 +33,14 @@ func TestDemote(t *testing.T) {
 	if f.Current > 20*mib || f.Current < 12*mib || n.Current < 275*mib {
 		t.Errorf("fast has %d bytes, normal %d", f.Current, n.Current)
 	}
-	if m := f.Migrations; m.Moved*4096 < 275*mib || m.Failed != 0 || m.Attempted < m.Moved*4096/(4*mib) || f.SoftExceeded == 0 {
+	if m := f.Migrations; m.Moved*4096 < 275*mib || m.Failed != 0 ||
+		m.Attempted < m.Moved*4096/(4*mib) || f.SoftExceeded == 0 {
 		t.Errorf("migrations %+v, soft_exceeded %d", m, f.SoftExceeded)
 	}
-	if empty.Tiers.Fast.live() != 0 || empty.Tiers.Normal.live() > mib || empty.Tiers.Slow.Current > 5*mib {
-		t.Errorf("when all is freed fast has %d bytes live, normal %d", empty.Tiers.Fast.live(), empty.Tiers.Normal.live())
+	if empty.Tiers.Fast.live() != 0 || empty.Tiers.Normal.live() > mib ||
+		empty.Tiers.Slow.Current > 5*mib {
+		t.Errorf("when all is freed fast has %d bytes live, normal %d", empty.Tiers.Fast.live(),
+			empty.Tiers.Normal.live())
 	}
 }
 
@@ -152,7 +155,8 @@ func TestDemotedBlocks(t *testing.T) {
 				t.Fatalf("fast has %d bytes: no block is half moved", f.Current)
 			}
 			last := &p.json[len(p.json)-1]
-			if last.Tiers.Fast.Current > 64*kib || last.Tiers.Normal.Current > mib || last.Tiers.Slow.Current > 0 {
+			if last.Tiers.Fast.Current > 64*kib || last.Tiers.Normal.Current > mib ||
+				last.Tiers.Slow.Current > 0 {
 				t.Errorf("when all is freed the tiers are charged with %d, %d and %d bytes",
 					last.Tiers.Fast.Current, last.Tiers.Normal.Current, last.Tiers.Slow.Current)
 			}
@@ -168,11 +172,13 @@ func TestMigrateBW(t *testing.T) {
 	for range 25 {
 		script += "tick 5 5\njson\n"
 	}
-	p := play(t, []string{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=16M", fmt.Sprintf("TA_MIGRATE_BW=%d", limit)}, script)
+	p := play(t, []string{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=16M",
+		fmt.Sprintf("TA_MIGRATE_BW=%d", limit)}, script)
 	for _, r := range p.json {
 		moved := r.Tiers.Fast.Migrations.Moved * 4096
 		if most := float64(limit)*float64(r.Uptime)/1e9 + limit/100 + step; float64(moved) > most {
-			t.Errorf("%d bytes are moved after %d ns, at most %.0f should be", moved, r.Uptime, most)
+			t.Errorf("%d bytes are moved after %d ns, at most %.0f should be", moved, r.Uptime,
+				most)
 		}
 	}
 	if last := p.json[len(p.json)-1]; last.Tiers.Fast.Migrations.Moved == 0 {

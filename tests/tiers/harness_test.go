@@ -74,7 +74,8 @@ func compile(t *testing.T, name string, flags ...string) string {
 
 // cmd is a command with the library preloaded; env adds to the quiet one.
 func cmd(env []string, args ...string) testlib.Cmd {
-	return testlib.Cmd{Args: args, Env: append(slices.Clone(quiet), env...), Preload: true, Timeout: 2 * time.Minute}
+	return testlib.Cmd{Args: args, Env: append(slices.Clone(quiet), env...), Preload: true,
+		Timeout: 2 * time.Minute}
 }
 
 // preloaded runs a command with the library.
@@ -173,9 +174,11 @@ func (p *played) onlyRises(t *testing.T) {
 		if was := last[now.Pid]; was != nil {
 			for k, x := range now.tiers() {
 				y := was.tiers()[k]
-				if x.BlocksIn < y.BlocksIn || x.BlocksOut < y.BlocksOut || x.BytesIn < y.BytesIn || x.BytesOut < y.BytesOut {
+				if x.BlocksIn < y.BlocksIn || x.BlocksOut < y.BlocksOut || x.BytesIn < y.BytesIn ||
+					x.BytesOut < y.BytesOut {
 					t.Errorf("report %d, tier %d: %d blocks and %d bytes entered, %d and %d left, after %d, %d, %d and %d", i, k,
-						x.BlocksIn, x.BytesIn, x.BlocksOut, x.BytesOut, y.BlocksIn, y.BytesIn, y.BlocksOut, y.BytesOut)
+						x.BlocksIn, x.BytesIn, x.BlocksOut, x.BytesOut, y.BlocksIn, y.BytesIn,
+						y.BlocksOut, y.BytesOut)
 				}
 			}
 		}

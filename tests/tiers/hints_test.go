@@ -7,11 +7,13 @@ import (
 
 // sizes are of each way a block is made: small, from a page of many, of few, a page
 // of its own, a mapping of its own.
-var sizes = []int{0, 1, 100, 1024, 5000, 40000, 200 * kib, 300 * kib, 3 * mib, 4 * mib, 4*mib + 1, 9 * mib}
+var sizes = []int{0, 1, 100, 1024, 5000, 40000, 200 * kib, 300 * kib, 3 * mib, 4 * mib, 4*mib + 1,
+	9 * mib}
 
 // homes are where the hints go.
 var homes = []struct{ hint, tier string }{
-	{"hot", "fast"}, {"warm", "normal"}, {"cold", "slow"}, {"pin_fast", "fast"}, {"prefer_fast", "fast"},
+	{"hot", "fast"}, {"warm", "normal"}, {"cold", "slow"}, {"pin_fast", "fast"},
+	{"prefer_fast", "fast"},
 }
 
 // TestHints: a block is in the tier of its hint, whatever its size, and its
@@ -31,7 +33,8 @@ func TestHints(t *testing.T) {
 			p := play(t, nil, script)
 			for i, x := range p.json[0].tiers() {
 				name := []string{"fast", "normal", "slow"}[i]
-				if mine := int64(3 * len(sizes)); name == h.tier && name != "normal" && x.AllocCalls != mine ||
+				if mine := int64(3 * len(sizes)); name == h.tier && name != "normal" &&
+					x.AllocCalls != mine ||
 					name != h.tier && name != "normal" && x.AllocCalls != 0 {
 					t.Errorf("%d blocks were allocated in %s", x.AllocCalls, name)
 				}
@@ -39,8 +42,10 @@ func TestHints(t *testing.T) {
 			if h.hint != "warm" && p.json[0].Hints[h.hint] < 50*mib {
 				t.Errorf("hints: %v", p.json[0].Hints)
 			}
-			if last := &p.json[1]; h.tier != "normal" && (last.Tiers.Fast.live() != 0 || last.Tiers.Slow.live() != 0) {
-				t.Errorf("all is freed, and fast has %d bytes, slow %d", last.Tiers.Fast.live(), last.Tiers.Slow.live())
+			if last := &p.json[1]; h.tier != "normal" &&
+				(last.Tiers.Fast.live() != 0 || last.Tiers.Slow.live() != 0) {
+				t.Errorf("all is freed, and fast has %d bytes, slow %d", last.Tiers.Fast.live(),
+					last.Tiers.Slow.live())
 			}
 		})
 	}
@@ -91,7 +96,8 @@ func TestUnmodified(t *testing.T) {
 		for i, x := range p.exit.tiers() {
 			here := []string{"fast", "normal", "slow"}[i] == h.tier
 			if here && x.AllocCalls != p.exit.Heap.Allocs || !here && x.AllocCalls+x.Current != 0 {
-				t.Errorf("%s: tier %d has %d of %d blocks, %d bytes", h.hint, i, x.AllocCalls, p.exit.Heap.Allocs, x.Current)
+				t.Errorf("%s: tier %d has %d of %d blocks, %d bytes", h.hint, i, x.AllocCalls,
+					p.exit.Heap.Allocs, x.Current)
 			}
 		}
 	}
@@ -182,7 +188,8 @@ func TestReallocKeepsTier(t *testing.T) {
 		script := ""
 		for _, from := range []int{10, 900, 30000, 300 * kib, 5 * mib} {
 			for _, to := range sizes[1:] {
-				script += fmt.Sprintf("new b 2 %s %d => %[3]s*2\nresize b %[4]d => %[3]s*2\n", h.hint, from, h.tier, to)
+				script += fmt.Sprintf("new b 2 %s %d => %[3]s*2\nresize b %[4]d => %[3]s*2\n",
+					h.hint, from, h.tier, to)
 				script += fmt.Sprintf("on 0 resize b %d => %[2]s*2\non 0 free b\n", from+17, h.tier)
 			}
 		}
@@ -221,6 +228,7 @@ func TestFreeElsewhere(t *testing.T) {
 	}
 	p := play(t, nil, script+"json")
 	if r := &p.json[0]; r.Tiers.Fast.live() != 0 || r.Tiers.Slow.live() != 0 {
-		t.Errorf("all is freed, and fast has %d bytes, slow %d", r.Tiers.Fast.live(), r.Tiers.Slow.live())
+		t.Errorf("all is freed, and fast has %d bytes, slow %d", r.Tiers.Fast.live(),
+			r.Tiers.Slow.live())
 	}
 }

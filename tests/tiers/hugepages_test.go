@@ -64,12 +64,15 @@ func TestHugePagesWithout(t *testing.T) {
 		p := play(t, []string{"TA_HUGEPAGES=" + c.value}, hugeScript)
 		for i, x := range p.exit.tiers() {
 			if x.HugePages != c.words[i] || pool == 0 && (x.Fallbacks != 0) != c.falls[i] {
-				t.Errorf("%s: %s has hugepages %s, %d fallbacks", c.value, tierNames[i], x.HugePages, x.Fallbacks)
+				t.Errorf("%s: %s has hugepages %s, %d fallbacks", c.value, tierNames[i],
+					x.HugePages, x.Fallbacks)
 			}
 		}
 		last := &p.json[len(p.json)-1]
-		if last.Tiers.Fast.Current > 0 || last.Tiers.Slow.Current > 0 || last.Tiers.Normal.Current > 3*mib {
-			t.Errorf("%s: when all is freed the tiers are charged with %d, %d and %d bytes", c.value,
+		if last.Tiers.Fast.Current > 0 || last.Tiers.Slow.Current > 0 ||
+			last.Tiers.Normal.Current > 3*mib {
+			t.Errorf("%s: when all is freed the tiers are charged with %d, %d and %d bytes",
+				c.value,
 				last.Tiers.Fast.Current, last.Tiers.Normal.Current, last.Tiers.Slow.Current)
 		}
 	}
@@ -91,7 +94,8 @@ func TestTransparentHugePages(t *testing.T) {
 		t.Skipf("the kernel makes no transparent huge pages: %q %v", system, err)
 	}
 	const script = "new a 4 hot 16M\nnew b 4 cold 16M\nresident"
-	for value, mostly := range map[string]int64{"thp": 128 << 10, "fast:thp,slow:off": 64 << 10, "off": 0} {
+	for value, mostly := range map[string]int64{"thp": 128 << 10, "fast:thp,slow:off": 64 << 10,
+		"off": 0} {
 		p := play(t, []string{"TA_HUGEPAGES=" + value}, script)
 		thp, _ := p.resident(t, 0)
 		if thp > mostly+mostly/16 || thp < mostly/2 { // the kernel may be short of them
@@ -115,7 +119,8 @@ func TestTransparentMoved(t *testing.T) {
 		json
 	`)
 	if r := &p.json[0]; r.Tiers.Fast.Current != 0 || r.Tiers.Slow.Current != 0 {
-		t.Errorf("when all is freed fast is charged with %d bytes, slow with %d", r.Tiers.Fast.Current, r.Tiers.Slow.Current)
+		t.Errorf("when all is freed fast is charged with %d bytes, slow with %d",
+			r.Tiers.Fast.Current, r.Tiers.Slow.Current)
 	}
 }
 
@@ -143,7 +148,8 @@ func fillPool(t *testing.T, pages int) {
 	t.Helper()
 	before := poolSize(t, 2048)
 	set := func(n int) error {
-		return os.WriteFile(fmt.Sprintf(nrHugepages, 2048, "nr_hugepages"), []byte(strconv.Itoa(n)), 0o644)
+		return os.WriteFile(fmt.Sprintf(nrHugepages, 2048, "nr_hugepages"), []byte(strconv.Itoa(n)),
+			0o644)
 	}
 	if before != 0 {
 		t.Skip("the pool of huge pages is in use")
@@ -161,12 +167,14 @@ func fillPool(t *testing.T, pages int) {
 func freePool(t *testing.T, want int) {
 	t.Helper()
 	for range 50 {
-		if poolFigure(t, 2048, "free_hugepages") == want && poolFigure(t, 2048, "resv_hugepages") == 0 {
+		if poolFigure(t, 2048, "free_hugepages") == want &&
+			poolFigure(t, 2048, "resv_hugepages") == 0 {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Errorf("%d huge pages are free, %d reserved; %d should be", poolFigure(t, 2048, "free_hugepages"), poolFigure(t, 2048, "resv_hugepages"), want)
+	t.Errorf("%d huge pages are free, %d reserved; %d should be",
+		poolFigure(t, 2048, "free_hugepages"), poolFigure(t, 2048, "resv_hugepages"), want)
 }
 
 // TestHugetlb: pages of the kernel's pool are used, ordinary ones when they run out,
@@ -200,11 +208,13 @@ func TestHugetlb(t *testing.T) {
 	}
 	_, pool = p.resident(t, 1)
 	if pool > 80<<10 || pool < 70<<10 || p.json[0].Tiers.Fast.Fallbacks == 0 {
-		t.Errorf("%d KiB of 100 MiB are in huge pages, %d fallbacks", pool, p.json[0].Tiers.Fast.Fallbacks)
+		t.Errorf("%d KiB of 100 MiB are in huge pages, %d fallbacks", pool,
+			p.json[0].Tiers.Fast.Fallbacks)
 	}
 	_, pool = p.resident(t, 2)
 	if pool != 0 || p.json[1].Tiers.Fast.Current != 0 {
-		t.Errorf("when all is freed %d KiB are in huge pages, fast is charged with %d bytes", pool, p.json[1].Tiers.Fast.Current)
+		t.Errorf("when all is freed %d KiB are in huge pages, fast is charged with %d bytes", pool,
+			p.json[1].Tiers.Fast.Current)
 	}
 	freePool(t, pages)
 }

@@ -95,7 +95,8 @@ func TestLivePage(t *testing.T) {
 		if s.State != live.Running || int(r.Pid) != c.Process.Pid || r.Program != "driver" {
 			t.Fatalf("state %v, pid %d, program %s", s.State, r.Pid, r.Program)
 		}
-		return r.Tiers.Fast.AllocCalls == 7 && r.Tiers.Slow.live() > 5*300*kib && r.Tiers.Fast.Current == 42*mib
+		return r.Tiers.Fast.AllocCalls == 7 && r.Tiers.Slow.live() > 5*300*kib &&
+			r.Tiers.Fast.Current == 42*mib
 	})
 	c.Process.Kill()
 	c.Wait()
@@ -116,7 +117,8 @@ func TestLivePage(t *testing.T) {
 // makes no further call.
 func TestLiveInBackground(t *testing.T) {
 	dir := t.TempDir()
-	c := background(t, []string{"TA_STATS_LIVE=" + dir + "/%p", "TA_BACKGROUND=1"}, "new a 7 hot 6M\nsleep 60000", compile(t, "driver.c"))
+	c := background(t, []string{"TA_STATS_LIVE=" + dir + "/%p", "TA_BACKGROUND=1"},
+		"new a 7 hot 6M\nsleep 60000", compile(t, "driver.c"))
 	path := filepath.Join(dir, fmt.Sprint(c.Process.Pid))
 	testlib.Wait(t, "figures of the blocks", c.Process, func() bool {
 		if !finished(path) {
@@ -151,7 +153,8 @@ func TestLiveTemplate(t *testing.T) {
 		if r.Pid != p.exit.Pid {
 			fast, slow, frees = 0, 2, 0
 		}
-		if r.Tiers.Fast.AllocCalls != fast || r.Tiers.Fast.FreeCalls != frees || r.Tiers.Slow.AllocCalls != slow {
+		if r.Tiers.Fast.AllocCalls != fast || r.Tiers.Fast.FreeCalls != frees ||
+			r.Tiers.Slow.AllocCalls != slow {
 			t.Errorf("%s: fast %+v, slow %+v", name, r.Tiers.Fast, r.Tiers.Slow)
 		}
 	}
@@ -164,14 +167,17 @@ func TestLiveRefused(t *testing.T) {
 	run := func(template string) testlib.Result {
 		return preloaded(t, []string{"TA_STATS_LIVE=" + template}, "/bin/echo", "done")
 	}
-	if r := run(dir + "/none/%p"); r.Stdout != "done\n" || r.Status != 0 || strings.Count(r.Stderr, "\n") != 1 ||
+	if r := run(dir + "/none/%p"); r.Stdout != "done\n" || r.Status != 0 ||
+		strings.Count(r.Stderr, "\n") != 1 ||
 		!strings.Contains(r.Stderr, "TA_STATS_LIVE") || !strings.Contains(r.Stderr, dir+"/none/") {
 		t.Errorf("no such folder: %+v", r)
 	}
 	// bash keeps its number when it turns into echo: the name is known beforehand.
 	other := filepath.Join(dir, "other")
-	r := preloaded(t, nil, "bash", "-c", fmt.Sprintf(`echo data >%s; ln -s %[1]s %[2]s/$$.echo; TA_STATS_LIVE=%[2]s/%%p.%%e exec /bin/echo done`, other, dir))
-	if r.Stdout != "done\n" || r.Status != 0 || strings.Count(r.Stderr, "\n") != 1 || !strings.Contains(r.Stderr, "TA_STATS_LIVE") {
+	r := preloaded(t, nil, "bash", "-c",
+		fmt.Sprintf(`echo data >%s; ln -s %[1]s %[2]s/$$.echo; TA_STATS_LIVE=%[2]s/%%p.%%e exec /bin/echo done`, other, dir))
+	if r.Stdout != "done\n" || r.Status != 0 || strings.Count(r.Stderr, "\n") != 1 ||
+		!strings.Contains(r.Stderr, "TA_STATS_LIVE") {
 		t.Errorf("a link in the way: %+v", r)
 	}
 	if text, err := os.ReadFile(other); string(text) != "data\n" {
@@ -205,7 +211,8 @@ func TestLiveLeavesNothing(t *testing.T) {
 // is whole, and no tier is ever above its hard cap.
 func TestLiveUnderStorm(t *testing.T) {
 	dir := t.TempDir()
-	env := []string{"TA_STATS_LIVE=" + dir + "/%p", "TA_FAST_HARD=24M", "TA_NORMAL_HARD=24M", "TA_SLOW_HARD=24M"}
+	env := []string{"TA_STATS_LIVE=" + dir + "/%p", "TA_FAST_HARD=24M", "TA_NORMAL_HARD=24M",
+		"TA_SLOW_HARD=24M"}
 	c := background(t, env, "", compile(t, "capstorm.c"), "2500", "9", "24", "24", "24", "12")
 	path := filepath.Join(dir, fmt.Sprint(c.Process.Pid))
 	testlib.Wait(t, "a page", c.Process, func() bool { return finished(path) })
@@ -223,7 +230,8 @@ func TestLiveUnderStorm(t *testing.T) {
 		}
 		s, r := snapshot(t, path)
 		readings[s.Updates] = true
-		if hard := []int64{r.Tiers.Fast.Hard, r.Tiers.Normal.Hard, r.Tiers.Slow.Hard}; s.Updates > 0 &&
+		if hard := []int64{r.Tiers.Fast.Hard, r.Tiers.Normal.Hard,
+			r.Tiers.Slow.Hard}; s.Updates > 0 &&
 			!slices.Equal(hard, []int64{24 * mib, 24 * mib, 24 * mib}) {
 			t.Fatalf("hard caps %v", hard)
 		}

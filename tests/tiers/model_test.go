@@ -105,9 +105,9 @@ func (m *model) reserve(hint string, n int64) int {
 
 const splitStep = 2 * mib
 
-// divide decides about n bytes more for a block that has so many in its tier, none if it is new: where they
-// do not fit whole, what is left of the first tier with a step of the block takes their first part, and the
-// next that has room the rest.
+// divide decides about n bytes more for a block that has so many in its tier, none if it is new:
+// where they do not fit whole, what is left of the first tier with a step of the block takes their
+// first part, and the next that has room the rest.
 func (m *model) divide(b *modelBlock, n int64) bool {
 	stays := !m.reroute || b.hint == "hot"
 	var full [3]bool
@@ -140,7 +140,8 @@ func (m *model) divide(b *modelBlock, n int64) bool {
 			if first != 0 || b.size != 0 {
 				in = i
 				rest -= first
-				m.peak[i] = max(m.peak[i], m.current[i]+first) // even if there is no room for the rest
+				// even if there is no room for the rest
+				m.peak[i] = max(m.peak[i], m.current[i]+first)
 			}
 		}
 	}
@@ -198,9 +199,9 @@ func (m *model) block(hint string, n int64) *modelBlock {
 	return b
 }
 
-// resize only grows. In place it is no request, only an increase under the cap; beyond that the block
-// is split, unless it is so already, or else it is a request for all of the block while the old one is still
-// there.
+// resize only grows. In place it is no request, only an increase under the cap; beyond that the
+// block is split, unless it is so already, or else it is a request for all of the block while the
+// old one is still there.
 func (m *model) resize(name string, n int64) string {
 	b := m.blocks[name]
 	more := n - b.size
@@ -239,14 +240,17 @@ func (m *model) free(name string) string {
 func (m *model) hold(t *testing.T, r *report) {
 	t.Helper()
 	for i, x := range r.tiers() {
-		got := [7]int64{x.Current, x.Peak, x.SoftExceeded, x.Rerouted, x.RoutedSlow, x.Refused, x.Violations}
-		want := [7]int64{m.current[i], m.peak[i], m.over[i], m.rerouted[i], m.routed[i], m.refused[i], m.violations[i]}
+		got := [7]int64{x.Current, x.Peak, x.SoftExceeded, x.Rerouted, x.RoutedSlow, x.Refused,
+			x.Violations}
+		want := [7]int64{m.current[i], m.peak[i], m.over[i], m.rerouted[i], m.routed[i],
+			m.refused[i], m.violations[i]}
 		if got != want {
 			t.Errorf("%s: current, peak, soft_exceeded, rerouted, routed_slow, refused, violations\n %v, want\n %v", tierNames[i], got, want)
 		}
 	}
 	if r.CallsFailed != m.failedCalls || r.Calls["ta_alloc"] != m.allocations {
-		t.Errorf("%d of %d calls failed, want %d of %d", r.CallsFailed, r.Calls["ta_alloc"], m.failedCalls, m.allocations)
+		t.Errorf("%d of %d calls failed, want %d of %d", r.CallsFailed, r.Calls["ta_alloc"],
+			m.failedCalls, m.allocations)
 	}
 }
 
@@ -301,7 +305,8 @@ func (m *model) play(r *rand.Rand) string {
 			}
 		case k < 5:
 			name := names[r.IntN(len(names))]
-			if b := m.blocks[name]; b.size < n && b.hint != "pin_fast" { // a pinned one may be copied
+			// a pinned one may be copied
+			if b := m.blocks[name]; b.size < n && b.hint != "pin_fast" {
 				script.WriteString(m.resize(name, n))
 			}
 		default:

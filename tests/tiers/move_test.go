@@ -11,7 +11,8 @@ import (
 // one, and the contents are the same.
 func TestMove(t *testing.T) {
 	script := ""
-	for i, n := range []int{1, 100, 1000, 8192, 60000, 256 * kib, 256*kib + 1, 300 * kib, 1 * mib, 4 * mib, 4*mib + 1, 17 * mib} {
+	for i, n := range []int{1, 100, 1000, 8192, 60000, 256 * kib, 256*kib + 1, 300 * kib, 1 * mib,
+		4 * mib, 4*mib + 1, 17 * mib} {
 		how := "new"
 		if n > 256*kib {
 			how = "same"
@@ -34,8 +35,10 @@ func TestMove(t *testing.T) {
 		}
 	}
 	p := play(t, nil, script+"new z 2 malloc 40 => normal*2\njson")
-	if r := &p.json[0]; r.Tiers.Fast.live() != 0 || r.Tiers.Slow.live() != 0 || r.Calls["malloc"] != 2 {
-		t.Errorf("fast has %d bytes live, slow %d, %v", r.Tiers.Fast.live(), r.Tiers.Slow.live(), r.Calls)
+	if r := &p.json[0]; r.Tiers.Fast.live() != 0 || r.Tiers.Slow.live() != 0 ||
+		r.Calls["malloc"] != 2 {
+		t.Errorf("fast has %d bytes live, slow %d, %v", r.Tiers.Fast.live(), r.Tiers.Slow.live(),
+			r.Calls)
 	}
 	m := &p.json[0].Tiers.Slow.Migrations
 	if m.Attempted == 0 || m.Moved == 0 || m.Failed != 0 {
@@ -113,8 +116,10 @@ func TestMoveCounts(t *testing.T) {
 		json
 	`)
 	for i, r := range p.json {
-		if r.Calls["malloc"] != 0 || r.Calls["free"] != int64(i/2*5) || r.Calls["ta_alloc"] != 69 || r.Calls["ta_move"] != int64(5+min(i, 1)*5) {
-			t.Errorf("report %d: malloc %d, free %d, ta_alloc %d, ta_move %d", i, r.Calls["malloc"], r.Calls["free"], r.Calls["ta_alloc"], r.Calls["ta_move"])
+		if r.Calls["malloc"] != 0 || r.Calls["free"] != int64(i/2*5) || r.Calls["ta_alloc"] != 69 ||
+			r.Calls["ta_move"] != int64(5+min(i, 1)*5) {
+			t.Errorf("report %d: malloc %d, free %d, ta_alloc %d, ta_move %d", i, r.Calls["malloc"],
+				r.Calls["free"], r.Calls["ta_alloc"], r.Calls["ta_move"])
 		}
 	}
 }
@@ -138,7 +143,8 @@ func TestMovedPagesAreNotReused(t *testing.T) {
 // TestMovedIsAtHome: where ta_move brings a block is where it is meant to be from then
 // on, also if it was there already because it had been demoted.
 func TestMovedIsAtHome(t *testing.T) {
-	env := []string{"TA_FAST_SOFT=24M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0", "TA_PURGE_DELAY=0"}
+	env := []string{"TA_FAST_SOFT=24M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0",
+		"TA_PURGE_DELAY=0"}
 	play(t, env, `
 		new p 2 prefer_fast 8M => fast*2
 		new i 3 pin_fast 8M => fast*3
@@ -169,16 +175,21 @@ func TestMoveStorm(t *testing.T) {
 		env  []string
 	}{
 		{"256", nil},
-		{"256", []string{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=10M", "TA_NORMAL_SOFT=12M", "TA_MIGRATE_BW=0"}},
-		{"256", []string{"TA_FAST_HARD=24M", "TA_NORMAL_HARD=40M", "TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=16M", "TA_MIGRATE_BW=0",
+		{"256", []string{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=10M", "TA_NORMAL_SOFT=12M",
+			"TA_MIGRATE_BW=0"}},
+		{"256", []string{"TA_FAST_HARD=24M", "TA_NORMAL_HARD=40M", "TA_ON_SOFTCAP=demote",
+			"TA_FAST_SOFT=16M", "TA_MIGRATE_BW=0",
 			"TA_PURGE_DELAY=0", "TA_BACKGROUND=1"}},
-		{"4096", []string{"TA_HUGEPAGES=thp", "TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=10M", "TA_NORMAL_SOFT=12M"}},
+		{"4096", []string{"TA_HUGEPAGES=thp", "TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=10M",
+			"TA_NORMAL_SOFT=12M"}},
 	} {
 		r := preloaded(t, c.env, prog, "700", fmt.Sprint(seed+1), c.kept)
 		clean(t, r)
 		quiet := checked(t, []byte(r.Stdout))
-		if quiet.Tiers.Fast.live()+quiet.Tiers.Slow.live() != 0 || quiet.Heap.Live > mib/8 || quiet.Calls["ta_move"] < 500 {
-			t.Errorf("%q: at the end fast has %d bytes, slow %d, the heap %d", c.env, quiet.Tiers.Fast.live(), quiet.Tiers.Slow.live(), quiet.Heap.Live)
+		if quiet.Tiers.Fast.live()+quiet.Tiers.Slow.live() != 0 || quiet.Heap.Live > mib/8 ||
+			quiet.Calls["ta_move"] < 500 {
+			t.Errorf("%q: at the end fast has %d bytes, slow %d, the heap %d", c.env,
+				quiet.Tiers.Fast.live(), quiet.Tiers.Slow.live(), quiet.Heap.Live)
 		}
 	}
 }
@@ -195,8 +206,8 @@ func TestMovedIsNotHandedOut(t *testing.T) {
 	`)
 }
 
-// TestEntered: what has entered a tier and left it counts a move in both, and never falls, while what is said of
-// the blocks there now does.
+// TestEntered: what has entered a tier and left it counts a move in both, and never falls, while
+// what is said of the blocks there now does.
 func TestEntered(t *testing.T) {
 	for _, n := range []int64{300 * kib, 6 * mib} {
 		p := play(t, nil, fmt.Sprintf(`
@@ -214,10 +225,12 @@ func TestEntered(t *testing.T) {
 				to[k] = *x
 			}
 		}
-		if f := &before[0]; f.BlocksIn != 4 || f.BlocksOut != 0 || f.BytesIn < 4*n || after[0].AllocCalls != 0 {
+		if f := &before[0]; f.BlocksIn != 4 || f.BlocksOut != 0 || f.BytesIn < 4*n ||
+			after[0].AllocCalls != 0 {
 			t.Errorf("%+v, then %+v", f, after[0])
 		}
-		if f, s := &after[0], &after[2]; f.BlocksIn != 4 || f.BlocksOut != 4 || f.BytesOut != f.BytesIn || s.BlocksIn != 4 || s.BlocksOut != 0 {
+		if f, s := &after[0], &after[2]; f.BlocksIn != 4 || f.BlocksOut != 4 ||
+			f.BytesOut != f.BytesIn || s.BlocksIn != 4 || s.BlocksOut != 0 {
 			t.Errorf("fast %+v, slow %+v", f, s)
 		}
 		if s := &end[2]; s.BlocksIn != 4 || s.BlocksOut != 4 || s.BytesOut != before[0].BytesIn {
@@ -226,8 +239,8 @@ func TestEntered(t *testing.T) {
 	}
 }
 
-// TestEnteredAgain: freed blocks of spans that were moved, which wait on their thread's lists for reuse, enter the tier
-// once more; what has left it does not fall.
+// TestEnteredAgain: freed blocks of spans that were moved, which wait on their thread's lists for
+// reuse, enter the tier once more; what has left it does not fall.
 func TestEnteredAgain(t *testing.T) {
 	for _, n := range []string{"100", "1000", "3000"} {
 		play(t, withEnv(demoteNow, "TA_FAST_SOFT=256K"), strings.ReplaceAll(`
@@ -251,8 +264,8 @@ func TestEnteredAgain(t *testing.T) {
 	}
 }
 
-// TestMoveCharges: what moves at its address, and what moves by itself, is charged to the throttles of both
-// tiers; so is what is copied.
+// TestMoveCharges: what moves at its address, and what moves by itself, is charged to the throttles
+// of both tiers; so is what is copied.
 func TestMoveCharges(t *testing.T) {
 	const (
 		slow = 64 * kib // bytes per second: the time that the test takes counts for nothing beside
@@ -268,7 +281,8 @@ func TestMoveCharges(t *testing.T) {
 	p := play(t, limits, "light\nnew a 4 hot 8M => fast*4\nmove a normal => normal@same*4\njson")
 	near("moved out", p.json[0].Tiers.Fast.WaitNs, 32+32)
 	near("moved in", p.json[0].Tiers.Normal.WaitNs, 32)
-	p = play(t, slices.Concat(limits, demoteNow, []string{"TA_FAST_SOFT=8M"}), "light\nnew a 4 hot 8M\ntick 20 0\ntiers a => normal*3 fast*1\njson")
+	p = play(t, slices.Concat(limits, demoteNow, []string{"TA_FAST_SOFT=8M"}),
+		"light\nnew a 4 hot 8M\ntick 20 0\ntiers a => normal*3 fast*1\njson")
 	near("demoted out", p.json[0].Tiers.Fast.WaitNs, 32+24)
 	near("demoted in", p.json[0].Tiers.Normal.WaitNs, 24)
 	p = play(t, limits, "new a 40 hot 200K => fast*40\nmove a slow => slow@new*40\njson")
@@ -277,14 +291,17 @@ func TestMoveCharges(t *testing.T) {
 
 // TestNamedCosts: the costs by name, named in the report; a tier's own variables go before.
 func TestNamedCosts(t *testing.T) {
-	p := play(t, []string{"TA_MODEL=cxl", "TA_NORMAL_BW=1G"}, "new a 10 hot 100 => fast*10\nnew b 10 cold 100 => slow*10")
+	p := play(t, []string{"TA_MODEL=cxl", "TA_NORMAL_BW=1G"},
+		"new a 10 hot 100 => fast*10\nnew b 10 cold 100 => slow*10")
 	want := [3][2]int64{{50 << 30, 2000}, {1 << 30, 8000}, {5 << 30, 40000}}
 	for i, x := range p.exit.tiers() {
 		if x.ThrottleBW != want[i][0] || x.LatNs != want[i][1] {
 			t.Errorf("tier %d: %d bytes/s, %d ns", i, x.ThrottleBW, x.LatNs)
 		}
 	}
-	if p.exit.Policy.Model != "cxl" || p.exit.Tiers.Fast.WaitNs < 20000 || p.exit.Tiers.Slow.WaitNs < 400000 {
-		t.Errorf("model %s, %d and %d ns", p.exit.Policy.Model, p.exit.Tiers.Fast.WaitNs, p.exit.Tiers.Slow.WaitNs)
+	if p.exit.Policy.Model != "cxl" || p.exit.Tiers.Fast.WaitNs < 20000 ||
+		p.exit.Tiers.Slow.WaitNs < 400000 {
+		t.Errorf("model %s, %d and %d ns", p.exit.Policy.Model, p.exit.Tiers.Fast.WaitNs,
+			p.exit.Tiers.Slow.WaitNs)
 	}
 }

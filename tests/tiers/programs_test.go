@@ -22,14 +22,21 @@ var policies = []struct {
 		func(r *report) bool { return r.Tiers.Normal.Rerouted > 0 && r.Tiers.Slow.AllocCalls > 0 }},
 	{"demote", []string{"TA_NORMAL_SOFT=256K", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0"},
 		func(r *report) bool { return r.Tiers.Normal.Migrations.Moved > 0 }},
-	{"hard", []string{"TA_NORMAL_HARD=512K", "TA_DEFAULT_HINT=hot", "TA_FAST_HARD=1M", "TA_PURGE_DELAY=0"},
-		func(r *report) bool { return r.Tiers.Fast.RoutedSlow > 0 && r.Tiers.Normal.Peak <= 512*kib }},
+	{"hard", []string{"TA_NORMAL_HARD=512K", "TA_DEFAULT_HINT=hot", "TA_FAST_HARD=1M",
+		"TA_PURGE_DELAY=0"},
+		func(r *report) bool {
+			return r.Tiers.Fast.RoutedSlow > 0 &&
+				r.Tiers.Normal.Peak <= 512*kib
+		}},
 	{"rules", []string{"TA_RULES=size>=64K:cold;lib=libc.so*,size<200:hot;lib=libstdc*:prefer_fast;thread=none:pin_fast;size=300-301:hot"},
 		func(r *report) bool { return r.Tiers.Fast.AllocCalls > 0 || r.Tiers.Slow.AllocCalls > 0 }},
-	{"account", []string{"TA_FAST_LAT=1us", "TA_NORMAL_LAT=300ns", "TA_NORMAL_BW=100M", "TA_SLOW_BW=1M"},
+	{"account", []string{"TA_FAST_LAT=1us", "TA_NORMAL_LAT=300ns", "TA_NORMAL_BW=100M",
+		"TA_SLOW_BW=1M"},
 		func(r *report) bool { return r.Tiers.Normal.WaitNs > 1000 && r.Tiers.Normal.Sleeps == 0 }},
-	{"all", []string{"TA_NORMAL_SOFT=1M", "TA_NORMAL_HARD=3M", "TA_ON_SOFTCAP=demote", "TA_SLOW_SOFT=2M", "TA_FAST_SOFT=512K", "TA_FAST_HARD=1M",
-		"TA_RULES=size<100:hot;size=1000-5000:prefer_fast", "TA_SLOW_LAT=100ns", "TA_HUGEPAGES=slow:thp", "TA_PURGE_DELAY=5ms"},
+	{"all", []string{"TA_NORMAL_SOFT=1M", "TA_NORMAL_HARD=3M", "TA_ON_SOFTCAP=demote",
+		"TA_SLOW_SOFT=2M", "TA_FAST_SOFT=512K", "TA_FAST_HARD=1M",
+		"TA_RULES=size<100:hot;size=1000-5000:prefer_fast", "TA_SLOW_LAT=100ns",
+		"TA_HUGEPAGES=slow:thp", "TA_PURGE_DELAY=5ms"},
 		func(r *report) bool { return r.Tiers.Fast.AllocCalls > 0 }},
 }
 
@@ -73,8 +80,10 @@ func TestPrograms(t *testing.T) {
 	}{
 		{"python", "python3", []string{"/usr/bin/python3", "-c", pythonText}, ""},
 		{"perl", "perl", []string{"perl", "-e", perlText}, ""},
-		{"gcc", "cc1", []string{"bash", "-c", "gcc -O2 -x c -frandom-seed=1 -o prog - && md5sum prog && ./prog"}, cText},
-		{"sort", "sort", []string{"bash", "-c", "seq 1 60000 | rev | sort -S 4M --parallel=3 | md5sum; seq 1 60000 | awk '{s[$1 % 977] = s[$1 % 977] $1} END {for (i = 0; i < 977; i++) print s[i]}' | sha1sum"}, ""},
+		{"gcc", "cc1", []string{"bash", "-c",
+			"gcc -O2 -x c -frandom-seed=1 -o prog - && md5sum prog && ./prog"}, cText},
+		{"sort", "sort", []string{"bash", "-c",
+			"seq 1 60000 | rev | sort -S 4M --parallel=3 | md5sum; seq 1 60000 | awk '{s[$1 % 977] = s[$1 % 977] $1} END {for (i = 0; i < 977; i++) print s[i]}' | sha1sum"}, ""},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			testlib.Need(t, p.args[0])
@@ -88,7 +97,8 @@ func TestPrograms(t *testing.T) {
 					// The pages of processes that were killed stay, so they are in a folder
 					// that goes with the test.
 					stats, pages := t.TempDir(), t.TempDir()
-					c := cmd(append([]string{"TA_STATS_FILE=" + stats + "/%e.%p.json", "TA_STATS_LIVE=" + pages + "/%p"}, policy.env...), p.args...)
+					c := cmd(append([]string{"TA_STATS_FILE=" + stats + "/%e.%p.json",
+						"TA_STATS_LIVE=" + pages + "/%p"}, policy.env...), p.args...)
 					c.Dir, c.Stdin = dir, p.stdin
 					if r := testlib.Run(t, c); r != plain {
 						t.Errorf("plain: %+v\nnow: %+v", clipped(plain), clipped(r))
@@ -154,11 +164,13 @@ func redisDigest(t *testing.T, env []string, preload bool) string {
 	t.Helper()
 	dir, stats := t.TempDir(), t.TempDir()
 	socket := filepath.Join(dir, "s")
-	server := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--enable-debug-command", "yes",
+	server := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir,
+		"--save", "", "--enable-debug-command", "yes",
 		"--logfile", filepath.Join(dir, "log"))
 	server.Env = append(append(os.Environ(), quiet...), env...)
 	if preload {
-		server.Env = append(server.Env, "LD_PRELOAD="+testlib.Lib(t), "TA_STATS_FILE="+stats+"/%e.%p.json")
+		server.Env = append(server.Env, "LD_PRELOAD="+testlib.Lib(t),
+			"TA_STATS_FILE="+stats+"/%e.%p.json")
 	}
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -170,14 +182,20 @@ func redisDigest(t *testing.T, env []string, preload bool) string {
 		out, _ := c.CombinedOutput()
 		return strings.TrimSpace(string(out))
 	}
-	testlib.Wait(t, "redis-server", server.Process, func() bool { return cli("", "PING") == "PONG" })
+	testlib.Wait(t, "redis-server", server.Process,
+		func() bool { return cli("", "PING") == "PONG" })
 	if out := cli(redisCommands(), "--pipe"); !strings.Contains(out, "errors: 0, replies: 12000") {
 		t.Fatal(out)
 	}
 	digest := cli("", "DEBUG", "DIGEST")
 	cli("", "BGSAVE")
-	testlib.Wait(t, "BGSAVE", server.Process, func() bool { return strings.Contains(cli("", "INFO", "persistence"), "rdb_bgsave_in_progress:0") })
-	if info := cli("", "INFO", "persistence"); !strings.Contains(info, "rdb_last_bgsave_status:ok") {
+	testlib.Wait(t, "BGSAVE", server.Process,
+		func() bool {
+			return strings.Contains(cli("", "INFO", "persistence"),
+				"rdb_bgsave_in_progress:0")
+		})
+	if info := cli("", "INFO", "persistence"); !strings.Contains(info,
+		"rdb_last_bgsave_status:ok") {
 		t.Error(info)
 	}
 	cli("", "DEBUG", "RELOAD")
@@ -189,7 +207,8 @@ func redisDigest(t *testing.T, env []string, preload bool) string {
 		t.Error(err)
 	}
 	if preload {
-		looked(t, stats, "redis-server", func(r *report) bool { return r.Tiers.Fast.Migrations.Moved > 0 })
+		looked(t, stats, "redis-server",
+			func(r *report) bool { return r.Tiers.Fast.Migrations.Moved > 0 })
 	}
 	return digest
 }
@@ -198,7 +217,8 @@ func redisDigest(t *testing.T, env []string, preload bool) string {
 // for its threads.
 func TestRedis(t *testing.T) {
 	testlib.Need(t, "redis-server", "redis-cli")
-	env := []string{"TA_DEFAULT_HINT=prefer_fast", "TA_FAST_SOFT=2M", "TA_ON_SOFTCAP=demote", "TA_MIGRATE_BW=0", "TA_NORMAL_HARD=24M",
+	env := []string{"TA_DEFAULT_HINT=prefer_fast", "TA_FAST_SOFT=2M", "TA_ON_SOFTCAP=demote",
+		"TA_MIGRATE_BW=0", "TA_NORMAL_HARD=24M",
 		"TA_RULES=thread=bio_*:cold;size>=1M:cold", "TA_SLOW_LAT=50ns"}
 	plain := redisDigest(t, nil, false)
 	if now := redisDigest(t, env, true); now != plain {

@@ -133,7 +133,8 @@ func checked(t *testing.T, text []byte) report {
 		sum.Current += x.Current
 		if x.BlocksIn-x.BlocksOut != x.AllocCalls-x.FreeCalls || x.BytesIn-x.BytesOut != x.live() {
 			t.Errorf("tier %d: %d - %d blocks, %d - %d bytes entered and left; %d - %d, %d - %d are there", i,
-				x.BlocksIn, x.BlocksOut, x.BytesIn, x.BytesOut, x.AllocCalls, x.FreeCalls, x.BytesAlloc, x.BytesFreed)
+				x.BlocksIn, x.BlocksOut, x.BytesIn, x.BytesOut, x.AllocCalls, x.FreeCalls,
+				x.BytesAlloc, x.BytesFreed)
 		}
 		there := int64(0)
 		for _, n := range x.PerNode {
@@ -144,9 +145,11 @@ func checked(t *testing.T, text []byte) report {
 		}
 	}
 	h := &r.Heap
-	if sum.AllocCalls != h.Allocs || sum.FreeCalls != h.Frees || sum.BytesAlloc != h.BytesAlloc || sum.BytesFreed != h.BytesFreed {
+	if sum.AllocCalls != h.Allocs || sum.FreeCalls != h.Frees || sum.BytesAlloc != h.BytesAlloc ||
+		sum.BytesFreed != h.BytesFreed {
 		t.Errorf("the tiers have %d blocks and %d bytes allocated, %d and %d freed; the heap %d and %d, %d and %d",
-			sum.AllocCalls, sum.BytesAlloc, sum.FreeCalls, sum.BytesFreed, h.Allocs, h.BytesAlloc, h.Frees, h.BytesFreed)
+			sum.AllocCalls, sum.BytesAlloc, sum.FreeCalls, sum.BytesFreed, h.Allocs, h.BytesAlloc,
+			h.Frees, h.BytesFreed)
 	}
 	if sum.Current != h.Committed {
 		t.Errorf("the tiers are charged with %d bytes, the heap has %d", sum.Current, h.Committed)

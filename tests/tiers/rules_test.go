@@ -16,7 +16,8 @@ var ways = []string{"malloc", "calloc", "realloc", "memalign:64", "memalign:64K"
 // TestRuleSizes asks for the sizes around each bound, by turns, so that a class that
 // the bound cuts has free blocks when it is asked for the other side.
 func TestRuleSizes(t *testing.T) {
-	bounds := []int{1, 16, 17, 100, 128, 129, 1000, 1024, 1025, 4096, 10000, 65536, 262144, 262145, 1 << 20, 4 << 20, 4<<20 + 1, 5 << 20}
+	bounds := []int{1, 16, 17, 100, 128, 129, 1000, 1024, 1025, 4096, 10000, 65536, 262144, 262145,
+		1 << 20, 4 << 20, 4<<20 + 1, 5 << 20}
 	ops := []struct {
 		op   string
 		cold func(n, bound int) bool
@@ -59,7 +60,8 @@ func TestRuleEveryOp(t *testing.T) {
 	} {
 		script := ""
 		for range 2 {
-			for _, n := range []int{0, 1, 990, 999, 1000, 1001, 1009, 1010, 1011, 1023, 1024, 1025, 2047, 2048, 2049, 500<<10 - 1, 500 << 10, 1 << 20, 6 << 20} {
+			for _, n := range []int{0, 1, 990, 999, 1000, 1001, 1009, 1010, 1011, 1023, 1024, 1025,
+				2047, 2048, 2049, 500<<10 - 1, 500 << 10, 1 << 20, 6 << 20} {
 				tier := "normal"
 				if n >= cold[0] && n <= cold[1] {
 					tier = "slow"
@@ -120,15 +122,19 @@ func TestRuleOrder(t *testing.T) {
 // for another does not.
 func TestRuleProgram(t *testing.T) {
 	for rule, tier := range map[string]string{
-		"program=driver:cold": "slow", "program=dri*:cold": "slow", "program=*:cold": "slow", "program=d?iv*r:cold": "slow",
-		"program=driver?:cold": "normal", "program=river:cold": "normal", "program=drive:cold": "normal",
+		"program=driver:cold": "slow", "program=dri*:cold": "slow", "program=*:cold": "slow",
+		"program=d?iv*r:cold":  "slow",
+		"program=driver?:cold": "normal", "program=river:cold": "normal",
+		"program=drive:cold":                    "normal",
 		"program=other:hot;program=driver:cold": "slow", "program=other:cold": "normal",
 	} {
-		p := play(t, []string{"TA_RULES=" + rule}, fmt.Sprintf("new a 2 malloc 100 => %[1]s*2\nnew b 2 malloc 5M => %[1]s*2", tier))
+		p := play(t, []string{"TA_RULES=" + rule},
+			fmt.Sprintf("new a 2 malloc 100 => %[1]s*2\nnew b 2 malloc 5M => %[1]s*2", tier))
 		for i, x := range p.exit.tiers() { // nothing else of the program is elsewhere
 			here := []string{"fast", "normal", "slow"}[i] == tier
 			if here != (x.AllocCalls == p.exit.Heap.Allocs) || !here && x.Current != 0 {
-				t.Errorf("%s: tier %d has %d of %d blocks", rule, i, x.AllocCalls, p.exit.Heap.Allocs)
+				t.Errorf("%s: tier %d has %d of %d blocks", rule, i, x.AllocCalls,
+					p.exit.Heap.Allocs)
 			}
 		}
 	}
@@ -218,7 +224,8 @@ func TestRuleLib(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := func(tier string) (script string) {
-		for i, f := range []string{"malloc", "calloc", "realloc", "memalign", "new", "array", "aligned"} {
+		for i, f := range []string{"malloc", "calloc", "realloc", "memalign", "new", "array",
+			"aligned"} {
 			for _, n := range []int{50, 1200, 100000, 300 * kib, 5 * mib} {
 				script += fmt.Sprintf("new p%d 3 plugin_%s %d => %s*3\n", i, f, n, tier)
 			}
@@ -248,8 +255,10 @@ func TestRuleLib(t *testing.T) {
 			new j 3 plugin_malloc 500K => slow*3
 			close => 0
 		`},
-		{"lib=libc.so.6:hot", open + all("normal") + "new a 2 plugin_strdup 50 => fast*2\nnew b 2 malloc 50 => normal*2"},
-		{"lib=driver:cold", open + all("normal") + "new a 2 malloc 50 => slow*2\nnew b 2 calloc 5M => slow*2\nnew c 2 hot 50 => fast*2"},
+		{"lib=libc.so.6:hot", open + all("normal") +
+			"new a 2 plugin_strdup 50 => fast*2\nnew b 2 malloc 50 => normal*2"},
+		{"lib=driver:cold", open + all("normal") +
+			"new a 2 malloc 50 => slow*2\nnew b 2 calloc 5M => slow*2\nnew c 2 hot 50 => fast*2"},
 		{"lib=libplugin.so.?,size>=1000:cold;lib=libplugin*:hot", open + `
 			new a 2 plugin_malloc 999 => fast*2
 			new b 2 plugin_malloc 1000 => slow*2
@@ -286,7 +295,8 @@ func TestRuleLibReplaced(t *testing.T) {
 	}
 	script := ""
 	for i := range 3 {
-		for _, o := range []struct{ name, tier string }{{"libcold", "slow"}, {"libhot", "fast"}, {"libnone", "normal"}} {
+		for _, o := range []struct{ name, tier string }{{"libcold", "slow"}, {"libhot", "fast"},
+			{"libnone", "normal"}} {
 			path := filepath.Join(dir, o.name)
 			if err := os.WriteFile(path, text, 0o755); err != nil {
 				t.Fatal(err)

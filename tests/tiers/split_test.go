@@ -4,8 +4,9 @@ import (
 	"testing"
 )
 
-// TestSplit: a block larger than what is left of its tier is laid over two, the first part in the faster one,
-// whichever function allocates it and however it is resized and moved; and nothing of it stays charged.
+// TestSplit: a block larger than what is left of its tier is laid over two, the first part in the
+// faster one, whichever function allocates it and however it is resized and moved; and nothing of
+// it stays charged.
 func TestSplit(t *testing.T) {
 	p := play(t, []string{"TA_FAST_HARD=32M"}, `
 		new a 1 hot 64M => fast*1
@@ -50,19 +51,23 @@ func TestSplit(t *testing.T) {
 	`)
 	was := &p.json[0]
 	was.Tiers.Fast.decided(t, "fast", 0, 0, 1, 0, 1)
-	if was.Tiers.Fast.Current != 32*mib || was.Tiers.Normal.Current != 32*mib || was.Tiers.Fast.AllocCalls != 1 || was.Tiers.Normal.AllocCalls != 0 {
+	if was.Tiers.Fast.Current != 32*mib || was.Tiers.Normal.Current != 32*mib ||
+		was.Tiers.Fast.AllocCalls != 1 || was.Tiers.Normal.AllocCalls != 0 {
 		t.Errorf("fast %+v\nnormal %+v", was.Tiers.Fast, was.Tiers.Normal)
 	}
-	for i, want := range [][3]int64{{32, 32, 0}, {0, 0, 40}, {0, 30, 0}, {}} { // MiB; small blocks have less than one
+	// MiB; small blocks have less than one
+	for i, want := range [][3]int64{{32, 32, 0}, {0, 0, 40}, {0, 30, 0}, {}} {
 		for k, x := range p.json[i].tiers() {
 			if x.Current/mib != want[k] {
-				t.Errorf("report %d: %s has %d bytes, want %d MiB", i, tierNames[k], x.Current, want[k])
+				t.Errorf("report %d: %s has %d bytes, want %d MiB", i, tierNames[k], x.Current,
+					want[k])
 			}
 		}
 	}
 }
 
-// TestSplitLarge: so it is with a block of 1 GiB, of which only the ends are touched, and soft caps.
+// TestSplitLarge: so it is with a block of 1 GiB, of which only the ends are touched, and soft
+// caps.
 func TestSplitLarge(t *testing.T) {
 	p := play(t, []string{"TA_FAST_SOFT=256M", "TA_NORMAL_SOFT=512M"}, `
 		light
@@ -81,8 +86,8 @@ func TestSplitLarge(t *testing.T) {
 	p.json[0].Tiers.Normal.decided(t, "normal", 0, 3, 0, 0, 0)
 }
 
-// TestSplitElsewhere: another thread frees a split block, and a forked child has it as its parent does, and its own
-// charge.
+// TestSplitElsewhere: another thread frees a split block, and a forked child has it as its parent
+// does, and its own charge.
 func TestSplitElsewhere(t *testing.T) {
 	p := play(t, []string{"TA_FAST_HARD=32M"}, `
 		new a 1 hot 64M => fast*1
@@ -103,8 +108,10 @@ func TestSplitElsewhere(t *testing.T) {
 		json
 	`)
 	for i, want := range [][2]int64{{32, 68}, {10, 0}, {10, 0}} {
-		if r := &p.json[i]; r.Tiers.Fast.Current/mib != want[0] || r.Tiers.Normal.Current/mib != want[1] {
-			t.Errorf("report %d: %d bytes in fast, %d in normal", i, r.Tiers.Fast.Current, r.Tiers.Normal.Current)
+		if r := &p.json[i]; r.Tiers.Fast.Current/mib != want[0] ||
+			r.Tiers.Normal.Current/mib != want[1] {
+			t.Errorf("report %d: %d bytes in fast, %d in normal", i, r.Tiers.Fast.Current,
+				r.Tiers.Normal.Current)
 		}
 	}
 }

@@ -22,7 +22,8 @@ func TestHardCapUnderThreads(t *testing.T) {
 		{"TA_ON_HARDCAP=route_slow", "TA_PURGE_DELAY=1ms"}, // with blocks larger than the caps
 		{"TA_ON_HARDCAP=fail", "TA_PURGE_DELAY=0"},
 		{"TA_ON_SOFTCAP=demote", "TA_FAST_SOFT=20M", "TA_NORMAL_SOFT=24M", "TA_MIGRATE_BW=0"},
-		{"TA_ON_SOFTCAP=reroute", "TA_FAST_SOFT=20M", "TA_RULES=size=100-900:prefer_fast;thread=none:hot"},
+		{"TA_ON_SOFTCAP=reroute", "TA_FAST_SOFT=20M",
+			"TA_RULES=size=100-900:prefer_fast;thread=none:hot"},
 	} {
 		t.Run(strings.Join(env, ","), func(t *testing.T) {
 			for _, name := range tierNames {
@@ -32,7 +33,8 @@ func TestHardCapUnderThreads(t *testing.T) {
 			if i == 1 {
 				largest = 5 * hard / 2
 			}
-			r := preloaded(t, env, prog, "1300", fmt.Sprint(i+1), fmt.Sprint(hard), fmt.Sprint(hard), fmt.Sprint(hard), fmt.Sprint(largest))
+			r := preloaded(t, env, prog, "1300", fmt.Sprint(i+1), fmt.Sprint(hard),
+				fmt.Sprint(hard), fmt.Sprint(hard), fmt.Sprint(largest))
 			clean(t, r)
 			first, json, _ := strings.Cut(r.Stdout, "\n")
 			n := numbers(t, first)
@@ -61,7 +63,8 @@ func TestHardCapUnderThreads(t *testing.T) {
 // TestChildrenOfStorm: a child that is forked while its parent's threads allocate is
 // charged with what it has, not with what they were about to get or to give back.
 func TestChildrenOfStorm(t *testing.T) {
-	r := preloaded(t, []string{"TA_FAST_HARD=32M", "TA_NORMAL_HARD=32M", "TA_SLOW_HARD=32M", "TA_ON_HARDCAP=fail", "TA_PURGE_DELAY=0"},
+	r := preloaded(t, []string{"TA_FAST_HARD=32M", "TA_NORMAL_HARD=32M", "TA_SLOW_HARD=32M",
+		"TA_ON_HARDCAP=fail", "TA_PURGE_DELAY=0"},
 		compile(t, "forkcaps.c"), "40")
 	clean(t, r)
 	if n := numbers(t, r.Stdout); n[0] != 0 {
@@ -96,7 +99,8 @@ func TestBackgroundAmidThreads(t *testing.T) {
 		t.Errorf("%d threads came and went", n[0])
 	}
 	lines, err := os.ReadFile(log)
-	if err != nil || !strings.Contains(string(lines), `"memory purged"`) || !strings.Contains(string(lines), `"span moved"`) {
+	if err != nil || !strings.Contains(string(lines), `"memory purged"`) ||
+		!strings.Contains(string(lines), `"span moved"`) {
 		t.Errorf("the control plane did nothing: %v", err)
 	}
 }

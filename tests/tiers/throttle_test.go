@@ -37,18 +37,21 @@ func (l *load) run(t *testing.T, mode string) (tookNs float64, r report) {
 	env := []string{"TA_THROTTLE=" + mode, fmt.Sprintf("TA_FAST_LAT=%dns", l.latNs)}
 	limit := int64(0)
 	if l.bw != 0 {
-		env = append(env, fmt.Sprintf("TA_FAST_BW=%d", l.bw), fmt.Sprintf("TA_FAST_BURST=%d", l.burst))
+		env = append(env, fmt.Sprintf("TA_FAST_BW=%d", l.bw),
+			fmt.Sprintf("TA_FAST_BURST=%d", l.burst))
 		if mode == "sleep" {
 			limit = l.bw
 		}
 	}
-	res := preloaded(t, env, compile(t, "throttle.c"), fmt.Sprint(l.threads), fmt.Sprint(l.blocks), fmt.Sprint(l.bytes),
+	res := preloaded(t, env, compile(t, "throttle.c"), fmt.Sprint(l.threads), fmt.Sprint(l.blocks),
+		fmt.Sprint(l.bytes),
 		fmt.Sprint(limit), fmt.Sprint(l.burst), fmt.Sprint(l.timerUs))
 	clean(t, res)
 	first, json, _ := strings.Cut(res.Stdout, "\n")
 	tookNs = float64(numbers(t, first)[0])
 	r = checked(t, []byte(json))
-	if f := &r.Tiers.Fast; f.AllocCalls != l.requests() || f.ThrottleBW != l.bw || f.Burst != l.burst && l.bw != 0 || f.LatNs != l.latNs || r.Policy.Throttle != mode {
+	if f := &r.Tiers.Fast; f.AllocCalls != l.requests() || f.ThrottleBW != l.bw ||
+		f.Burst != l.burst && l.bw != 0 || f.LatNs != l.latNs || r.Policy.Throttle != mode {
 		t.Errorf("%d blocks, policy %+v, fast %+v", l.requests(), r.Policy, f)
 	}
 	if r.Tiers.Normal.WaitNs+r.Tiers.Slow.WaitNs != 0 {
@@ -72,8 +75,10 @@ func TestAccountBandwidth(t *testing.T) {
 		took, r := l.run(t, "account")
 		wait, cost, f := float64(r.Tiers.Fast.WaitNs), l.costNs(), &r.Tiers.Fast
 		rounding := float64(l.requests()) // a nanosecond each
-		if wait < cost-l.burstNs()-took-rounding || wait > cost*float64(l.threads)+rounding || f.Sleeps != 0 || f.OvershootNs != 0 {
-			t.Errorf("%+v: %.0f ns were counted in %.0f ns, %.0f should have been; %+v", l, wait, took, cost, f)
+		if wait < cost-l.burstNs()-took-rounding || wait > cost*float64(l.threads)+rounding ||
+			f.Sleeps != 0 || f.OvershootNs != 0 {
+			t.Errorf("%+v: %.0f ns were counted in %.0f ns, %.0f should have been; %+v", l, wait,
+				took, cost, f)
 		}
 	}
 }
@@ -99,17 +104,23 @@ func TestAccountLatency(t *testing.T) {
 		{"", "hint hot\nnew a 300 malloc 100\nnew b 300 calloc 500\nnew c 30 memalign:4096 9000\nnew d 3 malloc 6M\nfree a\nnew a 300 malloc 100\nnew e 2 warm 50", 933, 0},
 		{"", "hint hot\nnew a 10 malloc 100\nresize a 105\nresize a 5000\nresize a 5010\nresize a 20000", 30, 0},
 		{"", "new a 10 cold 100 => slow*10\nmove a fast => fast@new*10\nnew b 4 cold 400K\nmove b fast => fast@same*4", 10, 0},
-		{"TA_RULES=size=100-200:hot;thread=io:prefer_fast", "new a 50 malloc 99\nnew b 50 malloc 100\nnew c 50 calloc 200\nnew d 50 malloc 201\nname io\nnew e 70 malloc 700\nnew f 1 malloc 9M", 171, 0},
-		{"TA_DEFAULT_HINT=warm", "new a 90 hot 100\non 0 new b 90 hot 100\non 1 free b\non 0 new b 90 hot 100\non 1 hint hot\non 1 new c 90 malloc 100", 360, 0},
-		{"TA_FAST_HARD=64K", "new a 100 hot 1000 => fast*64 normal*36\nfree a\nnew b 10 hot 5M => normal*10", 64, 46},
+		{"TA_RULES=size=100-200:hot;thread=io:prefer_fast",
+			"new a 50 malloc 99\nnew b 50 malloc 100\nnew c 50 calloc 200\nnew d 50 malloc 201\nname io\nnew e 70 malloc 700\nnew f 1 malloc 9M", 171, 0},
+		{"TA_DEFAULT_HINT=warm",
+			"new a 90 hot 100\non 0 new b 90 hot 100\non 1 free b\non 0 new b 90 hot 100\non 1 hint hot\non 1 new c 90 malloc 100", 360, 0},
+		{"TA_FAST_HARD=64K",
+			"new a 100 hot 1000 => fast*64 normal*36\nfree a\nnew b 10 hot 5M => normal*10", 64,
+			46},
 	} {
 		env := []string{"TA_FAST_LAT=1ms", c.env}
 		if c.normal != 0 {
 			env = append(env, "TA_NORMAL_LAT=1ms")
 		}
 		p := play(t, env, c.script+"\njson")
-		if r := &p.json[0]; r.Tiers.Fast.WaitNs != c.fast*lat || r.Tiers.Normal.WaitNs != c.normal*lat {
-			t.Errorf("%s %q: %d ns in fast, %d in normal", c.env, c.script, r.Tiers.Fast.WaitNs, r.Tiers.Normal.WaitNs)
+		if r := &p.json[0]; r.Tiers.Fast.WaitNs != c.fast*lat ||
+			r.Tiers.Normal.WaitNs != c.normal*lat {
+			t.Errorf("%s %q: %d ns in fast, %d in normal", c.env, c.script, r.Tiers.Fast.WaitNs,
+				r.Tiers.Normal.WaitNs)
 		}
 	}
 }
@@ -164,7 +175,8 @@ func TestThrottledPages(t *testing.T) {
 			here += n
 		}
 	}
-	if waited := p.json[1].Tiers.Normal.WaitNs - p.json[0].Tiers.Normal.WaitNs; here == 0 || waited != here*1e6 {
+	if waited := p.json[1].Tiers.Normal.WaitNs - p.json[0].Tiers.Normal.WaitNs; here == 0 ||
+		waited != here*1e6 {
 		t.Errorf("%d blocks from the normal tier (%s) cost %d ns", here, runs, waited)
 	}
 }
@@ -206,7 +218,8 @@ func TestSleep(t *testing.T) {
 					return
 				}
 				if attempt == 4 {
-					t.Fatalf("%.0f ns were due, %d waited, %d overslept", want, f.WaitNs, f.OvershootNs)
+					t.Fatalf("%.0f ns were due, %d waited, %d overslept", want, f.WaitNs,
+						f.OvershootNs)
 				}
 			}
 		})

@@ -20,9 +20,12 @@ var mistakes = []struct {
 	{"TA_SLOW_BW=10", []string{`TA_SLOW_BW="10"`, "bytes per second"}},
 	{"TA_SLOW_LAT=5", []string{`TA_SLOW_LAT="5"`, "300ns"}},
 	{"TA_SLOW_BURST=1M", []string{`TA_SLOW_BURST="1M"`, "TA_SLOW_BW"}},
-	{"TA_DEFAULT_HINT=lukewarm", []string{`TA_DEFAULT_HINT="lukewarm"`, "hot, warm, cold, pin_fast or prefer_fast"}},
-	{"TA_RULES=size>=64M:lukewarm", []string{"TA_RULES", "unknown hint", "lukewarm", "hot, warm, cold, pin_fast or prefer_fast"}},
-	{"TA_RULES=colour=red:hot", []string{"TA_RULES", "unknown condition", "colour=red", "thread=GLOB"}},
+	{"TA_DEFAULT_HINT=lukewarm", []string{`TA_DEFAULT_HINT="lukewarm"`,
+		"hot, warm, cold, pin_fast or prefer_fast"}},
+	{"TA_RULES=size>=64M:lukewarm", []string{"TA_RULES", "unknown hint", "lukewarm",
+		"hot, warm, cold, pin_fast or prefer_fast"}},
+	{"TA_RULES=colour=red:hot", []string{"TA_RULES", "unknown condition", "colour=red",
+		"thread=GLOB"}},
 	{"TA_RULES=size>=x:hot", []string{"TA_RULES", "bad size"}},
 	{"TA_RULES=size>=1M", []string{"TA_RULES", "missing hint"}},
 	{"TA_RULES=lib=:hot", []string{"TA_RULES", "empty pattern"}},
@@ -67,12 +70,14 @@ func TestRunRefuses(t *testing.T) {
 		}
 	}
 	mark := filepath.Join(t.TempDir(), "started")
-	r := run(t, []string{"TA_THROTTLE=yes", "TA_SLOW_SOFT=x"}, "--fast-soft", "2M", "--fast-hard", "1M", "--slow-soft", "3M",
+	r := run(t, []string{"TA_THROTTLE=yes", "TA_SLOW_SOFT=x"}, "--fast-soft", "2M", "--fast-hard",
+		"1M", "--slow-soft", "3M",
 		"--rules", "size>1:a;size>2:b", "--node-fast=62", "touch", mark)
 	if r.Status != 78 || strings.Count(r.Stderr, "\n") != 6 {
 		t.Errorf("%+v", r)
 	}
-	says(t, r.Stderr, "5 mistakes", "--fast-soft: TA_FAST_SOFT", "--node-fast: TA_NODE_FAST", "\n  TA_THROTTLE")
+	says(t, r.Stderr, "5 mistakes", "--fast-soft: TA_FAST_SOFT", "--node-fast: TA_NODE_FAST",
+		"\n  TA_THROTTLE")
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("the command was started")
 	}

@@ -45,7 +45,8 @@ func nvml(t *testing.T, init string) []string {
 	if err := os.WriteFile(source, []byte(fakeNVML), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("gcc", "-w", "-shared", "-fPIC", "-DINIT="+init, "-o", filepath.Join(dir, "libnvidia-ml.so.1"), source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-w", "-shared", "-fPIC", "-DINIT="+init, "-o",
+		filepath.Join(dir, "libnvidia-ml.so.1"), source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return []string{"LD_LIBRARY_PATH=" + dir}
@@ -58,16 +59,19 @@ func TestGPU(t *testing.T) {
 		if r.Status != 0 || r.Stderr != "" {
 			t.Fatalf("%s: %+v", bind, r)
 		}
-		says(t, squeeze(r.Stdout), "0 Fake X1 80 GiB 3.0 GiB 77 GiB 0,2 00000000:2a:00.0 GPU-0fake", "on gpu 0:", " - 1.0 GiB - ")
+		says(t, squeeze(r.Stdout), "0 Fake X1 80 GiB 3.0 GiB 77 GiB 0,2 00000000:2a:00.0 GPU-0fake",
+			"on gpu 0:", " - 1.0 GiB - ")
 		r = ctl(t, env, "gpu", "--json")
-		says(t, squeeze(r.Stdout), `"pci": "00000000:2a:00.0"`, `"bytes_used": 1073741824`, `"heap": null`)
+		says(t, squeeze(r.Stdout), `"pci": "00000000:2a:00.0"`, `"bytes_used": 1073741824`,
+			`"heap": null`)
 	}
 }
 
 // TestNoGPU: a machine without NVML, and one without its driver, are told in a line.
 func TestNoGPU(t *testing.T) {
 	r := ctl(t, nvml(t, "9"), "gpu")
-	if r.Status != 69 || r.Stdout != "" || r.Stderr != "tierallocctl: NVML cannot be used: Driver Not Loaded (9)\n" {
+	if r.Status != 69 || r.Stdout != "" ||
+		r.Stderr != "tierallocctl: NVML cannot be used: Driver Not Loaded (9)\n" {
 		t.Errorf("%+v", r)
 	}
 	if exec.Command("sh", "-c", "ldconfig -p | grep -q libnvidia-ml.so.1").Run() == nil {

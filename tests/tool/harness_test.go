@@ -31,7 +31,8 @@ func tool(t *testing.T) string {
 func quiet() []string {
 	env := []string{"LC_ALL=C", "LD_PRELOAD="}
 	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "TA_") && !strings.HasPrefix(name, "TA_TEST_") {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "TA_") &&
+			!strings.HasPrefix(name, "TA_TEST_") {
 			env = append(env, name+"=")
 		}
 	}
@@ -41,7 +42,8 @@ func quiet() []string {
 // ctl runs the tool.
 func ctl(t *testing.T, env []string, args ...string) testlib.Result {
 	t.Helper()
-	return testlib.Run(t, testlib.Cmd{Args: append([]string{tool(t)}, args...), Env: append(quiet(), env...)})
+	return testlib.Run(t, testlib.Cmd{Args: append([]string{tool(t)}, args...),
+		Env: append(quiet(), env...)})
 }
 
 // run runs a command by the tool. args are the flags and the command.
@@ -108,7 +110,8 @@ func start(t *testing.T, env []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(append(os.Environ(), quiet()...), env...)
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // away from whatever terminal the tests are on
+	// away from whatever terminal the tests are on
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,8 @@ func nodeSums(t *testing.T, text string) map[string]int64 {
 	return sums
 }
 
-// TestHeapNodes: what the heap has resident is told to the byte, by tiers, and nothing of what the program has mapped.
+// TestHeapNodes: what the heap has resident is told to the byte, by tiers, and nothing of what the
+// program has mapped.
 func TestHeapNodes(t *testing.T) {
 	const mib = 1 << 20
 	cmd := start(t, preloaded(t, "TA_DEFAULT_HINT=cold"), testlib.CC(t, "hold.c"))
@@ -52,22 +53,27 @@ func TestHeapNodes(t *testing.T) {
 	says(t, squeeze(r.Stdout), "memory node 0", "slow 4", "own ")
 }
 
-// TestHeapNodesOfSplitBlock: the first part of a block over two tiers is in the one, the rest in the other.
+// TestHeapNodesOfSplitBlock: the first part of a block over two tiers is in the one, the rest in
+// the other.
 func TestHeapNodesOfSplitBlock(t *testing.T) {
 	const mib = 1 << 20
-	cmd := start(t, preloaded(t, "TA_DEFAULT_HINT=prefer_fast", "TA_FAST_HARD=40M"), testlib.CC(t, "hold.c"))
-	r := ctl(t, nil, "stats", "--nodes", strconv.Itoa(cmd.Process.Pid), "--json", "--library", testlib.Lib(t))
+	cmd := start(t, preloaded(t, "TA_DEFAULT_HINT=prefer_fast", "TA_FAST_HARD=40M"),
+		testlib.CC(t, "hold.c"))
+	r := ctl(t, nil, "stats", "--nodes", strconv.Itoa(cmd.Process.Pid), "--json", "--library",
+		testlib.Lib(t))
 	if r.Status != 0 || r.Stderr != "" {
 		t.Fatalf("%+v", r)
 	}
 	sums := nodeSums(t, r.Stdout)
 	fast, normal := sums["fast"], sums["normal"]
-	if fast < 36*mib || fast > 40*mib || normal < 4*mib || fast+normal < 44*mib || fast+normal > 46*mib || sums["slow"] != 0 || sums["mixed"] != 0 {
+	if fast < 36*mib || fast > 40*mib || normal < 4*mib || fast+normal < 44*mib ||
+		fast+normal > 46*mib || sums["slow"] != 0 || sums["mixed"] != 0 {
 		t.Errorf("of 44 MiB, 40 of them in the fast tier at most: %v", sums)
 	}
 }
 
-// TestHeapNodesWithoutFirstThread: a process whose first thread has ended is looked into all the same.
+// TestHeapNodesWithoutFirstThread: a process whose first thread has ended is looked into all the
+// same.
 func TestHeapNodesWithoutFirstThread(t *testing.T) {
 	cmd := start(t, preloaded(t), testlib.CC(t, "leaderless.c"))
 	pid := strconv.Itoa(cmd.Process.Pid)
@@ -98,8 +104,10 @@ func TestHeapNodesRefuses(t *testing.T) {
 		args  []string
 		words string
 	}{
-		{[]string{strconv.Itoa(with.Process.Pid), "--library", other}, "another build of the library"},
-		{[]string{strconv.Itoa(without.Process.Pid), "--library", other}, "runs without libtieralloc.so"},
+		{[]string{strconv.Itoa(with.Process.Pid), "--library", other},
+			"another build of the library"},
+		{[]string{strconv.Itoa(without.Process.Pid), "--library", other},
+			"runs without libtieralloc.so"},
 		{[]string{"4194304"}, "there is no process 4194304"},
 		{[]string{"2"}, "process 2 "},
 		{[]string{"x"}, "no number"},
@@ -114,7 +122,8 @@ func TestHeapNodesRefuses(t *testing.T) {
 	}
 	if os.Getuid() == 0 {
 		pid := strconv.Itoa(with.Process.Pid)
-		r := testlib.Run(t, testlib.Cmd{Args: []string{"setpriv", "--reuid=65534", "--clear-groups", tool(t), "stats", "--nodes", pid}, Env: quiet()})
+		r := testlib.Run(t, testlib.Cmd{Args: []string{"setpriv", "--reuid=65534", "--clear-groups",
+			tool(t), "stats", "--nodes", pid}, Env: quiet()})
 		says(t, r.Stderr, "not to be looked into")
 	}
 }

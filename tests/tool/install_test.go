@@ -34,15 +34,18 @@ func TestInstall(t *testing.T) {
 	dest := t.TempDir()
 	script := func(verb string) {
 		t.Helper()
-		args := []string{filepath.Join(testlib.Root(), "build.sh"), verb, "--destdir", dest, "--prefix=/opt/it"}
-		if r := testlib.Run(t, testlib.Cmd{Args: args, Dir: t.TempDir(), Env: quiet()}); r.Status != 0 {
+		args := []string{filepath.Join(testlib.Root(), "build.sh"), verb, "--destdir", dest,
+			"--prefix=/opt/it"}
+		if r := testlib.Run(t, testlib.Cmd{Args: args, Dir: t.TempDir(),
+			Env: quiet()}); r.Status != 0 {
 			t.Fatalf("%s: %+v", verb, r)
 		}
 	}
 	script("install")
 	script("install") // over itself
 	at := filepath.Join(dest, "opt/it")
-	want := []string{"bin/tierallocctl", "include/tieralloc.h", "include/tieralloc_compat.h", "lib/libtieralloc.so",
+	want := []string{"bin/tierallocctl", "include/tieralloc.h", "include/tieralloc_compat.h",
+		"lib/libtieralloc.so",
 		"lib/libtieralloc.so.1", "lib/libtieralloc.so.1.0.0", "lib/pkgconfig/tieralloc.pc"}
 	if got := files(t, at); !slices.Equal(got, want) {
 		t.Errorf("installed: %q, not %q", got, want)
@@ -50,12 +53,14 @@ func TestInstall(t *testing.T) {
 	lib := filepath.Join(at, "lib")
 	path := "LD_LIBRARY_PATH=" + lib // it stands for the linker's own path
 
-	r := testlib.Run(t, testlib.Cmd{Args: []string{filepath.Join(at, "bin/tierallocctl"), "verify", "sh", "-c", "true"}, Env: quiet()})
+	r := testlib.Run(t, testlib.Cmd{Args: []string{filepath.Join(at, "bin/tierallocctl"), "verify",
+		"sh", "-c", "true"}, Env: quiet()})
 	if r.Status != 0 {
 		t.Errorf("the installed tool: %+v", r)
 	}
 	r = testlib.Run(t, testlib.Cmd{
-		Args: []string{filepath.Join(at, "bin/tierallocctl"), "verify", "true"}, Env: append(quiet(), path, "LD_PRELOAD=libtieralloc.so.1"),
+		Args: []string{filepath.Join(at, "bin/tierallocctl"), "verify", "true"},
+		Env:  append(quiet(), path, "LD_PRELOAD=libtieralloc.so.1"),
 	})
 	if r.Status != 0 || strings.Contains(r.Stderr, "ignored") {
 		t.Errorf("the short name: %+v", r)
@@ -66,10 +71,13 @@ func TestInstall(t *testing.T) {
 	if out, err := exec.Command("sh", "-c", build, program, lib).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if r := testlib.Run(t, testlib.Cmd{Args: []string{program}, Env: append(quiet(), path)}); r.Status != 0 {
+	if r := testlib.Run(t, testlib.Cmd{Args: []string{program},
+		Env: append(quiet(), path)}); r.Status != 0 {
 		t.Errorf("a program that is linked: %+v", r)
 	}
-	if r := testlib.Run(t, testlib.Cmd{Args: []string{program}, Env: append(quiet(), "LD_LIBRARY_PATH=")}); !strings.Contains(r.Stderr, "libtieralloc.so.1:") {
+	if r := testlib.Run(t, testlib.Cmd{Args: []string{program},
+		Env: append(quiet(), "LD_LIBRARY_PATH=")}); !strings.Contains(r.Stderr,
+		"libtieralloc.so.1:") {
 		t.Errorf("it does not ask for the soname: %+v", r)
 	}
 	text, err := os.ReadFile(filepath.Join(lib, "pkgconfig/tieralloc.pc"))

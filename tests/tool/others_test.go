@@ -28,7 +28,8 @@ func inNamespace(t *testing.T, script string, programs ...string) testlib.Result
 		as() { setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
 		kept() { for i in {1..400}; do "$@" >/dev/null 2>&1 && return; sleep 0.05; done; echo "not: $*"; exit 98; }
 		`
-	args := append([]string{"unshare", "-m", "-p", "-f", "--mount-proc", "bash", "-c", begin + script, "x", tool(t), testlib.Lib(t)}, programs...)
+	args := append([]string{"unshare", "-m", "-p", "-f", "--mount-proc", "bash", "-c",
+		begin + script, "x", tool(t), testlib.Lib(t)}, programs...)
 	r := testlib.Run(t, testlib.Cmd{Args: args, Env: quiet()})
 	if r.Status == 99 || strings.Contains(r.Stderr, "unshare") {
 		testlib.Lacks(t, "mount namespace to be had: "+r.Stderr)
@@ -70,12 +71,15 @@ func TestPruneOthers(t *testing.T) {
 	if r.Status != 0 || len(parts) != 3 {
 		t.Fatalf("%+v", r)
 	}
-	says(t, parts[0], " root perl killed ", " 12345 perl killed ", " 12346 perl killed ", " ago /dev/shm/tieralloc.",
+	says(t, parts[0], " root perl killed ", " 12345 perl killed ", " 12346 perl killed ",
+		" ago /dev/shm/tieralloc.",
 		"3 pages of processes that have ended; to remove them: tierallocctl stats --prune")
-	if strings.Count(parts[1], "removed") != 1 || !strings.Contains(parts[1], "(perl of 12345, killed)\nstatus 0\n5") {
+	if strings.Count(parts[1], "removed") != 1 ||
+		!strings.Contains(parts[1], "(perl of 12345, killed)\nstatus 0\n5") {
 		t.Errorf("a user: %s", parts[1])
 	}
-	if strings.Count(parts[2], "removed") != 2 || !strings.Contains(parts[2], "status 0\n3\nprecious") {
+	if strings.Count(parts[2], "removed") != 2 ||
+		!strings.Contains(parts[2], "status 0\n3\nprecious") {
 		t.Errorf("root: %s", parts[2])
 	}
 }
@@ -93,7 +97,8 @@ func TestWhoSeesWhat(t *testing.T) {
 		for u in 0 12345 12346; do as $u ./ctl stats | tr -s ' ' | grep -c " 12345 perl running .* /mnt/$page$"; as $u ./ctl stats | grep -c /mnt/lie; done
 		as 12346 ./ctl stats ${page#pages/}
 		kill -9 $!; kill -9 ${page#pages/}`, testlib.CC(t, "swap.c"))
-	if r.Stdout != "1\n0\n1\n0\n0\n0\n" || !strings.Contains(r.Stderr, "ask as its user, or as root") {
+	if r.Stdout != "1\n0\n1\n0\n0\n0\n" || !strings.Contains(r.Stderr,
+		"ask as its user, or as root") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -128,7 +133,8 @@ func (w watched) opened() bool {
 func TestOthersEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(os.MkdirAll(in("a/b"), 0o700), syscall.Mkfifo(in("fifo"), 0o600), os.WriteFile(in("file"), nil, 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(in("a/b"), 0o700), syscall.Mkfifo(in("fifo"), 0o600),
+		os.WriteFile(in("file"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	var pids []string
@@ -137,7 +143,8 @@ func TestOthersEnvironment(t *testing.T) {
 		pids = append(pids, strconv.Itoa(cmd.Process.Pid))
 	}
 	w := watchOpens(t, dir, in("a"), in("a/b"), in("fifo"), in("file"))
-	for _, args := range [][]string{{"stats"}, {"stats", "--prune"}, {"top", "--once", "--interval", "100ms"},
+	for _, args := range [][]string{{"stats"}, {"stats", "--prune"},
+		{"top", "--once", "--interval", "100ms"},
 		{"stats", pids[0]}, {"stats", pids[1]}, {"stats", pids[2]}} {
 		ctl(t, nil, args...)
 		if w.opened() {

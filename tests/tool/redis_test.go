@@ -23,7 +23,8 @@ func redis(t *testing.T, env ...string) (cmd *exec.Cmd, port string) {
 	}
 	port = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	l.Close()
-	cmd = exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	cmd = exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
+		"--appendonly", "no", "--dir", t.TempDir())
 	cmd.Env = append(append(os.Environ(), quiet()...), preloaded(t, env...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -47,7 +48,8 @@ func redis(t *testing.T, env ...string) (cmd *exec.Cmd, port string) {
 // load makes redis allocate for a moment.
 func load(t *testing.T, port string) {
 	t.Helper()
-	r := testlib.Run(t, testlib.Cmd{Args: []string{"redis-benchmark", "-p", port, "-q", "-n", "30000", "-t", "set", "-d", "2000", "-r", "100000"}})
+	r := testlib.Run(t, testlib.Cmd{Args: []string{"redis-benchmark", "-p", port, "-q", "-n",
+		"30000", "-t", "set", "-d", "2000", "-r", "100000"}})
 	if r.Status != 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -55,7 +57,8 @@ func load(t *testing.T, port string) {
 
 // TestRedis looks at a running server, and at what is left when it was killed.
 func TestRedis(t *testing.T) {
-	cmd, port := redis(t, "TA_STATS_LIVE=1", "TA_RULES=size>=1500:cold", "TA_SLOW_HARD=900M", "TA_NORMAL_SOFT=800M")
+	cmd, port := redis(t, "TA_STATS_LIVE=1", "TA_RULES=size>=1500:cold", "TA_SLOW_HARD=900M",
+		"TA_NORMAL_SOFT=800M")
 	pid := strconv.Itoa(cmd.Process.Pid)
 	load(t, port)
 	var last report
@@ -68,16 +71,19 @@ func TestRedis(t *testing.T) {
 		last = valid(t, []byte(r.Stdout))
 		return last.Tiers["slow"].AllocCalls > 10000
 	})
-	if last.Pid != cmd.Process.Pid || last.Program != "redis-server" || last.Tiers["slow"].BytesCurrent < 20<<20 {
+	if last.Pid != cmd.Process.Pid || last.Program != "redis-server" ||
+		last.Tiers["slow"].BytesCurrent < 20<<20 {
 		t.Errorf("%+v", last)
 	}
 	r := ctl(t, nil, "stats", pid)
-	says(t, squeeze(r.Stdout), "running; figures from", "redis-server (process "+pid+")", "hard cap - - 900 MiB", "soft cap - 800 MiB -", "malloc")
+	says(t, squeeze(r.Stdout), "running; figures from", "redis-server (process "+pid+")",
+		"hard cap - - 900 MiB", "soft cap - 800 MiB -", "malloc")
 	if e := listed(t, nil)[cmd.Process.Pid]; e.State != "running" || e.Program != "redis-server" {
 		t.Errorf("%+v", e)
 	}
 
-	busy := exec.Command("redis-benchmark", "-p", port, "-q", "-l", "-t", "set", "-d", "2000", "-r", "100000")
+	busy := exec.Command("redis-benchmark", "-p", port, "-q", "-l", "-t", "set", "-d", "2000", "-r",
+		"100000")
 	if err := busy.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +94,8 @@ func TestRedis(t *testing.T) {
 	testlib.Wait(t, "top sees the load", cmd.Process, func() bool {
 		r := ctl(t, nil, "top", "--once", "--interval", "500ms")
 		line := lineOf(r.Stdout, pid)
-		return strings.Contains(line, "redis-server running") && !strings.Contains(line, " 0 0 B/s ") && strings.Contains(line, "/s")
+		return strings.Contains(line, "redis-server running") &&
+			!strings.Contains(line, " 0 0 B/s ") && strings.Contains(line, "/s")
 	})
 	busy.Process.Kill()
 
@@ -98,10 +105,12 @@ func TestRedis(t *testing.T) {
 	if r.Status != 0 {
 		t.Fatalf("%+v", r)
 	}
-	says(t, squeeze(r.Stdout), "killed: these are the last figures", "redis-server (process "+pid+")", "hard cap - - 900 MiB")
+	says(t, squeeze(r.Stdout), "killed: these are the last figures",
+		"redis-server (process "+pid+")", "hard cap - - 900 MiB")
 	final := valid(t, []byte(ctl(t, nil, "stats", pid, "--json").Stdout))
 	if final.Tiers["slow"].AllocCalls < last.Tiers["slow"].AllocCalls {
-		t.Errorf("after the end %d allocations, before it %d", final.Tiers["slow"].AllocCalls, last.Tiers["slow"].AllocCalls)
+		t.Errorf("after the end %d allocations, before it %d", final.Tiers["slow"].AllocCalls,
+			last.Tiers["slow"].AllocCalls)
 	}
 	r = ctl(t, nil, "top", "--once", "--interval", "100ms")
 	says(t, lineOf(r.Stdout, pid), "redis-server killed")

@@ -58,7 +58,8 @@ func TestRunStatus(t *testing.T) {
 // through a link to the tool as well.
 func TestRunLibraryBeside(t *testing.T) {
 	dir := t.TempDir()
-	for name, target := range map[string]string{"tierallocctl": tool(t), "libtieralloc.so": testlib.Lib(t)} {
+	for name, target := range map[string]string{"tierallocctl": tool(t),
+		"libtieralloc.so": testlib.Lib(t)} {
 		text, err := os.ReadFile(target)
 		if err != nil {
 			t.Fatal(err)
@@ -87,26 +88,31 @@ func TestRunLibraryBeside(t *testing.T) {
 // TestRunLeavesAlone: the command's input, output, arguments and environment.
 func TestRunLeavesAlone(t *testing.T) {
 	r := testlib.Run(t, testlib.Cmd{
-		Args: []string{tool(t), "run", "--library", testlib.Lib(t), "--quiet", "--slow-soft=3M", "--live", "--rules", "size>1:hot", "--",
+		Args: []string{tool(t), "run", "--library", testlib.Lib(t), "--quiet", "--slow-soft=3M",
+			"--live", "--rules", "size>1:hot", "--",
 			"sh", "-c", `cat; echo "$0|$1|$TA_SLOW_SOFT|$TA_STATS_LIVE|$TA_RULES|$TA_FAST_SOFT|$OTHER" >&2`, "--json", "a b"},
-		Env:   append(quiet(), "TA_SLOW_SOFT=1M", "TA_FAST_SOFT=7M", "OTHER=x", "TA_DEFAULT_HINT=hot"),
+		Env: append(quiet(), "TA_SLOW_SOFT=1M", "TA_FAST_SOFT=7M", "OTHER=x",
+			"TA_DEFAULT_HINT=hot"),
 		Stdin: "input\n",
 	})
 	if r.Status != 0 || r.Stdout != "input\n" || r.Stderr != "--json|a b|3M|1|size>1:hot|7M|x\n" {
 		t.Errorf("%+v", r)
 	}
-	r = run(t, []string{"LD_PRELOAD=/lib/x86_64-linux-gnu/libm.so.6"}, "-q", "sh", "-c", `echo "$LD_PRELOAD"`)
+	r = run(t, []string{"LD_PRELOAD=/lib/x86_64-linux-gnu/libm.so.6"}, "-q", "sh", "-c",
+		`echo "$LD_PRELOAD"`)
 	if want := testlib.Lib(t) + ":/lib/x86_64-linux-gnu/libm.so.6\n"; r.Stdout != want {
 		t.Errorf("LD_PRELOAD is %q, not %q", r.Stdout, want)
 	}
 }
 
 func TestRunSummary(t *testing.T) {
-	r := run(t, nil, "--fast-hard", "64M", "--default-hint", "hot", "--", "sh", "-c", "echo out; (true); exit 4")
+	r := run(t, nil, "--fast-hard", "64M", "--default-hint", "hot", "--", "sh", "-c",
+		"echo out; (true); exit 4")
 	if r.Status != 4 || r.Stdout != "out\n" {
 		t.Errorf("%+v", r)
 	}
-	says(t, r.Stderr, "heap peak", "tier", "current", "peak", "FAST", "64 MiB", "NORMAL", "SLOW", "--stats-file",
+	says(t, r.Stderr, "heap peak", "tier", "current", "peak", "FAST", "64 MiB", "NORMAL", "SLOW",
+		"--stats-file",
 		"allocs and frees count blocks, violations and rerouted requests, moved and failed memory pages; wait is the time")
 	r = run(t, nil, "--quiet", "true")
 	if r.Status != 0 || r.Stderr != "" {
@@ -117,7 +123,8 @@ func TestRunSummary(t *testing.T) {
 // TestRunJSON: the report that is kept is the command's, and the settings were in force.
 func TestRunJSON(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kept.json")
-	r := run(t, nil, "-q", "--json", path, "--normal-soft", "96M", "--default-hint", "cold", "sh", "-c", "echo $$; ls / >/dev/null; true")
+	r := run(t, nil, "-q", "--json", path, "--normal-soft", "96M", "--default-hint", "cold", "sh",
+		"-c", "echo $$; ls / >/dev/null; true")
 	if r.Status != 0 || r.Stderr != "" {
 		t.Fatalf("%+v", r)
 	}
@@ -127,9 +134,11 @@ func TestRunJSON(t *testing.T) {
 	}
 	got := valid(t, text)
 	if strings.TrimSpace(r.Stdout) != fmt.Sprint(got.Pid) || got.Program == "ls" {
-		t.Errorf("the report is of process %d, %s; the shell was %s", got.Pid, got.Program, r.Stdout)
+		t.Errorf("the report is of process %d, %s; the shell was %s", got.Pid, got.Program,
+			r.Stdout)
 	}
-	if got.Tiers["normal"].CapacitySoft != 96<<20 || got.Policy.DefaultHint != "cold" || got.Tiers["slow"].AllocCalls == 0 {
+	if got.Tiers["normal"].CapacitySoft != 96<<20 || got.Policy.DefaultHint != "cold" ||
+		got.Tiers["slow"].AllocCalls == 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -139,7 +148,8 @@ func TestRunStatsFile(t *testing.T) {
 	for _, how := range []string{"flag", "variable", "relative"} {
 		dir := t.TempDir()
 		pattern := dir + "/r.%p.%e"
-		c := testlib.Cmd{Dir: dir, Env: quiet(), Args: []string{tool(t), "run", "--library", testlib.Lib(t)}}
+		c := testlib.Cmd{Dir: dir, Env: quiet(),
+			Args: []string{tool(t), "run", "--library", testlib.Lib(t)}}
 		switch how {
 		case "flag":
 			c.Args = append(c.Args, "--stats-file", pattern)
@@ -190,7 +200,8 @@ func TestRunWithoutStatistics(t *testing.T) {
 		{[]string{"sh", "-c", "unset LD_PRELOAD; exec true"}, 0, "LD_PRELOAD", true},
 		{[]string{"--disable", "true"}, 0, "TA_DISABLE", false},
 		{[]string{"--no-live", "sh", "-c", "kill -9 $$"}, 137, "SIGKILL", false},
-		{[]string{"--no-live", "sh", "-c", "kill -9 $$"}, 137, "with a live page its last figures remain", false},
+		{[]string{"--no-live", "sh", "-c", "kill -9 $$"}, 137,
+			"with a live page its last figures remain", false},
 	} {
 		path := filepath.Join(t.TempDir(), "x.json")
 		r := run(t, nil, append([]string{"--json", path}, c.args...)...)
@@ -224,7 +235,8 @@ func TestRunLivePage(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := valid(t, text)
-		if got.Program != "perl" || got.Tiers["normal"].AllocCalls == 0 || fmt.Sprint(got.Pid) != r.Stdout {
+		if got.Program != "perl" || got.Tiers["normal"].AllocCalls == 0 ||
+			fmt.Sprint(got.Pid) != r.Stdout {
 			t.Errorf("%+v", got)
 		}
 		if _, err := os.Stat("/dev/shm/tieralloc." + r.Stdout); !os.IsNotExist(err) {
@@ -246,9 +258,12 @@ func TestRunPageStays(t *testing.T) {
 // TestRunPageRefused: that another file is in the page's place is said, and it stays.
 func TestRunPageRefused(t *testing.T) {
 	dir := t.TempDir()
-	r := run(t, nil, "--live="+dir+"/%p", "sh", "-c", "rm "+dir+"/$$; echo precious >"+dir+"/$$; echo $$; exec true")
-	says(t, r.Stderr, "tieralloc: cannot make TA_STATS_LIVE "+dir, ": error 17 (another file is there)\n", "FAST")
-	if text, err := os.ReadFile(filepath.Join(dir, strings.TrimSpace(r.Stdout))); string(text) != "precious\n" || r.Status != 0 {
+	r := run(t, nil, "--live="+dir+"/%p", "sh", "-c",
+		"rm "+dir+"/$$; echo precious >"+dir+"/$$; echo $$; exec true")
+	says(t, r.Stderr, "tieralloc: cannot make TA_STATS_LIVE "+dir,
+		": error 17 (another file is there)\n", "FAST")
+	if text, err := os.ReadFile(filepath.Join(dir,
+		strings.TrimSpace(r.Stdout))); string(text) != "precious\n" || r.Status != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -257,7 +272,8 @@ func TestRunPageRefused(t *testing.T) {
 func TestRunIsSeen(t *testing.T) {
 	testlib.Need(t, "perl")
 	for flag, want := range map[string]bool{"--": true, "--no-live": false, "--live=0": false} {
-		cmd := start(t, nil, tool(t), "run", "-q", "--library", testlib.Lib(t), flag, "perl", "-e", hog)
+		cmd := start(t, nil, tool(t), "run", "-q", "--library", testlib.Lib(t), flag, "perl", "-e",
+			hog)
 		var children []string
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
 		for _, name := range files { // whichever thread has started it

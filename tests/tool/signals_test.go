@@ -18,12 +18,15 @@ const counter = `n=0; trap 'n=$((n+1)); : >"${NOTE:-/dev/null}"' HUP INT QUIT US
 
 // TestSignalsPassedOn sends each signal to the tool, once.
 func TestSignalsPassedOn(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT,
+		syscall.SIGUSR1, syscall.SIGUSR2} {
 		note := filepath.Join(t.TempDir(), "note")
 		// Who runs the tests may ignore signals (nohup), which a shell could then not count.
-		cmd := start(t, []string{"NOTE=" + note}, "env", "--default-signal", tool(t), "run", "-q", "--no-live", "--library", testlib.Lib(t), "bash", "-c", counter)
+		cmd := start(t, []string{"NOTE=" + note}, "env", "--default-signal", tool(t), "run", "-q",
+			"--no-live", "--library", testlib.Lib(t), "bash", "-c", counter)
 		syscall.Kill(cmd.Process.Pid, s)
-		testlib.Wait(t, s.String()+" is counted", cmd.Process, func() bool { _, err := os.Stat(note); return err == nil })
+		testlib.Wait(t, s.String()+" is counted", cmd.Process,
+			func() bool { _, err := os.Stat(note); return err == nil })
 		pause() // for a second one
 		syscall.Kill(cmd.Process.Pid, syscall.SIGTERM)
 		if status := statusOf(testlib.End(cmd)); status != 11 {
@@ -49,7 +52,8 @@ func statusOf(err error) int {
 // TestKeyboardOnce: an interrupt from the keyboard reaches the command once, and the
 // summary follows its end.
 func TestKeyboardOnce(t *testing.T) {
-	term := onTerminal(t, nil, tool(t), "run", "--no-live", "--library", testlib.Lib(t), "bash", "-c", counter)
+	term := onTerminal(t, nil, tool(t), "run", "--no-live", "--library", testlib.Lib(t), "bash",
+		"-c", counter)
 	term.await("ready")
 	term.press("\x03")
 	pause()
@@ -64,7 +68,8 @@ func TestKeyboardOnce(t *testing.T) {
 
 // TestNohup: a signal that is ignored stays so.
 func TestNohup(t *testing.T) {
-	cmd := start(t, nil, "bash", "-c", `trap '' HUP; exec "$@"`, "x", tool(t), "run", "-q", "--no-live", "--library", testlib.Lib(t),
+	cmd := start(t, nil, "bash", "-c", `trap '' HUP; exec "$@"`, "x", tool(t), "run", "-q",
+		"--no-live", "--library", testlib.Lib(t),
 		"bash", "-c", `trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done`)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGHUP)
 	pause()

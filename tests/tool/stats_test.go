@@ -17,7 +17,8 @@ import (
 func someReport(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.json")
-	if r := run(t, nil, "-q", "--json", path, "--slow-hard", "77M", "sh", "-c", "true"); r.Status != 0 {
+	if r := run(t, nil, "-q", "--json", path, "--slow-hard", "77M", "sh", "-c",
+		"true"); r.Status != 0 {
 		t.Fatalf("%+v", r)
 	}
 	return path
@@ -29,7 +30,8 @@ func TestStatsFile(t *testing.T) {
 	if r.Status != 0 || r.Stderr != "" {
 		t.Fatalf("%+v", r)
 	}
-	says(t, squeeze(r.Stdout), "sh (process ", "hard cap - - 77 MiB", "malloc ", "policy: default hint warm, 0 rules")
+	says(t, squeeze(r.Stdout), "sh (process ", "hard cap - - 77 MiB", "malloc ",
+		"policy: default hint warm, 0 rules")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +72,8 @@ func TestStatsRefuses(t *testing.T) {
 		{file("binary", "\x00\x01\xff"), "no statistics of tieralloc"},
 		{file("short", magic), "no statistics of tieralloc"},
 		{file("old", magic+strings.Repeat("\x09", 5000)), "live page"},
-		{file("damaged", magic+"\x01\x00\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x00", 5000)), "live page"},
+		{file("damaged", magic+"\x01\x00\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x00", 5000)),
+			"live page"},
 		{"4194304", "no process 4194304"},
 		{"0", "no such file"},
 		{"-5x", "unknown shorthand flag"},
@@ -118,7 +121,8 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	cmd := exec.Command(tool(t), "stats", "--watch", "--interval", "100ms", strconv.Itoa(hogging.Process.Pid))
+	cmd := exec.Command(tool(t), "stats", "--watch", "--interval", "100ms",
+		strconv.Itoa(hogging.Process.Pid))
 	cmd.Env = append(os.Environ(), quiet()...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
@@ -144,7 +148,8 @@ func TestWatch(t *testing.T) {
 // TestWatchList: on a terminal each list takes the place of the last.
 func TestWatchList(t *testing.T) {
 	term := onTerminal(t, nil, tool(t), "stats", "--watch", "--interval", "100ms")
-	testlib.Wait(t, "three lists", term.cmd.Process, func() bool { return strings.Count(term.text(), "\x1b[H\x1b[2J") > 2 })
+	testlib.Wait(t, "three lists", term.cmd.Process,
+		func() bool { return strings.Count(term.text(), "\x1b[H\x1b[2J") > 2 })
 	term.press("\x03")
 	if err := testlib.End(term.cmd); err == nil || err.Error() != "signal: interrupt" {
 		t.Errorf("ended with %v", err)
@@ -195,16 +200,19 @@ func TestStatsElsewhere(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	if r := ctl(t, nil, "stats", strconv.Itoa(pid)); r.Status != 1 || !strings.Contains(r.Stderr, "no process") {
+	if r := ctl(t, nil, "stats", strconv.Itoa(pid)); r.Status != 1 ||
+		!strings.Contains(r.Stderr, "no process") {
 		t.Errorf("%+v", r)
 	}
 	if r := ctl(t, nil, "stats", path); r.Status != 0 || !strings.HasPrefix(r.Stdout, "killed") {
 		t.Errorf("%+v", r)
 	}
-	if r := ctl(t, []string{place}, "stats", strconv.Itoa(pid)); r.Status != 0 || !strings.HasPrefix(r.Stdout, "killed") {
+	if r := ctl(t, []string{place}, "stats", strconv.Itoa(pid)); r.Status != 0 ||
+		!strings.HasPrefix(r.Stdout, "killed") {
 		t.Errorf("%+v", r)
 	}
-	if e := listed(t, []string{place})[pid]; e.State != "killed" || e.Program != "perl" || e.AgeNs <= 0 {
+	if e := listed(t, []string{place})[pid]; e.State != "killed" || e.Program != "perl" ||
+		e.AgeNs <= 0 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -219,7 +227,8 @@ func TestStatsOverwrittenEnvironment(t *testing.T) {
 	if err != nil || strings.Contains(string(environ), "TA_STATS_LIVE") {
 		t.Fatalf("the environment is still there: %v", err)
 	}
-	if r := ctl(t, nil, "stats", pid); r.Status != 0 || !strings.Contains(r.Stdout, "overwrite (process "+pid+")") {
+	if r := ctl(t, nil, "stats", pid); r.Status != 0 ||
+		!strings.Contains(r.Stdout, "overwrite (process "+pid+")") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -241,15 +250,18 @@ func TestPrune(t *testing.T) {
 		"$1" stats --json; echo ==; "$1" top --once --interval 100ms >&2 && echo seen
 		"$1" stats --prune; echo "$?"; ls /dev/shm
 		kill -9 $running`
-	r := testlib.Run(t, testlib.Cmd{Args: []string{"unshare", "-m", "-p", "-f", "--mount-proc", "bash", "-c", script, "x", tool(t), testlib.Lib(t)}, Env: quiet()})
+	r := testlib.Run(t, testlib.Cmd{Args: []string{"unshare", "-m", "-p", "-f", "--mount-proc",
+		"bash", "-c", script, "x", tool(t), testlib.Lib(t)}, Env: quiet()})
 	if r.Status == 99 || strings.Contains(r.Stderr, "unshare") {
 		testlib.Lacks(t, "mount namespace to be had: "+r.Stderr)
 	}
 	list, rest, _ := strings.Cut(r.Stdout, "==\n")
-	if strings.Count(list, `"state": "killed"`) != 2 || strings.Count(list, `"state": "running"`) != 1 {
+	if strings.Count(list, `"state": "killed"`) != 2 ||
+		strings.Count(list, `"state": "running"`) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if !strings.HasPrefix(rest, "seen\n") || strings.Count(rest, "removed /dev/shm/tieralloc.") != 2 || strings.Count(rest, "\ntieralloc.") != 1 {
+	if !strings.HasPrefix(rest, "seen\n") || strings.Count(rest,
+		"removed /dev/shm/tieralloc.") != 2 || strings.Count(rest, "\ntieralloc.") != 1 {
 		t.Errorf("%+v", r)
 	}
 }

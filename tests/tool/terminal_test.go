@@ -40,7 +40,8 @@ func onTerminal(t *testing.T, env []string, args ...string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 160}); err != nil {
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ,
+		&unix.Winsize{Row: 40, Col: 160}); err != nil {
 		t.Fatal(err)
 	}
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
@@ -92,7 +93,8 @@ func (term *terminal) text() string {
 func (term *terminal) await(words ...string) {
 	term.t.Helper()
 	testlib.Wait(term.t, fmt.Sprintf("%q on the terminal", words), term.cmd.Process, func() bool {
-		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(term.text(), w) })
+		return !slices.ContainsFunc(words,
+			func(w string) bool { return !strings.Contains(term.text(), w) })
 	})
 }
 

@@ -12,9 +12,11 @@ import (
 func TestTopOnce(t *testing.T) {
 	testlib.Need(t, "perl")
 	place := "TA_STATS_LIVE=" + t.TempDir() + "/%p"
-	cmd := start(t, preloaded(t, place, "TA_NORMAL_HARD=512M", "TA_NORMAL_SOFT=1M", "TA_ON_SOFTCAP=warn"), "perl", "-e", hog)
+	cmd := start(t, preloaded(t, place, "TA_NORMAL_HARD=512M", "TA_NORMAL_SOFT=1M",
+		"TA_ON_SOFTCAP=warn"), "perl", "-e", hog)
 	pid := strconv.Itoa(cmd.Process.Pid)
-	for _, args := range [][]string{{"top", "--once", "--interval", "300ms"}, {"top", "--interval", "300ms"}} {
+	for _, args := range [][]string{{"top", "--once", "--interval", "300ms"},
+		{"top", "--interval", "300ms"}} {
 		var r testlib.Result
 		testlib.Wait(t, "top sees the load", cmd.Process, func() bool {
 			r = ctl(t, []string{"TERM=xterm-256color"}, args...)
@@ -24,7 +26,8 @@ func TestTopOnce(t *testing.T) {
 		if r.Status != 0 || strings.ContainsAny(r.Stdout, "\x1b\r") {
 			t.Errorf("%q: %+v", args, r)
 		}
-		says(t, r.Stdout, "tieralloc: ", "allocs/s", "bytes/s", "wait/s", "violations", "NORMAL", "of 512 MiB hard")
+		says(t, r.Stdout, "tieralloc: ", "allocs/s", "bytes/s", "wait/s", "violations", "NORMAL",
+			"of 512 MiB hard")
 	}
 }
 

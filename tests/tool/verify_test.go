@@ -30,15 +30,20 @@ func TestVerify(t *testing.T) {
 		args   []string
 		words  []string
 	}{
-		{0, []string{nothing}, []string{"serves all programs, 1\n", nothing + " 1 tieralloc\n", "tiers on this machine:\n", "simulated"}},
-		{0, []string{"sh", "-c", nothing + "; " + nothing + "; exit 3"}, []string{"serves all programs, 3\n", nothing + " 2 tieralloc\n"}},
+		{0, []string{nothing}, []string{"serves all programs, 1\n", nothing + " 1 tieralloc\n",
+			"tiers on this machine:\n", "simulated"}},
+		{0, []string{"sh", "-c", nothing + "; " + nothing + "; exit 3"},
+			[]string{"serves all programs, 3\n", nothing + " 2 tieralloc\n"}},
 		{0, []string{"sh", "-c", "kill -KILL $$"}, []string{"serves all programs, 1\n"}},
 		{1, []string{static}, []string{"does not serve 1 of 1 program\n", "statically linked"}},
 		{1, []string{script}, []string{static + " 1 another: it is statically linked"}},
-		{1, []string{"sh", "-c", nothing + "; " + static}, []string{"does not serve 1 of 3 programs\n", nothing + " 1 tieralloc\n"}},
+		{1, []string{"sh", "-c", nothing + "; " + static},
+			[]string{"does not serve 1 of 3 programs\n", nothing + " 1 tieralloc\n"}},
 		{1, []string{own}, []string{"a malloc of its own"}},
-		{1, []string{"env", "-u", "LD_PRELOAD", nothing}, []string{"1 of 2 programs", "LD_PRELOAD is not in its environment"}},
-		{1, []string{"env", "LD_PRELOAD=libm.so.6", nothing}, []string{"LD_PRELOAD does not name the library: libm.so.6"}},
+		{1, []string{"env", "-u", "LD_PRELOAD", nothing},
+			[]string{"1 of 2 programs", "LD_PRELOAD is not in its environment"}},
+		{1, []string{"env", "LD_PRELOAD=libm.so.6", nothing},
+			[]string{"LD_PRELOAD does not name the library: libm.so.6"}},
 		{1, []string{"sh", "-c", "TA_DISABLE=1 " + nothing}, []string{"another: TA_DISABLE=1"}},
 		{1, []string{"--interpose=0", nothing}, []string{"another: TA_INTERPOSE=0"}},
 		{78, []string{"--fast-soft", "much", nothing}, []string{"was not started", "--fast-soft"}},
@@ -66,7 +71,8 @@ func TestVerifyStarts(t *testing.T) {
 // TestVerifyOutput: the command has the tool's own files, and its output is its own.
 func TestVerifyOutput(t *testing.T) {
 	r := testlib.Run(t, testlib.Cmd{
-		Args: []string{tool(t), "verify", "--library", testlib.Lib(t), "sh", "-c", "cat; echo told >&2"}, Env: quiet(), Stdin: "given\n",
+		Args: []string{tool(t), "verify", "--library", testlib.Lib(t), "sh", "-c",
+			"cat; echo told >&2"}, Env: quiet(), Stdin: "given\n",
 	})
 	if r.Status != 0 || r.Stdout != "given\n" || !strings.HasPrefix(r.Stderr, "told\n") {
 		t.Errorf("%+v", r)
@@ -82,11 +88,13 @@ func TestVerifyOrder(t *testing.T) {
 		status  int
 		words   string
 	}{
-		{bump + ":" + testlib.Lib(t), 1, "another: " + bump + " has malloc, and is loaded before the library"},
+		{bump + ":" + testlib.Lib(t), 1, "another: " + bump +
+			" has malloc, and is loaded before the library"},
 		{testlib.Lib(t) + " " + bump, 0, "serves all programs, 1"},
 	} {
 		// It is the tool's environment, and the tool is served as well.
-		r := testlib.Run(t, testlib.Cmd{Args: []string{tool(t), "verify", nothing}, Env: append(quiet(), "LD_PRELOAD="+c.preload)})
+		r := testlib.Run(t, testlib.Cmd{Args: []string{tool(t), "verify", nothing},
+			Env: append(quiet(), "LD_PRELOAD="+c.preload)})
 		if r.Status != c.status {
 			t.Errorf("%q: %+v", c.preload, r)
 		}
@@ -121,7 +129,8 @@ func TestVerifyRights(t *testing.T) {
 	}
 	program := testlib.CC(t, "nothing.c")
 	plain, raised := place("plain", program, 0o755), place("raised", program, 0o755|os.ModeSetuid)
-	library, secret := place("libtieralloc.so", testlib.Lib(t), 0o755), place("libtieralloc.so.secret", testlib.Lib(t), 0o700)
+	library, secret := place("libtieralloc.so", testlib.Lib(t), 0o755),
+		place("libtieralloc.so.secret", testlib.Lib(t), 0o700)
 	ctl := place("tierallocctl", tool(t), 0o755)
 	nobody := []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
 	for _, c := range []struct {
@@ -129,11 +138,15 @@ func TestVerifyRights(t *testing.T) {
 		status int
 		word   string
 	}{
-		{append([]string{ctl, "verify", "--library", library}, append(nobody, plain)...), 0, "serves all programs, 2"},
-		{append([]string{ctl, "verify", "--library", library}, append(nobody, raised)...), 1, "more rights than its caller"},
-		{append([]string{ctl, "verify", "--library", library}, raised), 0, "serves all programs, 1"},
+		{append([]string{ctl, "verify", "--library", library}, append(nobody, plain)...), 0,
+			"serves all programs, 2"},
+		{append([]string{ctl, "verify", "--library", library}, append(nobody, raised)...), 1,
+			"more rights than its caller"},
+		{append([]string{ctl, "verify", "--library", library}, raised), 0,
+			"serves all programs, 1"},
 		{append(nobody, ctl, "verify", "--library", library, raised), 1, "it is set-user-ID"},
-		{append([]string{ctl, "verify", "--library", secret}, append(nobody, plain)...), 1, "the loader has ignored " + secret},
+		{append([]string{ctl, "verify", "--library", secret}, append(nobody, plain)...), 1,
+			"the loader has ignored " + secret},
 	} {
 		r := testlib.Run(t, testlib.Cmd{Args: c.args, Env: quiet()})
 		if r.Status != c.status {
@@ -149,7 +162,8 @@ func TestVerifyBackground(t *testing.T) {
 	done := filepath.Join(t.TempDir(), "done")
 	slow := testlib.CC(t, "slow.c", "-shared", "-fPIC")
 	program := testlib.CC(t, "nothing.c", "-Wl,--no-as-needed", slow)
-	r := verify(t, nil, "sh", "-c", "("+program+" && sleep 1 && true; echo $? >"+done+") >/dev/null 2>&1 & sleep 0.5")
+	r := verify(t, nil, "sh", "-c",
+		"("+program+" && sleep 1 && true; echo $? >"+done+") >/dev/null 2>&1 & sleep 0.5")
 	if r.Status != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -166,8 +180,8 @@ func TestVerifyBackground(t *testing.T) {
 	}
 }
 
-// TestVerifyConstructor: a process that a library's constructor forks comes to the program's entry as
-// well.
+// TestVerifyConstructor: a process that a library's constructor forks comes to the program's entry
+// as well.
 func TestVerifyConstructor(t *testing.T) {
 	forks := testlib.CC(t, "forks.c", "-shared", "-fPIC")
 	r := verify(t, nil, testlib.CC(t, "nothing.c", "-Wl,--no-as-needed", forks))
@@ -179,7 +193,8 @@ func TestVerifyConstructor(t *testing.T) {
 // TestVerifyDaemon: a process that starts others while the command ends goes on starting them.
 func TestVerifyDaemon(t *testing.T) {
 	done := filepath.Join(t.TempDir(), "done")
-	r := verify(t, nil, "sh", "-c", "(for i in $(seq 600); do (:); done; echo all >"+done+") >/dev/null 2>&1 & sleep 0.1")
+	r := verify(t, nil, "sh", "-c",
+		"(for i in $(seq 600); do (:); done; echo all >"+done+") >/dev/null 2>&1 & sleep 0.1")
 	if r.Status != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -204,7 +219,8 @@ func TestVerifyRoot(t *testing.T) {
 	if out, err := exec.Command("cp", testlib.Lib(t), library).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	r := ctl(t, nil, "verify", "--library", library, "unshare", "-m", "sh", "-c", "mount -t tmpfs none "+dir+" && exec true")
+	r := ctl(t, nil, "verify", "--library", library, "unshare", "-m", "sh", "-c",
+		"mount -t tmpfs none "+dir+" && exec true")
 	if r.Status != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -220,7 +236,8 @@ func TestVerifyForeign(t *testing.T) {
 		word       string
 	}{
 		{"tiny32", "as", "as --32 -o tiny.o %s && ld -m elf_i386 -o tiny32 tiny.o", "32-bit"},
-		{"musl", "musl-gcc", "musl-gcc -o musl %s", "ld-musl-x86_64.so.1: the library needs glibc's"},
+		{"musl", "musl-gcc", "musl-gcc -o musl %s",
+			"ld-musl-x86_64.so.1: the library needs glibc's"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			testlib.Need(t, c.tool)
@@ -252,7 +269,8 @@ func TestRunWarns(t *testing.T) {
 		testlib.CC(t, "nothing.c"):            "",
 	} {
 		r := run(t, nil, "--quiet", program)
-		if r.Status != 0 || strings.Contains(r.Stderr, "the library will not serve "+program+": "+word) != (word != "") {
+		if r.Status != 0 || strings.Contains(r.Stderr,
+			"the library will not serve "+program+": "+word) != (word != "") {
 			t.Errorf("%s: %+v", program, r)
 		}
 	}
@@ -261,7 +279,8 @@ func TestRunWarns(t *testing.T) {
 // TestVerifyLater: an allocator that comes after the start is told; so is a namespace's libc.
 func TestVerifyLater(t *testing.T) {
 	plugin, bump := testlib.CC(t, "plugin.c", "-ldl"), testlib.CC(t, "bump.c", "-shared", "-fPIC")
-	for how, word := range map[string]string{"deep": "tieralloc; " + bump + ", loaded later", "apart": "libc.so.6, loaded later"} {
+	for how, word := range map[string]string{"deep": "tieralloc; " + bump + ", loaded later",
+		"apart": "libc.so.6, loaded later"} {
 		r := verify(t, nil, plugin, how, bump)
 		if r.Status != 0 {
 			t.Errorf("%s: %+v", how, r)

@@ -53,7 +53,8 @@ var asmClean = map[string]int64{
 func assemble(t *testing.T) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "sins.so")
-	cmd := exec.Command("gcc", "-shared", "-nostdlib", "-Wl,-z,notext,-z,execstack,--default-symver,--no-warnings",
+	cmd := exec.Command("gcc", "-shared", "-nostdlib",
+		"-Wl,-z,notext,-z,execstack,--default-symver,--no-warnings",
 		"-o", out, filepath.Join("testdata", "sins.S"))
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, msg)
@@ -78,7 +79,8 @@ func TestAsmSins(t *testing.T) {
 				t.Errorf("%s: %v", name, v)
 			}
 			if res.Depth != asmClean[name] {
-				t.Errorf("%s: depth %d, want %d: %v", name, res.Depth, asmClean[name], res.DepthPath)
+				t.Errorf("%s: depth %d, want %d: %v", name, res.Depth, asmClean[name],
+					res.DepthPath)
 			}
 		case !sin:
 			t.Errorf("%s of sins.S is not listed", name)
@@ -99,7 +101,8 @@ func TestIndirectList(t *testing.T) {
 	}
 	for _, name := range []string{"tag_call_reg", "tag_jump_mem"} {
 		entry := img.Exports()[name]
-		rules := &Rules{Own: func(string) bool { return false }, Indirect: map[string]string{entry.Name: "a test"}}
+		rules := &Rules{Own: func(string) bool { return false },
+			Indirect: map[string]string{entry.Name: "a test"}}
 		if res := Walk(img, rules, []*Func{entry}); len(res.Violations) > 0 {
 			t.Errorf("%s: %v", name, res.Violations)
 		}
@@ -125,7 +128,10 @@ func TestDynamicSins(t *testing.T) {
 		"both writable and executable",
 		"defines symbol versions",
 	} {
-		if !slices.ContainsFunc(breaches, func(b string) bool { return strings.Contains(b, want) }) {
+		if !slices.ContainsFunc(breaches, func(b string) bool {
+			return strings.Contains(b,
+				want)
+		}) {
 			t.Errorf("not reported: %s\nreported: %v", want, breaches)
 		}
 	}

@@ -53,7 +53,8 @@ func ReadDynamic(path string) (*Dynamic, error) {
 	}
 	rel, _ := f.DynValue(elf.DT_TEXTREL)
 	flags, _ := f.DynValue(elf.DT_FLAGS)
-	d.TextRel = len(rel) > 0 || slices.ContainsFunc(flags, func(v uint64) bool { return elf.DynFlag(v)&elf.DF_TEXTREL != 0 })
+	d.TextRel = len(rel) > 0 || slices.ContainsFunc(flags,
+		func(v uint64) bool { return elf.DynFlag(v)&elf.DF_TEXTREL != 0 })
 	vers, _ := f.DynamicVersions()
 	// Index 1 names the file itself; more are versions of symbols.
 	d.DefinesVer = slices.ContainsFunc(vers, func(v elf.DynamicVersion) bool { return v.Index > 1 })

@@ -105,7 +105,8 @@ func TestSins(t *testing.T) {
 			for _, v := range res.Violations {
 				t.Log(v)
 			}
-			i := slices.IndexFunc(res.Violations, func(v Violation) bool { return strings.Contains(v.What, want) })
+			i := slices.IndexFunc(res.Violations,
+				func(v Violation) bool { return strings.Contains(v.What, want) })
 			if i < 0 {
 				t.Fatalf("passes, or is reported for another reason than %q", want)
 			}
@@ -139,9 +140,11 @@ func TestClean(t *testing.T) {
 	for _, v := range res.Violations {
 		t.Error(v)
 	}
-	t.Logf("%d exports, %d functions, %d bytes: %v", res.Exports, res.Reached, res.Depth, res.DepthPath)
+	t.Logf("%d exports, %d functions, %d bytes: %v", res.Exports, res.Reached, res.Depth,
+		res.DepthPath)
 	// The allowed leaves must have been met, or the fixture has lost its point.
-	for _, leaf := range []string{"runtime.memmove", "runtime.memequal", "runtime.memclrNoHeapPointers", rawSyscall, "main.triple"} {
+	for _, leaf := range []string{"runtime.memmove", "runtime.memequal",
+		"runtime.memclrNoHeapPointers", rawSyscall, "main.triple"} {
 		if !reaches(img, entries, leaf) {
 			t.Errorf("no clean export reaches %s any more", leaf)
 		}
@@ -149,7 +152,8 @@ func TestClean(t *testing.T) {
 }
 
 func reaches(img *Image, entries []*Func, name string) bool {
-	w := &walker{img: img, rules: fixtureRules(), summaries: map[*Func]*summary{}, parent: map[*Func]*Func{}}
+	w := &walker{img: img, rules: fixtureRules(), summaries: map[*Func]*summary{},
+		parent: map[*Func]*Func{}}
 	w.reachAll(entries)
 	return w.summaries[img.named[name]] != nil
 }

@@ -80,7 +80,8 @@ func (f *flow) reach(from, addr uint64, d int64) {
 		f.out.frame = max(f.out.frame, d)
 		f.work = append(f.work, i)
 	case f.depth[i] != d:
-		f.bad(addr, "stack depth differs between the ways that lead here (%d and %d bytes)", f.depth[i], d)
+		f.bad(addr, "stack depth differs between the ways that lead here (%d and %d bytes)",
+			f.depth[i], d)
 	}
 }
 
@@ -194,7 +195,8 @@ var (
 // content rejects what an instruction must not do wherever it stands.
 func (f *flow) content(in Insn) {
 	switch {
-	case in.Op == "fs", in.Op == "gs", strings.HasSuffix(in.Op, "fsbase"), strings.HasSuffix(in.Op, "gsbase"),
+	case in.Op == "fs", in.Op == "gs", strings.HasSuffix(in.Op, "fsbase"),
+		strings.HasSuffix(in.Op, "gsbase"),
 		segment.MatchString(in.Args):
 		// Here also the wrappers of ABI0 functions: they reload g from TLS.
 		f.bad(in.Addr, "thread-local access: %s", in.Text)

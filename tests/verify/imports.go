@@ -21,7 +21,8 @@ type Package struct {
 // ListPackages lists the packages of the module at root and all that they
 // import, tests not counted.
 func ListPackages(root string) ([]Package, error) {
-	cmd := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Imports,SFiles,Standard", "./...")
+	cmd := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Imports,SFiles,Standard",
+		"./...")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
@@ -55,7 +56,8 @@ const roomThird = "golang.org/x/sys/unix"
 
 // libraryModules are the modules that the library may import. Modules that
 // these import in turn are theirs to choose.
-var libraryModules = []string{"github.com/NVIDIA/go-nvml", "golang.org/x/sys", "github.com/rs/zerolog"}
+var libraryModules = []string{"github.com/NVIDIA/go-nvml", "golang.org/x/sys",
+	"github.com/rs/zerolog"}
 
 // nvmlCalls has unresolved nvml* symbols: with LD_BIND_NOW=1 whatever links it
 // dies where the driver is not installed.
@@ -75,11 +77,13 @@ func CheckImports(list []Package) []string {
 			continue
 		}
 		if _, room := rooms[dir]; room && len(p.SFiles) > 0 {
-			breaches = append(breaches, p.ImportPath+" has Go assembly: its callers reload g from TLS")
+			breaches = append(breaches,
+				p.ImportPath+" has Go assembly: its callers reload g from TLS")
 		}
 		for _, imp := range p.Imports {
 			if why := g.breach(dir, imp); why != "" {
-				breaches = append(breaches, fmt.Sprintf("%s imports %s: %s", p.ImportPath, imp, why))
+				breaches = append(breaches, fmt.Sprintf("%s imports %s: %s", p.ImportPath, imp,
+					why))
 			}
 		}
 	}

@@ -74,7 +74,8 @@ func TestImportSins(t *testing.T) {
 		i := slices.IndexFunc(list, func(p Package) bool { return p.ImportPath == sin.from })
 		list[i].Imports = append(list[i].Imports, sin.to)
 		got := CheckImports(list)
-		if len(got) == 0 || !slices.ContainsFunc(got, func(b string) bool { return strings.Contains(b, sin.want) }) {
+		if len(got) == 0 || !slices.ContainsFunc(got,
+			func(b string) bool { return strings.Contains(b, sin.want) }) {
 			t.Errorf("%s imports %s: want %q, got %v", sin.from, sin.to, sin.want, got)
 		}
 	}

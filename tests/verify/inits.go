@@ -13,7 +13,8 @@ import "regexp"
 func (img *Image) Inits(packages []string) []string {
 	var found []string
 	for _, p := range packages {
-		re := regexp.MustCompile("^" + regexp.QuoteMeta(p) + `(\.\.inittask|(\.map)?\.init(\.\d+)?)$`)
+		re := regexp.MustCompile("^" + regexp.QuoteMeta(p) +
+			`(\.\.inittask|(\.map)?\.init(\.\d+)?)$`)
 		for _, s := range img.symbols {
 			if re.MatchString(s) {
 				found = append(found, s)

@@ -12,7 +12,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-const window = 64 << 10 // what the kernel makes resident around each place of a file that is touched
+// what the kernel makes resident around each place of a file that is touched
+const window = 64 << 10
 
 // TestOrder: what every process runs or reads of the library is in one window of 64 KiB, and in
 // a segment for the symbols alone (interpose/order.ld).
@@ -34,12 +35,14 @@ func TestOrder(t *testing.T) {
 		}
 		*v = values[0]
 	}
-	if p := f.Progs[0]; p.Type != elf.PT_LOAD || p.Flags != elf.PF_R || p.Memsz > 16<<10 || f.Section(".dynstr").Addr >= p.Memsz {
+	if p := f.Progs[0]; p.Type != elf.PT_LOAD || p.Flags != elf.PF_R || p.Memsz > 16<<10 ||
+		f.Section(".dynstr").Addr >= p.Memsz {
 		t.Errorf("the first segment is %v", p.ProgHeader)
 	}
 	near, copies := f.Section(".text.near"), f.Section(".text.copies")
 	first, end := near.Addr&^(window-1), rela+relaSize
-	if end > first+window || copies.Addr+copies.Size > near.Addr || copies.Addr+copies.Size < first+window/2 {
+	if end > first+window || copies.Addr+copies.Size > near.Addr ||
+		copies.Addr+copies.Size < first+window/2 {
 		t.Errorf("copies of functions end at %#x, C's code begins at %#x, the loader's relocations end at %#x: not in one window",
 			copies.Addr+copies.Size, near.Addr, end)
 	}
@@ -50,18 +53,20 @@ func TestOrder(t *testing.T) {
 	}
 	// What ends a process or a thread, and what forks, is there as well; and the variables of C
 	// that every process writes are on the page of .dynamic.
-	for _, name := range []string{"malloc", "free", "tag_leave", "tag_usable", "fork_prepare", "malloc_usable_size", "reallocarray"} {
+	for _, name := range []string{"malloc", "free", "tag_leave", "tag_usable", "fork_prepare",
+		"malloc_usable_size", "reallocarray"} {
 		if fn := img.named[name]; fn == nil || fn.Addr < near.Addr || fn.Addr >= rela {
 			t.Errorf("%s is not in .text.near", name)
 		}
 	}
-	if d, b := f.Section(".dynamic"), f.Section(".bss.near"); b == nil || b.Size < 256 || (b.Addr+b.Size-1)/(4<<10) != d.Addr/(4<<10) {
+	if d, b := f.Section(".dynamic"), f.Section(".bss.near"); b == nil || b.Size < 256 ||
+		(b.Addr+b.Size-1)/(4<<10) != d.Addr/(4<<10) {
 		t.Errorf(".dynamic is at %#x, .bss.near %+v", d.Addr, b)
 	}
 }
 
-// TestHot: of Go's functions small programs run the copies alone (internal/postlink), and the smallest those
-// in the window that they have resident anyway.
+// TestHot: of Go's functions small programs run the copies alone (internal/postlink), and the
+// smallest those in the window that they have resident anyway.
 func TestHot(t *testing.T) {
 	testlib.Need(t, "valgrind", "bash", "sort")
 	img, err := Load(testlib.Lib(t))
@@ -71,7 +76,8 @@ func TestHot(t *testing.T) {
 	near := img.named["malloc"].Addr &^ (window - 1)
 	lines := strings.Repeat("a few words\n", 20000)
 	crossing := filepath.Join(t.TempDir(), "xmalloc") // its threads free each other's blocks
-	if text, err := exec.Command("gcc", "-O1", "-pthread", "-o", crossing, filepath.Join("..", "bench", "cpu", "work", "xmalloc.c")).CombinedOutput(); err != nil {
+	if text, err := exec.Command("gcc", "-O1", "-pthread", "-o", crossing,
+		filepath.Join("..", "bench", "cpu", "work", "xmalloc.c")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	for _, c := range []struct {
@@ -86,12 +92,14 @@ func TestHot(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "callgrind.out")
-			cmd := exec.Command("valgrind", append([]string{"--tool=callgrind", "--compress-strings=no", "--callgrind-out-file=" + out + ".%p"}, c.args...)...)
+			cmd := exec.Command("valgrind", append([]string{"--tool=callgrind",
+				"--compress-strings=no", "--callgrind-out-file=" + out + ".%p"}, c.args...)...)
 			cmd.Stdin = strings.NewReader(lines)
-			// However long they take here, nothing is purged, as in a short life. To read that setting takes
-			// functions that are not hot.
+			// However long they take here, nothing is purged, as in a short life. To read that
+			// setting takes functions that are not hot.
 			cmd.Env = append(os.Environ(), "LD_PRELOAD="+testlib.Lib(t), "TA_PURGE_DELAY=3600s")
-			if text, err := cmd.CombinedOutput(); err != nil && !strings.Contains(err.Error(), "exit status 3") {
+			if text, err := cmd.CombinedOutput(); err != nil &&
+				!strings.Contains(err.Error(), "exit status 3") {
 				t.Fatalf("%v\n%s", err, text)
 			}
 			var ran strings.Builder // by the process and those that it forked
@@ -111,7 +119,8 @@ func TestHot(t *testing.T) {
 				name, ok := strings.CutPrefix(strings.TrimSpace(line), "fn=")
 				name, _, _ = strings.Cut(name, "'") // which of the recursive calls
 				fn := img.named[name]
-				if !ok || fn == nil || seen[name] || img.funcAt(fn.Addr) == nil && !strings.HasSuffix(name, ".copy") {
+				if !ok || fn == nil || seen[name] ||
+					img.funcAt(fn.Addr) == nil && !strings.HasSuffix(name, ".copy") {
 					continue
 				}
 				seen[name] = true
@@ -130,9 +139,9 @@ func TestHot(t *testing.T) {
 	}
 }
 
-// TestLoaderWrites: the loader writes to three memory pages of the library's data in each process, besides
-// the one where .bss begins, and reads its own table on that one (a page that is read first has 64 KiB
-// resident around it).
+// TestLoaderWrites: the loader writes to three memory pages of the library's data in each process,
+// besides the one where .bss begins, and reads its own table on that one (a page that is read first
+// has 64 KiB resident around it).
 func TestLoaderWrites(t *testing.T) {
 	const page = 4 << 10
 	f, err := elf.Open(testlib.Lib(t))

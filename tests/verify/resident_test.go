@@ -12,8 +12,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// TestDataResident: a small process has the few memory pages of the library's data resident that are written to. The
-// kernel makes 64 KiB resident around what is only read of a file.
+// TestDataResident: a small process has the few memory pages of the library's data resident that
+// are written to. The kernel makes 64 KiB resident around what is only read of a file.
 func TestDataResident(t *testing.T) {
 	lib := testlib.Lib(t)
 	cmd := exec.Command("cat")

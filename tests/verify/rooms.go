@@ -34,7 +34,8 @@ var doors = map[string]bool{"": true, "interpose": true}
 
 // free reports whether a folder is no part of the library.
 func free(dir string) bool {
-	return dir == "internal/testlib" || strings.HasPrefix(dir, "tests/") || strings.HasPrefix(dir, "cmd/")
+	return dir == "internal/testlib" || strings.HasPrefix(dir, "tests/") ||
+		strings.HasPrefix(dir, "cmd/")
 }
 
 // RoomPackages lists the import paths of the data-plane rooms.

@@ -12,8 +12,8 @@ const StackLimit = 4096
 // rawSyscall is the one function that holds a system call instruction.
 const rawSyscall = "internal/runtime/syscall/linux.Syscall6"
 
-// ownSyscall stands in for it in the library, and for syscall.RawSyscall6, which calls it (internal/postlink).
-// It is a dozen instructions of interpose/gate_amd64.S that use no stack.
+// ownSyscall stands in for it in the library, and for syscall.RawSyscall6, which calls it
+// (internal/postlink). It is a dozen instructions of interpose/gate_amd64.S that use no stack.
 const ownSyscall = "ta_syscall6"
 
 // Rules says which functions the data plane may reach.
@@ -75,7 +75,8 @@ func (r *Rules) judge(name string) verdict {
 	switch {
 	case pkg == "math/bits", pkg != "" && r.Own(pkg):
 		return verdict{walk: true}
-	case pkg == "runtime", strings.HasPrefix(pkg, "runtime/"), strings.HasPrefix(pkg, "internal/runtime/"), pkg == "":
+	case pkg == "runtime", strings.HasPrefix(pkg, "runtime/"),
+		strings.HasPrefix(pkg, "internal/runtime/"), pkg == "":
 		return verdict{reason: runtimeReason(name)}
 	}
 	return verdict{reason: "package " + pkg + " is not part of the data plane"}

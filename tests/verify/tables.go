@@ -42,7 +42,8 @@ func jumpTable(img *Image, fn *Func, code []Insn) ([]uint64, error) {
 	for at := table; at < table+sym.Size; at += 8 {
 		t, ok := img.relative[at]
 		if !ok || t < fn.Addr || t >= fn.Addr+fn.Size {
-			return nil, fmt.Errorf("entry %d of %s lies outside the function", (at-table)/8, sym.Name)
+			return nil, fmt.Errorf("entry %d of %s lies outside the function", (at-table)/8,
+				sym.Name)
 		}
 		targets = append(targets, t)
 	}

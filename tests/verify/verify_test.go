@@ -60,10 +60,12 @@ func TestDynamic(t *testing.T) {
 		t.Error(b)
 	}
 	minor, syms := d.NewestGlibc()
-	t.Logf("%d symbols defined; the newest version needed is GLIBC_2.%d, by %v", len(d.Defined), minor, syms)
+	t.Logf("%d symbols defined; the newest version needed is GLIBC_2.%d, by %v", len(d.Defined),
+		minor, syms)
 }
 
-// TestUndefined: what the library takes from whichever library provides it is on the list, with a reason.
+// TestUndefined: what the library takes from whichever library provides it is on the list, with a
+// reason.
 func TestUndefined(t *testing.T) {
 	d, err := ReadDynamic(testlib.Lib(t))
 	if err != nil {

@@ -64,7 +64,8 @@ type measure struct {
 
 // Walk checks everything that the given exports reach.
 func Walk(img *Image, rules *Rules, exports []*Func) Result {
-	w := &walker{img: img, rules: rules, summaries: map[*Func]*summary{}, parent: map[*Func]*Func{}, deep: map[*Func]measure{}}
+	w := &walker{img: img, rules: rules, summaries: map[*Func]*summary{}, parent: map[*Func]*Func{},
+		deep: map[*Func]measure{}}
 	w.reachAll(exports)
 	res := Result{Exports: len(exports), Reached: len(w.summaries)}
 	for _, e := range exports {
@@ -72,7 +73,8 @@ func Walk(img *Image, rules *Rules, exports []*Func) Result {
 		total := m.bytes + 8
 		if total > StackLimit {
 			w.violations = append(w.violations, Violation{e.Name,
-				fmt.Sprintf("needs %d bytes of stack, more than %d", total, StackLimit), w.deepest(e)})
+				fmt.Sprintf("needs %d bytes of stack, more than %d", total, StackLimit),
+				w.deepest(e)})
 		}
 		if total > res.Depth {
 			res.Depth, res.DepthPath = total, w.deepest(e)
@@ -131,7 +133,8 @@ func (w *walker) resolve(fn *Func, st site) *Func {
 	case !v.walk:
 		return nil
 	case st.target != callee.Addr:
-		w.report(fn, st.at, fmt.Sprintf("enters %s in the middle, at +%#x", callee.Name, st.target-callee.Addr))
+		w.report(fn, st.at, fmt.Sprintf("enters %s in the middle, at +%#x", callee.Name,
+			st.target-callee.Addr))
 		return nil
 	}
 	return callee

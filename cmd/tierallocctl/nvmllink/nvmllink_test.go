@@ -44,7 +44,8 @@ func TestNothingUndefined(t *testing.T) {
 
 // TestCalls: before Open, without a library, and with one.
 func TestCalls(t *testing.T) {
-	if err := Open("/nonexistent/libnvidia-ml.so.1"); err == nil || !strings.Contains(err.Error(), "/nonexistent/") {
+	if err := Open("/nonexistent/libnvidia-ml.so.1"); err == nil ||
+		!strings.Contains(err.Error(), "/nonexistent/") {
 		t.Errorf("%v", err)
 	}
 	dir := t.TempDir()
@@ -52,7 +53,8 @@ func TestCalls(t *testing.T) {
 	if err := os.WriteFile(source, []byte(fake), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library,
+		source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	lib := nvml.New(nvml.WithLibraryPath(library))

@@ -21,11 +21,13 @@ const (
 	chartGap   = 30
 	chartTop   = 78
 	chartRow   = 19
-	chartMost  = 4.0 // ratios from 1/4 to 4; what is beyond stands at the edge, and is told in numbers
+	// ratios from 1/4 to 4; what is beyond stands at the edge, and is told in numbers
+	chartMost = 4.0
 )
 
 // Colours that people with any kind of colour vision tell apart (Okabe and Ito's).
-var colours = []string{"#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999"}
+var colours = []string{"#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
+	"#999999"}
 
 // chart is what the template draws.
 type chart struct {
@@ -72,7 +74,8 @@ func across(ratio float64) float64 {
 
 // mark places a contender's ratio.
 func (r *results) mark(k int, f figure, left int, y int, ratio float64) mark {
-	m := mark{X: float64(left) + across(ratio)*chartPanel, Y: float64(y), Colour: colours[k%len(colours)], Ours: k == ours,
+	m := mark{X: float64(left) + across(ratio)*chartPanel, Y: float64(y),
+		Colour: colours[k%len(colours)], Ours: k == ours,
 		Title: fmt.Sprintf("%s, %s: %.2f", r.all[k].name, f.name, ratio)}
 	switch {
 	case ratio > chartMost:
@@ -87,7 +90,8 @@ func (r *results) mark(k int, f figure, left int, y int, ratio float64) mark {
 func (r *results) chart() chart {
 	figures := []figure{elapsed, peak}
 	c := chart{Left: chartLeft - 8, Width: chartLeft + len(figures)*(chartPanel+chartGap),
-		About: fmt.Sprintf("Medians of %d interleaved rounds, %d threads. Less is better.", r.rounds, r.thread)}
+		About: fmt.Sprintf("Medians of %d interleaved rounds, %d threads. Less is better.",
+			r.rounds, r.thread)}
 	for i := range r.rows {
 		c.Rows = append(c.Rows, chartLine{Name: r.rows[i].name, Y: chartTop + chartRow*(i+2)})
 	}
@@ -116,7 +120,8 @@ func (r *results) chart() chart {
 		}
 	}
 	for k, a := range r.all[1:] {
-		c.Legend = append(c.Legend, mark{X: float64(chartLeft + k*120), Y: 24, Colour: colours[(k+1)%len(colours)], Title: a.name, Ours: k+1 == ours})
+		c.Legend = append(c.Legend, mark{X: float64(chartLeft + k*120), Y: 24,
+			Colour: colours[(k+1)%len(colours)], Title: a.name, Ours: k+1 == ours})
 	}
 	return c
 }

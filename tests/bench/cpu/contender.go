@@ -48,7 +48,8 @@ func (k known) contender() contender { return contender{name: k.name, library: k
 func parsePeers(list string) ([]contender, error) {
 	var out []contender
 	add := func(c contender) error {
-		if c.name == "glibc" || c.name == "tieralloc" || slices.ContainsFunc(out, func(o contender) bool { return o.name == c.name }) {
+		if c.name == "glibc" || c.name == "tieralloc" ||
+			slices.ContainsFunc(out, func(o contender) bool { return o.name == c.name }) {
 			return fmt.Errorf("--peers: there are two of %q", c.name)
 		}
 		out = append(out, c)
@@ -93,7 +94,8 @@ func parsePeer(word string) ([]contender, error) {
 		}
 		return []contender{k.contender()}, nil
 	}
-	return nil, fmt.Errorf("--peers: %q: installed, fetch, none, %s, or NAME=PATH are accepted", word, knownNames())
+	return nil, fmt.Errorf("--peers: %q: installed, fetch, none, %s, or NAME=PATH are accepted",
+		word, knownNames())
 }
 
 // parseLibrary reads PATH[:VAR=VALUE...].
@@ -111,7 +113,9 @@ func parseLibrary(name, text string) (contender, error) {
 		return contender{}, fmt.Errorf("--peers: %s: %w", name, err)
 	}
 	if !info.Mode().IsRegular() || strings.ContainsAny(path, " :") {
-		return contender{}, fmt.Errorf("--peers: %s: %q is not a file that can be preloaded (no spaces, no colons)", name, path)
+		return contender{},
+			fmt.Errorf("--peers: %s: %q is not a file that can be preloaded (no spaces, no colons)",
+				name, path)
 	}
 	c := contender{name: name, library: path}
 	if more {
@@ -130,7 +134,8 @@ func installed() []contender {
 	var out []contender
 	for _, k := range peers {
 		if !k.installed() {
-			fmt.Fprintf(os.Stderr, "bench cpu: without %s, which is not installed (Debian package %s; --peers fetch installs it)\n", k.name, k.pack)
+			fmt.Fprintf(os.Stderr,
+				"bench cpu: without %s, which is not installed (Debian package %s; --peers fetch installs it)\n", k.name, k.pack)
 			continue
 		}
 		out = append(out, k.contender())
@@ -158,7 +163,8 @@ func fetch() error {
 		cmd := exec.Command("apt-get", args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if text, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("--peers fetch: apt-get %s: %w\n%s", strings.Join(args, " "), err, tail(string(text)))
+			return fmt.Errorf("--peers fetch: apt-get %s: %w\n%s", strings.Join(args, " "), err,
+				tail(string(text)))
 		}
 	}
 	return nil

@@ -14,10 +14,13 @@ type figure struct {
 }
 
 var (
-	elapsed = figure{"time", "ms", func(s sample) float64 { return float64(s.time) / 1e6 }, "Time from start to end"}
-	cpu     = figure{"processor time", "ms", func(s sample) float64 { return float64(s.cpu) / 1e6 }, ""}
-	peak    = figure{"peak memory", "MiB", func(s sample) float64 { return s.peak / 1024 }, "Peak of resident memory"}
-	steady  = figure{"steady memory", "MiB", func(s sample) float64 { return s.steady / 1024 },
+	elapsed = figure{"time", "ms", func(s sample) float64 { return float64(s.time) / 1e6 },
+		"Time from start to end"}
+	cpu = figure{"processor time", "ms", func(s sample) float64 { return float64(s.cpu) / 1e6 },
+		""}
+	peak = figure{"peak memory", "MiB", func(s sample) float64 { return s.peak / 1024 },
+		"Peak of resident memory"}
+	steady = figure{"steady memory", "MiB", func(s sample) float64 { return s.steady / 1024 },
 		"Resident when the peak's blocks are freed and half a second has passed"}
 )
 

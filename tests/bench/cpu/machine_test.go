@@ -15,7 +15,8 @@ func TestDescribe(t *testing.T) {
 		"proc/sys/kernel/osrelease":                  file("6.18.4-x\n"),
 		"sys/kernel/mm/transparent_hugepage/enabled": file("always [madvise] never\n"),
 	}
-	if got, want := describe(system, 3), "AMD EPYC 7B13: x, 3 usable; Linux 6.18.4-x; transparent huge pages: madvise"; got != want {
+	if got, want := describe(system, 3),
+		"AMD EPYC 7B13: x, 3 usable; Linux 6.18.4-x; transparent huge pages: madvise"; got != want {
 		t.Errorf("%q, not %q", got, want)
 	}
 	want := runtime.GOARCH + " processor, 1 usable; Linux unknown; transparent huge pages: unknown"

@@ -126,7 +126,8 @@ func (o options) contenders() ([]contender, error) {
 		return nil, err
 	}
 	list, err := parsePeers(o.peers)
-	return append([]contender{{name: "glibc", library: "libc.so.6"}, {name: "tieralloc", library: library}}, list...), err
+	return append([]contender{{name: "glibc", library: "libc.so.6"},
+		{name: "tieralloc", library: library}}, list...), err
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {

@@ -28,29 +28,34 @@ func TestParse(t *testing.T) {
 		{"--scaling 1,2 --chart x", "--chart"},
 		{"pairs", `"pairs": only flags`},
 	} {
-		if _, err := parse(strings.Fields(c.args)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parse(strings.Fields(c.args)); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, not %q", c.args, err, c.want)
 		}
 	}
 	if _, err := parse([]string{"--help"}); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
 	}
-	for args, rounds := range map[string]int{"": 5, "--quick": 3, "--quick --rounds 7": 7, "--rounds 1": 1} {
-		if o, err := parse(strings.Fields(args)); err != nil || o.rounds != rounds || o.threads < 2 || o.peers != "installed" {
+	for args, rounds := range map[string]int{"": 5, "--quick": 3, "--quick --rounds 7": 7,
+		"--rounds 1": 1} {
+		if o, err := parse(strings.Fields(args)); err != nil || o.rounds != rounds ||
+			o.threads < 2 || o.peers != "installed" {
 			t.Errorf("%q: %+v, %v", args, o, err)
 		}
 	}
 }
 
 func TestChosen(t *testing.T) {
-	for only, want := range map[string]string{"^sh": "sh6, sh8", "alloctest-n|^gcc$": "alloctest-n, gcc", "": names(workloads)} {
+	for only, want := range map[string]string{"^sh": "sh6, sh8",
+		"alloctest-n|^gcc$": "alloctest-n, gcc", "": names(workloads)} {
 		list, err := options{only: only}.chosen()
 		if err != nil || names(list) != want {
 			t.Errorf("%q: %s, %v", only, names(list), err)
 		}
 	}
 	for _, only := range []string{"(", "no such workload"} {
-		if _, err := (options{only: only}).chosen(); err == nil || !strings.Contains(err.Error(), only) {
+		if _, err := (options{only: only}).chosen(); err == nil ||
+			!strings.Contains(err.Error(), only) {
 			t.Errorf("%q: %v", only, err)
 		}
 	}
@@ -86,7 +91,8 @@ func TestPeers(t *testing.T) {
 			if c.library != file {
 				t.Errorf("%q: %s", list, c.library)
 			}
-			if strings.Contains(list, "SECURE") && !slices.Equal(c.env, []string{"TA_SECURE=1", "B="}) {
+			if strings.Contains(list, "SECURE") &&
+				!slices.Equal(c.env, []string{"TA_SECURE=1", "B="}) {
 				t.Errorf("%q: %q", list, c.env)
 			}
 		}
@@ -120,7 +126,8 @@ func TestFetch(t *testing.T) {
 	withPeers(t, "libmimalloc.so.2")
 	t.Setenv("PATH", t.TempDir())
 	_, err := parsePeers("fetch")
-	if err == nil || !strings.Contains(err.Error(), "libjemalloc2 libtcmalloc-minimal4") || strings.Contains(err.Error(), "libmimalloc") {
+	if err == nil || !strings.Contains(err.Error(), "libjemalloc2 libtcmalloc-minimal4") ||
+		strings.Contains(err.Error(), "libmimalloc") {
 		t.Error(err)
 	}
 	withPeers(t, "libmimalloc.so.2", "libjemalloc.so.2", "libtcmalloc_minimal.so.4")
@@ -137,14 +144,18 @@ func TestRun(t *testing.T) {
 	}
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	args := []string{"--quick", "--rounds", "1", "--peers", "none", "--only", "^(barnes|sh8)$", "--root", root}
-	if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "not built") {
+	args := []string{"--quick", "--rounds", "1", "--peers", "none", "--only", "^(barnes|sh8)$",
+		"--root", root}
+	if err := run(t.Context(), args, io.Discard, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "not built") {
 		t.Error(err)
 	}
-	if err := os.Symlink(testlib.Lib(t), filepath.Join(root, "build", "libtieralloc.so")); err != nil {
+	if err := os.Symlink(testlib.Lib(t), filepath.Join(root, "build",
+		"libtieralloc.so")); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(t.Context(), append(args, "--chart", root), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "--chart") {
+	if err := run(t.Context(), append(args, "--chart", root), io.Discard, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "--chart") {
 		t.Error(err)
 	}
 	chart := filepath.Join(root, "chart.svg")
@@ -152,7 +163,8 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), append(args, "--chart", chart), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{machine(), "1 rounds", "One round tells nothing", "25% of the work", "barnes", "sh8", "geometric mean, time", "Peak of resident memory"} {
+	for _, want := range []string{machine(), "1 rounds", "One round tells nothing",
+		"25% of the work", "barnes", "sh8", "geometric mean, time", "Peak of resident memory"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -27,7 +27,8 @@ type results struct {
 }
 
 // measure runs all workloads.
-func (p *place) measure(ctx context.Context, list []workload, all []contender, rounds int, progress io.Writer) (*results, error) {
+func (p *place) measure(ctx context.Context, list []workload, all []contender, rounds int,
+	progress io.Writer) (*results, error) {
 	r := &results{all: all, rounds: rounds, scale: p.scale, thread: p.threads}
 	for i, w := range list {
 		start := time.Now()
@@ -45,7 +46,8 @@ func (p *place) measure(ctx context.Context, list []workload, all []contender, r
 			return nil, fmt.Errorf("%s: %w", w.name, err)
 		}
 		r.rows = append(r.rows, one)
-		fmt.Fprintf(progress, "%d/%d %s: %.1f s\n", i+1, len(list), w.name, time.Since(start).Seconds())
+		fmt.Fprintf(progress, "%d/%d %s: %.1f s\n", i+1, len(list), w.name,
+			time.Since(start).Seconds())
 	}
 	if len(r.rows) == 0 {
 		return nil, fmt.Errorf("there is nothing to run: %v", r.absent)
@@ -56,7 +58,8 @@ func (p *place) measure(ctx context.Context, list []workload, all []contender, r
 // turns lets the contenders take turns with one workload. Who goes first changes from
 // round to round. A run that is not counted reads the program's files into memory, and tells
 // the checksum. glibc's failure is an error; that of another takes it out of the row.
-func (p *place) turns(ctx context.Context, name string, j job, all []contender, rounds int) (row, error) {
+func (p *place) turns(ctx context.Context, name string, j job, all []contender, rounds int) (row,
+	error) {
 	r := row{name, make([][]sample, len(all)), make([]string, len(all))}
 	first, err := p.once(ctx, j, all[0])
 	if err != nil {

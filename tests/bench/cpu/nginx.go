@@ -53,8 +53,9 @@ func nginx(p *place) (job, error) {
 			return sample{}, err
 		}
 		return server{
-			job:  job{args: []string{path, "-p", dir, "-c", conf}},
-			load: []string{client, "-q", "-k", "-c", "16", "-n", p.text(10_000), "-H", "Accept-Encoding: gzip", "http://" + address + "/page"},
+			job: job{args: []string{path, "-p", dir, "-c", conf}},
+			load: []string{client, "-q", "-k", "-c", "16", "-n", p.text(10_000), "-H",
+				"Accept-Encoding: gzip", "http://" + address + "/page"},
 			ready: func(ctx context.Context) error {
 				var d net.Dialer
 				conn, err := d.DialContext(ctx, "tcp", address)
@@ -63,7 +64,10 @@ func nginx(p *place) (job, error) {
 				}
 				return err
 			},
-			stop: func(context.Context) error { return signalOf(filepath.Join(dir, "pid"), syscall.SIGQUIT) },
+			stop: func(context.Context) error {
+				return signalOf(filepath.Join(dir, "pid"),
+					syscall.SIGQUIT)
+			},
 		}.run(ctx, p, c)
 	}}, nil
 }

@@ -28,7 +28,8 @@ type sample struct {
 var limit = 90 * time.Second
 
 // foreign are the prefixes of variables that would decide how an allocator works.
-var foreign = []string{"TA_", "LD_", "MALLOC_", "MIMALLOC_", "TCMALLOC_", "GLIBC_TUNABLES=", "PYTHON", "GIT_"}
+var foreign = []string{"TA_", "LD_", "MALLOC_", "MIMALLOC_", "TCMALLOC_", "GLIBC_TUNABLES=",
+	"PYTHON", "GIT_"}
 
 // environ is the environment for all contenders.
 func environ() []string {

@@ -71,7 +71,8 @@ func ends(t *testing.T, file string) {
 	}
 	for try := 0; syscall.Kill(pid, 0) == nil; try++ {
 		// Where nothing reaps orphans it stays, as a dead one.
-		if stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); strings.Contains(string(stat), ") Z ") {
+		if stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) +
+			"/stat"); strings.Contains(string(stat), ") Z ") {
 			break
 		}
 		if try == 100 {
@@ -85,7 +86,8 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
 	p := small(1)
-	if _, err := p.turns(ctx, "", shell("sleep 100"), []contender{glibc()}, 1); err == nil || !strings.Contains(err.Error(), "context canceled") {
+	if _, err := p.turns(ctx, "", shell("sleep 100"), []contender{glibc()}, 1); err == nil ||
+		!strings.Contains(err.Error(), "context canceled") {
 		t.Fatal(err)
 	}
 }
@@ -101,7 +103,8 @@ func TestPeak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	much, err := p.once(t.Context(), job{args: []string{"/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=50M", "count=1", "status=none"}}, glibc())
+	much, err := p.once(t.Context(), job{args: []string{"/bin/dd", "if=/dev/zero", "of=/dev/null",
+		"bs=50M", "count=1", "status=none"}}, glibc())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +140,8 @@ func TestKeep(t *testing.T) {
 // Variables that decide how an allocator works come from the contender alone, and its
 // library is the one that is preloaded.
 func TestEnvironment(t *testing.T) {
-	for _, name := range []string{"TA_DISABLE", "MALLOC_CONF", "MIMALLOC_VERBOSE", "LD_PRELOAD", "GLIBC_TUNABLES", "PYTHONMALLOC"} {
+	for _, name := range []string{"TA_DISABLE", "MALLOC_CONF", "MIMALLOC_VERBOSE", "LD_PRELOAD",
+		"GLIBC_TUNABLES", "PYTHONMALLOC"} {
 		t.Setenv(name, "/nonexistent")
 	}
 	p := small(1)
@@ -148,7 +152,8 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(p.dir, "output"))
-	if want := "LD_PRELOAD=" + testlib.Lib(t) + " TA_DEFAULT_HINT=cold "; err != nil || string(text) != want {
+	if want := "LD_PRELOAD=" + testlib.Lib(t) + " TA_DEFAULT_HINT=cold "; err != nil ||
+		string(text) != want {
 		t.Errorf("%q, %v; not %q", text, err, want)
 	}
 }
@@ -157,15 +162,18 @@ func TestEnvironment(t *testing.T) {
 func TestChecksum(t *testing.T) {
 	p := small(1)
 	one, err := p.turns(t.Context(), "w", shell("echo $TA_DEFAULT_HINT"), []contender{glibc(),
-		{name: "tieralloc", library: testlib.Lib(t), env: []string{"TA_DEFAULT_HINT=cold"}}, tieralloc(t)}, 2)
+		{name: "tieralloc", library: testlib.Lib(t), env: []string{"TA_DEFAULT_HINT=cold"}},
+		tieralloc(t)}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(one.failed[1], "checksum") || one.samples[1] != nil || one.failed[2] != "" || len(one.samples[2]) != 2 || len(one.samples[0]) != 2 {
+	if !strings.Contains(one.failed[1], "checksum") || one.samples[1] != nil ||
+		one.failed[2] != "" || len(one.samples[2]) != 2 || len(one.samples[0]) != 2 {
 		t.Errorf("%+v", one)
 	}
 	r := results{all: []contender{glibc(), tieralloc(t), {name: "x"}}, rows: []row{one}, rounds: 2}
-	if err := r.verdict(); err == nil || !strings.Contains(err.Error(), "w: tieralloc failed: the checksum") {
+	if err := r.verdict(); err == nil || !strings.Contains(err.Error(),
+		"w: tieralloc failed: the checksum") {
 		t.Error(err)
 	}
 }

@@ -61,8 +61,10 @@ func (p *place) compile(name string) (string, error) {
 		return out, nil
 	}
 	source, still := strings.CutSuffix(name, stillSuffix)
-	args := []string{"-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-builtin-malloc", "-fno-builtin-calloc", "-fno-builtin-realloc",
-		"-fno-builtin-free", "-ffp-contract=off", "-pthread", "-o", out, p.source(source + ".c"), "-lm"}
+	args := []string{"-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fno-builtin-malloc",
+		"-fno-builtin-calloc", "-fno-builtin-realloc",
+		"-fno-builtin-free", "-ffp-contract=off", "-pthread", "-o", out, p.source(source + ".c"),
+		"-lm"}
 	if still {
 		args = append([]string{"-DSTILL"}, args...)
 	}

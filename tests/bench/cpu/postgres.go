@@ -80,12 +80,14 @@ type cluster struct {
 func (c cluster) server(bench ...string) server {
 	state := filepath.Join(c.dir, "postmaster.pid")
 	args := []string{c.programs["postgres"], "-D", c.dir, "-k", c.dir, "-h", "", "-p", "5432"}
-	for _, setting := range []string{"fsync=off", "jit=off", "autovacuum=off", "shared_buffers=16MB", "timezone=GMT", "log_timezone=GMT"} {
+	for _, setting := range []string{"fsync=off", "jit=off", "autovacuum=off",
+		"shared_buffers=16MB", "timezone=GMT", "log_timezone=GMT"} {
 		args = append(args, "-c", setting)
 	}
 	return server{
-		job:  job{args: args, user: c.who, dir: c.dir},
-		load: append(append([]string{c.programs["pgbench"]}, bench...), "-h", c.dir, "-p", "5432", "-U", "bench", "postgres"),
+		job: job{args: args, user: c.who, dir: c.dir},
+		load: append(append([]string{c.programs["pgbench"]}, bench...), "-h", c.dir, "-p", "5432",
+			"-U", "bench", "postgres"),
 		ready: func(context.Context) error {
 			text, err := os.ReadFile(state)
 			if err == nil && !strings.Contains(string(text), "ready") {
@@ -106,11 +108,13 @@ func (c cluster) fill(ctx context.Context, p *place) error {
 		return err
 	}
 	if c.who != nil {
-		if err := errors.Join(os.Chmod(p.dir, 0o755), os.Chown(c.dir, int(c.who.Uid), int(c.who.Gid))); err != nil {
+		if err := errors.Join(os.Chmod(p.dir, 0o755),
+			os.Chown(c.dir, int(c.who.Uid), int(c.who.Gid))); err != nil {
 			return err
 		}
 	}
-	cmd := exec.CommandContext(ctx, c.programs["initdb"], "-D", c.dir, "-A", "trust", "-U", "bench", "--locale=C", "-E", "UTF8", "-N")
+	cmd := exec.CommandContext(ctx, c.programs["initdb"], "-D", c.dir, "-A", "trust", "-U", "bench",
+		"--locale=C", "-E", "UTF8", "-N")
 	cmd.Env, cmd.Dir = environ(), c.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.who}
 	if text, err := cmd.CombinedOutput(); err != nil {

@@ -47,7 +47,8 @@ func ruby(p *place) (job, error) {
 
 func php(p *place) (job, error) {
 	path, err := program("php")
-	return job{args: []string{path, "-n", "-d", "memory_limit=-1", p.source("script.php"), p.text(5)}}, err
+	return job{args: []string{path, "-n", "-d", "memory_limit=-1", p.source("script.php"),
+		p.text(5)}}, err
 }
 
 // phpMalloc asks malloc for every block, where PHP would use an allocator of its own.
@@ -80,7 +81,8 @@ func sqlite(p *place) (job, error) {
 		return job{}, err
 	}
 	// Older shells cannot bind a parameter before a script runs.
-	file, err := p.write("script.sql", bytes.ReplaceAll(text, []byte(":rows"), []byte(p.text(60_000))))
+	file, err := p.write("script.sql", bytes.ReplaceAll(text, []byte(":rows"),
+		[]byte(p.text(60_000))))
 	return job{args: []string{path, "-batch", "-init", os.DevNull, ":memory:"}, stdin: file}, err
 }
 
@@ -165,8 +167,10 @@ func history(p *place) (job, error) {
 	if err != nil {
 		return job{}, lacking("history of the project (git rev-parse HEAD)")
 	}
-	return job{args: []string{git, "--no-pager", "log", "-p", "--stat", "-M", "--no-color", "--no-ext-diff", "--no-textconv",
-		"-n", p.text(60), strings.TrimSpace(string(head))}, env: []string{"GIT_OPTIONAL_LOCKS=0"}, dir: p.root}, nil
+	return job{args: []string{git, "--no-pager", "log", "-p", "--stat", "-M", "--no-color",
+		"--no-ext-diff", "--no-textconv",
+		"-n", p.text(60), strings.TrimSpace(string(head))}, env: []string{"GIT_OPTIONAL_LOCKS=0"},
+		dir: p.root}, nil
 }
 
 // class is a part of what the Java compiler gets; %[1]d is its number.
@@ -203,5 +207,6 @@ func javac(p *place) (job, error) {
 	}
 	text.WriteString("}\n")
 	file, err := p.write("Large.java", []byte(text.String()))
-	return job{args: []string{path, "-J-XX:+UseSerialGC", "-J-Xmx256m", "-proc:none", "-d", filepath.Join(p.dir, "classes"), file}}, err
+	return job{args: []string{path, "-J-XX:+UseSerialGC", "-J-Xmx256m", "-proc:none", "-d",
+		filepath.Join(p.dir, "classes"), file}}, err
 }

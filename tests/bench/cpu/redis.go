@@ -22,9 +22,11 @@ func redis(p *place) (job, error) {
 	}
 	socket := filepath.Join(p.dir, "redis.sock")
 	v := server{
-		job: job{args: []string{path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--daemonize", "no",
+		job: job{args: []string{path, "--port", "0", "--unixsocket", socket, "--save", "",
+			"--appendonly", "no", "--daemonize", "no",
 			"--dir", p.dir, "--loglevel", "warning"}},
-		load: []string{client, "-s", socket, "-q", "-c", "20", "-P", "16", "-d", "200", "-r", "50000", "-n", p.text(25_000),
+		load: []string{client, "-s", socket, "-q", "-c", "20", "-P", "16", "-d", "200", "-r",
+			"50000", "-n", p.text(25_000),
 			"-t", "set,get,incr,lpush,lpop,sadd,hset,zadd,mset"},
 		ready: func(ctx context.Context) error { return ask(ctx, socket, "PING") },
 		// The server just closes the connection.

@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// The workloads of --scaling, if none are named: each of their threads does as much as one
-// alone would, so with a processor for each the time should stay the same. It does not where threads wait
-// for each other's data, with any allocator: how much of that is the pattern's, those of stills show.
+// The workloads of --scaling, if none are named: each of their threads does as much as one alone
+// would, so with a processor for each the time should stay the same. It does not where threads wait
+// for each other's data, with any allocator: how much of that is the pattern's, those of stills
+// show.
 const scalingOnly = "^(larson|mstress|xmalloc)"
 
 var stills = []workload{
@@ -44,13 +45,16 @@ type grid struct {
 
 // scaling runs the workloads with each number of threads, all contenders and numbers in turn in
 // each round.
-func (p *place) scaling(ctx context.Context, list []workload, all []contender, counts []int, rounds int, out, progress io.Writer) error {
+func (p *place) scaling(ctx context.Context, list []workload, all []contender, counts []int,
+	rounds int, out, progress io.Writer) error {
 	p.rest = 0
-	fmt.Fprintf(out, "%s\n%d rounds, interleaved; each thread does as much as one alone would\n", machine(), rounds)
+	fmt.Fprintf(out, "%s\n%d rounds, interleaved; each thread does as much as one alone would\n",
+		machine(), rounds)
 	var failed []string
 	for _, w := range list {
 		start := time.Now()
-		g := grid{name: w.name, failed: make([]string, len(all)), times: make([][][]float64, len(counts))}
+		g := grid{name: w.name, failed: make([]string, len(all)),
+			times: make([][][]float64, len(counts))}
 		for i := range counts {
 			g.times[i] = make([][]float64, len(all))
 		}
@@ -66,7 +70,8 @@ func (p *place) scaling(ctx context.Context, list []workload, all []contender, c
 					case ctx.Err() != nil:
 						return ctx.Err()
 					case err != nil:
-						g.failed[k] = fmt.Sprintf("%s with %d threads under %s: %v", w.name, n, all[k].name, err)
+						g.failed[k] = fmt.Sprintf("%s with %d threads under %s: %v", w.name, n,
+							all[k].name, err)
 					default:
 						g.times[i][k] = append(g.times[i][k], ms)
 					}
@@ -117,7 +122,8 @@ func (g *grid) print(out io.Writer, all []contender, counts []int) {
 				fmt.Fprint(w, "–\t–\t")
 				continue
 			}
-			fmt.Fprintf(w, "%.0f\t%s\t", median(g.times[i][k]), spread(over(g.times[i][k], g.times[0][k])))
+			fmt.Fprintf(w, "%.0f\t%s\t", median(g.times[i][k]),
+				spread(over(g.times[i][k], g.times[0][k])))
 		}
 		fmt.Fprintln(w)
 	}
@@ -127,7 +133,8 @@ func (g *grid) print(out io.Writer, all []contender, counts []int) {
 	for i, n := range counts {
 		for k, c := range all {
 			if k != ours && g.failed[k] == "" && g.failed[ours] == "" {
-				fmt.Fprintf(out, "  %d threads: tieralloc takes %s of %s's time\n", n, spread(over(g.times[i][ours], g.times[i][k])), c.name)
+				fmt.Fprintf(out, "  %d threads: tieralloc takes %s of %s's time\n", n,
+					spread(over(g.times[i][ours], g.times[i][k])), c.name)
 			}
 		}
 	}

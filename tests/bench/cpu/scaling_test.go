@@ -17,19 +17,22 @@ func TestScaling(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(root, "build"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(testlib.Lib(t), filepath.Join(root, "build", "libtieralloc.so")); err != nil {
+	if err := os.Symlink(testlib.Lib(t), filepath.Join(root, "build",
+		"libtieralloc.so")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := shared.compile("scratch"); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", "") // no compiler
-	args := []string{"--quick", "--rounds", "2", "--peers", "none", "--only", "^scratch$", "--root", root, "--scaling", "1,3", "--programs"}
+	args := []string{"--quick", "--rounds", "2", "--peers", "none", "--only", "^scratch$", "--root",
+		root, "--scaling", "1,3", "--programs"}
 	var out strings.Builder
 	if err := run(t.Context(), append(args, shared.dir), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{machine(), "2 rounds", "scratch", "\n        1", "\n        3", "1.00 (1.00–1.00)", "3 threads: tieralloc takes"} {
+	for _, want := range []string{machine(), "2 rounds", "scratch", "\n        1", "\n        3",
+		"1.00 (1.00–1.00)", "3 threads: tieralloc takes"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
@@ -46,7 +49,8 @@ func TestGrid(t *testing.T) {
 	}}
 	var out strings.Builder
 	g.print(&out, []contender{{name: "glibc"}, {name: "tieralloc"}, {name: "x"}}, []int{1, 8})
-	for _, want := range []string{"3.00 (3.00–3.00)", "1.10 (1.05–1.15)", "–", "8 threads: tieralloc takes 0.18 (0.17–0.19) of glibc's time"} {
+	for _, want := range []string{"3.00 (3.00–3.00)", "1.10 (1.05–1.15)", "–",
+		"8 threads: tieralloc takes 0.18 (0.17–0.19) of glibc's time"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -23,9 +23,11 @@ func TestServer(t *testing.T) {
 		{"exit 0", "no stop", func(context.Context) error { return errors.New("no stop") }},
 	} {
 		file := filepath.Join(t.TempDir(), "pid")
-		v := server{job: shell("echo $$ >" + file + "; exec sleep 100"), load: []string{"/bin/sh", "-c", c.load}, stop: c.stop,
+		v := server{job: shell("echo $$ >" + file + "; exec sleep 100"),
+			load: []string{"/bin/sh", "-c", c.load}, stop: c.stop,
 			ready: func(context.Context) error { return signalOf(file, 0) }}
-		if _, err := v.run(t.Context(), p, glibc()); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := v.run(t.Context(), p, glibc()); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, not %q", c.load, err, c.want)
 		}
 		ends(t, file)
@@ -78,7 +80,8 @@ func TestPostgresProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if path, err := postgresProgram("initdb"); err != nil || path != filepath.Join(dir, "15", "bin", "initdb") {
+	if path, err := postgresProgram("initdb"); err != nil ||
+		path != filepath.Join(dir, "15", "bin", "initdb") {
 		t.Error(path, err)
 	}
 }

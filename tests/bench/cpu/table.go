@@ -165,7 +165,8 @@ func (r *results) behind(out io.Writer) {
 		if text[key] == nil {
 			order = append(order, key)
 		}
-		text[key] = append(text[key], fmt.Sprintf("%s%.2f times %s", markOf(l.equal), l.factor, l.who))
+		text[key] = append(text[key], fmt.Sprintf("%s%.2f times %s", markOf(l.equal), l.factor,
+			l.who))
 	}
 	if len(order) == 0 {
 		fmt.Fprintf(out, "\nNowhere is another ahead of tieralloc by more than 5%%.\n")

@@ -18,7 +18,8 @@ func TestFigures(t *testing.T) {
 		t.Error(median(five), quantile(five, 0.25), quantile(five, 0.75), five)
 	}
 	three := []float64{8, 1, 2}
-	if median(three) != 2 || quantile(three, 0.25) != 1.5 || quantile(three, 0.75) != 5 || median([]float64{1, 2}) != 1.5 || quantile([]float64{3}, 0.75) != 3 {
+	if median(three) != 2 || quantile(three, 0.25) != 1.5 || quantile(three, 0.75) != 5 ||
+		median([]float64{1, 2}) != 1.5 || quantile([]float64{3}, 0.75) != 3 {
 		t.Error(median(three), quantile(three, 0.25), quantile(three, 0.75))
 	}
 	if g := geometric([]float64{0.5, 2, 8}); math.Abs(g-2) > 1e-12 {
@@ -33,7 +34,8 @@ func TestFigures(t *testing.T) {
 func of(steady float64, pairs ...float64) []sample {
 	var out []sample
 	for i := 0; i < len(pairs); i += 2 {
-		out = append(out, sample{time: time.Duration(pairs[i] * 1e6), cpu: time.Millisecond, peak: pairs[i+1] * 1024, steady: steady * 1024})
+		out = append(out, sample{time: time.Duration(pairs[i] * 1e6), cpu: time.Millisecond,
+			peak: pairs[i+1] * 1024, steady: steady * 1024})
 	}
 	return out
 }
@@ -41,11 +43,14 @@ func of(steady float64, pairs ...float64) []sample {
 // example is glibc, this library, and two others, of which one fails once.
 func example() *results {
 	return &results{
-		all: []contender{{name: "glibc"}, {name: "tieralloc"}, {name: "fast"}, {name: "a<b"}}, rounds: 3, scale: 1000, thread: 2,
+		all:    []contender{{name: "glibc"}, {name: "tieralloc"}, {name: "fast"}, {name: "a<b"}},
+		rounds: 3, scale: 1000, thread: 2,
 		rows: []row{
-			{"one", [][]sample{of(10, 100, 10, 200, 10, 100, 10), of(20, 50, 10, 100, 11, 54, 10), of(10, 25, 10, 60, 9, 25, 10), of(10, 400, 100, 800, 100, 500, 100)},
+			{"one", [][]sample{of(10, 100, 10, 200, 10, 100, 10), of(20, 50, 10, 100, 11, 54, 10),
+				of(10, 25, 10, 60, 9, 25, 10), of(10, 400, 100, 800, 100, 500, 100)},
 				make([]string, 4)},
-			{"two", [][]sample{of(0, 10, 1, 10, 1, 10, 1), of(0, 20, 1, 20, 1, 20, 1), of(0, 20, 1, 20, 1, 20, 1), nil}, []string{"", "", "", "it hung"}},
+			{"two", [][]sample{of(0, 10, 1, 10, 1, 10, 1), of(0, 20, 1, 20, 1, 20, 1),
+				of(0, 20, 1, 20, 1, 20, 1), nil}, []string{"", "", "", "it hung"}},
 		},
 		absent: []string{"three: there is no three"},
 	}
@@ -75,7 +80,8 @@ func TestTable(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
-	for _, wrong := range []string{"~0.50", "~2.00", "~4.00", "one, time: 2.00 times fast,", "one, peak", "two, peak", "NaN", "two, steady"} {
+	for _, wrong := range []string{"~0.50", "~2.00", "~4.00", "one, time: 2.00 times fast,",
+		"one, peak", "two, peak", "NaN", "two, steady"} {
 		if strings.Contains(flat, wrong) {
 			t.Errorf("%q in\n%s", wrong, out.String())
 		}
@@ -90,7 +96,8 @@ func TestEqual(t *testing.T) {
 	for _, c := range []struct {
 		ratios []float64
 		equal  bool
-	}{{[]float64{0.95, 1.2, 1.1}, false}, {[]float64{0.8, 1.2, 1.1}, true}, {[]float64{1, 1}, true}, {[]float64{0.99, 0.98, 0.97}, false},
+	}{{[]float64{0.95, 1.2, 1.1}, false}, {[]float64{0.8, 1.2, 1.1}, true}, {[]float64{1, 1}, true},
+		{[]float64{0.99, 0.98, 0.97}, false},
 		{[]float64{0.5, 1.02, 1.03, 1.04, 1.05}, false}, {[]float64{1}, false}, {nil, false}} {
 		if equal(c.ratios) != c.equal {
 			t.Errorf("%v: %v", c.ratios, !c.equal)
@@ -101,10 +108,12 @@ func TestEqual(t *testing.T) {
 // A lead that may be chance says so.
 func TestLeadsWithinSpread(t *testing.T) {
 	r := &results{all: []contender{{name: "glibc"}, {name: "tieralloc"}}, rounds: 3, scale: 1000,
-		rows: []row{{"w", [][]sample{of(0, 100, 1, 100, 1, 100, 1), of(0, 80, 2, 106, 2, 120, 2)}, make([]string, 2)}}}
+		rows: []row{{"w", [][]sample{of(0, 100, 1, 100, 1, 100, 1), of(0, 80, 2, 106, 2, 120, 2)},
+			make([]string, 2)}}}
 	var out strings.Builder
 	r.print(&out)
-	for _, want := range []string{"w, time: ~1.06 times glibc", "w, peak memory: 2.00 times glibc"} {
+	for _, want := range []string{"w, time: ~1.06 times glibc",
+		"w, peak memory: 2.00 times glibc"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
@@ -125,7 +134,8 @@ func TestLeads(t *testing.T) {
 	}
 	var out strings.Builder
 	r.print(&out)
-	if !strings.Contains(out.String(), "Nowhere is another ahead") || !strings.Contains(out.String(), "25% of the work") {
+	if !strings.Contains(out.String(), "Nowhere is another ahead") ||
+		!strings.Contains(out.String(), "25% of the work") {
 		t.Error(out.String())
 	}
 }
@@ -156,7 +166,8 @@ func TestChart(t *testing.T) {
 		}
 	}
 	// The last has no more than its one figure, which is its mean as well.
-	for title, n := range map[string]int{"tieralloc, time: 0.50": 1, "tieralloc, time: 1.00": 1, "fast, peak memory: 1.00": 3, "a<b, time: 4.00": 2,
+	for title, n := range map[string]int{"tieralloc, time: 0.50": 1, "tieralloc, time: 1.00": 1,
+		"fast, peak memory: 1.00": 3, "a<b, time: 4.00": 2,
 		"a<b, peak memory: 10.00": 2, "10.0": 2, "one": 1, "two": 1, "mean": 1} {
 		if titles[title] != n {
 			t.Errorf("%q: %d, not %d", title, titles[title], n)
@@ -165,7 +176,8 @@ func TestChart(t *testing.T) {
 	c := r.chart()
 	for _, line := range c.Rows {
 		for _, m := range line.Marks {
-			if m.X < chartLeft || m.X > float64(c.Width) || m.Y < chartTop || m.Y > float64(c.Bottom) {
+			if m.X < chartLeft || m.X > float64(c.Width) || m.Y < chartTop ||
+				m.Y > float64(c.Bottom) {
 				t.Errorf("%s: %+v", line.Name, m)
 			}
 		}

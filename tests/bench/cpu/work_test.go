@@ -36,7 +36,10 @@ func small(scale int) *place {
 
 func glibc() contender { return contender{name: "glibc", library: "libc.so.6"} }
 
-func tieralloc(t *testing.T) contender { return contender{name: "tieralloc", library: testlib.Lib(t)} }
+func tieralloc(t *testing.T) contender {
+	return contender{name: "tieralloc",
+		library: testlib.Lib(t)}
+}
 
 // kept is this library as the command measures it: where every user may read it.
 func kept(t *testing.T, p *place) contender {
@@ -48,7 +51,8 @@ func kept(t *testing.T, p *place) contender {
 }
 
 // optional are the programs that need not be there on a build server either.
-var optional = []string{"clang", "gawk", "javac", "lua", "nginx", "numpy", "php", "php-malloc", "postgres", "ruby"}
+var optional = []string{"clang", "gawk", "javac", "lua", "nginx", "numpy", "php", "php-malloc",
+	"postgres", "ruby"}
 
 // prepared is the workload's job; it skips the test where a program lacks.
 func prepared(t *testing.T, p *place, w workload) job {
@@ -78,7 +82,8 @@ func TestWorkloads(t *testing.T) {
 				t.Fatalf("glibc: %v, tieralloc: %s", err, row.failed[ours])
 			}
 			for k, s := range row.samples {
-				if s[0].time <= 0 || s[0].cpu < 0 || s[0].peak < 500 || s[0].steady != 0 || (s[0].sum == "" && j.once == nil) {
+				if s[0].time <= 0 || s[0].cpu < 0 || s[0].peak < 500 || s[0].steady != 0 ||
+					(s[0].sum == "" && j.once == nil) {
 					t.Errorf("contender %d: %+v", k, s[0])
 				}
 			}
@@ -112,7 +117,8 @@ func TestSumsDepend(t *testing.T) {
 // another sum in the end, or trips over its own pointers.
 func TestWrongAllocator(t *testing.T) {
 	library := filepath.Join(t.TempDir(), "overlap.so")
-	if text, err := exec.Command("gcc", "-O1", "-fno-builtin", "-shared", "-fPIC", "-o", library, "testdata/overlap.c").CombinedOutput(); err != nil {
+	if text, err := exec.Command("gcc", "-O1", "-fno-builtin", "-shared", "-fPIC", "-o", library,
+		"testdata/overlap.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	wrong := contender{name: "wrong", library: library}
@@ -125,7 +131,8 @@ func TestWrongAllocator(t *testing.T) {
 			continue
 		}
 		t.Run(w.name, func(t *testing.T) {
-			row, err := p.turns(t.Context(), w.name, prepared(t, p, w), []contender{glibc(), wrong}, 1)
+			row, err := p.turns(t.Context(), w.name, prepared(t, p, w), []contender{glibc(), wrong},
+				1)
 			if err != nil || row.failed[1] == "" {
 				t.Errorf("nothing was noticed (%v)", err)
 			}
@@ -161,7 +168,8 @@ func TestArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{}, {"1", "1"}, {"1", "1", "0", "0"}, {"x", "1", "0"}, {"1", "", "0"}, {"1", "-1", "0"}, {"1025", "1", "0"}, {"1", "1", "1x"}} {
+	for _, args := range [][]string{{}, {"1", "1"}, {"1", "1", "0", "0"}, {"x", "1", "0"},
+		{"1", "", "0"}, {"1", "-1", "0"}, {"1025", "1", "0"}, {"1", "1", "1x"}} {
 		r := testlib.Run(t, testlib.Cmd{Args: append([]string{program}, args...)})
 		if r.Status != 2 || r.Stdout != "" || r.Stderr == "" {
 			t.Errorf("%q: status %d, %q, %q", args, r.Status, r.Stdout, r.Stderr)

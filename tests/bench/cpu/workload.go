@@ -77,7 +77,8 @@ func own(name string, threads int) func(*place) (job, error) {
 		if n == 0 {
 			n = p.threads
 		}
-		return job{args: []string{program, strconv.Itoa(n), strconv.Itoa(p.scale), strconv.Itoa(p.rest)}, own: true}, err
+		return job{args: []string{program, strconv.Itoa(n), strconv.Itoa(p.scale),
+			strconv.Itoa(p.rest)}, own: true}, err
 	}
 }
 

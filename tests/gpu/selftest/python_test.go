@@ -61,7 +61,8 @@ func TestSummary(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "lines")
 		write(t, file, c.lines)
 		r := python(t, "", "summary.py", file, c.runs, "a")
-		if r.Status != c.status || c.row != "" && !strings.Contains(r.Stdout, "\n"+c.row) || c.status == 0 && r.Stderr != "" {
+		if r.Status != c.status || c.row != "" && !strings.Contains(r.Stdout, "\n"+c.row) ||
+			c.status == 0 && r.Stderr != "" {
 			t.Errorf("%q: status %d\n%s%s", c.lines, r.Status, r.Stdout, r.Stderr)
 		}
 	}
@@ -95,19 +96,26 @@ def current_context():
 // refuses NumPy altogether, the last words say so.
 func TestNumba(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "numpy.py"), "__version__ = '2.5.9'\nfloat32 = float\ndef vstack(): pass\ndef isin(): pass\ndef trapezoid(): pass\ndef trapz(): return 'the old one'\n")
+	write(t, filepath.Join(dir, "numpy.py"),
+		"__version__ = '2.5.9'\nfloat32 = float\ndef vstack(): pass\ndef isin(): pass\ndef trapezoid(): pass\ndef trapz(): return 'the old one'\n")
 	write(t, filepath.Join(dir, "numba", "__init__.py"), oldNumba)
 	write(t, filepath.Join(dir, "numba", "cuda", "__init__.py"), itsCUDA)
-	write(t, filepath.Join(dir, "numba", "cuda", "cudadrv", "driver.py"), "class driver:\n    cuMemAlloc = cuMemFree = staticmethod(lambda n: n)\n")
-	if r := python(t, dir, "frameworks.py", "numba"); r.Status != 0 || !strings.HasPrefix(r.Stdout, "numba ") || !strings.HasSuffix(r.Stdout, " 2400.0\n") {
+	write(t, filepath.Join(dir, "numba", "cuda", "cudadrv", "driver.py"),
+		"class driver:\n    cuMemAlloc = cuMemFree = staticmethod(lambda n: n)\n")
+	if r := python(t, dir, "frameworks.py", "numba"); r.Status != 0 ||
+		!strings.HasPrefix(r.Stdout, "numba ") || !strings.HasSuffix(r.Stdout, " 2400.0\n") {
 		t.Errorf("status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
 	}
-	write(t, filepath.Join(dir, "numba", "cuda", "cudadrv", "driver.py"), "class driver:\n    cuMemAlloc = cuMemFree = lambda n: n\n")
-	write(t, filepath.Join(dir, "numba", "cuda", "__init__.py"), strings.Replace(itsCUDA, "driver.cuMemFree(0)", "None", 1))
-	if r := python(t, dir, "frameworks.py", "numba"); r.Status != 1 || r.Stderr != "numba made 1200 driver calls for 1200 arrays\n" {
+	write(t, filepath.Join(dir, "numba", "cuda", "cudadrv", "driver.py"),
+		"class driver:\n    cuMemAlloc = cuMemFree = lambda n: n\n")
+	write(t, filepath.Join(dir, "numba", "cuda", "__init__.py"),
+		strings.Replace(itsCUDA, "driver.cuMemFree(0)", "None", 1))
+	if r := python(t, dir, "frameworks.py", "numba"); r.Status != 1 ||
+		r.Stderr != "numba made 1200 driver calls for 1200 arrays\n" {
 		t.Errorf("half of the calls: status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
 	}
-	write(t, filepath.Join(dir, "numba", "__init__.py"), "raise ImportError('Numba needs NumPy 2.4\\nor less.')\n")
+	write(t, filepath.Join(dir, "numba", "__init__.py"),
+		"raise ImportError('Numba needs NumPy 2.4\\nor less.')\n")
 	r := python(t, dir, "frameworks.py", "numba")
 	if want := "numba with NumPy 2.5.9: ImportError: Numba needs NumPy 2.4 or less.\n"; r.Status != 1 || r.Stderr != want {
 		t.Errorf("status %d\n%s%s", r.Status, r.Stdout, r.Stderr)

@@ -33,7 +33,8 @@ func script(t *testing.T, env []string, args ...string) result {
 	run := filepath.Join(testlib.Root(), "tests", "gpu", "run.sh")
 	r := testlib.Run(t, testlib.Cmd{
 		Args: append([]string{"bash", run, "-l", testlib.Lib(t), "-o", t.TempDir()}, args...),
-		Env:  append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "STUB_PYTHON=" + systemPython(t)}, env...),
+		Env: append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"),
+			"STUB_PYTHON=" + systemPython(t)}, env...),
 	})
 	got := result{r.Status, map[string][]string{}, r.Stdout + r.Stderr}
 	_, table, _ := strings.Cut(r.Stdout, "\n\n") // the rows before it are the same
@@ -58,10 +59,12 @@ func (r result) want(t *testing.T, status int, counts map[string]int) {
 }
 
 // checks is how many rows "ok" each part has when all is well; further ones are "info".
-var checks = map[string]int{"unmodified": 12, "sequences": 8, "warmup": 1, "reuse": 9, "peer": 2, "limits": 4, "ipc": 5, "train": 12,
+var checks = map[string]int{"unmodified": 12, "sequences": 8, "warmup": 1, "reuse": 9, "peer": 2,
+	"limits": 4, "ipc": 5, "train": 12,
 	"managed": 5, "manager": 3, "heap": 9, "memcheck": 4}
 
-var parts = []string{"unmodified", "sequences", "warmup", "reuse", "peer", "limits", "ipc", "train", "managed", "manager", "heap", "memcheck"}
+var parts = []string{"unmodified", "sequences", "warmup", "reuse", "peer", "limits", "ipc", "train",
+	"managed", "manager", "heap", "memcheck"}
 
 func TestAllHold(t *testing.T) {
 	ok := 0
@@ -70,8 +73,10 @@ func TestAllHold(t *testing.T) {
 	}
 	r := script(t, nil, "-r")
 	r.want(t, 0, map[string]int{"ok": ok, "info": 2})
-	for _, name := range []string{"same_size", "large", "transformer", "pressure", "variable", "grad_accum", "random_4M", "random_64M"} {
-		if !slices.ContainsFunc(r.rows["ok"], func(row string) bool { return strings.HasPrefix(row, "sequence "+name+" ") }) {
+	for _, name := range []string{"same_size", "large", "transformer", "pressure", "variable",
+		"grad_accum", "random_4M", "random_64M"} {
+		if !slices.ContainsFunc(r.rows["ok"],
+			func(row string) bool { return strings.HasPrefix(row, "sequence "+name+" ") }) {
 			t.Errorf("no row for the sequence %s\n%s", name, r.all)
 		}
 	}
@@ -101,15 +106,18 @@ func TestOneFails(t *testing.T) {
 		{"reuse", "storm", "silent", []string{"reuse, storm, sync", "reuse, storm, event"}},
 		{"limits", " spill ", "silent", []string{"limit of 1 GiB, spill, CuPy"}},
 		{"train", " side pluggable ", "silent", []string{"train, side, pluggable"}},
-		{"memcheck", " 3 ", "silent", []string{"memcheck, loop_static 3", "memcheck, loop_static 3", "memcheck, storm 3", "memcheck, storm 3"}},
+		{"memcheck", " 3 ", "silent", []string{"memcheck, loop_static 3", "memcheck, loop_static 3",
+			"memcheck, storm 3", "memcheck, storm 3"}},
 		{"warmup", " warm ", "silent", []string{"warm-up, transformer, first cycle"}},
 		{"managed", " batch ", "silent", []string{"managed, example batch, cupy"}},
 		{"managed", "prefetch ", "wrong", []string{"managed, prefetch of 64, beside the driver's"}},
-		{"managed", "prefetch ", "silent", []string{"managed, prefetch of 64, beside the driver's"}},
+		{"managed", "prefetch ", "silent",
+			[]string{"managed, prefetch of 64, beside the driver's"}},
 		{"manager", " limit ", "crash", []string{"manager, limit, cupy"}},
 	} {
 		r := script(t, []string{"STUB=" + c.how, "STUB_ONLY=" + c.only}, "-r", c.part)
-		if len(r.rows["FAIL"]) != len(c.fail) || r.status != 1 || len(r.rows["ok"]) == 0 && c.part != "warmup" {
+		if len(r.rows["FAIL"]) != len(c.fail) || r.status != 1 ||
+			len(r.rows["ok"]) == 0 && c.part != "warmup" {
 			t.Errorf("%v: status %d\n%s", c, r.status, r.all)
 			continue
 		}
@@ -141,10 +149,13 @@ func TestRequired(t *testing.T) {
 		{"STUB_NO_MODULES=1", "train", 0, 1},
 	} {
 		script(t, []string{c.env}, c.part).want(t, 0, map[string]int{"ok": c.ok, "skip": c.lacks})
-		script(t, []string{c.env}, "-r", c.part).want(t, min(c.lacks, 1), map[string]int{"ok": c.ok, "FAIL": c.lacks})
+		script(t, []string{c.env}, "-r", c.part).want(t, min(c.lacks, 1),
+			map[string]int{"ok": c.ok, "FAIL": c.lacks})
 	}
 	for args, status := range map[string]int{"": 0, "-r": 1} {
-		if r := script(t, []string{"STUB_DEVICES=0"}, strings.Fields(args)...); r.status != status || !strings.Contains(r.all, "no CUDA device") {
+		if r := script(t, []string{"STUB_DEVICES=0"},
+			strings.Fields(args)...); r.status != status ||
+			!strings.Contains(r.all, "no CUDA device") {
 			t.Errorf("%q: status %d\n%s", args, r.status, r.all)
 		}
 	}
@@ -154,11 +165,13 @@ func TestRequired(t *testing.T) {
 // of the host where cold memory is asked for.
 func TestHeapIsManaged(t *testing.T) {
 	r := script(t, []string{"STUB_MANAGED=false"}, "-r", "heap")
-	if r.want(t, 1, map[string]int{"FAIL": 9}); !strings.Contains(r.all, "no managed memory in the report") {
+	if r.want(t, 1, map[string]int{"FAIL": 9}); !strings.Contains(r.all,
+		"no managed memory in the report") {
 		t.Error(r.all)
 	}
 	r = script(t, []string{"STUB_COLD=0"}, "-r", "heap")
-	if r.want(t, 1, map[string]int{"ok": 6, "FAIL": 3}); !strings.Contains(r.all, "nothing on the host in the report") {
+	if r.want(t, 1, map[string]int{"ok": 6, "FAIL": 3}); !strings.Contains(r.all,
+		"nothing on the host in the report") {
 		t.Error(r.all)
 	}
 }
@@ -166,12 +179,14 @@ func TestHeapIsManaged(t *testing.T) {
 // TestPrefetchLimit: the library's call may take 5% more than the driver's.
 func TestPrefetchLimit(t *testing.T) {
 	for batch, ok := range map[string]int{"20999": 5, "21001": 4, "0": 4, "x": 4} {
-		script(t, []string{"STUB_BATCH=" + batch}, "-r", "managed").want(t, 5-ok, map[string]int{"ok": ok, "FAIL": 5 - ok})
+		script(t, []string{"STUB_BATCH=" + batch}, "-r", "managed").want(t, 5-ok,
+			map[string]int{"ok": ok, "FAIL": 5 - ok})
 	}
 }
 
 func TestWrongUse(t *testing.T) {
-	for _, args := range [][]string{{"nothing"}, {"-x"}, {"-t", "0"}, {"-t", "121"}, {"-t", "x"}, {"-l", "/no/such/lib"}, {"ipc", ""}} {
+	for _, args := range [][]string{{"nothing"}, {"-x"}, {"-t", "0"}, {"-t", "121"}, {"-t", "x"},
+		{"-l", "/no/such/lib"}, {"ipc", ""}} {
 		if r := script(t, nil, args...); r.status != 2 || len(r.rows) != 0 {
 			t.Errorf("%q: status %d\n%s", args, r.status, r.all)
 		}
