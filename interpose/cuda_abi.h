@@ -119,10 +119,11 @@ enum {
 	F(cuMemAdvise_v2, CUdeviceptr, size_t, int, CUmemLocation) \
 	F(cuMemPrefetchAsync, CUdeviceptr, size_t, CUdevice, CUstream) \
 	F(cuMemPrefetchAsync_v2, CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) \
-	F(cuMemPrefetchBatchAsync, CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long, CUstream) \
+	F(cuMemPrefetchBatchAsync, CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, \
+		unsigned long long, CUstream) \
 	F(cuMemDiscardBatchAsync, CUdeviceptr *, size_t *, size_t, unsigned long long, CUstream) \
-	F(cuMemDiscardAndPrefetchBatchAsync, CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long, \
-		CUstream) \
+	F(cuMemDiscardAndPrefetchBatchAsync, CUdeviceptr *, size_t *, size_t, CUmemLocation *, \
+		size_t *, size_t, unsigned long long, CUstream) \
 	F(cuMemRangeGetAttribute, void *, size_t, int, CUdeviceptr, size_t)
 
 // Those that have a version of ours. Entry points of the same name with another
@@ -150,14 +151,16 @@ enum {
 	F(cuArrayDestroy, CUarray) \
 	F(cuMipmappedArrayCreate, CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned) \
 	F(cuMipmappedArrayDestroy, CUmipmappedArray) \
-	F(cuMemCreate, CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long) \
+	F(cuMemCreate, CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, \
+		unsigned long long) \
 	F(cuMemRelease, CUmemGenericAllocationHandle) \
 	F(cuStreamBeginCapture, CUstream) \
 	F(cuStreamBeginCapture_ptsz, CUstream) \
 	F(cuStreamBeginCapture_v2, CUstream, int) \
 	F(cuStreamBeginCapture_v2_ptsz, CUstream, int) \
 	F(cuStreamBeginCaptureToGraph, CUstream, CUgraph, const void *, const void *, size_t, int) \
-	F(cuStreamBeginCaptureToGraph_ptsz, CUstream, CUgraph, const void *, const void *, size_t, int) \
+	F(cuStreamBeginCaptureToGraph_ptsz, CUstream, CUgraph, const void *, const void *, size_t, \
+		int) \
 	F(cuStreamEndCapture, CUstream, CUgraph *) \
 	F(cuStreamEndCapture_ptsz, CUstream, CUgraph *) \
 	F(cuStreamDestroy, CUstream) \

@@ -192,7 +192,8 @@ EXPORT void ta_cuda_trim(void) { each_context(TA_CUDA_OP_TRIM, -1, 0); }
 
 EXPORT int ta_cuda_trim_to(int device, size_t bytes)
 {
-	return device >= 0 && each_context(TA_CUDA_OP_TRIM, device, bytes) > 0 ? 0 : (errno = ENODEV, -1);
+	return device >= 0 && each_context(TA_CUDA_OP_TRIM, device, bytes) > 0 ? 0 :
+																			 (errno = ENODEV, -1);
 }
 
 EXPORT int ta_cuda_coalesce(int device)
@@ -220,6 +221,12 @@ EXPORT void ta_cuda_pool_begin(int device, uint64_t id0, uint64_t id1, void *fil
 	pool(device, id0, id1, POOL_BEGINS);
 }
 
-EXPORT void ta_cuda_pool_end(int device, uint64_t id0, uint64_t id1) { pool(device, id0, id1, POOL_ENDS); }
+EXPORT void ta_cuda_pool_end(int device, uint64_t id0, uint64_t id1)
+{
+	pool(device, id0, id1, POOL_ENDS);
+}
 
-EXPORT void ta_cuda_pool_release(int device, uint64_t id0, uint64_t id1) { pool(device, id0, id1, POOL_GONE); }
+EXPORT void ta_cuda_pool_release(int device, uint64_t id0, uint64_t id1)
+{
+	pool(device, id0, id1, POOL_GONE);
+}

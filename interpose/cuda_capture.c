@@ -34,7 +34,8 @@ static struct capture *begin(CUstream s, CUcontext c)
 	uint64_t key = key_of(s);
 	for (int i = 0; i < CAPTURES; i++) {
 		uint64_t none = 0;
-		if (__atomic_compare_exchange_n(&captures[i].key, &none, key, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		if (__atomic_compare_exchange_n(
+				&captures[i].key, &none, key, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			captures[i].context = c;
 			return &captures[i];
 		}
@@ -46,7 +47,8 @@ static struct capture *begin(CUstream s, CUcontext c)
 static void end(struct capture *p, uint64_t key, CUstream s)
 {
 	CUcontext c = p->context;
-	if (key != 0 && __atomic_compare_exchange_n(&p->key, &key, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (key != 0 &&
+		__atomic_compare_exchange_n(&p->key, &key, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		tell(c, s, 0);
 }
 
@@ -111,40 +113,54 @@ static CUresult begin_capture(const struct begin_call *b, CUstream s)
 
 EXPORT CUresult cuStreamBeginCapture(CUstream s)
 {
-	return begin_capture(&(struct begin_call){.plain = TA_CUDA_REAL(cuStreamBeginCapture), .stream = s}, s);
+	return begin_capture(
+		&(struct begin_call){.plain = TA_CUDA_REAL(cuStreamBeginCapture), .stream = s}, s);
 }
 
 EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream s)
 {
-	return begin_capture(&(struct begin_call){.plain = TA_CUDA_REAL(cuStreamBeginCapture_ptsz), .stream = s},
+	return begin_capture(
+		&(struct begin_call){.plain = TA_CUDA_REAL(cuStreamBeginCapture_ptsz), .stream = s},
 		ta_cuda_per_thread(s));
 }
 
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream s, int mode)
 {
-	return begin_capture(&(struct begin_call){.moded = TA_CUDA_REAL(cuStreamBeginCapture_v2), .stream = s, .mode = mode}, s);
+	return begin_capture(
+		&(struct begin_call){
+			.moded = TA_CUDA_REAL(cuStreamBeginCapture_v2), .stream = s, .mode = mode},
+		s);
 }
 
 EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream s, int mode)
 {
-	return begin_capture(&(struct begin_call){.moded = TA_CUDA_REAL(cuStreamBeginCapture_v2_ptsz), .stream = s, .mode = mode},
+	return begin_capture(
+		&(struct begin_call){
+			.moded = TA_CUDA_REAL(cuStreamBeginCapture_v2_ptsz), .stream = s, .mode = mode},
 		ta_cuda_per_thread(s));
 }
 
-EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream s, CUgraph to, const void *nodes, const void *edges, size_t n, int mode)
+EXPORT CUresult cuStreamBeginCaptureToGraph(
+	CUstream s, CUgraph to, const void *nodes, const void *edges, size_t n, int mode)
 {
-	return begin_capture(&(struct begin_call){NULL, NULL, TA_CUDA_REAL(cuStreamBeginCaptureToGraph), s, mode, to, nodes, edges, n}, s);
+	return begin_capture(&(struct begin_call){NULL, NULL, TA_CUDA_REAL(cuStreamBeginCaptureToGraph),
+							 s, mode, to, nodes, edges, n},
+		s);
 }
 
-EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream s, CUgraph to, const void *nodes, const void *edges, size_t n, int mode)
+EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(
+	CUstream s, CUgraph to, const void *nodes, const void *edges, size_t n, int mode)
 {
-	return begin_capture(&(struct begin_call){NULL, NULL, TA_CUDA_REAL(cuStreamBeginCaptureToGraph_ptsz), s, mode, to, nodes, edges, n},
+	return begin_capture(
+		&(struct begin_call){NULL, NULL, TA_CUDA_REAL(cuStreamBeginCaptureToGraph_ptsz), s, mode,
+			to, nodes, edges, n},
 		ta_cuda_per_thread(s));
 }
 
 // A capture that has gone wrong ends with an error, but it ends; one that another
 // thread has begun may go on. The stream itself says which.
-static CUresult end_capture(CUresult (*call)(CUstream, CUgraph *), CUstream s, CUgraph *out, CUstream named)
+static CUresult end_capture(
+	CUresult (*call)(CUstream, CUgraph *), CUstream s, CUgraph *out, CUstream named)
 {
 	CUcontext current;
 	int after = -1;
@@ -152,7 +168,7 @@ static CUresult end_capture(CUresult (*call)(CUstream, CUgraph *), CUstream s, C
 		return CUDA_ERROR_NOT_INITIALIZED;
 	CUresult e = call(s, out);
 	if (ta_cuda_serves(&current) && ta_cu.cuStreamIsCapturing(named, &after) == CUDA_SUCCESS &&
-	    after == CU_STREAM_CAPTURE_STATUS_NONE)
+		after == CU_STREAM_CAPTURE_STATUS_NONE)
 		ta_cuda_capture_gone(named);
 	return e;
 }

@@ -23,9 +23,15 @@ static CUresult stream_ends(CUresult (*call)(CUstream), CUstream s)
 	return e;
 }
 
-EXPORT CUresult cuStreamDestroy(CUstream s) { return stream_ends(TA_CUDA_REAL(cuStreamDestroy), s); }
+EXPORT CUresult cuStreamDestroy(CUstream s)
+{
+	return stream_ends(TA_CUDA_REAL(cuStreamDestroy), s);
+}
 
-EXPORT CUresult cuStreamDestroy_v2(CUstream s) { return stream_ends(TA_CUDA_REAL(cuStreamDestroy_v2), s); }
+EXPORT CUresult cuStreamDestroy_v2(CUstream s)
+{
+	return stream_ends(TA_CUDA_REAL(cuStreamDestroy_v2), s);
+}
 
 // A handle that the driver has just let go may be the next context's. Until the heap has
 // been told that the old one is gone there is no next one. The word is the process that
@@ -35,7 +41,8 @@ static int lives;
 void ta_cuda_lives_lock(void)
 {
 	int self = getpid(), owner = 0;
-	while (!__atomic_compare_exchange_n(&lives, &owner, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	while (
+		!__atomic_compare_exchange_n(&lives, &owner, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		if (owner == self) {
 			owner = 0;
 			sched_yield();
@@ -54,11 +61,15 @@ void ta_cuda_lives_unlock(void) { __atomic_store_n(&lives, 0, __ATOMIC_RELEASE);
 		ta_cuda_lives_unlock(); \
 		return e; \
 	}
+// clang-format off
 CONTEXT_BEGINS(cuCtxCreate, (CUcontext *out, unsigned flags, CUdevice d), out, flags, d)
 CONTEXT_BEGINS(cuCtxCreate_v2, (CUcontext *out, unsigned flags, CUdevice d), out, flags, d)
-CONTEXT_BEGINS(cuCtxCreate_v3, (CUcontext *out, void *affinity, int n, unsigned flags, CUdevice d), out, affinity, n, flags, d)
-CONTEXT_BEGINS(cuCtxCreate_v4, (CUcontext *out, void *params, unsigned flags, CUdevice d), out, params, flags, d)
+CONTEXT_BEGINS(cuCtxCreate_v3, (CUcontext *out, void *affinity, int n, unsigned flags, CUdevice d),
+	out, affinity, n, flags, d)
+CONTEXT_BEGINS(cuCtxCreate_v4, (CUcontext *out, void *params, unsigned flags, CUdevice d),
+	out, params, flags, d)
 CONTEXT_BEGINS(cuDevicePrimaryCtxRetain, (CUcontext *out, CUdevice d), out, d)
+// clang-format on
 
 // A context is gone when the driver says so: it refuses to destroy a primary one.
 static CUresult context_ends(CUresult (*call)(CUcontext), CUcontext c)
@@ -77,7 +88,10 @@ static CUresult context_ends(CUresult (*call)(CUcontext), CUcontext c)
 
 EXPORT CUresult cuCtxDestroy(CUcontext c) { return context_ends(TA_CUDA_REAL(cuCtxDestroy), c); }
 
-EXPORT CUresult cuCtxDestroy_v2(CUcontext c) { return context_ends(TA_CUDA_REAL(cuCtxDestroy_v2), c); }
+EXPORT CUresult cuCtxDestroy_v2(CUcontext c)
+{
+	return context_ends(TA_CUDA_REAL(cuCtxDestroy_v2), c);
+}
 
 // The device's primary context where it is active, else NULL. Only retaining it tells.
 static CUcontext primary_of(CUdevice d)
@@ -88,7 +102,7 @@ static CUcontext primary_of(CUdevice d)
 	if (ta_cu.cuDevicePrimaryCtxRelease_v2 == NULL)
 		return NULL;
 	if (ta_cu.cuDevicePrimaryCtxGetState(d, &flags, &active) != CUDA_SUCCESS || !active ||
-	    ta_cu.cuDevicePrimaryCtxRetain(&c, d) != CUDA_SUCCESS)
+		ta_cu.cuDevicePrimaryCtxRetain(&c, d) != CUDA_SUCCESS)
 		return NULL;
 	ta_cu.cuDevicePrimaryCtxRelease_v2(d);
 	return c;
@@ -160,7 +174,8 @@ static void copies(CUcontext to, CUcontext from, CUstream s)
 		return;
 	CUcontext user = ta_cuda_stream_context(s, current);
 	uint64_t ends = __atomic_load_n(&ta_cuda_ends, __ATOMIC_ACQUIRE);
-	if (user == NULL || (last.to == to && last.from == from && last.user == user && last.ends == ends))
+	if (user == NULL ||
+		(last.to == to && last.from == from && last.user == user && last.ends == ends))
 		return;
 	if (to != user)
 		peer(user, to);
@@ -169,13 +184,15 @@ static void copies(CUcontext to, CUcontext from, CUstream s)
 	last = (__typeof__(last)){to, from, user, ends};
 }
 
-EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext of_to, CUdeviceptr from, CUcontext of_from, size_t n, CUstream s)
+EXPORT CUresult cuMemcpyPeerAsync(
+	CUdeviceptr to, CUcontext of_to, CUdeviceptr from, CUcontext of_from, size_t n, CUstream s)
 {
 	copies(of_to, of_from, s);
 	return TA_CUDA_PASS(cuMemcpyPeerAsync, to, of_to, from, of_from, n, s);
 }
 
-EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext of_to, CUdeviceptr from, CUcontext of_from, size_t n, CUstream s)
+EXPORT CUresult cuMemcpyPeerAsync_ptsz(
+	CUdeviceptr to, CUcontext of_to, CUdeviceptr from, CUcontext of_from, size_t n, CUstream s)
 {
 	copies(of_to, of_from, ta_cuda_per_thread(s));
 	return TA_CUDA_PASS(cuMemcpyPeerAsync_ptsz, to, of_to, from, of_from, n, s);

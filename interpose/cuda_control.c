@@ -48,8 +48,10 @@ EXPORT int ta_cuda_configure(int device, const char *key, double value)
 {
 	uint64_t v;
 	for (size_t i = 0; key != NULL && i < sizeof keys / sizeof *keys; i++)
-		if (strcmp(keys[i].name, key) == 0 && scaled(keys[i].scale, value, &v) && !ta_cuda_off && !ta_disabled &&
-			tag_cuda_configure(ta_token(), device < 0 ? UINTPTR_MAX : (uintptr_t)device, keys[i].number, v))
+		if (strcmp(keys[i].name, key) == 0 && scaled(keys[i].scale, value, &v) && !ta_cuda_off &&
+			!ta_disabled &&
+			tag_cuda_configure(
+				ta_token(), device < 0 ? UINTPTR_MAX : (uintptr_t)device, keys[i].number, v))
 			return 0;
 	return errno = EINVAL, -1;
 }
@@ -78,7 +80,8 @@ EXPORT int ta_cuda_get_stats(int device, ta_cuda_stats *out)
 		return errno = EINVAL, -1;
 	if (ta_mode == TA_UNBOOTED)
 		ta_boot();
-	if (device < 0 || ta_cuda_off || ta_disabled || !tag_cuda_figures(ta_token(), (uintptr_t)device, (uintptr_t)&figures))
+	if (device < 0 || ta_cuda_off || ta_disabled ||
+		!tag_cuda_figures(ta_token(), (uintptr_t)device, (uintptr_t)&figures))
 		return errno = ENODEV, -1;
 	ta_mm_fill(out, &figures, sizeof figures);
 	return 0;
@@ -90,7 +93,8 @@ EXPORT void *ta_cuda_torch_malloc(ssize_t size, int device, void *stream)
 	if (p == NULL && size > 0) {
 		// Python loads it for its modules alone, so not all can see it.
 		void *cxx = dlopen("libstdc++.so.6", RTLD_NOLOAD | RTLD_LAZY);
-		void (*throws)(void) = cxx != NULL ? (void (*)(void))dlsym(cxx, "_ZSt17__throw_bad_allocv") : NULL;
+		void (*throws)(
+			void) = cxx != NULL ? (void (*)(void))dlsym(cxx, "_ZSt17__throw_bad_allocv") : NULL;
 		if (throws != NULL)
 			throws();
 	}

@@ -62,7 +62,10 @@ static inline CUresult ta_cuda_answered(void)
 }
 
 // The stream that an entry point for per-thread default streams is given.
-static inline CUstream ta_cuda_per_thread(CUstream s) { return s == NULL ? (CUstream)CU_STREAM_PER_THREAD : s; }
+static inline CUstream ta_cuda_per_thread(CUstream s)
+{
+	return s == NULL ? (CUstream)CU_STREAM_PER_THREAD : s;
+}
 
 typedef struct ta_cuda_request ta_cuda_request;
 
@@ -104,7 +107,8 @@ CUresult ta_cuda_serve(ta_cuda_request *r, CUcontext current, ta_cuda_call call,
 int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r);
 
 // cuMemAlloc and cuMemFree by the heap; caller is the program's return address.
-CUresult ta_cuda_alloc(CUdeviceptr *out, size_t n, CUcontext current, void *caller, ta_cuda_call call, void *args);
+CUresult ta_cuda_alloc(
+	CUdeviceptr *out, size_t n, CUcontext current, void *caller, ta_cuda_call call, void *args);
 CUresult ta_cuda_free_block(CUdeviceptr p, CUcontext current, ta_cuda_call call, void *args);
 
 // What is free of the current context's device, and all of it, as the program is to see them.

@@ -6,7 +6,8 @@
 
 // Serves a request for n bytes that the driver is to allocate by call, in the accounts of a
 // context.
-static CUresult foreign_on(CUcontext accounts, size_t n, CUcontext current, ta_cuda_call call, void *args)
+static CUresult foreign_on(
+	CUcontext accounts, size_t n, CUcontext current, ta_cuda_call call, void *args)
 {
 	ta_cuda_request r;
 	ta_cuda_ask(&r, TA_CUDA_OP_FOREIGN, accounts);
@@ -41,12 +42,14 @@ static size_t rows_of(size_t width, size_t rows)
 {
 	const size_t pitch = 512;
 	size_t n;
-	if (width > SIZE_MAX - pitch || __builtin_mul_overflow((width + pitch - 1) & ~(pitch - 1), rows, &n))
+	if (width > SIZE_MAX - pitch ||
+		__builtin_mul_overflow((width + pitch - 1) & ~(pitch - 1), rows, &n))
 		return SIZE_MAX;
 	return n;
 }
 
-EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element)
+EXPORT CUresult cuMemAllocPitch_v2(
+	CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element)
 {
 	CUcontext current;
 	if (!ta_cuda_serves(&current) || current == NULL || out == NULL)
@@ -92,7 +95,8 @@ struct async_call {
 static CUresult call_async(ta_cuda_request *r, void *args)
 {
 	struct async_call *a = args;
-	CUresult e = a->plain != NULL ? a->plain(a->out, a->n, a->stream) : a->pooled(a->out, a->n, a->pool, a->stream);
+	CUresult e = a->plain != NULL ? a->plain(a->out, a->n, a->stream) :
+									a->pooled(a->out, a->n, a->pool, a->stream);
 	if (e == CUDA_SUCCESS)
 		r->Value = *a->out;
 	return e;
@@ -108,7 +112,8 @@ static CUresult async(struct async_call *a, CUstream stream)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ta_cuda_serves(&current) || current == NULL || a->out == NULL)
 		return call_async(&none, a);
-	if (ta_cu.cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE)
+	if (ta_cu.cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS ||
+		capture != CU_STREAM_CAPTURE_STATUS_NONE)
 		return call_async(&none, a);
 	return foreign(a->n, current, call_async, a);
 }
@@ -120,17 +125,22 @@ EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t n, CUstream s)
 
 EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t n, CUstream s)
 {
-	return async(&(struct async_call){out, n, NULL, s, TA_CUDA_REAL(cuMemAllocAsync_ptsz), NULL}, ta_cuda_per_thread(s));
+	return async(&(struct async_call){out, n, NULL, s, TA_CUDA_REAL(cuMemAllocAsync_ptsz), NULL},
+		ta_cuda_per_thread(s));
 }
 
 EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s)
 {
-	return async(&(struct async_call){out, n, pool, s, NULL, TA_CUDA_REAL(cuMemAllocFromPoolAsync)}, s);
+	return async(
+		&(struct async_call){out, n, pool, s, NULL, TA_CUDA_REAL(cuMemAllocFromPoolAsync)}, s);
 }
 
-EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s)
+EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(
+	CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s)
 {
-	return async(&(struct async_call){out, n, pool, s, NULL, TA_CUDA_REAL(cuMemAllocFromPoolAsync_ptsz)}, ta_cuda_per_thread(s));
+	return async(
+		&(struct async_call){out, n, pool, s, NULL, TA_CUDA_REAL(cuMemAllocFromPoolAsync_ptsz)},
+		ta_cuda_per_thread(s));
 }
 
 // Bytes of an element's channel, or 0 for a format that is packed or compressed.
@@ -162,7 +172,7 @@ static size_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
 	if (__builtin_mul_overflow(d->width, channel(d->format) * d->channels, &row))
 		return 0;
 	if (__builtin_mul_overflow(row, d->height != 0 ? d->height : 1, &plane) ||
-	    __builtin_mul_overflow(plane, d->depth != 0 ? d->depth : 1, &n))
+		__builtin_mul_overflow(plane, d->depth != 0 ? d->depth : 1, &n))
 		return 0;
 	return n;
 }
@@ -235,11 +245,13 @@ EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *
 	return array(&(struct array_call){.out = out, .volume = d}, array_bytes(d));
 }
 
-EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
+EXPORT CUresult cuMipmappedArrayCreate(
+	CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 {
 	if (out == NULL || d == NULL)
 		return TA_CUDA_PASS(cuMipmappedArrayCreate, out, d, levels);
-	return array(&(struct array_call){.levelled = out, .volume = d, .levels = levels}, levels_bytes(d, levels));
+	return array(&(struct array_call){.levelled = out, .volume = d, .levels = levels},
+		levels_bytes(d, levels));
 }
 
 // Gives something back by the driver's function that takes its handle. A handle is an
@@ -267,14 +279,20 @@ static CUresult destroy(void *call, uint64_t handle)
 	return ta_cuda_free_block(handle, current, call_destroy, &d);
 }
 
-EXPORT CUresult cuArrayDestroy(CUarray a) { return destroy(TA_CUDA_REAL(cuArrayDestroy), (uint64_t)a); }
+EXPORT CUresult cuArrayDestroy(CUarray a)
+{
+	return destroy(TA_CUDA_REAL(cuArrayDestroy), (uint64_t)a);
+}
 
 EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray a)
 {
 	return destroy(TA_CUDA_REAL(cuMipmappedArrayDestroy), (uint64_t)a);
 }
 
-EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle h) { return destroy(TA_CUDA_REAL(cuMemRelease), h); }
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle h)
+{
+	return destroy(TA_CUDA_REAL(cuMemRelease), h);
+}
 
 // A context of the device, to account by: memory without an address needs none for itself.
 static CUcontext context_on(CUdevice device, CUcontext current)
@@ -307,11 +325,14 @@ static CUresult call_create(ta_cuda_request *r, void *args)
 
 // Charged from its creation to its first release, or the end of the context in whose
 // accounts it is: where it is mapped is not followed.
-EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *prop, unsigned long long flags)
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	CUcontext current = NULL, on = NULL;
 	struct create_call a = {out, n, prop, flags};
-	if (ta_cuda_serves(&current) && out != NULL && prop != NULL && n != 0 && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+	if (ta_cuda_serves(&current) && out != NULL && prop != NULL && n != 0 &&
+		prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
 		on = context_on(prop->location.id, current);
-	return on != NULL ? foreign_on(on, n, current, call_create, &a) : TA_CUDA_PASS(cuMemCreate, out, n, prop, flags);
+	return on != NULL ? foreign_on(on, n, current, call_create, &a) :
+						TA_CUDA_PASS(cuMemCreate, out, n, prop, flags);
 }

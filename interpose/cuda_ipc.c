@@ -71,7 +71,8 @@ static int exchange(CUdeviceptr from, CUdeviceptr to)
 	for (int i = 0; i < OPENED; i++) {
 		CUdeviceptr was = from;
 		if (__atomic_load_n(&opened[i], __ATOMIC_RELAXED) == from &&
-			__atomic_compare_exchange_n(&opened[i], &was, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			__atomic_compare_exchange_n(
+				&opened[i], &was, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return 1;
 	}
 	return 0;
@@ -83,8 +84,8 @@ static void remember(CUdeviceptr p)
 		__atomic_add_fetch(&beyond, 1, __ATOMIC_RELAXED);
 }
 
-static CUresult open_handle(CUresult (*call)(CUdeviceptr *, CUipcMemHandle, unsigned), CUdeviceptr *out, CUipcMemHandle h,
-	unsigned flags)
+static CUresult open_handle(CUresult (*call)(CUdeviceptr *, CUipcMemHandle, unsigned),
+	CUdeviceptr *out, CUipcMemHandle h, unsigned flags)
 {
 	uint64_t offset = 0;
 	if (call == NULL)

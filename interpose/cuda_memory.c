@@ -24,7 +24,8 @@ static CUresult call_free(ta_cuda_request *r, void *args)
 }
 
 // The address is what a call that was passed on has left in Value, or the heap's block.
-CUresult ta_cuda_alloc(CUdeviceptr *out, size_t n, CUcontext current, void *caller, ta_cuda_call call, void *args)
+CUresult ta_cuda_alloc(
+	CUdeviceptr *out, size_t n, CUcontext current, void *caller, ta_cuda_call call, void *args)
 {
 	ta_cuda_request r;
 	ta_cuda_ask(&r, TA_CUDA_OP_ALLOC, current);
@@ -173,7 +174,8 @@ EXPORT CUresult cuPointerSetAttribute(const void *value, int attribute, CUdevice
 {
 	CUcontext current;
 	CUresult e = TA_CUDA_PASS(cuPointerSetAttribute, value, attribute, p);
-	if (e == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && ta_cuda_serves(&current)) {
+	if (e == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
+		ta_cuda_serves(&current)) {
 		ta_cuda_request r;
 		ta_cuda_ask(&r, TA_CUDA_OP_SPEND, current);
 		r.Address = p;

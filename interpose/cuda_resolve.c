@@ -16,8 +16,10 @@ CUresult cudaMalloc(void **out, size_t n);
 CUresult cudaFree(void *p);
 CUresult cudaGetDriverEntryPoint(const char *name, void **out, uint64_t flags, int *status);
 CUresult cudaGetDriverEntryPoint_ptsz(const char *name, void **out, uint64_t flags, int *status);
-CUresult cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, uint64_t flags, int *status);
-CUresult cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **out, unsigned version, uint64_t flags, int *status);
+CUresult cudaGetDriverEntryPointByVersion(
+	const char *name, void **out, unsigned version, uint64_t flags, int *status);
+CUresult cudaGetDriverEntryPointByVersion_ptsz(
+	const char *name, void **out, unsigned version, uint64_t flags, int *status);
 
 // Those of the CUDA runtime, which are reached by the linker alone.
 #define RUNTIME(F) \
@@ -33,19 +35,20 @@ CUresult cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **out, uns
 enum { NO_DRIVER = UINT16_MAX };
 static const struct entry {
 	char name[38];
-	uint16_t real; // where the driver's own is in ta_cu, once it is known; NO_DRIVER for the runtime's
+	// where the driver's own is in ta_cu, once it is known; NO_DRIVER for the runtime's
+	uint16_t real;
 } entries[] = {
 #define ENTRY(name, ...) {#name, offsetof(struct ta_cuda_driver, name)},
 	TA_CUDA_HOOKED(ENTRY)
 #define RUNTIME_ENTRY(name) {#name, NO_DRIVER},
-	RUNTIME(RUNTIME_ENTRY)
-};
+		RUNTIME(RUNTIME_ENTRY)};
 enum {
 #define INDEX(name, ...) INDEX_##name,
 	TA_CUDA_HOOKED(INDEX) RUNTIME(INDEX) ENTRIES
 };
 
-__attribute__((optimize("no-jump-tables", "no-tree-switch-conversion"))) static void *ours(const struct entry *e)
+__attribute__((optimize("no-jump-tables", "no-tree-switch-conversion"))) static void *ours(
+	const struct entry *e)
 {
 	switch (e - entries) {
 #define CASE(name, ...) \
@@ -74,7 +77,8 @@ static const struct entry *entry_of(const char *name)
 // Whether the program has a function of the name without us.
 static int is_there(const struct entry *e, void *caller)
 {
-	return e->real == NO_DRIVER ? ta_cuda_runtime_symbol(e->name, caller) != NULL : ta_cuda_find() && real(e) != NULL;
+	return e->real == NO_DRIVER ? ta_cuda_runtime_symbol(e->name, caller) != NULL :
+								  ta_cuda_find() && real(e) != NULL;
 }
 
 // Whether dlsym has to be more than a jump. libc's alone knows what is next to a caller; it
@@ -141,7 +145,8 @@ EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, uint
 	return e;
 }
 
-EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status)
+EXPORT CUresult cuGetProcAddress_v2(
+	const char *name, void **out, int version, uint64_t flags, int *status)
 {
 	ta_cuda_load();
 	CUresult e = TA_CUDA_PASS(cuGetProcAddress_v2, name, out, version, flags, status);
@@ -151,7 +156,8 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, u
 }
 
 // In the CUDA runtime before 12.0 these have no status; the argument is then not looked at.
-static CUresult entry_point(const char *call, void *caller, const char *name, void **out, uint64_t flags, int *status)
+static CUresult entry_point(
+	const char *call, void *caller, const char *name, void **out, uint64_t flags, int *status)
 {
 	CUresult (*real)(const char *, void **, uint64_t, int *) = ta_cuda_runtime_symbol(call, caller);
 	if (real == NULL)
@@ -162,10 +168,11 @@ static CUresult entry_point(const char *call, void *caller, const char *name, vo
 	return e;
 }
 
-static CUresult entry_point_by(const char *call, void *caller, const char *name, void **out, unsigned version, uint64_t flags,
-	int *status)
+static CUresult entry_point_by(const char *call, void *caller, const char *name, void **out,
+	unsigned version, uint64_t flags, int *status)
 {
-	CUresult (*real)(const char *, void **, unsigned, uint64_t, int *) = ta_cuda_runtime_symbol(call, caller);
+	CUresult (*real)(const char *, void **, unsigned, uint64_t, int *) = ta_cuda_runtime_symbol(
+		call, caller);
 	if (real == NULL)
 		return CUDA_RUNTIME_INSUFFICIENT_DRIVER;
 	CUresult e = real(name, out, version, flags, status);
@@ -179,17 +186,22 @@ EXPORT CUresult cudaGetDriverEntryPoint(const char *name, void **out, uint64_t f
 	return entry_point("cudaGetDriverEntryPoint", CALLER, name, out, flags, status);
 }
 
-EXPORT CUresult cudaGetDriverEntryPoint_ptsz(const char *name, void **out, uint64_t flags, int *status)
+EXPORT CUresult cudaGetDriverEntryPoint_ptsz(
+	const char *name, void **out, uint64_t flags, int *status)
 {
 	return entry_point("cudaGetDriverEntryPoint_ptsz", CALLER, name, out, flags, status);
 }
 
-EXPORT CUresult cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, uint64_t flags, int *status)
+EXPORT CUresult cudaGetDriverEntryPointByVersion(
+	const char *name, void **out, unsigned version, uint64_t flags, int *status)
 {
-	return entry_point_by("cudaGetDriverEntryPointByVersion", CALLER, name, out, version, flags, status);
+	return entry_point_by(
+		"cudaGetDriverEntryPointByVersion", CALLER, name, out, version, flags, status);
 }
 
-EXPORT CUresult cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **out, unsigned version, uint64_t flags, int *status)
+EXPORT CUresult cudaGetDriverEntryPointByVersion_ptsz(
+	const char *name, void **out, unsigned version, uint64_t flags, int *status)
 {
-	return entry_point_by("cudaGetDriverEntryPointByVersion_ptsz", CALLER, name, out, version, flags, status);
+	return entry_point_by(
+		"cudaGetDriverEntryPointByVersion_ptsz", CALLER, name, out, version, flags, status);
 }

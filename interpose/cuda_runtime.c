@@ -116,7 +116,8 @@ static void note(uint64_t caller, struct runtime *r)
 		r->way = k->way;
 		__atomic_store_n(&k->free, r->free, __ATOMIC_RELAXED);
 		__atomic_store_n(&k->malloc, r->malloc, __ATOMIC_RELAXED);
-		__atomic_store_n(site_of(caller), caller | (uint64_t)(k - known.runtimes) << ADDRESS_BITS, __ATOMIC_RELEASE);
+		__atomic_store_n(site_of(caller), caller | (uint64_t)(k - known.runtimes) << ADDRESS_BITS,
+			__ATOMIC_RELEASE);
 	}
 	write_end();
 }

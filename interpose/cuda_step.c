@@ -67,7 +67,8 @@ static void note(CUcontext c, CUdevice d)
 		if (__atomic_load_n(&contexts[i].context, __ATOMIC_ACQUIRE) == c)
 			return;
 	for (int i = 0; i < TA_CUDA_CONTEXTS; i++, none = NULL)
-		if (__atomic_compare_exchange_n(&contexts[i].context, &none, beginning, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		if (__atomic_compare_exchange_n(
+				&contexts[i].context, &none, beginning, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			contexts[i].device = d;
 			__atomic_store_n(&contexts[i].context, c, __ATOMIC_RELEASE);
 			return;
@@ -83,7 +84,8 @@ void ta_cuda_context_gone(CUcontext c)
 	ta_cuda_captures_gone(c);
 	for (int i = 0; i < TA_CUDA_CONTEXTS; i++) {
 		CUcontext was = c;
-		__atomic_compare_exchange_n(&contexts[i].context, &was, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(
+			&contexts[i].context, &was, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	}
 	ta_cuda_ask(&r, TA_CUDA_OP_CONTEXT_END, c);
 	ta_cuda_serve(&r, NULL, NULL, NULL);
@@ -112,7 +114,8 @@ static void identify(ta_cuda_request *r, CUdevice d)
 		r->Arg0 = uuid[0];
 		r->Arg1 = uuid[1];
 	}
-	if (ta_cu.cuDeviceGetAttribute != NULL && ta_cu.cuDeviceGetAttribute(&domain, PCI_DOMAIN_ID, d) == CUDA_SUCCESS &&
+	if (ta_cu.cuDeviceGetAttribute != NULL &&
+		ta_cu.cuDeviceGetAttribute(&domain, PCI_DOMAIN_ID, d) == CUDA_SUCCESS &&
 		ta_cu.cuDeviceGetAttribute(&bus, PCI_BUS_ID, d) == CUDA_SUCCESS &&
 		ta_cu.cuDeviceGetAttribute(&slot, PCI_DEVICE_ID, d) == CUDA_SUCCESS)
 		r->Arg2 = 1 + ((uint64_t)domain << 16 | (uint64_t)bus << 8 | (uint64_t)slot << 3);
@@ -166,12 +169,14 @@ static CUresult map_managed(ta_cuda_request *r)
 	CUresult e = ta_cu.cuCtxGetDevice(&d);
 	if (e != CUDA_SUCCESS)
 		return e;
-	if (ta_cu.cuDeviceGetAttribute != NULL && ta_cu.cuDeviceGetAttribute(&has, MANAGED_MEMORY, d) == CUDA_SUCCESS && !has)
+	if (ta_cu.cuDeviceGetAttribute != NULL &&
+		ta_cu.cuDeviceGetAttribute(&has, MANAGED_MEMORY, d) == CUDA_SUCCESS && !has)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	e = ta_cu.cuMemAllocManaged(&p, r->Arg0, CU_MEM_ATTACH_GLOBAL);
 	if (e != CUDA_SUCCESS)
 		return e;
-	ta_cu.cuMemAdvise(p, r->Arg0, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, r->Arg1 ? d : CU_DEVICE_CPU);
+	ta_cu.cuMemAdvise(
+		p, r->Arg0, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, r->Arg1 ? d : CU_DEVICE_CPU);
 	ta_cu.cuMemAdvise(p, r->Arg0, CU_MEM_ADVISE_SET_ACCESSED_BY, d);
 	r->Value = p;
 	return CUDA_SUCCESS;
@@ -281,10 +286,7 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 }
 
 // The coarse clock: decay and the throttle of devices need no better.
-static uint64_t now(void)
-{
-	return ta_clock(CLOCK_MONOTONIC_COARSE);
-}
+static uint64_t now(void) { return ta_clock(CLOCK_MONOTONIC_COARSE); }
 
 // memset by the compiler's choice, rep stos, takes longer to start than this as a whole.
 static inline void clear(ta_cuda_request *r)
@@ -310,7 +312,8 @@ void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context)
 
 // Goes on with a request that takes more than one step, from its first action on. One
 // that allocates leaves Value as it is when it fails; the heap goes by Result.
-static NOINLINE CUresult go_on(ta_cuda_request *r, uint64_t act, CUcontext current, ta_cuda_call call, void *args)
+static NOINLINE CUresult go_on(
+	ta_cuda_request *r, uint64_t act, CUcontext current, ta_cuda_call call, void *args)
 {
 	int saved = errno;
 	struct stance s = {.context = current, .known = current != NULL};
@@ -335,5 +338,6 @@ static NOINLINE CUresult go_on(ta_cuda_request *r, uint64_t act, CUcontext curre
 CUresult ta_cuda_serve(ta_cuda_request *r, CUcontext current, ta_cuda_call call, void *args)
 {
 	uint64_t act = tag_cuda_step((uintptr_t)r);
-	return LIKELY(act == TA_CUDA_ACT_DONE) ? (CUresult)r->Result : go_on(r, act, current, call, args);
+	return LIKELY(act == TA_CUDA_ACT_DONE) ? (CUresult)r->Result :
+											 go_on(r, act, current, call, args);
 }

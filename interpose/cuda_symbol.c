@@ -11,8 +11,8 @@
 #include "cuda_driver.h"
 #include "libc_symbol.h"
 
-// The function in an object and in what it needs; NULL is the program. The object is not kept, and libc's own
-// dlclose is called, for nothing has gone.
+// The function in an object and in what it needs; NULL is the program. The object is not kept, and
+// libc's own dlclose is called, for nothing has gone.
 static void *symbol_in(const char *object, const char *name)
 {
 	void *lib = dlopen(object, RTLD_NOLOAD | RTLD_LAZY);
@@ -29,7 +29,8 @@ void *ta_cuda_symbol_beside(void *address, const char *name)
 	struct link_map *of = NULL;
 	int saved = errno;
 	void *f = NULL;
-	if (dladdr1(address, &found, (void **)&of, RTLD_DL_LINKMAP) != 0 && of != NULL && of->l_name[0] != 0)
+	if (dladdr1(address, &found, (void **)&of, RTLD_DL_LINKMAP) != 0 && of != NULL &&
+		of->l_name[0] != 0)
 		f = symbol_in(of->l_name, name);
 	errno = saved;
 	return f;
@@ -49,14 +50,15 @@ struct unmeant {
 
 static struct unmeant unmeant_by(void *caller, const char *name)
 {
-	void *first = symbol_in(NULL, name); // RTLD_DEFAULT would begin with us: we are linked with -Bsymbolic
+	// RTLD_DEFAULT would begin with us: we are linked with -Bsymbolic
+	void *first = symbol_in(NULL, name);
 	int own = first != NULL && start_of(first) == start_of(caller);
 	return (struct unmeant){start_of((void *)ta_cuda_runtime_symbol), own ? first : NULL};
 }
 
-static void *meant(void *f, const struct unmeant *not)
+static void *meant(void *f, const struct unmeant *except)
 {
-	return f != NULL && f != not->own && start_of(f) != not->us ? f : NULL;
+	return f != NULL && f != except->own && start_of(f) != except->us ? f : NULL;
 }
 
 static struct ta_symbols symbols_of(const struct dl_phdr_info *o)
@@ -70,7 +72,7 @@ static struct ta_symbols symbols_of(const struct dl_phdr_info *o)
 
 struct search {
 	const char *name;
-	struct unmeant not;
+	struct unmeant except;
 	char object[PATH_MAX];
 };
 
@@ -82,9 +84,11 @@ static int look(struct dl_phdr_info *o, size_t size, void *arg)
 	struct ta_symbols symbols = symbols_of(o);
 	uint32_t i = ta_symbol_find(&symbols, s->name, 0);
 	int named = strstr(o->dlpi_name, "libcudart") != NULL;
-	if (i == 0 || o->dlpi_name[0] == 0 || (void *)o->dlpi_addr == s->not.us || (s->object[0] != 0 && !named))
+	if (i == 0 || o->dlpi_name[0] == 0 || (void *)o->dlpi_addr == s->except.us ||
+		(s->object[0] != 0 && !named))
 		return 0;
-	if ((void *)(o->dlpi_addr + symbols.all[i].st_value) == s->not.own || strlen(o->dlpi_name) >= sizeof s->object)
+	if ((void *)(o->dlpi_addr + symbols.all[i].st_value) == s->except.own ||
+		strlen(o->dlpi_name) >= sizeof s->object)
 		return 0;
 	strcpy(s->object, o->dlpi_name);
 	return named;
@@ -92,9 +96,9 @@ static int look(struct dl_phdr_info *o, size_t size, void *arg)
 
 // Any object that has the function. It is then opened, in case it was still being loaded,
 // or has gone meanwhile.
-static NOINLINE void *anywhere(const char *name, const struct unmeant *not)
+static NOINLINE void *anywhere(const char *name, const struct unmeant *except)
 {
-	struct search s = {.name = name, .not = *not};
+	struct search s = {.name = name, .except = *except};
 	dl_iterate_phdr(look, &s);
 	return s.object[0] != 0 ? symbol_in(s.object, name) : NULL;
 }
@@ -104,12 +108,12 @@ static NOINLINE void *anywhere(const char *name, const struct unmeant *not)
 void *ta_cuda_runtime_symbol(const char *name, void *caller)
 {
 	int saved = errno;
-	struct unmeant not = unmeant_by(caller, name);
-	void *f = meant(ta_cuda_symbol_beside(caller, name), &not);
+	struct unmeant except = unmeant_by(caller, name);
+	void *f = meant(ta_cuda_symbol_beside(caller, name), &except);
 	if (f == NULL)
-		f = meant(ta_dlsym(RTLD_NEXT, name), &not);
+		f = meant(ta_dlsym(RTLD_NEXT, name), &except);
 	if (f == NULL)
-		f = meant(anywhere(name, &not), &not);
+		f = meant(anywhere(name, &except), &except);
 	errno = saved;
 	return f;
 }

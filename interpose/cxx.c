@@ -16,9 +16,10 @@ typedef void (*handler)(void);
 typedef void *(*plain_form)(size_t, const void *);
 typedef void *(*aligned_form)(size_t, size_t, const void *); // of nothrow forms
 
-// The basic operators, where the program brings its own of them. The standard derives the other forms
-// from these ([new.delete]), so those go there too: a block then comes from the same hands that take it
-// back. An array form is its own basic form for others, and derives from the plain one.
+// The basic operators, where the program brings its own of them. The standard derives the other
+// forms from these ([new.delete]), so those go there too: a block then comes from the same hands
+// that take it back. An array form is its own basic form for others, and derives from the plain
+// one.
 struct basic { // in the order of names in ta_cxx_resolve
 	void *(*new)(size_t), *(*new_array)(size_t);
 	void *(*new_aligned)(size_t, size_t), *(*new_array_aligned)(size_t, size_t);
@@ -27,15 +28,16 @@ struct basic { // in the order of names in ta_cxx_resolve
 };
 static struct basic theirs; // NULL where ours serves
 
-// The next library's nothrow forms of the first four of these, where they are the program's: plain, array,
-// and the same aligned. To look for them at each call would take the loader's lock, and a constructor may wait, with that
-// lock, for a thread that calls them.
+// The next library's nothrow forms of the first four of these, where they are the program's: plain,
+// array, and the same aligned. To look for them at each call would take the loader's lock, and a
+// constructor may wait, with that lock, for a thread that calls them.
 static void *nothrow_forms[4];
 
 HOT void ta_cxx_resolve(void)
 {
-	static const char names[][24] HOT_DATA = {"_Znwm", "_Znam", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t", "_ZdlPv", "_ZdaPv",
-		"_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t"};
+	static const char names[][24] HOT_DATA = {"_Znwm", "_Znam", "_ZnwmSt11align_val_t",
+		"_ZnamSt11align_val_t", "_ZdlPv", "_ZdaPv", "_ZdlPvSt11align_val_t",
+		"_ZdaPvSt11align_val_t"};
 	enum { N = sizeof names / sizeof *names };
 	_Static_assert(sizeof theirs == N * sizeof(void *), "one name each");
 	void *found[N];
@@ -45,8 +47,8 @@ HOT void ta_cxx_resolve(void)
 		if (found[i] == NULL)
 			found[i] = found[i - 1];
 	memcpy(&theirs, found, sizeof theirs);
-	static const char forms[][40] HOT_DATA = {"_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_tRKSt9nothrow_t",
-		"_ZnamSt11align_val_tRKSt9nothrow_t"};
+	static const char forms[][40] HOT_DATA = {"_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t",
+		"_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t"};
 	for (int i = 0; i < 4; i++)
 		if (found[i] != NULL)
 			nothrow_forms[i] = ta_symbol_next(forms[i]);
@@ -85,9 +87,9 @@ static void recount(unsigned call)
 	}
 }
 
-// Our own nothrow form has found no memory, and is counted so: a new handler may find some. libstdc++'s
-// nothrow forms call the throwing form, which is ours, and turn what is thrown, by a new handler too, into
-// NULL. C cannot.
+// Our own nothrow form has found no memory, and is counted so: a new handler may find some.
+// libstdc++'s nothrow forms call the throwing form, which is ours, and turn what is thrown, by a
+// new handler too, into NULL. C cannot.
 static NOINLINE void *nothrow_failed(size_t n, size_t align, unsigned how)
 {
 	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
@@ -98,7 +100,8 @@ static NOINLINE void *nothrow_failed(size_t n, size_t align, unsigned how)
 	static const char nothrow; // std::nothrow_t has no members
 	int array = how == NEW_ARRAY;
 	if (align > TA_GRANULE) {
-		aligned_form f = (aligned_form)cxx(array ? "_ZnamSt11align_val_tRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t");
+		aligned_form f = (aligned_form)cxx(
+			array ? "_ZnamSt11align_val_tRKSt9nothrow_t" : "_ZnwmSt11align_val_tRKSt9nothrow_t");
 		return f != NULL ? f(n, align, &nothrow) : NULL;
 	}
 	plain_form f = (plain_form)cxx(array ? "_ZnamRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t");
@@ -112,8 +115,8 @@ static NOINLINE void *new_failed(size_t n, size_t align, unsigned how, void *cal
 	handler h;
 	while (get != NULL && (h = get()) != NULL) {
 		h();
-		void *p = align > TA_GRANULE ? ta_memalign(align, n, how, caller)
-					     : ta_malloc_other(n, how, caller);
+		void *p = align > TA_GRANULE ? ta_memalign(align, n, how, caller) :
+									   ta_malloc_other(n, how, caller);
 		recount(TA_CALL_NEW);
 		recount(TA_CALL_OTHER_FAILED);
 		if (p != NULL)
@@ -169,18 +172,20 @@ HOT static NOINLINE void delete_any(void *p, size_t n, unsigned how)
 		h->Calls[how & TA_HOW_CALL]++;
 }
 
-#define NEW(symbol, ...) HOT EXPORT void *symbol(__VA_ARGS__)
+#define NEW(symbol, ...)    HOT EXPORT void *symbol(__VA_ARGS__)
 #define DELETE(symbol, ...) HOT EXPORT void symbol(void *p, ##__VA_ARGS__)
-#define UNUSED __attribute__((unused))
+#define UNUSED              __attribute__((unused))
 
-// Returns from a derived form with what the program's own basic form, if there is one, makes of the call.
-#define DERIVED_FROM(basic, ...)        \
+// Returns from a derived form with what the program's own basic form, if there is one, makes of the
+// call.
+#define DERIVED_FROM(basic, ...) \
 	if (UNLIKELY(theirs.basic != NULL)) \
 	return theirs.basic(__VA_ARGS__)
 // The same of a nothrow form; type is that of the form.
 #define NOTHROW_FROM(basic, form, type, ...) \
-	if (UNLIKELY(theirs.basic != NULL))  \
-	return nothrow_forms[form] != NULL ? ((type)nothrow_forms[form])(__VA_ARGS__, t) : theirs.basic(__VA_ARGS__)
+	if (UNLIKELY(theirs.basic != NULL)) \
+	return nothrow_forms[form] != NULL ? ((type)nothrow_forms[form])(__VA_ARGS__, t) : \
+										 theirs.basic(__VA_ARGS__)
 
 NEW(_Znwm, size_t n) { return new_throwing(n, NEW_ONE, CALLER); }
 
@@ -223,17 +228,17 @@ NEW(_ZnamSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t
 }
 
 // A delete whose derived form is given the size, or nothing that it needs.
-#define DELETE_FROM(symbol, basic, n, how, ...)    \
-	DELETE(symbol, ##__VA_ARGS__)              \
-	{                                          \
-		DERIVED_FROM(basic, p);            \
-		delete_any(p, n, how);             \
+#define DELETE_FROM(symbol, basic, n, how, ...) \
+	DELETE(symbol, ##__VA_ARGS__) \
+	{ \
+		DERIVED_FROM(basic, p); \
+		delete_any(p, n, how); \
 	}
 #define DELETE_ALIGNED_FROM(symbol, basic, n, how, ...) \
-	DELETE(symbol, ##__VA_ARGS__)                   \
-	{                                               \
-		DERIVED_FROM(basic, p, a);              \
-		delete_any(p, n, how);                  \
+	DELETE(symbol, ##__VA_ARGS__) \
+	{ \
+		DERIVED_FROM(basic, p, a); \
+		delete_any(p, n, how); \
 	}
 
 DELETE(_ZdlPv) { delete_any(p, TA_NO_SIZE, DELETE_ONE); }
@@ -245,6 +250,9 @@ DELETE_FROM(_ZdaPvm, delete_array, n, DELETE_ARRAY, size_t n)
 DELETE(_ZdlPvSt11align_val_t, UNUSED size_t a) { delete_any(p, TA_NO_SIZE, DELETE_ONE); }
 DELETE_ALIGNED_FROM(_ZdaPvSt11align_val_t, delete_aligned, TA_NO_SIZE, DELETE_ARRAY, size_t a)
 DELETE_ALIGNED_FROM(_ZdlPvmSt11align_val_t, delete_aligned, n, DELETE_ONE, size_t n, size_t a)
-DELETE_ALIGNED_FROM(_ZdaPvmSt11align_val_t, delete_array_aligned, n, DELETE_ARRAY, size_t n, size_t a)
-DELETE_ALIGNED_FROM(_ZdlPvSt11align_val_tRKSt9nothrow_t, delete_aligned, TA_NO_SIZE, DELETE_ONE, size_t a, UNUSED const void *t)
-DELETE_ALIGNED_FROM(_ZdaPvSt11align_val_tRKSt9nothrow_t, delete_array_aligned, TA_NO_SIZE, DELETE_ARRAY, size_t a, UNUSED const void *t)
+DELETE_ALIGNED_FROM(
+	_ZdaPvmSt11align_val_t, delete_array_aligned, n, DELETE_ARRAY, size_t n, size_t a)
+DELETE_ALIGNED_FROM(_ZdlPvSt11align_val_tRKSt9nothrow_t, delete_aligned, TA_NO_SIZE, DELETE_ONE,
+	size_t a, UNUSED const void *t)
+DELETE_ALIGNED_FROM(_ZdaPvSt11align_val_tRKSt9nothrow_t, delete_array_aligned, TA_NO_SIZE,
+	DELETE_ARRAY, size_t a, UNUSED const void *t)

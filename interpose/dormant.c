@@ -51,9 +51,15 @@ static void each(void (*fn)(int))
 			fn(s);
 }
 
-static void save(int s) { ta_sys4(SYS_rt_sigaction, s, 0, (uintptr_t)&before[s], sizeof(uint64_t)); }
+static void save(int s)
+{
+	ta_sys4(SYS_rt_sigaction, s, 0, (uintptr_t)&before[s], sizeof(uint64_t));
+}
 
-static void restore(int s) { ta_sys4(SYS_rt_sigaction, s, (uintptr_t)&before[s], 0, sizeof(uint64_t)); }
+static void restore(int s)
+{
+	ta_sys4(SYS_rt_sigaction, s, (uintptr_t)&before[s], 0, sizeof(uint64_t));
+}
 
 // Go's package os raises the soft limit on descriptors in every process; the host's
 // is put back.
@@ -98,7 +104,8 @@ static void await_runtime(void)
 		futex(FUTEX_WAIT, 0, &step);
 }
 
-// The first thread of the runtime that cannot go on ends the control plane, and the host goes on alone.
+// The first thread of the runtime that cannot go on ends the control plane, and the host goes on
+// alone.
 _Noreturn void ta_runtime_fails(unsigned why)
 {
 	static int failed;
@@ -114,8 +121,8 @@ _Noreturn void ta_runtime_dies(void) { ta_runtime_fails(TA_STOP_FAILURE); }
 
 void ta_control_fails(void) { tag_control_stop(TA_STOP_FAILURE); }
 
-// Makes a thread of the runtime with the stack that its system code needs: what a thread has by default is
-// much, under a limit of the address space.
+// Makes a thread of the runtime with the stack that its system code needs: what a thread has by
+// default is much, under a limit of the address space.
 static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *), void *arg)
 {
 	enum { STACK = 256 << 10 };
@@ -125,7 +132,8 @@ static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *)
 	pthread_attr_setstacksize(&small, STACK);
 	int e = __real_pthread_create(t, &small, fn, arg);
 	pthread_attr_destroy(&small);
-	return e == EINVAL ? __real_pthread_create(t, given, fn, arg) : e; // thread-local storage alone may take more
+	// thread-local storage alone may take more
+	return e == EINVAL ? __real_pthread_create(t, given, fn, arg) : e;
 }
 
 // Only the Go runtime's threads are made here, the first by Go's constructor. They
@@ -140,7 +148,8 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 		ta_signals_restore();
 		return 0;
 	}
-	int first = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) == 0; // before the new thread makes others
+	// before the new thread makes others
+	int first = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) == 0;
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -160,7 +169,8 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 HOT static int limited(int resource)
 {
 	struct rlimit r;
-	return ta_sys4(SYS_prlimit64, 0, resource, 0, (uintptr_t)&r) == 0 && r.rlim_cur != RLIM_INFINITY;
+	return ta_sys4(SYS_prlimit64, 0, resource, 0, (uintptr_t)&r) == 0 &&
+		r.rlim_cur != RLIM_INFINITY;
 }
 
 // The runtime reserves more than a gigabyte of addresses and ends the process when
@@ -207,8 +217,8 @@ HOT static void relocate(uint64_t first, uint64_t count)
 		*(uintptr_t *)(base + r[i].r_offset) = base + (uintptr_t)r[i].r_addend;
 }
 
-// Makes the data plane's tables of words whole: for settings, and for the report. Two threads may both do
-// it, they store the same.
+// Makes the data plane's tables of words whole: for settings, and for the report. Two threads may
+// both do it, they store the same.
 void ta_tables(void)
 {
 	static int done;

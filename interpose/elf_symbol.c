@@ -3,13 +3,14 @@
 #include "elf_symbol.h"
 #include "heap.h"
 
-HOT struct ta_symbols ta_symbols_of(uintptr_t base, const ElfW(Dyn) *dynamic)
+HOT struct ta_symbols ta_symbols_of(uintptr_t base, const ElfW(Dyn) * dynamic)
 {
 	struct ta_symbols s = {.base = base};
 	uintptr_t soname = 0;
 	for (const ElfW(Dyn) *d = dynamic; d != NULL && d->d_tag != DT_NULL; d++) {
 		// The loader has made addresses of them, but for the kernel's own object.
-		const void *at = (const void *)(d->d_un.d_ptr < base ? base + d->d_un.d_ptr : d->d_un.d_ptr);
+		const void *at = (const void *)(d->d_un.d_ptr < base ? base + d->d_un.d_ptr :
+															   d->d_un.d_ptr);
 		if (d->d_tag == DT_SYMTAB)
 			s.all = at;
 		else if (d->d_tag == DT_STRTAB)
@@ -40,7 +41,9 @@ HOT static int is(const struct ta_symbols *s, uint32_t i, const char *name)
 {
 	const ElfW(Sym) *y = &s->all[i];
 	unsigned type = ELF64_ST_TYPE(y->st_info);
-	return y->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) && same(s->names + y->st_name, name);
+	return y->st_shndx != SHN_UNDEF &&
+		(type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+		same(s->names + y->st_name, name);
 }
 
 // The parts of a DT_GNU_HASH table: its layout is in binutils' documentation of --hash-style.

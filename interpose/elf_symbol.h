@@ -7,14 +7,14 @@
 
 struct ta_symbols {
 	uintptr_t base;
-	const ElfW(Sym) *all;
+	const ElfW(Sym) * all;
 	const char *names;
 	const char *soname; // or NULL
 	const uint32_t *hash, *gnu_hash;
 	const uint16_t *versions; // or NULL
 };
 
-struct ta_symbols ta_symbols_of(uintptr_t base, const ElfW(Dyn) *dynamic);
+struct ta_symbols ta_symbols_of(uintptr_t base, const ElfW(Dyn) * dynamic);
 
 // The number of the first function of that name that the object defines after the number `after`,
 // in whatever version; 0 for none. Begin with 0.

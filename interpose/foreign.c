@@ -32,12 +32,13 @@ static uintptr_t program_break(void) { return ta_sys4(SYS_brk, 0, 0, 0, 0); }
 // has used that malloc yet.
 HOT void ta_libc_mark(void) { first_break = program_break(); }
 
-// Finds the functions that blocks of others go to, and all blocks where everything is passed on: the
-// next library's, or the program's where it has a malloc of its own. It happens at boot: afterwards libc's
-// symbols may lead to ours (libc_deepbind.c).
+// Finds the functions that blocks of others go to, and all blocks where everything is passed on:
+// the next library's, or the program's where it has a malloc of its own. It happens at boot:
+// afterwards libc's symbols may lead to ours (libc_deepbind.c).
 HOT void ta_libc_resolve(void)
 {
-	static const char names[][20] HOT_DATA = {"malloc", "free", "calloc", "realloc", "memalign", "malloc_usable_size"};
+	static const char names[][20] HOT_DATA = {
+		"malloc", "free", "calloc", "realloc", "memalign", "malloc_usable_size"};
 	enum { N = sizeof names / sizeof *names };
 	_Static_assert(sizeof ta_libc == N * sizeof(void *), "one name each");
 	void *found[N];
@@ -61,7 +62,8 @@ static int libc_chunk(uintptr_t p)
 	uintptr_t *heap = (uintptr_t *)(p & ~(heap_max - 1));
 	if (!(size & ARENA) || !ta_readable((uintptr_t)heap) || !ta_readable((uintptr_t)(heap + 2)))
 		return 0;
-	return heap[0] != 0 && heap[2] % 4096 == 0 && heap[2] <= heap_max && p - (uintptr_t)heap < heap[2];
+	return heap[0] != 0 && heap[2] % 4096 == 0 && heap[2] <= heap_max &&
+		p - (uintptr_t)heap < heap[2];
 }
 
 // In a program whose malloc is another's every foreign block is that one's.

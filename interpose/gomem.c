@@ -1,14 +1,15 @@
 // Memory of the Go runtime, should it start.
 //
-// The runtime gets its memory from cgo's functions x_cgo_mmap and x_cgo_munmap, which the linker's --wrap
-// leads here. It reserves more than a gigabyte of addresses and uses some megabytes of them: the host may
-// have a limit of addresses (RLIMIT_AS) later. So what is not in use goes back when the runtime has
-// started. What the runtime asks for then is mapped where it was reserved, if the addresses are still free.
+// The runtime gets its memory from cgo's functions x_cgo_mmap and x_cgo_munmap, which the linker's
+// --wrap leads here. It reserves more than a gigabyte of addresses and uses some megabytes of them:
+// the host may have a limit of addresses (RLIMIT_AS) later. So what is not in use goes back when
+// the runtime has started. What the runtime asks for then is mapped where it was reserved, if the
+// addresses are still free.
 //
 // What it uses goes to the slowest tier's nodes (alloc.PlaceControl).
 //
-// The runtime ends the process when it gets no memory. Here its thread stays where it is instead, the
-// control plane ends, and the host goes on.
+// The runtime ends the process when it gets no memory. Here its thread stays where it is instead,
+// the control plane ends, and the host goes on.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -20,15 +21,15 @@
 #include "tag.h"
 
 #ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
+#	define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
 struct range {
 	uintptr_t from, to;
 };
 
-// Addresses that the runtime has reserved and not mapped. Where there is no room in the table they stay
-// reserved for good.
+// Addresses that the runtime has reserved and not mapped. Where there is no room in the table they
+// stay reserved for good.
 enum { RANGES = 64 };
 static struct range idle[RANGES];
 static unsigned ranges;
@@ -41,7 +42,8 @@ static void add(uintptr_t from, uintptr_t to)
 		idle[ranges++] = (struct range){from, to};
 }
 
-// Takes the addresses between from and to out of the table, and returns how many of them were in it.
+// Takes the addresses between from and to out of the table, and returns how many of them were in
+// it.
 static uintptr_t take(uintptr_t from, uintptr_t to)
 {
 	uintptr_t taken = 0;
@@ -72,7 +74,8 @@ void ta_runtime_trim(void)
 	pthread_mutex_unlock(&lock);
 }
 
-// Maps as the runtime asks. It fails rather than to replace what another has mapped where addresses went back.
+// Maps as the runtime asks. It fails rather than to replace what another has mapped where addresses
+// went back.
 static void *map(void *addr, uintptr_t n, int prot, int flags, int fd, off_t offset)
 {
 	uintptr_t had = flags & MAP_FIXED ? take((uintptr_t)addr, (uintptr_t)addr + n) : 0;
@@ -82,7 +85,8 @@ static void *map(void *addr, uintptr_t n, int prot, int flags, int fd, off_t off
 		flags = (flags & ~MAP_FIXED) | MAP_FIXED_NOREPLACE;
 	}
 	void *p = mmap(addr, n, prot, flags, fd, offset);
-	if (p != MAP_FAILED && flags & MAP_FIXED_NOREPLACE && p != addr) { // a kernel that does not know the flag
+	// a kernel that does not know the flag
+	if (p != MAP_FAILED && flags & MAP_FIXED_NOREPLACE && p != addr) {
 		munmap(p, n);
 		return MAP_FAILED;
 	}
@@ -91,7 +95,8 @@ static void *map(void *addr, uintptr_t n, int prot, int flags, int fd, off_t off
 	return p;
 }
 
-uintptr_t __wrap_x_cgo_mmap(void *addr, uintptr_t n, int32_t prot, int32_t flags, int32_t fd, uint32_t offset)
+uintptr_t __wrap_x_cgo_mmap(
+	void *addr, uintptr_t n, int32_t prot, int32_t flags, int32_t fd, uint32_t offset)
 {
 	pthread_mutex_lock(&lock);
 	void *p = map(addr, n, prot, flags, fd, offset);
@@ -113,8 +118,8 @@ void __wrap_x_cgo_munmap(void *addr, uintptr_t n)
 	pthread_mutex_unlock(&lock);
 }
 
-// cgo makes a thread with a block from malloc, and ends the process when it gets none. What is freed here the next
-// call of the same thread finds.
+// cgo makes a thread with a block from malloc, and ends the process when it gets none. What is
+// freed here the next call of the same thread finds.
 void __real_x_cgo_thread_start(void *start);
 void __wrap_x_cgo_thread_start(void *start)
 {

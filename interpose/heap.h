@@ -9,15 +9,16 @@
 // a vector register: longer than two stores.
 #pragma GCC optimize("no-tree-slp-vectorize")
 
-#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define EXPORT __attribute__((visibility("default")))
-#define NOINLINE __attribute__((noinline))
+#define EXPORT      __attribute__((visibility("default")))
+#define NOINLINE    __attribute__((noinline))
 
 // What every process runs: it lies together in front of all other code, since each
 // touched 64 KiB of a library's text are resident.
 #define HOT __attribute__((hot))
-#define HOT_DATA __attribute__((section(".rodata.near"))) // constants that every process reads: order.ld
+// Constants that every process reads: order.ld.
+#define HOT_DATA __attribute__((section(".rodata.near")))
 
 // What is called most begins a cache line: elsewhere it took up to 1.3 times as long, by chance.
 #define LINE __attribute__((aligned(64)))
@@ -83,8 +84,8 @@ static inline void *ta_unspill(struct ta_spill *s)
 
 // malloc in 15 instructions when the thread's page has a block: round, bound,
 // load the heap, load the page, pop (load, test, load, store), count, clear the
-// free mark, return. Larger sizes compute their class first, and look at the spill list before the page: its blocks are
-// likely in the cache.
+// free mark, return. Larger sizes compute their class first, and look at the spill list before the
+// page: its blocks are likely in the cache.
 HOT static inline void *ta_malloc_fast(size_t n)
 {
 	void *p;
@@ -133,8 +134,8 @@ static inline void ta_spill(struct ta_spill *s, uint64_t *b)
 	s->Head = (uint64_t)b;
 }
 
-// Puts a block on a ring, where that has room. A signal handler that does so in between moves the tail on, and takes the slot; the
-// exchange is without a lock, for nobody else does.
+// Puts a block on a ring, where that has room. A signal handler that does so in between moves the
+// tail on, and takes the slot; the exchange is without a lock, for nobody else does.
 static inline int ta_post(ta_ring *r, uint64_t *b)
 {
 	uint64_t tail = r->Tail;
@@ -149,16 +150,25 @@ static inline int ta_post(ta_ring *r, uint64_t *b)
 			}
 		}
 		r->Slots[tail % TA_RING_SLOTS] = (uint64_t)b;
-		__asm__ volatile("cmpxchg %3, %1" : "=@ccz"(done), "+m"(r->Tail), "+a"(tail) : "r"(tail + 1) : "memory");
+		__asm__ volatile("cmpxchg %3, %1"
+						 : "=@ccz"(done), "+m"(r->Tail), "+a"(tail)
+						 : "r"(tail + 1)
+						 : "memory");
 	} while (UNLIKELY(!done));
 	return 1;
 }
 
 // The heap of a page that is one's, or a value up to TA_OWNER_HUGE or one more.
-static inline ta_heap *ta_heap_of(ta_page *pg) { return (ta_heap *)(pg->Owner & ~(TA_OWNER_FULL | TA_OWNER_WARM)); }
+static inline ta_heap *ta_heap_of(ta_page *pg)
+{
+	return (ta_heap *)(pg->Owner & ~(TA_OWNER_FULL | TA_OWNER_WARM));
+}
 
 // The ring that leads to a heap, or another or NULL where there is none.
-static inline ta_ring *ta_ring_to(ta_heap *owner) { return ta_self->Out[owner->Number % TA_OUT_SLOTS]; }
+static inline ta_ring *ta_ring_to(ta_heap *owner)
+{
+	return ta_self->Out[owner->Number % TA_OUT_SLOTS];
+}
 
 // free in 37 instructions when the block belongs to the thread's heap: the page
 // map (11), the owner (3), start of a block (8), not marked free (2), mark and push
@@ -166,12 +176,14 @@ static inline ta_ring *ta_ring_to(ta_heap *owner) { return ta_self->Out[owner->N
 // fn is the name that the
 // program called, how what counts its calls that free no block of ours and the family of
 // the function (see alloc.HowNew), size what it says of the block's.
-static inline __attribute__((always_inline)) void ta_free_fast(void *p, const char *fn, unsigned how, size_t size)
+static inline __attribute__((always_inline)) void ta_free_fast(
+	void *p, const char *fn, unsigned how, size_t size)
 {
 	ta_page *pg = ta_lookup(p);
 	if (UNLIKELY(pg == NULL))
 		return ta_free_slow(p, fn, how, size);
-	uint64_t other = pg->Owner ^ (uint64_t)ta_self; // nothing but flags where it is the thread's own
+	// Nothing but flags where it is the thread's own.
+	uint64_t other = pg->Owner ^ (uint64_t)ta_self;
 	if (LIKELY(other == 0)) {
 		if (UNLIKELY(!ta_sane(pg, p)))
 			return ta_free_other(pg, p, fn, how, size);
@@ -217,7 +229,7 @@ void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t siz
 void *ta_memalign(size_t align, size_t n, unsigned how, void *caller);
 size_t ta_usable(void *p, const char *fn);
 #define TA_NOT_OURS SIZE_MAX
-#define TA_NO_SIZE SIZE_MAX // where a function that frees is not told
+#define TA_NO_SIZE  SIZE_MAX // where a function that frees is not told
 
 #define CALLER __builtin_return_address(0)
 

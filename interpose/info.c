@@ -14,13 +14,13 @@
 #include "tieralloc.h"
 
 // Where malloc is passed on to libc, so are the questions about it.
-#define PASS_ON(name, ...)                                                  \
-	do {                                                                \
-		if (ta_passes()) {                                          \
+#define PASS_ON(name, ...) \
+	do { \
+		if (ta_passes()) { \
 			__typeof__(&name) f = (__typeof__(&name))ta_symbol_next(#name); \
-			if (f != NULL)                                      \
-				return f(__VA_ARGS__);                      \
-		}                                                           \
+			if (f != NULL) \
+				return f(__VA_ARGS__); \
+		} \
 	} while (0)
 
 static int ta_passes(void)
@@ -112,9 +112,9 @@ EXPORT int malloc_info(int options, FILE *out)
 		"<aspace type=\"total\" size=\"%ju\"/>\n"
 		"</heap>\n"
 		"</malloc>\n",
-		(uintmax_t)s.spans_free, (uintmax_t)s.bytes_cached,
-		(uintmax_t)s.huge_blocks_live, (uintmax_t)s.huge_bytes_live,
-		(uintmax_t)s.bytes_committed, (uintmax_t)s.bytes_peak, (uintmax_t)s.bytes_mapped);
+		(uintmax_t)s.spans_free, (uintmax_t)s.bytes_cached, (uintmax_t)s.huge_blocks_live,
+		(uintmax_t)s.huge_bytes_live, (uintmax_t)s.bytes_committed, (uintmax_t)s.bytes_peak,
+		(uintmax_t)s.bytes_mapped);
 	return n < 0 ? -1 : 0;
 }
 
@@ -136,8 +136,8 @@ EXPORT void malloc_stats(void)
 		"in use bytes     = %10ju\n"
 		"max mmap bytes   = %10ju\n",
 		(uintmax_t)(s.bytes_committed - s.huge_bytes_live),
-		(uintmax_t)(s.bytes_live - s.huge_bytes_live),
-		(uintmax_t)s.bytes_committed, (uintmax_t)s.bytes_live, (uintmax_t)s.bytes_peak);
+		(uintmax_t)(s.bytes_live - s.huge_bytes_live), (uintmax_t)s.bytes_committed,
+		(uintmax_t)s.bytes_live, (uintmax_t)s.bytes_peak);
 	pthread_setcancelstate(state, NULL);
 }
 

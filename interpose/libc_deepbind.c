@@ -1,9 +1,9 @@
 // RTLD_DEEPBIND. A library that is opened with it finds libc's malloc before ours, while what libc
-// allocates for it (strdup, getline) comes from ours. So before the first such library is opened, libc's
-// dynamic symbols of the malloc family are made to lead where the program's own search leads: to our
-// functions, or to those of a library in front that wraps them. The loader and dlsym then find these
-// wherever they look. All other symbols bind as the caller asked, and a library that brings a malloc of its
-// own keeps it.
+// allocates for it (strdup, getline) comes from ours. So before the first such library is opened,
+// libc's dynamic symbols of the malloc family are made to lead where the program's own search
+// leads: to our functions, or to those of a library in front that wraps them. The loader and dlsym
+// then find these wherever they look. All other symbols bind as the caller asked, and a library
+// that brings a malloc of its own keeps it.
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include "heap.h"
@@ -24,8 +24,8 @@ static int protection(const struct ta_symbols *libc)
 	uintptr_t at = (uintptr_t)libc->all - libc->base;
 	for (int i = 0; i < e->e_phnum; i++)
 		if (ph[i].p_type == PT_LOAD && at >= ph[i].p_vaddr && at < ph[i].p_vaddr + ph[i].p_memsz)
-			return (ph[i].p_flags & PF_R ? PROT_READ : 0) | (ph[i].p_flags & PF_W ? PROT_WRITE : 0) |
-			       (ph[i].p_flags & PF_X ? PROT_EXEC : 0);
+			return (ph[i].p_flags & PF_R ? PROT_READ : 0) |
+				(ph[i].p_flags & PF_W ? PROT_WRITE : 0) | (ph[i].p_flags & PF_X ? PROT_EXEC : 0);
 	return PROT_READ;
 }
 
@@ -48,9 +48,10 @@ static void lead(const struct ta_symbols *libc, const char *name, uintptr_t to)
 
 static int redirect(void)
 {
-	static const char family[][24] = {"malloc", "free", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc",
-		"posix_memalign", "valloc", "pvalloc", "cfree", "malloc_usable_size", "free_sized", "free_aligned_sized",
-		"malloc_trim", "mallopt", "mallinfo", "mallinfo2", "malloc_info", "malloc_stats", "__libc_malloc", "__libc_free",
+	static const char family[][24] = {"malloc", "free", "calloc", "realloc", "reallocarray",
+		"memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc", "cfree",
+		"malloc_usable_size", "free_sized", "free_aligned_sized", "malloc_trim", "mallopt",
+		"mallinfo", "mallinfo2", "malloc_info", "malloc_stats", "__libc_malloc", "__libc_free",
 		"__libc_calloc", "__libc_realloc", "__libc_memalign", "__libc_valloc", "__libc_pvalloc"};
 	const struct ta_symbols *libc = ta_libc_symbols();
 	int prot = protection(libc);
@@ -62,8 +63,8 @@ static int redirect(void)
 	return 1;
 }
 
-// Called for a library that is to be opened with RTLD_DEEPBIND. Returns 0 when it must be opened without:
-// the kernel does not let libc's symbols be written to.
+// Called for a library that is to be opened with RTLD_DEEPBIND. Returns 0 when it must be opened
+// without: the kernel does not let libc's symbols be written to.
 int ta_deepbind(void)
 {
 	if (ta_mode != TA_ACTIVE || !ta_symbols_in_front())

@@ -6,8 +6,8 @@
 #include "life.h"
 #include "syscall.h"
 
-// Until they are resolved, for the little that is copied before: with a static address each would be a
-// relocation in every process.
+// Until they are resolved, for the little that is copied before: with a static address each would
+// be a relocation in every process.
 HOT static void *copy(void *to, const void *from, size_t n)
 {
 	void *result = to;
@@ -37,11 +37,13 @@ HOT void *memset(void *to, int byte, size_t n)
 }
 
 // The objects of a program are listed in the order in which its symbols are searched: the program,
-// what is preloaded, what they need. Those are never unloaded, so the list up to the last of them does
-// not change. What dlopen loads comes behind.
+// what is preloaded, what they need. Those are never unloaded, so the list up to the last of them
+// does not change. What dlopen loads comes behind.
 static struct link_map *head, *us;
-static struct link_map *last;  // as far as is known: where we were loaded by dlopen, libc or the loader behind it
-static struct link_map *after; // where RTLD_NEXT begins: behind us; with the program, where dlopen has put us behind libc
+// as far as is known: where we were loaded by dlopen, libc or the loader behind it
+static struct link_map *last;
+// where RTLD_NEXT begins: behind us; with the program, where dlopen has put us behind libc
+static struct link_map *after;
 static struct ta_symbols libc_symbols;
 
 const struct ta_symbols *ta_libc_symbols(void) { return &libc_symbols; }
@@ -76,14 +78,15 @@ HOT static int found_in(struct link_map *list)
 	return us != NULL && after != NULL;
 }
 
-// A program that is linked statically and has loaded us by dlopen has no such list. libc's functions are all
-// that is known there.
+// A program that is linked statically and has loaded us by dlopen has no such list. libc's
+// functions are all that is known there.
 static int look_for_libc(struct dl_phdr_info *o, size_t size, void *unused)
 {
 	for (int i = 0; i < o->dlpi_phnum; i++) {
 		if (o->dlpi_phdr[i].p_type != PT_DYNAMIC)
 			continue;
-		struct ta_symbols s = ta_symbols_of(o->dlpi_addr, (const ElfW(Dyn) *)(o->dlpi_addr + o->dlpi_phdr[i].p_vaddr));
+		struct ta_symbols s = ta_symbols_of(
+			o->dlpi_addr, (const ElfW(Dyn) *)(o->dlpi_addr + o->dlpi_phdr[i].p_vaddr));
 		if (is_libc(&s))
 			libc_symbols = s;
 	}
@@ -131,12 +134,17 @@ HOT void *ta_symbol_before(const char *name)
 	return NULL;
 }
 
-HOT void *ta_symbol_first(const char *name) { return find_objects() ? first_from(head, NULL, name) : NULL; }
+HOT void *ta_symbol_first(const char *name)
+{
+	return find_objects() ? first_from(head, NULL, name) : NULL;
+}
 
-enum { NAME = 24 }; // the names stand in place: a pointer to each would be a relocation in every process
+// the names stand in place: a pointer to each would be a relocation in every process
+enum { NAME = 24 };
 
 // Fills a table of functions with those that the object has and the table lacks.
-HOT static void fill_in(void **table, const char (*names)[NAME], size_t n, const struct ta_symbols *s)
+HOT static void fill_in(
+	void **table, const char (*names)[NAME], size_t n, const struct ta_symbols *s)
 {
 	for (size_t i = 0; i < n; i++)
 		if (table[i] == NULL)
@@ -145,8 +153,10 @@ HOT static void fill_in(void **table, const char (*names)[NAME], size_t n, const
 
 HOT static void resolve_own(void)
 {
-	static const char own_names[][NAME] HOT_DATA = {"memcpy", "memset", "pthread_key_create", "pthread_key_delete", "pthread_setspecific",
-		"__register_atfork", "__cxa_atexit", "__cxa_at_quick_exit", "_IO_list_lock", "_IO_list_unlock", "_IO_list_resetlock", "getauxval"};
+	static const char own_names[][NAME] HOT_DATA = {"memcpy", "memset", "pthread_key_create",
+		"pthread_key_delete", "pthread_setspecific", "__register_atfork", "__cxa_atexit",
+		"__cxa_at_quick_exit", "_IO_list_lock", "_IO_list_unlock", "_IO_list_resetlock",
+		"getauxval"};
 	enum { N = sizeof own_names / NAME };
 	_Static_assert(sizeof ta_own == N * sizeof(void *), "one name each");
 	struct ta_own own = {0};
@@ -156,7 +166,8 @@ HOT static void resolve_own(void)
 
 HOT static void resolve_next(void)
 {
-	static const char next_names[][NAME] HOT_DATA = {"dlopen", "dlmopen", "dlclose", "dlsym", "prctl", "pthread_setname_np", "_exit"};
+	static const char next_names[][NAME] HOT_DATA = {
+		"dlopen", "dlmopen", "dlclose", "dlsym", "prctl", "pthread_setname_np", "_exit"};
 	enum { N = sizeof next_names / NAME };
 	_Static_assert(sizeof ta_next == N * sizeof(void *), "one name each");
 	for (struct link_map *m = after; m != NULL; m = m != last ? m->l_next : NULL) {

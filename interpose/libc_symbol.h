@@ -18,7 +18,8 @@ struct ta_own { // in the order of own_names
 	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
 	int (*cxa_atexit)(void (*)(void *), void *, void *);
 	int (*cxa_at_quick_exit)(void (*)(void *), void *);
-	void (*list_lock)(void), (*list_unlock)(void), (*list_resetlock)(void); // NULL where libc has none
+	// NULL where libc has none
+	void (*list_lock)(void), (*list_unlock)(void), (*list_resetlock)(void);
 	unsigned long (*getauxval)(unsigned long);
 };
 extern struct ta_own ta_own;

@@ -106,13 +106,14 @@ void ta_fork_unseen(void)
 }
 
 // Whether the calling thread has thread-local storage that libc made. A child of clone may have
-// none at all, or a block of zeros. libc's begins with its own address, and has it once more 16 bytes on
-// (tcbhead_t of glibc's sysdeps/x86_64/nptl/tls.h).
+// none at all, or a block of zeros. libc's begins with its own address, and has it once more 16
+// bytes on (tcbhead_t of glibc's sysdeps/x86_64/nptl/tls.h).
 static int has_tls(void)
 {
 	uintptr_t tcb = 0;
 	ta_sys4(SYS_arch_prctl, ARCH_GET_FS, (uintptr_t)&tcb, 0, 0);
-	return tcb != 0 && tcb % 16 == 0 && ta_readable(tcb) && ta_readable(tcb + 16) && ((uintptr_t *)tcb)[0] == tcb && ((uintptr_t *)tcb)[2] == tcb;
+	return tcb != 0 && tcb % 16 == 0 && ta_readable(tcb) && ta_readable(tcb + 16) &&
+		((uintptr_t *)tcb)[0] == tcb && ((uintptr_t *)tcb)[2] == tcb;
 }
 
 int ta_thread_is_ours(void) { return ta_pid() == recorded_pid && has_tls(); }
@@ -165,7 +166,8 @@ enum {
 HOT static void watch_forks(void)
 {
 	enum { PAGE = 4096 };
-	long page = ta_sys(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uintptr_t)-1, 0);
+	long page = ta_sys(
+		SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uintptr_t)-1, 0);
 	if (page > 0 && ta_sys4(SYS_madvise, (uintptr_t)page, PAGE, MADV_WIPEONFORK, 0) == 0) {
 		ta_alive = (volatile uint64_t *)page;
 		*ta_alive = 1;

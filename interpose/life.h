@@ -18,9 +18,9 @@ static inline void ta_ready(void)
 		ta_boot();
 }
 
-// Whether the calling thread is one of this process and has thread-local storage. A child of vfork or
-// of clone with CLONE_VM shares our memory and is another process; what it may call asks this before it
-// uses any thread state.
+// Whether the calling thread is one of this process and has thread-local storage. A child of vfork
+// or of clone with CLONE_VM shares our memory and is another process; what it may call asks this
+// before it uses any thread state.
 int ta_thread_is_ours(void);
 
 // Finds what the program brings of the functions that others of ours are derived from.
@@ -40,7 +40,8 @@ void ta_fork_unseen(void);
 extern int ta_wants_runtime;
 // Called by the control plane when the Go runtime has started.
 void ta_runtime_ready(void);
-// Ends the control plane, for a thread of the Go runtime that cannot go on: it never returns. why is one of TA_STOP_…
+// Ends the control plane, for a thread of the Go runtime that cannot go on: it never returns. why
+// is one of TA_STOP_…
 _Noreturn void ta_runtime_fails(unsigned why);
 // What the runtime's fatal errors come to, instead of ending the process.
 _Noreturn void ta_runtime_dies(void);

@@ -126,7 +126,8 @@ HOT void ta_free_checked(void *p, const char *fn, unsigned how, size_t size)
 			count(h, how & TA_HOW_CALL);
 		ta_leave(h);
 	} else if (ta_mode != TA_PASS) { // no memory for a heap
-		why = p != NULL ? tag_free_poor(ta_token(), (uintptr_t)p, how, size, (uintptr_t)fn) : TA_FREE_OK;
+		why = p != NULL ? tag_free_poor(ta_token(), (uintptr_t)p, how, size, (uintptr_t)fn) :
+						  TA_FREE_OK;
 	}
 	if (why == TA_FREE_FOREIGN && p != NULL) {
 		if (ta_mode == TA_PASS || ta_libc_has(p))
@@ -151,8 +152,10 @@ HOT static int push_remote(ta_page *pg, uint64_t *b)
 			return 0;
 		}
 		b[0] = old & TA_REMOTE_ADDR;
-		next = (uint64_t)b | ((old >> TA_REMOTE_SHIFT) + 1) << TA_REMOTE_SHIFT | (old & TA_REMOTE_IN_FLIGHT);
-	} while (!__atomic_compare_exchange_n(&pg->Remote, &old, next, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+		next = (uint64_t)b | ((old >> TA_REMOTE_SHIFT) + 1) << TA_REMOTE_SHIFT |
+			(old & TA_REMOTE_IN_FLIGHT);
+	} while (!__atomic_compare_exchange_n(
+		&pg->Remote, &old, next, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 	ta_self->Remotes++;
 	return 1;
 }
@@ -184,12 +187,14 @@ HOT static int free_by(ta_page *pg, ta_heap *owner, uint64_t *b)
 }
 
 // Frees p, in pg, where the fast path cannot.
-LINE HOT NOINLINE void ta_free_other(ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
+LINE HOT NOINLINE void ta_free_other(
+	ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
 	if (UNLIKELY(ta_secure))
 		return ta_secure_free(pg, p, fn, how, size);
 	ta_heap *owner = ta_heap_of(pg);
-	if ((uint64_t)owner <= TA_OWNER_HUGE || ta_self == &ta_heap_none || !ta_sane(pg, p) || !free_by(pg, owner, p))
+	if ((uint64_t)owner <= TA_OWNER_HUGE || ta_self == &ta_heap_none || !ta_sane(pg, p) ||
+		!free_by(pg, owner, p))
 		ta_free_checked(p, fn, how, size);
 }
 
@@ -204,7 +209,10 @@ HOT NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t siz
 
 HOT NOINLINE void *ta_malloc_any(size_t n) { return ta_malloc_fast(n); }
 
-HOT NOINLINE void ta_free_any(void *p, const char *fn, unsigned how, size_t size) { ta_free_fast(p, fn, how, size); }
+HOT NOINLINE void ta_free_any(void *p, const char *fn, unsigned how, size_t size)
+{
+	ta_free_fast(p, fn, how, size);
+}
 
 HOT NOINLINE void ta_page_empty(ta_page *pg)
 {
@@ -282,7 +290,8 @@ HOT static NOINLINE size_t usable_slow(void *p)
 HOT EXPORT size_t malloc_usable_size(void *p)
 {
 	ta_page *pg = ta_lookup(p);
-	if (UNLIKELY(pg == NULL || pg->Owner <= TA_OWNER_HUGE || !ta_sane(pg, p) || ta_self == &ta_heap_none))
+	if (UNLIKELY(pg == NULL || pg->Owner <= TA_OWNER_HUGE || !ta_sane(pg, p) ||
+			ta_self == &ta_heap_none))
 		return usable_slow(p);
 	count(ta_self, TA_CALL_USABLE_SIZE);
 	return pg->Size;
@@ -301,9 +310,9 @@ HOT static NOINLINE void *memalign_slow(size_t align, size_t n, unsigned how, vo
 	return p != NULL ? p : no_memory();
 }
 
-// A block at a multiple of align, a power of two, where the thread's page has one, or NULL. The class of a size that is a
-// multiple of align, up to a slice, has blocks at multiples of it (see alloc.Aligned). A rule goes by the size before it
-// is rounded.
+// A block at a multiple of align, a power of two, where the thread's page has one, or NULL. The
+// class of a size that is a multiple of align, up to a slice, has blocks at multiples of it (see
+// alloc.Aligned). A rule goes by the size before it is rounded.
 HOT static NOINLINE void *memalign_fast(size_t align, size_t n, unsigned how)
 {
 	if (UNLIKELY(align > 1ul << TA_SLICE_SHIFT || n - 1 >= TA_MAX_CLASS || ta_rules))

@@ -59,7 +59,8 @@ static int enter(CUdeviceptr p)
 	if (LIKELY(ta_cu.cuCtxGetCurrent(&c) != CUDA_SUCCESS || c != NULL))
 		return 0;
 	if (ta_cu.cuPointerGetAttribute == NULL ||
-		ta_cu.cuPointerGetAttribute(&c, CU_POINTER_ATTRIBUTE_CONTEXT, p) != CUDA_SUCCESS || c == NULL)
+		ta_cu.cuPointerGetAttribute(&c, CU_POINTER_ATTRIBUTE_CONTEXT, p) != CUDA_SUCCESS ||
+		c == NULL)
 		return 0;
 	return ta_cu.cuCtxPushCurrent_v2(c) == CUDA_SUCCESS;
 }
@@ -111,20 +112,25 @@ static int is_place(ta_location l)
 // The processors of a system: its devices, and the host as a whole.
 static int is_processor(ta_location l)
 {
-	return is_place(l) && (l.kind == CU_MEM_LOCATION_TYPE_DEVICE || l.kind == CU_MEM_LOCATION_TYPE_HOST);
+	return is_place(l) &&
+		(l.kind == CU_MEM_LOCATION_TYPE_DEVICE || l.kind == CU_MEM_LOCATION_TYPE_HOST);
 }
 
 static CUmemLocation location_of(ta_location l) { return (CUmemLocation){l.kind, l.id}; }
 
 // For drivers before 12.2, which know devices by ordinal, and one host.
-static CUdevice ordinal_of(ta_location l) { return l.kind == CU_MEM_LOCATION_TYPE_DEVICE ? l.id : CU_DEVICE_CPU; }
+static CUdevice ordinal_of(ta_location l)
+{
+	return l.kind == CU_MEM_LOCATION_TYPE_DEVICE ? l.id : CU_DEVICE_CPU;
+}
 
 EXPORT int ta_managed_advise(void *p, size_t n, int advice, ta_location where)
 {
 	switch (advice) {
 	case CU_MEM_ADVISE_SET_READ_MOSTLY:
 	case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
-	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: // the driver does not look at it, but it is to be one
+	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: // the driver does not look at it, but it is to be
+												 // one
 		where = (ta_location){CU_MEM_LOCATION_TYPE_HOST, 0};
 		break;
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
@@ -145,8 +151,9 @@ EXPORT int ta_managed_advise(void *p, size_t n, int advice, ta_location where)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	CUdeviceptr at = (CUdeviceptr)p;
 	int entered = enter(at);
-	CUresult e = ta_cu.cuMemAdvise_v2 != NULL ? ta_cu.cuMemAdvise_v2(at, n, advice, location_of(where))
-						  : ta_cu.cuMemAdvise(at, n, advice, ordinal_of(where));
+	CUresult e = ta_cu.cuMemAdvise_v2 != NULL ?
+		ta_cu.cuMemAdvise_v2(at, n, advice, location_of(where)) :
+		ta_cu.cuMemAdvise(at, n, advice, ordinal_of(where));
 	return leave(entered, e);
 }
 
@@ -164,7 +171,8 @@ struct places {
 
 static int is_same(ta_location a, ta_location b)
 {
-	int numbered = a.kind == CU_MEM_LOCATION_TYPE_DEVICE || a.kind == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	int numbered = a.kind == CU_MEM_LOCATION_TYPE_DEVICE ||
+		a.kind == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 	return a.kind == b.kind && (a.id == b.id || !numbered);
 }
 
@@ -194,7 +202,8 @@ static CUresult gather(struct places *s, const ta_location *where, size_t n)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (UNLIKELY(s->count > PLACES)) {
 		s->bytes = s->count * (sizeof *s->where + sizeof *s->first);
-		s->mapped = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		s->mapped = mmap(
+			NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (s->mapped == MAP_FAILED)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		s->first = s->mapped;
@@ -215,10 +224,11 @@ static void end_places(struct places *s)
 }
 
 // The driver does not change the lists that it is given, though its types do not say so.
-typedef CUresult (*batch_call)(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long, CUstream);
+typedef CUresult (*batch_call)(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t,
+	unsigned long long, CUstream);
 
-static CUresult batch(batch_call call, void *const *p, const size_t *n, size_t count, const ta_location *where, size_t wheres,
-	CUstream s)
+static CUresult batch(batch_call call, void *const *p, const size_t *n, size_t count,
+	const ta_location *where, size_t wheres, CUstream s)
 {
 	struct places places;
 	if (call == NULL)
@@ -236,15 +246,20 @@ static CUresult prefetch_one(CUdeviceptr p, size_t n, ta_location where, CUstrea
 {
 	if (!is_place(where))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (ta_cu.cuMemPrefetchAsync_v2 == NULL && (ta_cu.cuMemPrefetchAsync == NULL || !is_processor(where)))
+	if (ta_cu.cuMemPrefetchAsync_v2 == NULL &&
+		(ta_cu.cuMemPrefetchAsync == NULL || !is_processor(where)))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	int entered = enter(p);
-	CUresult e = ta_cu.cuMemPrefetchAsync_v2 != NULL ? ta_cu.cuMemPrefetchAsync_v2(p, n, location_of(where), 0, s)
-							 : ta_cu.cuMemPrefetchAsync(p, n, ordinal_of(where), s);
+	CUresult e = ta_cu.cuMemPrefetchAsync_v2 != NULL ?
+		ta_cu.cuMemPrefetchAsync_v2(p, n, location_of(where), 0, s) :
+		ta_cu.cuMemPrefetchAsync(p, n, ordinal_of(where), s);
 	return leave(entered, e);
 }
 
-static int is_list(void *const *p, const size_t *n, size_t count) { return p != NULL && n != NULL && count != 0; }
+static int is_list(void *const *p, const size_t *n, size_t count)
+{
+	return p != NULL && n != NULL && count != 0;
+}
 
 // One place for all targets, or one for each.
 static int is_paired(const ta_location *where, size_t wheres, size_t count)
@@ -252,7 +267,8 @@ static int is_paired(const ta_location *where, size_t wheres, size_t count)
 	return where != NULL && (wheres == 1 || wheres == count);
 }
 
-EXPORT int ta_managed_prefetch(void *const *p, const size_t *n, size_t count, const ta_location *where, size_t wheres, void *stream)
+EXPORT int ta_managed_prefetch(void *const *p, const size_t *n, size_t count,
+	const ta_location *where, size_t wheres, void *stream)
 {
 	if (!is_list(p, n, count) || !is_paired(where, wheres, count))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -263,8 +279,8 @@ EXPORT int ta_managed_prefetch(void *const *p, const size_t *n, size_t count, co
 	return batch(ta_cu.cuMemPrefetchBatchAsync, p, n, count, where, wheres, stream);
 }
 
-EXPORT int ta_managed_discard_prefetch(void *const *p, const size_t *n, size_t count, const ta_location *where, size_t wheres,
-	void *stream)
+EXPORT int ta_managed_discard_prefetch(void *const *p, const size_t *n, size_t count,
+	const ta_location *where, size_t wheres, void *stream)
 {
 	if (!is_list(p, n, count) || !is_paired(where, wheres, count))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -282,7 +298,8 @@ EXPORT int ta_managed_discard(void *const *p, const size_t *n, size_t count, voi
 	if (ta_cu.cuMemDiscardBatchAsync == NULL)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	int entered = enter((CUdeviceptr)p[0]);
-	return leave(entered, ta_cu.cuMemDiscardBatchAsync((CUdeviceptr *)p, (size_t *)n, count, 0, stream));
+	return leave(
+		entered, ta_cu.cuMemDiscardBatchAsync((CUdeviceptr *)p, (size_t *)n, count, 0, stream));
 }
 
 EXPORT int ta_managed_get(const void *p, size_t n, int attribute, int *out, size_t count)

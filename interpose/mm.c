@@ -4,10 +4,12 @@
 #include "mm.h"
 
 _Static_assert(sizeof(ta_mm_info) == sizeof(struct ta_share_info), "filled in by package share");
-_Static_assert(sizeof(ta_mm_chunking) == sizeof(struct ta_share_chunking), "filled in by package share");
+_Static_assert(
+	sizeof(ta_mm_chunking) == sizeof(struct ta_share_chunking), "filled in by package share");
 _Static_assert(sizeof(ta_mm_request) == 32, "read by package share");
-_Static_assert(TA_MM_DEVICE == TA_SHARE_DEVICE && TA_MM_PINNED == TA_SHARE_PINNED && TA_MM_MAPPED == TA_SHARE_MAPPED &&
-	TA_MM_MANAGED == TA_SHARE_MANAGED, "kinds");
+_Static_assert(TA_MM_DEVICE == TA_SHARE_DEVICE && TA_MM_PINNED == TA_SHARE_PINNED &&
+		TA_MM_MAPPED == TA_SHARE_MAPPED && TA_MM_MANAGED == TA_SHARE_MANAGED,
+	"kinds");
 
 static uint64_t bits(double d)
 {
@@ -69,7 +71,8 @@ EXPORT int ta_mm_set_mode(ta_mm *m, int mode)
 	return ta_share_ask(&c);
 }
 
-EXPORT int ta_mm_register(ta_mm *m, uint64_t instance, const char *name, const char *group, double proportion, ta_mm_evict evict, void *arg)
+EXPORT int ta_mm_register(ta_mm *m, uint64_t instance, const char *name, const char *group,
+	double proportion, ta_mm_evict evict, void *arg)
 {
 	ta_share_call c = ta_share_about(TA_SHARE_OP_REGISTER, m, instance);
 	c.Name = (uint64_t)name;
@@ -138,7 +141,9 @@ int ta_mm_free_of(ta_mm *m, size_t free, ta_share_call *c, size_t *total)
 	if (free != TA_MM_ASK)
 		return 0;
 	int answer = ta_mm_device(m, &device);
-	if (answer == 0 && (!ta_cuda_serves(NULL) || ta_mm_memory((CUcontext)device.Context, &free, total) != CUDA_SUCCESS))
+	if (answer == 0 &&
+		(!ta_cuda_serves(NULL) ||
+			ta_mm_memory((CUcontext)device.Context, &free, total) != CUDA_SUCCESS))
 		return errno = ENODEV, -1;
 	c->Free = free;
 	c->Kind = TA_SHARE_FREE_OF_HEAP;
@@ -160,7 +165,8 @@ EXPORT int ta_mm_available(ta_mm *m, const char *group, size_t free, size_t *out
 	return answer;
 }
 
-EXPORT int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_request *requests, size_t n, size_t runs, ta_mm_chunking *out)
+EXPORT int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_request *requests,
+	size_t n, size_t runs, ta_mm_chunking *out)
 {
 	size_t total;
 	struct ta_share_chunking chunking = {0};

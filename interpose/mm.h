@@ -13,7 +13,8 @@ typedef struct ta_share_call ta_share_call;
 
 static inline ta_share_call ta_share_about(uint64_t op, ta_mm *m, uint64_t instance)
 {
-	return (ta_share_call){.Op = op, .Token = ta_token(), .Manager = (uint64_t)m, .Instance = instance};
+	return (ta_share_call){
+		.Op = op, .Token = ta_token(), .Manager = (uint64_t)m, .Instance = instance};
 }
 
 // Answers as the functions of tieralloc.h do: 0, 1 for what is to be warned of, or -1 with
@@ -26,11 +27,13 @@ static inline int ta_share_ask(ta_share_call *c)
 	return errno = (int)answer, -1;
 }
 
-// Fills in a structure of the program's, whose first word is how many bytes of it the program knows.
+// Fills in a structure of the program's, whose first word is how many bytes of it the program
+// knows.
 static inline void ta_mm_fill(void *out, const void *from, size_t n)
 {
 	size_t size = *(size_t *)out;
-	memcpy((char *)out + sizeof size, (const char *)from + sizeof size, (size < n ? size : n) - sizeof size);
+	memcpy((char *)out + sizeof size, (const char *)from + sizeof size,
+		(size < n ? size : n) - sizeof size);
 }
 
 // The device and its context of a manager: Value, Context.
@@ -40,7 +43,8 @@ int ta_mm_device(ta_mm *m, ta_share_call *c);
 CUresult ta_mm_memory(CUcontext c, size_t *free, size_t *total);
 
 // ta_mm_alloc, for a round of a queue, 0: for none.
-void *ta_mm_get_block(ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream, uint64_t round);
+void *ta_mm_get_block(
+	ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream, uint64_t round);
 
 // Has a call count with so many free bytes, or for TA_MM_ASK with what the manager's device has,
 // as the device heap rounds; -1 with errno. The device's memory goes to *total, 0: not asked for.

@@ -32,7 +32,8 @@ static void *obtain_relaxed(const ta_share_call *device, size_t n, int kind, voi
 	}
 	if (ta_cu.cuCtxPushCurrent_v2((CUcontext)device->Context) != CUDA_SUCCESS)
 		return errno = ENODEV, NULL;
-	CUresult e = ta_cu.cuMemHostAlloc(&p, n, kind == TA_MM_MAPPED ? HOST_PORTABLE | HOST_MAPPED : HOST_PORTABLE);
+	CUresult e = ta_cu.cuMemHostAlloc(
+		&p, n, kind == TA_MM_MAPPED ? HOST_PORTABLE | HOST_MAPPED : HOST_PORTABLE);
 	ta_cu.cuCtxPopCurrent_v2(&before);
 	return e == CUDA_SUCCESS ? p : (errno = ENOMEM, NULL);
 }
@@ -59,8 +60,10 @@ static int done(CUcontext context, uint64_t stream, int wait)
 	CUresult e;
 	if (stream == TA_SHARE_STREAM_GONE)
 		e = ta_cu.cuCtxSynchronize();
-	else if ((e = ta_cu.cuStreamIsCapturing((CUstream)stream, &capturing)) == CUDA_SUCCESS && !capturing)
-		e = wait ? ta_cu.cuStreamSynchronize((CUstream)stream) : ta_cu.cuStreamQuery((CUstream)stream);
+	else if ((e = ta_cu.cuStreamIsCapturing((CUstream)stream, &capturing)) == CUDA_SUCCESS &&
+		!capturing)
+		e = wait ? ta_cu.cuStreamSynchronize((CUstream)stream) :
+				   ta_cu.cuStreamQuery((CUstream)stream);
 	undo(relaxed, &mode);
 	ta_cu.cuCtxPopCurrent_v2(&before);
 	return e == CUDA_SUCCESS && !capturing;
@@ -121,7 +124,8 @@ static void deprive(ta_mm *m, CUcontext context, const ta_share_call *victim)
 	while (ta_share_ask(&c) == 0) {
 		if (c.Stream == TA_SHARE_STREAM_GONE && !done(context, c.Stream, 1))
 			return;
-		free_block(m, (void *)c.Address, c.Stream == TA_SHARE_STREAM_GONE ? NULL : (void *)c.Stream, 1);
+		free_block(
+			m, (void *)c.Address, c.Stream == TA_SHARE_STREAM_GONE ? NULL : (void *)c.Stream, 1);
 	}
 }
 
@@ -146,7 +150,8 @@ static int evict(ta_mm *m, CUcontext context, const ta_share_call *victim)
 
 // Has the one that was not used for longest give way for so many bytes, of those that are idle
 // and were not asked before. Whether one did.
-static int give_way(ta_mm *m, CUcontext context, uint64_t instance, uint64_t bytes, int everywhere, ta_mm_asked *asked)
+static int give_way(ta_mm *m, CUcontext context, uint64_t instance, uint64_t bytes, int everywhere,
+	ta_mm_asked *asked)
 {
 	if (asking)
 		return 0;
@@ -164,7 +169,8 @@ static int give_way(ta_mm *m, CUcontext context, uint64_t instance, uint64_t byt
 	}
 }
 
-static int make_room(ta_mm *m, CUcontext context, const ta_share_call *charge, int everywhere, ta_mm_asked *asked)
+static int make_room(
+	ta_mm *m, CUcontext context, const ta_share_call *charge, int everywhere, ta_mm_asked *asked)
 {
 	size_t free, total;
 	if (everywhere && ta_mm_memory(context, &free, &total) == CUDA_SUCCESS && charge->Bytes > total)
@@ -191,7 +197,8 @@ static int told(uint64_t op, ta_mm *m, uint64_t instance, size_t bytes)
 	return ta_share_ask(&c);
 }
 
-void *ta_mm_get_block(ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream, uint64_t round)
+void *ta_mm_get_block(
+	ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream, uint64_t round)
 {
 	ta_mm_asked asked = {0};
 	ta_share_call device;
@@ -218,8 +225,10 @@ void *ta_mm_get_block(ta_mm *m, uint64_t instance, size_t bytes, int kind, void 
 		}
 		if (charged)
 			told(TA_SHARE_OP_UNCHARGE, m, instance, bytes);
-		int helps = !charged || kind == TA_MM_DEVICE || kind == TA_MM_MANAGED; // others have no host memory to give
-		if (why == ENOMEM && p == NULL && helps && make_room(m, (CUcontext)device.Context, &c, charged, &asked))
+		// others have no host memory to give
+		int helps = !charged || kind == TA_MM_DEVICE || kind == TA_MM_MANAGED;
+		if (why == ENOMEM && p == NULL && helps &&
+			make_room(m, (CUcontext)device.Context, &c, charged, &asked))
 			continue;
 		if (why == ENOMEM)
 			told(TA_SHARE_OP_REFUSED, m, instance, 0);

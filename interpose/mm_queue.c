@@ -10,7 +10,8 @@ EXPORT int ta_mm_on_ready(ta_mm *m, uint64_t instance, ta_mm_ready ready, void *
 	return ta_share_ask(&c);
 }
 
-EXPORT int ta_mm_queue(ta_mm *m, uint64_t instance, const ta_mm_request *requests, size_t n, size_t runs)
+EXPORT int ta_mm_queue(
+	ta_mm *m, uint64_t instance, const ta_mm_request *requests, size_t n, size_t runs)
 {
 	ta_share_call c = ta_share_about(TA_SHARE_OP_QUEUE, m, instance);
 	if (requests == NULL && n != 0)
@@ -51,7 +52,8 @@ static int allocate(ta_mm *m, uint64_t round, size_t runs, void *stream)
 {
 	ta_share_call w;
 	while (wanted(m, round, runs, &w) == 0) {
-		void *p = w.Bytes != 0 ? ta_mm_get_block(m, w.Value, w.Bytes, (int)w.Kind, stream, round) : NULL;
+		void *p = w.Bytes != 0 ? ta_mm_get_block(m, w.Value, w.Bytes, (int)w.Kind, stream, round) :
+								 NULL;
 		if (p == NULL && w.Bytes != 0 && errno != ENOENT)
 			return -1;
 		if (place(m, &w, p) != 0)
@@ -80,7 +82,8 @@ static void end_round(ta_mm *m, uint64_t round)
 // Allocates what a round is for; where memory is refused, once more without what the device heap
 // has cached, then in shorter chunks, down to a run: what is free may be in pieces. First 1/64 of
 // the chunk goes, then twice as much each time.
-static int allocate_shorter(ta_mm *m, uint64_t round, size_t runs, ta_mm_chunking *chunking, void *stream)
+static int allocate_shorter(
+	ta_mm *m, uint64_t round, size_t runs, ta_mm_chunking *chunking, void *stream)
 {
 	size_t step = 0;
 	ta_share_call device;
@@ -101,7 +104,8 @@ static int allocate_shorter(ta_mm *m, uint64_t round, size_t runs, ta_mm_chunkin
 // Finds how what is wanted is cut, and begins a round. Where it must be cut, or does not fit, idle
 // instances are asked first: for the group's budget its own; for the device all, unless what
 // is free there is a figure of the program's.
-static int plan(ta_mm *m, uint64_t instance, size_t free, ta_mm_chunking *chunking, ta_share_call *c)
+static int plan(
+	ta_mm *m, uint64_t instance, size_t free, ta_mm_chunking *chunking, ta_share_call *c)
 {
 	ta_mm_asked asked[2] = {{0}};
 	for (;;) {
@@ -112,7 +116,8 @@ static int plan(ta_mm *m, uint64_t instance, size_t free, ta_mm_chunking *chunki
 		c->Value = (uint64_t)chunking;
 		c->Bytes = total;
 		int answer = ta_share_ask(c), why = errno;
-		int short_of = answer == 0 ? chunking->chunks > 1 : why == ENOTSUP || why == E2BIG || why == ENOSPC;
+		int short_of = answer == 0 ? chunking->chunks > 1 :
+									 why == ENOTSUP || why == E2BIG || why == ENOSPC;
 		int everywhere = chunking->available == c->Free;
 		if (!short_of || c->Count != 0 || (everywhere && free != TA_MM_ASK) ||
 			ta_mm_ask_idle(m, instance, everywhere, &asked[everywhere]) != 1)
@@ -137,7 +142,8 @@ static int hand_over(ta_mm *m, uint64_t round, const ta_mm_chunking *chunking)
 	return 1;
 }
 
-EXPORT int ta_mm_allocate_queue(ta_mm *m, uint64_t instance, size_t free, void *stream, ta_mm_chunking *out)
+EXPORT int ta_mm_allocate_queue(
+	ta_mm *m, uint64_t instance, size_t free, void *stream, ta_mm_chunking *out)
 {
 	ta_mm_chunking chunking = {.size = sizeof chunking};
 	ta_share_call c;

@@ -10,7 +10,8 @@
 #include "tag.h"
 
 // Counts one call and what it did. All but the call are constants, mostly 0.
-static inline __attribute__((always_inline)) void tally(unsigned call, unsigned allocs, unsigned frees, unsigned fail)
+static inline __attribute__((always_inline)) void tally(
+	unsigned call, unsigned allocs, unsigned frees, unsigned fail)
 {
 	ta_heap *h = ta_self;
 	int enters = h == &ta_heap_none;
@@ -29,7 +30,10 @@ static inline __attribute__((always_inline)) void tally(unsigned call, unsigned 
 }
 
 // Whether a block of old bytes does for n, not 0.
-static inline int stays(size_t n, size_t old) { return n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE) && LIKELY(!ta_secure); }
+static inline int stays(size_t n, size_t old)
+{
+	return n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE) && LIKELY(!ta_secure);
+}
 
 // A block of n bytes for the hint of the old one, if any, that is not counted as a call
 // of malloc when it fails.
@@ -119,7 +123,8 @@ HOT static NOINLINE void *realloc_as(void *p, size_t n, unsigned call, const cha
 		tally(call, 0, 0, 0);
 		return p;
 	}
-	if (ta_secure || (old >= TA_RESIZE_MIN && n >= TA_RESIZE_MIN)) { // the kernel moves pages cheaper than we copy them
+	// the kernel moves pages cheaper than we copy them
+	if (ta_secure || (old >= TA_RESIZE_MIN && n >= TA_RESIZE_MIN)) {
 		void *q = resize(p, n);
 		if (q != NULL) {
 			tally(call, 0, 0, 0);
@@ -145,15 +150,16 @@ HOT EXPORT void *realloc(void *p, size_t n)
 {
 	ta_page *pg = ta_lookup(p);
 	ta_heap *h = ta_self;
-	if (pg != NULL && pg->Owner > TA_OWNER_HUGE && n != 0 && stays(n, pg->Size) && ta_sane(pg, p) && LIKELY(h != &ta_heap_none)) {
+	if (pg != NULL && pg->Owner > TA_OWNER_HUGE && n != 0 && stays(n, pg->Size) && ta_sane(pg, p) &&
+		LIKELY(h != &ta_heap_none)) {
 		h->Calls[TA_CALL_REALLOC]++;
 		return p;
 	}
 	return realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER);
 }
 
-// realloc of a program that brings it, or of a library preloaded before us, or NULL. Many such have no
-// reallocarray, and libc's calls theirs.
+// realloc of a program that brings it, or of a library preloaded before us, or NULL. Many such have
+// no reallocarray, and libc's calls theirs.
 static void *(*theirs)(void *, size_t);
 
 HOT void ta_derived_resolve(void)

@@ -1,5 +1,6 @@
-// The fast path of TA_SECURE=1: alloc/securecache.go has its data, alloc/label.go and alloc/slot.go what a slot has to
-// look like. It leaves everything as it is and the call to the slow path where anything is odd.
+// The fast path of TA_SECURE=1: alloc/securecache.go has its data, alloc/label.go and alloc/slot.go
+// what a slot has to look like. It leaves everything as it is and the call to the slow path where
+// anything is odd.
 #include <string.h>
 #include "secure.h"
 
@@ -13,7 +14,10 @@ enum { LABEL = 8, NEAR = 64, FAMILY = 3, ANY = 3 };
 
 INLINE uint64_t load(uintptr_t at) { return *(uint64_t *)at; }
 INLINE pair load_pair(uintptr_t at) { return *(const pair *)at; }
-INLINE void store(uintptr_t at, uint64_t v) { __atomic_store_n((uint64_t *)at, v, __ATOMIC_RELEASE); }
+INLINE void store(uintptr_t at, uint64_t v)
+{
+	__atomic_store_n((uint64_t *)at, v, __ATOMIC_RELEASE);
+}
 
 // A number for the slot at b, from which its label and its paint are made.
 INLINE uint64_t mark(const cache *q, uintptr_t b) { return (b ^ q->Label) * TA_LABEL_FACTOR; }
@@ -35,7 +39,10 @@ INLINE uint64_t odd_label(uint64_t mark, uint64_t label)
 	return ((mark + (uint32_t)label) * TA_LABEL_FACTOR ^ label) >> 32;
 }
 
-INLINE uint64_t paint_of(const cache *q, uint64_t mark) { return (mark ^ q->Fill) | 0x0101010101010101; }
+INLINE uint64_t paint_of(const cache *q, uint64_t mark)
+{
+	return (mark ^ q->Fill) | 0x0101010101010101;
+}
 
 // Paints from n to room, both offsets in the slot at b, whose bytes are zero.
 INLINE void paint(uint64_t w, uintptr_t b, size_t n, size_t room)
@@ -101,7 +108,8 @@ INLINE uint64_t odd_link(const cache *q, const ta_page *pg, uintptr_t b)
 	return link != 0 && (link - pg->Start >= pg->Carved || link % TA_GRANULE != 0);
 }
 
-// What is wrong with the slot at b, or 0: with its label, its paint, and of free bytes those next to its start, or else its end.
+// What is wrong with the slot at b, or 0: with its label, its paint, and of free bytes those next
+// to its start, or else its end.
 INLINE uint64_t odd_slot(const cache *q, const ta_page *pg, uintptr_t b, size_t room, int start)
 {
 	uint64_t label = load(b + room), m = mark(q, b), odd = odd_label(m, label);
@@ -109,14 +117,17 @@ INLINE uint64_t odd_slot(const cache *q, const ta_page *pg, uintptr_t b, size_t 
 	uintptr_t from = b;
 	if (state != TA_SECURE_CLEAN) {
 		if (state < TA_SECURE_KINDS || state == TA_SECURE_FENCE)
-			return odd != 0 || size_of(label) > room ? 1 : odd_paint(paint_of(q, m), b, size_of(label), room);
+			return odd != 0 || size_of(label) > room ?
+				1 :
+				odd_paint(paint_of(q, m), b, size_of(label), room);
 		if (state == TA_SECURE_BUSY)
 			return odd;
 		odd |= odd_link(q, pg, b);
 		from += 16;
 	}
 	size_t n = b + room - from;
-	return odd | both(n > NEAR ? bits_near(start ? from : b + room - NEAR, NEAR) : bits_near(from, n));
+	return odd |
+		both(n > NEAR ? bits_near(start ? from : b + room - NEAR, NEAR) : bits_near(from, n));
 }
 
 // Whether the slots within reach of the one at b are as they were left.
@@ -125,7 +136,8 @@ static NOINLINE int whole_around(const cache *q, const ta_page *pg, uintptr_t b)
 	uintptr_t start = pg->Start, end = start + pg->Carved;
 	size_t size = pg->Size, room = size - LABEL;
 	uint64_t odd = 0;
-	for (uintptr_t a = b - size, last = b - size - TA_SECURE_REACH; a > last && a >= start; a -= size)
+	for (uintptr_t a = b - size, last = b - size - TA_SECURE_REACH; a > last && a >= start;
+		 a -= size)
 		odd |= odd_slot(q, pg, a, room, 0);
 	for (uintptr_t a = b + size, last = b + size + TA_SECURE_REACH; a < last; a += size) {
 		if (a >= end) { // never used, or behind the last slot
@@ -142,7 +154,8 @@ static NOINLINE int whole_given(const cache *q, const ta_heap *h)
 {
 	uintptr_t b = q->Given;
 	ta_page *pg = ta_lookup((void *)b);
-	return pg != NULL && ta_heap_of(pg) == h && b - pg->Start < pg->Carved && odd_slot(q, pg, b, pg->Size - LABEL, 0) == 0 && whole_around(q, pg, b);
+	return pg != NULL && ta_heap_of(pg) == h && b - pg->Start < pg->Carved &&
+		odd_slot(q, pg, b, pg->Size - LABEL, 0) == 0 && whole_around(q, pg, b);
 }
 
 // Whether the block that the thread freed last is.
@@ -199,22 +212,26 @@ INLINE void *serve(cache *q, const ta_heap *h, size_t n, unsigned how)
 	return (void *)b;
 }
 
-INLINE int take_back(cache *q, const ta_heap *h, ta_page *pg, uintptr_t b, unsigned how, size_t size)
+INLINE int take_back(
+	cache *q, const ta_heap *h, ta_page *pg, uintptr_t b, unsigned how, size_t size)
 {
 	bin *k = &q->Bins[pg->Class];
 	size_t room = k->Room, at = b - pg->Start;
-	if (UNLIKELY(k->Count >= k->Most || at == 0 || at >= pg->Carved || (uint32_t)at % (uint32_t)pg->Size != 0))
+	if (UNLIKELY(k->Count >= k->Most || at == 0 || at >= pg->Carved ||
+			(uint32_t)at % (uint32_t)pg->Size != 0))
 		return 0;
 	uint64_t label = load(b + room), m = mark(q, b), n = size_of(label);
 	unsigned family = how / TA_HOW_NEW & FAMILY, made = state_of(label);
-	if (UNLIKELY(odd_label(m, label) || made >= TA_SECURE_KINDS || (family != ANY && family != made) || (size != TA_NO_SIZE && size != n) ||
-		    odd_paint(paint_of(q, m), b, n, room) || !whole_around(q, pg, b)))
+	if (UNLIKELY(odd_label(m, label) || made >= TA_SECURE_KINDS ||
+			(family != ANY && family != made) || (size != TA_NO_SIZE && size != n) ||
+			odd_paint(paint_of(q, m), b, n, room) || !whole_around(q, pg, b)))
 		return 0;
 	if (LIKELY(q->Given == b))
 		q->Given = 0;
 	else if (UNLIKELY(q->Given != 0 && !whole_given(q, h)))
 		return 0;
-	if (!__atomic_compare_exchange_n((uint64_t *)(b + room), &label, label_for(m, TA_SECURE_BUSY, 0), 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n((uint64_t *)(b + room), &label,
+			label_for(m, TA_SECURE_BUSY, 0), 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return 0;
 	memset((void *)b, 0, room);
 	store(b + room, label_for(m, TA_SECURE_CLEAN, q->Calls));
@@ -224,8 +241,8 @@ INLINE int take_back(cache *q, const ta_heap *h, ta_page *pg, uintptr_t b, unsig
 	return 1;
 }
 
-// The thread's cache, which is nobody else's until it is let go; or NULL for a signal handler that interrupts its own thread in the
-// heap, and now and then, when the slow path is to do what is due.
+// The thread's cache, which is nobody else's until it is let go; or NULL for a signal handler that
+// interrupts its own thread in the heap, and now and then, when the slow path is to do what is due.
 INLINE cache *take(ta_thread *t)
 {
 	cache *q = t->Cache;

@@ -7,20 +7,27 @@
 #include <sys/syscall.h>
 
 // The kernel's own result: -errno where it refuses.
-static inline long ta_sys(long nr, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f)
+static inline long ta_sys(
+	long nr, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f)
 {
 	register uintptr_t r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
 	long r;
-	__asm__ volatile("syscall" : "=a"(r) : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+					 : "=a"(r)
+					 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+					 : "rcx", "r11", "memory");
 	return r;
 }
 
-static inline long ta_sys4(long nr, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d) { return ta_sys(nr, a, b, c, d, 0, 0); }
+static inline long ta_sys4(long nr, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d)
+{
+	return ta_sys(nr, a, b, c, d, 0, 0);
+}
 
 static inline long ta_pid(void) { return ta_sys4(SYS_getpid, 0, 0, 0, 0); }
 
-// Whether the word at a, a multiple of 4, can be read: the kernel looks, when it is asked to wake nobody if
-// the word is 0.
+// Whether the word at a, a multiple of 4, can be read: the kernel looks, when it is asked to wake
+// nobody if the word is 0.
 static inline int ta_readable(uintptr_t a)
 {
 	enum { CMP_REQUEUE_PRIVATE = 4 | 128, FAULT = -14 }; // of linux/futex.h, and -EFAULT

@@ -9,8 +9,9 @@
 #include "life.h"
 #include "tag.h"
 
-// No page ever has a block here, so the fast path needs no test for "no heap". Its addresses are the only ones
-// that the loader writes into the library's data in every process (interpose/order.ld).
+// No page ever has a block here, so the fast path needs no test for "no heap". Its addresses are
+// the only ones that the loader writes into the library's data in every process
+// (interpose/order.ld).
 ta_page ta_page_none;
 static ta_thread thread_none;
 __attribute__((section(".data.none"))) ta_heap ta_heap_none = {
@@ -51,13 +52,10 @@ HOT static void thread_ends(void *thread)
 	tag_abandon((uintptr_t)h);
 }
 
-HOT void ta_thread_init(void)
-{
-	thread_none.Base = &ta_heap_none;
-}
+HOT void ta_thread_init(void) { thread_none.Base = &ta_heap_none; }
 
-// Makes the key by whose destructor a thread announces its end. Key 0 is left to the program: one that uses a key
-// that it never made, a static variable, must find none.
+// Makes the key by whose destructor a thread announces its end. Key 0 is left to the program: one
+// that uses a key that it never made, a static variable, must find none.
 HOT void ta_thread_key(void)
 {
 	have_key = ta_own.key_create(&key, thread_ends) == 0;

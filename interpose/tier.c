@@ -45,7 +45,8 @@ HOT static uintptr_t object_of(void *address)
 		return name_of(found.dlfo_link_map->l_name);
 	}
 	Dl_info found;
-	return find_address != NULL && find_address(address, &found) != 0 ? name_of(found.dli_fname) : 0;
+	return find_address != NULL && find_address(address, &found) != 0 ? name_of(found.dli_fname) :
+																		0;
 }
 
 uint64_t ta_unloads = 1;
@@ -60,7 +61,8 @@ HOT static uintptr_t libs_of(void *address)
 		memset(t->Callers, 0, sizeof t->Callers);
 		t->Unloads = now;
 	}
-	size_t i = ((uintptr_t)address ^ (uintptr_t)address >> 6) % (sizeof t->Callers / sizeof *t->Callers);
+	size_t i = ((uintptr_t)address ^ (uintptr_t)address >> 6) %
+		(sizeof t->Callers / sizeof *t->Callers);
 	if (t->Callers[i] != (uintptr_t)address) {
 		t->Callers[i] = 0; // a signal handler that comes here finds nothing half done
 		t->Libs[i] = tag_lib_set(object_of(address));
@@ -69,7 +71,10 @@ HOT static uintptr_t libs_of(void *address)
 	return t->Libs[i];
 }
 
-HOT uintptr_t ta_libs(void *address) { return LIKELY(!ta_rules_by_lib) ? ~(uintptr_t)0 : libs_of(address); }
+HOT uintptr_t ta_libs(void *address)
+{
+	return LIKELY(!ta_rules_by_lib) ? ~(uintptr_t)0 : libs_of(address);
+}
 
 EXPORT int dlclose(void *handle)
 {
@@ -85,9 +90,15 @@ EXPORT int dlclose(void *handle)
 // Go numbers the hints from 0 (internal/config), and NO_HINT is its tiers.NoHint.
 enum { NO_HINT = 8 };
 
-static inline uintptr_t number_of(ta_hint hint) { return hint == TA_DEFAULT ? NO_HINT : (uintptr_t)hint - TA_HOT; }
+static inline uintptr_t number_of(ta_hint hint)
+{
+	return hint == TA_DEFAULT ? NO_HINT : (uintptr_t)hint - TA_HOT;
+}
 
-static inline ta_hint hint_of(uintptr_t number) { return number == NO_HINT ? TA_DEFAULT : (ta_hint)(number + TA_HOT); }
+static inline ta_hint hint_of(uintptr_t number)
+{
+	return number == NO_HINT ? TA_DEFAULT : (ta_hint)(number + TA_HOT);
+}
 
 // A block from the thread's heap for the hint, as ta_malloc_fast takes one from its base.
 static inline void *alloc_fast(size_t n, ta_hint hint)
@@ -224,9 +235,10 @@ EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 	return error;
 }
 
-// Not declared with an ellipsis, as libc's is: so it can be a tail call, and a child of clone that has no
-// thread-local storage can make it.
-EXPORT int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) __asm__("prctl");
+// Not declared with an ellipsis, as libc's is: so it can be a tail call, and a child of clone that
+// has no thread-local storage can make it.
+EXPORT int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c,
+	unsigned long d) __asm__("prctl");
 
 int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {

@@ -278,11 +278,11 @@ int ta_managed_free(void *p);
 /* Tells the driver how a range will be used, and moves nothing. advice is a CUmem_advise. where is
  * ignored except by the three that name places. */
 enum {
-	TA_SET_READ_MOSTLY = 1,   /* copies for reading are kept where it is read */
+	TA_SET_READ_MOSTLY = 1, /* copies for reading are kept where it is read */
 	TA_UNSET_READ_MOSTLY = 2,
 	TA_SET_PREFERRED_LOCATION = 3, /* any kind of place */
 	TA_UNSET_PREFERRED_LOCATION = 4,
-	TA_SET_ACCESSED_BY = 5,   /* a device or the host: the range stays mapped there */
+	TA_SET_ACCESSED_BY = 5, /* a device or the host: the range stays mapped there */
 	TA_UNSET_ACCESSED_BY = 6
 };
 int ta_managed_advise(void *p, size_t n, int advice, ta_location where);
@@ -457,8 +457,8 @@ int ta_mm_queue(ta_mm *m, uint64_t instance, const ta_mm_request *requests, size
 /* Tells an instance that its group was allocated for. blocks[i] is the block of the i-th array
  * that it queued, NULL for an array without bytes. n is 0 if it queued none. chunking is the same
  * for the whole group. */
-typedef void (*ta_mm_ready)(uint64_t instance, const ta_mm_chunking *chunking, void *const *blocks,
-	size_t n, void *arg);
+typedef void (*ta_mm_ready)(
+	uint64_t instance, const ta_mm_chunking *chunking, void *const *blocks, size_t n, void *arg);
 int ta_mm_on_ready(ta_mm *m, uint64_t instance, ta_mm_ready ready, void *arg);
 
 /* Allocates all that the instances of a group have queued, cut as ta_mm_chunk computes, and tells
@@ -473,8 +473,8 @@ int ta_mm_on_ready(ta_mm *m, uint64_t instance, ta_mm_ready ready, void *arg);
  * Returns 0, or -1 with nothing allocated, the queues kept, and errno as of ta_mm_chunk and
  * ta_mm_alloc, or
  *   EBUSY  a member is being allocated for already, and was not told yet */
-int ta_mm_allocate_queue(ta_mm *m, uint64_t instance, size_t free, void *stream,
-	ta_mm_chunking *out);
+int ta_mm_allocate_queue(
+	ta_mm *m, uint64_t instance, size_t free, void *stream, ta_mm_chunking *out);
 
 /* Which instances were asked already; zero at first. */
 typedef struct {

@@ -15,16 +15,16 @@ extern "C" {
 #endif
 
 typedef ta_tier ta_tier_t;
-#define TA_TIER_FAST TA_FAST
+#define TA_TIER_FAST   TA_FAST
 #define TA_TIER_NORMAL TA_NORMAL
-#define TA_TIER_SLOW TA_SLOW
+#define TA_TIER_SLOW   TA_SLOW
 
 typedef ta_hint ta_hint_t;
-#define TA_HINT_DEFAULT TA_DEFAULT
-#define TA_HINT_HOT TA_HOT
-#define TA_HINT_WARM TA_WARM
-#define TA_HINT_COLD TA_COLD
-#define TA_HINT_PIN_FAST TA_PIN_FAST
+#define TA_HINT_DEFAULT     TA_DEFAULT
+#define TA_HINT_HOT         TA_HOT
+#define TA_HINT_WARM        TA_WARM
+#define TA_HINT_COLD        TA_COLD
+#define TA_HINT_PIN_FAST    TA_PIN_FAST
 #define TA_HINT_PREFER_FAST TA_PREFER_FAST
 
 typedef struct {
@@ -52,10 +52,10 @@ const char *ta_hello(void);
  * is not a hint or p is not a block of the library. */
 int ta_advise(void *p, ta_hint_t hint);
 
-/* Charges the tier's throttle with an access to so many bytes. With TA_THROTTLE=sleep the call takes
- * that time. Returns the nanoseconds charged, and adds them to info, which may be NULL. They are 0
- * without a throttle (TA_MODEL=cxl, TA_FAST_BW, ...). Returns -1 with errno EINVAL if tier is not a
- * tier. */
+/* Charges the tier's throttle with an access to so many bytes. With TA_THROTTLE=sleep the call
+ * takes that time. Returns the nanoseconds charged, and adds them to info, which may be NULL. They
+ * are 0 without a throttle (TA_MODEL=cxl, TA_FAST_BW, ...). Returns -1 with errno EINVAL if tier is
+ * not a tier. */
 long ta_charge_bytes(ta_tier_t tier, unsigned long long bytes, ta_charge_info_t *info);
 
 /* Do nothing: the library read the environment when it was loaded. */
@@ -112,11 +112,11 @@ static inline int ta_compat_stats_json(char *buf, unsigned long long n)
 #undef TA_COMPAT_LIST
 }
 
-#define ta_init_from_env ta_compat_init_from_env
+#define ta_init_from_env      ta_compat_init_from_env
 #define ta_set_default_config ta_compat_set_default_config
-#define ta_tier_of ta_compat_tier_of
-#define ta_get_stats ta_compat_get_stats
-#define ta_stats_json ta_compat_stats_json
+#define ta_tier_of            ta_compat_tier_of
+#define ta_get_stats          ta_compat_get_stats
+#define ta_stats_json         ta_compat_stats_json
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,10 @@
 	} while (0)
 
 // A word of the block that has the number v: it tells the block, and the place in it.
-__host__ __device__ inline unsigned word(unsigned v, size_t i) { return v + (unsigned)i * 2654435761u; }
+__host__ __device__ inline unsigned word(unsigned v, size_t i)
+{
+	return v + (unsigned)i * 2654435761u;
+}
 
 // What a kernel found wrong, in pinned memory. Any of the wrong words may be the one told of.
 struct Wrong {
@@ -26,13 +29,15 @@ struct Wrong {
 
 __global__ void fill(unsigned *p, size_t n, unsigned v)
 {
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x)
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+		 i += gridDim.x * (size_t)blockDim.x)
 		p[i] = word(v, i);
 }
 
 __global__ void verify(const unsigned *p, size_t n, unsigned v, Wrong *wrong)
 {
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x)
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+		 i += gridDim.x * (size_t)blockDim.x)
 		if (p[i] != word(v, i)) {
 			wrong->number = v;
 			wrong->expected = word(v, i);
@@ -55,7 +60,8 @@ __global__ void late(volatile unsigned *p, size_t n, unsigned v, long long cycle
 	bool last;
 	do {
 		last = clock64() - start >= cycles;
-		for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x)
+		for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+			 i += gridDim.x * (size_t)blockDim.x)
 			p[i] = word(v, i);
 	} while (!last);
 }

@@ -29,9 +29,13 @@ struct Sequence {
 
 constexpr size_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 
-class Maker {
-public:
-	Maker(std::string name, uint32_t slots) : live(slots, 0) { s.name = std::move(name), s.slots = slots; }
+class Maker
+{
+  public:
+	Maker(std::string name, uint32_t slots) : live(slots, 0)
+	{
+		s.name = std::move(name), s.slots = slots;
+	}
 
 	void alloc(uint32_t slot, size_t n)
 	{
@@ -54,7 +58,7 @@ public:
 		return std::move(s);
 	}
 
-private:
+  private:
 	Sequence s;
 	std::vector<size_t> live;
 	size_t now = 0;
@@ -67,7 +71,8 @@ inline size_t log_uniform(std::mt19937_64 &r, double low, double high)
 }
 
 // random_allocations: 73 of 100 operations allocate up to most bytes, with at most cap in use.
-inline Sequence random_allocations(std::string name, size_t most, size_t cap, int count, uint64_t seed)
+inline Sequence random_allocations(
+	std::string name, size_t most, size_t cap, int count, uint64_t seed)
 {
 	std::mt19937_64 r(seed);
 	Maker m(std::move(name), static_cast<uint32_t>(count));

@@ -1,5 +1,5 @@
-// bench_alloc [BLOCKS [BYTES]] allocates blocks, 64 of 16 MiB, as HOT, WARM and COLD by turns, frees every
-// other one, and then the rest. For each of the three steps it prints a line of JSON.
+// bench_alloc [BLOCKS [BYTES]] allocates blocks, 64 of 16 MiB, as HOT, WARM and COLD by turns,
+// frees every other one, and then the rest. For each of the three steps it prints a line of JSON.
 #include "run.h"
 
 int main(int argc, char **argv)

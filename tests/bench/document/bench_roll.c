@@ -1,11 +1,13 @@
-// bench_roll [STEPS [BATCH [BYTES]]] has in each step, of 10, a batch of 8 more blocks of 8 MiB as HOT, and from
-// the third one on moves the oldest block to the slow tier, behind the newest. For each step it prints a line of JSON.
+// bench_roll [STEPS [BATCH [BYTES]]] has in each step, of 10, a batch of 8 more blocks of 8 MiB as
+// HOT, and from the third one on moves the oldest block to the slow tier, behind the newest. For
+// each step it prints a line of JSON.
 #include "run.h"
 
 int main(int argc, char **argv)
 {
 	program = "bench_roll";
-	size_t steps = number(argc, argv, 1, 10), batch = number(argc, argv, 2, 8), bytes = number(argc, argv, 3, 8 << 20);
+	size_t steps = number(argc, argv, 1, 10), batch = number(argc, argv, 2, 8),
+		   bytes = number(argc, argv, 3, 8 << 20);
 	ta_init_from_env();
 	size_t first = 0, end = 0;
 	void **block = room_for(steps, (batch + 1) * sizeof *block);

@@ -44,7 +44,8 @@ static inline void tell(size_t step, const char *what, size_t live)
 {
 	char stats[512];
 	ta_stats_json(stats, sizeof stats);
-	printf("{\"step\": %zu, \"what\": \"%s\", \"blocks_live\": %zu, \"tiers\": %s}\n", step, what, live, stats);
+	printf("{\"step\": %zu, \"what\": \"%s\", \"blocks_live\": %zu, \"tiers\": %s}\n", step, what,
+		live, stats);
 	fflush(stdout);
 }
 

@@ -20,7 +20,7 @@
 #include "../../../interpose/tieralloc.h"
 
 #define BLOCKS 256
-#define BYTES (64ul << 20)
+#define BYTES  (64ul << 20)
 #define RUN_NS 30000000
 
 struct way {
@@ -34,8 +34,11 @@ static const struct {
 	ta_hint hint;
 	ta_tier home;
 } hints[] = {
-	{"hot", TA_HOT, TA_FAST}, {"warm", TA_WARM, TA_NORMAL}, {"cold", TA_COLD, TA_SLOW},
-	{"pin_fast", TA_PIN_FAST, TA_FAST}, {"prefer_fast", TA_PREFER_FAST, TA_FAST},
+	{"hot", TA_HOT, TA_FAST},
+	{"warm", TA_WARM, TA_NORMAL},
+	{"cold", TA_COLD, TA_SLOW},
+	{"pin_fast", TA_PIN_FAST, TA_FAST},
+	{"prefer_fast", TA_PREFER_FAST, TA_FAST},
 };
 
 static __typeof__(ta_alloc) *alloc;
@@ -150,7 +153,8 @@ static double batch(int alloc_too, int release_too)
 int main(int argc, char **argv)
 {
 	if (argc < 4) {
-		fprintf(stderr, "usage: bench_alloc pair|alloc|release|batch WAY[+WAY] SIZE [free|ta_free]\n");
+		fprintf(
+			stderr, "usage: bench_alloc pair|alloc|release|batch WAY[+WAY] SIZE [free|ta_free]\n");
 		return 2;
 	}
 	alloc = (__typeof__(alloc))function("ta_alloc");
@@ -167,6 +171,7 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "pair") == 0)
 		printf("%.3f\n", pair());
 	else
-		printf("%.3f\n", batch(both || strcmp(argv[1], "alloc") == 0, both || strcmp(argv[1], "release") == 0));
+		printf("%.3f\n",
+			batch(both || strcmp(argv[1], "alloc") == 0, both || strcmp(argv[1], "release") == 0));
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include "../../../interpose/tieralloc.h"
 
 #define WINDOW (64ul << 20)
-#define PAGE 4096
+#define PAGE   4096
 #define RUN_NS 100000000
 
 static __typeof__(ta_alloc) *alloc;

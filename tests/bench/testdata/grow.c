@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#define MB (1ul << 20)
-#define RUNS 9
+#define MB     (1ul << 20)
+#define RUNS   9
 #define ENOUGH 200000000 // ns
 
 static long now(void)

@@ -25,13 +25,14 @@ struct translation;
 struct instruction;
 struct physical;
 struct emulator;
-extern void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id, void (*)(plugin_id, struct translation *));
+extern void qemu_plugin_register_vcpu_tb_trans_cb(
+	plugin_id, void (*)(plugin_id, struct translation *));
 extern size_t qemu_plugin_tb_n_insns(const struct translation *);
 extern struct instruction *qemu_plugin_tb_get_insn(const struct translation *, size_t);
 extern uint64_t qemu_plugin_insn_vaddr(const struct instruction *);
 enum { NO_REGISTERS = 0, LOADS_AND_STORES = 3 };
-extern void qemu_plugin_register_vcpu_mem_cb(struct instruction *, void (*)(unsigned, access_info, uint64_t, void *),
-	int registers, int which, void *);
+extern void qemu_plugin_register_vcpu_mem_cb(struct instruction *,
+	void (*)(unsigned, access_info, uint64_t, void *), int registers, int which, void *);
 extern struct physical *qemu_plugin_get_hwaddr(access_info, uint64_t);
 extern bool qemu_plugin_hwaddr_is_io(const struct physical *);
 extern uint64_t qemu_plugin_hwaddr_phys_addr(const struct physical *);
@@ -118,7 +119,8 @@ static const char *value(const char *argument, const char *name)
 	return strncmp(argument, name, n) ? NULL : argument + n;
 }
 
-VISIBLE int qemu_plugin_install(plugin_id id, const struct emulator *unused, int count, char **arguments)
+VISIBLE int qemu_plugin_install(
+	plugin_id id, const struct emulator *unused, int count, char **arguments)
 {
 	(void)unused;
 	uint64_t cache = 1, begin = 0;

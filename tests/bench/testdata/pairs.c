@@ -27,7 +27,7 @@
 #include <string.h>
 #include <time.h>
 
-#define TABLE 256
+#define TABLE  256
 #define RUN_NS 30000000
 
 static size_t size;
@@ -202,8 +202,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(long);
-	} modes[] = {{"lifo", lifo}, {"random", random_order}, {"fifo", fifo}, {"reverse", reverse}, {"cross", cross},
-		{"calloc", zeroed}, {"aligned", aligned}, {"stays", stays}, {"usable", usable}};
+	} modes[] = {{"lifo", lifo}, {"random", random_order}, {"fifo", fifo}, {"reverse", reverse},
+		{"cross", cross}, {"calloc", zeroed}, {"aligned", aligned}, {"stays", stays},
+		{"usable", usable}};
 	if (argc == 3 && strcmp(argv[1], "tier") == 0) {
 		size = strtoul(argv[2], NULL, 0);
 		printf("%d\n", tier());
@@ -221,6 +222,7 @@ int main(int argc, char **argv)
 			printf("%.3f\n", measure(modes[i].run));
 		return 0;
 	}
-	fprintf(stderr, "usage: pairs lifo|random|fifo|reverse|cross|calloc|aligned|stays|usable SIZE [COUNT], or pairs tier SIZE\n");
+	fprintf(stderr,
+		"usage: pairs lifo|random|fifo|reverse|cross|calloc|aligned|stays|usable SIZE [COUNT], or pairs tier SIZE\n");
 	return 2;
 }

@@ -47,7 +47,8 @@ static long once(char **env)
 	pid_t pid;
 	int status;
 	long start = now();
-	if (posix_spawn(&pid, "/bin/true", NULL, NULL, args, env) != 0 || waitpid(pid, &status, 0) != pid || status != 0) {
+	if (posix_spawn(&pid, "/bin/true", NULL, NULL, args, env) != 0 ||
+		waitpid(pid, &status, 0) != pid || status != 0) {
 		fprintf(stderr, "spawn: /bin/true failed\n");
 		exit(1);
 	}

@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #define MIB (1L << 20)
-#define MUST(ok)                                                    \
-	do {                                                        \
-		if (!(ok)) {                                        \
+#define MUST(ok) \
+	do { \
+		if (!(ok)) { \
 			fprintf(stderr, "line %d: %s\n", __LINE__, #ok); \
-			exit(1);                                    \
-		}                                                   \
+			exit(1); \
+		} \
 	} while (0)
 
 static uint64_t state = 88172645463325252u;
@@ -175,7 +175,8 @@ static void btree(void)
 
 static void mark(long n)
 {
-	volatile uint64_t *at = mmap((void *)0x6e6f64650000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	volatile uint64_t *at = mmap((void *)0x6e6f64650000, 4096, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	MUST(at != MAP_FAILED);
 	at[n] = 1;
 }

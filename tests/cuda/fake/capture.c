@@ -68,7 +68,8 @@ static CUresult end(CUstream handle, CUgraph *out, int per_thread)
 		CALL(cuStreamBeginCapture_v2##suffix, CONTEXT); \
 		return begin(s, mode, per_thread); \
 	} \
-	API CUresult cuStreamBeginCaptureToGraph##suffix(CUstream s, CUgraph g, const void *nodes, const void *edges, size_t n, int mode) \
+	API CUresult cuStreamBeginCaptureToGraph##suffix( \
+		CUstream s, CUgraph g, const void *nodes, const void *edges, size_t n, int mode) \
 	{ \
 		CALL(cuStreamBeginCaptureToGraph##suffix, CONTEXT); \
 		return g == NULL ? CUDA_ERROR_INVALID_VALUE : begin(s, mode, per_thread); \

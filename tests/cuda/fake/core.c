@@ -28,7 +28,8 @@ static struct function *function(const char *name)
 	abort();
 }
 
-// A forked child is refused and, as with the real one, does not wait for threads that are not there.
+// A forked child is refused and, as with the real one, does not wait for threads that are not
+// there.
 static void forked(void) { pthread_mutex_init(&lock, NULL); }
 
 static __attribute__((constructor)) void begin(void) { pthread_atfork(NULL, NULL, forked); }
@@ -85,7 +86,10 @@ unsigned long fake_illegals(void) { return illegals; }
 
 CUcontext fake_current(void) { return fake_depth > 0 ? fake_stack[fake_depth - 1] : NULL; }
 
-int fake_index(CUcontext c) { return c >= contexts && c < contexts + CONTEXTS ? (int)(c - contexts) : -1; }
+int fake_index(CUcontext c)
+{
+	return c >= contexts && c < contexts + CONTEXTS ? (int)(c - contexts) : -1;
+}
 
 int fake_context_ok(CUcontext c) { return fake_index(c) >= 0 && c->alive; }
 

@@ -104,7 +104,7 @@ void fake_streams_end(CUcontext c);
 // Memory: written by work, released with its context.
 void fake_write(CUdeviceptr p, size_t n, int byte);
 void fake_release(CUdeviceptr p);
-int fake_pinned(CUdeviceptr p, size_t n); // whether it is page-locked memory of the host
+int fake_pinned(CUdeviceptr p, size_t n);  // whether it is page-locked memory of the host
 int fake_reaches(CUdeviceptr p, size_t n); // whether a device reaches all of it
 void fake_memory_end(CUcontext c);
 CUresult fake_allocate(CUdeviceptr *out, size_t n);

@@ -25,7 +25,8 @@ API CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)
 API CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	CALL(cuArray3DCreate_v2, CONTEXT);
-	return array(out, d->width * (d->height ? d->height : 1) * (d->depth ? d->depth : 1) * d->channels * 4);
+	return array(
+		out, d->width * (d->height ? d->height : 1) * (d->depth ? d->depth : 1) * d->channels * 4);
 }
 
 API CUresult cuArrayDestroy(CUarray a)
@@ -36,7 +37,8 @@ API CUresult cuArrayDestroy(CUarray a)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
+API CUresult cuMipmappedArrayCreate(
+	CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 {
 	size_t n = 0;
 	CALL(cuMipmappedArrayCreate, CONTEXT);
@@ -59,10 +61,12 @@ struct handle_memory {
 	CUdevice device;
 };
 
-API CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *prop, unsigned long long flags)
+API CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n,
+	const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	CALL(cuMemCreate, INIT);
-	if (flags != 0 || n % (2 << 20) != 0 || prop->type != 1 || prop->location.id < 0 || prop->location.id >= DEVICES)
+	if (flags != 0 || n % (2 << 20) != 0 || prop->type != 1 || prop->location.id < 0 ||
+		prop->location.id >= DEVICES)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUdevice d = prop->location.id;
 	if (!fake_take(d, n))

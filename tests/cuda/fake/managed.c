@@ -3,10 +3,17 @@
 #include "fake.h"
 
 #ifndef FAKE_CUDA
-#define FAKE_CUDA 13
+#	define FAKE_CUDA 13
 #endif
 
-enum { PAGE = 4096, NODES = 4, NEAREST = 1, DISCARDED = 0xdd, INVALID_DEVICE = 101, NO_DEVICE = -2 };
+enum {
+	PAGE = 4096,
+	NODES = 4,
+	NEAREST = 1,
+	DISCARDED = 0xdd,
+	INVALID_DEVICE = 101,
+	NO_DEVICE = -2
+};
 
 // What is known of a page. accessed_by has a bit for each device, and one above for the host.
 struct page {
@@ -59,16 +66,19 @@ static CUresult place(CUmemLocation *l)
 
 static CUmemLocation of_ordinal(CUdevice d)
 {
-	return d == CU_DEVICE_CPU ? (CUmemLocation){CU_MEM_LOCATION_TYPE_HOST, 0} : (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, d};
+	return d == CU_DEVICE_CPU ? (CUmemLocation){CU_MEM_LOCATION_TYPE_HOST, 0} :
+								(CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, d};
 }
 
 static CUresult advise(CUdeviceptr p, size_t n, int advice, CUmemLocation l)
 {
 	struct range r;
 	int processor = l.type == CU_MEM_LOCATION_TYPE_DEVICE || l.type == CU_MEM_LOCATION_TYPE_HOST;
-	int names = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice >= CU_MEM_ADVISE_SET_ACCESSED_BY;
+	int names = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+		advice >= CU_MEM_ADVISE_SET_ACCESSED_BY;
 	CUresult e = place(&l);
-	if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY || !range(&r, p, n))
+	if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY ||
+		!range(&r, p, n))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (names && e != CUDA_SUCCESS)
 		return e;
@@ -80,9 +90,11 @@ static CUresult advise(CUdeviceptr p, size_t n, int advice, CUmemLocation l)
 		if (advice <= CU_MEM_ADVISE_UNSET_READ_MOSTLY)
 			at->read_mostly = advice == CU_MEM_ADVISE_SET_READ_MOSTLY;
 		else if (advice <= CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
-			at->preferred = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ? l : (CUmemLocation){0, 0};
+			at->preferred = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ? l :
+																			 (CUmemLocation){0, 0};
 		else
-			at->accessed_by = advice == CU_MEM_ADVISE_SET_ACCESSED_BY ? at->accessed_by | bit : at->accessed_by & ~bit;
+			at->accessed_by = advice == CU_MEM_ADVISE_SET_ACCESSED_BY ? at->accessed_by | bit :
+																		at->accessed_by & ~bit;
 	}
 	return CUDA_SUCCESS;
 }
@@ -162,7 +174,8 @@ API CUresult cuMemRangeGetAttribute(void *data, size_t size, int attribute, CUde
 	CALL(cuMemRangeGetAttribute, INIT);
 	struct range r;
 	int *out = data, read_mostly = 1;
-	if (out == NULL || size == 0 || size % 4 != 0 || (size != 4 && attribute != 3) || !range(&r, p, n))
+	if (out == NULL || size == 0 || size % 4 != 0 || (size != 4 && attribute != 3) ||
+		!range(&r, p, n))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
 	case 1:
@@ -198,7 +211,8 @@ API CUresult cuMemAdvise_v2(CUdeviceptr p, size_t n, int advice, CUmemLocation l
 	return advise(p, n, advice, l);
 }
 
-API CUresult cuMemPrefetchAsync_v2(CUdeviceptr p, size_t n, CUmemLocation l, unsigned flags, CUstream s)
+API CUresult cuMemPrefetchAsync_v2(
+	CUdeviceptr p, size_t n, CUmemLocation l, unsigned flags, CUstream s)
 {
 	CALL(cuMemPrefetchAsync_v2, CONTEXT);
 	return flags != 0 ? CUDA_ERROR_INVALID_VALUE : prefetch_one(p, n, l, s);
@@ -207,7 +221,8 @@ API CUresult cuMemPrefetchAsync_v2(CUdeviceptr p, size_t n, CUmemLocation l, uns
 
 #if FAKE_CUDA >= 13
 // A batch is checked as a whole before anything of it is done.
-static CUresult check(CUdeviceptr *p, size_t *n, size_t count, unsigned long long flags, CUstream *s)
+static CUresult check(
+	CUdeviceptr *p, size_t *n, size_t count, unsigned long long flags, CUstream *s)
 {
 	struct range r;
 	if (p == NULL || n == NULL || count == 0 || flags != 0 || (uintptr_t)*s <= CU_STREAM_LEGACY)
@@ -241,7 +256,8 @@ static void discard(CUdeviceptr p, size_t n, CUstream s)
 	i->byte = DISCARDED;
 }
 
-static CUresult batch(CUdeviceptr *p, size_t *n, size_t count, CUmemLocation *l, size_t *first, size_t places, CUstream s, int discards)
+static CUresult batch(CUdeviceptr *p, size_t *n, size_t count, CUmemLocation *l, size_t *first,
+	size_t places, CUstream s, int discards)
 {
 	struct range r;
 	size_t k = 0;
@@ -262,18 +278,19 @@ static CUresult batch(CUdeviceptr *p, size_t *n, size_t count, CUmemLocation *l,
 	return CUDA_SUCCESS;
 }
 
-#define BATCH(name, discards) \
-	API CUresult name(CUdeviceptr *p, size_t *n, size_t count, CUmemLocation *l, size_t *first, size_t places, unsigned long long flags, \
-		CUstream s) \
-	{ \
-		CALL(name, CONTEXT); \
-		CUresult e = check(p, n, count, flags, &s); \
-		return e != CUDA_SUCCESS ? e : batch(p, n, count, l, first, places, s, discards); \
-	}
+#	define BATCH(name, discards) \
+		API CUresult name(CUdeviceptr *p, size_t *n, size_t count, CUmemLocation *l, \
+			size_t *first, size_t places, unsigned long long flags, CUstream s) \
+		{ \
+			CALL(name, CONTEXT); \
+			CUresult e = check(p, n, count, flags, &s); \
+			return e != CUDA_SUCCESS ? e : batch(p, n, count, l, first, places, s, discards); \
+		}
 BATCH(cuMemPrefetchBatchAsync, 0)
 BATCH(cuMemDiscardAndPrefetchBatchAsync, 1)
 
-API CUresult cuMemDiscardBatchAsync(CUdeviceptr *p, size_t *n, size_t count, unsigned long long flags, CUstream s)
+API CUresult cuMemDiscardBatchAsync(
+	CUdeviceptr *p, size_t *n, size_t count, unsigned long long flags, CUstream s)
 {
 	CALL(cuMemDiscardBatchAsync, CONTEXT);
 	CUresult e = check(p, n, count, flags, &s);

@@ -42,7 +42,8 @@ static struct memory *map(size_t n, enum how how)
 	size_t size = up(n, chunk_size);
 	if (n > total() || used[c->device] + size > total())
 		return NULL;
-	char *p = mmap(NULL, size + chunk_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *p = mmap(NULL, size + chunk_size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
 	char *at = (char *)up((size_t)p, chunk_size);
@@ -50,21 +51,31 @@ static struct memory *map(size_t n, enum how how)
 		munmap(p, (size_t)(at - p));
 	munmap(at + size, (size_t)(p + chunk_size - at));
 	used[c->device] += size;
-	return note((struct memory){.address = (CUdeviceptr)at, .asked = n, .size = size, .how = how, .context = c, .device = c->device});
+	return note((struct memory){.address = (CUdeviceptr)at,
+		.asked = n,
+		.size = size,
+		.how = how,
+		.context = c,
+		.device = c->device});
 }
 
 static struct memory *cut(size_t n, enum how how)
 {
 	CUcontext c = fake_current();
 	struct memory *chunk = memories;
-	while (chunk != NULL && !(chunk->how == CHUNK && chunk->context == c && chunk->cut + up(n, ALIGN) <= chunk_size))
+	while (chunk != NULL &&
+		!(chunk->how == CHUNK && chunk->context == c && chunk->cut + up(n, ALIGN) <= chunk_size))
 		chunk = chunk->next;
 	if (chunk == NULL)
 		chunk = map(chunk_size, CHUNK);
 	if (chunk == NULL)
 		return NULL;
-	struct memory *m = note((struct memory){.address = chunk->address + chunk->cut, .asked = n, .how = how, .context = c,
-		.device = c->device, .chunk = chunk});
+	struct memory *m = note((struct memory){.address = chunk->address + chunk->cut,
+		.asked = n,
+		.how = how,
+		.context = c,
+		.device = c->device,
+		.chunk = chunk});
 	chunk->cut += up(n, ALIGN);
 	chunk->in_use++;
 	return m;
@@ -172,7 +183,8 @@ void **fake_managed(CUdeviceptr p, size_t n, CUdeviceptr *start, size_t *size)
 	return &m->pages;
 }
 
-API CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element)
+API CUresult cuMemAllocPitch_v2(
+	CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element)
 {
 	CALL(cuMemAllocPitch_v2, CONTEXT);
 	if (pitch == NULL || (element != 4 && element != 8 && element != 16))
@@ -203,10 +215,12 @@ API CUresult cuMemFree_v2(CUdeviceptr p)
 		CALL(cuMemAllocAsync##suffix, CONTEXT); \
 		return fake_stream(s, per_thread) == NULL ? INVALID_HANDLE : allocate(out, n, ASYNC); \
 	} \
-	API CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s) \
+	API CUresult cuMemAllocFromPoolAsync##suffix( \
+		CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s) \
 	{ \
 		CALL(cuMemAllocFromPoolAsync##suffix, CONTEXT); \
-		return fake_stream(s, per_thread) == NULL || pool == NULL ? INVALID_HANDLE : allocate(out, n, ASYNC); \
+		return fake_stream(s, per_thread) == NULL || pool == NULL ? INVALID_HANDLE : \
+																	allocate(out, n, ASYNC); \
 	} \
 	API CUresult cuMemFreeAsync##suffix(CUdeviceptr p, CUstream handle) \
 	{ \
@@ -314,11 +328,13 @@ API CUresult cuPointerGetAttributes(unsigned n, int *a, void **out, CUdeviceptr 
 }
 
 // What is copied does not matter here: the copy is at work on what it writes.
-API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext of_to, CUdeviceptr from, CUcontext of_from, size_t n, CUstream handle)
+API CUresult cuMemcpyPeerAsync(
+	CUdeviceptr to, CUcontext of_to, CUdeviceptr from, CUcontext of_from, size_t n, CUstream handle)
 {
 	CALL(cuMemcpyPeerAsync, CONTEXT);
 	CUstream s = fake_stream(handle, 0);
-	if (fake_find(to) == NULL || fake_find(from) == NULL || s == NULL || !fake_context_ok(of_to) || !fake_context_ok(of_from))
+	if (fake_find(to) == NULL || fake_find(from) == NULL || s == NULL || !fake_context_ok(of_to) ||
+		!fake_context_ok(of_from))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct item *i = fake_queue(s, WRITE);
 	i->address = to;

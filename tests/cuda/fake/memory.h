@@ -16,8 +16,8 @@ struct memory {
 	int in_use;           // of a chunk: blocks
 	size_t cut;           // of a chunk: bytes
 	uint64_t id;
-	int opened; // handles of it, and not closed
-	int sync;   // attribute SYNC_MEMOPS
+	int opened;  // handles of it, and not closed
+	int sync;    // attribute SYNC_MEMOPS
 	void *pages; // of managed memory: what managed.c knows of them
 };
 

@@ -5,7 +5,7 @@ static struct pinned {
 	struct pinned *next;
 	void *address;
 	size_t bytes;
-} *all;
+} * all;
 
 int fake_pinned(CUdeviceptr p, size_t n)
 {

@@ -70,7 +70,8 @@ static void wait_for(CUstream s, struct mark m)
 static void implicit_waits(CUstream s)
 {
 	for (CUstream t = fake_streams; t != NULL; t = t->next)
-		if (t != s && t->context == s->context && (s->legacy ? t->blocking : s->blocking && t->legacy))
+		if (t != s && t->context == s->context &&
+			(s->legacy ? t->blocking : s->blocking && t->legacy))
 			wait_for(s, (struct mark){t, t->queued});
 }
 

@@ -50,9 +50,12 @@ static void arguments(void)
 	CHECK(ta.ta_cuda_malloc(1l << 50, 0, NULL) == NULL && errno == ENOMEM, "errno %d", errno);
 	CHECK(ta.ta_cuda_malloc(1000, 7, NULL) == NULL && errno == ENODEV, "errno %d", errno);
 	CHECK(ta.ta_cuda_malloc(1000, -1, NULL) == NULL && errno == ENODEV, "errno %d", errno);
-	CHECK(ta.ta_cuda_malloc_batch(0, NULL, NULL, out, 1) == -1 && errno == EINVAL, "errno %d", errno);
-	CHECK(ta.ta_cuda_malloc_batch(0, NULL, sizes, NULL, 1) == -1 && errno == EINVAL, "errno %d", errno);
-	CHECK(ta.ta_cuda_malloc_batch(0, NULL, sizes, out, -1) == -1 && errno == EINVAL, "errno %d", errno);
+	CHECK(
+		ta.ta_cuda_malloc_batch(0, NULL, NULL, out, 1) == -1 && errno == EINVAL, "errno %d", errno);
+	CHECK(ta.ta_cuda_malloc_batch(0, NULL, sizes, NULL, 1) == -1 && errno == EINVAL, "errno %d",
+		errno);
+	CHECK(ta.ta_cuda_malloc_batch(0, NULL, sizes, out, -1) == -1 && errno == EINVAL, "errno %d",
+		errno);
 	CHECK(ta.ta_cuda_malloc_batch(0, NULL, sizes, out, 0) == 0, "errno %d", errno);
 	CHECK(ta.ta_cuda_warmup(0, sizes, negative, 1) == -1 && errno == EINVAL, "errno %d", errno);
 	CHECK(ta.ta_cuda_warmup(9, sizes, counts, 1) == -1 && errno == ENODEV, "errno %d", errno);
@@ -144,7 +147,8 @@ static void batch(void)
 		ta.ta_cuda_free(out[i], 0, 0, NULL);
 	ta.ta_cuda_trim();
 	size_t before = fake.fake_used(0);
-	CHECK(ta.ta_cuda_malloc_batch(0, NULL, much, out, 3) == -1 && errno == ENOMEM, "errno %d", errno);
+	CHECK(
+		ta.ta_cuda_malloc_batch(0, NULL, much, out, 3) == -1 && errno == ENOMEM, "errno %d", errno);
 	CHECK(out[0] == NULL && out[1] == NULL && out[2] == NULL, "%p %p %p", out[0], out[1], out[2]);
 	fake.fake_complete_all();
 	ta.ta_cuda_trim();
@@ -163,7 +167,8 @@ static void cache(void)
 	for (int i = 0; i < 3; i++)
 		for (int j = 0; j < counts[i]; j++)
 			p[n++] = malloc_on(sizes[i], NULL);
-	CHECK(fake.fake_calls("cuMemAlloc_v2") == before, "%lu calls after the warm-up", fake.fake_calls("cuMemAlloc_v2") - before);
+	CHECK(fake.fake_calls("cuMemAlloc_v2") == before, "%lu calls after the warm-up",
+		fake.fake_calls("cuMemAlloc_v2") - before);
 	while (n-- > 0)
 		free_on(p[n], NULL);
 	CHECK(fake.fake_used(0) > 20 * MIB, "%zu bytes cached", fake.fake_used(0));
@@ -220,7 +225,8 @@ static void *work(void *seed)
 		slot[k].n = (x >> 16 & 1 ? 512 : 300000) * (1 + (x >> 20) % 8);
 		slot[k].s = streams[t];
 		slot[k].p = malloc_on(slot[k].n, slot[k].s);
-		CHECK(fake.fake_busy(slot[k].p, slot[k].n, slot[k].s, 1) == 0, "%zu bytes in round %d", slot[k].n, i);
+		CHECK(fake.fake_busy(slot[k].p, slot[k].n, slot[k].s, 1) == 0, "%zu bytes in round %d",
+			slot[k].n, i);
 		CUcontext c;
 		OK(cu.cuDevicePrimaryCtxRetain(&c, 0));
 		OK(cu.cuCtxSetCurrent(c));
@@ -258,7 +264,12 @@ static void storm(void)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-		{"arguments", arguments}, {"guests", guests}, {"reuse", reuse}, {"batch", batch}, {"cache", cache}, {"pools", pools},
+		{"arguments", arguments},
+		{"guests", guests},
+		{"reuse", reuse},
+		{"batch", batch},
+		{"cache", cache},
+		{"pools", pools},
 		{"storm", storm},
 	};
 	find();

@@ -5,7 +5,8 @@
 
 int cudaMalloc(void **out, size_t n)
 {
-	int (*volatile next)(void **, size_t) = (int (*)(void **, size_t))dlsym(RTLD_NEXT, "cudaMalloc");
+	int (*volatile next)(void **, size_t) = (int (*)(void **, size_t))dlsym(
+		RTLD_NEXT, "cudaMalloc");
 	return next != 0 ? next(out, n) : 3;
 }
 

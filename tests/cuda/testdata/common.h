@@ -51,7 +51,8 @@
 	F(cuArrayDestroy, CUarray) \
 	F(cuMipmappedArrayCreate, CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned) \
 	F(cuMipmappedArrayDestroy, CUmipmappedArray) \
-	F(cuMemCreate, CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long) \
+	F(cuMemCreate, CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, \
+		unsigned long long) \
 	F(cuMemRelease, CUmemGenericAllocationHandle) \
 	F(cuStreamCreate, CUstream *, unsigned) \
 	F(cuStreamDestroy_v2, CUstream) \
@@ -99,7 +100,7 @@ static __attribute__((unused)) struct {
 
 // Prints the call and its result, 0 for success.
 #define SHOW(call) printf("%s = %d\n", #call, (int)(call))
-#define OK(call) CHECK((call) == 0, "%s", #call)
+#define OK(call)   CHECK((call) == 0, "%s", #call)
 
 #define MIB (1024 * 1024ul)
 
@@ -109,9 +110,11 @@ static __attribute__((unused)) CUcontext load(void)
 	CUcontext c;
 	void *lib = dlopen("libcuda.so.1", RTLD_LAZY);
 	CHECK(lib != NULL, "%s", dlerror());
-#define FETCH(name, ...) CHECK((cu.name = (CUresult(*)(__VA_ARGS__))dlsym(lib, #name)) != NULL, #name);
+#define FETCH(name, ...) \
+	CHECK((cu.name = (CUresult(*)(__VA_ARGS__))dlsym(lib, #name)) != NULL, #name);
 	PROGRAM(FETCH)
-#define CONTROL_FETCH(type, name, ...) CHECK((fake.name = (type(*)(__VA_ARGS__))dlsym(lib, #name)) != NULL, #name);
+#define CONTROL_FETCH(type, name, ...) \
+	CHECK((fake.name = (type(*)(__VA_ARGS__))dlsym(lib, #name)) != NULL, #name);
 	CONTROL(CONTROL_FETCH)
 	OK(cu.cuInit(0));
 	OK(cu.cuDevicePrimaryCtxRetain(&c, 0));

@@ -113,7 +113,8 @@ static void legacy(void)
 static void reused(CUdeviceptr p, size_t n)
 {
 	CUdeviceptr q;
-	void *(*stream_ordered)(ssize_t, int, void *) = (void *(*)(ssize_t, int, void *))ours("ta_cuda_malloc");
+	void *(*stream_ordered)(ssize_t, int, void *) = (void *(*)(ssize_t, int, void *))ours(
+		"ta_cuda_malloc");
 	if (stream_ordered != NULL)
 		q = (CUdeviceptr)stream_ordered((ssize_t)n, 0, NULL);
 	else
@@ -285,8 +286,9 @@ static void attributes(void)
 
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {{"destroys", destroys}, {"releases", releases}, {"captures", captures}, {"legacy", legacy},
-		{"elsewhere", elsewhere}, {"copies", copies}, {"copied", copied}, {"created", created}, {"others", others}, {"child", child}, {"refusals", refusals},
-		{"attributes", attributes}};
+	static const struct test tests[] = {{"destroys", destroys}, {"releases", releases},
+		{"captures", captures}, {"legacy", legacy}, {"elsewhere", elsewhere}, {"copies", copies},
+		{"copied", copied}, {"created", created}, {"others", others}, {"child", child},
+		{"refusals", refusals}, {"attributes", attributes}};
 	RUN(tests);
 }

@@ -76,7 +76,8 @@ static void describe(CUdeviceptr p, CUdeviceptr in)
 	SHOW(cu.cuPointerGetAttribute(&ordinal, 9, in));
 	SHOW(cu.cuPointerGetAttribute(&id, 7, in));
 	SHOW(cu.cuPointerGetAttribute(&type, 2, in));
-	printf("from %jd, %zu bytes, device %u, type %u\n", (intmax_t)(start - p), length, ordinal, type);
+	printf(
+		"from %jd, %zu bytes, device %u, type %u\n", (intmax_t)(start - p), length, ordinal, type);
 	start = length = 0;
 	int asked[] = {12, 2, 7, 11};
 	void *data[] = {&length, &type, &id2, &start};
@@ -179,9 +180,11 @@ static void foreign(void)
 	SHOW(cu.cuArrayDestroy(a));
 	SHOW(cu.cuMipmappedArrayCreate(&m, &(CUDA_ARRAY3D_DESCRIPTOR){1000, 1000, 0, 0x20, 1, 0}, 5));
 	SHOW(cu.cuMipmappedArrayDestroy(m));
-	SHOW(cu.cuMemCreate(&h, 4 * MIB, &(CUmemAllocationProp){1, 0, {CU_MEM_LOCATION_TYPE_DEVICE, 0}}, 0));
+	SHOW(cu.cuMemCreate(
+		&h, 4 * MIB, &(CUmemAllocationProp){1, 0, {CU_MEM_LOCATION_TYPE_DEVICE, 0}}, 0));
 	SHOW(cu.cuMemRelease(h));
-	SHOW(cu.cuMemCreate(&h, 4 * MIB + 1, &(CUmemAllocationProp){1, 0, {CU_MEM_LOCATION_TYPE_DEVICE, 0}}, 0));
+	SHOW(cu.cuMemCreate(
+		&h, 4 * MIB + 1, &(CUmemAllocationProp){1, 0, {CU_MEM_LOCATION_TYPE_DEVICE, 0}}, 0));
 	SHOW(cu.cuMemAlloc_v2(&p, 1000));
 	SHOW(cu.cuMemFreeAsync(p, s));
 	fake.fake_complete_all();
@@ -388,9 +391,19 @@ static void failures(void)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-		{"pointers", pointers}, {"contextless", contextless}, {"uninitialised", uninitialised}, {"ranges", ranges},
-		{"info", info}, {"foreign", foreign}, {"capture", capture}, {"contexts", contexts}, {"peers", peers}, {"ipc", ipc},
-		{"forked", forked}, {"errors", errors}, {"failures", failures},
+		{"pointers", pointers},
+		{"contextless", contextless},
+		{"uninitialised", uninitialised},
+		{"ranges", ranges},
+		{"info", info},
+		{"foreign", foreign},
+		{"capture", capture},
+		{"contexts", contexts},
+		{"peers", peers},
+		{"ipc", ipc},
+		{"forked", forked},
+		{"errors", errors},
+		{"failures", failures},
 	};
 	RUN(tests);
 }

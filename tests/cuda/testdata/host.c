@@ -51,7 +51,10 @@ static void calls(void)
 	try(&g, alloc, release);
 }
 
-static void *pointer_attribute(void) { return dlsym(dlopen("libcuda.so.1", RTLD_LAZY), "cuPointerGetAttribute"); }
+static void *pointer_attribute(void)
+{
+	return dlsym(dlopen("libcuda.so.1", RTLD_LAZY), "cuPointerGetAttribute");
+}
 
 static int device_of(void *p)
 {

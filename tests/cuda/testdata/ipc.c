@@ -84,6 +84,7 @@ static void many(void)
 
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {{"interior", interior}, {"twice", twice}, {"refused", refused}, {"many", many}};
+	static const struct test tests[] = {
+		{"interior", interior}, {"twice", twice}, {"refused", refused}, {"many", many}};
 	RUN(tests);
 }

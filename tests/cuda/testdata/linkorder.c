@@ -30,7 +30,9 @@ int main(int argc, char **argv)
 	CUcontext context;
 	CUdeviceptr p = 0;
 	size_t total = 0;
-	int e = argc < 2 || strcmp(argv[1], "init") == 0 ? init() : strcmp(argv[1], "old") == 0 ? old_resolver() : resolver();
+	int e = argc < 2 || strcmp(argv[1], "init") == 0 ? init() :
+		strcmp(argv[1], "old") == 0                  ? old_resolver() :
+													   resolver();
 	printf("start %d\n", e);
 	if (e != CUDA_SUCCESS)
 		return 0;

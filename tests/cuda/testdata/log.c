@@ -46,6 +46,7 @@ static void refused(void)
 
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {{"missing", missing}, {"old", old}, {"fails", fails}, {"refused", refused}};
+	static const struct test tests[] = {
+		{"missing", missing}, {"old", old}, {"fails", fails}, {"refused", refused}};
 	RUN(tests);
 }

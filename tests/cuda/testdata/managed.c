@@ -16,15 +16,34 @@ static struct {
 	FUNCTIONS(MEMBER)
 } ta;
 
-enum { INVALID = 1, NOT_INITIALIZED = 3, NO_CONTEXT = 201, NO_DEVICE = 101, NOT_SUPPORTED = 801, NONE = -2, ON_HOST = -1, PAGE = 4096 };
-enum { READ_MOSTLY = 1, PREFERRED, ACCESSED_BY, PREFETCHED, PREFERRED_KIND, PREFERRED_ID, PREFETCHED_KIND, PREFETCHED_ID };
+enum {
+	INVALID = 1,
+	NOT_INITIALIZED = 3,
+	NO_CONTEXT = 201,
+	NO_DEVICE = 101,
+	NOT_SUPPORTED = 801,
+	NONE = -2,
+	ON_HOST = -1,
+	PAGE = 4096
+};
+enum {
+	READ_MOSTLY = 1,
+	PREFERRED,
+	ACCESSED_BY,
+	PREFETCHED,
+	PREFERRED_KIND,
+	PREFERRED_ID,
+	PREFETCHED_KIND,
+	PREFETCHED_ID
+};
 
 static int version;
 static size_t (*places)(void);
 static CUcontext context;
 static CUstream stream;
-static const ta_location device0 = {TA_AT_DEVICE, 0}, device1 = {TA_AT_DEVICE, 1}, host = {TA_AT_HOST, 0}, node2 = {TA_AT_HOST_NUMA, 2},
-	here = {TA_AT_HOST_NUMA_CURRENT, 0}, nowhere = {0, 0};
+static const ta_location device0 = {TA_AT_DEVICE, 0}, device1 = {TA_AT_DEVICE, 1},
+						 host = {TA_AT_HOST, 0}, node2 = {TA_AT_HOST_NUMA, 2},
+						 here = {TA_AT_HOST_NUMA_CURRENT, 0}, nowhere = {0, 0};
 
 static void find(void)
 {
@@ -54,7 +73,10 @@ static int get(void *p, size_t n, int attribute)
 	return out;
 }
 
-static int one(void *p, size_t n, ta_location where, CUstream s) { return ta.ta_managed_prefetch(&p, &n, 1, &where, 1, s); }
+static int one(void *p, size_t n, ta_location where, CUstream s)
+{
+	return ta.ta_managed_prefetch(&p, &n, 1, &where, 1, s);
+}
 
 #define IS(call, want) \
 	do { \
@@ -87,9 +109,10 @@ static void arguments(void)
 	begin();
 	char *p = get_some(3 * MIB);
 	void *list[] = {p, p + MIB, p + 2 * MIB};
-	size_t sizes[] = {MIB, MIB, MIB}, long_sizes[] = {MIB, MIB, MIB + 1}, no_sizes[] = {MIB, 0, MIB};
-	ta_location three[] = {device0, host, device1}, wrong[] = {device0, host, nowhere}, early[] = {{5, 0}, host, host},
-		    none[] = {device0, {TA_AT_DEVICE, 7}, host};
+	size_t sizes[] = {MIB, MIB, MIB}, long_sizes[] = {MIB, MIB, MIB + 1},
+		   no_sizes[] = {MIB, 0, MIB};
+	ta_location three[] = {device0, host, device1}, wrong[] = {device0, host, nowhere},
+				early[] = {{5, 0}, host, host}, none[] = {device0, {TA_AT_DEVICE, 7}, host};
 	int out[4];
 	CHECK(ta.ta_managed_malloc(1000, 7) == NULL && errno == ENODEV, "errno %d", errno);
 	CHECK(ta.ta_managed_malloc(1000, -1) == NULL && errno == ENODEV, "errno %d", errno);
@@ -101,13 +124,17 @@ static void arguments(void)
 	for (int advice = -1; advice < 9; advice++)
 		for (int kind = -1; kind < 7; kind++) {
 			int names = advice == 3 || advice == 5 || advice == 6, numa = kind == 3 || kind == 4;
-			int ok = advice >= 1 && advice <= 6 && (!names || (kind >= 1 && kind <= (advice == 3 ? 4 : 2)));
+			int ok = advice >= 1 && advice <= 6 &&
+				(!names || (kind >= 1 && kind <= (advice == 3 ? 4 : 2)));
 			int want = !ok ? INVALID : names && numa && version < 12 ? NOT_SUPPORTED : 0;
 			IS(ta.ta_managed_advise(p, PAGE, advice, (ta_location){kind, 1}), want);
 		}
-	IS(ta.ta_managed_advise(p, PAGE, TA_SET_PREFERRED_LOCATION, (ta_location){TA_AT_DEVICE, -1}), INVALID);
-	IS(ta.ta_managed_advise(p, PAGE, TA_SET_PREFERRED_LOCATION, (ta_location){TA_AT_HOST_NUMA, -1}), INVALID);
-	IS(ta.ta_managed_advise(p, PAGE, TA_SET_PREFERRED_LOCATION, (ta_location){TA_AT_DEVICE, 7}), NO_DEVICE);
+	IS(ta.ta_managed_advise(p, PAGE, TA_SET_PREFERRED_LOCATION, (ta_location){TA_AT_DEVICE, -1}),
+		INVALID);
+	IS(ta.ta_managed_advise(p, PAGE, TA_SET_PREFERRED_LOCATION, (ta_location){TA_AT_HOST_NUMA, -1}),
+		INVALID);
+	IS(ta.ta_managed_advise(p, PAGE, TA_SET_PREFERRED_LOCATION, (ta_location){TA_AT_DEVICE, 7}),
+		NO_DEVICE);
 	IS(ta.ta_managed_advise(p, 3 * MIB + 1, TA_SET_READ_MOSTLY, nowhere), INVALID);
 	IS(ta.ta_managed_advise(p, 0, TA_SET_READ_MOSTLY, nowhere), INVALID);
 	IS(ta.ta_managed_advise(out, 4, TA_SET_READ_MOSTLY, nowhere), INVALID);
@@ -119,8 +146,8 @@ static void arguments(void)
 	IS(ta.ta_managed_get(p, PAGE, READ_MOSTLY, out, SIZE_MAX), INVALID);
 	IS(ta.ta_managed_get(p, PAGE, 99, out, 1), INVALID);
 	IS(ta.ta_managed_get(out, 4, READ_MOSTLY, out, 1), INVALID);
-	int (*both[])(void *const *, const size_t *, size_t, const ta_location *, size_t, void *) = {ta.ta_managed_prefetch,
-		ta.ta_managed_discard_prefetch};
+	int (*both[])(void *const *, const size_t *, size_t, const ta_location *, size_t, void *) = {
+		ta.ta_managed_prefetch, ta.ta_managed_discard_prefetch};
 	for (int i = 0; i < 2; i++) {
 		IS(both[i](NULL, sizes, 3, three, 3, stream), INVALID);
 		IS(both[i](list, NULL, 3, three, 3, stream), INVALID);
@@ -184,7 +211,8 @@ static void advice(void)
 	OK(ta.ta_managed_advise(p, MIB, TA_SET_ACCESSED_BY, device1));
 	OK(ta.ta_managed_advise(p, MIB, TA_SET_ACCESSED_BY, host));
 	OK(ta.ta_managed_get(p, MIB, ACCESSED_BY, by, 4));
-	CHECK(by[0] == 1 && by[1] == ON_HOST && by[2] == NONE && by[3] == NONE, "%d %d %d %d", by[0], by[1], by[2], by[3]);
+	CHECK(by[0] == 1 && by[1] == ON_HOST && by[2] == NONE && by[3] == NONE, "%d %d %d %d", by[0],
+		by[1], by[2], by[3]);
 	OK(ta.ta_managed_advise(p, MIB, TA_UNSET_ACCESSED_BY, device1));
 	OK(ta.ta_managed_get(p, MIB, ACCESSED_BY, by, 1));
 	IS(by[0], ON_HOST);
@@ -206,7 +234,8 @@ static void singles(void)
 	IS(one(p, MIB, node2, stream), version < 12 ? NOT_SUPPORTED : 0);
 	IS(one(p, MIB, here, stream), version < 12 ? NOT_SUPPORTED : 0);
 	IS(ta.ta_managed_discard(list, &size, 1, stream), version < 13 ? NOT_SUPPORTED : 0);
-	IS(ta.ta_managed_discard_prefetch(list, &size, 1, &device1, 1, stream), version < 13 ? NOT_SUPPORTED : 0);
+	IS(ta.ta_managed_discard_prefetch(list, &size, 1, &device1, 1, stream),
+		version < 13 ? NOT_SUPPORTED : 0);
 	IS(fake.fake_calls("cuMemPrefetchBatchAsync"), 0);
 	if (version >= 13)
 		IS(get(p, MIB, PREFETCHED), 1);
@@ -347,8 +376,9 @@ static void failures(void)
 	OK(ta.ta_managed_free(p));
 }
 
-static const struct test tests[] = {{"absent", absent}, {"arguments", arguments}, {"advice", advice}, {"singles", singles},
-	{"batches", batches}, {"contextless", contextless}, {"limits", limits}, {"off", off}, {"failures", failures}};
+static const struct test tests[] = {{"absent", absent}, {"arguments", arguments},
+	{"advice", advice}, {"singles", singles}, {"batches", batches}, {"contextless", contextless},
+	{"limits", limits}, {"off", off}, {"failures", failures}};
 
 int main(int argc, char **argv)
 {

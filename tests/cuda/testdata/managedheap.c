@@ -17,13 +17,18 @@ static void tell(const char *what, CUdeviceptr p, size_t n)
 		OK(range_get(by, sizeof by, ACCESSED_BY, p, n));
 	}
 	printf("%s %zu: %s, prefers %s, accessed by %d %d\n", what, n, managed ? "managed" : "plain",
-		at == 0 ? "the device" : at == -1 ? "the host" : at == NONE ? "nothing" : "another", by[0], by[1]);
+		at == 0        ? "the device" :
+			at == -1   ? "the host" :
+			at == NONE ? "nothing" :
+						 "another",
+		by[0], by[1]);
 }
 
 static void begin(void)
 {
 	load();
-	range_get = (__typeof__(range_get))dlsym(dlopen("libcuda.so.1", RTLD_LAZY), "cuMemRangeGetAttribute");
+	range_get = (__typeof__(range_get))dlsym(
+		dlopen("libcuda.so.1", RTLD_LAZY), "cuMemRangeGetAttribute");
 	CHECK(range_get != NULL);
 }
 
@@ -71,7 +76,8 @@ static void asked(void)
 	begin();
 	tell("first", get(3 * MIB), 3 * MIB);
 	tell("second", get(3 * MIB), 3 * MIB);
-	printf("%lu managed, %lu plain\n", fake.fake_calls("cuMemAllocManaged"), fake.fake_calls("cuMemAlloc_v2"));
+	printf("%lu managed, %lu plain\n", fake.fake_calls("cuMemAllocManaged"),
+		fake.fake_calls("cuMemAlloc_v2"));
 }
 
 // A driver that knows of its managed memory only when it is asked for some.
@@ -118,6 +124,7 @@ static void questions(void)
 
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {{"hints", hints}, {"asked", asked}, {"refuses", refuses}, {"fill", fill}, {"questions", questions}};
+	static const struct test tests[] = {{"hints", hints}, {"asked", asked}, {"refuses", refuses},
+		{"fill", fill}, {"questions", questions}};
 	RUN(tests);
 }

@@ -23,9 +23,14 @@ static void kinds(void)
 	CHECK(mm(alloc)(m, 1, 0, 0, NULL) == NULL && errno == EINVAL, "0 bytes");
 	CHECK(mm(alloc)(m, 2, MIB, 0, NULL) == NULL && errno == ENOENT, "no such instance");
 	CHECK(mm(alloc)(m, 1, SIZE_MAX / 2, 0, NULL) == NULL && errno == ENOMEM, "more than there is");
-	CHECK(mm(available)(m, "default", TA_MM_ASK, &room) == 0 && room <= 1024 * MIB && room > 900 * MIB, "free %zu", room);
+	CHECK(mm(available)(m, "default", TA_MM_ASK, &room) == 0 && room <= 1024 * MIB &&
+			room > 900 * MIB,
+		"free %zu", room);
 	CHECK(mm(create)(7, 0, NULL) == NULL && errno == ENODEV, "device 7");
-	CHECK(mm(create)(0, 0, "a name that is much too long for the reports to have it whole") == NULL && errno == EINVAL, "name");
+	CHECK(
+		mm(create)(0, 0, "a name that is much too long for the reports to have it whole") == NULL &&
+			errno == EINVAL,
+		"name");
 	CHECK(mm(unregister)(m, 1) == 0 && mm(destroy)(m) == 0, "the end: %s", strerror(errno));
 	CHECK(mm(set_mode)(m, 0) == -1 && errno == EINVAL, "after the end");
 }
@@ -41,7 +46,9 @@ static void host(void)
 		fake.fake_fail("cuMemHostAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY);
 		CHECK(mm(alloc)(m, 2, MIB, kind, NULL) == NULL && errno == ENOMEM, "kind %d", kind);
 	}
-	CHECK(info(m, 1).evictions == 0 && info(m, 1).bytes_live == MIB && info(m, 2).refused == 2 && info(m, 2).bytes_live == 0, "gave way");
+	CHECK(info(m, 1).evictions == 0 && info(m, 1).bytes_live == MIB && info(m, 2).refused == 2 &&
+			info(m, 2).bytes_live == 0,
+		"gave way");
 }
 
 // Pinned memory is freed when the stream has done what it was given, and not while it works.
@@ -75,10 +82,12 @@ static void evict(void)
 	CUstream s;
 	OK(cu.cuStreamCreate(&s, 1));
 	for (uint64_t i = 1; i <= 4; i++)
-		CHECK(mm(register)(m, i, "x", i == 4 ? "other" : "default", 0.2, give_way, m) == 0, "register");
+		CHECK(mm(register)(m, i, "x", i == 4 ? "other" : "default", 0.2, give_way, m) == 0,
+			"register");
 	CHECK(mm(set_mode)(m, TA_MM_ACTIVE) == 0 && mm(set_mode)(m, 2) == -1, "mode");
 	for (uint64_t i = 1; i <= 4; i++)
-		CHECK((has[i] = mm(alloc)(m, i, 20 * MIB, TA_MM_DEVICE, i == 2 ? s : NULL)) != NULL, "block %d", (int)i);
+		CHECK((has[i] = mm(alloc)(m, i, 20 * MIB, TA_MM_DEVICE, i == 2 ? s : NULL)) != NULL,
+			"block %d", (int)i);
 	OK(fake.fake_launch((CUdeviceptr)has[2], 20 * MIB, 1, s)); // 2 is not idle
 	mm(use)(m, 1, NULL);
 	void *p = mm(alloc)(m, 3, 10 * MIB, TA_MM_DEVICE, NULL);
@@ -90,7 +99,8 @@ static void evict(void)
 	q = mm(alloc)(m, 3, 20 * MIB, TA_MM_DEVICE, NULL);
 	CHECK(q != NULL && asked == 12 && has[2] == NULL, "asked %d", asked);
 	asked = 0;
-	CHECK(mm(alloc)(m, 3, 50 * MIB, TA_MM_DEVICE, NULL) == NULL && asked == 0, "itself or others were asked: %d", asked);
+	CHECK(mm(alloc)(m, 3, 50 * MIB, TA_MM_DEVICE, NULL) == NULL && asked == 0,
+		"itself or others were asked: %d", asked);
 	// The block of one that has no function of its own is freed for it.
 	CHECK(mm(register)(m, 5, "x", "default", 0.1, NULL, NULL) == 0, "register");
 	CHECK(mm(alloc)(m, 5, 5 * MIB, TA_MM_DEVICE, s) != NULL, "of 5");
@@ -108,7 +118,8 @@ static void full(void)
 	CHECK((has[1] = mm(alloc)(m, 1, 600 * MIB, TA_MM_DEVICE, NULL)) != NULL, "of 1");
 	void *p = mm(alloc)(m, 2, 600 * MIB, TA_MM_DEVICE, NULL);
 	CHECK(p != NULL && asked == 1, "asked %d: %s", asked, strerror(errno));
-	CHECK(mm(alloc)(m, 1, 600 * MIB, TA_MM_DEVICE, NULL) != NULL, "the other way round: %s", strerror(errno));
+	CHECK(mm(alloc)(m, 1, 600 * MIB, TA_MM_DEVICE, NULL) != NULL, "the other way round: %s",
+		strerror(errno));
 	CHECK(info(m, 2).bytes_live == 0, "live %zu", (size_t)info(m, 2).bytes_live);
 }
 
@@ -121,13 +132,18 @@ static void chunk(void)
 	mm(register)(m, 1, "x", "g", -1, NULL, NULL);
 	mm(set_mode)(m, TA_MM_ACTIVE);
 	CHECK(mm(chunk)(m, "g", 1000 * MIB, r, 2, 100, &c) == 0, "%s", strerror(errno));
-	CHECK(c.available == 100 * MIB && c.chunk_length == 1 && c.chunks == 100 && !c.far_too_large, "length %zu", c.chunk_length);
-	CHECK(mm(chunk)(m, "g", 50 * MIB, r, 2, 100, &c) == -1 && errno == ENOSPC && c.far_too_large, "%s", strerror(errno));
+	CHECK(c.available == 100 * MIB && c.chunk_length == 1 && c.chunks == 100 && !c.far_too_large,
+		"length %zu", c.chunk_length);
+	CHECK(mm(chunk)(m, "g", 50 * MIB, r, 2, 100, &c) == -1 && errno == ENOSPC && c.far_too_large,
+		"%s", strerror(errno));
 	CHECK(mm(chunk)(m, "g", 3 * MIB, r, 2, 100, &c) == -1 && errno == E2BIG, "%s", strerror(errno));
-	CHECK(mm(chunk)(m, "g", 3 * MIB, r + 1, 1, 100, &c) == -1 && errno == ENOTSUP, "%s", strerror(errno));
-	CHECK(mm(chunk)(m, "g", 3 * MIB, NULL, 1, 100, &c) == -1 && errno == EINVAL, "%s", strerror(errno));
+	CHECK(mm(chunk)(m, "g", 3 * MIB, r + 1, 1, 100, &c) == -1 && errno == ENOTSUP, "%s",
+		strerror(errno));
+	CHECK(mm(chunk)(m, "g", 3 * MIB, NULL, 1, 100, &c) == -1 && errno == EINVAL, "%s",
+		strerror(errno));
 	c.size = 3;
-	CHECK(mm(chunk)(m, "g", 3 * MIB, r, 1, 100, &c) == -1 && errno == EINVAL, "%s", strerror(errno));
+	CHECK(
+		mm(chunk)(m, "g", 3 * MIB, r, 1, 100, &c) == -1 && errno == EINVAL, "%s", strerror(errno));
 }
 
 static struct {
@@ -162,23 +178,32 @@ static void queue(void)
 		mm(register)(m, i, "x", "g", -1, NULL, NULL);
 		CHECK(mm(on_ready)(m, i, ready, &told[i]) == 0, "ready");
 	}
-	CHECK(mm(allocate_queue)(m, 9, TA_MM_ASK, NULL, &c) == -1 && errno == ENOENT, "no such instance");
-	CHECK(mm(allocate_queue)(m, 1, TA_MM_ASK, NULL, &c) == 0 && c.chunks == 1 && tellings == 3 && told[1].n == 0, "nothing queued");
+	CHECK(
+		mm(allocate_queue)(m, 9, TA_MM_ASK, NULL, &c) == -1 && errno == ENOENT, "no such instance");
+	CHECK(mm(allocate_queue)(m, 1, TA_MM_ASK, NULL, &c) == 0 && c.chunks == 1 && tellings == 3 &&
+			told[1].n == 0,
+		"nothing queued");
 	CHECK(mm(queue)(m, 1, a, 2, 0) == -1 && errno == EINVAL, "no runs");
 	CHECK(mm(queue)(m, 1, a, 65, 5) == -1 && errno == EINVAL, "too many arrays");
 	CHECK(mm(queue)(m, 1, &bad, 1, 1) == -1 && errno == EINVAL, "too many dimensions");
 	CHECK(mm(queue)(m, 7, a, 2, 1000) == -1 && errno == ENOENT, "no such instance");
-	CHECK(mm(queue)(m, 1, b, 2, 7) == 0 && mm(queue)(m, 1, a, 2, 1000) == 0, "queue"); // the second replaces the first
+	// the second replaces the first
+	CHECK(mm(queue)(m, 1, b, 2, 7) == 0 && mm(queue)(m, 1, a, 2, 1000) == 0, "queue");
 	CHECK(mm(queue)(m, 2, b, 2, 1000) == 0, "queue");
 	// 64,000 KiB + 128,000 KiB that can be cut, and 4,096 KiB: of 100,096 KiB 500 runs.
 	CHECK(mm(allocate_queue)(m, 3, 100096 << 10, NULL, &c) == 0, "%s", strerror(errno));
-	CHECK(c.chunk_length == 500 && c.chunks == 2 && c.available == 100096 << 10, "%zu runs, %zu chunks", c.chunk_length, c.chunks);
+	CHECK(c.chunk_length == 500 && c.chunks == 2 && c.available == 100096 << 10,
+		"%zu runs, %zu chunks", c.chunk_length, c.chunks);
 	for (int i = 1; i <= 3; i++)
-		CHECK(told[i].chunks == 2 && told[i].length == 500 && told[i].n == (i < 3 ? 2 : 0), "told %d", i);
-	CHECK(tellings == 6 && told[2].blocks[1] == NULL && told[1].blocks[0] != NULL, "%d tellings", tellings);
-	CHECK(info(m, 1).bytes_live == (32000 + 4096) << 10 && info(m, 2).bytes_live == 64000 << 10, "live");
+		CHECK(told[i].chunks == 2 && told[i].length == 500 && told[i].n == (i < 3 ? 2 : 0),
+			"told %d", i);
+	CHECK(tellings == 6 && told[2].blocks[1] == NULL && told[1].blocks[0] != NULL, "%d tellings",
+		tellings);
+	CHECK(info(m, 1).bytes_live == (32000 + 4096) << 10 && info(m, 2).bytes_live == 64000 << 10,
+		"live");
 	memset(told[1].blocks[1], 1, 4 * MIB);
-	CHECK(mm(allocate_queue)(m, 1, TA_MM_ASK, NULL, NULL) == 0 && told[1].n == 0 && tellings == 9, "the queue is over");
+	CHECK(mm(allocate_queue)(m, 1, TA_MM_ASK, NULL, NULL) == 0 && told[1].n == 0 && tellings == 9,
+		"the queue is over");
 	CHECK(mm(free)(m, told[2].blocks[0], NULL) == 0 && info(m, 2).bytes_live == 0, "free");
 	// The second array fails, and neither can be cut: the first is given back, and the queue stays.
 	a[0].unchunkable = b[0].unchunkable = 1;
@@ -189,8 +214,10 @@ static void queue(void)
 		if (full)
 			OK(cu.cuMemAlloc_v2(&hog, 900 * MIB));
 		int answer = mm(allocate_queue)(m, 2, 1000 * MIB, NULL, &c);
-		CHECK(answer == (full ? -1 : 0) && (!full || errno == ENOMEM), "%d: %s", i, strerror(errno));
-		CHECK(tellings == (full ? 9 : 12) && (info(m, 2).bytes_live == 0) == full, "%d: %d tellings", i, tellings);
+		CHECK(
+			answer == (full ? -1 : 0) && (!full || errno == ENOMEM), "%d: %s", i, strerror(errno));
+		CHECK(tellings == (full ? 9 : 12) && (info(m, 2).bytes_live == 0) == full,
+			"%d: %d tellings", i, tellings);
 		if (full)
 			OK(cu.cuMemFree_v2(hog));
 	}
@@ -204,11 +231,16 @@ static void queue(void)
 	mm(register)(m, 4, "x", "h", -1, NULL, NULL);
 	mm(register)(m, 5, "x", "h", -1, NULL, NULL);
 	CHECK(mm(queue)(m, 4, &few, 1, 40) == 0 && mm(queue)(m, 5, a, 1, 1000) == 0, "queue");
-	CHECK(mm(allocate_queue)(m, 4, 200 * MIB, NULL, &c) == 0 && c.chunks == 1 && c.chunk_length == 1000, "%zu chunks", c.chunks);
+	CHECK(mm(allocate_queue)(m, 4, 200 * MIB, NULL, &c) == 0 && c.chunks == 1 &&
+			c.chunk_length == 1000,
+		"%zu chunks", c.chunks);
 	CHECK(info(m, 4).bytes_live == 40 * MIB && info(m, 5).bytes_live == 64000 << 10, "all at once");
 	CHECK(mm(queue)(m, 4, &few, 1, 40) == 0 && mm(queue)(m, 5, a, 1, 1000) == 0, "queue");
-	CHECK(mm(allocate_queue)(m, 4, 100 * MIB, NULL, &c) == 0 && c.chunks == 2 && c.chunk_length > 500, "%zu chunks", c.chunks);
-	CHECK(info(m, 4).bytes_live == 80 * MIB, "a chunk is longer than its axis: %zu", (size_t)info(m, 4).bytes_live);
+	CHECK(
+		mm(allocate_queue)(m, 4, 100 * MIB, NULL, &c) == 0 && c.chunks == 2 && c.chunk_length > 500,
+		"%zu chunks", c.chunks);
+	CHECK(info(m, 4).bytes_live == 80 * MIB, "a chunk is longer than its axis: %zu",
+		(size_t)info(m, 4).bytes_live);
 }
 
 // Threads that allocate and free beside each other, and a child that does neither.
@@ -229,7 +261,10 @@ static void *work(void *arg)
 			pid_t child = fork();
 			if (child == 0) {
 				ta_mm_info in = {.size = sizeof in};
-				_exit(mm(get)(shared, 1, &in) == 0 && in.bytes_live > 0 && mm(alloc)(shared, 1, 10, 0, NULL) == NULL ? 0 : 1);
+				_exit(mm(get)(shared, 1, &in) == 0 && in.bytes_live > 0 &&
+							mm(alloc)(shared, 1, 10, 0, NULL) == NULL ?
+						0 :
+						1);
 			}
 			int status;
 			waitpid(child, &status, 0);
@@ -248,7 +283,8 @@ static void threads(void)
 	shared = start(64 * MIB, "threads");
 	mm(set_mode)(shared, TA_MM_ACTIVE);
 	for (uintptr_t i = 0; i < THREADS; i++)
-		CHECK(mm(register)(shared, i + 1, "t", i % 2 ? "odd" : "even", -1, give_way, shared) == 0, "register");
+		CHECK(mm(register)(shared, i + 1, "t", i % 2 ? "odd" : "even", -1, give_way, shared) == 0,
+			"register");
 	for (uintptr_t i = 0; i < THREADS; i++)
 		pthread_create(&t[i], NULL, work, (void *)(i + 1));
 	for (int i = 0; i < THREADS; i++)
@@ -262,7 +298,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} cases[] = {{"kinds", kinds}, {"pinned", pinned}, {"host", host}, {"evict", evict}, {"full", full}, {"chunk", chunk}, {"queue", queue}, {"threads", threads}};
+	} cases[] = {{"kinds", kinds}, {"pinned", pinned}, {"host", host}, {"evict", evict},
+		{"full", full}, {"chunk", chunk}, {"queue", queue}, {"threads", threads}};
 	for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof *cases; i++)
 		if (strcmp(cases[i].name, argv[1]) == 0) {
 			cases[i].run();

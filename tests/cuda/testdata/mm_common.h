@@ -8,7 +8,8 @@
 	F(ta_mm *, ta_mm_create, int, size_t, const char *) \
 	F(int, ta_mm_destroy, ta_mm *) \
 	F(int, ta_mm_set_mode, ta_mm *, int) \
-	F(int, ta_mm_register, ta_mm *, uint64_t, const char *, const char *, double, ta_mm_evict, void *) \
+	F(int, ta_mm_register, ta_mm *, uint64_t, const char *, const char *, double, ta_mm_evict, \
+		void *) \
 	F(int, ta_mm_unregister, ta_mm *, uint64_t) \
 	F(int, ta_mm_set_manual, ta_mm *, uint64_t, double) \
 	F(int, ta_mm_set_auto, ta_mm *, uint64_t) \
@@ -16,7 +17,8 @@
 	F(int, ta_mm_pools, ta_mm *, double *, double *) \
 	F(int, ta_mm_get, ta_mm *, uint64_t, ta_mm_info *) \
 	F(int, ta_mm_available, ta_mm *, const char *, size_t, size_t *) \
-	F(int, ta_mm_chunk, ta_mm *, const char *, size_t, const ta_mm_request *, size_t, size_t, ta_mm_chunking *) \
+	F(int, ta_mm_chunk, ta_mm *, const char *, size_t, const ta_mm_request *, size_t, size_t, \
+		ta_mm_chunking *) \
 	F(void *, ta_mm_alloc, ta_mm *, uint64_t, size_t, int, void *) \
 	F(int, ta_mm_free, ta_mm *, void *, void *) \
 	F(int, ta_mm_queue, ta_mm *, uint64_t, const ta_mm_request *, size_t, size_t) \

@@ -7,7 +7,8 @@ static void try(void)
 	void *lib = dlopen("libcuda.so.1", RTLD_LAZY);
 	printf("driver: %d\n", lib != NULL);
 	void *scope = lib != NULL ? lib : RTLD_DEFAULT;
-	CUresult (*alloc)(CUdeviceptr *, size_t) = (CUresult(*)(CUdeviceptr *, size_t))dlsym(scope, "cuMemAlloc_v2");
+	CUresult (*alloc)(CUdeviceptr *, size_t) = (CUresult(*)(CUdeviceptr *, size_t))dlsym(
+		scope, "cuMemAlloc_v2");
 	CUresult (*release)(CUdeviceptr) = (CUresult(*)(CUdeviceptr))dlsym(scope, "cuMemFree_v2");
 	printf("functions: %d %d\n", alloc != NULL, release != NULL);
 	if (alloc != NULL)

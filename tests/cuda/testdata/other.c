@@ -4,8 +4,8 @@
 
 int cuMemAlloc_v2(unsigned long *out, unsigned long n)
 {
-	int (*volatile next)(unsigned long *, unsigned long) =
-		(int (*)(unsigned long *, unsigned long))dlsym(RTLD_NEXT, "cuMemAlloc_v2");
+	int (*volatile next)(unsigned long *,
+		unsigned long) = (int (*)(unsigned long *, unsigned long))dlsym(RTLD_NEXT, "cuMemAlloc_v2");
 	return next != 0 ? next(out, n) : 3;
 }
 

@@ -36,7 +36,8 @@ static void pending(void)
 			CHECK(fake.fake_busy(q, sizes[i], NULL, 0) == 0, "%zu bytes", sizes[i]);
 			memset((void *)q, 2, sizes[i]);
 			fake.fake_complete_all();
-			CHECK(*(char *)q == 2 && ((char *)q)[sizes[i] - 1] == 2, "%zu bytes overwritten", sizes[i]);
+			CHECK(*(char *)q == 2 && ((char *)q)[sizes[i] - 1] == 2, "%zu bytes overwritten",
+				sizes[i]);
 			OK(cu.cuMemFree_v2(q));
 		}
 }
@@ -115,7 +116,6 @@ static void *work(void *seed)
 	return NULL;
 }
 
-
 static void storm_of(void *(*run)(void *))
 {
 	pthread_t t[THREADS];
@@ -151,7 +151,8 @@ static void *work_by_stream(void *seed)
 		slot[k].n = some_size(&x);
 		slot[k].s = streams[next(&x) % STREAMS];
 		OK(cu.cuMemAlloc_v2(&slot[k].p, slot[k].n));
-		CHECK(fake.fake_busy(slot[k].p, slot[k].n, NULL, 0) == 0, "%zu bytes in round %d", slot[k].n, i);
+		CHECK(fake.fake_busy(slot[k].p, slot[k].n, NULL, 0) == 0, "%zu bytes in round %d",
+			slot[k].n, i);
 		OK(fake.fake_launch(slot[k].p, slot[k].n, i, slot[k].s));
 		if (next(&x) % 8 == 0)
 			fake.fake_complete(streams[next(&x) % STREAMS]);
@@ -173,14 +174,20 @@ static void served(void)
 			OK(cu.cuMemAlloc_v2(&p, sizes[i]));
 			OK(cu.cuMemFree_v2(p));
 		}
-		printf("%lu\n", fake.fake_calls("cuMemAlloc_v2") + fake.fake_calls("cuMemFree_v2") - before);
+		printf(
+			"%lu\n", fake.fake_calls("cuMemAlloc_v2") + fake.fake_calls("cuMemFree_v2") - before);
 	}
 }
 
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-		{"pending", pending}, {"ordered", ordered}, {"held", held}, {"storm", storm}, {"streams", streams_storm}, {"served", served},
+		{"pending", pending},
+		{"ordered", ordered},
+		{"held", held},
+		{"storm", storm},
+		{"streams", streams_storm},
+		{"served", served},
 	};
 	RUN(tests);
 }

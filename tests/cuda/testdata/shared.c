@@ -52,7 +52,8 @@ static void first(void)
 		OK(cudaFree(p));
 	}
 	unsigned long calls = fake.fake_calls("cuInit") - before;
-	CHECK(ours("ta_get_stats") == NULL || calls < 10, "%lu calls of the runtime for 100 pairs", calls);
+	CHECK(ours("ta_get_stats") == NULL || calls < 10, "%lu calls of the runtime for 100 pairs",
+		calls);
 }
 
 // The figure of the first device, from the report.
@@ -63,7 +64,8 @@ static double figure(const char *key)
 	size_t (*json)(char *, size_t) = (size_t(*)(char *, size_t))ours("ta_stats_json");
 	CHECK(json != NULL && json(text, sizeof text) < sizeof text);
 	snprintf(quoted, sizeof quoted, "\"%s\":", key);
-	char *devices = strstr(text, "\"devices\":"), *at = devices != NULL ? strstr(devices, quoted) : NULL;
+	char *devices = strstr(text, "\"devices\":"),
+		 *at = devices != NULL ? strstr(devices, quoted) : NULL;
 	CHECK(at != NULL, "%s in %s", key, text);
 	return atof(at + strlen(quoted));
 }
@@ -80,8 +82,8 @@ static void figures(void)
 	SHOW(cudaMalloc(&q, 1ul << 40));
 	OK(cudaFree(p));
 	SHOW(cudaFree(p));
-	printf("alloc_calls %.0f refused %.0f free_calls %.0f frees_invalid %.0f\n", figure("alloc_calls"), figure("refused"),
-		figure("free_calls"), figure("frees_invalid"));
+	printf("alloc_calls %.0f refused %.0f free_calls %.0f frees_invalid %.0f\n",
+		figure("alloc_calls"), figure("refused"), figure("free_calls"), figure("frees_invalid"));
 }
 
 #define PAIR \
@@ -92,7 +94,10 @@ static void figures(void)
 	}
 #define PAIRS PAIR PAIR PAIR PAIR PAIR PAIR PAIR PAIR PAIR PAIR PAIR PAIR PAIR PAIR PAIR PAIR
 
-static void many(void) { PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS }
+static void many(void)
+{
+	PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS PAIRS
+}
 
 // However many places call, the runtime is found out once, and not asked again.
 static void sites(void)
@@ -105,11 +110,13 @@ static void sites(void)
 		many();
 	unsigned long calls = fake.fake_calls("cuInit") - before;
 	infos = fake.fake_calls("cuMemGetInfo_v2") - infos;
-	CHECK(ours("ta_get_stats") == NULL || (calls == 0 && infos < 10), "%lu calls of the runtime, %lu of cuMemGetInfo", calls, infos);
+	CHECK(ours("ta_get_stats") == NULL || (calls == 0 && infos < 10),
+		"%lu calls of the runtime, %lu of cuMemGetInfo", calls, infos);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {{"errors", errors}, {"first", first}, {"figures", figures}, {"sites", sites}};
+	static const struct test tests[] = {
+		{"errors", errors}, {"first", first}, {"figures", figures}, {"sites", sites}};
 	RUN(tests);
 }

@@ -3,7 +3,8 @@
 // runtime, with -DSTATIC with the runtime inside, and with neither.
 #include "common.h"
 
-CUresult cudaMalloc(void **, size_t), cudaFree(void *), cudaGetLastError(void), cudaMemGetInfo(size_t *, size_t *),
+CUresult cudaMalloc(void **, size_t), cudaFree(void *), cudaGetLastError(void),
+	cudaMemGetInfo(size_t *, size_t *),
 	cudaGetDriverEntryPoint(const char *, void **, uint64_t, int *), cudaSetDevice(int),
 	cudaGetDriverEntryPoint_ptsz(const char *, void **, uint64_t, int *),
 	cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, int *),
@@ -34,14 +35,15 @@ static void handle(void)
 static CUresult (*resolver(const char *name))(const char *, void **, int, uint64_t, int *)
 {
 	load();
-	return (CUresult(*)(const char *, void **, int, uint64_t, int *))dlsym(dlopen("libcuda.so.1", RTLD_LAZY), name);
+	return (CUresult(*)(const char *, void **, int, uint64_t, int *))dlsym(
+		dlopen("libcuda.so.1", RTLD_LAZY), name);
 }
 
 static void proc(void)
 {
 	CUresult (*alloc)(CUdeviceptr *, size_t), (*release)(CUdeviceptr);
-	CUresult (*get)(const char *, void **, int, uint64_t) =
-		(CUresult(*)(const char *, void **, int, uint64_t))resolver("cuGetProcAddress");
+	CUresult (*get)(const char *, void **, int,
+		uint64_t) = (CUresult(*)(const char *, void **, int, uint64_t))resolver("cuGetProcAddress");
 	SHOW(get("cuMemAlloc", (void **)&alloc, 11030, 0));
 	SHOW(get("cuMemFree", (void **)&release, 11030, 0));
 	try(alloc, release);
@@ -68,11 +70,25 @@ static void versions(void)
 		int version;
 		uint64_t flags;
 	} asked[] = {
-		{"cuMemAlloc", 2000, 0}, {"cuMemAlloc", 3020, 0}, {"cuMemAlloc", 13000, 1}, {"cuMemAlloc", 13000, 2}, {"cuMemAlloc", 1000, 0},
-		{"cuMemAllocAsync", 11010, 0}, {"cuMemAllocAsync", 11020, 0}, {"cuMemAllocAsync", 11020, 2},
-		{"cuStreamBeginCapture", 10000, 0}, {"cuStreamBeginCapture", 10010, 0}, {"cuStreamBeginCapture", 10010, 2},
-		{"cuGetProcAddress", 11030, 0}, {"cuGetProcAddress", 12000, 0}, {"cuInit", 13000, 0}, {"cuDriverGetVersion", 13000, 0}, {"cuNope", 13000, 0},
-		{"cuMemAlloc_v2", 13000, 0}, {"cudaMalloc", 13000, 0}, {"cuDevicePrimaryCtxRelease", 7000, 0},
+		{"cuMemAlloc", 2000, 0},
+		{"cuMemAlloc", 3020, 0},
+		{"cuMemAlloc", 13000, 1},
+		{"cuMemAlloc", 13000, 2},
+		{"cuMemAlloc", 1000, 0},
+		{"cuMemAllocAsync", 11010, 0},
+		{"cuMemAllocAsync", 11020, 0},
+		{"cuMemAllocAsync", 11020, 2},
+		{"cuStreamBeginCapture", 10000, 0},
+		{"cuStreamBeginCapture", 10010, 0},
+		{"cuStreamBeginCapture", 10010, 2},
+		{"cuGetProcAddress", 11030, 0},
+		{"cuGetProcAddress", 12000, 0},
+		{"cuInit", 13000, 0},
+		{"cuDriverGetVersion", 13000, 0},
+		{"cuNope", 13000, 0},
+		{"cuMemAlloc_v2", 13000, 0},
+		{"cudaMalloc", 13000, 0},
+		{"cuDevicePrimaryCtxRelease", 7000, 0},
 	};
 	CUresult (*get)(const char *, void **, int, uint64_t, int *) = resolver("cuGetProcAddress_v2");
 	for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
@@ -82,7 +98,8 @@ static void versions(void)
 		Dl_info d = {0};
 		if (f != NULL)
 			dladdr(f, &d);
-		printf("%s %d/%d: %d status %d ", asked[i].name, asked[i].version, (int)asked[i].flags, e, status);
+		printf("%s %d/%d: %d status %d ", asked[i].name, asked[i].version, (int)asked[i].flags, e,
+			status);
 		printf("in %s ", where(f));
 		printf("%s\n", d.dli_sname != NULL ? d.dli_sname : "-");
 	}
@@ -129,7 +146,8 @@ static void runtime(void)
 
 static void entry(void)
 {
-	CUresult (*alloc)(CUdeviceptr *, size_t), (*release)(CUdeviceptr), (*async)(CUdeviceptr *, size_t, CUstream);
+	CUresult (*alloc)(CUdeviceptr *, size_t), (*release)(CUdeviceptr),
+		(*async)(CUdeviceptr *, size_t, CUstream);
 	int status = -1;
 	SHOW(cudaFree(NULL));
 	SHOW(cudaGetDriverEntryPoint("cuMemAlloc", (void **)&alloc, 0, &status));
@@ -137,7 +155,8 @@ static void entry(void)
 	try(alloc, release);
 	SHOW(cudaGetDriverEntryPoint_ptsz("cuMemAllocAsync", (void **)&async, 0, &status));
 	printf("in %s\n", where((void *)async));
-	SHOW(cudaGetDriverEntryPointByVersion_ptsz("cuMemAllocAsync", (void **)&async, 11010, 0, &status));
+	SHOW(cudaGetDriverEntryPointByVersion_ptsz(
+		"cuMemAllocAsync", (void **)&async, 11010, 0, &status));
 	printf("status %d\n", status);
 }
 
@@ -160,8 +179,8 @@ static void devices(void)
 #endif
 
 #ifdef LINKED
-CUresult cuInit(unsigned), cuDevicePrimaryCtxRetain(CUcontext *, CUdevice), cuCtxSetCurrent(CUcontext),
-	cuMemAlloc_v2(CUdeviceptr *, size_t), cuMemFree_v2(CUdeviceptr);
+CUresult cuInit(unsigned), cuDevicePrimaryCtxRetain(CUcontext *, CUdevice),
+	cuCtxSetCurrent(CUcontext), cuMemAlloc_v2(CUdeviceptr *, size_t), cuMemFree_v2(CUdeviceptr);
 
 static void linked(void)
 {
@@ -176,9 +195,15 @@ static void linked(void)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-		{"handle", handle}, {"proc", proc}, {"proc_v2", proc_v2}, {"versions", versions}, {"everywhere", everywhere},
+		{"handle", handle},
+		{"proc", proc},
+		{"proc_v2", proc_v2},
+		{"versions", versions},
+		{"everywhere", everywhere},
 #if defined LINKED || defined STATIC
-		{"runtime", runtime}, {"entry", entry}, {"devices", devices},
+		{"runtime", runtime},
+		{"entry", entry},
+		{"devices", devices},
 #endif
 #ifdef LINKED
 		{"linked", linked},

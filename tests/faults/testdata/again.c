@@ -1,6 +1,6 @@
 // again HEADROOM: blocks of mappings of their own are freed and allocated again, in the same sizes,
-// when the process has hardly a mapping left. It prints how many of 2000 calls of malloc failed, and
-// by how many MiB the mappings have grown.
+// when the process has hardly a mapping left. It prints how many of 2000 calls of malloc failed,
+// and by how many MiB the mappings have grown.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <string.h>

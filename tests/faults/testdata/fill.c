@@ -1,4 +1,5 @@
-// fill BYTES: blocks of so many bytes until there is no memory any more. It prints how many bytes those are.
+// fill BYTES: blocks of so many bytes until there is no memory any more. It prints how many bytes
+// those are.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

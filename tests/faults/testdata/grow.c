@@ -1,5 +1,5 @@
-// grow: realloc near a limit of the address space, which a block may come to nearly all of. What cannot be had leaves
-// block and address space as they were.
+// grow: realloc near a limit of the address space, which a block may come to nearly all of. What
+// cannot be had leaves block and address space as they were.
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>

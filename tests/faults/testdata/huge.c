@@ -1,13 +1,17 @@
-// huge SEED SLACK [as|data MIB]: one thread allocates, resizes and frees blocks that are mappings of their own while
-// the kernel may refuse: so that freed ones are cut, gathered, grown, moved and cached with several parts. After each
-// step it looks at the contents of the block and at the page map (which blocks are known), and after a refusal, and
-// now and then, at the accounts: what is live, and by how much the process has more addresses than the library counts
-// as mapped, at most SLACK KiB more than at the beginning. A refusal must be NULL with ENOMEM and leave the old block as it was.
+// huge SEED SLACK [as|data MIB]: one thread allocates, resizes and frees blocks that are mappings
+// of their own while the kernel may refuse: so that freed ones are cut, gathered, grown, moved and
+// cached with several parts. After each step it looks at the contents of the block and at the page
+// map (which blocks are known), and after a refusal, and now and then, at the accounts: what is
+// live, and by how much the process has more addresses than the library counts as mapped, at most
+// SLACK KiB more than at the beginning. A refusal must be NULL with ENOMEM and leave the old block
+// as it was.
 //
-// With "as" or "data" the address space, or the private writable part of it, may grow by so many MiB once some
-// blocks are cached. The latter is what the kernel counts, too, where it does not overcommit.
+// With "as" or "data" the address space, or the private writable part of it, may grow by so many
+// MiB once some blocks are cached. The latter is what the kernel counts, too, where it does not
+// overcommit.
 //
-// At the end every block is freed. "end REFUSALS RSS VMSIZE", in KiB, and the library's report are printed.
+// At the end every block is freed. "end REFUSALS RSS VMSIZE", in KiB, and the library's report are
+// printed.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +26,7 @@
 #include <unistd.h>
 #include "tieralloc.h"
 
-#define MIB (1024 * 1024ul)
+#define MIB  (1024 * 1024ul)
 #define LEAF (1ul << 32) // what a leaf of the page map is for
 
 enum { SLOTS = 8, OPS = 60, MOST = 120, KNOWN = 4096, SECONDS = 50 };
@@ -34,7 +38,7 @@ struct block {
 };
 
 static struct block slot[SLOTS];
-static void *known[KNOWN]; // addresses that were blocks
+static void *known[KNOWN];                // addresses that were blocks
 static int refusals, knowns, steps, told; // told: refusals when the accounts were seen last
 static uint64_t ids, chance;
 static size_t live;      // bytes
@@ -210,8 +214,8 @@ static void unplug(int plugged, char *from, char *to)
 	}
 }
 
-// A block of what two had, which lies across the end of a leaf of the page map: its second part begins where there is no leaf. What
-// can become of it is up to the size it is next gathered to.
+// A block of what two had, which lies across the end of a leaf of the page map: its second part
+// begins where there is no leaf. What can become of it is up to the size it is next gathered to.
 static void gather(size_t next_size)
 {
 	char *top = mmap(NULL, 64 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -241,7 +245,8 @@ static void gather(size_t next_size)
 
 static size_t size(void)
 {
-	size_t n = below(4) == 0 ? 300 * 1024 + below(3 * MIB) : 5 * MIB + below(24) * MIB + below(2) * 12345;
+	size_t n = below(4) == 0 ? 300 * 1024 + below(3 * MIB) :
+							   5 * MIB + below(24) * MIB + below(2) * 12345;
 	return live + n > MOST * MIB ? 5 * MIB : n;
 }
 
@@ -260,7 +265,8 @@ static void limit(const char *kind, size_t mib)
 	int as = strcmp(kind, "as") == 0;
 	struct rlimit l;
 	getrlimit(as ? RLIMIT_AS : RLIMIT_DATA, &l);
-	l.rlim_cur = (mib == 0 ? l.rlim_max : (size_t)status(as ? "VmSize:" : "VmData:") * 1024 + mib * MIB);
+	l.rlim_cur = (mib == 0 ? l.rlim_max :
+							 (size_t)status(as ? "VmSize:" : "VmData:") * 1024 + mib * MIB);
 	setrlimit(as ? RLIMIT_AS : RLIMIT_DATA, &l);
 }
 
@@ -268,10 +274,12 @@ int main(int argc, char **argv)
 {
 	static char json[400000];
 	alarm(SECONDS);
-	size_t (*report)(char *, size_t) = (size_t (*)(char *, size_t))dlsym(RTLD_DEFAULT, "ta_stats_json");
+	size_t (*report)(char *, size_t) = (size_t(*)(char *, size_t))dlsym(
+		RTLD_DEFAULT, "ta_stats_json");
 	get_stats = (int (*)(ta_stats *))dlsym(RTLD_DEFAULT, "ta_get_stats");
 	tier_of = (int (*)(const void *))dlsym(RTLD_DEFAULT, "ta_tier_of");
-	if (argc < 3 || report == NULL || get_stats == NULL || tier_of == NULL || write(1, "main\n", 5) != 5)
+	if (argc < 3 || report == NULL || get_stats == NULL || tier_of == NULL ||
+		write(1, "main\n", 5) != 5)
 		return dprintf(2, "usage: huge SEED SLACK [as|data MIB], with the library\n"), 2;
 	chance = strtoull(argv[1], NULL, 0) * 0xd1342543de82ef95u;
 	more = atol(argv[2]);

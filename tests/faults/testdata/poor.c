@@ -63,7 +63,8 @@ int main(void)
 		pthread_join(t[i], NULL);
 	setrlimit(RLIMIT_AS, &none);
 	get(&after);
-	long freed = after.blocks_total_freed - before.blocks_total_freed, huge = after.huge_blocks_live;
+	long freed = after.blocks_total_freed - before.blocks_total_freed,
+		 huge = after.huge_blocks_live;
 	printf("%d refused, %d changed, %ld freed, %ld huge\n", refused, changed, freed, huge);
 	return refused == 0 || changed != 0 || freed < THREADS || huge != 0;
 }

@@ -1,7 +1,7 @@
-// work SEED [HEADROOM]: threads that allocate, resize and free blocks of all sizes while the kernel may
-// refuse. Each block has a pattern of its own, looked at before it is resized or freed, so
-// that neither damage nor two blocks in one place go unseen. A refusal must be NULL with
-// ENOMEM and leave the old block as it was. Twice the main thread forks beside the others.
+// work SEED [HEADROOM]: threads that allocate, resize and free blocks of all sizes while the kernel
+// may refuse. Each block has a pattern of its own, looked at before it is resized or freed, so that
+// neither damage nor two blocks in one place go unseen. A refusal must be NULL with ENOMEM and
+// leave the old block as it was. Twice the main thread forks beside the others.
 //
 // With HEADROOM the process has so many mappings less than it may have before it begins. A soft
 // limit of the address space holds until all is done.
@@ -50,7 +50,8 @@ static _Atomic long large; // bytes in blocks of a MiB and more
 
 static _Noreturn void wrong(const char *what, struct block *b)
 {
-	dprintf(2, "work: %s: block %p of %zu bytes, pid %d\n", what, (void *)b->p, b->n, (int)getpid());
+	dprintf(
+		2, "work: %s: block %p of %zu bytes, pid %d\n", what, (void *)b->p, b->n, (int)getpid());
 	abort();
 }
 
@@ -181,7 +182,8 @@ static void resize(struct lane *l, struct block *b)
 // A block that the library may gather from several freed ones, and what can become of it.
 static void gather(struct lane *l)
 {
-	static const size_t sizes[] = {5 * MIB, 6 * MIB, 5 * MIB, 10 * MIB}, later[] = {13 * MIB, 14 * MIB, 8 * MIB};
+	static const size_t sizes[] = {5 * MIB, 6 * MIB, 5 * MIB, 10 * MIB},
+						later[] = {13 * MIB, 14 * MIB, 8 * MIB};
 	struct block b[4] = {{0}};
 	for (int i = 0; i < 4; i++) {
 		if (i == 3) {
@@ -296,13 +298,15 @@ int main(int argc, char **argv)
 	static char json[400000];
 	pthread_t t[LANES], freer;
 	alarm(SECONDS);
-	size_t (*report)(char *, size_t) = (size_t (*)(char *, size_t))dlsym(RTLD_DEFAULT, "ta_stats_json");
+	size_t (*report)(char *, size_t) = (size_t(*)(char *, size_t))dlsym(
+		RTLD_DEFAULT, "ta_stats_json");
 	if (argc < 2 || report == NULL)
 		return dprintf(2, "usage: work SEED [HEADROOM], with the library\n"), 2;
 	if (write(1, "main\n", 5) != 5)
 		return 2;
 	for (unsigned i = 0; i <= LANES; i++)
-		lanes[i] = (struct lane){.number = i, .random = strtoull(argv[1], NULL, 0) * 0xd1342543de82ef95u + i};
+		lanes[i] = (struct lane){
+			.number = i, .random = strtoull(argv[1], NULL, 0) * 0xd1342543de82ef95u + i};
 	struct lane *mine = &lanes[LANES];
 	if (argc > 2)
 		fill_up(atoi(argv[2]));

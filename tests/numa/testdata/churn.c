@@ -1,7 +1,7 @@
 /* Four threads allocate, write and free blocks of all sizes while the main thread looks at
- * where the process's memory is, so many times: of all mappings with a memory policy, which are the library's
- * under a cap, it adds up the pages on the first nodes, as many as the second argument says from the node that the first
- * one names on. It prints the most and the last in bytes.
+ * where the process's memory is, so many times: of all mappings with a memory policy, which are the
+ * library's under a cap, it adds up the pages on the first nodes, as many as the second argument
+ * says from the node that the first one names on. It prints the most and the last in bytes.
  *
  *   most BYTES last BYTES
  */
@@ -10,15 +10,15 @@
 
 #define THREADS 4
 #define SAMPLES 600
-#define BLOCKS 96
+#define BLOCKS  96
 
 static volatile int stop;
 
 static void *churn(void *arg)
 {
-	static const long sizes[] = { 40, 700, 9000, 70000, 300000, 1 << 20 };
-	char *blocks[BLOCKS] = { 0 };
-	long size[BLOCKS] = { 0 };
+	static const long sizes[] = {40, 700, 9000, 70000, 300000, 1 << 20};
+	char *blocks[BLOCKS] = {0};
+	long size[BLOCKS] = {0};
 	uint64_t r = (uint64_t)arg * 0x9e3779b97f4a7c15u + 1;
 	for (long n = 1; !stop; n++) {
 		if (n % 32 == 0)

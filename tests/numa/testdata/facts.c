@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#define GIB (1024 * MIB)
+#define GIB  (1024 * MIB)
 #define HUGE (2 * MIB)
 
 enum { PREFERRED = 1, BIND = 2, PREFERRED_MANY = 5 };
@@ -17,14 +17,15 @@ static long bind(void *p, long n, int mode, unsigned long nodes, int flags)
 
 static char *map(long n)
 {
-	char *p = mmap(NULL, n + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *p = mmap(
+		NULL, n + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	MUST(p != MAP_FAILED);
 	return (char *)(((uintptr_t)p + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
 }
 
 static void lies(const void *p, long n, int node)
 {
-	long pages[NODES + 1] = { 0 };
+	long pages[NODES + 1] = {0};
 	where(p, n, pages);
 	if (pages[node] != n / PAGE)
 		show("pages", pages);
@@ -84,7 +85,8 @@ static void beyond(int mode, int killed)
 	}
 	int status;
 	MUST(waitpid(child, &status, 0) == child);
-	MUST(killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	MUST(killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL :
+				  WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 int main(void)

@@ -9,18 +9,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MIB (1L << 20)
-#define PAGE 4096L
+#define MIB   (1L << 20)
+#define PAGE  4096L
 #define NODES 8
 
 /* Ends the program with a line when something that must be is not. */
-#define MUST(ok)                                                                    \
-	do {                                                                        \
-		if (!(ok)) {                                                        \
+#define MUST(ok) \
+	do { \
+		if (!(ok)) { \
 			printf("line %d: not so: %s (errno %d)\n", __LINE__, #ok, errno); \
-			fflush(stdout);                                             \
-			_exit(1);                                                   \
-		}                                                                   \
+			fflush(stdout); \
+			_exit(1); \
+		} \
 	} while (0)
 
 /* Writes n bytes that depend on seed and on where in the block they are. */

@@ -73,7 +73,8 @@ int main(int argc, char **argv)
 	show("hot", pages);
 	find(cold, n, pages);
 	show("cold", pages);
-	free(malloc(2 * MIB)); /* a request, on whose way the library may look at what the kernel has moved */
+	free(malloc(
+		2 * MIB)); /* a request, on whose way the library may look at what the kernel has moved */
 	printf("promoted %ld\n", vmstat("pgpromote_success") - before);
 	maps();
 	return 0;

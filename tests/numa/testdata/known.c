@@ -16,17 +16,17 @@
 #pragma weak ta_tier_of
 #pragma weak ta_tier_of_range
 
-static const ta_hint hints[] = { TA_HOT, TA_WARM, TA_COLD, TA_PIN_FAST, TA_PREFER_FAST };
-static const char *const hint_names[] = { "hot", "warm", "cold", "pin_fast", "prefer_fast" };
-static const char *const tier_names[] = { "fast", "normal", "slow" };
+static const ta_hint hints[] = {TA_HOT, TA_WARM, TA_COLD, TA_PIN_FAST, TA_PREFER_FAST};
+static const char *const hint_names[] = {"hot", "warm", "cold", "pin_fast", "prefer_fast"};
+static const char *const tier_names[] = {"fast", "normal", "slow"};
 
 /* hints: blocks of each hint, by ta_alloc and by the thread's default, and their tiers. */
 static int by_hint(void)
 {
-	static const long sizes[] = { 100, 40000, 700000, 8 * MIB };
+	static const long sizes[] = {100, 40000, 700000, 8 * MIB};
 	for (int h = 0; h < 5; h++)
 		for (int s = 0; s < 4; s++) {
-			long pages[NODES + 1] = { 0 };
+			long pages[NODES + 1] = {0};
 			char name[64];
 			void *p = ta_alloc(sizes[s], hints[h]);
 			ta_hint before = ta_set_hint(hints[h]);
@@ -50,7 +50,7 @@ static int by_hint(void)
 /* Whether the block lies where it is said to be; the tiers are the nodes 0, 1 and 2. */
 static int settled(const void *block, long bytes)
 {
-	long pages[NODES + 1] = { 0 };
+	long pages[NODES + 1] = {0};
 	size_t in[3];
 	MUST(ta_tier_of_range(block, 0, bytes, in) == 0);
 	where(block, bytes, pages);
@@ -64,14 +64,15 @@ static int settled(const void *block, long bytes)
  * for. Of a block whose tiers are the nodes 0, 1 and 2 all pages are to be there. */
 static int move(void)
 {
-	static const long sizes[] = { 100, 20000, 300000, MIB, 5 * MIB, 33 * MIB };
-	static const ta_tier way[] = { TA_SLOW, TA_FAST, TA_NORMAL, TA_NORMAL, TA_SLOW, TA_NORMAL, TA_FAST };
+	static const long sizes[] = {100, 20000, 300000, MIB, 5 * MIB, 33 * MIB};
+	static const ta_tier way[] = {
+		TA_SLOW, TA_FAST, TA_NORMAL, TA_NORMAL, TA_SLOW, TA_NORMAL, TA_FAST};
 	for (int s = 0; s < 6; s++) {
 		char *p = ta_alloc(sizes[s], TA_WARM);
 		MUST(p);
 		fill(p, sizes[s], s);
 		for (int k = 0; k < 7; k++) {
-			long pages[NODES + 1] = { 0 }, all = 0;
+			long pages[NODES + 1] = {0}, all = 0;
 			char *q = ta_move(p, way[k]);
 			MUST(q);
 			MUST(q == p || sizes[s] <= 256 << 10);
@@ -82,7 +83,8 @@ static int move(void)
 				all += pages[n];
 			if (pages[way[k]] != all) {
 				char name[64];
-				snprintf(name, sizeof name, "moved %ld bytes to %s, pages", sizes[s], tier_names[way[k]]);
+				snprintf(name, sizeof name, "moved %ld bytes to %s, pages", sizes[s],
+					tier_names[way[k]]);
 				show(name, pages);
 				MUST(!"every page on the tier's node");
 			}
@@ -131,7 +133,7 @@ static int pin(long bytes)
 {
 	static void *blocks[1 << 16];
 	for (int round = 0; round < 2; round++) {
-		long n = 0, pages[NODES + 1] = { 0 };
+		long n = 0, pages[NODES + 1] = {0};
 		for (; n < 1 << 16; n++) {
 			errno = 0;
 			blocks[n] = ta_alloc(bytes, TA_PIN_FAST);
@@ -162,7 +164,7 @@ static int pin(long bytes)
  * to be, with its contents. One that another thread is just moving may take a while. */
 static void census(char *const *blocks, long from, long to, long bytes, int patience)
 {
-	long tiers[3] = { 0 };
+	long tiers[3] = {0};
 	for (long i = from; i < to; i++) {
 		for (int k = 0; k < patience && !settled(blocks[i], bytes); k++)
 			usleep(10000);
@@ -180,7 +182,7 @@ static void census(char *const *blocks, long from, long to, long bytes, int pati
 static uint64_t moves(void)
 {
 	uint64_t n = 0;
-	ta_stats s = { .size = sizeof s };
+	ta_stats s = {.size = sizeof s};
 	MUST(ta_get_stats(&s) == 0);
 	for (int tier = 0; tier < 3; tier++)
 		n += s.tiers[tier].bytes_left;
@@ -250,7 +252,7 @@ static int full(long bytes)
 static int home(void)
 {
 	char *p = malloc(64 * MIB);
-	long pages[NODES + 1] = { 0 };
+	long pages[NODES + 1] = {0};
 	MUST(p);
 	fill(p, 64 * MIB, 1);
 	for (int i = 0; i < 200 && pages[TA_SLOW] == 0; i++) {
@@ -278,7 +280,8 @@ static int mappings(void)
 		moved += ta_move(blocks[i], TA_SLOW) == blocks[i];
 	MUST(moved > 50 && moved < BLOCKS / 2);
 	for (int i = 0; i < 100; i++)
-		MUST(mmap(NULL, PAGE, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+		MUST(mmap(NULL, PAGE, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
 	for (int i = 0; i < BLOCKS; i++) {
 		fill(blocks[i], BYTES, i);
 		MUST(settled(blocks[i], BYTES));
@@ -301,7 +304,7 @@ static void exact(const char *path)
 static int report(void)
 {
 	static char *blocks[5][20];
-	static const long sizes[] = { 900, 30000, 256 << 10, 2 * MIB, 5 * MIB };
+	static const long sizes[] = {900, 30000, 256 << 10, 2 * MIB, 5 * MIB};
 	for (int h = 0; h < 5; h++)
 		for (int i = 0; i < 20; i++) {
 			long n = sizes[i % 5];
@@ -335,12 +338,12 @@ static int stamped(const char *p, long size)
 	return 1;
 }
 
-/* Whether each touched page lies where it is said to be, so many MiB in each tier, with its contents; and
- * prints the pages. */
+/* Whether each touched page lies where it is said to be, so many MiB in each tier, with its
+ * contents; and prints the pages. */
 static void laid(const char *what, const char *p, long size, long fast, long normal, long slow)
 {
-	const long want[3] = { fast * MIB, normal * MIB, slow * MIB };
-	long pages[NODES + 1] = { 0 }, first = 0;
+	const long want[3] = {fast * MIB, normal * MIB, slow * MIB};
+	long pages[NODES + 1] = {0}, first = 0;
 	size_t in[3];
 	MUST(ta_tier_of_range(p, 0, size * MIB, in) == 0);
 	where(p, size * MIB, pages);
@@ -364,8 +367,8 @@ static char *resized(char *p, long from, long to)
 	return p;
 }
 
-/* split: a block twice as large as the cap of the fast tier, of so many MiB, is resized, moved and freed; the
- * maps are of the moment when it is split. */
+/* split: a block twice as large as the cap of the fast tier, of so many MiB, is resized, moved and
+ * freed; the maps are of the moment when it is split. */
 static int split(long size)
 {
 	long cap = size / 2;
@@ -404,21 +407,21 @@ static int split(long size)
 	return 0;
 }
 
-/* names: blocks go round the tiers where FAST and NORMAL are node 0 and SLOW is node 1, maybe under a cap that has no
- * room for one of them twice. */
+/* names: blocks go round the tiers where FAST and NORMAL are node 0 and SLOW is node 1, maybe under
+ * a cap that has no room for one of them twice. */
 static int names(void)
 {
 	enum { BLOCKS = 3 };
 	const long bytes = 8 * MIB;
 	static char *blocks[BLOCKS];
-	static const ta_tier way[] = { TA_FAST, TA_NORMAL, TA_SLOW, TA_FAST, TA_SLOW, TA_NORMAL };
+	static const ta_tier way[] = {TA_FAST, TA_NORMAL, TA_SLOW, TA_FAST, TA_SLOW, TA_NORMAL};
 	for (int i = 0; i < BLOCKS; i++) {
 		MUST(blocks[i] = ta_alloc(bytes, TA_WARM));
 		fill(blocks[i], bytes, i);
 	}
 	for (int k = 0; k < 6; k++)
 		for (int i = 0; i < BLOCKS; i++) {
-			long pages[NODES + 1] = { 0 };
+			long pages[NODES + 1] = {0};
 			MUST(ta_move(blocks[i], way[k]) == blocks[i] && ta_tier_of(blocks[i]) == (int)way[k]);
 			where(blocks[i], bytes, pages);
 			MUST(pages[way[k] == TA_SLOW] * PAGE >= bytes && holds(blocks[i], bytes, i));

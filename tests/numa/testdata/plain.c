@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 	MUST(list);
 	int first = 0;
 	for (int g = 0; g < groups; first += count[g++]) {
-		long pages[NODES + 1] = { 0 };
+		long pages[NODES + 1] = {0};
 		char name[32];
 		for (int i = first; i < first + count[g]; i++) {
 			where(blocks[i].at, blocks[i].size, pages);

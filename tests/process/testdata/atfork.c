@@ -31,7 +31,8 @@ int main(void)
 		if (pid == 0)
 			work("child after all"), _exit(3);
 		int status;
-		CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 3, "%#x", status);
+		CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 3,
+			"%#x", status);
 	}
 }
 #endif

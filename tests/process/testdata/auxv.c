@@ -1,5 +1,5 @@
-// Asks what the library knows of the process. With the argument "setuid" it is set-user-ID, else it first
-// takes variables out of its environment, which moves the pointers on the stack.
+// Asks what the library knows of the process. With the argument "setuid" it is set-user-ID, else it
+// first takes variables out of its environment, which moves the pointers on the stack.
 #include "common.h"
 #include <dlfcn.h>
 #include <sys/auxv.h>

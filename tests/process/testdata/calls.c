@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 
 static int times;
-#define REPEAT for (int i_ = 0; i_ < times; i_++)
-#define SINK(p) ((void)hide(p))
+#define REPEAT            for (int i_ = 0; i_ < times; i_++)
+#define SINK(p)           ((void)hide(p))
 #define F(ret, name, ...) ((ret(*)(__VA_ARGS__))find(name))
 
 static void *find(const char *name)
@@ -19,7 +19,8 @@ static void *find(const char *name)
 
 static void basic(void)
 {
-	REPEAT {
+	REPEAT
+	{
 		void *p = malloc(40), *q = malloc(5000), *r = malloc(0);
 		SINK(malloc(100)); // stays
 		free(q), free(p), free(r), free(NULL);
@@ -30,7 +31,8 @@ static void basic(void)
 
 static void zeroed(void)
 {
-	REPEAT {
+	REPEAT
+	{
 		free(calloc(3, 50)), SINK(calloc(1, 700)), free(calloc(0, 0));
 		SINK(calloc(SIZE_MAX / 2, 3)), SINK(calloc(1, SIZE_MAX - 9));
 	}
@@ -38,7 +40,8 @@ static void zeroed(void)
 
 static void resized(void)
 {
-	REPEAT {
+	REPEAT
+	{
 		char *p = realloc(NULL, 200); // 208
 		p = realloc(p, 5000);         // moves
 		p = realloc(p, 5001);         // has room
@@ -53,7 +56,8 @@ static void resized(void)
 // Through the sizes where the kernel moves pages in place of a copy.
 static void resized_huge(void)
 {
-	REPEAT {
+	REPEAT
+	{
 		char *p = malloc(300000);
 		p = realloc(p, 700000), p = realloc(p, 3 * MIB), p = realloc(p, 6 * MIB);
 		p = realloc(p, 11 * MIB), p = realloc(p, 5 * MIB), p = realloc(p, MIB);
@@ -63,13 +67,16 @@ static void resized_huge(void)
 
 static void aligned(void)
 {
-	REPEAT {
+	REPEAT
+	{
 		void *p = NULL, *q = NULL;
-		free(memalign(64, 100)), free(aligned_alloc(256, 256)), free(valloc(10)), free(pvalloc(5000));
+		free(memalign(64, 100)), free(aligned_alloc(256, 256)), free(valloc(10)),
+			free(pvalloc(5000));
 		free(memalign(1 << 20, 10)); // has a mapping of its own
 		CHECK(posix_memalign(&p, 64, 10) == 0 && posix_memalign(&q, 4096, 8192) == 0);
 		free(p), free(q);
-		SINK(memalign(64, SIZE_MAX - 99)), SINK(aligned_alloc(64, SIZE_MAX - 99)), SINK(valloc(SIZE_MAX - 99));
+		SINK(memalign(64, SIZE_MAX - 99)), SINK(aligned_alloc(64, SIZE_MAX - 99)),
+			SINK(valloc(SIZE_MAX - 99));
 		SINK(pvalloc(SIZE_MAX - 99));
 		CHECK(posix_memalign(&p, 64, SIZE_MAX - 99) == ENOMEM);
 	}
@@ -84,7 +91,8 @@ static void aligned_invalid(void)
 
 static void others(void)
 {
-	REPEAT {
+	REPEAT
+	{
 		void *p = malloc(64), *q = malloc(64);
 		malloc_usable_size(p), malloc_usable_size(NULL);
 		F(void, "free_sized", void *, size_t)(p, 64);
@@ -96,9 +104,12 @@ static void others(void)
 
 static void cxx(void)
 {
-	REPEAT {
-		void *p = F(void *, "_Znwm", size_t)(70), *q = F(void *, "_ZnamSt11align_val_t", size_t, size_t)(70, 128);
-		F(void, "_ZdlPvm", void *, size_t)(p, 70), F(void, "_ZdaPvSt11align_val_t", void *, size_t)(q, 128);
+	REPEAT
+	{
+		void *p = F(void *, "_Znwm", size_t)(70),
+			 *q = F(void *, "_ZnamSt11align_val_t", size_t, size_t)(70, 128);
+		F(void, "_ZdlPvm", void *, size_t)
+		(p, 70), F(void, "_ZdaPvSt11align_val_t", void *, size_t)(q, 128);
 		SINK(F(void *, "_ZnwmRKSt9nothrow_t", size_t, void *)(20000, &p));
 		SINK(F(void *, "_ZnamRKSt9nothrow_t", size_t, void *)(SIZE_MAX - 9, &p));
 	}
@@ -108,7 +119,8 @@ static void null_deletes(void) { REPEAT F(void, "_ZdlPv", void *)(NULL); }
 
 static void own(void)
 {
-	REPEAT {
+	REPEAT
+	{
 		void *p = F(void *, "ta_alloc", size_t, int)(30, 1);
 		F(void, "ta_free", void *)(p), SINK(F(void *, "ta_alloc", size_t, int)(SIZE_MAX - 9, 1));
 		SINK(F(void *, "ta_alloc", size_t, int)(5 * MIB, 2));
@@ -170,9 +182,10 @@ static void together(void)
 		pthread_join(t[i], NULL), free(shared[i]);
 }
 
-static const struct test tests[] = {{"basic", basic}, {"zeroed", zeroed}, {"resized", resized}, {"resized huge", resized_huge},
-	{"aligned", aligned}, {"aligned invalid", aligned_invalid}, {"others", others}, {"cxx", cxx},
-	{"null deletes", null_deletes}, {"own", own}, {"own odd", own_odd}, {"threads", threads}, {"together", together}};
+static const struct test tests[] = {{"basic", basic}, {"zeroed", zeroed}, {"resized", resized},
+	{"resized huge", resized_huge}, {"aligned", aligned}, {"aligned invalid", aligned_invalid},
+	{"others", others}, {"cxx", cxx}, {"null deletes", null_deletes}, {"own", own},
+	{"own odd", own_odd}, {"threads", threads}, {"together", together}};
 
 int main(int argc, char **argv)
 {

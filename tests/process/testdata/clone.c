@@ -1,5 +1,5 @@
-// Children that clone makes with a thread pointer that leads to no thread of libc's, as sandboxes do.
-// What they call is written without thread-local storage, so libc serves them.
+// Children that clone makes with a thread pointer that leads to no thread of libc's, as sandboxes
+// do. What they call is written without thread-local storage, so libc serves them.
 #include "common.h"
 #include <asm/prctl.h>
 #include <sched.h>
@@ -28,7 +28,8 @@ static int loses_thread(void *status)
 static void child(int (*fn)(void *), int flags)
 {
 	int status;
-	pid_t pid = clone(fn, stack + sizeof stack, flags | SIGCHLD, (void *)7, NULL, zeros + sizeof zeros / 2, NULL);
+	pid_t pid = clone(
+		fn, stack + sizeof stack, flags | SIGCHLD, (void *)7, NULL, zeros + sizeof zeros / 2, NULL);
 	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %x", status);
 }
@@ -40,7 +41,8 @@ static void exits_without_tls(void)
 		int flags = CLONE_FS | (vm ? CLONE_VM | CLONE_VFORK : 0);
 		child(leaves, flags | CLONE_SETTLS);
 		child(leaves_by_Exit, flags | CLONE_SETTLS);
-		child(loses_thread, flags | CLONE_SETTLS); // else it would be the parent's that it loses, and libc's clone needs it
+		// else it would be the parent's that it loses, and libc's clone needs it
+		child(loses_thread, flags | CLONE_SETTLS);
 		child(leaves, flags);
 	}
 	free(hide(malloc(100)));
@@ -50,8 +52,9 @@ static void exits_without_tls(void)
 static void thread_without_tls(void)
 {
 	free(hide(malloc(100)));
-	clone(leaves, stack + sizeof stack, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SETTLS, (void *)7, NULL,
-		zeros + sizeof zeros / 2, NULL);
+	clone(leaves, stack + sizeof stack,
+		CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SETTLS, (void *)7,
+		NULL, zeros + sizeof zeros / 2, NULL);
 	for (;;)
 		pause();
 }

@@ -2,7 +2,7 @@
 #ifndef COMMON_H
 #define COMMON_H
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE
+#	define _GNU_SOURCE
 #endif
 #include <errno.h>
 #include <stddef.h>

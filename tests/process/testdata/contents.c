@@ -106,8 +106,9 @@ static void realloc_borders(void)
 	}
 	for (size_t n = have; n > 1; n = n * 7 / 8)
 		step(&p, &have, n);
-	static const size_t jumps[] = {256 << 10, 257 << 10, 300 << 10, 4 << 20, (4 << 20) + 1, 255 << 10, 5 << 20, 4 << 20,
-		64 << 20, 65 << 20, 100, 12 << 20, 3 << 20, 48 << 20, 6 << 20, 16, 262144, 262145, 4194304, 4194305, 8388608, 1};
+	static const size_t jumps[] = {256 << 10, 257 << 10, 300 << 10, 4 << 20, (4 << 20) + 1,
+		255 << 10, 5 << 20, 4 << 20, 64 << 20, 65 << 20, 100, 12 << 20, 3 << 20, 48 << 20, 6 << 20,
+		16, 262144, 262145, 4194304, 4194305, 8388608, 1};
 	for (unsigned i = 0; i < sizeof jumps / sizeof *jumps; i++)
 		step(&p, &have, jumps[i]);
 	free(p);
@@ -148,7 +149,8 @@ static void own_marks(void)
 	}
 }
 
-static const struct test tests[] = {{"calloc reused", calloc_reused}, {"calloc mixed", calloc_mixed},
-	{"realloc borders", realloc_borders}, {"realloc aligned", realloc_aligned}, {"own marks", own_marks}};
+static const struct test tests[] = {{"calloc reused", calloc_reused},
+	{"calloc mixed", calloc_mixed}, {"realloc borders", realloc_borders},
+	{"realloc aligned", realloc_aligned}, {"own marks", own_marks}};
 
 int main(int argc, char **argv) { RUN(tests); }

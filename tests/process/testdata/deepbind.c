@@ -1,4 +1,5 @@
-// Opens libraries with RTLD_DEEPBIND. LIBS has their paths: the plugin, one with a malloc of its own.
+// Opens libraries with RTLD_DEEPBIND. LIBS has their paths: the plugin, one with a malloc of its
+// own.
 #include "common.h"
 #include <dlfcn.h>
 #include <linux/filter.h>
@@ -39,7 +40,8 @@ static void use(void *lib)
 		drop(grown(hide(malloc(10)), i * 300));
 		free(grown(strdup("abc"), 70000));
 	}
-	CHECK(refuses || strcmp(name(), "plugin") == 0, "%s", name()); // its own symbols still come first
+	// its own symbols still come first
+	CHECK(refuses || strcmp(name(), "plugin") == 0, "%s", name());
 }
 
 static void now(void) { use(open_at(0, RTLD_NOW | RTLD_DEEPBIND)); }
@@ -123,13 +125,15 @@ static void refused(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog filter = {sizeof code / sizeof *code, code};
-	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
 	refuses = 1;
 	now();
 }
 
-static const struct test tests[] = {{"now", now}, {"lazy", lazy}, {"again", again}, {"dlmopen", by_dlmopen},
-	{"namespace", namespace}, {"own", own}, {"by name", by_name}, {"threads", threads}, {"refused", refused}};
+static const struct test tests[] = {{"now", now}, {"lazy", lazy}, {"again", again},
+	{"dlmopen", by_dlmopen}, {"namespace", namespace}, {"own", own}, {"by name", by_name},
+	{"threads", threads}, {"refused", refused}};
 
 int main(int argc, char **argv)
 {

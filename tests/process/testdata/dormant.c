@@ -17,7 +17,8 @@ static int dispositions(char *out, size_t n)
 	for (int s = 1; s <= 64; s++) {
 		uintptr_t a[4] = {0}; // handler, flags, restorer, mask
 		long r = syscall(SYS_rt_sigaction, s, NULL, a, 8);
-		len += snprintf(out + len, n - len, "%d: %ld %#lx %#lx %#lx %#lx\n", s, r, a[0] > 1 ? 2ul : a[0], a[1], a[2] != 0, a[3]);
+		len += snprintf(out + len, n - len, "%d: %ld %#lx %#lx %#lx %#lx\n", s, r,
+			a[0] > 1 ? 2ul : a[0], a[1], a[2] != 0, a[3]);
 	}
 	return len;
 }
@@ -27,7 +28,8 @@ static void state(char *out, size_t n)
 	int len = dispositions(out, n);
 	stack_t alt;
 	sigaltstack(NULL, &alt);
-	len += snprintf(out + len, n - len, "altstack %d dumpable %d nnp %d\n", alt.ss_flags, prctl(PR_GET_DUMPABLE), prctl(PR_GET_NO_NEW_PRIVS));
+	len += snprintf(out + len, n - len, "altstack %d dumpable %d nnp %d\n", alt.ss_flags,
+		prctl(PR_GET_DUMPABLE), prctl(PR_GET_NO_NEW_PRIVS));
 	for (int i = 0; i < RLIM_NLIMITS; i++) {
 		struct rlimit l;
 		getrlimit(i, &l);
@@ -38,8 +40,9 @@ static void state(char *out, size_t n)
 	FILE *f = fopen("/proc/self/status", "r");
 	char line[300];
 	while (fgets(line, sizeof line, f) != NULL)
-		if (strncmp(line, "Sig", 3) == 0 || strncmp(line, "Cap", 3) == 0 || strncmp(line, "Shd", 3) == 0 ||
-			strncmp(line, "Threads", 7) == 0 || strncmp(line, "Seccomp:", 8) == 0)
+		if (strncmp(line, "Sig", 3) == 0 || strncmp(line, "Cap", 3) == 0 ||
+			strncmp(line, "Shd", 3) == 0 || strncmp(line, "Threads", 7) == 0 ||
+			strncmp(line, "Seccomp:", 8) == 0)
 			if (strncmp(line, "SigQ", 4) != 0)
 				len += snprintf(out + len, n - len, "%s", line);
 	fclose(f);
@@ -63,7 +66,8 @@ static void on_signal(int s) { (void)s; }
 static void dispose(void)
 {
 	for (int s = 1; s <= 64; s++) {
-		struct sigaction a = {.sa_handler = s % 5 == 0 ? SIG_IGN : on_signal, .sa_flags = s % 3 ? SA_RESTART : SA_NODEFER};
+		struct sigaction a = {.sa_handler = s % 5 == 0 ? SIG_IGN : on_signal,
+			.sa_flags = s % 3 ? SA_RESTART : SA_NODEFER};
 		sigaddset(&a.sa_mask, s % 30 + 1);
 		sigaction(s, s % 4 ? &a : NULL, NULL);
 	}
@@ -90,7 +94,8 @@ static void guest(void)
 	memset(p, 1, 1000), memset(q, 1, 10 * MIB);
 	errno = 0;
 	CHECK(alloc(10, (ta_hint)9) == NULL && errno == EINVAL);
-	CHECK(stats(&b) == 0 && b.blocks_live == a.blocks_live + 2 && b.bytes_live >= a.bytes_live + 10 * MIB + 1000);
+	CHECK(stats(&b) == 0 && b.blocks_live == a.blocks_live + 2 &&
+		b.bytes_live >= a.bytes_live + 10 * MIB + 1000);
 	void *mine = malloc(1000);
 	uintptr_t top = (uintptr_t)sbrk(0);
 	CHECK((uintptr_t)mine < top && (uintptr_t)mine > top - 16 * MIB, "malloc is the host's");
@@ -121,6 +126,7 @@ static void guest_misuse(void)
 	release(p);
 }
 
-static const struct test tests[] = {{"show", show}, {"guest", guest}, {"guest misuse", guest_misuse}};
+static const struct test tests[] = {
+	{"show", show}, {"guest", guest}, {"guest misuse", guest_misuse}};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -10,7 +10,8 @@ static void preinit(int argc, char **argv, char **envp)
 	(void)argc, (void)argv, (void)envp;
 	before[0] = calloc(10, 100); // before any constructor, libc's and ours included
 }
-__attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **, char **) = preinit;
+__attribute__((section(".preinit_array"), used)) static void (*const first)(
+	int, char **, char **) = preinit;
 
 __attribute__((constructor(101))) static void ctor(void) { before[1] = malloc(5000); }
 __attribute__((constructor)) static void late_ctor(void) { before[2] = realloc(before[0], 100000); }
@@ -83,6 +84,7 @@ static void load(void)
 		pthread_join(t[i], NULL);
 }
 
-static const struct test tests[] = {{"prelude", prelude}, {"handlers", handlers}, {"quick", quick}, {"load", load}};
+static const struct test tests[] = {
+	{"prelude", prelude}, {"handlers", handlers}, {"quick", quick}, {"load", load}};
 
 int main(int argc, char **argv) { RUN(tests); }

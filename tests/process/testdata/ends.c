@@ -20,7 +20,11 @@ static void by_quick_exit(void) { quick_exit(7); }
 static void by__exit(void) { _exit(7); }
 static void by__Exit(void) { _Exit(7); }
 static void by_pthread_exit(void) { pthread_exit(NULL); }
-static void *exits(void *v) { exit(7); return v; }
+static void *exits(void *v)
+{
+	exit(7);
+	return v;
+}
 static void by_thread(void)
 {
 	pthread_t t;
@@ -34,10 +38,7 @@ static void by_handler(void)
 	raise(SIGUSR1);
 }
 static void by_abort(void) { abort(); }
-static void by_exec(void)
-{
-	execl("/bin/sh", "sh", "-c", "exit 7", NULL);
-}
+static void by_exec(void) { execl("/bin/sh", "sh", "-c", "exit 7", NULL); }
 static void stray(void) // what is open or changed at the end must not matter
 {
 	CHECK(chdir("/") == 0);
@@ -65,7 +66,8 @@ static void busy(void) // the others never stop
 static void child_status(pid_t pid)
 {
 	int status;
-	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 9);
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+		WEXITSTATUS(status) == 9);
 }
 
 static void print(const char *who) { dprintf(1, "%s %d\n", who, getpid()); }
@@ -122,9 +124,10 @@ static void vforks(void)
 	raise(SIGKILL); // so that whatever is written is a child's
 }
 
-static const struct test tests[] = {{"return", by_return}, {"exit", by_exit}, {"quick_exit", by_quick_exit},
-	{"_exit", by__exit}, {"_Exit", by__Exit}, {"pthread_exit", by_pthread_exit}, {"thread", by_thread},
-	{"handler", by_handler}, {"abort", by_abort}, {"exec", by_exec}, {"stray", stray}, {"busy", busy}, {"fork", forks},
+static const struct test tests[] = {{"return", by_return}, {"exit", by_exit},
+	{"quick_exit", by_quick_exit}, {"_exit", by__exit}, {"_Exit", by__Exit},
+	{"pthread_exit", by_pthread_exit}, {"thread", by_thread}, {"handler", by_handler},
+	{"abort", by_abort}, {"exec", by_exec}, {"stray", stray}, {"busy", busy}, {"fork", forks},
 	{"_Fork", forks_raw}, {"vfork", vforks}};
 
 int main(int argc, char **argv)

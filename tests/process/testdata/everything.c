@@ -1,4 +1,5 @@
-// Allocates in every way, in threads and forked children, so that all of the library's paths are taken.
+// Allocates in every way, in threads and forked children, so that all of the library's paths are
+// taken.
 #include "common.h"
 #include <dlfcn.h>
 #include <pthread.h>

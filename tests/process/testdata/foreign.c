@@ -56,18 +56,21 @@ static void thread(void)
 static void is_libcs(void)
 {
 	struct mallinfo2 a = mallinfo2();
-	char *p = malloc(1000), *q = calloc(10, 100), *r = realloc(malloc(10), 2000), *s = aligned_alloc(64, 640);
+	char *p = malloc(1000), *q = calloc(10, 100), *r = realloc(malloc(10), 2000),
+		 *s = aligned_alloc(64, 640);
 	struct mallinfo2 b = mallinfo2();
 	uintptr_t top = (uintptr_t)sbrk(0);
 	char *block[] = {p, q, r, s};
 	for (int i = 0; i < 4; i++)
 		CHECK((uintptr_t)block[i] > top - 16 * MIB && (uintptr_t)block[i] < top, "%p", block[i]);
 	void *v;
-	CHECK(posix_memalign(&v, 256, 100) == 0 && (uintptr_t)v % 256 == 0 && malloc_usable_size(v) >= 100);
+	CHECK(posix_memalign(&v, 256, 100) == 0 && (uintptr_t)v % 256 == 0 &&
+		malloc_usable_size(v) >= 100);
 	free(p), free(q), free(r), free(s), free(v);
 	printf("%d\n", b.uordblks >= a.uordblks + 4000);
 }
 
-static const struct test tests[] = {{"small", small}, {"large", large}, {"thread", thread}, {"is libc's", is_libcs}};
+static const struct test tests[] = {
+	{"small", small}, {"large", large}, {"thread", thread}, {"is libc's", is_libcs}};
 
 int main(int argc, char **argv) { RUN(tests); }

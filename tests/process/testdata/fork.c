@@ -162,6 +162,7 @@ static void vforks(void)
 	finish();
 }
 
-static const struct test tests[] = {{"threads", threads}, {"unprepared", unprepared}, {"vfork", vforks}};
+static const struct test tests[] = {
+	{"threads", threads}, {"unprepared", unprepared}, {"vfork", vforks}};
 
 int main(int argc, char **argv) { RUN(tests); }

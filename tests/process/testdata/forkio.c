@@ -70,7 +70,8 @@ static void child_goes_on(pid_t child)
 		list_is_free();
 		_exit(7);
 	}
-	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7, "%#x", status);
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7,
+		"%#x", status);
 	list_is_free();
 }
 
@@ -106,6 +107,7 @@ static void held_here(void)
 	child_goes_on(child);
 }
 
-static const struct test tests[] = {{"held elsewhere", held_elsewhere}, {"alone", alone}, {"held here", held_here}};
+static const struct test tests[] = {
+	{"held elsewhere", held_elsewhere}, {"alone", alone}, {"held here", held_here}};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -67,7 +67,8 @@ static void on_alarm(int sig)
 	pid_t pid = fork();
 	if (pid == 0)
 		be_a_child();
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 3) {
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) ||
+		WEXITSTATUS(status) != 3) {
 		failed++;
 		dprintf(1, "fork %d: the child's wait status is %#x\n", (int)forks, status);
 	}
@@ -120,6 +121,7 @@ static void no_wait(void)
 	alarm_in(0);
 }
 
-static const struct test tests[] = {{"small", small}, {"medium", medium}, {"large", large}, {"huge", huge}, {"no wait", no_wait}};
+static const struct test tests[] = {
+	{"small", small}, {"medium", medium}, {"large", large}, {"huge", huge}, {"no wait", no_wait}};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -44,8 +44,11 @@ static void in_force(void)
 {
 	struct sigaction a;
 	for (int i = 0; i < ALL; i++)
-		CHECK(sigaction(all[i], NULL, &a) == 0 && a.sa_handler == on_signal && (a.sa_flags & FLAGS) == SA_RESTART, "signal %d", all[i]);
-	CHECK(sigaction(SIGSEGV, NULL, &a) == 0 && a.sa_sigaction == on_fault && !(a.sa_flags & SA_ONSTACK));
+		CHECK(sigaction(all[i], NULL, &a) == 0 && a.sa_handler == on_signal &&
+				(a.sa_flags & FLAGS) == SA_RESTART,
+			"signal %d", all[i]);
+	CHECK(sigaction(SIGSEGV, NULL, &a) == 0 && a.sa_sigaction == on_fault &&
+		!(a.sa_flags & SA_ONSTACK));
 	CHECK(sigaction(SIGBUS, NULL, &a) == 0 && a.sa_handler == SIG_DFL);
 	CHECK(sigaction(SIGFPE, NULL, &a) == 0 && a.sa_handler == SIG_DFL);
 }

@@ -34,7 +34,8 @@ static void trim_size(size_t size)
 	long after = rss();
 	CHECK(full - before > (long)(n * size * 9 / 10), "%ld", full - before);
 	CHECK(did == 1 || freed - before < (long)MIB, "size %zu: said %d", size, did);
-	CHECK(after - before < (long)MIB, "size %zu: %ld before, %ld full, %ld after", size, before, full, after);
+	CHECK(after - before < (long)MIB, "size %zu: %ld before, %ld full, %ld after", size, before,
+		full, after);
 	CHECK(again == 0, "size %zu: a second trim found more", size);
 	free(p);
 }
@@ -76,7 +77,8 @@ static void mallinfo_is_true(void)
 	fill(p, 64, 1024);
 	struct mallinfo2 b = mallinfo2();
 	CHECK(b.uordblks - a.uordblks == 64 * 1024, "%zu", b.uordblks - a.uordblks);
-	CHECK(b.hblks - a.hblks == 1 && b.hblkhd - a.hblkhd >= 20 * MIB && b.hblkhd - a.hblkhd < 21 * MIB);
+	CHECK(b.hblks - a.hblks == 1 && b.hblkhd - a.hblkhd >= 20 * MIB &&
+		b.hblkhd - a.hblkhd < 21 * MIB);
 	CHECK(b.arena == b.uordblks + b.fordblks && b.keepcost <= b.fordblks + 16);
 	struct mallinfo old = mallinfo();
 	CHECK((size_t)old.uordblks == b.uordblks && (size_t)old.hblkhd == b.hblkhd);
@@ -85,7 +87,8 @@ static void mallinfo_is_true(void)
 	struct mallinfo2 c = mallinfo2();
 	CHECK(c.uordblks == a.uordblks, "%zu and %zu", c.uordblks, a.uordblks);
 	CHECK(c.hblks == a.hblks && c.hblkhd == a.hblkhd);
-	CHECK(c.arena == c.uordblks + c.fordblks && c.keepcost <= c.fordblks, "%zu of %zu", c.keepcost, c.fordblks);
+	CHECK(c.arena == c.uordblks + c.fordblks && c.keepcost <= c.fordblks, "%zu of %zu", c.keepcost,
+		c.fordblks);
 }
 
 // The numbers of malloc_info are those of mallinfo2 taken beside it.
@@ -102,7 +105,8 @@ static void xml(void)
 	size_t n = strlen(text);
 	CHECK(n > 10 && strcmp(text + n - 10, "</malloc>\n") == 0, "%s", text);
 	char want[100];
-	snprintf(want, sizeof want, "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>", m.hblks, m.hblkhd);
+	snprintf(
+		want, sizeof want, "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>", m.hblks, m.hblkhd);
 	CHECK(strstr(text, want) != NULL, "%s in %s", want, text);
 	const char *system = strstr(text, "<system type=\"current\" size=\"");
 	CHECK(system != NULL && strtoul(system + 29, NULL, 10) >= 30 * MIB, "%s", text);
@@ -111,7 +115,8 @@ static void xml(void)
 
 static void options(void)
 {
-	CHECK(mallopt(M_MMAP_THRESHOLD, 65536) == 1 && mallopt(M_ARENA_MAX, 1) == 1 && mallopt(M_TRIM_THRESHOLD, 1 << 20) == 1);
+	CHECK(mallopt(M_MMAP_THRESHOLD, 65536) == 1 && mallopt(M_ARENA_MAX, 1) == 1 &&
+		mallopt(M_TRIM_THRESHOLD, 1 << 20) == 1);
 	malloc_stats(); // to standard error, nothing more
 }
 
@@ -129,15 +134,16 @@ static void cancelled(void)
 	void *big = malloc(30 * MIB), *result = NULL;
 	pthread_barrier_t gate;
 	pthread_t t;
-	CHECK(big != NULL && pthread_barrier_init(&gate, NULL, 2) == 0 && pthread_create(&t, NULL, asks, &gate) == 0);
+	CHECK(big != NULL && pthread_barrier_init(&gate, NULL, 2) == 0 &&
+		pthread_create(&t, NULL, asks, &gate) == 0);
 	CHECK(pthread_cancel(t) == 0);
 	pthread_barrier_wait(&gate);
 	CHECK(pthread_join(t, &result) == 0 && result == PTHREAD_CANCELED);
 	free(big);
 }
 
-static const struct test tests[] = {{"trim", trim}, {"trim ended thread", trim_ended}, {"mallinfo", mallinfo_is_true},
-	{"malloc_info", xml}, {"options", options},
+static const struct test tests[] = {{"trim", trim}, {"trim ended thread", trim_ended},
+	{"mallinfo", mallinfo_is_true}, {"malloc_info", xml}, {"options", options},
 	{"cancelled", cancelled}};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -1,5 +1,5 @@
-// Stands in for functions of libc and allocates in each, as libfaketime does in its start-up. One that is called
-// by the library under test, whose path has "tieralloc", is named.
+// Stands in for functions of libc and allocates in each, as libfaketime does in its start-up. One
+// that is called by the library under test, whose path has "tieralloc", is named.
 #include "common.h"
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -8,7 +8,10 @@ static long call(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
 	long r;
-	__asm__ volatile("syscall" : "=a"(r) : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+					 : "=a"(r)
+					 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+					 : "rcx", "r11", "memory");
 	return r;
 }
 
@@ -74,7 +77,9 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n)
 		return next(__VA_ARGS__); \
 	}
 GOES_ON(int, __cxa_atexit, (void (*fn)(void *), void *arg, void *dso), fn, arg, dso)
-GOES_ON(int, __register_atfork, (void (*a)(void), void (*b)(void), void (*c)(void), void *dso), a, b, c, dso)
+GOES_ON(int, __register_atfork, (void (*a)(void), void (*b)(void), void (*c)(void), void *dso), a,
+	b, c, dso)
 GOES_ON(int, pthread_key_create, (unsigned *key, void (*fn)(void *)), key, fn)
 GOES_ON(int, pthread_setspecific, (unsigned key, const void *p), key, p)
-GOES_ON(void *, dlvsym, (void *handle, const char *name, const char *version), handle, name, version)
+GOES_ON(
+	void *, dlvsym, (void *handle, const char *name, const char *version), handle, name, version)

@@ -18,7 +18,8 @@ static void *works(void *v)
 int main(void)
 {
 	free(hide(malloc(100)));
-	CHECK(pthread_setspecific(key, &key) == EINVAL && pthread_key_delete(key) == EINVAL && pthread_getspecific(key) == NULL);
+	CHECK(pthread_setspecific(key, &key) == EINVAL && pthread_key_delete(key) == EINVAL &&
+		pthread_getspecific(key) == NULL);
 	CHECK(pthread_key_create(&key, ends) == 0 && key == 0);
 	for (int i = 0; i < 10; i++) {
 		pthread_t t;

@@ -38,6 +38,7 @@ int main(int argc, char **argv)
 		_exit(127);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid);
-	CHECK(strcmp(argv[1], "broken") == 0 || fcntl(p[1], F_GETFL) & O_NONBLOCK, "the pipe has become a blocking one");
+	CHECK(strcmp(argv[1], "broken") == 0 || fcntl(p[1], F_GETFL) & O_NONBLOCK,
+		"the pipe has become a blocking one");
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -89,7 +89,8 @@ static void functions(void)
 	for (unsigned i = 0; i < 2 * MIB; i++)
 		CHECK(large[i] == 7 && huge[i] == 7 && huge[i + 6 * MIB] == 7);
 	char *less = realloc(huge, 5 * MIB), *least = realloc(large, 100);
-	CHECK(less != NULL && less[5 * MIB - 1] == 7 && least != NULL && least[99] == 7, "shrinking needs no memory");
+	CHECK(less != NULL && less[5 * MIB - 1] == 7 && least != NULL && least[99] == 7,
+		"shrinking needs no memory");
 	drop(a + b);
 	free(less), free(least), free(mine);
 	free(calloc(1, 60 * MIB));
@@ -155,8 +156,8 @@ static void guards(void)
 	drop(got);
 }
 
-// A limit that comes while the library's log and background thread run leaves the host what it has. Under one
-// below what is in use nobody gets any more, and much is logged.
+// A limit that comes while the library's log and background thread run leaves the host what it has.
+// Under one below what is in use nobody gets any more, and much is logged.
 static void lowered(void)
 {
 	soft_limit(512 * MIB);
@@ -175,6 +176,7 @@ static void lowered(void)
 	drop(got);
 }
 
-static const struct test tests[] = {{"lowered", lowered}, {"guards", guards}, {"sizes", sizes}, {"functions", functions}, {"threads", threads}};
+static const struct test tests[] = {{"lowered", lowered}, {"guards", guards}, {"sizes", sizes},
+	{"functions", functions}, {"threads", threads}};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -85,7 +85,10 @@ static void sent(int s)
 	CHECK(got == s, "sent %d, got %d", s, got);
 }
 
-static int is_fault(int s) { return s == SIGILL || s == SIGTRAP || s == SIGBUS || s == SIGFPE || s == SIGSEGV; }
+static int is_fault(int s)
+{
+	return s == SIGILL || s == SIGTRAP || s == SIGBUS || s == SIGFPE || s == SIGSEGV;
+}
 
 // Every signal, blocked in all threads and sent to the process, waits for sigwait.
 static void blocked(void)
@@ -124,13 +127,15 @@ static void ids(void)
 		FILE *f = e->d_name[0] == '.' ? NULL : fopen(path, "r");
 		unsigned uid;
 		while (f != NULL && fgets(path, sizeof path, f) != NULL)
-			CHECK(sscanf(path, "Uid: %u", &uid) != 1 || uid == to, "task %s has uid %u", e->d_name, uid);
+			CHECK(sscanf(path, "Uid: %u", &uid) != 1 || uid == to, "task %s has uid %u", e->d_name,
+				uid);
 		if (f != NULL)
 			fclose(f);
 	}
 	_exit(0);
 }
 
-static const struct test tests[] = {{"work", work}, {"small", small}, {"daemon", daemon_like}, {"blocked", blocked}, {"ids", ids}};
+static const struct test tests[] = {
+	{"work", work}, {"small", small}, {"daemon", daemon_like}, {"blocked", blocked}, {"ids", ids}};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -5,10 +5,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-static void say(void *p)
-{
-	dprintf(1, "%#lx\n", (long)p);
-}
+static void say(void *p) { dprintf(1, "%#lx\n", (long)p); }
 
 static void *freed(size_t n)
 {
@@ -71,8 +68,8 @@ static void remote_taken_back(void)
 		malloc(48);
 	say(p[150]), free(hide(p[150]));
 }
-// A thread with a heap of its own frees many of another's blocks: some are pushed on their page, then there is a
-// ring to their heap, until that is full.
+// A thread with a heap of its own frees many of another's blocks: some are pushed on their page,
+// then there is a ring to their heap, until that is full.
 static void *others[500];
 static int again;
 static void *free_others(void *p)
@@ -133,8 +130,14 @@ static void mapped(void)
 	say(p), free(hide(p));
 }
 static void unmapped(void) { say((void *)0x10), free(hide((void *)0x10)); }
-static void kernel_half(void) { say((void *)0xffff800000001000ul), free(hide((void *)0xffff800000001000ul)); }
-static void non_canonical(void) { say((void *)0x123456789abcdef0ul), free(hide((void *)0x123456789abcdef0ul)); }
+static void kernel_half(void)
+{
+	say((void *)0xffff800000001000ul), free(hide((void *)0xffff800000001000ul));
+}
+static void non_canonical(void)
+{
+	say((void *)0x123456789abcdef0ul), free(hide((void *)0x123456789abcdef0ul));
+}
 
 static void inside(size_t n, size_t off)
 {
@@ -174,14 +177,18 @@ static void reallocarray_freed(void) { reallocarray(freed(100), 3, 50); }
 static void usable_freed(void) { malloc_usable_size(freed(100)); }
 static void usable_foreign(void) { say(&data), malloc_usable_size(hide(&data)); }
 
-
-#define T(name) {#name, name}
-static const struct test tests[] = {T(twice_0), T(twice_16), T(twice_1k), T(twice_40k), T(twice_1m), T(twice_huge), T(twice_giant),
-	T(aba_small), T(aba_medium), T(aba_huge), T(other_then_me), T(me_then_other), T(others_both), T(remote_taken_back), T(worker_pushed), T(worker_ring), T(worker_beyond),
-	T(twice_full), T(twice_full_other), T(page_gone), T(stack_pointer), T(data_pointer), T(literal), T(code),
-	T(mapped), T(unmapped), T(kernel_half),
-	T(non_canonical), T(inside_empty), T(inside_small), T(inside_odd), T(inside_medium), T(inside_large), T(inside_huge),
-	T(inside_huge_far), T(never_made), T(before_block), T(realloc_freed), T(realloc_huge), T(realloc_inside), T(realloc_foreign),
-	T(realloc_zero_freed), T(reallocarray_freed), T(usable_freed), T(usable_foreign)};
+#define T(name) \
+	{ \
+#		name, name \
+	}
+static const struct test tests[] = {T(twice_0), T(twice_16), T(twice_1k), T(twice_40k), T(twice_1m),
+	T(twice_huge), T(twice_giant), T(aba_small), T(aba_medium), T(aba_huge), T(other_then_me),
+	T(me_then_other), T(others_both), T(remote_taken_back), T(worker_pushed), T(worker_ring),
+	T(worker_beyond), T(twice_full), T(twice_full_other), T(page_gone), T(stack_pointer),
+	T(data_pointer), T(literal), T(code), T(mapped), T(unmapped), T(kernel_half), T(non_canonical),
+	T(inside_empty), T(inside_small), T(inside_odd), T(inside_medium), T(inside_large),
+	T(inside_huge), T(inside_huge_far), T(never_made), T(before_block), T(realloc_freed),
+	T(realloc_huge), T(realloc_inside), T(realloc_foreign), T(realloc_zero_freed),
+	T(reallocarray_freed), T(usable_freed), T(usable_foreign)};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -107,7 +107,7 @@ static void locked(void)
 }
 
 static const struct test tests[] = {{"bad", bad}, {"none", none}, {"delete", delete_inside},
-	{"delete array", delete_array_inside}, {"delete foreign", delete_foreign}, {"answers", answers}, {"status", status},
-	{"own file", own_file}, {"locked", locked}};
+	{"delete array", delete_array_inside}, {"delete foreign", delete_foreign}, {"answers", answers},
+	{"status", status}, {"own file", own_file}, {"locked", locked}};
 
 int main(int argc, char **argv) { RUN(tests); }

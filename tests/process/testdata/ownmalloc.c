@@ -33,7 +33,8 @@ void *realloc(void *p, size_t n)
 void *aligned_alloc(size_t a, size_t n) { return memalign(a, n); }
 int posix_memalign(void **p, size_t a, size_t n) { return *p = memalign(a, n), 0; }
 
-// It wraps other functions, too, as a sanitizer does: they go on to the next library, which must not come back.
+// It wraps other functions, too, as a sanitizer does: they go on to the next library, which must
+// not come back.
 static void once(int entered)
 {
 	if (entered != 0)
@@ -50,7 +51,8 @@ static void once(int entered)
 		within--; \
 		return r; \
 	}
-WRAP(int, prctl, (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d), option, a, b, c, d)
+WRAP(int, prctl, (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),
+	option, a, b, c, d)
 WRAP(int, pthread_setname_np, (unsigned long thread, const char *name), thread, name)
 WRAP(int, dlclose, (void *lib), lib)
 WRAP(void *, dlopen, (const char *path, int flags), path, flags)
@@ -66,11 +68,13 @@ extern unsigned long pthread_self(void);
 
 int main(void)
 {
-	CHECK(prctl(15, (unsigned long)"name", 0, 0, 0) == 0 && pthread_setname_np(pthread_self(), "name") == 0);
+	CHECK(prctl(15, (unsigned long)"name", 0, 0, 0) == 0 &&
+		pthread_setname_np(pthread_self(), "name") == 0);
 	CHECK(dlclose(dlopen("libm.so.6", 2)) == 0 && dlclose(dlopen("libm.so.6", 2 | 8)) == 0);
 	int before = made;
 	char *line = NULL;
-	CHECK(asprintf(&line, "%d", 5) == 1 && line > arena && line < arena + sizeof arena && made > before);
+	CHECK(asprintf(&line, "%d", 5) == 1 && line > arena && line < arena + sizeof arena &&
+		made > before);
 	free(line);
 	FILE *f = fopen("/dev/null", "r");
 	fclose(f);

@@ -1,5 +1,5 @@
-// A library that is preloaded before ours and brings the functions of C11's malloc alone: the others of the
-// family are libc's, which build on these.
+// A library that is preloaded before ours and brings the functions of C11's malloc alone: the
+// others of the family are libc's, which build on these.
 #include <stdint.h>
 #include <string.h>
 

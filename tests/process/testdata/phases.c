@@ -5,7 +5,8 @@ enum { PHASE = 40 << 20 };
 
 int main(void)
 {
-	static const size_t sizes[] = {32, 100, 600, 3000, 10000, 40000, 150000, 700000, 3000000, 9000000};
+	static const size_t sizes[] = {
+		32, 100, 600, 3000, 10000, 40000, 150000, 700000, 3000000, 9000000};
 	static char *blocks[PHASE / 32];
 	for (int round = 0; round < 3; round++)
 		for (unsigned s = 0; s < sizeof sizes / sizeof *sizes; s++) {

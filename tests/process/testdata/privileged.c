@@ -1,4 +1,5 @@
-// What the settings have done to a program of which the loader says that it runs with another's rights.
+// What the settings have done to a program of which the loader says that it runs with another's
+// rights.
 #include "common.h"
 #include <dirent.h>
 #include <dlfcn.h>

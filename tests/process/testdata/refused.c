@@ -14,7 +14,10 @@ static void missed(void)
 }
 
 // Every byte up to a page, then a few of each page, tell their place and the seed.
-static size_t next(size_t i, size_t n) { return i < 4096 || i + 1 == n ? i + 1 : i + 509 < n ? i + 509 : n - 1; }
+static size_t next(size_t i, size_t n)
+{
+	return i < 4096 || i + 1 == n ? i + 1 : i + 509 < n ? i + 509 : n - 1;
+}
 static char mark(size_t i, int seed) { return (char)(i * 31 ^ i >> 9 ^ (size_t)seed * 77); }
 
 static void fill(char *p, size_t n, int seed)
@@ -32,7 +35,8 @@ static void same(const char *p, size_t n, size_t filled, int seed)
 
 static void mixed(int seed, int count)
 {
-	static const size_t sizes[] = {10, 100, 900, 5000, 30000, 100000, 400000, 900000, 3 * MIB, 6 * MIB};
+	static const size_t sizes[] = {
+		10, 100, 900, 5000, 30000, 100000, 400000, 900000, 3 * MIB, 6 * MIB};
 	char *p[40];
 	size_t size[40];
 	for (int i = 0; i < count; i++) {
@@ -138,12 +142,14 @@ static void protected(size_t from, size_t by, int on)
 			free(p), p = malloc(n = from);
 	}
 	live = malloc_usable_size(p);
-	CHECK(vm_size() < before + live + 64 * MIB, "%zu MiB, before %zu, the block %zu", vm_size() >> 20, before >> 20, live >> 20);
+	CHECK(vm_size() < before + live + 64 * MIB, "%zu MiB, before %zu, the block %zu",
+		vm_size() >> 20, before >> 20, live >> 20);
 	free(p);
 }
 static void huge_once(void) { protected(8 * MIB, 12 * MIB, 0); }
 static void huge_on(void) { protected(8 * MIB, MIB / 2, 1); }
 static void large_once(void) { protected(3 * MIB, 17 * MIB, 0); }
 
-static const struct test tests[] = {{"work", work}, {"huge once", huge_once}, {"huge on", huge_on}, {"large once", large_once}};
+static const struct test tests[] = {
+	{"work", work}, {"huge once", huge_once}, {"huge on", huge_on}, {"large once", large_once}};
 int main(int argc, char **argv) { RUN(tests); }

@@ -56,7 +56,8 @@ static void child(void)
 	_exit(0);
 }
 
-// How many KiB of its anonymous memory the process has read or written since that was asked for last, or since the fork.
+// How many KiB of its anonymous memory the process has read or written since that was asked for
+// last, or since the fork.
 static long referenced(int again)
 {
 	static char smaps[1 << 20];
@@ -101,7 +102,7 @@ static void reads(long mib)
 static void reads_little(void) { reads(1); }
 static void reads_much(void) { reads(512); }
 
-static const struct test tests[] = {{"stats", stats}, {"json", json}, {"exact", exact}, {"child", child},
-	{"reads-little", reads_little}, {"reads-much", reads_much}};
+static const struct test tests[] = {{"stats", stats}, {"json", json}, {"exact", exact},
+	{"child", child}, {"reads-little", reads_little}, {"reads-much", reads_much}};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -16,11 +16,45 @@ static const struct {
 	const char *name;
 	int number;
 } calls[] = {
-#define C(name) {#name, SYS_##name}
-	C(madvise), C(mremap), C(munmap), C(mbind), C(get_mempolicy), C(set_mempolicy), C(move_pages), C(prlimit64), C(sysinfo), C(getcpu),
-	C(sched_getaffinity), C(sched_yield), C(membarrier), C(clock_gettime), C(clock_nanosleep), C(nanosleep), C(getrandom), C(prctl),
-	C(faccessat), C(renameat), C(unlinkat), C(write), C(pwrite64), C(fcntl), C(getpid), C(gettid), C(getcwd), C(fstat),
-	C(newfstatat), C(epoll_create1), C(eventfd2), C(set_robust_list), C(rseq), C(rt_sigpending), C(openat),
+#define C(name) \
+	{ \
+#		name, SYS_##name \
+	}
+	C(madvise),
+	C(mremap),
+	C(munmap),
+	C(mbind),
+	C(get_mempolicy),
+	C(set_mempolicy),
+	C(move_pages),
+	C(prlimit64),
+	C(sysinfo),
+	C(getcpu),
+	C(sched_getaffinity),
+	C(sched_yield),
+	C(membarrier),
+	C(clock_gettime),
+	C(clock_nanosleep),
+	C(nanosleep),
+	C(getrandom),
+	C(prctl),
+	C(faccessat),
+	C(renameat),
+	C(unlinkat),
+	C(write),
+	C(pwrite64),
+	C(fcntl),
+	C(getpid),
+	C(gettid),
+	C(getcwd),
+	C(fstat),
+	C(newfstatat),
+	C(epoll_create1),
+	C(eventfd2),
+	C(set_robust_list),
+	C(rseq),
+	C(rt_sigpending),
+	C(openat),
 };
 
 enum { MOST = 64 };
@@ -62,7 +96,8 @@ static void filter(char *names, int error)
 	add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 	struct sock_fprog all = {length, code};
 	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &all) == 0, "%m");
+	CHECK(
+		syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &all) == 0, "%m");
 }
 
 static void *work(void *seed)

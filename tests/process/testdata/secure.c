@@ -206,7 +206,10 @@ static void fine(void)
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < 3000; i++) {
 			size_t n = i * 7 % size + 1;
-			p[i] = i % 5 == 0 ? _Znwm(n) : i % 5 == 1 ? _Znam(n) : i % 5 == 2 ? memalign(64 << i % 7, n) : malloc(n);
+			p[i] = i % 5 == 0 ? _Znwm(n) :
+				i % 5 == 1    ? _Znam(n) :
+				i % 5 == 2    ? memalign(64 << i % 7, n) :
+								malloc(n);
 			CHECK(malloc_usable_size(p[i]) == n, "%zu bytes, of %zu", malloc_usable_size(p[i]), n);
 			for (size_t k = 0; k < n; k++)
 				CHECK(p[i][k] == 0, "%zu of %zu", k, n);
@@ -233,11 +236,15 @@ static void fine(void)
 	printf("fine\n");
 }
 
-#define T(name) {#name, name}
-static const struct test tests[] = {T(overflow), T(string_end), T(underflow), T(overflow_realloc), T(after_grown), T(neighbour_end),
-	T(at_malloc), T(at_malloc_busy), T(at_calloc), T(freed_start), T(freed_end), T(freed_late), T(twice), T(twice_late), T(twice_other), T(overflow_other),
-	T(inside), T(new_free), T(new_realloc), T(malloc_delete), T(new_array_delete), T(new_delete_array), T(delete_size),
-	T(delete_array_size), T(sized), T(sized_aligned), T(fine)};
+#define T(name) \
+	{ \
+#		name, name \
+	}
+static const struct test tests[] = {T(overflow), T(string_end), T(underflow), T(overflow_realloc),
+	T(after_grown), T(neighbour_end), T(at_malloc), T(at_malloc_busy), T(at_calloc), T(freed_start),
+	T(freed_end), T(freed_late), T(twice), T(twice_late), T(twice_other), T(overflow_other),
+	T(inside), T(new_free), T(new_realloc), T(malloc_delete), T(new_array_delete),
+	T(new_delete_array), T(delete_size), T(delete_array_size), T(sized), T(sized_aligned), T(fine)};
 
 int main(int argc, char **argv)
 {

@@ -12,7 +12,7 @@
 
 static ta_stats figures(void)
 {
-	ta_stats s = { .size = sizeof s };
+	ta_stats s = {.size = sizeof s};
 	MUST(ta_get_stats(&s) == 0);
 	return s;
 }
@@ -39,7 +39,7 @@ int main(void)
 		MUST(full < 10000 && (kept[full] = malloc(300)));
 	while (ta_tier_of(kept[full++]) != TA_SLOW);
 	before = figures();
-	unsigned long in[3] = { 0 };
+	unsigned long in[3] = {0};
 	for (int i = 0; i < 20000; i++) {
 		void *volatile q = malloc(300);
 		in[ta_tier_of(q)]++;

@@ -7,8 +7,10 @@
 static void align(void)
 {
 	for (size_t n = 0; n < 70000; n += n < 3000 ? 1 : 777) {
-		void *p = malloc(n), *c = calloc(1, n), *r = realloc(NULL, n), *g = realloc(malloc(8), n + 1);
-		CHECK(((uintptr_t)p | (uintptr_t)c | (uintptr_t)r | (uintptr_t)g) % 16 == 0, "size %zu: %p %p %p %p", n, p, c, r, g);
+		void *p = malloc(n), *c = calloc(1, n), *r = realloc(NULL, n),
+			 *g = realloc(malloc(8), n + 1);
+		CHECK(((uintptr_t)p | (uintptr_t)c | (uintptr_t)r | (uintptr_t)g) % 16 == 0,
+			"size %zu: %p %p %p %p", n, p, c, r, g);
 		CHECK(p && c && r && g);
 		free(p), free(c), free(r), free(g);
 	}
@@ -28,8 +30,9 @@ static void align(void)
 
 static void limits(void)
 {
-	static const size_t big[] = {(size_t)PTRDIFF_MAX + 1, SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 15, SIZE_MAX - 4095,
-		SIZE_MAX - 4096, SIZE_MAX - 65535, SIZE_MAX - 65536, SIZE_MAX / 2 + 4096, PTRDIFF_MAX, PTRDIFF_MAX - 65536};
+	static const size_t big[] = {(size_t)PTRDIFF_MAX + 1, SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 15,
+		SIZE_MAX - 4095, SIZE_MAX - 4096, SIZE_MAX - 65535, SIZE_MAX - 65536, SIZE_MAX / 2 + 4096,
+		PTRDIFF_MAX, PTRDIFF_MAX - 65536};
 	char *keep = malloc(100), *large = malloc(6 * MIB);
 	strcpy(keep, "kept"), strcpy(large, "kept");
 	for (unsigned i = 0; i < sizeof big / sizeof *big; i++) {
@@ -62,7 +65,10 @@ static void zero(void)
 {
 	void *p[200];
 	for (int i = 0; i < 200; i++) {
-		p[i] = i % 4 == 0 ? malloc(0) : i % 4 == 1 ? calloc(0, 7) : i % 4 == 2 ? realloc(NULL, 0) : memalign(32, 0);
+		p[i] = i % 4 == 0 ? malloc(0) :
+			i % 4 == 1    ? calloc(0, 7) :
+			i % 4 == 2    ? realloc(NULL, 0) :
+							memalign(32, 0);
 		CHECK(p[i] != NULL);
 		for (int j = 0; j < i; j++)
 			CHECK(p[i] != p[j]);
@@ -96,8 +102,8 @@ static void smallest(void)
 		free(p[i]);
 }
 
-// With TA_SECURE=1 a block of 0 bytes can neither be read nor written, nor grow without a copy, and each
-// of many is another.
+// With TA_SECURE=1 a block of 0 bytes can neither be read nor written, nor grow without a copy, and
+// each of many is another.
 static void empty(void)
 {
 	enum { MANY = 300000 };
@@ -115,7 +121,8 @@ static void empty(void)
 			_exit(*q);
 		}
 		int status;
-		CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "%#x", status);
+		CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
+			"%#x", status);
 	}
 	CHECK(rss() < (long)(20 * MIB), "%ld", rss());
 	for (int i = 0; i < MANY; i++) {
@@ -131,17 +138,21 @@ static void empty(void)
 
 static void posix(void)
 {
-	static const size_t bad[] = {0, 1, 2, 3, 4, 7, 9, 12, 24, 48, 100, 1000, SIZE_MAX, ((size_t)1 << 63) + 8};
+	static const size_t bad[] = {
+		0, 1, 2, 3, 4, 7, 9, 12, 24, 48, 100, 1000, SIZE_MAX, ((size_t)1 << 63) + 8};
 	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
 		void *p = (void *)0x1234;
 		errno = 55;
-		CHECK(posix_memalign(&p, bad[i], 10) == EINVAL && p == (void *)0x1234 && errno == 55, "%zu", bad[i]);
+		CHECK(posix_memalign(&p, bad[i], 10) == EINVAL && p == (void *)0x1234 && errno == 55, "%zu",
+			bad[i]);
 	}
 	void *p = (void *)0x1234;
 	errno = 55;
-	CHECK(posix_memalign(&p, 64, SIZE_MAX - 100) == ENOMEM && p == (void *)0x1234 && errno == ENOMEM);
+	CHECK(
+		posix_memalign(&p, 64, SIZE_MAX - 100) == ENOMEM && p == (void *)0x1234 && errno == ENOMEM);
 	errno = 55;
-	CHECK(posix_memalign(&p, (size_t)1 << 62, 1) == ENOMEM && p == (void *)0x1234 && errno == ENOMEM);
+	CHECK(
+		posix_memalign(&p, (size_t)1 << 62, 1) == ENOMEM && p == (void *)0x1234 && errno == ENOMEM);
 	errno = 55;
 	CHECK(posix_memalign(&p, 8, 0) == 0 && p != (void *)0x1234 && errno == 55);
 	free(p);
@@ -154,7 +165,8 @@ static void aligned(void)
 			size_t n = (size_t[]){0, 1, 100, a, a + a / 2 + 1}[k];
 			unsigned char *p = memalign(a, n), *q = aligned_alloc(a, n);
 			CHECK(p && q && p != q, "align %zu, size %zu", a, n);
-			CHECK(((uintptr_t)p | (uintptr_t)q) % a == 0 && ((uintptr_t)p | (uintptr_t)q) % 16 == 0, "align %zu: %p %p", a, p, q);
+			CHECK(((uintptr_t)p | (uintptr_t)q) % a == 0 && ((uintptr_t)p | (uintptr_t)q) % 16 == 0,
+				"align %zu: %p %p", a, p, q);
 			CHECK(malloc_usable_size(p) >= n && malloc_usable_size(q) >= n);
 			if (n > 0)
 				p[0] = p[n - 1] = q[0] = q[n - 1] = 1;
@@ -198,14 +210,15 @@ static void usable(void)
 		CHECK(u >= n && (n < 64 || u <= n + n / 4 + 65536));
 		memset(next, 7, un);
 		memset(p, 9, u);
-		for (size_t i = 0; i < un; i += un > 4096 ? 997 : 1)
+		for (size_t i = 0; i<un; i += un> 4096 ? 997 : 1)
 			CHECK(next[i] == 7, "size %zu", n);
 		CHECK(p[u - 1] == 9 && malloc_usable_size(p) == u);
 		free(p), free(next);
 	}
 }
 
-static const struct test tests[] = {{"align", align}, {"limits", limits}, {"zero", zero}, {"smallest", smallest}, {"empty", empty}, {"posix", posix},
-	{"aligned", aligned}, {"errno", keeps_errno}, {"usable", usable}};
+static const struct test tests[] = {{"align", align}, {"limits", limits}, {"zero", zero},
+	{"smallest", smallest}, {"empty", empty}, {"posix", posix}, {"aligned", aligned},
+	{"errno", keeps_errno}, {"usable", usable}};
 
 int main(int argc, char **argv) { RUN(tests); }

@@ -71,6 +71,7 @@ static void work(void)
 	puts("done");
 }
 
-static const struct test tests[] = {{"huge", huge}, {"spans", spans}, {"classes", classes}, {"work", work}};
+static const struct test tests[] = {
+	{"huge", huge}, {"spans", spans}, {"classes", classes}, {"work", work}};
 
 int main(int argc, char **argv) { RUN(tests); }

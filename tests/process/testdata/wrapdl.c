@@ -1,5 +1,5 @@
-// A library that stands in for the loader's functions and for others, and looks for the next one when it is
-// called first.
+// A library that stands in for the loader's functions and for others, and looks for the next one
+// when it is called first.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@
 WRAP(void *, dlopen, (const char *path, int flags), path, flags)
 WRAP(void *, dlmopen, (Lmid_t ns, const char *path, int flags), ns, path, flags)
 WRAP(int, dlclose, (void *lib), lib)
-WRAP(int, prctl, (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d), option, a, b, c, d)
+WRAP(int, prctl, (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),
+	option, a, b, c, d)
 
 void _exit(int status)
 {

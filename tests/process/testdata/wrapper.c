@@ -6,7 +6,7 @@
 #define NEXT(name) \
 	static __typeof__(name) *next; \
 	if (next == NULL) \
-		next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+	next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
 
 void *malloc(size_t n)
 {

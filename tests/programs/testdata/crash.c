@@ -14,10 +14,7 @@
 static sigjmp_buf back;
 static volatile int zero;
 
-static void handler(int sig)
-{
-	siglongjmp(back, sig);
-}
+static void handler(int sig) { siglongjmp(back, sig); }
 
 static void overflow(volatile char *above)
 {
@@ -30,8 +27,8 @@ static void overflow(volatile char *above)
 /* A handler on its own stack catches a stack overflow, and malloc still works. */
 static int caught(void)
 {
-	stack_t stack = { .ss_sp = malloc(1 << 16), .ss_size = 1 << 16 };
-	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_ONSTACK };
+	stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
+	struct sigaction sa = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
 	sigaltstack(&stack, NULL);
 	sigaction(SIGSEGV, &sa, NULL);
 	for (int i = 0; i < 3; i++) {
@@ -55,7 +52,7 @@ static void *raise_segv(void *arg)
 
 int main(int argc, char **argv)
 {
-	struct rlimit none = { 0, 0 };
+	struct rlimit none = {0, 0};
 	const char *how = argc > 1 ? argv[1] : "";
 	setrlimit(RLIMIT_CORE, &none);
 	char *held = strdup(how);

@@ -24,7 +24,7 @@ int main(void)
 		char name[20];
 		snprintf(name, sizeof name, "node %d", i);
 		struct node *n = malloc(sizeof *n);
-		*n = (struct node){ i, strdup(name), first };
+		*n = (struct node){i, strdup(name), first};
 		first = n;
 	}
 	for (struct node *n = first; n; n = n->next)

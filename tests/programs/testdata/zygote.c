@@ -1,7 +1,8 @@
-// The way in which Chromium and Electron make the process that all their sandboxed ones are forked from: a
-// child in a user and a process namespace of its own, made by a raw clone; in it a helper that shares its
-// memory and its root directory, has another thread's storage, moves the root into a folder that vanishes with
-// it, and leaves by _exit. Last come the system call filter and what a renderer does under it.
+// The way in which Chromium and Electron make the process that all their sandboxed ones are forked
+// from: a child in a user and a process namespace of its own, made by a raw clone; in it a helper
+// that shares its memory and its root directory, has another thread's storage, moves the root into
+// a folder that vanishes with it, and leaves by _exit. Last come the system call filter and what a
+// renderer does under it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -54,9 +55,11 @@ static int end_of(pid_t pid)
 static void drop_root(void)
 {
 	static char stack[64 << 10] __attribute__((aligned(16)));
-	static char storage[16 << 10] __attribute__((aligned(64))); // all zero, even the pointer to itself
+	// all zero, even the pointer to itself
+	static char storage[16 << 10] __attribute__((aligned(64)));
 	void *tls = storage + sizeof storage / 2;
-	pid_t pid = clone(chroot_helper, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_FS | CLONE_SETTLS | SIGCHLD, NULL, NULL, tls);
+	pid_t pid = clone(chroot_helper, stack + sizeof stack,
+		CLONE_VM | CLONE_VFORK | CLONE_FS | CLONE_SETTLS | SIGCHLD, NULL, NULL, tls);
 	check(pid > 0, "clone of the helper");
 	printf("helper: %d\n", end_of(pid));
 }

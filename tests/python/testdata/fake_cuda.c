@@ -10,7 +10,8 @@
 
 #define API __attribute__((visibility("default")))
 
-static uint64_t next = 0x7f0000000000, limit = 1 << 30, live, peak, cached, released, merges, allocs, frees, hits, misses;
+static uint64_t next = 0x7f0000000000, limit = 1 << 30, live, peak, cached, released, merges,
+				allocs, frees, hits, misses;
 #define NONE (UINT64_C(1) << 63)
 static struct {
 	uint64_t stream_local, cache_limit, global_limit;
@@ -19,7 +20,11 @@ static char journal[65536], trace[65536] = "Thread,Action,Pointer,Size,Stream\n"
 static int tracing, used;
 
 #define NOTE(...) snprintf(journal + strlen(journal), sizeof journal - strlen(journal), __VA_ARGS__)
-#define TRACE(...) do { if (tracing) snprintf(trace + strlen(trace), sizeof trace - strlen(trace), __VA_ARGS__); } while (0)
+#define TRACE(...) \
+	do { \
+		if (tracing) \
+			snprintf(trace + strlen(trace), sizeof trace - strlen(trace), __VA_ARGS__); \
+	} while (0)
 
 // What was asked of the library since the last call.
 API const char *fake_journal(void)
@@ -78,7 +83,10 @@ API ta_hint ta_set_hint(ta_hint hint)
 	return before;
 }
 
-API void ta_cuda_record_stream(void *p, void *stream) { NOTE("record %d %lu\n", p != NULL, (unsigned long)stream); }
+API void ta_cuda_record_stream(void *p, void *stream)
+{
+	NOTE("record %d %lu\n", p != NULL, (unsigned long)stream);
+}
 
 API int ta_cuda_malloc_batch(int device, void *stream, const size_t *sizes, void **out, int n)
 {
@@ -144,7 +152,11 @@ API int ta_cuda_configure(int device, const char *key, double value)
 	return 0;
 }
 
-API size_t ta_cuda_trace(int device, char *buf, size_t n) { (void)device; return snprintf(buf, n, "%s", trace); }
+API size_t ta_cuda_trace(int device, char *buf, size_t n)
+{
+	(void)device;
+	return snprintf(buf, n, "%s", trace);
+}
 
 // Of device 0, unless it was not used; the settings of all.
 API int ta_cuda_get_stats(int device, ta_cuda_stats *out)
@@ -152,12 +164,15 @@ API int ta_cuda_get_stats(int device, ta_cuda_stats *out)
 	NOTE("stats %d\n", device);
 	if (device < 0 || device > 2 || out->size != sizeof *out)
 		return errno = ENODEV, -1;
-	*out = (ta_cuda_stats){sizeof *out, .stream_local = knobs[device].stream_local, .cache_limit = knobs[device].cache_limit,
-		.global_limit = knobs[device].global_limit, .recording = device == 0 && tracing};
+	*out = (ta_cuda_stats){sizeof *out, .stream_local = knobs[device].stream_local,
+		.cache_limit = knobs[device].cache_limit, .global_limit = knobs[device].global_limit,
+		.recording = device == 0 && tracing};
 	if (device != 0 || !used)
 		return 0;
-	out->alloc_calls = allocs, out->free_calls = frees, out->hits_local = hits, out->misses = misses;
-	out->bytes_live = live, out->bytes_peak = peak, out->bytes_reserved = out->bytes_current = live + cached;
+	out->alloc_calls = allocs, out->free_calls = frees, out->hits_local = hits,
+	out->misses = misses;
+	out->bytes_live = live, out->bytes_peak = peak,
+	out->bytes_reserved = out->bytes_current = live + cached;
 	out->bytes_cached_local = cached, out->largest_free = cached - cached / 4;
 	out->bytes_released = released, out->merges = merges, out->bytes_device = limit;
 	return 0;
@@ -168,9 +183,13 @@ API size_t ta_stats_json(char *buf, size_t n)
 	NOTE("json\n");
 	if (!used)
 		return snprintf(buf, n, "{}\n");
-	return snprintf(buf, n, "{\"devices\": [{\"ordinal\": 3}, {\"ordinal\": 0, \"bytes_device\": %lu}]}\n", limit);
+	return snprintf(buf, n,
+		"{\"devices\": [{\"ordinal\": 3}, {\"ordinal\": 0, \"bytes_device\": %lu}]}\n", limit);
 }
 
-API void ta_cuda_pool_begin(int device, uint64_t a, uint64_t b, void *filter) { NOTE("pool %d %lu %lu %d\n", device, a, b, filter != NULL); }
+API void ta_cuda_pool_begin(int device, uint64_t a, uint64_t b, void *filter)
+{
+	NOTE("pool %d %lu %lu %d\n", device, a, b, filter != NULL);
+}
 API void ta_cuda_pool_end(int device, uint64_t a, uint64_t b) { NOTE("pool end\n"); }
 API void ta_cuda_pool_release(int device, uint64_t a, uint64_t b) { NOTE("pool gone\n"); }

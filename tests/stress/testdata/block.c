@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "storm.h"
 
-#define LARGE (256u << 10)
+#define LARGE      (256u << 10)
 #define LARGE_LIVE (192u << 20) // no further large blocks beyond this many bytes
 
 uint64_t storm_seed;
@@ -66,7 +66,7 @@ static size_t random_size(struct lane *l, int small)
 		return edges[storm_below(l, 8)] - 2 + storm_below(l, 5);
 	if (r < 20000)
 		return storm_below(l, 256u << storm_below(l, 5)); // to 4 KiB
-	return storm_below(l, 16u << storm_below(l, 5)); // to 256 B, 0 among them
+	return storm_below(l, 16u << storm_below(l, 5));      // to 256 B, 0 among them
 }
 
 static void account(const struct block *b, int sign)
@@ -107,8 +107,9 @@ static void check(struct lane *l, const struct block *b, size_t n, const char *w
 	for (size_t i = 0; i < n; i++) {
 		unsigned char want = word(b->id, i / 8) >> i % 8 * 8;
 		if (b->p[i] != want)
-			storm_fail(l, "%s: block %p of %zu bytes (made by lane %lu): byte %zu is %02x, not %02x",
-				when, (void *)b->p, b->n, b->id & 63, i, b->p[i], want);
+			storm_fail(l,
+				"%s: block %p of %zu bytes (made by lane %lu): byte %zu is %02x, not %02x", when,
+				(void *)b->p, b->n, b->id & 63, i, b->p[i], want);
 	}
 	storm_fail(l, "%s: block %p changed while it was looked at", when, (void *)b->p);
 }

@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PHASE (200u << 20)
-#define DROP 400000000u
-#define BLOCK 1000u
+#define PHASE  (200u << 20)
+#define DROP   400000000u
+#define BLOCK  1000u
 #define BLOCKS (DROP / BLOCK)
 
 static uint64_t state = 1;
@@ -166,6 +166,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "remote"))
 		drop("", 1);
 	else
-		return fprintf(stderr, "usage: growth rounds|threads N, drop came|back|random, remote\n"), 2;
+		return fprintf(stderr, "usage: growth rounds|threads N, drop came|back|random, remote\n"),
+			   2;
 	return 0;
 }

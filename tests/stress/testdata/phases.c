@@ -1,7 +1,7 @@
-// phases THREADS PHASES SEED: threads that pass through phases of block sizes. Of each phase some blocks survive, until
-// another thread, or another phase, comes upon them; so pages are sparse and at rest when the heap grows. Each block
-// is full of a byte of its own, which is looked at whenever it is resized or freed. Now and then a child is forked, which
-// does the same with what it has got.
+// phases THREADS PHASES SEED: threads that pass through phases of block sizes. Of each phase some
+// blocks survive, until another thread, or another phase, comes upon them; so pages are sparse and
+// at rest when the heap grows. Each block is full of a byte of its own, which is looked at whenever
+// it is resized or freed. Now and then a child is forked, which does the same with what it has got.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SHARED 20000
+#define SHARED      20000
 #define PHASE_BYTES (2u << 20)
-#define MOST 60000 // blocks of a phase
+#define MOST        60000 // blocks of a phase
 
 struct block {
 	uint32_t size; // of the whole
@@ -27,7 +27,8 @@ struct block {
 static struct block *_Atomic shared[SHARED];
 static int phases;
 
-static const uint32_t sizes[] = {24, 40, 48, 64, 96, 120, 144, 200, 256, 320, 400, 500, 700, 1000, 1500, 2000, 4000};
+static const uint32_t sizes[] = {
+	24, 40, 48, 64, 96, 120, 144, 200, 256, 320, 400, 500, 700, 1000, 1500, 2000, 4000};
 
 static uint64_t next(uint64_t *s) // xorshift64*
 {
@@ -129,7 +130,9 @@ static void *work(void *seed)
 			if (next(&random) % 4 == 0)
 				live[i] = resize(&random, live[i], (uint32_t)(16 + next(&random) % (2 * size)));
 		for (size_t i = 0; i < n; i++)
-			drop(next(&random) % every == 0 ? atomic_exchange(&shared[next(&random) % SHARED], live[i]) : live[i]);
+			drop(next(&random) % every == 0 ?
+					atomic_exchange(&shared[next(&random) % SHARED], live[i]) :
+					live[i]);
 		if (next(&random) % 32 == 0) {
 			pid_t pid = fork();
 			int status = 0;
@@ -156,7 +159,9 @@ int main(int argc, char **argv)
 	phases = atoi(argv[2]);
 	for (int round = 0; round < 2; round++) { // the second with the first's heaps
 		for (int i = 0; i < threads; i++)
-			if ((errno = pthread_create(&id[i], NULL, work, (void *)((uintptr_t)atol(argv[3]) * 1000 + (uintptr_t)(round * 100 + i + 1)))) != 0)
+			if ((errno = pthread_create(&id[i], NULL, work,
+					 (void *)((uintptr_t)atol(argv[3]) * 1000 +
+						 (uintptr_t)(round * 100 + i + 1)))) != 0)
 				die("thread", NULL, 0);
 		for (int i = 0; i < threads; i++)
 			pthread_join(id[i], NULL);

@@ -21,8 +21,8 @@
 
 enum {
 	LANES = 64,
-	SLOTS = 192,  // blocks of a lane
-	BOXES = 64,   // blocks between lanes
+	SLOTS = 192, // blocks of a lane
+	BOXES = 64,  // blocks between lanes
 	CHILD_OPS = 3000,
 	CHILD_SECONDS = 60,
 };
@@ -231,7 +231,8 @@ static void print_calls(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 6 || (threads = atoi(argv[2])) < 1 || threads > LANES || (lives = atoi(argv[4])) < 1) {
+	if (argc != 6 || (threads = atoi(argv[2])) < 1 || threads > LANES ||
+		(lives = atoi(argv[4])) < 1) {
 		fprintf(stderr, "usage: storm SEED THREADS OPS LIVES FORK\n");
 		return 2;
 	}

@@ -74,8 +74,9 @@ int main(int argc, char **argv)
 	if (stack < (size_t)sysconf(_SC_THREAD_STACK_MIN))
 		stack = (size_t)sysconf(_SC_THREAD_STACK_MIN);
 	pthread_attr_t attr;
-	if (threads == NULL || given == NULL || n % group != 0 || pthread_attr_init(&attr) != 0 || pthread_attr_setstacksize(&attr, stack) != 0 ||
-	    pthread_barrier_init(&barrier, NULL, group) != 0)
+	if (threads == NULL || given == NULL || n % group != 0 || pthread_attr_init(&attr) != 0 ||
+		pthread_attr_setstacksize(&attr, stack) != 0 ||
+		pthread_barrier_init(&barrier, NULL, group) != 0)
 		return 2;
 	struct timespec from, to;
 	clock_gettime(CLOCK_MONOTONIC, &from);
@@ -90,6 +91,6 @@ int main(int argc, char **argv)
 	struct rusage u;
 	getrusage(RUSAGE_SELF, &u);
 	printf("%ld %ld %ld\n", micros(u.ru_utime) + micros(u.ru_stime), u.ru_maxrss,
-	       (to.tv_sec - from.tv_sec) * 1000000L + (to.tv_nsec - from.tv_nsec) / 1000);
+		(to.tv_sec - from.tv_sec) * 1000000L + (to.tv_nsec - from.tv_nsec) / 1000);
 	return 0;
 }

@@ -63,10 +63,14 @@ static void run(const char *what)
 static const char *error_name(int error)
 {
 	switch (error) {
-	case ENOMEM: return "ENOMEM";
-	case EINVAL: return "EINVAL";
-	case EPERM: return "EPERM";
-	case EBUSY: return "EBUSY";
+	case ENOMEM:
+		return "ENOMEM";
+	case EINVAL:
+		return "EINVAL";
+	case EPERM:
+		return "EPERM";
+	case EBUSY:
+		return "EBUSY";
 	}
 	return "another error";
 }
@@ -204,12 +208,15 @@ static void do_move(struct block *b, const char *tier)
 	run(text);
 }
 
-// Says how many MiB of a block lie in each tier; all of it must, and the first byte where ta_tier_of says.
+// Says how many MiB of a block lie in each tier; all of it must, and the first byte where
+// ta_tier_of says.
 static void do_parts(const struct block *b)
 {
 	size_t in[3], first[3], all = malloc_usable_size(b->p);
-	CHECK(ta_tier_of_range(b->p, 0, SIZE_MAX, in) == 0 && in[0] + in[1] + in[2] == all, "%zu of %zu bytes", in[0] + in[1] + in[2], all);
-	CHECK(ta_tier_of_range(b->p, 0, 1, first) == 0 && first[ta_tier_of(b->p)] == 1, "the first byte");
+	CHECK(ta_tier_of_range(b->p, 0, SIZE_MAX, in) == 0 && in[0] + in[1] + in[2] == all,
+		"%zu of %zu bytes", in[0] + in[1] + in[2], all);
+	CHECK(
+		ta_tier_of_range(b->p, 0, 1, first) == 0 && first[ta_tier_of(b->p)] == 1, "the first byte");
 	char text[64];
 	snprintf(text, sizeof text, "%zu+%zu+%zu", in[0] / MIB, in[1] / MIB, in[2] / MIB);
 	run(text);
@@ -259,16 +266,19 @@ static void do_strangers(void)
 	char *libc = strdup("text"), *page = malloc(300 * KIB), *huge = malloc(5 * MIB);
 	char *many = malloc(100), *freed = malloc(100);
 	free(freed);
-	void *list[] = {NULL, data, stack, (void *)16, (void *)~0ul, (void *)(1ul << 47), (void *)&do_strangers, &errno,
-		page + 16, page + 64 * KIB, huge + 16, huge + MIB, many + 8, freed, libc == NULL ? NULL : libc + 1};
+	void *list[] = {NULL, data, stack, (void *)16, (void *)~0ul, (void *)(1ul << 47),
+		(void *)&do_strangers, &errno, page + 16, page + 64 * KIB, huge + 16, huge + MIB, many + 8,
+		freed, libc == NULL ? NULL : libc + 1};
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++) {
 		errno = 0;
 		CHECK(ta_tier_of(list[i]) == -1 && errno == EINVAL, "tier of %u, errno %d", i, errno);
 		size_t in[3];
 		errno = 0;
-		CHECK(ta_tier_of_range(list[i], 0, 1, in) == -1 && errno == EINVAL, "range of %u, errno %d", i, errno);
+		CHECK(ta_tier_of_range(list[i], 0, 1, in) == -1 && errno == EINVAL, "range of %u, errno %d",
+			i, errno);
 		errno = 0;
-		CHECK(ta_move(list[i], TA_SLOW) == NULL && errno == EINVAL, "move of %u, errno %d", i, errno);
+		CHECK(
+			ta_move(list[i], TA_SLOW) == NULL && errno == EINVAL, "move of %u, errno %d", i, errno);
 	}
 	errno = 0;
 	CHECK(ta_tier_of_range(many, 0, 1, NULL) == -1 && errno == EINVAL, "nowhere to put the answer");

@@ -1,8 +1,8 @@
 // Threads allocate, resize, move and free blocks of all sizes for all hints under hard
 // caps, while another one looks at what the tiers are charged with and at what is
 // resident. Arguments: operations per thread, seed, hard caps of the tiers in MiB (0:
-// none), the largest block in MiB. It prints the samples taken, the most seen in each tier, the most resident
-// above the start in KiB, the refused requests, and, on a line of its own, the report
+// none), the largest block in MiB. It prints the samples taken, the most seen in each tier, the
+// most resident above the start in KiB, the refused requests, and, on a line of its own, the report
 // when all is freed and the threads have ended.
 #include "common.h"
 #include <malloc.h>
@@ -34,7 +34,8 @@ static void paint(struct slot *s)
 static void look(struct slot *s, size_t n)
 {
 	size_t in[3];
-	CHECK(ta_tier_of_range(s->p, 0, n, in) == 0 && in[0] + in[1] + in[2] == n, "%zu of %zu at %p in tiers", in[0] + in[1] + in[2], n, (void *)s->p);
+	CHECK(ta_tier_of_range(s->p, 0, n, in) == 0 && in[0] + in[1] + in[2] == n,
+		"%zu of %zu at %p in tiers", in[0] + in[1] + in[2], n, (void *)s->p);
 	for (size_t at = 0; at < n; at += PAGE)
 		CHECK(s->p[at] == s->mark, "byte %zu of %zu at %p", at, s->n, (void *)s->p);
 }
@@ -43,9 +44,15 @@ static size_t random_size(uint64_t *seed)
 {
 	uint64_t r = next_random(seed);
 	switch (r % 16) {
-	case 0: return 4 * MIB + (r >> 8) % largest;
-	case 1: case 2: return 256 * KIB + (r >> 8) % (3 * MIB);
-	case 3: case 4: case 5: return 4096 + (r >> 8) % (100 * KIB);
+	case 0:
+		return 4 * MIB + (r >> 8) % largest;
+	case 1:
+	case 2:
+		return 256 * KIB + (r >> 8) % (3 * MIB);
+	case 3:
+	case 4:
+	case 5:
+		return 4096 + (r >> 8) % (100 * KIB);
 	}
 	return 1 + (r >> 8) % 2000;
 }
@@ -55,7 +62,9 @@ static void make(struct slot *s, uint64_t *seed)
 	size_t n = random_size(seed);
 	unsigned how = next_random(seed) % 8;
 	errno = 0;
-	unsigned char *p = how < 5 ? ta_alloc(n, (ta_hint)(TA_HOT + how)) : how == 5 ? calloc(1, n) : malloc(n);
+	unsigned char *p = how < 5 ? ta_alloc(n, (ta_hint)(TA_HOT + how)) :
+		how == 5               ? calloc(1, n) :
+								 malloc(n);
 	if (p == NULL) {
 		CHECK(errno == ENOMEM, "errno %d", errno);
 		__atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED);
@@ -187,8 +196,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < SHARED; i++)
 		drop(&shared[i]);
 	malloc_trim(0);
-	dprintf(1, "%ju %ju %ju %ju %ju %lu\n", (uintmax_t)samples, (uintmax_t)most[0], (uintmax_t)most[1], (uintmax_t)most[2],
-		(uintmax_t)resident_most / 1024, refused);
+	dprintf(1, "%ju %ju %ju %ju %ju %lu\n", (uintmax_t)samples, (uintmax_t)most[0],
+		(uintmax_t)most[1], (uintmax_t)most[2], (uintmax_t)resident_most / 1024, refused);
 	size_t n = ta_stats_json(json, sizeof json);
 	for (size_t i = 0; i < n; i++)
 		if (json[i] == '\n')

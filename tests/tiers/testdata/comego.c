@@ -1,7 +1,7 @@
 // Threads come and go, one after the other: some use every hint, some allocate
-// nothing, some only free, some begin with a realloc of another thread's block. Arguments: how many, and what they do. It prints how many
-// thread heaps there are at the end, of running threads and of none, and how many
-// bytes the tiers are charged with.
+// nothing, some only free, some begin with a realloc of another thread's block. Arguments: how
+// many, and what they do. It prints how many thread heaps there are at the end, of running threads
+// and of none, and how many bytes the tiers are charged with.
 #include "common.h"
 #include <malloc.h>
 
@@ -41,7 +41,9 @@ int main(int argc, char **argv)
 	}
 	malloc_trim(0);
 	CHECK(ta_stats_json(json, sizeof json) < sizeof json, "the report is long");
-	dprintf(1, "%ju %ju %ju\n", (uintmax_t)figure(json, NULL, "thread_heaps"), (uintmax_t)figure(json, NULL, "thread_heaps_abandoned"),
-		(uintmax_t)(figure(json, "fast", "bytes_current") + figure(json, "normal", "bytes_current") + figure(json, "slow", "bytes_current")));
+	dprintf(1, "%ju %ju %ju\n", (uintmax_t)figure(json, NULL, "thread_heaps"),
+		(uintmax_t)figure(json, NULL, "thread_heaps_abandoned"),
+		(uintmax_t)(figure(json, "fast", "bytes_current") +
+			figure(json, "normal", "bytes_current") + figure(json, "slow", "bytes_current")));
 	return 0;
 }

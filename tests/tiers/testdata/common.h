@@ -2,7 +2,7 @@
 #ifndef COMMON_H
 #define COMMON_H
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE
+#	define _GNU_SOURCE
 #endif
 #include <errno.h>
 #include <fcntl.h>
@@ -38,8 +38,8 @@
 		} \
 	} while (0)
 
-#define KIB 1024ul
-#define MIB (1024 * KIB)
+#define KIB   1024ul
+#define MIB   (1024 * KIB)
 #define SLICE (64 * KIB)
 
 static inline uint64_t now_ns(void)

@@ -225,7 +225,8 @@ int main(void)
 			*end++ = 0;
 		char *w[WORDS + 1] = {0}, *save;
 		int n = 0;
-		for (char *word = strtok_r(line, " ", &save); word != NULL && n < WORDS; word = strtok_r(NULL, " ", &save))
+		for (char *word = strtok_r(line, " ", &save); word != NULL && n < WORDS;
+			 word = strtok_r(NULL, " ", &save))
 			w[n++] = word;
 		if (n == 0)
 			continue;

@@ -31,8 +31,8 @@ static long off_by(void)
 	static char json[256 << 10];
 	CHECK(ta_stats_json(json, sizeof json) < sizeof json, "the report is long");
 	long have = (long)figure(json, "heap", "bytes_committed");
-	long charged = (long)(figure(json, "fast", "bytes_current") + figure(json, "normal", "bytes_current") +
-			      figure(json, "slow", "bytes_current"));
+	long charged = (long)(figure(json, "fast", "bytes_current") +
+		figure(json, "normal", "bytes_current") + figure(json, "slow", "bytes_current"));
 	return charged - have;
 }
 

@@ -42,6 +42,7 @@ int main(int argc, char **argv)
 	malloc_trim(0);
 	static char json[256 << 10];
 	CHECK(ta_stats_json(json, sizeof json) < sizeof json, "the report is long");
-	dprintf(1, "%ju %ju\n", (uintmax_t)figure(json, "normal", "bytes_current"), (uintmax_t)figure(json, "slow", "bytes_current"));
+	dprintf(1, "%ju %ju\n", (uintmax_t)figure(json, "normal", "bytes_current"),
+		(uintmax_t)figure(json, "slow", "bytes_current"));
 	return 0;
 }

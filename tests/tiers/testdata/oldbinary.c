@@ -1,5 +1,6 @@
-// A program that was built with TierAlloc's own header: the declarations, with its numbers, are in it. For each hint it
-// prints the tier in which a block is already: a move there gives no other address.
+// A program that was built with TierAlloc's own header: the declarations, with its numbers, are in
+// it. For each hint it prints the tier in which a block is already: a move there gives no other
+// address.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,8 @@ int main(void)
 		room.s.figures[0] = first == 0 ? 0 : 0x7ffd12345678;
 		unsigned long long was = room.s.figures[0];
 		ta_get_stats(&room.s);
-		if (room.s.figures[0] != was || room.s.figures[1] != room.behind[63] || room.behind[0] != room.behind[63])
+		if (room.s.figures[0] != was || room.s.figures[1] != room.behind[63] ||
+			room.behind[0] != room.behind[63])
 			return 1;
 	}
 	if (ta_stats_json(json, sizeof json) <= 0 || json[0] != '{' || ta_advise(json, 1) != -1)

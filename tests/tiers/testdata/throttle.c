@@ -28,7 +28,8 @@ static void *take(void *arg)
 		CHECK(p != NULL && errno == 0, "errno %d", errno);
 		uint64_t all = __atomic_add_fetch(&passed, bytes, __ATOMIC_SEQ_CST);
 		double most = burst + limit * (double)(now_ns() - begin) / 1e9;
-		CHECK(limit == 0 || (double)all <= most, "%ju bytes have passed, %.0f may have", (uintmax_t)all, most);
+		CHECK(limit == 0 || (double)all <= most, "%ju bytes have passed, %.0f may have",
+			(uintmax_t)all, most);
 		p[0] = 1;
 		ta_free(p);
 	}
@@ -61,7 +62,8 @@ static void others(void)
 		for (int i = 0; i < 1000; i++)
 			free(p[i]);
 	}
-	CHECK(!__atomic_load_n(&awake, __ATOMIC_ACQUIRE), "it did not wait, or the others waited for it");
+	CHECK(
+		!__atomic_load_n(&awake, __ATOMIC_ACQUIRE), "it did not wait, or the others waited for it");
 	pthread_join(thread, NULL);
 }
 

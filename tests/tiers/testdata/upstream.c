@@ -1,5 +1,5 @@
-// A program written against TierAlloc's header, as C and as C++. It is compiled with tieralloc_compat.h in front, and
-// takes no path that this header's document does not promise.
+// A program written against TierAlloc's header, as C and as C++. It is compiled with
+// tieralloc_compat.h in front, and takes no path that this header's document does not promise.
 #include "tieralloc.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,12 @@ static const struct {
 	int number;
 	ta_tier_t tier;
 } hints[] = {
-	{TA_HINT_DEFAULT, 0, TA_TIER_NORMAL}, {TA_HINT_HOT, 1, TA_TIER_FAST}, {TA_HINT_WARM, 2, TA_TIER_NORMAL},
-	{TA_HINT_COLD, 3, TA_TIER_SLOW}, {TA_HINT_PIN_FAST, 4, TA_TIER_FAST}, {TA_HINT_PREFER_FAST, 5, TA_TIER_FAST},
+	{TA_HINT_DEFAULT, 0, TA_TIER_NORMAL},
+	{TA_HINT_HOT, 1, TA_TIER_FAST},
+	{TA_HINT_WARM, 2, TA_TIER_NORMAL},
+	{TA_HINT_COLD, 3, TA_TIER_SLOW},
+	{TA_HINT_PIN_FAST, 4, TA_TIER_FAST},
+	{TA_HINT_PREFER_FAST, 5, TA_TIER_FAST},
 };
 
 static void numbers(void)
@@ -33,14 +37,16 @@ static void blocks(void)
 		MUST(ta_advise(p, TA_HINT_COLD) == 0);
 		if (hints[i].hint != TA_HINT_PIN_FAST) {
 			char *q = (char *)ta_move(p, TA_TIER_SLOW);
-			MUST(q != NULL && ta_tier_of(q, &tier) == 0 && tier == TA_TIER_SLOW && q[300 * 1024 - 1] == 7);
+			MUST(q != NULL && ta_tier_of(q, &tier) == 0 && tier == TA_TIER_SLOW &&
+				q[300 * 1024 - 1] == 7);
 			p = q;
 		}
 		ta_free(p);
 	}
 	ta_tier_t tier;
 	int local;
-	MUST(ta_tier_of(NULL, &tier) == -1 && ta_tier_of(&local, NULL) == -1 && ta_tier_of(&local, &tier) == -2);
+	MUST(ta_tier_of(NULL, &tier) == -1 && ta_tier_of(&local, NULL) == -1 &&
+		ta_tier_of(&local, &tier) == -2);
 	MUST(ta_advise(&local, TA_HINT_HOT) == -1);
 	ta_free(NULL);
 }
@@ -53,9 +59,12 @@ static void statistics(void)
 	MUST(p != NULL && ta_move(p, TA_TIER_SLOW) == p);
 	ta_get_stats(&b);
 	const int fast = TA_TIER_FAST, slow = TA_TIER_SLOW;
-	MUST(b.alloc_calls[fast] == a.alloc_calls[fast] + 1 && b.free_calls[fast] == a.free_calls[fast] + 1);
-	MUST(b.alloc_calls[slow] == a.alloc_calls[slow] + 1 && b.free_calls[slow] == a.free_calls[slow]);
-	MUST(b.bytes_current[slow] == a.bytes_current[slow] + (8 << 20) && b.bytes_current[fast] == a.bytes_current[fast]);
+	MUST(b.alloc_calls[fast] == a.alloc_calls[fast] + 1 &&
+		b.free_calls[fast] == a.free_calls[fast] + 1);
+	MUST(
+		b.alloc_calls[slow] == a.alloc_calls[slow] + 1 && b.free_calls[slow] == a.free_calls[slow]);
+	MUST(b.bytes_current[slow] == a.bytes_current[slow] + (8 << 20) &&
+		b.bytes_current[fast] == a.bytes_current[fast]);
 	for (int i = 0; i < 3; i++)
 		MUST(b.bytes_current[i] == b.bytes_total_alloc[i] - b.bytes_total_freed[i]);
 	ta_free(p);
@@ -69,7 +78,8 @@ static void statistics(void)
 static void costs(void)
 {
 	ta_charge_info_t info = {5};
-	long fast = ta_charge_bytes(TA_TIER_FAST, 100, &info), slow = ta_charge_bytes(TA_TIER_SLOW, 100, NULL);
+	long fast = ta_charge_bytes(TA_TIER_FAST, 100, &info),
+		 slow = ta_charge_bytes(TA_TIER_SLOW, 100, NULL);
 	MUST(info.simulated_wait_ns == 5 + fast);
 	printf("%ld %ld\n", fast, slow);
 }

@@ -8,15 +8,15 @@ extern char **environ;
 
 int main(void)
 {
-    for (char **e = environ; *e; e++)
-        memset(*e, 'x', strlen(*e));
-    for (int i = 0; i < 50; i++) { // so that the page has figures
-        void *volatile p = malloc(1 << 20);
-        memset(p, 1, 1 << 20);
-        usleep(10000);
-    }
-    puts("ready");
-    fflush(stdout);
-    sleep(100);
-    return 0;
+	for (char **e = environ; *e; e++)
+		memset(*e, 'x', strlen(*e));
+	for (int i = 0; i < 50; i++) { // so that the page has figures
+		void *volatile p = malloc(1 << 20);
+		memset(p, 1, 1 << 20);
+		usleep(10000);
+	}
+	puts("ready");
+	fflush(stdout);
+	sleep(100);
+	return 0;
 }

@@ -1,4 +1,5 @@
-/* Opens the libraries that its arguments name: "deep" binds one to itself first, "apart" gives it a namespace. */
+/* Opens the libraries that its arguments name: "deep" binds one to itself first, "apart" gives it a
+ * namespace. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Starts the program of its arguments in each of the ways that there are, from the first thread and from another, and
-   ends with how many of them failed. */
+/* Starts the program of its arguments in each of the ways that there are, from the first thread and
+   from another, and ends with how many of them failed. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <spawn.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define ROOM (8ul << 30)
+#define ROOM   (8ul << 30)
 #define LATEST 8
 
 struct head {
@@ -22,7 +22,8 @@ static char *fresh(size_t n)
 	static _Atomic(uintptr_t) start;
 	uintptr_t base = atomic_load(&start), none = 0;
 	if (base == 0) {
-		void *p = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *p = mmap(
+			NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (p == MAP_FAILED)
 			return NULL;
 		if (atomic_compare_exchange_strong(&start, &none, (uintptr_t)p))

@@ -4,7 +4,7 @@
 #include "work.h"
 #include <math.h>
 
-#define BODIES 30000
+#define BODIES  30000
 #define DEEPEST 60
 
 struct body {

@@ -2,9 +2,9 @@
 // few hundred, frees most, and ends. What it leaves is freed by another thread, much later.
 #include "work.h"
 
-#define BLOCKS 400
+#define BLOCKS      400
 #define GENERATIONS 400
-#define LIFE 64 // generations until what a thread left is freed
+#define LIFE        64 // generations until what a thread left is freed
 
 struct hand {
 	APART struct parcel *left[LIFE][BLOCKS / 8];

@@ -4,7 +4,7 @@
 #include "work.h"
 
 #define VARIABLES 9
-#define BUCKETS 1024
+#define BUCKETS   1024
 
 struct cube {
 	struct cube *next, *in_bucket;

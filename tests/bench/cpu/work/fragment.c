@@ -3,11 +3,12 @@
 // how much else has to stay for their sake.
 #include "work.h"
 
-#define PHASES 14
-#define BYTES (24l << 20) // of a phase at the usual scale
+#define PHASES   14
+#define BYTES    (24l << 20) // of a phase at the usual scale
 #define SURVIVOR 16
 
-static const size_t sizes[PHASES] = {48, 200, 1024, 96, 4096, 16384, 320, 64, 2000, 700, 32768, 32, 9000, 144};
+static const size_t sizes[PHASES] = {
+	48, 200, 1024, 96, 4096, 16384, 320, 64, 2000, 700, 32768, 32, 9000, 144};
 
 int main(int argc, char **argv)
 {
@@ -15,7 +16,8 @@ int main(int argc, char **argv)
 	begin(argc, argv);
 	long bytes = scaled(BYTES), survivors = 0;
 	size_t room = (size_t)bytes / 24 + 1;
-	struct parcel **live = table(room, sizeof *live), **kept = table(room * PHASES / SURVIVOR + PHASES, sizeof *kept);
+	struct parcel **live = table(room, sizeof *live),
+				  **kept = table(room * PHASES / SURVIVOR + PHASES, sizeof *kept);
 	for (int phase = 0; phase < PHASES; phase++) {
 		// Sizes vary by a fourth around the one of the phase.
 		size_t size = sizes[phase], low = size - size / 8, high = size + size / 8 + 1;

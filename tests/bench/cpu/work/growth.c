@@ -4,7 +4,7 @@
 #include "work.h"
 
 #define MANY 256
-#define FEW 8
+#define FEW  8
 #define STEP (64ul << 10)
 
 // Makes the block n bytes long; its old end must be intact.
@@ -30,7 +30,8 @@ static uint64_t grow_all(int n, size_t most, size_t step, uint64_t *random)
 	uint64_t sum = 0;
 	for (int i = 0; i < n; i++)
 		b[i] = (struct block){NULL, 0, next(random)};
-	for (size_t size = step != 0 ? step : 16; size <= most; size = step != 0 ? size + step : size * 2)
+	for (size_t size = step != 0 ? step : 16; size <= most;
+		 size = step != 0 ? size + step : size * 2)
 		for (int i = 0; i < n; i++)
 			grow(&b[i], size);
 	for (int i = 0; i < n; i++)

@@ -3,7 +3,7 @@
 // after a while hands all of them to a successor, which frees what it did not allocate.
 #include "work.h"
 
-#define SLOTS 5000
+#define SLOTS       5000
 #define GENERATIONS 10
 
 struct shop {

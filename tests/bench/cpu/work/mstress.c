@@ -4,7 +4,7 @@
 #include "work.h"
 
 #define GENERATIONS 24
-#define SHARED 1000
+#define SHARED      1000
 
 static _Atomic(struct parcel *) shared[SHARED];
 

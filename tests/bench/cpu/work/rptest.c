@@ -3,7 +3,7 @@
 // a batch on to its neighbour.
 #include "work.h"
 
-#define HELD 2000
+#define HELD  2000
 #define BATCH 100
 
 struct hand {

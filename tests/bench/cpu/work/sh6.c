@@ -4,7 +4,7 @@
 #include "work.h"
 
 #define BLOCKS 40000
-#define KEPT 10000
+#define KEPT   10000
 
 struct hand {
 	APART struct block block[BLOCKS], kept[KEPT];

@@ -2,7 +2,7 @@
 // third block is put in an exchange, where whoever comes next takes it out and frees it.
 #include "work.h"
 
-#define BLOCKS 20000
+#define BLOCKS   20000
 #define EXCHANGE 8192
 
 static _Atomic(struct parcel *) exchange[EXCHANGE];

@@ -3,9 +3,10 @@
 // in KiB, and the status as wait has it.
 //
 // It is there for the peak. What the kernel counts as a process' peak includes what the
-// process was before exec, so a large parent would put its own size under every figure. And it counts loosely: each
-// processor adds up some dozens of pages before it tells, and a program of 1.5 MiB is said to have 1.2 to 1.5. A process that
-// is about to end still has nearly all that it ever had, and its status file is exact then (Linux 6.16): the peak is the larger of the two.
+// process was before exec, so a large parent would put its own size under every figure. And it
+// counts loosely: each processor adds up some dozens of pages before it tells, and a program of 1.5
+// MiB is said to have 1.2 to 1.5. A process that is about to end still has nearly all that it ever
+// had, and its status file is exact then (Linux 6.16): the peak is the larger of the two.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,8 @@ static long told(pid_t pid)
 	return peak;
 }
 
-// Waits for the end of a traced child; returns the peak of which it tells when it is about to end. Its signals are its own.
+// Waits for the end of a traced child; returns the peak of which it tells when it is about to end.
+// Its signals are its own.
 static long end_of(pid_t pid, int *status, struct rusage *use)
 {
 	long peak = 0;

@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE 4096ul
+#define PAGE        4096ul
 #define MAX_THREADS 1024
 
 // With STILL defined a program is its pattern alone: once there are blocks for it, they are used
@@ -49,7 +49,8 @@ static long argument(const char *text, long most)
 	char *end;
 	long n = strtol(text, &end, 10);
 	if (*text == 0 || *end != 0 || n < 0 || n > most) {
-		fprintf(stderr, "%s: %s: a number up to %ld is wanted\n", program_invocation_short_name, text, most);
+		fprintf(stderr, "%s: %s: a number up to %ld is wanted\n", program_invocation_short_name,
+			text, most);
 		exit(2);
 	}
 	return n;
@@ -116,7 +117,8 @@ static inline uint64_t read_word(const char *p)
 
 static _Noreturn __attribute__((noinline, cold)) void corrupt(const void *p, size_t n, size_t at)
 {
-	fprintf(stderr, "%s: a block of %zu bytes at %p does not hold what was written at its byte %zu\n",
+	fprintf(stderr,
+		"%s: a block of %zu bytes at %p does not hold what was written at its byte %zu\n",
 		program_invocation_short_name, n, p, at);
 	_exit(1);
 }

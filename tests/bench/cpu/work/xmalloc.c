@@ -69,7 +69,7 @@ static void finished(struct batch *b)
 	done = b;
 	pthread_mutex_unlock(&done_lock);
 }
-#define unpack key_of
+#	define unpack key_of
 #else
 static struct batch *reuse(void) { return NULL; }
 static void finished(struct batch *b) { free(b); }
@@ -85,7 +85,8 @@ static void produce(struct hand *h)
 			die("malloc");
 		for (int k = 0; k < BATCH; k++) {
 			uint64_t r = next(&random);
-			b->item[k] = old != NULL ? fill(b->item[k], b->item[k]->n, r) : pack(skewed(r, 4, 9), r);
+			b->item[k] = old != NULL ? fill(b->item[k], b->item[k]->n, r) :
+									   pack(skewed(r, 4, 9), r);
 		}
 		push(b);
 	}

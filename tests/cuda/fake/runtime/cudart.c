@@ -5,12 +5,13 @@
 #include "../fake.h"
 
 #ifndef CUDART
-#define CUDART 13000
+#	define CUDART 13000
 #endif
 
 static CUresult (*resolve)(const char *, void **, int, uint64_t, int *);
 static CUresult (*init)(unsigned), (*set_current)(CUcontext), (*get_current)(CUcontext *);
-static CUresult (*retain)(CUcontext *, CUdevice), (*alloc)(CUdeviceptr *, size_t), (*release)(CUdeviceptr);
+static CUresult (*retain)(CUcontext *, CUdevice), (*alloc)(CUdeviceptr *, size_t),
+	(*release)(CUdeviceptr);
 static CUresult (*info)(size_t *, size_t *), (*reset)(CUdevice);
 static __thread CUresult last;
 static __thread int device, made = -1; // the device asked for, and whose context was made current
@@ -34,9 +35,10 @@ static CUresult start(void)
 			*(void **)&resolve = f;
 	}
 	if (!find((void **)&init, "cuInit") || !find((void **)&set_current, "cuCtxSetCurrent") ||
-	    !find((void **)&get_current, "cuCtxGetCurrent") || !find((void **)&retain, "cuDevicePrimaryCtxRetain") ||
-	    !find((void **)&alloc, "cuMemAlloc") || !find((void **)&release, "cuMemFree") ||
-	    !find((void **)&info, "cuMemGetInfo") || !find((void **)&reset, "cuDevicePrimaryCtxReset"))
+		!find((void **)&get_current, "cuCtxGetCurrent") ||
+		!find((void **)&retain, "cuDevicePrimaryCtxRetain") ||
+		!find((void **)&alloc, "cuMemAlloc") || !find((void **)&release, "cuMemFree") ||
+		!find((void **)&info, "cuMemGetInfo") || !find((void **)&reset, "cuDevicePrimaryCtxReset"))
 		return 35;
 	CUcontext c;
 	CUresult e = init(0);
@@ -124,12 +126,14 @@ API CUresult cudaGetDriverEntryPoint_ptsz(const char *name, void **out, uint64_t
 	return entry(name, out, CUDART, flags == 0 ? 2 : flags, status);
 }
 
-API CUresult cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, uint64_t flags, int *status)
+API CUresult cudaGetDriverEntryPointByVersion(
+	const char *name, void **out, unsigned version, uint64_t flags, int *status)
 {
 	return entry(name, out, (int)version, flags, status);
 }
 
-API CUresult cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **out, unsigned version, uint64_t flags, int *status)
+API CUresult cudaGetDriverEntryPointByVersion_ptsz(
+	const char *name, void **out, unsigned version, uint64_t flags, int *status)
 {
 	return entry(name, out, (int)version, flags == 0 ? 2 : flags, status);
 }
