@@ -78,7 +78,7 @@ cu.cuMemRelease(h) = 0
 cu.cuMipmappedArrayCreate(&m, &(CUDA_ARRAY3D_DESCRIPTOR){2048, 2048, 0, 0x20, 1, 0}, 12) = 0
 free 12 of 64 MiB, device 64
 cu.cuMipmappedArrayDestroy(m) = 0
-cu.cuMipmappedArrayCreate(&m, &(CUDA_ARRAY3D_DESCRIPTOR){256, 256, 64, 0x20, 1, CUDA_ARRAY3D_LAYERED}, 9) = 0
+cu.cuMipmappedArrayCreate(&m, &layered, 9) = 0
 free 12 of 64 MiB, device 64
 cu.cuMipmappedArrayDestroy(m) = 0
 free 34 of 64 MiB, device 64

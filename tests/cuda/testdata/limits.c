@@ -68,8 +68,8 @@ static void foreign(void)
 	SHOW(cu.cuMipmappedArrayCreate(&m, &(CUDA_ARRAY3D_DESCRIPTOR){2048, 2048, 0, 0x20, 1, 0}, 12));
 	see();
 	SHOW(cu.cuMipmappedArrayDestroy(m));
-	SHOW(cu.cuMipmappedArrayCreate(
-		&m, &(CUDA_ARRAY3D_DESCRIPTOR){256, 256, 64, 0x20, 1, CUDA_ARRAY3D_LAYERED}, 9));
+	CUDA_ARRAY3D_DESCRIPTOR layered = {256, 256, 64, 0x20, 1, CUDA_ARRAY3D_LAYERED};
+	SHOW(cu.cuMipmappedArrayCreate(&m, &layered, 9));
 	see();
 	SHOW(cu.cuMipmappedArrayDestroy(m));
 	see();
