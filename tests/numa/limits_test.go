@@ -20,6 +20,16 @@ const (
 	line   = "tieralloc: TA_NODE_"
 )
 
+// inMemoryGroup runs a command n times in a control group of version 2 that may have so many MiB.
+func inMemoryGroup(mib, n int, command string) string {
+	return fmt.Sprintf(`
+		cd /sys/fs/cgroup && echo +memory >cgroup.subtree_control && mkdir small || exit 99
+		echo %d >small/memory.max && cd - >/dev/null || exit 99
+		for i in $(seq %d); do
+			sh -c 'echo $$ >/sys/fs/cgroup/small/cgroup.procs && exec "$0"' %s || exit
+		done`, mib<<20, n, command)
+}
+
 // limitChecks: nodes that are not there, or closed to the process, and tiers that are
 // only simulated.
 func limitChecks() []check {
@@ -66,6 +76,8 @@ func limitChecks() []check {
 		{name: "one node open", env: "TA_DEFAULT_HINT=cold",
 			script: inCpuset("1", "/guest/plain "+blocks),
 			judge:  both(simulated("plain.json"), on(blockSizes, 1))},
+		{name: "phases of 40 MiB in a control group of 64 MiB",
+			script: inMemoryGroup(64, 20, "/guest/phases")},
 		{name: "mbind not allowed", env: "TA_NODE_SLOW=2",
 			script: "/guest/refuse /guest/plain 64x10",
 			stderr: line +

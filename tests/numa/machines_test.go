@@ -75,6 +75,7 @@ func guestFiles(t *testing.T) []string {
 	return []string{
 		testlib.Lib(t) + "=/guest/libtieralloc.so", perl + "=/guest/perl",
 		program(t, "plain"), program(t, "known"), program(t, "refuse"), program(t, "facts"),
+		program(t, "../../process/testdata/phases"),
 		goBuild(t, "numa.test", "test", "-c", "./numa"),
 		goBuild(t, "plan.test", "test", "-c", "./numa/plan"),
 		goBuild(t, "probe.test", "test", "-c", "./numa/probe"),
