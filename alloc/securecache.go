@@ -7,7 +7,7 @@ import (
 	"tieralloc/tiers"
 )
 
-// SecureCache is what the fast path of the secure mode (interpose/secure.c) has of a thread: clean
+// SecureCache is what the fast path of the secure mode (interpose/libc_secure.c) has of a thread: clean
 // slots of the thread's base, a bin for each small class. Freed blocks come into it and leave
 // it in random order: for malloc while a bin is more than half full, else for the quarantine, some
 // of a full bin at a time. Fresh ones were never handed out; malloc takes them while there are

@@ -8,7 +8,7 @@ import (
 )
 
 // thread is one thread of a program as the heap sees it: what interpose/heap.h
-// and interpose/malloc.c do, step by step, on top of this package. A change of
+// and interpose/libc_malloc.c do, step by step, on top of this package. A change of
 // the C fast path has to be made here as well.
 type thread struct {
 	h     *Heap

@@ -1,6 +1,6 @@
 // Captures of graphs: the heap must know when one begins and when the last has ended.
 #include "cuda_driver.h"
-#include "life.h"
+#include "boot.h"
 
 // The streams on which a capture was begun that has not ended. key, never 0, tells apart
 // what every thread calls its own default stream.

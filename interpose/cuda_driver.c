@@ -4,8 +4,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include "cuda_driver.h"
-#include "life.h"
-#include "tag.h"
+#include "boot.h"
+#include "exports.h"
 
 struct ta_cuda_driver ta_cu;
 int ta_cuda_off;

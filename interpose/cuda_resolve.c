@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <string.h>
 #include "cuda_driver.h"
-#include "life.h"
+#include "boot.h"
 
 // Declared here and exported below and in the other files of the driver's side.
 #define DECLARE(name, ...) CUresult name(__VA_ARGS__);

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <time.h>
 #include "cuda_driver.h"
-#include "life.h"
-#include "tag.h"
+#include "boot.h"
+#include "exports.h"
 
 // What the thread looks like to the driver while actions are carried out: context is
 // the one current, if known is set; pushed and relaxed are to be undone.

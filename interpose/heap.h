@@ -218,7 +218,7 @@ static inline __attribute__((always_inline)) void ta_free_fast(
 void *ta_malloc_any(size_t n);
 void ta_free_any(void *p, const char *fn, unsigned how, size_t size);
 
-// Slow paths, in malloc.c. None of them returns in a state that the caller must
+// Slow paths, in libc_malloc.c. None of them returns in a state that the caller must
 // undo; a NULL from an allocation comes with errno = ENOMEM.
 // caller is the return address of the function that the program called.
 void *ta_malloc_slow(size_t n, void *caller);
@@ -241,7 +241,7 @@ uintptr_t ta_libs(void *address);
 extern uint64_t ta_unloads;
 void ta_rules_begin(void);
 
-// Entering the slow path: see thread.c.
+// Entering the slow path: see boot_thread.c.
 ta_heap *ta_enter(void);
 ta_heap *ta_enter_heap(void);
 ta_heap *ta_borrow_heap(void);

@@ -3,15 +3,15 @@
 // paths of malloc and free. It holds the only C and assembly.
 //
 // The linker's --wrap sends cgo's calls of toolchain internals to this
-// package: crosscall2 to the gate (gate_amd64.S), _cgo_wait_runtime_init_done,
-// _cgo_release_context and pthread_create to dormant.c, x_cgo_mmap, x_cgo_munmap and
-// x_cgo_thread_start to gomem.c.
+// package: crosscall2 to the gate (boot_gate_amd64.S), _cgo_wait_runtime_init_done,
+// _cgo_release_context and pthread_create to boot_dormant.c, x_cgo_mmap, x_cgo_munmap and
+// x_cgo_thread_start to boot_gomem.c.
 package interpose
 
 // #cgo CFLAGS: -std=gnu11 -O2 -fno-stack-protector -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
 // #cgo LDFLAGS: -Wl,--wrap=crosscall2 -Wl,--wrap=_cgo_wait_runtime_init_done -Wl,--wrap=_cgo_release_context -Wl,--wrap=pthread_create -Wl,--wrap=x_cgo_mmap -Wl,--wrap=x_cgo_munmap -Wl,--wrap=x_cgo_thread_start
 // #include "layout.h"
-// #include "life.h"
+// #include "boot.h"
 import "C"
 
 import (

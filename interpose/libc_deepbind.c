@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include "heap.h"
 #include "libc_symbol.h"
-#include "life.h"
+#include "boot.h"
 #include "syscall.h"
 
 static int locked;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "heap.h"
 #include "libc_symbol.h"
-#include "life.h"
+#include "boot.h"
 #include "syscall.h"
 
 // Until they are resolved, for the little that is copied before: with a static address each would

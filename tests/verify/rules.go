@@ -13,7 +13,7 @@ const StackLimit = 4096
 const rawSyscall = "internal/runtime/syscall/linux.Syscall6"
 
 // ownSyscall stands in for it in the library, and for syscall.RawSyscall6, which calls it
-// (internal/postlink). It is a dozen instructions of interpose/gate_amd64.S that use no stack.
+// (internal/postlink). It is a dozen instructions of interpose/boot_gate_amd64.S that use no stack.
 const ownSyscall = "ta_syscall6"
 
 // Rules says which functions the data plane may reach.

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "heap.h"
-#include "life.h"
-#include "tag.h"
+#include "boot.h"
+#include "exports.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #	define MAP_FIXED_NOREPLACE 0x100000

@@ -1,7 +1,7 @@
 // The data-plane exports of exports.go as C sees them. Integers of pointer size
 // only; each goes through the gate.
-#ifndef TA_TAG_H
-#define TA_TAG_H
+#ifndef TA_EXPORTS_H
+#define TA_EXPORTS_H
 #include <stdint.h>
 
 uintptr_t tag_boot(uintptr_t arg);

@@ -1,6 +1,6 @@
 // The fast path of TA_SECURE=1.
-#ifndef TA_SECURE_H
-#define TA_SECURE_H
+#ifndef TA_LIBC_SECURE_H
+#define TA_LIBC_SECURE_H
 #include "heap.h"
 
 // A block of n bytes, zero, made by a function of the family in how; or NULL where the call is one

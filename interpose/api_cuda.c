@@ -1,8 +1,8 @@
 // ta_cuda_*: the device heap for programs that know the library.
 #include <errno.h>
 #include "cuda_driver.h"
-#include "life.h"
-#include "tag.h"
+#include "boot.h"
+#include "exports.h"
 #include "tieralloc.h"
 
 // Starts a request about a device: its primary context is the heap's to find. Whether

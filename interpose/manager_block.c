@@ -1,7 +1,7 @@
 // The blocks of memory managers: they are had and given back here, and instances are told to
 // give way. Package share has the accounts and says who.
 #include "cuda_driver.h"
-#include "mm.h"
+#include "manager.h"
 
 enum { HOST_PORTABLE = 1, HOST_MAPPED = 2 }; // CU_MEMHOSTALLOC_...
 

@@ -1,6 +1,6 @@
 // ta_mm_queue and ta_mm_allocate_queue: what the instances of a group want, had at once.
 #include "cuda_driver.h"
-#include "mm.h"
+#include "manager.h"
 
 EXPORT int ta_mm_on_ready(ta_mm *m, uint64_t instance, ta_mm_ready ready, void *arg)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "heap.h"
 #include "libc_symbol.h"
-#include "life.h"
+#include "boot.h"
 #include "syscall.h"
 
 typedef void (*handler)(void);

@@ -1,12 +1,12 @@
 // How package share is asked.
-#ifndef TA_MM_H
-#define TA_MM_H
+#ifndef TA_MANAGER_H
+#define TA_MANAGER_H
 #include <errno.h>
 #include <string.h>
 #include "cuda_abi.h"
 #include "heap.h"
-#include "life.h"
-#include "tag.h"
+#include "boot.h"
+#include "exports.h"
 #include "tieralloc.h"
 
 typedef struct ta_share_call ta_share_call;

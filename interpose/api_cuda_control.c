@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 #include "cuda_driver.h"
-#include "life.h"
-#include "mm.h"
-#include "tag.h"
+#include "boot.h"
+#include "manager.h"
+#include "exports.h"
 #include "tieralloc.h"
 
 typedef struct ta_cuda_figures ta_cuda_figures;

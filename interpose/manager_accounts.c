@@ -1,7 +1,7 @@
 // ta_mm_*: managers that share a device's memory between instances. Package share has the
-// accounts and decides; blocks are in mm_block.c, queues in mm_queue.c.
+// accounts and decides; blocks are in manager_block.c, queues in manager_queue.c.
 #include "cuda_driver.h"
-#include "mm.h"
+#include "manager.h"
 
 _Static_assert(sizeof(ta_mm_info) == sizeof(struct ta_share_info), "filled in by package share");
 _Static_assert(

@@ -1,6 +1,6 @@
 // Life of the process: start, fork, exit.
-#ifndef TA_LIFE_H
-#define TA_LIFE_H
+#ifndef TA_BOOT_H
+#define TA_BOOT_H
 #include <stdint.h>
 #include "heap.h"
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include "heap.h"
 #include "libc_symbol.h"
-#include "life.h"
-#include "secure.h"
-#include "tag.h"
+#include "boot.h"
+#include "libc_secure.h"
+#include "exports.h"
 
 // Counts one call and what it did. All but the call are constants, mostly 0.
 static inline __attribute__((always_inline)) void tally(

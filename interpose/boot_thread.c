@@ -6,8 +6,8 @@
 #include <time.h>
 #include "heap.h"
 #include "libc_symbol.h"
-#include "life.h"
-#include "tag.h"
+#include "boot.h"
+#include "exports.h"
 
 // No page ever has a block here, so the fast path needs no test for "no heap". Its addresses are
 // the only ones that the loader writes into the library's data in every process

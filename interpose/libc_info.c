@@ -9,8 +9,8 @@
 #include <string.h>
 #include "heap.h"
 #include "libc_symbol.h"
-#include "life.h"
-#include "tag.h"
+#include "boot.h"
+#include "exports.h"
 #include "tieralloc.h"
 
 // Where malloc is passed on to libc, so are the questions about it.

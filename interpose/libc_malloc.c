@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 #include "heap.h"
-#include "life.h"
-#include "secure.h"
-#include "tag.h"
+#include "boot.h"
+#include "libc_secure.h"
+#include "exports.h"
 
 static inline void count(ta_heap *h, unsigned call) { h->Calls[call]++; }
 

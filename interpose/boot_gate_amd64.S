@@ -80,7 +80,7 @@ ta_gate_g:
 	.zero	1024
 	.size	ta_gate_g, . - ta_gate_g
 
-/* See dormant.c. */
+/* See boot_dormant.c. */
 	.p2align 3
 	.globl	ta_deferred
 	.hidden	ta_deferred

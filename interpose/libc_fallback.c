@@ -7,7 +7,7 @@
 #include "heap.h"
 #include "libc_symbol.h"
 #include "syscall.h"
-#include "tag.h"
+#include "exports.h"
 
 struct ta_libc ta_libc;
 int ta_disabled;

@@ -17,9 +17,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include "heap.h"
-#include "life.h"
+#include "boot.h"
 #include "syscall.h"
-#include "tag.h"
+#include "exports.h"
 
 // cgo's stub for an export asks this first. Data-plane calls do not wait for a
 // runtime, and there are no others.
@@ -186,7 +186,7 @@ HOT void ta_runtime_check(void)
 // Filled in by internal/postlink: the relocations of Go's data that the loader has
 // not made, own of the data plane's tables of words and count of all else, and Go's
 // constructor. All zero in a library that it has not edited.
-// They are in gate_amd64.S, so that the compiler does not know.
+// They are in boot_gate_amd64.S, so that the compiler does not know.
 extern const struct {
 	uint64_t table, own, count, start;
 } ta_deferred __attribute__((visibility("hidden")));

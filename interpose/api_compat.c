@@ -3,9 +3,9 @@
 #include <errno.h>
 #include "heap.h"
 #include "libc_symbol.h"
-#include "life.h"
+#include "boot.h"
 #include "syscall.h"
-#include "tag.h"
+#include "exports.h"
 #include "tieralloc.h"
 
 EXPORT void ta_init_from_env(void)

@@ -10,8 +10,8 @@
 #include <sys/prctl.h>
 #include "heap.h"
 #include "libc_symbol.h"
-#include "life.h"
-#include "tag.h"
+#include "boot.h"
+#include "exports.h"
 #include "tieralloc.h"
 
 int ta_rules, ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;

@@ -7,9 +7,9 @@
 #include "cuda_driver.h"
 #include "heap.h"
 #include "libc_symbol.h"
-#include "life.h"
+#include "boot.h"
 #include "syscall.h"
-#include "tag.h"
+#include "exports.h"
 
 int ta_mode;
 int ta_guest;
