@@ -41,7 +41,7 @@ EXPORT long ta_charge_bytes(ta_tier tier, unsigned long long bytes, long *info)
 	ta_heap *h = ta_disabled || !ta_throttled ? NULL : ta_enter_heap();
 	if (h == NULL)
 		return 0;
-	long ns = (long)tag_charge((uintptr_t)h, tier, bytes);
+	long ns = (long)ta_go_charge((uintptr_t)h, tier, bytes);
 	ta_leave(h);
 	if (info != NULL)
 		*info += ns;

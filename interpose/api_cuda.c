@@ -64,7 +64,7 @@ static int free_error_of(CUresult e)
 
 static void *device_malloc(size_t size, int device, void *stream, void *caller)
 {
-	uintptr_t free = tag_cuda_take(ta_token(), (unsigned)device, (uintptr_t)stream, size);
+	uintptr_t free = ta_go_cuda_take(ta_token(), (unsigned)device, (uintptr_t)stream, size);
 	if (LIKELY(free != 0))
 		return (void *)free;
 	ta_cuda_request r;
@@ -90,7 +90,7 @@ EXPORT void ta_cuda_free(void *p, ssize_t size, int device, void *stream)
 {
 	ta_cuda_request r;
 	(void)size;
-	if (LIKELY(tag_cuda_give(ta_token(), (unsigned)device, (uintptr_t)stream, (uintptr_t)p)))
+	if (LIKELY(ta_go_cuda_give(ta_token(), (unsigned)device, (uintptr_t)stream, (uintptr_t)p)))
 		return;
 	if (p == NULL)
 		return;
@@ -103,7 +103,7 @@ EXPORT void ta_cuda_free(void *p, ssize_t size, int device, void *stream)
 	}
 	errno = e == CUDA_SUCCESS ? saved : free_error_of(e);
 	if (e == CUDA_ERROR_INVALID_VALUE || e == CUDA_ERROR_INVALID_CONTEXT)
-		tag_cuda_log(TA_EVENT_DEVICE_FREE, (uintptr_t)p, (uintptr_t)e);
+		ta_go_cuda_log(TA_EVENT_DEVICE_FREE, (uintptr_t)p, (uintptr_t)e);
 }
 
 EXPORT void ta_cuda_record_stream(void *p, void *stream)

@@ -50,7 +50,7 @@ EXPORT int ta_cuda_configure(int device, const char *key, double value)
 	for (size_t i = 0; key != NULL && i < sizeof keys / sizeof *keys; i++)
 		if (strcmp(keys[i].name, key) == 0 && scaled(keys[i].scale, value, &v) && !ta_cuda_off &&
 			!ta_disabled &&
-			tag_cuda_configure(
+			ta_go_cuda_configure(
 				ta_token(), device < 0 ? UINTPTR_MAX : (uintptr_t)device, keys[i].number, v))
 			return 0;
 	return errno = EINVAL, -1;
@@ -60,7 +60,7 @@ EXPORT size_t ta_cuda_trace(int device, char *buf, size_t n)
 {
 	if (device < 0 || ta_cuda_off || ta_disabled)
 		return errno = ENODEV, 0;
-	return tag_cuda_history(ta_token(), (uintptr_t)device, (uintptr_t)buf, n);
+	return ta_go_cuda_history(ta_token(), (uintptr_t)device, (uintptr_t)buf, n);
 }
 
 // The two have the same words in the same order.
@@ -81,7 +81,7 @@ EXPORT int ta_cuda_get_stats(int device, ta_cuda_stats *out)
 	if (ta_mode == TA_UNBOOTED)
 		ta_boot();
 	if (device < 0 || ta_cuda_off || ta_disabled ||
-		!tag_cuda_figures(ta_token(), (uintptr_t)device, (uintptr_t)&figures))
+		!ta_go_cuda_figures(ta_token(), (uintptr_t)device, (uintptr_t)&figures))
 		return errno = ENODEV, -1;
 	ta_mm_fill(out, &figures, sizeof figures);
 	return 0;

@@ -55,7 +55,7 @@ HOT static uintptr_t libs_of(void *address)
 {
 	ta_thread *t = ta_self->Thread;
 	if (ta_self == &ta_heap_none)
-		return tag_lib_set(object_of(address));
+		return ta_go_lib_set(object_of(address));
 	uint64_t now = __atomic_load_n(&ta_unloads, __ATOMIC_ACQUIRE);
 	if (t->Unloads != now) {
 		memset(t->Callers, 0, sizeof t->Callers);
@@ -65,7 +65,7 @@ HOT static uintptr_t libs_of(void *address)
 		(sizeof t->Callers / sizeof *t->Callers);
 	if (t->Callers[i] != (uintptr_t)address) {
 		t->Callers[i] = 0; // a signal handler that comes here finds nothing half done
-		t->Libs[i] = tag_lib_set(object_of(address));
+		t->Libs[i] = ta_go_lib_set(object_of(address));
 		t->Callers[i] = (uintptr_t)address;
 	}
 	return t->Libs[i];
@@ -125,7 +125,7 @@ EXPORT void *ta_alloc(size_t bytes, ta_hint hint)
 	ta_heap *h = ta_enter_heap();
 	if (h == NULL)
 		return errno = ENOMEM, NULL;
-	void *p = (void *)(tag_alloc((uintptr_t)h, bytes, number_of(hint)) & ~TA_ZERO_BIT);
+	void *p = (void *)(ta_go_alloc((uintptr_t)h, bytes, number_of(hint)) & ~TA_ZERO_BIT);
 	h->Calls[TA_CALL_TA_ALLOC]++;
 	if (p == NULL) {
 		h->Calls[TA_CALL_OTHER_FAILED]++;
@@ -151,7 +151,7 @@ EXPORT ta_hint ta_set_hint(ta_hint hint)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return TA_DEFAULT;
-	ta_hint before = hint_of(tag_set_hint((uintptr_t)h, number_of(hint)));
+	ta_hint before = hint_of(ta_go_set_hint((uintptr_t)h, number_of(hint)));
 	ta_leave(h);
 	return before;
 }
@@ -164,14 +164,14 @@ EXPORT ta_hint ta_set_default_hint(ta_hint hint)
 	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
 	if (h == NULL)
 		return TA_WARM;
-	ta_hint before = hint_of(tag_set_default_hint((uintptr_t)h, number_of(hint)));
+	ta_hint before = hint_of(ta_go_set_default_hint((uintptr_t)h, number_of(hint)));
 	ta_leave(h);
 	return before;
 }
 
 EXPORT int ta_tier_of(const void *p)
 {
-	uintptr_t tier = tag_tier_of((uintptr_t)p);
+	uintptr_t tier = ta_go_tier_of((uintptr_t)p);
 	return tier <= TA_SLOW ? (int)tier : (errno = EINVAL, -1);
 }
 
@@ -179,7 +179,7 @@ EXPORT int ta_tier_of_range(const void *p, size_t offset, size_t n, size_t bytes
 {
 	if (bytes == NULL)
 		return errno = EINVAL, -1;
-	int error = (int)tag_tier_of_range((uintptr_t)p, offset, n, (uintptr_t)bytes);
+	int error = (int)ta_go_tier_of_range((uintptr_t)p, offset, n, (uintptr_t)bytes);
 	return error == 0 ? 0 : (errno = error, -1);
 }
 
@@ -190,7 +190,7 @@ EXPORT void *ta_move(void *p, ta_tier dst)
 	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
 	if (h == NULL)
 		return errno = ta_disabled ? EINVAL : ENOMEM, NULL;
-	uintptr_t to = tag_move((uintptr_t)h, (uintptr_t)p, (uintptr_t)dst);
+	uintptr_t to = ta_go_move((uintptr_t)h, (uintptr_t)p, (uintptr_t)dst);
 	h->Calls[TA_CALL_TA_MOVE]++;
 	int copies = to > ERRNO_MAX && to != (uintptr_t)p;
 	h->Calls[TA_CALL_REALLOC_ALLOCS] += copies;
@@ -199,8 +199,8 @@ EXPORT void *ta_move(void *p, ta_tier dst)
 		size_t n = ta_usable(p, "ta_move");
 		memcpy((void *)to, p, n);
 		if (ta_throttled) {
-			tag_copied((uintptr_t)h, (uintptr_t)p, n);
-			tag_copied((uintptr_t)h, to, n);
+			ta_go_copied((uintptr_t)h, (uintptr_t)p, n);
+			ta_go_copied((uintptr_t)h, to, n);
 		}
 	}
 	ta_leave(h);
@@ -216,7 +216,7 @@ static void renamed(void)
 	int saved = errno;
 	ta_heap *h = ta_enter();
 	if (h != NULL) {
-		tag_renamed((uintptr_t)h);
+		ta_go_renamed((uintptr_t)h);
 		ta_leave(h);
 	}
 	errno = saved;

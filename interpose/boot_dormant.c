@@ -110,7 +110,7 @@ _Noreturn void ta_runtime_fails(unsigned why)
 {
 	static int failed;
 	if (!__atomic_exchange_n(&failed, 1, __ATOMIC_RELAXED)) {
-		tag_control_stop(why);
+		ta_go_control_stop(why);
 		ta_runtime_ready();
 	}
 	for (;;) // no host's thread ever waits for one of these
@@ -119,7 +119,7 @@ _Noreturn void ta_runtime_fails(unsigned why)
 
 _Noreturn void ta_runtime_dies(void) { ta_runtime_fails(TA_STOP_FAILURE); }
 
-void ta_control_fails(void) { tag_control_stop(TA_STOP_FAILURE); }
+void ta_control_fails(void) { ta_go_control_stop(TA_STOP_FAILURE); }
 
 // Makes a thread of the runtime with the stack that its system code needs: what a thread has by
 // default is much, under a limit of the address space.
@@ -158,7 +158,7 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 	if (e != 0 && !first)
 		ta_runtime_fails(TA_STOP_THREAD);
 	if (e != 0) {
-		tag_control_stop(TA_STOP_THREAD);
+		ta_go_control_stop(TA_STOP_THREAD);
 		ta_runtime_ready();
 	} else if (first) {
 		await_runtime();
@@ -180,7 +180,7 @@ HOT void ta_runtime_check(void)
 	if (!ta_wants_runtime || !(limited(RLIMIT_AS) || limited(RLIMIT_DATA)))
 		return;
 	ta_wants_runtime = 0;
-	tag_control_stop(TA_STOP_LIMIT);
+	ta_go_control_stop(TA_STOP_LIMIT);
 }
 
 // Filled in by internal/postlink: the relocations of Go's data that the loader has

@@ -104,7 +104,7 @@ uintptr_t __wrap_x_cgo_mmap(
 	if (p == MAP_FAILED)
 		ta_runtime_fails(TA_STOP_MEMORY);
 	if (prot & PROT_WRITE)
-		tag_control_place((uintptr_t)p, n);
+		ta_go_control_place((uintptr_t)p, n);
 	return (uintptr_t)p;
 }
 

@@ -64,12 +64,12 @@ HOT static void fork_prepare(void)
 	fork_listed = !alone && ta_own.list_lock && ta_own.list_unlock && ta_own.list_resetlock;
 	if (fork_listed)
 		ta_own.list_lock();
-	fork_taken = tag_fork_prepare(ta_token());
+	fork_taken = ta_go_fork_prepare(ta_token());
 }
 
 HOT static void fork_parent(void)
 {
-	tag_fork_parent(fork_taken);
+	ta_go_fork_parent(fork_taken);
 	if (fork_listed)
 		ta_own.list_unlock();
 }
@@ -92,7 +92,7 @@ static uintptr_t own_heap(void) { return ta_self == &ta_heap_none ? 0 : (uintptr
 
 HOT static void fork_child(void)
 {
-	ta_torn = tag_fork_child(ta_token(), fork_taken, own_heap()) != 0;
+	ta_torn = ta_go_fork_child(ta_token(), fork_taken, own_heap()) != 0;
 	if (fork_listed)
 		ta_own.list_resetlock(); // as glibc has done, if it saw several threads, too
 	child_began();
@@ -101,7 +101,7 @@ HOT static void fork_child(void)
 void ta_fork_unseen(void)
 {
 	*ta_alive = 1;
-	tag_fork_unprepared(ta_token(), own_heap());
+	ta_go_fork_unprepared(ta_token(), own_heap());
 	child_began();
 }
 
@@ -123,7 +123,7 @@ HOT static void report(void)
 	if (LIKELY(!reports) || !ta_thread_is_ours())
 		return;
 	int saved = errno;
-	tag_report(ta_token());
+	ta_go_report(ta_token());
 	errno = saved;
 }
 
@@ -133,7 +133,7 @@ HOT static void report_at_exit(void *unused)
 	report();
 }
 
-int ta_service(void) { return tag_service(ta_token()) != 0; }
+int ta_service(void) { return ta_go_service(ta_token()) != 0; }
 
 // Registers for fork and exit. It happens at the very first call, before any other
 // library's constructor: so our fork handlers run next to the fork, when the
@@ -190,7 +190,7 @@ HOT static void boot_once(void)
 	};
 	if (!b.secure && has_settings())
 		ta_tables();
-	uintptr_t how = tag_boot((uintptr_t)&b);
+	uintptr_t how = ta_go_boot((uintptr_t)&b);
 	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;
 	reports = (how & BOOT_REPORTS) != 0;
 	ta_rules = (how & BOOT_RULES) != 0;

@@ -49,7 +49,7 @@ HOT static void thread_ends(void *thread)
 		return;
 	ta_self = &ta_heap_none;
 	h->Thread->Now = slow_now();
-	tag_abandon((uintptr_t)h);
+	ta_go_abandon((uintptr_t)h);
 }
 
 HOT void ta_thread_init(void) { thread_none.Base = &ta_heap_none; }
@@ -69,7 +69,7 @@ HOT void ta_thread_key(void)
 // cannot announce its end only borrows, too.
 HOT static ta_heap *acquire(void)
 {
-	ta_heap *h = (ta_heap *)tag_acquire(ta_token());
+	ta_heap *h = (ta_heap *)ta_go_acquire(ta_token());
 	if (h == NULL || ta_self != &ta_heap_none || ending || ta_mode != TA_ACTIVE)
 		return h;
 	ta_self = h;
@@ -126,5 +126,5 @@ HOT void ta_leave(ta_heap *h)
 	if (h->Thread == ta_self->Thread)
 		ta_self = base; // another hint holds for the thread now
 	else
-		tag_leave((uintptr_t)h);
+		ta_go_leave((uintptr_t)h);
 }

@@ -63,7 +63,7 @@ static NOINLINE int refuses(void)
 	int s = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	if (!ta_cuda_off && !ta_disabled && s != USABLE &&
 		!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
-		tag_cuda_log(s == TOO_OLD ? TA_EVENT_DRIVER_OLD : TA_EVENT_DRIVER_MISSING, 0, 0);
+		ta_go_cuda_log(s == TOO_OLD ? TA_EVENT_DRIVER_OLD : TA_EVENT_DRIVER_MISSING, 0, 0);
 	return 0;
 }
 
@@ -95,6 +95,6 @@ EXPORT CUresult cuInit(unsigned flags)
 	ta_cuda_load();
 	CUresult e = TA_CUDA_PASS(cuInit, flags);
 	if (e != CUDA_SUCCESS && ta_cuda_serves(NULL))
-		tag_cuda_log(TA_EVENT_DRIVER_FAILS, (uintptr_t)e, 0);
+		ta_go_cuda_log(TA_EVENT_DRIVER_FAILS, (uintptr_t)e, 0);
 	return e;
 }

@@ -317,7 +317,7 @@ static NOINLINE CUresult go_on(
 {
 	int saved = errno;
 	struct stance s = {.context = current, .known = current != NULL};
-	for (;; act = tag_cuda_step((uintptr_t)r)) {
+	for (;; act = ta_go_cuda_step((uintptr_t)r)) {
 		if (act == TA_CUDA_ACT_DONE || act == TA_CUDA_ACT_PASS) {
 			leave(&s);
 			errno = saved;
@@ -337,7 +337,7 @@ static NOINLINE CUresult go_on(
 
 CUresult ta_cuda_serve(ta_cuda_request *r, CUcontext current, ta_cuda_call call, void *args)
 {
-	uint64_t act = tag_cuda_step((uintptr_t)r);
+	uint64_t act = ta_go_cuda_step((uintptr_t)r);
 	return LIKELY(act == TA_CUDA_ACT_DONE) ? (CUresult)r->Result :
 											 go_on(r, act, current, call, args);
 }

@@ -127,5 +127,5 @@ int ta_loader_has(void *p)
 _Noreturn void ta_misuse(const char *fn, void *p, unsigned why, size_t size)
 {
 	for (;;)
-		tag_misuse((uintptr_t)fn, (uintptr_t)p, why, size);
+		ta_go_misuse((uintptr_t)fn, (uintptr_t)p, why, size);
 }

@@ -36,7 +36,7 @@ EXPORT int malloc_trim(size_t pad)
 	if (h == NULL)
 		return 0;
 	h->Calls[TA_CALL_TRIM]++;
-	uintptr_t n = tag_trim((uintptr_t)h);
+	uintptr_t n = ta_go_trim((uintptr_t)h);
 	ta_leave(h);
 	return n > 0;
 }
@@ -147,7 +147,7 @@ EXPORT int ta_get_stats(ta_stats *out)
 	if (out == NULL || out->size < 16 || out->size > PLAUSIBLE)
 		return errno = EINVAL, -1;
 	ta_ready();
-	uintptr_t e = tag_stats(ta_token(), (uintptr_t)out, out->size);
+	uintptr_t e = ta_go_stats(ta_token(), (uintptr_t)out, out->size);
 	return e == 0 ? 0 : (errno = (int)e, -1);
 }
 
@@ -157,7 +157,7 @@ EXPORT size_t ta_stats_json_with(char *buf, size_t n, unsigned flags)
 		return errno = EINVAL, 0;
 	ta_ready();
 	ta_tables();
-	size_t need = tag_stats_json(ta_token(), (uintptr_t)buf, n, flags & TA_STATS_EXACT_NODES);
+	size_t need = ta_go_stats_json(ta_token(), (uintptr_t)buf, n, flags & TA_STATS_EXACT_NODES);
 	if (need == 0)
 		errno = ENOMEM;
 	return need;
@@ -169,6 +169,6 @@ EXPORT int ta_stats_write(const char *path)
 {
 	ta_ready();
 	ta_tables();
-	uintptr_t e = tag_stats_write(ta_token(), (uintptr_t)path, strlen(path));
+	uintptr_t e = ta_go_stats_write(ta_token(), (uintptr_t)path, strlen(path));
 	return e == 0 ? 0 : (errno = (int)e, -1);
 }

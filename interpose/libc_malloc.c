@@ -39,7 +39,8 @@ HOT NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
-	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_libs(caller), TA_CALL_MALLOC) & ~TA_ZERO_BIT);
+	void *p = (void *)(ta_go_malloc((uintptr_t)h, n, ta_libs(caller), TA_CALL_MALLOC) &
+		~TA_ZERO_BIT);
 	if (p == NULL)
 		count(h, TA_CALL_MALLOC_FAILED);
 	ta_leave(h);
@@ -59,7 +60,7 @@ HOT NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
-	void *p = (void *)(tag_malloc((uintptr_t)h, n, ta_libs(caller), how) & ~TA_ZERO_BIT);
+	void *p = (void *)(ta_go_malloc((uintptr_t)h, n, ta_libs(caller), how) & ~TA_ZERO_BIT);
 	count(h, how & TA_HOW_CALL);
 	if (p == NULL)
 		count(h, TA_CALL_OTHER_FAILED);
@@ -85,7 +86,7 @@ HOT static NOINLINE void *calloc_slow(size_t n, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.calloc(1, n) : no_memory();
-	uintptr_t r = tag_malloc((uintptr_t)h, n, ta_libs(caller), TA_CALL_CALLOC);
+	uintptr_t r = ta_go_malloc((uintptr_t)h, n, ta_libs(caller), TA_CALL_CALLOC);
 	count(h, TA_CALL_CALLOC);
 	if (r == 0)
 		count(h, TA_CALL_OTHER_FAILED);
@@ -121,12 +122,12 @@ HOT void ta_free_checked(void *p, const char *fn, unsigned how, size_t size)
 		h = ta_lookup(p) != NULL ? ta_enter_heap() : ta_enter();
 	if (h != NULL) {
 		if (p != NULL)
-			why = tag_free((uintptr_t)h, (uintptr_t)p, how, size, (uintptr_t)fn);
+			why = ta_go_free((uintptr_t)h, (uintptr_t)p, how, size, (uintptr_t)fn);
 		if (why != TA_FREE_OK)
 			count(h, how & TA_HOW_CALL);
 		ta_leave(h);
 	} else if (ta_mode != TA_PASS) { // no memory for a heap
-		why = p != NULL ? tag_free_poor(ta_token(), (uintptr_t)p, how, size, (uintptr_t)fn) :
+		why = p != NULL ? ta_go_free_poor(ta_token(), (uintptr_t)p, how, size, (uintptr_t)fn) :
 						  TA_FREE_OK;
 	}
 	if (why == TA_FREE_FOREIGN && p != NULL) {
@@ -166,7 +167,7 @@ static NOINLINE void connect(ta_page *pg)
 	int saved = errno;
 	ta_heap *h = ta_enter_heap();
 	if (h != NULL) {
-		tag_connect((uintptr_t)h, (uintptr_t)pg);
+		ta_go_connect((uintptr_t)h, (uintptr_t)pg);
 		ta_leave(h);
 	}
 	errno = saved;
@@ -220,7 +221,7 @@ HOT NOINLINE void ta_page_empty(ta_page *pg)
 	ta_heap *h = ta_enter();
 	if (h != NULL) {
 		if (h->Thread == ta_self->Thread)
-			tag_page_empty((uintptr_t)h, (uintptr_t)pg);
+			ta_go_page_empty((uintptr_t)h, (uintptr_t)pg);
 		ta_leave(h);
 	}
 	errno = saved;
@@ -261,7 +262,7 @@ HOT size_t ta_usable(void *p, const char *fn)
 		return TA_NOT_OURS;
 	if (pg->Owner > TA_OWNER_HUGE && LIKELY(ta_sane(pg, p)))
 		return pg->Size;
-	intptr_t n = (intptr_t)tag_usable((uintptr_t)p);
+	intptr_t n = (intptr_t)ta_go_usable((uintptr_t)p);
 	if (n < 0)
 		ta_misuse(fn, p, ~n, TA_NO_SIZE);
 	return n;
@@ -302,7 +303,7 @@ HOT static NOINLINE void *memalign_slow(size_t align, size_t n, unsigned how, vo
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.memalign(align, n) : no_memory();
-	void *p = (void *)(tag_aligned((uintptr_t)h, align, n, ta_libs(caller), how) & ~TA_ZERO_BIT);
+	void *p = (void *)(ta_go_aligned((uintptr_t)h, align, n, ta_libs(caller), how) & ~TA_ZERO_BIT);
 	count(h, how & TA_HOW_CALL);
 	if (p == NULL)
 		count(h, TA_CALL_OTHER_FAILED);

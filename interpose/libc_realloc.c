@@ -48,7 +48,7 @@ HOT static void *fresh(size_t n, void *old, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : NULL;
-	p = (void *)(tag_renew((uintptr_t)h, n, ta_libs(caller), (uintptr_t)old) & ~TA_ZERO_BIT);
+	p = (void *)(ta_go_renew((uintptr_t)h, n, ta_libs(caller), (uintptr_t)old) & ~TA_ZERO_BIT);
 	ta_leave(h);
 	return p;
 }
@@ -58,7 +58,7 @@ static void copied(void *p, size_t n)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return;
-	tag_copied((uintptr_t)h, (uintptr_t)p, n);
+	ta_go_copied((uintptr_t)h, (uintptr_t)p, n);
 	ta_leave(h);
 }
 
@@ -67,7 +67,7 @@ HOT static void *resize(void *p, size_t n)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return NULL;
-	void *q = (void *)tag_resize((uintptr_t)h, (uintptr_t)p, n);
+	void *q = (void *)ta_go_resize((uintptr_t)h, (uintptr_t)p, n);
 	ta_leave(h);
 	return q;
 }

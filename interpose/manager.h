@@ -21,7 +21,7 @@ static inline ta_share_call ta_share_about(uint64_t op, ta_mm *m, uint64_t insta
 // errno.
 static inline int ta_share_ask(ta_share_call *c)
 {
-	uintptr_t answer = tag_share((uintptr_t)c);
+	uintptr_t answer = ta_go_share((uintptr_t)c);
 	if (answer <= TA_SHARE_WARNED)
 		return (int)answer;
 	return errno = (int)answer, -1;

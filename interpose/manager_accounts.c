@@ -211,12 +211,12 @@ void ta_mm_stream_ends(CUstream s)
 {
 	ta_share_call c = ta_share_about(TA_SHARE_OP_STREAM_END, NULL, 0);
 	c.Stream = (uint64_t)s;
-	tag_share((uintptr_t)&c);
+	ta_go_share((uintptr_t)&c);
 }
 
 void ta_mm_context_gone(CUcontext gone)
 {
 	ta_share_call c = ta_share_about(TA_SHARE_OP_CONTEXT_END, NULL, 0);
 	c.Context = (uint64_t)gone;
-	tag_share((uintptr_t)&c);
+	ta_go_share((uintptr_t)&c);
 }

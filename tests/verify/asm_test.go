@@ -10,44 +10,44 @@ import (
 
 // asmSins are the exports of testdata/sins.S and what the report must say.
 var asmSins = map[string]string{
-	"tag_call_reg":      "indirect call",
-	"tag_call_mem":      "indirect call",
-	"tag_jump_reg":      "not the form of a jump table",
-	"tag_jump_mem":      "not the form of a jump table",
-	"tag_jump_slot":     "not the form of a jump table",
-	"tag_table_outside": "entry 1 of _cgoexp_0_tag_table_outside.jump1 lies outside",
-	"tag_table_foreign": "no jump table of the function",
-	"tag_table_changed": "not loaded with a table's address",
-	"tag_plt":           "leaves Go (C code or a PLT stub): call",
-	"tag_c":             "leaves Go (C code or a PLT stub): call",
-	"tag_c_jump":        "leaves Go (C code or a PLT stub): jmp",
-	"tag_middle":        "enters main.callee in the middle, at +0x1",
-	"tag_branch":        "reaches runtime.newobject",
-	"tag_dead_code":     "reaches runtime.deferreturn",
-	"tag_fs":            "thread-local access",
-	"tag_gs":            "thread-local access",
-	"tag_fsbase":        "thread-local access",
-	"tag_g_field":       "uses g other than its stackguard0",
-	"tag_g_copy":        "uses g other than its stackguard0",
-	"tag_syscall":       "system call outside",
-	"tag_rsp_mov":       "the stack depth cannot be bounded",
-	"tag_rsp_and":       "the stack depth cannot be bounded",
-	"tag_rsp_sub_reg":   "the stack depth cannot be bounded",
-	"tag_rsp_pop":       "the stack depth cannot be bounded",
-	"tag_rsp_xchg":      "the stack depth cannot be bounded",
-	"tag_rsp_leave":     "the stack depth cannot be bounded",
-	"tag_unbalanced":    "returns with 8 bytes still on the stack",
-	"tag_push_loop":     "stack depth differs",
-	"tag_deep_lea":      "needs 4104 bytes of stack, more than 4096",
-	"tag_deep_call":     "needs 4104 bytes of stack, more than 4096",
-	"tag_past_end":      "runs past the end",
+	"ta_go_call_reg":      "indirect call",
+	"ta_go_call_mem":      "indirect call",
+	"ta_go_jump_reg":      "not the form of a jump table",
+	"ta_go_jump_mem":      "not the form of a jump table",
+	"ta_go_jump_slot":     "not the form of a jump table",
+	"ta_go_table_outside": "entry 1 of _cgoexp_0_ta_go_table_outside.jump1 lies outside",
+	"ta_go_table_foreign": "no jump table of the function",
+	"ta_go_table_changed": "not loaded with a table's address",
+	"ta_go_plt":           "leaves Go (C code or a PLT stub): call",
+	"ta_go_c":             "leaves Go (C code or a PLT stub): call",
+	"ta_go_c_jump":        "leaves Go (C code or a PLT stub): jmp",
+	"ta_go_middle":        "enters main.callee in the middle, at +0x1",
+	"ta_go_branch":        "reaches runtime.newobject",
+	"ta_go_dead_code":     "reaches runtime.deferreturn",
+	"ta_go_fs":            "thread-local access",
+	"ta_go_gs":            "thread-local access",
+	"ta_go_fsbase":        "thread-local access",
+	"ta_go_g_field":       "uses g other than its stackguard0",
+	"ta_go_g_copy":        "uses g other than its stackguard0",
+	"ta_go_syscall":       "system call outside",
+	"ta_go_rsp_mov":       "the stack depth cannot be bounded",
+	"ta_go_rsp_and":       "the stack depth cannot be bounded",
+	"ta_go_rsp_sub_reg":   "the stack depth cannot be bounded",
+	"ta_go_rsp_pop":       "the stack depth cannot be bounded",
+	"ta_go_rsp_xchg":      "the stack depth cannot be bounded",
+	"ta_go_rsp_leave":     "the stack depth cannot be bounded",
+	"ta_go_unbalanced":    "returns with 8 bytes still on the stack",
+	"ta_go_push_loop":     "stack depth differs",
+	"ta_go_deep_lea":      "needs 4104 bytes of stack, more than 4096",
+	"ta_go_deep_call":     "needs 4104 bytes of stack, more than 4096",
+	"ta_go_past_end":      "runs past the end",
 }
 
 // asmClean are those that must pass, with the depth that must be found: what
 // they push, each call, and the gate's own call.
 var asmClean = map[string]int64{
-	"tag_ok":       8 + 0x80 + 0x40 + 8 + 8 + 8,
-	"tag_ok_limit": StackLimit,
+	"ta_go_ok":       8 + 0x80 + 0x40 + 8 + 8 + 8,
+	"ta_go_ok_limit": StackLimit,
 }
 
 func assemble(t *testing.T) string {
@@ -99,7 +99,7 @@ func TestIndirectList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"tag_call_reg", "tag_jump_mem"} {
+	for _, name := range []string{"ta_go_call_reg", "ta_go_jump_mem"} {
 		entry := img.Exports()[name]
 		rules := &Rules{Own: func(string) bool { return false },
 			Indirect: map[string]string{entry.Name: "a test"}}

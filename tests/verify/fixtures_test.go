@@ -60,34 +60,34 @@ func fixtureRules() *Rules {
 // sins are the exports of the fixture that break a rule, and what the report
 // must say of each.
 var sins = map[string]string{
-	"tag_new":           "reaches runtime.newobject: allocates",
-	"tag_append":        "reaches runtime.growslice",
-	"tag_map_read":      "reaches runtime.mapaccess1_fast64",
-	"tag_map_write":     "reaches runtime.mapassign_fast64",
-	"tag_index":         "reaches runtime.panicBounds: bounds check",
-	"tag_slice":         "reaches runtime.panicBounds: bounds check",
-	"tag_divide":        "reaches runtime.panicdivide: guard the divisor",
-	"tag_shift":         "reaches runtime.panicshift: guard the divisor",
-	"tag_panic":         "reaches runtime.gopanic: panic edge",
-	"tag_func_value":    "indirect call: call   *",
-	"tag_interface":     "indirect call: call   *",
-	"tag_defer":         "reaches runtime.deferreturn",
-	"tag_closure":       "reaches runtime.deferreturn",
-	"tag_concat":        "reaches runtime.concatstring2",
-	"tag_barrier":       "reaches runtime.gcWriteBarrier1: write barrier",
-	"tag_mutex":         "package internal/sync is not part",
-	"tag_channel":       "reaches runtime.chansend1",
-	"tag_goroutine":     "reaches runtime.newproc",
-	"tag_entersyscall":  "package syscall is not part",
-	"tag_std":           "package unicode/utf8 is not part",
-	"tag_other_package": "package fixtures/other is not part",
-	"tag_c":             "reaches main._Cfunc_c_function",
-	"tag_asm":           "reaches fixtures/asm.Double.abi0: assembly",
-	"tag_result":        "reaches runtime.cgoCheckResult",
-	"tag_deep":          "bytes of stack, more than 4096",
-	"tag_chain":         "bytes of stack, more than 4096",
-	"tag_recursion":     "recursion",
-	"tag_mutual":        "recursion",
+	"ta_go_new":           "reaches runtime.newobject: allocates",
+	"ta_go_append":        "reaches runtime.growslice",
+	"ta_go_map_read":      "reaches runtime.mapaccess1_fast64",
+	"ta_go_map_write":     "reaches runtime.mapassign_fast64",
+	"ta_go_index":         "reaches runtime.panicBounds: bounds check",
+	"ta_go_slice":         "reaches runtime.panicBounds: bounds check",
+	"ta_go_divide":        "reaches runtime.panicdivide: guard the divisor",
+	"ta_go_shift":         "reaches runtime.panicshift: guard the divisor",
+	"ta_go_panic":         "reaches runtime.gopanic: panic edge",
+	"ta_go_func_value":    "indirect call: call   *",
+	"ta_go_interface":     "indirect call: call   *",
+	"ta_go_defer":         "reaches runtime.deferreturn",
+	"ta_go_closure":       "reaches runtime.deferreturn",
+	"ta_go_concat":        "reaches runtime.concatstring2",
+	"ta_go_barrier":       "reaches runtime.gcWriteBarrier1: write barrier",
+	"ta_go_mutex":         "package internal/sync is not part",
+	"ta_go_channel":       "reaches runtime.chansend1",
+	"ta_go_goroutine":     "reaches runtime.newproc",
+	"ta_go_entersyscall":  "package syscall is not part",
+	"ta_go_std":           "package unicode/utf8 is not part",
+	"ta_go_other_package": "package fixtures/other is not part",
+	"ta_go_c":             "reaches main._Cfunc_c_function",
+	"ta_go_asm":           "reaches fixtures/asm.Double.abi0: assembly",
+	"ta_go_result":        "reaches runtime.cgoCheckResult",
+	"ta_go_deep":          "bytes of stack, more than 4096",
+	"ta_go_chain":         "bytes of stack, more than 4096",
+	"ta_go_recursion":     "recursion",
+	"ta_go_mutual":        "recursion",
 }
 
 // TestSins: each broken rule is found, at its own export and with a path from
@@ -121,7 +121,7 @@ func TestSins(t *testing.T) {
 // would not be tested.
 func TestEverySinIsListed(t *testing.T) {
 	for name := range loadFixture(t).Exports() {
-		if _, ok := sins[name]; !ok && !strings.HasPrefix(name, "tag_ok_") && name != "tag_init" {
+		if _, ok := sins[name]; !ok && !strings.HasPrefix(name, "ta_go_ok_") && name != "ta_go_init" {
 			t.Errorf("%s of the fixture is not listed", name)
 		}
 	}
@@ -132,7 +132,7 @@ func TestClean(t *testing.T) {
 	img := loadFixture(t)
 	var entries []*Func
 	for name, fn := range img.Exports() {
-		if strings.HasPrefix(name, "tag_ok_") || name == "tag_init" {
+		if strings.HasPrefix(name, "ta_go_ok_") || name == "ta_go_init" {
 			entries = append(entries, fn)
 		}
 	}

@@ -53,7 +53,7 @@ func TestOrder(t *testing.T) {
 	}
 	// What ends a process or a thread, and what forks, is there as well; and the variables of C
 	// that every process writes are on the page of .dynamic.
-	for _, name := range []string{"malloc", "free", "tag_leave", "tag_usable", "fork_prepare",
+	for _, name := range []string{"malloc", "free", "ta_go_leave", "ta_go_usable", "fork_prepare",
 		"malloc_usable_size", "reallocarray"} {
 		if fn := img.named[name]; fn == nil || fn.Addr < near.Addr || fn.Addr >= rela {
 			t.Errorf("%s is not in .text.near", name)

@@ -29,7 +29,7 @@ func TestDataPlane(t *testing.T) {
 	}
 	exports := sortedFuncs(img.Exports())
 	if len(exports) == 0 {
-		t.Fatal("no exports named _cgoexp_*_tag_*: the walk would prove nothing")
+		t.Fatal("no exports named _cgoexp_*_ta_go_*: the walk would prove nothing")
 	}
 	res := Walk(img, ProjectRules(), exports)
 	for _, v := range res.Violations {

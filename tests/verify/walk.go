@@ -28,9 +28,9 @@ type Result struct {
 	Violations []Violation
 }
 
-var exportName = regexp.MustCompile(`^_cgoexp_[0-9a-f]+_(tag_\w+)$`)
+var exportName = regexp.MustCompile(`^_cgoexp_[0-9a-f]+_(ta_go_\w+)$`)
 
-// Exports maps the data-plane exports' names (tag_x) to their Go entry points.
+// Exports maps the data-plane exports' names (ta_go_x) to their Go entry points.
 func (img *Image) Exports() map[string]*Func {
 	m := map[string]*Func{}
 	for _, fn := range img.funcs {

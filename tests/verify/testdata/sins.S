@@ -4,8 +4,8 @@
 
 #define FUNC(name)	.type name, @function; name:
 #define END(name)	.size name, . - name
-#define EXPORT(x)	FUNC(_cgoexp_0_tag_##x)
-#define DONE(x)		END(_cgoexp_0_tag_##x)
+#define EXPORT(x)	FUNC(_cgoexp_0_ta_go_##x)
+#define DONE(x)		END(_cgoexp_0_ta_go_##x)
 
 	.text
 FUNC(c_function)
@@ -44,7 +44,7 @@ EXPORT(ok)
 	lea	0x40(%rsp), %rsp
 	sub	$-0x80, %rsp
 	pop	%rbp
-	lea	"_cgoexp_0_tag_ok.jump3"(%rip), %rax
+	lea	"_cgoexp_0_ta_go_ok.jump3"(%rip), %rax
 	jmp	*(%rax,%rcx,8)
 .Lok1:	ret
 .Lok2:	jmp	"main.callee"
@@ -68,15 +68,15 @@ EXPORT(jump_slot)
 	jmp	*slot(%rip)
 DONE(jump_slot)
 EXPORT(table_outside)
-	lea	"_cgoexp_0_tag_table_outside.jump1"(%rip), %rax
+	lea	"_cgoexp_0_ta_go_table_outside.jump1"(%rip), %rax
 	jmp	*(%rax,%rcx,8)
 DONE(table_outside)
 EXPORT(table_foreign)
-	lea	"_cgoexp_0_tag_ok.jump3"(%rip), %rax
+	lea	"_cgoexp_0_ta_go_ok.jump3"(%rip), %rax
 	jmp	*(%rax,%rcx,8)
 DONE(table_foreign)
 EXPORT(table_changed)
-	lea	"_cgoexp_0_tag_ok.jump3"(%rip), %rax
+	lea	"_cgoexp_0_ta_go_ok.jump3"(%rip), %rax
 	mov	(%rdx), %rax
 	jmp	*(%rax,%rcx,8)
 DONE(table_changed)
@@ -190,14 +190,14 @@ DONE(past_end)
 "runtime.etext":
 
 	.section .data.rel.ro, "aw"
-	.type	"_cgoexp_0_tag_ok.jump3", @object
-"_cgoexp_0_tag_ok.jump3":
+	.type	"_cgoexp_0_ta_go_ok.jump3", @object
+"_cgoexp_0_ta_go_ok.jump3":
 	.quad	.Lok1, .Lok2
-	.size	"_cgoexp_0_tag_ok.jump3", 16
-	.type	"_cgoexp_0_tag_table_outside.jump1", @object
-"_cgoexp_0_tag_table_outside.jump1":
-	.quad	_cgoexp_0_tag_table_outside, "main.callee"
-	.size	"_cgoexp_0_tag_table_outside.jump1", 16
+	.size	"_cgoexp_0_ta_go_ok.jump3", 16
+	.type	"_cgoexp_0_ta_go_table_outside.jump1", @object
+"_cgoexp_0_ta_go_table_outside.jump1":
+	.quad	_cgoexp_0_ta_go_table_outside, "main.callee"
+	.size	"_cgoexp_0_ta_go_table_outside.jump1", 16
 slot:	.quad	"main.callee"
 
 // What the dynamic loader must not see: an export that is on no list, a symbol
