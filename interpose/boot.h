@@ -1,8 +1,34 @@
-// Life of the process: start, fork, exit.
+// The state that the C files share, and the life of the process: start, threads, fork, exit.
 #ifndef TA_BOOT_H
 #define TA_BOOT_H
 #include <stdint.h>
+#include <sys/types.h>
 #include "heap.h"
+
+// Modes of the library, set once at the first call.
+enum { TA_UNBOOTED, TA_ACTIVE, TA_PASS };
+extern int ta_mode;
+// Set where summaries of pages may not be what the pages are: see alloc/summary.go.
+extern int ta_torn;
+// Set when the library was loaded by dlopen: malloc is another's.
+extern int ta_guest;
+
+// What the configuration asks of the C side: see Boot in internal/process.
+extern int ta_rules, ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
+// Set by TA_DISABLE=1: not even ta_* serves.
+extern int ta_disabled;
+// Set by TA_CUDA=0 and TA_DISABLE=1: nothing of the driver is substituted.
+extern int ta_cuda_off;
+// Something is written at exit.
+extern int ta_reports;
+// How often an object may have gone, so that another can be at its addresses.
+extern uint64_t ta_unloads;
+
+// Enter and leave the slow path: see boot_thread.c.
+ta_heap *ta_enter(void);
+ta_heap *ta_enter_heap(void);
+ta_heap *ta_borrow_heap(void);
+void ta_leave(ta_heap *h);
 
 // The calling thread's name for locks: kept by it in a forked child.
 uintptr_t ta_token(void);
@@ -27,14 +53,18 @@ int ta_thread_is_ours(void);
 void ta_derived_resolve(void);
 void ta_cxx_resolve(void);
 
-// Called in a forked child: nobody opens a library there yet.
-void ta_deepbind_forked(void);
-
 // Whether this is a forked child that no fork handler has seen: a page that the
 // kernel clears on fork tells.
 extern volatile uint64_t *ta_alive;
 static inline int ta_forked_unseen(void) { return ta_alive != NULL && *ta_alive == 0; }
 void ta_fork_unseen(void);
+// Registers the fork handlers, and makes that page.
+void ta_fork_watch(void);
+void ta_fork_mark(void);
+// Notes which process this is, where ta_thread_is_ours will be asked.
+void ta_record_pid(void);
+// Registers for exit.
+void ta_exit_watch(void);
 
 // Set when the configuration asks for the control plane: the Go runtime starts.
 extern int ta_wants_runtime;
@@ -47,8 +77,11 @@ _Noreturn void ta_runtime_fails(unsigned why);
 _Noreturn void ta_runtime_dies(void);
 // Ends the control plane at its own wish.
 void ta_control_fails(void);
+// Maps and unmaps as the Go runtime asks, MAP_FAILED where there is no memory.
+void *ta_reserved_map(void *addr, uintptr_t n, int prot, int flags, int fd, off_t offset);
+void ta_reserved_unmap(void *addr, uintptr_t n);
 // Gives back the addresses that the Go runtime has reserved and does not use.
-void ta_runtime_trim(void);
+void ta_reserved_trim(void);
 // What is due in the heap, for the control plane. Whether to come again at once.
 int ta_service(void);
 // Gives up the control plane where it could not run.

@@ -89,7 +89,7 @@ void ta_runtime_ready(void)
 		return;
 	ta_signals_restore();
 	ta_sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, (uintptr_t)&descriptors, 0);
-	ta_runtime_trim();
+	ta_reserved_trim();
 	__atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
 	futex(FUTEX_WAKE, 1, NULL);
 }
@@ -118,6 +118,8 @@ _Noreturn void ta_runtime_fails(unsigned why)
 }
 
 _Noreturn void ta_runtime_dies(void) { ta_runtime_fails(TA_STOP_FAILURE); }
+
+int ta_service(void) { return ta_go_service(ta_token()) != 0; }
 
 void ta_control_fails(void) { ta_go_control_stop(TA_STOP_FAILURE); }
 

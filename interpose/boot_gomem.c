@@ -1,106 +1,20 @@
 // Memory of the Go runtime, should it start.
 //
 // The runtime gets its memory from cgo's functions x_cgo_mmap and x_cgo_munmap, which the linker's
-// --wrap leads here. It reserves more than a gigabyte of addresses and uses some megabytes of them:
-// the host may have a limit of addresses (RLIMIT_AS) later. So what is not in use goes back when
-// the runtime has started. What the runtime asks for then is mapped where it was reserved, if the
-// addresses are still free.
-//
-// What it uses goes to the slowest tier's nodes (alloc.PlaceControl).
+// --wrap leads here. What it uses goes to the slowest tier's nodes (alloc.PlaceControl).
 //
 // The runtime ends the process when it gets no memory. Here its thread stays where it is instead,
 // the control plane ends, and the host goes on.
-#define _GNU_SOURCE
-#include <errno.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "heap.h"
 #include "boot.h"
 #include "exports.h"
-
-#ifndef MAP_FIXED_NOREPLACE
-#	define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
-struct range {
-	uintptr_t from, to;
-};
-
-// Addresses that the runtime has reserved and not mapped. Where there is no room in the table they
-// stay reserved for good.
-enum { RANGES = 64 };
-static struct range idle[RANGES];
-static unsigned ranges;
-static int trimmed; // those in the table have gone back
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void add(uintptr_t from, uintptr_t to)
-{
-	if (from < to && ranges < RANGES)
-		idle[ranges++] = (struct range){from, to};
-}
-
-// Takes the addresses between from and to out of the table, and returns how many of them were in
-// it.
-static uintptr_t take(uintptr_t from, uintptr_t to)
-{
-	uintptr_t taken = 0;
-	for (unsigned i = 0; i < ranges;) {
-		struct range r = idle[i];
-		uintptr_t low = from > r.from ? from : r.from, high = to < r.to ? to : r.to;
-		if (low >= high) {
-			i++;
-			continue;
-		}
-		taken += high - low;
-		idle[i] = idle[--ranges];
-		add(r.from, low);
-		add(high, r.to);
-	}
-	return taken;
-}
-
-void ta_runtime_trim(void)
-{
-	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < ranges;)
-		if (munmap((void *)idle[i].from, idle[i].to - idle[i].from) == 0)
-			i++;
-		else
-			idle[i] = idle[--ranges];
-	trimmed = 1;
-	pthread_mutex_unlock(&lock);
-}
-
-// Maps as the runtime asks. It fails rather than to replace what another has mapped where addresses
-// went back.
-static void *map(void *addr, uintptr_t n, int prot, int flags, int fd, off_t offset)
-{
-	uintptr_t had = flags & MAP_FIXED ? take((uintptr_t)addr, (uintptr_t)addr + n) : 0;
-	if (had != 0 && trimmed) {
-		if (had != n)
-			return MAP_FAILED;
-		flags = (flags & ~MAP_FIXED) | MAP_FIXED_NOREPLACE;
-	}
-	void *p = mmap(addr, n, prot, flags, fd, offset);
-	// a kernel that does not know the flag
-	if (p != MAP_FAILED && flags & MAP_FIXED_NOREPLACE && p != addr) {
-		munmap(p, n);
-		return MAP_FAILED;
-	}
-	if (p != MAP_FAILED && prot == PROT_NONE && !(flags & MAP_FIXED) && !trimmed)
-		add((uintptr_t)p, (uintptr_t)p + n);
-	return p;
-}
 
 uintptr_t __wrap_x_cgo_mmap(
 	void *addr, uintptr_t n, int32_t prot, int32_t flags, int32_t fd, uint32_t offset)
 {
-	pthread_mutex_lock(&lock);
-	void *p = map(addr, n, prot, flags, fd, offset);
-	pthread_mutex_unlock(&lock);
+	void *p = ta_reserved_map(addr, n, prot, flags, fd, offset);
 	if (p == MAP_FAILED)
 		ta_runtime_fails(TA_STOP_MEMORY);
 	if (prot & PROT_WRITE)
@@ -108,15 +22,7 @@ uintptr_t __wrap_x_cgo_mmap(
 	return (uintptr_t)p;
 }
 
-// The kernel may refuse to split a mapping. The memory then stays.
-void __wrap_x_cgo_munmap(void *addr, uintptr_t n)
-{
-	pthread_mutex_lock(&lock);
-	uintptr_t gone = take((uintptr_t)addr, (uintptr_t)addr + n);
-	if (gone == 0 || !trimmed) // else the host may have some of it by now
-		munmap(addr, n);
-	pthread_mutex_unlock(&lock);
-}
+void __wrap_x_cgo_munmap(void *addr, uintptr_t n) { ta_reserved_unmap(addr, n); }
 
 // cgo makes a thread with a block from malloc, and ends the process when it gets none. What is
 // freed here the next call of the same thread finds.

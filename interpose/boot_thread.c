@@ -9,29 +9,12 @@
 #include "boot.h"
 #include "exports.h"
 
-// No page ever has a block here, so the fast path needs no test for "no heap". Its addresses are
-// the only ones that the loader writes into the library's data in every process
-// (interpose/order.ld).
-ta_page ta_page_none;
-static ta_thread thread_none;
-__attribute__((section(".data.none"))) ta_heap ta_heap_none = {
-	.Thread = &thread_none,
-	.Direct = {[0 ... TA_DIRECT_COUNT - 1] = &ta_page_none},
-	.Cur = {[0 ... TA_CLASSES - 1] = &ta_page_none},
-};
-
-ta_page **ta_root[TA_ROOT_ENTRIES];
-
-TLS ta_heap *ta_self = &ta_heap_none;
-
 // Set when the thread's destructors have begun to run: from then on it only
 // borrows a heap for each call, since nobody would give one back.
 static TLS int ending;
 
 static pthread_key_t key;
 static int have_key;
-
-HOT uintptr_t ta_token(void) { return (uintptr_t)&ta_self; }
 
 // The time for the slow path. The throttle needs it exact, all else to a few milliseconds.
 static uint64_t slow_now(void)
@@ -52,7 +35,7 @@ HOT static void thread_ends(void *thread)
 	ta_go_abandon((uintptr_t)h);
 }
 
-HOT void ta_thread_init(void) { thread_none.Base = &ta_heap_none; }
+HOT void ta_thread_init(void) { ta_heap_none.Thread->Base = &ta_heap_none; }
 
 // Makes the key by whose destructor a thread announces its end. Key 0 is left to the program: one
 // that uses a key that it never made, a static variable, must find none.

@@ -1,6 +1,4 @@
-// The life of contexts, the end of streams, and who may reach whose memory.
-#include <sched.h>
-#include <unistd.h>
+// The beginning and the end of contexts, the end of streams, and who may reach whose memory.
 #include "cuda_driver.h"
 
 // What the stream still does with blocks is noted before it is gone.
@@ -33,24 +31,6 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream s)
 	return stream_ends(TA_CUDA_REAL(cuStreamDestroy_v2), s);
 }
 
-// A handle that the driver has just let go may be the next context's. Until the heap has
-// been told that the old one is gone there is no next one. The word is the process that
-// is at it: one that was forked off meanwhile does not wait.
-static int lives;
-
-void ta_cuda_lives_lock(void)
-{
-	int self = getpid(), owner = 0;
-	while (
-		!__atomic_compare_exchange_n(&lives, &owner, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		if (owner == self) {
-			owner = 0;
-			sched_yield();
-		}
-}
-
-void ta_cuda_lives_unlock(void) { __atomic_store_n(&lives, 0, __ATOMIC_RELEASE); }
-
 #define CONTEXT_BEGINS(name, params, ...) \
 	EXPORT CUresult name params \
 	{ \
@@ -71,6 +51,21 @@ CONTEXT_BEGINS(cuCtxCreate_v4, (CUcontext *out, void *params, unsigned flags, CU
 CONTEXT_BEGINS(cuDevicePrimaryCtxRetain, (CUcontext *out, CUdevice d), out, d)
 // clang-format on
 
+// How many contexts have ended.
+static uint64_t ends;
+
+// A context is gone with all its memory and streams.
+static void context_gone(CUcontext c)
+{
+	ta_cuda_request r;
+	__atomic_add_fetch(&ends, 1, __ATOMIC_RELEASE);
+	ta_cuda_captures_gone(c);
+	ta_cuda_forget(c);
+	ta_cuda_ask(&r, TA_CUDA_OP_CONTEXT_END, c);
+	ta_cuda_serve(&r, NULL, NULL, NULL);
+	ta_mm_context_gone(c);
+}
+
 // A context is gone when the driver says so: it refuses to destroy a primary one.
 static CUresult context_ends(CUresult (*call)(CUcontext), CUcontext c)
 {
@@ -81,7 +76,7 @@ static CUresult context_ends(CUresult (*call)(CUcontext), CUcontext c)
 	ta_cuda_lives_lock();
 	CUresult e = call(c);
 	if (e == CUDA_SUCCESS && serves)
-		ta_cuda_context_gone(c);
+		context_gone(c);
 	ta_cuda_lives_unlock();
 	return e;
 }
@@ -121,7 +116,7 @@ static CUresult call_primary(CUresult (*call)(CUdevice), CUdevice d, int reset)
 	if (e != CUDA_SUCCESS || c == NULL)
 		return e;
 	if (reset || (ta_cu.cuDevicePrimaryCtxGetState(d, &flags, &active) == CUDA_SUCCESS && !active))
-		ta_cuda_context_gone(c);
+		context_gone(c);
 	return e;
 }
 
@@ -173,15 +168,15 @@ static void copies(CUcontext to, CUcontext from, CUstream s)
 	if (to == from || !ta_cuda_serves(&current) || current == NULL)
 		return;
 	CUcontext user = ta_cuda_stream_context(s, current);
-	uint64_t ends = __atomic_load_n(&ta_cuda_ends, __ATOMIC_ACQUIRE);
+	uint64_t now = __atomic_load_n(&ends, __ATOMIC_ACQUIRE);
 	if (user == NULL ||
-		(last.to == to && last.from == from && last.user == user && last.ends == ends))
+		(last.to == to && last.from == from && last.user == user && last.ends == now))
 		return;
 	if (to != user)
 		peer(user, to);
 	if (from != user)
 		peer(user, from);
-	last = (__typeof__(last)){to, from, user, ends};
+	last = (__typeof__(last)){to, from, user, now};
 }
 
 EXPORT CUresult cuMemcpyPeerAsync(

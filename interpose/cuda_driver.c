@@ -8,7 +8,6 @@
 #include "exports.h"
 
 struct ta_cuda_driver ta_cu;
-int ta_cuda_off;
 TLS int ta_cuda_passing, ta_cuda_reached;
 TLS CUresult ta_cuda_answer;
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include "cuda_abi.h"
 #include "layout.h"
-#include "heap.h"
+#include "libc_malloc.h"
 #include "libc_symbol.h"
 
 // The driver's own functions; those that it lacks are NULL.
@@ -23,9 +23,6 @@ int ta_cuda_find(void);
 // Finds the driver, or loads it by its name. For those of our functions that a program may
 // call before all others.
 void ta_cuda_load(void);
-
-// Set at boot by TA_CUDA=0 and TA_DISABLE=1: nothing is substituted.
-extern int ta_cuda_off;
 
 // dlsym without the driver's functions being ours.
 static inline void *ta_dlsym(void *handle, const char *name) { return ta_next.dlsym(handle, name); }
@@ -121,9 +118,6 @@ CUresult ta_cuda_primary(CUcontext *out, int device);
 void ta_cuda_lives_lock(void);
 void ta_cuda_lives_unlock(void);
 
-// A context is gone with all its memory and streams. How many have.
-void ta_cuda_context_gone(CUcontext c);
-extern uint64_t ta_cuda_ends;
 // The captures that are under way in a context, or on a stream, are over.
 void ta_cuda_captures_gone(CUcontext c);
 void ta_cuda_capture_gone(CUstream s);
@@ -138,6 +132,8 @@ typedef struct {
 	CUcontext context;
 	CUdevice device;
 } ta_cuda_known;
+void ta_cuda_note(CUcontext c, CUdevice d);
+void ta_cuda_forget(CUcontext c);
 int ta_cuda_contexts(ta_cuda_known out[TA_CUDA_CONTEXTS]);
 
 // Our version of one of the driver's functions in place of it, where there is one.

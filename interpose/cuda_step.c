@@ -55,54 +55,6 @@ static CUresult enter(struct stance *s, CUcontext c)
 	return e;
 }
 
-static ta_cuda_known contexts[TA_CUDA_CONTEXTS];
-static CUcontext const beginning = (CUcontext)-1; // in a place that is being filled in
-
-// Notes a context that the heap has asked about. Two threads may both do so: then it is
-// there twice, which only costs.
-static void note(CUcontext c, CUdevice d)
-{
-	CUcontext none = NULL;
-	for (int i = 0; i < TA_CUDA_CONTEXTS; i++)
-		if (__atomic_load_n(&contexts[i].context, __ATOMIC_ACQUIRE) == c)
-			return;
-	for (int i = 0; i < TA_CUDA_CONTEXTS; i++, none = NULL)
-		if (__atomic_compare_exchange_n(
-				&contexts[i].context, &none, beginning, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			contexts[i].device = d;
-			__atomic_store_n(&contexts[i].context, c, __ATOMIC_RELEASE);
-			return;
-		}
-}
-
-uint64_t ta_cuda_ends;
-
-void ta_cuda_context_gone(CUcontext c)
-{
-	ta_cuda_request r;
-	__atomic_add_fetch(&ta_cuda_ends, 1, __ATOMIC_RELEASE);
-	ta_cuda_captures_gone(c);
-	for (int i = 0; i < TA_CUDA_CONTEXTS; i++) {
-		CUcontext was = c;
-		__atomic_compare_exchange_n(
-			&contexts[i].context, &was, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-	}
-	ta_cuda_ask(&r, TA_CUDA_OP_CONTEXT_END, c);
-	ta_cuda_serve(&r, NULL, NULL, NULL);
-	ta_mm_context_gone(c);
-}
-
-int ta_cuda_contexts(ta_cuda_known out[TA_CUDA_CONTEXTS])
-{
-	int n = 0;
-	for (int i = 0; i < TA_CUDA_CONTEXTS; i++) {
-		CUcontext c = __atomic_load_n(&contexts[i].context, __ATOMIC_ACQUIRE);
-		if (c != NULL && c != beginning)
-			out[n++] = (ta_cuda_known){c, contexts[i].device};
-	}
-	return n;
-}
-
 // By what others know the device: its UUID and its place on the PCI bus, as far as the
 // driver says.
 static void identify(ta_cuda_request *r, CUdevice d)
@@ -130,22 +82,11 @@ static CUresult describe(ta_cuda_request *r)
 		e = ta_cu.cuDeviceTotalMem_v2(&total, d);
 	if (e != CUDA_SUCCESS)
 		return e;
-	note((CUcontext)r->Context, d);
+	ta_cuda_note((CUcontext)r->Context, d);
 	r->Value = (uint64_t)d; // a CUdevice is the device's ordinal
 	r->Extra = total;
 	identify(r, d);
 	return CUDA_SUCCESS;
-}
-
-CUresult ta_cuda_primary(CUcontext *out, int device)
-{
-	CUdevice d;
-	CUresult e = ta_cu.cuDeviceGet(&d, device);
-	ta_cuda_lives_lock();
-	if (e == CUDA_SUCCESS)
-		e = ta_cu.cuDevicePrimaryCtxRetain(out, d);
-	ta_cuda_lives_unlock();
-	return e;
 }
 
 static CUresult primary(ta_cuda_request *r)

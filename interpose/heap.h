@@ -1,29 +1,14 @@
-// The fast paths, and what they share with the rest of the C side.
+// The fast paths of malloc and free.
 #ifndef TA_HEAP_H
 #define TA_HEAP_H
 #include <stddef.h>
 #include <stdint.h>
+#include "attribute.h"
 #include "layout.h"
 
 // Two neighbouring words of a page stored as one vector would first travel through
 // a vector register: longer than two stores.
 #pragma GCC optimize("no-tree-slp-vectorize")
-
-#define LIKELY(x)   __builtin_expect(!!(x), 1)
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define EXPORT      __attribute__((visibility("default")))
-#define NOINLINE    __attribute__((noinline))
-
-// What every process runs: it lies together in front of all other code, since each
-// touched 64 KiB of a library's text are resident.
-#define HOT __attribute__((hot))
-// Constants that every process reads: order.ld.
-#define HOT_DATA __attribute__((section(".rodata.near")))
-
-// What is called most begins a cache line: elsewhere it took up to 1.3 times as long, by chance.
-#define LINE __attribute__((aligned(64)))
-
-#define TLS __thread __attribute__((tls_model("initial-exec")))
 
 typedef struct ta_page ta_page;
 typedef struct ta_heap ta_heap;
@@ -213,71 +198,5 @@ static inline __attribute__((always_inline)) void ta_free_fast(
 	}
 	ta_free_other(pg, p, fn, how, size);
 }
-
-// The fast paths where one call more does not matter.
-void *ta_malloc_any(size_t n);
-void ta_free_any(void *p, const char *fn, unsigned how, size_t size);
-
-// Slow paths, in libc_malloc.c. None of them returns in a state that the caller must
-// undo; a NULL from an allocation comes with errno = ENOMEM.
-// caller is the return address of the function that the program called.
-void *ta_malloc_slow(size_t n, void *caller);
-void *ta_malloc_other(size_t n, unsigned how, void *caller);
-void *ta_failed(unsigned call, int error);
-void ta_free_checked(void *p, const char *fn, unsigned how, size_t size);
-void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t size);
-void *ta_memalign(size_t align, size_t n, unsigned how, void *caller);
-size_t ta_usable(void *p, const char *fn);
-#define TA_NOT_OURS SIZE_MAX
-#define TA_NO_SIZE  SIZE_MAX // where a function that frees is not told
-
-#define CALLER __builtin_return_address(0)
-
-// What the configuration asks of the C side: see Boot in internal/process.
-extern int ta_rules, ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
-// The rules that allow the object that has the address (tiers.LibSet).
-uintptr_t ta_libs(void *address);
-// How often an object may have gone, so that another can be at its addresses.
-extern uint64_t ta_unloads;
-void ta_rules_begin(void);
-
-// Entering the slow path: see boot_thread.c.
-ta_heap *ta_enter(void);
-ta_heap *ta_enter_heap(void);
-ta_heap *ta_borrow_heap(void);
-void ta_leave(ta_heap *h);
-
-// Modes of the library, set once at the first call.
-enum { TA_UNBOOTED, TA_ACTIVE, TA_PASS };
-extern int ta_mode;
-// Set where summaries of pages may not be what the pages are: see alloc/summary.go.
-extern int ta_torn;
-// Set when the library was loaded by dlopen: malloc is another's.
-extern int ta_guest;
-
-// Another allocator's functions: libc's, or those of the program that loaded us.
-struct ta_libc { // in the order of names in ta_libc_resolve
-	void *(*malloc)(size_t);
-	void (*free)(void *);
-	void *(*calloc)(size_t, size_t);
-	void *(*realloc)(void *, size_t);
-	void *(*memalign)(size_t, size_t);
-	size_t (*usable)(void *);
-};
-extern struct ta_libc ta_libc;
-void ta_libc_resolve(void);
-void ta_libc_mark(void);
-int ta_malloc_is_foreign(void);
-// Set by TA_DISABLE=1: not even ta_* serves.
-extern int ta_disabled;
-// Whether p, which is no block of ours, is another's. Then these take it.
-int ta_libc_has(void *p);
-void ta_pass_free(void *p);
-void *ta_pass_realloc(void *p, size_t n);
-size_t ta_pass_usable(void *p);
-// Whether p was made by the loader before any malloc could be called.
-int ta_loader_has(void *p);
-
-_Noreturn void ta_misuse(const char *fn, void *p, unsigned why, size_t size);
 
 #endif

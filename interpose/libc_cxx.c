@@ -7,9 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include "heap.h"
+#include "libc_malloc.h"
 #include "libc_symbol.h"
-#include "boot.h"
 #include "syscall.h"
 
 typedef void (*handler)(void);

@@ -6,15 +6,13 @@
 // that brings a malloc of its own keeps it.
 #define _GNU_SOURCE
 #include <sys/mman.h>
-#include "heap.h"
-#include "libc_symbol.h"
 #include "boot.h"
+#include "libc_symbol.h"
+#include "process_lock.h"
 #include "syscall.h"
 
-static int locked;
+static int lock;
 static int redirected;
-
-void ta_deepbind_forked(void) { locked = 0; }
 
 // The protection of the mapping of libc that holds its symbols.
 static int protection(const struct ta_symbols *libc)
@@ -71,12 +69,9 @@ int ta_deepbind(void)
 		return 1; // blocks are libc's, or the program's
 	if (__atomic_load_n(&redirected, __ATOMIC_ACQUIRE))
 		return 1;
-	if (ta_forked_unseen())
-		ta_fork_unseen();
-	while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
-		ta_sys4(SYS_sched_yield, 0, 0, 0, 0);
+	ta_process_lock(&lock);
 	if (!redirected)
 		__atomic_store_n(&redirected, redirect(), __ATOMIC_RELEASE);
-	__atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+	ta_process_unlock(&lock);
 	return redirected;
 }

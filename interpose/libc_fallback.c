@@ -4,27 +4,18 @@
 #include <link.h>
 #include <stdint.h>
 #include <string.h>
-#include "heap.h"
+#include "boot.h"
+#include "libc_malloc.h"
 #include "libc_symbol.h"
 #include "syscall.h"
 #include "exports.h"
 
 struct ta_libc ta_libc;
-int ta_disabled;
 
 static uintptr_t first_break;
 
 // Set while a block is given to another's function.
 static TLS int passing;
-
-// Whether the program's malloc is another's: then we were loaded by dlopen, or the
-// program brings its own.
-HOT int ta_malloc_is_foreign(void)
-{
-	extern void *malloc(size_t);
-	static const char name[] HOT_DATA = "malloc";
-	return ta_symbol_first(name) != (void *)malloc;
-}
 
 static uintptr_t program_break(void) { return ta_sys4(SYS_brk, 0, 0, 0, 0); }
 

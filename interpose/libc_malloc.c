@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include "heap.h"
 #include "boot.h"
+#include "libc_malloc.h"
 #include "libc_secure.h"
 #include "exports.h"
 
@@ -107,38 +107,6 @@ HOT EXPORT void *calloc(size_t a, size_t b)
 		return calloc_slow(n, CALLER);
 	count(ta_self, TA_CALL_CALLOC);
 	return memset(p, 0, n);
-}
-
-// Frees p for the function named fn, or ends the process when it is no block.
-HOT void ta_free_checked(void *p, const char *fn, unsigned how, size_t size)
-{
-	int saved = errno;
-	uintptr_t why = TA_FREE_FOREIGN;
-	// With everything passed on to libc, blocks of ta_alloc are still ours.
-	ta_heap *h;
-	if (p == NULL && ta_mode == TA_ACTIVE)
-		h = ta_borrow_heap();
-	else
-		h = ta_lookup(p) != NULL ? ta_enter_heap() : ta_enter();
-	if (h != NULL) {
-		if (p != NULL)
-			why = ta_go_free((uintptr_t)h, (uintptr_t)p, how, size, (uintptr_t)fn);
-		if (why != TA_FREE_OK)
-			count(h, how & TA_HOW_CALL);
-		ta_leave(h);
-	} else if (ta_mode != TA_PASS) { // no memory for a heap
-		why = p != NULL ? ta_go_free_poor(ta_token(), (uintptr_t)p, how, size, (uintptr_t)fn) :
-						  TA_FREE_OK;
-	}
-	if (why == TA_FREE_FOREIGN && p != NULL) {
-		if (ta_mode == TA_PASS || ta_libc_has(p))
-			ta_pass_free(p);
-		else if (!ta_loader_has(p))
-			ta_misuse(fn, p, why, size);
-	} else if (why != TA_FREE_OK && p != NULL) {
-		ta_misuse(fn, p, why, size);
-	}
-	errno = saved;
 }
 
 // Gives a block to the heap of another thread by one push: freeRemote of

@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include "heap.h"
+#include "libc_malloc.h"
 #include "libc_symbol.h"
-#include "boot.h"
 #include "libc_secure.h"
 #include "exports.h"
 

@@ -2,6 +2,7 @@
 // what a slot has to look like. It leaves everything as it is and the call to the slow path where
 // anything is odd.
 #include <string.h>
+#include "libc_malloc.h"
 #include "libc_secure.h"
 
 typedef struct ta_securecache cache;

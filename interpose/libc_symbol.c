@@ -1,9 +1,8 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <string.h>
-#include "heap.h"
+#include "attribute.h"
 #include "libc_symbol.h"
-#include "boot.h"
 #include "syscall.h"
 
 // Until they are resolved, for the little that is copied before: with a static address each would

@@ -12,6 +12,7 @@
 //   - rules.go says which functions may be reached.
 //   - walk.go follows the calls from the exports, finds recursion and the
 //     deepest stack, and reports each violation with the way that leads to it.
+//   - cfiles_test.go holds that the files of C use each other in one direction.
 //   - inits.go rejects initialisers, dynsym.go checks what the loader sees, and
 //     imports.go holds the source's import graph to the order of the rooms, which
 //     rooms.go lists.
@@ -21,7 +22,7 @@
 // not make today), and the graphs of imports_test.go. TA_TEST_LIB=path names
 // another library than build/libtieralloc.so.
 //
-// What the walk does not see: C code (the gate and the fast path, which are
-// small enough to be read) and the loads and stores themselves (a nil
+// What the walk does not see: C code (interpose/, which is short enough to be
+// read) and the loads and stores themselves (a nil
 // dereference compiles to no call).
 package verify

@@ -1,0 +1,99 @@
+// Fork: the handlers, children that no handler has seen, and which process this is.
+#define _GNU_SOURCE
+#include <asm/prctl.h>
+#include <sys/mman.h>
+#include "boot.h"
+#include "exports.h"
+#include "libc_symbol.h"
+#include "syscall.h"
+
+// Where ta_thread_is_ours will be asked. In a vfork child the kernel's number differs though the
+// memory is the parent's.
+static long recorded_pid;
+
+// glibc's fork waits for the list of stdio's files when the handlers have run, and who has
+// that list, or a file that fflush(NULL) waits for, may be waiting for our locks. So the list
+// is taken first, as glibc does before it takes its own malloc's locks. It may be taken
+// twice. A libc without these functions does not wait for it.
+extern char __libc_single_threaded __attribute__((weak));
+
+static TLS uintptr_t fork_taken;
+static TLS int fork_listed;
+
+HOT static void fork_prepare(void)
+{
+	int alone = &__libc_single_threaded != NULL && __libc_single_threaded;
+	fork_listed = !alone && ta_own.list_lock && ta_own.list_unlock && ta_own.list_resetlock;
+	if (fork_listed)
+		ta_own.list_lock();
+	fork_taken = ta_go_fork_prepare(ta_token());
+}
+
+HOT static void fork_parent(void)
+{
+	ta_go_fork_parent(fork_taken);
+	if (fork_listed)
+		ta_own.list_unlock();
+}
+
+HOT void ta_record_pid(void)
+{
+	if (ta_reports || ta_rules_by_thread)
+		recorded_pid = ta_pid();
+}
+
+static void child_began(void)
+{
+	ta_record_pid();
+	if (ta_alive != NULL)
+		*ta_alive = 1;
+}
+
+static uintptr_t own_heap(void) { return ta_self == &ta_heap_none ? 0 : (uintptr_t)ta_self; }
+
+HOT static void fork_child(void)
+{
+	ta_torn = ta_go_fork_child(ta_token(), fork_taken, own_heap()) != 0;
+	if (fork_listed)
+		ta_own.list_resetlock(); // as glibc has done, if it saw several threads, too
+	child_began();
+}
+
+void ta_fork_unseen(void)
+{
+	*ta_alive = 1;
+	ta_go_fork_unprepared(ta_token(), own_heap());
+	child_began();
+}
+
+// Whether the calling thread has thread-local storage that libc made. A child of clone may have
+// none at all, or a block of zeros. libc's begins with its own address, and has it once more 16
+// bytes on (tcbhead_t of glibc's sysdeps/x86_64/nptl/tls.h).
+static int has_tls(void)
+{
+	uintptr_t tcb = 0;
+	ta_sys4(SYS_arch_prctl, ARCH_GET_FS, (uintptr_t)&tcb, 0, 0);
+	return tcb != 0 && tcb % 16 == 0 && ta_readable(tcb) && ta_readable(tcb + 16) &&
+		((uintptr_t *)tcb)[0] == tcb && ((uintptr_t *)tcb)[2] == tcb;
+}
+
+int ta_thread_is_ours(void) { return ta_pid() == recorded_pid && has_tls(); }
+
+// It happens at the very first call, before any other library's constructor: so our handlers run
+// next to the fork, when the others' have allocated. The function is the one behind pthread_atfork.
+HOT void ta_fork_watch(void)
+{
+	ta_own.register_atfork(fork_prepare, fork_parent, fork_child, NULL);
+}
+
+// Makes the page that the kernel clears in a forked child.
+HOT void ta_fork_mark(void)
+{
+	enum { PAGE = 4096 };
+	long page = ta_sys(
+		SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uintptr_t)-1, 0);
+	if (page > 0 && ta_sys4(SYS_madvise, (uintptr_t)page, PAGE, MADV_WIPEONFORK, 0) == 0) {
+		ta_alive = (volatile uint64_t *)page;
+		*ta_alive = 1;
+	}
+}

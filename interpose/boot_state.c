@@ -1,0 +1,31 @@
+// The state that the C files of the library share: what boot has set, and the heap of the calling
+// thread. Nothing is called from here, so every file may use it.
+#include "boot.h"
+
+int ta_mode;
+int ta_guest;
+int ta_disabled;
+int ta_torn;
+int ta_wants_runtime;
+int ta_reports;
+int ta_cuda_off;
+int ta_rules, ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
+uint64_t ta_unloads = 1;
+volatile uint64_t *ta_alive;
+
+// No page ever has a block here, so the fast path needs no test for "no heap". Its addresses are
+// the only ones that the loader writes into the library's data in every process
+// (interpose/order.ld).
+ta_page ta_page_none;
+static ta_thread thread_none;
+__attribute__((section(".data.none"))) ta_heap ta_heap_none = {
+	.Thread = &thread_none,
+	.Direct = {[0 ... TA_DIRECT_COUNT - 1] = &ta_page_none},
+	.Cur = {[0 ... TA_CLASSES - 1] = &ta_page_none},
+};
+
+ta_page **ta_root[TA_ROOT_ENTRIES];
+
+TLS ta_heap *ta_self = &ta_heap_none;
+
+HOT uintptr_t ta_token(void) { return (uintptr_t)&ta_self; }

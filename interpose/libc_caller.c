@@ -1,0 +1,121 @@
+// What rules go by: the object that calls, and the thread's name.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include "exports.h"
+#include "libc_malloc.h"
+#include "libc_symbol.h"
+
+// From glibc 2.35 on the loader tells without a lock which object has an address; it is
+// looked up, or the library would not load with an older one.
+static int (*find_object)(void *, struct dl_find_object *);
+static int (*find_address)(const void *, Dl_info *); // where there is no such function
+
+HOT void ta_rules_begin(void)
+{
+	if (!ta_rules_by_lib)
+		return;
+	find_object = (__typeof__(find_object))ta_symbol_next("_dl_find_object");
+	find_address = (__typeof__(find_address))ta_symbol_next("dladdr");
+}
+
+// The program itself has no name as an object: then it is that of its file.
+HOT static uintptr_t name_of(const char *object)
+{
+	return (uintptr_t)(object[0] != 0 ? object : (const char *)ta_auxv(AT_EXECFN));
+}
+
+// The path of the object that has the address, or 0.
+HOT static uintptr_t object_of(void *address)
+{
+	if (find_object != NULL) {
+		struct dl_find_object found;
+		if (find_object(address, &found) != 0 || found.dlfo_link_map == NULL)
+			return 0;
+		return name_of(found.dlfo_link_map->l_name);
+	}
+	Dl_info found;
+	return find_address != NULL && find_address(address, &found) != 0 ? name_of(found.dli_fname) :
+																		0;
+}
+
+HOT static uintptr_t libs_of(void *address)
+{
+	ta_thread *t = ta_self->Thread;
+	if (ta_self == &ta_heap_none)
+		return ta_go_lib_set(object_of(address));
+	uint64_t now = __atomic_load_n(&ta_unloads, __ATOMIC_ACQUIRE);
+	if (t->Unloads != now) {
+		memset(t->Callers, 0, sizeof t->Callers);
+		t->Unloads = now;
+	}
+	size_t i = ((uintptr_t)address ^ (uintptr_t)address >> 6) %
+		(sizeof t->Callers / sizeof *t->Callers);
+	if (t->Callers[i] != (uintptr_t)address) {
+		t->Callers[i] = 0; // a signal handler that comes here finds nothing half done
+		t->Libs[i] = ta_go_lib_set(object_of(address));
+		t->Callers[i] = (uintptr_t)address;
+	}
+	return t->Libs[i];
+}
+
+HOT uintptr_t ta_libs(void *address)
+{
+	return LIKELY(!ta_rules_by_lib) ? ~(uintptr_t)0 : libs_of(address);
+}
+
+EXPORT int dlclose(void *handle)
+{
+	ta_symbols_resolve();
+	if (ta_disabled)
+		return ta_next.dlclose(handle);
+	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE); // what is being unloaded may be asked for
+	int result = ta_next.dlclose(handle);
+	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE);
+	return result;
+}
+
+static void renamed(void)
+{
+	int saved = errno;
+	ta_heap *h = ta_enter();
+	if (h != NULL) {
+		ta_go_renamed((uintptr_t)h);
+		ta_leave(h);
+	}
+	errno = saved;
+}
+
+// A rule may go by the thread's name, so its changes are looked for. One that another
+// thread makes is seen a little later.
+EXPORT int pthread_setname_np(pthread_t thread, const char *name)
+{
+	ta_symbols_resolve();
+	if (!ta_rules_by_thread)
+		return ta_next.setname(thread, name);
+	int error = ta_next.setname(thread, name);
+	if (thread == pthread_self())
+		renamed();
+	return error;
+}
+
+// Not declared with an ellipsis, as libc's is: so it can be a tail call, and a child of clone that
+// has no thread-local storage can make it.
+EXPORT int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c,
+	unsigned long d) __asm__("prctl");
+
+int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	ta_symbols_resolve();
+	if (!ta_rules_by_thread || option != PR_SET_NAME)
+		return ta_next.prctl(option, a, b, c, d);
+	int result = ta_next.prctl(option, a, b, c, d);
+	if (ta_thread_is_ours())
+		renamed();
+	return result;
+}
