@@ -28,7 +28,7 @@ func main() {}
 func heap(h uintptr) *alloc.Heap { return (*alloc.Heap)(raw.Ptr(h)) }
 
 //export ta_go_boot
-func ta_go_boot(arg uintptr) uint { return uint(process.Boot(arg)) }
+func ta_go_boot(arg uintptr) { process.Boot(arg) }
 
 //export ta_go_acquire
 func ta_go_acquire(token uintptr) uint { return uint(uintptr(unsafe.Pointer(alloc.Acquire(token)))) }

@@ -23,7 +23,7 @@ EXPORT void ta_set_default_config(void) {}
 EXPORT const char *ta_hello(void)
 {
 	ta_ready();
-	return ta_disabled ? "tieralloc-disabled" : "tieralloc-ok";
+	return ta_flags.Disabled ? "tieralloc-disabled" : "tieralloc-ok";
 }
 
 EXPORT int ta_advise(void *p, ta_hint hint)
@@ -38,7 +38,7 @@ EXPORT long ta_charge_bytes(ta_tier tier, unsigned long long bytes, long *info)
 	if ((unsigned)tier > TA_SLOW)
 		return errno = EINVAL, -1;
 	ta_ready();
-	ta_heap *h = ta_disabled || !ta_throttled ? NULL : ta_enter_heap();
+	ta_heap *h = ta_flags.Disabled || !ta_flags.Throttled ? NULL : ta_enter_heap();
 	if (h == NULL)
 		return 0;
 	long ns = (long)ta_go_charge((uintptr_t)h, tier, bytes);

@@ -48,8 +48,8 @@ EXPORT int ta_cuda_configure(int device, const char *key, double value)
 {
 	uint64_t v;
 	for (size_t i = 0; key != NULL && i < sizeof keys / sizeof *keys; i++)
-		if (strcmp(keys[i].name, key) == 0 && scaled(keys[i].scale, value, &v) && !ta_cuda_off &&
-			!ta_disabled &&
+		if (strcmp(keys[i].name, key) == 0 && scaled(keys[i].scale, value, &v) &&
+			!ta_flags.CudaOff && !ta_flags.Disabled &&
 			ta_go_cuda_configure(
 				ta_token(), device < 0 ? UINTPTR_MAX : (uintptr_t)device, keys[i].number, v))
 			return 0;
@@ -58,7 +58,7 @@ EXPORT int ta_cuda_configure(int device, const char *key, double value)
 
 EXPORT size_t ta_cuda_trace(int device, char *buf, size_t n)
 {
-	if (device < 0 || ta_cuda_off || ta_disabled)
+	if (device < 0 || ta_flags.CudaOff || ta_flags.Disabled)
 		return errno = ENODEV, 0;
 	return ta_go_cuda_history(ta_token(), (uintptr_t)device, (uintptr_t)buf, n);
 }
@@ -80,7 +80,7 @@ EXPORT int ta_cuda_get_stats(int device, ta_cuda_stats *out)
 		return errno = EINVAL, -1;
 	if (ta_mode == TA_UNBOOTED)
 		ta_boot();
-	if (device < 0 || ta_cuda_off || ta_disabled ||
+	if (device < 0 || ta_flags.CudaOff || ta_flags.Disabled ||
 		!ta_go_cuda_figures(ta_token(), (uintptr_t)device, (uintptr_t)&figures))
 		return errno = ENODEV, -1;
 	ta_mm_fill(out, &figures, sizeof figures);

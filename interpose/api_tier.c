@@ -38,7 +38,7 @@ EXPORT void *ta_alloc(size_t bytes, ta_hint hint)
 	if (LIKELY(fast != NULL))
 		return fast;
 	ta_ready();
-	if (ta_disabled)
+	if (ta_flags.Disabled)
 		return ta_libc.malloc(bytes);
 	ta_heap *h = ta_enter_heap();
 	if (h == NULL)
@@ -79,7 +79,7 @@ EXPORT ta_hint ta_set_default_hint(ta_hint hint)
 	if ((unsigned)hint > TA_PREFER_FAST)
 		return errno = EINVAL, (ta_hint)-1;
 	ta_ready();
-	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
+	ta_heap *h = ta_flags.Disabled ? NULL : ta_enter_heap();
 	if (h == NULL)
 		return TA_WARM;
 	ta_hint before = hint_of(ta_go_set_default_hint((uintptr_t)h, number_of(hint)));
@@ -105,9 +105,9 @@ enum { ERRNO_MAX = 4095 };
 
 EXPORT void *ta_move(void *p, ta_tier dst)
 {
-	ta_heap *h = ta_disabled ? NULL : ta_enter_heap();
+	ta_heap *h = ta_flags.Disabled ? NULL : ta_enter_heap();
 	if (h == NULL)
-		return errno = ta_disabled ? EINVAL : ENOMEM, NULL;
+		return errno = ta_flags.Disabled ? EINVAL : ENOMEM, NULL;
 	uintptr_t to = ta_go_move((uintptr_t)h, (uintptr_t)p, (uintptr_t)dst);
 	h->Calls[TA_CALL_TA_MOVE]++;
 	int copies = to > ERRNO_MAX && to != (uintptr_t)p;
@@ -116,7 +116,7 @@ EXPORT void *ta_move(void *p, ta_tier dst)
 	if (copies) {
 		size_t n = ta_usable(p, "ta_move");
 		memcpy((void *)to, p, n);
-		if (ta_throttled) {
+		if (ta_flags.Throttled) {
 			ta_go_copied((uintptr_t)h, (uintptr_t)p, n);
 			ta_go_copied((uintptr_t)h, to, n);
 		}

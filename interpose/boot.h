@@ -13,14 +13,8 @@ extern int ta_torn;
 // Set when the library was loaded by dlopen: malloc is another's.
 extern int ta_guest;
 
-// What the configuration asks of the C side: see Boot in internal/process.
-extern int ta_rules, ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
-// Set by TA_DISABLE=1: not even ta_* serves.
-extern int ta_disabled;
-// Set by TA_CUDA=0 and TA_DISABLE=1: nothing of the driver is substituted.
-extern int ta_cuda_off;
-// Something is written at exit.
-extern int ta_reports;
+// What the configuration asks of the C side (process.Flags).
+extern struct ta_flags ta_flags;
 // How often an object may have gone, so that another can be at its addresses.
 extern uint64_t ta_unloads;
 
@@ -66,8 +60,6 @@ void ta_record_pid(void);
 // Registers for exit.
 void ta_exit_watch(void);
 
-// Set when the configuration asks for the control plane: the Go runtime starts.
-extern int ta_wants_runtime;
 // Called by the control plane when the Go runtime has started.
 void ta_runtime_ready(void);
 // Ends the control plane, for a thread of the Go runtime that cannot go on: it never returns. why

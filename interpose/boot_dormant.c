@@ -146,7 +146,7 @@ static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *)
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
 {
 	static int calls;
-	if (!ta_wants_runtime) {
+	if (!ta_flags.Runtime) {
 		ta_signals_restore();
 		return 0;
 	}
@@ -179,9 +179,9 @@ HOT static int limited(int resource)
 // it gets no memory; under a limit it is not started.
 HOT void ta_runtime_check(void)
 {
-	if (!ta_wants_runtime || !(limited(RLIMIT_AS) || limited(RLIMIT_DATA)))
+	if (!ta_flags.Runtime || !(limited(RLIMIT_AS) || limited(RLIMIT_DATA)))
 		return;
-	ta_wants_runtime = 0;
+	ta_flags.Runtime = 0;
 	ta_go_control_stop(TA_STOP_LIMIT);
 }
 
@@ -233,7 +233,7 @@ void ta_tables(void)
 // Stands in for Go's constructor.
 HOT void ta_go_init(int argc, char **argv, char **envp)
 {
-	if (!ta_wants_runtime)
+	if (!ta_flags.Runtime)
 		return;
 	uintptr_t base = (uintptr_t)&__ehdr_start;
 	protect_relro(base, PROT_READ | PROT_WRITE);

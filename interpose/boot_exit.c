@@ -6,7 +6,7 @@
 
 HOT static void report(void)
 {
-	if (LIKELY(!ta_reports) || !ta_thread_is_ours())
+	if (LIKELY(!ta_flags.Reports) || !ta_thread_is_ours())
 		return;
 	int saved = errno;
 	ta_go_report(ta_token());
@@ -24,7 +24,7 @@ HOT static void report_at_exit(void *unused)
 // behind atexit and at_quick_exit.
 HOT void ta_exit_watch(void)
 {
-	if (!ta_reports)
+	if (!ta_flags.Reports)
 		return;
 	ta_own.cxa_atexit(report_at_exit, NULL, NULL);
 	ta_own.cxa_at_quick_exit(report_at_exit, NULL);

@@ -38,7 +38,7 @@ HOT static void fork_parent(void)
 
 HOT void ta_record_pid(void)
 {
-	if (ta_reports || ta_rules_by_thread)
+	if (ta_flags.Reports || ta_flags.RulesByThread)
 		recorded_pid = ta_pid();
 }
 

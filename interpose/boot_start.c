@@ -7,11 +7,6 @@
 #include "libc_symbol.h"
 #include "exports.h"
 
-// What the Go side is told at boot; exports.go reads it by position.
-struct boot {
-	uintptr_t root, none, envp, secure, program, token, random;
-};
-
 // The environment as the process got it: libc's environ, or, in the loader before
 // libc has set that, the vector above the arguments on the first stack.
 static char **environment(void)
@@ -39,52 +34,31 @@ HOT static void watch(void)
 	ta_exit_watch();
 }
 
-enum {
-	BOOT_PASS = 1,
-	BOOT_RUNTIME = 2,
-	BOOT_DISABLED = 4,
-	BOOT_LIB = 8,
-	BOOT_THREAD = 16,
-	BOOT_THROTTLED = 32,
-	BOOT_CUDA = 64,
-	BOOT_SECURE = 128,
-	BOOT_RULES = 256,
-	BOOT_REPORTS = 512
-};
-
 HOT static void boot_once(void)
 {
 	ta_symbols_resolve();
 	ta_derived_resolve();
 	ta_cxx_resolve();
-	struct boot b = {
-		.root = (uintptr_t)ta_root,
-		.none = (uintptr_t)&ta_page_none,
-		.envp = (uintptr_t)environment(),
-		.secure = ta_auxv(AT_SECURE),
-		.program = ta_auxv(AT_EXECFN),
-		.token = ta_token(),
-		.random = ta_auxv(AT_RANDOM),
+	struct ta_boot_args b = {
+		.Root = (uintptr_t)ta_root,
+		.None = (uintptr_t)&ta_page_none,
+		.Envp = (uintptr_t)environment(),
+		.Secure = ta_auxv(AT_SECURE),
+		.Program = ta_auxv(AT_EXECFN),
+		.Token = ta_token(),
+		.Random = ta_auxv(AT_RANDOM),
+		.Flags = &ta_flags,
 	};
-	if (!b.secure && has_settings())
+	if (!b.Secure && has_settings())
 		ta_tables();
-	uintptr_t how = ta_go_boot((uintptr_t)&b);
-	ta_wants_runtime = (how & BOOT_RUNTIME) != 0;
-	ta_reports = (how & BOOT_REPORTS) != 0;
-	ta_rules = (how & BOOT_RULES) != 0;
-	ta_rules_by_lib = (how & BOOT_LIB) != 0;
-	ta_rules_by_thread = (how & BOOT_THREAD) != 0;
+	ta_go_boot((uintptr_t)&b);
 	ta_record_pid();
-	ta_throttled = (how & BOOT_THROTTLED) != 0;
-	ta_secure = (how & BOOT_SECURE) != 0;
-	ta_cuda_off = (how & BOOT_CUDA) == 0;
 	ta_rules_begin();
 	ta_libc_mark();
 	ta_libc_resolve();
 	ta_thread_init();
-	if (how & BOOT_PASS) {
-		ta_disabled = (how & BOOT_DISABLED) != 0;
-		if (!ta_disabled)
+	if (ta_flags.Pass) {
+		if (!ta_flags.Disabled)
 			watch();
 		__atomic_store_n(&ta_mode, TA_PASS, __ATOMIC_RELEASE);
 		return;
@@ -125,6 +99,6 @@ __attribute__((constructor(101))) static void begin(void)
 		ta_guest = malloc_is_foreign();
 	ta_boot();
 	ta_runtime_check();
-	if (ta_wants_runtime || !ta_go_deferred())
+	if (ta_flags.Runtime || !ta_go_deferred())
 		ta_signals_save();
 }

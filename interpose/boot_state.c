@@ -4,12 +4,8 @@
 
 int ta_mode;
 int ta_guest;
-int ta_disabled;
 int ta_torn;
-int ta_wants_runtime;
-int ta_reports;
-int ta_cuda_off;
-int ta_rules, ta_rules_by_lib, ta_rules_by_thread, ta_throttled, ta_secure;
+struct ta_flags ta_flags;
 uint64_t ta_unloads = 1;
 volatile uint64_t *ta_alive;
 

@@ -19,7 +19,7 @@ static int have_key;
 // The time for the slow path. The throttle needs it exact, all else to a few milliseconds.
 static uint64_t slow_now(void)
 {
-	return ta_clock(LIKELY(!ta_throttled) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC);
+	return ta_clock(LIKELY(!ta_flags.Throttled) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC);
 }
 
 // The destructor of our key. Other keys' destructors and C++ thread_local ones may

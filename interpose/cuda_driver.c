@@ -60,7 +60,7 @@ static NOINLINE int refuses(void)
 {
 	static int told;
 	int s = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-	if (!ta_cuda_off && !ta_disabled && s != USABLE &&
+	if (!ta_flags.CudaOff && !ta_flags.Disabled && s != USABLE &&
 		!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
 		ta_go_cuda_log(s == TOO_OLD ? TA_EVENT_DRIVER_OLD : TA_EVENT_DRIVER_MISSING, 0, 0);
 	return 0;
@@ -72,8 +72,8 @@ int ta_cuda_serves(CUcontext *current)
 		*current = NULL;
 	if (UNLIKELY(ta_mode == TA_UNBOOTED))
 		ta_boot();
-	if (UNLIKELY(
-			ta_cuda_off || ta_disabled || ta_cuda_passing || !ta_cuda_find() || state != USABLE))
+	if (UNLIKELY(ta_flags.CudaOff || ta_flags.Disabled || ta_cuda_passing || !ta_cuda_find() ||
+			state != USABLE))
 		return refuses();
 	return current == NULL || LIKELY(ta_cu.cuCtxGetCurrent(current) == CUDA_SUCCESS);
 }

@@ -90,7 +90,7 @@ static CUresult open_handle(CUresult (*call)(CUdeviceptr *, CUipcMemHandle, unsi
 	uint64_t offset = 0;
 	if (call == NULL)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!ta_cuda_off)
+	if (!ta_flags.CudaOff)
 		offset = unseal(&h);
 	CUresult e = call(out, h, flags);
 	if (e == CUDA_SUCCESS && offset != 0) {

@@ -93,7 +93,7 @@ static int switched_off(void)
 {
 	if (ta_mode == TA_UNBOOTED)
 		ta_boot();
-	return ta_cuda_off || ta_disabled;
+	return ta_flags.CudaOff || ta_flags.Disabled;
 }
 
 void *ta_cuda_substitute(void *function)

@@ -4,7 +4,7 @@
 #define TA_EXPORTS_H
 #include <stdint.h>
 
-uintptr_t ta_go_boot(uintptr_t arg);
+void ta_go_boot(uintptr_t arg);
 uintptr_t ta_go_acquire(uintptr_t token);
 void ta_go_leave(uintptr_t heap);
 void ta_go_abandon(uintptr_t heap);

@@ -18,7 +18,7 @@ static int (*find_address)(const void *, Dl_info *); // where there is no such f
 
 HOT void ta_rules_begin(void)
 {
-	if (!ta_rules_by_lib)
+	if (!ta_flags.RulesByLib)
 		return;
 	find_object = (__typeof__(find_object))ta_symbol_next("_dl_find_object");
 	find_address = (__typeof__(find_address))ta_symbol_next("dladdr");
@@ -66,13 +66,13 @@ HOT static uintptr_t libs_of(void *address)
 
 HOT uintptr_t ta_libs(void *address)
 {
-	return LIKELY(!ta_rules_by_lib) ? ~(uintptr_t)0 : libs_of(address);
+	return LIKELY(!ta_flags.RulesByLib) ? ~(uintptr_t)0 : libs_of(address);
 }
 
 EXPORT int dlclose(void *handle)
 {
 	ta_symbols_resolve();
-	if (ta_disabled)
+	if (ta_flags.Disabled)
 		return ta_next.dlclose(handle);
 	__atomic_add_fetch(&ta_unloads, 1, __ATOMIC_RELEASE); // what is being unloaded may be asked for
 	int result = ta_next.dlclose(handle);
@@ -96,7 +96,7 @@ static void renamed(void)
 EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 {
 	ta_symbols_resolve();
-	if (!ta_rules_by_thread)
+	if (!ta_flags.RulesByThread)
 		return ta_next.setname(thread, name);
 	int error = ta_next.setname(thread, name);
 	if (thread == pthread_self())
@@ -112,7 +112,7 @@ EXPORT int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long 
 int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
 	ta_symbols_resolve();
-	if (!ta_rules_by_thread || option != PR_SET_NAME)
+	if (!ta_flags.RulesByThread || option != PR_SET_NAME)
 		return ta_next.prctl(option, a, b, c, d);
 	int result = ta_next.prctl(option, a, b, c, d);
 	if (ta_thread_is_ours())

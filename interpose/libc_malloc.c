@@ -31,7 +31,7 @@ NOINLINE void *ta_failed(unsigned call, int error)
 
 HOT NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 {
-	if (UNLIKELY(ta_secure)) {
+	if (UNLIKELY(ta_flags.Secure)) {
 		void *p = ta_secure_malloc(n, TA_CALL_MALLOC);
 		if (LIKELY(p != NULL))
 			return p;
@@ -50,7 +50,7 @@ HOT NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 // ta_malloc_slow for a function that counts its calls; how is that count and its family.
 HOT NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
 {
-	if (UNLIKELY(ta_secure)) {
+	if (UNLIKELY(ta_flags.Secure)) {
 		void *p = ta_secure_malloc(n, how);
 		if (LIKELY(p != NULL)) {
 			count(ta_self, how & TA_HOW_CALL);
@@ -76,7 +76,7 @@ LINE HOT EXPORT void *malloc(size_t n)
 
 HOT static NOINLINE void *calloc_slow(size_t n, void *caller)
 {
-	if (UNLIKELY(ta_secure)) {
+	if (UNLIKELY(ta_flags.Secure)) {
 		void *p = ta_secure_malloc(n, TA_CALL_CALLOC);
 		if (LIKELY(p != NULL)) {
 			count(ta_self, TA_CALL_CALLOC);
@@ -159,7 +159,7 @@ HOT static int free_by(ta_page *pg, ta_heap *owner, uint64_t *b)
 LINE HOT NOINLINE void ta_free_other(
 	ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
-	if (UNLIKELY(ta_secure))
+	if (UNLIKELY(ta_flags.Secure))
 		return ta_secure_free(pg, p, fn, how, size);
 	ta_heap *owner = ta_heap_of(pg);
 	if ((uint64_t)owner <= TA_OWNER_HUGE || ta_self == &ta_heap_none || !ta_sane(pg, p) ||
@@ -284,7 +284,7 @@ HOT static NOINLINE void *memalign_slow(size_t align, size_t n, unsigned how, vo
 // alloc.Aligned). A rule goes by the size before it is rounded.
 HOT static NOINLINE void *memalign_fast(size_t align, size_t n, unsigned how)
 {
-	if (UNLIKELY(align > 1ul << TA_SLICE_SHIFT || n - 1 >= TA_MAX_CLASS || ta_rules))
+	if (UNLIKELY(align > 1ul << TA_SLICE_SHIFT || n - 1 >= TA_MAX_CLASS || ta_flags.Rules))
 		return NULL;
 	void *p = ta_malloc_any((n + align - 1) & ~(align - 1));
 	if (LIKELY(p != NULL))

@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) void tally(
 // Whether a block of old bytes does for n, not 0.
 static inline int stays(size_t n, size_t old)
 {
-	return n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE) && LIKELY(!ta_secure);
+	return n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE) && LIKELY(!ta_flags.Secure);
 }
 
 // A block of n bytes for the hint of the old one, if any, that is not counted as a call
@@ -41,7 +41,7 @@ HOT static void *fresh(size_t n, void *old, void *caller)
 	ta_page *pg = ta_lookup(old);
 	void *p = NULL;
 	if (LIKELY(pg == NULL || pg->Hint == ta_self->Hint))
-		p = LIKELY(!ta_secure) ? ta_malloc_any(n) : ta_secure_malloc(n, TA_CALL_REALLOC);
+		p = LIKELY(!ta_flags.Secure) ? ta_malloc_any(n) : ta_secure_malloc(n, TA_CALL_REALLOC);
 	if (LIKELY(p != NULL))
 		return p;
 	ta_heap *h = ta_enter();
@@ -123,7 +123,7 @@ HOT static NOINLINE void *realloc_as(void *p, size_t n, unsigned call, const cha
 		return p;
 	}
 	// the kernel moves pages cheaper than we copy them
-	if (ta_secure || (old >= TA_RESIZE_MIN && n >= TA_RESIZE_MIN)) {
+	if (ta_flags.Secure || (old >= TA_RESIZE_MIN && n >= TA_RESIZE_MIN)) {
 		void *q = resize(p, n);
 		if (q != NULL) {
 			tally(call, 0, 0, 0);
@@ -138,7 +138,7 @@ HOT static NOINLINE void *realloc_as(void *p, size_t n, unsigned call, const cha
 		return p;
 	}
 	memcpy(q, p, n < old ? n : old);
-	if (UNLIKELY(ta_throttled))
+	if (UNLIKELY(ta_flags.Throttled))
 		copied(q, n < old ? n : old);
 	ta_free_any(p, fn, TA_CALL_FREE_NULL, TA_NO_SIZE);
 	tally(call, 1, 1, 0);

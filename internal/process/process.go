@@ -16,25 +16,33 @@ import (
 	"tieralloc/tiers"
 )
 
-// Boot arguments, by position in the vector that the C side fills.
-type bootArgs struct {
-	_                                                raw.OffHeap
-	root, none, envp, secure, program, token, random uintptr
+// BootArgs is what the C side tells Boot.
+type BootArgs struct {
+	_       raw.OffHeap
+	Root    uintptr // the page map
+	None    uintptr // the page that never has a block
+	Envp    uintptr // the environment
+	Secure  uintptr // AT_SECURE of the auxiliary vector
+	Program uintptr // the program's path, or 0
+	Token   uintptr // the calling thread's name for locks
+	Random  uintptr // 16 random bytes
+	Flags   *Flags  // all 0, filled in
 }
 
-// Answers of Boot.
-const (
-	bootPass      = 1   // malloc and its like go to libc's own
-	bootRuntime   = 2   // the control plane is asked for
-	bootDisabled  = 4   // ta_* does not serve either
-	bootLib       = 8   // a rule asks which object calls
-	bootThread    = 16  // a rule asks for the thread's name
-	bootThrottled = 32  // a tier is throttled
-	bootCuda      = 64  // calls of the CUDA driver are served
-	bootSecure    = 128 // the heap is hardened
-	bootRules     = 256 // there are rules
-	bootReports   = 512 // something is written at exit
-)
+// Flags is what the configuration asks of the C side, which reads it in place. Each is 0 or 1.
+type Flags struct {
+	_             raw.OffHeap
+	Pass          uint32 // malloc and its like go to libc's own
+	Disabled      uint32 // ta_* does not serve either
+	Runtime       uint32 // the control plane is wanted: the Go runtime starts
+	Reports       uint32 // something is written at exit
+	Rules         uint32 // there are rules
+	RulesByLib    uint32 // a rule asks which object calls
+	RulesByThread uint32 // a rule asks for the thread's name
+	Throttled     uint32 // a tier is throttled
+	Secure        uint32 // the heap is hardened
+	CudaOff       uint32 // nothing of the CUDA driver is substituted
+}
 
 const exitConfig = 78 // EX_CONFIG of sysexits.h
 
@@ -50,12 +58,12 @@ var (
 
 // Boot reads the configuration and prepares the heap. It runs once, before any
 // other call of the data plane.
-func Boot(arg uintptr) (how uintptr) {
-	b := (*bootArgs)(raw.Ptr(arg))
-	alloc.Boot(b.root, b.none)
-	bad := config.Parse(&config.InForce, b.envp, b.secure != 0)
+func Boot(arg uintptr) {
+	b := (*BootArgs)(raw.Ptr(arg))
+	alloc.Boot(b.Root, b.None)
+	bad := config.Parse(&config.InForce, b.Envp, b.Secure != 0)
 	if !config.InForce.Disable {
-		bad += placeTiers(b.envp)
+		bad += placeTiers(b.Envp)
 	}
 	if bad > 0 && config.InForce.Strict {
 		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
@@ -65,7 +73,7 @@ func Boot(arg uintptr) (how uintptr) {
 		raw.KeepStderr()
 	}
 	if config.InForce.Secure {
-		alloc.Harden(b.random, uintptr(config.InForce.SecureWarn))
+		alloc.Harden(b.Random, uintptr(config.InForce.SecureWarn))
 	}
 	alloc.PurgeDelay = config.InForce.PurgeDelay
 	configuredHint = config.InForce.DefaultHint
@@ -73,60 +81,49 @@ func Boot(arg uintptr) (how uintptr) {
 	alloc.Background = config.InForce.Background
 	startUnix = raw.Clock(raw.ClockReal)
 	startMono = raw.Clock(raw.ClockMono)
-	setProgram(b.program)
+	setProgram(b.Program)
 	if config.InForce.Disable {
-		return bootPass | bootDisabled
+		b.Flags.Pass, b.Flags.Disabled, b.Flags.CudaOff = 1, 1, 1
+		return
 	}
 	account := tierMap.Accounts()
 	tiers.Setup(&config.InForce, &account, program.Addr())
 	if config.InForce.StatsFile.Len() != 0 {
 		setStatsPath()
 	}
-	if !config.InForce.Interpose {
-		how |= bootPass
-	}
 	openLive()
-	return how | asked()
+	b.Flags.set()
 }
 
-// asked is what the settings ask of the C side.
-func asked() (how uintptr) {
+// flag is 1 where on is set.
+func flag(on bool) uint32 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// set sets what the settings ask of the C side.
+func (f *Flags) set() {
 	if config.InForce.Log != config.LogOff {
 		stats.LogStart(config.InForce.Log)
-		how |= bootRuntime
 	}
-	if config.InForce.Background {
-		how |= bootRuntime
-	}
-	if statsPath.Len() != 0 || config.InForce.StatsLive.Len() != 0 ||
-		config.InForce.Log != config.LogOff {
-		how |= bootReports
-	}
-	if config.InForce.Secure {
-		how |= bootSecure
-	}
-	if tiers.RulesOn() {
-		how |= bootRules
-	}
-	if tiers.NeedsLib() {
-		how |= bootLib
-	}
-	if tiers.NeedsThread() {
-		how |= bootThread
-	}
-	if tiers.AnyThrottled() {
-		how |= bootThrottled
-	}
-	if config.InForce.CUDA.Enable {
-		if config.InForce.CUDA.Trace.Len() != 0 {
-			if _, ok := config.Expand(&reportPath, &config.InForce.CUDA.Trace, raw.Pid(),
-				&program); ok {
-				cudahook.SetTrace(&reportPath)
-			}
+	f.Pass = flag(!config.InForce.Interpose)
+	f.Runtime = flag(config.InForce.Log != config.LogOff || config.InForce.Background)
+	f.Reports = flag(statsPath.Len() != 0 || config.InForce.StatsLive.Len() != 0 ||
+		config.InForce.Log != config.LogOff)
+	f.Rules = flag(tiers.RulesOn())
+	f.RulesByLib = flag(tiers.NeedsLib())
+	f.RulesByThread = flag(tiers.NeedsThread())
+	f.Throttled = flag(tiers.AnyThrottled())
+	f.Secure = flag(config.InForce.Secure)
+	f.CudaOff = flag(!config.InForce.CUDA.Enable)
+	if config.InForce.CUDA.Enable && config.InForce.CUDA.Trace.Len() != 0 {
+		if _, ok := config.Expand(&reportPath, &config.InForce.CUDA.Trace, raw.Pid(),
+			&program); ok {
+			cudahook.SetTrace(&reportPath)
 		}
-		how |= bootCuda
 	}
-	return how
 }
 
 func setProgram(path uintptr) {
