@@ -6,10 +6,10 @@
 // live page or their statistics file.
 //
 //	main.go, failure.go      the commands' root and the exit statuses
-//	settings.go, meanings.go the TA_ variables as flags, and what they are for
-//	verdict.go, nodes.go     what the library would say of an environment, and where
+//	settings.go, settingdocs.go
+//	configcheck.go, nodes.go  what the library would say of an environment, and where
 //	                         its tiers would be
-//	run.go, child.go, remains.go
+//	run.go, child.go, runreport.go
 //	                         a command on the library, to its end, and its figures
 //	verify.go, trace.go, image.go, object.go, unreachable.go
 //	                         which allocator serves a command and what it starts
