@@ -9,8 +9,8 @@ import (
 )
 
 // idleSettings lists the variables that are set to no effect, each with the reason.
-func idleSettings(env environ, v *verdict) []string {
-	s, account := v.settings, v.places.Accounts()
+func idleSettings(env environ, c *configCheck) []string {
+	s, account := c.settings, c.places.Accounts()
 	if s.Disable {
 		return []string{"all others: TA_DISABLE=1"}
 	}

@@ -54,9 +54,9 @@ func TestIdleSettings(t *testing.T) {
 		{"TA_DISABLE=1 TA_CUDA_LEAKS=1", "all"},
 	} {
 		env := environ(strings.Fields(c.env))
-		v := judged(t, env...)
+		check := checked(t, env...)
 		var names []string
-		for _, line := range idleSettings(env, v) {
+		for _, line := range idleSettings(env, check) {
 			name, why, _ := strings.Cut(strings.Replace(line, "all others", "all", 1), ": ")
 			if why == "" {
 				t.Errorf("%s: no reason in %q", c.env, line)
@@ -97,8 +97,8 @@ func TestCUDARemarks(t *testing.T) {
 		{"TA_CUDA_WARMUP=64T:1000000 TA_CUDA_HARD=1G",
 			[]string{"TA_CUDA_WARMUP asks for 16 EiB, and TA_CUDA_HARD"}},
 	} {
-		v := judged(t, strings.Fields(c.env)...)
-		got := cudaRemarks(v.settings)
+		check := checked(t, strings.Fields(c.env)...)
+		got := cudaRemarks(check.settings)
 		for i, line := range got {
 			if i >= len(c.words) || !strings.HasPrefix(line, c.words[i]) {
 				t.Errorf("%s: %q", c.env, line)

@@ -30,12 +30,12 @@ func checkCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			env := environ(os.Environ())
-			v, err := judge(env)
+			c, err := checkConfig(env)
 			if err != nil {
 				return err
 			}
-			explain(cmd.OutOrStdout(), env, v, all)
-			if len(v.mistakes) > 0 {
+			explain(cmd.OutOrStdout(), env, c, all)
+			if len(c.mistakes) > 0 {
 				return &failure{statusConfig, nil}
 			}
 			return nil
@@ -46,26 +46,26 @@ func checkCommand() *cobra.Command {
 }
 
 // explain writes all that check has to say, findings first.
-func explain(w io.Writer, env environ, v *verdict, all bool) {
+func explain(w io.Writer, env environ, c *configCheck, all bool) {
 	var text bytes.Buffer
-	section(&text, plural(len(v.mistakes), "mistake"), mistakeLines(v.mistakes))
-	section(&text, "without effect", idleSettings(env, v))
-	section(&text, "worth knowing", append(secureRemarks(v.settings), cudaRemarks(v.settings)...))
+	section(&text, plural(len(c.mistakes), "mistake"), mistakeLines(c.mistakes))
+	section(&text, "without effect", idleSettings(env, c))
+	section(&text, "worth knowing", append(secureRemarks(c.settings), cudaRemarks(c.settings)...))
 	var strange []string
-	for _, name := range v.strange {
+	for _, name := range c.strange {
 		strange = append(strange, printable(name))
 	}
 	section(&text, "not known to the library, and passed over", strange)
 	for _, group := range settingGroups {
-		section(&text, group, settingLines(env, v, group, all))
+		section(&text, group, settingLines(env, c, group, all))
 	}
 	if len(env.names(prefix)) == 0 && !all {
 		section(&text, "settings",
 			[]string{"none is set; what holds then: tierallocctl check --all"})
 	}
-	section(&text, "tiers on this machine", placeLines(env, v))
-	section(&text, "limit on memory", memoryLimit(v.settings))
-	section(&text, "rules", ruleLines(v.settings))
+	section(&text, "tiers on this machine", placeLines(env, c))
+	section(&text, "limit on memory", memoryLimit(c.settings))
+	section(&text, "rules", ruleLines(c.settings))
 	w.Write(bytes.TrimPrefix(text.Bytes(), []byte("\n")))
 }
 
@@ -99,9 +99,9 @@ func groupOf(name string) string {
 
 // settingLines shows the variables of a group that are set, or all of them, with the values
 // in effect.
-func settingLines(env environ, v *verdict, group string, all bool) []string {
+func settingLines(env environ, c *configCheck, group string, all bool) []string {
 	bad := map[string]mistake{}
-	for _, m := range v.mistakes {
+	for _, m := range c.mistakes {
 		bad[m.name] = m
 	}
 	t := newTable()
@@ -118,7 +118,7 @@ func settingLines(env environ, v *verdict, group string, all bool) []string {
 				value, from = m.used, "mistake"
 			}
 		}
-		t.AppendRow(table.Row{s.name, value, from, meanings[s.name].text})
+		t.AppendRow(table.Row{s.name, value, from, settingDocs[s.name].text})
 	}
 	if t.Length() == 0 {
 		return nil
@@ -139,18 +139,18 @@ func mistakeLines(mistakes []mistake) []string {
 }
 
 // placeLines tells where the tiers would be.
-func placeLines(env environ, v *verdict) []string {
-	tiers := places(v.places)
+func placeLines(env environ, c *configCheck) []string {
+	tiers := places(c.places)
 	if tiers == nil {
-		return []string{whySimulated(v.settings, v.nodes),
+		return []string{whySimulated(c.settings, c.nodes),
 			"capacity, hints and throttling work as ever; memory is wherever the kernel puts it"}
 	}
 	t := newTable()
 	for _, p := range tiers {
 		t.AppendRow(table.Row{p.tier, "node " + nodeWords(p.nodes),
-			size(memoryOn(v.nodes, p.nodes)), p.how})
+			size(memoryOn(c.nodes, p.nodes)), p.how})
 	}
-	return append(strings.Split(t.Render(), "\n"), sameInPlan(env, v)...)
+	return append(strings.Split(t.Render(), "\n"), sameInPlan(env, c)...)
 }
 
 // memoryOn is the memory of some nodes together.

@@ -13,8 +13,8 @@ import (
 	"tieralloc/numa/probe"
 )
 
-// verdict is what the library would make of an environment on this machine.
-type verdict struct {
+// A configCheck is what the library would make of an environment on this machine.
+type configCheck struct {
 	settings *config.Settings
 	nodes    *numa.Topology
 	places   *numa.Map
@@ -37,9 +37,9 @@ var (
 	placed   numa.Map
 )
 
-// judge lets the library's own parsers read env. The result is valid until the next
+// checkConfig lets the library's own parsers read env. The result is valid until the next
 // call.
-func judge(env environ) (*verdict, error) {
+func checkConfig(env environ) (*configCheck, error) {
 	complaints, err := unix.MemfdCreate("complaints", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
@@ -63,12 +63,12 @@ func judge(env environ) (*verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &verdict{settings: &parsed, nodes: &topology, places: &placed}
+	c := &configCheck{settings: &parsed, nodes: &topology, places: &placed}
 	for line := range strings.Lines(string(text)) {
-		v.mistakes = append(v.mistakes, parseMistake(line))
+		c.mistakes = append(c.mistakes, parseMistake(line))
 	}
-	v.judgeNames(env)
-	return v, nil
+	c.checkNames(env)
+	return c, nil
 }
 
 // parseMistake takes a complaint of the library apart:
@@ -84,18 +84,18 @@ func parseMistake(line string) mistake {
 	return m
 }
 
-// judgeNames looks for names that the library does not know. One that is nearly a
+// checkNames looks for names that the library does not know. One that is nearly a
 // known one is a mistake. Others may belong to somebody else.
-func (v *verdict) judgeNames(env environ) {
+func (c *configCheck) checkNames(env environ) {
 	known := settingNames()
 	for _, name := range env.names(prefix) {
 		if near := nearestSetting(name, known); near == name {
 			continue
 		} else if near != "" {
-			v.mistakes = append(v.mistakes, mistake{name: name,
+			c.mistakes = append(c.mistakes, mistake{name: name,
 				text: name + ": no such variable; did you mean " + near + "?"})
 		} else {
-			v.strange = append(v.strange, name)
+			c.strange = append(c.strange, name)
 		}
 	}
 }

@@ -8,35 +8,35 @@ import (
 	"tieralloc/internal/config"
 )
 
-func judged(t *testing.T, env ...string) *verdict {
+func checked(t *testing.T, env ...string) *configCheck {
 	t.Helper()
-	v, err := judge(env)
+	got, err := checkConfig(env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v
+	return got
 }
 
-func TestJudgeGood(t *testing.T) {
-	v := judged(t, "TA_FAST_SOFT=1M", "TA_FAST_HARD=2M", "TA_RULES=size>=64M:cold",
+func TestCheckGood(t *testing.T) {
+	got := checked(t, "TA_FAST_SOFT=1M", "TA_FAST_HARD=2M", "TA_RULES=size>=64M:cold",
 		"TA_STATS_LIVE=1", "PATH=/bin", "TA_LIBRARY_PATH=x")
-	if len(v.mistakes) != 0 {
-		t.Errorf("%+v", v.mistakes)
+	if len(got.mistakes) != 0 {
+		t.Errorf("%+v", got.mistakes)
 	}
-	if v.settings.Tiers[config.TierFast].Soft != 1<<20 || v.settings.Rules.Count != 1 {
+	if got.settings.Tiers[config.TierFast].Soft != 1<<20 || got.settings.Rules.Count != 1 {
 		t.Error("the settings were not read")
 	}
-	if !slices.Equal(v.strange, []string{"TA_LIBRARY_PATH"}) {
-		t.Errorf("strange: %q", v.strange)
+	if !slices.Equal(got.strange, []string{"TA_LIBRARY_PATH"}) {
+		t.Errorf("strange: %q", got.strange)
 	}
-	if v = judged(t); len(v.mistakes) != 0 || v.settings.Rules.Count != 0 {
-		t.Errorf("the empty environment has %+v", v.mistakes)
+	if got = checked(t); len(got.mistakes) != 0 || got.settings.Rules.Count != 0 {
+		t.Errorf("the empty environment has %+v", got.mistakes)
 	}
 }
 
-// TestJudgeBad: one mistake each, which names the variable, the value and what is
+// TestCheckBad: one mistake each, which names the variable, the value and what is
 // accepted.
-func TestJudgeBad(t *testing.T) {
+func TestCheckBad(t *testing.T) {
 	for _, c := range []struct {
 		env   string
 		name  string
@@ -59,12 +59,12 @@ func TestJudgeBad(t *testing.T) {
 		{"TA_SLOW_BURST=1M", "TA_SLOW_BURST", []string{`"1M"`, "TA_SLOW_BW"}},
 		{"TA_FAST_SOTF=1M", "TA_FAST_SOTF", []string{"did you mean TA_FAST_SOFT?"}},
 	} {
-		v := judged(t, strings.Fields(c.env)...)
-		if len(v.mistakes) != 1 || v.mistakes[0].name != c.name {
-			t.Errorf("%s: %+v", c.env, v.mistakes)
+		got := checked(t, strings.Fields(c.env)...)
+		if len(got.mistakes) != 1 || got.mistakes[0].name != c.name {
+			t.Errorf("%s: %+v", c.env, got.mistakes)
 			continue
 		}
-		m := v.mistakes[0]
+		m := got.mistakes[0]
 		for _, w := range c.words {
 			if !strings.Contains(m.text, w) {
 				t.Errorf("%s: %q does not say %q", c.env, m.text, w)
@@ -75,8 +75,8 @@ func TestJudgeBad(t *testing.T) {
 			t.Errorf("%s: %q", c.env, m.text)
 		}
 	}
-	if v := judged(t, "TA_FAST_SOFT=x", "TA_SLOW_SOFT=y", "TA_RULES=a;b"); len(v.mistakes) != 4 {
-		t.Errorf("not each mistake is told: %+v", v.mistakes)
+	if got := checked(t, "TA_FAST_SOFT=x", "TA_SLOW_SOFT=y", "TA_RULES=a;b"); len(got.mistakes) != 4 {
+		t.Errorf("not each mistake is told: %+v", got.mistakes)
 	}
 }
 

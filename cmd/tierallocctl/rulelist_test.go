@@ -11,7 +11,7 @@ import (
 )
 
 func TestRuleWords(t *testing.T) {
-	v := judged(t, "TA_RULES=size>=64M,lib=libtorch*:prefer_fast; thread=io-?:COLD; size=4K-1M,program=redis*:pin_fast; size<100:warm")
+	v := checked(t, "TA_RULES=size>=64M,lib=libtorch*:prefer_fast; thread=io-?:COLD; size=4K-1M,program=redis*:pin_fast; size<100:warm")
 	want := []string{
 		"size from 64 MiB, library libtorch*: prefer_fast, to FAST",
 		"thread io-?: cold, to SLOW",
@@ -39,7 +39,7 @@ func TestHiddenBy(t *testing.T) {
 		"program=x:cold; thread=x:hot":                 -1,
 		"size<10:hot; size>10:cold; size=4-5:warm":     -2, // checked below
 	} {
-		v := judged(t, "TA_RULES="+rules)
+		v := checked(t, "TA_RULES="+rules)
 		last := v.settings.Rules.Count - 1
 		if want == -2 {
 			if got := hiddenBy(&v.settings.Rules, 2); got != 0 {
@@ -54,7 +54,7 @@ func TestHiddenBy(t *testing.T) {
 }
 
 func TestAudiences(t *testing.T) {
-	v := judged(t, "TA_RULES=thread=a:hot;program=p,thread=b:hot;thread=a,size>5:cold;program=p:warm")
+	v := checked(t, "TA_RULES=thread=a:hot;program=p,thread=b:hot;thread=a,size>5:cold;program=p:warm")
 	want := []audience{{"", ""}, {"", "a"}, {"", "b"}, {"p", ""}, {"p", "a"}, {"p", "b"}}
 	if got := audiences(&v.settings.Rules); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
@@ -83,7 +83,7 @@ func TestSlowSizes(t *testing.T) {
 		{"size=1000:hot;size=50000:cold", audience{}, "961 B to 1 KiB; 49153 B to 52 KiB"},
 		{"size>=1M:warm", audience{}, "983041 B to 1 MiB"},
 	} {
-		v := judged(t, "TA_RULES="+c.rules)
+		v := checked(t, "TA_RULES="+c.rules)
 		if got := strings.Join(slowSizes(v.settings, c.a), "; "); got != c.want {
 			t.Errorf("%s for %+v: %q, not %q", c.rules, c.a, got, c.want)
 		}
@@ -92,7 +92,7 @@ func TestSlowSizes(t *testing.T) {
 
 // TestSlowSizesLib: the hint of a size that is not slow does not depend on who calls.
 func TestSlowSizesLib(t *testing.T) {
-	v := judged(t, "TA_RULES=size>=4K,lib=liba:hot;size<=64K,lib=libb:cold;size>=1M:cold",
+	v := checked(t, "TA_RULES=size>=4K,lib=liba:hot;size<=64K,lib=libb:cold;size>=1M:cold",
 		"TA_DEFAULT_HINT=warm")
 	if got := strings.Join(slowSizes(v.settings, audience{}), "; "); got != "0 B to 4 MiB" {
 		t.Errorf("slow: %q", got)

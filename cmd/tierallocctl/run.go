@@ -75,12 +75,12 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	if o.noLive {
 		env = env.with("TA_STATS_LIVE", "0")
 	}
-	v, err := judge(env)
+	c, err := checkConfig(env)
 	if err != nil {
 		return &failure{statusRunFailed, err}
 	}
-	if len(v.mistakes) > 0 {
-		listMistakes(stderr, args[0], v.mistakes, flags)
+	if len(c.mistakes) > 0 {
+		listMistakes(stderr, args[0], c.mistakes, flags)
 		return &failure{statusConfig, nil}
 	}
 	library, err := findLibrary(o.library)
@@ -97,7 +97,7 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	if why := unfit(path); why != "" {
 		complain(stderr, fmt.Errorf("the library will not serve %s: %s", path, why))
 	}
-	left, err := newRemains(env)
+	left, err := newRunReport(env)
 	if err != nil {
 		return &failure{statusRunFailed, err}
 	}

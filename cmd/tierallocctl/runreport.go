@@ -13,18 +13,18 @@ import (
 	"tieralloc/stats/live"
 )
 
-// remains are the statistics that a command leaves behind.
-type remains struct {
+// A runReport finds the statistics that a command leaves behind.
+type runReport struct {
 	env     environ
 	pattern string // TA_STATS_FILE for the command
 	dir     string // a folder made for them, "" when the user wants them elsewhere
 	ownPage bool   // the live page is this program's doing, and goes with the command
 }
 
-// newRemains finds places for the statistics and the live page of a command that env is
+// newRunReport finds places for the statistics and the live page of a command that env is
 // for.
-func newRemains(env environ) (*remains, error) {
-	l := &remains{}
+func newRunReport(env environ) (*runReport, error) {
+	l := &runReport{}
 	pattern, ok := env.get("TA_STATS_FILE")
 	if !ok {
 		dir, err := os.MkdirTemp("", "tierallocctl.")
@@ -63,7 +63,7 @@ func escapeTemplate(path string) string { return strings.ReplaceAll(path, "%", "
 
 // close removes what was made for the occasion. Pages of other processes than the command's
 // stay, as all pages of those that were killed do.
-func (l *remains) close(end ending) {
+func (l *runReport) close(end ending) {
 	if l.dir != "" {
 		os.RemoveAll(l.dir)
 	}
@@ -74,7 +74,7 @@ func (l *remains) close(end ending) {
 
 // eachPage calls use for the live page of the command's process, if it left one. A file of
 // another user's in a folder that is open to all is none, whatever it says.
-func (l *remains) eachPage(end ending, use func(*live.Page) error) {
+func (l *runReport) eachPage(end ending, use func(*live.Page) error) {
 	for _, path := range pagePaths(l.env, strconv.Itoa(end.pid)) {
 		inFolder(path, func(file *live.Page) error {
 			if file.Pid() != end.pid || file.Owner() != os.Geteuid() ||
@@ -87,7 +87,7 @@ func (l *remains) eachPage(end ending, use func(*live.Page) error) {
 }
 
 // tell writes the summary, and keeps the statistics where they are wanted.
-func (l *remains) tell(w io.Writer, o runOptions, end ending) error {
+func (l *runReport) tell(w io.Writer, o runOptions, end ending) error {
 	text, r, path := l.find(end)
 	if r == nil {
 		p := l.lastPage(end)
@@ -124,7 +124,7 @@ func (l *remains) tell(w io.Writer, o runOptions, end ending) error {
 
 // find reads the statistics of the command's process. A process that has called exec
 // began anew; one from before the command was started is another with its number.
-func (l *remains) find(end ending) (text []byte, r *report, path string) {
+func (l *runReport) find(end ending) (text []byte, r *report, path string) {
 	for _, path := range expand(l.pattern, strconv.Itoa(end.pid)) {
 		text, r, err := readReportFile(path)
 		if err == nil && r.Pid == end.pid && r.StartUnixNs >= uint64(end.started.UnixNano()) {
@@ -135,7 +135,7 @@ func (l *remains) find(end ending) (text []byte, r *report, path string) {
 }
 
 // others counts reports beside the one at path, in a folder that holds nothing else.
-func (l *remains) others(path string) int {
+func (l *runReport) others(path string) int {
 	if l.dir == "" {
 		return 0
 	}
@@ -151,7 +151,7 @@ func (l *remains) others(path string) int {
 }
 
 // why guesses for what reason there are no statistics.
-func (l *remains) why(end ending) string {
+func (l *runReport) why(end ending) string {
 	if v, _ := l.env.get("TA_DISABLE"); v == "1" {
 		return "TA_DISABLE=1"
 	}
@@ -212,7 +212,7 @@ func canCreate(path string) error {
 }
 
 // lastPage is the command's live page with its last figures, nil if there are none.
-func (l *remains) lastPage(end ending) (last *page) {
+func (l *runReport) lastPage(end ending) (last *page) {
 	l.eachPage(end, func(file *live.Page) error {
 		p, err := snapshot(file)
 		if err == nil && p.report != nil {

@@ -48,7 +48,7 @@ func TestFind(t *testing.T) {
 	}
 	start := time.Unix(0, 1700000000123456789) // the fixture's
 	dir := t.TempDir()
-	l := &remains{pattern: dir + "/%p.%e"}
+	l := &runReport{pattern: dir + "/%p.%e"}
 	put := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -69,15 +69,15 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestNewRemains(t *testing.T) {
-	l, err := newRemains(environ{"TA_STATS_FILE=x.%p"})
+func TestNewRunReport(t *testing.T) {
+	l, err := newRunReport(environ{"TA_STATS_FILE=x.%p"})
 	dir, _ := os.Getwd()
 	if v, _ := l.env.get("TA_STATS_FILE"); err != nil || l.dir != "" || l.pattern != dir+"/x.%p" ||
 		v != l.pattern {
 		t.Errorf("%+v, %v", l, err)
 	}
 	l.close(ending{})
-	l, err = newRemains(nil)
+	l, err = newRunReport(nil)
 	if err != nil || !strings.HasPrefix(l.pattern, l.dir) {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -92,7 +92,7 @@ func TestNewRemains(t *testing.T) {
 		t.Error("the folder is still there")
 	}
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
-	if _, err := newRemains(nil); err == nil {
+	if _, err := newRunReport(nil); err == nil {
 		t.Error("no folder could be made, and nothing is said")
 	}
 }

@@ -51,15 +51,15 @@ func andWords(words []string) string {
 }
 
 // sameInPlan is sameMemory for what the library would do, with the variables that are in force.
-func sameInPlan(env environ, v *verdict) []string {
-	account := v.places.Accounts()
+func sameInPlan(env environ, c *configCheck) []string {
+	account := c.places.Accounts()
 	return sameMemory(account,
-		func(tier int) []int { return nodeList(v.places.Tier[tier].Nodes) },
+		func(tier int) []int { return nodeList(c.places.Tier[tier].Nodes) },
 		func(tier int) (list []string) {
 			for _, kind := range []string{"_SOFT", "_HARD"} {
 				name := prefix + tierNames[tier] + kind
 				value, set := env.get(name)
-				if set && !slices.ContainsFunc(v.mistakes,
+				if set && !slices.ContainsFunc(c.mistakes,
 					func(m mistake) bool { return m.name == name }) {
 					list = append(list, name+"="+printable(value))
 				}

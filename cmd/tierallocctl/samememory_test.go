@@ -32,7 +32,7 @@ func TestSameInPlan(t *testing.T) {
 		{all, "TA_SLOW_HARD=1G",
 			[]string{"FAST, NORMAL and SLOW are the same memory (node 0-1); TA_SLOW_HARD=1G holds for all"}},
 	} {
-		v := judged(t, strings.Fields(c.env)...)
+		v := checked(t, strings.Fields(c.env)...)
 		v.places = c.places
 		if got := sameInPlan(strings.Fields(c.env), v); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, not %q", c.env, got, c.want)
@@ -44,7 +44,7 @@ func TestSameInPlan(t *testing.T) {
 // named.
 func TestContradictingCap(t *testing.T) {
 	env := environ{"TA_FAST_HARD=8G", "TA_NORMAL_HARD=4G"}
-	v := judged(t, env...)
+	v := checked(t, env...)
 	v.places = twoKinds
 	v.mistakes = []mistake{{name: "TA_FAST_HARD"}}
 	if got := sameInPlan(env, v); len(got) != 1 ||
@@ -95,7 +95,7 @@ func TestOneMemorySettings(t *testing.T) {
 		{slowest, "TA_SLOW_HARD=32M", ""},
 	} {
 		env := environ(strings.Fields(c.env))
-		v := judged(t, env...)
+		v := checked(t, env...)
 		v.places = c.places
 		account := v.places.Accounts()
 		env.vector(func(envp uintptr) { v.settings.ShareCaps(envp, &account, 2) })

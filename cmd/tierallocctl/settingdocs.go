@@ -1,13 +1,13 @@
 package main
 
-// meaning tells a person what a variable is for.
-type meaning struct {
+// A settingDoc tells a person what a variable is for.
+type settingDoc struct {
 	placeholder string // stands for the value in help texts
 	text        string
 }
 
-// meanings has an entry for each variable of the library; a test holds it to that.
-var meanings = map[string]meaning{
+// settingDocs has an entry for each variable of the library; a test holds it to that.
+var settingDocs = map[string]settingDoc{
 	"TA_DISABLE":    {"0|1", "1: as if the library were absent"},
 	"TA_INTERPOSE":  {"0|1", "0: malloc and its like go to libc; ta_* still serves"},
 	"TA_STRICT":     {"0|1", "1: a bad value ends the program with status 78"},

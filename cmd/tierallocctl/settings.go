@@ -59,8 +59,8 @@ func addSettingFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	for _, s := range settings() {
-		m := meanings[s.name]
-		flags.String(s.flag(), "", "`"+m.placeholder+"`: "+m.text+" ("+s.name+")")
+		d := settingDocs[s.name]
+		flags.String(s.flag(), "", "`"+d.placeholder+"`: "+d.text+" ("+s.name+")")
 		if s.isSwitch() {
 			flags.Lookup(s.flag()).NoOptDefVal = "1"
 		}

@@ -6,18 +6,18 @@ import (
 	"testing"
 )
 
-// TestMeanings: each variable of the library is explained, and nothing else is.
-func TestMeanings(t *testing.T) {
+// TestSettingDocs: each variable of the library is explained, and nothing else is.
+func TestSettingDocs(t *testing.T) {
 	names := settingNames()
 	for _, name := range names {
-		if m := meanings[name]; m.text == "" || m.placeholder == "" {
+		if d := settingDocs[name]; d.text == "" || d.placeholder == "" {
 			t.Errorf("%s is not explained", name)
 		}
 		if !strings.HasPrefix(name, prefix) {
 			t.Errorf("%s does not begin with %s", name, prefix)
 		}
 	}
-	for name := range meanings {
+	for name := range settingDocs {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s is explained, and the library does not know it", name)
 		}

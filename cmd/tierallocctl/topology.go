@@ -24,26 +24,26 @@ func topologyCommand() *cobra.Command {
 		Long:  topologyHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v, err := judge(nil) // no settings: what the library does by itself
+			c, err := checkConfig(nil) // no settings: what the library does by itself
 			if err != nil {
 				return err
 			}
-			showTopology(cmd.OutOrStdout(), v)
+			showTopology(cmd.OutOrStdout(), c)
 			return nil
 		},
 	}
 }
 
-func showTopology(w io.Writer, v *verdict) {
-	fmt.Fprintln(w, nodeTable(v.nodes).Render())
-	section(w, "tiers", append(placeLines(nil, v), orderWords(v.nodes)...))
-	section(w, "limit on memory", memoryLimit(v.settings))
+func showTopology(w io.Writer, c *configCheck) {
+	fmt.Fprintln(w, nodeTable(c.nodes).Render())
+	section(w, "tiers", append(placeLines(nil, c), orderWords(c.nodes)...))
+	section(w, "limit on memory", memoryLimit(c.settings))
 	var lines []string
-	for _, p := range places(v.places) {
+	for _, p := range places(c.places) {
 		lines = append(lines, "export "+prefix+"NODE_"+p.tier+"="+nodeWords(p.nodes))
 	}
 	section(w, "the same by hand", lines)
-	section(w, "notes", topologyNotes(v.nodes))
+	section(w, "notes", topologyNotes(c.nodes))
 }
 
 // nodeTable has a row for each node.

@@ -9,7 +9,7 @@ import (
 )
 
 // cxlMachine has a node with CPUs, two without, and one that is closed to us.
-func cxlMachine() *verdict {
+func cxlMachine() *configCheck {
 	t := &numa.Topology{Online: 0b1111, Memory: 0b1111, CPUs: 0b1001, Running: 1, Allowed: 0b0111,
 		Tiered: 1}
 	t.Node[0] = numa.Node{MemTotal: 64 << 30, ReadLatency: 100, WriteLatency: 120,
@@ -19,7 +19,7 @@ func cxlMachine() *verdict {
 	m := &numa.Map{Nodes: 0b1111, Tier: [4]numa.Place{{Nodes: 1, Mode: numa.PreferredMany},
 		{Nodes: 1, Mode: numa.PreferredMany},
 		{Nodes: 0b110, Mode: numa.PreferredMany}}}
-	return &verdict{nodes: t, places: m}
+	return &configCheck{nodes: t, places: m}
 }
 
 func TestShowTopology(t *testing.T) {
@@ -65,7 +65,7 @@ func TestWhySimulated(t *testing.T) {
 		"told so": {"TA_USE_LIBNUMA=0", 3, 3}, "one node": {"", 1, 1}, "closed": {"", 3, 2},
 		"equal": {"", 3, 3}, "mbind": {"TA_NODE_SLOW=0", 3, 3},
 	} {
-		v := judged(t, c.env)
+		v := checked(t, c.env)
 		why := whySimulated(v.settings, &numa.Topology{Online: c.memory, Memory: c.memory,
 			Allowed: c.allowed})
 		if other := seen[why]; other != "" {

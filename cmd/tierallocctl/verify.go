@@ -44,12 +44,12 @@ func verifyCommand() *cobra.Command {
 func verify(cmd *cobra.Command, named string, args []string) error {
 	stderr := cmd.ErrOrStderr()
 	env, flags := applySettingFlags(cmd.Flags(), os.Environ())
-	v, err := judge(env)
+	c, err := checkConfig(env)
 	if err != nil {
 		return &failure{statusRunFailed, err}
 	}
-	if len(v.mistakes) > 0 {
-		listMistakes(stderr, args[0], v.mistakes, flags)
+	if len(c.mistakes) > 0 {
+		listMistakes(stderr, args[0], c.mistakes, flags)
 		return &failure{statusConfig, nil}
 	}
 	library, command := env.preloaded(), env
@@ -68,7 +68,7 @@ func verify(cmd *cobra.Command, named string, args []string) error {
 		return &failure{statusNotRunnable, fmt.Errorf("cannot trace %s: %w", path, err)}
 	}
 	served := tellImages(stderr, images)
-	section(stderr, "tiers on this machine", placeLines(env, v))
+	section(stderr, "tiers on this machine", placeLines(env, c))
 	if !served {
 		return &failure{statusFailed, nil}
 	}
