@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +21,11 @@ type image struct {
 	library string // that LD_PRELOAD is to name
 	environ environ
 	aux     map[uint64]uint64 // what the kernel has told it, by AT_ number
-	entry   []byte            // what the breakpoint replaces
+	exe     string            // where its own file is
+	debug   uint64            // of a loader started as a program: its r_debug; else 0
+	stop    uint64            // where the breakpoint is
+	code    []byte            // what the breakpoint replaces
+	unknown string            // why it cannot be looked into
 	unfit   string            // why the library does not serve it
 	objects []fileID          // that the loader had loaded when it handed over
 	later   []string          // those with malloc that were loaded after that
@@ -41,15 +44,37 @@ const (
 // newImage looks at what a process has turned into, before it runs.
 func newImage(pid int, library string) *image {
 	i := &image{pid: pid, library: library, aux: map[uint64]uint64{}}
-	i.path, _ = os.Readlink(i.proc("exe"))
-	text, _ := os.ReadFile(i.proc("environ"))
+	i.exe = i.proc("exe")
+	path, err := os.Readlink(i.exe)
+	i.path = path
+	text, environErr := os.ReadFile(i.proc("environ"))
 	i.environ = strings.FieldsFunc(string(text), func(c rune) bool { return c == 0 })
-	vector, _ := os.ReadFile(i.proc("auxv"))
+	vector, auxErr := os.ReadFile(i.proc("auxv"))
 	for ; len(vector) >= 16; vector = vector[16:] {
 		i.aux[binary.LittleEndian.Uint64(vector)] = binary.LittleEndian.Uint64(vector[8:])
 	}
+	if err = errors.Join(err, environErr, auxErr); err != nil {
+		i.path, i.unknown = i.firstArgument(), whyHidden(err)
+	}
 	return i
 }
+
+// firstArgument is the name that the process was started by: the kernel shows it of any process.
+func (i *image) firstArgument() string {
+	text, _ := os.ReadFile(i.proc("cmdline"))
+	name, _, _ := bytes.Cut(text, []byte{0})
+	return string(name)
+}
+
+// whyHidden says why the kernel does not show a process.
+func whyHidden(err error) string {
+	if errors.Is(err, os.ErrPermission) {
+		return "its file cannot be read, so the kernel does not show what is loaded"
+	}
+	return unseen(err)
+}
+
+func unseen(err error) string { return "it cannot be looked into: " + err.Error() }
 
 // proc names a file of the process in /proc.
 func (i *image) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", i.pid, name) }
@@ -57,47 +82,63 @@ func (i *image) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", i.p
 // arm places a breakpoint where the loader hands over to the program, and says whether it did: not
 // in a program that the library cannot get into.
 func (i *image) arm() bool {
-	if i.unfit = unreachable(i.proc("exe")); i.unfit != "" {
+	if i.unknown != "" {
+		return false
+	}
+	if i.unfit = unreachable(i.exe); i.unfit != "" {
 		return false
 	}
 	if i.aux[atSecure] != 0 {
 		i.unfit = "it runs with more rights than its caller: the loader ignores LD_PRELOAD"
 		return false
 	}
+	stop := i.aux[atEntry]
+	if state, debug := loaderSymbols(i.exe, stop); state != 0 {
+		stop, i.debug = state, debug
+	}
+	return i.breakAt(stop)
+}
+
+// breakAt places the breakpoint, and says whether it did.
+func (i *image) breakAt(stop uint64) bool {
 	const trap = 0xcc // int3
-	entry := uintptr(i.aux[atEntry])
-	i.entry = make([]byte, 1)
-	_, err := unix.PtracePeekText(i.pid, entry, i.entry)
+	i.stop, i.code = stop, make([]byte, 1)
+	_, err := unix.PtracePeekText(i.pid, uintptr(stop), i.code)
 	if err == nil {
-		_, err = unix.PtracePokeText(i.pid, entry, []byte{trap})
+		_, err = unix.PtracePokeText(i.pid, uintptr(stop), []byte{trap})
 	}
 	if err != nil {
-		i.unfit = "it cannot be looked into: " + err.Error()
+		i.unknown = unseen(err)
 		return false
 	}
 	i.unfit = "it ended before the loader had handed over to it"
 	return true
 }
 
-// arrived says whether the process has come to the breakpoint, and if so, takes it away and looks
-// at what is loaded.
+// arrived says whether a process has come to the breakpoint, and if so, takes it away.
 func (i *image) arrived(pid int) bool {
 	var r unix.PtraceRegs
-	entry := i.aux[atEntry]
-	if unix.PtraceGetRegs(pid, &r) != nil || r.PC() != entry+1 {
+	if unix.PtraceGetRegs(pid, &r) != nil || r.PC() != i.stop+1 {
 		return false
 	}
-	r.SetPC(entry)
-	if _, err := unix.PtracePokeText(pid, uintptr(entry), i.entry); err != nil {
+	r.SetPC(i.stop)
+	if _, err := unix.PtracePokeText(pid, uintptr(i.stop), i.code); err != nil {
 		return false
 	}
-	if unix.PtraceSetRegs(pid, &r) != nil {
+	return unix.PtraceSetRegs(pid, &r) == nil
+}
+
+// advance looks at what is loaded, in a process that has arrived, and says whether there is another
+// breakpoint ahead of it.
+func (i *image) advance(pid int) (armed bool) {
+	if pid != i.pid { // a process that it forked on the way
 		return false
 	}
-	if pid == i.pid { // not a process that it forked on the way
-		i.judge()
+	if i.debug != 0 && i.exe == i.proc("exe") {
+		return i.armLoaded()
 	}
-	return true
+	i.judge()
+	return false
 }
 
 // judge finds the object whose malloc the program uses: the first that has one, in the loader's
@@ -105,7 +146,7 @@ func (i *image) arrived(pid int) bool {
 func (i *image) judge() {
 	names, err := i.loaded()
 	if err != nil {
-		i.unfit = "it cannot be looked into: " + err.Error()
+		i.unknown = unseen(err)
 		return
 	}
 	var all []object
@@ -157,7 +198,7 @@ func (i *image) whyNotLoaded() string {
 func (i *image) file(name string) string {
 	switch {
 	case name == "":
-		return i.proc("exe")
+		return i.exe
 	case filepath.IsAbs(name):
 		return i.proc("root") + name
 	}
@@ -166,7 +207,7 @@ func (i *image) file(name string) string {
 
 // ends looks once more, when the process is about to end.
 func (i *image) ends() {
-	if i.unfit != "" {
+	if !i.served() {
 		return
 	}
 	text, _ := os.ReadFile(i.proc("maps"))
@@ -189,10 +230,13 @@ func (i *image) ends() {
 	}
 }
 
-func (i *image) served() bool { return i.unfit == "" }
+func (i *image) served() bool { return i.unknown == "" && i.unfit == "" }
 
 // allocator says who serves the program.
 func (i *image) allocator() string {
+	if i.unknown != "" {
+		return "not known: " + i.unknown
+	}
 	if i.unfit != "" {
 		return "another: " + i.unfit
 	}
@@ -206,24 +250,35 @@ func (i *image) allocator() string {
 // loaded names what the loader has loaded, in the order in which it looks for symbols. It reads the
 // loader's list, as debuggers do.
 func (i *image) loaded() (names []string, err error) {
-	memory, err := os.Open(i.proc("mem"))
+	m, err := i.memory()
 	if err != nil {
 		return nil, err
 	}
-	defer memory.Close()
-	defer func() {
-		if err == nil && len(names) == 0 {
-			err = errors.New("the loader's list is empty")
+	defer m.Close()
+	debug := i.debug
+	if debug == 0 {
+		debug = i.debugOfProgram(m)
+	}
+	var object linkMap
+	for at := m.firstObject(debug); at != 0 && len(names) < 1<<14; at = object.Next {
+		m.read(at, &object)
+		if m.err != nil {
+			return names, m.err
 		}
-	}()
-	read := func(at uint64, data any) {
-		if err == nil {
-			err = binary.Read(io.NewSectionReader(memory, int64(at), 1<<20), binary.LittleEndian,
-				data)
+		if name, ok := stringAt(m, object.Name); ok {
+			names = append(names, name)
 		}
 	}
+	if m.err == nil && len(names) == 0 {
+		return nil, errors.New("the loader's list is empty")
+	}
+	return names, m.err
+}
+
+// debugOfProgram is the address of the loader's r_debug, as the program's dynamic section has it.
+func (i *image) debugOfProgram(m *processMemory) (debug uint64) {
 	headers := make([]elf.Prog64, i.aux[atPhnum]&0xffff)
-	read(i.aux[atPhdr], headers)
+	m.read(i.aux[atPhdr], headers)
 	var bias, dynamic, size uint64
 	for _, h := range headers {
 		switch elf.ProgType(h.Type) {
@@ -234,27 +289,11 @@ func (i *image) loaded() (names []string, err error) {
 		}
 	}
 	entries := make([]elf.Dyn64, min(size, 1<<16)/16)
-	read(bias+dynamic, entries)
-	var debug struct{ Version, Map uint64 }
+	m.read(bias+dynamic, entries)
 	for _, d := range entries {
 		if elf.DynTag(d.Tag) == elf.DT_DEBUG {
-			read(d.Val, &debug)
+			debug = d.Val
 		}
 	}
-	var object struct{ Addr, Name, Dynamic, Next uint64 }
-	for at := debug.Map; at != 0 && err == nil && len(names) < 1<<14; at = object.Next {
-		read(at, &object)
-		if name, ok := stringAt(memory, object.Name); ok && err == nil {
-			names = append(names, name)
-		}
-	}
-	return names, err
-}
-
-// stringAt is the C string at an address of a process.
-func stringAt(memory io.ReaderAt, at uint64) (string, bool) {
-	buffer := make([]byte, unix.PathMax)
-	n, _ := memory.ReadAt(buffer, int64(at))
-	name, _, ok := bytes.Cut(buffer[:n], []byte{0})
-	return string(name), ok
+	return debug
 }

@@ -54,10 +54,26 @@ func trace(path string, args []string, env environ, library string) ([]*image, e
 		go passOn(p, signals)
 	}
 	t := &tracer{command: pid, library: library, tracees: map[int]*tracee{}}
-	if err = seize(pid); err == nil {
+	err = seize(pid)
+	if errors.Is(err, unix.EPERM) {
+		return []*image{newImage(pid, library)}, goOn(pid)
+	}
+	if err == nil {
 		err = t.follow()
 	}
 	return t.images, err
+}
+
+// goOn lets a process that may not be seized run to its end.
+func goOn(pid int) error {
+	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
+		return os.NewSyscallError("kill", err)
+	}
+	for {
+		if _, err := unix.Wait4(pid, nil, 0, nil); !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("wait4", err)
+		}
+	}
 }
 
 // seize begins anew to trace a process that has stopped at its exec. What is seized, and what it
@@ -135,7 +151,8 @@ func (t *tracer) stop(pid int, status unix.WaitStatus) {
 	case !of.stopped:
 		of.stopped = true
 		resume(pid, 0)
-	case eventOf(status) == unix.PTRACE_EVENT_STOP && status.StopSignal() != unix.SIGTRAP: // it stays stopped
+	case eventOf(status) == unix.PTRACE_EVENT_STOP && status.StopSignal() != unix.SIGTRAP:
+		// it stays stopped
 		_, _, _ = unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_LISTEN, uintptr(pid), 0, 0, 0, 0)
 	default:
 		resume(pid, t.event(pid, of, status))
@@ -162,7 +179,7 @@ func (t *tracer) event(pid int, of *tracee, status unix.WaitStatus) (signal int)
 	case cause == unix.PTRACE_EVENT_STOP:
 		return 0
 	case status.StopSignal() == unix.SIGTRAP && of.armed && of.image.arrived(pid):
-		of.armed = false
+		of.armed = of.image.advance(pid)
 		return 0
 	}
 	return int(status.StopSignal())

@@ -16,6 +16,9 @@ func verify(t *testing.T, env []string, args ...string) testlib.Result {
 	return ctl(t, env, append([]string{"verify", "--library", testlib.Lib(t)}, args...)...)
 }
 
+// loader starts the program that is its argument.
+const loader = "/lib64/ld-linux-x86-64.so.2"
+
 // TestVerify: which programs the library serves, and why it does not serve the others.
 func TestVerify(t *testing.T) {
 	nothing := testlib.CC(t, "nothing.c")
@@ -40,6 +43,13 @@ func TestVerify(t *testing.T) {
 		{1, []string{"sh", "-c", nothing + "; " + static},
 			[]string{"does not serve 1 of 3 programs\n", nothing + " 1 tieralloc\n"}},
 		{1, []string{own}, []string{"a malloc of its own"}},
+		{0, []string{loader, nothing}, []string{"serves all programs, 1\n",
+			nothing + " 1 tieralloc\n"}},
+		{1, []string{loader, own}, []string{own + " 1 another: it has a malloc of its own"}},
+		{1, []string{loader, "--verify", nothing},
+			[]string{nothing + " 1 another: it ended before"}},
+		{1, []string{"env", "-u", "LD_PRELOAD", loader, nothing},
+			[]string{"1 of 2 programs", "LD_PRELOAD is not in its environment"}},
 		{1, []string{"env", "-u", "LD_PRELOAD", nothing},
 			[]string{"1 of 2 programs", "LD_PRELOAD is not in its environment"}},
 		{1, []string{"env", "LD_PRELOAD=libm.so.6", nothing},
@@ -128,6 +138,7 @@ func TestVerifyRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := testlib.CC(t, "nothing.c")
+	hidden := place("hidden", program, 0o711)
 	plain, raised := place("plain", program, 0o755), place("raised", program, 0o755|os.ModeSetuid)
 	library, secret := place("libtieralloc.so", testlib.Lib(t), 0o755),
 		place("libtieralloc.so.secret", testlib.Lib(t), 0o700)
@@ -147,12 +158,16 @@ func TestVerifyRights(t *testing.T) {
 		{append(nobody, ctl, "verify", "--library", library, raised), 1, "it is set-user-ID"},
 		{append([]string{ctl, "verify", "--library", secret}, append(nobody, plain)...), 1,
 			"the loader has ignored " + secret},
+		{append(nobody, ctl, "verify", "--library", library, hidden), 1,
+			hidden + " 1 not known: its file cannot be read"},
+		{append(nobody, ctl, "verify", "--library", library, "sh", "-c", hidden+"; exec "+plain), 1,
+			hidden + " 1 not known: its file cannot be read"},
 	} {
 		r := testlib.Run(t, testlib.Cmd{Args: c.args, Env: quiet()})
 		if r.Status != c.status {
 			t.Errorf("%q: %+v", c.args, r)
 		}
-		says(t, r.Stderr, c.word)
+		says(t, squeeze(r.Stderr), c.word)
 	}
 }
 

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// loaderSymbols are two addresses in a loader that was started as a program, with another program as
+// its argument: the function that it calls when it has mapped that one, and its r_debug. entry is
+// where the process begins. They are 0 where the program at path is no such loader.
+func loaderSymbols(path string, entry uint64) (state, debug uint64) {
+	file, err := elf.Open(path)
+	if err != nil {
+		return 0, 0
+	}
+	defer file.Close()
+	if !isLoader(file) {
+		return 0, 0
+	}
+	symbols, _ := file.DynamicSymbols()
+	for _, s := range symbols {
+		switch s.Name {
+		case "_dl_debug_state":
+			state = entry - file.Entry + s.Value
+		case "_r_debug":
+			debug = entry - file.Entry + s.Value
+		}
+	}
+	return state, debug
+}
+
+// armLoaded moves the breakpoint on to the entry of the program that the loader has mapped. Before it
+// has, the breakpoint goes to where the loader's function returns to, and back from there.
+func (i *image) armLoaded() bool {
+	state, _ := loaderSymbols(i.exe, i.aux[atEntry])
+	if i.stop != state {
+		return i.breakAt(state)
+	}
+	entry, err := i.findLoaded()
+	if err == nil && entry == 0 {
+		entry, err = i.returnAddress()
+	}
+	if err != nil {
+		i.unknown = unseen(err)
+		return false
+	}
+	return i.breakAt(entry)
+}
+
+// returnAddress is where the function returns to that the process is about to begin.
+func (i *image) returnAddress() (uint64, error) {
+	var r unix.PtraceRegs
+	if err := unix.PtraceGetRegs(i.pid, &r); err != nil {
+		return 0, err
+	}
+	var at [8]byte
+	_, err := unix.PtracePeekData(i.pid, uintptr(r.Rsp), at[:])
+	return binary.LittleEndian.Uint64(at[:]), err
+}
+
+// findLoaded makes the program that the loader has mapped the image's own. It is the first in the
+// loader's list, where it has no name: the file is that of the mapping with its dynamic section.
+// entry is 0 if none is mapped yet.
+func (i *image) findLoaded() (entry uint64, err error) {
+	memory, err := i.memory()
+	if err != nil {
+		return 0, err
+	}
+	defer memory.Close()
+	first := memory.firstObject(i.debug)
+	if first == 0 {
+		return 0, memory.err
+	}
+	var program linkMap
+	memory.read(first, &program)
+	if memory.err != nil {
+		return 0, memory.err
+	}
+	maps, err := procFile(i.pid, "maps")
+	if err != nil {
+		return 0, err
+	}
+	m := containing(parseMaps(maps), program.Dynamic)
+	if m == nil || m.path == "" {
+		return 0, fmt.Errorf("no file is mapped at %#x", program.Dynamic)
+	}
+	i.path, i.exe = m.path, i.file(m.path)
+	file, err := elf.Open(i.exe)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	return program.Addr + file.Entry, nil
+}
