@@ -5,3 +5,6 @@ package version
 
 // Number is the version, by the rules of semver.org.
 const Number = "1.0.0"
+
+// Date is when this version was last changed; manual pages bear it.
+const Date = "2026-11-23"

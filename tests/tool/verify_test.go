@@ -47,7 +47,7 @@ func TestVerify(t *testing.T) {
 			nothing + " 1 tieralloc\n"}},
 		{1, []string{loader, own}, []string{own + " 1 another: it has a malloc of its own"}},
 		{1, []string{loader, "--verify", nothing},
-			[]string{nothing + " 1 another: it ended before"}},
+			[]string{" 1 another: it ended before the loader"}},
 		{1, []string{"env", "-u", "LD_PRELOAD", loader, nothing},
 			[]string{"1 of 2 programs", "LD_PRELOAD is not in its environment"}},
 		{1, []string{"env", "-u", "LD_PRELOAD", nothing},
