@@ -153,7 +153,7 @@ func ta_go_cuda_log(event, a, b uintptr) { stats.Put1(config.LogWarn, stats.Even
 
 //export ta_go_cuda_figures
 func ta_go_cuda_figures(token, device, to uintptr) uint {
-	if cudahook.FiguresOf(token, uint64(device), (*cudahook.Figures)(raw.Ptr(to))) {
+	if cudahook.FiguresOf(token, uint64(device), (*stats.PublicDevice)(raw.Ptr(to))) {
 		return 1
 	}
 	return 0

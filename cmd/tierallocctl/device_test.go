@@ -49,7 +49,7 @@ func TestDescribeDevices(t *testing.T) {
 func TestDeviceFigures(t *testing.T) {
 	d := goodReport(t).Devices[0]
 	seen := map[string]string{none: "", "8.0 GiB": ""}
-	d.Fragmentation = 0.5
+	d.FragmentationRatio = 0.5
 	for _, f := range deviceFigures {
 		words := f.of(d)
 		if other := seen[words]; other != "" {

@@ -159,7 +159,7 @@ func TestNVMLFails(t *testing.T) {
 // pageWith is a live page of a process on a device.
 func pageWith(t *testing.T, pid int, uuid, pci string) *page {
 	p := process(t, pid, 1, live.Running)
-	p.report.Devices[0].UUID, p.report.Devices[0].PCI = uuid, pci
+	p.report.Devices[0].Uuid, p.report.Devices[0].Pci = uuid, pci
 	return p
 }
 

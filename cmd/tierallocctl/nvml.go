@@ -104,12 +104,12 @@ func matchPages(gpus []gpu, pages []*page) (rest []gpuProcess) {
 // own, and the GPU's place.
 func gpuOf(gpus []gpu, d *device) *gpu {
 	for i := range gpus {
-		if d.UUID != "" && strings.TrimPrefix(gpus[i].UUID, "GPU-") == d.UUID {
+		if d.Uuid != "" && strings.TrimPrefix(gpus[i].UUID, "GPU-") == d.Uuid {
 			return &gpus[i]
 		}
 	}
 	for i := range gpus {
-		if d.PCI != "" && gpus[i].PCI == d.PCI {
+		if d.Pci != "" && gpus[i].PCI == d.Pci {
 			return &gpus[i]
 		}
 	}

@@ -171,7 +171,7 @@ func TestDescribe(t *testing.T) {
 	}
 	out.Reset()
 	r := goodReport(t)
-	r.NodesSampled = true
+	r.BytesPerNodeSampled = true
 	describe(&out, r)
 	if !strings.Contains(squeeze(out.String()), "on node 3 ~0 B ~0 B ~1.5 MiB") {
 		t.Error("figures that are scaled are shown as if they were counted")

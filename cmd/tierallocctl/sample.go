@@ -82,7 +82,7 @@ func (a *activity) measure(before, now *report) {
 		r := &a.tiers[i]
 		r.allocs = per(b.AllocCalls, n.AllocCalls)
 		r.bytes = per(b.BytesTotalAlloc, n.BytesTotalAlloc)
-		r.wait = per(b.WaitNs, n.WaitNs)
+		r.wait = per(b.SimulatedWaitNs, n.SimulatedWaitNs)
 		r.moved = per(b.Migrations.MovedPages, n.Migrations.MovedPages)
 		a.rates.wait += r.wait
 		a.rates.moved += r.moved
@@ -92,8 +92,8 @@ func (a *activity) measure(before, now *report) {
 			if b.Ordinal == n.Ordinal {
 				a.devices[i] = rates{allocs: per(b.AllocCalls, n.AllocCalls),
 					bytes: per(b.Tiers.Fast.BytesTotalAlloc, n.Tiers.Fast.BytesTotalAlloc),
-					wait: per(b.Tiers.Fast.WaitNs+b.Tiers.Slow.WaitNs,
-						n.Tiers.Fast.WaitNs+n.Tiers.Slow.WaitNs)}
+					wait: per(b.Tiers.Fast.SimulatedWaitNs+b.Tiers.Slow.SimulatedWaitNs,
+						n.Tiers.Fast.SimulatedWaitNs+n.Tiers.Slow.SimulatedWaitNs)}
 				a.rates.wait += a.devices[i].wait
 			}
 		}

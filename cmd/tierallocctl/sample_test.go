@@ -22,13 +22,13 @@ func TestCompareSamples(t *testing.T) {
 	n.Heap.BytesTotalAlloc = b.Heap.BytesTotalAlloc + 1<<20
 	n.Tiers.Fast.AllocCalls = b.Tiers.Fast.AllocCalls + 300
 	n.Tiers.Normal.AllocCalls = b.Tiers.Normal.AllocCalls - 1 // a span has moved away
-	n.Tiers.Slow.WaitNs = b.Tiers.Slow.WaitNs + 1e9
+	n.Tiers.Slow.SimulatedWaitNs = b.Tiers.Slow.SimulatedWaitNs + 1e9
 	n.Tiers.Fast.Migrations.MovedPages = b.Tiers.Fast.Migrations.MovedPages + 8
 
 	was, is := b.Devices[0], n.Devices[0]
 	is.AllocCalls = was.AllocCalls + 40
 	is.Tiers.Fast.BytesTotalAlloc = was.Tiers.Fast.BytesTotalAlloc + 6<<20
-	is.Tiers.Slow.WaitNs = was.Tiers.Slow.WaitNs + 2e9
+	is.Tiers.Slow.SimulatedWaitNs = was.Tiers.Slow.SimulatedWaitNs + 2e9
 	n.Devices = append([]*device{{Ordinal: 5, Tiers: is.Tiers}}, is) // one more came to be used
 
 	list := compareSamples(sample{pages: []*page{before}}, sample{pages: []*page{now}})

@@ -80,7 +80,7 @@ func summarize(w io.Writer, r *report) {
 			limit(tier.CapacitySoft), limit(tier.CapacityHard), count(tier.AllocCalls),
 			count(tier.FreeCalls),
 			count(tier.CapacityViolations), count(tier.Rerouted + tier.RoutedSlow),
-			duration(tier.WaitNs),
+			duration(tier.SimulatedWaitNs),
 			count(tier.Migrations.MovedPages), count(tier.Migrations.FailedPages)})
 	}
 	fmt.Fprintf(w, "%s (process %d): heap peak %s, live %s in %s; tiers %s\n",
@@ -123,37 +123,6 @@ type figure struct {
 	of   func(t *tier) string
 }
 
-var figures = []figure{
-	{"current", func(t *tier) string { return size(t.BytesCurrent) }},
-	{"peak", func(t *tier) string { return size(t.BytesPeak) }},
-	{"soft cap", func(t *tier) string { return limit(t.CapacitySoft) }},
-	{"hard cap", func(t *tier) string { return limit(t.CapacityHard) }},
-	{"blocks allocated", func(t *tier) string { return count(t.AllocCalls) }},
-	{"blocks freed", func(t *tier) string { return count(t.FreeCalls) }},
-	{"bytes allocated", func(t *tier) string { return size(t.BytesTotalAlloc) }},
-	{"blocks entered", func(t *tier) string { return count(t.BlocksEntered) }},
-	{"blocks left", func(t *tier) string { return count(t.BlocksLeft) }},
-	{"bytes entered", func(t *tier) string { return size(t.BytesEntered) }},
-	{"bytes left", func(t *tier) string { return size(t.BytesLeft) }},
-	{"taken over soft cap", func(t *tier) string { return count(t.SoftExceeded) }},
-	{"rerouted at soft cap", func(t *tier) string { return count(t.Rerouted) }},
-	{"met hard cap", func(t *tier) string { return count(t.CapacityViolations) }},
-	{"routed slow at hard cap", func(t *tier) string { return count(t.RoutedSlow) }},
-	{"refused", func(t *tier) string { return count(t.Refused) }},
-	{"throttled to", func(t *tier) string { return throttleWords(t) }},
-	{"wait charged", func(t *tier) string { return duration(t.WaitNs) }},
-	{"sleeps", func(t *tier) string { return count(t.ThrottleSleeps) }},
-	{"overslept", func(t *tier) string { return duration(t.ThrottleOvershoot) }},
-	{"moves out attempted", func(t *tier) string { return count(t.Migrations.Attempted) }},
-	{"pages moved", func(t *tier) string { return count(t.Migrations.MovedPages) }},
-	{"pages not moved", func(t *tier) string { return count(t.Migrations.FailedPages) }},
-	{"moved in by the kernel", func(t *tier) string { return size(t.KernelMovedIn) }},
-	{"moved out by the kernel", func(t *tier) string { return size(t.KernelMovedOut) }},
-	{"huge pages", func(t *tier) string { return t.HugePages }},
-	{"mappings without them", func(t *tier) string { return count(t.HugeFallbacks) }},
-	{"nodes", func(t *tier) string { return nodeWords(t.Nodes) }},
-}
-
 func tierTable(r *report) table.Writer {
 	t := newTable("tier", tierNames[0], tierNames[1], tierNames[2])
 	alignRight(t, 2, 3, 4)
@@ -168,7 +137,7 @@ func tierTable(r *report) table.Writer {
 		key := strconv.Itoa(node)
 		row := table.Row{"on node " + key}
 		for _, tier := range r.tiers() {
-			row = append(row, estimate(tier.BytesPerNode[key], r.NodesSampled))
+			row = append(row, estimate(tier.BytesPerNode[key], r.BytesPerNodeSampled))
 		}
 		t.AppendRow(row)
 	}

@@ -210,7 +210,7 @@ func write(w io.Writer) {
 	emit(w, "ta_flags", reflect.TypeOf((*process.Flags)(nil)).Elem(), true)
 	emit(w, "ta_boot_args", reflect.TypeOf((*process.BootArgs)(nil)).Elem(), true)
 	emit(w, "ta_cuda_request", reflect.TypeOf((*cudahook.Request)(nil)).Elem(), true)
-	emit(w, "ta_cuda_figures", reflect.TypeOf((*cudahook.Figures)(nil)).Elem(), true)
+	emit(w, "ta_cuda_figures", reflect.TypeOf((*stats.PublicDevice)(nil)).Elem(), true)
 	emit(w, "ta_share_call", reflect.TypeOf((*share.Call)(nil)).Elem(), true)
 	emit(w, "ta_share_info", reflect.TypeOf((*share.Info)(nil)).Elem(), true)
 	emit(w, "ta_share_chunking", reflect.TypeOf((*share.Chunking)(nil)).Elem(), true)

@@ -344,22 +344,8 @@ func Stats(token, out, size uintptr) (errno uintptr) {
 	if r == nil {
 		return uintptr(syscall.ENOMEM)
 	}
-	h := &r.Heap
-	s := publicStats{
-		size: unsafe.Sizeof(publicStats{}), version: stats.Version,
-		mapped: h.BytesMapped, committed: h.BytesCommitted, live: h.BytesLive,
-		peak: h.BytesPeak, cached: h.BytesCached,
-		allocated: h.BytesTotalAlloc, freed: h.BytesTotalFreed,
-		blocksLive: h.BlocksLive, blocksAllocated: h.BlocksTotalAlloc,
-		blocksFreed: h.BlocksTotalFreed,
-		hugeBlocks:  h.HugeBlocksLive, hugeBytes: h.HugeBytesLive, freeSpans: h.SpansFree,
-		crossThreadFrees: h.CrossThreadFrees, failed: r.CallsFailed,
-	}
-	for i := range s.tiers {
-		t := &r.Tiers[i]
-		s.tiers[i] = publicTier{t.BlocksEntered, t.BlocksLeft, t.BytesEntered, t.BytesLeft,
-			t.BytesCurrent, t.BytesPeak, t.SimulatedWaitNs}
-	}
+	s := stats.Public{Size: uint64(unsafe.Sizeof(stats.Public{})), Version: stats.Version}
+	s.From(r)
 	from := uintptr(unsafe.Pointer(&s))
 	for i := uintptr(0); i+8 <= size && i < unsafe.Sizeof(s); i += 8 {
 		raw.Store(out+i, raw.Load(from+i))
@@ -367,18 +353,3 @@ func Stats(token, out, size uintptr) (errno uintptr) {
 	dropReport(r)
 	return 0
 }
-
-// publicStats is ta_stats.
-type publicStats struct {
-	size                                     uintptr
-	version                                  uint64
-	mapped, committed, live, peak, cached    uint64
-	allocated, freed                         uint64
-	blocksLive, blocksAllocated, blocksFreed uint64
-	hugeBlocks, hugeBytes, freeSpans         uint64
-	crossThreadFrees, failed                 uint64
-	tiers                                    [stats.TierCount]publicTier
-}
-
-// publicTier is ta_tier_stats.
-type publicTier struct{ blocksIn, blocksOut, bytesIn, bytesOut, current, peak, waitNs uint64 }

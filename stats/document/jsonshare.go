@@ -19,16 +19,14 @@ func (w *writer) managers(r *stats.Report) {
 		if i == 0 || r.Shares[(i-1)&(stats.ShareMax-1)].Manager != s.Manager {
 			w.item()
 			w.open('{')
-			w.named("name", &s.ManagerName)
-			w.count("device", s.Device)
-			w.word("mode", modeNames[s.Mode&1])
-			w.count("bytes_total", s.BytesTotal)
-			w.count("instance_count", s.Instances)
+			w.manager(s)
 			w.key("instances")
 			w.open('[')
 		}
 		w.item()
+		w.open('{')
 		w.share(s)
+		w.close('}')
 		if i+1 == r.ShareCount || i+1 == stats.ShareMax ||
 			r.Shares[(i+1)&(stats.ShareMax-1)].Manager != s.Manager {
 			w.close(']')
@@ -36,24 +34,6 @@ func (w *writer) managers(r *stats.Report) {
 		}
 	}
 	w.close(']')
-}
-
-func (w *writer) share(s *stats.Share) {
-	w.open('{')
-	w.count("id", s.Id)
-	w.named("name", &s.Name)
-	w.named("group", &s.Group)
-	w.word("pool", poolNames[s.Manual&1])
-	w.key("proportion")
-	w.fraction(s.Proportion, 1_000_000)
-	w.count("bytes_cap", s.BytesCap)
-	w.count("bytes_live", s.BytesLive)
-	w.count("bytes_peak", s.BytesPeak)
-	w.count("alloc_calls", s.AllocCalls)
-	w.count("free_calls", s.FreeCalls)
-	w.count("refused", s.Refused)
-	w.count("evictions", s.Evictions)
-	w.close('}')
 }
 
 // named writes a name that ends at its first zero.

@@ -7,41 +7,14 @@ func (w *writer) tiers(r *stats.Report) {
 	w.open('{')
 	for i := uint(0); i < stats.TierCount; i++ {
 		w.key(tierNames[i&3])
+		w.open('{')
 		w.tier(r, i)
+		w.close('}')
 	}
 	w.close('}')
 }
 
-func (w *writer) tier(r *stats.Report, tier uint) {
-	t := &r.Tiers[tier&3]
-	w.open('{')
-	w.count("alloc_calls", t.AllocCalls)
-	w.count("free_calls", t.FreeCalls)
-	w.count("bytes_current", t.BytesCurrent)
-	w.count("bytes_peak", t.BytesPeak)
-	w.count("bytes_total_alloc", t.BytesTotalAlloc)
-	w.count("bytes_total_freed", t.BytesTotalFreed)
-	w.count("blocks_entered", t.BlocksEntered)
-	w.count("blocks_left", t.BlocksLeft)
-	w.count("bytes_entered", t.BytesEntered)
-	w.count("bytes_left", t.BytesLeft)
-	w.count("simulated_wait_ns", t.SimulatedWaitNs)
-	w.count("capacity_soft", t.CapacitySoft)
-	w.count("capacity_hard", t.CapacityHard)
-	w.count("kernel_moved_in", t.KernelMovedIn)
-	w.count("kernel_moved_out", t.KernelMovedOut)
-	w.count("capacity_violations", t.CapacityViolations)
-	w.count("soft_exceeded", t.SoftExceeded)
-	w.count("rerouted", t.Rerouted)
-	w.count("routed_slow", t.RoutedSlow)
-	w.count("refused", t.Refused)
-	w.count("throttle_sleeps", t.ThrottleSleeps)
-	w.count("throttle_overshoot_ns", t.ThrottleOvershootNs)
-	w.count("throttle_bw", t.ThrottleBW)
-	w.count("throttle_burst", t.ThrottleBurst)
-	w.count("throttle_lat_ns", t.ThrottleLatNs)
-	w.word("hugepages", hugeNames[t.HugePagesWanted&7])
-	w.count("hugepage_fallbacks", t.HugeFallbacks)
+func (w *writer) tierNodes(t *stats.Tier) {
 	w.key("nodes")
 	w.open('[')
 	for i := uint64(0); i < stats.NodeMax; i++ {
@@ -51,7 +24,9 @@ func (w *writer) tier(r *stats.Report, tier uint) {
 		}
 	}
 	w.close(']')
-	w.sameMemory(r, tier)
+}
+
+func (w *writer) bytesPerNode(r *stats.Report, t *stats.Tier) {
 	w.key("bytes_per_node")
 	w.open('{')
 	for i := uint64(0); i < r.NodeCount && i < stats.NodeMax; i++ {
@@ -61,8 +36,6 @@ func (w *writer) tier(r *stats.Report, tier uint) {
 		w.text("\": ")
 		w.dec(t.BytesPerNode[i&(stats.NodeMax-1)])
 	}
-	w.close('}')
-	w.migrations(&t.Migrations)
 	w.close('}')
 }
 
@@ -80,13 +53,4 @@ func (w *writer) sameMemory(r *stats.Report, tier uint) {
 		}
 	}
 	w.close(']')
-}
-
-func (w *writer) migrations(m *stats.Migrations) {
-	w.key("migrations")
-	w.open('{')
-	w.count("attempted", m.Attempted)
-	w.count("moved_pages", m.MovedPages)
-	w.count("failed_pages", m.FailedPages)
-	w.close('}')
 }

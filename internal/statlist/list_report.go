@@ -1,0 +1,180 @@
+package main
+
+var report = &object{
+	title:  "The report",
+	goType: "Figures", tool: "report", method: "report(r *stats.Report)", arg: "r",
+	comment: []string{
+		"Figures are what a report says. Ordinary Go, which cannot have a Report of its own, keeps these.",
+	},
+	layout: "Pid StartUnixNs UptimeNs Calls CallsFailed Heap Policy HintBytes Backend NodeCount " +
+		"NodesSampled Nodes Tiers DeviceCount Devices ShareCount Shares ProgramLen Program",
+	figures: []figure{
+		f("schema", word, setting, plain,
+			"Name and version of this format. The number rises when a key changes its "+
+				"meaning or goes away. New keys may appear within a version: readers pass over "+
+				"those they do not know.").
+			schema("{\"const\": \"tieralloc.stats/1\"}").
+			write("w.word(\"schema\", stats.Schema)"),
+		f("version", word, setting, plain,
+			"The version once more, as a number.").
+			schema("{\"const\": 1}").
+			write("w.count(\"version\", stats.Version)").
+			tool("int"),
+		f("library_version", text, setting, plain,
+			"Version of the library that wrote the report, as tierallocctl version prints "+
+				"it.").write("w.word(\"library_version\", version.Number)"),
+		f("pid", count, setting, plain,
+			"Process that wrote the report, as numbered in its own PID namespace.").tool("int"),
+		hidden("ProgramLen", "uint64", "Of Program; at most NameSize."),
+		f("program", text, setting, plain,
+			"Name of the program, without its directory and cut after 256 bytes. Bytes that "+
+				"are no UTF-8 appear as U+FFFD.").typed("[NameSize]byte").write("w.program(r)"),
+		f("start_unix_ns", ns, setting, plain,
+			"Time of day when the library was loaded, since 1970-01-01 UTC. Above 2^53: "+
+				"read it as an integer."),
+		f("uptime_ns", ns, gauge, plain, "Time from then until the report was written."),
+		f("calls", group, nested, plain,
+			"Calls by function. A call counts once, under the name that the program used.").
+			of(calls).
+			field("Calls", "[32]uint64").
+			note("Indexed by Call…; only CallCount are used.").
+			write("w.calls(r)").
+			tool("map[string]uint64"),
+		f("calls_failed", count, counter, exact,
+			"Calls of the allocating functions above that returned a null pointer or an "+
+				"error."),
+		f("heap", group, nested, plain,
+			"The CPU heap.").of(heap).field("Heap", "Heap").tool("*heap"),
+		f("backend", word, setting, plain,
+			"Where the tiers' memory is. simulated: every tier is ordinary memory, wherever "+
+				"the kernel puts it. numa: on the NUMA nodes of the tier.").
+			coded("backendNames", 1).
+			note("BackendSimulated or BackendNuma.").
+			words("simulated", "numa"),
+		f("policy", group, nested, plain,
+			"The settings in effect.").of(policy).embedded("Policy"),
+		f("hints", group, nested, plain,
+			"Memory held for blocks of each hint.").
+			of(hints).
+			field("HintBytes", "[8]uint64").
+			note("Indexed by config.Hint….").
+			write("w.hints(r)").
+			tool(""),
+		hidden("NodeCount", "uint64", "Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i]."),
+		f("nodes", list, setting, plain,
+			"Numbers of the NUMA nodes that the report tells apart. Empty where the kernel "+
+				"was not asked where memory is, as in a forked child, or did not answer.").
+			typed("[NodeMax]uint64").
+			write("w.nodes(r)").
+			tool("[]int").
+			schema(`{"type": "array", "items": {"$ref": "#/$defs/node"}}`),
+		f("bytes_per_node_sampled", truth, setting, plain,
+			"Whether a figure of bytes_per_node is scaled. true: of a tier with more than "+
+				"2048 pages the kernel was asked for 2048, spread over all of them, so that the "+
+				"report costs the same at any size. false: each page was counted.").
+			field("NodesSampled", "uint64"),
+		f("tiers", group, nested, plain,
+			"The memory tiers.").
+			of(hostTiers).
+			field("Tiers", "[4]Tier").
+			note("Indexed by Tier…; only TierCount are used.").
+			write("w.tiers(r)").
+			tool("hostTiers"),
+		hidden("DeviceCount", "uint64", "Devices in use."),
+		f("devices", list, nested, plain,
+			"The CUDA devices that the process used. The key is absent when it used none.").
+			list(device).
+			field("Devices", "[DeviceMax]Device").
+			write("w.devices(r)").
+			tool("[]*device"),
+		hidden("ShareCount", "uint64", "Shares in use."),
+		f("managers", list, nested, plain,
+			"The program's memory managers that have instances. The key is absent when "+
+				"there are none.").
+			list(manager).
+			field("Shares", "[ShareMax]Share").
+			note("Instances; those of one manager are one after the other.").
+			write("w.managers(r)").
+			tool("[]*manager"),
+	},
+}
+
+var calls = &object{
+	title: "`calls`",
+	names: "Call",
+	figures: []figure{
+		f("malloc", count, counter, exact, "Calls of malloc."),
+		f("free", count, counter, exact, "Calls of free (of a null pointer too)."),
+		f("calloc", count, counter, exact, "Calls of calloc."),
+		f("realloc", count, counter, exact, "Calls of realloc."),
+		f("reallocarray", count, counter, exact, "Calls of reallocarray."),
+		f("memalign", count, counter, exact, "Calls of memalign."),
+		f("aligned_alloc", count, counter, exact, "Calls of aligned_alloc."),
+		f("posix_memalign", count, counter, exact, "Calls of posix_memalign."),
+		f("valloc", count, counter, exact, "Calls of valloc."),
+		f("pvalloc", count, counter, exact, "Calls of pvalloc."),
+		f("malloc_usable_size", count, counter, exact, "Calls of malloc_usable_size."),
+		f("free_sized", count, counter, exact, "Calls of free_sized."),
+		f("free_aligned_sized", count, counter, exact, "Calls of free_aligned_sized."),
+		f("malloc_trim", count, counter, exact, "Calls of malloc_trim."),
+		f("operator new", count, counter, exact,
+			"Calls of any form of C++ operator new and operator new[] that the library "+
+				"serves itself.").named("New"),
+		f("operator delete", count, counter, exact,
+			"Calls of any form of C++ operator delete and operator delete[] that the "+
+				"library serves itself.").named("Delete"),
+		f("ta_alloc", count, counter, exact, "Calls of ta_alloc."),
+		f("ta_free", count, counter, exact, "Calls of ta_free."),
+		f("ta_move", count, counter, exact, "Calls of ta_move."),
+	},
+}
+
+var policy = &object{
+	title:  "`policy`",
+	goType: "Policy", tool: "policy", method: "policy(p *stats.Policy)", arg: "p",
+	comment: []string{
+		"Policy is the configuration in effect, in the codes of package config. Its first five figures " +
+			"are written as words.",
+	},
+	figures: []figure{
+		f("default_hint", word, setting, plain,
+			"Hint of an allocation for which no rule, no thread's own hint and no caller "+
+				"gives another (TA_DEFAULT_HINT).").
+			coded("hintNames", 7).
+			note("A config.Hint….").
+			words("hot", "warm", "cold", "pin_fast", "prefer_fast"),
+		f("on_softcap", word, setting, plain,
+			"What happens over a soft cap (TA_ON_SOFTCAP).").
+			coded("softcapNames", 3).
+			note("A config.Softcap….").
+			words("reroute", "warn", "demote"),
+		f("on_hardcap", word, setting, plain,
+			"What happens to a request that would pass a hard cap (TA_ON_HARDCAP).").
+			coded("hardcapNames", 1).
+			note("A config.Hardcap….").
+			words("route_slow", "fail"),
+		f("throttle", word, setting, plain,
+			"Whether waiting time is only counted or also slept (TA_THROTTLE).").
+			coded("throttleNames", 1).
+			note("0: account, 1: sleep.").
+			words("account", "sleep"),
+		f("model", word, setting, plain,
+			"Named costs of the tiers (TA_MODEL). throttle_bw and throttle_lat_ns are what "+
+				"holds: a tier's own variables go before.").
+			coded("modelNames", 1).
+			note("A config.Model….").
+			words("off", "cxl"),
+		f("rules", count, setting, plain, "Number of rules in force (TA_RULES)."),
+	},
+}
+
+var hints = &object{
+	title: "`hints`",
+	figures: []figure{
+		f("hot", bytes, gauge, inSpans, "Spans of blocks with hint HOT."),
+		f("warm", bytes, gauge, inSpans, "Spans of blocks with hint WARM."),
+		f("cold", bytes, gauge, inSpans, "Spans of blocks with hint COLD."),
+		f("pin_fast", bytes, gauge, inSpans, "Spans of blocks with hint PIN_FAST."),
+		f("prefer_fast", bytes, gauge, inSpans, "Spans of blocks with hint PREFER_FAST."),
+	},
+}

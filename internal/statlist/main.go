@@ -1,0 +1,55 @@
+// Command statlist holds the one list of all figures of the report: for each its key, unit, kind,
+// meaning, and how exact it is. From the list it writes
+//
+//	stats/figures.go             the structures of package stats, and with them the live page
+//	stats/document/figures.go    what writes the figures as JSON
+//	docs/stats.schema.json       the schema
+//	docs/statistics.md           a table of all keys
+//	cmd/tierallocctl/figures.go  what the tool reads a report into, and its tables
+//	interpose/tieralloc.h        the fields of ta_stats, ta_tier_stats and ta_cuda_stats
+//
+// The list is in list_report.go, list_heap.go, list_tiers.go, list_devices.go and list_managers.go.
+// list_tables.go says which figures the tool's tables show, and list_public.go which are in the
+// structures of tieralloc.h. A test compares the files with the list.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+//go:generate go run . ../..
+
+// objects are all objects of the report.
+var objects = []*object{report, calls, heap, sizeClass, policy, hints, hostTiers, tier, migrations,
+	device, driverCalls, deviceTiers, deviceTier, leak, manager, instance}
+
+// outputs are the generated files. Each gets the file that is there.
+var outputs = []struct {
+	path  string
+	write func(old string) string
+}{
+	{"stats/figures.go", func(string) string { return string(structs()) }},
+	{"stats/document/figures.go", func(string) string { return string(writers()) }},
+	{"docs/stats.schema.json", func(string) string { return string(schema()) }},
+	{"docs/statistics.md", func(string) string { return string(page()) }},
+	{"cmd/tierallocctl/figures.go", func(string) string { return string(reader()) }},
+	{"interpose/tieralloc.h", publicHeader},
+}
+
+func main() {
+	if err := os.Chdir(os.Args[1]); err != nil {
+		fail(err)
+	}
+	for _, o := range outputs {
+		old, _ := os.ReadFile(o.path)
+		if err := os.WriteFile(o.path, []byte(o.write(string(old))), 0o644); err != nil {
+			fail(err)
+		}
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "statlist:", err)
+	os.Exit(1)
+}
