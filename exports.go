@@ -11,7 +11,7 @@ import (
 
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
-	"tieralloc/cudahook/share"
+	share "tieralloc/cudahook/manager"
 	"tieralloc/internal/config"
 	_ "tieralloc/internal/control"
 	"tieralloc/internal/process"

@@ -14,7 +14,7 @@ import (
 
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
-	"tieralloc/cudahook/share"
+	share "tieralloc/cudahook/manager"
 	"tieralloc/internal/process"
 	"tieralloc/stats"
 )

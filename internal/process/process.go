@@ -8,7 +8,7 @@ import (
 
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
-	"tieralloc/cudahook/share"
+	share "tieralloc/cudahook/manager"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"

@@ -23,7 +23,7 @@ var rooms = map[string]int{
 	"tiers":            3,
 	"alloc":            4,
 	"cudahook":         4,
-	"cudahook/share":   5, // it counts as the device heap rounds
+	"cudahook/manager": 5, // it counts as the device heap rounds
 	// what the process was told and reports: it ties the rooms together
 	"internal/process": 6,
 }
