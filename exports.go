@@ -11,7 +11,7 @@ import (
 
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
-	share "tieralloc/cudahook/manager"
+	"tieralloc/cudahook/manager"
 	"tieralloc/internal/config"
 	_ "tieralloc/internal/control"
 	"tieralloc/internal/process"
@@ -145,8 +145,8 @@ func ta_go_cuda_give(token, device, stream, address uintptr) uint {
 	return 0
 }
 
-//export ta_go_share
-func ta_go_share(c uintptr) uint { return uint(share.Serve((*share.Call)(raw.Ptr(c)))) }
+//export ta_go_manager
+func ta_go_manager(c uintptr) uint { return uint(manager.Serve((*manager.Call)(raw.Ptr(c)))) }
 
 //export ta_go_cuda_log
 func ta_go_cuda_log(event, a, b uintptr) { stats.Put1(config.LogWarn, stats.EventKind(event), a, b) }
@@ -167,19 +167,19 @@ func ta_go_cuda_history(token, device, buf, n uintptr) uint {
 //export ta_go_fork_prepare
 func ta_go_fork_prepare(token uintptr) uint {
 	taken := cudahook.ForkPrepare(token)<<forkShift | alloc.ForkPrepare(token)
-	if share.ForkPrepare(token) {
-		taken |= forkShare
+	if manager.ForkPrepare(token) {
+		taken |= forkManager
 	}
 	return uint(taken)
 }
 
 //export ta_go_fork_parent
 func ta_go_fork_parent(taken uintptr) {
-	if taken&forkShare != 0 {
-		share.ForkParent()
+	if taken&forkManager != 0 {
+		manager.ForkParent()
 	}
 	alloc.ForkParent(taken & forkMask)
-	cudahook.ForkParent(taken &^ forkShare >> forkShift)
+	cudahook.ForkParent(taken &^ forkManager >> forkShift)
 }
 
 //export ta_go_fork_child
@@ -187,8 +187,8 @@ func ta_go_fork_child(token, taken, h uintptr) (torn uint) {
 	if alloc.ForkChild(token, taken&forkMask, heap(h)) {
 		torn = 1
 	}
-	cudahook.ForkChild(token, taken&^forkShare>>forkShift)
-	share.ForkChild(token, taken&forkShare != 0)
+	cudahook.ForkChild(token, taken&^forkManager>>forkShift)
+	manager.ForkChild(token, taken&forkManager != 0)
 	process.ForkChild()
 	return torn
 }
@@ -197,16 +197,16 @@ func ta_go_fork_child(token, taken, h uintptr) (torn uint) {
 func ta_go_fork_unprepared(token, h uintptr) {
 	alloc.ForkUnprepared(token, heap(h))
 	cudahook.ForkChild(token, 0)
-	share.ForkChild(token, false)
+	manager.ForkChild(token, false)
 	process.ForkChild()
 }
 
 // What the rooms' ForkPrepare say in one word: that of package alloc lowest, that of
-// package share highest.
+// package manager highest.
 const (
-	forkShift = 8
-	forkMask  = 1<<forkShift - 1
-	forkShare = 1 << 63
+	forkShift   = 8
+	forkMask    = 1<<forkShift - 1
+	forkManager = 1 << 63
 )
 
 //export ta_go_service

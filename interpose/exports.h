@@ -35,7 +35,7 @@ uintptr_t ta_go_cuda_step(uintptr_t request);
 uintptr_t ta_go_cuda_history(uintptr_t token, uintptr_t device, uintptr_t buf, uintptr_t n);
 uintptr_t ta_go_cuda_take(uintptr_t token, uintptr_t device, uintptr_t stream, uintptr_t bytes);
 uintptr_t ta_go_cuda_give(uintptr_t token, uintptr_t device, uintptr_t stream, uintptr_t address);
-uintptr_t ta_go_share(uintptr_t call);
+uintptr_t ta_go_manager(uintptr_t call);
 void ta_go_cuda_log(uintptr_t event, uintptr_t a, uintptr_t b);
 uintptr_t ta_go_cuda_figures(uintptr_t token, uintptr_t device, uintptr_t to);
 uintptr_t ta_go_cuda_configure(uintptr_t token, uintptr_t device, uintptr_t key, uintptr_t value);

@@ -124,48 +124,48 @@
 #define TA_CUDA_CONFIG_STRATEGY 0x7ull
 #define TA_CUDA_CONFIG_PEAK 0x8ull
 #define TA_CUDA_CONFIG_TRACE 0x9ull
-#define TA_SHARE_WARNED 0x1ull
-#define TA_SHARE_STREAM_GONE 0xffffffffffffffffull
-#define TA_SHARE_OP_STREAM_END 0x19ull
-#define TA_SHARE_OP_READY 0x1bull
-#define TA_SHARE_OP_QUEUE 0x1cull
-#define TA_SHARE_OP_PLAN 0x1dull
-#define TA_SHARE_OP_WANTED 0x1eull
-#define TA_SHARE_OP_PLACE 0x1full
-#define TA_SHARE_OP_TAKE_BACK 0x21ull
-#define TA_SHARE_OP_ROUND_OVER 0x22ull
-#define TA_SHARE_OP_TELL 0x20ull
-#define TA_SHARE_OP_CONTEXT_END 0x1aull
-#define TA_SHARE_QUEUE_MAX 0x40ull
-#define TA_SHARE_DEVICE 0x0ull
-#define TA_SHARE_PINNED 0x1ull
-#define TA_SHARE_MAPPED 0x2ull
-#define TA_SHARE_MANAGED 0x3ull
-#define TA_SHARE_OP_CREATE 0x1ull
-#define TA_SHARE_OP_DESTROY 0x2ull
-#define TA_SHARE_OP_DEVICE 0x3ull
-#define TA_SHARE_OP_MODE 0x4ull
-#define TA_SHARE_OP_REGISTER 0x5ull
-#define TA_SHARE_OP_UNREGISTER 0x6ull
-#define TA_SHARE_OP_MANUAL 0x7ull
-#define TA_SHARE_OP_AUTO 0x8ull
-#define TA_SHARE_OP_GROUP 0x9ull
-#define TA_SHARE_OP_POOLS 0xaull
-#define TA_SHARE_OP_GET 0xbull
-#define TA_SHARE_OP_AVAILABLE 0xcull
-#define TA_SHARE_OP_CHUNK 0xdull
-#define TA_SHARE_OP_CHARGE 0xeull
-#define TA_SHARE_OP_UNCHARGE 0xfull
-#define TA_SHARE_OP_ADD 0x10ull
-#define TA_SHARE_OP_REMOVE 0x11ull
-#define TA_SHARE_OP_USE 0x12ull
-#define TA_SHARE_OP_HOLD 0x13ull
-#define TA_SHARE_FREE_OF_HEAP 0x1ull
-#define TA_SHARE_OP_ACCOUNT 0x14ull
-#define TA_SHARE_OP_VICTIM 0x15ull
-#define TA_SHARE_OP_FIRST 0x16ull
-#define TA_SHARE_OP_EVICTED 0x17ull
-#define TA_SHARE_OP_REFUSED 0x18ull
+#define TA_MANAGER_WARNED 0x1ull
+#define TA_MANAGER_STREAM_GONE 0xffffffffffffffffull
+#define TA_MANAGER_OP_STREAM_END 0x19ull
+#define TA_MANAGER_OP_READY 0x1bull
+#define TA_MANAGER_OP_QUEUE 0x1cull
+#define TA_MANAGER_OP_PLAN 0x1dull
+#define TA_MANAGER_OP_WANTED 0x1eull
+#define TA_MANAGER_OP_PLACE 0x1full
+#define TA_MANAGER_OP_TAKE_BACK 0x21ull
+#define TA_MANAGER_OP_ROUND_OVER 0x22ull
+#define TA_MANAGER_OP_TELL 0x20ull
+#define TA_MANAGER_OP_CONTEXT_END 0x1aull
+#define TA_MANAGER_QUEUE_MAX 0x40ull
+#define TA_MANAGER_DEVICE 0x0ull
+#define TA_MANAGER_PINNED 0x1ull
+#define TA_MANAGER_MAPPED 0x2ull
+#define TA_MANAGER_MANAGED 0x3ull
+#define TA_MANAGER_OP_CREATE 0x1ull
+#define TA_MANAGER_OP_DESTROY 0x2ull
+#define TA_MANAGER_OP_DEVICE 0x3ull
+#define TA_MANAGER_OP_MODE 0x4ull
+#define TA_MANAGER_OP_REGISTER 0x5ull
+#define TA_MANAGER_OP_UNREGISTER 0x6ull
+#define TA_MANAGER_OP_MANUAL 0x7ull
+#define TA_MANAGER_OP_AUTO 0x8ull
+#define TA_MANAGER_OP_GROUP 0x9ull
+#define TA_MANAGER_OP_POOLS 0xaull
+#define TA_MANAGER_OP_GET 0xbull
+#define TA_MANAGER_OP_AVAILABLE 0xcull
+#define TA_MANAGER_OP_CHUNK 0xdull
+#define TA_MANAGER_OP_CHARGE 0xeull
+#define TA_MANAGER_OP_UNCHARGE 0xfull
+#define TA_MANAGER_OP_ADD 0x10ull
+#define TA_MANAGER_OP_REMOVE 0x11ull
+#define TA_MANAGER_OP_USE 0x12ull
+#define TA_MANAGER_OP_HOLD 0x13ull
+#define TA_MANAGER_FREE_OF_HEAP 0x1ull
+#define TA_MANAGER_OP_ACCOUNT 0x14ull
+#define TA_MANAGER_OP_VICTIM 0x15ull
+#define TA_MANAGER_OP_FIRST 0x16ull
+#define TA_MANAGER_OP_EVICTED 0x17ull
+#define TA_MANAGER_OP_REFUSED 0x18ull
 
 struct ta_page {
 	uint64_t Owner;
@@ -331,7 +331,7 @@ struct ta_cuda_figures {
 	uint64_t Recording;
 };
 
-struct ta_share_call {
+struct ta_manager_call {
 	uint64_t Op;
 	uint64_t Token;
 	uint64_t Manager;
@@ -353,7 +353,7 @@ struct ta_share_call {
 	uint64_t Extra;
 };
 
-struct ta_share_info {
+struct ta_manager_info {
 	uint64_t Size;
 	uint64_t Proportion;
 	uint64_t Cap;
@@ -369,7 +369,7 @@ struct ta_share_info {
 	unsigned char Group[48];
 };
 
-struct ta_share_chunking {
+struct ta_manager_chunking {
 	uint64_t Size;
 	uint64_t Chunkable;
 	uint64_t Unchunkable;

@@ -1,4 +1,4 @@
-// How package share is asked.
+// How package manager is asked.
 #ifndef TA_MANAGER_H
 #define TA_MANAGER_H
 #include <errno.h>
@@ -9,20 +9,20 @@
 #include "exports.h"
 #include "tieralloc.h"
 
-typedef struct ta_share_call ta_share_call;
+typedef struct ta_manager_call ta_manager_call;
 
-static inline ta_share_call ta_share_about(uint64_t op, ta_mm *m, uint64_t instance)
+static inline ta_manager_call ta_manager_about(uint64_t op, ta_mm *m, uint64_t instance)
 {
-	return (ta_share_call){
+	return (ta_manager_call){
 		.Op = op, .Token = ta_token(), .Manager = (uint64_t)m, .Instance = instance};
 }
 
 // Answers as the functions of tieralloc.h do: 0, 1 for what is to be warned of, or -1 with
 // errno.
-static inline int ta_share_ask(ta_share_call *c)
+static inline int ta_manager_ask(ta_manager_call *c)
 {
-	uintptr_t answer = ta_go_share((uintptr_t)c);
-	if (answer <= TA_SHARE_WARNED)
+	uintptr_t answer = ta_go_manager((uintptr_t)c);
+	if (answer <= TA_MANAGER_WARNED)
 		return (int)answer;
 	return errno = (int)answer, -1;
 }
@@ -37,7 +37,7 @@ static inline void ta_mm_fill(void *out, const void *from, size_t n)
 }
 
 // The device and its context of a manager: Value, Context.
-int ta_mm_device(ta_mm *m, ta_share_call *c);
+int ta_mm_device(ta_mm *m, ta_manager_call *c);
 
 // What is free of a context's device under the limits, and all of it.
 CUresult ta_mm_memory(CUcontext c, size_t *free, size_t *total);
@@ -48,6 +48,6 @@ void *ta_mm_get_block(
 
 // Has a call count with so many free bytes, or for TA_MM_ASK with what the manager's device has,
 // as the device heap rounds; -1 with errno. The device's memory goes to *total, 0: not asked for.
-int ta_mm_free_of(ta_mm *m, size_t free, ta_share_call *c, size_t *total);
+int ta_mm_free_of(ta_mm *m, size_t free, ta_manager_call *c, size_t *total);
 
 #endif

@@ -3,12 +3,13 @@
 #include "cuda_driver.h"
 #include "manager.h"
 
-_Static_assert(sizeof(ta_mm_info) == sizeof(struct ta_share_info), "filled in by package share");
 _Static_assert(
-	sizeof(ta_mm_chunking) == sizeof(struct ta_share_chunking), "filled in by package share");
-_Static_assert(sizeof(ta_mm_request) == 32, "read by package share");
-_Static_assert(TA_MM_DEVICE == TA_SHARE_DEVICE && TA_MM_PINNED == TA_SHARE_PINNED &&
-		TA_MM_MAPPED == TA_SHARE_MAPPED && TA_MM_MANAGED == TA_SHARE_MANAGED,
+	sizeof(ta_mm_info) == sizeof(struct ta_manager_info), "filled in by package manager");
+_Static_assert(
+	sizeof(ta_mm_chunking) == sizeof(struct ta_manager_chunking), "filled in by package manager");
+_Static_assert(sizeof(ta_mm_request) == 32, "read by package manager");
+_Static_assert(TA_MM_DEVICE == TA_MANAGER_DEVICE && TA_MM_PINNED == TA_MANAGER_PINNED &&
+		TA_MM_MAPPED == TA_MANAGER_MAPPED && TA_MM_MANAGED == TA_MANAGER_MANAGED,
 	"kinds");
 
 static uint64_t bits(double d)
@@ -25,10 +26,10 @@ static double real(uint64_t u)
 	return d;
 }
 
-int ta_mm_device(ta_mm *m, ta_share_call *c)
+int ta_mm_device(ta_mm *m, ta_manager_call *c)
 {
-	*c = ta_share_about(TA_SHARE_OP_DEVICE, m, 0);
-	return ta_share_ask(c);
+	*c = ta_manager_about(TA_MANAGER_OP_DEVICE, m, 0);
+	return ta_manager_ask(c);
 }
 
 CUresult ta_mm_memory(CUcontext c, size_t *free, size_t *total)
@@ -50,69 +51,69 @@ EXPORT ta_mm *ta_mm_create(int device, size_t total, const char *name)
 		return errno = ENODEV, NULL;
 	if (total == 0 && ta_mm_memory(context, &free, &total) != CUDA_SUCCESS)
 		return errno = ENODEV, NULL;
-	ta_share_call c = ta_share_about(TA_SHARE_OP_CREATE, NULL, 0);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_CREATE, NULL, 0);
 	c.Bytes = total;
 	c.Count = (uint64_t)device;
 	c.Context = (uint64_t)context;
 	c.Name = (uint64_t)name;
-	return ta_share_ask(&c) == 0 ? (ta_mm *)c.Manager : NULL;
+	return ta_manager_ask(&c) == 0 ? (ta_mm *)c.Manager : NULL;
 }
 
 EXPORT int ta_mm_destroy(ta_mm *m)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_DESTROY, m, 0);
-	return ta_share_ask(&c);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_DESTROY, m, 0);
+	return ta_manager_ask(&c);
 }
 
 EXPORT int ta_mm_set_mode(ta_mm *m, int mode)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_MODE, m, 0);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_MODE, m, 0);
 	c.Count = (uint64_t)mode;
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
 EXPORT int ta_mm_register(ta_mm *m, uint64_t instance, const char *name, const char *group,
 	double proportion, ta_mm_evict evict, void *arg)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_REGISTER, m, instance);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_REGISTER, m, instance);
 	c.Name = (uint64_t)name;
 	c.Group = (uint64_t)group;
 	c.Proportion = bits(proportion);
 	c.Evict = (uint64_t)evict;
 	c.Arg = (uint64_t)arg;
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
 EXPORT int ta_mm_unregister(ta_mm *m, uint64_t instance)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_UNREGISTER, m, instance);
-	return ta_share_ask(&c);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_UNREGISTER, m, instance);
+	return ta_manager_ask(&c);
 }
 
 EXPORT int ta_mm_set_manual(ta_mm *m, uint64_t instance, double proportion)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_MANUAL, m, instance);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_MANUAL, m, instance);
 	c.Proportion = bits(proportion);
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
 EXPORT int ta_mm_set_auto(ta_mm *m, uint64_t instance)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_AUTO, m, instance);
-	return ta_share_ask(&c);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_AUTO, m, instance);
+	return ta_manager_ask(&c);
 }
 
 EXPORT int ta_mm_set_group(ta_mm *m, uint64_t instance, const char *group)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_GROUP, m, instance);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_GROUP, m, instance);
 	c.Group = (uint64_t)group;
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
 EXPORT int ta_mm_pools(ta_mm *m, double *manual, double *automatic)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_POOLS, m, 0);
-	int answer = ta_share_ask(&c);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_POOLS, m, 0);
+	int answer = ta_manager_ask(&c);
 	if (answer == 0 && manual != NULL)
 		*manual = real(c.Value);
 	if (answer == 0 && automatic != NULL)
@@ -122,20 +123,20 @@ EXPORT int ta_mm_pools(ta_mm *m, double *manual, double *automatic)
 
 EXPORT int ta_mm_get(ta_mm *m, uint64_t instance, ta_mm_info *out)
 {
-	struct ta_share_info info;
-	ta_share_call c = ta_share_about(TA_SHARE_OP_GET, m, instance);
+	struct ta_manager_info info;
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_GET, m, instance);
 	c.Address = (uint64_t)&info;
 	if (out == NULL || out->size < sizeof out->size)
 		return errno = EINVAL, -1;
-	int answer = ta_share_ask(&c);
+	int answer = ta_manager_ask(&c);
 	if (answer == 0)
 		ta_mm_fill(out, &info, sizeof info);
 	return answer;
 }
 
-int ta_mm_free_of(ta_mm *m, size_t free, ta_share_call *c, size_t *total)
+int ta_mm_free_of(ta_mm *m, size_t free, ta_manager_call *c, size_t *total)
 {
-	ta_share_call device;
+	ta_manager_call device;
 	c->Free = free;
 	*total = 0;
 	if (free != TA_MM_ASK)
@@ -146,20 +147,20 @@ int ta_mm_free_of(ta_mm *m, size_t free, ta_share_call *c, size_t *total)
 			ta_mm_memory((CUcontext)device.Context, &free, total) != CUDA_SUCCESS))
 		return errno = ENODEV, -1;
 	c->Free = free;
-	c->Kind = TA_SHARE_FREE_OF_HEAP;
+	c->Kind = TA_MANAGER_FREE_OF_HEAP;
 	return answer;
 }
 
 EXPORT int ta_mm_available(ta_mm *m, const char *group, size_t free, size_t *out)
 {
 	size_t total;
-	ta_share_call c = ta_share_about(TA_SHARE_OP_AVAILABLE, m, 0);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_AVAILABLE, m, 0);
 	if (out == NULL)
 		return errno = EINVAL, -1;
 	if (ta_mm_free_of(m, free, &c, &total) != 0)
 		return -1;
 	c.Group = (uint64_t)group;
-	int answer = ta_share_ask(&c);
+	int answer = ta_manager_ask(&c);
 	if (answer >= 0)
 		*out = c.Value;
 	return answer;
@@ -169,8 +170,8 @@ EXPORT int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_req
 	size_t n, size_t runs, ta_mm_chunking *out)
 {
 	size_t total;
-	struct ta_share_chunking chunking = {0};
-	ta_share_call c = ta_share_about(TA_SHARE_OP_CHUNK, m, 0);
+	struct ta_manager_chunking chunking = {0};
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_CHUNK, m, 0);
 	if (out == NULL || out->size < sizeof out->size || (requests == NULL && n != 0))
 		return errno = EINVAL, -1;
 	if (ta_mm_free_of(m, free, &c, &total) != 0)
@@ -180,7 +181,7 @@ EXPORT int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_req
 	c.Count = n;
 	c.Bytes = runs;
 	c.Value = (uint64_t)&chunking;
-	int answer = ta_share_ask(&c);
+	int answer = ta_manager_ask(&c);
 	if (answer == 0 || errno != EINVAL)
 		ta_mm_fill(out, &chunking, sizeof chunking);
 	return answer;
@@ -188,35 +189,35 @@ EXPORT int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_req
 
 EXPORT int ta_mm_use(ta_mm *m, uint64_t instance, void *stream)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_USE, m, instance);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_USE, m, instance);
 	c.Stream = (uint64_t)stream;
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
 EXPORT int ta_mm_hold(ta_mm *m, uint64_t instance, int on)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_HOLD, m, instance);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_HOLD, m, instance);
 	c.Count = (uint64_t)on;
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
 EXPORT int ta_mm_charge(ta_mm *m, uint64_t instance, ssize_t bytes)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_ACCOUNT, m, instance);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_ACCOUNT, m, instance);
 	c.Bytes = (uint64_t)bytes;
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
 void ta_mm_stream_ends(CUstream s)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_STREAM_END, NULL, 0);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_STREAM_END, NULL, 0);
 	c.Stream = (uint64_t)s;
-	ta_go_share((uintptr_t)&c);
+	ta_go_manager((uintptr_t)&c);
 }
 
 void ta_mm_context_gone(CUcontext gone)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_CONTEXT_END, NULL, 0);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_CONTEXT_END, NULL, 0);
 	c.Context = (uint64_t)gone;
-	ta_go_share((uintptr_t)&c);
+	ta_go_manager((uintptr_t)&c);
 }

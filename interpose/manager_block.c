@@ -1,5 +1,5 @@
 // The blocks of memory managers: they are had and given back here, and instances are told to
-// give way. Package share has the accounts and says who.
+// give way. Package manager has the accounts and says who.
 #include "cuda_driver.h"
 #include "manager.h"
 
@@ -20,7 +20,7 @@ static void undo(int relaxed, int *mode)
 }
 
 // Memory of a kind from wherever it comes, or NULL with errno.
-static void *obtain_relaxed(const ta_share_call *device, size_t n, int kind, void *stream)
+static void *obtain_relaxed(const ta_manager_call *device, size_t n, int kind, void *stream)
 {
 	CUcontext before;
 	void *p = NULL;
@@ -38,7 +38,7 @@ static void *obtain_relaxed(const ta_share_call *device, size_t n, int kind, voi
 	return e == CUDA_SUCCESS ? p : (errno = ENOMEM, NULL);
 }
 
-static void *obtain(const ta_share_call *device, size_t n, int kind, void *stream)
+static void *obtain(const ta_manager_call *device, size_t n, int kind, void *stream)
 {
 	int mode, relaxed = relax(&mode);
 	void *p = obtain_relaxed(device, n, kind, stream);
@@ -58,7 +58,7 @@ static int done(CUcontext context, uint64_t stream, int wait)
 		return 0;
 	int relaxed = relax(&mode);
 	CUresult e;
-	if (stream == TA_SHARE_STREAM_GONE)
+	if (stream == TA_MANAGER_STREAM_GONE)
 		e = ta_cu.cuCtxSynchronize();
 	else if ((e = ta_cu.cuStreamIsCapturing((CUstream)stream, &capturing)) == CUDA_SUCCESS &&
 		!capturing)
@@ -69,7 +69,7 @@ static int done(CUcontext context, uint64_t stream, int wait)
 	return e == CUDA_SUCCESS && !capturing;
 }
 
-static void give_back(const ta_share_call *device, void *p, uint64_t kind, void *stream)
+static void give_back(const ta_manager_call *device, void *p, uint64_t kind, void *stream)
 {
 	if (kind == TA_MM_DEVICE) {
 		ta_cuda_free(p, 0, (int)device->Value, stream);
@@ -87,7 +87,7 @@ static void give_back(const ta_share_call *device, void *p, uint64_t kind, void 
 
 // Has a block that is about to be given back on one stream stay until another has done what
 // it was given, too.
-static void also_after(const ta_share_call *device, void *p, uint64_t kind, uint64_t stream)
+static void also_after(const ta_manager_call *device, void *p, uint64_t kind, uint64_t stream)
 {
 	CUcontext context = (CUcontext)device->Context, before;
 	if (kind != TA_MM_DEVICE)
@@ -101,13 +101,13 @@ static void also_after(const ta_share_call *device, void *p, uint64_t kind, uint
 // idle: its instance is, on the stream that it used last.
 static int free_block(ta_mm *m, void *p, void *stream, int idle)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_REMOVE, m, 0), device;
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_REMOVE, m, 0), device;
 	if (p == NULL)
 		return 0;
 	c.Address = (uint64_t)p;
-	if (ta_mm_device(m, &device) != 0 || ta_share_ask(&c) != 0)
+	if (ta_mm_device(m, &device) != 0 || ta_manager_ask(&c) != 0)
 		return -1;
-	if (!idle && c.Stream != (uint64_t)stream && c.Stream != TA_SHARE_STREAM_GONE)
+	if (!idle && c.Stream != (uint64_t)stream && c.Stream != TA_MANAGER_STREAM_GONE)
 		also_after(&device, p, c.Kind, c.Stream);
 	give_back(&device, p, c.Kind, stream);
 	return 0;
@@ -117,15 +117,15 @@ EXPORT int ta_mm_free(ta_mm *m, void *p, void *stream) { return free_block(m, p,
 
 // Deprives an instance of its blocks, in the order of the streams that they were allocated
 // for: on the one that it used last it is idle. Ends when it is at work again.
-static void deprive(ta_mm *m, CUcontext context, const ta_share_call *victim)
+static void deprive(ta_mm *m, CUcontext context, const ta_manager_call *victim)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_FIRST, m, victim->Value);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_FIRST, m, victim->Value);
 	c.Extra = victim->Extra;
-	while (ta_share_ask(&c) == 0) {
-		if (c.Stream == TA_SHARE_STREAM_GONE && !done(context, c.Stream, 1))
+	while (ta_manager_ask(&c) == 0) {
+		if (c.Stream == TA_MANAGER_STREAM_GONE && !done(context, c.Stream, 1))
 			return;
 		free_block(
-			m, (void *)c.Address, c.Stream == TA_SHARE_STREAM_GONE ? NULL : (void *)c.Stream, 1);
+			m, (void *)c.Address, c.Stream == TA_MANAGER_STREAM_GONE ? NULL : (void *)c.Stream, 1);
 	}
 }
 
@@ -133,11 +133,11 @@ static void deprive(ta_mm *m, CUcontext context, const ta_share_call *victim)
 static TLS int asking;
 
 // Frees all that an instance has, or has it do so. Whether it has less now.
-static int evict(ta_mm *m, CUcontext context, const ta_share_call *victim)
+static int evict(ta_mm *m, CUcontext context, const ta_manager_call *victim)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_EVICTED, m, victim->Value);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_EVICTED, m, victim->Value);
 	ta_mm_info after = {.size = sizeof after};
-	if (ta_share_ask(&c) != 0)
+	if (ta_manager_ask(&c) != 0)
 		return 1; // it is gone meanwhile
 	if (victim->Evict != 0) {
 		asking = 1;
@@ -156,12 +156,12 @@ static int give_way(ta_mm *m, CUcontext context, uint64_t instance, uint64_t byt
 	if (asking)
 		return 0;
 	for (;;) {
-		ta_share_call c = ta_share_about(TA_SHARE_OP_VICTIM, m, instance);
+		ta_manager_call c = ta_manager_about(TA_MANAGER_OP_VICTIM, m, instance);
 		c.Bytes = bytes;
 		c.Count = (uint64_t)everywhere;
 		c.Extra = asked->after;
 		c.Free = asked->until;
-		if (ta_share_ask(&c) != 0)
+		if (ta_manager_ask(&c) != 0)
 			return 0;
 		*asked = (ta_mm_asked){c.Extra, c.Free};
 		if (done(context, c.Stream, 0) && evict((ta_mm *)c.Manager, context, &c))
@@ -170,7 +170,7 @@ static int give_way(ta_mm *m, CUcontext context, uint64_t instance, uint64_t byt
 }
 
 static int make_room(
-	ta_mm *m, CUcontext context, const ta_share_call *charge, int everywhere, ta_mm_asked *asked)
+	ta_mm *m, CUcontext context, const ta_manager_call *charge, int everywhere, ta_mm_asked *asked)
 {
 	size_t free, total;
 	if (everywhere && ta_mm_memory(context, &free, &total) == CUDA_SUCCESS && charge->Bytes > total)
@@ -180,7 +180,7 @@ static int make_room(
 
 EXPORT int ta_mm_ask_idle(ta_mm *m, uint64_t instance, int everywhere, ta_mm_asked *asked)
 {
-	ta_share_call device;
+	ta_manager_call device;
 	if (asked == NULL)
 		return errno = EINVAL, -1;
 	if (!ta_cuda_serves(NULL))
@@ -192,46 +192,46 @@ EXPORT int ta_mm_ask_idle(ta_mm *m, uint64_t instance, int everywhere, ta_mm_ask
 
 static int told(uint64_t op, ta_mm *m, uint64_t instance, size_t bytes)
 {
-	ta_share_call c = ta_share_about(op, m, instance);
+	ta_manager_call c = ta_manager_about(op, m, instance);
 	c.Bytes = bytes;
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
 void *ta_mm_get_block(
 	ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream, uint64_t round)
 {
 	ta_mm_asked asked = {0};
-	ta_share_call device;
+	ta_manager_call device;
 	if (!ta_cuda_serves(NULL))
 		return errno = ENODEV, NULL;
 	if (ta_mm_device(m, &device) != 0)
 		return NULL;
 	for (;;) {
-		ta_share_call c = ta_share_about(TA_SHARE_OP_CHARGE, m, instance);
+		ta_manager_call c = ta_manager_about(TA_MANAGER_OP_CHARGE, m, instance);
 		c.Bytes = bytes;
 		c.Kind = (uint64_t)kind;
-		int charged = ta_share_ask(&c) == 0;
+		int charged = ta_manager_ask(&c) == 0;
 		void *p = charged ? obtain(&device, bytes, kind, stream) : NULL;
 		int why = errno;
 		if (p != NULL) {
-			c.Op = TA_SHARE_OP_ADD;
+			c.Op = TA_MANAGER_OP_ADD;
 			c.Address = (uint64_t)p;
 			c.Stream = (uint64_t)stream;
 			c.Extra = round;
-			if (ta_share_ask(&c) == 0)
+			if (ta_manager_ask(&c) == 0)
 				return p;
 			why = ENOMEM; // no host memory for its entry
 			give_back(&device, p, (uint64_t)kind, stream);
 		}
 		if (charged)
-			told(TA_SHARE_OP_UNCHARGE, m, instance, bytes);
+			told(TA_MANAGER_OP_UNCHARGE, m, instance, bytes);
 		// others have no host memory to give
 		int helps = !charged || kind == TA_MM_DEVICE || kind == TA_MM_MANAGED;
 		if (why == ENOMEM && p == NULL && helps &&
 			make_room(m, (CUcontext)device.Context, &c, charged, &asked))
 			continue;
 		if (why == ENOMEM)
-			told(TA_SHARE_OP_REFUSED, m, instance, 0);
+			told(TA_MANAGER_OP_REFUSED, m, instance, 0);
 		return errno = why, NULL;
 	}
 }

@@ -4,53 +4,53 @@
 
 EXPORT int ta_mm_on_ready(ta_mm *m, uint64_t instance, ta_mm_ready ready, void *arg)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_READY, m, instance);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_READY, m, instance);
 	c.Ready = (uint64_t)ready;
 	c.Arg = (uint64_t)arg;
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
 EXPORT int ta_mm_queue(
 	ta_mm *m, uint64_t instance, const ta_mm_request *requests, size_t n, size_t runs)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_QUEUE, m, instance);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_QUEUE, m, instance);
 	if (requests == NULL && n != 0)
 		return errno = EINVAL, -1;
 	c.Address = (uint64_t)requests;
 	c.Count = n;
 	c.Bytes = runs;
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
-static int about_round(uint64_t op, ta_mm *m, uint64_t round, ta_share_call *c)
+static int about_round(uint64_t op, ta_mm *m, uint64_t round, ta_manager_call *c)
 {
-	*c = ta_share_about(op, m, 0);
+	*c = ta_manager_about(op, m, 0);
 	c->Extra = round;
-	return ta_share_ask(c);
+	return ta_manager_ask(c);
 }
 
 // The next array of a round that has no block yet, in chunks of so many runs; 0: all at once.
-static int wanted(ta_mm *m, uint64_t round, size_t runs, ta_share_call *c)
+static int wanted(ta_mm *m, uint64_t round, size_t runs, ta_manager_call *c)
 {
-	*c = ta_share_about(TA_SHARE_OP_WANTED, m, 0);
+	*c = ta_manager_about(TA_MANAGER_OP_WANTED, m, 0);
 	c->Extra = round;
 	c->Free = runs;
-	return ta_share_ask(c);
+	return ta_manager_ask(c);
 }
 
-static int place(ta_mm *m, const ta_share_call *w, void *p)
+static int place(ta_mm *m, const ta_manager_call *w, void *p)
 {
-	ta_share_call c = ta_share_about(TA_SHARE_OP_PLACE, m, w->Value);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_PLACE, m, w->Value);
 	c.Count = w->Count;
 	c.Address = (uint64_t)p;
-	return ta_share_ask(&c);
+	return ta_manager_ask(&c);
 }
 
 // Allocates what a round is for, or as far as there is room: then -1 with errno. Who has
 // left meanwhile wants nothing.
 static int allocate(ta_mm *m, uint64_t round, size_t runs, void *stream)
 {
-	ta_share_call w;
+	ta_manager_call w;
 	while (wanted(m, round, runs, &w) == 0) {
 		void *p = w.Bytes != 0 ? ta_mm_get_block(m, w.Value, w.Bytes, (int)w.Kind, stream, round) :
 								 NULL;
@@ -64,18 +64,18 @@ static int allocate(ta_mm *m, uint64_t round, size_t runs, void *stream)
 
 static void give_back(ta_mm *m, uint64_t round, void *stream)
 {
-	ta_share_call c;
+	ta_manager_call c;
 	int saved = errno;
-	while (about_round(TA_SHARE_OP_TAKE_BACK, m, round, &c) == 0)
+	while (about_round(TA_MANAGER_OP_TAKE_BACK, m, round, &c) == 0)
 		ta_mm_free(m, (void *)c.Address, stream);
 	errno = saved;
 }
 
 static void end_round(ta_mm *m, uint64_t round)
 {
-	ta_share_call c;
+	ta_manager_call c;
 	int saved = errno;
-	about_round(TA_SHARE_OP_ROUND_OVER, m, round, &c);
+	about_round(TA_MANAGER_OP_ROUND_OVER, m, round, &c);
 	errno = saved;
 }
 
@@ -86,7 +86,7 @@ static int allocate_shorter(
 	ta_mm *m, uint64_t round, size_t runs, ta_mm_chunking *chunking, void *stream)
 {
 	size_t step = 0;
-	ta_share_call device;
+	ta_manager_call device;
 	while (allocate(m, round, chunking->chunks > 1 ? chunking->chunk_length : 0, stream) != 0) {
 		size_t length = chunking->chunk_length;
 		give_back(m, round, stream);
@@ -105,17 +105,17 @@ static int allocate_shorter(
 // instances are asked first: for the group's budget its own; for the device all, unless what
 // is free there is a figure of the program's.
 static int plan(
-	ta_mm *m, uint64_t instance, size_t free, ta_mm_chunking *chunking, ta_share_call *c)
+	ta_mm *m, uint64_t instance, size_t free, ta_mm_chunking *chunking, ta_manager_call *c)
 {
 	ta_mm_asked asked[2] = {{0}};
 	for (;;) {
 		size_t total;
-		*c = ta_share_about(TA_SHARE_OP_PLAN, m, instance);
+		*c = ta_manager_about(TA_MANAGER_OP_PLAN, m, instance);
 		if (ta_mm_free_of(m, free, c, &total) != 0)
 			return -1;
 		c->Value = (uint64_t)chunking;
 		c->Bytes = total;
-		int answer = ta_share_ask(c), why = errno;
+		int answer = ta_manager_ask(c), why = errno;
 		int short_of = answer == 0 ? chunking->chunks > 1 :
 									 why == ENOTSUP || why == E2BIG || why == ENOSPC;
 		int everywhere = chunking->available == c->Free;
@@ -131,11 +131,11 @@ static int plan(
 // may queue again. Whether there was one.
 static int hand_over(ta_mm *m, uint64_t round, const ta_mm_chunking *chunking)
 {
-	void *blocks[TA_SHARE_QUEUE_MAX] = {0};
-	ta_share_call c = ta_share_about(TA_SHARE_OP_TELL, m, 0);
+	void *blocks[TA_MANAGER_QUEUE_MAX] = {0};
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_TELL, m, 0);
 	c.Extra = round;
 	c.Address = (uint64_t)blocks;
-	if (ta_share_ask(&c) != 0)
+	if (ta_manager_ask(&c) != 0)
 		return 0;
 	if (c.Ready != 0)
 		((ta_mm_ready)c.Ready)(c.Value, chunking, blocks, c.Count, (void *)c.Arg);
@@ -146,7 +146,7 @@ EXPORT int ta_mm_allocate_queue(
 	ta_mm *m, uint64_t instance, size_t free, void *stream, ta_mm_chunking *out)
 {
 	ta_mm_chunking chunking = {.size = sizeof chunking};
-	ta_share_call c;
+	ta_manager_call c;
 	if (out != NULL && out->size < sizeof out->size)
 		return errno = EINVAL, -1;
 	int answer = plan(m, instance, free, &chunking, &c);

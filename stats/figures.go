@@ -501,7 +501,7 @@ type Leak struct {
 	Number uint64
 }
 
-// Share is what an instance of a memory manager has of a device (package share).
+// Share is what an instance of a memory manager has of a device (package manager).
 //
 //	BytesLive <= BytesPeak
 type Share struct {

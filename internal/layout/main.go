@@ -14,7 +14,7 @@ import (
 
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
-	share "tieralloc/cudahook/manager"
+	"tieralloc/cudahook/manager"
 	"tieralloc/internal/process"
 	"tieralloc/stats"
 )
@@ -155,48 +155,48 @@ func write(w io.Writer) {
 		{"TA_CUDA_CONFIG_STRATEGY", cudahook.ConfigStrategy},
 		{"TA_CUDA_CONFIG_PEAK", cudahook.ConfigPeak},
 		{"TA_CUDA_CONFIG_TRACE", cudahook.ConfigTrace},
-		{"TA_SHARE_WARNED", share.Warned},
-		{"TA_SHARE_STREAM_GONE", share.StreamGone},
-		{"TA_SHARE_OP_STREAM_END", share.OpStreamEnd},
-		{"TA_SHARE_OP_READY", share.OpReady},
-		{"TA_SHARE_OP_QUEUE", share.OpQueue},
-		{"TA_SHARE_OP_PLAN", share.OpPlan},
-		{"TA_SHARE_OP_WANTED", share.OpWanted},
-		{"TA_SHARE_OP_PLACE", share.OpPlace},
-		{"TA_SHARE_OP_TAKE_BACK", share.OpTakeBack},
-		{"TA_SHARE_OP_ROUND_OVER", share.OpRoundOver},
-		{"TA_SHARE_OP_TELL", share.OpTell},
-		{"TA_SHARE_OP_CONTEXT_END", share.OpContextEnd},
-		{"TA_SHARE_QUEUE_MAX", share.QueueMax},
-		{"TA_SHARE_DEVICE", share.KindDevice},
-		{"TA_SHARE_PINNED", share.KindPinned},
-		{"TA_SHARE_MAPPED", share.KindMapped},
-		{"TA_SHARE_MANAGED", share.KindManaged},
-		{"TA_SHARE_OP_CREATE", share.OpCreate},
-		{"TA_SHARE_OP_DESTROY", share.OpDestroy},
-		{"TA_SHARE_OP_DEVICE", share.OpDevice},
-		{"TA_SHARE_OP_MODE", share.OpMode},
-		{"TA_SHARE_OP_REGISTER", share.OpRegister},
-		{"TA_SHARE_OP_UNREGISTER", share.OpUnregister},
-		{"TA_SHARE_OP_MANUAL", share.OpManual},
-		{"TA_SHARE_OP_AUTO", share.OpAuto},
-		{"TA_SHARE_OP_GROUP", share.OpGroup},
-		{"TA_SHARE_OP_POOLS", share.OpPools},
-		{"TA_SHARE_OP_GET", share.OpGet},
-		{"TA_SHARE_OP_AVAILABLE", share.OpAvailable},
-		{"TA_SHARE_OP_CHUNK", share.OpChunk},
-		{"TA_SHARE_OP_CHARGE", share.OpCharge},
-		{"TA_SHARE_OP_UNCHARGE", share.OpUncharge},
-		{"TA_SHARE_OP_ADD", share.OpAdd},
-		{"TA_SHARE_OP_REMOVE", share.OpRemove},
-		{"TA_SHARE_OP_USE", share.OpUse},
-		{"TA_SHARE_OP_HOLD", share.OpHold},
-		{"TA_SHARE_FREE_OF_HEAP", share.FreeOfHeap},
-		{"TA_SHARE_OP_ACCOUNT", share.OpAccount},
-		{"TA_SHARE_OP_VICTIM", share.OpVictim},
-		{"TA_SHARE_OP_FIRST", share.OpFirst},
-		{"TA_SHARE_OP_EVICTED", share.OpEvicted},
-		{"TA_SHARE_OP_REFUSED", share.OpRefused},
+		{"TA_MANAGER_WARNED", manager.Warned},
+		{"TA_MANAGER_STREAM_GONE", manager.StreamGone},
+		{"TA_MANAGER_OP_STREAM_END", manager.OpStreamEnd},
+		{"TA_MANAGER_OP_READY", manager.OpReady},
+		{"TA_MANAGER_OP_QUEUE", manager.OpQueue},
+		{"TA_MANAGER_OP_PLAN", manager.OpPlan},
+		{"TA_MANAGER_OP_WANTED", manager.OpWanted},
+		{"TA_MANAGER_OP_PLACE", manager.OpPlace},
+		{"TA_MANAGER_OP_TAKE_BACK", manager.OpTakeBack},
+		{"TA_MANAGER_OP_ROUND_OVER", manager.OpRoundOver},
+		{"TA_MANAGER_OP_TELL", manager.OpTell},
+		{"TA_MANAGER_OP_CONTEXT_END", manager.OpContextEnd},
+		{"TA_MANAGER_QUEUE_MAX", manager.QueueMax},
+		{"TA_MANAGER_DEVICE", manager.KindDevice},
+		{"TA_MANAGER_PINNED", manager.KindPinned},
+		{"TA_MANAGER_MAPPED", manager.KindMapped},
+		{"TA_MANAGER_MANAGED", manager.KindManaged},
+		{"TA_MANAGER_OP_CREATE", manager.OpCreate},
+		{"TA_MANAGER_OP_DESTROY", manager.OpDestroy},
+		{"TA_MANAGER_OP_DEVICE", manager.OpDevice},
+		{"TA_MANAGER_OP_MODE", manager.OpMode},
+		{"TA_MANAGER_OP_REGISTER", manager.OpRegister},
+		{"TA_MANAGER_OP_UNREGISTER", manager.OpUnregister},
+		{"TA_MANAGER_OP_MANUAL", manager.OpManual},
+		{"TA_MANAGER_OP_AUTO", manager.OpAuto},
+		{"TA_MANAGER_OP_GROUP", manager.OpGroup},
+		{"TA_MANAGER_OP_POOLS", manager.OpPools},
+		{"TA_MANAGER_OP_GET", manager.OpGet},
+		{"TA_MANAGER_OP_AVAILABLE", manager.OpAvailable},
+		{"TA_MANAGER_OP_CHUNK", manager.OpChunk},
+		{"TA_MANAGER_OP_CHARGE", manager.OpCharge},
+		{"TA_MANAGER_OP_UNCHARGE", manager.OpUncharge},
+		{"TA_MANAGER_OP_ADD", manager.OpAdd},
+		{"TA_MANAGER_OP_REMOVE", manager.OpRemove},
+		{"TA_MANAGER_OP_USE", manager.OpUse},
+		{"TA_MANAGER_OP_HOLD", manager.OpHold},
+		{"TA_MANAGER_FREE_OF_HEAP", manager.FreeOfHeap},
+		{"TA_MANAGER_OP_ACCOUNT", manager.OpAccount},
+		{"TA_MANAGER_OP_VICTIM", manager.OpVictim},
+		{"TA_MANAGER_OP_FIRST", manager.OpFirst},
+		{"TA_MANAGER_OP_EVICTED", manager.OpEvicted},
+		{"TA_MANAGER_OP_REFUSED", manager.OpRefused},
 	} {
 		fmt.Fprintf(w, "#define %s %#xull\n", c.name, c.value)
 	}
@@ -211,9 +211,9 @@ func write(w io.Writer) {
 	emit(w, "ta_boot_args", reflect.TypeOf((*process.BootArgs)(nil)).Elem(), true)
 	emit(w, "ta_cuda_request", reflect.TypeOf((*cudahook.Request)(nil)).Elem(), true)
 	emit(w, "ta_cuda_figures", reflect.TypeOf((*stats.PublicDevice)(nil)).Elem(), true)
-	emit(w, "ta_share_call", reflect.TypeOf((*share.Call)(nil)).Elem(), true)
-	emit(w, "ta_share_info", reflect.TypeOf((*share.Info)(nil)).Elem(), true)
-	emit(w, "ta_share_chunking", reflect.TypeOf((*share.Chunking)(nil)).Elem(), true)
+	emit(w, "ta_manager_call", reflect.TypeOf((*manager.Call)(nil)).Elem(), true)
+	emit(w, "ta_manager_info", reflect.TypeOf((*manager.Info)(nil)).Elem(), true)
+	emit(w, "ta_manager_chunking", reflect.TypeOf((*manager.Chunking)(nil)).Elem(), true)
 	fmt.Fprint(w, "\n#endif\n")
 }
 

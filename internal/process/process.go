@@ -8,7 +8,7 @@ import (
 
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
-	share "tieralloc/cudahook/manager"
+	"tieralloc/cudahook/manager"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
@@ -331,7 +331,7 @@ func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
 	}
 	tiers.Fill(r)
 	r.DeviceCount = cudahook.Report(token, &r.Devices)
-	r.ShareCount = share.Report(token, &r.Shares)
+	r.ShareCount = manager.Report(token, &r.Shares)
 	return true
 }
 

@@ -4,7 +4,7 @@ var manager = &object{
 	title:  "`managers`",
 	goType: "Share", with: instance, tool: "manager", method: "manager(s *stats.Share)", arg: "s",
 	comment: []string{
-		"Share is what an instance of a memory manager has of a device (package share).",
+		"Share is what an instance of a memory manager has of a device (package manager).",
 		"",
 		"\tBytesLive <= BytesPeak",
 	},
