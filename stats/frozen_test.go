@@ -78,8 +78,8 @@ func TestPublicStatsAreFrozen(t *testing.T) {
 	c.WriteString("#include \"tieralloc.h\"\n")
 	for name, fields := range publicFields {
 		for i, field := range strings.Fields(fields) {
-			fmt.Fprintf(&c, "_Static_assert(offsetof(%s, %s) == %d, \"%s.%s\");\n", name, field, 8*i,
-				name, field)
+			fmt.Fprintf(&c, "_Static_assert(offsetof(%s, %s) == %d, \"%s\");\n", name, field, 8*i,
+				field)
 		}
 	}
 	c.WriteString("_Static_assert(sizeof(ta_stats) == 17 * 8 + 3 * sizeof(ta_tier_stats), \"\");")

@@ -12,16 +12,16 @@ import (
 // fileID tells one file from another.
 type fileID struct{ dev, ino uint64 }
 
-// oPath opens a file for no more than to say which it is. Package syscall lacks it.
+// oPath opens a file only to name it. Package syscall lacks the flag.
 const oPath = 0x200000
 
 // LiveOpen makes the live page of this process: a new file, mode 0600, whose absolute path is the n
-// bytes at path. It returns an errno, 0 on success. A page of this user that is there, left behind
-// by an earlier process, is removed; anything else there is left alone (EEXIST), and a symbolic
-// link is not followed. program is the program's name, programLen bytes.
+// bytes at path. It returns an errno, 0 on success. It removes a page of this user that an earlier
+// process left there. Anything else there stays (EEXIST), and a symbolic link is not followed.
+// program is the program's name, programLen bytes.
 //
-// All of the file's memory is taken now: had it to be taken when the page is written,
-// a full file system would end the process with SIGBUS.
+// All of the file's memory is taken now. If it were taken when the page is written, a full file
+// system would end the process with SIGBUS.
 //
 // Precondition: no page is on, and no other thread runs in this package.
 func LiveOpen(path, n uintptr, pid, startUnixNs uint64, program,
@@ -71,9 +71,9 @@ func setLivePath(path, n uintptr) (errno uintptr) {
 	return 0
 }
 
-// openFolder opens the folder of the page, and returns it with the C string that is the
-// page's name there. All that is done to the name is done in that folder: in a path
-// somebody may meanwhile let a symbolic link take a folder's place.
+// openFolder opens the folder of the page, and returns it with the C string that is the page's name
+// there. The name is used in that folder only: in a path, somebody may meanwhile replace a folder
+// by a symbolic link.
 func openFolder() (dir, name, errno uintptr) {
 	base := uintptr(0) // where the name begins
 	for i := uintptr(0); i < raw.Page && live.path[i&(raw.Page-1)] != 0; i++ {
@@ -92,7 +92,8 @@ func openFolder() (dir, name, errno uintptr) {
 
 // newFile makes the page's file and maps it.
 func newFile(dir, name uintptr) (page, errno uintptr) {
-	const flags = syscall.O_RDWR | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+	const flags = syscall.O_RDWR | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW |
+		syscall.O_CLOEXEC
 	fd, errno := raw.Sys(syscall.SYS_OPENAT, dir, name, flags, 0600, 0, 0)
 	if errno != 0 {
 		return 0, errno
@@ -107,9 +108,9 @@ func newFile(dir, name uintptr) (page, errno uintptr) {
 	return page, errno
 }
 
-// removeStale removes the file with the name if it is a live page of this user, or one
-// that was never finished. What is no regular file of theirs is not even opened. Whether
-// it was removed shows when the new one is made.
+// removeStale removes the file with the name if it is a live page of this user, or one that was
+// never finished. It does not even open what is no regular file of theirs. newFile finds out
+// whether the file was removed.
 func removeStale(dir, name uintptr) {
 	var st syscall.Stat_t
 	_, errno := raw.Sys(syscall.SYS_NEWFSTATAT, dir, name,
@@ -149,7 +150,7 @@ func mapFile(fd uintptr) (page, errno uintptr) {
 	return raw.Sys(syscall.SYS_MMAP, 0, LiveSize, prot, syscall.MAP_SHARED, fd, 0)
 }
 
-// mapOver puts private zero-filled memory in the place of n bytes at addr.
+// mapOver replaces n bytes at addr by private memory, filled with zeros.
 func mapOver(addr, n uintptr) bool {
 	const prot = syscall.PROT_READ | syscall.PROT_WRITE
 	const flags = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_FIXED
@@ -163,8 +164,8 @@ func identify(fd uintptr) (id fileID, errno uintptr) {
 	return fileID{st.Dev, st.Ino}, errno
 }
 
-// unlinkOurs removes the page's file, unless another one is there by now: of a process
-// with the same number in another PID namespace, say.
+// unlinkOurs removes the page's file, unless another file has its name by now: that of a process
+// with the same number in another PID namespace, for example.
 func unlinkOurs() {
 	dir, name, errno := openFolder()
 	if errno != 0 {

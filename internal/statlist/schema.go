@@ -124,7 +124,7 @@ func writeJSON(out *strings.Builder, v any, depth int) {
 		}
 		out.WriteString("{\n")
 		for i, m := range v {
-			out.WriteString(indent + quote(m.key) + ": ")
+			out.WriteString(indent + encode(m.key) + ": ")
 			writeJSON(out, m.value, depth+1)
 			out.WriteString(comma(i, len(v)) + "\n")
 		}
@@ -132,7 +132,7 @@ func writeJSON(out *strings.Builder, v any, depth int) {
 	case []string:
 		quoted := make([]string, len(v))
 		for i, s := range v {
-			quoted[i] = quote(s) + comma(i, len(v))
+			quoted[i] = encode(s) + comma(i, len(v))
 		}
 		line := strings.Join(quoted, " ")
 		if len(line) < columns-2*depth-30 {
@@ -159,7 +159,7 @@ func oneLine(v members, width int) (line string, ok bool) {
 		case members, []string:
 			return "", false
 		}
-		line += quote(m.key) + ": " + encode(m.value) + comma(i, len(v)) + " "
+		line += encode(m.key) + ": " + encode(m.value) + comma(i, len(v)) + " "
 	}
 	return line + "}", len(line) < width
 }
@@ -170,8 +170,6 @@ func comma(i, n int) string {
 	}
 	return ""
 }
-
-func quote(s string) string { return encode(s) }
 
 // encode is a plain value as JSON, with <, > and & as they are.
 func encode(v any) string {

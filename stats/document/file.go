@@ -27,12 +27,13 @@ const (
 var written uint64
 
 // WriteFile writes the report to the file whose name is the n bytes at path, config.PathMax at
-// most, and returns an errno, 0 on success. A reader sees the old file or the new one, whole: the
-// text goes to a temporary file (mode 0600) in the same directory, which is then renamed. So a
-// symbolic link at path is replaced and never followed. Anything there that is neither a link nor a
-// regular file is left alone (EISDIR for a directory, else EINVAL): a rename would replace
-// /dev/null. That is asked before the rename, not with it; whoever can change the directory between
-// the two could have put anything at path anyway.
+// most, and returns an errno, 0 on success.
+//
+// A reader sees the old file or the new one, whole: the text goes to a temporary file (mode 0600)
+// in the same directory, which is then renamed. So a symbolic link at path is replaced and never
+// followed. Anything there that is neither a link nor a regular file stays (EISDIR for a directory,
+// else EINVAL), because a rename would replace even /dev/null. The check is made before the rename;
+// whoever can change the directory between the two could have put anything at path anyway.
 func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
 	if n == 0 {
 		return uintptr(syscall.ENOENT)
@@ -61,8 +62,8 @@ func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
 	return errno
 }
 
-// replaceFile makes the file at path hold n bytes at text. path is a C string of
-// pathLen bytes; temp has pathRoom bytes to build the temporary name in.
+// replaceFile makes the file at path hold n bytes at text. path is a C string of pathLen bytes;
+// temp has pathRoom bytes to build the temporary name in.
 func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
 	if errno = replaceable(path); errno != 0 {
 		return errno
@@ -89,8 +90,8 @@ func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
 	return errno
 }
 
-// replaceable is 0 when a file may be renamed over the C string path: nothing,
-// a regular file or a symbolic link is there.
+// replaceable is 0 when a file may be renamed over the C string path: nothing, a regular file or a
+// symbolic link is there.
 func replaceable(path uintptr) (errno uintptr) {
 	var st syscall.Stat_t
 	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, raw.AtFdCwd, path,
@@ -110,11 +111,12 @@ func replaceable(path uintptr) (errno uintptr) {
 	return uintptr(syscall.EINVAL)
 }
 
-// createTemp makes a new file beside path and leaves its name in temp. The
-// descriptor is above 2: in a program that closed its standard streams, what other
-// threads write to them shall not land in the report.
+// createTemp makes a new file beside path and leaves its name in temp. The descriptor is above 2:
+// in a program that closed its standard streams, what other threads write to them must not land in
+// the report.
 func createTemp(path, pathLen, temp uintptr) (fd, errno uintptr) {
-	const flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+	const flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW |
+		syscall.O_CLOEXEC
 	for i := 0; i < tries; i++ {
 		tempName(path, pathLen, temp)
 		fd, errno = raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, temp, flags, 0600, 0, 0)
@@ -134,10 +136,9 @@ func createTemp(path, pathLen, temp uintptr) (fd, errno uintptr) {
 	return fd, errno
 }
 
-// tempName writes a new name as a C string at temp: path, its last part cut to
-// leave room, and ".tmp.PID.COUNT.TIME" with the latter two in hexadecimal. The
-// time tells processes apart that share a directory and, in two PID namespaces, a
-// pid.
+// tempName writes a new name as a C string at temp: path, its last part cut to leave room, and
+// ".tmp.PID.COUNT.TIME", the last two in hexadecimal. The time tells apart processes that share a
+// directory and, in two PID namespaces, a pid.
 func tempName(path, pathLen, temp uintptr) {
 	base := pathLen // where the last part begins
 	for base > 0 && raw.LoadByte(path+base-1) != '/' {

@@ -1,8 +1,8 @@
-// Package document writes the report of package stats as JSON, and that to a file. It belongs to the
-// data plane, and is apart from stats because its code runs at the end of a process.
+// Package document writes the report of package stats as JSON, and that to a file. It belongs to
+// the data plane, and is apart from stats because its code runs at the end of a process.
 //
-// internal/statlist generates what writes the keys one after the other. The rest is written by hand:
-// arrays, objects whose keys are names of a table, and what is computed.
+// internal/statlist generates what writes the keys one after the other. The rest is written by
+// hand: arrays, objects whose keys are names of a table, and what is computed.
 package document
 
 import (
@@ -14,8 +14,8 @@ import (
 )
 
 // JSON writes the report at dst as snprintf would: at most size-1 bytes and a final zero, nothing
-// when size is 0. It returns the length of the whole text, without the zero; the text is complete if
-// that is less than size.
+// when size is 0. It returns the length of the whole text, without the zero; the text is complete
+// if that is less than size.
 //
 // The order of the keys never changes.
 func JSON(dst, size uintptr, r *stats.Report) (need uintptr) {

@@ -64,8 +64,8 @@ func (w *writer) leaks(d *stats.Device) {
 	w.close(']')
 }
 
-// uuid writes a device's UUID as nvidia-smi does, without the prefix GPU- or MIG-; an unknown one as
-// an empty string. a and b are its bytes, the first one lowest.
+// uuid writes a device's UUID as nvidia-smi does, without the prefix GPU- or MIG-; an unknown one
+// as an empty string. a and b are its bytes, the first one lowest.
 func (w *writer) uuid(a, b uint64) {
 	w.put('"')
 	for i := uint(0); i < 16 && a|b != 0; i++ {

@@ -18,11 +18,11 @@ import (
 	"tieralloc/stats"
 )
 
-// elsewhere are states of a process that a test cannot enter without spoiling the
-// tests after it. Each function brings its process there and returns what a write
-// to s.json in the directory dir must then say; live is what making s.json a live page
-// must say before; left names the files there in the end.
-var elsewhere = map[string]struct {
+// restricted are states of a process that a test cannot enter without spoiling the tests after it.
+// Each function brings its process there and returns the error that a write to s.json in the
+// directory dir must then give. live is the error of making s.json a live page before. left names
+// the files that are there in the end.
+var restricted = map[string]struct {
 	enter func(dir string) (want, err error)
 	live  syscall.Errno
 	left  string
@@ -33,9 +33,9 @@ var elsewhere = map[string]struct {
 	"closed":       {closed, 0, "s.json"},
 }
 
-// TestWriteElsewhere runs the test binary again for each state.
-func TestWriteElsewhere(t *testing.T) {
-	for name, state := range elsewhere {
+// TestWriteRestricted runs the test binary again for each state.
+func TestWriteRestricted(t *testing.T) {
+	for name, state := range restricted {
 		if name == "sticky" && os.Getuid() != 0 {
 			continue // takes a second user
 		}
@@ -49,14 +49,14 @@ func TestWriteElsewhere(t *testing.T) {
 	}
 }
 
-// TestHelper is the other process of TestWriteElsewhere.
+// TestHelper is the other process of TestWriteRestricted.
 func TestHelper(t *testing.T) {
 	dir := os.Getenv("TA_TEST_DIR")
 	if dir == "" {
 		return // the other process of a test, not one of its own
 	}
 	r := newReport(t)
-	state := elsewhere[os.Getenv("TA_TEST_HELPER")]
+	state := restricted[os.Getenv("TA_TEST_HELPER")]
 	want, err := state.enter(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestHelper(t *testing.T) {
 	}
 }
 
-// becomeNobody gives root's rights up; it does nothing when there are none.
+// becomeNobody gives up root's rights; without them it does nothing.
 func becomeNobody(dir string) error {
 	if os.Getuid() != 0 {
 		return nil
@@ -96,15 +96,15 @@ func unprivileged(dir string) (want, err error) {
 	return syscall.EACCES, errors.Join(os.Chmod(dir, 0o555), becomeNobody(dir))
 }
 
-// sticky: a new file can be made there, but not renamed over another user's. This is
-// the failure that finds a temporary file to clean up.
+// sticky: a new file can be made there, but not renamed over another user's. This is the failure
+// that leaves a temporary file to clean up.
 func sticky(dir string) (want, err error) {
 	return syscall.EPERM, errors.Join(os.WriteFile(filepath.Join(dir, "s.json"), nil, 0o600),
 		os.Chmod(dir, 0o777|os.ModeSticky), becomeNobody(dir))
 }
 
-// smallFiles: a write past the limit would end the process, as it ends a program
-// that is not written in Go.
+// smallFiles: a write past the limit would end the process, as it ends a program that is not
+// written in Go.
 func smallFiles(string) (want, err error) {
 	var act [4]uintptr // struct kernel_sigaction, all zero: SIG_DFL
 	_, errno := raw.Sys(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ),

@@ -99,8 +99,8 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestSchemaIsStrict shows that the schema describes every key, requires it, and
-// says of every figure of the heap and the tiers how exact it is.
+// TestSchemaIsStrict shows that the schema describes every key, requires it, and says how exact
+// every figure of the heap and the tiers is.
 func TestSchemaIsStrict(t *testing.T) {
 	root, err := jsonschema.Decode(schema(t))
 	if err != nil {
@@ -138,8 +138,9 @@ func TestSchemaIsStrict(t *testing.T) {
 	}
 	walk("$", root)
 	if objects != 16 {
-		t.Errorf("%d objects with properties, not report, calls, heap, class, policy, hints, tiers, tier and migrations,"+
-			" device, its calls, tiers and tier, leak, manager, instance", objects)
+		t.Errorf("%d objects with properties, not report, calls, heap, class, policy, hints,"+
+			" tiers, tier and migrations, device, its calls, tiers and tier, leak, manager,"+
+			" instance", objects)
 	}
 }
 
@@ -148,8 +149,8 @@ func asObject(v any) map[string]any {
 	return o
 }
 
-// checkRule asks for a description, and for its exactness where the figure is one
-// that moving threads could blur.
+// checkRule asks for a description, which says how exact the figure is if running threads could
+// blur it.
 func checkRule(t *testing.T, at string, rule map[string]any) {
 	t.Helper()
 	text, _ := rule["description"].(string)

@@ -112,9 +112,9 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveElsewhere: the folder's name leads to another one by now. A file there that has
+// TestRemoveMovedFolder: the folder's name leads to another one by now. A file there that has
 // the page's name is not touched.
-func TestRemoveElsewhere(t *testing.T) {
+func TestRemoveMovedFolder(t *testing.T) {
 	base := t.TempDir()
 	dir, other := filepath.Join(base, "dir"), filepath.Join(base, "other")
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(other, 0o700),

@@ -43,7 +43,8 @@ func level(l uint32) zerolog.Level {
 func output(s *config.Settings) io.Writer {
 	path := text(&s.LogFile)
 	if path != "" {
-		const flags = syscall.O_WRONLY | syscall.O_APPEND | syscall.O_CREAT | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+		const flags = syscall.O_WRONLY | syscall.O_APPEND | syscall.O_CREAT |
+			syscall.O_NOFOLLOW | syscall.O_CLOEXEC
 		fd, err := syscall.Open(path, flags, 0o600)
 		if err == nil {
 			return newSink(fd, true)
@@ -51,7 +52,8 @@ func output(s *config.Settings) io.Writer {
 		if errno, ok := err.(syscall.Errno); ok && raw.WritingRefused(uintptr(errno)) {
 			return io.Discard
 		}
-		complaint := fmt.Sprintf("tieralloc: cannot write TA_LOG_FILE %q: %v; logging to standard error\n", path, err)
+		complaint := fmt.Sprintf("tieralloc: cannot write TA_LOG_FILE %q: %v;"+
+			" logging to standard error\n", path, err)
 		_, _ = newSink(2, false).Write([]byte(complaint))
 	}
 	return newSink(2, false)
