@@ -9,9 +9,9 @@ import (
 
 // What a request has tried, and decided; bits of its state.
 const (
-	triedHarvest uint64 = 1 << (16 + iota) // the events of batches were asked for
-	triedFlush                             // quick lists are merged
-	triedClose                             // the open batch has its event
+	triedHarvest uint64 = 1 << (16 + iota) // the events of groups of pending frees were asked for
+	triedFlush                             // exact-size bins are merged
+	triedClose                             // the open group has its event
 	triedFence                             // other streams' free blocks were looked at
 	triedSteal                             // and none can be had by waiting for its stream
 	triedSync                              // the device was waited for
@@ -35,9 +35,9 @@ const (
 )
 
 // handOut makes b the program's, which has asked for so many bytes.
-func (h *heap) handOut(b *block, t *tag, asked uint64) {
+func (h *heap) handOut(b *block, t *streamCache, asked uint64) {
 	h.serial++
-	b.state, b.tag, b.asked = stateInUse, t, asked
+	b.state, b.cache, b.asked = stateInUse, t, asked
 	b.number = numberBase | h.slot<<numberIndex | h.serial
 	t.live++
 	s := &h.count.side[b.segment.pool.spilled&1]
@@ -129,9 +129,9 @@ func (h *heap) refuse(r *Request) uint64 {
 // stream may have at once.
 func (h *heap) pick(r *Request, n, kind uint64) bool {
 	p := h.poolOf(r)
-	var t *tag
+	var t *streamCache
 	if r.Op == OpStreamAlloc {
-		t = h.tagOf(ordered(r.Stream), p)
+		t = h.cacheOf(ordered(r.Stream), p)
 	}
 	b := h.obtain(t, p, kind, n, r.Bytes, r.has(mappedOne))
 	if b == nil {
@@ -142,17 +142,17 @@ func (h *heap) pick(r *Request, n, kind uint64) bool {
 }
 
 // obtain hands out a free block of at least n bytes of a pool, if there is one that every
-// stream may have, or that of tag t, which may be nil. Where the stream has none of just
-// this size, its quick lists are merged first: so blocks fit as well as if all were merged
+// stream may have, or that of stream cache t, which may be nil. Where the stream has none of just
+// this size, its exact-size bins are merged first: so blocks fit as well as if all were merged
 // when they are freed. mapped: the driver was asked for it.
-func (h *heap) obtain(t *tag, p *pool, kind, n, asked uint64, mapped bool) *block {
+func (h *heap) obtain(t *streamCache, p *pool, kind, n, asked uint64, mapped bool) *block {
 	if t != nil {
-		if b := h.popQuick(t, n); b != nil {
+		if b := h.popExact(t, n); b != nil {
 			h.count.hitLocal++
 			h.handOut(b, t, asked)
 			return b
 		}
-		if t.quicks != 0 && t.frays(h.device.frayed) {
+		if t.exacts != 0 && t.frays(h.device.frayed) {
 			h.flush(t)
 		}
 	}
@@ -201,7 +201,7 @@ func (h *heap) more(r *Request, n, kind uint64) uint64 {
 	}
 	if !r.has(triedClose) {
 		r.set(triedClose)
-		if h.closeBatch(r) {
+		if h.closePending(r) {
 			r.unset(triedHarvest)
 			return h.record(r)
 		}

@@ -6,7 +6,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// An arena is the host memory of a heap's descriptors. They are cut from chunks, and each
+// An arena is the host memory of a heap's descriptors. They are taken from chunks, and each
 // kind that is given back is kept on a list of its own (heap.spare…). Chunks are never
 // unmapped: a request that was on its way while its context ended may still hold an
 // address in one. They are rewound instead.
@@ -23,8 +23,8 @@ const (
 	chunkHead  = 64
 )
 
-// cut returns n zero bytes, n a multiple of 8, or 0 when the kernel has no memory.
-func (a *arena) cut(n uintptr) uintptr {
+// take returns n zero bytes, n a multiple of 8, or 0 when the kernel has no memory.
+func (a *arena) take(n uintptr) uintptr {
 	n = raw.RoundUp(n, 64)
 	if a.left < n {
 		c := a.spare
@@ -43,7 +43,7 @@ func (a *arena) cut(n uintptr) uintptr {
 	return at
 }
 
-// rewind forgets all that was cut. A chunk that the kernel does not clear is left aside.
+// rewind forgets all that was taken. A chunk that the kernel does not clear is left aside.
 func (a *arena) rewind() {
 	for a.chunks != 0 {
 		c := a.chunks
@@ -60,7 +60,7 @@ func (a *arena) rewind() {
 func (h *heap) newBlock() *block {
 	b := h.spareBlocks
 	if b == nil {
-		return (*block)(raw.Ptr(h.arena.cut(unsafe.Sizeof(block{}))))
+		return (*block)(raw.Ptr(h.arena.take(unsafe.Sizeof(block{}))))
 	}
 	h.spareBlocks = b.next
 	*b = block{}
@@ -77,7 +77,7 @@ func (h *heap) dropBlock(b *block) {
 func (h *heap) newSegment() *segment {
 	s := h.spareSegments
 	if s == nil {
-		return (*segment)(raw.Ptr(h.arena.cut(unsafe.Sizeof(segment{}))))
+		return (*segment)(raw.Ptr(h.arena.take(unsafe.Sizeof(segment{}))))
 	}
 	h.spareSegments = s.next
 	*s = segment{}
@@ -89,50 +89,50 @@ func (h *heap) dropSegment(s *segment) {
 	h.spareSegments = s
 }
 
-// newMark returns a mark of which all fields are zero, or nil.
-func (h *heap) newMark() *mark {
-	m := h.spareMarks
+// newStreamEvent returns a stream event of which all fields are zero, or nil.
+func (h *heap) newStreamEvent() *streamEvent {
+	m := h.spareStreamEvents
 	if m == nil {
-		return (*mark)(raw.Ptr(h.arena.cut(unsafe.Sizeof(mark{}))))
+		return (*streamEvent)(raw.Ptr(h.arena.take(unsafe.Sizeof(streamEvent{}))))
 	}
-	h.spareMarks = m.next
-	*m = mark{}
+	h.spareStreamEvents = m.next
+	*m = streamEvent{}
 	return m
 }
 
-func (h *heap) dropMark(m *mark) {
-	m.next = h.spareMarks
-	h.spareMarks = m
+func (h *heap) dropStreamEvent(m *streamEvent) {
+	m.next = h.spareStreamEvents
+	h.spareStreamEvents = m
 }
 
-// newBatch returns an empty batch, which is among the heap's, or nil.
-func (h *heap) newBatch() *batch {
-	p := h.spareBatches
+// newPending returns an empty group of pending frees, which is among the heap's, or nil.
+func (h *heap) newPending() *pendingFrees {
+	p := h.sparePending
 	if p == nil {
-		if p = (*batch)(raw.Ptr(h.arena.cut(unsafe.Sizeof(batch{})))); p == nil {
+		if p = (*pendingFrees)(raw.Ptr(h.arena.take(unsafe.Sizeof(pendingFrees{})))); p == nil {
 			return nil
 		}
 	} else {
-		h.spareBatches = p.next
-		*p = batch{}
+		h.sparePending = p.next
+		*p = pendingFrees{}
 	}
-	p.later = h.batches
+	p.later = h.allPending
 	if p.later != nil {
 		p.later.sooner = p
 	}
-	h.batches = p
+	h.allPending = p
 	return p
 }
 
-func (h *heap) dropBatch(p *batch) {
+func (h *heap) dropPending(p *pendingFrees) {
 	if p.later != nil {
 		p.later.sooner = p.sooner
 	}
 	if p.sooner != nil {
 		p.sooner.later = p.later
 	} else {
-		h.batches = p.later
+		h.allPending = p.later
 	}
-	p.next = h.spareBatches
-	h.spareBatches = p
+	p.next = h.sparePending
+	h.sparePending = p
 }

@@ -16,32 +16,33 @@ type block struct {
 	raw.OffHeap
 	address uint64
 	bytes   uint64
-	asked   uint64 // what the request said, also while the block is in a quick list
+	asked   uint64 // what the request said, also while the block is in an exact-size bin
 	number  uint64 // in use: which issue it is; free: the heap's clock at its free
 
 	segment       *segment
-	before, after *block // its neighbours
-	prev, next    *block // in the list that it is in; a quick list has no prev
-	tag           *tag   // in use: whom it was handed to; free: who may have it
-	marks         *mark  // in use: further streams that work with it
+	before, after *block       // its neighbours
+	prev, next    *block       // in the list that it is in; an exact-size bin has no prev
+	cache         *streamCache // in use: whom it was handed to; free: who may have it
+	events        *streamEvent // in use: further streams that work with it
 	state         uint64
 }
 
 // States of a block.
 //
-//	         obtain                             OpStreamFree on the stream of a tag
-//	free  ------------------> in use ---------------------------------------------> quick, free (of that tag)
-//	                          in use --> freeing (the device is waited for) -------> free (global)
-//	                          in use --> pending (events of a batch) --------------> free (global)
-//	                          in use --> held (a graph is captured) --> freeing ---> free (global)
-//	quick --flush--> free;   free (of a tag) --an event has happened--> free (global)
+//	free   --obtain--> in use
+//	in use --OpStreamFree on a stream with a cache--> exact, or free (of that cache)
+//	in use --> freeing (the device is waited for) --> free (global)
+//	in use --> pending (events are waited for) -----> free (global)
+//	in use --> held (a graph is captured) --> freeing --> free (global)
+//	exact  --flush--> free
+//	free (of a stream cache) --an event has happened--> free (global)
 const (
 	stateGone    uint64 = iota // no block: the descriptor is spare
 	stateInUse                 // the program has it
-	stateQuick                 // in a quick list of its tag
-	stateFree                  // in bins of its tag
+	stateExact                 // in an exact-size bin of its stream cache
+	stateFree                  // in bins of its stream cache
 	stateFreeing               // a request waits for the device
-	statePending               // in a batch
+	statePending               // a pending free
 	stateHeld                  // freed while a graph is captured
 	stateTaken                 // a request holds it: it goes from one stream to another
 	// the driver failed when its free was to be finished: never used again
@@ -58,14 +59,14 @@ const (
 	ownMin      = 10 << 20 // suballocated requests from here on get a segment of their own size
 	splitRest   = 1 << 20  // a large block is split when more than this is left
 	maxRequest  = 1 << 46
-	numberBase  = 1 << 62 // block numbers do not meet the driver's buffer ids
+	numberBase  = 1 << 62 // block numbers differ from the driver's buffer ids
 	numberIndex = 48      // bit at which the heap's index begins
 )
 
 // Kinds of segments, which never mix.
 const (
 	kindSmall uint64 = iota // blocks below smallMax
-	kindLarge               // cut into blocks
+	kindLarge               // split into blocks
 	kindWhole               // one block, never split: the driver knows it by its start and size
 )
 

@@ -36,12 +36,12 @@ func quiet(r *Request) uint64 {
 	return r.act(phaseQuiet, ActYield)
 }
 
-// spoilers is the number of driver calls under way that must not meet a capture, by the
+// spoilers is the number of driver calls under way that must not overlap a capture, by the
 // context that they are about: some share a place. Each is counted before it looks for
 // captures, and each capture before it looks for them.
 var spoilers [64]uint64
 
-func spoilersOf(context uint64) *uint64 { return &spoilers[tagPlace(context)&63] }
+func spoilersOf(context uint64) *uint64 { return &spoilers[streamPlace(context)&63] }
 
 // spoils is the context whose capture an action would spoil, or 0.
 func (r *Request) spoils(action uint64) uint64 {
@@ -75,41 +75,41 @@ func (r *Request) spoilt() {
 	}
 }
 
-// streamTag is a tag of a stream in any pool, or nil.
-func (h *heap) streamTag(stream uint64) *tag {
-	t := h.tags[tagPlace(stream)&(tagPlaces-1)]
+// anyCacheOf is a stream cache of a stream in any pool, or nil.
+func (h *heap) anyCacheOf(stream uint64) *streamCache {
+	t := h.caches[streamPlace(stream)&(streamPlaces-1)]
 	for t != nil && t.stream != stream {
 		t = t.chain
 	}
 	return t
 }
 
-// endTags ends the tags of a stream that is about to be destroyed, one with each round of a
-// request. Its free blocks wait for what the stream has been given; those of a private pool
+// endCaches ends the stream caches of a stream that is about to be destroyed, one with each round
+// of a request. Its free blocks wait for what the stream has been given; those of a private pool
 // stay in that. goOn: there are none left, and nobody is about to name the stream.
-func (h *heap) endTags(r *Request, stream uint64) uint64 {
+func (h *heap) endCaches(r *Request, stream uint64) uint64 {
 	if r.see(h) {
-		h.remark(stream, 0)
+		h.amendEvents(stream, 0)
 	}
-	if h.naming[tagPlace(stream)&(tagPlaces-1)] != 0 {
+	if h.naming[streamPlace(stream)&(streamPlaces-1)] != 0 {
 		return r.act(phaseYield, ActYield)
 	}
-	for t := h.streamTag(stream); t != nil; t = h.streamTag(stream) {
+	for t := h.anyCacheOf(stream); t != nil; t = h.anyCacheOf(stream) {
 		h.flush(t)
 		if t.pool.global == nil || t.free == 0 {
-			h.kill(t)
+			h.endCache(t)
 			continue
 		}
-		p := (*batch)(nil)
+		p := (*pendingFrees)(nil)
 		if !capturing() {
-			p = h.newBatch()
+			p = h.newPending()
 		}
 		h.empty(t, p)
-		h.kill(t)
+		h.endCache(t)
 		if p == nil {
 			continue
 		}
-		if !h.newMarkFor(&p.marks, h.context, stream) {
+		if !h.addStreamEvent(&p.events, h.context, stream) {
 			p.wide = 1
 		}
 		r.keep0 = uint64(uintptr(unsafe.Pointer(p)))
@@ -120,9 +120,9 @@ func (h *heap) endTags(r *Request, stream uint64) uint64 {
 	return goOn
 }
 
-// empty takes all free blocks from a tag whose quick lists are empty: into a batch, or
-// without one to those that are held.
-func (h *heap) empty(t *tag, p *batch) {
+// empty takes all free blocks from a stream cache whose exact-size bins are empty: into a group of
+// pending frees, or without one to those that are held.
+func (h *heap) empty(t *streamCache, p *pendingFrees) {
 	for kind := range t.bins {
 		k := &t.bins[kind]
 		for i := range k.head {

@@ -9,21 +9,21 @@ import (
 // knobs are the settings that may be changed while the program runs; each device has its
 // own.
 type knobs struct {
-	segment  uint64 // bytes of a new segment that is to be cut
-	cache    uint64 // bytes of free blocks that a heap may keep
-	quicks   uint64 // blocks in the quick lists of a tag
-	globals  uint64 // blocks that are free for every stream that a heap may keep
-	firstFit uint64 // 1: the first block that is large enough, and not the best, is taken
-	eager    uint64 // 1: there are no quick lists
-	frayed   uint64 // in 1/65536: quick lists are merged at a miss when the fragmentation is above
-	record   uint64 // 1: events are kept for History
+	segment    uint64 // bytes of a new segment that is to be split
+	cacheLimit uint64 // bytes of free blocks that a heap may keep
+	exactLimit uint64 // blocks in the exact-size bins of a stream cache
+	globals    uint64 // blocks that are free for every stream that a heap may keep
+	firstFit   uint64 // 1: the first block that is large enough, and not the best, is taken
+	eager      uint64 // 1: there are no exact-size bins
+	frayed     uint64 // in 1/65536: a miss merges exact-size bins where fragmentation is above it
+	record     uint64 // 1: events are kept for History
 }
 
 // Keys of Configure.
 const (
 	ConfigSegmentSize uint64 = iota + 1 // bytes, a multiple of 2 MiB up to 64 GiB
 	ConfigCacheLimit                    // bytes
-	ConfigStreamLocal                   // blocks in the quick lists of a stream
+	ConfigStreamLocal                   // blocks in the exact-size bins of a stream
 	ConfigGlobal                        // blocks that are free for every stream
 	ConfigCoalescing                    // 1: freed blocks are merged at once
 	ConfigThreshold                     // fragmentation in 1/65536, up to 1
@@ -33,9 +33,9 @@ const (
 )
 
 const (
-	defaultQuicks = 100
-	maxSegment    = 64 << 30
-	everyDevice   = ^uint64(0)
+	defaultExactLimit = 100
+	maxSegment        = 64 << 30
+	everyDevice       = ^uint64(0)
 )
 
 // Configure changes a setting of a device, or of all of them (device ^0). It returns 1, or 0 and
@@ -73,9 +73,9 @@ func (k *knobs) set(key, value uint64) bool {
 		}
 		k.segment = value
 	case ConfigCacheLimit:
-		k.cache = value
+		k.cacheLimit = value
 	case ConfigStreamLocal:
-		k.quicks = value
+		k.exactLimit = value
 	case ConfigGlobal:
 		k.globals = value
 	case ConfigCoalescing:
@@ -118,13 +118,13 @@ func (d *device) changed(token uintptr, key uint64) {
 	}
 }
 
-// frays reports whether what a tag may have is fragmented above what is tolerated without
-// merging its quick lists:
+// frays reports whether what a stream cache may have is fragmented above what is tolerated without
+// merging its exact-size bins:
 //
 //	1 - largest block in bins / free bytes > frayed
 //
 // where the size of the largest is known to 1/32.
-func (t *tag) frays(frayed uint64) bool {
+func (t *streamCache) frays(frayed uint64) bool {
 	if frayed == 0 {
 		return true
 	}
@@ -136,8 +136,8 @@ func (t *tag) frays(frayed uint64) bool {
 	return free-min(largest, free) > free/config.ProportionOne*frayed
 }
 
-// largest is a lower bound of the tag's largest block in bins.
-func (t *tag) largest() (n uint64) {
+// largest is a lower bound of the stream cache's largest block in bins.
+func (t *streamCache) largest() (n uint64) {
 	for i := range t.bins {
 		n = max(n, t.bins[i].largest())
 	}

@@ -11,16 +11,16 @@ import (
 // Where memory is short the other stream waits for the event instead, on the device
 // (steal).
 
-func tagIn(word uint64) *tag { return (*tag)(raw.Ptr(uintptr(word))) }
+func cacheIn(word uint64) *streamCache { return (*streamCache)(raw.Ptr(uintptr(word))) }
 
-// foreignTag returns the next tag of another stream that has a block of n bytes, and
+// otherCache returns the next stream cache of another stream that has a block of n bytes, and
 // that the request has not looked at; or nil.
-func (h *heap) foreignTag(r *Request, n, kind uint64) *tag {
+func (h *heap) otherCache(r *Request, n, kind uint64) *streamCache {
 	p := h.poolOf(r)
 	if p.global == nil {
 		return nil
 	}
-	for t := h.all; t != nil; t = t.all {
+	for t := h.allCaches; t != nil; t = t.all {
 		if t.pool != p || t == p.global || t.dead != 0 || t.fencing != 0 || t.visited == r.keep4 ||
 			t.free < n ||
 			r.Op == OpStreamAlloc && t.stream == ordered(r.Stream) {
@@ -36,7 +36,7 @@ func (h *heap) foreignTag(r *Request, n, kind uint64) *tag {
 // fence asks whether the streams that have a block of n bytes have finished what they did
 // before its free. goOn: there is no such stream left.
 func (h *heap) fence(r *Request, n, kind uint64) uint64 {
-	t := h.foreignTag(r, n, kind)
+	t := h.otherCache(r, n, kind)
 	if t == nil {
 		r.set(triedFence)
 		h.visit++
@@ -51,7 +51,7 @@ func (h *heap) fence(r *Request, n, kind uint64) uint64 {
 	}
 	m := h.takeEvent(h.context)
 	if m == nil {
-		return r.act(phaseEvent, ActEventCreate)
+		return r.act(phaseEventCreate, ActEventCreate)
 	}
 	t.fence, t.fenced = m, h.clock-1
 	t.fencing, t.visited = 1, r.keep4
@@ -64,7 +64,7 @@ func (h *heap) fence(r *Request, n, kind uint64) uint64 {
 func (h *heap) eventMade(r *Request) {
 	r.keep0 = 0
 	if r.Result == Success {
-		if m := h.newMark(); m != nil {
+		if m := h.newStreamEvent(); m != nil {
 			m.context, m.event = h.context, r.Value
 			h.keepEvent(m)
 			return
@@ -75,7 +75,7 @@ func (h *heap) eventMade(r *Request) {
 
 // fenceAnswer takes the answer to an action of fence.
 func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
-	t := tagIn(r.keep0)
+	t := cacheIn(r.keep0)
 	if phase == phaseFence && r.Result == Success {
 		r.Arg0 = t.fence.event
 		return r.act(phaseFenceQuery, ActEventQuery)
@@ -84,8 +84,9 @@ func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
 	r.keep0 = 0
 	switch {
 	case phase == phaseFenceQuery && r.Result == ErrorNotReady:
-	case phase == phaseFenceQuery && r.Result != Success: // nobody can tell when it happens, or use it again
-		h.dropMark(t.fence)
+	case phase == phaseFenceQuery && r.Result != Success:
+		// nobody can tell when it happens, or use it again
+		h.dropStreamEvent(t.fence)
 		t.fence = nil
 	default:
 		h.keepEvent(t.fence)
@@ -95,16 +96,16 @@ func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
 			h.promote(t, t.fenced)
 		}
 	}
-	h.bury(t)
+	h.recycleCache(t)
 	return goOn
 }
 
 // steal takes a block from another stream: the request's stream waits, on the device, for
 // all that the other one has been given. goOn: there is none to be had.
 func (h *heap) steal(r *Request, n, kind uint64) uint64 {
-	t := (*tag)(nil)
+	t := (*streamCache)(nil)
 	if r.Op == OpStreamAlloc && r.Stream != streamPerThread {
-		t = h.foreignTag(r, n, kind)
+		t = h.otherCache(r, n, kind)
 	}
 	if t == nil {
 		r.set(triedSteal)
@@ -112,7 +113,7 @@ func (h *heap) steal(r *Request, n, kind uint64) uint64 {
 	}
 	m := h.takeEvent(h.context)
 	if m == nil {
-		return r.act(phaseEvent, ActEventCreate)
+		return r.act(phaseEventCreate, ActEventCreate)
 	}
 	b := h.fit(t, kind, n)
 	h.unbin(b)
@@ -127,15 +128,15 @@ func (h *heap) steal(r *Request, n, kind uint64) uint64 {
 // stealAnswer takes the answer to an action of steal. What went wrong leaves a block that
 // has to wait until the device is idle.
 func (h *heap) stealAnswer(r *Request, phase uint64) uint64 {
-	b, m := h.blockOf(r), (*mark)(raw.Ptr(uintptr(r.keep1)))
+	b, m := h.blockOf(r), (*streamEvent)(raw.Ptr(uintptr(r.keep1)))
 	if r.Result == Success && phase == phaseSteal {
 		r.Arg0, r.Arg1 = r.Stream, m.event
 		return r.act(phaseStealWait, ActStreamWait)
 	}
 	r.keep0, r.keep1 = 0, 0
 	h.keepEvent(m)
-	h.settled(b)
-	t := h.tagOf(ordered(r.Stream), b.segment.pool)
+	h.unpark(b)
+	t := h.cacheOf(ordered(r.Stream), b.segment.pool)
 	if r.Result != Success || t == nil {
 		h.hold(b)
 		r.set(triedSteal)

@@ -59,8 +59,8 @@ func (d *device) tune() {
 	}
 }
 
-// meet makes a device known with its memory in bytes.
-func (d *device) meet(memory uint64) {
+// register makes a device known with its memory in bytes.
+func (d *device) register(memory uint64) {
 	if atomic.LoadUint64(&d.memory) != 0 {
 		return
 	}

@@ -13,12 +13,12 @@
 //
 //	the same stream    work of one stream runs in order. So a block freed behind a stream's work
 //	                   (OpStreamFree) may be reused by that stream at once: the block is local, of
-//	                   the stream's tag
+//	                   the stream's cache
 //	wait               a plain free (OpFree) waits until the block's context, and those with peer
 //	                   access to it, are idle, as the driver's does; the block is global
 //	events             with TA_CUDA_REUSE=event, for blocks that several streams work with, and for
-//	                   streams that end: the block is pending in a batch, and global when the batch's
-//	                   events have happened
+//	                   streams that end: the block is pending with others that wait
+//	                   for the same events, and global when these have happened
 //	a stream's wait    where memory is short, a stream waits on the device for another one's event,
 //	                   and takes that one's block
 //
@@ -26,26 +26,26 @@
 //
 // # One allocation
 //
-// A stream-ordered request takes the heap's lock and the first block of the stream's quick list for
-// its size: most end here. Else the stream's quick lists are merged into its bins, and the better
-// of the best fits in its bins and in the global ones is cut to size. Else other streams' lists are
-// merged, and events of batches and fences of other streams are queried (more). Else a segment is
-// mapped. Before that, segments are returned that were idle for 10 s, or that the soft cap or a
-// nearly full device leave no room for (grow, shrink). When that fails, shortage tries other
-// streams' blocks, idle segments, waiting for the device, other contexts' pending frees and idle
-// segments, a smaller segment, and the host; then the request is refused. Most calls on a device's
-// primary context need no Request (Take, Give).
+// A stream-ordered request takes the heap's lock and the first block of the stream's exact-size bin
+// for its size: most end here. Else the stream's exact-size bins are merged into its bins, and the
+// better of the best fits in its bins and in the global ones is split to size. Else other streams'
+// lists are merged, and events of pending frees and fences of other streams are queried (more).
+// Else a segment is mapped. Before that, segments are returned that were idle for 10 s, or that the
+// soft cap or a nearly full device leave no room for (grow, shrink). When that fails, shortage
+// tries other streams' blocks, idle segments, waiting for the device, other contexts' pending frees
+// and idle segments, a smaller segment, and the host; then the request is refused. Most calls on a
+// device's primary context need no Request (Take, Give).
 //
 // Memory that is not worth keeping is looked for on these slower ways and at plain frees only. A
-// program that is idle, or lives on its quick lists, keeps its cache until OpTrim.
+// program that is idle, or lives on its exact-size bins, keeps its cache until OpTrim.
 //
 // # Sizes
 //
-// Requests below 1 MiB are cut from segments of 2 MiB. Larger ones that are stream-ordered, and all
-// with TA_CUDA_SUBALLOC=all, are cut from segments of TA_CUDA_SEGMENT_SIZE, or of their own size
-// from 10 MiB on, which may be cut later. Other plain ones have segments of their own. These are
-// never cut, because the driver names them by their start and size (IPC, GPUDirect). One is reused
-// for requests of at least 7/8 of it.
+// Requests below 1 MiB are split from segments of 2 MiB. Larger ones that are stream-ordered, and
+// all with TA_CUDA_SUBALLOC=all, are split from segments of TA_CUDA_SEGMENT_SIZE, or of their own
+// size from 10 MiB on, which may be split later. Other plain ones have segments of their own. These
+// are never split, because the driver names them by their start and size (IPC, GPUDirect). One is
+// reused for requests of at least 7/8 of it.
 //
 // With TA_CUDA_MANAGED all segments are managed memory: those of the pool of spilled blocks prefer
 // the host, and serve cold requests at once; all others prefer the device (managed.go).

@@ -76,7 +76,7 @@ func ForkChild(token, taken uintptr) {
 			atomic.StoreUint32(&off, 1)
 		}
 	}
-	setQuick()
+	setFastPath()
 	history.lock.Reset()
 	trace.lock.Reset()
 	resetUnless(&tableLock, token, taken>>heapMax&1 != 0)

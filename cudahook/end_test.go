@@ -14,10 +14,10 @@ func TestContextEndEvents(t *testing.T) {
 	p.f.addContext(0xc2, 1, gib)
 	p.must(OpPeer, func(r *Request) { r.Context, r.Address = 0xc2, 0xc1 })
 	var all []uint64
-	for range 2 * batchMax {
+	for range 2 * pendingMax {
 		all = append(all, p.alloc(mib))
 	}
-	for _, a := range all[:batchMax] {
+	for _, a := range all[:pendingMax] {
 		p.free(a)
 	}
 	p.must(OpContextEnd, func(r *Request) { r.Context = 0xc2 })
@@ -47,10 +47,10 @@ func TestContextEndEventsReset(t *testing.T) {
 	}
 	peer()
 	var all []uint64
-	for range 2 * batchMax {
+	for range 2 * pendingMax {
 		all = append(all, p.alloc(mib))
 	}
-	for _, a := range all[:batchMax] {
+	for _, a := range all[:pendingMax] {
 		p.free(a)
 	}
 	p.f.finishContext(0xc1)
@@ -62,7 +62,7 @@ func TestContextEndEventsReset(t *testing.T) {
 		}
 	}
 	peer() // after the reset
-	for _, a := range all[batchMax:] {
+	for _, a := range all[pendingMax:] {
 		*p.r = Request{Token: 8, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: a}
 		for action := Step(p.r); action > ActPass; action = Step(p.r) {
 			if action == ActEventRecordContext && p.f.events[p.r.Arg0] == nil {
@@ -122,7 +122,7 @@ func TestContextOfAnotherPlace(t *testing.T) {
 	atomic.StoreUint64(&h.context, 0)
 	h.device.release(h.count.reserved + h.count.foreign)
 	h.wipe()
-	devices[1].meet(gib)
+	devices[1].register(gib)
 	h.begin(1)
 	atomic.StoreUint64(&h.context, 0xc2)
 	h.lock.Release()

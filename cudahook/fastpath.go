@@ -2,21 +2,21 @@ package cudahook
 
 import "sync/atomic"
 
-// quick is 1 while stream-ordered calls may be served without a request: nothing is
+// fastPath is 1 while stream-ordered calls may be served without a request: nothing is
 // traced, recorded or throttled.
-var quick uint32
+var fastPath uint32
 
-// setQuick finds out whether they may.
-func setQuick() {
+// setFastPath finds out whether they may.
+func setFastPath() {
 	ok := settings.enabled && !settings.throttle && !trace.on &&
 		atomic.LoadUint32(&recording) == 0 && atomic.LoadUint32(&off) == 0
-	atomic.StoreUint32(&quick, uint32(flag(ok)))
+	atomic.StoreUint32(&fastPath, uint32(flag(ok)))
 }
 
 // primaryHeap returns the heap of a device's primary context, locked, and the stream's
-// tag in it. Without both it returns nil.
-func primaryHeap(token, device, stream uintptr) (h *heap, t *tag) {
-	if atomic.LoadUint32(&quick) == 0 || device >= deviceMax {
+// stream cache in it. Without both it returns nil.
+func primaryHeap(token, device, stream uintptr) (h *heap, t *streamCache) {
+	if atomic.LoadUint32(&fastPath) == 0 || device >= deviceMax {
 		return nil, nil
 	}
 	d := &devices[device&(deviceMax-1)]
@@ -25,11 +25,12 @@ func primaryHeap(token, device, stream uintptr) (h *heap, t *tag) {
 		return nil, nil
 	}
 	if h.context != 0 && h.context == atomic.LoadUint64(&d.primary) && h.active == nil {
-		if t = h.last; t != nil && t.stream == ordered(uint64(stream)) && t.pool == h.mainPool {
+		t = h.lastCache
+		if t != nil && t.stream == ordered(uint64(stream)) && t.pool == h.mainPool {
 			return h, t
 		}
-		if t = h.findTag(ordered(uint64(stream)), h.mainPool); t != nil {
-			h.last = t
+		if t = h.findCache(ordered(uint64(stream)), h.mainPool); t != nil {
+			h.lastCache = t
 			return h, t
 		}
 	}
@@ -72,7 +73,7 @@ func Take(token, device, stream, bytes uintptr) uintptr {
 }
 
 // Give serves OpStreamFree on a device's primary context for a block that goes to its
-// stream's quick list, or reports false and has done nothing.
+// stream's exact-size bin, or reports false and has done nothing.
 func Give(token, device, stream, address uintptr) bool {
 	h, t := primaryHeap(token, device, stream)
 	if h == nil {
@@ -80,14 +81,13 @@ func Give(token, device, stream, address uintptr) bool {
 	}
 	b := h.table.find(uint64(address))
 	d := h.device
-	ok := b != nil && b.state == stateInUse && b.marks == nil && b.segment.kind != kindWhole &&
-		b.segment.spent == 0 &&
-		b.segment.pool == h.mainPool &&
-		b.tag.dead == 0 && t.quicks < d.quicks && d.eager == 0 && h.cached()+b.bytes <= d.cache &&
-		!capturing()
+	ok := b != nil && b.state == stateInUse && b.events == nil && b.segment.kind != kindWhole &&
+		b.segment.nonReusable == 0 &&
+		b.segment.pool == h.mainPool && b.cache.dead == 0 && t.exacts < d.exactLimit &&
+		d.eager == 0 && h.cached()+b.bytes <= d.cacheLimit && !capturing()
 	if ok {
 		h.endUse(b)
-		h.pushQuick(t, b)
+		h.pushExact(t, b)
 	}
 	h.lock.Release()
 	return ok

@@ -2,8 +2,8 @@ package cudahook
 
 import "testing"
 
-// TestQuickClock: what calls without a request use does not count as idle.
-func TestQuickClock(t *testing.T) {
+// TestExactSizeBinClock: what calls without a request use does not count as idle.
+func TestExactSizeBinClock(t *testing.T) {
 	p := newProg(t, gib, nil)
 	at := func() uintptr { return Take(8, 0, 7, uintptr(12*mib)) }
 	p.must(OpStreamAlloc, func(r *Request) {
@@ -44,8 +44,8 @@ func TestQuickClock(t *testing.T) {
 	}
 }
 
-// TestQuickClockUnderPressure: nor when the device is nearly full.
-func TestQuickClockUnderPressure(t *testing.T) {
+// TestExactSizeBinClockUnderPressure: nor when the device is nearly full.
+func TestExactSizeBinClockUnderPressure(t *testing.T) {
 	p := newProg(t, gib, nil)
 	p.must(OpStreamAlloc, func(r *Request) {
 		r.Context, r.Device, r.Bytes, r.Stream = 0, 0, 12*mib,
@@ -88,8 +88,8 @@ func TestQuickClockUnderPressure(t *testing.T) {
 	}
 }
 
-// TestQuickAfterRecording: calls are quick again when nobody records any more.
-func TestQuickAfterRecording(t *testing.T) {
+// TestFastPathAfterRecording: calls take the fast path again when nobody records any more.
+func TestFastPathAfterRecording(t *testing.T) {
 	p := newProg(t, gib, nil)
 	p.must(OpStreamAlloc, func(r *Request) {
 		r.Context, r.Device, r.Bytes, r.Stream = 0, 0, 5000,
@@ -100,6 +100,6 @@ func TestQuickAfterRecording(t *testing.T) {
 	Configure(8, 0, ConfigTrace, 1)
 	Configure(8, 0, ConfigTrace, 0)
 	if Take(8, 0, 7, 5000) == 0 {
-		t.Error("nobody records, and no call is quick")
+		t.Error("nobody records, and no call takes the fast path")
 	}
 }

@@ -17,7 +17,7 @@ func FiguresOf(token uintptr, ordinal uint64, to *stats.PublicDevice) bool {
 		k = &settings.knobs
 	}
 	to.SegmentSize, to.CacheLimit, to.StreamLocal, to.GlobalLimit, to.Recording = k.segment,
-		k.cache, k.quicks, k.globals, k.record
+		k.cacheLimit, k.exactLimit, k.globals, k.record
 	var s stats.Device
 	if !reportOn(token, ordinal, &s, false) {
 		return true

@@ -19,12 +19,12 @@ func (h *heap) endUse(b *block) {
 	h.count.asked -= b.asked
 	b.number = h.clock
 	h.clock++
-	b.tag.live--
-	if b.tag.dead != 0 {
-		h.bury(b.tag)
+	b.cache.live--
+	if b.cache.dead != 0 {
+		h.recycleCache(b.cache)
 	}
-	if b.marks != nil {
-		h.marked--
+	if b.events != nil {
+		h.withEvents--
 	}
 }
 
@@ -41,13 +41,13 @@ func (h *heap) park(b *block, state uint64) {
 
 // lose gives up a parked block: nothing is known of what still works with it.
 func (h *heap) lose(b *block) {
-	h.settled(b)
+	h.unpark(b)
 	b.state = stateLost
 	h.count.side[b.segment.pool.spilled&1].lost += b.bytes
 }
 
-// settled ends what park began.
-func (h *heap) settled(b *block) {
+// unpark ends what park began.
+func (h *heap) unpark(b *block) {
 	s := &h.count.side[b.segment.pool.spilled&1]
 	if b.state == stateHeld {
 		s.held -= b.bytes
@@ -77,16 +77,16 @@ func (h *heap) releaseHeld(until uint64) {
 			h.held = b
 			continue
 		}
-		h.settled(b)
-		h.dropMarks(b)
+		h.unpark(b)
+		h.keepEvents(b)
 		h.free(b)
 	}
 }
 
-func (h *heap) dropMarks(b *block) {
-	for b.marks != nil {
-		m := b.marks
-		b.marks = m.next
+func (h *heap) keepEvents(b *block) {
+	for b.events != nil {
+		m := b.events
+		b.events = m.next
 		h.keepEvent(m)
 	}
 }
@@ -101,7 +101,7 @@ func (h *heap) startFree(r *Request) uint64 {
 		return h.wrongFree(r)
 	}
 	r.Bytes = b.asked
-	dead := b.tag.dead != 0
+	dead := b.cache.dead != 0
 	h.endUse(b)
 	private := b.segment.pool.global == nil
 	switch {
@@ -115,7 +115,7 @@ func (h *heap) startFree(r *Request) uint64 {
 	}
 	h.park(b, stateFreeing)
 	r.keep0 = uint64(uintptr(unsafe.Pointer(b)))
-	if b.marks != nil || h.held != nil {
+	if b.events != nil || h.held != nil {
 		r.set(wide)
 	}
 	h.count.waits++
@@ -148,7 +148,7 @@ func (h *heap) syncedFree(r *Request) uint64 {
 	if !h.idle(r) {
 		r.keep0 = 0
 		if captureError(r.Result) {
-			h.settled(b)
+			h.unpark(b)
 			h.hold(b)
 			return r.done(Success)
 		}
@@ -160,8 +160,8 @@ func (h *heap) syncedFree(r *Request) uint64 {
 	}
 	r.keep0 = 0
 	until := b.number
-	h.settled(b)
-	h.dropMarks(b)
+	h.unpark(b)
+	h.keepEvents(b)
 	h.free(b)
 	if r.has(wide) {
 		h.releaseHeld(until)
@@ -172,14 +172,14 @@ func (h *heap) syncedFree(r *Request) uint64 {
 // freeLater leaves a block to an event that is recorded for several of them.
 func (h *heap) freeLater(r *Request, b *block) uint64 {
 	if h.open == nil {
-		if h.open = h.newBatch(); h.open == nil {
+		if h.open = h.newPending(); h.open == nil {
 			h.hold(b)
 			return r.done(Success)
 		}
 	}
 	p := h.open
 	h.join(p, b)
-	if p.n >= batchMax && h.closeBatch(r) {
+	if p.n >= pendingMax && h.closePending(r) {
 		if action := h.record(r); action != goOn {
 			return action
 		}
@@ -187,35 +187,36 @@ func (h *heap) freeLater(r *Request, b *block) uint64 {
 	return h.freeOn(r)
 }
 
-// join puts a block in a batch, with its marks.
-func (h *heap) join(p *batch, b *block) {
+// join puts a block in a group of pending frees, with its stream events.
+func (h *heap) join(p *pendingFrees, b *block) {
 	h.park(b, statePending)
 	b.next = p.blocks
 	p.blocks = b
 	p.n++
 	p.clock = max(p.clock, b.number)
-	for b.marks != nil {
-		m := b.marks
-		b.marks = m.next
-		m.next = p.marks
-		p.marks = m
+	for b.events != nil {
+		m := b.events
+		b.events = m.next
+		m.next = p.events
+		p.events = m
 	}
 }
 
 // freeOrdered frees a block behind what its stream has been given.
 func (h *heap) freeOrdered(r *Request, b *block) uint64 {
 	stream := ordered(r.Stream)
-	t := (*tag)(nil)
+	t := (*streamCache)(nil)
 	if r.caller == h.context {
-		t = h.tagOf(stream, b.segment.pool)
+		t = h.cacheOf(stream, b.segment.pool)
 	}
-	if t != nil && b.marks == nil && b.segment.kind != kindWhole {
+	if t != nil && b.events == nil && b.segment.kind != kindWhole {
 		d := h.device
-		if t.quicks >= d.quicks {
+		if t.exacts >= d.exactLimit {
 			h.flush(t)
 		}
-		if d.quicks != 0 && d.eager == 0 && b.segment.spent == 0 && h.cached()+b.bytes <= d.cache {
-			h.pushQuick(t, b)
+		if d.exactLimit != 0 && d.eager == 0 && b.segment.nonReusable == 0 &&
+			h.cached()+b.bytes <= d.cacheLimit {
+			h.pushExact(t, b)
 		} else {
 			h.give(b, t)
 		}
@@ -225,13 +226,13 @@ func (h *heap) freeOrdered(r *Request, b *block) uint64 {
 		h.hold(b)
 		return r.done(Success)
 	}
-	p := h.newBatch()
+	p := h.newPending()
 	if p == nil {
 		h.hold(b)
 		return r.done(Success)
 	}
 	h.join(p, b)
-	if !h.newMarkFor(&p.marks, r.caller, stream) {
+	if !h.addStreamEvent(&p.events, r.caller, stream) {
 		p.wide = 1
 	}
 	r.keep0 = uint64(uintptr(unsafe.Pointer(p)))
@@ -244,7 +245,7 @@ func (h *heap) freeOrdered(r *Request, b *block) uint64 {
 // freeOn ends a free, after it has given back what is not worth keeping.
 func (h *heap) freeOn(r *Request) uint64 {
 	if !capturing() {
-		if h.cached() > h.device.cache || h.now-h.flushed >= decay && h.now > h.flushed {
+		if h.cached() > h.device.cacheLimit || h.now-h.flushed >= decay && h.now > h.flushed {
 			h.flushAll()
 		}
 		if s := h.surplus(); s != nil {
@@ -264,23 +265,23 @@ func (h *heap) recordStream(r *Request) uint64 {
 	if b.state != stateInUse {
 		return r.done(ErrorInvalidValue)
 	}
-	if b.tag.stream == stream && r.caller == h.context {
+	if b.cache.stream == stream && r.caller == h.context {
 		return r.done(Success)
 	}
 	if stream == streamPerThread { // another stream in the thread that will free it
 		stream = streamEvery
 	}
-	for m := b.marks; m != nil; m = m.next {
-		if m.stream == stream && m.context == r.caller && m.state == markNew {
+	for m := b.events; m != nil; m = m.next {
+		if m.stream == stream && m.context == r.caller && m.state == eventNew {
 			return r.done(Success)
 		}
 	}
-	first := b.marks == nil
-	if !h.newMarkFor(&b.marks, r.caller, stream) {
+	first := b.events == nil
+	if !h.addStreamEvent(&b.events, r.caller, stream) {
 		return r.done(ErrorOutOfMemory)
 	}
 	if first {
-		h.marked++
+		h.withEvents++
 	}
 	return r.done(Success)
 }

@@ -115,7 +115,7 @@ func TestBins(t *testing.T) {
 	fresh(t, nil)
 	h := &heaps[0]
 	p := h.newPool(0, 0)
-	k := &h.newTag(5, p).bins[0]
+	k := &h.newCache(5, p).bins[0]
 	rng := rand.New(rand.NewPCG(2, 2))
 	live := map[*block]bool{}
 	for i := range 40000 {

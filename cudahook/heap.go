@@ -12,9 +12,9 @@ import (
 //
 // For the blocks of either side:
 //
-//	local = Σ bytes of blocks in quick lists, and in bins of tags other than global ones
-//	global = Σ bytes of blocks in bins of global tags
-//	private = the same of tags of private pools
+//	local = Σ bytes of blocks in exact-size bins, and in bins of streams' caches
+//	global = Σ bytes of blocks in bins of global caches
+//	private = the same of stream caches of private pools
 //	Σ bytes of the segments = live + local + global + private + pending + held + lost
 type heap struct {
 	raw.OffHeap
@@ -30,28 +30,28 @@ type heap struct {
 
 	clock   uint64 // rises with each free
 	serial  uint64 // of the block handed out last
-	visit   uint64 // of the request that looked at tags last
+	visit   uint64 // of the request that looked at stream caches last
 	now     uint64 // monotonic nanoseconds, coarse, at the last step
 	blind   bool   // a call is served that does not know the time
-	flushed uint64 // when all quick lists were merged
+	flushed uint64 // when all exact-size bins were merged
 	looked  uint64 // when the device's free memory was asked for
 	pressed bool   // it was little
 	warmed  uint64 // entries of settings.warm that are done
 
 	round uint64 // of warm-up: rises with each list of sizes
 
-	last *tag // the one used last
-	all  *tag
+	lastCache *streamCache // the one used last
+	allCaches *streamCache
 
 	arena arena
 	table table
 	index index
 
-	spareBlocks   *block
-	spareSegments *segment
-	spareMarks    *mark
-	spareBatches  *batch
-	spareTags     *tag
+	spareBlocks       *block
+	spareSegments     *segment
+	spareStreamEvents *streamEvent
+	sparePending      *pendingFrees
+	spareCaches       *streamCache
 
 	mainPool, spillPool *pool
 	pools               *pool // private ones
@@ -59,16 +59,16 @@ type heap struct {
 
 	idleFirst, idleLast *segment
 
-	open        *batch // plain frees that have no event yet
-	queue, tail *batch // those whose events are recorded, oldest first
-	batches     *batch // all
-	held        *block // freed while a graph was captured
-	events      *mark  // with events that may be recorded again
-	marked      uint64 // blocks in use that have marks
+	open        *pendingFrees // plain frees that have no event yet
+	queue, tail *pendingFrees // those whose events are recorded, oldest first
+	allPending  *pendingFrees // all
+	held        *block        // freed while a graph was captured
+	idleEvents  *streamEvent  // with events that may be recorded again
+	withEvents  uint64        // blocks in use that have stream events
 	// requests that are about to record an event on a stream, by its place
-	naming [tagPlaces]uint64
+	naming [streamPlaces]uint64
 
-	tags [tagPlaces]*tag
+	caches [streamPlaces]*streamCache
 
 	count counts
 
@@ -90,7 +90,7 @@ type counts struct {
 	reserved, reservedPeak        uint64
 	foreign, foreignBlocks        uint64
 	idles                         uint64 // idle segments
-	globals                       uint64 // blocks in bins of global tags
+	globals                       uint64 // blocks in bins of global caches
 	segments, warmed              uint64
 	spills, spilled               uint64
 	releases, released            uint64
@@ -104,7 +104,7 @@ type side struct {
 	live, blocks                     uint64
 	// bytes free for one stream, for all, for a private pool
 	local, global, private uint64
-	// bytes that a request or a batch has, or that wait for the end of a capture
+	// bytes that a request or a group of pending frees has, or that wait for the end of a capture
 	pending, held uint64
 	lost          uint64 // bytes of blocks that the driver has failed on
 }
@@ -125,10 +125,10 @@ func (c *counts) add(o *counts) {
 }
 
 const (
-	heapMax   = 32
-	tagBytes  = unsafe.Sizeof(tag{})
-	poolBytes = unsafe.Sizeof(pool{})
-	heapBytes = uint64(unsafe.Sizeof(heap{}))
+	heapMax          = 32
+	streamCacheBytes = unsafe.Sizeof(streamCache{})
+	poolBytes        = unsafe.Sizeof(pool{})
+	heapBytes        = uint64(unsafe.Sizeof(heap{}))
 )
 
 // The heaps, and what all of them share. tableLock guards the making and ending of heaps,
@@ -170,7 +170,7 @@ func newHeap(token uintptr, context, ordinal, memory uint64) (h *heap) {
 	if context == 0 || ordinal >= deviceMax || !tableLock.Take(token) {
 		return nil
 	}
-	devices[ordinal&(deviceMax-1)].meet(memory)
+	devices[ordinal&(deviceMax-1)].register(memory)
 	for i := range heaps {
 		switch atomic.LoadUint64(&heaps[i].context) {
 		case context:
@@ -212,7 +212,7 @@ func (h *heap) begin(ordinal uint64) bool {
 	}
 	h.spillPool.spilled = 1
 	for i, p := range [2]*pool{h.mainPool, h.spillPool} {
-		t := h.newTag(streamEvery, p)
+		t := h.newCache(streamEvery, p)
 		if t == nil {
 			h.wipe()
 			return false
@@ -223,7 +223,7 @@ func (h *heap) begin(ordinal uint64) bool {
 }
 
 func (h *heap) newPool(id0, id1 uint64) *pool {
-	p := (*pool)(raw.Ptr(h.arena.cut(poolBytes)))
+	p := (*pool)(raw.Ptr(h.arena.take(poolBytes)))
 	if p != nil {
 		p.id0, p.id1 = id0, id1
 	}
@@ -236,14 +236,15 @@ func (h *heap) wipe() {
 	h.arena.rewind()
 	h.table.clear()
 	h.index.clear()
-	h.last, h.all = nil, nil
-	h.spareBlocks, h.spareSegments, h.spareMarks, h.spareBatches, h.spareTags = nil, nil, nil, nil,
-		nil
+	h.lastCache, h.allCaches = nil, nil
+	h.spareBlocks, h.spareSegments, h.spareCaches = nil, nil, nil
+	h.spareStreamEvents, h.sparePending = nil, nil
 	h.mainPool, h.spillPool, h.pools, h.active = nil, nil, nil, nil
 	h.idleFirst, h.idleLast = nil, nil
-	h.open, h.queue, h.tail, h.batches, h.held, h.events, h.marked = nil, nil, nil, nil, nil, nil, 0
+	h.open, h.queue, h.tail, h.allPending = nil, nil, nil, nil
+	h.held, h.idleEvents, h.withEvents = nil, nil, 0
 	h.warmed = 0
-	h.naming = [tagPlaces]uint64{}
+	h.naming = [streamPlaces]uint64{}
 	c := &h.count
 	c.asked, c.reserved, c.foreign, c.foreignBlocks = 0, 0, 0, 0
 	c.idles, c.globals, c.segments = 0, 0, 0
@@ -254,8 +255,8 @@ func (h *heap) wipe() {
 	}
 	h.device.past.add(c)
 	*c = counts{}
-	for i := range h.tags {
-		h.tags[i] = nil
+	for i := range h.caches {
+		h.caches[i] = nil
 	}
 	atomic.AddUint64(&h.epoch, 1)
 }

@@ -94,7 +94,8 @@ func (p *prog) is(what string, got, want uint64) {
 }
 
 func (p *prog) report() *stats.Device {
-	to := (*[stats.DeviceMax]stats.Device)(raw.Ptr(raw.Map(raw.RoundUp(unsafe.Sizeof([stats.DeviceMax]stats.Device{}), raw.Page))))
+	size := raw.RoundUp(unsafe.Sizeof([stats.DeviceMax]stats.Device{}), raw.Page)
+	to := (*[stats.DeviceMax]stats.Device)(raw.Ptr(raw.Map(size)))
 	if Report(8, to) == 0 {
 		p.t.Fatal("no device is reported")
 	}
@@ -166,8 +167,8 @@ func TestPlainReuse(t *testing.T) {
 	p.is("segments", p.report().Segments, 3)
 }
 
-// TestQuick: what a stream has freed it gets back without any call.
-func TestQuick(t *testing.T) {
+// TestExactSizeBin: what a stream has freed it gets back without any call.
+func TestExactSizeBin(t *testing.T) {
 	p := newProg(t, gib, nil)
 	for _, n := range []uint64{1, 512, 5000, mib, 3*mib + 1, 40 * mib} {
 		a := p.salloc(n, 7)
@@ -186,17 +187,17 @@ func TestQuick(t *testing.T) {
 	p.is("hits", p.report().HitsLocal, 6)
 }
 
-// TestQuickBound: no more blocks lie unmerged than the bound says.
-func TestQuickBound(t *testing.T) {
+// TestExactSizeBinLimit: no more blocks lie unmerged than the bound says.
+func TestExactSizeBinLimit(t *testing.T) {
 	p := newProg(t, gib, nil)
 	var all []uint64
-	for range 3 * defaultQuicks {
+	for range 3 * defaultExactLimit {
 		all = append(all, p.salloc(1000, 7))
 	}
 	for i, a := range all {
 		p.sfree(a, 7)
-		if q := heaps[0].findTag(7, heaps[0].mainPool).quicks; q > defaultQuicks {
-			t.Fatalf("%d quick blocks after %d frees", q, i)
+		if q := heaps[0].findCache(7, heaps[0].mainPool).exacts; q > defaultExactLimit {
+			t.Fatalf("%d blocks in exact-size bins after %d frees", q, i)
 		}
 	}
 }

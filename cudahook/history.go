@@ -32,7 +32,7 @@ func setRecording() {
 		on |= uint32(devices[i].record & 1)
 	}
 	atomic.StoreUint32(&recording, on)
-	setQuick()
+	setFastPath()
 }
 
 func eventAt(i uint64) *event {

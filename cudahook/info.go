@@ -55,7 +55,7 @@ func (h *heap) info(r *Request) uint64 {
 
 // largest is the size of the largest free block on the device.
 func (h *heap) largest() (n uint64) {
-	for t := h.all; t != nil; t = t.all {
+	for t := h.allCaches; t != nil; t = t.all {
 		if t.pool.spilled != 0 || t.pool.global == nil || t.free <= n {
 			continue
 		}
@@ -64,8 +64,8 @@ func (h *heap) largest() (n uint64) {
 				n = max(n, b.bytes)
 			}
 		}
-		for i := range t.quick {
-			for b := t.quick[i]; b != nil; b = b.next {
+		for i := range t.exact {
+			for b := t.exact[i]; b != nil; b = b.next {
 				n = max(n, b.bytes)
 			}
 		}

@@ -200,14 +200,14 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestSpent: nothing of a segment is handed out again that the driver treats in a way of
-// its own, and it goes back when it is free.
-func TestSpent(t *testing.T) {
+// TestNonReusableSegment: nothing of a segment is handed out again that the driver treats in a way
+// of its own, and it goes back when it is free.
+func TestNonReusableSegment(t *testing.T) {
 	p := newProg(t, gib, nil)
 	a, b, c := p.salloc(5000, 7), p.salloc(5000, 7), p.salloc(30*mib, 7)
 	p.sfree(b, 7)
 	for _, address := range []uint64{a + 100, c} {
-		p.must(OpSpend, func(r *Request) { r.Address = address })
+		p.must(OpNonReusable, func(r *Request) { r.Address = address })
 	}
 	p.sfree(c, 7)
 	p.is("releases", p.report().Releases, 1)

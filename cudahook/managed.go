@@ -10,7 +10,7 @@ import (
 // With TA_CUDA_MANAGED=1 segments are managed memory. Where its pages should lie is advice
 // for a whole segment, so blocks for the device and for the host are in pools of their
 // own: cold requests begin in that of spilled blocks, all others come there only when
-// TA_CUDA_ON_HARDCAP=spill sends them (room.go). Charges are as those of plain memory: a
+// TA_CUDA_ON_HARDCAP=spill sends them (pressure.go). Charges are as those of plain memory: a
 // segment that prefers the device is on the device.
 //
 // A device whose driver has no managed memory has plain memory from then on.

@@ -106,7 +106,7 @@ func TestManagedTake(t *testing.T) {
 		}
 		p.hinted(OpStreamAlloc, 5000, config.HintCold)
 		if cold := uintptr(p.r.Address); on && Give(8, 0, 7, cold) {
-			t.Error("a block on the host goes to the device's quick list")
+			t.Error("a block on the host goes to an exact-size bin of the device")
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (h *heap) enroll(r *Request, s *segment, address uint64) uint64 {
 	}
 	t := s.pool.global
 	if t == nil {
-		t = h.tagOf(ordered(r.Stream), s.pool)
+		t = h.cacheOf(ordered(r.Stream), s.pool)
 	}
 	if t == nil || !h.adopt(s, address, t) {
 		h.waste(s)

@@ -270,7 +270,7 @@ func (w *world) step(l *lane) error {
 	if h := heapOf(l.r.Context); h != nil && h.active != nil {
 		l.graph = true
 	}
-	if done, err := w.quickly(l); done {
+	if done, err := w.withoutRequest(l); done {
 		return err
 	}
 	action := Step(l.r)

@@ -2,12 +2,12 @@ package cudahook
 
 import "sync/atomic"
 
-// beginElsewhere begins a request that the heap at hand, if any, can do nothing for.
-func beginElsewhere(r *Request, tried *heap) uint64 {
+// beginOutsideHeap begins a request that the heap at hand, if any, can do nothing for.
+func beginOutsideHeap(r *Request, tried *heap) uint64 {
 	switch r.Op {
 	case OpAlloc, OpStreamAlloc, OpForeign, OpWarmup, OpPool, OpInfo:
 		return introduce(r)
-	case OpFree, OpStreamFree, OpRecord, OpRange, OpSpend:
+	case OpFree, OpStreamFree, OpRecord, OpRange, OpNonReusable:
 		return find(r, tried)
 	case OpStreamEnd:
 		return endStream(r)
@@ -46,8 +46,8 @@ func find(r *Request, tried *heap) uint64 {
 			action = h.enter(r)
 		}
 		h.lock.Release()
-		if action == elsewhere {
-			return others(r, h)
+		if action == inOtherContexts {
+			return askOtherContexts(r, h)
 		}
 		if action != notHere {
 			return action
@@ -82,7 +82,7 @@ func endStream(r *Request) uint64 {
 		if h.context != 0 {
 			h.now = max(h.now, r.Now)
 			h.own(r)
-			action = h.called(h.endTags(r, stream))
+			action = h.called(h.endCaches(r, stream))
 		}
 		h.lock.Release()
 		if action != goOn {

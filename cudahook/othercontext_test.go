@@ -20,9 +20,9 @@ func (p *prog) steps(r *Request, before func(action uint64) bool) (action uint64
 	return action
 }
 
-// TestOtherContextsMarks: what another context has pending may wait for the requester's own
+// TestOtherContextsEvents: what another context has pending may wait for the requester's own
 // streams.
-func TestOtherContextsMarks(t *testing.T) {
+func TestOtherContextsEvents(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.Hard, c.ReuseEvent = 100*mib, true })
 	p.f.addContext(0xc2, 0, gib)
 	p.in(0xc1, 5000)
@@ -202,9 +202,9 @@ func TestOtherContextFails(t *testing.T) {
 	p.is("free in a good context", p.r.Result, Success)
 }
 
-// TestMarkOfFormerContext: a mark of a context that has gone does not stand for one of the next
-// with its handle.
-func TestMarkOfFormerContext(t *testing.T) {
+// TestEventOfFormerContext: a stream event of a context that has gone does not stand for one of the
+// next with its handle.
+func TestEventOfFormerContext(t *testing.T) {
 	p := newProg(t, gib, nil)
 	p.f.addContext(0xc2, 1, gib)
 	p.in(0xc2, 5000)
@@ -224,9 +224,9 @@ func TestMarkOfFormerContext(t *testing.T) {
 	}
 }
 
-// TestHarvestAfterContextEnd: a batch whose marks have passed with their context does not hide
-// the next one.
-func TestHarvestAfterContextEnd(t *testing.T) {
+// TestPendingFreesAfterContextEnd: a group of pending frees whose stream events have passed with
+// their context does not hide the next one.
+func TestPendingFreesAfterContextEnd(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.Hard = 100 * mib })
 	p.f.addContext(0xc2, 1, gib)
 	p.in(0xc2, 5000)

@@ -10,10 +10,10 @@ func (h *heap) start(r *Request) uint64 {
 		return h.startFree(r)
 	case OpRecord:
 		return h.recordStream(r)
-	case OpSpend:
+	case OpNonReusable:
 		if b := h.blockAt(r.Address); b != nil && b.segment != nil {
-			b.segment.spent = 1
-			h.flushAll() // quick lists do not look at it
+			b.segment.nonReusable = 1
+			h.flushAll() // exact-size bins do not look at it
 		}
 		return r.done(Success)
 	case OpRange:
@@ -72,7 +72,7 @@ func (h *heap) answer(r *Request, phase uint64) uint64 {
 		h.informed(r)
 	case phaseQuery:
 		h.queried(r)
-	case phaseEvent:
+	case phaseEventCreate:
 		h.eventMade(r)
 	case phaseFence, phaseFenceQuery:
 		h.unname(r)
@@ -86,7 +86,7 @@ func (h *heap) answer(r *Request, phase uint64) uint64 {
 		return h.synced(r)
 	case phaseSyncFree:
 		return h.syncedFree(r)
-	case phaseMarkEvent, phaseMarkRecord, phaseMarkSync:
+	case phasePendingEvent, phasePendingRecord, phasePendingSync:
 		h.unname(r)
 		h.recorded(r, phase)
 		return h.record(r)

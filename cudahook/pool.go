@@ -12,8 +12,8 @@ type pool struct {
 	next    *pool
 	id0     uint64
 	id1     uint64
-	global  *tag   // nil: private, its free blocks are of tags only
-	spilled uint64 // 1: its segments are on the host
+	global  *streamCache // nil: private, its free blocks are of stream caches only
+	spilled uint64       // 1: its segments are on the host
 
 	uses  uint64 // begins that no release was for
 	begun uint64 // begins that no end was for
@@ -107,7 +107,7 @@ func (h *heap) dissolveGone(until uint64) {
 // heap's clock was until stays its stream's: that has not been waited for.
 func (h *heap) dissolve(p *pool, until uint64) {
 	p.dissolved = 1
-	for t := h.all; t != nil; t = t.all {
+	for t := h.allCaches; t != nil; t = t.all {
 		if t.pool == p {
 			h.flush(t)
 		}
@@ -132,12 +132,12 @@ func (h *heap) dissolve(p *pool, until uint64) {
 			b = next
 		}
 	}
-	for t := h.all; t != nil; {
+	for t := h.allCaches; t != nil; {
 		next := t.all
 		if t.pool == p && t.dead == 0 {
-			h.kill(t)
+			h.endCache(t)
 		} else if t.pool == p {
-			h.bury(t)
+			h.recycleCache(t)
 		}
 		t = next
 	}
@@ -148,8 +148,8 @@ func (h *heap) inherit(b *block, until uint64) {
 	t := h.mainPool.global
 	if b.number > until {
 		t = nil
-		if b.tag.dead == 0 {
-			t = h.tagOf(b.tag.stream, h.mainPool)
+		if b.cache.dead == 0 {
+			t = h.cacheOf(b.cache.stream, h.mainPool)
 		}
 	}
 	if t == nil {

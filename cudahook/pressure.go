@@ -77,7 +77,7 @@ func (h *heap) surplus() *segment {
 	if s.since == 0 {
 		s.since = h.now
 	}
-	if s.spent != 0 || h.now-s.since >= decay && h.now > s.since {
+	if s.nonReusable != 0 || h.now-s.since >= decay && h.now > s.since {
 		return s
 	}
 	if h.pressed && h.now-s.since >= recently && h.now > s.since {
@@ -88,7 +88,7 @@ func (h *heap) surplus() *segment {
 			return s
 		}
 	}
-	if h.cached() > h.device.cache {
+	if h.cached() > h.device.cacheLimit {
 		return h.idleOn(0)
 	}
 	return nil
@@ -108,7 +108,7 @@ func (h *heap) idleOn(side uint64) *segment {
 // stream, or nil: one block less is free when it is given back.
 func (h *heap) idleGlobal() *segment {
 	s := h.idleFirst
-	for s != nil && s.first.tag != s.pool.global {
+	for s != nil && s.first.cache != s.pool.global {
 		s = s.next
 	}
 	return s
@@ -149,7 +149,7 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
 		return h.syncAll(r)
 	}
 	if idle && !r.has(triedOthers) {
-		return elsewhere
+		return inOtherContexts
 	}
 	if kind == kindLarge && !r.has(tight) {
 		r.set(tight)
@@ -198,7 +198,7 @@ func shrinkOthers(r *Request, h *heap) uint64 {
 func (h *heap) shrinkFor(r *Request) uint64 {
 	if r.has(othersPassed) && r.other == h.place() {
 		r.unset(othersPassed)
-		h.settle(r.keep3)
+		h.makeReusable(r.keep3)
 		h.dissolveGone(r.keep3)
 	}
 	h.flushAll()
@@ -231,14 +231,14 @@ func (r *Request) see(h *heap) bool {
 func (h *heap) otherSynced(r *Request) uint64 {
 	if !h.idle(r) {
 		r.keep2 = 0
-		return elsewhere
+		return inOtherContexts
 	}
 	// All of the other heap's, among them this one's own context.
 	if action := heaps[r.other&(heapMax-1)].syncNext(r, phaseOther, true); action != goOn {
 		return action
 	}
 	r.set(othersPassed)
-	return elsewhere
+	return inOtherContexts
 }
 
 // syncAll waits for all work that may use the heap's blocks, one context after the other.
@@ -266,7 +266,7 @@ func (h *heap) synced(r *Request) uint64 {
 	if action := h.syncNext(r, phaseSync, true); action != goOn {
 		return action
 	}
-	h.settle(r.keep3)
+	h.makeReusable(r.keep3)
 	h.dissolveGone(r.keep3)
 	return goOn
 }

@@ -55,8 +55,8 @@ func (d *device) report(s *stats.Device) {
 	s.Reuse, s.Suballoc, s.OnHardcap = flag(settings.event), flag(settings.all),
 		flag(settings.spill)
 	s.Managed = atomic.LoadUint64(&d.managed)
-	s.SegmentSize, s.CacheLimit = d.segment, d.cache
-	s.StreamLocal, s.GlobalLimit = d.quicks, d.globals
+	s.SegmentSize, s.CacheLimit = d.segment, d.cacheLimit
+	s.StreamLocal, s.GlobalLimit = d.exactLimit, d.globals
 	s.FreesUnknown = atomic.LoadUint64(&freesUnknown)
 	s.BytesForeign = atomic.LoadUint64(&d.foreign)
 	fast, slow := &s.Tiers[stats.DeviceFast], &s.Tiers[stats.DeviceSlow]
@@ -173,7 +173,7 @@ func (h *heap) reportLeaks(s *stats.Device) {
 		s.LeakCount++
 		l.Address, l.Bytes = e.key, e.block.asked
 		l.Number = e.block.number & (1<<numberIndex - 1)
-		if t := e.block.tag; t != nil && t.stream != streamEvery {
+		if t := e.block.cache; t != nil && t.stream != streamEvery {
 			l.Stream = t.stream
 		}
 	}

@@ -60,7 +60,7 @@ const (
 	OpRange
 	// the driver treats the memory at Address in a way of its own from now on: it is not kept when
 	// it is free
-	OpSpend
+	OpNonReusable
 	// cuMemGetInfo: in Value the free bytes, in Extra all, as the program is to see them
 	OpInfo
 	OpTotal      // cuDeviceTotalMem of Device: in Extra; changes it

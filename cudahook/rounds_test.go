@@ -60,7 +60,7 @@ func (w *world) round() error {
 }
 
 // settle ends what is under way.
-func (w *world) settle() error {
+func (w *world) makeReusable() error {
 	for _, l := range w.lanes {
 		for l.busy {
 			if err := w.step(l); err != nil {
@@ -78,7 +78,7 @@ func runWorld(t *testing.T, w *world, rounds int) {
 			t.Fatalf("round %d: %v", i, err)
 		}
 	}
-	if err := w.settle(); err != nil {
+	if err := w.makeReusable(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -20,9 +20,9 @@ type segment struct {
 	pool    *pool
 	managed uint64 // 1: managed memory, preferred on the device or, if spilled, on the host
 
-	spent uint64 // 1: nothing of it is handed out again, and it goes back as soon as it is idle
+	nonReusable uint64 // 1: it is returned as soon as it is idle, and not reused
 
-	idlePrev, next *segment // the idle ones: what is spent, then the longest idle first
+	idlePrev, next *segment // the idle ones: what is not reusable, then the longest idle first
 	since          uint64   // when it became idle, in nanoseconds; 0: that is not known yet
 	idle           uint64
 
@@ -36,11 +36,11 @@ const (
 
 // An index has the segments in the order of their addresses.
 //
-//	n <= room
+//	n <= capacity
 type index struct {
-	base uintptr
-	n    uintptr
-	room uintptr
+	base     uintptr
+	n        uintptr
+	capacity uintptr
 }
 
 func (x *index) at(i uintptr) *segment {
@@ -77,9 +77,9 @@ func (x *index) find(address uint64) *segment {
 
 // add enters a segment, or reports false when there is no memory.
 func (x *index) add(s *segment) bool {
-	if x.n == x.room {
-		room := max(x.room*2, firstIndexed)
-		base := raw.Map(room * segmentAt)
+	if x.n == x.capacity {
+		capacity := max(x.capacity*2, firstIndexed)
+		base := raw.Map(capacity * segmentAt)
 		if base == 0 {
 			return false
 		}
@@ -87,9 +87,9 @@ func (x *index) add(s *segment) bool {
 			raw.Store(base+i*segmentAt, raw.Load(x.base+i*segmentAt))
 		}
 		if x.base != 0 {
-			raw.Unmap(x.base, x.room*segmentAt)
+			raw.Unmap(x.base, x.capacity*segmentAt)
 		}
-		x.base, x.room = base, room
+		x.base, x.capacity = base, capacity
 	}
 	at := x.below(s.address)
 	for i := x.n; i > at; i-- {
@@ -110,9 +110,9 @@ func (x *index) remove(s *segment) {
 
 func (x *index) clear() {
 	if x.base != 0 {
-		raw.Unmap(x.base, x.room*segmentAt)
+		raw.Unmap(x.base, x.capacity*segmentAt)
 	}
-	x.base, x.n, x.room = 0, 0, 0
+	x.base, x.n, x.capacity = 0, 0, 0
 }
 
 // setIdle puts a segment that has become one free block at the end of the idle ones, or
@@ -123,7 +123,7 @@ func (h *heap) setIdle(s *segment) {
 		s.since = 0
 	}
 	h.count.idles++
-	if s.spent != 0 {
+	if s.nonReusable != 0 {
 		s.idlePrev, s.next = nil, h.idleFirst
 		if h.idleFirst != nil {
 			h.idleFirst.idlePrev = s
@@ -172,9 +172,9 @@ func (d *device) segmentBytes(kind, n uint64, tight bool) uint64 {
 }
 
 // adopt makes a segment of memory that the driver has given, and all of it a free block of
-// tag t. It reports false when there is no memory for its entries. Precondition: s has its
+// stream cache t. It reports false when there is no memory for its entries. Precondition: s has its
 // kind, pool, size and, in first, a block's descriptor.
-func (h *heap) adopt(s *segment, address uint64, t *tag) bool {
+func (h *heap) adopt(s *segment, address uint64, t *streamCache) bool {
 	b := s.first
 	s.address = address
 	b.address, b.bytes, b.segment = address, s.bytes, s

@@ -63,8 +63,8 @@ func setup(s *config.CUDA, defaultHint uint32, sleep bool) {
 	settings.soft, settings.hard, settings.part = s.Soft, s.Hard, s.Proportion
 	settings.spillHard = s.SpillHard
 	settings.segment = max(mapRounded(min(s.SegmentSize, maxSegment)), smallBytes)
-	settings.cache = s.CacheLimit
-	settings.quicks, settings.globals = defaultQuicks, config.NoLimit
+	settings.cacheLimit = s.CacheLimit
+	settings.exactLimit, settings.globals = defaultExactLimit, config.NoLimit
 	settings.firstFit, settings.eager, settings.frayed = 0, 0, 0
 	settings.bw, settings.lat = s.BW, s.Lat
 	if tuned {
@@ -74,7 +74,7 @@ func setup(s *config.CUDA, defaultHint uint32, sleep bool) {
 	}
 	settings.sleep = sleep
 	settings.throttle = s.BW != 0 || s.Lat != 0
-	setQuick()
+	setFastPath()
 	settings.warmups = min(s.Warmups, 16)
 	settings.warm = s.Warmup
 	atomic.StoreUint32(&awake, 1)

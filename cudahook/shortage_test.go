@@ -6,8 +6,8 @@ import (
 	"tieralloc/internal/config"
 )
 
-// TestTrimWaitsForOpenBatch: trim gives back what was freed last, too.
-func TestTrimWaitsForOpenBatch(t *testing.T) {
+// TestTrimWaitsForPendingFrees: trim gives back what was freed last, too.
+func TestTrimWaitsForPendingFrees(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.ReuseEvent = true })
 	p.free(p.alloc(300 * mib))
 	p.must(OpTrim, nil)
@@ -34,7 +34,7 @@ func TestEventsAreFound(t *testing.T) {
 	}
 	for range 100 {
 		var all []uint64
-		for range batchMax {
+		for range pendingMax {
 			all = append(all, p.alloc(mib))
 		}
 		for _, a := range all {
@@ -42,7 +42,7 @@ func TestEventsAreFound(t *testing.T) {
 		}
 	}
 	if n := p.f.calls[ActEventCreate]; n > 4*11 {
-		t.Errorf("%d events for batches of 11", n)
+		t.Errorf("%d events for pending frees of 11 blocks", n)
 	}
 }
 

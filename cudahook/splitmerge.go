@@ -1,15 +1,15 @@
 package cudahook
 
-// joins reports whether the free block a may become part of one that goes to tag t. What
+// joins reports whether the free block a may become part of one that goes to stream cache t. What
 // is safe for every stream may become one stream's.
-func (a *block) joins(t *tag) bool {
-	return a != nil && a.state == stateFree && (a.tag == t || a.tag == t.pool.global)
+func (a *block) joins(t *streamCache) bool {
+	return a != nil && a.state == stateFree && (a.cache == t || a.cache == t.pool.global)
 }
 
-// give puts a block in the bins of a tag, merged with its neighbours. Its number is when it
-// was freed. Precondition: it is on no list; t is of its segment's pool.
-func (h *heap) give(b *block, t *tag) {
-	// A global neighbour may have one of the tag behind it: at most three on each side.
+// give puts a block in the bins of a stream cache, merged with its neighbours. Its number is when
+// it was freed. Precondition: it is on no list; t is of its segment's pool.
+func (h *heap) give(b *block, t *streamCache) {
+	// A global neighbour may have one of the stream cache behind it: at most three on each side.
 	for a := b.before; a.joins(t); a = b.before {
 		h.unbin(a)
 		h.merge(a, b)
@@ -35,9 +35,9 @@ func (h *heap) merge(a, b *block) {
 	h.count.merges++
 }
 
-// bin puts a block in the bins of a tag as it is.
-func (h *heap) bin(b *block, t *tag) {
-	b.state, b.tag = stateFree, t
+// bin puts a block in the bins of a stream cache as it is.
+func (h *heap) bin(b *block, t *streamCache) {
+	b.state, b.cache = stateFree, t
 	t.bins[b.segment.kind&3].add(b)
 	t.free += b.bytes
 	t.count(b.bytes)
@@ -51,7 +51,7 @@ func (h *heap) bin(b *block, t *tag) {
 
 // unbin takes a block out of its bins.
 func (h *heap) unbin(b *block) {
-	t := b.tag
+	t := b.cache
 	t.bins[b.segment.kind&3].remove(b)
 	t.free -= b.bytes
 	t.count(-b.bytes)
@@ -63,18 +63,18 @@ func (h *heap) unbin(b *block) {
 	}
 }
 
-// fit returns the block of a tag that is best for n bytes, or nil.
-func (h *heap) fit(t *tag, kind, n uint64) *block {
+// fit returns the block of a stream cache that is best for n bytes, or nil.
+func (h *heap) fit(t *streamCache, kind, n uint64) *block {
 	b := t.bins[kind&3].find(n, h.device.firstFit != 0)
-	if b == nil || b.segment.spent != 0 || kind == kindWhole && b.bytes-b.bytes/8 > n {
+	if b == nil || b.segment.nonReusable != 0 || kind == kindWhole && b.bytes-b.bytes/8 > n {
 		return nil
 	}
 	return b
 }
 
-// fitting returns the better of the blocks of two tags for n bytes, and whose it is. Either
-// tag may be nil.
-func (h *heap) fitting(own, global *tag, kind, n uint64) (b *block, from *tag) {
+// fitting returns the better of the blocks of two stream caches for n bytes, and whose it is.
+// Either stream cache may be nil.
+func (h *heap) fitting(own, global *streamCache, kind, n uint64) (b *block, from *streamCache) {
 	if own != nil {
 		b, from = h.fit(own, kind, n), own
 	}
@@ -86,9 +86,9 @@ func (h *heap) fitting(own, global *tag, kind, n uint64) (b *block, from *tag) {
 	return b, from
 }
 
-// split cuts what is more than n bytes off a block, as far as it is worth it, and leaves
-// it to tag t. It reports whether it did.
-func (h *heap) split(b *block, n uint64, t *tag) bool {
+// split takes what is more than n bytes off a block, as far as it is worth it, and leaves
+// it to stream cache t. It reports whether it did.
+func (h *heap) split(b *block, n uint64, t *streamCache) bool {
 	rest := b.bytes - n
 	kind := b.segment.kind
 	if rest == 0 || kind == kindWhole || kind == kindLarge && rest <= splitRest {
@@ -115,20 +115,20 @@ func (h *heap) split(b *block, n uint64, t *tag) bool {
 }
 
 // free gives a block that is on no list to those who may have it: everyone, or in a private
-// pool the tag that it was handed to. Precondition: all work submitted before its free is
+// pool the stream cache that it was handed to. Precondition: all work submitted before its free is
 // done.
 func (h *heap) free(b *block) {
 	t := b.segment.pool.global
 	if t == nil {
-		t = b.tag
+		t = b.cache
 	}
 	h.give(b, t)
 }
 
-// promote makes blocks of a tag that were freed when the heap's clock was at most until
+// promote makes blocks of a stream cache that were freed when the heap's clock was at most until
 // free for everyone. Precondition: what their stream was given before is done, and the
-// quick lists are empty.
-func (h *heap) promote(t *tag, until uint64) {
+// exact-size bins are empty.
+func (h *heap) promote(t *streamCache, until uint64) {
 	global := t.pool.global
 	if global == nil || global == t {
 		return

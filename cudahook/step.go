@@ -26,7 +26,7 @@ const (
 	phaseInfo
 	phaseTold
 	phaseQuery
-	phaseEvent
+	phaseEventCreate
 	phaseFence
 	phaseFenceQuery
 	phaseSteal
@@ -34,9 +34,9 @@ const (
 	phaseDriver
 	phaseSync
 	phaseSyncFree
-	phaseMarkEvent
-	phaseMarkRecord
-	phaseMarkSync
+	phasePendingEvent
+	phasePendingRecord
+	phasePendingSync
 	phaseOther
 	phaseYield
 )
@@ -73,7 +73,7 @@ func Step(r *Request) uint64 {
 	case r.state == 0:
 		action = begin(r)
 	case r.state&0xff < phaseHeap:
-		action = meet(r)
+		action = introduced(r)
 	default:
 		r.spoilt()
 		action = resume(r)
@@ -113,15 +113,15 @@ func begin(r *Request) uint64 {
 		h.now = max(h.now, r.Now)
 		action := h.enter(r)
 		h.lock.Release()
-		if action == elsewhere {
-			return others(r, h)
+		if action == inOtherContexts {
+			return askOtherContexts(r, h)
 		}
 		if action != notHere {
 			return action
 		}
 	}
 	r.caller = c
-	return beginElsewhere(r, h)
+	return beginOutsideHeap(r, h)
 }
 
 // interrupted is for a signal handler that has interrupted its own thread within the heap. A
@@ -147,12 +147,12 @@ const notHere = ActPass | 1<<32
 // enter begins a request in a heap that is locked.
 func (h *heap) enter(r *Request) uint64 {
 	switch r.Op {
-	case OpFree, OpStreamFree, OpRecord, OpRange, OpSpend:
+	case OpFree, OpStreamFree, OpRecord, OpRange, OpNonReusable:
 		b := h.table.find(r.Address)
-		if b == nil && (r.Op == OpRange || r.Op == OpSpend) {
+		if b == nil && (r.Op == OpRange || r.Op == OpNonReusable) {
 			b = h.blockAt(r.Address)
 		}
-		if b == nil && r.Op != OpRange && r.Op != OpSpend && h.index.find(r.Address) != nil {
+		if b == nil && r.Op != OpRange && r.Op != OpNonReusable && h.index.find(r.Address) != nil {
 			return h.inside(r)
 		}
 		if b == nil {
@@ -180,12 +180,13 @@ func (h *heap) called(action uint64) uint64 {
 	return action
 }
 
-// elsewhere is what shortage returns when other contexts are to give memory back: their
+// inOtherContexts is what shortage returns when other contexts are to give memory back: their
 // locks are not taken together with that of the heap.
-const elsewhere = ^uint64(1)
+const inOtherContexts = ^uint64(1)
 
-// others goes on with a request that returned elsewhere. Precondition: no lock is held.
-func others(r *Request, h *heap) uint64 {
+// askOtherContexts goes on with a request that returned inOtherContexts. Precondition: no lock is
+// held.
+func askOtherContexts(r *Request, h *heap) uint64 {
 	action := shrinkOthers(r, h)
 	if action != goOn {
 		return action
@@ -226,8 +227,8 @@ func introduce(r *Request) uint64 {
 	return r.act(phaseContext, ActContext)
 }
 
-// meet takes the answer to introduce.
-func meet(r *Request) uint64 {
+// introduced takes the answer to introduce.
+func introduced(r *Request) uint64 {
 	phase := r.state & 0xff
 	r.state = 0
 	if phase == phaseQuiet {
@@ -302,8 +303,8 @@ func resume(r *Request) uint64 {
 	}
 	h.called(action)
 	h.lock.Release()
-	if action == elsewhere {
-		return others(r, h)
+	if action == inOtherContexts {
+		return askOtherContexts(r, h)
 	}
 	if action == ActDone && r.Op == OpStreamEnd {
 		return endStream(r)

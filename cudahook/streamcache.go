@@ -1,57 +1,56 @@
 package cudahook
 
 import (
-	"math/bits"
 	"unsafe"
 
 	"tieralloc/internal/raw"
 )
 
-// A tag stands for a stream, and has the free blocks that only this stream may reuse at
+// A stream cache stands for a stream, and has the free blocks that only this stream may reuse at
 // once: what it has been given before their free is done before what it is given later.
-// The global tag of a pool has those that every stream may use.
+// The global cache of a pool has those that every stream may use.
 //
-// A block first goes to the quick list for its size, as it is; quick lists are merged into
+// A block first goes to the exact-size bin for its size, as it is; exact-size bins are merged into
 // the bins when there are too many in them, or when nothing is found.
 //
-//	free = Σ bytes of the tag's blocks in quick lists and bins
-//	quicks = blocks in quick lists <= device.quicks
-//	live = blocks in use that were handed to the tag
-type tag struct {
+//	free = Σ bytes of its blocks in exact-size bins and bins
+//	exacts = blocks in exact-size bins <= device.exactLimit
+//	live = blocks in use that were handed to the stream cache
+type streamCache struct {
 	raw.OffHeap
 	stream uint64
 	pool   *pool
-	chain  *tag // the next in its place of heap.tags
-	all    *tag // the next of all
+	chain  *streamCache // the next in its place of heap.caches
+	all    *streamCache // the next of all
 
 	counted uintptr // address of the figure of its side that free is part of
 
 	free   uint64
 	live   uint64
-	quicks uint64
+	exacts uint64
 	dead   uint64 // 1: the stream is gone
 
 	// An event recorded on the stream when the heap's clock was fenced.
-	fence   *mark
+	fence   *streamEvent
 	fenced  uint64
 	fencing uint64 // 1: a request is about to record or query it
 	visited uint64 // the last request that has looked at it
 
-	quicked uint64 // bit i: quick[i] is not empty
-	quick   [64]*block
-	bins    [4]bins // by kind
+	exactMap uint64 // bit i: exact[i] is not empty
+	exact    [64]*block
+	bins     [4]bins // by kind
 }
 
 // Streams with a meaning of their own (CUstream, cuda.h), and numbers that are no stream.
 const (
 	streamLegacy    = 1          // 0, too
 	streamPerThread = 2          // another one in each thread
-	streamEvery     = ^uint64(0) // of a global tag
+	streamEvery     = ^uint64(0) // of a global cache
 	streamNone      = streamEvery - 1
-	tagPlaces       = 256
+	streamPlaces    = 256
 )
 
-// ordered is the name under which a stream has its tag.
+// ordered is the name under which a stream has its cache.
 func ordered(stream uint64) uint64 {
 	if stream == 0 {
 		return streamLegacy
@@ -59,45 +58,45 @@ func ordered(stream uint64) uint64 {
 	return stream
 }
 
-func tagPlace(stream uint64) uint64 { return stream * 0x9e3779b97f4a7c15 >> 56 }
+func streamPlace(stream uint64) uint64 { return stream * 0x9e3779b97f4a7c15 >> 56 }
 
-// findTag returns the tag of a stream in a pool, or nil.
-func (h *heap) findTag(stream uint64, p *pool) *tag {
-	t := h.tags[tagPlace(stream)&(tagPlaces-1)]
+// findCache returns the stream cache of a stream in a pool, or nil.
+func (h *heap) findCache(stream uint64, p *pool) *streamCache {
+	t := h.caches[streamPlace(stream)&(streamPlaces-1)]
 	for t != nil && (t.stream != stream || t.pool != p || t.dead != 0) {
 		t = t.chain
 	}
 	return t
 }
 
-// tagOf returns the tag of a stream in a pool, a new one if need be; nil for the
+// cacheOf returns the stream cache of a stream in a pool, a new one if need be; nil for the
 // per-thread stream, whose name says not which it is, and when there is no memory.
-func (h *heap) tagOf(stream uint64, p *pool) *tag {
-	if t := h.last; t != nil && t.stream == stream && t.pool == p {
+func (h *heap) cacheOf(stream uint64, p *pool) *streamCache {
+	if t := h.lastCache; t != nil && t.stream == stream && t.pool == p {
 		return t
 	}
 	if stream == streamPerThread {
 		return nil
 	}
-	t := h.findTag(stream, p)
+	t := h.findCache(stream, p)
 	if t == nil {
-		if t = h.newTag(stream, p); t == nil {
+		if t = h.newCache(stream, p); t == nil {
 			return nil
 		}
-		place := &h.tags[tagPlace(stream)&(tagPlaces-1)]
+		place := &h.caches[streamPlace(stream)&(streamPlaces-1)]
 		t.chain = *place
 		*place = t
 	}
-	h.last = t
+	h.lastCache = t
 	return t
 }
 
-// newTag makes a tag that is in heap.all only.
-func (h *heap) newTag(stream uint64, p *pool) *tag {
-	t := h.spareTags
+// newCache makes a stream cache that is in heap.all only.
+func (h *heap) newCache(stream uint64, p *pool) *streamCache {
+	t := h.spareCaches
 	if t != nil {
-		h.spareTags = t.chain
-	} else if t = (*tag)(raw.Ptr(h.arena.cut(tagBytes))); t == nil {
+		h.spareCaches = t.chain
+	} else if t = (*streamCache)(raw.Ptr(h.arena.take(streamCacheBytes))); t == nil {
 		return nil
 	}
 	t.stream, t.pool = stream, p
@@ -107,17 +106,17 @@ func (h *heap) newTag(stream uint64, p *pool) *tag {
 	if p.global == nil {
 		t.counted = uintptr(unsafe.Pointer(&s.private))
 	}
-	t.all = h.all
-	h.all = t
+	t.all = h.allCaches
+	h.allCaches = t
 	return t
 }
 
-// count adds n bytes to the figure of the tag's free blocks.
-func (t *tag) count(n uint64) { raw.Store(t.counted, raw.Load(t.counted)+uintptr(n)) }
+// count adds n bytes to the figure of the stream cache's free blocks.
+func (t *streamCache) count(n uint64) { raw.Store(t.counted, raw.Load(t.counted)+uintptr(n)) }
 
-// kill ends a tag: no request finds it by its stream any more.
-func (h *heap) kill(t *tag) {
-	at := &h.tags[tagPlace(t.stream)&(tagPlaces-1)]
+// endCache ends a stream cache: no request finds it by its stream any more.
+func (h *heap) endCache(t *streamCache) {
+	at := &h.caches[streamPlace(t.stream)&(streamPlaces-1)]
 	for *at != nil && *at != t {
 		at = &(*at).chain
 	}
@@ -125,20 +124,21 @@ func (h *heap) kill(t *tag) {
 		*at = t.chain
 	}
 	t.dead = 1
-	if h.last == t {
-		h.last = nil
+	if h.lastCache == t {
+		h.lastCache = nil
 	}
-	h.bury(t)
+	h.recycleCache(t)
 }
 
-// bury keeps the descriptor of a dead tag for reuse once nothing refers to it. (Its lists
-// are empty then.) Blocks of a private pool, held or pending ones too, go back to their tag.
-func (h *heap) bury(t *tag) {
+// recycleCache keeps the descriptor of a dead stream cache for reuse once nothing refers to it.
+// (Its lists are empty then.) Blocks of a private pool, held or pending ones too, go back to their
+// stream cache.
+func (h *heap) recycleCache(t *streamCache) {
 	if t.dead == 0 || t.live != 0 || t.free != 0 || t.fencing != 0 ||
 		t.pool.global == nil && t.pool.dissolved == 0 {
 		return
 	}
-	at := &h.all
+	at := &h.allCaches
 	for *at != nil && *at != t {
 		at = &(*at).all
 	}
@@ -150,77 +150,6 @@ func (h *heap) bury(t *tag) {
 		h.keepEvent(t.fence)
 		t.fence = nil
 	}
-	t.chain = h.spareTags
-	h.spareTags = t
-}
-
-func quickPlace(n uint64) uint64 { return n * 0x9e3779b97f4a7c15 >> 58 }
-
-// pushQuick puts a block in its quick list. Precondition: the block is on no list.
-func (h *heap) pushQuick(t *tag, b *block) {
-	i := quickPlace(rounded(b.asked)) & 63
-	head := &t.quick[i]
-	t.quicked |= 1 << i
-	b.state, b.tag = stateQuick, t
-	b.next = *head
-	*head = b
-	t.quicks++
-	t.free += b.bytes
-	t.count(b.bytes)
-}
-
-const quickLook = 4 // sizes may share a list
-
-// popQuick takes a block that was used for n bytes, a rounded size, or returns nil.
-func (h *heap) popQuick(t *tag, n uint64) *block {
-	place := quickPlace(n) & 63
-	at := &t.quick[place]
-	for i := 0; i < quickLook; i++ {
-		b := *at
-		if b == nil {
-			return nil
-		}
-		if rounded(b.asked) == n {
-			*at = b.next
-			if t.quick[place] == nil {
-				t.quicked &^= 1 << place
-			}
-			t.quicks--
-			t.free -= b.bytes
-			t.count(-b.bytes)
-			return b
-		}
-		at = &b.next
-	}
-	return nil
-}
-
-// flush merges the quick lists of a tag into its bins.
-func (h *heap) flush(t *tag) {
-	if t.quicks == 0 {
-		return
-	}
-	for ; t.quicked != 0; t.quicked &= t.quicked - 1 {
-		head := &t.quick[bits.TrailingZeros64(t.quicked)&63]
-		for *head != nil {
-			b := *head
-			*head = b.next
-			t.free -= b.bytes
-			t.count(-b.bytes)
-			h.give(b, t)
-		}
-	}
-	t.quicks = 0
-}
-
-// flushAll flushes all tags, and reports whether there was anything to merge.
-func (h *heap) flushAll() (some bool) {
-	h.flushed = h.now
-	for t := h.all; t != nil; t = t.all {
-		if t.quicks != 0 {
-			h.flush(t)
-			some = true
-		}
-	}
-	return some
+	t.chain = h.spareCaches
+	h.spareCaches = t
 }

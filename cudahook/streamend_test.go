@@ -20,7 +20,7 @@ func TestStreamEndAllPools(t *testing.T) {
 	p := newProg(t, gib, nil)
 	a := p.salloc(30*mib, 7)
 	p.pool(4, 1)
-	p.sfree(p.salloc(5000, 7), 7) // a second tag of stream 7
+	p.sfree(p.salloc(5000, 7), 7) // a second stream cache of stream 7
 	p.pool(4, 0)
 	p.f.launch(0xc1, 7, a, 30*mib, 0)
 	p.sfree(a, 7)
@@ -42,21 +42,22 @@ func TestStreamEndAllHeaps(t *testing.T) {
 	p.must(OpStreamAlloc, func(r *Request) { r.Context, r.Bytes, r.Stream = 0xc2, 5000, 7 })
 	b := p.salloc(30*mib, 8)
 	p.must(OpRecord, func(r *Request) { r.Address, r.Stream = b, 7 })
-	// stream 7 belongs to c2 and has a live block there: one tag; b in c1 is marked with it
+	// stream 7 belongs to c2 and has a live block there: one stream cache; b in c1 has an event
+	// on it
 	p.must(OpStreamEnd, func(r *Request) { r.Context, r.Stream = 0xc2, 7 })
-	for m := heaps[0].table.find(b).marks; m != nil; m = m.next {
+	for m := heaps[0].table.find(b).events; m != nil; m = m.next {
 		if m.stream == 7 {
-			t.Error("a mark names a stream that has ended")
+			t.Error("a stream event names a stream that has ended")
 		}
 	}
 }
 
-// TestStreamEndOpenBatch: no event is recorded on a stream that has ended.
-func TestStreamEndOpenBatch(t *testing.T) {
+// TestStreamEndWithPendingFrees: no event is recorded on a stream that has ended.
+func TestStreamEndWithPendingFrees(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.ReuseEvent = true })
 	a := p.salloc(30*mib, 7)
 	p.must(OpRecord, func(r *Request) { r.Address, r.Stream = a, 9 })
-	p.free(a) // joins the open batch
+	p.free(a) // joins the open group
 	p.must(OpStreamEnd, func(r *Request) { r.Stream = 9 })
 	// cuStreamDestroy(9)
 	*p.r = Request{Token: 8, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 40 * mib,
@@ -69,8 +70,8 @@ func TestStreamEndOpenBatch(t *testing.T) {
 	}
 }
 
-// TestStreamEndWhileRecording: the handle of a stream is used again while a batch that
-// names it is recorded.
+// TestStreamEndWhileRecording: the handle of a stream is used again while a group of pending frees
+// that names it is recorded.
 func TestStreamEndWhileRecording(t *testing.T) {
 	p := newProg(t, gib, nil)
 	a := p.salloc(30*mib, 7)

@@ -14,7 +14,7 @@ func TestEventMode(t *testing.T) {
 		p := newProg(t, gib, func(c *config.CUDA) { c.ReuseEvent = true })
 		p.f.noContext = !native
 		var all []uint64
-		for range 2 * batchMax {
+		for range 2 * pendingMax {
 			a := p.alloc(20000)
 			p.f.launch(0xc1, 5, a, 20000, 0)
 			all = append(all, a)
@@ -25,11 +25,11 @@ func TestEventMode(t *testing.T) {
 		p.is("records", uint64(p.f.calls[ActEventRecordContext]), 2)
 		if native {
 			p.is("waits", uint64(p.f.calls[ActSynchronize]), 0)
-			p.is("pending", p.report().BytesPending, 2*batchMax*20480)
+			p.is("pending", p.report().BytesPending, 2*pendingMax*20480)
 			p.f.finishContext(0xc1)
 		}
 		before := p.report().Segments
-		for range 2 * batchMax {
+		for range 2 * pendingMax {
 			p.alloc(20000)
 		}
 		p.is("segments", p.report().Segments, before)
@@ -91,8 +91,8 @@ func TestRecorded(t *testing.T) {
 	p.is("address", p.salloc(30*mib, 7), a)
 }
 
-// TestRecordedElsewhere: a stream may be of a context without a heap.
-func TestRecordedElsewhere(t *testing.T) {
+// TestRecordedInOtherContext: a stream may be of a context without a heap.
+func TestRecordedInOtherContext(t *testing.T) {
 	for _, op := range []uint64{OpFree, OpStreamFree} {
 		p := newProg(t, gib, nil)
 		p.f.addContext(0xc2, 1, gib)
@@ -128,7 +128,7 @@ func TestFencesShareAnEvent(t *testing.T) {
 func TestFreedDuringWait(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.ReuseEvent = true; c.Hard = 200 * mib })
 	var all []uint64
-	for range batchMax {
+	for range pendingMax {
 		all = append(all, p.alloc(mib))
 	}
 	held, ordered := p.alloc(mib), p.salloc(30*mib, 7)
@@ -145,7 +145,7 @@ func TestFreedDuringWait(t *testing.T) {
 	p.must(OpCapture, func(r *Request) { r.Count = 1 })
 	p.free(held)
 	p.must(OpCapture, nil)
-	p.is("pending", p.report().BytesPending, 2*mib*batchMax)
+	p.is("pending", p.report().BytesPending, 2*mib*pendingMax)
 	for action := Step(waiting); action > ActPass; action = Step(waiting) {
 		if action == ActSynchronize {
 			t.Fatal("the wait has not ended")
@@ -158,7 +158,7 @@ func TestFreedDuringWait(t *testing.T) {
 		p.f.act(waiting, action)
 	}
 	d := p.report()
-	p.is("pending", d.BytesPending, 2*mib*batchMax)
+	p.is("pending", d.BytesPending, 2*mib*pendingMax)
 	p.is("held", d.BytesHeld, 2*mib)
 	p.is("local", d.BytesCachedLocal, 0) // given back: that waits for the device by itself
 }
@@ -299,8 +299,8 @@ func TestPeers(t *testing.T) {
 	p.is("waits", uint64(p.f.calls[ActSynchronize]), 3)
 }
 
-// TestCaptureWaits: a capture begins when no call is under way that it would meet; and what
-// meets one is told so by the heap, not by the driver.
+// TestCaptureWaits: a capture begins when no call that it would fail is under way; and what
+// would fail one is told so by the heap, not by the driver.
 func TestCaptureWaits(t *testing.T) {
 	p := newProg(t, gib, nil)
 	a, b := p.alloc(5000), p.alloc(5000)
@@ -324,7 +324,7 @@ func TestCaptureWaits(t *testing.T) {
 	free.spoilt()
 	atomic.StoreUint64(&captures, 1)
 	if free.maySpoil(0xc1) || atomic.LoadUint64(spoilersOf(0xc1)) != 0 {
-		t.Error("a call meets a capture")
+		t.Error("a call fails a capture")
 	}
 	atomic.StoreUint64(&captures, 0)
 	p.free(c)

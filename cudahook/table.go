@@ -52,8 +52,8 @@ func (t *table) find(address uint64) *block {
 	}
 }
 
-// room makes sure that n more entries fit, or reports false.
-func (t *table) room(n uintptr) bool {
+// reserve makes sure that n more entries fit, or reports false.
+func (t *table) reserve(n uintptr) bool {
 	size := t.mask + 1
 	if t.base != 0 && t.used+n <= size/2 {
 		return true
@@ -89,7 +89,7 @@ func (t *table) grow(size uintptr) bool {
 // add enters a block. It reports false, and enters nothing, when there is no memory.
 // Precondition: no block has its address.
 func (t *table) add(b *block) bool {
-	if !t.room(1) {
+	if !t.reserve(1) {
 		return false
 	}
 	t.put(b.address, b)

@@ -24,14 +24,15 @@ var trace struct {
 
 const (
 	traceHeader = "Thread,Action,Pointer,Size,Stream"
-	traceFlags  = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC | syscall.O_APPEND | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+	traceFlags  = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC | syscall.O_APPEND |
+		syscall.O_NOFOLLOW | syscall.O_CLOEXEC
 )
 
 // SetTrace asks for a trace in the file at path, made when the first line is due. It is
 // called once, before all requests.
 func SetTrace(path *config.Text) {
 	trace.on = trace.path.Mem(path.Addr(), path.Len())
-	setQuick()
+	setFastPath()
 }
 
 // traced writes the line of a request that is served, and keeps it where the device
@@ -98,7 +99,7 @@ func (e *event) format(l *raw.Line) {
 
 func endTrace() {
 	trace.on = false
-	setQuick()
+	setFastPath()
 }
 
 // traceReady reports whether the file is there to be written.

@@ -8,12 +8,12 @@ import (
 // valid checks all that the comments of a heap's types promise.
 func (h *heap) valid() error {
 	var sides [2]side
-	var asked, idles, globals, reserved, segments, foreign, marked uint64
+	var asked, idles, globals, reserved, segments, foreign, withEvents uint64
 	blocks := uintptr(0)
 	last := uint64(0)
-	live := map[*tag]uint64{}
-	freeOf := map[*tag]uint64{}
-	quicks := map[*tag]uint64{}
+	live := map[*streamCache]uint64{}
+	freeOf := map[*streamCache]uint64{}
+	exacts := map[*streamCache]uint64{}
 	for i := uintptr(0); i < h.index.n; i++ {
 		s := h.index.at(i)
 		if s.address < last {
@@ -39,32 +39,32 @@ func (h *heap) valid() error {
 				k.live += b.bytes
 				k.blocks++
 				asked += b.asked
-				live[b.tag]++
+				live[b.cache]++
 				if b.asked > b.bytes {
 					return fmt.Errorf("block %#x has %d bytes for %d", b.address, b.bytes, b.asked)
 				}
-				if b.marks != nil {
-					marked++
+				if b.events != nil {
+					withEvents++
 				}
-			case stateQuick, stateFree:
+			case stateExact, stateFree:
 				switch s.pool.global {
-				case b.tag:
+				case b.cache:
 					k.global += b.bytes
 				case nil:
 					k.private += b.bytes
 				default:
 					k.local += b.bytes
 				}
-				if b.tag.pool != s.pool {
-					return fmt.Errorf("free block %#x has the tag of another pool", b.address)
+				if b.cache.pool != s.pool {
+					return fmt.Errorf("free block %#x is in the cache of another pool", b.address)
 				}
-				freeOf[b.tag] += b.bytes
-				if b.state == stateFree && b.tag == s.pool.global {
+				freeOf[b.cache] += b.bytes
+				if b.state == stateFree && b.cache == s.pool.global {
 					globals++
 				}
-				if b.state == stateQuick {
-					quicks[b.tag]++
-				} else if c := b.after; c != nil && c.state == stateFree && c.tag == b.tag {
+				if b.state == stateExact {
+					exacts[b.cache]++
+				} else if c := b.after; c != nil && c.state == stateFree && c.cache == b.cache {
 					return fmt.Errorf("block %#x and the next one are not merged", b.address)
 				}
 			case stateHeld:
@@ -102,15 +102,15 @@ func (h *heap) valid() error {
 	if blocks != h.table.used {
 		return fmt.Errorf("%d blocks, %d in the table", blocks, h.table.used)
 	}
-	return h.validFigures(&sides, live, freeOf, quicks,
-		[]uint64{asked, idles, globals, reserved, segments, foreign, marked})
+	return h.validFigures(&sides, live, freeOf, exacts,
+		[]uint64{asked, idles, globals, reserved, segments, foreign, withEvents})
 }
 
-func (h *heap) validFigures(sides *[2]side, live, freeOf, quicks map[*tag]uint64,
+func (h *heap) validFigures(sides *[2]side, live, freeOf, exacts map[*streamCache]uint64,
 	sums []uint64) error {
 	c := &h.count
 	for i, want := range []uint64{c.asked, c.idles, c.globals, c.reserved, c.segments, c.foreign,
-		h.marked} {
+		h.withEvents} {
 		if sums[i] != want {
 			return fmt.Errorf("figure %d is %d, counted %d", i, want, sums[i])
 		}
@@ -126,12 +126,12 @@ func (h *heap) validFigures(sides *[2]side, live, freeOf, quicks map[*tag]uint64
 	if s := &c.side[0]; c.reserved != s.all() {
 		return fmt.Errorf("%d bytes are reserved; %+v", c.reserved, *s)
 	}
-	seen := map[*tag]bool{}
-	for t := h.all; t != nil; t = t.all {
+	seen := map[*streamCache]bool{}
+	for t := h.allCaches; t != nil; t = t.all {
 		seen[t] = true
-		if t.live != live[t] || t.free != freeOf[t] || t.quicks != quicks[t] {
-			return fmt.Errorf("tag of stream %#x: live %d free %d quick %d; counted %d %d %d",
-				t.stream, t.live, t.free, t.quicks, live[t], freeOf[t], quicks[t])
+		if t.live != live[t] || t.free != freeOf[t] || t.exacts != exacts[t] {
+			return fmt.Errorf("cache of stream %#x: live %d free %d exact %d; counted %d %d %d",
+				t.stream, t.live, t.free, t.exacts, live[t], freeOf[t], exacts[t])
 		}
 		if err := t.validBins(); err != nil {
 			return err
@@ -139,13 +139,13 @@ func (h *heap) validFigures(sides *[2]side, live, freeOf, quicks map[*tag]uint64
 	}
 	for t := range live {
 		if !seen[t] {
-			return fmt.Errorf("a block in use has a tag that is buried")
+			return fmt.Errorf("a block in use has a stream cache that was recycled")
 		}
 	}
 	return nil
 }
 
-func (t *tag) validBins() error {
+func (t *streamCache) validBins() error {
 	for kind := range t.bins {
 		k := &t.bins[kind]
 		for i, b := range k.head {
@@ -154,7 +154,7 @@ func (t *tag) validBins() error {
 				return fmt.Errorf("the bitmap is wrong at bin %d", i)
 			}
 			for prev := (*block)(nil); b != nil; prev, b = b, b.next {
-				if b.prev != prev || binOf(b.bytes) != uint(i) || b.tag != t ||
+				if b.prev != prev || binOf(b.bytes) != uint(i) || b.cache != t ||
 					b.state != stateFree || b.segment.kind != uint64(kind) {
 					return fmt.Errorf("block %#x is in the wrong bin", b.address)
 				}

@@ -31,9 +31,9 @@ func warmKind(bytes, kind uint64) uint64 {
 	return kindLarge
 }
 
-// room is how many blocks of n bytes an idle segment has for a warm-up that would map segments of
-// size bytes: besides those that the same warm-up counts on already.
-func (h *heap) room(s *segment, n, size, kind uint64) (blocks uint64) {
+// blocksIn is how many blocks of n bytes an idle segment has for a warm-up that would map segments
+// of size bytes: besides those that the same warm-up counts on already.
+func (h *heap) blocksIn(s *segment, n, size, kind uint64) (blocks uint64) {
 	if s.kind != kind || s.pool != h.mainPool {
 		return 0
 	}
@@ -57,13 +57,13 @@ func (h *heap) claim(bytes, count, kind uint64) bool {
 	size := h.device.segmentBytes(kind, n, false)
 	found := uint64(0)
 	for s := h.idleFirst; s != nil && found < count; s = s.next {
-		found += h.room(s, n, size, kind)
+		found += h.blocksIn(s, n, size, kind)
 	}
 	if found < count {
 		return false
 	}
 	for s := h.idleFirst; s != nil && count > 0; s = s.next {
-		k := min(h.room(s, n, size, kind), count)
+		k := min(h.blocksIn(s, n, size, kind), count)
 		if k == 0 {
 			continue
 		}
@@ -150,7 +150,7 @@ func (h *heap) warmup(r *Request) uint64 {
 	}
 	if r.Hint != 0 {
 		h.round++
-		h.flushAll() // what is in quick lists is idle memory, too
+		h.flushAll() // what is in exact-size bins is idle memory, too
 		r.Hint = 0
 	}
 	if action := h.warm(r, r.Bytes, r.Count, kindLarge); action != goOn {

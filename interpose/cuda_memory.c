@@ -177,7 +177,7 @@ EXPORT CUresult cuPointerSetAttribute(const void *value, int attribute, CUdevice
 	if (e == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
 		ta_cuda_serves(&current)) {
 		ta_cuda_request r;
-		ta_cuda_ask(&r, TA_CUDA_OP_SPEND, current);
+		ta_cuda_ask(&r, TA_CUDA_OP_NON_REUSABLE, current);
 		r.Address = p;
 		ta_cuda_serve(&r, current, NULL, NULL);
 	}

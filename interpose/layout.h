@@ -87,7 +87,7 @@
 #define TA_CUDA_OP_RECORD 0x5ull
 #define TA_CUDA_OP_FOREIGN 0x6ull
 #define TA_CUDA_OP_RANGE 0x7ull
-#define TA_CUDA_OP_SPEND 0x8ull
+#define TA_CUDA_OP_NON_REUSABLE 0x8ull
 #define TA_CUDA_OP_INFO 0x9ull
 #define TA_CUDA_OP_TOTAL 0xaull
 #define TA_CUDA_OP_CONTEXT_END 0xbull
@@ -162,7 +162,7 @@
 #define TA_MANAGER_OP_HOLD 0x13ull
 #define TA_MANAGER_FREE_OF_HEAP 0x1ull
 #define TA_MANAGER_OP_ACCOUNT 0x14ull
-#define TA_MANAGER_OP_VICTIM 0x15ull
+#define TA_MANAGER_OP_CANDIDATE 0x15ull
 #define TA_MANAGER_OP_FIRST 0x16ull
 #define TA_MANAGER_OP_EVICTED 0x17ull
 #define TA_MANAGER_OP_REFUSED 0x18ull

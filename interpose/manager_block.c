@@ -117,10 +117,10 @@ EXPORT int ta_mm_free(ta_mm *m, void *p, void *stream) { return free_block(m, p,
 
 // Deprives an instance of its blocks, in the order of the streams that they were allocated
 // for: on the one that it used last it is idle. Ends when it is at work again.
-static void deprive(ta_mm *m, CUcontext context, const ta_manager_call *victim)
+static void deprive(ta_mm *m, CUcontext context, const ta_manager_call *candidate)
 {
-	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_FIRST, m, victim->Value);
-	c.Extra = victim->Extra;
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_FIRST, m, candidate->Value);
+	c.Extra = candidate->Extra;
 	while (ta_manager_ask(&c) == 0) {
 		if (c.Stream == TA_MANAGER_STREAM_GONE && !done(context, c.Stream, 1))
 			return;
@@ -133,19 +133,19 @@ static void deprive(ta_mm *m, CUcontext context, const ta_manager_call *victim)
 static TLS int asking;
 
 // Frees all that an instance has, or has it do so. Whether it has less now.
-static int evict(ta_mm *m, CUcontext context, const ta_manager_call *victim)
+static int evict(ta_mm *m, CUcontext context, const ta_manager_call *candidate)
 {
-	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_EVICTED, m, victim->Value);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_EVICTED, m, candidate->Value);
 	ta_mm_info after = {.size = sizeof after};
 	if (ta_manager_ask(&c) != 0)
 		return 1; // it is gone meanwhile
-	if (victim->Evict != 0) {
+	if (candidate->Evict != 0) {
 		asking = 1;
-		((ta_mm_evict)victim->Evict)(victim->Value, (void *)victim->Arg);
+		((ta_mm_evict)candidate->Evict)(candidate->Value, (void *)candidate->Arg);
 		asking = 0;
 	} else
-		deprive(m, context, victim);
-	return ta_mm_get(m, victim->Value, &after) != 0 || after.bytes_live < victim->Bytes;
+		deprive(m, context, candidate);
+	return ta_mm_get(m, candidate->Value, &after) != 0 || after.bytes_live < candidate->Bytes;
 }
 
 // Has the one that was not used for longest give way for so many bytes, of those that are idle
@@ -156,7 +156,7 @@ static int give_way(ta_mm *m, CUcontext context, uint64_t instance, uint64_t byt
 	if (asking)
 		return 0;
 	for (;;) {
-		ta_manager_call c = ta_manager_about(TA_MANAGER_OP_VICTIM, m, instance);
+		ta_manager_call c = ta_manager_about(TA_MANAGER_OP_CANDIDATE, m, instance);
 		c.Bytes = bytes;
 		c.Count = (uint64_t)everywhere;
 		c.Extra = asked->after;

@@ -114,8 +114,8 @@ func (c *Call) first(i *instance) uint64 {
 	return 0
 }
 
-// cut returns n zero bytes for descriptors, or 0 when the kernel has no memory.
-func (m *manager) cut(n uintptr) uintptr {
+// take returns n zero bytes for descriptors, or 0 when the kernel has no memory.
+func (m *manager) take(n uintptr) uintptr {
 	n = raw.RoundUp(n, 64)
 	if m.left < n {
 		c := raw.Map(chunkBytes)
@@ -134,7 +134,7 @@ func (m *manager) cut(n uintptr) uintptr {
 func (m *manager) newBlock() *block {
 	b := m.spareBlocks
 	if b == nil {
-		return (*block)(raw.Ptr(m.cut(unsafe.Sizeof(block{}))))
+		return (*block)(raw.Ptr(m.take(unsafe.Sizeof(block{}))))
 	}
 	m.spareBlocks = b.chain
 	*b = block{}
@@ -145,7 +145,7 @@ func (m *manager) newBlock() *block {
 func (m *manager) newInstance() *instance {
 	i := m.spareInstances
 	if i == nil {
-		return (*instance)(raw.Ptr(m.cut(unsafe.Sizeof(instance{}))))
+		return (*instance)(raw.Ptr(m.take(unsafe.Sizeof(instance{}))))
 	}
 	m.spareInstances = i.next
 	*i = instance{}

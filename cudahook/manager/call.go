@@ -57,11 +57,11 @@ const (
 	OpUse // Instance works with what it has, on Stream
 	// Count: 1 Instance is allocated for from now on, and not asked to give way; 0 no longer
 	OpHold
-	OpAccount // Instance has Bytes (as a signed number) more from elsewhere
+	OpAccount // Instance has Bytes (as a signed number) more from other sources
 	// the instance that is to give way to Instance for Bytes, used after Extra and before Free, at
 	// first 0: Manager its manager, Value it, Bytes it has, Extra its last use, Stream, Evict, Arg.
 	// Count: 1 of all groups of all managers of the device, 0 of its own
-	OpVictim
+	OpCandidate
 	// a block that Instance, not used after Extra, can be deprived of: Address, and Stream that it
 	// was allocated for
 	OpFirst
@@ -210,8 +210,8 @@ func (m *manager) serveInstance(c *Call, i *instance) uint64 {
 		return i.hold(c.Count)
 	case OpAccount:
 		return i.account(int64(c.Bytes))
-	case OpVictim:
-		return m.victim(c, i)
+	case OpCandidate:
+		return m.candidate(c, i)
 	case OpFirst:
 		return c.first(i)
 	case OpEvicted:

@@ -132,7 +132,8 @@ func TestChunks(t *testing.T) {
 		seen[why]++
 		if why != want || got.ChunkLength != length || got.Chunks != chunks ||
 			(got.FarTooLarge == 1) != far || got.Available != available {
-			t.Fatalf("%+v, free %d, %d runs, active %d: %+v, answer %d; expected length %d, %d chunks, answer %d, far %v",
+			t.Fatalf("%+v, free %d, %d runs, active %d: %+v, answer %d; "+
+				"expected length %d, %d chunks, answer %d, far %v",
 				arrays, free, runs, active, got, why, length, chunks, want, far)
 		}
 	}

@@ -75,7 +75,7 @@ func TestTime(t *testing.T) {
 		r.register(id, "g", -1)
 		r.add(id, id<<12, 10*id, 0)
 	}
-	c := r.call(OpVictim, 3)
+	c := r.call(OpCandidate, 3)
 	c.Bytes = 969
 	if why := Serve(c); why != 0 || c.Value != 1 {
 		t.Fatalf("%d is first: %d", c.Value, why)
@@ -96,7 +96,7 @@ func TestTime(t *testing.T) {
 	if c.Bytes = 969; Serve(c) != notThere {
 		t.Errorf("%d is asked again", c.Value)
 	}
-	c = r.call(OpVictim, 3)
+	c = r.call(OpCandidate, 3)
 	if c.Bytes = 970; Serve(c) != notThere {
 		t.Errorf("%d is asked in vain", c.Value)
 	}

@@ -70,30 +70,30 @@ func (m *manager) uncharge(i *instance, bytes uint64) {
 	m.coming--
 }
 
-// account books what an instance has from elsewhere, or no longer has.
+// account books what an instance has from other sources, or no longer has.
 func (i *instance) account(n int64) uint64 {
 	switch {
 	case n >= 0:
 		if uint64(n) > most-i.bytes {
 			return overFull
 		}
-		i.elsewhere += uint64(n)
+		i.external += uint64(n)
 		i.bytes += uint64(n)
 		i.peak = max(i.peak, i.bytes)
-	case uint64(-n) > i.elsewhere:
+	case uint64(-n) > i.external:
 		return overFull
 	default:
-		i.elsewhere -= uint64(-n)
+		i.external -= uint64(-n)
 		i.bytes -= uint64(-n)
 	}
 	return 0
 }
 
-// victim names the instance that was not used for longest, of those that have what is short and
+// candidate names the instance that was not used for longest, of those that have what is short and
 // were used after a time, and not since the first of them was named: whether it is idle is C's to
 // find out. Bytes 0: for what the group of the instance has queued for. None for a block of one
 // that is held: who holds it asks. None where all could not make room in the group's budget.
-func (m *manager) victim(c *Call, to *instance) uint64 {
+func (m *manager) candidate(c *Call, to *instance) uint64 {
 	if c.Extra == 0 {
 		c.Free = clock
 	}
@@ -140,5 +140,5 @@ func (i *instance) mayYield(c *Call, to *instance) bool {
 	case c.Count == 0:
 		return i.bytes != 0 && i.group == to.group
 	}
-	return i.device != 0 || i.elsewhere != 0
+	return i.device != 0 || i.external != 0
 }

@@ -10,7 +10,7 @@ import (
 // A manager is one ta_mm. It stays mapped when it is destroyed: whoever still has its
 // address is told so, and the next one takes its place.
 //
-//	bytes of an instance = Σ bytes of its blocks + what it has from elsewhere
+//	bytes of an instance = Σ bytes of its blocks + what it has from other sources
 //	cap of an instance   = floor(proportion · total)
 //	Σ manual proportions <= 1; an automatic one is (1 - Σ manual proportions) / automatic instances
 type manager struct {
@@ -49,7 +49,7 @@ type instance struct {
 	cap        uint64
 
 	bytes, peak        uint64
-	elsewhere          uint64 // part of bytes
+	external           uint64 // part of bytes
 	device             uint64 // part of bytes: in blocks that take the device's memory
 	allocs, frees      uint64
 	refused, evictions uint64

@@ -236,7 +236,7 @@ func TestBudget(t *testing.T) {
 	available("a", 5000, 14, Warned)
 	available("b", 5000, 300, 0)
 	if why := r.do(OpAccount, 2, func(c *Call) { c.Bytes = 500 }); why != 0 {
-		t.Errorf("from elsewhere: %d", why)
+		t.Errorf("from other sources: %d", why)
 	}
 	available("a", 5000, 0, Warned)
 	if why := r.do(OpAccount, 2, func(c *Call) { c.Bytes = uint64(1<<64 - 501) }); why != overFull {
@@ -256,8 +256,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestVictim: the one that was not used for longest comes first, then the next one.
-func TestVictim(t *testing.T) {
+// TestEvictionCandidate: the one that was not used for longest comes first, then the next one.
+func TestEvictionCandidate(t *testing.T) {
 	r := newRig(t, 1000)
 	for id := uint64(1); id <= 4; id++ {
 		group := "a"
@@ -269,7 +269,7 @@ func TestVictim(t *testing.T) {
 	}
 	r.do(OpUse, 1, func(c *Call) { c.Stream = 111 })
 	order := func(to, everywhere uint64) (ids []uint64) {
-		c := r.call(OpVictim, to)
+		c := r.call(OpCandidate, to)
 		for c.Count = everywhere; Serve(c) == 0; {
 			ids = append(ids, c.Value)
 			if c.Bytes != 10*c.Value || c.Value == 1 && c.Stream != 111 ||
@@ -296,7 +296,7 @@ func TestVictim(t *testing.T) {
 	r.remove(2)
 	same(order(3, 1), 4, 1)
 	r.do(OpStreamEnd, 0, func(c *Call) { c.Stream = 400 })
-	c := r.call(OpVictim, 3)
+	c := r.call(OpCandidate, 3)
 	c.Count = 1
 	if Serve(c) != 0 || c.Value != 4 || c.Stream != StreamGone {
 		t.Errorf("%+v", c)

@@ -85,7 +85,7 @@ func (w *wish) copy(r *request) {
 func (m *manager) newQueue() *queue {
 	q := m.spareQueues
 	if q == nil {
-		return (*queue)(raw.Ptr(m.cut(unsafe.Sizeof(queue{}))))
+		return (*queue)(raw.Ptr(m.take(unsafe.Sizeof(queue{}))))
 	}
 	m.spareQueues = q.next
 	q.next = nil

@@ -116,7 +116,7 @@ func TestHeld(t *testing.T) {
 	other.add(4, 9<<12, 10, 0)
 	hold := func(id, on uint64) uint64 { return r.do(OpHold, id, func(c *Call) { c.Count = on }) }
 	asked := func(bytes uint64) (ids []uint64) {
-		c := r.call(OpVictim, 3)
+		c := r.call(OpCandidate, 3)
 		for c.Count, c.Bytes = 1, bytes; Serve(c) == 0; c.Manager, c.Bytes = r.m, bytes {
 			ids = append(ids, c.Value)
 			if (c.Manager == other.m) != (c.Value == 4) {

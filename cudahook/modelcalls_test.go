@@ -53,8 +53,8 @@ func (w *world) endOfContext(l *lane) error {
 	return nil
 }
 
-// quickly serves a call without a request where that is possible, as C does.
-func (w *world) quickly(l *lane) (done bool, err error) {
+// withoutRequest serves a call without a request where that is possible, as C does.
+func (w *world) withoutRequest(l *lane) (done bool, err error) {
 	r := l.r
 	if r.state != 0 || r.Context != 0xc1 && r.Context != 0xc3 || w.rng.IntN(8) == 0 {
 		return false, nil
