@@ -256,7 +256,7 @@ func (h *heap) mapSegment(r *Request, p *pool, kind, bytes uint64) uint64 {
 		return h.refuse(r)
 	}
 	s.bytes, s.kind, s.pool, s.first = bytes, kind, p, b
-	r.keep0 = uint64(uintptr(unsafe.Pointer(s)))
+	r.object = uint64(uintptr(unsafe.Pointer(s)))
 	s.managed = p.spilled | atomic.LoadUint64(&h.device.managed)
 	if r.has(plainly) {
 		s.managed = p.spilled

@@ -13,7 +13,7 @@ func capture(r *Request) uint64 {
 	if r.Count != 0 {
 		atomic.AddUint64(&captures, 1)
 		r.timed()
-		r.keep3 = r.Now + captureWait
+		r.deadline = r.Now + captureWait
 		return quiet(r)
 	}
 	for n := atomic.LoadUint64(&captures); n != 0; n = atomic.LoadUint64(&captures) {
@@ -30,7 +30,7 @@ const captureWait = 1_000_000_000
 
 // quiet waits until no call is under way that would spoil a capture in the context.
 func quiet(r *Request) uint64 {
-	if atomic.LoadUint64(spoilersOf(r.Context)) == 0 || raw.Clock(raw.ClockMono) > r.keep3 {
+	if atomic.LoadUint64(spoilersOf(r.Context)) == 0 || raw.Clock(raw.ClockMono) > r.deadline {
 		return r.done(Success)
 	}
 	return r.act(phaseQuiet, ActYield)
@@ -112,7 +112,7 @@ func (h *heap) endCaches(r *Request, stream uint64) uint64 {
 		if !h.addStreamEvent(&p.events, h.context, stream) {
 			p.wide = 1
 		}
-		r.keep0 = uint64(uintptr(unsafe.Pointer(p)))
+		r.object = uint64(uintptr(unsafe.Pointer(p)))
 		if action := h.record(r); action != goOn {
 			return action
 		}

@@ -21,7 +21,7 @@ func (h *heap) otherCache(r *Request, n, kind uint64) *streamCache {
 		return nil
 	}
 	for t := h.allCaches; t != nil; t = t.all {
-		if t.pool != p || t == p.global || t.dead != 0 || t.fencing != 0 || t.visited == r.keep4 ||
+		if t.pool != p || t == p.global || t.dead != 0 || t.fencing != 0 || t.visited == r.visit ||
 			t.free < n ||
 			r.Op == OpStreamAlloc && t.stream == ordered(r.Stream) {
 			continue
@@ -40,13 +40,13 @@ func (h *heap) fence(r *Request, n, kind uint64) uint64 {
 	if t == nil {
 		r.set(triedFence)
 		h.visit++
-		r.keep4 = h.visit // steal looks at them again
+		r.visit = h.visit // steal looks at them again
 		return goOn
 	}
-	r.keep0 = uint64(uintptr(unsafe.Pointer(t)))
+	r.object = uint64(uintptr(unsafe.Pointer(t)))
 	if t.fence != nil {
-		t.fencing, t.visited = 1, r.keep4
-		r.Arg0, r.keep5 = t.fence.event, 0
+		t.fencing, t.visited = 1, r.visit
+		r.Arg0, r.naming = t.fence.event, 0
 		return r.act(phaseFenceQuery, ActEventQuery)
 	}
 	m := h.takeEvent(h.context)
@@ -54,7 +54,7 @@ func (h *heap) fence(r *Request, n, kind uint64) uint64 {
 		return r.act(phaseEventCreate, ActEventCreate)
 	}
 	t.fence, t.fenced = m, h.clock-1
-	t.fencing, t.visited = 1, r.keep4
+	t.fencing, t.visited = 1, r.visit
 	r.Arg0, r.Arg1 = m.event, t.stream
 	h.name(r, t.stream)
 	return r.act(phaseFence, ActEventRecord)
@@ -62,7 +62,7 @@ func (h *heap) fence(r *Request, n, kind uint64) uint64 {
 
 // eventMade takes a new event. Without one nothing crosses.
 func (h *heap) eventMade(r *Request) {
-	r.keep0 = 0
+	r.object = 0
 	if r.Result == Success {
 		if m := h.newStreamEvent(); m != nil {
 			m.context, m.event = h.context, r.Value
@@ -75,13 +75,13 @@ func (h *heap) eventMade(r *Request) {
 
 // fenceAnswer takes the answer to an action of fence.
 func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
-	t := cacheIn(r.keep0)
+	t := cacheIn(r.object)
 	if phase == phaseFence && r.Result == Success {
 		r.Arg0 = t.fence.event
 		return r.act(phaseFenceQuery, ActEventQuery)
 	}
 	t.fencing = 0
-	r.keep0 = 0
+	r.object = 0
 	switch {
 	case phase == phaseFenceQuery && r.Result == ErrorNotReady:
 	case phase == phaseFenceQuery && r.Result != Success:
@@ -119,7 +119,7 @@ func (h *heap) steal(r *Request, n, kind uint64) uint64 {
 	h.unbin(b)
 	h.split(b, n, t)
 	h.park(b, stateTaken)
-	r.keep0, r.keep1 = uint64(uintptr(unsafe.Pointer(b))), uint64(uintptr(unsafe.Pointer(m)))
+	r.object, r.event = uint64(uintptr(unsafe.Pointer(b))), uint64(uintptr(unsafe.Pointer(m)))
 	r.Arg0, r.Arg1 = m.event, t.stream
 	h.name(r, t.stream)
 	return r.act(phaseSteal, ActEventRecord)
@@ -128,12 +128,12 @@ func (h *heap) steal(r *Request, n, kind uint64) uint64 {
 // stealAnswer takes the answer to an action of steal. What went wrong leaves a block that
 // has to wait until the device is idle.
 func (h *heap) stealAnswer(r *Request, phase uint64) uint64 {
-	b, m := h.blockOf(r), (*streamEvent)(raw.Ptr(uintptr(r.keep1)))
+	b, m := h.blockOf(r), (*streamEvent)(raw.Ptr(uintptr(r.event)))
 	if r.Result == Success && phase == phaseSteal {
 		r.Arg0, r.Arg1 = r.Stream, m.event
 		return r.act(phaseStealWait, ActStreamWait)
 	}
-	r.keep0, r.keep1 = 0, 0
+	r.object, r.event, r.returned = 0, 0, 0
 	h.keepEvent(m)
 	h.unpark(b)
 	t := h.cacheOf(ordered(r.Stream), b.segment.pool)

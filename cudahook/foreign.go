@@ -39,7 +39,7 @@ func (h *heap) driven(r *Request) uint64 {
 		if r.Result == ErrorOutOfMemory && !capturing() && !r.has(triedOthers) {
 			h.count.driverRefused++
 			r.set(short)
-			r.keep1 = 0
+			r.returned = 0
 			return goOn
 		}
 		h.count.refused++
@@ -74,13 +74,13 @@ func (h *heap) freeForeign(r *Request, b *block) uint64 {
 	h.count.frees++
 	h.count.foreign -= b.bytes
 	h.count.foreignBlocks--
-	r.keep0, r.keep1 = uint64(uintptr(unsafe.Pointer(b))), b.bytes
+	r.object, r.foreign = uint64(uintptr(unsafe.Pointer(b))), b.bytes
 	return r.act(phaseDriver, ActDriver)
 }
 
 func (h *heap) drivenFree(r *Request) uint64 {
 	b := h.blockOf(r)
-	r.keep0 = 0
+	r.object = 0
 	if r.Result != Success && h.table.find(b.address) == nil && h.table.add(b) {
 		h.count.frees--
 		h.count.foreign += b.bytes

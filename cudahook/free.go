@@ -6,7 +6,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-func (h *heap) blockOf(r *Request) *block { return (*block)(raw.Ptr(uintptr(r.keep0))) }
+func (h *heap) blockOf(r *Request) *block { return (*block)(raw.Ptr(uintptr(r.object))) }
 
 // endUse takes a block from the program.
 func (h *heap) endUse(b *block) {
@@ -114,7 +114,7 @@ func (h *heap) startFree(r *Request) uint64 {
 		return h.freeLater(r, b)
 	}
 	h.park(b, stateFreeing)
-	r.keep0 = uint64(uintptr(unsafe.Pointer(b)))
+	r.object = uint64(uintptr(unsafe.Pointer(b)))
 	if b.events != nil || h.held != nil {
 		r.set(wide)
 	}
@@ -146,7 +146,7 @@ func captureError(result uint64) bool { return result >= errorCapture && result 
 func (h *heap) syncedFree(r *Request) uint64 {
 	b := h.blockOf(r)
 	if !h.idle(r) {
-		r.keep0 = 0
+		r.object = 0
 		if captureError(r.Result) {
 			h.unpark(b)
 			h.hold(b)
@@ -158,7 +158,7 @@ func (h *heap) syncedFree(r *Request) uint64 {
 	if action := h.syncNext(r, phaseSyncFree, r.has(wide)); action != goOn {
 		return action
 	}
-	r.keep0 = 0
+	r.object = 0
 	until := b.number
 	h.unpark(b)
 	h.keepEvents(b)
@@ -235,7 +235,7 @@ func (h *heap) freeOrdered(r *Request, b *block) uint64 {
 	if !h.addStreamEvent(&p.events, r.caller, stream) {
 		p.wide = 1
 	}
-	r.keep0 = uint64(uintptr(unsafe.Pointer(p)))
+	r.object = uint64(uintptr(unsafe.Pointer(p)))
 	if action := h.record(r); action != goOn {
 		return action
 	}
@@ -252,7 +252,7 @@ func (h *heap) freeOn(r *Request) uint64 {
 			return h.unmap(r, s)
 		}
 	}
-	return r.done(r.keep3)
+	return r.done(r.failure)
 }
 
 // recordStream notes that a block is in use on a further stream.

@@ -6,7 +6,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-func (h *heap) segmentOf(r *Request) *segment { return (*segment)(raw.Ptr(uintptr(r.keep0))) }
+func (h *heap) segmentOf(r *Request) *segment { return (*segment)(raw.Ptr(uintptr(r.object))) }
 
 // mapped takes the driver's answer to a request for a segment.
 func (h *heap) mapped(r *Request) uint64 {
@@ -35,7 +35,7 @@ func (h *heap) mapped(r *Request) uint64 {
 			return h.refuse(r)
 		}
 		r.set(short)
-		r.keep1 = 0
+		r.returned = 0
 		return goOn
 	}
 	if settings.zero {
@@ -96,8 +96,8 @@ func (h *heap) enroll(r *Request, s *segment, address uint64) uint64 {
 		h.count.reservedPeak = max(h.count.reservedPeak, h.count.reserved)
 	}
 	if r.has(warming) {
-		h.count.warmed += r.keep2
-		r.keep2 = 0
+		h.count.warmed += r.warmBlocks
+		r.warmBlocks = 0
 	} else {
 		r.set(mappedOne)
 	}
@@ -108,8 +108,8 @@ func (h *heap) enroll(r *Request, s *segment, address uint64) uint64 {
 // hand its address to another thread before this one is told.
 func (h *heap) unmap(r *Request, s *segment) uint64 {
 	h.unbin(s.first)
-	r.keep0 = s.bytes | s.pool.spilled // bytes are even
-	r.keep5 = h.place()
+	r.unmapping = s.bytes | s.pool.spilled // bytes are even
+	r.owner = h.place()
 	r.Arg0 = s.address
 	h.count.releases++
 	h.count.released += s.bytes
@@ -123,10 +123,10 @@ func (h *heap) unmap(r *Request, s *segment) uint64 {
 // unmapped takes the driver's answer to that. What it will not take back stays charged,
 // unless it has gone with its context: that of another heap of the device, maybe.
 func (h *heap) unmapped(r *Request) {
-	bytes, spilled := r.keep0&^1, r.keep0&1
-	r.keep0 = 0
-	owner := &heaps[r.keep5&(heapMax-1)]
-	if r.Result != Success && atomic.LoadUint64(&owner.epoch) == r.keep5>>8 {
+	bytes, spilled := r.unmapping&^1, r.unmapping&1
+	r.unmapping = 0
+	owner := &heaps[r.owner&(heapMax-1)]
+	if r.Result != Success && atomic.LoadUint64(&owner.epoch) == r.owner>>8 {
 		atomic.AddUint64(&owner.unusable[spilled], bytes)
 		return
 	}
@@ -135,7 +135,7 @@ func (h *heap) unmapped(r *Request) {
 		return
 	}
 	h.device.release(bytes)
-	r.keep1 += bytes
+	r.returned += bytes
 }
 
 // voided takes back what a request has charged whose context has ended meanwhile.
@@ -150,13 +150,13 @@ func voided(r *Request) {
 		d.release(r.Arg0)
 	case phase == phaseZero:
 		d.release(r.Arg1)
-	case phase == phaseUnmap && r.keep0&1 == 0:
-		d.release(r.keep0)
+	case phase == phaseUnmap && r.unmapping&1 == 0:
+		d.release(r.unmapping)
 	case phase == phaseUnmap:
-		d.releaseHost(r.keep0 &^ 1)
+		d.releaseHost(r.unmapping &^ 1)
 	case phase == phaseDriver && r.has(charged):
 		d.releaseForeign(rounded(min(r.Bytes, maxRequest)))
 	case phase == phaseDriver && (r.Op == OpFree || r.Op == OpStreamFree):
-		d.releaseForeign(r.keep1)
+		d.releaseForeign(r.foreign)
 	}
 }

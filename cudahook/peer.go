@@ -98,19 +98,19 @@ func (h *heap) idle(r *Request) bool {
 }
 
 // syncNext waits for the contexts whose streams may work with the heap's blocks, one at a
-// time, from the request's keep2 on. goOn: they are all idle.
+// time, from the request's nextContext on. goOn: they are all idle.
 func (h *heap) syncNext(r *Request, phase uint64, wide bool) uint64 {
-	for r.keep2 < contextsMax {
-		c := h.contextAt(r.keep2, wide)
-		r.keep2++
+	for r.nextContext < contextsMax {
+		c := h.contextAt(r.nextContext, wide)
+		r.nextContext++
 		if !wide && atomic.LoadUint32(&paired) == 0 {
-			r.keep2 = contextsMax
+			r.nextContext = contextsMax
 		}
 		if c != 0 {
-			r.Arg0, r.keep5 = c, 0
+			r.Arg0, r.naming = c, 0
 			return r.act(phase, ActSynchronize)
 		}
 	}
-	r.keep2 = 0
+	r.nextContext = 0
 	return goOn
 }

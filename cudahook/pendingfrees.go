@@ -28,7 +28,7 @@ const (
 )
 
 func (h *heap) pendingOf(r *Request) *pendingFrees {
-	return (*pendingFrees)(raw.Ptr(uintptr(r.keep0)))
+	return (*pendingFrees)(raw.Ptr(uintptr(r.object)))
 }
 
 // record goes on with the stream events of the request's group, one driver call at a time. goOn
@@ -39,18 +39,18 @@ func (h *heap) record(r *Request) uint64 {
 		if m.state != eventNew {
 			continue
 		}
-		r.keep1 = uint64(uintptr(unsafe.Pointer(m)))
+		r.event = uint64(uintptr(unsafe.Pointer(m)))
 		if m.event == 0 {
 			e := h.takeEvent(m.context)
 			if e == nil {
-				r.Context, r.keep5 = m.context, 0
+				r.Context, r.naming = m.context, 0
 				return r.act(phasePendingEvent, ActEventCreate)
 			}
 			m.event = e.event
 			h.dropStreamEvent(e)
 		}
 		r.Arg0 = m.event
-		r.keep5 = 0
+		r.naming = 0
 		if m.stream == streamEvery {
 			r.Arg1 = m.context
 			return r.act(phasePendingRecord, ActEventRecordContext)
@@ -68,23 +68,23 @@ func (h *heap) record(r *Request) uint64 {
 	} else {
 		h.enqueue(p)
 	}
-	r.keep0, r.keep1 = 0, 0
+	r.object, r.event, r.returned = 0, 0, 0
 	return goOn
 }
 
 // recorded takes the driver's answer to an action of record.
 func (h *heap) recorded(r *Request, phase uint64) {
-	p, m := h.pendingOf(r), (*streamEvent)(raw.Ptr(uintptr(r.keep1)))
+	p, m := h.pendingOf(r), (*streamEvent)(raw.Ptr(uintptr(r.event)))
 	switch {
 	case phase == phasePendingSync:
 		if !h.idle(r) {
-			r.keep2 = contextsMax
+			r.nextContext = contextsMax
 			h.abandon(p, captureError(r.Result))
 			if captureError(r.Result) {
 				return
 			}
 			if r.Op == OpFree || r.Op == OpStreamFree {
-				r.keep3 = r.Result
+				r.failure = r.Result
 			}
 		}
 	case r.Result != Success:
@@ -158,17 +158,17 @@ func (h *heap) abandon(p *pendingFrees, later bool) {
 }
 
 // nextQuery returns a recorded stream event of a group of pending frees that the request has not
-// asked for yet, or nil. The request's visit is its keep4.
+// asked for yet, or nil. The request's visit is in its notes.
 func (h *heap) nextQuery(r *Request) *streamEvent {
 	p := h.queue
 	for i := 0; p != nil && i < queryMax; i++ {
 		next := p.next
-		if p.busy == 0 && p.visited != r.keep4 {
-			p.visited = r.keep4
+		if p.busy == 0 && p.visited != r.visit {
+			p.visited = r.visit
 			for m := p.events; m != nil; m = m.next {
 				if m.state == eventRecorded {
 					p.busy = 1
-					r.keep0, r.keep1 = uint64(uintptr(unsafe.Pointer(p))),
+					r.object, r.event = uint64(uintptr(unsafe.Pointer(p))),
 						uint64(uintptr(unsafe.Pointer(m)))
 					return m
 				}
@@ -186,9 +186,9 @@ const queryMax = 16 // groups of pending frees that a request asks for
 // queried takes the answer about a stream event. When it was the last one, the group's blocks are
 // free.
 func (h *heap) queried(r *Request) {
-	p, m := h.pendingOf(r), (*streamEvent)(raw.Ptr(uintptr(r.keep1)))
+	p, m := h.pendingOf(r), (*streamEvent)(raw.Ptr(uintptr(r.event)))
 	p.busy = 0
-	r.keep0, r.keep1 = 0, 0
+	r.object, r.event, r.returned = 0, 0, 0
 	if r.Result != Success {
 		return
 	}
@@ -239,6 +239,7 @@ func (h *heap) closePending(r *Request) bool {
 			p.wide = 1
 		}
 	}
-	r.keep0, r.keep1, r.keep2 = uint64(uintptr(unsafe.Pointer(p))), 0, 0
+	r.object, r.event, r.nextContext = uint64(uintptr(unsafe.Pointer(p))), 0, 0
+	r.returned = 0
 	return true
 }

@@ -2,9 +2,9 @@ package cudahook
 
 // start begins a request in its heap.
 func (h *heap) start(r *Request) uint64 {
-	r.keep0, r.keep1, r.keep2, r.keep3, r.keep5, r.seen = 0, 0, 0, 0, 0, 0
+	r.notes = notes{}
 	h.visit++
-	r.keep4 = h.visit
+	r.visit = h.visit
 	switch r.Op {
 	case OpFree, OpStreamFree:
 		return h.startFree(r)

@@ -132,16 +132,16 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
 	if idle && !r.has(triedSteal) {
 		return h.steal(r, n, kind)
 	}
-	if r.has(short) && r.keep1 >= bytes {
-		r.keep1 = 0
+	if r.has(short) && r.returned >= bytes {
+		r.returned = 0
 		r.unset(short)
 		return goOn
 	}
 	if s := h.idleOn(0); idle && s != nil {
 		return h.unmap(r, s)
 	}
-	if r.has(short) && r.keep1 != 0 { // less than that, but in one piece with what the driver had
-		r.keep1 = 0
+	if r.has(short) && r.returned != 0 { // less than that, but in one piece with what the driver had
+		r.returned = 0
 		r.unset(short)
 		return goOn
 	}
@@ -198,13 +198,13 @@ func shrinkOthers(r *Request, h *heap) uint64 {
 func (h *heap) shrinkFor(r *Request) uint64 {
 	if r.has(othersPassed) && r.other == h.place() {
 		r.unset(othersPassed)
-		h.makeReusable(r.keep3)
-		h.dissolveGone(r.keep3)
+		h.makeReusable(r.until)
+		h.dissolveGone(r.until)
 	}
 	h.flushAll()
 	if r.see(h) && (h.open != nil || h.queue != nil || h.held != nil ||
 		h.count.side[0].local != 0 || h.anyGone()) {
-		r.other, r.keep2, r.keep3 = h.place(), 0, h.clock-1
+		r.other, r.nextContext, r.until = h.place(), 0, h.clock-1
 		return h.syncNext(r, phaseOther, true)
 	}
 	if s := h.idleOn(0); s != nil {
@@ -230,7 +230,7 @@ func (r *Request) see(h *heap) bool {
 // otherSynced takes the answer to one wait for another heap's sake.
 func (h *heap) otherSynced(r *Request) uint64 {
 	if !h.idle(r) {
-		r.keep2 = 0
+		r.nextContext = 0
 		return inOtherContexts
 	}
 	// All of the other heap's, among them this one's own context.
@@ -249,14 +249,14 @@ func (h *heap) syncAll(r *Request) uint64 {
 		r.set(waited)
 		h.count.waits++
 	}
-	r.keep2, r.keep3 = 0, h.clock-1
+	r.nextContext, r.until = 0, h.clock-1
 	return h.syncNext(r, phaseSync, true)
 }
 
 // synced takes the answer to one wait of syncAll.
 func (h *heap) synced(r *Request) uint64 {
 	if !h.idle(r) {
-		r.keep2 = 0
+		r.nextContext = 0
 		if captureError(r.Result) && !r.has(triedAgain) {
 			r.unset(triedSync)
 			r.set(triedAgain)
@@ -266,7 +266,7 @@ func (h *heap) synced(r *Request) uint64 {
 	if action := h.syncNext(r, phaseSync, true); action != goOn {
 		return action
 	}
-	h.makeReusable(r.keep3)
-	h.dissolveGone(r.keep3)
+	h.makeReusable(r.until)
+	h.dissolveGone(r.until)
 	return goOn
 }

@@ -34,15 +34,33 @@ type Request struct {
 	// What the action needs.
 	Arg0, Arg1, Arg2 uint64
 
-	// The heap's own notes between steps; zero before the first.
-	state, keep0, keep1, keep2, keep3, keep4, keep5 uint64
+	// The heap's own between steps; zero before the first.
+	state uint64
+	notes
 
-	// heaps that it has seen, a bit each, and the one (heap.place) that it waits for
-	seen, other uint64
+	other    uint64 // the heap (heap.place) that it waits for
+	deadline uint64 // OpCapture: until when it waits, in nanoseconds
 
 	spoiling uint64 // the context that it is one of spoilers for
 
 	caller uint64 // the context that was current, or meant, when the request began
+}
+
+// notes are what a request's phase works on; a request that enters a heap begins without any.
+type notes struct {
+	object      uint64 // address of the block, segment, stream cache or group of pending frees
+	event       uint64 // address of the stream event
+	naming      uint64 // 1 + the place of the stream that the action names (heap.naming)
+	unmapping   uint64 // bytes of the segment that is returned, and 1 if it is on the host
+	owner       uint64 // the heap (heap.place) that it is of
+	returned    uint64 // bytes that the driver took back while it was short of memory
+	foreign     uint64 // bytes of the driver's own block that is freed
+	nextContext uint64 // from which place on contexts are waited for
+	until       uint64 // the heap's clock when that wait began
+	failure     uint64 // CUresult of a wait that failed within a free
+	warmBlocks  uint64 // of the segment that is mapped for a warm-up
+	visit       uint64 // its number among the requests that look at stream caches
+	seen        uint64 // heaps that it has seen, a bit each
 }
 
 // What a request is for.

@@ -170,7 +170,7 @@ func (p *replayer) do(op, address, n uint64) {
 			p.next += r.Arg0
 			r.Arg2 = r.Arg0
 		case ActUnmap:
-			p.device -= r.keep0
+			p.device -= r.unmapping
 		case ActInfo:
 			r.Value, r.Extra = benchMemory-p.device, benchMemory
 		}

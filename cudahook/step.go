@@ -13,7 +13,7 @@ import (
 //	bits 16-39  what it has tried
 //	bits 40-63  the heap's epoch
 //
-// and in keep0 to keep5 what the phase works on. A step takes the answer of the action, and
+// and in its notes what the phase works on. A step takes the answer of the action, and
 // then looks afresh for what is to be done: other threads have changed the heap.
 const (
 	phasePrimary uint64 = iota + 1

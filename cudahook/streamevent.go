@@ -100,13 +100,13 @@ func (h *heap) keepEvent(m *streamEvent) {
 func (h *heap) name(r *Request, stream uint64) {
 	place := streamPlace(stream) & (streamPlaces - 1)
 	h.naming[place]++
-	r.keep5 = place + 1
+	r.naming = place + 1
 }
 
 func (h *heap) unname(r *Request) {
-	if r.keep5 != 0 {
-		h.naming[(r.keep5-1)&(streamPlaces-1)]--
-		r.keep5 = 0
+	if r.naming != 0 {
+		h.naming[(r.naming-1)&(streamPlaces-1)]--
+		r.naming = 0
 	}
 }
 

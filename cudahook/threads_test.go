@@ -52,7 +52,7 @@ func TestThreads(t *testing.T) {
 						r.Value = next.Add(r.Arg0) - r.Arg0
 						mapped.Add(int64(r.Arg0))
 					case ActUnmap:
-						mapped.Add(-int64(r.keep0))
+						mapped.Add(-int64(r.unmapping))
 					case ActEventCreate:
 						r.Value = next.Add(1)
 					}

@@ -101,7 +101,7 @@ func (h *heap) warm(r *Request, bytes, count, kind uint64) uint64 {
 		}
 	}
 	r.set(warming)
-	r.keep2 = max(size/n, 1)
+	r.warmBlocks = max(size/n, 1)
 	return h.mapSegment(r, h.mainPool, kind, size)
 }
 
@@ -112,7 +112,7 @@ func (d *device) chargeWarm(size uint64) bool { return !d.over(size) && d.charge
 // not worth what others have in use.
 func (h *heap) warmFailed(r *Request) {
 	r.unset(warming)
-	r.keep2 = 0
+	r.warmBlocks = 0
 	if r.Op == OpWarmup {
 		n := max(rounded(r.Bytes), granule)
 		if kind := warmKind(r.Bytes, kindLarge); !r.has(tight) &&

@@ -295,7 +295,7 @@ struct ta_cuda_request {
 	uint64_t Arg0;
 	uint64_t Arg1;
 	uint64_t Arg2;
-	unsigned char rest[88];
+	unsigned char rest[144];
 };
 
 struct ta_cuda_figures {
