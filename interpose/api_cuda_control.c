@@ -63,15 +63,7 @@ EXPORT size_t ta_cuda_trace(int device, char *buf, size_t n)
 	return ta_go_cuda_history(ta_token(), (uintptr_t)device, (uintptr_t)buf, n);
 }
 
-// The two have the same words in the same order.
-_Static_assert(sizeof(ta_cuda_stats) == sizeof(ta_cuda_figures), "ta_cuda_stats");
-#define SAME(c, go) _Static_assert(offsetof(ta_cuda_stats, c) == offsetof(ta_cuda_figures, go), #c)
-SAME(misses, Misses);
-SAME(bytes_peak, BytesPeak);
-SAME(largest_free, LargestFree);
-SAME(bytes_released, BytesReleased);
-SAME(capacity_hard, CapacityHard);
-SAME(recording, Recording);
+TA_CHECK_CUDA_STATS;
 
 EXPORT int ta_cuda_get_stats(int device, ta_cuda_stats *out)
 {

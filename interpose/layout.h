@@ -2,6 +2,7 @@
 // clang-format off
 #ifndef TA_LAYOUT_H
 #define TA_LAYOUT_H
+#include <stddef.h>
 #include <stdint.h>
 
 #define TA_GRANULE 0x10ull
@@ -379,5 +380,172 @@ struct ta_manager_chunking {
 	uint32_t FarTooLarge;
 	uint32_t NearlyFull;
 };
+
+#define TA_CHECK_STATS \
+	_Static_assert(offsetof(ta_stats, size) == 0, "size"); \
+	_Static_assert(sizeof((ta_stats){0}.size) == 8, "size"); \
+	_Static_assert(offsetof(ta_stats, version) == 8, "version"); \
+	_Static_assert(sizeof((ta_stats){0}.version) == 8, "version"); \
+	_Static_assert(offsetof(ta_stats, bytes_mapped) == 16, "bytes_mapped"); \
+	_Static_assert(sizeof((ta_stats){0}.bytes_mapped) == 8, "bytes_mapped"); \
+	_Static_assert(offsetof(ta_stats, bytes_committed) == 24, "bytes_committed"); \
+	_Static_assert(sizeof((ta_stats){0}.bytes_committed) == 8, "bytes_committed"); \
+	_Static_assert(offsetof(ta_stats, bytes_live) == 32, "bytes_live"); \
+	_Static_assert(sizeof((ta_stats){0}.bytes_live) == 8, "bytes_live"); \
+	_Static_assert(offsetof(ta_stats, bytes_peak) == 40, "bytes_peak"); \
+	_Static_assert(sizeof((ta_stats){0}.bytes_peak) == 8, "bytes_peak"); \
+	_Static_assert(offsetof(ta_stats, bytes_cached) == 48, "bytes_cached"); \
+	_Static_assert(sizeof((ta_stats){0}.bytes_cached) == 8, "bytes_cached"); \
+	_Static_assert(offsetof(ta_stats, bytes_total_alloc) == 56, "bytes_total_alloc"); \
+	_Static_assert(sizeof((ta_stats){0}.bytes_total_alloc) == 8, "bytes_total_alloc"); \
+	_Static_assert(offsetof(ta_stats, bytes_total_freed) == 64, "bytes_total_freed"); \
+	_Static_assert(sizeof((ta_stats){0}.bytes_total_freed) == 8, "bytes_total_freed"); \
+	_Static_assert(offsetof(ta_stats, blocks_live) == 72, "blocks_live"); \
+	_Static_assert(sizeof((ta_stats){0}.blocks_live) == 8, "blocks_live"); \
+	_Static_assert(offsetof(ta_stats, blocks_total_alloc) == 80, "blocks_total_alloc"); \
+	_Static_assert(sizeof((ta_stats){0}.blocks_total_alloc) == 8, "blocks_total_alloc"); \
+	_Static_assert(offsetof(ta_stats, blocks_total_freed) == 88, "blocks_total_freed"); \
+	_Static_assert(sizeof((ta_stats){0}.blocks_total_freed) == 8, "blocks_total_freed"); \
+	_Static_assert(offsetof(ta_stats, huge_blocks_live) == 96, "huge_blocks_live"); \
+	_Static_assert(sizeof((ta_stats){0}.huge_blocks_live) == 8, "huge_blocks_live"); \
+	_Static_assert(offsetof(ta_stats, huge_bytes_live) == 104, "huge_bytes_live"); \
+	_Static_assert(sizeof((ta_stats){0}.huge_bytes_live) == 8, "huge_bytes_live"); \
+	_Static_assert(offsetof(ta_stats, spans_free) == 112, "spans_free"); \
+	_Static_assert(sizeof((ta_stats){0}.spans_free) == 8, "spans_free"); \
+	_Static_assert(offsetof(ta_stats, cross_thread_frees) == 120, "cross_thread_frees"); \
+	_Static_assert(sizeof((ta_stats){0}.cross_thread_frees) == 8, "cross_thread_frees"); \
+	_Static_assert(offsetof(ta_stats, calls_failed) == 128, "calls_failed"); \
+	_Static_assert(sizeof((ta_stats){0}.calls_failed) == 8, "calls_failed"); \
+	_Static_assert(offsetof(ta_stats, tiers) == 136, "tiers"); \
+	_Static_assert(sizeof((ta_stats){0}.tiers) == 168, "tiers"); \
+	_Static_assert(sizeof(ta_stats) == 304, "ta_stats")
+
+#define TA_CHECK_TIER_STATS \
+	_Static_assert(offsetof(ta_tier_stats, blocks_entered) == 0, "blocks_entered"); \
+	_Static_assert(sizeof((ta_tier_stats){0}.blocks_entered) == 8, "blocks_entered"); \
+	_Static_assert(offsetof(ta_tier_stats, blocks_left) == 8, "blocks_left"); \
+	_Static_assert(sizeof((ta_tier_stats){0}.blocks_left) == 8, "blocks_left"); \
+	_Static_assert(offsetof(ta_tier_stats, bytes_entered) == 16, "bytes_entered"); \
+	_Static_assert(sizeof((ta_tier_stats){0}.bytes_entered) == 8, "bytes_entered"); \
+	_Static_assert(offsetof(ta_tier_stats, bytes_left) == 24, "bytes_left"); \
+	_Static_assert(sizeof((ta_tier_stats){0}.bytes_left) == 8, "bytes_left"); \
+	_Static_assert(offsetof(ta_tier_stats, bytes_current) == 32, "bytes_current"); \
+	_Static_assert(sizeof((ta_tier_stats){0}.bytes_current) == 8, "bytes_current"); \
+	_Static_assert(offsetof(ta_tier_stats, bytes_peak) == 40, "bytes_peak"); \
+	_Static_assert(sizeof((ta_tier_stats){0}.bytes_peak) == 8, "bytes_peak"); \
+	_Static_assert(offsetof(ta_tier_stats, simulated_wait_ns) == 48, "simulated_wait_ns"); \
+	_Static_assert(sizeof((ta_tier_stats){0}.simulated_wait_ns) == 8, "simulated_wait_ns"); \
+	_Static_assert(sizeof(ta_tier_stats) == 56, "ta_tier_stats")
+
+#define TA_CHECK_CUDA_STATS \
+	_Static_assert(offsetof(ta_cuda_stats, size) == 0, "size"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.size) == 8, "size"); \
+	_Static_assert(offsetof(ta_cuda_stats, alloc_calls) == 8, "alloc_calls"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.alloc_calls) == 8, "alloc_calls"); \
+	_Static_assert(offsetof(ta_cuda_stats, free_calls) == 16, "free_calls"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.free_calls) == 8, "free_calls"); \
+	_Static_assert(offsetof(ta_cuda_stats, hits_local) == 24, "hits_local"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.hits_local) == 8, "hits_local"); \
+	_Static_assert(offsetof(ta_cuda_stats, hits_global) == 32, "hits_global"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.hits_global) == 8, "hits_global"); \
+	_Static_assert(offsetof(ta_cuda_stats, hits_split) == 40, "hits_split"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.hits_split) == 8, "hits_split"); \
+	_Static_assert(offsetof(ta_cuda_stats, misses) == 48, "misses"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.misses) == 8, "misses"); \
+	_Static_assert(offsetof(ta_cuda_stats, foreign_calls) == 56, "foreign_calls"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.foreign_calls) == 8, "foreign_calls"); \
+	_Static_assert(offsetof(ta_cuda_stats, refused) == 64, "refused"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.refused) == 8, "refused"); \
+	_Static_assert(offsetof(ta_cuda_stats, frees_invalid) == 72, "frees_invalid"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.frees_invalid) == 8, "frees_invalid"); \
+	_Static_assert(offsetof(ta_cuda_stats, blocks_live) == 80, "blocks_live"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.blocks_live) == 8, "blocks_live"); \
+	_Static_assert(offsetof(ta_cuda_stats, bytes_live) == 88, "bytes_live"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.bytes_live) == 8, "bytes_live"); \
+	_Static_assert(offsetof(ta_cuda_stats, bytes_peak) == 96, "bytes_peak"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.bytes_peak) == 8, "bytes_peak"); \
+	_Static_assert(offsetof(ta_cuda_stats, bytes_reserved) == 104, "bytes_reserved"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.bytes_reserved) == 8, "bytes_reserved"); \
+	_Static_assert(offsetof(ta_cuda_stats, bytes_cached_local) == 112, "bytes_cached_local"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.bytes_cached_local) == 8, "bytes_cached_local"); \
+	_Static_assert(offsetof(ta_cuda_stats, bytes_cached_global) == 120, "bytes_cached_global"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.bytes_cached_global) == 8, "bytes_cached_global"); \
+	_Static_assert(offsetof(ta_cuda_stats, largest_free) == 128, "largest_free"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.largest_free) == 8, "largest_free"); \
+	_Static_assert(offsetof(ta_cuda_stats, segments) == 136, "segments"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.segments) == 8, "segments"); \
+	_Static_assert(offsetof(ta_cuda_stats, splits) == 144, "splits"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.splits) == 8, "splits"); \
+	_Static_assert(offsetof(ta_cuda_stats, merges) == 152, "merges"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.merges) == 8, "merges"); \
+	_Static_assert(offsetof(ta_cuda_stats, blocks_warmed) == 160, "blocks_warmed"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.blocks_warmed) == 8, "blocks_warmed"); \
+	_Static_assert(offsetof(ta_cuda_stats, bytes_released) == 168, "bytes_released"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.bytes_released) == 8, "bytes_released"); \
+	_Static_assert(offsetof(ta_cuda_stats, bytes_device) == 176, "bytes_device"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.bytes_device) == 8, "bytes_device"); \
+	_Static_assert(offsetof(ta_cuda_stats, bytes_current) == 184, "bytes_current"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.bytes_current) == 8, "bytes_current"); \
+	_Static_assert(offsetof(ta_cuda_stats, capacity_hard) == 192, "capacity_hard"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.capacity_hard) == 8, "capacity_hard"); \
+	_Static_assert(offsetof(ta_cuda_stats, segment_size) == 200, "segment_size"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.segment_size) == 8, "segment_size"); \
+	_Static_assert(offsetof(ta_cuda_stats, cache_limit) == 208, "cache_limit"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.cache_limit) == 8, "cache_limit"); \
+	_Static_assert(offsetof(ta_cuda_stats, stream_local) == 216, "stream_local"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.stream_local) == 8, "stream_local"); \
+	_Static_assert(offsetof(ta_cuda_stats, global_limit) == 224, "global_limit"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.global_limit) == 8, "global_limit"); \
+	_Static_assert(offsetof(ta_cuda_stats, recording) == 232, "recording"); \
+	_Static_assert(sizeof((ta_cuda_stats){0}.recording) == 8, "recording"); \
+	_Static_assert(sizeof(ta_cuda_stats) == 240, "ta_cuda_stats")
+
+#define TA_CHECK_MM_INFO \
+	_Static_assert(offsetof(ta_mm_info, size) == 0, "size"); \
+	_Static_assert(sizeof((ta_mm_info){0}.size) == 8, "size"); \
+	_Static_assert(offsetof(ta_mm_info, proportion) == 8, "proportion"); \
+	_Static_assert(sizeof((ta_mm_info){0}.proportion) == 8, "proportion"); \
+	_Static_assert(offsetof(ta_mm_info, cap) == 16, "cap"); \
+	_Static_assert(sizeof((ta_mm_info){0}.cap) == 8, "cap"); \
+	_Static_assert(offsetof(ta_mm_info, bytes_live) == 24, "bytes_live"); \
+	_Static_assert(sizeof((ta_mm_info){0}.bytes_live) == 8, "bytes_live"); \
+	_Static_assert(offsetof(ta_mm_info, bytes_peak) == 32, "bytes_peak"); \
+	_Static_assert(sizeof((ta_mm_info){0}.bytes_peak) == 8, "bytes_peak"); \
+	_Static_assert(offsetof(ta_mm_info, allocs) == 40, "allocs"); \
+	_Static_assert(sizeof((ta_mm_info){0}.allocs) == 8, "allocs"); \
+	_Static_assert(offsetof(ta_mm_info, frees) == 48, "frees"); \
+	_Static_assert(sizeof((ta_mm_info){0}.frees) == 8, "frees"); \
+	_Static_assert(offsetof(ta_mm_info, refused) == 56, "refused"); \
+	_Static_assert(sizeof((ta_mm_info){0}.refused) == 8, "refused"); \
+	_Static_assert(offsetof(ta_mm_info, evictions) == 64, "evictions"); \
+	_Static_assert(sizeof((ta_mm_info){0}.evictions) == 8, "evictions"); \
+	_Static_assert(offsetof(ta_mm_info, last_used) == 72, "last_used"); \
+	_Static_assert(sizeof((ta_mm_info){0}.last_used) == 8, "last_used"); \
+	_Static_assert(offsetof(ta_mm_info, manual) == 80, "manual"); \
+	_Static_assert(sizeof((ta_mm_info){0}.manual) == 8, "manual"); \
+	_Static_assert(offsetof(ta_mm_info, name) == 88, "name"); \
+	_Static_assert(sizeof((ta_mm_info){0}.name) == 48, "name"); \
+	_Static_assert(offsetof(ta_mm_info, group) == 136, "group"); \
+	_Static_assert(sizeof((ta_mm_info){0}.group) == 48, "group"); \
+	_Static_assert(sizeof(ta_mm_info) == 184, "ta_mm_info")
+
+#define TA_CHECK_MM_CHUNKING \
+	_Static_assert(offsetof(ta_mm_chunking, size) == 0, "size"); \
+	_Static_assert(sizeof((ta_mm_chunking){0}.size) == 8, "size"); \
+	_Static_assert(offsetof(ta_mm_chunking, chunkable) == 8, "chunkable"); \
+	_Static_assert(sizeof((ta_mm_chunking){0}.chunkable) == 8, "chunkable"); \
+	_Static_assert(offsetof(ta_mm_chunking, unchunkable) == 16, "unchunkable"); \
+	_Static_assert(sizeof((ta_mm_chunking){0}.unchunkable) == 8, "unchunkable"); \
+	_Static_assert(offsetof(ta_mm_chunking, available) == 24, "available"); \
+	_Static_assert(sizeof((ta_mm_chunking){0}.available) == 8, "available"); \
+	_Static_assert(offsetof(ta_mm_chunking, chunk_length) == 32, "chunk_length"); \
+	_Static_assert(sizeof((ta_mm_chunking){0}.chunk_length) == 8, "chunk_length"); \
+	_Static_assert(offsetof(ta_mm_chunking, chunks) == 40, "chunks"); \
+	_Static_assert(sizeof((ta_mm_chunking){0}.chunks) == 8, "chunks"); \
+	_Static_assert(offsetof(ta_mm_chunking, far_too_large) == 48, "far_too_large"); \
+	_Static_assert(sizeof((ta_mm_chunking){0}.far_too_large) == 4, "far_too_large"); \
+	_Static_assert(offsetof(ta_mm_chunking, nearly_full) == 52, "nearly_full"); \
+	_Static_assert(sizeof((ta_mm_chunking){0}.nearly_full) == 4, "nearly_full"); \
+	_Static_assert(sizeof(ta_mm_chunking) == 56, "ta_mm_chunking")
 
 #endif

@@ -1,4 +1,4 @@
-// What a program can ask about the heap: glibc's malloc_* functions and ta_*.
+// What a program asks about the heap by glibc's functions: malloc_trim, mallinfo and their like.
 #define _GNU_SOURCE
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" // mallinfo is, and is ours to provide
 #include <errno.h>
@@ -139,36 +139,4 @@ EXPORT void malloc_stats(void)
 		(uintmax_t)(s.bytes_live - s.huge_bytes_live), (uintmax_t)s.bytes_committed,
 		(uintmax_t)s.bytes_live, (uintmax_t)s.bytes_peak);
 	pthread_setcancelstate(state, NULL);
-}
-
-EXPORT int ta_get_stats(ta_stats *out)
-{
-	enum { PLAUSIBLE = 4096 }; // more is no size: the caller has not set one
-	if (out == NULL || out->size < 16 || out->size > PLAUSIBLE)
-		return errno = EINVAL, -1;
-	ta_ready();
-	uintptr_t e = ta_go_stats(ta_token(), (uintptr_t)out, out->size);
-	return e == 0 ? 0 : (errno = (int)e, -1);
-}
-
-EXPORT size_t ta_stats_json_with(char *buf, size_t n, unsigned flags)
-{
-	if (flags & ~(unsigned)TA_STATS_EXACT_NODES)
-		return errno = EINVAL, 0;
-	ta_ready();
-	ta_tables();
-	size_t need = ta_go_stats_json(ta_token(), (uintptr_t)buf, n, flags & TA_STATS_EXACT_NODES);
-	if (need == 0)
-		errno = ENOMEM;
-	return need;
-}
-
-EXPORT size_t ta_stats_json(char *buf, size_t n) { return ta_stats_json_with(buf, n, 0); }
-
-EXPORT int ta_stats_write(const char *path)
-{
-	ta_ready();
-	ta_tables();
-	uintptr_t e = ta_go_stats_write(ta_token(), (uintptr_t)path, strlen(path));
-	return e == 0 ? 0 : (errno = (int)e, -1);
 }

@@ -3,10 +3,8 @@
 #include "cuda_driver.h"
 #include "manager.h"
 
-_Static_assert(
-	sizeof(ta_mm_info) == sizeof(struct ta_manager_info), "filled in by package manager");
-_Static_assert(
-	sizeof(ta_mm_chunking) == sizeof(struct ta_manager_chunking), "filled in by package manager");
+TA_CHECK_MM_INFO;
+TA_CHECK_MM_CHUNKING;
 _Static_assert(sizeof(ta_mm_request) == 32, "read by package manager");
 _Static_assert(TA_MM_DEVICE == TA_MANAGER_DEVICE && TA_MM_PINNED == TA_MANAGER_PINNED &&
 		TA_MM_MAPPED == TA_MANAGER_MAPPED && TA_MM_MANAGED == TA_MANAGER_MANAGED,

@@ -28,6 +28,7 @@ func write(w io.Writer) {
 // clang-format off
 #ifndef TA_LAYOUT_H
 #define TA_LAYOUT_H
+#include <stddef.h>
 #include <stdint.h>
 
 `)
@@ -214,7 +215,42 @@ func write(w io.Writer) {
 	emit(w, "ta_manager_call", reflect.TypeOf((*manager.Call)(nil)).Elem(), true)
 	emit(w, "ta_manager_info", reflect.TypeOf((*manager.Info)(nil)).Elem(), true)
 	emit(w, "ta_manager_chunking", reflect.TypeOf((*manager.Chunking)(nil)).Elem(), true)
+	check(w, "ta_stats", reflect.TypeOf((*stats.Public)(nil)).Elem())
+	check(w, "ta_tier_stats", reflect.TypeOf((*stats.PublicTier)(nil)).Elem())
+	check(w, "ta_cuda_stats", reflect.TypeOf((*stats.PublicDevice)(nil)).Elem())
+	check(w, "ta_mm_info", reflect.TypeOf((*manager.Info)(nil)).Elem())
+	check(w, "ta_mm_chunking", reflect.TypeOf((*manager.Chunking)(nil)).Elem())
 	fmt.Fprint(w, "\n#endif\n")
+}
+
+// check prints a macro by which the C compiler compares a structure of tieralloc.h, which is written
+// by hand, with the Go type that fills it in: each field by its name, and the size of the whole.
+func check(w io.Writer, name string, t reflect.Type) {
+	fmt.Fprintf(w, "\n#define TA_CHECK_%s \\\n", strings.ToUpper(name[len("ta_"):]))
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Type.Size() == 0 {
+			continue
+		}
+		field := snake(f.Name)
+		fmt.Fprintf(w, "\t_Static_assert(offsetof(%s, %s) == %d, \"%s\"); \\\n",
+			name, field, f.Offset, field)
+		fmt.Fprintf(w, "\t_Static_assert(sizeof((%s){0}.%s) == %d, \"%s\"); \\\n",
+			name, field, f.Type.Size(), field)
+	}
+	fmt.Fprintf(w, "\t_Static_assert(sizeof(%s) == %d, \"%s\")\n", name, t.Size(), name)
+}
+
+// snake is a Go name as C writes it: BytesLive is bytes_live.
+func snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if r >= 'A' && r <= 'Z' && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToLower(b.String())
 }
 
 // emit prints the exported fields of a struct, which come first but for a marker
