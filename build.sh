@@ -30,7 +30,7 @@ usage: ./build.sh build               build build/libtieralloc.so, its headers, 
        ./build.sh test [GO TEST ARGS] build, then run all tests (or those named)
        ./build.sh bench [GO TEST ARGS] build, then run the benchmarks
        ./build.sh bench cpu [FLAGS]   build, then compare the heap with other allocators' (bench cpu --help)
-       ./build.sh lint                check format, vet, staticcheck, shellcheck and the freestanding rules
+       ./build.sh lint                check format (C where clang-format is installed), vet, staticcheck, shellcheck and the freestanding rules
 As root on a Debian-like system, all but uninstall install the packages they lack, Go included.
 TEXT
 	exit 2
@@ -381,6 +381,11 @@ lint() {
 	provide shellcheck:shellcheck || failed=1
 	bad=$(gofmt -l .)
 	[[ -z $bad ]] || { say "gofmt would change:" "$bad"; failed=1; }
+	if command -v clang-format >/dev/null; then
+		git ls-files -z '*.c' '*.h' | xargs -0 clang-format --dry-run --Werror || failed=1
+	else
+		say "clang-format is not installed: the format of C is not checked"
+	fi
 	go vet ./... || failed=1
 	go run "$staticcheck" ./... || failed=1
 	mapfile -t scripts < <(find . \( -path ./.git -o -path ./build \) -prune -o -name '*.sh' -print)

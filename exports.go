@@ -1,9 +1,9 @@
-// Command tieralloc is built as a C shared library, build/libtieralloc.so, that
-// takes over memory in programs that know nothing of it.
+// Command tieralloc is built as a C shared library, build/libtieralloc.so, that manages memory for
+// unmodified programs.
 //
-// This file is the only place where C meets Go: the data plane's exports, called
-// through the gate in interpose/ and never through the Go runtime. Arguments and
-// results are integers of pointer size.
+// This file is the only place where C meets Go: the data plane's exports, called through the gate
+// in interpose/ and never through the Go runtime. Arguments and results are integers of pointer
+// size.
 package main
 
 import (
@@ -31,7 +31,9 @@ func heap(h uintptr) *alloc.Heap { return (*alloc.Heap)(raw.Ptr(h)) }
 func ta_go_boot(arg uintptr) { process.Boot(arg) }
 
 //export ta_go_acquire
-func ta_go_acquire(token uintptr) uint { return uint(uintptr(unsafe.Pointer(alloc.Acquire(token)))) }
+func ta_go_acquire(token uintptr) uint {
+	return uint(uintptr(unsafe.Pointer(alloc.Acquire(token))))
+}
 
 //export ta_go_leave
 func ta_go_leave(h uintptr) { alloc.Leave(heap(h)) }
@@ -125,7 +127,9 @@ func ta_go_trim(h uintptr) uint { return uint(alloc.Trim(heap(h))) }
 func ta_go_misuse(fn, p, why, size uintptr) { alloc.Misuse(fn, p, why, size) }
 
 //export ta_go_cuda_step
-func ta_go_cuda_step(r uintptr) uint { return uint(cudahook.Step((*cudahook.Request)(raw.Ptr(r)))) }
+func ta_go_cuda_step(r uintptr) uint {
+	return uint(cudahook.Step((*cudahook.Request)(raw.Ptr(r))))
+}
 
 //export ta_go_cuda_configure
 func ta_go_cuda_configure(token, device, key, value uintptr) uint {
@@ -149,7 +153,9 @@ func ta_go_cuda_give(token, device, stream, address uintptr) uint {
 func ta_go_manager(c uintptr) uint { return uint(manager.Serve((*manager.Call)(raw.Ptr(c)))) }
 
 //export ta_go_cuda_log
-func ta_go_cuda_log(event, a, b uintptr) { stats.Put1(config.LogWarn, stats.EventKind(event), a, b) }
+func ta_go_cuda_log(event, a, b uintptr) {
+	stats.Put1(config.LogWarn, stats.EventKind(event), a, b)
+}
 
 //export ta_go_cuda_figures
 func ta_go_cuda_figures(token, device, to uintptr) uint {

@@ -1,8 +1,9 @@
-// The end of a Go runtime that has failed: internal/postlink has runtime.throw and its like begin with a jump
-// to here. The runtime would end the process; but it is the host's, which can do without.
+// The end of a Go runtime that has failed: internal/postlink makes runtime.throw and its like begin
+// with a jump to here. The runtime would end the process, but the process is the host's, which does
+// without the runtime.
 //
-// There may be next to no stack, so the first thread that comes takes one of its own, and never returns. Others
-// stay where they are.
+// There may be next to no stack, so the first thread that comes takes one of its own, and never
+// returns. Others stay where they are.
 
 	.text
 	.p2align 4

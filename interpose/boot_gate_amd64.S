@@ -48,9 +48,10 @@ __wrap_crosscall2:
 	.cfi_endproc
 	.size	__wrap_crosscall2, . - __wrap_crosscall2
 
-// A system call as internal/runtime/syscall/linux.Syscall6 makes it: the number and six arguments in RAX, RBX,
-// RCX, RDI, RSI, R8 and R9; the two results and errno in RAX, RBX and RCX. That one lies far from all other
-// code that a process runs; internal/postlink has whatever calls syscall.RawSyscall6 call this one.
+// A system call as internal/runtime/syscall/linux.Syscall6 makes it: the number and six arguments
+// in RAX, RBX, RCX, RDI, RSI, R8 and R9; the two results and errno in RAX, RBX and RCX. That one
+// lies far from all other code that a process runs, so internal/postlink redirects the calls of
+// syscall.RawSyscall6 to this one.
 	.p2align 4
 	.type	ta_syscall6, @function
 ta_syscall6:

@@ -8,8 +8,12 @@
 // x_cgo_thread_start to boot_gomem.c.
 package interpose
 
-// #cgo CFLAGS: -std=gnu11 -O2 -fno-stack-protector -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
-// #cgo LDFLAGS: -Wl,--wrap=crosscall2 -Wl,--wrap=_cgo_wait_runtime_init_done -Wl,--wrap=_cgo_release_context -Wl,--wrap=pthread_create -Wl,--wrap=x_cgo_mmap -Wl,--wrap=x_cgo_munmap -Wl,--wrap=x_cgo_thread_start
+// #cgo CFLAGS: -std=gnu11 -O2 -fno-stack-protector -Wall -Wextra -Wno-unused-parameter
+// #cgo CFLAGS: -fvisibility=hidden -fno-builtin-malloc
+// #cgo CFLAGS: -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
+// #cgo LDFLAGS: -Wl,--wrap=crosscall2 -Wl,--wrap=_cgo_wait_runtime_init_done
+// #cgo LDFLAGS: -Wl,--wrap=_cgo_release_context -Wl,--wrap=pthread_create -Wl,--wrap=x_cgo_mmap
+// #cgo LDFLAGS: -Wl,--wrap=x_cgo_munmap -Wl,--wrap=x_cgo_thread_start
 // #include "layout.h"
 // #include "boot.h"
 import "C"
@@ -20,16 +24,24 @@ import (
 	"tieralloc/alloc"
 )
 
-// The offsets that the C fast path uses are the Go compiler's: an array of one
-// length does not convert to one of another.
+type (
+	page    = alloc.Page
+	heap    = alloc.Heap
+	cPage   = C.struct_ta_page
+	cHeap   = C.struct_ta_heap
+	cThread = C.struct_ta_thread
+)
+
+// The offsets that the C fast path uses are the Go compiler's: an array of one length does not
+// convert to one of another.
 var (
-	_ [C.sizeof_struct_ta_page]byte                     = [unsafe.Sizeof(*(*alloc.Page)(nil))]byte{}
-	_ [unsafe.Offsetof(C.struct_ta_page{}.Free)]byte    = [unsafe.Offsetof((*alloc.Page)(nil).Free)]byte{}
-	_ [unsafe.Offsetof(C.struct_ta_page{}.Trigger)]byte = [unsafe.Offsetof((*alloc.Page)(nil).Trigger)]byte{}
-	_ [unsafe.Offsetof(C.struct_ta_page{}.Remote)]byte  = [unsafe.Offsetof((*alloc.Page)(nil).Remote)]byte{}
-	_ [unsafe.Offsetof(C.struct_ta_heap{}.Cur)]byte     = [unsafe.Offsetof((*alloc.Heap)(nil).Cur)]byte{}
-	_ [unsafe.Offsetof(C.struct_ta_heap{}.Thread)]byte  = [unsafe.Offsetof((*alloc.Heap)(nil).Thread)]byte{}
-	_ [unsafe.Offsetof(C.struct_ta_thread{}.Now)]byte   = [unsafe.Offsetof((*alloc.Thread)(nil).Now)]byte{}
+	_ [unsafe.Sizeof(cPage{})]byte           = [unsafe.Sizeof(*(*page)(nil))]byte{}
+	_ [unsafe.Offsetof(cPage{}.Free)]byte    = [unsafe.Offsetof((*page)(nil).Free)]byte{}
+	_ [unsafe.Offsetof(cPage{}.Trigger)]byte = [unsafe.Offsetof((*page)(nil).Trigger)]byte{}
+	_ [unsafe.Offsetof(cPage{}.Remote)]byte  = [unsafe.Offsetof((*page)(nil).Remote)]byte{}
+	_ [unsafe.Offsetof(cHeap{}.Cur)]byte     = [unsafe.Offsetof((*heap)(nil).Cur)]byte{}
+	_ [unsafe.Offsetof(cHeap{}.Thread)]byte  = [unsafe.Offsetof((*heap)(nil).Thread)]byte{}
+	_ [unsafe.Offsetof(cThread{}.Now)]byte   = [unsafe.Offsetof((*alloc.Thread)(nil).Now)]byte{}
 )
 
 // RuntimeReady gives every signal the disposition that it had before Go's
