@@ -65,22 +65,22 @@ void ta_runtime_ready(void);
 // Ends the control plane, for a thread of the Go runtime that cannot go on: it never returns. why
 // is one of TA_STOP_…
 _Noreturn void ta_runtime_fails(unsigned why);
-// What the runtime's fatal errors come to, instead of ending the process.
+// Called for a fatal error of the runtime, which would end the process.
 _Noreturn void ta_runtime_dies(void);
-// Ends the control plane at its own wish.
+// Ends the control plane at its own request.
 void ta_control_fails(void);
 // Maps and unmaps as the Go runtime asks, MAP_FAILED where there is no memory.
 void *ta_reserved_map(void *addr, uintptr_t n, int prot, int flags, int fd, off_t offset);
 void ta_reserved_unmap(void *addr, uintptr_t n);
-// Gives back the addresses that the Go runtime has reserved and does not use.
+// Returns the addresses that the Go runtime has reserved and does not use.
 void ta_reserved_trim(void);
-// What is due in the heap, for the control plane. Whether to come again at once.
+// Does what is due in the heap, for the control plane. Returns whether to come again at once.
 int ta_service(void);
 // Gives up the control plane where it could not run.
 void ta_runtime_check(void);
 // Whether Go's constructor runs only when the runtime is wanted.
 int ta_go_deferred(void);
-// Makes the data plane's tables of words whole, which are left until they are needed.
+// Completes the data plane's tables of words, which are deferred until they are needed.
 void ta_tables(void);
 // The signal dispositions from before Go's constructor.
 void ta_signals_save(void);

@@ -21,11 +21,11 @@
 #include "syscall.h"
 #include "exports.h"
 
-// cgo's stub for an export asks this first. Data-plane calls do not wait for a
-// runtime, and there are no others.
+// cgo's stub for an export calls this first. All exports are calls of the data plane, which do not
+// wait for the runtime.
 HOT uintptr_t __wrap__cgo_wait_runtime_init_done(void) { return 0; }
 
-// And this last, for what the first has returned: there is no context.
+// cgo's stub calls this last, with what the first has returned. There is no context to release.
 HOT void __wrap__cgo_release_context(uintptr_t context) { (void)context; }
 
 struct disposition { // the kernel's struct sigaction
@@ -219,8 +219,8 @@ HOT static void relocate(uint64_t first, uint64_t count)
 		*(uintptr_t *)(base + r[i].r_offset) = base + (uintptr_t)r[i].r_addend;
 }
 
-// Makes the data plane's tables of words whole: for settings, and for the report. Two threads may
-// both do it, they store the same.
+// Completes the data plane's tables of words, which settings and the report need. Two threads may
+// both do it: they store the same.
 void ta_tables(void)
 {
 	static int done;

@@ -19,9 +19,9 @@ HOT static void report_at_exit(void *unused)
 	report();
 }
 
-// It happens at the very first call, before any other library's constructor: so our handler, which
-// belongs to no library that could be finalised, runs when all others have. The functions are those
-// behind atexit and at_quick_exit.
+// Registers for exit at the very first call, before any other library's constructor runs. Our
+// handler belongs to no library that could be finalised, so it runs after all others. The functions
+// are those behind atexit and at_quick_exit.
 HOT void ta_exit_watch(void)
 {
 	if (!ta_flags.Reports)

@@ -7,14 +7,14 @@
 #include "libc_symbol.h"
 #include "syscall.h"
 
-// Where ta_thread_is_ours will be asked. In a vfork child the kernel's number differs though the
-// memory is the parent's.
+// The number of this process, recorded where ta_thread_is_ours will be asked. In a child of vfork
+// the kernel's number differs, although the memory is the parent's.
 static long recorded_pid;
 
-// glibc's fork waits for the list of stdio's files when the handlers have run, and who has
-// that list, or a file that fflush(NULL) waits for, may be waiting for our locks. So the list
-// is taken first, as glibc does before it takes its own malloc's locks. It may be taken
-// twice. A libc without these functions does not wait for it.
+// glibc's fork locks the list of stdio's files after the handlers have run. A thread that holds
+// that lock, or a file that fflush(NULL) waits for, may be waiting for our locks. So the handler
+// locks the list first, as glibc does before it takes the locks of its own malloc. The lock is
+// recursive. A libc without these functions does not wait for the list.
 extern char __libc_single_threaded __attribute__((weak));
 
 static TLS uintptr_t fork_taken;
@@ -79,14 +79,15 @@ static int has_tls(void)
 
 int ta_thread_is_ours(void) { return ta_pid() == recorded_pid && has_tls(); }
 
-// It happens at the very first call, before any other library's constructor: so our handlers run
-// next to the fork, when the others' have allocated. The function is the one behind pthread_atfork.
+// Registers the fork handlers at the very first call, before any other library's constructor runs.
+// So our handlers run next to the fork, after the others have allocated. The function is the one
+// behind pthread_atfork.
 HOT void ta_fork_watch(void)
 {
 	ta_own.register_atfork(fork_prepare, fork_parent, fork_child, NULL);
 }
 
-// Makes the page that the kernel clears in a forked child.
+// Maps the page that the kernel clears in a forked child.
 HOT void ta_fork_mark(void)
 {
 	enum { PAGE = 4096 };

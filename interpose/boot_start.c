@@ -19,7 +19,7 @@ static char **environment(void)
 	return (char **)(argc + 1 + *argc + 1);
 }
 
-// Whether a variable of the library's is set. Without one no table of words is needed.
+// Whether a variable of the library is set. Without one, no table of words is needed.
 HOT static int has_settings(void)
 {
 	for (char **e = environment(); *e != NULL; e++)

@@ -37,8 +37,8 @@ HOT static void thread_ends(void *thread)
 
 HOT void ta_thread_init(void) { ta_heap_none.Thread->Base = &ta_heap_none; }
 
-// Makes the key by whose destructor a thread announces its end. Key 0 is left to the program: one
-// that uses a key that it never made, a static variable, must find none.
+// Makes the key whose destructor announces the end of a thread. Key 0 is left to the program: a
+// program that uses a key that it never made, a static variable, must find no value.
 HOT void ta_thread_key(void)
 {
 	have_key = ta_own.key_create(&key, thread_ends) == 0;
@@ -48,8 +48,8 @@ HOT void ta_thread_key(void)
 	}
 }
 
-// A heap for one call or, for a thread in its prime, for good. A thread that
-// cannot announce its end only borrows, too.
+// Acquires a heap: permanently, unless the thread is exiting or cannot announce its end. Such a
+// thread gets it for one call.
 HOT static ta_heap *acquire(void)
 {
 	ta_heap *h = (ta_heap *)ta_go_acquire(ta_token());
@@ -80,9 +80,8 @@ HOT ta_heap *ta_enter_heap(void)
 	return h;
 }
 
-// ta_enter_heap for a call that needs a heap just now: a thread that has none does not
-// get one for good. libc's own end of a thread calls free(NULL) when our destructor will
-// not run any more.
+// ta_enter_heap for one call: a thread that has no heap does not keep this one. At the end of a
+// thread libc calls free(NULL) when our destructor will not run any more.
 HOT ta_heap *ta_borrow_heap(void)
 {
 	int was = ending;

@@ -55,8 +55,8 @@ static CUresult enter(struct stance *s, CUcontext c)
 	return e;
 }
 
-// By what others know the device: its UUID and its place on the PCI bus, as far as the
-// driver says.
+// Fills in how others identify the device: its UUID and its address on the PCI bus, as far as the
+// driver tells.
 static void identify(ta_cuda_request *r, CUdevice d)
 {
 	enum { PCI_BUS_ID = 33, PCI_DEVICE_ID = 34, PCI_DOMAIN_ID = 50 };

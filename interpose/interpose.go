@@ -55,5 +55,5 @@ func RuntimeReady() { C.ta_runtime_ready() }
 // that wants it.
 func Service() (more bool) { return C.ta_service() != 0 }
 
-// ControlFails ends the control plane, in one line: what it needs cannot be had.
+// ControlFails ends the control plane, with one line, when it cannot get what it needs.
 func ControlFails() { C.ta_control_fails() }

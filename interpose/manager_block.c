@@ -1,5 +1,5 @@
-// The blocks of memory managers: they are had and given back here, and instances are told to
-// give way. Package manager has the accounts and says who.
+// The blocks of memory managers: this file allocates and frees them, and evicts instances. Package
+// manager keeps the accounts and chooses the instance.
 #include "cuda_driver.h"
 #include "manager.h"
 
@@ -19,7 +19,7 @@ static void undo(int relaxed, int *mode)
 		ta_cu.cuThreadExchangeStreamCaptureMode(mode);
 }
 
-// Memory of a kind from wherever it comes, or NULL with errno.
+// Allocates memory of a kind. Returns NULL with errno.
 static void *obtain_relaxed(const ta_manager_call *device, size_t n, int kind, void *stream)
 {
 	CUcontext before;
@@ -85,8 +85,8 @@ static void give_back(const ta_manager_call *device, void *p, uint64_t kind, voi
 	undo(relaxed, &mode);
 }
 
-// Has a block that is about to be given back on one stream stay until another has done what
-// it was given, too.
+// Keeps a block that is about to be freed on one stream until another stream has done its work,
+// too.
 static void also_after(const ta_manager_call *device, void *p, uint64_t kind, uint64_t stream)
 {
 	CUcontext context = (CUcontext)device->Context, before;
@@ -115,8 +115,8 @@ static int free_block(ta_mm *m, void *p, void *stream, int idle)
 
 EXPORT int ta_mm_free(ta_mm *m, void *p, void *stream) { return free_block(m, p, stream, 0); }
 
-// Deprives an instance of its blocks, in the order of the streams that they were allocated
-// for: on the one that it used last it is idle. Ends when it is at work again.
+// Frees the blocks of an instance, in the order of the streams that they were allocated for. The
+// instance is idle on the stream that it used last. Stops when it is at work again.
 static void deprive(ta_mm *m, CUcontext context, const ta_manager_call *candidate)
 {
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_FIRST, m, candidate->Value);
@@ -132,7 +132,7 @@ static void deprive(ta_mm *m, CUcontext context, const ta_manager_call *candidat
 // The thread is in a program's ta_mm_evict.
 static TLS int asking;
 
-// Frees all that an instance has, or has it do so. Whether it has less now.
+// Frees all that an instance has, or calls its ta_mm_evict. Returns whether it has less now.
 static int evict(ta_mm *m, CUcontext context, const ta_manager_call *candidate)
 {
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_EVICTED, m, candidate->Value);
@@ -148,8 +148,8 @@ static int evict(ta_mm *m, CUcontext context, const ta_manager_call *candidate)
 	return ta_mm_get(m, candidate->Value, &after) != 0 || after.bytes_live < candidate->Bytes;
 }
 
-// Has the one that was not used for longest give way for so many bytes, of those that are idle
-// and were not asked before. Whether one did.
+// Evicts the least recently used idle instance that was not asked before, for so many bytes.
+// Returns whether one has less than before.
 static int give_way(ta_mm *m, CUcontext context, uint64_t instance, uint64_t bytes, int everywhere,
 	ta_mm_asked *asked)
 {

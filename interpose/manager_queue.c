@@ -1,4 +1,4 @@
-// ta_mm_queue and ta_mm_allocate_queue: what the instances of a group want, had at once.
+// ta_mm_queue and ta_mm_allocate_queue: the requests of a group's instances, allocated together.
 #include "cuda_driver.h"
 #include "manager.h"
 
@@ -127,8 +127,8 @@ static int plan(
 	}
 }
 
-// Hands one that is not told yet its blocks; its queue is over before it is told, so that it
-// may queue again. Whether there was one.
+// Hands its blocks to an instance that was not told yet. Its queue ends before it is told, so that
+// it may queue again. Returns whether there was one.
 static int hand_over(ta_mm *m, uint64_t round, const ta_mm_chunking *chunking)
 {
 	void *blocks[TA_MANAGER_QUEUE_MAX] = {0};
