@@ -1,4 +1,11 @@
-"""Device memory by tieralloc, with the classes of those who have managed it so far.
+"""tieralloc from Python: hints and tiers, device memory, managers and managed memory.
+
+    hints       where this process's memory is wanted, which tier a block lies in, the report
+    cuda        the device heap by hand; genesis has it by Genesis' names
+    aio         device memory that is asked for ahead of need
+    frameworks  PyTorch, CuPy and numba on the device heap
+    manager     components of a program share a device
+    managed     managed memory; utils has its operations
 
 Managed memory as in cuda.core: Device, Host, ManagedMemoryResource, ManagedBuffer, and the
 functions of tieralloc.utils.
@@ -16,29 +23,41 @@ own manager, of device 0, which is made when it is first asked for.
 The library is in the process where it is preloaded, or after load(path).
 """
 
+import importlib as _importlib
 import threading as _threading
 from typing import Any as _Any
 
-from . import utils
-from ._buffer import Buffer
-from ._device_memory import DeviceMemoryResource
-from ._driver import CUDAError
-from ._library import load
-from ._location import Device, Host
-from ._managed import ManagedBuffer, ManagedMemoryResource, ManagedMemoryResourceOptions
-from ._manager import ArrayRequest, ArrayResponse, InstanceMemorySettings, MemoryManager, StreamGroups
-from ._streams import Stream
+# The module of each name. A module is loaded when one of its names is used: programs that want
+# hints alone start without the rest.
+_MODULES = {
+    "ArrayRequest": "manager", "ArrayResponse": "manager", "Buffer": "_buffer",
+    "CUDAError": "_driver", "Device": "_device", "DeviceMemoryResource": "_device",
+    "Host": "_location", "InstanceMemorySettings": "manager", "ManagedBuffer": "managed",
+    "ManagedMemoryResource": "managed", "ManagedMemoryResourceOptions": "managed",
+    "MemoryManager": "manager", "Stream": "_streams", "StreamGroups": "manager",
+    "load": "_library",
+}
 
-__all__ = ["ArrayRequest", "ArrayResponse", "Buffer", "CUDAError", "Device", "DeviceMemoryResource", "Host", "InstanceMemorySettings", "ManagedBuffer",
-           "ManagedMemoryResource", "ManagedMemoryResourceOptions", "MemoryManager", "Stream", "StreamGroups", "load", "utils"]
+_SUBMODULES = ("aio", "cuda", "frameworks", "genesis", "hints", "managed", "manager", "utils")
+
+__all__ = [*_MODULES, *_SUBMODULES]
 
 _making = _threading.Lock()
 
 
 def __getattr__(name: str) -> _Any:
-    """default_memmgr, of which there is one. Without a device it warns, and without the library it raises RuntimeError."""
+    """A name of __all__, or default_memmgr, of which there is one.
+
+    Without a device default_memmgr warns, and without the library it raises RuntimeError.
+    """
+    if name in _SUBMODULES:
+        return _importlib.import_module(f"{__name__}.{name}")
+    if name in _MODULES:
+        globals()[name] = getattr(_importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return globals()[name]
     if name != "default_memmgr":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .manager import MemoryManager
     with _making:
         if name not in globals():
             globals()[name] = MemoryManager(name="default")

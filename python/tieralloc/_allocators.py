@@ -12,8 +12,8 @@ def manager_class(cuda: Any, name: str) -> Any:
         from numba.cuda.cudadrv.driver import NumbaCUDAMemoryManager
         return NumbaCUDAMemoryManager
     if name == "tieralloc":
-        import tieralloc_frameworks
-        return tieralloc_frameworks._numba_manager()
+        from .frameworks import numba_manager
+        return numba_manager()
     return _cupy_manager(cuda, name == "cupy_async")
 
 

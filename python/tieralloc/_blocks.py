@@ -10,17 +10,7 @@ from typing import Any, Callable, Dict, Optional
 from . import _driver, _library, _streams
 from ._budget import Budget
 
-_pointer, _int, _size = ctypes.c_void_p, ctypes.c_int, ctypes.c_ssize_t
-
 _PORTABLE, _MAPPED = 1, 2  # CU_MEMHOSTALLOC_...
-
-_library.declare({
-    "ta_cuda_malloc": (_pointer, [_size, _int, _pointer]),
-    "ta_cuda_free": (None, [_pointer, _size, _int, _pointer]),
-    "ta_managed_malloc": (_pointer, [ctypes.c_size_t, _int]),
-    "ta_managed_free": (_int, [_pointer]),
-})
-
 
 def keeping_errno(action: Callable[..., None], *arguments: Any) -> None:
     """Call a function that may be called at any time, also between another's failure and the look at its errno."""
@@ -163,7 +153,7 @@ def of_device(device: int, kind: str, stream: Any) -> Callable[[int], Block]:
             if not address:
                 raise refused(what(nbytes))
             return Block(address, nbytes, functools.partial(after, _free_managed, address, device, handle, stream))
-        out = _pointer()
+        out = ctypes.c_void_p()
         with _driver.using(device):
             code = _driver.result("cuMemHostAlloc", ctypes.byref(out), nbytes, _PORTABLE | (_MAPPED if kind == "mapped" else 0))
         if code != 0:

@@ -10,10 +10,8 @@ import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from . import _driver, _library, _streams
+from ._abi import Asked, Chunking, Info, Request, evict_callback
 from ._requests import ArrayRequest
-
-_pointer, _size, _int, _word, _text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p
-_evict = ctypes.CFUNCTYPE(None, _word, _pointer)
 
 KINDS = {"device": 0, "pinned": 1, "mapped": 2, "managed": 3}
 MODES = {"passive": 0, "active": 1}
@@ -21,7 +19,7 @@ MODES = {"passive": 0, "active": 1}
 _MOST_NAME = 47  # bytes
 _MOST_BYTES = (1 << 63) - 1
 
-ASK = _size(-1).value
+ASK = ctypes.c_size_t(-1).value
 """As what is free: what the device has, as its heap counts."""
 
 SMALL = 1 << 20
@@ -29,60 +27,6 @@ SMALL = 1 << 20
 
 MOST = 1 << 62
 """What the library counts with: bytes that are shared, and runs."""
-
-
-class Info(ctypes.Structure):
-    """ta_mm_info: the figures of an account."""
-
-    _fields_ = [("size", _size), ("proportion", ctypes.c_double)] + [(name, _word) for name in (
-        "cap", "bytes_live", "bytes_peak", "allocs", "frees", "refused", "evictions", "last_used", "manual",
-    )] + [("name", ctypes.c_char * 48), ("group", ctypes.c_char * 48)]
-
-
-class _Request(ctypes.Structure):
-    _fields_ = [("itemsize", _size), ("shape", ctypes.POINTER(_size)), ("ndim", _int), ("chunk_axis", _int),
-                ("unchunkable", _int), ("kind", _int)]
-
-
-class Chunking(ctypes.Structure):
-    """ta_mm_chunking: how requests are cut."""
-
-    _fields_ = [("size", _size), ("chunkable", _size), ("unchunkable", _size), ("available", _size),
-                ("chunk_length", _size), ("chunks", _size), ("far_too_large", _int), ("nearly_full", _int)]
-
-    @property
-    def whole(self) -> bool:
-        """Whether the requests are not cut."""
-        return self.chunks == 1
-
-
-class Asked(ctypes.Structure):
-    """ta_mm_asked: who was asked already to give way."""
-
-    _fields_ = [("after", _word), ("until", _word)]
-
-
-_library.declare({
-    "ta_mm_create": (_pointer, [_int, _size, _text]),
-    "ta_mm_destroy": (_int, [_pointer]),
-    "ta_mm_set_mode": (_int, [_pointer, _int]),
-    "ta_mm_register": (_int, [_pointer, _word, _text, _text, ctypes.c_double, _evict, _pointer]),
-    "ta_mm_unregister": (_int, [_pointer, _word]),
-    "ta_mm_set_manual": (_int, [_pointer, _word, ctypes.c_double]),
-    "ta_mm_set_auto": (_int, [_pointer, _word]),
-    "ta_mm_set_group": (_int, [_pointer, _word, _text]),
-    "ta_mm_pools": (_int, [_pointer, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)]),
-    "ta_mm_get": (_int, [_pointer, _word, ctypes.POINTER(Info)]),
-    "ta_mm_available": (_int, [_pointer, _text, _size, ctypes.POINTER(_size)]),
-    "ta_mm_chunk": (_int, [_pointer, _text, _size, ctypes.POINTER(_Request), _size, _size, ctypes.POINTER(Chunking)]),
-    "ta_mm_alloc": (_pointer, [_pointer, _word, _size, _int, _pointer]),
-    "ta_mm_free": (_int, [_pointer, _pointer, _pointer]),
-    "ta_mm_use": (_int, [_pointer, _word, _pointer]),
-    "ta_mm_charge": (_int, [_pointer, _word, ctypes.c_ssize_t]),
-    "ta_cuda_trim_to": (_int, [_int, _size]),
-    "ta_mm_hold": (_int, [_pointer, _word, _int]),
-    "ta_mm_ask_idle": (_int, [_pointer, _word, _int, ctypes.POINTER(Asked)]),
-})
 
 
 def check_name(what: str, name: str) -> bytes:
@@ -131,7 +75,7 @@ class Budget:
             if action is not None:
                 action()
 
-        self._evict = _evict(evict)
+        self._evict = evict_callback(evict)
         weakref.finalize(self, _destroy, address, self._evict).atexit = False
 
     def _call(self, name: str, *arguments: Any) -> int:
@@ -244,7 +188,7 @@ class Budget:
 
     def available(self, group: str, free: int) -> Tuple[int, bool]:
         """Bytes that a group may have now, and whether it has used nearly all it may."""
-        out = _size()
+        out = ctypes.c_size_t()
         result = self._call("ta_mm_available", check_name("group", group), free, ctypes.byref(out))
         if result < 0:
             raise RuntimeError(f"group {group!r}: {os.strerror(ctypes.get_errno())}")
@@ -252,10 +196,10 @@ class Budget:
 
     def chunk(self, group: str, free: int, requests: Sequence[ArrayRequest], runs: int) -> Tuple[int, Chunking]:
         """How requests are cut, of so many free bytes or ASK: 0 or what is wrong as an errno, and the figures."""
-        array = (_Request * len(requests))()
+        array = (Request * len(requests))()
         kept: List[Any] = []
         for entry, request in zip(array, requests):
-            shape = (_size * len(request.shape))(*request.shape)
+            shape = (ctypes.c_size_t * len(request.shape))(*request.shape)
             kept.append(shape)
             entry.itemsize, entry.shape, entry.ndim = request.itemsize, shape, len(request.shape)
             entry.chunk_axis = -1 if request.chunk_axis_index is None else min(request.chunk_axis_index, len(request.shape))

@@ -2,19 +2,17 @@
 
 import contextlib
 import ctypes
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import Any, Iterator
 
 from . import _driver, _streams
-
-if TYPE_CHECKING:
-    from ._buffer import Buffer
+from ._memory import Memory
 
 # For a pattern of so many bytes, the driver's function and the number that it takes.
 _FILLS = {1: ("cuMemsetD8Async", ctypes.c_uint8), 2: ("cuMemsetD16Async", ctypes.c_uint16), 4: ("cuMemsetD32Async", ctypes.c_uint32)}
 
 
 @contextlib.contextmanager
-def _in_context(buffer: "Buffer") -> Iterator[None]:
+def _in_context(buffer: Memory) -> Iterator[None]:
     """A with block with a current context: the thread's own, or one of the buffer's device."""
     if _driver.current_context():
         yield
@@ -30,7 +28,7 @@ def checked_stream(stream: Any, what: str) -> int:
     return _streams.handle(stream)
 
 
-def copy(to: "Buffer", source: "Buffer", stream: Any, what: str) -> None:
+def copy(to: Memory, source: Memory, stream: Any, what: str) -> None:
     """Copy all of a buffer to another one of its size."""
     handle = checked_stream(stream, what)
     addresses = to._open(), source._open()
@@ -55,7 +53,7 @@ def _pattern(value: Any) -> bytes:
     return found
 
 
-def fill(buffer: "Buffer", value: Any, stream: Any) -> None:
+def fill(buffer: Memory, value: Any, stream: Any) -> None:
     """Fill a buffer with a pattern again and again."""
     handle, address, pattern = checked_stream(stream, "fill"), buffer._open(), _pattern(value)
     width = len(pattern)

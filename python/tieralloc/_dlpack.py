@@ -2,10 +2,9 @@
 
 import ctypes
 import weakref
-from typing import TYPE_CHECKING, Any, Optional, Tuple
+from typing import Any, Optional, Tuple
 
-if TYPE_CHECKING:
-    from ._buffer import Buffer
+from ._memory import Memory
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType of dlpack.h
 
@@ -23,7 +22,7 @@ class _Place(ctypes.Structure):
     _fields_ = [("type", ctypes.c_int32), ("id", ctypes.c_int32)]
 
 
-def device(buffer: "Buffer") -> Tuple[int, int]:
+def device(buffer: Memory) -> Tuple[int, int]:
     """A DLDeviceType and its number."""
     if buffer.is_managed:
         return CUDA_MANAGED, max(buffer.device_id, 0)
@@ -32,7 +31,7 @@ def device(buffer: "Buffer") -> Tuple[int, int]:
     return (CUDA_HOST, 0) if buffer.is_host_accessible else (CUDA, buffer.device_id)
 
 
-def _check(buffer: "Buffer", max_version: Any, dl_device: Any, copy: Any) -> None:
+def _check(buffer: Memory, max_version: Any, dl_device: Any, copy: Any) -> None:
     if max_version is not None and not (isinstance(max_version, tuple) and len(max_version) == 2):
         raise BufferError(f"max_version {max_version!r}: expected a pair of numbers, or None")
     if dl_device is not None and tuple(dl_device) != device(buffer):
@@ -41,7 +40,7 @@ def _check(buffer: "Buffer", max_version: Any, dl_device: Any, copy: Any) -> Non
         raise BufferError(f"copy {copy!r}: expected None or False; copy_to makes a copy")
 
 
-def capsule(buffer: "Buffer", max_version: Optional[Tuple[int, int]], dl_device: Any, copy: Any) -> Any:
+def capsule(buffer: Memory, max_version: Optional[Tuple[int, int]], dl_device: Any, copy: Any) -> Any:
     """A capsule of the buffer as int8, one view of it until its taker is done."""
     import numpy as np
     _check(buffer, max_version, dl_device, copy)

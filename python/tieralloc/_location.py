@@ -1,146 +1,17 @@
-"""Where managed memory can be: devices, and the host or a NUMA node of it.
+"""Where managed memory can be: on a device, on the host, or on a NUMA node of the host.
 
-The names and the behaviour are those of cuda.core's Device and Host.
+Host has the name and the behaviour of cuda.core's.
 """
 
-import operator
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Tuple, Type, Union
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Tuple, Type, Union
 
 from . import _driver
-from ._streams import Stream
-
-if TYPE_CHECKING:
-    from ._buffer import Buffer
+from ._device import Device, foreign_ordinal
 
 _MOST = (1 << 31) - 1  # ids are numbers of 31 bits for the driver
 
-_LEGACY_STREAM = 1  # CU_STREAM_LEGACY
-
-# CUdevice_attribute
-_MANAGED_MEMORY, _CONCURRENT_MANAGED_ACCESS = 83, 89
-
 _lock = threading.Lock()
-
-
-class DeviceProperties(NamedTuple):
-    """What a device can do with managed memory.
-
-    managed_memory: it has such memory at all; concurrent_managed_access: it and the host
-    use it at the same time, which advice and prefetches to the device need.
-    """
-
-    managed_memory: bool
-    concurrent_managed_access: bool
-
-
-class Context(NamedTuple):
-    """A context of a device: the CUcontext as a number."""
-
-    handle: int
-    device: "Device"
-
-
-class Device:
-    """A device by its ordinal; without one that of the thread's current context, or the first.
-
-    There is one object for each device. Raises TypeError for what is no ordinal, and
-    ValueError for one that no device has.
-    """
-
-    __slots__ = ("_ordinal",)
-    _ordinal: int
-    _instances: "Dict[Tuple[type, int], Device]" = {}
-
-    def __new__(cls, ordinal: Optional[int] = None) -> "Device":
-        if ordinal is None:
-            ordinal = _driver.current_device() or 0
-        expected = f"device ordinal {ordinal!r}: expected a whole number"
-        if isinstance(ordinal, bool):
-            raise TypeError(expected)
-        try:
-            number = operator.index(ordinal)
-        except TypeError:
-            raise TypeError(expected) from None
-        key = (cls, number)
-        found = cls._instances.get(key)
-        if found is not None:
-            return found
-        count = _driver.device_count()
-        if not 0 <= number < count:
-            raise ValueError(f"{expected} from 0 to {count - 1}")
-        with _lock:
-            found = cls._instances.get(key)
-            if found is None:
-                found = object.__new__(cls)
-                object.__setattr__(found, "_ordinal", number)
-                cls._instances[key] = found
-        return found
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a Device cannot be changed: {name} = {value!r}")
-
-    @classmethod
-    def get_all_devices(cls) -> "Tuple[Device, ...]":
-        """All devices of the machine, by ordinal."""
-        return tuple(cls(ordinal) for ordinal in range(_driver.device_count()))
-
-    @property
-    def device_id(self) -> int:
-        """The ordinal."""
-        return self._ordinal
-
-    @property
-    def properties(self) -> DeviceProperties:
-        """What the device can do with managed memory."""
-        return DeviceProperties(*(bool(_driver.device_attribute(attribute, self._ordinal))
-                                  for attribute in (_MANAGED_MEMORY, _CONCURRENT_MANAGED_ACCESS)))
-
-    @property
-    def name(self) -> str:
-        """What the driver calls it."""
-        return _driver.device_name(self._ordinal)
-
-    @property
-    def uuid(self) -> str:
-        """Its UUID, as in 01234567-89ab-cdef-0123-456789abcdef."""
-        import uuid  # a slow one, which few need
-        return str(uuid.UUID(bytes=_driver.device_uuid(self._ordinal)))
-
-    @property
-    def context(self) -> Context:
-        """The calling thread's context, where that is one of the device; else the primary one, which stays retained."""
-        with _driver.using(self._ordinal):
-            return Context(_driver.current_context(), self)
-
-    def allocate(self, size: int, stream: Any = None) -> "Buffer":
-        """A new buffer in the device's memory, for a stream: DeviceMemoryResource.allocate."""
-        from ._device_memory import DeviceMemoryResource
-        return DeviceMemoryResource(self).allocate(size, stream)
-
-    def set_current(self) -> None:
-        """Make the device's primary context the calling thread's."""
-        _driver.set_current(self._ordinal)
-
-    def create_stream(self) -> Stream:
-        """A new stream of the device."""
-        return Stream(self._ordinal)
-
-    @property
-    def default_stream(self) -> Stream:
-        """The device's legacy default stream, which batches and discards do not accept."""
-        return Stream(self._ordinal, _LEGACY_STREAM)
-
-    def sync(self) -> None:
-        """Wait until the device has done all that its context was given."""
-        with _driver.using(self._ordinal):
-            _driver.call("cuCtxSynchronize")
-
-    def __reduce__(self) -> "Tuple[Callable[..., Device], Tuple[int]]":
-        return type(self), (self._ordinal,)
-
-    def __repr__(self) -> str:
-        return f"Device({self._ordinal})"
 
 
 class Host:
@@ -236,19 +107,15 @@ def _of_host(numa_id: Optional[int], is_numa_current: bool) -> Place:
 
 
 def _foreign(value: Any) -> Optional[Place]:
-    """The place that an object of another package names: a device of cuda.core, PyTorch, CuPy or numba, or cuda.core's host."""
+    """The place that an object of PyTorch, CuPy, numba or cuda.core names."""
     package, name = type(value).__module__.split(".")[0], type(value).__name__
-    if package == "torch" and name == "device":
-        if value.type == "cpu":
-            return Place("host")
-        if value.type == "cuda":
-            return Place("device", Device(value.index).device_id)
+    if package == "torch" and name == "device" and value.type == "cpu":
+        return Place("host")
     if package == "cuda" and name == "Host":
         host = Host(value.numa_id, is_numa_current=value.is_numa_current)
         return _of_host(host.numa_id, host.is_numa_current)
-    if name == "Device" and package in ("cuda", "cupy", "numba"):
-        return Place("device", Device(value.device_id if package == "cuda" else value.id).device_id)
-    return None
+    ordinal = foreign_ordinal(value)
+    return None if ordinal is None else Place("device", ordinal)
 
 
 def place_of(value: Any) -> Optional[Place]:

@@ -9,31 +9,12 @@ import ctypes
 import enum
 from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _driver, _library, _streams
+from . import _abi, _driver, _library, _streams
 from ._buffer import Buffer
 from ._location import KINDS, PROCESSORS, Location, Place, _coerce_location, coerce_all, is_cuda_13
 
 Targets = Union[Buffer, Sequence[Buffer]]
 Locations = Union[Location, Sequence[Location]]
-
-
-class _Location(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("id", ctypes.c_int)]
-
-
-_pointer, _size, _int = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-_lists = [ctypes.POINTER(_pointer), ctypes.POINTER(_size), _size]
-_places = [ctypes.POINTER(_Location), _size]
-
-_library.declare({
-    "ta_managed_malloc": (_pointer, [_size, _int]),
-    "ta_managed_free": (_int, [_pointer]),
-    "ta_managed_advise": (_int, [_pointer, _size, _int, _Location]),
-    "ta_managed_prefetch": (_int, [*_lists, *_places, _pointer]),
-    "ta_managed_discard": (_int, [*_lists, _pointer]),
-    "ta_managed_discard_prefetch": (_int, [*_lists, *_places, _pointer]),
-    "ta_managed_get": (_int, [_pointer, _size, _int, ctypes.POINTER(_int), _size]),
-})
 
 
 class _Advice(NamedTuple):
@@ -139,10 +120,10 @@ def _told(what: str, buffers: Sequence[Buffer], places: Optional[Sequence[Place]
     count = len(buffers)
     if batch and not is_cuda_13():
         raise NotImplementedError(f"{what} of {count} target{'s' * (count > 1)} requires CUDA 13: the driver has no batches")
-    arguments: List[Any] = [(_pointer * count)(*[buffer.handle for buffer in buffers]),
-                            (_size * count)(*[buffer.size for buffer in buffers]), count]
+    arguments: List[Any] = [(ctypes.c_void_p * count)(*[buffer.handle for buffer in buffers]),
+                            (ctypes.c_size_t * count)(*[buffer.size for buffer in buffers]), count]
     if places is not None:
-        arguments += [(_Location * len(places))(*[(KINDS[place.kind], place.id) for place in places]), len(places)]
+        arguments += [(_abi.Location * len(places))(*[(KINDS[place.kind], place.id) for place in places]), len(places)]
     if batch and stream <= 1:
         raise ValueError(f"{what}: expected a stream that is not the legacy default stream, got {stream:#x}")
     _checked(_library.function(f"ta_managed_{what}")(*arguments, stream), what)
@@ -165,7 +146,7 @@ def advice_place(advice: str, location: Any) -> Optional[Place]:
 
 def tell(buffer: Buffer, advice: str, place: Optional[Place]) -> None:
     """Give one advice that has been checked."""
-    where = _Location(0, 0) if place is None else _Location(KINDS[place.kind], place.id)
+    where = _abi.Location(0, 0) if place is None else _abi.Location(KINDS[place.kind], place.id)
     _checked(_library.function("ta_managed_advise")(buffer.handle, buffer.size, _ADVICE[advice].number, where), advice)
     if "preferred_location" in advice:
         buffer._near = None
@@ -263,7 +244,7 @@ def discard_prefetch_batch(stream: Any, buffers: Sequence[Buffer], locations: Lo
 def get_ints(buffer: Buffer, attribute: int, count: int) -> List[int]:
     """An attribute of all of a buffer, as the driver has it."""
     _require([buffer], "a query")
-    out = (_int * count)()
+    out = (ctypes.c_int * count)()
     _checked(_library.function("ta_managed_get")(buffer.handle, buffer.size, int(attribute), out, count), f"attribute {int(attribute)}")
     return list(out)
 

@@ -1,3 +1,3 @@
-// Package python holds black-box tests of python/tieralloc_shim.py, with the built
+// Package python holds black-box tests of the Python package, with the built
 // library.
 package python

@@ -10,8 +10,8 @@ MIB = 1 << 20
 cuda = ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
 assert cuda.cuInit(0) == 0
 
-import tieralloc_async as a
 import tieralloc_shim as t
+from tieralloc import aio as a
 
 LONG = 60  # seconds after which what hangs is given up
 

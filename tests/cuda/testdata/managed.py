@@ -8,7 +8,7 @@ from collections.abc import MutableSet
 
 from managed_common import MIB, fake, of, refused, told
 from tieralloc import Buffer, CUDAError, Device, Host, ManagedBuffer, ManagedMemoryResource
-from tieralloc import _driver, _managed
+from tieralloc import _driver, managed
 from tieralloc.utils import (advise, discard, discard_batch, discard_prefetch, discard_prefetch_batch, prefetch, prefetch_batch)
 
 LAST_PREFETCH, PREFERRED, READ_MOSTLY = 4, 2, 1
@@ -19,7 +19,7 @@ stream = Device(0).create_stream()
 
 
 def last(buffer):
-    return _managed._get_int_attr(buffer, LAST_PREFETCH)
+    return managed._get_int_attr(buffer, LAST_PREFETCH)
 
 
 # Buffers
@@ -155,7 +155,7 @@ for call in (lambda: closed.read_mostly, lambda: closed.prefetch(Host(), stream=
 # Advice
 assert buf.read_mostly is False
 buf.read_mostly = True
-assert buf.read_mostly is True and _managed._get_int_attr(buf, READ_MOSTLY) == 1
+assert buf.read_mostly is True and managed._get_int_attr(buf, READ_MOSTLY) == 1
 buf.read_mostly = False
 assert buf.read_mostly is False
 for wrong in ("yes", None, 1.0, []):
@@ -174,7 +174,7 @@ assert buf.preferred_location is Host.numa_current(), "as it was set"
 buf.preferred_location = of("cuda.core._device", "Device", device_id=1)
 assert buf.preferred_location is Device(1)
 buf.preferred_location = None
-assert buf.preferred_location is None and _managed._get_int_attr(buf, PREFERRED) == -2
+assert buf.preferred_location is None and managed._get_int_attr(buf, PREFERRED) == -2
 with refused(TypeError, "Device, Host, or None"):
     buf.preferred_location = 0
 advise(buf, "set_preferred_location", Device(1))
@@ -301,7 +301,7 @@ prefetch([buf], [Host()], stream=stream)
 assert last(buf) == -1 and fake.fake_calls(b"cuMemPrefetchBatchAsync") == calls
 prefetch([buf, second], [Device(0), Host(2)], stream=stream)
 assert (last(buf), last(second), fake.fake_calls(b"cuMemPrefetchBatchAsync")) == (0, -1, calls + 1)
-assert _managed._get_int_attr(second, 7) == 3 and _managed._get_int_attr(second, 8) == 2
+assert managed._get_int_attr(second, 7) == 3 and managed._get_int_attr(second, 8) == 2
 prefetch((buf, second), Device(1), stream=stream)
 prefetch_batch(stream, [second], [Device(0)])
 assert (last(buf), last(second)) == (1, 0)

@@ -1,7 +1,7 @@
 """The package with a driver before CUDA 13: one target at a time, and no NUMA nodes."""
 from managed_common import MIB, fake, refused
 from tieralloc import Device, Host, ManagedMemoryResource
-from tieralloc import _managed
+from tieralloc import managed
 from tieralloc.utils import (advise, discard, discard_batch, discard_prefetch, discard_prefetch_batch, prefetch, prefetch_batch)
 
 mr = ManagedMemoryResource()
@@ -10,7 +10,7 @@ a, b = mr.allocate(MIB), mr.allocate(MIB)
 
 
 def last(buffer):
-    return _managed._get_int_attr(buffer, 4)
+    return managed._get_int_attr(buffer, 4)
 
 
 # What works with every driver

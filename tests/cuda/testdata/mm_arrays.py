@@ -3,7 +3,7 @@ import gc
 
 from mm_common import *
 from tieralloc import ArrayResponse, CUDAError
-from tieralloc._manager import get_portioned_request_size, is_request_chunkable, replace_with_chunked_size
+from tieralloc.manager import get_portioned_request_size, is_request_chunkable, replace_with_chunked_size
 from tieralloc._settings import NotRegisteredError
 
 # Requests.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tieralloc
-from tieralloc import _arrays, _blocks, _driver, _groups, _manager, _requests
+from tieralloc import _arrays, _blocks, _driver, _groups, _requests, manager
 
 # The tests that fail on purpose, and why.
 DIFFERENT = {"TestMemoryManager::test_allocate": "managed memory is allocated, which the original refuses"}
@@ -99,7 +99,7 @@ def stream_class():
     return stand_in()
 
 
-names = {name: getattr(_manager, name) for name in (*_manager.__all__, "_ensure_cuda_context")}
+names = {name: getattr(manager, name) for name in (*manager.__all__, "_ensure_cuda_context")}
 module("cubie", memory=module("cubie.memory", MemoryManager=tieralloc.MemoryManager))
 module("cubie.cuda_simsafe", Stream=stream_class(), CUDA_SIMULATION=False)
 module("cubie.memory.mem_manager", **names)

@@ -16,9 +16,10 @@ import unittest
 import weakref
 from unittest import mock
 
-import tieralloc_async as a
-import tieralloc_cuda as c
 import tieralloc_shim as t
+from tieralloc import _futures, _library, _statistics
+from tieralloc import aio as a
+from tieralloc import cuda as c
 
 fake = ctypes.CDLL(None)
 fake.fake_journal.restype = ctypes.c_char_p
@@ -32,14 +33,14 @@ def journal():
 @contextlib.contextmanager
 def busy():
     """The thread that allocates, held in an allocation from which it comes back when the block ends."""
-    begun, ends, real = threading.Event(), threading.Event(), c._function("ta_cuda_malloc")
+    begun, ends, real = threading.Event(), threading.Event(), _library.function("ta_cuda_malloc")
 
     def malloc(*arguments):
         begun.set()
         assert ends.wait(LONG)
         return real(*arguments)
 
-    with mock.patch.dict(c._library._functions, ta_cuda_malloc=malloc):
+    with mock.patch.dict(_library._functions, ta_cuda_malloc=malloc):
         try:
             yield begun
         finally:
@@ -142,8 +143,8 @@ class Futures(unittest.TestCase):
 
     def test_hint(self):
         """The block has the hint of who asked for it."""
-        seen, set_hint = [], c._function("ta_set_hint")
-        with mock.patch.dict(c._library._functions, ta_cuda_malloc=lambda *_: seen.append(set_hint(1)) or 4096):
+        seen, set_hint = [], _library.function("ta_set_hint")
+        with mock.patch.dict(_library._functions, ta_cuda_malloc=lambda *_: seen.append(set_hint(1)) or 4096):
             for hint in (2, 0, 3):
                 set_hint(hint)
                 self.manager.allocate_async(1).result(LONG)
@@ -193,15 +194,15 @@ class Futures(unittest.TestCase):
 
     def test_within_itself(self):
         """A finalizer may ask wherever it runs: while the first request makes the device's thread, too."""
-        manager, real, inner, outer = c.MemoryManager(2), a._Worker, [], []
+        manager, real, inner, outer = c.MemoryManager(2), _futures.Worker, [], []
 
-        def worker(device):
+        def worker(its):
             if not inner:
                 inner.append(None)
                 inner[0] = manager.allocate_async(8)
-            return real(device)
+            return real(its)
 
-        with mock.patch.object(a, "_Worker", worker):
+        with mock.patch.object(_futures, "Worker", worker):
             thread = threading.Thread(target=lambda: outer.append(manager.allocate_async(8)), daemon=True)
             thread.start()
             thread.join(LONG)
@@ -231,7 +232,7 @@ class Futures(unittest.TestCase):
         self.assertEqual((perf.stats.total_allocations, perf.stats.total_freed, perf.stats.peak_memory_usage - live), (1, 1, 1 << 20))
         other = results["other"]
         self.assertEqual((other.total_allocations, other.total_freed, other.peak_memory_usage - live), (2, 2, 1 << 20))
-        self.assertEqual(len(c._watches[0]), 1)
+        self.assertEqual(len(_statistics.watches[0]), 1)
 
 
 class Pool(unittest.TestCase):
@@ -262,7 +263,7 @@ class Pool(unittest.TestCase):
         self.assertEqual(journal(), [f"trim {16 << 20} 0"])
 
     def test_default(self):
-        with self.assertRaisesRegex(MemoryError, "ta_cuda_warmup on device 0"), mock.patch.dict(c._library._functions, ta_cuda_warmup=self.full):
+        with self.assertRaisesRegex(MemoryError, "ta_cuda_warmup on device 0"), mock.patch.dict(_library._functions, ta_cuda_warmup=self.full):
             a.AsyncMemoryPool()
         self.assertEqual(self.asked, 1 << 30)
 
@@ -326,7 +327,7 @@ class Fork(unittest.TestCase):
             holds, let_go = threading.Event(), threading.Event()
 
             def hold():  # a thread that the child does not have
-                with futures[1]._condition, a._lock:
+                with futures[1]._condition, _futures._lock:
                     holds.set()
                     let_go.wait(LONG)
 
@@ -348,7 +349,7 @@ class Fork(unittest.TestCase):
                 del unfetched
                 gc.collect()
                 assert journal() == [], "the parent's block was freed"
-                c._library._functions.pop("ta_cuda_malloc")
+                _library._functions.pop("ta_cuda_malloc")
                 assert manager.allocate_async(7).result(LONG)
                 assert journal() == ["malloc 7 0 0"]
                 assert sum(thread.name == "tieralloc-0" for thread in threading.enumerate()) == 1
@@ -363,7 +364,7 @@ class Fork(unittest.TestCase):
         """A fork when a request is no longer waiting, and not yet served."""
         manager, statuses, future = t.get_memory_manager(), [], None
         manager.allocate_async(0).result(LONG)
-        worker = a._of_devices[0]
+        worker = _futures._of_devices[0]
 
         def child():
             try:
@@ -408,17 +409,17 @@ class Fork(unittest.TestCase):
         """A process ends though its thread is held by the driver, and who waits is told."""
         code = (
             "import atexit, concurrent.futures, sys, threading, time\n"
-            "import tieralloc_cuda as c\n"
+            "from tieralloc import _library, cuda as c\n"
             "waits, begun, let_go = None, threading.Event(), threading.Event()\n"
             "def malloc(*_):\n"
             "    begun.set()\n"
             "    let_go.wait(600)\n"
             "    return 4096\n"
-            # Before tieralloc_async is loaded, so that it runs after that one's own end.
+            # Before tieralloc._futures is loaded, so that it runs after that one's own end.
             "atexit.register(lambda: print(waits.cancelled(), len(concurrent.futures.wait([waits], 5).done), flush=True))\n"
             "manager = c.get_memory_manager()\n"
             "manager.allocate_async(0).result()\n"
-            "c._library._functions['ta_cuda_malloc'] = malloc\n"
+            "_library._functions['ta_cuda_malloc'] = malloc\n"
             "held, waits = manager.allocate_async(1), manager.allocate_async(2)\n"
             "begun.wait()\n"
             "if sys.argv[1] == 'goes on':\n"

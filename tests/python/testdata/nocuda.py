@@ -2,8 +2,8 @@
 
 import unittest
 
-import tieralloc_cuda as c
 import tieralloc_shim as t
+from tieralloc import cuda as c
 
 
 class Without(unittest.TestCase):

@@ -25,8 +25,8 @@ class Off(unittest.TestCase):
         for name in "torch", "cupy", "numba":
             module = mock.MagicMock()
             modules = {name: module, "numba.cuda": module.cuda, "numba.cuda.cudadrv": module.cuda.cudadrv}
-            with mock.patch.dict(sys.modules, modules), mock.patch("tieralloc_frameworks._torch_allocator", None), \
-                    mock.patch("tieralloc_frameworks._numba_manager"):
+            with mock.patch.dict(sys.modules, modules), mock.patch("tieralloc.frameworks._torch_allocator", None), \
+                    mock.patch("tieralloc.frameworks.numba_manager"):
                 for names in [name], [name, "torch"], []:
                     if setting is None:
                         self.assertEqual(t.enable_cuda(name), (name,))

@@ -11,6 +11,7 @@ import unittest
 
 import tieralloc_shim as t
 from common import hint_now, process, tier_now
+from tieralloc import hints
 
 BIG = 300 * 1024
 
@@ -19,7 +20,7 @@ class Shim(unittest.TestCase):
     def setUp(self):
         t.enable()
         self.addCleanup(process.ta_set_hint, 0)
-        self.addCleanup(setattr, t, "_default", None)
+        self.addCleanup(setattr, hints, "_default", None)
         self.addCleanup(t.disable)
 
     def test_available(self):

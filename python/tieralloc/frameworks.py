@@ -1,9 +1,11 @@
-"""Device memory by tieralloc for PyTorch, CuPy and numba: tieralloc_shim.enable_cuda."""
+"""Device memory by tieralloc for PyTorch, CuPy and numba."""
 
 import ctypes
 import sys
 
-from tieralloc_cuda import _address, _function, _off, _require, _stream, _word
+from . import _library
+from ._arguments import stream_handle
+from .cuda import turned_off
 
 __all__ = ["enable"]
 
@@ -16,9 +18,9 @@ def enable(*names):
     none to enable, or where it has begun to use another allocator, which PyTorch and numba
     cannot change any more.
     """
-    _require()
-    if _off():
-        raise RuntimeError(f"tieralloc serves no device memory in this process: it was started with {_off()}")
+    _library.require()
+    if turned_off():
+        raise RuntimeError(f"tieralloc serves no device memory in this process: it was started with {turned_off()}")
     ways = {"torch": _enable_torch, "cupy": _enable_cupy, "numba": _enable_numba}
     for name in names:
         if name not in ways:
@@ -33,12 +35,12 @@ def enable(*names):
 
 def _library_path():
     """The file that the library in this process came from."""
-    address = _address("ta_cuda_malloc")
+    begins = _library.address("ta_cuda_malloc")
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
             words = line.split(maxsplit=5)
             first, end = (int(word, 16) for word in words[0].split("-"))
-            if first <= address < end and len(words) == 6:
+            if first <= begins < end and len(words) == 6:
                 return words[5].rstrip("\n")
     raise RuntimeError("the library's file is not in /proc/self/maps")
 
@@ -52,19 +54,19 @@ def _enable_torch():
     if _torch_allocator is not None:
         return
     memory = torch.cuda.memory
-    malloc = "ta_cuda_torch_malloc" if _address("ta_cuda_torch_malloc") else "ta_cuda_malloc"
+    malloc = "ta_cuda_torch_malloc" if _library.address("ta_cuda_torch_malloc") else "ta_cuda_malloc"
     allocator = memory.CUDAPluggableAllocator(_library_path(), malloc, "ta_cuda_free")
     inner = allocator.allocator()
     # How they are named depends on the version of PyTorch.
-    for function, setters in (
+    for name, setters in (
         ("ta_cuda_record_stream", ["set_record_stream_fn"]),
         ("ta_cuda_pool_begin", ["set_begin_allocate_to_pool", "set_begin_allocate_to_pool_fn"]),
         ("ta_cuda_pool_end", ["set_end_allocate_to_pool_fn", "set_end_allocate_to_pool"]),
         ("ta_cuda_pool_release", ["set_release_pool", "set_release_pool_fn"]),
     ):
         for setter in setters:
-            if hasattr(inner, setter) and _address(function):
-                getattr(inner, setter)(_address(function))
+            if hasattr(inner, setter) and _library.address(name):
+                getattr(inner, setter)(_library.address(name))
                 break
     memory.change_current_allocator(allocator)
     _torch_allocator = allocator
@@ -77,8 +79,8 @@ def _enable_cupy():
     import cupy
 
     def malloc(size, device):
-        stream = _stream(cupy.cuda.get_current_stream())
-        address = _function("ta_cuda_malloc")(size, device, stream)
+        stream = stream_handle(cupy.cuda.get_current_stream())
+        address = _library.function("ta_cuda_malloc")(size, device, stream)
         if not address:
             raise cupy.cuda.memory.OutOfMemoryError(size, 0, 0)
         _cupy_blocks[address] = size, stream
@@ -86,17 +88,17 @@ def _enable_cupy():
 
     def free(address, device):
         size, stream = _cupy_blocks.pop(address)
-        _function("ta_cuda_free")(address, size, device, stream)
+        _library.function("ta_cuda_free")(address, size, device, stream)
 
     cupy.cuda.set_allocator(cupy.cuda.memory.PythonFunctionAllocator(malloc, free).malloc)
 
 
 def _enable_numba():
     from numba import cuda
-    cuda.set_memory_manager(_numba_manager())
+    cuda.set_memory_manager(numba_manager())
 
 
-def _numba_manager():
+def numba_manager():
     """The class for numba's External Memory Manager interface.
 
     numba does not say on which streams an array is used. So its blocks are asked of
@@ -120,7 +122,7 @@ def _numba_manager():
             return 1
 
         def memalloc(self, size):
-            address = _word()
+            address = ctypes.c_uint64()
             check(process.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)))
             blocks = self.allocations  # numba empties it when the context is reset, and the memory is gone
             blocks[address.value] = size
@@ -130,7 +132,7 @@ def _numba_manager():
                     process.cuMemFree_v2(address)
 
             binding = getattr(driver, "binding", None) if getattr(driver, "USE_NV_BINDING", True) else None
-            handle = _word(address.value) if binding is None else binding.CUdeviceptr(address.value)
+            handle = ctypes.c_uint64(address.value) if binding is None else binding.CUdeviceptr(address.value)
             return cuda.MemoryPointer(self.context, handle, size, finalizer=free)
 
         def get_memory_info(self):
