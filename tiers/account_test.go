@@ -2,7 +2,6 @@ package tiers
 
 import (
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -81,41 +80,23 @@ func TestBelow(t *testing.T) {
 
 // TestConcurrentAccount has threads charge two tiers of one memory at a cap that is always near.
 func TestConcurrentAccount(t *testing.T) {
-	const threads, rounds, limit = 8, 20_000, 30_000
+	const threads, limit = 8, 30_000
 	setupOn(t, &[4]uintptr{0, 0, 2, 3}, "prog", "NORMAL_HARD=30000", "SLOW_HARD=1M")
-	var wg sync.WaitGroup
-	for i := range threads {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			r := rand.New(rand.NewPCG(uint64(i), 9))
-			var held []holding
-			for range rounds {
-				if n := len(held); n > 8 || n > 0 && r.IntN(2) == 0 {
-					h := held[n-1]
-					held = held[:n-1]
-					if h.tier < 2 && r.IntN(2) == 0 {
-						Shift(uintptr(h.tier), uintptr(1-h.tier), uintptr(h.n))
-						h.tier = 1 - h.tier
-					}
-					Release(uintptr(h.tier), uintptr(h.n))
-					continue
-				}
-				n := 1 + r.Uint64N(12_000)
-				if answer, _ := reserve(uintptr(r.IntN(5)), uintptr(n)); answer != Refused {
-					held = append(held, holding{uint64(answer), n})
-				}
-				if c := atomic.LoadUint64(&memory(normal).current); c > limit {
-					t.Errorf("%d bytes, hard cap %d", c, limit)
-					return
-				}
-			}
-			for _, h := range held {
-				Release(uintptr(h.tier), uintptr(h.n))
-			}
-		}()
-	}
-	wg.Wait()
+	release := func(h holding) { Release(uintptr(h.tier), uintptr(h.n)) }
+	contend(threads, func(r *rand.Rand) (holding, bool) {
+		n := 1 + r.Uint64N(12_000)
+		answer, _ := reserve(uintptr(r.IntN(5)), uintptr(n))
+		if c := atomic.LoadUint64(&memory(normal).current); c > limit {
+			t.Errorf("%d bytes, hard cap %d", c, limit)
+		}
+		return holding{uint64(answer), n}, answer != Refused
+	}, func(r *rand.Rand, h holding) {
+		if h.tier < 2 && r.IntN(2) == 0 {
+			Shift(uintptr(h.tier), uintptr(1-h.tier), uintptr(h.n))
+			h.tier = 1 - h.tier
+		}
+		release(h)
+	}, release)
 	for i := range tierCount {
 		if held(i) != 0 || memory(i).current != 0 {
 			t.Errorf("tier %d: %d left, its memory %d", i, held(i), memory(i).current)

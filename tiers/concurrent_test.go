@@ -12,7 +12,7 @@ import (
 // peak is taken from each charge itself, so it would show the shortest excess; a reader
 // samples the sums as well.
 func TestConcurrent(t *testing.T) {
-	const threads, rounds = 16, 20_000
+	const threads = 16
 	caps := [3]uint64{100_000, 50_000, 70_000}
 	for _, mode := range []string{"ON_SOFTCAP=reroute", "ON_SOFTCAP=warn",
 		"ON_SOFTCAP=demote ON_HARDCAP=fail",
@@ -26,45 +26,28 @@ func TestConcurrent(t *testing.T) {
 			go sample(t, caps, done, sampled)
 			var requests, taken, refused, admitRefused atomic.Uint64
 			var live [3]atomic.Uint64
-			var wg sync.WaitGroup
-			for i := range threads {
-				wg.Add(1)
-				go func() {
-					defer wg.Done()
-					r := rand.New(rand.NewPCG(uint64(i), 9))
-					var held []holding
-					for range rounds {
-						if n := len(held); n > 8 || n > 0 && r.IntN(2) == 0 {
-							h := held[n-1]
-							held = held[:n-1]
-							Release(uintptr(h.tier), uintptr(h.n))
-							continue
-						}
-						n := 1 + r.Uint64N(12_000)
-						if r.IntN(8) == 0 {
-							tier := r.Uint64N(3)
-							if Admit(uintptr(tier), uintptr(n)) {
-								held = append(held, holding{tier, n})
-							} else {
-								admitRefused.Add(1)
-							}
-							continue
-						}
-						requests.Add(1)
-						answer, _ := reserve(uintptr(r.IntN(5)), uintptr(n))
-						if answer == Refused {
-							refused.Add(1)
-							continue
-						}
-						taken.Add(1)
-						held = append(held, holding{uint64(answer), n})
+			charge := func(r *rand.Rand) (holding, bool) {
+				n := 1 + r.Uint64N(12_000)
+				if r.IntN(8) == 0 {
+					tier := r.Uint64N(3)
+					if Admit(uintptr(tier), uintptr(n)) {
+						return holding{tier, n}, true
 					}
-					for _, h := range held {
-						live[h.tier].Add(h.n)
-					}
-				}()
+					admitRefused.Add(1)
+					return holding{}, false
+				}
+				requests.Add(1)
+				answer, _ := reserve(uintptr(r.IntN(5)), uintptr(n))
+				if answer == Refused {
+					refused.Add(1)
+					return holding{}, false
+				}
+				taken.Add(1)
+				return holding{uint64(answer), n}, true
 			}
-			wg.Wait()
+			contend(threads, charge, func(_ *rand.Rand, h holding) {
+				Release(uintptr(h.tier), uintptr(h.n))
+			}, func(h holding) { live[h.tier].Add(h.n) })
 			close(done)
 			<-sampled
 			var sum, violations uint64
@@ -88,6 +71,31 @@ func TestConcurrent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// contend has threads charge and release at random, 20,000 times each and at most 9 charges at once.
+// What is left of them at the end goes to leave.
+func contend(threads int, charge func(*rand.Rand) (holding, bool),
+	release func(*rand.Rand, holding), leave func(holding)) {
+	var wg sync.WaitGroup
+	for i := range threads {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 9))
+			var held []holding
+			for range 20_000 {
+				if n := len(held); n > 8 || n > 0 && r.IntN(2) == 0 {
+					release(r, held[n-1])
+					held = held[:n-1]
+				} else if h, ok := charge(r); ok {
+					held = append(held, h)
+				}
+			}
+			for _, h := range held {
+				leave(h)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // sample looks at the sums until done, and says when it has looked for the last time.
