@@ -224,7 +224,7 @@ func ta_go_service(token uintptr) uint {
 }
 
 //export ta_go_control_place
-func ta_go_control_place(addr, n uintptr) { alloc.PlaceControl(addr, n) }
+func ta_go_control_place(addr, n uintptr) { alloc.PlacementControl(addr, n) }
 
 //export ta_go_control_stop
 func ta_go_control_stop(why uintptr) { process.ControlStop(why) }

@@ -40,16 +40,16 @@ func listOf(tier, rank, away uint32) uint32 { return tier<<3 | rank<<1 | away }
 
 // listFor is the list that a span in use belongs on.
 func listFor(p *Page) uint32 {
-	if p.place == placePin {
+	if p.placement == placementPin {
 		return listPin
 	}
 	away := uint32(0)
-	if p.place != p.home {
+	if p.placement != p.home {
 		away = 1
 	}
-	tier := p.place
+	tier := p.placement
 	if p.isSplit() {
-		tier = p.astray
+		tier = p.unmigratedIn
 	}
 	return listOf(tier, rankOf(p.Hint), away)
 }

@@ -41,16 +41,16 @@ func freshPages(t *testing.T, h *Heap, size uintptr, n int) (list []int) {
 
 // TestAhead: a class of small blocks that grows has four memory pages faulted in at once; one that
 // does not grow, or has blocks that may stay untouched, has not.
-func TestAhead(t *testing.T) {
+func TestPrefault(t *testing.T) {
 	for _, c := range []struct {
 		size uintptr
 		want int
 	}{{16, 4}, {100, 4}, {2048, 4}, {3840, 4}, {4096, 1}, {20000, 1}} {
 		newWorld(t)
 		h := mustAcquire(t, 8)
-		list := freshPages(t, h, c.size, aheadAfter+3)
+		list := freshPages(t, h, c.size, prefaultAfter+3)
 		for i, n := range list {
-			if want := c.want; i < aheadAfter && n > 2 || i >= aheadAfter && n != want {
+			if want := c.want; i < prefaultAfter && n > 2 || i >= prefaultAfter && n != want {
 				t.Errorf("%d bytes: page %d has %d memory pages resident at first", c.size, i, n)
 			}
 		}
@@ -58,11 +58,11 @@ func TestAhead(t *testing.T) {
 }
 
 // TestAheadAgain: a class that gave its pages back begins anew.
-func TestAheadAgain(t *testing.T) {
+func TestPrefaultAgain(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	blocks := []uintptr{}
-	for h.fresh[Class(100)] < aheadAfter || len(blocks) < 5000 {
+	for h.fresh[Class(100)] < prefaultAfter || len(blocks) < 5000 {
 		blocks = append(blocks, mustServe(t, h, 100))
 	}
 	freeAll(t, h, blocks)
@@ -77,30 +77,30 @@ func TestAheadAgain(t *testing.T) {
 
 // TestAheadWhole: all of a page is resident when all of it was handed out, and what was faulted in
 // reads as zero.
-func TestAheadWhole(t *testing.T) {
+func TestPrefaultWhole(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
-	freshPages(t, h, 96, aheadAfter+1)
+	freshPages(t, h, 96, prefaultAfter+1)
 	p := h.cur[Class(96)]
 	for uintptr(p.carved) < p.Size*uintptr(p.blocks) {
 		mustServe(t, h, 96)
 		if n := uintptr(residentIn(t, p)); n*raw.Page > raw.RoundUp(uintptr(p.carved),
-			aheadBytes) || n*raw.Page < uintptr(p.carved) {
+			prefaultBytes) || n*raw.Page < uintptr(p.carved) {
 			t.Fatalf("%d bytes carved, %d memory pages resident", p.carved, n)
 		}
 	}
 }
 
 // TestAheadRefused: a kernel that does not know the call is not asked again.
-func TestAheadRefused(t *testing.T) {
+func TestPrefaultRefused(t *testing.T) {
 	newWorld(t)
-	defer func() { aheadRefused = false }()
+	defer func() { prefaultRefused = false }()
 	h := mustAcquire(t, 8)
 	p := Lookup(mustServe(t, h, 100))
 	p.Start++
-	p.faultAhead(0, raw.Page) // EINVAL, as from such a kernel
+	p.prefault(0, raw.Page) // EINVAL, as from such a kernel
 	p.Start--
-	for i, n := range freshPages(t, h, 200, aheadAfter+3) {
+	for i, n := range freshPages(t, h, 200, prefaultAfter+3) {
 		if n > 2 {
 			t.Errorf("page %d has %d memory pages resident at first", i, n)
 		}

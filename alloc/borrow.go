@@ -14,31 +14,31 @@ import "tieralloc/tiers"
 //
 // Nor does a page lend that may soon be empty: a block that lives long would keep it.
 const (
-	borrowReach = 2    // classes: blocks up to a quarter larger
-	borrowEvery = 5e3  // nanoseconds between two: a hundredth of the time
-	borrowBurst = 10e6 // nanoseconds of that at once
+	fallbackReach = 2    // classes: blocks up to a quarter larger
+	fallbackEvery = 5e3  // nanoseconds between two: a hundredth of the time
+	fallbackBurst = 10e6 // nanoseconds of that at once
 )
 
 // borrow is a free block of a class a little larger than c whose size is a multiple of align, or 0.
-func (h *Heap) borrow(c, align uintptr) uintptr {
+func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 	t := h.Thread
-	if c < warmFirst || secure || tiers.Migrating() || t.borrowed > t.Now+borrowBurst {
+	if c < warmFirst || secure || tiers.Migrating() || t.fallbackTime > t.Now+fallbackBurst {
 		return 0
 	}
-	for k := c + 1; k <= c+borrowReach && k < Classes; k++ {
-		p, spilled := h.cur[k&(Classes-1)], h.Spill[k&(Classes-1)].Head
+	for k := c + 1; k <= c+fallbackReach && k < Classes; k++ {
+		p, spilled := h.cur[k&(Classes-1)], h.CacheLists[k&(Classes-1)].Head
 		if spilled != 0 {
 			p = Lookup(spilled)
 		}
-		if ClassSize(k)&(align-1) != 0 || p == nil || !h.lends(p, k) {
+		if ClassSize(k)&(align-1) != 0 || p == nil || !h.servesFallback(p, k) {
 			continue
 		}
-		b := h.unspill(k)
+		b := h.popCached(k)
 		if b == 0 {
 			b = p.pop()
 		}
 		if b != 0 {
-			t.borrowed = max(t.borrowed, t.Now) + borrowEvery
+			t.fallbackTime = max(t.fallbackTime, t.Now) + fallbackEvery
 			return b
 		}
 	}
@@ -48,6 +48,6 @@ func (h *Heap) borrow(c, align uintptr) uintptr {
 // lends reports whether the page p of class k may lend a block: not one that lies in another tier
 // than the hint's, and of those that are not current, which stay in any case, only one that is in
 // use for the most part.
-func (h *Heap) lends(p *Page, k uintptr) bool {
+func (h *Heap) servesFallback(p *Page, k uintptr) bool {
 	return !p.away() && (p == h.cur[k&(Classes-1)] || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
 }

@@ -22,8 +22,8 @@ func oneFree(t *testing.T, size uintptr) (h *Heap, free uintptr) {
 }
 
 // spill puts a block in use on the spill list, as the fast path does.
-func spill(h *Heap, b uintptr) {
-	s := &h.Spill[Lookup(b).Class]
+func pushCached(h *Heap, b uintptr) {
+	s := &h.CacheLists[Lookup(b).Class]
 	raw.Store(b, s.Head)
 	raw.Store(b+8, FreeKey)
 	s.Head = b
@@ -32,7 +32,7 @@ func spill(h *Heap, b uintptr) {
 
 // TestBorrow: a block of one of the next two classes above 1 KiB serves before fresh memory,
 // whether its page or the spill list has it.
-func TestBorrow(t *testing.T) {
+func TestFallbackNear(t *testing.T) {
 	for _, c := range []struct {
 		size, wants, align uintptr
 		serves             bool
@@ -50,13 +50,19 @@ func TestBorrow(t *testing.T) {
 		for _, spilled := range []bool{false, true} {
 			h, free := oneFree(t, c.size)
 			if spilled {
-				spill(h, Lookup(free).pop())
+				pushCached(h, Lookup(free).pop())
 				mustBeSound(t)
 			}
 			b := Aligned(h, c.align, c.wants, 0, 0) &^ ZeroBit
 			if (b == free) != c.serves {
-				t.Errorf("%d bytes at a multiple of %d, with a free block of %d bytes (spilled: %v): that one served: %v",
-					c.wants, c.align, c.size, spilled, b == free)
+				t.Errorf(
+					"%d bytes at a multiple of %d, with a free block of %d bytes (spilled: %v): that one served: %v",
+					c.wants,
+					c.align,
+					c.size,
+					spilled,
+					b == free,
+				)
 			}
 			mustBeSound(t)
 		}
@@ -64,22 +70,22 @@ func TestBorrow(t *testing.T) {
 }
 
 // TestBorrowAway: a block that lies in another tier than the hint's does not serve.
-func TestBorrowAway(t *testing.T) {
+func TestFallbackAway(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	p := Lookup(free)
-	was := p.place
-	p.place = config.TierSlow
-	if b := h.borrow(Class(1152), Granule); b != 0 {
+	was := p.placement
+	p.placement = config.TierSlow
+	if b := h.fallbackNear(Class(1152), Granule); b != 0 {
 		t.Error("it served")
 	}
-	p.place = was
-	if b := h.borrow(Class(1152), Granule); b != free {
+	p.placement = was
+	if b := h.fallbackNear(Class(1152), Granule); b != free {
 		t.Error("and did not when it was back")
 	}
 }
 
 // TestBorrowEmptying: a page that is not current lends while three quarters of it are in use.
-func TestBorrowEmptying(t *testing.T) {
+func TestFallbackEmptying(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	p := Lookup(free)
 	blocks := []uintptr{}
@@ -88,8 +94,8 @@ func TestBorrowEmptying(t *testing.T) {
 	}
 	used := uintptr(p.blocks)
 	for _, b := range blocks[:len(blocks)-1] {
-		spill(h, b)
-		got := h.borrow(Class(1152), Granule)
+		pushCached(h, b)
+		got := h.fallbackNear(Class(1152), Granule)
 		if want := 4*used >= 3*uintptr(p.blocks); (got == b) != want {
 			t.Fatalf("%d of %d blocks are in use, with the one on the spill list: it lent %#x",
 				used, p.blocks, got)
@@ -97,7 +103,7 @@ func TestBorrowEmptying(t *testing.T) {
 		if got != 0 {
 			Free(h, got, HowAny, NoSize, 0)
 		} else {
-			h.flush(uintptr(p.Class))
+			h.flushCached(uintptr(p.Class))
 		}
 		used--
 		mustBeSound(t)
@@ -105,10 +111,10 @@ func TestBorrowEmptying(t *testing.T) {
 }
 
 // TestBorrowOwn: a class whose current page is used up looks at its other pages before it borrows.
-func TestBorrowOwn(t *testing.T) {
+func TestFallbackOwn(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	other := mustAcquire(t, 16)
-	h.borrow(Class(1152), Granule)
+	h.fallbackNear(Class(1152), Granule)
 	fill := func() (p *Page) {
 		b := mustServe(t, h, 1152)
 		p = Lookup(b)
@@ -133,10 +139,10 @@ func TestBorrowOwn(t *testing.T) {
 }
 
 // TestBorrowRate: a class that is short for good gets memory of its own.
-func TestBorrowRate(t *testing.T) {
+func TestFallbackRate(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	borrows := func() (n int) {
-		for h.borrow(Class(1152), Granule) == free {
+		for h.fallbackNear(Class(1152), Granule) == free {
 			Free(h, free, HowAny, NoSize, 0)
 			if n++; n > 1e6 {
 				t.Fatal("it borrows for ever")
@@ -144,14 +150,14 @@ func TestBorrowRate(t *testing.T) {
 		}
 		return n
 	}
-	if n := borrows(); n < borrowBurst/borrowEvery || n > borrowBurst/borrowEvery+1 {
+	if n := borrows(); n < fallbackBurst/fallbackEvery || n > fallbackBurst/fallbackEvery+1 {
 		t.Errorf("%d times at once", n)
 	}
 	if b := mustServe(t, h, 1152); b == free {
 		t.Error("and once more")
 	}
 	h.Thread.Now += 1e6
-	if n := borrows(); n != 1e6/borrowEvery {
+	if n := borrows(); n != 1e6/fallbackEvery {
 		t.Errorf("%d times after a millisecond", n)
 	}
 	mustBeSound(t)
@@ -159,9 +165,9 @@ func TestBorrowRate(t *testing.T) {
 
 // TestBorrowFresh: what is left of a page in used memory goes before a block of another class,
 // which is there for the next one that would need fresh memory.
-func TestBorrowFresh(t *testing.T) {
+func TestFallbackFresh(t *testing.T) {
 	h, free := oneFree(t, 5120)
-	h.borrow(Class(4608), Granule)
+	h.fallbackNear(Class(4608), Granule)
 	p := Lookup(mustServe(t, h, 4608))
 	for p.Free != 0 {
 		mustServe(t, h, 4608)

@@ -19,31 +19,31 @@ import (
 // reserve charges n bytes for the heap's hint and returns the place that they are to lie in. Before
 // it gives up, or turns to a slower tier, what is cached in the tier goes back to the kernel; so it
 // does before the process's control group has no room. Precondition: no lock is held.
-func (h *Heap) reserve(n uintptr) (place uintptr, ok bool) {
+func (h *Heap) reserve(n uintptr) (placement uintptr, ok bool) {
 	if nearLimit(n) {
 		h.Thread.heed(n)
 	}
-	place, ok = h.reserveIn(n)
+	placement, ok = h.reserveIn(n)
 	h.Thread.capped = !ok
-	return place, ok
+	return placement, ok
 }
 
-func (h *Heap) reserveIn(n uintptr) (place uintptr, ok bool) {
+func (h *Heap) reserveIn(n uintptr) (placement uintptr, ok bool) {
 	hint, trimmed := uintptr(h.Hint), uintptr(0)
 	if hint >= hintMoved {
 		return homeOf(hint), h.Thread.admitAtLast(homeOf(hint), n)
 	}
-	for range placeSlots {
+	for range placementSlots {
 		answer := tiers.Reserve(hint, n, trimmed)
 		switch {
 		case answer&tiers.Trim != 0:
-			tier := answer & (placeSlots - 1)
+			tier := answer & (placementSlots - 1)
 			h.Thread.makeRoom(tier, n, tiers.Last(hint, tier, n))
 			trimmed |= 1 << tier
 		case answer == tiers.Refused:
 			return 0, false
 		default:
-			return placeOf(hint, answer), true
+			return placementOf(hint, answer), true
 		}
 	}
 	return 0, false
@@ -51,7 +51,7 @@ func (h *Heap) reserveIn(n uintptr) (place uintptr, ok bool) {
 
 // lose notes n bytes that stay charged to the tier of the place: they will not be used again, and
 // the kernel keeps them resident. Precondition: poolLock is held.
-func lose(place uint32, n uintptr) { pool.lost[tierOf(place)] += n }
+func lose(placement uint32, n uintptr) { pool.lost[tierOf(placement)] += n }
 
 // shape is what a request comes to in a place: whole huge pages where it has them.
 type shape struct {
@@ -60,50 +60,50 @@ type shape struct {
 	pool bool    // a mapping may have the kernel's reserved huge pages
 }
 
-func (s *shape) bytes(place uintptr) uintptr {
+func (s *shape) bytes(placement uintptr) uintptr {
 	switch {
 	case s.span:
-		return wholeUnits(place, s.n>>SliceShift) << SliceShift
-	case s.pool && hugetlbSize(place, s.n) != 0:
-		return raw.RoundUp(s.n, hugetlbSize(place, s.n))
+		return wholeHugePages(placement, s.n>>SliceShift) << SliceShift
+	case s.pool && hugetlbSize(placement, s.n) != 0:
+		return raw.RoundUp(s.n, hugetlbSize(placement, s.n))
 	}
-	return raw.RoundUp(s.n, unitOf(place)<<SliceShift)
+	return raw.RoundUp(s.n, hugePageSlices(placement)<<SliceShift)
 }
 
 // reserveShape is reserve for what comes to other sizes in other places.
-func (h *Heap) reserveShape(home uintptr, s *shape) (place, n uintptr, ok bool) {
+func (h *Heap) reserveShape(home uintptr, s *shape) (placement, n uintptr, ok bool) {
 	n = s.bytes(home)
-	if place, ok = h.reserve(n); !ok {
+	if placement, ok = h.reserve(n); !ok {
 		return 0, 0, false
 	}
-	fit, tier := s.bytes(place), tierOf(uint32(place))
+	fit, tier := s.bytes(placement), tierOf(uint32(placement))
 	switch {
 	case fit <= n:
 		tiers.Release(tier, n-fit)
-		return place, fit, true
+		return placement, fit, true
 	case h.Thread.admit(tier, fit-n):
-		return place, fit, true
+		return placement, fit, true
 	}
 	tiers.Release(tier, n)
 	if !tiers.RoutesSlow() {
 		return 0, 0, false
 	}
-	for place = home; place < placePin; place++ {
-		if n = s.bytes(place); !renamed(place, home) && h.Thread.admit(place, n) {
-			return place, n, true
+	for placement = home; placement < placementPin; placement++ {
+		if n = s.bytes(placement); !renamed(placement, home) && h.Thread.admit(placement, n) {
+			return placement, n, true
 		}
 	}
-	for place = home; place < placePin; place++ {
-		if n = s.bytes(place); !renamed(place, home) && h.Thread.admitAtLast(place, n) {
-			return place, n, true
+	for placement = home; placement < placementPin; placement++ {
+		if n = s.bytes(placement); !renamed(placement, home) && h.Thread.admitAtLast(placement, n) {
+			return placement, n, true
 		}
 	}
 	return 0, 0, false
 }
 
 // renamed reports whether a place is the memory of the home under another name.
-func renamed(place, home uintptr) bool {
-	return place != home && tiers.Same(place, tierOf(uint32(home)))
+func renamed(placement, home uintptr) bool {
+	return placement != home && tiers.Same(placement, tierOf(uint32(home)))
 }
 
 // admit charges n bytes to exactly this tier, for which what is cached there goes back to
@@ -142,10 +142,10 @@ func (t *Thread) makeRoom(tier, n uintptr, last bool) {
 		yields = yieldsMost
 		t.lookRound()
 	}
-	for place := uintptr(0); place < placeSlots; place++ {
-		if full && last || tiers.Same(tierOf(uint32(place)), tier) {
-			hugeExpire(t.token, t.Now, place, true)
-			purgePlace(t.token, t.Now, place, 0, false)
+	for placement := uintptr(0); placement < placementSlots; placement++ {
+		if full && last || tiers.Same(tierOf(uint32(placement)), tier) {
+			hugeExpire(t.token, t.Now, placement, true)
+			purgePlacement(t.token, t.Now, placement, 0, false)
 		}
 	}
 	for i := 0; full && i < yields && pool.leaving != 0 && tiers.Full(tier, n); i++ {
@@ -160,23 +160,23 @@ const (
 
 // uncharge releases what a whole span is charged with.
 func uncharge(p *Page, bytes uintptr) {
-	if p.stray != 0 {
-		stray := uintptr(p.stray) * raw.Page
-		tiers.Release(tierOf(p.astray), stray)
-		bytes -= stray
-		p.stray = 0
+	if p.unmigrated != 0 {
+		unmigrated := uintptr(p.unmigrated) * raw.Page
+		tiers.Release(tierOf(p.unmigratedIn), unmigrated)
+		bytes -= unmigrated
+		p.unmigrated = 0
 	}
-	tiers.Release(tierOf(p.place), bytes)
+	tiers.Release(tierOf(p.placement), bytes)
 }
 
 // settle charges the stray pages of a span to the tier of its place. It reports false,
 // and the span is given up with its charges, when that has no room.
 func settle(p *Page) bool {
-	stray := uintptr(p.stray) * raw.Page
-	if !tiers.Admit(tierOf(p.place), stray) {
+	unmigrated := uintptr(p.unmigrated) * raw.Page
+	if !tiers.Admit(tierOf(p.placement), unmigrated) {
 		return false
 	}
-	tiers.Release(tierOf(p.astray), stray)
-	p.stray = 0
+	tiers.Release(tierOf(p.unmigratedIn), unmigrated)
+	p.unmigrated = 0
 	return true
 }

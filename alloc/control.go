@@ -10,8 +10,8 @@ import (
 // nodes: no tier is charged with it, so it is not to take room where room is scarce. It keeps the
 // kernel's promotion away, and huge pages, of which the Go runtime would touch little more than
 // the beginning.
-func PlaceControl(addr, n uintptr) {
-	slow := places[config.TierSlow&(placeSlots-1)].nodes
+func PlacementControl(addr, n uintptr) {
+	slow := placements[config.TierSlow&(placementSlots-1)].nodes
 	if slow.Mode != numa.Default {
 		slow.Mode &^= numa.Balanced
 		slow.Promote = 0

@@ -20,13 +20,13 @@ type Counts struct {
 	Abandoned uint64 // without a thread now
 	Segments  uint64
 	FreeSpans uint64
-	Cached    uint64            // bytes held and not in use
-	tier      [placeSlots]tally // blocks of classes, by the tier that their page is in
-	hints     [hintSlots]uint64 // bytes of the spans in use for each hint
+	Cached    uint64                // bytes held and not in use
+	tier      [placementSlots]tally // blocks of classes, by the tier that their page is in
+	hints     [hintSlots]uint64     // bytes of the spans in use for each hint
 	pool      poolCounts
-	zero      [placeSlots]tally // blocks of 0 bytes
+	zero      [placementSlots]tally // blocks of 0 bytes
 	// bytes of the pool's spans, huge blocks and cached ones, and lost ones, by tier
-	charged [placeSlots]uintptr
+	charged [placementSlots]uintptr
 
 	Quarantined, QuarantineBytes uint64
 }
@@ -38,7 +38,7 @@ func (t *tally) alloc(n, bytes uint64) { t.allocs += n; t.allocBytes += bytes }
 func (t *tally) free(n, bytes uint64)  { t.frees += n; t.freeBytes += bytes }
 
 // units corrects what the counts of p, a nursery, say of units.
-func (t *tally) units(p *Page) {
+func (t *tally) granules(p *Page) {
 	table := p.table()
 	t.allocs += table.allocs
 	t.frees += table.frees + atomic.LoadUint64(&table.remote)
@@ -65,9 +65,9 @@ var base Counts
 var scratch Counts
 
 // collectCounts adds everything up, and notes in e where memory is. Precondition: poolLock is held.
-func (k *Counts) collectCounts(e *extents) {
+func (k *Counts) collectCounts(e *ranges) {
 	*k = Counts{}
-	e.n, e.bytes = 0, [placeSlots]uintptr{}
+	e.n, e.bytes = 0, [placementSlots]uintptr{}
 	k.pool = pool.count
 	k.zero = pool.zero.count
 	k.pool.mapped = atomic.LoadUint64(&pool.count.mapped)
@@ -76,7 +76,7 @@ func (k *Counts) collectCounts(e *extents) {
 		k.Allocs[c] += k.pool.stolen[c]
 		k.Frees[c] += k.pool.stolen[c]
 	}
-	k.units(&pool.count.units)
+	k.granules(&pool.count.granules)
 	for i := range k.pool.gone {
 		k.tier[i].add(&k.pool.gone[i])
 	}
@@ -97,7 +97,7 @@ func (k *Counts) collectCounts(e *extents) {
 	for i := uintptr(0); i < pool.cache.n && i < hugeCacheSlots; i++ {
 		p := pool.cache.slot[i]
 		k.charge(p, p.Size)
-		e.add(p.Start, p.Size, p.place)
+		e.add(p.Start, p.Size, p.placement)
 	}
 	for tier, n := range pool.lost {
 		k.charged[tier] += n
@@ -127,33 +127,33 @@ func (k *Counts) threads(t *Thread) {
 }
 
 func (k *Counts) heap(h *Heap) {
-	home := homeOf(uintptr(h.Hint)) & (placeSlots - 1)
-	for c := range h.retired {
-		both := h.retired[c] + h.Spill[c].Pops
+	home := homeOf(uintptr(h.Hint)) & (placementSlots - 1)
+	for c := range h.goneBlocks {
+		both := h.goneBlocks[c] + h.CacheLists[c].Pops
 		k.Allocs[c] += both
 		k.Frees[c] += both
-		pops := h.Spill[c].Pops * uint64(ClassSize(uintptr(c)))
-		k.tier[home].alloc(h.Spill[c].Pops, pops)
-		k.tier[home].free(h.Spill[c].Pops, pops)
-		k.onList(h.Spill[c].Head, h.spilled(uintptr(c)))
+		pops := h.CacheLists[c].Pops * uint64(ClassSize(uintptr(c)))
+		k.tier[home].alloc(h.CacheLists[c].Pops, pops)
+		k.tier[home].free(h.CacheLists[c].Pops, pops)
+		k.onList(h.CacheLists[c].Head, h.cached(uintptr(c)))
 	}
-	k.onList(h.hidden, Classes*spillMax)
-	for r := h.firstRing(); r != nil; r = r.next {
+	k.onList(h.hiddenBlocks, Classes*cacheListMax)
+	for r := h.firstRemoteQueue(); r != nil; r = r.next {
 		for at, tail := atomic.LoadUint64(&r.Head), atomic.LoadUint64(&r.Tail); at < tail; at++ {
-			k.onList(r.Slots[at&(RingSlots-1)], 1)
+			k.onList(r.Slots[at&(RemoteQueueSlots-1)], 1)
 		}
 	}
 	for i := range h.gone {
 		k.tier[i].add(&h.gone[i])
 	}
-	k.units(&h.units)
+	k.granules(&h.granules)
 	for i := range h.Calls {
 		k.Calls[i] += h.Calls[i]
 	}
 	k.Remotes += h.Remotes
 }
 
-func (k *Counts) units(r *unitCounts) {
+func (k *Counts) granules(r *granuleCounts) {
 	for c := range r.allocs {
 		k.Allocs[c] += r.allocs[c]
 		k.Frees[c] += r.frees[c]
@@ -169,12 +169,12 @@ func (k *Counts) onList(b uintptr, n uint64) {
 			return
 		}
 		k.Frees[p.Class&(Classes-1)]++
-		k.tier[tierOf(p.place)].free(1, uint64(p.Size))
+		k.tier[tierOf(p.placement)].free(1, uint64(p.Size))
 		b = raw.Load(b)
 	}
 }
 
-func (k *Counts) segment(s *segment, e *extents) {
+func (k *Counts) segment(s *segment, e *ranges) {
 	summaries := s.slices >= summaryLeast
 	for a, end := s.start, s.start+s.slices<<SliceShift; a < end; {
 		if summaries {
@@ -193,7 +193,7 @@ func (k *Counts) segment(s *segment, e *extents) {
 			k.charge(p, p.bytes())
 		}
 		if p.state != spanClean {
-			e.add(p.Start, p.bytes(), p.place)
+			e.add(p.Start, p.bytes(), p.placement)
 		}
 		if atomic.LoadUintptr(&p.Owner) == ownerNone {
 			k.FreeSpans++
@@ -205,20 +205,20 @@ func (k *Counts) segment(s *segment, e *extents) {
 
 // charge adds what a span of so many bytes is charged with.
 func (k *Counts) charge(p *Page, bytes uintptr) {
-	stray := uintptr(p.stray) * raw.Page
-	k.charged[tierOf(p.place)] += bytes - stray
-	k.charged[tierOf(p.astray)] += stray
+	unmigrated := uintptr(p.unmigrated) * raw.Page
+	k.charged[tierOf(p.placement)] += bytes - unmigrated
+	k.charged[tierOf(p.unmigratedIn)] += unmigrated
 }
 
 // huge adds a huge block to the bytes of its hint, and to what is charged.
-func (k *Counts) huge(p *Page, e *extents) {
+func (k *Counts) huge(p *Page, e *ranges) {
 	k.hints[p.Hint&(hintSlots-1)] += uint64(p.Size)
 	k.charge(p, p.Size)
 	moved := uintptr(p.done) << SliceShift // by a demotion that is not finished
 	if moved != 0 {
-		e.add(p.Start, moved, p.astray)
+		e.add(p.Start, moved, p.unmigratedIn)
 	}
-	e.add(p.Start+moved, p.Size-moved, p.place)
+	e.add(p.Start+moved, p.Size-moved, p.placement)
 }
 
 func (k *Counts) page(p *Page) {
@@ -229,11 +229,11 @@ func (k *Counts) page(p *Page) {
 	k.Pages[c]++
 	k.PageBytes[c] += uint64(p.bytes())
 	size := uint64(p.Size)
-	t := &k.tier[tierOf(p.place)]
+	t := &k.tier[tierOf(p.placement)]
 	t.alloc(p.Allocs, p.Allocs*size)
 	t.free(frees, frees*size)
 	if p.isNursery() {
-		t.units(p)
+		t.granules(p)
 	}
 	k.hints[p.Hint&(hintSlots-1)] += uint64(p.bytes())
 	if p.Allocs == frees {

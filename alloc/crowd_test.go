@@ -66,7 +66,14 @@ func TestRoomOfOne(t *testing.T) {
 			freeAll(t, r.enter(), blocks[who])
 			used := pool.usedBytes
 			if b, _ := r.malloc(5000); b == 0 || pool.usedBytes != used {
-				t.Errorf("thread %d of %d has an empty page: a block at %#x, %d bytes in use, then %d", who, crowd, b, used, pool.usedBytes)
+				t.Errorf(
+					"thread %d of %d has an empty page: a block at %#x, %d bytes in use, then %d",
+					who,
+					crowd,
+					b,
+					used,
+					pool.usedBytes,
+				)
 			}
 			if b, _ := r.malloc(4000); b != 0 && Lookup(b).Class != uint32(Class(5000)) {
 				t.Error("there was room for one page more")
@@ -127,14 +134,14 @@ func TestMigrateInVain(t *testing.T) {
 		}
 	}
 	for _, p := range pages {
-		if p.place != config.TierNormal {
+		if p.placement != config.TierNormal {
 			t.Fatal("a current page has moved")
 		}
 	}
 	r.h.setFull(pages[0])
 	now += migrateAgain
 	r.enter().Thread.migrate()
-	if pages[0].place != config.TierSlow {
+	if pages[0].placement != config.TierSlow {
 		t.Error("a page that is full stays")
 	}
 }

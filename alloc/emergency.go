@@ -23,7 +23,7 @@ func aloneThreads() *Thread { return (*Thread)(raw.Ptr(atomic.LoadUintptr(&alone
 // it. Nothing is given back to make room for it.
 func (h *Heap) emergencySpan(n uintptr) *Page {
 	size := (n + 1) << SliceShift
-	place, ok := h.reserveAlone(size)
+	placement, ok := h.reserveAlone(size)
 	if !ok {
 		return nil
 	}
@@ -33,16 +33,16 @@ func (h *Heap) emergencySpan(n uintptr) *Page {
 		start = 0
 	}
 	if start == 0 {
-		tiers.Release(tierOf(place), size)
+		tiers.Release(tierOf(placement), size)
 		return nil
 	}
-	settlePages(start, size, place, false)
+	settlePages(start, size, placement, false)
 	p := (*Page)(raw.Ptr(start))
 	p.Start = start + SliceSize
 	p.slices = uint32(n)
 	p.state = spanInUse
 	p.zero = 1
-	p.place = place
+	p.placement = placement
 	for {
 		head := atomic.LoadUintptr(&alone.pages)
 		p.ageNext = (*Page)(raw.Ptr(head))
@@ -53,15 +53,15 @@ func (h *Heap) emergencySpan(n uintptr) *Page {
 }
 
 // reserveAlone is reserve without anything that takes a lock.
-func (h *Heap) reserveAlone(n uintptr) (place uint32, ok bool) {
-	const nothingToTrim = 1<<placeSlots - 1
+func (h *Heap) reserveAlone(n uintptr) (placement uint32, ok bool) {
+	const nothingToTrim = 1<<placementSlots - 1
 	answer := tiers.Reserve(uintptr(h.Hint), n, nothingToTrim)
-	return uint32(answer & (placeSlots - 1)), answer < placeSlots
+	return uint32(answer & (placementSlots - 1)), answer < placementSlots
 }
 
 // emergencyHuge makes a huge block of a fresh mapping, charged already. It is not
 // counted.
-func emergencyHuge(start, size uintptr, place uint32) *Page {
+func emergencyHuge(start, size uintptr, placement uint32) *Page {
 	own := mapAligned(SliceSize, SliceSize)
 	if own == 0 {
 		return nil
@@ -74,7 +74,7 @@ func emergencyHuge(start, size uintptr, place uint32) *Page {
 	p.Start, p.Size = start, size
 	p.Owner = OwnerHuge
 	p.state = spanHugeAlone
-	p.place = place
+	p.placement = placement
 	mapSet(start, p)
 	return p
 }

@@ -54,7 +54,7 @@ func ForkChild(token, taken uintptr, mine *Heap) bool {
 	limit.busy = 0
 	whole := mine == nil || mine.Thread.Busy == 0
 	if taken&forkPool != 0 {
-		holdsLeft(token)
+		unpinOthers(token)
 	}
 	if whole { // else the interrupted code has its part of it still to subtract
 		pool.leaving = 0
@@ -72,7 +72,7 @@ func rebase(token uintptr, whole bool) {
 	if !poolLock.Take(token) {
 		return
 	}
-	base.collectCounts(&extents{})
+	base.collectCounts(&ranges{})
 	if whole {
 		recharge(&base.charged)
 	}
@@ -80,7 +80,7 @@ func rebase(token uintptr, whole bool) {
 }
 
 // recharge has the tiers charged with so many bytes. Precondition: poolLock is held.
-func recharge(charged *[placeSlots]uintptr) {
+func recharge(charged *[placementSlots]uintptr) {
 	total := uintptr(0)
 	for tier, n := range charged {
 		total += n
@@ -94,7 +94,7 @@ func recharge(charged *[placeSlots]uintptr) {
 // which is not among what is committed.
 func aloneCharge(tier uintptr) (n uintptr) {
 	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
-		if tierOf(p.place) == tier {
+		if tierOf(p.placement) == tier {
 			n += p.bytes() + SliceSize
 		}
 	}
@@ -123,11 +123,11 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 	}
 	if poolLock.Held() && !poolLock.HeldBy(token) {
 		pool.epoch++
-		for i := range pool.shelf {
-			pool.shelf[i] = shelf{}
+		for i := range pool.freeSpans {
+			pool.freeSpans[i] = freeSpanSet{}
 		}
 		pool.segments, pool.segSlices = nil, 0
-		pool.freePages, pool.freeSegs, pool.freeTables = nil, nil, nil
+		pool.freePages, pool.freeSegs, pool.freeGranuleTables = nil, nil, nil
 		pool.meta.left, pool.crowd.left, pool.dirtyBytes, pool.purging, pool.leaving = 0, 0, 0, 0, 0
 		pool.cache.n, pool.cache.bytes = 0, 0
 		pool.parked = parkedSet{}
@@ -138,7 +138,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 	limit.busy = 0
 	if poolLock.Take(token) {
 		dropSummaries()
-		holdsLeft(token)
+		unpinOthers(token)
 		poolLock.Release()
 	}
 	suspend(token)

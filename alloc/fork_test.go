@@ -140,14 +140,14 @@ func unprepared(t *testing.T, tidy func(*Heap)) {
 func afterUnprepared(t *testing.T, mine *thread) {
 	t.Helper()
 	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{},
-		spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{},
+		cached: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{},
 		pages: map[*Thread]uintptr{}}
 	v.allThreads()
 	v.thread(mine.h.Thread)
 	free := v.binned()
 	dirty := uintptr(0)
-	for i := range pool.shelf {
-		for p := pool.shelf[i].oldest.head; p != nil; p = p.ageNext {
+	for i := range pool.freeSpans {
+		for p := pool.freeSpans[i].oldest.head; p != nil; p = p.ageNext {
 			state, ok := free[p]
 			v.want(ok && state == spanDirty, "span at %#x is on the list by age but in no bin",
 				p.Start)
@@ -167,13 +167,13 @@ func afterUnprepared(t *testing.T, mine *thread) {
 
 // TestForkHolds: a span that another thread was moving at the fork is let go in the child, and can
 // be freed there, as one can that its owner has freed meanwhile.
-func TestForkHolds(t *testing.T) {
+func TestForkMigrationPins(t *testing.T) {
 	mine, other := forkThreads(t)
 	blocks := mustMalloc(t, mine, 300<<10, 2)
 	own := Lookup(mustMalloc(t, mine, 300<<10, 1)[0])
 	poolLock.Take(other.token)
-	held := holdLocked(other.token, Lookup(blocks[0])) &&
-		holdLocked(other.token, Lookup(blocks[1])) && holdLocked(mine.token, own)
+	held := pinMigrationLocked(other.token, Lookup(blocks[0])) &&
+		pinMigrationLocked(other.token, Lookup(blocks[1])) && pinMigrationLocked(mine.token, own)
 	poolLock.Release()
 	if !held {
 		t.Fatal("the spans cannot be held")
@@ -182,11 +182,11 @@ func TestForkHolds(t *testing.T) {
 	mine.h.Thread.collectPages(true)
 	ForkChild(mine.token, ForkPrepare(mine.token), mine.h)
 	if p := Lookup(blocks[0]); p.moving != 0 || own.moving == 0 ||
-		pool.holds.used != 1<<(own.moving-1) {
-		t.Errorf("held: %#x, the other's as %d, the own as %d", pool.holds.used, p.moving,
+		pool.migrationPins.used != 1<<(own.moving-1) {
+		t.Errorf("held: %#x, the other's as %d, the own as %d", pool.migrationPins.used, p.moving,
 			own.moving)
 	}
-	letGo(mine.token, own)
+	unpinMigration(mine.token, own)
 	mustFree(t, mine, blocks[:1])
 	mine.h.Thread.collectPages(true)
 	mustBeSound(t)

@@ -39,7 +39,7 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 		return zeroFree(h.Thread.token, p, addr)
 	case owner == OwnerHuge:
 		if secure {
-			if why := p.guardedFree(&h.Thread.running, how, size); why != FreeOK {
+			if why := p.guardPagesFree(&h.Thread.running, how, size); why != FreeOK {
 				return why
 			}
 		}
@@ -72,7 +72,7 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 		return zeroFree(token, p, addr)
 	case owner == OwnerHuge:
 		if secure {
-			if why := p.guardedFree(&in, how, size); why != FreeOK {
+			if why := p.guardPagesFree(&in, how, size); why != FreeOK {
 				return why
 			}
 		}
@@ -87,7 +87,7 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 		p.enlist(addr)
 	}
 	if poolLock.Take(token) {
-		freeRemote(&pool.count.units, p, addr)
+		freeRemote(&pool.count.granules, p, addr)
 		poolLock.Release()
 	} else {
 		freeRemote(nil, p, addr)
@@ -101,14 +101,14 @@ func freeInner(h *Heap, p *Page, addr uintptr) bool {
 	owner := atomic.LoadUintptr(&p.Owner)
 	o := heapOf(owner)
 	if o.Thread != h.Thread {
-		freeRemote(&h.units, p, addr)
+		freeRemote(&h.granules, p, addr)
 		if !secure { // else it counted when it came into quarantine
 			h.Remotes++
 		}
 		return false
 	}
 	if owner&OwnerFull != 0 {
-		o.flush(uintptr(p.Class)) // the fast path has found it full
+		o.flushCached(uintptr(p.Class)) // the fast path has found it full
 	}
 	o.freeLocal(p, addr)
 	return true
@@ -120,14 +120,14 @@ func heapOf(owner uintptr) *Heap { return (*Heap)(raw.Ptr(owner &^ ownerFlags)) 
 // freeLocal frees a block of one of the heap's own pages.
 func (h *Heap) freeLocal(p *Page, b uintptr) {
 	if p.isNursery() {
-		h.freeUnits(p, b)
+		h.freeNursery(p, b)
 		return
 	}
 	if p.Owner&OwnerFull != 0 && !h.unfull(p, b) {
 		return
 	}
-	if p.holes != 0 && h.cur[uintptr(p.Class)&(Classes-1)] == p {
-		p.fill()
+	if p.subreleased != 0 && h.cur[uintptr(p.Class)&(Classes-1)] == p {
+		p.relist()
 	}
 	p.push(b)
 	switch p.Frees {
@@ -167,14 +167,14 @@ func check(p *Page, addr uintptr) uintptr {
 		return FreeInside
 	}
 	if p.isNursery() {
-		switch t, u := p.table(), p.unit(addr); {
+		switch t, u := p.table(), p.granule(addr); {
 		case t.free.has(u):
 			return FreeDouble
 		case t.cont.has(u):
 			return FreeInside
 		}
 	}
-	if p.inHole(addr) || raw.Load(addr+8) == FreeKey && p.isFree(owner, addr) {
+	if p.isSubreleased(addr) || raw.Load(addr+8) == FreeKey && p.isFree(owner, addr) {
 		return FreeDouble
 	}
 	return FreeOK
@@ -191,7 +191,7 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 		next := old &^ RemoteNotify
 		if old&RemoteInFlight != 0 {
 			raw.Store(b+8, FreeKey)
-			raw.Store(b, seal(b, old&RemoteAddr))
+			raw.Store(b, encodeLink(b, old&RemoteAddr))
 			next = b | (old>>RemoteShift+1)<<RemoteShift | RemoteInFlight
 		}
 		switch {
@@ -210,13 +210,13 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 // a current page and a spill list as watch.go says.
 func PageEmpty(h *Heap, p *Page) {
 	of := heapOf(p.Owner)
-	if s := &of.Spill[uintptr(p.Class)&(Classes-1)]; s.Credit <= 0 && !p.allFree() {
-		h.Thread.lookWarm(s)
+	if s := &of.CacheLists[uintptr(p.Class)&(Classes-1)]; s.Credit <= 0 && !p.allFree() {
+		h.Thread.tickWarm(s)
 		return
 	}
 	if of.cur[uintptr(p.Class)&(Classes-1)] == p {
-		h.Thread.look(p)
-		of.idle(p)
+		h.Thread.tickCurrent(p)
+		of.retireCurrent(p)
 	} else if !of.emptied(p) {
 		h.Thread.tick()
 	}
@@ -228,13 +228,13 @@ func PageEmpty(h *Heap, p *Page) {
 func (h *Heap) emptied(p *Page) bool {
 	away := p.away() // not to be allocated from again
 	if !away && h.cur[uintptr(p.Class)&(Classes-1)] == p {
-		h.idle(p)
+		h.retireCurrent(p)
 		return true
 	}
-	if !away && p.Trigger == keptEmpty {
+	if !away && p.Trigger == retiredMark {
 		return true
 	}
-	if !away && h.keepEmpty(p) {
+	if !away && h.retire(p) {
 		return true
 	}
 	return !h.release(p, h.Thread.Now)
@@ -247,7 +247,7 @@ func (h *Heap) emptied(p *Page) bool {
 //
 //	Frees < Trigger <= max(Allocs, Frees+1) for a current page of several slices, but for
 //	the one of idleHeap and idleClass
-func (h *Heap) idle(p *Page) {
+func (h *Heap) retireCurrent(p *Page) {
 	if p.slices == 1 {
 		return
 	}
@@ -256,8 +256,8 @@ func (h *Heap) idle(p *Page) {
 		return
 	}
 	t := h.Thread
-	of, c := t.idleHeap, t.idleClass
-	t.idleHeap, t.idleClass = h, p.Class
+	of, c := t.retiredHeap, t.retiredClass
+	t.retiredHeap, t.retiredClass = h, p.Class
 	if of == nil {
 		return
 	}
@@ -292,19 +292,19 @@ func (h *Heap) detach(p *Page) bool {
 	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 || p.segment == nil {
 		return false
 	}
-	h.unkeep(p)
+	h.unretire(p)
 	atomic.AddUintptr(&h.Thread.pages, ^uintptr(0))
 	p.Trigger = neverEmpty
-	gone := &h.gone[tierOf(p.place)] // once: another thread may just be moving the page
+	gone := &h.gone[tierOf(p.placement)] // once: another thread may just be moving the page
 	if p.isNursery() {
-		gone.units(p)
+		gone.granules(p)
 		h.endNursery()
 	} else {
 		h.unlink(p)
 	}
 	c := uintptr(p.Class) & (Classes - 1)
 	h.fresh[c] -= min(h.fresh[c], 1)
-	h.retired[c] += p.Allocs
+	h.goneBlocks[c] += p.Allocs
 	gone.alloc(p.Allocs, p.Allocs*uint64(p.Size))
 	gone.free(p.Allocs, p.Allocs*uint64(p.Size))
 	p.forget()
@@ -317,16 +317,16 @@ func (h *Heap) detach(p *Page) bool {
 func (h *Heap) collectPages(all bool) {
 	given := uintptr(0)
 	if atomic.LoadUintptr(&h.pending) != 0 {
-		h.drain()
+		h.drainPending()
 	}
-	if h.hidden != 0 {
-		h.unhide()
+	if h.hiddenBlocks != 0 {
+		h.freeHidden()
 	}
-	if h.rings != 0 {
-		h.receive(h.Thread)
+	if h.remoteQueues != 0 {
+		h.drainQueues(h.Thread)
 	}
 	for c := h.firstOpen(0); c < Classes; c = h.firstOpen(c + 1) {
-		h.flush(c)
+		h.flushCached(c)
 		first := h.cur[c]
 		if first == pageNone {
 			continue
@@ -342,7 +342,7 @@ func (h *Heap) collectPages(all bool) {
 		}
 	}
 	given += h.collectNursery(all)
-	punched(h.Thread.token, given)
+	countSubreleased(h.Thread.token, given)
 }
 
 // collectEmpty gives back one empty page, or lets it stay for now. A current page
@@ -355,7 +355,7 @@ func (h *Heap) collectEmpty(p *Page, all, current bool) {
 		h.release(p, 0) // free for longer than the delay
 	case current:
 		p.Stamp = p.Allocs
-	case p.Trigger != keptEmpty: // emptied by other threads
+	case p.Trigger != retiredMark: // emptied by other threads
 		h.release(p, h.Thread.Now)
 	case h.Thread.Now >= p.Stamp+PurgeDelay:
 		h.release(p, p.Stamp)

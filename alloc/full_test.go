@@ -38,7 +38,7 @@ func TestFullInFlight(t *testing.T) {
 		t.Fatalf("a free by the owner says %d; the page's owner word is %#x", why, p.Owner)
 	}
 	mustBeSound(t)
-	h.drain()
+	h.drainPending()
 	mustBeSound(t)
 	if h.Cur[p.Class] != p || p.pop() != blocks[1] || p.pop() != blocks[0] || p.Remote != 0 {
 		t.Fatal("the page did not give out both blocks again")
@@ -49,7 +49,7 @@ func TestFullInFlight(t *testing.T) {
 		t.Fatalf("the remote word is %#x: the page does not ask for news", p.Remote)
 	}
 	freeRemote(nil, p, blocks[2])
-	h.drain()
+	h.drainPending()
 	mustBeSound(t)
 	if h.Cur[p.Class] != p || p.pop() != blocks[2] {
 		t.Fatal("the block freed from elsewhere did not come back")

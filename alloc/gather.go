@@ -8,25 +8,25 @@ import (
 // hugeGathered makes a block of size bytes of cached ones of a place, none of which is that large:
 // what they have moves by its page tables, one behind the other, and only what is more is faulted
 // in. It returns nil where there is none that is worth it.
-func (h *Heap) hugeGathered(size, align, place uintptr) *Page {
+func (h *Heap) hugeCoalesced(size, align, placement uintptr) *Page {
 	c := &pool.cache
-	if align > SliceSize || c.n == 0 || !canGather(place, size) {
+	if align > SliceSize || c.n == 0 || !canCoalesce(placement, size) {
 		return nil
 	}
-	most := partsMost()
+	most := extentsMost()
 	if !poolLock.Take(h.Thread.token) {
 		return nil
 	}
-	if pool.parts+hugeParts > partsAll {
+	if pool.extents+hugeExtents > extentsAll {
 		most = 1
 	}
-	p, have := c.gather(place, size, most)
+	p, have := c.coalesce(placement, size, most)
 	poolLock.Release()
 	if p == nil {
 		return nil
 	}
 	size = max(size, have)
-	to := h.sew(p, have, size)
+	to := h.joinExtents(p, have, size)
 	if to == 0 {
 		return nil
 	}
@@ -42,9 +42,9 @@ func (h *Heap) hugeGathered(size, align, place uintptr) *Page {
 
 // canGather reports whether a place is one to move mappings in. Near a soft cap the
 // policy is to be asked for the block as a whole.
-func canGather(place, size uintptr) bool {
-	return unitOf(place) == 1 && (place != placePin || !bound) &&
-		tiers.Room(tierOf(uint32(place)), size)
+func canCoalesce(placement, size uintptr) bool {
+	return hugePageSlices(placement) == 1 && (placement != placementPin || !bound) &&
+		tiers.Room(tierOf(uint32(placement)), size)
 }
 
 // gather takes cached blocks of a place, each smaller than size bytes, off the cache, the largest
@@ -54,24 +54,24 @@ func canGather(place, size uintptr) bool {
 // multiples of one, for the kernel moves such as a whole; what is cut off for that, or of the last
 // where the tier has a limit, and is too little to be cached goes when its part has moved, done
 // slices behind it. Precondition: poolLock is held.
-func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr) {
-	var taken [hugeParts]*Page
-	var tails [hugeParts]uint32 // slices
+func (c *hugeCache) coalesce(placement, size, most uintptr) (first *Page, have uintptr) {
+	var taken [hugeExtents]*Page
+	var tails [hugeExtents]uint32 // slices
 	n := uintptr(0)
-	for have < size && n < hugeParts {
+	for have < size && n < hugeExtents {
 		ragged := uintptr(0) // bytes that the one before has too many, if another follows
 		if n > 0 {
-			ragged = taken[(n-1)&(hugeParts-1)].Size & (huge2M - 1)
+			ragged = taken[(n-1)&(hugeExtents-1)].Size & (huge2M - 1)
 		}
 		need := size - have + ragged
-		i := c.smallest(place, need, huge2M)
+		i := c.smallest(placement, need, huge2M)
 		if i == hugeCacheSlots {
-			i = c.largest(place, most, huge2M)
+			i = c.largest(placement, most, huge2M)
 		}
 		if i == hugeCacheSlots && n == 0 {
-			i = c.largest(place, most, SliceSize)
+			i = c.largest(placement, most, SliceSize)
 		}
-		if i == hugeCacheSlots || c.slot[i&(hugeCacheSlots-1)].parts() > most {
+		if i == hugeCacheSlots || c.slot[i&(hugeCacheSlots-1)].extents() > most {
 			break
 		}
 		p := c.remove(i)
@@ -81,21 +81,21 @@ func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr
 				break
 			}
 			p.Size -= rest
-		} else if rest != 0 && !tiers.Room(tierOf(uint32(place)), maxRequest) {
-			tails[n&(hugeParts-1)] = p.cutTail(rest)
+		} else if rest != 0 && !tiers.Room(tierOf(uint32(placement)), maxRequest) {
+			tails[n&(hugeExtents-1)] = p.cutTail(rest)
 		}
 		if ragged != 0 {
-			q := taken[(n-1)&(hugeParts-1)]
+			q := taken[(n-1)&(hugeExtents-1)]
 			if ragged >= hugeCacheLeast && cacheRest(q, ragged) {
 				q.Size -= ragged
 			} else {
-				tails[(n-1)&(hugeParts-1)] = q.cutTail(ragged)
+				tails[(n-1)&(hugeExtents-1)] = q.cutTail(ragged)
 			}
 			have -= ragged
 		}
-		taken[n&(hugeParts-1)] = p
+		taken[n&(hugeExtents-1)] = p
 		n++
-		most -= min(most, p.parts())
+		most -= min(most, p.extents())
 		have += p.Size
 		if p.Start&(huge2M-1) != 0 {
 			break
@@ -106,18 +106,18 @@ func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr
 		return nil, 0
 	}
 	for ; n > 0; n-- {
-		p := taken[(n-1)&(hugeParts-1)]
+		p := taken[(n-1)&(hugeExtents-1)]
 		mapSet(p.Start, nil) // another thread may get the address from the kernel
 		end := p.Start + p.Size
 		last := p
 		for q := p; q != nil; q = q.next {
-			q.Size = partEnd(q, end) - q.Start
-			q.place, q.done = p.place, 0
+			q.Size = extentEnd(q, end) - q.Start
+			q.placement, q.done = p.placement, 0
 			last = q
 		}
-		last.done = tails[(n-1)&(hugeParts-1)]
+		last.done = tails[(n-1)&(hugeExtents-1)]
 		if first != nil {
-			pool.parts++
+			pool.extents++
 		}
 		last.next = first
 		first = p
@@ -129,7 +129,7 @@ func (c *hugeCache) gather(place, size, most uintptr) (first *Page, have uintptr
 // them in slices. Precondition: poolLock is held.
 func (p *Page) cutTail(n uintptr) uint32 {
 	p.Size -= n
-	dropParts(p.partsFrom(p.Start + p.Size))
+	dropExtents(p.extentsFrom(p.Start + p.Size))
 	pool.leaving += n
 	return uint32(n >> SliceShift)
 }
@@ -137,13 +137,13 @@ func (p *Page) cutTail(n uintptr) uint32 {
 // sew moves the parts from p on, in no block and of have bytes together, to one range of size
 // bytes, which is charged for, the last with what is more. It returns where that is; or 0, with all
 // that can be in the cache again.
-func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
-	tier, more := tierOf(p.place), size-have
+func (h *Heap) joinExtents(p *Page, have, size uintptr) uintptr {
+	tier, more := tierOf(p.placement), size-have
 	if more != 0 {
-		h.Thread.sparePeak(more)
+		h.Thread.trimHighWater(more)
 	}
 	if !h.Thread.admit(tier, more) {
-		h.unsew(p, nil, 0)
+		h.uncoalesce(p, nil, 0)
 		return 0
 	}
 	to := reserveAligned(size, huge2M)
@@ -153,7 +153,7 @@ func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
 	}
 	if to == 0 {
 		tiers.Release(tier, more)
-		h.unsew(p, nil, 0)
+		h.uncoalesce(p, nil, 0)
 		return 0
 	}
 	at := to
@@ -168,14 +168,14 @@ func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
 				unmapFresh(at+n, to+size-at-n)
 			}
 			tiers.Release(tier, more)
-			h.unsew(p, q, at-to)
+			h.uncoalesce(p, q, at-to)
 			return 0
 		}
 		q.Start = at
 		at += n
 		if tail != 0 {
 			q.done = 0
-			hugeGone(h.Thread.token, from, tail, q.place)
+			hugeGone(h.Thread.token, from, tail, q.placement)
 		}
 	}
 	return to
@@ -184,7 +184,7 @@ func (h *Heap) sew(p *Page, have, size uintptr) uintptr {
 // unsew puts the parts from p on back into the cache where the kernel would not move the part
 // failed, which it unmaps: one mapping to the library, it may be several to the host. Before it are
 // moved bytes. Without failed none has moved.
-func (h *Heap) unsew(p, failed *Page, moved uintptr) {
+func (h *Heap) uncoalesce(p, failed *Page, moved uintptr) {
 	token := h.Thread.token
 	poolLock.Take(token)
 	if failed != nil && failed != p { // what has moved is a block of its own
@@ -193,7 +193,7 @@ func (h *Heap) unsew(p, failed *Page, moved uintptr) {
 			last = last.next
 		}
 		last.next = nil
-		pool.parts--
+		pool.extents--
 		p.Size = moved
 		cacheAgain(token, p)
 		p = failed
@@ -201,13 +201,13 @@ func (h *Heap) unsew(p, failed *Page, moved uintptr) {
 	for q := p; q != nil; {
 		next, tail := q.next, uintptr(q.done)<<SliceShift
 		if next != nil {
-			pool.parts--
+			pool.extents--
 		}
 		q.next, q.done = nil, 0
 		q.Size += tail
 		pool.leaving -= tail
 		if q == failed {
-			partsUnmap(token, q)
+			extentsUnmap(token, q)
 		} else {
 			cacheAgain(token, q)
 		}
@@ -220,7 +220,7 @@ func (h *Heap) unsew(p, failed *Page, moved uintptr) {
 // go for that.
 func cacheAgain(token uintptr, p *Page) {
 	if pool.cache.n >= hugeCacheSlots || !mapReserve(p.Start, SliceSize) {
-		partsUnmap(token, p)
+		extentsUnmap(token, p)
 		return
 	}
 	mapSet(p.Start, p)

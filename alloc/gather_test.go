@@ -11,7 +11,7 @@ import (
 
 // gathered is a block of 33 MiB of what two blocks of 20 and 15 MiB had; a mebibyte more stays
 // cached.
-func gathered(t *testing.T, h *Heap) uintptr {
+func coalesced(t *testing.T, h *Heap) uintptr {
 	t.Helper()
 	a := get(t, h, 20*mib)
 	get(t, h, 6*mib)
@@ -31,7 +31,8 @@ func gathered(t *testing.T, h *Heap) uintptr {
 			t.Errorf("the map still has %#x", old)
 		}
 	}
-	if n := Lookup(g).parts(); n != 2 || g&(huge2M-1) != 0 || Lookup(g).next.Start&(huge2M-1) != 0 {
+	if n := Lookup(g).extents(); n != 2 || g&(huge2M-1) != 0 ||
+		Lookup(g).next.Start&(huge2M-1) != 0 {
 		t.Fatalf("%d parts, from %#x and %#x on", n, g, Lookup(g).next.Start)
 	}
 	for at := uintptr(0); at < 33*mib; at += raw.Page {
@@ -59,9 +60,9 @@ func isMapped(addr, n uintptr) bool {
 
 // TestGather: a block of several parts grows, in place and by moving, shrinks, and goes back as any
 // other.
-func TestGather(t *testing.T) {
+func TestCoalesce(t *testing.T) {
 	h := hugeWorld(t)
-	g := gathered(t, h)
+	g := coalesced(t, h)
 	b := g
 	for _, n := range []uintptr{34, 60, 61, 150, 33, 20, 18, 40} {
 		was, had := b, Lookup(b).Size
@@ -83,18 +84,18 @@ func TestGather(t *testing.T) {
 	drop(h, b)
 	sound(t)
 	purgeAll(h.Thread)
-	if pool.cache.n != 0 || pool.count.committed != 12*mib || pool.parts != 0 {
+	if pool.cache.n != 0 || pool.count.committed != 12*mib || pool.extents != 0 {
 		t.Errorf("%d blocks are cached, %d MiB committed, %d parts", pool.cache.n,
-			pool.count.committed/mib, pool.parts)
+			pool.count.committed/mib, pool.extents)
 	}
 }
 
 // TestGatherCut: a cached block of several parts is cut at their seam and elsewhere, is gathered
 // again with what it was cut into, and gives its end to pages.
-func TestGatherCut(t *testing.T) {
+func TestCoalesceCut(t *testing.T) {
 	for _, n := range []uintptr{20, 12, 24} {
 		h := hugeWorld(t)
-		drop(h, gathered(t, h))
+		drop(h, coalesced(t, h))
 		b := get(t, h, n*mib)
 		sound(t)
 		if want := 35*mib - n*mib; pool.cache.bytes != want {
@@ -119,11 +120,11 @@ func TestGatherCut(t *testing.T) {
 }
 
 // TestGatherDescriptors: gathering, cutting and giving back use up no descriptors.
-func TestGatherDescriptors(t *testing.T) {
+func TestCoalesceDescriptors(t *testing.T) {
 	h := hugeWorld(t)
 	var used []uintptr
 	for range 4 {
-		g := gathered(t, h)
+		g := coalesced(t, h)
 		drop(h, g)
 		drop(h, get(t, h, 12*mib))
 		drop(h, get(t, h, 20*mib+5*SliceSize)) // which leaves less than can be cached
@@ -139,8 +140,8 @@ func TestGatherDescriptors(t *testing.T) {
 		}
 		purgeAll(h.Thread)
 		sound(t)
-		if pool.parts != 0 || pool.count.committed != 0 {
-			t.Errorf("%d parts, %d bytes committed", pool.parts, pool.count.committed)
+		if pool.extents != 0 || pool.count.committed != 0 {
+			t.Errorf("%d parts, %d bytes committed", pool.extents, pool.count.committed)
 		}
 		used = append(used, pool.meta.next)
 	}
@@ -151,9 +152,9 @@ func TestGatherDescriptors(t *testing.T) {
 
 // TestGatherMost: a block has hugeParts parts at most, all of them together partsAll, and what is
 // not gathered stays cached.
-func TestGatherMost(t *testing.T) {
+func TestCoalesceMost(t *testing.T) {
 	h := hugeWorld(t)
-	var blocks [hugeParts + 2]uintptr
+	var blocks [hugeExtents + 2]uintptr
 	for i := range blocks {
 		blocks[i] = get(t, h, 6*mib)
 		get(t, h, 6*mib)
@@ -161,15 +162,15 @@ func TestGatherMost(t *testing.T) {
 	for _, b := range blocks {
 		drop(h, b)
 	}
-	pool.parts = partsAll - hugeParts + 1
+	pool.extents = extentsAll - hugeExtents + 1
 	g := get(t, h, 15*mib)
-	if n := Lookup(g).parts(); n != 1 {
+	if n := Lookup(g).extents(); n != 1 {
 		t.Errorf("%d parts where there are too many already", n)
 	}
 	drop(h, g)
-	pool.parts = 0
+	pool.extents = 0
 	g = get(t, h, uintptr(len(blocks))*7*mib)
-	if n := Lookup(g).parts(); n != hugeParts || pool.cache.n != 2 {
+	if n := Lookup(g).extents(); n != hugeExtents || pool.cache.n != 2 {
 		t.Errorf("%d parts, %d cached", n, pool.cache.n)
 	}
 	drop(h, g)
@@ -181,7 +182,7 @@ func TestGatherMost(t *testing.T) {
 
 // TestGatherRefused: where the host has split a mapping that was cached, which the kernel then does
 // not resize, the others stay cached.
-func TestGatherRefused(t *testing.T) {
+func TestCoalesceRefused(t *testing.T) {
 	for _, split := range []int{0, 1, 2} {
 		h := hugeWorld(t)
 		var blocks [3]uintptr
@@ -199,7 +200,7 @@ func TestGatherRefused(t *testing.T) {
 		sound(t)
 		lost := uintptr(committed) + 40*mib - uintptr(pool.count.committed)
 		// since Linux 6.17 the kernel moves several mappings together where none is to grow
-		if Lookup(b).parts() == 1 {
+		if Lookup(b).extents() == 1 {
 			if lost > 9*mib || pool.cache.bytes+lost != cached {
 				t.Errorf("split %d: %d MiB lost, %d of %d cached", split, lost/mib,
 					pool.cache.bytes/mib, cached/mib)
@@ -218,7 +219,7 @@ func TestGatherRefused(t *testing.T) {
 
 // TestGatherRefusedFar: a part that begins where the page map has no leaf goes back to the kernel
 // when that would not move it.
-func TestGatherRefusedFar(t *testing.T) {
+func TestCoalesceRefusedFar(t *testing.T) {
 	const leafSpan, first, second = 1 << RootShift, 20 * mib, 13 * mib
 	h := hugeWorld(t)
 	room := raw.Reserve(4 * leafSpan)
@@ -236,7 +237,7 @@ func TestGatherRefusedFar(t *testing.T) {
 	*q = *p
 	q.Start, q.next = seam, nil
 	p.next = q
-	pool.parts++
+	pool.extents++
 	if Lookup(seam) != nil || raw.Load(mapRoot+seam>>RootShift*8) != 0 {
 		t.Fatal("there is a leaf")
 	}
@@ -246,21 +247,21 @@ func TestGatherRefusedFar(t *testing.T) {
 	sound(t)
 	b := get(t, h, 40*mib)
 	sound(t)
-	if n := Lookup(b).parts(); n != 1 || isMapped(seam, second) {
+	if n := Lookup(b).extents(); n != 1 || isMapped(seam, second) {
 		t.Errorf("the block has %d parts; the one that was refused is mapped: %v", n,
 			isMapped(seam, second))
 	}
 	drop(h, b)
 	purgeAll(h.Thread)
 	sound(t)
-	if pool.count.committed != 0 || pool.parts != 0 {
-		t.Errorf("%d bytes committed, %d parts", pool.count.committed, pool.parts)
+	if pool.count.committed != 0 || pool.extents != 0 {
+		t.Errorf("%d bytes committed, %d parts", pool.count.committed, pool.extents)
 	}
 }
 
 // TestMovePartsSparse: when the last part cannot be moved what nobody has written has no memory
 // afterwards either.
-func TestMovePartsSparse(t *testing.T) {
+func TestMoveExtentsSparse(t *testing.T) {
 	h := hugeWorld(t)
 	var b [2]uintptr
 	for i, n := range []uintptr{20 * mib, 14 * mib} {
@@ -270,18 +271,18 @@ func TestMovePartsSparse(t *testing.T) {
 	drop(h, b[0])
 	drop(h, b[1])
 	p := Lookup(mustServe(t, h, 34*mib))
-	if p.parts() != 2 || !hold(8, p) {
-		t.Fatalf("%d parts", p.parts())
+	if p.extents() != 2 || !pinMigration(8, p) {
+		t.Fatalf("%d parts", p.extents())
 	}
 	raw.Store(p.Start+mib, 42)
 	const dontDump = 16
 	// so that it does not grow
 	raw.Sys(syscall.SYS_MADVISE, p.next.Start+mib, mib, dontDump, 0, 0, 0)
 	to := reserveAligned(40*mib, huge2M)
-	if h.moveParts(p, to, 40*mib) || isMapped(to, raw.Page) {
+	if h.moveExtents(p, to, 40*mib) || isMapped(to, raw.Page) {
 		t.Error("moved, or the target is mapped")
 	}
-	letGo(8, p)
+	unpinMigration(8, p)
 	sound(t)
 	if raw.Load(p.Start+mib) != 42 {
 		t.Error("the contents are gone")

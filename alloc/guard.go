@@ -12,56 +12,56 @@ import (
 // Malloc, which knows what to ask.
 //
 //	c guarded ⇒ Cur[c] == pageNone and Spill[c].Room == 0 and Spill[c].Head == 0
-func (h *Heap) guarded(c uintptr) bool {
+func (h *Heap) fastPathDisabled(c uintptr) bool {
 	i := c >> 6 & 1
 	return secure || (h.ruled[i]|h.slow[i])>>(c&63)&1 != 0
 }
 
 // guard shuts the fast path out of a class.
-func (h *Heap) guard(c uintptr) {
-	h.flush(c)
-	h.Spill[c&(Classes-1)].Room = 0
+func (h *Heap) disableFastPath(c uintptr) {
+	h.flushCached(c)
+	h.CacheLists[c&(Classes-1)].Room = 0
 	h.publish(c, pageNone)
 }
 
 // unguard lets it in again.
-func (h *Heap) unguard(c uintptr) {
+func (h *Heap) enableFastPath(c uintptr) {
 	if h.isOpen(c) {
-		h.Spill[c&(Classes-1)].Room = spillLimit(c)
+		h.CacheLists[c&(Classes-1)].Room = cacheLimit(c)
 	}
 	h.publish(c, h.cur[c&(Classes-1)])
 }
 
-func (h *Heap) guardAll() {
+func (h *Heap) disableFastPaths() {
 	for c := uintptr(0); c < Classes; c++ {
-		h.guard(c)
+		h.disableFastPath(c)
 	}
 }
 
 // shut guards class c, whose page is one of a throttled tier. It stays so. The page may
 // be on its way between lists, so no block is freed now: spilled ones are hidden, and
 // freed when the heap is at rest.
-func (h *Heap) shut(c uintptr) {
+func (h *Heap) disableThrottled(c uintptr) {
 	i, bit := c>>6&1, uint64(1)<<(c&63)
 	if h.slow[i]&bit != 0 {
 		return
 	}
 	h.slow[i] |= bit
-	for b := h.Spill[c&(Classes-1)].Head; b != 0; {
+	for b := h.CacheLists[c&(Classes-1)].Head; b != 0; {
 		next := raw.Load(b)
-		raw.Store(b, h.hidden)
-		h.hidden = b
+		raw.Store(b, h.hiddenBlocks)
+		h.hiddenBlocks = b
 		b = next
 	}
-	h.Spill[c&(Classes-1)].Head = 0
-	h.Spill[c&(Classes-1)].Room = 0
+	h.CacheLists[c&(Classes-1)].Head = 0
+	h.CacheLists[c&(Classes-1)].Room = 0
 	h.publish(c, pageNone)
 }
 
 // unhide frees the hidden blocks.
-func (h *Heap) unhide() {
-	b := h.hidden
-	h.hidden = 0
+func (h *Heap) freeHidden() {
+	b := h.hiddenBlocks
+	h.hiddenBlocks = 0
 	for b != 0 {
 		next := raw.Load(b)
 		h.freeLocal(Lookup(b), b)
@@ -86,16 +86,16 @@ func (h *Heap) rule() {
 }
 
 func (h *Heap) setRuled(c uintptr, ruled bool) {
-	was := h.guarded(c)
+	was := h.fastPathDisabled(c)
 	i, bit := c>>6&1, uint64(1)<<(c&63)
 	h.ruled[i] &^= bit
 	if ruled {
 		h.ruled[i] |= bit
 	}
-	switch is := h.guarded(c); {
+	switch is := h.fastPathDisabled(c); {
 	case is && !was:
-		h.guard(c)
+		h.disableFastPath(c)
 	case was && !is:
-		h.unguard(c)
+		h.enableFastPath(c)
 	}
 }

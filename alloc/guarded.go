@@ -24,10 +24,10 @@ import (
 // Of the descriptor, fields that only pages of blocks need have what was asked for (Carved), the
 // family that made it (Class), and what is reserved (Free and Trigger: address and bytes).
 const (
-	guardLeast  = 17 // slices on each side: writes that miss the block by up to 1 MiB are caught
-	guardRandom = 16 // and up to so many more
-	parkedSlots = 256
-	parkedBytes = 16 << 30
+	guardPagesLeast  = 17 // slices on each side: writes that miss the block by up to 1 MiB are caught
+	guardPagesRandom = 16 // and up to so many more
+	parkedSlots      = 256
+	parkedBytes      = 16 << 30
 
 	// The part of an address limit that stays free beside a block with guards. Once guards have
 	// given way more has to be free, so that they do not come and go with every block.
@@ -43,49 +43,49 @@ type parkedSet struct {
 }
 
 // unguarded counts the blocks that had to do without guards, and those that lost them.
-var unguarded uint64
+var withoutGuardPages uint64
 
 // yielded says that guards have given way to an address limit. A thread that reads it late takes
 // addresses that others have to do without for a while.
-var yielded uint32
+var guardPagesDropped uint32
 
 func (p *Page) request() uintptr { return uintptr(p.Carved) }
 
 // guardedAlloc allocates n bytes at a multiple of align, a power of two.
-func guardedAlloc(h *Heap, n, align, how uintptr) uintptr {
+func guardPagesAlloc(h *Heap, n, align, how uintptr) uintptr {
 	if n > maxRequest || align > maxRequest {
 		return 0
 	}
 	h.Thread.tick()
-	p := guardedTry(h, n, align)
+	p := guardPagesTry(h, n, align)
 	if p == nil && purgeAll(h.Thread) > 0 {
-		p = guardedTry(h, n, align)
+		p = guardPagesTry(h, n, align)
 	}
 	if p == nil {
 		return 0
 	}
 	p.Class = uint32(how >> HowFamily & familyMask % stateKinds)
 	p.Carved = uint64(n)
-	paint(p.Start, n, raw.RoundUp(n, raw.Page))
+	fill(p.Start, n, raw.RoundUp(n, raw.Page))
 	h.Thread.migrate()
 	return p.Start | ZeroBit
 }
 
 // guardedTry charges and maps a block of n bytes.
-func guardedTry(h *Heap, n, align uintptr) *Page {
-	place, size, first, ok := h.reserveHuge(raw.RoundUp(n, SliceSize), false)
+func guardPagesTry(h *Heap, n, align uintptr) *Page {
+	placement, size, first, ok := h.reserveHuge(raw.RoundUp(n, SliceSize), false)
 	if !ok {
 		return nil
 	}
 	atomic.AddUint64(&pool.count.hugeMisses, 1)
 	used := raw.RoundUp(n, raw.Page)
-	align = max(align, unitOf(place)<<SliceShift, first.unit()<<SliceShift)
-	base, whole, start := guardedMap(h.Thread.token, size, used, align)
+	align = max(align, hugePageSlices(placement)<<SliceShift, first.hugePageSlices()<<SliceShift)
+	base, whole, start := guardPagesMap(h.Thread.token, size, used, align)
 	var p *Page
 	if start != 0 {
-		first.settlePages(start, size, place, false)
-		if place != placePin || !bound || pin(start, used) {
-			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))),
+		first.settlePages(start, size, placement, false)
+		if placement != placementPin || !bound || pin(start, used) {
+			p = h.hugeAdopt(start, size, uint32(placement), h.Hint, uint32(homeOf(uintptr(h.Hint))),
 				first, false)
 		}
 		if p == nil {
@@ -93,7 +93,7 @@ func guardedTry(h *Heap, n, align uintptr) *Page {
 		}
 	}
 	if p == nil {
-		first.release(size, place)
+		first.release(size, placement)
 		return nil
 	}
 	mapped(whole - size)
@@ -107,13 +107,13 @@ func guardedTry(h *Heap, n, align uintptr) *Page {
 
 // guardedMap reserves whole bytes at base for a block of size bytes at start, a multiple of
 // align, and gives access to used ones of them.
-func guardedMap(token, size, used, align uintptr) (base, whole, start uintptr) {
+func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr) {
 	r := uintptr(random())
-	before, after := guardLeast+r%guardRandom, guardLeast+r>>32%guardRandom
+	before, after := guardPagesLeast+r%guardPagesRandom, guardPagesLeast+r>>32%guardPagesRandom
 	whole = size + (before+after)<<SliceShift + align
 	spare := spareAddresses()
 	base = reserveBeside(whole, spare)
-	if base == 0 && yield(token, whole+spare) {
+	if base == 0 && dropGuardPagesLocking(token, whole+spare) {
 		base = reserveBeside(whole, spareAddresses())
 	}
 	if base != 0 {
@@ -124,11 +124,11 @@ func guardedMap(token, size, used, align uintptr) (base, whole, start uintptr) {
 		raw.Unmap(base, whole)
 	}
 	start = mapAligned(size, align)
-	if start == 0 && yield(token, size) {
+	if start == 0 && dropGuardPagesLocking(token, size) {
 		start = mapAligned(size, align)
 	}
 	if start != 0 {
-		atomic.AddUint64(&unguarded, 1)
+		atomic.AddUint64(&withoutGuardPages, 1)
 	}
 	return start, size, start
 }
@@ -139,7 +139,7 @@ func spareAddresses() uintptr {
 	switch {
 	case limit == noLimit:
 		return 0
-	case atomic.LoadUint32(&yielded) != 0:
+	case atomic.LoadUint32(&guardPagesDropped) != 0:
 		return raw.RoundUp(limit/spareShareAgain, raw.Page)
 	}
 	return raw.RoundUp(limit/spareShare, raw.Page)
@@ -151,36 +151,36 @@ func reserveBeside(n, spare uintptr) uintptr {
 	base := raw.Reserve(n + spare)
 	if base != 0 && spare != 0 {
 		raw.Unmap(base+n, spare)
-		atomic.StoreUint32(&yielded, 0)
+		atomic.StoreUint32(&guardPagesDropped, 0)
 	}
 	return base
 }
 
 // yield is yieldGuards for who does not hold poolLock.
-func yield(token, n uintptr) bool {
+func dropGuardPagesLocking(token, n uintptr) bool {
 	if !poolLock.Take(token) {
 		return false
 	}
-	ok := yieldGuards(n)
+	ok := dropGuardPages(n)
 	poolLock.Release()
 	return ok
 }
 
 // yieldGuards gives guards up if the kernel lacks addresses or mappings for n bytes, and reports
 // whether it gave up any. Precondition: poolLock is held.
-func yieldGuards(n uintptr) bool { return secure && scarce(n) && giveUpGuards() > 0 }
+func dropGuardPages(n uintptr) bool { return secure && scarce(n) && dropAllGuardPages() > 0 }
 
 // giveUpGuards gives the addresses of parked blocks and the guards of live ones back to the kernel,
 // and returns how many bytes that is. Precondition: poolLock is held. It is kept meanwhile: no
 // memory lies there, so the kernel has little to do.
-func giveUpGuards() (n uintptr) {
-	atomic.StoreUint32(&yielded, 1)
+func dropAllGuardPages() (n uintptr) {
+	atomic.StoreUint32(&guardPagesDropped, 1)
 	for range parkedSlots {
 		n += pool.parked.drop()
 		pool.parked.at++
 	}
 	for p := pool.huge.head; p != nil; p = p.pendNext {
-		n += p.dropGuards()
+		n += p.dropGuardPages()
 	}
 	return n
 }
@@ -205,7 +205,7 @@ func scarce(n uintptr) bool {
 
 // dropGuards makes what is reserved for a live block no more than the block. It returns the
 // bytes that the kernel took back. Precondition: poolLock is held.
-func (p *Page) dropGuards() (n uintptr) {
+func (p *Page) dropGuardPages() (n uintptr) {
 	if uintptr(p.Trigger) == p.Size {
 		return 0
 	}
@@ -221,18 +221,18 @@ func (p *Page) dropGuards() (n uintptr) {
 	}
 	unmapped(n)
 	if uintptr(p.Trigger) == p.Size {
-		atomic.AddUint64(&unguarded, 1)
+		atomic.AddUint64(&withoutGuardPages, 1)
 	}
 	return n
 }
 
 // guardedFree is what Free has to look at before a guarded block is freed by the call in.
-func (p *Page) guardedFree(in *running, how, size uintptr) uintptr {
+func (p *Page) guardPagesFree(in *running, how, size uintptr) uintptr {
 	n := p.request()
 	if why := judge(in, uintptr(p.Class), n, how, size); why != FreeOK {
 		return why
 	}
-	if !painted(p.Start, n, raw.RoundUp(n, raw.Page)) {
+	if !fillIntact(p.Start, n, raw.RoundUp(n, raw.Page)) {
 		corrupt(in, p, p.Start, foundBehind)
 	}
 	return FreeOK
@@ -241,14 +241,14 @@ func (p *Page) guardedFree(in *running, how, size uintptr) uintptr {
 // park takes all access to a freed block away and keeps its addresses. poolLock is held, and
 // let go meanwhile; p is in no list.
 func park(token uintptr, p *Page) {
-	size, place := p.Size, p.place
-	stray, astray := uintptr(p.stray)*raw.Page, p.astray
+	size, placement := p.Size, p.placement
+	unmigrated, unmigratedIn := uintptr(p.unmigrated)*raw.Page, p.unmigratedIn
 	pool.leaving += size
 	poolLock.Release()
 	ok := forbid(p.Free, uintptr(p.Trigger), p.Start, size)
 	if ok {
-		tiers.Release(tierOf(place), size-stray)
-		tiers.Release(tierOf(astray), stray)
+		tiers.Release(tierOf(placement), size-unmigrated)
+		tiers.Release(tierOf(unmigratedIn), unmigrated)
 	}
 	poolLock.Take(token)
 	pool.leaving -= size

@@ -34,34 +34,34 @@ type Heap struct {
 	slow      [2]uint64 // a bit for each class that may have pages of a throttled tier
 	Number    uint64    // in the order in which heaps were made
 
-	Out [OutSlots]*Ring // by the Number of the heap that it leads to
+	Out [OutSlots]*RemoteQueue // by the Number of the heap that it leads to
 
-	Direct  [DirectCount]*Page
-	Cur     [Classes]*Page
-	Remotes uint64            // blocks of other heaps freed by this thread
-	Calls   [CallKinds]uint64 // calls that count themselves
-	Spill   [Classes]Spill    // not touched before the class is opened, and large classes are last
+	Direct     [DirectCount]*Page
+	Cur        [Classes]*Page
+	Remotes    uint64             // blocks of other heaps freed by this thread
+	Calls      [CallKinds]uint64  // calls that count themselves
+	CacheLists [Classes]CacheList // not touched before the class is opened, and large classes are last
 
-	cur       [Classes]*Page
-	opened    [2]uint64 // a bit for each class that ever had a page: see open
-	pending   uintptr   // *Page: pages that other threads have news of
-	rings     uintptr   // *Ring: those that lead to the heap,
-	ringCount uintptr   // so many; guarded by poolLock
-	hidden    uintptr   // blocks taken off spill lists, linked: see guard.go
+	cur              [Classes]*Page
+	opened           [2]uint64 // a bit for each class that ever had a page: see open
+	pending          uintptr   // *Page: pages that other threads have news of
+	remoteQueues     uintptr   // *Ring: those that lead to the heap,
+	remoteQueueCount uintptr   // so many; guarded by poolLock
+	hiddenBlocks     uintptr   // blocks taken off spill lists, linked: see guard.go
 
 	// pages that were left empty on their lists, the latest before emptiesAt: see reuse.go
-	empties   [emptiesKnown]*Page
-	emptiesAt uintptr
+	retiredPages [retiredKnown]*Page
+	retiredAt    uintptr
 
-	units   unitCounts
-	nursery *Page // see nursery.go
-	nursed  [nurseryClasses]uint8
+	granules granuleCounts
+	nursery  *Page // see nursery.go
+	nursed   [nurseryClasses]uint8
 
 	// From here on, too, a class has memory that is not touched before the class is opened.
-	gone    [placeSlots]tally // blocks allocated and freed in pages given back, by tier
-	tail    [Classes]*Page
-	fresh   [Classes]uint8  // pages taken in fresh memory, up to aheadAfter, less those given back
-	retired [Classes]uint64 // blocks allocated and freed in pages given back
+	gone       [placementSlots]tally // blocks allocated and freed in pages given back, by tier
+	tail       [Classes]*Page
+	fresh      [Classes]uint8  // pages taken in fresh memory, up to aheadAfter, less those given back
+	goneBlocks [Classes]uint64 // blocks allocated and freed in pages given back
 }
 
 // Indices of Heap.Calls beyond the functions' own (stats.Call…), from which the
@@ -109,10 +109,10 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 	}
 	if tiers.Throttled(homeOf(hint)) {
 		h.slow = [2]uint64{^uint64(0), ^uint64(0)}
-		h.guardAll()
+		h.disableFastPaths()
 	}
 	if secure {
-		h.guardAll()
+		h.disableFastPaths()
 	}
 }
 
@@ -124,10 +124,10 @@ func (h *Heap) open(c uintptr) {
 		return
 	}
 	h.opened[i] |= bit
-	s := &h.Spill[c&(Classes-1)]
-	s.Credit = paceMax
-	if !h.guarded(c) {
-		s.Room = spillLimit(c)
+	s := &h.CacheLists[c&(Classes-1)]
+	s.Credit = tickMax
+	if !h.fastPathDisabled(c) {
+		s.Room = cacheLimit(c)
 	}
 }
 
@@ -146,10 +146,10 @@ func (h *Heap) firstOpen(c uintptr) uintptr {
 // setCur makes p the current page of class c, or pageNone.
 func (h *Heap) setCur(c uintptr, p *Page) {
 	h.cur[c&(Classes-1)] = p
-	if tiers.AnyThrottled() && p != pageNone && tiers.Throttled(tierOf(p.place)) {
-		h.shut(c)
+	if tiers.AnyThrottled() && p != pageNone && tiers.Throttled(tierOf(p.placement)) {
+		h.disableThrottled(c)
 	}
-	if !h.guarded(c) {
+	if !h.fastPathDisabled(c) {
 		h.publish(c, p)
 	}
 }
@@ -173,7 +173,7 @@ func (h *Heap) publish(c uintptr, p *Page) {
 // makeCurrent prepares the head of a list to be popped from.
 func (h *Heap) makeCurrent(c uintptr, p *Page) {
 	if p != pageNone {
-		h.unkeep(p)
+		h.unretire(p)
 		p.Trigger = neverEmpty
 		p.arm()
 	}

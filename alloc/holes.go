@@ -27,7 +27,7 @@ import (
 // less than what the growth has just taken. And where time passes, likewise from one look to the
 // next (collectPages).
 const (
-	holeUnits = 32 // in a span, at most
+	subreleaseParts = 32 // in a span, at most
 
 	restSeen = 1 << 62 // added to stamp, with the sum of the counts: the page was seen so,
 	restDone = 1 << 63 // and was looked at since
@@ -41,11 +41,11 @@ const (
 )
 
 // holeShift is log2 of the bytes of a unit.
-func (p *Page) holeShift() uint { return raw.PageShift + uint(max(bits.Len32(p.slices-1), 1)-1) }
+func (p *Page) subreleaseShift() uint { return raw.PageShift + uint(max(bits.Len32(p.slices-1), 1)-1) }
 
 // inHole reports whether the block at b starts in a hole.
-func (p *Page) inHole(b uintptr) bool {
-	return p.holes != 0 && p.holes>>((b-p.Start)>>(p.holeShift()&63)&31)&1 != 0
+func (p *Page) isSubreleased(b uintptr) bool {
+	return p.subreleased != 0 && p.subreleased>>((b-p.Start)>>(p.subreleaseShift()&63)&31)&1 != 0
 }
 
 // grown has the thread's pages that rested since the last occasion give memory back, where more is
@@ -75,11 +75,11 @@ func (t *Thread) rest(all bool) {
 			}
 		}
 	}
-	punched(t.token, done)
+	countSubreleased(t.token, done)
 }
 
 // punched counts what holes have given back.
-func punched(token, bytes uintptr) {
+func countSubreleased(token, bytes uintptr) {
 	if bytes != 0 && poolLock.Take(token) {
 		pool.count.purges++
 		pool.count.purgedBytes += uint64(bytes)
@@ -91,7 +91,7 @@ func punched(token, bytes uintptr) {
 // restPage has p give back what it can, if it has rested, and returns the bytes. Precondition: the
 // thread owns the page, which is on its list and not current.
 func (t *Thread) restPage(p *Page, all bool) uintptr {
-	if p.Trigger == keptEmpty || p.Free == 0 || secure || t.Now < pool.quiet {
+	if p.Trigger == retiredMark || p.Free == 0 || secure || t.Now < pool.quiet {
 		return 0
 	}
 	seen := p.Allocs + p.Frees | restSeen
@@ -112,13 +112,13 @@ func (t *Thread) restPage(p *Page, all bool) uintptr {
 	if !give || !p.mayGiveMemory() {
 		return 0
 	}
-	return t.punch(p)
+	return t.subrelease(p)
 }
 
 // mayGiveMemory reports whether single memory pages of p may go back to the kernel.
 func (p *Page) mayGiveMemory() bool {
-	return p.segment != nil && p.segment.hugetlb == 0 && p.place != placePin &&
-		unitOf(uintptr(p.place)) == 1
+	return p.segment != nil && p.segment.hugetlb == 0 && p.placement != placementPin &&
+		hugePageSlices(uintptr(p.placement)) == 1
 }
 
 // sparse reports whether holes are likely in the page: it is half free, and has not more blocks in
@@ -127,17 +127,17 @@ func (p *Page) mayGiveMemory() bool {
 func (p *Page) sparse() bool {
 	live := p.Allocs - p.Frees
 	return 2*live*uint64(p.Size) <= uint64(p.carved) &&
-		live <= uint64(p.bytes()>>(p.holeShift()&63))
+		live <= uint64(p.bytes()>>(p.subreleaseShift()&63))
 }
 
 // punch gives the units of p that only free blocks touch back to the kernel, and returns the bytes.
 // Where the free list is damaged it does nothing: the program is to fall over its own steps. Where
 // the kernel refuses (the memory is locked, say) it fills the holes again and leaves everybody in
 // peace for a while.
-func (t *Thread) punch(p *Page) (bytes uintptr) {
-	shift := p.holeShift() & 63
-	var free [holeUnits]uint32 // bytes in each unit
-	p.tails(&free)
+func (t *Thread) subrelease(p *Page) (bytes uintptr) {
+	shift := p.subreleaseShift() & 63
+	var free [subreleaseParts]uint32 // bytes in each unit
+	p.subreleasedTails(&free)
 	left := p.blocks
 	for b := p.Free; b != 0; b = raw.Load(b) {
 		if left == 0 || !p.isBlock(b) || raw.Load(b+8) != FreeKey {
@@ -152,18 +152,18 @@ func (t *Thread) punch(p *Page) (bytes uintptr) {
 			holes |= 1 << i
 		}
 	}
-	holes &^= p.holes
+	holes &^= p.subreleased
 	if holes == 0 {
 		return 0
 	}
 	p.Carved = 0
 	p.unlist(holes)
-	p.holes |= holes
+	p.subreleased |= holes
 	for at := uint32(0); holes>>at != 0; {
 		at += uint32(bits.TrailingZeros32(holes >> at))
 		n := uint32(bits.TrailingZeros32(^(holes >> at)))
 		if !raw.Discard(p.Start+uintptr(at)<<shift, uintptr(n)<<shift) {
-			p.fill()
+			p.relist()
 			pool.quiet = t.Now + PurgeDelay // without the lock: a hint
 			return bytes
 		}
@@ -174,12 +174,12 @@ func (t *Thread) punch(p *Page) (bytes uintptr) {
 }
 
 // tails counts for free what lies in other units of the blocks that start in holes.
-func (p *Page) tails(free *[holeUnits]uint32) {
-	shift, size := p.holeShift()&63, p.Size
+func (p *Page) subreleasedTails(free *[subreleaseParts]uint32) {
+	shift, size := p.subreleaseShift()&63, p.Size
 	if size == 0 { // it never is; the compiler wants to see it
 		return
 	}
-	for left := p.holes; left != 0; left &= left - 1 {
+	for left := p.subreleased; left != 0; left &= left - 1 {
 		end := (uintptr(bits.TrailingZeros32(left)) + 1) << shift
 		if last := (end - 1) / size * size; end-last <= 1<<shift &&
 			last+size <= uintptr(p.carved) && last+size > end {
@@ -189,18 +189,18 @@ func (p *Page) tails(free *[holeUnits]uint32) {
 }
 
 // spread adds the bytes from at to end, offsets in a span, to those of their units.
-func spread(free *[holeUnits]uint32, at, end uintptr, shift uint) {
+func spread(free *[subreleaseParts]uint32, at, end uintptr, shift uint) {
 	for at < end {
 		i := at >> (shift & 63)
 		n := min(end, (i+1)<<(shift&63)) - at
-		free[i&(holeUnits-1)] += uint32(n)
+		free[i&(subreleaseParts-1)] += uint32(n)
 		at += n
 	}
 }
 
 // unlist takes the blocks that start in the given holes off the free list.
 func (p *Page) unlist(holes uint32) {
-	shift, last := p.holeShift()&63, uintptr(0)
+	shift, last := p.subreleaseShift()&63, uintptr(0)
 	for b := p.Free; b != 0; b = raw.Load(b) {
 		if holes>>((b-p.Start)>>shift&31)&1 == 0 {
 			if last == 0 {
@@ -219,14 +219,14 @@ func (p *Page) unlist(holes uint32) {
 }
 
 // fill puts the blocks that start in holes on the free list, in front.
-func (p *Page) fill() {
-	shift, size := p.holeShift()&63, p.Size
-	if p.holes == 0 || size == 0 {
+func (p *Page) relist() {
+	shift, size := p.subreleaseShift()&63, p.Size
+	if p.subreleased == 0 || size == 0 {
 		return
 	}
-	for p.holes != 0 { // from the end, for the first are to come first
-		i := uintptr(bits.Len32(p.holes)) - 1
-		p.holes &^= 1 << (i & 31)
+	for p.subreleased != 0 { // from the end, for the first are to come first
+		i := uintptr(bits.Len32(p.subreleased)) - 1
+		p.subreleased &^= 1 << (i & 31)
 		first, end := (i<<shift+size-1)/size*size, min((i+1)<<shift, uintptr(p.carved))
 		if first >= end {
 			continue

@@ -42,8 +42,8 @@ func thinned(t *testing.T, r *thread, size uintptr, every int) (left []uintptr, 
 		}
 	}
 	r.h.Thread.release()
-	for c := range r.h.Spill {
-		r.h.flush(uintptr(c))
+	for c := range r.h.CacheLists {
+		r.h.flushCached(uintptr(c))
 	}
 	r.h.Thread.rest(false)
 	if n := pool.count.purgedBytes; n != 0 {
@@ -52,7 +52,7 @@ func thinned(t *testing.T, r *thread, size uintptr, every int) (left []uintptr, 
 	r.h.Thread.rest(false)
 	sound(t)
 	for q := r.h.cur[Class(size)].next; q != nil; q = q.next {
-		if q.holes != 0 {
+		if q.subreleased != 0 {
 			p = q
 		}
 	}
@@ -64,7 +64,7 @@ func thinned(t *testing.T, r *thread, size uintptr, every int) (left []uintptr, 
 
 // TestHoles: what no block in use touches is not resident any more; it is found to be free when it
 // is freed again, and comes back into use when all else is.
-func TestHoles(t *testing.T) {
+func TestSubrelease(t *testing.T) {
 	for _, c := range []struct {
 		size  uintptr
 		every int
@@ -75,10 +75,10 @@ func TestHoles(t *testing.T) {
 		before := int(p.carved >> raw.PageShift)
 		if n := residentPages(t, p); n > before*3/4 {
 			t.Errorf("%d bytes: %d memory pages of %d are resident with holes %#x", c.size, n,
-				before, p.holes)
+				before, p.subreleased)
 		}
 		for at := uintptr(0); at < uintptr(p.carved); at += p.Size {
-			if b := p.Start + at; p.inHole(b) {
+			if b := p.Start + at; p.isSubreleased(b) {
 				if why := r.free(b); why != FreeDouble {
 					t.Fatalf("%d bytes: freeing %#x in a hole says %d", c.size, b, why)
 				}
@@ -99,9 +99,9 @@ func TestHoles(t *testing.T) {
 			}
 		}
 		sound(t)
-		if p.holes != 0 || p.Carved != uint64(p.carved) {
+		if p.subreleased != 0 || p.Carved != uint64(p.carved) {
 			t.Errorf("%d bytes: a page has holes %#x still when another was needed", c.size,
-				p.holes)
+				p.subreleased)
 		}
 		for b := range used {
 			for at := uintptr(0); at < c.size; at += 8 {
@@ -117,11 +117,11 @@ func TestHoles(t *testing.T) {
 
 // TestHolesWhereTheyPay: a page with many blocks in use, and one that is in use, keep their memory,
 // but for who asks for all.
-func TestHolesWhereTheyPay(t *testing.T) {
+func TestSubreleaseWhereItPays(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
 	left, p := thinned(t, r, 1024, 16)
-	before := p.holes
+	before := p.subreleased
 	for _, b := range left {
 		if Lookup(b) == p {
 			give(t, r, b, true)
@@ -129,11 +129,15 @@ func TestHolesWhereTheyPay(t *testing.T) {
 		}
 	}
 	r.h.Thread.rest(false)
-	if p.holes != before {
-		t.Errorf("holes %#x, before that %#x, in a page whose counts changed", p.holes, before)
+	if p.subreleased != before {
+		t.Errorf(
+			"holes %#x, before that %#x, in a page whose counts changed",
+			p.subreleased,
+			before,
+		)
 	}
 	r.h.Thread.rest(false)
-	if p.holes == before {
+	if p.subreleased == before {
 		t.Errorf("no more holes than %#x when the page has rested again", before)
 	}
 	var dense []uintptr
@@ -149,12 +153,12 @@ func TestHolesWhereTheyPay(t *testing.T) {
 	q := Lookup(dense[40])
 	r.h.Thread.rest(false)
 	r.h.Thread.rest(false)
-	if q.sparse() || q.holes != 0 {
+	if q.sparse() || q.subreleased != 0 {
 		t.Errorf("a page with %d of %d blocks in use has holes %#x", q.Allocs-q.Frees, q.blocks,
-			q.holes)
+			q.subreleased)
 	}
 	Trim(r.enter())
-	if q.holes == 0 {
+	if q.subreleased == 0 {
 		t.Error("malloc_trim makes no hole in it")
 	}
 	sound(t)
@@ -162,7 +166,7 @@ func TestHolesWhereTheyPay(t *testing.T) {
 
 // TestHolesWithGrowth: pages that rest while the program grows beyond what it ever had give their
 // memory back.
-func TestHolesWithGrowth(t *testing.T) {
+func TestSubreleaseWithGrowth(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
 	var blocks []uintptr
@@ -185,7 +189,7 @@ func TestHolesWithGrowth(t *testing.T) {
 }
 
 // TestHolesInDamage: a free list that the program has written over is left alone.
-func TestHolesInDamage(t *testing.T) {
+func TestSubreleaseInDamage(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
 	left, p := thinned(t, r, 1024, 8)
@@ -206,14 +210,18 @@ func TestHolesInDamage(t *testing.T) {
 			}
 			left = left[1:]
 		}
-		was, holes := raw.Load(p.Free), p.holes
+		was, holes := raw.Load(p.Free), p.subreleased
 		if link == itself {
 			link = p.Free
 		}
 		raw.Store(p.Free, link)
-		if r.h.Thread.restPage(p, true) != 0 || p.holes != holes {
-			t.Errorf("with %#x for a link a page has holes %#x, before that %#x", link, p.holes,
-				holes)
+		if r.h.Thread.restPage(p, true) != 0 || p.subreleased != holes {
+			t.Errorf(
+				"with %#x for a link a page has holes %#x, before that %#x",
+				link,
+				p.subreleased,
+				holes,
+			)
 		}
 		raw.Store(p.Free, was)
 	}
@@ -234,15 +242,15 @@ func blocksOf(t *testing.T, r *thread, n int, size uintptr) (blocks []uintptr) {
 }
 
 // unspilled gives spilled blocks back to their pages.
-func (t *thread) unspilled() {
-	for c := range t.h.Spill {
-		t.h.flush(uintptr(c))
+func (t *thread) popCached() {
+	for c := range t.h.CacheLists {
+		t.h.flushCached(uintptr(c))
 	}
 }
 
 // TestHolesInTwoSteps: a page that is thinned out in two steps has the holes of one that is in one,
 // also where blocks lie across units.
-func TestHolesInTwoSteps(t *testing.T) {
+func TestSubreleaseInTwoSteps(t *testing.T) {
 	for _, size := range []uintptr{48, 304, 1024, 1280, 3072, 3584} {
 		var got [2]uint32
 		for two := range 2 {
@@ -260,14 +268,14 @@ func TestHolesInTwoSteps(t *testing.T) {
 					give(t, r, b, false)
 				}
 			}
-			r.unspilled()
+			r.popCached()
 			r.h.Thread.restPage(p, true)
 			for _, b := range later {
 				give(t, r, b, false)
 			}
-			r.unspilled()
+			r.popCached()
 			r.h.Thread.restPage(p, true)
-			got[two] = p.holes
+			got[two] = p.subreleased
 			sound(t)
 		}
 		if got[0] == 0 || got[0] != got[1] {
@@ -278,7 +286,7 @@ func TestHolesInTwoSteps(t *testing.T) {
 
 // TestHolesLocked: memory that the kernel does not take back has no holes, and it is not asked all
 // the time.
-func TestHolesLocked(t *testing.T) {
+func TestSubreleaseLocked(t *testing.T) {
 	newWorld(t)
 	PurgeDelay = 1e9
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -294,11 +302,11 @@ func TestHolesLocked(t *testing.T) {
 			give(t, r, b, false)
 		}
 	}
-	r.unspilled()
+	r.popCached()
 	r.h.Thread.rest(true)
 	for p := r.h.cur[Class(1024)]; p != nil; p = p.next {
-		if p.holes != 0 || p.Carved == 0 {
-			t.Errorf("a page has holes %#x", p.holes)
+		if p.subreleased != 0 || p.Carved == 0 {
+			t.Errorf("a page has holes %#x", p.subreleased)
 		}
 	}
 	if pool.quiet != r.h.Thread.Now+PurgeDelay {
@@ -308,7 +316,7 @@ func TestHolesLocked(t *testing.T) {
 }
 
 // TestHolesCurrent: a page in use has none, so that frees of its blocks are the fast path's.
-func TestHolesCurrent(t *testing.T) {
+func TestSubreleaseCurrent(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
 	_, p := thinned(t, r, 1024, 16)
@@ -324,14 +332,14 @@ func TestHolesCurrent(t *testing.T) {
 	}
 	b, _ := r.malloc(1024)
 	give(t, r, b, true)
-	if p.holes != 0 || p.Carved != uint64(p.carved) {
-		t.Errorf("a page that is allocated from and freed to has holes %#x", p.holes)
+	if p.subreleased != 0 || p.Carved != uint64(p.carved) {
+		t.Errorf("a page that is allocated from and freed to has holes %#x", p.subreleased)
 	}
 	sound(t)
 }
 
 // TestHolesUnderCap: where a cap refuses, no time is lost with holes, whose bytes stay charged.
-func TestHolesUnderCap(t *testing.T) {
+func TestSubreleaseUnderCap(t *testing.T) {
 	h := shortOf(t)
 	blocks := untilNone(t, func() uintptr { return Malloc(h, 1024, 0, 0) })
 	for i, b := range blocks {

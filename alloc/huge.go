@@ -20,10 +20,10 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	}
 	h.Thread.tick()
 	size := raw.RoundUp(n, SliceSize)
-	home := placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
+	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	p, zero := h.hugeCached(size, align, home), uintptr(0)
 	if p == nil && how&howCall != uintptr(stats.CallCalloc) { // which would have to clear it
-		p = h.hugeGathered(size, align, home)
+		p = h.hugeCoalesced(size, align, home)
 	}
 	if p == nil {
 		if p, zero = hugeMap(h, size, align); p == nil {
@@ -36,22 +36,22 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 
 // hugeGone gives n bytes at addr, which no block has any more, back to the kernel,
 // and then their charge. The caller has added n to pool.leaving.
-func hugeGone(token, addr, n uintptr, place uint32) {
+func hugeGone(token, addr, n uintptr, placement uint32) {
 	gone := unmap(addr, n, false)
 	ok := gone || raw.Discard(addr, n)
 	if ok {
-		tiers.Release(tierOf(place), n)
+		tiers.Release(tierOf(placement), n)
 	}
 	if poolLock.Take(token) {
 		pool.leaving -= n
 		switch {
 		case !ok:
-			lose(place, n)
+			lose(placement, n)
 		case gone:
 			uncommit(n)
 		default:
 			uncommit(n)
-			strand(addr, n, place)
+			retain(addr, n, placement)
 		}
 		poolLock.Release()
 	}
@@ -60,7 +60,7 @@ func hugeGone(token, addr, n uintptr, place uint32) {
 // hugeMap makes a fresh mapping, charged to a tier; or takes a cached one of the tier that
 // the charge went to. zero is ZeroBit for a fresh one.
 func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
-	h.Thread.sparePeak(size)
+	h.Thread.trimHighWater(size)
 	if reservedPages && align <= huge2M { // else it may be more than such a page has
 		if p, zero = hugeTry(h, size, align, true); p != nil {
 			return p, zero
@@ -77,39 +77,39 @@ func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
 // huge pages, if those are wished for.
 func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr) {
 	page, asked := uintptr(0), size
-	place, size, first, ok := h.reserveHuge(size, reserved)
+	placement, size, first, ok := h.reserveHuge(size, reserved)
 	if !ok {
 		return nil, 0
 	}
 	if reserved {
-		page = hugetlbSize(place, asked)
+		page = hugetlbSize(placement, asked)
 	}
-	align = max(align, unitOf(place)<<SliceShift, first.unit()<<SliceShift)
+	align = max(align, hugePageSlices(placement)<<SliceShift, first.hugePageSlices()<<SliceShift)
 	if first.bytes == 0 {
-		if p = h.hugeCached(size, align, place); p != nil { // charged already
-			tiers.Release(tierOf(uint32(place)), size)
+		if p = h.hugeCached(size, align, placement); p != nil { // charged already
+			tiers.Release(tierOf(uint32(placement)), size)
 			return p, 0
 		}
 	}
 	atomic.AddUint64(&pool.count.hugeMisses, 1)
 	start := uintptr(0)
 	if page != 0 {
-		start = mapHugetlb(place, size, page)
+		start = mapHugetlb(placement, size, page)
 	} else {
-		start = h.mapHuge(size, align, place)
+		start = h.mapHuge(size, align, placement)
 	}
 	if start != 0 {
-		first.settlePages(start, size, place, page != 0)
-		if place != placePin || !bound || pin(start, size) {
-			p = h.hugeAdopt(start, size, uint32(place), h.Hint, uint32(homeOf(uintptr(h.Hint))),
+		first.settlePages(start, size, placement, page != 0)
+		if placement != placementPin || !bound || pin(start, size) {
+			p = h.hugeAdopt(start, size, uint32(placement), h.Hint, uint32(homeOf(uintptr(h.Hint))),
 				first, false)
 		}
 		if p == nil {
-			first.giveBack(h, start, size, place)
+			first.giveBack(h, start, size, placement)
 		}
 	}
 	if p == nil {
-		first.release(size, place)
+		first.release(size, placement)
 		return nil, 0
 	}
 	if page != 0 {
@@ -188,7 +188,7 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 			base, whole = p.Free, uintptr(p.Trigger)
 		}
 		if raw.Unmap(base, whole) {
-			tiers.Release(tierOf(p.place), p.Size)
+			tiers.Release(tierOf(p.placement), p.Size)
 		}
 		return true
 	}
@@ -216,35 +216,37 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 // poolLock is held, and let go meanwhile.
 func hugeUnmap(token uintptr, p *Page) {
 	mapSet(p.Start, nil)
-	partsUnmap(token, p)
+	extentsUnmap(token, p)
 }
 
 // partsUnmap is hugeUnmap for parts that the page map does not have: there may be no leaf for
 // where they begin.
-func partsUnmap(token uintptr, p *Page) {
-	start, size, place := p.Start, p.Size, p.place
-	stray, astray, hugetlb := uintptr(p.stray)*raw.Page, p.astray, p.hugetlb != 0
+func extentsUnmap(token uintptr, p *Page) {
+	start, size, placement := p.Start, p.Size, p.placement
+	unmigrated, unmigratedIn, hugetlb := uintptr(
+		p.unmigrated,
+	)*raw.Page, p.unmigratedIn, p.hugetlb != 0
 	moved := uintptr(p.done) << SliceShift
-	dropParts(p.next)
+	dropExtents(p.next)
 	freeDescriptor(p)
 	pool.leaving += size
 	poolLock.Release()
 	gone := unmap(start, size, hugetlb)
 	ok := gone || raw.Discard(start, size)
 	if ok {
-		tiers.Release(tierOf(place), size-stray)
-		tiers.Release(tierOf(astray), stray)
+		tiers.Release(tierOf(placement), size-unmigrated)
+		tiers.Release(tierOf(unmigratedIn), unmigrated)
 	}
 	poolLock.Take(token)
 	pool.leaving -= size
 	if ok {
 		uncommit(size)
 	} else {
-		lose(place, size-stray)
-		lose(astray, stray)
+		lose(placement, size-unmigrated)
+		lose(unmigratedIn, unmigrated)
 	}
 	if ok && !gone && !hugetlb {
-		strand(start, moved, astray)
-		strand(start+moved, size-moved, place)
+		retain(start, moved, unmigratedIn)
+		retain(start+moved, size-moved, placement)
 	}
 }

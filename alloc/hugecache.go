@@ -40,11 +40,11 @@ func (c *hugeCache) remove(i uintptr) *Page {
 
 // smallest is the slot of the smallest block of a place with at least so many bytes, at a multiple
 // of grain, or hugeCacheSlots.
-func (c *hugeCache) smallest(place, size, grain uintptr) uintptr {
+func (c *hugeCache) smallest(placement, size, grain uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if p.Size >= size && uintptr(p.place) == place && p.Start&(grain-1) == 0 &&
+		if p.Size >= size && uintptr(p.placement) == placement && p.Start&(grain-1) == 0 &&
 			(best == hugeCacheSlots || p.Size < c.slot[best&(hugeCacheSlots-1)].Size) {
 			best = i
 		}
@@ -54,13 +54,13 @@ func (c *hugeCache) smallest(place, size, grain uintptr) uintptr {
 
 // largest is the slot of the largest block of a place that has at most so many parts, at a multiple
 // of grain and at least that large, or hugeCacheSlots.
-func (c *hugeCache) largest(place, parts, grain uintptr) uintptr {
+func (c *hugeCache) largest(placement, parts, grain uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if uintptr(p.place) == place && (best == hugeCacheSlots ||
+		if uintptr(p.placement) == placement && (best == hugeCacheSlots ||
 			p.Size > c.slot[best&(hugeCacheSlots-1)].Size) &&
-			p.Start&(grain-1) == 0 && p.Size >= grain && p.parts() <= parts {
+			p.Start&(grain-1) == 0 && p.Size >= grain && p.extents() <= parts {
 			best = i
 		}
 	}
@@ -71,16 +71,16 @@ func (c *hugeCache) largest(place, parts, grain uintptr) uintptr {
 func (c *hugeCache) shrink(p *Page, n uintptr) {
 	p.Size -= n
 	c.bytes -= n
-	dropParts(p.partsFrom(p.Start + p.Size))
+	dropExtents(p.extentsFrom(p.Start + p.Size))
 }
 
 // oldest is the slot of the block of a place, or of anyPlace, with at least so many bytes
 // that was freed first, or hugeCacheSlots.
-func (c *hugeCache) oldest(place, size uintptr) uintptr {
+func (c *hugeCache) oldest(placement, size uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
 		p := c.slot[i]
-		if place != anyPlace && place != uintptr(p.place) || p.Size < size {
+		if placement != anyPlacement && placement != uintptr(p.placement) || p.Size < size {
 			continue
 		}
 		if best == hugeCacheSlots || p.Stamp < c.slot[best&(hugeCacheSlots-1)].Stamp {
@@ -93,12 +93,12 @@ func (c *hugeCache) oldest(place, size uintptr) uintptr {
 // hugeCached takes the smallest cached mapping of the place that fits, or returns nil. A much
 // larger one is cut to size; the rest is cached from the next multiple of a huge page on. What is
 // between stays with the block, where it is little and the tier has no limit.
-func (h *Heap) hugeCached(size, align, place uintptr) *Page {
+func (h *Heap) hugeCached(size, align, placement uintptr) *Page {
 	c := &pool.cache
 	if align > SliceSize || c.n == 0 || !poolLock.Take(h.Thread.token) {
 		return nil
 	}
-	best := c.smallest(place, size, SliceSize)
+	best := c.smallest(placement, size, SliceSize)
 	if best == hugeCacheSlots {
 		poolLock.Release()
 		return nil
@@ -113,14 +113,14 @@ func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 	if rest >= between+hugeCacheLeast && cacheRest(p, rest-between) {
 		p.Size -= rest - between
 		rest = between
-		if between <= size/8 && tiers.Room(tierOf(p.place), maxRequest) {
+		if between <= size/8 && tiers.Room(tierOf(p.placement), maxRequest) {
 			rest = 0
 		}
 	}
 	p.Size -= rest
 	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
-	end, in := p.Start+p.Size, p.place
-	dropParts(p.partsFrom(end))
+	end, in := p.Start+p.Size, p.placement
+	dropExtents(p.extentsFrom(end))
 	pool.leaving += rest
 	poolLock.Release() // from now on p may be moved
 	if rest != 0 {
@@ -134,24 +134,24 @@ func (h *Heap) hugeCached(size, align, place uintptr) *Page {
 // Precondition: poolLock is held.
 func cacheRest(p *Page, n uintptr) bool {
 	end := p.Start + p.Size - n
-	if pool.cache.n >= hugeCacheSlots || tiers.Excess(tierOf(p.place)) != 0 ||
+	if pool.cache.n >= hugeCacheSlots || tiers.Excess(tierOf(p.placement)) != 0 ||
 		!mapReserve(end, SliceSize) {
 		return false
 	}
-	q := p.partsFrom(end)
+	q := p.extentsFrom(end)
 	if q != nil && q.Start == end {
-		pool.parts--
+		pool.extents--
 	} else {
 		parts := q
 		if q = newDescriptor(); q == nil {
-			p.lastPart().next = parts
+			p.lastExtent().next = parts
 			return false
 		}
 		q.next = parts
 	}
 	q.Owner, q.Magic, q.state = ownerNone, 0, spanHugeCached
-	q.Start, q.Size, q.place, q.Stamp = end, n, p.place, p.Stamp
-	q.stray, q.hugetlb, q.moving, q.done, q.segment = 0, 0, 0, 0, nil
+	q.Start, q.Size, q.placement, q.Stamp = end, n, p.placement, p.Stamp
+	q.unmigrated, q.hugetlb, q.moving, q.done, q.segment = 0, 0, 0, 0, nil
 	mapSet(end, q)
 	pool.cache.put(q)
 	return true
@@ -166,13 +166,13 @@ func hugeFreed(token uintptr, p *Page) {
 		park(token, p)
 		return
 	}
-	if PurgeDelay == 0 || p.stray != 0 || p.hugetlb != 0 || p.Start&(SliceSize-1) != 0 {
+	if PurgeDelay == 0 || p.unmigrated != 0 || p.hugetlb != 0 || p.Start&(SliceSize-1) != 0 {
 		hugeUnmap(token, p)
 		return
 	}
 	most := min(hugeCacheMax, limitMost())
 	for c.n >= hugeCacheSlots || c.n != 0 && c.bytes+p.Size > most {
-		q := c.remove(c.oldest(anyPlace, 0))
+		q := c.remove(c.oldest(anyPlacement, 0))
 		hugeUnmap(token, q)
 	}
 	if c.bytes+p.Size > most {
@@ -184,13 +184,14 @@ func hugeFreed(token uintptr, p *Page) {
 
 // hugeExpire unmaps the cached blocks of a place that are past their delay, or all of
 // them.
-func hugeExpire(token uintptr, now uint64, place uintptr, all bool) (done uintptr) {
+func hugeExpire(token uintptr, now uint64, placement uintptr, all bool) (done uintptr) {
 	if pool.cache.n == 0 || !poolLock.Take(token) {
 		return 0
 	}
 	for i := uintptr(0); i < hugeCacheSlots && i < pool.cache.n; {
 		p := pool.cache.slot[i&(hugeCacheSlots-1)]
-		if !all && now < p.Stamp+PurgeDelay || place != anyPlace && place != uintptr(p.place) {
+		if !all && now < p.Stamp+PurgeDelay ||
+			placement != anyPlacement && placement != uintptr(p.placement) {
 			i++
 			continue
 		}

@@ -33,25 +33,25 @@ const (
 )
 
 // unitOf is the number of slices in which a place is charged: a power of two.
-func unitOf(place uintptr) uintptr {
-	if places[place&(placeSlots-1)].spans >= config.HugeThp {
+func hugePageSlices(placement uintptr) uintptr {
+	if placements[placement&(placementSlots-1)].spans >= config.HugeThp {
 		return huge2M >> SliceShift
 	}
 	return 1
 }
 
 // wholeUnits is how many slices are charged for a span of n.
-func wholeUnits(place, n uintptr) uintptr {
-	if places[place&(placeSlots-1)].spans > config.HugeThp {
+func wholeHugePages(placement, n uintptr) uintptr {
+	if placements[placement&(placementSlots-1)].spans > config.HugeThp {
 		n = max(n, minGrowth)
 	}
-	return raw.RoundUp(n, unitOf(place))
+	return raw.RoundUp(n, hugePageSlices(placement))
 }
 
 // hugetlbSize is the size of the kernel's huge pages that a mapping of n bytes would
 // have, or 0. Pages of 1 GiB are used where they waste no more than an eighth.
-func hugetlbSize(place, n uintptr) uintptr {
-	switch places[place&(placeSlots-1)].huge {
+func hugetlbSize(placement, n uintptr) uintptr {
+	switch placements[placement&(placementSlots-1)].huge {
 	case config.Huge1G:
 		if whole := raw.RoundUp(n, huge1G); whole-n <= whole/8 {
 			return huge1G
@@ -65,7 +65,7 @@ func hugetlbSize(place, n uintptr) uintptr {
 
 // mapHugetlb maps n bytes, a multiple of the page's size, of huge pages. It returns 0,
 // and counts that, when the kernel has not enough of them.
-func mapHugetlb(place, n, page uintptr) uintptr {
+func mapHugetlb(placement, n, page uintptr) uintptr {
 	const prot = syscall.PROT_READ | syscall.PROT_WRITE
 	flags := uintptr(syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | mapHuge | log2M<<mapHugeShift)
 	if page == huge1G {
@@ -73,7 +73,7 @@ func mapHugetlb(place, n, page uintptr) uintptr {
 	}
 	addr, errno := raw.Sys(syscall.SYS_MMAP, 0, n, prot, flags, ^uintptr(0), 0)
 	if errno != 0 {
-		atomic.AddUint64(&hugeFallbacks[place&(placeSlots-1)], 1)
+		atomic.AddUint64(&hugeFallbacks[placement&(placementSlots-1)], 1)
 		return 0
 	}
 	return addr
@@ -84,19 +84,19 @@ func purgeable(p *Page) bool {
 	if p.segment.hugetlb != 0 {
 		return uintptr(p.slices) == p.segment.slices && p.segment.epoch == pool.epoch
 	}
-	unit := unitOf(uintptr(p.place)) << SliceShift
-	return raw.RoundUp(p.Start, unit)+unit <= p.Start+p.bytes()
+	granularity := hugePageSlices(uintptr(p.placement)) << SliceShift
+	return raw.RoundUp(p.Start, granularity)+granularity <= p.Start+p.bytes()
 }
 
 // purgeablePart is what can be purged of a span that is in no list: whole huge pages.
 // The rest goes back among the dirty spans. The part is marked at its ends, for the lock
 // is let go while it is purged, and its neighbours look there. Precondition: purgeable(p).
 func purgeablePart(p *Page) *Page {
-	unit := unitOf(uintptr(p.place)) << SliceShift
-	if unit == SliceSize || p.segment.hugetlb != 0 {
+	granularity := hugePageSlices(uintptr(p.placement)) << SliceShift
+	if granularity == SliceSize || p.segment.hugetlb != 0 {
 		return p
 	}
-	start := raw.RoundUp(p.Start, unit)
+	start := raw.RoundUp(p.Start, granularity)
 	if head := start - p.Start; head != 0 {
 		rest := cut(p, head>>SliceShift)
 		if rest == nil {
@@ -106,7 +106,7 @@ func purgeablePart(p *Page) *Page {
 		rememberDirty(p)
 		p = rest
 	}
-	if rest := cut(p, p.bytes()&^(unit-1)>>SliceShift); rest != nil {
+	if rest := cut(p, p.bytes()&^(granularity-1)>>SliceShift); rest != nil {
 		insertFree(rest, spanDirty)
 		rememberDirty(rest)
 	}
@@ -120,18 +120,18 @@ func purgeHugetlb(token uintptr, p *Page) bool {
 	if !purgeable(p) {
 		return false
 	}
-	n, place := p.bytes(), p.place
-	stray, astray := uintptr(p.stray)*raw.Page, p.astray
+	n, placement := p.bytes(), p.placement
+	unmigrated, unmigratedIn := uintptr(p.unmigrated)*raw.Page, p.unmigratedIn
 	pool.leaving += n
 	ok := unmapSegment(token, p)
 	pool.leaving -= n
 	if !ok {
-		lose(place, n-stray)
-		lose(astray, stray)
+		lose(placement, n-unmigrated)
+		lose(unmigratedIn, unmigrated)
 		return true
 	}
-	tiers.Release(tierOf(place), n-stray)
-	tiers.Release(tierOf(astray), stray)
+	tiers.Release(tierOf(placement), n-unmigrated)
+	tiers.Release(tierOf(unmigratedIn), unmigrated)
 	uncommit(n)
 	pool.count.purges++
 	pool.count.purgedBytes += uint64(n)

@@ -8,9 +8,9 @@ func TestPurgeablePart(t *testing.T) {
 	newWorld(t)
 	environment(t, "TA_HUGEPAGES=thp")
 	h := mustAcquire(t, 8)
-	unit := uintptr(huge2M >> SliceShift)
+	granularity := uintptr(huge2M >> SliceShift)
 	var spans []*Page
-	for _, n := range []uintptr{unit / 4, unit - unit/4, unit / 2} {
+	for _, n := range []uintptr{granularity / 4, granularity - granularity/4, granularity / 2} {
 		p := h.spanAlloc(n)
 		if p == nil || len(spans) > 0 &&
 			p.Start != spans[len(spans)-1].Start+spans[len(spans)-1].bytes() {

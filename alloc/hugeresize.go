@@ -15,14 +15,14 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 	if size == old {
 		return p.Start
 	}
-	if p.state == spanHugeAlone || !hold(h.Thread.token, p) {
+	if p.state == spanHugeAlone || !pinMigration(h.Thread.token, p) {
 		return 0
 	}
 	to := uintptr(0)
 	if p.wholeSplit() && p.hugetlb == 0 && h.cutSplit(p, uintptr(p.done)<<SliceShift) {
 		to = hugeResized(h, p, size)
 	}
-	letGo(h.Thread.token, p)
+	unpinMigration(h.Thread.token, p)
 	return to
 }
 
@@ -44,12 +44,12 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 			hugeSized(p, size)
 			poolLock.Release()
 		}
-		if size > old && p.place == placePin && bound && !pin(at+old, size-old) {
+		if size > old && p.placement == placementPin && bound && !pin(at+old, size-old) {
 			raw.Unmap(at+old, size-old) // what it had stays bound
 			hugeSizedBack(h, p, old)
 			return 0
 		}
-	case size > old && errno == uintptr(syscall.ENOMEM) && (p.place != placePin || !bound): // else the host has changed a part
+	case size > old && errno == uintptr(syscall.ENOMEM) && (p.placement != placementPin || !bound): // else the host has changed a part
 		at = h.hugeMoved(p, size)
 		if at == 0 && purgeAll(h.Thread) > 0 {
 			at = h.hugeMoved(p, size)
@@ -75,7 +75,7 @@ func (p *Page) resizeInPlace(size uintptr) (errno uintptr) {
 		}
 		return errno
 	}
-	last := p.lastPart()
+	last := p.lastExtent()
 	_, errno = raw.Remap(last.Start, end-last.Start, size-(last.Start-p.Start), 0, 0)
 	return errno
 }
@@ -87,13 +87,13 @@ func hugeSizedBack(h *Heap, p *Page, size uintptr) {
 		hugeSized(p, size)
 		poolLock.Release()
 	}
-	tiers.Release(tierOf(p.place), grown)
+	tiers.Release(tierOf(p.placement), grown)
 }
 
 // hugeMoved moves the block of p, which is held, to where it can be size bytes long. It returns the
 // address, or 0 when the kernel refuses.
 func (h *Heap) hugeMoved(p *Page, size uintptr) (at uintptr) {
-	if to := h.reserveRoomy(size, p.place); to != 0 {
+	if to := h.reserveRoomy(size, p.placement); to != 0 {
 		at = hugeMove(h, p, size, to)
 	}
 	if at == 0 && p.next == nil {
@@ -105,13 +105,13 @@ func (h *Heap) hugeMoved(p *Page, size uintptr) (at uintptr) {
 // reserveRoomy reserves size bytes with free addresses behind them: what has grown once will
 // grow again, and then in place. The start suits huge pages, so that the kernel
 // moves whole page tables; and so does the length, for then the kernel chooses such a start itself.
-func (h *Heap) reserveRoomy(size uintptr, place uint32) uintptr {
+func (h *Heap) reserveRoomy(size uintptr, placement uint32) uintptr {
 	room := raw.RoundUp(size+size/2, huge2M) - size
 	to := reserveAligned(size+room, huge2M)
 	if to == 0 {
 		return reserveAligned(size, SliceSize)
 	}
-	h.giveBackBarred(to+size, room, place)
+	h.giveBackBarred(to+size, room, placement)
 	return to
 }
 
@@ -171,7 +171,7 @@ func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 
 	moved := true
 	if p.next != nil {
-		moved = h.moveParts(p, to, size)
+		moved = h.moveExtents(p, to, size)
 	} else {
 		moved = raw.Move(from, p.Size, size, to) == 0
 	}
@@ -193,21 +193,21 @@ func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 func hugeSized(p *Page, size uintptr) {
 	k := &pool.count.huge
 	if size > p.Size {
-		k[tierOf(p.place)].alloc(0, uint64(size-p.Size))
+		k[tierOf(p.placement)].alloc(0, uint64(size-p.Size))
 		mapped(size - p.Size)
 		commit(size - p.Size)
 		p.Size = size
 		return
 	}
 	g := p.ending(p.Size - size)
-	k[g.tier&(placeSlots-1)].free(0, uint64(g.bytes))
-	k[g.place&(placeSlots-1)].free(0, uint64(g.rest))
+	k[g.tier&(placementSlots-1)].free(0, uint64(g.bytes))
+	k[g.placement&(placementSlots-1)].free(0, uint64(g.rest))
 	unmapped(p.Size - size)
 	uncommit(p.Size - size)
-	dropParts(p.partsFrom(p.Start + size))
+	dropExtents(p.extentsFrom(p.Start + size))
 	p.Size = size
 	if p.done != 0 && p.parted(size).bytes == size { // only its first part is left
 		p.done = uint32(size >> SliceShift)
-		putIn(p, p.astray, p.place, 0, 0)
+		putIn(p, p.unmigratedIn, p.placement, 0, 0)
 	}
 }

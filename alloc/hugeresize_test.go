@@ -15,7 +15,7 @@ func TestMoveAnywhere(t *testing.T) {
 	b := get(t, h, 6*mib)
 	p := Lookup(b)
 	raw.Store(b+mib, 42)
-	if !h.Thread.admit(1, size-6*mib) || !hold(8, p) {
+	if !h.Thread.admit(1, size-6*mib) || !pinMigration(8, p) {
 		t.Fatal("no room")
 	}
 	// the kernel goes downwards: what is unmapped of it is the highest that is large enough
@@ -23,7 +23,7 @@ func TestMoveAnywhere(t *testing.T) {
 	raw.Unmap(plug, area/2+3*raw.Page)
 	start := h.hugeMoveAnywhere(p, size)
 	raw.Unmap(plug+area/2+3*raw.Page, area/2-3*raw.Page)
-	letGo(8, p)
+	unpinMigration(8, p)
 	sound(t)
 	if start == 0 || start == b || p.Start != start || p.Size != size ||
 		raw.Load(start+mib) != 42 || Lookup(start) != p || Lookup(b) != nil {

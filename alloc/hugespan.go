@@ -7,10 +7,10 @@ const hugeSpanLeast = 1 << 20 >> SliceShift
 // spanOfHuge puts the end of the cached huge block of a place that was freed first, at least n
 // slices of it, among the dirty spans, as a segment of its own: what has memory already is used
 // before fresh memory is. It reports false where there is none. Precondition: poolLock is held.
-func spanOfHuge(place, n uintptr) bool {
+func spanOfHuge(placement, n uintptr) bool {
 	c := &pool.cache
-	i := c.oldest(place, n<<SliceShift)
-	if i == hugeCacheSlots || unitOf(place) != 1 {
+	i := c.oldest(placement, n<<SliceShift)
+	if i == hugeCacheSlots || hugePageSlices(placement) != 1 {
 		return false
 	}
 	p := c.slot[i&(hugeCacheSlots-1)]
@@ -28,7 +28,7 @@ func spanOfHuge(place, n uintptr) bool {
 	}
 	q := p
 	if size == p.Size {
-		dropParts(c.remove(i).partsFrom(start))
+		dropExtents(c.remove(i).extentsFrom(start))
 	} else if q = newDescriptor(); q != nil {
 		c.shrink(p, size)
 	} else {
@@ -36,7 +36,7 @@ func spanOfHuge(place, n uintptr) bool {
 		return false
 	}
 	stamp := p.Stamp
-	addSegment(seg, q, start, size>>SliceShift, uint32(place))
+	addSegment(seg, q, start, size>>SliceShift, uint32(placement))
 	seg.mapAddr, seg.mapSize = start, size
 	q.Stamp = stamp
 	addDirty(q)

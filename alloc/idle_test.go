@@ -14,7 +14,7 @@ func empty(h *Heap) (n int) {
 
 // TestIdle: an array that grows leaves one empty page of large blocks behind, whichever way its
 // blocks are freed.
-func TestIdle(t *testing.T) {
+func TestRetireCurrent(t *testing.T) {
 	for name, fast := range map[string]bool{"fast path": true, "slow path": false} {
 		t.Run(name, func(t *testing.T) {
 			newWorld(t)
@@ -59,7 +59,7 @@ func give(t *testing.T, r *thread, b uintptr, fast bool) {
 
 // TestIdleInTurn: a large block that comes and goes stays with the fast path; its page goes
 // to the pool when another class has one that is empty.
-func TestIdleInTurn(t *testing.T) {
+func TestRetireInRotation(t *testing.T) {
 	newWorld(t)
 	calls := 0
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { calls++; return 1e9 }}

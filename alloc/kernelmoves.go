@@ -41,8 +41,8 @@ func (t *Thread) sampleMoves() {
 	if t.Now < due || !atomic.CompareAndSwapUint64(&kernelMoves.due, due, t.Now+movesEvery) {
 		return
 	}
-	var e extents
-	if e.reserve(firstExtents); e.mapped != 0 && poolLock.Take(t.token) {
+	var e ranges
+	if e.reserve(firstRanges); e.mapped != 0 && poolLock.Take(t.token) {
 		scratch.collectCounts(&e)
 		poolLock.Release()
 		if e.whole(t.token) {
@@ -54,15 +54,15 @@ func (t *Thread) sampleMoves() {
 
 // tellMoves tells the tiers what the kernel has moved. Memory of a tier counts for another one
 // where it is in a node of that: tiers have the same nodes, or none in common.
-func (e *extents) tellMoves() {
+func (e *ranges) tellMoves() {
 	a := (*asking)(raw.Ptr(e.mapped))
-	var in, out [placeSlots]uintptr // by the tier
-	for from := uintptr(0); from < placePin; from++ {
+	var in, out [placementSlots]uintptr // by the tier
+	for from := uintptr(0); from < placementPin; from++ {
 		f := e.find(from, NodesSampled)
 		for node := range uintptr(len(a.found.Node)) {
 			n := uintptr(f.on(a.found.Node[node&63]))
-			for to := uintptr(0); n != 0 && to < placePin; to++ {
-				here := places[to].nodes.Nodes>>node&1 != 0
+			for to := uintptr(0); n != 0 && to < placementPin; to++ {
+				here := placements[to].nodes.Nodes>>node&1 != 0
 				switch same := tiers.Same(from, to); {
 				case here && !same:
 					in[to] += n
@@ -72,7 +72,7 @@ func (e *extents) tellMoves() {
 			}
 		}
 	}
-	for to := uintptr(0); to < placePin; to++ {
+	for to := uintptr(0); to < placementPin; to++ {
 		tiers.KernelMoved(to, in[to], out[to])
 	}
 }

@@ -24,9 +24,9 @@ import (
 // the label again, that this has changed: who changes a slot makes it busy first, and amd64
 // makes stores visible in their order.
 const (
-	labelBytes = 8
-	slotExtra  = labelBytes + 1 // bytes that a slot has more than its block, at least
-	labelMask  = 0xffff_ffff_0000_0000
+	canaryBytes = 8
+	slotExtra   = canaryBytes + 1 // bytes that a slot has more than its block, at least
+	canaryMask  = 0xffff_ffff_0000_0000
 
 	stateKinds  = 3 // states below are live blocks: the family that made them
 	stateFence  = 8 // the first slot of a page, which is never handed out
@@ -41,44 +41,44 @@ const (
 )
 
 // LabelFactor is 2^64 divided by the golden ratio.
-const LabelFactor = 0x9e3779b97f4a7c15
+const CanaryFactor = 0x9e3779b97f4a7c15
 
 // mark is a number for the slot at b, from which its label and its paint are made.
-func mark(b uintptr) uint64 { return (uint64(b) ^ secret.label) * LabelFactor }
+func slotKey(b uintptr) uint64 { return (uint64(b) ^ secret.canary) * CanaryFactor }
 
 // labelFor is the label of the slot at b in a state.
-func labelFor(b, state, n uintptr) uintptr {
+func canaryFor(b, state, n uintptr) uintptr {
 	what := uint64(state<<stateShift|n&sizeMask) & 0xff_ffff << 8
-	check := (mark(b) + what) * LabelFactor
-	return uintptr(check&labelMask | what)
+	check := (slotKey(b) + what) * CanaryFactor
+	return uintptr(check&canaryMask | what)
 }
 
-func labelState(l uintptr) uintptr { return l >> (8 + stateShift) & 15 }
-func labelSize(l uintptr) uintptr  { return l >> 8 & sizeMask }
+func canaryState(l uintptr) uintptr { return l >> (8 + stateShift) & 15 }
+func canarySize(l uintptr) uintptr  { return l >> 8 & sizeMask }
 
 // labelValid reports whether l is a label of the slot at b.
-func labelValid(b, l uintptr) bool { return l == labelFor(b, labelState(l), labelSize(l)) }
+func canaryValid(b, l uintptr) bool { return l == canaryFor(b, canaryState(l), canarySize(l)) }
 
 // room is how many bytes of a slot come before its label.
-func (p *Page) room() uintptr { return p.Size - labelBytes }
+func (p *Page) room() uintptr { return p.Size - canaryBytes }
 
-func (p *Page) labelWord(b uintptr) *uintptr { return (*uintptr)(raw.Ptr(b + p.room())) }
+func (p *Page) canaryWord(b uintptr) *uintptr { return (*uintptr)(raw.Ptr(b + p.room())) }
 
-func (p *Page) label(b uintptr) uintptr { return atomic.LoadUintptr(p.labelWord(b)) }
+func (p *Page) canary(b uintptr) uintptr { return atomic.LoadUintptr(p.canaryWord(b)) }
 
-func (p *Page) setLabel(b, state, n uintptr) {
-	atomic.StoreUintptr(p.labelWord(b), labelFor(b, state, n))
+func (p *Page) setCanary(b, state, n uintptr) {
+	atomic.StoreUintptr(p.canaryWord(b), canaryFor(b, state, n))
 }
 
 // paintOf is what a word of the paint of the slot at b is. None of its bytes is 0.
-func paintOf(b uintptr) uintptr {
-	return uintptr(mark(b) ^ secret.fill | 0x0101_0101_0101_0101)
+func fillOf(b uintptr) uintptr {
+	return uintptr(slotKey(b) ^ secret.fill | 0x0101_0101_0101_0101)
 }
 
 // paint writes paint from offset from of the slot or block at b up to offset to, a multiple
 // of 8.
-func paint(b, from, to uintptr) {
-	w := paintOf(b)
+func fill(b, from, to uintptr) {
+	w := fillOf(b)
 	for ; from&7 != 0 && from < to; from++ {
 		raw.StoreByte(b+from, byte(w>>(from&7*8)))
 	}
@@ -88,8 +88,8 @@ func paint(b, from, to uintptr) {
 }
 
 // painted reports whether it is all still there.
-func painted(b, from, to uintptr) bool {
-	w := paintOf(b)
+func fillIntact(b, from, to uintptr) bool {
+	w := fillOf(b)
 	for ; from&7 != 0 && from < to; from++ {
 		if raw.LoadByte(b+from) != byte(w>>(from&7*8)) {
 			return false

@@ -7,10 +7,10 @@ package alloc
 
 // larger is the next class above c whose size is a multiple of align and of which h has a
 // page on its list or a block on its spill list, or Classes.
-func (h *Heap) larger(c, align uintptr) uintptr {
+func (h *Heap) fallbackAny(c, align uintptr) uintptr {
 	for c++; c < Classes; c++ {
 		if ClassSize(c)&(align-1) == 0 && (h.cur[c&(Classes-1)] != pageNone ||
-			h.Spill[c&(Classes-1)].Head != 0) {
+			h.CacheLists[c&(Classes-1)].Head != 0) {
 			break
 		}
 	}

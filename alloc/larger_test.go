@@ -52,11 +52,11 @@ func held(h *Heap, c uintptr) uintptr {
 		}
 		h.setFull(p)
 	}
-	return h.unspill(c)
+	return h.popCached(c)
 }
 
 // TestLarger: when small blocks are to be had no more, no larger one is either.
-func TestLarger(t *testing.T) {
+func TestFallbackAny(t *testing.T) {
 	for _, size := range []uintptr{32, 100, 5000, 8192, 40000, 200000} {
 		h := shortOf(t)
 		of := func(n uintptr) func() uintptr { return func() uintptr { return Malloc(h, n, 0, 0) } }
@@ -80,7 +80,7 @@ func TestLarger(t *testing.T) {
 
 // TestLargerIsAligned: a block of a larger class is taken for its alignment, too, and the
 // smallest that will do.
-func TestLargerIsAligned(t *testing.T) {
+func TestFallbackIsAligned(t *testing.T) {
 	h := shortOf(t)
 	of := func(n uintptr) uintptr { return Malloc(h, n, 0, 0) &^ ZeroBit }
 	odd, even, big := of(80*3), of(2048), of(8192) // 240 is a multiple of 16 and not of 32

@@ -83,9 +83,9 @@ func (h *Heap) serve(n, how uintptr) (b uintptr) {
 func (h *Heap) throttle(b, n uintptr) {
 	if p := Lookup(b); p != nil {
 		first := p.firstOf(n)
-		tiers.Wait(tierOf(first.place), first.bytes, h.Thread.Now)
+		tiers.Wait(tierOf(first.placement), first.bytes, h.Thread.Now)
 		if first.bytes < n {
-			tiers.Wait(tierOf(p.place), n-first.bytes, h.Thread.Now)
+			tiers.Wait(tierOf(p.placement), n-first.bytes, h.Thread.Now)
 		}
 	}
 }
@@ -99,9 +99,9 @@ func Charge(h *Heap, tier, n uintptr) (ns uint64) { return tiers.Wait(tier, n, h
 func Copied(h *Heap, b, n uintptr) {
 	if p := Lookup(b); p != nil {
 		first := p.firstOf(n)
-		tiers.WaitCopy(tierOf(first.place), first.bytes, h.Thread.Now)
+		tiers.WaitCopy(tierOf(first.placement), first.bytes, h.Thread.Now)
 		if first.bytes < n {
-			tiers.WaitCopy(tierOf(p.place), n-first.bytes, h.Thread.Now)
+			tiers.WaitCopy(tierOf(p.placement), n-first.bytes, h.Thread.Now)
 		}
 	}
 }
@@ -111,20 +111,20 @@ func Copied(h *Heap, b, n uintptr) {
 // off the class's list or, once, to its end, makes one current that has a free block, puts one on
 // an empty list, or goes on to a larger class.
 func (h *Heap) allocClass(c, align uintptr) uintptr {
-	if h.hidden != 0 {
-		h.unhide()
+	if h.hiddenBlocks != 0 {
+		h.freeHidden()
 	}
-	if h.rings != 0 {
-		h.receive(h.Thread)
+	if h.remoteQueues != 0 {
+		h.drainQueues(h.Thread)
 	}
 	if atomic.LoadUintptr(&h.pending) != 0 {
-		h.drain()
+		h.drainPending()
 		h.Thread.tick() // other threads may have emptied many pages
 	}
 	for {
 		p := h.cur[c&(Classes-1)]
 		if p == pageNone {
-			if b := h.unspill(c); b != 0 {
+			if b := h.popCached(c); b != 0 {
 				return b
 			}
 			if h.young(c) {
@@ -132,33 +132,33 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 					return b
 				}
 			}
-			if b := h.borrow(c, align); b != 0 {
+			if b := h.fallbackNear(c, align); b != 0 {
 				return b
 			}
 			if h.refill(c) {
 				continue
 			}
-			if c = h.larger(c, align); c == Classes {
+			if c = h.fallbackAny(c, align); c == Classes {
 				return 0
 			}
 			continue
 		}
-		p.fill()
+		p.relist()
 		if b := p.pop(); b != 0 {
 			return b
 		}
-		if b := h.unspill(c); b != 0 {
+		if b := h.popCached(c); b != 0 {
 			return b
 		}
 		if p.takeRemote() {
 			p.arm() // its trigger may have been passed
 			return p.pop()
 		}
-		if h.yields(p) {
+		if h.rotateToFreed(p) {
 			continue
 		}
 		if p.fresh() {
-			if b := h.borrow(c, align); b != 0 {
+			if b := h.fallbackNear(c, align); b != 0 {
 				return b
 			}
 		}
@@ -168,7 +168,7 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 			}
 			return b
 		}
-		if !h.passed(p) {
+		if !h.rotateFreed(p) {
 			h.setFull(p)
 		}
 	}
@@ -209,7 +209,7 @@ func (h *Heap) refill(c uintptr) bool {
 		n = slotSlices(c)
 	}
 	h.Thread.capped = false
-	p := h.reuse(n)
+	p := h.takeRetired(n)
 	if p == nil && h.wantsDense(c) {
 		if p = h.spanAlloc(denseSlices(c)); p != nil {
 			n = denseSlices(c)
@@ -228,8 +228,8 @@ func (h *Heap) refill(c uintptr) bool {
 		return false
 	}
 	h.setUp(p, c, n)
-	if p.fresh() && !secure && h.takesAhead(c, p.Size) {
-		p.zero = zeroAhead
+	if p.fresh() && !secure && h.prefaults(c, p.Size) {
+		p.zero = zeroPrefault
 	}
 	if secure {
 		p.harden()
@@ -252,7 +252,7 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 	p.Class = uint32(c)
 	p.Hint = h.Hint
 	p.blocks = uint32(n << SliceShift / size)
-	p.Carved, p.carved, p.holes, p.Stamp, p.rests = 0, 0, 0, 0, 0
+	p.Carved, p.carved, p.subreleased, p.Stamp, p.rests = 0, 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	p.Remote, p.Owner = 0, h.ownerOf(c)
 	atomic.AddUintptr(&h.Thread.pages, 1)

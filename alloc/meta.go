@@ -17,9 +17,9 @@ const (
 	// processor would take a load from one for a load of what was just stored to the other.
 	heapBytes = (unsafe.Sizeof(Heap{}) + 640 + raw.Page - 1) &^ (raw.Page - 1)
 
-	threadBytes = (unsafe.Sizeof(Thread{}) + 63) &^ 63
-	ringBytes   = unsafe.Sizeof(Ring{})
-	segBytes    = (unsafe.Sizeof(segment{}) + 63) &^ 63
+	threadBytes      = (unsafe.Sizeof(Thread{}) + 63) &^ 63
+	remoteQueueBytes = unsafe.Sizeof(RemoteQueue{})
+	segBytes         = (unsafe.Sizeof(segment{}) + 63) &^ 63
 )
 
 func addrOf(p *Page) uintptr { return uintptr(unsafe.Pointer(p)) }
@@ -32,7 +32,7 @@ type metaArea struct{ next, left uintptr }
 func (m *metaArea) cut(n uintptr) uintptr {
 	if m.left < n {
 		chunk := raw.Map(metaChunk)
-		if chunk == 0 && yieldGuards(metaChunk) {
+		if chunk == 0 && dropGuardPages(metaChunk) {
 			chunk = raw.Map(metaChunk)
 		}
 		if chunk == 0 {

@@ -60,13 +60,13 @@ func migrateStep(t *Thread) uintptr {
 	if p == nil {
 		pool.settled = t.Now + migrateAgain
 	}
-	if p == nil || !holdLocked(t.token, p) {
+	if p == nil || !pinMigrationLocked(t.token, p) {
 		poolLock.Release()
 		return 0
 	}
 	start, n, from := p.chunk(to)
 	if !charged(p, to, n) {
-		letGoLocked(t.token, p)
+		unpinMigrationLocked(t.token, p)
 		poolLock.Release()
 		return 0
 	}
@@ -78,7 +78,7 @@ func migrateStep(t *Thread) uintptr {
 
 	poolLock.Take(t.token)
 	moved(p, to, n, stayed)
-	letGoLocked(t.token, p)
+	unpinMigrationLocked(t.token, p)
 	tiers.MigrateCharge(t.Now, reached)
 	if stayed != 0 {
 		stats.Put1(logInfo, stats.EventStuck, tierOf(to), stayed)
@@ -99,17 +99,17 @@ func (p *Page) chunk(to uint32) (start, n uintptr, from uint32) {
 	first := uintptr(p.done) << SliceShift
 	if p.goesBack(to) {
 		n = min(first, migrateChunk)
-		return p.Start + first - n, n, p.astray
+		return p.Start + first - n, n, p.unmigratedIn
 	}
 	n = spanBytes(p) - first
 	if n > migrateChunk && p.state == spanHuge && p.hugetlb == 0 {
 		n = migrateChunk
 	}
-	return p.Start + first, n, p.place
+	return p.Start + first, n, p.placement
 }
 
 // goesBack reports whether moving p to a place makes its first part smaller.
-func (p *Page) goesBack(to uint32) bool { return p.done != 0 && p.place == to }
+func (p *Page) goesBack(to uint32) bool { return p.done != 0 && p.placement == to }
 
 // unsettled reports whether there may be anything to move: a look without the lock.
 func unsettled() bool {
@@ -122,7 +122,7 @@ func charged(p *Page, to uint32, n uintptr) bool {
 	if tiers.Full(tierOf(to), n) || !tiers.Admit(tierOf(to), n) {
 		return false
 	}
-	s := &pool.holds.slot[(p.moving-1)&(holdSlots-1)]
+	s := &pool.migrationPins.slot[(p.moving-1)&(migrationPinSlots-1)]
 	s.tier, s.bytes = tierOf(to), n
 	return true
 }
@@ -134,21 +134,21 @@ func moved(p *Page, to uint32, n, stayed uintptr) {
 		movedBack(p, n, stayed)
 		return
 	}
-	from := p.place
+	from := p.placement
 	tiers.Release(tierOf(to), stayed)
 	tiers.Release(tierOf(from), n-stayed)
 	if stayed == n && p.done == 0 { // the kernel will not: try others first
 		bindAgain(p.Start, n, from)
-		putIn(p, from, p.astray, p.stray, 0)
+		putIn(p, from, p.unmigratedIn, p.unmigrated, 0)
 		return
 	}
 	was := p.shares()
-	p.astray = to
-	p.stray += uint32((n - stayed) / raw.Page)
+	p.unmigratedIn = to
+	p.unmigrated += uint32((n - stayed) / raw.Page)
 	p.done += uint32(n >> SliceShift)
 	p.reshare(&was)
 	if uintptr(p.done)<<SliceShift == spanBytes(p) {
-		putIn(p, to, from, uint32(spanBytes(p)/raw.Page)-p.stray, 0)
+		putIn(p, to, from, uint32(spanBytes(p)/raw.Page)-p.unmigrated, 0)
 		return
 	}
 	ageAgain(p)
@@ -156,25 +156,25 @@ func moved(p *Page, to uint32, n, stayed uintptr) {
 
 // movedBack is moved for the last n bytes of the first part of a whole split, which go to the rest.
 func movedBack(p *Page, n, stayed uintptr) {
-	tiers.Release(tierOf(p.place), stayed)
-	tiers.Release(tierOf(p.astray), n-stayed)
+	tiers.Release(tierOf(p.placement), stayed)
+	tiers.Release(tierOf(p.unmigratedIn), n-stayed)
 	was := p.shares()
 	p.done -= uint32(n >> SliceShift)
-	p.stray -= uint32((n - stayed) / raw.Page)
+	p.unmigrated -= uint32((n - stayed) / raw.Page)
 	p.reshare(&was)
 	ageAgain(p)
 }
 
 // isStuck reports whether pages of p that would not move lie beyond its first part. A step could
 // not tell which of the pages it moves are charged where.
-func (p *Page) isStuck() bool { return uintptr(p.stray)*raw.Page > uintptr(p.done)<<SliceShift }
+func (p *Page) isStuck() bool { return uintptr(p.unmigrated)*raw.Page > uintptr(p.done)<<SliceShift }
 
 // fits reports whether a step may move p to the given place.
 func fits(p *Page, to uint32) bool {
-	if p.moving != 0 || !movable(p, to) || sews(p, to) || p.isStuck() {
+	if p.moving != 0 || !movable(p, to) || overVMASplits(p, to) || p.isStuck() {
 		return false
 	}
-	if p.done != 0 && p.astray != to {
+	if p.done != 0 && p.unmigratedIn != to {
 		return p.goesBack(to) && p.wholeSplit()
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
@@ -213,7 +213,7 @@ func oldest(tier, rank, lower uint32) (*Page, uint32) {
 			for i := 0; i < migrateScan && l.head != nil; i++ {
 				p, to := l.head, lower
 				if p.isSplit() {
-					to = p.place
+					to = p.placement
 				}
 				if fits(p, to) {
 					return p, to
@@ -243,7 +243,7 @@ func promotable() (*Page, uint32) {
 				if p.isSplit() {
 					to = tier
 				}
-				if p.home < p.place && !tiers.Same(uintptr(p.home), uintptr(p.place)) &&
+				if p.home < p.placement && !tiers.Same(uintptr(p.home), uintptr(p.placement)) &&
 					fits(p, to) &&
 					tiers.Room(uintptr(to), min(spanBytes(p), migrateChunk)) {
 					return p, to

@@ -11,7 +11,7 @@ import (
 // What the secure mode finds of a block, or a slot of none.
 const (
 	foundBehind = iota + 1
-	foundLabel
+	foundCanary
 	foundFreed
 	foundUsed
 	foundLink
@@ -77,7 +77,7 @@ func tellMisuse(l *raw.Line, fn, addr, why, size uintptr) {
 		l.Text(" is freed as one of ")
 		l.Dec(uint64(size))
 	case why == FreeDamaged && p != nil:
-		tellFound(l, p, addr, foundLabel)
+		tellFound(l, p, addr, foundCanary)
 	default:
 		l.Text("not a pointer that malloc returned")
 	}
@@ -125,7 +125,7 @@ func (p *Page) made(b uintptr) uintptr {
 	if p.Owner == OwnerHuge {
 		return uintptr(p.Class)
 	}
-	return labelState(p.label(b))
+	return canaryState(p.canary(b))
 }
 
 // corrupt ends the process when the call in, which did nothing wrong, has found something.
@@ -156,7 +156,7 @@ func tellFound(l *raw.Line, p *Page, slot, what uintptr) {
 		l.Text("memory behind the last block at ")
 	case foundUsed:
 		l.Text("memory between blocks at ")
-	case foundLabel:
+	case foundCanary:
 		l.Text("the end of the slot at ")
 	default:
 		l.Text("the freed block at ")

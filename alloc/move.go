@@ -17,17 +17,17 @@ import (
 //	Page.moving = i+1, or that | movingFreed ⇔ holds.slot[i].page is the page
 //	bit i of holds.used set ⇔ slot[i] is taken
 const (
-	holdSlots   = 64
-	movingFreed = 1 << 8
-	movingSlot  = movingFreed - 1
+	migrationPinSlots = 64
+	movingFreed       = 1 << 8
+	movingSlot        = movingFreed - 1
 )
 
-type holdSet struct {
+type migrationPinSet struct {
 	used uint64
-	slot [holdSlots]holding
+	slot [migrationPinSlots]migrationPin
 }
 
-type holding struct {
+type migrationPin struct {
 	page  *Page
 	token uintptr
 	tier  uintptr // charged with bytes until the move is over
@@ -35,40 +35,40 @@ type holding struct {
 }
 
 // hold holds p, unless it is held already. Precondition: p is in use, by the caller.
-func hold(token uintptr, p *Page) bool {
+func pinMigration(token uintptr, p *Page) bool {
 	if !poolLock.Take(token) {
 		return false
 	}
-	ok := holdLocked(token, p)
+	ok := pinMigrationLocked(token, p)
 	poolLock.Release()
 	return ok
 }
 
-func holdLocked(token uintptr, p *Page) bool {
-	i := uint(bits.TrailingZeros64(^pool.holds.used))
-	if p.moving != 0 || i >= holdSlots {
+func pinMigrationLocked(token uintptr, p *Page) bool {
+	i := uint(bits.TrailingZeros64(^pool.migrationPins.used))
+	if p.moving != 0 || i >= migrationPinSlots {
 		return false
 	}
-	pool.holds.used |= 1 << (i & (holdSlots - 1))
-	pool.holds.slot[i&(holdSlots-1)] = holding{page: p, token: token}
+	pool.migrationPins.used |= 1 << (i & (migrationPinSlots - 1))
+	pool.migrationPins.slot[i&(migrationPinSlots-1)] = migrationPin{page: p, token: token}
 	atomic.StoreUint32(&p.moving, uint32(i+1))
 	p.dropSummary()
 	return true
 }
 
 // letGo ends the holding of p, and frees it when that has been asked for.
-func letGo(token uintptr, p *Page) {
+func unpinMigration(token uintptr, p *Page) {
 	if poolLock.Take(token) {
-		letGoLocked(token, p)
+		unpinMigrationLocked(token, p)
 		poolLock.Release()
 	}
 }
 
-func letGoLocked(token uintptr, p *Page) {
+func unpinMigrationLocked(token uintptr, p *Page) {
 	freed := p.moving&movingFreed != 0
-	i := (p.moving&movingSlot - 1) & (holdSlots - 1)
-	pool.holds.used &^= 1 << i
-	pool.holds.slot[i].page = nil
+	i := (p.moving&movingSlot - 1) & (migrationPinSlots - 1)
+	pool.migrationPins.used &^= 1 << i
+	pool.migrationPins.slot[i].page = nil
 	p.moving = 0
 	switch {
 	case !freed:
@@ -81,14 +81,14 @@ func letGoLocked(token uintptr, p *Page) {
 
 // holdsLeft lets go, in a forked child, of what the parent's other threads held. Spans
 // stay where the parent's accounts had them.
-func holdsLeft(token uintptr) {
-	for i := range pool.holds.slot {
-		s := &pool.holds.slot[i]
-		if pool.holds.used>>(uint(i)&63)&1 == 0 || s.page == nil || s.token == token {
+func unpinOthers(token uintptr) {
+	for i := range pool.migrationPins.slot {
+		s := &pool.migrationPins.slot[i]
+		if pool.migrationPins.used>>(uint(i)&63)&1 == 0 || s.page == nil || s.token == token {
 			continue
 		}
 		tiers.Release(s.tier, s.bytes)
-		letGoLocked(token, s.page)
+		unpinMigrationLocked(token, s.page)
 	}
 }
 
@@ -104,7 +104,8 @@ func spanBytes(p *Page) uintptr {
 // does not where either place is of such: it would be free in parts that never make one
 // again.
 func movable(p *Page, to uint32) bool {
-	return p.state == spanHuge || unitOf(uintptr(p.place)) == 1 && unitOf(uintptr(to)) == 1
+	return p.state == spanHuge ||
+		hugePageSlices(uintptr(p.placement)) == 1 && hugePageSlices(uintptr(to)) == 1
 }
 
 // relocate asks the kernel to move the n bytes at addr to a place and returns how many
@@ -112,7 +113,7 @@ func movable(p *Page, to uint32) bool {
 // does not tell about. What was bound and never touched moves by definition: it will come
 // from there.
 func relocate(addr, n uintptr, to uint32) (stayed uintptr) {
-	dst := &places[to&(placeSlots-1)].nodes
+	dst := &placements[to&(placementSlots-1)].nodes
 	if !bound || dst.Nodes == 0 {
 		return 0
 	}
@@ -128,9 +129,9 @@ func relocate(addr, n uintptr, to uint32) (stayed uintptr) {
 }
 
 // bindAgain gives the n bytes at addr the policy of the place that they have not left after all.
-func bindAgain(addr, n uintptr, place uint32) {
+func bindAgain(addr, n uintptr, placement uint32) {
 	if bound {
-		numa.Bind(addr, n, &places[place&(placeSlots-1)].nodes, false)
+		numa.Bind(addr, n, &placements[placement&(placementSlots-1)].nodes, false)
 	}
 }
 
@@ -156,32 +157,32 @@ func residentOff(addr, n uintptr, nodes uint64) (bytes uintptr) {
 
 // putIn records that a span in use is in another place now, but for stray pages that are in astray.
 // Precondition: poolLock is held.
-func putIn(p *Page, place, astray, stray, done uint32) {
+func putIn(p *Page, placement, unmigratedIn, unmigrated, done uint32) {
 	ageRemove(p)
 	was := p.shares()
-	if !p.isHuge() && tierOf(p.place) != tierOf(place) {
-		noteMove(p.tally(), tierOf(p.place), tierOf(place))
+	if !p.isHuge() && tierOf(p.placement) != tierOf(placement) {
+		noteMove(p.tally(), tierOf(p.placement), tierOf(placement))
 	}
 	if p.segment != nil {
-		pool.seams += seams(p, place) - seams(p, p.place)
+		pool.vmaSplits += vmaSplits(p, placement) - vmaSplits(p, p.placement)
 	}
-	p.place = place
-	p.astray, p.stray, p.done = astray, stray, done
+	p.placement = placement
+	p.unmigratedIn, p.unmigrated, p.done = unmigratedIn, unmigrated, done
 	p.reshare(&was)
 	ageAdd(p)
 }
 
 // seams is how many neighbours of a span in use do not lie in the given place: so often
 // the kernel would have two mappings instead of one. Precondition: poolLock is held.
-func seams(p *Page, place uint32) (n uintptr) {
+func vmaSplits(p *Page, placement uint32) (n uintptr) {
 	seg := p.segment
 	if p.Start > seg.start {
-		if q := Lookup(p.Start - SliceSize); q != nil && q.place != place {
+		if q := Lookup(p.Start - SliceSize); q != nil && q.placement != placement {
 			n++
 		}
 	}
 	if end := p.Start + p.bytes(); end < seg.start+seg.slices<<SliceShift {
-		if q := Lookup(end); q != nil && q.place != place {
+		if q := Lookup(end); q != nil && q.placement != placement {
 			n++
 		}
 	}
@@ -190,10 +191,11 @@ func seams(p *Page, place uint32) (n uintptr) {
 
 // seamLimit is how many seams moving may make: half of the mappings that the kernel lets
 // a process have, the rest is the program's.
-var seamLimit = ^uintptr(0)
+var vmaSplitLimit = ^uintptr(0)
 
 // sews reports whether moving p to a place would make seams beyond the limit.
 // Precondition: poolLock is held.
-func sews(p *Page, to uint32) bool {
-	return p.segment != nil && pool.seams >= seamLimit && seams(p, to) > seams(p, p.place)
+func overVMASplits(p *Page, to uint32) bool {
+	return p.segment != nil && pool.vmaSplits >= vmaSplitLimit &&
+		vmaSplits(p, to) > vmaSplits(p, p.placement)
 }

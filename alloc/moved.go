@@ -14,7 +14,7 @@ package alloc
 // noteMove counts blocks of a span, allocated and freed by t, that go from one tier to another.
 // Precondition: poolLock is held.
 func noteMove(t tally, from, to uintptr) {
-	out, in := &pool.count.moves[from&(placeSlots-1)], &pool.count.moves[to&(placeSlots-1)]
+	out, in := &pool.count.moves[from&(placementSlots-1)], &pool.count.moves[to&(placementSlots-1)]
 	out.alloc(t.allocs, t.allocBytes)
 	out.free(t.allocs, t.allocBytes)
 	in.alloc(-t.frees, -t.freeBytes)
@@ -27,7 +27,7 @@ func (p *Page) tally() (t tally) {
 	t.alloc(p.Allocs, p.Allocs*size)
 	t.free(frees, frees*size)
 	if p.isNursery() {
-		t.units(p)
+		t.granules(p)
 	}
 	return t
 }
@@ -39,10 +39,10 @@ func (p *Page) forget() {
 
 // entered is what has entered tier i and left it.
 func (k *Counts) entered(i uintptr) (t tally) {
-	t = k.tier[i&(placeSlots-1)]
-	t.add(&k.pool.huge[i&(placeSlots-1)])
-	t.add(&k.zero[i&(placeSlots-1)])
-	t.add(&k.pool.moves[i&(placeSlots-1)])
+	t = k.tier[i&(placementSlots-1)]
+	t.add(&k.pool.huge[i&(placementSlots-1)])
+	t.add(&k.zero[i&(placementSlots-1)])
+	t.add(&k.pool.moves[i&(placementSlots-1)])
 	return t
 }
 
@@ -51,14 +51,14 @@ func (k *Counts) entered(i uintptr) (t tally) {
 // once more. Precondition: poolLock is held.
 func (k *Counts) rising(i uintptr) (t tally) {
 	t = k.entered(i)
-	was := &pool.entered[i&(placeSlots-1)]
+	was := &pool.entered[i&(placementSlots-1)]
 	again := tally{
 		allocs:     max(less(was.allocs, t.allocs), less(was.frees, t.frees)),
 		allocBytes: max(less(was.allocBytes, t.allocBytes), less(was.freeBytes, t.freeBytes)),
 	}
 	again.free(again.allocs, again.allocBytes)
 	t.add(&again)
-	pool.count.moves[i&(placeSlots-1)].add(&again)
+	pool.count.moves[i&(placementSlots-1)].add(&again)
 	*was = t
 	return t
 }

@@ -32,10 +32,10 @@ const (
 
 func (p *Page) isNursery() bool { return p.rests == restsNursery }
 
-func (p *Page) table() *unitTable { return (*unitTable)(raw.Ptr(uintptr(p.Stamp))) }
+func (p *Page) table() *granuleTable { return (*granuleTable)(raw.Ptr(uintptr(p.Stamp))) }
 
 // unit is the index of the unit at b.
-func (p *Page) unit(b uintptr) uintptr { return (b - p.Start) / Granule & (unitCount - 1) }
+func (p *Page) granule(b uintptr) uintptr { return (b - p.Start) / Granule & (granuleCount - 1) }
 
 // young reports whether the heap has a nursery, and it serves class c.
 func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
@@ -66,17 +66,17 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 		return 0
 	}
 	h.nursed[c&(nurseryClasses-1)]++
-	h.takeUnits(p)
+	h.takeNurseryRemote(p)
 	size, t := ClassSize(c), p.table()
 	k := size / Granule
 	u := t.find(k, (size&-size)/Granule)
-	if u == unitCount {
+	if u == granuleCount {
 		return 0
 	}
 	h.open(c)
 	t.take(u, k)
 	p.Allocs += uint64(k)
-	h.units.took(p, k)
+	h.granules.took(p, k)
 	b := p.Start + u*Granule
 	raw.Store(b+8, 0)
 	return b
@@ -89,7 +89,7 @@ func (h *Heap) newNursery() {
 	if poolLock.Refuses(h.Thread.token) { // a page without the pool could not be given back
 		return
 	}
-	t := newUnitTable(h.Thread.token)
+	t := newGranuleTable(h.Thread.token)
 	if t == nil {
 		return
 	}
@@ -121,10 +121,10 @@ func (h *Heap) endNursery() {
 }
 
 // freeUnits takes back a block of the heap's nursery.
-func (h *Heap) freeUnits(p *Page, b uintptr) {
-	t, u := p.table(), p.unit(b)
-	k := t.unitsOf(u)
-	h.units.gave(p, k)
+func (h *Heap) freeNursery(p *Page, b uintptr) {
+	t, u := p.table(), p.granule(b)
+	k := t.granulesOf(u)
+	h.granules.gave(p, k)
 	t.give(u, k)
 	p.Frees += uint64(k)
 	if p.Frees == p.Allocs && p.away() {
@@ -134,8 +134,8 @@ func (h *Heap) freeUnits(p *Page, b uintptr) {
 
 // freeUnitsRemote gives back a block of another thread's nursery, by its units, counted in r unless
 // that is nil.
-func freeUnitsRemote(r *unitCounts, p *Page, b uintptr) {
-	k := p.table().unitsOf(p.unit(b))
+func freeNurseryRemote(r *granuleCounts, p *Page, b uintptr) {
+	k := p.table().granulesOf(p.granule(b))
 	if r != nil {
 		r.gaveRemote(p, k)
 	}
@@ -148,13 +148,13 @@ func freeUnitsRemote(r *unitCounts, p *Page, b uintptr) {
 }
 
 // takeUnits takes back what other threads have freed in the nursery.
-func (h *Heap) takeUnits(p *Page) {
+func (h *Heap) takeNurseryRemote(p *Page) {
 	if !p.takeRemote() {
 		return
 	}
 	t := p.table()
 	for b := p.Free; b != 0; b = raw.Load(b) {
-		t.give(p.unit(b), 1)
+		t.give(p.granule(b), 1)
 	}
 	p.Free = 0
 }
@@ -167,13 +167,13 @@ func (h *Heap) collectNursery(all bool) (given uintptr) {
 	if p == nil {
 		return 0
 	}
-	h.takeUnits(p)
+	h.takeNurseryRemote(p)
 	seen := p.Allocs + p.Frees | restSeen
 	switch {
 	case p.Frees == p.Allocs:
 		h.release(p, h.Thread.Now)
 	case p.Trigger == seen || all && p.Trigger != seen|restDone:
-		bytes, ok := h.Thread.giveUnits(p)
+		bytes, ok := h.Thread.trimNursery(p)
 		given = bytes
 		p.Trigger = seen
 		if ok {
@@ -187,7 +187,7 @@ func (h *Heap) collectNursery(all bool) (given uintptr) {
 
 // giveUnits gives the memory pages of a nursery that are free back to the kernel, and returns the
 // bytes, and whether it has looked. Nobody else has to know: the table is elsewhere.
-func (t *Thread) giveUnits(p *Page) (bytes uintptr, ok bool) {
+func (t *Thread) trimNursery(p *Page) (bytes uintptr, ok bool) {
 	table := p.table()
 	if t.Now < pool.quiet || !p.mayGiveMemory() {
 		return 0, false

@@ -64,15 +64,15 @@ type Page struct {
 	segment  *segment
 	// when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go;
 	// of a nursery its table
-	Stamp  uint64
-	place  uint32 // where its memory is: see place.go
-	home   uint32 // the tier that the hint, or ta_move, wants it in
-	list   uint32 // the list by age that a span in use is on
-	moving uint32 // see migrate.go
-	stray  uint32 // memory pages charged to the place astray instead
-	astray uint32
-	done   uint32 // slices of a huge block that demotion has been over
-	holes  uint32 // see holes.go
+	Stamp        uint64
+	placement    uint32 // where its memory is: see place.go
+	home         uint32 // the tier that the hint, or ta_move, wants it in
+	list         uint32 // the list by age that a span in use is on
+	moving       uint32 // see migrate.go
+	unmigrated   uint32 // memory pages charged to the place astray instead
+	unmigratedIn uint32
+	done         uint32 // slices of a huge block that demotion has been over
+	subreleased  uint32 // see holes.go
 }
 
 // FreeKey is the second word of every free block that has been on a list, so
@@ -135,7 +135,7 @@ func (p *Page) allFree() bool { return p.Allocs == p.Frees+p.remoteCount() }
 func (p *Page) pop() uintptr {
 	b := p.Free
 	if b != 0 {
-		p.Free = seal(b, raw.Load(b))
+		p.Free = encodeLink(b, raw.Load(b))
 		if p.Magic == 0 && p.Free != 0 && !p.isSlot(p.Free) {
 			corrupt(p.caller(), p, b, foundLink)
 		}
@@ -147,7 +147,7 @@ func (p *Page) pop() uintptr {
 
 // push puts a block on the free list. Precondition: the caller owns the page.
 func (p *Page) push(b uintptr) {
-	raw.Store(b, seal(b, p.Free))
+	raw.Store(b, encodeLink(b, p.Free))
 	raw.Store(b+8, FreeKey)
 	p.Free = b
 	p.Frees++
@@ -199,10 +199,10 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	}
 	p.carved = uint32(at + n*size)
 	p.rests = 0
-	if p.zero == zeroAhead {
-		p.faultAhead(at, at+n*size)
+	if p.zero == zeroPrefault {
+		p.prefault(at, at+n*size)
 	}
-	if p.holes == 0 {
+	if p.subreleased == 0 {
 		p.Carved = uint64(p.carved)
 	}
 	p.Allocs++
@@ -251,5 +251,5 @@ func (p *Page) onList(head, b uintptr) bool {
 // the number of blocks; the caller has seen b's second word hold FreeKey.
 func (p *Page) isFree(owner, b uintptr) bool {
 	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&RemoteAddr, b) ||
-		heapOf(owner).onSpill(b, uintptr(p.Class)) || heapOf(owner).onRing(b)
+		heapOf(owner).isCached(b, uintptr(p.Class)) || heapOf(owner).onRemoteQueue(b)
 }

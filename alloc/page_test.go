@@ -31,7 +31,9 @@ func FuzzPage(f *testing.F) {
 		if !h.refill(c) {
 			t.Fatal("no page")
 		}
-		h.Thread.idleHeap, h.Thread.idleClass = h, uint32(c) // for nobody calls PageEmpty here
+		h.Thread.retiredHeap, h.Thread.retiredClass = h, uint32(
+			c,
+		) // for nobody calls PageEmpty here
 		s := &pageState{t: t, p: h.Cur[c], isOut: map[uintptr]bool{}, other: other}
 		for _, op := range ops[2:] {
 			s.step(op)

@@ -15,12 +15,12 @@ import (
 //
 // A process may have 65,530 mappings; most of them are the program's.
 const (
-	hugeParts = 8
-	partsAll  = 2048 // of pool.parts, at most
+	hugeExtents = 8
+	extentsAll  = 2048 // of pool.parts, at most
 )
 
 // partEnd is where the part of q ends, in a block that ends at end.
-func partEnd(q *Page, end uintptr) uintptr {
+func extentEnd(q *Page, end uintptr) uintptr {
 	if q.next != nil {
 		return q.next.Start
 	}
@@ -28,15 +28,15 @@ func partEnd(q *Page, end uintptr) uintptr {
 }
 
 // parts is how many mappings the block of p is.
-func (p *Page) parts() (n uintptr) {
-	for ; p != nil && n < hugeParts; p = p.next {
+func (p *Page) extents() (n uintptr) {
+	for ; p != nil && n < hugeExtents; p = p.next {
 		n++
 	}
 	return n
 }
 
 // lastPart is the part of p that ends where the block does.
-func (p *Page) lastPart() *Page {
+func (p *Page) lastExtent() *Page {
 	for p.next != nil {
 		p = p.next
 	}
@@ -44,7 +44,7 @@ func (p *Page) lastPart() *Page {
 }
 
 // partsFrom takes the parts of p that begin at end or behind it off the block, and returns them.
-func (p *Page) partsFrom(end uintptr) (rest *Page) {
+func (p *Page) extentsFrom(end uintptr) (rest *Page) {
 	for p.next != nil && p.next.Start < end {
 		p = p.next
 	}
@@ -54,11 +54,11 @@ func (p *Page) partsFrom(end uintptr) (rest *Page) {
 
 // dropParts forgets parts, of which no block begins with the first, that are no block's any more.
 // Precondition: poolLock is held.
-func dropParts(q *Page) {
+func dropExtents(q *Page) {
 	for q != nil {
 		next := q.next
 		freeDescriptor(q)
-		pool.parts--
+		pool.extents--
 		q = next
 	}
 }
@@ -67,7 +67,7 @@ func dropParts(q *Page) {
 // becomes as much longer as those are more. It reports false, with the block as it was and nothing
 // reserved at to, when the kernel refuses. (What the program has made read-only of it is writable
 // then.) Precondition: the block is of several parts, and held.
-func (h *Heap) moveParts(p *Page, to, size uintptr) bool {
+func (h *Heap) moveExtents(p *Page, to, size uintptr) bool {
 	end := p.Start + p.Size
 	more := size - p.Size
 	// so it would not lengthen the last part when the others have moved
@@ -76,7 +76,7 @@ func (h *Heap) moveParts(p *Page, to, size uintptr) bool {
 		return false
 	}
 	for q := p; q != nil; q = q.next {
-		n := partEnd(q, end) - q.Start
+		n := extentEnd(q, end) - q.Start
 		at := to + q.Start - p.Start
 		errno := uintptr(0)
 		if q.next != nil { // empty, its addresses stay mapped until all have moved
@@ -91,7 +91,7 @@ func (h *Heap) moveParts(p *Page, to, size uintptr) bool {
 		for back := p; back != q; back = back.next {
 			n := back.next.Start - back.Start
 			raw.Allow(back.Start, n)
-			h.copyBack(back.Start, to+back.Start-p.Start, n, p.place)
+			h.copyBack(back.Start, to+back.Start-p.Start, n, p.placement)
 		}
 		if at+n < to+size {
 			unmapFresh(at+n, to+size-at-n)
@@ -99,19 +99,19 @@ func (h *Heap) moveParts(p *Page, to, size uintptr) bool {
 		return false
 	}
 	from := p.Start
-	h.giveBackBarred(from, p.lastPart().Start-from, p.place)
+	h.giveBackBarred(from, p.lastExtent().Start-from, p.placement)
 	for q := p; q != nil; q = q.next {
 		q.Start += to - from
 	}
 	return true
 }
 
-var partsKnown uintptr // what partsMost has found out, or 0
+var extentsKnown uintptr // what partsMost has found out, or 0
 
 // partsMost is how many parts a block may have: one before Linux 5.7, where several could not be
 // moved together without the risk to lose some.
-func partsMost() uintptr {
-	most := atomic.LoadUintptr(&partsKnown)
+func extentsMost() uintptr {
+	most := atomic.LoadUintptr(&extentsKnown)
 	if most == 0 {
 		most = 1
 		page := raw.Map(raw.Page)
@@ -120,10 +120,10 @@ func partsMost() uintptr {
 		}
 		if to := raw.Reserve(raw.Page); to != 0 && raw.MoveContents(page, raw.Page, to) == 0 {
 			unmapFresh(to, raw.Page)
-			most = hugeParts
+			most = hugeExtents
 		}
 		unmapFresh(page, raw.Page)
-		atomic.StoreUintptr(&partsKnown, most)
+		atomic.StoreUintptr(&extentsKnown, most)
 	}
 	return most
 }

@@ -4,7 +4,7 @@ import "testing"
 
 // TestPassed: a page without a free block stays on its list while blocks of it come back, so that
 // they go to the page; one of which nothing came back for a round leaves it.
-func TestPassed(t *testing.T) {
+func TestRotateFreed(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
 	const size, pages = 1024, 3
@@ -27,7 +27,7 @@ func TestPassed(t *testing.T) {
 	for i := 0; i < len(blocks); i += 2 {
 		give(t, r, blocks[i], true)
 	}
-	r.h.flush(c)
+	r.h.flushCached(c)
 	if n := onList(); n != pages {
 		t.Fatalf("%d of %d pages are on the list", n, pages)
 	}

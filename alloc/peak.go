@@ -7,13 +7,13 @@ import "tieralloc/internal/raw"
 
 const (
 	// bytes that are so many that dirty spans go back to the kernel for them
-	spareLeast = 1 << 20
+	trimLeast = 1 << 20
 	// bytes per second of dirty spans that may go: to fault that in afresh takes a hundredth of the
 	// time
-	spareRate = 32 << 20
+	trimRate = 32 << 20
 	// bytes per second that classes may take from each other: a hundredth of the time
-	sliceRate = 40_000 << SliceShift
-	tailLeast = SliceSize / 4 // bytes that are worth a system call
+	trimSliceRate = 40_000 << SliceShift
+	trimTailLeast = SliceSize / 4 // bytes that are worth a system call
 )
 
 // A spareBudget is what may still be given away for the sake of peaks: as much as the peak is, and
@@ -21,14 +21,14 @@ const (
 // time.
 //
 //	left <= max(peak, 10 ms of the rate)
-type spareBudget struct {
+type trimBudget struct {
 	left, peak uintptr // bytes; the peak as it was at
 	at         uint64  // this time
 }
 
 // spend takes up to n bytes from the budget at now and returns how many; rate is in bytes per
 // second. Precondition: poolLock is held.
-func (b *spareBudget) spend(n, peak, rate uintptr, now uint64) uintptr {
+func (b *trimBudget) spend(n, peak, rate uintptr, now uint64) uintptr {
 	if b.at == 0 {
 		b.left, b.at = rate/100, now
 	}
@@ -45,35 +45,35 @@ func (b *spareBudget) spend(n, peak, rate uintptr, now uint64) uintptr {
 // sparePeak is called before n bytes of fresh memory are put to use. Where that would make the heap
 // larger than ever, what nobody uses goes. It reports whether some has become dirty spans of one
 // slice, where one is wanted.
-func (t *Thread) sparePeak(n uintptr) (some bool) {
-	if beyondPeak(n) <= 0 {
+func (t *Thread) trimHighWater(n uintptr) (some bool) {
+	if beyondHighWater(n) <= 0 {
 		return false
 	}
-	t.spareDirty(n)
-	return t.giveCurrent(n == SliceSize)
+	t.trimDirty(n)
+	return t.trimCurrent(n == SliceSize)
 }
 
 // beyondPeak is how many bytes n bytes more are beyond the most that the heap ever had, by a peek
 // without the lock.
-func beyondPeak(n uintptr) int {
+func beyondHighWater(n uintptr) int {
 	return int(uintptr(pool.count.committed) + n - uintptr(pool.count.peak))
 }
 
 // spareDirty gives dirty spans, none of which fits, back to the kernel, where n bytes are much and
 // would make the heap larger than ever: as much as that is. For less it does not pay, as what does
 // not fit now will soon fit something.
-func (t *Thread) spareDirty(n uintptr) {
-	if n < spareLeast || pool.dirtyBytes == 0 || t.Now < pool.quiet || !poolLock.Take(t.token) {
+func (t *Thread) trimDirty(n uintptr) {
+	if n < trimLeast || pool.dirtyBytes == 0 || t.Now < pool.quiet || !poolLock.Take(t.token) {
 		return
 	}
 	dirty := pool.dirtyBytes
-	floor := dirty - pool.spareSpans.spend(min(uintptr(max(beyondPeak(n), 0)), dirty),
-		uintptr(pool.count.peak), spareRate, t.Now)
+	floor := dirty - pool.trimSpans.spend(min(uintptr(max(beyondHighWater(n), 0)), dirty),
+		uintptr(pool.count.peak), trimRate, t.Now)
 	poolLock.Release()
-	for range placeSlots {
-		place := oldestPlace()
-		if place == placeSlots || pool.dirtyBytes <= floor ||
-			purgePlace(t.token, t.Now, place, floor, false) == 0 {
+	for range placementSlots {
+		placement := oldestPlacement()
+		if placement == placementSlots || pool.dirtyBytes <= floor ||
+			purgePlacement(t.token, t.Now, placement, floor, false) == 0 {
 			return
 		}
 	}
@@ -83,7 +83,7 @@ func (t *Thread) spareDirty(n uintptr) {
 // those of one slice that are empty and of which a quarter was ever in use go to the pool. It
 // reports whether there were any. Of the others what is not yet carved goes to the kernel, where it
 // has been in use before, once nothing was carved from one such call to the next.
-func (t *Thread) giveCurrent(slice bool) (some bool) {
+func (t *Thread) trimCurrent(slice bool) (some bool) {
 	given := uintptr(0)
 	for _, h := range t.Heaps {
 		if h == nil {
@@ -92,25 +92,26 @@ func (t *Thread) giveCurrent(slice bool) (some bool) {
 		for c := h.firstOpen(0); c < Classes; c = h.firstOpen(c + 1) {
 			p := h.cur[c]
 			if slice && p.slices == 1 && (p.zero == 0 || p.carved >= SliceSize/4) && p.allFree() {
-				some = t.mayGive(SliceSize) && h.release(p, t.Now) || some
+				some = t.trimAllowed(SliceSize) && h.release(p, t.Now) || some
 			} else if p.rests != 0 {
-				given += t.giveTail(p)
+				given += t.trimTail(p)
 			} else if p != pageNone {
 				p.rests = 1
 			}
 		}
 	}
-	punched(t.token, given)
+	countSubreleased(t.token, given)
 	return some
 }
 
 // giveTail gives the memory of p that is not yet carved back to the kernel, where that is worth it,
 // and returns the bytes. What is left reads as zero then, as fresh memory does.
-func (t *Thread) giveTail(p *Page) uintptr {
+func (t *Thread) trimTail(p *Page) uintptr {
 	at := p.Start + uintptr(p.carved)
 	from, end := raw.RoundUp(at, raw.Page), p.Start+p.bytes()
-	if p.zero != 0 || end < from+tailLeast || secure || t.Now < pool.quiet || !p.mayGiveMemory() ||
-		!t.mayGive(end-from) {
+	if p.zero != 0 || end < from+trimTailLeast || secure || t.Now < pool.quiet ||
+		!p.mayGiveMemory() ||
+		!t.trimAllowed(end-from) {
 		return 0
 	}
 	if !raw.Discard(from, end-from) {
@@ -126,13 +127,13 @@ func (t *Thread) giveTail(p *Page) uintptr {
 
 // mayGive reports whether n bytes more may be given back. Else classes that are used in turn would
 // take them from each other for good.
-func (t *Thread) mayGive(n uintptr) bool {
+func (t *Thread) trimAllowed(n uintptr) bool {
 	if !poolLock.Take(t.token) {
 		return false
 	}
-	got := pool.spareSlices.spend(n, uintptr(pool.count.peak), sliceRate, t.Now)
+	got := pool.trimSlices.spend(n, uintptr(pool.count.peak), trimSliceRate, t.Now)
 	if got < n {
-		pool.spareSlices.left += got
+		pool.trimSlices.left += got
 	}
 	poolLock.Release()
 	return got == n

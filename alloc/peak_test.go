@@ -8,7 +8,7 @@ import (
 
 // TestPeakOfDirty: where dirty spans are too short for what is wanted, they go back before
 // the heap becomes larger than it ever was, and only then.
-func TestPeakOfDirty(t *testing.T) {
+func TestHighWaterOfDirty(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	h.Thread.Now = 1e9
@@ -71,7 +71,7 @@ func used(t *testing.T, h *Heap, n uintptr) (b uintptr) {
 
 // TestPeakOfEmpty: the empty page of one class is used for another before the heap becomes larger
 // than it ever was, and only then.
-func TestPeakOfEmpty(t *testing.T) {
+func TestHighWaterOfEmpty(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	h.Thread.Now = 1e9
@@ -120,7 +120,7 @@ func TestPeakOfEmpty(t *testing.T) {
 }
 
 // TestPeakInTurn: classes that are used in turn, at the heap's peak, soon keep a page each.
-func TestPeakInTurn(t *testing.T) {
+func TestHighWaterInTurn(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	h.Thread.Now = 1e9
@@ -138,43 +138,43 @@ func TestPeakInTurn(t *testing.T) {
 			Free(h, mustServe(t, h, n), HowAny, NoSize, 0)
 		}
 	}
-	if most := int(sliceRate>>SliceShift) / 50; refills > most {
+	if most := int(trimSliceRate>>SliceShift) / 50; refills > most {
 		t.Errorf("%d pages in 10 ms, not %d", refills, most)
 	}
 }
 
 // TestSpareBudget: what goes back for peaks is the peak and spareRate, whatever is asked.
-func TestSpareBudget(t *testing.T) {
-	var b spareBudget
+func TestTrimBudget(t *testing.T) {
+	var b trimBudget
 	const peak, mib = 100 << 20, 1 << 20
 	now, spent := uint64(1e9), uintptr(0)
 	for range 1000 {
-		spent += b.spend(mib, peak, spareRate, now)
+		spent += b.spend(mib, peak, trimRate, now)
 		now += 1e6
 	}
-	if least, most := uintptr(peak+spareRate*9/10), uintptr(peak+spareRate); spent < least ||
+	if least, most := uintptr(peak+trimRate*9/10), uintptr(peak+trimRate); spent < least ||
 		spent > most {
 		t.Errorf("%d MiB in a second, %d to %d were to be had", spent>>20, least>>20, most>>20)
 	}
 	now += 3600e9
 	spent = 0
 	for range 1000 {
-		spent += b.spend(mib, peak, spareRate, now)
+		spent += b.spend(mib, peak, trimRate, now)
 	}
 	if spent > peak {
 		t.Errorf("%d MiB after an hour, for a peak of %d", spent>>20, peak>>20)
 	}
-	if n := b.spend(mib, peak, spareRate, now-1e9); n != 0 {
+	if n := b.spend(mib, peak, trimRate, now-1e9); n != 0 {
 		t.Errorf("%d bytes for a thread that came before the last", n)
 	}
-	if n := b.spend(50*mib, peak+20*mib, spareRate, now); n != 20*mib {
+	if n := b.spend(50*mib, peak+20*mib, trimRate, now); n != 20*mib {
 		t.Errorf("%d MiB for a peak that has grown by 20", n>>20)
 	}
 }
 
 // TestPeakOfTails: what a page in used memory has not carved goes back before the heap becomes
 // larger than it ever was, where nothing was carved for a while, and reads as zero then.
-func TestPeakOfTails(t *testing.T) {
+func TestHighWaterOfTails(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	h.Thread.Now = 1e9

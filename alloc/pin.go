@@ -39,7 +39,7 @@ func pinNow(addr, n uintptr) bool {
 	if uint64(n) > free {
 		return false
 	}
-	prefer := places[placePin].nodes
+	prefer := placements[placementPin].nodes
 	if numa.Bind(addr, n, &prefer, false) != 0 {
 		return false
 	}

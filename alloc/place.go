@@ -13,17 +13,17 @@ import (
 // for good. Spans of different places are never joined, and each place has its own
 // free spans.
 const (
-	placePin   = 3 // PIN_FAST: the fast tier, never moved
-	placeSlots = 4
-	anyPlace   = placeSlots // as an argument: all of them
+	placementPin   = 3 // PIN_FAST: the fast tier, never moved
+	placementSlots = 4
+	anyPlacement   = placementSlots // as an argument: all of them
 )
 
 // tierOf is the tier that a place's bytes are charged to.
-func tierOf(place uint32) uintptr {
-	if place == placePin {
-		place = config.TierFast
+func tierOf(placement uint32) uintptr {
+	if placement == placementPin {
+		placement = config.TierFast
 	}
-	return uintptr(place) & (placeSlots - 1)
+	return uintptr(placement) & (placementSlots - 1)
 }
 
 // DescriptorSize is the size of a span's descriptor, for who reads another process's heap.
@@ -34,7 +34,7 @@ const DescriptorSize = unsafe.Sizeof(Page{})
 // start ≤ cut ≤ end.
 func Extent(descriptor *[DescriptorSize]byte) (start, cut, end, first, rest uintptr) {
 	p := (*Page)(unsafe.Pointer(descriptor))
-	size, part := p.bytes(), firstPart{place: p.place}
+	size, part := p.bytes(), firstPart{placement: p.placement}
 	switch p.state {
 	case spanHuge, spanHugeCached, spanHugeAlone:
 		size = p.Size & mapMask
@@ -44,13 +44,13 @@ func Extent(descriptor *[DescriptorSize]byte) (start, cut, end, first, rest uint
 	}
 	start = p.Start & mapMask
 	cut = start + min(part.bytes, size)
-	return start, cut, start + size, known(part.place), known(p.place)
+	return start, cut, start + size, known(part.placement), known(p.placement)
 }
 
 const mapMask = RootEntries<<RootShift - 1
 
 // known is the tier of a place that may be none.
-func known(place uint32) uintptr { return min(tierOf(place), uintptr(config.TierSlow)) }
+func known(placement uint32) uintptr { return min(tierOf(placement), uintptr(config.TierSlow)) }
 
 // Beside the program's hints there is one for each tier: of blocks that share their span
 // and that ta_move has put there. Nothing but the hard cap decides about them.
@@ -59,59 +59,59 @@ const hintMoved = 5 // + tier
 // homeOf is the tier that memory for a hint belongs to.
 func homeOf(hint uintptr) uintptr {
 	if hint >= hintMoved {
-		return (hint - hintMoved) & (placeSlots - 1)
+		return (hint - hintMoved) & (placementSlots - 1)
 	}
 	return tiers.Home(hint)
 }
 
 // away reports whether the page lies in another tier than its hint's.
-func (p *Page) away() bool { return tierOf(p.place) != homeOf(uintptr(p.Hint)) }
+func (p *Page) away() bool { return tierOf(p.placement) != homeOf(uintptr(p.Hint)) }
 
 // placeOf is the place of memory for a hint in a tier.
-func placeOf(hint, tier uintptr) uintptr {
+func placementOf(hint, tier uintptr) uintptr {
 	if hint == uintptr(config.HintPinFast) {
-		return placePin
+		return placementPin
 	}
 	return tier
 }
 
 // where is what the kernel is told of a place's memory.
-type where struct {
+type placement struct {
 	nodes numa.Place // the nodes to take it from; zero: the default
 	huge  uint32     // config.Huge…
 	spans uint32     // the same for segments
 	// No huge pages: with them more is resident than was charged, and where one reaches
 	// into a neighbouring span the kernel moves both.
-	small bool
-	keep  uintptr // bytes of empty pages that a thread keeps
+	small     bool
+	retireMax uintptr // bytes of empty pages that a thread keeps
 }
 
 var (
-	places [placeSlots]where
-	bound  bool // the tiers lie on nodes of their own; else they are only accounts
+	placements [placementSlots]placement
+	bound      bool // the tiers lie on nodes of their own; else they are only accounts
 
 	reservedPages bool // some place has the kernel's reserved huge pages
 
-	hugeFallbacks [placeSlots]uint64 // mappings that had to do with ordinary pages
+	hugeFallbacks [placementSlots]uint64 // mappings that had to do with ordinary pages
 )
 
 // keptShare threads that idle with what they keep have the memory of a hard cap.
-const keptShare = 128
+const retireShare = 128
 
 // SetPlaces says where the tiers lie. It is called once, before the first block.
-func SetPlaces(s *config.Settings, m *numa.Map) {
+func SetPlacements(s *config.Settings, m *numa.Map) {
 	bound = !m.Simulated
-	for i := range places {
+	for i := range placements {
 		tier := &s.Tiers[tierOf(uint32(i))&3]
-		w := &places[i]
-		*w = where{huge: tier.HugePages, keep: keptMax}
+		w := &placements[i]
+		*w = placement{huge: tier.HugePages, retireMax: retireMax}
 		w.small = w.huge == config.HugeOff ||
 			w.huge == config.HugeUnset && (tier.Hard != 0 || bound)
 		if tier.Hard != 0 {
-			w.keep = uintptr(min(keptMax, tier.Hard/keptShare))
+			w.retireMax = uintptr(min(retireMax, tier.Hard/retireShare))
 		}
 		w.spans = w.huge
-		if i == placePin && w.huge > config.HugeThp {
+		if i == placementPin && w.huge > config.HugeThp {
 			// one span of a reserved page cannot be bound alone
 			w.spans, w.small = config.HugeOff, true
 		}
@@ -125,17 +125,17 @@ func SetPlaces(s *config.Settings, m *numa.Map) {
 	}
 	kernelMoves.on = m.Moving && onlySoft(s)
 	if bound {
-		seamLimit = uintptr(numa.MaxMappings() / 2)
+		vmaSplitLimit = uintptr(numa.MaxMappings() / 2)
 		// Bound only when its pages are there: see pin.go.
-		places[placePin].nodes = numa.Place{Nodes: m.Pin.Nodes, Mode: numa.PreferredMany}
+		placements[placementPin].nodes = numa.Place{Nodes: m.Pin.Nodes, Mode: numa.PreferredMany}
 		pinned = m.Pin
 	}
 }
 
 // settlePages tells the kernel where a fresh mapping's pages are to come from. It
 // refuses only what a later page fault will show in bytes_per_node.
-func settlePages(addr, n uintptr, place uint32, hugetlb bool) {
-	w := &places[place&(placeSlots-1)]
+func settlePages(addr, n uintptr, placement uint32, hugetlb bool) {
+	w := &placements[placement&(placementSlots-1)]
 	if w.nodes.Mode != 0 {
 		numa.Bind(addr, n, &w.nodes, false)
 	}

@@ -24,7 +24,7 @@ type segment struct {
 //
 //	dirtyBytes = Σ bytes of the spans in dirty
 //	a span of dirty is on the list oldest ⇔ purgeable(span)
-type shelf struct {
+type freeSpanSet struct {
 	clean, dirty spanBins
 	oldest       ageList
 	dirtyBytes   uintptr
@@ -48,31 +48,31 @@ type poolState struct {
 	usedBytes   uintptr
 	purging     uintptr
 	// bytes of pages left empty on lists of heaps; atomic (reuse.go)
-	kept uintptr
+	retiredBytes uintptr
 	// bytes that the kernel is getting back just now, purging included
 	leaving uintptr
 	// bytes by tier that will not be used again and that the kernel would not have back
-	lost        [placeSlots]uintptr
-	spareSpans  spareBudget
-	spareSlices spareBudget
-	quiet       uint64 // no purging by itself before this time: the kernel refused
-	unwilling   uint64 // no migration before this time: likewise
-	settled     uint64 // no look for spans to migrate before this time: see migrateAgain
-	away        uint64 // spans that are not in their home tier
+	lost       [placementSlots]uintptr
+	trimSpans  trimBudget
+	trimSlices trimBudget
+	quiet      uint64 // no purging by itself before this time: the kernel refused
+	unwilling  uint64 // no migration before this time: likewise
+	settled    uint64 // no look for spans to migrate before this time: see migrateAgain
+	away       uint64 // spans that are not in their home tier
 	// how many bytes of them the process may have, as it was when the last segment was mapped
-	addresses  uintptr
-	parts      uintptr // of huge blocks: see parts.go
-	seams      uintptr // pairs of neighbouring spans of a segment that lie in different places
-	aged       [listSlots]ageList
-	huge       hugeList
-	count      poolCounts
-	entered    [placeSlots]tally // as it was reported last
-	shelf      [placeSlots]shelf
-	cache      hugeCache
-	zero       zeroState
-	holds      holdSet
-	parked     parkedSet
-	freeTables *unitTable
+	addresses         uintptr
+	extents           uintptr // of huge blocks: see parts.go
+	vmaSplits         uintptr // pairs of neighbouring spans of a segment that lie in different places
+	aged              [listSlots]ageList
+	huge              hugeList
+	count             poolCounts
+	entered           [placementSlots]tally // as it was reported last
+	freeSpans         [placementSlots]freeSpanSet
+	cache             hugeCache
+	zero              zeroState
+	migrationPins     migrationPinSet
+	parked            parkedSet
+	freeGranuleTables *granuleTable
 }
 
 // poolCounts are plain sums for the report.
@@ -82,11 +82,11 @@ type poolCounts struct {
 	peak        uint64
 	purges      uint64
 	purgedBytes uint64
-	huge        [placeSlots]tally // by tier
-	stolen      [Classes]uint64   // blocks allocated and freed in pages taken from other threads
-	gone        [placeSlots]tally
-	moves       [placeSlots]tally // see moved.go
-	units       unitCounts        // of blocks that threads without a heap have freed
+	huge        [placementSlots]tally // by tier
+	stolen      [Classes]uint64       // blocks allocated and freed in pages taken from other threads
+	gone        [placementSlots]tally
+	moves       [placementSlots]tally // see moved.go
+	granules    granuleCounts         // of blocks that threads without a heap have freed
 	hugeHits    uint64
 	hugeMisses  uint64
 }
@@ -131,7 +131,7 @@ func uncommit(n uintptr) { pool.count.committed -= uint64(n) }
 // are the caller's to set, and so are the map's entries.
 func (h *Heap) spanAlloc(n uintptr) *Page {
 	token := h.Thread.token
-	home := placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
+	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	if !poolLock.Take(token) {
 		return h.emergencySpan(n)
 	}
@@ -141,7 +141,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	}
 	if p == nil {
 		poolLock.Release()
-		if h.Thread.sparePeak(n << SliceShift) {
+		if h.Thread.trimHighWater(n << SliceShift) {
 			poolLock.Take(token)
 			if p = takeDirty(home, n); p == nil {
 				poolLock.Release()
@@ -150,15 +150,15 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	}
 	if p == nil {
 		s := shape{n: n << SliceShift, span: true}
-		place, bytes, ok := h.reserveShape(home, &s)
+		placement, bytes, ok := h.reserveShape(home, &s)
 		if !ok {
 			return nil
 		}
 		poolLock.Take(token)
-		p = takeReserved(place, n, bytes>>SliceShift)
+		p = takeReserved(placement, n, bytes>>SliceShift)
 		if p == nil {
 			poolLock.Release()
-			tiers.Release(tierOf(uint32(place)), bytes)
+			tiers.Release(tierOf(uint32(placement)), bytes)
 			return nil
 		}
 	}
@@ -170,7 +170,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	pool.usedBytes += p.bytes()
 	ageAdd(p)
 	poolLock.Release()
-	if p.place == placePin && bound && !pin(p.Start, p.bytes()) {
+	if p.placement == placementPin && bound && !pin(p.Start, p.bytes()) {
 		spanReturn(token, p)
 		return nil
 	}
@@ -179,8 +179,8 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 
 // takeDirty takes a span of n slices that has memory, charged already, or returns
 // nil.
-func takeDirty(place, n uintptr) *Page {
-	s := &pool.shelf[place&(placeSlots-1)]
+func takeDirty(placement, n uintptr) *Page {
+	s := &pool.freeSpans[placement&(placementSlots-1)]
 	p := s.dirty.take(n)
 	if p == nil {
 		return nil
@@ -196,14 +196,14 @@ func takeDirty(place, n uintptr) *Page {
 // takeReserved takes a span of n slices for which whole slices have been charged, or
 // returns nil. What another thread has made dirty since serves as well, and the charge
 // is not needed then.
-func takeReserved(place, n, whole uintptr) *Page {
-	if p := takeDirty(place, n); p != nil {
-		tiers.Release(tierOf(uint32(place)), whole<<SliceShift)
+func takeReserved(placement, n, whole uintptr) *Page {
+	if p := takeDirty(placement, n); p != nil {
+		tiers.Release(tierOf(uint32(placement)), whole<<SliceShift)
 		return p
 	}
-	p := pool.shelf[place&(placeSlots-1)].clean.take(whole)
+	p := pool.freeSpans[placement&(placementSlots-1)].clean.take(whole)
 	if p == nil {
-		p = grow(place, whole)
+		p = grow(placement, whole)
 	}
 	if p == nil {
 		return nil
@@ -211,7 +211,7 @@ func takeReserved(place, n, whole uintptr) *Page {
 	p.zero = 1
 	split(p, whole, spanClean)
 	if more := uintptr(p.slices) - whole; more != 0 &&
-		!tiers.Admit(tierOf(p.place), more<<SliceShift) {
+		!tiers.Admit(tierOf(p.placement), more<<SliceShift) {
 		insertFree(p, spanClean) // there is no descriptor for the rest
 		return nil
 	}
@@ -239,8 +239,8 @@ func cut(p *Page, n uintptr) *Page {
 	rest.slices = uint32(have - n)
 	rest.segment = p.segment
 	rest.Stamp = p.Stamp
-	rest.place = p.place
-	rest.blocks, rest.Carved, rest.Remote, rest.stray, rest.moving = 0, 0, 0, 0, 0
+	rest.placement = p.placement
+	rest.blocks, rest.Carved, rest.Remote, rest.unmigrated, rest.moving = 0, 0, 0, 0, 0
 	p.slices = uint32(n)
 	return rest
 }
@@ -257,7 +257,7 @@ func split(p *Page, n uintptr, state uint8) *Page {
 // rememberDirty counts a span that was put in a dirty bin, and forgetDirty one that
 // was taken out.
 func rememberDirty(p *Page) {
-	s := &pool.shelf[p.place&(placeSlots-1)]
+	s := &pool.freeSpans[p.placement&(placementSlots-1)]
 	s.dirtyBytes += p.bytes()
 	pool.dirtyBytes += p.bytes()
 	if purgeable(p) {
@@ -266,7 +266,7 @@ func rememberDirty(p *Page) {
 }
 
 func forgetDirty(p *Page) {
-	s := &pool.shelf[p.place&(placeSlots-1)]
+	s := &pool.freeSpans[p.placement&(placementSlots-1)]
 	s.dirtyBytes -= p.bytes()
 	pool.dirtyBytes -= p.bytes()
 	if purgeable(p) {
@@ -278,7 +278,7 @@ func forgetDirty(p *Page) {
 func insertFree(p *Page, state uint8) {
 	p.state = state
 	mapEnds(p)
-	s := &pool.shelf[p.place&(placeSlots-1)]
+	s := &pool.freeSpans[p.placement&(placementSlots-1)]
 	if state == spanDirty {
 		s.dirty.add(p)
 	} else {
@@ -308,7 +308,7 @@ func spanFree(token uintptr, p *Page, stamp uint64) {
 func spanFreed(token uintptr, p *Page) {
 	pool.usedBytes -= p.bytes()
 	ageRemove(p)
-	if p.stray != 0 && (purgeSpan(token, p) || !settle(p)) {
+	if p.unmigrated != 0 && (purgeSpan(token, p) || !settle(p)) {
 		return
 	}
 	addDirty(p)
@@ -360,11 +360,11 @@ func coalesce(p *Page, state uint8) *Page {
 }
 
 func joins(p, q *Page, state uint8) bool {
-	return q != nil && q.state == state && q.Owner == ownerNone && q.place == p.place
+	return q != nil && q.state == state && q.Owner == ownerNone && q.placement == p.placement
 }
 
 func removeFree(q *Page, state uint8) {
-	s := &pool.shelf[q.place&(placeSlots-1)]
+	s := &pool.freeSpans[q.placement&(placementSlots-1)]
 	if state == spanDirty {
 		s.dirty.remove(q)
 		forgetDirty(q)

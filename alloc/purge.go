@@ -32,11 +32,11 @@ var PurgeDelay uint64
 
 // purgeDue purges what is due at now.
 func purgeDue(token uintptr, now uint64) {
-	oldest := oldestPlace() // a peek without the lock: wrong by chance is harmless
-	if oldest == placeSlots || now < pool.quiet {
+	oldest := oldestPlacement() // a peek without the lock: wrong by chance is harmless
+	if oldest == placementSlots || now < pool.quiet {
 		return
 	}
-	p := pool.shelf[oldest&(placeSlots-1)].oldest.head
+	p := pool.freeSpans[oldest&(placementSlots-1)].oldest.head
 	if p == nil {
 		return
 	}
@@ -67,26 +67,26 @@ func (p *Page) spared(now uint64, floor uintptr) bool {
 
 // oldestPlace is the place with the span that can be purged and has been free for
 // longest, or placeSlots.
-func oldestPlace() (place uintptr) {
-	place = placeSlots
+func oldestPlacement() (placement uintptr) {
+	placement = placementSlots
 	stamp := ^uint64(0)
-	for i := range pool.shelf {
-		if p := pool.shelf[i].oldest.head; p != nil && p.Stamp <= stamp {
-			place, stamp = uintptr(i), p.Stamp
+	for i := range pool.freeSpans {
+		if p := pool.freeSpans[i].oldest.head; p != nil && p.Stamp <= stamp {
+			placement, stamp = uintptr(i), p.Stamp
 		}
 	}
-	return place
+	return placement
 }
 
 // purgeWhile purges the oldest dirty spans for as long as more than floor bytes
 // are dirty or the oldest is past its delay. It returns the bytes purged.
 func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
-	for range placeSlots {
-		place := oldestPlace()
-		if place == placeSlots {
+	for range placementSlots {
+		placement := oldestPlacement()
+		if placement == placementSlots {
 			break
 		}
-		n := purgePlace(token, now, place, floor, true)
+		n := purgePlacement(token, now, placement, floor, true)
 		done += n
 		if n == 0 {
 			break
@@ -98,11 +98,11 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 // purgePlace purges the oldest dirty spans of one place for as long as more than floor bytes are
 // dirty in all. With due set it goes on while the oldest is past its delay, and stops where that is
 // to be spared. At most the spans that were dirty at the start are visited.
-func purgePlace(token uintptr, now uint64, place, floor uintptr, due bool) (done uintptr) {
-	if pool.shelf[place&(placeSlots-1)].oldest.head == nil || !poolLock.Take(token) {
+func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due bool) (done uintptr) {
+	if pool.freeSpans[placement&(placementSlots-1)].oldest.head == nil || !poolLock.Take(token) {
 		return 0
 	}
-	s := &pool.shelf[place&(placeSlots-1)]
+	s := &pool.freeSpans[placement&(placementSlots-1)]
 	for budget := s.dirtyBytes >> SliceShift; budget > 0; budget-- {
 		p := s.oldest.head
 		if p == nil {
@@ -175,7 +175,7 @@ func purged(token uintptr, p *Page) {
 // unmapSegment unmaps the segment that p, clean and in no list, is all of. poolLock is held,
 // and let go meanwhile.
 func unmapSegment(token uintptr, p *Page) (ok bool) {
-	start, n, place, hugetlb := p.Start, p.bytes(), p.place, p.segment.hugetlb != 0
+	start, n, placement, hugetlb := p.Start, p.bytes(), p.placement, p.segment.hugetlb != 0
 	addr, size := segmentDetach(p)
 	poolLock.Release()
 	ok = unmap(addr, size, hugetlb)
@@ -184,7 +184,7 @@ func unmapSegment(token uintptr, p *Page) (ok bool) {
 	}
 	poolLock.Take(token)
 	if !ok && !hugetlb {
-		strand(start, n, place)
+		retain(start, n, placement)
 	}
 	return ok
 }

@@ -41,7 +41,7 @@ func TestPurgeAtAnyCall(t *testing.T) {
 		}
 		calls := 0
 		for ; pool.dirtyBytes > minReserve; calls++ {
-			if calls > 2*paceMax {
+			if calls > 2*tickMax {
 				t.Fatalf("%d bytes: %d MiB are dirty after %d calls in %d s", size,
 					pool.dirtyBytes>>20, calls, calls/20)
 			}

@@ -93,8 +93,8 @@ func (h *Heap) discharge(b uintptr) {
 	if k := h.Thread.Cache; k != nil && k.Last == b {
 		k.Last = 0
 	}
-	if l := p.label(b); !labelValid(b, l) || labelState(l) != stateClean {
-		corrupt(&h.Thread.running, p, b, foundLabel)
+	if l := p.canary(b); !canaryValid(b, l) || canaryState(l) != stateClean {
+		corrupt(&h.Thread.running, p, b, foundCanary)
 	}
 	if !blank(b, b+p.room()) {
 		corrupt(&h.Thread.running, p, b, foundFreed)
@@ -105,10 +105,10 @@ func (h *Heap) discharge(b uintptr) {
 
 // enlist makes a zeroed block look like one on a list, before it is put there.
 func (p *Page) enlist(b uintptr) {
-	p.setLabel(b, stateBusy, 0)
-	raw.Store(b, seal(b, 0))
+	p.setCanary(b, stateBusy, 0)
+	raw.Store(b, encodeLink(b, 0))
 	raw.Store(b+8, FreeKey)
-	p.setLabel(b, stateListed, 1)
+	p.setCanary(b, stateListed, 1)
 }
 
 // release gives all of the thread's cache and quarantine back to the pages.
@@ -162,8 +162,8 @@ func (t *Thread) audit(freed uintptr) {
 // suspect looks at a slot of the thread's cache, and its neighbours.
 func (t *Thread) suspect(b uintptr) {
 	p := Lookup(b)
-	if l := p.label(b); !labelValid(b, l) {
-		corrupt(&t.running, p, b, foundLabel)
+	if l := p.canary(b); !canaryValid(b, l) {
+		corrupt(&t.running, p, b, foundCanary)
 	}
 	if !blank(b, b+p.room()) {
 		corrupt(&t.running, p, b, foundFreed)
@@ -184,7 +184,7 @@ func (t *Thread) inspect(b uintptr) {
 	if what := p.slot(b, false); what != 0 {
 		corrupt(&t.running, p, b, what)
 	}
-	if labelState(p.label(b)) >= stateKinds {
+	if canaryState(p.canary(b)) >= stateKinds {
 		return
 	}
 	if bad, what := p.around(b); what != 0 {
@@ -218,7 +218,7 @@ func (k *Counts) kept(b uintptr) {
 		return
 	}
 	k.Frees[p.Class&(Classes-1)]++
-	k.tier[tierOf(p.place)].free(1, uint64(p.Size))
+	k.tier[tierOf(p.placement)].free(1, uint64(p.Size))
 	k.Quarantined++
 	k.QuarantineBytes += uint64(p.Size)
 }

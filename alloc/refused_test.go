@@ -127,9 +127,9 @@ func (r *refusable) end() {
 		lost += n
 	}
 	if pool.count.committed != uint64(lost+pool.dirtyBytes) || pool.cache.n != 0 ||
-		pool.parts != 0 {
+		pool.extents != 0 {
 		r.t.Errorf("%d bytes committed, %d lost, %d blocks cached, %d parts", pool.count.committed,
-			lost, pool.cache.n, pool.parts)
+			lost, pool.cache.n, pool.extents)
 	}
 }
 
@@ -140,8 +140,8 @@ func (r *refusable) move(i int, tier uintptr) {
 		return
 	}
 	switch to := Move(r.h, b.at, tier); {
-	case to == b.at && tierOf(Lookup(b.at).place) != tier:
-		r.t.Fatalf("block %d is in tier %d, not %d", i, Lookup(b.at).place, tier)
+	case to == b.at && tierOf(Lookup(b.at).placement) != tier:
+		r.t.Fatalf("block %d is in tier %d, not %d", i, Lookup(b.at).placement, tier)
 	case to != b.at && to >= raw.Page:
 		r.t.Fatalf("block %d moved to %#x", i, to)
 	}
@@ -152,7 +152,7 @@ func (r *refusable) move(i int, tier uintptr) {
 // tiers the kernel is told of, too.
 func TestSplitSteps(t *testing.T) {
 	h := splitWorld(t, "TA_FAST_HARD=24M", "TA_NORMAL_HARD=40M")
-	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Pin: numa.Place{Nodes: 1, Mode: numa.Strict},
+	SetPlacements(&testSettings, &numa.Map{Nodes: 1, Pin: numa.Place{Nodes: 1, Mode: numa.Strict},
 		Tier: [4]numa.Place{
 			{Nodes: 1, Mode: numa.PreferredMany}, {Nodes: 1, Mode: numa.Interleave},
 			{Nodes: 1, Mode: numa.Strict},

@@ -13,9 +13,9 @@ import (
 //
 // The page cannot go back to the pool in between: before the push the block is
 // in use, after it the flag holds the page.
-func freeRemote(r *unitCounts, p *Page, b uintptr) {
+func freeRemote(r *granuleCounts, p *Page, b uintptr) {
 	if p.isNursery() {
-		freeUnitsRemote(r, p, b)
+		freeNurseryRemote(r, p, b)
 		return
 	}
 	pushRemote(p, b, b, 1)
@@ -29,7 +29,7 @@ func pushRemote(p *Page, first, last, n uintptr) {
 	}
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
-		raw.Store(last, seal(last, old&RemoteAddr))
+		raw.Store(last, encodeLink(last, old&RemoteAddr))
 		next := first | (old>>RemoteShift+n)<<RemoteShift | old&RemoteInFlight
 		if old&RemoteNotify != 0 {
 			next |= RemoteInFlight
@@ -59,18 +59,21 @@ func notify(p *Page) {
 
 // drain looks at each page on the pending list: a full one with blocks on its
 // remote list goes back on its class's list, or to the pool.
-func (h *Heap) drain() {
+func (h *Heap) drainPending() {
 	list := atomic.SwapUintptr(&h.pending, 0)
 	for list != 0 {
 		p := (*Page)(raw.Ptr(list))
 		list = addrOf(p.pendNext)
-		heapOf(p.Owner).news(p) // another heap of the thread, where ta_move has handed it on
+		heapOf(
+			p.Owner,
+		).relinkPending(p)
+		// another heap of the thread, where ta_move has handed it on
 	}
 }
 
 // news ends p's time on the pending list, where it is because it is full and other threads
 // have freed blocks of it: it goes back on its class's list.
-func (h *Heap) news(p *Page) {
+func (h *Heap) relinkPending(p *Page) {
 	p.dropSummary()
 	for {
 		old := atomic.LoadUintptr(&p.Remote)

@@ -12,9 +12,9 @@ import (
 // that is. Of the nodes the kernel is asked what nodes says, one of Nodes. Fill reports
 // false when the calling thread is in the middle of the pool.
 func Fill(token uintptr, r *stats.Report, all uint64, nodes uintptr) bool {
-	var e extents
+	var e ranges
 	if nodes != NodesNone {
-		e.reserve(firstExtents)
+		e.reserve(firstRanges)
 	}
 	ok := poolLock.Take(token)
 	if ok {
@@ -60,7 +60,7 @@ func fillHeap(h *stats.Heap, k *Counts) {
 		h.BytesTotalFreed += now.freeBytes - then.freeBytes
 	}
 	h.QuarantineBlocks, h.QuarantineBytes = k.Quarantined, k.QuarantineBytes
-	h.UnguardedBlocks = atomic.LoadUint64(&unguarded)
+	h.UnguardedBlocks = atomic.LoadUint64(&withoutGuardPages)
 	for i := range k.zero {
 		now, then := &k.zero[i], &base.zero[i]
 		h.ZeroBlocksLive += now.allocs - now.frees
@@ -87,7 +87,7 @@ func fillHeap(h *stats.Heap, k *Counts) {
 // fillTiers attributes blocks to the tier where they are now: a span that moves takes
 // its counts along.
 func fillTiers(r *stats.Report, k *Counts) {
-	for i := uintptr(0); i < placeSlots; i++ {
+	for i := uintptr(0); i < placementSlots; i++ {
 		t := &r.Tiers[i]
 		now, then := k.tier[i], base.tier[i]
 		now.add(&k.pool.huge[i])
@@ -102,13 +102,13 @@ func fillTiers(r *stats.Report, k *Counts) {
 			less(whole.frees, before.frees)
 		t.BytesEntered, t.BytesLeft = less(whole.allocBytes, before.allocBytes),
 			less(whole.freeBytes, before.freeBytes)
-		t.HugePagesWanted = uint64(places[i].huge)
+		t.HugePagesWanted = uint64(placements[i].huge)
 		t.HugeFallbacks = atomic.LoadUint64(&hugeFallbacks[i])
 		if bound {
-			t.TierNodes = places[i].nodes.Nodes
+			t.TierNodes = placements[i].nodes.Nodes
 		}
 	}
-	r.Tiers[config.TierFast].HugeFallbacks += atomic.LoadUint64(&hugeFallbacks[placePin])
+	r.Tiers[config.TierFast].HugeFallbacks += atomic.LoadUint64(&hugeFallbacks[placementPin])
 	for i := uintptr(0); i < hintMoved; i++ {
 		r.HintBytes[i] = k.hints[i]
 	}

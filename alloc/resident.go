@@ -16,9 +16,9 @@ const (
 )
 
 // extent is memory of one place.
-type extent struct {
+type memoryRange struct {
 	addr, bytes uintptr
-	place       uint32
+	placement   uint32
 	_           uint32
 }
 
@@ -26,55 +26,55 @@ type extent struct {
 // without the lock. The zero value notes nothing but the sums.
 //
 //	n <= room ⇒ bytes[t] = Σ bytes of the extents whose place is in tier t
-type extents struct {
+type ranges struct {
 	mapped  uintptr // address of the mapping, which an asking begins; 0: none
 	n, room uintptr
-	bytes   [placeSlots]uintptr
+	bytes   [placementSlots]uintptr
 }
 
-const firstExtents = 16384 // what is not used of the mapping is never touched
+const firstRanges = 16384 // what is not used of the mapping is never touched
 
 // reserve maps memory for so many extents, or for none where the kernel refuses.
-func (e *extents) reserve(room uintptr) {
+func (e *ranges) reserve(room uintptr) {
 	e.room = room
 	if e.mapped = raw.Map(e.size()); e.mapped == 0 {
 		e.room = 0
 	}
 }
 
-func (e *extents) drop() {
+func (e *ranges) drop() {
 	if e.mapped != 0 {
 		unmapFresh(e.mapped, e.size())
 		e.mapped = 0
 	}
 }
 
-func (e *extents) size() uintptr {
-	return askBytes + raw.RoundUp(e.room*unsafe.Sizeof(extent{}), raw.Page)
+func (e *ranges) size() uintptr {
+	return askBytes + raw.RoundUp(e.room*unsafe.Sizeof(memoryRange{}), raw.Page)
 }
 
-func (e *extents) at(i uintptr) *extent {
-	return (*extent)(raw.Ptr(e.mapped + askBytes + i*unsafe.Sizeof(extent{})))
+func (e *ranges) at(i uintptr) *memoryRange {
+	return (*memoryRange)(raw.Ptr(e.mapped + askBytes + i*unsafe.Sizeof(memoryRange{})))
 }
 
-func (e *extents) add(addr, bytes uintptr, place uint32) {
-	e.bytes[tierOf(place)] += bytes
+func (e *ranges) add(addr, bytes uintptr, placement uint32) {
+	e.bytes[tierOf(placement)] += bytes
 	if i := e.n - 1; i < e.room { // there is one before, and there was room for it
 		last := e.at(i)
-		if last.addr+last.bytes == addr && last.place == place {
+		if last.addr+last.bytes == addr && last.placement == placement {
 			last.bytes += bytes
 			return
 		}
 	}
 	if e.n < e.room {
 		x := e.at(e.n)
-		x.addr, x.bytes, x.place = addr, bytes, place
+		x.addr, x.bytes, x.placement = addr, bytes, placement
 	}
 	e.n++
 }
 
 // whole makes the notes again, with more room, until all of them fit. It reports whether they do.
-func (e *extents) whole(token uintptr) bool {
+func (e *ranges) whole(token uintptr) bool {
 	for i := 0; i < 8 && e.n > e.room && e.mapped != 0; i++ {
 		room := e.n + e.n/2
 		e.drop()
@@ -100,7 +100,7 @@ func setNodes(r *stats.Report, nodes uint64) {
 
 // ask asks the kernel where the memory of each tier is and puts that into the report. Where the
 // kernel does not answer, the report has no nodes.
-func (e *extents) ask(r *stats.Report, nodes uintptr) {
+func (e *ranges) ask(r *stats.Report, nodes uintptr) {
 	a := (*asking)(raw.Ptr(e.mapped))
 	pages, failed := uint64(0), uint64(0)
 	for tier := uintptr(0); tier < uintptr(stats.TierCount); tier++ {
@@ -125,7 +125,7 @@ type finding struct{ all, asked uint64 }
 
 // find asks where the pages of a tier are, or some of them, and puts the answer where the notes
 // begin.
-func (e *extents) find(tier, nodes uintptr) (f finding) {
+func (e *ranges) find(tier, nodes uintptr) (f finding) {
 	a := (*asking)(raw.Ptr(e.mapped))
 	a.found = numa.Residency{}
 	f.all = uint64(e.bytes[tier&3] / raw.Page)
@@ -147,9 +147,9 @@ func (f *finding) on(found uint64) uint64 {
 }
 
 // count asks where each page of a tier is.
-func (e *extents) count(tier uintptr, a *asking) {
+func (e *ranges) count(tier uintptr, a *asking) {
 	for i := uintptr(0); i < e.n && i < e.room; i++ {
-		if x := e.at(i); tierOf(x.place) == tier {
+		if x := e.at(i); tierOf(x.placement) == tier {
 			numa.Count(x.addr, x.bytes, a.scratchAddr(), &a.found)
 		}
 	}

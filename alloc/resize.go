@@ -38,12 +38,12 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 // costs more than copying copyShare of them.
 func (h *Heap) copyPays(p *Page, n uintptr) bool {
 	const copyShare = 2
-	place := placeOf(uintptr(p.Hint), homeOf(uintptr(p.Hint)))
+	placement := placementOf(uintptr(p.Hint), homeOf(uintptr(p.Hint)))
 	if n <= MaxClass || pool.cache.n == 0 || n < p.Size || p.Size > copyShare*(n-p.Size) ||
-		uintptr(p.place) != place || !poolLock.Take(h.Thread.token) {
+		uintptr(p.placement) != placement || !poolLock.Take(h.Thread.token) {
 		return false
 	}
-	i := pool.cache.smallest(place, raw.RoundUp(n, SliceSize), SliceSize)
+	i := pool.cache.smallest(placement, raw.RoundUp(n, SliceSize), SliceSize)
 	poolLock.Release()
 	return i != hugeCacheSlots
 }
@@ -63,18 +63,19 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	have := p.bytes()
-	if size < have || p.segment == nil || p.segment.hugetlb != 0 || p.place == placePin && bound ||
-		!hold(h.Thread.token, p) {
+	if size < have || p.segment == nil || p.segment.hugetlb != 0 ||
+		p.placement == placementPin && bound ||
+		!pinMigration(h.Thread.token, p) {
 		return 0
 	}
 	to := uintptr(0)
-	if p.stray == 0 && h.Thread.admit(tierOf(p.place), have) {
+	if p.unmigrated == 0 && h.Thread.admit(tierOf(p.placement), have) {
 		to = h.movedOut(p, n)
 		if to == 0 {
-			tiers.Release(tierOf(p.place), have)
+			tiers.Release(tierOf(p.placement), have)
 		}
 	}
-	letGo(h.Thread.token, p)
+	unpinMigration(h.Thread.token, p)
 	if to != 0 {
 		Free(h, p.Start, HowAny, NoSize, 0)
 	}
@@ -95,14 +96,14 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 	// The rest of what is reserved goes, and what has moved grows over its place.
 	errno := raw.MoveContents(was, have, to)
 	if size > have {
-		h.giveBackBarred(to+have, size-have, p.place)
+		h.giveBackBarred(to+have, size-have, p.placement)
 	}
 	if errno != 0 {
 		return 0
 	}
-	q := h.hugeAdopt(to, have, p.place, p.Hint, p.home, firstPart{}, true)
+	q := h.hugeAdopt(to, have, p.placement, p.Hint, p.home, firstPart{}, true)
 	if q == nil {
-		h.copyBack(was, to, have, p.place)
+		h.copyBack(was, to, have, p.placement)
 		return 0
 	}
 	h.Calls[CallReallocAllocs]++
@@ -115,7 +116,7 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 		h.hugeReturn(q, was)
 		return 0
 	}
-	letGo(h.Thread.token, q)
+	unpinMigration(h.Thread.token, q)
 	return at
 }
 
@@ -133,26 +134,28 @@ func oneMapping(addr, n uintptr) bool {
 // hugeAdopt makes a huge block of a mapping that is charged to the tier of its place, but for its
 // first part. With held set the caller holds it from the start: once it is on the list by age,
 // others may move it.
-func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, first firstPart,
+func (h *Heap) hugeAdopt(start, size uintptr, placement, hint, home uint32, first firstPart,
 	held bool) *Page {
 	if !poolLock.Take(h.Thread.token) {
-		return emergencyHuge(start, size, place)
+		return emergencyHuge(start, size, placement)
 	}
 	p := newDescriptor()
-	if p != nil && (!mapReserve(start, SliceSize) || held && ^pool.holds.used == 0) {
+	if p != nil && (!mapReserve(start, SliceSize) || held && ^pool.migrationPins.used == 0) {
 		freeDescriptor(p)
 		p = nil
 	}
 	if p != nil {
 		mapped(size)
 		commit(size)
-		p.Start, p.Size, p.place = start, size, place
-		p.stray, p.astray, p.done = uint32(first.bytes/raw.Page), first.place, first.slices()
+		p.Start, p.Size, p.placement = start, size, placement
+		p.unmigrated, p.unmigratedIn, p.done = uint32(
+			first.bytes/raw.Page,
+		), first.placement, first.slices()
 		p.hugetlb, p.next = 0, nil
 		p.Free, p.Trigger = start, uint64(size) // no guards yet
 		hugeLink(p, hint, home)
 		if held {
-			holdLocked(h.Thread.token, p)
+			pinMigrationLocked(h.Thread.token, p)
 		}
 	}
 	poolLock.Release()
@@ -161,26 +164,26 @@ func (h *Heap) hugeAdopt(start, size uintptr, place, hint, home uint32, first fi
 
 // hugeReturn undoes hugeAdopt: the contents go back to address to. Precondition: q is held.
 func (h *Heap) hugeReturn(q *Page, to uintptr) {
-	start, size, place := q.Start, q.Size, q.place
+	start, size, placement := q.Start, q.Size, q.placement
 	poolLock.Take(h.Thread.token)
-	letGoLocked(h.Thread.token, q)
+	unpinMigrationLocked(h.Thread.token, q)
 	hugeUnlink(q)
 	mapSet(start, nil)
 	uncommit(size)
 	unmapped(size)
 	freeDescriptor(q)
 	poolLock.Release()
-	h.copyBack(to, start, size, place)
+	h.copyBack(to, start, size, placement)
 }
 
 // copyBack brings n bytes back to where they were moved from, which reads as zero, and unmaps them
 // where they are. It is no matter of speed: the kernel has just run out of memory. It is not asked
 // to move them either, for when it refuses that it may have unmapped the target before.
-func (h *Heap) copyBack(to, from, n uintptr, place uint32) {
+func (h *Heap) copyBack(to, from, n uintptr, placement uint32) {
 	for i := uintptr(0); i < n; i += 8 {
 		if word := raw.Load(from + i); word != 0 { // else there may be no memory at either
 			raw.Store(to+i, word)
 		}
 	}
-	h.giveBack(from, n, place)
+	h.giveBack(from, n, placement)
 }

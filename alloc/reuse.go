@@ -17,70 +17,74 @@ import (
 //	Thread.kept <= max(used/keptShareUsed, min(keptOne, used/2)), keptMax, keep of the page's place
 //	pool.kept = Σ Thread.kept <= max(keptAll, used/keptShareAll) where Thread.kept > used/keptShareUsed
 const (
-	keptMax       = 4 << 20
-	keptOne       = 512 << 10 // of pages of one slice, with which any class is served
-	keptShareUsed = 64
-	keptAll       = 4 << 20
-	keptShareAll  = 8
+	retireMax       = 4 << 20
+	retireOne       = 512 << 10 // of pages of one slice, with which any class is served
+	retireShareUsed = 64
+	retireAll       = 4 << 20
+	retireShareAll  = 8
 
 	// a power of two; those that became empty before stay for their class or until they are old
-	emptiesKnown = 8
+	retiredKnown = 8
 )
 
 // keptEmpty as a Trigger marks an empty page that stays on its list. No count of
 // frees gets there.
-const keptEmpty = ^uint64(1)
+const retiredMark = ^uint64(1)
 
 // keepEmpty lets an empty page, which is not current, stay on its list, if that is not too much. It
 // reports whether the page stays.
-func (h *Heap) keepEmpty(p *Page) bool {
+func (h *Heap) retire(p *Page) bool {
 	used := pool.usedBytes // peeks, without the lock
-	most := used / keptShareUsed
+	most := used / retireShareUsed
 	if p.slices == 1 && !secure && PurgeDelay != 0 &&
-		atomic.LoadUintptr(&pool.kept)+p.bytes() <= max(keptAll, used/keptShareAll) {
-		most = max(most, min(keptOne, used/2))
+		atomic.LoadUintptr(&pool.retiredBytes)+p.bytes() <= max(retireAll, used/retireShareAll) {
+		most = max(most, min(retireOne, used/2))
 	}
-	if h.Thread.kept+p.bytes() > min(most, places[p.place&(placeSlots-1)].keep) {
+	if h.Thread.retiredBytes+p.bytes() > min(
+		most,
+		placements[p.placement&(placementSlots-1)].retireMax,
+	) {
 		return false
 	}
-	h.Thread.kept += p.bytes()
-	atomic.AddUintptr(&pool.kept, p.bytes())
-	p.Trigger = keptEmpty
+	h.Thread.retiredBytes += p.bytes()
+	atomic.AddUintptr(&pool.retiredBytes, p.bytes())
+	p.Trigger = retiredMark
 	p.Stamp = h.Thread.Now
 	if p.slices == 1 {
-		h.empties[h.emptiesAt&(emptiesKnown-1)] = p
-		h.emptiesAt++
+		h.retiredPages[h.retiredAt&(retiredKnown-1)] = p
+		h.retiredAt++
 	}
 	return true
 }
 
 // unkeep ends a page's time as one that was left empty on its list.
-func (h *Heap) unkeep(p *Page) {
-	if p.Trigger == keptEmpty {
-		h.Thread.kept -= p.bytes()
-		atomic.AddUintptr(&pool.kept, -p.bytes())
+func (h *Heap) unretire(p *Page) {
+	if p.Trigger == retiredMark {
+		h.Thread.retiredBytes -= p.bytes()
+		atomic.AddUintptr(&pool.retiredBytes, -p.bytes())
 	}
 }
 
 // reuse takes a page of n slices that was left empty off its list, to be made one of any class, or
 // returns nil. It is as one from the pool's dirty spans, but that the map knows it. Where spans
 // move between tiers by their age it takes none: one from the pool is the youngest.
-func (h *Heap) reuse(n uintptr) *Page {
+func (h *Heap) takeRetired(n uintptr) *Page {
 	if n != 1 || secure || tiers.Migrating() {
 		return nil
 	}
-	for range emptiesKnown {
-		h.emptiesAt--
-		p := h.empties[h.emptiesAt&(emptiesKnown-1)]
-		h.empties[h.emptiesAt&(emptiesKnown-1)] = nil
+	for range retiredKnown {
+		h.retiredAt--
+		p := h.retiredPages[h.retiredAt&(retiredKnown-1)]
+		h.retiredPages[h.retiredAt&(retiredKnown-1)] = nil
 		if p == nil {
 			break
 		}
 		// It may have gone to the pool since and be anything. But nobody else makes it one on the
 		// heap's list, or takes it off that.
 		owner := atomic.LoadUintptr(&p.Owner)
-		if heapOf(owner) == h && owner&OwnerFull == 0 && p.Trigger == keptEmpty && p.slices == 1 &&
-			p.stray == 0 && !p.away() && h.detach(p) {
+		if heapOf(owner) == h && owner&OwnerFull == 0 && p.Trigger == retiredMark && p.slices == 1 &&
+			p.unmigrated == 0 && !p.away() &&
+			h.detach(p) {
 			atomic.StoreUintptr(&p.Owner, ownerNone)
 			p.zero = 0
 			return p

@@ -31,14 +31,14 @@ func freeEach(h *Heap, blocks []uintptr) {
 
 // TestReuse: what one class of a heap has left empty serves the next without the pool, up to half
 // of what is in use.
-func TestReuse(t *testing.T) {
+func TestTakeRetired(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	blocks, pages := pagesOf(t, h, 8, 256)
-	most := min(keptOne, pool.usedBytes/2)
+	most := min(retireOne, pool.usedBytes/2)
 	freeEach(h, blocks)
 	mustBeSound(t)
-	kept := h.Thread.kept
+	kept := h.Thread.retiredBytes
 	if kept == 0 || kept > most {
 		t.Fatalf("%d KiB are kept, of %d at most", kept>>10, most>>10)
 	}
@@ -52,11 +52,16 @@ func TestReuse(t *testing.T) {
 			t.Errorf("page %#x has class %d, zero %d, owner %#x", p.Start, p.Class, p.zero, p.Owner)
 		}
 	}
-	if h.Thread.kept > SliceSize || pool.count.committed > committed+2*SliceSize ||
+	if h.Thread.retiredBytes > SliceSize || pool.count.committed > committed+2*SliceSize ||
 		pool.dirtyBytes+2*SliceSize < dirty {
-		t.Errorf("%d KiB are kept, %d dirty (%d before), %d committed (%d)", h.Thread.kept>>10,
-			pool.dirtyBytes>>10, dirty>>10,
-			pool.count.committed>>10, committed>>10)
+		t.Errorf(
+			"%d KiB are kept, %d dirty (%d before), %d committed (%d)",
+			h.Thread.retiredBytes>>10,
+			pool.dirtyBytes>>10,
+			dirty>>10,
+			pool.count.committed>>10,
+			committed>>10,
+		)
 	}
 	mustBeSound(t)
 	for _, b := range again {
@@ -70,16 +75,16 @@ func TestReuse(t *testing.T) {
 
 // TestReuseStale: a page that the heap has left empty once, and that has gone to the pool and to
 // another heap, is not taken from that one.
-func TestReuseStale(t *testing.T) {
+func TestTakeRetiredStale(t *testing.T) {
 	newWorld(t)
 	h, o := mustAcquire(t, 8), mustAcquire(t, 16)
 	blocks, pages := pagesOf(t, h, 6, 256)
 	freeEach(h, blocks)
-	known := slices.ContainsFunc(h.empties[:],
+	known := slices.ContainsFunc(h.retiredPages[:],
 		func(p *Page) bool { return slices.Contains(pages, p) })
 	h.Thread.collectPages(true)
-	if h.Thread.kept != 0 || !known {
-		t.Fatalf("%d bytes are kept, one was known: %v", h.Thread.kept, known)
+	if h.Thread.retiredBytes != 0 || !known {
+		t.Fatalf("%d bytes are kept, one was known: %v", h.Thread.retiredBytes, known)
 	}
 	theirs, _ := pagesOf(t, o, 6, 512)
 	freeEach(o, theirs) // and some are empty on the list of the other now
@@ -94,7 +99,7 @@ func TestReuseStale(t *testing.T) {
 
 // TestReuseOnly: only an empty page of one slice, for the heap's own hint, serves, and none with
 // TA_SECURE=1.
-func TestReuseOnly(t *testing.T) {
+func TestTakeRetiredOnly(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		serves bool
@@ -103,7 +108,7 @@ func TestReuseOnly(t *testing.T) {
 		{"one slice", true, func(*testing.T, *Heap) uintptr { return 1 }},
 		{"two wanted", false, func(*testing.T, *Heap) uintptr { return 2 }},
 		{"in use again", false, func(t *testing.T, h *Heap) uintptr {
-			for h.Thread.kept != 0 {
+			for h.Thread.retiredBytes != 0 {
 				mustServe(t, h, 256)
 			}
 			return 1
@@ -112,17 +117,17 @@ func TestReuseOnly(t *testing.T) {
 			pagesOf(t, h, 400, 1000) // of which a 64th is some pages
 			long, pages := pagesOf(t, h, 3, 20<<10)
 			freeEach(h, long)
-			i := slices.IndexFunc(pages, func(p *Page) bool { return p.Trigger == keptEmpty })
+			i := slices.IndexFunc(pages, func(p *Page) bool { return p.Trigger == retiredMark })
 			if i < 0 {
 				t.Fatal("no page of several slices is kept")
 			}
-			for at := range h.empties {
-				h.empties[at] = pages[i]
+			for at := range h.retiredPages {
+				h.retiredPages[at] = pages[i]
 			}
 			return 1
 		}},
 		{"full, which another thread may take", false, func(_ *testing.T, h *Heap) uintptr {
-			for _, p := range h.empties {
+			for _, p := range h.retiredPages {
 				if p != nil {
 					p.Owner |= OwnerFull
 				}
@@ -130,17 +135,17 @@ func TestReuseOnly(t *testing.T) {
 			return 1
 		}},
 		{"away", false, func(_ *testing.T, h *Heap) uintptr {
-			for _, p := range h.empties {
+			for _, p := range h.retiredPages {
 				if p != nil {
-					p.place++
+					p.placement++
 				}
 			}
 			return 1
 		}},
 		{"stray", false, func(_ *testing.T, h *Heap) uintptr {
-			for _, p := range h.empties {
+			for _, p := range h.retiredPages {
 				if p != nil {
-					p.stray = 1
+					p.unmigrated = 1
 				}
 			}
 			return 1
@@ -158,7 +163,7 @@ func TestReuseOnly(t *testing.T) {
 			h := mustAcquire(t, 8)
 			blocks, _ := pagesOf(t, h, 6, 256)
 			freeEach(h, blocks)
-			if p := h.reuse(c.change(t, h)); (p != nil) != c.serves {
+			if p := h.takeRetired(c.change(t, h)); (p != nil) != c.serves {
 				t.Errorf("%+v serves", p)
 			}
 		})
@@ -167,15 +172,15 @@ func TestReuseOnly(t *testing.T) {
 
 // TestKept: a thread that falls silent keeps little, all threads together too; with TA_SECURE=1, or
 // where memory goes back at once, no more than a share.
-func TestKept(t *testing.T) {
+func TestRetireLimit(t *testing.T) {
 	const each = 40 // pages
 	t.Run("one", func(t *testing.T) {
 		newWorld(t)
 		h := mustAcquire(t, 8)
 		blocks, _ := pagesOf(t, h, each, 256)
 		freeEach(h, blocks)
-		if h.Thread.kept != keptOne {
-			t.Errorf("%d KiB are kept", h.Thread.kept>>10)
+		if h.Thread.retiredBytes != retireOne {
+			t.Errorf("%d KiB are kept", h.Thread.retiredBytes>>10)
 		}
 		mustBeSound(t)
 	})
@@ -185,12 +190,12 @@ func TestKept(t *testing.T) {
 			h := mustAcquire(t, 8+8*i)
 			blocks, _ := pagesOf(t, h, each, 256)
 			freeEach(h, blocks)
-			if i == 2 && pool.kept != 3*keptOne {
-				t.Errorf("%d KiB are kept by 3 threads", pool.kept>>10)
+			if i == 2 && pool.retiredBytes != 3*retireOne {
+				t.Errorf("%d KiB are kept by 3 threads", pool.retiredBytes>>10)
 			}
 		}
-		if pool.kept > keptAll+20*SliceSize || pool.kept < keptAll {
-			t.Errorf("%d KiB are kept by 20 threads", pool.kept>>10)
+		if pool.retiredBytes > retireAll+20*SliceSize || pool.retiredBytes < retireAll {
+			t.Errorf("%d KiB are kept by 20 threads", pool.retiredBytes>>10)
 		}
 		mustBeSound(t)
 	})
@@ -201,8 +206,8 @@ func TestKept(t *testing.T) {
 			h := mustAcquire(t, 8)
 			blocks, _ := pagesOf(t, h, each, 256)
 			freeEach(h, blocks)
-			if h.Thread.kept > each<<SliceShift/keptShareUsed {
-				t.Errorf("%d KiB are kept", h.Thread.kept>>10)
+			if h.Thread.retiredBytes > each<<SliceShift/retireShareUsed {
+				t.Errorf("%d KiB are kept", h.Thread.retiredBytes>>10)
 			}
 		})
 	}

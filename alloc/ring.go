@@ -20,7 +20,7 @@ import (
 // A block for which there is no room goes to its page by remote.go.
 //
 // Rings are made for pairs of heaps that meet often, and stay: heaps do, too.
-type Ring struct {
+type RemoteQueue struct {
 	_ raw.OffHeap
 
 	Owner *Heap
@@ -28,20 +28,20 @@ type Ring struct {
 	Seen  uint64 // Head as the producer saw it last
 	_     [5]uint64
 
-	Head uint64 // blocks ever taken out
-	next *Ring  // of the owner's
+	Head uint64       // blocks ever taken out
+	next *RemoteQueue // of the owner's
 	_    [6]uint64
 
-	Slots [RingSlots]uintptr
+	Slots [RemoteQueueSlots]uintptr
 }
 
 const (
-	RingSlots = 256
-	OutSlots  = 16 // the rings that a heap puts into
-	ringsMost = 16 // that lead to a heap: each call on its slow path looks at all of them
-	RingAfter = 32 // frees of other threads' blocks that a thread makes before it gets another ring
+	RemoteQueueSlots = 256
+	OutSlots         = 16 // the rings that a heap puts into
+	remoteQueuesMost = 16 // that lead to a heap: each call on its slow path looks at all of them
+	RemoteQueueAfter = 32 // frees of other threads' blocks that a thread makes before it gets another ring
 
-	ringTake = 32 // blocks taken out at once
+	remoteQueueBatch = 32 // blocks taken out at once
 )
 
 // Connect makes the ring from the heap h to the owner of the page p, where h has none yet in its
@@ -56,50 +56,52 @@ func Connect(h *Heap, p *Page) {
 	if o.Thread == h.Thread || *at != nil {
 		return
 	}
-	*at = o.newRing(h.Thread.token)
+	*at = o.newRemoteQueue(h.Thread.token)
 }
 
 // newRing is one more ring that leads to the heap, or nil.
-func (h *Heap) newRing(token uintptr) *Ring {
+func (h *Heap) newRemoteQueue(token uintptr) *RemoteQueue {
 	if !poolLock.Take(token) {
 		return nil
 	}
-	r := (*Ring)(nil)
-	if h.ringCount < ringsMost {
-		r = (*Ring)(raw.Ptr(metaAlloc(ringBytes)))
+	r := (*RemoteQueue)(nil)
+	if h.remoteQueueCount < remoteQueuesMost {
+		r = (*RemoteQueue)(raw.Ptr(metaAlloc(remoteQueueBytes)))
 	}
 	if r != nil {
-		h.ringCount++
+		h.remoteQueueCount++
 		r.Owner = h
-		r.next = h.firstRing()
-		atomic.StoreUintptr(&h.rings, uintptr(unsafe.Pointer(r)))
+		r.next = h.firstRemoteQueue()
+		atomic.StoreUintptr(&h.remoteQueues, uintptr(unsafe.Pointer(r)))
 	}
 	poolLock.Release()
 	return r
 }
 
-func (h *Heap) firstRing() *Ring { return (*Ring)(raw.Ptr(atomic.LoadUintptr(&h.rings))) }
+func (h *Heap) firstRemoteQueue() *RemoteQueue {
+	return (*RemoteQueue)(raw.Ptr(atomic.LoadUintptr(&h.remoteQueues)))
+}
 
 // receive frees, for the thread t, the blocks on the heap's rings.
-func (h *Heap) receive(t *Thread) {
-	var blocks [ringTake]uintptr
-	for r := h.firstRing(); r != nil; r = r.next {
-		for n := uint64(ringTake); n == ringTake; {
+func (h *Heap) drainQueues(t *Thread) {
+	var blocks [remoteQueueBatch]uintptr
+	for r := h.firstRemoteQueue(); r != nil; r = r.next {
+		for n := uint64(remoteQueueBatch); n == remoteQueueBatch; {
 			n = r.take(&blocks)
 			for i := uint64(0); i < n; i++ {
-				t.freeReceived(h, blocks[i&(ringTake-1)])
+				t.freeDrained(h, blocks[i&(remoteQueueBatch-1)])
 			}
 		}
 	}
 }
 
 // take takes up to ringTake blocks out of the ring.
-func (r *Ring) take(blocks *[ringTake]uintptr) (n uint64) {
+func (r *RemoteQueue) take(blocks *[remoteQueueBatch]uintptr) (n uint64) {
 	for {
 		head := atomic.LoadUint64(&r.Head)
-		n = min(less(atomic.LoadUint64(&r.Tail), head), ringTake)
+		n = min(less(atomic.LoadUint64(&r.Tail), head), remoteQueueBatch)
 		for i := uint64(0); i < n; i++ {
-			blocks[i&(ringTake-1)] = r.Slots[(head+i)&(RingSlots-1)]
+			blocks[i&(remoteQueueBatch-1)] = r.Slots[(head+i)&(RemoteQueueSlots-1)]
 		}
 		if n == 0 || atomic.CompareAndSwapUint64(&r.Head, head, head+n) {
 			return n
@@ -109,15 +111,15 @@ func (r *Ring) take(blocks *[ringTake]uintptr) (n uint64) {
 
 // freeReceived takes b, which is marked free, off the program's hands for h, to which it came: for
 // the spill list, or its page.
-func (t *Thread) freeReceived(h *Heap, b uintptr) {
+func (t *Thread) freeDrained(h *Heap, b uintptr) {
 	p := Lookup(b)
 	if p == nil || atomic.LoadUintptr(&p.Owner) <= OwnerHuge {
 		return // freed twice, and written to in between: the page has gone meanwhile
 	}
 	o := heapOf(atomic.LoadUintptr(&p.Owner)) // not h where ta_move has handed the page on
-	switch s := &h.Spill[p.Class&(Classes-1)]; {
+	switch s := &h.CacheLists[p.Class&(Classes-1)]; {
 	case o.Thread != t:
-		freeRemote(&t.Base.units, p, b)
+		freeRemote(&t.Base.granules, p, b)
 	case o == h && s.Room != 0 && isWarm(uintptr(p.Class)):
 		s.Room--
 		raw.Store(b, s.Head)
@@ -128,10 +130,10 @@ func (t *Thread) freeReceived(h *Heap, b uintptr) {
 }
 
 // onRing reports whether b is on a ring to the heap.
-func (h *Heap) onRing(b uintptr) bool {
-	for r := h.firstRing(); r != nil; r = r.next {
+func (h *Heap) onRemoteQueue(b uintptr) bool {
+	for r := h.firstRemoteQueue(); r != nil; r = r.next {
 		for at, tail := atomic.LoadUint64(&r.Head), atomic.LoadUint64(&r.Tail); at < tail; at++ {
-			if r.Slots[at&(RingSlots-1)] == b {
+			if r.Slots[at&(RemoteQueueSlots-1)] == b {
 				return true
 			}
 		}

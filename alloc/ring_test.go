@@ -10,30 +10,30 @@ import (
 )
 
 // A ringPair is a thread that allocates and one that frees, with a ring between them.
-type ringPair struct {
+type queuePair struct {
 	owner, other *thread
-	ring         *Ring
+	queue        *RemoteQueue
 }
 
-func newRingPair(t *testing.T, size uintptr) *ringPair {
+func newQueuePair(t *testing.T, size uintptr) *queuePair {
 	t.Helper()
 	now := func() uint64 { return 1e9 }
-	r := &ringPair{owner: &thread{h: mustAcquire(t, 8), token: 8, now: now},
+	r := &queuePair{owner: &thread{h: mustAcquire(t, 8), token: 8, now: now},
 		other: &thread{h: mustAcquire(t, 16), token: 16, now: now}}
-	for _, b := range r.blocks(t, size, RingAfter) {
+	for _, b := range r.blocks(t, size, RemoteQueueAfter) {
 		if r.other.h.Out[r.owner.h.Number%OutSlots] != nil {
 			t.Fatal("there is a ring before there are many frees")
 		}
 		r.free(t, b)
 	}
-	if r.ring = r.other.h.Out[r.owner.h.Number%OutSlots]; r.ring == nil ||
-		r.owner.h.firstRing() != r.ring {
+	if r.queue = r.other.h.Out[r.owner.h.Number%OutSlots]; r.queue == nil ||
+		r.owner.h.firstRemoteQueue() != r.queue {
 		t.Fatal("there is no ring")
 	}
 	return r
 }
 
-func (r *ringPair) blocks(t *testing.T, size uintptr, n int) (blocks []uintptr) {
+func (r *queuePair) blocks(t *testing.T, size uintptr, n int) (blocks []uintptr) {
 	t.Helper()
 	for range n {
 		b, _ := r.owner.malloc(size)
@@ -45,7 +45,7 @@ func (r *ringPair) blocks(t *testing.T, size uintptr, n int) (blocks []uintptr) 
 	return blocks
 }
 
-func (r *ringPair) free(t *testing.T, b uintptr) {
+func (r *queuePair) free(t *testing.T, b uintptr) {
 	t.Helper()
 	if why := r.other.free(b); why != FreeOK {
 		t.Fatalf("free of %#x says %d", b, why)
@@ -54,18 +54,18 @@ func (r *ringPair) free(t *testing.T, b uintptr) {
 
 // TestRing: what another thread frees goes on the ring, without a word to the block's page, is
 // counted as freed at once, and is the owner's again when it next wants a page.
-func TestRing(t *testing.T) {
+func TestRemoteQueue(t *testing.T) {
 	const room = 60 // blocks of the larger size in a page
 	for _, size := range []uintptr{100, 1000} {
 		newWorld(t)
-		r := newRingPair(t, size)
+		r := newQueuePair(t, size)
 		class := Class(size)
-		blocks := r.blocks(t, size, RingSlots+room)
+		blocks := r.blocks(t, size, RemoteQueueSlots+room)
 		live := filled(8).SizeClasses[class].BlocksLive
 		for i, b := range blocks {
 			before := Lookup(b).remoteCount()
 			r.free(t, b)
-			if onRing := Lookup(b).remoteCount() == before; onRing != (i < RingSlots) {
+			if onRing := Lookup(b).remoteCount() == before; onRing != (i < RemoteQueueSlots) {
 				t.Fatalf("%d bytes: block %d on the ring: %v", size, i, onRing)
 			}
 			if got := filled(8).SizeClasses[class].BlocksLive; got != live-uint64(i)-1 {
@@ -79,10 +79,10 @@ func TestRing(t *testing.T) {
 		r.owner.enter()
 		r.owner.h.allocClass(class, Granule)
 		mustBeSound(t)
-		if r.ring.Head != r.ring.Tail {
-			t.Errorf("%d bytes: %d blocks are on the ring", size, r.ring.Tail-r.ring.Head)
+		if r.queue.Head != r.queue.Tail {
+			t.Errorf("%d bytes: %d blocks are on the ring", size, r.queue.Tail-r.queue.Head)
 		}
-		for _, b := range r.blocks(t, size, RingSlots) {
+		for _, b := range r.blocks(t, size, RemoteQueueSlots) {
 			if b < blocks[0] && Lookup(b) != Lookup(blocks[0]) {
 				t.Errorf("%d bytes: %#x is none of those that were freed", size, b)
 			}
@@ -92,15 +92,15 @@ func TestRing(t *testing.T) {
 }
 
 // TestRingWarm: of the warm classes, what comes by a ring is given out first.
-func TestRingWarm(t *testing.T) {
+func TestRemoteQueueWarm(t *testing.T) {
 	newWorld(t)
-	r := newRingPair(t, 2000)
+	r := newQueuePair(t, 2000)
 	blocks := r.blocks(t, 2000, 3)
 	for _, b := range blocks {
 		r.free(t, b)
 	}
 	r.owner.enter()
-	r.owner.h.receive(r.owner.h.Thread)
+	r.owner.h.drainQueues(r.owner.h.Thread)
 	mustBeSound(t)
 	for i := range blocks {
 		if b := r.owner.mallocFast(2000); b != blocks[len(blocks)-1-i] {
@@ -111,10 +111,10 @@ func TestRingWarm(t *testing.T) {
 
 // TestRingStolen: a thread that is short of memory has the pages of one that does not come by,
 // though their blocks are on rings.
-func TestRingStolen(t *testing.T) {
+func TestRemoteQueueStolen(t *testing.T) {
 	newWorld(t)
-	r := newRingPair(t, 1000)
-	blocks := r.blocks(t, 1000, 2*RingSlots)
+	r := newQueuePair(t, 1000)
+	blocks := r.blocks(t, 1000, 2*RemoteQueueSlots)
 	for _, b := range blocks {
 		r.free(t, b)
 	}
@@ -128,10 +128,10 @@ func TestRingStolen(t *testing.T) {
 }
 
 // TestRingOfEnded: what was freed into the heap of a thread that has ended goes back to the pool.
-func TestRingOfEnded(t *testing.T) {
+func TestRemoteQueueOfEnded(t *testing.T) {
 	newWorld(t)
-	r := newRingPair(t, 1000)
-	blocks := r.blocks(t, 1000, RingSlots)
+	r := newQueuePair(t, 1000)
+	blocks := r.blocks(t, 1000, RemoteQueueSlots)
 	Abandon(r.owner.enter())
 	for _, b := range blocks {
 		r.free(t, b)
@@ -146,13 +146,13 @@ func TestRingOfEnded(t *testing.T) {
 
 // TestRingTake: of what one thread puts on a ring while two take from it, each has a part, and
 // together they have it all.
-func TestRingTake(t *testing.T) {
+func TestRemoteQueueTake(t *testing.T) {
 	newWorld(t)
 	schedulerAside(t)
 	const most = 400_000
 	ground := raw.Map(16 * most)
 	defer raw.Unmap(ground, 16*most)
-	r := (*Ring)(raw.Ptr(raw.Map(ringBytes)))
+	r := (*RemoteQueue)(raw.Ptr(raw.Map(remoteQueueBytes)))
 	from := &thread{h: mustAcquire(t, 16)}
 	var got [2]uint64
 	var ended atomic.Bool
@@ -161,7 +161,7 @@ func TestRingTake(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			var blocks [ringTake]uintptr
+			var blocks [remoteQueueBatch]uintptr
 			for last := false; ; last = ended.Load() {
 				n := r.take(&blocks)
 				for _, b := range blocks[:n] {
@@ -176,7 +176,7 @@ func TestRingTake(t *testing.T) {
 	}
 	want := uint64(0)
 	for i := uintptr(0); i < most; {
-		if from.post(r, ground+16*i) {
+		if from.pushQueue(r, ground+16*i) {
 			want += uint64(i)
 			i++
 		}
@@ -191,23 +191,23 @@ func TestRingTake(t *testing.T) {
 
 // TestRingsMost: no more rings than so many lead to a heap, whose slow path looks at each. What
 // others free comes back all the same.
-func TestRingsMost(t *testing.T) {
+func TestRemoteQueuesMost(t *testing.T) {
 	newWorld(t)
 	now := func() uint64 { return 1e9 }
 	owner := &thread{h: mustAcquire(t, 8), token: 8, now: now}
-	for i := range uintptr(3 * ringsMost) {
-		r := &ringPair{owner: owner, other: &thread{h: mustAcquire(t, 16+8*i), token: 16 + 8*i,
+	for i := range uintptr(3 * remoteQueuesMost) {
+		r := &queuePair{owner: owner, other: &thread{h: mustAcquire(t, 16+8*i), token: 16 + 8*i,
 			now: now}}
-		for _, b := range r.blocks(t, 100, 2*RingAfter) {
+		for _, b := range r.blocks(t, 100, 2*RemoteQueueAfter) {
 			r.free(t, b)
 		}
 	}
 	rings := uintptr(0)
-	for r := owner.h.firstRing(); r != nil; r = r.next {
+	for r := owner.h.firstRemoteQueue(); r != nil; r = r.next {
 		rings++
 	}
-	if rings != ringsMost || owner.h.ringCount != rings {
-		t.Errorf("%d rings lead to one heap, counted %d", rings, owner.h.ringCount)
+	if rings != remoteQueuesMost || owner.h.remoteQueueCount != rings {
+		t.Errorf("%d rings lead to one heap, counted %d", rings, owner.h.remoteQueueCount)
 	}
 	mustBeSound(t)
 	owner.enter()
@@ -219,15 +219,15 @@ func TestRingsMost(t *testing.T) {
 }
 
 // TestRingBack: a ring whose tail a signal handler's end has set back is empty, not full.
-func TestRingBack(t *testing.T) {
+func TestRemoteQueueBack(t *testing.T) {
 	newWorld(t)
-	r := newRingPair(t, 100)
-	r.ring.Head = r.ring.Tail + 3
-	var blocks [ringTake]uintptr
-	if n := r.ring.take(&blocks); n != 0 {
+	r := newQueuePair(t, 100)
+	r.queue.Head = r.queue.Tail + 3
+	var blocks [remoteQueueBatch]uintptr
+	if n := r.queue.take(&blocks); n != 0 {
 		t.Errorf("%d blocks are taken from an empty ring", n)
 	}
-	r.ring.Head = r.ring.Tail
+	r.queue.Head = r.queue.Tail
 }
 
 // TestWarmEmptied: a page that becomes empty while its class's list is to look at the time goes all
@@ -250,13 +250,13 @@ func TestWarmEmptied(t *testing.T) {
 		}
 		last = b
 	}
-	s := &f.h.Spill[p.Class]
-	f.h.flush(uintptr(p.Class))
+	s := &f.h.CacheLists[p.Class]
+	f.h.flushCached(uintptr(p.Class))
 	s.Credit, s.Room = 0, 0 // the list has no room, so the page gets the block
 	f.free(last)
-	if p.Owner != ownerNone && p.Trigger != keptEmpty {
+	if p.Owner != ownerNone && p.Trigger != retiredMark {
 		t.Errorf("the page, of %d blocks and %d frees, is neither kept nor gone", p.Allocs, p.Frees)
 	}
-	s.Credit, s.Room = paceMax, spillLimit(uintptr(p.Class))
+	s.Credit, s.Room = tickMax, cacheLimit(uintptr(p.Class))
 	mustBeSound(t)
 }

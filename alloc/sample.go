@@ -28,13 +28,13 @@ func (a *asking) scratchAddr() uintptr { return uintptr(unsafe.Pointer(&a.scratc
 // of its extents, are cut into samplePages parts that differ by a page at most; one page of each
 // part is asked for, at random: pages may be interleaved over nodes, and at equal distances all
 // would be on the same. Precondition: the tier has more than samplePages pages.
-func (e *extents) sample(tier uintptr, a *asking) (n uintptr) {
+func (e *ranges) sample(tier uintptr, a *asking) (n uintptr) {
 	all := e.bytes[tier&3] / raw.Page
 	passed := uintptr(0) // pages of the extents before
 	next := pick(0, all)
 	for i := uintptr(0); i < e.n && i < e.room; i++ {
 		x := e.at(i)
-		if tierOf(x.place) != tier {
+		if tierOf(x.placement) != tier {
 			continue
 		}
 		pages := x.bytes / raw.Page

@@ -34,9 +34,9 @@ func TestPick(t *testing.T) {
 
 // TestExtentsBeyondRoom: what does not fit is counted, and nothing beyond the memory is read or
 // written.
-func TestExtentsBeyondRoom(t *testing.T) {
+func TestRangesBeyondRoom(t *testing.T) {
 	const room = 512 // in whole memory pages
-	var e extents
+	var e ranges
 	e.reserve(room)
 	size := e.size()
 	raw.Unmap(e.mapped, size)

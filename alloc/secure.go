@@ -25,7 +25,7 @@ var (
 	secret secrets
 )
 
-type secrets struct{ label, fill, list, mask, random uint64 }
+type secrets struct{ canary, fill, list, mask, random uint64 }
 
 const (
 	secureMax      = 64 << 10 // the largest slot
@@ -60,7 +60,7 @@ func Harden(entropy, warn uintptr) {
 	if (errno != 0 || n != unsafe.Sizeof(secret)) && entropy != 0 { // early in the system's start
 		a, b := uint64(raw.Load(entropy)), uint64(raw.Load(entropy+8))
 		a ^= raw.Clock(raw.ClockMono)
-		secret.label, secret.fill = mix(a), mix(b)
+		secret.canary, secret.fill = mix(a), mix(b)
 		secret.list, secret.random = mix(a^b), mix(a+b)
 	}
 	secret.list &^= Granule - 1 // lists are of multiples, and a link of 0 is as odd as the key
@@ -83,7 +83,7 @@ func mix(x uint64) uint64 {
 }
 
 // seal encodes the link of a list that lies in the free block b, and decodes it.
-func seal(b, link uintptr) uintptr {
+func encodeLink(b, link uintptr) uintptr {
 	return link ^ uintptr(secret.list) ^ b&uintptr(secret.mask)
 }
 
@@ -94,14 +94,14 @@ func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
 	align = max(align, Granule)
 	size := raw.RoundUp(max(n+slotExtra, align), align)
 	if n > secureMax || align > secureMax || size > secureMax {
-		return guardedAlloc(h, n, align, how)
+		return guardPagesAlloc(h, n, align, how)
 	}
 	c := max(Class(size), secureMinClass)
 	for c < Classes-1 && ClassSize(c)&(align-1) != 0 {
 		c++
 	}
 	if ClassSize(c) > secureMax {
-		return guardedAlloc(h, n, align, how)
+		return guardPagesAlloc(h, n, align, how)
 	}
 	b := h.allocClass(c, align) &^ ZeroBit
 	if b == 0 {
@@ -117,13 +117,13 @@ func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
 func (p *Page) usable(addr uintptr) uintptr {
 	switch {
 	case p.isNursery():
-		return p.table().unitsOf(p.unit(addr)) * Granule
+		return p.table().granulesOf(p.granule(addr)) * Granule
 	case !secure || p.Owner == OwnerZero:
 		return p.Size
 	case p.Owner == OwnerHuge:
 		return p.request()
 	}
-	return labelSize(p.label(addr))
+	return canarySize(p.canary(addr))
 }
 
 // Usable is how many bytes the live block at addr has, or what Check says of it, inverted: a block
@@ -162,22 +162,22 @@ func (p *Page) resizeSecure(addr, n uintptr) uintptr {
 		used := raw.RoundUp(n, raw.Page)
 		old := p.request()
 		if n <= secureMax || used != raw.RoundUp(old, raw.Page) || p.Class != HowMalloc ||
-			!painted(addr, old, used) {
+			!fillIntact(addr, old, used) {
 			return 0 // who frees the block finds out
 		}
 		p.Carved = uint64(n)
 		wipeRest(addr, old, n, used)
 		return addr
 	}
-	l := p.label(addr)
-	old, made := labelSize(l), labelState(l)
+	l := p.canary(addr)
+	old, made := canarySize(l), canaryState(l)
 	if n == 0 || made != HowMalloc || max(Class(n+slotExtra), secureMinClass) != uintptr(p.Class) ||
-		!painted(addr, old, p.room()) {
+		!fillIntact(addr, old, p.room()) {
 		return 0
 	}
-	p.setLabel(addr, stateBusy, 0)
+	p.setCanary(addr, stateBusy, 0)
 	wipeRest(addr, old, n, p.room())
-	p.setLabel(addr, made, n)
+	p.setCanary(addr, made, n)
 	return addr
 }
 
@@ -187,5 +187,5 @@ func wipeRest(b, old, n, room uintptr) {
 	for ; old < n; old++ {
 		raw.StoreByte(b+old, 0)
 	}
-	paint(b, n, room)
+	fill(b, n, room)
 }

@@ -18,22 +18,22 @@ func canRead(addr uintptr) bool {
 
 // TestLabels: a label is of one slot, state and number, no bit of it can change, and
 // its first byte is 0, and none of the paint is.
-func TestLabels(t *testing.T) {
+func TestCanaries(t *testing.T) {
 	hardWorld(t)
 	for b := uintptr(1 << 46); b < 1<<46+1000*Granule; b += Granule {
 		for _, state := range []uintptr{0, 1, 2, stateFence, stateClean, stateListed, stateBusy} {
-			l := labelFor(b, state, b>>4)
-			if labelState(l) != state || labelSize(l) != b>>4&sizeMask || l&255 != 0 ||
-				!labelValid(b, l) || labelValid(b+Granule, l) {
+			l := canaryFor(b, state, b>>4)
+			if canaryState(l) != state || canarySize(l) != b>>4&sizeMask || l&255 != 0 ||
+				!canaryValid(b, l) || canaryValid(b+Granule, l) {
 				t.Fatalf("label %#x of %#x, state %d", l, b, state)
 			}
 			for bit := range 64 {
-				if labelValid(b, l^1<<bit) {
+				if canaryValid(b, l^1<<bit) {
 					t.Fatalf("label %#x of %#x is good without bit %d", l, b, bit)
 				}
 			}
 		}
-		for w, i := paintOf(b), 0; i < 8; i++ {
+		for w, i := fillOf(b), 0; i < 8; i++ {
 			if w>>(8*i)&255 == 0 {
 				t.Fatalf("paint %#x of %#x", w, b)
 			}
@@ -64,13 +64,13 @@ func TestHarden(t *testing.T) {
 	hardWorld(t)
 	first := secret
 	Harden(0, 0)
-	if !Secure() || secret.label == first.label || secret.fill == first.fill ||
-		secret.list == first.list || secret.random == first.random || secret.label == 0 {
+	if !Secure() || secret.canary == first.canary || secret.fill == first.fill ||
+		secret.list == first.list || secret.random == first.random || secret.canary == 0 {
 		t.Errorf("keys %+v, then %+v", first, secret)
 	}
 	for link := uintptr(0); link < 4096; link += Granule {
-		if seal(4096, link)%2 == 0 || seal(4096, seal(4096, link)) != link {
-			t.Errorf("link %#x is sealed as %#x", link, seal(4096, link))
+		if encodeLink(4096, link)%2 == 0 || encodeLink(4096, encodeLink(4096, link)) != link {
+			t.Errorf("link %#x is sealed as %#x", link, encodeLink(4096, link))
 		}
 	}
 }
@@ -95,15 +95,15 @@ func TestSlots(t *testing.T) {
 		want     uintptr
 	}{
 		{"live, behind", b, 50, foundBehind}, {"live, its last", b, p.room() - 1, foundBehind},
-		{"live, label", b, p.room(), foundLabel},
-		{"live, label's end", b, p.Size - 1, foundLabel}, {"live, inside", b, 49, 0},
+		{"live, label", b, p.room(), foundCanary},
+		{"live, label's end", b, p.Size - 1, foundCanary}, {"live, inside", b, 49, 0},
 		{"clean, start", freed, 0, foundFreed}, {"clean, end", freed, p.room() - 1, foundFreed},
-		{"clean, label", freed, p.room(), foundLabel},
+		{"clean, label", freed, p.room(), foundCanary},
 		{"listed, link", listed, 3, foundLink}, {"listed, later", listed, 16, foundFreed},
-		{"listed, label", listed, p.room() + 3, foundLabel},
+		{"listed, label", listed, p.room() + 3, foundCanary},
 		{"fence", p.Start, p.room() - 1, foundBehind},
-		{"fence's label", p.Start, p.room(), foundLabel},
-		{"never used", virgin, 5, foundUsed}, {"never used, label", virgin, p.room(), foundLabel},
+		{"fence's label", p.Start, p.room(), foundCanary},
+		{"never used", virgin, 5, foundUsed}, {"never used, label", virgin, p.room(), foundCanary},
 	} {
 		if what := p.slot(c.slot, true); what != 0 {
 			t.Fatalf("%s: %d is found in a whole slot", c.name, what)
@@ -157,7 +157,7 @@ func TestSecureOutcomes(t *testing.T) {
 
 // TestGuarded: a large block lies between addresses without access, is gone when it is freed,
 // and its addresses do not come again soon.
-func TestGuarded(t *testing.T) {
+func TestGuardPages(t *testing.T) {
 	hardWorld(t)
 	h := mustAcquire(t, 8)
 	for _, n := range []uintptr{secureMax + 1, 100_000, 262144, 5 << 20} {
@@ -187,17 +187,17 @@ func TestGuarded(t *testing.T) {
 		f.UnguardedBlocks != 0 {
 		t.Errorf("afterwards %+v", f)
 	}
-	if giveUpGuards() == 0 || pool.parked.bytes != 0 {
+	if dropAllGuardPages() == 0 || pool.parked.bytes != 0 {
 		t.Errorf("%d bytes are parked after all", pool.parked.bytes)
 	}
 }
 
 // TestGuardsYield: guards and parked addresses go when others need them, the blocks stay as they
 // are, and later blocks have guards again.
-func TestGuardsYield(t *testing.T) {
+func TestGuardPagesDropped(t *testing.T) {
 	hardWorld(t)
 	h := mustAcquire(t, 8)
-	before, was := pool.count.mapped, unguarded
+	before, was := pool.count.mapped, withoutGuardPages
 	var blocks []uintptr
 	for i := range uintptr(10) {
 		b := Malloc(h, 100_000+i<<16, 0, 0) &^ ZeroBit
@@ -206,10 +206,10 @@ func TestGuardsYield(t *testing.T) {
 	}
 	Free(h, blocks[9], HowMalloc, NoSize, 0)
 	blocks = blocks[:9]
-	if giveUpGuards() == 0 || giveUpGuards() != 0 || pool.parked.bytes != 0 {
+	if dropAllGuardPages() == 0 || dropAllGuardPages() != 0 || pool.parked.bytes != 0 {
 		t.Error("guards do not yield, or yield twice")
 	}
-	if n := unguarded - was; n != 9 {
+	if n := withoutGuardPages - was; n != 9 {
 		t.Errorf("%d blocks are counted, not 9", n)
 	}
 	sum := uint64(0)
@@ -230,17 +230,17 @@ func TestGuardsYield(t *testing.T) {
 		}
 	}
 	if b := Malloc(h, 100_000, 0, 0) &^ ZeroBit; canRead(b-1<<20) || canRead(b+1<<20) ||
-		unguarded != was+9 {
+		withoutGuardPages != was+9 {
 		t.Error("a later block has no guards")
 	}
 	mustBeSound(t)
 }
 
 // TestGuardsStay: a request that no guards are in the way of leaves them where they are.
-func TestGuardsStay(t *testing.T) {
+func TestGuardPagesStay(t *testing.T) {
 	hardWorld(t)
 	h := mustAcquire(t, 8)
-	was := unguarded
+	was := withoutGuardPages
 	b := Malloc(h, 100_000, 0, 0) &^ ZeroBit
 	for _, n := range []uintptr{maxRequest, 1 << 45, 1 << 44} {
 		if p := Malloc(h, n, 0, 0) &^ ZeroBit; p != 0 {
@@ -248,8 +248,8 @@ func TestGuardsStay(t *testing.T) {
 		}
 	}
 	if canRead(b-1<<20) || canRead(b+1<<20) || Lookup(b).Trigger == uint64(Lookup(b).Size) ||
-		unguarded != was {
-		t.Errorf("%d blocks have lost their guards to requests of terabytes", unguarded-was)
+		withoutGuardPages != was {
+		t.Errorf("%d blocks have lost their guards to requests of terabytes", withoutGuardPages-was)
 	}
 }
 

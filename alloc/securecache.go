@@ -22,7 +22,7 @@ import (
 //	lies in another tier than its home
 type SecureCache struct {
 	_        raw.OffHeap
-	Label    uint64 // keys: see secrets
+	Canary   uint64 // keys: see secrets
 	Fill     uint64
 	List     uint64
 	Random   uint64  // state of a generator
@@ -80,7 +80,7 @@ func (t *Thread) cache() *SecureCache {
 		}
 		mapped(size)
 		k := (*SecureCache)(raw.Ptr(at))
-		k.Label, k.Fill, k.List, k.Random = secret.label, secret.fill, secret.list, random()
+		k.Canary, k.Fill, k.List, k.Random = secret.canary, secret.fill, secret.list, random()
 		t.Cache = k
 	}
 	return t.Cache
@@ -89,7 +89,7 @@ func (t *Thread) cache() *SecureCache {
 // open lets the C side into a bin. Its page is written here first.
 func (b *SecureBin) open(size uintptr) {
 	if b.Most == 0 && size != 0 && !tiers.RulesOn() && !tiers.AnyThrottled() {
-		b.Room = size - labelBytes
+		b.Room = size - canaryBytes
 		b.Most = min(freedBytes/size, freedSlots)
 		b.Least = b.Most / 2
 	}
@@ -126,7 +126,7 @@ func (h *Heap) stock(c uintptr) {
 			return
 		}
 		p.takeListed(&h.Thread.running, s)
-		p.setLabel(s, stateClean, uintptr(random()))
+		p.setCanary(s, stateClean, uintptr(random()))
 		b.Fresh[b.News%freshSlots] = s
 		b.News++
 		b.Drawn--
@@ -178,8 +178,8 @@ func (h *Heap) emptyBin(c uintptr, b *SecureBin) {
 
 // drew takes the count of n blocks of class c that a cache has handed out and got back.
 func (h *Heap) drew(c uintptr, n uint64) {
-	home, bytes := homeOf(uintptr(h.Hint))&(placeSlots-1), n*uint64(ClassSize(c))
-	h.retired[c&(Classes-1)] += n
+	home, bytes := homeOf(uintptr(h.Hint))&(placementSlots-1), n*uint64(ClassSize(c))
+	h.goneBlocks[c&(Classes-1)] += n
 	h.gone[home].alloc(n, bytes)
 	h.gone[home].free(n, bytes)
 }
@@ -187,7 +187,7 @@ func (h *Heap) drew(c uintptr, n uint64) {
 // cache counts the slots of a cache as freed, which to their pages they are not, and those
 // of them that were given out again.
 func (k *Counts) cache(t *Thread) {
-	home := homeOf(uintptr(t.Base.Hint)) & (placeSlots - 1)
+	home := homeOf(uintptr(t.Base.Hint)) & (placementSlots - 1)
 	for c := range t.Cache.Bins {
 		b := &t.Cache.Bins[c]
 		if b.Drawn != 0 {

@@ -15,32 +15,33 @@ import (
 // program maps little, and an address far from its blocks is no memory. When the kernel refuses
 // that much, half of it is tried, down to the span alone. One of the kernel's huge pages, which are
 // scarce and taken at once, is as large as asked for. Precondition: poolLock is held.
-func grow(place, n uintptr) *Page {
-	if places[place&(placeSlots-1)].spans > config.HugeThp && n&(huge2M>>SliceShift-1) == 0 {
-		if p := segmentMap(place, n, true); p != nil {
+func grow(placement, n uintptr) *Page {
+	if placements[placement&(placementSlots-1)].spans > config.HugeThp &&
+		n&(huge2M>>SliceShift-1) == 0 {
+		if p := segmentMap(placement, n, true); p != nil {
 			return p
 		}
 	}
-	unit := unitOf(place)
-	slices := min(max(pool.segSlices/4, min(pool.segSlices, minGrowth), firstGrowth, 2*unit),
-		maxGrowth) &^ (unit - 1)
+	granularity := hugePageSlices(placement)
+	slices := min(max(pool.segSlices/4, min(pool.segSlices, minGrowth), firstGrowth, 2*granularity),
+		maxGrowth) &^ (granularity - 1)
 	pool.addresses = addressLimit()
-	for ; slices > n && n != 0; slices = slices / 2 &^ (unit - 1) {
+	for ; slices > n && n != 0; slices = slices / 2 &^ (granularity - 1) {
 		if pool.addresses != noLimit {
 			slices -= slices % n // so that nothing is left over where all spans are of this length
 		}
-		if p := segmentMap(place, slices, false); p != nil {
+		if p := segmentMap(placement, slices, false); p != nil {
 			return p
 		}
 	}
-	p := segmentMap(place, n, false)
-	if p == nil && yieldGuards(n<<SliceShift) {
-		p = segmentMap(place, n, false)
+	p := segmentMap(placement, n, false)
+	if p == nil && dropGuardPages(n<<SliceShift) {
+		p = segmentMap(placement, n, false)
 	}
 	return p
 }
 
-func segmentMap(place, slices uintptr, hugetlb bool) *Page {
+func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 	seg := newSegment()
 	if seg == nil {
 		return nil
@@ -50,7 +51,7 @@ func segmentMap(place, slices uintptr, hugetlb bool) *Page {
 		dropSegment(seg)
 		return nil
 	}
-	addr, size, start := mapSegment(place, slices<<SliceShift, hugetlb)
+	addr, size, start := mapSegment(placement, slices<<SliceShift, hugetlb)
 	if addr != 0 && !mapReserve(start, slices<<SliceShift) {
 		unmapFresh(addr, size)
 		addr = 0
@@ -61,9 +62,9 @@ func segmentMap(place, slices uintptr, hugetlb bool) *Page {
 		return nil
 	}
 	mapped(size)
-	settlePages(start, slices<<SliceShift, uint32(place), hugetlb)
+	settlePages(start, slices<<SliceShift, uint32(placement), hugetlb)
 	stats.Put1(logDebug, stats.EventSegment, start, slices<<SliceShift)
-	addSegment(seg, p, start, slices, uint32(place))
+	addSegment(seg, p, start, slices, uint32(placement))
 	seg.mapAddr, seg.mapSize = addr, size
 	if hugetlb {
 		seg.hugetlb = 1
@@ -73,7 +74,7 @@ func segmentMap(place, slices uintptr, hugetlb bool) *Page {
 
 // addSegment adds a segment of slices at start, which is one clean span p, in no list yet.
 // Precondition: poolLock is held.
-func addSegment(seg *segment, p *Page, start, slices uintptr, place uint32) {
+func addSegment(seg *segment, p *Page, start, slices uintptr, placement uint32) {
 	seg.epoch = pool.epoch
 	seg.start, seg.slices, seg.hugetlb = start, slices, 0
 	seg.prev, seg.next = nil, pool.segments
@@ -85,18 +86,18 @@ func addSegment(seg *segment, p *Page, start, slices uintptr, place uint32) {
 
 	p.Owner = ownerNone
 	p.Start, p.slices, p.segment = start, uint32(slices), seg
-	p.place = place
-	p.state, p.Remote, p.blocks, p.Carved, p.stray, p.moving = spanClean, 0, 0, 0, 0, 0
+	p.placement = placement
+	p.state, p.Remote, p.blocks, p.Carved, p.unmigrated, p.moving = spanClean, 0, 0, 0, 0, 0
 }
 
 // mapSegment maps n bytes, aligned as the place needs it, between margins. It returns what was
 // mapped, and where the n bytes start in it; addr is 0 when the kernel refuses.
-func mapSegment(place, n uintptr, hugetlb bool) (addr, size, start uintptr) {
+func mapSegment(placement, n uintptr, hugetlb bool) (addr, size, start uintptr) {
 	if hugetlb {
-		addr = mapHugetlb(place, n, huge2M)
+		addr = mapHugetlb(placement, n, huge2M)
 		return addr, n, addr
 	}
-	align := unitOf(place) << SliceShift
+	align := hugePageSlices(placement) << SliceShift
 	if pool.addresses == noLimit {
 		size = n + align - raw.Page + 2*margin
 		if addr = raw.Reserve(size); addr != 0 {

@@ -4,7 +4,7 @@ package alloc
 // bytes for the tiers that they are in.
 type (
 	share  struct{ blocks, bytes uint64 }
-	shares [placeSlots]share
+	shares [placementSlots]share
 )
 
 // freed meanwhile
@@ -14,8 +14,8 @@ func (p *Page) isHuge() bool { return p.state == spanHuge || p.state == spanHuge
 func (p *Page) shares() (s shares) {
 	if p.isHuge() {
 		first := p.parted(p.Size)
-		s[tierOf(first.place)] = share{1, uint64(first.bytes)}
-		s[tierOf(p.place)].bytes += uint64(p.Size - first.bytes)
+		s[tierOf(first.placement)] = share{1, uint64(first.bytes)}
+		s[tierOf(p.placement)].bytes += uint64(p.Size - first.bytes)
 	}
 	return s
 }

@@ -64,7 +64,7 @@ var operations = []func(*sim) error{
 	(*sim).freeOne, (*sim).freeOne, (*sim).freeOne, (*sim).freeMany, (*sim).freeMany,
 	(*sim).freePage, (*sim).freePage,
 	(*sim).pingPong, (*sim).pingPong, (*sim).aligned, (*sim).resize, (*sim).resize,
-	(*sim).later, (*sim).later, (*sim).trim, (*sim).newThread, (*sim).borrow, (*sim).misuse,
+	(*sim).later, (*sim).later, (*sim).trim, (*sim).newThread, (*sim).fallback, (*sim).misuse,
 	(*sim).freeClass, (*sim).unmapNot,
 	(*sim).thin,
 }
@@ -145,7 +145,7 @@ func (s *sim) finish() error {
 	if r := filled(8); r.BlocksLive != 0 || r.BytesLive != 0 {
 		return fmt.Errorf("%d blocks of %d bytes are live", r.BlocksLive, r.BytesLive)
 	}
-	if limit := uintptr(simThreads+1) * keptMax; pool.dirtyBytes != 0 || pool.cache.bytes != 0 ||
+	if limit := uintptr(simThreads+1) * retireMax; pool.dirtyBytes != 0 || pool.cache.bytes != 0 ||
 		pool.usedBytes > limit {
 		return fmt.Errorf("after the delay %d bytes are dirty, %d cached, %d in use",
 			pool.dirtyBytes, pool.cache.bytes, pool.usedBytes)

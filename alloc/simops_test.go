@@ -177,7 +177,7 @@ func (s *sim) newThread() error {
 
 // borrow is a call of a thread near its end: it takes a heap and leaves it as it
 // is.
-func (s *sim) borrow() error {
+func (s *sim) fallback() error {
 	token := s.token(simThreads)
 	h := Acquire(token)
 	if h == nil {

@@ -36,12 +36,16 @@ func (s *sim) hinted() error {
 			return fmt.Errorf("no memory for %d bytes, hint %d", n, hint)
 		}
 		p := Lookup(b)
-		if !s.capped && tierOf(p.place) != tiers.Home(hint) || uintptr(p.Hint) != hint {
-			return fmt.Errorf("a block for hint %d is in tier %d, hint %d", hint, tierOf(p.place),
-				p.Hint)
+		if !s.capped && tierOf(p.placement) != tiers.Home(hint) || uintptr(p.Hint) != hint {
+			return fmt.Errorf(
+				"a block for hint %d is in tier %d, hint %d",
+				hint,
+				tierOf(p.placement),
+				p.Hint,
+			)
 		}
-		if hint == uintptr(config.HintPinFast) && n != 0 && p.place != placePin {
-			return fmt.Errorf("a pinned block is in place %d", p.place)
+		if hint == uintptr(config.HintPinFast) && n != 0 && p.placement != placementPin {
+			return fmt.Errorf("a pinned block is in place %d", p.placement)
 		}
 		if err := s.m.add(b&^ZeroBit, n, Granule, b&ZeroBit != 0); err != nil {
 			return err
@@ -71,14 +75,19 @@ func (s *sim) move() error {
 	t, i, tier := s.anyThread(), s.pick(len(s.m.blocks)), uintptr(s.pick(int(config.TierCount)))
 	b := s.m.blocks[i]
 	p := Lookup(b.addr)
-	pin, here := p.place == placePin, tierOf(p.place)
+	pin, here := p.placement == placementPin, tierOf(p.placement)
 	span := p.Owner == OwnerHuge || p.blocks == 1 && movable(p, uint32(tier))
 	to := Move(t.enter(), b.addr, tier)
 	t.leave()
 	switch {
 	case to == b.addr:
-		if tierOf(p.place) != tier {
-			return fmt.Errorf("block %#x moved to tier %d is in %d", b.addr, tier, tierOf(p.place))
+		if tierOf(p.placement) != tier {
+			return fmt.Errorf(
+				"block %#x moved to tier %d is in %d",
+				b.addr,
+				tier,
+				tierOf(p.placement),
+			)
 		}
 		return b.intact()
 	case span && here != tier && tiers.Same(here, tier) && syscall.Errno(to) == syscall.ENOMEM:
@@ -89,9 +98,9 @@ func (s *sim) move() error {
 	case span || pin && b.size != 0:
 		return fmt.Errorf("block %#x of %d bytes moved to %#x", b.addr, b.size, to)
 	}
-	if q := Lookup(to); tierOf(q.place) != tier || q.usable(to) < b.size {
+	if q := Lookup(to); tierOf(q.placement) != tier || q.usable(to) < b.size {
 		return fmt.Errorf("block %#x is to move to one of %d bytes in tier %d", b.addr,
-			q.usable(to), tierOf(q.place))
+			q.usable(to), tierOf(q.placement))
 	}
 	if err := s.freeBlock(t, i); err != nil {
 		return err
@@ -149,13 +158,13 @@ func environment(t *testing.T, vars ...string) {
 	}
 	DefaultHint = testSettings.DefaultHint
 	tiers.Setup(&testSettings, &[4]uintptr{0, 1, 2, 3}, 0)
-	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Simulated: true})
+	SetPlacements(&testSettings, &numa.Map{Nodes: 1, Simulated: true})
 }
 
 // elsewhereNodes makes the normal and the slow tier lie on nodes that do not exist: the
 // kernel then refuses to move a page that has been touched, and none is bound.
 func elsewhereNodes() {
-	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Pin: numa.Place{Nodes: 1, Mode: numa.Strict},
+	SetPlacements(&testSettings, &numa.Map{Nodes: 1, Pin: numa.Place{Nodes: 1, Mode: numa.Strict},
 		Tier: [4]numa.Place{
 			{Nodes: 1, Mode: numa.PreferredMany}, {Nodes: 1 << 62, Mode: numa.PreferredMany},
 			{Nodes: 1 << 63, Mode: numa.PreferredMany},
@@ -197,7 +206,14 @@ func TestTierSimulation(t *testing.T) {
 			"TA_NORMAL_HARD=50M", "TA_ON_SOFTCAP=demote", "TA_SLOW_HARD=40M"}, true, false},
 		{"throttled", []string{"TA_NORMAL_BW=1G", "TA_SLOW_LAT=1us", "TA_FAST_SOFT=4M"}, true,
 			false},
-		{"rules", []string{"TA_RULES=size<=100:hot; size=5000-70000:cold; size>=1M:prefer_fast; lib=x*:cold"}, true, false},
+		{
+			"rules",
+			[]string{
+				"TA_RULES=size<=100:hot; size=5000-70000:cold; size>=1M:prefer_fast; lib=x*:cold",
+			},
+			true,
+			false,
+		},
 		{"thp", []string{"TA_HUGEPAGES=thp", "TA_NORMAL_HARD=40M"}, true, false},
 		{"on to thp", []string{"TA_HUGEPAGES=normal:thp,slow:2M", "TA_FAST_SOFT=4M",
 			"TA_NORMAL_SOFT=12M", "TA_SLOW_HARD=60M"}, true, false},

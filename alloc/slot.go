@@ -37,8 +37,8 @@ func (p *Page) harden() {
 		wipe(p.Start, p.bytes())
 	}
 	from := p.room() - min(p.room(), fenceBytes)
-	paint(p.Start, from, p.room())
-	p.setLabel(p.Start, stateFence, from)
+	fill(p.Start, from, p.room())
+	p.setCanary(p.Start, stateFence, from)
 }
 
 // isSlot is isBlock for a page of slots.
@@ -66,13 +66,13 @@ func (p *Page) carveSlots() uintptr {
 		if !p.freshBlank(b) {
 			corrupt(p.caller(), p, b, foundUsed)
 		}
-		p.setLabel(b, stateBusy, 0)
-		raw.Store(b, seal(b, head))
+		p.setCanary(b, stateBusy, 0)
+		raw.Store(b, encodeLink(b, head))
 		raw.Store(b+8, FreeKey)
-		p.setLabel(b, stateListed, 0)
+		p.setCanary(b, stateListed, 0)
 		head = b
 	}
-	p.Free = seal(head, raw.Load(head))
+	p.Free = encodeLink(head, raw.Load(head))
 	p.Allocs++
 	return head
 }
@@ -86,8 +86,8 @@ func (p *Page) freshBlank(b uintptr) bool {
 // handOut makes a listed slot, taken off its list, a live block of n bytes.
 func (p *Page) handOut(in *running, b, n, how uintptr) {
 	p.takeListed(in, b)
-	paint(b, n, p.room())
-	p.setLabel(b, how>>HowFamily&familyMask%stateKinds, n)
+	fill(b, n, p.room())
+	p.setCanary(b, how>>HowFamily&familyMask%stateKinds, n)
 	if bad, what := p.around(b); what != 0 {
 		corrupt(in, p, bad, what)
 	}
@@ -95,19 +95,19 @@ func (p *Page) handOut(in *running, b, n, how uintptr) {
 
 // takeListed makes a listed slot, taken off its list, a busy one whose bytes are zero.
 func (p *Page) takeListed(in *running, b uintptr) {
-	switch p.label(b) {
-	case labelFor(b, stateListed, 0): // carved just now or not long ago
+	switch p.canary(b) {
+	case canaryFor(b, stateListed, 0): // carved just now or not long ago
 		if room := b + p.room(); !blank(b+2*8, min(b+nearby, room)) {
 			corrupt(in, p, b, foundUsed)
 		}
-	case labelFor(b, stateListed, 1):
+	case canaryFor(b, stateListed, 1):
 		if !blank(b+2*8, b+p.room()) {
 			corrupt(in, p, b, foundFreed)
 		}
 	default:
-		corrupt(in, p, b, foundLabel)
+		corrupt(in, p, b, foundCanary)
 	}
-	p.setLabel(b, stateBusy, 0)
+	p.setCanary(b, stateBusy, 0)
 	raw.Store(b, 0)
 	raw.Store(b+8, 0)
 }
@@ -138,9 +138,9 @@ func (p *Page) around(b uintptr) (bad, what uintptr) {
 // slot tells what is wrong with the slot at b, or 0. near says that its start is what
 // matters, else its end. Other threads may change the slot meanwhile: then nothing is.
 func (p *Page) slot(b uintptr, near bool) (what uintptr) {
-	l := p.label(b)
+	l := p.canary(b)
 	for range 2 {
-		if what = p.slotAs(b, l, near); what == 0 || p.label(b) != l {
+		if what = p.slotAs(b, l, near); what == 0 || p.canary(b) != l {
 			return 0
 		}
 	}
@@ -150,22 +150,22 @@ func (p *Page) slot(b uintptr, near bool) (what uintptr) {
 // slotAs is slot for one whose label is l.
 func (p *Page) slotAs(b, l uintptr, near bool) (what uintptr) {
 	from, to, found := b, b+p.room(), uintptr(foundFreed)
-	switch state := labelState(l); {
+	switch state := canaryState(l); {
 	case l == 0:
 		found = foundUsed
-	case !labelValid(b, l):
-		return foundLabel
+	case !canaryValid(b, l):
+		return foundCanary
 	case state < stateKinds || state == stateFence:
-		n, room := labelSize(l), p.room()
+		n, room := canarySize(l), p.room()
 		first := min(raw.RoundUp(n, 8)+nearby, room)
-		if !painted(b, n, first) || !painted(b, max(first, room-min(room, nearby)), room) {
+		if !fillIntact(b, n, first) || !fillIntact(b, max(first, room-min(room, nearby)), room) {
 			return foundBehind
 		}
 		return 0
 	case state == stateBusy:
 		return 0
 	case state == stateListed:
-		if link := seal(b, raw.Load(b)); link != 0 && !p.isSlot(link) {
+		if link := encodeLink(b, raw.Load(b)); link != 0 && !p.isSlot(link) {
 			return foundLink
 		}
 		from += 2 * 8
@@ -186,9 +186,9 @@ func (p *Page) checkSlot(b uintptr) uintptr {
 	if !p.isSlot(b) {
 		return FreeInside
 	}
-	l := p.label(b)
-	switch state := labelState(l); {
-	case !labelValid(b, l):
+	l := p.canary(b)
+	switch state := canaryState(l); {
+	case !canaryValid(b, l):
 		return FreeDamaged
 	case state >= stateKinds:
 		return FreeDouble
@@ -199,20 +199,20 @@ func (p *Page) checkSlot(b uintptr) uintptr {
 // freeSlot zeroes the block at b, which is live, for the call in, in the words of Free. size is
 // what the caller says that it has, or NoSize.
 func (p *Page) freeSlot(in *running, b, how, size uintptr) uintptr {
-	l := p.label(b)
-	if why := judge(in, labelState(l), labelSize(l), how, size); why != FreeOK {
+	l := p.canary(b)
+	if why := judge(in, canaryState(l), canarySize(l), how, size); why != FreeOK {
 		return why
 	}
-	if !painted(b, labelSize(l), p.room()) {
+	if !fillIntact(b, canarySize(l), p.room()) {
 		corrupt(in, p, b, foundBehind)
 	}
-	if !atomic.CompareAndSwapUintptr(p.labelWord(b), l, labelFor(b, stateBusy, 0)) {
+	if !atomic.CompareAndSwapUintptr(p.canaryWord(b), l, canaryFor(b, stateBusy, 0)) {
 		return FreeDouble
 	}
 	if bad, what := p.around(b); what != 0 {
 		corrupt(in, p, bad, what)
 	}
 	wipe(b, p.room())
-	p.setLabel(b, stateClean, uintptr(random()))
+	p.setCanary(b, stateClean, uintptr(random()))
 	return FreeOK
 }

@@ -18,7 +18,7 @@ import (
 //	Pops = blocks ever given out from it
 //
 // It has half a cache line, for where pages are full this is what each call goes to.
-type Spill struct {
+type CacheList struct {
 	Head uintptr // linked by their first words
 	Room uint64
 	Pops uint64
@@ -28,9 +28,9 @@ type Spill struct {
 }
 
 const (
-	spillBytes = 128 << 10
-	spillMin   = 1
-	spillMax   = 64
+	cacheListBytes = 128 << 10
+	cacheListMin   = 1
+	cacheListMax   = 64
 
 	warmFirst = 32 // the class after that of DirectMax
 	warmEnd   = 64 // the first that is not warm any more: above 16 KiB
@@ -41,43 +41,43 @@ const (
 // (emptied).
 func isWarm(c uintptr) bool { return c >= warmFirst && c < warmEnd && !tiers.Migrating() }
 
-func spillLimit(c uintptr) uint64 {
+func cacheLimit(c uintptr) uint64 {
 	size := ClassSize(c)
 	if size == 0 { // it never is; the compiler wants to see it
 		return 0
 	}
-	return min(max(uint64(spillBytes/size), spillMin), spillMax)
+	return min(max(uint64(cacheListBytes/size), cacheListMin), cacheListMax)
 }
 
 // spilled is how many blocks the list of class c holds.
-func (h *Heap) spilled(c uintptr) uint64 {
-	if h.guarded(c) || !h.isOpen(c) {
+func (h *Heap) cached(c uintptr) uint64 {
+	if h.fastPathDisabled(c) || !h.isOpen(c) {
 		return 0
 	}
-	return spillLimit(c) - h.Spill[c&(Classes-1)].Room
+	return cacheLimit(c) - h.CacheLists[c&(Classes-1)].Room
 }
 
 // unspill takes a block from the list of class c, or returns 0.
-func (h *Heap) unspill(c uintptr) uintptr {
-	b := h.Spill[c&(Classes-1)].Head
+func (h *Heap) popCached(c uintptr) uintptr {
+	b := h.CacheLists[c&(Classes-1)].Head
 	if b != 0 {
-		h.Spill[c&(Classes-1)].Head = raw.Load(b)
-		h.Spill[c&(Classes-1)].Room++
-		h.Spill[c&(Classes-1)].Pops++
+		h.CacheLists[c&(Classes-1)].Head = raw.Load(b)
+		h.CacheLists[c&(Classes-1)].Room++
+		h.CacheLists[c&(Classes-1)].Pops++
 		raw.Store(b+8, 0)
 	}
 	return b
 }
 
 // flush gives the spilled blocks of class c back to their pages.
-func (h *Heap) flush(c uintptr) {
-	b := h.Spill[c&(Classes-1)].Head
+func (h *Heap) flushCached(c uintptr) {
+	b := h.CacheLists[c&(Classes-1)].Head
 	if b == 0 {
 		return
 	}
-	h.Spill[c&(Classes-1)].Head = 0
-	if !h.guarded(c) {
-		h.Spill[c&(Classes-1)].Room = spillLimit(c)
+	h.CacheLists[c&(Classes-1)].Head = 0
+	if !h.fastPathDisabled(c) {
+		h.CacheLists[c&(Classes-1)].Room = cacheLimit(c)
 	}
 	for b != 0 {
 		next := raw.Load(b)
@@ -88,9 +88,9 @@ func (h *Heap) flush(c uintptr) {
 
 // onSpill reports whether b is on the spill list of class c of a heap, which may
 // be another thread's.
-func (h *Heap) onSpill(b, c uintptr) bool {
-	at := h.Spill[c&(Classes-1)].Head
-	for i := 0; i < spillMax && at != 0; i++ {
+func (h *Heap) isCached(b, c uintptr) bool {
+	at := h.CacheLists[c&(Classes-1)].Head
+	for i := 0; i < cacheListMax && at != 0; i++ {
 		if at == b {
 			return true
 		}

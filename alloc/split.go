@@ -20,55 +20,55 @@ const splitStep = huge2M
 
 // A firstPart is that of a block: so many bytes, in a place. The zero value is none.
 type firstPart struct {
-	place uint32
-	bytes uintptr
+	placement uint32
+	bytes     uintptr
 }
 
 // slices are the first part in slices.
 func (s firstPart) slices() uint32 { return uint32(s.bytes >> SliceShift) }
 
 // unit is that of its place, in slices.
-func (s firstPart) unit() uintptr {
+func (s firstPart) hugePageSlices() uintptr {
 	if s.bytes == 0 {
 		return 1
 	}
-	return unitOf(uintptr(s.place))
+	return hugePageSlices(uintptr(s.placement))
 }
 
 // release takes back what a block of size bytes, which is not to be, is charged with.
-func (s firstPart) release(size uintptr, place uintptr) {
-	tiers.Release(tierOf(s.place), s.bytes)
-	tiers.Release(tierOf(uint32(place)), size-s.bytes)
+func (s firstPart) release(size uintptr, placement uintptr) {
+	tiers.Release(tierOf(s.placement), s.bytes)
+	tiers.Release(tierOf(uint32(placement)), size-s.bytes)
 }
 
 // settlePages is the function of that name for a block of size bytes.
-func (s firstPart) settlePages(start, size, place uintptr, hugetlb bool) {
+func (s firstPart) settlePages(start, size, placement uintptr, hugetlb bool) {
 	if s.bytes != 0 {
-		settlePages(start, s.bytes, s.place, hugetlb)
+		settlePages(start, s.bytes, s.placement, hugetlb)
 	}
 	if s.bytes != size {
-		settlePages(start+s.bytes, size-s.bytes, uint32(place), hugetlb)
+		settlePages(start+s.bytes, size-s.bytes, uint32(placement), hugetlb)
 	}
 }
 
 // bindAgain is the function of that name for a block of size bytes.
-func (s firstPart) bindAgain(start, size uintptr, place uint32) {
-	bindAgain(start, s.bytes, s.place)
-	bindAgain(start+s.bytes, size-s.bytes, place)
+func (s firstPart) bindAgain(start, size uintptr, placement uint32) {
+	bindAgain(start, s.bytes, s.placement)
+	bindAgain(start+s.bytes, size-s.bytes, placement)
 }
 
 // giveBack is the function of that name for a block of size bytes.
-func (s firstPart) giveBack(h *Heap, start, size, place uintptr) {
+func (s firstPart) giveBack(h *Heap, start, size, placement uintptr) {
 	if s.bytes != 0 {
-		h.giveBack(start, s.bytes, s.place)
+		h.giveBack(start, s.bytes, s.placement)
 	}
-	h.giveBack(start+s.bytes, size-s.bytes, uint32(place))
+	h.giveBack(start+s.bytes, size-s.bytes, uint32(placement))
 }
 
 // firstOf is what of the first n bytes of a block of p lies in the same tier as the first one.
 func (p *Page) firstOf(n uintptr) firstPart {
 	if p.Owner != OwnerHuge {
-		return firstPart{p.place, n}
+		return firstPart{p.placement, n}
 	}
 	return p.parted(n)
 }
@@ -76,63 +76,63 @@ func (p *Page) firstOf(n uintptr) firstPart {
 // parted is firstOf for a huge block, in use or just freed.
 func (p *Page) parted(n uintptr) firstPart {
 	if p.done == 0 {
-		return firstPart{p.place, n}
+		return firstPart{p.placement, n}
 	}
-	return firstPart{p.astray, min(n, uintptr(p.done)<<SliceShift)}
+	return firstPart{p.unmigratedIn, min(n, uintptr(p.done)<<SliceShift)}
 }
 
 // isSplit reports whether the first part of a huge block lies in a faster tier than the rest.
-func (p *Page) isSplit() bool { return p.done != 0 && p.astray < p.place }
+func (p *Page) isSplit() bool { return p.done != 0 && p.unmigratedIn < p.placement }
 
 // wholeSplit reports whether all that is charged to another tier than that of its place is the
 // first part of the block.
 func (p *Page) wholeSplit() bool {
-	return uintptr(p.stray)*raw.Page == uintptr(p.done)<<SliceShift
+	return uintptr(p.unmigrated)*raw.Page == uintptr(p.done)<<SliceShift
 }
 
 // putSplit records that a huge block in use, all of it in its place, is split from now on.
 // Precondition: poolLock is held.
-func (p *Page) putSplit(first firstPart, place uint32) {
-	putIn(p, place, first.place, uint32(first.bytes/raw.Page), first.slices())
+func (p *Page) putSplit(first firstPart, placement uint32) {
+	putIn(p, placement, first.placement, uint32(first.bytes/raw.Page), first.slices())
 }
 
 // reserveHuge charges a huge block of size bytes, or of as many more as its place wants. With a
 // first part only the rest lies in the place.
-func (h *Heap) reserveHuge(size uintptr, reserved bool) (place, n uintptr, first firstPart,
+func (h *Heap) reserveHuge(size uintptr, reserved bool) (placement, n uintptr, first firstPart,
 	ok bool) {
 	if !reserved {
-		if place, n, first, ok = h.reserveSplit(size); ok {
-			return place, n, first, ok
+		if placement, n, first, ok = h.reserveSplit(size); ok {
+			return placement, n, first, ok
 		}
 	}
 	s := shape{n: size, pool: reserved}
-	place, n, ok = h.reserveShape(placeOf(uintptr(h.Hint), homeOf(uintptr(h.Hint))), &s)
-	return place, n, firstPart{}, ok
+	placement, n, ok = h.reserveShape(placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint))), &s)
+	return placement, n, firstPart{}, ok
 }
 
 // reserveSplit is reserveHuge where the policy lets a block be split.
-func (h *Heap) reserveSplit(size uintptr) (place, n uintptr, first firstPart, ok bool) {
+func (h *Heap) reserveSplit(size uintptr) (placement, n uintptr, first firstPart, ok bool) {
 	hint, trimmed := uintptr(h.Hint), uintptr(0)
 	alone := poolLock.Refuses(h.Thread.token) // and nobody could record the parts
-	if alone || hint >= hintMoved || placeOf(hint, 0) == placePin {
+	if alone || hint >= hintMoved || placementOf(hint, 0) == placementPin {
 		return 0, 0, firstPart{}, false
 	}
-	unit := max(unitOf(0), unitOf(1), unitOf(2))
-	n = raw.RoundUp(size, unit<<SliceShift)
+	granularity := max(hugePageSlices(0), hugePageSlices(1), hugePageSlices(2))
+	n = raw.RoundUp(size, granularity<<SliceShift)
 	if nearLimit(n) {
 		h.Thread.heed(n)
 	}
-	for range placeSlots {
+	for range placementSlots {
 		answer, tier, bytes := tiers.ReserveSplit(hint, n, splitStep, trimmed)
 		switch {
 		case answer&tiers.Trim != 0:
-			tier := answer & (placeSlots - 1)
+			tier := answer & (placementSlots - 1)
 			h.Thread.makeRoom(tier, n, tiers.Last(hint, tier, n))
 			trimmed |= 1 << tier
 		case answer == tiers.Refused:
 			return 0, 0, firstPart{}, false
 		default:
-			fit := raw.RoundUp(size, unitOf(answer)<<SliceShift)
+			fit := raw.RoundUp(size, hugePageSlices(answer)<<SliceShift)
 			if bytes != 0 {
 				fit = n
 			}
@@ -146,28 +146,28 @@ func (h *Heap) reserveSplit(size uintptr) (place, n uintptr, first firstPart, ok
 // A growth is what is charged for bytes more of a block: the first to the tier that it is in, the
 // rest, if any, to a slower one.
 type growth struct {
-	tier, bytes uintptr
-	place, rest uintptr
+	tier, bytes     uintptr
+	placement, rest uintptr
 }
 
 func (g *growth) release() {
 	tiers.Release(g.tier, g.bytes)
-	tiers.Release(g.place, g.rest)
+	tiers.Release(g.placement, g.rest)
 }
 
 // reserveGrowth charges n bytes more for the block of p, which is held. Precondition: it is in one
 // tier, or a whole split.
 func (h *Heap) reserveGrowth(p *Page, n uintptr, g *growth) bool {
-	*g = growth{tier: tierOf(p.place), bytes: n}
-	if p.done != 0 || p.place == placePin || p.Hint >= hintMoved {
+	*g = growth{tier: tierOf(p.placement), bytes: n}
+	if p.done != 0 || p.placement == placementPin || p.Hint >= hintMoved {
 		return h.Thread.admit(g.tier, n)
 	}
 	trimmed := uintptr(0)
-	for range placeSlots {
+	for range placementSlots {
 		answer, bytes := tiers.ReserveGrowth(uintptr(p.Hint), g.tier, p.Size, n, splitStep, trimmed)
 		switch {
 		case answer&tiers.Trim != 0:
-			tier := answer & (placeSlots - 1)
+			tier := answer & (placementSlots - 1)
 			h.Thread.makeRoom(tier, n, false)
 			trimmed |= 1 << tier
 		case answer == tiers.Refused:
@@ -175,7 +175,7 @@ func (h *Heap) reserveGrowth(p *Page, n uintptr, g *growth) bool {
 		case answer == g.tier:
 			return true
 		default:
-			g.bytes, g.place, g.rest = bytes, answer, n-bytes
+			g.bytes, g.placement, g.rest = bytes, answer, n-bytes
 			return true
 		}
 	}
@@ -188,11 +188,15 @@ func (h *Heap) splitGrown(p *Page, g *growth) {
 	if g.rest == 0 || !poolLock.Take(h.Thread.token) {
 		return
 	}
-	first := firstPart{p.place, p.Size - g.rest}
-	p.putSplit(first, uint32(g.place))
+	first := firstPart{p.placement, p.Size - g.rest}
+	p.putSplit(first, uint32(g.placement))
 	poolLock.Release()
-	bindAgain(p.Start+first.bytes, g.rest, uint32(g.place)) // it has grown out of the other place's
-	settlePages(p.Start+first.bytes, g.rest, uint32(g.place), false)
+	bindAgain(
+		p.Start+first.bytes,
+		g.rest,
+		uint32(g.placement),
+	) // it has grown out of the other place's
+	settlePages(p.Start+first.bytes, g.rest, uint32(g.placement), false)
 	h.cutSplit(p, first.bytes)
 }
 
@@ -204,7 +208,7 @@ func (h *Heap) cutSplit(p *Page, first uintptr) bool {
 	if first == 0 {
 		return true
 	}
-	most := partsMost()
+	most := extentsMost()
 	if !poolLock.Take(h.Thread.token) {
 		return false
 	}
@@ -223,7 +227,7 @@ func (p *Page) cutPart(at, most uintptr) bool {
 	if q.Start == at {
 		return true
 	}
-	if p.parts() >= most || pool.parts >= partsAll {
+	if p.extents() >= most || pool.extents >= extentsAll {
 		return false
 	}
 	part := newDescriptor()
@@ -232,7 +236,7 @@ func (p *Page) cutPart(at, most uintptr) bool {
 	}
 	part.Start = at
 	part.next, q.next = q.next, part
-	pool.parts++
+	pool.extents++
 	return true
 }
 
@@ -240,7 +244,7 @@ func (p *Page) cutPart(at, most uintptr) bool {
 func (p *Page) ending(n uintptr) (g growth) {
 	first := p.parted(p.Size - n)
 	all := p.parted(p.Size)
-	g.tier, g.bytes = tierOf(first.place), all.bytes-first.bytes
-	g.place, g.rest = tierOf(p.place), n-g.bytes
+	g.tier, g.bytes = tierOf(first.placement), all.bytes-first.bytes
+	g.placement, g.rest = tierOf(p.placement), n-g.bytes
 	return g
 }

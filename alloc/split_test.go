@@ -154,9 +154,9 @@ func TestSplitGrowthOfPage(t *testing.T) {
 		t.Fatal("not resized")
 	}
 	isNumbered(t, b, mib)
-	if first := Lookup(b).parted(64 * mib); first.place != 0 || first.bytes > 32*mib ||
+	if first := Lookup(b).parted(64 * mib); first.placement != 0 || first.bytes > 32*mib ||
 		first.bytes < 28*mib {
-		t.Errorf("%d MiB are in %d", first.bytes/mib, first.place)
+		t.Errorf("%d MiB are in %d", first.bytes/mib, first.placement)
 	}
 	sound(t)
 }
@@ -351,11 +351,11 @@ func TestSplitStuck(t *testing.T) {
 	lies(t, b, "tier 0, 20 20 0 of 120 20 0")
 	p := Lookup(b)
 	poolLock.Take(8)
-	if !holdLocked(8, p) || !charged(p, p.place, migrateChunk) {
+	if !pinMigrationLocked(8, p) || !charged(p, p.placement, migrateChunk) {
 		t.Fatal("not held")
 	}
-	moved(p, p.place, migrateChunk, mib)
-	letGoLocked(8, p)
+	moved(p, p.placement, migrateChunk, mib)
+	unpinMigrationLocked(8, p)
 	poolLock.Release()
 	drop(h, a)
 	purgeAll(h.Thread)

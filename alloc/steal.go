@@ -54,7 +54,7 @@ func (t *Thread) stealFromAll(o *Thread) {
 		if h == nil {
 			continue
 		}
-		h.receive(t)
+		h.drainQueues(t)
 		if atomic.LoadUintptr(&h.pending) != 0 {
 			t.stealFrom(h)
 		}
@@ -75,7 +75,7 @@ func (t *Thread) stealFrom(h *Heap) {
 		p.dropSummary()
 		bytes := p.Allocs * uint64(p.Size)
 		pool.count.stolen[p.Class&(Classes-1)] += p.Allocs
-		gone := &pool.count.gone[tierOf(p.place)]
+		gone := &pool.count.gone[tierOf(p.placement)]
 		gone.alloc(p.Allocs, bytes)
 		gone.free(p.Allocs, bytes)
 		p.forget()

@@ -34,18 +34,18 @@ func unmap(addr, n uintptr, ask bool) bool {
 // strand keeps n bytes at start that read as zero and are nobody's, together with what was kept
 // before on both sides. Where it takes memory to note them, which is not to be had, they are
 // lost. Precondition: poolLock is held.
-func strand(start, n uintptr, place uint32) {
-	unit := unitOf(uintptr(place)) << SliceShift
-	if n == 0 || start&(unit-1) != 0 || n&(unit-1) != 0 || !mapReserve(start, n) {
+func retain(start, n uintptr, placement uint32) {
+	granularity := hugePageSlices(uintptr(placement)) << SliceShift
+	if n == 0 || start&(granularity-1) != 0 || n&(granularity-1) != 0 || !mapReserve(start, n) {
 		return
 	}
-	if p := Lookup(start - SliceSize); isStrand(p, place) {
+	if p := Lookup(start - SliceSize); isRetained(p, placement) {
 		start, n = p.Start, n+p.bytes()
-		unstrand(p)
+		unretain(p)
 	}
-	if p := Lookup(start + n); isStrand(p, place) {
+	if p := Lookup(start + n); isRetained(p, placement) {
 		n += p.bytes()
-		unstrand(p)
+		unretain(p)
 	}
 	seg := newSegment()
 	if seg == nil {
@@ -56,15 +56,15 @@ func strand(start, n uintptr, place uint32) {
 		dropSegment(seg)
 		return
 	}
-	addSegment(seg, p, start, n>>SliceShift, place)
+	addSegment(seg, p, start, n>>SliceShift, placement)
 	seg.mapAddr, seg.mapSize = start, n
 	insertFree(p, spanClean)
 }
 
 // isStrand reports whether p is a segment that strand has made, no part of it in use.
 // Precondition: poolLock is held.
-func isStrand(p *Page, place uint32) bool {
-	if p == nil || p.state != spanClean || p.place != place || p.segment == nil {
+func isRetained(p *Page, placement uint32) bool {
+	if p == nil || p.state != spanClean || p.placement != placement || p.segment == nil {
 		return false
 	}
 	s := p.segment
@@ -74,19 +74,19 @@ func isStrand(p *Page, place uint32) bool {
 }
 
 // unstrand takes the segment that p, clean and in its bin, is all of out of the pool.
-func unstrand(p *Page) {
+func unretain(p *Page) {
 	removeFree(p, spanClean)
 	segmentDetach(p)
 }
 
 // giveBack unmaps n bytes at start that nobody has seen, or keeps them.
-func (h *Heap) giveBack(start, n uintptr, place uint32) {
+func (h *Heap) giveBack(start, n uintptr, placement uint32) {
 	if raw.Unmap(start, n) {
 		return
 	}
 	mapped(n)
 	if raw.Discard(start, n) && poolLock.Take(h.Thread.token) {
-		strand(start, n, place)
+		retain(start, n, placement)
 		poolLock.Release()
 	} else {
 		leave(start, n)
@@ -94,11 +94,11 @@ func (h *Heap) giveBack(start, n uintptr, place uint32) {
 }
 
 // giveBackBarred is giveBack for what may be barred from reading or writing.
-func (h *Heap) giveBackBarred(start, n uintptr, place uint32) {
+func (h *Heap) giveBackBarred(start, n uintptr, placement uint32) {
 	switch {
 	case raw.Unmap(start, n):
 	case raw.Allow(start, n):
-		h.giveBack(start, n, place)
+		h.giveBack(start, n, placement)
 	default:
 		mapped(n)
 		leave(start, n)
@@ -107,9 +107,9 @@ func (h *Heap) giveBackBarred(start, n uintptr, place uint32) {
 
 // mapHuge maps size bytes for a huge block, or takes them from what was kept: at once while
 // mappings are short, or ever more would be kept.
-func (h *Heap) mapHuge(size, align, place uintptr) (start uintptr) {
+func (h *Heap) mapHuge(size, align, placement uintptr) (start uintptr) {
 	if atomic.LoadUint32(&tight) != 0 {
-		if start = h.stranded(size, align, place); start != 0 {
+		if start = h.takeRetained(size, align, placement); start != 0 {
 			return start
 		}
 	}
@@ -118,11 +118,11 @@ func (h *Heap) mapHuge(size, align, place uintptr) (start uintptr) {
 		start = mapAligned(size, align)
 	}
 	if start != 0 && !mapReserve(start, SliceSize) {
-		h.giveBack(start, size, uint32(place))
+		h.giveBack(start, size, uint32(placement))
 		start = 0
 	}
 	if start == 0 {
-		start = h.stranded(size, align, place)
+		start = h.takeRetained(size, align, placement)
 	}
 	return start
 }
@@ -130,7 +130,7 @@ func (h *Heap) mapHuge(size, align, place uintptr) (start uintptr) {
 // stranded takes size bytes at a multiple of align from the smallest segment of a place that
 // is one clean span and will do. It returns 0 where there is none. They count as not mapped,
 // like those that the kernel maps afresh.
-func (h *Heap) stranded(size, align, place uintptr) uintptr {
+func (h *Heap) takeRetained(size, align, placement uintptr) uintptr {
 	if !poolLock.Take(h.Thread.token) {
 		return 0
 	}
@@ -138,7 +138,7 @@ func (h *Heap) stranded(size, align, place uintptr) uintptr {
 	for s := pool.segments; s != nil; s = s.next {
 		p := Lookup(s.start)
 		if p == nil || p.state != spanClean || uintptr(p.slices) != s.slices ||
-			uintptr(p.place) != place {
+			uintptr(p.placement) != placement {
 			continue
 		}
 		if p.bytes() >= size && p.Start&(align-1) == 0 && s.hugetlb == 0 &&
@@ -150,8 +150,8 @@ func (h *Heap) stranded(size, align, place uintptr) uintptr {
 	if best != nil {
 		n := best.bytes()
 		start = best.Start
-		unstrand(best)
-		strand(start+size, n-size, uint32(place))
+		unretain(best)
+		retain(start+size, n-size, uint32(placement))
 		unmapped(size)
 	}
 	poolLock.Release()

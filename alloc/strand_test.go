@@ -18,7 +18,7 @@ func (s *sim) unmapNot() error {
 
 // TestStrand: what cannot be unmapped is of use for pages and for huge blocks, in one piece
 // where it lies side by side, and nothing of it is lost on the way.
-func TestStrand(t *testing.T) {
+func TestRetained(t *testing.T) {
 	newWorld(t)
 	PurgeDelay = 0
 	h := mustAcquire(t, 8)
@@ -47,11 +47,11 @@ func TestStrand(t *testing.T) {
 		s.slices != count*size>>SliceShift || pool.count.mapped != had {
 		t.Fatalf("not one segment of all of it, or %d bytes mapped, not %d", pool.count.mapped, had)
 	}
-	if got := h.stranded(count*size+SliceSize, SliceSize, 1) +
-		h.stranded(size, SliceSize, 0); got != 0 {
+	if got := h.takeRetained(count*size+SliceSize, SliceSize, 1) +
+		h.takeRetained(size, SliceSize, 0); got != 0 {
 		t.Errorf("more than there is, or of another place, is had at %#x", got)
 	}
-	at := h.stranded(3*size, SliceSize, 1)
+	at := h.takeRetained(3*size, SliceSize, 1)
 	if at != whole || raw.Load(at) != 0 || pool.count.mapped != had-3*size {
 		t.Fatalf("had %#x, not %#x; it holds %d; %d bytes mapped", at, whole, raw.Load(at),
 			pool.count.mapped)
@@ -66,7 +66,7 @@ func TestStrand(t *testing.T) {
 		t.Errorf("a block at %#x is not cut from what was kept", b)
 	}
 	mustBeSound(t)
-	if h.stranded(size, SliceSize, 1) != 0 {
+	if h.takeRetained(size, SliceSize, 1) != 0 {
 		t.Error("a segment with a page in use was given away")
 	}
 }
@@ -93,7 +93,7 @@ func TestLost(t *testing.T) {
 		t.Errorf("%d bytes are charged, %d live, %d in use", normal.BytesCurrent, r.BytesLive,
 			inUse())
 	}
-	scratch.collectCounts(&extents{})
+	scratch.collectCounts(&ranges{})
 	recharge(&scratch.charged) // as in a child
 	mustBeSound(t)
 	raw.Unmap(b, size)

@@ -21,12 +21,12 @@ const (
 	summaryLeast = 256 // slices of a segment whose pages are summed up
 
 	// The fields of a summary begin at these bits.
-	summaryClass  = 0
-	summaryHint   = 7
-	summaryPlace  = 10
-	summarySlices = 12
-	summaryLive   = 20
-	summaryFrees  = 33
+	summaryClass     = 0
+	summaryHint      = 7
+	summaryPlacement = 10
+	summarySlices    = 12
+	summaryLive      = 20
+	summaryFrees     = 33
 )
 
 // pageSummary is what there is to count of a page in which nothing is missing.
@@ -34,7 +34,8 @@ type pageSummary uint64
 
 func (w pageSummary) class() uintptr { return uintptr(w>>summaryClass) & (Classes - 1) }
 func (w pageSummary) hint() uintptr  { return uintptr(w>>summaryHint) & (hintSlots - 1) }
-func (w pageSummary) place() uint32  { return uint32(w>>summaryPlace) & (placeSlots - 1) }
+
+func (w pageSummary) placement() uint32 { return uint32(w>>summaryPlacement) & (placementSlots - 1) }
 func (w pageSummary) bytes() uint64 {
 	return uint64(w>>summarySlices) & summaryMost(summarySlices, summaryLive) << SliceShift
 }
@@ -54,13 +55,13 @@ func (p *Page) summary() pageSummary {
 		return 0
 	}
 	if atomic.LoadUint32(&p.moving) != 0 || atomic.LoadUintptr(&p.Remote)&RemoteAddr != 0 ||
-		p.stray != 0 || p.isNursery() {
+		p.unmigrated != 0 || p.isNursery() {
 		return 0
 	}
-	place, hint, class := uint64(p.place&(placeSlots-1)), uint64(p.Hint&(hintSlots-1)),
+	placement, hint, class := uint64(p.placement&(placementSlots-1)), uint64(p.Hint&(hintSlots-1)),
 		uint64(p.Class&(Classes-1))
 	return pageSummary(p.Frees<<summaryFrees | live<<summaryLive | slices<<summarySlices |
-		place<<summaryPlace | hint<<summaryHint | class<<summaryClass)
+		placement<<summaryPlacement | hint<<summaryHint | class<<summaryClass)
 }
 
 // summarize sums a full page up.
@@ -124,7 +125,7 @@ func (k *Counts) amend(w pageSummary, allocs, frees uint64) {
 	c := w.class()
 	atomic.AddUint64(&k.Allocs[c], allocs)
 	atomic.AddUint64(&k.Frees[c], frees)
-	t, size := &k.tier[tierOf(w.place())], uint64(ClassSize(c))
+	t, size := &k.tier[tierOf(w.placement())], uint64(ClassSize(c))
 	atomic.AddUint64(&t.allocs, allocs)
 	atomic.AddUint64(&t.allocBytes, allocs*size)
 	atomic.AddUint64(&t.frees, frees)
@@ -152,8 +153,10 @@ func summaryOf(addr uintptr) pageSummary {
 }
 
 // summary counts a page at addr by its summary, and returns the page's bytes.
-func (k *Counts) summary(addr uintptr, w pageSummary, e *extents) uintptr {
-	c, tier, bytes, allocs, frees := w.class(), tierOf(w.place()), w.bytes(), w.allocs(), w.frees()
+func (k *Counts) summary(addr uintptr, w pageSummary, e *ranges) uintptr {
+	c, tier, bytes, allocs, frees := w.class(), tierOf(
+		w.placement(),
+	), w.bytes(), w.allocs(), w.frees()
 	size := uint64(ClassSize(c))
 	k.Allocs[c] += allocs
 	k.Frees[c] += frees
@@ -163,6 +166,6 @@ func (k *Counts) summary(addr uintptr, w pageSummary, e *extents) uintptr {
 	k.tier[tier].alloc(allocs, allocs*size)
 	k.tier[tier].free(frees, frees*size)
 	k.charged[tier] += uintptr(bytes)
-	e.add(addr, uintptr(bytes), w.place())
+	e.add(addr, uintptr(bytes), w.placement())
 	return uintptr(bytes)
 }

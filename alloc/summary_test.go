@@ -36,10 +36,10 @@ func TestSummaries(t *testing.T) {
 	mine.h.freeLocal(Lookup(blocks[at]), blocks[at])
 	wantSummaries(t, 18)
 	p := Lookup(blocks[at+2*SliceSize/112])
-	if !hold(mine.token, p) || summaryOf(p.Start) != 0 {
+	if !pinMigration(mine.token, p) || summaryOf(p.Start) != 0 {
 		t.Fatal("a page that is held is summed up")
 	}
-	letGo(mine.token, p)
+	unpinMigration(mine.token, p)
 	r := filled(mine.token)
 	if live := uint64(len(blocks) - 2); r.BlocksLive != live || r.BlocksTotalFreed != 2 {
 		t.Errorf("%d blocks are live, not %d, and %d freed", r.BlocksLive, live, r.BlocksTotalFreed)

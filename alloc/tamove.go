@@ -17,7 +17,7 @@ func TierOf(addr uintptr) uintptr {
 	if check(p, addr) != FreeOK {
 		return uintptr(config.TierCount)
 	}
-	return tierOf(p.firstOf(1).place)
+	return tierOf(p.firstOf(1).placement)
 }
 
 // TierOfRange adds up how many of the n bytes from offset on of the block at addr lie in each tier,
@@ -31,11 +31,11 @@ func TierOfRange(addr, offset, n, to uintptr) (errno uintptr) {
 	size := p.usable(addr)
 	offset = min(offset, size)
 	end := offset + min(n, size-offset)
-	first, rest := p.firstOf(end), tierOf(p.place)
+	first, rest := p.firstOf(end), tierOf(p.placement)
 	cut := max(first.bytes, offset)
 	for tier := uintptr(0); tier < uintptr(config.TierCount); tier++ {
 		bytes := uintptr(0)
-		if tierOf(first.place) == tier {
+		if tierOf(first.placement) == tier {
 			bytes = cut - offset
 		}
 		if rest == tier {
@@ -56,16 +56,16 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 	if check(p, addr) != FreeOK || tier >= uintptr(config.TierCount) {
 		return uintptr(syscall.EINVAL)
 	}
-	here := tierOf(p.place) == tier
+	here := tierOf(p.placement) == tier
 	switch {
-	case p.place == placePin && !here:
+	case p.placement == placementPin && !here:
 		return uintptr(syscall.EPERM)
 	case p.Owner == OwnerZero:
 		if here {
 			return addr
 		}
 		return h.moveBlock(p, addr, tier)
-	case here && p.stray == 0 && p.done == 0:
+	case here && p.unmigrated == 0 && p.done == 0:
 		h.Thread.atHome(p)
 		return addr
 	case p.Owner != OwnerHuge && (p.blocks != 1 || !movable(p, uint32(tier))):
@@ -92,7 +92,7 @@ func (h *Heap) moveBlock(p *Page, addr, tier uintptr) uintptr {
 // retire gives a page of one block, in use, to the thread's heap for what has been moved
 // to the tier, if the page is the thread's own: so the block is not allocated again for
 // the old hint when it is freed.
-func (t *Thread) retire(p *Page, to *Heap) {
+func (t *Thread) moveAway(p *Page, to *Heap) {
 	owner := atomic.LoadUintptr(&p.Owner)
 	if owner == OwnerHuge || owner == ownerNone || to == nil || heapOf(owner).Thread != t {
 		return
@@ -108,12 +108,12 @@ func (t *Thread) retire(p *Page, to *Heap) {
 
 // atHome makes the tier that the only block of a span is in its home.
 func (t *Thread) atHome(p *Page) {
-	if uintptr(p.home) == tierOf(p.place) || p.Owner != OwnerHuge && p.blocks != 1 ||
+	if uintptr(p.home) == tierOf(p.placement) || p.Owner != OwnerHuge && p.blocks != 1 ||
 		!poolLock.Take(t.token) {
 		return
 	}
 	ageRemove(p)
-	p.home = uint32(tierOf(p.place))
+	p.home = uint32(tierOf(p.placement))
 	ageAdd(p)
 	poolLock.Release()
 }
@@ -122,7 +122,8 @@ func (t *Thread) atHome(p *Page) {
 // partly in a third tier goes home first, for only two can be accounted for; of a split block the
 // rest goes to the new tier first.
 func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
-	if renamed(tierOf(p.place), tier) || p.stray != 0 && renamed(tierOf(p.astray), tier) {
+	if renamed(tierOf(p.placement), tier) ||
+		p.unmigrated != 0 && renamed(tierOf(p.unmigratedIn), tier) {
 		if errno := h.rename(p, tier); errno != 0 {
 			return errno
 		}
@@ -130,12 +131,13 @@ func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 			return p.Start
 		}
 	}
-	if here := tierOf(p.place); here != tier && p.stray != 0 && tierOf(p.astray) != tier {
+	if here := tierOf(p.placement); here != tier && p.unmigrated != 0 &&
+		tierOf(p.unmigratedIn) != tier {
 		if p.done != 0 && p.wholeSplit() {
 			if errno := h.moveRest(p, tier); errno != 0 {
 				return errno
 			}
-		} else if h.gather(p, here) != 0 || p.stray != 0 {
+		} else if h.gather(p, here) != 0 || p.unmigrated != 0 {
 			return uintptr(syscall.EBUSY)
 		}
 	}
@@ -155,11 +157,11 @@ func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 	if tiers.Full(tier, p.Size) {
 		return uintptr(syscall.ENOMEM)
 	}
-	if !hold(t.token, p) {
+	if !pinMigration(t.token, p) {
 		return uintptr(syscall.EBUSY)
 	}
 	poolLock.Take(t.token)
-	first, from := p.parted(p.Size), p.place
+	first, from := p.parted(p.Size), p.placement
 	n, start := p.Size-first.bytes, p.Start+first.bytes
 	if !p.wholeSplit() || n == 0 {
 		errno = uintptr(syscall.EBUSY) // a step of migration came between
@@ -168,7 +170,7 @@ func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 	}
 	poolLock.Release()
 	if errno != 0 {
-		letGo(t.token, p)
+		unpinMigration(t.token, p)
 		return errno
 	}
 	stayed := relocate(start, n, to)
@@ -183,7 +185,7 @@ func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 		tiers.Release(tierOf(from), n)
 		p.putSplit(first, to)
 	}
-	letGoLocked(t.token, p)
+	unpinMigrationLocked(t.token, p)
 	poolLock.Release()
 	if errno == 0 {
 		tiers.Moved(tierOf(from), n/raw.Page, 0)
@@ -200,50 +202,50 @@ func (h *Heap) rename(p *Page, tier uintptr) (errno uintptr) {
 	if n := elsewhere(p, tier); n != 0 && tiers.Full(tier, n) {
 		t.makeRoom(tier, n, true)
 	}
-	if !hold(t.token, p) {
+	if !pinMigration(t.token, p) {
 		return uintptr(syscall.EBUSY)
 	}
 	poolLock.Take(t.token)
 	first, rest := uintptr(p.done)<<SliceShift, spanBytes(p)
-	if n := elsewhere(p, tier); n != 0 && tiers.Full(tier, n) || sews(p, to) {
+	if n := elsewhere(p, tier); n != 0 && tiers.Full(tier, n) || overVMASplits(p, to) {
 		poolLock.Release()
-		letGo(t.token, p)
+		unpinMigration(t.token, p)
 		return uintptr(syscall.ENOMEM)
 	}
-	place, astray, stray, done := p.place, p.astray, p.stray, p.done
-	if tiers.Same(tierOf(place), tier) {
-		tiers.Shift(tierOf(place), tier, rest-uintptr(stray)*raw.Page)
-		place = to
+	placement, unmigratedIn, unmigrated, done := p.placement, p.unmigratedIn, p.unmigrated, p.done
+	if tiers.Same(tierOf(placement), tier) {
+		tiers.Shift(tierOf(placement), tier, rest-uintptr(unmigrated)*raw.Page)
+		placement = to
 	}
-	if stray != 0 && tiers.Same(tierOf(astray), tier) {
-		tiers.Shift(tierOf(astray), tier, uintptr(stray)*raw.Page)
-		astray = to
+	if unmigrated != 0 && tiers.Same(tierOf(unmigratedIn), tier) {
+		tiers.Shift(tierOf(unmigratedIn), tier, uintptr(unmigrated)*raw.Page)
+		unmigratedIn = to
 	}
-	if place == to && (stray == 0 || astray == to) {
-		stray, done = 0, 0
-		t.retire(p, moved)
+	if placement == to && (unmigrated == 0 || unmigratedIn == to) {
+		unmigrated, done = 0, 0
+		t.moveAway(p, moved)
 		p.home = to
 	}
-	putIn(p, place, astray, stray, done)
+	putIn(p, placement, unmigratedIn, unmigrated, done)
 	poolLock.Release()
-	if astray == to {
+	if unmigratedIn == to {
 		bindAgain(p.Start, first, to)
 	}
-	if place == to {
+	if placement == to {
 		bindAgain(p.Start+first, rest-first, to)
 	}
-	letGo(t.token, p)
+	unpinMigration(t.token, p)
 	return 0
 }
 
 // elsewhere is how many bytes of p's span are charged to other memory than the tier's.
 func elsewhere(p *Page, tier uintptr) (n uintptr) {
-	stray := uintptr(p.stray) * raw.Page
-	if !tiers.Same(tierOf(p.place), tier) {
-		n = spanBytes(p) - stray
+	unmigrated := uintptr(p.unmigrated) * raw.Page
+	if !tiers.Same(tierOf(p.placement), tier) {
+		n = spanBytes(p) - unmigrated
 	}
-	if !tiers.Same(tierOf(p.astray), tier) {
-		n += stray
+	if !tiers.Same(tierOf(p.unmigratedIn), tier) {
+		n += unmigrated
 	}
 	return n
 }
@@ -255,19 +257,19 @@ func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 	if n := missing(p, tier); n <= spanBytes(p) && tiers.Full(tier, n) {
 		t.makeRoom(tier, n, true)
 	}
-	if !hold(t.token, p) {
+	if !pinMigration(t.token, p) {
 		return uintptr(syscall.EBUSY)
 	}
 	poolLock.Take(t.token)
-	total, n, from, to := spanBytes(p), missing(p, tier), p.place, uint32(tier)
+	total, n, from, to := spanBytes(p), missing(p, tier), p.placement, uint32(tier)
 	source := from // of what is missing there
 	if from == to {
-		source = p.astray
+		source = p.unmigratedIn
 	}
-	ok := n <= total && !sews(p, to) && charged(p, to, n)
+	ok := n <= total && !overVMASplits(p, to) && charged(p, to, n)
 	poolLock.Release()
 	if !ok {
-		letGo(t.token, p)
+		unpinMigration(t.token, p)
 		return uintptr(syscall.ENOMEM)
 	}
 	stayed := min(relocate(p.Start, total, to), n)
@@ -278,12 +280,12 @@ func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 		p.parted(total).bindAgain(p.Start, total, from)
 		errno = uintptr(syscall.EBUSY)
 	} else {
-		t.retire(p, moved)
+		t.moveAway(p, moved)
 		tiers.Release(tierOf(source), n-stayed)
 		p.home = to
 		putIn(p, to, source, uint32(stayed/raw.Page), 0)
 	}
-	letGoLocked(t.token, p)
+	unpinMigrationLocked(t.token, p)
 	poolLock.Release()
 	tiers.Moved(tierOf(source), (n-stayed)/raw.Page, stayed/raw.Page)
 	tiers.MigrateCharge(t.Now, n-stayed)
@@ -294,14 +296,14 @@ func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 // missing is how many bytes of p's span are not charged to a tier. It is more than there
 // are when the span lies in two others.
 func missing(p *Page, tier uintptr) uintptr {
-	stray := uintptr(p.stray) * raw.Page
+	unmigrated := uintptr(p.unmigrated) * raw.Page
 	switch {
-	case tierOf(p.place) == tier:
-		return stray
-	case stray == 0:
+	case tierOf(p.placement) == tier:
+		return unmigrated
+	case unmigrated == 0:
 		return spanBytes(p)
-	case tierOf(p.astray) == tier:
-		return spanBytes(p) - stray
+	case tierOf(p.unmigratedIn) == tier:
+		return spanBytes(p) - unmigrated
 	}
 	return ^uintptr(0)
 }

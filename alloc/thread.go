@@ -33,25 +33,25 @@ type Thread struct {
 	Callers [callers]uintptr
 	Libs    [callers]uintptr
 
-	token    uintptr // the owning thread's, for locks
-	kept     uintptr
-	collect  uint64    // when to look for empty pages next
-	combed   uint64    // when they were looked for to make room
-	watched  uint64    // see watch.go: when current pages were set to be looked at,
-	looked   uint64    // when one was,
-	pace     uint64    // and how many frees of it come before the next time
-	borrowed uint64    // see borrow.go
-	walk     uintptr   // blocks that may still be looked at for holes
-	used     uintptr   // the most bytes in use when pages were asked for holes
-	left     uint64    // when its own thread ended, or last borrowed it
-	served   uint64    // when it was left, or looked at since: see abandoned.go
-	rules    uint64    // the rules whose condition on the thread holds
-	name     [2]uint64 // the thread's name when that was found out
-	held     *quarantine
-	running  running // with TA_SECURE=1: the call that the thread is in
+	token        uintptr // the owning thread's, for locks
+	retiredBytes uintptr
+	collect      uint64    // when to look for empty pages next
+	combed       uint64    // when they were looked for to make room
+	tickerArmed  uint64    // see watch.go: when current pages were set to be looked at,
+	ticked       uint64    // when one was,
+	tickAfter    uint64    // and how many frees of it come before the next time
+	fallbackTime uint64    // see borrow.go
+	walk         uintptr   // blocks that may still be looked at for holes
+	used         uintptr   // the most bytes in use when pages were asked for holes
+	left         uint64    // when its own thread ended, or last borrowed it
+	served       uint64    // when it was left, or looked at since: see abandoned.go
+	rules        uint64    // the rules whose condition on the thread holds
+	name         [2]uint64 // the thread's name when that was found out
+	held         *quarantine
+	running      running // with TA_SECURE=1: the call that the thread is in
 
-	idleHeap  *Heap // of the current page of several slices that became empty last: its heap
-	idleClass uint32
+	retiredHeap  *Heap // of the current page of several slices that became empty last: its heap
+	retiredClass uint32
 
 	hinted bool // hint is the thread's own, not the process's default
 	capped bool // the last reserve was refused, after all had been done to make room
@@ -281,7 +281,7 @@ func (t *Thread) tick() {
 		t.rename()
 		t.release() // its blocks are few, but may hold a page each
 		t.collectPages(false)
-		hugeExpire(t.token, t.Now, anyPlace, false)
+		hugeExpire(t.token, t.Now, anyPlacement, false)
 	}
 	if abandoned.due(t.Now) {
 		serveAbandoned(t.token, t.Now, abandonedStep, true)
@@ -290,7 +290,7 @@ func (t *Thread) tick() {
 		t.heed(0)
 	}
 	purgeDue(t.token, t.Now)
-	t.watch()
+	t.armTicker()
 	t.noteMoves()
 	t.migrate()
 }

@@ -37,7 +37,7 @@ func fastPop(p *Page) uintptr {
 }
 
 // fastUnspill is ta_unspill.
-func fastUnspill(s *Spill) uintptr {
+func fastPopCached(s *CacheList) uintptr {
 	b := s.Head
 	if b == 0 {
 		return 0
@@ -50,7 +50,7 @@ func fastUnspill(s *Spill) uintptr {
 }
 
 // fastSpill is ta_spill.
-func fastSpill(s *Spill, b uintptr) {
+func fastPushCached(s *CacheList, b uintptr) {
 	s.Room--
 	raw.Store(b, s.Head)
 	raw.Store(b+8, FreeKey)
@@ -63,10 +63,10 @@ func (t *thread) mallocFast(n uintptr) (b uintptr) {
 	switch {
 	case n <= DirectMax:
 		if b = fastPop(h.Direct[(n+15)>>4]); b == 0 {
-			b = fastUnspill(&h.Spill[Class(n)])
+			b = fastPopCached(&h.CacheLists[Class(n)])
 		}
 	case n <= MaxClass:
-		if b = fastUnspill(&h.Spill[Class(n)]); b == 0 {
+		if b = fastPopCached(&h.CacheLists[Class(n)]); b == 0 {
 			b = fastPop(h.Cur[Class(n)])
 		}
 	}
@@ -111,16 +111,16 @@ func (t *thread) free(b uintptr) uintptr {
 	}
 	h, self := t.h, t.h.self()
 	owner := atomic.LoadUintptr(&p.Owner)
-	s := &h.Spill[p.Class]
+	s := &h.CacheLists[p.Class]
 	switch {
 	case owner == self && sane(p, b):
 		t.push(p, b)
 		return FreeOK
 	case owner == self|OwnerFull && sane(p, b) && s.Room != 0:
-		fastSpill(s, b)
+		fastPushCached(s, b)
 		return FreeOK
 	case owner&^OwnerFull == self|OwnerWarm && sane(p, b) && s.Room != 0:
-		fastSpill(s, b)
+		fastPushCached(s, b)
 		if s.Credit--; s.Credit <= 0 {
 			PageEmpty(t.enter(), p)
 			t.leave()
@@ -128,7 +128,7 @@ func (t *thread) free(b uintptr) uintptr {
 		return FreeOK
 	case owner > OwnerHuge:
 		if r := h.Out[heapOf(owner).Number%OutSlots]; r != nil && r.Owner == heapOf(owner) &&
-			sane(p, b) && t.post(r, b) {
+			sane(p, b) && t.pushQueue(r, b) {
 			h.Remotes++
 			return FreeOK
 		}
@@ -149,15 +149,15 @@ func (t *thread) push(p *Page, b uintptr) {
 }
 
 // post is ta_post.
-func (t *thread) post(r *Ring, b uintptr) bool {
-	if r.Tail-r.Seen >= RingSlots { // (the mark is set and taken back in C)
+func (t *thread) pushQueue(r *RemoteQueue, b uintptr) bool {
+	if r.Tail-r.Seen >= RemoteQueueSlots { // (the mark is set and taken back in C)
 		r.Seen = atomic.LoadUint64(&r.Head)
-		if r.Tail-r.Seen >= RingSlots {
+		if r.Tail-r.Seen >= RemoteQueueSlots {
 			return false
 		}
 	}
 	raw.Store(b+8, FreeKey)
-	r.Slots[r.Tail%RingSlots] = b
+	r.Slots[r.Tail%RemoteQueueSlots] = b
 	atomic.StoreUint64(&r.Tail, r.Tail+1)
 	return true
 }
@@ -181,7 +181,7 @@ func (t *thread) freeSlow(b uintptr) uintptr {
 func (t *thread) freeBy(p *Page, b uintptr) bool {
 	owner := atomic.LoadUintptr(&p.Owner)
 	if o := heapOf(owner); o.Thread != t.h.Thread {
-		if t.h.Out[o.Number%OutSlots] == nil && t.h.Remotes%RingAfter == RingAfter-1 {
+		if t.h.Out[o.Number%OutSlots] == nil && t.h.Remotes%RemoteQueueAfter == RemoteQueueAfter-1 {
 			Connect(t.enter(), p)
 			t.leave()
 		}

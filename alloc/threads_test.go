@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	ringThreads = 4
-	ringTime    = 1200 * time.Millisecond
+	passingThreads = 4
+	passingTime    = 1200 * time.Millisecond
 )
 
 // ringThread is one of several threads that hand blocks on to the next.
-type ringThread struct {
+type passingThread struct {
 	thread
 	in, out chan uintptr
 	state   uint64 // of a small random generator
@@ -42,12 +42,12 @@ func passRound(t *testing.T) {
 	schedulerAside(t)
 	var stop atomic.Bool
 	var wg sync.WaitGroup
-	threads := make([]*ringThread, ringThreads)
+	threads := make([]*passingThread, passingThreads)
 	for i := range threads {
-		threads[i] = &ringThread{out: make(chan uintptr, 256), state: uint64(i + 1)}
+		threads[i] = &passingThread{out: make(chan uintptr, 256), state: uint64(i + 1)}
 	}
 	for i, r := range threads {
-		r.in = threads[(i+1)%ringThreads].out
+		r.in = threads[(i+1)%passingThreads].out
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
@@ -55,7 +55,7 @@ func passRound(t *testing.T) {
 			r.run(&stop)
 		}()
 	}
-	time.Sleep(ringTime)
+	time.Sleep(passingTime)
 	stop.Store(true)
 	wg.Wait()
 	passed := uint64(0)
@@ -67,7 +67,7 @@ func passRound(t *testing.T) {
 	}
 	t.Logf("%d blocks passed on", passed)
 	if !t.Failed() {
-		checkRing(t, threads)
+		checkPassing(t, threads)
 	}
 }
 
@@ -76,7 +76,7 @@ func passRound(t *testing.T) {
 // does not stop for a collection. So each has a processor, and there are no
 // collections.
 func schedulerAside(t *testing.T) {
-	procs := runtime.GOMAXPROCS(2*ringThreads + 2)
+	procs := runtime.GOMAXPROCS(2*passingThreads + 2)
 	percent := debug.SetGCPercent(-1)
 	t.Cleanup(func() {
 		debug.SetGCPercent(percent)
@@ -85,7 +85,7 @@ func schedulerAside(t *testing.T) {
 }
 
 // checkRing frees what is still under way and looks for a trace of anything.
-func checkRing(t *testing.T, threads []*ringThread) {
+func checkPassing(t *testing.T, threads []*passingThread) {
 	last := &thread{h: mustAcquire(t, 8), token: 8,
 		now: func() uint64 { return raw.Clock(raw.ClockMono) }}
 	for _, r := range threads {
@@ -113,13 +113,13 @@ func checkRing(t *testing.T, threads []*ringThread) {
 	}
 }
 
-func (r *ringThread) random(n uint64) uint64 {
+func (r *passingThread) random(n uint64) uint64 {
 	r.state = r.state*6364136223846793005 + 1442695040888963407
 	return r.state >> 33 % n
 }
 
 // run is a thread's life: it is born and ends several times over.
-func (r *ringThread) run(stop *atomic.Bool) {
+func (r *passingThread) run(stop *atomic.Bool) {
 	r.token = uintptr(unsafe.Pointer(r))
 	r.now = func() uint64 { return raw.Clock(raw.ClockMono) }
 	for !stop.Load() && r.err == nil {
@@ -141,7 +141,7 @@ func (r *ringThread) run(stop *atomic.Bool) {
 }
 
 // turn makes some blocks, passes most of them on and frees what comes round.
-func (r *ringThread) turn() {
+func (r *passingThread) turn() {
 	n := uintptr(r.random(1 << (4 + r.random(11))))
 	if r.random(512) == 0 {
 		n = 1<<20 + uintptr(r.random(5<<20))
@@ -170,7 +170,7 @@ func (r *ringThread) turn() {
 	}
 }
 
-func (r *ringThread) pass(b uintptr) bool {
+func (r *passingThread) pass(b uintptr) bool {
 	select {
 	case r.out <- b:
 		r.passed++
@@ -181,7 +181,7 @@ func (r *ringThread) pass(b uintptr) bool {
 }
 
 // drop frees a block after a look at what its maker wrote.
-func (r *ringThread) drop(b uintptr) {
+func (r *passingThread) drop(b uintptr) {
 	if n := usable(b); n >= 8 && (raw.Load(b) != b || raw.Load(b+usable(b)&^7-8) != b) {
 		r.err = fmt.Errorf("block %#x was overwritten", b)
 	} else if why := r.free(b); why != FreeOK {

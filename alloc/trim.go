@@ -17,9 +17,9 @@ func purgeAll(t *Thread) uintptr {
 	t.release()
 	t.collectPages(true)
 	t.lookRound()
-	done := hugeExpire(t.token, t.Now, anyPlace, true)
-	for place := uintptr(0); place < placeSlots; place++ {
-		done += purgePlace(t.token, t.Now, place, 0, false)
+	done := hugeExpire(t.token, t.Now, anyPlacement, true)
+	for placement := uintptr(0); placement < placementSlots; placement++ {
+		done += purgePlacement(t.token, t.Now, placement, 0, false)
 	}
 	return done
 }

@@ -7,32 +7,33 @@ package alloc
 // since its last one, and reports whether it did. To take it off the list does not pay: each of the
 // next frees would go to the spill list, and many calls, here and there, would find out by a branch
 // which list it is.
-func (h *Heap) passed(p *Page) bool {
+func (h *Heap) rotateFreed(p *Page) bool {
 	if p.next == nil || p.Stamp == p.Frees {
 		return false
 	}
-	h.turn(p)
+	h.rotate(p)
 	return true
 }
 
 // yieldLeast is how many bytes of free blocks make a turn worth while.
-const yieldLeast = 1 << 10
+const rotateLeast = 1 << 10
 
 // yields ends the turn of the current page, which has no free block but may be carved further,
 // where the next one has some, and reports whether it did: memory that was in use goes before
 // memory that never was. (Of a page of slots it is not known.)
-func (h *Heap) yields(p *Page) bool {
+func (h *Heap) rotateToFreed(p *Page) bool {
 	q := p.next
-	if q == nil || p.Magic == 0 || q.spare() < yieldLeast || q.Free == 0 && q.holes == 0 {
+	if q == nil || p.Magic == 0 || q.freeBytes() < rotateLeast ||
+		q.Free == 0 && q.subreleased == 0 {
 		// the list alone tells: a program that writes to free blocks may have cut it short
 		return false
 	}
-	h.turn(p)
+	h.rotate(p)
 	return true
 }
 
 // turn puts the current page at the end of its list, which has others.
-func (h *Heap) turn(p *Page) {
+func (h *Heap) rotate(p *Page) {
 	p.Stamp = p.Frees
 	h.unlink(p)
 	h.append(p)
@@ -41,6 +42,6 @@ func (h *Heap) turn(p *Page) {
 // spare is how many bytes of the page are free blocks, those in holes included and those that other
 // threads have freed left out: these are in other caches yet, and the more of them come back at
 // once the better. Preconditions: the caller owns the page, which is not of slots.
-func (p *Page) spare() uintptr {
+func (p *Page) freeBytes() uintptr {
 	return uintptr(p.carved) - p.Size*uintptr(p.Allocs-p.Frees)
 }

@@ -4,7 +4,7 @@ import "testing"
 
 // TestUsedBeforeFresh: blocks that came back to one page are given out before another page
 // is carved further.
-func TestUsedBeforeFresh(t *testing.T) {
+func TestRotateUsedBeforeFresh(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	const size = 1000
@@ -41,7 +41,7 @@ func TestUsedBeforeFresh(t *testing.T) {
 
 // TestTurnsEnd: where a program that wrote to free blocks has cut the lists of two pages short,
 // blocks are lost and nothing else.
-func TestTurnsEnd(t *testing.T) {
+func TestRotateEnds(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	const size = 1000
@@ -57,7 +57,7 @@ func TestTurnsEnd(t *testing.T) {
 			Free(h, b, HowAny, NoSize, 0)
 		}
 	}
-	h.flush(Class(size))
+	h.flushCached(Class(size))
 	for p := range pages {
 		p.Free = 0
 	}

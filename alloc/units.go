@@ -9,19 +9,19 @@ import (
 )
 
 // unitCount is how many units of Granule bytes a nursery has.
-const unitCount = SliceSize / Granule
+const granuleCount = SliceSize / Granule
 
-type unitBits [unitCount / 64]uint64
+type granuleBits [granuleCount / 64]uint64
 
 // unitTable says of each unit of a nursery whether it is free, and whether it continues the block
 // that the unit before it belongs to. Only the owner of the nursery writes to the bits.
 //
 //	a unit is not both free and a continuation; the unit before a continuation is not free
 //	left = Σ free
-type unitTable struct {
+type granuleTable struct {
 	_    raw.OffHeap
-	free unitBits
-	cont unitBits
+	free granuleBits
+	cont granuleBits
 
 	left uint32
 	// a bit for each memory page that the kernel has, and that no block was taken from since
@@ -31,47 +31,47 @@ type unitTable struct {
 	// blocks handed out, of frees, and of frees by other threads, who write remote.
 	allocs, frees, remote uint64
 
-	next *unitTable // of the pool's unused ones
+	next *granuleTable // of the pool's unused ones
 }
 
-const unitTableBytes = (unsafe.Sizeof(unitTable{}) + 63) &^ 63
+const granuleTableBytes = (unsafe.Sizeof(granuleTable{}) + 63) &^ 63
 
 // newUnitTable is a table in which all units are free, or nil.
-func newUnitTable(token uintptr) *unitTable {
+func newGranuleTable(token uintptr) *granuleTable {
 	if !poolLock.Take(token) {
 		return nil
 	}
-	t := pool.freeTables
+	t := pool.freeGranuleTables
 	if t != nil {
-		pool.freeTables = t.next
+		pool.freeGranuleTables = t.next
 	} else {
-		t = (*unitTable)(raw.Ptr(metaAlloc(unitTableBytes)))
+		t = (*granuleTable)(raw.Ptr(metaAlloc(granuleTableBytes)))
 	}
 	poolLock.Release()
 	if t != nil {
-		*t = unitTable{}
-		t.free.set(0, unitCount, true)
-		t.left = unitCount
+		*t = granuleTable{}
+		t.free.set(0, granuleCount, true)
+		t.left = granuleCount
 	}
 	return t
 }
 
 // drop keeps a table for the next nursery. (In a signal handler within the pool it is lost.)
-func (t *unitTable) drop(token uintptr) {
+func (t *granuleTable) drop(token uintptr) {
 	if poolLock.Take(token) {
-		t.next = pool.freeTables
-		pool.freeTables = t
+		t.next = pool.freeGranuleTables
+		pool.freeGranuleTables = t
 		poolLock.Release()
 	}
 }
 
 // has reports whether the bit of unit u is set.
-func (b *unitBits) has(u uintptr) bool { return b[u>>6&(unitCount/64-1)]>>(u&63)&1 != 0 }
+func (b *granuleBits) has(u uintptr) bool { return b[u>>6&(granuleCount/64-1)]>>(u&63)&1 != 0 }
 
 // set sets the bits from u to u+k, or clears them.
-func (b *unitBits) set(u, k uintptr, on bool) {
+func (b *granuleBits) set(u, k uintptr, on bool) {
 	for k != 0 {
-		i, at := u>>6&(unitCount/64-1), u&63
+		i, at := u>>6&(granuleCount/64-1), u&63
 		n := min(k, 64-at)
 		mask := ^uint64(0) >> (64 - n&63) << at
 		if n == 64 {
@@ -87,10 +87,10 @@ func (b *unitBits) set(u, k uintptr, on bool) {
 }
 
 // ones is how many bits are set side by side from u on, up to most.
-func (b *unitBits) ones(u, most uintptr) (n uintptr) {
-	for n < most && u+n < unitCount {
+func (b *granuleBits) ones(u, most uintptr) (n uintptr) {
+	for n < most && u+n < granuleCount {
 		v := u + n
-		more := uintptr(bits.TrailingZeros64(^(b[v>>6&(unitCount/64-1)] >> (v & 63))))
+		more := uintptr(bits.TrailingZeros64(^(b[v>>6&(granuleCount/64-1)] >> (v & 63))))
 		n += more
 		if more < 64-v&63 {
 			break
@@ -100,12 +100,12 @@ func (b *unitBits) ones(u, most uintptr) (n uintptr) {
 }
 
 // unitsOf is how many units the live block at unit u has. Any thread may ask.
-func (t *unitTable) unitsOf(u uintptr) uintptr { return 1 + t.cont.ones(u+1, unitCount) }
+func (t *granuleTable) granulesOf(u uintptr) uintptr { return 1 + t.cont.ones(u+1, granuleCount) }
 
 // find is the first of k free units whose number is a multiple of step, or unitCount.
-func (t *unitTable) find(k, step uintptr) (u uintptr) {
-	for u < unitCount {
-		w := t.free[u>>6&(unitCount/64-1)] >> (u & 63)
+func (t *granuleTable) find(k, step uintptr) (u uintptr) {
+	for u < granuleCount {
+		w := t.free[u>>6&(granuleCount/64-1)] >> (u & 63)
 		if w == 0 {
 			u = (u | 63) + 1
 			continue
@@ -117,11 +117,11 @@ func (t *unitTable) find(k, step uintptr) (u uintptr) {
 		}
 		u += n + 1
 	}
-	return unitCount
+	return granuleCount
 }
 
 // take makes one block of k free units.
-func (t *unitTable) take(u, k uintptr) {
+func (t *granuleTable) take(u, k uintptr) {
 	t.free.set(u, k, false)
 	t.cont.set(u+1, k-1, true)
 	t.left -= uint32(k)
@@ -131,7 +131,7 @@ func (t *unitTable) take(u, k uintptr) {
 }
 
 // give makes k units free that are a block, or one.
-func (t *unitTable) give(u, k uintptr) {
+func (t *granuleTable) give(u, k uintptr) {
 	t.free.set(u, k, true)
 	t.cont.set(u, k, false)
 	t.left += uint32(k)
@@ -145,30 +145,30 @@ func memoryPages(at, end uintptr) uint16 {
 
 // unitCounts is how much the counts of blocks by class are to be corrected for nurseries, whose
 // pages count units, as blocks of class 0; modulo 2^64.
-type unitCounts struct {
+type granuleCounts struct {
 	allocs, frees [nurseryClasses]uint64
 }
 
 // took corrects what the counts of p say of one block of k units that was handed out,
-func (r *unitCounts) took(p *Page, k uintptr) {
+func (r *granuleCounts) took(p *Page, k uintptr) {
 	r.allocs[Class(k*Granule)&(nurseryClasses-1)]++
 	r.allocs[0] -= uint64(k)
 	p.table().allocs += 1 - uint64(k)
 }
 
 // of one that has come back to the page's owner,
-func (r *unitCounts) gave(p *Page, k uintptr) {
+func (r *granuleCounts) gave(p *Page, k uintptr) {
 	r.freed(k)
 	p.table().frees += 1 - uint64(k)
 }
 
 // or that another thread gives back.
-func (r *unitCounts) gaveRemote(p *Page, k uintptr) {
+func (r *granuleCounts) gaveRemote(p *Page, k uintptr) {
 	r.freed(k)
 	atomic.AddUint64(&p.table().remote, 1-uint64(k))
 }
 
-func (r *unitCounts) freed(k uintptr) {
+func (r *granuleCounts) freed(k uintptr) {
 	r.frees[Class(k*Granule)&(nurseryClasses-1)]++
 	r.frees[0] -= uint64(k)
 }

@@ -8,13 +8,13 @@ import (
 )
 
 // TestUnitTable compares the units that a table finds with what a look at unit after unit finds.
-func TestUnitTable(t *testing.T) {
-	table := (*unitTable)(raw.Ptr(raw.Map(raw.RoundUp(unitTableBytes, raw.Page))))
+func TestGranuleTable(t *testing.T) {
+	table := (*granuleTable)(raw.Ptr(raw.Map(raw.RoundUp(granuleTableBytes, raw.Page))))
 	r := rand.New(rand.NewPCG(1, 2))
 	for round := range 1000 {
-		*table = unitTable{}
+		*table = granuleTable{}
 		sparse := 1 + r.IntN(40)
-		for u := range uintptr(unitCount) {
+		for u := range uintptr(granuleCount) {
 			if r.IntN(sparse) != 0 || sparse == 1 {
 				table.free.set(u, 1, true)
 				table.left++
@@ -24,7 +24,7 @@ func TestUnitTable(t *testing.T) {
 		if round%5 == 0 {
 			k, step = 1+uintptr(r.IntN(600)), uintptr(1)<<r.IntN(10)
 		}
-		for want := uintptr(0); want+k <= unitCount; {
+		for want := uintptr(0); want+k <= granuleCount; {
 			side := uintptr(0)
 			for side < k && table.free.has(want+side) {
 				side++
@@ -39,7 +39,7 @@ func TestUnitTable(t *testing.T) {
 			}
 			left := table.left
 			table.take(want, k)
-			if n := table.unitsOf(want); n != k || table.free.ones(want, k) != 0 ||
+			if n := table.granulesOf(want); n != k || table.free.ones(want, k) != 0 ||
 				table.free.has(want+k-1) {
 				t.Fatalf("round %d: %d units at %d are taken as %d", round, k, want, n)
 			}
@@ -51,7 +51,7 @@ func TestUnitTable(t *testing.T) {
 			table.take(want, k)
 			want = raw.RoundUp(want+k, step)
 		}
-		if got := table.find(k, step); got != unitCount {
+		if got := table.find(k, step); got != granuleCount {
 			t.Fatalf("round %d: %d units at multiples of %d: found at %d where there are none",
 				round, k, step, got)
 		}

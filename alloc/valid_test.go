@@ -10,17 +10,17 @@ import (
 // inspection holds the heap to every equation that a comment in this package
 // states, while all threads are quiet. It stops at the first thing wrong.
 type inspection struct {
-	err     error
-	onList  map[*Page]*Heap // pages on the lists of heaps
-	pending map[*Page]*Heap // pages on the pending lists
-	spilled map[*Page]uint64
-	live    [Classes]uint64 // blocks in use, as the pages have it
-	inUse   map[*Page]bool
-	charged [placeSlots]uint64 // bytes, by tier
-	threads map[*Thread]bool
-	pages   map[*Thread]uintptr
-	extra   int     // parts of huge blocks beyond the first
-	kept    uintptr // bytes of pages left empty on lists
+	err          error
+	onList       map[*Page]*Heap // pages on the lists of heaps
+	pending      map[*Page]*Heap // pages on the pending lists
+	cached       map[*Page]uint64
+	live         [Classes]uint64 // blocks in use, as the pages have it
+	inUse        map[*Page]bool
+	charged      [placementSlots]uint64 // bytes, by tier
+	threads      map[*Thread]bool
+	pages        map[*Thread]uintptr
+	extra        int     // parts of huge blocks beyond the first
+	retiredBytes uintptr // bytes of pages left empty on lists
 
 	summaries int
 }
@@ -33,14 +33,19 @@ func inspect() error {
 
 func inspected() (*inspection, error) {
 	v := &inspection{onList: map[*Page]*Heap{}, pending: map[*Page]*Heap{},
-		spilled: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{},
+		cached: map[*Page]uint64{}, threads: map[*Thread]bool{}, inUse: map[*Page]bool{},
 		pages: map[*Thread]uintptr{}}
 	v.want(!poolLock.Held() && !heapsLock.Held(), "a lock is held")
 	v.allThreads()
 	for t := range v.threads {
 		v.thread(t)
 	}
-	v.want(v.kept == pool.kept, "threads keep %d bytes, the pool says %d", v.kept, pool.kept)
+	v.want(
+		v.retiredBytes == pool.retiredBytes,
+		"threads keep %d bytes, the pool says %d",
+		v.retiredBytes,
+		pool.retiredBytes,
+	)
 	v.segments()
 	v.pool()
 	for t := range v.threads {
@@ -105,9 +110,9 @@ func (v *inspection) thread(t *Thread) {
 	v.quarantine(t)
 	v.cache(t)
 	v.want(base, "the base of thread %p is none of its heaps", t)
-	v.want(kept == t.kept, "thread %p keeps %d bytes, says %d", t, kept, t.kept)
-	v.kept += kept
-	v.want(kept <= keptMax, "thread %p keeps %d bytes", t, kept)
+	v.want(kept == t.retiredBytes, "thread %p keeps %d bytes, says %d", t, kept, t.retiredBytes)
+	v.retiredBytes += kept
+	v.want(kept <= retireMax, "thread %p keeps %d bytes", t, kept)
 }
 
 // quarantine: its blocks are in use to their pages, and clean.
@@ -118,13 +123,13 @@ func (v *inspection) quarantine(t *Thread) {
 	q, bytes := t.held, uintptr(0)
 	for _, b := range q.slot[:q.n] {
 		p := Lookup(b)
-		if !v.want(p != nil && p.isSlot(b) && labelState(p.label(b)) == stateClean &&
-			labelValid(b, p.label(b)), "%#x in quarantine", b) {
+		if !v.want(p != nil && p.isSlot(b) && canaryState(p.canary(b)) == stateClean &&
+			canaryValid(b, p.canary(b)), "%#x in quarantine", b) {
 			return
 		}
 		v.want(blank(b, b+p.room()), "%#x in quarantine is not zero", b)
 		bytes += p.Size
-		v.spilled[p]++
+		v.cached[p]++
 	}
 	v.want(bytes == q.bytes && bytes <= quarantineBytes, "a quarantine has %d bytes, says %d",
 		bytes, q.bytes)
@@ -142,12 +147,12 @@ func (v *inspection) cache(t *Thread) {
 		for _, s := range append(b.Freed[:b.Count:b.Count], b.Fresh[:b.News]...) {
 			p := Lookup(s)
 			if !v.want(p != nil && p.isSlot(s) && p.Class == uint32(c) &&
-				heapOf(p.Owner) == t.Base && labelState(p.label(s)) == stateClean &&
-				labelValid(s, p.label(s)), "%#x in bin %d", s, c) {
+				heapOf(p.Owner) == t.Base && canaryState(p.canary(s)) == stateClean &&
+				canaryValid(s, p.canary(s)), "%#x in bin %d", s, c) {
 				return
 			}
 			v.want(blank(s, s+p.room()), "%#x in bin %d is not zero", s, c)
-			v.spilled[p]++
+			v.cached[p]++
 		}
 	}
 }
@@ -156,15 +161,15 @@ func (v *inspection) cache(t *Thread) {
 func (v *inspection) heap(h *Heap) (kept uintptr) {
 	for c := uintptr(0); c < Classes && v.err == nil; c++ {
 		kept += v.class(h, c)
-		v.spill(h, c)
+		v.cacheList(h, c)
 	}
 	v.nursery(h)
-	v.rings(h)
+	v.remoteQueues(h)
 	for c := uintptr(0); c < Classes; c++ {
 		published := h.cur[c]
-		if h.guarded(c) {
+		if h.fastPathDisabled(c) {
 			published = pageNone
-			v.want(h.Spill[c].Room == 0 && h.Spill[c].Head == 0,
+			v.want(h.CacheLists[c].Room == 0 && h.CacheLists[c].Head == 0,
 				"guarded class %d has a spill list", c)
 		}
 		v.want(h.Cur[c] == published, "heap %p: the fast path has page %p for class %d, not %p", h,
@@ -203,15 +208,15 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 		v.want(uintptr(p.Class) == c, "page %p of class %d is on list %d", p, p.Class, c)
 		switch {
 		case last == nil && p.slices != 1 && !secure:
-			idle := h.Thread.idleHeap == h && uintptr(h.Thread.idleClass) == c
+			idle := h.Thread.retiredHeap == h && uintptr(h.Thread.retiredClass) == c
 			v.want(idle || p.Frees < p.Trigger && p.Trigger <= max(p.Allocs, p.Frees+1),
 				"current page %p of %d slices has trigger %d after %d blocks and %d frees", p,
 				p.slices, p.Trigger, p.Allocs, p.Frees)
 		case last == nil:
 			v.want(p.Trigger == neverEmpty ||
-				p.Trigger <= p.Frees+paceMax, "current page %p has trigger %d after %d frees", p,
+				p.Trigger <= p.Frees+tickMax, "current page %p has trigger %d after %d frees", p,
 				p.Trigger, p.Frees)
-		case p.Trigger == keptEmpty:
+		case p.Trigger == retiredMark:
 			v.want(p.Frees == p.Allocs, "kept page %p is not empty", p)
 			kept += p.bytes()
 		default:
@@ -224,18 +229,23 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 	return kept
 }
 
-func (v *inspection) spill(h *Heap, c uintptr) {
+func (v *inspection) cacheList(h *Heap, c uintptr) {
 	if !h.isOpen(c) {
-		v.want(h.Spill[c] == Spill{} && h.cur[c] == pageNone, "class %d is not open: %+v, page %p",
-			c, h.Spill[c], h.cur[c])
+		v.want(
+			h.CacheLists[c] == CacheList{} && h.cur[c] == pageNone,
+			"class %d is not open: %+v, page %p",
+			c,
+			h.CacheLists[c],
+			h.cur[c],
+		)
 		return
 	}
-	v.want(h.Spill[c].Room <= spillLimit(c), "class %d: room for %d spilled blocks", c,
-		h.Spill[c].Room)
-	v.want(h.Spill[c].Credit > 0 && h.Spill[c].Credit <= paceMax,
-		"class %d: the spill list looks at the time after %d frees", c, h.Spill[c].Credit)
+	v.want(h.CacheLists[c].Room <= cacheLimit(c), "class %d: room for %d spilled blocks", c,
+		h.CacheLists[c].Room)
+	v.want(h.CacheLists[c].Credit > 0 && h.CacheLists[c].Credit <= tickMax,
+		"class %d: the spill list looks at the time after %d frees", c, h.CacheLists[c].Credit)
 	n := uint64(0)
-	for b := h.Spill[c].Head; b != 0 && v.err == nil; b = raw.Load(b) {
+	for b := h.CacheLists[c].Head; b != 0 && v.err == nil; b = raw.Load(b) {
 		p := Lookup(b)
 		if !v.want(p != nil && p.isBlock(b), "spilled %#x is no block", b) {
 			return
@@ -244,28 +254,28 @@ func (v *inspection) spill(h *Heap, c uintptr) {
 		v.want(heapOf(p.Owner) == h && fits, "spilled %#x: owner %#x, class %d", b, p.Owner,
 			p.Class)
 		v.want(raw.Load(b+8) == FreeKey, "spilled %#x is not marked free", b)
-		v.spilled[p]++
+		v.cached[p]++
 		n++
-		v.want(n <= spillLimit(c), "class %d: %d blocks spilled", c, n)
+		v.want(n <= cacheLimit(c), "class %d: %d blocks spilled", c, n)
 	}
-	v.want(n == h.spilled(c), "class %d: %d blocks spilled, counted %d", c, n, h.spilled(c))
+	v.want(n == h.cached(c), "class %d: %d blocks spilled, counted %d", c, n, h.cached(c))
 }
 
 // rings: those that lead to the heap.
-func (v *inspection) rings(h *Heap) {
-	for r := h.firstRing(); r != nil && v.err == nil; r = r.next {
+func (v *inspection) remoteQueues(h *Heap) {
+	for r := h.firstRemoteQueue(); r != nil && v.err == nil; r = r.next {
 		v.want(r.Owner == h, "ring %p of %p leads to %p", r, h, r.Owner)
-		v.want(r.Seen <= r.Head && r.Tail-r.Head <= RingSlots,
+		v.want(r.Seen <= r.Head && r.Tail-r.Head <= RemoteQueueSlots,
 			"ring %p: %d put in, %d taken out, %d seen", r, r.Tail, r.Head, r.Seen)
 		for at := r.Head; at < r.Tail; at++ {
-			b := r.Slots[at%RingSlots]
+			b := r.Slots[at%RemoteQueueSlots]
 			p := Lookup(b)
 			if !v.want(p != nil && p.isBlock(b), "%#x on a ring is no block", b) {
 				return
 			}
 			v.want(heapOf(p.Owner).Thread == h.Thread && raw.Load(b+8) == FreeKey &&
 				!p.isNursery(), "%#x on a ring: owner %#x, mark %#x", b, p.Owner, raw.Load(b+8))
-			v.spilled[p]++
+			v.cached[p]++
 		}
 	}
 	for i, r := range h.Out {
@@ -286,9 +296,9 @@ func (v *inspection) nursery(h *Heap) {
 }
 
 // units: the table of a nursery. remote has the units on the remote list.
-func (v *inspection) units(p *Page, remote map[uintptr]bool) {
+func (v *inspection) granules(p *Page, remote map[uintptr]bool) {
 	t, left := p.table(), uint32(0)
-	for u := uintptr(0); u < unitCount; u++ {
+	for u := uintptr(0); u < granuleCount; u++ {
 		b := p.Start + u*Granule
 		free, cont := t.free.has(u), t.cont.has(u)
 		v.want(!free || !cont, "page %p: unit %d is free and continues", p, u)
@@ -298,7 +308,7 @@ func (v *inspection) units(p *Page, remote map[uintptr]bool) {
 		case free:
 			left++
 		case !cont && !remote[b]:
-			v.live[Class(t.unitsOf(u)*Granule)]++
+			v.live[Class(t.granulesOf(u)*Granule)]++
 		}
 	}
 	v.want(left == t.left, "page %p: %d units free, counted %d", p, left, t.left)
@@ -306,7 +316,7 @@ func (v *inspection) units(p *Page, remote map[uintptr]bool) {
 
 // blocks follows a list of free blocks of p, and returns its length.
 func (v *inspection) blocks(p *Page, head uintptr, seen map[uintptr]bool) (n uint64) {
-	for b := head; b != 0; b = seal(b, raw.Load(b)) {
+	for b := head; b != 0; b = encodeLink(b, raw.Load(b)) {
 		if !v.want(p.isBlock(b) || secure && p.isSlot(b), "%#x on a list of page %p is no block", b,
 			p) ||
 			!v.want(!seen[b], "block %#x is twice on lists of page %p", b, p) {
@@ -320,19 +330,25 @@ func (v *inspection) blocks(p *Page, head uintptr, seen map[uintptr]bool) (n uin
 }
 
 // holes: no block on a list starts in one. It returns how many others do.
-func (v *inspection) holes(p *Page, listed map[uintptr]bool) (n uint64) {
+func (v *inspection) subreleased(p *Page, listed map[uintptr]bool) (n uint64) {
 	if secure {
-		v.want(p.holes == 0, "page %p of slots has holes", p)
+		v.want(p.subreleased == 0, "page %p of slots has holes", p)
 		return 0
 	}
 	fast := uint64(p.carved)
-	if p.holes != 0 || p.isNursery() {
+	if p.subreleased != 0 || p.isNursery() {
 		fast = 0
 	}
-	v.want(p.Carved == fast, "page %p with holes %#x: carved %d, for the fast path %d", p, p.holes,
-		p.carved, p.Carved)
+	v.want(
+		p.Carved == fast,
+		"page %p with holes %#x: carved %d, for the fast path %d",
+		p,
+		p.subreleased,
+		p.carved,
+		p.Carved,
+	)
 	for at := uintptr(0); at < uintptr(p.carved); at += p.Size {
-		if p.inHole(p.Start + at) {
+		if p.isSubreleased(p.Start + at) {
 			v.want(!listed[p.Start+at], "%#x, in a hole of page %p, is on a list", p.Start+at, p)
 			n++
 		}
@@ -353,7 +369,7 @@ func (v *inspection) page(p *Page) {
 	v.want(p.Size == size && p.Magic == magic, "page %p of class %d: size %d", p, p.Class, p.Size)
 	v.want(uintptr(p.slices) >= pageSlices(uintptr(p.Class)), "page %p has %d slices", p, p.slices)
 	room := uint64(p.blocks) * uint64(size)
-	carved, holed := uint64(p.carved), v.holes(p, seen)
+	carved, holed := uint64(p.carved), v.subreleased(p, seen)
 	if p.isNursery() {
 		v.want(free == 0, "page %p, a nursery, has a list", p)
 		free = uint64(p.table().left)
@@ -369,12 +385,12 @@ func (v *inspection) page(p *Page) {
 		"page %p: carved %d bytes, allocs %d, frees %d, free %d, in holes %d",
 		p, carved, p.Allocs, p.Frees, free, holed)
 	live := p.Allocs - p.Frees - remote
-	v.want(live <= uint64(p.blocks) && v.spilled[p] <= live, "page %p: %d live, %d spilled", p,
-		live, v.spilled[p])
+	v.want(live <= uint64(p.blocks) && v.cached[p] <= live, "page %p: %d live, %d spilled", p,
+		live, v.cached[p])
 	if p.isNursery() {
-		v.units(p, seen)
+		v.granules(p, seen)
 	} else {
-		v.live[p.Class] += live - v.spilled[p]
+		v.live[p.Class] += live - v.cached[p]
 	}
 
 	h := heapOf(p.Owner)

@@ -27,14 +27,14 @@ func (v *inspection) segments() {
 			v.want(free[p] == p.state, "span %p in state %d is not in its bin", p, p.state)
 			v.want(p.Owner == ownerNone, "free span %p has owner %#x", p, p.Owner)
 			v.want(before == nil || before.segment != s || before.state != p.state ||
-				before.place != p.place, "spans %p and %p lie side by side, free", before, p)
+				before.placement != p.placement, "spans %p and %p lie side by side, free", before, p)
 			delete(free, p)
 			v.entries(p, false)
 			v.want(summaryOf(a) == 0, "free span %p is summed up", p)
 		default:
 			v.want(false, "span %p in state %d", p, p.state)
 		}
-		if before != nil && before.segment == s && before.place != p.place {
+		if before != nil && before.segment == s && before.placement != p.placement {
 			seams++
 		}
 		before = p
@@ -42,8 +42,8 @@ func (v *inspection) segments() {
 		return v.err == nil
 	})
 	v.want(slices == pool.segSlices, "spans have %d slices, segments %d", slices, pool.segSlices)
-	v.want(seams == pool.seams, "%d neighbours lie in different places, counted %d", seams,
-		pool.seams)
+	v.want(seams == pool.vmaSplits, "%d neighbours lie in different places, counted %d", seams,
+		pool.vmaSplits)
 	v.want(len(free) == 0, "%d spans in bins are in no segment", len(free))
 	v.want(used == pool.usedBytes, "%d bytes in use, counted %d", used, pool.usedBytes)
 	total := uintptr(0)
@@ -85,16 +85,16 @@ func (v *inspection) summary(p *Page) {
 // binned are the spans in the pool's bins, with the state of their bin.
 func (v *inspection) binned() map[*Page]uint8 {
 	free := map[*Page]uint8{}
-	for i := range pool.shelf {
-		s := &pool.shelf[i]
+	for i := range pool.freeSpans {
+		s := &pool.freeSpans[i]
 		for state, b := range map[uint8]*spanBins{spanClean: &s.clean, spanDirty: &s.dirty} {
 			v.bins(b, func(p *Page) {
 				_, twice := free[p]
 				v.want(!twice && p.state == state,
 					"span %p in state %d is in a bin of %d, or twice", p, p.state, state)
-				v.want(p.place == uint32(i) &&
-					p.stray == 0, "span %p of place %d, %d stray pages, is in a bin of place %d", p,
-					p.place, p.stray, i)
+				v.want(p.placement == uint32(i) &&
+					p.unmigrated == 0, "span %p of place %d, %d stray pages, is in a bin of place %d", p,
+					p.placement, p.unmigrated, i)
 				free[p] = state
 			})
 		}
@@ -121,10 +121,10 @@ func (v *inspection) bins(b *spanBins, f func(*Page)) {
 }
 
 // shelves: the equations of shelf. It returns the dirty bytes.
-func (v *inspection) shelves() (dirty uintptr) {
-	for i := range pool.shelf {
-		s := &pool.shelf[i]
-		unit := unitOf(uintptr(i)) << SliceShift
+func (v *inspection) freeSpanSets() (dirty uintptr) {
+	for i := range pool.freeSpans {
+		s := &pool.freeSpans[i]
+		granularity := hugePageSlices(uintptr(i)) << SliceShift
 		listed, binned := map[*Page]bool{}, uintptr(0)
 		v.ageList(&s.oldest, func(p *Page) {
 			v.want(p.state == spanDirty && purgeable(p),
@@ -136,8 +136,8 @@ func (v *inspection) shelves() (dirty uintptr) {
 			v.want(listed[p] == purgeable(p), "dirty span %p: on the list by age %v", p, listed[p])
 		})
 		v.bins(&s.clean, func(p *Page) {
-			v.want(p.Start&(unit-1) == 0 && p.bytes()&(unit-1) == 0,
-				"clean span %p at %#x is no multiple of %d", p, p.Start, unit)
+			v.want(p.Start&(granularity-1) == 0 && p.bytes()&(granularity-1) == 0,
+				"clean span %p at %#x is no multiple of %d", p, p.Start, granularity)
 		})
 		v.want(binned == s.dirtyBytes, "%d dirty bytes in bins of place %d, counted %d", binned, i,
 			s.dirtyBytes)
@@ -163,12 +163,16 @@ func (v *inspection) ageList(l *ageList, f func(*Page)) {
 func (v *inspection) aged(p *Page) {
 	v.want(p.list == listFor(p), "span %p is on list %d, not %d", p, p.list, listFor(p))
 	v.want(p.moving == 0, "span %p is held: %#x", p, p.moving)
-	v.want(p.stray == 0 || p.astray != p.place, "span %p has stray pages in its own place", p)
+	v.want(
+		p.unmigrated == 0 || p.unmigratedIn != p.placement,
+		"span %p has stray pages in its own place",
+		p,
+	)
 	bytes := uint64(spanBytes(p))
-	stray := uint64(p.stray) * raw.Page
-	v.want(stray <= bytes, "span %p of %d bytes has %d stray pages", p, bytes, p.stray)
-	v.charged[tierOf(p.place)] += bytes - stray
-	v.charged[tierOf(p.astray)] += stray
+	unmigrated := uint64(p.unmigrated) * raw.Page
+	v.want(unmigrated <= bytes, "span %p of %d bytes has %d stray pages", p, bytes, p.unmigrated)
+	v.charged[tierOf(p.placement)] += bytes - unmigrated
+	v.charged[tierOf(p.unmigratedIn)] += unmigrated
 	v.inUse[p] = true
 }
 
@@ -189,13 +193,13 @@ func (v *inspection) lists() {
 
 // pool: the equations of poolState, hugeCache and charge.go.
 func (v *inspection) pool() {
-	dirty := v.shelves()
-	for i := range pool.shelf {
-		v.charged[tierOf(uint32(i))] += uint64(pool.shelf[i].dirtyBytes)
+	dirty := v.freeSpanSets()
+	for i := range pool.freeSpans {
+		v.charged[tierOf(uint32(i))] += uint64(pool.freeSpans[i].dirtyBytes)
 	}
 	v.want(pool.purging == 0 && pool.leaving == 0, "%d bytes are being purged, %d are leaving",
 		pool.purging, pool.leaving)
-	v.want(pool.holds.used == 0, "spans are held: %#x", pool.holds.used)
+	v.want(pool.migrationPins.used == 0, "spans are held: %#x", pool.migrationPins.used)
 
 	huge := v.huge()
 	v.lists()
@@ -203,15 +207,15 @@ func (v *inspection) pool() {
 	cached := uintptr(0)
 	for i, p := range c.slot[:c.n] {
 		v.want(p.state == spanHugeCached && p.Owner == ownerNone &&
-			p.stray == 0, "cached block %d is in state %d", i, p.state)
+			p.unmigrated == 0, "cached block %d is in state %d", i, p.state)
 		v.want(Lookup(p.Start) == p, "cached block %d of %d bytes", i, p.Size)
-		v.parts(p)
+		v.extents(p)
 		cached += p.Size
-		v.charged[tierOf(p.place)] += uint64(p.Size)
+		v.charged[tierOf(p.placement)] += uint64(p.Size)
 	}
 	v.want(cached == c.bytes, "%d bytes are cached, counted %d", cached, c.bytes)
-	v.want(uintptr(v.extra) == pool.parts, "%d parts beyond the first, counted %d", v.extra,
-		pool.parts)
+	v.want(uintptr(v.extra) == pool.extents, "%d parts beyond the first, counted %d", v.extra,
+		pool.extents)
 	lost := uintptr(0)
 	for tier, n := range pool.lost {
 		lost += n
@@ -242,7 +246,7 @@ func (v *inspection) huge() (bytes uintptr) {
 		last = p
 		listed++
 	}
-	var blocks, size [placeSlots]uint64
+	var blocks, size [placementSlots]uint64
 	for i := range pool.aged {
 		v.ageList(&pool.aged[i], func(p *Page) {
 			if p.segment != nil && p.state == spanInUse {
@@ -253,16 +257,16 @@ func (v *inspection) huge() (bytes uintptr) {
 			v.want(Lookup(p.Start) == p && p.Start&(raw.Page-1) == 0,
 				"huge block %p at %#x: the map has %p", p, p.Start, Lookup(p.Start))
 			v.aged(p)
-			v.parts(p)
+			v.extents(p)
 			bytes += p.Size
 			first := p.parted(p.Size)
-			v.want(p.done == 0 || p.stray != 0 &&
+			v.want(p.done == 0 || p.unmigrated != 0 &&
 				first.bytes < p.Size,
 				"huge block %p of %d bytes: %d slices are in its first part, %d pages of them", p,
-				p.Size, p.done, p.stray)
-			blocks[tierOf(first.place)]++
-			size[tierOf(first.place)] += uint64(first.bytes)
-			size[tierOf(p.place)] += uint64(p.Size - first.bytes)
+				p.Size, p.done, p.unmigrated)
+			blocks[tierOf(first.placement)]++
+			size[tierOf(first.placement)] += uint64(first.bytes)
+			size[tierOf(p.placement)] += uint64(p.Size - first.bytes)
 		})
 	}
 	for i := range pool.count.huge {
@@ -278,14 +282,14 @@ func (v *inspection) huge() (bytes uintptr) {
 }
 
 // parts: the equation of parts.go.
-func (v *inspection) parts(p *Page) {
+func (v *inspection) extents(p *Page) {
 	n, last := 1, p.Start
-	for q := p.next; q != nil && n <= hugeParts; q = q.next {
+	for q := p.next; q != nil && n <= hugeExtents; q = q.next {
 		v.want(q.Start > last && q.Start < p.Start+p.Size,
 			"part %d of %#x, %d bytes, is at %#x behind %#x", n, p.Start, p.Size, q.Start, last)
 		last = q.Start
 		n++
 	}
-	v.want(n <= hugeParts, "%d parts", n)
+	v.want(n <= hugeExtents, "%d parts", n)
 	v.extra += n - 1
 }

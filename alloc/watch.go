@@ -10,62 +10,62 @@ package alloc
 //
 // Frees that come in bulk may pass a trigger: then the page is not watched any more.
 const (
-	paceFirst  = 1
-	paceMax    = 256
-	watchEvery = 1e6 // nanoseconds between two calls from where on they are rare
+	tickFirst = 1
+	tickMax   = 256
+	tickEvery = 1e6 // nanoseconds between two calls from where on they are rare
 )
 
 // watch has frees of the current pages of all the thread's heaps look at the time. It is
 // called on slow paths, and does so once in a while.
-func (t *Thread) watch() {
-	if !muchKept() || t.Now < t.watched+watchEvery {
+func (t *Thread) armTicker() {
+	if !muchKept() || t.Now < t.tickerArmed+tickEvery {
 		return
 	}
-	t.watched = t.Now
-	t.pace = paceFirst
+	t.tickerArmed = t.Now
+	t.tickAfter = tickFirst
 	for _, h := range t.Heaps {
 		if h == nil {
 			continue
 		}
 		for c := h.firstOpen(0); c < Classes; c = h.firstOpen(c + 1) {
-			if p := h.cur[c]; p != pageNone && p.Trigger-p.Frees-1 >= paceMax {
-				p.Trigger = p.Frees + paceFirst
+			if p := h.cur[c]; p != pageNone && p.Trigger-p.Frees-1 >= tickMax {
+				p.Trigger = p.Frees + tickFirst
 			}
-			h.Spill[c].Credit = paceFirst
+			h.CacheLists[c].Credit = tickFirst
 		}
 	}
 }
 
 // look does what is due when the frees of a current page have come to its trigger.
-func (t *Thread) look(p *Page) {
+func (t *Thread) tickCurrent(p *Page) {
 	p.Trigger = neverEmpty
-	if n := t.nextLook(); n != 0 {
+	if n := t.nextTick(); n != 0 {
 		p.Trigger = p.Frees + n
 	}
 	t.tick()
 }
 
 // lookWarm is look for frees that have gone to a spill list.
-func (t *Thread) lookWarm(s *Spill) {
-	s.Credit = paceMax
-	if n := t.nextLook(); n != 0 {
+func (t *Thread) tickWarm(s *CacheList) {
+	s.Credit = tickMax
+	if n := t.nextTick(); n != 0 {
 		s.Credit = int64(n)
 	}
 	t.tick()
 }
 
 // nextLook is after how many frees to look again, or 0 where there is no need to.
-func (t *Thread) nextLook() uint64 {
-	if t.Now >= t.looked+watchEvery {
-		t.pace = max(t.pace/8, 1)
+func (t *Thread) nextTick() uint64 {
+	if t.Now >= t.ticked+tickEvery {
+		t.tickAfter = max(t.tickAfter/8, 1)
 	} else {
-		t.pace = min(max(t.pace, 1)*2, paceMax)
+		t.tickAfter = min(max(t.tickAfter, 1)*2, tickMax)
 	}
-	t.looked = t.Now
+	t.ticked = t.Now
 	if !muchKept() {
 		return 0
 	}
-	return t.pace
+	return t.tickAfter
 }
 
 // muchKept reports whether there is enough free memory that is not the kernel's to look

@@ -119,7 +119,7 @@ func setTiers(f func(*config.Settings)) {
 	f(&testSettings)
 	DefaultHint = testSettings.DefaultHint
 	tiers.Setup(&testSettings, &[4]uintptr{0, 1, 2, 3}, 0)
-	SetPlaces(&testSettings, &numa.Map{Nodes: 1, Simulated: true})
+	SetPlacements(&testSettings, &numa.Map{Nodes: 1, Simulated: true})
 }
 
 // tierFigures are the tiers of a report of this moment.

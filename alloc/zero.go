@@ -35,7 +35,7 @@ type zeroState struct {
 	room  [hintSlots]ageList // zero pages with a free address, by hint
 	next  uintptr            // [next, end) is mapped and in no zero page yet
 	end   uintptr
-	count [placeSlots]tally // by tier
+	count [placementSlots]tally // by tier
 }
 
 // zeroAlloc is a block of 0 bytes at a multiple of align, a power of two, or 0 when there
@@ -97,7 +97,7 @@ func (p *Page) zeroTake(i uintptr) uintptr {
 	if p.Allocs-p.Frees == zeroBlocks {
 		pool.zero.room[p.Hint&(hintSlots-1)].remove(p)
 	}
-	pool.zero.count[tierOf(p.place)].alloc(1, 0)
+	pool.zero.count[tierOf(p.placement)].alloc(1, 0)
 	return p.Start + i*Granule
 }
 
@@ -121,7 +121,7 @@ func zeroPage(hint uint32) *Page {
 	p.state = spanZero
 	p.Hint = hint
 	p.home = uint32(homeOf(uintptr(hint)))
-	p.place = p.home
+	p.placement = p.home
 	z.next += SliceSize
 	mapSet(p.Start, p)
 	z.room[hint&(hintSlots-1)].addOldest(p)
@@ -172,7 +172,7 @@ func zeroFree(token uintptr, p *Page, addr uintptr) uintptr {
 			pool.zero.room[p.Hint&(hintSlots-1)].add(p)
 		}
 		p.Frees++
-		pool.zero.count[tierOf(p.place)].free(1, 0)
+		pool.zero.count[tierOf(p.placement)].free(1, 0)
 	}
 	poolLock.Release()
 	return why

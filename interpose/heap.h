@@ -12,7 +12,7 @@
 
 typedef struct ta_page ta_page;
 typedef struct ta_heap ta_heap;
-typedef struct ta_ring ta_ring;
+typedef struct ta_remotequeue ta_remotequeue;
 typedef struct ta_thread ta_thread;
 
 // The heap that serves the calling thread's malloc, the base of its ta_thread;
@@ -54,8 +54,8 @@ static inline size_t ta_class(size_t n) // alloc.Class for n > 128
 	return (b - 6) * 8 + (m >> (b - 3) & 7);
 }
 
-// A block from a spill list (alloc/spill.go), or NULL.
-static inline void *ta_unspill(struct ta_spill *s)
+// A block from a thread-cache free list (alloc/cachelist.go), or NULL.
+static inline void *ta_pop_cached(struct ta_cachelist *s)
 {
 	uint64_t *b = (uint64_t *)s->Head;
 	if (b == NULL)
@@ -69,21 +69,22 @@ static inline void *ta_unspill(struct ta_spill *s)
 
 // malloc in 15 instructions when the thread's page has a block: round, bound,
 // load the heap, load the page, pop (load, test, load, store), count, clear the
-// free mark, return. Larger sizes compute their class first, and look at the spill list before the
-// page: its blocks are likely in the cache.
+// free mark, return. Larger sizes compute their class first, and look at the thread-cache
+// free list before the page: its blocks are likely in the processor's cache.
 HOT static inline void *ta_malloc_fast(size_t n)
 {
 	void *p;
 	if (LIKELY(n <= TA_DIRECT_MAX)) {
 		p = ta_pop(ta_self->Direct[(n + 15) >> 4]);
 		if (UNLIKELY(p == NULL))
-			p = ta_unspill(&ta_self->Spill[n > 128 ? ta_class(n) : (n - (n != 0)) / TA_GRANULE]);
+			p = ta_pop_cached(
+				&ta_self->CacheLists[n > 128 ? ta_class(n) : (n - (n != 0)) / TA_GRANULE]);
 		return p;
 	}
 	if (UNLIKELY(n > TA_MAX_CLASS))
 		return NULL;
 	size_t c = ta_class(n);
-	p = ta_unspill(&ta_self->Spill[c]);
+	p = ta_pop_cached(&ta_self->CacheLists[c]);
 	return p != NULL ? p : ta_pop(ta_self->Cur[c]);
 }
 
@@ -110,8 +111,8 @@ static inline void ta_push(ta_page *pg, uint64_t *b)
 		ta_page_empty(pg);
 }
 
-// Puts a block on a spill list that has room.
-static inline void ta_spill(struct ta_spill *s, uint64_t *b)
+// Puts a block on a thread-cache free list that has room.
+static inline void ta_push_cached(struct ta_cachelist *s, uint64_t *b)
 {
 	s->Room--;
 	b[0] = s->Head;
@@ -119,22 +120,22 @@ static inline void ta_spill(struct ta_spill *s, uint64_t *b)
 	s->Head = (uint64_t)b;
 }
 
-// Puts a block on a ring, where that has room. A signal handler that does so in between moves the
-// tail on, and takes the slot; the exchange is without a lock, for nobody else does.
-static inline int ta_post(ta_ring *r, uint64_t *b)
+// Pushes a block on a remote-free queue, if that has room. A signal handler that pushes in between
+// moves the tail and takes the slot. The exchange needs no lock prefix: no other thread pushes.
+static inline int ta_push_queue(ta_remotequeue *r, uint64_t *b)
 {
 	uint64_t tail = r->Tail;
 	unsigned char done;
 	b[1] = TA_FREE_KEY;
 	do {
-		if (UNLIKELY(tail - r->Seen >= TA_RING_SLOTS)) {
+		if (UNLIKELY(tail - r->Seen >= TA_REMOTE_QUEUE_SLOTS)) {
 			r->Seen = __atomic_load_n(&r->Head, __ATOMIC_ACQUIRE);
-			if (tail - r->Seen >= TA_RING_SLOTS) {
+			if (tail - r->Seen >= TA_REMOTE_QUEUE_SLOTS) {
 				b[1] = 0;
 				return 0;
 			}
 		}
-		r->Slots[tail % TA_RING_SLOTS] = (uint64_t)b;
+		r->Slots[tail % TA_REMOTE_QUEUE_SLOTS] = (uint64_t)b;
 		__asm__ volatile("cmpxchg %3, %1"
 						 : "=@ccz"(done), "+m"(r->Tail), "+a"(tail)
 						 : "r"(tail + 1)
@@ -149,18 +150,18 @@ static inline ta_heap *ta_heap_of(ta_page *pg)
 	return (ta_heap *)(pg->Owner & ~(TA_OWNER_FULL | TA_OWNER_WARM));
 }
 
-// The ring that leads to a heap, or another or NULL where there is none.
-static inline ta_ring *ta_ring_to(ta_heap *owner)
+// The remote-free queue to a heap, or another queue or NULL where there is none.
+static inline ta_remotequeue *ta_queue_to(ta_heap *owner)
 {
 	return ta_self->Out[owner->Number % TA_OUT_SLOTS];
 }
 
 // free in 37 instructions when the block belongs to the thread's heap: the page
 // map (11), the owner (3), start of a block (8), not marked free (2), mark and push
-// (4), count and compare (5). Another thread's block goes on a ring to its owner (alloc/ring.go).
-// fn is the name that the
-// program called, how what counts its calls that free no block of ours and the family of
-// the function (see alloc.HowNew), size what it says of the block's.
+// (4), count and compare (5). Another thread's block goes on its owner's
+// remote-free queue (alloc/remotequeue.go). fn is the name that the program called, how what counts
+// its calls that free no block of ours and the family of the function (see alloc.HowNew), size what
+// it says of the block's.
 static inline __attribute__((always_inline)) void ta_free_fast(
 	void *p, const char *fn, unsigned how, size_t size)
 {
@@ -174,24 +175,24 @@ static inline __attribute__((always_inline)) void ta_free_fast(
 			return ta_free_other(pg, p, fn, how, size);
 		return ta_push(pg, p);
 	}
-	struct ta_spill *s = &ta_self->Spill[pg->Class];
+	struct ta_cachelist *s = &ta_self->CacheLists[pg->Class];
 	if (LIKELY(other == TA_OWNER_FULL)) {
 		if (UNLIKELY(s->Room == 0 || !ta_sane(pg, p)))
 			return ta_free_other(pg, p, fn, how, size);
-		return ta_spill(s, p);
+		return ta_push_cached(s, p);
 	}
 	if (LIKELY((other | TA_OWNER_FULL) == (TA_OWNER_WARM | TA_OWNER_FULL))) {
 		if (UNLIKELY(s->Room == 0 || !ta_sane(pg, p)))
 			return ta_free_other(pg, p, fn, how, size);
-		ta_spill(s, p);
+		ta_push_cached(s, p);
 		if (UNLIKELY(--s->Credit <= 0))
 			ta_page_empty(pg);
 		return;
 	}
 	ta_heap *h = ta_heap_of(pg);
 	if (LIKELY((uint64_t)h > TA_OWNER_HUGE)) {
-		ta_ring *r = ta_ring_to(h);
-		if (LIKELY(r != NULL && r->Owner == h && ta_sane(pg, p) && ta_post(r, p))) {
+		ta_remotequeue *r = ta_queue_to(h);
+		if (LIKELY(r != NULL && r->Owner == h && ta_sane(pg, p) && ta_push_queue(r, p))) {
 			ta_self->Remotes++;
 			return;
 		}

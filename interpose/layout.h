@@ -24,8 +24,8 @@
 #define TA_REMOTE_IN_FLIGHT 0x2ull
 #define TA_REMOTE_NOTIFY 0x1ull
 #define TA_REMOTE_SHIFT 0x30ull
-#define TA_RING_SLOTS 0x100ull
-#define TA_RING_AFTER 0x20ull
+#define TA_REMOTE_QUEUE_SLOTS 0x100ull
+#define TA_REMOTE_QUEUE_AFTER 0x20ull
 #define TA_OUT_SLOTS 0x10ull
 #define TA_FREE_OK 0x0ull
 #define TA_FREE_FOREIGN 0x1ull
@@ -76,7 +76,7 @@
 #define TA_SECURE_KINDS 0x3ull
 #define TA_SECURE_EXTRA 0x9ull
 #define TA_SECURE_REACH 0x40ull
-#define TA_LABEL_FACTOR 0x9e3779b97f4a7c15ull
+#define TA_CANARY_FACTOR 0x9e3779b97f4a7c15ull
 #define TA_EVENT_DRIVER_MISSING 0xdull
 #define TA_EVENT_DRIVER_OLD 0xeull
 #define TA_EVENT_DRIVER_FAILS 0xfull
@@ -188,14 +188,14 @@ struct ta_page {
 	unsigned char rest[32];
 };
 
-struct ta_spill {
+struct ta_cachelist {
 	uint64_t Head;
 	uint64_t Room;
 	uint64_t Pops;
 	int64_t Credit;
 };
 
-struct ta_ring {
+struct ta_remotequeue {
 	struct ta_heap *Owner;
 	uint64_t Tail;
 	uint64_t Seen;
@@ -210,12 +210,12 @@ struct ta_heap {
 	uint32_t Hint;
 	unsigned char pad7[44];
 	uint64_t Number;
-	struct ta_ring *Out[16];
+	struct ta_remotequeue *Out[16];
 	struct ta_page *Direct[65];
 	struct ta_page *Cur[128];
 	uint64_t Remotes;
 	uint64_t Calls[32];
-	struct ta_spill Spill[128];
+	struct ta_cachelist CacheLists[128];
 };
 
 struct ta_thread {
@@ -242,7 +242,7 @@ struct ta_securebin {
 };
 
 struct ta_securecache {
-	uint64_t Label;
+	uint64_t Canary;
 	uint64_t Fill;
 	uint64_t List;
 	uint64_t Random;

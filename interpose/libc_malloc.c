@@ -129,7 +129,7 @@ HOT static int push_remote(ta_page *pg, uint64_t *b)
 	return 1;
 }
 
-// Makes a ring to the owner of the page.
+// Makes a remote-free queue to the owner of the page.
 static NOINLINE void connect(ta_page *pg)
 {
 	int saved = errno;
@@ -141,11 +141,12 @@ static NOINLINE void connect(ta_page *pg)
 	errno = saved;
 }
 
-// Frees a block of another thread's heap, by no ring, or of one of the thread's own.
+// Frees a block of another thread's heap, by no remote-free queue, or of one of the thread's own.
 HOT static int free_by(ta_page *pg, ta_heap *owner, uint64_t *b)
 {
 	if (owner->Thread != ta_self->Thread) {
-		if (ta_ring_to(owner) == NULL && ta_self->Remotes % TA_RING_AFTER == TA_RING_AFTER - 1)
+		if (ta_queue_to(owner) == NULL &&
+			ta_self->Remotes % TA_REMOTE_QUEUE_AFTER == TA_REMOTE_QUEUE_AFTER - 1)
 			connect(pg);
 		return push_remote(pg, b);
 	}

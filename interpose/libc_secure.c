@@ -1,6 +1,6 @@
-// The fast path of TA_SECURE=1: alloc/securecache.go has its data, alloc/label.go and alloc/slot.go
-// what a slot has to look like. It leaves everything as it is and the call to the slow path where
-// anything is odd.
+// The fast path of TA_SECURE=1: alloc/securecache.go has its data, alloc/canary.go and
+// alloc/slot.go what a slot has to look like. It leaves everything as it is and the call to the
+// slow path where anything is odd.
 #include <string.h>
 #include "libc_malloc.h"
 #include "libc_secure.h"
@@ -11,7 +11,7 @@ typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { LABEL = 8, NEAR = 64, FAMILY = 3, ANY = 3 };
+enum { CANARY = 8, NEAR = 64, FAMILY = 3, ANY = 3 };
 
 INLINE uint64_t load(uintptr_t at) { return *(uint64_t *)at; }
 INLINE pair load_pair(uintptr_t at) { return *(const pair *)at; }
@@ -20,33 +20,33 @@ INLINE void store(uintptr_t at, uint64_t v)
 	__atomic_store_n((uint64_t *)at, v, __ATOMIC_RELEASE);
 }
 
-// A number for the slot at b, from which its label and its paint are made.
-INLINE uint64_t mark(const cache *q, uintptr_t b) { return (b ^ q->Label) * TA_LABEL_FACTOR; }
+// A number for the slot at b, from which its canary and its fill are made.
+INLINE uint64_t slot_key(const cache *q, uintptr_t b) { return (b ^ q->Canary) * TA_CANARY_FACTOR; }
 
-// The parts of a label.
-INLINE unsigned state_of(uint64_t label) { return (uint32_t)label >> 28; }
-INLINE uint64_t size_of(uint64_t label) { return (uint32_t)label << 4 >> 12; }
+// The parts of a canary.
+INLINE unsigned state_of(uint64_t canary) { return (uint32_t)canary >> 28; }
+INLINE uint64_t size_of(uint64_t canary) { return (uint32_t)canary << 4 >> 12; }
 
-// The label of the slot with the given mark.
-INLINE uint64_t label_for(uint64_t mark, unsigned state, uint64_t n)
+// The canary of the slot with the given key.
+INLINE uint64_t canary_for(uint64_t key, unsigned state, uint64_t n)
 {
 	uint64_t what = (uint32_t)(state << 28 | (n & 0xfffff) << 8);
-	return ((mark + what) * TA_LABEL_FACTOR & 0xffffffff00000000u) | what;
+	return ((key + what) * TA_CANARY_FACTOR & 0xffffffff00000000u) | what;
 }
 
-// What is wrong with a label, or 0.
-INLINE uint64_t odd_label(uint64_t mark, uint64_t label)
+// What is wrong with a canary, or 0.
+INLINE uint64_t odd_canary(uint64_t key, uint64_t canary)
 {
-	return ((mark + (uint32_t)label) * TA_LABEL_FACTOR ^ label) >> 32;
+	return ((key + (uint32_t)canary) * TA_CANARY_FACTOR ^ canary) >> 32;
 }
 
-INLINE uint64_t paint_of(const cache *q, uint64_t mark)
+INLINE uint64_t fill_of(const cache *q, uint64_t key)
 {
-	return (mark ^ q->Fill) | 0x0101010101010101;
+	return (key ^ q->Fill) | 0x0101010101010101;
 }
 
-// Paints from n to room, both offsets in the slot at b, whose bytes are zero.
-INLINE void paint(uint64_t w, uintptr_t b, size_t n, size_t room)
+// Writes the fill from n to room, both offsets in the slot at b, whose bytes are zero.
+INLINE void fill(uint64_t w, uintptr_t b, size_t n, size_t room)
 {
 	size_t at = n & ~7ul;
 	if (at != n) {
@@ -57,8 +57,8 @@ INLINE void paint(uint64_t w, uintptr_t b, size_t n, size_t room)
 		store(b + at, w);
 }
 
-// What is wrong with that paint, or 0.
-INLINE uint64_t odd_paint(uint64_t w, uintptr_t b, size_t n, size_t room)
+// What is wrong with that fill, or 0.
+INLINE uint64_t odd_fill(uint64_t w, uintptr_t b, size_t n, size_t room)
 {
 	uint64_t odd = 0;
 	size_t at = n & ~7ul;
@@ -109,18 +109,18 @@ INLINE uint64_t odd_link(const cache *q, const ta_page *pg, uintptr_t b)
 	return link != 0 && (link - pg->Start >= pg->Carved || link % TA_GRANULE != 0);
 }
 
-// What is wrong with the slot at b, or 0: with its label, its paint, and of free bytes those next
+// What is wrong with the slot at b, or 0: with its canary, its fill, and of free bytes those next
 // to its start, or else its end.
 INLINE uint64_t odd_slot(const cache *q, const ta_page *pg, uintptr_t b, size_t room, int start)
 {
-	uint64_t label = load(b + room), m = mark(q, b), odd = odd_label(m, label);
-	unsigned state = state_of(label);
+	uint64_t canary = load(b + room), m = slot_key(q, b), odd = odd_canary(m, canary);
+	unsigned state = state_of(canary);
 	uintptr_t from = b;
 	if (state != TA_SECURE_CLEAN) {
 		if (state < TA_SECURE_KINDS || state == TA_SECURE_FENCE)
-			return odd != 0 || size_of(label) > room ?
+			return odd != 0 || size_of(canary) > room ?
 				1 :
-				odd_paint(paint_of(q, m), b, size_of(label), room);
+				odd_fill(fill_of(q, m), b, size_of(canary), room);
 		if (state == TA_SECURE_BUSY)
 			return odd;
 		odd |= odd_link(q, pg, b);
@@ -135,7 +135,7 @@ INLINE uint64_t odd_slot(const cache *q, const ta_page *pg, uintptr_t b, size_t 
 static NOINLINE int whole_around(const cache *q, const ta_page *pg, uintptr_t b)
 {
 	uintptr_t start = pg->Start, end = start + pg->Carved;
-	size_t size = pg->Size, room = size - LABEL;
+	size_t size = pg->Size, room = size - CANARY;
 	uint64_t odd = 0;
 	for (uintptr_t a = b - size, last = b - size - TA_SECURE_REACH; a > last && a >= start;
 		 a -= size)
@@ -156,7 +156,7 @@ static NOINLINE int whole_given(const cache *q, const ta_heap *h)
 	uintptr_t b = q->Given;
 	ta_page *pg = ta_lookup((void *)b);
 	return pg != NULL && ta_heap_of(pg) == h && b - pg->Start < pg->Carved &&
-		odd_slot(q, pg, b, pg->Size - LABEL, 0) == 0 && whole_around(q, pg, b);
+		odd_slot(q, pg, b, pg->Size - CANARY, 0) == 0 && whole_around(q, pg, b);
 }
 
 // Whether the block that the thread freed last is.
@@ -164,7 +164,7 @@ INLINE int whole_last(const cache *q)
 {
 	uintptr_t b = q->Last;
 	size_t room = q->LastRoom;
-	uint64_t odd = odd_label(mark(q, b), load(b + room));
+	uint64_t odd = odd_canary(slot_key(q, b), load(b + room));
 	if (room <= NEAR)
 		return (odd | both(bits_near(b, room))) == 0;
 	return (odd | both(bits_near(b, NEAR) | bits_near(b + room - NEAR, NEAR))) == 0;
@@ -196,20 +196,20 @@ INLINE void *serve(cache *q, const ta_heap *h, size_t n, unsigned how)
 		return NULL;
 	uintptr_t b = *from;
 	size_t room = k->Room;
-	uint64_t label = load(b + room), m = mark(q, b);
-	if (UNLIKELY(state_of(label) != TA_SECURE_CLEAN || odd_label(m, label) || !blank(b, room))) {
+	uint64_t canary = load(b + room), m = slot_key(q, b);
+	if (UNLIKELY(state_of(canary) != TA_SECURE_CLEAN || odd_canary(m, canary) || !blank(b, room))) {
 		q->Suspect = b;
 		return NULL;
 	}
 	*from = *last;
 	--*count;
 	k->Drawn++;
-	store(b + room, label_for(m, TA_SECURE_BUSY, 0));
-	paint(paint_of(q, m), b, n, room);
+	store(b + room, canary_for(m, TA_SECURE_BUSY, 0));
+	fill(fill_of(q, m), b, n, room);
 	if (q->Last == b)
 		q->Last = 0;
 	q->Given = b;
-	store(b + room, label_for(m, how / TA_HOW_NEW & FAMILY, n));
+	store(b + room, canary_for(m, how / TA_HOW_NEW & FAMILY, n));
 	return (void *)b;
 }
 
@@ -221,21 +221,21 @@ INLINE int take_back(
 	if (UNLIKELY(k->Count >= k->Most || at == 0 || at >= pg->Carved ||
 			(uint32_t)at % (uint32_t)pg->Size != 0))
 		return 0;
-	uint64_t label = load(b + room), m = mark(q, b), n = size_of(label);
-	unsigned family = how / TA_HOW_NEW & FAMILY, made = state_of(label);
-	if (UNLIKELY(odd_label(m, label) || made >= TA_SECURE_KINDS ||
+	uint64_t canary = load(b + room), m = slot_key(q, b), n = size_of(canary);
+	unsigned family = how / TA_HOW_NEW & FAMILY, made = state_of(canary);
+	if (UNLIKELY(odd_canary(m, canary) || made >= TA_SECURE_KINDS ||
 			(family != ANY && family != made) || (size != TA_NO_SIZE && size != n) ||
-			odd_paint(paint_of(q, m), b, n, room) || !whole_around(q, pg, b)))
+			odd_fill(fill_of(q, m), b, n, room) || !whole_around(q, pg, b)))
 		return 0;
 	if (LIKELY(q->Given == b))
 		q->Given = 0;
 	else if (UNLIKELY(q->Given != 0 && !whole_given(q, h)))
 		return 0;
-	if (!__atomic_compare_exchange_n((uint64_t *)(b + room), &label,
-			label_for(m, TA_SECURE_BUSY, 0), 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n((uint64_t *)(b + room), &canary,
+			canary_for(m, TA_SECURE_BUSY, 0), 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return 0;
 	memset((void *)b, 0, room);
-	store(b + room, label_for(m, TA_SECURE_CLEAN, q->Calls));
+	store(b + room, canary_for(m, TA_SECURE_CLEAN, q->Calls));
 	k->Freed[k->Count++] = b;
 	q->Last = b;
 	q->LastRoom = room;

@@ -55,8 +55,8 @@ func write(w io.Writer) {
 		{"TA_REMOTE_IN_FLIGHT", alloc.RemoteInFlight},
 		{"TA_REMOTE_NOTIFY", alloc.RemoteNotify},
 		{"TA_REMOTE_SHIFT", alloc.RemoteShift},
-		{"TA_RING_SLOTS", alloc.RingSlots},
-		{"TA_RING_AFTER", alloc.RingAfter},
+		{"TA_REMOTE_QUEUE_SLOTS", alloc.RemoteQueueSlots},
+		{"TA_REMOTE_QUEUE_AFTER", alloc.RemoteQueueAfter},
 		{"TA_OUT_SLOTS", alloc.OutSlots},
 		{"TA_FREE_OK", alloc.FreeOK},
 		{"TA_FREE_FOREIGN", alloc.FreeForeign},
@@ -107,7 +107,7 @@ func write(w io.Writer) {
 		{"TA_SECURE_KINDS", alloc.SecureKinds},
 		{"TA_SECURE_EXTRA", alloc.SecureExtra},
 		{"TA_SECURE_REACH", alloc.SecureReach},
-		{"TA_LABEL_FACTOR", alloc.LabelFactor},
+		{"TA_CANARY_FACTOR", alloc.CanaryFactor},
 		{"TA_EVENT_DRIVER_MISSING", uint64(stats.EventDriverMissing)},
 		{"TA_EVENT_DRIVER_OLD", uint64(stats.EventDriverOld)},
 		{"TA_EVENT_DRIVER_FAILS", uint64(stats.EventDriverFails)},
@@ -202,8 +202,8 @@ func write(w io.Writer) {
 		fmt.Fprintf(w, "#define %s %#xull\n", c.name, c.value)
 	}
 	emit(w, "ta_page", reflect.TypeOf((*alloc.Page)(nil)).Elem(), true)
-	emit(w, "ta_spill", reflect.TypeOf((*alloc.Spill)(nil)).Elem(), true)
-	emit(w, "ta_ring", reflect.TypeOf((*alloc.Ring)(nil)).Elem(), true)
+	emit(w, "ta_cachelist", reflect.TypeOf((*alloc.CacheList)(nil)).Elem(), true)
+	emit(w, "ta_remotequeue", reflect.TypeOf((*alloc.RemoteQueue)(nil)).Elem(), true)
 	emit(w, "ta_heap", reflect.TypeOf((*alloc.Heap)(nil)).Elem(), false)
 	emit(w, "ta_thread", reflect.TypeOf((*alloc.Thread)(nil)).Elem(), false)
 	emit(w, "ta_securebin", reflect.TypeOf((*alloc.SecureBin)(nil)).Elem(), true)

@@ -36,7 +36,7 @@ func placeTiers(envp uintptr) (bad uintptr) {
 		account := tierMap.Accounts()
 		bad += config.InForce.ShareCaps(envp, &account, 2)
 	}
-	alloc.SetPlaces(&config.InForce, &tierMap)
+	alloc.SetPlacements(&config.InForce, &tierMap)
 	return bad
 }
 
