@@ -23,7 +23,7 @@ type CacheList struct {
 	Room uint64
 	Pops uint64
 	// of a warm class, blocks of pages not full that it takes before the thread looks at the time
-	// again: watch.go
+	// again: purgeticker.go
 	Credit int64
 }
 

@@ -31,7 +31,7 @@
 // heapsLock guards the list of abandoned threads, and poolLock everything in poolState. They are
 // never held together except across fork, which takes heapsLock first. New mappings are made under
 // poolLock. Memory is discarded, moved and unmapped without it, and a span in use is held meanwhile
-// ([move.go]). A lock refuses a thread that holds it already, in a signal handler; see
+// ([migrationpin.go]). A lock refuses a thread that holds it already, in a signal handler; see
 // emergency.go.
 package alloc
 

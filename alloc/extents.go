@@ -6,7 +6,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A huge block that was gathered from several cached ones (gather.go) is several mappings to the
+// A huge block that was gathered from several cached ones (coalesce.go) is several mappings to the
 // kernel, its parts, one behind the other; it resizes and moves none of them together with another.
 // The descriptors of all but the first hang on that of the block by next, and are in no map.
 //

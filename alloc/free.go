@@ -207,7 +207,7 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 }
 
 // PageEmpty is called when the last block of a page of the thread of h came back, and for
-// a current page and a spill list as watch.go says.
+// a current page and a spill list as purgeticker.go says.
 func PageEmpty(h *Heap, p *Page) {
 	of := heapOf(p.Owner)
 	if s := &of.CacheLists[uintptr(p.Class)&(Classes-1)]; s.Credit <= 0 && !p.allFree() {
@@ -223,7 +223,7 @@ func PageEmpty(h *Heap, p *Page) {
 }
 
 // emptied decides what becomes of an empty page. A current one is idle's. Others stay
-// while the thread keeps little (reuse.go); else they go to the pool. One that lies in another
+// while the thread keeps little (retire.go); else they go to the pool. One that lies in another
 // tier than its hint's goes in any case. It reports whether the page stays.
 func (h *Heap) emptied(p *Page) bool {
 	away := p.away() // not to be allocated from again

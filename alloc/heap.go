@@ -13,7 +13,7 @@ import (
 // pages that have, or may have, free blocks; the head is the current page.
 //
 //	cur[c] == pageNone ⇔ the class has no page on its list
-//	Cur[c] == cur[c], or pageNone where the class is guarded (guard.go)
+//	Cur[c] == cur[c], or pageNone where the class is guarded (fastpath.go)
 //	Direct[(n+15)/16] == Cur[Class(n)] for 0 <= n <= DirectMax
 //
 // The fast path pops from the pages in Cur and Direct.
@@ -47,9 +47,9 @@ type Heap struct {
 	pending          uintptr   // *Page: pages that other threads have news of
 	remoteQueues     uintptr   // *Ring: those that lead to the heap,
 	remoteQueueCount uintptr   // so many; guarded by poolLock
-	hiddenBlocks     uintptr   // blocks taken off spill lists, linked: see guard.go
+	hiddenBlocks     uintptr   // blocks taken off spill lists, linked: see fastpath.go
 
-	// pages that were left empty on their lists, the latest before emptiesAt: see reuse.go
+	// pages that were left empty on their lists, the latest before emptiesAt: see retire.go
 	retiredPages [retiredKnown]*Page
 	retiredAt    uintptr
 

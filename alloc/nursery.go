@@ -14,7 +14,7 @@ import (
 // nurseryMost of them gets pages of its own.
 //
 // A nursery is on no class's list. It counts as a page of class 0, whose blocks are here called
-// units, and has a table of them (units.go); a block is as many units side by side as its class
+// units, and has a table of them (granules.go); a block is as many units side by side as its class
 // has. The fast path finds no block in it (Carved 0); other threads' frees come to Free, from where
 // the owner takes them. A block of a class begins at a multiple of the class's alignment here as
 // well.

@@ -42,16 +42,16 @@ type Page struct {
 	slices  uint32
 	blocks  uint32 // capacity in blocks
 	carved  uint32 // bytes ever put to use, from Start on; the rest is untouched
-	zero    uint8  // not 0: what is not yet carved reads as zero; see ahead.go
+	zero    uint8  // not 0: what is not yet carved reads as zero; see prefault.go
 	state   uint8
 	hugetlb uint8  // 1: its mapping is of huge pages of the kernel's pool
 	rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or restsNursery
-	Carved  uint64 // the same, as the fast path may know it: see holes.go
+	Carved  uint64 // the same, as the fast path may know it: see subrelease.go
 
 	Free   uintptr // list of free blocks, linked by their first word (see seal)
 	Allocs uint64  // blocks handed out by the owner, ever
 	Frees  uint64  // blocks taken back by the owner, ever
-	// Frees == Trigger calls PageEmpty; of a current page see watch.go and Heap.idle, of a nursery
+	// Frees == Trigger calls PageEmpty; of a current page see purgeticker.go and Heap.idle, of a nursery
 	// collectNursery
 	Trigger uint64
 	next    *Page // in a list of the heap or a bin of the pool; the next part of a huge block
@@ -62,17 +62,17 @@ type Page struct {
 	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
 	pendNext *Page   // in the owner's list of pages with news
 	segment  *segment
-	// when it became free, in nanoseconds; of a page in use see collectEmpty, passed and holes.go;
+	// when it became free, in nanoseconds; of a page in use see collectEmpty, passed and subrelease.go;
 	// of a nursery its table
 	Stamp        uint64
-	placement    uint32 // where its memory is: see place.go
+	placement    uint32 // where its memory is: see placement.go
 	home         uint32 // the tier that the hint, or ta_move, wants it in
 	list         uint32 // the list by age that a span in use is on
 	moving       uint32 // see migrate.go
 	unmigrated   uint32 // memory pages charged to the place astray instead
 	unmigratedIn uint32
 	done         uint32 // slices of a huge block that demotion has been over
-	subreleased  uint32 // see holes.go
+	subreleased  uint32 // see subrelease.go
 }
 
 // FreeKey is the second word of every free block that has been on a list, so
@@ -87,7 +87,7 @@ const (
 	OwnerZero = 2 // of blocks of 0 bytes: see zero.go
 	OwnerHuge = 4
 	OwnerFull = 1 // the page is on no list of its heap; the next free brings it back
-	// its class is warm: see spill.go. So the fast path knows without a test of the class
+	// its class is warm: see cachelist.go. So the fast path knows without a test of the class
 	OwnerWarm = 8
 
 	ownerFlags = OwnerFull | OwnerWarm

@@ -47,7 +47,7 @@ type poolState struct {
 	dirtyBytes  uintptr
 	usedBytes   uintptr
 	purging     uintptr
-	// bytes of pages left empty on lists of heaps; atomic (reuse.go)
+	// bytes of pages left empty on lists of heaps; atomic (retire.go)
 	retiredBytes uintptr
 	// bytes that the kernel is getting back just now, purging included
 	leaving uintptr
@@ -61,7 +61,7 @@ type poolState struct {
 	away       uint64 // spans that are not in their home tier
 	// how many bytes of them the process may have, as it was when the last segment was mapped
 	addresses         uintptr
-	extents           uintptr // of huge blocks: see parts.go
+	extents           uintptr // of huge blocks: see extents.go
 	vmaSplits         uintptr // pairs of neighbouring spans of a segment that lie in different places
 	aged              [listSlots]ageList
 	huge              hugeList
@@ -85,7 +85,7 @@ type poolCounts struct {
 	huge        [placementSlots]tally // by tier
 	stolen      [Classes]uint64       // blocks allocated and freed in pages taken from other threads
 	gone        [placementSlots]tally
-	moves       [placementSlots]tally // see moved.go
+	moves       [placementSlots]tally // see movedcounts.go
 	granules    granuleCounts         // of blocks that threads without a heap have freed
 	hugeHits    uint64
 	hugeMisses  uint64

@@ -113,7 +113,7 @@ func (h *Heap) mapHuge(size, align, placement uintptr) (start uintptr) {
 			return start
 		}
 	}
-	start = mapAligned(size, max(align, huge2M)) // for huge pages, and for gather.go
+	start = mapAligned(size, max(align, huge2M)) // for huge pages, and for coalesce.go
 	if start == 0 {
 		start = mapAligned(size, align)
 	}

@@ -11,10 +11,10 @@ import (
 // is 0, with which the fast path takes nothing for a block. It costs the default mode nothing.
 //
 // A block lies in a slot of its class that ends in a label, which says what the slot is,
-// with a check value; what is left between is painted (label.go). So a byte written
+// with a check value; what is left between is painted (canary.go). So a byte written
 // behind a block is found when it is freed, and when a neighbour is looked at (slot.go). Freed
 // blocks are zeroed and lie in quarantine, to come back later and in no order (quarantine.go).
-// From secureMax on a block has a mapping of its own between memory without access (guarded.go).
+// From secureMax on a block has a mapping of its own between memory without access (guardpages.go).
 //
 // None of this is cryptography: who can read the heap can forge a label. It is against
 // bugs, and makes blind writes fail.

@@ -37,10 +37,10 @@ type Thread struct {
 	retiredBytes uintptr
 	collect      uint64    // when to look for empty pages next
 	combed       uint64    // when they were looked for to make room
-	tickerArmed  uint64    // see watch.go: when current pages were set to be looked at,
+	tickerArmed  uint64    // see purgeticker.go: when current pages were set to be looked at,
 	ticked       uint64    // when one was,
 	tickAfter    uint64    // and how many frees of it come before the next time
-	fallbackTime uint64    // see borrow.go
+	fallbackTime uint64    // see classfallback.go
 	walk         uintptr   // blocks that may still be looked at for holes
 	used         uintptr   // the most bytes in use when pages were asked for holes
 	left         uint64    // when its own thread ended, or last borrowed it

@@ -281,7 +281,7 @@ func (v *inspection) huge() (bytes uintptr) {
 	return bytes
 }
 
-// parts: the equation of parts.go.
+// parts: the equation of extents.go.
 func (v *inspection) extents(p *Page) {
 	n, last := 1, p.Start
 	for q := p.next; q != nil && n <= hugeExtents; q = q.next {
