@@ -9,7 +9,7 @@ import (
 // in the order of ranks, promotion against it.
 //
 //	list = tier·8 + rank·2 + away, or listPin
-//	away ⇔ place != home
+//	away ⇔ placement != home
 //
 // Of a split block the tier is the faster one: its first part is what goes down.
 //

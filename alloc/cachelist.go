@@ -5,16 +5,17 @@ import (
 	"tieralloc/tiers"
 )
 
-// The spill list of a class takes blocks that the owner frees into full pages and
+// The thread-cache free list of a class takes blocks that the owner frees into full pages and
 // gives them out again when the current page has none, both in C. So a thread
 // whose pages are all full, and that frees and allocates in turn, neither
-// relinks pages nor comes here. To its page a spilled block is in use.
+// relinks pages nor comes here. To its page a cached block is in use.
 //
 // The lists of the warm classes take blocks of pages that are not full, too, and malloc looks at
 // them before it looks at the page: such pages have few blocks each, and what was freed last is
 // still in the cache.
 //
-//	blocks on the list = spillLimit - Room; none in a guarded class, or one that is not open
+//	blocks on the list = cacheLimit - Room; none in a class
+//	whose fast path is disabled, or that is not open
 //	Pops = blocks ever given out from it
 //
 // It has half a cache line, for where pages are full this is what each call goes to.
@@ -36,9 +37,9 @@ const (
 	warmEnd   = 64 // the first that is not warm any more: above 16 KiB
 )
 
-// isWarm reports whether the spill list of class c takes blocks of pages that are not full. Where
-// spans are demoted none does: what comes free in one that is away is not to be given out again
-// (emptied).
+// isWarm reports whether the thread-cache free list of class c takes blocks of pages that are not
+// full. Where spans are demoted none does: what comes free in one that is away is not to be given
+// out again (emptied).
 func isWarm(c uintptr) bool { return c >= warmFirst && c < warmEnd && !tiers.Migrating() }
 
 func cacheLimit(c uintptr) uint64 {
@@ -49,7 +50,7 @@ func cacheLimit(c uintptr) uint64 {
 	return min(max(uint64(cacheListBytes/size), cacheListMin), cacheListMax)
 }
 
-// spilled is how many blocks the list of class c holds.
+// cached is how many blocks the list of class c holds.
 func (h *Heap) cached(c uintptr) uint64 {
 	if h.fastPathDisabled(c) || !h.isOpen(c) {
 		return 0
@@ -57,7 +58,7 @@ func (h *Heap) cached(c uintptr) uint64 {
 	return cacheLimit(c) - h.CacheLists[c&(Classes-1)].Room
 }
 
-// unspill takes a block from the list of class c, or returns 0.
+// popCached takes a block from the list of class c, or returns 0.
 func (h *Heap) popCached(c uintptr) uintptr {
 	b := h.CacheLists[c&(Classes-1)].Head
 	if b != 0 {
@@ -69,7 +70,7 @@ func (h *Heap) popCached(c uintptr) uintptr {
 	return b
 }
 
-// flush gives the spilled blocks of class c back to their pages.
+// flushCached gives the cached blocks of class c back to their pages.
 func (h *Heap) flushCached(c uintptr) {
 	b := h.CacheLists[c&(Classes-1)].Head
 	if b == 0 {
@@ -86,7 +87,7 @@ func (h *Heap) flushCached(c uintptr) {
 	}
 }
 
-// onSpill reports whether b is on the spill list of class c of a heap, which may
+// isCached reports whether b is on the thread-cache free list of class c of a heap, which may
 // be another thread's.
 func (h *Heap) isCached(b, c uintptr) bool {
 	at := h.CacheLists[c&(Classes-1)].Head

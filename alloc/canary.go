@@ -6,22 +6,22 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// The last word of a slot is its label:
+// The last word of a slot is its canary:
 //
 //	bits 0-7    zero: a string that has lost its end ends here, and does not show the rest
 //	bits 8-27   the size of the block, or a number that differs from time to time
 //	bits 28-31  the state
 //	bits 32-63  a check value
 //
-//	label = 0 in a slot that was never used; all of it is zero then
-//	stateClean:   all before the label is zero
+//	canary = 0 in a slot that was never used; all of it is zero then
+//	stateClean:   all before the canary is zero
 //	stateListed:  all before it but the first two words is zero; the first is a sealed link
-//	live, fence:  what lies between the size and the label is painted: a byte at least, none of
+//	live, fence:  what lies between the size and the canary is filled: a byte at least, none of
 //	              them 0, so that a string's end written behind the block shows
 //	stateBusy:    any of it may be about to change
 //
 // A thread that looks at another's slot sees a state and what belongs to it, or, looking at
-// the label again, that this has changed: who changes a slot makes it busy first, and amd64
+// the canary again, that this has changed: who changes a slot makes it busy first, and amd64
 // makes stores visible in their order.
 const (
 	canaryBytes = 8
@@ -40,13 +40,13 @@ const (
 	sizeMask   = 1<<stateShift - 1
 )
 
-// LabelFactor is 2^64 divided by the golden ratio.
+// CanaryFactor is 2^64 divided by the golden ratio.
 const CanaryFactor = 0x9e3779b97f4a7c15
 
-// mark is a number for the slot at b, from which its label and its paint are made.
+// slotKey is a number for the slot at b, from which its canary and its fill are made.
 func slotKey(b uintptr) uint64 { return (uint64(b) ^ secret.canary) * CanaryFactor }
 
-// labelFor is the label of the slot at b in a state.
+// canaryFor is the canary of the slot at b in a state.
 func canaryFor(b, state, n uintptr) uintptr {
 	what := uint64(state<<stateShift|n&sizeMask) & 0xff_ffff << 8
 	check := (slotKey(b) + what) * CanaryFactor
@@ -56,10 +56,10 @@ func canaryFor(b, state, n uintptr) uintptr {
 func canaryState(l uintptr) uintptr { return l >> (8 + stateShift) & 15 }
 func canarySize(l uintptr) uintptr  { return l >> 8 & sizeMask }
 
-// labelValid reports whether l is a label of the slot at b.
+// canaryValid reports whether l is a canary of the slot at b.
 func canaryValid(b, l uintptr) bool { return l == canaryFor(b, canaryState(l), canarySize(l)) }
 
-// room is how many bytes of a slot come before its label.
+// room is how many bytes of a slot come before its canary.
 func (p *Page) room() uintptr { return p.Size - canaryBytes }
 
 func (p *Page) canaryWord(b uintptr) *uintptr { return (*uintptr)(raw.Ptr(b + p.room())) }
@@ -70,12 +70,12 @@ func (p *Page) setCanary(b, state, n uintptr) {
 	atomic.StoreUintptr(p.canaryWord(b), canaryFor(b, state, n))
 }
 
-// paintOf is what a word of the paint of the slot at b is. None of its bytes is 0.
+// fillOf is what a word of the fill of the slot at b is. None of its bytes is 0.
 func fillOf(b uintptr) uintptr {
 	return uintptr(slotKey(b) ^ secret.fill | 0x0101_0101_0101_0101)
 }
 
-// paint writes paint from offset from of the slot or block at b up to offset to, a multiple
+// fill writes fill from offset from of the slot or block at b up to offset to, a multiple
 // of 8.
 func fill(b, from, to uintptr) {
 	w := fillOf(b)
@@ -87,7 +87,7 @@ func fill(b, from, to uintptr) {
 	}
 }
 
-// painted reports whether it is all still there.
+// filled reports whether it is all still there.
 func fillIntact(b, from, to uintptr) bool {
 	w := fillOf(b)
 	for ; from&7 != 0 && from < to; from++ {

@@ -13,12 +13,12 @@ import (
 //
 //	tiers' bytes_current = used + dirty + purging + huge + cached + lost, by tier
 //
-// A span is charged to the tier of its place but for stray memory pages that the
+// A span is charged to the tier of its placement but for unmigrated memory pages that the
 // kernel would not move.
 
-// reserve charges n bytes for the heap's hint and returns the place that they are to lie in. Before
-// it gives up, or turns to a slower tier, what is cached in the tier goes back to the kernel; so it
-// does before the process's control group has no room. Precondition: no lock is held.
+// reserve charges n bytes for the heap's hint and returns the placement that they are to lie in.
+// Before it gives up, or turns to a slower tier, what is cached in the tier goes back to the
+// kernel; so it does before the process's control group has no room. Precondition: no lock is held.
 func (h *Heap) reserve(n uintptr) (placement uintptr, ok bool) {
 	if nearLimit(n) {
 		h.Thread.heed(n)
@@ -49,11 +49,11 @@ func (h *Heap) reserveIn(n uintptr) (placement uintptr, ok bool) {
 	return 0, false
 }
 
-// lose notes n bytes that stay charged to the tier of the place: they will not be used again, and
-// the kernel keeps them resident. Precondition: poolLock is held.
+// lose notes n bytes that stay charged to the tier of the placement: they will not be used again,
+// and the kernel keeps them resident. Precondition: poolLock is held.
 func lose(placement uint32, n uintptr) { pool.lost[tierOf(placement)] += n }
 
-// shape is what a request comes to in a place: whole huge pages where it has them.
+// shape is what a request comes to in a placement: whole huge pages where it has them.
 type shape struct {
 	n    uintptr // bytes, whole slices
 	span bool    // of a segment; else a mapping of its own
@@ -70,7 +70,7 @@ func (s *shape) bytes(placement uintptr) uintptr {
 	return raw.RoundUp(s.n, hugePageSlices(placement)<<SliceShift)
 }
 
-// reserveShape is reserve for what comes to other sizes in other places.
+// reserveShape is reserve for what comes to other sizes in other placements.
 func (h *Heap) reserveShape(home uintptr, s *shape) (placement, n uintptr, ok bool) {
 	n = s.bytes(home)
 	if placement, ok = h.reserve(n); !ok {
@@ -101,7 +101,7 @@ func (h *Heap) reserveShape(home uintptr, s *shape) (placement, n uintptr, ok bo
 	return 0, 0, false
 }
 
-// renamed reports whether a place is the memory of the home under another name.
+// renamed reports whether a placement is the memory of the home under another name.
 func renamed(placement, home uintptr) bool {
 	return placement != home && tiers.Same(placement, tierOf(uint32(home)))
 }
@@ -169,7 +169,7 @@ func uncharge(p *Page, bytes uintptr) {
 	tiers.Release(tierOf(p.placement), bytes)
 }
 
-// settle charges the stray pages of a span to the tier of its place. It reports false,
+// settle charges the unmigrated pages of a span to the tier of its placement. It reports false,
 // and the span is given up with its charges, when that has no room.
 func settle(p *Page) bool {
 	unmigrated := uintptr(p.unmigrated) * raw.Page

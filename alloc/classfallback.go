@@ -10,7 +10,7 @@ import "tieralloc/tiers"
 // So a thread borrows at a rate, and a class that is short for good gets memory of its own. (The
 // rate is a GCRA, as in package throttle.)
 //
-//	borrowed <= Now + borrowBurst + borrowEvery
+//	fallbackTime <= Now + fallbackBurst + fallbackEvery
 //
 // Nor does a page lend that may soon be empty: a block that lives long would keep it.
 const (
@@ -19,7 +19,8 @@ const (
 	fallbackBurst = 10e6 // nanoseconds of that at once
 )
 
-// borrow is a free block of a class a little larger than c whose size is a multiple of align, or 0.
+// fallbackNear is a free block of a class a little larger than c whose size is a multiple of align,
+// or 0.
 func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 	t := h.Thread
 	if c < warmFirst || secure || tiers.Migrating() || t.fallbackTime > t.Now+fallbackBurst {
@@ -45,9 +46,9 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 	return 0
 }
 
-// lends reports whether the page p of class k may lend a block: not one that lies in another tier
-// than the hint's, and of those that are not current, which stay in any case, only one that is in
-// use for the most part.
+// servesFallback reports whether the page p of class k may lend a block: not one that lies in
+// another tier than the hint's, and of those that are not current, which stay in any case, only one
+// that is in use for the most part.
 func (h *Heap) servesFallback(p *Page, k uintptr) bool {
 	return !p.away() && (p == h.cur[k&(Classes-1)] || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
 }

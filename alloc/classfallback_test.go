@@ -21,7 +21,7 @@ func oneFree(t *testing.T, size uintptr) (h *Heap, free uintptr) {
 	return h, free
 }
 
-// spill puts a block in use on the spill list, as the fast path does.
+// pushCached puts a block in use on the thread-cache free list, as the fast path does.
 func pushCached(h *Heap, b uintptr) {
 	s := &h.CacheLists[Lookup(b).Class]
 	raw.Store(b, s.Head)
@@ -30,8 +30,8 @@ func pushCached(h *Heap, b uintptr) {
 	s.Room--
 }
 
-// TestBorrow: a block of one of the next two classes above 1 KiB serves before fresh memory,
-// whether its page or the spill list has it.
+// TestFallbackNear: a block of one of the next two classes above 1 KiB serves before fresh memory,
+// whether its page or the thread-cache free list has it.
 func TestFallbackNear(t *testing.T) {
 	for _, c := range []struct {
 		size, wants, align uintptr
@@ -56,7 +56,7 @@ func TestFallbackNear(t *testing.T) {
 			b := Aligned(h, c.align, c.wants, 0, 0) &^ ZeroBit
 			if (b == free) != c.serves {
 				t.Errorf(
-					"%d bytes at a multiple of %d, with a free block of %d bytes (spilled: %v): that one served: %v",
+					"%d bytes at a multiple of %d, with a free block of %d bytes (cached: %v): that one served: %v",
 					c.wants,
 					c.align,
 					c.size,
@@ -69,7 +69,7 @@ func TestFallbackNear(t *testing.T) {
 	}
 }
 
-// TestBorrowAway: a block that lies in another tier than the hint's does not serve.
+// TestFallbackAway: a block that lies in another tier than the hint's does not serve.
 func TestFallbackAway(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	p := Lookup(free)
@@ -84,7 +84,7 @@ func TestFallbackAway(t *testing.T) {
 	}
 }
 
-// TestBorrowEmptying: a page that is not current lends while three quarters of it are in use.
+// TestFallbackEmptying: a page that is not current lends while three quarters of it are in use.
 func TestFallbackEmptying(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	p := Lookup(free)
@@ -97,8 +97,12 @@ func TestFallbackEmptying(t *testing.T) {
 		pushCached(h, b)
 		got := h.fallbackNear(Class(1152), Granule)
 		if want := 4*used >= 3*uintptr(p.blocks); (got == b) != want {
-			t.Fatalf("%d of %d blocks are in use, with the one on the spill list: it lent %#x",
-				used, p.blocks, got)
+			t.Fatalf(
+				"%d of %d blocks are in use, with the one on the thread-cache free list: it lent %#x",
+				used,
+				p.blocks,
+				got,
+			)
 		}
 		if got != 0 {
 			Free(h, got, HowAny, NoSize, 0)
@@ -110,7 +114,8 @@ func TestFallbackEmptying(t *testing.T) {
 	}
 }
 
-// TestBorrowOwn: a class whose current page is used up looks at its other pages before it borrows.
+// TestFallbackOwn: a class whose current page is used up looks at its other pages before it
+// borrows.
 func TestFallbackOwn(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	other := mustAcquire(t, 16)
@@ -138,7 +143,7 @@ func TestFallbackOwn(t *testing.T) {
 	mustBeSound(t)
 }
 
-// TestBorrowRate: a class that is short for good gets memory of its own.
+// TestFallbackRate: a class that is short for good gets memory of its own.
 func TestFallbackRate(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	borrows := func() (n int) {
@@ -163,7 +168,7 @@ func TestFallbackRate(t *testing.T) {
 	mustBeSound(t)
 }
 
-// TestBorrowFresh: what is left of a page in used memory goes before a block of another class,
+// TestFallbackFresh: what is left of a page in used memory goes before a block of another class,
 // which is there for the next one that would need fresh memory.
 func TestFallbackFresh(t *testing.T) {
 	h, free := oneFree(t, 5120)

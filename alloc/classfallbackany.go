@@ -5,8 +5,8 @@ package alloc
 // on. glibc's tests fill the heap with small blocks until it says no and expect nothing
 // to be left.
 
-// larger is the next class above c whose size is a multiple of align and of which h has a
-// page on its list or a block on its spill list, or Classes.
+// fallbackAny is the next class above c whose size is a multiple of align and of which h has a
+// page on its list or a block on its thread-cache free list, or Classes.
 func (h *Heap) fallbackAny(c, align uintptr) uintptr {
 	for c++; c < Classes; c++ {
 		if ClassSize(c)&(align-1) == 0 && (h.cur[c&(Classes-1)] != pageNone ||

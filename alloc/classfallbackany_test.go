@@ -55,7 +55,7 @@ func held(h *Heap, c uintptr) uintptr {
 	return h.popCached(c)
 }
 
-// TestLarger: when small blocks are to be had no more, no larger one is either.
+// TestFallbackAny: when small blocks are to be had no more, no larger one is either.
 func TestFallbackAny(t *testing.T) {
 	for _, size := range []uintptr{32, 100, 5000, 8192, 40000, 200000} {
 		h := shortOf(t)
@@ -78,7 +78,7 @@ func TestFallbackAny(t *testing.T) {
 	}
 }
 
-// TestLargerIsAligned: a block of a larger class is taken for its alignment, too, and the
+// TestFallbackIsAligned: a block of a larger class is taken for its alignment, too, and the
 // smallest that will do.
 func TestFallbackIsAligned(t *testing.T) {
 	h := shortOf(t)

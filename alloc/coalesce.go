@@ -5,9 +5,9 @@ import (
 	"tieralloc/tiers"
 )
 
-// hugeGathered makes a block of size bytes of cached ones of a place, none of which is that large:
-// what they have moves by its page tables, one behind the other, and only what is more is faulted
-// in. It returns nil where there is none that is worth it.
+// hugeCoalesced makes a block of size bytes of cached ones of a placement, none of which is that
+// large: what they have moves by its page tables, one behind the other, and only what is more is
+// faulted in. It returns nil where there is none that is worth it.
 func (h *Heap) hugeCoalesced(size, align, placement uintptr) *Page {
 	c := &pool.cache
 	if align > SliceSize || c.n == 0 || !canCoalesce(placement, size) {
@@ -40,17 +40,17 @@ func (h *Heap) hugeCoalesced(size, align, placement uintptr) *Page {
 	return p
 }
 
-// canGather reports whether a place is one to move mappings in. Near a soft cap the
+// canCoalesce reports whether a placement is one to move mappings in. Near a soft cap the
 // policy is to be asked for the block as a whole.
 func canCoalesce(placement, size uintptr) bool {
 	return hugePageSlices(placement) == 1 && (placement != placementPin || !bound) &&
 		tiers.Room(tierOf(uint32(placement)), size)
 }
 
-// gather takes cached blocks of a place, each smaller than size bytes, off the cache, the largest
-// first and of the last, if it can be, no more than is needed. It returns their parts, most at most
-// and each with its own Size, and the bytes; or nil where these are less than a quarter of size.
-// Where they are several, each begins at a multiple of a huge page and all but the last are
+// coalesce takes cached blocks of a placement, each smaller than size bytes, off the cache, the
+// largest first and of the last, if it can be, no more than is needed. It returns their parts, most
+// at most and each with its own Size, and the bytes; or nil where these are less than a quarter of
+// size. Where they are several, each begins at a multiple of a huge page and all but the last are
 // multiples of one, for the kernel moves such as a whole; what is cut off for that, or of the last
 // where the tier has a limit, and is too little to be cached goes when its part has moved, done
 // slices behind it. Precondition: poolLock is held.
@@ -134,9 +134,9 @@ func (p *Page) cutTail(n uintptr) uint32 {
 	return uint32(n >> SliceShift)
 }
 
-// sew moves the parts from p on, in no block and of have bytes together, to one range of size
-// bytes, which is charged for, the last with what is more. It returns where that is; or 0, with all
-// that can be in the cache again.
+// joinExtents moves the parts from p on, in no block and of have bytes together, to one range of
+// size bytes, which is charged for, the last with what is more. It returns where that is; or 0,
+// with all that can be in the cache again.
 func (h *Heap) joinExtents(p *Page, have, size uintptr) uintptr {
 	tier, more := tierOf(p.placement), size-have
 	if more != 0 {
@@ -181,7 +181,7 @@ func (h *Heap) joinExtents(p *Page, have, size uintptr) uintptr {
 	return to
 }
 
-// unsew puts the parts from p on back into the cache where the kernel would not move the part
+// uncoalesce puts the parts from p on back into the cache where the kernel would not move the part
 // failed, which it unmaps: one mapping to the library, it may be several to the host. Before it are
 // moved bytes. Without failed none has moved.
 func (h *Heap) uncoalesce(p, failed *Page, moved uintptr) {

@@ -9,7 +9,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// gathered is a block of 33 MiB of what two blocks of 20 and 15 MiB had; a mebibyte more stays
+// coalesced is a block of 33 MiB of what two blocks of 20 and 15 MiB had; a mebibyte more stays
 // cached.
 func coalesced(t *testing.T, h *Heap) uintptr {
 	t.Helper()
@@ -42,7 +42,7 @@ func coalesced(t *testing.T, h *Heap) uintptr {
 	return g
 }
 
-// holds checks the first n bytes of a gathered block that was at g.
+// holds checks the first n bytes of a coalesced block that was at g.
 func holds(t *testing.T, b, g, n uintptr) {
 	t.Helper()
 	for at := uintptr(0); at < n; at += raw.Page {
@@ -58,8 +58,8 @@ func isMapped(addr, n uintptr) bool {
 	return errno == 0
 }
 
-// TestGather: a block of several parts grows, in place and by moving, shrinks, and goes back as any
-// other.
+// TestCoalesce: a block of several parts grows, in place and by moving, shrinks, and goes back as
+// any other.
 func TestCoalesce(t *testing.T) {
 	h := hugeWorld(t)
 	g := coalesced(t, h)
@@ -90,8 +90,8 @@ func TestCoalesce(t *testing.T) {
 	}
 }
 
-// TestGatherCut: a cached block of several parts is cut at their seam and elsewhere, is gathered
-// again with what it was cut into, and gives its end to pages.
+// TestCoalesceCut: a cached block of several parts is cut at their boundary and elsewhere, is
+// coalesced again with what it was cut into, and gives its end to pages.
 func TestCoalesceCut(t *testing.T) {
 	for _, n := range []uintptr{20, 12, 24} {
 		h := hugeWorld(t)
@@ -119,7 +119,7 @@ func TestCoalesceCut(t *testing.T) {
 	}
 }
 
-// TestGatherDescriptors: gathering, cutting and giving back use up no descriptors.
+// TestCoalesceDescriptors: gathering, cutting and giving back use up no descriptors.
 func TestCoalesceDescriptors(t *testing.T) {
 	h := hugeWorld(t)
 	var used []uintptr
@@ -150,8 +150,8 @@ func TestCoalesceDescriptors(t *testing.T) {
 	}
 }
 
-// TestGatherMost: a block has hugeParts parts at most, all of them together partsAll, and what is
-// not gathered stays cached.
+// TestCoalesceMost: a block has hugeExtents parts at most, all of them together extentsAll, and
+// what is not coalesced stays cached.
 func TestCoalesceMost(t *testing.T) {
 	h := hugeWorld(t)
 	var blocks [hugeExtents + 2]uintptr
@@ -176,12 +176,12 @@ func TestCoalesceMost(t *testing.T) {
 	drop(h, g)
 	sound(t)
 	if b := h.serve(90*mib, 3); b&ZeroBit == 0 { // stats.CallCalloc
-		t.Error("a block for calloc was gathered")
+		t.Error("a block for calloc was coalesced")
 	}
 }
 
-// TestGatherRefused: where the host has split a mapping that was cached, which the kernel then does
-// not resize, the others stay cached.
+// TestCoalesceRefused: where the host has split a mapping that was cached, which the kernel then
+// does not resize, the others stay cached.
 func TestCoalesceRefused(t *testing.T) {
 	for _, split := range []int{0, 1, 2} {
 		h := hugeWorld(t)
@@ -217,7 +217,7 @@ func TestCoalesceRefused(t *testing.T) {
 	}
 }
 
-// TestGatherRefusedFar: a part that begins where the page map has no leaf goes back to the kernel
+// TestCoalesceRefusedFar: a part that begins where the page map has no leaf goes back to the kernel
 // when that would not move it.
 func TestCoalesceRefusedFar(t *testing.T) {
 	const leafSpan, first, second = 1 << RootShift, 20 * mib, 13 * mib
@@ -259,7 +259,7 @@ func TestCoalesceRefusedFar(t *testing.T) {
 	}
 }
 
-// TestMovePartsSparse: when the last part cannot be moved what nobody has written has no memory
+// TestMoveExtentsSparse: when the last part cannot be moved what nobody has written has no memory
 // afterwards either.
 func TestMoveExtentsSparse(t *testing.T) {
 	h := hugeWorld(t)

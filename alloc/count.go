@@ -37,7 +37,7 @@ type tally struct{ allocs, frees, allocBytes, freeBytes uint64 }
 func (t *tally) alloc(n, bytes uint64) { t.allocs += n; t.allocBytes += bytes }
 func (t *tally) free(n, bytes uint64)  { t.frees += n; t.freeBytes += bytes }
 
-// units corrects what the counts of p, a nursery, say of units.
+// granules corrects what the counts of p, a nursery, say of granules.
 func (t *tally) granules(p *Page) {
 	table := p.table()
 	t.allocs += table.allocs
@@ -49,8 +49,8 @@ func (t *tally) add(u *tally) {
 	t.free(u.frees, u.freeBytes)
 }
 
-// less is a - b, of numbers modulo 2^64 (unitCounts), or 0 where other threads, running meanwhile,
-// have made b the larger.
+// less is a - b, of numbers modulo 2^64 (granuleCounts), or 0 where other threads, running
+// meanwhile, have made b the larger.
 func less(a, b uint64) uint64 {
 	if int64(a-b) < 0 {
 		return 0
@@ -61,7 +61,7 @@ func less(a, b uint64) uint64 {
 // base is what the process had counted when it was forked.
 var base Counts
 
-// scratch is where Collect counts; guarded by poolLock.
+// scratch is where Fill has collectCounts count; guarded by poolLock.
 var scratch Counts
 
 // collectCounts adds everything up, and notes in e where memory is. Precondition: poolLock is held.
@@ -160,8 +160,8 @@ func (k *Counts) granules(r *granuleCounts) {
 	}
 }
 
-// onList counts up to n blocks of a spill list, or hidden ones, as freed, which to their
-// pages they are not. The list may be another thread's and change meanwhile.
+// onList counts up to n blocks of a thread-cache free list, or hidden ones, as freed, which to
+// their pages they are not. The list may be another thread's and change meanwhile.
 func (k *Counts) onList(b uintptr, n uint64) {
 	for ; n > 0 && b != 0; n-- {
 		p := Lookup(b)

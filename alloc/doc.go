@@ -15,9 +15,10 @@
 //
 // free in C looks the address up in the page map (two loads, [pagemap.go]) and finds the page. If
 // the page belongs to the calling thread's heap, it pushes the block on the page's list, or on the
-// class's spill list ([Spill]). Another thread's block goes on a ring to its owner ([Ring]), or is
-// pushed on the page's remote list by one compare-and-swap ([remote.go]). An emptied page returns
-// to the pool, and its memory to the kernel after a delay ([purge.go]).
+// class's thread-cache free list ([CacheList]). Another thread's block goes on a remote-free queue
+// to its owner ([RemoteQueue]), or is pushed on the page's remote list by one compare-and-swap
+// ([remote.go]). An emptied page returns to the pool, and its memory to the kernel after a delay
+// ([purge.go]).
 //
 // # Ownership
 //

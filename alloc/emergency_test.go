@@ -83,7 +83,7 @@ func TestEmergency(t *testing.T) {
 	}
 }
 
-// TestEmergencyCounts: blocks of a handler's pages are counted, spilled ones as
+// TestEmergencyCounts: blocks of a handler's pages are counted, cached ones as
 // free, and the heap of a handler that a thread gets later counts like any other.
 func TestEmergencyCounts(t *testing.T) {
 	mine, _ := forkThreads(t)
@@ -95,7 +95,7 @@ func TestEmergencyCounts(t *testing.T) {
 		t.Fatal("the handler did not get the abandoned heap")
 	}
 	blocks := mustMalloc(t, in, 1000, 200)
-	mustFree(t, in, blocks[:20]) // into a full page: they are spilled
+	mustFree(t, in, blocks[:20]) // into a full page: they are cached
 	fresh := mustAcquire(t, mine.token)
 	Leave(fresh)
 	Leave(left)

@@ -6,20 +6,20 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A huge block that was gathered from several cached ones (coalesce.go) is several mappings to the
+// A huge block that was coalesced from several cached ones (coalesce.go) is several mappings to the
 // kernel, its parts, one behind the other; it resizes and moves none of them together with another.
 // The descriptors of all but the first hang on that of the block by next, and are in no map.
 //
-//	Start < next.Start < next.next.Start < … < Start + Size; at most hugeParts in all
-//	pool.parts = Σ parts of live and cached blocks beyond their first
+//	Start < next.Start < next.next.Start < … < Start + Size; at most hugeExtents in all
+//	pool.extents = Σ parts of live and cached blocks beyond their first
 //
 // A process may have 65,530 mappings; most of them are the program's.
 const (
 	hugeExtents = 8
-	extentsAll  = 2048 // of pool.parts, at most
+	extentsAll  = 2048 // of pool.extents, at most
 )
 
-// partEnd is where the part of q ends, in a block that ends at end.
+// extentEnd is where the part of q ends, in a block that ends at end.
 func extentEnd(q *Page, end uintptr) uintptr {
 	if q.next != nil {
 		return q.next.Start
@@ -27,7 +27,7 @@ func extentEnd(q *Page, end uintptr) uintptr {
 	return end
 }
 
-// parts is how many mappings the block of p is.
+// extents is how many mappings the block of p is.
 func (p *Page) extents() (n uintptr) {
 	for ; p != nil && n < hugeExtents; p = p.next {
 		n++
@@ -35,7 +35,7 @@ func (p *Page) extents() (n uintptr) {
 	return n
 }
 
-// lastPart is the part of p that ends where the block does.
+// lastExtent is the part of p that ends where the block does.
 func (p *Page) lastExtent() *Page {
 	for p.next != nil {
 		p = p.next
@@ -43,7 +43,7 @@ func (p *Page) lastExtent() *Page {
 	return p
 }
 
-// partsFrom takes the parts of p that begin at end or behind it off the block, and returns them.
+// extentsFrom takes the parts of p that begin at end or behind it off the block, and returns them.
 func (p *Page) extentsFrom(end uintptr) (rest *Page) {
 	for p.next != nil && p.next.Start < end {
 		p = p.next
@@ -52,7 +52,7 @@ func (p *Page) extentsFrom(end uintptr) (rest *Page) {
 	return rest
 }
 
-// dropParts forgets parts, of which no block begins with the first, that are no block's any more.
+// dropExtents forgets parts, of which no block begins with the first, that are no block's any more.
 // Precondition: poolLock is held.
 func dropExtents(q *Page) {
 	for q != nil {
@@ -63,7 +63,7 @@ func dropExtents(q *Page) {
 	}
 }
 
-// moveParts moves what the block of p has to the size bytes reserved at to, where the last part
+// moveExtents moves what the block of p has to the size bytes reserved at to, where the last part
 // becomes as much longer as those are more. It reports false, with the block as it was and nothing
 // reserved at to, when the kernel refuses. (What the program has made read-only of it is writable
 // then.) Precondition: the block is of several parts, and held.
@@ -106,9 +106,9 @@ func (h *Heap) moveExtents(p *Page, to, size uintptr) bool {
 	return true
 }
 
-var extentsKnown uintptr // what partsMost has found out, or 0
+var extentsKnown uintptr // what extentsMost has found out, or 0
 
-// partsMost is how many parts a block may have: one before Linux 5.7, where several could not be
+// extentsMost is how many parts a block may have: one before Linux 5.7, where several could not be
 // moved together without the risk to lose some.
 func extentsMost() uintptr {
 	most := atomic.LoadUintptr(&extentsKnown)

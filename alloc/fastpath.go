@@ -8,7 +8,7 @@ import (
 // A class of a heap is guarded when the fast path must not serve it: because a rule
 // may send the request elsewhere, or because its pages may lie in a throttled tier.
 // With TA_SECURE=1 all of them are.
-// The fast path then finds no page and no spilled block, and every request comes to
+// The fast path then finds no page and no cached block, and every request comes to
 // Malloc, which knows what to ask.
 //
 //	c guarded ⇒ Cur[c] == pageNone and Spill[c].Room == 0 and Spill[c].Head == 0
@@ -17,14 +17,14 @@ func (h *Heap) fastPathDisabled(c uintptr) bool {
 	return secure || (h.ruled[i]|h.slow[i])>>(c&63)&1 != 0
 }
 
-// guard shuts the fast path out of a class.
+// disableFastPath shuts the fast path out of a class.
 func (h *Heap) disableFastPath(c uintptr) {
 	h.flushCached(c)
 	h.CacheLists[c&(Classes-1)].Room = 0
 	h.publish(c, pageNone)
 }
 
-// unguard lets it in again.
+// enableFastPath lets it in again.
 func (h *Heap) enableFastPath(c uintptr) {
 	if h.isOpen(c) {
 		h.CacheLists[c&(Classes-1)].Room = cacheLimit(c)
@@ -38,9 +38,9 @@ func (h *Heap) disableFastPaths() {
 	}
 }
 
-// shut guards class c, whose page is one of a throttled tier. It stays so. The page may
-// be on its way between lists, so no block is freed now: spilled ones are hidden, and
-// freed when the heap is at rest.
+// disableThrottled disables the fast path of class c, whose page is one of a throttled tier. It
+// stays so. The page may be on its way between lists, so no block is freed now: cached ones are
+// hidden, and freed when the heap is at rest.
 func (h *Heap) disableThrottled(c uintptr) {
 	i, bit := c>>6&1, uint64(1)<<(c&63)
 	if h.slow[i]&bit != 0 {
@@ -58,7 +58,7 @@ func (h *Heap) disableThrottled(c uintptr) {
 	h.publish(c, pageNone)
 }
 
-// unhide frees the hidden blocks.
+// freeHidden frees the hidden blocks.
 func (h *Heap) freeHidden() {
 	b := h.hiddenBlocks
 	h.hiddenBlocks = 0

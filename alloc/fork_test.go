@@ -165,8 +165,8 @@ func afterUnprepared(t *testing.T, mine *thread) {
 	}
 }
 
-// TestForkHolds: a span that another thread was moving at the fork is let go in the child, and can
-// be freed there, as one can that its owner has freed meanwhile.
+// TestForkMigrationPins: a span that another thread was moving at the fork is let go in the child,
+// and can be freed there, as one can that its owner has freed meanwhile.
 func TestForkMigrationPins(t *testing.T) {
 	mine, other := forkThreads(t)
 	blocks := mustMalloc(t, mine, 300<<10, 2)

@@ -14,7 +14,7 @@ const (
 	FreeInside  // not the start of a block
 	FreeDouble  // on a free list already
 	FreeUsed    // likewise, and looked at: of Usable alone
-	FreeDamaged // its label is written over. This and the next only with TA_SECURE=1
+	FreeDamaged // its canary is written over. This and the next only with TA_SECURE=1
 	FreeKind    // made by another family of functions
 	FreeSize    // of another size than the caller says
 )
@@ -207,7 +207,7 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 }
 
 // PageEmpty is called when the last block of a page of the thread of h came back, and for
-// a current page and a spill list as purgeticker.go says.
+// a current page and a thread-cache free list as purgeticker.go says.
 func PageEmpty(h *Heap, p *Page) {
 	of := heapOf(p.Owner)
 	if s := &of.CacheLists[uintptr(p.Class)&(Classes-1)]; s.Credit <= 0 && !p.allFree() {
@@ -240,13 +240,13 @@ func (h *Heap) emptied(p *Page) bool {
 	return !h.release(p, h.Thread.Now)
 }
 
-// idle is called when a current page may have become empty. Of those of several slices the
+// retireCurrent is called when a current page may have become empty. Of those of several slices the
 // thread leaves one empty, the last, so that large blocks which come and go cost little; the one
 // before it goes to the pool, where all classes can have it. Programs that let arrays grow pass
 // through many of these classes.
 //
 //	Frees < Trigger <= max(Allocs, Frees+1) for a current page of several slices, but for
-//	the one of idleHeap and idleClass
+//	the one of retiredHeap and retiredClass
 func (h *Heap) retireCurrent(p *Page) {
 	if p.slices == 1 {
 		return
@@ -313,7 +313,7 @@ func (h *Heap) detach(p *Page) bool {
 
 // collectPages brings the heap up to date with what other threads freed and gives
 // back pages that are wholly free: with all set every one, else those that have been
-// so for a while, and holes in pages that rest.
+// so for a while, and subreleases pages that rest.
 func (h *Heap) collectPages(all bool) {
 	given := uintptr(0)
 	if atomic.LoadUintptr(&h.pending) != 0 {

@@ -8,15 +8,15 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// unitCount is how many units of Granule bytes a nursery has.
+// granuleCount is how many granules of Granule bytes a nursery has.
 const granuleCount = SliceSize / Granule
 
 type granuleBits [granuleCount / 64]uint64
 
-// unitTable says of each unit of a nursery whether it is free, and whether it continues the block
-// that the unit before it belongs to. Only the owner of the nursery writes to the bits.
+// granuleTable says of each granule of a nursery whether it is free, and whether it continues the
+// block that the granule before it belongs to. Only the owner of the nursery writes to the bits.
 //
-//	a unit is not both free and a continuation; the unit before a continuation is not free
+//	a granule is not both free and a continuation; the granule before a continuation is not free
 //	left = Σ free
 type granuleTable struct {
 	_    raw.OffHeap
@@ -27,8 +27,8 @@ type granuleTable struct {
 	// a bit for each memory page that the kernel has, and that no block was taken from since
 	given uint16
 
-	// What is to be added to the page's counts, which are of units, so that blocks are counted: of
-	// blocks handed out, of frees, and of frees by other threads, who write remote.
+	// What is to be added to the page's counts, which are of granules, so that blocks are counted:
+	// of blocks handed out, of frees, and of frees by other threads, who write remote.
 	allocs, frees, remote uint64
 
 	next *granuleTable // of the pool's unused ones
@@ -36,7 +36,7 @@ type granuleTable struct {
 
 const granuleTableBytes = (unsafe.Sizeof(granuleTable{}) + 63) &^ 63
 
-// newUnitTable is a table in which all units are free, or nil.
+// newGranuleTable is a table in which all granules are free, or nil.
 func newGranuleTable(token uintptr) *granuleTable {
 	if !poolLock.Take(token) {
 		return nil
@@ -65,7 +65,7 @@ func (t *granuleTable) drop(token uintptr) {
 	}
 }
 
-// has reports whether the bit of unit u is set.
+// has reports whether the bit of granule u is set.
 func (b *granuleBits) has(u uintptr) bool { return b[u>>6&(granuleCount/64-1)]>>(u&63)&1 != 0 }
 
 // set sets the bits from u to u+k, or clears them.
@@ -99,10 +99,10 @@ func (b *granuleBits) ones(u, most uintptr) (n uintptr) {
 	return min(n, most)
 }
 
-// unitsOf is how many units the live block at unit u has. Any thread may ask.
+// granulesOf is how many granules the live block at granule u has. Any thread may ask.
 func (t *granuleTable) granulesOf(u uintptr) uintptr { return 1 + t.cont.ones(u+1, granuleCount) }
 
-// find is the first of k free units whose number is a multiple of step, or unitCount.
+// find is the first of k free granules whose number is a multiple of step, or granuleCount.
 func (t *granuleTable) find(k, step uintptr) (u uintptr) {
 	for u < granuleCount {
 		w := t.free[u>>6&(granuleCount/64-1)] >> (u & 63)
@@ -120,7 +120,7 @@ func (t *granuleTable) find(k, step uintptr) (u uintptr) {
 	return granuleCount
 }
 
-// take makes one block of k free units.
+// take makes one block of k free granules.
 func (t *granuleTable) take(u, k uintptr) {
 	t.free.set(u, k, false)
 	t.cont.set(u+1, k-1, true)
@@ -130,7 +130,7 @@ func (t *granuleTable) take(u, k uintptr) {
 	}
 }
 
-// give makes k units free that are a block, or one.
+// give makes k granules free that are a block, or one.
 func (t *granuleTable) give(u, k uintptr) {
 	t.free.set(u, k, true)
 	t.cont.set(u, k, false)
@@ -143,13 +143,13 @@ func memoryPages(at, end uintptr) uint16 {
 	return uint16(uint32(2)<<((end-1)>>raw.PageShift&15) - uint32(1)<<(at>>raw.PageShift&15))
 }
 
-// unitCounts is how much the counts of blocks by class are to be corrected for nurseries, whose
-// pages count units, as blocks of class 0; modulo 2^64.
+// granuleCounts is how much the counts of blocks by class are to be corrected for nurseries, whose
+// pages count granules, as blocks of class 0; modulo 2^64.
 type granuleCounts struct {
 	allocs, frees [nurseryClasses]uint64
 }
 
-// took corrects what the counts of p say of one block of k units that was handed out,
+// took corrects what the counts of p say of one block of k granules that was handed out,
 func (r *granuleCounts) took(p *Page, k uintptr) {
 	r.allocs[Class(k*Granule)&(nurseryClasses-1)]++
 	r.allocs[0] -= uint64(k)

@@ -7,7 +7,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// TestUnitTable compares the units that a table finds with what a look at unit after unit finds.
+// TestGranuleTable compares the granules that a table finds with what a look at granule after
+// granule finds.
 func TestGranuleTable(t *testing.T) {
 	table := (*granuleTable)(raw.Ptr(raw.Map(raw.RoundUp(granuleTableBytes, raw.Page))))
 	r := rand.New(rand.NewPCG(1, 2))
@@ -34,25 +35,25 @@ func TestGranuleTable(t *testing.T) {
 				continue
 			}
 			if got := table.find(k, step); got != want {
-				t.Fatalf("round %d: %d units at multiples of %d: found at %d, they are at %d",
+				t.Fatalf("round %d: %d granules at multiples of %d: found at %d, they are at %d",
 					round, k, step, got, want)
 			}
 			left := table.left
 			table.take(want, k)
 			if n := table.granulesOf(want); n != k || table.free.ones(want, k) != 0 ||
 				table.free.has(want+k-1) {
-				t.Fatalf("round %d: %d units at %d are taken as %d", round, k, want, n)
+				t.Fatalf("round %d: %d granules at %d are taken as %d", round, k, want, n)
 			}
 			table.give(want, k)
 			if n := table.free.ones(want, k); n != k || k > 1 && table.cont.has(want+k-1) ||
 				table.left != left {
-				t.Fatalf("round %d: %d of %d units at %d are given back", round, n, k, want)
+				t.Fatalf("round %d: %d of %d granules at %d are given back", round, n, k, want)
 			}
 			table.take(want, k)
 			want = raw.RoundUp(want+k, step)
 		}
 		if got := table.find(k, step); got != granuleCount {
-			t.Fatalf("round %d: %d units at multiples of %d: found at %d where there are none",
+			t.Fatalf("round %d: %d granules at multiples of %d: found at %d where there are none",
 				round, k, step, got)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 //
 //	reserved [ guard | block, whole memory pages | guard ]
 //
-// What is left of the block's last memory page is painted. A freed one becomes inaccessible
+// What is left of the block's last memory page is filled. A freed one becomes inaccessible
 // at once, its memory goes back to the kernel, and its addresses are kept from reuse while
 // they are parked.
 //
@@ -35,23 +35,23 @@ const (
 	spareShareAgain = 2
 )
 
-// parkedSet has freed guarded blocks, a ring: slot[at] is the oldest. Guarded by poolLock.
+// parkedSet has freed blocks with guard pages, a ring: slot[at] is the oldest. Guarded by poolLock.
 type parkedSet struct {
 	slot  [parkedSlots]*Page
 	at    uintptr
 	bytes uintptr // reserved by them
 }
 
-// unguarded counts the blocks that had to do without guards, and those that lost them.
+// withoutGuardPages counts the blocks that had to do without guards, and those that lost them.
 var withoutGuardPages uint64
 
-// yielded says that guards have given way to an address limit. A thread that reads it late takes
-// addresses that others have to do without for a while.
+// guardPagesDropped says that guards have given way to an address limit. A thread that reads it
+// late takes addresses that others have to do without for a while.
 var guardPagesDropped uint32
 
 func (p *Page) request() uintptr { return uintptr(p.Carved) }
 
-// guardedAlloc allocates n bytes at a multiple of align, a power of two.
+// guardPagesAlloc allocates n bytes at a multiple of align, a power of two.
 func guardPagesAlloc(h *Heap, n, align, how uintptr) uintptr {
 	if n > maxRequest || align > maxRequest {
 		return 0
@@ -71,7 +71,7 @@ func guardPagesAlloc(h *Heap, n, align, how uintptr) uintptr {
 	return p.Start | ZeroBit
 }
 
-// guardedTry charges and maps a block of n bytes.
+// guardPagesTry charges and maps a block of n bytes.
 func guardPagesTry(h *Heap, n, align uintptr) *Page {
 	placement, size, first, ok := h.reserveHuge(raw.RoundUp(n, SliceSize), false)
 	if !ok {
@@ -105,7 +105,7 @@ func guardPagesTry(h *Heap, n, align uintptr) *Page {
 	return p
 }
 
-// guardedMap reserves whole bytes at base for a block of size bytes at start, a multiple of
+// guardPagesMap reserves whole bytes at base for a block of size bytes at start, a multiple of
 // align, and gives access to used ones of them.
 func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr) {
 	r := uintptr(random())
@@ -156,7 +156,7 @@ func reserveBeside(n, spare uintptr) uintptr {
 	return base
 }
 
-// yield is yieldGuards for who does not hold poolLock.
+// dropGuardPagesLocking is dropGuardPages for who does not hold poolLock.
 func dropGuardPagesLocking(token, n uintptr) bool {
 	if !poolLock.Take(token) {
 		return false
@@ -166,13 +166,13 @@ func dropGuardPagesLocking(token, n uintptr) bool {
 	return ok
 }
 
-// yieldGuards gives guards up if the kernel lacks addresses or mappings for n bytes, and reports
+// dropGuardPages gives guards up if the kernel lacks addresses or mappings for n bytes, and reports
 // whether it gave up any. Precondition: poolLock is held.
 func dropGuardPages(n uintptr) bool { return secure && scarce(n) && dropAllGuardPages() > 0 }
 
-// giveUpGuards gives the addresses of parked blocks and the guards of live ones back to the kernel,
-// and returns how many bytes that is. Precondition: poolLock is held. It is kept meanwhile: no
-// memory lies there, so the kernel has little to do.
+// dropAllGuardPages gives the addresses of parked blocks and the guards of live ones back to the
+// kernel, and returns how many bytes that is. Precondition: poolLock is held. It is kept meanwhile:
+// no memory lies there, so the kernel has little to do.
 func dropAllGuardPages() (n uintptr) {
 	atomic.StoreUint32(&guardPagesDropped, 1)
 	for range parkedSlots {
@@ -203,7 +203,7 @@ func scarce(n uintptr) bool {
 	return at == 0
 }
 
-// dropGuards makes what is reserved for a live block no more than the block. It returns the
+// dropGuardPages makes what is reserved for a live block no more than the block. It returns the
 // bytes that the kernel took back. Precondition: poolLock is held.
 func (p *Page) dropGuardPages() (n uintptr) {
 	if uintptr(p.Trigger) == p.Size {
@@ -226,7 +226,8 @@ func (p *Page) dropGuardPages() (n uintptr) {
 	return n
 }
 
-// guardedFree is what Free has to look at before a guarded block is freed by the call in.
+// guardPagesFree is what Free has to look at before a block with guard pages is freed by the call
+// in.
 func (p *Page) guardPagesFree(in *running, how, size uintptr) uintptr {
 	n := p.request()
 	if why := judge(in, uintptr(p.Class), n, how, size); why != FreeOK {

@@ -47,9 +47,9 @@ type Heap struct {
 	pending          uintptr   // *Page: pages that other threads have news of
 	remoteQueues     uintptr   // *Ring: those that lead to the heap,
 	remoteQueueCount uintptr   // so many; guarded by poolLock
-	hiddenBlocks     uintptr   // blocks taken off spill lists, linked: see fastpath.go
+	hiddenBlocks     uintptr   // blocks taken off thread-cache free lists, linked: see fastpath.go
 
-	// pages that were left empty on their lists, the latest before emptiesAt: see retire.go
+	// pages that were left empty on their lists, the latest before retiredAt: see retire.go
 	retiredPages [retiredKnown]*Page
 	retiredAt    uintptr
 
@@ -60,7 +60,7 @@ type Heap struct {
 	// From here on, too, a class has memory that is not touched before the class is opened.
 	gone       [placementSlots]tally // blocks allocated and freed in pages given back, by tier
 	tail       [Classes]*Page
-	fresh      [Classes]uint8  // pages taken in fresh memory, up to aheadAfter, less those given back
+	fresh      [Classes]uint8  // fresh pages taken, up to prefaultAfter, less those given back
 	goneBlocks [Classes]uint64 // blocks allocated and freed in pages given back
 }
 
@@ -116,7 +116,7 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 	}
 }
 
-// open makes class c one that may have pages and spilled blocks. What a thread never uses stays
+// open makes class c one that may have pages and cached blocks. What a thread never uses stays
 // untouched, and those who go through the heap's classes pass it by.
 func (h *Heap) open(c uintptr) {
 	i, bit := c>>6&1, uint64(1)<<(c&63)

@@ -16,7 +16,7 @@ const (
 	trimTailLeast = SliceSize / 4 // bytes that are worth a system call
 )
 
-// A spareBudget is what may still be given away for the sake of peaks: as much as the peak is, and
+// A trimBudget is what may still be given away for the sake of peaks: as much as the peak is, and
 // what a rate allows from then on, so that what it costs to have it again is a small part of the
 // time.
 //
@@ -42,9 +42,9 @@ func (b *trimBudget) spend(n, peak, rate uintptr, now uint64) uintptr {
 	return n
 }
 
-// sparePeak is called before n bytes of fresh memory are put to use. Where that would make the heap
-// larger than ever, what nobody uses goes. It reports whether some has become dirty spans of one
-// slice, where one is wanted.
+// trimHighWater is called before n bytes of fresh memory are put to use. Where that would make the
+// heap larger than ever, what nobody uses goes. It reports whether some has become dirty spans of
+// one slice, where one is wanted.
 func (t *Thread) trimHighWater(n uintptr) (some bool) {
 	if beyondHighWater(n) <= 0 {
 		return false
@@ -53,13 +53,13 @@ func (t *Thread) trimHighWater(n uintptr) (some bool) {
 	return t.trimCurrent(n == SliceSize)
 }
 
-// beyondPeak is how many bytes n bytes more are beyond the most that the heap ever had, by a peek
-// without the lock.
+// beyondHighWater is how many bytes n bytes more are beyond the most that the heap ever had, by a
+// peek without the lock.
 func beyondHighWater(n uintptr) int {
 	return int(uintptr(pool.count.committed) + n - uintptr(pool.count.peak))
 }
 
-// spareDirty gives dirty spans, none of which fits, back to the kernel, where n bytes are much and
+// trimDirty gives dirty spans, none of which fits, back to the kernel, where n bytes are much and
 // would make the heap larger than ever: as much as that is. For less it does not pay, as what does
 // not fit now will soon fit something.
 func (t *Thread) trimDirty(n uintptr) {
@@ -79,7 +79,7 @@ func (t *Thread) trimDirty(n uintptr) {
 	}
 }
 
-// giveCurrent has the thread's current pages give what they do not need. Where a slice is wanted,
+// trimCurrent has the thread's current pages give what they do not need. Where a slice is wanted,
 // those of one slice that are empty and of which a quarter was ever in use go to the pool. It
 // reports whether there were any. Of the others what is not yet carved goes to the kernel, where it
 // has been in use before, once nothing was carved from one such call to the next.
@@ -104,7 +104,7 @@ func (t *Thread) trimCurrent(slice bool) (some bool) {
 	return some
 }
 
-// giveTail gives the memory of p that is not yet carved back to the kernel, where that is worth it,
+// trimTail gives the memory of p that is not yet carved back to the kernel, where that is worth it,
 // and returns the bytes. What is left reads as zero then, as fresh memory does.
 func (t *Thread) trimTail(p *Page) uintptr {
 	at := p.Start + uintptr(p.carved)
@@ -125,8 +125,8 @@ func (t *Thread) trimTail(p *Page) uintptr {
 	return end - from
 }
 
-// mayGive reports whether n bytes more may be given back. Else classes that are used in turn would
-// take them from each other for good.
+// trimAllowed reports whether n bytes more may be given back. Else classes that are used in turn
+// would take them from each other for good.
 func (t *Thread) trimAllowed(n uintptr) bool {
 	if !poolLock.Take(t.token) {
 		return false

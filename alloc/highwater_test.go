@@ -6,7 +6,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// TestPeakOfDirty: where dirty spans are too short for what is wanted, they go back before
+// TestHighWaterOfDirty: where dirty spans are too short for what is wanted, they go back before
 // the heap becomes larger than it ever was, and only then.
 func TestHighWaterOfDirty(t *testing.T) {
 	newWorld(t)
@@ -69,8 +69,8 @@ func used(t *testing.T, h *Heap, n uintptr) (b uintptr) {
 	return blocks[0]
 }
 
-// TestPeakOfEmpty: the empty page of one class is used for another before the heap becomes larger
-// than it ever was, and only then.
+// TestHighWaterOfEmpty: the empty page of one class is used for another before the heap becomes
+// larger than it ever was, and only then.
 func TestHighWaterOfEmpty(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
@@ -119,7 +119,7 @@ func TestHighWaterOfEmpty(t *testing.T) {
 	}
 }
 
-// TestPeakInTurn: classes that are used in turn, at the heap's peak, soon keep a page each.
+// TestHighWaterInTurn: classes that are used in turn, at the heap's peak, soon keep a page each.
 func TestHighWaterInTurn(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
@@ -143,7 +143,7 @@ func TestHighWaterInTurn(t *testing.T) {
 	}
 }
 
-// TestSpareBudget: what goes back for peaks is the peak and spareRate, whatever is asked.
+// TestTrimBudget: what goes back for peaks is the peak and trimRate, whatever is asked.
 func TestTrimBudget(t *testing.T) {
 	var b trimBudget
 	const peak, mib = 100 << 20, 1 << 20
@@ -172,7 +172,7 @@ func TestTrimBudget(t *testing.T) {
 	}
 }
 
-// TestPeakOfTails: what a page in used memory has not carved goes back before the heap becomes
+// TestHighWaterOfTails: what a page in used memory has not carved goes back before the heap becomes
 // larger than it ever was, where nothing was carved for a while, and reads as zero then.
 func TestHighWaterOfTails(t *testing.T) {
 	newWorld(t)

@@ -156,7 +156,7 @@ func mapOrReserve(n uintptr, reserve bool) uintptr {
 }
 
 // hugeLink makes p a live huge block. Precondition: poolLock is held, and p has Start,
-// Size and place.
+// Size and placement.
 func hugeLink(p *Page, hint, home uint32) {
 	p.Owner = OwnerHuge
 	p.state = spanHuge
@@ -219,7 +219,7 @@ func hugeUnmap(token uintptr, p *Page) {
 	extentsUnmap(token, p)
 }
 
-// partsUnmap is hugeUnmap for parts that the page map does not have: there may be no leaf for
+// extentsUnmap is hugeUnmap for parts that the page map does not have: there may be no leaf for
 // where they begin.
 func extentsUnmap(token uintptr, p *Page) {
 	start, size, placement := p.Start, p.Size, p.placement

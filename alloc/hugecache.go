@@ -38,8 +38,8 @@ func (c *hugeCache) remove(i uintptr) *Page {
 	return p
 }
 
-// smallest is the slot of the smallest block of a place with at least so many bytes, at a multiple
-// of grain, or hugeCacheSlots.
+// smallest is the slot of the smallest block of a placement with at least so many bytes, at a
+// multiple of grain, or hugeCacheSlots.
 func (c *hugeCache) smallest(placement, size, grain uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
@@ -52,8 +52,8 @@ func (c *hugeCache) smallest(placement, size, grain uintptr) uintptr {
 	return best
 }
 
-// largest is the slot of the largest block of a place that has at most so many parts, at a multiple
-// of grain and at least that large, or hugeCacheSlots.
+// largest is the slot of the largest block of a placement that has at most so many parts, at a
+// multiple of grain and at least that large, or hugeCacheSlots.
 func (c *hugeCache) largest(placement, parts, grain uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
 	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
@@ -74,7 +74,7 @@ func (c *hugeCache) shrink(p *Page, n uintptr) {
 	dropExtents(p.extentsFrom(p.Start + p.Size))
 }
 
-// oldest is the slot of the block of a place, or of anyPlace, with at least so many bytes
+// oldest is the slot of the block of a placement, or of anyPlacement, with at least so many bytes
 // that was freed first, or hugeCacheSlots.
 func (c *hugeCache) oldest(placement, size uintptr) uintptr {
 	best := uintptr(hugeCacheSlots)
@@ -90,7 +90,7 @@ func (c *hugeCache) oldest(placement, size uintptr) uintptr {
 	return best
 }
 
-// hugeCached takes the smallest cached mapping of the place that fits, or returns nil. A much
+// hugeCached takes the smallest cached mapping of the placement that fits, or returns nil. A much
 // larger one is cut to size; the rest is cached from the next multiple of a huge page on. What is
 // between stays with the block, where it is little and the tier has no limit.
 func (h *Heap) hugeCached(size, align, placement uintptr) *Page {
@@ -182,7 +182,7 @@ func hugeFreed(token uintptr, p *Page) {
 	c.put(p)
 }
 
-// hugeExpire unmaps the cached blocks of a place that are past their delay, or all of
+// hugeExpire unmaps the cached blocks of a placement that are past their delay, or all of
 // them.
 func hugeExpire(token uintptr, now uint64, placement uintptr, all bool) (done uintptr) {
 	if pool.cache.n == 0 || !poolLock.Take(token) {

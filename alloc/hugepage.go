@@ -12,7 +12,7 @@ import (
 // Huge pages, by TA_HUGEPAGES. A tier of transparent ones (thp) is charged, and
 // purged, in whole huge pages: a touch of one slice makes all of them resident.
 //
-//	of a place with a unit above one slice, every clean span starts and ends at a
+//	of a placement with a unit above one slice, every clean span starts and ends at a
 //	multiple of it, and so does what is purged
 //
 // Pages of the kernel's pool (2M, 1G) are mapped when they are to be had, and ordinary
@@ -32,7 +32,7 @@ const (
 	mapHugeShift   = 26      // where the logarithm of the page size goes
 )
 
-// unitOf is the number of slices in which a place is charged: a power of two.
+// hugePageSlices is the number of slices in which a placement is charged: a power of two.
 func hugePageSlices(placement uintptr) uintptr {
 	if placements[placement&(placementSlots-1)].spans >= config.HugeThp {
 		return huge2M >> SliceShift
@@ -40,7 +40,7 @@ func hugePageSlices(placement uintptr) uintptr {
 	return 1
 }
 
-// wholeUnits is how many slices are charged for a span of n.
+// wholeHugePages is how many slices are charged for a span of n.
 func wholeHugePages(placement, n uintptr) uintptr {
 	if placements[placement&(placementSlots-1)].spans > config.HugeThp {
 		n = max(n, minGrowth)

@@ -26,7 +26,7 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 	return to
 }
 
-// hugeResized is hugeResize for a block that is held, and wholly of its place or a whole split.
+// hugeResized is hugeResize for a block that is held, and wholly of its placement or a whole split.
 func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	old := p.Size
 	var g growth

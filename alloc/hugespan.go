@@ -4,7 +4,7 @@ package alloc
 // slices.
 const hugeSpanLeast = 1 << 20 >> SliceShift
 
-// spanOfHuge puts the end of the cached huge block of a place that was freed first, at least n
+// spanOfHuge puts the end of the cached huge block of a placement that was freed first, at least n
 // slices of it, among the dirty spans, as a segment of its own: what has memory already is used
 // before fresh memory is. It reports false where there is none. Precondition: poolLock is held.
 func spanOfHuge(placement, n uintptr) bool {

@@ -16,7 +16,7 @@ import (
 //
 // A huge block moves in chunks. Between them it is charged to both tiers:
 //
-//	done > 0 ⇒ its first done slices have been moved, stray pages of them to astray
+//	done > 0 ⇒ its first done slices have been moved, unmigrated pages of them to unmigratedIn
 //
 // and when the last chunk has moved the two change roles. A split block goes down from the end of
 // its first part, so that it is split further up. Where pages of that stay behind, no step moves
@@ -94,7 +94,7 @@ func migrateStep(t *Thread) uintptr {
 	return n
 }
 
-// chunk is what a step moves of p, which is held, to a place, and where from.
+// chunk is what a step moves of p, which is held, to a placement, and where from.
 func (p *Page) chunk(to uint32) (start, n uintptr, from uint32) {
 	first := uintptr(p.done) << SliceShift
 	if p.goesBack(to) {
@@ -108,7 +108,7 @@ func (p *Page) chunk(to uint32) (start, n uintptr, from uint32) {
 	return p.Start + first, n, p.placement
 }
 
-// goesBack reports whether moving p to a place makes its first part smaller.
+// goesBack reports whether moving p to a placement makes its first part smaller.
 func (p *Page) goesBack(to uint32) bool { return p.done != 0 && p.placement == to }
 
 // unsettled reports whether there may be anything to move: a look without the lock.
@@ -169,7 +169,7 @@ func movedBack(p *Page, n, stayed uintptr) {
 // not tell which of the pages it moves are charged where.
 func (p *Page) isStuck() bool { return uintptr(p.unmigrated)*raw.Page > uintptr(p.done)<<SliceShift }
 
-// fits reports whether a step may move p to the given place.
+// fits reports whether a step may move p to the given placement.
 func fits(p *Page, to uint32) bool {
 	if p.moving != 0 || !movable(p, to) || overVMASplits(p, to) || p.isStuck() {
 		return false

@@ -34,7 +34,7 @@ type migrationPin struct {
 	bytes uintptr
 }
 
-// hold holds p, unless it is held already. Precondition: p is in use, by the caller.
+// pinMigration holds p, unless it is held already. Precondition: p is in use, by the caller.
 func pinMigration(token uintptr, p *Page) bool {
 	if !poolLock.Take(token) {
 		return false
@@ -56,7 +56,7 @@ func pinMigrationLocked(token uintptr, p *Page) bool {
 	return true
 }
 
-// letGo ends the holding of p, and frees it when that has been asked for.
+// unpinMigration ends the holding of p, and frees it when that has been asked for.
 func unpinMigration(token uintptr, p *Page) {
 	if poolLock.Take(token) {
 		unpinMigrationLocked(token, p)
@@ -79,7 +79,7 @@ func unpinMigrationLocked(token uintptr, p *Page) {
 	}
 }
 
-// holdsLeft lets go, in a forked child, of what the parent's other threads held. Spans
+// unpinOthers lets go, in a forked child, of what the parent's other threads held. Spans
 // stay where the parent's accounts had them.
 func unpinOthers(token uintptr) {
 	for i := range pool.migrationPins.slot {
@@ -100,15 +100,15 @@ func spanBytes(p *Page) uintptr {
 	return p.bytes()
 }
 
-// movable reports whether p can change its place at its address. Less than a huge page
-// does not where either place is of such: it would be free in parts that never make one
+// movable reports whether p can change its placement at its address. Less than a huge page
+// does not where either placement is of such: it would be free in parts that never make one
 // again.
 func movable(p *Page, to uint32) bool {
 	return p.state == spanHuge ||
 		hugePageSlices(uintptr(p.placement)) == 1 && hugePageSlices(uintptr(to)) == 1
 }
 
-// relocate asks the kernel to move the n bytes at addr to a place and returns how many
+// relocate asks the kernel to move the n bytes at addr to a placement and returns how many
 // bytes are elsewhere afterwards, or may be: what the kernel would not bind, and what it
 // does not tell about. What was bound and never touched moves by definition: it will come
 // from there.
@@ -128,7 +128,8 @@ func relocate(addr, n uintptr, to uint32) (stayed uintptr) {
 	return stayed
 }
 
-// bindAgain gives the n bytes at addr the policy of the place that they have not left after all.
+// bindAgain gives the n bytes at addr the policy of the placement that they have not left after
+// all.
 func bindAgain(addr, n uintptr, placement uint32) {
 	if bound {
 		numa.Bind(addr, n, &placements[placement&(placementSlots-1)].nodes, false)
@@ -155,8 +156,8 @@ func residentOff(addr, n uintptr, nodes uint64) (bytes uintptr) {
 	return bytes + uintptr(r.Failed)
 }
 
-// putIn records that a span in use is in another place now, but for stray pages that are in astray.
-// Precondition: poolLock is held.
+// putIn records that a span in use is in another placement now, but for unmigrated pages that are
+// in unmigratedIn. Precondition: poolLock is held.
 func putIn(p *Page, placement, unmigratedIn, unmigrated, done uint32) {
 	ageRemove(p)
 	was := p.shares()
@@ -172,7 +173,7 @@ func putIn(p *Page, placement, unmigratedIn, unmigrated, done uint32) {
 	ageAdd(p)
 }
 
-// seams is how many neighbours of a span in use do not lie in the given place: so often
+// vmaSplits is how many neighbours of a span in use do not lie in the given placement: so often
 // the kernel would have two mappings instead of one. Precondition: poolLock is held.
 func vmaSplits(p *Page, placement uint32) (n uintptr) {
 	seg := p.segment
@@ -189,11 +190,11 @@ func vmaSplits(p *Page, placement uint32) (n uintptr) {
 	return n
 }
 
-// seamLimit is how many seams moving may make: half of the mappings that the kernel lets
+// vmaSplitLimit is how many VMA splits moving may make: half of the mappings that the kernel lets
 // a process have, the rest is the program's.
 var vmaSplitLimit = ^uintptr(0)
 
-// sews reports whether moving p to a place would make seams beyond the limit.
+// overVMASplits reports whether moving p to a placement would make VMA splits beyond the limit.
 // Precondition: poolLock is held.
 func overVMASplits(p *Page, to uint32) bool {
 	return p.segment != nil && pool.vmaSplits >= vmaSplitLimit &&

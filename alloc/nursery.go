@@ -14,12 +14,12 @@ import (
 // nurseryMost of them gets pages of its own.
 //
 // A nursery is on no class's list. It counts as a page of class 0, whose blocks are here called
-// units, and has a table of them (granules.go); a block is as many units side by side as its class
-// has. The fast path finds no block in it (Carved 0); other threads' frees come to Free, from where
-// the owner takes them. A block of a class begins at a multiple of the class's alignment here as
-// well.
+// granules, and has a table of them (granules.go); a block is as many granules side by side as its
+// class has. The fast path finds no block in it (Carved 0); other threads' frees come to Free, from
+// where the owner takes them. A block of a class begins at a multiple of the class's alignment here
+// as well.
 //
-//	carved = Size·(Allocs - Frees + free units); Free == 0, holes == 0
+//	carved = Size·(Allocs - Frees + free granules); Free == 0, subreleased == 0
 const (
 	// heaps that are made without: where there are few, what each of them has does not matter
 	nurseryAfter   = 32
@@ -34,7 +34,7 @@ func (p *Page) isNursery() bool { return p.rests == restsNursery }
 
 func (p *Page) table() *granuleTable { return (*granuleTable)(raw.Ptr(uintptr(p.Stamp))) }
 
-// unit is the index of the unit at b.
+// granule is the index of the granule at b.
 func (p *Page) granule(b uintptr) uintptr { return (b - p.Start) / Granule & (granuleCount - 1) }
 
 // young reports whether the heap has a nursery, and it serves class c.
@@ -120,7 +120,7 @@ func (h *Heap) endNursery() {
 	p.table().drop(h.Thread.token) // the address stays: somebody may just be about to look (isFree)
 }
 
-// freeUnits takes back a block of the heap's nursery.
+// freeNursery takes back a block of the heap's nursery.
 func (h *Heap) freeNursery(p *Page, b uintptr) {
 	t, u := p.table(), p.granule(b)
 	k := t.granulesOf(u)
@@ -132,8 +132,8 @@ func (h *Heap) freeNursery(p *Page, b uintptr) {
 	}
 }
 
-// freeUnitsRemote gives back a block of another thread's nursery, by its units, counted in r unless
-// that is nil.
+// freeNurseryRemote gives back a block of another thread's nursery, by its granules, counted in r
+// unless that is nil.
 func freeNurseryRemote(r *granuleCounts, p *Page, b uintptr) {
 	k := p.table().granulesOf(p.granule(b))
 	if r != nil {
@@ -147,7 +147,7 @@ func freeNurseryRemote(r *granuleCounts, p *Page, b uintptr) {
 	pushRemote(p, b, last, k)
 }
 
-// takeUnits takes back what other threads have freed in the nursery.
+// takeNurseryRemote takes back what other threads have freed in the nursery.
 func (h *Heap) takeNurseryRemote(p *Page) {
 	if !p.takeRemote() {
 		return
@@ -185,7 +185,7 @@ func (h *Heap) collectNursery(all bool) (given uintptr) {
 	return given
 }
 
-// giveUnits gives the memory pages of a nursery that are free back to the kernel, and returns the
+// trimNursery gives the memory pages of a nursery that are free back to the kernel, and returns the
 // bytes, and whether it has looked. Nobody else has to know: the table is elsewhere.
 func (t *Thread) trimNursery(p *Page) (bytes uintptr, ok bool) {
 	table := p.table()

@@ -19,7 +19,7 @@ const (
 // For a page of blocks, with remoteCount the blocks on the remote list:
 //
 //	live   = Allocs - Frees - remoteCount
-//	carved = Size·(Allocs - Frees + len(Free list) + blocks that start in holes)
+//	carved = Size·(Allocs - Frees + len(Free list) + blocks that start in subreleased parts)
 //	carved <= Size·blocks <= slices·SliceSize
 //
 // A nursery has no list (nursery.go).
@@ -45,14 +45,14 @@ type Page struct {
 	zero    uint8  // not 0: what is not yet carved reads as zero; see prefault.go
 	state   uint8
 	hugetlb uint8  // 1: its mapping is of huge pages of the kernel's pool
-	rests   uint8  // 1: nothing was carved since it was looked at: see giveCurrent; or restsNursery
+	rests   uint8  // 1: nothing was carved since it was looked at: see trimCurrent; or restsNursery
 	Carved  uint64 // the same, as the fast path may know it: see subrelease.go
 
 	Free   uintptr // list of free blocks, linked by their first word (see seal)
 	Allocs uint64  // blocks handed out by the owner, ever
 	Frees  uint64  // blocks taken back by the owner, ever
-	// Frees == Trigger calls PageEmpty; of a current page see purgeticker.go and Heap.idle, of a nursery
-	// collectNursery
+	// Frees == Trigger calls PageEmpty; of a current page see purgeticker.go and
+	// Heap.retireCurrent, of a nursery collectNursery
 	Trigger uint64
 	next    *Page // in a list of the heap or a bin of the pool; the next part of a huge block
 	prev    *Page
@@ -62,14 +62,14 @@ type Page struct {
 	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
 	pendNext *Page   // in the owner's list of pages with news
 	segment  *segment
-	// when it became free, in nanoseconds; of a page in use see collectEmpty, passed and subrelease.go;
-	// of a nursery its table
+	// when it became free, in nanoseconds; of a page in use see collectEmpty, rotateFreed and
+	// subrelease.go; of a nursery its table
 	Stamp        uint64
 	placement    uint32 // where its memory is: see placement.go
 	home         uint32 // the tier that the hint, or ta_move, wants it in
 	list         uint32 // the list by age that a span in use is on
 	moving       uint32 // see migrate.go
-	unmigrated   uint32 // memory pages charged to the place astray instead
+	unmigrated   uint32 // memory pages charged to the placement unmigratedIn instead
 	unmigratedIn uint32
 	done         uint32 // slices of a huge block that demotion has been over
 	subreleased  uint32 // see subrelease.go

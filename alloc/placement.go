@@ -9,8 +9,8 @@ import (
 	"tieralloc/tiers"
 )
 
-// A place is where the memory of a span is to lie: one of the tiers, or the fast one
-// for good. Spans of different places are never joined, and each place has its own
+// A placement is where the memory of a span is to lie: one of the tiers, or the fast one
+// for good. Spans of different placements are never joined, and each placement has its own
 // free spans.
 const (
 	placementPin   = 3 // PIN_FAST: the fast tier, never moved
@@ -18,7 +18,7 @@ const (
 	anyPlacement   = placementSlots // as an argument: all of them
 )
 
-// tierOf is the tier that a place's bytes are charged to.
+// tierOf is the tier that a placement's bytes are charged to.
 func tierOf(placement uint32) uintptr {
 	if placement == placementPin {
 		placement = config.TierFast
@@ -49,7 +49,7 @@ func Extent(descriptor *[DescriptorSize]byte) (start, cut, end, first, rest uint
 
 const mapMask = RootEntries<<RootShift - 1
 
-// known is the tier of a place that may be none.
+// known is the tier of a placement that may be none.
 func known(placement uint32) uintptr { return min(tierOf(placement), uintptr(config.TierSlow)) }
 
 // Beside the program's hints there is one for each tier: of blocks that share their span
@@ -67,7 +67,7 @@ func homeOf(hint uintptr) uintptr {
 // away reports whether the page lies in another tier than its hint's.
 func (p *Page) away() bool { return tierOf(p.placement) != homeOf(uintptr(p.Hint)) }
 
-// placeOf is the place of memory for a hint in a tier.
+// placementOf is the placement of memory for a hint in a tier.
 func placementOf(hint, tier uintptr) uintptr {
 	if hint == uintptr(config.HintPinFast) {
 		return placementPin
@@ -75,7 +75,7 @@ func placementOf(hint, tier uintptr) uintptr {
 	return tier
 }
 
-// where is what the kernel is told of a place's memory.
+// placement is what the kernel is told of a placement's memory.
 type placement struct {
 	nodes numa.Place // the nodes to take it from; zero: the default
 	huge  uint32     // config.Huge…
@@ -90,15 +90,15 @@ var (
 	placements [placementSlots]placement
 	bound      bool // the tiers lie on nodes of their own; else they are only accounts
 
-	reservedPages bool // some place has the kernel's reserved huge pages
+	reservedPages bool // some placement has the kernel's reserved huge pages
 
 	hugeFallbacks [placementSlots]uint64 // mappings that had to do with ordinary pages
 )
 
-// keptShare threads that idle with what they keep have the memory of a hard cap.
+// retireShare threads that idle with what they keep have the memory of a hard cap.
 const retireShare = 128
 
-// SetPlaces says where the tiers lie. It is called once, before the first block.
+// SetPlacements says where the tiers lie. It is called once, before the first block.
 func SetPlacements(s *config.Settings, m *numa.Map) {
 	bound = !m.Simulated
 	for i := range placements {

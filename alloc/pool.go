@@ -20,7 +20,7 @@ type segment struct {
 	hugetlb uintptr // 1: of huge pages of the kernel's pool
 }
 
-// shelf has the free spans of one place.
+// freeSpanSet has the free spans of one placement.
 //
 //	dirtyBytes = Σ bytes of the spans in dirty
 //	a span of dirty is on the list oldest ⇔ purgeable(span)
@@ -33,7 +33,7 @@ type freeSpanSet struct {
 // poolState holds everything that lives under poolLock.
 //
 //	Σ slices of a segment's spans = segment.slices
-//	dirtyBytes = Σ dirtyBytes of the shelves
+//	dirtyBytes = Σ dirtyBytes of the free span sets
 //	committed  = usedBytes + dirtyBytes + purging + huge and cached bytes + Σ lost
 type poolState struct {
 	segments    *segment
@@ -62,7 +62,7 @@ type poolState struct {
 	// how many bytes of them the process may have, as it was when the last segment was mapped
 	addresses         uintptr
 	extents           uintptr // of huge blocks: see extents.go
-	vmaSplits         uintptr // pairs of neighbouring spans of a segment that lie in different places
+	vmaSplits         uintptr // neighbouring spans of a segment in different placements
 	aged              [listSlots]ageList
 	huge              hugeList
 	count             poolCounts
@@ -127,7 +127,7 @@ func uncommit(n uintptr) { pool.count.committed -= uint64(n) }
 
 // spanAlloc takes a span of n slices for the heap from the pool, charged to a tier.
 // It returns nil when no tier has room or the kernel no memory. The descriptor's
-// fields beyond Start, slices, segment, state, zero and what has to do with its place
+// fields beyond Start, slices, segment, state, zero and what has to do with its placement
 // are the caller's to set, and so are the map's entries.
 func (h *Heap) spanAlloc(n uintptr) *Page {
 	token := h.Thread.token
@@ -166,7 +166,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 	p.Hint = h.Hint
 	p.home = uint32(homeOf(uintptr(h.Hint)))
 	p.moving, p.done = 0, 0
-	mapEnds(p) // for seams
+	mapEnds(p) // for VMA splits
 	pool.usedBytes += p.bytes()
 	ageAdd(p)
 	poolLock.Release()
@@ -296,14 +296,14 @@ func spanFree(token uintptr, p *Page, stamp uint64) {
 	p.Remote = 0
 	if p.moving != 0 {
 		p.moving |= movingFreed // its holder goes on from here
-		mapEnds(p)              // for seams
+		mapEnds(p)              // for VMA splits
 	} else {
 		spanFreed(token, p)
 	}
 	poolLock.Release()
 }
 
-// spanFreed puts a span that is no longer in use among the dirty ones. One with stray
+// spanFreed puts a span that is no longer in use among the dirty ones. One with unmigrated
 // pages is purged at once. poolLock is held, and let go for that.
 func spanFreed(token uintptr, p *Page) {
 	pool.usedBytes -= p.bytes()
@@ -336,7 +336,7 @@ func spanReturn(token uintptr, p *Page) {
 }
 
 // coalesce joins p, which is in no list, with the free spans of the given state and
-// of its place on both sides, and returns the joint span, in no list. Dirty neighbours
+// of its placement on both sides, and returns the joint span, in no list. Dirty neighbours
 // leave the list by age and the sums.
 func coalesce(p *Page, state uint8) *Page {
 	seg := p.segment

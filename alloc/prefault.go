@@ -19,7 +19,7 @@ const (
 
 var prefaultRefused bool // by an old kernel (EINVAL), or by a filter of system calls
 
-// takesAhead notes that class c takes a fresh page of blocks of size bytes, and reports whether
+// prefaults notes that class c takes a fresh page of blocks of size bytes, and reports whether
 // that is to be faulted in ahead.
 func (h *Heap) prefaults(c, size uintptr) bool {
 	n := &h.fresh[c&(Classes-1)]
@@ -41,7 +41,7 @@ func (h *Heap) wantsDense(c uintptr) bool {
 	return pool.addresses < fewAddresses && !secure && h.fresh[c&(Classes-1)] == prefaultAfter
 }
 
-// faultAhead is called when the page is carved between the offsets at and end. What the kernel
+// prefault is called when the page is carved between the offsets at and end. What the kernel
 // refuses is faulted in when it is touched.
 func (p *Page) prefault(at, end uintptr) {
 	from := raw.RoundUp(at, prefaultBytes)

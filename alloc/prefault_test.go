@@ -39,8 +39,8 @@ func freshPages(t *testing.T, h *Heap, size uintptr, n int) (list []int) {
 	return list
 }
 
-// TestAhead: a class of small blocks that grows has four memory pages faulted in at once; one that
-// does not grow, or has blocks that may stay untouched, has not.
+// TestPrefault: a class of small blocks that grows has four memory pages faulted in at once; one
+// that does not grow, or has blocks that may stay untouched, has not.
 func TestPrefault(t *testing.T) {
 	for _, c := range []struct {
 		size uintptr
@@ -57,7 +57,7 @@ func TestPrefault(t *testing.T) {
 	}
 }
 
-// TestAheadAgain: a class that gave its pages back begins anew.
+// TestPrefaultAgain: a class that gave its pages back begins anew.
 func TestPrefaultAgain(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
@@ -75,8 +75,8 @@ func TestPrefaultAgain(t *testing.T) {
 	}
 }
 
-// TestAheadWhole: all of a page is resident when all of it was handed out, and what was faulted in
-// reads as zero.
+// TestPrefaultWhole: all of a page is resident when all of it was handed out, and what was faulted
+// in reads as zero.
 func TestPrefaultWhole(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
@@ -91,7 +91,7 @@ func TestPrefaultWhole(t *testing.T) {
 	}
 }
 
-// TestAheadRefused: a kernel that does not know the call is not asked again.
+// TestPrefaultRefused: a kernel that does not know the call is not asked again.
 func TestPrefaultRefused(t *testing.T) {
 	newWorld(t)
 	defer func() { prefaultRefused = false }()

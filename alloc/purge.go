@@ -65,8 +65,8 @@ func (p *Page) spared(now uint64, floor uintptr) bool {
 		pool.dirtyBytes <= floor+min(graceBytes, limitMost())
 }
 
-// oldestPlace is the place with the span that can be purged and has been free for
-// longest, or placeSlots.
+// oldestPlacement is the placement with the span that can be purged and has been free for
+// longest, or placementSlots.
 func oldestPlacement() (placement uintptr) {
 	placement = placementSlots
 	stamp := ^uint64(0)
@@ -95,9 +95,9 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 	return done
 }
 
-// purgePlace purges the oldest dirty spans of one place for as long as more than floor bytes are
-// dirty in all. With due set it goes on while the oldest is past its delay, and stops where that is
-// to be spared. At most the spans that were dirty at the start are visited.
+// purgePlacement purges the oldest dirty spans of one placement for as long as more than floor
+// bytes are dirty in all. With due set it goes on while the oldest is past its delay, and stops
+// where that is to be spared. At most the spans that were dirty at the start are visited.
 func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due bool) (done uintptr) {
 	if pool.freeSpans[placement&(placementSlots-1)].oldest.head == nil || !poolLock.Take(token) {
 		return 0

@@ -24,7 +24,7 @@ func cycle(tb testing.TB, h *Heap, n int) {
 
 // TestPurgeAtAnyCall: a thread that uses its fast paths alone still gives back what is due, with
 // few calls where they are rare. Blocks of 100 bytes come from their page, those of 2000 from the
-// spill list.
+// thread-cache free list.
 func TestPurgeAtAnyCall(t *testing.T) {
 	for _, size := range []uintptr{100, 2000} {
 		newWorld(t)

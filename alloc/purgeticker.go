@@ -2,11 +2,12 @@ package alloc
 
 // Purging is due by time, and only slow paths look at the time. A thread that allocates and frees
 // on its fast paths alone would leave what it has freed before for good. So while much is dirty,
-// every so many frees of a current page come to PageEmpty, and so do those that go to a spill list
-// while their page is not full: often where they are rare, and hardly ever where they are many.
+// every so many frees of a current page come to PageEmpty, and so do those that go to a
+// thread-cache free list while their page is not full: often where they are rare, and hardly ever
+// where they are many.
 //
-//	1 <= pace, Credit <= paceMax, but within PageEmpty
-//	Trigger of a current page of one slice <= Frees + paceMax, or neverEmpty
+//	1 <= tickAfter, Credit <= tickMax, but within PageEmpty
+//	Trigger of a current page of one slice <= Frees + tickMax, or neverEmpty
 //
 // Frees that come in bulk may pass a trigger: then the page is not watched any more.
 const (
@@ -15,7 +16,7 @@ const (
 	tickEvery = 1e6 // nanoseconds between two calls from where on they are rare
 )
 
-// watch has frees of the current pages of all the thread's heaps look at the time. It is
+// armTicker has frees of the current pages of all the thread's heaps look at the time. It is
 // called on slow paths, and does so once in a while.
 func (t *Thread) armTicker() {
 	if !muchKept() || t.Now < t.tickerArmed+tickEvery {
@@ -36,7 +37,7 @@ func (t *Thread) armTicker() {
 	}
 }
 
-// look does what is due when the frees of a current page have come to its trigger.
+// tickCurrent does what is due when the frees of a current page have come to its trigger.
 func (t *Thread) tickCurrent(p *Page) {
 	p.Trigger = neverEmpty
 	if n := t.nextTick(); n != 0 {
@@ -45,7 +46,7 @@ func (t *Thread) tickCurrent(p *Page) {
 	t.tick()
 }
 
-// lookWarm is look for frees that have gone to a spill list.
+// tickWarm is tickCurrent for frees that have gone to a thread-cache free list.
 func (t *Thread) tickWarm(s *CacheList) {
 	s.Credit = tickMax
 	if n := t.nextTick(); n != 0 {
@@ -54,7 +55,7 @@ func (t *Thread) tickWarm(s *CacheList) {
 	t.tick()
 }
 
-// nextLook is after how many frees to look again, or 0 where there is no need to.
+// nextTick is after how many frees to look again, or 0 where there is no need to.
 func (t *Thread) nextTick() uint64 {
 	if t.Now >= t.ticked+tickEvery {
 		t.tickAfter = max(t.tickAfter/8, 1)

@@ -79,7 +79,7 @@ func (r *refusable) drop(i int) {
 	}
 }
 
-// TestHugeSteps: blocks that are cut, gathered and moved. tests/faults runs it with each call that
+// TestHugeSteps: blocks that are cut, coalesced and moved. tests/faults runs it with each call that
 // maps memory refused in turn; it wants to know whether the steps have begun, for before that a
 // heap is lacking.
 func TestHugeSteps(t *testing.T) {

@@ -57,7 +57,7 @@ func notify(p *Page) {
 	}
 }
 
-// drain looks at each page on the pending list: a full one with blocks on its
+// drainPending looks at each page on the pending list: a full one with blocks on its
 // remote list goes back on its class's list, or to the pool.
 func (h *Heap) drainPending() {
 	list := atomic.SwapUintptr(&h.pending, 0)
@@ -71,7 +71,7 @@ func (h *Heap) drainPending() {
 	}
 }
 
-// news ends p's time on the pending list, where it is because it is full and other threads
+// relinkPending ends p's time on the pending list, where it is because it is full and other threads
 // have freed blocks of it: it goes back on its class's list.
 func (h *Heap) relinkPending(p *Page) {
 	p.dropSummary()

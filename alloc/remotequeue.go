@@ -7,19 +7,20 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A Ring carries the blocks that one thread frees to the heap of another whose they are: a bounded
-// queue with one producer. The producer neither swaps nor waits, and the owner learns the blocks'
-// addresses without reading the blocks, which are in the other's cache: what both do to them are
-// stores.
+// A RemoteQueue carries the blocks that one thread frees to the heap of another whose they
+// are: a bounded queue with one producer. The producer neither swaps nor waits, and the owner
+// learns the blocks' addresses without reading the blocks, which are in the other's cache: what
+// both do to them are stores.
 //
-//	0 <= Tail - Head <= RingSlots; Slots[i % RingSlots] for Head <= i < Tail are blocks, in use to their pages
+//	0 <= Tail - Head <= RemoteQueueSlots
+//	Slots[i % RemoteQueueSlots] for Head <= i < Tail are blocks, in use to their pages
 //	Seen <= Head
 //
 // Only the producer, the thread that Heap.Out is of, writes to Tail, Seen and Slots. Whoever moves
 // Head on has the blocks that it passes: the owner, or a thread that is short of memory (steal.go).
 // A block for which there is no room goes to its page by remote.go.
 //
-// Rings are made for pairs of heaps that meet often, and stay: heaps do, too.
+// Remote-free queues are made for pairs of heaps that meet often, and stay: heaps do, too.
 type RemoteQueue struct {
 	_ raw.OffHeap
 
@@ -37,15 +38,15 @@ type RemoteQueue struct {
 
 const (
 	RemoteQueueSlots = 256
-	OutSlots         = 16 // the rings that a heap puts into
+	OutSlots         = 16 // the remote-free queues that a heap puts into
 	remoteQueuesMost = 16 // that lead to a heap: each call on its slow path looks at all of them
-	RemoteQueueAfter = 32 // frees of other threads' blocks that a thread makes before it gets another ring
+	RemoteQueueAfter = 32 // frees of other threads' blocks before a thread gets another queue
 
 	remoteQueueBatch = 32 // blocks taken out at once
 )
 
-// Connect makes the ring from the heap h to the owner of the page p, where h has none yet in its
-// place.
+// Connect makes the remote-free queue from the heap h to the owner of the page p, where h has none
+// yet in its place.
 func Connect(h *Heap, p *Page) {
 	owner := atomic.LoadUintptr(&p.Owner)
 	if owner <= OwnerHuge {
@@ -59,7 +60,7 @@ func Connect(h *Heap, p *Page) {
 	*at = o.newRemoteQueue(h.Thread.token)
 }
 
-// newRing is one more ring that leads to the heap, or nil.
+// newRemoteQueue is one more remote-free queue that leads to the heap, or nil.
 func (h *Heap) newRemoteQueue(token uintptr) *RemoteQueue {
 	if !poolLock.Take(token) {
 		return nil
@@ -82,7 +83,7 @@ func (h *Heap) firstRemoteQueue() *RemoteQueue {
 	return (*RemoteQueue)(raw.Ptr(atomic.LoadUintptr(&h.remoteQueues)))
 }
 
-// receive frees, for the thread t, the blocks on the heap's rings.
+// drainQueues frees, for the thread t, the blocks on the heap's remote-free queues.
 func (h *Heap) drainQueues(t *Thread) {
 	var blocks [remoteQueueBatch]uintptr
 	for r := h.firstRemoteQueue(); r != nil; r = r.next {
@@ -95,7 +96,7 @@ func (h *Heap) drainQueues(t *Thread) {
 	}
 }
 
-// take takes up to ringTake blocks out of the ring.
+// take takes up to remoteQueueBatch blocks out of the remote-free queue.
 func (r *RemoteQueue) take(blocks *[remoteQueueBatch]uintptr) (n uint64) {
 	for {
 		head := atomic.LoadUint64(&r.Head)
@@ -109,8 +110,8 @@ func (r *RemoteQueue) take(blocks *[remoteQueueBatch]uintptr) (n uint64) {
 	}
 }
 
-// freeReceived takes b, which is marked free, off the program's hands for h, to which it came: for
-// the spill list, or its page.
+// freeDrained takes b, which is marked free, off the program's hands for h, to which it came: for
+// the thread-cache free list, or its page.
 func (t *Thread) freeDrained(h *Heap, b uintptr) {
 	p := Lookup(b)
 	if p == nil || atomic.LoadUintptr(&p.Owner) <= OwnerHuge {
@@ -129,7 +130,7 @@ func (t *Thread) freeDrained(h *Heap, b uintptr) {
 	}
 }
 
-// onRing reports whether b is on a ring to the heap.
+// onRemoteQueue reports whether b is on a remote-free queue to the heap.
 func (h *Heap) onRemoteQueue(b uintptr) bool {
 	for r := h.firstRemoteQueue(); r != nil; r = r.next {
 		for at, tail := atomic.LoadUint64(&r.Head), atomic.LoadUint64(&r.Tail); at < tail; at++ {

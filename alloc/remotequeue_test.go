@@ -9,7 +9,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A ringPair is a thread that allocates and one that frees, with a ring between them.
+// A queuePair is a thread that allocates and one that frees, with a remote-free queue between them.
 type queuePair struct {
 	owner, other *thread
 	queue        *RemoteQueue
@@ -22,13 +22,13 @@ func newQueuePair(t *testing.T, size uintptr) *queuePair {
 		other: &thread{h: mustAcquire(t, 16), token: 16, now: now}}
 	for _, b := range r.blocks(t, size, RemoteQueueAfter) {
 		if r.other.h.Out[r.owner.h.Number%OutSlots] != nil {
-			t.Fatal("there is a ring before there are many frees")
+			t.Fatal("there is a remote-free queue before there are many frees")
 		}
 		r.free(t, b)
 	}
 	if r.queue = r.other.h.Out[r.owner.h.Number%OutSlots]; r.queue == nil ||
 		r.owner.h.firstRemoteQueue() != r.queue {
-		t.Fatal("there is no ring")
+		t.Fatal("there is no remote-free queue")
 	}
 	return r
 }
@@ -52,8 +52,8 @@ func (r *queuePair) free(t *testing.T, b uintptr) {
 	}
 }
 
-// TestRing: what another thread frees goes on the ring, without a word to the block's page, is
-// counted as freed at once, and is the owner's again when it next wants a page.
+// TestRemoteQueue: what another thread frees goes on the remote-free queue, without a word to the
+// block's page, is counted as freed at once, and is the owner's again when it next wants a page.
 func TestRemoteQueue(t *testing.T) {
 	const room = 60 // blocks of the larger size in a page
 	for _, size := range []uintptr{100, 1000} {
@@ -66,7 +66,7 @@ func TestRemoteQueue(t *testing.T) {
 			before := Lookup(b).remoteCount()
 			r.free(t, b)
 			if onRing := Lookup(b).remoteCount() == before; onRing != (i < RemoteQueueSlots) {
-				t.Fatalf("%d bytes: block %d on the ring: %v", size, i, onRing)
+				t.Fatalf("%d bytes: block %d on the remote-free queue: %v", size, i, onRing)
 			}
 			if got := filled(8).SizeClasses[class].BlocksLive; got != live-uint64(i)-1 {
 				t.Fatalf("%d bytes: %d blocks live after %d of %d were freed", size, got, i+1, live)
@@ -80,7 +80,11 @@ func TestRemoteQueue(t *testing.T) {
 		r.owner.h.allocClass(class, Granule)
 		mustBeSound(t)
 		if r.queue.Head != r.queue.Tail {
-			t.Errorf("%d bytes: %d blocks are on the ring", size, r.queue.Tail-r.queue.Head)
+			t.Errorf(
+				"%d bytes: %d blocks are on the remote-free queue",
+				size,
+				r.queue.Tail-r.queue.Head,
+			)
 		}
 		for _, b := range r.blocks(t, size, RemoteQueueSlots) {
 			if b < blocks[0] && Lookup(b) != Lookup(blocks[0]) {
@@ -91,7 +95,7 @@ func TestRemoteQueue(t *testing.T) {
 	}
 }
 
-// TestRingWarm: of the warm classes, what comes by a ring is given out first.
+// TestRemoteQueueWarm: of the warm classes, what comes by a remote-free queue is given out first.
 func TestRemoteQueueWarm(t *testing.T) {
 	newWorld(t)
 	r := newQueuePair(t, 2000)
@@ -109,8 +113,8 @@ func TestRemoteQueueWarm(t *testing.T) {
 	}
 }
 
-// TestRingStolen: a thread that is short of memory has the pages of one that does not come by,
-// though their blocks are on rings.
+// TestRemoteQueueStolen: a thread that is short of memory has the pages of one that does not come
+// by, though their blocks are on remote-free queues.
 func TestRemoteQueueStolen(t *testing.T) {
 	newWorld(t)
 	r := newQueuePair(t, 1000)
@@ -127,7 +131,8 @@ func TestRemoteQueueStolen(t *testing.T) {
 	}
 }
 
-// TestRingOfEnded: what was freed into the heap of a thread that has ended goes back to the pool.
+// TestRemoteQueueOfEnded: what was freed into the heap of a thread that has ended goes back to the
+// pool.
 func TestRemoteQueueOfEnded(t *testing.T) {
 	newWorld(t)
 	r := newQueuePair(t, 1000)
@@ -144,8 +149,8 @@ func TestRemoteQueueOfEnded(t *testing.T) {
 	}
 }
 
-// TestRingTake: of what one thread puts on a ring while two take from it, each has a part, and
-// together they have it all.
+// TestRemoteQueueTake: of what one thread puts on a remote-free queue while two take from it, each
+// has a part, and together they have it all.
 func TestRemoteQueueTake(t *testing.T) {
 	newWorld(t)
 	schedulerAside(t)
@@ -189,8 +194,8 @@ func TestRemoteQueueTake(t *testing.T) {
 	t.Logf("%d and %d", got[0], got[1])
 }
 
-// TestRingsMost: no more rings than so many lead to a heap, whose slow path looks at each. What
-// others free comes back all the same.
+// TestRemoteQueuesMost: no more remote-free queues than so many lead to a heap, whose slow path
+// looks at each. What others free comes back all the same.
 func TestRemoteQueuesMost(t *testing.T) {
 	newWorld(t)
 	now := func() uint64 { return 1e9 }
@@ -207,7 +212,11 @@ func TestRemoteQueuesMost(t *testing.T) {
 		rings++
 	}
 	if rings != remoteQueuesMost || owner.h.remoteQueueCount != rings {
-		t.Errorf("%d rings lead to one heap, counted %d", rings, owner.h.remoteQueueCount)
+		t.Errorf(
+			"%d remote-free queues lead to one heap, counted %d",
+			rings,
+			owner.h.remoteQueueCount,
+		)
 	}
 	mustBeSound(t)
 	owner.enter()
@@ -218,14 +227,15 @@ func TestRemoteQueuesMost(t *testing.T) {
 	}
 }
 
-// TestRingBack: a ring whose tail a signal handler's end has set back is empty, not full.
+// TestRemoteQueueBack: a remote-free queue whose tail a signal handler's end has set back is empty,
+// not full.
 func TestRemoteQueueBack(t *testing.T) {
 	newWorld(t)
 	r := newQueuePair(t, 100)
 	r.queue.Head = r.queue.Tail + 3
 	var blocks [remoteQueueBatch]uintptr
 	if n := r.queue.take(&blocks); n != 0 {
-		t.Errorf("%d blocks are taken from an empty ring", n)
+		t.Errorf("%d blocks are taken from an empty remote-free queue", n)
 	}
 	r.queue.Head = r.queue.Tail
 }

@@ -15,17 +15,17 @@ const (
 	NodesExact                  // where every page is
 )
 
-// extent is memory of one place.
+// memoryRange is memory of one placement.
 type memoryRange struct {
 	addr, bytes uintptr
 	placement   uint32
 	_           uint32
 }
 
-// extents notes what the heap holds, so that the kernel can be asked about it
+// ranges notes what the heap holds, so that the kernel can be asked about it
 // without the lock. The zero value notes nothing but the sums.
 //
-//	n <= room ⇒ bytes[t] = Σ bytes of the extents whose place is in tier t
+//	n <= room ⇒ bytes[t] = Σ bytes of the extents whose placement is in tier t
 type ranges struct {
 	mapped  uintptr // address of the mapping, which an asking begins; 0: none
 	n, room uintptr

@@ -131,8 +131,8 @@ func oneMapping(addr, n uintptr) bool {
 	return errno == 0 || errno == uintptr(syscall.ENOMEM)
 }
 
-// hugeAdopt makes a huge block of a mapping that is charged to the tier of its place, but for its
-// first part. With held set the caller holds it from the start: once it is on the list by age,
+// hugeAdopt makes a huge block of a mapping that is charged to the tier of its placement, but for
+// its first part. With held set the caller holds it from the start: once it is on the list by age,
 // others may move it.
 func (h *Heap) hugeAdopt(start, size uintptr, placement, hint, home uint32, first firstPart,
 	held bool) *Page {

@@ -31,7 +31,7 @@ func unmap(addr, n uintptr, ask bool) bool {
 	return true
 }
 
-// strand keeps n bytes at start that read as zero and are nobody's, together with what was kept
+// retain keeps n bytes at start that read as zero and are nobody's, together with what was kept
 // before on both sides. Where it takes memory to note them, which is not to be had, they are
 // lost. Precondition: poolLock is held.
 func retain(start, n uintptr, placement uint32) {
@@ -61,7 +61,7 @@ func retain(start, n uintptr, placement uint32) {
 	insertFree(p, spanClean)
 }
 
-// isStrand reports whether p is a segment that strand has made, no part of it in use.
+// isRetained reports whether p is a segment that retain has made, no part of it in use.
 // Precondition: poolLock is held.
 func isRetained(p *Page, placement uint32) bool {
 	if p == nil || p.state != spanClean || p.placement != placement || p.segment == nil {
@@ -73,7 +73,7 @@ func isRetained(p *Page, placement uint32) bool {
 		s.hugetlb == 0 && s.epoch == pool.epoch
 }
 
-// unstrand takes the segment that p, clean and in its bin, is all of out of the pool.
+// unretain takes the segment that p, clean and in its bin, is all of out of the pool.
 func unretain(p *Page) {
 	removeFree(p, spanClean)
 	segmentDetach(p)
@@ -127,8 +127,8 @@ func (h *Heap) mapHuge(size, align, placement uintptr) (start uintptr) {
 	return start
 }
 
-// stranded takes size bytes at a multiple of align from the smallest segment of a place that
-// is one clean span and will do. It returns 0 where there is none. They count as not mapped,
+// takeRetained takes size bytes at a multiple of align from the smallest segment of a placement
+// that is one clean span and will do. It returns 0 where there is none. They count as not mapped,
 // like those that the kernel maps afresh.
 func (h *Heap) takeRetained(size, align, placement uintptr) uintptr {
 	if !poolLock.Take(h.Thread.token) {

@@ -16,7 +16,7 @@ func (s *sim) unmapNot() error {
 	return nil
 }
 
-// TestStrand: what cannot be unmapped is of use for pages and for huge blocks, in one piece
+// TestRetained: what cannot be unmapped is of use for pages and for huge blocks, in one piece
 // where it lies side by side, and nothing of it is lost on the way.
 func TestRetained(t *testing.T) {
 	newWorld(t)
@@ -49,7 +49,7 @@ func TestRetained(t *testing.T) {
 	}
 	if got := h.takeRetained(count*size+SliceSize, SliceSize, 1) +
 		h.takeRetained(size, SliceSize, 0); got != 0 {
-		t.Errorf("more than there is, or of another place, is had at %#x", got)
+		t.Errorf("more than there is, or of another placement, is had at %#x", got)
 	}
 	at := h.takeRetained(3*size, SliceSize, 1)
 	if at != whole || raw.Load(at) != 0 || pool.count.mapped != had-3*size {

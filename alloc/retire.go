@@ -14,8 +14,11 @@ import (
 // A thread that falls silent keeps what it keeps. When a page is left, with used all that spans in
 // use have, what is kept among them:
 //
-//	Thread.kept <= max(used/keptShareUsed, min(keptOne, used/2)), keptMax, keep of the page's place
-//	pool.kept = Σ Thread.kept <= max(keptAll, used/keptShareAll) where Thread.kept > used/keptShareUsed
+//	Thread.retiredBytes <= max(used/retireShareUsed, min(retireOne, used/2)), retireMax,
+//		retireMax of the page's placement
+//	pool.retiredBytes = Σ Thread.retiredBytes
+//	pool.retiredBytes <= max(retireAll, used/retireShareAll)
+//		where Thread.retiredBytes > used/retireShareUsed
 const (
 	retireMax       = 4 << 20
 	retireOne       = 512 << 10 // of pages of one slice, with which any class is served
@@ -27,11 +30,11 @@ const (
 	retiredKnown = 8
 )
 
-// keptEmpty as a Trigger marks an empty page that stays on its list. No count of
+// retiredMark as a Trigger marks an empty page that stays on its list. No count of
 // frees gets there.
 const retiredMark = ^uint64(1)
 
-// keepEmpty lets an empty page, which is not current, stay on its list, if that is not too much. It
+// retire lets an empty page, which is not current, stay on its list, if that is not too much. It
 // reports whether the page stays.
 func (h *Heap) retire(p *Page) bool {
 	used := pool.usedBytes // peeks, without the lock
@@ -57,7 +60,7 @@ func (h *Heap) retire(p *Page) bool {
 	return true
 }
 
-// unkeep ends a page's time as one that was left empty on its list.
+// unretire ends a page's time as one that was left empty on its list.
 func (h *Heap) unretire(p *Page) {
 	if p.Trigger == retiredMark {
 		h.Thread.retiredBytes -= p.bytes()
@@ -65,9 +68,9 @@ func (h *Heap) unretire(p *Page) {
 	}
 }
 
-// reuse takes a page of n slices that was left empty off its list, to be made one of any class, or
-// returns nil. It is as one from the pool's dirty spans, but that the map knows it. Where spans
-// move between tiers by their age it takes none: one from the pool is the youngest.
+// takeRetired takes a page of n slices that was left empty off its list, to be made one of any
+// class, or returns nil. It is as one from the pool's dirty spans, but that the map knows it. Where
+// spans move between tiers by their age it takes none: one from the pool is the youngest.
 func (h *Heap) takeRetired(n uintptr) *Page {
 	if n != 1 || secure || tiers.Migrating() {
 		return nil

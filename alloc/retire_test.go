@@ -29,8 +29,8 @@ func freeEach(h *Heap, blocks []uintptr) {
 	}
 }
 
-// TestReuse: what one class of a heap has left empty serves the next without the pool, up to half
-// of what is in use.
+// TestTakeRetired: what one class of a heap has left empty serves the next without the pool, up to
+// half of what is in use.
 func TestTakeRetired(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
@@ -73,8 +73,8 @@ func TestTakeRetired(t *testing.T) {
 	mustBeSound(t)
 }
 
-// TestReuseStale: a page that the heap has left empty once, and that has gone to the pool and to
-// another heap, is not taken from that one.
+// TestTakeRetiredStale: a page that the heap has left empty once, and that has gone to the pool and
+// to another heap, is not taken from that one.
 func TestTakeRetiredStale(t *testing.T) {
 	newWorld(t)
 	h, o := mustAcquire(t, 8), mustAcquire(t, 16)
@@ -97,8 +97,8 @@ func TestTakeRetiredStale(t *testing.T) {
 	mustBeSound(t)
 }
 
-// TestReuseOnly: only an empty page of one slice, for the heap's own hint, serves, and none with
-// TA_SECURE=1.
+// TestTakeRetiredOnly: only an empty page of one slice, for the heap's own hint, serves, and none
+// with TA_SECURE=1.
 func TestTakeRetiredOnly(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -142,7 +142,7 @@ func TestTakeRetiredOnly(t *testing.T) {
 			}
 			return 1
 		}},
-		{"stray", false, func(_ *testing.T, h *Heap) uintptr {
+		{"unmigrated", false, func(_ *testing.T, h *Heap) uintptr {
 			for _, p := range h.retiredPages {
 				if p != nil {
 					p.unmigrated = 1
@@ -170,8 +170,8 @@ func TestTakeRetiredOnly(t *testing.T) {
 	}
 }
 
-// TestKept: a thread that falls silent keeps little, all threads together too; with TA_SECURE=1, or
-// where memory goes back at once, no more than a share.
+// TestRetireLimit: a thread that falls silent keeps little, all threads together too; with
+// TA_SECURE=1, or where memory goes back at once, no more than a share.
 func TestRetireLimit(t *testing.T) {
 	const each = 40 // pages
 	t.Run("one", func(t *testing.T) {

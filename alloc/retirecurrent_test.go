@@ -12,8 +12,8 @@ func empty(h *Heap) (n int) {
 	return n
 }
 
-// TestIdle: an array that grows leaves one empty page of large blocks behind, whichever way its
-// blocks are freed.
+// TestRetireCurrent: an array that grows leaves one empty page of large blocks behind, whichever
+// way its blocks are freed.
 func TestRetireCurrent(t *testing.T) {
 	for name, fast := range map[string]bool{"fast path": true, "slow path": false} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func give(t *testing.T, r *thread, b uintptr, fast bool) {
 	}
 }
 
-// TestIdleInTurn: a large block that comes and goes stays with the fast path; its page goes
+// TestRetireInRotation: a large block that comes and goes stays with the fast path; its page goes
 // to the pool when another class has one that is empty.
 func TestRetireInRotation(t *testing.T) {
 	newWorld(t)

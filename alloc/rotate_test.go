@@ -2,7 +2,7 @@ package alloc
 
 import "testing"
 
-// TestUsedBeforeFresh: blocks that came back to one page are given out before another page
+// TestRotateUsedBeforeFresh: blocks that came back to one page are given out before another page
 // is carved further.
 func TestRotateUsedBeforeFresh(t *testing.T) {
 	newWorld(t)
@@ -39,7 +39,7 @@ func TestRotateUsedBeforeFresh(t *testing.T) {
 	}
 }
 
-// TestTurnsEnd: where a program that wrote to free blocks has cut the lists of two pages short,
+// TestRotateEnds: where a program that wrote to free blocks has cut the lists of two pages short,
 // blocks are lost and nothing else.
 func TestRotateEnds(t *testing.T) {
 	newWorld(t)

@@ -2,8 +2,8 @@ package alloc
 
 import "testing"
 
-// TestPassed: a page without a free block stays on its list while blocks of it come back, so that
-// they go to the page; one of which nothing came back for a round leaves it.
+// TestRotateFreed: a page without a free block stays on its list while blocks of it come back, so
+// that they go to the page; one of which nothing came back for a round leaves it.
 func TestRotateFreed(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -23,7 +23,7 @@ func TestRotateFreed(t *testing.T) {
 	if n := onList(); n > 1 {
 		t.Fatalf("%d of %d full pages are on the list", n, pages)
 	}
-	// More than the spill list takes, of all pages: they come back to the list.
+	// More than the thread-cache free list takes, of all pages: they come back to the list.
 	for i := 0; i < len(blocks); i += 2 {
 		give(t, r, blocks[i], true)
 	}
@@ -31,7 +31,7 @@ func TestRotateFreed(t *testing.T) {
 	if n := onList(); n != pages {
 		t.Fatalf("%d of %d pages are on the list", n, pages)
 	}
-	// In rounds of half of that, all stay there: no free goes to the spill list.
+	// In rounds of half of that, all stay there: no free goes to the thread-cache free list.
 	for range 10 {
 		for i := 0; i < len(blocks); i += 2 {
 			blocks[i], _ = r.malloc(size)

@@ -32,7 +32,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// TestExtentsBeyondRoom: what does not fit is counted, and nothing beyond the memory is read or
+// TestRangesBeyondRoom: what does not fit is counted, and nothing beyond the memory is read or
 // written.
 func TestRangesBeyondRoom(t *testing.T) {
 	const room = 512 // in whole memory pages

@@ -10,13 +10,13 @@ import (
 // With TA_SECURE=1 every request comes here: all classes are guarded, and the pages' magic
 // is 0, with which the fast path takes nothing for a block. It costs the default mode nothing.
 //
-// A block lies in a slot of its class that ends in a label, which says what the slot is,
-// with a check value; what is left between is painted (canary.go). So a byte written
+// A block lies in a slot of its class that ends in a canary, which says what the slot is,
+// with a check value; what is left between is filled (canary.go). So a byte written
 // behind a block is found when it is freed, and when a neighbour is looked at (slot.go). Freed
 // blocks are zeroed and lie in quarantine, to come back later and in no order (quarantine.go).
 // From secureMax on a block has a mapping of its own between memory without access (guardpages.go).
 //
-// None of this is cryptography: who can read the heap can forge a label. It is against
+// None of this is cryptography: who can read the heap can forge a canary. It is against
 // bugs, and makes blind writes fail.
 var (
 	secure bool
@@ -29,7 +29,7 @@ type secrets struct{ canary, fill, list, mask, random uint64 }
 
 const (
 	secureMax      = 64 << 10 // the largest slot
-	secureMinClass = 1        // 32 bytes: a list has the first two words, the label the last
+	secureMinClass = 1        // 32 bytes: a list has the first two words, the canary the last
 )
 
 // What C says of a call: which counter it has, in the lower bits, and of which family the
@@ -82,7 +82,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// seal encodes the link of a list that lies in the free block b, and decodes it.
+// encodeLink encodes the link of a list that lies in the free block b, and decodes it.
 func encodeLink(b, link uintptr) uintptr {
 	return link ^ uintptr(secret.list) ^ b&uintptr(secret.mask)
 }
@@ -181,7 +181,7 @@ func (p *Page) resizeSecure(addr, n uintptr) uintptr {
 	return addr
 }
 
-// wipeRest ends a block that had old bytes of its room after n: it is painted from there on,
+// wipeRest ends a block that had old bytes of its room after n: it is filled from there on,
 // and what it has more now is zero.
 func wipeRest(b, old, n, room uintptr) {
 	for ; old < n; old++ {

@@ -16,8 +16,8 @@ func canRead(addr uintptr) bool {
 	return err == nil && n == 1
 }
 
-// TestLabels: a label is of one slot, state and number, no bit of it can change, and
-// its first byte is 0, and none of the paint is.
+// TestCanaries: a canary is of one slot, state and number, no bit of it can change, and
+// its first byte is 0, and none of the fill is.
 func TestCanaries(t *testing.T) {
 	hardWorld(t)
 	for b := uintptr(1 << 46); b < 1<<46+1000*Granule; b += Granule {
@@ -25,23 +25,23 @@ func TestCanaries(t *testing.T) {
 			l := canaryFor(b, state, b>>4)
 			if canaryState(l) != state || canarySize(l) != b>>4&sizeMask || l&255 != 0 ||
 				!canaryValid(b, l) || canaryValid(b+Granule, l) {
-				t.Fatalf("label %#x of %#x, state %d", l, b, state)
+				t.Fatalf("canary %#x of %#x, state %d", l, b, state)
 			}
 			for bit := range 64 {
 				if canaryValid(b, l^1<<bit) {
-					t.Fatalf("label %#x of %#x is good without bit %d", l, b, bit)
+					t.Fatalf("canary %#x of %#x is good without bit %d", l, b, bit)
 				}
 			}
 		}
 		for w, i := fillOf(b), 0; i < 8; i++ {
 			if w>>(8*i)&255 == 0 {
-				t.Fatalf("paint %#x of %#x", w, b)
+				t.Fatalf("fill %#x of %#x", w, b)
 			}
 		}
 	}
 }
 
-// TestStringEnds: behind a block are bytes that are not 0 and then one that is, before the label's
+// TestStringEnds: behind a block are bytes that are not 0 and then one that is, before the canary's
 // check value: a string's end that is written there shows, and a string without one ends there.
 func TestStringEnds(t *testing.T) {
 	hardWorld(t)
@@ -53,7 +53,7 @@ func TestStringEnds(t *testing.T) {
 			end++
 		}
 		if p := Lookup(b); end == b+n || end != b+p.room() {
-			t.Errorf("behind a block of %d bytes a string ends after %d, the label is at %d", n,
+			t.Errorf("behind a block of %d bytes a string ends after %d, the canary is at %d", n,
 				end-b, p.room())
 		}
 	}
@@ -95,15 +95,15 @@ func TestSlots(t *testing.T) {
 		want     uintptr
 	}{
 		{"live, behind", b, 50, foundBehind}, {"live, its last", b, p.room() - 1, foundBehind},
-		{"live, label", b, p.room(), foundCanary},
-		{"live, label's end", b, p.Size - 1, foundCanary}, {"live, inside", b, 49, 0},
+		{"live, canary", b, p.room(), foundCanary},
+		{"live, canary's end", b, p.Size - 1, foundCanary}, {"live, inside", b, 49, 0},
 		{"clean, start", freed, 0, foundFreed}, {"clean, end", freed, p.room() - 1, foundFreed},
-		{"clean, label", freed, p.room(), foundCanary},
+		{"clean, canary", freed, p.room(), foundCanary},
 		{"listed, link", listed, 3, foundLink}, {"listed, later", listed, 16, foundFreed},
-		{"listed, label", listed, p.room() + 3, foundCanary},
+		{"listed, canary", listed, p.room() + 3, foundCanary},
 		{"fence", p.Start, p.room() - 1, foundBehind},
-		{"fence's label", p.Start, p.room(), foundCanary},
-		{"never used", virgin, 5, foundUsed}, {"never used, label", virgin, p.room(), foundCanary},
+		{"fence's canary", p.Start, p.room(), foundCanary},
+		{"never used", virgin, 5, foundUsed}, {"never used, canary", virgin, p.room(), foundCanary},
 	} {
 		if what := p.slot(c.slot, true); what != 0 {
 			t.Fatalf("%s: %d is found in a whole slot", c.name, what)
@@ -155,7 +155,7 @@ func TestSecureOutcomes(t *testing.T) {
 	}
 }
 
-// TestGuarded: a large block lies between addresses without access, is gone when it is freed,
+// TestGuardPages: a large block lies between addresses without access, is gone when it is freed,
 // and its addresses do not come again soon.
 func TestGuardPages(t *testing.T) {
 	hardWorld(t)
@@ -192,8 +192,8 @@ func TestGuardPages(t *testing.T) {
 	}
 }
 
-// TestGuardsYield: guards and parked addresses go when others need them, the blocks stay as they
-// are, and later blocks have guards again.
+// TestGuardPagesDropped: guards and parked addresses go when others need them, the blocks stay as
+// they are, and later blocks have guards again.
 func TestGuardPagesDropped(t *testing.T) {
 	hardWorld(t)
 	h := mustAcquire(t, 8)
@@ -236,7 +236,7 @@ func TestGuardPagesDropped(t *testing.T) {
 	mustBeSound(t)
 }
 
-// TestGuardsStay: a request that no guards are in the way of leaves them where they are.
+// TestGuardPagesStay: a request that no guards are in the way of leaves them where they are.
 func TestGuardPagesStay(t *testing.T) {
 	hardWorld(t)
 	h := mustAcquire(t, 8)

@@ -28,7 +28,7 @@ type SecureCache struct {
 	Random   uint64  // state of a generator
 	Given    uintptr // the block that the thread was given last and has not freed, or 0
 	Last     uintptr // the block that it freed last, while that is in quarantine or a bin, or 0
-	LastRoom uintptr // bytes of that slot before its label
+	LastRoom uintptr // bytes of that slot before its canary
 	Suspect  uintptr // where the C side has found something, for audit
 	Calls    uint64  // that the C side has served, or has tried to
 	Bins     [SecureBins]SecureBin
@@ -36,7 +36,7 @@ type SecureCache struct {
 
 // SecureBin is one class of a SecureCache.
 type SecureBin struct {
-	Room  uintptr // bytes of a slot before its label
+	Room  uintptr // bytes of a slot before its canary
 	News  uintptr
 	Count uintptr
 	Least uintptr // freed slots that stay
@@ -56,7 +56,7 @@ const (
 	freshBytes = 4096
 )
 
-// What the C side knows of labels.
+// What the C side knows of canaries.
 const (
 	SecureFence  = stateFence
 	SecureClean  = stateClean

@@ -9,12 +9,12 @@ import (
 	"tieralloc/stats"
 )
 
-// grow maps a new segment for a place and returns it as one span of at least n slices, in no list.
-// A segment is a quarter of what there is, within minGrowth and maxGrowth, so their number grows
-// with the logarithm of the heap. The first ones are smaller, and double what there is: a small
-// program maps little, and an address far from its blocks is no memory. When the kernel refuses
-// that much, half of it is tried, down to the span alone. One of the kernel's huge pages, which are
-// scarce and taken at once, is as large as asked for. Precondition: poolLock is held.
+// grow maps a new segment for a placement and returns it as one span of at least n slices, in no
+// list. A segment is a quarter of what there is, within minGrowth and maxGrowth, so their number
+// grows with the logarithm of the heap. The first ones are smaller, and double what there is: a
+// small program maps little, and an address far from its blocks is no memory. When the kernel
+// refuses that much, half of it is tried, down to the span alone. One of the kernel's huge pages,
+// which are scarce and taken at once, is as large as asked for. Precondition: poolLock is held.
 func grow(placement, n uintptr) *Page {
 	if placements[placement&(placementSlots-1)].spans > config.HugeThp &&
 		n&(huge2M>>SliceShift-1) == 0 {
@@ -90,7 +90,7 @@ func addSegment(seg *segment, p *Page, start, slices uintptr, placement uint32) 
 	p.state, p.Remote, p.blocks, p.Carved, p.unmigrated, p.moving = spanClean, 0, 0, 0, 0, 0
 }
 
-// mapSegment maps n bytes, aligned as the place needs it, between margins. It returns what was
+// mapSegment maps n bytes, aligned as the placement needs it, between margins. It returns what was
 // mapped, and where the n bytes start in it; addr is 0 when the kernel refuses.
 func mapSegment(placement, n uintptr, hugetlb bool) (addr, size, start uintptr) {
 	if hugetlb {

@@ -72,7 +72,7 @@ func (s *sim) freeClass() error {
 }
 
 // pingPong frees and allocates in turn in the size of some block, by its owner or
-// another thread: the pattern that the spill list is for.
+// another thread: the pattern that the thread-cache free list is for.
 func (s *sim) pingPong() error {
 	t := s.anyThread()
 	for range s.pick(64) {
@@ -175,7 +175,7 @@ func (s *sim) newThread() error {
 	return nil
 }
 
-// borrow is a call of a thread near its end: it takes a heap and leaves it as it
+// fallback is a call of a thread near its end: it takes a heap and leaves it as it
 // is.
 func (s *sim) fallback() error {
 	token := s.token(simThreads)

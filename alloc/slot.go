@@ -14,7 +14,7 @@ const (
 
 	reach      = 64   // bytes to both sides of a block in which slots are looked at
 	nearby     = 256  // bytes of a slot that are looked at then
-	fenceBytes = 64   // painted bytes of the first slot
+	fenceBytes = 64   // filled bytes of the first slot
 	carveBytes = 8192 // bytes of slots that are put to use at a time, in random order
 )
 
@@ -147,7 +147,7 @@ func (p *Page) slot(b uintptr, near bool) (what uintptr) {
 	return what
 }
 
-// slotAs is slot for one whose label is l.
+// slotAs is slot for one whose canary is l.
 func (p *Page) slotAs(b, l uintptr, near bool) (what uintptr) {
 	from, to, found := b, b+p.room(), uintptr(foundFreed)
 	switch state := canaryState(l); {

@@ -7,18 +7,18 @@ import (
 
 // A huge block that is larger than what is left of a tier is split: its first part lies in that
 // tier, and the rest in a slower one. It looks like a block in the middle of a migration
-// (migrate.go), whose first done slices are in the tier that is astray:
+// (migrate.go), whose first done slices are in the tier that is unmigratedIn:
 //
-//	done > 0 ⇒ the first done slices lie in astray, but for pages that would not move; the rest
+//	done > 0 ⇒ the first done slices lie in unmigratedIn, but for pages that would not move; the rest
 //	    lies in place
-//	whole split ⇔ all of the first part is charged to astray, and nothing else
+//	whole split ⇔ all of the first part is charged to unmigratedIn, and nothing else
 //
 // So it goes on to one tier when that has room, by promotion. A new block is split at a multiple
 // of splitStep; one that grows beyond its tier may be split where it ended. Split blocks are not
 // cached.
 const splitStep = huge2M
 
-// A firstPart is that of a block: so many bytes, in a place. The zero value is none.
+// A firstPart is that of a block: so many bytes, in a placement. The zero value is none.
 type firstPart struct {
 	placement uint32
 	bytes     uintptr
@@ -27,7 +27,7 @@ type firstPart struct {
 // slices are the first part in slices.
 func (s firstPart) slices() uint32 { return uint32(s.bytes >> SliceShift) }
 
-// unit is that of its place, in slices.
+// hugePageSlices is that of its placement, in slices.
 func (s firstPart) hugePageSlices() uintptr {
 	if s.bytes == 0 {
 		return 1
@@ -84,20 +84,20 @@ func (p *Page) parted(n uintptr) firstPart {
 // isSplit reports whether the first part of a huge block lies in a faster tier than the rest.
 func (p *Page) isSplit() bool { return p.done != 0 && p.unmigratedIn < p.placement }
 
-// wholeSplit reports whether all that is charged to another tier than that of its place is the
+// wholeSplit reports whether all that is charged to another tier than that of its placement is the
 // first part of the block.
 func (p *Page) wholeSplit() bool {
 	return uintptr(p.unmigrated)*raw.Page == uintptr(p.done)<<SliceShift
 }
 
-// putSplit records that a huge block in use, all of it in its place, is split from now on.
+// putSplit records that a huge block in use, all of it in its placement, is split from now on.
 // Precondition: poolLock is held.
 func (p *Page) putSplit(first firstPart, placement uint32) {
 	putIn(p, placement, first.placement, uint32(first.bytes/raw.Page), first.slices())
 }
 
-// reserveHuge charges a huge block of size bytes, or of as many more as its place wants. With a
-// first part only the rest lies in the place.
+// reserveHuge charges a huge block of size bytes, or of as many more as its placement wants. With a
+// first part only the rest lies in the placement.
 func (h *Heap) reserveHuge(size uintptr, reserved bool) (placement, n uintptr, first firstPart,
 	ok bool) {
 	if !reserved {
@@ -195,13 +195,13 @@ func (h *Heap) splitGrown(p *Page, g *growth) {
 		p.Start+first.bytes,
 		g.rest,
 		uint32(g.placement),
-	) // it has grown out of the other place's
+	) // it has grown out of the other placement's
 	settlePages(p.Start+first.bytes, g.rest, uint32(g.placement), false)
 	h.cutSplit(p, first.bytes)
 }
 
 // cutSplit notes that a block is two mappings to the kernel, the second behind its first bytes:
-// what it is told of one place differs from what it is told of another. It reports whether the
+// what it is told of one placement differs from what it is told of another. It reports whether the
 // block can be resized.
 // Precondition: the block is held, or nobody but the caller knows of it.
 func (h *Heap) cutSplit(p *Page, first uintptr) bool {

@@ -11,16 +11,16 @@ import (
 // A page with few blocks in use, from which nothing was allocated and to which nothing came back
 // for a while, gives the memory pages in it that no block in use touches back to the kernel: the
 // few blocks that survive a phase of a program would otherwise hold all that the phase had. What it
-// gave is in Page.holes, a bit for each unit: a memory page, or a 32nd of the span where that is
-// more.
+// gave is in Page.subreleased, a bit for each part: a memory page, or a 32nd of the span where that
+// is more.
 //
-//	a block that starts in a hole is free, and on no list
-//	Carved == carved where there is no hole, else 0
+//	a block that starts in a subreleased part is free, and on no list
+//	Carved == carved where there is no subreleased part, else 0
 //
-// So the fast path finds no block in a page with holes when one is freed, and Free looks at them:
-// the mark of a free block is gone with its memory. The holes are filled again when the page is
-// current and blocks are wanted or come back, so that this goes to pages alone that are not in use.
-// The bytes stay charged.
+// So the fast path finds no block in a page with subreleased parts when one is freed, and Free
+// looks at them: the mark of a free block is gone with its memory. The subreleased parts are filled
+// again when the page is current and blocks are wanted or come back, so that this goes to pages
+// alone that are not in use. The bytes stay charged.
 //
 // When a page has rested is found out at two occasions. When more is in use than ever before, by an
 // eighth, a page rests whose counts are those of the occasion before: what is given back then is
@@ -40,10 +40,10 @@ const (
 	walkMost = 128 << 10
 )
 
-// holeShift is log2 of the bytes of a unit.
+// subreleaseShift is log2 of the bytes of a part.
 func (p *Page) subreleaseShift() uint { return raw.PageShift + uint(max(bits.Len32(p.slices-1), 1)-1) }
 
-// inHole reports whether the block at b starts in a hole.
+// isSubreleased reports whether the block at b starts in a subreleased part.
 func (p *Page) isSubreleased(b uintptr) bool {
 	return p.subreleased != 0 && p.subreleased>>((b-p.Start)>>(p.subreleaseShift()&63)&31)&1 != 0
 }
@@ -78,7 +78,7 @@ func (t *Thread) rest(all bool) {
 	countSubreleased(t.token, done)
 }
 
-// punched counts what holes have given back.
+// countSubreleased counts what subreleased parts have given back.
 func countSubreleased(token, bytes uintptr) {
 	if bytes != 0 && poolLock.Take(token) {
 		pool.count.purges++
@@ -121,22 +121,22 @@ func (p *Page) mayGiveMemory() bool {
 		hugePageSlices(uintptr(p.placement)) == 1
 }
 
-// sparse reports whether holes are likely in the page: it is half free, and has not more blocks in
-// use than units. Where they lie at random, a unit is then free in one case of three at least; to
-// find out takes a look at each free block.
+// sparse reports whether subreleased parts are likely in the page: it is half free, and has not
+// more blocks in use than parts. Where they lie at random, a part is then free in one case of three
+// at least; to find out takes a look at each free block.
 func (p *Page) sparse() bool {
 	live := p.Allocs - p.Frees
 	return 2*live*uint64(p.Size) <= uint64(p.carved) &&
 		live <= uint64(p.bytes()>>(p.subreleaseShift()&63))
 }
 
-// punch gives the units of p that only free blocks touch back to the kernel, and returns the bytes.
-// Where the free list is damaged it does nothing: the program is to fall over its own steps. Where
-// the kernel refuses (the memory is locked, say) it fills the holes again and leaves everybody in
-// peace for a while.
+// subrelease gives the parts of p that only free blocks touch back to the kernel, and returns the
+// bytes. Where the free list is damaged it does nothing: the program is to fall over its own steps.
+// Where the kernel refuses (the memory is locked, say) it fills the subreleased parts again and
+// leaves everybody in peace for a while.
 func (t *Thread) subrelease(p *Page) (bytes uintptr) {
 	shift := p.subreleaseShift() & 63
-	var free [subreleaseParts]uint32 // bytes in each unit
+	var free [subreleaseParts]uint32 // bytes in each part
 	p.subreleasedTails(&free)
 	left := p.blocks
 	for b := p.Free; b != 0; b = raw.Load(b) {
@@ -173,7 +173,8 @@ func (t *Thread) subrelease(p *Page) (bytes uintptr) {
 	return bytes
 }
 
-// tails counts for free what lies in other units of the blocks that start in holes.
+// subreleasedTails counts for free what lies in other parts of the blocks that start in subreleased
+// parts.
 func (p *Page) subreleasedTails(free *[subreleaseParts]uint32) {
 	shift, size := p.subreleaseShift()&63, p.Size
 	if size == 0 { // it never is; the compiler wants to see it
@@ -188,7 +189,7 @@ func (p *Page) subreleasedTails(free *[subreleaseParts]uint32) {
 	}
 }
 
-// spread adds the bytes from at to end, offsets in a span, to those of their units.
+// spread adds the bytes from at to end, offsets in a span, to those of their parts.
 func spread(free *[subreleaseParts]uint32, at, end uintptr, shift uint) {
 	for at < end {
 		i := at >> (shift & 63)
@@ -198,7 +199,7 @@ func spread(free *[subreleaseParts]uint32, at, end uintptr, shift uint) {
 	}
 }
 
-// unlist takes the blocks that start in the given holes off the free list.
+// unlist takes the blocks that start in the given subreleased parts off the free list.
 func (p *Page) unlist(holes uint32) {
 	shift, last := p.subreleaseShift()&63, uintptr(0)
 	for b := p.Free; b != 0; b = raw.Load(b) {
@@ -218,7 +219,7 @@ func (p *Page) unlist(holes uint32) {
 	}
 }
 
-// fill puts the blocks that start in holes on the free list, in front.
+// relist puts the blocks that start in subreleased parts on the free list, in front.
 func (p *Page) relist() {
 	shift, size := p.subreleaseShift()&63, p.Size
 	if p.subreleased == 0 || size == 0 {

@@ -57,13 +57,13 @@ func thinned(t *testing.T, r *thread, size uintptr, every int) (left []uintptr, 
 		}
 	}
 	if p == nil {
-		t.Fatalf("no page of blocks of %d bytes has a hole", size)
+		t.Fatalf("no page of blocks of %d bytes has a subreleased part", size)
 	}
 	return left, p
 }
 
-// TestHoles: what no block in use touches is not resident any more; it is found to be free when it
-// is freed again, and comes back into use when all else is.
+// TestSubrelease: what no block in use touches is not resident any more; it is found to be free
+// when it is freed again, and comes back into use when all else is.
 func TestSubrelease(t *testing.T) {
 	for _, c := range []struct {
 		size  uintptr
@@ -74,13 +74,18 @@ func TestSubrelease(t *testing.T) {
 		left, p := thinned(t, r, c.size, c.every)
 		before := int(p.carved >> raw.PageShift)
 		if n := residentPages(t, p); n > before*3/4 {
-			t.Errorf("%d bytes: %d memory pages of %d are resident with holes %#x", c.size, n,
-				before, p.subreleased)
+			t.Errorf(
+				"%d bytes: %d memory pages of %d are resident with subreleased parts %#x",
+				c.size,
+				n,
+				before,
+				p.subreleased,
+			)
 		}
 		for at := uintptr(0); at < uintptr(p.carved); at += p.Size {
 			if b := p.Start + at; p.isSubreleased(b) {
 				if why := r.free(b); why != FreeDouble {
-					t.Fatalf("%d bytes: freeing %#x in a hole says %d", c.size, b, why)
+					t.Fatalf("%d bytes: freeing %#x in a subreleased part says %d", c.size, b, why)
 				}
 			}
 		}
@@ -100,8 +105,11 @@ func TestSubrelease(t *testing.T) {
 		}
 		sound(t)
 		if p.subreleased != 0 || p.Carved != uint64(p.carved) {
-			t.Errorf("%d bytes: a page has holes %#x still when another was needed", c.size,
-				p.subreleased)
+			t.Errorf(
+				"%d bytes: a page has subreleased parts %#x still when another was needed",
+				c.size,
+				p.subreleased,
+			)
 		}
 		for b := range used {
 			for at := uintptr(0); at < c.size; at += 8 {
@@ -115,8 +123,8 @@ func TestSubrelease(t *testing.T) {
 	}
 }
 
-// TestHolesWhereTheyPay: a page with many blocks in use, and one that is in use, keep their memory,
-// but for who asks for all.
+// TestSubreleaseWhereItPays: a page with many blocks in use, and one that is in use, keep their
+// memory, but for who asks for all.
 func TestSubreleaseWhereItPays(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -131,14 +139,14 @@ func TestSubreleaseWhereItPays(t *testing.T) {
 	r.h.Thread.rest(false)
 	if p.subreleased != before {
 		t.Errorf(
-			"holes %#x, before that %#x, in a page whose counts changed",
+			"subreleased parts %#x, before that %#x, in a page whose counts changed",
 			p.subreleased,
 			before,
 		)
 	}
 	r.h.Thread.rest(false)
 	if p.subreleased == before {
-		t.Errorf("no more holes than %#x when the page has rested again", before)
+		t.Errorf("no more subreleased parts than %#x when the page has rested again", before)
 	}
 	var dense []uintptr
 	for range 6 * 32 {
@@ -154,18 +162,22 @@ func TestSubreleaseWhereItPays(t *testing.T) {
 	r.h.Thread.rest(false)
 	r.h.Thread.rest(false)
 	if q.sparse() || q.subreleased != 0 {
-		t.Errorf("a page with %d of %d blocks in use has holes %#x", q.Allocs-q.Frees, q.blocks,
-			q.subreleased)
+		t.Errorf(
+			"a page with %d of %d blocks in use has subreleased parts %#x",
+			q.Allocs-q.Frees,
+			q.blocks,
+			q.subreleased,
+		)
 	}
 	Trim(r.enter())
 	if q.subreleased == 0 {
-		t.Error("malloc_trim makes no hole in it")
+		t.Error("malloc_trim makes no subreleased part in it")
 	}
 	sound(t)
 }
 
-// TestHolesWithGrowth: pages that rest while the program grows beyond what it ever had give their
-// memory back.
+// TestSubreleaseWithGrowth: pages that rest while the program grows beyond what it ever had give
+// their memory back.
 func TestSubreleaseWithGrowth(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -188,7 +200,7 @@ func TestSubreleaseWithGrowth(t *testing.T) {
 	}
 }
 
-// TestHolesInDamage: a free list that the program has written over is left alone.
+// TestSubreleaseInDamage: a free list that the program has written over is left alone.
 func TestSubreleaseInDamage(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -217,7 +229,7 @@ func TestSubreleaseInDamage(t *testing.T) {
 		raw.Store(p.Free, link)
 		if r.h.Thread.restPage(p, true) != 0 || p.subreleased != holes {
 			t.Errorf(
-				"with %#x for a link a page has holes %#x, before that %#x",
+				"with %#x for a link a page has subreleased parts %#x, before that %#x",
 				link,
 				p.subreleased,
 				holes,
@@ -226,7 +238,7 @@ func TestSubreleaseInDamage(t *testing.T) {
 		raw.Store(p.Free, was)
 	}
 	if r.h.Thread.restPage(p, true) == 0 {
-		t.Error("no holes in a sound page")
+		t.Error("no subreleased parts in a sound page")
 	}
 	sound(t)
 }
@@ -241,15 +253,15 @@ func blocksOf(t *testing.T, r *thread, n int, size uintptr) (blocks []uintptr) {
 	return blocks
 }
 
-// unspilled gives spilled blocks back to their pages.
+// popCached gives cached blocks back to their pages.
 func (t *thread) popCached() {
 	for c := range t.h.CacheLists {
 		t.h.flushCached(uintptr(c))
 	}
 }
 
-// TestHolesInTwoSteps: a page that is thinned out in two steps has the holes of one that is in one,
-// also where blocks lie across units.
+// TestSubreleaseInTwoSteps: a page that is thinned out in two steps has the subreleased parts of
+// one that is in one, also where blocks lie across parts.
 func TestSubreleaseInTwoSteps(t *testing.T) {
 	for _, size := range []uintptr{48, 304, 1024, 1280, 3072, 3584} {
 		var got [2]uint32
@@ -279,13 +291,18 @@ func TestSubreleaseInTwoSteps(t *testing.T) {
 			sound(t)
 		}
 		if got[0] == 0 || got[0] != got[1] {
-			t.Errorf("%d bytes: holes %#x at once, %#x in two steps", size, got[0], got[1])
+			t.Errorf(
+				"%d bytes: subreleased parts %#x at once, %#x in two steps",
+				size,
+				got[0],
+				got[1],
+			)
 		}
 	}
 }
 
-// TestHolesLocked: memory that the kernel does not take back has no holes, and it is not asked all
-// the time.
+// TestSubreleaseLocked: memory that the kernel does not take back has no subreleased parts, and it
+// is not asked all the time.
 func TestSubreleaseLocked(t *testing.T) {
 	newWorld(t)
 	PurgeDelay = 1e9
@@ -306,7 +323,7 @@ func TestSubreleaseLocked(t *testing.T) {
 	r.h.Thread.rest(true)
 	for p := r.h.cur[Class(1024)]; p != nil; p = p.next {
 		if p.subreleased != 0 || p.Carved == 0 {
-			t.Errorf("a page has holes %#x", p.subreleased)
+			t.Errorf("a page has subreleased parts %#x", p.subreleased)
 		}
 	}
 	if pool.quiet != r.h.Thread.Now+PurgeDelay {
@@ -315,7 +332,7 @@ func TestSubreleaseLocked(t *testing.T) {
 	sound(t)
 }
 
-// TestHolesCurrent: a page in use has none, so that frees of its blocks are the fast path's.
+// TestSubreleaseCurrent: a page in use has none, so that frees of its blocks are the fast path's.
 func TestSubreleaseCurrent(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
@@ -333,12 +350,16 @@ func TestSubreleaseCurrent(t *testing.T) {
 	b, _ := r.malloc(1024)
 	give(t, r, b, true)
 	if p.subreleased != 0 || p.Carved != uint64(p.carved) {
-		t.Errorf("a page that is allocated from and freed to has holes %#x", p.subreleased)
+		t.Errorf(
+			"a page that is allocated from and freed to has subreleased parts %#x",
+			p.subreleased,
+		)
 	}
 	sound(t)
 }
 
-// TestHolesUnderCap: where a cap refuses, no time is lost with holes, whose bytes stay charged.
+// TestSubreleaseUnderCap: where a cap refuses, no time is lost with subreleased parts, whose bytes
+// stay charged.
 func TestSubreleaseUnderCap(t *testing.T) {
 	h := shortOf(t)
 	blocks := untilNone(t, func() uintptr { return Malloc(h, 1024, 0, 0) })

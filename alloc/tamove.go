@@ -89,7 +89,7 @@ func (h *Heap) moveBlock(p *Page, addr, tier uintptr) uintptr {
 	return uintptr(syscall.ENOMEM)
 }
 
-// retire gives a page of one block, in use, to the thread's heap for what has been moved
+// moveAway gives a page of one block, in use, to the thread's heap for what has been moved
 // to the tier, if the page is the thread's own: so the block is not allocated again for
 // the old hint when it is freed.
 func (t *Thread) moveAway(p *Page, to *Heap) {

@@ -41,8 +41,8 @@ type Thread struct {
 	ticked       uint64    // when one was,
 	tickAfter    uint64    // and how many frees of it come before the next time
 	fallbackTime uint64    // see classfallback.go
-	walk         uintptr   // blocks that may still be looked at for holes
-	used         uintptr   // the most bytes in use when pages were asked for holes
+	walk         uintptr   // blocks that may still be looked at for subreleased parts
+	used         uintptr   // the most bytes in use when pages were asked for subreleased parts
 	left         uint64    // when its own thread ended, or last borrowed it
 	served       uint64    // when it was left, or looked at since: see abandoned.go
 	rules        uint64    // the rules whose condition on the thread holds

@@ -36,7 +36,7 @@ func fastPop(p *Page) uintptr {
 	return b
 }
 
-// fastUnspill is ta_unspill.
+// fastPopCached is ta_unspill.
 func fastPopCached(s *CacheList) uintptr {
 	b := s.Head
 	if b == 0 {
@@ -49,7 +49,7 @@ func fastPopCached(s *CacheList) uintptr {
 	return b
 }
 
-// fastSpill is ta_spill.
+// fastPushCached is ta_spill.
 func fastPushCached(s *CacheList, b uintptr) {
 	s.Room--
 	raw.Store(b, s.Head)
@@ -148,7 +148,7 @@ func (t *thread) push(p *Page, b uintptr) {
 	}
 }
 
-// post is ta_post.
+// pushQueue is ta_post.
 func (t *thread) pushQueue(r *RemoteQueue, b uintptr) bool {
 	if r.Tail-r.Seen >= RemoteQueueSlots { // (the mark is set and taken back in C)
 		r.Seen = atomic.LoadUint64(&r.Head)

@@ -18,7 +18,7 @@ const (
 	passingTime    = 1200 * time.Millisecond
 )
 
-// ringThread is one of several threads that hand blocks on to the next.
+// passingThread is one of several threads that hand blocks on to the next.
 type passingThread struct {
 	thread
 	in, out chan uintptr
@@ -84,7 +84,7 @@ func schedulerAside(t *testing.T) {
 	})
 }
 
-// checkRing frees what is still under way and looks for a trace of anything.
+// checkPassing frees what is still under way and looks for a trace of anything.
 func checkPassing(t *testing.T, threads []*passingThread) {
 	last := &thread{h: mustAcquire(t, 8), token: 8,
 		now: func() uint64 { return raw.Clock(raw.ClockMono) }}

@@ -170,7 +170,7 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 		if h.fastPathDisabled(c) {
 			published = pageNone
 			v.want(h.CacheLists[c].Room == 0 && h.CacheLists[c].Head == 0,
-				"guarded class %d has a spill list", c)
+				"class whose fast path is disabled, %d has a thread-cache free list", c)
 		}
 		v.want(h.Cur[c] == published, "heap %p: the fast path has page %p for class %d, not %p", h,
 			h.Cur[c], c, published)
@@ -240,47 +240,51 @@ func (v *inspection) cacheList(h *Heap, c uintptr) {
 		)
 		return
 	}
-	v.want(h.CacheLists[c].Room <= cacheLimit(c), "class %d: room for %d spilled blocks", c,
+	v.want(h.CacheLists[c].Room <= cacheLimit(c), "class %d: room for %d cached blocks", c,
 		h.CacheLists[c].Room)
-	v.want(h.CacheLists[c].Credit > 0 && h.CacheLists[c].Credit <= tickMax,
-		"class %d: the spill list looks at the time after %d frees", c, h.CacheLists[c].Credit)
+	v.want(
+		h.CacheLists[c].Credit > 0 && h.CacheLists[c].Credit <= tickMax,
+		"class %d: the thread-cache free list looks at the time after %d frees",
+		c,
+		h.CacheLists[c].Credit,
+	)
 	n := uint64(0)
 	for b := h.CacheLists[c].Head; b != 0 && v.err == nil; b = raw.Load(b) {
 		p := Lookup(b)
-		if !v.want(p != nil && p.isBlock(b), "spilled %#x is no block", b) {
+		if !v.want(p != nil && p.isBlock(b), "cached %#x is no block", b) {
 			return
 		}
 		fits := uintptr(p.Class) == c && !p.isNursery()
-		v.want(heapOf(p.Owner) == h && fits, "spilled %#x: owner %#x, class %d", b, p.Owner,
+		v.want(heapOf(p.Owner) == h && fits, "cached %#x: owner %#x, class %d", b, p.Owner,
 			p.Class)
-		v.want(raw.Load(b+8) == FreeKey, "spilled %#x is not marked free", b)
+		v.want(raw.Load(b+8) == FreeKey, "cached %#x is not marked free", b)
 		v.cached[p]++
 		n++
-		v.want(n <= cacheLimit(c), "class %d: %d blocks spilled", c, n)
+		v.want(n <= cacheLimit(c), "class %d: %d blocks cached", c, n)
 	}
-	v.want(n == h.cached(c), "class %d: %d blocks spilled, counted %d", c, n, h.cached(c))
+	v.want(n == h.cached(c), "class %d: %d blocks cached, counted %d", c, n, h.cached(c))
 }
 
-// rings: those that lead to the heap.
+// remote-free queues: those that lead to the heap.
 func (v *inspection) remoteQueues(h *Heap) {
 	for r := h.firstRemoteQueue(); r != nil && v.err == nil; r = r.next {
-		v.want(r.Owner == h, "ring %p of %p leads to %p", r, h, r.Owner)
+		v.want(r.Owner == h, "remote-free queue %p of %p leads to %p", r, h, r.Owner)
 		v.want(r.Seen <= r.Head && r.Tail-r.Head <= RemoteQueueSlots,
-			"ring %p: %d put in, %d taken out, %d seen", r, r.Tail, r.Head, r.Seen)
+			"remote-free queue %p: %d put in, %d taken out, %d seen", r, r.Tail, r.Head, r.Seen)
 		for at := r.Head; at < r.Tail; at++ {
 			b := r.Slots[at%RemoteQueueSlots]
 			p := Lookup(b)
-			if !v.want(p != nil && p.isBlock(b), "%#x on a ring is no block", b) {
+			if !v.want(p != nil && p.isBlock(b), "%#x on a remote-free queue is no block", b) {
 				return
 			}
 			v.want(heapOf(p.Owner).Thread == h.Thread && raw.Load(b+8) == FreeKey &&
-				!p.isNursery(), "%#x on a ring: owner %#x, mark %#x", b, p.Owner, raw.Load(b+8))
+				!p.isNursery(), "%#x on a remote-free queue: owner %#x, mark %#x", b, p.Owner, raw.Load(b+8))
 			v.cached[p]++
 		}
 	}
 	for i, r := range h.Out {
 		v.want(r == nil || r.Owner.Number%OutSlots == uint64(i) &&
-			r.Owner.Thread != h.Thread, "ring %p is not one that heap %p puts into", r, h)
+			r.Owner.Thread != h.Thread, "remote-free queue %p is not one that heap %p puts into", r, h)
 	}
 }
 
@@ -295,15 +299,15 @@ func (v *inspection) nursery(h *Heap) {
 	v.onList[p] = h
 }
 
-// units: the table of a nursery. remote has the units on the remote list.
+// granules: the table of a nursery. remote has the granules on the remote list.
 func (v *inspection) granules(p *Page, remote map[uintptr]bool) {
 	t, left := p.table(), uint32(0)
 	for u := uintptr(0); u < granuleCount; u++ {
 		b := p.Start + u*Granule
 		free, cont := t.free.has(u), t.cont.has(u)
-		v.want(!free || !cont, "page %p: unit %d is free and continues", p, u)
-		v.want(!cont || u > 0 && !t.free.has(u-1), "page %p: unit %d continues nothing", p, u)
-		v.want(!free || !remote[b], "page %p: unit %d is free twice", p, u)
+		v.want(!free || !cont, "page %p: granule %d is free and continues", p, u)
+		v.want(!cont || u > 0 && !t.free.has(u-1), "page %p: granule %d continues nothing", p, u)
+		v.want(!free || !remote[b], "page %p: granule %d is free twice", p, u)
 		switch {
 		case free:
 			left++
@@ -311,7 +315,7 @@ func (v *inspection) granules(p *Page, remote map[uintptr]bool) {
 			v.live[Class(t.granulesOf(u)*Granule)]++
 		}
 	}
-	v.want(left == t.left, "page %p: %d units free, counted %d", p, left, t.left)
+	v.want(left == t.left, "page %p: %d granules free, counted %d", p, left, t.left)
 }
 
 // blocks follows a list of free blocks of p, and returns its length.
@@ -329,10 +333,10 @@ func (v *inspection) blocks(p *Page, head uintptr, seen map[uintptr]bool) (n uin
 	return n
 }
 
-// holes: no block on a list starts in one. It returns how many others do.
+// subreleased parts: no block on a list starts in one. It returns how many others do.
 func (v *inspection) subreleased(p *Page, listed map[uintptr]bool) (n uint64) {
 	if secure {
-		v.want(p.subreleased == 0, "page %p of slots has holes", p)
+		v.want(p.subreleased == 0, "page %p of slots has subreleased parts", p)
 		return 0
 	}
 	fast := uint64(p.carved)
@@ -341,7 +345,7 @@ func (v *inspection) subreleased(p *Page, listed map[uintptr]bool) (n uint64) {
 	}
 	v.want(
 		p.Carved == fast,
-		"page %p with holes %#x: carved %d, for the fast path %d",
+		"page %p with subreleased parts %#x: carved %d, for the fast path %d",
 		p,
 		p.subreleased,
 		p.carved,
@@ -349,7 +353,12 @@ func (v *inspection) subreleased(p *Page, listed map[uintptr]bool) (n uint64) {
 	)
 	for at := uintptr(0); at < uintptr(p.carved); at += p.Size {
 		if p.isSubreleased(p.Start + at) {
-			v.want(!listed[p.Start+at], "%#x, in a hole of page %p, is on a list", p.Start+at, p)
+			v.want(
+				!listed[p.Start+at],
+				"%#x, in a subreleased part of page %p, is on a list",
+				p.Start+at,
+				p,
+			)
 			n++
 		}
 	}
@@ -382,10 +391,10 @@ func (v *inspection) page(p *Page) {
 	v.want(remote == p.remoteCount(), "page %p: %d blocks on the remote list, counted %d", p,
 		remote, p.remoteCount())
 	v.want(carved == uint64(size)*(fence+p.Allocs-p.Frees+free+holed),
-		"page %p: carved %d bytes, allocs %d, frees %d, free %d, in holes %d",
+		"page %p: carved %d bytes, allocs %d, frees %d, free %d, in subreleased parts %d",
 		p, carved, p.Allocs, p.Frees, free, holed)
 	live := p.Allocs - p.Frees - remote
-	v.want(live <= uint64(p.blocks) && v.cached[p] <= live, "page %p: %d live, %d spilled", p,
+	v.want(live <= uint64(p.blocks) && v.cached[p] <= live, "page %p: %d live, %d cached", p,
 		live, v.cached[p])
 	if p.isNursery() {
 		v.granules(p, seen)

@@ -42,7 +42,7 @@ func (v *inspection) segments() {
 		return v.err == nil
 	})
 	v.want(slices == pool.segSlices, "spans have %d slices, segments %d", slices, pool.segSlices)
-	v.want(seams == pool.vmaSplits, "%d neighbours lie in different places, counted %d", seams,
+	v.want(seams == pool.vmaSplits, "%d neighbours lie in different placements, counted %d", seams,
 		pool.vmaSplits)
 	v.want(len(free) == 0, "%d spans in bins are in no segment", len(free))
 	v.want(used == pool.usedBytes, "%d bytes in use, counted %d", used, pool.usedBytes)
@@ -93,7 +93,7 @@ func (v *inspection) binned() map[*Page]uint8 {
 				v.want(!twice && p.state == state,
 					"span %p in state %d is in a bin of %d, or twice", p, p.state, state)
 				v.want(p.placement == uint32(i) &&
-					p.unmigrated == 0, "span %p of place %d, %d stray pages, is in a bin of place %d", p,
+					p.unmigrated == 0, "span %p of placement %d, %d unmigrated pages, is in a bin of placement %d", p,
 					p.placement, p.unmigrated, i)
 				free[p] = state
 			})
@@ -120,7 +120,7 @@ func (v *inspection) bins(b *spanBins, f func(*Page)) {
 	}
 }
 
-// shelves: the equations of shelf. It returns the dirty bytes.
+// free span sets: the equations of shelf. It returns the dirty bytes.
 func (v *inspection) freeSpanSets() (dirty uintptr) {
 	for i := range pool.freeSpans {
 		s := &pool.freeSpans[i]
@@ -139,8 +139,13 @@ func (v *inspection) freeSpanSets() (dirty uintptr) {
 			v.want(p.Start&(granularity-1) == 0 && p.bytes()&(granularity-1) == 0,
 				"clean span %p at %#x is no multiple of %d", p, p.Start, granularity)
 		})
-		v.want(binned == s.dirtyBytes, "%d dirty bytes in bins of place %d, counted %d", binned, i,
-			s.dirtyBytes)
+		v.want(
+			binned == s.dirtyBytes,
+			"%d dirty bytes in bins of placement %d, counted %d",
+			binned,
+			i,
+			s.dirtyBytes,
+		)
 		dirty += binned
 	}
 	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, pool.dirtyBytes)
@@ -165,12 +170,18 @@ func (v *inspection) aged(p *Page) {
 	v.want(p.moving == 0, "span %p is held: %#x", p, p.moving)
 	v.want(
 		p.unmigrated == 0 || p.unmigratedIn != p.placement,
-		"span %p has stray pages in its own place",
+		"span %p has unmigrated pages in its own placement",
 		p,
 	)
 	bytes := uint64(spanBytes(p))
 	unmigrated := uint64(p.unmigrated) * raw.Page
-	v.want(unmigrated <= bytes, "span %p of %d bytes has %d stray pages", p, bytes, p.unmigrated)
+	v.want(
+		unmigrated <= bytes,
+		"span %p of %d bytes has %d unmigrated pages",
+		p,
+		bytes,
+		p.unmigrated,
+	)
 	v.charged[tierOf(p.placement)] += bytes - unmigrated
 	v.charged[tierOf(p.unmigratedIn)] += unmigrated
 	v.inUse[p] = true
@@ -281,7 +292,7 @@ func (v *inspection) huge() (bytes uintptr) {
 	return bytes
 }
 
-// parts: the equation of extents.go.
+// extents: the equation of extents.go.
 func (v *inspection) extents(p *Page) {
 	n, last := 1, p.Start
 	for q := p.next; q != nil && n <= hugeExtents; q = q.next {
