@@ -118,7 +118,7 @@ func settingLines(env environ, c *configCheck, group string, all bool) []string 
 				value, from = m.used, "mistake"
 			}
 		}
-		t.AppendRow(table.Row{s.name, value, from, settingDocs[s.name].text})
+		t.AppendRow(table.Row{s.name, value, from, docOf(s.name).text})
 	}
 	if t.Length() == 0 {
 		return nil

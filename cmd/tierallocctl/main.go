@@ -5,13 +5,16 @@
 // own parser, and reads the figures of other processes from what they leave: their
 // live page or their statistics file.
 //
-//	main.go, failure.go      the commands' root and the exit statuses
+//	main.go, failure.go, help.go
+//	                         the commands' root, the exit statuses, and help
 //	settings.go, settingdocs.go
-//	configcheck.go, nodes.go  what the library would say of an environment, and where
+//	                         the TA_ variables as flags, and what they are for
+//	manual.go, completion.go the manual's pages and shell completions, made from the same
+//	configcheck.go, nodes.go what the library would say of an environment, and where
 //	                         its tiers would be
 //	run.go, child.go, runreport.go
 //	                         a command on the library, to its end, and its figures
-//	verify.go, trace.go, image.go, object.go, unreachable.go
+//	verify.go, trace.go, image.go, loader.go, processmemory.go, object.go, unreachable.go
 //	                         which allocator serves a command and what it starts
 //	report.go, tables.go     a statistics report, decoded and shown
 //	device.go                its CUDA devices
@@ -43,20 +46,27 @@ func main() {
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
 
+const rootHelp = `Start programs on libtieralloc.so, watch them, and check their settings.
+
+"tierallocctl help COMMAND" explains a command, and "tierallocctl help VARIABLE" one of the library's
+variables, such as TA_FAST_HARD.`
+
 // execute runs the command that args name and returns the exit status.
 func execute(args []string, stdout, stderr io.Writer) int {
 	started := false // an error from before then is one of usage
 	root := &cobra.Command{
 		Use:               "tierallocctl",
 		Short:             "Start programs on tieralloc, watch them, and check their settings",
+		Long:              rootHelp,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
 	}
 	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), checkCommand(),
-		topologyCommand(),
-		gpuCommand(), versionCommand())
+		topologyCommand(), gpuCommand(), versionCommand(), completionCommand(), manualCommand())
+	root.SetHelpCommand(helpCommand())
+	root.CompletionOptions.DisableDefaultCmd = true // completionCommand takes its place
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -59,11 +59,12 @@ func addSettingFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	for _, s := range settings() {
-		d := settingDocs[s.name]
+		d := docOf(s.name)
 		flags.String(s.flag(), "", "`"+d.placeholder+"`: "+d.text+" ("+s.name+")")
 		if s.isSwitch() {
 			flags.Lookup(s.flag()).NoOptDefVal = "1"
 		}
+		completeValues(cmd, s)
 	}
 }
 

@@ -4,18 +4,28 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tieralloc/internal/config"
 )
 
-// TestSettingDocs: each variable of the library is explained, and nothing else is.
+// TestSettingDocs: each variable of the library is explained, nothing else is, and each example is
+// a value that the library takes.
 func TestSettingDocs(t *testing.T) {
 	names := settingNames()
 	for _, name := range names {
-		if d := settingDocs[name]; d.text == "" || d.placeholder == "" {
+		d := docOf(name)
+		if d.text == "" || d.placeholder == "" || !strings.HasPrefix(name, prefix) {
 			t.Errorf("%s is not explained", name)
 		}
-		if !strings.HasPrefix(name, prefix) {
-			t.Errorf("%s does not begin with %s", name, prefix)
+		env := environ{name + "=" + strings.Trim(d.example, "'")}
+		if tier, ok := strings.CutSuffix(name, "_BURST"); ok {
+			env = env.with(tier+"_BW", "1G") // a burst is of a bandwidth
 		}
+		env.vector(func(envp uintptr) {
+			if config.Parse(&parsed, envp, false) != 0 || d.example == "" {
+				t.Errorf("%s: the example is no good value", env)
+			}
+		})
 	}
 	for name := range settingDocs {
 		if !slices.Contains(names, name) {
@@ -27,9 +37,10 @@ func TestSettingDocs(t *testing.T) {
 // TestFlagNames: those that documents and scripts rely on.
 func TestFlagNames(t *testing.T) {
 	flags := runCommand().Flags()
-	for _, name := range strings.Fields("default-hint rules fast-soft fast-hard fast-bw fast-lat fast-burst normal-soft" +
-		" slow-hard node-fast node-slow on-softcap on-hardcap throttle hugepages migrate-bw background purge-delay log" +
-		" stats-file live use-libnuma library quiet json cuda cuda-hard cuda-proportion cuda-on-hardcap cuda-reuse cuda-warmup") {
+	for _, name := range strings.Fields(`default-hint rules fast-soft fast-hard fast-bw fast-lat
+		fast-burst normal-soft slow-hard node-fast node-slow on-softcap on-hardcap throttle hugepages
+		migrate-bw background purge-delay log stats-file live use-libnuma library quiet json cuda
+		cuda-hard cuda-proportion cuda-on-hardcap cuda-reuse cuda-warmup`) {
 		if flags.Lookup(name) == nil {
 			t.Errorf("there is no --%s", name)
 		}

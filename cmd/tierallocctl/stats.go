@@ -47,6 +47,8 @@ func statsCommand() *cobra.Command {
 		Short: "Show the statistics of another process, running or dead",
 		Long:  statsHelp,
 		Args:  cobra.MaximumNArgs(1),
+
+		ValidArgsFunction: completeProcesses,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 			switch {

@@ -95,8 +95,16 @@ func (p *Page) Verbatim(text string) {
 	p.line(".RS 4\n.nf\n%s\n.fi\n.RE", escape(dedent(text)))
 }
 
-// Item writes an entry of a list: a tag, and a paragraph on it.
-func (p *Page) Item(tag, text string) { p.line(".TP\n.B %s\n%s", quote(tag), escape(text)) }
+// Item writes an entry of a list: a tag, and texts on it, each on lines of its own.
+func (p *Page) Item(tag string, texts ...string) {
+	p.line(".TP\n.B %s", quote(tag))
+	for i, text := range texts {
+		if i > 0 {
+			p.line(".br")
+		}
+		p.line("%s", escape(text))
+	}
+}
 
 // Synopsis writes what is to be typed.
 func (p *Page) Synopsis(text string) { p.line(".B %s", quote(text)) }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const completionHelp = `Print the script by which a shell completes the arguments of tierallocctl. "build.sh install" and the
+packages install the scripts where the shells look for them. Bash needs the package
+bash-completion.`
+
+func completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:       "completion bash|zsh|fish",
+		Short:     "Print the completion script of a shell",
+		Long:      completionHelp,
+		Example:   "  source <(tierallocctl completion bash)",
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out := cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return cmd.Root().GenBashCompletionV2(out, true)
+			case "zsh":
+				return cmd.Root().GenZshCompletion(out)
+			}
+			return cmd.Root().GenFishCompletion(out, true)
+		},
+	}
+}
+
+// completeValues makes the words that a setting accepts completions of its flag.
+func completeValues(cmd *cobra.Command, s setting) {
+	words := s.words()
+	if docOf(s.name).placeholder == "PATH" {
+		return // a file's name
+	}
+	err := cmd.RegisterFlagCompletionFunc(s.flag(), func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag has completions already
+	}
+}
+
+var (
+	aside = regexp.MustCompile(` \([^)]*\)`)
+	apart = regexp.MustCompile(`, or |, | or `)
+	aWord = regexp.MustCompile(`^[a-z0-9_]+[GM]?$`)
+)
+
+// words are the values that a setting accepts, where it accepts a few words: "reroute, warn or
+// demote".
+func (s setting) words() (list []string) {
+	for _, word := range apart.Split(aside.ReplaceAllString(s.accepts, ""), -1) {
+		if !aWord.MatchString(word) {
+			break // the rest is a sentence
+		}
+		list = append(list, word)
+	}
+	return list
+}
+
+// completeProcesses completes the number of a process that has a live page, or the name of a file.
+func completeProcesses(_ *cobra.Command, args []string, _ string) (list []string,
+	_ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	pages, _ := allPages() // those that can be read
+	for _, p := range pages {
+		list = append(list, strconv.Itoa(p.pid)+"\t"+strings.TrimSpace(printable(p.program)))
+	}
+	return list, cobra.ShellCompDirectiveDefault
+}
