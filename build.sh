@@ -21,10 +21,12 @@ staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 usage() {
 	cat >&2 <<'TEXT'
-usage: ./build.sh build               build build/libtieralloc.so, its headers, build/tierallocctl and build/benchmark
-       ./build.sh run [--] CMD...     run CMD with the library preloaded, then sum up its statistics
+usage: ./build.sh build               build build/libtieralloc.so, its headers, build/tierallocctl, its manual
+                                      and completions, and build/benchmark
+       ./build.sh run [--] CMD...     build if need be, then run CMD by build/tierallocctl run
        ./build.sh install [--prefix DIR] [--destdir DIR]
-                                      build if need be, then install library, headers, pkg-config file and tool below DIR (/usr/local)
+                                      build if need be, then install library, headers, pkg-config file, tool, manual
+                                      and completions below DIR (/usr/local)
        ./build.sh uninstall [--prefix DIR] [--destdir DIR]
                                       remove what install has placed there
        ./build.sh test [GO TEST ARGS] build, then run all tests (or those named)
@@ -155,6 +157,7 @@ build() {
 	objcopy --remove-section .debug_gdb_scripts "$tmp/libtieralloc.so"
 	go run ./internal/postlink "$tmp/libtieralloc.so"
 	go build -trimpath -o "$tmp/tierallocctl" ./cmd/tierallocctl
+	document "$tmp"
 	ln -s libtieralloc.so "$tmp/$soname"
 	for name in bench_alloc bench_roll; do
 		gcc -O2 -Wall -Iinterpose -o "$tmp/$name" "tests/bench/document/$name.c" \
@@ -170,14 +173,37 @@ build() {
 	mv -f "$tmp/ours.h" build/tieralloc.h
 	mv -f "$tmp/tieralloc_compat.h" "$tmp/tierallocctl" build/
 	mv -f "$tmp/bench_alloc" "$tmp/bench_roll" build/benchmark/
+	rm -rf build/man build/completions
+	mv -f "$tmp/man" "$tmp/completions" build/
 	rm -f build/libtieralloc.h # cgo's, from a build by hand
 	rm -rf -- "$tmp"
 	trap - EXIT
 }
 
+# Makes the manual and the shells' completions below $1, by the tool that lies there.
+document() {
+	local shell
+	"$1/tierallocctl" manual "$1/man"
+	go run ./internal/manual interpose/tieralloc.h "$1/man"
+	for shell in "${!completions[@]}"; do
+		mkdir -p "$1/completions/$shell"
+		"$1/tierallocctl" completion "$shell" >"$1/completions/$shell/${completions[$shell]##*/}"
+	done
+}
+
+# Where each shell looks for the completions of tierallocctl, below the prefix.
+declare -A completions=(
+	[bash]=share/bash-completion/completions/tierallocctl
+	[zsh]=share/zsh/site-functions/_tierallocctl
+	[fish]=share/fish/vendor_completions.d/tierallocctl.fish
+)
+
 # True when a source of what is built is newer than the library.
 stale() {
-	[[ -f $lib && -f build/$soname && -f build/tieralloc.h && -f build/tieralloc_compat.h && -f build/tierallocctl && -x build/benchmark/bench_roll ]] || return 0
+	local made
+	for made in "$lib" "build/$soname" build/{tieralloc.h,tieralloc_compat.h,tierallocctl,benchmark/bench_roll,man,completions}; do
+		[[ -e $made ]] || return 0
+	done
 	[[ -n $(find . \( -path ./.git -o -path ./build -o -path ./tests \) -prune -o -type f \
 		\( -name '*.go' -o -name '*.[chS]' -o -name '*.map' -o -name '*.ld' -o -name hot.txt -o -name go.mod -o -name go.sum -o -name build.sh \) \
 		! -name '*_test.go' -newer "$lib" -print -quit) ]]
@@ -231,7 +257,7 @@ TEXT
 }
 
 install_files() {
-	local to=$destdir$prefix
+	local to=$destdir$prefix shell page
 	if stale; then build; fi
 	place 0755 "$lib" "$to/lib/libtieralloc.so.$version"
 	place_link "libtieralloc.so.$version" "$to/lib/$soname"
@@ -240,6 +266,10 @@ install_files() {
 	place 0644 build/tieralloc_compat.h "$to/include/tieralloc_compat.h"
 	place 0644 <(pkg_config) "$to/lib/pkgconfig/tieralloc.pc"
 	place 0755 build/tierallocctl "$to/bin/tierallocctl"
+	for page in build/man/*/*; do place 0644 "$page" "$to/share/${page#build/}"; done
+	for shell in "${!completions[@]}"; do
+		place 0644 "build/completions/$shell/${completions[$shell]##*/}" "$to/${completions[$shell]}"
+	done
 	refresh
 	if [[ -n $destdir ]]; then
 		say "installed below $to"
@@ -251,9 +281,13 @@ install_files() {
 }
 
 uninstall_files() {
-	local to=$destdir$prefix
+	local to=$destdir$prefix shell page
 	rm -f -- "$to"/lib/libtieralloc.so{,.[0-9]*} "$to"/include/tieralloc{,_compat}.h "$to"/lib/pkgconfig/tieralloc.pc \
-		"$to"/bin/tierallocctl
+		"$to"/bin/tierallocctl "$to"/share/man/man1/tierallocctl{,-*}.1 "$to"/share/man/man7/tieralloc.7 \
+		"${completions[@]/#/$to/}"
+	grep -o '\bta_[a-z_]*(' interpose/tieralloc.h | while read -r name; do
+		rm -f -- "$to/share/man/man3/${name%(}.3"
+	done
 	refresh
 }
 
@@ -262,90 +296,13 @@ refresh() {
 	if [[ -z $destdir && $(id -u) == 0 ]]; then PATH=$PATH:/sbin:/usr/sbin ldconfig; fi
 }
 
-# Prints the numbers of a statistics file that a person looks at first. A small
-# reader of JSON: it follows the nesting and keeps the values of a few paths.
-sum_up() {
-	awk '
-	function value(v) { if (key != "") got[path[depth] key] = v; key = "" }
-	function size(n, u) {
-		for (u = 1; n >= 1024 && u < 5; u++) n /= 1024
-		return sprintf(u > 1 ? "%.1f %s" : "%d %s", n, substr("B  KiBMiBGiBTiB", u * 3 - 2, u > 1 ? 3 : 1))
-	}
-	{
-		text = $0
-		while (match(text, /"([^"\\]|\\.)*"|[][{}:,]|[^][{}:," \t\r]+/)) {
-			token = substr(text, RSTART, RLENGTH)
-			text = substr(text, RSTART + RLENGTH)
-			if (token == "{" || token == "[") { path[depth + 1] = path[depth] key "."; depth++; key = "" }
-			else if (token == "}" || token == "]") { depth--; key = "" }
-			else if (token == ":") { key = last }
-			else if (token == ",") { key = "" }
-			else if (key != "") value(token)
-			last = token
-			gsub(/^"|"$/, "", last)
-		}
-	}
-	END {
-		name = got[".program"]
-		gsub(/^"|"$/, "", name)
-		printf "%s (process %s): peak %s, live %s, malloc %s, free %s\n", name, got[".pid"],
-			size(got[".heap.bytes_peak"]), size(got[".heap.bytes_live"]), got[".calls.malloc"], got[".calls.free"]
-	}' "$1"
-}
-
-# The statistics file of process $2 under the pattern $1, as the library expands
-# it; %e may be any name.
-stats_of() {
-	local pattern=${1//%p/$2}
-	compgen -G "${pattern//%e/*}" | head -n 1 || true
-}
-
+# The statistics are kept where TA_STATS_FILE says; the summary is tierallocctl's.
 run() {
-	local dir pattern status=0 file others
 	[[ ${1-} != -- ]] || shift
 	(($#)) || usage
 	if stale; then build >&2; fi
-	dir=$(mktemp -d "${TMPDIR:-/tmp}/tieralloc.XXXXXX")
-	pattern=${TA_STATS_FILE:-$dir/%p.%e.json}
 	cd -- "$root"
-	[[ $pattern == /* ]] || pattern=$root/$pattern
-	: >"$dir/started"
-	# An interrupt from the keyboard goes to the command as well; the summary follows.
-	trap : INT QUIT
-	# The inner shell turns into the command, so that its number is the command's.
-	# The outer one's remark about a signal goes to /dev/null.
-	# shellcheck disable=SC2016
-	{ bash -c 'echo "$$" >"$1"; export TA_STATS_FILE=$2 LD_PRELOAD=$3; shift 3; exec "$@"' "${0##*/}" \
-		"$dir/pid" "$pattern" "$lib${LD_PRELOAD:+:$LD_PRELOAD}" "$@" 2>&3 3>&- || status=$?; } 3>&2 2>/dev/null
-	file=$(stats_of "$pattern" "$(<"$dir/pid")")
-	if [[ -n $file && $file -nt $dir/started ]]; then
-		sum_up "$file" >&2
-		echo "statistics: $file" >&2
-	else
-		say "no statistics: a signal ended the command, it is static or set-user-ID, or it was not found"
-	fi
-	others=$(count_others "$pattern" "$dir/started" "$file")
-	((others == 0)) || echo "statistics of $others more processes: $(files_of "$pattern")" >&2
-	rm -f "$dir/started" "$dir/pid"
-	rmdir "$dir" 2>/dev/null || true # it stays while it holds statistics
-	exit "$status"
-}
-
-# The files of all processes under the pattern $1. Without %p in it, a forked
-# child adds its number to the name.
-files_of() {
-	local glob=${1//%p/*}
-	[[ $1 == *%p* ]] || glob="$1.*"
-	printf '%s\n' "${glob//%e/*}"
-}
-
-# Counts the files of pattern $1 newer than the file $2, except the file $3.
-count_others() {
-	local file n=0
-	while read -r file; do
-		if [[ $file != "$3" && $file -nt $2 ]]; then n=$((n + 1)); fi
-	done < <(compgen -G "$(files_of "$1")" || true)
-	echo "$n"
+	exec "$here/build/tierallocctl" run -- "$@"
 }
 
 # The programs that tests/programs runs. Tests name those that are still missing.
