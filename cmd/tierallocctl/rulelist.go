@@ -14,9 +14,6 @@ import (
 	"tieralloc/tiers"
 )
 
-// hintNames are the words for config.Hint….
-var hintNames = [config.HintCount]string{"hot", "warm", "cold", "pin_fast", "prefer_fast"}
-
 // ruleLines tells what the rules are, and which requests pay for them.
 func ruleLines(s *config.Settings) []string {
 	if s.Rules.Count == 0 {
@@ -48,7 +45,7 @@ func ruleWords(l *config.RuleList, i uintptr) string {
 			parts = append(parts, c.what+" "+printable(pattern(l, c.glob)))
 		}
 	}
-	return strings.Join(parts, ", ") + ": " + hintNames[r.Hint] + ", to " +
+	return strings.Join(parts, ", ") + ": " + config.HintWord(r.Hint) + ", to " +
 		tierNames[tiers.Home(uintptr(r.Hint))]
 }
 

@@ -18,6 +18,9 @@ var (
 		HintPinFast: "pin_fast", HintPreferFast: "prefer_fast"}
 )
 
+// HintWord is the word for a hint.
+func HintWord(hint uint32) string { return hintWords[hint&7] }
+
 // hintsAccepted are hintWords in a sentence.
 const hintsAccepted = "hot, warm, cold, pin_fast or prefer_fast"
 
