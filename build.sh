@@ -19,6 +19,10 @@ go_checksum=h1:ZOmGe1OnfREDMIdb1Qi4G9JSuDPBLGExZMQ4nis1RXM=
 # The version is pinned so that a lint result depends on the source alone.
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
+# What packs the .deb and the .rpm. Go checks it against the checksum database. Later versions need
+# modules for packages of Windows.
+nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+
 usage() {
 	cat >&2 <<'TEXT'
 usage: ./build.sh build               build build/libtieralloc.so, its headers, build/tierallocctl, its manual
@@ -29,6 +33,7 @@ usage: ./build.sh build               build build/libtieralloc.so, its headers, 
                                       and completions below DIR (/usr/local)
        ./build.sh uninstall [--prefix DIR] [--destdir DIR]
                                       remove what install has placed there
+       ./build.sh package             build if need be, then make a .deb, an .rpm, a tarball and a Python wheel in build/packages
        ./build.sh test [GO TEST ARGS] build, then run all tests (or those named)
        ./build.sh bench [GO TEST ARGS] build, then run the benchmarks
        ./build.sh bench cpu [FLAGS]   build, then compare the heap with other allocators' (bench cpu --help)
@@ -187,16 +192,12 @@ document() {
 	go run ./internal/manual interpose/tieralloc.h "$1/man"
 	for shell in "${!completions[@]}"; do
 		mkdir -p "$1/completions/$shell"
-		"$1/tierallocctl" completion "$shell" >"$1/completions/$shell/${completions[$shell]##*/}"
+		"$1/tierallocctl" completion "$shell" >"$1/completions/$shell/${completions[$shell]}"
 	done
 }
 
-# Where each shell looks for the completions of tierallocctl, below the prefix.
-declare -A completions=(
-	[bash]=share/bash-completion/completions/tierallocctl
-	[zsh]=share/zsh/site-functions/_tierallocctl
-	[fish]=share/fish/vendor_completions.d/tierallocctl.fish
-)
+# The name under which each shell looks for the completions of tierallocctl.
+declare -A completions=([bash]=tierallocctl [zsh]=_tierallocctl [fish]=tierallocctl.fish)
 
 # True when a source of what is built is newer than the library.
 stale() {
@@ -226,6 +227,7 @@ destination() {
 	prefix=${prefix%/}
 	[[ $prefix == /* ]] || die "--prefix $prefix: expected an absolute path"
 	[[ $destdir == /* || -z $destdir ]] || destdir=$root/$destdir
+	libdir=lib zshdir=share/zsh/site-functions
 }
 
 # place MODE SOURCE TARGET. Programs may start meanwhile with the library preloaded, so a
@@ -242,10 +244,11 @@ place_link() {
 	mv -fT -- "$2.new" "$2"
 }
 
+# Without a prefix the folders are found from where this file lies.
 pkg_config() {
 	cat <<TEXT
-prefix=$prefix
-libdir=\${prefix}/lib
+prefix=${prefix:-\${pcfiledir\}/../..}
+libdir=\${prefix}/$libdir
 includedir=\${prefix}/include
 
 Name: tieralloc
@@ -256,20 +259,36 @@ Cflags: -I\${includedir}
 TEXT
 }
 
-install_files() {
-	local to=$destdir$prefix shell page
-	if stale; then build; fi
-	place 0755 "$lib" "$to/lib/libtieralloc.so.$version"
-	place_link "libtieralloc.so.$version" "$to/lib/$soname"
-	place_link "$soname" "$to/lib/libtieralloc.so"
+# Places all files below $destdir$prefix.
+place_files() {
+	local to=$destdir$prefix page
+	place 0755 "$lib" "$to/$libdir/libtieralloc.so.$version"
+	place_link "libtieralloc.so.$version" "$to/$libdir/$soname"
+	place_link "$soname" "$to/$libdir/libtieralloc.so"
 	place 0644 build/tieralloc.h "$to/include/tieralloc.h"
 	place 0644 build/tieralloc_compat.h "$to/include/tieralloc_compat.h"
-	place 0644 <(pkg_config) "$to/lib/pkgconfig/tieralloc.pc"
+	place 0644 <(pkg_config) "$to/$libdir/pkgconfig/tieralloc.pc"
 	place 0755 build/tierallocctl "$to/bin/tierallocctl"
-	for page in build/man/*/*; do place 0644 "$page" "$to/share/${page#build/}"; done
-	for shell in "${!completions[@]}"; do
-		place 0644 "build/completions/$shell/${completions[$shell]##*/}" "$to/${completions[$shell]}"
+	for page in build/man/man[137]/*.[137]; do
+		[[ ! -f $page ]] || place 0644 "$page" "$to/share/${page#build/}"
 	done
+	place_completion bash "$to/share/bash-completion/completions"
+	place_completion zsh "$to/$zshdir"
+	place_completion fish "$to/share/fish/vendor_completions.d"
+}
+
+# place_completion SHELL DIR
+place_completion() {
+	local file
+	for file in "build/completions/$1"/*; do
+		[[ ! -f $file ]] || place 0644 "$file" "$2/${file##*/}"
+	done
+}
+
+install_files() {
+	local to=$destdir$prefix
+	if stale; then build; fi
+	place_files
 	refresh
 	if [[ -n $destdir ]]; then
 		say "installed below $to"
@@ -281,12 +300,13 @@ install_files() {
 }
 
 uninstall_files() {
-	local to=$destdir$prefix shell page
+	local to=$destdir$prefix page
 	rm -f -- "$to"/lib/libtieralloc.so{,.[0-9]*} "$to"/include/tieralloc{,_compat}.h "$to"/lib/pkgconfig/tieralloc.pc \
-		"$to"/bin/tierallocctl "$to"/share/man/man1/tierallocctl{,-*}.1 "$to"/share/man/man7/tieralloc.7 \
-		"${completions[@]/#/$to/}"
-	grep -o '\bta_[a-z_]*(' interpose/tieralloc.h | while read -r name; do
-		rm -f -- "$to/share/man/man3/${name%(}.3"
+		"$to"/bin/tierallocctl "$to"/share/man/man[137]/tieralloc*.[137] \
+		"$to"/share/bash-completion/completions/tierallocctl "$to/$zshdir/_tierallocctl" \
+		"$to"/share/fish/vendor_completions.d/tierallocctl.fish
+	for page in "$to"/share/man/man3/ta_*.3; do
+		if [[ -f $page ]] && grep -q tieralloc "$page"; then rm -f -- "$page"; fi
 	done
 	refresh
 }
@@ -294,6 +314,65 @@ uninstall_files() {
 # Tells the linker of libraries that came or went.
 refresh() {
 	if [[ -z $destdir && $(id -u) == 0 ]]; then PATH=$PATH:/sbin:/usr/sbin ldconfig; fi
+}
+
+# stage NAME PREFIX: places all files, without symbols, in a tree for a package, and the pages to read.
+stage() {
+	local file
+	prefix=$2 destdir=$work/$1
+	place_files
+	strip --strip-unneeded "$destdir$prefix/$libdir/libtieralloc.so.$version" "$destdir$prefix/bin/tierallocctl"
+	for file in README.md docs/*; do
+		place 0644 "$file" "$destdir$prefix/share/doc/tieralloc/$file"
+	done
+	find "$destdir" -name '*.[137]' -path '*/man/*' -exec gzip -9n {} +
+}
+
+# Adds to the .deb $1 the file by which packages of programs that are linked with the library come to
+# depend on this one. nfpm has no setting for it.
+add_shlibs() (
+	cd -- "$work"
+	echo "libtieralloc ${version%%.*} tieralloc (>= ${version%%.*}~)" >shlibs
+	ar x "$1" control.tar.gz
+	gunzip control.tar.gz
+	tar -r -f control.tar --owner=0 --group=0 --numeric-owner --mode=0644 --mtime="@$SOURCE_DATE_EPOCH" ./shlibs
+	gzip -9n control.tar
+	ar rD "$1" control.tar.gz
+)
+
+# Makes all packages in a folder of their own, which then takes the place of the one before.
+package() {
+	local work out
+	if stale; then build; fi
+	toolchain
+	SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+	export SOURCE_DATE_EPOCH
+	mkdir -p build
+	work=$(mktemp -d build/.packages.XXXXXX)
+	work=$here/$work
+	# shellcheck disable=SC2064 # the name is wanted as it is now
+	trap "rm -rf -- '$work'" EXIT
+	libdir=lib/x86_64-linux-gnu zshdir=share/zsh/vendor-completions stage deb /usr
+	chmod 0644 "$work/deb/usr/lib/x86_64-linux-gnu/libtieralloc.so.$version" # as Debian's policy has it
+	libdir=lib64 zshdir=share/zsh/site-functions stage rpm /usr
+	libdir=lib zshdir=share/zsh/site-functions stage tar ''
+	place 0644 LICENSE "$work/rpm/usr/share/doc/tieralloc/LICENSE"
+	place 0644 LICENSE "$work/tar/LICENSE"
+	place 0644 internal/packages/INSTALL.md "$work/tar/INSTALL.md"
+	out=$work/packages
+	mkdir "$out"
+	find "$work" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+	go run ./internal/packages -work "$work" -out "$out"
+	tar -C "$work/tar" --sort=name --owner=0 --group=0 --numeric-owner --transform "s,^\.,tieralloc-$version," -c . |
+		gzip -9n >"$out/tieralloc-$version-linux-x86_64.tar.gz"
+	CGO_ENABLED=0 go run "$nfpm" package --config "$work/deb.json" --packager deb --target "$out" >/dev/null
+	add_shlibs "$out"/tieralloc_*.deb
+	CGO_ENABLED=0 go run "$nfpm" package --config "$work/rpm.json" --packager rpm --target "$out" >/dev/null
+	rm -rf build/packages
+	mv -T "$out" build/packages
+	rm -rf -- "$work"
+	trap - EXIT
+	say "in build/packages: $(cd build/packages && echo *)"
 }
 
 # The statistics are kept where TA_STATS_FILE says; the summary is tierallocctl's.
@@ -317,6 +396,7 @@ test_programs=(
 	'/usr/lib/php/*/curl.so:php-curl' '/usr/lib/php/*/sqlite3.so:php-sqlite3' '/usr/lib/php/*/gd.so:php-gd'
 	'/usr/lib/php/*/intl.so:php-intl' '/usr/lib/php/*/zip.so:php-zip' apache2:apache2-bin
 	'/usr/lib/apache2/modules/libphp*.so:libapache2-mod-php' nginx:nginx mariadbd:mariadb-server-core mariadb-dump:mariadb-client
+	lintian:lintian rpm:rpm
 	firefox-esr:firefox-esr javac:default-jdk-headless clang++:clang Rscript:r-base-core ffmpeg:ffmpeg faketime:faketime
 )
 
@@ -366,6 +446,10 @@ install)
 uninstall)
 	destination "$@"
 	uninstall_files
+	;;
+package)
+	(($# == 0)) || usage
+	package
 	;;
 test)
 	build

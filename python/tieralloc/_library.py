@@ -27,6 +27,16 @@ def _library() -> Optional[ctypes.CDLL]:
     return _preloaded() or _loaded
 
 
+def find_file(name: str) -> Optional[str]:
+    """The path of a file beside the package's modules (a wheel has it there), else in build/."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    for folder in (here, os.path.normpath(os.path.join(here, "..", "..", "build"))):
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            return path
+    return None
+
+
 def loaded() -> bool:
     """Whether the library is in this process."""
     return _library() is not None
@@ -39,9 +49,7 @@ def preloaded() -> bool:
 
 def command() -> str:
     """The command that would have started this Python with the library."""
-    near = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build",
-                        "libtieralloc.so")
-    path = os.path.normpath(near) if os.path.exists(near) else "/path/to/libtieralloc.so"
+    path = find_file("libtieralloc.so") or "/path/to/libtieralloc.so"
     words = getattr(sys, "orig_argv", None) or [sys.executable or "python3", *sys.argv]
     return f"LD_PRELOAD={shlex.quote(path)} {' '.join(map(shlex.quote, words))}"
 
