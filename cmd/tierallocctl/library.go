@@ -11,6 +11,10 @@ import (
 
 const libraryName = "libtieralloc.so"
 
+// libraryDirs are the folders for libraries beside that of this program: the one of an installation
+// by hand, Debian's and Fedora's.
+var libraryDirs = [...]string{"lib", "lib/x86_64-linux-gnu", "lib64"}
+
 // findLibrary is the absolute path of the library to preload: the one named, or else
 // the one beside this program or, where both are installed, in the folder for libraries.
 func findLibrary(named string) (string, error) {
@@ -25,9 +29,12 @@ func findLibrary(named string) (string, error) {
 		}
 		path = filepath.Join(filepath.Dir(self), libraryName)
 		if _, err := os.Stat(path); err != nil {
-			if installed := filepath.Join(filepath.Dir(self), "..", "lib",
-				libraryName); checkLibrary(installed) == nil {
-				path = installed
+			for _, dir := range libraryDirs {
+				if installed := filepath.Join(filepath.Dir(self), "..", dir,
+					libraryName); checkLibrary(installed) == nil {
+					path = installed
+					break
+				}
 			}
 		}
 	}

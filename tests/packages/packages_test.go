@@ -106,6 +106,9 @@ func TestDeb(t *testing.T) {
 		}
 	}
 	expect(t, got, "/usr/lib/x86_64-linux-gnu/", "/zsh/vendor-completions/")
+	dir := t.TempDir()
+	output(t, "dpkg-deb", "-x", deb, dir)
+	output(t, filepath.Join(dir, "usr/bin/tierallocctl"), "verify", "--", "sh", "-c", "ls /")
 	if shlibs := output(t, "dpkg-deb", "-I", deb, "shlibs"); shlibs !=
 		"libtieralloc 1 tieralloc (>= 1~)\n" {
 		t.Errorf("shlibs: %q", shlibs)

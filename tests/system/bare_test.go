@@ -11,7 +11,8 @@ import (
 )
 
 // TestBare clones the tree into a system that has nothing but git, Debian 12's and 13's, and does
-// there what the README tells a stranger to do.
+// there what the README tells a stranger to do. Of the tests it runs a part, and all of them where
+// TA_TEST_BARE_ALL is set: that takes hours.
 func TestBare(t *testing.T) {
 	asked(t)
 	first := sources(t)[0]
@@ -21,6 +22,9 @@ func TestBare(t *testing.T) {
 			subject := r.bundle()
 			r.network()
 			t.Log(r.run("bare.sh"))
+			if all := read(t, filepath.Join(r.dir, "tests/all.out")); all != "" {
+				t.Logf("./build.sh test printed\n%s", last(all))
+			}
 			checkRun(t, r, subject)
 			t.Log(read(t, filepath.Join(r.dir, "tests/verify.out")))
 			checkInstall(t, r)
@@ -66,6 +70,7 @@ func (r *root) network() {
 			set(name, strings.TrimSpace(string(value)))
 		}
 	}
+	set("TA_TEST_BARE_ALL", os.Getenv("TA_TEST_BARE_ALL"))
 	r.write("tests/environment", text.String(), 0o644)
 	const trusted = "/usr/local/share/ca-certificates"
 	if err := os.CopyFS(filepath.Join(r.dir, trusted), os.DirFS(trusted)); err != nil {

@@ -68,7 +68,7 @@ func newRoot(t *testing.T, all []source, packages ...string) *root {
 	if err := os.Mkdir(filepath.Join(r.dir, "tests"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"install.sh", "checks.sh", "bare.sh"} {
+	for _, name := range []string{"install.sh", "checks.sh", "bare.sh", "packages.sh"} {
 		r.write("tests/"+name, read(t, filepath.Join("testdata", name)), 0o755)
 	}
 	return r

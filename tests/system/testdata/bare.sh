@@ -18,3 +18,9 @@ tierallocctl verify -- git --version
 ./build.sh uninstall
 ./build.sh test ./internal/... >/tests/test.out 2>&1
 say "and the unit tests"
+[ -z "$TA_TEST_BARE_ALL" ] || {
+	status=0
+	./build.sh test >/tests/all.out 2>&1 </dev/null || status=$?
+	say "and all tests, which ended with $status"
+	exit "$status"
+}
