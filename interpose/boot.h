@@ -82,6 +82,8 @@ void ta_runtime_check(void);
 int ta_go_deferred(void);
 // Completes the data plane's tables of words, which are deferred until they are needed.
 void ta_tables(void);
+// Opens the file of settings for the whole system: a descriptor, or a negative number without one.
+long ta_config_open(void);
 // The signal dispositions from before Go's constructor.
 void ta_signals_save(void);
 void ta_signals_restore(void);

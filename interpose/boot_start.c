@@ -47,9 +47,12 @@ HOT static void boot_once(void)
 		.Program = ta_auxv(AT_EXECFN),
 		.Token = ta_token(),
 		.Random = ta_auxv(AT_RANDOM),
+		.File = (uintptr_t)ta_config_open(),
 		.Flags = &ta_flags,
 	};
-	if (!b.Secure && has_settings())
+	if (b.Secure || !has_settings())
+		b.Envp = 0;
+	if (b.Envp != 0 || (long)b.File >= 0)
 		ta_tables();
 	ta_go_boot((uintptr_t)&b);
 	ta_record_pid();

@@ -275,6 +275,7 @@ struct ta_boot_args {
 	uint64_t Program;
 	uint64_t Token;
 	uint64_t Random;
+	uint64_t File;
 	struct ta_flags *Flags;
 };
 

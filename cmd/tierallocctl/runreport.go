@@ -166,7 +166,7 @@ func (l *runReport) why(end ending) string {
 }
 
 // expand lists the files that a template may stand for. pid is the process's number, or
-// * for any; %e can be any name.
+// * for any; what else it has may be any name.
 func expand(pattern, pid string) []string {
 	var glob strings.Builder
 	for i := 0; i < len(pattern); i++ {
@@ -176,7 +176,7 @@ func expand(pattern, pid string) []string {
 			switch pattern[i] {
 			case 'p':
 				glob.WriteString(pid)
-			case 'e':
+			case 'e', 'r', 'h':
 				glob.WriteByte('*')
 			default:
 				glob.WriteByte('%')

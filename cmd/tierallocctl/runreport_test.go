@@ -26,6 +26,7 @@ func TestExpand(t *testing.T) {
 		"%p.%e.json": {"7.a.b.json", "7.ls.json"},
 		"%p.ls.json": {"7.ls.json"},
 		"%%%p.%e":    {"%7.x"},
+		"%p.%r.%h":   {"7.a.b.json", "7.ls.json"},
 		"%e":         {"%7.x", "7.a.b.json", "7.ls.json", "77.ls.json"},
 		"none.%p":    nil,
 	} {

@@ -14,6 +14,7 @@
 //     one line for each bad rule.
 //   - Words may be written in upper case, too.
 //   - Names that are not in the table are not ours to judge and are passed over.
+//   - What the environment does not have, a file for the whole system may have (file.go).
 package config
 
 // Levels of Settings.Log: a message is written when its level is not above it.
@@ -125,6 +126,7 @@ type Settings struct {
 	Strict     bool   // TA_STRICT: a bad value ends the process (the caller does that)
 	Log        uint32 // TA_LOG: one of the Log levels
 	PurgeDelay uint64 // TA_PURGE_DELAY: nanoseconds
+	Rank       uint64 // the process's number in its parallel job, and 1; 0: it has none
 
 	UseLibnuma    bool    // TA_USE_LIBNUMA: use the nodes there are; false: simulate the tiers
 	ThrottleSleep bool    // TA_THROTTLE: sleep; false: only account
@@ -174,6 +176,7 @@ func (s *Settings) setDefaults() {
 	s.Strict = false
 	s.Log = LogOff
 	s.PurgeDelay = DefaultPurgeDelay
+	s.Rank = 0
 	s.UseLibnuma = true
 	s.ThrottleSleep = false
 	s.Model = ModelOff

@@ -40,6 +40,11 @@ func newEnviron(tb testing.TB, entries []string) *environ {
 	return &environ{mem}
 }
 
+// entry is the address of an entry.
+func (e *environ) entry(i int) uintptr {
+	return uintptr(binary.LittleEndian.Uint64(e.mem[8*i:]))
+}
+
 func (e *environ) addr() uintptr { return uintptr(unsafe.Pointer(&e.mem[0])) }
 
 // clobber frees the environment, so that a reference kept into it would fault.

@@ -17,6 +17,7 @@ func ParseTo(s *Settings, envp uintptr, secure bool, fd uintptr) (bad uintptr) {
 		return 0
 	}
 	seen, given := uint64(0), uint64(0) // a bit for each variable met, and for each with a value
+	excluded := false
 	for at := envp; ; at += 8 {
 		entry := raw.Load(at)
 		if entry == 0 {
@@ -36,11 +37,17 @@ func ParseTo(s *Settings, envp uintptr, secure bool, fd uintptr) (bad uintptr) {
 		if i == varRules {
 			bad += s.Rules.parse(val, fd)
 		} else if !s.set(i, val) {
-			complain(v, val, fd)
+			using := v.fallback
+			if i == varOnly { // it is there to keep programs out
+				using, excluded = noProgram, true
+			}
+			complain(v, val, using, fd)
 			bad++
 		}
 	}
+	s.Disable = s.Disable || excluded
 	s.applyModel(given)
+	s.Rank = rankOf(envp)
 	return bad + s.reconcile(envp, fd)
 }
 
@@ -117,7 +124,7 @@ func bare(l *raw.Line, val value, most uintptr) {
 // the buffer is on the stack only while it runs.
 //
 //go:noinline
-func complain(v *variable, val value, fd uintptr) {
+func complain(v *variable, val value, using string, fd uintptr) {
 	var l raw.Line
 	l.Text("tieralloc: ")
 	l.Text(v.name)
@@ -126,7 +133,7 @@ func complain(v *variable, val value, fd uintptr) {
 	l.Text(": expected ")
 	l.Text(v.accepts)
 	l.Text("; using ")
-	l.Text(v.fallback)
+	l.Text(using)
 	l.Emit(fd)
 }
 

@@ -14,7 +14,7 @@ func reference(entries []string, secure bool) outcome {
 	if secure {
 		return o
 	}
-	seen := map[string]string{}
+	seen, excluded := map[string]string{}, false
 	for _, entry := range entries {
 		name, val, ok := strings.Cut(entry, "=")
 		if _, met := seen[name]; !ok || met {
@@ -28,8 +28,10 @@ func reference(entries []string, secure bool) outcome {
 			o.referRules(val)
 		} else if accepts, using, ok := o.refer(name, val); !ok {
 			o.complain(name, val, accepts, using)
+			excluded = excluded || name == "TA_ONLY"
 		}
 	}
+	o.disable = o.disable || excluded
 	if o.model == ModelCXL {
 		for i, t := range tierNames {
 			if seen["TA_"+t+"_BW"] == "" {
@@ -78,8 +80,8 @@ var (
 	timePattern     = regexp.MustCompile(`^([0-9]+)(ns|us|ms|s)$`)
 	sizePattern     = regexp.MustCompile(`^([0-9]+)([kKmMgGtT]?)$`)
 	zeroPattern     = regexp.MustCompile(`^0+$`)
-	templatePattern = regexp.MustCompile(`^(?s:[^%]|%[pe%])*$`)
-	livePattern     = regexp.MustCompile(`^/(?s:[^%]|%[e%])*%p(?s:[^%]|%[pe%])*$`)
+	templatePattern = regexp.MustCompile(`^(?s:[^%]|%[perh%])*$`)
+	livePattern     = regexp.MustCompile(`^/(?s:[^%]|%[erh%])*%p(?s:[^%]|%[perh%])*$`)
 	nodePattern     = regexp.MustCompile(`^([0-9]+)(?:-([0-9]+))?$`)
 	units           = map[string]uint64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 	shifts          = map[string]uint{"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
@@ -100,7 +102,8 @@ const (
 	rates   = "bytes per second: 0 (no limit), or 1K to 64T"
 	lats    = "a time such as 300ns (units ns, us, ms, s), 0 to 1s"
 	pathMsg = "a path of at most 4000 bytes"
-	tmplMsg = pathMsg + " in which % begins %p (process id), %e (program name) or %%"
+	tmplMsg = pathMsg + " in which % begins " + tmplSeq
+	tmplSeq = "%p (process id), %e (program name), %r (rank), %h (host name) or %%"
 )
 
 // store puts a good value in its place.
@@ -144,6 +147,9 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		}
 	}
 	switch name {
+	case "TA_ONLY":
+		return "names of programs such as redis-server,python3*, without folders," +
+			" * only at a name's end", "no program", isNameList(val)
 	case "TA_LOG":
 		return "off, error, warn, info or debug", "off", choose(&o.log, levels, word)
 	case "TA_NUMA_BALANCING":
@@ -182,8 +188,8 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		if livePattern.MatchString(latin(val)) && len(val) <= 4000 {
 			path[val] = val
 		}
-		return "0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it, in which % begins" +
-			" %p, %e (program name) or %%", "0", choose(&o.statsLive, path, val)
+		return "0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it, in which % begins " +
+			tmplSeq, "0", choose(&o.statsLive, path, val)
 	}
 	return "", "", true
 }
@@ -307,6 +313,18 @@ func isTemplate(val string) bool {
 		templatePattern.MatchString(latin(val))
 }
 
+func isNameList(val string) bool {
+	names := 0
+	for _, name := range strings.Split(val, ",") {
+		name = strings.Trim(name, " \t\r\n")
+		if strings.Contains(name, "/") || strings.Contains(strings.TrimSuffix(name, "*"), "*") {
+			return false
+		}
+		names += min(len(name), 1)
+	}
+	return names != 0
+}
+
 // latin is a string with a rune for each byte: a regular expression reads runes, and
 // a path is bytes.
 func latin(s string) string {
@@ -403,6 +421,7 @@ func FuzzParse(f *testing.F) {
 		"TA_SECURE=1,delete_size_mismatch=warn,",
 		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_NUMA_BALANCING=Auto", "TA_NUMA_BALANCING=0",
 		"TA_NUMA_BALANCING=2", "TA_MIGRATE_BW=5\nTA_USE_LIBNUMA=2",
+		"TA_ONLY=a*, b,,c \nTA_DISABLE=0", "TA_ONLY=a/b\nTA_ONLY=c", "TA_ONLY=a*b", "TA_ONLY= ,",
 		"TA_RULES=size>=64M:cold",
 		"TA_RULES= Size = 4k - 1M , lib = libtorch*;:hot; ;thread=io-*:COLD;",
 		"TA_CUDA=0\nTA_CUDA_REUSE=event\nTA_CUDA_SUBALLOC=ALL\nTA_CUDA_ON_HARDCAP=Spill\nTA_CUDA_ZERO=1\nTA_CUDA_LEAKS=1",

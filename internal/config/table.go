@@ -12,6 +12,7 @@ const (
 	varDisable uintptr = iota
 	varInterpose
 	varStrict
+	varOnly
 	varStatsFile
 	varStatsLive
 	varLog
@@ -98,18 +99,23 @@ const (
 	burst     = "64K or 10ms of the bandwidth, the larger"
 	noDelay   = "0"
 	anyNodes  = "nodes found automatically"
-	aTemplate = "a path of at most 4000 bytes in which % begins %p (process id), %e (program name) or %%"
+	aTemplate = "a path of at most 4000 bytes in which % begins " + aSequence
+	aSequence = "%p (process id), %e (program name), %r (rank), %h (host name) or %%"
 	noFile    = "no file"
+	noProgram = "no program"
 )
 
 var variables = [tableSize]variable{
 	varDisable:   {"TA_DISABLE", aSwitch, "0"},
 	varInterpose: {"TA_INTERPOSE", aSwitch, "1"},
 	varStrict:    {"TA_STRICT", aSwitch, "0"},
+	varOnly: {"TA_ONLY",
+		"names of programs such as redis-server,python3*, without folders, * only at a name's end",
+		"every program"},
 	varStatsFile: {"TA_STATS_FILE", aTemplate, noFile},
 	varStatsLive: {"TA_STATS_LIVE",
 		"0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it," +
-			" in which % begins %p, %e (program name) or %%", "0"},
+			" in which % begins " + aSequence, "0"},
 	varLog:     {"TA_LOG", "off, error, warn, info or debug", "off"},
 	varLogFile: {"TA_LOG_FILE", "a path of at most 4000 bytes", "standard error"},
 	varPurgeDelay: {"TA_PURGE_DELAY", "a time such as 250ms (units ns, us, ms, s), 0 to 1h",
@@ -231,6 +237,8 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.asSwitch(&s.Interpose)
 	case varStrict:
 		return v.asSwitch(&s.Strict)
+	case varOnly:
+		return v.isNames()
 	case varStatsFile:
 		return v.isTemplate() && v.asPath(&s.StatsFile)
 	case varStatsLive:

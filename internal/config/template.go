@@ -9,7 +9,9 @@ func (v value) isTemplate() bool {
 			continue
 		}
 		i++
-		if c := v.at(i); c != 'p' && c != 'e' && c != '%' {
+		switch v.at(i) {
+		case 'p', 'e', 'r', 'h', '%':
+		default:
 			return false
 		}
 	}
@@ -51,14 +53,14 @@ func (v value) hasPid() bool {
 	return false
 }
 
-// Expand writes tmpl to dst with %p replaced by pid, %e by the program's name and
-// %% by a percent sign. A slash in the name becomes an underscore: the name of a
-// program shall not choose the directory. hasPid says that there was a %p. When
-// the template holds another %, or the result is longer than PathMax, ok is false
-// and dst is empty.
+// Expand writes tmpl to dst with %p replaced by pid, %e by the program's name, %r by
+// the rank as Settings has it, or "none", %h by the host's name and %% by a percent
+// sign. A slash in a name becomes an underscore: the name of a program shall not choose
+// the directory. hasPid says that there was a %p. When the template holds another %, or
+// the result is longer than PathMax, ok is false and dst is empty.
 //
 // Precondition: dst is neither tmpl nor program.
-func Expand(dst, tmpl *Text, pid uintptr, program *Text) (hasPid, ok bool) {
+func Expand(dst, tmpl *Text, pid uintptr, program *Text, rank uint64) (hasPid, ok bool) {
 	dst.Reset()
 	ok = value{tmpl.Addr(), tmpl.Len()}.isTemplate()
 	for i := uintptr(0); ok && i < tmpl.Len(); i++ {
@@ -73,7 +75,11 @@ func Expand(dst, tmpl *Text, pid uintptr, program *Text) (hasPid, ok bool) {
 			ok = dst.Dec(uint64(pid))
 			hasPid = true
 		case 'e':
-			ok = appendName(dst, program)
+			ok = appendName(dst, value{program.Addr(), program.Len()})
+		case 'r':
+			ok = appendRank(dst, rank)
+		case 'h':
+			ok = appendHost(dst)
 		default:
 			ok = dst.Byte('%')
 		}
@@ -85,10 +91,10 @@ func Expand(dst, tmpl *Text, pid uintptr, program *Text) (hasPid, ok bool) {
 	return hasPid, true
 }
 
-// appendName appends a program's name with its slashes replaced.
-func appendName(dst, program *Text) bool {
-	for i := uintptr(0); i < program.Len(); i++ {
-		c := program.At(i)
+// appendName appends a name with its slashes replaced.
+func appendName(dst *Text, name value) bool {
+	for i := uintptr(0); i < name.n; i++ {
+		c := name.at(i)
 		if c == '/' {
 			c = '_'
 		}

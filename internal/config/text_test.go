@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,8 +40,31 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestRank: of several launchers' numbers that of the innermost counts, and a word is none.
+func TestRank(t *testing.T) {
+	for _, c := range []struct{ env, want string }{
+		{"", "none"}, {"RANK=0", "0"}, {"SLURM_PROCID=12", "12"}, {"PMI_RANK=3", "3"},
+		{"PMIX_RANK=4", "4"}, {"SLURM_PROCID=0 OMPI_COMM_WORLD_RANK=5", "5"},
+		{"OMPI_COMM_WORLD_RANK=1 RANK=6", "6"}, {"RANK=captain SLURM_PROCID=2", "2"},
+		{"RANK= PMI_RANK=1", "1"}, {"RANK=999999999", "999999999"}, {"RANK=1000000000", "none"},
+		{"RANK=-1", "none"}, {"RANKS=1 XRANK=2", "none"},
+	} {
+		env := newEnviron(t, strings.Fields(c.env))
+		s, dst := new(Settings), new(Text)
+		Parse(s, env.addr(), false)
+		env.clobber()
+		if _, ok := Expand(dst, textOf("%r"), 1, textOf(""), s.Rank); !ok || dst.String() != c.want {
+			t.Errorf("%s: %s, not %s", c.env, dst, c.want)
+		}
+	}
+}
+
 func TestExpand(t *testing.T) {
 	room := strings.Repeat("r", PathMax-1)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		tmpl, program, want string
 		hasPid, ok          bool
@@ -54,6 +78,9 @@ func TestExpand(t *testing.T) {
 		{"/t/%e", "", "/t/", false, true},
 		{"/t/%", "ls", "", false, false},
 		{"%p/%x", "ls", "", false, false},
+		{"/t/%h.%r", "ls", "/t/" + host + ".7", false, true},
+		{room + "%r", "", room + "7", false, true},
+		{room + "%h%e", "a", "", false, false},
 		{room + "%e", "l", room + "l", false, true},
 		{room + "%e", "ls", "", false, false},
 		{room + "%e", room, "", false, false},
@@ -62,7 +89,7 @@ func TestExpand(t *testing.T) {
 		{strings.Repeat("%%", 2000), "", strings.Repeat("%", 2000), false, true},
 	} {
 		dst := textOf("old")
-		hasPid, ok := Expand(dst, textOf(c.tmpl), math.MaxUint32, textOf(c.program))
+		hasPid, ok := Expand(dst, textOf(c.tmpl), math.MaxUint32, textOf(c.program), 8)
 		if dst.String() != c.want || hasPid != c.hasPid || ok != c.ok {
 			t.Errorf("%.40q, %.40q: %.40q %v %v", c.tmpl, c.program, dst, hasPid, ok)
 		}

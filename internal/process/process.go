@@ -26,6 +26,7 @@ type BootArgs struct {
 	Program uintptr // the program's path, or 0
 	Token   uintptr // the calling thread's name for locks
 	Random  uintptr // 16 random bytes
+	File    uintptr // a descriptor of the file of settings, or -errno without one
 	Flags   *Flags  // all 0, filled in
 }
 
@@ -57,13 +58,21 @@ var (
 )
 
 // Boot reads the configuration and prepares the heap. It runs once, before any
-// other call of the data plane.
+// other call of the data plane. The C side gives an environment only where a setting is in it.
 func Boot(arg uintptr) {
 	b := (*BootArgs)(raw.Ptr(arg))
 	alloc.Boot(b.Root, b.None)
-	bad := config.Parse(&config.InForce, b.Envp, b.Secure != 0)
+	envp, bad := b.Envp, uintptr(0)
+	if envp != 0 || int(b.File) >= 0 {
+		envp, bad = config.Configure(b.File, envp, b.Program, b.Secure != 0)
+	} else {
+		config.Parse(&config.InForce, 0, false)
+	}
 	if !config.InForce.Disable {
-		bad += placeTiers(b.Envp)
+		bad += placeTiers(envp)
+	}
+	if envp != b.Envp {
+		config.Forget()
 	}
 	if bad > 0 && config.InForce.Strict {
 		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
@@ -120,7 +129,7 @@ func (f *Flags) set() {
 	f.CudaOff = flag(!config.InForce.CUDA.Enable)
 	if config.InForce.CUDA.Enable && config.InForce.CUDA.Trace.Len() != 0 {
 		if _, ok := config.Expand(&reportPath, &config.InForce.CUDA.Trace, raw.Pid(),
-			&program); ok {
+			&program, config.InForce.Rank); ok {
 			cudahook.SetTrace(&reportPath)
 		}
 	}
@@ -240,7 +249,7 @@ func writeReport(token uintptr) {
 	if statsPath.Len() == 0 || !reportLock.Take(token) {
 		return
 	}
-	hasPid, ok := config.Expand(&reportPath, &statsPath, raw.Pid(), &program)
+	hasPid, ok := config.Expand(&reportPath, &statsPath, raw.Pid(), &program, config.InForce.Rank)
 	if ok && forked && !hasPid {
 		ok = reportPath.Byte('.') && reportPath.Dec(uint64(raw.Pid()))
 	}

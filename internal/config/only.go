@@ -1,0 +1,79 @@
+package config
+
+import "tieralloc/internal/raw"
+
+// TA_ONLY is a list of names of programs, with commas between them. Blanks around a name are passed
+// over, and so is an empty one. A * at a name's end stands for any text.
+
+// isNames reports whether the value is such a list, with a name in it.
+func (v value) isNames() bool {
+	some := false
+	for i := uintptr(0); i <= v.n; {
+		end := v.find(i, ',')
+		name := v.part(i, end).trim()
+		i = end + 1
+		if name.n == 0 {
+			continue
+		}
+		some = true
+		if name.find(0, '/') != name.n || name.find(0, '*') < name.n-1 {
+			return false
+		}
+	}
+	return some
+}
+
+// names reports whether the list has the name. Precondition: isNames.
+func (v value) names(name value) bool {
+	for i := uintptr(0); i <= v.n; {
+		end := v.find(i, ',')
+		if v.part(i, end).trim().isPatternOf(name) {
+			return true
+		}
+		i = end + 1
+	}
+	return false
+}
+
+// isPatternOf reports whether the value is the name, or its beginning and a *.
+func (v value) isPatternOf(name value) bool {
+	if v.n == 0 {
+		return false
+	}
+	n := v.n
+	if v.at(n-1) == '*' {
+		n--
+		if name.n < n {
+			return false
+		}
+	} else if name.n != n {
+		return false
+	}
+	for i := uintptr(0); i < n; i++ {
+		if v.at(i) != name.at(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Only reports whether the environment at envp, which may be 0, has a TA_ONLY. A bad one does not
+// count here: Parse says what is wrong with it, and turns the library off.
+func Only(envp uintptr) bool { return envp != 0 && valueOf(envp, varOnly).isNames() }
+
+// OnlyNames reports whether the environment's TA_ONLY names the file at path, a C string or 0.
+// Precondition: Only.
+func OnlyNames(envp, path uintptr) bool {
+	return path != 0 && valueOf(envp, varOnly).names(baseName(path))
+}
+
+// baseName is the C string at path without the folders.
+func baseName(path uintptr) value {
+	base := path
+	for ; raw.LoadByte(path) != 0; path++ {
+		if raw.LoadByte(path) == '/' {
+			base = path + 1
+		}
+	}
+	return value{base, path - base}
+}
