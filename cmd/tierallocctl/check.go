@@ -11,13 +11,15 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"tieralloc/internal/config"
 	"tieralloc/numa"
 )
 
-const checkHelp = `Explain the settings that the environment gives to programs on the library. Problems come
-first: each mistake with the values that are accepted, settings without effect, and side
-effects of others. Then follow each TA_ variable that is set (--all: every variable) with
-its value and meaning, the tiers on this machine, and the sizes that the rules make slower.
+const checkHelp = `Explain the settings that the environment, and the file /etc/tieralloc.conf where there is
+one, give to programs on the library. Problems come first: each mistake with the values that
+are accepted, settings without effect, and side effects of others. Then follow each TA_
+variable that is set (--all: every variable) with its value, where that comes from, and its
+meaning, the tiers on this machine, and the sizes that the rules make slower.
 
 The exit status is 78 if there is a mistake, else 0.`
 
@@ -29,12 +31,15 @@ func checkCommand() *cobra.Command {
 		Long:  checkHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			env := environ(os.Environ())
+			file := readSystemFile(config.FilePath)
+			own := environ(os.Environ())
+			env := own.withFile(file)
 			c, err := checkConfig(env)
 			if err != nil {
 				return err
 			}
-			explain(cmd.OutOrStdout(), env, c, all)
+			file.misread(c)
+			explain(cmd.OutOrStdout(), own, file, c, all)
 			if len(c.mistakes) > 0 {
 				return &failure{statusConfig, nil}
 			}
@@ -46,8 +51,9 @@ func checkCommand() *cobra.Command {
 }
 
 // explain writes all that check has to say, findings first.
-func explain(w io.Writer, env environ, c *configCheck, all bool) {
+func explain(w io.Writer, own environ, file *systemFile, c *configCheck, all bool) {
 	var text bytes.Buffer
+	env := own.withFile(file)
 	section(&text, plural(len(c.mistakes), "mistake"), mistakeLines(c.mistakes))
 	section(&text, "without effect", idleSettings(env, c))
 	section(&text, "worth knowing", append(secureRemarks(c.settings), cudaRemarks(c.settings)...))
@@ -56,8 +62,9 @@ func explain(w io.Writer, env environ, c *configCheck, all bool) {
 		strange = append(strange, printable(name))
 	}
 	section(&text, "not known to the library, and passed over", strange)
+	section(&text, "file for the whole system", file.told())
 	for _, group := range settingGroups {
-		section(&text, group, settingLines(env, c, group, all))
+		section(&text, group, settingLines(env, len(own), c, group, all))
 	}
 	if len(env.names(prefix)) == 0 && !all {
 		section(&text, "settings",
@@ -98,8 +105,8 @@ func groupOf(name string) string {
 }
 
 // settingLines shows the variables of a group that are set, or all of them, with the values
-// in effect.
-func settingLines(env environ, c *configCheck, group string, all bool) []string {
+// in effect. The first own entries of env are the environment's, others the file's.
+func settingLines(env environ, own int, c *configCheck, group string, all bool) []string {
 	bad := map[string]mistake{}
 	for _, m := range c.mistakes {
 		bad[m.name] = m
@@ -114,6 +121,9 @@ func settingLines(env environ, c *configCheck, group string, all bool) []string 
 		value, from := s.fallback, "default"
 		if ok {
 			value, from = printable(set), "set"
+			if _, here := env[:own].get(s.name); !here {
+				from = "file"
+			}
 			if m, wrong := bad[s.name]; wrong {
 				value, from = m.used, "mistake"
 			}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tieralloc/internal/config"
 )
 
 // An image is a program that a process has turned into by exec.
@@ -39,6 +41,7 @@ const (
 	atPhnum  = 5
 	atEntry  = 9
 	atSecure = 23
+	atExecfn = 31
 )
 
 // newImage looks at what a process has turned into, before it runs.
@@ -49,6 +52,7 @@ func newImage(pid int, library string) *image {
 	i.path = path
 	text, environErr := os.ReadFile(i.proc("environ"))
 	i.environ = strings.FieldsFunc(string(text), func(c rune) bool { return c == 0 })
+	i.environ = i.environ.withFile(readSystemFile(i.file(config.FilePath)))
 	vector, auxErr := os.ReadFile(i.proc("auxv"))
 	for ; len(vector) >= 16; vector = vector[16:] {
 		i.aux[binary.LittleEndian.Uint64(vector)] = binary.LittleEndian.Uint64(vector[8:])
@@ -160,6 +164,8 @@ func (i *image) judge() {
 		i.unfit = i.whyNotLoaded()
 	case i.environ.is("TA_DISABLE", "1"):
 		i.unfit = "TA_DISABLE=1"
+	case !i.environ.serves(i.path, i.named()):
+		i.unfit = notNamed
 	case i.environ.is("TA_INTERPOSE", "0"):
 		i.unfit = "TA_INTERPOSE=0: malloc is libc's"
 	case all[first].ours:
@@ -169,6 +175,17 @@ func (i *image) judge() {
 	default:
 		i.unfit = names[first] + " has malloc, and is loaded before the library"
 	}
+}
+
+// named is the path that the program was started by.
+func (i *image) named() string {
+	memory, err := os.Open(i.proc("mem"))
+	if err != nil {
+		return ""
+	}
+	defer memory.Close()
+	name, _ := stringAt(memory, i.aux[atExecfn])
+	return name
 }
 
 func (e environ) is(name, value string) bool {

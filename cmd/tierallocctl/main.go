@@ -12,6 +12,7 @@
 //	manual.go, completion.go the manual's pages and shell completions, made from the same
 //	configcheck.go, nodes.go what the library would say of an environment, and where
 //	                         its tiers would be
+//	systemfile.go            the file of settings for the whole system
 //	run.go, child.go, runreport.go
 //	                         a command on the library, to its end, and its figures
 //	verify.go, trace.go, image.go, loader.go, processmemory.go, object.go, unreachable.go

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 
 	"github.com/spf13/cobra"
+
+	"tieralloc/internal/config"
 )
 
 const runHelp = `Start a program with libtieralloc.so preloaded, and summarise its statistics at the end.
@@ -75,6 +77,7 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	if o.noLive {
 		env = env.with("TA_STATS_LIVE", "0")
 	}
+	env = env.withFile(readSystemFile(config.FilePath))
 	c, err := checkConfig(env)
 	if err != nil {
 		return &failure{statusRunFailed, err}
@@ -94,7 +97,11 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	if why := unfit(path); why != "" {
+	why := unfit(path)
+	if why == "" && !env.serves(path, running(path)) {
+		why = notNamed
+	}
+	if why != "" {
 		complain(stderr, fmt.Errorf("the library will not serve %s: %s", path, why))
 	}
 	left, err := newRunReport(env)

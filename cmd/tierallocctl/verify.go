@@ -9,6 +9,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
+
+	"tieralloc/internal/config"
 )
 
 const verifyHelp = `Start a program with libtieralloc.so preloaded, as run does, and tell which allocator serves it
@@ -44,6 +46,7 @@ func verifyCommand() *cobra.Command {
 func verify(cmd *cobra.Command, named string, args []string) error {
 	stderr := cmd.ErrOrStderr()
 	env, flags := applySettingFlags(cmd.Flags(), os.Environ())
+	env = env.withFile(readSystemFile(config.FilePath))
 	c, err := checkConfig(env)
 	if err != nil {
 		return &failure{statusRunFailed, err}
