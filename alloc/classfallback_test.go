@@ -56,7 +56,8 @@ func TestFallbackNear(t *testing.T) {
 			b := Aligned(h, c.align, c.wants, 0, 0) &^ ZeroBit
 			if (b == free) != c.serves {
 				t.Errorf(
-					"%d bytes at a multiple of %d, with a free block of %d bytes (cached: %v): that one served: %v",
+					"%d bytes at a multiple of %d, with a free block of %d bytes (cached: %v): "+
+						"that one served: %v",
 					c.wants,
 					c.align,
 					c.size,
@@ -98,7 +99,8 @@ func TestFallbackEmptying(t *testing.T) {
 		got := h.fallbackNear(Class(1152), Granule)
 		if want := 4*used >= 3*uintptr(p.blocks); (got == b) != want {
 			t.Fatalf(
-				"%d of %d blocks are in use, with the one on the thread-cache free list: it lent %#x",
+				"%d of %d blocks are in use, with the one on the thread-cache free list: it lent "+
+					"%#x",
 				used,
 				p.blocks,
 				got,

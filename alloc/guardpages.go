@@ -24,7 +24,8 @@ import (
 // Of the descriptor, fields that only pages of blocks need have what was asked for (Carved), the
 // family that made it (Class), and what is reserved (Free and Trigger: address and bytes).
 const (
-	guardPagesLeast  = 17 // slices on each side: writes that miss the block by up to 1 MiB are caught
+	// slices on each side: writes that miss the block by up to 1 MiB are caught
+	guardPagesLeast  = 17
 	guardPagesRandom = 16 // and up to so many more
 	parkedSlots      = 256
 	parkedBytes      = 16 << 30

@@ -36,11 +36,12 @@ type Heap struct {
 
 	Out [OutSlots]*RemoteQueue // by the Number of the heap that it leads to
 
-	Direct     [DirectCount]*Page
-	Cur        [Classes]*Page
-	Remotes    uint64             // blocks of other heaps freed by this thread
-	Calls      [CallKinds]uint64  // calls that count themselves
-	CacheLists [Classes]CacheList // not touched before the class is opened, and large classes are last
+	Direct  [DirectCount]*Page
+	Cur     [Classes]*Page
+	Remotes uint64            // blocks of other heaps freed by this thread
+	Calls   [CallKinds]uint64 // calls that count themselves
+	// not touched before the class is opened, and large classes are last
+	CacheLists [Classes]CacheList
 
 	cur              [Classes]*Page
 	opened           [2]uint64 // a bit for each class that ever had a page: see open

@@ -83,12 +83,13 @@ type poolCounts struct {
 	purges      uint64
 	purgedBytes uint64
 	huge        [placementSlots]tally // by tier
-	stolen      [Classes]uint64       // blocks allocated and freed in pages taken from other threads
-	gone        [placementSlots]tally
-	moves       [placementSlots]tally // see movedcounts.go
-	granules    granuleCounts         // of blocks that threads without a heap have freed
-	hugeHits    uint64
-	hugeMisses  uint64
+	// blocks allocated and freed in pages taken from other threads
+	stolen     [Classes]uint64
+	gone       [placementSlots]tally
+	moves      [placementSlots]tally // see movedcounts.go
+	granules   granuleCounts         // of blocks that threads without a heap have freed
+	hugeHits   uint64
+	hugeMisses uint64
 }
 
 var (

@@ -85,7 +85,8 @@ func (h *Heap) takeRetired(n uintptr) *Page {
 		// It may have gone to the pool since and be anything. But nobody else makes it one on the
 		// heap's list, or takes it off that.
 		owner := atomic.LoadUintptr(&p.Owner)
-		if heapOf(owner) == h && owner&OwnerFull == 0 && p.Trigger == retiredMark && p.slices == 1 &&
+		if heapOf(owner) == h && owner&OwnerFull == 0 && p.Trigger == retiredMark &&
+			p.slices == 1 &&
 			p.unmigrated == 0 && !p.away() &&
 			h.detach(p) {
 			atomic.StoreUintptr(&p.Owner, ownerNone)

@@ -7,11 +7,11 @@ import (
 	"tieralloc/tiers"
 )
 
-// SecureCache is what the fast path of the secure mode (interpose/libc_secure.c) has of a thread: clean
-// slots of the thread's base, a bin for each small class. Freed blocks come into it and leave
+// SecureCache is what the fast path of the secure mode (interpose/libc_secure.c) has of a thread:
+// clean slots of the thread's base, a bin for each small class. Freed blocks come into it and leave
 // it in random order: for malloc while a bin is more than half full, else for the quarantine, some
-// of a full bin at a time. Fresh ones were never handed out; malloc takes them while there are
-// few freed ones.
+// of a full bin at a time. Fresh ones were never handed out; malloc takes them while there are few
+// freed ones.
 //
 // The C side changes nothing where anything is not as it should be, and leaves the call to
 // Malloc or Free, which look again and say what is wrong.

@@ -41,7 +41,10 @@ const (
 )
 
 // subreleaseShift is log2 of the bytes of a part.
-func (p *Page) subreleaseShift() uint { return raw.PageShift + uint(max(bits.Len32(p.slices-1), 1)-1) }
+func (p *Page) subreleaseShift() uint {
+	return raw.PageShift +
+		uint(max(bits.Len32(p.slices-1), 1)-1)
+}
 
 // isSubreleased reports whether the block at b starts in a subreleased part.
 func (p *Page) isSubreleased(b uintptr) bool {

@@ -278,13 +278,15 @@ func (v *inspection) remoteQueues(h *Heap) {
 				return
 			}
 			v.want(heapOf(p.Owner).Thread == h.Thread && raw.Load(b+8) == FreeKey &&
-				!p.isNursery(), "%#x on a remote-free queue: owner %#x, mark %#x", b, p.Owner, raw.Load(b+8))
+				!p.isNursery(), "%#x on a remote-free queue: owner %#x, mark %#x", b, p.Owner,
+				raw.Load(b+8))
 			v.cached[p]++
 		}
 	}
 	for i, r := range h.Out {
 		v.want(r == nil || r.Owner.Number%OutSlots == uint64(i) &&
-			r.Owner.Thread != h.Thread, "remote-free queue %p is not one that heap %p puts into", r, h)
+			r.Owner.Thread != h.Thread, "remote-free queue %p is not one that heap %p puts into", r,
+			h)
 	}
 }
 

@@ -27,7 +27,8 @@ func (v *inspection) segments() {
 			v.want(free[p] == p.state, "span %p in state %d is not in its bin", p, p.state)
 			v.want(p.Owner == ownerNone, "free span %p has owner %#x", p, p.Owner)
 			v.want(before == nil || before.segment != s || before.state != p.state ||
-				before.placement != p.placement, "spans %p and %p lie side by side, free", before, p)
+				before.placement != p.placement, "spans %p and %p lie side by side, free", before,
+				p)
 			delete(free, p)
 			v.entries(p, false)
 			v.want(summaryOf(a) == 0, "free span %p is summed up", p)
@@ -93,7 +94,9 @@ func (v *inspection) binned() map[*Page]uint8 {
 				v.want(!twice && p.state == state,
 					"span %p in state %d is in a bin of %d, or twice", p, p.state, state)
 				v.want(p.placement == uint32(i) &&
-					p.unmigrated == 0, "span %p of placement %d, %d unmigrated pages, is in a bin of placement %d", p,
+					p.unmigrated == 0,
+					"span %p of placement %d, %d unmigrated pages, is in a bin of placement %d",
+					p,
 					p.placement, p.unmigrated, i)
 				free[p] = state
 			})

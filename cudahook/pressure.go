@@ -140,7 +140,8 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
 	if s := h.idleOn(0); idle && s != nil {
 		return h.unmap(r, s)
 	}
-	if r.has(short) && r.returned != 0 { // less than that, but in one piece with what the driver had
+	// less than that, but in one piece with what the driver had
+	if r.has(short) && r.returned != 0 {
 		r.returned = 0
 		r.unset(short)
 		return goOn

@@ -73,8 +73,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// contend has threads charge and release at random, 20,000 times each and at most 9 charges at once.
-// What is left of them at the end goes to leave.
+// contend has threads charge and release at random, 20,000 times each and at most 9 charges at
+// once. What is left of them at the end goes to leave.
 func contend(threads int, charge func(*rand.Rand) (holding, bool),
 	release func(*rand.Rand, holding), leave func(holding)) {
 	var wg sync.WaitGroup

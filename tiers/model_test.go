@@ -362,11 +362,13 @@ func TestModel(t *testing.T) {
 		s.choose(t)
 		for op := range *modelOps {
 			if err := s.step(); err != nil {
-				t.Fatalf("operation %d under %s: %v\nreplay: go test ./tiers -run TestModel -model.seed=%d", op, s.env, err, seed)
+				t.Fatalf("operation %d under %s: %v\nreplay: go test ./tiers -run TestModel "+
+					"-model.seed=%d", op, s.env, err, seed)
 			}
 		}
 		if err := s.compare(); err != nil {
-			t.Fatalf("in the end under %s: %v\nreplay: go test ./tiers -run TestModel -model.seed=%d", s.env, err, seed)
+			t.Fatalf("in the end under %s: %v\nreplay: go test ./tiers -run TestModel "+
+				"-model.seed=%d", s.env, err, seed)
 		}
 		for i, p := range s.m.now {
 			seen[i].exceeded += p.exceeded

@@ -120,7 +120,8 @@ func TestRulesOff(t *testing.T) {
 }
 
 func TestProgramRules(t *testing.T) {
-	const list = "RULES=program=redis*,lib=x:hot; program=python3.?,thread=t:cold; program=*,size=9:warm"
+	const list = "RULES=program=redis*,lib=x:hot; program=python3.?,thread=t:cold; " +
+		"program=*,size=9:warm"
 	for _, c := range []struct {
 		program          string
 		on, lib, threads bool
@@ -162,7 +163,8 @@ func TestThreadSet(t *testing.T) {
 }
 
 func TestMatch(t *testing.T) {
-	setup(t, "prog", "RULES=size<=64,lib=libtorch*:hot; size=100-200:cold; lib=libtorch*:prefer_fast; size>=1M:pin_fast; size>2M:warm")
+	setup(t, "prog", "RULES=size<=64,lib=libtorch*:hot; size=100-200:cold; "+
+		"lib=libtorch*:prefer_fast; size>=1M:pin_fast; size>2M:warm")
 	set := ThreadSet(0)
 	for _, c := range []struct {
 		n    uintptr
@@ -194,7 +196,8 @@ func TestMatch(t *testing.T) {
 }
 
 func TestBase(t *testing.T) {
-	setup(t, "prog", "RULES=size<1M:cold; lib=x:hot; thread=io:prefer_fast; program=prog:pin_fast; thread=*:cold")
+	setup(t, "prog", "RULES=size<1M:cold; lib=x:hot; thread=io:prefer_fast; "+
+		"program=prog:pin_fast; thread=*:cold")
 	if got := Base(ThreadSet(0), warm); got != pinFast {
 		t.Errorf("%d", got)
 	}
@@ -311,7 +314,8 @@ func TestRulesModel(t *testing.T) {
 		for n := lo; n <= hi; n++ {
 			for _, lib := range names[1:] {
 				if got := first(n, lib, true); got != hint || first(n, "", false) != hint {
-					t.Fatalf("%s: program %q, thread %q: %d to %d bytes are said to get %d, but %d from %q get %d", text, program, thread,
+					t.Fatalf("%s: program %q, thread %q: %d to %d bytes are said to get %d, but "+
+						"%d from %q get %d", text, program, thread,
 						lo, hi, hint, n, lib, got)
 				}
 			}

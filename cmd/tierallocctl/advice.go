@@ -82,7 +82,8 @@ func unusedTiers(env environ, s *config.Settings, account [4]uintptr) []string {
 			if _, set := env.get(name); set {
 				lines = append(lines,
 					fmt.Sprintf("%s: no rule and no default hint sends anything to %s;"+
-						" only programs that call ta_alloc, ta_move, ta_set_hint or ta_set_default_hint use it", name, tierNames[i]))
+						" only programs that call ta_alloc, ta_move, ta_set_hint or "+
+						"ta_set_default_hint use it", name, tierNames[i]))
 			}
 		}
 	}

@@ -50,16 +50,20 @@ func cudaRemarks(s *config.Settings) []string {
 	}
 	caps := c.Hard != 0 || c.Proportion != 0 && c.Proportion != config.ProportionOne
 	add(c.Spill && !caps &&
-		!c.Managed, "TA_CUDA_ON_HARDCAP=spill without TA_CUDA_HARD or TA_CUDA_PROPORTION: host memory is taken only"+
+		!c.Managed, "TA_CUDA_ON_HARDCAP=spill without TA_CUDA_HARD or TA_CUDA_PROPORTION: host "+
+		"memory is taken only"+
 		" when the driver has none left, and other programs on the device may have used it up")
 	add(c.Hard != 0 && c.Proportion != 0 && c.Proportion != config.ProportionOne,
 		"TA_CUDA_HARD and TA_CUDA_PROPORTION: on each device the smaller of the two holds")
 	add(c.Soft != 0 && c.Proportion != 0,
 		"TA_CUDA_SOFT above TA_CUDA_PROPORTION of a device has no effect on that device")
-	add(c.ReuseEvent, "TA_CUDA_REUSE=event: cudaFree does not wait for the device as the driver's does; a program that"+
+	add(c.ReuseEvent, "TA_CUDA_REUSE=event: cudaFree does not wait for the device as the "+
+		"driver's does; a program that"+
 		" reads results right after it must synchronise")
-	add(c.SuballocAll, "TA_CUDA_SUBALLOC=all: IPC handles and GPUDirect registrations name whole segments")
-	add(c.Managed, "TA_CUDA_MANAGED=1: device memory has no IPC handles, and pages of it lie on the device only once they were touched there")
+	add(c.SuballocAll, "TA_CUDA_SUBALLOC=all: IPC handles and GPUDirect registrations name whole "+
+		"segments")
+	add(c.Managed, "TA_CUDA_MANAGED=1: device memory has no IPC handles, and pages of it lie on "+
+		"the device only once they were touched there")
 	if ready := warmBytes(c); ready > 0 {
 		add(c.CacheLimit != 0 && c.CacheLimit != config.NoLimit &&
 			ready > c.CacheLimit, "TA_CUDA_WARMUP asks for "+size(ready)+

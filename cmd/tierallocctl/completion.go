@@ -39,10 +39,11 @@ func completeValues(cmd *cobra.Command, s setting) {
 	if docOf(s.name).placeholder == "PATH" {
 		return // a file's name
 	}
-	err := cmd.RegisterFlagCompletionFunc(s.flag(), func(*cobra.Command, []string, string) ([]string,
-		cobra.ShellCompDirective) {
-		return words, cobra.ShellCompDirectiveNoFileComp
-	})
+	err := cmd.RegisterFlagCompletionFunc(s.flag(),
+		func(*cobra.Command, []string, string) ([]string,
+			cobra.ShellCompDirective) {
+			return words, cobra.ShellCompDirectiveNoFileComp
+		})
 	if err != nil {
 		panic(err) // the flag has completions already
 	}

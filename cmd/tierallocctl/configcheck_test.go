@@ -75,7 +75,8 @@ func TestCheckBad(t *testing.T) {
 			t.Errorf("%s: %q", c.env, m.text)
 		}
 	}
-	if got := checked(t, "TA_FAST_SOFT=x", "TA_SLOW_SOFT=y", "TA_RULES=a;b"); len(got.mistakes) != 4 {
+	if got := checked(t, "TA_FAST_SOFT=x", "TA_SLOW_SOFT=y",
+		"TA_RULES=a;b"); len(got.mistakes) != 4 {
 		t.Errorf("not each mistake is told: %+v", got.mistakes)
 	}
 }

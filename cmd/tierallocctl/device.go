@@ -67,7 +67,8 @@ func describeLeaks(w io.Writer, d *device) {
 // summarizeDevices writes a line for each device.
 func summarizeDevices(w io.Writer, r *report) {
 	for _, d := range r.Devices {
-		fmt.Fprintf(w, "device %d: live at most %s, reserved at most %s; %s, %s of them without the driver; %s spilled, %s refused\n",
+		fmt.Fprintf(w, "device %d: live at most %s, reserved at most %s; %s, %s of them without "+
+			"the driver; %s spilled, %s refused\n",
 			d.Ordinal, size(d.BytesPeak), size(d.BytesReservedPeak),
 			plural(d.AllocCalls, "allocation"), ratio(d.Efficiency),
 			size(d.BytesTotalSpilled), count(d.Refused))

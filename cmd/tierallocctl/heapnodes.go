@@ -83,7 +83,8 @@ func libraryBase(pid int, all []mapping, library string) (uint64, error) {
 		}
 	}
 	if other != "" {
-		return 0, fmt.Errorf("process %d has another build of the library, %s: name it with --library", pid, other)
+		return 0, fmt.Errorf("process %d has another build of the library, %s: name it with "+
+			"--library", pid, other)
 	}
 	return 0, fmt.Errorf("process %d runs without %s", pid, libraryName)
 }
@@ -154,7 +155,8 @@ func (h *heapReader) read() error {
 		}
 	}
 	if h.steps == 0 {
-		return errors.New("its page map leads to more spans than it has memory for: it is damaged, or not the library's")
+		return errors.New("its page map leads to more spans than it has memory for: it is " +
+			"damaged, or not the library's")
 	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loaderSymbols are two addresses in a loader that was started as a program, with another program as
-// its argument: the function that it calls when it has mapped that one, and its r_debug. entry is
-// where the process begins. They are 0 where the program at path is no such loader.
+// loaderSymbols are two addresses in a loader that was started as a program, with another program
+// as its argument: the function that it calls when it has mapped that one, and its r_debug. entry
+// is where the process begins. They are 0 where the program at path is no such loader.
 func loaderSymbols(path string, entry uint64) (state, debug uint64) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -32,8 +32,8 @@ func loaderSymbols(path string, entry uint64) (state, debug uint64) {
 	return state, debug
 }
 
-// armLoaded moves the breakpoint on to the entry of the program that the loader has mapped. Before it
-// has, the breakpoint goes to where the loader's function returns to, and back from there.
+// armLoaded moves the breakpoint on to the entry of the program that the loader has mapped. Before
+// it has, the breakpoint goes to where the loader's function returns to, and back from there.
 func (i *image) armLoaded() bool {
 	state, _ := loaderSymbols(i.exe, i.aux[atEntry])
 	if i.stop != state {

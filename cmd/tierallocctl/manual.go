@@ -20,7 +20,10 @@ func manualCommand() *cobra.Command {
 		Short:  "Write the pages of sections 1 and 7 of the manual below a folder",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
-		RunE:   func(cmd *cobra.Command, args []string) error { return writeManual(cmd.Root(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return writeManual(cmd.Root(),
+				args[0])
+		},
 	}
 }
 

@@ -64,7 +64,8 @@ func readMappings(pid int) ([]mapping, error) {
 	}
 	numa, err := procFile(pid, "numa_maps")
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, errors.New("this kernel does not tell of nodes: there is no /proc/PID/numa_maps")
+		return nil, errors.New("this kernel does not tell of nodes: there is no " +
+			"/proc/PID/numa_maps")
 	}
 	if err != nil {
 		return nil, err

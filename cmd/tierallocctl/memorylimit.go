@@ -16,11 +16,13 @@ func memoryLimit(s *config.Settings) (lines []string) {
 		return nil
 	}
 	lines = append(lines,
-		"the control group has "+size(m.Limit)+", of which "+size(m.Left())+" are left; the kernel kills a program that needs more")
+		"the control group has "+size(m.Limit)+", of which "+size(m.Left())+" are left; the "+
+			"kernel kills a program that needs more")
 	for i, t := range s.Tiers[:config.TierCount] {
 		if t.Hard > m.Limit {
 			lines = append(lines,
-				prefix+strings.ToUpper(tierNames[i])+"_HARD is "+size(t.Hard)+": the control group's limit is met before")
+				prefix+strings.ToUpper(tierNames[i])+"_HARD is "+size(t.Hard)+": the control "+
+					"group's limit is met before")
 		}
 	}
 	return lines

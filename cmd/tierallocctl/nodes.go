@@ -98,5 +98,6 @@ func whySimulated(s *config.Settings, t *numa.Topology) string {
 	case s.Tiers[0].Nodes|s.Tiers[1].Nodes|s.Tiers[2].Nodes != 0:
 		return "memory cannot be bound to the nodes that were named: the tiers are simulated"
 	}
-	return "all nodes are equally fast, as far as the system tells: the tiers are simulated, unless TA_NODE_* divides the nodes"
+	return "all nodes are equally fast, as far as the system tells: the tiers are simulated, " +
+		"unless TA_NODE_* divides the nodes"
 }

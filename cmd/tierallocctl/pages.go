@@ -146,11 +146,13 @@ func whyNoPage(pid int) error {
 	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	switch {
 	case err != nil:
-		return fmt.Errorf("there is no process %d, and no live page of it in %s (one is kept of processes started with"+
+		return fmt.Errorf("there is no process %d, and no live page of it in %s (one is kept of "+
+			"processes started with"+
 			" TA_STATS_LIVE=1; a statistics file is read by its name: tierallocctl stats FILE)",
 			pid, live.UsualFolder)
 	case !visible:
-		return fmt.Errorf("process %d is not to be looked into, and no live page of it can be read in %s:"+
+		return fmt.Errorf("process %d is not to be looked into, and no live page of it can be "+
+			"read in %s:"+
 			" ask as its user, or as root", pid, live.UsualFolder)
 	case !preloaded:
 		return fmt.Errorf("process %d runs without %s, or has no live page: %s", pid, libraryName,

@@ -30,7 +30,8 @@ func decodeReport(text []byte) (*report, error) {
 	var syntax *json.SyntaxError
 	switch err := json.Unmarshal(text, r); {
 	case errors.As(err, &syntax):
-		return nil, fmt.Errorf("no statistics of tieralloc, or cut short: no JSON from byte %d on (%w)", syntax.Offset, err)
+		return nil, fmt.Errorf("no statistics of tieralloc, or cut short: no JSON from byte %d "+
+			"on (%w)", syntax.Offset, err)
 	case err != nil:
 		return nil, fmt.Errorf("no statistics of tieralloc: %w", err)
 	case r.Schema == "":

@@ -158,7 +158,8 @@ func slowLines(s *config.Settings) []string {
 		}
 		lines = append(lines, "sizes that the rules keep off the fast path"+where+": "+sizes)
 	}
-	return append(lines, "blocks above "+exact(alloc.MaxClass)+" are never on it; all others always")
+	return append(lines, "blocks above "+exact(alloc.MaxClass)+" are never on it; all others "+
+		"always")
 }
 
 // slowSizes lists the ranges of sizes, by whole size classes, that an audience's

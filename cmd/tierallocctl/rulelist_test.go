@@ -11,7 +11,8 @@ import (
 )
 
 func TestRuleWords(t *testing.T) {
-	v := checked(t, "TA_RULES=size>=64M,lib=libtorch*:prefer_fast; thread=io-?:COLD; size=4K-1M,program=redis*:pin_fast; size<100:warm")
+	v := checked(t, "TA_RULES=size>=64M,lib=libtorch*:prefer_fast; thread=io-?:COLD; "+
+		"size=4K-1M,program=redis*:pin_fast; size<100:warm")
 	want := []string{
 		"size from 64 MiB, library libtorch*: prefer_fast, to FAST",
 		"thread io-?: cold, to SLOW",

@@ -39,11 +39,12 @@ type runOptions struct {
 func runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:     "run [flags] -- COMMAND [ARG...]",
-		Short:   "Start a program on the library, and summarise its statistics",
-		Long:    runHelp,
-		Example: "  tierallocctl run --fast-soft 256M --on-softcap demote --rules 'size>=64M:cold' -- python3 train.py",
-		RunE:    func(cmd *cobra.Command, args []string) error { return run(cmd, o, args) },
+		Use:   "run [flags] -- COMMAND [ARG...]",
+		Short: "Start a program on the library, and summarise its statistics",
+		Long:  runHelp,
+		Example: "  tierallocctl run --fast-soft 256M --on-softcap demote --rules " +
+			"'size>=64M:cold' -- python3 train.py",
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, o, args) },
 	}
 	startsCommand(cmd, &o.library)
 	flags := cmd.Flags()

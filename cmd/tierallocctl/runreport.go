@@ -104,7 +104,8 @@ func (l *runReport) tell(w io.Writer, o runOptions, end ending) error {
 		text, r = p.text, p.report
 		if !o.quiet {
 			fmt.Fprintf(w,
-				"tierallocctl: %s left no statistics (%s); these are the last of its live page, of %s after its start\n",
+				"tierallocctl: %s left no statistics (%s); these are the last of its live page, "+
+					"of %s after its start\n",
 				filepath.Base(end.path), l.why(end), duration(r.UptimeNs))
 		}
 	}
@@ -161,7 +162,8 @@ func (l *runReport) why(end ending) string {
 	if end.signal != 0 {
 		return "signal " + unix.SignalName(end.signal) + " ended it before it could write them"
 	}
-	return "it ended without calling exit (as Go programs do), or it turned by exec into a program that" +
+	return "it ended without calling exit (as Go programs do), or it turned by exec into a " +
+		"program that" +
 		" did not load the library (static, set-user-ID, LD_PRELOAD removed)"
 }
 

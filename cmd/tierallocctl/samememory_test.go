@@ -26,11 +26,14 @@ func TestSameInPlan(t *testing.T) {
 			nil},
 		{twoKinds, "", []string{"FAST and NORMAL are the same memory (node 0)"}},
 		{twoKinds, "TA_FAST_HARD=32M TA_SLOW_HARD=1G",
-			[]string{"FAST and NORMAL are the same memory (node 0); TA_FAST_HARD=32M holds for both"}},
+			[]string{"FAST and NORMAL are the same memory (node 0); TA_FAST_HARD=32M holds for " +
+				"both"}},
 		{twoKinds, "TA_FAST_SOFT=16M TA_NORMAL_HARD=50%", []string{
-			"FAST and NORMAL are the same memory (node 0); TA_FAST_SOFT=16M and TA_NORMAL_HARD=50% hold for both"}},
+			"FAST and NORMAL are the same memory (node 0); TA_FAST_SOFT=16M and " +
+				"TA_NORMAL_HARD=50% hold for both"}},
 		{all, "TA_SLOW_HARD=1G",
-			[]string{"FAST, NORMAL and SLOW are the same memory (node 0-1); TA_SLOW_HARD=1G holds for all"}},
+			[]string{"FAST, NORMAL and SLOW are the same memory (node 0-1); TA_SLOW_HARD=1G " +
+				"holds for all"}},
 	} {
 		v := checked(t, strings.Fields(c.env)...)
 		v.places = c.places
@@ -64,7 +67,8 @@ func TestSameInReport(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		write(&out)
-		const line = "FAST and NORMAL are the same memory (node 0); the soft cap of 32 MiB and the hard cap of 64 MiB hold for both\n"
+		const line = "FAST and NORMAL are the same memory (node 0); the soft cap of 32 MiB and " +
+			"the hard cap of 64 MiB hold for both\n"
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("%s: no %q in\n%s", name, line, out.String())
 		}

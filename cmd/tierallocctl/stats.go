@@ -130,7 +130,8 @@ func showPage(w io.Writer, p *page, asJSON bool) (alive bool, err error) {
 		return alive, p.other
 	}
 	if p.report == nil {
-		return alive, fmt.Errorf("%s of process %d (%s, %s) has no figures yet: they come with its first allocations",
+		return alive, fmt.Errorf("%s of process %d (%s, %s) has no figures yet: they come with "+
+			"its first allocations",
 			p.path, p.pid, p.program, p.state)
 	}
 	if asJSON {
@@ -212,7 +213,8 @@ func writeList(w io.Writer, pages []*page, asJSON bool) error {
 	}
 	fmt.Fprintln(w, t.Render())
 	if ended > 0 {
-		fmt.Fprintf(w, "%s of processes that have ended; to remove them: tierallocctl stats --prune\n", plural(ended, "page"))
+		fmt.Fprintf(w, "%s of processes that have ended; to remove them: tierallocctl stats "+
+			"--prune\n", plural(ended, "page"))
 	}
 	return nil
 }

@@ -88,7 +88,8 @@ func summarize(w io.Writer, r *report) {
 		plural(r.Heap.BlocksLive, "block"), r.Backend)
 	fmt.Fprintln(w, t.Render())
 	writeLines(w, sameInReport(r))
-	fmt.Fprintln(w, "allocs and frees count blocks, violations and rerouted requests, moved and failed memory pages;"+
+	fmt.Fprintln(w, "allocs and frees count blocks, violations and rerouted requests, moved and "+
+		"failed memory pages;"+
 		" wait is the time charged for throttling")
 	summarizeDevices(w, r)
 }
@@ -101,7 +102,8 @@ func describe(w io.Writer, r *report) {
 		r.Backend)
 	p := &r.Policy
 	if p.DefaultHint != "" {
-		fmt.Fprintf(w, "policy: default hint %s, %s, over soft %s, at hard %s, throttle %s, model %s\n",
+		fmt.Fprintf(w, "policy: default hint %s, %s, over soft %s, at hard %s, throttle %s, "+
+			"model %s\n",
 			p.DefaultHint, plural(p.Rules, "rule"), p.OnSoftcap, p.OnHardcap, p.Throttle, p.Model)
 	}
 	fmt.Fprintf(w, "heap: mapped %s, committed %s, cached %s, peak %s\n",

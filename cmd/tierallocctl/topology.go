@@ -145,7 +145,8 @@ func topologyNotes(t *numa.Topology) []string {
 			notes = append(notes,
 				"to pool such nodes in one tier, name them together: TA_NODE_SLOW="+words+
 					" fills them as they come, interleave:"+words+" takes pages in turn,",
-				"and weighted:"+words+" in turn by the weights in /sys/kernel/mm/mempolicy/weighted_interleave (Linux 6.9)")
+				"and weighted:"+words+" in turn by the weights in "+
+					"/sys/kernel/mm/mempolicy/weighted_interleave (Linux 6.9)")
 		}
 	}
 	return notes

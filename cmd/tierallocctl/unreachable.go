@@ -36,7 +36,8 @@ func unreachable(path string) string {
 		return ""
 	}
 	if raisesRights(path, info) {
-		return "it is set-user-ID or set-group-ID, or has file capabilities: the loader ignores LD_PRELOAD"
+		return "it is set-user-ID or set-group-ID, or has file capabilities: the loader ignores " +
+			"LD_PRELOAD"
 	}
 	file, err := elf.Open(path)
 	var format *elf.FormatError

@@ -1,7 +1,8 @@
 // Package manager is the memory managers' account book, after cubie's MemoryManager
 // (github.com/ccam80/cubie). It divides the memory of a device between the components of a program:
 // how much each may have and has, how requests that do not fit are cut, and which instance is
-// evicted. It never calls the driver: C does what the answers ask for (interpose/manager_accounts.c).
+// evicted. It never calls the driver: C does what the answers ask for
+// (interpose/manager_accounts.c).
 //
 // It is freestanding Go (docs/runtime.md).
 //

@@ -61,8 +61,10 @@ func TestRead(t *testing.T) {
 				"memory/memory.usage_in_bytes": "60\n"}, Memory{64, 60}},
 		{"version 1 beside version 2",
 			"9:name=systemd:/s\n5:cpu,cpuacct:/z\n4:hugetlb,memory:/a\n0::/b\n", map[string]string{
-				"memory/a/memory.limit_in_bytes": "4096\n", "memory/a/memory.usage_in_bytes": "4000\n",
-				"memory/a/memory.stat":         "inactive_file 1\nactive_file 2\ntotal_inactive_file 30\ntotal_active_file 40\n",
+				"memory/a/memory.limit_in_bytes": "4096\n",
+				"memory/a/memory.usage_in_bytes": "4000\n",
+				"memory/a/memory.stat": "inactive_file 1\nactive_file " +
+					"2\ntotal_inactive_file 30\ntotal_active_file 40\n",
 				"memory/memory.limit_in_bytes": none, "memory/memory.usage_in_bytes": "9\n",
 				"b/memory.max": "1\n", "b/memory.current": "1\n"},
 			Memory{4096, 3930}},

@@ -60,14 +60,16 @@ func TestParse(t *testing.T) {
 		{"TA_NUMA_BALANCING=AUTO", false, defaults()},
 		{"TA_ON_SOFTCAP=demote TA_ON_HARDCAP=fail TA_DEFAULT_HINT=prefer_fast TA_THROTTLE=sleep",
 			false, with(func(o *outcome) {
-				o.onSoftcap, o.onHardcap, o.hint, o.sleep = SoftcapDemote, HardcapFail, HintPreferFast,
+				o.onSoftcap, o.onHardcap, o.hint, o.sleep = SoftcapDemote, HardcapFail,
+					HintPreferFast,
 					true
 			})},
 		{"TA_ON_SOFTCAP=Warn TA_ON_HARDCAP=ROUTE_SLOW TA_DEFAULT_HINT=HOT TA_THROTTLE=Account",
 			false, with(func(o *outcome) {
 				o.onSoftcap, o.hint = SoftcapWarn, HintHot
 			})},
-		{"TA_FAST_SOFT=1 TA_FAST_HARD=1K TA_NORMAL_SOFT=2m TA_NORMAL_HARD=3G TA_SLOW_SOFT=64T TA_SLOW_HARD=70368744177664", false,
+		{"TA_FAST_SOFT=1 TA_FAST_HARD=1K TA_NORMAL_SOFT=2m TA_NORMAL_HARD=3G TA_SLOW_SOFT=64T " +
+			"TA_SLOW_HARD=70368744177664", false,
 			with(func(o *outcome) {
 				o.tiers[0].Soft, o.tiers[0].Hard = 1, 1<<10
 				o.tiers[1].Soft, o.tiers[1].Hard = 2<<20, 3<<30
@@ -78,7 +80,8 @@ func TestParse(t *testing.T) {
 				o.tiers[0].SoftPart, o.tiers[0].HardPart, o.tiers[2].HardPart = 1, 80, 100
 				o.tiers[1].Soft, o.tiers[1].HardPart = 1<<30, 1
 			})},
-		{"TA_FAST_BW=1K TA_FAST_BURST=1 TA_NORMAL_BW=0 TA_NORMAL_LAT=1s TA_SLOW_LAT=0 TA_SLOW_BURST=64K TA_SLOW_BW=10g", false,
+		{"TA_FAST_BW=1K TA_FAST_BURST=1 TA_NORMAL_BW=0 TA_NORMAL_LAT=1s TA_SLOW_LAT=0 " +
+			"TA_SLOW_BURST=64K TA_SLOW_BW=10g", false,
 			with(func(o *outcome) {
 				o.tiers[0].BW, o.tiers[0].Burst = 1024, 1
 				o.tiers[1].Lat = 1e9

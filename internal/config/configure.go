@@ -13,9 +13,9 @@ var merged Merged
 var exe Text
 
 // Configure fills InForce for a process in whose environment, or in the file for the whole system,
-// there may be settings. file is a descriptor, which it closes, or a negative number; envp may be 0.
-// program is AT_EXECFN, secure AT_SECURE. It returns the environment to read on in, which is valid
-// until Forget, and how many settings are bad.
+// there may be settings. file is a descriptor, which it closes, or a negative number; envp may be
+// 0. program is AT_EXECFN, secure AT_SECURE. It returns the environment to read on in, which is
+// valid until Forget, and how many settings are bad.
 func Configure(file, envp, program uintptr, secure bool) (all, bad uintptr) {
 	if int(file) >= 0 {
 		if merged = ReadFile(file, envp, secure); merged.Envp != 0 {

@@ -19,7 +19,8 @@ func TestCUDA(t *testing.T) {
 		env  string
 		want func(*plainCUDA)
 	}{
-		{"TA_CUDA=1 TA_CUDA_REUSE=sync TA_CUDA_SUBALLOC=small TA_CUDA_ON_HARDCAP=fail TA_CUDA_ZERO=0 TA_CUDA_LEAKS=0 TA_CUDA_MANAGED=0",
+		{"TA_CUDA=1 TA_CUDA_REUSE=sync TA_CUDA_SUBALLOC=small TA_CUDA_ON_HARDCAP=fail " +
+			"TA_CUDA_ZERO=0 TA_CUDA_LEAKS=0 TA_CUDA_MANAGED=0",
 			func(*plainCUDA) {}},
 		{"TA_CUDA=0", func(c *plainCUDA) { c.enable = false }},
 		{"TA_CUDA_REUSE=Event", func(c *plainCUDA) { c.event = true }},

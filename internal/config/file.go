@@ -14,8 +14,8 @@ import (
 //	line = blanks | blanks "#" text | NAME "=" value
 //
 // Blanks around a name and a value are passed over. A value may stand in quotes, single or double.
-// A line without = is passed over. What the environment has counts more than the file, and of a name
-// that occurs twice the first.
+// A line without = is passed over. What the environment has counts more than the file, and of a
+// name that occurs twice the first.
 const FilePath = "/etc/tieralloc.conf"
 
 // FileMax is the size of the longest file that is read, in bytes.
@@ -49,12 +49,12 @@ func (m *Merged) Drop() {
 	}
 }
 
-// fileRoom is where the vector begins: behind the text and one byte more, by which a file that is too
-// long is told.
+// fileRoom is where the vector begins: behind the text and one byte more, by which a file that is
+// too long is told.
 const fileRoom = FileMax + raw.Page
 
-// ReadFile reads the file that fd is open on, and closes fd. The environment at envp, which may be 0,
-// comes first. secure is AT_SECURE: of the file only those settings then count that make the
+// ReadFile reads the file that fd is open on, and closes fd. The environment at envp, which may be
+// 0, comes first. secure is AT_SECURE: of the file only those settings then count that make the
 // library do less, for what a report is called, say, is not for all programs.
 func ReadFile(fd, envp uintptr, secure bool) (m Merged) {
 	entries := countEntries(envp)

@@ -77,7 +77,8 @@ func TestFile(t *testing.T) {
 			t.Errorf("%q: %q, %d", c.text, got, flaw)
 		}
 	}
-	got, _ := readBack(t, fileOf(t, "TA_LOG=info\nTA_ONLY=sh\nTA_STATS_FILE=/x\nTA_DISABLE=1\nPATH=/"),
+	got, _ := readBack(t,
+		fileOf(t, "TA_LOG=info\nTA_ONLY=sh\nTA_STATS_FILE=/x\nTA_DISABLE=1\nPATH=/"),
 		nil, true)
 	if !slices.Equal(got, []string{"TA_ONLY=sh", "TA_DISABLE=1"}) {
 		t.Errorf("in a program with more rights: %q", got)
@@ -87,7 +88,8 @@ func TestFile(t *testing.T) {
 // TestFileFull: the shortest lines there can be fill the vector, and nothing is lost.
 func TestFileFull(t *testing.T) {
 	rootOnly(t)
-	for _, text := range []string{strings.Repeat("=\n", FileMax/2), strings.Repeat("a\n", FileMax/2-1) + "aa",
+	for _, text := range []string{strings.Repeat("=\n", FileMax/2),
+		strings.Repeat("a\n", FileMax/2-1) + "aa",
 		strings.Repeat("\n", FileMax), "TA_LOG=" + strings.Repeat("x", FileMax-7)} {
 		got, flaw := readBack(t, fileOf(t, text), nil, false)
 		if flaw != FileGood || !slices.Equal(got, strings.FieldsFunc(text,

@@ -53,7 +53,8 @@ func TestBadOnly(t *testing.T) {
 		o := run(t, []string{"TA_ONLY=" + list, "TA_DISABLE=0", "TA_LOG=info"}, false)
 		want := with(func(o *outcome) {
 			o.disable, o.log = true, LogInfo
-			o.lines = []string{"tieralloc: TA_ONLY=\"" + list + "\": expected names of programs such as" +
+			o.lines = []string{"tieralloc: TA_ONLY=\"" + list +
+				"\": expected names of programs such as" +
 				" redis-server,python3*, without folders, * only at a name's end; using no program"}
 		})
 		if !o.equal(want) {

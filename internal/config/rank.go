@@ -7,8 +7,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// The variables in which launchers of parallel jobs tell a process its number in the job. A launcher
-// that runs inside another's job comes first: its children have the variables of both.
+// The variables in which launchers of parallel jobs tell a process its number in the job. A
+// launcher that runs inside another's job comes first: its children have the variables of both.
 const rankVars = 5
 
 func rankVar(i uintptr) string {

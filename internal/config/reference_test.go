@@ -188,7 +188,8 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		if livePattern.MatchString(latin(val)) && len(val) <= 4000 {
 			path[val] = val
 		}
-		return "0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it, in which % begins " +
+		return "0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it, in " +
+			"which % begins " +
 			tmplSeq, "0", choose(&o.statsLive, path, val)
 	}
 	return "", "", true

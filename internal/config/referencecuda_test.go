@@ -48,7 +48,8 @@ func (c *plainCUDA) refer(what, val string) (accepts, using string, ok bool) {
 		return "0 (keep nothing) to 64T (an integer, or one with K, M, G or T)", "no limit",
 			store(&c.cacheLimit, bytes, isBytes)
 	case "_WARMUP":
-		return "sizes and numbers of blocks such as 4K:50,64K:20,1M:10, at most 16 of them, each number from 1 to 1000000",
+		return "sizes and numbers of blocks such as 4K:50,64K:20,1M:10, at most 16 of them, each " +
+				"number from 1 to 1000000",
 			"no warm-up", c.referWarmup(val)
 	case "_BW":
 		bw, good := referRate(val)

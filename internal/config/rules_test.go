@@ -71,7 +71,8 @@ func referRule(rule, blanks string, room *int) (r plainRule, flaw, part string) 
 }
 
 func (r *plainRule) refer(c, blanks string, room *int) (flaw string) {
-	const unknown = "unknown condition: expected size>=N, size>N, size<=N, size<N, size=N, size=N-N," +
+	const unknown = "unknown condition: expected size>=N, size>N, size<=N, size<N, size=N, " +
+		"size=N-N," +
 		" thread=GLOB, program=GLOB or lib=GLOB"
 	at := strings.IndexAny(c, "<>=")
 	if at < 0 {
@@ -124,7 +125,8 @@ func (r *plainRule) referSize(rest, blanks string) (flaw string) {
 		r.min = max(r.min, least)
 		return ""
 	}
-	return "bad size: expected 1 to 64T, an integer or one with K, M, G or T, or with = a range such as 4K-1M"
+	return "bad size: expected 1 to 64T, an integer or one with K, M, G or T, or with = a range " +
+		"such as 4K-1M"
 }
 
 func TestRules(t *testing.T) {
@@ -153,7 +155,8 @@ func TestRules(t *testing.T) {
 		{"lib=libtorch*:prefer_fast", []plainRule{{0, anySize, "", "", "libtorch*",
 			HintPreferFast}}},
 		{"lib==x=<>:hot", []plainRule{{0, anySize, "", "", "=x=<>", HintHot}}},
-		{" Size >= 64m , LIB = lib c.so ,\n thread = [a-b]\\ : Hot ; program=p,lib=l,thread=t,size=1:WARM ; ", []plainRule{
+		{" Size >= 64m , LIB = lib c.so ,\n thread = [a-b]\\ : Hot ; " +
+			"program=p,lib=l,thread=t,size=1:WARM ; ", []plainRule{
 			{64 << 20, anySize, "[a-b]\\", "", "lib c.so", HintHot},
 			{1, 1, "t", "p", "l", HintWarm}}},
 		{"lib=\xff\xfe*:hot", []plainRule{{0, anySize, "", "", "\xff\xfe*", HintHot}}},
@@ -177,13 +180,15 @@ func TestRules(t *testing.T) {
 // holds then, wherever the good ones stand.
 func TestBadRules(t *testing.T) {
 	const (
-		condition = "expected size>=N, size>N, size<=N, size<N, size=N, size=N-N, thread=GLOB, program=GLOB or lib=GLOB"
-		size      = "expected 1 to 64T, an integer or one with K, M, G or T, or with = a range such as 4K-1M"
-		words     = "hot, warm, cold, pin_fast or prefer_fast"
-		missing   = "missing hint: expected conditions, a colon, and " + words
-		glob      = "expected a name, in which * stands for any text and ? for any byte"
-		twice     = "expected thread, program and lib at most once in a rule"
-		folder    = "expected the name of a file without its folders"
+		condition = "expected size>=N, size>N, size<=N, size<N, size=N, size=N-N, thread=GLOB, " +
+			"program=GLOB or lib=GLOB"
+		size = "expected 1 to 64T, an integer or one with K, M, G or T, or with = a range " +
+			"such as 4K-1M"
+		words   = "hot, warm, cold, pin_fast or prefer_fast"
+		missing = "missing hint: expected conditions, a colon, and " + words
+		glob    = "expected a name, in which * stands for any text and ? for any byte"
+		twice   = "expected thread, program and lib at most once in a rule"
+		folder  = "expected the name of a file without its folders"
 	)
 	for _, c := range []struct{ rule, want string }{
 		{"sise>=64M:cold", `unknown condition "sise>=64M": ` + condition},

@@ -53,7 +53,8 @@ func TestRank(t *testing.T) {
 		s, dst := new(Settings), new(Text)
 		Parse(s, env.addr(), false)
 		env.clobber()
-		if _, ok := Expand(dst, textOf("%r"), 1, textOf(""), s.Rank); !ok || dst.String() != c.want {
+		if _, ok := Expand(dst, textOf("%r"), 1, textOf(""), s.Rank); !ok ||
+			dst.String() != c.want {
 			t.Errorf("%s: %s, not %s", c.env, dst, c.want)
 		}
 	}

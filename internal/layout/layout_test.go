@@ -14,6 +14,7 @@ func TestHeaderIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want.Bytes()) {
-		t.Error("interpose/layout.h is not what the Go types say: run go generate ./internal/layout")
+		t.Error("interpose/layout.h is not what the Go types say: run go generate " +
+			"./internal/layout")
 	}
 }

@@ -223,8 +223,9 @@ func write(w io.Writer) {
 	fmt.Fprint(w, "\n#endif\n")
 }
 
-// check prints a macro by which the C compiler compares a structure of tieralloc.h, which is written
-// by hand, with the Go type that fills it in: each field by its name, and the size of the whole.
+// check prints a macro by which the C compiler compares a structure of tieralloc.h, which is
+// written by hand, with the Go type that fills it in: each field by its name, and the size of the
+// whole.
 func check(w io.Writer, name string, t reflect.Type) {
 	fmt.Fprintf(w, "\n#define TA_CHECK_%s \\\n", strings.ToUpper(name[len("ta_"):]))
 	for i := range t.NumField() {

@@ -35,7 +35,8 @@ func TestHeader(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	groups := parse("/* Not part of it. */\nint f(void);\n\n/* ---- Some things ----\n *\n * Of all kinds.\n" +
+	groups := parse("/* Not part of it. */\nint f(void);\n\n/* ---- Some things ----\n *\n * Of " +
+		"all kinds.\n" +
 		" *\n *   a  b */\ntypedef struct ta_x ta_x;\n\n/* Does it.\n * Returns 0. */\n" +
 		"enum {\n\tTA_A = 1\n};\nint ta_do(ta_x *x,\n\tint how);\nvoid ta_not(void);\n")
 	if len(groups) != 1 || groups[0].title != "some things" ||

@@ -1,5 +1,5 @@
-// Command manual writes the pages of section 3 of the manual, from the library's header: one page for each
-// group of functions, by the name of its first one, and a link for each other function.
+// Command manual writes the pages of section 3 of the manual, from the library's header: one page
+// for each group of functions, by the name of its first one, and a link for each other function.
 //
 //	go run ./internal/manual interpose/tieralloc.h build/man
 package main

@@ -19,7 +19,8 @@ func openLive() {
 		return
 	}
 	errno := uintptr(syscall.ENAMETOOLONG)
-	if _, ok := config.Expand(&livePath, &config.InForce.StatsLive, raw.Pid(), &program, config.InForce.Rank); ok {
+	if _, ok := config.Expand(&livePath, &config.InForce.StatsLive, raw.Pid(), &program,
+		config.InForce.Rank); ok {
 		errno = stats.LiveOpen(livePath.Addr(), livePath.Len(), uint64(raw.Pid()), startUnix,
 			program.Addr(), program.Len())
 	}

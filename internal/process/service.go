@@ -22,7 +22,8 @@ func ControlStop(why uintptr) {
 	l.Text("tieralloc: ")
 	switch why {
 	case StopLimit:
-		l.Text("TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, ulimit -d)")
+		l.Text("TA_LOG and TA_BACKGROUND have no effect under a limit on memory (ulimit -v, " +
+			"ulimit -d)")
 	case StopThread:
 		l.Text("no thread for TA_LOG or TA_BACKGROUND; they end here")
 	case StopMemory:

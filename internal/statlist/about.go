@@ -1,14 +1,16 @@
 package main
 
 // aboutReport describes the report.
-const aboutReport = "Report of one process, as ta_stats_json and TA_STATS_FILE give it. Its keys keep " +
+const aboutReport = "Report of one process, as ta_stats_json and TA_STATS_FILE give it. Its keys " +
+	"keep " +
 	"their order. Calls and totals count from the load of the library, in a forked child " +
 	"from the fork; what is live, mapped, committed or cached is all that is, blocks from " +
 	"before the fork included. So live = total_alloc - total_freed, except in a forked " +
 	"child."
 
 // aboutExactness says what the descriptions mean by exact.
-const aboutExactness = "Exactness. 'Exact' holds when the other threads are quiescent, that is inside no " +
+const aboutExactness = "Exactness. 'Exact' holds when the other threads are quiescent, that is " +
+	"inside no " +
 	"call of the library, while the report is written; with threads at work each such " +
 	"figure is one that was true around that time, and sums of several need not add up. " +
 	"'Class-rounded' bytes are the sizes of blocks, not the sizes asked for, which the " +
@@ -19,8 +21,10 @@ const aboutExactness = "Exactness. 'Exact' holds when the other threads are quie
 // aboutPage begins docs/statistics.md.
 var aboutPage = []string{
 	"This page lists every key of the report, which `ta_stats_json`, `TA_STATS_FILE` and " +
-		"`tierallocctl stats --json` give. [stats.schema.json](stats.schema.json) says the same to " +
-		"programs, and the structures of `tieralloc.h` have some of the figures under the same names.",
+		"`tierallocctl stats --json` give. [stats.schema.json](stats.schema.json) says the same " +
+		"to " +
+		"programs, and the structures of `tieralloc.h` have some of the figures under the same " +
+		"names.",
 	aboutReport,
 	aboutExactness,
 	"The kinds of figures:",

@@ -173,7 +173,8 @@ func (x *figure) fieldType() string {
 // camel is a key in Go's spelling.
 func camel(key string) string {
 	var b strings.Builder
-	for _, part := range strings.FieldsFunc(key, func(r rune) bool { return r == '_' || r == ' ' }) {
+	for _, part := range strings.FieldsFunc(key,
+		func(r rune) bool { return r == '_' || r == ' ' }) {
 		if part == "bw" {
 			part = "BW"
 		}

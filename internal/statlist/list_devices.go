@@ -4,11 +4,13 @@ var device = &object{
 	title:  "`devices`",
 	goType: "Device", tool: "device", method: "device(d *stats.Device)", arg: "d",
 	comment: []string{
-		"Device is what one CUDA device's heap counts, over all contexts of the process. The host knows " +
+		"Device is what one CUDA device's heap counts, over all contexts of the process. The " +
+			"host knows " +
 			"all of it; the device is never asked.",
 		"",
 		"\tHitsLocal + HitsGlobal + HitsSplit + Misses + ForeignCalls + Refused = AllocCalls",
-		"\tBytesReserved = BytesLive + BytesCachedLocal + BytesCachedGlobal + BytesPending + BytesHeld +",
+		"\tBytesReserved = BytesLive + BytesCachedLocal + BytesCachedGlobal + BytesPending + " +
+			"BytesHeld +",
 		"\t                BytesPrivate + BytesLost",
 		"\tBytesAsked <= BytesLive",
 		"\tLargestFree <= BytesCachedLocal + BytesCachedGlobal",
@@ -197,7 +199,8 @@ var deviceTier = &object{
 	title:  "A tier of a device",
 	goType: "DeviceTier", method: "deviceTier(t *stats.DeviceTier)", arg: "t",
 	comment: []string{
-		"DeviceTier is one tier of a device, in the words of Tier. Segments and foreign allocations are " +
+		"DeviceTier is one tier of a device, in the words of Tier. Segments and foreign " +
+			"allocations are " +
 			"charged whole.",
 	},
 	def: "device_tier",

@@ -10,7 +10,8 @@ var heap = &object{
 		"\tBytesLive  = BytesTotalAlloc - BytesTotalFreed",
 		"\tBytesLive <= BytesCommitted <= BytesMapped",
 		"",
-		"A forked child counts totals from the fork and has its parent's blocks too, so the first two " +
+		"A forked child counts totals from the fork and has its parent's blocks too, so the " +
+			"first two " +
 			"do not hold there.",
 	},
 	figures: []figure{
@@ -75,8 +76,10 @@ var sizeClass = &object{
 	title:  "`heap.size_classes`",
 	goType: "Class", method: "class(c *stats.Class)", arg: "c",
 	comment: []string{
-		"Class is one size class. One that never had a block or a page is left out of the report. (A " +
-			"forked child may free the last of those it inherited: then only BlocksTotalFreed tells.)",
+		"Class is one size class. One that never had a block or a page is left out of the " +
+			"report. (A " +
+			"forked child may free the last of those it inherited: then only BlocksTotalFreed " +
+			"tells.)",
 	},
 	def:     "size_class",
 	meaning: "One size class.",

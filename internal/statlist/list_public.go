@@ -19,25 +19,30 @@ type public struct {
 }
 
 var publics = []public{
-	{"ta_tier_stats", "PublicTier", "PublicTier is ta_tier_stats of tieralloc.h.", "Tier", tier, []line{
-		{paths: "blocks_entered blocks_left bytes_entered bytes_left"},
-		{paths: "bytes_current bytes_peak simulated_wait_ns"},
-	}},
+	{"ta_tier_stats", "PublicTier", "PublicTier is ta_tier_stats of tieralloc.h.", "Tier", tier,
+		[]line{
+			{paths: "blocks_entered blocks_left bytes_entered bytes_left"},
+			{paths: "bytes_current bytes_peak simulated_wait_ns"},
+		}},
 	{"ta_stats", "Public", "Public is ta_stats of tieralloc.h.", "Report", report, []line{
 		{text: "size_t size;", comment: "set to sizeof(ta_stats) by the caller; filled up to it",
 			fields: "Size uint64"},
 		{text: "uint64_t version;", comment: "of this structure", fields: "Version uint64"},
-		{paths: "heap.bytes_mapped heap.bytes_committed heap.bytes_live heap.bytes_peak heap.bytes_cached"},
+		{paths: "heap.bytes_mapped heap.bytes_committed heap.bytes_live heap.bytes_peak " +
+			"heap.bytes_cached"},
 		{paths: "heap.bytes_total_alloc heap.bytes_total_freed"},
 		{paths: "heap.blocks_live heap.blocks_total_alloc heap.blocks_total_freed"},
 		{paths: "heap.huge_blocks_live heap.huge_bytes_live heap.spans_free"},
 		{paths: "heap.cross_thread_frees calls_failed"},
-		{text: "ta_tier_stats tiers[3];", comment: "by ta_tier", fields: "Tiers [TierCount]PublicTier"},
+		{text: "ta_tier_stats tiers[3];", comment: "by ta_tier",
+			fields: "Tiers [TierCount]PublicTier"},
 	}},
-	{"ta_cuda_stats", "PublicDevice", "PublicDevice is ta_cuda_stats of tieralloc.h.", "Device", device,
+	{"ta_cuda_stats", "PublicDevice", "PublicDevice is ta_cuda_stats of tieralloc.h.", "Device",
+		device,
 		[]line{
-			{text: "size_t size;", comment: "set to sizeof(ta_cuda_stats) by the caller; filled up to it",
-				fields: "Size uint64"},
+			{text: "size_t size;",
+				comment: "set to sizeof(ta_cuda_stats) by the caller; filled up to it",
+				fields:  "Size uint64"},
 			{paths: "alloc_calls free_calls"},
 			{paths: "hits_local hits_global hits_split"},
 			{paths: "misses foreign_calls refused"},
@@ -53,7 +58,8 @@ var publics = []public{
 			{paths: "tiers.fast.capacity_hard", comment: "of the same; 0: none"},
 			{text: "uint64_t segment_size, cache_limit;", comment: "a limit from 2^63 on is none",
 				fields: "SegmentSize, CacheLimit uint64"},
-			{text: "uint64_t stream_local, global_limit;", fields: "StreamLocal, GlobalLimit uint64"},
+			{text: "uint64_t stream_local, global_limit;",
+				fields: "StreamLocal, GlobalLimit uint64"},
 			{text: "uint64_t recording;", comment: "1: allocations and frees are recorded",
 				fields: "Recording uint64"},
 		}},

@@ -4,7 +4,8 @@ var report = &object{
 	title:  "The report",
 	goType: "Figures", tool: "report", method: "report(r *stats.Report)", arg: "r",
 	comment: []string{
-		"Figures are what a report says. Ordinary Go, which cannot have a Report of its own, keeps these.",
+		"Figures are what a report says. Ordinary Go, which cannot have a Report of its own, " +
+			"keeps these.",
 	},
 	layout: "Pid StartUnixNs UptimeNs Calls CallsFailed Heap Policy HintBytes Backend NodeCount " +
 		"NodesSampled Nodes Tiers DeviceCount Devices ShareCount Shares ProgramLen Program",
@@ -60,7 +61,8 @@ var report = &object{
 			note("Indexed by config.Hint….").
 			write("w.hints(r)").
 			tool(""),
-		hidden("NodeCount", "uint64", "Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i]."),
+		hidden("NodeCount", "uint64",
+			"Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i]."),
 		f("nodes", list, setting, plain,
 			"Numbers of the NUMA nodes that the report tells apart. Empty where the kernel "+
 				"was not asked where memory is, as in a forked child, or did not answer.").
@@ -133,7 +135,8 @@ var policy = &object{
 	title:  "`policy`",
 	goType: "Policy", tool: "policy", method: "policy(p *stats.Policy)", arg: "p",
 	comment: []string{
-		"Policy is the configuration in effect, in the codes of package config. Its first five figures " +
+		"Policy is the configuration in effect, in the codes of package config. Its first five " +
+			"figures " +
 			"are written as words.",
 	},
 	figures: []figure{

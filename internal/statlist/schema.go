@@ -145,7 +145,8 @@ func writeJSON(out *strings.Builder, v any, depth int) {
 		}
 		lines := wrap(strings.Join(quoted, " "), columns-len(indent))
 		all := strings.Join(lines, "\n"+indent)
-		out.WriteString("[\n" + indent + strings.ReplaceAll(all, "\x00", " ") + "\n" + indent[2:] + "]")
+		out.WriteString("[\n" + indent + strings.ReplaceAll(all, "\x00", " ") + "\n" + indent[2:] +
+			"]")
 	default:
 		out.WriteString(encode(v))
 	}

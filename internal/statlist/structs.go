@@ -86,7 +86,8 @@ func (o *object) fields() (list []*figure) {
 	}
 	for i, name := range names {
 		if named[name] == nil {
-			panic("the layout of " + o.goType + " names " + name + " twice, or there is no such field")
+			panic("the layout of " + o.goType + " names " + name +
+				" twice, or there is no such field")
 		}
 		list[i] = named[name]
 		delete(named, name)
@@ -137,7 +138,8 @@ func (p *public) expression(path string) string {
 	parts := strings.Split(path, ".")
 	for i, key := range parts {
 		if i == len(parts)-1 {
-			parts[i] = p.figure(strings.Replace(path, "Tiers[DeviceFast].", "tiers.fast.", 1)).fieldName()
+			parts[i] = p.figure(strings.Replace(path, "Tiers[DeviceFast].", "tiers.fast.",
+				1)).fieldName()
 		} else if !strings.HasPrefix(key, "Tiers[") {
 			parts[i] = camel(key)
 		}

@@ -72,7 +72,8 @@ func (s *source) table(t *table) {
 			}
 			text = fmt.Sprintf(shows[x.unit], t.arg+"."+strings.Join(parts, "."))
 		}
-		row := fmt.Sprintf("{%q, func(%s *%s) string { return %s }},", r.label, t.arg, t.of.tool, text)
+		row := fmt.Sprintf("{%q, func(%s *%s) string { return %s }},", r.label, t.arg, t.of.tool,
+			text)
 		if len(row) > columns-4 {
 			row = strings.NewReplacer("{ return", "{\nreturn", " }},", "\n}},").Replace(row)
 		}

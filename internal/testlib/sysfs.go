@@ -42,7 +42,8 @@ func SysfsOf(nodes ...SysfsNode) Sysfs {
 		}
 		t[dir+"cpulist"] = s.CPUs + "\n"
 		t[dir+"distance"] = s.Distances + "\n"
-		t[dir+"meminfo"] = fmt.Sprintf("Node %d MemTotal:    %9d kB\nNode %d MemFree:     %9d kB\nNode %d MemUsed:     %9d kB\n",
+		t[dir+"meminfo"] = fmt.Sprintf("Node %d MemTotal:    %9d kB\nNode %d MemFree:     %9d "+
+			"kB\nNode %d MemUsed:     %9d kB\n",
 			s.Node, s.MiB<<10, s.Node, s.MiB<<9, s.Node, s.MiB<<9)
 		if s.Read[0] > 0 {
 			for _, kind := range []string{"read", "write"} {

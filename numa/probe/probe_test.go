@@ -80,7 +80,8 @@ func TestProbe(t *testing.T) {
 			if ok == c.simple || top.Online != c.online || top.Memory != c.memory ||
 				top.CPUs != c.cpus ||
 				top.Tiered != c.tiered || top.Beyond != c.beyond || top.Node[5] != (numa.Node{}) {
-				t.Errorf("Topology %v: online %#x memory %#x cpus %#x tiered %#x beyond %v node 5 %v",
+				t.Errorf("Topology %v: online %#x memory %#x cpus %#x tiered %#x beyond %v node "+
+					"5 %v",
 					ok, top.Online, top.Memory, top.CPUs, top.Tiered, top.Beyond, top.Node[5])
 			}
 		})

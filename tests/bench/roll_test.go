@@ -80,7 +80,8 @@ func BenchmarkBenchRoll(b *testing.B) {
 	}
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\tbackend\tsteps\tspans moved\tMiB moved\tpages refused\tfast, MiB\tnormal, MiB\tslow, MiB\t")
+	fmt.Fprintln(w, "\tbackend\tsteps\tspans moved\tMiB moved\tpages refused\tfast, MiB\tnormal, "+
+		"MiB\tslow, MiB\t")
 	for _, name := range order {
 		did[name].print(w)
 	}

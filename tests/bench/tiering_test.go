@@ -181,8 +181,10 @@ begin() { # WORKLOAD COMMAND...
 		if p.balancing != 0 {
 			settle = 60
 		}
-		fmt.Fprintf(&s, "echo %d >/proc/sys/kernel/numa_balancing\necho %d >/sys/kernel/mm/numa/demotion_enabled\n", p.balancing, p.balancing/2)
-		fmt.Fprintf(&s, "begin %s %s\nsleep %d\nmark %d\nsleep 4\nmark %d\nkill -9 $server $client\nwait\nrm -f /tmp/redis\n",
+		fmt.Fprintf(&s, "echo %d >/proc/sys/kernel/numa_balancing\necho %d "+
+			">/sys/kernel/mm/numa/demotion_enabled\n", p.balancing, p.balancing/2)
+		fmt.Fprintf(&s, "begin %s %s\nsleep %d\nmark %d\nsleep 4\nmark %d\nkill -9 $server "+
+			"$client\nwait\nrm -f /tmp/redis\n",
 			workload, p.command, settle, 10+2*i, 11+2*i)
 	}
 	return s.String()

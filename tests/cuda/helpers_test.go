@@ -80,7 +80,8 @@ func oldDriver(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	src := filepath.Join(dir, "old.c")
-	text := "int cuInit(unsigned f) { return f != 0; }\nint cuMemAlloc_v2(unsigned long *p, unsigned long n) { *p = n; return 0; }\n"
+	text := "int cuInit(unsigned f) { return f != 0; }\nint cuMemAlloc_v2(unsigned long *p, " +
+		"unsigned long n) { *p = n; return 0; }\n"
 	if err := os.WriteFile(src, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,8 @@ func softly(c check) check {
 		in, out, there := s.Tiers["normal"].MovedIn, s.Tiers["slow"].MovedOut,
 			s.Tiers["slow"].PerNode[0]
 		if in != out || in < there*9/10 || in > there*11/10 || there < 8*mib {
-			t.Errorf("%s of slow memory are on node 0; the soft cap counts %s, and slow memory lacks %s", kib(there), kib(in), kib(out))
+			t.Errorf("%s of slow memory are on node 0; the soft cap counts %s, and slow memory "+
+				"lacks %s", kib(there), kib(in), kib(out))
 		}
 	}
 	return c

@@ -105,7 +105,8 @@ func capacityChecks() []check {
 		{name: "move home", env: "TA_NORMAL_SOFT=8M TA_ON_SOFTCAP=demote",
 			script: "/guest/known home", judge: says("at home")},
 		{name: "move without mappings", judge: says("as far as it goes"),
-			script: "echo 600 >/proc/sys/vm/max_map_count; /guest/known mappings; s=$?; echo 65530 >/proc/sys/vm/max_map_count; (exit $s)"},
+			script: "echo 600 >/proc/sys/vm/max_map_count; /guest/known mappings; s=$?; echo " +
+				"65530 >/proc/sys/vm/max_map_count; (exit $s)"},
 		{name: "move one of many",
 			script: "/guest/known neighbours 300 && /guest/known neighbours 5000",
 			judge:  says("in their places")},

@@ -101,7 +101,8 @@ func (c *check) folder() string { return strings.ReplaceAll(c.name, " ", "-") }
 func (g *guest) script() string {
 	var b strings.Builder
 	for _, c := range g.checks {
-		fmt.Fprintf(&b, "echo $(cut -d ' ' -f 1 /proc/uptime) %s\nmkdir /out/%s && cd /out/%s || exit 1\n", c.name, c.folder(), c.folder())
+		fmt.Fprintf(&b, "echo $(cut -d ' ' -f 1 /proc/uptime) %s\nmkdir /out/%s && cd /out/%s || "+
+			"exit 1\n", c.name, c.folder(), c.folder())
 		b.WriteString("cat >script <<'END OF THE CHECK'\n")
 		for _, word := range strings.Fields(c.env) {
 			name, value, _ := strings.Cut(word, "=")

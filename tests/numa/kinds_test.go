@@ -108,7 +108,8 @@ func (k *kind) checks() []check {
 				const said = "; TA_FAST_HARD=32M holds for both"
 				if want := slices.Equal(k.fast, k.normal) &&
 					!slices.Equal(k.normal, k.slow); strings.Contains(r.stdout, said) != want ||
-					want && !strings.Contains(r.stdout, "FAST and NORMAL are the same memory (node ") {
+					want && !strings.Contains(r.stdout,
+						"FAST and NORMAL are the same memory (node ") {
 					t.Errorf("%s", r.stdout)
 				}
 			}},
@@ -141,9 +142,11 @@ func nameChecks() []check {
 				}
 			}},
 		{name: "run", plain: true,
-			script: "/guest/tierallocctl run --library /guest/libtieralloc.so --fast-hard 32M -- /guest/plain 1048576x96 2>&1",
+			script: "/guest/tierallocctl run --library /guest/libtieralloc.so --fast-hard 32M -- " +
+				"/guest/plain 1048576x96 2>&1",
 			judge: func(t *testing.T, r *remains) {
-				const line = "\nFAST and NORMAL are the same memory (node 0); the hard cap of 32 MiB holds for both\n"
+				const line = "\nFAST and NORMAL are the same memory (node 0); the hard cap of 32 " +
+					"MiB holds for both\n"
 				if !strings.Contains(r.stdout, line) {
 					t.Errorf("no %q in\n%s", line, r.stdout)
 				}

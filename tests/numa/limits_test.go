@@ -160,7 +160,8 @@ func hugeChecks() []check {
 		{name: "not enough huge pages", env: "TA_HUGEPAGES=2M", script: "/guest/plain 30000000x6",
 			judge: func(t *testing.T, r *remains) {
 				_, small := huge(t, r)
-				if s := r.stats(t, "plain.json").Tiers["normal"]; s.Fallbacks == 0 || len(small) == 0 {
+				if s := r.stats(t, "plain.json").Tiers["normal"]; s.Fallbacks == 0 ||
+					len(small) == 0 {
 					t.Errorf("%d fallbacks, %v of ordinary pages", s.Fallbacks, sum(small))
 				}
 				onlyOn(t, small, 1)

@@ -87,7 +87,8 @@ func guestFiles(t *testing.T) []string {
 // on the guest's nodes.
 func packageTests(nodes int) check {
 	return check{name: "package numa", plain: true,
-		script: "/guest/numa.test -test.v -test.run 'Bind|Count' && /guest/probe.test -test.v -test.run Here && /guest/plan.test -test.v -test.run 'Here|Resolve'",
+		script: "/guest/numa.test -test.v -test.run 'Bind|Count' && /guest/probe.test -test.v " +
+			"-test.run Here && /guest/plan.test -test.v -test.run 'Here|Resolve'",
 		judge: func(t *testing.T, r *remains) {
 			if got := strings.Count(r.stdout, " MiB, distances ["); got != nodes ||
 				!strings.HasSuffix(r.stdout, "\nPASS\n") ||

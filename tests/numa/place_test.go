@@ -83,7 +83,8 @@ func placeChecks() []check {
 			script: "/guest/plain " + blocks,
 			judge:  on(blockSizes, 2)},
 		check{name: "nodes by hand",
-			env:    "TA_NODE_FAST=2 TA_NODE_NORMAL=0 TA_NODE_SLOW=1 TA_RULES=size<=1K:hot;size>=1M:cold",
+			env: "TA_NODE_FAST=2 TA_NODE_NORMAL=0 TA_NODE_SLOW=1 " +
+				"TA_RULES=size<=1K:hot;size>=1M:cold",
 			script: "/guest/plain 64x2000 3000x500 2000000x5",
 			judge: func(t *testing.T, r *remains) {
 				on([]int64{64}, 2)(t, r)

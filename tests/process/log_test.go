@@ -135,7 +135,8 @@ func TestLogDescriptors(t *testing.T) {
 		t.Run("stderr/"+kind, func(t *testing.T) {
 			r := testlib.Run(t, testlib.Cmd{Args: []string{launch, kind, prog, "work"},
 				Timeout: 20 * time.Second,
-				Env:     append(append([]string{"LIB=" + testlib.Lib(t)}, quiet...), "TA_LOG=debug")})
+				Env: append(append([]string{"LIB=" + testlib.Lib(t)}, quiet...),
+					"TA_LOG=debug")})
 			if r.Status != 0 || !strings.Contains(r.Stdout, "parent") {
 				t.Errorf("%+v", r)
 			}

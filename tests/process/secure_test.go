@@ -27,11 +27,15 @@ func slotOf(n int) (class string, guarded bool) {
 var secureCases = []struct{ cases, line, guarded string }{
 	{"overflow", "free(%p): the block at %b of %n bytes, size class %c, was written behind its end",
 		""},
-	{"string_end", "free(%p): the block at %b of %n bytes, size class %c, was written behind its end", ""},
+	{"string_end", "free(%p): the block at %b of %n bytes, size class %c, was written behind its " +
+		"end", ""},
 	{"underflow", "free(%p): the end of the slot at %o, size class %c, was written", ""},
-	{"overflow_realloc", "realloc%o: the block at %b of %n bytes, size class %c, was written behind its end", ""},
-	{"after_grown", "free(%p): the block at %b of %n bytes, size class %c, was written behind its end", ""},
-	{"overflow_other", "free(%p): the block at %b of %n bytes, size class %c, was written behind its end", ""},
+	{"overflow_realloc", "realloc%o: the block at %b of %n bytes, size class %c, was written " +
+		"behind its end", ""},
+	{"after_grown", "free(%p): the block at %b of %n bytes, size class %c, was written behind " +
+		"its end", ""},
+	{"overflow_other", "free(%p): the block at %b of %n bytes, size class %c, was written behind " +
+		"its end", ""},
 	{"at_malloc", "malloc: the block at %b of %n bytes, size class %c, was written behind its end",
 		""},
 	{"at_calloc", "calloc: the block at %b of %n bytes, size class %c, was written behind its end",
@@ -44,17 +48,23 @@ var secureCases = []struct{ cases, line, guarded string }{
 		"free(%p): not the start of a block; it lies in memory of %c-byte blocks"},
 	{"new_free", "free(%p): the block at %b of %n bytes, size class %c, was made by operator new",
 		"same"},
-	{"new_realloc", "realloc(%p): the block at %b of %n bytes, size class %c, was made by operator new", "same"},
-	{"malloc_delete", "operator delete(%p): the block at %b of %n bytes, size class %c, was made by malloc or its like", "same"},
-	{"new_array_delete", "operator delete(%p): the block at %b of %n bytes, size class %c, was made by operator new[]", "same"},
-	{"new_delete_array", "operator delete[](%p): the block at %b of %n bytes, size class %c, was made by operator new", "same"},
-	{"delete_size", "operator delete(%p): the block at %b of %n bytes, size class %c, is freed as one of %m", "same"},
+	{"new_realloc", "realloc(%p): the block at %b of %n bytes, size class %c, was made by " +
+		"operator new", "same"},
+	{"malloc_delete", "operator delete(%p): the block at %b of %n bytes, size class %c, was made " +
+		"by malloc or its like", "same"},
+	{"new_array_delete", "operator delete(%p): the block at %b of %n bytes, size class %c, was " +
+		"made by operator new[]", "same"},
+	{"new_delete_array", "operator delete[](%p): the block at %b of %n bytes, size class %c, was " +
+		"made by operator new", "same"},
+	{"delete_size", "operator delete(%p): the block at %b of %n bytes, size class %c, is freed " +
+		"as one of %m", "same"},
 	{"delete_array_size",
 		"operator delete[](%p): the block at %b of %n bytes, size class %c, is freed as one of %l",
 		"same"},
 	{"sized", "free_sized(%p): the block at %b of %n bytes, size class %c, is freed as one of %h",
 		"same"},
-	{"sized_aligned", "free_aligned_sized(%p): the block at %b of %n bytes, size class %f, is freed as one of %e", "same"},
+	{"sized_aligned", "free_aligned_sized(%p): the block at %b of %n bytes, size class %f, is " +
+		"freed as one of %e", "same"},
 }
 
 // alike reports whether a line is as its pattern says, where %o is any text.
@@ -135,7 +145,8 @@ func TestSecureNeighbour(t *testing.T) {
 	for _, n := range []int{24, 40, 88, 120} {
 		r := preloaded(t, []string{"TA_SECURE=1"}, prog, "neighbour_end", fmt.Sprint(n))
 		p, b, _ := strings.Cut(strings.TrimSpace(r.Stdout), " ")
-		want := fmt.Sprintf("tieralloc: free(%s): the block at %s of %d bytes, size class %d, was written behind its end\n", p, b, n, n+24)
+		want := fmt.Sprintf("tieralloc: free(%s): the block at %s of %d bytes, size class %d, "+
+			"was written behind its end\n", p, b, n, n+24)
 		if r.Status != 134 || r.Stderr != want {
 			t.Errorf("%d bytes: status %d\nstderr: %swant:   %s", n, r.Status, clip(r.Stderr), want)
 		}

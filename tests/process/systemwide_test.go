@@ -33,8 +33,8 @@ func systemWide(t *testing.T, text string) (dir string) {
 	return dir
 }
 
-// inSystem runs a shell's command where dir is /etc, as an ordinary user or as root, and returns the
-// names in dir/out afterwards. The library is preloaded by /etc/ld.so.preload.
+// inSystem runs a shell's command where dir is /etc, as an ordinary user or as root, and returns
+// the names in dir/out afterwards. The library is preloaded by /etc/ld.so.preload.
 func inSystem(t *testing.T, dir, user string, env []string, command string) (testlib.Result,
 	[]string) {
 	t.Helper()
@@ -98,8 +98,8 @@ func TestOnlyBad(t *testing.T) {
 	readReport(t, file)
 }
 
-// TestOnlyPrivileged: in a program that has more rights than its caller, TA_ONLY of the file counts,
-// by the program's own file, and no other setting.
+// TestOnlyPrivileged: in a program that has more rights than its caller, TA_ONLY of the file
+// counts, by the program's own file, and no other setting.
 func TestOnlyPrivileged(t *testing.T) {
 	t.Parallel()
 	const served, refused = "tiers 1 1, threads 1\n", "tiers -1 -1, threads 1\n"
@@ -140,7 +140,8 @@ func TestSystemFile(t *testing.T) {
 			t.Errorf("%s: %q", c.env, got)
 		}
 	}
-	r, _ := inSystem(t, systemWide(t, "TA_ONLY=true\nTA_LOG=loud\nno setting\n"), "0", nil, "/bin/true")
+	r, _ := inSystem(t, systemWide(t, "TA_ONLY=true\nTA_LOG=loud\nno setting\n"), "0", nil,
+		"/bin/true")
 	if r.Status != 0 || !oneLine(r.Stderr, `TA_LOG="loud"`, "expected", "using off") {
 		t.Errorf("%+v", r)
 	}
@@ -152,10 +153,18 @@ func TestSystemFileHostile(t *testing.T) {
 	t.Parallel()
 	conf := func(dir string) string { return filepath.Join(dir, "tieralloc.conf") }
 	for what, spoil := range map[string]func(dir string) error{
-		"absent":        func(dir string) error { return os.Remove(conf(dir)) },
-		"fifo":          func(dir string) error { os.Remove(conf(dir)); return syscall.Mkfifo(conf(dir), 0o644) },
-		"folder":        func(dir string) error { os.Remove(conf(dir)); return os.Mkdir(conf(dir), 0o755) },
-		"dangling link": func(dir string) error { os.Remove(conf(dir)); return os.Symlink("/x", conf(dir)) },
+		"absent": func(dir string) error { return os.Remove(conf(dir)) },
+		"fifo":   func(dir string) error { os.Remove(conf(dir)); return syscall.Mkfifo(conf(dir), 0o644) },
+		"folder": func(dir string) error {
+			os.Remove(conf(dir))
+			return os.Mkdir(conf(dir),
+				0o755)
+		},
+		"dangling link": func(dir string) error {
+			os.Remove(conf(dir))
+			return os.Symlink("/x",
+				conf(dir))
+		},
 		"link to a device": func(dir string) error {
 			os.Remove(conf(dir))
 			return os.Symlink("/dev/zero", conf(dir))
@@ -200,8 +209,9 @@ func TestSystemFileAbsent(t *testing.T) {
 	t.Parallel()
 	testlib.Need(t, "strace")
 	out := filepath.Join(t.TempDir(), "calls")
-	clean(t, testlib.Run(t, testlib.Cmd{Env: []string{"LC_ALL=C"}, Args: []string{"strace", "-o", out,
-		"-E", "LD_PRELOAD=" + testlib.Lib(t), "unshare", "-m", "true"}}))
+	clean(t, testlib.Run(t, testlib.Cmd{Env: []string{"LC_ALL=C"},
+		Args: []string{"strace", "-o", out,
+			"-E", "LD_PRELOAD=" + testlib.Lib(t), "unshare", "-m", "true"}}))
 	text, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +234,8 @@ func TestRank(t *testing.T) {
 	}
 	got := statsFiles(t, dir)
 	slices.Sort(got)
-	if want := []string{"0." + host, "1." + host, "12." + host, "none." + host}; !slices.Equal(got, want) {
+	if want := []string{"0." + host, "1." + host, "12." + host, "none." + host}; !slices.Equal(got,
+		want) {
 		t.Errorf("%q", got)
 	}
 }

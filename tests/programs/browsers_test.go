@@ -22,7 +22,8 @@ func writePage(t *testing.T, dir string) { write(t, dir, "page.html", page) }
 // browser is a script of a user other than root; its remarks on what the machine
 // lacks go to a log, which is shown when it fails.
 func browser(name, text string, needs ...string) program {
-	p := script(name, "export HOME=$PWD\n{ "+text+"\n} 2>log || { status=$?; tail -n 30 log >&2; exit $status; }", needs...)
+	p := script(name, "export HOME=$PWD\n{ "+text+"\n} 2>log || { status=$?; tail -n 30 log >&2; "+
+		"exit $status; }", needs...)
 	p.ordinary, p.prepare = true, writePage
 	return p
 }

@@ -48,7 +48,8 @@ func mariadbRun(t *testing.T, preload bool) []string {
 	same := make([]*exec.Cmd, 6)
 	for i := range same {
 		same[i] = s.start(fmt.Sprintf("client%d", i), append(client("mariadb"), "d", "-e",
-			strings.Repeat("SELECT MD5(GROUP_CONCAT(name ORDER BY score DESC)) FROM t WHERE id % 5 = 1; SELECT COUNT(DISTINCT body) FROM t;", 5))...)
+			strings.Repeat("SELECT MD5(GROUP_CONCAT(name ORDER BY score DESC)) FROM t WHERE id % "+
+				"5 = 1; SELECT COUNT(DISTINCT body) FROM t;", 5))...)
 	}
 	var out []string
 	for i, cmd := range same {

@@ -45,7 +45,8 @@ func (p *postgres) do(stdin, name string, args ...string) string {
 func (p *postgres) start() {
 	p.t.Helper()
 	p.do("", "pg_ctl", "-D", "data", "-l", "log", "-w", "-s", "-o",
-		"-k "+p.dir+" -c listen_addresses= -c fsync=off -c autovacuum=off -c shared_buffers=64MB -c max_parallel_workers_per_gather=2"+
+		"-k "+p.dir+" -c listen_addresses= -c fsync=off -c autovacuum=off -c shared_buffers=64MB "+
+			"-c max_parallel_workers_per_gather=2"+
 			" -c min_parallel_table_scan_size=0 -c parallel_setup_cost=0 -c parallel_tuple_cost=0",
 		"start")
 	p.t.Cleanup(func() {
@@ -92,7 +93,8 @@ func postgresRun(t *testing.T, bin string, preload bool) []string {
 		t.Errorf("pgbench -S: %s", answer)
 	}
 	// CLUSTER puts the rows in the order of their keys, and so the dump.
-	p.do("CLUSTER pgbench_accounts USING pgbench_accounts_pkey; CLUSTER pgbench_branches USING pgbench_branches_pkey;"+
+	p.do("CLUSTER pgbench_accounts USING pgbench_accounts_pkey; CLUSTER pgbench_branches USING "+
+		"pgbench_branches_pkey;"+
 		"CLUSTER pgbench_tellers USING pgbench_tellers_pkey; VACUUM ANALYZE; CHECKPOINT;", "psql",
 		"-q", "-v", "ON_ERROR_STOP=1")
 	dump := []string{"-t", "pgbench_accounts", "-t", "pgbench_branches", "-t", "pgbench_tellers"}

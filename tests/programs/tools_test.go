@@ -18,11 +18,16 @@ func TestGit(t *testing.T) {
 func templates(t *testing.T, dir string) {
 	t.Helper()
 	var s strings.Builder
-	s.WriteString("#include <algorithm>\n#include <cstdio>\n#include <functional>\n#include <map>\n" +
-		"#include <memory>\n#include <string>\n#include <unordered_map>\n#include <variant>\n#include <vector>\n" +
-		"template <int N> struct tag { int v[N + 1]; bool operator<(const tag &o) const { return v[0] < o.v[0]; } };\n" +
-		"template <int N> struct fib { static constexpr long value = fib<N - 1>::value + fib<N - 2>::value; };\n" +
-		"template <> struct fib<0> { static constexpr long value = 0; };\ntemplate <> struct fib<1> { static constexpr long value = 1; };\n")
+	s.WriteString("#include <algorithm>\n#include <cstdio>\n#include <functional>\n#include " +
+		"<map>\n" +
+		"#include <memory>\n#include <string>\n#include <unordered_map>\n#include " +
+		"<variant>\n#include <vector>\n" +
+		"template <int N> struct tag { int v[N + 1]; bool operator<(const tag &o) const { return " +
+		"v[0] < o.v[0]; } };\n" +
+		"template <int N> struct fib { static constexpr long value = fib<N - 1>::value + fib<N - " +
+		"2>::value; };\n" +
+		"template <> struct fib<0> { static constexpr long value = 0; };\ntemplate <> struct " +
+		"fib<1> { static constexpr long value = 1; };\n")
 	const parts = 6
 	for i := range parts {
 		fmt.Fprintf(&s, `long part%[1]d(int n) {
@@ -50,37 +55,43 @@ func templates(t *testing.T, dir string) {
 func TestCompilers(t *testing.T) {
 	source := func(t *testing.T, dir string) {
 		write(t, dir, "small.c",
-			"#include <stdio.h>\n#include <stdlib.h>\nint main(void) { char *p = malloc(10); free(p); puts(\"hello\"); return 4; }\n")
+			"#include <stdio.h>\n#include <stdlib.h>\nint main(void) { char *p = malloc(10); "+
+				"free(p); puts(\"hello\"); return 4; }\n")
 	}
 	runAll(t, []program{
 		{
 			name: "g++", needs: []string{"g++"}, status: 9, prepare: templates,
 			limit: 3 * time.Minute,
 			args: []string{"bash", "-c",
-				"g++ -std=c++17 -O1 -pipe -S -o big.s big.cc && md5sum big.s && g++ -o big big.s && md5sum big && exec ./big"},
+				"g++ -std=c++17 -O1 -pipe -S -o big.s big.cc && md5sum big.s && g++ -o big big.s " +
+					"&& md5sum big && exec ./big"},
 		},
 		{
 			name: "g++ with an error", needs: []string{"g++"}, status: 1, prepare: templates,
 			args: []string{"bash", "-c",
-				"sed -i 's/std::make_shared/std::make_shard/' big.cc; LC_ALL=C exec g++ -std=c++17 -fsyntax-only big.cc"},
+				"sed -i 's/std::make_shared/std::make_shard/' big.cc; LC_ALL=C exec g++ " +
+					"-std=c++17 -fsyntax-only big.cc"},
 		},
 		{
 			name: "clang++", needs: []string{"clang++"}, status: 9, prepare: templates,
 			limit: 3 * time.Minute,
 			args: []string{"bash", "-c",
-				"clang++ -std=c++17 -O1 -S -o big.s big.cc && md5sum big.s && clang++ -o big big.s && md5sum big && exec ./big"},
+				"clang++ -std=c++17 -O1 -S -o big.s big.cc && md5sum big.s && clang++ -o big " +
+					"big.s && md5sum big && exec ./big"},
 		},
 		{
 			name: "clang++ with an error", needs: []string{"clang++"}, status: 1,
 			prepare: templates,
 			args: []string{"bash", "-c",
-				"sed -i 's/std::make_shared/std::make_shard/' big.cc; exec clang++ -std=c++17 -fsyntax-only big.cc"},
+				"sed -i 's/std::make_shared/std::make_shard/' big.cc; exec clang++ -std=c++17 " +
+					"-fsyntax-only big.cc"},
 		},
 		{
 			name: "gcc with link-time optimisation", needs: []string{"gcc"}, status: 4,
 			prepare: source,
 			args: []string{"bash", "-c",
-				"gcc -O2 -g -flto=2 -frandom-seed=1 -c small.c && gcc -O2 -flto=2 -o small small.o && md5sum small.o && exec ./small"},
+				"gcc -O2 -g -flto=2 -frandom-seed=1 -c small.c && gcc -O2 -flto=2 -o small " +
+					"small.o && md5sum small.o && exec ./small"},
 		},
 	})
 }
@@ -92,7 +103,8 @@ func TestGoBuild(t *testing.T) {
 	source := func(t *testing.T, dir string) {
 		write(t, dir, "go.mod", "module small\n\ngo 1.24\n")
 		write(t, dir, "main.go",
-			"package main\n\n// #include <stdlib.h>\nimport \"C\"\n\nfunc main() {\n\tp := C.malloc(10)\n\tC.free(p)\n\tprintln(\"built by go\")\n}\n")
+			"package main\n\n// #include <stdlib.h>\nimport \"C\"\n\nfunc main() {\n\tp := "+
+				"C.malloc(10)\n\tC.free(p)\n\tprintln(\"built by go\")\n}\n")
 	}
 	runAll(t, []program{{
 		name: "cgo program", needs: []string{"go", "gcc"}, prepare: source, limit: 4 * time.Minute,
@@ -123,7 +135,8 @@ func TestGoBuildItself(t *testing.T) {
 func TestFaketime(t *testing.T) {
 	const when = "'2020-01-02 03:04:05'"
 	runAll(t, []program{
-		script("date", "faketime "+when+" date +%F; faketime -f '@2020-01-02 03:04:05' sh -c 'date +%F; date -r /etc/hostname +%Y | wc -c'", "faketime"),
+		script("date", "faketime "+when+" date +%F; faketime -f '@2020-01-02 03:04:05' sh -c "+
+			"'date +%F; date -r /etc/hostname +%Y | wc -c'", "faketime"),
 		script("threads", "exec faketime -m "+when+` python3 -c '
 import threading, time
 def work(): held.append([bytes(i) for i in range(2000)]); days.append(time.strftime("%F"))

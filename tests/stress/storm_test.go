@@ -103,7 +103,8 @@ func storm(t *testing.T, program string, seed int, ops int64) (own, report) {
 }
 
 func replay(t *testing.T, args []string) string {
-	return fmt.Sprintf("gcc -O2 -g -fno-builtin -pthread -o storm testdata/storm.c testdata/block.c && %s LD_PRELOAD=%s ./storm %s",
+	return fmt.Sprintf("gcc -O2 -g -fno-builtin -pthread -o storm testdata/storm.c "+
+		"testdata/block.c && %s LD_PRELOAD=%s ./storm %s",
 		noStackCache, testlib.Lib(t), strings.Join(args[1:], " "))
 }
 
@@ -136,7 +137,8 @@ func checkCounts(t *testing.T, o own, got, empty report) {
 	h, e := got.Heap, empty.Heap
 	if h.BlocksLive != e.BlocksLive || h.BytesLive != e.BytesLive ||
 		h.HugeBlocksLive != e.HugeBlocksLive {
-		t.Errorf("live at the end: %d blocks of %d bytes (%d huge); want those of an empty run: %d, %d (%d)",
+		t.Errorf("live at the end: %d blocks of %d bytes (%d huge); want those of an empty run: "+
+			"%d, %d (%d)",
 			h.BlocksLive, h.BytesLive, h.HugeBlocksLive, e.BlocksLive, e.BytesLive,
 			e.HugeBlocksLive)
 		for _, c := range h.SizeClasses {

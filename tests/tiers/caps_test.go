@@ -194,7 +194,8 @@ func TestTinyCaps(t *testing.T) {
 		play(t, []string{"TA_FAST_HARD=" + c, "TA_ON_HARDCAP=fail"},
 			"new a 3 hot 16 => ENOMEM*3\nnew b 3 hot 5M => ENOMEM*3\nnew c 3 malloc 5M => normal*3")
 		play(t, []string{"TA_FAST_SOFT=" + c, "TA_SLOW_SOFT=" + c},
-			"new a 3 hot 16 => fast*3\nnew b 3 prefer_fast 16 => normal*3\nnew c 3 cold 5M => slow*3")
+			"new a 3 hot 16 => fast*3\nnew b 3 prefer_fast 16 => normal*3\nnew c 3 cold 5M => "+
+				"slow*3")
 		p := play(t, []string{"TA_NORMAL_HARD=" + c},
 			"new a 3 malloc 16 => slow*3\nnew b 3 malloc 5M => slow*3\nresize b 7M => slow*3")
 		if p.exit.Tiers.Normal.Peak != 0 {

@@ -176,7 +176,8 @@ func (p *played) onlyRises(t *testing.T) {
 				y := was.tiers()[k]
 				if x.BlocksIn < y.BlocksIn || x.BlocksOut < y.BlocksOut || x.BytesIn < y.BytesIn ||
 					x.BytesOut < y.BytesOut {
-					t.Errorf("report %d, tier %d: %d blocks and %d bytes entered, %d and %d left, after %d, %d, %d and %d", i, k,
+					t.Errorf("report %d, tier %d: %d blocks and %d bytes entered, %d and %d "+
+						"left, after %d, %d, %d and %d", i, k,
 						x.BlocksIn, x.BytesIn, x.BlocksOut, x.BytesOut, y.BlocksIn, y.BytesIn,
 						y.BlocksOut, y.BytesOut)
 				}

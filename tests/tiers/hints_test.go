@@ -86,8 +86,10 @@ func TestUnmodified(t *testing.T) {
 	for _, h := range homes {
 		script := ""
 		for i, n := range sizes[1:] {
-			script += fmt.Sprintf("new a%d 2 malloc %d => %[3]s*2\nnew b%[1]d 2 calloc %[2]d => %[3]s*2\n"+
-				"new c%[1]d 1 memalign:128K %[2]d => %[3]s*1\nnew d%[1]d 2 realloc %[2]d => %[3]s*2\n", i, n, h.tier)
+			script += fmt.Sprintf("new a%d 2 malloc %d => %[3]s*2\nnew b%[1]d 2 calloc %[2]d => "+
+				"%[3]s*2\n"+
+				"new c%[1]d 1 memalign:128K %[2]d => %[3]s*1\nnew d%[1]d 2 realloc %[2]d => "+
+				"%[3]s*2\n", i, n, h.tier)
 		}
 		p := play(t, []string{"TA_DEFAULT_HINT=" + h.hint}, script)
 		if p.exit.Policy.DefaultHint != h.hint {

@@ -245,7 +245,8 @@ func (m *model) hold(t *testing.T, r *report) {
 		want := [7]int64{m.current[i], m.peak[i], m.over[i], m.rerouted[i], m.routed[i],
 			m.refused[i], m.violations[i]}
 		if got != want {
-			t.Errorf("%s: current, peak, soft_exceeded, rerouted, routed_slow, refused, violations\n %v, want\n %v", tierNames[i], got, want)
+			t.Errorf("%s: current, peak, soft_exceeded, rerouted, routed_slow, refused, "+
+				"violations\n %v, want\n %v", tierNames[i], got, want)
 		}
 	}
 	if r.CallsFailed != m.failedCalls || r.Calls["ta_alloc"] != m.allocations {

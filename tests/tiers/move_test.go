@@ -31,7 +31,8 @@ func TestMove(t *testing.T) {
 				at = to
 				script += fmt.Sprintf("move b%d %s => %[2]s@%s*3\n", i, to, move)
 			}
-			script += fmt.Sprintf("on 0 move b%d fast => fast@%s*3\non 0 resize b%[1]d %[3]d\nfree b%[1]d => freed*3\n", i, how, n/2+9)
+			script += fmt.Sprintf("on 0 move b%d fast => fast@%s*3\non 0 resize b%[1]d "+
+				"%[3]d\nfree b%[1]d => freed*3\n", i, how, n/2+9)
 		}
 	}
 	p := play(t, nil, script+"new z 2 malloc 40 => normal*2\njson")

@@ -83,7 +83,8 @@ func TestPrograms(t *testing.T) {
 		{"gcc", "cc1", []string{"bash", "-c",
 			"gcc -O2 -x c -frandom-seed=1 -o prog - && md5sum prog && ./prog"}, cText},
 		{"sort", "sort", []string{"bash", "-c",
-			"seq 1 60000 | rev | sort -S 4M --parallel=3 | md5sum; seq 1 60000 | awk '{s[$1 % 977] = s[$1 % 977] $1} END {for (i = 0; i < 977; i++) print s[i]}' | sha1sum"}, ""},
+			"seq 1 60000 | rev | sort -S 4M --parallel=3 | md5sum; seq 1 60000 | awk '{s[$1 % " +
+				"977] = s[$1 % 977] $1} END {for (i = 0; i < 977; i++) print s[i]}' | sha1sum"}, ""},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			testlib.Need(t, p.args[0])

@@ -132,7 +132,8 @@ func checked(t *testing.T, text []byte) report {
 		sum.BytesFreed += x.BytesFreed
 		sum.Current += x.Current
 		if x.BlocksIn-x.BlocksOut != x.AllocCalls-x.FreeCalls || x.BytesIn-x.BytesOut != x.live() {
-			t.Errorf("tier %d: %d - %d blocks, %d - %d bytes entered and left; %d - %d, %d - %d are there", i,
+			t.Errorf("tier %d: %d - %d blocks, %d - %d bytes entered and left; %d - %d, %d - %d "+
+				"are there", i,
 				x.BlocksIn, x.BlocksOut, x.BytesIn, x.BytesOut, x.AllocCalls, x.FreeCalls,
 				x.BytesAlloc, x.BytesFreed)
 		}
@@ -147,7 +148,8 @@ func checked(t *testing.T, text []byte) report {
 	h := &r.Heap
 	if sum.AllocCalls != h.Allocs || sum.FreeCalls != h.Frees || sum.BytesAlloc != h.BytesAlloc ||
 		sum.BytesFreed != h.BytesFreed {
-		t.Errorf("the tiers have %d blocks and %d bytes allocated, %d and %d freed; the heap %d and %d, %d and %d",
+		t.Errorf("the tiers have %d blocks and %d bytes allocated, %d and %d freed; the heap %d "+
+			"and %d, %d and %d",
 			sum.AllocCalls, sum.BytesAlloc, sum.FreeCalls, sum.BytesFreed, h.Allocs, h.BytesAlloc,
 			h.Frees, h.BytesFreed)
 	}

@@ -301,7 +301,8 @@ func TestRuleLibReplaced(t *testing.T) {
 			if err := os.WriteFile(path, text, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			script += fmt.Sprintf("open %s => opened\nnew a 5 plugin_malloc 70 => %[2]s*5\non 0 new b 5 plugin_malloc 70 => %[2]s*5\n"+
+			script += fmt.Sprintf("open %s => opened\nnew a 5 plugin_malloc 70 => %[2]s*5\non 0 "+
+				"new b 5 plugin_malloc 70 => %[2]s*5\n"+
 				"new c 3 plugin_new 9000 => %[2]s*3\n", path, o.tier)
 			script += []string{"close => 0\n", "on 0 close => 0\n", "on 1 close => 0\n"}[i]
 		}
@@ -321,7 +322,8 @@ func TestManyRules(t *testing.T) {
 	for _, i := range []int{0, 1, 30, 61, 62} {
 		script += fmt.Sprintf("new a 2 malloc %d => %s*2\n", 1000+i, []string{"fast", "slow"}[i&1])
 	}
-	script += "new b 2 malloc 1063 => normal*2\nnew c 2 malloc 5001 => slow*2\nnew d 2 malloc 5000 => normal*2"
+	script += "new b 2 malloc 1063 => normal*2\nnew c 2 malloc 5001 => slow*2\nnew d 2 malloc " +
+		"5000 => normal*2"
 	p := play(t, []string{"TA_RULES=" + strings.Join(rules, ";")}, script)
 	if p.exit.Policy.Rules != 64 {
 		t.Errorf("%d rules", p.exit.Policy.Rules)

@@ -53,7 +53,8 @@ func TestHardCapUnderThreads(t *testing.T) {
 			quiet := checked(t, []byte(json))
 			for i, x := range quiet.tiers() {
 				if x.live() > 64*kib || x.Current > 2*mib || x.Violations == 0 {
-					t.Errorf("%s, when all is freed: %d bytes live, %d charged, %d violations before", tierNames[i], x.live(), x.Current, x.Violations)
+					t.Errorf("%s, when all is freed: %d bytes live, %d charged, %d violations "+
+						"before", tierNames[i], x.live(), x.Current, x.Violations)
 				}
 			}
 		})
@@ -68,7 +69,8 @@ func TestChildrenOfStorm(t *testing.T) {
 		compile(t, "forkcaps.c"), "40")
 	clean(t, r)
 	if n := numbers(t, r.Stdout); n[0] != 0 {
-		t.Errorf("%d of 40 children are charged with other than what their heap has, one with %d bytes more", n[0], n[1])
+		t.Errorf("%d of 40 children are charged with other than what their heap has, one with %d "+
+			"bytes more", n[0], n[1])
 	}
 }
 

@@ -100,14 +100,20 @@ func TestAccountLatency(t *testing.T) {
 		env, script  string
 		fast, normal int64 // blocks
 	}{
-		{"", "new a 500 hot 100 => fast*500\nnew b 100 pin_fast 30000 => fast*100\nnew c 10 prefer_fast 5M\nnew d 9 malloc 100", 610, 0},
-		{"", "hint hot\nnew a 300 malloc 100\nnew b 300 calloc 500\nnew c 30 memalign:4096 9000\nnew d 3 malloc 6M\nfree a\nnew a 300 malloc 100\nnew e 2 warm 50", 933, 0},
-		{"", "hint hot\nnew a 10 malloc 100\nresize a 105\nresize a 5000\nresize a 5010\nresize a 20000", 30, 0},
-		{"", "new a 10 cold 100 => slow*10\nmove a fast => fast@new*10\nnew b 4 cold 400K\nmove b fast => fast@same*4", 10, 0},
+		{"", "new a 500 hot 100 => fast*500\nnew b 100 pin_fast 30000 => fast*100\nnew c 10 " +
+			"prefer_fast 5M\nnew d 9 malloc 100", 610, 0},
+		{"", "hint hot\nnew a 300 malloc 100\nnew b 300 calloc 500\nnew c 30 memalign:4096 " +
+			"9000\nnew d 3 malloc 6M\nfree a\nnew a 300 malloc 100\nnew e 2 warm 50", 933, 0},
+		{"", "hint hot\nnew a 10 malloc 100\nresize a 105\nresize a 5000\nresize a 5010\nresize " +
+			"a 20000", 30, 0},
+		{"", "new a 10 cold 100 => slow*10\nmove a fast => fast@new*10\nnew b 4 cold 400K\nmove " +
+			"b fast => fast@same*4", 10, 0},
 		{"TA_RULES=size=100-200:hot;thread=io:prefer_fast",
-			"new a 50 malloc 99\nnew b 50 malloc 100\nnew c 50 calloc 200\nnew d 50 malloc 201\nname io\nnew e 70 malloc 700\nnew f 1 malloc 9M", 171, 0},
+			"new a 50 malloc 99\nnew b 50 malloc 100\nnew c 50 calloc 200\nnew d 50 malloc " +
+				"201\nname io\nnew e 70 malloc 700\nnew f 1 malloc 9M", 171, 0},
 		{"TA_DEFAULT_HINT=warm",
-			"new a 90 hot 100\non 0 new b 90 hot 100\non 1 free b\non 0 new b 90 hot 100\non 1 hint hot\non 1 new c 90 malloc 100", 360, 0},
+			"new a 90 hot 100\non 0 new b 90 hot 100\non 1 free b\non 0 new b 90 hot 100\non 1 " +
+				"hint hot\non 1 new c 90 malloc 100", 360, 0},
 		{"TA_FAST_HARD=64K",
 			"new a 100 hot 1000 => fast*64 normal*36\nfree a\nnew b 10 hot 5M => normal*10", 64,
 			46},

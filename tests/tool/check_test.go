@@ -110,7 +110,8 @@ func TestCheckSecure(t *testing.T) {
 	}
 	says(t, squeeze(r.Stdout), "TA_SECURE 1,delete_size_mismatch=warn set 1: hardened heap",
 		"worth knowing:",
-		"TA_SECURE: memory freed with a wrong size (delete_size_mismatch) is a line on standard error")
+		"TA_SECURE: memory freed with a wrong size (delete_size_mismatch) is a line on standard "+
+			"error")
 }
 
 // TestCheckTerminalSafe: what is in the environment does not play with the terminal.

@@ -51,9 +51,11 @@ func TestManualClean(t *testing.T) {
 // TestManualFound: man finds each function and each command by its name.
 func TestManualFound(t *testing.T) {
 	testlib.Need(t, "man")
-	for _, page := range [][2]string{{"3", "ta_free"}, {"3", "ta_mm_charge"}, {"1", "tierallocctl-run"},
+	for _, page := range [][2]string{{"3", "ta_free"}, {"3", "ta_mm_charge"},
+		{"1", "tierallocctl-run"},
 		{"7", "tieralloc"}} {
-		cmd := exec.Command("man", "-M", filepath.Join(testlib.Root(), "build/man"), page[0], page[1])
+		cmd := exec.Command("man", "-M", filepath.Join(testlib.Root(), "build/man"), page[0],
+			page[1])
 		out, err := cmd.Output()
 		if err != nil || !strings.Contains(string(out), page[1]) {
 			t.Errorf("%q: %v\n%s", page, err, out)
@@ -125,7 +127,8 @@ COMP_WORDS=("${@:2}") COMP_CWORD=$(($# - 2)) COMP_LINE="${*:2}" COMP_POINT=${#CO
 __start_tierallocctl; printf '%s\n' "${COMPREPLY[@]}"`
 	for line, want := range map[string]string{"ver": "verify", "run --fast-ha": "--fast-hard",
 		"run --on-softcap dem": "demote", "help TA_SLOW_BU": "TA_SLOW_BURST"} {
-		args := append([]string{"--norc", "-c", script, "x", filepath.Join(dir, "bash/tierallocctl"),
+		args := append([]string{"--norc", "-c", script, "x",
+			filepath.Join(dir, "bash/tierallocctl"),
 			"tierallocctl"}, strings.Fields(line)...)
 		cmd := exec.Command("bash", args...)
 		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(tool(t))+":"+os.Getenv("PATH"))

@@ -113,7 +113,8 @@ func TestRunSummary(t *testing.T) {
 	}
 	says(t, r.Stderr, "heap peak", "tier", "current", "peak", "FAST", "64 MiB", "NORMAL", "SLOW",
 		"--stats-file",
-		"allocs and frees count blocks, violations and rerouted requests, moved and failed memory pages; wait is the time")
+		"allocs and frees count blocks, violations and rerouted requests, moved and failed "+
+			"memory pages; wait is the time")
 	r = run(t, nil, "--quiet", "true")
 	if r.Status != 0 || r.Stderr != "" {
 		t.Errorf("--quiet: %+v", r)

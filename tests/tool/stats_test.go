@@ -105,7 +105,8 @@ func TestStatsNoPage(t *testing.T) {
 // TestNoPages: one line says how to come by one.
 func TestNoPages(t *testing.T) {
 	r := inNamespace(t, "./ctl stats; ./ctl top --once --interval 100ms")
-	const line = "No live pages. For a process to have one, start it by tierallocctl run -- COMMAND, or with TA_STATS_LIVE=1.\n"
+	const line = "No live pages. For a process to have one, start it by tierallocctl run -- " +
+		"COMMAND, or with TA_STATS_LIVE=1.\n"
 	if r.Status != 0 || strings.Count(r.Stdout, line) != 2 || strings.Count(r.Stdout, "\n") != 3 {
 		t.Errorf("%+v", r)
 	}

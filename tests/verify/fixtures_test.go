@@ -121,7 +121,8 @@ func TestSins(t *testing.T) {
 // would not be tested.
 func TestEverySinIsListed(t *testing.T) {
 	for name := range loadFixture(t).Exports() {
-		if _, ok := sins[name]; !ok && !strings.HasPrefix(name, "ta_go_ok_") && name != "ta_go_init" {
+		if _, ok := sins[name]; !ok && !strings.HasPrefix(name, "ta_go_ok_") &&
+			name != "ta_go_init" {
 			t.Errorf("%s of the fixture is not listed", name)
 		}
 	}

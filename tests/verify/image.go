@@ -92,7 +92,8 @@ func (img *Image) readSymbols(f *elf.File) error {
 		}
 	}
 	if img.text == 0 || img.etext <= img.text {
-		return errors.New("no symbols runtime.text and runtime.etext: not a Go library, or stripped")
+		return errors.New("no symbols runtime.text and runtime.etext: not a Go library, or " +
+			"stripped")
 	}
 	sort.SliceStable(img.funcs,
 		func(i, j int) bool { return img.funcs[i].Addr < img.funcs[j].Addr })

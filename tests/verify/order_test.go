@@ -43,7 +43,8 @@ func TestOrder(t *testing.T) {
 	first, end := near.Addr&^(window-1), rela+relaSize
 	if end > first+window || copies.Addr+copies.Size > near.Addr ||
 		copies.Addr+copies.Size < first+window/2 {
-		t.Errorf("copies of functions end at %#x, C's code begins at %#x, the loader's relocations end at %#x: not in one window",
+		t.Errorf("copies of functions end at %#x, C's code begins at %#x, the loader's "+
+			"relocations end at %#x: not in one window",
 			copies.Addr+copies.Size, near.Addr, end)
 	}
 	for _, name := range []string{".plt.got", ".rodata.near"} {
@@ -127,9 +128,11 @@ func TestHot(t *testing.T) {
 				switch {
 				case strings.HasPrefix(name, "tieralloc/internal/config."):
 				case !strings.HasSuffix(name, ".copy"):
-					t.Errorf("%s is not copied: internal/postlink/hot.txt lacks it, or there is no room", name)
+					t.Errorf("%s is not copied: internal/postlink/hot.txt lacks it, or there is "+
+						"no room", name)
 				case c.smallest && fn.Addr < near:
-					t.Errorf("the copy of %s is not near: it is to stand further up in internal/postlink/hot.txt", name)
+					t.Errorf("the copy of %s is not near: it is to stand further up in "+
+						"internal/postlink/hot.txt", name)
 				}
 			}
 			if len(seen) < 40 {

@@ -67,7 +67,8 @@ func (r *Rules) judge(name string) verdict {
 	case runtimeLeaves[name], stdFuncs[name]:
 		return verdict{walk: true}
 	case strings.HasSuffix(name, ".abi0"):
-		return verdict{reason: "assembly of the stack-based ABI0, reached through a wrapper that reloads g from TLS"}
+		return verdict{reason: "assembly of the stack-based ABI0, reached through a wrapper that " +
+			"reloads g from TLS"}
 	case strings.HasPrefix(name, "_cgoexp_"), strings.HasPrefix(name, "type:.eq."):
 		return verdict{walk: true}
 	}
@@ -114,7 +115,8 @@ var reasons = []struct {
 	{regexp.MustCompile(`^runtime\.defer|^runtime\.goready|^runtime\.newproc`),
 		"needs a goroutine"},
 	{regexp.MustCompile(`^runtime\.cgoCheckResult$`),
-		"cgo checks the export's result: its type must be one that cgo knows to hold no pointer (uint, uint64; not uintptr)"},
+		"cgo checks the export's result: its type must be one that cgo knows to hold no pointer " +
+			"(uint, uint64; not uintptr)"},
 	{regexp.MustCompile(`^runtime\.morestack(\.abi0)?$`),
 		"a closure: its prologue keeps the context register"},
 }

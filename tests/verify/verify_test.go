@@ -46,7 +46,8 @@ func TestNoInits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range img.Inits(RoomPackages()) {
-		t.Errorf("%s: package variables must be statically initialised, and there must be no init function", s)
+		t.Errorf("%s: package variables must be statically initialised, and there must be no "+
+			"init function", s)
 	}
 }
 

@@ -90,7 +90,8 @@ func parsePeer(word string) ([]contender, error) {
 			continue
 		}
 		if !k.installed() {
-			return nil, fmt.Errorf("--peers: %s is not installed: %s is not there (Debian package %s; --peers fetch installs it)", word, k.path(), k.pack)
+			return nil, fmt.Errorf("--peers: %s is not installed: %s is not there (Debian "+
+				"package %s; --peers fetch installs it)", word, k.path(), k.pack)
 		}
 		return []contender{k.contender()}, nil
 	}
@@ -135,7 +136,8 @@ func installed() []contender {
 	for _, k := range peers {
 		if !k.installed() {
 			fmt.Fprintf(os.Stderr,
-				"bench cpu: without %s, which is not installed (Debian package %s; --peers fetch installs it)\n", k.name, k.pack)
+				"bench cpu: without %s, which is not installed (Debian package %s; --peers fetch "+
+					"installs it)\n", k.name, k.pack)
 			continue
 		}
 		out = append(out, k.contender())
@@ -156,7 +158,8 @@ func fetch() error {
 	}
 	what := strings.Join(lack, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
-		return fmt.Errorf("--peers fetch: that takes root and apt-get; the packages that lack are %s", what)
+		return fmt.Errorf("--peers fetch: that takes root and apt-get; the packages that lack "+
+			"are %s", what)
 	}
 	install := append([]string{"install", "-q", "-y", "--no-install-recommends"}, lack...)
 	for _, args := range [][]string{{"update", "-q"}, install} {

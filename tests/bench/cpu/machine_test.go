@@ -11,7 +11,8 @@ import (
 func TestDescribe(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	system := fstest.MapFS{
-		"proc/cpuinfo":                               file("processor\t: 0\nmodel name\t: AMD EPYC 7B13: x\ncache size\t: 512 KB\nmodel name\t: another\n"),
+		"proc/cpuinfo": file("processor\t: 0\nmodel name\t: AMD " +
+			"EPYC 7B13: x\ncache size\t: 512 KB\nmodel name\t: another\n"),
 		"proc/sys/kernel/osrelease":                  file("6.18.4-x\n"),
 		"sys/kernel/mm/transparent_hugepage/enabled": file("always [madvise] never\n"),
 	}

@@ -28,7 +28,8 @@ func parseCounts(list string) (out []int, err error) {
 	for word := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 || n > 1024 || len(out) > 0 && n <= out[len(out)-1] {
-			return nil, fmt.Errorf("--scaling %q: numbers from 1 to 1024 are accepted, rising, with commas between", list)
+			return nil, fmt.Errorf("--scaling %q: numbers from 1 to 1024 are accepted, rising, "+
+				"with commas between", list)
 		}
 		out = append(out, n)
 	}
@@ -128,7 +129,8 @@ func (g *grid) print(out io.Writer, all []contender, counts []int) {
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	fmt.Fprintf(out, "\n%s: time, and its ratio to the one with %d in the same round, median (range of the middle half)\n%s",
+	fmt.Fprintf(out, "\n%s: time, and its ratio to the one with %d in the same round, median "+
+		"(range of the middle half)\n%s",
 		g.name, counts[0], text.String())
 	for i, n := range counts {
 		for k, c := range all {

@@ -62,7 +62,8 @@ func TestGrid(t *testing.T) {
 
 func TestScalingChosen(t *testing.T) {
 	list, err := options{scaling: []int{1}}.chosen()
-	if err != nil || names(list) != "larson, mstress, xmalloc, larson-still, mstress-still, xmalloc-still" {
+	if err != nil || names(list) != "larson, mstress, xmalloc, larson-still, mstress-still, "+
+		"xmalloc-still" {
 		t.Errorf("%s, %v", names(list), err)
 	}
 }

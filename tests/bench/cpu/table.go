@@ -22,7 +22,8 @@ func (r *results) print(out io.Writer) {
 	if r.scale != 1000 {
 		scale = fmt.Sprintf(", %d%% of the work", r.scale/10)
 	}
-	fmt.Fprintf(out, "%s\n%d rounds, interleaved; %d threads%s. x: ratio to glibc in the same round, median (its spread: the range of the middle half)\n",
+	fmt.Fprintf(out, "%s\n%d rounds, interleaved; %d threads%s. x: ratio to glibc in the same "+
+		"round, median (its spread: the range of the middle half)\n",
 		machine(), r.rounds, r.thread, scale)
 	if r.rounds > 1 {
 		fmt.Fprintf(out, "%s: equal within the spread\n", equalMark)

@@ -68,7 +68,8 @@ func TestTable(t *testing.T) {
 		"geometric mean, time 1.000 0.707 4.000",
 		"~: equal within the spread",
 		"one 10 ~1.00 (1.00–1.05) ~1.00 (0.95–1.00) 10.00 (10.00–10.00)",
-		"geometric mean, processor time 1.000 1.000 1.000 half the spread, median 0.005 0.006 0.250",
+		"geometric mean, processor time 1.000 1.000 1.000 half the spread, median 0.005 0.006 " +
+			"0.250",
 		"geometric mean, steady memory 2.000 1.000 1.000",
 		"not run: three: there is no three",
 		"failed: two under a<b: it hung",

@@ -37,7 +37,8 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-const fullLines = "ours a 100.0 900 1000 1000\nours a 110 900 1000 1000\ntorch a 300 900 1000 1000\ntorch a 330 900 1000 1000\n"
+const fullLines = "ours a 100.0 900 1000 1000\nours a 110 900 1000 1000\ntorch a 300 900 1000 " +
+	"1000\ntorch a 330 900 1000 1000\n"
 
 func TestSummary(t *testing.T) {
 	for _, c := range []struct {
@@ -97,7 +98,8 @@ def current_context():
 func TestNumba(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "numpy.py"),
-		"__version__ = '2.5.9'\nfloat32 = float\ndef vstack(): pass\ndef isin(): pass\ndef trapezoid(): pass\ndef trapz(): return 'the old one'\n")
+		"__version__ = '2.5.9'\nfloat32 = float\ndef vstack(): pass\ndef isin(): pass\ndef "+
+			"trapezoid(): pass\ndef trapz(): return 'the old one'\n")
 	write(t, filepath.Join(dir, "numba", "__init__.py"), oldNumba)
 	write(t, filepath.Join(dir, "numba", "cuda", "__init__.py"), itsCUDA)
 	write(t, filepath.Join(dir, "numba", "cuda", "cudadrv", "driver.py"),
