@@ -49,7 +49,8 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 			hugeSizedBack(h, p, old)
 			return 0
 		}
-	case size > old && errno == uintptr(syscall.ENOMEM) && (p.placement != placementPin || !bound): // else the host has changed a part
+	case size > old && errno == uintptr(syscall.ENOMEM) && (p.placement != placementPin || !bound):
+		// else the host has changed a part
 		at = h.hugeMoved(p, size)
 		if at == 0 && purgeAll(h.Thread) > 0 {
 			at = h.hugeMoved(p, size)

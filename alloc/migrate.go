@@ -167,7 +167,9 @@ func movedBack(p *Page, n, stayed uintptr) {
 
 // isStuck reports whether pages of p that would not move lie beyond its first part. A step could
 // not tell which of the pages it moves are charged where.
-func (p *Page) isStuck() bool { return uintptr(p.unmigrated)*raw.Page > uintptr(p.done)<<SliceShift }
+func (p *Page) isStuck() bool {
+	return uintptr(p.unmigrated)*raw.Page > uintptr(p.done)<<SliceShift
+}
 
 // fits reports whether a step may move p to the given placement.
 func fits(p *Page, to uint32) bool {

@@ -144,7 +144,8 @@ func Usable(addr uintptr) uintptr {
 // the size bytes at start among them back to the kernel. Where it refuses to map them afresh,
 // access is taken from those alone, or nothing but the memory goes. It reports whether that went.
 func forbid(addr, n, start, size uintptr) bool {
-	const fixed = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_NORESERVE | syscall.MAP_FIXED
+	const fixed = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_NORESERVE |
+		syscall.MAP_FIXED
 	if _, errno := raw.Sys(syscall.SYS_MMAP, addr, n, syscall.PROT_NONE, fixed, ^uintptr(0),
 		0); errno == 0 {
 		return true

@@ -9,8 +9,8 @@ import (
 // tier, and the rest in a slower one. It looks like a block in the middle of a migration
 // (migrate.go), whose first done slices are in the tier that is unmigratedIn:
 //
-//	done > 0 ⇒ the first done slices lie in unmigratedIn, but for pages that would not move; the rest
-//	    lies in place
+//	done > 0 ⇒ the first done slices lie in unmigratedIn, but for pages that would not
+//	    move; the rest lies in placement
 //	whole split ⇔ all of the first part is charged to unmigratedIn, and nothing else
 //
 // So it goes on to one tier when that has room, by promotion. A new block is split at a multiple

@@ -12,7 +12,8 @@ import (
 // which all memory is new, that takes 1 ms and not 7.
 //
 //	summary of a page's first slice = 0 or what summary makes of the page
-//	it is 0 where the page is not full, is held, or has blocks on its remote list; and of any other slice
+//	it is 0 where the page is not full, is held, or has blocks on its remote list, and for any other
+//	    slice
 //
 // The owner writes it, in setFull. Whoever ends that makes it 0 before: the owner, the thread that
 // puts the first block on the remote list, or who holds the page. Smaller segments have none: their
@@ -35,7 +36,9 @@ type pageSummary uint64
 func (w pageSummary) class() uintptr { return uintptr(w>>summaryClass) & (Classes - 1) }
 func (w pageSummary) hint() uintptr  { return uintptr(w>>summaryHint) & (hintSlots - 1) }
 
-func (w pageSummary) placement() uint32 { return uint32(w>>summaryPlacement) & (placementSlots - 1) }
+func (w pageSummary) placement() uint32 {
+	return uint32(w>>summaryPlacement) & (placementSlots - 1)
+}
 func (w pageSummary) bytes() uint64 {
 	return uint64(w>>summarySlices) & summaryMost(summarySlices, summaryLive) << SliceShift
 }

@@ -150,7 +150,8 @@ func TestProgramRules(t *testing.T) {
 }
 
 func TestThreadSet(t *testing.T) {
-	setup(t, "prog", "RULES=thread=io-*:cold;size=5:hot;thread=io-1,program=x:hot;thread=??-1,lib=z:warm")
+	setup(t, "prog", "RULES=thread=io-*:cold;size=5:hot;"+
+		"thread=io-1,program=x:hot;thread=??-1,lib=z:warm")
 	for name, want := range map[string]uint64{"io-1": 0b1011, "io-22": 0b0011, "ab-1": 0b1010,
 		"": 0b0010, "IO-1": 0b1010} {
 		if got := ThreadSet(cstring(name)); got != want {

@@ -74,7 +74,9 @@ func (f *frame) lines() (lines []string, at int) {
 }
 
 // shown says whether a tier has something to show.
-func shown(t *tier) bool { return t.BytesPeak|t.CapacitySoft|t.CapacityHard|t.CapacityViolations != 0 }
+func shown(t *tier) bool {
+	return t.BytesPeak|t.CapacitySoft|t.CapacityHard|t.CapacityViolations != 0
+}
 
 func tierRow(name string, t *tier, r rates) table.Row {
 	return table.Row{"", "", "  " + name, "", "", size(t.BytesCurrent), bar(t),

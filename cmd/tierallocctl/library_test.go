@@ -35,7 +35,8 @@ func TestPreload(t *testing.T) {
 	if v, _ := (environ{}).preload("/l.so").get("LD_PRELOAD"); v != "/l.so" {
 		t.Errorf("%q", v)
 	}
-	if v, _ := (environ{"LD_PRELOAD=/a.so:/b.so"}).preload("/l.so").get("LD_PRELOAD"); v != "/l.so:/a.so:/b.so" {
+	v, _ := (environ{"LD_PRELOAD=/a.so:/b.so"}).preload("/l.so").get("LD_PRELOAD")
+	if v != "/l.so:/a.so:/b.so" {
 		t.Errorf("%q", v)
 	}
 }

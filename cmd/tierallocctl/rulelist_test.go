@@ -55,7 +55,8 @@ func TestHiddenBy(t *testing.T) {
 }
 
 func TestAudiences(t *testing.T) {
-	v := checked(t, "TA_RULES=thread=a:hot;program=p,thread=b:hot;thread=a,size>5:cold;program=p:warm")
+	v := checked(t, "TA_RULES=thread=a:hot;program=p,thread=b:hot;"+
+		"thread=a,size>5:cold;program=p:warm")
 	want := []audience{{"", ""}, {"", "a"}, {"", "b"}, {"p", ""}, {"p", "a"}, {"p", "b"}}
 	if got := audiences(&v.settings.Rules); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)

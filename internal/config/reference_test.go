@@ -417,7 +417,8 @@ func FuzzParse(f *testing.F) {
 		"TA_HUGEPAGES=:2M",
 		"TA_STATS_LIVE=1", "TA_STATS_LIVE=0", "TA_STATS_LIVE=/x/%p", "TA_STATS_LIVE=/x/%%p",
 		"TA_STATS_LIVE=x%p",
-		"TA_ON_SOFTCAP=Demote\nTA_ON_HARDCAP=FAIL\nTA_DEFAULT_HINT=hot\nTA_THROTTLE=Sleep\nTA_BACKGROUND=1\nTA_SECURE=1",
+		"TA_ON_SOFTCAP=Demote\nTA_ON_HARDCAP=FAIL\nTA_DEFAULT_HINT=hot\n" +
+			"TA_THROTTLE=Sleep\nTA_BACKGROUND=1\nTA_SECURE=1",
 		"TA_SECURE=1,dealloc_type_mismatch=warn,Delete_Size_Mismatch=ABORT",
 		"TA_SECURE=1,delete_size_mismatch=warn,",
 		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_NUMA_BALANCING=Auto", "TA_NUMA_BALANCING=0",
@@ -425,7 +426,8 @@ func FuzzParse(f *testing.F) {
 		"TA_ONLY=a*, b,,c \nTA_DISABLE=0", "TA_ONLY=a/b\nTA_ONLY=c", "TA_ONLY=a*b", "TA_ONLY= ,",
 		"TA_RULES=size>=64M:cold",
 		"TA_RULES= Size = 4k - 1M , lib = libtorch*;:hot; ;thread=io-*:COLD;",
-		"TA_CUDA=0\nTA_CUDA_REUSE=event\nTA_CUDA_SUBALLOC=ALL\nTA_CUDA_ON_HARDCAP=Spill\nTA_CUDA_ZERO=1\nTA_CUDA_LEAKS=1",
+		"TA_CUDA=0\nTA_CUDA_REUSE=event\nTA_CUDA_SUBALLOC=ALL\n" +
+			"TA_CUDA_ON_HARDCAP=Spill\nTA_CUDA_ZERO=1\nTA_CUDA_LEAKS=1",
 		"TA_CUDA_SOFT=2G\nTA_CUDA_HARD=1G\nTA_CUDA_BW=1G\nTA_CUDA_LAT=5us\nTA_CUDA_TRACE=/t/%p.%e",
 		"TA_CUDA_TRACE=%x", "TA_CUDA_SPILL_HARD=2G",
 		"TA_CUDA_PROPORTION=0.25\nTA_CUDA_SEGMENT_SIZE=22M\nTA_CUDA_CACHE_LIMIT=0",

@@ -9,16 +9,18 @@
 //
 //   - The relative relocations of Go's data, except those of the data plane, move to the end
 //     of the table, and the dynamic section's DT_RELASZ and DT_RELACOUNT leave them out. What
-//     the loader reads is then near the symbols, which it reads as well. In front of them go those of
-//     the data plane's tables of words, which ta_tables makes where they are needed.
+//     the loader reads is then near the symbols, which it reads as well. In front of them go those
+//     of the data plane's tables of words, which ta_tables makes where they are needed.
 //   - The entry of Go's constructor in .init_array becomes ta_go_init, which applies
 //     them and goes on to the constructor when the runtime is wanted, and returns
 //     otherwise.
 //   - ta_deferred, which both read, is filled in.
 //   - The loader does not call _init and _fini, which do nothing and lie far from all other code
 //     that every process runs: 64 KiB resident for a few instructions.
-//   - System calls are those of ta_syscall6 instead of the runtime's and package syscall's, for the same reason.
-//   - What most processes run of Go's code is copied to one place, of which all is resident anyway (hot.go).
+//   - System calls are those of ta_syscall6 instead of the runtime's and package syscall's, for the
+//     same reason.
+//   - What most processes run of Go's code is copied to one place, of which all is resident anyway
+//     (hot.go).
 //   - The runtime's fatal errors end the control plane and not the process (fatal.go).
 //   - Signals lose the flag by which the runtime unblocks them in its threads: a
 //     host that waits for one with sigwait would lose it to a Go thread, or its life.

@@ -8,8 +8,8 @@ var manager = &object{
 		"",
 		"\tBytesLive <= BytesPeak",
 	},
-	layout: "Manager Instances ManagerName Device Mode BytesTotal Id Name Group Manual Proportion " +
-		"BytesCap BytesLive BytesPeak AllocCalls FreeCalls Refused Evictions",
+	layout: "Manager Instances ManagerName Device Mode BytesTotal Id Name Group Manual " +
+		"Proportion BytesCap BytesLive BytesPeak AllocCalls FreeCalls Refused Evictions",
 	def: "manager",
 	meaning: "One memory manager (ta_mm_create): it shares a device's memory between " +
 		"instances. One without instances is not listed.",

@@ -22,8 +22,8 @@ var tier = &object{
 		"",
 		"\tBytesTotalAlloc - BytesTotalFreed = BytesEntered - BytesLeft = bytes live in the tier",
 		"",
-		"In a forked child these are the bytes of the blocks allocated since the fork, less those " +
-			"freed. What has entered and left never falls.",
+		"In a forked child these are the bytes of the blocks allocated since the fork, less " +
+			"those freed. What has entered and left never falls.",
 	},
 	def: "tier",
 	meaning: "One memory tier. A block counts for the tier that its span is in now: a span " +

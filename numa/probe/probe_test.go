@@ -159,7 +159,8 @@ func TestProbeSpoilt(t *testing.T) {
 
 // TestProbeClass0: kernels before 5.11 have no class 1.
 func TestProbeClass0(t *testing.T) {
-	tr := testlib.Sockets.Without("access1").With(testlib.SysfsNodes+"node1/access0/initiators/read_latency", "123\n")
+	tr := testlib.Sockets.Without("access1").With(
+		testlib.SysfsNodes+"node1/access0/initiators/read_latency", "123\n")
 	if n := probed(t, tr).Node[1]; n.ReadLatency != 123 || n.WriteLatency != 0 {
 		t.Errorf("%+v", n)
 	}

@@ -12,9 +12,8 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// unwrapped are the folders whose lines are not wrapped yet.
-var unwrapped = []string{"alloc/", "cmd/", "cudahook/", "internal/", "numa/", "stats/", "tests/",
-	"tiers/"}
+// unwrapped are the folders whose lines are not wrapped yet, and generated files.
+var unwrapped = []string{"tests/", "cmd/tierallocctl/nvmllink/functions_amd64.S"}
 
 // sources are the files of Go, C, C++ and assembly in the tree, by their paths from its root.
 func sources(t *testing.T) (list []string) {
@@ -32,7 +31,7 @@ func sources(t *testing.T) (list []string) {
 }
 
 // TestSourceWidth: no line of code is longer than 100 columns with tabs of 4, but for addresses of
-// pages.
+// pages, and for text that a raw string holds as it is.
 func TestSourceWidth(t *testing.T) {
 	checked := 0
 	for _, name := range sources(t) {
@@ -51,11 +50,13 @@ func TestSourceWidth(t *testing.T) {
 			t.Fatal(err)
 		}
 		checked++
-		n := 0
+		n, quotes := 0, 0
 		for line := range strings.Lines(string(text)) {
 			n++
 			line = strings.TrimRight(line, "\n")
-			if w := width(line); w > 100 && !strings.Contains(line, "://") {
+			raw := quotes%2 == 1 || strings.Contains(line, "`")
+			quotes += strings.Count(line, "`")
+			if w := width(line); w > 100 && !raw && !strings.Contains(line, "://") {
 				t.Errorf("%s:%d: %d columns", name, n, w)
 			}
 		}
