@@ -322,8 +322,8 @@ stage() {
 	prefix=$2 destdir=$work/$1
 	place_files
 	strip --strip-unneeded "$destdir$prefix/$libdir/libtieralloc.so.$version" "$destdir$prefix/bin/tierallocctl"
-	for file in README.md docs/*; do
-		place 0644 "$file" "$destdir$prefix/share/doc/tieralloc/$file"
+	for file in README.md docs/* docs/examples/*; do
+		[[ -d $file ]] || place 0644 "$file" "$destdir$prefix/share/doc/tieralloc/$file"
 	done
 	find "$destdir" -name '*.[137]' -path '*/man/*' -exec gzip -9n {} +
 }
