@@ -306,7 +306,7 @@ uninstall_files() {
 		"$to"/share/bash-completion/completions/tierallocctl "$to/$zshdir/_tierallocctl" \
 		"$to"/share/fish/vendor_completions.d/tierallocctl.fish
 	for page in "$to"/share/man/man3/ta_*.3; do
-		if [[ -f $page ]] && grep -q tieralloc "$page"; then rm -f -- "$page"; fi
+		if [[ -f $page ]] && grep -q -e tieralloc -e "^\.so man3/ta_" "$page"; then rm -f -- "$page"; fi
 	done
 	refresh
 }
