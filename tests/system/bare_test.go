@@ -12,7 +12,7 @@ import (
 
 // TestBare clones the tree into a system that has nothing but git, Debian 12's and 13's, and does
 // there what the README tells a stranger to do. Of the tests it runs a part, and all of them where
-// TA_TEST_BARE_ALL is set: that takes hours.
+// TA_TEST_BARE_ALL is set: that takes a quarter of an hour.
 func TestBare(t *testing.T) {
 	asked(t)
 	first := sources(t)[0]

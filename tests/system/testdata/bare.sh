@@ -4,6 +4,8 @@
 set -e
 # shellcheck source=/dev/null
 . /tests/environment
+all=$TA_TEST_BARE_ALL
+unset TA_TEST_BARE_ALL # a TA_ variable more is a setting to the library
 git -c advice.detachedHead=false clone -q /tests/tree.bundle /srv/tieralloc
 cd /srv/tieralloc
 if setpriv --reuid=65534 --regid=65534 --clear-groups ./build.sh build >/tests/refused.out 2>&1; then exit 1; fi
@@ -18,7 +20,7 @@ tierallocctl verify -- git --version
 ./build.sh uninstall
 ./build.sh test ./internal/... >/tests/test.out 2>&1
 say "and the unit tests"
-[ -z "$TA_TEST_BARE_ALL" ] || {
+[ -z "$all" ] || {
 	status=0
 	./build.sh test >/tests/all.out 2>&1 </dev/null || status=$?
 	say "and all tests, which ended with $status"
