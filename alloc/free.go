@@ -222,7 +222,7 @@ func PageEmpty(h *Heap, p *Page) {
 	}
 }
 
-// emptied decides what becomes of an empty page. A current one is idle's. Others stay
+// emptied decides what becomes of an empty page. A current one is for retireCurrent. Others stay
 // while the thread keeps little (retire.go); else they go to the pool. One that lies in another
 // tier than its hint's goes in any case. It reports whether the page stays.
 func (h *Heap) emptied(p *Page) bool {
