@@ -24,14 +24,28 @@ uintptr_t __wrap_x_cgo_mmap(
 
 void __wrap_x_cgo_munmap(void *addr, uintptr_t n) { ta_reserved_unmap(addr, n); }
 
-// cgo makes a thread with a block from malloc, and ends the process when it gets none. What is
-// freed here the next call of the same thread finds.
+// cgo ends the process when malloc has no block for it. What is freed here, the next calls of the
+// same thread find.
+static void need_blocks(void)
+{
+	void *blocks[4];
+	for (unsigned i = 0; i < 4; i++)
+		if ((blocks[i] = malloc((size_t)16 << i)) == NULL)
+			ta_runtime_fails(TA_STOP_MEMORY);
+	for (unsigned i = 0; i < 4; i++)
+		free(blocks[i]);
+}
+
+void __real_x_cgo_init(void *g, uintptr_t set);
+void __wrap_x_cgo_init(void *g, uintptr_t set)
+{
+	need_blocks();
+	__real_x_cgo_init(g, set);
+}
+
 void __real_x_cgo_thread_start(void *start);
 void __wrap_x_cgo_thread_start(void *start)
 {
-	void *block = malloc(64);
-	if (block == NULL)
-		ta_runtime_fails(TA_STOP_MEMORY);
-	free(block);
+	need_blocks();
 	__real_x_cgo_thread_start(start);
 }

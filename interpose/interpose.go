@@ -13,7 +13,7 @@ package interpose
 // #cgo CFLAGS: -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
 // #cgo LDFLAGS: -Wl,--wrap=crosscall2 -Wl,--wrap=_cgo_wait_runtime_init_done
 // #cgo LDFLAGS: -Wl,--wrap=_cgo_release_context -Wl,--wrap=pthread_create -Wl,--wrap=x_cgo_mmap
-// #cgo LDFLAGS: -Wl,--wrap=x_cgo_munmap -Wl,--wrap=x_cgo_thread_start
+// #cgo LDFLAGS: -Wl,--wrap=x_cgo_munmap -Wl,--wrap=x_cgo_thread_start -Wl,--wrap=x_cgo_init
 // #include "layout.h"
 // #include "boot.h"
 import "C"

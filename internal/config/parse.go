@@ -108,12 +108,7 @@ func show(l *raw.Line, val value, most uintptr) {
 // bare is show without the quotes.
 func bare(l *raw.Line, val value, most uintptr) {
 	for i := uintptr(0); i < val.n && i < most; i++ {
-		c := val.at(i)
-		if c < ' ' || c > '~' {
-			l.Text("?")
-			continue
-		}
-		l.Mem(val.addr+i, 1)
+		l.Shown(val.at(i))
 	}
 	if val.n > most {
 		l.Text("...")

@@ -27,13 +27,20 @@ func (l *Line) Mem(addr, n uintptr) {
 	}
 }
 
-// CStr appends the zero-terminated string at addr.
+// CStr appends the zero-terminated string at addr, for a terminal to show: it is the host's.
 func (l *Line) CStr(addr uintptr) {
 	for l.n < lineMask && LoadByte(addr) != 0 {
-		l.buf[l.n&lineMask] = LoadByte(addr)
-		l.n++
+		l.Shown(LoadByte(addr))
 		addr++
 	}
+}
+
+// Shown appends a byte, or a question mark for one that could play with a terminal.
+func (l *Line) Shown(c byte) {
+	if c < ' ' || c > '~' {
+		c = '?'
+	}
+	l.put(c)
 }
 
 // Hex appends v as 0x….

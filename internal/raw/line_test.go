@@ -26,6 +26,16 @@ func written(t *testing.T, l *Line) string {
 	return string(buf[:n])
 }
 
+// TestLineHost: a string of the host's does not play with the terminal.
+func TestLineHost(t *testing.T) {
+	name := []byte("a\x1b[2J/\x01~ \xc2\x9b\n\x7fz\x00")
+	var l Line
+	l.CStr(uintptr(unsafe.Pointer(&name[0])))
+	if got, want := written(t, &l), "a?[2J/?~ ????z\n"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
+
 func TestLineNumbers(t *testing.T) {
 	for _, v := range []uint64{0, 1, 9, 10, 15, 16, 255, 1000, 1<<32 - 1, 1 << 47, 1<<63 + 11,
 		^uint64(0)} {

@@ -263,6 +263,22 @@ func TestLogLimitLowered(t *testing.T) {
 	}
 }
 
+// TestLogHardCap: a hard cap that refuses whatever is beyond it may end the log, never the host.
+func TestLogHardCap(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "full.c")
+	for _, hardCap := range []string{"4K", "64K", "128K", "192K", "256K", "512K", "1M", "4M"} {
+		r := preloaded(t, []string{"TA_LOG=error", "TA_LOG_FILE=/dev/null", "TA_BACKGROUND=1",
+			"TA_ON_HARDCAP=fail", "TA_NORMAL_HARD=" + hardCap}, prog)
+		if r.Status != 0 || r.Stdout != "" ||
+			r.Stderr != "" && !oneLine(r.Stderr, "tieralloc: no ",
+				"TA_LOG or TA_BACKGROUND; they end here") {
+			t.Errorf("%s: status %d\nstdout %s\nstderr %s", hardCap, r.Status, r.Stdout,
+				clip(r.Stderr))
+		}
+	}
+}
+
 // TestLogNofile: the Go runtime raises the soft limit of open files. That is not for
 // the host to find, nor for its children.
 func TestLogNofile(t *testing.T) {
