@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -33,7 +34,7 @@ const (
 	cacheListMin   = 1
 	cacheListMax   = 64
 
-	warmFirst = 32 // the class after that of DirectMax
+	warmFirst = 32 // the class after that of sizeclass.DirectMax
 	warmEnd   = 64 // the first that is not warm any more: above 16 KiB
 )
 
@@ -43,7 +44,7 @@ const (
 func isWarm(c uintptr) bool { return c >= warmFirst && c < warmEnd && !tiers.Migrating() }
 
 func cacheLimit(c uintptr) uint64 {
-	size := ClassSize(c)
+	size := sizeclass.Size(c)
 	if size == 0 { // it never is; the compiler wants to see it
 		return 0
 	}
@@ -55,16 +56,16 @@ func (h *Heap) cached(c uintptr) uint64 {
 	if h.fastPathDisabled(c) || !h.isOpen(c) {
 		return 0
 	}
-	return cacheLimit(c) - h.CacheLists[c&(Classes-1)].Room
+	return cacheLimit(c) - h.CacheLists[c&(sizeclass.Count-1)].Room
 }
 
 // popCached takes a block from the list of class c, or returns 0.
 func (h *Heap) popCached(c uintptr) uintptr {
-	b := h.CacheLists[c&(Classes-1)].Head
+	b := h.CacheLists[c&(sizeclass.Count-1)].Head
 	if b != 0 {
-		h.CacheLists[c&(Classes-1)].Head = raw.Load(b)
-		h.CacheLists[c&(Classes-1)].Room++
-		h.CacheLists[c&(Classes-1)].Pops++
+		h.CacheLists[c&(sizeclass.Count-1)].Head = raw.Load(b)
+		h.CacheLists[c&(sizeclass.Count-1)].Room++
+		h.CacheLists[c&(sizeclass.Count-1)].Pops++
 		raw.Store(b+8, 0)
 	}
 	return b
@@ -72,13 +73,13 @@ func (h *Heap) popCached(c uintptr) uintptr {
 
 // flushCached gives the cached blocks of class c back to their pages.
 func (h *Heap) flushCached(c uintptr) {
-	b := h.CacheLists[c&(Classes-1)].Head
+	b := h.CacheLists[c&(sizeclass.Count-1)].Head
 	if b == 0 {
 		return
 	}
-	h.CacheLists[c&(Classes-1)].Head = 0
+	h.CacheLists[c&(sizeclass.Count-1)].Head = 0
 	if !h.fastPathDisabled(c) {
-		h.CacheLists[c&(Classes-1)].Room = cacheLimit(c)
+		h.CacheLists[c&(sizeclass.Count-1)].Room = cacheLimit(c)
 	}
 	for b != 0 {
 		next := raw.Load(b)
@@ -90,7 +91,7 @@ func (h *Heap) flushCached(c uintptr) {
 // isCached reports whether b is on the thread-cache free list of class c of a heap, which may
 // be another thread's.
 func (h *Heap) isCached(b, c uintptr) bool {
-	at := h.CacheLists[c&(Classes-1)].Head
+	at := h.CacheLists[c&(sizeclass.Count-1)].Head
 	for i := 0; i < cacheListMax && at != 0; i++ {
 		if at == b {
 			return true

@@ -1,6 +1,9 @@
 package alloc
 
-import "tieralloc/tiers"
+import (
+	"tieralloc/alloc/sizeclass"
+	"tieralloc/tiers"
+)
 
 // Before a class above 1 KiB uses memory that it never used, a block of the next two classes that
 // the thread has free serves: at their highest the classes of a thread hold a good deal more
@@ -26,12 +29,12 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 	if c < warmFirst || secure || tiers.Migrating() || t.fallbackTime > t.Now+fallbackBurst {
 		return 0
 	}
-	for k := c + 1; k <= c+fallbackReach && k < Classes; k++ {
-		p, spilled := h.cur[k&(Classes-1)], h.CacheLists[k&(Classes-1)].Head
+	for k := c + 1; k <= c+fallbackReach && k < sizeclass.Count; k++ {
+		p, spilled := h.cur[k&(sizeclass.Count-1)], h.CacheLists[k&(sizeclass.Count-1)].Head
 		if spilled != 0 {
 			p = Lookup(spilled)
 		}
-		if ClassSize(k)&(align-1) != 0 || p == nil || !h.servesFallback(p, k) {
+		if sizeclass.Size(k)&(align-1) != 0 || p == nil || !h.servesFallback(p, k) {
 			continue
 		}
 		b := h.popCached(k)
@@ -50,5 +53,6 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 // another tier than the hint's, and of those that are not current, which stay in any case, only one
 // that is in use for the most part.
 func (h *Heap) servesFallback(p *Page, k uintptr) bool {
-	return !p.away() && (p == h.cur[k&(Classes-1)] || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
+	return !p.away() &&
+		(p == h.cur[k&(sizeclass.Count-1)] || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
 }

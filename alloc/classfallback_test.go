@@ -3,6 +3,7 @@ package alloc
 import (
 	"testing"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
@@ -37,13 +38,13 @@ func TestFallbackNear(t *testing.T) {
 		size, wants, align uintptr
 		serves             bool
 	}{
-		{1280, 1152, Granule, true},
-		{1408, 1152, Granule, true},
-		{1536, 1152, Granule, false},
-		{1152, 1280, Granule, false},
-		{1152, 1024, Granule, false}, // of such blocks there may be many
-		{9000, 8000, Granule, true},
-		{100 << 10, 90 << 10, Granule, true},
+		{1280, 1152, sizeclass.Granule, true},
+		{1408, 1152, sizeclass.Granule, true},
+		{1536, 1152, sizeclass.Granule, false},
+		{1152, 1280, sizeclass.Granule, false},
+		{1152, 1024, sizeclass.Granule, false}, // of such blocks there may be many
+		{9000, 8000, sizeclass.Granule, true},
+		{100 << 10, 90 << 10, sizeclass.Granule, true},
 		{5120, 4096, 1024, true},
 		{5120, 4096, 4096, false},
 	} {
@@ -76,11 +77,11 @@ func TestFallbackAway(t *testing.T) {
 	p := Lookup(free)
 	was := p.placement
 	p.placement = config.TierSlow
-	if b := h.fallbackNear(Class(1152), Granule); b != 0 {
+	if b := h.fallbackNear(sizeclass.Of(1152), sizeclass.Granule); b != 0 {
 		t.Error("it served")
 	}
 	p.placement = was
-	if b := h.fallbackNear(Class(1152), Granule); b != free {
+	if b := h.fallbackNear(sizeclass.Of(1152), sizeclass.Granule); b != free {
 		t.Error("and did not when it was back")
 	}
 }
@@ -96,7 +97,7 @@ func TestFallbackEmptying(t *testing.T) {
 	used := uintptr(p.blocks)
 	for _, b := range blocks[:len(blocks)-1] {
 		pushCached(h, b)
-		got := h.fallbackNear(Class(1152), Granule)
+		got := h.fallbackNear(sizeclass.Of(1152), sizeclass.Granule)
 		if want := 4*used >= 3*uintptr(p.blocks); (got == b) != want {
 			t.Fatalf(
 				"%d of %d blocks are in use, with the one on the thread-cache free list: it lent "+
@@ -121,7 +122,7 @@ func TestFallbackEmptying(t *testing.T) {
 func TestFallbackOwn(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	other := mustAcquire(t, 16)
-	h.fallbackNear(Class(1152), Granule)
+	h.fallbackNear(sizeclass.Of(1152), sizeclass.Granule)
 	fill := func() (p *Page) {
 		b := mustServe(t, h, 1152)
 		p = Lookup(b)
@@ -149,7 +150,7 @@ func TestFallbackOwn(t *testing.T) {
 func TestFallbackRate(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	borrows := func() (n int) {
-		for h.fallbackNear(Class(1152), Granule) == free {
+		for h.fallbackNear(sizeclass.Of(1152), sizeclass.Granule) == free {
 			Free(h, free, HowAny, NoSize, 0)
 			if n++; n > 1e6 {
 				t.Fatal("it borrows for ever")
@@ -174,7 +175,7 @@ func TestFallbackRate(t *testing.T) {
 // which is there for the next one that would need fresh memory.
 func TestFallbackFresh(t *testing.T) {
 	h, free := oneFree(t, 5120)
-	h.fallbackNear(Class(4608), Granule)
+	h.fallbackNear(sizeclass.Of(4608), sizeclass.Granule)
 	p := Lookup(mustServe(t, h, 4608))
 	for p.Free != 0 {
 		mustServe(t, h, 4608)

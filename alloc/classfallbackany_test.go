@@ -3,6 +3,7 @@ package alloc
 import (
 	"testing"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 )
 
@@ -66,7 +67,7 @@ func TestFallbackAny(t *testing.T) {
 		if len(small) == 0 {
 			t.Errorf("a free block of %d bytes is not there for 16", size)
 		}
-		for c := Class(16); c < Classes; c++ {
+		for c := sizeclass.Of(16); c < sizeclass.Count; c++ {
 			if b := held(h, c); b != 0 {
 				t.Errorf("class %d still has block %#x", c, b)
 			}
@@ -84,7 +85,7 @@ func TestFallbackIsAligned(t *testing.T) {
 	h := shortOf(t)
 	of := func(n uintptr) uintptr { return Malloc(h, n, 0, 0) &^ ZeroBit }
 	odd, even, big := of(80*3), of(2048), of(8192) // 240 is a multiple of 16 and not of 32
-	c := Class(7168)
+	c := sizeclass.Of(7168)
 	full := []uintptr{of(7168)}
 	for h.refill(c) { // to the last slice
 		full = append(full, untilNone(t, func() uintptr { return held(h, c) })...)

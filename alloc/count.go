@@ -3,6 +3,7 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -10,10 +11,10 @@ import (
 // are made when somebody asks: the fast paths only keep the two counts of their
 // page.
 type Counts struct {
-	Allocs    [Classes]uint64 // blocks handed out, ever
-	Frees     [Classes]uint64 // blocks taken back, ever
-	Pages     [Classes]uint64 // pages now
-	PageBytes [Classes]uint64
+	Allocs    [sizeclass.Count]uint64 // blocks handed out, ever
+	Frees     [sizeclass.Count]uint64 // blocks taken back, ever
+	Pages     [sizeclass.Count]uint64 // pages now
+	PageBytes [sizeclass.Count]uint64
 	Calls     [CallKinds]uint64
 	Remotes   uint64
 	Heaps     uint64 // of running threads
@@ -132,12 +133,12 @@ func (k *Counts) heap(h *Heap) {
 		both := h.goneBlocks[c] + h.CacheLists[c].Pops
 		k.Allocs[c] += both
 		k.Frees[c] += both
-		pops := h.CacheLists[c].Pops * uint64(ClassSize(uintptr(c)))
+		pops := h.CacheLists[c].Pops * uint64(sizeclass.Size(uintptr(c)))
 		k.tier[home].alloc(h.CacheLists[c].Pops, pops)
 		k.tier[home].free(h.CacheLists[c].Pops, pops)
 		k.onList(h.CacheLists[c].Head, h.cached(uintptr(c)))
 	}
-	k.onList(h.hiddenBlocks, Classes*cacheListMax)
+	k.onList(h.hiddenBlocks, sizeclass.Count*cacheListMax)
 	for r := h.firstRemoteQueue(); r != nil; r = r.next {
 		for at, tail := atomic.LoadUint64(&r.Head), atomic.LoadUint64(&r.Tail); at < tail; at++ {
 			k.onList(r.Slots[at&(RemoteQueueSlots-1)], 1)
@@ -168,7 +169,7 @@ func (k *Counts) onList(b uintptr, n uint64) {
 		if p == nil || !p.isBlock(b) {
 			return
 		}
-		k.Frees[p.Class&(Classes-1)]++
+		k.Frees[p.Class&(sizeclass.Count-1)]++
 		k.tier[tierOf(p.placement)].free(1, uint64(p.Size))
 		b = raw.Load(b)
 	}
@@ -222,7 +223,7 @@ func (k *Counts) huge(p *Page, e *ranges) {
 }
 
 func (k *Counts) page(p *Page) {
-	c := p.Class & (Classes - 1)
+	c := p.Class & (sizeclass.Count - 1)
 	frees := p.Frees + p.remoteCount()
 	k.Allocs[c] += p.Allocs
 	k.Frees[c] += frees

@@ -3,6 +3,7 @@ package alloc
 import (
 	"testing"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
@@ -75,7 +76,7 @@ func TestRoomOfOne(t *testing.T) {
 					pool.usedBytes,
 				)
 			}
-			if b, _ := r.malloc(4000); b != 0 && Lookup(b).Class != uint32(Class(5000)) {
+			if b, _ := r.malloc(4000); b != 0 && Lookup(b).Class != uint32(sizeclass.Of(5000)) {
 				t.Error("there was room for one page more")
 			}
 			sound(t)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -55,7 +56,7 @@ func TestEmergency(t *testing.T) {
 	var blocks []uintptr
 	h := mustAcquire(t, mine.token) // a borrowed heap, as in a handler
 	in := &thread{h: h, token: mine.token, now: mine.now}
-	for _, n := range []uintptr{16, 1000, 5000, 300 << 10, MaxClass, 5 << 20} {
+	for _, n := range []uintptr{16, 1000, 5000, 300 << 10, sizeclass.MaxSize, 5 << 20} {
 		blocks = append(blocks, mustMalloc(t, in, n, 70)...)
 	}
 	for _, b := range blocks {

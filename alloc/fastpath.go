@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -20,20 +21,20 @@ func (h *Heap) fastPathDisabled(c uintptr) bool {
 // disableFastPath shuts the fast path out of a class.
 func (h *Heap) disableFastPath(c uintptr) {
 	h.flushCached(c)
-	h.CacheLists[c&(Classes-1)].Room = 0
+	h.CacheLists[c&(sizeclass.Count-1)].Room = 0
 	h.publish(c, pageNone)
 }
 
 // enableFastPath lets it in again.
 func (h *Heap) enableFastPath(c uintptr) {
 	if h.isOpen(c) {
-		h.CacheLists[c&(Classes-1)].Room = cacheLimit(c)
+		h.CacheLists[c&(sizeclass.Count-1)].Room = cacheLimit(c)
 	}
-	h.publish(c, h.cur[c&(Classes-1)])
+	h.publish(c, h.cur[c&(sizeclass.Count-1)])
 }
 
 func (h *Heap) disableFastPaths() {
-	for c := uintptr(0); c < Classes; c++ {
+	for c := uintptr(0); c < sizeclass.Count; c++ {
 		h.disableFastPath(c)
 	}
 }
@@ -47,14 +48,14 @@ func (h *Heap) disableThrottled(c uintptr) {
 		return
 	}
 	h.slow[i] |= bit
-	for b := h.CacheLists[c&(Classes-1)].Head; b != 0; {
+	for b := h.CacheLists[c&(sizeclass.Count-1)].Head; b != 0; {
 		next := raw.Load(b)
 		raw.Store(b, h.hiddenBlocks)
 		h.hiddenBlocks = b
 		b = next
 	}
-	h.CacheLists[c&(Classes-1)].Head = 0
-	h.CacheLists[c&(Classes-1)].Room = 0
+	h.CacheLists[c&(sizeclass.Count-1)].Head = 0
+	h.CacheLists[c&(sizeclass.Count-1)].Room = 0
 	h.publish(c, pageNone)
 }
 
@@ -74,8 +75,8 @@ func (h *Heap) freeHidden() {
 func (h *Heap) rule() {
 	t := h.Thread
 	lo := uintptr(0)
-	for c := uintptr(0); c < Classes; c++ {
-		hi := ClassSize(c)
+	for c := uintptr(0); c < sizeclass.Count; c++ {
+		hi := sizeclass.Size(c)
 		hint, same := tiers.Uniform(t.rules, lo, hi)
 		if hint == tiers.NoHint {
 			hint = uintptr(t.hint)

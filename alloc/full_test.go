@@ -3,12 +3,14 @@ package alloc
 import (
 	"sync/atomic"
 	"testing"
+
+	"tieralloc/alloc/sizeclass"
 )
 
 // fullPage is a page with no free block, and its blocks.
 func fullPage(t *testing.T, h *Heap) (p *Page, blocks []uintptr) {
 	t.Helper()
-	c := Class(5000)
+	c := sizeclass.Of(5000)
 	if !h.refill(c) {
 		t.Fatal("no page")
 	}

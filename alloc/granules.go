@@ -5,11 +5,12 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
-// granuleCount is how many granules of Granule bytes a nursery has.
-const granuleCount = SliceSize / Granule
+// granuleCount is how many granules, of sizeclass.Granule bytes, a nursery has.
+const granuleCount = SliceSize / sizeclass.Granule
 
 type granuleBits [granuleCount / 64]uint64
 
@@ -126,7 +127,7 @@ func (t *granuleTable) take(u, k uintptr) {
 	t.cont.set(u+1, k-1, true)
 	t.left -= uint32(k)
 	if t.given != 0 {
-		t.given &^= memoryPages(u*Granule, (u+k)*Granule)
+		t.given &^= memoryPages(u*sizeclass.Granule, (u+k)*sizeclass.Granule)
 	}
 }
 
@@ -151,7 +152,7 @@ type granuleCounts struct {
 
 // took corrects what the counts of p say of one block of k granules that was handed out,
 func (r *granuleCounts) took(p *Page, k uintptr) {
-	r.allocs[Class(k*Granule)&(nurseryClasses-1)]++
+	r.allocs[sizeclass.Of(k*sizeclass.Granule)&(nurseryClasses-1)]++
 	r.allocs[0] -= uint64(k)
 	p.table().allocs += 1 - uint64(k)
 }
@@ -169,6 +170,6 @@ func (r *granuleCounts) gaveRemote(p *Page, k uintptr) {
 }
 
 func (r *granuleCounts) freed(k uintptr) {
-	r.frees[Class(k*Granule)&(nurseryClasses-1)]++
+	r.frees[sizeclass.Of(k*sizeclass.Granule)&(nurseryClasses-1)]++
 	r.frees[0] -= uint64(k)
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -14,7 +15,7 @@ import (
 //
 //	cur[c] == pageNone ⇔ the class has no page on its list
 //	Cur[c] == cur[c], or pageNone where the class is guarded (fastpath.go)
-//	Direct[(n+15)/16] == Cur[Class(n)] for 0 <= n <= DirectMax
+//	Direct[(n+15)/16] == Cur[sizeclass.Of(n)] for 0 <= n <= sizeclass.DirectMax
 //
 // The fast path pops from the pages in Cur and Direct.
 //
@@ -36,14 +37,14 @@ type Heap struct {
 
 	Out [OutSlots]*RemoteQueue // by the Number of the heap that it leads to
 
-	Direct  [DirectCount]*Page
-	Cur     [Classes]*Page
+	Direct  [sizeclass.DirectCount]*Page
+	Cur     [sizeclass.Count]*Page
 	Remotes uint64            // blocks of other heaps freed by this thread
 	Calls   [CallKinds]uint64 // calls that count themselves
 	// not touched before the class is opened, and large classes are last
-	CacheLists [Classes]CacheList
+	CacheLists [sizeclass.Count]CacheList
 
-	cur              [Classes]*Page
+	cur              [sizeclass.Count]*Page
 	opened           [2]uint64 // a bit for each class that ever had a page: see open
 	pending          uintptr   // *Page: pages that other threads have news of
 	remoteQueues     uintptr   // *Ring: those that lead to the heap,
@@ -59,10 +60,11 @@ type Heap struct {
 	nursed   [nurseryClasses]uint8
 
 	// From here on, too, a class has memory that is not touched before the class is opened.
-	gone       [placementSlots]tally // blocks allocated and freed in pages given back, by tier
-	tail       [Classes]*Page
-	fresh      [Classes]uint8  // fresh pages taken, up to prefaultAfter, less those given back
-	goneBlocks [Classes]uint64 // blocks allocated and freed in pages given back
+	gone [placementSlots]tally // blocks allocated and freed in pages given back, by tier
+	tail [sizeclass.Count]*Page
+	// fresh pages taken, up to prefaultAfter, less those given back
+	fresh      [sizeclass.Count]uint8
+	goneBlocks [sizeclass.Count]uint64 // blocks allocated and freed in pages given back
 }
 
 // Indices of Heap.Calls beyond the functions' own (stats.Call…), from which the
@@ -125,7 +127,7 @@ func (h *Heap) open(c uintptr) {
 		return
 	}
 	h.opened[i] |= bit
-	s := &h.CacheLists[c&(Classes-1)]
+	s := &h.CacheLists[c&(sizeclass.Count-1)]
 	s.Credit = tickMax
 	if !h.fastPathDisabled(c) {
 		s.Room = cacheLimit(c)
@@ -134,19 +136,19 @@ func (h *Heap) open(c uintptr) {
 
 func (h *Heap) isOpen(c uintptr) bool { return h.opened[c>>6&1]>>(c&63)&1 != 0 }
 
-// firstOpen is the first opened class from c on, or Classes.
+// firstOpen is the first opened class from c on, or sizeclass.Count.
 func (h *Heap) firstOpen(c uintptr) uintptr {
-	for ; c < Classes; c = (c | 63) + 1 {
+	for ; c < sizeclass.Count; c = (c | 63) + 1 {
 		if set := h.opened[c>>6&1] >> (c & 63); set != 0 {
 			return c + uintptr(bits.TrailingZeros64(set))
 		}
 	}
-	return Classes
+	return sizeclass.Count
 }
 
 // setCur makes p the current page of class c, or pageNone.
 func (h *Heap) setCur(c uintptr, p *Page) {
-	h.cur[c&(Classes-1)] = p
+	h.cur[c&(sizeclass.Count-1)] = p
 	if tiers.AnyThrottled() && p != pageNone && tiers.Throttled(tierOf(p.placement)) {
 		h.disableThrottled(c)
 	}
@@ -157,16 +159,16 @@ func (h *Heap) setCur(c uintptr, p *Page) {
 
 // publish lets the fast path pop from p for class c.
 func (h *Heap) publish(c uintptr, p *Page) {
-	h.Cur[c&(Classes-1)] = p
-	size := ClassSize(c)
-	if size > DirectMax {
+	h.Cur[c&(sizeclass.Count-1)] = p
+	size := sizeclass.Size(c)
+	if size > sizeclass.DirectMax {
 		return
 	}
 	first := uintptr(0)
 	if c > 0 {
-		first = ClassSize(c-1)/Granule + 1
+		first = sizeclass.Size(c-1)/sizeclass.Granule + 1
 	}
-	for i := first; i <= size/Granule && i < DirectCount; i++ {
+	for i := first; i <= size/sizeclass.Granule && i < sizeclass.DirectCount; i++ {
 		h.Direct[i] = p
 	}
 }
@@ -186,18 +188,18 @@ func (h *Heap) append(p *Page) {
 	c := uintptr(p.Class)
 	h.open(c)
 	p.next = nil
-	if h.cur[c&(Classes-1)] == pageNone {
+	if h.cur[c&(sizeclass.Count-1)] == pageNone {
 		p.prev = nil
-		h.tail[c&(Classes-1)] = p
+		h.tail[c&(sizeclass.Count-1)] = p
 		p.Trigger = neverEmpty
 		p.arm()
 		h.setCur(c, p)
 		return
 	}
-	t := h.tail[c&(Classes-1)]
+	t := h.tail[c&(sizeclass.Count-1)]
 	t.next = p
 	p.prev = t
-	h.tail[c&(Classes-1)] = p
+	h.tail[c&(sizeclass.Count-1)] = p
 	p.Trigger = p.Allocs
 }
 
@@ -207,7 +209,7 @@ func (h *Heap) unlink(p *Page) {
 	if p.next != nil {
 		p.next.prev = p.prev
 	} else {
-		h.tail[c&(Classes-1)] = p.prev
+		h.tail[c&(sizeclass.Count-1)] = p.prev
 	}
 	if p.prev != nil {
 		p.prev.next = p.next

@@ -1,6 +1,9 @@
 package alloc
 
-import "tieralloc/internal/raw"
+import (
+	"tieralloc/alloc/sizeclass"
+	"tieralloc/internal/raw"
+)
 
 // Before the heap becomes larger than it ever was, it has what nobody uses go, so that a program's
 // peak is made of what it has in use.
@@ -89,7 +92,7 @@ func (t *Thread) trimCurrent(slice bool) (some bool) {
 		if h == nil {
 			continue
 		}
-		for c := h.firstOpen(0); c < Classes; c = h.firstOpen(c + 1) {
+		for c := h.firstOpen(0); c < sizeclass.Count; c = h.firstOpen(c + 1) {
 			p := h.cur[c]
 			if slice && p.slices == 1 && (p.zero == 0 || p.carved >= SliceSize/4) && p.allFree() {
 				some = t.trimAllowed(SliceSize) && h.release(p, t.Now) || some

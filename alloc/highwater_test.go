@@ -3,6 +3,7 @@ package alloc
 import (
 	"testing"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -50,7 +51,7 @@ func TestHighWaterOfDirty(t *testing.T) {
 	}
 	// A huge block is no different.
 	dirty := pool.dirtyBytes
-	mustServe(t, h, 3*MaxClass)
+	mustServe(t, h, 3*sizeclass.MaxSize)
 	if pool.dirtyBytes != 0 || dirty == 0 {
 		t.Errorf("%d of %d KiB are dirty beside a huge block", pool.dirtyBytes>>10, dirty>>10)
 	}
@@ -114,7 +115,7 @@ func TestHighWaterOfEmpty(t *testing.T) {
 	purgeAll(h.Thread)
 	Free(h, b, HowAny, NoSize, 0)
 	mustServe(t, h, 9000)
-	if h.cur[Class(500)] != p {
+	if h.cur[sizeclass.Of(500)] != p {
 		t.Error("an empty page was taken from its class though the heap had been larger")
 	}
 }
@@ -132,7 +133,7 @@ func TestHighWaterInTurn(t *testing.T) {
 	for range 10_000 {
 		h.Thread.Now += 1e3
 		for _, n := range sizes {
-			if h.cur[Class(n)] == pageNone {
+			if h.cur[sizeclass.Of(n)] == pageNone {
 				refills++
 			}
 			Free(h, mustServe(t, h, n), HowAny, NoSize, 0)
@@ -203,7 +204,7 @@ func TestHighWaterOfTails(t *testing.T) {
 	grow := func() {
 		before := pool.count.peak
 		for pool.count.peak == before {
-			mustServe(t, h, MaxClass)
+			mustServe(t, h, sizeclass.MaxSize)
 		}
 	}
 	grow()

@@ -8,7 +8,7 @@ import (
 	"tieralloc/tiers"
 )
 
-// A huge block, above MaxClass or aligned to more than a page can give, is a
+// A huge block, above sizeclass.MaxSize or aligned to more than a page can give, is a
 // mapping of its own, aligned to a slice. Any thread may free it. Freed ones are
 // kept a while for the next request (hugecache.go).
 

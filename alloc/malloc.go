@@ -3,6 +3,7 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 	"tieralloc/tiers"
@@ -62,13 +63,13 @@ func (h *Heap) serve(n, how uintptr) (b uintptr) {
 	switch {
 	case h == nil:
 	case secure && n == 0:
-		b = h.aligned(Granule, 0, how)
+		b = h.aligned(sizeclass.Granule, 0, how)
 	case secure:
 		b = h.serveSecure(n, 0, how)
-	case n > MaxClass:
+	case n > sizeclass.MaxSize:
 		b = hugeAlloc(h, n, 0, how)
 	default:
-		b = h.allocClass(Class(n), Granule)
+		b = h.allocClass(sizeclass.Of(n), sizeclass.Granule)
 	}
 	if b == 0 {
 		stats.Put1(logError, stats.EventNoMemory, n, 0)
@@ -122,7 +123,7 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 		h.Thread.tick() // other threads may have emptied many pages
 	}
 	for {
-		p := h.cur[c&(Classes-1)]
+		p := h.cur[c&(sizeclass.Count-1)]
 		if p == pageNone {
 			if b := h.popCached(c); b != 0 {
 				return b
@@ -138,7 +139,7 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 			if h.refill(c) {
 				continue
 			}
-			if c = h.fallbackAny(c, align); c == Classes {
+			if c = h.fallbackAny(c, align); c == sizeclass.Count {
 				return 0
 			}
 			continue
@@ -201,25 +202,25 @@ func (h *Heap) refill(c uintptr) bool {
 	}
 	h.Thread.tick()
 	h.Thread.grown()
-	if h.cur[c&(Classes-1)] != pageNone { // other threads had freed blocks
+	if h.cur[c&(sizeclass.Count-1)] != pageNone { // other threads had freed blocks
 		return true
 	}
-	n := pageSlices(c)
+	n := sizeclass.PageSlices(c)
 	if secure {
 		n = slotSlices(c)
 	}
 	h.Thread.capped = false
 	p := h.takeRetired(n)
 	if p == nil && h.wantsDense(c) {
-		if p = h.spanAlloc(denseSlices(c)); p != nil {
-			n = denseSlices(c)
+		if p = h.spanAlloc(sizeclass.DensePageSlices(c)); p != nil {
+			n = sizeclass.DensePageSlices(c)
 		}
 	}
 	if p == nil {
 		p = h.spanAlloc(n)
 	}
 	if p == nil && !h.Thread.capped && purgeAll(h.Thread) > 0 {
-		if h.cur[c&(Classes-1)] != pageNone {
+		if h.cur[c&(sizeclass.Count-1)] != pageNone {
 			return true
 		}
 		p = h.spanAlloc(n)
@@ -243,12 +244,12 @@ func (h *Heap) refill(c uintptr) bool {
 // setUp makes p, a span of n slices or more, a page of class c of the heap, from which nothing was
 // allocated yet.
 func (h *Heap) setUp(p *Page, c, n uintptr) {
-	size := ClassSize(c)
+	size := sizeclass.Size(c)
 	if size == 0 { // it never is; the compiler wants to see it
 		return
 	}
 	p.Size = size
-	p.Magic = divMagic(size)
+	p.Magic = sizeclass.DivMagic(size)
 	p.Class = uint32(c)
 	p.Hint = h.Hint
 	p.blocks = uint32(n << SliceShift / size)
@@ -290,14 +291,14 @@ func (h *Heap) aligned(align, n, how uintptr) uintptr {
 		return h.serveSecure(max(n, 1), align, how)
 	}
 	size := raw.RoundUp(max(n, align), align)
-	if align > SliceSize || size > MaxClass || size < n {
+	if align > SliceSize || size > sizeclass.MaxSize || size < n {
 		if n > maxRequest || align > maxRequest {
 			return 0
 		}
 		return hugeAlloc(h, max(n, 1), align, how)
 	}
-	c := Class(size)
-	for c < Classes-1 && ClassSize(c)&(align-1) != 0 {
+	c := sizeclass.Of(size)
+	for c < sizeclass.Count-1 && sizeclass.Size(c)&(align-1) != 0 {
 		c++
 	}
 	return h.allocClass(c, align)

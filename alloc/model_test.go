@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -20,7 +21,7 @@ type block struct {
 // model is what a program knows: its blocks, and what it wrote into them.
 type model struct {
 	blocks  []block
-	classes [Classes]uint64
+	classes [sizeclass.Count]uint64
 	huge    uint64
 	zero    uint64 // blocks of 0 bytes
 	bytes   uintptr
@@ -30,7 +31,7 @@ type model struct {
 // add takes a new block of n bytes into the model, after a look at what the heap
 // promises of it, and writes marks at its ends.
 func (m *model) add(addr, n, align uintptr, zero bool) error {
-	if addr&(max(align, Granule)-1) != 0 {
+	if addr&(max(align, sizeclass.Granule)-1) != 0 {
 		return fmt.Errorf("block %#x of %d bytes is not aligned to %d", addr, n, align)
 	}
 	p := Lookup(addr)
@@ -65,7 +66,7 @@ func (m *model) count(b *block, d int) {
 	case Lookup(b.addr).Owner == OwnerHuge:
 		m.huge += uint64(d)
 	default:
-		m.classes[Class(b.class)] += uint64(d)
+		m.classes[sizeclass.Of(b.class)] += uint64(d)
 	}
 	m.bytes += uintptr(d) * b.class
 }
@@ -120,7 +121,7 @@ func (m *model) check() error {
 		if b.addr < end {
 			return fmt.Errorf("blocks overlap at %#x", b.addr)
 		}
-		end = b.addr + max(b.size, Granule)
+		end = b.addr + max(b.size, sizeclass.Granule)
 		if err := b.intact(); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -35,14 +36,16 @@ func (p *Page) isNursery() bool { return p.rests == restsNursery }
 func (p *Page) table() *granuleTable { return (*granuleTable)(raw.Ptr(uintptr(p.Stamp))) }
 
 // granule is the index of the granule at b.
-func (p *Page) granule(b uintptr) uintptr { return (b - p.Start) / Granule & (granuleCount - 1) }
+func (p *Page) granule(b uintptr) uintptr {
+	return (b - p.Start) / sizeclass.Granule & (granuleCount - 1)
+}
 
 // young reports whether the heap has a nursery, and it serves class c.
 func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
 
 func (h *Heap) nurses(c uintptr) bool {
 	return c < nurseryClasses && h.nursed[c&(nurseryClasses-1)] < nurseryMost &&
-		ClassSize(c) <= nurseryLargest && !secure
+		sizeclass.Size(c) <= nurseryLargest && !secure
 }
 
 // rejuvenate makes the heaps of a thread that ended young for the next one.
@@ -67,9 +70,9 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	}
 	h.nursed[c&(nurseryClasses-1)]++
 	h.takeNurseryRemote(p)
-	size, t := ClassSize(c), p.table()
-	k := size / Granule
-	u := t.find(k, (size&-size)/Granule)
+	size, t := sizeclass.Size(c), p.table()
+	k := size / sizeclass.Granule
+	u := t.find(k, (size&-size)/sizeclass.Granule)
 	if u == granuleCount {
 		return 0
 	}
@@ -77,7 +80,7 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	t.take(u, k)
 	p.Allocs += uint64(k)
 	h.granules.took(p, k)
-	b := p.Start + u*Granule
+	b := p.Start + u*sizeclass.Granule
 	raw.Store(b+8, 0)
 	return b
 }
@@ -139,9 +142,9 @@ func freeNurseryRemote(r *granuleCounts, p *Page, b uintptr) {
 	if r != nil {
 		r.gaveRemote(p, k)
 	}
-	last := b + (k-1)*Granule
-	for at := b; at != last; at += Granule {
-		raw.Store(at, at+Granule)
+	last := b + (k-1)*sizeclass.Granule
+	for at := b; at != last; at += sizeclass.Granule {
+		raw.Store(at, at+sizeclass.Granule)
 		raw.Store(at+8, FreeKey)
 	}
 	pushRemote(p, b, last, k)
@@ -194,9 +197,9 @@ func (t *Thread) trimNursery(p *Page) (bytes uintptr, ok bool) {
 	}
 	from := uintptr(0) // the first of the memory pages that are to go
 	for at := uintptr(0); at <= SliceSize; at += raw.Page {
-		const most = raw.Page / Granule
+		const most = raw.Page / sizeclass.Granule
 		if at < SliceSize && table.given&memoryPages(at, at+1) == 0 &&
-			table.free.ones(at/Granule, most) == most {
+			table.free.ones(at/sizeclass.Granule, most) == most {
 			continue
 		}
 		if at > from {

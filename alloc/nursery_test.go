@@ -3,6 +3,7 @@ package alloc
 import (
 	"testing"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
@@ -41,8 +42,8 @@ func TestNursery(t *testing.T) {
 	other := mustAcquire(t, 16)
 	var blocks []uintptr
 	for range 3 {
-		for c := uintptr(0); ClassSize(c) <= 1024; c++ {
-			n := ClassSize(c)
+		for c := uintptr(0); sizeclass.Size(c) <= 1024; c++ {
+			n := sizeclass.Size(c)
 			b, _ := r.malloc(n)
 			if !Lookup(b).isNursery() || Lookup(b) != Lookup(r.h.nursery.Start) {
 				t.Fatalf("a block of %d bytes lies outside the nursery", n)
@@ -163,21 +164,22 @@ func TestNurseryLeft(t *testing.T) {
 func TestNurseryInside(t *testing.T) {
 	crowdedWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
-	for c := uintptr(1); ClassSize(c) <= nurseryLargest; c++ {
-		b, _ := r.malloc(ClassSize(c))
+	for c := uintptr(1); sizeclass.Size(c) <= nurseryLargest; c++ {
+		b, _ := r.malloc(sizeclass.Size(c))
 		if !Lookup(b).isNursery() {
 			break // it is full
 		}
-		for _, in := range []uintptr{Granule, ClassSize(c) - Granule, Granule / 2} {
+		for _, in := range []uintptr{sizeclass.Granule, sizeclass.Size(c) - sizeclass.Granule,
+			sizeclass.Granule / 2} {
 			if why := Free(r.h, b+in, HowAny, NoSize, 0); why != FreeInside {
 				t.Fatalf("freeing %#x, %d bytes into a block of %d, says %d", b+in, in,
-					ClassSize(c), why)
+					sizeclass.Size(c), why)
 			}
 		}
 		give(t, r, b, false)
 		raw.Store(b+8, 0) // a program that has written to it
 		if why := Free(r.h, b, HowAny, NoSize, 0); why != FreeDouble {
-			t.Fatalf("freeing a block of %d bytes twice says %d", ClassSize(c), why)
+			t.Fatalf("freeing a block of %d bytes twice says %d", sizeclass.Size(c), why)
 		}
 	}
 	sound(t)

@@ -3,12 +3,13 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
 const (
-	SliceShift = 16
-	SliceSize  = 1 << SliceShift // the unit of spans and of the page map
+	SliceShift = sizeclass.SliceShift
+	SliceSize  = sizeclass.SliceSize // the unit of spans and of the page map
 )
 
 // Page is the descriptor of a span: a page of blocks of one class, a free span,
@@ -33,8 +34,8 @@ type Page struct {
 	// OwnerZero, OwnerHuge
 	Owner uintptr
 	Start uintptr // address of the first block
-	// divMagic(Size); 0 where the fast path is not to see a block: of slots (slot.go), zero pages,
-	// huge blocks
+	// sizeclass.DivMagic(Size); 0 where the fast path is not to see a block: of slots (slot.go),
+	// zero pages, huge blocks
 	Magic   uint64
 	Size    uintptr // block size in bytes; of a free span or huge block, all of it
 	Class   uint32
@@ -190,7 +191,7 @@ func (p *Page) carve() (b uintptr, zero bool) {
 		return 0, false
 	}
 	b = p.Start + at
-	n := carveCount(size)
+	n := sizeclass.CarveCount(size)
 	if n == 1 && p.zero == 0 {
 		n = min(carveDirty, 1+uintptr(p.Allocs))
 	}

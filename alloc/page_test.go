@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -27,7 +28,7 @@ func FuzzPage(f *testing.F) {
 		}
 		newWorld(t)
 		h, other := mustAcquire(t, 8), mustAcquire(t, 16)
-		c := (uintptr(ops[0]) | uintptr(ops[1])<<8) % Classes
+		c := (uintptr(ops[0]) | uintptr(ops[1])<<8) % sizeclass.Count
 		if !h.refill(c) {
 			t.Fatal("no page")
 		}
@@ -123,8 +124,8 @@ func (s *pageState) check() {
 	if p.allFree() != (len(s.out) == 0) {
 		s.t.Fatalf("allFree is %v with %d blocks out", p.allFree(), len(s.out))
 	}
-	for off := uintptr(0); off < min(uintptr(p.carved)+2*p.Size, p.bytes()); off += max(Granule,
-		p.Size/4) {
+	end, step := min(uintptr(p.carved)+2*p.Size, p.bytes()), max(sizeclass.Granule, p.Size/4)
+	for off := uintptr(0); off < end; off += step {
 		b := p.Start + off
 		if want := off%p.Size == 0 && off < uintptr(p.carved); p.isBlock(b) != want {
 			s.t.Fatalf("isBlock at offset %d of %d-byte blocks is %v", off, p.Size, !want)
@@ -154,7 +155,7 @@ func (s *pageState) emptyOut(h *Heap) {
 func TestCarveUsed(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
-	c := Class(4096)
+	c := sizeclass.Of(4096)
 	if !h.refill(c) {
 		t.Fatal("no page")
 	}

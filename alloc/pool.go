@@ -3,6 +3,7 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -84,7 +85,7 @@ type poolCounts struct {
 	purgedBytes uint64
 	huge        [placementSlots]tally // by tier
 	// blocks allocated and freed in pages taken from other threads
-	stolen     [Classes]uint64
+	stolen     [sizeclass.Count]uint64
 	gone       [placementSlots]tally
 	moves      [placementSlots]tally // see movedcounts.go
 	granules   granuleCounts         // of blocks that threads without a heap have freed

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -62,7 +63,7 @@ func TestPrefaultAgain(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	blocks := []uintptr{}
-	for h.fresh[Class(100)] < prefaultAfter || len(blocks) < 5000 {
+	for h.fresh[sizeclass.Of(100)] < prefaultAfter || len(blocks) < 5000 {
 		blocks = append(blocks, mustServe(t, h, 100))
 	}
 	freeAll(t, h, blocks)
@@ -81,7 +82,7 @@ func TestPrefaultWhole(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
 	freshPages(t, h, 96, prefaultAfter+1)
-	p := h.cur[Class(96)]
+	p := h.cur[sizeclass.Of(96)]
 	for uintptr(p.carved) < p.Size*uintptr(p.blocks) {
 		mustServe(t, h, 96)
 		if n := uintptr(residentIn(t, p)); n*raw.Page > raw.RoundUp(uintptr(p.carved),

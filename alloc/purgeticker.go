@@ -1,5 +1,7 @@
 package alloc
 
+import "tieralloc/alloc/sizeclass"
+
 // Purging is due by time, and only slow paths look at the time. A thread that allocates and frees
 // on its fast paths alone would leave what it has freed before for good. So while much is dirty,
 // every so many frees of a current page come to PageEmpty, and so do those that go to a
@@ -28,7 +30,7 @@ func (t *Thread) armTicker() {
 		if h == nil {
 			continue
 		}
-		for c := h.firstOpen(0); c < Classes; c = h.firstOpen(c + 1) {
+		for c := h.firstOpen(0); c < sizeclass.Count; c = h.firstOpen(c + 1) {
 			if p := h.cur[c]; p != pageNone && p.Trigger-p.Frees-1 >= tickMax {
 				p.Trigger = p.Frees + tickFirst
 			}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -217,7 +218,7 @@ func (k *Counts) kept(b uintptr) {
 	if p == nil {
 		return
 	}
-	k.Frees[p.Class&(Classes-1)]++
+	k.Frees[p.Class&(sizeclass.Count-1)]++
 	k.tier[tierOf(p.placement)].free(1, uint64(p.Size))
 	k.Quarantined++
 	k.QuarantineBytes += uint64(p.Size)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -59,7 +60,7 @@ func TestRemoteQueue(t *testing.T) {
 	for _, size := range []uintptr{100, 1000} {
 		newWorld(t)
 		r := newQueuePair(t, size)
-		class := Class(size)
+		class := sizeclass.Of(size)
 		blocks := r.blocks(t, size, RemoteQueueSlots+room)
 		live := filled(8).SizeClasses[class].BlocksLive
 		for i, b := range blocks {
@@ -77,7 +78,7 @@ func TestRemoteQueue(t *testing.T) {
 		}
 		mustBeSound(t)
 		r.owner.enter()
-		r.owner.h.allocClass(class, Granule)
+		r.owner.h.allocClass(class, sizeclass.Granule)
 		mustBeSound(t)
 		if r.queue.Head != r.queue.Tail {
 			t.Errorf(

@@ -3,6 +3,7 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 	"tieralloc/stats"
 )
@@ -34,8 +35,8 @@ func Fill(token uintptr, r *stats.Report, all uint64, nodes uintptr) bool {
 }
 
 func fillHeap(h *stats.Heap, k *Counts) {
-	for c := uintptr(0); c < Classes; c++ {
-		size := uint64(ClassSize(c))
+	for c := uintptr(0); c < sizeclass.Count; c++ {
+		size := uint64(sizeclass.Size(c))
 		live := less(k.Allocs[c], k.Frees[c])
 		allocs, frees := less(k.Allocs[c], base.Allocs[c]), less(k.Frees[c], base.Frees[c])
 		s := &h.SizeClasses[c]

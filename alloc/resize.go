@@ -3,6 +3,7 @@ package alloc
 import (
 	"syscall"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -39,7 +40,7 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 func (h *Heap) copyPays(p *Page, n uintptr) bool {
 	const copyShare = 2
 	placement := placementOf(uintptr(p.Hint), homeOf(uintptr(p.Hint)))
-	if n <= MaxClass || pool.cache.n == 0 || n < p.Size || p.Size > copyShare*(n-p.Size) ||
+	if n <= sizeclass.MaxSize || pool.cache.n == 0 || n < p.Size || p.Size > copyShare*(n-p.Size) ||
 		uintptr(p.placement) != placement || !poolLock.Take(h.Thread.token) {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 )
 
@@ -48,7 +49,7 @@ func TestTakeRetired(t *testing.T) {
 		if !slices.Contains(pages, p) {
 			t.Errorf("page %#x was none of those that were left empty", p.Start)
 		}
-		if p.Class != uint32(Class(384)) || p.zero != 0 || heapOf(p.Owner) != h {
+		if p.Class != uint32(sizeclass.Of(384)) || p.zero != 0 || heapOf(p.Owner) != h {
 			t.Errorf("page %#x has class %d, zero %d, owner %#x", p.Start, p.Class, p.zero, p.Owner)
 		}
 	}

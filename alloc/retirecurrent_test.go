@@ -1,6 +1,10 @@
 package alloc
 
-import "testing"
+import (
+	"testing"
+
+	"tieralloc/alloc/sizeclass"
+)
 
 // empty is how many current pages of several slices of h are empty.
 func empty(h *Heap) (n int) {
@@ -21,7 +25,7 @@ func TestRetireCurrent(t *testing.T) {
 			r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
 			const least = 9 << 10
 			last := uintptr(0)
-			for n := uintptr(least); n <= MaxClass; n += n / 8 {
+			for n := uintptr(least); n <= sizeclass.MaxSize; n += n / 8 {
 				b, _ := r.malloc(n)
 				if b == 0 {
 					t.Fatalf("no %d bytes", n)
@@ -37,7 +41,7 @@ func TestRetireCurrent(t *testing.T) {
 			if n := empty(r.h); n != 1 {
 				t.Errorf("%d pages are empty", n)
 			}
-			if free := pool.dirtyBytes + uintptr(pool.count.purgedBytes); free < MaxClass {
+			if free := pool.dirtyBytes + uintptr(pool.count.purgedBytes); free < sizeclass.MaxSize {
 				t.Errorf("%d bytes are free for all classes, or went back", free)
 			}
 		})
@@ -87,7 +91,7 @@ func TestCurrentGrowsOld(t *testing.T) {
 	sizes := []uintptr{100, 1000, 5000}
 	current := func() (n int) {
 		for _, size := range sizes {
-			if h.cur[Class(size)] != pageNone {
+			if h.cur[sizeclass.Of(size)] != pageNone {
 				n++
 			}
 		}
@@ -102,9 +106,9 @@ func TestCurrentGrowsOld(t *testing.T) {
 		t.Fatalf("%d of %d pages are left after one look", n, len(sizes))
 	}
 	h.collectPages(false)
-	if h.cur[Class(sizes[0])] == pageNone || current() != 1 {
+	if h.cur[sizeclass.Of(sizes[0])] == pageNone || current() != 1 {
 		t.Errorf("%d pages are left, that of %d bytes, which were used between: %v", current(),
-			sizes[0], h.cur[Class(sizes[0])] != pageNone)
+			sizes[0], h.cur[sizeclass.Of(sizes[0])] != pageNone)
 	}
 	mustBeSound(t)
 }

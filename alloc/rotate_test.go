@@ -1,6 +1,10 @@
 package alloc
 
-import "testing"
+import (
+	"testing"
+
+	"tieralloc/alloc/sizeclass"
+)
 
 // TestRotateUsedBeforeFresh: blocks that came back to one page are given out before another page
 // is carved further.
@@ -57,7 +61,7 @@ func TestRotateEnds(t *testing.T) {
 			Free(h, b, HowAny, NoSize, 0)
 		}
 	}
-	h.flushCached(Class(size))
+	h.flushCached(sizeclass.Of(size))
 	for p := range pages {
 		p.Free = 0
 	}

@@ -1,6 +1,10 @@
 package alloc
 
-import "testing"
+import (
+	"testing"
+
+	"tieralloc/alloc/sizeclass"
+)
 
 // TestRotateFreed: a page without a free block stays on its list while blocks of it come back, so
 // that they go to the page; one of which nothing came back for a round leaves it.
@@ -13,7 +17,7 @@ func TestRotateFreed(t *testing.T) {
 		b, _ := r.malloc(size)
 		blocks = append(blocks, b)
 	}
-	c := Class(size)
+	c := sizeclass.Of(size)
 	onList := func() (n int) {
 		for p := r.h.cur[c]; p != nil && p != pageNone; p = p.next {
 			n++

@@ -4,6 +4,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -63,7 +64,8 @@ func Harden(entropy, warn uintptr) {
 		secret.canary, secret.fill = mix(a), mix(b)
 		secret.list, secret.random = mix(a^b), mix(a+b)
 	}
-	secret.list &^= Granule - 1 // lists are of multiples, and a link of 0 is as odd as the key
+	// lists are of multiples, and a link of 0 is as odd as the key
+	secret.list &^= sizeclass.Granule - 1
 	secret.list |= 1
 	secret.mask = ^uint64(0)
 	warned = warn
@@ -91,16 +93,16 @@ func encodeLink(b, link uintptr) uintptr {
 func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
 	h.Thread.running = running{number: how&howCall + 1}
 	h.Thread.audit(0)
-	align = max(align, Granule)
+	align = max(align, sizeclass.Granule)
 	size := raw.RoundUp(max(n+slotExtra, align), align)
 	if n > secureMax || align > secureMax || size > secureMax {
 		return guardPagesAlloc(h, n, align, how)
 	}
-	c := max(Class(size), secureMinClass)
-	for c < Classes-1 && ClassSize(c)&(align-1) != 0 {
+	c := max(sizeclass.Of(size), secureMinClass)
+	for c < sizeclass.Count-1 && sizeclass.Size(c)&(align-1) != 0 {
 		c++
 	}
-	if ClassSize(c) > secureMax {
+	if sizeclass.Size(c) > secureMax {
 		return guardPagesAlloc(h, n, align, how)
 	}
 	b := h.allocClass(c, align) &^ ZeroBit
@@ -117,7 +119,7 @@ func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
 func (p *Page) usable(addr uintptr) uintptr {
 	switch {
 	case p.isNursery():
-		return p.table().granulesOf(p.granule(addr)) * Granule
+		return p.table().granulesOf(p.granule(addr)) * sizeclass.Granule
 	case !secure || p.Owner == OwnerZero:
 		return p.Size
 	case p.Owner == OwnerHuge:
@@ -172,7 +174,8 @@ func (p *Page) resizeSecure(addr, n uintptr) uintptr {
 	}
 	l := p.canary(addr)
 	old, made := canarySize(l), canaryState(l)
-	if n == 0 || made != HowMalloc || max(Class(n+slotExtra), secureMinClass) != uintptr(p.Class) ||
+	if n == 0 || made != HowMalloc ||
+		max(sizeclass.Of(n+slotExtra), secureMinClass) != uintptr(p.Class) ||
 		!fillIntact(addr, old, p.room()) {
 		return 0
 	}

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -20,11 +21,11 @@ func canRead(addr uintptr) bool {
 // its first byte is 0, and none of the fill is.
 func TestCanaries(t *testing.T) {
 	hardWorld(t)
-	for b := uintptr(1 << 46); b < 1<<46+1000*Granule; b += Granule {
+	for b := uintptr(1 << 46); b < 1<<46+1000*sizeclass.Granule; b += sizeclass.Granule {
 		for _, state := range []uintptr{0, 1, 2, stateFence, stateClean, stateListed, stateBusy} {
 			l := canaryFor(b, state, b>>4)
 			if canaryState(l) != state || canarySize(l) != b>>4&sizeMask || l&255 != 0 ||
-				!canaryValid(b, l) || canaryValid(b+Granule, l) {
+				!canaryValid(b, l) || canaryValid(b+sizeclass.Granule, l) {
 				t.Fatalf("canary %#x of %#x, state %d", l, b, state)
 			}
 			for bit := range 64 {
@@ -68,7 +69,7 @@ func TestHarden(t *testing.T) {
 		secret.list == first.list || secret.random == first.random || secret.canary == 0 {
 		t.Errorf("keys %+v, then %+v", first, secret)
 	}
-	for link := uintptr(0); link < 4096; link += Granule {
+	for link := uintptr(0); link < 4096; link += sizeclass.Granule {
 		if encodeLink(4096, link)%2 == 0 || encodeLink(4096, encodeLink(4096, link)) != link {
 			t.Errorf("link %#x is sealed as %#x", link, encodeLink(4096, link))
 		}
@@ -138,7 +139,7 @@ func TestSecureOutcomes(t *testing.T) {
 		for _, c := range []struct{ addr, how, size, want uintptr }{
 			{b, HowMalloc, NoSize, FreeKind}, {b, HowNew, n, FreeKind},
 			{b, HowArray, n + 1, FreeSize}, {b, HowArray, n - 1, FreeSize},
-			{b + Granule, HowArray, n, FreeInside}, {b + 1, HowArray, n, FreeInside},
+			{b + sizeclass.Granule, HowArray, n, FreeInside}, {b + 1, HowArray, n, FreeInside},
 			{b, HowAny, n, FreeOK},
 		} {
 			if why := Free(h, c.addr, c.how, c.size, 0); why != c.want {
@@ -255,9 +256,9 @@ func TestGuardPagesStay(t *testing.T) {
 
 // TestSlotPages: a page of every class has slots beside its fence, and a tail.
 func TestSlotPages(t *testing.T) {
-	for c := uintptr(secureMinClass); ClassSize(c) <= secureMax; c++ {
-		size, bytes := ClassSize(c), slotSlices(c)<<SliceShift
-		if n := (bytes - tailBytes) / size; n < 9 || slotSlices(c) < pageSlices(c) {
+	for c := uintptr(secureMinClass); sizeclass.Size(c) <= secureMax; c++ {
+		size, bytes := sizeclass.Size(c), slotSlices(c)<<SliceShift
+		if n := (bytes - tailBytes) / size; n < 9 || slotSlices(c) < sizeclass.PageSlices(c) {
 			t.Errorf("a page of %d-byte slots has %d of them", size, n)
 		}
 	}

@@ -3,6 +3,7 @@ package alloc
 import (
 	"unsafe"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -102,8 +103,8 @@ func (h *Heap) stock(c uintptr) {
 	if k == nil || c >= SecureBins || h != h.Thread.Base {
 		return
 	}
-	b, size := &k.Bins[c%SecureBins], ClassSize(c)
-	if p := h.cur[c&(Classes-1)]; p != pageNone && p.away() {
+	b, size := &k.Bins[c%SecureBins], sizeclass.Size(c)
+	if p := h.cur[c&(sizeclass.Count-1)]; p != pageNone && p.away() {
 		h.emptyBin(c, b) // what is drawn counts for the home tier
 		b.Most = 0
 		return
@@ -114,7 +115,7 @@ func (h *Heap) stock(c uintptr) {
 	}
 	b.batch = min(2*b.batch+1, freshSlots, max(freshBytes/size, 1))
 	for b.News < b.batch {
-		p := h.cur[c&(Classes-1)]
+		p := h.cur[c&(sizeclass.Count-1)]
 		if p == pageNone {
 			return
 		}
@@ -178,8 +179,8 @@ func (h *Heap) emptyBin(c uintptr, b *SecureBin) {
 
 // drew takes the count of n blocks of class c that a cache has handed out and got back.
 func (h *Heap) drew(c uintptr, n uint64) {
-	home, bytes := homeOf(uintptr(h.Hint))&(placementSlots-1), n*uint64(ClassSize(c))
-	h.goneBlocks[c&(Classes-1)] += n
+	home, bytes := homeOf(uintptr(h.Hint))&(placementSlots-1), n*uint64(sizeclass.Size(c))
+	h.goneBlocks[c&(sizeclass.Count-1)] += n
 	h.gone[home].alloc(n, bytes)
 	h.gone[home].free(n, bytes)
 }
@@ -191,7 +192,7 @@ func (k *Counts) cache(t *Thread) {
 	for c := range t.Cache.Bins {
 		b := &t.Cache.Bins[c]
 		if b.Drawn != 0 {
-			size := uint64(ClassSize(uintptr(c)))
+			size := uint64(sizeclass.Size(uintptr(c)))
 			k.Allocs[c] += b.Drawn
 			k.Frees[c] += b.Drawn
 			k.tier[home].alloc(b.Drawn, b.Drawn*size)

@@ -3,6 +3,8 @@ package alloc
 import (
 	"fmt"
 	"math/rand/v2"
+
+	"tieralloc/alloc/sizeclass"
 )
 
 // choices are where a simulation gets its decisions from: random numbers, or the
@@ -189,7 +191,7 @@ func (s *sim) mallocOf(t *thread, n uintptr) error {
 		}
 		return fmt.Errorf("no memory for %d bytes", n)
 	}
-	return s.m.add(b, n, Granule, zero)
+	return s.m.add(b, n, sizeclass.Granule, zero)
 }
 
 // someSize is a size of any order of magnitude, small ones more often.
@@ -206,7 +208,7 @@ func (s *sim) someSize() uintptr {
 	case 7:
 		return 1<<20 + uintptr(s.pick(1<<16))*48
 	case 8:
-		return MaxClass + 1 + uintptr(s.pick(1<<16))*128
+		return sizeclass.MaxSize + 1 + uintptr(s.pick(1<<16))*128
 	default:
 		return uintptr(s.pick(256)) * 2
 	}

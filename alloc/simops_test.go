@@ -2,6 +2,8 @@ package alloc
 
 import (
 	"fmt"
+
+	"tieralloc/alloc/sizeclass"
 )
 
 func (s *sim) malloc() error { return s.mallocOf(s.anyThread(), s.someSize()) }
@@ -145,7 +147,7 @@ func (s *sim) resizeBlock(t *thread, i int, n uintptr) error {
 	if err := moved.intact(); err != nil {
 		return fmt.Errorf("resized from %#x, %d bytes, to %d: %w", old.addr, old.size, n, err)
 	}
-	return s.m.add(addr, n, Granule, false)
+	return s.m.add(addr, n, sizeclass.Granule, false)
 }
 
 // later lets time pass.
@@ -241,10 +243,10 @@ func (s *sim) misuse() error {
 	i := s.pick(len(s.m.blocks))
 	b := s.m.blocks[i]
 	t := s.anyThread()
-	if b.size > Granule {
-		if why := t.free(b.addr + Granule); why != FreeInside {
-			return fmt.Errorf("free of %#x in the block %#x of %d bytes says %d", b.addr+Granule,
-				b.addr, b.size, why)
+	if b.size > sizeclass.Granule {
+		if why := t.free(b.addr + sizeclass.Granule); why != FreeInside {
+			return fmt.Errorf("free of %#x in the block %#x of %d bytes says %d",
+				b.addr+sizeclass.Granule, b.addr, b.size, why)
 		}
 	}
 	if why := t.free(uintptr(s.pick(1<<16)) << 3); why != FreeForeign {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/numa"
@@ -47,7 +48,7 @@ func (s *sim) hinted() error {
 		if hint == uintptr(config.HintPinFast) && n != 0 && p.placement != placementPin {
 			return fmt.Errorf("a pinned block is in place %d", p.placement)
 		}
-		if err := s.m.add(b&^ZeroBit, n, Granule, b&ZeroBit != 0); err != nil {
+		if err := s.m.add(b&^ZeroBit, n, sizeclass.Granule, b&ZeroBit != 0); err != nil {
 			return err
 		}
 	}
@@ -105,7 +106,7 @@ func (s *sim) move() error {
 	if err := s.freeBlock(t, i); err != nil {
 		return err
 	}
-	return s.m.add(to, b.n, Granule, false)
+	return s.m.add(to, b.n, sizeclass.Granule, false)
 }
 
 func (s *sim) notMoved(b block, errno syscall.Errno, pin bool) error {
@@ -139,7 +140,7 @@ func (s *sim) renew() error {
 		return fmt.Errorf("a block of hint %d is renewed for %d", Lookup(old.addr).Hint,
 			Lookup(b).Hint)
 	}
-	return s.m.add(b&^ZeroBit, n, Granule, b&ZeroBit != 0)
+	return s.m.add(b&^ZeroBit, n, sizeclass.Granule, b&ZeroBit != 0)
 }
 
 // environment makes the settings of variables, as a process gets them.

@@ -3,6 +3,7 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -21,7 +22,8 @@ const (
 // slotSlices is how many slices a page of slots of class c spans: no fewer than hold the
 // fence, eight more slots and the tail.
 func slotSlices(c uintptr) uintptr {
-	return max(pageSlices(c), raw.RoundUp(9*ClassSize(c)+tailBytes, SliceSize)>>SliceShift)
+	least := raw.RoundUp(9*sizeclass.Size(c)+tailBytes, SliceSize) >> SliceShift
+	return max(sizeclass.PageSlices(c), least)
 }
 
 // harden makes a fresh page one of slots. Precondition: it is not in the page map yet.

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 )
@@ -70,7 +71,7 @@ func (t *Thread) rest(all bool) {
 		if h == nil {
 			continue
 		}
-		for c := h.firstOpen(0); c < Classes; c = h.firstOpen(c + 1) {
+		for c := h.firstOpen(0); c < sizeclass.Count; c = h.firstOpen(c + 1) {
 			for p := h.cur[c].next; p != nil; {
 				next := p.next
 				done += t.restPage(p, all)

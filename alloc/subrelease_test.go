@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -27,7 +28,7 @@ func residentPages(t *testing.T, p *Page) (n int) {
 func thinned(t *testing.T, r *thread, size uintptr, every int) (left []uintptr, p *Page) {
 	t.Helper()
 	var blocks []uintptr
-	for range 6 * int(pageSlices(Class(size))<<SliceShift/size) {
+	for range 6 * int(sizeclass.PageSlices(sizeclass.Of(size))<<SliceShift/size) {
 		b, _ := r.malloc(size)
 		blocks = append(blocks, b)
 		for at := uintptr(0); at < size; at += 8 {
@@ -51,7 +52,7 @@ func thinned(t *testing.T, r *thread, size uintptr, every int) (left []uintptr, 
 	}
 	r.h.Thread.rest(false)
 	sound(t)
-	for q := r.h.cur[Class(size)].next; q != nil; q = q.next {
+	for q := r.h.cur[sizeclass.Of(size)].next; q != nil; q = q.next {
 		if q.subreleased != 0 {
 			p = q
 		}
@@ -246,7 +247,8 @@ func TestSubreleaseInDamage(t *testing.T) {
 // blocksOf fills n pages with blocks of one size.
 func blocksOf(t *testing.T, r *thread, n int, size uintptr) (blocks []uintptr) {
 	t.Helper()
-	for range n * int(pageSlices(Class(size))<<SliceShift/ClassSize(Class(size))) {
+	c := sizeclass.Of(size)
+	for range n * int(sizeclass.PageSlices(c)<<SliceShift/sizeclass.Size(c)) {
 		b, _ := r.malloc(size)
 		blocks = append(blocks, b)
 	}
@@ -321,7 +323,7 @@ func TestSubreleaseLocked(t *testing.T) {
 	}
 	r.popCached()
 	r.h.Thread.rest(true)
-	for p := r.h.cur[Class(1024)]; p != nil; p = p.next {
+	for p := r.h.cur[sizeclass.Of(1024)]; p != nil; p = p.next {
 		if p.subreleased != 0 || p.Carved == 0 {
 			t.Errorf("a page has subreleased parts %#x", p.subreleased)
 		}
@@ -337,7 +339,7 @@ func TestSubreleaseCurrent(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
 	_, p := thinned(t, r, 1024, 16)
-	c := Class(1024)
+	c := sizeclass.Of(1024)
 	for range 6 * 64 {
 		if r.h.cur[c] == p {
 			break

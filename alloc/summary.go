@@ -3,6 +3,7 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -33,7 +34,7 @@ const (
 // pageSummary is what there is to count of a page in which nothing is missing.
 type pageSummary uint64
 
-func (w pageSummary) class() uintptr { return uintptr(w>>summaryClass) & (Classes - 1) }
+func (w pageSummary) class() uintptr { return uintptr(w>>summaryClass) & (sizeclass.Count - 1) }
 func (w pageSummary) hint() uintptr  { return uintptr(w>>summaryHint) & (hintSlots - 1) }
 
 func (w pageSummary) placement() uint32 {
@@ -62,7 +63,7 @@ func (p *Page) summary() pageSummary {
 		return 0
 	}
 	placement, hint, class := uint64(p.placement&(placementSlots-1)), uint64(p.Hint&(hintSlots-1)),
-		uint64(p.Class&(Classes-1))
+		uint64(p.Class&(sizeclass.Count-1))
 	return pageSummary(p.Frees<<summaryFrees | live<<summaryLive | slices<<summarySlices |
 		placement<<summaryPlacement | hint<<summaryHint | class<<summaryClass)
 }
@@ -128,7 +129,7 @@ func (k *Counts) amend(w pageSummary, allocs, frees uint64) {
 	c := w.class()
 	atomic.AddUint64(&k.Allocs[c], allocs)
 	atomic.AddUint64(&k.Frees[c], frees)
-	t, size := &k.tier[tierOf(w.placement())], uint64(ClassSize(c))
+	t, size := &k.tier[tierOf(w.placement())], uint64(sizeclass.Size(c))
 	atomic.AddUint64(&t.allocs, allocs)
 	atomic.AddUint64(&t.allocBytes, allocs*size)
 	atomic.AddUint64(&t.frees, frees)
@@ -160,7 +161,7 @@ func (k *Counts) summary(addr uintptr, w pageSummary, e *ranges) uintptr {
 	c, tier, bytes, allocs, frees := w.class(), tierOf(
 		w.placement(),
 	), w.bytes(), w.allocs(), w.frees()
-	size := uint64(ClassSize(c))
+	size := uint64(sizeclass.Size(c))
 	k.Allocs[c] += allocs
 	k.Frees[c] += frees
 	k.Pages[c]++

@@ -3,6 +3,7 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -61,13 +62,13 @@ func fastPushCached(s *CacheList, b uintptr) {
 func (t *thread) mallocFast(n uintptr) (b uintptr) {
 	h := t.h
 	switch {
-	case n <= DirectMax:
+	case n <= sizeclass.DirectMax:
 		if b = fastPop(h.Direct[(n+15)>>4]); b == 0 {
-			b = fastPopCached(&h.CacheLists[Class(n)])
+			b = fastPopCached(&h.CacheLists[sizeclass.Of(n)])
 		}
-	case n <= MaxClass:
-		if b = fastPopCached(&h.CacheLists[Class(n)]); b == 0 {
-			b = fastPop(h.Cur[Class(n)])
+	case n <= sizeclass.MaxSize:
+		if b = fastPopCached(&h.CacheLists[sizeclass.Of(n)]); b == 0 {
+			b = fastPop(h.Cur[sizeclass.Of(n)])
 		}
 	}
 	return b
@@ -86,7 +87,7 @@ func (t *thread) malloc(n uintptr) (b uintptr, zero bool) {
 
 // aligned is ta_memalign; the address has ZeroBit where the block reads as zero.
 func (t *thread) aligned(align, n uintptr) (b uintptr) {
-	if align <= SliceSize && n-1 < MaxClass && !tiers.RulesOn() {
+	if align <= SliceSize && n-1 < sizeclass.MaxSize && !tiers.RulesOn() {
 		if b = t.mallocFast(raw.RoundUp(n, align)); b != 0 {
 			return b
 		}

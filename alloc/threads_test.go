@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -100,7 +101,7 @@ func checkPassing(t *testing.T, threads []*passingThread) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := v.counts(filled(8), new([Classes]uint64), 0, 0); err != nil {
+	if err := v.counts(filled(8), new([sizeclass.Count]uint64), 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	last.enter()
@@ -156,7 +157,7 @@ func (r *passingThread) turn() {
 			raw.Store(b, b)
 			raw.Store(b+usable(b)&^7-8, b)
 		}
-		if n > MaxClass/4 || !r.pass(b) {
+		if n > sizeclass.MaxSize/4 || !r.pass(b) {
 			r.drop(b)
 		}
 	}

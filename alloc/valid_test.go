@@ -3,6 +3,7 @@ package alloc
 import (
 	"fmt"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 )
@@ -14,7 +15,7 @@ type inspection struct {
 	onList       map[*Page]*Heap // pages on the lists of heaps
 	pending      map[*Page]*Heap // pages on the pending lists
 	cached       map[*Page]uint64
-	live         [Classes]uint64 // blocks in use, as the pages have it
+	live         [sizeclass.Count]uint64 // blocks in use, as the pages have it
 	inUse        map[*Page]bool
 	charged      [placementSlots]uint64 // bytes, by tier
 	threads      map[*Thread]bool
@@ -159,13 +160,13 @@ func (v *inspection) cache(t *Thread) {
 
 // heap looks at one heap and returns the bytes kept on its lists.
 func (v *inspection) heap(h *Heap) (kept uintptr) {
-	for c := uintptr(0); c < Classes && v.err == nil; c++ {
+	for c := uintptr(0); c < sizeclass.Count && v.err == nil; c++ {
 		kept += v.class(h, c)
 		v.cacheList(h, c)
 	}
 	v.nursery(h)
 	v.remoteQueues(h)
-	for c := uintptr(0); c < Classes; c++ {
+	for c := uintptr(0); c < sizeclass.Count; c++ {
 		published := h.cur[c]
 		if h.fastPathDisabled(c) {
 			published = pageNone
@@ -179,7 +180,7 @@ func (v *inspection) heap(h *Heap) (kept uintptr) {
 		"heap %p: blocks of 0 bytes are not those of the smallest class", h)
 	for i, p := range h.Direct[1:] {
 		i++
-		c := Class(uintptr(i) * Granule)
+		c := sizeclass.Of(uintptr(i) * sizeclass.Granule)
 		v.want(p == h.Cur[c], "heap %p: Direct[%d] is %p, Cur[%d] is %p", h, i, p, c, h.Cur[c])
 	}
 	for p := (*Page)(raw.Ptr(h.pending)); p != nil && v.err == nil; p = p.pendNext {
@@ -305,7 +306,7 @@ func (v *inspection) nursery(h *Heap) {
 func (v *inspection) granules(p *Page, remote map[uintptr]bool) {
 	t, left := p.table(), uint32(0)
 	for u := uintptr(0); u < granuleCount; u++ {
-		b := p.Start + u*Granule
+		b := p.Start + u*sizeclass.Granule
 		free, cont := t.free.has(u), t.cont.has(u)
 		v.want(!free || !cont, "page %p: granule %d is free and continues", p, u)
 		v.want(!cont || u > 0 && !t.free.has(u-1), "page %p: granule %d continues nothing", p, u)
@@ -314,7 +315,7 @@ func (v *inspection) granules(p *Page, remote map[uintptr]bool) {
 		case free:
 			left++
 		case !cont && !remote[b]:
-			v.live[Class(t.granulesOf(u)*Granule)]++
+			v.live[sizeclass.Of(t.granulesOf(u)*sizeclass.Granule)]++
 		}
 	}
 	v.want(left == t.left, "page %p: %d granules free, counted %d", p, left, t.left)
@@ -372,13 +373,14 @@ func (v *inspection) page(p *Page) {
 	seen := map[uintptr]bool{}
 	free := v.blocks(p, p.Free, seen)
 	remote := v.blocks(p, p.Remote&RemoteAddr, seen)
-	size, magic, fence := ClassSize(uintptr(p.Class)), divMagic(ClassSize(uintptr(p.Class))),
-		uint64(0)
+	size, fence := sizeclass.Size(uintptr(p.Class)), uint64(0)
+	magic := sizeclass.DivMagic(size)
 	if secure {
 		magic, fence = 0, 1
 	}
 	v.want(p.Size == size && p.Magic == magic, "page %p of class %d: size %d", p, p.Class, p.Size)
-	v.want(uintptr(p.slices) >= pageSlices(uintptr(p.Class)), "page %p has %d slices", p, p.slices)
+	v.want(uintptr(p.slices) >= sizeclass.PageSlices(uintptr(p.Class)), "page %p has %d slices", p,
+		p.slices)
 	room := uint64(p.blocks) * uint64(size)
 	carved, holed := uint64(p.carved), v.subreleased(p, seen)
 	if p.isNursery() {
@@ -423,7 +425,7 @@ func (v *inspection) page(p *Page) {
 
 // counts compares what a report says with the blocks that the model has, by
 // class, and with huge ones.
-func (v *inspection) counts(r *stats.Heap, want *[Classes]uint64, huge, zero uint64) error {
+func (v *inspection) counts(r *stats.Heap, want *[sizeclass.Count]uint64, huge, zero uint64) error {
 	blocks := huge + zero
 	for c := range want {
 		v.want(v.live[c] == want[c], "class %d: %d blocks live in pages, %d in the model", c,

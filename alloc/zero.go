@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -23,7 +24,7 @@ import (
 // Free is the bit where the search for the next one begins: it goes round, so an address
 // comes back as late as may be.
 const (
-	zeroBlocks   = SliceSize / Granule
+	zeroBlocks   = SliceSize / sizeclass.Granule
 	zeroWords    = zeroBlocks / 64
 	zeroMaxAlign = raw.Page
 	zeroChunk    = 16 * SliceSize // mapped at a time
@@ -41,14 +42,14 @@ type zeroState struct {
 // zeroAlloc is a block of 0 bytes at a multiple of align, a power of two, or 0 when there
 // is none to be had.
 func zeroAlloc(h *Heap, align uintptr) uintptr {
-	align = max(align, Granule)
+	align = max(align, sizeclass.Granule)
 	if align > zeroMaxAlign || !poolLock.Take(h.Thread.token) {
 		return 0
 	}
 	p := pool.zero.room[h.Hint&(hintSlots-1)].head
 	i := uintptr(zeroBlocks)
 	if p != nil {
-		i = p.zeroFind(align / Granule)
+		i = p.zeroFind(align / sizeclass.Granule)
 	}
 	if i == zeroBlocks {
 		if p = zeroPage(h.Hint); p != nil {
@@ -64,7 +65,7 @@ func zeroAlloc(h *Heap, align uintptr) uintptr {
 }
 
 // zeroFind is the next free address whose number is a multiple of step, a power of two up
-// to zeroMaxAlign/Granule, or zeroBlocks.
+// to zeroMaxAlign/sizeclass.Granule, or zeroBlocks.
 func (p *Page) zeroFind(step uintptr) uintptr {
 	fit, words := uint64(1), step/64
 	if d := uint64(1)<<(step&63) - 1; step < 64 && d != 0 {
@@ -98,7 +99,7 @@ func (p *Page) zeroTake(i uintptr) uintptr {
 		pool.zero.room[p.Hint&(hintSlots-1)].remove(p)
 	}
 	pool.zero.count[tierOf(p.placement)].alloc(1, 0)
-	return p.Start + i*Granule
+	return p.Start + i*sizeclass.Granule
 }
 
 // zeroWord is the address of a word of the bitmap.
@@ -148,9 +149,9 @@ func zeroMap() bool {
 // zeroCheck tells what an address in a zero page is, in the words of Free.
 func (p *Page) zeroCheck(addr uintptr) uintptr {
 	off := addr - p.Start
-	i := off / Granule
+	i := off / sizeclass.Granule
 	switch {
-	case off%Granule != 0 || uint64(i) >= p.Carved:
+	case off%sizeclass.Granule != 0 || uint64(i) >= p.Carved:
 		return FreeInside
 	case atomic.LoadUintptr((*uintptr)(raw.Ptr(p.zeroWord(i/64))))>>(i&63)&1 == 0:
 		return FreeDouble
@@ -165,7 +166,7 @@ func zeroFree(token uintptr, p *Page, addr uintptr) uintptr {
 	}
 	why := p.zeroCheck(addr)
 	if why == FreeOK {
-		i := (addr - p.Start) / Granule
+		i := (addr - p.Start) / sizeclass.Granule
 		word := p.zeroWord(i / 64)
 		raw.Store(word, raw.Load(word)&^(1<<(i&63)))
 		if p.Allocs-p.Frees == zeroBlocks {

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
@@ -21,10 +22,10 @@ func TestZeroBlocks(t *testing.T) {
 	for i := range 3 * zeroBlocks {
 		align := uintptr(1) << r.Intn(13)
 		if i%8 != 0 {
-			align = Granule
+			align = sizeclass.Granule
 		}
 		b := Aligned(h, align, 0, 0, 0)
-		if b == 0 || b&ZeroBit != 0 || b&(max(align, Granule)-1) != 0 || live[b] {
+		if b == 0 || b&ZeroBit != 0 || b&(max(align, sizeclass.Granule)-1) != 0 || live[b] {
 			t.Fatalf("block %d at a multiple of %d is %#x, live before: %v", i, align, b, live[b])
 		}
 		if p := Lookup(b); p.Owner != OwnerZero || p.Size != 0 || Check(b) != FreeOK ||
@@ -70,8 +71,8 @@ func TestZeroReuse(t *testing.T) {
 	hardWorld(t)
 	h := mustAcquire(t, 8)
 	first := Malloc(h, 0, 0, 0)
-	for _, never := range []uintptr{first + Granule, first + SliceSize - Granule, first + 1,
-		first + 8} {
+	for _, never := range []uintptr{first + sizeclass.Granule,
+		first + SliceSize - sizeclass.Granule, first + 1, first + 8} {
 		if why := Free(h, never, HowAny, NoSize, 0); why != FreeInside {
 			t.Errorf("free at %d from the block says %d", never-first, why)
 		}

@@ -48,7 +48,7 @@ static inline void *ta_pop(ta_page *pg)
 	return b;
 }
 
-static inline size_t ta_class(size_t n) // alloc.Class for n > 128
+static inline size_t ta_class(size_t n) // sizeclass.Of for n > 128
 {
 	size_t m = n - 1, b = 63 - __builtin_clzl(m);
 	return (b - 6) * 8 + (m >> (b - 3) & 7);

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"tieralloc/alloc"
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/numa"
@@ -158,7 +158,7 @@ func slowLines(s *config.Settings) []string {
 		}
 		lines = append(lines, "sizes that the rules keep off the fast path"+where+": "+sizes)
 	}
-	return append(lines, "blocks above "+exact(alloc.MaxClass)+" are never on it; all others "+
+	return append(lines, "blocks above "+exact(sizeclass.MaxSize)+" are never on it; all others "+
 		"always")
 }
 
@@ -175,11 +175,11 @@ func slowSizes(s *config.Settings, a audience) []string {
 	var list []string
 	from, lo := uintptr(0), uintptr(0)
 	open := false
-	for c := uintptr(0); c <= alloc.Classes; c++ {
+	for c := uintptr(0); c <= sizeclass.Count; c++ {
 		slow := false
 		hi := lo
-		if c < alloc.Classes {
-			hi = alloc.ClassSize(c)
+		if c < sizeclass.Count {
+			hi = sizeclass.Size(c)
 			hint, same := tiers.Uniform(set, lo, hi)
 			if hint == tiers.NoHint {
 				hint = uintptr(s.DefaultHint)

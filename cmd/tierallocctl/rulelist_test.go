@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tieralloc/alloc"
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/tiers"
 )
 
@@ -106,7 +106,7 @@ func TestSlowSizesLib(t *testing.T) {
 		100) == tiers.Match(set&tiers.LibSet(cString(&pin, "/lib/liba")), 100) {
 		t.Error("the rules of the test make no difference")
 	}
-	if alloc.MaxClass != 4<<20 {
+	if sizeclass.MaxSize != 4<<20 {
 		t.Error("the largest class has changed: so do the sizes here")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tieralloc/alloc"
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/cudahook"
 	"tieralloc/cudahook/manager"
 	"tieralloc/internal/process"
@@ -36,12 +37,12 @@ func write(w io.Writer) {
 		name  string
 		value uint64
 	}{
-		{"TA_GRANULE", alloc.Granule},
-		{"TA_CLASSES", alloc.Classes},
-		{"TA_MAX_CLASS", alloc.MaxClass},
+		{"TA_GRANULE", sizeclass.Granule},
+		{"TA_CLASSES", sizeclass.Count},
+		{"TA_MAX_CLASS", sizeclass.MaxSize},
 		{"TA_RESIZE_MIN", alloc.ResizeMin},
-		{"TA_DIRECT_MAX", alloc.DirectMax},
-		{"TA_DIRECT_COUNT", alloc.DirectCount},
+		{"TA_DIRECT_MAX", sizeclass.DirectMax},
+		{"TA_DIRECT_COUNT", sizeclass.DirectCount},
 		{"TA_ROOT_ENTRIES", alloc.RootEntries},
 		{"TA_ROOT_SHIFT", alloc.RootShift},
 		{"TA_SLICE_SHIFT", alloc.SliceShift},

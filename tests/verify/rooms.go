@@ -21,6 +21,7 @@ var rooms = map[string]int{
 	"stats/document":   4,
 	"throttle":         2,
 	"tiers":            3,
+	"alloc/sizeclass":  0,
 	"alloc":            4,
 	"cudahook":         4,
 	"cudahook/manager": 5, // it counts as the device heap rounds

@@ -1,25 +1,25 @@
-package alloc
+package sizeclass
 
 import "testing"
 
 const (
-	maxSpanSlices = MaxClass / SliceSize
+	maxSpanSlices = MaxSize / SliceSize
 	maxPageBlocks = SliceSize / Granule // the remote count has 16 bits
 )
 
 func TestClassesCoverEverySize(t *testing.T) {
-	if got := ClassSize(Classes - 1); got != MaxClass {
-		t.Fatalf("largest class is %d, want %d", got, MaxClass)
+	if got := Size(Count - 1); got != MaxSize {
+		t.Fatalf("largest class is %d, want %d", got, MaxSize)
 	}
-	for c := uintptr(0); c < Classes; c++ {
-		size := ClassSize(c)
-		if size%Granule != 0 || Class(size) != c {
-			t.Fatalf("class %d: size %d maps to class %d", c, size, Class(size))
+	for c := uintptr(0); c < Count; c++ {
+		size := Size(c)
+		if size%Granule != 0 || Of(size) != c {
+			t.Fatalf("class %d: size %d maps to class %d", c, size, Of(size))
 		}
-		if c > 0 && Class(ClassSize(c-1)+1) != c {
-			t.Fatalf("class %d does not begin above %d", c, ClassSize(c-1))
+		if c > 0 && Of(Size(c-1)+1) != c {
+			t.Fatalf("class %d does not begin above %d", c, Size(c-1))
 		}
-		slices := pageSlices(c)
+		slices := PageSlices(c)
 		blocks := slices * SliceSize / size
 		if blocks == 0 || slices > maxSpanSlices || blocks > maxPageBlocks {
 			t.Fatalf("class %d: %d slices, %d blocks", c, slices, blocks)
@@ -30,44 +30,45 @@ func TestClassesCoverEverySize(t *testing.T) {
 	}
 }
 
-// TestDenseSlices: a page that is to leave over little does, where 16 slices are enough for that.
-func TestDenseSlices(t *testing.T) {
+// TestDensePageSlices: a page that is to leave over little does, where 16 slices are enough for
+// that.
+func TestDensePageSlices(t *testing.T) {
 	const most = 16
-	for c := uintptr(0); c < Classes; c++ {
-		size, n := ClassSize(c), denseSlices(c)
+	for c := uintptr(0); c < Count; c++ {
+		size, n := Size(c), DensePageSlices(c)
 		rest := func(n uintptr) uintptr { return n * SliceSize % size * 64 }
-		if n < pageSlices(c) || n > max(most, pageSlices(c)) || n*SliceSize/size > maxPageBlocks {
+		if n < PageSlices(c) || n > max(most, PageSlices(c)) || n*SliceSize/size > maxPageBlocks {
 			t.Fatalf("class %d (%d bytes): %d slices", c, size, n)
 		}
-		for other := pageSlices(c); other <= most; other++ {
+		for other := PageSlices(c); other <= most; other++ {
 			if rest(other) <= other*SliceSize && (rest(n) > n*SliceSize || other < n) {
 				t.Errorf("class %d (%d bytes): %d slices, not %d", c, size, n, other)
 			}
 		}
 	}
-	if n := denseSlices(Class(100 << 10)); n != 13 {
+	if n := DensePageSlices(Of(100 << 10)); n != 13 {
 		t.Errorf("%d slices for blocks of 100 KiB", n)
 	}
 }
 
-func FuzzClass(f *testing.F) {
+func FuzzOf(f *testing.F) {
 	for _, n := range []uint32{0, 1, 16, 17, 128, 129, 1024, 1025, 8192, 8193, 65536, 65537, 262145,
-		MaxClass} {
+		MaxSize} {
 		f.Add(n, uint32(0))
 	}
 	f.Fuzz(func(t *testing.T, n, off uint32) {
-		size := uintptr(n) % (MaxClass + 1)
-		c := Class(size)
-		block := ClassSize(c)
-		if block < size || c >= Classes || c > 0 && ClassSize(c-1) >= size {
+		size := uintptr(n) % (MaxSize + 1)
+		c := Of(size)
+		block := Size(c)
+		if block < size || c >= Count || c > 0 && Size(c-1) >= size {
 			t.Fatalf("size %d: class %d of %d", size, c, block)
 		}
 		if size > linearMax && (block-size)*8 >= block {
 			t.Fatalf("size %d wastes %d of %d", size, block-size, block)
 		}
-		magic := divMagic(block)
+		magic := DivMagic(block)
 		if got, want := uint64(off)*magic < magic, uintptr(off)%block == 0; got != want {
-			t.Fatalf("divMagic(%d) at %d says %v", block, off, got)
+			t.Fatalf("DivMagic(%d) at %d says %v", block, off, got)
 		}
 	})
 }

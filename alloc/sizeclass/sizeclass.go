@@ -1,21 +1,30 @@
-package alloc
+// Package sizeclass is the table of size classes and its arithmetic: which class serves a request,
+// how large its blocks are, and how many slices a page of them spans. It knows nothing of pages,
+// heaps or memory, and imports nothing of this project.
+//
+// # Classes
+//
+// A class is a number below [Count]. Block sizes are the multiples of 16 up to 128, then eight
+// steps to each doubling, up to [MaxSize], 4 MiB. So a block is never more than 12.5% larger than
+// the request, plus 15 bytes of alignment.
+//
+//	Size(Of(n)) >= n, and Size(Of(n)-1) < n
+//
+// jemalloc and mimalloc space their classes alike (four and eight steps).
+package sizeclass
 
 import "math/bits"
 
-// Size classes: multiples of 16 up to 128, then eight steps to each doubling, up
-// to 4 MiB. So a block is never more than 12.5% larger than the request, plus 15
-// bytes of alignment.
-//
-//	ClassSize(Class(n)) >= n, and ClassSize(Class(n)-1) < n
-//
-// jemalloc and mimalloc space their classes alike (four and eight steps).
 const (
 	Granule     = 16 // every block size is a multiple, every block aligned to it
 	linearMax   = 128
 	linearCount = linearMax / Granule
 	stepBits    = 3
-	Classes     = 128
-	MaxClass    = 4 << 20
+
+	// Count is how many classes there are, a power of two: see Index.
+	Count = 128
+	// MaxSize is the block size of the last class. Requests above it are huge blocks.
+	MaxSize = 4 << 20
 
 	// DirectMax is the largest size that the fast path finds by table:
 	// Heap.Direct[(n+15)/16].
@@ -23,8 +32,14 @@ const (
 	DirectCount = DirectMax/Granule + 1
 )
 
-// Class is the size class of a request of n bytes. Precondition: n <= MaxClass.
-func Class(n uintptr) uintptr {
+// A slice is the unit in which pages are measured.
+const (
+	SliceShift = 16
+	SliceSize  = 1 << SliceShift
+)
+
+// Of is the size class of a request of n bytes. Precondition: n <= MaxSize.
+func Of(n uintptr) uintptr {
 	if n <= linearMax {
 		if n == 0 {
 			return 0
@@ -36,8 +51,8 @@ func Class(n uintptr) uintptr {
 	return (b-6)<<stepBits + (m>>((b-stepBits)&63))&7
 }
 
-// ClassSize is the block size of class c, in bytes. Precondition: c < Classes.
-func ClassSize(c uintptr) uintptr {
+// Size is the block size of class c, in bytes. Precondition: c < Count.
+func Size(c uintptr) uintptr {
 	if c < linearCount {
 		return (c + 1) * Granule
 	}
@@ -46,14 +61,14 @@ func ClassSize(c uintptr) uintptr {
 	return (9 + j) << ((k + 4) & 63)
 }
 
-// pageSlices is how many slices a page of class c spans: one for blocks up to 8 KiB, as many
+// PageSlices is how many slices a page of class c spans: one for blocks up to 8 KiB, as many
 // as hold seven blocks up to 32 KiB, the fewest that hold two and leave over at most an eighth
 // up to 256 KiB, and above that a page holds one block. A page of large blocks that holds few of
 // them keeps little from other classes: programs that let arrays grow pass through all of these
 // classes, with one block or two of each. With one block a page, though, it would be split for
 // others while the array grows out of it and back.
-func pageSlices(c uintptr) uintptr {
-	size := ClassSize(c)
+func PageSlices(c uintptr) uintptr {
+	size := Size(c)
 	switch {
 	case size <= 8<<10:
 		return 1
@@ -70,10 +85,10 @@ func pageSlices(c uintptr) uintptr {
 	return n
 }
 
-// denseSlices is pageSlices for pages that leave over a 64th at most, if one of 16 slices does: it
-// is the fewest then.
-func denseSlices(c uintptr) uintptr {
-	least, size := pageSlices(c), ClassSize(c)
+// DensePageSlices is PageSlices for pages that leave over a 64th at most, if one of 16 slices does:
+// it is the fewest then.
+func DensePageSlices(c uintptr) uintptr {
+	least, size := PageSlices(c), Size(c)
 	for n := least; n <= 16 && size != 0; n++ {
 		if n<<SliceShift%size*64 <= n<<SliceShift {
 			return n
@@ -82,9 +97,9 @@ func denseSlices(c uintptr) uintptr {
 	return least
 }
 
-// carveCount is how many blocks are put on a page's list at a time: about one
+// CarveCount is how many blocks of size bytes are put on a page's list at a time: about one
 // memory page of them, so that a page's untouched end stays untouched.
-func carveCount(size uintptr) uintptr {
+func CarveCount(size uintptr) uintptr {
 	switch {
 	case size != 0 && size <= 1024:
 		return 4096 / size
@@ -95,9 +110,9 @@ func carveCount(size uintptr) uintptr {
 	}
 }
 
-// divMagic is M such that, for 0 <= off < 2^32, off is a multiple of size
+// DivMagic is M such that, for 0 <= off < 2^32, off is a multiple of size
 // exactly when off*M (mod 2^64) < M. Source: Lemire, Kaser, Kurz, "Faster
 // remainder by direct computation", 2019, section 3.2.
-func divMagic(size uintptr) uint64 {
+func DivMagic(size uintptr) uint64 {
 	return ^uint64(0)/uint64(size) + 1
 }
