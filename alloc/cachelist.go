@@ -56,16 +56,17 @@ func (h *Heap) cached(c uintptr) uint64 {
 	if h.fastPathDisabled(c) || !h.isOpen(c) {
 		return 0
 	}
-	return cacheLimit(c) - h.CacheLists[c&(sizeclass.Count-1)].Room
+	return cacheLimit(c) - h.cacheList(c).Room
 }
 
 // popCached takes a block from the list of class c, or returns 0.
 func (h *Heap) popCached(c uintptr) uintptr {
-	b := h.CacheLists[c&(sizeclass.Count-1)].Head
+	s := h.cacheList(c)
+	b := s.Head
 	if b != 0 {
-		h.CacheLists[c&(sizeclass.Count-1)].Head = raw.Load(b)
-		h.CacheLists[c&(sizeclass.Count-1)].Room++
-		h.CacheLists[c&(sizeclass.Count-1)].Pops++
+		s.Head = raw.Load(b)
+		s.Room++
+		s.Pops++
 		raw.Store(b+8, 0)
 	}
 	return b
@@ -73,13 +74,14 @@ func (h *Heap) popCached(c uintptr) uintptr {
 
 // flushCached gives the cached blocks of class c back to their pages.
 func (h *Heap) flushCached(c uintptr) {
-	b := h.CacheLists[c&(sizeclass.Count-1)].Head
+	s := h.cacheList(c)
+	b := s.Head
 	if b == 0 {
 		return
 	}
-	h.CacheLists[c&(sizeclass.Count-1)].Head = 0
+	s.Head = 0
 	if !h.fastPathDisabled(c) {
-		h.CacheLists[c&(sizeclass.Count-1)].Room = cacheLimit(c)
+		s.Room = cacheLimit(c)
 	}
 	for b != 0 {
 		next := raw.Load(b)
@@ -91,7 +93,7 @@ func (h *Heap) flushCached(c uintptr) {
 // isCached reports whether b is on the thread-cache free list of class c of a heap, which may
 // be another thread's.
 func (h *Heap) isCached(b, c uintptr) bool {
-	at := h.CacheLists[c&(sizeclass.Count-1)].Head
+	at := h.cacheList(c).Head
 	for i := 0; i < cacheListMax && at != 0; i++ {
 		if at == b {
 			return true

@@ -30,7 +30,7 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 		return 0
 	}
 	for k := c + 1; k <= c+fallbackReach && k < sizeclass.Count; k++ {
-		p, spilled := h.cur[k&(sizeclass.Count-1)], h.CacheLists[k&(sizeclass.Count-1)].Head
+		p, spilled := h.current(k), h.cacheList(k).Head
 		if spilled != 0 {
 			p = Lookup(spilled)
 		}
@@ -54,5 +54,5 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 // that is in use for the most part.
 func (h *Heap) servesFallback(p *Page, k uintptr) bool {
 	return !p.away() &&
-		(p == h.cur[k&(sizeclass.Count-1)] || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
+		(p == h.current(k) || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
 }

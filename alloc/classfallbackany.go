@@ -11,8 +11,8 @@ import "tieralloc/alloc/sizeclass"
 // page on its list or a block on its thread-cache free list, or sizeclass.Count.
 func (h *Heap) fallbackAny(c, align uintptr) uintptr {
 	for c++; c < sizeclass.Count; c++ {
-		if sizeclass.Size(c)&(align-1) == 0 && (h.cur[c&(sizeclass.Count-1)] != pageNone ||
-			h.CacheLists[c&(sizeclass.Count-1)].Head != 0) {
+		if sizeclass.Size(c)&(align-1) == 0 && (h.current(c) != pageNone ||
+			h.cacheList(c).Head != 0) {
 			break
 		}
 	}

@@ -169,7 +169,7 @@ func (k *Counts) onList(b uintptr, n uint64) {
 		if p == nil || !p.isBlock(b) {
 			return
 		}
-		k.Frees[p.Class&(sizeclass.Count-1)]++
+		k.Frees[p.class()]++
 		k.tier[tierOf(p.placement)].free(1, uint64(p.Size))
 		b = raw.Load(b)
 	}
@@ -223,7 +223,7 @@ func (k *Counts) huge(p *Page, e *ranges) {
 }
 
 func (k *Counts) page(p *Page) {
-	c := p.Class & (sizeclass.Count - 1)
+	c := p.class()
 	frees := p.Frees + p.remoteCount()
 	k.Allocs[c] += p.Allocs
 	k.Frees[c] += frees

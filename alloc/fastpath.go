@@ -21,16 +21,16 @@ func (h *Heap) fastPathDisabled(c uintptr) bool {
 // disableFastPath shuts the fast path out of a class.
 func (h *Heap) disableFastPath(c uintptr) {
 	h.flushCached(c)
-	h.CacheLists[c&(sizeclass.Count-1)].Room = 0
+	h.cacheList(c).Room = 0
 	h.publish(c, pageNone)
 }
 
 // enableFastPath lets it in again.
 func (h *Heap) enableFastPath(c uintptr) {
 	if h.isOpen(c) {
-		h.CacheLists[c&(sizeclass.Count-1)].Room = cacheLimit(c)
+		h.cacheList(c).Room = cacheLimit(c)
 	}
-	h.publish(c, h.cur[c&(sizeclass.Count-1)])
+	h.publish(c, h.current(c))
 }
 
 func (h *Heap) disableFastPaths() {
@@ -48,14 +48,15 @@ func (h *Heap) disableThrottled(c uintptr) {
 		return
 	}
 	h.slow[i] |= bit
-	for b := h.CacheLists[c&(sizeclass.Count-1)].Head; b != 0; {
+	s := h.cacheList(c)
+	for b := s.Head; b != 0; {
 		next := raw.Load(b)
 		raw.Store(b, h.hiddenBlocks)
 		h.hiddenBlocks = b
 		b = next
 	}
-	h.CacheLists[c&(sizeclass.Count-1)].Head = 0
-	h.CacheLists[c&(sizeclass.Count-1)].Room = 0
+	s.Head = 0
+	s.Room = 0
 	h.publish(c, pageNone)
 }
 

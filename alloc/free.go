@@ -127,7 +127,7 @@ func (h *Heap) freeLocal(p *Page, b uintptr) {
 	if p.Owner&OwnerFull != 0 && !h.unfull(p, b) {
 		return
 	}
-	if p.subreleased != 0 && h.cur[uintptr(p.Class)&(sizeclass.Count-1)] == p {
+	if p.subreleased != 0 && h.current(p.class()) == p {
 		p.relist()
 	}
 	p.push(b)
@@ -211,11 +211,11 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 // a current page and a thread-cache free list as purgeticker.go says.
 func PageEmpty(h *Heap, p *Page) {
 	of := heapOf(p.Owner)
-	if s := &of.CacheLists[uintptr(p.Class)&(sizeclass.Count-1)]; s.Credit <= 0 && !p.allFree() {
+	if s := of.cacheList(p.class()); s.Credit <= 0 && !p.allFree() {
 		h.Thread.tickWarm(s)
 		return
 	}
-	if of.cur[uintptr(p.Class)&(sizeclass.Count-1)] == p {
+	if of.current(p.class()) == p {
 		h.Thread.tickCurrent(p)
 		of.retireCurrent(p)
 	} else if !of.emptied(p) {
@@ -228,7 +228,7 @@ func PageEmpty(h *Heap, p *Page) {
 // tier than its hint's goes in any case. It reports whether the page stays.
 func (h *Heap) emptied(p *Page) bool {
 	away := p.away() // not to be allocated from again
-	if !away && h.cur[uintptr(p.Class)&(sizeclass.Count-1)] == p {
+	if !away && h.current(p.class()) == p {
 		h.retireCurrent(p)
 		return true
 	}
@@ -262,7 +262,7 @@ func (h *Heap) retireCurrent(p *Page) {
 	if of == nil {
 		return
 	}
-	q := of.cur[c&(sizeclass.Count-1)]
+	q := of.current(uintptr(c))
 	if q != p && q != pageNone && !(q.allFree() && of.release(q, t.Now)) {
 		q.arm()
 	}
@@ -303,8 +303,9 @@ func (h *Heap) detach(p *Page) bool {
 	} else {
 		h.unlink(p)
 	}
-	c := uintptr(p.Class) & (sizeclass.Count - 1)
-	h.fresh[c] -= min(h.fresh[c], 1)
+	c := p.class()
+	fresh := h.freshPages(c)
+	*fresh -= min(*fresh, 1)
 	h.goneBlocks[c] += p.Allocs
 	gone.alloc(p.Allocs, p.Allocs*uint64(p.Size))
 	gone.free(p.Allocs, p.Allocs*uint64(p.Size))

@@ -152,7 +152,7 @@ type granuleCounts struct {
 
 // took corrects what the counts of p say of one block of k granules that was handed out,
 func (r *granuleCounts) took(p *Page, k uintptr) {
-	r.allocs[sizeclass.Of(k*sizeclass.Granule)&(nurseryClasses-1)]++
+	r.allocs[nurseryIndex(sizeclass.Of(k*sizeclass.Granule))]++
 	r.allocs[0] -= uint64(k)
 	p.table().allocs += 1 - uint64(k)
 }
@@ -170,6 +170,6 @@ func (r *granuleCounts) gaveRemote(p *Page, k uintptr) {
 }
 
 func (r *granuleCounts) freed(k uintptr) {
-	r.frees[sizeclass.Of(k*sizeclass.Granule)&(nurseryClasses-1)]++
+	r.frees[nurseryIndex(sizeclass.Of(k*sizeclass.Granule))]++
 	r.frees[0] -= uint64(k)
 }

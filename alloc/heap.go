@@ -60,10 +60,9 @@ type Heap struct {
 	nursed   [nurseryClasses]uint8
 
 	// From here on, too, a class has memory that is not touched before the class is opened.
-	gone [placementSlots]tally // blocks allocated and freed in pages given back, by tier
-	tail [sizeclass.Count]*Page
-	// fresh pages taken, up to prefaultAfter, less those given back
-	fresh      [sizeclass.Count]uint8
+	gone       [placementSlots]tally // blocks allocated and freed in pages given back, by tier
+	tail       [sizeclass.Count]*Page
+	fresh      [sizeclass.Count]uint8  // see freshPages
 	goneBlocks [sizeclass.Count]uint64 // blocks allocated and freed in pages given back
 }
 
@@ -127,7 +126,7 @@ func (h *Heap) open(c uintptr) {
 		return
 	}
 	h.opened[i] |= bit
-	s := &h.CacheLists[c&(sizeclass.Count-1)]
+	s := h.cacheList(c)
 	s.Credit = tickMax
 	if !h.fastPathDisabled(c) {
 		s.Room = cacheLimit(c)
@@ -146,9 +145,23 @@ func (h *Heap) firstOpen(c uintptr) uintptr {
 	return sizeclass.Count
 }
 
+// current is the head of the list of class c, or pageNone.
+func (h *Heap) current(c uintptr) *Page { return h.cur[sizeclass.Index(c)] }
+
+// last is the end of the list of class c, which is not empty.
+func (h *Heap) last(c uintptr) *Page { return h.tail[sizeclass.Index(c)] }
+
+func (h *Heap) setLast(c uintptr, p *Page) { h.tail[sizeclass.Index(c)] = p }
+
+// cacheList is the thread-cache free list of class c.
+func (h *Heap) cacheList(c uintptr) *CacheList { return &h.CacheLists[sizeclass.Index(c)] }
+
+// freshPages is how many fresh pages class c has taken, up to prefaultAfter, less those given back.
+func (h *Heap) freshPages(c uintptr) *uint8 { return &h.fresh[sizeclass.Index(c)] }
+
 // setCur makes p the current page of class c, or pageNone.
 func (h *Heap) setCur(c uintptr, p *Page) {
-	h.cur[c&(sizeclass.Count-1)] = p
+	h.cur[sizeclass.Index(c)] = p
 	if tiers.AnyThrottled() && p != pageNone && tiers.Throttled(tierOf(p.placement)) {
 		h.disableThrottled(c)
 	}
@@ -159,7 +172,7 @@ func (h *Heap) setCur(c uintptr, p *Page) {
 
 // publish lets the fast path pop from p for class c.
 func (h *Heap) publish(c uintptr, p *Page) {
-	h.Cur[c&(sizeclass.Count-1)] = p
+	h.Cur[sizeclass.Index(c)] = p
 	size := sizeclass.Size(c)
 	if size > sizeclass.DirectMax {
 		return
@@ -188,18 +201,18 @@ func (h *Heap) append(p *Page) {
 	c := uintptr(p.Class)
 	h.open(c)
 	p.next = nil
-	if h.cur[c&(sizeclass.Count-1)] == pageNone {
+	if h.current(c) == pageNone {
 		p.prev = nil
-		h.tail[c&(sizeclass.Count-1)] = p
+		h.setLast(c, p)
 		p.Trigger = neverEmpty
 		p.arm()
 		h.setCur(c, p)
 		return
 	}
-	t := h.tail[c&(sizeclass.Count-1)]
+	t := h.last(c)
 	t.next = p
 	p.prev = t
-	h.tail[c&(sizeclass.Count-1)] = p
+	h.setLast(c, p)
 	p.Trigger = p.Allocs
 }
 
@@ -209,7 +222,7 @@ func (h *Heap) unlink(p *Page) {
 	if p.next != nil {
 		p.next.prev = p.prev
 	} else {
-		h.tail[c&(sizeclass.Count-1)] = p.prev
+		h.setLast(c, p.prev)
 	}
 	if p.prev != nil {
 		p.prev.next = p.next

@@ -123,7 +123,7 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 		h.Thread.tick() // other threads may have emptied many pages
 	}
 	for {
-		p := h.cur[c&(sizeclass.Count-1)]
+		p := h.current(c)
 		if p == pageNone {
 			if b := h.popCached(c); b != 0 {
 				return b
@@ -202,7 +202,7 @@ func (h *Heap) refill(c uintptr) bool {
 	}
 	h.Thread.tick()
 	h.Thread.grown()
-	if h.cur[c&(sizeclass.Count-1)] != pageNone { // other threads had freed blocks
+	if h.current(c) != pageNone { // other threads had freed blocks
 		return true
 	}
 	n := sizeclass.PageSlices(c)
@@ -220,7 +220,7 @@ func (h *Heap) refill(c uintptr) bool {
 		p = h.spanAlloc(n)
 	}
 	if p == nil && !h.Thread.capped && purgeAll(h.Thread) > 0 {
-		if h.cur[c&(sizeclass.Count-1)] != pageNone {
+		if h.current(c) != pageNone {
 			return true
 		}
 		p = h.spanAlloc(n)
@@ -297,9 +297,5 @@ func (h *Heap) aligned(align, n, how uintptr) uintptr {
 		}
 		return hugeAlloc(h, max(n, 1), align, how)
 	}
-	c := sizeclass.Of(size)
-	for c < sizeclass.Count-1 && sizeclass.Size(c)&(align-1) != 0 {
-		c++
-	}
-	return h.allocClass(c, align)
+	return h.allocClass(sizeclass.Aligned(sizeclass.Of(size), align), align)
 }

@@ -3,7 +3,6 @@ package alloc
 import (
 	"sync/atomic"
 
-	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
@@ -186,7 +185,7 @@ func fits(p *Page, to uint32) bool {
 	}
 	// The page that a thread allocates from now is the youngest of its kind.
 	h := heapOf(owner)
-	return h.cur[p.Class&(sizeclass.Count-1)] != p && h.nursery != p
+	return h.current(p.class()) != p && h.nursery != p
 }
 
 // demotable is the span that goes down next, from the fastest tier that is over its

@@ -43,8 +43,11 @@ func (p *Page) granule(b uintptr) uintptr {
 // young reports whether the heap has a nursery, and it serves class c.
 func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
 
+// nurseryIndex is c, for a table of nurseryClasses entries: see sizeclass.Index.
+func nurseryIndex(c uintptr) uintptr { return c & (nurseryClasses - 1) }
+
 func (h *Heap) nurses(c uintptr) bool {
-	return c < nurseryClasses && h.nursed[c&(nurseryClasses-1)] < nurseryMost &&
+	return c < nurseryClasses && h.nursed[nurseryIndex(c)] < nurseryMost &&
 		sizeclass.Size(c) <= nurseryLargest && !secure
 }
 
@@ -68,7 +71,7 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	if p == nil {
 		return 0
 	}
-	h.nursed[c&(nurseryClasses-1)]++
+	h.nursed[nurseryIndex(c)]++
 	h.takeNurseryRemote(p)
 	size, t := sizeclass.Size(c), p.table()
 	k := size / sizeclass.Granule

@@ -121,6 +121,9 @@ const (
 
 const neverEmpty = ^uint64(0)
 
+// class is the page's class, as an index: see sizeclass.Index.
+func (p *Page) class() uintptr { return sizeclass.Index(uintptr(p.Class)) }
+
 func (p *Page) bytes() uintptr { return uintptr(p.slices) << SliceShift }
 
 // remoteCount is how many blocks wait on the remote list.

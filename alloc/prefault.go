@@ -3,7 +3,6 @@ package alloc
 import (
 	"syscall"
 
-	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -23,7 +22,7 @@ var prefaultRefused bool // by an old kernel (EINVAL), or by a filter of system 
 // prefaults notes that class c takes a fresh page of blocks of size bytes, and reports whether
 // that is to be faulted in ahead.
 func (h *Heap) prefaults(c, size uintptr) bool {
-	n := &h.fresh[c&(sizeclass.Count-1)]
+	n := h.freshPages(c)
 	if *n < prefaultAfter {
 		*n++
 		return false
@@ -39,8 +38,7 @@ const fewAddresses = 512 << 20
 // at its end, however large it is for that: where addresses are few, and the class has several
 // pages already.
 func (h *Heap) wantsDense(c uintptr) bool {
-	return pool.addresses < fewAddresses && !secure &&
-		h.fresh[c&(sizeclass.Count-1)] == prefaultAfter
+	return pool.addresses < fewAddresses && !secure && *h.freshPages(c) == prefaultAfter
 }
 
 // prefault is called when the page is carved between the offsets at and end. What the kernel

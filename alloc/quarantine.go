@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -218,7 +217,7 @@ func (k *Counts) kept(b uintptr) {
 	if p == nil {
 		return
 	}
-	k.Frees[p.Class&(sizeclass.Count-1)]++
+	k.Frees[p.class()]++
 	k.tier[tierOf(p.placement)].free(1, uint64(p.Size))
 	k.Quarantined++
 	k.QuarantineBytes += uint64(p.Size)

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -119,7 +118,7 @@ func (t *Thread) freeDrained(h *Heap, b uintptr) {
 		return // freed twice, and written to in between: the page has gone meanwhile
 	}
 	o := heapOf(atomic.LoadUintptr(&p.Owner)) // not h where ta_move has handed the page on
-	switch s := &h.CacheLists[p.Class&(sizeclass.Count-1)]; {
+	switch s := h.cacheList(p.class()); {
 	case o.Thread != t:
 		freeRemote(&t.Base.granules, p, b)
 	case o == h && s.Room != 0 && isWarm(uintptr(p.Class)):

@@ -98,10 +98,7 @@ func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
 	if n > secureMax || align > secureMax || size > secureMax {
 		return guardPagesAlloc(h, n, align, how)
 	}
-	c := max(sizeclass.Of(size), secureMinClass)
-	for c < sizeclass.Count-1 && sizeclass.Size(c)&(align-1) != 0 {
-		c++
-	}
+	c := sizeclass.Aligned(max(sizeclass.Of(size), secureMinClass), align)
 	if sizeclass.Size(c) > secureMax {
 		return guardPagesAlloc(h, n, align, how)
 	}

@@ -104,7 +104,7 @@ func (h *Heap) stock(c uintptr) {
 		return
 	}
 	b, size := &k.Bins[c%SecureBins], sizeclass.Size(c)
-	if p := h.cur[c&(sizeclass.Count-1)]; p != pageNone && p.away() {
+	if p := h.current(c); p != pageNone && p.away() {
 		h.emptyBin(c, b) // what is drawn counts for the home tier
 		b.Most = 0
 		return
@@ -115,7 +115,7 @@ func (h *Heap) stock(c uintptr) {
 	}
 	b.batch = min(2*b.batch+1, freshSlots, max(freshBytes/size, 1))
 	for b.News < b.batch {
-		p := h.cur[c&(sizeclass.Count-1)]
+		p := h.current(c)
 		if p == pageNone {
 			return
 		}
@@ -180,7 +180,7 @@ func (h *Heap) emptyBin(c uintptr, b *SecureBin) {
 // drew takes the count of n blocks of class c that a cache has handed out and got back.
 func (h *Heap) drew(c uintptr, n uint64) {
 	home, bytes := homeOf(uintptr(h.Hint))&(placementSlots-1), n*uint64(sizeclass.Size(c))
-	h.goneBlocks[c&(sizeclass.Count-1)] += n
+	h.goneBlocks[sizeclass.Index(c)] += n
 	h.gone[home].alloc(n, bytes)
 	h.gone[home].free(n, bytes)
 }

@@ -3,7 +3,6 @@ package alloc
 import (
 	"sync/atomic"
 
-	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
 
@@ -75,7 +74,7 @@ func (t *Thread) stealFrom(h *Heap) {
 		}
 		p.dropSummary()
 		bytes := p.Allocs * uint64(p.Size)
-		pool.count.stolen[p.Class&(sizeclass.Count-1)] += p.Allocs
+		pool.count.stolen[p.class()] += p.Allocs
 		gone := &pool.count.gone[tierOf(p.placement)]
 		gone.alloc(p.Allocs, bytes)
 		gone.free(p.Allocs, bytes)

@@ -34,7 +34,7 @@ const (
 // pageSummary is what there is to count of a page in which nothing is missing.
 type pageSummary uint64
 
-func (w pageSummary) class() uintptr { return uintptr(w>>summaryClass) & (sizeclass.Count - 1) }
+func (w pageSummary) class() uintptr { return sizeclass.Index(uintptr(w >> summaryClass)) }
 func (w pageSummary) hint() uintptr  { return uintptr(w>>summaryHint) & (hintSlots - 1) }
 
 func (w pageSummary) placement() uint32 {
@@ -63,7 +63,7 @@ func (p *Page) summary() pageSummary {
 		return 0
 	}
 	placement, hint, class := uint64(p.placement&(placementSlots-1)), uint64(p.Hint&(hintSlots-1)),
-		uint64(p.Class&(sizeclass.Count-1))
+		uint64(p.class())
 	return pageSummary(p.Frees<<summaryFrees | live<<summaryLive | slices<<summarySlices |
 		placement<<summaryPlacement | hint<<summaryHint | class<<summaryClass)
 }

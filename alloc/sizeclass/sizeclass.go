@@ -61,6 +61,19 @@ func Size(c uintptr) uintptr {
 	return (9 + j) << ((k + 4) & 63)
 }
 
+// Index is c, for a table of Count entries: the mask tells the compiler that c is within bounds, so
+// that no check, which could panic, remains. Of a class it changes nothing.
+func Index(c uintptr) uintptr { return c & (Count - 1) }
+
+// Aligned is the first class from c on whose size is a multiple of align, a power of two, or the
+// last class.
+func Aligned(c, align uintptr) uintptr {
+	for c < Count-1 && Size(c)&(align-1) != 0 {
+		c++
+	}
+	return c
+}
+
 // PageSlices is how many slices a page of class c spans: one for blocks up to 8 KiB, as many
 // as hold seven blocks up to 32 KiB, the fewest that hold two and leave over at most an eighth
 // up to 256 KiB, and above that a page holds one block. A page of large blocks that holds few of
