@@ -88,8 +88,9 @@ func section(w io.Writer, title string, lines []string) {
 }
 
 // settingGroups are the titles that settings stand below.
-var settingGroups = []string{"settings", "settings of FAST", "settings of NORMAL",
-	"settings of SLOW", "settings of CUDA"}
+var settingGroups = []string{"settings", "settings of " + tierNames[config.TierFast],
+	"settings of " + tierNames[config.TierNormal], "settings of " + tierNames[config.TierSlow],
+	"settings of CUDA"}
 
 // groupOf is the title for a variable: that of the tier it names, or of CUDA.
 func groupOf(name string) string {

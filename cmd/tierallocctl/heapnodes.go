@@ -17,6 +17,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"tieralloc/alloc"
+	"tieralloc/internal/config"
 )
 
 // What `stats --nodes` shows: the kernel knows on which node each page of a mapping is, and the
@@ -24,10 +25,7 @@ import (
 // spans belong. So it is exact, and the process takes no part. The page map is that of this
 // program's own library: another build may have it elsewhere.
 
-// tierRows are the tiers as reports name them.
-var tierRows = [3]string{"fast", "normal", "slow"}
-
-// Rows beside the tiers.
+// Rows beside the tiers, which have the names that they have in reports.
 const (
 	// of mappings with spans of several tiers: in simulated tiers they may share one
 	rowMixed = "mixed"
@@ -205,8 +203,8 @@ func (h *heapReader) span(p uint64) {
 	}
 	h.note(p, rowOwn)
 	start, cut, end, first, rest := alloc.Extent(&descriptor)
-	h.lies(uint64(start), uint64(cut), tierRows[first])
-	h.lies(uint64(cut), uint64(end), tierRows[rest])
+	h.lies(uint64(start), uint64(cut), config.TierWord(uint32(first)))
+	h.lies(uint64(cut), uint64(end), config.TierWord(uint32(rest)))
 }
 
 // lies notes that what is from start to end belongs to a tier. What is mapped beside it of the
@@ -283,7 +281,11 @@ func (sums heapNodes) write(w io.Writer) error {
 	}
 	t := newTable(header...)
 	alignRight(t, right...)
-	for _, name := range slices.Concat(tierRows[:], []string{rowMixed, rowOwn}) {
+	rows := []string{}
+	for i := range config.TierCount {
+		rows = append(rows, config.TierWord(i))
+	}
+	for _, name := range append(rows, rowMixed, rowOwn) {
 		if sums[name] == nil {
 			continue
 		}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"tieralloc/internal/cgroup"
 	"tieralloc/internal/config"
 )
@@ -21,7 +19,7 @@ func memoryLimit(s *config.Settings) (lines []string) {
 	for i, t := range s.Tiers[:config.TierCount] {
 		if t.Hard > m.Limit {
 			lines = append(lines,
-				prefix+strings.ToUpper(tierNames[i])+"_HARD is "+size(t.Hard)+": the control "+
+				prefix+tierNames[i]+"_HARD is "+size(t.Hard)+": the control "+
 					"group's limit is met before")
 		}
 	}

@@ -8,15 +8,22 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"tieralloc/internal/config"
 	"tieralloc/stats"
 	"tieralloc/stats/live"
 )
 
 // tierNames are the tiers in the order of report.tiers.
-var tierNames = [3]string{"FAST", "NORMAL", "SLOW"}
+var tierNames = func() (names [config.TierCount]string) {
+	for i := range names {
+		names[i] = strings.ToUpper(config.TierWord(uint32(i)))
+	}
+	return names
+}()
 
 func (r *report) tiers() [3]*tier { return [3]*tier{r.Tiers.Fast, r.Tiers.Normal, r.Tiers.Slow} }
 

@@ -66,14 +66,14 @@ const (
 	SoftcapReroute uint32 = iota
 	SoftcapWarn
 	SoftcapDemote
-	softcapCount
+	SoftcapCount
 )
 
 // What happens at a hard cap.
 const (
 	HardcapRouteSlow uint32 = iota
 	HardcapFail
-	hardcapCount
+	HardcapCount
 )
 
 // Whose memory the kernel's NUMA balancing may move between nodes.
@@ -88,7 +88,7 @@ const (
 const (
 	ModelOff uint32 = iota
 	ModelCXL
-	modelCount
+	ModelCount
 )
 
 // The checks of the hardened heap that can be a line and no more: bits of Settings.SecureWarn.

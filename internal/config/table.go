@@ -254,15 +254,15 @@ func (s *Settings) set(i uintptr, v value) bool {
 	case varNumaBalancing:
 		return v.asWord(&s.NumaBalancing, &balanceWords, balanceCount)
 	case varOnSoftcap:
-		return v.asWord(&s.OnSoftcap, &softcapWords, softcapCount)
+		return v.asWord(&s.OnSoftcap, &softcapWords, SoftcapCount)
 	case varOnHardcap:
-		return v.asWord(&s.OnHardcap, &hardcapWords, hardcapCount)
+		return v.asWord(&s.OnHardcap, &hardcapWords, HardcapCount)
 	case varDefaultHint:
 		return v.asWord(&s.DefaultHint, &hintWords, HintCount)
 	case varThrottle:
 		return v.asEither(&s.ThrottleSleep, "account", "sleep")
 	case varModel:
-		return v.asWord(&s.Model, &modelWords, modelCount)
+		return v.asWord(&s.Model, &modelWords, ModelCount)
 	case varHugePages:
 		return s.setHugePages(v)
 	case varMigrateBW:

@@ -18,8 +18,23 @@ var (
 		HintPinFast: "pin_fast", HintPreferFast: "prefer_fast"}
 )
 
-// HintWord is the word for a hint.
+// The words for codes, which reports, the log and the tool use, too. A code that has no word gets
+// "" or another's word.
+
+// HintWord is the word for a Hint….
 func HintWord(hint uint32) string { return hintWords[hint&7] }
+
+// TierWord is the word for a Tier….
+func TierWord(tier uint32) string { return tierWords[tier&7] }
+
+// SoftcapWord is the word for a Softcap….
+func SoftcapWord(code uint32) string { return softcapWords[code&7] }
+
+// HardcapWord is the word for a Hardcap….
+func HardcapWord(code uint32) string { return hardcapWords[code&7] }
+
+// ModelWord is the word for a Model….
+func ModelWord(code uint32) string { return modelWords[code&7] }
 
 // hintsAccepted are hintWords in a sentence.
 const hintsAccepted = "hot, warm, cold, pin_fast or prefer_fast"

@@ -60,8 +60,8 @@ type figure struct {
 	goType    string   // of that field; "": uint64, and none where write is set
 	noted     string   // on the field, for who fills it in
 	writes    []string // Go statements that write it; none: as its unit asks for
-	codes     string   // table of words that the field is an index of
-	mask      int      // of that index
+	codes     string   // table of words that the field is an index of, or function of config
+	mask      int      // of that index, 0 for a function
 	enum      []string // those words
 	fragment  string   // its schema, as JSON; "": as its unit asks for
 	parts     *object  // the figures that it holds, of an array those of each element
@@ -126,6 +126,15 @@ func (x figure) coded(table string, mask int) figure { x.codes, x.mask = table, 
 
 // words are those that a figure may be.
 func (x figure) words(words ...string) figure { x.enum = words; return x }
+
+// config writes the field as the word that a function of package config has for it, of count.
+func (x figure) config(name string, word func(uint32) string, count uint32) figure {
+	x.codes = "config." + name
+	for code := range count {
+		x.enum = append(x.enum, word(code))
+	}
+	return x
+}
 
 // schema gives the figure's schema, but for the description.
 func (x figure) schema(json string) figure { x.fragment = json; return x }

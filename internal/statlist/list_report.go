@@ -1,5 +1,7 @@
 package main
 
+import "tieralloc/internal/config"
+
 var report = &object{
 	title:  "The report",
 	goType: "Figures", tool: "report", method: "report(r *stats.Report)", arg: "r",
@@ -143,19 +145,16 @@ var policy = &object{
 		f("default_hint", word, setting, plain,
 			"Hint of an allocation for which no rule, no thread's own hint and no caller "+
 				"gives another (TA_DEFAULT_HINT).").
-			coded("hintNames", 7).
-			note("A config.Hint….").
-			words("hot", "warm", "cold", "pin_fast", "prefer_fast"),
+			config("HintWord", config.HintWord, config.HintCount).
+			note("A config.Hint…."),
 		f("on_softcap", word, setting, plain,
 			"What happens over a soft cap (TA_ON_SOFTCAP).").
-			coded("softcapNames", 3).
-			note("A config.Softcap….").
-			words("reroute", "warn", "demote"),
+			config("SoftcapWord", config.SoftcapWord, config.SoftcapCount).
+			note("A config.Softcap…."),
 		f("on_hardcap", word, setting, plain,
 			"What happens to a request that would pass a hard cap (TA_ON_HARDCAP).").
-			coded("hardcapNames", 1).
-			note("A config.Hardcap….").
-			words("route_slow", "fail"),
+			config("HardcapWord", config.HardcapWord, config.HardcapCount).
+			note("A config.Hardcap…."),
 		f("throttle", word, setting, plain,
 			"Whether waiting time is only counted or also slept (TA_THROTTLE).").
 			coded("throttleNames", 1).
@@ -164,9 +163,8 @@ var policy = &object{
 		f("model", word, setting, plain,
 			"Named costs of the tiers (TA_MODEL). throttle_bw and throttle_lat_ns are what "+
 				"holds: a tier's own variables go before.").
-			coded("modelNames", 1).
-			note("A config.Model….").
-			words("off", "cxl"),
+			config("ModelWord", config.ModelWord, config.ModelCount).
+			note("A config.Model…."),
 		f("rules", count, setting, plain, "Number of rules in force (TA_RULES)."),
 	},
 }

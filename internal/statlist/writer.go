@@ -5,7 +5,7 @@ import "strings"
 // writers is stats/document/figures.go: what writes the figures as JSON, in straight lines.
 func writers() []byte {
 	var s source
-	s.WriteString(header + "package document\n\nimport (\n\"tieralloc/internal/version\"\n" +
+	s.WriteString(header + "package document\n\nimport (\n\"tieralloc/internal/config\"\n\"tieralloc/internal/version\"\n" +
 		"\"tieralloc/stats\"\n)\n")
 	for _, o := range objects {
 		if o.method != "" {
@@ -30,6 +30,8 @@ func (s *source) writer(o *object) {
 			for _, statement := range x.writes {
 				s.line("%s", statement)
 			}
+		case x.codes != "" && x.mask == 0:
+			s.line("w.word(%q, %s(uint32(%s)))", x.key, x.codes, field)
 		case x.codes != "":
 			s.line("w.word(%q, %s[%s&%d])", x.key, x.codes, field, x.mask)
 		case x.unit == truth:

@@ -3,6 +3,7 @@
 package document
 
 import (
+	"tieralloc/internal/config"
 	"tieralloc/internal/version"
 	"tieralloc/stats"
 )
@@ -75,11 +76,11 @@ func (w *writer) class(c *stats.Class) {
 }
 
 func (w *writer) policy(p *stats.Policy) {
-	w.word("default_hint", hintNames[p.DefaultHint&7])
-	w.word("on_softcap", softcapNames[p.OnSoftcap&3])
-	w.word("on_hardcap", hardcapNames[p.OnHardcap&1])
+	w.word("default_hint", config.HintWord(uint32(p.DefaultHint)))
+	w.word("on_softcap", config.SoftcapWord(uint32(p.OnSoftcap)))
+	w.word("on_hardcap", config.HardcapWord(uint32(p.OnHardcap)))
 	w.word("throttle", throttleNames[p.Throttle&1])
-	w.word("model", modelNames[p.Model&1])
+	w.word("model", config.ModelWord(uint32(p.Model)))
 	w.count("rules", p.Rules)
 }
 

@@ -78,7 +78,7 @@ func (w *writer) hints(r *stats.Report) {
 	w.key("hints")
 	w.open('{')
 	for i := uint32(0); i < config.HintCount; i++ {
-		w.count(hintNames[i&7], r.HintBytes[i&7])
+		w.count(config.HintWord(i), r.HintBytes[i&7])
 	}
 	w.close('}')
 }

@@ -1,12 +1,15 @@
 package document
 
-import "tieralloc/stats"
+import (
+	"tieralloc/internal/config"
+	"tieralloc/stats"
+)
 
 func (w *writer) tiers(r *stats.Report) {
 	w.key("tiers")
 	w.open('{')
 	for i := uint(0); i < stats.TierCount; i++ {
-		w.key(tierNames[i&3])
+		w.key(config.TierWord(uint32(i)))
 		w.open('{')
 		w.tier(r, i)
 		w.close('}')
@@ -48,7 +51,7 @@ func (w *writer) sameMemory(r *stats.Report, tier uint) {
 			r.Tiers[i&3].TierNodes == nodes {
 			w.item()
 			w.put('"')
-			w.text(tierNames[i&3])
+			w.text(config.TierWord(uint32(i)))
 			w.put('"')
 		}
 	}

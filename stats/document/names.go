@@ -5,32 +5,15 @@ import (
 	"tieralloc/stats"
 )
 
-// The words for codes. Those of the configuration are the words of the variables
-// that set them. The tables are padded to a power of two; a code beyond a table, which
-// no report of this library has, is taken as one of its words or nothing.
+// The words for codes that package config has no words for. The tables are padded to a power of
+// two; a code beyond a table, which no report of this library has, is taken as one of its words or
+// nothing.
 
 // backendNames are the words of Report.Backend.
 var backendNames = [2]string{stats.BackendSimulated: "simulated", stats.BackendNuma: "numa"}
 
-// hintNames are the words for config.Hint….
-var hintNames = [8]string{
-	config.HintHot: "hot", config.HintWarm: "warm", config.HintCold: "cold",
-	config.HintPinFast: "pin_fast", config.HintPreferFast: "prefer_fast",
-}
-
-// softcapNames are the words for config.Softcap….
-var softcapNames = [4]string{
-	config.SoftcapReroute: "reroute", config.SoftcapWarn: "warn", config.SoftcapDemote: "demote",
-}
-
-// hardcapNames are the words for config.Hardcap….
-var hardcapNames = [2]string{config.HardcapRouteSlow: "route_slow", config.HardcapFail: "fail"}
-
 // throttleNames are the words of TA_THROTTLE.
 var throttleNames = [2]string{"account", "sleep"}
-
-// modelNames are the words for config.Model….
-var modelNames = [2]string{config.ModelOff: "off", config.ModelCXL: "cxl"}
 
 // hugeNames are the words for config.Huge…; without a wish the mapping is left to the
 // system's own setting.
@@ -49,11 +32,7 @@ var (
 	spillNames    = [2]string{"fail", "spill"}
 )
 
-// tierNames are the keys of "tiers"; the last is padding to a power of two.
-var tierNames = [4]string{stats.TierFast: "fast", stats.TierNormal: "normal",
-	stats.TierSlow: "slow"}
-
-// The words of Share's codes.
+// The words of a manager's codes.
 var (
 	modeNames = [2]string{"passive", "active"}
 	poolNames = [2]string{"automatic", "manual"}

@@ -3,12 +3,12 @@ package document
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 	"unsafe"
 
+	"tieralloc/internal/config"
 	"tieralloc/stats"
 )
 
@@ -173,7 +173,10 @@ func TestHex(t *testing.T) {
 // be an empty key.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{"": true}
-	names := slices.Clone(tierNames[:stats.TierCount])
+	var names []string
+	for i := range config.TierCount {
+		names = append(names, config.TierWord(i))
+	}
 	for i := range uintptr(stats.CallCount) {
 		names = append(names, stats.CallName(i))
 	}

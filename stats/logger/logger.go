@@ -146,7 +146,7 @@ func write(log zerolog.Logger, e *stats.Event) {
 		case "heap", "address":
 			line = line.Str(name, fmt.Sprintf("%#x", e.Args[i]))
 		case "tier":
-			line = line.Str(name, [4]string{"fast", "normal", "slow"}[e.Args[i]&3])
+			line = line.Str(name, config.TierWord(uint32(e.Args[i])))
 		default:
 			line = line.Uint64(name, e.Args[i])
 		}
