@@ -161,7 +161,6 @@
 #define TA_MANAGER_OP_REMOVE 0x11ull
 #define TA_MANAGER_OP_USE 0x12ull
 #define TA_MANAGER_OP_HOLD 0x13ull
-#define TA_MANAGER_FREE_OF_HEAP 0x1ull
 #define TA_MANAGER_OP_ACCOUNT 0x14ull
 #define TA_MANAGER_OP_CANDIDATE 0x15ull
 #define TA_MANAGER_OP_FIRST 0x16ull
@@ -341,18 +340,35 @@ struct ta_manager_call {
 	uint64_t Name;
 	uint64_t Group;
 	uint64_t Proportion;
-	uint64_t Bytes;
-	uint64_t Count;
-	uint64_t Kind;
-	uint64_t Free;
+	uint64_t Device;
+	uint64_t Context;
+	uint64_t On;
 	uint64_t Address;
+	uint64_t Bytes;
+	uint64_t Kind;
 	uint64_t Stream;
 	uint64_t Evict;
-	uint64_t Arg;
 	uint64_t Ready;
-	uint64_t Context;
-	uint64_t Value;
-	uint64_t Extra;
+	uint64_t Arg;
+	uint64_t Requests;
+	uint64_t Count;
+	uint64_t Index;
+	uint64_t Runs;
+	uint64_t Round;
+	uint64_t Free;
+	uint64_t FreeOfHeap;
+	uint64_t Memory;
+	uint64_t Hopeless;
+	uint64_t Out;
+	uint64_t Everywhere;
+	uint64_t After;
+	uint64_t Until;
+	uint64_t Found;
+	uint64_t FoundManager;
+	uint64_t FoundBytes;
+	uint64_t Available;
+	uint64_t Manual;
+	uint64_t Automatic;
 };
 
 struct ta_manager_info {

@@ -36,7 +36,7 @@ static inline void ta_mm_fill(void *out, const void *from, size_t n)
 		(size < n ? size : n) - sizeof size);
 }
 
-// The device and its context of a manager: Value, Context.
+// Fills in Device and Context of a manager.
 int ta_mm_device(ta_mm *m, ta_manager_call *c);
 
 // What is free of a context's device under the limits, and all of it.

@@ -1,4 +1,4 @@
-// ta_mm_*: managers that share a device's memory between instances. Package share has the
+// ta_mm_*: managers that share a device's memory between instances. Package manager has the
 // accounts and decides; blocks are in manager_block.c, queues in manager_queue.c.
 #include "cuda_driver.h"
 #include "manager.h"
@@ -51,7 +51,7 @@ EXPORT ta_mm *ta_mm_create(int device, size_t total, const char *name)
 		return errno = ENODEV, NULL;
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_CREATE, NULL, 0);
 	c.Bytes = total;
-	c.Count = (uint64_t)device;
+	c.Device = (uint64_t)device;
 	c.Context = (uint64_t)context;
 	c.Name = (uint64_t)name;
 	return ta_manager_ask(&c) == 0 ? (ta_mm *)c.Manager : NULL;
@@ -66,7 +66,7 @@ EXPORT int ta_mm_destroy(ta_mm *m)
 EXPORT int ta_mm_set_mode(ta_mm *m, int mode)
 {
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_MODE, m, 0);
-	c.Count = (uint64_t)mode;
+	c.On = (uint64_t)mode;
 	return ta_manager_ask(&c);
 }
 
@@ -113,9 +113,9 @@ EXPORT int ta_mm_pools(ta_mm *m, double *manual, double *automatic)
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_POOLS, m, 0);
 	int answer = ta_manager_ask(&c);
 	if (answer == 0 && manual != NULL)
-		*manual = real(c.Value);
+		*manual = real(c.Manual);
 	if (answer == 0 && automatic != NULL)
-		*automatic = real(c.Extra);
+		*automatic = real(c.Automatic);
 	return answer;
 }
 
@@ -123,7 +123,7 @@ EXPORT int ta_mm_get(ta_mm *m, uint64_t instance, ta_mm_info *out)
 {
 	struct ta_manager_info info;
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_GET, m, instance);
-	c.Address = (uint64_t)&info;
+	c.Out = (uint64_t)&info;
 	if (out == NULL || out->size < sizeof out->size)
 		return errno = EINVAL, -1;
 	int answer = ta_manager_ask(&c);
@@ -145,7 +145,7 @@ int ta_mm_free_of(ta_mm *m, size_t free, ta_manager_call *c, size_t *total)
 			ta_mm_memory((CUcontext)device.Context, &free, total) != CUDA_SUCCESS))
 		return errno = ENODEV, -1;
 	c->Free = free;
-	c->Kind = TA_MANAGER_FREE_OF_HEAP;
+	c->FreeOfHeap = 1;
 	return answer;
 }
 
@@ -160,7 +160,7 @@ EXPORT int ta_mm_available(ta_mm *m, const char *group, size_t free, size_t *out
 	c.Group = (uint64_t)group;
 	int answer = ta_manager_ask(&c);
 	if (answer >= 0)
-		*out = c.Value;
+		*out = c.Available;
 	return answer;
 }
 
@@ -175,10 +175,10 @@ EXPORT int ta_mm_chunk(ta_mm *m, const char *group, size_t free, const ta_mm_req
 	if (ta_mm_free_of(m, free, &c, &total) != 0)
 		return -1;
 	c.Group = (uint64_t)group;
-	c.Address = (uint64_t)requests;
+	c.Requests = (uint64_t)requests;
 	c.Count = n;
-	c.Bytes = runs;
-	c.Value = (uint64_t)&chunking;
+	c.Runs = runs;
+	c.Out = (uint64_t)&chunking;
 	int answer = ta_manager_ask(&c);
 	if (answer == 0 || errno != EINVAL)
 		ta_mm_fill(out, &chunking, sizeof chunking);
@@ -195,7 +195,7 @@ EXPORT int ta_mm_use(ta_mm *m, uint64_t instance, void *stream)
 EXPORT int ta_mm_hold(ta_mm *m, uint64_t instance, int on)
 {
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_HOLD, m, instance);
-	c.Count = (uint64_t)on;
+	c.On = (uint64_t)on;
 	return ta_manager_ask(&c);
 }
 

@@ -26,9 +26,9 @@ static void *obtain_relaxed(const ta_manager_call *device, size_t n, int kind, v
 	void *p = NULL;
 	switch (kind) {
 	case TA_MM_DEVICE:
-		return ta_cuda_malloc((ssize_t)n, (int)device->Value, stream);
+		return ta_cuda_malloc((ssize_t)n, (int)device->Device, stream);
 	case TA_MM_MANAGED:
-		return ta_managed_malloc(n, (int)device->Value);
+		return ta_managed_malloc(n, (int)device->Device);
 	}
 	if (ta_cu.cuCtxPushCurrent_v2((CUcontext)device->Context) != CUDA_SUCCESS)
 		return errno = ENODEV, NULL;
@@ -72,7 +72,7 @@ static int done(CUcontext context, uint64_t stream, int wait)
 static void give_back(const ta_manager_call *device, void *p, uint64_t kind, void *stream)
 {
 	if (kind == TA_MM_DEVICE) {
-		ta_cuda_free(p, 0, (int)device->Value, stream);
+		ta_cuda_free(p, 0, (int)device->Device, stream);
 		return;
 	}
 	int mode;
@@ -119,8 +119,8 @@ EXPORT int ta_mm_free(ta_mm *m, void *p, void *stream) { return free_block(m, p,
 // instance is idle on the stream that it used last. Stops when it is at work again.
 static void deprive(ta_mm *m, CUcontext context, const ta_manager_call *candidate)
 {
-	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_FIRST, m, candidate->Value);
-	c.Extra = candidate->Extra;
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_FIRST, m, candidate->Found);
+	c.After = candidate->After;
 	while (ta_manager_ask(&c) == 0) {
 		if (c.Stream == TA_MANAGER_STREAM_GONE && !done(context, c.Stream, 1))
 			return;
@@ -135,17 +135,17 @@ static TLS int asking;
 // Frees all that an instance has, or calls its ta_mm_evict. Returns whether it has less now.
 static int evict(ta_mm *m, CUcontext context, const ta_manager_call *candidate)
 {
-	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_EVICTED, m, candidate->Value);
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_EVICTED, m, candidate->Found);
 	ta_mm_info after = {.size = sizeof after};
 	if (ta_manager_ask(&c) != 0)
 		return 1; // it is gone meanwhile
 	if (candidate->Evict != 0) {
 		asking = 1;
-		((ta_mm_evict)candidate->Evict)(candidate->Value, (void *)candidate->Arg);
+		((ta_mm_evict)candidate->Evict)(candidate->Found, (void *)candidate->Arg);
 		asking = 0;
 	} else
 		deprive(m, context, candidate);
-	return ta_mm_get(m, candidate->Value, &after) != 0 || after.bytes_live < candidate->Bytes;
+	return ta_mm_get(m, candidate->Found, &after) != 0 || after.bytes_live < candidate->FoundBytes;
 }
 
 // Evicts the least recently used idle instance that was not asked before, for so many bytes.
@@ -158,13 +158,13 @@ static int give_way(ta_mm *m, CUcontext context, uint64_t instance, uint64_t byt
 	for (;;) {
 		ta_manager_call c = ta_manager_about(TA_MANAGER_OP_CANDIDATE, m, instance);
 		c.Bytes = bytes;
-		c.Count = (uint64_t)everywhere;
-		c.Extra = asked->after;
-		c.Free = asked->until;
+		c.Everywhere = (uint64_t)everywhere;
+		c.After = asked->after;
+		c.Until = asked->until;
 		if (ta_manager_ask(&c) != 0)
 			return 0;
-		*asked = (ta_mm_asked){c.Extra, c.Free};
-		if (done(context, c.Stream, 0) && evict((ta_mm *)c.Manager, context, &c))
+		*asked = (ta_mm_asked){c.After, c.Until};
+		if (done(context, c.Stream, 0) && evict((ta_mm *)c.FoundManager, context, &c))
 			return 1;
 	}
 }
@@ -217,7 +217,7 @@ void *ta_mm_get_block(
 			c.Op = TA_MANAGER_OP_ADD;
 			c.Address = (uint64_t)p;
 			c.Stream = (uint64_t)stream;
-			c.Extra = round;
+			c.Round = round;
 			if (ta_manager_ask(&c) == 0)
 				return p;
 			why = ENOMEM; // no host memory for its entry

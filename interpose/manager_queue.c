@@ -16,16 +16,16 @@ EXPORT int ta_mm_queue(
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_QUEUE, m, instance);
 	if (requests == NULL && n != 0)
 		return errno = EINVAL, -1;
-	c.Address = (uint64_t)requests;
+	c.Requests = (uint64_t)requests;
 	c.Count = n;
-	c.Bytes = runs;
+	c.Runs = runs;
 	return ta_manager_ask(&c);
 }
 
 static int about_round(uint64_t op, ta_mm *m, uint64_t round, ta_manager_call *c)
 {
 	*c = ta_manager_about(op, m, 0);
-	c->Extra = round;
+	c->Round = round;
 	return ta_manager_ask(c);
 }
 
@@ -33,15 +33,15 @@ static int about_round(uint64_t op, ta_mm *m, uint64_t round, ta_manager_call *c
 static int wanted(ta_mm *m, uint64_t round, size_t runs, ta_manager_call *c)
 {
 	*c = ta_manager_about(TA_MANAGER_OP_WANTED, m, 0);
-	c->Extra = round;
-	c->Free = runs;
+	c->Round = round;
+	c->Runs = runs;
 	return ta_manager_ask(c);
 }
 
 static int place(ta_mm *m, const ta_manager_call *w, void *p)
 {
-	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_PLACE, m, w->Value);
-	c.Count = w->Count;
+	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_PLACE, m, w->Found);
+	c.Index = w->Index;
 	c.Address = (uint64_t)p;
 	return ta_manager_ask(&c);
 }
@@ -52,7 +52,7 @@ static int allocate(ta_mm *m, uint64_t round, size_t runs, void *stream)
 {
 	ta_manager_call w;
 	while (wanted(m, round, runs, &w) == 0) {
-		void *p = w.Bytes != 0 ? ta_mm_get_block(m, w.Value, w.Bytes, (int)w.Kind, stream, round) :
+		void *p = w.Bytes != 0 ? ta_mm_get_block(m, w.Found, w.Bytes, (int)w.Kind, stream, round) :
 								 NULL;
 		if (p == NULL && w.Bytes != 0 && errno != ENOENT)
 			return -1;
@@ -93,7 +93,7 @@ static int allocate_shorter(
 		if (errno != ENOMEM || (step != 0 && (chunking->chunkable == 0 || length == 1)))
 			return end_round(m, round), -1;
 		if (ta_mm_device(m, &device) == 0)
-			ta_cuda_trim_to((int)device.Value, 0);
+			ta_cuda_trim_to((int)device.Device, 0);
 		chunking->chunk_length = length > step ? length - step : 1;
 		chunking->chunks = (runs - 1) / chunking->chunk_length + 1;
 		step = step == 0 ? length / 64 + 1 : step * 2;
@@ -113,17 +113,17 @@ static int plan(
 		*c = ta_manager_about(TA_MANAGER_OP_PLAN, m, instance);
 		if (ta_mm_free_of(m, free, c, &total) != 0)
 			return -1;
-		c->Value = (uint64_t)chunking;
-		c->Bytes = total;
+		c->Out = (uint64_t)chunking;
+		c->Memory = total;
 		int answer = ta_manager_ask(c), why = errno;
 		int short_of = answer == 0 ? chunking->chunks > 1 :
 									 why == ENOTSUP || why == E2BIG || why == ENOSPC;
 		int everywhere = chunking->available == c->Free;
-		if (!short_of || c->Count != 0 || (everywhere && free != TA_MM_ASK) ||
+		if (!short_of || c->Hopeless != 0 || (everywhere && free != TA_MM_ASK) ||
 			ta_mm_ask_idle(m, instance, everywhere, &asked[everywhere]) != 1)
 			return errno = why, answer;
 		if (answer == 0)
-			end_round(m, c->Extra);
+			end_round(m, c->Round);
 	}
 }
 
@@ -133,12 +133,12 @@ static int hand_over(ta_mm *m, uint64_t round, const ta_mm_chunking *chunking)
 {
 	void *blocks[TA_MANAGER_QUEUE_MAX] = {0};
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_TELL, m, 0);
-	c.Extra = round;
-	c.Address = (uint64_t)blocks;
+	c.Round = round;
+	c.Out = (uint64_t)blocks;
 	if (ta_manager_ask(&c) != 0)
 		return 0;
 	if (c.Ready != 0)
-		((ta_mm_ready)c.Ready)(c.Value, chunking, blocks, c.Count, (void *)c.Arg);
+		((ta_mm_ready)c.Ready)(c.Found, chunking, blocks, c.Count, (void *)c.Arg);
 	return 1;
 }
 
@@ -154,11 +154,11 @@ EXPORT int ta_mm_allocate_queue(
 		ta_mm_fill(out, &chunking, sizeof chunking);
 	if (answer != 0)
 		return answer;
-	if (allocate_shorter(m, c.Extra, c.Bytes, &chunking, stream) != 0)
+	if (allocate_shorter(m, c.Round, c.Runs, &chunking, stream) != 0)
 		return -1;
 	if (out != NULL)
 		ta_mm_fill(out, &chunking, sizeof chunking);
-	while (hand_over(m, c.Extra, &chunking))
+	while (hand_over(m, c.Round, &chunking))
 		;
 	return 0;
 }

@@ -9,7 +9,7 @@ import (
 func TestAccounts(t *testing.T) {
 	const total = 1 << 20
 	r := newRig(t, total)
-	r.do(OpMode, 0, func(c *Call) { c.Count = 1 })
+	r.do(OpMode, 0, func(c *Call) { c.On = 1 })
 	random := rand.New(rand.NewSource(1))
 	type piece struct{ id, bytes uint64 }
 	pieces := map[uint64]piece{}

@@ -38,7 +38,7 @@ func (m *manager) add(c *Call, i *instance) uint64 {
 		return noMemory
 	}
 	b.owner, b.address, b.bytes, b.kind, b.stream, b.round = i, c.Address, c.Bytes, c.Kind,
-		c.Stream, c.Extra
+		c.Stream, c.Round
 	at := m.bucketOf(b.address)
 	b.chain = *at
 	*at = b
@@ -107,7 +107,7 @@ func (c *Call) first(i *instance) uint64 {
 	for b != nil && b.round != 0 {
 		b = b.after
 	}
-	if b == nil || i.used > c.Extra {
+	if b == nil || i.used > c.After {
 		return notThere
 	}
 	c.Address, c.Stream = b.address, b.stream

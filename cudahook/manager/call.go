@@ -6,87 +6,107 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A Call is one question to a manager. All fields are words, so that C sees the same
-// structure (interpose/layout.h).
+// A Call is one question to a manager, with its answer. Each operation uses some of the fields,
+// which the list of operations names. All are words, so that C sees the same structure
+// (interpose/layout.h).
 type Call struct {
-	Op         uint64 // an Op
-	Token      uint64 // the thread's name for locks
-	Manager    uint64 // its address
-	Instance   uint64
+	Op       Op
+	Token    uint64 // the thread's name for locks
+	Manager  uint64 // its address
+	Instance uint64 // the instance that the call is about
+
 	Name       uint64 // a C string
 	Group      uint64 // a C string
 	Proportion uint64 // the bits of a double
-	Bytes      uint64
-	Count      uint64
-	Kind       uint64 // of memory: Kind…
-	Free       uint64 // bytes that the device has free
-	Address    uint64
-	Stream     uint64
-	Evict, Arg uint64 // what C calls to have an instance give way
-	Ready      uint64 // what C calls when an instance has what it wanted
+	Device     uint64 // ordinal
 	Context    uint64 // the device's primary context
-	Value      uint64 // answers
-	Extra      uint64
+	On         uint64 // 1, or 0
+
+	// A block of memory.
+	Address uint64
+	Bytes   uint64
+	Kind    uint64 // Kind…
+	Stream  uint64
+
+	// What C calls, with Arg.
+	Evict uint64 // to have an instance give way
+	Ready uint64 // when an instance has what it wanted
+	Arg   uint64
+
+	// Requests, and how they are cut.
+	Requests   uint64 // their address
+	Count      uint64 // of them
+	Index      uint64 // which of them
+	Runs       uint64 // how many the axis has that they are cut along
+	Round      uint64 // of the allocation for a group; 0: none
+	Free       uint64 // bytes that the device has free
+	FreeOfHeap uint64 // 1: Free is what the device heap says
+	Memory     uint64 // bytes of the device; 0: not known
+	Hopeless   uint64 // 1: they would not fit though all instances gave way
+	Out        uint64 // address of the structure or array that is filled in
+
+	// The search for an instance that gives way.
+	Everywhere   uint64 // 1: in all groups of all managers of the device; 0: in its group
+	After, Until uint64 // times of use: the instance was used after the one, and before the other
+	Found        uint64 // the instance
+	FoundManager uint64
+	FoundBytes   uint64 // what it has
+
+	Available         uint64 // bytes
+	Manual, Automatic uint64 // sums of proportions, the bits of doubles
 }
 
-// What a Call is for.
+// An Op says what a Call is for.
+type Op uint64
+
+// The operations. Where no other instance is named, they are about Instance of Manager.
 const (
-	OpCreate  uint64 = iota + 1 // Manager of Bytes of device Count with Context, called Name
-	OpDestroy                   //
-	OpDevice                    // Value: the device, Context
-	OpMode                      // Count: 0 passive, 1 active
-	// Instance with Name, Group, Proportion (negative: automatic), Evict, Arg
+	OpCreate  Op = iota + 1 // answers Manager of Bytes of Device with Context, called Name
+	OpDestroy               // ends Manager
+	OpDevice                // answers Device and Context of Manager
+	OpMode                  // makes Manager active if On, else passive
+	// adds Instance with Name, Group, Proportion (negative: automatic), Evict, Arg
 	OpRegister
-	OpUnregister //
-	OpManual     // Instance has Proportion from now on
-	OpAuto       // Instance shares what manual ones leave
-	OpGroup      // Instance belongs to Group
-	// Value, Extra: the sums of the manual and automatic proportions, bits of doubles
-	OpPools
-	OpGet       // fills in the Info at Address
-	OpAvailable // Value: bytes that Group may have, of Free
-	// cuts Count requests at Address of Group with Bytes runs, of Free, Kind: 0 a figure,
-	// FreeOfHeap the device heap's; fills in the Chunking at Value
+	OpUnregister
+	OpManual    // sets Proportion
+	OpAuto      // has Instance share what manual ones leave
+	OpGroup     // moves Instance to Group
+	OpPools     // answers Manual and Automatic
+	OpGet       // fills in the Info at Out
+	OpAvailable // answers Available: what Group may have of Free
+	// cuts Count Requests of Group with Runs for Free, FreeOfHeap; fills in the Chunking at Out
 	OpChunk
-	OpCharge   // Instance is about to have Bytes more, of Kind
-	OpUncharge // and has not got them
-	// it has, at Address, for Stream; Extra: the round of its queue, if it is for that
-	OpAdd
-	// the block at Address is no more: Bytes, Kind, Stream that its instance used last
+	OpCharge   // books Bytes of Kind before they are allocated
+	OpUncharge // takes that back
+	OpAdd      // enters the block, allocated for Stream, in Round
+	// takes out the block at Address; answers Bytes, Kind, and the Stream that its instance used last
 	OpRemove
-	OpUse // Instance works with what it has, on Stream
-	// Count: 1 Instance is allocated for from now on, and not asked to give way; 0 no longer
-	OpHold
-	OpAccount // Instance has Bytes (as a signed number) more from other sources
-	// the instance that is to give way to Instance for Bytes, used after Extra and before Free, at
-	// first 0: Manager its manager, Value it, Bytes it has, Extra its last use, Stream, Evict, Arg.
-	// Count: 1 of all groups of all managers of the device, 0 of its own
+	OpUse     // notes that Instance works with what it has, on Stream
+	OpHold    // On: Instance is allocated for, and not asked to give way; else no longer
+	OpAccount // books Bytes (a signed number) from other sources
+	// finds the instance that is to give way to Instance for Bytes, Everywhere, After and Until: at
+	// first 0, then as answered. Answers Found, FoundManager, FoundBytes, Stream, Evict, Arg
 	OpCandidate
-	// a block that Instance, not used after Extra, can be deprived of: Address, and Stream that it
-	// was allocated for
+	// answers Address and Stream of a block that Instance, not used After, can be deprived of
 	OpFirst
-	OpEvicted    // Instance gave way
-	OpRefused    // Instance got nothing
-	OpStreamEnd  // Stream is about to end; of no Manager
-	OpContextEnd // Context has ended; of no Manager
-	// Ready and Arg are what C calls when Instance's group has been allocated for
-	OpReady
-	// Instance wants Count requests at Address with Bytes runs, and nothing else any more
-	OpQueue
-	// cuts what the group of Instance wants, of Free and Kind as in OpChunk: fills in the Chunking
-	// at Value, and begins round Extra; Bytes: the device's memory, 0: not known, then the runs;
-	// Count: 1 if it would not fit though all gave way
+	OpEvicted    // notes that Instance gave way
+	OpRefused    // notes that Instance got nothing
+	OpStreamEnd  // forgets Stream, which is about to end; of no Manager
+	OpContextEnd // forgets Context, which has ended; of no Manager
+	OpReady      // sets Ready and Arg
+	OpQueue      // replaces what Instance wants by Count Requests with Runs
+	// cuts what the group of Instance wants for Free, FreeOfHeap, Memory: fills in the Chunking at
+	// Out, begins Round, answers Runs; or answers Hopeless
 	OpPlan
-	// a request of round Extra without a block, in chunks of Free runs, 0: all at once: Value its
-	// instance, Count which, Bytes, Kind
+	// answers a request of Round without a block: Found, Index, Bytes, Kind, in chunks of Runs, 0:
+	// all at once
 	OpWanted
-	// the Count-th request of Instance has its block, at Address; 0: it needs none
-	OpPlace
-	// an instance of round Extra, which is over for it: Value, Ready, Arg; its Count blocks to
-	// Address
+	OpPlace // gives the request of Index its block at Address; 0: it needs none
+	// ends Round for an instance: answers Found, Ready, Arg and Count, and writes the addresses of
+	// its blocks to Out
 	OpTell
-	OpTakeBack  // a block of round Extra: Address. The request has none any more
-	OpRoundOver // round Extra is over, and all is wanted still
+	OpTakeBack  // answers a block of Round: Address. The request has none any more
+	OpRoundOver // ends Round; all that it was for is still wanted
 )
 
 // Kinds of memory.
@@ -151,13 +171,13 @@ func serve(c *Call) uint64 {
 	case OpDestroy:
 		return m.destroy()
 	case OpDevice:
-		c.Value, c.Context = m.device, m.context
+		c.Device, c.Context = m.device, m.context
 		return 0
 	case OpMode:
-		if c.Count > 1 {
+		if c.On > 1 {
 			return invalid
 		}
-		m.active = c.Count
+		m.active = c.On
 		return 0
 	case OpRegister:
 		return m.register(c)
@@ -194,7 +214,7 @@ func (m *manager) serveInstance(c *Call, i *instance) uint64 {
 		}
 		return 0
 	case OpGet:
-		i.tell((*Info)(raw.Ptr(uintptr(c.Address))))
+		i.tell((*Info)(raw.Ptr(uintptr(c.Out))))
 		return 0
 	case OpCharge:
 		return m.charge(c, i)
@@ -207,7 +227,7 @@ func (m *manager) serveInstance(c *Call, i *instance) uint64 {
 		i.useOn(c.Stream)
 		return 0
 	case OpHold:
-		return i.hold(c.Count)
+		return i.hold(c.On)
 	case OpAccount:
 		return i.account(int64(c.Bytes))
 	case OpCandidate:

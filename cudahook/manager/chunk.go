@@ -20,7 +20,7 @@ type Chunking struct {
 
 // requestAt is the k-th request of a call.
 func requestAt(c *Call, k uint64) *request {
-	return (*request)(raw.Ptr(uintptr(c.Address) + uintptr(k)*unsafe.Sizeof(request{})))
+	return (*request)(raw.Ptr(uintptr(c.Requests) + uintptr(k)*unsafe.Sizeof(request{})))
 }
 
 // chunk cuts the requests of a group along their axis of runs, so that what is cut and what
@@ -35,11 +35,11 @@ func requestAt(c *Call, k uint64) *request {
 // (shorten).
 func (m *manager) chunk(c *Call) uint64 {
 	var group label
-	to := (*Chunking)(raw.Ptr(uintptr(c.Value)))
-	if !group.set(uintptr(c.Group)) || c.Bytes == 0 || c.Bytes > most || to == nil {
+	to := (*Chunking)(raw.Ptr(uintptr(c.Out)))
+	if !group.set(uintptr(c.Group)) || c.Runs == 0 || c.Runs > most || to == nil {
 		return invalid
 	}
-	m.begin(to, &group, c.Free, c.Bytes)
+	m.begin(to, &group, c.Free, c.Runs)
 	for k := uint64(0); k < c.Count; k++ {
 		bytes, cuttable, ok := requestAt(c, k).size(0)
 		if !ok {
@@ -47,10 +47,10 @@ func (m *manager) chunk(c *Call) uint64 {
 		}
 		to.count(bytes, cuttable)
 	}
-	if why := to.fit(c.Free, c.Bytes); why != 0 {
+	if why := to.fit(c.Free, c.Runs); why != 0 {
 		return why
 	}
-	return m.shorten(to, c, nil, c.Bytes)
+	return m.shorten(to, c, nil, c.Runs)
 }
 
 // hopeless reports whether requests that do not fit would not if nobody had anything of the
@@ -64,9 +64,6 @@ func (m *manager) hopeless(of *Chunking, group *label, total, runs uint64) bool 
 	}
 	return alone.fit(total, runs) != 0
 }
-
-// FreeOfHeap is the Kind of an OpChunk or OpPlan whose Free is what the device heap says.
-const FreeOfHeap uint64 = 1
 
 // A load is what arrays take: their bytes, and what the device heap takes for those on the device.
 type load struct {
@@ -127,7 +124,7 @@ func (m *manager) longest(to *Chunking, c *Call, of *instance, over uint64,
 // not cut in proportion, and the device heap rounds. Where no run has room as it rounds, that is
 // not held against it: what is free may lie in segments that are there already.
 func (m *manager) shorten(to *Chunking, c *Call, of *instance, runs uint64) uint64 {
-	whole, heap := uint64(0), c.Kind == FreeOfHeap
+	whole, heap := uint64(0), c.FreeOfHeap != 0
 	if to.Chunks > 1 {
 		whole = to.ChunkLength
 	}

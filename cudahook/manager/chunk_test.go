@@ -86,8 +86,8 @@ func (r *rig) chunk(arrays []array, group string, free, runs uint64) (Chunking, 
 	requests := r.requests(arrays)
 	out := new(Chunking)
 	why := r.do(OpChunk, 0, func(c *Call) {
-		c.Group, c.Free, c.Bytes, c.Count = r.text(group), free, runs, uint64(len(arrays))
-		c.Address, c.Value = r.address(&requests[0]), r.address(out)
+		c.Group, c.Free, c.Runs, c.Count = r.text(group), free, runs, uint64(len(arrays))
+		c.Requests, c.Out = r.address(&requests[0]), r.address(out)
 	})
 	r.kept = r.kept[:0]
 	return *out, why
@@ -107,7 +107,7 @@ func TestChunks(t *testing.T) {
 	seen := map[uint64]int{}
 	for n := range cases {
 		active := uint64(n & 1)
-		r.do(OpMode, 0, func(c *Call) { c.Count = active })
+		r.do(OpMode, 0, func(c *Call) { c.On = active })
 		runs, free := max(log(30), 1), log(36)
 		arrays := make([]array, random.Intn(5))
 		for i := range arrays {
@@ -169,8 +169,8 @@ func TestChunkEdges(t *testing.T) {
 	bad := []request{{itemsize: 4, ndim: 2}}
 	out := new(Chunking)
 	why := r.do(OpChunk, 0, func(c *Call) {
-		c.Bytes, c.Count = 1, 1
-		c.Address, c.Value = r.address(&bad[0]), r.address(out)
+		c.Runs, c.Count = 1, 1
+		c.Requests, c.Out = r.address(&bad[0]), r.address(out)
 	})
 	if why != invalid {
 		t.Errorf("no shape: %d", why)

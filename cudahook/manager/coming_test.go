@@ -13,7 +13,7 @@ func TestComing(t *testing.T) {
 	r := newRig(t, 1000)
 	r.register(1, "", -1)
 	bytes := func(c *Call) { c.Bytes, c.Address = 100, 0x1000 }
-	for _, end := range []uint64{OpUncharge, OpAdd} {
+	for _, end := range []Op{OpUncharge, OpAdd} {
 		if why := r.do(OpCharge, 1, bytes); why != 0 {
 			t.Fatal(why)
 		}
@@ -39,7 +39,7 @@ func TestComing(t *testing.T) {
 // TestHuge: numbers of bytes that no device has do not make room by running over.
 func TestHuge(t *testing.T) {
 	r := newRig(t, 1000)
-	r.do(OpMode, 0, func(c *Call) { c.Count = 1 })
+	r.do(OpMode, 0, func(c *Call) { c.On = 1 })
 	for id := uint64(1); id <= 5; id++ {
 		r.register(id, "g", -1)
 	}
@@ -57,7 +57,7 @@ func TestHuge(t *testing.T) {
 	if why := r.add(5, 0x1000, 10, 0); why != noMemory {
 		t.Errorf("four times 2^62 bytes left room for 10: %d", why)
 	}
-	r.do(OpMode, 0, func(c *Call) { c.Count = 0 })
+	r.do(OpMode, 0, func(c *Call) { c.On = 0 })
 	if why := r.do(OpCharge, 1, func(c *Call) { c.Bytes = most }); why != noMemory {
 		t.Errorf("more than can be counted: %d", why)
 	}
@@ -70,22 +70,22 @@ func TestHuge(t *testing.T) {
 // for what could not be had if all gave way.
 func TestTime(t *testing.T) {
 	r := newRig(t, 1000)
-	r.do(OpMode, 0, func(c *Call) { c.Count = 1 })
+	r.do(OpMode, 0, func(c *Call) { c.On = 1 })
 	for id := uint64(1); id <= 3; id++ {
 		r.register(id, "g", -1)
 		r.add(id, id<<12, 10*id, 0)
 	}
 	c := r.call(OpCandidate, 3)
 	c.Bytes = 969
-	if why := Serve(c); why != 0 || c.Value != 1 {
-		t.Fatalf("%d is first: %d", c.Value, why)
+	if why := Serve(c); why != 0 || c.Found != 1 {
+		t.Fatalf("%d is first: %d", c.Found, why)
 	}
 	r.do(OpUse, 1, nil)
-	if c.Bytes = 969; Serve(c) != 0 || c.Value != 2 {
-		t.Fatalf("%d is second", c.Value)
+	if Serve(c) != 0 || c.Found != 2 {
+		t.Fatalf("%d is second", c.Found)
 	}
 	first := r.call(OpFirst, 2)
-	first.Extra = c.Extra
+	first.After = c.After
 	if why := Serve(first); why != 0 || first.Address != 2<<12 {
 		t.Errorf("%#x: %d", first.Address, why)
 	}
@@ -93,12 +93,12 @@ func TestTime(t *testing.T) {
 	if why := Serve(first); why != notThere {
 		t.Errorf("a block of one that is at work again: %d", why)
 	}
-	if c.Bytes = 969; Serve(c) != notThere {
-		t.Errorf("%d is asked again", c.Value)
+	if Serve(c) != notThere {
+		t.Errorf("%d is asked again", c.Found)
 	}
 	c = r.call(OpCandidate, 3)
 	if c.Bytes = 970; Serve(c) != notThere {
-		t.Errorf("%d is asked in vain", c.Value)
+		t.Errorf("%d is asked in vain", c.Found)
 	}
 }
 

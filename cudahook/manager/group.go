@@ -35,7 +35,7 @@ func (m *manager) answerAvailable(c *Call) uint64 {
 		return invalid
 	}
 	bytes, full := m.available(&group, c.Free)
-	c.Value = bytes
+	c.Available = bytes
 	if full {
 		return Warned
 	}
@@ -94,20 +94,20 @@ func (i *instance) account(n int64) uint64 {
 // find out. Bytes 0: for what the group of the instance has queued for. None for a block of one
 // that is held: who holds it asks. None where all could not make room in the group's budget.
 func (m *manager) candidate(c *Call, to *instance) uint64 {
-	if c.Extra == 0 {
-		c.Free = clock
+	if c.After == 0 {
+		c.Until = clock
 	}
 	if c.Bytes != 0 && to.held != 0 {
 		return notThere
 	}
-	if c.Count == 0 {
+	if c.Everywhere == 0 {
 		if limit, _ := m.budget(&to.group); to.bytes > limit || c.Bytes > limit-to.bytes {
 			return notThere
 		}
 	}
 	from, found := m, (*instance)(nil)
 	for o := managers; o != nil; o = o.next {
-		if o.live == 0 || o != m && (c.Count == 0 || o.device != m.device ||
+		if o.live == 0 || o != m && (c.Everywhere == 0 || o.device != m.device ||
 			o.context != m.context) {
 			continue
 		}
@@ -120,9 +120,9 @@ func (m *manager) candidate(c *Call, to *instance) uint64 {
 	if found == nil {
 		return notThere
 	}
-	c.Manager = uint64(uintptr(unsafe.Pointer(from)))
-	c.Value, c.Extra, c.Stream = found.id, found.used, found.stream
-	c.Evict, c.Arg, c.Bytes = found.evict, found.arg, found.bytes
+	c.FoundManager = uint64(uintptr(unsafe.Pointer(from)))
+	c.Found, c.FoundBytes, c.After, c.Stream = found.id, found.bytes, found.used, found.stream
+	c.Evict, c.Arg = found.evict, found.arg
 	return 0
 }
 
@@ -135,9 +135,9 @@ func (i *instance) mayYield(c *Call, to *instance) bool {
 		return false // for a queue, of those who wait for it
 	case i == to || i.held != 0 || i.round != 0 && i.queue != nil:
 		return false
-	case i.used <= c.Extra || i.used > c.Free:
+	case i.used <= c.After || i.used > c.Until:
 		return false
-	case c.Count == 0:
+	case c.Everywhere == 0:
 		return i.bytes != 0 && i.group == to.group
 	}
 	return i.device != 0 || i.external != 0

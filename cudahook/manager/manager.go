@@ -101,7 +101,7 @@ func create(c *Call) uint64 {
 	if c.Bytes == 0 || c.Bytes > most || !m.name.set(uintptr(c.Name)) {
 		return invalid
 	}
-	m.live, m.device, m.context, m.total, m.active = 1, c.Count, c.Context, c.Bytes, 0
+	m.live, m.device, m.context, m.total, m.active = 1, c.Device, c.Context, c.Bytes, 0
 	c.Manager = uint64(uintptr(unsafe.Pointer(m)))
 	return 0
 }

@@ -111,6 +111,6 @@ func (m *manager) pools(c *Call) uint64 {
 		}
 	}
 	manual, _ := m.given(nil)
-	c.Value, c.Extra = bitsOf(manual), bitsOf(automatic)
+	c.Manual, c.Automatic = bitsOf(manual), bitsOf(automatic)
 	return 0
 }

@@ -21,7 +21,7 @@ func newRig(t *testing.T, total uint64) *rig {
 	t.Helper()
 	r := &rig{t: t}
 	c := r.call(OpCreate, 0)
-	c.Bytes, c.Count = total, 3
+	c.Bytes, c.Device = total, 3
 	if why := Serve(c); why != 0 {
 		t.Fatalf("create: %d", why)
 	}
@@ -31,7 +31,7 @@ func newRig(t *testing.T, total uint64) *rig {
 			return
 		}
 		for _, i := range r.list() {
-			for r.do(OpFirst, i, func(c *Call) { c.Extra = 1 << 63 }) == 0 {
+			for r.do(OpFirst, i, func(c *Call) { c.After = 1 << 63 }) == 0 {
 				r.remove(i)
 			}
 		}
@@ -42,11 +42,11 @@ func newRig(t *testing.T, total uint64) *rig {
 	return r
 }
 
-func (r *rig) call(op, instance uint64) *Call {
+func (r *rig) call(op Op, instance uint64) *Call {
 	return &Call{Op: op, Token: 8, Manager: r.m, Instance: instance}
 }
 
-func (r *rig) do(op, instance uint64, set func(c *Call)) uint64 {
+func (r *rig) do(op Op, instance uint64, set func(c *Call)) uint64 {
 	c := r.call(op, instance)
 	if set != nil {
 		set(c)
@@ -81,7 +81,7 @@ func (r *rig) register(id uint64, group string, proportion float64) uint64 {
 func (r *rig) get(id uint64) Info {
 	r.t.Helper()
 	info := new(Info)
-	why := r.do(OpGet, id, func(c *Call) { c.Address = r.address(info) })
+	why := r.do(OpGet, id, func(c *Call) { c.Out = r.address(info) })
 	if why != 0 {
 		r.t.Fatalf("get %d: %d", id, why)
 	}
@@ -120,7 +120,7 @@ func (r *rig) add(id, address, bytes, stream uint64) uint64 {
 // remove takes out a block of the instance.
 func (r *rig) remove(id uint64) {
 	c := r.call(OpFirst, id)
-	c.Extra = 1 << 63
+	c.After = 1 << 63
 	if why := Serve(c); why != 0 {
 		r.t.Fatalf("no block of %d: %d", id, why)
 	}
@@ -168,8 +168,8 @@ func TestPools(t *testing.T) {
 		map[uint64]float64{3: 0.6, 4: 0.4})
 	step("unknown", r.do(OpAuto, 77, nil), notThere, map[uint64]float64{3: 0.6, 4: 0.4})
 	c := r.call(OpPools, 0)
-	if Serve(c) != 0 || math.Float64frombits(c.Value) != 1 || c.Extra != 0 {
-		t.Errorf("pools: %v, %v", math.Float64frombits(c.Value), math.Float64frombits(c.Extra))
+	if Serve(c) != 0 || math.Float64frombits(c.Manual) != 1 || c.Automatic != 0 {
+		t.Errorf("pools: %v, %v", math.Float64frombits(c.Manual), math.Float64frombits(c.Automatic))
 	}
 }
 
@@ -209,8 +209,8 @@ func TestBudget(t *testing.T) {
 		t.Helper()
 		c := r.call(OpAvailable, 0)
 		c.Group, c.Free = r.text(group), free
-		if why := Serve(c); why != answer || c.Value != want {
-			t.Errorf("available of %s: %d, answer %d; expected %d, %d", group, c.Value, why, want,
+		if why := Serve(c); why != answer || c.Available != want {
+			t.Errorf("available of %s: %d, answer %d; expected %d, %d", group, c.Available, why, want,
 				answer)
 		}
 	}
@@ -219,7 +219,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("passive: %d", why)
 	}
 	r.remove(1)
-	r.do(OpMode, 0, func(c *Call) { c.Count = 1 })
+	r.do(OpMode, 0, func(c *Call) { c.On = 1 })
 	available("a", 5000, 300, 0)
 	available("a", 20, 20, 0)
 	available("c", 20, 0, 0)
@@ -270,10 +270,10 @@ func TestEvictionCandidate(t *testing.T) {
 	r.do(OpUse, 1, func(c *Call) { c.Stream = 111 })
 	order := func(to, everywhere uint64) (ids []uint64) {
 		c := r.call(OpCandidate, to)
-		for c.Count = everywhere; Serve(c) == 0; {
-			ids = append(ids, c.Value)
-			if c.Bytes != 10*c.Value || c.Value == 1 && c.Stream != 111 ||
-				c.Value != 1 && c.Stream != 100*c.Value {
+		for c.Everywhere = everywhere; Serve(c) == 0; {
+			ids = append(ids, c.Found)
+			if c.FoundBytes != 10*c.Found || c.Found == 1 && c.Stream != 111 ||
+				c.Found != 1 && c.Stream != 100*c.Found {
 				t.Errorf("%+v", c)
 			}
 		}
@@ -297,8 +297,8 @@ func TestEvictionCandidate(t *testing.T) {
 	same(order(3, 1), 4, 1)
 	r.do(OpStreamEnd, 0, func(c *Call) { c.Stream = 400 })
 	c := r.call(OpCandidate, 3)
-	c.Count = 1
-	if Serve(c) != 0 || c.Value != 4 || c.Stream != StreamGone {
+	c.Everywhere = 1
+	if Serve(c) != 0 || c.Found != 4 || c.Stream != StreamGone {
 		t.Errorf("%+v", c)
 	}
 }

@@ -50,7 +50,7 @@ func (m *manager) enqueue(c *Call, i *instance) uint64 {
 	if i.round != 0 {
 		return busy
 	}
-	if c.Bytes == 0 || c.Bytes > most || c.Count > QueueMax {
+	if c.Runs == 0 || c.Runs > most || c.Count > QueueMax {
 		return invalid
 	}
 	for k := uint64(0); k < c.Count; k++ {
@@ -66,7 +66,7 @@ func (m *manager) enqueue(c *Call, i *instance) uint64 {
 		}
 		i.queue = q
 	}
-	q.runs, q.length = c.Bytes, c.Count
+	q.runs, q.length = c.Runs, c.Count
 	for k := uint64(0); k < c.Count; k++ {
 		q.wishes[k&(QueueMax-1)].copy(requestAt(c, k))
 	}

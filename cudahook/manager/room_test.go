@@ -15,9 +15,9 @@ func (r *rig) ofHeap(arrays []array, free, runs uint64) (Chunking, uint64) {
 	requests := r.requests(arrays)
 	out := new(Chunking)
 	why := r.do(OpChunk, 0, func(c *Call) {
-		c.Group, c.Free, c.Kind, c.Bytes, c.Count = r.text("g"), free, FreeOfHeap, runs,
+		c.Group, c.Free, c.FreeOfHeap, c.Runs, c.Count = r.text("g"), free, 1, runs,
 			uint64(len(arrays))
-		c.Address, c.Value = r.address(&requests[0]), r.address(out)
+		c.Requests, c.Out = r.address(&requests[0]), r.address(out)
 	})
 	r.kept = r.kept[:0]
 	return *out, why
@@ -114,13 +114,13 @@ func TestHeld(t *testing.T) {
 	}
 	other.register(4, "g", -1)
 	other.add(4, 9<<12, 10, 0)
-	hold := func(id, on uint64) uint64 { return r.do(OpHold, id, func(c *Call) { c.Count = on }) }
+	hold := func(id, on uint64) uint64 { return r.do(OpHold, id, func(c *Call) { c.On = on }) }
 	asked := func(bytes uint64) (ids []uint64) {
 		c := r.call(OpCandidate, 3)
-		for c.Count, c.Bytes = 1, bytes; Serve(c) == 0; c.Manager, c.Bytes = r.m, bytes {
-			ids = append(ids, c.Value)
-			if (c.Manager == other.m) != (c.Value == 4) {
-				t.Errorf("%d is of another manager", c.Value)
+		for c.Everywhere, c.Bytes = 1, bytes; Serve(c) == 0; {
+			ids = append(ids, c.Found)
+			if (c.FoundManager == other.m) != (c.Found == 4) {
+				t.Errorf("%d is of another manager", c.Found)
 			}
 		}
 		return ids

@@ -9,8 +9,8 @@ import "tieralloc/internal/raw"
 // plan finds one chunking for all that the group of an instance has queued for, of as many
 // runs as the longest has, and begins a round with its members.
 func (m *manager) plan(c *Call, of *instance) uint64 {
-	to := (*Chunking)(raw.Ptr(uintptr(c.Value)))
-	runs, total := uint64(1), c.Bytes
+	to := (*Chunking)(raw.Ptr(uintptr(c.Out)))
+	runs := uint64(1)
 	for i := m.first; i != nil; i = i.next {
 		if i.group != of.group {
 			continue
@@ -32,10 +32,10 @@ func (m *manager) plan(c *Call, of *instance) uint64 {
 			to.count(bytes, cuttable)
 		}
 	}
-	c.Bytes, c.Count = runs, 0
+	c.Runs, c.Hopeless = runs, 0
 	if why := to.fit(c.Free, runs); why != 0 {
-		if total != 0 && m.hopeless(to, &of.group, total, runs) {
-			c.Count = 1
+		if c.Memory != 0 && m.hopeless(to, &of.group, c.Memory, runs) {
+			c.Hopeless = 1
 		}
 		return why
 	}
@@ -48,14 +48,14 @@ func (m *manager) plan(c *Call, of *instance) uint64 {
 			i.round = m.rounds
 		}
 	}
-	c.Extra = m.rounds
+	c.Round = m.rounds
 	return 0
 }
 
 // serveRound answers what is about a round.
 func (m *manager) serveRound(c *Call) uint64 {
 	for i := m.first; i != nil; i = i.next {
-		if i.round != c.Extra || c.Extra == 0 {
+		if i.round != c.Round || c.Round == 0 {
 			continue
 		}
 		switch c.Op {
@@ -82,8 +82,8 @@ func (c *Call) wish(i *instance) bool {
 	for k := uint64(0); k < i.queue.length; k++ {
 		w := &i.queue.wishes[k&(QueueMax-1)]
 		if c.Op == OpWanted && w.placed == 0 {
-			c.Value, c.Count, c.Kind = i.id, k, uint64(uint32(w.request.kind))
-			c.Bytes, _, _ = w.request.size(c.Free)
+			c.Found, c.Index, c.Kind = i.id, k, uint64(uint32(w.request.kind))
+			c.Bytes, _, _ = w.request.size(c.Runs)
 			return true
 		}
 		if c.Op == OpTakeBack && w.placed != 0 {
@@ -95,26 +95,26 @@ func (c *Call) wish(i *instance) bool {
 	return false
 }
 
-// place notes the block of the Count-th array.
+// place notes the block of a request.
 func (c *Call) place(i *instance) uint64 {
-	if i.queue == nil || c.Count >= i.queue.length || i.round == 0 {
+	if i.queue == nil || c.Index >= i.queue.length || i.round == 0 {
 		return notThere
 	}
-	w := &i.queue.wishes[c.Count&(QueueMax-1)]
+	w := &i.queue.wishes[c.Index&(QueueMax-1)]
 	w.block, w.placed = c.Address, 1
 	return 0
 }
 
 // tellOf hands over what an instance has from a round, which is over for it with its queue.
 func (m *manager) tellOf(c *Call, i *instance) {
-	c.Value, c.Ready, c.Arg, c.Count = i.id, i.ready, i.readyArg, 0
+	c.Found, c.Ready, c.Arg, c.Count = i.id, i.ready, i.readyArg, 0
 	i.round = 0
 	if i.queue == nil {
 		return
 	}
 	for k := uint64(0); k < i.queue.length && k < QueueMax; k++ {
 		address := i.queue.wishes[k&(QueueMax-1)].block
-		raw.Store(uintptr(c.Address)+uintptr(k)*8, uintptr(address))
+		raw.Store(uintptr(c.Out)+uintptr(k)*8, uintptr(address))
 		if b := *m.at(address); b != nil {
 			b.round = 0
 		}

@@ -35,7 +35,7 @@ func write(w io.Writer) {
 `)
 	for _, c := range []struct {
 		name  string
-		value uint64
+		value any
 	}{
 		{"TA_GRANULE", sizeclass.Granule},
 		{"TA_CLASSES", sizeclass.Count},
@@ -47,7 +47,7 @@ func write(w io.Writer) {
 		{"TA_ROOT_SHIFT", alloc.RootShift},
 		{"TA_SLICE_SHIFT", alloc.SliceShift},
 		{"TA_LEAF_MASK", alloc.LeafEntries - 1},
-		{"TA_FREE_KEY", alloc.FreeKey},
+		{"TA_FREE_KEY", uint64(alloc.FreeKey)},
 		{"TA_OWNER_FULL", alloc.OwnerFull},
 		{"TA_OWNER_WARM", alloc.OwnerWarm},
 		{"TA_OWNER_HUGE", alloc.OwnerHuge},
@@ -108,7 +108,7 @@ func write(w io.Writer) {
 		{"TA_SECURE_KINDS", alloc.SecureKinds},
 		{"TA_SECURE_EXTRA", alloc.SecureExtra},
 		{"TA_SECURE_REACH", alloc.SecureReach},
-		{"TA_CANARY_FACTOR", alloc.CanaryFactor},
+		{"TA_CANARY_FACTOR", uint64(alloc.CanaryFactor)},
 		{"TA_EVENT_DRIVER_MISSING", uint64(stats.EventDriverMissing)},
 		{"TA_EVENT_DRIVER_OLD", uint64(stats.EventDriverOld)},
 		{"TA_EVENT_DRIVER_FAILS", uint64(stats.EventDriverFails)},
@@ -193,7 +193,6 @@ func write(w io.Writer) {
 		{"TA_MANAGER_OP_REMOVE", manager.OpRemove},
 		{"TA_MANAGER_OP_USE", manager.OpUse},
 		{"TA_MANAGER_OP_HOLD", manager.OpHold},
-		{"TA_MANAGER_FREE_OF_HEAP", manager.FreeOfHeap},
 		{"TA_MANAGER_OP_ACCOUNT", manager.OpAccount},
 		{"TA_MANAGER_OP_CANDIDATE", manager.OpCandidate},
 		{"TA_MANAGER_OP_FIRST", manager.OpFirst},
