@@ -1,0 +1,241 @@
+package heat
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Damon has the kernel's DAMON look at one page of each region at a time, by its sysfs. It needs
+// root and Linux 6.2, and serves one program at a time. What it counts is the last aggregation:
+// in how many of 20 looks the page had been accessed.
+type Damon struct {
+	regions  []Range
+	interval time.Duration
+	spent    time.Duration // the kernel thread's processor time at the last sample
+	last     time.Time
+}
+
+func (*Damon) Name() string     { return "DAMON" }
+func (*Damon) WritesOnly() bool { return false }
+
+const (
+	damonKdamonds = "/sys/kernel/mm/damon/admin/kdamonds/"
+	damonCount    = damonKdamonds + "nr_kdamonds"
+	damonState    = damonKdamonds + "0/state"
+	damonContexts = damonKdamonds + "0/contexts/"
+	damonContext  = damonContexts + "0/"
+	damonTried    = damonContext + "schemes/0/tried_regions/"
+
+	// damonLooks are the looks of an aggregation.
+	damonLooks = 20
+
+	// damonMost is the number of regions beyond which DAMON joins those that look alike.
+	damonMost = 4096
+)
+
+// setting is a file of DAMON's and what is written to it.
+type setting struct{ path, value string }
+
+func apply(settings []setting) error {
+	for _, s := range settings {
+		if err := write(s.path, s.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Damon) Probe() error {
+	if err := s.claim(); err != nil {
+		return err
+	}
+	defer s.release()
+	operations, err := readWord(damonContext + "avail_operations")
+	if err == nil && !strings.Contains(operations, "fvaddr") {
+		err = fmt.Errorf("%savail_operations is %q: a kernel with CONFIG_DAMON_VADDR is needed",
+			damonContext, operations)
+	}
+	return err
+}
+
+// claim makes a kdamond, unless another program has one.
+func (s *Damon) claim() error {
+	count, err := readWord(damonCount)
+	if err != nil {
+		return err
+	}
+	if count != "0" && !abandoned() {
+		return fmt.Errorf("%s is %s: another program uses DAMON, which must end that", damonCount,
+			count)
+	}
+	return apply([]setting{{damonCount, "1"}, {damonContexts + "nr_contexts", "1"}})
+}
+
+// abandoned reports that the only kdamond is off because the process that it looked at has ended.
+func abandoned() bool {
+	state, err := readWord(damonState)
+	if err != nil || state != "off" {
+		return false
+	}
+	target, err := readWord(damonContext + "targets/0/pid_target")
+	if err != nil {
+		return false
+	}
+	pid, err := strconv.Atoi(target)
+	return err == nil && pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH)
+}
+
+// release takes the kdamond away. If that fails, nothing else can be done: the next process that
+// wants it finds it abandoned.
+func (s *Damon) release() {
+	_ = write(damonState, "off")
+	_ = write(damonCount, "0")
+}
+
+func (s *Damon) Start(regions []Range) error {
+	if err := s.claim(); err != nil {
+		return err
+	}
+	s.regions = regions
+	s.interval = max(5*time.Millisecond, time.Duration(s.kept())*Budget*time.Microsecond)
+	s.last = time.Now()
+	settings := []setting{
+		{damonContext + "operations", "fvaddr"},
+		{damonContext + "targets/nr_targets", "1"},
+		{damonContext + "targets/0/pid_target", strconv.Itoa(unix.Getpid())},
+		{damonContext + "targets/0/regions/nr_regions", strconv.Itoa(len(regions))},
+	}
+	for i, r := range regions {
+		path := damonContext + "targets/0/regions/" + strconv.Itoa(i)
+		settings = append(settings, setting{path + "/start", decimal(uint64(r.Start))},
+			setting{path + "/end", decimal(uint64(r.End))})
+	}
+	settings = append(settings, s.intervals()...)
+	settings = append(settings, s.everything()...)
+	return apply(append(settings, setting{damonState, "on"}))
+}
+
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// kept is how many regions DAMON keeps. It refuses fewer than three.
+func (s *Damon) kept() int { return max(3, min(len(s.regions), damonMost)) }
+
+// intervals are the settings of how often DAMON looks, and how finely.
+func (s *Damon) intervals() []setting {
+	const attrs = damonContext + "monitoring_attrs/"
+	us := uint64(s.interval / time.Microsecond)
+	return []setting{
+		{attrs + "intervals/sample_us", decimal(us)},
+		{attrs + "intervals/aggr_us", decimal(us * damonLooks)},
+		{attrs + "nr_regions/max", strconv.Itoa(max(s.kept(), len(s.regions)))},
+		{attrs + "nr_regions/min", strconv.Itoa(s.kept())},
+	}
+}
+
+// everything is a scheme that does nothing with any region, which is how DAMON shows them.
+func (s *Damon) everything() []setting {
+	const scheme, most32 = damonContext + "schemes/0/", 1<<32 - 1
+	const pattern = scheme + "access_pattern/"
+	return []setting{
+		{damonContext + "schemes/nr_schemes", "1"},
+		{scheme + "action", "stat"},
+		{pattern + "sz/max", decimal(1<<64 - 1)},
+		{pattern + "nr_accesses/max", decimal(most32)},
+		{pattern + "age/max", decimal(most32)},
+	}
+}
+
+func (s *Damon) Sample(counts []uint32) (uintptr, error) {
+	clear(counts)
+	if err := write(damonState, "update_schemes_tried_regions"); err != nil {
+		return 0, err
+	}
+	resolution := uintptr(RegionBytes)
+	for i := 0; ; i++ {
+		r, looks, err := triedRegion(i)
+		if errors.Is(err, unix.ENOENT) {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		resolution = max(resolution, r.End-r.Start)
+		s.add(counts, r, looks)
+	}
+	return resolution, s.hold()
+}
+
+// triedRegion reads one of DAMON's regions, and in how many looks it had been accessed.
+func triedRegion(i int) (r Range, looks uint64, err error) {
+	path := damonTried + strconv.Itoa(i)
+	var n [3]uint64
+	for i, name := range []string{"/start", "/end", "/nr_accesses"} {
+		word, err := readWord(path + name)
+		if err != nil {
+			return r, 0, err
+		}
+		if n[i], err = strconv.ParseUint(word, 10, 64); err != nil {
+			return r, 0, fmt.Errorf("%s%s: %w", path, name, err)
+		}
+	}
+	return Range{uintptr(n[0]), uintptr(n[1])}, n[2], nil
+}
+
+// add counts the pages of DAMON's region as often as it was found accessed.
+func (s *Damon) add(counts []uint32, r Range, looks uint64) {
+	for i := from(s.regions, r.Start); i < len(s.regions) && s.regions[i].Start < r.End; i++ {
+		counts[i] += uint32(uint64(overlap(s.regions[i], r)) / pageBytes * looks)
+	}
+}
+
+// hold keeps the kernel thread within the budget: it has DAMON look less often.
+func (s *Damon) hold() error {
+	spent, err := kdamondTime()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	over := overBudget(spent-s.spent, now.Sub(s.last))
+	s.spent, s.last = spent, now
+	if over <= 1 {
+		return nil
+	}
+	s.interval *= time.Duration(over)
+	return apply(append(s.intervals(), setting{damonState, "commit"}))
+}
+
+// overBudget is how many times the budget was spent, rounded up.
+func overBudget(spent, elapsed time.Duration) int {
+	if elapsed <= 0 {
+		return 0
+	}
+	return int((spent*Budget + elapsed - 1) / elapsed)
+}
+
+// kdamondTime is the processor time of the kernel thread.
+func kdamondTime() (time.Duration, error) {
+	pid, err := readWord(damonKdamonds + "0/pid")
+	if err != nil {
+		return 0, err
+	}
+	path := "/proc/" + pid + "/schedstat"
+	word, err := readWord(path)
+	if err != nil {
+		return 0, err
+	}
+	ns, _, _ := strings.Cut(word, " ")
+	n, err := strconv.ParseInt(ns, 10, 64)
+	return time.Duration(n), named(path, err)
+}
+
+func (s *Damon) Stop() {
+	if s.regions != nil {
+		s.release()
+		s.regions = nil
+	}
+}

@@ -1,0 +1,66 @@
+package heat
+
+import (
+	"cmp"
+	"slices"
+)
+
+// RegionBytes is the size of a region: that of a huge page, below which nothing is moved.
+const RegionBytes = 2 << 20
+
+// Range is memory from Start up to, but not including, End.
+type Range struct{ Start, End uintptr }
+
+// Regions cuts the ranges at multiples of RegionBytes. Ranges are in order and do not overlap.
+func Regions(ranges ...Range) []Range {
+	var regions []Range
+	for _, r := range ranges {
+		for start := r.Start; start < r.End; {
+			end := min(start&^(RegionBytes-1)+RegionBytes, r.End)
+			regions = append(regions, Range{start, end})
+			start = end
+		}
+	}
+	return regions
+}
+
+// from is the index of the first region that ends above an address.
+func from(regions []Range, addr uintptr) int {
+	i, _ := slices.BinarySearchFunc(regions, addr, func(r Range, addr uintptr) int {
+		if r.End <= addr {
+			return -1
+		}
+		return cmp.Compare(r.End, addr)
+	})
+	return i
+}
+
+// overlap is how many bytes two ranges share.
+func overlap(a, b Range) uintptr {
+	start, end := max(a.Start, b.Start), min(a.End, b.End)
+	if end <= start {
+		return 0
+	}
+	return end - start
+}
+
+// spread adds n accesses to a range to the regions that it overlaps, by their shares of it.
+func spread(regions []Range, counts []uint32, r Range, n uint64) {
+	for i := from(regions, r.Start); i < len(regions) && regions[i].Start < r.End; i++ {
+		share := float64(overlap(regions[i], r)) / float64(r.End-r.Start)
+		counts[i] += uint32(float64(n)*share + 0.5)
+	}
+}
+
+// spans are the least ranges that hold all regions without holding anything else.
+func spans(regions []Range) []Range {
+	var all []Range
+	for _, r := range regions {
+		if last := len(all) - 1; last >= 0 && all[last].End == r.Start {
+			all[last].End = r.End
+		} else {
+			all = append(all, r)
+		}
+	}
+	return all
+}

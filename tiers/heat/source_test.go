@@ -1,0 +1,271 @@
+package heat
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory is sixteen regions, each a mapping of its own, in pages of 4 KiB that all exist. Every
+// other one is hot.
+type memory struct{ regions []Range }
+
+func newMemory(t *testing.T) *memory {
+	t.Helper()
+	const regions = 16
+	all, err := unix.Mmap(-1, 0, (2*regions+1)*RegionBytes, unix.PROT_NONE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(all) })
+	base := uintptr(unsafe.Pointer(&all[0]))
+	first := (base+RegionBytes-1)&^(RegionBytes-1) - base
+	m := &memory{}
+	for i := range uintptr(regions) {
+		region := all[first+2*i*RegionBytes:][:RegionBytes]
+		if err := unix.Mprotect(region, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+			t.Fatal(err)
+		}
+		_ = unix.Madvise(region, unix.MADV_NOHUGEPAGE) // there may be no huge pages at all
+		start := uintptr(unsafe.Pointer(&region[0]))
+		m.regions = append(m.regions, Range{start, start + RegionBytes})
+	}
+	for i := range m.regions {
+		m.touch(i, true)
+	}
+	return m
+}
+
+func (m *memory) hot(i int) bool { return i%2 == 0 }
+
+var sink byte
+
+// touch accesses every page of a region.
+func (m *memory) touch(i int, write bool) {
+	r := m.regions[i]
+	for at := r.Start; at < r.End; at += pageBytes {
+		p := *(**byte)(unsafe.Pointer(&at)) // an address that Go knows nothing of
+		if write {
+			*p++
+		} else {
+			sink += *p
+		}
+	}
+}
+
+// TestSources has each source tell regions that are used all the time from those that never are.
+func TestSources(t *testing.T) {
+	for _, s := range Sources() {
+		t.Run(s.Name(), func(t *testing.T) {
+			if err := s.Probe(); err != nil {
+				t.Skipf("not here: %v", err)
+			}
+			m := newMemory(t)
+			if err := s.Start(m.regions); err != nil {
+				t.Fatal(err)
+			}
+			defer s.Stop()
+			m.tellApart(t, s)
+		})
+	}
+}
+
+// tellApart samples until every hot region was seen. It bounds only how long a source may see
+// nothing at all.
+func (m *memory) tellApart(t *testing.T, s Source) {
+	t.Helper()
+	counts, sum := make([]uint32, len(m.regions)), make([]uint32, len(m.regions))
+	for end := time.Now().Add(2 * time.Minute); ; {
+		m.use(s)
+		resolution, err := s.Sample(counts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resolution != RegionBytes {
+			t.Fatalf("resolution %d with regions of %d", resolution, RegionBytes)
+		}
+		unseen := 0
+		for i, n := range counts {
+			sum[i] += n
+			if m.hot(i) && sum[i] == 0 {
+				unseen++
+			}
+			if !m.hot(i) && n > 0 {
+				t.Errorf("region %d, never used, counts %d", i, n)
+			}
+		}
+		if unseen == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("hot regions without a count: %d", sum)
+		}
+	}
+	t.Logf("counts %d", sum)
+}
+
+// use accesses the hot regions for the time of some looks of DAMON's.
+func (m *memory) use(s Source) {
+	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
+		for i := range m.regions {
+			if m.hot(i) {
+				m.touch(i, s.WritesOnly())
+			}
+		}
+	}
+}
+
+// TestStopped has a source begin again on other regions.
+func TestStopped(t *testing.T) {
+	for _, s := range Sources() {
+		t.Run(s.Name(), func(t *testing.T) {
+			if err := s.Probe(); err != nil {
+				t.Skipf("not here: %v", err)
+			}
+			for range 2 {
+				m := newMemory(t)
+				if err := s.Start(m.regions); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Sample(make([]uint32, len(m.regions))); err != nil {
+					t.Error(err)
+				}
+				s.Stop()
+			}
+			s.Stop()
+		})
+	}
+}
+
+// TestWrittenLosesItsDescriptor: a program may close every descriptor, and open others.
+func TestWrittenLosesItsDescriptor(t *testing.T) {
+	s := &Written{}
+	if err := s.Probe(); err != nil {
+		t.Skipf("not here: %v", err)
+	}
+	m := newMemory(t)
+	if err := s.Start(m.regions); err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(s.uffd)
+	var others []int
+	for len(others) == 0 || others[len(others)-1] < s.uffd {
+		fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, fd)
+	}
+	if _, err := s.Sample(make([]uint32, len(m.regions))); err == nil {
+		t.Error("a sample without the descriptor")
+	}
+	s.Stop()
+	for _, fd := range others {
+		if err := unix.Close(fd); err != nil {
+			t.Errorf("Stop closed descriptor %d, which is the program's", fd)
+		}
+	}
+}
+
+// fake is a source that refuses where it is told to.
+type fake struct {
+	name         string
+	probe, start error
+	stopped      bool
+}
+
+func (f *fake) Name() string                   { return f.name }
+func (*fake) WritesOnly() bool                 { return false }
+func (f *fake) Probe() error                   { return f.probe }
+func (f *fake) Start([]Range) error            { return f.start }
+func (*fake) Sample([]uint32) (uintptr, error) { return RegionBytes, nil }
+func (f *fake) Stop()                          { f.stopped = true }
+
+func TestFirst(t *testing.T) {
+	no := errors.New("/sys/x is 0: root is needed")
+	unstarted := &fake{name: "b", start: no}
+	sources := []Source{&fake{name: "a", probe: no}, unstarted, &fake{name: "c"}, &fake{name: "d"}}
+	i, refused := First(sources, nil)
+	if i != 2 || len(refused) != 2 || !unstarted.stopped {
+		t.Errorf("source %d, stopped %v, refused %v", i, unstarted.stopped, refused)
+	}
+	for i, err := range refused {
+		if want := sources[i].Name() + ": " + no.Error(); err.Error() != want {
+			t.Errorf("%q, not %q", err, want)
+		}
+	}
+	if i, refused := First(sources[:2], nil); i != 2 || len(refused) != 2 {
+		t.Errorf("without one that works: source %d, refused %v", i, refused)
+	}
+}
+
+// TestRefusalsName: a refusal is one line that names a file or a call.
+func TestRefusalsName(t *testing.T) {
+	for _, s := range Sources() {
+		err := s.Probe()
+		if err == nil {
+			continue
+		}
+		t.Logf("%s: %v", s.Name(), err)
+		if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), ": ") {
+			t.Errorf("%s: %q", s.Name(), err)
+		}
+	}
+}
+
+func TestRegions(t *testing.T) {
+	const mib = 1 << 20
+	got := Regions(Range{3 * mib, 7 * mib}, Range{8 * mib, 9 * mib})
+	want := []Range{{3 * mib, 4 * mib}, {4 * mib, 6 * mib}, {6 * mib, 7 * mib}, {8 * mib, 9 * mib}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%x", got)
+	}
+	if got := spans(got); !slices.Equal(got, []Range{{3 * mib, 7 * mib}, {8 * mib, 9 * mib}}) {
+		t.Errorf("spans %x", got)
+	}
+	counts := make([]uint32, len(want))
+	spread(want, counts, Range{2 * mib, 10 * mib}, 80)
+	if !slices.Equal(counts, []uint32{10, 20, 10, 10}) {
+		t.Errorf("spread %d", counts)
+	}
+}
+
+func TestSmapsInPieces(t *testing.T) {
+	const text = "7f00-9f00 rw-p 00000000 00:00 0 \nSize: 8 kB\nReferenced:          8 kB\n" +
+		"VmFlags: rd wr\nffffa000-ffffb000 r--p 00000000 00:00 0  [vvar]\nReferenced: 0 kB\n" +
+		"aa0000-ab0000 rw-p 00000000 00:00 0 [Heap: x]\nReferenced:   64 kB\n"
+	for size := 1; size <= len(text); size += 7 {
+		var got []Range
+		var bytes uint64
+		p := smapsParser{mapping: func(m Range, n uint64) { got = append(got, m); bytes += n }}
+		for rest := text; rest != ""; {
+			n := min(size, len(rest))
+			p.feed([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		if !slices.Equal(got, []Range{{0x7f00, 0x9f00}, {0xaa0000, 0xab0000}}) || bytes != 72<<10 {
+			t.Errorf("in pieces of %d: %x, %d bytes", size, got, bytes)
+		}
+	}
+}
+
+func TestPeriod(t *testing.T) {
+	for cost, want := range map[time.Duration]time.Duration{
+		0:                     Shortest,
+		time.Millisecond:      Shortest,
+		32 * time.Millisecond: 6400 * time.Millisecond,
+	} {
+		if got := Period(cost); got != want {
+			t.Errorf("%v after %v, not %v", got, cost, want)
+		}
+	}
+	if got := overBudget(15*time.Millisecond, time.Second); got != 3 {
+		t.Errorf("15 ms in a second is %d times the budget", got)
+	}
+}
