@@ -53,7 +53,7 @@ func cacheLimit(c uintptr) uint64 {
 
 // cached is how many blocks the list of class c holds.
 func (h *Heap) cached(c uintptr) uint64 {
-	if h.fastPathDisabled(c) || !h.isOpen(c) {
+	if h.fastPathDisabled(c) || !h.opened.Has(c) {
 		return 0
 	}
 	return cacheLimit(c) - h.cacheList(c).Room

@@ -14,8 +14,7 @@ import (
 //
 //	c guarded ⇒ Cur[c] == pageNone and Spill[c].Room == 0 and Spill[c].Head == 0
 func (h *Heap) fastPathDisabled(c uintptr) bool {
-	i := c >> 6 & 1
-	return secure || (h.ruled[i]|h.slow[i])>>(c&63)&1 != 0
+	return secure || h.ruled.Has(c) || h.slow.Has(c)
 }
 
 // disableFastPath shuts the fast path out of a class.
@@ -27,7 +26,7 @@ func (h *Heap) disableFastPath(c uintptr) {
 
 // enableFastPath lets it in again.
 func (h *Heap) enableFastPath(c uintptr) {
-	if h.isOpen(c) {
+	if h.opened.Has(c) {
 		h.cacheList(c).Room = cacheLimit(c)
 	}
 	h.publish(c, h.current(c))
@@ -43,11 +42,10 @@ func (h *Heap) disableFastPaths() {
 // stays so. The page may be on its way between lists, so no block is freed now: cached ones are
 // hidden, and freed when the heap is at rest.
 func (h *Heap) disableThrottled(c uintptr) {
-	i, bit := c>>6&1, uint64(1)<<(c&63)
-	if h.slow[i]&bit != 0 {
+	if h.slow.Has(c) {
 		return
 	}
-	h.slow[i] |= bit
+	h.slow.Add(c)
 	s := h.cacheList(c)
 	for b := s.Head; b != 0; {
 		next := raw.Load(b)
@@ -89,10 +87,10 @@ func (h *Heap) rule() {
 
 func (h *Heap) setRuled(c uintptr, ruled bool) {
 	was := h.fastPathDisabled(c)
-	i, bit := c>>6&1, uint64(1)<<(c&63)
-	h.ruled[i] &^= bit
 	if ruled {
-		h.ruled[i] |= bit
+		h.ruled.Add(c)
+	} else {
+		h.ruled.Remove(c)
 	}
 	switch is := h.fastPathDisabled(c); {
 	case is && !was:

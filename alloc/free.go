@@ -327,7 +327,7 @@ func (h *Heap) collectPages(all bool) {
 	if h.remoteQueues != 0 {
 		h.drainQueues(h.Thread)
 	}
-	for c := h.firstOpen(0); c < sizeclass.Count; c = h.firstOpen(c + 1) {
+	for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
 		h.flushCached(c)
 		first := h.cur[c]
 		if first == pageNone {

@@ -1,7 +1,6 @@
 package alloc
 
 import (
-	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
@@ -31,9 +30,9 @@ type Heap struct {
 
 	ruledHint uint32 // the thread's default hint and rules that ruled was made for
 	ruledBy   uint64
-	ruled     [2]uint64 // a bit for each class that a rule may send elsewhere
-	slow      [2]uint64 // a bit for each class that may have pages of a throttled tier
-	Number    uint64    // in the order in which heaps were made
+	ruled     sizeclass.Set // classes that a rule may send elsewhere
+	slow      sizeclass.Set // classes that may have pages of a throttled tier
+	Number    uint64        // in the order in which heaps were made
 
 	Out [OutSlots]*RemoteQueue // by the Number of the heap that it leads to
 
@@ -45,11 +44,11 @@ type Heap struct {
 	CacheLists [sizeclass.Count]CacheList
 
 	cur              [sizeclass.Count]*Page
-	opened           [2]uint64 // a bit for each class that ever had a page: see open
-	pending          uintptr   // *Page: pages that other threads have news of
-	remoteQueues     uintptr   // *Ring: those that lead to the heap,
-	remoteQueueCount uintptr   // so many; guarded by poolLock
-	hiddenBlocks     uintptr   // blocks taken off thread-cache free lists, linked: see fastpath.go
+	opened           sizeclass.Set // classes that ever had a page: see open
+	pending          uintptr       // *Page: pages that other threads have news of
+	remoteQueues     uintptr       // *Ring: those that lead to the heap,
+	remoteQueueCount uintptr       // so many; guarded by poolLock
+	hiddenBlocks     uintptr       // blocks taken off thread-cache free lists, linked: see fastpath.go
 
 	// pages that were left empty on their lists, the latest before retiredAt: see retire.go
 	retiredPages [retiredKnown]*Page
@@ -110,7 +109,7 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 		h.Cur[c], h.cur[c] = pageNone, pageNone
 	}
 	if tiers.Throttled(homeOf(hint)) {
-		h.slow = [2]uint64{^uint64(0), ^uint64(0)}
+		h.slow = sizeclass.All()
 		h.disableFastPaths()
 	}
 	if secure {
@@ -121,28 +120,15 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 // open makes class c one that may have pages and cached blocks. What a thread never uses stays
 // untouched, and those who go through the heap's classes pass it by.
 func (h *Heap) open(c uintptr) {
-	i, bit := c>>6&1, uint64(1)<<(c&63)
-	if h.opened[i]&bit != 0 {
+	if h.opened.Has(c) {
 		return
 	}
-	h.opened[i] |= bit
+	h.opened.Add(c)
 	s := h.cacheList(c)
 	s.Credit = tickMax
 	if !h.fastPathDisabled(c) {
 		s.Room = cacheLimit(c)
 	}
-}
-
-func (h *Heap) isOpen(c uintptr) bool { return h.opened[c>>6&1]>>(c&63)&1 != 0 }
-
-// firstOpen is the first opened class from c on, or sizeclass.Count.
-func (h *Heap) firstOpen(c uintptr) uintptr {
-	for ; c < sizeclass.Count; c = (c | 63) + 1 {
-		if set := h.opened[c>>6&1] >> (c & 63); set != 0 {
-			return c + uintptr(bits.TrailingZeros64(set))
-		}
-	}
-	return sizeclass.Count
 }
 
 // current is the head of the list of class c, or pageNone.

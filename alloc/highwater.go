@@ -92,7 +92,7 @@ func (t *Thread) trimCurrent(slice bool) (some bool) {
 		if h == nil {
 			continue
 		}
-		for c := h.firstOpen(0); c < sizeclass.Count; c = h.firstOpen(c + 1) {
+		for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
 			p := h.cur[c]
 			if slice && p.slices == 1 && (p.zero == 0 || p.carved >= SliceSize/4) && p.allFree() {
 				some = t.trimAllowed(SliceSize) && h.release(p, t.Now) || some

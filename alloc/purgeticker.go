@@ -30,7 +30,7 @@ func (t *Thread) armTicker() {
 		if h == nil {
 			continue
 		}
-		for c := h.firstOpen(0); c < sizeclass.Count; c = h.firstOpen(c + 1) {
+		for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
 			if p := h.cur[c]; p != pageNone && p.Trigger-p.Frees-1 >= tickMax {
 				p.Trigger = p.Frees + tickFirst
 			}

@@ -71,7 +71,7 @@ func (t *Thread) rest(all bool) {
 		if h == nil {
 			continue
 		}
-		for c := h.firstOpen(0); c < sizeclass.Count; c = h.firstOpen(c + 1) {
+		for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
 			for p := h.cur[c].next; p != nil; {
 				next := p.next
 				done += t.restPage(p, all)

@@ -231,7 +231,7 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 }
 
 func (v *inspection) cacheList(h *Heap, c uintptr) {
-	if !h.isOpen(c) {
+	if !h.opened.Has(c) {
 		v.want(
 			h.CacheLists[c] == CacheList{} && h.cur[c] == pageNone,
 			"class %d is not open: %+v, page %p",
