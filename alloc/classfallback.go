@@ -30,11 +30,12 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 		return 0
 	}
 	for k := c + 1; k <= c+fallbackReach && k < sizeclass.Count; k++ {
-		p, spilled := h.current(k), h.cacheList(k).Head
-		if spilled != 0 {
-			p = Lookup(spilled)
+		current, cached := h.current(k), h.cacheList(k).Head
+		p := current
+		if cached != 0 {
+			p = Lookup(cached)
 		}
-		if sizeclass.Size(k)&(align-1) != 0 || p == nil || !h.servesFallback(p, k) {
+		if sizeclass.Size(k)&(align-1) != 0 || p == nil || !p.servesFallback(p == current) {
 			continue
 		}
 		b := h.popCached(k)
@@ -49,10 +50,8 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 	return 0
 }
 
-// servesFallback reports whether the page p of class k may lend a block: not one that lies in
-// another tier than the hint's, and of those that are not current, which stay in any case, only one
-// that is in use for the most part.
-func (h *Heap) servesFallback(p *Page, k uintptr) bool {
-	return !p.away() &&
-		(p == h.current(k) || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
+// servesFallback reports whether a page may lend a block: not one that lies in another tier than the
+// hint's. A current page stays in any case; another one must be in use for the most part.
+func (p *Page) servesFallback(current bool) bool {
+	return !p.away() && (current || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
 }

@@ -107,11 +107,55 @@ func Copied(h *Heap, b, n uintptr) {
 	}
 }
 
-// allocClass allocates a block of class c, whose size is a multiple of align, or one of a
-// larger class where that is all there is. Each turn of the loop ends it, takes a page
-// off the class's list or, once, to its end, makes one current that has a free block, puts one on
-// an empty list, or goes on to a larger class.
+// allocClass allocates a block of class c, whose size is a multiple of align, or one of a larger
+// class where that is all there is. It asks one source after another; of memory that was in use
+// before first. Where no source has a block, another page becomes current, and all are asked again.
+// A class without a page has pageNone as its current one, of which there is never a block.
 func (h *Heap) allocClass(c, align uintptr) uintptr {
+	if h.hiddenBlocks|h.remoteQueues|atomic.LoadUintptr(&h.pending) != 0 {
+		h.takeBack()
+	}
+	for {
+		p := h.current(c)
+		if p.subreleased != 0 {
+			p.relist()
+		}
+		if b := p.pop(); b != 0 {
+			return b
+		}
+		if b := h.popCached(c); b != 0 {
+			return b
+		}
+		if b := p.popRemote(); b != 0 {
+			return b
+		}
+		if p == pageNone && h.young(c) {
+			if b := h.fromNursery(c); b != 0 {
+				return b
+			}
+		}
+		if h.rotateToFreed(p) {
+			continue
+		}
+		if p == pageNone || p.fresh() {
+			if b := h.fallbackNear(c, align); b != 0 {
+				return b
+			}
+		}
+		if b := p.popUntouched(); b != 0 {
+			return b
+		}
+		if h.nextPage(c, p) {
+			continue
+		}
+		if c = h.fallbackAny(c, align); c == sizeclass.Count {
+			return 0
+		}
+	}
+}
+
+// takeBack brings the heap up to date with blocks that were freed elsewhere.
+func (h *Heap) takeBack() {
 	if h.hiddenBlocks != 0 {
 		h.freeHidden()
 	}
@@ -122,57 +166,18 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 		h.drainPending()
 		h.Thread.tick() // other threads may have emptied many pages
 	}
-	for {
-		p := h.current(c)
-		if p == pageNone {
-			if b := h.popCached(c); b != 0 {
-				return b
-			}
-			if h.young(c) {
-				if b := h.fromNursery(c); b != 0 {
-					return b
-				}
-			}
-			if b := h.fallbackNear(c, align); b != 0 {
-				return b
-			}
-			if h.refill(c) {
-				continue
-			}
-			if c = h.fallbackAny(c, align); c == sizeclass.Count {
-				return 0
-			}
-			continue
-		}
-		p.relist()
-		if b := p.pop(); b != 0 {
-			return b
-		}
-		if b := h.popCached(c); b != 0 {
-			return b
-		}
-		if p.takeRemote() {
-			p.arm() // its trigger may have been passed
-			return p.pop()
-		}
-		if h.rotateToFreed(p) {
-			continue
-		}
-		if p.fresh() {
-			if b := h.fallbackNear(c, align); b != 0 {
-				return b
-			}
-		}
-		if b, zero := p.carve(); b != 0 {
-			if zero {
-				b |= ZeroBit
-			}
-			return b
-		}
-		if !h.rotateFreed(p) {
-			h.setFull(p)
-		}
+}
+
+// nextPage makes another page of class c current than p, which has no block, or reports that there
+// is no memory for one. A page of which blocks came back in its turn goes to the end of the list.
+func (h *Heap) nextPage(c uintptr, p *Page) bool {
+	if p == pageNone {
+		return h.refill(c)
 	}
+	if !h.rotateFreed(p) {
+		h.setFull(p)
+	}
+	return true
 }
 
 // setFull takes the current page, which has no free block, off its list and asks

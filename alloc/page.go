@@ -175,6 +175,15 @@ func (p *Page) takeRemote() bool {
 	}
 }
 
+// popRemote takes a block that another thread freed, or returns 0. The free list must be empty.
+func (p *Page) popRemote() uintptr {
+	if !p.takeRemote() {
+		return 0
+	}
+	p.arm() // its trigger may have been passed
+	return p.pop()
+}
+
 // carveDirty is how many blocks of a memory page or more are put on a page's list at once, at most,
 // where its memory has been in use before: then their first words are worth a call less. Not more
 // than have been handed out already, for some of the memory may be untouched all the same.
@@ -227,6 +236,15 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	raw.Store(next, 0)
 	raw.Store(next+8, FreeKey)
 	return b, false
+}
+
+// popUntouched is carve with ZeroBit added to a block that reads as zero.
+func (p *Page) popUntouched() uintptr {
+	b, zero := p.carve()
+	if zero {
+		b |= ZeroBit
+	}
+	return b
 }
 
 // fresh reports whether what carve hands out next was never used. Of slots it is not known.
