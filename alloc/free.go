@@ -131,10 +131,10 @@ func (h *Heap) freeLocal(p *Page, b uintptr) {
 		p.relist()
 	}
 	p.push(b)
-	switch p.Frees {
-	case p.Allocs:
+	switch {
+	case p.Frees == p.Allocs:
 		h.emptied(p)
-	case p.Trigger:
+	case p.fired():
 		p.arm()
 	}
 }
@@ -232,7 +232,7 @@ func (h *Heap) emptied(p *Page) bool {
 		h.retireCurrent(p)
 		return true
 	}
-	if !away && p.Trigger == retiredMark {
+	if !away && p.isRetired() {
 		return true
 	}
 	if !away && h.retire(p) {
@@ -268,21 +268,14 @@ func (h *Heap) retireCurrent(p *Page) {
 	}
 }
 
-// arm has the free that may leave a current page of several slices empty call PageEmpty.
-func (p *Page) arm() {
-	if p.slices != 1 {
-		p.Trigger = max(p.Allocs, p.Frees+1)
-	}
-}
-
-// release gives an empty page of the list back to the pool. stamp is when it became
+// release gives an empty page of the list back to the pool. since is when it became
 // empty. It reports false, and does nothing, where detach does and when the calling thread
 // is itself in the middle of the pool (a signal handler).
-func (h *Heap) release(p *Page, stamp uint64) bool {
+func (h *Heap) release(p *Page, since uint64) bool {
 	if poolLock.Refuses(h.Thread.token) || !h.detach(p) {
 		return false
 	}
-	spanFree(h.Thread.token, p, stamp)
+	spanFree(h.Thread.token, p, since)
 	return true
 }
 
@@ -295,7 +288,7 @@ func (h *Heap) detach(p *Page) bool {
 	}
 	h.unretire(p)
 	atomic.AddUintptr(&h.Thread.pages, ^uintptr(0))
-	p.Trigger = neverEmpty
+	p.disarm()
 	gone := &h.gone[tierOf(p.placement)] // once: another thread may just be moving the page
 	if p.isNursery() {
 		gone.granules(p)
@@ -353,13 +346,13 @@ func (h *Heap) collectEmpty(p *Page, all, current bool) {
 	switch {
 	case all:
 		h.release(p, h.Thread.Now)
-	case current && p.Stamp == p.Allocs:
+	case current && p.unused():
 		h.release(p, 0) // free for longer than the delay
 	case current:
-		p.Stamp = p.Allocs
-	case p.Trigger != retiredMark: // emptied by other threads
+		p.noteUse()
+	case !p.isRetired(): // emptied by other threads
 		h.release(p, h.Thread.Now)
-	case h.Thread.Now >= p.Stamp+PurgeDelay:
-		h.release(p, p.Stamp)
+	case h.Thread.Now >= p.freeSince()+PurgeDelay:
+		h.release(p, p.freeSince())
 	}
 }

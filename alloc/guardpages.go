@@ -22,7 +22,7 @@ import (
 // guards, too. Every block that has none is counted.
 //
 // Of the descriptor, fields that only pages of blocks need have what was asked for (Carved), the
-// family that made it (Class), and what is reserved (Free and Trigger: address and bytes).
+// family that made it (Class), and what is reserved (reservation).
 const (
 	// slices on each side: writes that miss the block by up to 1 MiB are caught
 	guardPagesLeast  = 17
@@ -99,7 +99,7 @@ func guardPagesTry(h *Heap, n, align uintptr) *Page {
 	}
 	mapped(whole - size)
 	locked := poolLock.Take(h.Thread.token) // else p is known to this thread alone (emergency.go)
-	p.Free, p.Trigger = base, uint64(whole)
+	p.setReservation(base, whole)
 	if locked {
 		poolLock.Release()
 	}
@@ -207,21 +207,21 @@ func scarce(n uintptr) bool {
 // dropGuardPages makes what is reserved for a live block no more than the block. It returns the
 // bytes that the kernel took back. Precondition: poolLock is held.
 func (p *Page) dropGuardPages() (n uintptr) {
-	if uintptr(p.Trigger) == p.Size {
+	base, whole := p.reservation()
+	if whole == p.Size {
 		return 0
 	}
-	if before := p.Start - p.Free; before != 0 && raw.Unmap(p.Free, before) {
-		p.Free = p.Start
-		p.Trigger -= uint64(before)
+	if before := p.Start - base; before != 0 && raw.Unmap(base, before) {
+		base = p.Start
 		n = before
 	}
 	end := p.Start + p.Size
-	if after := p.Free + uintptr(p.Trigger) - end; after != 0 && raw.Unmap(end, after) {
-		p.Trigger -= uint64(after)
+	if after := base + whole - n - end; after != 0 && raw.Unmap(end, after) {
 		n += after
 	}
+	p.setReservation(base, whole-n)
 	unmapped(n)
-	if uintptr(p.Trigger) == p.Size {
+	if whole-n == p.Size {
 		atomic.AddUint64(&withoutGuardPages, 1)
 	}
 	return n
@@ -247,7 +247,8 @@ func park(token uintptr, p *Page) {
 	unmigrated, unmigratedIn := uintptr(p.unmigrated)*raw.Page, p.unmigratedIn
 	pool.leaving += size
 	poolLock.Release()
-	ok := forbid(p.Free, uintptr(p.Trigger), p.Start, size)
+	base, whole := p.reservation()
+	ok := forbid(base, whole, p.Start, size)
 	if ok {
 		tiers.Release(tierOf(placement), size-unmigrated)
 		tiers.Release(tierOf(unmigratedIn), unmigrated)
@@ -267,7 +268,7 @@ func park(token uintptr, p *Page) {
 	}
 	s.slot[s.at%parkedSlots] = p
 	s.at++
-	s.bytes += uintptr(p.Trigger)
+	s.bytes += whole
 }
 
 // oldest is drop without poolLock, which is held, and let go meanwhile.
@@ -301,7 +302,7 @@ func (s *parkedSet) remove() (base, whole uintptr) {
 	if p == nil {
 		return 0, 0
 	}
-	base, whole = p.Free, uintptr(p.Trigger)
+	base, whole = p.reservation()
 	s.slot[s.at%parkedSlots] = nil
 	s.bytes -= whole
 	mapSet(p.Start, nil)

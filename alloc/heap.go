@@ -46,9 +46,9 @@ type Heap struct {
 	cur              [sizeclass.Count]*Page
 	opened           sizeclass.Set // classes that ever had a page: see open
 	pending          uintptr       // *Page: pages that other threads have news of
-	remoteQueues     uintptr       // *Ring: those that lead to the heap,
+	remoteQueues     uintptr       // *RemoteQueue: those that lead to the heap,
 	remoteQueueCount uintptr       // so many; guarded by poolLock
-	hiddenBlocks     uintptr       // blocks taken off thread-cache free lists, linked: see fastpath.go
+	hiddenBlocks     uintptr       // linked, taken off thread-cache free lists: see fastpath.go
 
 	// pages that were left empty on their lists, the latest before retiredAt: see retire.go
 	retiredPages [retiredKnown]*Page
@@ -176,7 +176,7 @@ func (h *Heap) publish(c uintptr, p *Page) {
 func (h *Heap) makeCurrent(c uintptr, p *Page) {
 	if p != pageNone {
 		h.unretire(p)
-		p.Trigger = neverEmpty
+		p.disarm()
 		p.arm()
 	}
 	h.setCur(c, p)
@@ -190,7 +190,7 @@ func (h *Heap) append(p *Page) {
 	if h.current(c) == pageNone {
 		p.prev = nil
 		h.setLast(c, p)
-		p.Trigger = neverEmpty
+		p.disarm()
 		p.arm()
 		h.setCur(c, p)
 		return
@@ -199,7 +199,7 @@ func (h *Heap) append(p *Page) {
 	t.next = p
 	p.prev = t
 	h.setLast(c, p)
-	p.Trigger = p.Allocs
+	p.armEmpty()
 }
 
 // unlink takes p from its class's list.

@@ -185,7 +185,7 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 		mapSet(p.Start, nil)
 		base, whole := p.Start, p.Size
 		if secure {
-			base, whole = p.Free, uintptr(p.Trigger)
+			base, whole = p.reservation()
 		}
 		if raw.Unmap(base, whole) {
 			tiers.Release(tierOf(p.placement), p.Size)
@@ -200,7 +200,7 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 		poolLock.Release()
 		return false
 	}
-	p.Stamp = now
+	p.setFreeSince(now)
 	if p.moving != 0 {
 		p.state = spanHugeCached
 		p.Owner = ownerNone

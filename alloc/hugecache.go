@@ -83,7 +83,7 @@ func (c *hugeCache) oldest(placement, size uintptr) uintptr {
 		if placement != anyPlacement && placement != uintptr(p.placement) || p.Size < size {
 			continue
 		}
-		if best == hugeCacheSlots || p.Stamp < c.slot[best&(hugeCacheSlots-1)].Stamp {
+		if best == hugeCacheSlots || p.freeSince() < c.slot[best&(hugeCacheSlots-1)].freeSince() {
 			best = i
 		}
 	}
@@ -150,7 +150,8 @@ func cacheRest(p *Page, n uintptr) bool {
 		q.next = parts
 	}
 	q.Owner, q.Magic, q.state = ownerNone, 0, spanHugeCached
-	q.Start, q.Size, q.placement, q.Stamp = end, n, p.placement, p.Stamp
+	q.Start, q.Size, q.placement = end, n, p.placement
+	q.setFreeSince(p.freeSince())
 	q.unmigrated, q.hugetlb, q.moving, q.done, q.segment = 0, 0, 0, 0, nil
 	mapSet(end, q)
 	pool.cache.put(q)
@@ -190,7 +191,7 @@ func hugeExpire(token uintptr, now uint64, placement uintptr, all bool) (done ui
 	}
 	for i := uintptr(0); i < hugeCacheSlots && i < pool.cache.n; {
 		p := pool.cache.slot[i&(hugeCacheSlots-1)]
-		if !all && now < p.Stamp+PurgeDelay ||
+		if !all && now < p.freeSince()+PurgeDelay ||
 			placement != anyPlacement && placement != uintptr(p.placement) {
 			i++
 			continue

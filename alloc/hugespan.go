@@ -35,10 +35,10 @@ func spanOfHuge(placement, n uintptr) bool {
 		dropSegment(seg)
 		return false
 	}
-	stamp := p.Stamp
+	since := p.freeSince()
 	addSegment(seg, q, start, size>>SliceShift, uint32(placement))
 	seg.mapAddr, seg.mapSize = start, size
-	q.Stamp = stamp
+	q.setFreeSince(since)
 	addDirty(q)
 	return true
 }

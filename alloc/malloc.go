@@ -142,14 +142,20 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 				return b
 			}
 		}
+		if p == pageNone {
+			if h.refill(c) {
+				continue
+			}
+			if c = h.fallbackAny(c, align); c == sizeclass.Count {
+				return 0
+			}
+			continue
+		}
 		if b := p.popUntouched(); b != 0 {
 			return b
 		}
-		if h.nextPage(c, p) {
-			continue
-		}
-		if c = h.fallbackAny(c, align); c == sizeclass.Count {
-			return 0
+		if !h.rotateFreed(p) {
+			h.setFull(p)
 		}
 	}
 }
@@ -166,18 +172,6 @@ func (h *Heap) takeBack() {
 		h.drainPending()
 		h.Thread.tick() // other threads may have emptied many pages
 	}
-}
-
-// nextPage makes another page of class c current than p, which has no block, or reports that there
-// is no memory for one. A page of which blocks came back in its turn goes to the end of the list.
-func (h *Heap) nextPage(c uintptr, p *Page) bool {
-	if p == pageNone {
-		return h.refill(c)
-	}
-	if !h.rotateFreed(p) {
-		h.setFull(p)
-	}
-	return true
 }
 
 // setFull takes the current page, which has no free block, off its list and asks
@@ -258,7 +252,8 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 	p.Class = uint32(c)
 	p.Hint = h.Hint
 	p.blocks = uint32(n << SliceShift / size)
-	p.Carved, p.carved, p.subreleased, p.Stamp, p.rests = 0, 0, 0, 0, 0
+	p.clearNote()
+	p.Carved, p.carved, p.subreleased, p.rests = 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
 	p.Remote, p.Owner = 0, h.ownerOf(c)
 	atomic.AddUintptr(&h.Thread.pages, 1)

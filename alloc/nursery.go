@@ -1,9 +1,6 @@
 package alloc
 
 import (
-	"sync/atomic"
-	"unsafe"
-
 	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 )
@@ -32,8 +29,6 @@ const (
 )
 
 func (p *Page) isNursery() bool { return p.rests == restsNursery }
-
-func (p *Page) table() *granuleTable { return (*granuleTable)(raw.Ptr(uintptr(p.Stamp))) }
 
 // granule is the index of the granule at b.
 func (p *Page) granule(b uintptr) uintptr {
@@ -109,8 +104,8 @@ func (h *Heap) newNursery() {
 		t.given = ^uint16(0)
 	}
 	p.carved, p.zero = SliceSize, 0
-	p.Trigger = neverEmpty
-	atomic.StoreUint64(&p.Stamp, uint64(uintptr(unsafe.Pointer(t))))
+	p.disarm()
+	p.setTable(t)
 	p.rests = restsNursery
 	p.prev, p.next = nil, nil
 	mapFill(p, p) // from now on others can find it
@@ -174,19 +169,19 @@ func (h *Heap) collectNursery(all bool) (given uintptr) {
 		return 0
 	}
 	h.takeNurseryRemote(p)
-	seen := p.Allocs + p.Frees | restSeen
+	now, last := p.counts(), p.nurseryRest()
 	switch {
 	case p.Frees == p.Allocs:
 		h.release(p, h.Thread.Now)
-	case p.Trigger == seen || all && p.Trigger != seen|restDone:
+	case last == now || all && last != now|restDone:
 		bytes, ok := h.Thread.trimNursery(p)
 		given = bytes
-		p.Trigger = seen
 		if ok {
-			p.Trigger = seen | restDone
+			now |= restDone
 		}
-	case p.Trigger != seen|restDone:
-		p.Trigger = seen
+		p.setNurseryRest(now)
+	case last != now|restDone:
+		p.setNurseryRest(now)
 	}
 	return given
 }

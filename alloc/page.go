@@ -49,23 +49,19 @@ type Page struct {
 	rests   uint8  // 1: nothing was carved since it was looked at: see trimCurrent; or restsNursery
 	Carved  uint64 // the same, as the fast path may know it: see subrelease.go
 
-	Free   uintptr // list of free blocks, linked by their first word (see seal)
-	Allocs uint64  // blocks handed out by the owner, ever
-	Frees  uint64  // blocks taken back by the owner, ever
-	// Frees == Trigger calls PageEmpty; of a current page see purgeticker.go and
-	// Heap.retireCurrent, of a nursery collectNursery
-	Trigger uint64
-	next    *Page // in a list of the heap or a bin of the pool; the next part of a huge block
+	Free    uintptr // list of free blocks, linked by their first word (see seal)
+	Allocs  uint64  // blocks handed out by the owner, ever
+	Frees   uint64  // blocks taken back by the owner, ever
+	Trigger uint64  // Frees == Trigger calls PageEmpty; see trigger.go
+	next    *Page   // in a list of the heap or a bin of the pool; the next part of a huge block
 	prev    *Page
 	ageNext *Page // in a list by age: of free dirty spans, or of spans in use (age.go)
 	agePrev *Page
 
-	Remote   uintptr // blocks freed by other threads: count<<48 | address | flags
-	pendNext *Page   // in the owner's list of pages with news
-	segment  *segment
-	// when it became free, in nanoseconds; of a page in use see collectEmpty, rotateFreed and
-	// subrelease.go; of a nursery its table
-	Stamp        uint64
+	Remote       uintptr // blocks freed by other threads: count<<48 | address | flags
+	pendNext     *Page   // in the owner's list of pages with news
+	segment      *segment
+	stamp        uint64 // see stamp.go
 	placement    uint32 // where its memory is: see placement.go
 	home         uint32 // the tier that the hint, or ta_move, wants it in
 	list         uint32 // the list by age that a span in use is on
@@ -118,8 +114,6 @@ const (
 	RemoteShift    = 48
 	RemoteAddr     = 1<<RemoteShift - 1 - RemoteFlags
 )
-
-const neverEmpty = ^uint64(0)
 
 // class is the page's class, as an index: see sizeclass.Index.
 func (p *Page) class() uintptr { return sizeclass.Index(uintptr(p.Class)) }

@@ -240,7 +240,7 @@ func cut(p *Page, n uintptr) *Page {
 	rest.Start = p.Start + n<<SliceShift
 	rest.slices = uint32(have - n)
 	rest.segment = p.segment
-	rest.Stamp = p.Stamp
+	rest.setFreeSince(p.freeSince())
 	rest.placement = p.placement
 	rest.blocks, rest.Carved, rest.Remote, rest.unmigrated, rest.moving = 0, 0, 0, 0, 0
 	p.slices = uint32(n)
@@ -288,13 +288,13 @@ func insertFree(p *Page, state uint8) {
 	}
 }
 
-// spanFree gives a span back. It stays dirty until it is purged. stamp is when it
+// spanFree gives a span back. It stays dirty until it is purged. since is when it
 // became free. Precondition: poolLock does not refuse the thread.
-func spanFree(token uintptr, p *Page, stamp uint64) {
+func spanFree(token uintptr, p *Page, since uint64) {
 	poolLock.Take(token)
 	p.Owner = ownerNone
 	mapFill(p, nil)
-	p.Stamp = stamp
+	p.setFreeSince(since)
 	p.Remote = 0
 	if p.moving != 0 {
 		p.moving |= movingFreed // its holder goes on from here
@@ -348,7 +348,7 @@ func coalesce(p *Page, state uint8) *Page {
 	if p.Start > seg.start {
 		if q := Lookup(p.Start - SliceSize); joins(p, q, state) {
 			removeFree(q, state)
-			q.Stamp = p.Stamp
+			q.setFreeSince(p.freeSince())
 			p = join(q, p)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // There is no thread for it: each span-level step of any thread first does what
 // is due. Two rules make a span due:
 //
-//	age:     now >= stamp + PurgeDelay
+//	age:     now >= freeSince + PurgeDelay
 //	reserve: dirtyBytes > min(max(minReserve, usedBytes/reserveShare), limitMost)
 //
 // Who sets a longer delay than the usual one wants more kept: the reserve is that many times as
@@ -43,7 +43,7 @@ func purgeDue(token uintptr, now uint64) {
 	reserve := min(dirtyReserve(), limitMost())
 	if pool.dirtyBytes > reserve && !p.spared(now, reserve) {
 		purgeWhile(token, now, reserve/2)
-	} else if now >= p.Stamp+PurgeDelay {
+	} else if now >= p.freeSince()+PurgeDelay {
 		purgeWhile(token, now, ^uintptr(0))
 	}
 }
@@ -61,7 +61,7 @@ func dirtyReserve() uintptr {
 // spared reports whether the oldest dirty span stays at now though more than floor bytes are dirty.
 func (p *Page) spared(now uint64, floor uintptr) bool {
 	several := pool.threads != nil && pool.threads.all != nil
-	return several && now < p.Stamp+PurgeDelay/graceShare &&
+	return several && now < p.freeSince()+PurgeDelay/graceShare &&
 		pool.dirtyBytes <= floor+min(graceBytes, limitMost())
 }
 
@@ -69,10 +69,10 @@ func (p *Page) spared(now uint64, floor uintptr) bool {
 // longest, or placementSlots.
 func oldestPlacement() (placement uintptr) {
 	placement = placementSlots
-	stamp := ^uint64(0)
+	since := ^uint64(0)
 	for i := range pool.freeSpans {
-		if p := pool.freeSpans[i].oldest.head; p != nil && p.Stamp <= stamp {
-			placement, stamp = uintptr(i), p.Stamp
+		if p := pool.freeSpans[i].oldest.head; p != nil && p.freeSince() <= since {
+			placement, since = uintptr(i), p.freeSince()
 		}
 	}
 	return placement
@@ -108,7 +108,7 @@ func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due boo
 		if p == nil {
 			break
 		}
-		early := now < p.Stamp+PurgeDelay
+		early := now < p.freeSince()+PurgeDelay
 		if pool.dirtyBytes <= floor && (!due || early) || due && p.spared(now, floor) {
 			break
 		}
@@ -116,7 +116,7 @@ func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due boo
 		p = purgeablePart(p)
 		n := p.bytes()
 		if !purgeSpan(token, p) { // locked in memory, say: keep it dirty, as the youngest, and wait
-			p.Stamp = now
+			p.setFreeSince(now)
 			pool.quiet = now + PurgeDelay
 			addDirty(p)
 			break

@@ -9,7 +9,7 @@ import "tieralloc/alloc/sizeclass"
 // where they are many.
 //
 //	1 <= tickAfter, Credit <= tickMax, but within PageEmpty
-//	Trigger of a current page of one slice <= Frees + tickMax, or neverEmpty
+//	Trigger of a current page of one slice <= Frees + tickMax, unless disarmed
 //
 // Frees that come in bulk may pass a trigger: then the page is not watched any more.
 const (
@@ -31,8 +31,8 @@ func (t *Thread) armTicker() {
 			continue
 		}
 		for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
-			if p := h.cur[c]; p != pageNone && p.Trigger-p.Frees-1 >= tickMax {
-				p.Trigger = p.Frees + tickFirst
+			if p := h.cur[c]; p != pageNone && !p.armedWithin(tickMax) {
+				p.armAfter(tickFirst)
 			}
 			h.CacheLists[c].Credit = tickFirst
 		}
@@ -41,9 +41,9 @@ func (t *Thread) armTicker() {
 
 // tickCurrent does what is due when the frees of a current page have come to its trigger.
 func (t *Thread) tickCurrent(p *Page) {
-	p.Trigger = neverEmpty
+	p.disarm()
 	if n := t.nextTick(); n != 0 {
-		p.Trigger = p.Frees + n
+		p.armAfter(n)
 	}
 	t.tick()
 }

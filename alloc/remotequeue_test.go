@@ -265,7 +265,7 @@ func TestWarmEmptied(t *testing.T) {
 	f.h.flushCached(uintptr(p.Class))
 	s.Credit, s.Room = 0, 0 // the list has no room, so the page gets the block
 	f.free(last)
-	if p.Owner != ownerNone && p.Trigger != retiredMark {
+	if p.Owner != ownerNone && !p.isRetired() {
 		t.Errorf("the page, of %d blocks and %d frees, is neither kept nor gone", p.Allocs, p.Frees)
 	}
 	s.Credit, s.Room = tickMax, cacheLimit(uintptr(p.Class))

@@ -153,7 +153,7 @@ func (h *Heap) hugeAdopt(start, size uintptr, placement, hint, home uint32, firs
 			first.bytes/raw.Page,
 		), first.placement, first.slices()
 		p.hugetlb, p.next = 0, nil
-		p.Free, p.Trigger = start, uint64(size) // no guards yet
+		p.setReservation(start, size) // no guards yet
 		hugeLink(p, hint, home)
 		if held {
 			pinMigrationLocked(h.Thread.token, p)

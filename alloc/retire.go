@@ -30,10 +30,6 @@ const (
 	retiredKnown = 8
 )
 
-// retiredMark as a Trigger marks an empty page that stays on its list. No count of
-// frees gets there.
-const retiredMark = ^uint64(1)
-
 // retire lets an empty page, which is not current, stay on its list, if that is not too much. It
 // reports whether the page stays.
 func (h *Heap) retire(p *Page) bool {
@@ -51,8 +47,8 @@ func (h *Heap) retire(p *Page) bool {
 	}
 	h.Thread.retiredBytes += p.bytes()
 	atomic.AddUintptr(&pool.retiredBytes, p.bytes())
-	p.Trigger = retiredMark
-	p.Stamp = h.Thread.Now
+	p.markRetired()
+	p.setFreeSince(h.Thread.Now)
 	if p.slices == 1 {
 		h.retiredPages[h.retiredAt&(retiredKnown-1)] = p
 		h.retiredAt++
@@ -62,7 +58,7 @@ func (h *Heap) retire(p *Page) bool {
 
 // unretire ends a page's time as one that was left empty on its list.
 func (h *Heap) unretire(p *Page) {
-	if p.Trigger == retiredMark {
+	if p.isRetired() {
 		h.Thread.retiredBytes -= p.bytes()
 		atomic.AddUintptr(&pool.retiredBytes, -p.bytes())
 	}
@@ -85,7 +81,7 @@ func (h *Heap) takeRetired(n uintptr) *Page {
 		// It may have gone to the pool since and be anything. But nobody else makes it one on the
 		// heap's list, or takes it off that.
 		owner := atomic.LoadUintptr(&p.Owner)
-		if heapOf(owner) == h && owner&OwnerFull == 0 && p.Trigger == retiredMark &&
+		if heapOf(owner) == h && owner&OwnerFull == 0 && p.isRetired() &&
 			p.slices == 1 &&
 			p.unmigrated == 0 && !p.away() &&
 			h.detach(p) {

@@ -118,7 +118,7 @@ func TestTakeRetiredOnly(t *testing.T) {
 			pagesOf(t, h, 400, 1000) // of which a 64th is some pages
 			long, pages := pagesOf(t, h, 3, 20<<10)
 			freeEach(h, long)
-			i := slices.IndexFunc(pages, func(p *Page) bool { return p.Trigger == retiredMark })
+			i := slices.IndexFunc(pages, func(p *Page) bool { return p.isRetired() })
 			if i < 0 {
 				t.Fatal("no page of several slices is kept")
 			}

@@ -8,7 +8,7 @@ package alloc
 // of the next frees would go to the thread-cache free list, and many calls, here and there, would
 // find out by a branch which list it is.
 func (h *Heap) rotateFreed(p *Page) bool {
-	if p.next == nil || p.Stamp == p.Frees {
+	if p.next == nil || !p.freedSinceRotation() {
 		return false
 	}
 	h.rotate(p)
@@ -34,7 +34,7 @@ func (h *Heap) rotateToFreed(p *Page) bool {
 
 // rotate puts the current page at the end of its list, which has others.
 func (h *Heap) rotate(p *Page) {
-	p.Stamp = p.Frees
+	p.noteRotation()
 	h.unlink(p)
 	h.append(p)
 }

@@ -217,8 +217,8 @@ func TestGuardPagesDropped(t *testing.T) {
 	for _, b := range blocks {
 		p := Lookup(b)
 		sum += uint64(p.Size)
-		if p.Free != b || p.Trigger != uint64(p.Size) || raw.LoadByte(b+99_999) != 7 {
-			t.Errorf("block %#x has %#x bytes at %#x", b, p.Trigger, p.Free)
+		if at, n := p.reservation(); at != b || n != p.Size || raw.LoadByte(b+99_999) != 7 {
+			t.Errorf("block %#x has %#x bytes at %#x", b, n, at)
 		}
 	}
 	if n := pool.count.mapped - before; n < sum || n > sum+1<<20 { // descriptors, too
@@ -248,8 +248,8 @@ func TestGuardPagesStay(t *testing.T) {
 			Free(h, p, HowMalloc, NoSize, 0)
 		}
 	}
-	if canRead(b-1<<20) || canRead(b+1<<20) || Lookup(b).Trigger == uint64(Lookup(b).Size) ||
-		withoutGuardPages != was {
+	_, whole := Lookup(b).reservation()
+	if canRead(b-1<<20) || canRead(b+1<<20) || whole == Lookup(b).Size || withoutGuardPages != was {
 		t.Errorf("%d blocks have lost their guards to requests of terabytes", withoutGuardPages-was)
 	}
 }

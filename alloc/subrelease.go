@@ -30,9 +30,6 @@ import (
 const (
 	subreleaseParts = 32 // in a span, at most
 
-	restSeen = 1 << 62 // added to stamp, with the sum of the counts: the page was seen so,
-	restDone = 1 << 63 // and was looked at since
-
 	restGrowth = 8       // what is in use has grown by this part of it
 	restLeast  = 1 << 20 // and by these bytes
 
@@ -95,13 +92,13 @@ func countSubreleased(token, bytes uintptr) {
 // restPage has p give back what it can, if it has rested, and returns the bytes. Precondition: the
 // thread owns the page, which is on its list and not current.
 func (t *Thread) restPage(p *Page, all bool) uintptr {
-	if p.Trigger == retiredMark || p.Free == 0 || secure || t.Now < pool.quiet {
+	if p.isRetired() || p.Free == 0 || secure || t.Now < pool.quiet {
 		return 0
 	}
-	seen := p.Allocs + p.Frees | restSeen
-	if !all && p.Stamp != seen {
-		if p.Stamp != seen|restDone {
-			p.Stamp = seen
+	now, last := p.counts(), p.lastRest()
+	if !all && last != now {
+		if last != now|restDone {
+			p.setLastRest(now)
 		}
 		return 0
 	}
@@ -112,7 +109,7 @@ func (t *Thread) restPage(p *Page, all bool) uintptr {
 		}
 		t.walk -= uintptr(p.blocks)
 	}
-	p.Stamp = seen | restDone
+	p.setLastRest(now | restDone)
 	if !give || !p.mayGiveMemory() {
 		return 0
 	}

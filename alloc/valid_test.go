@@ -217,7 +217,7 @@ func (v *inspection) class(h *Heap, c uintptr) (kept uintptr) {
 			v.want(p.Trigger == neverEmpty ||
 				p.Trigger <= p.Frees+tickMax, "current page %p has trigger %d after %d frees", p,
 				p.Trigger, p.Frees)
-		case p.Trigger == retiredMark:
+		case p.isRetired():
 			v.want(p.Frees == p.Allocs, "kept page %p is not empty", p)
 			kept += p.bytes()
 		default:

@@ -88,7 +88,7 @@ func unmapWorld(tb testing.TB) {
 			if p.state == spanHuge {
 				mapSet(p.Start, nil)
 				if secure {
-					raw.Unmap(p.Free, uintptr(p.Trigger))
+					raw.Unmap(p.reservation())
 				} else {
 					raw.Unmap(p.Start, p.Size)
 				}
@@ -102,7 +102,7 @@ func unmapWorld(tb testing.TB) {
 	for _, p := range pool.parked.slot {
 		if p != nil {
 			mapSet(p.Start, nil)
-			raw.Unmap(p.Free, uintptr(p.Trigger))
+			raw.Unmap(p.reservation())
 		}
 	}
 	pool = poolState{}

@@ -182,9 +182,7 @@ struct ta_page {
 	uint64_t Trigger;
 	unsigned char pad23[32];
 	uint64_t Remote;
-	unsigned char pad26[16];
-	uint64_t Stamp;
-	unsigned char rest[32];
+	unsigned char rest[56];
 };
 
 struct ta_cachelist {

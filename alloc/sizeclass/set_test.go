@@ -20,7 +20,8 @@ func TestSet(t *testing.T) {
 			next = c - 1
 		}
 		if s.Has(c-1) != in[c-1] || s.Next(c-1) != next {
-			t.Errorf("class %d: %v, next %d; want %v, %d", c-1, s.Has(c-1), s.Next(c-1), in[c-1], next)
+			t.Errorf("class %d: %v, next %d; want %v, %d", c-1, s.Has(c-1), s.Next(c-1), in[c-1],
+				next)
 		}
 	}
 	if s.Next(Count) != Count {

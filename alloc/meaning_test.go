@@ -1,0 +1,45 @@
+package alloc
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFieldsByMeaning: a field of Page whose meaning depends on the state of the span is read and
+// written in its own file only, whose functions name the meanings.
+func TestFieldsByMeaning(t *testing.T) {
+	home := map[string]string{"stamp": "stamp.go", "Trigger": "trigger.go"}
+	seen := map[string]bool{}
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := token.NewFileSet()
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if ok && home[s.Sel.Name] != "" {
+				seen[s.Sel.Name] = true
+				if name != home[s.Sel.Name] {
+					t.Errorf("%s: .%s is for %s alone", set.Position(s.Pos()), s.Sel.Name,
+						home[s.Sel.Name])
+				}
+			}
+			return true
+		})
+	}
+	if len(seen) != len(home) {
+		t.Errorf("of the fields only %v are used", seen)
+	}
+}
