@@ -96,53 +96,6 @@ func (p *Page) putSplit(first firstPart, placement uint32) {
 	putIn(p, placement, first.placement, uint32(first.bytes/raw.Page), first.slices())
 }
 
-// reserveHuge charges a huge block of size bytes, or of as many more as its placement wants. With a
-// first part only the rest lies in the placement.
-func (h *Heap) reserveHuge(size uintptr, reserved bool) (placement, n uintptr, first firstPart,
-	ok bool) {
-	if !reserved {
-		if placement, n, first, ok = h.reserveSplit(size); ok {
-			return placement, n, first, ok
-		}
-	}
-	s := shape{n: size, pool: reserved}
-	placement, n, ok = h.reserveShape(placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint))), &s)
-	return placement, n, firstPart{}, ok
-}
-
-// reserveSplit is reserveHuge where the policy lets a block be split.
-func (h *Heap) reserveSplit(size uintptr) (placement, n uintptr, first firstPart, ok bool) {
-	hint, trimmed := uintptr(h.Hint), uintptr(0)
-	alone := poolLock.Refuses(h.Thread.token) // and nobody could record the parts
-	if alone || hint >= hintMoved || placementOf(hint, 0) == placementPin {
-		return 0, 0, firstPart{}, false
-	}
-	granularity := max(hugePageSlices(0), hugePageSlices(1), hugePageSlices(2))
-	n = raw.RoundUp(size, granularity<<SliceShift)
-	if nearLimit(n) {
-		h.Thread.heed(n)
-	}
-	for range placementSlots {
-		answer, tier, bytes := tiers.ReserveSplit(hint, n, splitStep, trimmed)
-		switch {
-		case answer&tiers.Trim != 0:
-			tier := answer & (placementSlots - 1)
-			h.Thread.makeRoom(tier, n, tiers.Last(hint, tier, n))
-			trimmed |= 1 << tier
-		case answer == tiers.Refused:
-			return 0, 0, firstPart{}, false
-		default:
-			fit := raw.RoundUp(size, hugePageSlices(answer)<<SliceShift)
-			if bytes != 0 {
-				fit = n
-			}
-			tiers.Release(answer, n-fit)
-			return answer, fit, firstPart{uint32(tier), bytes}, true
-		}
-	}
-	return 0, 0, firstPart{}, false
-}
-
 // A growth is what is charged for bytes more of a block: the first to the tier that it is in, the
 // rest, if any, to a slower one.
 type growth struct {
@@ -153,33 +106,6 @@ type growth struct {
 func (g *growth) release() {
 	tiers.Release(g.tier, g.bytes)
 	tiers.Release(g.placement, g.rest)
-}
-
-// reserveGrowth charges n bytes more for the block of p, which is held. Precondition: it is in one
-// tier, or a whole split.
-func (h *Heap) reserveGrowth(p *Page, n uintptr, g *growth) bool {
-	*g = growth{tier: tierOf(p.placement), bytes: n}
-	if p.done != 0 || p.placement == placementPin || p.Hint >= hintMoved {
-		return h.Thread.admit(g.tier, n)
-	}
-	trimmed := uintptr(0)
-	for range placementSlots {
-		answer, bytes := tiers.ReserveGrowth(uintptr(p.Hint), g.tier, p.Size, n, splitStep, trimmed)
-		switch {
-		case answer&tiers.Trim != 0:
-			tier := answer & (placementSlots - 1)
-			h.Thread.makeRoom(tier, n, false)
-			trimmed |= 1 << tier
-		case answer == tiers.Refused:
-			return false
-		case answer == g.tier:
-			return true
-		default:
-			g.bytes, g.placement, g.rest = bytes, answer, n-bytes
-			return true
-		}
-	}
-	return false
 }
 
 // splitGrown splits the block of p, which is held and has grown, where that was charged to two
