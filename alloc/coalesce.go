@@ -143,7 +143,7 @@ func (h *Heap) joinExtents(p *Page, have, size uintptr) uintptr {
 		h.Thread.trimHighWater(more)
 	}
 	if !h.Thread.admit(tier, more) {
-		h.uncoalesce(p, nil, 0)
+		uncoalesce(h.Thread.token, p, nil, 0)
 		return 0
 	}
 	to := reserveAligned(size, huge2M)
@@ -153,7 +153,7 @@ func (h *Heap) joinExtents(p *Page, have, size uintptr) uintptr {
 	}
 	if to == 0 {
 		tiers.Release(tier, more)
-		h.uncoalesce(p, nil, 0)
+		uncoalesce(h.Thread.token, p, nil, 0)
 		return 0
 	}
 	at := to
@@ -168,7 +168,7 @@ func (h *Heap) joinExtents(p *Page, have, size uintptr) uintptr {
 				unmapFresh(at+n, to+size-at-n)
 			}
 			tiers.Release(tier, more)
-			h.uncoalesce(p, q, at-to)
+			uncoalesce(h.Thread.token, p, q, at-to)
 			return 0
 		}
 		q.Start = at
@@ -184,8 +184,7 @@ func (h *Heap) joinExtents(p *Page, have, size uintptr) uintptr {
 // uncoalesce puts the parts from p on back into the cache where the kernel would not move the part
 // failed, which it unmaps: one mapping to the library, it may be several to the host. Before it are
 // moved bytes. Without failed none has moved.
-func (h *Heap) uncoalesce(p, failed *Page, moved uintptr) {
-	token := h.Thread.token
+func uncoalesce(token uintptr, p, failed *Page, moved uintptr) {
 	poolLock.Take(token)
 	if failed != nil && failed != p { // what has moved is a block of its own
 		last := p

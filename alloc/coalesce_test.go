@@ -232,7 +232,7 @@ func TestCoalesceRefusedFar(t *testing.T) {
 	if !h.Thread.admit(1, first+second) {
 		t.Fatal("no room")
 	}
-	p := h.hugeAdopt(start, first+second, 1, h.Hint, 1, firstPart{}, false)
+	p := hugeAdopt(h.Thread.token, start, first+second, 1, h.Hint, 1, firstPart{}, false)
 	q := newDescriptor()
 	*q = *p
 	q.Start, q.next = seam, nil
@@ -279,7 +279,7 @@ func TestMoveExtentsSparse(t *testing.T) {
 	// so that it does not grow
 	raw.Sys(syscall.SYS_MADVISE, p.next.Start+mib, mib, dontDump, 0, 0, 0)
 	to := reserveAligned(40*mib, huge2M)
-	if h.moveExtents(p, to, 40*mib) || isMapped(to, raw.Page) {
+	if moveExtents(h.Thread.token, p, to, 40*mib) || isMapped(to, raw.Page) {
 		t.Error("moved, or the target is mapped")
 	}
 	unpinMigration(8, p)

@@ -67,7 +67,7 @@ func dropExtents(q *Page) {
 // becomes as much longer as those are more. It reports false, with the block as it was and nothing
 // reserved at to, when the kernel refuses. (What the program has made read-only of it is writable
 // then.) Precondition: the block is of several parts, and held.
-func (h *Heap) moveExtents(p *Page, to, size uintptr) bool {
+func moveExtents(token uintptr, p *Page, to, size uintptr) bool {
 	end := p.Start + p.Size
 	more := size - p.Size
 	// so it would not lengthen the last part when the others have moved
@@ -91,7 +91,7 @@ func (h *Heap) moveExtents(p *Page, to, size uintptr) bool {
 		for back := p; back != q; back = back.next {
 			n := back.next.Start - back.Start
 			raw.Allow(back.Start, n)
-			h.copyBack(back.Start, to+back.Start-p.Start, n, p.placement)
+			copyBack(token, back.Start, to+back.Start-p.Start, n, p.placement)
 		}
 		if at+n < to+size {
 			unmapFresh(at+n, to+size-at-n)
@@ -99,7 +99,7 @@ func (h *Heap) moveExtents(p *Page, to, size uintptr) bool {
 		return false
 	}
 	from := p.Start
-	h.giveBackBarred(from, p.lastExtent().Start-from, p.placement)
+	giveBackBarred(token, from, p.lastExtent().Start-from, p.placement)
 	for q := p; q != nil; q = q.next {
 		q.Start += to - from
 	}

@@ -86,8 +86,8 @@ func guardPagesTry(h *Heap, n, align uintptr) *Page {
 	if start != 0 {
 		first.settlePages(start, size, placement, false)
 		if placement != placementPin || !bound || pin(start, used) {
-			p = h.hugeAdopt(start, size, uint32(placement), h.Hint, uint32(homeOf(uintptr(h.Hint))),
-				first, false)
+			p = hugeAdopt(h.Thread.token, start, size, uint32(placement), h.Hint,
+				uint32(homeOf(uintptr(h.Hint))), first, false)
 		}
 		if p == nil {
 			raw.Unmap(base, whole)

@@ -96,16 +96,16 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	if page != 0 {
 		start = mapHugetlb(placement, size, page)
 	} else {
-		start = h.mapHuge(size, align, placement)
+		start = mapHugeBlock(h.Thread.token, size, align, placement)
 	}
 	if start != 0 {
 		first.settlePages(start, size, placement, page != 0)
 		if placement != placementPin || !bound || pin(start, size) {
-			p = h.hugeAdopt(start, size, uint32(placement), h.Hint, uint32(homeOf(uintptr(h.Hint))),
-				first, false)
+			p = hugeAdopt(h.Thread.token, start, size, uint32(placement), h.Hint,
+				uint32(homeOf(uintptr(h.Hint))), first, false)
 		}
 		if p == nil {
-			first.giveBack(h, start, size, placement)
+			first.giveBack(h.Thread.token, start, size, placement)
 		}
 	}
 	if p == nil {
@@ -115,7 +115,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	if page != 0 {
 		p.hugetlb = 1
 	}
-	h.cutSplit(p, first.bytes)
+	cutSplit(h.Thread.token, p, first.bytes)
 	return p, ZeroBit
 }
 

@@ -19,7 +19,7 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 		return 0
 	}
 	to := uintptr(0)
-	if p.wholeSplit() && p.hugetlb == 0 && h.cutSplit(p, uintptr(p.done)<<SliceShift) {
+	if p.wholeSplit() && p.hugetlb == 0 && cutSplit(h.Thread.token, p, uintptr(p.done)<<SliceShift) {
 		to = hugeResized(h, p, size)
 	}
 	unpinMigration(h.Thread.token, p)
@@ -46,21 +46,21 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 		}
 		if size > old && p.placement == placementPin && bound && !pin(at+old, size-old) {
 			raw.Unmap(at+old, size-old) // what it had stays bound
-			hugeSizedBack(h, p, old)
+			hugeSizedBack(h.Thread.token, p, old)
 			return 0
 		}
 	case size > old && errno == uintptr(syscall.ENOMEM) && (p.placement != placementPin || !bound):
 		// else the host has changed a part
-		at = h.hugeMoved(p, size)
+		at = hugeMoved(h.Thread.token, p, size)
 		if at == 0 && purgeAll(h.Thread) > 0 {
-			at = h.hugeMoved(p, size)
+			at = hugeMoved(h.Thread.token, p, size)
 		}
 	}
 	switch {
 	case at == 0 && size > old, at != 0 && size < old:
 		g.release()
 	case at != 0:
-		h.splitGrown(p, &g)
+		splitGrown(h.Thread.token, p, &g)
 		at = p.Start
 	}
 	return at
@@ -82,9 +82,9 @@ func (p *Page) resizeInPlace(size uintptr) (errno uintptr) {
 }
 
 // hugeSizedBack undoes a growth.
-func hugeSizedBack(h *Heap, p *Page, size uintptr) {
+func hugeSizedBack(token uintptr, p *Page, size uintptr) {
 	grown := p.Size - size
-	if poolLock.Take(h.Thread.token) {
+	if poolLock.Take(token) {
 		hugeSized(p, size)
 		poolLock.Release()
 	}
@@ -93,12 +93,12 @@ func hugeSizedBack(h *Heap, p *Page, size uintptr) {
 
 // hugeMoved moves the block of p, which is held, to where it can be size bytes long. It returns the
 // address, or 0 when the kernel refuses.
-func (h *Heap) hugeMoved(p *Page, size uintptr) (at uintptr) {
-	if to := h.reserveRoomy(size, p.placement); to != 0 {
-		at = hugeMove(h, p, size, to)
+func hugeMoved(token uintptr, p *Page, size uintptr) (at uintptr) {
+	if to := reserveRoomy(token, size, p.placement); to != 0 {
+		at = hugeMove(token, p, size, to)
 	}
 	if at == 0 && p.next == nil {
-		at = h.hugeMoveAnywhere(p, size)
+		at = hugeMoveAnywhere(token, p, size)
 	}
 	return at
 }
@@ -106,13 +106,13 @@ func (h *Heap) hugeMoved(p *Page, size uintptr) (at uintptr) {
 // reserveRoomy reserves size bytes with free addresses behind them: what has grown once will
 // grow again, and then in place. The start suits huge pages, so that the kernel
 // moves whole page tables; and so does the length, for then the kernel chooses such a start itself.
-func (h *Heap) reserveRoomy(size uintptr, placement uint32) uintptr {
+func reserveRoomy(token, size uintptr, placement uint32) uintptr {
 	room := raw.RoundUp(size+size/2, huge2M) - size
 	to := reserveAligned(size+room, huge2M)
 	if to == 0 {
 		return reserveAligned(size, SliceSize)
 	}
-	h.giveBackBarred(to+size, room, placement)
+	giveBackBarred(token, to+size, room, placement)
 	return to
 }
 
@@ -120,12 +120,12 @@ func (h *Heap) reserveRoomy(size uintptr, placement uint32) uintptr {
 // long. So no more addresses than those are needed, where a limit leaves few: to reserve them takes
 // as many as the block has in addition. The block may begin anywhere in a slice then, and is not
 // cached when it is freed.
-func (h *Heap) hugeMoveAnywhere(p *Page, size uintptr) uintptr {
+func hugeMoveAnywhere(token uintptr, p *Page, size uintptr) uintptr {
 	leaf := raw.Map(leafBytes) // which one is needed is known too late to do without
 	if leaf == 0 {
 		return 0
 	}
-	if !poolLock.Take(h.Thread.token) {
+	if !poolLock.Take(token) {
 		unmapFresh(leaf, leafBytes)
 		return 0
 	}
@@ -135,7 +135,7 @@ func (h *Heap) hugeMoveAnywhere(p *Page, size uintptr) uintptr {
 
 	to, errno := raw.Remap(from, p.Size, size, raw.MremapMayMove, 0)
 
-	poolLock.Take(h.Thread.token)
+	poolLock.Take(token)
 	if errno != 0 {
 		to = from
 	}
@@ -156,8 +156,8 @@ func (h *Heap) hugeMoveAnywhere(p *Page, size uintptr) uintptr {
 
 // hugeMove moves the block of p to the size bytes reserved at to. The map forgets
 // the old address before the kernel can give it to another thread.
-func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
-	if !poolLock.Take(h.Thread.token) {
+func hugeMove(token uintptr, p *Page, size, to uintptr) uintptr {
+	if !poolLock.Take(token) {
 		unmapFresh(to, size)
 		return 0
 	}
@@ -172,12 +172,12 @@ func hugeMove(h *Heap, p *Page, size, to uintptr) uintptr {
 
 	moved := true
 	if p.next != nil {
-		moved = h.moveExtents(p, to, size)
+		moved = moveExtents(token, p, to, size)
 	} else {
 		moved = raw.Move(from, p.Size, size, to) == 0
 	}
 
-	poolLock.Take(h.Thread.token)
+	poolLock.Take(token)
 	if !moved {
 		mapSet(from, p)
 		poolLock.Release()

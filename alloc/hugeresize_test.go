@@ -21,7 +21,7 @@ func TestMoveAnywhere(t *testing.T) {
 	// the kernel goes downwards: what is unmapped of it is the highest that is large enough
 	plug := raw.Reserve(area)
 	raw.Unmap(plug, area/2+3*raw.Page)
-	start := h.hugeMoveAnywhere(p, size)
+	start := hugeMoveAnywhere(h.Thread.token, p, size)
 	raw.Unmap(plug+area/2+3*raw.Page, area/2-3*raw.Page)
 	unpinMigration(8, p)
 	sound(t)

@@ -97,14 +97,14 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 	// The rest of what is reserved goes, and what has moved grows over its place.
 	errno := raw.MoveContents(was, have, to)
 	if size > have {
-		h.giveBackBarred(to+have, size-have, p.placement)
+		giveBackBarred(h.Thread.token, to+have, size-have, p.placement)
 	}
 	if errno != 0 {
 		return 0
 	}
-	q := h.hugeAdopt(to, have, p.placement, p.Hint, p.home, firstPart{}, true)
+	q := hugeAdopt(h.Thread.token, to, have, p.placement, p.Hint, p.home, firstPart{}, true)
 	if q == nil {
-		h.copyBack(was, to, have, p.placement)
+		copyBack(h.Thread.token, was, to, have, p.placement)
 		return 0
 	}
 	h.Calls[CallReallocAllocs]++
@@ -114,7 +114,7 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 		at = hugeResized(h, q, size)
 	}
 	if at == 0 {
-		h.hugeReturn(q, was)
+		hugeReturn(h.Thread.token, q, was)
 		return 0
 	}
 	unpinMigration(h.Thread.token, q)
@@ -135,9 +135,9 @@ func oneMapping(addr, n uintptr) bool {
 // hugeAdopt makes a huge block of a mapping that is charged to the tier of its placement, but for
 // its first part. With held set the caller holds it from the start: once it is on the list by age,
 // others may move it.
-func (h *Heap) hugeAdopt(start, size uintptr, placement, hint, home uint32, first firstPart,
+func hugeAdopt(token, start, size uintptr, placement, hint, home uint32, first firstPart,
 	held bool) *Page {
-	if !poolLock.Take(h.Thread.token) {
+	if !poolLock.Take(token) {
 		return emergencyHuge(start, size, placement)
 	}
 	p := newDescriptor()
@@ -156,7 +156,7 @@ func (h *Heap) hugeAdopt(start, size uintptr, placement, hint, home uint32, firs
 		p.setReservation(start, size) // no guards yet
 		hugeLink(p, hint, home)
 		if held {
-			pinMigrationLocked(h.Thread.token, p)
+			pinMigrationLocked(token, p)
 		}
 	}
 	poolLock.Release()
@@ -164,27 +164,27 @@ func (h *Heap) hugeAdopt(start, size uintptr, placement, hint, home uint32, firs
 }
 
 // hugeReturn undoes hugeAdopt: the contents go back to address to. Precondition: q is held.
-func (h *Heap) hugeReturn(q *Page, to uintptr) {
+func hugeReturn(token uintptr, q *Page, to uintptr) {
 	start, size, placement := q.Start, q.Size, q.placement
-	poolLock.Take(h.Thread.token)
-	unpinMigrationLocked(h.Thread.token, q)
+	poolLock.Take(token)
+	unpinMigrationLocked(token, q)
 	hugeUnlink(q)
 	mapSet(start, nil)
 	uncommit(size)
 	unmapped(size)
 	freeDescriptor(q)
 	poolLock.Release()
-	h.copyBack(to, start, size, placement)
+	copyBack(token, to, start, size, placement)
 }
 
 // copyBack brings n bytes back to where they were moved from, which reads as zero, and unmaps them
 // where they are. It is no matter of speed: the kernel has just run out of memory. It is not asked
 // to move them either, for when it refuses that it may have unmapped the target before.
-func (h *Heap) copyBack(to, from, n uintptr, placement uint32) {
+func copyBack(token, to, from, n uintptr, placement uint32) {
 	for i := uintptr(0); i < n; i += 8 {
 		if word := raw.Load(from + i); word != 0 { // else there may be no memory at either
 			raw.Store(to+i, word)
 		}
 	}
-	h.giveBack(from, n, placement)
+	giveBack(token, from, n, placement)
 }

@@ -80,12 +80,12 @@ func unretain(p *Page) {
 }
 
 // giveBack unmaps n bytes at start that nobody has seen, or keeps them.
-func (h *Heap) giveBack(start, n uintptr, placement uint32) {
+func giveBack(token, start, n uintptr, placement uint32) {
 	if raw.Unmap(start, n) {
 		return
 	}
 	mapped(n)
-	if raw.Discard(start, n) && poolLock.Take(h.Thread.token) {
+	if raw.Discard(start, n) && poolLock.Take(token) {
 		retain(start, n, placement)
 		poolLock.Release()
 	} else {
@@ -94,22 +94,22 @@ func (h *Heap) giveBack(start, n uintptr, placement uint32) {
 }
 
 // giveBackBarred is giveBack for what may be barred from reading or writing.
-func (h *Heap) giveBackBarred(start, n uintptr, placement uint32) {
+func giveBackBarred(token, start, n uintptr, placement uint32) {
 	switch {
 	case raw.Unmap(start, n):
 	case raw.Allow(start, n):
-		h.giveBack(start, n, placement)
+		giveBack(token, start, n, placement)
 	default:
 		mapped(n)
 		leave(start, n)
 	}
 }
 
-// mapHuge maps size bytes for a huge block, or takes them from what was kept: at once while
+// mapHugeBlock maps size bytes for a huge block, or takes them from what was kept: at once while
 // mappings are short, or ever more would be kept.
-func (h *Heap) mapHuge(size, align, placement uintptr) (start uintptr) {
+func mapHugeBlock(token, size, align, placement uintptr) (start uintptr) {
 	if atomic.LoadUint32(&tight) != 0 {
-		if start = h.takeRetained(size, align, placement); start != 0 {
+		if start = takeRetained(token, size, align, placement); start != 0 {
 			return start
 		}
 	}
@@ -118,11 +118,11 @@ func (h *Heap) mapHuge(size, align, placement uintptr) (start uintptr) {
 		start = mapAligned(size, align)
 	}
 	if start != 0 && !mapReserve(start, SliceSize) {
-		h.giveBack(start, size, uint32(placement))
+		giveBack(token, start, size, uint32(placement))
 		start = 0
 	}
 	if start == 0 {
-		start = h.takeRetained(size, align, placement)
+		start = takeRetained(token, size, align, placement)
 	}
 	return start
 }
@@ -130,8 +130,8 @@ func (h *Heap) mapHuge(size, align, placement uintptr) (start uintptr) {
 // takeRetained takes size bytes at a multiple of align from the smallest segment of a placement
 // that is one clean span and will do. It returns 0 where there is none. They count as not mapped,
 // like those that the kernel maps afresh.
-func (h *Heap) takeRetained(size, align, placement uintptr) uintptr {
-	if !poolLock.Take(h.Thread.token) {
+func takeRetained(token, size, align, placement uintptr) uintptr {
+	if !poolLock.Take(token) {
 		return 0
 	}
 	best := (*Page)(nil)

@@ -28,7 +28,7 @@ func TestRetained(t *testing.T) {
 		t.Fatal("no memory")
 	}
 	for i := range uintptr(count) { // side by side
-		if h.hugeAdopt(whole+i*size, size, 1, h.Hint, 1, firstPart{}, false) == nil ||
+		if hugeAdopt(h.Thread.token, whole+i*size, size, 1, h.Hint, 1, firstPart{}, false) == nil ||
 			!h.Thread.admit(1, size) {
 			t.Fatal("no block")
 		}
@@ -47,17 +47,17 @@ func TestRetained(t *testing.T) {
 		s.slices != count*size>>SliceShift || pool.count.mapped != had {
 		t.Fatalf("not one segment of all of it, or %d bytes mapped, not %d", pool.count.mapped, had)
 	}
-	if got := h.takeRetained(count*size+SliceSize, SliceSize, 1) +
-		h.takeRetained(size, SliceSize, 0); got != 0 {
+	if got := takeRetained(h.Thread.token, count*size+SliceSize, SliceSize, 1) +
+		takeRetained(h.Thread.token, size, SliceSize, 0); got != 0 {
 		t.Errorf("more than there is, or of another placement, is had at %#x", got)
 	}
-	at := h.takeRetained(3*size, SliceSize, 1)
+	at := takeRetained(h.Thread.token, 3*size, SliceSize, 1)
 	if at != whole || raw.Load(at) != 0 || pool.count.mapped != had-3*size {
 		t.Fatalf("had %#x, not %#x; it holds %d; %d bytes mapped", at, whole, raw.Load(at),
 			pool.count.mapped)
 	}
 	mustBeSound(t)
-	h.giveBack(at, 3*size, 1) // it can: the kernel is asked
+	giveBack(h.Thread.token, at, 3*size, 1) // it can: the kernel is asked
 	if pool.count.mapped != had-3*size {
 		t.Error("what was unmapped counts as mapped")
 	}
@@ -66,7 +66,7 @@ func TestRetained(t *testing.T) {
 		t.Errorf("a block at %#x is not cut from what was kept", b)
 	}
 	mustBeSound(t)
-	if h.takeRetained(size, SliceSize, 1) != 0 {
+	if takeRetained(h.Thread.token, size, SliceSize, 1) != 0 {
 		t.Error("a segment with a page in use was given away")
 	}
 }

@@ -58,11 +58,11 @@ func (s firstPart) bindAgain(start, size uintptr, placement uint32) {
 }
 
 // giveBack is the function of that name for a block of size bytes.
-func (s firstPart) giveBack(h *Heap, start, size, placement uintptr) {
+func (s firstPart) giveBack(token, start, size, placement uintptr) {
 	if s.bytes != 0 {
-		h.giveBack(start, s.bytes, s.placement)
+		giveBack(token, start, s.bytes, s.placement)
 	}
-	h.giveBack(start+s.bytes, size-s.bytes, uint32(placement))
+	giveBack(token, start+s.bytes, size-s.bytes, uint32(placement))
 }
 
 // firstOf is what of the first n bytes of a block of p lies in the same tier as the first one.
@@ -110,8 +110,8 @@ func (g *growth) release() {
 
 // splitGrown splits the block of p, which is held and has grown, where that was charged to two
 // tiers.
-func (h *Heap) splitGrown(p *Page, g *growth) {
-	if g.rest == 0 || !poolLock.Take(h.Thread.token) {
+func splitGrown(token uintptr, p *Page, g *growth) {
+	if g.rest == 0 || !poolLock.Take(token) {
 		return
 	}
 	first := firstPart{p.placement, p.Size - g.rest}
@@ -123,19 +123,19 @@ func (h *Heap) splitGrown(p *Page, g *growth) {
 		uint32(g.placement),
 	) // it has grown out of the other placement's
 	settlePages(p.Start+first.bytes, g.rest, uint32(g.placement), false)
-	h.cutSplit(p, first.bytes)
+	cutSplit(token, p, first.bytes)
 }
 
 // cutSplit notes that a block is two mappings to the kernel, the second behind its first bytes:
 // what it is told of one placement differs from what it is told of another. It reports whether the
 // block can be resized.
 // Precondition: the block is held, or nobody but the caller knows of it.
-func (h *Heap) cutSplit(p *Page, first uintptr) bool {
+func cutSplit(token uintptr, p *Page, first uintptr) bool {
 	if first == 0 {
 		return true
 	}
 	most := extentsMost()
-	if !poolLock.Take(h.Thread.token) {
+	if !poolLock.Take(token) {
 		return false
 	}
 	ok := p.cutPart(p.Start+first, most)
