@@ -59,26 +59,6 @@ func (h *Heap) reserveAlone(n uintptr) (placement uint32, ok bool) {
 	return uint32(answer & (placementSlots - 1)), answer < placementSlots
 }
 
-// emergencyHuge makes a huge block of a fresh mapping, charged already. It is not
-// counted.
-func emergencyHuge(start, size uintptr, placement uint32) *Page {
-	own := mapAligned(SliceSize, SliceSize)
-	if own == 0 {
-		return nil
-	}
-	if !mapReserve(start, SliceSize) {
-		raw.Unmap(own, SliceSize)
-		return nil
-	}
-	p := (*Page)(raw.Ptr(own))
-	p.Start, p.Size = start, size
-	p.Owner = OwnerHuge
-	p.state = spanHugeAlone
-	p.placement = placement
-	mapSet(start, p)
-	return p
-}
-
 // emergencyThread is a thread with a heap that the pool does not know.
 func emergencyThread(token uintptr) *Thread {
 	addr := raw.Map(raw.RoundUp(threadBytes+heapBytes, raw.Page))

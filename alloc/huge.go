@@ -1,38 +1,13 @@
 package alloc
 
 import (
-	"sync/atomic"
-
 	"tieralloc/internal/raw"
-	"tieralloc/stats"
 	"tieralloc/tiers"
 )
 
 // A huge block, above sizeclass.MaxSize or aligned to more than a page can give, is a
 // mapping of its own, aligned to a slice. Any thread may free it. Freed ones are
 // kept a while for the next request (hugecache.go).
-
-// hugeAlloc maps n bytes at a multiple of align (0 or a power of two). It returns
-// the block's address, with ZeroBit when it reads as zero, or 0. how is the function (see howCall).
-func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
-	if n > maxRequest {
-		return 0
-	}
-	h.Thread.tick()
-	size := raw.RoundUp(n, SliceSize)
-	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
-	p, zero := h.hugeCached(size, align, home), uintptr(0)
-	if p == nil && how&howCall != uintptr(stats.CallCalloc) { // which would have to clear it
-		p = h.hugeCoalesced(size, align, home)
-	}
-	if p == nil {
-		if p, zero = hugeMap(h, size, align); p == nil {
-			return 0
-		}
-	}
-	h.Thread.migrate()
-	return p.Start | zero
-}
 
 // hugeGone gives n bytes at addr, which no block has any more, back to the kernel,
 // and then their charge. The caller has added n to pool.leaving.
@@ -55,68 +30,6 @@ func hugeGone(token, addr, n uintptr, placement uint32) {
 		}
 		poolLock.Release()
 	}
-}
-
-// hugeMap makes a fresh mapping, charged to a tier; or takes a cached one of the tier that
-// the charge went to. zero is ZeroBit for a fresh one.
-func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
-	h.Thread.trimHighWater(size)
-	if reservedPages && align <= huge2M { // else it may be more than such a page has
-		if p, zero = hugeTry(h, size, align, true); p != nil {
-			return p, zero
-		}
-	}
-	p, zero = hugeTry(h, size, align, false)
-	if p == nil && purgeAll(h.Thread) > 0 {
-		p, zero = hugeTry(h, size, align, false)
-	}
-	return p, zero
-}
-
-// hugeTry charges and maps size bytes. With reserved set they are of the kernel's reserved
-// huge pages, if those are wished for.
-func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr) {
-	page, asked := uintptr(0), size
-	placement, size, first, ok := h.reserveHuge(size, reserved)
-	if !ok {
-		return nil, 0
-	}
-	if reserved {
-		page = hugetlbSize(placement, asked)
-	}
-	align = max(align, hugePageSlices(placement)<<SliceShift, first.hugePageSlices()<<SliceShift)
-	if first.bytes == 0 {
-		if p = h.hugeCached(size, align, placement); p != nil { // charged already
-			tiers.Release(tierOf(uint32(placement)), size)
-			return p, 0
-		}
-	}
-	atomic.AddUint64(&pool.count.hugeMisses, 1)
-	start := uintptr(0)
-	if page != 0 {
-		start = mapHugetlb(placement, size, page)
-	} else {
-		start = mapHugeBlock(h.Thread.token, size, align, placement)
-	}
-	if start != 0 {
-		first.settlePages(start, size, placement, page != 0)
-		if placement != placementPin || !bound || pin(start, size) {
-			p = hugeAdopt(h.Thread.token, start, size, uint32(placement), h.Hint,
-				uint32(homeOf(uintptr(h.Hint))), first, false)
-		}
-		if p == nil {
-			first.giveBack(h.Thread.token, start, size, placement)
-		}
-	}
-	if p == nil {
-		first.release(size, placement)
-		return nil, 0
-	}
-	if page != 0 {
-		p.hugetlb = 1
-	}
-	cutSplit(h.Thread.token, p, first.bytes)
-	return p, ZeroBit
 }
 
 // mapAligned maps size bytes at a multiple of align, both multiples of a slice.
@@ -249,4 +162,69 @@ func extentsUnmap(token uintptr, p *Page) {
 		retain(start, moved, unmigratedIn)
 		retain(start+moved, size-moved, placement)
 	}
+}
+
+// hugeAdopt makes a huge block of a mapping that is charged to the tier of its placement, but for
+// its first part. With held set the caller holds it from the start: once it is on the list by age,
+// others may move it.
+func hugeAdopt(token, start, size uintptr, placement, hint, home uint32, first firstPart,
+	held bool) *Page {
+	if !poolLock.Take(token) {
+		return emergencyHuge(start, size, placement)
+	}
+	p := newDescriptor()
+	if p != nil && (!mapReserve(start, SliceSize) || held && ^pool.migrationPins.used == 0) {
+		freeDescriptor(p)
+		p = nil
+	}
+	if p != nil {
+		mapped(size)
+		commit(size)
+		p.Start, p.Size, p.placement = start, size, placement
+		p.unmigrated, p.unmigratedIn, p.done = uint32(
+			first.bytes/raw.Page,
+		), first.placement, first.slices()
+		p.hugetlb, p.next = 0, nil
+		p.setReservation(start, size) // no guards yet
+		hugeLink(p, hint, home)
+		if held {
+			pinMigrationLocked(token, p)
+		}
+	}
+	poolLock.Release()
+	return p
+}
+
+// hugeReturn undoes hugeAdopt: the contents go back to address to. Precondition: q is held.
+func hugeReturn(token uintptr, q *Page, to uintptr) {
+	start, size, placement := q.Start, q.Size, q.placement
+	poolLock.Take(token)
+	unpinMigrationLocked(token, q)
+	hugeUnlink(q)
+	mapSet(start, nil)
+	uncommit(size)
+	unmapped(size)
+	freeDescriptor(q)
+	poolLock.Release()
+	copyBack(token, to, start, size, placement)
+}
+
+// emergencyHuge makes a huge block of a fresh mapping, charged already. It is not
+// counted.
+func emergencyHuge(start, size uintptr, placement uint32) *Page {
+	own := mapAligned(SliceSize, SliceSize)
+	if own == 0 {
+		return nil
+	}
+	if !mapReserve(start, SliceSize) {
+		raw.Unmap(own, SliceSize)
+		return nil
+	}
+	p := (*Page)(raw.Ptr(own))
+	p.Start, p.Size = start, size
+	p.Owner = OwnerHuge
+	p.state = spanHugeAlone
+	p.placement = placement
+	mapSet(start, p)
+	return p
 }

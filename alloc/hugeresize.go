@@ -7,65 +7,6 @@ import (
 	"tieralloc/tiers"
 )
 
-// hugeResize makes the block of p n bytes long, in place or by moving its page
-// table entries. It returns the block's address, or 0 with everything as it was.
-func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
-	size := raw.RoundUp(n, SliceSize)
-	old := p.Size
-	if size == old {
-		return p.Start
-	}
-	if p.state == spanHugeAlone || !pinMigration(h.Thread.token, p) {
-		return 0
-	}
-	to := uintptr(0)
-	if p.wholeSplit() && p.hugetlb == 0 && cutSplit(h.Thread.token, p, uintptr(p.done)<<SliceShift) {
-		to = hugeResized(h, p, size)
-	}
-	unpinMigration(h.Thread.token, p)
-	return to
-}
-
-// hugeResized is hugeResize for a block that is held, and wholly of its placement or a whole split.
-func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
-	old := p.Size
-	var g growth
-	if size > old && !h.reserveGrowth(p, size-old, &g) {
-		return 0
-	}
-	if size < old {
-		g = p.ending(old - size)
-	}
-	errno := p.resizeInPlace(size)
-	switch {
-	case errno == 0:
-		at = p.Start
-		if poolLock.Take(h.Thread.token) {
-			hugeSized(p, size)
-			poolLock.Release()
-		}
-		if size > old && p.placement == placementPin && bound && !pin(at+old, size-old) {
-			raw.Unmap(at+old, size-old) // what it had stays bound
-			hugeSizedBack(h.Thread.token, p, old)
-			return 0
-		}
-	case size > old && errno == uintptr(syscall.ENOMEM) && (p.placement != placementPin || !bound):
-		// else the host has changed a part
-		at = hugeMoved(h.Thread.token, p, size)
-		if at == 0 && purgeAll(h.Thread) > 0 {
-			at = hugeMoved(h.Thread.token, p, size)
-		}
-	}
-	switch {
-	case at == 0 && size > old, at != 0 && size < old:
-		g.release()
-	case at != 0:
-		splitGrown(h.Thread.token, p, &g)
-		at = p.Start
-	}
-	return at
-}
-
 // resizeInPlace has the kernel make the block of p, which is held, size bytes long where it is, or
 // returns an errno.
 func (p *Page) resizeInPlace(size uintptr) (errno uintptr) {

@@ -157,3 +157,15 @@ func takeRetained(token, size, align, placement uintptr) uintptr {
 	poolLock.Release()
 	return start
 }
+
+// copyBack brings n bytes back to where they were moved from, which reads as zero, and unmaps them
+// where they are. It is no matter of speed: the kernel has just run out of memory. It is not asked
+// to move them either, for when it refuses that it may have unmapped the target before.
+func copyBack(token, to, from, n uintptr, placement uint32) {
+	for i := uintptr(0); i < n; i += 8 {
+		if word := raw.Load(from + i); word != 0 { // else there may be no memory at either
+			raw.Store(to+i, word)
+		}
+	}
+	giveBack(token, from, n, placement)
+}

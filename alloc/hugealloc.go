@@ -1,0 +1,157 @@
+package alloc
+
+import (
+	"sync/atomic"
+	"syscall"
+
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+	"tieralloc/tiers"
+)
+
+// How a thread heap gets a huge block, and another size for one: what the page heap has cached, or
+// a mapping that was charged for before.
+
+// hugeAlloc maps n bytes at a multiple of align (0 or a power of two). It returns
+// the block's address, with ZeroBit when it reads as zero, or 0. how is the function (see howCall).
+func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
+	if n > maxRequest {
+		return 0
+	}
+	h.Thread.tick()
+	size := raw.RoundUp(n, SliceSize)
+	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
+	p, zero := h.hugeCached(size, align, home), uintptr(0)
+	if p == nil && how&howCall != uintptr(stats.CallCalloc) { // which would have to clear it
+		p = h.hugeCoalesced(size, align, home)
+	}
+	if p == nil {
+		if p, zero = hugeMap(h, size, align); p == nil {
+			return 0
+		}
+	}
+	h.Thread.migrate()
+	return p.Start | zero
+}
+
+// hugeMap makes a fresh mapping, charged to a tier; or takes a cached one of the tier that
+// the charge went to. zero is ZeroBit for a fresh one.
+func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
+	h.Thread.trimHighWater(size)
+	if reservedPages && align <= huge2M { // else it may be more than such a page has
+		if p, zero = hugeTry(h, size, align, true); p != nil {
+			return p, zero
+		}
+	}
+	p, zero = hugeTry(h, size, align, false)
+	if p == nil && purgeAll(h.Thread) > 0 {
+		p, zero = hugeTry(h, size, align, false)
+	}
+	return p, zero
+}
+
+// hugeTry charges and maps size bytes. With reserved set they are of the kernel's reserved
+// huge pages, if those are wished for.
+func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr) {
+	page, asked := uintptr(0), size
+	placement, size, first, ok := h.reserveHuge(size, reserved)
+	if !ok {
+		return nil, 0
+	}
+	if reserved {
+		page = hugetlbSize(placement, asked)
+	}
+	align = max(align, hugePageSlices(placement)<<SliceShift, first.hugePageSlices()<<SliceShift)
+	if first.bytes == 0 {
+		if p = h.hugeCached(size, align, placement); p != nil { // charged already
+			tiers.Release(tierOf(uint32(placement)), size)
+			return p, 0
+		}
+	}
+	atomic.AddUint64(&pool.count.hugeMisses, 1)
+	start := uintptr(0)
+	if page != 0 {
+		start = mapHugetlb(placement, size, page)
+	} else {
+		start = mapHugeBlock(h.Thread.token, size, align, placement)
+	}
+	if start != 0 {
+		first.settlePages(start, size, placement, page != 0)
+		if placement != placementPin || !bound || pin(start, size) {
+			p = hugeAdopt(h.Thread.token, start, size, uint32(placement), h.Hint,
+				uint32(homeOf(uintptr(h.Hint))), first, false)
+		}
+		if p == nil {
+			first.giveBack(h.Thread.token, start, size, placement)
+		}
+	}
+	if p == nil {
+		first.release(size, placement)
+		return nil, 0
+	}
+	if page != 0 {
+		p.hugetlb = 1
+	}
+	cutSplit(h.Thread.token, p, first.bytes)
+	return p, ZeroBit
+}
+
+// hugeResize makes the block of p n bytes long, in place or by moving its page
+// table entries. It returns the block's address, or 0 with everything as it was.
+func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
+	size := raw.RoundUp(n, SliceSize)
+	old := p.Size
+	if size == old {
+		return p.Start
+	}
+	if p.state == spanHugeAlone || !pinMigration(h.Thread.token, p) {
+		return 0
+	}
+	to := uintptr(0)
+	if p.wholeSplit() && p.hugetlb == 0 &&
+		cutSplit(h.Thread.token, p, uintptr(p.done)<<SliceShift) {
+		to = hugeResized(h, p, size)
+	}
+	unpinMigration(h.Thread.token, p)
+	return to
+}
+
+// hugeResized is hugeResize for a block that is held, and wholly of its placement or a whole split.
+func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
+	old := p.Size
+	var g growth
+	if size > old && !h.reserveGrowth(p, size-old, &g) {
+		return 0
+	}
+	if size < old {
+		g = p.ending(old - size)
+	}
+	errno := p.resizeInPlace(size)
+	switch {
+	case errno == 0:
+		at = p.Start
+		if poolLock.Take(h.Thread.token) {
+			hugeSized(p, size)
+			poolLock.Release()
+		}
+		if size > old && p.placement == placementPin && bound && !pin(at+old, size-old) {
+			raw.Unmap(at+old, size-old) // what it had stays bound
+			hugeSizedBack(h.Thread.token, p, old)
+			return 0
+		}
+	case size > old && errno == uintptr(syscall.ENOMEM) && (p.placement != placementPin || !bound):
+		// else the host has changed a part
+		at = hugeMoved(h.Thread.token, p, size)
+		if at == 0 && purgeAll(h.Thread) > 0 {
+			at = hugeMoved(h.Thread.token, p, size)
+		}
+	}
+	switch {
+	case at == 0 && size > old, at != 0 && size < old:
+		g.release()
+	case at != 0:
+		splitGrown(h.Thread.token, p, &g)
+		at = p.Start
+	}
+	return at
+}
