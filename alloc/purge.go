@@ -188,3 +188,13 @@ func unmapSegment(token uintptr, p *Page) (ok bool) {
 	}
 	return ok
 }
+
+// countSubreleased counts what subreleased parts have given back.
+func countSubreleased(token, bytes uintptr) {
+	if bytes != 0 && poolLock.Take(token) {
+		pool.count.purges++
+		pool.count.purgedBytes += uint64(bytes)
+		poolLock.Release()
+		stats.Put1(logDebug, stats.EventPurge, bytes, 0)
+	}
+}

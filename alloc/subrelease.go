@@ -6,7 +6,6 @@ import (
 
 	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
-	"tieralloc/stats"
 )
 
 // A page with few blocks in use, from which nothing was allocated and to which nothing came back
@@ -77,16 +76,6 @@ func (t *Thread) rest(all bool) {
 		}
 	}
 	countSubreleased(t.token, done)
-}
-
-// countSubreleased counts what subreleased parts have given back.
-func countSubreleased(token, bytes uintptr) {
-	if bytes != 0 && poolLock.Take(token) {
-		pool.count.purges++
-		pool.count.purgedBytes += uint64(bytes)
-		poolLock.Release()
-		stats.Put1(logDebug, stats.EventPurge, bytes, 0)
-	}
 }
 
 // restPage has p give back what it can, if it has rested, and returns the bytes. Precondition: the
