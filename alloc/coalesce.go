@@ -5,39 +5,41 @@ import (
 	"tieralloc/tiers"
 )
 
-// hugeCoalesced makes a block of size bytes of cached ones of a placement, none of which is that
-// large: what they have moves by its page tables, one behind the other, and only what is more is
-// faulted in. It returns nil where there is none that is worth it.
-func (h *Heap) hugeCoalesced(size, align, placement uintptr) *Page {
+// coalescible takes cached blocks of a placement, none of which has size bytes, off the cache, where
+// it is worth it to make one block of that size of them: see coalesce. Else it returns nil.
+func coalescible(token, size, align, placement uintptr) (p *Page, have uintptr) {
 	c := &pool.cache
 	if align > SliceSize || c.n == 0 || !canCoalesce(placement, size) {
-		return nil
+		return nil, 0
 	}
 	most := extentsMost()
-	if !poolLock.Take(h.Thread.token) {
-		return nil
+	if !poolLock.Take(token) {
+		return nil, 0
 	}
 	if pool.extents+hugeExtents > extentsAll {
 		most = 1
 	}
-	p, have := c.coalesce(placement, size, most)
+	p, have = c.coalesce(placement, size, most)
 	poolLock.Release()
-	if p == nil {
-		return nil
-	}
-	size = max(size, have)
-	to := h.joinExtents(p, have, size)
+	return p, have
+}
+
+// linkCoalesced makes the parts from p on, in no block and of have bytes together, a block of size
+// bytes, which is charged for. It reports false, with the charge for what is more released, and all
+// that can be in the cache again, when the kernel refuses.
+func linkCoalesced(token uintptr, p *Page, have, size uintptr, hint uint32) bool {
+	to := joinExtents(token, p, have, size)
 	if to == 0 {
-		return nil
+		return false
 	}
-	poolLock.Take(h.Thread.token)
+	poolLock.Take(token)
 	mapped(size - have)
 	commit(size - have)
 	p.Size = size
 	pool.count.hugeHits++
-	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
+	hugeLink(p, hint, uint32(homeOf(uintptr(hint))))
 	poolLock.Release()
-	return p
+	return true
 }
 
 // canCoalesce reports whether a placement is one to move mappings in. Near a soft cap the
@@ -134,18 +136,10 @@ func (p *Page) cutTail(n uintptr) uint32 {
 	return uint32(n >> SliceShift)
 }
 
-// joinExtents moves the parts from p on, in no block and of have bytes together, to one range of
-// size bytes, which is charged for, the last with what is more. It returns where that is; or 0,
-// with all that can be in the cache again.
-func (h *Heap) joinExtents(p *Page, have, size uintptr) uintptr {
+// joinExtents moves the parts from p on to one range, the last with what is more, for linkCoalesced,
+// and returns where that is, or 0.
+func joinExtents(token uintptr, p *Page, have, size uintptr) uintptr {
 	tier, more := tierOf(p.placement), size-have
-	if more != 0 {
-		h.Thread.trimHighWater(more)
-	}
-	if !h.Thread.admit(tier, more) {
-		uncoalesce(h.Thread.token, p, nil, 0)
-		return 0
-	}
 	to := reserveAligned(size, huge2M)
 	if to != 0 && !mapReserve(to, SliceSize) {
 		unmapFresh(to, size)
@@ -153,7 +147,7 @@ func (h *Heap) joinExtents(p *Page, have, size uintptr) uintptr {
 	}
 	if to == 0 {
 		tiers.Release(tier, more)
-		uncoalesce(h.Thread.token, p, nil, 0)
+		uncoalesce(token, p, nil, 0)
 		return 0
 	}
 	at := to
@@ -168,14 +162,14 @@ func (h *Heap) joinExtents(p *Page, have, size uintptr) uintptr {
 				unmapFresh(at+n, to+size-at-n)
 			}
 			tiers.Release(tier, more)
-			uncoalesce(h.Thread.token, p, q, at-to)
+			uncoalesce(token, p, q, at-to)
 			return 0
 		}
 		q.Start = at
 		at += n
 		if tail != 0 {
 			q.done = 0
-			hugeGone(h.Thread.token, from, tail, q.placement)
+			hugeGone(token, from, tail, q.placement)
 		}
 	}
 	return to

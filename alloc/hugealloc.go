@@ -21,7 +21,7 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	h.Thread.tick()
 	size := raw.RoundUp(n, SliceSize)
 	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
-	p, zero := h.hugeCached(size, align, home), uintptr(0)
+	p, zero := hugeCached(h.Thread.token, h.Hint, size, align, home), uintptr(0)
 	if p == nil && how&howCall != uintptr(stats.CallCalloc) { // which would have to clear it
 		p = h.hugeCoalesced(size, align, home)
 	}
@@ -63,7 +63,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	}
 	align = max(align, hugePageSlices(placement)<<SliceShift, first.hugePageSlices()<<SliceShift)
 	if first.bytes == 0 {
-		if p = h.hugeCached(size, align, placement); p != nil { // charged already
+		if p = hugeCached(h.Thread.token, h.Hint, size, align, placement); p != nil { // charged already
 			tiers.Release(tierOf(uint32(placement)), size)
 			return p, 0
 		}
@@ -154,4 +154,28 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 		at = p.Start
 	}
 	return at
+}
+
+// hugeCoalesced makes a block of size bytes of cached ones of a placement, none of which is that
+// large: what they have moves by its page tables, one behind the other, and only what is more is
+// faulted in. It returns nil where there is none that is worth it.
+func (h *Heap) hugeCoalesced(size, align, placement uintptr) *Page {
+	token := h.Thread.token
+	p, have := coalescible(token, size, align, placement)
+	if p == nil {
+		return nil
+	}
+	size = max(size, have)
+	more := size - have
+	if more != 0 {
+		h.Thread.trimHighWater(more)
+	}
+	if !h.Thread.admit(tierOf(p.placement), more) {
+		uncoalesce(token, p, nil, 0)
+		return nil
+	}
+	if !linkCoalesced(token, p, have, size, h.Hint) {
+		return nil
+	}
+	return p
 }

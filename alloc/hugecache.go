@@ -93,9 +93,9 @@ func (c *hugeCache) oldest(placement, size uintptr) uintptr {
 // hugeCached takes the smallest cached mapping of the placement that fits, or returns nil. A much
 // larger one is cut to size; the rest is cached from the next multiple of a huge page on. What is
 // between stays with the block, where it is little and the tier has no limit.
-func (h *Heap) hugeCached(size, align, placement uintptr) *Page {
+func hugeCached(token uintptr, hint uint32, size, align, placement uintptr) *Page {
 	c := &pool.cache
-	if align > SliceSize || c.n == 0 || !poolLock.Take(h.Thread.token) {
+	if align > SliceSize || c.n == 0 || !poolLock.Take(token) {
 		return nil
 	}
 	best := c.smallest(placement, size, SliceSize)
@@ -118,13 +118,13 @@ func (h *Heap) hugeCached(size, align, placement uintptr) *Page {
 		}
 	}
 	p.Size -= rest
-	hugeLink(p, h.Hint, uint32(homeOf(uintptr(h.Hint))))
+	hugeLink(p, hint, uint32(homeOf(uintptr(hint))))
 	end, in := p.Start+p.Size, p.placement
 	dropExtents(p.extentsFrom(end))
 	pool.leaving += rest
 	poolLock.Release() // from now on p may be moved
 	if rest != 0 {
-		hugeGone(h.Thread.token, end, rest, in)
+		hugeGone(token, end, rest, in)
 	}
 	return p
 }
