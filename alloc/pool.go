@@ -127,56 +127,47 @@ func inUse() uintptr {
 
 func uncommit(n uintptr) { pool.count.committed -= uint64(n) }
 
-// spanAlloc takes a span of n slices for the heap from the pool, charged to a tier.
-// It returns nil when no tier has room or the kernel no memory. The descriptor's
-// fields beyond Start, slices, segment, state, zero and what has to do with its placement
-// are the caller's to set, and so are the map's entries.
-func (h *Heap) spanAlloc(n uintptr) *Page {
-	token := h.Thread.token
-	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
-	if !poolLock.Take(token) {
-		return h.emergencySpan(n)
+// spanCached takes a span of n slices that has memory, charged already, or returns nil.
+// The descriptor's fields beyond Start, slices, segment, state, zero and what has to do with its
+// placement are the caller's to set, and so are the map's entries. Precondition: poolLock does not
+// refuse the thread.
+func spanCached(token, placement, n uintptr, hint uint32) *Page {
+	poolLock.Take(token)
+	p := takeDirty(placement, n)
+	if p == nil && spanOfHuge(placement, n) {
+		p = takeDirty(placement, n)
 	}
-	p := takeDirty(home, n)
-	if p == nil && spanOfHuge(home, n) {
-		p = takeDirty(home, n)
+	if p != nil {
+		putToUse(p, hint)
 	}
+	poolLock.Release()
+	return p
+}
+
+// spanReserved is spanCached for a span for which bytes have been charged: it may be fresh. It
+// releases the charge where the kernel has no memory.
+func spanReserved(token, placement, n, bytes uintptr, hint uint32) *Page {
+	poolLock.Take(token)
+	p := takeReserved(placement, n, bytes>>SliceShift)
+	if p != nil {
+		putToUse(p, hint)
+	}
+	poolLock.Release()
 	if p == nil {
-		poolLock.Release()
-		if h.Thread.trimHighWater(n << SliceShift) {
-			poolLock.Take(token)
-			if p = takeDirty(home, n); p == nil {
-				poolLock.Release()
-			}
-		}
+		tiers.Release(tierOf(uint32(placement)), bytes)
 	}
-	if p == nil {
-		s := shape{n: n << SliceShift, span: true}
-		placement, bytes, ok := h.reserveShape(home, &s)
-		if !ok {
-			return nil
-		}
-		poolLock.Take(token)
-		p = takeReserved(placement, n, bytes>>SliceShift)
-		if p == nil {
-			poolLock.Release()
-			tiers.Release(tierOf(uint32(placement)), bytes)
-			return nil
-		}
-	}
+	return p
+}
+
+// putToUse makes a span that is in no list one in use. Precondition: poolLock is held.
+func putToUse(p *Page, hint uint32) {
 	p.state = spanInUse
-	p.Hint = h.Hint
-	p.home = uint32(homeOf(uintptr(h.Hint)))
+	p.Hint = hint
+	p.home = uint32(homeOf(uintptr(hint)))
 	p.moving, p.done = 0, 0
 	mapEnds(p) // for VMA splits
 	pool.usedBytes += p.bytes()
 	ageAdd(p)
-	poolLock.Release()
-	if p.placement == placementPin && bound && !pin(p.Start, p.bytes()) {
-		spanReturn(token, p)
-		return nil
-	}
-	return p
 }
 
 // takeDirty takes a span of n slices that has memory, charged already, or returns
