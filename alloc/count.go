@@ -81,7 +81,7 @@ func (k *Counts) collectCounts(e *ranges) {
 	for i := range k.pool.gone {
 		k.tier[i].add(&k.pool.gone[i])
 	}
-	k.threads(pool.threads)
+	k.threads(everyThread)
 	k.threads(aloneThreads())
 	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
 		k.page(p)

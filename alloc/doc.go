@@ -35,12 +35,3 @@
 // ([migrationpin.go]). A lock refuses a thread that holds it already, in a signal handler; see
 // emergency.go.
 package alloc
-
-import "tieralloc/internal/config"
-
-// Levels of the events that this package puts into the log.
-const (
-	logError = config.LogError
-	logInfo  = config.LogInfo
-	logDebug = config.LogDebug
-)

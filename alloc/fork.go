@@ -151,7 +151,7 @@ func freeze(mine *Heap) {
 	if mine != nil {
 		me = mine.Thread
 	}
-	freezeList(pool.threads, me)
+	freezeList(everyThread, me)
 	freezeList(aloneThreads(), me)
 }
 

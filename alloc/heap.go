@@ -79,11 +79,8 @@ const (
 	CallKinds = 32
 )
 
-const (
-	ZeroBit = 1 // set in an address returned by Malloc: the block reads as zero
-	// maxRequest is more than an address space holds and leaves room to round up.
-	maxRequest = 1 << 46
-)
+// ZeroBit is set in an address returned by Malloc: the block reads as zero.
+const ZeroBit = 1
 
 var heaps uint64 // ever made
 

@@ -9,6 +9,9 @@ import (
 // mapping of its own, aligned to a slice. Any thread may free it. Freed ones are
 // kept a while for the next request (hugecache.go).
 
+// maxRequest is more than an address space holds and leaves room to round up.
+const maxRequest = 1 << 46
+
 // hugeGone gives n bytes at addr, which no block has any more, back to the kernel,
 // and then their charge. The caller has added n to pool.leaving.
 func hugeGone(token, addr, n uintptr, placement uint32) {

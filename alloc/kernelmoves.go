@@ -5,6 +5,7 @@ import (
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/numa"
 	"tieralloc/tiers"
 )
 
@@ -17,6 +18,10 @@ var kernelMoves struct {
 	on  bool
 	due uint64 // when the next sample is
 }
+
+// SetKernelMoves says whether the kernel moves pages of memory that a soft cap governs. It is
+// called once, before the first block.
+func SetKernelMoves(s *config.Settings, m *numa.Map) { kernelMoves.on = m.Moving && onlySoft(s) }
 
 // onlySoft reports whether a soft cap alone governs some tier.
 func onlySoft(s *config.Settings) bool {

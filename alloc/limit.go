@@ -1,10 +1,6 @@
 package alloc
 
-import (
-	"sync/atomic"
-
-	"tieralloc/internal/cgroup"
-)
+import "tieralloc/internal/cgroup"
 
 // A process in a control group with a limit on memory is killed when the group needs more. So what
 // nobody uses is held to a part of the limit, and goes back to the kernel when little is left.
@@ -43,31 +39,26 @@ func nearLimit(n uintptr) bool {
 
 // limitOld reports, by a peek likewise, whether the last look is so long ago that there is to be
 // another.
-func (t *Thread) limitOld() bool {
-	return t.Now >= limit.again &&
-		pool.count.committed > limitFirst
+func limitOld(now uint64) bool {
+	return now >= limit.again && pool.count.committed > limitFirst
 }
 
-// heed looks at the group before n bytes more are committed. Precondition: no lock is held.
-func (t *Thread) heed(n uintptr) {
+// lookAtLimit looks at the group before n bytes more are committed, and reports whether so little
+// is left that what nobody uses is to go. Precondition: no lock is held, and limit.busy is the
+// caller's.
+func lookAtLimit(now uint64, n uintptr) (short bool) {
 	after := max(uintptr(pool.count.committed)+n, limitFirst)
-	if !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
-		return
-	}
-	limit.again = t.Now + limitAgain
+	limit.again = now + limitAgain
 	var m cgroup.Memory
 	cgroup.Read(&m)
 	if m.Limit == 0 {
 		limit.share = 0
 		limit.beyond = 2*after - limitFirst
-	} else {
-		limit.share = uintptr(m.Limit)/limitShare + 1
-		left := uintptr(m.Left())
-		step := max(left/2, limitStep, uintptr(m.Limit)/limitSteps)
-		limit.beyond = after + step - limitFirst
-		if left < n+limitMost() {
-			purgeAll(t)
-		}
+		return false
 	}
-	atomic.StoreUint32(&limit.busy, 0)
+	limit.share = uintptr(m.Limit)/limitShare + 1
+	left := uintptr(m.Left())
+	step := max(left/2, limitStep, uintptr(m.Limit)/limitSteps)
+	limit.beyond = after + step - limitFirst
+	return left < n+limitMost()
 }

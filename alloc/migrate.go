@@ -32,12 +32,12 @@ const (
 
 // migrate takes the steps that are due, and reports whether it stopped because those were
 // enough for one call.
-func migrate(t *Thread) (more bool) {
+func migrate(token uintptr, now uint64) (more bool) {
 	if !tiers.Migrating() {
 		return false
 	}
 	for moved := uintptr(0); moved < migrateTick; {
-		n := migrateStep(t)
+		n := migrateStep(token, now)
 		if n == 0 {
 			return false
 		}
@@ -48,9 +48,9 @@ func migrate(t *Thread) (more bool) {
 
 // migrateStep demotes, else promotes, one span or chunk. It returns the bytes it tried
 // to move, 0 when there is nothing to do now.
-func migrateStep(t *Thread) uintptr {
-	if !unsettled() || t.Now < max(pool.unwilling, pool.settled) || !tiers.MigrateBudget(t.Now) ||
-		!poolLock.Take(t.token) {
+func migrateStep(token uintptr, now uint64) uintptr {
+	if !unsettled() || now < max(pool.unwilling, pool.settled) || !tiers.MigrateBudget(now) ||
+		!poolLock.Take(token) {
 		return 0
 	}
 	p, to := demotable()
@@ -58,15 +58,15 @@ func migrateStep(t *Thread) uintptr {
 		p, to = promotable()
 	}
 	if p == nil {
-		pool.settled = t.Now + migrateAgain
+		pool.settled = now + migrateAgain
 	}
-	if p == nil || !pinMigrationLocked(t.token, p) {
+	if p == nil || !pinMigrationLocked(token, p) {
 		poolLock.Release()
 		return 0
 	}
 	start, n, from := p.chunk(to)
 	if !charged(p, to, n) {
-		unpinMigrationLocked(t.token, p)
+		unpinMigrationLocked(token, p)
 		poolLock.Release()
 		return 0
 	}
@@ -76,21 +76,21 @@ func migrateStep(t *Thread) uintptr {
 	reached := n - stayed
 	tiers.Moved(tierOf(from), reached/raw.Page, stayed/raw.Page)
 
-	poolLock.Take(t.token)
+	poolLock.Take(token)
 	moved(p, to, n, stayed)
-	unpinMigrationLocked(t.token, p)
-	tiers.MigrateCharge(t.Now, reached)
+	unpinMigrationLocked(token, p)
+	tiers.MigrateCharge(now, reached)
 	if stayed != 0 {
 		stats.Put1(logInfo, stats.EventStuck, tierOf(to), stayed)
 	}
 	stats.Put1(logDebug, stats.EventMigrate, tierOf(to), reached)
 	// so it may be for the next, too: looking at pages costs as much as moving them
 	if stayed > n/2 {
-		pool.unwilling = t.Now + migrateRest
+		pool.unwilling = now + migrateRest
 		n = 0
 	}
 	poolLock.Release()
-	tiers.WaitMoved(tierOf(from), tierOf(to), reached, t.Now)
+	tiers.WaitMoved(tierOf(from), tierOf(to), reached, now)
 	return n
 }
 

@@ -95,8 +95,11 @@ var (
 	hugeFallbacks [placementSlots]uint64 // mappings that had to do with ordinary pages
 )
 
-// retireShare threads that idle with what they keep have the memory of a hard cap.
-const retireShare = 128
+const (
+	retireMax = 4 << 20 // of a placement without a hard cap
+	// so many threads that idle with what they keep have the memory of a hard cap
+	retireShare = 128
+)
 
 // SetPlacements says where the tiers lie. It is called once, before the first block.
 func SetPlacements(s *config.Settings, m *numa.Map) {
@@ -123,7 +126,6 @@ func SetPlacements(s *config.Settings, m *numa.Map) {
 		}
 		w.nodes = m.Tier[i&3]
 	}
-	kernelMoves.on = m.Moving && onlySoft(s)
 	if bound {
 		vmaSplitLimit = uintptr(numa.MaxMappings() / 2)
 		// Bound only when its pages are there: see pin.go.

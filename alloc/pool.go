@@ -42,8 +42,7 @@ type poolState struct {
 	segSlices   uintptr
 	freePages   *Page
 	freeSegs    *segment
-	threads     *Thread // every one ever made,
-	threadCount uintptr // so many
+	threadCount uintptr // of all that were ever made
 	meta, crowd metaArea
 	dirtyBytes  uintptr
 	usedBytes   uintptr

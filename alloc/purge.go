@@ -60,8 +60,7 @@ func dirtyReserve() uintptr {
 
 // spared reports whether the oldest dirty span stays at now though more than floor bytes are dirty.
 func (p *Page) spared(now uint64, floor uintptr) bool {
-	several := pool.threads != nil && pool.threads.all != nil
-	return several && now < p.freeSince()+PurgeDelay/graceShare &&
+	return pool.threadCount > 1 && now < p.freeSince()+PurgeDelay/graceShare &&
 		pool.dirtyBytes <= floor+min(graceBytes, limitMost())
 }
 

@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"sync/atomic"
 	"syscall"
 
 	"tieralloc/internal/raw"
@@ -90,6 +91,17 @@ func (t *Thread) admitAtLast(tier, n uintptr) bool {
 		t.makeRoom(tier, n, true)
 	}
 	return tiers.Admit(tier, n)
+}
+
+// heed looks at the control group before n bytes more are committed. Precondition: no lock is held.
+func (t *Thread) heed(n uintptr) {
+	if !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
+		return
+	}
+	if lookAtLimit(t.Now, n) {
+		purgeAll(t)
+	}
+	atomic.StoreUint32(&limit.busy, 0)
 }
 
 // makeRoom gives back what is cached in the memory of a tier, with the empty pages of this thread,

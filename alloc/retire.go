@@ -20,7 +20,6 @@ import (
 //	pool.retiredBytes <= max(retireAll, used/retireShareAll)
 //		where Thread.retiredBytes > used/retireShareUsed
 const (
-	retireMax       = 4 << 20
 	retireOne       = 512 << 10 // of pages of one slice, with which any class is served
 	retireShareUsed = 64
 	retireAll       = 4 << 20

@@ -12,5 +12,5 @@ func Service(token uintptr, now uint64) (more bool) {
 	serveAbandoned(token, now, abandoned.with.n, true)
 	hugeExpire(token, now, anyPlacement, false)
 	purgeDue(token, now)
-	return migrate(t)
+	return migrate(token, now)
 }

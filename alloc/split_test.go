@@ -234,7 +234,7 @@ func TestSplitHome(t *testing.T) {
 	purgeAll(h.Thread)
 	for range 8 {
 		h.Thread.Now += 1e9
-		migrate(h.Thread)
+		migrate(h.Thread.token, h.Thread.Now)
 	}
 	lies(t, b, "tier 0, 56 44 0 of 56 44 0") // up to 7/8 of the soft cap
 	isNumbered(t, b, 100*mib)
@@ -248,7 +248,7 @@ func TestSplitDown(t *testing.T) {
 	step := func() {
 		for range 8 {
 			h.Thread.Now += 1e9
-			migrate(h.Thread)
+			migrate(h.Thread.token, h.Thread.Now)
 		}
 	}
 	b := mustServe(t, h, 130*mib)
@@ -361,7 +361,7 @@ func TestSplitStuck(t *testing.T) {
 	purgeAll(h.Thread)
 	for range 8 {
 		h.Thread.Now += 1e9
-		migrate(h.Thread)
+		migrate(h.Thread.token, h.Thread.Now)
 	}
 	lies(t, b, "tier 0, 16 24 0 of 17 23 0")
 	if Move(h, b, uintptr(config.TierFast)) != b {

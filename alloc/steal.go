@@ -30,7 +30,7 @@ func (t *Thread) stealPages(n uintptr) {
 	o := (*Thread)(raw.Ptr(atomic.LoadUintptr(&stealNext)))
 	for ; n != 0; n-- {
 		if o == nil {
-			o = pool.threads
+			o = everyThread
 		}
 		if o == nil {
 			return

@@ -77,6 +77,9 @@ const (
 	heapFrozen
 )
 
+// everyThread is every thread ever made, linked by all; guarded by poolLock.
+var everyThread *Thread
+
 var (
 	// Background is set when the control plane calls Service.
 	Background bool
@@ -117,8 +120,8 @@ func newThread(token uintptr) *Thread {
 		t = nil // its bytes are lost; there is no memory to lose any more of
 	} else {
 		t.begin(token, (*Heap)(raw.Ptr(heap)))
-		t.all = pool.threads
-		pool.threads = t
+		t.all = everyThread
+		everyThread = t
 		pool.threadCount++
 	}
 	poolLock.Release()
@@ -286,7 +289,7 @@ func (t *Thread) tick() {
 	if abandoned.due(t.Now) {
 		serveAbandoned(t.token, t.Now, abandonedStep, true)
 	}
-	if t.limitOld() {
+	if limitOld(t.Now) {
 		t.heed(0)
 	}
 	purgeDue(t.token, t.Now)
@@ -298,7 +301,7 @@ func (t *Thread) tick() {
 // migrate moves spans between tiers unless the control plane does.
 func (t *Thread) migrate() {
 	if !Background {
-		migrate(t)
+		migrate(t.token, t.Now)
 	}
 }
 

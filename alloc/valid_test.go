@@ -65,7 +65,7 @@ func (v *inspection) want(ok bool, format string, args ...any) bool {
 // allThreads: the abandoned list has the threads in that state, and no other.
 func (v *inspection) allThreads() {
 	left := map[*Thread]bool{}
-	for t := pool.threads; t != nil; t = t.all {
+	for t := everyThread; t != nil; t = t.all {
 		if !v.want(!v.threads[t], "thread %p is twice in the list of all", t) {
 			return
 		}

@@ -37,6 +37,7 @@ func placeTiers(envp uintptr) (bad uintptr) {
 		bad += config.InForce.ShareCaps(envp, &account, 2)
 	}
 	alloc.SetPlacements(&config.InForce, &tierMap)
+	alloc.SetKernelMoves(&config.InForce, &tierMap)
 	return bad
 }
 
