@@ -32,31 +32,11 @@ type Counts struct {
 	Quarantined, QuarantineBytes uint64
 }
 
-// tally counts blocks and their bytes.
-type tally struct{ allocs, frees, allocBytes, freeBytes uint64 }
-
-func (t *tally) alloc(n, bytes uint64) { t.allocs += n; t.allocBytes += bytes }
-func (t *tally) free(n, bytes uint64)  { t.frees += n; t.freeBytes += bytes }
-
 // granules corrects what the counts of p, a nursery, say of granules.
 func (t *tally) granules(p *Page) {
 	table := p.table()
 	t.allocs += table.allocs
 	t.frees += table.frees + atomic.LoadUint64(&table.remote)
-}
-
-func (t *tally) add(u *tally) {
-	t.alloc(u.allocs, u.allocBytes)
-	t.free(u.frees, u.freeBytes)
-}
-
-// less is a - b, of numbers modulo 2^64 (granuleCounts), or 0 where other threads, running
-// meanwhile, have made b the larger.
-func less(a, b uint64) uint64 {
-	if int64(a-b) < 0 {
-		return 0
-	}
-	return a - b
 }
 
 // base is what the process had counted when it was forked.

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/raw"
-	"tieralloc/tiers"
 )
 
 // With TA_SECURE=1 a large block is a huge block between addresses without access:
@@ -27,28 +26,12 @@ const (
 	// slices on each side: writes that miss the block by up to 1 MiB are caught
 	guardPagesLeast  = 17
 	guardPagesRandom = 16 // and up to so many more
-	parkedSlots      = 256
-	parkedBytes      = 16 << 30
 
 	// The part of an address limit that stays free beside a block with guards. Once guards have
 	// given way more has to be free, so that they do not come and go with every block.
 	spareShare      = 4
 	spareShareAgain = 2
 )
-
-// parkedSet has freed blocks with guard pages, a ring: slot[at] is the oldest. Guarded by poolLock.
-type parkedSet struct {
-	slot  [parkedSlots]*Page
-	at    uintptr
-	bytes uintptr // reserved by them
-}
-
-// withoutGuardPages counts the blocks that had to do without guards, and those that lost them.
-var withoutGuardPages uint64
-
-// guardPagesDropped says that guards have given way to an address limit. A thread that reads it
-// late takes addresses that others have to do without for a while.
-var guardPagesDropped uint32
 
 func (p *Page) request() uintptr { return uintptr(p.Carved) }
 
@@ -167,66 +150,6 @@ func dropGuardPagesLocking(token, n uintptr) bool {
 	return ok
 }
 
-// dropGuardPages gives guards up if the kernel lacks addresses or mappings for n bytes, and reports
-// whether it gave up any. Precondition: poolLock is held.
-func dropGuardPages(n uintptr) bool { return secure && scarce(n) && dropAllGuardPages() > 0 }
-
-// dropAllGuardPages gives the addresses of parked blocks and the guards of live ones back to the
-// kernel, and returns how many bytes that is. Precondition: poolLock is held. It is kept meanwhile:
-// no memory lies there, so the kernel has little to do.
-func dropAllGuardPages() (n uintptr) {
-	atomic.StoreUint32(&guardPagesDropped, 1)
-	for range parkedSlots {
-		n += pool.parked.drop()
-		pool.parked.at++
-	}
-	for p := pool.huge.head; p != nil; p = p.pendNext {
-		n += p.dropGuardPages()
-	}
-	return n
-}
-
-// scarce reports whether the kernel lacks addresses or mappings for n bytes. What it refuses
-// otherwise it has no memory for, or not that many addresses in all.
-func scarce(n uintptr) bool {
-	limit := addressLimit()
-	if limit == noLimit {
-		n = raw.Page // of addresses there are plenty
-	}
-	if n > limit {
-		return false
-	}
-	n += leafBytes + SliceSize // a leaf of the page map, and alignment
-	at := raw.Reserve(n)
-	if at != 0 {
-		raw.Unmap(at, n)
-	}
-	return at == 0
-}
-
-// dropGuardPages makes what is reserved for a live block no more than the block. It returns the
-// bytes that the kernel took back. Precondition: poolLock is held.
-func (p *Page) dropGuardPages() (n uintptr) {
-	base, whole := p.reservation()
-	if whole == p.Size {
-		return 0
-	}
-	if before := p.Start - base; before != 0 && raw.Unmap(base, before) {
-		base = p.Start
-		n = before
-	}
-	end := p.Start + p.Size
-	if after := base + whole - n - end; after != 0 && raw.Unmap(end, after) {
-		n += after
-	}
-	p.setReservation(base, whole-n)
-	unmapped(n)
-	if whole-n == p.Size {
-		atomic.AddUint64(&withoutGuardPages, 1)
-	}
-	return n
-}
-
 // guardPagesFree is what Free has to look at before a block with guard pages is freed by the call
 // in.
 func (p *Page) guardPagesFree(in *running, how, size uintptr) uintptr {
@@ -238,74 +161,4 @@ func (p *Page) guardPagesFree(in *running, how, size uintptr) uintptr {
 		corrupt(in, p, p.Start, foundBehind)
 	}
 	return FreeOK
-}
-
-// park takes all access to a freed block away and keeps its addresses. poolLock is held, and
-// let go meanwhile; p is in no list.
-func park(token uintptr, p *Page) {
-	size, placement := p.Size, p.placement
-	unmigrated, unmigratedIn := uintptr(p.unmigrated)*raw.Page, p.unmigratedIn
-	pool.leaving += size
-	poolLock.Release()
-	base, whole := p.reservation()
-	ok := forbid(base, whole, p.Start, size)
-	if ok {
-		tiers.Release(tierOf(placement), size-unmigrated)
-		tiers.Release(tierOf(unmigratedIn), unmigrated)
-	}
-	poolLock.Take(token)
-	pool.leaving -= size
-	if ok {
-		uncommit(size)
-	}
-	s := &pool.parked
-	for i := 0; i < parkedSlots && (s.slot[s.at%parkedSlots] != nil || s.bytes > parkedBytes); i++ {
-		s.oldest(token)
-		if s.bytes <= parkedBytes {
-			break
-		}
-		s.at++
-	}
-	s.slot[s.at%parkedSlots] = p
-	s.at++
-	s.bytes += whole
-}
-
-// oldest is drop without poolLock, which is held, and let go meanwhile.
-func (s *parkedSet) oldest(token uintptr) {
-	base, whole := s.remove()
-	if whole == 0 {
-		return
-	}
-	poolLock.Release()
-	if raw.Unmap(base, whole) {
-		unmapped(whole)
-	}
-	poolLock.Take(token)
-}
-
-// drop gives the addresses of the oldest parked block back to the kernel, and returns how many
-// bytes that is. Precondition: poolLock is held.
-func (s *parkedSet) drop() uintptr {
-	base, whole := s.remove()
-	if whole == 0 || !raw.Unmap(base, whole) {
-		return 0
-	}
-	unmapped(whole)
-	return whole
-}
-
-// remove takes the oldest parked block out of the set. It returns its addresses, no bytes where
-// there is none. Precondition: poolLock is held.
-func (s *parkedSet) remove() (base, whole uintptr) {
-	p := s.slot[s.at%parkedSlots]
-	if p == nil {
-		return 0, 0
-	}
-	base, whole = p.reservation()
-	s.slot[s.at%parkedSlots] = nil
-	s.bytes -= whole
-	mapSet(p.Start, nil)
-	freeDescriptor(p)
-	return base, whole
 }

@@ -11,16 +11,6 @@ package alloc
 //
 //	moves[from] += (a, a), moves[to] -= (f, f)
 
-// noteMove counts blocks of a span, allocated and freed by t, that go from one tier to another.
-// Precondition: poolLock is held.
-func noteMove(t tally, from, to uintptr) {
-	out, in := &pool.count.moves[from&(placementSlots-1)], &pool.count.moves[to&(placementSlots-1)]
-	out.alloc(t.allocs, t.allocBytes)
-	out.free(t.allocs, t.allocBytes)
-	in.alloc(-t.frees, -t.freeBytes)
-	in.free(-t.frees, -t.freeBytes)
-}
-
 // tally is what the page says of its blocks.
 func (p *Page) tally() (t tally) {
 	frees, size := p.Frees+p.remoteCount(), uint64(p.Size)

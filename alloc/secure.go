@@ -1,7 +1,6 @@
 package alloc
 
 import (
-	"syscall"
 	"unsafe"
 
 	"tieralloc/alloc/sizeclass"
@@ -137,20 +136,6 @@ func Usable(addr uintptr) uintptr {
 		return ^why
 	}
 	return p.usable(addr)
-}
-
-// forbid takes the access to n bytes at addr away, a whole mapping, and gives the memory of
-// the size bytes at start among them back to the kernel. Where it refuses to map them afresh,
-// access is taken from those alone, or nothing but the memory goes. It reports whether that went.
-func forbid(addr, n, start, size uintptr) bool {
-	const fixed = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_NORESERVE |
-		syscall.MAP_FIXED
-	if _, errno := raw.Sys(syscall.SYS_MMAP, addr, n, syscall.PROT_NONE, fixed, ^uintptr(0),
-		0); errno == 0 {
-		return true
-	}
-	raw.Sys(syscall.SYS_MPROTECT, start, size, syscall.PROT_NONE, 0, 0, 0)
-	return raw.Discard(start, size)
 }
 
 // resizeSecure is Resize. It stays in its slot, or memory pages, where it can.
