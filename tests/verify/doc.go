@@ -16,10 +16,11 @@
 //   - inits.go rejects initialisers, dynsym.go checks what the loader sees, and
 //     imports.go holds the source's import graph to the order of the rooms, which
 //     rooms.go lists.
+//   - pageheap.go holds that some files of a package name nothing of its others.
 //
 // Each check has a case that must fail: the exports of testdata/fixtures/sins.go
 // (what the compiler makes of forbidden Go) and of testdata/sins.S (what it does
-// not make today), and the graphs of imports_test.go. TA_TEST_LIB=path names
+// not make today), the graphs of imports_test.go, and testdata/border. TA_TEST_LIB=path names
 // another library than build/libtieralloc.so.
 //
 // What the walk does not see: C code (interpose/, which is short enough to be

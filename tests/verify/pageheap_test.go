@@ -1,0 +1,59 @@
+package verify
+
+import (
+	"slices"
+	"testing"
+)
+
+// pageheap are the files of alloc that know spans and tiers, and nothing of thread heaps.
+var pageheap = Border{
+	Below: []string{
+		"age.go", "bins.go", "charge.go", "class.go", "coalesce.go", "events.go", "extents.go",
+		"highwater.go", "huge.go", "hugecache.go", "hugelist.go", "hugepage.go", "hugeresize.go",
+		"hugespan.go", "leftover.go", "limit.go", "meta.go", "migrate.go", "migrationpin.go",
+		"page.go", "pagemap.go", "parked.go", "pin.go", "placement.go", "pool.go", "purge.go",
+		"retained.go", "segment.go", "shares.go", "split.go", "tally.go",
+	},
+	Except: map[string][]string{
+		// whether the secure mode is on
+		"huge.go":      {"secure"},
+		"hugecache.go": {"secure"},
+		"parked.go":    {"secure"},
+		// the page that a thread allocates from does not move
+		"migrate.go": {"heapOf", "cur", "nursery"},
+		// a report's summary of the page, and what its counts say of its blocks
+		"migrationpin.go": {"dropSummary", "tally"},
+		// functions of a page's blocks, beside the descriptor
+		"page.go": {"caller", "carveSlots", "corrupt", "encodeLink", "foundLink", "heapOf",
+			"isCached", "isSlot", "onRemoteQueue", "prefault", "zeroPrefault"},
+		// what others guard by the pool's lock
+		"pool.go": {"granuleCounts", "granuleTable", "zeroState"},
+	},
+}
+
+func TestPageheap(t *testing.T) {
+	breaches, err := pageheap.Check("../../alloc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range breaches {
+		t.Error(b)
+	}
+}
+
+// TestBorder: a type, a method, a field and a constant of what is above are each a breach, and so
+// is an exception that is not needed.
+func TestBorder(t *testing.T) {
+	b := Border{Below: []string{"below.go"}}
+	want := []string{"below.go:3 names thread of above.go", "below.go:5 names makeRoom of above.go",
+		"below.go:9 names most of above.go"}
+	got, err := b.Check("testdata/border")
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	b.Except = map[string][]string{"below.go": {"thread", "makeRoom", "most", "spans"}}
+	got, err = b.Check("testdata/border")
+	if err != nil || !slices.Equal(got, []string{"below.go does not name spans any more"}) {
+		t.Errorf("with exceptions: %q, %v", got, err)
+	}
+}
