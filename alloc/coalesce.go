@@ -5,8 +5,8 @@ import (
 	"tieralloc/tiers"
 )
 
-// coalescible takes cached blocks of a placement, none of which has size bytes, off the cache, where
-// it is worth it to make one block of that size of them: see coalesce. Else it returns nil.
+// coalescible takes cached blocks of a placement, none of which has size bytes, off the cache,
+// where it is worth it to make one block of that size of them: see coalesce. Else it returns nil.
 func coalescible(token, size, align, placement uintptr) (p *Page, have uintptr) {
 	c := &pool.cache
 	if align > SliceSize || c.n == 0 || !canCoalesce(placement, size) {
@@ -136,8 +136,8 @@ func (p *Page) cutTail(n uintptr) uint32 {
 	return uint32(n >> SliceShift)
 }
 
-// joinExtents moves the parts from p on to one range, the last with what is more, for linkCoalesced,
-// and returns where that is, or 0.
+// joinExtents moves the parts from p on to one range, the last with what is more, for
+// linkCoalesced, and returns where that is, or 0.
 func joinExtents(token uintptr, p *Page, have, size uintptr) uintptr {
 	tier, more := tierOf(p.placement), size-have
 	to := reserveAligned(size, huge2M)

@@ -63,7 +63,8 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	}
 	align = max(align, hugePageSlices(placement)<<SliceShift, first.hugePageSlices()<<SliceShift)
 	if first.bytes == 0 {
-		if p = hugeCached(h.Thread.token, h.Hint, size, align, placement); p != nil { // charged already
+		p = hugeCached(h.Thread.token, h.Hint, size, align, placement)
+		if p != nil { // charged already
 			tiers.Release(tierOf(uint32(placement)), size)
 			return p, 0
 		}

@@ -20,7 +20,7 @@ import (
 // below names nothing that the others declare.
 type Border struct {
 	Below  []string            // files
-	Except map[string][]string // by file: what it names all the same, such as a type, a function, a field
+	Except map[string][]string // by file: what it names all the same, be it a type or a field
 }
 
 // Check returns one line per breach in the package in dir, and one for each exception that is not
