@@ -12,7 +12,7 @@ var pageheap = Border{
 		"highwater.go", "huge.go", "hugecache.go", "hugelist.go", "hugepage.go", "hugeresize.go",
 		"hugespan.go", "leftover.go", "limit.go", "meta.go", "migrate.go", "migrationpin.go",
 		"page.go", "pagemap.go", "parked.go", "pin.go", "placement.go", "pool.go", "purge.go",
-		"retained.go", "segment.go", "shares.go", "split.go", "tally.go",
+		"retained.go", "segment.go", "shares.go", "split.go", "stamp.go", "tally.go", "trigger.go",
 	},
 	Except: map[string][]string{
 		// whether the secure mode is on
@@ -20,12 +20,13 @@ var pageheap = Border{
 		"hugecache.go": {"secure"},
 		"parked.go":    {"secure"},
 		// the page that a thread allocates from does not move
-		"migrate.go": {"heapOf", "cur", "nursery"},
+		"migrate.go": {"heapOf", "current", "nursery"},
 		// a report's summary of the page, and what its counts say of its blocks
 		"migrationpin.go": {"dropSummary", "tally"},
 		// functions of a page's blocks, beside the descriptor
-		"page.go": {"caller", "carveSlots", "corrupt", "encodeLink", "foundLink", "heapOf",
+		"page.go": {"ZeroBit", "caller", "carveSlots", "corrupt", "encodeLink", "foundLink", "heapOf",
 			"isCached", "isSlot", "onRemoteQueue", "prefault", "zeroPrefault"},
+		"stamp.go": {"granuleTable"},
 		// what others guard by the pool's lock
 		"pool.go": {"granuleCounts", "granuleTable", "zeroState"},
 	},
