@@ -18,7 +18,7 @@ func TestThreeNodes(t *testing.T) {
 	t.Parallel()
 	g := guest{nodes: "256/2/100/50000 384/0/200/25000 384/0/400/6000", words: "hugepages=24",
 		files: guestFiles(t)}
-	g.checks = append(g.checks, packageTests(3),
+	g.checks = append(g.checks, packageTests(3), sourceTests(),
 		toolCheck(`0 .*\b4 .*100/100 ns.*50000/50000`, "FAST=0", "NORMAL=0", "SLOW=1-2"))
 	g.checks = append(g.checks, placeChecks()...)
 	g.checks = append(g.checks, spreadChecks()...)
@@ -79,6 +79,7 @@ func guestFiles(t *testing.T) []string {
 		goBuild(t, "numa.test", "test", "-c", "./numa"),
 		goBuild(t, "plan.test", "test", "-c", "./numa/plan"),
 		goBuild(t, "probe.test", "test", "-c", "./numa/probe"),
+		goBuild(t, "heat.test", "test", "-c", "./tiers/heat"),
 		goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl"),
 	}
 }
@@ -94,6 +95,21 @@ func packageTests(nodes int) check {
 				!strings.HasSuffix(r.stdout, "\nPASS\n") ||
 				strings.Contains(r.stdout, "--- SKIP") {
 				t.Errorf("%d nodes seen:\n%s", got, r.stdout)
+			}
+		}}
+}
+
+// sourceTests runs those of package heat that depend on the kernel. The guest's has all sources that
+// need no hardware.
+func sourceTests() check {
+	return check{name: "sources of accesses", plain: true,
+		script: "/guest/heat.test -test.v -test.run 'Sources|Stopped|Loses'",
+		judge: func(t *testing.T, r *remains) {
+			for _, source := range []string{"DAMON", "referenced_bits", "write_protection",
+				"soft-dirty_bits"} {
+				if !strings.Contains(r.stdout, "--- PASS: TestSources/"+source+" ") {
+					t.Errorf("%s did not pass:\n%s", source, r.stdout)
+				}
 			}
 		}}
 }

@@ -116,7 +116,7 @@ func (s *Damon) Start(regions []Range) error {
 			setting{path + "/end", decimal(uint64(r.End))})
 	}
 	settings = append(settings, s.intervals()...)
-	settings = append(settings, s.everything()...)
+	settings = append(settings, accessed()...)
 	return apply(append(settings, setting{damonState, "on"}))
 }
 
@@ -137,14 +137,16 @@ func (s *Damon) intervals() []setting {
 	}
 }
 
-// everything is a scheme that does nothing with any region, which is how DAMON shows them.
-func (s *Damon) everything() []setting {
+// accessed is a scheme that does nothing with the regions that were accessed, which is how DAMON
+// shows them.
+func accessed() []setting {
 	const scheme, most32 = damonContext + "schemes/0/", 1<<32 - 1
 	const pattern = scheme + "access_pattern/"
 	return []setting{
 		{damonContext + "schemes/nr_schemes", "1"},
 		{scheme + "action", "stat"},
 		{pattern + "sz/max", decimal(1<<64 - 1)},
+		{pattern + "nr_accesses/min", "1"},
 		{pattern + "nr_accesses/max", decimal(most32)},
 		{pattern + "age/max", decimal(most32)},
 	}

@@ -2,7 +2,10 @@ package heat
 
 import (
 	"errors"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is sixteen regions, each a mapping of its own, in pages of 4 KiB that all exist. Every
-// other one is hot.
+// memory is sixteen regions, each a mapping of its own, whose pages all exist. Every other one is
+// hot.
 type memory struct{ regions []Range }
 
-func newMemory(t *testing.T) *memory {
+func newMemory(t *testing.T, advice int) *memory {
 	t.Helper()
 	const regions = 16
 	all, err := unix.Mmap(-1, 0, (2*regions+1)*RegionBytes, unix.PROT_NONE,
@@ -32,7 +35,7 @@ func newMemory(t *testing.T) *memory {
 		if err := unix.Mprotect(region, unix.PROT_READ|unix.PROT_WRITE); err != nil {
 			t.Fatal(err)
 		}
-		_ = unix.Madvise(region, unix.MADV_NOHUGEPAGE) // there may be no huge pages at all
+		_ = unix.Madvise(region, advice) // there may be no huge pages at all
 		start := uintptr(unsafe.Pointer(&region[0]))
 		m.regions = append(m.regions, Range{start, start + RegionBytes})
 	}
@@ -66,7 +69,7 @@ func TestSources(t *testing.T) {
 			if err := s.Probe(); err != nil {
 				t.Skipf("not here: %v", err)
 			}
-			m := newMemory(t)
+			m := newMemory(t, unix.MADV_NOHUGEPAGE)
 			if err := s.Start(m.regions); err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +132,7 @@ func TestStopped(t *testing.T) {
 				t.Skipf("not here: %v", err)
 			}
 			for range 2 {
-				m := newMemory(t)
+				m := newMemory(t, unix.MADV_NOHUGEPAGE)
 				if err := s.Start(m.regions); err != nil {
 					t.Fatal(err)
 				}
@@ -143,13 +146,43 @@ func TestStopped(t *testing.T) {
 	}
 }
 
+// TestHugePagesStay: all sources but one leave huge pages whole.
+func TestHugePagesStay(t *testing.T) {
+	for _, s := range Sources() {
+		t.Run(s.Name(), func(t *testing.T) {
+			if err := s.Probe(); err != nil {
+				t.Skipf("not here: %v", err)
+			}
+			m := newMemory(t, unix.MADV_HUGEPAGE)
+			before := hugeBytes(t)
+			if before < uint64(len(m.regions))*RegionBytes {
+				t.Skipf("the kernel gives huge pages for %d MiB only", before>>20)
+			}
+			if err := s.Start(m.regions); err != nil {
+				t.Fatal(err)
+			}
+			defer s.Stop()
+			for range 2 {
+				m.use(&Written{})
+				if _, err := s.Sample(make([]uint32, len(m.regions))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, splits := s.(*Written)
+			if after := hugeBytes(t); (after < before) != splits {
+				t.Errorf("%d MiB in huge pages before, %d after", before>>20, after>>20)
+			}
+		})
+	}
+}
+
 // TestWrittenLosesItsDescriptor: a program may close every descriptor, and open others.
 func TestWrittenLosesItsDescriptor(t *testing.T) {
 	s := &Written{}
 	if err := s.Probe(); err != nil {
 		t.Skipf("not here: %v", err)
 	}
-	m := newMemory(t)
+	m := newMemory(t, unix.MADV_NOHUGEPAGE)
 	if err := s.Start(m.regions); err != nil {
 		t.Fatal(err)
 	}
@@ -268,4 +301,77 @@ func TestPeriod(t *testing.T) {
 	if got := overBudget(15*time.Millisecond, time.Second); got != 3 {
 		t.Errorf("15 ms in a second is %d times the budget", got)
 	}
+}
+
+// BenchmarkSample reports the processor time of a sample of a GiB that is all in use, of the
+// sampling thread and, where there is one, of DAMON's.
+func BenchmarkSample(b *testing.B) {
+	const GiB = 1 << 30
+	for _, pages := range []struct {
+		name   string
+		advice int
+	}{{"4K", unix.MADV_NOHUGEPAGE}, {"2M", unix.MADV_HUGEPAGE}} {
+		all, err := unix.Mmap(-1, 0, GiB+RegionBytes, unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+		if err != nil {
+			b.Fatal(err)
+		}
+		start := (uintptr(unsafe.Pointer(&all[0])) + RegionBytes - 1) &^ (RegionBytes - 1)
+		if err := unix.Madvise(all, pages.advice); err != nil {
+			b.Skip(err)
+		}
+		m := &memory{regions: Regions(Range{start, start + GiB})}
+		for i := range m.regions {
+			m.touch(i, true)
+		}
+		for _, s := range Sources() {
+			b.Run(pages.name+"/"+s.Name(), func(b *testing.B) { m.bench(b, s) })
+		}
+		unix.Munmap(all)
+	}
+}
+
+// hugeBytes is how much of the process is in huge pages.
+func hugeBytes(b testing.TB) uint64 {
+	rollup, err := os.ReadFile("/proc/self/smaps_rollup")
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(rollup), "\nAnonHugePages:")
+	kB, err := strconv.ParseUint(strings.Fields(after)[0], 10, 54)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return kB << 10
+}
+
+func (m *memory) bench(b *testing.B, s Source) {
+	if err := s.Probe(); err != nil {
+		b.Skip(err)
+	}
+	if err := s.Start(m.regions); err != nil {
+		b.Fatal(err)
+	}
+	defer s.Stop()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	counts := make([]uint32, len(m.regions))
+	var sum, using time.Duration
+	for b.Loop() {
+		before := threadTime()
+		for i := range m.regions {
+			m.touch(i, s.WritesOnly())
+		}
+		using += threadTime() - before
+		_, cost, err := Timed(s, counts)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum += cost
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(hugeBytes(b)>>20), "huge-MiB")
+	b.ReportMetric(float64(sum.Microseconds())/1e3/float64(b.N), "cpu-ms/GiB")
+	b.ReportMetric(float64(using.Microseconds())/1e3/float64(b.N), "use-ms/GiB")
+	b.ReportMetric(float64(sum/time.Duration(b.N)*Budget/time.Millisecond)/1e3, "period-s")
 }
