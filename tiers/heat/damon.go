@@ -67,13 +67,14 @@ func (s *Damon) Probe() error {
 func (s *Damon) claim() error {
 	count, err := readWord(damonCount)
 	if err != nil {
-		return err
+		return needing(err, "root", "a kernel with CONFIG_DAMON_SYSFS")
 	}
 	if count != "0" && !abandoned() {
-		return fmt.Errorf("%s is %s: another program uses DAMON, which must end that", damonCount,
+		return fmt.Errorf("%s is %s: another program has DAMON, of which there is one", damonCount,
 			count)
 	}
-	return apply([]setting{{damonCount, "1"}, {damonContexts + "nr_contexts", "1"}})
+	err = apply([]setting{{damonCount, "1"}, {damonContexts + "nr_contexts", "1"}})
+	return needing(err, "a /sys that root may write to", "Linux 5.18")
 }
 
 // abandoned reports that the only kdamond is off because the process that it looked at has ended.

@@ -71,3 +71,21 @@ func write(path, word string) error {
 		}
 	}
 }
+
+// needing says in an error what is needed: a right, or something of the kernel.
+func needing(err error, right, kernel string) error {
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%w: %s is needed", err, right)
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("%w: %s is needed", err, kernel)
+	}
+	return err
+}
+
+// needingProc is needing for the files of the own process. They are root's where the process is
+// closed to inspection, as one that changed its user is.
+func needingProc(err error) error {
+	return needing(err, "a process open to inspection (PR_SET_DUMPABLE)",
+		"a mounted /proc and a kernel with CONFIG_PROC_PAGE_MONITOR")
+}

@@ -37,12 +37,12 @@ func (s *SoftDirty) Probe() error {
 	dirty, err := countDirty(Range{start, start + pageBytes})
 	switch {
 	case err != nil:
-		return err
+		return needingProc(err)
 	case dirty != 1:
 		return fmt.Errorf("%s: bit 55 of a page just written to is 0: a kernel with "+
 			"CONFIG_MEM_SOFT_DIRTY is needed", pagemap)
 	}
-	return write(clearRefs, clearSoftDirty)
+	return needingProc(write(clearRefs, clearSoftDirty))
 }
 
 // countDirty counts the soft-dirty pages of a range.

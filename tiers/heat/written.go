@@ -69,7 +69,7 @@ func (s *Written) Probe() error {
 	unix.Close(fd)
 	fd, err = open(pagemap, unix.O_RDONLY)
 	if err != nil {
-		return err
+		return needingProc(err)
 	}
 	return unix.Close(fd)
 }
