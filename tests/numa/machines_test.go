@@ -103,13 +103,16 @@ func packageTests(nodes int) check {
 // need no hardware.
 func sourceTests() check {
 	return check{name: "sources of accesses", plain: true,
-		script: "/guest/heat.test -test.v -test.run 'Sources|Stopped|Loses'",
+		script: "/guest/heat.test -test.v -test.run 'Sources|Stopped|Loses|Rights|Abandoned'",
 		judge: func(t *testing.T, r *remains) {
 			for _, source := range []string{"DAMON", "referenced_bits", "write_protection",
 				"soft-dirty_bits"} {
 				if !strings.Contains(r.stdout, "--- PASS: TestSources/"+source+" ") {
 					t.Errorf("%s did not pass:\n%s", source, r.stdout)
 				}
+			}
+			if strings.Contains(r.stdout, "--- SKIP") {
+				t.Errorf("skipped:\n%s", r.stdout)
 			}
 		}}
 }

@@ -21,8 +21,8 @@ type Estimate struct {
 }
 
 const (
-	// halfLife is in samples. A longer one follows a change later, a shorter one needs more accesses
-	// to tell two regions apart.
+	// halfLife is in samples. A longer one follows a change later, a shorter one needs more
+	// accesses to tell two regions apart.
 	halfLife = 4
 
 	// leastRatio is how many times as hot a region must be to take another's place.
