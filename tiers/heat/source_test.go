@@ -124,6 +124,32 @@ func (m *memory) use(s Source) {
 	}
 }
 
+// TestReferencedInOneMapping: regions of one mapping share their count, and the resolution says so.
+func TestReferencedInOneMapping(t *testing.T) {
+	const bytes = 4 * RegionBytes
+	all, err := unix.Mmap(-1, 0, bytes+RegionBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(all)
+	start := (uintptr(unsafe.Pointer(&all[0])) + RegionBytes - 1) &^ (RegionBytes - 1)
+	m := &memory{regions: Regions(Range{start, start + bytes})}
+	s := &Referenced{}
+	if err := s.Probe(); err != nil {
+		t.Skipf("not here: %v", err)
+	}
+	if err := s.Start(m.regions); err != nil {
+		t.Fatal(err)
+	}
+	m.touch(0, true)
+	counts := make([]uint32, len(m.regions))
+	resolution, err := s.Sample(counts)
+	if err != nil || resolution < bytes || counts[0] == 0 || counts[0] != counts[3] {
+		t.Errorf("counts %d, resolution %d, %v", counts, resolution, err)
+	}
+}
+
 // TestStopped has a source begin again on other regions.
 func TestStopped(t *testing.T) {
 	for _, s := range Sources() {
