@@ -79,10 +79,12 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// tellApart samples until every hot region was seen. It bounds only how long a source may see
-// nothing at all.
+// tellApart samples until every hot region counts ten times as much as any other. The others count
+// nothing at all but with DAMON, which now and then takes what the kernel does with a page for an
+// access. The time bounds only how long a source may not tell them apart.
 func (m *memory) tellApart(t *testing.T, s Source) {
 	t.Helper()
+	_, looks := s.(*Damon)
 	counts, sum := make([]uint32, len(m.regions)), make([]uint32, len(m.regions))
 	for end := time.Now().Add(2 * time.Minute); ; {
 		m.use(s)
@@ -93,21 +95,24 @@ func (m *memory) tellApart(t *testing.T, s Source) {
 		if resolution != RegionBytes {
 			t.Fatalf("resolution %d with regions of %d", resolution, RegionBytes)
 		}
-		unseen := 0
+		var others uint32
+		least := ^uint32(0)
 		for i, n := range counts {
 			sum[i] += n
-			if m.hot(i) && sum[i] == 0 {
-				unseen++
-			}
-			if !m.hot(i) && n > 0 {
-				t.Errorf("region %d, never used, counts %d", i, n)
+			if m.hot(i) {
+				least = min(least, sum[i])
+			} else {
+				others = max(others, sum[i])
 			}
 		}
-		if unseen == 0 {
+		if others > 0 && !looks {
+			t.Fatalf("regions that are never used count: %d", sum)
+		}
+		if least > 0 && least >= 10*others {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("hot regions without a count: %d", sum)
+			t.Fatalf("not told apart: %d", sum)
 		}
 	}
 	t.Logf("counts %d", sum)
