@@ -66,7 +66,7 @@ var settingDocs = map[string]settingDoc{
 	"TA_DEFAULT_HINT": {"HINT", "the hint where no rule matches", "cold"},
 	"TA_RULES": {"RULES",
 		"hints by size, thread, program and library",
-		"'size>=64M:cold; lib=libtorch*:prefer_fast'"},
+		"'size>=64M:cold; lib=libc10*:prefer_fast'"},
 	"TA_THROTTLE": {"WORD",
 		"account: counts the waits of throttled tiers; sleep: sleeps them",
 		"sleep"},
