@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"tieralloc/internal/config"
 	"tieralloc/stats/live"
 )
 
@@ -104,8 +105,13 @@ func libraryIn(pid int) (preloaded, visible bool) {
 	return bytes.Contains(text, []byte("/"+libraryName)), err == nil
 }
 
+// settledHere is this program's environment with the settings for the whole system behind it.
+func settledHere() environ {
+	return environ(os.Environ()).withFile(readSystemFile(config.FilePath))
+}
+
 // findPage reads the live page of a process: what it has mapped, if it runs; else what has
-// the usual name, or the name that TA_STATS_LIVE gives here.
+// the usual name, or the name that TA_STATS_LIVE gives here or for the whole system.
 func findPage(pid int) (*page, error) {
 	var found *page
 	var failed error
@@ -126,7 +132,7 @@ func findPage(pid int) (*page, error) {
 		file.Close()
 	}
 	number := strconv.Itoa(pid)
-	for _, path := range append(expand(pagePattern, number), pagePaths(os.Environ(), number)...) {
+	for _, path := range append(expand(pagePattern, number), pagePaths(settledHere(), number)...) {
 		if found == nil {
 			try(inFolder(path, use))
 		}
@@ -162,9 +168,9 @@ func whyNoPage(pid int) error {
 }
 
 // eachPage calls use for each live page that can be found, one at a time: those that
-// processes have mapped, those in the usual folder, and those where TA_STATS_LIVE says here.
-// What it says to other processes is not asked: they would choose what is opened. Errors
-// are of single pages.
+// processes have mapped, those in the usual folder, and those where TA_STATS_LIVE says here or for
+// the whole system. What it says to other processes is not asked: they would choose what is opened.
+// Errors are of single pages.
 func eachPage(use func(*live.Page) error) error {
 	seen := map[live.ID]bool{}
 	once := func(file *live.Page) error {
@@ -187,7 +193,7 @@ func eachPage(use func(*live.Page) error) error {
 		usual.Close()
 	}
 	bad = append(bad, err)
-	if pattern, _ := environ(os.Environ()).get("TA_STATS_LIVE"); strings.HasPrefix(pattern, "/") {
+	if pattern, _ := settledHere().get("TA_STATS_LIVE"); strings.HasPrefix(pattern, "/") {
 		for _, path := range expand(pattern, "*") {
 			inFolder(path, once) // what else matches the pattern is no news
 		}

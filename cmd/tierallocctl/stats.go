@@ -30,8 +30,8 @@ memory: for each tier, for mappings that several tiers share ("mixed"), and for 
 that the library keeps for itself ("own"). This needs no live page.
 
 Pages are found in the memory of running processes, in /dev/shm by the usual name, and
-where TA_STATS_LIVE in this program's own environment says. So root sees the pages of all
-users. Others see their own, except those of processes that they may not trace.`
+where TA_STATS_LIVE in this program's own environment or in /etc/tieralloc.conf says. So root
+sees the pages of all users. Others see their own, except those of processes that they may not trace.`
 
 // statsOptions are the flags of stats.
 type statsOptions struct {

@@ -82,3 +82,23 @@ func TestRunFile(t *testing.T) {
 	}
 	says(t, squeeze(r.Stderr), "does not serve 1 of 2 programs", "TA_ONLY does not name it")
 }
+
+// TestStatsSystemFile: stats finds the pages of processes that were killed where the file says that pages
+// are kept.
+func TestStatsSystemFile(t *testing.T) {
+	dir := t.TempDir()
+	text := "TA_STATS_LIVE=" + dir + "/%p.page\n"
+	r := testlib.Run(t, testlib.Cmd{Env: []string{"LD_PRELOAD=" + testlib.Lib(t), strings.TrimSpace(text)},
+		Args: []string{"sh", "-c", "kill -9 $$"}})
+	pages, err := filepath.Glob(dir + "/*.page")
+	if err != nil || len(pages) != 1 {
+		t.Fatalf("%v, %v: %+v", pages, err, r)
+	}
+	pid := strings.TrimSuffix(filepath.Base(pages[0]), ".page")
+	says(t, withConf(t, text, 0o644, nil, "stats").Stdout, pages[0])
+	says(t, withConf(t, text, 0o644, nil, "stats", pid).Stdout, "process "+pid)
+	withConf(t, text, 0o644, nil, "stats", "--prune")
+	if _, err := os.Stat(pages[0]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("not removed: %v", err)
+	}
+}
