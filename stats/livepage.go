@@ -19,10 +19,7 @@ import (
 // buffer. (It is not enough that Published has not risen by two: the second update may
 // be in the midst of it.) So neither waits for the other, and a writer that is killed
 // at any point leaves a whole report behind.
-const (
-	LiveMagic   = 0x6576696c72656974 // "tierlive", as amd64 and arm64 store it
-	LiveVersion = 8                  // of all the types here; a test notices when they change
-)
+const LiveMagic = 0x6576696c72656974 // "tierlive", as amd64 and arm64 store it
 
 // States of a live page.
 const (

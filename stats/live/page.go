@@ -72,7 +72,7 @@ func (p *Page) check() error {
 		return ErrNotPage
 	}
 	if first[1] != stats.LiveVersion || first[2] != uint64(stats.LiveSize) {
-		p.other = fmt.Errorf("live page of format %d with %d bytes; this program reads format %d"+
+		p.other = fmt.Errorf("live page of format %#x with %d bytes; this program reads format %#x"+
 			" with %d bytes: %w", first[1], first[2], stats.LiveVersion, stats.LiveSize, ErrVersion)
 	}
 	if uint64(p.stat.Size) != first[2] {

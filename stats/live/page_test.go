@@ -93,7 +93,7 @@ func TestOtherVersion(t *testing.T) {
 		size   int
 		want   string
 	}{
-		{headAt{versionAt: 0}, whole, "format 0 "},
+		{headAt{versionAt: 0}, whole, "format 0x0 "},
 		{headAt{versionAt: 1 << 60}, whole, "use the one that was built with the library"},
 		{headAt{sizeAt: 4096}, 4096, "with 4096 bytes"},
 	} {
