@@ -154,7 +154,7 @@ func environment(t *testing.T, vars ...string) {
 		copy(unsafe.Slice((*byte)(raw.Ptr(text)), len(v)), v)
 		text += uintptr(len(v)) + 1
 	}
-	if bad := config.Parse(&testSettings, at, false); bad != 0 {
+	if bad := config.Parse(&testSettings, at); bad != 0 {
 		t.Fatalf("%d of %q are bad", bad, vars)
 	}
 	DefaultHint = testSettings.DefaultHint

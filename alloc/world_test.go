@@ -115,7 +115,7 @@ var testSettings config.Settings
 
 // setTiers configures simulated tiers, from the defaults, for a world with no block.
 func setTiers(f func(*config.Settings)) {
-	config.Parse(&testSettings, 0, false)
+	config.Parse(&testSettings, 0)
 	f(&testSettings)
 	DefaultHint = testSettings.DefaultHint
 	tiers.Setup(&testSettings, &[4]uintptr{0, 1, 2, 3}, 0)

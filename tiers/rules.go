@@ -105,7 +105,10 @@ func Uniform(set uint64, lo, hi uintptr) (hint uintptr, ok bool) {
 // from the object whose path is the C string at lib; with 0 (unknown) only the latter.
 func LibSet(lib uintptr) uint64 {
 	set := rules.active
-	name := baseName(lib)
+	name := uintptr(0)
+	if lib != 0 {
+		name, _ = raw.BaseName(lib)
+	}
 	for rest := rules.called; rest != 0; rest &= rest - 1 {
 		if !holds(ruleList(), ruleAt(rest).Lib, name) {
 			set &^= rest & -rest
@@ -138,20 +141,6 @@ func ruleAt(set uint64) *config.Rule {
 func holds(list *config.RuleList, g config.Glob, name uintptr) bool {
 	at, n := list.Pattern(g)
 	return name != 0 && glob(at, at+n, name)
-}
-
-// baseName is the part of a path behind its last slash; 0 for 0.
-func baseName(path uintptr) uintptr {
-	if path == 0 {
-		return 0
-	}
-	name := path
-	for ; raw.LoadByte(path) != 0; path++ {
-		if raw.LoadByte(path) == '/' {
-			name = path + 1
-		}
-	}
-	return name
 }
 
 // glob reports whether the pattern from p to end matches the whole C string at s: *

@@ -42,7 +42,7 @@ func setupOn(tb testing.TB, account *[4]uintptr, program string, entries ...stri
 		envp = append(envp, cstring("TA_"+e))
 	}
 	envp = append(envp, 0)
-	if bad := config.Parse(&settings, uintptr(unsafe.Pointer(&envp[0])), false); bad != 0 {
+	if bad := config.Parse(&settings, uintptr(unsafe.Pointer(&envp[0]))); bad != 0 {
 		tb.Fatalf("bad settings: %q", entries)
 	}
 	settings.ShareCaps(uintptr(unsafe.Pointer(&envp[0])), account, nowhere(tb))

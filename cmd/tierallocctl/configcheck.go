@@ -47,7 +47,7 @@ func checkConfig(env environ) (*configCheck, error) {
 	file := os.NewFile(uintptr(complaints), "complaints")
 	defer file.Close()
 	env.vector(func(envp uintptr) {
-		config.ParseTo(&parsed, envp, false, file.Fd())
+		config.ParseTo(&parsed, envp, file.Fd())
 		probe.Topology(&topology)
 		plan.Resolve(&parsed, &topology, &placed, file.Fd())
 		plan.Balance(&parsed, &topology, &placed, numa.BalancingMode())

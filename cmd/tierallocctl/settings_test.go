@@ -22,7 +22,7 @@ func TestSettingDocs(t *testing.T) {
 			env = env.with(tier+"_BW", "1G") // a burst is of a bandwidth
 		}
 		env.vector(func(envp uintptr) {
-			if config.Parse(&parsed, envp, false) != 0 || d.example == "" {
+			if config.Parse(&parsed, envp) != 0 || d.example == "" {
 				t.Errorf("%s: the example is no good value", env)
 			}
 		})

@@ -28,7 +28,7 @@ func Configure(file, envp, program uintptr, secure bool) (all, bad uintptr) {
 		InForce.Disable = true
 		return envp, 0
 	}
-	return envp, Parse(&InForce, envp, false)
+	return envp, Parse(&InForce, envp)
 }
 
 // Forget gives the memory back that Configure took.

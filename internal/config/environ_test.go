@@ -137,7 +137,7 @@ func outcomeOf(s *Settings) outcome {
 }
 
 // run parses the entries with the complaints going to a file of its own.
-func run(tb testing.TB, entries []string, secure bool) outcome {
+func run(tb testing.TB, entries []string) outcome {
 	tb.Helper()
 	// A file and not a pipe, which a thousand lines could fill with nobody reading.
 	fd, err := unix.MemfdCreate("complaints", 0)
@@ -151,7 +151,7 @@ func run(tb testing.TB, entries []string, secure bool) outcome {
 	for i := range unsafe.Sizeof(*s) { // Parse leaves nothing as it was
 		*(*byte)(unsafe.Add(unsafe.Pointer(s), i)) = 1
 	}
-	bad := ParseTo(s, env.addr(), secure, uintptr(fd))
+	bad := ParseTo(s, env.addr(), uintptr(fd))
 	env.clobber()
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
 	if err != nil {

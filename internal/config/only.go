@@ -64,16 +64,9 @@ func Only(envp uintptr) bool { return envp != 0 && valueOf(envp, varOnly).isName
 // OnlyNames reports whether the environment's TA_ONLY names the file at path, a C string or 0.
 // Precondition: Only.
 func OnlyNames(envp, path uintptr) bool {
-	return path != 0 && valueOf(envp, varOnly).names(baseName(path))
-}
-
-// baseName is the C string at path without the folders.
-func baseName(path uintptr) value {
-	base := path
-	for ; raw.LoadByte(path) != 0; path++ {
-		if raw.LoadByte(path) == '/' {
-			base = path + 1
-		}
+	if path == 0 {
+		return false
 	}
-	return value{base, path - base}
+	name, n := raw.BaseName(path)
+	return valueOf(envp, varOnly).names(value{name, n})
 }

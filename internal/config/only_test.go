@@ -50,7 +50,7 @@ func TestOnly(t *testing.T) {
 // TestBadOnly: a list that cannot be read keeps every program out, whatever else is set.
 func TestBadOnly(t *testing.T) {
 	for _, list := range []string{"/usr/bin/true", "a,py*3", "**", "a b*c", " , ,"} {
-		o := run(t, []string{"TA_ONLY=" + list, "TA_DISABLE=0", "TA_LOG=info"}, false)
+		o := run(t, []string{"TA_ONLY=" + list, "TA_DISABLE=0", "TA_LOG=info"})
 		want := with(func(o *outcome) {
 			o.disable, o.log = true, LogInfo
 			o.lines = []string{"tieralloc: TA_ONLY=\"" + list +

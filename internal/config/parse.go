@@ -2,18 +2,15 @@ package config
 
 import "tieralloc/internal/raw"
 
-// Parse fills s from the environment at envp, a vector of C strings that ends in a
-// zero word; envp may be 0. secure is the auxiliary vector's AT_SECURE: the environment is then
-// from somebody with fewer rights than the process has, and is not read. Parse returns how many
-// values were bad, having written one line on standard error for each.
-func Parse(s *Settings, envp uintptr, secure bool) (bad uintptr) {
-	return ParseTo(s, envp, secure, 2)
-}
+// Parse fills s from the environment at envp, a vector of C strings that ends in a zero word; envp
+// may be 0. It returns how many values were bad, having written one line on standard error for
+// each.
+func Parse(s *Settings, envp uintptr) (bad uintptr) { return ParseTo(s, envp, 2) }
 
 // ParseTo is Parse with the descriptor for its complaints.
-func ParseTo(s *Settings, envp uintptr, secure bool, fd uintptr) (bad uintptr) {
+func ParseTo(s *Settings, envp, fd uintptr) (bad uintptr) {
 	s.setDefaults()
-	if envp == 0 || secure {
+	if envp == 0 {
 		return 0
 	}
 	seen, given := uint64(0), uint64(0) // a bit for each variable met, and for each with a value

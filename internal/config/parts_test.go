@@ -34,7 +34,7 @@ func TestSetParts(t *testing.T) {
 		}
 		f := os.NewFile(uintptr(fd), "complaints")
 		s := new(Settings)
-		bad := ParseTo(s, env.addr(), false, uintptr(fd))
+		bad := ParseTo(s, env.addr(), uintptr(fd))
 		bad += s.SetParts(env.addr(), &[4]uint64{c.memory}, uintptr(fd))
 		text := make([]byte, 500)
 		n, _ := f.ReadAt(text, 0)

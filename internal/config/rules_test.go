@@ -167,10 +167,10 @@ func TestRules(t *testing.T) {
 	} {
 		entries := []string{"TA_RULES=" + c.rules}
 		want := with(func(o *outcome) { o.rules = c.want })
-		if got := run(t, entries, false); !got.equal(want) {
+		if got := run(t, entries); !got.equal(want) {
 			t.Errorf("%.100q:\n got %+v\nwant %+v", c.rules, got, want)
 		}
-		if got := reference(entries, false); !got.equal(want) {
+		if got := reference(entries); !got.equal(want) {
 			t.Errorf("the reference on %.100q:\n got %+v\nwant %+v", c.rules, got, want)
 		}
 	}
@@ -251,10 +251,10 @@ func TestBadRules(t *testing.T) {
 			if strings.Contains(c.want, "too much") { // what comes after that is not looked at
 				want.lines = want.lines[:1]
 			}
-			if got := run(t, entries, false); !got.equal(want) {
+			if got := run(t, entries); !got.equal(want) {
 				t.Errorf("%.100q:\n got %+v\nwant %+v", list, got, want)
 			}
-			if got := reference(entries, false); !got.equal(want) {
+			if got := reference(entries); !got.equal(want) {
 				t.Errorf("the reference on %.100q:\n got %+v\nwant %+v", list, got, want)
 			}
 		}
@@ -264,7 +264,7 @@ func TestBadRules(t *testing.T) {
 // TestTooManyRules: one line, however many there are too many.
 func TestTooManyRules(t *testing.T) {
 	for _, n := range []int{65, 66, 1000} {
-		got := run(t, []string{"TA_RULES=" + strings.Repeat("size=9:hot;", n)}, false)
+		got := run(t, []string{"TA_RULES=" + strings.Repeat("size=9:hot;", n)})
 		want := with(func(o *outcome) {
 			o.lines = []string{`tieralloc: TA_RULES="size=9:hot": too many rules: expected at most 64 rules; using no rules`}
 		})
@@ -288,7 +288,7 @@ func FuzzRules(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		entries := []string{"TA_RULES=" + strings.ReplaceAll(text, "\x00", "")}
-		got, want := run(t, entries, false), reference(entries, false)
+		got, want := run(t, entries), reference(entries)
 		if !got.equal(want) {
 			t.Errorf("%q:\n got %+v\nwant %+v", entries, got, want)
 		}

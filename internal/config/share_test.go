@@ -38,7 +38,7 @@ func TestShareCaps(t *testing.T) {
 		}
 		f := os.NewFile(uintptr(fd), "complaints")
 		s := new(Settings)
-		ParseTo(s, env.addr(), false, uintptr(fd))
+		ParseTo(s, env.addr(), uintptr(fd))
 		bad := s.ShareCaps(env.addr(), &c.account, uintptr(fd))
 		text := make([]byte, 500)
 		n, _ := f.ReadAt(text, 0)

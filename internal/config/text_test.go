@@ -51,7 +51,7 @@ func TestRank(t *testing.T) {
 	} {
 		env := newEnviron(t, strings.Fields(c.env))
 		s, dst := new(Settings), new(Text)
-		Parse(s, env.addr(), false)
+		Parse(s, env.addr())
 		env.clobber()
 		if _, ok := Expand(dst, textOf("%r"), 1, textOf(""), s.Rank); !ok ||
 			dst.String() != c.want {

@@ -66,7 +66,7 @@ func Boot(arg uintptr) {
 	if envp != 0 || int(b.File) >= 0 {
 		envp, bad = config.Configure(b.File, envp, b.Program, b.Secure != 0)
 	} else {
-		config.Parse(&config.InForce, 0, false)
+		config.Parse(&config.InForce, 0)
 	}
 	if !config.InForce.Disable {
 		bad += placeTiers(envp)
@@ -136,16 +136,9 @@ func (f *Flags) set() {
 }
 
 func setProgram(path uintptr) {
-	if path == 0 {
-		return
+	if path != 0 {
+		program.Set(raw.BaseName(path))
 	}
-	name := path
-	for ; raw.LoadByte(path) != 0; path++ {
-		if raw.LoadByte(path) == '/' {
-			name = path + 1
-		}
-	}
-	program.Set(name, path-name)
 }
 
 // setStatsPath makes a relative path absolute: the program may change its folder.
