@@ -2,105 +2,11 @@ package cudahook
 
 import (
 	"testing"
-	"unsafe"
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 )
-
-// prog is one thread of a program on device 0.
-type prog struct {
-	t *testing.T
-	f *fake
-	r *Request
-}
-
-func newProg(t *testing.T, memory uint64, set func(*config.CUDA)) *prog {
-	t.Helper()
-	fresh(t, set)
-	p := &prog{t, newFake(t, 3), newRequest(8)}
-	p.f.addContext(0xc1, 0, memory)
-	t.Cleanup(func() {
-		if err := checkAll(p.f, true); err != nil && off == 0 {
-			t.Error(err)
-		}
-	})
-	return p
-}
-
-// call makes one request and returns the last action and how many the driver carried out.
-func (p *prog) call(op uint64, set func(r *Request)) (action uint64, calls int) {
-	p.t.Helper()
-	*p.r = Request{Token: 8, Op: op, Context: 0xc1}
-	if set != nil {
-		set(p.r)
-	}
-	before := p.total()
-	action = p.f.run(p.r)
-	return action, p.total() - before
-}
-
-func (p *prog) total() (n int) {
-	for _, c := range p.f.calls {
-		n += c
-	}
-	return n
-}
-
-func (p *prog) result(op uint64, set func(r *Request)) uint64 {
-	p.t.Helper()
-	if action, _ := p.call(op, set); action != ActDone {
-		p.t.Fatalf("operation %d: action %d", op, action)
-	}
-	return p.r.Result
-}
-
-func (p *prog) must(op uint64, set func(r *Request)) {
-	p.t.Helper()
-	if code := p.result(op, set); code != Success {
-		p.t.Fatalf("operation %d: result %d", op, code)
-	}
-}
-
-func (p *prog) alloc(n uint64) uint64 {
-	p.t.Helper()
-	p.must(OpAlloc, func(r *Request) { r.Bytes = n })
-	return p.r.Address
-}
-
-func (p *prog) free(a uint64) {
-	p.t.Helper()
-	p.must(OpFree, func(r *Request) { r.Address = a })
-}
-
-func (p *prog) salloc(n, stream uint64) uint64 {
-	p.t.Helper()
-	p.must(OpStreamAlloc, func(r *Request) { r.Bytes, r.Stream = n, stream })
-	return p.r.Address
-}
-
-func (p *prog) sfree(a, stream uint64) {
-	p.t.Helper()
-	p.must(OpStreamFree, func(r *Request) { r.Address, r.Stream = a, stream })
-}
-
-// is fails the test unless got is want.
-func (p *prog) is(what string, got, want uint64) {
-	p.t.Helper()
-	if got != want {
-		p.t.Fatalf("%s: %d (%#x), not %d (%#x)", what, got, got, want, want)
-	}
-}
-
-func (p *prog) report() *stats.Device {
-	size := raw.RoundUp(unsafe.Sizeof([stats.DeviceMax]stats.Device{}), raw.Page)
-	to := (*[stats.DeviceMax]stats.Device)(raw.Ptr(raw.Map(size)))
-	if Report(8, to) == 0 {
-		p.t.Fatal("no device is reported")
-	}
-	return &to[0]
-}
 
 func TestWrongFrees(t *testing.T) {
 	p := newProg(t, gib, nil)
@@ -272,38 +178,6 @@ func TestHandler(t *testing.T) {
 	heaps[0].lock.Release()
 }
 
-func TestWarmup(t *testing.T) {
-	p := newProg(t, gib, func(c *config.CUDA) {
-		c.Warmups = 3
-		c.Warmup[0], c.Warmup[1], c.Warmup[2] = config.Warm{Bytes: 4 * kib, Count: 600},
-			config.Warm{Bytes: 64 * kib, Count: 20}, config.Warm{Bytes: mib, Count: 10}
-	})
-	p.salloc(4*kib, 7)
-	maps := p.f.calls[ActMap]
-	for range 599 {
-		p.salloc(4*kib, 7)
-	}
-	for range 20 {
-		p.salloc(64*kib, 7)
-	}
-	for range 10 {
-		p.salloc(mib, 7)
-	}
-	p.is("maps", uint64(p.f.calls[ActMap]), uint64(maps))
-	p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 30*mib, 3, 1 })
-	maps = p.f.calls[ActMap]
-	// they are there already
-	p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 30*mib, 3, 1 })
-	for range 3 {
-		p.salloc(30*mib, 7)
-	}
-	p.is("maps", uint64(p.f.calls[ActMap]), uint64(maps))
-	p.is("too much", p.result(OpWarmup, func(r *Request) {
-		r.Bytes, r.Count, r.Hint = gib/2, 3,
-			1
-	}), ErrorOutOfMemory)
-}
-
 func TestZero(t *testing.T) {
 	p := newProg(t, gib, func(c *config.CUDA) { c.Zero = true })
 	p.alloc(5000)
@@ -371,80 +245,5 @@ func TestLeaks(t *testing.T) {
 	p.is("leaks", d.LeakCount, 1)
 	if l := d.Leaks[0]; l.Address != a || l.Bytes != 5000 || l.Stream != 7 || l.Number != 1 {
 		t.Errorf("%+v", l)
-	}
-}
-
-// TestWarmupOfSizes: what is made ready for one size is not counted for the next.
-func TestWarmupOfSizes(t *testing.T) {
-	p := newProg(t, gib, nil)
-	list := []struct{ bytes, count uint64 }{{4096, 50}, {100_000, 20}, {300_000, 9}, {3 * mib, 12},
-		{30 * mib, 1}, {29*mib + 5, 2}, {12 * mib, 1}, {100 * mib, 1}}
-	for i, w := range list {
-		p.must(OpWarmup, func(r *Request) {
-			r.Bytes, r.Count = w.bytes, w.count
-			if i == 0 {
-				r.Hint = 1
-			}
-		})
-	}
-	before := p.f.calls[ActMap]
-	for _, w := range list {
-		for range w.count {
-			p.salloc(w.bytes, 5)
-		}
-	}
-	if live := p.report().BytesLive; p.report().BytesReserved > live+live/4 {
-		t.Errorf("%d bytes are reserved for %d", p.report().BytesReserved, live)
-	}
-	p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
-}
-
-// TestWarmupOfIdle: idle segments of any size are counted on before another one is mapped.
-func TestWarmupOfIdle(t *testing.T) {
-	for _, c := range []struct{ idle, bytes, count, mapped uint64 }{
-		{200 * mib, 30 * mib, 6, 0},  // of its own size, where the warm-up's are of theirs
-		{200 * mib, 30 * mib, 7, 1},  // what it lacks
-		{200 * mib, 3 * mib, 60, 0},  // where the warm-up's are of TA_CUDA_SEGMENT_SIZE
-		{20 * mib, 40 * mib, 1, 1},   // too small
-		{64 * mib, 100 * kib, 20, 1}, // of another kind
-	} {
-		p := newProg(t, gib, nil)
-		p.sfree(p.salloc(c.idle, 7), 7)
-		before := p.f.calls[ActMap]
-		p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = c.bytes, c.count, 1 })
-		if mapped := uint64(p.f.calls[ActMap] - before); mapped != c.mapped {
-			t.Errorf("%d of %d bytes beside %d: %d segments mapped, want %d", c.count, c.bytes,
-				c.idle, mapped, c.mapped)
-		}
-		before = p.f.calls[ActMap]
-		for range c.count {
-			p.salloc(c.bytes, 7)
-		}
-		p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
-	}
-}
-
-// TestWarmupInSmallerSegments: where there is no room for a segment of the usual size, by a cap or
-// by the driver, the blocks come from smaller ones.
-func TestWarmupInSmallerSegments(t *testing.T) {
-	for name, c := range map[string]struct{ memory, soft, hard uint64 }{
-		"hard":   {gib, 0, 100 * mib},
-		"soft":   {gib, 100 * mib, 0},
-		"driver": {128 * mib, 0, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newProg(t, c.memory, func(k *config.CUDA) {
-				k.SegmentSize, k.Soft,
-					k.Hard = 512*mib, c.soft, c.hard
-			})
-			p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 3*mib, 10, 1 })
-			before := p.f.calls[ActMap]
-			for range 10 {
-				p.salloc(3*mib, 7)
-			}
-			p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
-			p.is("too much", p.result(OpWarmup,
-				func(r *Request) { r.Bytes, r.Count, r.Hint = 3*mib, 60, 1 }), ErrorOutOfMemory)
-		})
 	}
 }
