@@ -9,7 +9,7 @@ import (
 // TestEnds: contexts and captures come and go under threads that work.
 func TestEnds(t *testing.T) {
 	program := cc(t, "ends.c")
-	for _, c := range []string{"destroys", "releases", "captures", "legacy", "elsewhere", "copies",
+	for _, c := range []string{"destroys", "releases", "captures", "legacy", "othercontext", "copies",
 		"copied", "created", "others", "child", "refusals", "attributes"} {
 		for _, reuse := range []string{"sync", "event"} {
 			t.Run(c+"/"+reuse, func(t *testing.T) {

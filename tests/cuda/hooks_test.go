@@ -19,15 +19,19 @@ var modes = map[string][]string{
 // TestHooks: each function that has a version of ours gives the same results as the
 // driver's own, in every mode.
 func TestHooks(t *testing.T) {
-	program := cc(t, "hooks.c")
-	for mode, env := range modes {
-		for _, c := range []string{"pointers", "contextless", "uninitialised", "ranges", "info",
-			"foreign", "capture", "contexts",
-			"peers", "ipc", "forked", "errors", "failures"} {
-			t.Run(mode+"/"+c, func(t *testing.T) {
-				t.Parallel()
-				same(t, env, program, c)
-			})
+	for source, cases := range map[string][]string{
+		"hooks.c": {"pointers", "contextless", "uninitialised", "ranges", "info", "foreign",
+			"capture", "ipc", "forked", "errors", "failures"},
+		"contexts.c": {"contexts", "peers"},
+	} {
+		program := cc(t, source)
+		for mode, env := range modes {
+			for _, c := range cases {
+				t.Run(mode+"/"+c, func(t *testing.T) {
+					t.Parallel()
+					same(t, env, program, c)
+				})
+			}
 		}
 	}
 }

@@ -178,8 +178,9 @@ cu.cuMemFree_v2(p[1]) = 1
 func TestManagedHeapPrograms(t *testing.T) {
 	for source, cases := range map[string][]string{
 		"hooks.c": {"pointers", "contextless", "uninitialised", "ranges", "info", "foreign",
-			"capture", "contexts", "peers", "forked", "errors"},
-		"ends.c": {"destroys", "releases", "captures", "legacy", "elsewhere", "copies", "copied",
+			"capture", "forked", "errors"},
+		"contexts.c": {"contexts", "peers"},
+		"ends.c": {"destroys", "releases", "captures", "legacy", "othercontext", "copies", "copied",
 			"created", "others", "child", "refusals", "attributes"},
 	} {
 		program := cc(t, source)

@@ -125,7 +125,7 @@ static void reused(CUdeviceptr p, size_t n)
 }
 
 // Stream 0 is that of the current context, not of the block's.
-static void elsewhere(void)
+static void othercontext(void)
 {
 	CUcontext one = load(), two;
 	OK(cu.cuDevicePrimaryCtxRetain(&two, 1));
@@ -287,7 +287,7 @@ static void attributes(void)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {{"destroys", destroys}, {"releases", releases},
-		{"captures", captures}, {"legacy", legacy}, {"elsewhere", elsewhere}, {"copies", copies},
+		{"captures", captures}, {"legacy", legacy}, {"othercontext", othercontext}, {"copies", copies},
 		{"copied", copied}, {"created", created}, {"others", others}, {"child", child},
 		{"refusals", refusals}, {"attributes", attributes}};
 	RUN(tests);
