@@ -10,12 +10,12 @@ import (
 // together than it ever has in use at once.
 //
 // Such a block costs a call of the slow path, and when it is freed it is the other class's again.
-// So a thread borrows at a rate, and a class that is short for good gets memory of its own. (The
+// So a thread falls back at a rate, and a class that is short for good gets memory of its own. (The
 // rate is a GCRA, as in package throttle.)
 //
 //	fallbackTime <= Now + fallbackBurst + fallbackEvery
 //
-// Nor does a page lend that may soon be empty: a block that lives long would keep it.
+// Nor does a page serve that may soon be empty: a block that lives long would keep it.
 const (
 	fallbackReach = 2    // classes: blocks up to a quarter larger
 	fallbackEvery = 5e3  // nanoseconds between two: a hundredth of the time
@@ -50,7 +50,7 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 	return 0
 }
 
-// servesFallback reports whether a page may lend a block: not one that lies in another tier than
+// servesFallback reports whether a page may serve another class: not one that lies in another tier than
 // the hint's. A current page stays in any case; another one must be in use for the most part.
 func (p *Page) servesFallback(current bool) bool {
 	return !p.away() && (current || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))

@@ -86,7 +86,7 @@ func TestFallbackAway(t *testing.T) {
 	}
 }
 
-// TestFallbackEmptying: a page that is not current lends while three quarters of it are in use.
+// TestFallbackEmptying: a page that is not current serves while three quarters of it are in use.
 func TestFallbackEmptying(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	p := Lookup(free)
@@ -118,7 +118,7 @@ func TestFallbackEmptying(t *testing.T) {
 }
 
 // TestFallbackOwn: a class whose current page is used up looks at its other pages before it
-// borrows.
+// falls back.
 func TestFallbackOwn(t *testing.T) {
 	h, free := oneFree(t, 1280)
 	other := mustAcquire(t, 16)
@@ -149,23 +149,23 @@ func TestFallbackOwn(t *testing.T) {
 // TestFallbackRate: a class that is short for good gets memory of its own.
 func TestFallbackRate(t *testing.T) {
 	h, free := oneFree(t, 1280)
-	borrows := func() (n int) {
+	fallbacks := func() (n int) {
 		for h.fallbackNear(sizeclass.Of(1152), sizeclass.Granule) == free {
 			Free(h, free, HowAny, NoSize, 0)
 			if n++; n > 1e6 {
-				t.Fatal("it borrows for ever")
+				t.Fatal("it falls back for ever")
 			}
 		}
 		return n
 	}
-	if n := borrows(); n < fallbackBurst/fallbackEvery || n > fallbackBurst/fallbackEvery+1 {
+	if n := fallbacks(); n < fallbackBurst/fallbackEvery || n > fallbackBurst/fallbackEvery+1 {
 		t.Errorf("%d times at once", n)
 	}
 	if b := mustServe(t, h, 1152); b == free {
 		t.Error("and once more")
 	}
 	h.Thread.Now += 1e6
-	if n := borrows(); n != 1e6/fallbackEvery {
+	if n := fallbacks(); n != 1e6/fallbackEvery {
 		t.Errorf("%d times after a millisecond", n)
 	}
 	mustBeSound(t)

@@ -57,8 +57,8 @@ func TestKernelTiering(t *testing.T) {
 }
 
 // policed judges a run of plain.c by the policy of its blocks' mappings.
-func policed(policy string) func(*testing.T, *remains) {
-	return func(t *testing.T, r *remains) {
+func policed(policy string) func(*testing.T, *results) {
+	return func(t *testing.T, r *results) {
 		t.Helper()
 		for _, a := range r.blockAreas(t, 0) {
 			if a.policy != policy {
@@ -72,7 +72,7 @@ func policed(policy string) func(*testing.T, *remains) {
 // kernel has promoted what did not begin there.
 func promotes(name, env, args string, percent int64) check {
 	return check{name: name, env: env, script: tiering + "/guest/hotset " + args,
-		judge: func(t *testing.T, r *remains) {
+		judge: func(t *testing.T, r *results) {
 			first, hot := r.numbers(t, "first")[0], r.numbers(t, "hot")[0]
 			promoted := r.numbers(t, "promoted")[0][0]
 			all := hot[0] + hot[1] + hot[2]
@@ -87,7 +87,7 @@ func promotes(name, env, args string, percent int64) check {
 // softly is a run of hotset.c whose soft cap counts what the kernel has promoted past it.
 func softly(c check) check {
 	judge := c.judge
-	c.judge = func(t *testing.T, r *remains) {
+	c.judge = func(t *testing.T, r *results) {
 		judge(t, r)
 		s := r.stats(t, "hotset.json")
 		in, out, there := s.Tiers["normal"].MovedIn, s.Tiers["slow"].MovedOut,
@@ -103,7 +103,7 @@ func softly(c check) check {
 // stays is a run of hotset.c of which the kernel moves nothing off a node.
 func stays(name, env, args string, node int) check {
 	return check{name: name, env: env, script: tiering + "/guest/hotset " + args,
-		judge: func(t *testing.T, r *remains) {
+		judge: func(t *testing.T, r *results) {
 			for _, pages := range append(r.numbers(t, "hot"), r.numbers(t, "cold")...) {
 				if all := pages[0] + pages[1] + pages[2]; pages[node] != all || all == 0 {
 					t.Errorf("pages %v", pages)
@@ -128,7 +128,7 @@ func TestControlPlane(t *testing.T) {
 			env += " TA_NODE_NORMAL=0 TA_NODE_SLOW=1"
 		}
 		g.checks = append(g.checks, check{name: c.name, env: env, script: "/guest/plain 64x10",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				private := slices.DeleteFunc(r.areas(t), func(a area) bool {
 					return slices.ContainsFunc(a.words,
 						func(word string) bool { return strings.HasPrefix(word, "file=") })

@@ -16,8 +16,8 @@ func capacityChecks() []check {
 		return nil
 	}
 	// tiers judges the census of known.c: bytes in the tiers, and how many of them.
-	tiers := func(line int, low, high [3]int64) func(*testing.T, *remains) {
-		return func(t *testing.T, r *remains) {
+	tiers := func(line int, low, high [3]int64) func(*testing.T, *results) {
+		return func(t *testing.T, r *results) {
 			t.Helper()
 			got := r.numbers(t, "bytes")[line]
 			for i, name := range []string{"fast", "normal", "slow"} {
@@ -27,7 +27,7 @@ func capacityChecks() []check {
 			}
 		}
 	}
-	capped := func(t *testing.T, r *remains) {
+	capped := func(t *testing.T, r *results) {
 		t.Helper()
 		s := r.stats(t, "plain.json").Tiers["fast"]
 		node := sum(r.blockAreas(t, 0))[0]
@@ -41,7 +41,7 @@ func capacityChecks() []check {
 	// 40 blocks of 1000 KiB: at most 16 MiB stay, and at least what fits beside the 7 MiB that
 	// go on being used meanwhile. Of the 20 that are kept in the end, those go back that fit into
 	// seven eighths of the cap.
-	moved := func(t *testing.T, r *remains) {
+	moved := func(t *testing.T, r *results) {
 		t.Helper()
 		const block = 1000 << 10
 		const all, kept, least = 40 * block, 20 * block, (cap/8*7 - 7<<20) / block * block
@@ -59,7 +59,7 @@ func capacityChecks() []check {
 	return []check{
 		{name: "soft reroutes", env: "TA_FAST_SOFT=16M TA_DEFAULT_HINT=prefer_fast",
 			script: "/guest/plain " + lots,
-			judge: both(capped, func(t *testing.T, r *remains) {
+			judge: both(capped, func(t *testing.T, r *results) {
 				if s := r.stats(t, "plain.json").Tiers["fast"]; s.Rerouted == 0 ||
 					s.Violations != 0 {
 					t.Errorf("%+v", s)
@@ -67,7 +67,7 @@ func capacityChecks() []check {
 			})},
 		{name: "soft warns", env: "TA_FAST_SOFT=1M TA_ON_SOFTCAP=warn TA_DEFAULT_HINT=hot",
 			script: "/guest/plain " + lots,
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				onlyOn(t, r.blockAreas(t, 0), 0)
 				if s := r.stats(t, "plain.json").Tiers["fast"]; s.Exceeded == 0 || s.Rerouted != 0 {
 					t.Errorf("%+v", s)
@@ -75,7 +75,7 @@ func capacityChecks() []check {
 			}},
 		{name: "hard routes", env: "TA_FAST_HARD=16M TA_DEFAULT_HINT=hot",
 			script: "/guest/plain " + lots,
-			judge: both(capped, func(t *testing.T, r *remains) {
+			judge: both(capped, func(t *testing.T, r *results) {
 				if s := r.stats(t, "plain.json").Tiers["fast"]; s.RoutedSlow == 0 ||
 					s.Violations == 0 || s.Refused != 0 {
 					t.Errorf("%+v", s)
@@ -115,7 +115,7 @@ func capacityChecks() []check {
 		{name: "pin blocks", script: "/guest/known pin 1000", judge: pinned},
 		{name: "pin under a cap", env: "TA_FAST_HARD=16M",
 			script: "/guest/known pin 500 && /guest/known pin 40",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				rounds := r.numbers(t, "pinned")
 				if len(rounds) != 4 {
 					t.Errorf("%d rounds", len(rounds))
@@ -134,8 +134,8 @@ func capacityChecks() []check {
 }
 
 // says judges the last line of the output.
-func says(line string) func(*testing.T, *remains) {
-	return func(t *testing.T, r *remains) {
+func says(line string) func(*testing.T, *results) {
+	return func(t *testing.T, r *results) {
 		t.Helper()
 		if r.stdout != line+"\n" && !strings.HasSuffix(r.stdout, "\n"+line+"\n") {
 			t.Errorf("no %q at the end:\n%s", line, r.stdout)
@@ -144,7 +144,7 @@ func says(line string) func(*testing.T, *remains) {
 }
 
 // pinned: most of the node, twice, and nothing elsewhere.
-func pinned(t *testing.T, r *remains) {
+func pinned(t *testing.T, r *results) {
 	rounds := r.numbers(t, "pinned")
 	if len(rounds) != 2 {
 		t.Fatalf("%d rounds", len(rounds))

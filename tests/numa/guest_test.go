@@ -21,17 +21,17 @@ type check struct {
 	script string // for busybox's sh, in a folder of its own
 	status int    // what it must end with
 	stderr string // what it must write to standard error, all of it
-	judge  func(t *testing.T, r *remains)
+	judge  func(t *testing.T, r *results)
 }
 
-// remains is what a check left behind.
-type remains struct {
+// results are what a check left behind.
+type results struct {
 	dir    string // its folder in the guest, as it was at the end
 	stdout string
 }
 
 // read is a file that the check left.
-func (r *remains) read(t *testing.T, name string) string {
+func (r *results) read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.dir, name))
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *remains) read(t *testing.T, name string) string {
 
 // numbers are the lines of the output that begin with the words, each followed by
 // numbers.
-func (r *remains) numbers(t *testing.T, words string) [][]int64 {
+func (r *results) numbers(t *testing.T, words string) [][]int64 {
 	t.Helper()
 	var all [][]int64
 	for line := range strings.Lines(r.stdout) {
@@ -126,7 +126,7 @@ func (g *guest) script() string {
 // finish looks at what every check must have.
 func (c *check) finish(t *testing.T, dir string) {
 	t.Helper()
-	r := &remains{dir: dir}
+	r := &results{dir: dir}
 	r.stdout = r.read(t, "stdout")
 	stderr, status := r.read(t, "stderr"), strings.TrimSpace(r.read(t, "status"))
 	if status != strconv.Itoa(c.status) || stderr != c.stderr {

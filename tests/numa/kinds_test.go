@@ -52,14 +52,14 @@ func (k *kind) checks() []check {
 	const limit = 32 * mib
 	return []check{
 		{name: "topology", plain: true, script: "/guest/tierallocctl topology",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				if k.told != "" && !strings.Contains(r.stdout, "told apart by "+k.told) {
 					t.Errorf("not by %s:\n%s", k.told, r.stdout)
 				}
 			}},
 		// Memory has no policy at all: it is where it would be without the library.
 		{name: "plain", script: "/guest/plain " + blocks,
-			judge: both(on(blockSizes, k.normal...), func(t *testing.T, r *remains) {
+			judge: both(on(blockSizes, k.normal...), func(t *testing.T, r *results) {
 				k.backend(t, r)
 				for _, a := range r.areas(t) {
 					if a.policy != "default" {
@@ -69,9 +69,9 @@ func (k *kind) checks() []check {
 			})},
 		{name: "fast cap", env: "TA_DEFAULT_HINT=prefer_fast TA_FAST_HARD=32M",
 			script: "/guest/plain 1048576x96",
-			judge:  func(t *testing.T, r *remains) { k.capped(t, r, limit) }},
+			judge:  func(t *testing.T, r *results) { k.capped(t, r, limit) }},
 		{name: "fast cap on plain memory", env: "TA_FAST_HARD=32M",
-			script: "/guest/plain 1048576x96", judge: func(t *testing.T, r *remains) {
+			script: "/guest/plain 1048576x96", judge: func(t *testing.T, r *results) {
 				k.backend(t, r)
 				fast, all := k.held(t, r)
 				switch {
@@ -89,9 +89,9 @@ func (k *kind) checks() []check {
 			}},
 		{name: "fast soft cap", env: "TA_DEFAULT_HINT=prefer_fast TA_FAST_SOFT=32M",
 			script: "/guest/plain 1048576x96",
-			judge:  func(t *testing.T, r *remains) { k.capped(t, r, limit) }},
+			judge:  func(t *testing.T, r *results) { k.capped(t, r, limit) }},
 		{name: "slow rule", env: "TA_RULES=size>=1M:cold",
-			script: "/guest/plain 3000x500 1048576x32", judge: func(t *testing.T, r *remains) {
+			script: "/guest/plain 3000x500 1048576x32", judge: func(t *testing.T, r *results) {
 				on([]int64{3000}, k.normal...)(t, r)
 				on([]int64{1048576}, k.slow...)(t, r)
 				k.backend(t, r)
@@ -102,9 +102,9 @@ func (k *kind) checks() []check {
 			script: "/guest/plain 1048576x96", status: 12},
 		{name: "churn", env: "TA_DEFAULT_HINT=prefer_fast TA_FAST_HARD=32M",
 			script: fmt.Sprintf("/guest/churn %d %d", k.fast[0], len(k.fast)),
-			judge:  func(t *testing.T, r *remains) { k.churned(t, r, limit) }},
+			judge:  func(t *testing.T, r *results) { k.churned(t, r, limit) }},
 		{name: "check", plain: true, script: "export TA_FAST_HARD=32M; /guest/tierallocctl check",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				const said = "; TA_FAST_HARD=32M holds for both"
 				if want := slices.Equal(k.fast, k.normal) &&
 					!slices.Equal(k.normal, k.slow); strings.Contains(r.stdout, said) != want ||
@@ -121,7 +121,7 @@ func (k *kind) checks() []check {
 func nameChecks() []check {
 	return []check{
 		{name: "names", script: "/guest/known names",
-			judge: both(says("under every name"), func(t *testing.T, r *remains) {
+			judge: both(says("under every name"), func(t *testing.T, r *results) {
 				for _, a := range r.areas(t) {
 					if a.policy != "default" {
 						t.Errorf("%x has the policy %s", a.start, a.policy)
@@ -134,7 +134,7 @@ func nameChecks() []check {
 			env:    "TA_FAST_HARD=64M TA_NORMAL_HARD=32M TA_DEFAULT_HINT=hot",
 			script: "/guest/plain 1048576x96",
 			stderr: `tieralloc: TA_FAST_HARD="64M": expected at most TA_NORMAL_HARD="32M", for both tiers are the same memory; using 32M` + "\n",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				s := r.stats(t, "plain.json")
 				if n := sum(r.blockAreas(t, 0))[0]; n > 32*mib || n < 24*mib ||
 					!slices.Equal(s.Tiers["fast"].SameMemory, []string{"normal"}) {
@@ -144,7 +144,7 @@ func nameChecks() []check {
 		{name: "run", plain: true,
 			script: "/guest/tierallocctl run --library /guest/libtieralloc.so --fast-hard 32M -- " +
 				"/guest/plain 1048576x96 2>&1",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				const line = "\nFAST and NORMAL are the same memory (node 0); the hard cap of 32 " +
 					"MiB holds for both\n"
 				if !strings.Contains(r.stdout, line) {
@@ -155,7 +155,7 @@ func nameChecks() []check {
 }
 
 // backend judges what a report says of the tiers.
-func (k *kind) backend(t *testing.T, r *remains) {
+func (k *kind) backend(t *testing.T, r *results) {
 	t.Helper()
 	if slices.Equal(k.fast, k.slow) {
 		if s := r.stats(t, "plain.json"); s.Backend != "simulated" {
@@ -167,7 +167,7 @@ func (k *kind) backend(t *testing.T, r *remains) {
 }
 
 // held is what the blocks have on the fast nodes and on all.
-func (k *kind) held(t *testing.T, r *remains) (fast, all int64) {
+func (k *kind) held(t *testing.T, r *results) (fast, all int64) {
 	t.Helper()
 	for node, n := range sum(r.blockAreas(t, 0)) {
 		all += n
@@ -180,7 +180,7 @@ func (k *kind) held(t *testing.T, r *remains) (fast, all int64) {
 
 // capped: of 96 MiB the cap's are on the fast nodes and the rest on those of the next tier with
 // others.
-func (k *kind) capped(t *testing.T, r *remains, limit int64) {
+func (k *kind) capped(t *testing.T, r *results, limit int64) {
 	t.Helper()
 	if slices.Equal(k.fast, k.slow) {
 		if s := r.stats(t, "plain.json"); s.Tiers["fast"].Peak > limit ||
@@ -200,7 +200,7 @@ func (k *kind) capped(t *testing.T, r *remains, limit int64) {
 }
 
 // churned: in none of the samples was there more than the cap on the nodes.
-func (k *kind) churned(t *testing.T, r *remains, limit int64) {
+func (k *kind) churned(t *testing.T, r *results, limit int64) {
 	t.Helper()
 	if peak := r.stats(t, "churn.json").Tiers["fast"].Peak; peak > limit {
 		t.Errorf("%s charged", kib(peak))

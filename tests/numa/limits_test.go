@@ -33,8 +33,8 @@ func inMemoryGroup(mib, n int, command string) string {
 // limitChecks: nodes that are not there, or closed to the process, and tiers that are
 // only simulated.
 func limitChecks() []check {
-	simulated := func(file string) func(*testing.T, *remains) {
-		return func(t *testing.T, r *remains) {
+	simulated := func(file string) func(*testing.T, *results) {
+		return func(t *testing.T, r *results) {
 			t.Helper()
 			if s := r.stats(t, file); s.Backend != "simulated" {
 				t.Errorf("backend %q", s.Backend)
@@ -64,7 +64,7 @@ func limitChecks() []check {
 			stderr: line + `SLOW="2` + mayUse +
 				"0-1), node 2 is not in this process's cpuset; using 1\n"},
 		{name: "two nodes open", script: inCpuset("1-2", "/guest/known hints"),
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				numaBackend(t, r, "known.json", []int{1}, []int{1}, []int{2})
 				for _, pages := range append(r.numbers(t, "pin_fast fast"),
 					r.numbers(t, "warm normal")...) {
@@ -91,7 +91,7 @@ func limitChecks() []check {
 // hugeChecks: the machine has some huge pages of 2 MiB, shared out over its nodes.
 func hugeChecks() []check {
 	// huge are the areas of the blocks, split by whether they are of huge pages.
-	huge := func(t *testing.T, r *remains) (large, small []area) {
+	huge := func(t *testing.T, r *results) (large, small []area) {
 		t.Helper()
 		for _, a := range r.blockAreas(t, 0) {
 			if slices.Contains(a.words, "kernelpagesize_kB=2048") {
@@ -104,7 +104,7 @@ func hugeChecks() []check {
 	}
 	return []check{
 		{name: "huge pages", env: "TA_HUGEPAGES=2M TA_DEFAULT_HINT=cold",
-			script: "/guest/plain 4000000x2", judge: func(t *testing.T, r *remains) {
+			script: "/guest/plain 4000000x2", judge: func(t *testing.T, r *results) {
 				large, small := huge(t, r)
 				onlyOn(t, large, 2)
 				if sum(large)[2] < 8*mib || len(small) != 0 {
@@ -117,7 +117,7 @@ func hugeChecks() []check {
 			}},
 		{name: "huge pages of one tier",
 			env:    "TA_HUGEPAGES=fast:2M,slow:off TA_RULES=size>=6M:hot;size>=4M:cold",
-			script: "/guest/plain 7000000x1 5000000x1", judge: func(t *testing.T, r *remains) {
+			script: "/guest/plain 7000000x1 5000000x1", judge: func(t *testing.T, r *results) {
 				for _, a := range r.blockAreas(t, 7000000) {
 					if !slices.Contains(a.words, "kernelpagesize_kB=2048") || a.bytes[0] == 0 {
 						t.Errorf("fast: %v %v", a.words, a.bytes)
@@ -131,7 +131,7 @@ func hugeChecks() []check {
 			}},
 		{name: "on to huge pages", env: "TA_HUGEPAGES=slow:2M TA_NORMAL_SOFT=1M TA_SLOW_HARD=8M",
 			script: "/guest/plain 60000x200 3000000x1",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				large, _ := huge(t, r)
 				onlyOn(t, large, 2)
 				s := r.stats(t, "plain.json").Tiers["slow"]
@@ -142,7 +142,7 @@ func hugeChecks() []check {
 		{name: "on from huge pages",
 			env:    "TA_HUGEPAGES=fast:2M,normal:off TA_FAST_HARD=8M TA_DEFAULT_HINT=hot",
 			script: "/guest/plain 20000000x1",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				_, small := huge(t, r)
 				onlyOn(t, small, 1)
 				if sum(small)[1] < 20000000 {
@@ -150,7 +150,7 @@ func hugeChecks() []check {
 				}
 			}},
 		{name: "pin beside huge pages", env: "TA_HUGEPAGES=fast:2M TA_FAST_HARD=32M",
-			script: "/guest/known pin 60", judge: func(t *testing.T, r *remains) {
+			script: "/guest/known pin 60", judge: func(t *testing.T, r *results) {
 				for _, pages := range r.numbers(t, "pinned") {
 					if pages[0]*4096 < 28*mib || pages[1]+pages[2]+pages[3] != 0 {
 						t.Errorf("pinned pages: %v", pages)
@@ -158,7 +158,7 @@ func hugeChecks() []check {
 				}
 			}},
 		{name: "not enough huge pages", env: "TA_HUGEPAGES=2M", script: "/guest/plain 30000000x6",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				_, small := huge(t, r)
 				if s := r.stats(t, "plain.json").Tiers["normal"]; s.Fallbacks == 0 ||
 					len(small) == 0 {
@@ -167,7 +167,7 @@ func hugeChecks() []check {
 				onlyOn(t, small, 1)
 			}},
 		{name: "transparent huge pages", env: "TA_HUGEPAGES=thp", script: "/guest/plain 20000000x3",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				on([]int64{20000000}, 1)(t, r)
 				if huge := r.hugeBytes(t); huge < 40*mib {
 					t.Errorf("%d bytes of huge pages", huge)

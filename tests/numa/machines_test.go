@@ -42,10 +42,10 @@ func TestTwoSockets(t *testing.T) {
 			judge: on(blockSizes, 2)},
 		{name: "bound to a socket", env: "TA_DEFAULT_HINT=cold",
 			script: "taskset 1 /guest/plain " + blocks,
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				numaBackend(t, r, "plain.json", []int{0, 1}, []int{0, 1}, []int{2})
 			}},
-		{name: "report", script: "/guest/known report", judge: func(t *testing.T, r *remains) {
+		{name: "report", script: "/guest/known report", judge: func(t *testing.T, r *results) {
 			if s := r.stats(t, "report.json"); s.Sampled || s.Backend != "numa" ||
 				!slices.Equal(s.Tiers["slow"].Nodes, []int{2}) {
 				t.Errorf("%+v", s)
@@ -90,7 +90,7 @@ func packageTests(nodes int) check {
 	return check{name: "package numa", plain: true,
 		script: "/guest/numa.test -test.v -test.run 'Bind|Count' && /guest/probe.test -test.v " +
 			"-test.run Here && /guest/plan.test -test.v -test.run 'Here|Resolve'",
-		judge: func(t *testing.T, r *remains) {
+		judge: func(t *testing.T, r *results) {
 			if got := strings.Count(r.stdout, " MiB, distances ["); got != nodes ||
 				!strings.HasSuffix(r.stdout, "\nPASS\n") ||
 				strings.Contains(r.stdout, "--- SKIP") {
@@ -121,7 +121,7 @@ func sourceTests() check {
 // TA_NODE_* lines.
 func toolCheck(row string, lines ...string) check {
 	return check{name: "topology", plain: true, script: "/guest/tierallocctl topology",
-		judge: func(t *testing.T, r *remains) {
+		judge: func(t *testing.T, r *results) {
 			if !regexp.MustCompile(`(?m)^.*` + row).MatchString(r.stdout) {
 				t.Errorf("no row %q:\n%s", row, r.stdout)
 			}

@@ -22,7 +22,7 @@ var policyWords = strings.NewReplacer("prefer (many)", "prefer(many)", "weighted
 	"weighted-interleave")
 
 // areas reads the two files that guest.h's maps() leaves.
-func (r *remains) areas(t *testing.T) []area {
+func (r *results) areas(t *testing.T) []area {
 	t.Helper()
 	ends := map[uint64]uint64{}
 	for line := range strings.Lines(r.read(t, "maps")) {
@@ -64,7 +64,7 @@ func (r *remains) areas(t *testing.T) []area {
 
 // blockAreas are the mappings in which the blocks of some size are that plain.c has
 // listed; size 0 stands for all.
-func (r *remains) blockAreas(t *testing.T, size int64) []area {
+func (r *results) blockAreas(t *testing.T, size int64) []area {
 	t.Helper()
 	all := r.areas(t)
 	found := map[int]bool{}
@@ -118,7 +118,7 @@ func sum(areas []area) map[int]int64 {
 }
 
 // hugeBytes is how much of the program is in transparent huge pages, by its copy of smaps.
-func (r *remains) hugeBytes(t *testing.T) (bytes int64) {
+func (r *results) hugeBytes(t *testing.T) (bytes int64) {
 	t.Helper()
 	for line := range strings.Lines(r.read(t, "smaps")) {
 		var kib int64

@@ -17,8 +17,8 @@ var blockSizes = []int64{64, 3000, 40000, 300000, 1000000, 6000000}
 
 // on judges a run of plain.c whose blocks of a size all lie on some nodes: by the
 // program's own question to the kernel, and by numa_maps.
-func on(sizes []int64, nodes ...int) func(*testing.T, *remains) {
-	return func(t *testing.T, r *remains) {
+func on(sizes []int64, nodes ...int) func(*testing.T, *results) {
+	return func(t *testing.T, r *results) {
 		t.Helper()
 		for _, size := range sizes {
 			pages := r.numbers(t, fmt.Sprint(size))[0]
@@ -36,7 +36,7 @@ func on(sizes []int64, nodes ...int) func(*testing.T, *remains) {
 }
 
 // numaBackend judges the statistics: real nodes, these for the three tiers.
-func numaBackend(t *testing.T, r *remains, file string, fast, normal, slow []int) {
+func numaBackend(t *testing.T, r *results, file string, fast, normal, slow []int) {
 	t.Helper()
 	s := r.stats(t, file)
 	if s.Backend != "numa" || !slices.Equal(s.Tiers["fast"].Nodes, fast) ||
@@ -48,8 +48,8 @@ func numaBackend(t *testing.T, r *remains, file string, fast, normal, slow []int
 }
 
 // both puts two judges in a row.
-func both(a, b func(*testing.T, *remains)) func(*testing.T, *remains) {
-	return func(t *testing.T, r *remains) {
+func both(a, b func(*testing.T, *results)) func(*testing.T, *results) {
+	return func(t *testing.T, r *results) {
 		t.Helper()
 		a(t, r)
 		b(t, r)
@@ -66,7 +66,7 @@ func placeChecks() []check {
 		all = append(all, check{
 			name: "default hint " + c.hint, env: "TA_DEFAULT_HINT=" + c.hint,
 			script: "/guest/plain " + blocks,
-			judge: both(on(blockSizes, c.node), func(t *testing.T, r *remains) {
+			judge: both(on(blockSizes, c.node), func(t *testing.T, r *results) {
 				numaBackend(t, r, "plain.json", []int{0}, []int{1}, []int{2})
 			}),
 		})
@@ -74,7 +74,7 @@ func placeChecks() []check {
 	return apart(append(all,
 		check{name: "rules by size", env: "TA_RULES=size>=300K:cold;size<=1K:hot",
 			script: "/guest/plain " + blocks,
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				on([]int64{64}, 0)(t, r)
 				on([]int64{3000, 40000, 300000}, 1)(t, r)
 				on([]int64{1000000, 6000000}, 2)(t, r)
@@ -86,13 +86,13 @@ func placeChecks() []check {
 			env: "TA_NODE_FAST=2 TA_NODE_NORMAL=0 TA_NODE_SLOW=1 " +
 				"TA_RULES=size<=1K:hot;size>=1M:cold",
 			script: "/guest/plain 64x2000 3000x500 2000000x5",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				on([]int64{64}, 2)(t, r)
 				on([]int64{3000}, 0)(t, r)
 				on([]int64{2000000}, 1)(t, r)
 				numaBackend(t, r, "plain.json", []int{2}, []int{0}, []int{1})
 			}},
-		check{name: "hints", script: "/guest/known hints", judge: func(t *testing.T, r *remains) {
+		check{name: "hints", script: "/guest/known hints", judge: func(t *testing.T, r *results) {
 			for hint, tier := range map[string]string{"hot": "fast", "warm": "normal",
 				"cold": "slow", "pin_fast": "fast", "prefer_fast": "fast"} {
 				node := map[string]int{"fast": 0, "normal": 1, "slow": 2}[tier]
@@ -117,12 +117,12 @@ func placeChecks() []check {
 func spreadChecks() []check {
 	return []check{
 		{name: "no settings", script: "/guest/plain " + blocks,
-			judge: both(on(blockSizes, 0), func(t *testing.T, r *remains) {
+			judge: both(on(blockSizes, 0), func(t *testing.T, r *results) {
 				numaBackend(t, r, "plain.json", []int{0}, []int{0}, []int{1, 2})
 			})},
 		{name: "one tier by hand", env: "TA_NODE_FAST=1 TA_DEFAULT_HINT=hot",
 			script: "/guest/plain " + blocks,
-			judge: both(on(blockSizes, 1), func(t *testing.T, r *remains) {
+			judge: both(on(blockSizes, 1), func(t *testing.T, r *results) {
 				numaBackend(t, r, "plain.json", []int{1}, []int{0}, []int{2})
 			})},
 		{name: "nodes shared in part", env: "TA_NODE_NORMAL=0-1 TA_NODE_SLOW=1-2",
@@ -130,7 +130,7 @@ func spreadChecks() []check {
 			stderr: line +
 				`SLOW="1-2": expected the nodes of TA_NODE_NORMAL (0-1) or none of them; using 2` +
 				"\n",
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				numaBackend(t, r, "plain.json", []int{0, 1}, []int{0, 1}, []int{2})
 			}},
 		{name: "interleaved", env: "TA_NODE_NORMAL=interleave:0,2",
@@ -144,7 +144,7 @@ func spreadChecks() []check {
 			judge: judgeReport},
 		{name: "simulated", env: "TA_USE_LIBNUMA=0 TA_DEFAULT_HINT=cold",
 			script: "/guest/plain " + blocks,
-			judge: func(t *testing.T, r *remains) {
+			judge: func(t *testing.T, r *results) {
 				for _, a := range r.blockAreas(t, 0) {
 					if a.policy != "default" {
 						t.Errorf("policy %s", a.policy)
@@ -162,8 +162,8 @@ func spreadChecks() []check {
 // ratio judges a run of plain.c with large blocks only: the first node has so many times
 // as much as the second, and there is nothing else. Pages of other threads and the ends of
 // blocks make a difference of some pages.
-func ratio(first, second int, times int64) func(*testing.T, *remains) {
-	return func(t *testing.T, r *remains) {
+func ratio(first, second int, times int64) func(*testing.T, *results) {
+	return func(t *testing.T, r *results) {
 		t.Helper()
 		pages := r.numbers(t, "6000000")[0]
 		all := pages[0] + pages[1] + pages[2]
@@ -183,7 +183,7 @@ const perlScript = `
 	LD_PRELOAD= /guest/tierallocctl stats --nodes $! --json --library /guest/libtieralloc.so >heapnodes
 	cat /proc/$!/maps >maps && cat /proc/$!/numa_maps >numa_maps && kill $!`
 
-func judgePerl(t *testing.T, r *remains) {
+func judgePerl(t *testing.T, r *results) {
 	var ours []area
 	stray := int64(0)
 	for _, a := range r.areas(t) {
@@ -211,7 +211,7 @@ func judgePerl(t *testing.T, r *remains) {
 
 // judgeReport compares bytes_per_node with numa_maps: of each tier, where its policy
 // tells whose a mapping is, and of all tiers together.
-func judgeReport(t *testing.T, r *remains) {
+func judgeReport(t *testing.T, r *results) {
 	s := r.stats(t, "report.json")
 	if s.Sampled || !slices.Equal(s.Nodes, []int{0, 1, 2}) {
 		t.Errorf("sampled: %v, nodes %v", s.Sampled, s.Nodes)

@@ -32,7 +32,7 @@ func TestSplitBlocks(t *testing.T) {
 
 // judgeHalves: by numa_maps one half of the block lies on each of two nodes, in two mappings with
 // the policy of their tier; and the report says the same.
-func judgeHalves(t *testing.T, r *remains) {
+func judgeHalves(t *testing.T, r *results) {
 	row := r.numbers(t, "new")[0]
 	half := row[0] * 4096 // what is touched of it
 	if row[0] != row[1] || row[2] != 0 {

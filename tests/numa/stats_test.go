@@ -38,7 +38,7 @@ type tier struct {
 }
 
 // stats is the statistics file of that name among what a check left.
-func (r *remains) stats(t *testing.T, name string) *stats {
+func (r *results) stats(t *testing.T, name string) *stats {
 	t.Helper()
 	s := new(stats)
 	if err := json.Unmarshal([]byte(r.read(t, name)), s); err != nil {

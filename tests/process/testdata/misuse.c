@@ -69,7 +69,7 @@ static void remote_taken_back(void)
 	say(p[150]), free(hide(p[150]));
 }
 // A thread with a heap of its own frees many of another's blocks: some are pushed on their page,
-// then there is a ring to their heap, until that is full.
+// then on a remote-free queue to their heap, until that is full.
 static void *others[500];
 static int again;
 static void *free_others(void *p)
