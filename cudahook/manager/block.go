@@ -65,7 +65,7 @@ func (b *block) onDevice() uint64 {
 	return 0
 }
 
-// at is where the block with an address is linked, or the end of its list.
+// at is the link to the block with an address, or the end of its list.
 func (m *manager) at(address uint64) **block {
 	at := m.bucketOf(address)
 	for *at != nil && (*at).address != address {
@@ -74,7 +74,7 @@ func (m *manager) at(address uint64) **block {
 	return at
 }
 
-// remove takes a block out and tells of it, and of the stream that its instance used last.
+// remove takes a block out and answers what it was, and the stream that its instance used last.
 func (m *manager) remove(c *Call) uint64 {
 	at := m.at(c.Address)
 	b := *at
@@ -100,8 +100,8 @@ func (m *manager) remove(c *Call) uint64 {
 	return 0
 }
 
-// first names a block that an instance which is to give way can be deprived of: none of
-// one that is at work again, and none that it is still to be told of.
+// first names a block that can be taken from an instance that gives way. An instance that was used
+// since keeps its blocks, and a block of a round stays until the instance is told of it.
 func (c *Call) first(i *instance) uint64 {
 	b := i.blocks
 	for b != nil && b.round != 0 {

@@ -79,7 +79,8 @@ const (
 	OpCharge   // books Bytes of Kind before they are allocated
 	OpUncharge // takes that back
 	OpAdd      // enters the block, allocated for Stream, in Round
-	// takes out the block at Address; answers Bytes, Kind, and the Stream that its instance used last
+	// takes out the block at Address; answers Bytes, Kind, and the Stream that its instance used
+	// last
 	OpRemove
 	OpUse     // notes that Instance works with what it has, on Stream
 	OpHold    // On: Instance is allocated for, and not asked to give way; else no longer
@@ -118,10 +119,10 @@ const (
 	kinds
 )
 
-// StreamGone stands for the stream of an instance that has ended: its work may not have.
+// StreamGone stands for a stream that has ended. Its work may still be running.
 const StreamGone = ^uint64(0)
 
-// What Serve returns besides 0 and an errno. No errno of ours is 1.
+// Warned is what Serve returns for a success with a warning. No errno that it returns is 1.
 const Warned uint64 = 1
 
 const (
@@ -137,7 +138,7 @@ const (
 	unchunked = uint64(syscall.ENOTSUP)
 )
 
-// most is the largest number of bytes that is counted with: sums of two stay whole.
+// most is the largest count of bytes: a sum of two does not overflow.
 const most = 1 << 62
 
 var lock raw.Lock
@@ -199,7 +200,7 @@ func serve(c *Call) uint64 {
 	return m.serveInstance(c, i)
 }
 
-// serveInstance answers what is about one instance.
+// serveInstance answers a call about one instance.
 func (m *manager) serveInstance(c *Call, i *instance) uint64 {
 	switch c.Op {
 	case OpUnregister:
@@ -244,7 +245,7 @@ func (m *manager) serveInstance(c *Call, i *instance) uint64 {
 	return m.serveQueue(c, i)
 }
 
-// serveQueue answers what is about what an instance wants.
+// serveQueue answers a call about the requests that an instance has queued.
 func (m *manager) serveQueue(c *Call, i *instance) uint64 {
 	switch c.Op {
 	case OpReady:
@@ -260,15 +261,15 @@ func (m *manager) serveQueue(c *Call, i *instance) uint64 {
 	return invalid
 }
 
-// Fork: the forking thread takes the lock, so that what it guards is whole in the child.
+// Fork: the forking thread takes the lock, so that the child gets consistent accounts.
 
 // ForkPrepare takes the lock, and reports whether the thread did not hold it.
 func ForkPrepare(token uintptr) bool { return lock.Take(token) }
 
-// ForkParent lets it go in the parent.
+// ForkParent releases it in the parent.
 func ForkParent() { lock.Release() }
 
-// ForkChild lets it go in the child, but where interrupted code of the thread will.
+// ForkChild releases it in the child, unless interrupted code of the thread holds it and will.
 func ForkChild(token uintptr, taken bool) {
 	if taken || !lock.HeldBy(token) {
 		lock.Reset()

@@ -42,8 +42,8 @@ func (m *manager) answerAvailable(c *Call) uint64 {
 	return 0
 }
 
-// charge books what an instance is about to be given, before the driver is asked. In
-// active mode its group's budget bounds it.
+// charge books a block before the driver is asked for it. In active mode the group's budget bounds
+// it.
 func (m *manager) charge(c *Call, i *instance) uint64 {
 	if c.Bytes == 0 || c.Kind >= kinds {
 		return invalid
@@ -63,7 +63,7 @@ func (m *manager) charge(c *Call, i *instance) uint64 {
 	return 0
 }
 
-// uncharge takes back what charge has booked and nothing was had for.
+// uncharge undoes a charge whose block was not allocated.
 func (m *manager) uncharge(i *instance, bytes uint64) {
 	i.bytes -= bytes
 	i.coming--
@@ -89,10 +89,11 @@ func (i *instance) account(n int64) uint64 {
 	return 0
 }
 
-// candidate names the instance that was not used for longest, of those that have what is short and
-// were used after a time, and not since the first of them was named: whether it is idle is C's to
-// find out. Bytes 0: for what the group of the instance has queued for. None for a block of one
-// that is held: who holds it asks. None where all could not make room in the group's budget.
+// candidate names the least recently used instance that has what is short. It passes over those
+// used up to After, and those used since Until, the time of the first answer. C finds out whether
+// the instance is idle. Bytes 0 asks for what the group of the instance has queued. An instance
+// that is held gets no candidate for a block, because its holder asks. Nor does a request that
+// would not fit into the group's budget though all gave way.
 func (m *manager) candidate(c *Call, to *instance) uint64 {
 	if c.After == 0 {
 		c.Until = clock
@@ -126,9 +127,9 @@ func (m *manager) candidate(c *Call, to *instance) uint64 {
 	return 0
 }
 
-// mayYield reports whether an instance may be asked to give way to another one: for the budget of
-// its group with all that it has, for the device with what may be there. What is being allocated
-// for is not asked.
+// mayYield reports whether an instance may be asked to give way to another one. For the budget of
+// the group all that it has counts, for the device what may be in its memory. An instance of a
+// round is not asked.
 func (i *instance) mayYield(c *Call, to *instance) bool {
 	switch {
 	case c.Bytes == 0 && i.queue != nil && i.group == to.group:

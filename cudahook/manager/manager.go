@@ -7,8 +7,8 @@ import (
 	"tieralloc/stats"
 )
 
-// A manager is one ta_mm. It stays mapped when it is destroyed: whoever still has its
-// address is told so, and the next one takes its place.
+// A manager is one ta_mm. A destroyed one stays mapped: calls with its address fail, and the next
+// manager takes its place.
 //
 //	bytes of an instance = Σ bytes of its blocks + what it has from other sources
 //	cap of an instance   = floor(proportion · total)
@@ -106,7 +106,7 @@ func create(c *Call) uint64 {
 	return 0
 }
 
-// destroy ends a manager that has no blocks, nor will have at once.
+// destroy ends a manager that has no blocks, and none that are charged.
 func (m *manager) destroy() uint64 {
 	if m.blocks != 0 || m.coming != 0 {
 		return busy
@@ -157,7 +157,7 @@ func (m *manager) register(c *Call) uint64 {
 	return why
 }
 
-// unregister takes out an instance that has nothing.
+// unregister removes an instance that has no blocks.
 func (m *manager) unregister(i *instance) uint64 {
 	if i.blocks != nil || i.coming != 0 {
 		return busy
@@ -195,7 +195,7 @@ func (i *instance) useOn(stream uint64) {
 	i.stream = stream
 }
 
-// hold begins or ends, with 0, that an instance is allocated for.
+// hold counts those who allocate for an instance: 1 adds one, 0 takes one away.
 func (i *instance) hold(on uint64) uint64 {
 	switch {
 	case on > 1 || on == 0 && i.held == 0:
@@ -208,7 +208,7 @@ func (i *instance) hold(on uint64) uint64 {
 	return 0
 }
 
-// streamEnds forgets a stream whose handle is about to mean nothing, or another one.
+// streamEnds forgets a stream whose handle is about to become invalid or to be reused.
 func streamEnds(stream uint64) {
 	if stream == 0 {
 		return
@@ -227,7 +227,7 @@ func streamEnds(stream uint64) {
 	}
 }
 
-// contextEnds forgets the blocks and streams of a context, which are no more.
+// contextEnds forgets the blocks and streams of a context that has ended.
 func contextEnds(context uint64) {
 	var c Call
 	for m := managers; m != nil; m = m.next {

@@ -210,8 +210,8 @@ func TestBudget(t *testing.T) {
 		c := r.call(OpAvailable, 0)
 		c.Group, c.Free = r.text(group), free
 		if why := Serve(c); why != answer || c.Available != want {
-			t.Errorf("available of %s: %d, answer %d; expected %d, %d", group, c.Available, why, want,
-				answer)
+			t.Errorf("available of %s: %d, answer %d; expected %d, %d", group, c.Available, why,
+				want, answer)
 		}
 	}
 	available("a", 5000, 5000, 0)

@@ -2,9 +2,9 @@ package manager
 
 import "tieralloc/internal/raw"
 
-// A round is one allocation of what the instances of a group want. It has a number, and so
-// have the instances that take part until they are told, or it fails: whatever happens to
-// the group meanwhile, each of them is told once, and of all that it has.
+// A round is one allocation of what the instances of a group want. It has a number, which the
+// instances that take part carry until they are told or the round fails. So each of them is told
+// once, of all its blocks, whatever happens to the group meanwhile.
 
 // plan finds one chunking for all that the group of an instance has queued for, of as many
 // runs as the longest has, and begins a round with its members.
@@ -52,7 +52,7 @@ func (m *manager) plan(c *Call, of *instance) uint64 {
 	return 0
 }
 
-// serveRound answers what is about a round.
+// serveRound answers a call about a round.
 func (m *manager) serveRound(c *Call) uint64 {
 	for i := m.first; i != nil; i = i.next {
 		if i.round != c.Round || c.Round == 0 {
@@ -76,8 +76,8 @@ func (m *manager) serveRound(c *Call) uint64 {
 	return notThere
 }
 
-// wish finds a request of an instance that has no block yet (OpWanted), or has one
-// (OpTakeBack), which it then has no more.
+// wish finds a request of an instance that has no block yet (OpWanted), or takes the block of one
+// (OpTakeBack).
 func (c *Call) wish(i *instance) bool {
 	for k := uint64(0); k < i.queue.length; k++ {
 		w := &i.queue.wishes[k&(QueueMax-1)]
