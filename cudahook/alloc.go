@@ -193,7 +193,7 @@ func (h *heap) more(r *Request, n, kind uint64) uint64 {
 	}
 	if !r.has(triedHarvest) {
 		if m := h.nextQuery(r); m != nil {
-			r.Arg0 = m.event
+			r.OnEvent = m.event
 			return r.act(phaseQuery, ActEventQuery)
 		}
 		r.set(triedHarvest)
@@ -261,7 +261,7 @@ func (h *heap) mapSegment(r *Request, p *pool, kind, bytes uint64) uint64 {
 	if r.has(plainly) {
 		s.managed = p.spilled
 	}
-	r.Arg0, r.Arg1 = bytes, 1-p.spilled&1
+	r.OnBytes, r.PreferDevice = bytes, 1-p.spilled&1
 	if s.managed != 0 {
 		return r.act(phaseMap, ActMapManaged)
 	}

@@ -46,10 +46,8 @@ func spoilersOf(context uint64) *uint64 { return &spoilers[streamPlace(context)&
 // spoils is the context whose capture an action would spoil, or 0.
 func (r *Request) spoils(action uint64) uint64 {
 	switch action {
-	case ActSynchronize:
-		return r.Arg0
-	case ActEventRecordContext:
-		return r.Arg1
+	case ActSynchronize, ActEventRecordContext:
+		return r.OnContext
 	case ActEventRecord, ActStreamWait:
 		return r.Context
 	}

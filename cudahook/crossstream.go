@@ -46,7 +46,7 @@ func (h *heap) fence(r *Request, n, kind uint64) uint64 {
 	r.object = uint64(uintptr(unsafe.Pointer(t)))
 	if t.fence != nil {
 		t.fencing, t.visited = 1, r.visit
-		r.Arg0, r.naming = t.fence.event, 0
+		r.OnEvent, r.naming = t.fence.event, 0
 		return r.act(phaseFenceQuery, ActEventQuery)
 	}
 	m := h.takeEvent(h.context)
@@ -55,7 +55,7 @@ func (h *heap) fence(r *Request, n, kind uint64) uint64 {
 	}
 	t.fence, t.fenced = m, h.clock-1
 	t.fencing, t.visited = 1, r.visit
-	r.Arg0, r.Arg1 = m.event, t.stream
+	r.OnEvent, r.OnStream = m.event, t.stream
 	h.name(r, t.stream)
 	return r.act(phaseFence, ActEventRecord)
 }
@@ -77,7 +77,7 @@ func (h *heap) eventMade(r *Request) {
 func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
 	t := cacheIn(r.object)
 	if phase == phaseFence && r.Result == Success {
-		r.Arg0 = t.fence.event
+		r.OnEvent = t.fence.event
 		return r.act(phaseFenceQuery, ActEventQuery)
 	}
 	t.fencing = 0
@@ -120,7 +120,7 @@ func (h *heap) steal(r *Request, n, kind uint64) uint64 {
 	h.split(b, n, t)
 	h.park(b, stateTaken)
 	r.object, r.event = uint64(uintptr(unsafe.Pointer(b))), uint64(uintptr(unsafe.Pointer(m)))
-	r.Arg0, r.Arg1 = m.event, t.stream
+	r.OnEvent, r.OnStream = m.event, t.stream
 	h.name(r, t.stream)
 	return r.act(phaseSteal, ActEventRecord)
 }
@@ -130,7 +130,7 @@ func (h *heap) steal(r *Request, n, kind uint64) uint64 {
 func (h *heap) stealAnswer(r *Request, phase uint64) uint64 {
 	b, m := h.blockOf(r), (*streamEvent)(raw.Ptr(uintptr(r.event)))
 	if r.Result == Success && phase == phaseSteal {
-		r.Arg0, r.Arg1 = r.Stream, m.event
+		r.OnStream, r.OnEvent = r.Stream, m.event
 		return r.act(phaseStealWait, ActStreamWait)
 	}
 	r.object, r.event, r.returned = 0, 0, 0

@@ -28,7 +28,7 @@ func TestContextEndEvents(t *testing.T) {
 	}
 	*p.r = Request{Token: 8, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 40 * mib}
 	for action := Step(p.r); action > ActPass; action = Step(p.r) {
-		if action == ActEventQuery && p.f.events[p.r.Arg0] == nil {
+		if action == ActEventQuery && p.f.events[p.r.OnEvent] == nil {
 			t.Error("an event is asked for that was destroyed with its context")
 			p.r.Result = 400
 			continue
@@ -65,7 +65,7 @@ func TestContextEndEventsReset(t *testing.T) {
 	for _, a := range all[pendingMax:] {
 		*p.r = Request{Token: 8, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: a}
 		for action := Step(p.r); action > ActPass; action = Step(p.r) {
-			if action == ActEventRecordContext && p.f.events[p.r.Arg0] == nil {
+			if action == ActEventRecordContext && p.f.events[p.r.OnEvent] == nil {
 				t.Error("an event is recorded that was destroyed with its context")
 				p.r.Result = 400
 				continue
@@ -219,7 +219,7 @@ func TestPeerEndsInWait(t *testing.T) {
 	p.is("action", Step(q), ActSynchronize)
 	p.f.act(q, ActSynchronize)
 	p.is("action", Step(q), ActSynchronize)
-	p.is("context", q.Arg0, 0xc2)
+	p.is("context", q.OnContext, 0xc2)
 	p.must(OpContextEnd, func(r *Request) { r.Context = 0xc2 })
 	q.Result = 201 // CUDA_ERROR_INVALID_CONTEXT
 	p.is("action", Step(q), ActDone)

@@ -231,7 +231,7 @@ func (f *fake) act(r *Request, action uint64) {
 		f.rng.Float64() < f.failRate {
 		r.Result = 719 // CUDA_ERROR_LAUNCH_FAILED
 		if action == ActSynchronize {
-			f.finishContext(r.Arg0) // nothing of it goes on
+			f.finishContext(r.OnContext) // nothing of it goes on
 		}
 		return
 	}
@@ -249,16 +249,16 @@ func (f *fake) act(r *Request, action uint64) {
 		r.Value, r.Extra = device, f.memory[device]
 	case ActMap:
 		var ok bool
-		if r.Value, ok = f.alloc(device, r.Arg0, false); !ok {
+		if r.Value, ok = f.alloc(device, r.OnBytes, false); !ok {
 			r.Result = ErrorOutOfMemory
 		}
 	case ActMapManaged:
 		if r.Result = f.unmanaged; r.Result != Success {
 			return
 		}
-		r.Value, _ = f.alloc(device, r.Arg0, true)
+		r.Value, _ = f.alloc(device, r.OnBytes, true)
 		a := f.allocs[r.Value]
-		a.prefers = r.Arg1 == 1
+		a.prefers = r.PreferDevice == 1
 		f.allocs[r.Value] = a
 	case ActDriver:
 		f.ownCall(r, device)
@@ -266,22 +266,22 @@ func (f *fake) act(r *Request, action uint64) {
 		for c := range f.device { // as the driver does
 			f.finishContext(c)
 		}
-		if !f.release(r.Arg0) {
-			f.t.Fatalf("%#x is unmapped, and is not mapped", r.Arg0)
+		if !f.release(r.OnAddress) {
+			f.t.Fatalf("%#x is unmapped, and is not mapped", r.OnAddress)
 		}
 	case ActZero:
-		if _, ok := f.covering(r.Arg0, r.Arg1); !ok {
-			f.t.Fatalf("%d bytes at %#x are cleared and not mapped", r.Arg1, r.Arg0)
+		if _, ok := f.covering(r.OnAddress, r.OnBytes); !ok {
+			f.t.Fatalf("%d bytes at %#x are cleared and not mapped", r.OnBytes, r.OnAddress)
 		}
 	case ActSynchronize:
-		if _, ok := f.device[r.Arg0]; !ok {
-			f.t.Fatalf("context %#x is waited for and is none", r.Arg0)
+		if _, ok := f.device[r.OnContext]; !ok {
+			f.t.Fatalf("context %#x is waited for and is none", r.OnContext)
 		}
 		if capturing() {
 			r.Result = 900
 			return
 		}
-		f.finishContext(r.Arg0)
+		f.finishContext(r.OnContext)
 	case ActYield:
 	case ActInfo:
 		r.Value, r.Extra = f.memory[device]-f.used[device], f.memory[device]

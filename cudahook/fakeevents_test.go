@@ -19,12 +19,12 @@ func (f *fake) actEvent(r *Request, action uint64) {
 		r.Value = f.handles
 		f.events[f.handles] = &fakeEvent{context: r.Context}
 	case ActEventRecord:
-		e := f.event(r, r.Arg0)
-		if of := r.Arg1 >> 8; of != 0 && of != e.context && f.known(of) {
+		e := f.event(r, r.OnEvent)
+		if of := r.OnStream >> 8; of != 0 && of != e.context && f.known(of) {
 			r.Result = 400 // CUDA_ERROR_INVALID_HANDLE: a stream of another context
 			return
 		}
-		s := f.stream(e.context, r.Arg1)
+		s := f.stream(e.context, r.OnStream)
 		e.recorded, e.snap = true, clock{s.key: len(s.items)}
 		e.snap.merge(s.clock)
 	case ActEventRecordContext:
@@ -32,19 +32,19 @@ func (f *fake) actEvent(r *Request, action uint64) {
 			r.Result = 801 // CUDA_ERROR_NOT_SUPPORTED
 			return
 		}
-		e := f.event(r, r.Arg0)
-		if e.context != r.Arg1 {
-			f.t.Fatalf("an event of context %#x is recorded in %#x", e.context, r.Arg1)
+		e := f.event(r, r.OnEvent)
+		if e.context != r.OnContext {
+			f.t.Fatalf("an event of context %#x is recorded in %#x", e.context, r.OnContext)
 		}
 		e.recorded, e.snap = true, clock{}
 		for k, s := range f.streams {
-			if k.context == r.Arg1 {
+			if k.context == r.OnContext {
 				e.snap.merge(clock{k: len(s.items)})
 				e.snap.merge(s.clock)
 			}
 		}
 	case ActEventQuery:
-		e := f.event(r, r.Arg0)
+		e := f.event(r, r.OnEvent)
 		if !e.recorded {
 			f.t.Fatal("an event is asked for that was never recorded")
 		}
@@ -52,7 +52,7 @@ func (f *fake) actEvent(r *Request, action uint64) {
 			r.Result = ErrorNotReady
 		}
 	case ActStreamWait:
-		s, e := f.stream(r.Context, r.Arg0), f.event(r, r.Arg1)
+		s, e := f.stream(r.Context, r.OnStream), f.event(r, r.OnEvent)
 		s.items = append(s.items, fakeItem{need: e.snap})
 		s.clock.merge(e.snap)
 		s.clock[s.key] = len(s.items)

@@ -198,16 +198,16 @@ func TestRange(t *testing.T) {
 		p.is("start", p.r.Value, a)
 		p.is("size", p.r.Extra, 5000)
 		if i > 0 {
-			p.is("number", p.r.Arg0, n)
+			p.is("number", p.r.Number, n)
 		}
-		n = p.r.Arg0
+		n = p.r.Number
 	}
 	p.is("behind", p.result(OpRange, func(r *Request) { r.Address = a + 5000 }), ErrorInvalidValue)
 	p.free(a)
 	p.is("free", p.result(OpRange, func(r *Request) { r.Address = a }), ErrorInvalidValue)
 	p.is("address", p.alloc(5000), a)
 	p.must(OpRange, func(r *Request) { r.Address = a })
-	if p.r.Arg0 == n {
+	if p.r.Number == n {
 		t.Error("a block that is handed out again has its old number")
 	}
 }

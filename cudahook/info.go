@@ -13,7 +13,7 @@ func (h *heap) rangeOf(r *Request) uint64 {
 	case r.Address-b.address >= max(b.asked, 1):
 		return r.done(ErrorInvalidValue)
 	}
-	r.Value, r.Extra, r.Arg0 = b.address, b.asked, b.number
+	r.Value, r.Extra, r.Number = b.address, b.asked, b.number
 	return r.done(Success)
 }
 

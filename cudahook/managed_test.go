@@ -295,7 +295,7 @@ func TestManagedContextEnd(t *testing.T) {
 		*r = Request{Token: r.Token, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 50 * mib,
 			Hint: 1 + uint64(hint)}
 		p.is("action", Step(r), ActMapManaged)
-		p.is("place", r.Arg1, uint64(i))
+		p.is("place", r.PreferDevice, uint64(i))
 		under[i] = r
 	}
 	p.must(OpContextEnd, nil)

@@ -40,7 +40,7 @@ func (h *heap) mapped(r *Request) uint64 {
 	}
 	if settings.zero {
 		s.address = r.Value
-		r.Arg0, r.Arg1 = r.Value, s.bytes
+		r.OnAddress, r.OnBytes = r.Value, s.bytes
 		return r.act(phaseZero, ActZero)
 	}
 	return h.enroll(r, s, r.Value)
@@ -110,7 +110,7 @@ func (h *heap) unmap(r *Request, s *segment) uint64 {
 	h.unbin(s.first)
 	r.unmapping = s.bytes | s.pool.spilled // bytes are even
 	r.owner = h.place()
-	r.Arg0 = s.address
+	r.OnAddress = s.address
 	h.count.releases++
 	h.count.released += s.bytes
 	if s.pool.spilled == 0 {
@@ -142,14 +142,10 @@ func (h *heap) unmapped(r *Request) {
 func voided(r *Request) {
 	d := &devices[r.Device&(deviceMax-1)]
 	switch phase := r.state & 0xff; {
-	case phase == phaseMap && r.has(spilling):
-		d.releaseHost(r.Arg0)
-	case phase == phaseZero && r.has(spilling):
-		d.releaseHost(r.Arg1)
-	case phase == phaseMap:
-		d.release(r.Arg0)
-	case phase == phaseZero:
-		d.release(r.Arg1)
+	case (phase == phaseMap || phase == phaseZero) && r.has(spilling):
+		d.releaseHost(r.OnBytes)
+	case phase == phaseMap || phase == phaseZero:
+		d.release(r.OnBytes)
 	case phase == phaseUnmap && r.unmapping&1 == 0:
 		d.release(r.unmapping)
 	case phase == phaseUnmap:

@@ -30,7 +30,9 @@ func TestOtherContextsEvents(t *testing.T) {
 	p.in(0xc2, 5000) // keeps the segment
 	r := newRequest(16)
 	*r = Request{Token: 16, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 80 * mib}
-	action := p.steps(r, func(uint64) bool { return r.state&0xff == phaseSync && r.Arg0 == 0xc2 })
+	action := p.steps(r, func(uint64) bool {
+		return r.state&0xff == phaseSync && r.OnContext == 0xc2
+	})
 	if action != ActSynchronize {
 		t.Fatal("another way", action)
 	}
@@ -174,7 +176,7 @@ func TestContextEndsUntold(t *testing.T) {
 	p.must(OpRecord, func(r *Request) { r.Address, r.Stream = x, 9 })
 	*p.r = Request{Token: 8, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: x}
 	for action := Step(p.r); action > ActPass; action = Step(p.r) {
-		if action == ActSynchronize && p.r.Arg0 == 0xc2 {
+		if action == ActSynchronize && p.r.OnContext == 0xc2 {
 			p.r.Result = 201
 			continue
 		}
@@ -193,7 +195,7 @@ func TestOtherContextFails(t *testing.T) {
 	p.must(OpRecord, func(r *Request) { r.Address, r.Stream = a, 9 })
 	*p.r = Request{Token: 8, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: a}
 	for action := Step(p.r); action > ActPass; action = Step(p.r) {
-		if action == ActSynchronize && p.r.Arg0 == 0xc2 {
+		if action == ActSynchronize && p.r.OnContext == 0xc2 {
 			p.r.Result = 700
 			continue
 		}

@@ -94,7 +94,7 @@ func (h *heap) contextAt(i uint64, wide bool) uint64 {
 // idle reports whether nothing of the context that was waited for is under way: it is idle,
 // or it is another one, and has failed or ended: then the driver has stopped it.
 func (h *heap) idle(r *Request) bool {
-	return r.Result == Success || r.Arg0 != h.context && !captureError(r.Result)
+	return r.Result == Success || r.OnContext != h.context && !captureError(r.Result)
 }
 
 // syncNext waits for the contexts whose streams may work with the heap's blocks, one at a
@@ -107,7 +107,7 @@ func (h *heap) syncNext(r *Request, phase uint64, wide bool) uint64 {
 			r.nextContext = contextsMax
 		}
 		if c != 0 {
-			r.Arg0, r.naming = c, 0
+			r.OnContext, r.naming = c, 0
 			return r.act(phase, ActSynchronize)
 		}
 	}

@@ -49,14 +49,14 @@ func (h *heap) record(r *Request) uint64 {
 			m.event = e.event
 			h.dropStreamEvent(e)
 		}
-		r.Arg0 = m.event
+		r.OnEvent = m.event
 		r.naming = 0
 		if m.stream == streamEvery {
-			r.Arg1 = m.context
+			r.OnContext = m.context
 			return r.act(phasePendingRecord, ActEventRecordContext)
 		}
 		r.Context = m.context
-		r.Arg1 = m.stream
+		r.OnStream = m.stream
 		h.name(r, m.stream)
 		return r.act(phasePendingRecord, ActEventRecord)
 	}

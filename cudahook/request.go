@@ -31,8 +31,19 @@ type Request struct {
 	Value  uint64 // address, event, context or figure
 	Extra  uint64 // a second figure
 
-	// What the action needs.
-	Arg0, Arg1, Arg2 uint64
+	Number uint64 // OpRange: the block's
+
+	// What the action is about.
+	OnEvent      uint64
+	OnStream     uint64
+	OnContext    uint64
+	OnAddress    uint64
+	OnBytes      uint64
+	PreferDevice uint64 // ActMapManaged: 1 the memory's place is the device, 0 the host
+
+	// What ActContext tells of the device.
+	UUID [2]uint64
+	PCI  uint64 // its place on the bus (stats.Device)
 
 	// The heap's own between steps; zero before the first.
 	state uint64
@@ -73,7 +84,7 @@ const (
 	OpRecord // the block is in use on Stream, too
 	// an allocation of Bytes that the driver serves itself: ActDriver in between
 	OpForeign
-	// which block Address lies in: ActDone with Value its start, Extra its size, Arg0 its number;
+	// which block Address lies in: ActDone with Value its start, Extra its size, Number;
 	// ActPass: not ours
 	OpRange
 	// the driver treats the memory at Address in a way of its own from now on: it is not kept when
@@ -101,24 +112,23 @@ const (
 	ActPass               // hand the program's call to the driver as it is
 	// the same, then Step again with Result (and Value: the address it got)
 	ActDriver
-	// Context is new: Value = its device's ordinal, Extra = the device's memory in bytes, Arg0 and
-	// Arg1 = its UUID, Arg2 = its place on the bus (stats.Device)
+	// Context is new: Value = its device's ordinal, Extra = the device's memory in bytes, UUID, PCI
 	ActContext
 	ActPrimary // Value = the primary context of Device, retained
-	ActMap     // cuMemAlloc of Arg0 bytes: Value = address
-	// cuMemAllocManaged of Arg0 bytes, accessed by the device; Arg1: 1 preferred there, 0 on the
-	// host: Value = address; CUDA_ERROR_NOT_SUPPORTED: the device has no managed memory
+	ActMap     // cuMemAlloc of OnBytes: Value = address
+	// cuMemAllocManaged of OnBytes, accessed by the device, by PreferDevice: Value = address;
+	// CUDA_ERROR_NOT_SUPPORTED: the device has no managed memory
 	ActMapManaged
-	ActUnmap       // cuMemFree of Arg0
-	ActZero        // Arg1 bytes at Arg0 set to 0, finished for every stream
-	ActSynchronize // cuCtxSynchronize of context Arg0
+	ActUnmap       // cuMemFree of OnAddress
+	ActZero        // OnBytes at OnAddress set to 0, finished for every stream
+	ActSynchronize // cuCtxSynchronize of OnContext
 	ActEventCreate // a new event without timing: Value
-	ActEventRecord // event Arg0 is recorded on stream Arg1
-	// event Arg0 is recorded for all of context Arg1 (driver 12.5 and later; else
+	ActEventRecord // OnEvent is recorded on OnStream
+	// OnEvent is recorded for all of OnContext (driver 12.5 and later; else
 	// CUDA_ERROR_NOT_SUPPORTED)
 	ActEventRecordContext
-	ActEventQuery // has event Arg0 happened: Result 0 or 600
-	ActStreamWait // stream Arg0 waits for event Arg1
+	ActEventQuery // has OnEvent happened: Result 0 or 600
+	ActStreamWait // OnStream waits for OnEvent
 	ActYield      // the thread lets others go first
 	ActInfo       // cuMemGetInfo: Value = free, Extra = total
 )

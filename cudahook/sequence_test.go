@@ -161,14 +161,13 @@ func (p *replayer) do(op, address, n uint64) {
 			r.Value, r.Extra = 0, benchMemory
 		case ActMap:
 			p.maps++
-			if p.device+r.Arg0 > benchMemory {
+			if p.device+r.OnBytes > benchMemory {
 				r.Result = ErrorOutOfMemory
 				continue
 			}
-			p.device += r.Arg0
+			p.device += r.OnBytes
 			r.Value = p.next
-			p.next += r.Arg0
-			r.Arg2 = r.Arg0
+			p.next += r.OnBytes
 		case ActUnmap:
 			p.device -= r.unmapping
 		case ActInfo:

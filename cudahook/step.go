@@ -223,7 +223,7 @@ func introduce(r *Request) uint64 {
 			return r.act(phasePrimary, ActPrimary)
 		}
 	}
-	r.Arg0, r.Arg1, r.Arg2 = 0, 0, 0
+	r.UUID, r.PCI = [2]uint64{}, 0
 	return r.act(phaseContext, ActContext)
 }
 
@@ -258,7 +258,7 @@ func introduced(r *Request) uint64 {
 		return unaccounted(r)
 	}
 	if h.lock.Take(uintptr(r.Token)) {
-		h.uuid[0], h.uuid[1], h.pci = r.Arg0, r.Arg1, r.Arg2
+		h.uuid, h.pci = r.UUID, r.PCI
 		h.lock.Release()
 	}
 	return begin(r)

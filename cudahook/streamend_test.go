@@ -63,7 +63,7 @@ func TestStreamEndWithPendingFrees(t *testing.T) {
 	*p.r = Request{Token: 8, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 40 * mib,
 		Stream: 7}
 	for action := Step(p.r); action > ActPass; action = Step(p.r) {
-		if action == ActEventRecord && p.r.Arg1 == 9 {
+		if action == ActEventRecord && p.r.OnStream == 9 {
 			t.Error("an event is recorded on a stream that was destroyed")
 		}
 		p.f.act(p.r, action)

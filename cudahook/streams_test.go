@@ -151,7 +151,7 @@ func TestFreedDuringWait(t *testing.T) {
 			t.Fatal("the wait has not ended")
 		}
 		if action == ActUnmap {
-			p.f.release(waiting.Arg0) // without the driver's own wait
+			p.f.release(waiting.OnAddress) // without the driver's own wait
 			waiting.Result = Success
 			continue
 		}

@@ -49,8 +49,8 @@ func TestThreads(t *testing.T) {
 					case ActContext:
 						r.Value, r.Extra = 0, 1<<40
 					case ActMap:
-						r.Value = next.Add(r.Arg0) - r.Arg0
-						mapped.Add(int64(r.Arg0))
+						r.Value = next.Add(r.OnBytes) - r.OnBytes
+						mapped.Add(int64(r.OnBytes))
 					case ActUnmap:
 						mapped.Add(-int64(r.unmapping))
 					case ActEventCreate:

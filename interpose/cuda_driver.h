@@ -99,7 +99,7 @@ enum { TA_CUDA_PASSED = -1 };
 // NULL; call may be NULL.
 CUresult ta_cuda_serve(ta_cuda_request *r, CUcontext current, ta_cuda_call call, void *args);
 
-// Whether *p lies in a block of ours: then r->Value is its start, Extra its size and Arg0 its
+// Whether *p lies in a block of ours: then r->Value is its start, Extra its size and Number its
 // number. *p changes where it lies in memory of ours, but in no block.
 int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r);
 

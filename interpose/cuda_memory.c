@@ -137,7 +137,7 @@ static void correct(int attribute, void *data, const ta_cuda_request *block)
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		*(uint64_t *)data = block->Arg0;
+		*(uint64_t *)data = block->Number;
 		break;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*(uint64_t *)data = block->Value;

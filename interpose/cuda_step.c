@@ -63,14 +63,14 @@ static void identify(ta_cuda_request *r, CUdevice d)
 	uint64_t uuid[2] = {0};
 	int domain, bus, slot;
 	if (ta_cu.cuDeviceGetUuid_v2 != NULL && ta_cu.cuDeviceGetUuid_v2(uuid, d) == CUDA_SUCCESS) {
-		r->Arg0 = uuid[0];
-		r->Arg1 = uuid[1];
+		r->UUID[0] = uuid[0];
+		r->UUID[1] = uuid[1];
 	}
 	if (ta_cu.cuDeviceGetAttribute != NULL &&
 		ta_cu.cuDeviceGetAttribute(&domain, PCI_DOMAIN_ID, d) == CUDA_SUCCESS &&
 		ta_cu.cuDeviceGetAttribute(&bus, PCI_BUS_ID, d) == CUDA_SUCCESS &&
 		ta_cu.cuDeviceGetAttribute(&slot, PCI_DEVICE_ID, d) == CUDA_SUCCESS)
-		r->Arg2 = 1 + ((uint64_t)domain << 16 | (uint64_t)bus << 8 | (uint64_t)slot << 3);
+		r->PCI = 1 + ((uint64_t)domain << 16 | (uint64_t)bus << 8 | (uint64_t)slot << 3);
 }
 
 static CUresult describe(ta_cuda_request *r)
@@ -113,12 +113,12 @@ static CUresult map_managed(ta_cuda_request *r)
 	if (ta_cu.cuDeviceGetAttribute != NULL &&
 		ta_cu.cuDeviceGetAttribute(&has, MANAGED_MEMORY, d) == CUDA_SUCCESS && !has)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	e = ta_cu.cuMemAllocManaged(&p, r->Arg0, CU_MEM_ATTACH_GLOBAL);
+	e = ta_cu.cuMemAllocManaged(&p, r->OnBytes, CU_MEM_ATTACH_GLOBAL);
 	if (e != CUDA_SUCCESS)
 		return e;
 	ta_cu.cuMemAdvise(
-		p, r->Arg0, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, r->Arg1 ? d : CU_DEVICE_CPU);
-	ta_cu.cuMemAdvise(p, r->Arg0, CU_MEM_ADVISE_SET_ACCESSED_BY, d);
+		p, r->OnBytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, r->PreferDevice ? d : CU_DEVICE_CPU);
+	ta_cu.cuMemAdvise(p, r->OnBytes, CU_MEM_ADVISE_SET_ACCESSED_BY, d);
 	r->Value = p;
 	return CUDA_SUCCESS;
 }
@@ -126,7 +126,7 @@ static CUresult map_managed(ta_cuda_request *r)
 static CUresult map(ta_cuda_request *r)
 {
 	CUdeviceptr p;
-	CUresult e = ta_cu.cuMemAlloc_v2(&p, r->Arg0);
+	CUresult e = ta_cu.cuMemAlloc_v2(&p, r->OnBytes);
 	if (e == CUDA_SUCCESS)
 		r->Value = p;
 	return e;
@@ -140,7 +140,7 @@ static CUresult zero(ta_cuda_request *r)
 	CUresult e = ta_cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
 	if (e != CUDA_SUCCESS)
 		return e;
-	e = ta_cu.cuMemsetD8Async(r->Arg0, 0, r->Arg1, s);
+	e = ta_cu.cuMemsetD8Async(r->OnAddress, 0, r->OnBytes, s);
 	if (e == CUDA_SUCCESS)
 		e = ta_cu.cuStreamSynchronize(s);
 	ta_cu.cuStreamDestroy_v2(s);
@@ -151,7 +151,7 @@ static CUresult record_context(ta_cuda_request *r)
 {
 	if (ta_cu.cuCtxRecordEvent == NULL)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return ta_cu.cuCtxRecordEvent((CUcontext)r->Arg1, (CUevent)r->Arg0);
+	return ta_cu.cuCtxRecordEvent((CUcontext)r->OnContext, (CUevent)r->OnEvent);
 }
 
 static CUresult event_create(ta_cuda_request *r)
@@ -181,9 +181,8 @@ static CUcontext context_of(ta_cuda_request *r, uint64_t act)
 	case TA_CUDA_ACT_PRIMARY:
 		return NULL;
 	case TA_CUDA_ACT_SYNCHRONIZE:
-		return (CUcontext)r->Arg0;
 	case TA_CUDA_ACT_EVENT_RECORD_CONTEXT:
-		return (CUcontext)r->Arg1;
+		return (CUcontext)r->OnContext;
 	default:
 		return (CUcontext)r->Context;
 	}
@@ -201,7 +200,7 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 	case TA_CUDA_ACT_MAP_MANAGED:
 		return map_managed(r);
 	case TA_CUDA_ACT_UNMAP:
-		return ta_cu.cuMemFree_v2(r->Arg0);
+		return ta_cu.cuMemFree_v2(r->OnAddress);
 	case TA_CUDA_ACT_ZERO:
 		return zero(r);
 	case TA_CUDA_ACT_SYNCHRONIZE:
@@ -209,13 +208,13 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 	case TA_CUDA_ACT_EVENT_CREATE:
 		return event_create(r);
 	case TA_CUDA_ACT_EVENT_RECORD:
-		return ta_cu.cuEventRecord((CUevent)r->Arg0, (CUstream)r->Arg1);
+		return ta_cu.cuEventRecord((CUevent)r->OnEvent, (CUstream)r->OnStream);
 	case TA_CUDA_ACT_EVENT_RECORD_CONTEXT:
 		return record_context(r);
 	case TA_CUDA_ACT_EVENT_QUERY:
-		return ta_cu.cuEventQuery((CUevent)r->Arg0);
+		return ta_cu.cuEventQuery((CUevent)r->OnEvent);
 	case TA_CUDA_ACT_STREAM_WAIT:
-		return ta_cu.cuStreamWaitEvent((CUstream)r->Arg0, (CUevent)r->Arg1, 0);
+		return ta_cu.cuStreamWaitEvent((CUstream)r->OnStream, (CUevent)r->OnEvent, 0);
 	case TA_CUDA_ACT_INFO:
 		return info(r);
 	case TA_CUDA_ACT_YIELD:
@@ -235,7 +234,7 @@ static inline void clear(ta_cuda_request *r)
 	typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
 	enum { PAIRS = sizeof *r / sizeof(pair) };
 	pair *p = (pair *)r;
-#pragma GCC unroll 16
+#pragma GCC unroll 32
 	for (int i = 0; i < PAIRS; i++)
 		p[i] = (pair){0, 0};
 	if (sizeof *r % sizeof(pair) != 0)

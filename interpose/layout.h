@@ -291,9 +291,15 @@ struct ta_cuda_request {
 	uint64_t Result;
 	uint64_t Value;
 	uint64_t Extra;
-	uint64_t Arg0;
-	uint64_t Arg1;
-	uint64_t Arg2;
+	uint64_t Number;
+	uint64_t OnEvent;
+	uint64_t OnStream;
+	uint64_t OnContext;
+	uint64_t OnAddress;
+	uint64_t OnBytes;
+	uint64_t PreferDevice;
+	uint64_t UUID[2];
+	uint64_t PCI;
 	unsigned char rest[144];
 };
 
