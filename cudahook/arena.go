@@ -56,7 +56,7 @@ func (a *arena) rewind() {
 	a.next, a.left = 0, 0
 }
 
-// newBlock returns a descriptor of which all fields are zero, or nil.
+// newBlock returns a zeroed descriptor, or nil.
 func (h *heap) newBlock() *block {
 	b := h.spareBlocks
 	if b == nil {
@@ -73,7 +73,7 @@ func (h *heap) dropBlock(b *block) {
 	h.spareBlocks = b
 }
 
-// newSegment returns a descriptor of which all fields are zero, or nil.
+// newSegment returns a zeroed descriptor, or nil.
 func (h *heap) newSegment() *segment {
 	s := h.spareSegments
 	if s == nil {
@@ -89,7 +89,7 @@ func (h *heap) dropSegment(s *segment) {
 	h.spareSegments = s
 }
 
-// newStreamEvent returns a stream event of which all fields are zero, or nil.
+// newStreamEvent returns a zeroed stream event, or nil.
 func (h *heap) newStreamEvent() *streamEvent {
 	m := h.spareStreamEvents
 	if m == nil {

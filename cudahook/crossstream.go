@@ -101,7 +101,7 @@ func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
 }
 
 // steal takes a block from another stream: the request's stream waits, on the device, for
-// all that the other one has been given. goOn: there is none to be had.
+// all that the other one has been given. goOn: no stream has one.
 func (h *heap) steal(r *Request, n, kind uint64) uint64 {
 	t := (*streamCache)(nil)
 	if r.Op == OpStreamAlloc && r.Stream != streamPerThread {

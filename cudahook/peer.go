@@ -2,9 +2,9 @@ package cudahook
 
 import "sync/atomic"
 
-// peers are the pairs of contexts of which one may reach the memory of the other: what is
-// freed in owner is waited for in user as well. They are guarded by tableLock for
-// changes; readers look at owner last, for it is written last.
+// peers are the pairs of contexts where user may reach the memory of owner: a free in owner waits
+// for the work of user as well. tableLock guards changes. The owner is written last, and readers
+// read it last.
 var peers [peerMax]peer
 
 type peer struct{ user, owner uint64 } // owner 0: an empty place

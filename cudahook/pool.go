@@ -57,7 +57,7 @@ func (h *heap) startPool(r *Request) uint64 {
 	return h.poolGone(r)
 }
 
-// deactivate takes a pool out of those that are begun, of which the last one is active.
+// deactivate removes a pool from those that are begun. The last of them is active.
 func (h *heap) deactivate(p *pool) {
 	at := &h.active
 	for *at != nil && *at != p {

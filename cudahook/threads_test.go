@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// unscheduled lets goroutines wait for a raw.Lock, of which Go's scheduler knows nothing: who
-// waits there keeps its processor, and nobody can stop the world.
+// unscheduled lets goroutines wait for a raw.Lock. Go's scheduler does not know of that: a
+// goroutine that waits there keeps its processor, and nothing can stop the world.
 func unscheduled(t *testing.T) {
 	procs := runtime.GOMAXPROCS(16)
 	percent := debug.SetGCPercent(-1)

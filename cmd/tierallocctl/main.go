@@ -90,8 +90,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	return f.status
 }
 
-// complain writes an error, of which each line but not more may be of somebody else's
-// choosing.
+// complain writes an error line by line. Other users may have chosen words in it, so it replaces
+// what is not printable.
 func complain(w io.Writer, err error) {
 	for line := range strings.Lines("tierallocctl: " + err.Error()) {
 		fmt.Fprintln(w, printable(strings.TrimSuffix(line, "\n")))

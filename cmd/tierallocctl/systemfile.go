@@ -97,7 +97,7 @@ func (f *systemFile) misread(c *configCheck) {
 	c.checkNames(names)
 }
 
-// told says what there is to say about the file itself.
+// told describes the file itself: that it is passed over and why, or that it is read.
 func (f *systemFile) told() []string {
 	switch {
 	case f.why != "":

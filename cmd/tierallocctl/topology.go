@@ -104,7 +104,7 @@ func readWrite(read, write uint32, unit string) string {
 	return known(read) + "/" + known(write) + " " + unit
 }
 
-// known is a figure, of which 0 means that it is not known.
+// known is a figure; 0 means that it is not known.
 func known(v uint32) string {
 	if v == 0 {
 		return "?"

@@ -14,7 +14,7 @@ const none = "-"
 // size is a number of bytes as a person reads it, in powers of 1024.
 func size(n uint64) string { return humanize.IBytes(n) }
 
-// limit is size, for a figure of which 0 means that there is none.
+// limit is size; 0 means that there is no limit.
 func limit(n uint64) string {
 	if n == 0 {
 		return none

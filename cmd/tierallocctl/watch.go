@@ -15,7 +15,7 @@ const newPicture = "\x1b[H\x1b[2J"
 
 // watch shows something again and again, until show says that it does not change any more
 // or fails: on a terminal each time in place of the last, else below it after an empty line.
-// That what was shown is no longer to be had ends it, and is no failure.
+// It ends without a failure when the process that it showed has gone.
 func watch(w io.Writer, interval time.Duration,
 	show func(io.Writer) (alive bool, err error)) error {
 	file, ok := w.(*os.File)

@@ -130,7 +130,7 @@ func (m *manager) take(n uintptr) uintptr {
 	return at
 }
 
-// newBlock returns a descriptor of which all fields are zero, or nil.
+// newBlock returns a zeroed descriptor, or nil.
 func (m *manager) newBlock() *block {
 	b := m.spareBlocks
 	if b == nil {
@@ -141,7 +141,7 @@ func (m *manager) newBlock() *block {
 	return b
 }
 
-// newInstance returns one of which all fields are zero, or nil.
+// newInstance returns a zeroed instance, or nil.
 func (m *manager) newInstance() *instance {
 	i := m.spareInstances
 	if i == nil {

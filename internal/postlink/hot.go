@@ -51,9 +51,9 @@ var (
 	relative   = regexp.MustCompile(`\(%rip\).*# ([0-9a-f]+)`)
 )
 
-// copyHot makes the copies, has them called, and gives them symbols. Names that are not in the
-// library, and what there is no room for, are left out: tests/verify tells. It returns the library,
-// which is longer then.
+// copyHot makes the copies, redirects calls to them, and gives them symbols. It leaves out names
+// that are not in the library and functions that do not fit, which tests/verify reports. It returns
+// the library, which is longer.
 func (m *image) copyHot() ([]byte, error) {
 	area := m.file.Section(copiesSection)
 	if area == nil {

@@ -52,8 +52,8 @@ const (
 	forGo     // by ta_go_init
 )
 
-// tables are the packages of which a process needs the tables of words when it has settings, or
-// when it writes its report.
+// tables are the packages whose tables of words a process needs when it has settings, or when it
+// writes its report.
 var tables = []string{"tieralloc/internal/config.", "tieralloc/stats.", "tieralloc/stats/document."}
 
 // runtimeOnly are this project's packages whose code runs when the runtime does.

@@ -13,7 +13,7 @@ import (
 var livePath config.Text
 
 // openLive makes the live page, if one is asked for. A failure is one line on standard
-// error; a forked child, of which there may be many, is silent, and so is a process in a sandbox.
+// error. A forked child is silent, as there may be many, and so is a process in a sandbox.
 func openLive() {
 	if config.InForce.StatsLive.Len() == 0 {
 		return

@@ -339,8 +339,8 @@ func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
 
 func dropReport(r *stats.Report) { raw.Unmap(uintptr(unsafe.Pointer(r)), reportSize) }
 
-// Stats fills the C structure at out (ta_stats in tieralloc.h), of which the caller
-// knows the first size bytes, and returns an errno.
+// Stats fills the C structure at out (ta_stats in tieralloc.h) and returns an errno. The caller
+// knows the first size bytes of it.
 func Stats(token, out, size uintptr) (errno uintptr) {
 	r := newReport(token, alloc.NodesNone)
 	if r == nil {

@@ -11,8 +11,8 @@ import (
 
 const lockThreads = 8
 
-// lockAside lets goroutines wait in a Lock, of which Go's scheduler knows nothing:
-// one that waits there keeps its processor and does not stop for a collection.
+// lockAside lets goroutines wait in a Lock. Go's scheduler does not know of that: a goroutine that
+// waits there keeps its processor and does not stop for a collection.
 func lockAside(t *testing.T) {
 	procs := runtime.GOMAXPROCS(lockThreads + 4)
 	percent := debug.SetGCPercent(-1)
