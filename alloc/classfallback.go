@@ -50,8 +50,8 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 	return 0
 }
 
-// servesFallback reports whether a page may serve another class: not one that lies in another tier than
-// the hint's. A current page stays in any case; another one must be in use for the most part.
+// servesFallback reports whether a page may serve another class: not one that lies in another tier
+// than the hint's. A current page stays in any case; another one must be in use for the most part.
 func (p *Page) servesFallback(current bool) bool {
 	return !p.away() && (current || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
 }

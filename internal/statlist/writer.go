@@ -5,7 +5,8 @@ import "strings"
 // writers is stats/document/figures.go: what writes the figures as JSON, in straight lines.
 func writers() []byte {
 	var s source
-	s.WriteString(header + "package document\n\nimport (\n\"tieralloc/internal/config\"\n\"tieralloc/internal/version\"\n" +
+	s.WriteString(header + "package document\n\nimport (\n" +
+		"\"tieralloc/internal/config\"\n\"tieralloc/internal/version\"\n" +
 		"\"tieralloc/stats\"\n)\n")
 	for _, o := range objects {
 		if o.method != "" {
