@@ -1,11 +1,11 @@
-// The file of settings for the whole system. It is opened here because a process that has one needs
-// the tables of words, which C makes; internal/config/file.go reads it.
+// The configuration file of the whole system. C opens it, because a process that has one needs the
+// tables of words, which C completes (ta_tables). internal/config/file.go reads it.
 #include <fcntl.h>
 #include "boot.h"
 #include "syscall.h"
 
-// In a process without the file this one call is all that it costs. A fifo in its place shall not
-// block, nor a terminal become the process's own.
+// In a process without the file this call is the whole cost. The flags are for other things under
+// that name: a fifo must not block, and a terminal must not become the controlling terminal.
 HOT long ta_config_open(void)
 {
 	const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;

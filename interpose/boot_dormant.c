@@ -1,10 +1,10 @@
-// Keeping the Go runtime asleep.
+// Keeps the Go runtime dormant.
 //
-// Go's constructor installs signal handlers and then starts the thread that
-// initialises the runtime. As build.sh leaves the library, that constructor does
-// not run unless the configuration asks for the control plane (internal/postlink).
-// In a library that go build alone has made it runs; the thread is then not
-// started, and the handlers are taken away again.
+// Go's constructor installs signal handlers and starts the thread that initialises the runtime. In
+// the library that build.sh makes, the constructor runs only if the configuration asks for the
+// control plane (internal/postlink). In a library that plain go build makes, the constructor runs
+// always. Then __wrap_pthread_create does not start the thread, and ta_signals_restore removes the
+// handlers.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -21,11 +21,11 @@
 #include "syscall.h"
 #include "exports.h"
 
-// cgo's stub for an export calls this first. All exports are calls of the data plane, which do not
+// cgo's stub for an export calls this first. All exports belong to the data plane, which does not
 // wait for the runtime.
 HOT uintptr_t __wrap__cgo_wait_runtime_init_done(void) { return 0; }
 
-// cgo's stub calls this last, with what the first has returned. There is no context to release.
+// cgo's stub calls this last, with the result of the first call. There is no context to release.
 HOT void __wrap__cgo_release_context(uintptr_t context) { (void)context; }
 
 struct disposition { // the kernel's struct sigaction
@@ -35,8 +35,8 @@ struct disposition { // the kernel's struct sigaction
 enum { SIGNALS = 64 };
 static struct disposition before[SIGNALS + 1];
 
-// Preloaded, Go's constructor changes these alone. In a program that has run for a
-// while it also sets SA_ONSTACK on each handler that it finds.
+// In a preloaded process Go's constructor changes these signals only. In a program that has run for
+// a while it also sets SA_ONSTACK on each handler that it finds.
 static const unsigned char early[] = {SIGSEGV, SIGBUS, SIGFPE, SIGPIPE, SIGURG};
 
 static void each(void (*fn)(int))
@@ -61,8 +61,8 @@ static void restore(int s)
 	ta_sys4(SYS_rt_sigaction, s, (uintptr_t)&before[s], 0, sizeof(uint64_t));
 }
 
-// Go's package os raises the soft limit on descriptors in every process; the host's
-// is put back.
+// Go's package os raises the soft limit on descriptors in every process. ta_runtime_ready restores
+// the limit of the host.
 static struct rlimit descriptors;
 
 void ta_signals_save(void)
@@ -94,9 +94,9 @@ void ta_runtime_ready(void)
 	futex(FUTEX_WAKE, 1, NULL);
 }
 
-// Waits for the runtime, a few milliseconds. The host must not go on before: it
-// could set a handler of its own, which ta_signals_restore would then undo. After
-// two seconds something is wrong, and the host's start is worth more.
+// Waits for the runtime, which takes a few milliseconds. The host must not go on earlier: it could
+// set a handler of its own, and ta_signals_restore would undo that. The wait ends after two
+// seconds, because then something is wrong and the host matters more.
 static void await_runtime(void)
 {
 	struct timespec step = {.tv_nsec = 100000000};
@@ -104,8 +104,8 @@ static void await_runtime(void)
 		futex(FUTEX_WAIT, 0, &step);
 }
 
-// The first thread of the runtime that cannot go on ends the control plane, and the host goes on
-// alone.
+// The first thread of the runtime that cannot go on ends the control plane. The host goes on
+// without it.
 _Noreturn void ta_runtime_fails(unsigned why)
 {
 	static int failed;
@@ -123,8 +123,8 @@ int ta_service(void) { return ta_go_service(ta_token()) != 0; }
 
 void ta_control_fails(void) { ta_go_control_stop(TA_STOP_FAILURE); }
 
-// Makes a thread of the runtime with the stack that its system code needs: what a thread has by
-// default is much, under a limit of the address space.
+// Creates a thread of the runtime with the stack that its system code needs. The default size can
+// be too much under a limit of the address space.
 static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *), void *arg)
 {
 	enum { STACK = 256 << 10 };
@@ -138,11 +138,11 @@ static int create(pthread_t *t, const pthread_attr_t *given, void *(*fn)(void *)
 	return e == EINVAL ? __real_pthread_create(t, given, fn, arg) : e;
 }
 
-// Only the Go runtime's threads are made here, the first by Go's constructor. They
-// begin with all signals blocked, so that the host's handlers never run on a
-// goroutine's stack; which ones the runtime unblocks again is in internal/postlink.
-// Where there is no thread to be had, cgo would end the process: it is told that
-// all is well, and the log ends.
+// Creates a thread for the Go runtime, which is the only caller. Go's constructor makes the first
+// call. The threads begin with all signals blocked, so that handlers of the host never run on the
+// stack of a goroutine; internal/postlink says which signals the runtime unblocks. If the system
+// refuses a thread, cgo would end the process. So this function reports success and ends the
+// control plane.
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
 {
 	static int calls;
@@ -175,8 +175,8 @@ HOT static int limited(int resource)
 		r.rlim_cur != RLIM_INFINITY;
 }
 
-// The runtime reserves more than a gigabyte of addresses and ends the process when
-// it gets no memory; under a limit it is not started.
+// The runtime reserves more than a gigabyte of addresses, and ends the process when it gets no
+// memory. So it is not started under a limit of the address space.
 HOT void ta_runtime_check(void)
 {
 	if (!ta_flags.Runtime || !(limited(RLIMIT_AS) || limited(RLIMIT_DATA)))
@@ -185,10 +185,10 @@ HOT void ta_runtime_check(void)
 	ta_go_control_stop(TA_STOP_LIMIT);
 }
 
-// Filled in by internal/postlink: the relocations of Go's data that the loader has
-// not made, own of the data plane's tables of words and count of all else, and Go's
-// constructor. All zero in a library that it has not edited.
-// They are in boot_gate_amd64.S, so that the compiler does not know.
+// internal/postlink fills this in. table is the address of the relocations of Go's data that the
+// loader has not made: first own relocations for the data plane's tables of words, then count for
+// all else. start is Go's constructor. All are zero in a library that internal/postlink has not
+// edited. The object is in boot_gate_amd64.S, so that the compiler cannot assume its contents.
 extern const struct {
 	uint64_t table, own, count, start;
 } ta_deferred __attribute__((visibility("hidden")));
@@ -197,7 +197,7 @@ HOT int ta_go_deferred(void) { return ta_deferred.count != 0; }
 
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
-// The part of the library that the loader has made read-only after relocation.
+// Sets the protection of the part that the loader made read-only after relocation.
 HOT static void protect_relro(uintptr_t base, int prot)
 {
 	const ElfW(Phdr) *ph = (const ElfW(Phdr) *)(base + __ehdr_start.e_phoff);
@@ -210,7 +210,7 @@ HOT static void protect_relro(uintptr_t base, int prot)
 	}
 }
 
-// Makes count relocations of the deferred ones, from the first on.
+// Makes count of the deferred relocations, beginning with number first.
 HOT static void relocate(uint64_t first, uint64_t count)
 {
 	uintptr_t base = (uintptr_t)&__ehdr_start;
@@ -220,7 +220,7 @@ HOT static void relocate(uint64_t first, uint64_t count)
 }
 
 // Completes the data plane's tables of words, which settings and the report need. Two threads may
-// both do it: they store the same.
+// do it at the same time, because they store the same values.
 void ta_tables(void)
 {
 	static int done;
@@ -230,7 +230,7 @@ void ta_tables(void)
 	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
 }
 
-// Stands in for Go's constructor.
+// Runs in place of Go's constructor, and calls it if the runtime is wanted.
 HOT void ta_go_init(int argc, char **argv, char **envp)
 {
 	if (!ta_flags.Runtime)

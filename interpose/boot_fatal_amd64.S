@@ -1,9 +1,9 @@
-// The end of a Go runtime that has failed: internal/postlink makes runtime.throw and its like begin
-// with a jump to here. The runtime would end the process, but the process is the host's, which does
-// without the runtime.
+// The end of a failed Go runtime. internal/postlink makes runtime.throw and its like begin with a
+// jump to ta_runtime_fatal. The runtime would end the process, but the process belongs to the host,
+// which does not need the runtime.
 //
-// There may be next to no stack, so the first thread that comes takes one of its own, and never
-// returns. Others stay where they are.
+// There may be almost no stack left. So the first thread to arrive switches to a stack of this
+// file, and never returns. Other threads wait for ever.
 
 	.text
 	.p2align 4

@@ -1,4 +1,4 @@
-// Boot: the first call, and the constructor.
+// Boot: what the first call into the library does, and the constructor.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <elf.h>
@@ -7,8 +7,8 @@
 #include "libc_symbol.h"
 #include "exports.h"
 
-// The environment as the process got it: libc's environ, or, in the loader before
-// libc has set that, the vector above the arguments on the first stack.
+// The environment of the process: libc's environ or, in the loader before libc has set that, the
+// vector behind the arguments on the first stack.
 static char **environment(void)
 {
 	extern char **environ;
@@ -19,7 +19,7 @@ static char **environment(void)
 	return (char **)(argc + 1 + *argc + 1);
 }
 
-// Whether a variable of the library is set. Without one, no table of words is needed.
+// Whether the environment has a variable of the library. Without one, boot needs no table of words.
 HOT static int has_settings(void)
 {
 	for (char **e = environment(); *e != NULL; e++)
@@ -72,9 +72,9 @@ HOT static void boot_once(void)
 	__atomic_store_n(&ta_mode, TA_ACTIVE, __ATOMIC_RELEASE);
 }
 
-// The first call boots. In a preloaded process that is the loader's own, long
-// before there is a second thread; in one that loaded us by dlopen it is our
-// constructor. So there is nobody to race with.
+// Boots on the first call. In a preloaded process the loader makes that call, long before there is
+// a second thread. In a process that loaded the library by dlopen the constructor makes it. So no
+// other thread can race with it.
 HOT void ta_boot(void)
 {
 	static int begun;
@@ -86,8 +86,8 @@ HOT void ta_boot(void)
 	errno = saved;
 }
 
-// Whether the program's malloc is another's: then we were loaded by dlopen, or the
-// program brings its own.
+// Whether the program's malloc is not the library's: the library was loaded by dlopen, or the
+// program has a malloc of its own.
 HOT static int malloc_is_foreign(void)
 {
 	extern void *malloc(size_t);

@@ -1,5 +1,5 @@
-// The state that the C files of the library share: what boot has set, and the heap of the calling
-// thread. Nothing is called from here, so every file may use it.
+// The state that the C files of the library share: what boot sets, and the heap of the calling
+// thread. This file calls no other, so every file may use it.
 #include "boot.h"
 
 int ta_mode;
@@ -9,9 +9,9 @@ struct ta_flags ta_flags;
 uint64_t ta_unloads = 1;
 volatile uint64_t *ta_alive;
 
-// No page ever has a block here, so the fast path needs no test for "no heap". Its addresses are
-// the only ones that the loader writes into the library's data in every process
-// (interpose/order.ld).
+// The heap of a thread without a heap. Its pages never have a block, so the fast path needs no test
+// for "no heap". The loader writes these addresses into the data of the library in every process,
+// and no others (interpose/order.ld).
 ta_page ta_page_none;
 static ta_thread thread_none;
 __attribute__((section(".data.none"))) ta_heap ta_heap_none = {

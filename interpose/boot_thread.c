@@ -1,5 +1,4 @@
-// The thread's side of the heap: first entry, end of a thread, and entry to the
-// slow path.
+// How a thread gets its heap, enters the slow path, and gives the heap back when it ends.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -9,21 +8,22 @@
 #include "boot.h"
 #include "exports.h"
 
-// Set when the thread's destructors have begun to run: from then on it only
-// borrows a heap for each call, since nobody would give one back.
+// Set when the destructors of the thread have begun to run. From then on the thread borrows a heap
+// for each call, because nothing would give a permanent one back.
 static TLS int ending;
 
 static pthread_key_t key;
 static int have_key;
 
-// The time for the slow path. The throttle needs it exact, all else to a few milliseconds.
+// The time for the slow path. The throttle needs the exact time; all else needs it to a few
+// milliseconds.
 static uint64_t slow_now(void)
 {
 	return ta_clock(LIKELY(!ta_flags.Throttled) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC);
 }
 
-// The destructor of our key. Other keys' destructors and C++ thread_local ones may
-// still allocate and free after it.
+// The destructor of the library's key. Destructors of other keys and of C++ thread_local objects
+// may still allocate and free after it.
 HOT static void thread_ends(void *thread)
 {
 	ending = 1;
@@ -37,8 +37,8 @@ HOT static void thread_ends(void *thread)
 
 HOT void ta_thread_init(void) { ta_heap_none.Thread->Base = &ta_heap_none; }
 
-// Makes the key whose destructor announces the end of a thread. Key 0 is left to the program: a
-// program that uses a key that it never made, a static variable, must find no value.
+// Creates the key whose destructor announces the end of a thread. It leaves key 0 to the program: a
+// program that uses a static key that it never created must find no value there.
 HOT void ta_thread_key(void)
 {
 	have_key = ta_own.key_create(&key, thread_ends) == 0;
@@ -49,7 +49,7 @@ HOT void ta_thread_key(void)
 }
 
 // Acquires a heap: permanently, unless the thread is exiting or cannot announce its end. Such a
-// thread gets it for one call.
+// thread gets a heap for one call.
 HOT static ta_heap *acquire(void)
 {
 	ta_heap *h = (ta_heap *)ta_go_acquire(ta_token());
@@ -61,8 +61,8 @@ HOT static ta_heap *acquire(void)
 	return h;
 }
 
-// The heap to work on, marked busy, or NULL when there is no memory for one. A
-// signal handler that interrupts its own thread's slow path gets another heap.
+// Returns the heap to work on, marked busy, or NULL if there is no memory for one. A signal handler
+// that interrupts the slow path of its own thread gets another heap.
 HOT ta_heap *ta_enter_heap(void)
 {
 	if (UNLIKELY(ta_mode == TA_UNBOOTED))
@@ -80,8 +80,8 @@ HOT ta_heap *ta_enter_heap(void)
 	return h;
 }
 
-// ta_enter_heap for one call: a thread that has no heap does not keep this one. At the end of a
-// thread libc calls free(NULL) when our destructor will not run any more.
+// ta_enter_heap for one call: a thread without a heap does not keep this one. libc calls free(NULL)
+// at the end of a thread, when the library's destructor will not run any more.
 HOT ta_heap *ta_borrow_heap(void)
 {
 	int was = ending;
@@ -91,7 +91,7 @@ HOT ta_heap *ta_borrow_heap(void)
 	return h;
 }
 
-// ta_enter_heap, or NULL when all is passed on to libc.
+// ta_enter_heap, or NULL if the library passes all calls on to libc.
 HOT ta_heap *ta_enter(void)
 {
 	if (UNLIKELY(ta_mode == TA_UNBOOTED))
@@ -106,7 +106,7 @@ HOT void ta_leave(ta_heap *h)
 	if (LIKELY(base == ta_self))
 		return;
 	if (h->Thread == ta_self->Thread)
-		ta_self = base; // another hint holds for the thread now
+		ta_self = base; // the hint of the thread has changed
 	else
 		ta_go_leave((uintptr_t)h);
 }

@@ -1,4 +1,7 @@
-// The fast paths of malloc and free.
+// The fast paths of malloc and free. ta_malloc_fast pops a block from the current page of the
+// calling thread's heap (ta_pop). ta_free_fast finds the page of a block (ta_lookup), checks the
+// block (ta_sane) and pushes it on the page's list (ta_push). Where that is not possible, the
+// caller takes the slow path: libc_malloc.c, then package alloc.
 #ifndef TA_HEAP_H
 #define TA_HEAP_H
 #include <stddef.h>
@@ -6,8 +9,8 @@
 #include "attribute.h"
 #include "layout.h"
 
-// Two neighbouring words of a page stored as one vector would first travel through
-// a vector register: longer than two stores.
+// The compiler would store two neighbouring words of a page as one vector. It would first move them
+// to a vector register, which takes longer than two stores.
 #pragma GCC optimize("no-tree-slp-vectorize")
 
 typedef struct ta_page ta_page;
@@ -15,14 +18,14 @@ typedef struct ta_heap ta_heap;
 typedef struct ta_remotequeue ta_remotequeue;
 typedef struct ta_thread ta_thread;
 
-// The heap that serves the calling thread's malloc, the base of its ta_thread;
-// ta_heap_none, in which no page ever has a block, before the thread has one and when
-// it is past its end.
+// The heap that serves malloc on the calling thread: the base heap of its ta_thread. It is
+// ta_heap_none before the thread has a heap and after the thread has ended. No page of ta_heap_none
+// ever has a block.
 extern TLS ta_heap *ta_self;
 extern ta_heap ta_heap_none;
 extern ta_page ta_page_none;
 
-// The page map: see alloc/pagemap.go.
+// The page map (alloc/pagemap.go).
 extern ta_page **ta_root[TA_ROOT_ENTRIES];
 
 static inline ta_page *ta_lookup(const void *p)
@@ -54,7 +57,7 @@ static inline size_t ta_class(size_t n) // sizeclass.Of for n > 128
 	return (b - 6) * 8 + (m >> (b - 3) & 7);
 }
 
-// A block from a thread-cache free list (alloc/cachelist.go), or NULL.
+// Pops a block from a thread-cache free list (alloc/cachelist.go), or returns NULL.
 static inline void *ta_pop_cached(struct ta_cachelist *s)
 {
 	uint64_t *b = (uint64_t *)s->Head;
@@ -67,10 +70,10 @@ static inline void *ta_pop_cached(struct ta_cachelist *s)
 	return b;
 }
 
-// malloc in 15 instructions when the thread's page has a block: round, bound,
-// load the heap, load the page, pop (load, test, load, store), count, clear the
-// free mark, return. Larger sizes compute their class first, and look at the thread-cache
-// free list before the page: its blocks are likely in the processor's cache.
+// malloc in 15 instructions if the current page has a block: round, bound, load the heap, load the
+// page, pop (load, test, load, store), count, clear the free mark, return. A larger size first
+// computes its class, and tries the thread-cache free list before the page, because the blocks of
+// the list are likely in the processor's cache.
 HOT static inline void *ta_malloc_fast(size_t n)
 {
 	void *p;
@@ -88,7 +91,7 @@ HOT static inline void *ta_malloc_fast(size_t n)
 	return p != NULL ? p : ta_pop(ta_self->Cur[c]);
 }
 
-// Whether p, in pg, is the start of a block ever handed out and not marked free.
+// Whether p, an address in pg, is the start of a block that was handed out and is not marked free.
 static inline int ta_sane(ta_page *pg, void *p)
 {
 	uint64_t off = (uint64_t)p - pg->Start;
@@ -99,7 +102,7 @@ void ta_free_slow(void *p, const char *fn, unsigned how, size_t size);
 void ta_free_other(ta_page *pg, void *p, const char *fn, unsigned how, size_t size);
 void ta_page_empty(ta_page *pg);
 
-// Puts a block of the thread's own on its page's list.
+// Pushes a block of the thread's own page on the list of the page.
 static inline void ta_push(ta_page *pg, uint64_t *b)
 {
 	b[0] = pg->Free;
@@ -111,7 +114,7 @@ static inline void ta_push(ta_page *pg, uint64_t *b)
 		ta_page_empty(pg);
 }
 
-// Puts a block on a thread-cache free list that has room.
+// Pushes a block on a thread-cache free list that has room.
 static inline void ta_push_cached(struct ta_cachelist *s, uint64_t *b)
 {
 	s->Room--;
@@ -120,8 +123,9 @@ static inline void ta_push_cached(struct ta_cachelist *s, uint64_t *b)
 	s->Head = (uint64_t)b;
 }
 
-// Pushes a block on a remote-free queue, if that has room. A signal handler that pushes in between
-// moves the tail and takes the slot. The exchange needs no lock prefix: no other thread pushes.
+// Pushes a block on a remote-free queue, or returns 0 if the queue is full. A signal handler that
+// pushes in between moves the tail and takes the slot; the exchange then fails and is tried again.
+// The exchange needs no lock prefix, because no other thread pushes on this queue.
 static inline int ta_push_queue(ta_remotequeue *r, uint64_t *b)
 {
 	uint64_t tail = r->Tail;
@@ -144,31 +148,32 @@ static inline int ta_push_queue(ta_remotequeue *r, uint64_t *b)
 	return 1;
 }
 
-// The heap of a page that is one's, or a value up to TA_OWNER_HUGE or one more.
+// The heap that owns a page. For a page without a heap the value is at most TA_OWNER_HUGE.
 static inline ta_heap *ta_heap_of(ta_page *pg)
 {
 	return (ta_heap *)(pg->Owner & ~(TA_OWNER_FULL | TA_OWNER_WARM));
 }
 
-// The remote-free queue to a heap, or another queue or NULL where there is none.
+// The remote-free queue in the slot of a heap: NULL, or a queue that may lead to another heap.
 static inline ta_remotequeue *ta_queue_to(ta_heap *owner)
 {
 	return ta_self->Out[owner->Number % TA_OUT_SLOTS];
 }
 
-// free in 37 instructions when the block belongs to the thread's heap: the page
-// map (11), the owner (3), start of a block (8), not marked free (2), mark and push
-// (4), count and compare (5). Another thread's block goes on its owner's
-// remote-free queue (alloc/remotequeue.go). fn is the name that the program called, how what counts
-// its calls that free no block of ours and the family of the function (see alloc.HowNew), size what
-// it says of the block's.
+// free in 37 instructions if the block belongs to the heap of the thread: the page map (11), the
+// owner (3), the start of a block (8), not marked free (2), mark and push (4), count and compare
+// (5). A block of another thread goes on the remote-free queue to its owner (alloc/remotequeue.go).
+//
+// fn is the name of the function that the program called. how names the counter of calls that free
+// no block of the library, and the family of the function (alloc.HowNew). size is the size that the
+// program states, or TA_NO_SIZE.
 static inline __attribute__((always_inline)) void ta_free_fast(
 	void *p, const char *fn, unsigned how, size_t size)
 {
 	ta_page *pg = ta_lookup(p);
 	if (UNLIKELY(pg == NULL))
 		return ta_free_slow(p, fn, how, size);
-	// Nothing but flags where it is the thread's own.
+	// If the page is the thread's own, only flags remain.
 	uint64_t other = pg->Owner ^ (uint64_t)ta_self;
 	if (LIKELY(other == 0)) {
 		if (UNLIKELY(!ta_sane(pg, p)))

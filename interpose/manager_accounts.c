@@ -1,5 +1,5 @@
-// ta_mm_*: managers that share a device's memory between instances. Package manager has the
-// accounts and decides; blocks are in manager_block.c, queues in manager_queue.c.
+// ta_mm_*: managers, which divide the memory of a device between instances. Package manager keeps
+// the accounts and decides. Blocks are in manager_block.c, queues in manager_queue.c.
 #include "cuda_driver.h"
 #include "manager.h"
 
