@@ -5,8 +5,8 @@
 #include "exports.h"
 #include "tieralloc.h"
 
-// Starts a request about a device: its primary context is the heap's to find. Whether
-// there is a driver to serve it.
+// Starts a request about a device. The heap finds the primary context of the device. Returns
+// whether a driver can serve it.
 static int ask_device(ta_cuda_request *r, uint64_t op, int device)
 {
 	if (!ta_cuda_serves(NULL) || device < 0)
@@ -16,8 +16,8 @@ static int ask_device(ta_cuda_request *r, uint64_t op, int device)
 	return 1;
 }
 
-// For what the heap does not take: the driver's own memory, of the context that the
-// request is about.
+// Serves what the heap does not take with memory of the driver, in the context that the request is
+// about.
 static CUresult own_alloc(ta_cuda_request *r, void *args)
 {
 	CUcontext before;

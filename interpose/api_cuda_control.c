@@ -11,7 +11,7 @@
 
 typedef struct ta_cuda_figures ta_cuda_figures;
 
-// What a value is given to the heap as.
+// How a value is converted for the heap.
 enum scale { AS_IT_IS, NEGATIVE_IS_NONE, FRACTION };
 
 static const struct key {
@@ -30,7 +30,7 @@ static const struct key {
 	{"trace", TA_CUDA_CONFIG_TRACE, AS_IT_IS},
 };
 
-// The value as the heap takes it, or reports false.
+// Converts the value for the heap, or returns 0 if it is out of range.
 static int scaled(enum scale s, double value, uint64_t *out)
 {
 	const double most = 9e18;
@@ -83,7 +83,7 @@ EXPORT void *ta_cuda_torch_malloc(ssize_t size, int device, void *stream)
 {
 	void *p = ta_cuda_malloc(size, device, stream);
 	if (p == NULL && size > 0) {
-		// Python loads it for its modules alone, so not all can see it.
+		// Python loads libstdc++ for its modules only, so a plain search may miss it.
 		void *cxx = dlopen("libstdc++.so.6", RTLD_NOLOAD | RTLD_LAZY);
 		void (*throws)(
 			void) = cxx != NULL ? (void (*)(void))dlsym(cxx, "_ZSt17__throw_bad_allocv") : NULL;

@@ -1,5 +1,5 @@
-// ta_managed_*: managed memory, and what the driver can be told about ranges of it. The
-// driver keeps that state; nothing is kept here. A range is the driver's to refuse.
+// ta_managed_*: managed memory, and advice to the driver about ranges of it. The driver keeps that
+// state, and checks the ranges; this file keeps nothing.
 #include <errno.h>
 #include <sys/mman.h>
 #include "cuda_driver.h"
@@ -52,7 +52,8 @@ EXPORT void *ta_managed_malloc(size_t size, int device)
 	return e == CUDA_SUCCESS ? (void *)r.Value : (errno = error_of(e), NULL);
 }
 
-// A thread without a context works in the memory's own. Whether that is to be undone.
+// Makes the context of the memory current on a thread without one. Returns whether the caller must
+// undo that.
 static int enter(CUdeviceptr p)
 {
 	CUcontext c;
@@ -95,7 +96,7 @@ EXPORT int ta_managed_free(void *p)
 	return ta_cuda_free_block(address, current, call_free, &address);
 }
 
-// Whether memory can be prefetched to the place, or prefer it.
+// Whether memory can be prefetched to the place, or can prefer it.
 static int is_place(ta_location l)
 {
 	switch (l.kind) {
@@ -109,7 +110,7 @@ static int is_place(ta_location l)
 	return 0;
 }
 
-// The processors of a system: its devices, and the host as a whole.
+// The processors of a system: its devices, and the host as one.
 static int is_processor(ta_location l)
 {
 	return is_place(l) &&
@@ -118,7 +119,7 @@ static int is_processor(ta_location l)
 
 static CUmemLocation location_of(ta_location l) { return (CUmemLocation){l.kind, l.id}; }
 
-// For drivers before 12.2, which know devices by ordinal, and one host.
+// For drivers before 12.2, which know devices by ordinal, and a single host.
 static CUdevice ordinal_of(ta_location l)
 {
 	return l.kind == CU_MEM_LOCATION_TYPE_DEVICE ? l.id : CU_DEVICE_CPU;
@@ -176,7 +177,7 @@ static int is_same(ta_location a, ta_location b)
 	return a.kind == b.kind && (a.id == b.id || !numbered);
 }
 
-// Counts the places that are to be told; 0: one of them is none.
+// Counts the places to pass to the driver. 0: a place is invalid.
 static size_t count_places(const ta_location *where, size_t n)
 {
 	size_t count = 0;
@@ -190,7 +191,7 @@ static size_t count_places(const ta_location *where, size_t n)
 	return count;
 }
 
-// Fills in where each of n targets is to go; end_places gives back what that took.
+// Fills in the place of each of n targets. end_places frees what that took.
 static CUresult gather(struct places *s, const ta_location *where, size_t n)
 {
 	size_t told = 0;
@@ -223,7 +224,7 @@ static void end_places(struct places *s)
 		munmap(s->mapped, s->bytes);
 }
 
-// The driver does not change the lists that it is given, though its types do not say so.
+// The driver does not change the lists that it gets, though its types do not say so.
 typedef CUresult (*batch_call)(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t,
 	unsigned long long, CUstream);
 

@@ -1,4 +1,4 @@
-// Tiers as a program asks for them: ta_alloc, ta_move and the functions beside them.
+// Tiers for programs that know the library: ta_alloc, ta_move and related functions.
 #include <errno.h>
 #include <string.h>
 #include "libc_malloc.h"
@@ -18,7 +18,7 @@ static inline ta_hint hint_of(uintptr_t number)
 	return number == NO_HINT ? TA_DEFAULT : (ta_hint)(number + TA_HOT);
 }
 
-// A block from the thread's heap for the hint, as ta_malloc_fast takes one from its base.
+// Pops a block from the thread's heap for the hint, as ta_malloc_fast does from the base heap.
 static inline void *alloc_fast(size_t n, ta_hint hint)
 {
 	ta_heap *h = hint == TA_DEFAULT ? NULL : ta_self->Thread->Heaps[hint - TA_HOT];

@@ -1,4 +1,4 @@
-// How functions, variables and branches of the C side are marked.
+// Attributes of functions, variables and branches in C.
 #ifndef TA_ATTRIBUTE_H
 #define TA_ATTRIBUTE_H
 
@@ -7,13 +7,14 @@
 #define EXPORT      __attribute__((visibility("default")))
 #define NOINLINE    __attribute__((noinline))
 
-// What every process runs: it lies together in front of all other code, since each
-// touched 64 KiB of a library's text are resident.
+// Code that every process runs. It lies together in front of all other code, because each touched
+// 64 KiB of a library's text are resident.
 #define HOT __attribute__((hot))
-// Constants that every process reads: order.ld.
+// Constants that every process reads (order.ld).
 #define HOT_DATA __attribute__((section(".rodata.near")))
 
-// What is called most begins a cache line: elsewhere it took up to 1.3 times as long, by chance.
+// The most frequent functions begin a cache line. Elsewhere they took up to 1.3 times as long, by
+// chance.
 #define LINE __attribute__((aligned(64)))
 
 #define TLS __thread __attribute__((tls_model("initial-exec")))

@@ -1,10 +1,11 @@
-// Memory of the Go runtime, should it start.
+// Memory for the Go runtime, if it starts.
 //
-// The runtime gets its memory from cgo's functions x_cgo_mmap and x_cgo_munmap, which the linker's
-// --wrap leads here. What it uses goes to the slowest tier's nodes (alloc.PlaceControl).
+// The runtime gets its memory from cgo's functions x_cgo_mmap and x_cgo_munmap. The linker's --wrap
+// redirects these to this file. The memory lies on the nodes of the slowest tier
+// (alloc.PlaceControl).
 //
-// The runtime ends the process when it gets no memory. Here its thread stays where it is instead,
-// the control plane ends, and the host goes on.
+// The runtime ends the process when it gets no memory. This file stops the runtime's thread
+// instead, which ends the control plane, and the host goes on.
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -24,8 +25,8 @@ uintptr_t __wrap_x_cgo_mmap(
 
 void __wrap_x_cgo_munmap(void *addr, uintptr_t n) { ta_reserved_unmap(addr, n); }
 
-// cgo ends the process when malloc has no block for it. What is freed here, the next calls of the
-// same thread find.
+// cgo ends the process when malloc has no block for it. The next calls of the same thread find the
+// blocks that are freed here.
 static void need_blocks(void)
 {
 	void *blocks[4];

@@ -1,9 +1,9 @@
 // Addresses that the Go runtime has reserved.
 //
-// The runtime reserves more than a gigabyte of addresses and uses some megabytes of them: the host
-// may have a limit of addresses (RLIMIT_AS) later. So what is not in use goes back when the runtime
-// has started. What the runtime asks for then is mapped where it was reserved, if the addresses are
-// still free.
+// The runtime reserves more than a gigabyte of addresses and uses a few megabytes. The host may be
+// given a limit on addresses (RLIMIT_AS) later. So the library unmaps the unused ones when the
+// runtime has started. Later requests of the runtime are mapped at the reserved addresses if these
+// are still free.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/mman.h>
@@ -17,8 +17,8 @@ struct range {
 	uintptr_t from, to;
 };
 
-// Addresses that the runtime has reserved and not mapped. Where there is no room in the table they
-// stay reserved for good.
+// Addresses that the runtime has reserved and not mapped. If the table is full, further ones stay
+// reserved permanently.
 enum { RANGES = 64 };
 static struct range idle[RANGES];
 static unsigned ranges;
@@ -31,8 +31,7 @@ static void add(uintptr_t from, uintptr_t to)
 		idle[ranges++] = (struct range){from, to};
 }
 
-// Takes the addresses between from and to out of the table, and returns how many of them were in
-// it.
+// Removes the addresses between from and to from the table. Returns how many were in it.
 static uintptr_t take(uintptr_t from, uintptr_t to)
 {
 	uintptr_t taken = 0;
@@ -63,8 +62,7 @@ void ta_reserved_trim(void)
 	pthread_mutex_unlock(&lock);
 }
 
-// Maps as the runtime asks. It fails rather than to replace what another has mapped where addresses
-// went back.
+// Maps as the runtime asks. After the trim it fails rather than replace a mapping of others.
 static void *map(void *addr, uintptr_t n, int prot, int flags, int fd, off_t offset)
 {
 	uintptr_t had = flags & MAP_FIXED ? take((uintptr_t)addr, (uintptr_t)addr + n) : 0;
@@ -92,7 +90,7 @@ void *ta_reserved_map(void *addr, uintptr_t n, int prot, int flags, int fd, off_
 	return p;
 }
 
-// The kernel may refuse to split a mapping. The memory then stays.
+// The kernel may refuse to split a mapping. Then the memory stays mapped.
 void ta_reserved_unmap(void *addr, uintptr_t n)
 {
 	pthread_mutex_lock(&lock);

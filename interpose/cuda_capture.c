@@ -1,9 +1,9 @@
-// Captures of graphs: the heap must know when one begins and when the last has ended.
+// Captures of graphs: the device heap must know when one begins and when the last one has ended.
 #include "cuda_driver.h"
 #include "boot.h"
 
-// The streams on which a capture was begun that has not ended. key, never 0, tells apart
-// what every thread calls its own default stream.
+// The streams with a capture that has not ended. key, never 0, tells apart the default streams of
+// the threads, which share a name.
 enum { CAPTURES = 64 };
 static struct capture {
 	uint64_t key;
@@ -26,9 +26,8 @@ static void tell(CUcontext c, CUstream s, uint64_t begins)
 	ta_cuda_serve(&r, NULL, NULL, NULL);
 }
 
-// Takes a place for the stream's capture. Where there is none left the heap is told all
-// the same, and this capture's end is not noticed: frees are then held for good, which
-// is safe.
+// Takes a place for the stream's capture. If no place is left, the heap learns of the capture, but
+// not of its end. Then frees are held permanently, which is safe.
 static struct capture *begin(CUstream s, CUcontext c)
 {
 	uint64_t key = key_of(s);
@@ -43,7 +42,7 @@ static struct capture *begin(CUstream s, CUcontext c)
 	return NULL;
 }
 
-// Gives the place back, if it is still the key's, and tells the heap.
+// Gives the place back if it still has the key, and tells the heap.
 static void end(struct capture *p, uint64_t key, CUstream s)
 {
 	CUcontext c = p->context;
@@ -69,7 +68,7 @@ void ta_cuda_captures_gone(CUcontext c)
 	}
 }
 
-// One of the driver's ways to begin a capture.
+// A call of one of the driver's entry points that begin a capture.
 struct begin_call {
 	CUresult (*plain)(CUstream);
 	CUresult (*moded)(CUstream, int);
@@ -92,8 +91,8 @@ static CUresult call_begin(const struct begin_call *b)
 	return CUDA_ERROR_NOT_INITIALIZED;
 }
 
-// The heap is told first: what it does to other streams must not meet a capture that it
-// does not know.
+// The heap learns of the capture first: what it does to other streams must not meet a capture that
+// it does not know.
 static CUresult begin_capture(const struct begin_call *b, CUstream s)
 {
 	CUcontext current, of = NULL;
@@ -157,8 +156,8 @@ EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(
 		ta_cuda_per_thread(s));
 }
 
-// A capture that has gone wrong ends with an error, but it ends; one that another
-// thread has begun may go on. The stream itself says which.
+// A capture that has gone wrong ends with an error, but it ends. A capture that another thread has
+// begun may go on. The state of the stream tells which.
 static CUresult end_capture(
 	CUresult (*call)(CUstream, CUgraph *), CUstream s, CUgraph *out, CUstream named)
 {

@@ -1,7 +1,7 @@
-// The beginning and the end of contexts, the end of streams, and who may reach whose memory.
+// The begin and end of contexts, the end of streams, and peer access.
 #include "cuda_driver.h"
 
-// What the stream still does with blocks is noted before it is gone.
+// Ends a stream by call. First it notes what the stream still does with blocks.
 static CUresult stream_ends(CUresult (*call)(CUstream), CUstream s)
 {
 	CUcontext current;
@@ -51,10 +51,10 @@ CONTEXT_BEGINS(cuCtxCreate_v4, (CUcontext *out, void *params, unsigned flags, CU
 CONTEXT_BEGINS(cuDevicePrimaryCtxRetain, (CUcontext *out, CUdevice d), out, d)
 // clang-format on
 
-// How many contexts have ended.
+// The number of contexts that have ended.
 static uint64_t ends;
 
-// A context is gone with all its memory and streams.
+// Handles the end of a context, with all its memory and streams.
 static void context_gone(CUcontext c)
 {
 	ta_cuda_request r;
@@ -66,7 +66,8 @@ static void context_gone(CUcontext c)
 	ta_mm_context_gone(c);
 }
 
-// A context is gone when the driver says so: it refuses to destroy a primary one.
+// Ends a context by call. The context counts as ended only if the driver succeeds: the driver
+// refuses to destroy a primary context.
 static CUresult context_ends(CUresult (*call)(CUcontext), CUcontext c)
 {
 	CUcontext current;
@@ -88,7 +89,7 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext c)
 	return context_ends(TA_CUDA_REAL(cuCtxDestroy_v2), c);
 }
 
-// The device's primary context where it is active, else NULL. Only retaining it tells.
+// The primary context of the device if it is active, else NULL. Only retaining it gives its handle.
 static CUcontext primary_of(CUdevice d)
 {
 	unsigned flags;
@@ -103,8 +104,8 @@ static CUcontext primary_of(CUdevice d)
 	return c;
 }
 
-// Releases or resets the primary context by call. A reset leaves its handle as it was,
-// active again as soon as it is retained; a release may have left it alive.
+// Releases or resets the primary context by call. After a reset the handle stays the same, and is
+// active again once the context is retained. A release may leave the context alive.
 static CUresult call_primary(CUresult (*call)(CUdevice), CUdevice d, int reset)
 {
 	CUcontext current, c = NULL;
@@ -137,7 +138,7 @@ PRIMARY_ENDS(cuDevicePrimaryCtxRelease_v2, 0)
 PRIMARY_ENDS(cuDevicePrimaryCtxReset, 1)
 PRIMARY_ENDS(cuDevicePrimaryCtxReset_v2, 1)
 
-// The streams of user may work with the memory of owner from now on.
+// From now on the streams of user may work with the memory of owner.
 static void peer(CUcontext user, CUcontext owner)
 {
 	ta_cuda_request r;
@@ -146,7 +147,7 @@ static void peer(CUcontext user, CUcontext owner)
 	ta_cuda_serve(&r, NULL, NULL, NULL);
 }
 
-// The end of peer access needs no version of ours: what the streams were given before goes on.
+// The end of peer access needs no function here: work that the streams were given before goes on.
 EXPORT CUresult cuCtxEnablePeerAccess(CUcontext to, unsigned flags)
 {
 	CUcontext current;
@@ -156,8 +157,8 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext to, unsigned flags)
 	return e;
 }
 
-// A copy reaches the memory of both contexts, with peer access or without. What the
-// thread's last copy has told need not be told again, until a context ends.
+// A copy reaches the memory of both contexts, with or without peer access. The heap need not hear
+// the same pair twice in a row from a thread, until a context ends.
 static void copies(CUcontext to, CUcontext from, CUstream s)
 {
 	static TLS struct {

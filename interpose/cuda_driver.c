@@ -1,5 +1,5 @@
-// The real CUDA driver: the one that the program has loaded. It is loaded here only for a program
-// that calls ours without it.
+// The real CUDA driver, which the program has loaded. This file loads it only for a program that
+// calls the library's functions without it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +14,7 @@ TLS CUresult ta_cuda_answer;
 enum { UNSEEN, TOO_OLD, USABLE };
 static int state;
 
-// Two threads may both do this: they store the same words.
+// Two threads may do this at the same time: they store the same words.
 static int resolve(void *lib)
 {
 	int lacks = 0;
@@ -37,8 +37,8 @@ static int resolve(void *lib)
 	return lacks ? TOO_OLD : USABLE;
 }
 
-// The handle is kept: what the program got from the driver has our addresses in it, and
-// ours call the driver. NVIDIA's own library stays loaded for good as well.
+// The handle is kept: the program got addresses of this library from the driver, and these
+// functions call the driver. NVIDIA's own library stays loaded permanently, too.
 static NOINLINE int look(void)
 {
 	int saved = errno;
@@ -55,7 +55,7 @@ int ta_cuda_find(void)
 	return (LIKELY(s != UNSEEN) ? s : look()) != UNSEEN;
 }
 
-// Why nothing is served, for the log, once.
+// Logs, once, why the library serves nothing.
 static NOINLINE int refuses(void)
 {
 	static int told;

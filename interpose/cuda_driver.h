@@ -1,4 +1,4 @@
-// The CUDA side of interpose: the driver itself, and how the device heap is asked.
+// The CUDA part of interpose: the driver, and requests to the device heap.
 #ifndef TA_CUDA_DRIVER_H
 #define TA_CUDA_DRIVER_H
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include "libc_malloc.h"
 #include "libc_symbol.h"
 
-// The driver's own functions; those that it lacks are NULL.
+// The driver's own functions. A function that the driver lacks is NULL.
 struct ta_cuda_driver {
 #define TA_FIELD(name, ...) CUresult (*name)(__VA_ARGS__);
 	TA_CUDA_NEEDED(TA_FIELD)
@@ -17,14 +17,14 @@ struct ta_cuda_driver {
 };
 extern struct ta_cuda_driver ta_cu;
 
-// Whether the program has loaded the driver; then ta_cu is filled in.
+// Whether the program has loaded the driver. Then ta_cu is filled in.
 int ta_cuda_find(void);
 
-// Finds the driver, or loads it by its name. For those of our functions that a program may
-// call before all others.
+// Finds the driver, or loads it by its name. Functions that a program may call before all others
+// use this.
 void ta_cuda_load(void);
 
-// dlsym without the driver's functions being ours.
+// dlsym that does not return ours for functions of the driver.
 static inline void *ta_dlsym(void *handle, const char *name) { return ta_next.dlsym(handle, name); }
 
 // The driver's function, or NULL.
@@ -69,7 +69,7 @@ typedef struct ta_cuda_request ta_cuda_request;
 // Fills in a request of the calling thread.
 void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context);
 
-// What hints and rules go by: the thread, and who calls.
+// The inputs of hints and rules: the thread, and the caller.
 static inline void ta_cuda_about(ta_cuda_request *r, void *caller)
 {
 	r->Libs = ta_libs(caller);
@@ -89,18 +89,18 @@ static inline CUcontext ta_cuda_stream_context(CUstream s, CUcontext current)
 	return e == CUDA_SUCCESS ? of : current;
 }
 
-// The program's own call, handed to the driver. A new address goes into r->Value.
+// Passes the call of the program to the driver. A new address goes into r->Value.
 typedef CUresult (*ta_cuda_call)(ta_cuda_request *r, void *args);
 
 // What ta_cuda_serve returns instead of a CUresult when there is no call to pass on.
 enum { TA_CUDA_PASSED = -1 };
 
-// Serves the request to its end. current is the context that is known to be current, or
-// NULL; call may be NULL.
+// Serves the request to its end. current is the current context, or NULL if unknown. call may be
+// NULL.
 CUresult ta_cuda_serve(ta_cuda_request *r, CUcontext current, ta_cuda_call call, void *args);
 
-// Whether *p lies in a block of ours: then r->Value is its start, Extra its size and Number its
-// number. *p changes where it lies in memory of ours, but in no block.
+// Whether *p lies in a block of the library. Then r->Value is the start of the block, Extra its
+// size and Number its number. *p changes if it lies in memory of the library, but in no block.
 int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r);
 
 // cuMemAlloc and cuMemFree by the heap; caller is the program's return address.
@@ -114,16 +114,16 @@ CUresult ta_cuda_memory(size_t *free, size_t *total);
 // The primary context of a device, retained.
 CUresult ta_cuda_primary(CUcontext *out, int device);
 
-// While it is held no context begins or ends.
+// No context begins or ends while the lock is held.
 void ta_cuda_lives_lock(void);
 void ta_cuda_lives_unlock(void);
 
-// The captures that are under way in a context, or on a stream, are over.
+// The captures that run in a context, or on a stream, have ended.
 void ta_cuda_captures_gone(CUcontext c);
 void ta_cuda_capture_gone(CUstream s);
 // A stream is about to end: managers are not to ask it any more whether it is idle.
 void ta_mm_stream_ends(CUstream s);
-// A context is gone with the managers' blocks in it.
+// Tells managers that a context has ended, with their blocks in it.
 void ta_mm_context_gone(CUcontext c);
 
 // The contexts that the heap knows, with their devices, for what concerns all of them.

@@ -4,8 +4,7 @@
 // gave is noted until it is freed.
 #include "cuda_driver.h"
 
-// Serves a request for n bytes that the driver is to allocate by call, in the accounts of a
-// context.
+// Serves a request for n bytes that the driver allocates by call. A context's accounts have it.
 static CUresult foreign_on(
 	CUcontext accounts, size_t n, CUcontext current, ta_cuda_call call, void *args)
 {
@@ -36,8 +35,8 @@ static CUresult call_pitch(ta_cuda_request *r, void *args)
 	return e;
 }
 
-// n rounded up to the driver's pitch of 512, times rows; as large as can be where that
-// is more than a number holds, for the driver will refuse it.
+// n rounded up to the driver's pitch of 512, times rows. If the product overflows, it is the
+// largest number, and the driver will refuse the call.
 static size_t rows_of(size_t width, size_t rows)
 {
 	const size_t pitch = 512;
@@ -102,7 +101,7 @@ static CUresult call_async(ta_cuda_request *r, void *args)
 	return e;
 }
 
-// On a stream that captures a graph it is a node of the graph, and no memory yet.
+// On a stream that captures a graph the call makes a node of the graph, and no memory yet.
 static CUresult async(struct async_call *a, CUstream stream)
 {
 	CUcontext current;
@@ -143,7 +142,7 @@ EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(
 		ta_cuda_per_thread(s));
 }
 
-// Bytes of an element's channel, or 0 for a format that is packed or compressed.
+// The bytes of one channel of an element, or 0 for a packed or compressed format.
 static size_t channel(unsigned format)
 {
 	switch (format) {
@@ -162,8 +161,8 @@ static size_t channel(unsigned format)
 	return 0;
 }
 
-// The bytes of an array, 0 where they are not known beforehand. A height or depth of 0
-// means that the array has one dimension less.
+// The bytes of an array, or 0 if they are not known beforehand. A height or depth of 0 means that
+// the array has one dimension less.
 static size_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	size_t row, plane, n;
@@ -177,8 +176,8 @@ static size_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
 	return n;
 }
 
-// All levels of a mipmapped array: each has half of the one before, in each dimension; but
-// layers, and faces of a cube, are as many in all.
+// The bytes of all levels of a mipmapped array. Each level has half the length of the one before in
+// each dimension. Layers, and faces of a cube, keep their number.
 static size_t levels_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 {
 	CUDA_ARRAY3D_DESCRIPTOR level = *d;
@@ -196,7 +195,7 @@ static size_t levels_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 	return sum;
 }
 
-// The three ways to an array.
+// The three entry points that create arrays.
 struct array_call {
 	CUarray *out;
 	CUmipmappedArray *levelled;
@@ -220,7 +219,7 @@ static CUresult call_array(ta_cuda_request *r, void *args)
 	return e;
 }
 
-// Serves the call, of n bytes; 0: how many is not known, or it is wrong.
+// Serves the call, of n bytes. n is 0 if the number is unknown or wrong.
 static CUresult array(struct array_call *a, size_t n)
 {
 	CUcontext current;
@@ -254,8 +253,8 @@ EXPORT CUresult cuMipmappedArrayCreate(
 		levels_bytes(d, levels));
 }
 
-// Gives something back by the driver's function that takes its handle. A handle is an
-// address of the driver's own heap, so it is no block's.
+// Frees an object by the driver's function that takes its handle. A handle is an address in the
+// heap of the driver, so it is never the address of a block.
 struct destroy_call {
 	CUresult (*call)(uint64_t);
 	uint64_t handle;
@@ -294,7 +293,7 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle h)
 	return destroy(TA_CUDA_REAL(cuMemRelease), h);
 }
 
-// A context of the device, to account by: memory without an address needs none for itself.
+// A context of the device for the accounts. Memory without an address needs none itself.
 static CUcontext context_on(CUdevice device, CUcontext current)
 {
 	ta_cuda_known known[TA_CUDA_CONTEXTS];
@@ -323,8 +322,8 @@ static CUresult call_create(ta_cuda_request *r, void *args)
 	return e;
 }
 
-// Charged from its creation to its first release, or the end of the context in whose
-// accounts it is: where it is mapped is not followed.
+// Memory is charged from its creation to its first release, or to the end of the context whose
+// accounts have it. Mappings are not followed.
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {

@@ -2,8 +2,8 @@
 #include "cuda_driver.h"
 #include "process_lock.h"
 
-// A handle that the driver has just let go may be the next context's. Until the heap has
-// been told that the old one is gone there is no next one.
+// The driver may reuse a handle that it has just released for the next context. The lock keeps a
+// next context from beginning until the heap knows that the old one has ended.
 static int lives;
 
 void ta_cuda_lives_lock(void) { ta_process_lock(&lives); }
@@ -24,8 +24,8 @@ CUresult ta_cuda_primary(CUcontext *out, int device)
 static ta_cuda_known contexts[TA_CUDA_CONTEXTS];
 static CUcontext const beginning = (CUcontext)-1; // in a place that is being filled in
 
-// Notes a context that the heap has asked about. Two threads may both do so: then it is
-// there twice, which only costs.
+// Notes a context that the heap has asked about. Two threads may do so at the same time: a context
+// that is noted twice does no harm.
 void ta_cuda_note(CUcontext c, CUdevice d)
 {
 	CUcontext none = NULL;

@@ -1,6 +1,5 @@
-// Our versions of the driver's functions for memory: allocation, free, and what can be
-// asked about a pointer or a device. Whatever the heap does not take goes to the driver
-// as it came.
+// The library's versions of the driver's memory functions: allocation, free, and questions about a
+// pointer or a device. Calls that the heap does not take go to the driver unchanged.
 #include "cuda_driver.h"
 
 struct alloc_call {
@@ -23,7 +22,7 @@ static CUresult call_free(ta_cuda_request *r, void *args)
 	return ta_cu.cuMemFree_v2(*(CUdeviceptr *)args);
 }
 
-// The address is what a call that was passed on has left in Value, or the heap's block.
+// The address in Value comes from a call that was passed on, or is a block of the heap.
 CUresult ta_cuda_alloc(
 	CUdeviceptr *out, size_t n, CUcontext current, void *caller, ta_cuda_call call, void *args)
 {
@@ -74,7 +73,7 @@ static CUresult call_free_async(ta_cuda_request *r, void *args)
 	return ta_cu.cuMemFreeAsync((CUdeviceptr)r->Address, (CUstream)r->Stream);
 }
 
-// A stream that is none is the driver's to refuse, and so is a thread without a context.
+// The driver refuses an invalid stream, and a thread without a context.
 static CUresult free_async(CUdeviceptr p, CUstream s, CUcontext current)
 {
 	ta_cuda_request r;
@@ -103,8 +102,8 @@ EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr p, CUstream s)
 	return free_async(p, ta_cuda_per_thread(s), current);
 }
 
-// An address at which there is never memory: what the driver says of it is what it would
-// say of a part of a segment that is no block.
+// An address without memory, ever. The driver answers for it as it would for a part of a segment
+// that is not a block.
 static const CUdeviceptr nowhere = 1;
 
 int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r)
@@ -132,7 +131,7 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevic
 	return CUDA_SUCCESS;
 }
 
-// Puts the block's answer in place of the segment's.
+// Replaces the answer for the segment by that for the block.
 static void correct(int attribute, void *data, const ta_cuda_request *block)
 {
 	switch (attribute) {
@@ -168,8 +167,8 @@ EXPORT CUresult cuPointerGetAttributes(unsigned n, int *attributes, void **data,
 	return e;
 }
 
-// What is set for an address holds for all of the driver's allocation, and stays when a
-// block of it is free: so that is not kept for others then.
+// An attribute holds for the whole allocation of the driver, and stays when a block of it is freed.
+// So the heap does not reuse such a block.
 EXPORT CUresult cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr p)
 {
 	CUcontext current;

@@ -1,10 +1,10 @@
-// cudaMalloc and cudaFree of a CUDA runtime that is a shared library: a shorter way to
-// what the runtime would come to by the driver's functions. Whatever goes wrong is told
-// by the runtime's own function, which keeps the error for cudaGetLastError.
+// cudaMalloc and cudaFree of a CUDA runtime that is a shared library: a short cut past the runtime
+// to what its calls of the driver would do. If anything fails, the runtime's own function reports
+// it and keeps the error for cudaGetLastError.
 #include "cuda_driver.h"
 
-// Whether a runtime's calls may be served without it. Its first calls take the long way,
-// by which it is found out.
+// Whether calls of a runtime may be served without it. Its first calls go through the runtime,
+// which shows whether they may.
 enum { UNKNOWN, LONG, SHORT };
 
 struct runtime {
@@ -31,7 +31,7 @@ static inline uint64_t *set_of(uint64_t caller)
 	return &known.sites[(caller * golden >> 32) % (SITES / WAYS) * WAYS];
 }
 
-// No lock: what was read counts if all of it still holds afterwards.
+// No lock: the values count if none has changed after they were read.
 static inline int recall(uint64_t caller, struct runtime *r)
 {
 	uint64_t at = __atomic_load_n(&known.unloads, __ATOMIC_ACQUIRE);
@@ -53,7 +53,7 @@ static inline int recall(uint64_t caller, struct runtime *r)
 	return 0;
 }
 
-// An object may have gone: nothing of what was known is known.
+// An object may have been unloaded, so all entries are out of date.
 static void forget(uint64_t unloads)
 {
 	__atomic_store_n(&known.unloads, 0, __ATOMIC_RELAXED);
@@ -67,7 +67,7 @@ static void forget(uint64_t unloads)
 	__atomic_store_n(&known.unloads, unloads, __ATOMIC_RELEASE);
 }
 
-// Writers never wait: one that meets another, or comes too late, leaves it at that.
+// Writers never wait: one that meets another, or comes too late, changes nothing.
 static int write_begin(uint64_t unloads)
 {
 	if (__atomic_test_and_set(&known.busy, __ATOMIC_ACQUIRE))
@@ -80,8 +80,8 @@ static int write_begin(uint64_t unloads)
 
 static void write_end(void) { __atomic_clear(&known.busy, __ATOMIC_RELEASE); }
 
-// The runtime's place, or the one that it may take; NULL when there is none. Its callers
-// are then searched for each time, and take the long way.
+// The place of the runtime, or one that it may take, or NULL if there is none. Callers of a runtime
+// without a place are looked up at each call, and go through the runtime.
 static struct runtime *place_of(const struct runtime *r)
 {
 	for (int i = 0; i < RUNTIMES; i++) {
@@ -92,7 +92,7 @@ static struct runtime *place_of(const struct runtime *r)
 	return NULL;
 }
 
-// The site's place in its set: its own, an empty one, or any.
+// The place of the site in its set: its own, an empty one, or any.
 static uint64_t *site_of(uint64_t caller)
 {
 	uint64_t *set = set_of(caller), *empty = NULL;
@@ -148,7 +148,7 @@ static NOINLINE void learn(const struct runtime *r)
 	write_end();
 }
 
-// The caller's runtime, and whether it may be passed by: *current is then the context.
+// The runtime of the caller, and whether its calls may bypass it. Then *current is the context.
 static inline int served(void *caller, struct runtime *r, CUcontext *current)
 {
 	int on = ta_cuda_serves(current);

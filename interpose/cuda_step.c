@@ -1,20 +1,20 @@
-// Carries out what the device heap decides. The heap (package cudahook) knows no
-// driver: each step of a request ends with an action, which is done here without any
-// lock of ours, and the next step is told how it went.
+// Executes the actions of the device heap. The heap (package cudahook) knows no driver. Each step
+// of a request ends with an action. This file executes it without holding a lock of the library,
+// and tells the next step the result.
 #include <errno.h>
 #include <time.h>
 #include "cuda_driver.h"
 #include "boot.h"
 #include "exports.h"
 
-// What the thread looks like to the driver while actions are carried out: context is
-// the one current, if known is set; pushed and relaxed are to be undone.
+// The state of the thread towards the driver while actions are executed. If known is set, context
+// is the current one. pushed and relaxed must be undone.
 struct stance {
 	CUcontext context;
 	int known, pushed, relaxed, mode;
 };
 
-// Gives the thread back as the program had it.
+// Restores the state in which the program left the thread.
 static void leave(struct stance *s)
 {
 	CUcontext c;
@@ -25,8 +25,8 @@ static void leave(struct stance *s)
 	*s = (struct stance){0};
 }
 
-// Makes c current, and lets the driver be called though a graph is being captured:
-// what we do belongs to no graph.
+// Makes c current, and allows calls of the driver during a capture: the library's own calls belong
+// to no graph.
 static CUresult enter(struct stance *s, CUcontext c)
 {
 	if (!s->relaxed) {
@@ -55,8 +55,8 @@ static CUresult enter(struct stance *s, CUcontext c)
 	return e;
 }
 
-// Fills in how others identify the device: its UUID and its address on the PCI bus, as far as the
-// driver tells.
+// Fills in the identity of the device for other processes: its UUID and its PCI address, as far as
+// the driver gives them.
 static void identify(ta_cuda_request *r, CUdevice d)
 {
 	enum { PCI_BUS_ID = 33, PCI_DEVICE_ID = 34, PCI_DOMAIN_ID = 50 };
@@ -98,9 +98,8 @@ static CUresult primary(ta_cuda_request *r)
 	return e;
 }
 
-// Memory of the device, or of the host, which the device reads and writes by way of the bus.
-// A device without concurrent access to managed memory takes no advice: there the pages move
-// on demand, which is right, too.
+// Memory of the device, or of the host, which the device accesses over the bus. A device without
+// concurrent access to managed memory takes no advice. Its pages move on demand, which is correct.
 static CUresult map_managed(ta_cuda_request *r)
 {
 	enum { MANAGED_MEMORY = 83 };
@@ -132,8 +131,8 @@ static CUresult map(ta_cuda_request *r)
 	return e;
 }
 
-// Only the host's wait makes the zeros safe for all streams. The default stream would wait
-// for others, and must not be used while one captures a graph.
+// Only a wait by the host makes the zeros safe for all streams. The default stream would wait for
+// other streams, and must not be used while one of them captures a graph.
 static CUresult zero(ta_cuda_request *r)
 {
 	CUstream s;
@@ -174,7 +173,7 @@ static CUresult info(ta_cuda_request *r)
 	return e;
 }
 
-// The context that an action is about: most are about the request's.
+// The context of an action, mostly that of the request.
 static CUcontext context_of(ta_cuda_request *r, uint64_t act)
 {
 	switch (act) {
@@ -225,10 +224,10 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 	}
 }
 
-// The coarse clock: decay and the throttle of devices need no better.
+// The coarse clock: decay and the throttle of devices need no finer one.
 static uint64_t now(void) { return ta_clock(CLOCK_MONOTONIC_COARSE); }
 
-// memset by the compiler's choice, rep stos, takes longer to start than this as a whole.
+// The compiler's memset is rep stos, which takes longer to start than this loop in total.
 static inline void clear(ta_cuda_request *r)
 {
 	typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
@@ -250,8 +249,8 @@ void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context)
 	r->Now = now();
 }
 
-// Goes on with a request that takes more than one step, from its first action on. One
-// that allocates leaves Value as it is when it fails; the heap goes by Result.
+// Continues a request of more than one step, beginning with its first action. A failed allocation
+// leaves Value unchanged; the heap checks Result.
 static NOINLINE CUresult go_on(
 	ta_cuda_request *r, uint64_t act, CUcontext current, ta_cuda_call call, void *args)
 {

@@ -76,8 +76,8 @@ struct search {
 	char object[PATH_MAX];
 };
 
-// Called for each object, with the loader's lock on their list held: no function of the
-// loader may be called here. The runtime's own name is better than any other.
+// Called for each object while the loader's lock on their list is held, so it must not call a
+// function of the loader. The runtime's own name is preferred to any other.
 static int look(struct dl_phdr_info *o, size_t size, void *arg)
 {
 	struct search *s = arg;

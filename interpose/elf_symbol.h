@@ -1,5 +1,5 @@
-// The dynamic symbols of an object that the loader has mapped, read without the loader's help: its
-// functions take a lock, and another library may interpose them.
+// The dynamic symbols of a mapped object, read without the loader: its functions take a lock, and
+// another library may interpose them.
 #ifndef TA_ELF_SYMBOL_H
 #define TA_ELF_SYMBOL_H
 #include <link.h>

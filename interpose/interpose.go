@@ -1,11 +1,20 @@
-// Package interpose is where the host program meets the library: the C symbols,
-// the gate into freestanding Go, thread-local state, fork and exit, and the fast
-// paths of malloc and free. It holds the only C and assembly.
+// Package interpose is the boundary between the host program and the library: the C symbols, the
+// gate into freestanding Go, thread-local state, fork and exit, and the fast paths of malloc and
+// free. It holds the only C and assembly. The first word of a file's name tells its part:
 //
-// The linker's --wrap sends cgo's calls of toolchain internals to this
-// package: crosscall2 to the gate (boot_gate_amd64.S), _cgo_wait_runtime_init_done,
-// _cgo_release_context and pthread_create to boot_dormant.c, x_cgo_mmap, x_cgo_munmap and
-// x_cgo_thread_start to boot_gomem.c.
+//	boot_*     constructor, threads, fork, exit, the gate, the dormant runtime
+//	libc_*     malloc and its family, C++ operators, calls that pass on to libc
+//	cuda_*     the functions of the CUDA driver and runtime
+//	manager_*  memory managers of devices
+//	api_*      the functions of tieralloc.h
+//	heap.h     the fast paths
+//
+// To follow a malloc, begin in heap.h with ta_malloc_fast. If that finds no block, libc_malloc.c
+// calls package alloc through the gate (exports.go, boot_gate_amd64.S).
+//
+// The linker's --wrap redirects calls of cgo to this package: crosscall2 to the gate
+// (boot_gate_amd64.S); _cgo_wait_runtime_init_done, _cgo_release_context and pthread_create to
+// boot_dormant.c; x_cgo_mmap, x_cgo_munmap and x_cgo_thread_start to boot_gomem.c.
 package interpose
 
 // #cgo CFLAGS: -std=gnu11 -O2 -fno-stack-protector -Wall -Wextra -Wno-unused-parameter
@@ -32,8 +41,8 @@ type (
 	cThread = C.struct_ta_thread
 )
 
-// The offsets that the C fast path uses are the Go compiler's: an array of one length does not
-// convert to one of another.
+// The C fast path uses the offsets of the Go compiler. If one differs, the program does not
+// compile, because an array of one length does not convert to an array of another.
 var (
 	_ [unsafe.Sizeof(cPage{})]byte           = [unsafe.Sizeof(*(*page)(nil))]byte{}
 	_ [unsafe.Offsetof(cPage{}.Free)]byte    = [unsafe.Offsetof((*page)(nil).Free)]byte{}

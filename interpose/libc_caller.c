@@ -1,4 +1,4 @@
-// What rules go by: the object that calls, and the thread's name.
+// The inputs of rules: the object that calls, and the name of the thread.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -11,8 +11,9 @@
 #include "libc_malloc.h"
 #include "libc_symbol.h"
 
-// From glibc 2.35 on the loader tells without a lock which object has an address; it is
-// looked up, or the library would not load with an older one.
+// From glibc 2.35 on the loader finds the object of an address without a lock. The function is
+// looked up at run time, because a direct reference would keep the library from loading with an
+// older glibc.
 static int (*find_object)(void *, struct dl_find_object *);
 static int (*find_address)(const void *, Dl_info *); // where there is no such function
 
@@ -24,13 +25,13 @@ HOT void ta_rules_begin(void)
 	find_address = (__typeof__(find_address))ta_symbol_next("dladdr");
 }
 
-// The program itself has no name as an object: then it is that of its file.
+// The loader has no name for the program itself. This returns the name of its file.
 HOT static uintptr_t name_of(const char *object)
 {
 	return (uintptr_t)(object[0] != 0 ? object : (const char *)ta_auxv(AT_EXECFN));
 }
 
-// The path of the object that has the address, or 0.
+// The path of the object that contains the address, or 0.
 HOT static uintptr_t object_of(void *address)
 {
 	if (find_object != NULL) {
@@ -91,8 +92,8 @@ static void renamed(void)
 	errno = saved;
 }
 
-// A rule may go by the thread's name, so its changes are looked for. One that another
-// thread makes is seen a little later.
+// Follows a change of the thread's name, because a rule may depend on it. A change by another
+// thread takes effect a little later.
 EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 {
 	ta_symbols_resolve();
@@ -104,8 +105,8 @@ EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 	return error;
 }
 
-// Not declared with an ellipsis, as libc's is: so it can be a tail call, and a child of clone that
-// has no thread-local storage can make it.
+// Declared without the ellipsis of libc's declaration. So the compiler can make a tail call, and a
+// child of clone without thread-local storage can make the call.
 EXPORT int ta_prctl(int option, unsigned long a, unsigned long b, unsigned long c,
 	unsigned long d) __asm__("prctl");
 

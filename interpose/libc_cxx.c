@@ -1,7 +1,7 @@
-// The replaceable C++ operators new and delete, under their Itanium ABI names.
-// They are C: the library must not need libstdc++. When memory is out, new does
-// what the standard says: call the new handler until it gives up, then throw
-// std::bad_alloc, both by way of the host's libstdc++.
+// The replaceable C++ operators new and delete, under their Itanium ABI names. They are written in
+// C, because the library must not need libstdc++. When memory is short, new does what the standard
+// says: it calls the new handler until that gives up, then throws std::bad_alloc. Both go through
+// the host's libstdc++.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -15,10 +15,10 @@ typedef void (*handler)(void);
 typedef void *(*plain_form)(size_t, const void *);
 typedef void *(*aligned_form)(size_t, size_t, const void *); // of nothrow forms
 
-// The basic operators, where the program brings its own of them. The standard derives the other
-// forms from these ([new.delete]), so those go there too: a block then comes from the same hands
-// that take it back. An array form is its own basic form for others, and derives from the plain
-// one.
+// The basic operators that the program defines itself. The standard derives the other forms from
+// these ([new.delete]), so the derived forms call them too: the same code then allocates and frees
+// a block. An array form is basic for its own derived forms, and itself derives from the plain
+// form.
 struct basic { // in the order of names in ta_cxx_resolve
 	void *(*new)(size_t), *(*new_array)(size_t);
 	void *(*new_aligned)(size_t, size_t), *(*new_array_aligned)(size_t, size_t);
@@ -27,9 +27,9 @@ struct basic { // in the order of names in ta_cxx_resolve
 };
 static struct basic theirs; // NULL where ours serves
 
-// The next library's nothrow forms of the first four of these, where they are the program's: plain,
-// array, and the same aligned. To look for them at each call would take the loader's lock, and a
-// constructor may wait, with that lock, for a thread that calls them.
+// The nothrow forms of the next library for the first four of these, if the program defines those:
+// plain, array, and the same aligned. They are found once. A search at each call would take the
+// loader's lock, and a constructor that holds it may wait for a thread that makes such a call.
 static void *nothrow_forms[4];
 
 HOT void ta_cxx_resolve(void)
@@ -53,7 +53,7 @@ HOT void ta_cxx_resolve(void)
 			nothrow_forms[i] = ta_symbol_next(forms[i]);
 }
 
-// How new and delete are counted, and which of them go together.
+// Counters of new and delete, and which of the functions form a pair.
 enum {
 	NEW_ONE = TA_CALL_NEW | TA_HOW_NEW,
 	NEW_ARRAY = TA_CALL_NEW | TA_HOW_ARRAY,
@@ -61,7 +61,7 @@ enum {
 	DELETE_ARRAY = TA_CALL_OTHER_FREE_NULL | TA_HOW_ARRAY,
 };
 
-// A function of the host's libstdc++, wherever it is loaded, and not ours.
+// A function of the libstdc++ of the host, wherever it is loaded, other than ours.
 static void *cxx(const char *name)
 {
 	void *f = dlsym(RTLD_NEXT, name);
@@ -75,8 +75,7 @@ static void *cxx(const char *name)
 	return f;
 }
 
-// A call that failed at first is not to be counted as it was: as one that goes on
-// to succeed, or not at all.
+// Takes back the count of a failed call, which may still succeed.
 static void recount(unsigned call)
 {
 	ta_heap *h = ta_enter();
@@ -86,9 +85,9 @@ static void recount(unsigned call)
 	}
 }
 
-// Our own nothrow form has found no memory, and is counted so: a new handler may find some.
-// libstdc++'s nothrow forms call the throwing form, which is ours, and turn what is thrown, by a
-// new handler too, into NULL. C cannot.
+// The nothrow form has found no memory, and is counted as failed. A new handler may still find
+// some. libstdc++'s nothrow forms call the throwing form, which is ours. They turn an exception, of
+// a new handler too, into NULL, which C cannot.
 static NOINLINE void *nothrow_failed(size_t n, size_t align, unsigned how)
 {
 	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
@@ -107,7 +106,7 @@ static NOINLINE void *nothrow_failed(size_t n, size_t align, unsigned how)
 	return f != NULL ? f(n, &nothrow) : NULL;
 }
 
-// new has failed and is counted so.
+// new has failed, and is counted as failed.
 static NOINLINE void *new_failed(size_t n, size_t align, unsigned how, void *caller)
 {
 	handler (*get)(void) = (handler(*)(void))cxx("_ZSt15get_new_handlerv");
@@ -128,7 +127,7 @@ static NOINLINE void *new_failed(size_t n, size_t align, unsigned how, void *cal
 	abort();
 }
 
-// A block for new, or NULL.
+// Allocates a block for new, or returns NULL.
 static inline void *new_any(size_t n, unsigned how, void *caller)
 {
 	void *p = ta_malloc_fast(n);
@@ -175,12 +174,12 @@ HOT static NOINLINE void delete_any(void *p, size_t n, unsigned how)
 #define DELETE(symbol, ...) HOT EXPORT void symbol(void *p, ##__VA_ARGS__)
 #define UNUSED              __attribute__((unused))
 
-// Returns from a derived form with what the program's own basic form, if there is one, makes of the
-// call.
+// Returns the result of the basic form that the program defines, if there is one, from a derived
+// form.
 #define DERIVED_FROM(basic, ...) \
 	if (UNLIKELY(theirs.basic != NULL)) \
 	return theirs.basic(__VA_ARGS__)
-// The same of a nothrow form; type is that of the form.
+// The same for a nothrow form. type is that of the form.
 #define NOTHROW_FROM(basic, form, type, ...) \
 	if (UNLIKELY(theirs.basic != NULL)) \
 	return nothrow_forms[form] != NULL ? ((type)nothrow_forms[form])(__VA_ARGS__, t) : \
@@ -226,7 +225,7 @@ NEW(_ZnamSt11align_val_tRKSt9nothrow_t, size_t n, size_t a, UNUSED const void *t
 	return new_aligned(n, a, NEW_ARRAY, 1, CALLER);
 }
 
-// A delete whose derived form is given the size, or nothing that it needs.
+// A delete whose derived form gets the size, or nothing that it needs.
 #define DELETE_FROM(symbol, basic, n, how, ...) \
 	DELETE(symbol, ##__VA_ARGS__) \
 	{ \

@@ -1,9 +1,9 @@
-// RTLD_DEEPBIND. A library that is opened with it finds libc's malloc before ours, while what libc
-// allocates for it (strdup, getline) comes from ours. So before the first such library is opened,
-// libc's dynamic symbols of the malloc family are made to lead where the program's own search
-// leads: to our functions, or to those of a library in front that wraps them. The loader and dlsym
-// then find these wherever they look. All other symbols bind as the caller asked, and a library
-// that brings a malloc of its own keeps it.
+// RTLD_DEEPBIND: a library that is opened with it finds libc's malloc before the library's, while
+// libc allocates for it (strdup, getline) with the library's. So before the first such library is
+// opened, this file redirects libc's dynamic symbols of the malloc family. They then lead where the
+// search of the program leads: to our functions, or to a preloaded library in front that wraps
+// them. The loader and dlsym find these wherever they look. All other symbols bind as the caller
+// asked. A library with a malloc of its own keeps it.
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include "boot.h"
@@ -14,7 +14,7 @@
 static int lock;
 static int redirected;
 
-// The protection of the mapping of libc that holds its symbols.
+// The protection of the mapping that contains the symbols of libc.
 static int protection(const struct ta_symbols *libc)
 {
 	const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)libc->base;
@@ -34,7 +34,7 @@ static int protect(const struct ta_symbols *libc, int prot)
 	return ta_sys4(SYS_mprotect, from, (to - from + 4095) & ~(uintptr_t)4095, prot, 0) == 0;
 }
 
-// Makes the symbols of libc that have the name, in each version, lead to the function at to.
+// Redirects the symbols of libc with the name, in each version, to the function at to.
 static void lead(const struct ta_symbols *libc, const char *name, uintptr_t to)
 {
 	for (uint32_t i = 0; (i = ta_symbol_find(libc, name, i)) != 0;) {
@@ -61,8 +61,8 @@ static int redirect(void)
 	return 1;
 }
 
-// Called for a library that is to be opened with RTLD_DEEPBIND. Returns 0 when it must be opened
-// without: the kernel does not let libc's symbols be written to.
+// Called before a library is opened with RTLD_DEEPBIND. Returns 0 if the kernel does not allow to
+// write to libc's symbols; then the library must be opened without the flag.
 int ta_deepbind(void)
 {
 	if (ta_mode != TA_ACTIVE || !ta_symbols_in_front())

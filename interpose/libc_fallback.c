@@ -1,4 +1,4 @@
-// Memory that is not of this heap: libc's, the host allocator's, the loader's.
+// Memory of other allocators: libc, the allocator of the host, the loader.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
@@ -14,18 +14,18 @@ struct ta_libc ta_libc;
 
 static uintptr_t first_break;
 
-// Set while a block is given to another's function.
+// Set while the function of another allocator handles a block.
 static TLS int passing;
 
 static uintptr_t program_break(void) { return ta_sys4(SYS_brk, 0, 0, 0, 0); }
 
-// Remembers where the heap of libc's own malloc would begin. Preloaded, nobody
-// has used that malloc yet.
+// Records where the heap of libc's own malloc would begin. In a preloaded process nothing has used
+// that malloc yet.
 HOT void ta_libc_mark(void) { first_break = program_break(); }
 
-// Finds the functions that blocks of others go to, and all blocks where everything is passed on:
-// the next library's, or the program's where it has a malloc of its own. It happens at boot:
-// afterwards libc's symbols may lead to ours (libc_deepbind.c).
+// Finds the functions for blocks of others, which serve all calls while the library passes
+// everything on: those of the next library or, if the program has a malloc of its own, those of the
+// program. It runs at boot, because libc's symbols may lead to ours later (libc_deepbind.c).
 HOT void ta_libc_resolve(void)
 {
 	static const char names[][20] HOT_DATA = {
@@ -57,9 +57,8 @@ static int libc_chunk(uintptr_t p)
 		p - (uintptr_t)heap < heap[2];
 }
 
-// In a program whose malloc is another's every foreign block is that one's.
-// Otherwise only libc's own blocks are known: somebody may have asked libc.so for
-// its malloc by name.
+// In a program whose malloc is not the library's, every foreign block belongs to that malloc.
+// Otherwise only blocks of libc are known: some code may have asked libc.so for malloc by name.
 int ta_libc_has(void *p)
 {
 	uintptr_t a = (uintptr_t)p;
@@ -95,8 +94,8 @@ size_t ta_pass_usable(void *p)
 
 static int same_page(uintptr_t a, uintptr_t b) { return a >> 12 == b >> 12; }
 
-// Before it knows our malloc the loader takes memory from the rest of its own data
-// pages, then from pages of its own where the link maps lie too.
+// Before the loader knows our malloc it takes memory from the rest of its own data pages, then from
+// pages that also hold the link maps.
 int ta_loader_has(void *p)
 {
 	uintptr_t a = (uintptr_t)p, base = ta_auxv(AT_BASE);

@@ -3,12 +3,12 @@
 #include "exports.h"
 #include "libc_malloc.h"
 
-// Frees p for the function named fn, or ends the process when it is no block.
+// Frees p for the function named fn. If p is not a block, ends the process.
 HOT void ta_free_checked(void *p, const char *fn, unsigned how, size_t size)
 {
 	int saved = errno;
 	uintptr_t why = TA_FREE_FOREIGN;
-	// With everything passed on to libc, blocks of ta_alloc are still ours.
+	// Even when all calls pass on to libc, blocks of ta_alloc are ours.
 	ta_heap *h;
 	if (p == NULL && ta_mode == TA_ACTIVE)
 		h = ta_borrow_heap();

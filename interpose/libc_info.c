@@ -1,4 +1,4 @@
-// What a program asks about the heap by glibc's functions: malloc_trim, mallinfo and their like.
+// Questions about the heap by functions of glibc: malloc_trim, mallinfo and related ones.
 #define _GNU_SOURCE
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" // mallinfo is, and is ours to provide
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "exports.h"
 #include "tieralloc.h"
 
-// Where malloc is passed on to libc, so are the questions about it.
+// If malloc passes on to libc, so do these functions.
 #define PASS_ON(name, ...) \
 	do { \
 		if (ta_passes()) { \
@@ -41,9 +41,8 @@ EXPORT int malloc_trim(size_t pad)
 	return n > 0;
 }
 
-// glibc's parameters steer glibc's algorithm. They are accepted as glibc accepts
-// them, unknown ones too, so that programs that look at the result go on; they change
-// nothing here.
+// Parameters of glibc steer glibc's algorithm and change nothing here. mallopt accepts what glibc
+// accepts, unknown parameters too, so that programs that check the result go on.
 EXPORT int mallopt(int param, int value)
 {
 	PASS_ON(mallopt, param, value);
@@ -59,8 +58,8 @@ static ta_stats current(void)
 	return s;
 }
 
-// In glibc's terms: an arena is what is held for blocks of classes, mmapped blocks
-// are the huge ones, fastbins do not exist.
+// The figures in glibc's terms. An arena is the memory for blocks of classes. mmapped blocks are
+// huge blocks. There are no fastbins.
 EXPORT struct mallinfo2 mallinfo2(void)
 {
 	PASS_ON(mallinfo2);
@@ -118,9 +117,9 @@ EXPORT int malloc_info(int options, FILE *out)
 	return n < 0 ? -1 : 0;
 }
 
-// In glibc's words, for what reads them. All memory is mapped, so the most that was
-// mapped is the peak of the whole. Like glibc's this is not a cancellation point: a thread
-// that is cancelled writes all of it first.
+// Writes the report in glibc's format, for programs that parse it. All memory is mapped, so the
+// maximum that was mapped is the peak of the whole. As in glibc this is not a cancellation point: a
+// cancelled thread first writes all of it.
 EXPORT void malloc_stats(void)
 {
 	PASS_ON(malloc_stats);

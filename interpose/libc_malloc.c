@@ -1,4 +1,4 @@
-// malloc and its family: the C library's names and rules over the heap.
+// malloc and its family: the functions of the C library over the heap.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdint.h>
@@ -47,7 +47,7 @@ HOT NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 	return p != NULL ? p : no_memory();
 }
 
-// ta_malloc_slow for a function that counts its calls; how is that count and its family.
+// ta_malloc_slow for a function that counts its own calls. how names that counter and the family.
 HOT NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
 {
 	if (UNLIKELY(ta_flags.Secure)) {
@@ -109,8 +109,8 @@ HOT EXPORT void *calloc(size_t a, size_t b)
 	return memset(p, 0, n);
 }
 
-// Gives a block to the heap of another thread by one push: freeRemote of
-// alloc/remote.go, where that heap has not asked to be told and no summary may have to be settled.
+// Pushes a block on the remote-free list of its page, as freeRemote of alloc/remote.go does.
+// Returns 0 if the page's heap wants to be told, or if a summary may have to be settled.
 HOT static int push_remote(ta_page *pg, uint64_t *b)
 {
 	uint64_t old = __atomic_load_n(&pg->Remote, __ATOMIC_RELAXED), next;
@@ -129,7 +129,7 @@ HOT static int push_remote(ta_page *pg, uint64_t *b)
 	return 1;
 }
 
-// Makes a remote-free queue to the owner of the page.
+// Creates a remote-free queue to the owner of the page.
 static NOINLINE void connect(ta_page *pg)
 {
 	int saved = errno;
@@ -141,7 +141,7 @@ static NOINLINE void connect(ta_page *pg)
 	errno = saved;
 }
 
-// Frees a block of another thread's heap, by no remote-free queue, or of one of the thread's own.
+// Frees a block that no remote-free queue can take, or a block of the thread's own.
 HOT static int free_by(ta_page *pg, ta_heap *owner, uint64_t *b)
 {
 	if (owner->Thread != ta_self->Thread) {
@@ -156,7 +156,7 @@ HOT static int free_by(ta_page *pg, ta_heap *owner, uint64_t *b)
 	return 1;
 }
 
-// Frees p, in pg, where the fast path cannot.
+// Frees p, an address in pg, when the fast path cannot.
 LINE HOT NOINLINE void ta_free_other(
 	ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
@@ -168,7 +168,7 @@ LINE HOT NOINLINE void ta_free_other(
 		ta_free_checked(p, fn, how, size);
 }
 
-// Frees p, which is NULL or in no page.
+// Frees p, which is NULL or lies in no page.
 HOT NOINLINE void ta_free_slow(void *p, const char *fn, unsigned how, size_t size)
 {
 	if (p == NULL && ta_self != &ta_heap_none)
@@ -200,7 +200,7 @@ LINE HOT EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL, 
 
 EXPORT void cfree(void *p) { ta_free_any(p, "cfree", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
-// Frees p, counted as the given call of the function named fn.
+// Frees p, and counts a call of the function named fn.
 void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t size)
 {
 	ta_heap *h = ta_enter();
@@ -222,8 +222,8 @@ EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
 	ta_free_as(p, TA_CALL_FREE_ALIGNED_SIZED, "free_aligned_sized", TA_CALL_OTHER_FREE_NULL, n);
 }
 
-// The usable size of p, a live block, or TA_NOT_OURS when p is not of this heap. Anything
-// else ends the process in the name of fn.
+// The usable size of the live block p, or TA_NOT_OURS if p is not in this heap. Anything else ends
+// the process, with a line that names fn.
 HOT size_t ta_usable(void *p, const char *fn)
 {
 	ta_page *pg = ta_lookup(p);
@@ -237,7 +237,7 @@ HOT size_t ta_usable(void *p, const char *fn)
 	return n;
 }
 
-// malloc_usable_size of what is no plain block, or for a thread that has no heap yet.
+// malloc_usable_size for a pointer that is not a plain block, or for a thread without a heap.
 HOT static NOINLINE size_t usable_slow(void *p)
 {
 	ta_heap *h = ta_enter();
@@ -280,9 +280,9 @@ HOT static NOINLINE void *memalign_slow(size_t align, size_t n, unsigned how, vo
 	return p != NULL ? p : no_memory();
 }
 
-// A block at a multiple of align, a power of two, where the thread's page has one, or NULL. The
-// class of a size that is a multiple of align, up to a slice, has blocks at multiples of it (see
-// alloc.Aligned). A rule goes by the size before it is rounded.
+// Pops a block at a multiple of align, a power of two, from a page of the thread, or returns NULL.
+// The size is rounded up to a multiple of align: the class of such a size, up to a slice, has
+// blocks at multiples of align (alloc.Aligned). Rules apply to the size before rounding.
 HOT static NOINLINE void *memalign_fast(size_t align, size_t n, unsigned how)
 {
 	if (UNLIKELY(align > 1ul << TA_SLICE_SHIFT || n - 1 >= TA_MAX_CLASS || ta_flags.Rules))
@@ -302,8 +302,7 @@ HOT NOINLINE void *ta_memalign(size_t align, size_t n, unsigned how, void *calle
 
 static int power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
-// The alignment memalign uses: the next power of two, as in glibc; 0 when there is
-// none.
+// The alignment that memalign uses: the next power of two, as in glibc, or 0 if there is none.
 static size_t round_align(size_t align)
 {
 	if (align <= TA_GRANULE)
@@ -327,8 +326,8 @@ HOT EXPORT void *aligned_alloc(size_t align, size_t n)
 	return ta_memalign(a, n, TA_CALL_ALIGNED_ALLOC, CALLER);
 }
 
-// Nothing obliges it to set errno; without memory it does, as glibc's does, for there are
-// programs that look there. Otherwise errno stays.
+// POSIX does not require posix_memalign to set errno. Without memory it sets errno as glibc's does,
+// because some programs look there. Otherwise it leaves errno.
 HOT EXPORT int posix_memalign(void **out, size_t align, size_t n)
 {
 	int valid = power_of_two(align) && align % sizeof(void *) == 0;

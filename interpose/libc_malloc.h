@@ -1,16 +1,16 @@
-// The slow paths of malloc and free, and the functions that memory of others goes to.
+// The slow paths of malloc and free, and the functions for memory of other allocators.
 #ifndef TA_LIBC_MALLOC_H
 #define TA_LIBC_MALLOC_H
 #include "boot.h"
 #include "heap.h"
 
-// The fast paths where one call more does not matter.
+// The fast paths as calls, for callers to whom one more call does not matter.
 void *ta_malloc_any(size_t n);
 void ta_free_any(void *p, const char *fn, unsigned how, size_t size);
 
-// Slow paths, in libc_malloc.c. None of them returns in a state that the caller must
-// undo; a NULL from an allocation comes with errno = ENOMEM.
-// caller is the return address of the function that the program called.
+// Slow paths, in libc_malloc.c. After any of them the caller has nothing to undo. An allocation
+// that returns NULL sets errno to ENOMEM. caller is the return address of the function that the
+// program called.
 void *ta_malloc_slow(size_t n, void *caller);
 void *ta_malloc_other(size_t n, unsigned how, void *caller);
 void *ta_failed(unsigned call, int error);
@@ -25,7 +25,7 @@ size_t ta_usable(void *p, const char *fn);
 uintptr_t ta_libs(void *address);
 void ta_rules_begin(void);
 
-// Another allocator's functions: libc's, or those of the program that loaded us.
+// The functions of another allocator: libc, or the program that loaded the library.
 struct ta_libc { // in the order of names in ta_libc_resolve
 	void *(*malloc)(size_t);
 	void (*free)(void *);
@@ -37,12 +37,13 @@ struct ta_libc { // in the order of names in ta_libc_resolve
 extern struct ta_libc ta_libc;
 void ta_libc_resolve(void);
 void ta_libc_mark(void);
-// Whether p, which is no block of ours, is another's. Then these take it.
+// Whether p, which is not a block of this heap, belongs to that allocator. These functions then
+// take it.
 int ta_libc_has(void *p);
 void ta_pass_free(void *p);
 void *ta_pass_realloc(void *p, size_t n);
 size_t ta_pass_usable(void *p);
-// Whether p was made by the loader before any malloc could be called.
+// Whether the loader allocated p before any malloc could be called.
 int ta_loader_has(void *p);
 
 _Noreturn void ta_misuse(const char *fn, void *p, unsigned why, size_t size);

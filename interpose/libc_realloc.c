@@ -8,7 +8,7 @@
 #include "libc_secure.h"
 #include "exports.h"
 
-// Counts one call and what it did. All but the call are constants, mostly 0.
+// Counts one call and its effects. All arguments but the call are constants, mostly 0.
 static inline __attribute__((always_inline)) void tally(
 	unsigned call, unsigned allocs, unsigned frees, unsigned fail)
 {
@@ -28,14 +28,14 @@ static inline __attribute__((always_inline)) void tally(
 		ta_leave(h);
 }
 
-// Whether a block of old bytes does for n, not 0.
+// Whether a block of old bytes serves a request for n bytes, n not 0.
 static inline int stays(size_t n, size_t old)
 {
 	return n <= old && (n >= old / 2 || old <= 8 * TA_GRANULE) && LIKELY(!ta_flags.Secure);
 }
 
-// A block of n bytes for the hint of the old one, if any, that is not counted as a call
-// of malloc when it fails.
+// Allocates n bytes with the hint of the old block, if it has one. A failure does not count as a
+// call of malloc.
 HOT static void *fresh(size_t n, void *old, void *caller)
 {
 	ta_page *pg = ta_lookup(old);
@@ -78,15 +78,15 @@ static void *out_of_memory(unsigned call)
 	return NULL;
 }
 
-// realloc of a pointer that is not in the page map.
+// realloc of a pointer that is in no page.
 static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn, void *caller)
 {
 	if (ta_mode == TA_PASS || ta_libc_has(p))
 		return ta_pass_realloc(p, n);
 	if (!ta_loader_has(p))
 		ta_misuse(fn, p, TA_FREE_FOREIGN, TA_NO_SIZE);
-	// The loader's first allocations have no size; they lie in one page's
-	// remainder each, so reading n bytes up to a page boundary is safe.
+	// The first allocations of the loader have no size. Each lies within the rest of one page, so
+	// reading n bytes up to a page boundary is safe.
 	void *q = fresh(n, NULL, caller);
 	if (q == NULL)
 		return errno = ENOMEM, NULL;
@@ -122,7 +122,7 @@ HOT static NOINLINE void *realloc_as(void *p, size_t n, unsigned call, const cha
 		tally(call, 0, 0, 0);
 		return p;
 	}
-	// the kernel moves pages cheaper than we copy them
+	// the kernel moves pages at less cost than a copy
 	if (ta_flags.Secure || (old >= TA_RESIZE_MIN && n >= TA_RESIZE_MIN)) {
 		void *q = resize(p, n);
 		if (q != NULL) {
@@ -157,8 +157,8 @@ HOT EXPORT void *realloc(void *p, size_t n)
 	return realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER);
 }
 
-// realloc of a program that brings it, or of a library preloaded before us, or NULL. Many such have
-// no reallocarray, and libc's calls theirs.
+// The realloc of a program that defines its own, or of a library that is preloaded before this one,
+// or NULL. Many such programs have no reallocarray, and libc's calls their realloc.
 static void *(*theirs)(void *, size_t);
 
 HOT void ta_derived_resolve(void)

@@ -1,6 +1,6 @@
-// The fast path of TA_SECURE=1: alloc/securecache.go has its data, alloc/canary.go and
-// alloc/slot.go what a slot has to look like. It leaves everything as it is and the call to the
-// slow path where anything is odd.
+// The fast path of TA_SECURE=1. alloc/securecache.go describes its data; alloc/canary.go and
+// alloc/slot.go describe the contents of a slot. If anything is unusual, it changes nothing and
+// leaves the call to the slow path.
 #include <string.h>
 #include "libc_malloc.h"
 #include "libc_secure.h"
@@ -20,7 +20,7 @@ INLINE void store(uintptr_t at, uint64_t v)
 	__atomic_store_n((uint64_t *)at, v, __ATOMIC_RELEASE);
 }
 
-// A number for the slot at b, from which its canary and its fill are made.
+// The key of the slot at b. Its canary and its fill derive from it.
 INLINE uint64_t slot_key(const cache *q, uintptr_t b) { return (b ^ q->Canary) * TA_CANARY_FACTOR; }
 
 // The parts of a canary.
@@ -34,7 +34,7 @@ INLINE uint64_t canary_for(uint64_t key, unsigned state, uint64_t n)
 	return ((key + what) * TA_CANARY_FACTOR & 0xffffffff00000000u) | what;
 }
 
-// What is wrong with a canary, or 0.
+// The fault of a canary, or 0.
 INLINE uint64_t odd_canary(uint64_t key, uint64_t canary)
 {
 	return ((key + (uint32_t)canary) * TA_CANARY_FACTOR ^ canary) >> 32;
@@ -57,7 +57,7 @@ INLINE void fill(uint64_t w, uintptr_t b, size_t n, size_t room)
 		store(b + at, w);
 }
 
-// What is wrong with that fill, or 0.
+// The fault of that fill, or 0.
 INLINE uint64_t odd_fill(uint64_t w, uintptr_t b, size_t n, size_t room)
 {
 	uint64_t odd = 0;
@@ -73,7 +73,7 @@ INLINE uint64_t odd_fill(uint64_t w, uintptr_t b, size_t n, size_t room)
 
 INLINE uint64_t both(pair bits) { return bits[0] | bits[1]; }
 
-// All bits of n bytes, a multiple of 8 from 8 to 64. The loads overlap.
+// The OR of n bytes, a multiple of 8 from 8 to 64. The loads overlap.
 INLINE pair bits_near(uintptr_t at, size_t n)
 {
 	if (n < 16)
@@ -102,15 +102,15 @@ INLINE int blank(uintptr_t at, size_t n)
 	return both(bits) == 0;
 }
 
-// What is wrong with the link of a listed slot, or 0.
+// The fault of the link of a listed slot, or 0.
 INLINE uint64_t odd_link(const cache *q, const ta_page *pg, uintptr_t b)
 {
 	uint64_t link = load(b) ^ q->List ^ b;
 	return link != 0 && (link - pg->Start >= pg->Carved || link % TA_GRANULE != 0);
 }
 
-// What is wrong with the slot at b, or 0: with its canary, its fill, and of free bytes those next
-// to its start, or else its end.
+// The fault of the slot at b, or 0. It checks the canary, the fill and, of the bytes of a free
+// slot, those near the start or the end.
 INLINE uint64_t odd_slot(const cache *q, const ta_page *pg, uintptr_t b, size_t room, int start)
 {
 	uint64_t canary = load(b + room), m = slot_key(q, b), odd = odd_canary(m, canary);
@@ -242,8 +242,8 @@ INLINE int take_back(
 	return 1;
 }
 
-// The thread's cache, which is nobody else's until it is let go; or NULL for a signal handler that
-// interrupts its own thread in the heap, and now and then, when the slow path is to do what is due.
+// Marks the thread busy and returns its cache. Returns NULL in a signal handler that interrupts the
+// heap on its own thread, and from time to time, so that the slow path does the work that is due.
 INLINE cache *take(ta_thread *t)
 {
 	cache *q = t->Cache;

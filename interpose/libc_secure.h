@@ -3,10 +3,10 @@
 #define TA_LIBC_SECURE_H
 #include "heap.h"
 
-// A block of n bytes, zero, made by a function of the family in how; or NULL where the call is one
-// for the slow path.
+// Allocates n zero bytes for a function of the family in how, or returns NULL if the slow path must
+// take the call.
 void *ta_secure_malloc(size_t n, unsigned how);
-// Frees p, in pg: the parameters are ta_free_other's.
+// Frees p, an address in pg. The parameters are those of ta_free_other.
 void ta_secure_free(ta_page *pg, void *p, const char *fn, unsigned how, size_t size);
 
 #endif

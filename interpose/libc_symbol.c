@@ -24,7 +24,8 @@ HOT static void *fill(void *to, int byte, size_t n)
 struct ta_own ta_own;
 struct ta_next ta_next;
 
-// What the compiler calls by these names, here and in cgo's C, is not bound to another library.
+// Calls that the compiler makes by these names, here and in C of cgo, do not bind to another
+// library.
 HOT void *memcpy(void *restrict to, const void *restrict from, size_t n)
 {
 	return LIKELY(ta_own.memcpy != NULL) ? ta_own.memcpy(to, from, n) : copy(to, from, n);
@@ -35,9 +36,9 @@ HOT void *memset(void *to, int byte, size_t n)
 	return LIKELY(ta_own.memset != NULL) ? ta_own.memset(to, byte, n) : fill(to, byte, n);
 }
 
-// The objects of a program are listed in the order in which its symbols are searched: the program,
-// what is preloaded, what they need. Those are never unloaded, so the list up to the last of them
-// does not change. What dlopen loads comes behind.
+// The objects of a program are listed in the order in which symbols are searched: the program,
+// preloaded libraries, and what they need. These are never unloaded, so the list up to the last of
+// them does not change. Objects that dlopen loads come behind.
 static struct link_map *head, *us;
 // as far as is known: where we were loaded by dlopen, libc or the loader behind it
 static struct link_map *last;
@@ -56,8 +57,8 @@ HOT static int is_libc(const struct ta_symbols *s)
 	return 0;
 }
 
-// Finds us and libc in one namespace of the loader (dlmopen makes more of them), or reports that we
-// are not there.
+// Finds this library and libc in one namespace of the loader (dlmopen creates more of them).
+// Returns 0 if they are not there.
 HOT static int found_in(struct link_map *list)
 {
 	us = last = after = NULL;
@@ -77,8 +78,8 @@ HOT static int found_in(struct link_map *list)
 	return us != NULL && after != NULL;
 }
 
-// A program that is linked statically and has loaded us by dlopen has no such list. libc's
-// functions are all that is known there.
+// A statically linked program that loaded the library by dlopen has no such list. There only the
+// functions of libc are known.
 static int look_for_libc(struct dl_phdr_info *o, size_t size, void *unused)
 {
 	for (int i = 0; i < o->dlpi_phnum; i++) {
@@ -141,7 +142,7 @@ HOT void *ta_symbol_first(const char *name)
 // the names stand in place: a pointer to each would be a relocation in every process
 enum { NAME = 24 };
 
-// Fills a table of functions with those that the object has and the table lacks.
+// Fills the empty places of a table with the functions that the object has.
 HOT static void fill_in(
 	void **table, const char (*names)[NAME], size_t n, const struct ta_symbols *s)
 {
@@ -206,8 +207,8 @@ HOT static void resolve_clock(void)
 	vdso_clock = (int (*)(int, int64_t[2]))ta_symbol(&s, name);
 }
 
-// libc has the vector from the loader. On the stack it cannot be found again: the loader of a
-// set-user-ID program, and unsetenv, move the pointers in front of it.
+// libc keeps the vector that the loader passed. It cannot be found on the stack again, because the
+// loader of a set-user-ID program, and unsetenv, move the pointers in front of it.
 HOT uintptr_t ta_auxv(uintptr_t type) { return ta_own.getauxval(type); }
 
 HOT void ta_symbols_resolve(void)

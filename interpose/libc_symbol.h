@@ -1,5 +1,5 @@
-// The functions of others that the library calls, found once at boot without the loader's
-// functions.
+// Functions of other objects that the library calls. They are found once, at boot, without the
+// loader's functions.
 #ifndef TA_LIBC_SYMBOL_H
 #define TA_LIBC_SYMBOL_H
 #include <pthread.h>
@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include "elf_symbol.h"
 
-// libc's own. Malloc, free, boot, exit and fork call no others, for what another library puts in
-// their place may allocate, or need a start-up that has not happened yet.
+// libc's own functions. malloc, free, boot, exit and fork call no others: a function that another
+// library puts in their place may allocate, or need a start-up that has not happened yet.
 struct ta_own { // in the order of own_names
 	void *(*memcpy)(void *, const void *, size_t);
 	void *(*memset)(void *, int, size_t);
@@ -24,10 +24,11 @@ struct ta_own { // in the order of own_names
 };
 extern struct ta_own ta_own;
 
-// The kernel's clock in nanoseconds, by the vDSO where there is one.
+// The clock of the kernel in nanoseconds, read through the vDSO if there is one.
 uint64_t ta_clock(int clock);
 
-// What our functions of the same names go on to: the next library's, as RTLD_NEXT means it.
+// The functions that ours of the same names pass on to: those of the next library, as RTLD_NEXT
+// finds it.
 struct ta_next { // in the order of next_names
 	void *(*dlopen)(const char *, int);
 	void *(*dlmopen)(long, const char *, int);
@@ -42,10 +43,11 @@ extern struct ta_next ta_next;
 // Fills in both tables, the first time: at boot, or before that in a constructor of another object.
 void ta_symbols_resolve(void);
 
-// The function of that name in the next library that has it, as RTLD_NEXT means it; NULL for none.
+// The function of that name in the next library that has it, as RTLD_NEXT finds it, or NULL.
 void *ta_symbol_next(const char *name);
 
-// The function of that name in the first object of the program that has it, but for ours.
+// The function of that name in the first object of the program that has it, other than this
+// library.
 void *ta_symbol_others(const char *name);
 
 // The function of that name in the first object of the program that has it, ours included.

@@ -1,4 +1,4 @@
-// How package manager is asked.
+// Requests to package manager.
 #ifndef TA_MANAGER_H
 #define TA_MANAGER_H
 #include <errno.h>
@@ -17,8 +17,7 @@ static inline ta_manager_call ta_manager_about(uint64_t op, ta_mm *m, uint64_t i
 		.Op = op, .Token = ta_token(), .Manager = (uint64_t)m, .Instance = instance};
 }
 
-// Answers as the functions of tieralloc.h do: 0, 1 for what is to be warned of, or -1 with
-// errno.
+// Returns what the functions of tieralloc.h return: 0, 1 for a warning, or -1 with errno.
 static inline int ta_manager_ask(ta_manager_call *c)
 {
 	uintptr_t answer = ta_go_manager((uintptr_t)c);
@@ -27,7 +26,7 @@ static inline int ta_manager_ask(ta_manager_call *c)
 	return errno = (int)answer, -1;
 }
 
-// Fills in a structure of the program's, whose first word is how many bytes of it the program
+// Fills in a structure of the program. Its first word is the number of bytes that the program
 // knows.
 static inline void ta_mm_fill(void *out, const void *from, size_t n)
 {
@@ -39,7 +38,7 @@ static inline void ta_mm_fill(void *out, const void *from, size_t n)
 // Fills in Device and Context of a manager.
 int ta_mm_device(ta_mm *m, ta_manager_call *c);
 
-// What is free of a context's device under the limits, and all of it.
+// The free bytes of a context's device under the limits, and all bytes of the device.
 CUresult ta_mm_memory(CUcontext c, size_t *free, size_t *total);
 
 // ta_mm_alloc, for a round of a queue, 0: for none.

@@ -5,8 +5,8 @@
 
 enum { HOST_PORTABLE = 1, HOST_MAPPED = 2 }; // CU_MEMHOSTALLOC_...
 
-// Our own calls belong to no graph that is being captured, and do not spoil one. Whether
-// that is to be undone.
+// The library's own calls belong to no graph that is being captured, and must not spoil one.
+// Returns whether the caller must undo that.
 static int relax(int *mode)
 {
 	*mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -129,7 +129,7 @@ static void deprive(ta_mm *m, CUcontext context, const ta_manager_call *candidat
 	}
 }
 
-// The thread is in a program's ta_mm_evict.
+// Set while the thread is in a ta_mm_evict of the program.
 static TLS int asking;
 
 // Frees all that an instance has, or calls its ta_mm_evict. Returns whether it has less now.
@@ -138,7 +138,7 @@ static int evict(ta_mm *m, CUcontext context, const ta_manager_call *candidate)
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_EVICTED, m, candidate->Found);
 	ta_mm_info after = {.size = sizeof after};
 	if (ta_manager_ask(&c) != 0)
-		return 1; // it is gone meanwhile
+		return 1; // it has been removed meanwhile
 	if (candidate->Evict != 0) {
 		asking = 1;
 		((ta_mm_evict)candidate->Evict)(candidate->Found, (void *)candidate->Arg);

@@ -29,7 +29,8 @@ static int about_round(uint64_t op, ta_mm *m, uint64_t round, ta_manager_call *c
 	return ta_manager_ask(c);
 }
 
-// The next array of a round that has no block yet, in chunks of so many runs; 0: all at once.
+// The next array of a round that has no block yet, in chunks of so many runs. 0 runs: the whole
+// array.
 static int wanted(ta_mm *m, uint64_t round, size_t runs, ta_manager_call *c)
 {
 	*c = ta_manager_about(TA_MANAGER_OP_WANTED, m, 0);
@@ -46,8 +47,8 @@ static int place(ta_mm *m, const ta_manager_call *w, void *p)
 	return ta_manager_ask(&c);
 }
 
-// Allocates what a round is for, or as far as there is room: then -1 with errno. Who has
-// left meanwhile wants nothing.
+// Allocates the arrays of a round, or as many as there is room for, then returns -1 with errno.
+// Skips instances that have left meanwhile.
 static int allocate(ta_mm *m, uint64_t round, size_t runs, void *stream)
 {
 	ta_manager_call w;
@@ -79,9 +80,9 @@ static void end_round(ta_mm *m, uint64_t round)
 	errno = saved;
 }
 
-// Allocates what a round is for; where memory is refused, once more without what the device heap
-// has cached, then in shorter chunks, down to a run: what is free may be in pieces. First 1/64 of
-// the chunk goes, then twice as much each time.
+// Allocates the arrays of a round. If memory is refused, tries once more after the device heap has
+// returned its cache, then with shorter chunks, down to one run, because the free memory may be in
+// pieces. The first step shortens the chunk by 1/64, each further step by twice as much.
 static int allocate_shorter(
 	ta_mm *m, uint64_t round, size_t runs, ta_mm_chunking *chunking, void *stream)
 {
@@ -127,8 +128,8 @@ static int plan(
 	}
 }
 
-// Hands its blocks to an instance that was not told yet. Its queue ends before it is told, so that
-// it may queue again. Returns whether there was one.
+// Passes its blocks to an instance that was not told yet. Its queue ends before the call, so that
+// it may queue again in the call. Returns whether there was one.
 static int hand_over(ta_mm *m, uint64_t round, const ta_mm_chunking *chunking)
 {
 	void *blocks[TA_MANAGER_QUEUE_MAX] = {0};

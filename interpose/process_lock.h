@@ -1,5 +1,5 @@
-// A lock that a forked child finds free: the word is the number of the process that holds it, so
-// one that another thread of the parent held is nobody's.
+// A lock that is free in a forked child. The word is the number of the process that holds the lock,
+// so a lock that another thread of the parent held has no holder in the child.
 #ifndef TA_PROCESS_LOCK_H
 #define TA_PROCESS_LOCK_H
 #include "syscall.h"

@@ -1,12 +1,12 @@
-// System calls that neither libc nor another preloaded library sees: no function that could be
-// interposed, no errno, no thread-local storage. They work in a child of clone whose thread
-// pointer leads nowhere.
+// System calls that neither libc nor another preloaded library sees. They use no function that
+// could be interposed, no errno and no thread-local storage. They work in a child of clone with an
+// invalid thread pointer.
 #ifndef TA_SYSCALL_H
 #define TA_SYSCALL_H
 #include <stdint.h>
 #include <sys/syscall.h>
 
-// The kernel's own result: -errno where it refuses.
+// The result of the kernel: -errno on failure.
 static inline long ta_sys(
 	long nr, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f)
 {
@@ -26,8 +26,8 @@ static inline long ta_sys4(long nr, uintptr_t a, uintptr_t b, uintptr_t c, uintp
 
 static inline long ta_pid(void) { return ta_sys4(SYS_getpid, 0, 0, 0, 0); }
 
-// Whether the word at a, a multiple of 4, can be read: the kernel looks, when it is asked to wake
-// nobody if the word is 0.
+// Whether the word at a, a multiple of 4, is readable. The kernel reads it on a request to wake no
+// thread if the word is 0.
 static inline int ta_readable(uintptr_t a)
 {
 	enum { CMP_REQUEUE_PRIVATE = 4 | 128, FAULT = -14 }; // of linux/futex.h, and -EFAULT
