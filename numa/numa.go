@@ -1,14 +1,14 @@
-// Package numa binds memory to the machine's memory nodes, and asks where pages lie. Package probe
-// reads the nodes from sysfs, and package plan gives each tier its nodes.
+// Package numa binds memory to the memory nodes of the machine, and asks on which nodes pages lie.
+// Package probe reads the nodes from sysfs, package plan assigns nodes to the tiers, and Bind in
+// this package applies the result.
 //
 // It is freestanding Go (docs/runtime.md): no allocation, no panic, no runtime.
 //
-// A set of nodes is a word with a bit for each of the nodes 0 to 63. Linux allows
-// 1024; memory on nodes above 63 is left alone, and Topology.Beyond says that there
-// is some.
+// A set of nodes is a word with a bit for each of the nodes 0 to 63. Linux allows 1024. The library
+// leaves memory on nodes above 63 alone, and Topology.Beyond reports such nodes.
 package numa
 
-// Node is what sysfs tells of one memory node. A figure of 0 is not known.
+// Node describes one memory node, as sysfs does. A figure of 0 is not known.
 type Node struct {
 	Distance       [64]uint8 // from this node to the others, 10 to itself
 	MemTotal       uint64    // bytes

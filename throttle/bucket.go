@@ -21,9 +21,9 @@ import (
 	"sync/atomic"
 )
 
-// Numbers of the arithmetic. A unit is 1/256 ns: at 10 GB/s 16 bytes take 1.6 ns, and
-// whole nanoseconds would be wrong by a quarter. A request's time is rounded up to a
-// unit, so that the rate is never passed.
+// Numbers of the arithmetic. A unit is 1/256 ns: at 10 GB/s 16 bytes take 1.6 ns, and whole
+// nanoseconds would be wrong by a quarter. The time of a request is rounded up to a unit, so that
+// the rate is never exceeded.
 const (
 	fraction   = 8  // bits: units per nanosecond
 	reciprocal = 32 // further bits of Bucket.perByte
@@ -54,8 +54,8 @@ type Bucket struct {
 	latency   uint64 // nanoseconds
 }
 
-// Set limits the bucket to bytesPerSecond (0: no limit; others are taken as 1 KiB/s to
-// 64 TiB/s), with a burst in bytes and a latency in nanoseconds for each request.
+// Set limits the bucket to bytesPerSecond, with a burst in bytes and a latency in nanoseconds for
+// each request. 0 bytes per second is no limit; other rates are clamped to 1 KiB/s to 64 TiB/s.
 func (b *Bucket) Set(bytesPerSecond, burst, latency uint64) {
 	*b = Bucket{latency: latency}
 	if bytesPerSecond != 0 {
@@ -64,8 +64,8 @@ func (b *Bucket) Set(bytesPerSecond, burst, latency uint64) {
 	}
 }
 
-// perByte is 2^40·10^9 / rate, rounded up: long division, since the dividend has 70
-// bits and bits.Div64 can panic.
+// perByte is 2^40·10^9 / rate, rounded up. It divides by hand, because the dividend has 70 bits and
+// bits.Div64 can panic.
 func perByte(rate uint64) (q uint64) {
 	const step = reciprocal / 2
 	r := uint64(1e9 << fraction)
@@ -87,14 +87,14 @@ func perByte(rate uint64) (q uint64) {
 // On reports whether there is a limit or a latency.
 func (b *Bucket) On() bool { return b.perByte != 0 || b.latency != 0 }
 
-// Charge takes n bytes at now, in nanoseconds since a fixed moment not long before Set,
-// and returns how long the request has to wait, in nanoseconds.
+// Charge takes n bytes at now, and returns how long the request has to wait. Both times are in
+// nanoseconds; now counts from a fixed moment not long before Set.
 func (b *Bucket) Charge(now uint64, n uintptr) (wait uint64) {
 	return b.latency + b.Copy(now, n)
 }
 
-// Copy is Charge without the latency: for bytes that are moved and not asked for.
-// With n = 0 it only asks.
+// Copy is Charge without the latency, for bytes that are moved rather than requested. With n = 0 it
+// only returns the wait.
 func (b *Bucket) Copy(now uint64, n uintptr) (wait uint64) {
 	if b.perByte == 0 {
 		return 0

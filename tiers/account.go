@@ -39,7 +39,7 @@ func setupAccounts(s *config.Settings, first *[4]uintptr) {
 	}
 }
 
-// capOf makes a cap that is not set one that nothing passes.
+// capOf returns the cap, or for one that is not set a cap that no account exceeds.
 func capOf(set uint64) uint64 {
 	if set == 0 {
 		return ^uint64(0)
@@ -53,8 +53,8 @@ func memory(t uintptr) *account { return &accounts[at(t).account&slotMask] }
 // fits reports whether n bytes more would not pass limit.
 func fits(current, n, limit uint64) bool { return n <= limit && current <= limit-n }
 
-// softNow is the soft cap of what is charged: what the kernel has moved in takes of the cap, and
-// what it has moved out makes room.
+// softNow is the soft cap for the charge of the account. Bytes that the kernel has moved in reduce
+// it, and bytes that the kernel has moved out raise it.
 func (a *account) softNow() uint64 {
 	if a.soft == ^uint64(0) {
 		return a.soft
@@ -63,9 +63,9 @@ func (a *account) softNow() uint64 {
 	return room - min(in, room)
 }
 
-// KernelMoved tells how many bytes in the nodes of the tier's memory belong to tiers with other
-// memory now, and how many bytes of its own are in other nodes, because the kernel has moved them.
-// It takes the place of what was told before.
+// KernelMoved sets the bytes that the kernel has moved. in is the number of bytes on the nodes of
+// the tier's memory that belong to tiers with other memory. out is the number of bytes of the
+// tier's memory that lie on other nodes. The values replace those of the call before.
 func KernelMoved(tier, in, out uintptr) {
 	a := memory(tier)
 	atomic.StoreUint64(&a.in, uint64(in))
@@ -75,8 +75,8 @@ func KernelMoved(tier, in, out uintptr) {
 // admits reports whether n bytes more would not pass the hard cap.
 func (a *account) admits(n uint64) bool { return fits(atomic.LoadUint64(&a.current), n, a.hard) }
 
-// charge adds n bytes to a tier unless its account would then be above limit, and returns what
-// that has.
+// charge adds n bytes to a tier unless its account would then exceed limit. It returns the bytes of
+// the account.
 func charge(tier uintptr, n, limit uint64) (after uint64, ok bool) {
 	a := memory(tier)
 	for {
@@ -151,8 +151,8 @@ func held(tier uintptr) uint64 {
 // Same reports whether two tiers are the same memory, or the same tier.
 func Same(a, b uintptr) bool { return at(a).account == at(b).account }
 
-// Below is the tier that memory goes down to from this one: the next that is other memory, also
-// than the tiers above. It reports false where there is none.
+// Below is the tier that memory is demoted to from this one: the next tier on memory that neither
+// this tier nor a faster one has. It reports false if there is none.
 func Below(tier uintptr) (lower uintptr, ok bool) {
 	for lower = tier + 1; lower < tierCount; lower++ {
 		if at(lower).account > tier {
@@ -162,7 +162,7 @@ func Below(tier uintptr) (lower uintptr, ok bool) {
 	return 0, false
 }
 
-// Excess is how many bytes the tier's memory is over its soft cap now.
+// Excess is the number of bytes by which the tier's memory exceeds its soft cap now.
 func Excess(tier uintptr) uint64 {
 	a := memory(tier)
 	if c, soft := atomic.LoadUint64(&a.current), a.softNow(); c > soft {
@@ -171,8 +171,8 @@ func Excess(tier uintptr) uint64 {
 	return 0
 }
 
-// Room reports whether n bytes more would leave the tier's memory at or below 7/8 of its soft
-// cap, and its hard cap: what is moved up then does not go down again at once.
+// Room reports whether n bytes more would leave the tier's memory within its hard cap and within
+// 7/8 of its soft cap. The margin keeps memory that is promoted from being demoted again at once.
 func Room(tier, n uintptr) bool {
 	a := memory(tier)
 	limit := a.hard
@@ -186,11 +186,10 @@ func Room(tier, n uintptr) bool {
 // Full reports whether n bytes more would pass the hard cap of the tier's memory.
 func Full(tier, n uintptr) bool { return !memory(tier).admits(uint64(n)) }
 
-// add charges n bytes to the tier of a shared account, not to that.
+// add charges n bytes to the tier, and not to its shared account.
 func (t *tier) add(n uint64) { t.raise(atomic.AddUint64(&t.current, n)) }
 
-// take takes n bytes off a charge. It reports false in a forked child that is not charged with so
-// much.
+// take takes n bytes off a charge. It reports false in a forked child whose charge is less than n.
 func take(current *uint64, n uint64) bool {
 	after := atomic.AddUint64(current, -n)
 	if after+n >= after {

@@ -42,8 +42,8 @@ func shownCap(limit uint64) uint64 {
 	return limit
 }
 
-// ForkChild starts the counts of a forked child: it has its parent's memory and has
-// done nothing yet. Precondition: the process has one thread.
+// ForkChild starts the counts of a forked child, which has the memory of its parent and has done
+// nothing yet. Precondition: the process has one thread.
 func ForkChild() {
 	policy.forked = true
 	for i := range tiers {

@@ -27,10 +27,10 @@ type request struct {
 	asked      uintptr // a bit for each account
 }
 
-// Reserve charges n bytes for a hint to a tier, as the package's table says, and returns
-// the tier's number. trimmed has a bit for each tier that the caller has trimmed for
-// this request already. The answer may be Refused, or Trim with a tier in its lowest
-// bits; each tier is named once at most, so four calls end it.
+// Reserve charges n bytes for a hint to a tier, as the table of the package says, and returns the
+// number of the tier. The answer may also be Refused, or Trim with a tier in its lowest bits.
+// trimmed has a bit for each tier that the caller has trimmed for this request. Reserve names each
+// tier at most once, so four calls end a request.
 func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
 	size := uint64(n)
 	pinned := uint32(hint) == config.HintPinFast
@@ -125,9 +125,9 @@ func (r *request) violate() {
 	}
 }
 
-// Last reports whether a request of n bytes for a hint is refused unless room is made in the given
-// tier: it has none, neither have the faster ones from the hint's home on, and no slower one may
-// take the request.
+// Last reports whether a request of n bytes for a hint fails unless the given tier gets room: this
+// tier is full, the faster tiers from the home of the hint on are full, and no slower tier may take
+// the request.
 func Last(hint, tier, n uintptr) bool {
 	asked := uintptr(0)
 	for i := Home(hint); i <= tier && i < tierCount; i++ {

@@ -8,7 +8,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// NoHint is what Uniform and Match say when no rule decides.
+// NoHint is the answer of Uniform and Match if no rule decides.
 const NoHint = 8
 
 const ruleMask = config.RuleMax - 1
@@ -50,14 +50,14 @@ func setupRules(list *config.RuleList, program uintptr) {
 // RulesOn reports whether there are rules for this program.
 func RulesOn() bool { return rules.active != 0 }
 
-// NeedsThread reports whether any of them looks at the thread's name.
+// NeedsThread reports whether a rule depends on the name of the thread.
 func NeedsThread() bool { return rules.named != 0 }
 
-// NeedsLib reports whether any of them looks at who calls.
+// NeedsLib reports whether a rule depends on the object that calls.
 func NeedsLib() bool { return rules.called != 0 }
 
-// ThreadSet is the rules whose condition on the thread holds, or that have none,
-// for the thread named by the C string; with 0 only the latter.
+// ThreadSet is the set of rules that hold for the thread named by the C string, or that have no
+// condition on the thread. For name 0 it is the latter only.
 func ThreadSet(name uintptr) uint64 {
 	set := rules.active
 	for rest := rules.named; rest != 0; rest &= rest - 1 {
@@ -68,8 +68,8 @@ func ThreadSet(name uintptr) uint64 {
 	return set
 }
 
-// Base is the hint of the first rule of the set that looks neither at the size nor at
-// who calls, else fallback.
+// Base is the hint of the first rule of the set that depends neither on the size nor on the caller,
+// or fallback if there is none.
 func Base(set uint64, fallback uintptr) uintptr {
 	set &^= rules.sized | rules.called
 	if set == 0 {
@@ -101,8 +101,8 @@ func Uniform(set uint64, lo, hi uintptr) (hint uintptr, ok bool) {
 	return NoHint, some == none
 }
 
-// LibSet is the rules whose condition on who calls holds, or that have none, for calls
-// from the object whose path is the C string at lib; with 0 (unknown) only the latter.
+// LibSet is the set of rules that hold for calls from the object whose path is the C string at lib,
+// or that have no condition on the caller. For lib 0, an unknown caller, it is the latter only.
 func LibSet(lib uintptr) uint64 {
 	set := rules.active
 	name := uintptr(0)
@@ -117,8 +117,8 @@ func LibSet(lib uintptr) uint64 {
 	return set
 }
 
-// Match is the hint of the first rule of the set that holds for n bytes, else NoHint. The
-// set is that of the thread and of the caller: ThreadSet & LibSet.
+// Match is the hint of the first rule of the set that holds for n bytes, or NoHint. The set is that
+// of the thread and of the caller: ThreadSet & LibSet.
 func Match(set uint64, n uintptr) uintptr {
 	for ; set != 0; set &= set - 1 {
 		r := ruleAt(set)

@@ -48,10 +48,10 @@ var policy struct {
 	forked               bool
 }
 
-// Setup takes the policy from s, of which it keeps the rules' address: s is static. account is the
-// first of the tiers that are the same memory as each tier (numa.Map.Accounts), whose caps are
-// equal. program is the C string of the program's file name, 0 if unknown. It is called once,
-// before all others; called again, it forgets everything.
+// Setup takes the policy from s. It keeps the address of the rules, so s must be static. account[t]
+// is the first of the tiers on the same memory as tier t (numa.Map.Accounts); the caps of these
+// tiers are equal. program is the C string of the program's file name, or 0 if unknown. Setup is
+// called once, before all other functions. A further call forgets everything.
 func Setup(s *config.Settings, account *[4]uintptr, program uintptr) {
 	policy.onSoftcap, policy.onHardcap = s.OnSoftcap, s.OnHardcap
 	policy.sleep = s.ThrottleSleep

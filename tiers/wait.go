@@ -35,17 +35,16 @@ func defaultBurst(bandwidth uint64) uint64 { return max(64<<10, bandwidth/100) }
 // Throttled reports whether a tier has a limit or a latency.
 func Throttled(tier uintptr) bool { return policy.throttled>>(tier&slotMask)&1 != 0 }
 
-// AnyThrottled reports whether any tier has.
+// AnyThrottled reports whether any tier has a limit or a latency.
 func AnyThrottled() bool { return policy.throttled != 0 }
 
-// Wait charges the tier's bucket with an allocation of n bytes at mono, a moment ago by the
-// monotonic clock in nanoseconds, and in sleep mode sleeps as long as the bucket wants.
-// Precondition: no lock is held.
-// It returns how long that is, in nanoseconds.
+// Wait charges the tier's bucket with an allocation of n bytes, and returns how long the bucket
+// wants the caller to wait, in nanoseconds. In sleep mode it sleeps as long. mono is the monotonic
+// clock of a moment ago, in nanoseconds. Precondition: no lock is held.
 func Wait(tier, n uintptr, mono uint64) (ns uint64) { return wait(tier, n, mono, true) }
 
-// WaitMoved is Wait for bytes that the library itself moves from one tier to another, which reads
-// the one and writes the other: they have no latency.
+// WaitMoved is Wait for n bytes that the library itself moves between tiers. It charges the read in
+// one tier and the write in the other, without a latency.
 func WaitMoved(from, to, n uintptr, mono uint64) {
 	if n != 0 {
 		wait(from, n, mono, false)
@@ -53,7 +52,7 @@ func WaitMoved(from, to, n uintptr, mono uint64) {
 	}
 }
 
-// WaitCopy is WaitMoved for bytes of which the reading is not charged.
+// WaitCopy is WaitMoved for bytes whose reading is not charged.
 func WaitCopy(tier, n uintptr, mono uint64) { wait(tier, n, mono, false) }
 
 func wait(tier, n uintptr, mono uint64, whole bool) (ns uint64) {
@@ -88,7 +87,7 @@ func Migrating() bool { return policy.migrating }
 // nanoseconds: what was moved before is within TA_MIGRATE_BW.
 func MigrateBudget(now uint64) bool { return clock.migrate.Copy(now-clock.start, 0) == 0 }
 
-// MigrateCharge accounts n bytes moved at now.
+// MigrateCharge charges n bytes that were moved at now.
 func MigrateCharge(now uint64, n uintptr) { clock.migrate.Copy(now-clock.start, n) }
 
 // Moved counts one attempt to move a span out of a tier: the pages that were moved
