@@ -39,8 +39,8 @@ func ExampleParse() {
 	// cold: true
 }
 
-// A bad value is one line that names the variable, the value and what is accepted. The setting keeps
-// its default.
+// A bad value is one line that names the variable, the value and what is accepted. The setting
+// keeps its default.
 func ExampleParseTo() {
 	envp := environment("TA_THROTTLE=fast")
 	bad := config.ParseTo(&settings, uintptr(unsafe.Pointer(&envp[0])), false, os.Stdout.Fd())
