@@ -1,10 +1,12 @@
-// Package stats describes what the library counts, and shows it while it runs.
+// Package stats describes the figures of the library, and shows them while the process runs. A
+// reader begins with Report (figures.go), which the allocator fills and this package only reads.
+// LivePage is the file that shows the figures of a running process (livepage.go, livefile.go).
+// Events wait in a ring for the log (ring.go). internal/statlist lists all figures with their units
+// and their exactness, and generates the structures. Package document writes a report as JSON,
+// package live reads live pages of other processes, and package logger writes the log.
 //
-// The allocator fills a Report; this package only reads it. internal/statlist has the list of all
-// figures, with their units and how exact they are, and writes the structures from it.
-//
-// It is freestanding Go (docs/runtime.md). A report is written at exit, when the host is half taken
-// down, so it uses no memory but its own mapping.
+// It is freestanding Go (docs/runtime.md). A report is written at exit, when the host is partly
+// shut down, so this package uses no memory but its own mapping.
 package stats
 
 import "tieralloc/internal/raw"

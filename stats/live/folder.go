@@ -17,8 +17,8 @@ const (
 	usualPrefix = "tieralloc."
 )
 
-// Folder is an open folder. Whatever its path leads to by now, names are looked up in the
-// folder that was opened.
+// Folder is an open folder. Names are looked up in the folder that was opened, even if its path
+// leads elsewhere by now.
 type Folder struct {
 	file *os.File
 	path string

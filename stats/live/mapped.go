@@ -18,9 +18,10 @@ import (
 // a page's size, or two; with many a process could keep its readers busy.
 const candidates = 64
 
-// Mapped opens the live page that a process has mapped, wherever it is. It takes the right to
-// trace the process, as its own user and root have it. Without that, and where the process
-// has none, the page is nil. One of another version has another size, and is none.
+// Mapped opens the live page that a process has mapped, wherever the file is. It needs the right to
+// trace the process, which root and the process's own user have. Without the right, or if the
+// process has no live page, the page is nil. A page of another version has another size, and does
+// not count.
 func Mapped(pid int) *Page {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	maps, err := os.ReadFile(filepath.Join(proc, "maps"))
