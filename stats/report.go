@@ -1,5 +1,5 @@
 // Package stats describes the figures of the library, and shows them while the process runs. A
-// reader begins with Report (figures.go), which the allocator fills and this package only reads.
+// reader begins with Report, which the allocator fills and this package only reads.
 // LivePage is the file that shows the figures of a running process (livepage.go, livefile.go).
 // Events wait in a ring for the log (ring.go). internal/statlist lists all figures with their units
 // and their exactness, and generates the structures. Package document writes a report as JSON,
