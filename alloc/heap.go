@@ -48,7 +48,7 @@ type Heap struct {
 	pending          uintptr       // *Page: pages that other threads have news of
 	remoteQueues     uintptr       // *RemoteQueue: those that lead to the heap,
 	remoteQueueCount uintptr       // so many; guarded by poolLock
-	hiddenBlocks     uintptr       // blocks taken off thread-cache free lists, linked: see fastpath.go
+	hiddenBlocks     uintptr       // taken off thread-cache free lists: see fastpath.go
 
 	// pages that were left empty on their lists, the latest before retiredAt: see retire.go
 	retiredPages [retiredKnown]*Page

@@ -10,7 +10,7 @@ import (
 // configure sets the policy from one setting, with each tier on memory of its own.
 func configure(setting string) {
 	environ := []uintptr{cstring(setting), 0}
-	config.Parse(&settings, uintptr(unsafe.Pointer(&environ[0])), false)
+	config.Parse(&settings, uintptr(unsafe.Pointer(&environ[0])))
 	Setup(&settings, &apart, 0)
 }
 

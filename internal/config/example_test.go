@@ -28,7 +28,7 @@ func environment(entries ...string) []uintptr {
 // Parse reads the settings of the library from an environment. It passes over all other variables.
 func ExampleParse() {
 	envp := environment("HOME=/root", "TA_FAST_HARD=2G", "TA_DEFAULT_HINT=cold")
-	bad := config.Parse(&settings, uintptr(unsafe.Pointer(&envp[0])), false)
+	bad := config.Parse(&settings, uintptr(unsafe.Pointer(&envp[0])))
 
 	fmt.Println("bad:", bad)
 	fmt.Println("hard cap:", settings.Tiers[config.TierFast].Hard>>20, "MiB")
@@ -43,7 +43,7 @@ func ExampleParse() {
 // keeps its default.
 func ExampleParseTo() {
 	envp := environment("TA_THROTTLE=fast")
-	bad := config.ParseTo(&settings, uintptr(unsafe.Pointer(&envp[0])), false, os.Stdout.Fd())
+	bad := config.ParseTo(&settings, uintptr(unsafe.Pointer(&envp[0])), os.Stdout.Fd())
 
 	fmt.Println("bad:", bad)
 	// Output:

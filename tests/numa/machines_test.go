@@ -104,7 +104,7 @@ func packageTests(nodes int) check {
 func sourceTests() check {
 	return check{name: "sources of accesses", plain: true,
 		script: "/guest/heat.test -test.v -test.run 'Sources|Stopped|Loses|Rights|Abandoned'",
-		judge: func(t *testing.T, r *remains) {
+		judge: func(t *testing.T, r *results) {
 			for _, source := range []string{"DAMON", "referenced_bits", "write_protection",
 				"soft-dirty_bits"} {
 				if !strings.Contains(r.stdout, "--- PASS: TestSources/"+source+" ") {
