@@ -6,13 +6,12 @@ import (
 	"tieralloc/tiers"
 )
 
-// A class of a heap is guarded when the fast path must not serve it: because a rule
-// may send the request elsewhere, or because its pages may lie in a throttled tier.
-// With TA_SECURE=1 all of them are.
-// The fast path then finds no page and no cached block, and every request comes to
+// fastPathDisabled reports whether the fast path must not serve a class of the heap: because a rule
+// may send the request to another tier, because its pages may lie in a throttled tier, or because
+// of TA_SECURE=1. The fast path then finds no page and no cached block, and every request comes to
 // Malloc, which knows what to ask.
 //
-//	c guarded ⇒ Cur[c] == pageNone and Spill[c].Room == 0 and Spill[c].Head == 0
+//	fastPathDisabled(c) ⇒ Cur[c] == pageNone and CacheLists[c].Room == CacheLists[c].Head == 0
 func (h *Heap) fastPathDisabled(c uintptr) bool {
 	return secure || h.ruled.Has(c) || h.slow.Has(c)
 }

@@ -13,7 +13,7 @@ import (
 // pages that have, or may have, free blocks; the head is the current page.
 //
 //	cur[c] == pageNone ⇔ the class has no page on its list
-//	Cur[c] == cur[c], or pageNone where the class is guarded (fastpath.go)
+//	Cur[c] == cur[c], or pageNone where fastPathDisabled(c)
 //	Direct[(n+15)/16] == Cur[sizeclass.Of(n)] for 0 <= n <= sizeclass.DirectMax
 //
 // The fast path pops from the pages in Cur and Direct.

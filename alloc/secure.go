@@ -7,8 +7,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// With TA_SECURE=1 every request comes here: all classes are guarded, and the pages' magic
-// is 0, with which the fast path takes nothing for a block. It costs the default mode nothing.
+// With TA_SECURE=1 every request comes here: the fast path is disabled for all classes, and the
+// pages' magic is 0, so that it takes nothing for a block. It costs the default mode nothing.
 //
 // A block lies in a slot of its class that ends in a canary, which says what the slot is,
 // with a check value; what is left between is filled (canary.go). So a byte written
