@@ -162,9 +162,9 @@ func environment(t *testing.T, vars ...string) {
 	SetPlacements(&testSettings, &numa.Map{Nodes: 1, Simulated: true})
 }
 
-// elsewhereNodes makes the normal and the slow tier lie on nodes that do not exist: the
+// absentNodes makes the normal and the slow tier lie on nodes that do not exist: the
 // kernel then refuses to move a page that has been touched, and none is bound.
-func elsewhereNodes() {
+func absentNodes() {
 	SetPlacements(&testSettings, &numa.Map{Nodes: 1, Pin: numa.Place{Nodes: 1, Mode: numa.Strict},
 		Tier: [4]numa.Place{
 			{Nodes: 1, Mode: numa.PreferredMany}, {Nodes: 1 << 62, Mode: numa.PreferredMany},
@@ -188,7 +188,7 @@ func TestTierSimulation(t *testing.T) {
 		name      string
 		vars      []string
 		capped    bool
-		elsewhere bool
+		otherTier bool
 	}{
 		{"idle", nil, false, false},
 		{"cold", []string{"TA_DEFAULT_HINT=cold"}, false, false},
@@ -242,8 +242,8 @@ func TestTierSimulation(t *testing.T) {
 					heaps = nurseryAfter
 				}
 				environment(t, w.vars...)
-				if w.elsewhere {
-					elsewhereNodes()
+				if w.otherTier {
+					absentNodes()
 				}
 				if account, ok := memories[w.name]; ok {
 					oneMemory(t, account)

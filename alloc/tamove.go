@@ -199,7 +199,7 @@ func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 // pages stay. It does nothing and returns an errno where the tier has no room for the rest.
 func (h *Heap) rename(p *Page, tier uintptr) (errno uintptr) {
 	t, to, moved := h.Thread, uint32(tier), h.Thread.heap(hintMoved+tier)
-	if n := elsewhere(p, tier); n != 0 && tiers.Full(tier, n) {
+	if n := inOtherTiers(p, tier); n != 0 && tiers.Full(tier, n) {
 		t.makeRoom(tier, n, true)
 	}
 	if !pinMigration(t.token, p) {
@@ -207,7 +207,7 @@ func (h *Heap) rename(p *Page, tier uintptr) (errno uintptr) {
 	}
 	poolLock.Take(t.token)
 	first, rest := uintptr(p.done)<<SliceShift, spanBytes(p)
-	if n := elsewhere(p, tier); n != 0 && tiers.Full(tier, n) || overVMASplits(p, to) {
+	if n := inOtherTiers(p, tier); n != 0 && tiers.Full(tier, n) || overVMASplits(p, to) {
 		poolLock.Release()
 		unpinMigration(t.token, p)
 		return uintptr(syscall.ENOMEM)
@@ -238,8 +238,8 @@ func (h *Heap) rename(p *Page, tier uintptr) (errno uintptr) {
 	return 0
 }
 
-// elsewhere is how many bytes of p's span are charged to other memory than the tier's.
-func elsewhere(p *Page, tier uintptr) (n uintptr) {
+// inOtherTiers is how many bytes of p's span are charged to other memory than the tier's.
+func inOtherTiers(p *Page, tier uintptr) (n uintptr) {
 	unmigrated := uintptr(p.unmigrated) * raw.Page
 	if !tiers.Same(tierOf(p.placement), tier) {
 		n = spanBytes(p) - unmigrated

@@ -6,7 +6,7 @@ import "tieralloc/internal/raw"
 // says; used and free bytes add up.
 func (v *inspection) segments() {
 	free := v.binned()
-	used, slices, seams := uintptr(0), uintptr(0), uintptr(0)
+	used, slices, vmaSplits := uintptr(0), uintptr(0), uintptr(0)
 	var before *Page
 	spansDo(func(s *segment, a uintptr, p *Page) bool {
 		if !v.want(p != nil && p.Start == a &&
@@ -36,14 +36,14 @@ func (v *inspection) segments() {
 			v.want(false, "span %p in state %d", p, p.state)
 		}
 		if before != nil && before.segment == s && before.placement != p.placement {
-			seams++
+			vmaSplits++
 		}
 		before = p
 		slices += uintptr(p.slices)
 		return v.err == nil
 	})
 	v.want(slices == pool.segSlices, "spans have %d slices, segments %d", slices, pool.segSlices)
-	v.want(seams == pool.vmaSplits, "%d neighbours lie in different placements, counted %d", seams,
+	v.want(vmaSplits == pool.vmaSplits, "%d neighbours lie in different placements, counted %d", vmaSplits,
 		pool.vmaSplits)
 	v.want(len(free) == 0, "%d spans in bins are in no segment", len(free))
 	v.want(used == pool.usedBytes, "%d bytes in use, counted %d", used, pool.usedBytes)
@@ -123,7 +123,7 @@ func (v *inspection) bins(b *spanBins, f func(*Page)) {
 	}
 }
 
-// free span sets: the equations of shelf. It returns the dirty bytes.
+// free span sets: the equations of freeSpanSet. It returns the dirty bytes.
 func (v *inspection) freeSpanSets() (dirty uintptr) {
 	for i := range pool.freeSpans {
 		s := &pool.freeSpans[i]
