@@ -6,7 +6,7 @@ import "tieralloc/internal/raw"
 // says; used and free bytes add up.
 func (v *inspection) segments() {
 	free := v.binned()
-	used, slices, vmaSplits := uintptr(0), uintptr(0), uintptr(0)
+	used, slices, splits := uintptr(0), uintptr(0), uintptr(0)
 	var before *Page
 	spansDo(func(s *segment, a uintptr, p *Page) bool {
 		if !v.want(p != nil && p.Start == a &&
@@ -36,15 +36,15 @@ func (v *inspection) segments() {
 			v.want(false, "span %p in state %d", p, p.state)
 		}
 		if before != nil && before.segment == s && before.placement != p.placement {
-			vmaSplits++
+			splits++
 		}
 		before = p
 		slices += uintptr(p.slices)
 		return v.err == nil
 	})
 	v.want(slices == pool.segSlices, "spans have %d slices, segments %d", slices, pool.segSlices)
-	v.want(vmaSplits == pool.vmaSplits, "%d neighbours lie in different placements, counted %d", vmaSplits,
-		pool.vmaSplits)
+	v.want(splits == pool.vmaSplits, "%d neighbours lie in different placements, counted %d",
+		splits, pool.vmaSplits)
 	v.want(len(free) == 0, "%d spans in bins are in no segment", len(free))
 	v.want(used == pool.usedBytes, "%d bytes in use, counted %d", used, pool.usedBytes)
 	total := uintptr(0)
