@@ -68,7 +68,8 @@ func newRoot(t *testing.T, all []source, packages ...string) *root {
 	if err := os.Mkdir(filepath.Join(r.dir, "tests"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"install.sh", "checks.sh", "bare.sh", "packages.sh"} {
+	for _, name := range []string{"install.sh", "checks.sh", "bare.sh", "packages.sh",
+		"namespaces.sh"} {
 		r.write("tests/"+name, read(t, filepath.Join("testdata", name)), 0o755)
 	}
 	return r
@@ -125,6 +126,13 @@ func asked(t *testing.T) {
 			t.Skipf("there is no %s", name)
 		}
 	}
+}
+
+// TestRoot: the root of the other tests is as good as a machine's for the namespaces of what runs in
+// it.
+func TestRoot(t *testing.T) {
+	asked(t)
+	newRoot(t, sources(t)).run("namespaces.sh")
 }
 
 // TestSystem installs and uses a system twice, without the library and with it from
