@@ -287,8 +287,8 @@ static void attributes(void)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {{"destroys", destroys}, {"releases", releases},
-		{"captures", captures}, {"legacy", legacy}, {"othercontext", othercontext}, {"copies", copies},
-		{"copied", copied}, {"created", created}, {"others", others}, {"child", child},
-		{"refusals", refusals}, {"attributes", attributes}};
+		{"captures", captures}, {"legacy", legacy}, {"othercontext", othercontext},
+		{"copies", copies}, {"copied", copied}, {"created", created}, {"others", others},
+		{"child", child}, {"refusals", refusals}, {"attributes", attributes}};
 	RUN(tests);
 }
