@@ -19,7 +19,7 @@ library, its header, and the tool tierallocctl.`
 
 // content is a file of a package, as nfpm has it: a link has its target as the source.
 type content struct {
-	Source      string `json:"src"`
+	Source      string `json:"src,omitempty"`
 	Destination string `json:"dst"`
 	Type        string `json:"type,omitempty"`
 }
@@ -32,6 +32,7 @@ func writeConfig(work, packager string) error {
 	}
 	if packager == "rpm" {
 		markDocs(files)
+		files = append(files, docDirs(files)...)
 	}
 	config := map[string]any{
 		"name":             "tieralloc",
@@ -80,6 +81,21 @@ func markDocs(files []content) {
 			files[i].Type = "license"
 		}
 	}
+}
+
+// docDirs are the folders of the documents: rpm removes those that a package owns. dpkg removes any
+// that it leaves empty.
+func docDirs(files []content) (dirs []content) {
+	known := map[string]bool{}
+	for _, file := range files {
+		const top = "/usr/share/doc/tieralloc"
+		dir := filepath.Dir(file.Destination)
+		for ; strings.HasPrefix(dir, top) && !known[dir]; dir = filepath.Dir(dir) {
+			known[dir] = true
+			dirs = append(dirs, content{Destination: dir, Type: "dir"})
+		}
+	}
+	return dirs
 }
 
 // contents lists the files and links of a tree. Folders are left to the packages that own them.

@@ -85,7 +85,7 @@ func expect(t *testing.T, got []string, libdir, zsh string) {
 		want = append(want, name)
 	}
 	got = slices.DeleteFunc(got, func(name string) bool {
-		return strings.HasPrefix(name, "/usr/share/doc/tieralloc/") ||
+		return strings.HasPrefix(name, "/usr/share/doc/tieralloc") ||
 			name == "/usr/share/lintian/overrides/tieralloc"
 	})
 	slices.Sort(got)
@@ -133,6 +133,36 @@ func TestRpm(t *testing.T) {
 	if text := output(t, "rpm", "-qp", "--requires", rpm); !strings.Contains(text,
 		"libc.so.6(GLIBC_2.34)(64bit)\n") {
 		t.Errorf("it requires %q", text)
+	}
+}
+
+// TestRpmInstalled: rpm installs the package into a root of its own, finds nothing wrong with it, and
+// leaves nothing of it when it removes it. Only root may change its root.
+func TestRpmInstalled(t *testing.T) {
+	testlib.Need(t, "rpm")
+	root := t.TempDir()
+	rpm := func(args ...string) string {
+		return output(t, append([]string{"rpm", "--root", root, "--nodeps"}, args...)...)
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root can chroot")
+	}
+	rpm("--install", "--noscripts", pack(t, ".rpm"))
+	if text := rpm("--verify", "tieralloc"); text != "" {
+		t.Errorf("it says %q", text)
+	}
+	output(t, filepath.Join(root, "usr/bin/tierallocctl"), "verify", "--library",
+		filepath.Join(root, "usr/lib64/libtieralloc.so.1"), "--", "true")
+	rpm("--erase", "--noscripts", "tieralloc")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && (strings.Contains(d.Name(), "tieralloc") ||
+			!d.IsDir() && !strings.Contains(path, "rpmdb")) {
+			t.Errorf("%s is left", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
