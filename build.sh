@@ -27,6 +27,7 @@ usage() {
 	cat >&2 <<'TEXT'
 usage: ./build.sh build               build build/libtieralloc.so, its headers, build/tierallocctl, its manual
                                       and completions, and build/benchmark
+       ./build.sh debug               build build/debug/libtieralloc.so, which checks the order of its locks
        ./build.sh run [--] CMD...     build if need be, then run CMD by build/tierallocctl run
        ./build.sh install [--prefix DIR] [--destdir DIR]
                                       build if need be, then install library, headers, pkg-config file, tool, manual
@@ -146,21 +147,44 @@ toolchain() {
 # signals sent to its own threads, no descriptors of its own.
 godebug=asyncpreemptoff=1,containermaxprocs=0,updatemaxprocs=0
 
-# Processes may have the old library mapped: it is replaced, never overwritten.
-build() {
-	local tmp name
-	toolchain
+# Makes the library $1. More arguments are for go build.
+link_library() {
+	go build -trimpath -buildmode=c-shared -gcflags=tieralloc/...=-spectre=ret \
+		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,-soname,$soname -Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,separate-code -Wl,-T,$here/interpose/order.ld'" \
+		"${@:2}" -o "$1" .
+	# Go's linker names a Python script for gdb there, and every gdb session with
+	# the library in it would start with a warning that it is not to be found.
+	objcopy --remove-section .debug_gdb_scripts "$1"
+	go run ./internal/postlink "$1"
+}
+
+# Makes the folder tmp, which is gone when the script ends.
+make_tmp() {
 	mkdir -p build
 	tmp=$(mktemp -d build/.tmp.XXXXXX)
 	# shellcheck disable=SC2064 # the name is wanted as it is now
 	trap "rm -rf -- '$tmp'" EXIT
-	go build -trimpath -buildmode=c-shared -gcflags=tieralloc/...=-spectre=ret \
-		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,-soname,$soname -Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,separate-code -Wl,-T,$here/interpose/order.ld'" \
-		-o "$tmp/libtieralloc.so" .
-	# Go's linker names a Python script for gdb there, and every gdb session with
-	# the library in it would start with a warning that it is not to be found.
-	objcopy --remove-section .debug_gdb_scripts "$tmp/libtieralloc.so"
-	go run ./internal/postlink "$tmp/libtieralloc.so"
+}
+
+# The debug build: its locks check their order (internal/lockrank).
+debug() {
+	local tmp
+	toolchain
+	make_tmp
+	link_library "$tmp/libtieralloc.so" -tags lockrank
+	mkdir -p build/debug
+	mv -f "$tmp/libtieralloc.so" build/debug/
+	ln -sf libtieralloc.so "build/debug/$soname"
+	rm -rf -- "$tmp"
+	trap - EXIT
+}
+
+# Processes may have the old library mapped: it is replaced, never overwritten.
+build() {
+	local tmp name
+	toolchain
+	make_tmp
+	link_library "$tmp/libtieralloc.so"
 	go build -trimpath -o "$tmp/tierallocctl" ./cmd/tierallocctl
 	document "$tmp"
 	ln -s libtieralloc.so "$tmp/$soname"
@@ -437,6 +461,10 @@ case $verb in
 build)
 	(($# == 0)) || usage
 	build
+	;;
+debug)
+	(($# == 0)) || usage
+	debug
 	;;
 run) run "$@" ;;
 install)

@@ -1,9 +1,8 @@
 // Command tieralloc is built as a C shared library, build/libtieralloc.so, that manages memory for
 // unmodified programs.
 //
-// This file is the only place where C meets Go: the data plane's exports, called through the gate
-// in interpose/ and never through the Go runtime. Arguments and results are integers of pointer
-// size.
+// This file exports the data plane to C. C calls the exports through the gate in interpose/, never
+// through the Go runtime. Arguments and results are integers of pointer size.
 package main
 
 import (
@@ -84,8 +83,7 @@ func ta_go_set_hint(h, hint uintptr) uint { return uint(alloc.SetHint(heap(h), h
 
 //export ta_go_set_default_hint
 func ta_go_set_default_hint(h, hint uintptr) uint {
-	return uint(process.SetDefaultHint(heap(h),
-		hint))
+	return uint(process.SetDefaultHint(heap(h), hint))
 }
 
 //export ta_go_renamed
@@ -172,19 +170,20 @@ func ta_go_cuda_history(token, device, buf, n uintptr) uint {
 
 //export ta_go_fork_prepare
 func ta_go_fork_prepare(token uintptr) uint {
-	taken := cudahook.ForkPrepare(token)<<forkShift | alloc.ForkPrepare(token)
-	if manager.ForkPrepare(token) {
+	wait := process.MayWait(token)
+	taken := cudahook.ForkPrepare(token, wait) << forkShift
+	if manager.ForkPrepare(token, wait) {
 		taken |= forkManager
 	}
-	return uint(taken)
+	return uint(taken | alloc.ForkPrepare(token))
 }
 
 //export ta_go_fork_parent
 func ta_go_fork_parent(taken uintptr) {
+	alloc.ForkParent(taken & forkMask)
 	if taken&forkManager != 0 {
 		manager.ForkParent()
 	}
-	alloc.ForkParent(taken & forkMask)
 	cudahook.ForkParent(taken &^ forkManager >> forkShift)
 }
 
@@ -207,8 +206,8 @@ func ta_go_fork_unprepared(token, h uintptr) {
 	process.ForkChild()
 }
 
-// What the rooms' ForkPrepare say in one word: that of package alloc lowest, that of
-// package manager highest.
+// The result of ta_go_fork_prepare: what ForkPrepare of package alloc returned in the lowest bits,
+// that of cudahook above it, that of manager in the highest bit.
 const (
 	forkShift   = 8
 	forkMask    = 1<<forkShift - 1
@@ -242,6 +241,5 @@ func ta_go_stats_json(token, buf, n, exact uintptr) uint {
 
 //export ta_go_stats_write
 func ta_go_stats_write(token, path, n uintptr) uint {
-	return uint(process.WriteStats(token, path,
-		n))
+	return uint(process.WriteStats(token, path, n))
 }

@@ -6,9 +6,9 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A thread that ends leaves its heaps to the next new thread. Until one comes, other threads look
-// after what is freed into them: some at a time, for there may be any number of them, and only
-// those that have pages.
+// A thread that ends leaves its heaps to the next new thread. Until one adopts them, other threads
+// process the blocks that are freed into them. Each step serves a few of the heaps that have pages,
+// because there may be any number.
 //
 //	a thread is in state heapAbandoned ⇔ it is on one of the lists
 //	a thread on the list without has no page
@@ -19,7 +19,7 @@ var (
 )
 
 type abandonedThreads struct {
-	with    threadList // those that have pages, the one first that was not looked at for longest
+	with    threadList // with pages, least recently served first
 	without threadList
 }
 
@@ -28,8 +28,9 @@ type threadList struct {
 	n           uintptr
 }
 
-// takeHeaps takes heapsLock for the thread that token names. A signal handler that has interrupted
-// a holder of poolLock does not wait for it: who forks holds heapsLock and waits for poolLock.
+// takeHeaps takes heapsLock for the thread that token names. A signal handler that interrupted a
+// holder of poolLock does not wait for it, because a thread that forks holds heapsLock and waits
+// for poolLock.
 func takeHeaps(token uintptr) bool {
 	if poolLock.HeldBy(token) {
 		return heapsLock.Try(token)
@@ -37,7 +38,11 @@ func takeHeaps(token uintptr) bool {
 	return heapsLock.Take(token)
 }
 
-// abandonedStep is how many threads without a thread of the program's one step looks at.
+// Holds reports whether the thread holds one of the package's locks: it is then in a signal handler
+// that interrupted itself, and must not wait for a lock that comes before these in the order.
+func Holds(token uintptr) bool { return heapsLock.HeldBy(token) || poolLock.HeldBy(token) }
+
+// abandonedStep is how many abandoned threads one step serves.
 const abandonedStep = 16
 
 func (l *threadList) add(t *Thread) {
@@ -65,14 +70,13 @@ func (l *threadList) remove(t *Thread) {
 	l.n--
 }
 
-// due reports whether one of the threads is to be looked at: a peek without the lock.
+// due reports whether some abandoned thread is due. It reads without the lock.
 func (a *abandonedThreads) due(now uint64) bool {
 	t := a.with.first
 	return t != nil && now >= t.served+collectEvery()
 }
 
-// abandon puts the thread among those without a thread of the program's. Precondition: heapsLock is
-// held.
+// abandon adds the thread to the abandoned ones. Precondition: heapsLock is held.
 func (t *Thread) abandon() {
 	t.served = t.Now
 	atomic.StoreUint32(&t.state, heapAbandoned)
@@ -83,8 +87,8 @@ func (t *Thread) abandon() {
 	}
 }
 
-// adopt takes the thread that was abandoned last, one with pages first, for the thread of the
-// program that token names. It returns nil where there is none.
+// adopt takes the thread that was abandoned last, preferably one with pages, for the program's
+// thread that token names. It returns nil if there is none.
 func adopt(token uintptr) *Thread {
 	if !takeHeaps(token) {
 		return nil
@@ -101,17 +105,17 @@ func adopt(token uintptr) *Thread {
 	return t
 }
 
-// own takes an abandoned thread off its list. Precondition: heapsLock is held.
+// own removes an abandoned thread from its list. Precondition: heapsLock is held.
 func (t *Thread) own(l *threadList, token uintptr) {
 	l.remove(t)
 	t.token = token
 	atomic.StoreUint32(&t.state, heapOwned)
 }
 
-// serveAbandoned takes back what other threads have freed into the heaps of up to most abandoned
-// threads, with due set only of those that were not looked at for a while. A new thread cannot
-// adopt one that is being looked at. What is empty in one that nobody has wanted for PurgeDelay has
-// been so for long enough.
+// serveAbandoned takes back the blocks that other threads have freed into the heaps of up to most
+// abandoned threads; with due set, only of threads that were not served for a while. A new thread
+// cannot adopt a thread that is being served. If a thread has been abandoned for PurgeDelay, its
+// empty pages return to the pool at once.
 func serveAbandoned(token uintptr, now uint64, most uintptr, due bool) {
 	for ; most != 0; most-- {
 		if !takeHeaps(token) {

@@ -6,26 +6,26 @@ import (
 	"tieralloc/tiers"
 )
 
-// The thread-cache free list of a class takes blocks that the owner frees into full pages and
-// gives them out again when the current page has none, both in C. So a thread
-// whose pages are all full, and that frees and allocates in turn, neither
-// relinks pages nor comes here. To its page a cached block is in use.
+// The thread-cache free list of a class takes blocks that the owner frees into full pages, and
+// hands them out again when the current page has none. Both happen in C. So a thread whose pages
+// are all full, and that frees and allocates in turn, neither relinks pages nor takes the slow
+// path. For its page a cached block is in use.
 //
-// The lists of the warm classes take blocks of pages that are not full, too, and malloc looks at
-// them before it looks at the page: such pages have few blocks each, and what was freed last is
-// still in the cache.
+// The lists of the warm classes also take blocks of pages that are not full, and malloc tries them
+// before the page: such pages have few blocks each, and a block that was freed recently is still in
+// the processor's cache.
 //
 //	blocks on the list = cacheLimit - Room; none in a class
 //	whose fast path is disabled, or that is not open
 //	Pops = blocks ever given out from it
 //
-// It has half a cache line, for where pages are full this is what each call goes to.
+// It fits half a cache line, because each call uses it while pages are full.
 type CacheList struct {
 	Head uintptr // linked by their first words
 	Room uint64
 	Pops uint64
-	// of a warm class, blocks of pages not full that it takes before the thread looks at the time
-	// again: purgeticker.go
+	// in a warm class: how many more blocks of pages that are not full it takes before the thread
+	// reads the clock (purgeticker.go)
 	Credit int64
 }
 
@@ -35,23 +35,23 @@ const (
 	cacheListMax   = 64
 
 	warmFirst = 32 // the class after that of sizeclass.DirectMax
-	warmEnd   = 64 // the first that is not warm any more: above 16 KiB
+	warmEnd   = 64 // the first class after the warm ones: above 16 KiB
 )
 
 // isWarm reports whether the thread-cache free list of class c takes blocks of pages that are not
-// full. Where spans are demoted none does: what comes free in one that is away is not to be given
+// full. If spans are demoted none does, because blocks of a span that is away must not be handed
 // out again (emptied).
 func isWarm(c uintptr) bool { return c >= warmFirst && c < warmEnd && !tiers.Migrating() }
 
 func cacheLimit(c uintptr) uint64 {
 	size := sizeclass.Size(c)
-	if size == 0 { // it never is; the compiler wants to see it
+	if size == 0 { // never; it tells the compiler that size is not 0
 		return 0
 	}
 	return min(max(uint64(cacheListBytes/size), cacheListMin), cacheListMax)
 }
 
-// cached is how many blocks the list of class c holds.
+// cached returns the number of blocks on the list of class c.
 func (h *Heap) cached(c uintptr) uint64 {
 	if h.fastPathDisabled(c) || !h.opened.Has(c) {
 		return 0
@@ -72,7 +72,7 @@ func (h *Heap) popCached(c uintptr) uintptr {
 	return b
 }
 
-// flushCached gives the cached blocks of class c back to their pages.
+// flushCached returns the cached blocks of class c to their pages.
 func (h *Heap) flushCached(c uintptr) {
 	s := h.cacheList(c)
 	b := s.Head

@@ -8,27 +8,27 @@ import (
 
 // The last word of a slot is its canary:
 //
-//	bits 0-7    zero: a string that has lost its end ends here, and does not show the rest
-//	bits 8-27   the size of the block, or a number that differs from time to time
+//	bits 0-7    zero: it ends a string without an end, so that the canary is not printed
+//	bits 8-27   the size of the block, or a number that varies
 //	bits 28-31  the state
 //	bits 32-63  a check value
 //
 //	canary = 0 in a slot that was never used; all of it is zero then
 //	stateClean:   all before the canary is zero
-//	stateListed:  all before it but the first two words is zero; the first is a sealed link
-//	live, fence:  what lies between the size and the canary is filled: a byte at least, none of
-//	              them 0, so that a string's end written behind the block shows
+//	stateListed:  all before it except the first two words is zero; the first is an encoded link
+//	live, fence:  the bytes between the size and the canary are filled: at least one, none of
+//	              them 0, so that a string's end written after the block is detected
 //	stateBusy:    any of it may be about to change
 //
-// A thread that looks at another's slot sees a state and what belongs to it, or, looking at
-// the canary again, that this has changed: who changes a slot makes it busy first, and amd64
-// makes stores visible in their order.
+// A thread that examines another thread's slot reads the canary, the contents, and the canary
+// again. If the canary has not changed, the contents belong to the state: a thread that changes a
+// slot makes it busy first, and on amd64 stores become visible in their order.
 const (
 	canaryBytes = 8
-	slotExtra   = canaryBytes + 1 // bytes that a slot has more than its block, at least
+	slotExtra   = canaryBytes + 1 // bytes of a slot beyond its block, at least
 	canaryMask  = 0xffff_ffff_0000_0000
 
-	stateKinds  = 3 // states below are live blocks: the family that made them
+	stateKinds  = 3 // states below this are live blocks: the family that allocated them
 	stateFence  = 8 // the first slot of a page, which is never handed out
 	stateClean  = 9
 	stateListed = 10
@@ -43,10 +43,10 @@ const (
 // CanaryFactor is 2^64 divided by the golden ratio.
 const CanaryFactor = 0x9e3779b97f4a7c15
 
-// slotKey is a number for the slot at b, from which its canary and its fill are made.
+// slotKey returns the number for the slot at b from which its canary and its fill are computed.
 func slotKey(b uintptr) uint64 { return (uint64(b) ^ secret.canary) * CanaryFactor }
 
-// canaryFor is the canary of the slot at b in a state.
+// canaryFor returns the canary of the slot at b in a state.
 func canaryFor(b, state, n uintptr) uintptr {
 	what := uint64(state<<stateShift|n&sizeMask) & 0xff_ffff << 8
 	check := (slotKey(b) + what) * CanaryFactor
@@ -59,7 +59,7 @@ func canarySize(l uintptr) uintptr  { return l >> 8 & sizeMask }
 // canaryValid reports whether l is a canary of the slot at b.
 func canaryValid(b, l uintptr) bool { return l == canaryFor(b, canaryState(l), canarySize(l)) }
 
-// room is how many bytes of a slot come before its canary.
+// room returns the bytes of a slot before its canary.
 func (p *Page) room() uintptr { return p.Size - canaryBytes }
 
 func (p *Page) canaryWord(b uintptr) *uintptr { return (*uintptr)(raw.Ptr(b + p.room())) }
@@ -70,7 +70,7 @@ func (p *Page) setCanary(b, state, n uintptr) {
 	atomic.StoreUintptr(p.canaryWord(b), canaryFor(b, state, n))
 }
 
-// fillOf is what a word of the fill of the slot at b is. None of its bytes is 0.
+// fillOf returns a word of the fill of the slot at b. None of its bytes is 0.
 func fillOf(b uintptr) uintptr {
 	return uintptr(slotKey(b) ^ secret.fill | 0x0101_0101_0101_0101)
 }
@@ -87,7 +87,7 @@ func fill(b, from, to uintptr) {
 	}
 }
 
-// filled reports whether it is all still there.
+// fillIntact reports whether that fill is unchanged.
 func fillIntact(b, from, to uintptr) bool {
 	w := fillOf(b)
 	for ; from&7 != 0 && from < to; from++ {

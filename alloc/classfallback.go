@@ -5,25 +5,25 @@ import (
 	"tieralloc/tiers"
 )
 
-// Before a class above 1 KiB uses memory that it never used, a block of the next two classes that
-// the thread has free serves: at their highest the classes of a thread hold a good deal more
-// together than it ever has in use at once.
+// Before a class above 1 KiB uses fresh memory, a free block of the next two classes serves the
+// request. The classes of a thread do not peak at the same time, so together they hold much more
+// free memory than the thread needs at once.
 //
-// Such a block costs a call of the slow path, and when it is freed it is the other class's again.
-// So a thread falls back at a rate, and a class that is short for good gets memory of its own. (The
+// Such a block costs a call of the slow path, and when it is freed it returns to its own class. So
+// the rate of fallbacks is limited, and a class that is always short gets memory of its own. (The
 // rate is a GCRA, as in package throttle.)
 //
 //	fallbackTime <= Now + fallbackBurst + fallbackEvery
 //
-// Nor does a page serve that may soon be empty: a block that lives long would keep it.
+// A page that may soon be empty does not serve, because a long-lived block would keep it.
 const (
 	fallbackReach = 2    // classes: blocks up to a quarter larger
 	fallbackEvery = 5e3  // nanoseconds between two: a hundredth of the time
-	fallbackBurst = 10e6 // nanoseconds of that at once
+	fallbackBurst = 10e6 // nanoseconds' worth of fallbacks at once
 )
 
-// fallbackNear is a free block of a class a little larger than c whose size is a multiple of align,
-// or 0.
+// fallbackNear returns a free block of a slightly larger class than c whose size is a multiple of
+// align, or 0.
 func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 	t := h.Thread
 	if c < warmFirst || secure || tiers.Migrating() || t.fallbackTime > t.Now+fallbackBurst {
@@ -50,8 +50,8 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 	return 0
 }
 
-// servesFallback reports whether a page may serve another class: not one that lies in another tier
-// than the hint's. A current page stays in any case; another one must be in use for the most part.
+// servesFallback reports whether a page may serve another class. It must be in the hint's tier.
+// Unless it is current, and so stays anyway, most of it must be in use.
 func (p *Page) servesFallback(current bool) bool {
 	return !p.away() && (current || 4*(p.Allocs-p.Frees) >= 3*uint64(p.blocks))
 }

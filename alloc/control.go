@@ -6,10 +6,10 @@ import (
 	"tieralloc/numa"
 )
 
-// PlacementControl gives the n bytes at addr, fresh memory of the control plane, to the slowest
-// tier's nodes: no tier is charged with it, so it is not to take room where room is scarce. It
-// keeps the kernel's promotion away, and huge pages, of which the Go runtime would touch little
-// more than the beginning.
+// PlacementControl places the n bytes at addr, fresh memory of the control plane, on the slowest
+// tier's nodes: no tier is charged for it, so it must not take room in a faster tier. The kernel
+// does not promote it. It gets no huge pages, of which the Go runtime would touch little more than
+// the beginning.
 func PlacementControl(addr, n uintptr) {
 	slow := placements[config.TierSlow&(placementSlots-1)].nodes
 	if slow.Mode != numa.Default {

@@ -7,9 +7,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// Counts are sums over the whole heap, exact while other threads are quiet. They
-// are made when somebody asks: the fast paths only keep the two counts of their
-// page.
+// Counts are sums over the whole heap, exact while other threads are quiescent. They are computed
+// on request: the fast paths only keep the two counts of their page.
 type Counts struct {
 	Allocs    [sizeclass.Count]uint64 // blocks handed out, ever
 	Frees     [sizeclass.Count]uint64 // blocks taken back, ever
@@ -18,7 +17,7 @@ type Counts struct {
 	Calls     [CallKinds]uint64
 	Remotes   uint64
 	Heaps     uint64 // of running threads
-	Abandoned uint64 // without a thread now
+	Abandoned uint64 // of threads that have ended
 	Segments  uint64
 	FreeSpans uint64
 	Cached    uint64                // bytes held and not in use
@@ -32,20 +31,21 @@ type Counts struct {
 	Quarantined, QuarantineBytes uint64
 }
 
-// granules corrects what the counts of p, a nursery, say of granules.
+// granules corrects the counts of p, a nursery, which are of granules.
 func (t *tally) granules(p *Page) {
 	table := p.table()
 	t.allocs += table.allocs
 	t.frees += table.frees + atomic.LoadUint64(&table.remote)
 }
 
-// base is what the process had counted when it was forked.
+// base is the counts at the fork that made this process.
 var base Counts
 
-// scratch is where Fill has collectCounts count; guarded by poolLock.
+// scratch is the memory for Fill's counts; guarded by poolLock.
 var scratch Counts
 
-// collectCounts adds everything up, and notes in e where memory is. Precondition: poolLock is held.
+// collectCounts computes the sums, and notes in e which memory belongs to which tier. Precondition:
+// poolLock is held.
 func (k *Counts) collectCounts(e *ranges) {
 	*k = Counts{}
 	e.n, e.bytes = 0, [placementSlots]uintptr{}
@@ -71,7 +71,7 @@ func (k *Counts) collectCounts(e *ranges) {
 		k.segment(s, e)
 	}
 	for p := pool.huge.head; p != nil; p = p.pendNext {
-		if p.state == spanHuge { // else it is freed as soon as who holds it lets go
+		if p.state == spanHuge { // else it is freed when its migration pin ends
 			k.huge(p, e)
 		}
 	}
@@ -141,8 +141,8 @@ func (k *Counts) granules(r *granuleCounts) {
 	}
 }
 
-// onList counts up to n blocks of a thread-cache free list, or hidden ones, as freed, which to
-// their pages they are not. The list may be another thread's and change meanwhile.
+// onList counts up to n blocks of a thread-cache free list, or hidden ones, as freed. Their pages
+// count them as in use. The list may be another thread's and change meanwhile.
 func (k *Counts) onList(b uintptr, n uint64) {
 	for ; n > 0 && b != 0; n-- {
 		p := Lookup(b)
@@ -165,7 +165,7 @@ func (k *Counts) segment(s *segment, e *ranges) {
 			}
 		}
 		p := Lookup(a)
-		if p == nil || p.slices == 0 { // a span on its way from the pool to a heap
+		if p == nil || p.slices == 0 { // a span that moves from the pool to a heap
 			a += SliceSize
 			continue
 		}
@@ -184,14 +184,14 @@ func (k *Counts) segment(s *segment, e *ranges) {
 	}
 }
 
-// charge adds what a span of so many bytes is charged with.
+// charge adds the charges of a span of so many bytes.
 func (k *Counts) charge(p *Page, bytes uintptr) {
 	unmigrated := uintptr(p.unmigrated) * raw.Page
 	k.charged[tierOf(p.placement)] += bytes - unmigrated
 	k.charged[tierOf(p.unmigratedIn)] += unmigrated
 }
 
-// huge adds a huge block to the bytes of its hint, and to what is charged.
+// huge adds a huge block to the bytes of its hint, and to the charges.
 func (k *Counts) huge(p *Page, e *ranges) {
 	k.hints[p.Hint&(hintSlots-1)] += uint64(p.Size)
 	k.charge(p, p.Size)

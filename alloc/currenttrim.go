@@ -5,12 +5,12 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// What a thread gives away where the heap is about to become larger than it ever was
-// (highwater.go): of its current pages what they do not need.
+// Before the heap becomes larger than it ever was (highwater.go), a thread returns the memory of
+// its current pages that they do not need.
 
-// trimHighWater is called before n bytes of fresh memory are put to use. Where that would make the
-// heap larger than ever, what nobody uses goes. It reports whether some has become dirty spans of
-// one slice, where one is wanted.
+// trimHighWater is called before n bytes of fresh memory are put to use. If the heap would become
+// larger than ever, it returns unused memory. It reports whether there are now dirty spans of one
+// slice, if such a span is wanted.
 func (t *Thread) trimHighWater(n uintptr) (some bool) {
 	if beyondHighWater(n) <= 0 {
 		return false
@@ -19,10 +19,10 @@ func (t *Thread) trimHighWater(n uintptr) (some bool) {
 	return t.trimCurrent(n == SliceSize)
 }
 
-// trimCurrent has the thread's current pages give what they do not need. Where a slice is wanted,
-// those of one slice that are empty and of which a quarter was ever in use go to the pool. It
-// reports whether there were any. Of the others what is not yet carved goes to the kernel, where it
-// has been in use before, once nothing was carved from one such call to the next.
+// trimCurrent returns memory that the thread's current pages do not need. If a slice is wanted,
+// empty pages of one slice of which a quarter was ever in use go to the pool, and it reports
+// whether there were any. Of the other pages, memory that was used before and is not carved yet
+// goes to the kernel, if nothing was carved since the call before.
 func (t *Thread) trimCurrent(slice bool) (some bool) {
 	given := uintptr(0)
 	for _, h := range t.Heaps {
@@ -44,8 +44,8 @@ func (t *Thread) trimCurrent(slice bool) (some bool) {
 	return some
 }
 
-// trimTail gives the memory of p that is not yet carved back to the kernel, where that is worth it,
-// and returns the bytes. What is left reads as zero then, as fresh memory does.
+// trimTail returns the memory of p that is not yet carved to the kernel, if it is enough, and
+// returns the bytes. That memory then reads as zero, as fresh memory does.
 func (t *Thread) trimTail(p *Page) uintptr {
 	at := p.Start + uintptr(p.carved)
 	from, end := raw.RoundUp(at, raw.Page), p.Start+p.bytes()

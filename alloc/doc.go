@@ -30,8 +30,9 @@
 // # Locks
 //
 // heapsLock guards the list of abandoned threads, and poolLock everything in poolState. They are
-// never held together except across fork, which takes heapsLock first. New mappings are made under
-// poolLock. Memory is discarded, moved and unmapped without it, and a span in use is held meanwhile
+// never held together except across fork and in signal handlers, and heapsLock is taken first
+// (package lockrank has the order of all locks). New mappings are made under poolLock. Memory is
+// discarded, moved and unmapped without it, and a span in use is held meanwhile
 // ([migrationpin.go]). A lock refuses a thread that holds it already, in a signal handler; see
 // emergency.go.
 package alloc

@@ -7,11 +7,10 @@ import (
 	"tieralloc/tiers"
 )
 
-// A signal handler may allocate while the code that it interrupted, on the same
-// thread, holds a lock. POSIX promises nothing there, but programs do it, most of
-// all in a child that the handler forks. What would need the lock is then mapped
-// afresh and never joins the pool; its addresses are not reused. It has no segment
-// and is known by two lists that only grow, by compare-and-swap.
+// A signal handler may allocate while the code that it interrupted, on the same thread, holds a
+// lock. POSIX does not allow that, but programs do it, above all in a child that the handler forks.
+// Memory that would need the lock is then mapped separately and never joins the pool. Its addresses
+// are not reused. It has no segment, and is on two lists that only grow, by compare-and-swap.
 var alone struct {
 	pages   uintptr // *Page, linked by ageNext
 	threads uintptr // *Thread, linked by all
@@ -19,8 +18,8 @@ var alone struct {
 
 func aloneThreads() *Thread { return (*Thread)(raw.Ptr(atomic.LoadUintptr(&alone.threads))) }
 
-// emergencySpan maps a span of n slices whose descriptor lies in a slice before
-// it. Nothing is given back to make room for it.
+// emergencySpan maps a span of n slices whose descriptor is in a slice before it. It does not make
+// room in a tier.
 func (h *Heap) emergencySpan(n uintptr) *Page {
 	size := (n + 1) << SliceShift
 	placement, ok := h.reserveAlone(size)
@@ -52,14 +51,14 @@ func (h *Heap) emergencySpan(n uintptr) *Page {
 	}
 }
 
-// reserveAlone is reserve without anything that takes a lock.
+// reserveAlone is reserve without the steps that take a lock.
 func (h *Heap) reserveAlone(n uintptr) (placement uint32, ok bool) {
 	const nothingToTrim = 1<<placementSlots - 1
 	answer := tiers.Reserve(uintptr(h.Hint), n, nothingToTrim)
 	return uint32(answer & (placementSlots - 1)), answer < placementSlots
 }
 
-// emergencyThread is a thread with a heap that the pool does not know.
+// emergencyThread returns a thread with a heap that the pool does not know.
 func emergencyThread(token uintptr) *Thread {
 	addr := raw.Map(raw.RoundUp(threadBytes+heapBytes, raw.Page))
 	if addr == 0 {

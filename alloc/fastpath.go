@@ -8,22 +8,22 @@ import (
 
 // fastPathDisabled reports whether the fast path must not serve a class of the heap: because a rule
 // may send the request to another tier, because its pages may lie in a throttled tier, or because
-// of TA_SECURE=1. The fast path then finds no page and no cached block, and every request comes to
-// Malloc, which knows what to ask.
+// of TA_SECURE=1. The fast path then finds no page and no cached block, and every request takes the
+// slow path.
 //
 //	fastPathDisabled(c) ⇒ Cur[c] == pageNone and CacheLists[c].Room == CacheLists[c].Head == 0
 func (h *Heap) fastPathDisabled(c uintptr) bool {
 	return secure || h.ruled.Has(c) || h.slow.Has(c)
 }
 
-// disableFastPath shuts the fast path out of a class.
+// disableFastPath disables the fast path for a class.
 func (h *Heap) disableFastPath(c uintptr) {
 	h.flushCached(c)
 	h.cacheList(c).Room = 0
 	h.publish(c, pageNone)
 }
 
-// enableFastPath lets it in again.
+// enableFastPath enables it again.
 func (h *Heap) enableFastPath(c uintptr) {
 	if h.opened.Has(c) {
 		h.cacheList(c).Room = cacheLimit(c)
@@ -37,9 +37,9 @@ func (h *Heap) disableFastPaths() {
 	}
 }
 
-// disableThrottled disables the fast path of class c, whose page is one of a throttled tier. It
-// stays so. The page may be on its way between lists, so no block is freed now: cached ones are
-// hidden, and freed when the heap is at rest.
+// disableThrottled disables the fast path of class c permanently, because its page is in a
+// throttled tier. The page may be moving between lists, so no block is freed now: cached blocks are
+// hidden, and freed later (freeHidden).
 func (h *Heap) disableThrottled(c uintptr) {
 	if h.slow.Has(c) {
 		return
@@ -68,8 +68,8 @@ func (h *Heap) freeHidden() {
 	}
 }
 
-// rule guards the classes of a thread's base of which a rule may want some requests
-// elsewhere, and no others.
+// rule disables the fast path for exactly those classes of a thread's base heap for which a rule
+// may send a request to another tier.
 func (h *Heap) rule() {
 	t := h.Thread
 	lo := uintptr(0)

@@ -8,12 +8,12 @@ import (
 	"tieralloc/tiers"
 )
 
-// Fork: the forking thread takes both locks, so that what they guard is whole in
-// the child. A lock that it holds already, because it forks from a signal handler
-// that interrupted it, is left to the interrupted code.
+// Fork: the forking thread takes both locks, so that the data they guard is consistent in the
+// child. If it holds a lock already, because it forks in a signal handler, the interrupted code
+// keeps that lock.
 //
-// The heaps of the parent's other threads are frozen in the child: their owners
-// may have been anywhere, and memory is copied page by page while they ran.
+// The heaps of the parent's other threads are frozen in the child, because the kernel copied their
+// memory page by page while their owners ran.
 
 // Bits of the value that ForkPrepare returns and the others take.
 const (
@@ -21,9 +21,10 @@ const (
 	forkPool  = 2
 )
 
-// ForkPrepare takes the locks for the calling thread.
+// ForkPrepare takes the locks for the calling thread. In a signal handler that interrupted a holder
+// of poolLock it leaves heapsLock to another thread that has it.
 func ForkPrepare(token uintptr) (taken uintptr) {
-	if heapsLock.Take(token) {
+	if takeHeaps(token) {
 		taken |= forkHeaps
 	}
 	if poolLock.Take(token) {
@@ -32,7 +33,7 @@ func ForkPrepare(token uintptr) (taken uintptr) {
 	return taken
 }
 
-// ForkParent lets the locks go in the parent.
+// ForkParent releases the locks in the parent.
 func ForkParent(taken uintptr) {
 	release(taken)
 	stats.Put1(logInfo, stats.EventFork, 0, 0)
@@ -47,16 +48,17 @@ func release(taken uintptr) {
 	}
 }
 
-// ForkChild makes the heap whole in a child process: mine, the calling thread's heap or nil, and
-// the abandoned heaps live on, all others are frozen. It reports whether summaries may be torn.
+// ForkChild makes the heap usable in a child process. mine, the calling thread's heap or nil, and
+// the abandoned heaps stay usable; all others are frozen. It reports whether summaries may be torn.
 func ForkChild(token, taken uintptr, mine *Heap) bool {
+	loseHeaps(token)
 	freeze(mine)
 	limit.busy = 0
 	whole := mine == nil || mine.Thread.Busy == 0
 	if taken&forkPool != 0 {
 		unpinOthers(token)
 	}
-	if whole { // else the interrupted code has its part of it still to subtract
+	if whole { // else the interrupted code has not yet subtracted its part
 		pool.leaving = 0
 	}
 	release(taken)
@@ -65,9 +67,10 @@ func ForkChild(token, taken uintptr, mine *Heap) bool {
 	return summariesTorn
 }
 
-// rebase makes the present counts the zero of a forked child. With whole set, what the tiers are
-// charged with, and what is committed, becomes what the child has: the parent's other threads may
-// have been between a charge and its memory. The calling thread was in no slow path then.
+// rebase makes the current counts the zero of a forked child. With whole set, the charges of the
+// tiers and the committed bytes become those of the child's memory, because the parent's other
+// threads may have been between a charge and its mapping. Precondition for whole: the calling
+// thread was not in a slow path.
 func rebase(token uintptr, whole bool) {
 	if !poolLock.Take(token) {
 		return
@@ -79,7 +82,7 @@ func rebase(token uintptr, whole bool) {
 	poolLock.Release()
 }
 
-// recharge has the tiers charged with so many bytes. Precondition: poolLock is held.
+// recharge sets the charges of the tiers. Precondition: poolLock is held.
 func recharge(charged *[placementSlots]uintptr) {
 	total := uintptr(0)
 	for tier, n := range charged {
@@ -90,8 +93,8 @@ func recharge(charged *[placementSlots]uintptr) {
 	pool.count.committed = uint64(total)
 }
 
-// aloneCharge is what a tier is charged with for what was made without the pool (emergency.go),
-// which is not among what is committed.
+// aloneCharge returns the charge of a tier for emergency memory (emergency.go), which committed
+// bytes do not include.
 func aloneCharge(tier uintptr) (n uintptr) {
 	for p := (*Page)(raw.Ptr(atomic.LoadUintptr(&alone.pages))); p != nil; p = p.ageNext {
 		if tierOf(p.placement) == tier {
@@ -101,9 +104,8 @@ func aloneCharge(tier uintptr) (n uintptr) {
 	return n
 }
 
-// suspend keeps the child from waiting for code that the handler, which it was
-// forked in, has interrupted: the pool is passed by until that code goes on
-// (emergency.go).
+// suspend keeps the child from waiting for code that was interrupted by the signal handler in which
+// it was forked. Until that code continues, memory comes from emergency.go instead of the pool.
 func suspend(token uintptr) {
 	if heapsLock.HeldBy(token) {
 		heapsLock.Suspend()
@@ -113,14 +115,11 @@ func suspend(token uintptr) {
 	}
 }
 
-// ForkUnprepared is ForkChild for a child that no handler prepared (a raw clone).
-// What a lock guards is lost when another thread of the parent held it: the heap
-// starts afresh beside what is there.
+// ForkUnprepared is ForkChild for a child made without the fork handlers (a raw clone). If another
+// thread of the parent held a lock, the data that it guards is lost, and the heap starts afresh
+// beside the existing memory.
 func ForkUnprepared(token uintptr, mine *Heap) {
-	if heapsLock.Held() && !heapsLock.HeldBy(token) {
-		abandoned = abandonedThreads{}
-		heapsLock.Reset()
-	}
+	loseHeaps(token)
 	if poolLock.Held() && !poolLock.HeldBy(token) {
 		pool.epoch++
 		for i := range pool.freeSpans {
@@ -145,19 +144,34 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 	rebase(token, false)
 }
 
-// freeze is for all threads but that of the heap mine, which may be nil.
+// loseHeaps freezes the abandoned threads in a child where another thread of the parent held their
+// lock.
+func loseHeaps(token uintptr) {
+	if heapsLock.Held() && !heapsLock.HeldBy(token) {
+		freezeLists(nil, heapAbandoned)
+		abandoned = abandonedThreads{}
+		heapsLock.Reset()
+	}
+}
+
+// freeze freezes all threads except that of the heap mine, which may be nil.
 func freeze(mine *Heap) {
 	me := (*Thread)(nil)
 	if mine != nil {
 		me = mine.Thread
 	}
-	freezeList(everyThread, me)
-	freezeList(aloneThreads(), me)
+	freezeLists(me, heapOwned)
 }
 
-func freezeList(t, me *Thread) {
+// freezeLists freezes all threads in a state but one.
+func freezeLists(me *Thread, state uint32) {
+	freezeList(everyThread, me, state)
+	freezeList(aloneThreads(), me, state)
+}
+
+func freezeList(t, me *Thread, state uint32) {
 	for ; t != nil; t = t.all {
-		if t != me && atomic.LoadUint32(&t.state) == heapOwned {
+		if t != me && atomic.LoadUint32(&t.state) == state {
 			atomic.StoreUint32(&t.state, heapFrozen)
 			summariesTorn = true
 		}

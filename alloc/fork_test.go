@@ -91,6 +91,28 @@ func TestForkChild(t *testing.T) {
 	mustBeSound(t)
 }
 
+// TestForkHolder: a signal handler that interrupted a holder of poolLock forks while another thread
+// has heapsLock. It does not wait for that, and the child does without what heapsLock guards.
+func TestForkHolder(t *testing.T) {
+	mine, other := forkThreads(t)
+	Abandon(mustAcquire(t, 24))
+	poolLock.Take(mine.token)
+	heapsLock.Take(other.token)
+	mine.h.Thread.Busy = 1
+	taken := ForkPrepare(mine.token)
+	if taken != 0 {
+		t.Errorf("the fork has taken %#x", taken)
+	}
+	ForkChild(mine.token, taken, mine.h)
+	mine.h.Thread.Busy = 0
+	poolLock.Release() // by the interrupted code
+	if heapsLock.Held() {
+		t.Fatal("heapsLock is held in the child")
+	}
+	mustMalloc(t, &thread{h: mustAcquire(t, 32), token: 32, now: mine.now}, 100, 1000)
+	mustBeSound(t)
+}
+
 // TestForkUnprepared: another thread held the pool's lock, so what it guards is
 // given up; blocks from before stay good and can be freed. Before the fork and
 // after it, spans next to each other are freed, once without and once with purging.

@@ -14,17 +14,16 @@ const (
 	FreeStale   // its page is free: the block was freed before
 	FreeInside  // not the start of a block
 	FreeDouble  // on a free list already
-	FreeUsed    // likewise, and looked at: of Usable alone
-	FreeDamaged // its canary is written over. This and the next only with TA_SECURE=1
-	FreeKind    // made by another family of functions
-	FreeSize    // of another size than the caller says
+	FreeUsed    // the same, as a result of Usable
+	FreeDamaged // its canary was overwritten. This and the next only with TA_SECURE=1
+	FreeKind    // allocated by another family of functions
+	FreeSize    // of another size than the caller states
 )
 
-// Free takes back what the fast path cannot: blocks of full pages and of other
-// heaps, huge blocks, and whatever is suspicious. Nothing is changed unless the
-// outcome is FreeOK. h is owned by the calling thread. how is the function that frees
-// (see howCall), size what it says of the block, or NoSize, and name the function's name, a C
-// string.
+// Free frees what the fast path cannot: blocks of full pages and of other heaps, huge blocks, and
+// invalid addresses. Nothing is changed unless the outcome is FreeOK. h is owned by the calling
+// thread. how identifies the function that frees (see howCall), size is the size that it states, or
+// NoSize, and name is its name, a C string.
 func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 	if secure {
 		h.Thread.running = running{name: name, arg: addr}
@@ -60,8 +59,8 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 	return FreeOK
 }
 
-// FreePoor is Free for the thread named token that gets no heap, because the kernel has no
-// memory for one. The block goes to its owner, as another thread's does.
+// FreePoor is Free for a thread, named token, that gets no heap, because the kernel has no memory
+// for one. The block goes to its owner, as a block of another thread does.
 func FreePoor(token, addr, how, size, name uintptr) uintptr {
 	in := running{name: name, arg: addr}
 	p := Lookup(addr)
@@ -77,7 +76,7 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 				return why
 			}
 		}
-		if !hugeFree(token, p, 0) { // as the oldest: the time is not known
+		if !hugeFree(token, p, 0) { // time 0: the time is not known, so it counts as the oldest
 			return FreeStale
 		}
 		return FreeOK
@@ -96,26 +95,26 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 	return FreeOK
 }
 
-// freeInner puts a block of p on a list of the page's, and reports whether the page is one
-// of the thread's own.
+// freeInner puts a block of p on a list of the page, and reports whether the page is the thread's
+// own.
 func freeInner(h *Heap, p *Page, addr uintptr) bool {
 	owner := atomic.LoadUintptr(&p.Owner)
 	o := heapOf(owner)
 	if o.Thread != h.Thread {
 		freeRemote(&h.granules, p, addr)
-		if !secure { // else it counted when it came into quarantine
+		if !secure { // else it was counted when it entered the quarantine
 			h.Remotes++
 		}
 		return false
 	}
 	if owner&OwnerFull != 0 {
-		o.flushCached(uintptr(p.Class)) // the fast path has found it full
+		o.flushCached(uintptr(p.Class)) // the fast path has found the list full
 	}
 	o.freeLocal(p, addr)
 	return true
 }
 
-// heapOf is the heap of an owner word that is one.
+// heapOf returns the heap of an owner word. Precondition: the word has one.
 func heapOf(owner uintptr) *Heap { return (*Heap)(raw.Ptr(owner &^ ownerFlags)) }
 
 // freeLocal frees a block of one of the heap's own pages.
@@ -139,7 +138,7 @@ func (h *Heap) freeLocal(p *Page, b uintptr) {
 	}
 }
 
-// Check tells what addr is, as Free would, and changes nothing.
+// Check returns what Free would return for addr, and changes nothing.
 func Check(addr uintptr) uintptr { return check(Lookup(addr), addr) }
 
 func check(p *Page, addr uintptr) uintptr {
@@ -153,7 +152,7 @@ func check(p *Page, addr uintptr) uintptr {
 	case OwnerZero:
 		return p.zeroCheck(addr)
 	case OwnerHuge:
-		if addr < p.Start { // a block may begin within a slice
+		if addr < p.Start { // the first block may begin within a slice
 			return FreeForeign
 		}
 		if addr != p.Start {
@@ -181,10 +180,9 @@ func check(p *Page, addr uintptr) uintptr {
 	return FreeOK
 }
 
-// unfull puts a full page that is about to get back its block b on its list. It reports
-// false where the page waits on the pending list: there another thread may have it in
-// hand and take it for its own (steal.go). The block has then joined the others that wait,
-// and the page is not to be touched any more.
+// unfull puts a full page, to which block b is about to return, on its class's list. It reports
+// false if the page is on the pending list, where another thread may be taking it (steal.go). The
+// block then goes on the page's remote list, and the caller must not touch the page any more.
 func (h *Heap) unfull(p *Page, b uintptr) bool {
 	p.dropSummary()
 	for {
@@ -207,8 +205,8 @@ func (h *Heap) unfull(p *Page, b uintptr) bool {
 	}
 }
 
-// PageEmpty is called when the last block of a page of the thread of h came back, and for
-// a current page and a thread-cache free list as purgeticker.go says.
+// PageEmpty is called when the last block of a page of h's thread was freed, and for a current page
+// and a thread-cache free list as purgeticker.go says.
 func PageEmpty(h *Heap, p *Page) {
 	of := heapOf(p.Owner)
 	if s := of.cacheList(p.class()); s.Credit <= 0 && !p.allFree() {
@@ -223,11 +221,11 @@ func PageEmpty(h *Heap, p *Page) {
 	}
 }
 
-// emptied decides what becomes of an empty page. A current one is for retireCurrent. Others stay
-// while the thread keeps little (retire.go); else they go to the pool. One that lies in another
-// tier than its hint's goes in any case. It reports whether the page stays.
+// emptied decides whether an empty page stays in its heap, and reports that. A current page is
+// retireCurrent's. Other pages stay while the thread keeps little (retire.go); otherwise they go to
+// the pool. A page that is away from its hint's tier always goes.
 func (h *Heap) emptied(p *Page) bool {
-	away := p.away() // not to be allocated from again
+	away := p.away() // the page must not be allocated from again
 	if !away && h.current(p.class()) == p {
 		h.retireCurrent(p)
 		return true
@@ -241,10 +239,10 @@ func (h *Heap) emptied(p *Page) bool {
 	return !h.release(p, h.Thread.Now)
 }
 
-// retireCurrent is called when a current page may have become empty. Of those of several slices the
-// thread leaves one empty, the last, so that large blocks which come and go cost little; the one
-// before it goes to the pool, where all classes can have it. Programs that let arrays grow pass
-// through many of these classes.
+// retireCurrent is called when a current page may have become empty. Of empty pages of several
+// slices the thread keeps the last, so that allocating and freeing large blocks in turn costs
+// little. The one before it goes to the pool, which serves all classes: a program that grows an
+// array passes through many of these classes.
 //
 //	Frees < Trigger <= max(Allocs, Frees+1) for a current page of several slices, but for
 //	the one of retiredHeap and retiredClass
@@ -268,9 +266,9 @@ func (h *Heap) retireCurrent(p *Page) {
 	}
 }
 
-// release gives an empty page of the list back to the pool. since is when it became
-// empty. It reports false, and does nothing, where detach does and when the calling thread
-// is itself in the middle of the pool (a signal handler).
+// release returns an empty page on the list to the pool. since is when it became empty. It reports
+// false, and does nothing, if detach does, and in a signal handler that interrupted the pool on its
+// own thread.
 func (h *Heap) release(p *Page, since uint64) bool {
 	if poolLock.Refuses(h.Thread.token) || !h.detach(p) {
 		return false
@@ -279,9 +277,8 @@ func (h *Heap) release(p *Page, since uint64) bool {
 	return true
 }
 
-// detach takes an empty page out of the heap, which has then nothing to do with it but for what it
-// remembers of the blocks it had. It reports false, and does nothing, when another thread still has
-// a hand on the page and for an emergency span.
+// detach removes an empty page from the heap, which only keeps the counts of its blocks. It reports
+// false, and does nothing, if another thread still uses the page, and for an emergency span.
 func (h *Heap) detach(p *Page) bool {
 	if atomic.LoadUintptr(&p.Remote)&RemoteFlags != 0 || p.segment == nil {
 		return false
@@ -289,7 +286,7 @@ func (h *Heap) detach(p *Page) bool {
 	h.unretire(p)
 	atomic.AddUintptr(&h.Thread.pages, ^uintptr(0))
 	p.disarm()
-	gone := &h.gone[tierOf(p.placement)] // once: another thread may just be moving the page
+	gone := &h.gone[tierOf(p.placement)] // read once: another thread may be moving the page
 	if p.isNursery() {
 		gone.granules(p)
 		h.endNursery()
@@ -306,9 +303,9 @@ func (h *Heap) detach(p *Page) bool {
 	return true
 }
 
-// collectPages brings the heap up to date with what other threads freed and gives
-// back pages that are wholly free: with all set every one, else those that have been
-// so for a while, and subreleases pages that rest.
+// collectPages takes back blocks that other threads freed, and returns empty pages to the pool:
+// with all set all of them, otherwise those that have been empty for a while. It also subreleases
+// pages that rest.
 func (h *Heap) collectPages(all bool) {
 	given := uintptr(0)
 	if atomic.LoadUintptr(&h.pending) != 0 {
@@ -340,8 +337,8 @@ func (h *Heap) collectPages(all bool) {
 	countSubreleased(h.Thread.token, given)
 }
 
-// collectEmpty gives back one empty page, or lets it stay for now. A current page
-// goes when nothing was allocated from it since it was looked at last.
+// collectEmpty returns one empty page to the pool, or keeps it for now. It returns a current page
+// if nothing was allocated from it since the last call.
 func (h *Heap) collectEmpty(p *Page, all, current bool) {
 	switch {
 	case all:

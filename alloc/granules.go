@@ -9,13 +9,13 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// granuleCount is how many granules, of sizeclass.Granule bytes, a nursery has.
+// granuleCount is the number of granules, of sizeclass.Granule bytes, in a nursery.
 const granuleCount = SliceSize / sizeclass.Granule
 
 type granuleBits [granuleCount / 64]uint64
 
-// granuleTable says of each granule of a nursery whether it is free, and whether it continues the
-// block that the granule before it belongs to. Only the owner of the nursery writes to the bits.
+// granuleTable holds two bits for each granule of a nursery: whether it is free, and whether it
+// continues the block of the granule before it. Only the owner of the nursery writes the bits.
 //
 //	a granule is not both free and a continuation; the granule before a continuation is not free
 //	left = Σ free
@@ -25,11 +25,12 @@ type granuleTable struct {
 	cont granuleBits
 
 	left uint32
-	// a bit for each memory page that the kernel has, and that no block was taken from since
+	// a bit for each memory page that was returned to the kernel and from which no block was taken
+	// since
 	given uint16
 
-	// What is to be added to the page's counts, which are of granules, so that blocks are counted:
-	// of blocks handed out, of frees, and of frees by other threads, who write remote.
+	// Corrections of the page's counts, which count granules, to counts of blocks: of allocations,
+	// of frees, and of frees by other threads, which write remote.
 	allocs, frees, remote uint64
 
 	next *granuleTable // of the pool's unused ones
@@ -37,7 +38,7 @@ type granuleTable struct {
 
 const granuleTableBytes = (unsafe.Sizeof(granuleTable{}) + 63) &^ 63
 
-// newGranuleTable is a table in which all granules are free, or nil.
+// newGranuleTable returns a table in which all granules are free, or nil.
 func newGranuleTable(token uintptr) *granuleTable {
 	if !poolLock.Take(token) {
 		return nil
@@ -87,7 +88,7 @@ func (b *granuleBits) set(u, k uintptr, on bool) {
 	}
 }
 
-// ones is how many bits are set side by side from u on, up to most.
+// ones returns the number of consecutive set bits from u on, up to most.
 func (b *granuleBits) ones(u, most uintptr) (n uintptr) {
 	for n < most && u+n < granuleCount {
 		v := u + n
@@ -100,10 +101,11 @@ func (b *granuleBits) ones(u, most uintptr) (n uintptr) {
 	return min(n, most)
 }
 
-// granulesOf is how many granules the live block at granule u has. Any thread may ask.
+// granulesOf returns the number of granules of the live block at granule u. Any thread may call it.
 func (t *granuleTable) granulesOf(u uintptr) uintptr { return 1 + t.cont.ones(u+1, granuleCount) }
 
-// find is the first of k free granules whose number is a multiple of step, or granuleCount.
+// find returns the first of k consecutive free granules whose number is a multiple of step, or
+// granuleCount.
 func (t *granuleTable) find(k, step uintptr) (u uintptr) {
 	for u < granuleCount {
 		w := t.free[u>>6&(granuleCount/64-1)] >> (u & 63)
@@ -131,39 +133,39 @@ func (t *granuleTable) take(u, k uintptr) {
 	}
 }
 
-// give makes k granules free that are a block, or one.
+// give frees k granules that are one block, or a single granule.
 func (t *granuleTable) give(u, k uintptr) {
 	t.free.set(u, k, true)
 	t.cont.set(u, k, false)
 	t.left += uint32(k)
 }
 
-// memoryPages has a bit for each of a span's memory pages that the bytes from at to end, offsets in
-// it, touch.
+// memoryPages returns a bit for each memory page of a span that the bytes from offset at to end
+// touch.
 func memoryPages(at, end uintptr) uint16 {
 	return uint16(uint32(2)<<((end-1)>>raw.PageShift&15) - uint32(1)<<(at>>raw.PageShift&15))
 }
 
-// granuleCounts is how much the counts of blocks by class are to be corrected for nurseries, whose
-// pages count granules, as blocks of class 0; modulo 2^64.
+// granuleCounts are corrections of the counts of blocks by class, for nurseries, whose pages count
+// granules as blocks of class 0. They are modulo 2^64.
 type granuleCounts struct {
 	allocs, frees [nurseryClasses]uint64
 }
 
-// took corrects what the counts of p say of one block of k granules that was handed out,
+// took corrects the counts of p for a block of k granules that was handed out.
 func (r *granuleCounts) took(p *Page, k uintptr) {
 	r.allocs[nurseryIndex(sizeclass.Of(k*sizeclass.Granule))]++
 	r.allocs[0] -= uint64(k)
 	p.table().allocs += 1 - uint64(k)
 }
 
-// of one that has come back to the page's owner,
+// gave corrects them for a block that the page's owner has freed.
 func (r *granuleCounts) gave(p *Page, k uintptr) {
 	r.freed(k)
 	p.table().frees += 1 - uint64(k)
 }
 
-// or that another thread gives back.
+// gaveRemote corrects them for a block that another thread frees.
 func (r *granuleCounts) gaveRemote(p *Page, k uintptr) {
 	r.freed(k)
 	atomic.AddUint64(&p.table().remote, 1-uint64(k))

@@ -10,25 +10,23 @@ import (
 //
 //	reserved [ guard | block, whole memory pages | guard ]
 //
-// What is left of the block's last memory page is filled. A freed one becomes inaccessible
-// at once, its memory goes back to the kernel, and its addresses are kept from reuse while
-// they are parked.
+// The rest of the block's last memory page is filled. A freed block becomes inaccessible at once.
+// Its memory returns to the kernel, and its addresses are not reused while they are parked.
 //
-// Guards take more addresses than blocks do, so they give way where addresses are limited
-// (RLIMIT_AS): a block gets guards only while a part of the limit stays free beside them. When that
-// is gone, and whenever the kernel refuses a mapping, parked addresses and the guards of live
-// blocks go back to the kernel. Where a limit on mappings is in the way a block does without
-// guards, too. Every block that has none is counted.
+// Guards take more addresses than blocks do, so under a limit on addresses (RLIMIT_AS) a block gets
+// guards only while a part of the limit stays free. When that part is used up, and whenever the
+// kernel refuses a mapping, parked addresses and the guards of live blocks are unmapped. A block
+// also gets no guards if the limit on mappings prevents it. Every block without guards is counted.
 //
-// Of the descriptor, fields that only pages of blocks need have what was asked for (Carved), the
-// family that made it (Class), and what is reserved (reservation).
+// In the descriptor of such a block, fields that only pages of blocks need hold the size asked for
+// (Carved), the family that allocated it (Class), and the reserved addresses (reservation).
 const (
-	// slices on each side: writes that miss the block by up to 1 MiB are caught
+	// slices on each side: writes up to 1 MiB outside the block are caught
 	guardPagesLeast  = 17
-	guardPagesRandom = 16 // and up to so many more
+	guardPagesRandom = 16 // up to so many more, at random
 
-	// The part of an address limit that stays free beside a block with guards. Once guards have
-	// given way more has to be free, so that they do not come and go with every block.
+	// The part of an address limit that must stay free beside a block with guards. Once guards were
+	// dropped, more must be free before blocks get guards again.
 	spareShare      = 4
 	spareShareAgain = 2
 )
@@ -81,7 +79,7 @@ func guardPagesTry(h *Heap, n, align uintptr) *Page {
 		return nil
 	}
 	mapped(whole - size)
-	locked := poolLock.Take(h.Thread.token) // else p is known to this thread alone (emergency.go)
+	locked := poolLock.Take(h.Thread.token) // else only this thread knows p (emergency.go)
 	p.setReservation(base, whole)
 	if locked {
 		poolLock.Release()
@@ -90,7 +88,7 @@ func guardPagesTry(h *Heap, n, align uintptr) *Page {
 }
 
 // guardPagesMap reserves whole bytes at base for a block of size bytes at start, a multiple of
-// align, and gives access to used ones of them.
+// align, and makes used bytes accessible.
 func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr) {
 	r := uintptr(random())
 	before, after := guardPagesLeast+r%guardPagesRandom, guardPagesLeast+r>>32%guardPagesRandom
@@ -117,7 +115,7 @@ func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr
 	return start, size, start
 }
 
-// spareAddresses is how many bytes of addresses are to stay free beside a block with guards.
+// spareAddresses returns the bytes of addresses that must stay free beside a block with guards.
 func spareAddresses() uintptr {
 	limit := addressLimit()
 	switch {
@@ -129,8 +127,8 @@ func spareAddresses() uintptr {
 	return raw.RoundUp(limit/spareShare, raw.Page)
 }
 
-// reserveBeside reserves n bytes of addresses, or returns 0 where spare bytes would not stay free.
-// Nobody but the kernel knows what the process has, so it is asked for both at once.
+// reserveBeside reserves n bytes of addresses, or returns 0 if spare bytes would not stay free.
+// Only the kernel knows the free addresses, so it is asked for both at once.
 func reserveBeside(n, spare uintptr) uintptr {
 	base := raw.Reserve(n + spare)
 	if base != 0 && spare != 0 {
@@ -140,7 +138,7 @@ func reserveBeside(n, spare uintptr) uintptr {
 	return base
 }
 
-// dropGuardPagesLocking is dropGuardPages for who does not hold poolLock.
+// dropGuardPagesLocking is dropGuardPages for a caller that does not hold poolLock.
 func dropGuardPagesLocking(token, n uintptr) bool {
 	if !poolLock.Take(token) {
 		return false
@@ -150,8 +148,7 @@ func dropGuardPagesLocking(token, n uintptr) bool {
 	return ok
 }
 
-// guardPagesFree is what Free has to look at before a block with guard pages is freed by the call
-// in.
+// guardPagesFree checks a block with guard pages before the call in frees it.
 func (p *Page) guardPagesFree(in *running, how, size uintptr) uintptr {
 	n := p.request()
 	if why := judge(in, uintptr(p.Class), n, how, size); why != FreeOK {

@@ -23,16 +23,16 @@ import (
 type Heap struct {
 	_ raw.OffHeap
 
-	// The first cache line is hardly ever written: threads that free blocks of other heaps
-	// read it.
-	Thread *Thread // whose heap it is
-	Hint   uint32  // what its blocks are for
+	// The first cache line is seldom written, because threads that free blocks of other heaps read
+	// it.
+	Thread *Thread // its thread
+	Hint   uint32  // the hint of its blocks
 
 	ruledHint uint32 // the thread's default hint and rules that ruled was made for
 	ruledBy   uint64
-	ruled     sizeclass.Set // classes that a rule may send elsewhere
+	ruled     sizeclass.Set // classes for which a rule may choose another tier
 	slow      sizeclass.Set // classes that may have pages of a throttled tier
-	Number    uint64        // in the order in which heaps were made
+	Number    uint64        // its number in the order of creation
 
 	Out [OutSlots]*RemoteQueue // by the Number of the heap that it leads to
 
@@ -40,14 +40,14 @@ type Heap struct {
 	Cur     [sizeclass.Count]*Page
 	Remotes uint64            // blocks of other heaps freed by this thread
 	Calls   [CallKinds]uint64 // calls that count themselves
-	// not touched before the class is opened, and large classes are last
+	// a list is not touched before its class is opened; large classes are last
 	CacheLists [sizeclass.Count]CacheList
 
 	cur              [sizeclass.Count]*Page
 	opened           sizeclass.Set // classes that ever had a page: see open
-	pending          uintptr       // *Page: pages that other threads have news of
-	remoteQueues     uintptr       // *RemoteQueue: those that lead to the heap,
-	remoteQueueCount uintptr       // so many; guarded by poolLock
+	pending          uintptr       // *Page: full pages in which other threads freed blocks
+	remoteQueues     uintptr       // *RemoteQueue: those that lead to the heap
+	remoteQueueCount uintptr       // their number; guarded by poolLock
 	hiddenBlocks     uintptr       // taken off thread-cache free lists: see fastpath.go
 
 	// pages that were left empty on their lists, the latest before retiredAt: see retire.go
@@ -58,18 +58,18 @@ type Heap struct {
 	nursery  *Page // see nursery.go
 	nursed   [nurseryClasses]uint8
 
-	// From here on, too, a class has memory that is not touched before the class is opened.
-	gone       [placementSlots]tally // blocks allocated and freed in pages given back, by tier
+	// In these arrays, too, a class's entry is not touched before the class is opened.
+	gone       [placementSlots]tally // blocks allocated and freed in returned pages, by tier
 	tail       [sizeclass.Count]*Page
 	fresh      [sizeclass.Count]uint8  // see freshPages
-	goneBlocks [sizeclass.Count]uint64 // blocks allocated and freed in pages given back
+	goneBlocks [sizeclass.Count]uint64 // blocks allocated and freed in returned pages
 }
 
-// Indices of Heap.Calls beyond the functions' own (stats.Call…), from which the
-// calls of malloc and free follow: each other function that allocates or frees
-// counts its calls, and these say where a call was not one block.
+// Indices of Heap.Calls beyond the functions' own (stats.Call…). The calls of malloc and free are
+// computed: each other function that allocates or frees counts its calls, and these counters count
+// calls that did not allocate or free exactly one block.
 const (
-	CallFreeNull      = 24 + iota // free of NULL or of a block not ours
+	CallFreeNull      = 24 + iota // free of NULL or of a foreign block
 	CallOtherFreeNull             // the same by delete, free_sized, …
 	CallMallocFailed
 	CallOtherFailed
@@ -84,7 +84,7 @@ const ZeroBit = 1
 
 var heaps uint64 // ever made
 
-var pageNone *Page // never has a block; it stands for "no page" without a test
+var pageNone *Page // a page without blocks that stands for "no page"
 
 // Boot records the addresses of the structures that the C side owns: the page
 // map's root and the page that never has a block.
@@ -114,8 +114,8 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 	}
 }
 
-// open makes class c one that may have pages and cached blocks. What a thread never uses stays
-// untouched, and those who go through the heap's classes pass it by.
+// open allows class c to have pages and cached blocks. The memory of classes that a thread never
+// uses stays untouched, because loops over the heap's classes skip them.
 func (h *Heap) open(c uintptr) {
 	if h.opened.Has(c) {
 		return
@@ -139,7 +139,8 @@ func (h *Heap) setLast(c uintptr, p *Page) { h.tail[sizeclass.Index(c)] = p }
 // cacheList is the thread-cache free list of class c.
 func (h *Heap) cacheList(c uintptr) *CacheList { return &h.CacheLists[sizeclass.Index(c)] }
 
-// freshPages is how many fresh pages class c has taken, up to prefaultAfter, less those given back.
+// freshPages points to the number of fresh pages that class c has taken, up to prefaultAfter, less
+// those returned.
 func (h *Heap) freshPages(c uintptr) *uint8 { return &h.fresh[sizeclass.Index(c)] }
 
 // setCur makes p the current page of class c, or pageNone.

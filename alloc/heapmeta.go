@@ -6,7 +6,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// What threads, heaps and remote-free queues take of the memory for descriptors (meta.go).
+// Memory of threads, heaps and remote-free queues, from the memory for descriptors (meta.go).
 const (
 	// The room behind a heap keeps the descriptors that follow it, whose lists the fast path
 	// writes, from having the same lowest 12 address bits as the heap's table of pages: the
@@ -17,11 +17,11 @@ const (
 	remoteQueueBytes = unsafe.Sizeof(RemoteQueue{})
 )
 
-// Where there are many threads, each has its memory pages for itself, with its heap's untouched end
-// on the last of them. (Else these pages would be shared with the beginning of the next thread's.)
+// If there are many threads, each has memory pages of its own, so that the untouched end of its
+// heap does not share a page with the beginning of the next thread.
 const crowdBytes = (threadBytes + unsafe.Sizeof(Heap{}) + raw.Page - 1) &^ (raw.Page - 1)
 
-// metaHeap is zero memory for a heap, and before it for a thread if there is to be one; or 0.
+// metaHeap returns zero memory for a heap, and, with thread set, for a thread before it; or 0.
 // Precondition: poolLock is held.
 func metaHeap(thread bool) (t, h uintptr) {
 	switch {

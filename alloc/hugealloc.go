@@ -9,8 +9,8 @@ import (
 	"tieralloc/tiers"
 )
 
-// How a thread heap gets a huge block, and another size for one: what the page heap has cached, or
-// a mapping that was charged for before.
+// Allocation and resizing of huge blocks for a thread heap: from the page heap's cache, or by a new
+// mapping, which is charged first.
 
 // hugeAlloc maps n bytes at a multiple of align (0 or a power of two). It returns
 // the block's address, with ZeroBit when it reads as zero, or 0. how is the function (see howCall).
@@ -22,7 +22,7 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	p, zero := hugeCached(h.Thread.token, h.Hint, size, align, home), uintptr(0)
-	if p == nil && how&howCall != uintptr(stats.CallCalloc) { // which would have to clear it
+	if p == nil && how&howCall != uintptr(stats.CallCalloc) { // calloc would have to clear it
 		p = h.hugeCoalesced(size, align, home)
 	}
 	if p == nil {
@@ -34,11 +34,11 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	return p.Start | zero
 }
 
-// hugeMap makes a fresh mapping, charged to a tier; or takes a cached one of the tier that
-// the charge went to. zero is ZeroBit for a fresh one.
+// hugeMap makes a fresh mapping, charged to a tier, or takes a cached one of the tier that was
+// charged. zero is ZeroBit for a fresh one.
 func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
 	h.Thread.trimHighWater(size)
-	if reservedPages && align <= huge2M { // else it may be more than such a page has
+	if reservedPages && align <= huge2M { // a larger alignment may exceed such a page's
 		if p, zero = hugeTry(h, size, align, true); p != nil {
 			return p, zero
 		}
@@ -50,8 +50,8 @@ func hugeMap(h *Heap, size, align uintptr) (p *Page, zero uintptr) {
 	return p, zero
 }
 
-// hugeTry charges and maps size bytes. With reserved set they are of the kernel's reserved
-// huge pages, if those are wished for.
+// hugeTry charges and maps size bytes. With reserved set they come from the kernel's reserved huge
+// pages, if the tier asks for those.
 func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr) {
 	page, asked := uintptr(0), size
 	placement, size, first, ok := h.reserveHuge(size, reserved)
@@ -117,7 +117,8 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 	return to
 }
 
-// hugeResized is hugeResize for a block that is held, and wholly of its placement or a whole split.
+// hugeResized is hugeResize for a block that is pinned and is wholly in its placement or a whole
+// split.
 func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	old := p.Size
 	var g growth
@@ -136,12 +137,12 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 			poolLock.Release()
 		}
 		if size > old && p.placement == placementPin && bound && !pin(at+old, size-old) {
-			raw.Unmap(at+old, size-old) // what it had stays bound
+			raw.Unmap(at+old, size-old) // the old part keeps its policy
 			hugeSizedBack(h.Thread.token, p, old)
 			return 0
 		}
 	case size > old && errno == uintptr(syscall.ENOMEM) && (p.placement != placementPin || !bound):
-		// else the host has changed a part
+		// otherwise the host has changed a part of the mapping
 		at = hugeMoved(h.Thread.token, p, size)
 		if at == 0 && purgeAll(h.Thread) > 0 {
 			at = hugeMoved(h.Thread.token, p, size)
@@ -157,9 +158,9 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	return at
 }
 
-// hugeCoalesced makes a block of size bytes of cached ones of a placement, none of which is that
-// large: what they have moves by its page tables, one behind the other, and only what is more is
-// faulted in. It returns nil where there is none that is worth it.
+// hugeCoalesced makes a block of size bytes from cached blocks of a placement that are each too
+// small. Their memory is moved by page tables, one after the other, and only the rest is faulted
+// in. It returns nil if no cached blocks are worth it.
 func (h *Heap) hugeCoalesced(size, align, placement uintptr) *Page {
 	token := h.Thread.token
 	p, have := coalescible(token, size, align, placement)

@@ -9,9 +9,9 @@ import (
 	"tieralloc/tiers"
 )
 
-// The kernel's NUMA balancing moves pages between nodes by their use, and tells nobody. Where a
-// soft cap governs such memory, the tiers are told every movesEvery how much of it the kernel has
-// moved, by a sample of pages like a report's.
+// The kernel's NUMA balancing moves pages between nodes without notice. If a soft cap governs such
+// memory, a sample of pages, like that of a report, tells the tiers every movesEvery how much the
+// kernel has moved.
 const movesEvery = 1e9 // nanoseconds
 
 var kernelMoves struct {
@@ -19,7 +19,7 @@ var kernelMoves struct {
 	due uint64 // when the next sample is
 }
 
-// SetKernelMoves says whether the kernel moves pages of memory that a soft cap governs. It is
+// SetKernelMoves turns the samples on if the kernel may move memory that a soft cap governs. It is
 // called once, before the first block.
 func SetKernelMoves(s *config.Settings, m *numa.Map) { kernelMoves.on = m.Moving && onlySoft(s) }
 
@@ -33,7 +33,7 @@ func onlySoft(s *config.Settings) bool {
 	return false
 }
 
-// noteMoves takes the sample that is due, where it is wanted. Precondition: no lock is held.
+// noteMoves takes a sample if one is due. Precondition: no lock is held.
 func (t *Thread) noteMoves() {
 	if kernelMoves.on {
 		t.sampleMoves()
@@ -57,8 +57,8 @@ func (t *Thread) sampleMoves() {
 	e.drop()
 }
 
-// tellMoves tells the tiers what the kernel has moved. Memory of a tier counts for another one
-// where it is in a node of that: tiers have the same nodes, or none in common.
+// tellMoves tells the tiers how much the kernel has moved. Memory of a tier on a node of another
+// tier counts for that one. Two tiers have the same nodes, or none in common.
 func (e *ranges) tellMoves() {
 	a := (*asking)(raw.Ptr(e.mapped))
 	var in, out [placementSlots]uintptr // by the tier

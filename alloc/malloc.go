@@ -9,10 +9,10 @@ import (
 	"tieralloc/tiers"
 )
 
-// Malloc serves what the fast path cannot: n bytes for the thread of h, which the
-// calling thread owns. libs is the set of rules that the caller's object allows
-// (LibSet). It returns the block's address, with ZeroBit added when the block
-// is known to read as zero, or 0 when there is no memory. how is the function (see howCall).
+// Malloc is the slow path of malloc: n bytes for the thread of h, which the calling thread owns.
+// libs is the set of rules that the caller's object allows (LibSet). It returns the block's
+// address, with ZeroBit added if the block is known to read as zero, or 0 if there is no memory.
+// how identifies the function (see howCall).
 func Malloc(h *Heap, n, libs, how uintptr) uintptr {
 	t := h.Thread
 	t.follow()
@@ -23,7 +23,7 @@ func Malloc(h *Heap, n, libs, how uintptr) uintptr {
 	return h.serve(n, how)
 }
 
-// Alloc is Malloc for a hint that the program gives; tiers.NoHint is the thread's.
+// Alloc is Malloc for a hint that the program gives; tiers.NoHint means the thread's.
 func Alloc(h *Heap, n, hint uintptr) uintptr {
 	t := h.Thread
 	if hint == tiers.NoHint {
@@ -33,8 +33,8 @@ func Alloc(h *Heap, n, hint uintptr) uintptr {
 	return t.heap(hint).serve(n, uintptr(stats.CallTaAlloc))
 }
 
-// Renew is Malloc for the new block of a realloc: unless a rule wants it otherwise it is
-// for what the old one was for.
+// Renew is Malloc for the new block of a realloc. Unless a rule decides otherwise, it has the hint
+// of the old block.
 func Renew(h *Heap, n, libs, old uintptr) uintptr {
 	hint := uintptr(tiers.NoHint)
 	if tiers.RulesOn() {
@@ -49,7 +49,7 @@ func Renew(h *Heap, n, libs, old uintptr) uintptr {
 	return h.Thread.heap(hint).serve(n, uintptr(stats.CallRealloc))
 }
 
-// hintFor is the hint for n bytes by the rules, or the thread's own.
+// hintFor returns the hint for n bytes by the rules, or the thread's own.
 func (t *Thread) hintFor(n, libs uintptr) uintptr {
 	hint := tiers.Match(t.rules&uint64(libs), n)
 	if hint == tiers.NoHint {
@@ -58,7 +58,7 @@ func (t *Thread) hintFor(n, libs uintptr) uintptr {
 	return hint
 }
 
-// serve allocates n bytes from h, which may be nil when there was no memory for it.
+// serve allocates n bytes from h, which is nil if there was no memory for a heap.
 func (h *Heap) serve(n, how uintptr) (b uintptr) {
 	switch {
 	case h == nil:
@@ -79,8 +79,8 @@ func (h *Heap) serve(n, how uintptr) (b uintptr) {
 	return b
 }
 
-// throttle charges a block of n bytes to the time of its tier. With TA_THROTTLE=sleep
-// it takes that time.
+// throttle charges the time of a block of n bytes to its tier. With TA_THROTTLE=sleep it sleeps for
+// that time.
 func (h *Heap) throttle(b, n uintptr) {
 	if p := Lookup(b); p != nil {
 		first := p.firstOf(n)
@@ -95,8 +95,8 @@ func (h *Heap) throttle(b, n uintptr) {
 // that it costs.
 func Charge(h *Heap, tier, n uintptr) (ns uint64) { return tiers.Wait(tier, n, h.Thread.Now) }
 
-// Copied charges n bytes that the library, for the thread of h, has copied into the block
-// at b, or out of it.
+// Copied charges n bytes that the library has copied into the block at b, or out of it, for the
+// thread of h.
 func Copied(h *Heap, b, n uintptr) {
 	if p := Lookup(b); p != nil {
 		first := p.firstOf(n)
@@ -107,10 +107,10 @@ func Copied(h *Heap, b, n uintptr) {
 	}
 }
 
-// allocClass allocates a block of class c, whose size is a multiple of align, or one of a larger
-// class where that is all there is. It asks one source after another; of memory that was in use
-// before first. Where no source has a block, another page becomes current, and all are asked again.
-// A class without a page has pageNone as its current one, of which there is never a block.
+// allocClass allocates a block of class c, or of a larger class if there is no other; its size is a
+// multiple of align. It tries one source after another, memory that was in use before first. If no
+// source has a block, another page becomes current, and it tries all again. A class without a page
+// has pageNone, which never has a block, as its current page.
 func (h *Heap) allocClass(c, align uintptr) uintptr {
 	if h.hiddenBlocks|h.remoteQueues|atomic.LoadUintptr(&h.pending) != 0 {
 		h.takeBack()
@@ -160,7 +160,7 @@ func (h *Heap) allocClass(c, align uintptr) uintptr {
 	}
 }
 
-// takeBack brings the heap up to date with blocks that were freed elsewhere.
+// takeBack takes back blocks that other threads have freed.
 func (h *Heap) takeBack() {
 	if h.hiddenBlocks != 0 {
 		h.freeHidden()
@@ -174,9 +174,8 @@ func (h *Heap) takeBack() {
 	}
 }
 
-// setFull takes the current page, which has no free block, off its list and asks
-// to be told when another thread frees one. When one has just done so the page
-// stays.
+// setFull removes the current page, which has no free block, from its list, and asks for a
+// notification when another thread frees a block of it. If one has just done so, the page stays.
 func (h *Heap) setFull(p *Page) {
 	for {
 		old := atomic.LoadUintptr(&p.Remote)
@@ -193,11 +192,11 @@ func (h *Heap) setFull(p *Page) {
 	atomic.StoreUintptr(&p.Owner, h.ownerOf(uintptr(p.Class))|OwnerFull)
 }
 
-// refill puts a page on the empty list of class c. When the kernel refuses,
-// everything that can be spared is given back first. (When a cap does, that has been done.)
+// refill puts a page on the empty list of class c. If the kernel refuses memory, it first returns
+// all unused memory. (If a cap refuses, that was done already.)
 func (h *Heap) refill(c uintptr) bool {
 	if h.nursery == nil && h.Thread.capped && h.young(c) {
-		return false // there was no page for the nursery just now
+		return false // there was no page for the nursery a moment ago
 	}
 	h.Thread.tick()
 	h.Thread.grown()
@@ -234,14 +233,13 @@ func (h *Heap) refill(c uintptr) bool {
 	if secure {
 		p.harden()
 	}
-	mapFill(p, p) // from now on others can find it
+	mapFill(p, p) // from now on other threads can find it
 	h.append(p)
 	h.Thread.migrate()
 	return true
 }
 
-// setUp makes p, a span of n slices or more, a page of class c of the heap, from which nothing was
-// allocated yet.
+// setUp makes p, a span of n slices or more, a fresh page of class c of the heap.
 func (h *Heap) setUp(p *Page, c, n uintptr) {
 	size := sizeclass.Size(c)
 	if size == 0 { // it never is; the compiler wants to see it
@@ -261,9 +259,9 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 
 // Aligned allocates n bytes at a multiple of align, a power of two, as Malloc does.
 //
-// Blocks of a page start at a multiple of a slice plus a multiple of their size,
-// so a class whose size is a multiple of align will do; there is one within eight
-// classes of any size, the next power of two at the latest.
+// Blocks of a page start at a multiple of a slice plus a multiple of their size. So a class whose
+// size is a multiple of align serves; one of the next eight classes does, at the latest the next
+// power of two.
 func Aligned(h *Heap, align, n, libs, how uintptr) uintptr {
 	t := h.Thread
 	t.follow()
@@ -286,7 +284,7 @@ func (h *Heap) aligned(align, n, how uintptr) uintptr {
 		if n == 0 {
 			if b := zeroAlloc(h, align); b != 0 {
 				return b
-			} // else one that is not empty has to do
+			} // otherwise a page that is not empty must serve
 		}
 		return h.serveSecure(max(n, 1), align, how)
 	}

@@ -8,7 +8,7 @@ import (
 	"tieralloc/stats"
 )
 
-// What the secure mode finds of a block, or a slot of none.
+// Faults that the secure mode finds in a block or a slot.
 const (
 	foundBehind = iota + 1
 	foundCanary
@@ -18,20 +18,19 @@ const (
 	foundTail
 )
 
-// running is the call that a thread is in, for the line that names it: the name, a C string, and
-// the argument of one that frees; or the number of one that allocates, and one (stats.Call…). All
-// of it is zero where no call is to be named.
+// running is the call that a thread is in, for the line that names it. For a call that frees it
+// holds the name, a C string, and the argument. For a call that allocates it holds 1 + its number
+// (stats.Call…). It is zero if no call is to be named.
 type running struct{ name, arg, number uintptr }
 
-// warned is the checks that are a line and no more: a bit for each (config.Check…).
+// warned has a bit for each check that only warns (config.Check…).
 var warned uintptr
 
 // warns reports whether a check only warns.
 func warns(check uint32) bool { return warned>>(check&31)&1 != 0 }
 
-// Misuse ends the process with one line that names the function, whose name is the
-// C string at fn, the pointer it was given, and what is wrong with it. size is what the caller says
-// that the block has, or NoSize.
+// Misuse ends the process with one line that names the function (the C string at fn), its pointer,
+// and what is wrong with it. size is the size that the caller states, or NoSize.
 func Misuse(fn, addr, why, size uintptr) {
 	var l raw.Line
 	l.Text("tieralloc: ")
@@ -39,7 +38,7 @@ func Misuse(fn, addr, why, size uintptr) {
 	l.Die()
 }
 
-// warn writes the line of Misuse for the call in, and the process goes on.
+// warn writes the line of Misuse for the call in as a warning.
 func warn(in *running, why, size uintptr) {
 	var l raw.Line
 	l.Text("tieralloc: warning: ")
@@ -83,9 +82,9 @@ func tellMisuse(l *raw.Line, fn, addr, why, size uintptr) {
 	}
 }
 
-// judge tells whether the call in may free a block of n bytes that was made by a function of the
-// family made, in the words of Free. It may not where it belongs to another family, or says that
-// the block has another size. A check that only warns is passed with its line.
+// judge returns whether the call in may free a block of n bytes that a function of the family made
+// allocated, as a result of Free. It may not if it belongs to another family, or states another
+// size. If the check only warns, it prints the line and allows the free.
 func judge(in *running, made, n, how, size uintptr) uintptr {
 	if family := how >> HowFamily & familyMask; family != HowAny>>HowFamily && family != made {
 		if !warns(config.CheckDeallocType) {
@@ -102,12 +101,12 @@ func judge(in *running, made, n, how, size uintptr) uintptr {
 	return FreeOK
 }
 
-// caller is the call that the owner of a page of slots is in.
+// caller returns the call that the owner of a page of slots is in.
 func (p *Page) caller() *running {
 	return &heapOf(atomic.LoadUintptr(&p.Owner)).Thread.running
 }
 
-// maker is a family of functions that make blocks, in words.
+// maker returns the name of a family of functions that allocate.
 func maker(family uintptr) string {
 	switch family {
 	case 0:
@@ -120,7 +119,7 @@ func maker(family uintptr) string {
 	return "another function"
 }
 
-// made is the family of functions that made a live block.
+// made returns the family of functions that allocated a live block.
 func (p *Page) made(b uintptr) uintptr {
 	if p.Owner == OwnerHuge {
 		return uintptr(p.Class)
@@ -128,7 +127,7 @@ func (p *Page) made(b uintptr) uintptr {
 	return canaryState(p.canary(b))
 }
 
-// corrupt ends the process when the call in, which did nothing wrong, has found something.
+// corrupt ends the process because the call in has found damage that it did not cause.
 func corrupt(in *running, p *Page, slot, what uintptr) {
 	var l raw.Line
 	l.Text("tieralloc: ")

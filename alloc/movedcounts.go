@@ -1,17 +1,17 @@
 package alloc
 
-// A block counts for the tier that its span is in, and a span that moves takes its counts along: so
-// what a report says of a tier may fall. Beside that it says what has entered the tier and left it,
-// which never falls: blocks that were allocated there and that were freed there, and those that
-// have moved in and out. A span of a allocated and f freed blocks that moves takes away a and f of
-// the one tier and adds them to the other, where a - f enter:
+// A block counts for the tier that its span is in, and a span that moves takes its counts along, so
+// a tier's counts in reports may fall. Reports also have counts that never fall: blocks that
+// entered the tier, by allocation or migration, and blocks that left it. If a span with a allocated
+// and f freed blocks moves, a and f are subtracted from the one tier and added to the other, and a
+// - f blocks enter that one:
 //
 //	entered = allocs + moves.allocs, left = frees + moves.frees
 //	entered - left = allocs - frees
 //
 //	moves[from] += (a, a), moves[to] -= (f, f)
 
-// tally is what the page says of its blocks.
+// tally returns the counts of the page's blocks.
 func (p *Page) tally() (t tally) {
 	frees, size := p.Frees+p.remoteCount(), uint64(p.Size)
 	t.alloc(p.Allocs, p.Allocs*size)
@@ -22,12 +22,12 @@ func (p *Page) tally() (t tally) {
 	return t
 }
 
-// forget makes the page one whose blocks are counted elsewhere: all of them are free.
+// forget resets the counts of a page, all of whose blocks are free, because the caller counts them.
 func (p *Page) forget() {
 	p.Allocs, p.Frees = 0, -p.remoteCount()
 }
 
-// entered is what has entered tier i and left it.
+// entered returns the counts that have entered and left tier i.
 func (k *Counts) entered(i uintptr) (t tally) {
 	t = k.tier[i&(placementSlots-1)]
 	t.add(&k.pool.huge[i&(placementSlots-1)])
@@ -36,8 +36,8 @@ func (k *Counts) entered(i uintptr) (t tally) {
 	return t
 }
 
-// rising is entered, and never less than it was before. It would be by the freed blocks that waited
-// on a thread's list, in a span that was moved, and are in use again: those have entered the tier
+// rising is entered, but never less than at the call before. entered may fall by freed blocks that
+// were on a thread's list when their span moved, and are in use again: these have entered the tier
 // once more. Precondition: poolLock is held.
 func (k *Counts) rising(i uintptr) (t tally) {
 	t = k.entered(i)

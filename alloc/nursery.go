@@ -5,25 +5,25 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A page for each size class costs a thread that allocates a little far more than its blocks have:
-// a memory page for each class that it touches, and a slice to be charged. So where there are many
+// A thread that allocates little would use far more memory for a page of each size class than for
+// its blocks: a memory page for each class, and a slice that is charged. So if there are many
 // threads, a young heap serves its first blocks of all small classes from one page, its nursery.
 // Each such block costs a call of the slow path, and so does its free. A class that has taken
-// nurseryMost of them gets pages of its own.
+// nurseryMost blocks gets pages of its own.
 //
-// A nursery is on no class's list. It counts as a page of class 0, whose blocks are here called
-// granules, and has a table of them (granules.go); a block is as many granules side by side as its
-// class has. The fast path finds no block in it (Carved 0); other threads' frees come to Free, from
-// where the owner takes them. A block of a class begins at a multiple of the class's alignment here
-// as well.
+// A nursery is on no class's list. It counts as a page of class 0, whose blocks are called granules
+// here, and has a table of them (granules.go). A block consists of as many consecutive granules as
+// its class needs. The fast path finds no block in it (Carved is 0). Frees by other threads take
+// the slow path and go on its remote list. A block begins at a multiple of its class's alignment
+// here as well.
 //
 //	carved = Size·(Allocs - Frees + free granules); Free == 0, subreleased == 0
 const (
-	// heaps that are made without: where there are few, what each of them has does not matter
+	// heaps that are made without a nursery: while there are few, their memory does not matter
 	nurseryAfter   = 32
 	nurseryMost    = 64      // blocks of each class
 	nurseryLargest = 8 << 10 // bytes of a block
-	nurseryClasses = 64      // more than there are classes up to that
+	nurseryClasses = 64      // more than there are classes up to that size
 
 	restsNursery = 2 // Page.rests
 )
@@ -35,10 +35,10 @@ func (p *Page) granule(b uintptr) uintptr {
 	return (b - p.Start) / sizeclass.Granule & (granuleCount - 1)
 }
 
-// young reports whether the heap has a nursery, and it serves class c.
+// young reports whether the heap serves class c from a nursery.
 func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
 
-// nurseryIndex is c, for a table of nurseryClasses entries: see sizeclass.Index.
+// nurseryIndex returns c, masked for a table of nurseryClasses entries: see sizeclass.Index.
 func nurseryIndex(c uintptr) uintptr { return c & (nurseryClasses - 1) }
 
 func (h *Heap) nurses(c uintptr) bool {
@@ -46,7 +46,7 @@ func (h *Heap) nurses(c uintptr) bool {
 		sizeclass.Size(c) <= nurseryLargest && !secure
 }
 
-// rejuvenate makes the heaps of a thread that ended young for the next one.
+// rejuvenate makes the heaps of a thread that has ended young again for the next one.
 func (t *Thread) rejuvenate() {
 	for _, h := range t.Heaps {
 		if h != nil {
@@ -55,8 +55,8 @@ func (t *Thread) rejuvenate() {
 	}
 }
 
-// fromNursery is a block of class c out of the nursery, or 0 where it has no room or there is no
-// memory for one.
+// fromNursery returns a block of class c from the nursery, or 0 if the nursery has no room or there
+// is no memory for one.
 func (h *Heap) fromNursery(c uintptr) uintptr {
 	if h.nursery == nil {
 		h.Thread.tick()
@@ -83,11 +83,11 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	return b
 }
 
-// newNursery takes a page for the nursery, where it can. Like any page that a class allocates from
-// it may lie in another tier than the hint's, where that has no room.
+// newNursery takes a page for the nursery, if there is memory. Like any page it may be in another
+// tier than the hint's, if that has no room.
 func (h *Heap) newNursery() {
 	h.Thread.capped = false
-	if poolLock.Refuses(h.Thread.token) { // a page without the pool could not be given back
+	if poolLock.Refuses(h.Thread.token) { // an emergency span could not be returned
 		return
 	}
 	t := newGranuleTable(h.Thread.token)
@@ -113,15 +113,15 @@ func (h *Heap) newNursery() {
 	h.Thread.migrate()
 }
 
-// endNursery forgets the nursery, which is about to go to the pool.
+// endNursery ends the nursery, whose page is about to return to the pool.
 func (h *Heap) endNursery() {
 	p := h.nursery
 	h.nursery = nil
 	p.rests = 0
-	p.table().drop(h.Thread.token) // the address stays: somebody may just be about to look (isFree)
+	p.table().drop(h.Thread.token) // the address stays valid: another thread may read it (isFree)
 }
 
-// freeNursery takes back a block of the heap's nursery.
+// freeNursery frees a block of the heap's nursery.
 func (h *Heap) freeNursery(p *Page, b uintptr) {
 	t, u := p.table(), p.granule(b)
 	k := t.granulesOf(u)
@@ -133,8 +133,8 @@ func (h *Heap) freeNursery(p *Page, b uintptr) {
 	}
 }
 
-// freeNurseryRemote gives back a block of another thread's nursery, by its granules, counted in r
-// unless that is nil.
+// freeNurseryRemote frees a block of another thread's nursery, granule by granule, and counts it in
+// r unless that is nil.
 func freeNurseryRemote(r *granuleCounts, p *Page, b uintptr) {
 	k := p.table().granulesOf(p.granule(b))
 	if r != nil {
@@ -148,7 +148,7 @@ func freeNurseryRemote(r *granuleCounts, p *Page, b uintptr) {
 	pushRemote(p, b, last, k)
 }
 
-// takeNurseryRemote takes back what other threads have freed in the nursery.
+// takeNurseryRemote takes back the granules that other threads have freed in the nursery.
 func (h *Heap) takeNurseryRemote(p *Page) {
 	if !p.takeRemote() {
 		return
@@ -160,9 +160,9 @@ func (h *Heap) takeNurseryRemote(p *Page) {
 	p.Free = 0
 }
 
-// collectNursery takes back what other threads have freed in the nursery, and gives it to the pool
-// where it is empty. Of one that has rested since it looked last, or with all set of any, it gives
-// memory back to the kernel, and returns the bytes.
+// collectNursery takes back the granules that other threads have freed, and returns the nursery to
+// the pool if it is empty. If the nursery has rested since the last call, or with all set, it
+// returns unused memory to the kernel. It returns the bytes.
 func (h *Heap) collectNursery(all bool) (given uintptr) {
 	p := h.nursery
 	if p == nil {
@@ -186,14 +186,15 @@ func (h *Heap) collectNursery(all bool) (given uintptr) {
 	return given
 }
 
-// trimNursery gives the memory pages of a nursery that are free back to the kernel, and returns the
-// bytes, and whether it has looked. Nobody else has to know: the table is elsewhere.
+// trimNursery returns the free memory pages of a nursery to the kernel. It returns the bytes, and
+// whether it examined the nursery. No other code needs to know, because the table is not in these
+// pages.
 func (t *Thread) trimNursery(p *Page) (bytes uintptr, ok bool) {
 	table := p.table()
 	if t.Now < pool.quiet || !p.mayGiveMemory() {
 		return 0, false
 	}
-	from := uintptr(0) // the first of the memory pages that are to go
+	from := uintptr(0) // the first of the memory pages to return
 	for at := uintptr(0); at <= SliceSize; at += raw.Page {
 		const most = raw.Page / sizeclass.Granule
 		if at < SliceSize && table.given&memoryPages(at, at+1) == 0 &&
@@ -202,7 +203,7 @@ func (t *Thread) trimNursery(p *Page) (bytes uintptr, ok bool) {
 		}
 		if at > from {
 			if !raw.Discard(p.Start+from, at-from) {
-				pool.quiet = t.Now + PurgeDelay // without the lock: a hint
+				pool.quiet = t.Now + PurgeDelay // without the lock: an approximate value
 				return bytes, false
 			}
 			table.given |= memoryPages(from, at)

@@ -6,21 +6,22 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A class of small blocks that takes one fresh page after another has the kernel fault in several
-// memory pages at once: one call for four takes three quarters of the time of four faults. Blocks
-// of a memory page or more may be meant to stay untouched.
+// When a class of small blocks takes one fresh page after another, several memory pages are faulted
+// in by one system call: a call for four takes three quarters of the time of four faults. Blocks of
+// a memory page or more are not prefaulted, because the program may leave them untouched.
 const (
 	prefaultBytes = 16 << 10 // at once
-	// fresh pages without: what a class may have resident in vain is a small part of what it has
+	// fresh pages without prefault, so that the prefaulted unused memory of a class is a small part
+	// of it
 	prefaultAfter = 4
 
-	zeroPrefault = 2 // Page.zero: not yet carved, reads as zero and is faulted in like that
+	zeroPrefault = 2 // Page.zero: the part not yet carved reads as zero and is prefaulted
 )
 
-var prefaultRefused bool // by an old kernel (EINVAL), or by a filter of system calls
+var prefaultRefused bool // an old kernel (EINVAL) or a filter of system calls has refused
 
-// prefaults notes that class c takes a fresh page of blocks of size bytes, and reports whether
-// that is to be faulted in ahead.
+// prefaults notes that class c takes a fresh page of blocks of size bytes, and reports whether the
+// page is to be prefaulted.
 func (h *Heap) prefaults(c, size uintptr) bool {
 	n := h.freshPages(c)
 	if *n < prefaultAfter {
@@ -30,19 +31,18 @@ func (h *Heap) prefaults(c, size uintptr) bool {
 	return size < raw.Page && !prefaultRefused
 }
 
-// fewAddresses is a limit of the address space in which what pages leave over at their ends counts:
-// bytes. Of more than that the library itself takes less than a hundredth.
+// fewAddresses is the limit of the address space, in bytes, up to which waste at the ends of pages
+// matters.
 const fewAddresses = 512 << 20
 
-// wantsDense reports whether the next page of class c is to leave over nothing, or hardly anything,
-// at its end, however large it is for that: where addresses are few, and the class has several
-// pages already.
+// wantsDense reports whether the next page of class c is to be a dense one, which wastes little at
+// its end and may be larger: if addresses are few and the class already has several pages.
 func (h *Heap) wantsDense(c uintptr) bool {
 	return pool.addresses < fewAddresses && !secure && *h.freshPages(c) == prefaultAfter
 }
 
-// prefault is called when the page is carved between the offsets at and end. What the kernel
-// refuses is faulted in when it is touched.
+// prefault is called when the page is carved between the offsets at and end. If the kernel refuses,
+// the memory is faulted in when it is touched.
 func (p *Page) prefault(at, end uintptr) {
 	from := raw.RoundUp(at, prefaultBytes)
 	if from >= end {

@@ -2,24 +2,24 @@ package alloc
 
 import "tieralloc/alloc/sizeclass"
 
-// Purging is due by time, and only slow paths look at the time. A thread that allocates and frees
-// on its fast paths alone would leave what it has freed before for good. So while much is dirty,
-// every so many frees of a current page come to PageEmpty, and so do those that go to a
-// thread-cache free list while their page is not full: often where they are rare, and hardly ever
-// where they are many.
+// Purging is due by time, and only slow paths read the clock. A thread that uses only its fast
+// paths would never purge the memory that it freed before. So while much memory is dirty, one of
+// every so many frees of a current page calls PageEmpty, and so does one of those that go to a
+// thread-cache free list while their page is not full. The interval adapts: it is short if frees
+// are rare and long if they are frequent.
 //
 //	1 <= tickAfter, Credit <= tickMax, but within PageEmpty
 //	Trigger of a current page of one slice <= Frees + tickMax, unless disarmed
 //
-// Frees that come in bulk may pass a trigger: then the page is not watched any more.
+// Frees in bulk may pass a trigger. Then the page has no trigger any more.
 const (
 	tickFirst = 1
 	tickMax   = 256
-	tickEvery = 1e6 // nanoseconds between two calls from where on they are rare
+	tickEvery = 1e6 // the wanted time between two calls, in nanoseconds
 )
 
-// armTicker has frees of the current pages of all the thread's heaps look at the time. It is
-// called on slow paths, and does so once in a while.
+// armTicker sets triggers on the current pages of all the thread's heaps. Slow paths call it; it
+// acts once in a while.
 func (t *Thread) armTicker() {
 	if !muchKept() || t.Now < t.tickerArmed+tickEvery {
 		return
@@ -39,7 +39,7 @@ func (t *Thread) armTicker() {
 	}
 }
 
-// tickCurrent does what is due when the frees of a current page have come to its trigger.
+// tickCurrent does the work that is due when the frees of a current page have reached its trigger.
 func (t *Thread) tickCurrent(p *Page) {
 	p.disarm()
 	if n := t.nextTick(); n != 0 {
@@ -57,7 +57,7 @@ func (t *Thread) tickWarm(s *CacheList) {
 	t.tick()
 }
 
-// nextTick is after how many frees to look again, or 0 where there is no need to.
+// nextTick returns the number of frees until the next tick, or 0 if none is needed.
 func (t *Thread) nextTick() uint64 {
 	if t.Now >= t.ticked+tickEvery {
 		t.tickAfter = max(t.tickAfter/8, 1)
@@ -71,8 +71,8 @@ func (t *Thread) nextTick() uint64 {
 	return t.tickAfter
 }
 
-// muchKept reports whether there is enough free memory that is not the kernel's to look
-// after it, or heaps without a thread that have pages, any number of which may be empty.
+// muchKept reports whether there is enough free memory for ticks to be worth while, or whether
+// abandoned heaps have pages, which may be empty.
 func muchKept() bool {
 	return pool.dirtyBytes > minReserve || pool.cache.bytes > minReserve ||
 		abandoned.with.first != nil

@@ -7,8 +7,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A quarantine has blocks that its thread has freed, zeroed, in no list. When it is full
-// each new one takes the place of one chosen at random, which must still be zero.
+// A quarantine holds zeroed blocks that its thread has freed. They are on no list. When it is full,
+// each new block replaces one chosen at random, which must still be zero.
 //
 //	bytes = Σ Size of the slots in slot[0:n] <= quarantineBytes
 type quarantine struct {
@@ -26,12 +26,12 @@ const (
 // randomState counts up by the golden ratio; see mix.
 var randomState uint64
 
-// random is a number that cannot be told without secret.
+// random returns a number that cannot be predicted without secret.
 func random() uint64 {
 	return mix(secret.random + atomic.AddUint64(&randomState, 0x9e3779b97f4a7c15))
 }
 
-// hold is the thread's quarantine, or nil when there is no memory for it.
+// hold returns the thread's quarantine, or nil if there is no memory for it.
 func (t *Thread) hold() *quarantine {
 	if t.held == nil {
 		const size = (unsafe.Sizeof(quarantine{}) + raw.Page - 1) &^ (raw.Page - 1)
@@ -43,7 +43,7 @@ func (t *Thread) hold() *quarantine {
 	return t.held
 }
 
-// keep takes in a block of p that was freed and zeroed just now.
+// keep takes a block of p that was just freed and zeroed into the cache or the quarantine.
 func (h *Heap) keep(p *Page, b uintptr) {
 	if heapOf(atomic.LoadUintptr(&p.Owner)).Thread != h.Thread {
 		h.Remotes++
@@ -58,7 +58,8 @@ func (h *Heap) keep(p *Page, b uintptr) {
 	h.quarantine(p, b)
 }
 
-// quarantine takes in a zeroed block of p. Those that leave for it go back to their pages.
+// quarantine takes a zeroed block of p into the quarantine. Blocks that it replaces return to their
+// pages.
 func (h *Heap) quarantine(p *Page, b uintptr) {
 	q := h.Thread.hold()
 	if q == nil {
@@ -73,7 +74,7 @@ func (h *Heap) quarantine(p *Page, b uintptr) {
 	q.bytes += p.Size
 }
 
-// takeOut takes the i-th block out.
+// takeOut removes and returns the i-th block.
 func (q *quarantine) takeOut(i uintptr) uintptr {
 	b := q.slot[i%quarantineSlots]
 	q.n--
@@ -84,7 +85,7 @@ func (q *quarantine) takeOut(i uintptr) uintptr {
 	return b
 }
 
-// discharge puts a zeroed block on its page's list, if it is still so.
+// discharge puts a block on its page's list after checking that it is still zero.
 func (h *Heap) discharge(b uintptr) {
 	p := Lookup(b)
 	if p == nil {
@@ -103,7 +104,7 @@ func (h *Heap) discharge(b uintptr) {
 	freeInner(h, p, b)
 }
 
-// enlist makes a zeroed block look like one on a list, before it is put there.
+// enlist gives a zeroed block the canary of a listed one, before it is put on a list.
 func (p *Page) enlist(b uintptr) {
 	p.setCanary(b, stateBusy, 0)
 	raw.Store(b, encodeLink(b, 0))
@@ -111,7 +112,7 @@ func (p *Page) enlist(b uintptr) {
 	p.setCanary(b, stateListed, 1)
 }
 
-// release gives all of the thread's cache and quarantine back to the pages.
+// release returns all blocks of the thread's cache and quarantine to the pages.
 func (t *Thread) release() {
 	if t.Cache != nil {
 		t.Cache.empty(t.Base)
@@ -125,16 +126,16 @@ func (t *Thread) release() {
 	}
 }
 
-// remember notes the block that the thread was given last.
+// remember notes the block that the thread has allocated last.
 func (t *Thread) remember(b uintptr) {
 	if k := t.cache(); k != nil {
 		k.Given = b
 	}
 }
 
-// audit looks at the block that the thread was given last, with its neighbours, and at the one
-// that it freed last: most damage is done soon, and by who has the block. The block that is about
-// to be freed is looked at anyway. Further it looks where the C side has found something.
+// audit checks the block that the thread allocated last, with its neighbours, and the block that it
+// freed last: most damage is done soon, by the thread that has the block. (The block that is about
+// to be freed is checked anyway.) It also checks the slot in which C has found a fault.
 func (t *Thread) audit(freed uintptr) {
 	k := t.Cache
 	if k == nil {
@@ -159,7 +160,7 @@ func (t *Thread) audit(freed uintptr) {
 	}
 }
 
-// suspect looks at a slot of the thread's cache, and its neighbours.
+// suspect checks a slot of the thread's cache and its neighbours.
 func (t *Thread) suspect(b uintptr) {
 	p := Lookup(b)
 	if l := p.canary(b); !canaryValid(b, l) {
@@ -173,9 +174,9 @@ func (t *Thread) suspect(b uintptr) {
 	}
 }
 
-// inspect looks at a block that the thread was given, or 0, with its neighbours while it is live.
-// Another thread may have freed it, and the page be another's by now; a full page that others could
-// take stays while the thread was given a block of it last (steal.go).
+// inspect checks a block that the thread has allocated, or 0, and its neighbours while it is live.
+// Another thread may have freed it, and the page may belong to another by now. A full page that
+// others could take stays while the thread's last block is in it (steal.go).
 func (t *Thread) inspect(b uintptr) {
 	p := Lookup(b)
 	if b == 0 || p == nil || p.Magic != 0 || !t.owns(p) || !p.isSlot(b) {
@@ -192,26 +193,26 @@ func (t *Thread) inspect(b uintptr) {
 	}
 }
 
-// owns reports whether p is a page of the thread's.
+// owns reports whether the thread owns p.
 func (t *Thread) owns(p *Page) bool {
 	owner := atomic.LoadUintptr(&p.Owner)
 	return owner > OwnerHuge && heapOf(owner).Thread == t
 }
 
-// wasGiven reports whether the last block that the thread was given is in p. The thread may be
-// another's.
+// wasGiven reports whether the last block that the thread allocated is in p. Any thread may call
+// it.
 func (t *Thread) wasGiven(p *Page) bool {
 	return t.Cache != nil && Lookup(atomic.LoadUintptr(&t.Cache.Given)) == p
 }
 
-// quarantined counts the blocks in a quarantine as freed, which to their pages they are not.
+// quarantined counts the blocks in a quarantine as freed. Their pages count them as in use.
 func (k *Counts) quarantined(q *quarantine) {
 	for i := uintptr(0); i < q.n && i < quarantineSlots; i++ {
 		k.kept(q.slot[i%quarantineSlots])
 	}
 }
 
-// kept counts a slot that is clean, and in use to its page.
+// kept counts a clean slot, which its page counts as in use, as freed.
 func (k *Counts) kept(b uintptr) {
 	p := Lookup(b)
 	if p == nil {

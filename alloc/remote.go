@@ -6,13 +6,12 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// freeRemote gives a block to the heap that owns its page, by one push on the
-// page's remote list. When the owner asked to be told, the page also goes on the
-// owner's pending list, once: RemoteNotify becomes RemoteInFlight in the same
-// swap, and only the owner takes that flag away.
+// freeRemote returns a block to the heap that owns its page, by one push on the page's remote list.
+// If the owner asked for a notification, the page also goes on the owner's pending list, once:
+// RemoteNotify becomes RemoteInFlight in the same swap, and only the owner clears that flag.
 //
-// The page cannot go back to the pool in between: before the push the block is
-// in use, after it the flag holds the page.
+// The page cannot return to the pool in between: before the push the block is in use, and after it
+// the flag keeps the page.
 func freeRemote(r *granuleCounts, p *Page, b uintptr) {
 	if p.isNursery() {
 		freeNurseryRemote(r, p, b)
@@ -57,8 +56,8 @@ func notify(p *Page) {
 	}
 }
 
-// drainPending looks at each page on the pending list: a full one with blocks on its
-// remote list goes back on its class's list, or to the pool.
+// drainPending empties the pending list: a full page with blocks on its remote list returns to its
+// class's list or to the pool.
 func (h *Heap) drainPending() {
 	list := atomic.SwapUintptr(&h.pending, 0)
 	for list != 0 {
@@ -67,12 +66,12 @@ func (h *Heap) drainPending() {
 		heapOf(
 			p.Owner,
 		).relinkPending(p)
-		// another heap of the thread, where ta_move has handed it on
+		// another heap of the thread, to which ta_move has passed it
 	}
 }
 
-// relinkPending ends p's time on the pending list, where it is because it is full and other threads
-// have freed blocks of it: it goes back on its class's list.
+// relinkPending removes p from the pending list, where it is because other threads have freed
+// blocks of the full page. It returns to its class's list.
 func (h *Heap) relinkPending(p *Page) {
 	p.dropSummary()
 	for {

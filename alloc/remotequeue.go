@@ -7,30 +7,30 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A RemoteQueue carries the blocks that one thread frees to the heap of another whose they
-// are: a bounded queue with one producer. The producer neither swaps nor waits, and the owner
-// learns the blocks' addresses without reading the blocks, which are in the other's cache: what
-// both do to them are stores.
+// A RemoteQueue carries blocks that one thread frees to the heap of another that owns them. It is a
+// bounded queue with one producer. The producer neither swaps nor waits. The owner gets the blocks'
+// addresses without reading the blocks, which are in the other processor's cache.
 //
 //	0 <= Tail - Head <= RemoteQueueSlots
 //	Slots[i % RemoteQueueSlots] for Head <= i < Tail are blocks, in use to their pages
 //	Seen <= Head
 //
-// Only the producer, the thread that Heap.Out is of, writes to Tail, Seen and Slots. Whoever moves
-// Head on has the blocks that it passes: the owner, or a thread that is short of memory (steal.go).
-// A block for which there is no room goes to its page by remote.go.
+// Only the producer, the thread whose Heap.Out has the queue, writes Tail, Seen and Slots. The
+// thread that advances Head gets the blocks that it passes: the owner, or a thread that is short of
+// memory (steal.go). A block for which there is no room goes to its page by remote.go.
 //
-// Remote-free queues are made for pairs of heaps that meet often, and stay: heaps do, too.
+// Remote-free queues are made for pairs of heaps that exchange many blocks. They are never
+// unmapped, nor are heaps.
 type RemoteQueue struct {
 	_ raw.OffHeap
 
 	Owner *Heap
 	Tail  uint64 // blocks ever put in
-	Seen  uint64 // Head as the producer saw it last
+	Seen  uint64 // Head when the producer read it last
 	_     [5]uint64
 
 	Head uint64       // blocks ever taken out
-	next *RemoteQueue // of the owner's
+	next *RemoteQueue // in the owner's list
 	_    [6]uint64
 
 	Slots [RemoteQueueSlots]uintptr
@@ -39,14 +39,14 @@ type RemoteQueue struct {
 const (
 	RemoteQueueSlots = 256
 	OutSlots         = 16 // the remote-free queues that a heap puts into
-	remoteQueuesMost = 16 // that lead to a heap: each call on its slow path looks at all of them
+	remoteQueuesMost = 16 // that lead to a heap: each call of its slow path reads all of them
 	RemoteQueueAfter = 32 // frees of other threads' blocks before a thread gets another queue
 
 	remoteQueueBatch = 32 // blocks taken out at once
 )
 
-// Connect makes the remote-free queue from the heap h to the owner of the page p, where h has none
-// yet in its place.
+// Connect makes the remote-free queue from the heap h to the owner of the page p, unless h has a
+// queue in that slot.
 func Connect(h *Heap, p *Page) {
 	owner := atomic.LoadUintptr(&p.Owner)
 	if owner <= OwnerHuge {
@@ -60,7 +60,7 @@ func Connect(h *Heap, p *Page) {
 	*at = o.newRemoteQueue(h.Thread.token)
 }
 
-// newRemoteQueue is one more remote-free queue that leads to the heap, or nil.
+// newRemoteQueue returns a new remote-free queue that leads to the heap, or nil.
 func (h *Heap) newRemoteQueue(token uintptr) *RemoteQueue {
 	if !poolLock.Take(token) {
 		return nil
@@ -110,14 +110,14 @@ func (r *RemoteQueue) take(blocks *[remoteQueueBatch]uintptr) (n uint64) {
 	}
 }
 
-// freeDrained takes b, which is marked free, off the program's hands for h, to which it came: for
-// the thread-cache free list, or its page.
+// freeDrained frees b, which is marked free and came on a queue to h: it goes to the thread-cache
+// free list or to its page.
 func (t *Thread) freeDrained(h *Heap, b uintptr) {
 	p := Lookup(b)
 	if p == nil || atomic.LoadUintptr(&p.Owner) <= OwnerHuge {
-		return // freed twice, and written to in between: the page has gone meanwhile
+		return // a double free with a write in between: the page has gone meanwhile
 	}
-	o := heapOf(atomic.LoadUintptr(&p.Owner)) // not h where ta_move has handed the page on
+	o := heapOf(atomic.LoadUintptr(&p.Owner)) // not h if ta_move has passed the page on
 	switch s := h.cacheList(p.class()); {
 	case o.Thread != t:
 		freeRemote(&t.Base.granules, p, b)

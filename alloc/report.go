@@ -8,10 +8,10 @@ import (
 	"tieralloc/stats"
 )
 
-// Fill writes the heap's part of a report. Totals count from the start of the
-// process, or from the fork that made it; what is live, mapped or cached is all
-// that is. Of the nodes the kernel is asked what nodes says, one of Nodes. Fill reports
-// false when the calling thread is in the middle of the pool.
+// Fill fills in the heap's part of a report. Totals count from the start of the process, or from
+// the fork that made it. Live, mapped and cached memory includes memory from before the fork.
+// nodes, one of Nodes…, says which pages the kernel is asked about. Fill reports false in a signal
+// handler that interrupted the pool on its own thread.
 func Fill(token uintptr, r *stats.Report, all uint64, nodes uintptr) bool {
 	var e ranges
 	if nodes != NodesNone {
@@ -85,8 +85,8 @@ func fillHeap(h *stats.Heap, k *Counts) {
 	h.HugeCacheMisses = p.hugeMisses - b.hugeMisses
 }
 
-// fillTiers attributes blocks to the tier where they are now: a span that moves takes
-// its counts along.
+// fillTiers attributes blocks to the tier that they are in now: a span that moves takes its counts
+// along.
 func fillTiers(r *stats.Report, k *Counts) {
 	for i := uintptr(0); i < placementSlots; i++ {
 		t := &r.Tiers[i]
@@ -113,7 +113,7 @@ func fillTiers(r *stats.Report, k *Counts) {
 	for i := uintptr(0); i < hintMoved; i++ {
 		r.HintBytes[i] = k.hints[i]
 	}
-	// What ta_move has put somewhere counts for the hint that it would have gone there with.
+	// Memory that ta_move has moved counts for the hint that would have placed it there.
 	r.HintBytes[config.HintHot] += k.hints[hintMoved+config.TierFast]
 	r.HintBytes[config.HintWarm] += k.hints[hintMoved+config.TierNormal]
 	r.HintBytes[config.HintCold] += k.hints[hintMoved+config.TierSlow]

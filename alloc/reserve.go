@@ -8,13 +8,13 @@ import (
 	"tieralloc/tiers"
 )
 
-// What a thread heap does before it asks the page heap for memory: it has the bytes charged to a
-// tier (charge.go), and makes room where that is full, by what the page heap knows nothing of: its
-// own empty pages and those of other threads.
+// Before a thread heap asks the page heap for memory, it charges the bytes to a tier (charge.go).
+// If the tier is full it makes room by means that the page heap does not have: the empty pages of
+// its own thread and of others.
 
-// reserve charges n bytes for the heap's hint and returns the placement that they are to lie in.
-// Before it gives up, or turns to a slower tier, what is cached in the tier goes back to the
-// kernel; so it does before the process's control group has no room. Precondition: no lock is held.
+// reserve charges n bytes for the heap's hint and returns their placement. Before it fails or
+// chooses a slower tier, it returns memory that is cached in the tier to the kernel. It does the
+// same before the process's control group is full. Precondition: no lock is held.
 func (h *Heap) reserve(n uintptr) (placement uintptr, ok bool) {
 	if nearLimit(n) {
 		h.Thread.heed(n)
@@ -45,7 +45,7 @@ func (h *Heap) reserveIn(n uintptr) (placement uintptr, ok bool) {
 	return 0, false
 }
 
-// reserveShape is reserve for what comes to other sizes in other placements.
+// reserveShape is reserve for memory whose size depends on the placement.
 func (h *Heap) reserveShape(home uintptr, s *shape) (placement, n uintptr, ok bool) {
 	n = s.bytes(home)
 	if placement, ok = h.reserve(n); !ok {
@@ -76,8 +76,8 @@ func (h *Heap) reserveShape(home uintptr, s *shape) (placement, n uintptr, ok bo
 	return 0, 0, false
 }
 
-// admit charges n bytes to exactly this tier, for which what is cached there goes back to
-// the kernel if need be. Precondition: no lock is held.
+// admit charges n bytes to exactly this tier. If necessary it returns memory that is cached there
+// to the kernel. Precondition: no lock is held.
 func (t *Thread) admit(tier, n uintptr) bool {
 	if tiers.Full(tier, n) {
 		t.makeRoom(tier, n, false)
@@ -85,7 +85,7 @@ func (t *Thread) admit(tier, n uintptr) bool {
 	return tiers.Admit(tier, n)
 }
 
-// admitAtLast is admit where a refusal is the end of a request.
+// admitAtLast is admit for a request that fails if it is refused.
 func (t *Thread) admitAtLast(tier, n uintptr) bool {
 	if tiers.Full(tier, n) {
 		t.makeRoom(tier, n, true)
@@ -93,7 +93,8 @@ func (t *Thread) admitAtLast(tier, n uintptr) bool {
 	return tiers.Admit(tier, n)
 }
 
-// heed looks at the control group before n bytes more are committed. Precondition: no lock is held.
+// heed checks the control group's limit before n more bytes are committed. Precondition: no lock is
+// held.
 func (t *Thread) heed(n uintptr) {
 	if !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
 		return
@@ -104,12 +105,12 @@ func (t *Thread) heed(n uintptr) {
 	atomic.StoreUint32(&limit.busy, 0)
 }
 
-// makeRoom gives back what is cached in the memory of a tier, with the empty pages of this thread,
-// those without a thread, and those of other threads that can be had. Of the other threads it looks
-// at a few, so that what it costs does not depend on how many there are; at all of them, and at all
-// tiers, where the request is refused without room (last). Where the hard cap is in the way what
-// other threads are giving back is waited for, too; where only the soft cap is, pages are not
-// looked for all the time.
+// makeRoom returns memory that is cached in a tier to the kernel, including empty pages of this
+// thread, of abandoned heaps, and of other threads if they can be taken. It examines a few of the
+// other threads, so that the cost does not depend on their number. With last, when the request
+// fails without room, it examines all threads and all tiers. At the hard cap it also waits for
+// memory that other threads are returning. At the soft cap alone it searches for empty pages only
+// once in a while.
 func (t *Thread) makeRoom(tier, n uintptr, last bool) {
 	full, yields := tiers.Full(tier, n), yieldsStep
 	if full || t.Now > t.combed {
@@ -139,8 +140,8 @@ const (
 	yieldsMost = 1000
 )
 
-// reserveHuge charges a huge block of size bytes, or of as many more as its placement wants. With a
-// first part only the rest lies in the placement.
+// reserveHuge charges a huge block of size bytes, or more if the placement rounds up. If there is a
+// first part, only the rest is in the placement.
 func (h *Heap) reserveHuge(size uintptr, reserved bool) (placement, n uintptr, first firstPart,
 	ok bool) {
 	if !reserved {
@@ -153,10 +154,10 @@ func (h *Heap) reserveHuge(size uintptr, reserved bool) (placement, n uintptr, f
 	return placement, n, firstPart{}, ok
 }
 
-// reserveSplit is reserveHuge where the policy lets a block be split.
+// reserveSplit is reserveHuge if the policy allows a split block.
 func (h *Heap) reserveSplit(size uintptr) (placement, n uintptr, first firstPart, ok bool) {
 	hint, trimmed := uintptr(h.Hint), uintptr(0)
-	alone := poolLock.Refuses(h.Thread.token) // and nobody could record the parts
+	alone := poolLock.Refuses(h.Thread.token) // the parts could not be recorded
 	if alone || hint >= hintMoved || placementOf(hint, 0) == placementPin {
 		return 0, 0, firstPart{}, false
 	}
@@ -186,8 +187,8 @@ func (h *Heap) reserveSplit(size uintptr) (placement, n uintptr, first firstPart
 	return 0, 0, firstPart{}, false
 }
 
-// reserveGrowth charges n bytes more for the block of p, which is held. Precondition: it is in one
-// tier, or a whole split.
+// reserveGrowth charges n more bytes for the block of p, which is pinned. Precondition: it is in
+// one tier, or a whole split.
 func (h *Heap) reserveGrowth(p *Page, n uintptr, g *growth) bool {
 	*g = growth{tier: tierOf(p.placement), bytes: n}
 	if p.done != 0 || p.placement == placementPin || p.Hint >= hintMoved {

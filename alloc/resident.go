@@ -8,11 +8,11 @@ import (
 	"tieralloc/stats"
 )
 
-// What a report asks the kernel of where memory is.
+// The pages whose nodes a report asks the kernel for.
 const (
-	NodesNone    uintptr = iota // nothing
-	NodesSampled                // where some pages of each tier are
-	NodesExact                  // where every page is
+	NodesNone    uintptr = iota // none
+	NodesSampled                // some pages of each tier
+	NodesExact                  // every page
 )
 
 // memoryRange is memory of one placement.
@@ -22,19 +22,19 @@ type memoryRange struct {
 	_           uint32
 }
 
-// ranges notes what the heap holds, so that the kernel can be asked about it
-// without the lock. The zero value notes nothing but the sums.
+// ranges lists the heap's memory, so that the kernel can be asked about it without the lock. The
+// zero value keeps only the sums.
 //
 //	n <= room ⇒ bytes[t] = Σ bytes of the extents whose placement is in tier t
 type ranges struct {
-	mapped  uintptr // address of the mapping, which an asking begins; 0: none
+	mapped  uintptr // address of the mapping, which begins with an asking; 0: none
 	n, room uintptr
 	bytes   [placementSlots]uintptr
 }
 
-const firstRanges = 16384 // what is not used of the mapping is never touched
+const firstRanges = 16384 // unused entries of the mapping are never touched
 
-// reserve maps memory for so many extents, or for none where the kernel refuses.
+// reserve maps memory for so many extents, or for none if the kernel refuses.
 func (e *ranges) reserve(room uintptr) {
 	e.room = room
 	if e.mapped = raw.Map(e.size()); e.mapped == 0 {
@@ -59,7 +59,7 @@ func (e *ranges) at(i uintptr) *memoryRange {
 
 func (e *ranges) add(addr, bytes uintptr, placement uint32) {
 	e.bytes[tierOf(placement)] += bytes
-	if i := e.n - 1; i < e.room { // there is one before, and there was room for it
+	if i := e.n - 1; i < e.room { // there is an extent before, and it was recorded
 		last := e.at(i)
 		if last.addr+last.bytes == addr && last.placement == placement {
 			last.bytes += bytes
@@ -73,7 +73,7 @@ func (e *ranges) add(addr, bytes uintptr, placement uint32) {
 	e.n++
 }
 
-// whole makes the notes again, with more room, until all of them fit. It reports whether they do.
+// whole lists the memory again, with more room, until all extents fit. It reports whether they do.
 func (e *ranges) whole(token uintptr) bool {
 	for i := 0; i < 8 && e.n > e.room && e.mapped != 0; i++ {
 		room := e.n + e.n/2
@@ -98,8 +98,8 @@ func setNodes(r *stats.Report, nodes uint64) {
 	}
 }
 
-// ask asks the kernel where the memory of each tier is and puts that into the report. Where the
-// kernel does not answer, the report has no nodes.
+// ask asks the kernel on which nodes the memory of each tier is, and puts the answer into the
+// report. If the kernel does not answer, the report has no nodes.
 func (e *ranges) ask(r *stats.Report, nodes uintptr) {
 	a := (*asking)(raw.Ptr(e.mapped))
 	pages, failed := uint64(0), uint64(0)
@@ -120,11 +120,11 @@ func (e *ranges) ask(r *stats.Report, nodes uintptr) {
 	}
 }
 
-// finding is of how many of a tier's pages the kernel was asked where they are.
+// finding is how many pages a tier has, and how many of them the kernel was asked about.
 type finding struct{ all, asked uint64 }
 
-// find asks where the pages of a tier are, or some of them, and puts the answer where the notes
-// begin.
+// find asks on which nodes all or some pages of a tier are, and puts the answer into the asking at
+// the beginning of the mapping.
 func (e *ranges) find(tier, nodes uintptr) (f finding) {
 	a := (*asking)(raw.Ptr(e.mapped))
 	a.found = numa.Residency{}
@@ -138,7 +138,7 @@ func (e *ranges) find(tier, nodes uintptr) (f finding) {
 	return f
 }
 
-// on is the bytes on a node of which some were found there.
+// on scales the bytes found on a node to the whole tier.
 func (f *finding) on(found uint64) uint64 {
 	if f.asked == 0 {
 		return 0
@@ -146,7 +146,7 @@ func (f *finding) on(found uint64) uint64 {
 	return found / raw.Page * f.all / f.asked * raw.Page
 }
 
-// count asks where each page of a tier is.
+// count asks for the node of each page of a tier.
 func (e *ranges) count(tier uintptr, a *asking) {
 	for i := uintptr(0); i < e.n && i < e.room; i++ {
 		if x := e.at(i); tierOf(x.placement) == tier {

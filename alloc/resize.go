@@ -11,9 +11,9 @@ import (
 // ResizeMin is the smallest block whose page table entries are worth moving.
 const ResizeMin = 256 << 10
 
-// Resize makes the block at addr n bytes long without copying it. It returns the
-// block's address, which may be new, or 0 with the block as it was when it cannot:
-// the caller copies then. h is owned by the calling thread, addr is a live block.
+// Resize makes the block at addr n bytes long without copying it. It returns the block's address,
+// which may be new. If it cannot, it returns 0 with the block unchanged, and the caller copies. h
+// is owned by the calling thread, and addr is a live block.
 func Resize(h *Heap, addr, n uintptr) uintptr {
 	p := Lookup(addr)
 	if p == nil || n > maxRequest || poolLock.Refuses(h.Thread.token) || h.ruledAway(p, n) {
@@ -34,9 +34,9 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	return h.toHuge(p, n)
 }
 
-// copyPays reports whether a cached huge block is large enough for n bytes, so that copying what
-// the block of p has takes less time than the faults for all that is new: a fault of a memory page
-// costs more than copying copyShare of them.
+// copyPays reports whether a cached huge block is large enough for n bytes and copying the block of
+// p into it takes less time than the page faults for the new memory: one fault costs more than
+// copying copyShare memory pages.
 func (h *Heap) copyPays(p *Page, n uintptr) bool {
 	const copyShare = 2
 	placement := placementOf(uintptr(p.Hint), homeOf(uintptr(p.Hint)))
@@ -49,8 +49,8 @@ func (h *Heap) copyPays(p *Page, n uintptr) bool {
 	return i != hugeCacheSlots
 }
 
-// ruledAway reports whether a rule wants the block in another tier once it is n bytes
-// long. It is then copied there.
+// ruledAway reports whether a rule wants the block in another tier once it is n bytes long. The
+// caller then copies it there.
 func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 	if !tiers.RulesOn() {
 		return false
@@ -59,8 +59,8 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 	return hint != tiers.NoHint && homeOf(hint) != uintptr(p.home)
 }
 
-// toHuge moves the only block of a page to a mapping of its own, where it can go
-// on growing, and frees the page. The page's addresses stay mapped, empty.
+// toHuge moves the only block of a page to a mapping of its own, where it can grow further, and
+// frees the page. The page's addresses stay mapped and read as zero.
 func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	have := p.bytes()
@@ -83,8 +83,8 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	return to
 }
 
-// movedOut does the moving. It returns 0 with everything as it was when it cannot.
-// Precondition: p is held and the bytes of the mapping to be are charged.
+// movedOut moves the block. If it cannot, it returns 0 and changes nothing. Precondition: p is
+// pinned and the bytes of the new mapping are charged.
 func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 	size, have, was := raw.RoundUp(n, SliceSize), p.bytes(), p.Start
 	if !oneMapping(was, have) {
@@ -94,7 +94,7 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 	if to == 0 {
 		return 0
 	}
-	// The rest of what is reserved goes, and what has moved grows over its place.
+	// The rest of the reservation is unmapped, and the moved block grows into its place.
 	errno := raw.MoveContents(was, have, to)
 	if size > have {
 		giveBackBarred(h.Thread.token, to+have, size-have, p.placement)
@@ -108,7 +108,7 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 		return 0
 	}
 	h.Calls[CallReallocAllocs]++
-	h.Calls[CallReallocFrees]++ // q or p, as it turns out
+	h.Calls[CallReallocFrees]++ // of q or of p
 	at := q.Start
 	if size != have {
 		at = hugeResized(h, q, size)
@@ -121,9 +121,9 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 	return at
 }
 
-// oneMapping reports whether the n bytes at addr are one mapping to the kernel, as
-// they are unless the host has changed a part of them. Growing a bit in place tells:
-// what is split cannot, by another error than for want of room.
+// oneMapping reports whether the n bytes at addr are one mapping for the kernel. They are, unless
+// the host has changed a part of them. It tries to grow the mapping in place: for a split one the
+// error differs from that for lack of room.
 func oneMapping(addr, n uintptr) bool {
 	_, errno := raw.Remap(addr, n, n+SliceSize, 0, 0)
 	if errno == 0 {

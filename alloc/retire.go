@@ -6,13 +6,13 @@ import (
 	"tieralloc/tiers"
 )
 
-// A page that became empty stays on its list for a while, so that a program whose classes take
-// turns gets its memory from the thread's own pages: the pool's lock and lists, and the memory of
-// pages that another thread had last, travel between processors. Such a page of one slice serves
-// any class of its heap, the one that became empty last first.
+// A page that became empty stays on its list for a while. So a program that uses its classes
+// alternately gets memory from its thread's own pages. That avoids cache misses on the pool's lock
+// and lists, and on pages that another thread had last. A retired page of one slice serves any
+// class of its heap, most recently retired first.
 //
-// A thread that falls silent keeps what it keeps. When a page is left, with used all that spans in
-// use have, what is kept among them:
+// A thread that stops allocating keeps its retired pages. So these limits hold when a page is
+// retired, where used is the bytes of all spans in use, retired ones included:
 //
 //	Thread.retiredBytes <= max(used/retireShareUsed, min(retireOne, used/2)), retireMax,
 //		retireMax of the page's placement
@@ -20,19 +20,19 @@ import (
 //	pool.retiredBytes <= max(retireAll, used/retireShareAll)
 //		where Thread.retiredBytes > used/retireShareUsed
 const (
-	retireOne       = 512 << 10 // of pages of one slice, with which any class is served
+	retireOne       = 512 << 10 // of pages of one slice, which serve any class
 	retireShareUsed = 64
 	retireAll       = 4 << 20
 	retireShareAll  = 8
 
-	// a power of two; those that became empty before stay for their class or until they are old
+	// a power of two; pages retired before these stay for their class, or until they are old
 	retiredKnown = 8
 )
 
-// retire lets an empty page, which is not current, stay on its list, if that is not too much. It
-// reports whether the page stays.
+// retire keeps an empty page, which is not current, on its list if the limits allow it. It reports
+// whether the page stays.
 func (h *Heap) retire(p *Page) bool {
-	used := pool.usedBytes // peeks, without the lock
+	used := pool.usedBytes // read without the lock
 	most := used / retireShareUsed
 	if p.slices == 1 && !secure && PurgeDelay != 0 &&
 		atomic.LoadUintptr(&pool.retiredBytes)+p.bytes() <= max(retireAll, used/retireShareAll) {
@@ -55,7 +55,7 @@ func (h *Heap) retire(p *Page) bool {
 	return true
 }
 
-// unretire ends a page's time as one that was left empty on its list.
+// unretire ends the retirement of a page.
 func (h *Heap) unretire(p *Page) {
 	if p.isRetired() {
 		h.Thread.retiredBytes -= p.bytes()
@@ -63,9 +63,9 @@ func (h *Heap) unretire(p *Page) {
 	}
 }
 
-// takeRetired takes a page of n slices that was left empty off its list, to be made one of any
-// class, or returns nil. It is as one from the pool's dirty spans, but that the map knows it. Where
-// spans move between tiers by their age it takes none: one from the pool is the youngest.
+// takeRetired removes a retired page of n slices from its list, to make it a page of any class, or
+// returns nil. The page is like one of the pool's dirty spans, except that it is in the page map.
+// If spans are demoted by age it returns nil, because a span from the pool is the youngest.
 func (h *Heap) takeRetired(n uintptr) *Page {
 	if n != 1 || secure || tiers.Migrating() {
 		return nil
@@ -77,8 +77,8 @@ func (h *Heap) takeRetired(n uintptr) *Page {
 		if p == nil {
 			break
 		}
-		// It may have gone to the pool since and be anything. But nobody else makes it one on the
-		// heap's list, or takes it off that.
+		// The page may have returned to the pool meanwhile and be in any state. But only this
+		// thread puts pages on the heap's list and removes them.
 		owner := atomic.LoadUintptr(&p.Owner)
 		if heapOf(owner) == h && owner&OwnerFull == 0 && p.isRetired() &&
 			p.slices == 1 &&

@@ -7,12 +7,12 @@ import (
 	"tieralloc/numa"
 )
 
-// samplePages is how many pages of a tier stand for all of them. A node's share of the tier is off
-// by a hundredth at most in two reports of three, whatever the size of the tier, and asking for
-// them takes less than a millisecond.
+// samplePages is the number of sampled pages of a tier. With it a node's share of the tier is off
+// by at most a hundredth in two of three reports, whatever the size of the tier, and the query
+// takes less than a millisecond.
 const samplePages = 2048
 
-// asking is the memory that the kernel is asked in.
+// asking is the memory for queries of the kernel.
 type asking struct {
 	_       raw.OffHeap
 	found   numa.Residency
@@ -24,10 +24,10 @@ const askBytes = (unsafe.Sizeof(asking{}) + raw.Page - 1) &^ (raw.Page - 1)
 
 func (a *asking) scratchAddr() uintptr { return uintptr(unsafe.Pointer(&a.scratch)) }
 
-// sample asks where some pages of a tier are and returns how many. The tier's pages, in the order
-// of its extents, are cut into samplePages parts that differ by a page at most; one page of each
-// part is asked for, at random: pages may be interleaved over nodes, and at equal distances all
-// would be on the same. Precondition: the tier has more than samplePages pages.
+// sample asks for the nodes of some pages of a tier and returns their number. It divides the tier's
+// pages, in the order of its extents, into samplePages parts that differ by at most one page, and
+// picks a random page of each part. Equal distances would be wrong, because pages may be
+// interleaved over nodes. Precondition: the tier has more than samplePages pages.
 func (e *ranges) sample(tier uintptr, a *asking) (n uintptr) {
 	all := e.bytes[tier&3] / raw.Page
 	passed := uintptr(0) // pages of the extents before
@@ -49,7 +49,7 @@ func (e *ranges) sample(tier uintptr, a *asking) (n uintptr) {
 	return n
 }
 
-// pick is the number of the page that stands for part i of all pages.
+// pick returns the number of the page that represents part i of all pages.
 func pick(i, all uintptr) uintptr {
 	// 2^64 over the golden ratio: multiples of it are spread evenly
 	const golden = 0x9e3779b97f4a7c15

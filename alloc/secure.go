@@ -7,16 +7,16 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// With TA_SECURE=1 every request comes here: the fast path is disabled for all classes, and the
-// pages' magic is 0, so that it takes nothing for a block. It costs the default mode nothing.
+// With TA_SECURE=1 the fast path is disabled for all classes, and the pages' magic is 0, so that
+// the fast path of free accepts no block. The default mode pays nothing for this.
 //
-// A block lies in a slot of its class that ends in a canary, which says what the slot is,
-// with a check value; what is left between is filled (canary.go). So a byte written
-// behind a block is found when it is freed, and when a neighbour is looked at (slot.go). Freed
-// blocks are zeroed and lie in quarantine, to come back later and in no order (quarantine.go).
-// From secureMax on a block has a mapping of its own between memory without access (guardpages.go).
+// A block is in a slot of its class. The slot ends in a canary, which holds the slot's state and a
+// check value; the bytes between block and canary are filled (canary.go). So a byte written after a
+// block is detected when the block is freed, and when a neighbour is checked (slot.go). Freed
+// blocks are zeroed and stay in quarantine, to be reused later in random order (quarantine.go).
+// From secureMax on a block is a mapping of its own between inaccessible memory (guardpages.go).
 //
-// None of this is cryptography: who can read the heap can forge a canary. It is against
+// None of this is cryptography: an attacker who can read the heap can forge a canary. It detects
 // bugs, and makes blind writes fail.
 var (
 	secure bool
@@ -32,8 +32,8 @@ const (
 	secureMinClass = 1        // 32 bytes: a list has the first two words, the canary the last
 )
 
-// What C says of a call: which counter it has, in the lower bits, and of which family the
-// function is. What one family made the others may not free.
+// The argument how of a call from C: its counter in the lower bits, and the family of its function.
+// A block that one family allocated must not be freed by another.
 const (
 	howCall    = 1<<HowFamily - 1
 	HowFamily  = 8
@@ -44,12 +44,12 @@ const (
 	familyMask = 3
 )
 
-// NoSize is the size of a block where the caller does not say it.
+// NoSize stands for a size that the caller does not state.
 const NoSize = ^uintptr(0)
 
 // Harden turns the secure mode on, before there is any heap. entropy is the address of 16 random
 // bytes that the kernel gave the process, or 0. warn has a bit for each check (config.Check…) that
-// is a line on standard error and no more.
+// only warns.
 func Harden(entropy, warn uintptr) {
 	const (
 		sysGetrandom = 318
@@ -111,7 +111,7 @@ func (h *Heap) serveSecure(n, align, how uintptr) uintptr {
 	return b | ZeroBit
 }
 
-// usable is how many bytes the block at addr, of the page or huge block p, has for its user.
+// usable returns the usable bytes of the block at addr, of the page or huge block p.
 func (p *Page) usable(addr uintptr) uintptr {
 	switch {
 	case p.isNursery():
@@ -124,8 +124,9 @@ func (p *Page) usable(addr uintptr) uintptr {
 	return canarySize(p.canary(addr))
 }
 
-// Usable is how many bytes the live block at addr has, or what Check says of it, inverted: a block
-// on a free list is FreeUsed, for nobody frees it here. With TA_SECURE=1 it is what was asked for.
+// Usable returns the usable bytes of the live block at addr. For anything else it returns the
+// result of Check, inverted, with FreeUsed for a block on a free list. With TA_SECURE=1 the usable
+// size is the size asked for.
 func Usable(addr uintptr) uintptr {
 	p := Lookup(addr)
 	switch why := check(p, addr); why {
@@ -138,7 +139,8 @@ func Usable(addr uintptr) uintptr {
 	return p.usable(addr)
 }
 
-// resizeSecure is Resize. It stays in its slot, or memory pages, where it can.
+// resizeSecure is Resize for the secure mode. The block stays in its slot, or in its memory pages,
+// if it fits.
 func (p *Page) resizeSecure(addr, n uintptr) uintptr {
 	switch {
 	case p.Owner == OwnerZero:
@@ -148,7 +150,7 @@ func (p *Page) resizeSecure(addr, n uintptr) uintptr {
 		old := p.request()
 		if n <= secureMax || used != raw.RoundUp(old, raw.Page) || p.Class != HowMalloc ||
 			!fillIntact(addr, old, used) {
-			return 0 // who frees the block finds out
+			return 0 // the free of the block reports the damage
 		}
 		p.Carved = uint64(n)
 		wipeRest(addr, old, n, used)
@@ -167,8 +169,8 @@ func (p *Page) resizeSecure(addr, n uintptr) uintptr {
 	return addr
 }
 
-// wipeRest ends a block that had old bytes of its room after n: it is filled from there on,
-// and what it has more now is zero.
+// wipeRest shortens or lengthens a block in its slot from old to n bytes: the bytes after n are
+// filled, and new bytes are zero.
 func wipeRest(b, old, n, room uintptr) {
 	for ; old < n; old++ {
 		raw.StoreByte(b+old, 0)

@@ -8,14 +8,14 @@ import (
 	"tieralloc/tiers"
 )
 
-// SecureCache is what the fast path of the secure mode (interpose/libc_secure.c) has of a thread:
-// clean slots of the thread's base, a bin for each small class. Freed blocks come into it and leave
-// it in random order: for malloc while a bin is more than half full, else for the quarantine, some
-// of a full bin at a time. Fresh ones were never handed out; malloc takes them while there are few
-// freed ones.
+// SecureCache is a thread's cache for the fast path of the secure mode (interpose/libc_secure.c):
+// clean slots of the thread's base heap, in a bin for each small class. Freed blocks enter a bin
+// and leave it in random order. While a bin is more than half full, malloc takes them; a full bin
+// passes some of them to the quarantine. Fresh slots were never handed out; malloc takes them while
+// there are few freed blocks.
 //
-// The C side changes nothing where anything is not as it should be, and leaves the call to
-// Malloc or Free, which look again and say what is wrong.
+// If C finds a fault it changes nothing and leaves the call to Malloc or Free, which check again
+// and report the fault.
 //
 //	a slot in Fresh[:News] or Freed[:Count] is clean, its page's block in use, of the thread's base
 //	Drawn = blocks that malloc got from the bin - blocks that the bin got from pages
@@ -27,11 +27,11 @@ type SecureCache struct {
 	Fill     uint64
 	List     uint64
 	Random   uint64  // state of a generator
-	Given    uintptr // the block that the thread was given last and has not freed, or 0
-	Last     uintptr // the block that it freed last, while that is in quarantine or a bin, or 0
+	Given    uintptr // the block that the thread allocated last and has not freed, or 0
+	Last     uintptr // the block that it freed last, while it is in quarantine or a bin, or 0
 	LastRoom uintptr // bytes of that slot before its canary
-	Suspect  uintptr // where the C side has found something, for audit
-	Calls    uint64  // that the C side has served, or has tried to
+	Suspect  uintptr // the slot in which C has found a fault, for audit
+	Calls    uint64  // calls that C has served or tried to serve
 	Bins     [SecureBins]SecureBin
 }
 
@@ -43,7 +43,7 @@ type SecureBin struct {
 	Least uintptr // freed slots that stay
 	Most  uintptr
 	Drawn uint64
-	batch uintptr // how many fresh slots it got last
+	batch uintptr // number of fresh slots in the last batch
 	Fresh [freshSlots]uintptr
 	Freed [freedSlots]uintptr
 }
@@ -57,7 +57,7 @@ const (
 	freshBytes = 4096
 )
 
-// What the C side knows of canaries.
+// Constants of canaries for C.
 const (
 	SecureFence  = stateFence
 	SecureClean  = stateClean
@@ -68,10 +68,11 @@ const (
 	SecureReach  = reach
 )
 
-// SecureTick is how many calls the C side serves before one comes here, which does what is due.
+// SecureTick is how many calls C serves before one takes the slow path, which does the work that is
+// due.
 const SecureTick = 256
 
-// cache is the thread's, or nil when there is no memory for it.
+// cache returns the thread's cache, or nil if there is no memory for it.
 func (t *Thread) cache() *SecureCache {
 	if t.Cache == nil {
 		const size = (unsafe.Sizeof(SecureCache{}) + raw.Page - 1) &^ (raw.Page - 1)
@@ -87,7 +88,7 @@ func (t *Thread) cache() *SecureCache {
 	return t.Cache
 }
 
-// open lets the C side into a bin. Its page is written here first.
+// open opens a bin to C. This is the first write to the bin's memory page.
 func (b *SecureBin) open(size uintptr) {
 	if b.Most == 0 && size != 0 && !tiers.RulesOn() && !tiers.AnyThrottled() {
 		b.Room = size - canaryBytes
@@ -96,8 +97,8 @@ func (b *SecureBin) open(size uintptr) {
 	}
 }
 
-// stock takes fresh slots of class c from the current page, each time more of them: the C side has
-// left a call to Malloc, for the lack of slots or another reason.
+// stock takes fresh slots of class c from the current page, more each time. It is called when C has
+// left a call to Malloc.
 func (h *Heap) stock(c uintptr) {
 	k := h.Thread.Cache
 	if k == nil || c >= SecureBins || h != h.Thread.Base {
@@ -105,7 +106,7 @@ func (h *Heap) stock(c uintptr) {
 	}
 	b, size := &k.Bins[c%SecureBins], sizeclass.Size(c)
 	if p := h.current(c); p != pageNone && p.away() {
-		h.emptyBin(c, b) // what is drawn counts for the home tier
+		h.emptyBin(c, b) // blocks from a bin count for the home tier
 		b.Most = 0
 		return
 	}
@@ -153,8 +154,8 @@ func (h *Heap) thin(c uintptr) {
 	}
 }
 
-// empty gives all slots of the cache back to their pages. Those that nobody was given
-// count as if they had never left them.
+// empty returns all slots of the cache to their pages. Slots that were never handed out count as if
+// they had never left their pages.
 func (k *SecureCache) empty(h *Heap) {
 	for i := range k.Bins {
 		h.emptyBin(uintptr(i), &k.Bins[i])
@@ -177,7 +178,7 @@ func (h *Heap) emptyBin(c uintptr, b *SecureBin) {
 	b.Drawn = 0
 }
 
-// drew takes the count of n blocks of class c that a cache has handed out and got back.
+// drew counts n blocks of class c that a cache has handed out and taken back.
 func (h *Heap) drew(c uintptr, n uint64) {
 	home, bytes := homeOf(uintptr(h.Hint))&(placementSlots-1), n*uint64(sizeclass.Size(c))
 	h.goneBlocks[sizeclass.Index(c)] += n
@@ -185,8 +186,8 @@ func (h *Heap) drew(c uintptr, n uint64) {
 	h.gone[home].free(n, bytes)
 }
 
-// cache counts the slots of a cache as freed, which to their pages they are not, and those
-// of them that were given out again.
+// cache counts the slots of a cache as freed, because their pages count them as in use, and counts
+// the blocks that the cache has handed out again.
 func (k *Counts) cache(t *Thread) {
 	home := homeOf(uintptr(t.Base.Hint)) & (placementSlots - 1)
 	for c := range t.Cache.Bins {

@@ -3,9 +3,9 @@ package alloc
 // servant is the thread that the control plane works as. It has no heaps.
 var servant Thread
 
-// Service does what is due at now without a thread of the program coming by: purging,
-// heaps without a thread, moving spans. It reports whether there may be more to move at
-// once. One goroutine calls it.
+// Service does the work that is due at now, without a thread of the program: purging, serving
+// abandoned heaps, moving spans. It reports whether there may be more to move at once. Only one
+// goroutine calls it.
 func Service(token uintptr, now uint64) (more bool) {
 	t := &servant
 	t.token, t.Now = token, now

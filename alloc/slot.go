@@ -7,26 +7,26 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A page of the secure mode has slots, eight at least. The first is a fence: it is never handed
-// out, so that a write before the first block is found. So is one behind the last block, by the
-// tailBytes at least that no slot has.
+// A page of the secure mode has slots, at least eight. The first is a fence: it is never handed
+// out, so that a write before the first block is detected. A write after the last block is detected
+// in at least tailBytes that belong to no slot.
 const (
 	tailBytes = 64
 
-	reach      = 64   // bytes to both sides of a block in which slots are looked at
-	nearby     = 256  // bytes of a slot that are looked at then
+	reach      = 64   // bytes on both sides of a block in which slots are checked
+	nearby     = 256  // bytes of a slot that are checked then
 	fenceBytes = 64   // filled bytes of the first slot
-	carveBytes = 8192 // bytes of slots that are put to use at a time, in random order
+	carveBytes = 8192 // bytes of slots that are carved at a time, in random order
 )
 
-// slotSlices is how many slices a page of slots of class c spans: no fewer than hold the
-// fence, eight more slots and the tail.
+// slotSlices returns the number of slices of a page of slots of class c: enough for the fence,
+// eight more slots and the tail.
 func slotSlices(c uintptr) uintptr {
 	least := raw.RoundUp(9*sizeclass.Size(c)+tailBytes, SliceSize) >> SliceShift
 	return max(sizeclass.PageSlices(c), least)
 }
 
-// harden makes a fresh page one of slots. Precondition: it is not in the page map yet.
+// harden makes a fresh page a page of slots. Precondition: it is not in the page map yet.
 func (p *Page) harden() {
 	size := p.Size
 	if size == 0 { // it never is; the compiler wants to see it
@@ -49,7 +49,7 @@ func (p *Page) isSlot(addr uintptr) bool {
 	return size != 0 && off != 0 && uint64(off) < p.Carved && off%size == 0
 }
 
-// carveSlots is carve for a page of slots: some are put to use, in random order.
+// carveSlots is carve for a page of slots. The slots go on the list in random order.
 func (p *Page) carveSlots() uintptr {
 	end, n := p.Size*uintptr(p.blocks), uintptr(1)
 	at := uintptr(p.Carved)
@@ -61,7 +61,7 @@ func (p *Page) carveSlots() uintptr {
 	}
 	r := random()
 	first, step := uintptr(r>>32), uintptr(r)|1
-	p.Carved = uint64(at + n*p.Size) // before any link that other threads may look at
+	p.Carved = uint64(at + n*p.Size) // before any link that other threads may read
 	head := uintptr(0)
 	for i := uintptr(0); i < n; i++ {
 		b := p.Start + at + (first+i*step)&(n-1)*p.Size
@@ -79,13 +79,13 @@ func (p *Page) carveSlots() uintptr {
 	return head
 }
 
-// freshBlank reports whether a slot that was never used is as it was, near its ends.
+// freshBlank reports whether a slot that was never used is still zero near its ends.
 func (p *Page) freshBlank(b uintptr) bool {
 	n := min(p.Size, nearby)
 	return blank(b, b+n) && blank(b+p.Size-n, b+p.Size)
 }
 
-// handOut makes a listed slot, taken off its list, a live block of n bytes.
+// handOut makes a slot that was taken off its list a live block of n bytes.
 func (p *Page) handOut(in *running, b, n, how uintptr) {
 	p.takeListed(in, b)
 	fill(b, n, p.room())
@@ -95,10 +95,10 @@ func (p *Page) handOut(in *running, b, n, how uintptr) {
 	}
 }
 
-// takeListed makes a listed slot, taken off its list, a busy one whose bytes are zero.
+// takeListed makes a slot that was taken off its list a busy one whose bytes are zero.
 func (p *Page) takeListed(in *running, b uintptr) {
 	switch p.canary(b) {
-	case canaryFor(b, stateListed, 0): // carved just now or not long ago
+	case canaryFor(b, stateListed, 0): // carved and not used since
 		if room := b + p.room(); !blank(b+2*8, min(b+nearby, room)) {
 			corrupt(in, p, b, foundUsed)
 		}
@@ -114,8 +114,8 @@ func (p *Page) takeListed(in *running, b uintptr) {
 	raw.Store(b+8, 0)
 }
 
-// around looks at the slots within reach of the one at b. It returns the first that is not
-// as it was left, and what was found.
+// around checks the slots within reach of the one at b. It returns the first with a fault, and the
+// fault.
 func (p *Page) around(b uintptr) (bad, what uintptr) {
 	for a := b - p.Size; a >= p.Start && b-a-p.Size < reach; a -= p.Size {
 		if what = p.slot(a, false); what != 0 {
@@ -137,8 +137,8 @@ func (p *Page) around(b uintptr) (bad, what uintptr) {
 	return 0, 0
 }
 
-// slot tells what is wrong with the slot at b, or 0. near says that its start is what
-// matters, else its end. Other threads may change the slot meanwhile: then nothing is.
+// slot returns the fault of the slot at b, or 0. near says that its start is checked, otherwise its
+// end. If another thread changes the slot meanwhile it returns 0.
 func (p *Page) slot(b uintptr, near bool) (what uintptr) {
 	l := p.canary(b)
 	for range 2 {
@@ -149,7 +149,7 @@ func (p *Page) slot(b uintptr, near bool) (what uintptr) {
 	return what
 }
 
-// slotAs is slot for one whose canary is l.
+// slotAs is slot for a slot whose canary is l.
 func (p *Page) slotAs(b, l uintptr, near bool) (what uintptr) {
 	from, to, found := b, b+p.room(), uintptr(foundFreed)
 	switch state := canaryState(l); {
@@ -198,8 +198,8 @@ func (p *Page) checkSlot(b uintptr) uintptr {
 	return FreeOK
 }
 
-// freeSlot zeroes the block at b, which is live, for the call in, in the words of Free. size is
-// what the caller says that it has, or NoSize.
+// freeSlot zeroes the live block at b for the call in. It returns a result of Free. size is the
+// size that the caller states, or NoSize.
 func (p *Page) freeSlot(in *running, b, how, size uintptr) uintptr {
 	l := p.canary(b)
 	if why := judge(in, canaryState(l), canarySize(l), how, size); why != FreeOK {

@@ -1,8 +1,8 @@
 package alloc
 
-// spanAlloc takes a span of n slices for the heap from the pool, charged to a tier: one that has
-// memory, or else one that is charged for first. It returns nil when no tier has room or the kernel
-// no memory. What the caller has to set is as for spanCached.
+// spanAlloc takes a span of n slices for the heap from the pool, charged to a tier: a cached one,
+// or a new one that is charged first. It returns nil if no tier has room or the kernel has no
+// memory. The caller sets the same fields as for spanCached.
 func (h *Heap) spanAlloc(n uintptr) *Page {
 	token := h.Thread.token
 	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))

@@ -6,26 +6,25 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// When memory is short a thread takes the pages of others that have no block in use any
-// more, because their owner may not come by for long. It can have those that are full to
-// their owner and on its pending list: all their blocks wait on the remote list.
+// When memory is short, a thread takes pages of other threads without blocks in use, because their
+// owners may not allocate for a long time. It can take pages that their owner has marked full and
+// that are on its pending list: all their blocks are on the remote list.
 //
-// Who swaps the pending list out has its pages for itself, as in drain. A page is called
-// full when its owner has done all there is to do for that, and while a full page waits
-// on the pending list its owner touches nothing of it but the remote list: there it puts
-// its own frees, too. So the counts of one stand that has no block in use, and it
-// can go back to the pool. The others go back on the list.
+// The thread that swaps out the pending list owns its pages, as in drainPending. The owner marks a
+// page full last. While a full page is on the pending list the owner touches only its remote list,
+// where it puts its own frees, too. So the counts of a page without blocks in use do not change,
+// and it can return to the pool. The other pages go back on the list.
 
-// With TA_SECURE=1 a thread looks at the block that it was given last, though another may have
-// freed it, so its page stays.
+// With TA_SECURE=1 a thread checks the block that it allocated last, even if another thread has
+// freed it, so that block's page stays.
 
-// stealStep is how many threads one step looks at, from where the one before it stopped.
+// stealStep is how many threads one step examines, continuing where the step before stopped.
 const stealStep = 16
 
-// stealNext is the address of the thread that is looked at next, or 0; atomic.
+// stealNext is the address of the thread to examine next, or 0; atomic.
 var stealNext uintptr
 
-// stealPages takes what can be had from the next n threads.
+// stealPages takes pages of the next n threads.
 func (t *Thread) stealPages(n uintptr) {
 	o := (*Thread)(raw.Ptr(atomic.LoadUintptr(&stealNext)))
 	for ; n != 0; n-- {
@@ -43,7 +42,7 @@ func (t *Thread) stealPages(n uintptr) {
 	atomic.StoreUintptr(&stealNext, o.self())
 }
 
-// lookRound takes what can be had from all other threads, those that ended included.
+// lookRound takes pages of all other threads, including those that have ended.
 func (t *Thread) lookRound() {
 	serveAbandoned(t.token, t.Now, abandoned.with.n, false)
 	t.stealPages(pool.threadCount)

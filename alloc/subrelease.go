@@ -8,32 +8,30 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A page with few blocks in use, from which nothing was allocated and to which nothing came back
-// for a while, gives the memory pages in it that no block in use touches back to the kernel: the
-// few blocks that survive a phase of a program would otherwise hold all that the phase had. What it
-// gave is in Page.subreleased, a bit for each part: a memory page, or a 32nd of the span where that
-// is more.
+// If a page has few blocks in use, and none was allocated or freed for a while, its memory pages
+// that no block in use touches return to the kernel. Otherwise the few blocks that survive a phase
+// of a program would keep all memory of the phase. Page.subreleased has a bit for each returned
+// part: a memory page, or a 32nd of the span if that is more.
 //
 //	a block that starts in a subreleased part is free, and on no list
 //	Carved == carved where there is no subreleased part, else 0
 //
-// So the fast path finds no block in a page with subreleased parts when one is freed, and Free
-// looks at them: the mark of a free block is gone with its memory. The subreleased parts are filled
-// again when the page is current and blocks are wanted or come back, so that this goes to pages
-// alone that are not in use. The bytes stay charged.
+// So the fast path of free finds no block in a page with subreleased parts, and Free checks the
+// parts, because the free marks are gone with the memory. When the page becomes current and blocks
+// are allocated or freed, the parts are put to use again. The bytes stay charged.
 //
-// When a page has rested is found out at two occasions. When more is in use than ever before, by an
-// eighth, a page rests whose counts are those of the occasion before: what is given back then is
-// less than what the growth has just taken. And where time passes, likewise from one look to the
-// next (collectPages).
+// There are two occasions to find pages that rest. When the memory in use exceeds its last peak by
+// an eighth, a page rests if its counts are those of the occasion before; less memory is returned
+// then than the growth has taken. The other occasion is collectPages, where a page rests if its
+// counts are those of the last call.
 const (
 	subreleaseParts = 32 // in a span, at most
 
-	restGrowth = 8       // what is in use has grown by this part of it
-	restLeast  = 1 << 20 // and by these bytes
+	restGrowth = 8       // memory in use has grown by 1/8
+	restLeast  = 1 << 20 // and by at least these bytes
 
-	// walkMost is how many blocks are looked at in one call, a few milliseconds; pages that are
-	// left over have their turn at the next occasion.
+	// walkMost is how many blocks are examined in one call, which takes a few milliseconds. The
+	// remaining pages are examined at the next occasion.
 	walkMost = 128 << 10
 )
 
@@ -48,18 +46,18 @@ func (p *Page) isSubreleased(b uintptr) bool {
 	return p.subreleased != 0 && p.subreleased>>((b-p.Start)>>(p.subreleaseShift()&63)&31)&1 != 0
 }
 
-// grown has the thread's pages that rested since the last occasion give memory back, where more is
-// in use than ever.
+// grown subreleases the thread's pages that rested since the last occasion, if more memory is in
+// use than ever.
 func (t *Thread) grown() {
-	used := pool.usedBytes // a peek, without the lock
+	used := pool.usedBytes // read without the lock
 	if used >= t.used+t.used/restGrowth+restLeast {
 		t.used = used
 		t.rest(false)
 	}
 }
 
-// rest looks at the pages of the thread that are not current; with all set at all of them, those
-// that did not rest, or are not sparse, included.
+// rest subreleases the thread's pages that are not current and have rested. With all set it
+// includes pages that have not rested or are not sparse.
 func (t *Thread) rest(all bool) {
 	done := uintptr(0)
 	t.walk = walkMost
@@ -78,8 +76,8 @@ func (t *Thread) rest(all bool) {
 	countSubreleased(t.token, done)
 }
 
-// restPage has p give back what it can, if it has rested, and returns the bytes. Precondition: the
-// thread owns the page, which is on its list and not current.
+// restPage subreleases p if it has rested, and returns the bytes. Precondition: the thread owns the
+// page, which is on its list and not current.
 func (t *Thread) restPage(p *Page, all bool) uintptr {
 	if p.isRetired() || p.Free == 0 || secure || t.Now < pool.quiet {
 		return 0
@@ -105,25 +103,25 @@ func (t *Thread) restPage(p *Page, all bool) uintptr {
 	return t.subrelease(p)
 }
 
-// mayGiveMemory reports whether single memory pages of p may go back to the kernel.
+// mayGiveMemory reports whether single memory pages of p may be returned to the kernel.
 func (p *Page) mayGiveMemory() bool {
 	return p.segment != nil && p.segment.hugetlb == 0 && p.placement != placementPin &&
 		hugePageSlices(uintptr(p.placement)) == 1
 }
 
-// sparse reports whether subreleased parts are likely in the page: it is half free, and has not
-// more blocks in use than parts. Where they lie at random, a part is then free in one case of three
-// at least; to find out takes a look at each free block.
+// sparse reports whether the page is likely to have free parts: it is half free and has no more
+// blocks in use than parts. If the blocks are placed at random, a part is then free with a
+// probability of at least a third. Finding out takes a walk over all free blocks.
 func (p *Page) sparse() bool {
 	live := p.Allocs - p.Frees
 	return 2*live*uint64(p.Size) <= uint64(p.carved) &&
 		live <= uint64(p.bytes()>>(p.subreleaseShift()&63))
 }
 
-// subrelease gives the parts of p that only free blocks touch back to the kernel, and returns the
-// bytes. Where the free list is damaged it does nothing: the program is to fall over its own steps.
-// Where the kernel refuses (the memory is locked, say) it fills the subreleased parts again and
-// leaves everybody in peace for a while.
+// subrelease returns the parts of p that only free blocks touch to the kernel, and returns the
+// bytes. If the free list is damaged it does nothing; the slow path reports the damage later. If
+// the kernel refuses, because the memory is locked for example, it puts the parts to use again, and
+// subrelease pauses for a while.
 func (t *Thread) subrelease(p *Page) (bytes uintptr) {
 	shift := p.subreleaseShift() & 63
 	var free [subreleaseParts]uint32 // bytes in each part
@@ -163,8 +161,8 @@ func (t *Thread) subrelease(p *Page) (bytes uintptr) {
 	return bytes
 }
 
-// subreleasedTails counts for free what lies in other parts of the blocks that start in subreleased
-// parts.
+// subreleasedTails adds the tails of blocks that start in subreleased parts to the free bytes of
+// the parts that they reach into.
 func (p *Page) subreleasedTails(free *[subreleaseParts]uint32) {
 	shift, size := p.subreleaseShift()&63, p.Size
 	if size == 0 { // it never is; the compiler wants to see it
@@ -189,7 +187,7 @@ func spread(free *[subreleaseParts]uint32, at, end uintptr, shift uint) {
 	}
 }
 
-// unlist takes the blocks that start in the given subreleased parts off the free list.
+// unlist removes the blocks that start in the given subreleased parts from the free list.
 func (p *Page) unlist(holes uint32) {
 	shift, last := p.subreleaseShift()&63, uintptr(0)
 	for b := p.Free; b != 0; b = raw.Load(b) {
@@ -215,7 +213,7 @@ func (p *Page) relist() {
 	if p.subreleased == 0 || size == 0 {
 		return
 	}
-	for p.subreleased != 0 { // from the end, for the first are to come first
+	for p.subreleased != 0 { // from the end, so that the first blocks come first
 		i := uintptr(bits.Len32(p.subreleased)) - 1
 		p.subreleased &^= 1 << (i & 31)
 		first, end := (i<<shift+size-1)/size*size, min((i+1)<<shift, uintptr(p.carved))

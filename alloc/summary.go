@@ -7,18 +7,19 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// What a report adds up of a page does not change while the page is full, and in a large heap most
-// pages are. So there is a word beside the page map that sums up the page: a report reads that, of
-// 8 GiB 1 MiB of words, and not the descriptors, of which there are 24 MiB. In a forked child, to
-// which all memory is new, that takes 1 ms and not 7.
+// The figures of a page for a report do not change while the page is full, and in a large heap most
+// pages are full. So each page has a word beside the page map that sums up its figures. For 8 GiB a
+// report reads 1 MiB of these words instead of 24 MiB of descriptors. In a forked child, where each
+// page of memory is touched for the first time, that takes 1 ms instead of 7.
 //
-//	summary of a page's first slice = 0 or what summary makes of the page
-//	it is 0 where the page is not full, is held, or has blocks on its remote list, and for any other
-//	    slice
+//	summary of a page's first slice = 0 or the result of summary for the page
+//	it is 0 if the page is not full, is pinned, or has blocks on its remote list, and for any
+//	    other slice
 //
-// The owner writes it, in setFull. Whoever ends that makes it 0 before: the owner, the thread that
-// puts the first block on the remote list, or who holds the page. Smaller segments have none: their
-// pages are soon counted, and small processes do not touch the memory.
+// The owner writes it, in setFull. A thread that ends that state sets it to 0 first: the owner, the
+// thread that puts the first block on the remote list, or the thread that pins the page. Small
+// segments have no summaries, because their pages are counted quickly, and small processes then do
+// not touch the memory.
 const (
 	summaryLeast = 256 // slices of a segment whose pages are summed up
 
@@ -31,7 +32,7 @@ const (
 	summaryFrees     = 33
 )
 
-// pageSummary is what there is to count of a page in which nothing is missing.
+// pageSummary holds the figures of a full page.
 type pageSummary uint64
 
 func (w pageSummary) class() uintptr { return sizeclass.Index(uintptr(w >> summaryClass)) }
@@ -51,7 +52,7 @@ func (w pageSummary) allocs() uint64 {
 // summaryMost is the largest value of the field from bit at on, before that from bit next on.
 func summaryMost(at, next uint) uint64 { return 1<<((next-at)&63) - 1 }
 
-// summary is 0 where the page is not to be summed up.
+// summary returns the summary of the page, or 0 if the page has none.
 func (p *Page) summary() pageSummary {
 	live, slices := p.Allocs-p.Frees, uint64(p.slices)
 	if live > summaryMost(summaryLive, summaryFrees) || p.Frees > summaryMost(summaryFrees, 64) ||
@@ -68,15 +69,15 @@ func (p *Page) summary() pageSummary {
 		placement<<summaryPlacement | hint<<summaryHint | class<<summaryClass)
 }
 
-// summarize sums a full page up.
+// summarize writes the summary of a full page.
 func (p *Page) summarize() {
 	if p.summed() {
 		p.writeSummary()
 	}
 }
 
-// writeSummary either sees what another thread is just doing to the page, or that thread sees the
-// summary.
+// writeSummary stores the summary and then checks the page again, so that either it sees a
+// concurrent change of the page, or the other thread sees the summary.
 func (p *Page) writeSummary() {
 	w := p.summary()
 	atomic.StoreUint64(p.summaryWord(), uint64(w))
@@ -90,7 +91,7 @@ func (p *Page) summed() bool { return p.segment != nil && p.segment.slices >= su
 
 func (p *Page) summaryWord() *uint64 { return (*uint64)(raw.Ptr(summaryEntry(p.Start))) }
 
-// dropSummary has a report look at the page itself, from now on. It comes before the page changes.
+// dropSummary makes reports read the page itself from now on. It is called before the page changes.
 func (p *Page) dropSummary() {
 	if p.summed() {
 		p.endSummary()
@@ -102,27 +103,26 @@ func (p *Page) endSummary() {
 	p.clearSummary()
 }
 
-// clearSummary is dropSummary for who has settled it. Precondition: summed.
+// clearSummary is dropSummary after settleSummary. Precondition: summed.
 func (p *Page) clearSummary() { atomic.StoreUint64(p.summaryWord(), 0) }
 
 // summariesTorn is set in a forked child of a process with other threads. The kernel copies memory
-// page by page while they run, so that a summary which the child has may not be of the same moment
-// as the page's descriptor. The figures at the fork have gone by the summary: when it is dropped
-// they are amended.
+// page by page while these run, so the child's copy of a summary and of the page's descriptor may
+// differ. The figures at the fork are those of the summary; when it is dropped they are amended.
 var summariesTorn bool
 
-// settleSummary takes an inherited summary out of the figures at the fork. Precondition: summed.
+// settleSummary removes an inherited summary from the figures at the fork. Precondition: summed.
 func (p *Page) settleSummary() {
 	if !summariesTorn || atomic.LoadUint64(p.summaryWord()) == 0 {
 		return
 	}
 	frees := p.Frees + p.remoteCount()
-	if w := atomic.SwapUint64(p.summaryWord(), 0); w != 0 { // so nothing has changed since the fork
+	if w := atomic.SwapUint64(p.summaryWord(), 0); w != 0 { // the page is unchanged since the fork
 		base.amend(pageSummary(w), p.Allocs, frees)
 	}
 }
 
-// amend has the figures at the fork go by the counts of a page and not by its summary.
+// amend replaces a page's summary by its counts in the figures at the fork.
 func (k *Counts) amend(w pageSummary, allocs, frees uint64) {
 	allocs -= w.allocs()
 	frees -= w.frees()
@@ -136,7 +136,7 @@ func (k *Counts) amend(w pageSummary, allocs, frees uint64) {
 	atomic.AddUint64(&t.freeBytes, frees*size)
 }
 
-// dropSummaries has a report look at all pages.
+// dropSummaries makes reports read all pages.
 func dropSummaries() {
 	for s := pool.segments; s != nil; s = s.next {
 		if s.slices < summaryLeast {
@@ -150,8 +150,8 @@ func dropSummaries() {
 	}
 }
 
-// summaryOf is the summary of the page that begins at addr, in a segment of summaryLeast slices or
-// more, or 0.
+// summaryOf returns the summary of the page that begins at addr, in a segment of summaryLeast
+// slices or more, or 0.
 func summaryOf(addr uintptr) pageSummary {
 	return pageSummary(atomic.LoadUint64((*uint64)(raw.Ptr(summaryEntry(addr)))))
 }

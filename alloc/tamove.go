@@ -10,8 +10,8 @@ import (
 	"tieralloc/tiers"
 )
 
-// TierOf is the tier in which the first byte of the block at addr lies, or TierCount when there is
-// no such block.
+// TierOf returns the tier of the first byte of the block at addr, or TierCount if there is no such
+// block.
 func TierOf(addr uintptr) uintptr {
 	p := Lookup(addr)
 	if check(p, addr) != FreeOK {
@@ -20,9 +20,9 @@ func TierOf(addr uintptr) uintptr {
 	return tierOf(p.firstOf(1).placement)
 }
 
-// TierOfRange adds up how many of the n bytes from offset on of the block at addr lie in each tier,
-// in the TierCount words at to. What is beyond the block's end is in none. It returns EINVAL
-// when there is no such block.
+// TierOfRange writes how many of the n bytes from offset on of the block at addr are in each tier
+// to the TierCount words at to. Bytes after the block's end do not count. It returns EINVAL if
+// there is no such block.
 func TierOfRange(addr, offset, n, to uintptr) (errno uintptr) {
 	p := Lookup(addr)
 	if check(p, addr) != FreeOK {
@@ -46,11 +46,11 @@ func TierOfRange(addr, offset, n, to uintptr) (errno uintptr) {
 	return 0
 }
 
-// Move brings the block at addr to a tier. It returns the block's address, which is
-// the same where the block is a span of its own; or the address of a new block, into which
-// the caller copies the contents and frees the old one; or an errno, which is less than a
-// page: EINVAL for what is no block, EPERM for a block of PIN_FAST, ENOMEM when the tier
-// has no room, EBUSY when the kernel would not move a single page.
+// Move moves the block at addr to a tier. If the block is a span of its own, it returns the same
+// address. Otherwise it returns the address of a new block; the caller copies the contents and
+// frees the old block. A result below a page is an errno: EINVAL if addr is not a block, EPERM for
+// a block of PIN_FAST, ENOMEM if the tier has no room, EBUSY if the kernel did not move a single
+// page.
 func Move(h *Heap, addr, tier uintptr) uintptr {
 	p := Lookup(addr)
 	if check(p, addr) != FreeOK || tier >= uintptr(config.TierCount) {
@@ -76,7 +76,7 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 	return h.moveSpan(p, tier)
 }
 
-// moveBlock allocates a block in the tier for the contents of one of p's.
+// moveBlock allocates a block in the tier for the contents of a block of p.
 func (h *Heap) moveBlock(p *Page, addr, tier uintptr) uintptr {
 	how := uintptr(stats.CallTaMove)
 	if secure && p.Owner != OwnerZero {
@@ -89,9 +89,9 @@ func (h *Heap) moveBlock(p *Page, addr, tier uintptr) uintptr {
 	return uintptr(syscall.ENOMEM)
 }
 
-// moveAway gives a page of one block, in use, to the thread's heap for what has been moved
-// to the tier, if the page is the thread's own: so the block is not allocated again for
-// the old hint when it is freed.
+// moveAway passes a page of one block, in use, to the thread's heap for memory that was moved to
+// the tier, if the page is the thread's own. So the freed block is not allocated again for the old
+// hint.
 func (t *Thread) moveAway(p *Page, to *Heap) {
 	owner := atomic.LoadUintptr(&p.Owner)
 	if owner == OwnerHuge || owner == ownerNone || to == nil || heapOf(owner).Thread != t {
@@ -106,7 +106,7 @@ func (t *Thread) moveAway(p *Page, to *Heap) {
 	}
 }
 
-// atHome makes the tier that the only block of a span is in its home.
+// atHome makes the current tier of a span with one block its home.
 func (t *Thread) atHome(p *Page) {
 	if uintptr(p.home) == tierOf(p.placement) || p.Owner != OwnerHuge && p.blocks != 1 ||
 		!poolLock.Take(t.token) {
@@ -118,9 +118,9 @@ func (t *Thread) atHome(p *Page) {
 	poolLock.Release()
 }
 
-// moveSpan moves the span of p, all at once, and makes the tier its home. One that is
-// partly in a third tier goes home first, for only two can be accounted for; of a split block the
-// rest goes to the new tier first.
+// moveSpan moves the span of p in one step and makes the tier its home. A span that is partly in a
+// third tier first moves to its home, because only two tiers can be accounted for. Of a split block
+// the rest moves to the new tier first.
 func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 	if renamed(tierOf(p.placement), tier) ||
 		p.unmigrated != 0 && renamed(tierOf(p.unmigratedIn), tier) {
@@ -164,7 +164,7 @@ func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 	first, from := p.parted(p.Size), p.placement
 	n, start := p.Size-first.bytes, p.Start+first.bytes
 	if !p.wholeSplit() || n == 0 {
-		errno = uintptr(syscall.EBUSY) // a step of migration came between
+		errno = uintptr(syscall.EBUSY) // a step of migration intervened
 	} else if !charged(p, to, n) {
 		errno = uintptr(syscall.ENOMEM)
 	}
@@ -195,8 +195,8 @@ func (h *Heap) moveRest(p *Page, tier uintptr) (errno uintptr) {
 	return errno
 }
 
-// rename has what of p's span lies in the tier's memory by another name count for the tier: its
-// pages stay. It does nothing and returns an errno where the tier has no room for the rest.
+// rename transfers the charges of p's span in tiers of the same memory to the tier; its pages stay.
+// If the tier has no room for the rest it does nothing and returns an errno.
 func (h *Heap) rename(p *Page, tier uintptr) (errno uintptr) {
 	t, to, moved := h.Thread, uint32(tier), h.Thread.heap(hintMoved+tier)
 	if n := inOtherTiers(p, tier); n != 0 && tiers.Full(tier, n) {
@@ -238,7 +238,7 @@ func (h *Heap) rename(p *Page, tier uintptr) (errno uintptr) {
 	return 0
 }
 
-// inOtherTiers is how many bytes of p's span are charged to other memory than the tier's.
+// inOtherTiers returns the bytes of p's span that are charged to other memory than the tier's.
 func inOtherTiers(p *Page, tier uintptr) (n uintptr) {
 	unmigrated := uintptr(p.unmigrated) * raw.Page
 	if !tiers.Same(tierOf(p.placement), tier) {
@@ -250,8 +250,7 @@ func inOtherTiers(p *Page, tier uintptr) (n uintptr) {
 	return n
 }
 
-// gather brings all of a span of p to a tier. It returns an errno unless some pages, or
-// none that had to, have moved.
+// gather moves all of p's span to a tier. It returns an errno if pages had to move and none did.
 func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 	t, moved := h.Thread, h.Thread.heap(hintMoved+tier)
 	if n := missing(p, tier); n <= spanBytes(p) && tiers.Full(tier, n) {
@@ -262,7 +261,7 @@ func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 	}
 	poolLock.Take(t.token)
 	total, n, from, to := spanBytes(p), missing(p, tier), p.placement, uint32(tier)
-	source := from // of what is missing there
+	source := from // the tier of the missing bytes
 	if from == to {
 		source = p.unmigratedIn
 	}
@@ -293,8 +292,8 @@ func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 	return errno
 }
 
-// missing is how many bytes of p's span are not charged to a tier. It is more than there
-// are when the span lies in two others.
+// missing returns the bytes of p's span that are not charged to a tier. It returns more than the
+// span has if the span is in two other tiers.
 func missing(p *Page, tier uintptr) uintptr {
 	unmigrated := uintptr(p.unmigrated) * raw.Page
 	switch {

@@ -10,11 +10,11 @@ import (
 	"tieralloc/tiers"
 )
 
-// Thread is what one thread has of the heap: a Heap for each hint that it ever
-// allocated with, so that hot and cold blocks never share a page.
+// Thread is one thread's part of the heap: a Heap for each hint that it ever allocated with, so
+// that hot and cold blocks never share a page.
 //
-//	Base = Heaps[h] for the hint h that holds for the thread
-//	kept = Σ bytes of the pages that were left empty on its heaps' lists
+//	Base = Heaps[h] for the thread's hint h
+//	retiredBytes = Σ bytes of the retired pages of its heaps
 //
 // Base serves malloc; the fast path knows it as the thread's heap.
 type Thread struct {
@@ -27,26 +27,26 @@ type Thread struct {
 	Cache *SecureCache     // with TA_SECURE=1
 	Heaps [hintSlots]*Heap // by hint; nil until the first block for it
 
-	// What the C side has found out about callers: Libs[i] is the rules that allow the
-	// object with the return address Callers[i].
+	// C's cache of callers: Libs[i] is the set of rules that match the object with the return
+	// address Callers[i].
 	Unloads uint64
 	Callers [callers]uintptr
 	Libs    [callers]uintptr
 
 	token        uintptr // the owning thread's, for locks
 	retiredBytes uintptr
-	collect      uint64    // when to look for empty pages next
-	combed       uint64    // when they were looked for to make room
-	tickerArmed  uint64    // see purgeticker.go: when current pages were set to be looked at,
-	ticked       uint64    // when one was,
-	tickAfter    uint64    // and how many frees of it come before the next time
+	collect      uint64    // when to collect empty pages next
+	combed       uint64    // when they were collected to make room
+	tickerArmed  uint64    // see purgeticker.go: when triggers were set on current pages,
+	ticked       uint64    // when a trigger was reached,
+	tickAfter    uint64    // and the number of frees until the next
 	fallbackTime uint64    // see classfallback.go
-	walk         uintptr   // blocks that may still be looked at for subreleased parts
-	used         uintptr   // the most bytes in use when pages were asked for subreleased parts
-	left         uint64    // when its own thread ended, or last borrowed it
-	served       uint64    // when it was left, or looked at since: see abandoned.go
+	walk         uintptr   // blocks that may still be examined for subrelease in this call
+	used         uintptr   // the largest bytes in use at an occasion of subrelease
+	left         uint64    // when its program's thread ended, or last borrowed it
+	served       uint64    // when it was abandoned or last served: see abandoned.go
 	rules        uint64    // the rules whose condition on the thread holds
-	name         [2]uint64 // the thread's name when that was found out
+	name         [2]uint64 // the thread's name when rules was determined
 	held         *quarantine
 	running      running // with TA_SECURE=1: the call that the thread is in
 
@@ -54,11 +54,11 @@ type Thread struct {
 	retiredClass uint32
 
 	hinted bool // hint is the thread's own, not the process's default
-	capped bool // the last reserve was refused, after all had been done to make room
+	capped bool // the last reserve was refused after all attempts to make room
 
 	pages uintptr // that its heaps have; atomic
 	state uint32
-	hint  uint32  // what holds where no rule decides: see SetHint
+	hint  uint32  // the hint if no rule decides: see SetHint
 	next  *Thread // in a list of abandoned threads
 	prev  *Thread
 	all   *Thread // in the list of all
@@ -68,9 +68,9 @@ const callers = 64
 
 const hintSlots = 8 // more than there are hints, so that an index is masked
 
-// States of a Thread. A frozen one belonged to a thread that a fork left behind, in
-// the middle of who knows what: its blocks stay readable and freeing them is
-// safe, but nothing is ever allocated from it again.
+// States of a Thread. A frozen one belonged to a thread of the parent that does not exist in a
+// forked child, and may be in the middle of any operation. Its blocks stay readable and may be
+// freed, but nothing is allocated from it again.
 const (
 	heapOwned = iota
 	heapAbandoned
@@ -89,8 +89,8 @@ var (
 	DefaultHint uint32
 )
 
-// Acquire gives the calling thread its heaps, those of a thread that ended or new
-// ones, and returns the one for malloc. It returns nil when the kernel has no memory.
+// Acquire gives the calling thread its heaps, adopted or new, and returns the one for malloc. It
+// returns nil if the kernel has no memory.
 func Acquire(token uintptr) *Heap {
 	t := adopt(token)
 	if t == nil {
@@ -109,7 +109,7 @@ func Acquire(token uintptr) *Heap {
 	return t.Base
 }
 
-// newThread is a thread with the heap of the default hint, or nil.
+// newThread returns a thread with the heap of the default hint, or nil.
 func newThread(token uintptr) *Thread {
 	if !poolLock.Take(token) {
 		return emergencyThread(token)
@@ -117,7 +117,7 @@ func newThread(token uintptr) *Thread {
 	at, heap := metaHeap(true)
 	t := (*Thread)(raw.Ptr(at))
 	if heap == 0 {
-		t = nil // its bytes are lost; there is no memory to lose any more of
+		t = nil // its bytes are lost
 	} else {
 		t.begin(token, (*Heap)(raw.Ptr(heap)))
 		t.all = everyThread
@@ -128,7 +128,7 @@ func newThread(token uintptr) *Thread {
 	return t
 }
 
-// begin makes a thread of zero memory, with its first heap.
+// begin initialises a thread in zero memory, with its first heap.
 func (t *Thread) begin(token uintptr, h *Heap) {
 	t.token = token
 	h.init(t, uintptr(DefaultHint))
@@ -136,7 +136,7 @@ func (t *Thread) begin(token uintptr, h *Heap) {
 	t.Base = h
 }
 
-// heap is the thread's heap for a hint, or nil when there is no memory to make it.
+// heap returns the thread's heap for a hint, or nil if there is no memory for it.
 func (t *Thread) heap(hint uintptr) *Heap {
 	h := t.Heaps[hint&(hintSlots-1)]
 	if h != nil {
@@ -156,9 +156,9 @@ func (t *Thread) heap(hint uintptr) *Heap {
 	return h
 }
 
-// SetHint makes hint the own one of the thread that owns h and returns the one before;
-// tiers.NoHint stands for none, and the process's default. The next call of malloc that no rule
-// decides goes by it.
+// SetHint sets the hint of the thread that owns h and returns the one before. tiers.NoHint means
+// that the thread uses the process's default. It holds from the next allocation for which no rule
+// decides.
 func SetHint(h *Heap, hint uintptr) (before uintptr) {
 	t := h.Thread
 	before = tiers.NoHint
@@ -173,15 +173,15 @@ func SetHint(h *Heap, hint uintptr) (before uintptr) {
 	return before
 }
 
-// SetDefaultHint makes hint the process's default. The thread of h goes by it at once, others
-// from their next call on that the fast path cannot serve.
+// SetDefaultHint sets the process's default hint. The thread of h uses it at once, others from
+// their next slow step on.
 func SetDefaultHint(h *Heap, hint uint32) {
 	atomic.StoreUint32(&DefaultHint, hint)
 	h.Thread.follow()
 }
 
-// follow notices that the process's default has changed. It is inlined, and what follows from
-// that is not.
+// follow applies a change of the process's default hint. The check is inlined; goBy, which applies
+// the change, is not.
 func (t *Thread) follow() {
 	if hint := atomic.LoadUint32(&DefaultHint); t.hint != hint && !t.hinted {
 		t.goBy(hint)
@@ -194,13 +194,12 @@ func (t *Thread) goBy(hint uint32) {
 	t.settle()
 }
 
-// Renamed looks at the thread's name again, which a rule may go by.
+// Renamed reads the thread's name again, because a rule may depend on it.
 func Renamed(h *Heap) {
 	h.Thread.rename()
 }
 
-// rename finds out which rules hold for the thread by its name, which it may have
-// changed.
+// rename determines the rules that match the thread's name, which may have changed.
 func (t *Thread) rename() {
 	if !tiers.NeedsThread() {
 		return
@@ -217,8 +216,8 @@ func (t *Thread) rename() {
 
 const prGetName = 16
 
-// settle makes the heap of the hint that holds for the thread the base. Where its
-// heap cannot be had the base stays.
+// settle makes the heap of the thread's hint the base heap. If there is no memory for that heap,
+// the base stays.
 func (t *Thread) settle() {
 	hint := uintptr(t.hint)
 	if tiers.RulesOn() {
@@ -238,8 +237,8 @@ func (t *Thread) settle() {
 	t.Base = h
 }
 
-// Abandon gives back what the thread of h does not need and leaves the rest to the
-// next thread that wants heaps.
+// Abandon returns the memory that the thread of h does not need, and abandons the thread's heaps,
+// which the next new thread adopts.
 func Abandon(h *Heap) {
 	t := h.Thread
 	stats.Put1(logDebug, stats.EventThreadEnd, t.self(), 0)
@@ -250,7 +249,7 @@ func Abandon(h *Heap) {
 	t.leave()
 }
 
-// Leave is Abandon without the tidying: for a thread that only borrowed the heap.
+// Leave is Abandon without returning memory, for a thread that only borrowed the heap.
 func Leave(h *Heap) { h.Thread.leave() }
 
 func (t *Thread) leave() {
@@ -272,9 +271,8 @@ func (t *Thread) collectPages(all bool) {
 	}
 }
 
-// tick does the work that is due now and then: purging, looking for empty pages,
-// taking back what was freed into heaps without a thread, moving spans between
-// tiers, keeping the live statistics fresh.
+// tick does periodic work if it is due: collecting empty pages, serving abandoned heaps, following
+// the control group's limit, purging, sampling the kernel's moves, and moving spans between tiers.
 func (t *Thread) tick() {
 	if t.collect == 0 {
 		t.collect = t.Now + collectEvery()
@@ -282,7 +280,7 @@ func (t *Thread) tick() {
 	if t.Now >= t.collect {
 		t.collect = t.Now + collectEvery()
 		t.rename()
-		t.release() // its blocks are few, but may hold a page each
+		t.release() // its blocks are few, but each may keep a page
 		t.collectPages(false)
 		hugeExpire(t.token, t.Now, anyPlacement, false)
 	}
@@ -298,7 +296,7 @@ func (t *Thread) tick() {
 	t.migrate()
 }
 
-// migrate moves spans between tiers unless the control plane does.
+// migrate moves spans between tiers, unless the control plane does.
 func (t *Thread) migrate() {
 	if !Background {
 		migrate(t.token, t.Now)
@@ -307,10 +305,10 @@ func (t *Thread) migrate() {
 
 const minCollect = 50e6 // nanoseconds
 
-// collectEvery is how long after a look for empty pages the next one is due.
+// collectEvery returns the time between two collections of empty pages.
 func collectEvery() uint64 { return max(PurgeDelay, minCollect) }
 
-// Token is the owning thread's name for locks.
+// Token returns the owning thread's token.
 func (t *Thread) Token() uintptr { return t.token }
 
 func (t *Thread) self() uintptr { return uintptr(unsafe.Pointer(t)) }

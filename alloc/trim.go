@@ -2,9 +2,9 @@ package alloc
 
 import "tieralloc/stats"
 
-// Trim gives back to the kernel whatever is not in use: quarantined blocks and empty pages of this
-// thread, of heaps without a thread, and of others as far as they can be had, cached huge blocks,
-// free spans. It returns the number of bytes given back.
+// Trim returns all unused memory to the kernel: quarantined blocks and empty pages of this thread,
+// of abandoned heaps, and of other threads if they can be taken, cached huge blocks and free spans.
+// It returns the number of bytes.
 func Trim(h *Heap) uintptr {
 	h.Thread.running = running{number: uintptr(stats.CallMallocTrim) + 1}
 	done := purgeAll(h.Thread)

@@ -8,21 +8,20 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// With TA_SECURE=1 a block of 0 bytes is an address and nothing else: unique, aligned as asked, and
-// in memory that nobody can read or write, so that what a program does with the first byte of such
-// a block is seen at once. OpenBSD's malloc and GrapheneOS's hardened_malloc do so, too. (Without,
-// it is one of the smallest class: there are programs that write there, stress-ng for one, and get
-// away with it elsewhere.)
+// With TA_SECURE=1 a block of 0 bytes is only an address: unique, aligned as asked, and in
+// inaccessible memory, so that an access to it faults. OpenBSD's malloc and GrapheneOS's
+// hardened_malloc do the same. (Without TA_SECURE it is a block of the smallest class, because some
+// programs, such as stress-ng, write to it.)
 //
-// A zero page is a slice of such addresses, a granule apart. Which of them are blocks is
-// in a bitmap behind its descriptor. Zero pages are never given back: their memory is none
-// of anybody's, and a bit is all that an address takes.
+// A zero page is a slice of such addresses, one granule apart. A bitmap after its descriptor says
+// which of them are blocks. Zero pages are never unmapped: they have no memory, and an address
+// costs one bit.
 //
-//	Allocs - Frees = bits set;  Carved = the highest bit ever set, and one
+//	Allocs - Frees = bits set;  Carved = 1 + the highest bit ever set
 //	on the list of its hint ⇔ Allocs - Frees < zeroBlocks
 //
-// Free is the bit where the search for the next one begins: it goes round, so an address
-// comes back as late as may be.
+// Free is the bit at which the next search begins. The search is circular, so that an address is
+// reused as late as possible.
 const (
 	zeroBlocks   = SliceSize / sizeclass.Granule
 	zeroWords    = zeroBlocks / 64
@@ -39,8 +38,8 @@ type zeroState struct {
 	count [placementSlots]tally // by tier
 }
 
-// zeroAlloc is a block of 0 bytes at a multiple of align, a power of two, or 0 when there
-// is none to be had.
+// zeroAlloc returns a block of 0 bytes at a multiple of align, a power of two, or 0 if there is
+// none.
 func zeroAlloc(h *Heap, align uintptr) uintptr {
 	align = max(align, sizeclass.Granule)
 	if align > zeroMaxAlign || !poolLock.Take(h.Thread.token) {
@@ -64,8 +63,8 @@ func zeroAlloc(h *Heap, align uintptr) uintptr {
 	return b
 }
 
-// zeroFind is the next free address whose number is a multiple of step, a power of two up
-// to zeroMaxAlign/sizeclass.Granule, or zeroBlocks.
+// zeroFind returns the number of the next free address that is a multiple of step, a power of two
+// up to zeroMaxAlign/sizeclass.Granule, or zeroBlocks.
 func (p *Page) zeroFind(step uintptr) uintptr {
 	fit, words := uint64(1), step/64
 	if d := uint64(1)<<(step&63) - 1; step < 64 && d != 0 {
@@ -88,7 +87,7 @@ func (p *Page) zeroFind(step uintptr) uintptr {
 	return zeroBlocks
 }
 
-// zeroTake makes a block of a free address. Precondition: poolLock is held.
+// zeroTake makes a free address a block. Precondition: poolLock is held.
 func (p *Page) zeroTake(i uintptr) uintptr {
 	word := p.zeroWord(i / 64)
 	raw.Store(word, raw.Load(word)|1<<(i&63))
@@ -102,7 +101,7 @@ func (p *Page) zeroTake(i uintptr) uintptr {
 	return p.Start + i*sizeclass.Granule
 }
 
-// zeroWord is the address of a word of the bitmap.
+// zeroWord returns the address of a word of the bitmap.
 func (p *Page) zeroWord(w uintptr) uintptr { return addrOf(p) + pageBytes + w%zeroWords*8 }
 
 // zeroPage makes a zero page for a hint and puts it first on the list, or returns nil.
@@ -146,7 +145,7 @@ func zeroMap() bool {
 	return true
 }
 
-// zeroCheck tells what an address in a zero page is, in the words of Free.
+// zeroCheck returns the result of Check for an address in a zero page.
 func (p *Page) zeroCheck(addr uintptr) uintptr {
 	off := addr - p.Start
 	i := off / sizeclass.Granule
@@ -159,10 +158,10 @@ func (p *Page) zeroCheck(addr uintptr) uintptr {
 	return FreeOK
 }
 
-// zeroFree frees a block of 0 bytes, in the words of Free.
+// zeroFree frees a block of 0 bytes. It returns a result of Free.
 func zeroFree(token uintptr, p *Page, addr uintptr) uintptr {
 	if !poolLock.Take(token) {
-		return FreeOK // in a handler that interrupted the pool itself: the address is lost
+		return FreeOK // a signal handler interrupted the pool: the address is lost
 	}
 	why := p.zeroCheck(addr)
 	if why == FreeOK {

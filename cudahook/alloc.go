@@ -7,34 +7,34 @@ import (
 	"tieralloc/internal/config"
 )
 
-// What a request has tried, and decided; bits of its state.
+// What a request has tried and decided, as bits of its state.
 const (
-	triedHarvest uint64 = 1 << (16 + iota) // the events of groups of pending frees were asked for
-	triedFlush                             // exact-size bins are merged
-	triedClose                             // the open group has its event
-	triedFence                             // other streams' free blocks were looked at
-	triedSteal                             // and none can be had by waiting for its stream
+	triedHarvest uint64 = 1 << (16 + iota) // the events of pending frees were queried
+	triedFlush                             // exact-size bins were merged
+	triedClose                             // the open group of pending frees was closed
+	triedFence                             // other streams' free blocks were tried (fence)
+	triedSteal                             // and a wait for another stream (steal)
 	triedSync                              // the device was waited for
-	triedAgain                             // since a capture had begun meanwhile
-	triedInfo                              // how full the device is, is known
+	triedAgain                             // a second wait, because a capture spoilt the first
+	triedInfo                              // the device's free memory was asked for
 	mappedOne                              // a segment was mapped for it
-	short                                  // the driver has no memory
-	tight                                  // a new segment is no larger than need be
+	short                                  // the driver is out of memory
+	tight                                  // a new segment is as small as possible
 	spilling                               // it gets memory on the host
-	direct                                 // the driver is to serve it
+	direct                                 // the driver serves it
 	charged                                // its bytes are charged
 	waited                                 // it is counted as having waited
 	wide                                   // all contexts are waited for
-	warming                                // a segment is mapped to warm the cache
-	readied                                // which then has what the request asks for
+	warming                                // it maps a segment for a warm-up
+	readied                                // the warm-up has all blocks that it asks for
 	softCounted                            // it is counted as over the soft cap
-	triedOthers                            // no other context on the device has idle segments
-	othersPassed                           // all contexts were waited for, for another heap's sake
+	triedOthers                            // the other contexts of the device have no idle segments
+	othersPassed                           // all contexts were waited for on behalf of another heap
 	lastHost                               // memory on the host is the last resort
-	plainly                                // the driver has refused managed memory for it
+	plainly                                // the driver refused managed memory for it
 )
 
-// handOut makes b the program's, which has asked for so many bytes.
+// handOut gives b to the program, which asked for so many bytes.
 func (h *heap) handOut(b *block, t *streamCache, asked uint64) {
 	h.serial++
 	b.state, b.cache, b.asked = stateInUse, t, asked
@@ -54,7 +54,7 @@ func (h *heap) handOut(b *block, t *streamCache, asked uint64) {
 	}
 }
 
-// plan is the size of the block for a request, and the kind of its segment.
+// plan returns the size of the block for a request, and the kind of its segment.
 func plan(r *Request) (n, kind uint64) {
 	n = rounded(r.Bytes)
 	switch {
@@ -66,7 +66,7 @@ func plan(r *Request) (n, kind uint64) {
 	return n, kindLarge
 }
 
-// poolOf is the pool that a request's block comes from.
+// poolOf returns the pool that serves a request.
 func (h *heap) poolOf(r *Request) *pool {
 	switch {
 	case r.has(spilling):
@@ -77,9 +77,9 @@ func (h *heap) poolOf(r *Request) *pool {
 	return h.mainPool
 }
 
-// serve goes on with a request for memory: a block that is free, or one that can be made
-// free, or a new segment.
-func (h *heap) serve(r *Request) uint64 {
+// serve continues a request for memory. It takes a free block, frees one by waiting, or maps a
+// segment.
+func (h *heap) serve(r *Request) Action {
 	if r.Bytes == 0 || r.Bytes > maxRequest {
 		return h.refuseSize(r)
 	}
@@ -103,11 +103,11 @@ func (h *heap) serve(r *Request) uint64 {
 	return h.refuse(r)
 }
 
-// serveRounds is above the number of things that are tried within one step.
+// serveRounds is above the number of attempts within one step.
 const serveRounds = 64
 
-// refuseSize answers requests that are no sizes.
-func (h *heap) refuseSize(r *Request) uint64 {
+// refuseSize answers requests of 0 bytes or too many.
+func (h *heap) refuseSize(r *Request) Action {
 	if r.Op == OpAlloc {
 		return ActPass
 	}
@@ -119,14 +119,14 @@ func (h *heap) refuseSize(r *Request) uint64 {
 }
 
 // refuse ends a request for which there is no memory.
-func (h *heap) refuse(r *Request) uint64 {
+func (h *heap) refuse(r *Request) Action {
 	h.count.refused++
 	r.Address = 0
 	return r.done(ErrorOutOfMemory)
 }
 
-// pick hands out a free block of at least n bytes, if there is one that the request's
-// stream may have at once.
+// pick hands out a free block of at least n bytes, if there is one that the request's stream may
+// use at once.
 func (h *heap) pick(r *Request, n, kind uint64) bool {
 	p := h.poolOf(r)
 	var t *streamCache
@@ -141,10 +141,9 @@ func (h *heap) pick(r *Request, n, kind uint64) bool {
 	return true
 }
 
-// obtain hands out a free block of at least n bytes of a pool, if there is one that every
-// stream may have, or that of stream cache t, which may be nil. Where the stream has none of just
-// this size, its exact-size bins are merged first: so blocks fit as well as if all were merged
-// when they are freed. mapped: the driver was asked for it.
+// obtain hands out a free block of at least n bytes of a pool, if there is one in the global cache
+// or in stream cache t, which may be nil. If t has none of exactly this size and its free memory is
+// fragmented, its exact-size bins are merged first. mapped says that the request mapped a segment.
 func (h *heap) obtain(t *streamCache, p *pool, kind, n, asked uint64, mapped bool) *block {
 	if t != nil {
 		if b := h.popExact(t, n); b != nil {
@@ -179,9 +178,9 @@ func (h *heap) obtain(t *streamCache, p *pool, kind, n, asked uint64, mapped boo
 	return b
 }
 
-// more makes further blocks free, one thing after the other, and at last maps a segment.
-// goOn: it is worth another look.
-func (h *heap) more(r *Request, n, kind uint64) uint64 {
+// more makes further blocks free, one attempt per call, and maps a segment when all attempts have
+// failed. goOn: a block may be free now.
+func (h *heap) more(r *Request, n, kind uint64) Action {
 	if !r.has(triedFlush) {
 		r.set(triedFlush)
 		if h.flushAll() {
@@ -216,7 +215,7 @@ func (h *heap) more(r *Request, n, kind uint64) uint64 {
 }
 
 // grow maps a segment for a block of n bytes.
-func (h *heap) grow(r *Request, n, kind uint64) uint64 {
+func (h *heap) grow(r *Request, n, kind uint64) Action {
 	p := h.poolOf(r)
 	bytes := h.device.segmentBytes(kind, n, r.has(tight))
 	d := h.device
@@ -245,8 +244,8 @@ func (h *heap) grow(r *Request, n, kind uint64) uint64 {
 	return h.mapSegment(r, p, kind, bytes)
 }
 
-// mapSegment asks the driver for a segment, which is charged.
-func (h *heap) mapSegment(r *Request, p *pool, kind, bytes uint64) uint64 {
+// mapSegment asks the driver for a segment. Precondition: the caller has charged it.
+func (h *heap) mapSegment(r *Request, p *pool, kind, bytes uint64) Action {
 	s, b := h.newSegment(), h.newBlock()
 	if s == nil || b == nil {
 		if s != nil {

@@ -6,16 +6,15 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// An arena is the host memory of a heap's descriptors. They are taken from chunks, and each
-// kind that is given back is kept on a list of its own (heap.spare…). Chunks are never
-// unmapped: a request that was on its way while its context ended may still hold an
-// address in one. They are rewound instead.
+// An arena is the host memory of a heap's descriptors. Descriptors are taken from chunks, and
+// dropped ones are kept on a list for each type (heap.spare…). Chunks are never unmapped, because a
+// request may still hold an address in one when its context ends. They are rewound instead.
 //
 //	next + left = end of the newest chunk
 type arena struct {
 	next, left uintptr
-	chunks     uintptr // those in use, linked by their first word
-	spare      uintptr // those that were rewound, and read as zero but for that word
+	chunks     uintptr // chunks in use, linked by their first word
+	spare      uintptr // chunks that were rewound: zero except for that word
 }
 
 const (
@@ -23,7 +22,8 @@ const (
 	chunkHead  = 64
 )
 
-// take returns n zero bytes, n a multiple of 8, or 0 when the kernel has no memory.
+// take returns the address of n zero bytes, or 0 when the kernel has no memory. n is a multiple of
+// 8.
 func (a *arena) take(n uintptr) uintptr {
 	n = raw.RoundUp(n, 64)
 	if a.left < n {
@@ -43,7 +43,7 @@ func (a *arena) take(n uintptr) uintptr {
 	return at
 }
 
-// rewind forgets all that was taken. A chunk that the kernel does not clear is left aside.
+// rewind drops all descriptors at once. A chunk that the kernel does not clear is not used again.
 func (a *arena) rewind() {
 	for a.chunks != 0 {
 		c := a.chunks
@@ -105,7 +105,7 @@ func (h *heap) dropStreamEvent(m *streamEvent) {
 	h.spareStreamEvents = m
 }
 
-// newPending returns an empty group of pending frees, which is among the heap's, or nil.
+// newPending returns an empty group of pending frees on the list heap.allPending, or nil.
 func (h *heap) newPending() *pendingFrees {
 	p := h.sparePending
 	if p == nil {

@@ -6,11 +6,10 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// bins keeps free blocks by size, in two levels: 32 parts of each doubling from 512
-// bytes on (Masmano, Ripoll, Crespo and Real, TLSF: a new dynamic memory allocator for
-// real-time systems, 2004). The bitmaps lead to the first bin that has a block, without
-// a search. In a bin the best of a bounded number of blocks is taken: all in one differ by
-// less than 1/32.
+// bins keeps free blocks by size, in two levels: 32 bins for each power of two from 512 bytes on
+// (Masmano, Ripoll, Crespo and Real, TLSF: a new dynamic memory allocator for real-time systems,
+// 2004). The bitmaps give the first bin that has a block without a search. find compares a bounded
+// number of blocks within a bin; the sizes in one bin differ by less than 1/32.
 //
 //	bit i of levels set ⇔ parts[i] != 0
 //	bit j of parts[i] set ⇔ head[32·i + j] != nil
@@ -27,7 +26,7 @@ const (
 	lookBound = 16 // blocks looked at in one bin
 )
 
-// binOf is the number of the bin for a size of at least a granule.
+// binOf returns the number of the bin for a size of at least a granule.
 func binOf(n uint64) uint {
 	top := uint(bits.Len64(n|granule)) - 1
 	level := min(top-firstBit, 31)
@@ -65,8 +64,8 @@ func (k *bins) remove(b *block) {
 	}
 }
 
-// find returns a block of at least n bytes, nearly the smallest or with first the first
-// one, or nil.
+// find returns a block of at least n bytes, or nil: nearly the smallest such block, or, with first,
+// the first that is found.
 func (k *bins) find(n uint64, first bool) *block {
 	i := binOf(n)
 	level, part := i>>partBits&31, i&31
@@ -87,7 +86,7 @@ func (k *bins) find(n uint64, first bool) *block {
 	return best(k.head[(level<<partBits|uint(bits.TrailingZeros32(rest)))&1023], n, first)
 }
 
-// largest is a lower bound of the largest block's size, less than 1/32 below it.
+// largest returns a lower bound of the largest block's size, less than 1/32 below it.
 func (k *bins) largest() uint64 {
 	if k.levels == 0 {
 		return 0
@@ -97,7 +96,7 @@ func (k *bins) largest() uint64 {
 	return (32 | part) << ((level + firstBit - partBits) & 63)
 }
 
-// last returns the blocks of the highest bin that has some, or nil.
+// last returns the blocks of the highest bin that is not empty, or nil.
 func (k *bins) last() *block {
 	if k.levels == 0 {
 		return nil
@@ -107,8 +106,8 @@ func (k *bins) last() *block {
 	return k.head[(level<<partBits|part)&1023]
 }
 
-// best returns the smallest block, or with first the first one, of at least n bytes
-// among the first lookBound of a list.
+// best returns the smallest block of at least n bytes among the first lookBound of a list. With
+// first it returns the first such block.
 func best(b *block, n uint64, first bool) (found *block) {
 	for i := 0; b != nil && i < lookBound; b = b.next {
 		if b.bytes >= n && (found == nil || b.bytes < found.bytes ||

@@ -7,9 +7,9 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// capture counts the streams that capture a graph. Calls of the driver that would spoil a
-// capture, and are under way, end before it begins.
-func capture(r *Request) uint64 {
+// capture counts the streams that capture a graph. Before a capture begins, it waits for driver
+// calls under way that would invalidate it.
+func capture(r *Request) Action {
 	if r.Count != 0 {
 		atomic.AddUint64(&captures, 1)
 		r.timed()
@@ -24,27 +24,27 @@ func capture(r *Request) uint64 {
 	return r.done(Success)
 }
 
-// captureWait is how long a capture waits, in nanoseconds: what the device does before
-// a wait ends may need the thread that captures.
+// captureWait is how long a capture waits at most, in nanoseconds. The limit avoids a deadlock: the
+// work that a driver call waits for may need the thread that captures.
 const captureWait = 1_000_000_000
 
-// quiet waits until no call is under way that would spoil a capture in the context.
-func quiet(r *Request) uint64 {
+// quiet waits until no call is under way that would invalidate a capture in the context.
+func quiet(r *Request) Action {
 	if atomic.LoadUint64(spoilersOf(r.Context)) == 0 || raw.Clock(raw.ClockMono) > r.deadline {
 		return r.done(Success)
 	}
 	return r.act(phaseQuiet, ActYield)
 }
 
-// spoilers is the number of driver calls under way that must not overlap a capture, by the
-// context that they are about: some share a place. Each is counted before it looks for
-// captures, and each capture before it looks for them.
+// spoilers counts the driver calls under way that would invalidate a capture, by a hash of their
+// context. A call is counted before it checks for captures, and a capture is counted before it
+// checks for calls, so that one of them sees the other.
 var spoilers [64]uint64
 
 func spoilersOf(context uint64) *uint64 { return &spoilers[streamPlace(context)&63] }
 
-// spoils is the context whose capture an action would spoil, or 0.
-func (r *Request) spoils(action uint64) uint64 {
+// spoils returns the context whose captures an action would invalidate, or 0.
+func (r *Request) spoils(action Action) uint64 {
 	switch action {
 	case ActSynchronize, ActEventRecordContext:
 		return r.OnContext
@@ -54,7 +54,8 @@ func (r *Request) spoils(action uint64) uint64 {
 	return 0
 }
 
-// maySpoil counts the request's next call, or reports false: a stream captures a graph.
+// maySpoil counts the request's next call among the spoilers. It reports false, and counts nothing,
+// while a stream captures a graph.
 func (r *Request) maySpoil(context uint64) bool {
 	atomic.AddUint64(spoilersOf(context), 1)
 	r.spoiling = context
@@ -65,7 +66,7 @@ func (r *Request) maySpoil(context uint64) bool {
 	return true
 }
 
-// spoilt ends what maySpoil began.
+// spoilt uncounts the call that maySpoil counted.
 func (r *Request) spoilt() {
 	if r.spoiling != 0 {
 		atomic.AddUint64(spoilersOf(r.spoiling), ^uint64(0))
@@ -73,7 +74,7 @@ func (r *Request) spoilt() {
 	}
 }
 
-// anyCacheOf is a stream cache of a stream in any pool, or nil.
+// anyCacheOf returns a stream cache of a stream in any pool, or nil.
 func (h *heap) anyCacheOf(stream uint64) *streamCache {
 	t := h.caches[streamPlace(stream)&(streamPlaces-1)]
 	for t != nil && t.stream != stream {
@@ -82,10 +83,10 @@ func (h *heap) anyCacheOf(stream uint64) *streamCache {
 	return t
 }
 
-// endCaches ends the stream caches of a stream that is about to be destroyed, one with each round
-// of a request. Its free blocks wait for what the stream has been given; those of a private pool
-// stay in that. goOn: there are none left, and nobody is about to name the stream.
-func (h *heap) endCaches(r *Request, stream uint64) uint64 {
+// endCaches ends the stream caches of a stream that is about to be destroyed. Their free blocks
+// become pending frees that wait for the stream's work; those of a private pool stay in the pool.
+// goOn: none are left, and no request is about to pass the stream to the driver.
+func (h *heap) endCaches(r *Request, stream uint64) Action {
 	if r.see(h) {
 		h.amendEvents(stream, 0)
 	}
@@ -118,8 +119,8 @@ func (h *heap) endCaches(r *Request, stream uint64) uint64 {
 	return goOn
 }
 
-// empty takes all free blocks from a stream cache whose exact-size bins are empty: into a group of
-// pending frees, or without one to those that are held.
+// empty moves all free blocks of a stream cache to a group of pending frees, or to the held blocks
+// if p is nil. Precondition: its exact-size bins are empty.
 func (h *heap) empty(t *streamCache, p *pendingFrees) {
 	for kind := range t.bins {
 		k := &t.bins[kind]

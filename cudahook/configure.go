@@ -6,16 +6,15 @@ import (
 	"tieralloc/internal/config"
 )
 
-// knobs are the settings that may be changed while the program runs; each device has its
-// own.
+// knobs are the settings that the program may change while it runs. Each device has its own.
 type knobs struct {
-	segment    uint64 // bytes of a new segment that is to be split
+	segment    uint64 // bytes of a new segment that will be split
 	cacheLimit uint64 // bytes of free blocks that a heap may keep
 	exactLimit uint64 // blocks in the exact-size bins of a stream cache
-	globals    uint64 // blocks that are free for every stream that a heap may keep
-	firstFit   uint64 // 1: the first block that is large enough, and not the best, is taken
-	eager      uint64 // 1: there are no exact-size bins
-	frayed     uint64 // in 1/65536: a miss merges exact-size bins where fragmentation is above it
+	globals    uint64 // free blocks in global caches that a heap may keep
+	firstFit   uint64 // 1: first fit, 0: best fit
+	eager      uint64 // 1: freed blocks are merged at once; exact-size bins stay empty
+	frayed     uint64 // in 1/65536: fragmentation above which a miss merges exact-size bins
 	record     uint64 // 1: events are kept for History
 }
 
@@ -24,11 +23,11 @@ const (
 	ConfigSegmentSize uint64 = iota + 1 // bytes, a multiple of 2 MiB up to 64 GiB
 	ConfigCacheLimit                    // bytes
 	ConfigStreamLocal                   // blocks in the exact-size bins of a stream
-	ConfigGlobal                        // blocks that are free for every stream
+	ConfigGlobal                        // free blocks in global caches
 	ConfigCoalescing                    // 1: freed blocks are merged at once
 	ConfigThreshold                     // fragmentation in 1/65536, up to 1
 	ConfigStrategy                      // 0: best fit, 1: first fit
-	ConfigPeak                          // the peaks start again; the value means nothing
+	ConfigPeak                          // resets the peaks; the value is ignored
 	ConfigTrace                         // 1: events are kept for History, from now on
 )
 
@@ -38,9 +37,9 @@ const (
 	everyDevice       = ^uint64(0)
 )
 
-// Configure changes a setting of a device, or of all of them (device ^0). It returns 1, or 0 and
-// changes nothing when the key or the value is none (or in a signal handler that interrupted the
-// first use of the package). What a lower limit leaves too much of goes back at the next free or
+// Configure changes a setting of a device, or of all of them (device ^0). It returns 1. If the key
+// or the value is invalid it changes nothing and returns 0, and also in a signal handler that
+// interrupted the package's first use. Memory above a lowered limit is returned at the next free or
 // OpTrim.
 func Configure(token uintptr, device, key, value uint64) uint64 {
 	if !wake(token) {
@@ -64,7 +63,7 @@ func Configure(token uintptr, device, key, value uint64) uint64 {
 	return 1
 }
 
-// set changes one setting, or reports false.
+// set changes one setting. It reports false if the key or the value is invalid.
 func (k *knobs) set(key, value uint64) bool {
 	switch key {
 	case ConfigSegmentSize:
@@ -96,7 +95,7 @@ func (k *knobs) set(key, value uint64) bool {
 	return true
 }
 
-// changed does at once what a changed setting asks of the heaps of a device.
+// changed applies a changed setting to the heaps of a device at once.
 func (d *device) changed(token uintptr, key uint64) {
 	if key == ConfigPeak {
 		atomic.StoreUint64(&d.peak, atomic.LoadUint64(&d.reserved))
@@ -118,12 +117,12 @@ func (d *device) changed(token uintptr, key uint64) {
 	}
 }
 
-// frays reports whether what a stream cache may have is fragmented above what is tolerated without
-// merging its exact-size bins:
+// frays reports whether the free memory that a stream cache may use is so fragmented that its
+// exact-size bins are to be merged:
 //
 //	1 - largest block in bins / free bytes > frayed
 //
-// where the size of the largest is known to 1/32.
+// The size of the largest block is known to 1/32.
 func (t *streamCache) frays(frayed uint64) bool {
 	if frayed == 0 {
 		return true
@@ -136,7 +135,7 @@ func (t *streamCache) frays(frayed uint64) bool {
 	return free-min(largest, free) > free/config.ProportionOne*frayed
 }
 
-// largest is a lower bound of the stream cache's largest block in bins.
+// largest returns a lower bound of the stream cache's largest block in bins.
 func (t *streamCache) largest() (n uint64) {
 	for i := range t.bins {
 		n = max(n, t.bins[i].largest())

@@ -6,15 +6,14 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// Blocks that cross from one stream to others. When an event that was recorded on a
-// stream has happened, all that the stream had freed before is for everyone (fence).
-// Where memory is short the other stream waits for the event instead, on the device
-// (steal).
+// Cross-stream reuse. When an event that was recorded on a stream has happened, every stream may
+// use the blocks that the stream freed before (fence). When memory is short, the requesting stream
+// waits for the event on the device instead (steal).
 
 func cacheIn(word uint64) *streamCache { return (*streamCache)(raw.Ptr(uintptr(word))) }
 
-// otherCache returns the next stream cache of another stream that has a block of n bytes, and
-// that the request has not looked at; or nil.
+// otherCache returns a stream cache of another stream that has a block of n bytes and that the
+// request has not visited, or nil.
 func (h *heap) otherCache(r *Request, n, kind uint64) *streamCache {
 	p := h.poolOf(r)
 	if p.global == nil {
@@ -33,14 +32,14 @@ func (h *heap) otherCache(r *Request, n, kind uint64) *streamCache {
 	return nil
 }
 
-// fence asks whether the streams that have a block of n bytes have finished what they did
-// before its free. goOn: there is no such stream left.
-func (h *heap) fence(r *Request, n, kind uint64) uint64 {
+// fence asks whether another stream that has a free block of n bytes has finished its work before
+// the free. goOn: there is no such stream left.
+func (h *heap) fence(r *Request, n, kind uint64) Action {
 	t := h.otherCache(r, n, kind)
 	if t == nil {
 		r.set(triedFence)
 		h.visit++
-		r.visit = h.visit // steal looks at them again
+		r.visit = h.visit // steal visits them again
 		return goOn
 	}
 	r.object = uint64(uintptr(unsafe.Pointer(t)))
@@ -60,7 +59,7 @@ func (h *heap) fence(r *Request, n, kind uint64) uint64 {
 	return r.act(phaseFence, ActEventRecord)
 }
 
-// eventMade takes a new event. Without one nothing crosses.
+// eventMade takes a new event. Without one the request gives up cross-stream reuse.
 func (h *heap) eventMade(r *Request) {
 	r.object = 0
 	if r.Result == Success {
@@ -74,7 +73,7 @@ func (h *heap) eventMade(r *Request) {
 }
 
 // fenceAnswer takes the answer to an action of fence.
-func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
+func (h *heap) fenceAnswer(r *Request, phase uint64) Action {
 	t := cacheIn(r.object)
 	if phase == phaseFence && r.Result == Success {
 		r.OnEvent = t.fence.event
@@ -85,7 +84,7 @@ func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
 	switch {
 	case phase == phaseFenceQuery && r.Result == ErrorNotReady:
 	case phase == phaseFenceQuery && r.Result != Success:
-		// nobody can tell when it happens, or use it again
+		// the event is unusable
 		h.dropStreamEvent(t.fence)
 		t.fence = nil
 	default:
@@ -100,9 +99,9 @@ func (h *heap) fenceAnswer(r *Request, phase uint64) uint64 {
 	return goOn
 }
 
-// steal takes a block from another stream: the request's stream waits, on the device, for
-// all that the other one has been given. goOn: no stream has one.
-func (h *heap) steal(r *Request, n, kind uint64) uint64 {
+// steal takes a block from another stream. The request's stream waits, on the device, for all work
+// of that stream so far. goOn: no stream has a block.
+func (h *heap) steal(r *Request, n, kind uint64) Action {
 	t := (*streamCache)(nil)
 	if r.Op == OpStreamAlloc && r.Stream != streamPerThread {
 		t = h.otherCache(r, n, kind)
@@ -125,9 +124,9 @@ func (h *heap) steal(r *Request, n, kind uint64) uint64 {
 	return r.act(phaseSteal, ActEventRecord)
 }
 
-// stealAnswer takes the answer to an action of steal. What went wrong leaves a block that
-// has to wait until the device is idle.
-func (h *heap) stealAnswer(r *Request, phase uint64) uint64 {
+// stealAnswer takes the answer to an action of steal. After an error the block is held until the
+// device is idle.
+func (h *heap) stealAnswer(r *Request, phase uint64) Action {
 	b, m := h.blockOf(r), (*streamEvent)(raw.Ptr(uintptr(r.event)))
 	if r.Result == Success && phase == phaseSteal {
 		r.OnStream, r.OnEvent = r.Stream, m.event

@@ -10,19 +10,19 @@ import (
 	"tieralloc/throttle"
 )
 
-// A device has what its contexts share: the caps, the throttle, and what the driver has
-// been asked for. Its figures change atomically, without a lock.
+// A device holds what its contexts share: the caps, the throttle, and the bytes charged. Its
+// figures change atomically, without a lock.
 //
 //	reserved = Σ bytes of the segments on the device, those about to be mapped included,
 //	           + foreign <= hard
-//	managed: Σ bytes of the segments on the device <= memory: the driver would give more
+//	managed: Σ bytes of the segments on the device <= memory (the driver would map more)
 //	a charge comes before the driver's allocation, a release after its free
 type device struct {
 	raw.OffHeap
 	memory     uint64 // bytes; 0: not known yet
 	soft, hard uint64 // bytes; ^0: no cap
 	primary    uint64 // the primary context, once it is known
-	slot       uint64 // the place of its heap
+	slot       uint64 // the index of its heap
 
 	reserved, peak uint64
 	foreign        uint64 // part of reserved
@@ -40,18 +40,18 @@ type device struct {
 	bucket                            throttle.Bucket
 	waited, waitNs, sleeps, overshoot uint64 // nanoseconds, but for sleeps
 
-	_ [64]byte // the next device's figures are in other cache lines
+	_ [64]byte // keeps the next device's figures in other cache lines
 }
 
 const deviceMax = 16
 
 var devices [deviceMax]device
 
-// tuned says that some device has its knobs. Until then they are not touched: a process without a
-// device has 20 KiB less of memory in use.
+// tuned says that some device has its knobs. Until then the devices are not touched, which saves 20
+// KiB of resident memory in a process without a device.
 var tuned bool
 
-// tune gives the device its knobs, if it has none yet.
+// tune sets the device's knobs from the settings, unless they are set.
 func (d *device) tune() {
 	tuned = true
 	if d.segment == 0 {
@@ -59,7 +59,8 @@ func (d *device) tune() {
 	}
 }
 
-// register makes a device known with its memory in bytes.
+// register sets up a device that has so many bytes of memory, the first time that a context uses
+// it.
 func (d *device) register(memory uint64) {
 	if atomic.LoadUint64(&d.memory) != 0 {
 		return
@@ -78,7 +79,7 @@ func (d *device) register(memory uint64) {
 	atomic.StoreUint64(&d.memory, max(memory, 1))
 }
 
-// capOf is the hard cap of a device with so much memory; ^0: none.
+// capOf returns the hard cap of a device with so much memory; ^0: none.
 func capOf(memory uint64) uint64 {
 	hard := ^uint64(0)
 	if settings.hard != 0 {
@@ -91,8 +92,8 @@ func capOf(memory uint64) uint64 {
 	return hard
 }
 
-// charge reserves n bytes, or reports false when they would pass the hard cap. The peak
-// rises when the driver has given them.
+// charge reserves n bytes. It reports false if they would exceed the hard cap. The caller raises
+// the peak once the driver has provided them.
 func (d *device) charge(n uint64) bool { return chargeTo(&d.reserved, n, d.hard) }
 
 // chargeSegment is charge for a segment on the device.
@@ -118,23 +119,23 @@ func chargeTo(to *uint64, n, most uint64) bool {
 
 func (d *device) release(n uint64) { atomic.AddUint64(&d.reserved, -n) }
 
-// releaseForeign is release for what the driver serves itself.
+// releaseForeign is release for an allocation of the driver's own.
 func (d *device) releaseForeign(n uint64) {
 	atomic.AddUint64(&d.foreign, -n)
 	d.release(n)
 }
 
-// over reports whether n bytes more would pass the soft cap.
+// over reports whether n bytes more would exceed the soft cap.
 func (d *device) over(n uint64) bool {
 	return d.soft != ^uint64(0) && atomic.LoadUint64(&d.reserved)+n > d.soft
 }
 
-// chargeHost is charge for bytes that are to be spilled to the host.
+// chargeHost is charge for bytes that will be spilled to the host.
 func (d *device) chargeHost(n uint64) bool { return chargeTo(&d.host, n, d.hostHard) }
 
 func (d *device) releaseHost(n uint64) { atomic.AddUint64(&d.host, -n) }
 
-// releaseSide ends the charge of a segment of a pool.
+// releaseSide releases the charge of a segment of a pool.
 func (d *device) releaseSide(p *pool, n uint64) {
 	if p.spilled != 0 {
 		d.releaseHost(n)
@@ -143,8 +144,7 @@ func (d *device) releaseSide(p *pool, n uint64) {
 	d.release(n)
 }
 
-// hostMemory is how much memory the host has, in bytes; half of all numbers when the
-// kernel does not say.
+// hostMemory returns the bytes of memory that the host has, or 1<<63 if the kernel does not answer.
 func hostMemory() uint64 {
 	var info syscall.Sysinfo_t
 	_, errno := raw.Sys(syscall.SYS_SYSINFO, uintptr(unsafe.Pointer(&info)), 0, 0, 0, 0, 0)

@@ -6,7 +6,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// endContext drops the heap of a context that is gone with all its memory and events.
+// endContext drops the heap of a context that has ended. The driver has freed the context's memory
+// and events.
 func endContext(token uintptr, context uint64) {
 	if context == 0 || !tableLock.Take(token) {
 		return
@@ -39,24 +40,36 @@ func endContext(token uintptr, context uint64) {
 	tableLock.Release()
 }
 
-// Fork: the forking thread takes all locks, so that what they guard is whole in the parent
-// and, for the report, in the child; there the driver does not work, and nothing is
-// served any more.
+// Fork: the forking thread takes all locks, so that the data they guard is consistent in both
+// processes. The child only reports it: the driver does not work in a forked child, so the device
+// heap serves nothing there.
 
-// ForkPrepare takes the locks for the calling thread: a bit for each that it did not hold.
-func ForkPrepare(token uintptr) (taken uintptr) {
-	if tableLock.Take(token) {
+// Holds reports whether the thread holds a lock of a device heap or of their table: it is then in a
+// signal handler that interrupted itself.
+func Holds(token uintptr) bool {
+	for i := range heaps {
+		if heaps[i].lock.HeldBy(token) {
+			return true
+		}
+	}
+	return tableLock.HeldBy(token)
+}
+
+// ForkPrepare takes the locks for the calling thread, and returns a bit for each that it has taken.
+// Without wait it leaves those to other threads that they hold.
+func ForkPrepare(token uintptr, wait bool) (taken uintptr) {
+	if tableLock.TakeIf(token, wait) {
 		taken = 1 << heapMax
 	}
 	for i := range heaps {
-		if heaps[i].lock.Take(token) {
+		if heaps[i].lock.TakeIf(token, wait) {
 			taken |= 1 << uint(i)
 		}
 	}
 	return taken
 }
 
-// ForkParent lets the locks go in the parent.
+// ForkParent releases the locks in the parent.
 func ForkParent(taken uintptr) {
 	for i := range heaps {
 		if taken>>uint(i)&1 != 0 {
@@ -68,8 +81,8 @@ func ForkParent(taken uintptr) {
 	}
 }
 
-// ForkChild makes the child of a process that has used CUDA pass all its calls to the
-// driver, which refuses them. Another child may be the first to use it.
+// ForkChild releases the locks in the child. If the parent has used CUDA, the child passes all its
+// calls to the driver, which refuses them. If not, the child may use CUDA itself.
 func ForkChild(token, taken uintptr) {
 	for i := range heaps {
 		if atomic.LoadUint64(&heaps[i].context) != 0 {
@@ -85,8 +98,8 @@ func ForkChild(token, taken uintptr) {
 	}
 }
 
-// resetUnless frees a lock in a child, except one that the interrupted code of this thread
-// will let go itself.
+// resetUnless releases a lock in a child, except one that interrupted code of this thread holds and
+// will release itself.
 func resetUnless(l *raw.Lock, token uintptr, taken bool) {
 	if taken || !l.HeldBy(token) {
 		l.Reset()

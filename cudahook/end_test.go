@@ -112,7 +112,7 @@ func TestContextOfAnotherPlace(t *testing.T) {
 	h := &heaps[0]
 	h.lock.Take(8)
 	r := newRequest(16)
-	done := make(chan uint64, 1)
+	done := make(chan Action, 1)
 	go func() {
 		*r = Request{Token: 16, Now: p.f.now, Op: OpStreamAlloc, Context: 0xc1, Bytes: 5000,
 			Stream: 7}
@@ -154,7 +154,7 @@ func TestContextEndsInForeignFree(t *testing.T) {
 	p := newProg(t, gib, nil)
 	p.must(OpForeign, func(r *Request) { r.Bytes = 50 * mib })
 	*p.r = Request{Token: 8, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: p.r.Address}
-	p.is("action", Step(p.r), ActDriver)
+	p.asks("action", Step(p.r), ActDriver)
 	q := newRequest(16)
 	*q = Request{Token: 16, Now: p.f.now, Op: OpContextEnd, Context: 0xc1}
 	p.f.run(q)
@@ -173,7 +173,7 @@ func TestContextEndsInOthersUnmap(t *testing.T) {
 	for ; action > ActPass && action != ActUnmap; action = Step(q) {
 		p.f.act(q, action)
 	}
-	p.is("action", action, ActUnmap)
+	p.asks("action", action, ActUnmap)
 	p.must(OpContextEnd, nil)
 	q.Result = 201 // the context is gone
 	for action = Step(q); action > ActPass; action = Step(q) {
@@ -216,13 +216,13 @@ func TestPeerEndsInWait(t *testing.T) {
 	a := p.alloc(30 * mib)
 	q := newRequest(16)
 	*q = Request{Token: 16, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: a}
-	p.is("action", Step(q), ActSynchronize)
+	p.asks("action", Step(q), ActSynchronize)
 	p.f.act(q, ActSynchronize)
-	p.is("action", Step(q), ActSynchronize)
+	p.asks("action", Step(q), ActSynchronize)
 	p.is("context", q.OnContext, 0xc2)
 	p.must(OpContextEnd, func(r *Request) { r.Context = 0xc2 })
 	q.Result = 201 // CUDA_ERROR_INVALID_CONTEXT
-	p.is("action", Step(q), ActDone)
+	p.asks("action", Step(q), ActDone)
 	p.is("result of cudaFree", q.Result, Success)
 	p.is("lost", p.report().BytesPending, 0)
 }

@@ -2,8 +2,8 @@ package cudahook
 
 import "math/bits"
 
-// Exact-size bins have the blocks that a stream has freed, unmerged, by the size that was asked
-// for. A stream that repeats its sizes takes and frees blocks here with a few instructions.
+// Exact-size bins hold the blocks that a stream has freed, unmerged, by the rounded size that was
+// asked for. A stream that repeats its sizes allocates and frees here in a few instructions.
 
 func exactPlace(n uint64) uint64 { return n * 0x9e3779b97f4a7c15 >> 58 }
 
@@ -20,7 +20,7 @@ func (h *heap) pushExact(t *streamCache, b *block) {
 	t.count(b.bytes)
 }
 
-const exactLook = 4 // sizes may share a list
+const exactLook = 4 // blocks examined in a bin; several sizes may share one
 
 // popExact takes a block that was used for n bytes, a rounded size, or returns nil.
 func (h *heap) popExact(t *streamCache, n uint64) *block {

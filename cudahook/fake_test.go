@@ -33,11 +33,11 @@ type fake struct {
 	handles uint64
 	now     uint64
 
-	fail      map[uint64]uint64 // action: the result of the next one
+	fail      map[Action]uint64 // action: the result of the next one
 	failRate  float64
 	noContext bool   // no events for whole contexts
 	unmanaged uint64 // what requests for managed memory end with, unless 0
-	calls     map[uint64]int
+	calls     map[Action]int
 }
 
 type streamKey struct{ context, stream uint64 }
@@ -74,7 +74,7 @@ func newFake(t testing.TB, seed uint64) *fake {
 		device: map[uint64]uint64{}, primary: map[uint64]uint64{}, peers: map[[2]uint64]bool{},
 		streams: map[streamKey]*fakeStream{}, events: map[uint64]*fakeEvent{},
 		allocs: map[uint64]fakeAlloc{},
-		next:   1 << 33, handles: 100, now: 1e9, fail: map[uint64]uint64{}, calls: map[uint64]int{}}
+		next:   1 << 33, handles: 100, now: 1e9, fail: map[Action]uint64{}, calls: map[Action]int{}}
 }
 
 // addContext makes a context on a device.
@@ -219,7 +219,7 @@ func (f *fake) covering(start, bytes uint64) (fakeAlloc, bool) {
 }
 
 // act carries out one action for a request.
-func (f *fake) act(r *Request, action uint64) {
+func (f *fake) act(r *Request, action Action) {
 	f.calls[action]++
 	r.Result = Success
 	if code, ok := f.fail[action]; ok {
@@ -315,7 +315,7 @@ func newRequest(token uint64) *Request {
 }
 
 // run carries a request out to its end, and returns the last action.
-func (f *fake) run(r *Request) uint64 {
+func (f *fake) run(r *Request) Action {
 	f.now += 1000
 	r.Now = f.now
 	for range 1 << 20 {

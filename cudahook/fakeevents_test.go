@@ -8,7 +8,7 @@ func (f *fake) event(r *Request, handle uint64) *fakeEvent {
 	return e
 }
 
-func (f *fake) actEvent(r *Request, action uint64) {
+func (f *fake) actEvent(r *Request, action Action) {
 	if capturing() && action != ActEventCreate && action != ActEventQuery {
 		r.Result = 900
 		return

@@ -2,19 +2,19 @@ package cudahook
 
 import "sync/atomic"
 
-// fastPath is 1 while stream-ordered calls may be served without a request: nothing is
-// traced, recorded or throttled.
+// fastPath is 1 while stream-ordered calls may be served without a Request. Tracing, recording and
+// throttling need one.
 var fastPath uint32
 
-// setFastPath finds out whether they may.
+// setFastPath sets fastPath from the settings.
 func setFastPath() {
 	ok := settings.enabled && !settings.throttle && !trace.on &&
 		atomic.LoadUint32(&recording) == 0 && atomic.LoadUint32(&off) == 0
 	atomic.StoreUint32(&fastPath, uint32(flag(ok)))
 }
 
-// primaryHeap returns the heap of a device's primary context, locked, and the stream's
-// stream cache in it. Without both it returns nil.
+// primaryHeap returns the heap of a device's primary context, locked, and the stream's cache in it.
+// It returns nil unless there are both.
 func primaryHeap(token, device, stream uintptr) (h *heap, t *streamCache) {
 	if atomic.LoadUint32(&fastPath) == 0 || device >= deviceMax {
 		return nil, nil
@@ -38,9 +38,8 @@ func primaryHeap(token, device, stream uintptr) (h *heap, t *streamCache) {
 	return nil, nil
 }
 
-// Take serves OpStreamAlloc on a device's primary context from what is free, and returns
-// the address; 0: there has to be a request. It is the whole of most allocations: the lock,
-// one list, the figures.
+// Take serves OpStreamAlloc on a device's primary context from free blocks, and returns the
+// address. It returns 0 if a Request is needed. Most allocations end here.
 func Take(token, device, stream, bytes uintptr) uintptr {
 	asked := uint64(bytes)
 	if asked-1 >= maxRequest {
@@ -50,7 +49,7 @@ func Take(token, device, stream, bytes uintptr) uintptr {
 	if h == nil {
 		return 0
 	}
-	if atomic.LoadUint64(&h.device.managed) != 0 { // its hint says where
+	if atomic.LoadUint64(&h.device.managed) != 0 { // the request's hint chooses the pool
 		h.lock.Release()
 		return 0
 	}
@@ -72,8 +71,8 @@ func Take(token, device, stream, bytes uintptr) uintptr {
 	return at
 }
 
-// Give serves OpStreamFree on a device's primary context for a block that goes to its
-// stream's exact-size bin, or reports false and has done nothing.
+// Give serves OpStreamFree on a device's primary context for a block that goes to its stream's
+// exact-size bin. For any other block it does nothing and reports false.
 func Give(token, device, stream, address uintptr) bool {
 	h, t := primaryHeap(token, device, stream)
 	if h == nil {

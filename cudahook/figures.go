@@ -2,9 +2,9 @@ package cudahook
 
 import "tieralloc/stats"
 
-// FiguresOf fills in the figures of a device; of one that was not used yet, only its settings. No
-// other heap is walked for them, and no text is made, so a program may ask as often as it likes. It
-// reports false for a number that is no device's, and where devices are not served.
+// FiguresOf fills in the figures of a device. For a device that was not used yet it fills in only
+// the settings. It does not list live blocks or format text, so that a program may call it often.
+// It reports false if the number is not a device's, and if the device heap is off.
 //
 // Precondition: to is zero.
 func FiguresOf(token uintptr, ordinal uint64, to *stats.PublicDevice) bool {
@@ -19,7 +19,7 @@ func FiguresOf(token uintptr, ordinal uint64, to *stats.PublicDevice) bool {
 	to.SegmentSize, to.CacheLimit, to.StreamLocal, to.GlobalLimit, to.Recording = k.segment,
 		k.cacheLimit, k.exactLimit, k.globals, k.record
 	var s stats.Device
-	if !reportOn(token, ordinal, &s, false) {
+	if !reportOn(token, true, ordinal, &s, false) {
 		return true
 	}
 	to.From(&s)

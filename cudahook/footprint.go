@@ -1,6 +1,6 @@
 package cudahook
 
-// A Footprint is what blocks of stream-ordered requests take of an empty device at most:
+// A Footprint is the memory that blocks of stream-ordered requests take at most on an empty device:
 //
 //	bytes = Σ blocks from 1 MiB on, each in whole units of the driver's
 //	      + small segments, all but one filled up to less than the widest small block
@@ -22,7 +22,7 @@ func (f *Footprint) Add(bytes uint64) {
 	}
 }
 
-// Bytes is what all of them take.
+// Bytes returns the memory that all requests take together.
 func (f *Footprint) Bytes() uint64 {
 	filled := smallBytes - f.widest + granule
 	if f.small == 0 || filled == 0 {

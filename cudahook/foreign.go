@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// What the driver serves itself is charged to the device's caps like segments, and known
-// by its address, so that its free is seen.
+// An allocation of the driver's own is charged to the device's caps as a segment is. The table
+// holds its address, so that its free is recognised.
 
-// serveForeign goes on with an allocation that the driver is to serve.
-func (h *heap) serveForeign(r *Request) uint64 {
+// serveForeign continues a request for an allocation of the driver's own.
+func (h *heap) serveForeign(r *Request) Action {
 	n := rounded(min(r.Bytes, maxRequest))
 	for range serveRounds {
 		if action := h.shrink(r, n); action != goOn {
@@ -27,8 +27,8 @@ func (h *heap) serveForeign(r *Request) uint64 {
 	return h.refuse(r)
 }
 
-// driven takes what the driver said to the program's own call.
-func (h *heap) driven(r *Request) uint64 {
+// driven takes the driver's answer to the program's own call.
+func (h *heap) driven(r *Request) Action {
 	if r.Op == OpFree || r.Op == OpStreamFree {
 		return h.drivenFree(r)
 	}
@@ -50,7 +50,7 @@ func (h *heap) driven(r *Request) uint64 {
 	r.Address = r.Value
 	b := h.newBlock()
 	if b == nil {
-		h.device.releaseForeign(n) // it is the program's all the same
+		h.device.releaseForeign(n) // the program has it anyway, uncharged
 		return r.done(Success)
 	}
 	b.address, b.bytes, b.asked, b.state = r.Value, n, r.Bytes, stateForeign
@@ -66,9 +66,9 @@ func (h *heap) driven(r *Request) uint64 {
 	return r.done(Success)
 }
 
-// freeForeign hands a free to the driver. The block is forgotten first: another thread may
-// get its address before this one is told.
-func (h *heap) freeForeign(r *Request, b *block) uint64 {
+// freeForeign passes a free to the driver. It removes the block from the table first: once the
+// driver has freed it, another thread may get its address before this thread continues.
+func (h *heap) freeForeign(r *Request, b *block) Action {
 	h.table.remove(b)
 	r.Bytes = b.asked // for the trace
 	h.count.frees++
@@ -78,7 +78,7 @@ func (h *heap) freeForeign(r *Request, b *block) uint64 {
 	return r.act(phaseDriver, ActDriver)
 }
 
-func (h *heap) drivenFree(r *Request) uint64 {
+func (h *heap) drivenFree(r *Request) Action {
 	b := h.blockOf(r)
 	r.object = 0
 	if r.Result != Success && h.table.find(b.address) == nil && h.table.add(b) {

@@ -8,7 +8,7 @@ import (
 
 func (h *heap) blockOf(r *Request) *block { return (*block)(raw.Ptr(uintptr(r.object))) }
 
-// endUse takes a block from the program.
+// endUse accounts for a block that the program has freed.
 func (h *heap) endUse(b *block) {
 	h.count.frees++
 	s := &h.count.side[b.segment.pool.spilled&1]
@@ -28,7 +28,7 @@ func (h *heap) endUse(b *block) {
 	}
 }
 
-// park takes a block that is on no list out of what can be handed out.
+// park marks a block that is on no list as not available: pending, held, freeing or taken.
 func (h *heap) park(b *block, state uint64) {
 	b.state = state
 	s := &h.count.side[b.segment.pool.spilled&1]
@@ -39,14 +39,14 @@ func (h *heap) park(b *block, state uint64) {
 	}
 }
 
-// lose gives up a parked block: nothing is known of what still works with it.
+// lose gives up a parked block, because it is unknown what work still uses it.
 func (h *heap) lose(b *block) {
 	h.unpark(b)
 	b.state = stateLost
 	h.count.side[b.segment.pool.spilled&1].lost += b.bytes
 }
 
-// unpark ends what park began.
+// unpark ends the state that park set.
 func (h *heap) unpark(b *block) {
 	s := &h.count.side[b.segment.pool.spilled&1]
 	if b.state == stateHeld {
@@ -56,7 +56,7 @@ func (h *heap) unpark(b *block) {
 	}
 }
 
-// hold keeps a block until the device has been waited for with no graph being captured.
+// hold keeps a block until a wait for the device, which cannot happen while a graph is captured.
 func (h *heap) hold(b *block) {
 	h.park(b, stateHeld)
 	b.number = h.clock
@@ -65,7 +65,7 @@ func (h *heap) hold(b *block) {
 	h.held = b
 }
 
-// releaseHeld frees what was held when the heap's clock was at most until.
+// releaseHeld frees the blocks that were held when the heap's clock was at most until.
 func (h *heap) releaseHeld(until uint64) {
 	list := h.held
 	h.held = nil
@@ -91,8 +91,8 @@ func (h *heap) keepEvents(b *block) {
 	}
 }
 
-// startFree begins a free.
-func (h *heap) startFree(r *Request) uint64 {
+// startFree begins a free. Precondition: the table has a block at r.Address.
+func (h *heap) startFree(r *Request) Action {
 	b := h.table.find(r.Address)
 	if b.state == stateForeign {
 		return h.freeForeign(r, b)
@@ -122,28 +122,28 @@ func (h *heap) startFree(r *Request) uint64 {
 	return h.syncNext(r, phaseSyncFree, r.has(wide))
 }
 
-// inside refuses what is asked about an address in a segment at which no block begins.
-func (h *heap) inside(r *Request) uint64 {
+// inside refuses a request whose address is inside a segment but not at the start of a block.
+func (h *heap) inside(r *Request) Action {
 	if r.Op == OpRecord {
 		return r.done(ErrorInvalidValue)
 	}
 	return h.wrongFree(r)
 }
 
-// wrongFree refuses to free what is in a segment, and is no block that the program has: it was
-// freed before, or begins within one.
-func (h *heap) wrongFree(r *Request) uint64 {
+// wrongFree refuses a free of an address in a segment that is not a live block: a double free, or
+// an address inside a block.
+func (h *heap) wrongFree(r *Request) Action {
 	h.count.wrongFrees++
 	return r.done(ErrorInvalidValue)
 }
 
-// captureError reports whether the driver has refused a call since a stream captures a graph
-// (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and those that follow it, cuda.h): a capture has
-// begun after the request.
+// captureError reports whether the driver refused a call because a stream captures a graph
+// (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and those that follow it in cuda.h): a capture has begun
+// since the request began.
 func captureError(result uint64) bool { return result >= errorCapture && result <= 908 }
 
-// syncedFree takes the answer to one wait of a plain free.
-func (h *heap) syncedFree(r *Request) uint64 {
+// syncedFree takes the driver's answer to one wait of a plain free.
+func (h *heap) syncedFree(r *Request) Action {
 	b := h.blockOf(r)
 	if !h.idle(r) {
 		r.object = 0
@@ -169,8 +169,8 @@ func (h *heap) syncedFree(r *Request) uint64 {
 	return goOn
 }
 
-// freeLater leaves a block to an event that is recorded for several of them.
-func (h *heap) freeLater(r *Request, b *block) uint64 {
+// freeLater adds a block to the open group of pending frees, which share one event.
+func (h *heap) freeLater(r *Request, b *block) Action {
 	if h.open == nil {
 		if h.open = h.newPending(); h.open == nil {
 			h.hold(b)
@@ -202,8 +202,8 @@ func (h *heap) join(p *pendingFrees, b *block) {
 	}
 }
 
-// freeOrdered frees a block behind what its stream has been given.
-func (h *heap) freeOrdered(r *Request, b *block) uint64 {
+// freeOrdered frees a block behind the work of its stream so far.
+func (h *heap) freeOrdered(r *Request, b *block) Action {
 	stream := ordered(r.Stream)
 	t := (*streamCache)(nil)
 	if r.caller == h.context {
@@ -242,8 +242,8 @@ func (h *heap) freeOrdered(r *Request, b *block) uint64 {
 	return h.freeOn(r)
 }
 
-// freeOn ends a free, after it has given back what is not worth keeping.
-func (h *heap) freeOn(r *Request) uint64 {
+// freeOn ends a free. Before that it returns surplus segments.
+func (h *heap) freeOn(r *Request) Action {
 	if !capturing() {
 		if h.cached() > h.device.cacheLimit || h.now-h.flushed >= decay && h.now > h.flushed {
 			h.flushAll()
@@ -255,8 +255,8 @@ func (h *heap) freeOn(r *Request) uint64 {
 	return r.done(r.failure)
 }
 
-// recordStream notes that a block is in use on a further stream.
-func (h *heap) recordStream(r *Request) uint64 {
+// recordStream notes that a further stream uses a block.
+func (h *heap) recordStream(r *Request) Action {
 	b := h.table.find(r.Address)
 	stream := ordered(r.Stream)
 	if b.state == stateForeign {

@@ -7,10 +7,10 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A heap is the memory of one context. Everything in it but context and epoch is
-// guarded by its lock, which is held within one step of a request only.
+// A heap is the memory of one context. Its lock guards everything in it except context and epoch,
+// and is held within one step of a request only.
 //
-// For the blocks of either side:
+// For the blocks of either side (device or host):
 //
 //	local = Σ bytes of blocks in exact-size bins, and in bins of streams' caches
 //	global = Σ bytes of blocks in bins of global caches
@@ -19,24 +19,24 @@ import (
 type heap struct {
 	raw.OffHeap
 	lock    raw.Lock
-	context uint64 // 0: this place of the table is free
-	epoch   uint64 // rises when the context ends: what requests hold is void then
+	context uint64 // 0: this entry of the table is free
+	epoch   uint64 // rises when the context ends and makes older requests invalid
 	device  *device
 	ordinal uint64
-	slot    uint64 // its place in the table
+	slot    uint64 // its index in the table
 
 	uuid [2]uint64
 	pci  uint64 // as in stats.Device
 
 	clock   uint64 // rises with each free
-	serial  uint64 // of the block handed out last
-	visit   uint64 // of the request that looked at stream caches last
+	serial  uint64 // number of the block handed out last
+	visit   uint64 // number of the request that visited stream caches last
 	now     uint64 // monotonic nanoseconds, coarse, at the last step
-	blind   bool   // a call is served that does not know the time
+	blind   bool   // the call under way has not read the clock: now is old
 	flushed uint64 // when all exact-size bins were merged
 	looked  uint64 // when the device's free memory was asked for
-	pressed bool   // it was little
-	warmed  uint64 // entries of settings.warm that are done
+	pressed bool   // less than 1/16 of it was free then
+	warmed  uint64 // entries of settings.warm that were mapped
 
 	round uint64 // of warm-up: rises with each list of sizes
 
@@ -55,25 +55,25 @@ type heap struct {
 
 	mainPool, spillPool *pool
 	pools               *pool // private ones
-	active              *pool // the one that allocations belong to now, nil: mainPool
+	active              *pool // the private pool that allocations belong to now; nil: mainPool
 
 	idleFirst, idleLast *segment
 
 	open        *pendingFrees // plain frees that have no event yet
-	queue, tail *pendingFrees // those whose events are recorded, oldest first
-	allPending  *pendingFrees // all
+	queue, tail *pendingFrees // groups whose events are recorded, oldest first
+	allPending  *pendingFrees // all groups
 	held        *block        // freed while a graph was captured
-	idleEvents  *streamEvent  // with events that may be recorded again
+	idleEvents  *streamEvent  // their events may be recorded again
 	withEvents  uint64        // blocks in use that have stream events
-	// requests that are about to record an event on a stream, by its place
+	// requests that are about to pass a stream to the driver, by the stream's hash
 	naming [streamPlaces]uint64
 
 	caches [streamPlaces]*streamCache
 
 	count counts
 
-	// Bytes on the device and on the host that the driver has neither let us use nor taken
-	// back: charged until the context ends. They change atomically.
+	// Bytes on the device and on the host that the driver has mapped but that cannot be used or
+	// freed. They stay charged until the context ends, and change atomically.
 	unusable [2]uint64
 }
 
@@ -98,22 +98,23 @@ type counts struct {
 	calls                         [32]uint64 // by action
 }
 
-// side is the figures of the blocks on one side.
+// side holds the figures of the blocks on one side.
 type side struct {
 	allocs, frees, total, totalFreed uint64 // blocks, and their rounded bytes
 	live, blocks                     uint64
-	// bytes free for one stream, for all, for a private pool
+	// free bytes: of one stream, of all streams, of private pools
 	local, global, private uint64
-	// bytes that a request or a group of pending frees has, or that wait for the end of a capture
+	// pending: bytes of a request or a group of pending frees; held: bytes that wait for the end of
+	// a capture
 	pending, held uint64
-	lost          uint64 // bytes of blocks that the driver has failed on
+	lost          uint64 // bytes of blocks that a failed driver call made unusable
 }
 
 func (s *side) all() uint64 {
 	return s.live + s.local + s.global + s.private + s.pending + s.held + s.lost
 }
 
-// add adds the figures of another heap. Of two peaks the higher one stays.
+// add adds the figures of another heap. Peaks are not added: the higher one stays.
 func (c *counts) add(o *counts) {
 	asked, live, reserved := max(c.askedPeak, o.askedPeak), max(c.livePeak, o.livePeak),
 		max(c.reservedPeak, o.reservedPeak)
@@ -131,8 +132,8 @@ const (
 	heapBytes        = uint64(unsafe.Sizeof(heap{}))
 )
 
-// The heaps, and what all of them share. tableLock guards the making and ending of heaps,
-// and peers. It is taken before the lock of a heap.
+// The heaps and what they share. tableLock guards the beginning and ending of heaps, and peers. It
+// is taken before the lock of a heap.
 var (
 	heaps     [heapMax]heap
 	tableLock raw.Lock
@@ -140,7 +141,7 @@ var (
 	off       uint32 // 1: in a forked child, where the driver does not work
 )
 
-// current is the context that a request is made in, 0 for one that is not known yet.
+// current returns the context that a request is made in, or 0 if it is not known yet.
 func (r *Request) current() uint64 {
 	switch {
 	case r.Context != 0:
@@ -151,8 +152,8 @@ func (r *Request) current() uint64 {
 	return atomic.LoadUint64(&devices[r.Device&(deviceMax-1)].primary)
 }
 
-// heapOf returns the heap of a context, or nil. Once its lock is held it may be another
-// one's.
+// heapOf returns the heap of a context, or nil. The caller checks the context again once it holds
+// the lock.
 func heapOf(context uint64) *heap {
 	if context == 0 {
 		return nil
@@ -165,7 +166,8 @@ func heapOf(context uint64) *heap {
 	return nil
 }
 
-// newHeap makes a heap for a context on a device, or finds it; nil: there is no room.
+// newHeap returns the heap of a context, a new one if it has none. It returns nil if the table is
+// full.
 func newHeap(token uintptr, context, ordinal, memory uint64) (h *heap) {
 	if context == 0 || ordinal >= deviceMax || !tableLock.Take(token) {
 		return nil
@@ -200,7 +202,7 @@ func newHeap(token uintptr, context, ordinal, memory uint64) (h *heap) {
 	return h
 }
 
-// begin makes a heap ready for a context. All of it was zero, or wiped.
+// begin prepares a heap for a context. Precondition: the heap is zero or was wiped.
 func (h *heap) begin(ordinal uint64) bool {
 	h.ordinal = ordinal
 	h.device = &devices[ordinal&(deviceMax-1)]
@@ -230,8 +232,8 @@ func (h *heap) newPool(id0, id1 uint64) *pool {
 	return p
 }
 
-// wipe forgets everything: the driver has taken the context's memory back. The device
-// keeps the figures of what has happened. Precondition: tableLock is held.
+// wipe drops all blocks and segments: the driver has freed the context's memory. The device keeps
+// the figures. Precondition: tableLock is held.
 func (h *heap) wipe() {
 	h.arena.rewind()
 	h.table.clear()
@@ -261,9 +263,9 @@ func (h *heap) wipe() {
 	atomic.AddUint64(&h.epoch, 1)
 }
 
-// cached is how many bytes could be handed out at once to someone.
+// cached returns the bytes on the device that some stream could get at once.
 func (h *heap) cached() uint64 { return h.count.side[0].local + h.count.side[0].global }
 
-// capturing reports whether any stream captures a graph: then nothing is waited for,
-// recorded or given back.
+// capturing reports whether any stream captures a graph. Meanwhile the heap waits for nothing,
+// records no events and unmaps no segments.
 func capturing() bool { return atomic.LoadUint64(&captures) != 0 }

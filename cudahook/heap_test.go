@@ -41,13 +41,13 @@ func TestConcurrentDoubleFree(t *testing.T) {
 	p := newProg(t, gib, nil)
 	a := p.alloc(5000)
 	*p.r = Request{Token: 8, Op: OpFree, Context: 0xc1, Address: a}
-	p.is("action", Step(p.r), ActSynchronize)
+	p.asks("action", Step(p.r), ActSynchronize)
 	q := newRequest(16)
 	*q = Request{Token: 16, Op: OpFree, Context: 0xc1, Address: a}
-	p.is("action", Step(q), ActDone)
+	p.asks("action", Step(q), ActDone)
 	p.is("result", q.Result, ErrorInvalidValue)
 	p.f.act(p.r, ActSynchronize)
-	p.is("action", Step(p.r), ActDone)
+	p.asks("action", Step(p.r), ActDone)
 	p.is("result", p.r.Result, Success)
 }
 
@@ -117,28 +117,28 @@ func TestContextEnd(t *testing.T) {
 	a := p.alloc(30 * mib)
 	waiting, mapping := newRequest(16), newRequest(24)
 	*waiting = Request{Token: 16, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: a}
-	p.is("action", Step(waiting), ActSynchronize)
+	p.asks("action", Step(waiting), ActSynchronize)
 	*mapping = Request{Token: 24, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 50 * mib}
-	p.is("action", Step(mapping), ActMap)
+	p.asks("action", Step(mapping), ActMap)
 	p.must(OpContextEnd, nil)
-	p.is("action", Step(waiting), ActDone)
+	p.asks("action", Step(waiting), ActDone)
 	p.is("result", waiting.Result, ErrorDeinitialized)
 	mapping.Value = 0x123000
-	p.is("action", Step(mapping), ActDone)
+	p.asks("action", Step(mapping), ActDone)
 	p.is("result", mapping.Result, ErrorDeinitialized)
 	p.is("reserved", devices[0].reserved, 0)
 	if action, _ := p.call(OpFree, func(r *Request) { r.Address = a }); action != ActPass {
 		t.Error("the context's block is still known")
 	}
 	*p.r = Request{Token: 8, Op: OpAlloc, Context: 0xc2, Bytes: 5000}
-	p.is("action", p.f.run(p.r), ActDone)
+	p.asks("action", p.f.run(p.r), ActDone)
 	p.is("result", p.r.Result, Success)
 }
 
 func TestFork(t *testing.T) {
 	p := newProg(t, gib, nil)
 	a := p.alloc(5000)
-	taken := ForkPrepare(8)
+	taken := ForkPrepare(8, true)
 	if !heaps[0].lock.Held() || !tableLock.Held() {
 		t.Fatal("the locks are not held")
 	}
@@ -146,9 +146,9 @@ func TestFork(t *testing.T) {
 	if heaps[0].lock.Held() || tableLock.Held() {
 		t.Fatal("the locks are still held")
 	}
-	taken = ForkPrepare(8)
+	taken = ForkPrepare(8, true)
 	ForkChild(8, taken)
-	for _, op := range []uint64{OpAlloc, OpFree, OpStreamFree, OpInfo} {
+	for _, op := range []Op{OpAlloc, OpFree, OpStreamFree, OpInfo} {
 		if action, calls := p.call(op, func(r *Request) {
 			r.Address, r.Bytes = a,
 				100
@@ -156,8 +156,31 @@ func TestFork(t *testing.T) {
 			t.Errorf("operation %d in the child: action %d", op, action)
 		}
 	}
-	p.is("devices", Report(8, (*[stats.DeviceMax]stats.Device)(raw.Ptr(raw.Map(64<<10)))), 1)
+	p.is("devices", Report(8, true, (*[stats.DeviceMax]stats.Device)(raw.Ptr(raw.Map(64<<10)))), 1)
 	off = 0
+}
+
+// TestNoWait: who must not wait leaves locks to the threads that hold them. A fork goes without,
+// and a report leaves the heap out.
+func TestNoWait(t *testing.T) {
+	p := newProg(t, gib, nil)
+	p.alloc(5000)
+	heaps[0].lock.Take(16)
+	if Holds(8) || !Holds(16) {
+		t.Error("the heap's lock is taken for another thread's")
+	}
+	const first = 1
+	taken := ForkPrepare(8, false)
+	if taken&first != 0 || !tableLock.HeldBy(8) || !heaps[1].lock.HeldBy(8) {
+		t.Errorf("the fork has taken %#x", taken)
+	}
+	ForkParent(taken)
+	to := (*[stats.DeviceMax]stats.Device)(raw.Ptr(raw.Map(64 << 10)))
+	p.is("devices", Report(8, false, to), 1)
+	p.is("contexts", to[0].Contexts, 0)
+	heaps[0].lock.Release()
+	p.is("devices", Report(8, false, to), 1)
+	p.is("contexts", to[0].Contexts, 1)
 }
 
 // TestHandler: a signal handler that interrupts the heap is passed on, but for its frees: the
@@ -166,7 +189,7 @@ func TestHandler(t *testing.T) {
 	p := newProg(t, gib, nil)
 	a := p.alloc(5000)
 	heaps[0].lock.Take(8)
-	for op, want := range map[uint64]uint64{OpAlloc: ActPass, OpFree: ActDone,
+	for op, want := range map[Op]Action{OpAlloc: ActPass, OpFree: ActDone,
 		OpStreamAlloc: ActPass, OpStreamFree: ActDone} {
 		if action, _ := p.call(op, func(r *Request) {
 			r.Address, r.Bytes = a,

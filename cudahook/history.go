@@ -7,8 +7,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// The history is the last events of the devices that record (ConfigTrace), as the trace
-// has them, for programs to ask for.
+// The history holds the last events of the devices that record (ConfigTrace). A program reads it by
+// History. The events are those of the trace.
 //
 //	event i is at place i mod historyMax, for next - historyMax <= i < next
 var history struct {
@@ -23,7 +23,7 @@ const (
 	eventBytes = unsafe.Sizeof(event{})
 )
 
-// recording is 1 while a device records.
+// recording is 1 while some device records.
 var recording uint32
 
 func setRecording() {
@@ -59,7 +59,7 @@ func remember(r *Request, e *event) {
 	history.lock.Release()
 }
 
-// beginHistory has a device's history begin with the next event.
+// beginHistory starts a device's history with the next event.
 func (d *device) beginHistory(token uintptr) {
 	if history.lock.Take(token) {
 		d.recordedFrom = history.next
@@ -67,9 +67,9 @@ func (d *device) beginHistory(token uintptr) {
 	}
 }
 
-// History writes the recorded events of a device, oldest first, in the trace's columns as
-// text at buf, as snprintf would: no more than n bytes, the last of them 0. It returns
-// how long the whole text is.
+// History writes the recorded events of a device as text to buf, oldest first, in the trace's
+// columns. As snprintf does, it writes at most n bytes, the last of them 0, and returns the length
+// of the whole text.
 func History(token uintptr, device uint64, buf, n uintptr) (size uintptr) {
 	if device >= deviceMax || !history.lock.Take(token) {
 		return 0

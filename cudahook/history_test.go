@@ -77,7 +77,7 @@ func TestHistoryFork(t *testing.T) {
 	newProg(t, gib, nil)
 	unscheduled(t)
 	history.lock.Take(16)
-	ForkChild(8, ForkPrepare(8))
+	ForkChild(8, ForkPrepare(8, true))
 	done := make(chan bool)
 	go func() { History(8, 0, 0, 0); close(done) }()
 	select {

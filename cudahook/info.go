@@ -2,8 +2,8 @@ package cudahook
 
 import "sync/atomic"
 
-// rangeOf says which block an address lies in.
-func (h *heap) rangeOf(r *Request) uint64 {
+// rangeOf answers which block an address lies in.
+func (h *heap) rangeOf(r *Request) Action {
 	b := h.blockAt(r.Address)
 	switch {
 	case b == nil || b.state == stateForeign:
@@ -17,26 +17,26 @@ func (h *heap) rangeOf(r *Request) uint64 {
 	return r.done(Success)
 }
 
-// informedOf takes what the driver says to a program that asks.
-func (h *heap) informedOf(r *Request) uint64 {
+// informedOf takes the driver's answer to OpInfo.
+func (h *heap) informedOf(r *Request) Action {
 	if r.Result != Success {
 		return r.done(r.Result)
 	}
 	return h.info(r)
 }
 
-// info turns what the driver says of the device's memory into what the program may have:
-// what is cached counts as free, and so does what waits for events: an allocation that
-// needs it waits for them. A cap counts as the device's size.
+// info turns the driver's figures into what the program may allocate. Cached memory counts as free.
+// So do pending frees, because an allocation that needs them waits for them. A cap counts as the
+// device's size.
 //
 //	cached = local + global + pending
 //	used = reserved - cached
 //	free = min(free + cached, hard - used), total = min(total, hard)
 //
-// The driver knows only what managed memory has been touched:
+// The driver counts managed memory only once it was touched:
 //
 //	managed: free = min(free, total - (used - foreign)), too
-func (h *heap) info(r *Request) uint64 {
+func (h *heap) info(r *Request) Action {
 	cached := h.cached() + h.count.side[0].pending
 	r.Value += cached
 	if d := h.device; atomic.LoadUint64(&d.managed) != 0 {
@@ -53,7 +53,7 @@ func (h *heap) info(r *Request) uint64 {
 	return r.done(Success)
 }
 
-// largest is the size of the largest free block on the device.
+// largest returns the size of the largest free block on the device.
 func (h *heap) largest() (n uint64) {
 	for t := h.allCaches; t != nil; t = t.all {
 		if t.pool.spilled != 0 || t.pool.global == nil || t.free <= n {

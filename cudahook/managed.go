@@ -7,15 +7,15 @@ import (
 	"tieralloc/stats"
 )
 
-// With TA_CUDA_MANAGED=1 segments are managed memory. Where its pages should lie is advice
-// for a whole segment, so blocks for the device and for the host are in pools of their
-// own: cold requests begin in that of spilled blocks, all others come there only when
-// TA_CUDA_ON_HARDCAP=spill sends them (pressure.go). Charges are as those of plain memory: a
-// segment that prefers the device is on the device.
+// With TA_CUDA_MANAGED=1 segments are managed memory. The preferred location is advice for a whole
+// segment, so blocks for the device and blocks for the host are in separate pools. Cold requests
+// use the spill pool first. Other requests use it only when TA_CUDA_ON_HARDCAP=spill sends them
+// there (pressure.go). Segments are charged as plain memory is: one that prefers the device is
+// charged to the device.
 //
-// A device whose driver has no managed memory has plain memory from then on.
+// If a device has no managed memory, its heaps use plain memory from then on.
 
-// prefer sends a cold request to the host at once.
+// prefer sends a cold request to the spill pool.
 func (h *heap) prefer(r *Request) {
 	if r.Op != OpAlloc && r.Op != OpStreamAlloc || atomic.LoadUint64(&h.device.managed) == 0 {
 		return
@@ -25,25 +25,27 @@ func (h *heap) prefer(r *Request) {
 	}
 }
 
-// backToDevice sends a request on to the device for which the host has no memory. It reports
-// false where that comes from there: then memory on the host was the last resort.
+// backToDevice sends a request to the device because the host has no memory for it. It reports
+// false if the request came from the device: then host memory was its last resort.
 func (h *heap) backToDevice(r *Request) bool {
 	if r.has(lastHost) {
 		return false
 	}
-	r.unset(spilling | triedFence) // that was for another pool's blocks
+	r.unset(spilling | triedFence) // fence tried the blocks of the spill pool
 	r.set(lastHost)
 	return true
 }
 
-// comesBack reports whether a request that the host had no memory for may ask there again:
-// when the device has none either, all work that was pending has been waited for.
+// comesBack reports whether a request that the host had no memory for may try the host again. By
+// the time that the device has none either, all pending work was waited for, and that may have
+// freed host memory.
 func (r *Request) comesBack() bool { return r.has(lastHost) && !r.has(plainly) }
 
-// unmanaged takes the driver's refusal of a segment, and reports whether the request goes on
-// with plain memory on the device: where managed memory was asked for, and was not only
-// short. That is the device's from then on where the driver says that it has none, and not
-// for what a kernel's failure, a context's end or a capture that began meanwhile leads to.
+// unmanaged takes the driver's refusal of a segment, and reports whether the request continues with
+// plain memory on the device. It does if the segment was managed and the driver was not merely out
+// of memory. If the driver says that the device has no managed memory, the device uses plain memory
+// from then on. Other errors (a kernel's failure, the end of a context, a capture that began
+// meanwhile) affect this request only.
 func (h *heap) unmanaged(r *Request, s *segment) bool {
 	if s.managed == 0 || r.Result == ErrorOutOfMemory || s.pool.spilled != 0 && !h.backToDevice(r) {
 		return false

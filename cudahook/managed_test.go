@@ -19,7 +19,7 @@ func managed(t *testing.T, memory uint64, set func(*config.CUDA)) *prog {
 }
 
 // hinted is the result of a request for memory with a hint.
-func (p *prog) hinted(op, n uint64, hint uint32) uint64 {
+func (p *prog) hinted(op Op, n uint64, hint uint32) uint64 {
 	p.t.Helper()
 	return p.result(op, func(r *Request) { r.Bytes, r.Stream, r.Hint = n, 7, 1+uint64(hint) })
 }
@@ -36,7 +36,7 @@ func (p *prog) prefers(what string, device bool) {
 
 // TestManagedHints: only cold memory prefers the host, at once, and has blocks of its own.
 func TestManagedHints(t *testing.T) {
-	for _, op := range []uint64{OpAlloc, OpStreamAlloc} {
+	for _, op := range []Op{OpAlloc, OpStreamAlloc} {
 		for _, n := range []uint64{1, 5000, mib, 3 * mib, 30 * mib} {
 			p := managed(t, gib, nil)
 			for _, hint := range []uint32{config.HintCold, config.HintHot, config.HintWarm,
@@ -294,7 +294,7 @@ func TestManagedContextEnd(t *testing.T) {
 		r := newRequest(16 + 8*uint64(i))
 		*r = Request{Token: r.Token, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 50 * mib,
 			Hint: 1 + uint64(hint)}
-		p.is("action", Step(r), ActMapManaged)
+		p.asks("action", Step(r), ActMapManaged)
 		p.is("place", r.PreferDevice, uint64(i))
 		under[i] = r
 	}
@@ -302,7 +302,7 @@ func TestManagedContextEnd(t *testing.T) {
 	p.f.allocs = map[uint64]fakeAlloc{}
 	for _, r := range under {
 		r.Result, r.Value = Success, 0x123000
-		p.is("action", Step(r), ActDone)
+		p.asks("action", Step(r), ActDone)
 		p.is("result", r.Result, ErrorDeinitialized)
 	}
 	p.is("device", devices[0].reserved, 0)
@@ -336,11 +336,11 @@ func TestManagedBesideForeign(t *testing.T) {
 		p.alloc(10 * mib)
 		r := newRequest(16)
 		*r = Request{Token: r.Token, Now: p.f.now, Op: OpForeign, Context: 0xc1, Bytes: 60 * mib}
-		p.is("action", Step(r), ActDriver)
+		p.asks("action", Step(r), ActDriver)
 		p.alloc(80 * mib)
 		p.prefers("beside", true)
 		r.Result, r.Value = result, 0x123000
-		p.is("done", Step(r), ActDone)
+		p.asks("done", Step(r), ActDone)
 		p.is("foreign", devices[0].foreign, (1-min(result, 1))*60*mib)
 		p.is("above", p.result(OpAlloc, func(r *Request) { r.Bytes = 20 * mib }), ErrorOutOfMemory)
 	}

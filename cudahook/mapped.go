@@ -8,8 +8,8 @@ import (
 
 func (h *heap) segmentOf(r *Request) *segment { return (*segment)(raw.Ptr(uintptr(r.object))) }
 
-// mapped takes the driver's answer to a request for a segment.
-func (h *heap) mapped(r *Request) uint64 {
+// mapped takes the driver's answer to ActMap or ActMapManaged.
+func (h *heap) mapped(r *Request) Action {
 	s := h.segmentOf(r)
 	if r.Result != Success || r.Value == 0 {
 		h.unmake(s)
@@ -53,8 +53,8 @@ func (h *heap) unmake(s *segment) {
 	h.dropSegment(s)
 }
 
-// zeroed takes the answer to the clearing of a new segment.
-func (h *heap) zeroed(r *Request) uint64 {
+// zeroed takes the driver's answer to ActZero.
+func (h *heap) zeroed(r *Request) Action {
 	s := h.segmentOf(r)
 	if r.Result == Success {
 		return h.enroll(r, s, s.address)
@@ -65,16 +65,16 @@ func (h *heap) zeroed(r *Request) uint64 {
 	return r.done(failure)
 }
 
-// waste drops a segment that cannot be used, and stays charged.
+// waste drops a segment that cannot be used. It stays charged, because it stays mapped.
 func (h *heap) waste(s *segment) {
 	atomic.AddUint64(&h.unusable[s.pool.spilled&1], s.bytes)
 	h.dropBlock(s.first)
 	h.dropSegment(s)
 }
 
-// enroll makes a new segment a free block: for everyone, since no work was ever given to any
-// stream that could touch it; in a private pool for the request's stream.
-func (h *heap) enroll(r *Request, s *segment, address uint64) uint64 {
+// enroll makes a new segment one free block. It goes to the global cache, because no stream has
+// work that could touch it. In a private pool it goes to the request's stream.
+func (h *heap) enroll(r *Request, s *segment, address uint64) Action {
 	if s.pool.gone != 0 { // meanwhile
 		s.pool = h.mainPool
 	}
@@ -104,9 +104,9 @@ func (h *heap) enroll(r *Request, s *segment, address uint64) uint64 {
 	return goOn
 }
 
-// unmap gives an idle segment back. Everything of it is forgotten first: the driver may
-// hand its address to another thread before this one is told.
-func (h *heap) unmap(r *Request, s *segment) uint64 {
+// unmap returns an idle segment to the driver. It drops the segment first: once the driver has
+// freed it, another thread may get its address before this thread continues.
+func (h *heap) unmap(r *Request, s *segment) Action {
 	h.unbin(s.first)
 	r.unmapping = s.bytes | s.pool.spilled // bytes are even
 	r.owner = h.place()
@@ -120,8 +120,9 @@ func (h *heap) unmap(r *Request, s *segment) uint64 {
 	return r.act(phaseUnmap, ActUnmap)
 }
 
-// unmapped takes the driver's answer to that. What it will not take back stays charged,
-// unless it has gone with its context: that of another heap of the device, maybe.
+// unmapped takes the driver's answer to ActUnmap. If the driver refuses, the segment stays charged
+// to its heap, unless that heap's context has ended. The heap may be another one of the device
+// (shrinkFor).
 func (h *heap) unmapped(r *Request) {
 	bytes, spilled := r.unmapping&^1, r.unmapping&1
 	r.unmapping = 0
@@ -138,7 +139,7 @@ func (h *heap) unmapped(r *Request) {
 	r.returned += bytes
 }
 
-// voided takes back what a request has charged whose context has ended meanwhile.
+// voided releases the charges of a request whose context ended between two steps.
 func voided(r *Request) {
 	d := &devices[r.Device&(deviceMax-1)]
 	switch phase := r.state & 0xff; {

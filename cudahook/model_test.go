@@ -282,7 +282,7 @@ func (w *world) step(l *lane) error {
 	return w.finish(l, action)
 }
 
-func (w *world) finish(l *lane, action uint64) error {
+func (w *world) finish(l *lane, action Action) error {
 	r := l.r
 	switch l.op {
 	case "alloc", "stream alloc", "foreign":

@@ -2,8 +2,8 @@ package cudahook
 
 import "sync/atomic"
 
-// beginOutsideHeap begins a request that the heap at hand, if any, can do nothing for.
-func beginOutsideHeap(r *Request, tried *heap) uint64 {
+// beginOutsideHeap begins a request that concerns no known heap, or not the one that was tried.
+func beginOutsideHeap(r *Request, tried *heap) Action {
 	switch r.Op {
 	case OpAlloc, OpStreamAlloc, OpForeign, OpWarmup, OpPool, OpInfo:
 		return introduce(r)
@@ -23,8 +23,8 @@ func beginOutsideHeap(r *Request, tried *heap) uint64 {
 	return r.done(Success)
 }
 
-// find looks for the block of a request in all heaps but one.
-func find(r *Request, tried *heap) uint64 {
+// find looks for the block of a request in all heaps except the one that was tried.
+func find(r *Request, tried *heap) Action {
 	mine := false
 	for i := range heaps {
 		h := &heaps[i]
@@ -62,16 +62,16 @@ func find(r *Request, tried *heap) uint64 {
 	return ActPass
 }
 
-// stranger reports whether a block is to wait for a stream of a context without a heap.
-// Such a one is given one first, or is noted as a peer: those are the contexts that are
-// waited for.
+// stranger reports whether the request makes a block wait for a stream of a context that has no
+// heap. That context first gets a heap or is noted as a peer, because only such contexts are waited
+// for.
 func (r *Request) stranger() bool {
 	return (r.Op == OpStreamFree || r.Op == OpRecord) && r.caller != 0 && heapOf(r.caller) == nil &&
 		!isPeer(r.caller)
 }
 
-// endStream ends what all heaps have of a stream that is about to be destroyed.
-func endStream(r *Request) uint64 {
+// endStream ends the caches of a stream that is about to be destroyed, in all heaps.
+func endStream(r *Request) Action {
 	stream := ordered(r.Stream)
 	for i := range heaps {
 		h := &heaps[i]
@@ -92,5 +92,5 @@ func endStream(r *Request) uint64 {
 	return r.done(Success)
 }
 
-// freesUnknown counts frees of what no heap knows.
+// freesUnknown counts frees of addresses that no heap knows.
 var freesUnknown uint64

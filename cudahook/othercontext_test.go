@@ -13,7 +13,7 @@ func (p *prog) in(context, n uint64) uint64 {
 }
 
 // steps goes on with a request until before is true of an action that it asks for.
-func (p *prog) steps(r *Request, before func(action uint64) bool) (action uint64) {
+func (p *prog) steps(r *Request, before func(action Action) bool) (action Action) {
 	for action = Step(r); action > ActPass && !before(action); action = Step(r) {
 		p.f.act(r, action)
 	}
@@ -30,7 +30,7 @@ func TestOtherContextsEvents(t *testing.T) {
 	p.in(0xc2, 5000) // keeps the segment
 	r := newRequest(16)
 	*r = Request{Token: 16, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 80 * mib}
-	action := p.steps(r, func(uint64) bool {
+	action := p.steps(r, func(Action) bool {
 		return r.state&0xff == phaseSync && r.OnContext == 0xc2
 	})
 	if action != ActSynchronize {
@@ -67,11 +67,11 @@ func TestOtherContextReplaced(t *testing.T) {
 	p.in(0xc2, 150*mib)
 	r := newRequest(16)
 	*r = Request{Token: 16, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 120 * mib}
-	p.steps(r, func(uint64) bool { return false })
+	p.steps(r, func(Action) bool { return false })
 	a := p.in(0xc2, 5000)
 	p.must(OpFree, func(r *Request) { r.Context, r.Address = 0xc2, a })
 	*r = Request{Token: 16, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 120 * mib}
-	action := p.steps(r, func(uint64) bool { return r.state&0xff == phaseOther })
+	action := p.steps(r, func(Action) bool { return r.state&0xff == phaseOther })
 	if action != ActSynchronize {
 		t.Fatal("another way", action)
 	}

@@ -2,9 +2,8 @@ package cudahook
 
 import "sync/atomic"
 
-// peers are the pairs of contexts where user may reach the memory of owner: a free in owner waits
-// for the work of user as well. tableLock guards changes. The owner is written last, and readers
-// read it last.
+// peers are the pairs of contexts where user may access the memory of owner. A free in owner waits
+// for the work of user as well. tableLock guards changes. The owner is written last and read first.
 var peers [peerMax]peer
 
 type peer struct{ user, owner uint64 } // owner 0: an empty place
@@ -14,14 +13,14 @@ const (
 	contextsMax = 1 + peerMax + heapMax
 )
 
-// crowded is set when a pair did not fit: then all contexts are waited for.
+// crowded is set when a pair did not fit. From then on all contexts are waited for.
 var crowded uint32
 
 // paired is set once there has been a pair.
 var paired uint32
 
-// setPeer notes that user may reach the memory of owner, until one of them ends: what it
-// was given before that is taken from it goes on.
+// setPeer notes that user may access the memory of owner. The pair stays until one of them ends,
+// even if the access is disabled: work submitted before then continues.
 func setPeer(token uintptr, user, owner uint64) {
 	if !tableLock.Take(token) {
 		return
@@ -57,7 +56,7 @@ func isPeer(context uint64) bool {
 	return false
 }
 
-// dropPeers forgets a context that is gone. Precondition: tableLock is held.
+// dropPeers forgets a context that has ended. Precondition: tableLock is held.
 func dropPeers(context uint64) {
 	for i := range peers {
 		if peers[i].owner == context || peers[i].user == context {
@@ -66,10 +65,10 @@ func dropPeers(context uint64) {
 	}
 }
 
-// contextAt, for which the heap need not be locked, is the i-th context, below contextsMax, whose
-// streams may work with the heap's blocks, or 0: its own, those with peer access, and with wide all
-// that have peer access to any; with that, or when not all of those are known, also all that have a
-// heap.
+// contextAt returns the i-th context (i < contextsMax) whose streams may use the heap's blocks, or
+// 0 if there is none at i. These are its own context and those with access to it. With wide, they
+// are also all contexts with access to any context and all with a heap. If pairs are missing
+// (crowded), all contexts with a heap count too. The heap need not be locked.
 func (h *heap) contextAt(i uint64, wide bool) uint64 {
 	switch {
 	case i == 0:
@@ -91,15 +90,15 @@ func (h *heap) contextAt(i uint64, wide bool) uint64 {
 	return c
 }
 
-// idle reports whether nothing of the context that was waited for is under way: it is idle,
-// or it is another one, and has failed or ended: then the driver has stopped it.
+// idle reports whether the context that was waited for has no work under way. If another context
+// than the heap's own failed or ended, the driver has stopped its work.
 func (h *heap) idle(r *Request) bool {
 	return r.Result == Success || r.OnContext != h.context && !captureError(r.Result)
 }
 
-// syncNext waits for the contexts whose streams may work with the heap's blocks, one at a
-// time, from the request's nextContext on. goOn: they are all idle.
-func (h *heap) syncNext(r *Request, phase uint64, wide bool) uint64 {
+// syncNext waits for the contexts whose streams may use the heap's blocks, one at a time, from the
+// request's nextContext on. goOn: all were waited for.
+func (h *heap) syncNext(r *Request, phase uint64, wide bool) Action {
 	for r.nextContext < contextsMax {
 		c := h.contextAt(r.nextContext, wide)
 		r.nextContext++

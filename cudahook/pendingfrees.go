@@ -6,21 +6,21 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A group of pending frees is freed blocks that become free for everyone when all its stream events
-// have passed.
+// A group of pending frees holds freed blocks that every stream may use once all its stream events
+// have happened.
 //
 //	its blocks are pending; clock >= their numbers
 type pendingFrees struct {
 	raw.OffHeap
-	next          *pendingFrees // in the queue, or among the spare ones
-	sooner, later *pendingFrees // all that are no spare ones
+	next          *pendingFrees // in the queue, or in the list of spare ones
+	sooner, later *pendingFrees // in heap.allPending
 	blocks        *block
 	events        *streamEvent
 	n             uint64 // blocks
 	clock         uint64
-	busy          uint64 // 1: a request asks for one of its events
-	visited       uint64 // the last request that has asked
-	wide          uint64 // 1: an event could not be had, all contexts have to be waited for
+	busy          uint64 // 1: a request queries one of its events
+	visited       uint64 // the last request that queried one
+	wide          uint64 // 1: an event could not be made, so all contexts are waited for
 }
 
 const (
@@ -31,9 +31,9 @@ func (h *heap) pendingOf(r *Request) *pendingFrees {
 	return (*pendingFrees)(raw.Ptr(uintptr(r.object)))
 }
 
-// record goes on with the stream events of the request's group, one driver call at a time. goOn
-// means that the group is in the queue, or that its blocks are free.
-func (h *heap) record(r *Request) uint64 {
+// record continues with the stream events of the request's group, one driver call at a time. goOn:
+// the group is in the queue, or its blocks are free.
+func (h *heap) record(r *Request) Action {
 	p := h.pendingOf(r)
 	for m := p.events; m != nil && p.wide == 0; m = m.next {
 		if m.state != eventNew {
@@ -89,7 +89,7 @@ func (h *heap) recorded(r *Request, phase uint64) {
 		}
 	case r.Result != Success:
 		p.wide = 1
-	case m.state == eventHappened: // its context has ended meanwhile
+	case m.state == eventHappened: // the event's context ended meanwhile
 	case phase == phasePendingEvent:
 		m.event = r.Value
 	default:
@@ -125,8 +125,8 @@ func (h *heap) unqueue(p *pendingFrees) {
 	}
 }
 
-// finish frees the blocks of a group of pending frees that is in no queue: all that they wait for
-// is done.
+// finish frees the blocks of a group of pending frees. Precondition: the group is not in the queue,
+// and the work that its blocks wait for is done.
 func (h *heap) finish(p *pendingFrees) {
 	for p.blocks != nil {
 		b := p.blocks
@@ -142,8 +142,8 @@ func (h *heap) finish(p *pendingFrees) {
 	h.dropPending(p)
 }
 
-// abandon takes the blocks from a group of pending frees for which the device could not be waited
-// for. With later they are held until it can; else the driver has failed.
+// abandon takes the blocks from a group of pending frees when the wait for the device failed. With
+// later they are held until a later wait. Otherwise they are lost.
 func (h *heap) abandon(p *pendingFrees, later bool) {
 	for p.blocks != nil {
 		b := p.blocks
@@ -158,7 +158,7 @@ func (h *heap) abandon(p *pendingFrees, later bool) {
 }
 
 // nextQuery returns a recorded stream event of a group of pending frees that the request has not
-// asked for yet, or nil. The request's visit is in its notes.
+// visited, or nil.
 func (h *heap) nextQuery(r *Request) *streamEvent {
 	p := h.queue
 	for i := 0; p != nil && i < queryMax; i++ {
@@ -181,10 +181,10 @@ func (h *heap) nextQuery(r *Request) *streamEvent {
 	return nil
 }
 
-const queryMax = 16 // groups of pending frees that a request asks for
+const queryMax = 16 // groups of pending frees that a request examines
 
-// queried takes the answer about a stream event. When it was the last one, the group's blocks are
-// free.
+// queried takes the driver's answer to a query of a stream event. If the event has happened and it
+// was the group's last, it frees the group's blocks.
 func (h *heap) queried(r *Request) {
 	p, m := h.pendingOf(r), (*streamEvent)(raw.Ptr(uintptr(r.event)))
 	p.busy = 0
@@ -201,8 +201,8 @@ func (h *heap) queried(r *Request) {
 	p.visited = 0 // its next stream event
 }
 
-// makeReusable is for when all that any stream was given until the heap's clock was until is done:
-// groups of pending frees from before are finished, and all blocks freed before are for everyone.
+// makeReusable makes all blocks that were freed when the heap's clock was at most until free for
+// every stream. Precondition: all work that was submitted before then is done.
 func (h *heap) makeReusable(until uint64) {
 	if p := h.open; p != nil && p.clock <= until {
 		h.open = nil
@@ -225,8 +225,8 @@ func (h *heap) makeReusable(until uint64) {
 	}
 }
 
-// closePending makes the group of plain frees that is open the request's, with stream events for
-// all contexts that may use its blocks.
+// closePending hands the open group of plain frees to the request, with stream events for all
+// contexts that may use its blocks. It reports false if no group is open.
 func (h *heap) closePending(r *Request) bool {
 	p := h.open
 	if p == nil {

@@ -1,7 +1,7 @@
 package cudahook
 
 // start begins a request in its heap.
-func (h *heap) start(r *Request) uint64 {
+func (h *heap) start(r *Request) Action {
 	r.notes = notes{}
 	h.visit++
 	r.visit = h.visit
@@ -13,7 +13,7 @@ func (h *heap) start(r *Request) uint64 {
 	case OpNonReusable:
 		if b := h.blockAt(r.Address); b != nil && b.segment != nil {
 			b.segment.nonReusable = 1
-			h.flushAll() // exact-size bins do not look at it
+			h.flushAll() // exact-size bins ignore nonReusable
 		}
 		return r.done(Success)
 	case OpRange:
@@ -36,8 +36,8 @@ func (h *heap) start(r *Request) uint64 {
 	return h.proceed(r)
 }
 
-// proceed looks for what is to be done next for a request.
-func (h *heap) proceed(r *Request) uint64 {
+// proceed takes the next step of a request.
+func (h *heap) proceed(r *Request) Action {
 	switch r.Op {
 	case OpAlloc, OpStreamAlloc:
 		return h.serve(r)
@@ -55,8 +55,8 @@ func (h *heap) proceed(r *Request) uint64 {
 	return r.done(Success)
 }
 
-// answer takes what the driver said to the last action. goOn: the request proceeds.
-func (h *heap) answer(r *Request, phase uint64) uint64 {
+// answer takes the driver's answer to the last action. goOn: the request proceeds.
+func (h *heap) answer(r *Request, phase uint64) Action {
 	switch phase {
 	case phaseMap:
 		return h.mapped(r)

@@ -2,29 +2,28 @@ package cudahook
 
 import "tieralloc/internal/raw"
 
-// A pool is a set of segments whose blocks are not for others: the main one, that of
-// managed memory that prefers the host (spill), and private ones of graphs: a graph that is
-// launched again writes to the same addresses again, so its blocks stay its own until
-// the pool is gone. Several graphs may share one: it is gone when it was released as
-// often as it was begun.
+// A pool is a set of segments whose blocks only its own requests get. There are the main pool, the
+// spill pool on the host, and private pools of graphs. A graph that is launched again writes to the
+// same addresses again, so its blocks stay in its pool until the pool is gone. Several graphs may
+// share a pool: it is gone when it was released as often as it was begun.
 type pool struct {
 	raw.OffHeap
 	next    *pool
 	id0     uint64
 	id1     uint64
-	global  *streamCache // nil: private, its free blocks are of stream caches only
+	global  *streamCache // nil: private, all its free blocks are in streams' caches
 	spilled uint64       // 1: its segments are on the host
 
-	uses  uint64 // begins that no release was for
-	begun uint64 // begins that no end was for
-	under *pool  // begun before it, and not ended
+	uses  uint64 // begins without a release
+	begun uint64 // begins without an end
+	under *pool  // the pool begun before it and not ended
 
 	gone      uint64 // the heap's clock when the last use was released
-	dissolved uint64 // 1: and all that it had is the main pool's
+	dissolved uint64 // 1: its segments have joined the main pool
 }
 
 // startPool begins, ends or releases a use of a private pool.
-func (h *heap) startPool(r *Request) uint64 {
+func (h *heap) startPool(r *Request) Action {
 	p := h.pools
 	for p != nil && (p.id0 != r.Address || p.id1 != r.Bytes || p.gone != 0) {
 		p = p.next
@@ -57,7 +56,7 @@ func (h *heap) startPool(r *Request) uint64 {
 	return h.poolGone(r)
 }
 
-// deactivate removes a pool from those that are begun. The last of them is active.
+// deactivate removes a pool from the stack of begun pools. The top of the stack is active.
 func (h *heap) deactivate(p *pool) {
 	at := &h.active
 	for *at != nil && *at != p {
@@ -69,7 +68,7 @@ func (h *heap) deactivate(p *pool) {
 	}
 }
 
-// anyGone reports whether a pool is gone that still has its blocks.
+// anyGone reports whether a pool is gone that still has segments.
 func (h *heap) anyGone() bool {
 	p := h.pools
 	for p != nil && p.gone == 0 {
@@ -78,9 +77,9 @@ func (h *heap) anyGone() bool {
 	return p != nil
 }
 
-// poolGone waits for the device where a pool is gone: a graph may just have been launched.
-// While a graph is captured the pool has to wait for the next request that waits.
-func (h *heap) poolGone(r *Request) uint64 {
+// poolGone waits for the device if a pool is gone, because one of its graphs may still be running.
+// While a graph is captured it cannot wait; a later request does.
+func (h *heap) poolGone(r *Request) Action {
 	if h.anyGone() && !capturing() && !r.has(triedSync) {
 		if action := h.syncAll(r); action != goOn {
 			return action
@@ -89,8 +88,8 @@ func (h *heap) poolGone(r *Request) uint64 {
 	return r.done(Success)
 }
 
-// dissolveGone makes the blocks of the pools everyone's that were gone when the heap's
-// clock was until. Precondition: all work from before then is done.
+// dissolveGone merges the pools into the main pool that were gone when the heap's clock was at most
+// until. Precondition: all work from before then is done.
 func (h *heap) dissolveGone(until uint64) {
 	for at := &h.pools; *at != nil; {
 		p := *at
@@ -103,8 +102,8 @@ func (h *heap) dissolveGone(until uint64) {
 	}
 }
 
-// dissolve makes all of a private pool part of the main one. What was freed after the
-// heap's clock was until stays its stream's: that has not been waited for.
+// dissolve moves all segments of a private pool to the main pool. Blocks that were freed after the
+// heap's clock was until go to their streams' caches, because their work was not waited for.
 func (h *heap) dissolve(p *pool, until uint64) {
 	p.dissolved = 1
 	for t := h.allCaches; t != nil; t = t.all {
@@ -143,7 +142,7 @@ func (h *heap) dissolve(p *pool, until uint64) {
 	}
 }
 
-// inherit gives the main pool a free block that its own pool has left.
+// inherit puts a free block of a dissolved pool into the main pool's caches.
 func (h *heap) inherit(b *block, until uint64) {
 	t := h.mainPool.global
 	if b.number > until {

@@ -104,18 +104,18 @@ func TestPoolsGoneTogether(t *testing.T) {
 	p.pool(5, 0)
 	q, z := newRequest(16), newRequest(24)
 	*q = Request{Token: 16, Now: p.f.now, Op: OpPool, Context: 0xc1, Address: 4, Bytes: 2, Count: 2}
-	p.is("action", Step(q), ActSynchronize)
+	p.asks("action", Step(q), ActSynchronize)
 	p.f.act(q, ActSynchronize)
 	p.f.launch(0xc1, 7, a, 40*mib, 0) // the graph of pool 5 is launched, and destroyed
 	*z = Request{Token: 24, Now: p.f.now, Op: OpPool, Context: 0xc1, Address: 5, Bytes: 2, Count: 2}
-	p.is("action", Step(z), ActSynchronize)
-	p.is("action", Step(q), ActDone)
+	p.asks("action", Step(z), ActSynchronize)
+	p.asks("action", Step(q), ActDone)
 	b := p.salloc(40*mib, 9)
 	if err := p.f.unfinished(b, 40*mib, streamKey{0xc1, 9}); err != nil {
 		t.Errorf("%#x: %v", b, err)
 	}
 	p.f.act(z, ActSynchronize)
-	p.is("action", Step(z), ActDone)
+	p.asks("action", Step(z), ActDone)
 }
 
 // TestPoolGoneInCapture: what a pool had that was released during a capture is had afterwards.

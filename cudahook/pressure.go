@@ -8,20 +8,20 @@ import (
 	"tieralloc/tiers"
 )
 
-// Times in nanoseconds, and shares, by which the cache shrinks.
+// Rules by which the cache shrinks. Times are in nanoseconds.
 const (
-	decay      = 10_000_000_000 // an idle segment goes back after this
-	recently   = 100_000_000    // under pressure, one that was not used for this
-	lookEvery  = 100_000_000    // how often the device's free memory is asked for
-	nearlyFull = 16             // pressure: less than 1/16 of the device is free
+	decay      = 10_000_000_000 // an idle segment is unmapped after this time
+	recently   = 100_000_000    // the same under pressure
+	lookEvery  = 100_000_000    // interval at which the driver is asked for the free memory
+	nearlyFull = 16             // less than 1/16 of the device free is pressure
 )
 
-// hint is what a request is for: what the first rule that matches says, else its thread,
-// else TA_DEFAULT_HINT.
+// hint returns the hint of a request: that of the first rule that matches, else the thread's, else
+// TA_DEFAULT_HINT.
 func (r *Request) hint() uint64 {
 	if tiers.RulesOn() {
 		libs := uintptr(r.Libs)
-		if libs == 0 { // then no rule holds for all callers, or nobody has asked
+		if libs == 0 { // the caller's object was not looked up, or no rule matches
 			libs = uintptr(tiers.LibSet(0))
 		}
 		if hint := tiers.Match(tiers.ThreadSet(0)&uint64(libs),
@@ -35,15 +35,17 @@ func (r *Request) hint() uint64 {
 	return settings.hint
 }
 
-// maySpill reports whether a request may get memory on the host.
+// maySpill reports whether a request may get memory on the host: not with the hints hot and
+// pin_fast.
 func (r *Request) maySpill() bool {
 	hint := r.hint()
 	return settings.spill && hint != uint64(config.HintHot) && hint != uint64(config.HintPinFast)
 }
 
-// shrink gives idle segments back before bytes more are mapped: those that nobody has used for
-// long, and those that the caps or a nearly full device leave no room for. goOn: no more of that.
-func (h *heap) shrink(r *Request, bytes uint64) uint64 {
+// shrink unmaps idle segments before so many bytes are mapped: segments not used for long, and
+// segments that must make room because of the soft cap or a nearly full device. goOn: there are no
+// more.
+func (h *heap) shrink(r *Request, bytes uint64) Action {
 	if capturing() {
 		return goOn
 	}
@@ -68,7 +70,7 @@ func (h *heap) shrink(r *Request, bytes uint64) uint64 {
 	return goOn
 }
 
-// surplus returns an idle segment that is not worth keeping, or nil.
+// surplus returns an idle segment to unmap now, or nil.
 func (h *heap) surplus() *segment {
 	s := h.idleFirst
 	if s == nil {
@@ -94,8 +96,8 @@ func (h *heap) surplus() *segment {
 	return nil
 }
 
-// idleOn is the segment of a side that has been idle for longest, or nil; 0: the device's,
-// 1: the host's.
+// idleOn returns the segment that has been idle longest on a side (0: the device, 1: the host), or
+// nil.
 func (h *heap) idleOn(side uint64) *segment {
 	s := h.idleFirst
 	for s != nil && s.pool.spilled != side {
@@ -104,8 +106,8 @@ func (h *heap) idleOn(side uint64) *segment {
 	return s
 }
 
-// idleGlobal is the segment that has been idle for longest of those that are one block for every
-// stream, or nil: one block less is free when it is given back.
+// idleGlobal returns the segment that has been idle longest whose block is in a global cache, or
+// nil. Unmapping it reduces the number of global blocks by one.
 func (h *heap) idleGlobal() *segment {
 	s := h.idleFirst
 	for s != nil && s.first.cache != s.pool.global {
@@ -114,8 +116,8 @@ func (h *heap) idleGlobal() *segment {
 	return s
 }
 
-// informed takes the driver's word on how full the device is. From one such word to the
-// next, a device that is nearly full keeps only what was used lately.
+// informed takes the driver's answer about free memory. Until the next answer, a nearly full device
+// keeps only segments that were used recently.
 func (h *heap) informed(r *Request) {
 	h.pressed = r.Result == Success && r.Value < r.Extra/nearlyFull
 	if h.pressed {
@@ -123,11 +125,10 @@ func (h *heap) informed(r *Request) {
 	}
 }
 
-// shortage makes room when bytes cannot be charged or mapped: blocks of other streams first,
-// then idle segments, then what the device has still to finish, then idle segments of
-// other contexts, then a segment that is no larger than need be, then memory on the host.
-// goOn: it is worth another look.
-func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
+// shortage makes room when bytes cannot be charged or mapped. It tries, in this order: blocks of
+// other streams, idle segments, waiting for the device, idle segments of other contexts, a segment
+// as small as possible, and memory on the host. goOn: a block may be free or a segment may fit now.
+func (h *heap) shortage(r *Request, n, kind, bytes uint64) Action {
 	idle := !capturing()
 	if idle && !r.has(triedSteal) {
 		return h.steal(r, n, kind)
@@ -140,7 +141,7 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) uint64 {
 	if s := h.idleOn(0); idle && s != nil {
 		return h.unmap(r, s)
 	}
-	// less than that, but in one piece with what the driver had
+	// fewer bytes, but they may be contiguous with free memory of the driver
 	if r.has(short) && r.returned != 0 {
 		r.returned = 0
 		r.unset(short)
@@ -173,10 +174,10 @@ func (h *heap) logged(kind stats.EventKind, bytes uint64) {
 	stats.Put1(config.LogWarn, kind, uintptr(h.ordinal), uintptr(bytes))
 }
 
-// shrinkOthers makes room in the other heaps on the device of h: what waits there is
-// waited for, then idle segments go back, one with each call. With none left h proceeds.
-// Precondition: no lock is held; r is in h.
-func shrinkOthers(r *Request, h *heap) uint64 {
+// shrinkOthers makes room in the other heaps on the device of h. It waits for their pending work,
+// and then unmaps their idle segments, one per call. goOn: there are none left. Precondition: no
+// lock is held; r is in h.
+func shrinkOthers(r *Request, h *heap) Action {
 	for i := range heaps {
 		o := &heaps[i]
 		if o == h || atomic.LoadUint64(&o.context) == 0 || !o.lock.Take(uintptr(r.Token)) {
@@ -196,7 +197,7 @@ func shrinkOthers(r *Request, h *heap) uint64 {
 }
 
 // shrinkFor makes room for a request of another heap. goOn: there is no more.
-func (h *heap) shrinkFor(r *Request) uint64 {
+func (h *heap) shrinkFor(r *Request) Action {
 	if r.has(othersPassed) && r.other == h.place() {
 		r.unset(othersPassed)
 		h.makeReusable(r.until)
@@ -215,7 +216,7 @@ func (h *heap) shrinkFor(r *Request) uint64 {
 	return goOn
 }
 
-// place is the heap's place in the table, and which of those it is that had it.
+// place identifies the heap: its index in the table, and the epoch.
 func (h *heap) place() uint64 { return h.epoch<<8 | h.slot }
 
 // see notes that the request has seen a heap, and reports whether that is new.
@@ -228,13 +229,13 @@ func (r *Request) see(h *heap) bool {
 	return true
 }
 
-// otherSynced takes the answer to one wait for another heap's sake.
-func (h *heap) otherSynced(r *Request) uint64 {
+// otherSynced takes the driver's answer to one wait on behalf of another heap.
+func (h *heap) otherSynced(r *Request) Action {
 	if !h.idle(r) {
 		r.nextContext = 0
 		return inOtherContexts
 	}
-	// All of the other heap's, among them this one's own context.
+	// The contexts of the other heap, which include this one's own.
 	if action := heaps[r.other&(heapMax-1)].syncNext(r, phaseOther, true); action != goOn {
 		return action
 	}
@@ -242,9 +243,9 @@ func (h *heap) otherSynced(r *Request) uint64 {
 	return inOtherContexts
 }
 
-// syncAll waits for all work that may use the heap's blocks, one context after the other.
-// Then all that was freed before is free for everyone.
-func (h *heap) syncAll(r *Request) uint64 {
+// syncAll waits for all work that may use the heap's blocks, one context after the other. After
+// that every stream may use all blocks freed before.
+func (h *heap) syncAll(r *Request) Action {
 	r.set(triedSync)
 	if !r.has(waited) {
 		r.set(waited)
@@ -254,8 +255,8 @@ func (h *heap) syncAll(r *Request) uint64 {
 	return h.syncNext(r, phaseSync, true)
 }
 
-// synced takes the answer to one wait of syncAll.
-func (h *heap) synced(r *Request) uint64 {
+// synced takes the driver's answer to one wait of syncAll.
+func (h *heap) synced(r *Request) Action {
 	if !h.idle(r) {
 		r.nextContext = 0
 		if captureError(r.Result) && !r.has(triedAgain) {

@@ -30,7 +30,7 @@ func newProg(t *testing.T, memory uint64, set func(*config.CUDA)) *prog {
 }
 
 // call makes one request and returns the last action and how many the driver carried out.
-func (p *prog) call(op uint64, set func(r *Request)) (action uint64, calls int) {
+func (p *prog) call(op Op, set func(r *Request)) (action Action, calls int) {
 	p.t.Helper()
 	*p.r = Request{Token: 8, Op: op, Context: 0xc1}
 	if set != nil {
@@ -48,7 +48,7 @@ func (p *prog) total() (n int) {
 	return n
 }
 
-func (p *prog) result(op uint64, set func(r *Request)) uint64 {
+func (p *prog) result(op Op, set func(r *Request)) uint64 {
 	p.t.Helper()
 	if action, _ := p.call(op, set); action != ActDone {
 		p.t.Fatalf("operation %d: action %d", op, action)
@@ -56,7 +56,7 @@ func (p *prog) result(op uint64, set func(r *Request)) uint64 {
 	return p.r.Result
 }
 
-func (p *prog) must(op uint64, set func(r *Request)) {
+func (p *prog) must(op Op, set func(r *Request)) {
 	p.t.Helper()
 	if code := p.result(op, set); code != Success {
 		p.t.Fatalf("operation %d: result %d", op, code)
@@ -93,10 +93,18 @@ func (p *prog) is(what string, got, want uint64) {
 	}
 }
 
+// asks is is for the action of a step.
+func (p *prog) asks(what string, got, want Action) {
+	p.t.Helper()
+	if got != want {
+		p.t.Fatalf("%s: action %d, not %d", what, got, want)
+	}
+}
+
 func (p *prog) report() *stats.Device {
 	size := raw.RoundUp(unsafe.Sizeof([stats.DeviceMax]stats.Device{}), raw.Page)
 	to := (*[stats.DeviceMax]stats.Device)(raw.Ptr(raw.Map(size)))
-	if Report(8, to) == 0 {
+	if Report(8, true, to) == 0 {
 		p.t.Fatal("no device is reported")
 	}
 	return &to[0]

@@ -30,7 +30,7 @@ var variants = map[string]func(*config.CUDA){
 
 // TestModel runs random programs of several threads, streams, contexts and devices.
 func TestModel(t *testing.T) {
-	calls, taken, given, ended, hosted := map[uint64]int{}, 0, 0, 0, 0
+	calls, taken, given, ended, hosted := map[Action]int{}, 0, 0, 0, 0
 	for name, set := range variants {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(2) {
@@ -60,7 +60,7 @@ func TestModel(t *testing.T) {
 		t.Errorf("%d blocks taken and %d given without a request, %d contexts ended", taken, given,
 			ended)
 	}
-	for _, action := range []uint64{ActDriver, ActContext, ActMap, ActMapManaged, ActUnmap, ActZero,
+	for _, action := range []Action{ActDriver, ActContext, ActMap, ActMapManaged, ActUnmap, ActZero,
 		ActSynchronize, ActEventCreate,
 		ActEventRecord, ActEventRecordContext, ActEventQuery, ActInfo} {
 		if calls[action] == 0 {

@@ -6,29 +6,31 @@ import (
 	"tieralloc/stats"
 )
 
-// Report fills in what is known of the devices that were used, and returns how many there
-// are. Figures of a heap whose lock the calling thread holds, in a signal handler, are of the
-// moment. Precondition: to is zero.
-func Report(token uintptr, to *[stats.DeviceMax]stats.Device) (n uint64) {
+// Report fills in the figures of the devices that were used, and returns how many they are. In a
+// signal handler that interrupted a step, the figures of that heap may be inconsistent. Without wait
+// it leaves out a heap whose lock another thread holds. Precondition: to is zero.
+func Report(token uintptr, wait bool, to *[stats.DeviceMax]stats.Device) (n uint64) {
 	for i := uint64(0); i < deviceMax && n < stats.DeviceMax; i++ {
-		if reportOn(token, i, &to[n&(stats.DeviceMax-1)], settings.leaks) {
+		if reportOn(token, wait, i, &to[n&(stats.DeviceMax-1)], settings.leaks) {
 			n++
 		}
 	}
 	return n
 }
 
-// reportOn fills in what is known of one device, or reports false where it was not used. leaks:
-// also which blocks are in use.
-func reportOn(token uintptr, ordinal uint64, s *stats.Device, leaks bool) bool {
+// reportOn fills in the figures of one device. It reports false if the device was not used. With
+// leaks it also lists live blocks.
+func reportOn(token uintptr, wait bool, ordinal uint64, s *stats.Device, leaks bool) bool {
 	d := &devices[ordinal&(deviceMax-1)]
 	if atomic.LoadUint64(&d.memory) == 0 {
 		return false
 	}
 	s.Ordinal = ordinal
 	d.report(s)
-	mine := tableLock.Take(token)
-	d.past.report(s)
+	mine := tableLock.TakeIf(token, wait)
+	if mine || tableLock.HeldBy(token) {
+		d.past.report(s)
+	}
 	if mine {
 		tableLock.Release()
 	}
@@ -37,10 +39,12 @@ func reportOn(token uintptr, ordinal uint64, s *stats.Device, leaks bool) bool {
 		if h.device != d {
 			continue
 		}
-		mine := h.lock.Take(token)
-		h.report(s)
-		if leaks && h.context != 0 {
-			h.reportLeaks(s)
+		mine := h.lock.TakeIf(token, wait)
+		if mine || h.lock.HeldBy(token) {
+			h.report(s)
+			if leaks && h.context != 0 {
+				h.reportLeaks(s)
+			}
 		}
 		if mine {
 			h.lock.Release()
@@ -49,7 +53,7 @@ func reportOn(token uintptr, ordinal uint64, s *stats.Device, leaks bool) bool {
 	return true
 }
 
-// report fills in what is the device's own.
+// report fills in the figures that the device has itself.
 func (d *device) report(s *stats.Device) {
 	s.BytesDevice = d.memory
 	s.Reuse, s.Suballoc, s.OnHardcap = flag(settings.event), flag(settings.all),
@@ -82,7 +86,7 @@ func flag(b bool) uint64 {
 	return 0
 }
 
-// cap0 is a cap as reports have it: 0 for none.
+// cap0 returns a cap in the form of reports: 0 for none.
 func cap0(n uint64) uint64 {
 	if n == ^uint64(0) {
 		return 0
@@ -161,7 +165,7 @@ func (counted *counts) reportCalls(to *stats.DriverCalls) {
 	to.Info += c[ActInfo]
 }
 
-// reportLeaks lists blocks that are in use, as many as fit.
+// reportLeaks lists live blocks, as many as fit.
 func (h *heap) reportLeaks(s *stats.Device) {
 	for i := uintptr(0); h.table.base != 0 && i <= h.table.mask &&
 		s.LeakCount < stats.LeakMax; i++ {

@@ -2,31 +2,30 @@ package cudahook
 
 import "tieralloc/internal/raw"
 
-// A Request is one call of the program, or of the C API, on its way through the device
-// heap. The heap never calls the driver: Step returns an Action, C carries it out
-// without any lock of ours and calls Step again with what came back, until the action is
-// ActDone or ActPass.
+// A Request is one call of the program or of the C API while the device heap serves it. The heap
+// never calls the driver. Step returns an Action. C carries it out, with no lock of the heap held,
+// and calls Step again with the driver's answer, until the action is ActDone or ActPass.
 //
 // All fields are words, so that C sees the same structure (interpose/layout.h).
 type Request struct {
 	raw.OffHeap
 
 	// What is asked; set before the first step.
-	Op      uint64 // an Op
+	Op      Op     // what the program asks for
 	Token   uint64 // the thread's name for locks
 	Now     uint64 // monotonic time in nanoseconds, coarse
 	Context uint64 // the CUcontext that is current; 0: the primary one of Device
 	Device  uint64 // ordinal, where Context is 0
 	Stream  uint64 // CUstream, for stream-ordered operations
 	Address uint64 // the pointer; the block's, once an allocation is done
-	Bytes   uint64 // what is asked for
+	Bytes   uint64 // the bytes asked for
 	Count   uint64 // OpWarmup: blocks
-	// the thread's own, for what no rule matches: 1 + a hint of internal/config; 0:
+	// the thread's hint, used if no rule matches: 1 + a hint of internal/config; 0:
 	// TA_DEFAULT_HINT. OpWarmup: 1 for the first size of a list
 	Hint uint64
 	Libs uint64 // rules that match by the caller's object, as in alloc.Malloc
 
-	// What the driver said to the last action.
+	// The driver's answer to the last action.
 	Result uint64 // CUresult; with ActDone: what the program gets
 	Value  uint64 // address, event, context or figure
 	Extra  uint64 // a second figure
@@ -39,78 +38,84 @@ type Request struct {
 	OnContext    uint64
 	OnAddress    uint64
 	OnBytes      uint64
-	PreferDevice uint64 // ActMapManaged: 1 the memory's place is the device, 0 the host
+	PreferDevice uint64 // ActMapManaged: the preferred location: 1 the device, 0 the host
 
-	// What ActContext tells of the device.
+	// The answer to ActContext, with Value and Extra.
 	UUID [2]uint64
-	PCI  uint64 // its place on the bus (stats.Device)
+	PCI  uint64 // its address on the bus (stats.Device)
 
-	// The heap's own between steps; zero before the first.
+	// The heap's own state between steps; zero before the first.
 	state uint64
 	notes
 
 	other    uint64 // the heap (heap.place) that it waits for
 	deadline uint64 // OpCapture: until when it waits, in nanoseconds
 
-	spoiling uint64 // the context that it is one of spoilers for
+	spoiling uint64 // the context whose captures its call would invalidate (capture.go); 0: none
 
 	caller uint64 // the context that was current, or meant, when the request began
 }
 
-// notes are what a request's phase works on; a request that enters a heap begins without any.
+// notes are the data of a request's phase. They are zero when a request enters a heap.
 type notes struct {
 	object      uint64 // address of the block, segment, stream cache or group of pending frees
 	event       uint64 // address of the stream event
-	naming      uint64 // 1 + the place of the stream that the action names (heap.naming)
+	naming      uint64 // 1 + the hash of the stream that the action passes to the driver
 	unmapping   uint64 // bytes of the segment that is returned, and 1 if it is on the host
-	owner       uint64 // the heap (heap.place) that it is of
+	owner       uint64 // the heap of that segment (heap.place)
 	returned    uint64 // bytes that the driver took back while it was short of memory
-	foreign     uint64 // bytes of the driver's own block that is freed
-	nextContext uint64 // from which place on contexts are waited for
+	foreign     uint64 // bytes of the foreign block that is freed
+	nextContext uint64 // index of the next context to wait for (heap.contextAt)
 	until       uint64 // the heap's clock when that wait began
 	failure     uint64 // CUresult of a wait that failed within a free
-	warmBlocks  uint64 // of the segment that is mapped for a warm-up
-	visit       uint64 // its number among the requests that look at stream caches
+	warmBlocks  uint64 // blocks of the segment that is mapped for a warm-up
+	visit       uint64 // its number among the requests that visit stream caches
 	seen        uint64 // heaps that it has seen, a bit each
 }
 
-// What a request is for.
+// An Op is what a request is for.
+type Op uint64
+
+// The operations.
 const (
-	OpAlloc       uint64 = iota + 1 // cuMemAlloc: safe on every stream at once
-	OpFree                          // cuMemFree
-	OpStreamAlloc                   // ta_cuda_malloc: for use on Stream first
+	OpAlloc       Op = iota + 1 // cuMemAlloc: safe on every stream at once
+	OpFree                      // cuMemFree
+	OpStreamAlloc               // ta_cuda_malloc: for use on Stream first
 	// ta_cuda_free, cuMemFreeAsync: after what Stream has been given
 	OpStreamFree
 	OpRecord // the block is in use on Stream, too
-	// an allocation of Bytes that the driver serves itself: ActDriver in between
+	// an allocation of the driver's own, of Bytes: ActDriver in between
 	OpForeign
-	// which block Address lies in: ActDone with Value its start, Extra its size, Number;
-	// ActPass: not ours
+	// which block Address lies in: ActDone with its start in Value, its size in Extra, and Number;
+	// ActPass: not a block of the heap
 	OpRange
-	// the driver treats the memory at Address in a way of its own from now on: it is not kept when
-	// it is free
+	// the driver treats the memory at Address specially from now on (IPC, attributes): its segment
+	// is unmapped once it is idle
 	OpNonReusable
-	// cuMemGetInfo: in Value the free bytes, in Extra all, as the program is to see them
+	// cuMemGetInfo: the free bytes in Value and all bytes in Extra, as the program is to see them
 	OpInfo
-	OpTotal      // cuDeviceTotalMem of Device: in Extra; changes it
-	OpContextEnd // Context is gone with all its memory
+	OpTotal      // cuDeviceTotalMem of Device: lowers Extra to the hard cap
+	OpContextEnd // Context has ended, and its memory is freed
 	OpStreamEnd  // Stream is about to be destroyed
 	OpCapture    // Count: 1 a stream begins to capture a graph, 0 it has ended
-	OpPeer       // Context may reach the memory of context Address
+	OpPeer       // Context may access the memory of context Address
 	// allocations on Device belong to graph pool (Address, Bytes); Count: 1 from now on, 0 no
 	// longer, 2 the pool is gone
 	OpPool
-	OpTrim     // give cached memory back until Bytes are left
+	OpTrim     // unmap cached memory until Bytes are left
 	OpWarmup   // fill the cache with Count blocks of Bytes
 	OpCoalesce // merge all free blocks that may be merged
 )
 
-// What Step asks for. The context that a driver call needs is Request.Context, which C
-// makes current for it when it is not. Every call is made with stream capture relaxed.
+// An Action is what Step asks for. A driver call needs Request.Context; C makes it current if it is not. C makes
+// every call in the relaxed mode of stream capture.
+type Action uint64
+
+// The actions.
 const (
-	ActDone uint64 = iota // the request is served: Result, Address
-	ActPass               // hand the program's call to the driver as it is
-	// the same, then Step again with Result (and Value: the address it got)
+	ActDone Action = iota // the request is served: Result, Address
+	ActPass               // pass the program's call to the driver unchanged
+	// pass the program's call to the driver, then Step again with Result (and the address in Value)
 	ActDriver
 	// Context is new: Value = its device's ordinal, Extra = the device's memory in bytes, UUID, PCI
 	ActContext
@@ -120,7 +125,7 @@ const (
 	// CUDA_ERROR_NOT_SUPPORTED: the device has no managed memory
 	ActMapManaged
 	ActUnmap       // cuMemFree of OnAddress
-	ActZero        // OnBytes at OnAddress set to 0, finished for every stream
+	ActZero        // clear OnBytes at OnAddress; the work is done when the call returns
 	ActSynchronize // cuCtxSynchronize of OnContext
 	ActEventCreate // a new event without timing: Value
 	ActEventRecord // OnEvent is recorded on OnStream
@@ -129,11 +134,11 @@ const (
 	ActEventRecordContext
 	ActEventQuery // has OnEvent happened: Result 0 or 600
 	ActStreamWait // OnStream waits for OnEvent
-	ActYield      // the thread lets others go first
+	ActYield      // let other threads run for a moment
 	ActInfo       // cuMemGetInfo: Value = free, Extra = total
 )
 
-// CUresult values that the heap gives or understands (CUDA driver API, cuda.h).
+// CUresult values that the heap returns or examines (CUDA driver API, cuda.h).
 const (
 	Success            uint64 = 0
 	ErrorInvalidValue  uint64 = 1

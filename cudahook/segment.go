@@ -6,7 +6,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A segment is one allocation of the driver.
+// A segment is memory that the driver has allocated by one call.
 //
 //	bytes = Σ bytes of its blocks
 //	it is on the heap's list of idle ones ⇔ it is one block, in bins, and of no private pool:
@@ -20,13 +20,13 @@ type segment struct {
 	pool    *pool
 	managed uint64 // 1: managed memory, preferred on the device or, if spilled, on the host
 
-	nonReusable uint64 // 1: it is returned as soon as it is idle, and not reused
+	nonReusable uint64 // 1: it is unmapped as soon as it is idle, and not reused
 
-	idlePrev, next *segment // the idle ones: what is not reusable, then the longest idle first
-	since          uint64   // when it became idle, in nanoseconds; 0: that is not known yet
+	idlePrev, next *segment // idle segments: non-reusable ones, then the longest idle first
+	since          uint64   // when it became idle, in nanoseconds; 0: not known yet
 	idle           uint64
 
-	claim, claimed uint64 // the round of warm-up that has claimed so many bytes of it
+	claim, claimed uint64 // the round of a warm-up, and the bytes of the segment that it counts on
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 	firstIndexed = 512
 )
 
-// An index has the segments in the order of their addresses.
+// An index holds the segments in the order of their addresses.
 //
 //	n <= capacity
 type index struct {
@@ -48,7 +48,7 @@ func (x *index) at(i uintptr) *segment {
 		i*segmentAt)))
 }
 
-// below is the number of segments that begin at or below an address.
+// below returns the number of segments that begin at or below an address.
 func (x *index) below(address uint64) uintptr {
 	lo, hi := uintptr(0), x.n
 	for lo < hi {
@@ -115,8 +115,8 @@ func (x *index) clear() {
 	x.base, x.n, x.capacity = 0, 0, 0
 }
 
-// setIdle puts a segment that has become one free block at the end of the idle ones, or
-// in front of them.
+// setIdle appends a segment that has become one free block to the idle segments. A non-reusable one
+// goes to their front.
 func (h *heap) setIdle(s *segment) {
 	s.idle, s.since = 1, h.now
 	if h.blind {
@@ -160,7 +160,8 @@ func (h *heap) unsetIdle(s *segment) {
 	h.count.idles--
 }
 
-// segmentBytes is the size of a new segment for a block of n bytes. tight: no larger than need be.
+// segmentBytes returns the size of a new segment for a block of n bytes. With tight it is as small
+// as possible.
 func (d *device) segmentBytes(kind, n uint64, tight bool) uint64 {
 	switch {
 	case kind == kindSmall:
@@ -171,9 +172,9 @@ func (d *device) segmentBytes(kind, n uint64, tight bool) uint64 {
 	return mapRounded(n)
 }
 
-// adopt makes a segment of memory that the driver has given, and all of it a free block of
-// stream cache t. It reports false when there is no memory for its entries. Precondition: s has its
-// kind, pool, size and, in first, a block's descriptor.
+// adopt makes memory that the driver has mapped a segment, which is one free block of stream cache
+// t. It reports false if there is no memory for the entries in table and index. Precondition: s has
+// its kind, pool, size and, in first, a block's descriptor.
 func (h *heap) adopt(s *segment, address uint64, t *streamCache) bool {
 	b := s.first
 	s.address = address
@@ -191,7 +192,7 @@ func (h *heap) adopt(s *segment, address uint64, t *streamCache) bool {
 	return true
 }
 
-// forget drops a segment and its one block, which is in no bins.
+// forget drops a segment and its one block. Precondition: the block is not in bins.
 func (h *heap) forget(s *segment) {
 	b := s.first
 	h.table.remove(b)

@@ -147,7 +147,7 @@ func newReplayer(t testing.TB) *replayer {
 	return &replayer{r: newRequest(8), next: 1 << 40, address: make([]uint64, 1<<17)}
 }
 
-func (p *replayer) do(op, address, n uint64) {
+func (p *replayer) do(op Op, address, n uint64) {
 	r := p.r
 	r.Op, r.Address, r.Bytes, r.Context, r.Stream, r.Now = op, address, n, 0xc1, 0x77, 1e9
 	for {

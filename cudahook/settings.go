@@ -7,7 +7,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// settings is what setup was told.
+// settings are the arguments of setup.
 var settings struct {
 	raw.OffHeap
 	enabled   bool
@@ -30,11 +30,11 @@ var settings struct {
 	throttle bool
 }
 
-// awake is 1 when the settings are taken.
+// awake is 1 once setup was called.
 var awake uint32
 
-// wake takes the settings at the first call that goes by them, so that a process without a driver
-// does not. It reports false where a signal handler has interrupted that.
+// wake calls setup at the first use of the package, so that a process without a driver never does.
+// It reports false in a signal handler that interrupted that call.
 func wake(token uintptr) bool {
 	if atomic.LoadUint32(&awake) != 0 {
 		return true
@@ -49,11 +49,11 @@ func wake(token uintptr) bool {
 	return true
 }
 
-// SetDefaultHint tells of another default hint of the process than setup was told.
+// SetDefaultHint changes the process's default hint.
 func SetDefaultHint(hint uint32) { settings.hint = uint64(hint) }
 
-// setup takes the settings. Called again, it forgets nothing but those. sleep: throttled requests
-// wait, else they are only counted (TA_THROTTLE).
+// setup sets the settings. It may be called again, and keeps all blocks. sleep: throttled requests
+// sleep; otherwise their waiting time is only counted (TA_THROTTLE).
 func setup(s *config.CUDA, defaultHint uint32, sleep bool) {
 	settings.enabled = s.Enable
 	settings.event, settings.all, settings.spill, settings.zero = s.ReuseEvent, s.SuballocAll,

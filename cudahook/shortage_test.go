@@ -56,7 +56,7 @@ func TestHandlerOfOtherContext(t *testing.T) {
 	heaps[0].lock.Take(8)
 	action, _ := p.call(OpFree, func(r *Request) { r.Address, r.Context = a, 0xc2 })
 	heaps[0].lock.Release()
-	p.is("action", action, ActDone)
+	p.asks("action", action, ActDone)
 }
 
 // TestPeakWithoutRefused: what the driver refuses was never there.

@@ -1,15 +1,16 @@
 package cudahook
 
-// joins reports whether the free block a may become part of one that goes to stream cache t. What
-// is safe for every stream may become one stream's.
+// joins reports whether the free block a may be merged with a block that goes to stream cache t. A
+// block of the global cache may become part of a stream's block, because every stream may use it.
 func (a *block) joins(t *streamCache) bool {
 	return a != nil && a.state == stateFree && (a.cache == t || a.cache == t.pool.global)
 }
 
-// give puts a block in the bins of a stream cache, merged with its neighbours. Its number is when
-// it was freed. Precondition: it is on no list; t is of its segment's pool.
+// give puts a block in the bins of a stream cache, merged with its neighbours. Precondition: it is
+// on no list; its number is the clock of its free; t is of its segment's pool.
 func (h *heap) give(b *block, t *streamCache) {
-	// A global neighbour may have one of the stream cache behind it: at most three on each side.
+	// A global neighbour may be followed by one of the stream cache: the loops run at most three
+	// times.
 	for a := b.before; a.joins(t); a = b.before {
 		h.unbin(a)
 		h.merge(a, b)
@@ -22,7 +23,7 @@ func (h *heap) give(b *block, t *streamCache) {
 	h.bin(b, t)
 }
 
-// merge makes b part of a, the one before it.
+// merge makes b part of a, its neighbour before it.
 func (h *heap) merge(a, b *block) {
 	a.bytes += b.bytes
 	a.number = max(a.number, b.number)
@@ -63,7 +64,8 @@ func (h *heap) unbin(b *block) {
 	}
 }
 
-// fit returns the block of a stream cache that is best for n bytes, or nil.
+// fit returns a block of a stream cache for n bytes, or nil: the best fit, or the first with
+// ConfigStrategy 1.
 func (h *heap) fit(t *streamCache, kind, n uint64) *block {
 	b := t.bins[kind&3].find(n, h.device.firstFit != 0)
 	if b == nil || b.segment.nonReusable != 0 || kind == kindWhole && b.bytes-b.bytes/8 > n {
@@ -72,8 +74,8 @@ func (h *heap) fit(t *streamCache, kind, n uint64) *block {
 	return b
 }
 
-// fitting returns the better of the blocks of two stream caches for n bytes, and whose it is.
-// Either stream cache may be nil.
+// fitting returns the smaller of the blocks of two stream caches that fit n bytes, and its cache.
+// Either cache may be nil.
 func (h *heap) fitting(own, global *streamCache, kind, n uint64) (b *block, from *streamCache) {
 	if own != nil {
 		b, from = h.fit(own, kind, n), own
@@ -86,8 +88,8 @@ func (h *heap) fitting(own, global *streamCache, kind, n uint64) (b *block, from
 	return b, from
 }
 
-// split takes what is more than n bytes off a block, as far as it is worth it, and leaves
-// it to stream cache t. It reports whether it did.
+// split cuts a block to n bytes and puts the rest in stream cache t. It reports false if it does
+// not split: the kind forbids it, or the rest is too small.
 func (h *heap) split(b *block, n uint64, t *streamCache) bool {
 	rest := b.bytes - n
 	kind := b.segment.kind
@@ -114,9 +116,8 @@ func (h *heap) split(b *block, n uint64, t *streamCache) bool {
 	return true
 }
 
-// free gives a block that is on no list to those who may have it: everyone, or in a private
-// pool the stream cache that it was handed to. Precondition: all work submitted before its free is
-// done.
+// free puts a block that is on no list in the global cache, or, in a private pool, in the stream
+// cache that it was handed out from. Precondition: all work submitted before its free is done.
 func (h *heap) free(b *block) {
 	t := b.segment.pool.global
 	if t == nil {
@@ -125,8 +126,8 @@ func (h *heap) free(b *block) {
 	h.give(b, t)
 }
 
-// promote makes blocks of a stream cache that were freed when the heap's clock was at most until
-// free for everyone. Precondition: what their stream was given before is done, and the
+// promote moves the blocks of a stream cache that were freed when the heap's clock was at most
+// until to the global cache. Precondition: the stream's work from before then is done, and the
 // exact-size bins are empty.
 func (h *heap) promote(t *streamCache, until uint64) {
 	global := t.pool.global
@@ -139,7 +140,7 @@ func (h *heap) promote(t *streamCache, until uint64) {
 			if k.parts[i>>partBits&31] == 0 {
 				continue
 			}
-			// give merges with global neighbours only: next stays in the list.
+			// give merges with global neighbours only, so next stays in this list.
 			for b := k.head[i]; b != nil; {
 				next := b.next
 				if b.number <= until {

@@ -9,12 +9,12 @@ import (
 // Between steps a request notes in its state what it waits for:
 //
 //	bits 0-7    the phase: which action it has asked for, and why
-//	bits 8-15   the place of its heap in the table
+//	bits 8-15   the index of its heap in the table
 //	bits 16-39  what it has tried
 //	bits 40-63  the heap's epoch
 //
-// and in its notes what the phase works on. A step takes the answer of the action, and
-// then looks afresh for what is to be done: other threads have changed the heap.
+// and in its notes the data of the phase. A step takes the answer to the action, and then decides
+// anew what to do next, because other threads may have changed the heap.
 const (
 	phasePrimary uint64 = iota + 1
 	phaseContext
@@ -43,11 +43,11 @@ const (
 
 const epochBit = 40
 
-// goOn is what functions return that have no action to ask for.
-const goOn = ^uint64(0)
+// goOn is the result of functions that ask for no action: the caller continues.
+const goOn = ^Action(0)
 
 // act notes the phase and returns the action.
-func (r *Request) act(phase, action uint64) uint64 {
+func (r *Request) act(phase uint64, action Action) Action {
 	r.state = r.state&^0xff | phase
 	return action
 }
@@ -57,18 +57,18 @@ func (r *Request) set(flag uint64)      { r.state |= flag }
 func (r *Request) unset(flag uint64)    { r.state &^= flag }
 
 // done ends a request with a result.
-func (r *Request) done(result uint64) uint64 {
+func (r *Request) done(result uint64) Action {
 	r.Result = result
 	return ActDone
 }
 
-// Step carries a request one step further. It returns the action that is to be carried
-// out before the next step.
-func Step(r *Request) uint64 {
+// Step takes the next step of a request. It returns the action that C carries out before the step
+// after it.
+func Step(r *Request) Action {
 	if atomic.LoadUint32(&off) != 0 || !wake(uintptr(r.Token)) || !settings.enabled {
 		return ActPass
 	}
-	action := uint64(0)
+	action := ActDone
 	switch {
 	case r.state == 0:
 		action = begin(r)
@@ -95,7 +95,7 @@ func Step(r *Request) uint64 {
 }
 
 // begin is the first step.
-func begin(r *Request) uint64 {
+func begin(r *Request) Action {
 	c := r.current()
 	h := heapOf(c)
 	for ; h != nil; h = heapOf(c) {
@@ -124,28 +124,27 @@ func begin(r *Request) uint64 {
 	return beginOutsideHeap(r, h)
 }
 
-// interrupted is for a signal handler that has interrupted its own thread within the heap. A
-// free is lost: the driver would free a whole segment for its first block.
-func interrupted(r *Request) uint64 {
+// interrupted answers a signal handler that interrupted its own thread's step. A freed block is
+// lost. It is not passed to the driver, which would free the whole segment of a first block.
+func interrupted(r *Request) Action {
 	if r.Op == OpFree || r.Op == OpStreamFree {
 		return r.done(Success)
 	}
 	return ActPass
 }
 
-// timed makes sure that the request has a time: C leaves it out where it mostly is not
-// needed.
+// timed reads the clock if C has not: C leaves Now 0 for calls that seldom need it.
 func (r *Request) timed() {
 	if r.Now == 0 {
 		r.Now = raw.Clock(raw.ClockMono)
 	}
 }
 
-// notHere is what enter returns when another heap has the block that the request names.
+// notHere is the result of enter if this heap does not have the block that the request names.
 const notHere = ActPass | 1<<32
 
 // enter begins a request in a heap that is locked.
-func (h *heap) enter(r *Request) uint64 {
+func (h *heap) enter(r *Request) Action {
 	switch r.Op {
 	case OpFree, OpStreamFree, OpRecord, OpRange, OpNonReusable:
 		b := h.table.find(r.Address)
@@ -168,25 +167,24 @@ func (h *heap) enter(r *Request) uint64 {
 	return h.called(h.start(r))
 }
 
-// own makes the request one of the heap's.
+// own assigns the request to the heap.
 func (h *heap) own(r *Request) {
 	r.state = phaseHeap | h.slot<<8 | h.epoch<<epochBit
 	r.Context, r.Device = h.context, h.ordinal
 }
 
-// called counts the driver's call that an action is.
-func (h *heap) called(action uint64) uint64 {
+// called counts an action as a driver call.
+func (h *heap) called(action Action) Action {
 	h.count.calls[action&31]++
 	return action
 }
 
-// inOtherContexts is what shortage returns when other contexts are to give memory back: their
-// locks are not taken together with that of the heap.
-const inOtherContexts = ^uint64(1)
+// inOtherContexts is the result of shortage when other contexts are to return memory. The caller
+// releases the heap's lock first, because no two heaps' locks are held at once.
+const inOtherContexts = ^Action(1)
 
-// askOtherContexts goes on with a request that returned inOtherContexts. Precondition: no lock is
-// held.
-func askOtherContexts(r *Request, h *heap) uint64 {
+// askOtherContexts continues a request after inOtherContexts. Precondition: no lock is held.
+func askOtherContexts(r *Request, h *heap) Action {
 	action := shrinkOthers(r, h)
 	if action != goOn {
 		return action
@@ -208,8 +206,8 @@ func (h *heap) ended(r *Request) bool {
 	return h.epoch<<epochBit>>epochBit != r.state>>epochBit
 }
 
-// introduce asks for the context that a request needs a heap for.
-func introduce(r *Request) uint64 {
+// introduce asks for the context that needs a heap, and for its device.
+func introduce(r *Request) Action {
 	if r.Op == OpPool && r.Count == 0 || r.Op == OpPool && r.Count == 2 {
 		return r.done(Success)
 	}
@@ -228,7 +226,7 @@ func introduce(r *Request) uint64 {
 }
 
 // introduced takes the answer to introduce.
-func introduced(r *Request) uint64 {
+func introduced(r *Request) Action {
 	phase := r.state & 0xff
 	r.state = 0
 	if phase == phaseQuiet {
@@ -236,7 +234,7 @@ func introduced(r *Request) uint64 {
 	}
 	if r.Result != Success {
 		if r.Op == OpAlloc || r.Op == OpForeign {
-			return ActPass // the driver has something to say about it
+			return ActPass // the driver reports the error to the program
 		}
 		return r.done(r.Result)
 	}
@@ -264,9 +262,9 @@ func introduced(r *Request) uint64 {
 	return begin(r)
 }
 
-// unaccounted is for a context that there is no room for: the driver serves it, unless there
-// is a cap, which it would not keep.
-func unaccounted(r *Request) uint64 {
+// unaccounted answers a request of a context that gets no heap, because the table is full. The
+// driver serves it, unless there is a cap, which the driver would not keep.
+func unaccounted(r *Request) Action {
 	if r.Op == OpStreamFree || r.Op == OpRecord { // of a block of ours
 		setPeer(uintptr(r.Token), r.caller, r.caller)
 		if isPeer(r.caller) {
@@ -281,8 +279,8 @@ func unaccounted(r *Request) uint64 {
 	return ActPass
 }
 
-// resume goes on with a request whose action has been carried out.
-func resume(r *Request) uint64 {
+// resume continues a request after its action.
+func resume(r *Request) Action {
 	h := &heaps[r.state>>8&(heapMax-1)]
 	if !h.lock.Take(uintptr(r.Token)) {
 		return r.done(ErrorDeinitialized)

@@ -6,12 +6,12 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A stream cache stands for a stream, and has the free blocks that only this stream may reuse at
-// once: what it has been given before their free is done before what it is given later.
-// The global cache of a pool has those that every stream may use.
+// A stream cache holds the free blocks that only one stream may reuse at once: its work submitted
+// before their free runs before its later work. The global cache of a pool holds those that every
+// stream may use.
 //
-// A block first goes to the exact-size bin for its size, as it is; exact-size bins are merged into
-// the bins when there are too many in them, or when nothing is found.
+// A freed block first goes, unmerged, to the exact-size bin for its size. The exact-size bins are
+// merged into the bins when they hold too many blocks, or when no block fits a request.
 //
 //	free = Σ bytes of its blocks in exact-size bins and bins
 //	exacts = blocks in exact-size bins <= device.exactLimit
@@ -20,37 +20,37 @@ type streamCache struct {
 	raw.OffHeap
 	stream uint64
 	pool   *pool
-	chain  *streamCache // the next in its place of heap.caches
-	all    *streamCache // the next of all
+	chain  *streamCache // the next in its bucket of heap.caches
+	all    *streamCache // the next in heap.allCaches
 
-	counted uintptr // address of the figure of its side that free is part of
+	counted uintptr // address of the figure in counts.side that includes free
 
 	free   uint64
 	live   uint64
 	exacts uint64
-	dead   uint64 // 1: the stream is gone
+	dead   uint64 // 1: the stream was destroyed
 
-	// An event recorded on the stream when the heap's clock was fenced.
+	// fence is an event that was recorded on the stream when the heap's clock was fenced.
 	fence   *streamEvent
 	fenced  uint64
 	fencing uint64 // 1: a request is about to record or query it
-	visited uint64 // the last request that has looked at it
+	visited uint64 // the last request that visited it
 
 	exactMap uint64 // bit i: exact[i] is not empty
 	exact    [64]*block
 	bins     [4]bins // by kind
 }
 
-// Streams with a meaning of their own (CUstream, cuda.h), and numbers that are no stream.
+// Special streams (CUstream, cuda.h), and values that are not a stream.
 const (
-	streamLegacy    = 1          // 0, too
-	streamPerThread = 2          // another one in each thread
+	streamLegacy    = 1          // 0 means the same
+	streamPerThread = 2          // a different stream in each thread
 	streamEvery     = ^uint64(0) // of a global cache
 	streamNone      = streamEvery - 1
 	streamPlaces    = 256
 )
 
-// ordered is the name under which a stream has its cache.
+// ordered returns the stream that a cache is kept under: streamLegacy for 0.
 func ordered(stream uint64) uint64 {
 	if stream == 0 {
 		return streamLegacy
@@ -69,8 +69,9 @@ func (h *heap) findCache(stream uint64, p *pool) *streamCache {
 	return t
 }
 
-// cacheOf returns the stream cache of a stream in a pool, a new one if need be; nil for the
-// per-thread stream, whose name says not which it is, and when there is no memory.
+// cacheOf returns the stream cache of a stream in a pool, a new one if there is none. It returns
+// nil for the per-thread stream, whose handle does not say which stream it is, and when there is no
+// memory.
 func (h *heap) cacheOf(stream uint64, p *pool) *streamCache {
 	if t := h.lastCache; t != nil && t.stream == stream && t.pool == p {
 		return t
@@ -91,7 +92,7 @@ func (h *heap) cacheOf(stream uint64, p *pool) *streamCache {
 	return t
 }
 
-// newCache makes a stream cache that is in heap.all only.
+// newCache makes a stream cache that is on heap.allCaches only.
 func (h *heap) newCache(stream uint64, p *pool) *streamCache {
 	t := h.spareCaches
 	if t != nil {
@@ -114,7 +115,7 @@ func (h *heap) newCache(stream uint64, p *pool) *streamCache {
 // count adds n bytes to the figure of the stream cache's free blocks.
 func (t *streamCache) count(n uint64) { raw.Store(t.counted, raw.Load(t.counted)+uintptr(n)) }
 
-// endCache ends a stream cache: no request finds it by its stream any more.
+// endCache ends a stream cache. No request finds it by its stream any more.
 func (h *heap) endCache(t *streamCache) {
 	at := &h.caches[streamPlace(t.stream)&(streamPlaces-1)]
 	for *at != nil && *at != t {
@@ -130,9 +131,9 @@ func (h *heap) endCache(t *streamCache) {
 	h.recycleCache(t)
 }
 
-// recycleCache keeps the descriptor of a dead stream cache for reuse once nothing refers to it.
-// (Its lists are empty then.) Blocks of a private pool, held or pending ones too, go back to their
-// stream cache.
+// recycleCache keeps the descriptor of a dead stream cache for reuse once nothing refers to it; its
+// lists are empty then. The cache of a private pool stays until the pool is dissolved, because
+// blocks of the pool, held or pending ones too, return to their stream cache.
 func (h *heap) recycleCache(t *streamCache) {
 	if t.dead == 0 || t.live != 0 || t.free != 0 || t.fencing != 0 ||
 		t.pool.global == nil && t.pool.dissolved == 0 {
@@ -143,7 +144,7 @@ func (h *heap) recycleCache(t *streamCache) {
 		at = &(*at).all
 	}
 	if *at != t {
-		return // buried before
+		return // recycled before
 	}
 	*at = t.all
 	if t.fence != nil {

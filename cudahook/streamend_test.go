@@ -112,10 +112,10 @@ func TestStreamEndWhileStealing(t *testing.T) {
 	}
 	end := newRequest(24)
 	*end = Request{Token: 24, Now: p.f.now, Op: OpStreamEnd, Context: 0xc1, Stream: 7}
-	p.is("end while the stream is named", Step(end), ActYield)
+	p.asks("end while the stream is named", Step(end), ActYield)
 	p.f.act(q, action)
 	action = Step(q)
-	p.is("end", p.f.run(end), ActDone)
+	p.asks("end", p.f.run(end), ActDone)
 	p.reborn(0xc1, 7)
 	for ; action > ActPass; action = Step(q) {
 		p.f.act(q, action)

@@ -2,8 +2,8 @@ package cudahook
 
 import "tieralloc/internal/raw"
 
-// A stream event is a stream whose work so far has to end before a block is free, or the event
-// that says so.
+// A stream event stands for the work of a stream that must finish before a block is free. Once
+// recorded, it holds the CUDA event that tells.
 type streamEvent struct {
 	raw.OffHeap
 	next    *streamEvent
@@ -14,8 +14,8 @@ type streamEvent struct {
 }
 
 const (
-	eventNew      uint64 = iota // nothing is recorded
-	eventRecorded               // the event may happen
+	eventNew      uint64 = iota // not recorded yet
+	eventRecorded               // recorded; it may have happened
 	eventHappened               // it has
 )
 
@@ -31,7 +31,8 @@ func (h *heap) addStreamEvent(list **streamEvent, context, stream uint64) bool {
 	return true
 }
 
-// takeEvent returns a stream event with an event of a context that may be recorded, or nil.
+// takeEvent returns an idle stream event of a context, whose CUDA event may be recorded again, or
+// nil.
 func (h *heap) takeEvent(context uint64) *streamEvent {
 	at := &h.idleEvents
 	for *at != nil {
@@ -45,7 +46,7 @@ func (h *heap) takeEvent(context uint64) *streamEvent {
 	return nil
 }
 
-// dropEvents forgets the events of a context that is gone: all its work is done.
+// dropEvents forgets the events of a context that has ended. All its work is done.
 func (h *heap) dropEvents(context uint64) {
 	for at := &h.idleEvents; *at != nil; {
 		m := *at
@@ -59,9 +60,9 @@ func (h *heap) dropEvents(context uint64) {
 	h.amendEvents(streamNone, context)
 }
 
-// remark is for a stream that is about to end, or a context that has ended, in all stream events:
-// those on the stream become stream events on all streams of its context; those of the context
-// have passed, without their events.
+// amendEvents changes all stream events when a stream is about to end or a context has ended. Those
+// of the stream become events of all streams of its context. Those of the context have happened,
+// and their CUDA events are gone.
 func (h *heap) amendEvents(stream, context uint64) {
 	for p := h.allPending; p != nil; p = p.later {
 		amendList(p.events, stream, context)
@@ -84,7 +85,7 @@ func amendList(m *streamEvent, stream, context uint64) {
 	}
 }
 
-// keepEvent is for a stream event that is of no use any more; its event may be.
+// keepEvent keeps the CUDA event of a stream event that is done, for the next one.
 func (h *heap) keepEvent(m *streamEvent) {
 	if m.event == 0 {
 		h.dropStreamEvent(m)
@@ -95,8 +96,8 @@ func (h *heap) keepEvent(m *streamEvent) {
 	h.idleEvents = m
 }
 
-// name notes that the request's next action names a stream: that must not be destroyed
-// meanwhile. unname ends it.
+// name pins a stream while the request's next action passes it to the driver: the program must not
+// destroy it meanwhile. unname ends the pin.
 func (h *heap) name(r *Request, stream uint64) {
 	place := streamPlace(stream) & (streamPlaces - 1)
 	h.naming[place]++

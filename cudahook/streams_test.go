@@ -93,7 +93,7 @@ func TestRecorded(t *testing.T) {
 
 // TestRecordedInOtherContext: a stream may be of a context without a heap.
 func TestRecordedInOtherContext(t *testing.T) {
-	for _, op := range []uint64{OpFree, OpStreamFree} {
+	for _, op := range []Op{OpFree, OpStreamFree} {
 		p := newProg(t, gib, nil)
 		p.f.addContext(0xc2, 1, gib)
 		p.must(OpAlloc, func(r *Request) { r.Context, r.Bytes = 0xc2, 5000 })
@@ -134,7 +134,7 @@ func TestFreedDuringWait(t *testing.T) {
 	held, ordered := p.alloc(mib), p.salloc(30*mib, 7)
 	waiting := newRequest(16)
 	*waiting = Request{Token: 16, Op: OpTrim, Context: 0xc1}
-	p.is("action", Step(waiting), ActSynchronize)
+	p.asks("action", Step(waiting), ActSynchronize)
 	p.f.act(waiting, ActSynchronize)
 	for _, a := range all {
 		p.f.launch(0xc1, 5, a, mib, 0)
@@ -258,7 +258,7 @@ func TestPoolGoneMeanwhile(t *testing.T) {
 	p.f.act(end, action)
 	p.f.launch(0xc1, 7, a, 30*mib, 0)
 	p.sfree(a, 7)
-	p.is("end", p.f.run(end), ActDone)
+	p.asks("end", p.f.run(end), ActDone)
 	p.is("everyone's", p.salloc(40*mib, 9), b)
 	if p.salloc(30*mib, 9) == a {
 		t.Error("a block is handed out that its stream still works with")
@@ -306,13 +306,13 @@ func TestCaptureWaits(t *testing.T) {
 	a, b := p.alloc(5000), p.alloc(5000)
 	free := newRequest(16)
 	*free = Request{Token: 16, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: a}
-	p.is("free", Step(free), ActSynchronize)
+	p.asks("free", Step(free), ActSynchronize)
 	*p.r = Request{Token: 8, Now: raw.Clock(raw.ClockMono), Op: OpCapture, Context: 0xc1, Count: 1}
-	p.is("capture", Step(p.r), ActYield)
-	p.is("capture", Step(p.r), ActYield)
+	p.asks("capture", Step(p.r), ActYield)
+	p.asks("capture", Step(p.r), ActYield)
 	free.Result = Success // the device was idle
-	p.is("free", Step(free), ActDone)
-	p.is("capture", Step(p.r), ActDone)
+	p.asks("free", Step(free), ActDone)
+	p.asks("capture", Step(p.r), ActDone)
 	p.free(b)
 	p.is("held", p.report().BytesHeld, rounded(5000))
 	p.must(OpCapture, nil)

@@ -11,7 +11,7 @@ import (
 // 6.4, algorithm R). It is in a mapping of its own, which doubles.
 //
 //	used <= 3/4 · (mask + 1), mask + 1 a power of two
-//	no empty place lies between an entry's home and its place
+//	no empty entry is between an entry's home and its index
 type table struct {
 	base uintptr
 	mask uintptr
@@ -31,7 +31,7 @@ const (
 
 func (t *table) at(i uintptr) *entry { return (*entry)(raw.Ptr(t.base + i&t.mask*entryBytes)) }
 
-// home is where an address would be found best: Fibonacci hashing.
+// home returns the first index that find examines for an address (Fibonacci hashing).
 func home(address uint64) uintptr {
 	return uintptr(address / granule * 0x9e3779b97f4a7c15 >> 24)
 }
@@ -41,7 +41,7 @@ func (t *table) find(address uint64) *block {
 	if t.base == 0 || address == 0 {
 		return nil
 	}
-	for i := home(address); ; i++ { // ends at an empty place, of which there is one at least
+	for i := home(address); ; i++ { // ends, because at least one entry is empty
 		e := t.at(i)
 		if e.key == address {
 			return e.block
@@ -52,7 +52,7 @@ func (t *table) find(address uint64) *block {
 	}
 }
 
-// reserve makes sure that n more entries fit, or reports false.
+// reserve ensures that n more entries fit. It reports false if there is no memory.
 func (t *table) reserve(n uintptr) bool {
 	size := t.mask + 1
 	if t.base != 0 && t.used+n <= size/2 {
@@ -67,7 +67,7 @@ func (t *table) reserve(n uintptr) bool {
 	return t.base != 0 && t.used+n <= size/4*3
 }
 
-// grow moves all entries to a mapping of size places.
+// grow moves all entries to a mapping of size entries.
 func (t *table) grow(size uintptr) bool {
 	base := raw.Map(size * entryBytes)
 	if base == 0 {
@@ -128,7 +128,7 @@ func (t *table) remove(b *block) {
 	e.key, e.block = 0, nil
 }
 
-// clear takes everything out.
+// clear removes all entries and unmaps the table.
 func (t *table) clear() {
 	if t.base != 0 {
 		raw.Unmap(t.base, (t.mask+1)*entryBytes)

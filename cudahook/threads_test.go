@@ -40,7 +40,7 @@ func TestThreads(t *testing.T) {
 			defer wg.Done()
 			rng := rand.New(rand.NewPCG(i, 9))
 			r := newRequest(8 * (i + 1))
-			do := func(op, address, n uint64) error {
+			do := func(op Op, address, n uint64) error {
 				*r = Request{Token: 8 * (i + 1), Op: op, Context: 0xc1, Stream: 100 + i,
 					Address: address, Bytes: n}
 				for action := Step(r); action > ActPass; action = Step(r) {
@@ -62,7 +62,10 @@ func TestThreads(t *testing.T) {
 				}
 				return nil
 			}
-			type own struct{ address, n, op uint64 }
+			type own struct {
+				address, n uint64
+				op         Op
+			}
 			var mine []own
 			for range rounds {
 				if rng.IntN(2) == 0 && len(mine) < 40 {

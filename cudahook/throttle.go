@@ -6,10 +6,9 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// throttled charges a request that has been served to the bucket of its device, and
-// sleeps as long as that wants where settings.sleep says so. Else the buckets' clock is
-// the monotonic clock plus what was counted so far, as in package tiers.
-// Precondition: no lock is held.
+// throttled charges a request that was served to the bucket of its device. With settings.sleep it
+// sleeps for the waiting time. Otherwise the time is only counted, and the bucket's clock is the
+// monotonic clock plus the time counted so far, as in package tiers. Precondition: no lock is held.
 func throttled(r *Request) {
 	if r.Result != Success || r.Device >= deviceMax {
 		return

@@ -9,17 +9,17 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// The trace (TA_CUDA_TRACE): a line for each allocation and free that the heap has served,
-// with the columns that the replay benchmark of RMM, RAPIDS' memory manager, reads. Each
-// is written at once, so a program that is killed leaves all but the last.
+// The trace (TA_CUDA_TRACE) is a file with a line for each allocation and free that the heap has
+// served. It has the columns that the replay benchmark of RMM, RAPIDS' memory manager, reads. Each
+// line is written at once, so that the trace of a killed program lacks at most the last.
 var trace struct {
 	path   config.Text
 	on     bool
 	opened bool
 	lock   raw.Lock
 	fd     uintptr
-	dev    uint64 // of the file: the program may close the descriptor, and get its number
-	ino    uint64 // for a file of its own
+	dev    uint64 // of the file: the program may close the descriptor and reuse its number
+	ino    uint64
 }
 
 const (
@@ -28,15 +28,15 @@ const (
 		syscall.O_NOFOLLOW | syscall.O_CLOEXEC
 )
 
-// SetTrace asks for a trace in the file at path, made when the first line is due. It is
-// called once, before all requests.
+// SetTrace asks for a trace in the file at path, which is created with the first line. It is called
+// once, before all requests.
 func SetTrace(path *config.Text) {
 	trace.on = trace.path.Mem(path.Addr(), path.Len())
 	setFastPath()
 }
 
-// traced writes the line of a request that is served, and keeps it where the device
-// records. Precondition: no lock is held.
+// traced writes the line of a request that was served, and keeps the event if the device records.
+// Precondition: no lock is held.
 func traced(r *Request) {
 	kind := traceAllocate
 	switch r.Op {
@@ -102,7 +102,7 @@ func endTrace() {
 	setFastPath()
 }
 
-// traceReady reports whether the file is there to be written.
+// traceReady opens the file the first time, and reports whether it can be written.
 func traceReady() bool {
 	var st syscall.Stat_t
 	if !trace.opened {

@@ -1,8 +1,8 @@
 package cudahook
 
-// trim gives cached memory back until r.Bytes are left, after all pending frees. In Value
-// it says how much that is.
-func (h *heap) trim(r *Request) uint64 {
+// trim waits for all pending frees and then unmaps cached memory until r.Bytes are left. Value is
+// the bytes that stay cached.
+func (h *heap) trim(r *Request) Action {
 	r.Value = h.cached() + h.count.side[1].global
 	if capturing() {
 		return r.done(Success)
@@ -20,7 +20,7 @@ func (h *heap) trim(r *Request) uint64 {
 	return r.done(Success)
 }
 
-// warmKind is the kind of segments that blocks of a size come from.
+// warmKind returns the kind of the segments for blocks of a size.
 func warmKind(bytes, kind uint64) uint64 {
 	if bytes < smallMax {
 		return kindSmall
@@ -31,8 +31,8 @@ func warmKind(bytes, kind uint64) uint64 {
 	return kindLarge
 }
 
-// blocksIn is how many blocks of n bytes an idle segment has for a warm-up that would map segments
-// of size bytes: besides those that the same warm-up counts on already.
+// blocksIn returns how many blocks of n bytes an idle segment can provide for a warm-up that would
+// map segments of size bytes. Bytes that the same warm-up has claimed do not count.
 func (h *heap) blocksIn(s *segment, n, size, kind uint64) (blocks uint64) {
 	if s.kind != kind || s.pool != h.mainPool {
 		return 0
@@ -50,8 +50,8 @@ func (h *heap) blocksIn(s *segment, n, size, kind uint64) (blocks uint64) {
 	return 0
 }
 
-// claim counts on count blocks of a size in the idle segments, or reports false and changes
-// nothing when they have not so many.
+// claim claims count blocks of a size in the idle segments. If they have too few it claims none and
+// reports false.
 func (h *heap) claim(bytes, count, kind uint64) bool {
 	n := max(rounded(bytes), granule)
 	size := h.device.segmentBytes(kind, n, false)
@@ -79,9 +79,9 @@ func (h *heap) claim(bytes, count, kind uint64) bool {
 	return true
 }
 
-// warm maps one segment more for count blocks of a size. goOn: they are there, and counted
-// on, or there is no room.
-func (h *heap) warm(r *Request, bytes, count, kind uint64) uint64 {
+// warm maps one more segment for count blocks of a size. goOn: the blocks are claimed (readied), or
+// there is no room.
+func (h *heap) warm(r *Request, bytes, count, kind uint64) Action {
 	kind = warmKind(bytes, kind)
 	if bytes == 0 || bytes > maxRequest || r.has(short) {
 		r.unset(warming | short)
@@ -105,11 +105,11 @@ func (h *heap) warm(r *Request, bytes, count, kind uint64) uint64 {
 	return h.mapSegment(r, h.mainPool, kind, size)
 }
 
-// chargeWarm charges the device with a segment, or reports false where it would be over a cap.
+// chargeWarm charges a segment to the device. It reports false if the segment would exceed a cap.
 func (d *device) chargeWarm(size uint64) bool { return !d.over(size) && d.chargeSegment(size) }
 
-// warmFailed has the warm-up try segments that are no larger than need be, or gives it up: it is
-// not worth what others have in use.
+// warmFailed makes OpWarmup try the smallest segments next, and ends any other warm-up. A warm-up
+// does not evict or wait for memory.
 func (h *heap) warmFailed(r *Request) {
 	r.unset(warming)
 	r.warmBlocks = 0
@@ -126,9 +126,9 @@ func (h *heap) warmFailed(r *Request) {
 	h.warmed = settings.warmups
 }
 
-// warmNext maps the next segment that TA_CUDA_WARMUP asks for. goOn: all are done. kind
-// is that of the request at hand: a program's calls tell what its next ones will be.
-func (h *heap) warmNext(r *Request, kind uint64) uint64 {
+// warmNext maps the next segment that TA_CUDA_WARMUP asks for. goOn: all are mapped. kind is that
+// of the current request, because a program's next calls are likely to be like it.
+func (h *heap) warmNext(r *Request, kind uint64) Action {
 	if kind == kindSmall && r.Op == OpAlloc && !settings.all {
 		kind = kindWhole
 	}
@@ -142,15 +142,15 @@ func (h *heap) warmNext(r *Request, kind uint64) uint64 {
 	return goOn
 }
 
-// warmup serves OpWarmup: blocks for stream-ordered requests. A hint tells that it is the
-// first size of a list.
-func (h *heap) warmup(r *Request) uint64 {
+// warmup serves OpWarmup: blocks for stream-ordered requests. Hint 1 marks the first size of a
+// list.
+func (h *heap) warmup(r *Request) Action {
 	if r.Bytes == 0 || r.Bytes > maxRequest {
 		return r.done(ErrorInvalidValue)
 	}
 	if r.Hint != 0 {
 		h.round++
-		h.flushAll() // what is in exact-size bins is idle memory, too
+		h.flushAll() // blocks in exact-size bins are free memory, too
 		r.Hint = 0
 	}
 	if action := h.warm(r, r.Bytes, r.Count, kindLarge); action != goOn {

@@ -5,7 +5,7 @@ import "testing"
 // TestFreesInside: what is no block that the program has is refused, counted, and changes nothing,
 // and the driver is not asked about addresses within segments.
 func TestFreesInside(t *testing.T) {
-	for _, op := range []uint64{OpFree, OpStreamFree} {
+	for _, op := range []Op{OpFree, OpStreamFree} {
 		p := newProg(t, gib, nil)
 		blocks := []uint64{p.salloc(5000, 7), p.salloc(5000, 7), p.salloc(30*mib, 7)}
 		free := func(address uint64) uint64 {

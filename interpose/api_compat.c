@@ -1,5 +1,5 @@
-// Functions that TierAlloc has and tieralloc.h has not. The first two are called by nobody but
-// programs that were built with TierAlloc's own header, which tieralloc_compat.h keeps from here.
+// Functions of TierAlloc that tieralloc.h does not have. Only programs that were built with
+// TierAlloc's own header call the first two; tieralloc_compat.h replaces these calls.
 #include <errno.h>
 #include "heap.h"
 #include "libc_symbol.h"
@@ -11,8 +11,8 @@
 EXPORT void ta_init_from_env(void)
 {
 	static const char line[] =
-		"tieralloc: the program was built with TierAlloc's own header, in which ta_tier_of and"
-		" ta_get_stats are called otherwise; build it with tieralloc_compat.h\n";
+		"tieralloc: the program was built with TierAlloc's own header, whose ta_tier_of and"
+		" ta_get_stats have other parameters; build it with tieralloc_compat.h\n";
 	static int told;
 	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
 		ta_sys4(SYS_write, 2, (uintptr_t)line, sizeof line - 1, 0);

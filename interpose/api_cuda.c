@@ -1,4 +1,4 @@
-// ta_cuda_*: the device heap for programs that know the library.
+// ta_cuda_*: the device heap for programs that are written for the library.
 #include <errno.h>
 #include "cuda_driver.h"
 #include "boot.h"
@@ -16,8 +16,7 @@ static int ask_device(ta_cuda_request *r, uint64_t op, int device)
 	return 1;
 }
 
-// Serves what the heap does not take with memory of the driver, in the context that the request is
-// about.
+// Serves a request that the heap passes on, by memory of the driver in the request's context.
 static CUresult own_alloc(ta_cuda_request *r, void *args)
 {
 	CUcontext before;
@@ -54,7 +53,8 @@ static int error_of(CUresult e)
 	return e == CUDA_ERROR_INVALID_DEVICE || e == CUDA_ERROR_NOT_INITIALIZED ? ENODEV : ENOMEM;
 }
 
-// Without a context that could be meant, the driver does not look at the address.
+// Without a valid context the driver does not check the address, so that error counts as an invalid
+// address too.
 static int free_error_of(CUresult e)
 {
 	if (e == CUDA_ERROR_INVALID_VALUE || e == CUDA_ERROR_INVALID_CONTEXT)
@@ -165,8 +165,8 @@ EXPORT int ta_cuda_warmup(int device, const size_t *sizes, const int *counts, in
 	return 0;
 }
 
-// Asks for op in each context of the device, of all devices for -1. How many there are.
-// Of bytes to be kept each may keep what those before it have left over.
+// Requests op in each context of the device, or of all devices if it is -1. Returns the number of
+// contexts. bytes is the memory to keep in all of them together.
 static int each_context(uint64_t op, int device, size_t bytes)
 {
 	ta_cuda_known known[TA_CUDA_CONTEXTS];
@@ -201,7 +201,7 @@ EXPORT int ta_cuda_coalesce(int device)
 	return each_context(TA_CUDA_OP_COALESCE, device, 0) > 0 ? 0 : (errno = ENODEV, -1);
 }
 
-// The program's words for a pool's life are those of OpPool's Count.
+// The values of Count of TA_CUDA_OP_POOL.
 enum { POOL_ENDS, POOL_BEGINS, POOL_GONE };
 
 static void pool(int device, uint64_t id0, uint64_t id1, uint64_t what)
@@ -217,7 +217,7 @@ static void pool(int device, uint64_t id0, uint64_t id1, uint64_t what)
 
 EXPORT void ta_cuda_pool_begin(int device, uint64_t id0, uint64_t id1, void *filter)
 {
-	(void)filter; // a C++ object that says which streams; the heap takes all
+	(void)filter; // a C++ object that selects streams; the heap takes all streams
 	pool(device, id0, id1, POOL_BEGINS);
 }
 

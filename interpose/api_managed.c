@@ -130,8 +130,7 @@ EXPORT int ta_managed_advise(void *p, size_t n, int advice, ta_location where)
 	switch (advice) {
 	case CU_MEM_ADVISE_SET_READ_MOSTLY:
 	case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
-	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: // the driver does not look at it, but it is to be
-												 // one
+	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: // the driver ignores the location, but checks it
 		where = (ta_location){CU_MEM_LOCATION_TYPE_HOST, 0};
 		break;
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
@@ -158,8 +157,9 @@ EXPORT int ta_managed_advise(void *p, size_t n, int advice, ta_location where)
 	return leave(entered, e);
 }
 
-// The places of a batch as the driver takes them: each once for the targets in a row that
-// go there, with the number of the first of them. So many of them need no memory of their own.
+// The places of a batch in the driver's form: one entry for consecutive targets with the same
+// place, with the number of the first of them. PLACES entries fit in the structure; more need a
+// mapping.
 enum { PLACES = 256 };
 struct places {
 	CUmemLocation *where;
@@ -191,7 +191,7 @@ static size_t count_places(const ta_location *where, size_t n)
 	return count;
 }
 
-// Fills in the place of each of n targets. end_places frees what that took.
+// Fills in the places of n targets. end_places frees the memory for them.
 static CUresult gather(struct places *s, const ta_location *where, size_t n)
 {
 	size_t told = 0;
@@ -224,7 +224,7 @@ static void end_places(struct places *s)
 		munmap(s->mapped, s->bytes);
 }
 
-// The driver does not change the lists that it gets, though its types do not say so.
+// The driver does not change the lists, although its types are not const.
 typedef CUresult (*batch_call)(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t,
 	unsigned long long, CUstream);
 

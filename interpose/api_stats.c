@@ -10,7 +10,7 @@ TA_CHECK_TIER_STATS;
 
 EXPORT int ta_get_stats(ta_stats *out)
 {
-	enum { PLAUSIBLE = 4096 }; // more is no size: the caller has not set one
+	enum { PLAUSIBLE = 4096 }; // a larger size means that the caller has not set it
 	if (out == NULL || out->size < 16 || out->size > PLAUSIBLE)
 		return errno = EINVAL, -1;
 	ta_ready();

@@ -1,4 +1,4 @@
-// Tiers for programs that know the library: ta_alloc, ta_move and related functions.
+// Tiers for programs that are written for the library: ta_alloc, ta_move and related functions.
 #include <errno.h>
 #include <string.h>
 #include "libc_malloc.h"

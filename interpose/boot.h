@@ -65,10 +65,10 @@ void ta_exit_watch(void);
 
 // The control plane calls this when the Go runtime has started.
 void ta_runtime_ready(void);
-// Ends the control plane for a thread of the Go runtime that cannot go on, and never returns. why
-// is one of TA_STOP_…
+// Ends the control plane for a thread of the Go runtime that cannot continue, and never returns.
+// why is one of TA_STOP_…
 _Noreturn void ta_runtime_fails(unsigned why);
-// Takes the place of a fatal error of the runtime, which would end the process.
+// Replaces the runtime's fatal error, which would end the process.
 _Noreturn void ta_runtime_dies(void);
 // Ends the control plane at its own request.
 void ta_control_fails(void);

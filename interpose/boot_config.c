@@ -4,8 +4,9 @@
 #include "boot.h"
 #include "syscall.h"
 
-// In a process without the file this call is the whole cost. The flags are for other things under
-// that name: a fifo must not block, and a terminal must not become the controlling terminal.
+// In a process without the file this call is the whole cost. The flags are for the case that the
+// name is not a file: a fifo must not block, and a terminal must not become the controlling
+// terminal.
 HOT long ta_config_open(void)
 {
 	const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;

@@ -94,9 +94,9 @@ void ta_runtime_ready(void)
 	futex(FUTEX_WAKE, 1, NULL);
 }
 
-// Waits for the runtime, which takes a few milliseconds. The host must not go on earlier: it could
-// set a handler of its own, and ta_signals_restore would undo that. The wait ends after two
-// seconds, because then something is wrong and the host matters more.
+// Waits for the runtime, which takes a few milliseconds. The host must not continue earlier: it
+// could set a handler of its own, and ta_signals_restore would undo that. The wait ends after two
+// seconds, because the host must run even if the runtime does not.
 static void await_runtime(void)
 {
 	struct timespec step = {.tv_nsec = 100000000};
@@ -104,7 +104,7 @@ static void await_runtime(void)
 		futex(FUTEX_WAIT, 0, &step);
 }
 
-// The first thread of the runtime that cannot go on ends the control plane. The host goes on
+// The first thread of the runtime that cannot continue ends the control plane. The host continues
 // without it.
 _Noreturn void ta_runtime_fails(unsigned why)
 {

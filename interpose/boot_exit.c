@@ -1,4 +1,4 @@
-// Exit: the report.
+// Exit: the handlers that write the report.
 #include <errno.h>
 #include "boot.h"
 #include "exports.h"
@@ -19,9 +19,9 @@ HOT static void report_at_exit(void *unused)
 	report();
 }
 
-// Registers for exit at the very first call, before any other library's constructor runs. Our
-// handler belongs to no library that could be finalised, so it runs after all others. The functions
-// are those behind atexit and at_quick_exit.
+// Registers for exit at the very first call, before the constructor of any other library runs. So
+// the handler runs after all others. It is registered for no library, so that no dlclose runs it
+// earlier. The functions are those behind atexit and at_quick_exit.
 HOT void ta_exit_watch(void)
 {
 	if (!ta_flags.Reports)

@@ -1,20 +1,21 @@
-// Fork: the handlers, children that no handler has seen, and which process this is.
+// Fork: the handlers, children that were made without them, and the identity of the process.
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <sys/mman.h>
 #include "boot.h"
 #include "exports.h"
 #include "libc_symbol.h"
+#include "lock_order.h"
 #include "syscall.h"
 
-// The number of this process, recorded where ta_thread_is_ours will be asked. In a child of vfork
-// the kernel's number differs, although the memory is the parent's.
+// The number of this process, recorded if ta_thread_is_ours will be called. In a child of vfork,
+// which has its parent's memory, getpid differs from it.
 static long recorded_pid;
 
 // glibc's fork locks the list of stdio's files after the handlers have run. A thread that holds
-// that lock, or a file that fflush(NULL) waits for, may be waiting for our locks. So the handler
-// locks the list first, as glibc does before it takes the locks of its own malloc. The lock is
-// recursive. A libc without these functions does not wait for the list.
+// that lock, or a file that fflush(NULL) waits for, may wait for a lock of the library. So the
+// handler locks the list first, as glibc does before it takes the locks of its own malloc. The lock
+// is recursive. A libc without these functions does not lock the list in fork.
 extern char __libc_single_threaded __attribute__((weak));
 
 static TLS uintptr_t fork_taken;
@@ -24,16 +25,20 @@ HOT static void fork_prepare(void)
 {
 	int alone = &__libc_single_threaded != NULL && __libc_single_threaded;
 	fork_listed = !alone && ta_own.list_lock && ta_own.list_unlock && ta_own.list_resetlock;
-	if (fork_listed)
+	if (fork_listed) {
 		ta_own.list_lock();
+		TA_LOCK_TAKEN(TA_LOCK_STDIO, 0);
+	}
 	fork_taken = ta_go_fork_prepare(ta_token());
 }
 
 HOT static void fork_parent(void)
 {
 	ta_go_fork_parent(fork_taken);
-	if (fork_listed)
+	if (fork_listed) {
+		TA_LOCK_RELEASES(TA_LOCK_STDIO);
 		ta_own.list_unlock();
+	}
 }
 
 HOT void ta_record_pid(void)
@@ -54,8 +59,10 @@ static uintptr_t own_heap(void) { return ta_self == &ta_heap_none ? 0 : (uintptr
 HOT static void fork_child(void)
 {
 	ta_torn = ta_go_fork_child(ta_token(), fork_taken, own_heap()) != 0;
-	if (fork_listed)
-		ta_own.list_resetlock(); // as glibc has done, if it saw several threads, too
+	if (fork_listed) {
+		TA_LOCK_RELEASES(TA_LOCK_STDIO);
+		ta_own.list_resetlock(); // glibc does the same in a process with several threads
+	}
 	child_began();
 }
 
@@ -66,9 +73,9 @@ void ta_fork_unseen(void)
 	child_began();
 }
 
-// Whether the calling thread has thread-local storage that libc made. A child of clone may have
-// none at all, or a block of zeros. libc's begins with its own address, and has it once more 16
-// bytes on (tcbhead_t of glibc's sysdeps/x86_64/nptl/tls.h).
+// Whether the calling thread has thread-local storage made by libc. A child of clone may have none,
+// or a block of zeros. libc's block begins with its own address, and repeats the address at offset
+// 16 (tcbhead_t of glibc's sysdeps/x86_64/nptl/tls.h).
 static int has_tls(void)
 {
 	uintptr_t tcb = 0;
@@ -79,9 +86,9 @@ static int has_tls(void)
 
 int ta_thread_is_ours(void) { return ta_pid() == recorded_pid && has_tls(); }
 
-// Registers the fork handlers at the very first call, before any other library's constructor runs.
-// So our handlers run next to the fork, after the others have allocated. The function is the one
-// behind pthread_atfork.
+// Registers the fork handlers at the very first call, before the constructor of any other library
+// runs. So the library's prepare handler runs last, after those of others, which may allocate. The
+// function is the one behind pthread_atfork.
 HOT void ta_fork_watch(void)
 {
 	ta_own.register_atfork(fork_prepare, fork_parent, fork_child, NULL);

@@ -1,11 +1,11 @@
 // Memory for the Go runtime, if it starts.
 //
 // The runtime gets its memory from cgo's functions x_cgo_mmap and x_cgo_munmap. The linker's --wrap
-// redirects these to this file. The memory lies on the nodes of the slowest tier
-// (alloc.PlaceControl).
+// redirects these to this file. The memory is placed on the nodes of the slowest tier
+// (alloc.PlacementControl).
 //
 // The runtime ends the process when it gets no memory. This file stops the runtime's thread
-// instead, which ends the control plane, and the host goes on.
+// instead, which ends the control plane, and the host continues.
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include "boot.h"
+#include "layout.h"
+#include "lock_order.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #	define MAP_FIXED_NOREPLACE 0x100000
@@ -22,8 +24,20 @@ struct range {
 enum { RANGES = 64 };
 static struct range idle[RANGES];
 static unsigned ranges;
-static int trimmed; // those in the table have gone back
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int trimmed; // the ranges in the table were unmapped
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock(void)
+{
+	pthread_mutex_lock(&mutex);
+	TA_LOCK_TAKEN(TA_LOCK_RESERVED, 0);
+}
+
+static void unlock(void)
+{
+	TA_LOCK_RELEASES(TA_LOCK_RESERVED);
+	pthread_mutex_unlock(&mutex);
+}
 
 static void add(uintptr_t from, uintptr_t to)
 {
@@ -52,14 +66,14 @@ static uintptr_t take(uintptr_t from, uintptr_t to)
 
 void ta_reserved_trim(void)
 {
-	pthread_mutex_lock(&lock);
+	lock();
 	for (unsigned i = 0; i < ranges;)
 		if (munmap((void *)idle[i].from, idle[i].to - idle[i].from) == 0)
 			i++;
 		else
 			idle[i] = idle[--ranges];
 	trimmed = 1;
-	pthread_mutex_unlock(&lock);
+	unlock();
 }
 
 // Maps as the runtime asks. After the trim it fails rather than replace a mapping of others.
@@ -84,18 +98,18 @@ static void *map(void *addr, uintptr_t n, int prot, int flags, int fd, off_t off
 
 void *ta_reserved_map(void *addr, uintptr_t n, int prot, int flags, int fd, off_t offset)
 {
-	pthread_mutex_lock(&lock);
+	lock();
 	void *p = map(addr, n, prot, flags, fd, offset);
-	pthread_mutex_unlock(&lock);
+	unlock();
 	return p;
 }
 
 // The kernel may refuse to split a mapping. Then the memory stays mapped.
 void ta_reserved_unmap(void *addr, uintptr_t n)
 {
-	pthread_mutex_lock(&lock);
+	lock();
 	uintptr_t gone = take((uintptr_t)addr, (uintptr_t)addr + n);
-	if (gone == 0 || !trimmed) // else the host may have some of it by now
+	if (gone == 0 || !trimmed) // after the trim the host may have mapped some of it
 		munmap(addr, n);
-	pthread_mutex_unlock(&lock);
+	unlock();
 }

@@ -1,5 +1,5 @@
-// The part of the CUDA driver's binary interface that the library meets. Written from
-// NVIDIA's documentation of the driver API; the names are that API's own.
+// The part of the CUDA driver's binary interface that the library uses. It was written from
+// NVIDIA's documentation of the driver API and uses its names.
 #ifndef TA_CUDA_ABI_H
 #define TA_CUDA_ABI_H
 #include <stddef.h>
@@ -25,13 +25,13 @@ typedef struct {
 	int type, id;
 } CUmemLocation;
 
-// Where cuMemCreate allocates; what is behind does not matter here.
+// Where cuMemCreate allocates. The fields after these are not used here.
 typedef struct {
 	int type, handle_types;
 	CUmemLocation location;
 } CUmemAllocationProp;
 
-// Of a plane or a volume; a plane's ends before depth, with format and channels there.
+// Descriptors of arrays.
 typedef struct {
 	size_t width, height;
 	unsigned format, channels;
@@ -86,8 +86,8 @@ enum {
 	CUDA_ARRAY3D_DEFERRED_MAPPING = 0x80,
 };
 
-// The driver's functions that the library calls for itself, by the names that
-// libcuda.so.1 exports: without one of these the driver is too old.
+// The driver's functions that the library itself calls, by the names that libcuda.so.1 exports. A
+// driver without one of these is too old.
 #define TA_CUDA_NEEDED(F) \
 	F(cuCtxGetCurrent, CUcontext *) \
 	F(cuCtxGetDevice, CUdevice *) \
@@ -110,7 +110,7 @@ enum {
 	F(cuStreamWaitEvent, CUstream, CUevent, unsigned) \
 	F(cuThreadExchangeStreamCaptureMode, int *)
 
-// That some drivers do not have.
+// The same, for functions that some drivers do not have.
 #define TA_CUDA_NEWER(F) \
 	F(cuStreamGetCtx, CUstream, CUcontext *) \
 	F(cuCtxRecordEvent, CUcontext, CUevent) \
@@ -126,7 +126,7 @@ enum {
 		size_t *, size_t, unsigned long long, CUstream) \
 	F(cuMemRangeGetAttribute, void *, size_t, int, CUdeviceptr, size_t)
 
-// Those that have a version of ours. Entry points of the same name with another
+// The functions that the library has a version of. Entry points of the same name with another
 // signature (cuMemAlloc without _v2 has 32-bit pointers) are not among them.
 #define TA_CUDA_HOOKED(F) \
 	F(cuInit, unsigned) \

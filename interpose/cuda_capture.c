@@ -2,8 +2,8 @@
 #include "cuda_driver.h"
 #include "boot.h"
 
-// The streams with a capture that has not ended. key, never 0, tells apart the default streams of
-// the threads, which share a name.
+// The streams with a capture that has not ended. key, never 0, distinguishes the default streams of
+// threads, which share a handle.
 enum { CAPTURES = 64 };
 static struct capture {
 	uint64_t key;
@@ -26,7 +26,7 @@ static void tell(CUcontext c, CUstream s, uint64_t begins)
 	ta_cuda_serve(&r, NULL, NULL, NULL);
 }
 
-// Takes a place for the stream's capture. If no place is left, the heap learns of the capture, but
+// Takes an entry for the stream's capture. If no entry is left, the heap learns of the capture, but
 // not of its end. Then frees are held permanently, which is safe.
 static struct capture *begin(CUstream s, CUcontext c)
 {
@@ -42,7 +42,7 @@ static struct capture *begin(CUstream s, CUcontext c)
 	return NULL;
 }
 
-// Gives the place back if it still has the key, and tells the heap.
+// Clears the entry if it still has the key, and tells the heap.
 static void end(struct capture *p, uint64_t key, CUstream s)
 {
 	CUcontext c = p->context;
@@ -91,8 +91,8 @@ static CUresult call_begin(const struct begin_call *b)
 	return CUDA_ERROR_NOT_INITIALIZED;
 }
 
-// The heap learns of the capture first: what it does to other streams must not meet a capture that
-// it does not know.
+// The heap learns of the capture before the driver begins it: the heap's calls for other streams
+// would invalidate a capture that it does not know of.
 static CUresult begin_capture(const struct begin_call *b, CUstream s)
 {
 	CUcontext current, of = NULL;
@@ -156,8 +156,8 @@ EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(
 		ta_cuda_per_thread(s));
 }
 
-// A capture that has gone wrong ends with an error, but it ends. A capture that another thread has
-// begun may go on. The state of the stream tells which.
+// An invalidated capture ends with an error, but it ends. A capture that another thread has begun
+// may continue. The state of the stream tells which.
 static CUresult end_capture(
 	CUresult (*call)(CUstream, CUgraph *), CUstream s, CUgraph *out, CUstream named)
 {

@@ -1,7 +1,7 @@
 // The begin and end of contexts, the end of streams, and peer access.
 #include "cuda_driver.h"
 
-// Ends a stream by call. First it notes what the stream still does with blocks.
+// Ends a stream by call. First it tells the heap, which waits for the stream's work on blocks.
 static CUresult stream_ends(CUresult (*call)(CUstream), CUstream s)
 {
 	CUcontext current;
@@ -138,7 +138,7 @@ PRIMARY_ENDS(cuDevicePrimaryCtxRelease_v2, 0)
 PRIMARY_ENDS(cuDevicePrimaryCtxReset, 1)
 PRIMARY_ENDS(cuDevicePrimaryCtxReset_v2, 1)
 
-// From now on the streams of user may work with the memory of owner.
+// Notes that the streams of user may use the memory of owner from now on.
 static void peer(CUcontext user, CUcontext owner)
 {
 	ta_cuda_request r;
@@ -147,7 +147,7 @@ static void peer(CUcontext user, CUcontext owner)
 	ta_cuda_serve(&r, NULL, NULL, NULL);
 }
 
-// The end of peer access needs no function here: work that the streams were given before goes on.
+// The end of peer access needs no function here: work that was submitted before continues.
 EXPORT CUresult cuCtxEnablePeerAccess(CUcontext to, unsigned flags)
 {
 	CUcontext current;
@@ -157,8 +157,8 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext to, unsigned flags)
 	return e;
 }
 
-// A copy reaches the memory of both contexts, with or without peer access. The heap need not hear
-// the same pair twice in a row from a thread, until a context ends.
+// A copy accesses the memory of both contexts, with or without peer access. A thread does not
+// report the same pair twice in a row, until a context ends.
 static void copies(CUcontext to, CUcontext from, CUstream s)
 {
 	static TLS struct {

@@ -1,10 +1,10 @@
 // dlsym, by which most programs reach the CUDA driver.
 //
-// libc resolves RTLD_NEXT and RTLD_DEFAULT from the return address, so whatever is not
-// ours leaves by a tail jump: libc then sees the program's own call. That costs six
-// instructions for a name that does not begin with "cu".
+// libc resolves RTLD_NEXT and RTLD_DEFAULT from the return address. So a search for any other name
+// leaves by a tail jump, and libc sees the program's own call. A name that does not begin with "cu"
+// costs six instructions.
 
-TA_NEXT_DLSYM = 24 // where ta_next has it (libc_symbol.h)
+TA_NEXT_DLSYM = 24 // offset in ta_next (libc_symbol.h)
 
 	.hidden	ta_next
 	.hidden	ta_symbols_resolve

@@ -14,7 +14,7 @@ TLS CUresult ta_cuda_answer;
 enum { UNSEEN, TOO_OLD, USABLE };
 static int state;
 
-// Two threads may do this at the same time: they store the same words.
+// Two threads may do this at the same time, because they store the same values.
 static int resolve(void *lib)
 {
 	int lacks = 0;
@@ -37,8 +37,8 @@ static int resolve(void *lib)
 	return lacks ? TOO_OLD : USABLE;
 }
 
-// The handle is kept: the program got addresses of this library from the driver, and these
-// functions call the driver. NVIDIA's own library stays loaded permanently, too.
+// The handle is kept, so that the driver stays loaded: functions of this library, whose addresses
+// the program has, call it. NVIDIA's own library never unloads either.
 static NOINLINE int look(void)
 {
 	int saved = errno;
@@ -78,8 +78,9 @@ int ta_cuda_serves(CUcontext *current)
 	return current == NULL || LIKELY(ta_cu.cuCtxGetCurrent(current) == CUDA_SUCCESS);
 }
 
-// The linker drops the driver from what a program needs when ours stands before it and has all
-// of its functions that the program names. No search gives the program ours without a driver.
+// If a program is linked with this library before the driver, and this library has all driver
+// functions that it names, the linker drops the driver (--as-needed). No search returns this
+// library's functions without a driver.
 void ta_cuda_load(void)
 {
 	int saved = errno;
@@ -88,7 +89,7 @@ void ta_cuda_load(void)
 	errno = saved;
 }
 
-// A driver that finds no device, say, is worth a line.
+// A failure, as of a driver that finds no device, is logged.
 EXPORT CUresult cuInit(unsigned flags)
 {
 	ta_cuda_load();

@@ -24,29 +24,29 @@ int ta_cuda_find(void);
 // use this.
 void ta_cuda_load(void);
 
-// dlsym that does not return ours for functions of the driver.
+// dlsym that never returns the library's versions of functions.
 static inline void *ta_dlsym(void *handle, const char *name) { return ta_next.dlsym(handle, name); }
 
 // The driver's function, or NULL.
 #define TA_CUDA_REAL(name) (ta_cuda_find() ? ta_cu.name : NULL)
 
-// The way of a call of ours to the driver: what the program gets without us.
+// Passes a call on to the driver. The result is what the program would get without the library.
 #define TA_CUDA_PASS(name, ...) \
 	(ta_cuda_find() && ta_cu.name != NULL ? ta_cu.name(__VA_ARGS__) : CUDA_ERROR_NOT_INITIALIZED)
 
-// Whether calls are served: not switched off, a driver that is new enough, and this
-// thread not within a call that we have passed on. *current is the current context; NULL:
-// it does not matter.
+// Whether calls are served: CUDA support is on, the driver is new enough, and this thread is not
+// within a call that was passed on. Fills in the current context; current may be NULL.
 int ta_cuda_serves(CUcontext *current);
 
 // Set while a call is passed on to the CUDA runtime, which calls the driver for it.
 extern TLS int ta_cuda_passing;
 
-// Set by our cuMemAlloc and cuMemFree: what the thread has called came to us.
+// Set by the library's cuMemAlloc and cuMemFree: the thread's call of the runtime has reached the
+// library.
 extern TLS int ta_cuda_reached;
 
-// What the next one of them is to return instead of doing anything, for a runtime that
-// has to learn what went wrong; CUDA_SUCCESS: nothing.
+// The result that the next call of these returns without doing anything else, so that the runtime
+// learns of an error. CUDA_SUCCESS: the call is served.
 extern TLS CUresult ta_cuda_answer;
 
 static inline CUresult ta_cuda_answered(void)
@@ -58,7 +58,7 @@ static inline CUresult ta_cuda_answered(void)
 	return e;
 }
 
-// The stream that an entry point for per-thread default streams is given.
+// The stream that is meant by s at an entry point with per-thread default streams.
 static inline CUstream ta_cuda_per_thread(CUstream s)
 {
 	return s == NULL ? (CUstream)CU_STREAM_PER_THREAD : s;
@@ -76,8 +76,8 @@ static inline void ta_cuda_about(ta_cuda_request *r, void *caller)
 	r->Hint = LIKELY(ta_self != &ta_heap_none) ? ta_self->Hint + UINT64_C(1) : 0;
 }
 
-// The context that a stream belongs to; NULL: the driver knows no such stream. Those
-// that have no handle of their own, or of which it does not tell, are the current context's.
+// The context that a stream belongs to, or NULL if the driver knows no such stream. The answer for
+// a default stream, or if the driver cannot answer, is the current context.
 static inline CUcontext ta_cuda_stream_context(CUstream s, CUcontext current)
 {
 	CUcontext of;
@@ -108,7 +108,7 @@ CUresult ta_cuda_alloc(
 	CUdeviceptr *out, size_t n, CUcontext current, void *caller, ta_cuda_call call, void *args);
 CUresult ta_cuda_free_block(CUdeviceptr p, CUcontext current, ta_cuda_call call, void *args);
 
-// What is free of the current context's device, and all of it, as the program is to see them.
+// The free and the total memory of the current context's device, as the program is to see them.
 CUresult ta_cuda_memory(size_t *free, size_t *total);
 
 // The primary context of a device, retained.
@@ -118,15 +118,15 @@ CUresult ta_cuda_primary(CUcontext *out, int device);
 void ta_cuda_lives_lock(void);
 void ta_cuda_lives_unlock(void);
 
-// The captures that run in a context, or on a stream, have ended.
+// Note that the captures in a context, or on a stream, have ended.
 void ta_cuda_captures_gone(CUcontext c);
 void ta_cuda_capture_gone(CUstream s);
-// A stream is about to end: managers are not to ask it any more whether it is idle.
+// Tells managers that a stream is about to end. They do not query it any more.
 void ta_mm_stream_ends(CUstream s);
-// Tells managers that a context has ended, with their blocks in it.
+// Tells managers that a context and their blocks in it have ended.
 void ta_mm_context_gone(CUcontext c);
 
-// The contexts that the heap knows, with their devices, for what concerns all of them.
+// The contexts that the heap knows, with their devices.
 enum { TA_CUDA_CONTEXTS = 64 };
 typedef struct {
 	CUcontext context;
@@ -136,15 +136,14 @@ void ta_cuda_note(CUcontext c, CUdevice d);
 void ta_cuda_forget(CUcontext c);
 int ta_cuda_contexts(ta_cuda_known out[TA_CUDA_CONTEXTS]);
 
-// Our version of one of the driver's functions in place of it, where there is one.
+// The library's version of a function of the driver, or the function itself if there is none.
 void *ta_cuda_substitute(void *function);
 
-// The function of the CUDA runtime that the object with the address means by the name of
-// one of ours, or NULL.
+// The function of the CUDA runtime that a call from the address caller means by name, or NULL.
 void *ta_cuda_runtime_symbol(const char *name, void *caller);
 
-// A function in the object that has the address, or in what that one needs; NULL: none,
-// or the address is the program's.
+// A function in the object that contains the address or in its dependencies. NULL: there is none,
+// or the address is in the program.
 void *ta_cuda_symbol_beside(void *address, const char *name);
 
 #endif

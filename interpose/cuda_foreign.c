@@ -1,10 +1,10 @@
-// Memory that the driver serves itself: pitched, managed, from its pools, arrays, and
-// without an address.
-// It counts against the limits: room is made before the driver is called, and what it
-// gave is noted until it is freed.
+// Memory of the driver's own, outside the device heap: pitched, managed, from the driver's pools,
+// arrays, and memory without an address. It counts against the caps. The heap makes room before the
+// driver is called, and charges the memory until it is freed.
 #include "cuda_driver.h"
 
-// Serves a request for n bytes that the driver allocates by call. A context's accounts have it.
+// Serves a request for n bytes that the driver allocates by call. They are charged in the context
+// accounts.
 static CUresult foreign_on(
 	CUcontext accounts, size_t n, CUcontext current, ta_cuda_call call, void *args)
 {
@@ -101,7 +101,7 @@ static CUresult call_async(ta_cuda_request *r, void *args)
 	return e;
 }
 
-// On a stream that captures a graph the call makes a node of the graph, and no memory yet.
+// On a stream that captures a graph the call adds a node to the graph and allocates nothing yet.
 static CUresult async(struct async_call *a, CUstream stream)
 {
 	CUcontext current;
@@ -293,7 +293,8 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle h)
 	return destroy(TA_CUDA_REAL(cuMemRelease), h);
 }
 
-// A context of the device for the accounts. Memory without an address needs none itself.
+// A context of the device in which memory without an address is charged. The call itself needs no
+// context.
 static CUcontext context_on(CUdevice device, CUcontext current)
 {
 	ta_cuda_known known[TA_CUDA_CONTEXTS];
@@ -322,8 +323,8 @@ static CUresult call_create(ta_cuda_request *r, void *args)
 	return e;
 }
 
-// Memory is charged from its creation to its first release, or to the end of the context whose
-// accounts have it. Mappings are not followed.
+// Memory is charged from its creation to its first release, or to the end of the context in which
+// it is charged. Mappings of it are not counted.
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {

@@ -1,15 +1,15 @@
-// Memory shared between processes. The driver's handles name whole allocations of its
-// own: opened elsewhere, that of a block cut from a segment would give the segment's
-// start. So such a handle carries the block's offset, and is sealed: a process without
-// the library gets an error for it, never another block's bytes.
+// Memory shared between processes (CUDA IPC). A handle of the driver stands for a whole allocation:
+// if another process opens the handle of a block within a segment, it gets the start of the
+// segment. So this file adds the offset of the block to such a handle, and seals the handle: a
+// process without the library gets an error from it, never the bytes of another block.
 #include <string.h>
 #include "cuda_driver.h"
 
-// In the handles of today's drivers (580: looked at) the last eight bytes are zero. The
-// driver checks the ones before, and refuses them when each is changed.
+// In the handles of current drivers (580 was examined) the last eight bytes are zero. The driver
+// checks the bytes before, and refuses a handle in which all of them are changed.
 enum { BODY = 56, SEAL = 0x5a };
 static const unsigned char mark[4] = {'T', 'A', 'i', 'p'};
-static const uint64_t unit = 512; // of the offset: blocks begin at multiples of it
+static const uint64_t unit = 512; // of offsets: blocks begin at multiples of it
 
 static void flip(CUipcMemHandle *h)
 {
@@ -17,7 +17,7 @@ static void flip(CUipcMemHandle *h)
 		h->bytes[i] ^= SEAL;
 }
 
-// Writes the offset into the handle; 0 when there is no place for it.
+// Writes the offset into the handle. Returns 0 if the offset does not fit.
 static int seal(CUipcMemHandle *h, uint64_t offset)
 {
 	static const unsigned char empty[sizeof h->bytes - BODY];
@@ -30,7 +30,8 @@ static int seal(CUipcMemHandle *h, uint64_t offset)
 	return 1;
 }
 
-// Makes a sealed handle the driver's again, and returns the offset; 0 for the driver's own.
+// Restores the driver's handle from a sealed one, and returns the offset. Returns 0 for a handle
+// that is not sealed.
 static uint64_t unseal(CUipcMemHandle *h)
 {
 	uint32_t units;
@@ -60,8 +61,8 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// The addresses that sealed handles were opened at: each open takes a place, each close
-// gives one back. beyond counts those that found no place.
+// The addresses at which sealed handles were opened. Each open takes an entry, and each close
+// clears one. beyond counts the opens that found no entry.
 enum { OPENED = 1024 };
 static CUdeviceptr opened[OPENED];
 static uint64_t beyond;
@@ -110,7 +111,7 @@ EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle h, unsign
 	return open_handle(TA_CUDA_REAL(cuIpcOpenMemHandle_v2), out, h, flags);
 }
 
-// One of those without a place.
+// Takes back one count of beyond. Returns 0 if there is none.
 static int take_beyond(void)
 {
 	uint64_t n = __atomic_load_n(&beyond, __ATOMIC_RELAXED);
@@ -120,9 +121,9 @@ static int take_beyond(void)
 	return 0;
 }
 
-// The driver is given the start of the mapping for an address that a sealed handle was
-// opened at; where some have no place, for any that is within one. The place is given
-// back first: after the driver's call another thread may get the address.
+// For an address at which a sealed handle was opened, the driver must get the start of the mapping.
+// If some addresses have no entry, this holds for any address inside a mapping. The entry is
+// cleared first, because after the driver's call another thread may get the address.
 EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr p)
 {
 	CUdeviceptr base;

@@ -6,9 +6,9 @@
 // next context from beginning until the heap knows that the old one has ended.
 static int lives;
 
-void ta_cuda_lives_lock(void) { ta_process_lock(&lives); }
+void ta_cuda_lives_lock(void) { ta_process_lock(&lives, TA_LOCK_CONTEXTS); }
 
-void ta_cuda_lives_unlock(void) { ta_process_unlock(&lives); }
+void ta_cuda_lives_unlock(void) { ta_process_unlock(&lives, TA_LOCK_CONTEXTS); }
 
 CUresult ta_cuda_primary(CUcontext *out, int device)
 {
@@ -22,7 +22,7 @@ CUresult ta_cuda_primary(CUcontext *out, int device)
 }
 
 static ta_cuda_known contexts[TA_CUDA_CONTEXTS];
-static CUcontext const beginning = (CUcontext)-1; // in a place that is being filled in
+static CUcontext const beginning = (CUcontext)-1; // marks an entry that is being filled in
 
 // Notes a context that the heap has asked about. Two threads may do so at the same time: a context
 // that is noted twice does no harm.

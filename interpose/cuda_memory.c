@@ -102,7 +102,7 @@ EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr p, CUstream s)
 	return free_async(p, ta_cuda_per_thread(s), current);
 }
 
-// An address without memory, ever. The driver answers for it as it would for a part of a segment
+// An address that never has memory. The driver's answer for it is right for any part of a segment
 // that is not a block.
 static const CUdeviceptr nowhere = 1;
 

@@ -1,15 +1,15 @@
-// How programs find the driver's functions, and how they find ours instead: by the
-// linker, by dlsym (cuda_dlsym_amd64.S), by cuGetProcAddress and by the CUDA runtime's
-// cudaGetDriverEntryPoint. The real resolver is always asked first. What it gives is
-// replaced only where it is the very function that one of ours stands for; so versions
-// and flags are the resolver's own business, and what we do not know passes.
+// How programs find the driver's functions, and get the library's versions instead: by the linker,
+// by dlsym (cuda_dlsym_amd64.S), by cuGetProcAddress and by the CUDA runtime's
+// cudaGetDriverEntryPoint. The real resolver is always asked first. Its result is replaced only if
+// it is exactly the function that the library has a version of. So the resolver handles versions
+// and flags, and unknown functions pass unchanged.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>
 #include "cuda_driver.h"
 #include "boot.h"
 
-// Declared here and exported below and in the other files of the driver's side.
+// Declared here, and exported below and in the other CUDA files.
 #define DECLARE(name, ...) CUresult name(__VA_ARGS__);
 TA_CUDA_HOOKED(DECLARE)
 CUresult cudaMalloc(void **out, size_t n);
@@ -21,7 +21,7 @@ CUresult cudaGetDriverEntryPointByVersion(
 CUresult cudaGetDriverEntryPointByVersion_ptsz(
 	const char *name, void **out, unsigned version, uint64_t flags, int *status);
 
-// Those of the CUDA runtime, which are reached by the linker alone.
+// The functions of the CUDA runtime. Programs reach these through the linker only.
 #define RUNTIME(F) \
 	F(cudaMalloc) \
 	F(cudaFree) \
@@ -30,12 +30,12 @@ CUresult cudaGetDriverEntryPointByVersion_ptsz(
 	F(cudaGetDriverEntryPointByVersion) \
 	F(cudaGetDriverEntryPointByVersion_ptsz)
 
-// Our functions by name. There are no addresses in the table, nor may the compiler make one of
-// them: each would be a relocation in every process.
+// The library's functions by name. The table holds no addresses, and the compiler must not make one
+// that does, because each would be a relocation in every process.
 enum { NO_DRIVER = UINT16_MAX };
 static const struct entry {
 	char name[38];
-	// where the driver's own is in ta_cu, once it is known; NO_DRIVER for the runtime's
+	// offset of the driver's function in ta_cu; NO_DRIVER for functions of the runtime
 	uint16_t real;
 } entries[] = {
 #define ENTRY(name, ...) {#name, offsetof(struct ta_cuda_driver, name)},
@@ -60,7 +60,7 @@ __attribute__((optimize("no-jump-tables", "no-tree-switch-conversion"))) static 
 	return NULL;
 }
 
-// The driver's own, or NULL.
+// The driver's function, or NULL.
 static void *real(const struct entry *e)
 {
 	return e->real == NO_DRIVER ? NULL : *(void *const *)((const char *)&ta_cu + e->real);
@@ -74,15 +74,16 @@ static const struct entry *entry_of(const char *name)
 	return NULL;
 }
 
-// Whether the program has a function of the name without us.
+// Whether the program would have a function of the name without the library.
 static int is_there(const struct entry *e, void *caller)
 {
 	return e->real == NO_DRIVER ? ta_cuda_runtime_symbol(e->name, caller) != NULL :
 								  ta_cuda_find() && real(e) != NULL;
 }
 
-// Whether dlsym has to be more than a jump. libc's alone knows what is next to a caller; it
-// would find ours next to the program, where there may be no driver for it.
+// Whether ta_cuda_dlsym must handle a search; if not, dlsym jumps to libc's. Only libc can resolve
+// RTLD_NEXT, from its caller's return address. But next to the program it would find the library's
+// function even if there is no driver for it.
 int ta_cuda_has(void *handle, const char *name, void *caller)
 {
 	const struct entry *e = entry_of(name);
@@ -106,8 +107,8 @@ void *ta_cuda_substitute(void *function)
 	return function;
 }
 
-// What a search of all that is loaded would give if we were not there. dlerror tells of
-// the search that failed, as it would.
+// The result of a search of all loaded objects if the library were absent. dlerror reports a failed
+// search as it would then.
 static void *without_us(const struct entry *e, void *caller)
 {
 	void *f = NULL;
@@ -119,14 +120,14 @@ static void *without_us(const struct entry *e, void *caller)
 	return next != NULL ? next : f;
 }
 
-// dlsym for the name of one of ours, with the program's return address. Preloaded, ours
-// is the first that a search of all finds; the program is to see it only where there is
-// a real one.
+// dlsym for a name that the library has a function of, with the program's return address. In a
+// preloaded process the library's function is the first that a search of all objects finds. The
+// program gets it only if the real one exists.
 void *ta_cuda_dlsym(void *handle, const char *name)
 {
 	const struct entry *e = entry_of(name);
 	void *caller = CALLER, *f;
-	ta_cuda_find(); // before the search, whose failure is dlerror's to tell
+	ta_cuda_find(); // before the search, whose error dlerror must report
 	f = ta_dlsym(handle, name);
 	if (f == ours(e)) {
 		f = without_us(e, caller);
@@ -155,7 +156,7 @@ EXPORT CUresult cuGetProcAddress_v2(
 	return e;
 }
 
-// In the CUDA runtime before 12.0 these have no status; the argument is then not looked at.
+// In the CUDA runtime before 12.0 these have no status argument; the real function then ignores it.
 static CUresult entry_point(
 	const char *call, void *caller, const char *name, void **out, uint64_t flags, int *status)
 {

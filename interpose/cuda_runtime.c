@@ -1,28 +1,28 @@
-// cudaMalloc and cudaFree of a CUDA runtime that is a shared library: a short cut past the runtime
-// to what its calls of the driver would do. If anything fails, the runtime's own function reports
-// it and keeps the error for cudaGetLastError.
+// cudaMalloc and cudaFree of a CUDA runtime that is a shared library. They bypass the runtime and
+// call the device heap directly. After a failure the runtime's own function reports the error and
+// keeps it for cudaGetLastError.
 #include "cuda_driver.h"
 
-// Whether calls of a runtime may be served without it. Its first calls go through the runtime,
-// which shows whether they may.
+// Whether the calls of a runtime may bypass it. Its first calls go through the runtime and show
+// whether they may.
 enum { UNKNOWN, LONG, SHORT };
 
 struct runtime {
 	CUresult (*malloc)(void **, size_t);
 	CUresult (*free)(void *);
 	uint64_t way;
-	uint64_t unloads; // ta_unloads before it was looked for
+	uint64_t unloads; // ta_unloads before the look-up
 };
 
-// What callers' runtimes were found to be, by return address: SITES / WAYS sets of WAYS
-// places each. It holds while ta_unloads equals unloads, which is 0 while it is changed
-// for good. Each site is one word: the address, and the runtime's number above it.
+// A cache of callers' runtimes by return address: SITES / WAYS sets of WAYS entries each. It is
+// valid while ta_unloads equals unloads, which is 0 while the cache is cleared. Each site is one
+// word: the address, and the runtime's number above it.
 enum { SITES = 4096, WAYS = 4, RUNTIMES = 16, ADDRESS_BITS = 48 };
 static const uint64_t address_mask = ((uint64_t)1 << ADDRESS_BITS) - 1;
 static struct {
 	uint64_t unloads, sites[SITES];
 	struct runtime runtimes[RUNTIMES];
-	char busy; // somebody writes
+	char busy; // a thread writes
 } known;
 
 static inline uint64_t *set_of(uint64_t caller)
@@ -31,7 +31,7 @@ static inline uint64_t *set_of(uint64_t caller)
 	return &known.sites[(caller * golden >> 32) % (SITES / WAYS) * WAYS];
 }
 
-// No lock: the values count if none has changed after they were read.
+// Takes no lock. The values are valid if unloads has not changed after they were read.
 static inline int recall(uint64_t caller, struct runtime *r)
 {
 	uint64_t at = __atomic_load_n(&known.unloads, __ATOMIC_ACQUIRE);
@@ -53,7 +53,7 @@ static inline int recall(uint64_t caller, struct runtime *r)
 	return 0;
 }
 
-// An object may have been unloaded, so all entries are out of date.
+// Clears the cache. An object may have been unloaded, so all entries are out of date.
 static void forget(uint64_t unloads)
 {
 	__atomic_store_n(&known.unloads, 0, __ATOMIC_RELAXED);
@@ -67,7 +67,8 @@ static void forget(uint64_t unloads)
 	__atomic_store_n(&known.unloads, unloads, __ATOMIC_RELEASE);
 }
 
-// Writers never wait: one that meets another, or comes too late, changes nothing.
+// Writers never wait. A writer that meets another, or whose look-up is out of date, changes
+// nothing.
 static int write_begin(uint64_t unloads)
 {
 	if (__atomic_test_and_set(&known.busy, __ATOMIC_ACQUIRE))
@@ -80,8 +81,8 @@ static int write_begin(uint64_t unloads)
 
 static void write_end(void) { __atomic_clear(&known.busy, __ATOMIC_RELEASE); }
 
-// The place of the runtime, or one that it may take, or NULL if there is none. Callers of a runtime
-// without a place are looked up at each call, and go through the runtime.
+// The entry of the runtime, or a free one, or NULL. If a runtime has no entry, its callers are
+// looked up at each call, and go through the runtime.
 static struct runtime *place_of(const struct runtime *r)
 {
 	for (int i = 0; i < RUNTIMES; i++) {
@@ -92,7 +93,7 @@ static struct runtime *place_of(const struct runtime *r)
 	return NULL;
 }
 
-// The place of the site in its set: its own, an empty one, or any.
+// The entry for a caller in its set: its own, an empty one, or any.
 static uint64_t *site_of(uint64_t caller)
 {
 	uint64_t *set = set_of(caller), *empty = NULL;
@@ -131,10 +132,10 @@ static NOINLINE void look(void *caller, struct runtime *r)
 		note((uint64_t)caller, r);
 }
 
-// The runtime's own calls of the driver have been seen to come to us. They do not where
-// another library has taken dlsym over before us; then the driver would be given our
-// blocks to free, and the way stays the long one. Only from version 12.0 on does
-// cudaSetDevice make a context current at once; before, the one that is current may be
+// Called once a call of the runtime has reached the library's driver functions. If another library
+// interposes dlsym before this one, calls do not reach it: the driver would get this library's
+// blocks to free, so calls continue to go through the runtime. Only from version 12.0 on does
+// cudaSetDevice make a context current at once. In older versions the current context may be
 // another device's.
 static NOINLINE void learn(const struct runtime *r)
 {
@@ -186,7 +187,7 @@ struct malloc_call {
 	int called;
 };
 
-// The runtime's own function, whose call of the driver is then not ours to serve.
+// Calls the runtime's own function. The library does not serve its call of the driver.
 static CUresult call_malloc(ta_cuda_request *r, void *args)
 {
 	struct malloc_call *a = args;
@@ -199,7 +200,7 @@ static CUresult call_malloc(ta_cuda_request *r, void *args)
 	return e;
 }
 
-// Where we have failed the runtime's function is told so when it comes to the driver.
+// After a failure of the heap, the runtime's function gets the error from its call of the driver.
 EXPORT CUresult cudaMalloc(void **out, size_t n)
 {
 	CUcontext current;

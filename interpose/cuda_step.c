@@ -1,6 +1,6 @@
-// Executes the actions of the device heap. The heap (package cudahook) knows no driver. Each step
-// of a request ends with an action. This file executes it without holding a lock of the library,
-// and tells the next step the result.
+// Executes the actions of the device heap. The heap (package cudahook) never calls the driver. Each
+// step of a request ends with an action. This file executes the action without holding a lock of
+// the library, and passes the result to the next step.
 #include <errno.h>
 #include <time.h>
 #include "cuda_driver.h"
@@ -55,8 +55,7 @@ static CUresult enter(struct stance *s, CUcontext c)
 	return e;
 }
 
-// Fills in the identity of the device for other processes: its UUID and its PCI address, as far as
-// the driver gives them.
+// Fills in the UUID and the PCI address of the device, if the driver answers.
 static void identify(ta_cuda_request *r, CUdevice d)
 {
 	enum { PCI_BUS_ID = 33, PCI_DEVICE_ID = 34, PCI_DOMAIN_ID = 50 };
@@ -173,7 +172,7 @@ static CUresult info(ta_cuda_request *r)
 	return e;
 }
 
-// The context of an action, mostly that of the request.
+// The context of an action: the request's, except for actions on all of a context.
 static CUcontext context_of(ta_cuda_request *r, uint64_t act)
 {
 	switch (act) {

@@ -1,6 +1,6 @@
-// Which function of the CUDA runtime a caller means. The linker has bound it to ours,
-// and a process may have several runtimes, also ones that no search of all that is loaded
-// finds (RTLD_LOCAL), or with changed names.
+// Which function of the CUDA runtime a caller means. The linker has bound the call to the library's
+// function. A process may have several runtimes. Some are not found by a search of all loaded
+// objects (RTLD_LOCAL), or have changed names.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -11,8 +11,8 @@
 #include "cuda_driver.h"
 #include "libc_symbol.h"
 
-// The function in an object and in what it needs; NULL is the program. The object is not kept, and
-// libc's own dlclose is called, for nothing has gone.
+// The function in an object or in its dependencies; NULL is the program. The handle is closed again
+// by libc's own dlclose, because nothing is unloaded.
 static void *symbol_in(const char *object, const char *name)
 {
 	void *lib = dlopen(object, RTLD_NOLOAD | RTLD_LAZY);
@@ -42,15 +42,15 @@ static void *start_of(void *address)
 	return dladdr(address, &found) != 0 ? found.dli_fbase : NULL;
 }
 
-// What a caller cannot mean: our own function; and its own where that is what a search
-// of all finds first. It then stands before us and calls what comes next to it.
+// Functions that a caller cannot mean: the library's own; and the caller's own, if a search of all
+// objects finds that first. Then the caller is in front of the library and means the next function.
 struct unmeant {
 	void *us, *own;
 };
 
 static struct unmeant unmeant_by(void *caller, const char *name)
 {
-	// RTLD_DEFAULT would begin with us: we are linked with -Bsymbolic
+	// RTLD_DEFAULT would begin with this library, because it is linked with -Bsymbolic
 	void *first = symbol_in(NULL, name);
 	int own = first != NULL && start_of(first) == start_of(caller);
 	return (struct unmeant){start_of((void *)ta_cuda_runtime_symbol), own ? first : NULL};
@@ -94,8 +94,8 @@ static int look(struct dl_phdr_info *o, size_t size, void *arg)
 	return named;
 }
 
-// Any object that has the function. It is then opened, in case it was still being loaded,
-// or has gone meanwhile.
+// The function in any object. symbol_in opens the object, in case it was still being loaded or is
+// unloaded meanwhile.
 static NOINLINE void *anywhere(const char *name, const struct unmeant *except)
 {
 	struct search s = {.name = name, .except = *except};
@@ -103,8 +103,8 @@ static NOINLINE void *anywhere(const char *name, const struct unmeant *except)
 	return s.object[0] != 0 ? symbol_in(s.object, name) : NULL;
 }
 
-// The caller's own runtime comes first. A function may be called by an object that has no
-// part in it, though: as a callback, or by a tail call that leaves another's return address.
+// The caller's own runtime comes first. But the return address may be in an object without a
+// runtime: the call may be a callback, or a tail call that leaves another object's return address.
 void *ta_cuda_runtime_symbol(const char *name, void *caller)
 {
 	int saved = errno;

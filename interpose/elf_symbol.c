@@ -8,7 +8,7 @@ HOT struct ta_symbols ta_symbols_of(uintptr_t base, const ElfW(Dyn) * dynamic)
 	struct ta_symbols s = {.base = base};
 	uintptr_t soname = 0;
 	for (const ElfW(Dyn) *d = dynamic; d != NULL && d->d_tag != DT_NULL; d++) {
-		// The loader has made addresses of them, but for the kernel's own object.
+		// The loader has relocated these, except in the kernel's own object.
 		const void *at = (const void *)(d->d_un.d_ptr < base ? base + d->d_un.d_ptr :
 															   d->d_un.d_ptr);
 		if (d->d_tag == DT_SYMTAB)

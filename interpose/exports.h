@@ -1,5 +1,5 @@
-// The data-plane exports of exports.go as C sees them. Integers of pointer size
-// only; each goes through the gate.
+// The exports of exports.go for C. Arguments and results are integers of pointer size. Each call
+// goes through the gate.
 #ifndef TA_EXPORTS_H
 #define TA_EXPORTS_H
 #include <stdint.h>
@@ -50,5 +50,8 @@ void ta_go_report(uintptr_t token);
 uintptr_t ta_go_stats(uintptr_t token, uintptr_t out, uintptr_t size);
 uintptr_t ta_go_stats_json(uintptr_t token, uintptr_t buf, uintptr_t n, uintptr_t exact);
 uintptr_t ta_go_stats_write(uintptr_t token, uintptr_t path, uintptr_t n);
+#ifdef TA_LOCKRANK
+void ta_go_lock_taken(uintptr_t token, uintptr_t rank, uintptr_t word);
+#endif
 
 #endif

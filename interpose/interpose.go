@@ -20,6 +20,7 @@ package interpose
 // #cgo CFLAGS: -std=gnu11 -O2 -fno-stack-protector -Wall -Wextra -Wno-unused-parameter
 // #cgo CFLAGS: -fvisibility=hidden -fno-builtin-malloc
 // #cgo CFLAGS: -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
+// #cgo lockrank CFLAGS: -DTA_LOCKRANK
 // #cgo LDFLAGS: -Wl,--wrap=crosscall2 -Wl,--wrap=_cgo_wait_runtime_init_done
 // #cgo LDFLAGS: -Wl,--wrap=_cgo_release_context -Wl,--wrap=pthread_create -Wl,--wrap=x_cgo_mmap
 // #cgo LDFLAGS: -Wl,--wrap=x_cgo_munmap -Wl,--wrap=x_cgo_thread_start -Wl,--wrap=x_cgo_init

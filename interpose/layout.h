@@ -81,6 +81,10 @@
 #define TA_EVENT_DRIVER_OLD 0xeull
 #define TA_EVENT_DRIVER_FAILS 0xfull
 #define TA_EVENT_DEVICE_FREE 0x13ull
+#define TA_LOCK_CONTEXTS 0x1ull
+#define TA_LOCK_STDIO 0x2ull
+#define TA_LOCK_DEEPBIND 0x3ull
+#define TA_LOCK_RESERVED 0x4ull
 #define TA_CUDA_OP_ALLOC 0x1ull
 #define TA_CUDA_OP_FREE 0x2ull
 #define TA_CUDA_OP_STREAM_ALLOC 0x3ull

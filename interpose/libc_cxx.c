@@ -61,7 +61,7 @@ enum {
 	DELETE_ARRAY = TA_CALL_OTHER_FREE_NULL | TA_HOW_ARRAY,
 };
 
-// A function of the libstdc++ of the host, wherever it is loaded, other than ours.
+// A function of the host's libstdc++, wherever it is loaded. It is never the library's own.
 static void *cxx(const char *name)
 {
 	void *f = dlsym(RTLD_NEXT, name);

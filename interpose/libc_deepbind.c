@@ -2,7 +2,7 @@
 // libc allocates for it (strdup, getline) with the library's. So before the first such library is
 // opened, this file redirects libc's dynamic symbols of the malloc family. They then lead where the
 // search of the program leads: to our functions, or to a preloaded library in front that wraps
-// them. The loader and dlsym find these wherever they look. All other symbols bind as the caller
+// them. All look-ups by the loader and dlsym then find these. All other symbols bind as the caller
 // asked. A library with a malloc of its own keeps it.
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -61,17 +61,17 @@ static int redirect(void)
 	return 1;
 }
 
-// Called before a library is opened with RTLD_DEEPBIND. Returns 0 if the kernel does not allow to
-// write to libc's symbols; then the library must be opened without the flag.
+// Called before a library is opened with RTLD_DEEPBIND. Returns 0 if the kernel does not allow
+// writing to libc's symbols; then the library must be opened without the flag.
 int ta_deepbind(void)
 {
 	if (ta_mode != TA_ACTIVE || !ta_symbols_in_front())
 		return 1; // blocks are libc's, or the program's
 	if (__atomic_load_n(&redirected, __ATOMIC_ACQUIRE))
 		return 1;
-	ta_process_lock(&lock);
+	ta_process_lock(&lock, TA_LOCK_DEEPBIND);
 	if (!redirected)
 		__atomic_store_n(&redirected, redirect(), __ATOMIC_RELEASE);
-	ta_process_unlock(&lock);
+	ta_process_unlock(&lock, TA_LOCK_DEEPBIND);
 	return redirected;
 }

@@ -62,7 +62,7 @@ static int libc_chunk(uintptr_t p)
 int ta_libc_has(void *p)
 {
 	uintptr_t a = (uintptr_t)p;
-	if (passing) // the host's function has come back to ours: it is a wrapper
+	if (passing) // the host's function is a wrapper that calls the library
 		return 0;
 	if (!ta_guest && !(a >= first_break && a < program_break()) && !libc_chunk(a))
 		return 0;

@@ -42,7 +42,7 @@ HOT void *memset(void *to, int byte, size_t n)
 static struct link_map *head, *us;
 // as far as is known: where we were loaded by dlopen, libc or the loader behind it
 static struct link_map *last;
-// where RTLD_NEXT begins: behind us; with the program, where dlopen has put us behind libc
+// where RTLD_NEXT begins: behind us, or with the program if dlopen loaded us behind libc
 static struct link_map *after;
 static struct ta_symbols libc_symbols;
 
@@ -139,7 +139,7 @@ HOT void *ta_symbol_first(const char *name)
 	return find_objects() ? first_from(head, NULL, name) : NULL;
 }
 
-// the names stand in place: a pointer to each would be a relocation in every process
+// the names are arrays, because a pointer to each would be a relocation in every process
 enum { NAME = 24 };
 
 // Fills the empty places of a table with the functions that the object has.

@@ -41,12 +41,13 @@ int ta_mm_device(ta_mm *m, ta_manager_call *c);
 // The free bytes of a context's device under the limits, and all bytes of the device.
 CUresult ta_mm_memory(CUcontext c, size_t *free, size_t *total);
 
-// ta_mm_alloc, for a round of a queue, 0: for none.
+// ta_mm_alloc for a round of a queue; round 0 is no round.
 void *ta_mm_get_block(
 	ta_mm *m, uint64_t instance, size_t bytes, int kind, void *stream, uint64_t round);
 
-// Has a call count with so many free bytes, or for TA_MM_ASK with what the manager's device has,
-// as the device heap rounds; -1 with errno. The device's memory goes to *total, 0: not asked for.
+// Sets the free bytes of a call: the given number or, for TA_MM_ASK, those of the manager's device
+// as the device heap rounds them. Returns -1 with errno on failure. *total becomes the device's
+// memory, or 0 if it was not asked for.
 int ta_mm_free_of(ta_mm *m, size_t free, ta_manager_call *c, size_t *total);
 
 #endif

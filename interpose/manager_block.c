@@ -47,9 +47,9 @@ static void *obtain(const ta_manager_call *device, size_t n, int kind, void *str
 	return errno = why, p;
 }
 
-// Whether a stream has done what it was given, or with wait when it has; the legacy one in
-// the manager's context. One that is gone has when its context has; one that captures
-// a graph has not, and must not be asked.
+// Whether a stream has finished its work; with wait, waits until it has. The legacy stream is that
+// of the manager's context. A stream that was destroyed has finished when its context has. A stream
+// that captures a graph has not, and must not be queried.
 static int done(CUcontext context, uint64_t stream, int wait)
 {
 	CUcontext before;
@@ -85,8 +85,7 @@ static void give_back(const ta_manager_call *device, void *p, uint64_t kind, voi
 	undo(relaxed, &mode);
 }
 
-// Keeps a block that is about to be freed on one stream until another stream has done its work,
-// too.
+// Makes a block that is about to be freed on one stream wait for another stream's work, too.
 static void also_after(const ta_manager_call *device, void *p, uint64_t kind, uint64_t stream)
 {
 	CUcontext context = (CUcontext)device->Context, before;
@@ -98,7 +97,7 @@ static void also_after(const ta_manager_call *device, void *p, uint64_t kind, ui
 	}
 }
 
-// idle: its instance is, on the stream that it used last.
+// Frees a block. idle: the work of its instance has finished on the stream that it used last.
 static int free_block(ta_mm *m, void *p, void *stream, int idle)
 {
 	ta_manager_call c = ta_manager_about(TA_MANAGER_OP_REMOVE, m, 0), device;

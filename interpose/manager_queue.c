@@ -102,9 +102,9 @@ static int allocate_shorter(
 	return 0;
 }
 
-// Finds how what is wanted is cut, and begins a round. Where it must be cut, or does not fit, idle
-// instances are asked first: for the group's budget its own; for the device all, unless what
-// is free there is a figure of the program's.
+// Computes the chunking of the queued requests, and begins a round. If they must be chunked or do
+// not fit, idle instances are evicted first: those of the group if its budget is short, and all if
+// the device's memory is short, unless the program has given the free bytes itself.
 static int plan(
 	ta_mm *m, uint64_t instance, size_t free, ta_mm_chunking *chunking, ta_manager_call *c)
 {

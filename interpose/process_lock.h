@@ -2,9 +2,11 @@
 // so a lock that another thread of the parent held has no holder in the child.
 #ifndef TA_PROCESS_LOCK_H
 #define TA_PROCESS_LOCK_H
+#include "layout.h"
+#include "lock_order.h"
 #include "syscall.h"
 
-static inline void ta_process_lock(int *word)
+static inline void ta_process_lock(int *word, unsigned rank)
 {
 	int self = (int)ta_pid(), owner = 0;
 	while (!__atomic_compare_exchange_n(word, &owner, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -12,8 +14,13 @@ static inline void ta_process_lock(int *word)
 			owner = 0;
 			ta_sys4(SYS_sched_yield, 0, 0, 0, 0);
 		}
+	TA_LOCK_TAKEN(rank, word);
 }
 
-static inline void ta_process_unlock(int *word) { __atomic_store_n(word, 0, __ATOMIC_RELEASE); }
+static inline void ta_process_unlock(int *word, unsigned rank)
+{
+	TA_LOCK_RELEASES(rank);
+	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+}
 
 #endif

@@ -9,37 +9,38 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// Modes of memory policies, as mbind(2) has them.
+// Modes of memory policies, with the values of mbind(2).
 const (
-	Default            = 0 // what the thread's own policy says; mostly the nearest node
-	Preferred          = 1 // the first of them that is allowed, others when it is full
-	Strict             = 2 // these nodes; the OOM killer comes when they are full
+	Default            = 0 // the thread's own policy; usually the nearest node
+	Preferred          = 1 // the first of the nodes that is allowed; others when it is full
+	Strict             = 2 // these nodes only; the OOM killer runs when they are full
 	Interleave         = 3 // page by page in turn
 	PreferredMany      = 5 // these nodes, others when they are full (Linux 5.15)
-	WeightedInterleave = 6 // in turn, as often as sysfs's weights say (Linux 6.9)
+	WeightedInterleave = 6 // in turn, by the weights in sysfs (Linux 6.9)
 
 	// Balanced, added to PreferredMany, lets the kernel's NUMA balancing move pages between the
-	// nodes of the policy, and to them from elsewhere (Linux 6.12, not 5.15). Without it a policy
-	// keeps balancing, and so promotion, away from its memory.
+	// nodes of the policy, and to them from other nodes (Linux 6.12, not 5.15). Without it, memory
+	// with a policy is not balanced and so not promoted.
 	Balanced = 1 << 13
 )
 
-// Place says where memory is to be. The zero value is the default policy.
+// Place is the placement of memory: its nodes and the policy. The zero value is the default policy.
 //
 //	Promote ≠ 0 ⇒ Mode = PreferredMany | Balanced, Nodes is one node and not in Promote
 type Place struct {
 	Nodes   uint64
-	Promote uint64 // faster nodes: new pages do not go there, balancing may move used ones there
+	Promote uint64 // faster nodes: balancing may move used pages there; new pages do not go there
 	Mode    uint32
 }
 
-// lacking has a bit for each mode that this kernel turned out not to know, by bitOf, and
-// homeBit when it refuses home nodes.
+// lacking has a bit (bitOf) for each mode that this kernel has refused, and homeBit if it has
+// refused home nodes.
 var lacking uint32
 
 const homeBit = 1 << 31
 
-// bitOf is the bit of a mode in lacking. Balanced has its own whatever it is added to.
+// bitOf returns the bit of a mode in lacking. Balanced has a bit of its own, whatever it is added
+// to.
 func bitOf(mode uint32) uint32 {
 	if mode&Balanced != 0 {
 		return Balanced
@@ -47,7 +48,7 @@ func bitOf(mode uint32) uint32 {
 	return 1 << (mode & 7)
 }
 
-// nearest is the mode to use instead of one that the kernel does not know, or the same one.
+// nearest returns the mode itself, or the closest mode that the kernel knows.
 func nearest(mode uint32) uint32 {
 	switch mode {
 	case PreferredMany:
@@ -58,11 +59,11 @@ func nearest(mode uint32) uint32 {
 	return mode &^ Balanced
 }
 
-// Bind gives the n bytes at addr the policy of p; with move, pages that are there
-// already are moved to its nodes as far as these have room (Count tells how far), to those of the
-// default policy, too, where p has any. Any thread may
-// call it. It returns the errno of mbind(2): EINVAL also means that none of the nodes
-// is allowed any more, ENOMEM that the process has too many mappings.
+// Bind gives the n bytes at addr the policy of p. With move, pages that exist already are moved to
+// its nodes, as far as these have room (Count tells how far). If p has the default policy and
+// nodes, pages are moved to these too. Any thread may call it. It returns the errno of mbind(2):
+// EINVAL also means that none of the nodes is allowed any more, ENOMEM that the process has too
+// many mappings.
 //
 // Precondition: addr is a multiple of the page size.
 func Bind(addr, n uintptr, p *Place, move bool) (errno uintptr) {
@@ -75,7 +76,7 @@ func Bind(addr, n uintptr, p *Place, move bool) (errno uintptr) {
 		}
 		return errno
 	}
-	if p.Promote == 0 || move { // pages in Promote are to move, too
+	if p.Promote == 0 || move { // pages in Promote are moved, too
 		errno = bind(addr, n, p, move)
 	}
 	if p.Promote == 0 || errno != 0 || open(addr, n, p) {
@@ -84,7 +85,7 @@ func Bind(addr, n uintptr, p *Place, move bool) (errno uintptr) {
 	return bind(addr, n, p, false)
 }
 
-// bind is Bind to the nodes of p alone.
+// bind is Bind without regard to Promote.
 func bind(addr, n uintptr, p *Place, move bool) (errno uintptr) {
 	unknown := uint32(0)
 	for mode, more := p.Mode, true; more; {
@@ -99,7 +100,8 @@ func bind(addr, n uintptr, p *Place, move bool) (errno uintptr) {
 		}
 		unknown |= bitOf(this)
 	}
-	// EINVAL has other reasons, too: only success shows that it was the mode.
+	// EINVAL has other causes, too: only a success with another mode shows that the mode was the
+	// cause.
 	if errno == 0 && unknown != 0 {
 		atomic.OrUint32(&lacking, unknown)
 	}
@@ -107,8 +109,8 @@ func bind(addr, n uintptr, p *Place, move bool) (errno uintptr) {
 }
 
 // open gives the n bytes at addr a policy by which balancing may move their pages to p.Promote,
-// and new pages come from p.Nodes all the same: the kernel looks for memory from the home node
-// on. It reports false where the kernel cannot do that.
+// while new pages come from p.Nodes, because the kernel searches for memory from the home node on.
+// It reports false if the kernel cannot do that.
 func open(addr, n uintptr, p *Place) bool {
 	if atomic.LoadUint32(&lacking)&(homeBit|Balanced) != 0 {
 		return false
@@ -134,7 +136,7 @@ func Unpolicy(addr, n uintptr) (errno uintptr) {
 
 func mbind(addr, n uintptr, nodes uint64, mode uint32, move bool) (errno uintptr) {
 	const moveFlag = 2 // MPOL_MF_MOVE
-	const maxNode = 65 // the kernel looks at one bit less than it is told
+	const maxNode = 65 // the kernel reads one bit less than this
 	var flags uintptr
 	if move {
 		flags = moveFlag

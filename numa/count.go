@@ -7,18 +7,18 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// Residency is where pages lie, in bytes. Count and CountPages add to it.
+// Residency is how many bytes are on each node. Count and CountPages add to it.
 //
 //	ΣNode + Absent + Failed = the bytes counted, rounded to pages
 type Residency struct {
 	Node   [64]uint64
 	Absent uint64 // never written, swapped out, or not mapped at all
-	Failed uint64 // the kernel did not say, or the node is above 63
+	Failed uint64 // the kernel did not answer, or the node is above 63
 }
 
 const batch = 512 // pages asked for in one call
 
-// query is the memory that Count works in.
+// query is the scratch memory of Count.
 type query struct {
 	_      raw.OffHeap
 	pages  [batch]uintptr
@@ -28,12 +28,12 @@ type query struct {
 // ScratchBytes is the size of the memory that Count and CountPages need to work in.
 const ScratchBytes = unsafe.Sizeof(query{})
 
-// Count adds to r where the pages of the n bytes at addr lie. Pages of all sizes are
-// counted in units of 4 KiB. A page that was read and never written is absent: it is
-// the kernel's one page of zeros. scratch is ScratchBytes of memory, a multiple of 8,
-// which nothing else uses meanwhile.
+// Count adds the nodes of the pages of the n bytes at addr to r. Pages of all sizes are counted in
+// units of 4 KiB. A page that was read and never written counts as absent, because it is the
+// kernel's shared page of zeros. scratch is the address of ScratchBytes of memory, a multiple of 8,
+// that nothing else uses meanwhile.
 //
-// The kernel looks at each page: 0.1 to 0.3 µs for one.
+// The kernel examines each page, which takes 0.1 to 0.3 µs.
 func Count(addr, n, scratch uintptr, r *Residency) {
 	q := (*query)(raw.Ptr(scratch))
 	end := raw.RoundUp(addr+n, raw.Page)
@@ -58,9 +58,9 @@ func CountPages(pages, n, scratch uintptr, r *Residency) {
 	}
 }
 
-// ask adds where each of count pages lies, at most batch of them.
+// ask adds the nodes of count pages, at most batch.
 func (q *query) ask(pages, count uintptr, r *Residency) {
-	// Without target nodes it moves nothing and tells where each page is.
+	// Without target nodes the call moves nothing and returns the node of each page.
 	_, errno := raw.Sys(syscall.SYS_MOVE_PAGES, 0, count, pages, 0,
 		uintptr(unsafe.Pointer(&q.status)), 0)
 	if errno != 0 {

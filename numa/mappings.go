@@ -2,8 +2,8 @@ package numa
 
 import "tieralloc/internal/sysfs"
 
-// MaxMappings is how many mappings the kernel lets a process have (vm.max_map_count). Each
-// range of another policy is one. Any thread may call it.
+// MaxMappings returns the number of mappings that a process may have (vm.max_map_count).
+// Neighbouring ranges with different policies are separate mappings. Any thread may call it.
 func MaxMappings() uint64 {
 	const usual = 65530
 	var p sysfs.Path
@@ -20,6 +20,6 @@ func MaxMappings() uint64 {
 	return n
 }
 
-// MemFree is how many bytes of the node's memory are free, 0 when that cannot be
-// read. Any thread may call it.
+// MemFree returns the free bytes of the node's memory, or 0 if they cannot be read. Any thread may
+// call it.
 func MemFree(node uintptr) uint64 { return sysfs.Memory(node, "MemFree:") }

@@ -19,7 +19,7 @@ type Node struct {
 	MemoryTier     uint32    // the kernel's number, lower is faster; see Topology.Tiered
 }
 
-// Topology is what sysfs tells of the machine. At 6 KiB it belongs in static or
+// Topology is the machine's memory nodes as sysfs describes them. At 6 KiB it belongs in static or
 // mapped memory.
 //
 //	CPUs, Memory, Tiered ⊆ Online
@@ -35,22 +35,22 @@ type Topology struct {
 	Node    [64]Node
 }
 
-// Usable is the set of nodes from which this process may have memory.
+// Usable returns the set of nodes whose memory this process may use.
 func (t *Topology) Usable() uint64 { return t.Memory & t.Allowed }
 
-// Only makes t one node, 0, of which nothing else is known.
+// Only sets t to a machine with one node, 0, without figures.
 func (t *Topology) Only() {
 	*t = Topology{Online: 1, Memory: 1, CPUs: 1, Running: 1, Allowed: 1}
 	t.Node[0].Distance[0] = LocalDistance
 }
 
-// Distances as ACPI's table of them (SLIT) has them.
+// Distances in the unit of ACPI's table (SLIT).
 const (
 	LocalDistance  = 10
 	RemoteDistance = 20
 )
 
-// Map says where the memory of each tier goes. The zero value is not valid.
+// Map is the placement of each tier. The zero value is not valid.
 //
 //	Simulated ⇒ every Place is the zero value
 //	¬Simulated ⇒ every Place has nodes, all of them usable
@@ -60,12 +60,12 @@ type Map struct {
 	Tier      [4]Place // by config's Tier numbers
 	Pin       Place    // for PIN_FAST: the fast tier's nodes and no others
 	Nodes     uint64   // every node with memory, usable or not
-	Simulated bool     // the tiers are counted, but memory is placed as without them
+	Simulated bool     // the tiers are accounts only; the library does not place memory
 	Moving    bool     // the kernel's NUMA balancing is on, and may move memory of some tier
 }
 
-// Accounts is the first tier with the same nodes as each tier, maybe itself. Tiers of one
-// account are one memory: their caps hold for all of them together.
+// Accounts returns, for each tier, the first tier with the same nodes, which may be itself. Tiers
+// of one account are one memory: their caps hold for all of them together.
 func (m *Map) Accounts() (first [4]uintptr) {
 	for tier := range first {
 		for first[tier&3] < uintptr(tier) && (m.Simulated ||

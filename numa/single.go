@@ -8,16 +8,15 @@ import (
 	"tieralloc/internal/sysfs"
 )
 
-// Single reports whether at most one node of this machine has memory, or none can be
-// told, or this process may only use node 0. It costs a system call where the process may
-// use no other node, else it reads one file: all that the start of a process needs on most
-// machines.
+// Single reports whether at most one node of this machine has memory, or nothing is known of nodes,
+// or this process may only use node 0. It costs one system call if the process may only use node 0,
+// and otherwise reads one file. On most machines the start of a process needs no more.
 func Single() bool {
 	set, ok := MemsAllowed()
 	return ok && onlyFirst(&set) || single()
 }
 
-// single is Single by sysfs alone.
+// single is Single without the system call.
 func single() bool {
 	var p sysfs.Path
 	p.Nodes("has_memory")
@@ -29,10 +28,11 @@ func single() bool {
 	return !ok || !beyond && set&(set-1) == 0
 }
 
-// AllNodes is a set with room for each node that a kernel could have.
+// AllNodes is a set of nodes with room for each node that a kernel can have.
 type AllNodes [16]uint64
 
-// MemsAllowed is the set of nodes that the kernel lets this process use, where it says so.
+// MemsAllowed returns the set of nodes that this process may use. ok is false if the kernel does
+// not answer.
 func MemsAllowed() (set AllNodes, ok bool) {
 	const flag = 4 // MPOL_F_MEMS_ALLOWED
 	_, errno := raw.Sys(syscall.SYS_GET_MEMPOLICY, 0, uintptr(unsafe.Pointer(&set)),

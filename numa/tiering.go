@@ -2,13 +2,13 @@ package numa
 
 import "tieralloc/internal/sysfs"
 
-// Bits of kernel.numa_balancing. 0: the kernel moves no pages by their use.
+// Bits of kernel.numa_balancing. 0: the kernel moves no pages.
 const (
-	Balancing = 1 // pages are brought to the node of the processor that uses them
-	Tiering   = 2 // pages of slow memory that are used often are promoted
+	Balancing = 1 // pages are moved to the node of the processor that uses them
+	Tiering   = 2 // often used pages of slow memory are promoted
 )
 
-// BalancingMode is kernel.numa_balancing. Any thread may call it.
+// BalancingMode returns kernel.numa_balancing. Any thread may call it.
 func BalancingMode() uint64 {
 	var p sysfs.Path
 	p.Text("/proc/sys/kernel/numa_balancing")

@@ -1,6 +1,6 @@
 package stats
 
-// How much a report says of CUDA devices. Powers of two, so that a masked index is in range.
+// What a report lists of CUDA devices at most. Powers of two, so that a masked index is in range.
 const (
 	DeviceMax = 8  // devices
 	LeakMax   = 32 // live blocks that are listed for each

@@ -6,20 +6,20 @@ import (
 	"unsafe"
 )
 
-// How often a page is updated, at most: every 100 ms, and rarely enough that updates
-// take a fiftieth of the time of one thread. So ten threads that allocate cost no more
-// than one, and a heap that takes long to walk is not walked all the time.
+// A page is updated every 100 ms at most, and rarely enough that updates take a fiftieth of one
+// thread's time. The limit holds for the process: ten threads that allocate cost no more than one,
+// and a heap that takes long to walk is walked less often.
 const (
 	liveInterval = 100_000_000 // ns
 	liveShare    = 50
 	liveNever    = 0
 )
 
-// live is this process's page. One thread at a time updates it: whoever sets claim.
+// live is this process's page. One thread at a time updates it: the one that set claim.
 var live struct {
 	page    uintptr // address of a LivePage; 0: none
 	pid     uintptr // process that opened it
-	next    uint64  // when an update is due; liveNever, as in new memory: the page is off
+	next    uint64  // when an update is due; liveNever: the page is off
 	claim   uint32  // 1: an update is under way
 	started uint64  // when that began
 	file    fileID
@@ -29,15 +29,15 @@ var live struct {
 // LiveOn reports whether there is a page to update.
 func LiveOn() bool { return atomic.LoadUint64(&live.next) != liveNever }
 
-// LiveDue reports whether an update is due. The clock may be any that runs on steadily
-// in nanoseconds, the same for all calls.
+// LiveDue reports whether an update is due. now is in nanoseconds of any monotonic clock, the same
+// for all calls.
 func LiveDue(now uint64) bool { return atomic.LoadUint64(&live.next)-1 < now } // never, if 0
 
-// LiveBegin begins an update whether it is due or not: it returns a report, all zero,
-// to be filled and committed (LiveCommit) or given up (LiveDrop) by the same thread. It
-// is nil when another thread, or the one that a signal handler interrupted, is at it,
-// and in a process that did not open the page: a vfork child has its parent's memory,
-// and a child that no fork handler saw has the parent's page still.
+// LiveBegin begins an update, whether it is due or not. It returns a report, all zero, which the
+// same thread fills and then commits (LiveCommit) or drops (LiveDrop). It returns nil while another
+// thread updates the page, or the one that this signal handler interrupted. It also returns nil in
+// a process that did not open the page: a vfork child has its parent's memory, and a child made
+// without the fork handlers still has its parent's page.
 func LiveBegin(now uint64) *Report {
 	if !LiveOn() || raw.Pid() != live.pid || !atomic.CompareAndSwapUint32(&live.claim, 0, 1) {
 		return nil
@@ -45,7 +45,7 @@ func LiveBegin(now uint64) *Report {
 	live.started = now
 	p := (*LivePage)(raw.Ptr(live.page))
 	begun := p.Head.Published + 1
-	// A swap and no store: what is written to the buffer must not overtake it.
+	// A swap rather than a store: writes to the buffer must not become visible before it.
 	atomic.SwapUint64(&p.Head.Begun, begun)
 	f := &p.Buffers[begun&1].Figures
 	*f = Figures{}
@@ -55,7 +55,7 @@ func LiveBegin(now uint64) *Report {
 // LiveCommit publishes the report of LiveBegin.
 func LiveCommit(now uint64) {
 	if atomic.LoadUint32(&live.claim) == 0 {
-		return // forked since, in a signal handler: the page is the parent's
+		return // a signal handler forked meanwhile, and this is the child: the page is the parent's
 	}
 	p := (*LivePage)(raw.Ptr(live.page))
 	begun := p.Head.Begun
@@ -64,29 +64,29 @@ func LiveCommit(now uint64) {
 	liveDone(now)
 }
 
-// LiveDrop gives the report of LiveBegin up. The page stays as it was.
+// LiveDrop ends the update without publishing the report of LiveBegin. Readers keep the report
+// before it.
 func LiveDrop(now uint64) {
 	if atomic.LoadUint32(&live.claim) != 0 {
 		liveDone(now)
 	}
 }
 
-// liveDone ends an update, and puts the next one off.
+// liveDone ends an update and sets the time of the next.
 func liveDone(now uint64) {
 	wait := uint64(liveInterval)
 	if took := now - live.started; now > live.started && took > liveInterval/liveShare {
 		wait = took * liveShare
 	}
 	next := atomic.LoadUint64(&live.next)
-	if next != liveNever { // if it becomes that now, the page is off and stays so
+	if next != liveNever { // once the page is off, it stays off
 		atomic.CompareAndSwapUint64(&live.next, next, now+wait)
 	}
 	atomic.StoreUint32(&live.claim, 0)
 }
 
-// LiveEnd ends updates. exited marks the last report as final; unlink removes the
-// file, if it is still this process's. The page stays mapped, for another thread may be
-// at it.
+// LiveEnd ends updates. exited marks the last report as final. unlink removes the file if it is
+// still this process's. The page stays mapped, because another thread may be writing to it.
 func LiveEnd(exited, unlink bool) {
 	if !LiveOn() || raw.Pid() != live.pid {
 		return
@@ -100,10 +100,9 @@ func LiveEnd(exited, unlink bool) {
 	}
 }
 
-// LiveForked makes a forked child forget its parent's page, without touching its
-// contents. The child may open its own. Where the parent's page was there is private
-// memory now: a signal handler may have forked in the midst of an update, which then
-// goes on in the child.
+// LiveForked makes a forked child forget its parent's page without changing its contents. The child
+// may open its own. Private memory replaces the mapping of the parent's page: if a signal handler
+// forked in the middle of an update, the update continues in the child.
 //
 // Precondition: the calling thread is the process's only one.
 func LiveForked() {

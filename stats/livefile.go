@@ -9,7 +9,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// fileID tells one file from another.
+// fileID identifies a file.
 type fileID struct{ dev, ino uint64 }
 
 // oPath opens a file only to name it. Package syscall lacks the flag.
@@ -20,8 +20,8 @@ const oPath = 0x200000
 // process left there. Anything else there stays (EEXIST), and a symbolic link is not followed.
 // program is the program's name, programLen bytes.
 //
-// All of the file's memory is taken now. If it were taken when the page is written, a full file
-// system would end the process with SIGBUS.
+// All of the file's memory is allocated now. If it were allocated when the page is first written, a
+// full file system would end the process with SIGBUS.
 //
 // Precondition: no page is on, and no other thread runs in this package.
 func LiveOpen(path, n uintptr, pid, startUnixNs uint64, program,
@@ -71,9 +71,9 @@ func setLivePath(path, n uintptr) (errno uintptr) {
 	return 0
 }
 
-// openFolder opens the folder of the page, and returns it with the C string that is the page's name
-// there. The name is used in that folder only: in a path, somebody may meanwhile replace a folder
-// by a symbolic link.
+// openFolder opens the folder of the page, and returns it with the page's name there as a C string.
+// Later calls use the name in that folder and not the path, in which somebody may meanwhile replace
+// a folder by a symbolic link.
 func openFolder() (dir, name, errno uintptr) {
 	base := uintptr(0) // where the name begins
 	for i := uintptr(0); i < raw.Page && live.path[i&(raw.Page-1)] != 0; i++ {
@@ -109,8 +109,7 @@ func newFile(dir, name uintptr) (page, errno uintptr) {
 }
 
 // removeStale removes the file with the name if it is a live page of this user, or one that was
-// never finished. It does not even open what is no regular file of theirs. newFile finds out
-// whether the file was removed.
+// never finished. It opens only a regular file of theirs. newFile fails if the file is still there.
 func removeStale(dir, name uintptr) {
 	var st syscall.Stat_t
 	_, errno := raw.Sys(syscall.SYS_NEWFSTATAT, dir, name,
@@ -150,7 +149,7 @@ func mapFile(fd uintptr) (page, errno uintptr) {
 	return raw.Sys(syscall.SYS_MMAP, 0, LiveSize, prot, syscall.MAP_SHARED, fd, 0)
 }
 
-// mapOver replaces n bytes at addr by private memory, filled with zeros.
+// mapOver replaces the mapping of n bytes at addr by private memory, filled with zeros.
 func mapOver(addr, n uintptr) bool {
 	const prot = syscall.PROT_READ | syscall.PROT_WRITE
 	const flags = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_FIXED

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// fill writes the lasting part of the header, but for the magic number.
+// fill sets the fields of the header that never change, except the magic number, and the state.
 func (h *LiveHeader) fill(pid, startUnixNs uint64, program, programLen uintptr) {
 	h.Version = LiveVersion
 	h.Size = uint64(LiveSize)
@@ -14,7 +14,7 @@ func (h *LiveHeader) fill(pid, startUnixNs uint64, program, programLen uintptr) 
 	h.StartUnixNs = startUnixNs
 	h.StartTicks = startTicks()
 	h.PidNamespace = pidNamespace()
-	// The last bytes stay zero.
+	// 36 of 40 bytes: the last bytes stay zero and end the text.
 	readFile(raw.Bytes("/proc/sys/kernel/random/boot_id\x00"), uintptr(unsafe.Pointer(&h.BootID)),
 		36)
 	if programLen > NameSize {
@@ -27,8 +27,7 @@ func (h *LiveHeader) fill(pid, startUnixNs uint64, program, programLen uintptr) 
 	h.State = LiveRunning
 }
 
-// readFile reads up to n bytes of the file at the C string path, and returns how many
-// it got.
+// readFile reads up to n bytes of the file at the C string path, and returns how many it read.
 func readFile(path, dst, n uintptr) (got uintptr) {
 	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, path, syscall.O_RDONLY|syscall.O_CLOEXEC,
 		0, 0, 0)
@@ -43,7 +42,7 @@ func readFile(path, dst, n uintptr) (got uintptr) {
 	return got
 }
 
-// pidNamespace is the inode of the process's PID namespace, or 0.
+// pidNamespace returns the inode of the process's PID namespace, or 0.
 func pidNamespace() uint64 {
 	var st syscall.Stat_t
 	_, errno := raw.Sys(syscall.SYS_NEWFSTATAT, raw.AtFdCwd, raw.Bytes("/proc/self/ns/pid\x00"),
@@ -54,23 +53,22 @@ func pidNamespace() uint64 {
 	return st.Ino
 }
 
-// The fields of /proc/PID/stat are separated by blanks; the second is a name in
-// parentheses, which may hold anything (proc_pid_stat(5)). Those up to the 22nd, when
-// the process was started, are less than statRoom bytes.
+// Blanks separate the fields of /proc/PID/stat. The second is a name in parentheses, which may hold
+// any characters (proc_pid_stat(5)). The 22nd is the start time of the process. The fields up to it
+// take less than statRoom bytes.
 const (
 	statRoom  = 512
 	statStart = 22
 )
 
-// startTicks is when the process was started, in clock ticks since the kernel was, or
-// 0.
+// startTicks returns the start time of the process in clock ticks since the kernel started, or 0.
 func startTicks() uint64 {
 	var buf [statRoom]byte
 	n := readFile(raw.Bytes("/proc/self/stat\x00"), uintptr(unsafe.Pointer(&buf)), statRoom)
 	return ticksIn(&buf, n)
 }
 
-// ticksIn finds the 22nd field in n bytes of a stat file.
+// ticksIn returns the 22nd field of the n bytes of a stat file.
 func ticksIn(buf *[statRoom]byte, n uintptr) (ticks uint64) {
 	field, i := 0, uintptr(0)
 	for k := uintptr(0); k < n; k++ {

@@ -1,12 +1,12 @@
-// Package stats describes the figures of the library, and shows them while the process runs. A
-// reader begins with Report, which the allocator fills and this package only reads.
-// LivePage is the file that shows the figures of a running process (livepage.go, livefile.go).
-// Events wait in a ring for the log (ring.go). internal/statlist lists all figures with their units
-// and their exactness, and generates the structures. Package document writes a report as JSON,
-// package live reads live pages of other processes, and package logger writes the log.
+// Package stats defines the figures of the library and publishes them while the process runs. Start
+// with Report, which packages alloc, tiers and cudahook fill. LivePage is the file that shows the
+// figures of a running process (livepage.go, livefile.go). The event ring holds events until the
+// log takes them (ring.go). internal/statlist lists all figures with their units and their
+// exactness, and generates the structures. Package document writes a report as JSON, package live
+// reads live pages of other processes, and package logger writes the log.
 //
 // It is freestanding Go (docs/runtime.md). A report is written at exit, when the host is partly
-// shut down, so this package uses no memory but its own mapping.
+// shut down, so it uses mappings of its own and never the heap.
 package stats
 
 import "tieralloc/internal/raw"
@@ -19,7 +19,7 @@ const (
 	Version = 1
 )
 
-// CallName is the key of a call's number; of one that is no function's, an empty text.
+// CallName returns the key of a function by its number, Call…. It is empty for an unused number.
 func CallName(call uintptr) string { return callNames[call%uintptr(len(callNames))] }
 
 // The tiers, in the order of Report.Tiers.
@@ -30,7 +30,7 @@ const (
 	TierCount
 )
 
-// Where the memory of the tiers is.
+// Where the memory of the tiers is, the values of Report.Backend.
 const (
 	BackendSimulated uint64 = iota // wherever the kernel puts it
 	BackendNuma                    // on the nodes of the tier
@@ -51,7 +51,7 @@ type Report struct {
 	Figures
 }
 
-// SetProgram sets the program's name, cut after 256 bytes.
+// SetProgram sets the program's name, truncated to NameSize bytes.
 func (r *Figures) SetProgram(addr, n uintptr) {
 	if n > NameSize {
 		n = NameSize

@@ -8,23 +8,22 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// The event ring carries what is worth a log line from the data plane to the
-// control plane. Any thread puts, without a lock and without waiting; one
-// goroutine takes (stats/logger). When the ring is full an event is dropped and
-// counted.
+// The event ring carries events for the log from the data plane to the control plane. Any thread
+// may put an event, without a lock and without waiting. One goroutine takes them (stats/logger).
+// When the ring is full an event is dropped and counted.
 //
-// It is Dmitry Vyukov's bounded queue: slot i of turn t is free for writing when
-// its seq is t·ringSlots + i, and ready for reading when it is one more.
+// It is Dmitry Vyukov's bounded queue: in round t, slot i is free for writing when its seq is
+// t·ringSlots + i, and ready for reading when seq is one more.
 const ringSlots = 1024
 
-// EventKind tells what happened, and so what the arguments mean.
+// EventKind is what happened. It determines what the arguments mean.
 type EventKind uint64
 
 // The events, with their arguments.
 const (
 	EventNone          EventKind = iota
-	EventFork                    // none: in the parent, once the child is made
-	EventThread                  // heap's address: a thread has got it
+	EventFork                    // none: logged in the parent, after the fork
+	EventThread                  // heap's address: a thread acquired it
 	EventThreadEnd               // heap's address
 	EventSegment                 // address, bytes: mapped
 	EventSegmentEnd              // address, bytes: unmapped
@@ -32,19 +31,19 @@ const (
 	EventNoMemory                // bytes asked for
 	EventReport                  // errno of writing the statistics file
 	EventSoftcap                 // tier, bytes it has now: it went over its soft cap
-	EventHardcap                 // tier, bytes it has now: its hard cap was in the way
+	EventHardcap                 // tier, bytes it has now: a request would have passed its hard cap
 	EventMigrate                 // tier, bytes: moved there by demotion or promotion
 	EventStuck                   // tier, bytes: the kernel did not move them there
-	EventDriverMissing           // none: a CUDA function is called, and there is no driver
+	EventDriverMissing           // none: a CUDA function was called without a driver
 	EventDriverOld               // none: the CUDA driver lacks what the device heap needs
 	EventDriverFails             // CUresult: cuInit has failed
 	EventDeviceSoftcap           // device, bytes reserved: it went over its soft cap
-	// device, bytes asked for: its hard cap, or the driver, refuses them
+	// device, bytes asked for: its hard cap or the driver refused them
 	EventDeviceHardcap
-	// device, CUresult: it has no managed memory, and gets plain memory
+	// device, CUresult: it has no managed memory, so the device heap uses plain memory
 	EventDevicePlain
-	EventDeviceFree // address, CUresult: it is no block that can be freed
-	EventSummary    // mallocs, frees, peak bytes, live bytes, live blocks, failures
+	EventDeviceFree // address, CUresult: it is not a block that can be freed
+	EventSummary    // mallocs, frees, peak bytes, live bytes, live blocks, failed calls
 )
 
 // Event is one entry of the ring.
@@ -63,20 +62,20 @@ type slot struct {
 type ring struct {
 	head  uint64 // next to write
 	_     [7]uint64
-	tail  uint64 // next to read; the reader's alone
+	tail  uint64 // next to read; only the reader uses it
 	_     [7]uint64
 	slots [ringSlots]slot
 
 	dropped uint64
 	level   uint32
-	closing uint32 // 1: the process ends, take what is there and say so
+	closing uint32 // 1: the process ends; the reader takes the rest and sets done
 	done    uint32 // futex: 1 when the reader has taken everything after closing
 	asleep  uint32 // futex: 1 while the reader sleeps
 }
 
 var events ring
 
-// LogStart lets events of a level at most level (config.Log…) into the ring.
+// LogStart lets events up to level (config.Log…) into the ring.
 func LogStart(level uint32) {
 	for i := range events.slots {
 		events.slots[i].seq = uint64(i)
@@ -84,8 +83,7 @@ func LogStart(level uint32) {
 	atomic.StoreUint32(&events.level, level)
 }
 
-// LogStop ends logging in this process, without a word: a forked child has nobody
-// to read the ring.
+// LogStop ends logging in this process at once: in a forked child nothing reads the ring.
 func LogStop() { atomic.StoreUint32(&events.level, 0) }
 
 // Logs reports whether an event of the given level would be taken.
@@ -101,7 +99,7 @@ func Put(level uint32, kind EventKind, args *[6]uint64) {
 		at := atomic.LoadUint64(&r.head)
 		s := &r.slots[at&(ringSlots-1)]
 		seq := atomic.LoadUint64(&s.seq)
-		if seq < at { // a turn behind: full
+		if seq < at { // not yet read in the round before: full
 			break
 		}
 		if seq != at || !atomic.CompareAndSwapUint64(&r.head, at, at+1) {
@@ -133,8 +131,7 @@ func wake() {
 	}
 }
 
-// LogFinish asks the reader to take the rest and waits until it has, two seconds
-// at most.
+// LogFinish asks the reader to take the rest and waits until it is done, for two seconds at most.
 func LogFinish() {
 	r := &events
 	if atomic.LoadUint32(&r.level) == 0 {
@@ -148,8 +145,8 @@ func LogFinish() {
 	LogStop()
 }
 
-// Take moves the oldest event to e. With none there it reports false. Only one
-// thread may call it.
+// Take moves the oldest event to e, and reports whether there was one. Only one thread at a time
+// may call it.
 func Take(e *Event) bool {
 	r := &events
 	s := &r.slots[r.tail&(ringSlots-1)]
@@ -162,12 +159,11 @@ func Take(e *Event) bool {
 	return true
 }
 
-// Dropped is the number of events that found the ring full.
+// Dropped is the number of events that were dropped because the ring was full.
 func Dropped() uint64 { return atomic.LoadUint64(&events.dropped) }
 
-// Rest sleeps until there may be an event, and reports whether the process ends.
-// The reader calls it after Take has found nothing, and once more takes what is
-// there when it says so.
+// Rest sleeps until there may be an event, and reports whether the process ends. The reader calls
+// it when Take has found nothing. If the process ends, the reader takes the rest once more.
 func Rest() (ends bool) {
 	r := &events
 	if atomic.LoadUint32(&r.closing) != 0 {
@@ -185,7 +181,7 @@ func Rest() (ends bool) {
 	return false
 }
 
-// Finished tells LogFinish that everything is written.
+// Finished tells LogFinish that all events are written.
 func Finished() {
 	atomic.StoreUint32(&events.done, 1)
 	raw.Wake(&events.done)

@@ -2,16 +2,16 @@
 // I.371, annex A), a token bucket in virtual time. It only does the arithmetic. Time is an
 // argument, and the caller waits.
 //
-// The algorithm knows one number, the theoretical arrival time TAT: when all bytes so far would
-// have passed at exactly the rate. A request of n bytes at now gives
+// The algorithm keeps one number, the theoretical arrival time TAT: the time at which all bytes so
+// far would have passed at exactly the rate. A request of n bytes at now gives
 //
 //	TAT  = max(TAT, now - burst/rate) + n/rate
 //	wait = max(0, TAT - now)
 //
 // so that burst bytes pass at once after a pause, and requests that wait as told never pass more
 // than burst + rate·t bytes in the first t, whatever the number of threads. (One request larger
-// than the burst passes as a whole, after its wait.) A bucket that forgot what it is owed would let
-// each thread through at the rate.
+// than the burst passes as a whole, after its wait.) A bucket that forgot waits not yet served
+// would let each thread through at the rate.
 //
 // It is freestanding Go (docs/runtime.md).
 package throttle
@@ -45,8 +45,8 @@ const (
 //
 //	due - now <= maxOwed, or due is in the past
 //
-// TAT may lie up to burst/rate before the start of time; due does not. A bucket that
-// nobody uses for two years may then owe what it did.
+// TAT may be up to burst/rate before time 0; due is not. A bucket that is not used for two years
+// may keep its old debt, because due wraps.
 type Bucket struct {
 	due       uint64 // units
 	perByte   uint64 // units·2^-32

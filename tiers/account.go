@@ -11,8 +11,8 @@ import (
 //
 //	current = the sum of its tiers' current
 //
-// between two changes; while one goes on, current is at least the sum, but for Shift's. Of the only
-// tier of an account nothing is counted beside it: see held.
+// between two changes. During a change other than Shift, current is at least the sum. The only tier
+// of an account has no count of its own: see held.
 type account struct {
 	soft, hard uint64 // bytes; ^0: no cap
 	current    uint64 // bytes
@@ -20,14 +20,14 @@ type account struct {
 	in, out uint64
 	shared  bool // by several tiers
 
-	_ [64]byte // another account's are in other cache lines
+	_ [64]byte // keeps the next account in other cache lines
 }
 
-// accounts are at the numbers of their first tiers.
+// accounts is indexed by the number of an account's first tier.
 var accounts [slots]account
 
-// setupAccounts gives the tiers their accounts. The caps of tiers of one account are the same
-// already (config.ShareCaps).
+// setupAccounts assigns accounts to the tiers. config.ShareCaps has made the caps of tiers of one
+// account equal.
 func setupAccounts(s *config.Settings, first *[4]uintptr) {
 	for i := range accounts {
 		set := &s.Tiers[i]
@@ -63,9 +63,9 @@ func (a *account) softNow() uint64 {
 	return room - min(in, room)
 }
 
-// KernelMoved sets the bytes that the kernel has moved. in is the number of bytes on the nodes of
-// the tier's memory that belong to tiers with other memory. out is the number of bytes of the
-// tier's memory that lie on other nodes. The values replace those of the call before.
+// KernelMoved sets the bytes that the kernel has moved. in is the number of bytes on the tier's
+// nodes that belong to tiers with other nodes. out is the number of bytes of the tier on other
+// nodes. The values replace those of the call before.
 func KernelMoved(tier, in, out uintptr) {
 	a := memory(tier)
 	atomic.StoreUint64(&a.in, uint64(in))
@@ -105,8 +105,8 @@ func Admit(tier, n uintptr) bool {
 	return ok
 }
 
-// Release takes back a charge of n bytes. Precondition: the tier was charged with them
-// and the kernel has them back, or another tier has been charged.
+// Release undoes a charge of n bytes. Precondition: the tier was charged with them, and they were
+// returned to the kernel or charged to another tier.
 func Release(tier, n uintptr) {
 	a := memory(tier)
 	if !a.shared || take(&at(tier).current, uint64(n)) {
@@ -121,9 +121,9 @@ func Shift(from, to, n uintptr) {
 	}
 }
 
-// Recharge sets what a tier of a forked child is charged with. From then on a release of
-// more than that does nothing: it is of what the parent's other threads were about to
-// charge. Precondition: the process has one thread.
+// Recharge sets the charge of a tier in a forked child. From then on a release of more than the
+// charge does nothing, because it belongs to a charge that another thread of the parent was about
+// to make. Precondition: the process has one thread.
 func Recharge(tier, n uintptr) {
 	policy.forked = true
 	a := memory(tier)
@@ -140,7 +140,7 @@ func Recharge(tier, n uintptr) {
 	}
 }
 
-// held is what a tier is charged with.
+// held returns the charge of a tier.
 func held(tier uintptr) uint64 {
 	if a := memory(tier); !a.shared {
 		return atomic.LoadUint64(&a.current)
@@ -151,8 +151,8 @@ func held(tier uintptr) uint64 {
 // Same reports whether two tiers are the same memory, or the same tier.
 func Same(a, b uintptr) bool { return at(a).account == at(b).account }
 
-// Below is the tier that memory is demoted to from this one: the next tier on memory that neither
-// this tier nor a faster one has. It reports false if there is none.
+// Below returns the tier that memory is demoted to from this one: the next slower tier with other
+// nodes than this tier and all faster ones. It reports false if there is none.
 func Below(tier uintptr) (lower uintptr, ok bool) {
 	for lower = tier + 1; lower < tierCount; lower++ {
 		if at(lower).account > tier {

@@ -7,7 +7,7 @@ import (
 	"tieralloc/stats"
 )
 
-// Home is the tier that memory for a hint belongs to.
+// Home returns the tier that memory for a hint belongs to.
 func Home(hint uintptr) uintptr {
 	switch uint32(hint) {
 	case config.HintHot, config.HintPinFast, config.HintPreferFast:
@@ -18,9 +18,9 @@ func Home(hint uintptr) uintptr {
 	return uintptr(config.TierNormal)
 }
 
-// request is what Reserve finds out on its way: a bit for each tier that the hard
-// cap closed, and for each that only the soft cap did.
-// A tier whose account a faster one has been refused by is in neither: it is passed over.
+// request is the state of Reserve: a bit for each tier that the hard cap closed, and for each that
+// only the soft cap closed. A tier whose account has refused a faster tier has neither bit: it is
+// skipped.
 type request struct {
 	home       uintptr
 	full, over uintptr
@@ -77,7 +77,7 @@ func (r *request) settle(size uint64) (answer uintptr) {
 		if ok {
 			return r.take(i, after, size)
 		}
-		// full by now, if it was not before
+		// the account may be full by now
 		r.full |= bit
 		r.over &^= bit
 	}
@@ -88,7 +88,7 @@ func (r *request) settle(size uint64) (answer uintptr) {
 func (r *request) take(i uintptr, after, size uint64) uintptr {
 	if soft := memory(i).softNow(); after > soft {
 		atomic.AddUint64(&at(i).softExceeded, 1)
-		if after-size <= soft { // it went over just now
+		if after-size <= soft { // this request exceeded it
 			stats.Put1(config.LogWarn, stats.EventSoftcap, i, uintptr(after))
 		}
 	}
@@ -107,14 +107,14 @@ func (r *request) take(i uintptr, after, size uint64) uintptr {
 	return i
 }
 
-// refuse counts that no tier took the request.
+// refuse counts a request that no tier took.
 func (r *request) refuse() uintptr {
 	r.violate()
 	atomic.AddUint64(&at(r.home).refused, 1)
 	return Refused
 }
 
-// violate counts the hard caps in the way.
+// violate counts the hard caps that refused the request.
 func (r *request) violate() {
 	for k := uintptr(0); k < tierCount; k++ {
 		if r.full>>(k&slotMask)&1 != 0 {
@@ -147,7 +147,7 @@ func Last(hint, tier, n uintptr) bool {
 	return true
 }
 
-// RoutesSlow reports whether memory goes to a slower tier where one is at its hard cap.
+// RoutesSlow reports whether memory goes to a slower tier when a tier is at its hard cap.
 func RoutesSlow() bool { return policy.onHardcap == config.HardcapRouteSlow }
 
 // Unpinned counts that memory charged for PIN_FAST could not be made resident on the

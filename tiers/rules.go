@@ -21,8 +21,8 @@ var rules struct {
 	list   uintptr // *config.RuleList
 	active uint64  // for this program
 	sized  uint64  // those with a condition on the size
-	named  uint64  // on the thread
-	called uint64  // on the shared object that calls
+	named  uint64  // those with a condition on the thread
+	called uint64  // those with a condition on the shared object that calls
 }
 
 func setupRules(list *config.RuleList, program uintptr) {
@@ -147,7 +147,7 @@ func holds(list *config.RuleList, g config.Glob, name uintptr) bool {
 // stands for any bytes and ? for one. When the bytes after a * do not match, only the
 // last * need try again one byte further: an earlier one has found its first match.
 func glob(p, end, s uintptr) bool {
-	star, from := uintptr(0), uintptr(0) // behind the last *, and where its text ends
+	star, from := uintptr(0), uintptr(0) // after the last *, and the end of the text it matches
 	for raw.LoadByte(s) != 0 {
 		switch {
 		case p < end && raw.LoadByte(p) == '*':

@@ -10,12 +10,12 @@ import (
 // in the first tier that it does not fit, and the rest in a slower one.
 type divided struct {
 	request
-	have  uint64 // bytes that the block has in its home already
+	have  uint64 // bytes that the block already has in its home
 	step  uint64 // a power of two
-	stays bool   // the soft caps do not send it on
-	sent  bool   // one did
+	stays bool   // soft caps do not send it to a slower tier
+	sent  bool   // a soft cap has sent it to a slower tier
 	first uintptr
-	bytes uint64 // charged to the tier first; the block goes on from there once cut is set
+	bytes uint64 // charged to the tier first; once cut is set, the rest goes to a slower tier
 	cut   bool
 }
 
@@ -30,8 +30,8 @@ func ReserveSplit(hint, n, step, trimmed uintptr) (answer, first, bytes uintptr)
 	return answer, d.first, uintptr(d.bytes)
 }
 
-// staysOver reports whether a soft cap does not send requests for a hint on; PIN_FAST has none
-// here.
+// staysOver reports whether requests for a hint stay in a tier over its soft cap. PIN_FAST never
+// comes here.
 func staysOver(hint uintptr) bool {
 	return policy.onSoftcap != config.SoftcapReroute || uint32(hint) == config.HintHot
 }
@@ -43,7 +43,7 @@ func ReserveGrowth(hint, tier, have, n, step, trimmed uintptr) (answer, bytes ui
 	d := divided{have: uint64(have), step: uint64(step), stays: staysOver(hint)}
 	d.home = tier
 	if _, ok := charge(tier, uint64(n), d.limit(tier, true)); ok {
-		return tier, n // an increase is no request
+		return tier, n // an increase is not counted as a request
 	}
 	if answer = d.walk(uint64(n), trimmed); answer == Refused {
 		d.full = 1 << (tier & slotMask) // the others are asked again, for a new block
@@ -61,7 +61,7 @@ func (d *divided) walk(n uint64, trimmed uintptr) (answer uintptr) {
 	return answer
 }
 
-// limit is up to where tier i takes a request.
+// limit returns the cap up to which tier i takes a request.
 func (d *divided) limit(i uintptr, soft bool) uint64 {
 	if soft && !d.stays {
 		return min(memory(i).hard, memory(i).soft)
@@ -69,8 +69,8 @@ func (d *divided) limit(i uintptr, soft bool) uint64 {
 	return memory(i).hard
 }
 
-// within goes from the home towards the slow tier until one takes the request, or what is left of
-// it behind the first part.
+// within asks the tiers from the home to the slow one, until one takes the request or the rest of
+// it after the first part.
 func (d *divided) within(n uint64, trimmed uintptr, soft bool) (answer uintptr) {
 	size, asked := n, uintptr(0) // asked has a bit for each account that did not take it
 	for i := d.home; i < tierCount; i++ {
@@ -81,7 +81,7 @@ func (d *divided) within(n uint64, trimmed uintptr, soft bool) (answer uintptr) 
 		limit := d.limit(i, soft)
 		after, ok := charge(i, size, limit)
 		if ok {
-			d.full &^= bit // it may have been, for more
+			d.full &^= bit // it may have been full for a larger request
 			return d.take(i, after, size)
 		}
 		full := !fits(after, size, memory(i).hard)
@@ -105,7 +105,7 @@ func (d *divided) within(n uint64, trimmed uintptr, soft bool) (answer uintptr) 
 	return Refused
 }
 
-// close notes which cap of a tier was in the way last.
+// close notes which cap of a tier refused the request last.
 func (d *divided) close(bit uintptr, full bool) {
 	if full {
 		d.full |= bit
@@ -125,7 +125,7 @@ func (d *divided) begin(i uintptr, size, limit uint64) {
 	}
 	for {
 		left := limit - min(limit, atomic.LoadUint64(&a.current))
-		left = min(left, size-1) // else all of it would fit by now
+		left = min(left, size-1) // otherwise all of it would fit by now
 		end := (d.have + left) &^ (d.step - 1)
 		left = end - min(end, d.have)
 		d.cut = d.have != 0

@@ -7,9 +7,9 @@ import (
 	"tieralloc/throttle"
 )
 
-// Answers of Reserve beside the number of a tier.
+// Answers of Reserve other than the number of a tier.
 const (
-	Refused = 1 << 8 // nothing was charged, and nothing will be
+	Refused = 1 << 8 // nothing was charged; do not ask again
 	Trim    = 1 << 9 // with the number of a tier: give back what is cached there, then ask again
 )
 
@@ -33,14 +33,14 @@ type tier struct {
 	attempted, movedPages, failedPages                      uint64
 
 	bucket                    throttle.Bucket
-	bandwidth, burst, latency uint64 // what it was set to
+	bandwidth, burst, latency uint64 // its settings
 
-	_ [64]byte // another tier's counters are in other cache lines
+	_ [64]byte // keeps the next tier's counters in other cache lines
 }
 
 var tiers [slots]tier
 
-// policy is what is set for all tiers.
+// policy holds the settings for all tiers.
 var policy struct {
 	onSoftcap, onHardcap uint32
 	throttled            uint32 // a bit for each tier with a bucket

@@ -21,7 +21,7 @@ func setupClock(s *config.Settings) {
 	clock.migrate.Set(s.MigrateBW, defaultBurst(s.MigrateBW), 0)
 }
 
-// burstOf is the burst of a tier in bytes, 0 without a limit.
+// burstOf returns the burst of a tier in bytes, 0 without a limit.
 func burstOf(t *config.Tier) uint64 {
 	if t.Burst != 0 || t.BW == 0 {
 		return t.Burst
@@ -83,8 +83,8 @@ func wait(tier, n uintptr, mono uint64, whole bool) (ns uint64) {
 // Migrating reports whether spans move down from tiers over their soft cap.
 func Migrating() bool { return policy.migrating }
 
-// MigrateBudget reports whether a step of migration may start at now, in monotonic
-// nanoseconds: what was moved before is within TA_MIGRATE_BW.
+// MigrateBudget reports whether TA_MIGRATE_BW allows a step of migration to start at now, in
+// monotonic nanoseconds.
 func MigrateBudget(now uint64) bool { return clock.migrate.Copy(now-clock.start, 0) == 0 }
 
 // MigrateCharge charges n bytes that were moved at now.

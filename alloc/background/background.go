@@ -1,9 +1,8 @@
-// Package background is the control plane's part of the heap: with TA_BACKGROUND=1 it
-// moves spans between tiers, purges, and keeps the live page fresh while the program
-// does not come by a slow path itself.
+// Package background is the control plane's part of the heap. With TA_BACKGROUND=1 it moves spans
+// between tiers, purges, and updates the live page even if the program takes no slow path.
 //
-// It is ordinary Go. Its init runs when the Go runtime starts, which is only when the
-// control plane is asked for; nothing calls it from C.
+// It is ordinary Go. Its init runs when the Go runtime starts, which happens only if the control
+// plane is asked for. C never calls it.
 package background
 
 import (
@@ -20,11 +19,11 @@ func init() {
 	}
 }
 
-// period is how often it looks. A step of migration is some megabytes, so that at this
-// pace a few GB/s are possible.
+// period is the time between two calls of Service while spans are to be moved. A step of migration
+// is some megabytes, so this period allows a few GB/s.
 const period = 2 * time.Millisecond
 
-// idlePeriod is how often it looks when there is nothing to move.
+// idlePeriod is the time between two calls if there is nothing to move.
 const idlePeriod = 50 * time.Millisecond
 
 func run() {
@@ -40,9 +39,9 @@ func run() {
 	}
 }
 
-// rest sleeps in the kernel, and reports false where a filter refuses that. It is no time.Sleep,
-// for timers need the runtime's poller, which ends the process when the host closes all descriptors
-// that it finds.
+// rest sleeps in the kernel. It reports false if a filter of system calls refuses that. It does not
+// use time.Sleep: timers need the runtime's poller, which ends the process if the host closes all
+// descriptors.
 func rest(d time.Duration) bool {
 	t := syscall.NsecToTimespec(int64(d))
 	err := syscall.Nanosleep(&t, nil)

@@ -10,7 +10,7 @@
 //
 //	Size(Of(n)) >= n, and Size(Of(n)-1) < n
 //
-// jemalloc and mimalloc space their classes alike (four and eight steps).
+// jemalloc and mimalloc space their classes in the same way (four and eight steps).
 package sizeclass
 
 import "math/bits"
@@ -61,8 +61,9 @@ func Size(c uintptr) uintptr {
 	return (9 + j) << ((k + 4) & 63)
 }
 
-// Index is c, for a table of Count entries: the mask tells the compiler that c is within bounds, so
-// that no check, which could panic, remains. Of a class it changes nothing.
+// Index returns c, masked for a table of Count entries: the mask tells the compiler that c is
+// within bounds, so that no bounds check, which could panic, remains. It does not change a valid
+// class.
 func Index(c uintptr) uintptr { return c & (Count - 1) }
 
 // Aligned is the first class from c on whose size is a multiple of align, a power of two, or the
@@ -74,12 +75,12 @@ func Aligned(c, align uintptr) uintptr {
 	return c
 }
 
-// PageSlices is how many slices a page of class c spans: one for blocks up to 8 KiB, as many
-// as hold seven blocks up to 32 KiB, the fewest that hold two and leave over at most an eighth
-// up to 256 KiB, and above that a page holds one block. A page of large blocks that holds few of
-// them keeps little from other classes: programs that let arrays grow pass through all of these
-// classes, with one block or two of each. With one block a page, though, it would be split for
-// others while the array grows out of it and back.
+// PageSlices returns the number of slices of a page of class c: one for blocks up to 8 KiB, enough
+// for seven blocks up to 32 KiB, and up to 256 KiB the fewest that hold two blocks and waste at
+// most an eighth. Above that a page holds one block. Pages of large blocks hold few blocks because
+// a program that grows an array passes through all of these classes with one or two blocks of each.
+// They do not hold one block up to 256 KiB, because such a page would be split for other classes
+// while the array grows and shrinks.
 func PageSlices(c uintptr) uintptr {
 	size := Size(c)
 	switch {
@@ -98,8 +99,8 @@ func PageSlices(c uintptr) uintptr {
 	return n
 }
 
-// DensePageSlices is PageSlices for pages that leave over a 64th at most, if one of 16 slices does:
-// it is the fewest then.
+// DensePageSlices is PageSlices for dense pages: the fewest slices, up to 16, of which at most a
+// 64th is wasted. If there is no such number it returns PageSlices.
 func DensePageSlices(c uintptr) uintptr {
 	least, size := PageSlices(c), Size(c)
 	for n := least; n <= 16 && size != 0; n++ {
@@ -110,8 +111,8 @@ func DensePageSlices(c uintptr) uintptr {
 	return least
 }
 
-// CarveCount is how many blocks of size bytes are put on a page's list at a time: about one
-// memory page of them, so that a page's untouched end stays untouched.
+// CarveCount returns the number of blocks of size bytes that are put on a page's list at a time:
+// about one memory page, so that the unused end of a page is not touched.
 func CarveCount(size uintptr) uintptr {
 	switch {
 	case size != 0 && size <= 1024:

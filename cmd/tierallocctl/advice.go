@@ -8,7 +8,7 @@ import (
 	"tieralloc/tiers"
 )
 
-// idleSettings lists the variables that are set to no effect, each with the reason.
+// idleSettings lists the variables that are set and have no effect, each with the reason.
 func idleSettings(env environ, c *configCheck) []string {
 	s, account := c.settings, c.places.Accounts()
 	if s.Disable {
@@ -45,12 +45,12 @@ func idleSettings(env environ, c *configCheck) []string {
 	for tier, name := range tierNames {
 		_, lower := lowerTier(account, int(account[tier]))
 		note(s.OnSoftcap != config.SoftcapWarn && !lower, prefix+name+"_SOFT",
-			"no tier is slower: what is above it stays, and is counted")
+			"no tier is slower: memory above it stays, and is counted")
 	}
 	return append(append(lines, unusedTiers(env, s, account)...), idleCUDA(env, s)...)
 }
 
-// secureRemarks tells which checks of the hardened heap do not end the program.
+// secureRemarks lists the checks of the hardened heap that do not end the program.
 func secureRemarks(s *config.Settings) []string {
 	if s.Disable || !s.Secure {
 		return nil
@@ -68,13 +68,12 @@ func secureRemarks(s *config.Settings) []string {
 	return lines
 }
 
-// unusedTiers lists settings of tiers that get nothing from programs which do not know
-// the library.
+// unusedTiers lists settings of tiers that unmodified programs never use.
 func unusedTiers(env environ, s *config.Settings, account [4]uintptr) []string {
 	used := usedTiers(s, account)
 	var lines []string
 	for i := range config.TierCount {
-		// What is set for one name of a memory is for all of its names.
+		// Tiers on the same nodes share their settings.
 		if slices.ContainsFunc(used, func(tier int) bool { return account[tier] == account[i] }) {
 			continue
 		}
@@ -90,8 +89,8 @@ func unusedTiers(env environ, s *config.Settings, account [4]uintptr) []string {
 	return lines
 }
 
-// usedTiers lists the tiers that hints lead to: their homes, and the slower ones where a
-// cap is in the way.
+// usedTiers lists the tiers that hints lead to: their homes, and the slower tiers that a cap sends
+// memory to.
 func usedTiers(s *config.Settings, account [4]uintptr) []int {
 	var homes [config.TierCount]bool
 	homes[tiers.Home(uintptr(s.DefaultHint))] = true
@@ -114,7 +113,7 @@ func usedTiers(s *config.Settings, account [4]uintptr) []int {
 	return used
 }
 
-// lowerTier is the next tier that is other memory, if there is one.
+// lowerTier returns the next slower tier on other nodes, if there is one.
 func lowerTier(account [4]uintptr, tier int) (lower int, ok bool) {
 	for lower = tier + 1; lower < int(config.TierCount); lower++ {
 		if account[lower] != account[tier] {
@@ -124,7 +123,7 @@ func lowerTier(account [4]uintptr, tier int) (lower int, ok bool) {
 	return 0, false
 }
 
-// tierVariables are the names of a tier's own variables.
+// tierVariables returns the names of a tier's own variables.
 func tierVariables(tier uint32) []string {
 	name := tierNames[tier]
 	var list []string

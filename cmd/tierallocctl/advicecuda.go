@@ -33,10 +33,10 @@ func idleCUDA(env environ, s *config.Settings) []string {
 	return lines
 }
 
-// cudaOnly says that a variable is for CUDA, and not the one that turns it off.
+// cudaOnly reports whether a variable is for CUDA and is not TA_CUDA itself.
 func cudaOnly(name string) bool { return strings.HasPrefix(name, prefix+"CUDA_") }
 
-// cudaRemarks tells what settings of CUDA bring along that is easily overlooked.
+// cudaRemarks lists side effects of CUDA settings that are easily overlooked.
 func cudaRemarks(s *config.Settings) []string {
 	c := &s.CUDA
 	if s.Disable || !c.Enable {
@@ -75,7 +75,7 @@ func cudaRemarks(s *config.Settings) []string {
 	return lines
 }
 
-// warmBytes is what a warm-up wants, and the largest number where that is more.
+// warmBytes returns the bytes of a warm-up, or the largest number if they are more.
 func warmBytes(c *config.CUDA) (sum uint64) {
 	for _, w := range c.Warmup[:c.Warmups] {
 		over, more := bits.Mul64(w.Bytes, w.Count)

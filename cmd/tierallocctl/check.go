@@ -15,11 +15,11 @@ import (
 	"tieralloc/numa"
 )
 
-const checkHelp = `Explain the settings that the environment, and the file /etc/tieralloc.conf where there is
-one, give to programs on the library. Problems come first: each mistake with the values that
-are accepted, settings without effect, and side effects of others. Then follow each TA_
-variable that is set (--all: every variable) with its value, where that comes from, and its
-meaning, the tiers on this machine, and the sizes that the rules make slower.
+const checkHelp = `Explain the settings that programs on the library get from the environment
+and from /etc/tieralloc.conf. Problems come first: each mistake with the values that are
+accepted, settings without effect, and side effects of others. Then the command shows each
+TA_ variable that is set (--all: every variable) with its value, its origin and its meaning,
+the tiers on this machine, and the sizes that the rules keep off the fast path.
 
 The exit status is 78 if there is a mistake, else 0.`
 
@@ -50,7 +50,7 @@ func checkCommand() *cobra.Command {
 	return cmd
 }
 
-// explain writes all that check has to say, findings first.
+// explain writes the output of check, problems first.
 func explain(w io.Writer, own environ, file *systemFile, c *configCheck, all bool) {
 	var text bytes.Buffer
 	env := own.withFile(file)
@@ -61,14 +61,14 @@ func explain(w io.Writer, own environ, file *systemFile, c *configCheck, all boo
 	for _, name := range c.strange {
 		strange = append(strange, printable(name))
 	}
-	section(&text, "not known to the library, and passed over", strange)
+	section(&text, "unknown to the library, and ignored", strange)
 	section(&text, "file for the whole system", file.told())
 	for _, group := range settingGroups {
 		section(&text, group, settingLines(env, len(own), c, group, all))
 	}
 	if len(env.names(prefix)) == 0 && !all {
 		section(&text, "settings",
-			[]string{"none is set; what holds then: tierallocctl check --all"})
+			[]string{"none is set; to see the defaults: tierallocctl check --all"})
 	}
 	section(&text, "tiers on this machine", placeLines(env, c))
 	section(&text, "limit on memory", memoryLimit(c.settings))
@@ -76,7 +76,7 @@ func explain(w io.Writer, own environ, file *systemFile, c *configCheck, all boo
 	w.Write(bytes.TrimPrefix(text.Bytes(), []byte("\n")))
 }
 
-// section writes lines below a title, and nothing where there are none.
+// section writes lines below a title. It writes nothing if there are none.
 func section(w io.Writer, title string, lines []string) {
 	if len(lines) == 0 {
 		return
@@ -87,12 +87,12 @@ func section(w io.Writer, title string, lines []string) {
 	}
 }
 
-// settingGroups are the titles that settings stand below.
+// settingGroups are the titles of the groups of settings.
 var settingGroups = []string{"settings", "settings of " + tierNames[config.TierFast],
 	"settings of " + tierNames[config.TierNormal], "settings of " + tierNames[config.TierSlow],
 	"settings of CUDA"}
 
-// groupOf is the title for a variable: that of the tier it names, or of CUDA.
+// groupOf returns the group of a variable: the tier that it names, CUDA, or the general one.
 func groupOf(name string) string {
 	if cudaOnly(name) || name == prefix+"CUDA" {
 		return "settings of CUDA"
@@ -105,8 +105,8 @@ func groupOf(name string) string {
 	return "settings"
 }
 
-// settingLines shows the variables of a group that are set, or all of them, with the values
-// in effect. The first own entries of env are the environment's, others the file's.
+// settingLines shows the variables of a group that are set, or all of them, with the values in
+// effect. The first own entries of env come from the environment, the others from the file.
 func settingLines(env environ, own int, c *configCheck, group string, all bool) []string {
 	bad := map[string]mistake{}
 	for _, m := range c.mistakes {
@@ -149,12 +149,12 @@ func mistakeLines(mistakes []mistake) []string {
 	return lines
 }
 
-// placeLines tells where the tiers would be.
+// placeLines describes where the tiers would be.
 func placeLines(env environ, c *configCheck) []string {
 	tiers := places(c.places)
 	if tiers == nil {
 		return []string{whySimulated(c.settings, c.nodes),
-			"capacity, hints and throttling work as ever; memory is wherever the kernel puts it"}
+			"caps, hints and throttling work as usual; the kernel chooses where memory is"}
 	}
 	t := newTable()
 	for _, p := range tiers {
@@ -164,7 +164,7 @@ func placeLines(env environ, c *configCheck) []string {
 	return append(strings.Split(t.Render(), "\n"), sameInPlan(env, c)...)
 }
 
-// memoryOn is the memory of some nodes together.
+// memoryOn returns the memory of some nodes together.
 func memoryOn(t *numa.Topology, nodes []int) (sum uint64) {
 	for _, n := range nodes {
 		sum += t.Node[n].MemTotal

@@ -11,30 +11,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ending is what is known of a command that has ended.
+// ending says how a command ended.
 type ending struct {
 	path    string // of the program
 	pid     int
-	status  int // as a shell has it
+	status  int // as in a shell
 	signal  syscall.Signal
 	started time.Time
 }
 
-// passed are the signals that are passed on to the command.
+// passed lists the signals that are passed on to the command.
 var passed = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1,
 	syscall.SIGUSR2,
 }
 
-// runChild runs the program at path to its end, with this process's own files. The
-// command stays in this process group: in a group of its own, other programs of a
-// pipeline could lose the terminal to it.
+// runChild runs the program at path to its end, with this process's own files. The command stays in
+// this process group: in a group of its own, it could take the terminal from other programs of a
+// pipeline.
 func runChild(path string, args []string, env environ) (ending, error) {
 	cmd := &exec.Cmd{Path: path, Args: args, Env: env, Stdin: os.Stdin, Stdout: os.Stdout,
 		Stderr: os.Stderr}
 	signals := make(chan os.Signal, 16)
 	for _, s := range passed {
-		if !signal.Ignored(s) { // as under nohup: then the command ignores it too
+		if !signal.Ignored(s) { // ignored as under nohup: the command ignores it too
 			signal.Notify(signals, s)
 		}
 	}
@@ -43,7 +43,7 @@ func runChild(path string, args []string, env environ) (ending, error) {
 		signal.Reset()
 		return end, fmt.Errorf("cannot run %w", err)
 	}
-	// The summary may have no reader any more: that does not change the exit status.
+	// If nobody reads the summary any more, the exit status stays the command's.
 	signal.Ignore(syscall.SIGPIPE)
 	end.pid = cmd.Process.Pid
 	go passOn(cmd.Process, signals)
@@ -59,8 +59,8 @@ func runChild(path string, args []string, env environ) (ending, error) {
 	return end, nil
 }
 
-// passOn sends what comes to the command. An interrupt or quit from the keyboard has
-// reached it already: two would mean something else to some programs.
+// passOn passes signals on to the command. An interrupt or quit from the keyboard has reached it
+// already; some programs take a second one as another request.
 func passOn(p *os.Process, signals <-chan os.Signal) {
 	for s := range signals {
 		if (s == syscall.SIGINT || s == syscall.SIGQUIT) && inForeground() {

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const completionHelp = `Print the script by which a shell completes the arguments of tierallocctl. "build.sh install" and the
-packages install the scripts where the shells look for them. Bash needs the package
-bash-completion.`
+const completionHelp = `Print the script by which a shell completes the arguments of
+tierallocctl. "build.sh install" and the packages install the scripts where the shells look
+for them. Bash needs the package bash-completion.`
 
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -33,7 +33,7 @@ func completionCommand() *cobra.Command {
 	}
 }
 
-// completeValues makes the words that a setting accepts completions of its flag.
+// completeValues makes the shell complete a setting's flag with the words that it accepts.
 func completeValues(cmd *cobra.Command, s setting) {
 	words := s.words()
 	if docOf(s.name).placeholder == "PATH" {
@@ -55,8 +55,8 @@ var (
 	aWord = regexp.MustCompile(`^[a-z0-9_]+[GM]?$`)
 )
 
-// words are the values that a setting accepts, where it accepts a few words: "reroute, warn or
-// demote".
+// words returns the values that a setting accepts, if they are a few words such as "reroute, warn
+// or demote".
 func (s setting) words() (list []string) {
 	for _, word := range apart.Split(aside.ReplaceAllString(s.accepts, ""), -1) {
 		if !aWord.MatchString(word) {

@@ -13,7 +13,7 @@ import (
 	"tieralloc/numa/probe"
 )
 
-// A configCheck is what the library would make of an environment on this machine.
+// A configCheck is the library's reading of an environment on this machine.
 type configCheck struct {
 	settings *config.Settings
 	nodes    *numa.Topology
@@ -22,23 +22,22 @@ type configCheck struct {
 	strange  []string // TA_ names that resemble none of the library's
 }
 
-// mistake is one thing that the library would complain of, or that it would silently
-// pass over although it was most likely meant.
+// mistake is a setting that the library would complain about, or a name that it would ignore and
+// that is most likely misspelt.
 type mistake struct {
 	name string // of the variable
-	text string // what is there, and what is accepted
-	used string // what the library uses instead, "" where it says nothing
+	text string // the value, and what is accepted
+	used string // the value that the library uses instead; "": it does not say
 }
 
-// They are large, and the library's code takes them as static memory.
+// These are large, and the library's code expects them in static memory.
 var (
 	parsed   config.Settings
 	topology numa.Topology
 	placed   numa.Map
 )
 
-// checkConfig lets the library's own parsers read env. The result is valid until the next
-// call.
+// checkConfig reads env by the library's own parsers. The result is valid until the next call.
 func checkConfig(env environ) (*configCheck, error) {
 	complaints, err := unix.MemfdCreate("complaints", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -71,7 +70,7 @@ func checkConfig(env environ) (*configCheck, error) {
 	return c, nil
 }
 
-// parseMistake takes a complaint of the library apart:
+// parseMistake parses a complaint of the library:
 //
 //	tieralloc: NAME="value": expected this; using that
 func parseMistake(line string) mistake {
@@ -84,8 +83,8 @@ func parseMistake(line string) mistake {
 	return m
 }
 
-// checkNames looks for names that the library does not know. One that is nearly a
-// known one is a mistake. Others may belong to somebody else.
+// checkNames looks for names that the library does not know. A name that is close to a known one is
+// a mistake. Others may belong to other software.
 func (c *configCheck) checkNames(env environ) {
 	known := settingNames()
 	for _, name := range env.names(prefix) {
@@ -100,7 +99,7 @@ func (c *configCheck) checkNames(env environ) {
 	}
 }
 
-// nearestSetting compares without the prefix, which all names share.
+// nearestSetting is nearest for names of settings, compared without their common prefix.
 func nearestSetting(name string, known []string) string {
 	var rest []string
 	for _, k := range known {

@@ -202,7 +202,8 @@ func TestEscapeJSON(t *testing.T) {
 	if got := escapeJSON(good); !bytes.Equal(got, good) {
 		t.Error("a good report is changed")
 	}
-	if got := string(escapeJSON([]byte("\"a\u009b\x7f\U000e0001é\xff\"\r\n"))); got != `"a\u009b\u007f\udb40\udc01é`+"\ufffd\" \n" {
+	want := `"a\u009b\u007f\udb40\udc01é` + "\ufffd\" \n"
+	if got := string(escapeJSON([]byte("\"a\u009b\x7f\U000e0001é\xff\"\r\n"))); got != want {
 		t.Errorf("%q", got)
 	}
 	if strings.ContainsRune(complaint(os.ErrNotExist), '?') {

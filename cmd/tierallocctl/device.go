@@ -7,7 +7,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// kind is the kind of memory that the driver gives.
+// kind returns the kind of the device heap's memory.
 func (d *device) kind() string {
 	if d.Managed {
 		return "managed"
@@ -15,7 +15,7 @@ func (d *device) kind() string {
 	return "plain"
 }
 
-// cached is what is free.
+// cached returns the bytes of free blocks.
 func (d *device) cached() uint64 { return d.BytesCachedLocal + d.BytesCachedGlobal }
 
 // deviceFigure is a row of the table of devices.
@@ -24,7 +24,7 @@ type deviceFigure struct {
 	of   func(d *device) string
 }
 
-// describeDevices writes all that a report tells of its devices.
+// describeDevices writes all figures of a report's devices.
 func describeDevices(w io.Writer, r *report) {
 	if len(r.Devices) == 0 {
 		return

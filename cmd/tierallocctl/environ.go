@@ -6,12 +6,12 @@ import (
 	"unsafe"
 )
 
-// environ is an environment, NAME=value each. Of a name that occurs twice the first
-// counts, as for getenv.
+// environ is an environment of NAME=value entries. If a name occurs twice the first entry counts,
+// as for getenv.
 type environ []string
 
-// get is the value of name, and whether it has one. An empty value is none, as the
-// library has it.
+// get returns the value of name, and whether it has one. An empty value counts as none, as for the
+// library.
 func (e environ) get(name string) (value string, ok bool) {
 	for _, entry := range e {
 		if v, found := strings.CutPrefix(entry, name+"="); found {
@@ -21,8 +21,7 @@ func (e environ) get(name string) (value string, ok bool) {
 	return "", false
 }
 
-// with returns the environment with name set to value, or without name when value
-// is empty.
+// with returns the environment with name set to value, or without name if value is empty.
 func (e environ) with(name, value string) environ {
 	out := make(environ, 0, len(e)+1)
 	for _, entry := range e {
@@ -53,8 +52,8 @@ func (e environ) names(prefix string) []string {
 	return list
 }
 
-// vector calls use with the address of the environment as the kernel lays it out:
-// addresses of C strings, then a zero word. It is valid during the call.
+// vector calls use with the address of the environment in the kernel's layout: addresses of C
+// strings, then a zero word. It is valid during the call.
 func (e environ) vector(use func(envp uintptr)) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -67,7 +66,7 @@ func (e environ) vector(use func(envp uintptr)) {
 	use(uintptr(unsafe.Pointer(&words[0])))
 }
 
-// cString is the address of a text as C has it, valid while it is pinned.
+// cString returns the address of s as a C string, valid while it is pinned.
 func cString(pin *runtime.Pinner, s string) uintptr {
 	text := append([]byte(s), 0)
 	pin.Pin(&text[0])

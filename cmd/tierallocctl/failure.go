@@ -1,7 +1,6 @@
 package main
 
-// Exit statuses. Those of `run` are the command's own, or as env, nice and timeout
-// have them.
+// Exit statuses. `run` returns the command's own, or statuses as those of env, nice and timeout.
 const (
 	statusFailed      = 1
 	statusUsage       = 2
@@ -13,8 +12,7 @@ const (
 	statusSignal      = 128 // and the signal's number
 )
 
-// failure is an error with the exit status that goes with it. Without err all has
-// been said.
+// failure is an error with its exit status. If err is nil, the message was printed already.
 type failure struct {
 	status int
 	err    error

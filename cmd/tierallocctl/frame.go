@@ -11,15 +11,15 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// frame is a picture of all processes. It has a line for each, and below it one for
-// each of its tiers that has something to show.
+// frame shows all processes. It has a line for each process, and below it one for each of its tiers
+// in use.
 type frame struct {
 	list     []activity
 	order    order
 	selected processKey
 }
 
-// title is the line that sums it all up.
+// title returns the line with the sums over all processes.
 func (f *frame) title() string {
 	running, memory, sum := 0, uint64(0), rates{}
 	for i := range f.list {
@@ -36,8 +36,7 @@ func (f *frame) title() string {
 		running, len(f.list)-running, size(memory), rate(sum.allocs), byteRate(sum.bytes))
 }
 
-// lines draws the table. at is the number of the line of the selected process, or of
-// the header.
+// lines draws the table. at is the number of the selected process's line, or 0, the header's.
 func (f *frame) lines() (lines []string, at int) {
 	t := newTable("", "pid", "program", "state", "age", "memory", "of cap", "allocs/s", "bytes/s",
 		"wait/s", "moved/s", "violations")
@@ -73,7 +72,7 @@ func (f *frame) lines() (lines []string, at int) {
 	return strings.Split(t.Render(), "\n"), at
 }
 
-// shown says whether a tier has something to show.
+// shown reports whether a tier was used or has a cap.
 func shown(t *tier) bool {
 	return t.BytesPeak|t.CapacitySoft|t.CapacityHard|t.CapacityViolations != 0
 }
@@ -84,7 +83,7 @@ func tierRow(name string, t *tier, r rates) table.Row {
 		count(t.CapacityViolations)}
 }
 
-// deviceRows are those of a device and of what it spilled.
+// deviceRows returns the rows of a device and of its spilled memory.
 func deviceRows(d *device, r rates) []table.Row {
 	name := fmt.Sprintf("GPU %d", d.Ordinal)
 	rows := []table.Row{tierRow(name, d.Tiers.Fast, r)}
@@ -94,7 +93,7 @@ func deviceRows(d *device, r rates) []table.Row {
 	return rows
 }
 
-// waitRate is a time per second.
+// waitRate formats a time per second.
 func waitRate(v float64) string {
 	if v <= 0 {
 		return "0"
@@ -102,7 +101,8 @@ func waitRate(v float64) string {
 	return duration(uint64(v))
 }
 
-// bar shows how much of its cap a tier has: the hard one, or else the soft one.
+// bar shows how much of its cap a tier uses: of the hard cap, or of the soft cap if it has no hard
+// one.
 func bar(t *tier) string {
 	most, which := t.CapacityHard, "hard"
 	if most == 0 {
@@ -125,7 +125,7 @@ func bar(t *tier) string {
 		percent(t.BytesCurrent, most) + " of " + size(most) + " " + which
 }
 
-// String is the frame as plain text.
+// String returns the frame as plain text.
 func (f *frame) String() string {
 	lines, _ := f.lines()
 	if len(f.list) == 0 {

@@ -12,13 +12,13 @@ import (
 	"tieralloc/cmd/tierallocctl/nvmllink"
 )
 
-const gpuHelp = `Show the NVIDIA devices of this machine as NVML has them: their memory, the memory
-nodes near them, and the processes on them. For a process with a live page
-(TA_STATS_LIVE) the table shows what the library holds on the device. Devices are matched
-by UUID or place on the bus.
+const gpuHelp = `Show the NVIDIA devices of this machine as NVML reports them: their memory,
+the memory nodes near them, and the processes on them. For a process with a live page
+(TA_STATS_LIVE) the table also shows the library's memory on the device. Devices are matched
+by UUID or by their address on the bus.
 
-A process in a container may have another number there than in NVML. Its figures then
-have a line of their own.
+A process in a container may have another number there than in NVML. Its figures then have a
+separate line.
 
 The exit status is 69 if there is no NVML, or no driver behind it.`
 
@@ -33,7 +33,7 @@ func gpuCommand() *cobra.Command {
 			if err := nvmllink.Open(nvmllink.Library); err != nil {
 				return &failure{statusUnavailable,
 					fmt.Errorf("NVML is not installed (%w): it comes with NVIDIA's driver;"+
-						" a container needs to be given it", err)}
+						" a container needs access to it", err)}
 			}
 			gpus, err := readGPUs(nvml.New())
 			if err != nil {
@@ -57,7 +57,7 @@ func gpuCommand() *cobra.Command {
 	return cmd
 }
 
-// gpu is a device as NVML has it.
+// gpu is a device as NVML reports it.
 type gpu struct {
 	Index     int          `json:"index"`
 	Name      string       `json:"name"`
@@ -70,16 +70,16 @@ type gpu struct {
 	Processes []gpuProcess `json:"processes"`
 }
 
-// gpuProcess is a process on a device. Either of its sources may not know it.
+// gpuProcess is a process on a device, by NVML, by its live page, or both.
 type gpuProcess struct {
 	Pid     int     `json:"pid"`
 	Program string  `json:"program"`
-	Used    *uint64 `json:"bytes_used"` // by NVML; nil: it does not say
-	Heap    *device `json:"heap"`       // by the process's live page; nil: it has none
+	Used    *uint64 `json:"bytes_used"` // by NVML; nil: not known
+	Heap    *device `json:"heap"`       // by the process's live page; nil: no page
 }
 
-// showGPUs writes a table of the devices, and one of the processes on each. rest are
-// devices in live pages that NVML does not show.
+// showGPUs writes a table of the devices, and a table of the processes on each. rest are devices in
+// live pages that NVML does not show.
 func showGPUs(w io.Writer, gpus []gpu, rest []gpuProcess) {
 	if len(gpus) == 0 {
 		fmt.Fprintln(w, "NVML shows no device.")

@@ -20,22 +20,22 @@ import (
 	"tieralloc/internal/config"
 )
 
-// What `stats --nodes` shows: the kernel knows on which node each page of a mapping is, and the
-// heap's page map, in the process's memory, which mappings are the heap's and to which tier their
-// spans belong. So it is exact, and the process takes no part. The page map is that of this
-// program's own library: another build may have it elsewhere.
+// `stats --nodes` combines two sources. The kernel knows on which node each page of a mapping is.
+// The heap's page map, in the process's memory, says which mappings belong to the heap, and to
+// which tiers. So the figures are exact, and the process need not cooperate. The page map's address
+// comes from the library file: the process must have loaded the same build.
 
-// Rows beside the tiers, which have the names that they have in reports.
+// Rows besides those of the tiers, which have their names in reports.
 const (
-	// of mappings with spans of several tiers: in simulated tiers they may share one
+	// mappings with spans of several tiers, as simulated tiers may have
 	rowMixed = "mixed"
-	rowOwn   = "own" // what the library has for itself: descriptors and the page map
+	rowOwn   = "own" // the library's own memory: descriptors and the page map
 )
 
 // heapNodes are the bytes by node of each row.
 type heapNodes map[string]map[int]uint64
 
-// readHeapNodes finds out where the memory of a process's heap is. library is this program's.
+// readHeapNodes finds out on which nodes a process's heap is. library is the file of the library.
 func readHeapNodes(pid int, library string) (heapNodes, error) {
 	all, err := readMappings(pid)
 	if err != nil {
@@ -64,7 +64,7 @@ func readHeapNodes(pid int, library string) (heapNodes, error) {
 	return h.sums(), nil
 }
 
-// libraryBase is where a process has the library.
+// libraryBase returns the address at which a process has loaded the library.
 func libraryBase(pid int, all []mapping, library string) (uint64, error) {
 	var own syscall.Stat_t
 	if err := syscall.Stat(library, &own); err != nil {
@@ -87,11 +87,11 @@ func libraryBase(pid int, all []mapping, library string) (uint64, error) {
 	return 0, fmt.Errorf("process %d runs without %s", pid, libraryName)
 }
 
-// symbolIn is the address of a variable in a library that is mapped at 0.
+// symbolIn returns the address of a variable relative to the library's base.
 func symbolIn(library, name string) (uint64, error) {
 	file, err := elf.Open(library)
 	if err != nil {
-		return 0, fmt.Errorf("%s is no shared library (%w)", library, err)
+		return 0, fmt.Errorf("%s is not a shared library (%w)", library, err)
 	}
 	defer file.Close()
 	symbols, err := file.Symbols()
@@ -103,27 +103,27 @@ func symbolIn(library, name string) (uint64, error) {
 			return s.Value, nil
 		}
 	}
-	return 0, fmt.Errorf("%s has lost its symbols (strip): where its heap is cannot be told",
+	return 0, fmt.Errorf("%s has no symbols (strip): its heap cannot be found",
 		library)
 }
 
-// heapReader looks for the heap's mappings.
+// heapReader finds the heap's mappings.
 type heapReader struct {
 	memory io.ReaderAt
 	all    []mapping
 	root   []byte
 	rows   map[*mapping]string
-	steps  uint64 // left to take: the process may be hostile, or damaged
+	steps  uint64 // steps left; the limit is for hostile or damaged processes
 }
 
-// What the reader does costs steps: one for an entry of the page map and for a mapping that a span
-// lies in, descriptorSteps for a span's descriptor, which takes a system call.
+// The reader counts steps: one for an entry of the page map, one for a mapping with a span, and
+// descriptorSteps for a span's descriptor, which takes a system call.
 const (
 	spareSteps      = 1 << 24 // enough for the page map of 1 TiB
 	descriptorSteps = 64
 )
 
-// newHeapReader has as many steps as a heap can need whose descriptors are all resident.
+// newHeapReader allows enough steps for a heap whose descriptors are all resident.
 func newHeapReader(memory io.ReaderAt, all []mapping) *heapReader {
 	steps := uint64(spareSteps)
 	for _, m := range all {
@@ -135,7 +135,7 @@ func newHeapReader(memory io.ReaderAt, all []mapping) *heapReader {
 		rows: map[*mapping]string{}, steps: steps}
 }
 
-// take takes n steps, if so many are left.
+// take takes n steps. It reports false if fewer are left.
 func (h *heapReader) take(n uint64) bool {
 	if n > h.steps {
 		h.steps = 0
@@ -145,7 +145,7 @@ func (h *heapReader) take(n uint64) bool {
 	return true
 }
 
-// read looks at all mappings that may be the heap's.
+// read examines all mappings that may belong to the heap.
 func (h *heapReader) read() error {
 	for i := range h.all {
 		if m := &h.all[i]; m.inode == 0 {
@@ -159,7 +159,7 @@ func (h *heapReader) read() error {
 	return nil
 }
 
-// look notes what the page map says of a mapping, and whose descriptors that leads to.
+// look notes the tiers of a mapping, and the mappings of the descriptors that the page map names.
 func (h *heapReader) look(m *mapping) {
 	last := uint64(0)
 	for a := m.start &^ (alloc.SliceSize - 1); a < m.end; {
@@ -180,7 +180,7 @@ func (h *heapReader) look(m *mapping) {
 		h.note(leaf, rowOwn)
 		entries := make([]byte, n)
 		if _, err := h.memory.ReadAt(entries, int64(at)); err != nil {
-			continue // it has ended, or is none of ours after all
+			continue // the process has ended, or this is not a page map
 		}
 		for ; len(entries) != 0; entries = entries[8:] {
 			if p := binary.LittleEndian.Uint64(entries); p != 0 && p != last {
@@ -191,8 +191,8 @@ func (h *heapReader) look(m *mapping) {
 	}
 }
 
-// span notes the mappings of the span whose descriptor is at p. A huge block has an entry in the
-// page map for its first slice only, and may have several mappings, and two tiers.
+// span notes the mappings of the span whose descriptor is at p. A huge block has one entry in the
+// page map, for its first slice. It may have several mappings and two tiers.
 func (h *heapReader) span(p uint64) {
 	var descriptor [alloc.DescriptorSize]byte
 	if !h.take(descriptorSteps) {
@@ -207,8 +207,8 @@ func (h *heapReader) span(p uint64) {
 	h.lies(uint64(cut), uint64(end), config.TierWord(uint32(rest)))
 }
 
-// lies notes that what is from start to end belongs to a tier. What is mapped beside it of the
-// library's own goes with it.
+// lies notes that the memory from start to end belongs to a tier. The library's own memory in the
+// same mapping is counted with it.
 func (h *heapReader) lies(start, end uint64, row string) {
 	i := sort.Search(len(h.all), func(i int) bool { return h.all[i].end > start })
 	for ; i < len(h.all) && h.all[i].start < end && h.take(1); i++ {
@@ -223,7 +223,7 @@ func (h *heapReader) lies(start, end uint64, row string) {
 	}
 }
 
-// note gives the mapping that has an address a row, unless it has one.
+// note assigns a row to the mapping of an address, unless it has one.
 func (h *heapReader) note(addr uint64, row string) {
 	if m := containing(h.all, addr); m != nil && m.inode == 0 && h.rows[m] == "" {
 		h.rows[m] = row
@@ -248,7 +248,7 @@ func showHeapNodes(w io.Writer, name, library string, asJSON bool) error {
 	pid, err := strconv.Atoi(name)
 	if err != nil || pid <= 0 {
 		return &failure{statusUsage,
-			fmt.Errorf("stats --nodes is of a process: %q is no number of one", name)}
+			fmt.Errorf("stats --nodes needs the number of a process, not %q", name)}
 	}
 	if library, err = findLibrary(library); err != nil {
 		return err

@@ -9,8 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const helpHelp = `Explain a command, or one of the library's TA_ variables: what it is for, the values that it accepts,
-its default and an example. Without an argument the command lists all commands.`
+const helpHelp = `Explain a command, or one of the library's TA_ variables: its purpose, the
+values that it accepts, its default and an example. Without an argument the command lists all
+commands.`
 
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
@@ -36,7 +37,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// help explains the command or the variable of a name.
+// help explains the command or the variable called name.
 func help(cmd *cobra.Command, name string) error {
 	for _, c := range cmd.Root().Commands() {
 		if c.Name() == name {
@@ -61,7 +62,7 @@ func help(cmd *cobra.Command, name string) error {
 	return &failure{statusUsage, fmt.Errorf("%s", text)}
 }
 
-// commandNames are the names of all commands that are not hidden.
+// commandNames returns the names of all commands that are not hidden.
 func commandNames(root *cobra.Command) []string {
 	var names []string
 	for _, c := range root.Commands() {
@@ -73,7 +74,7 @@ func commandNames(root *cobra.Command) []string {
 	return slices.Compact(names)
 }
 
-// explain writes all that is known of a variable.
+// explain writes the documentation of a variable.
 func (s setting) explain(w io.Writer) {
 	d := docOf(s.name)
 	fmt.Fprintf(w, "%s: %s\n\n", s.name, d.text)

@@ -16,24 +16,24 @@ import (
 	"tieralloc/internal/config"
 )
 
-// An image is a program that a process has turned into by exec.
+// An image is a program that a process runs after an exec.
 type image struct {
 	pid     int
 	path    string
-	library string // that LD_PRELOAD is to name
+	library string // the name that LD_PRELOAD is expected to contain
 	environ environ
-	aux     map[uint64]uint64 // what the kernel has told it, by AT_ number
-	exe     string            // where its own file is
-	debug   uint64            // of a loader started as a program: its r_debug; else 0
-	stop    uint64            // where the breakpoint is
-	code    []byte            // what the breakpoint replaces
-	unknown string            // why it cannot be looked into
+	aux     map[uint64]uint64 // its auxiliary vector, by AT_ number
+	exe     string            // a path of its own file
+	debug   uint64            // r_debug of a loader that was started as a program; else 0
+	stop    uint64            // address of the breakpoint
+	code    []byte            // the byte that the breakpoint replaces
+	unknown string            // why it cannot be examined
 	unfit   string            // why the library does not serve it
-	objects []fileID          // that the loader had loaded when it handed over
-	later   []string          // those with malloc that were loaded after that
+	objects []fileID          // loaded when the loader started the program
+	later   []string          // objects with a malloc that were loaded later
 }
 
-// fileID tells a file from all others.
+// fileID identifies a file.
 type fileID struct{ dev, ino uint64 }
 
 const (
@@ -44,7 +44,7 @@ const (
 	atExecfn = 31
 )
 
-// newImage looks at what a process has turned into, before it runs.
+// newImage examines the program of a process after an exec, before it runs.
 func newImage(pid int, library string) *image {
 	i := &image{pid: pid, library: library, aux: map[uint64]uint64{}}
 	i.exe = i.proc("exe")
@@ -63,14 +63,15 @@ func newImage(pid int, library string) *image {
 	return i
 }
 
-// firstArgument is the name that the process was started by: the kernel shows it of any process.
+// firstArgument returns the name that the process was started by. The kernel shows it for any
+// process.
 func (i *image) firstArgument() string {
 	text, _ := os.ReadFile(i.proc("cmdline"))
 	name, _, _ := bytes.Cut(text, []byte{0})
 	return string(name)
 }
 
-// whyHidden says why the kernel does not show a process.
+// whyHidden explains why the kernel does not show a process.
 func whyHidden(err error) string {
 	if errors.Is(err, os.ErrPermission) {
 		return "its file cannot be read, so the kernel does not show what is loaded"
@@ -78,13 +79,13 @@ func whyHidden(err error) string {
 	return unseen(err)
 }
 
-func unseen(err error) string { return "it cannot be looked into: " + err.Error() }
+func unseen(err error) string { return "it cannot be examined: " + err.Error() }
 
 // proc names a file of the process in /proc.
 func (i *image) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", i.pid, name) }
 
-// arm places a breakpoint where the loader hands over to the program, and says whether it did: not
-// in a program that the library cannot get into.
+// arm places a breakpoint where the loader starts the program, and reports whether it did. It
+// places none in a program that the library cannot be loaded into.
 func (i *image) arm() bool {
 	if i.unknown != "" {
 		return false
@@ -103,7 +104,7 @@ func (i *image) arm() bool {
 	return i.breakAt(stop)
 }
 
-// breakAt places the breakpoint, and says whether it did.
+// breakAt places the breakpoint, and reports whether it did.
 func (i *image) breakAt(stop uint64) bool {
 	const trap = 0xcc // int3
 	i.stop, i.code = stop, make([]byte, 1)
@@ -115,11 +116,11 @@ func (i *image) breakAt(stop uint64) bool {
 		i.unknown = unseen(err)
 		return false
 	}
-	i.unfit = "it ended before the loader had handed over to it"
+	i.unfit = "it ended before the loader started it"
 	return true
 }
 
-// arrived says whether a process has come to the breakpoint, and if so, takes it away.
+// arrived reports whether a process has reached the breakpoint, and if so removes it.
 func (i *image) arrived(pid int) bool {
 	var r unix.PtraceRegs
 	if unix.PtraceGetRegs(pid, &r) != nil || r.PC() != i.stop+1 {
@@ -132,10 +133,10 @@ func (i *image) arrived(pid int) bool {
 	return unix.PtraceSetRegs(pid, &r) == nil
 }
 
-// advance looks at what is loaded, in a process that has arrived, and says whether there is another
-// breakpoint ahead of it.
+// advance examines the loaded objects of a process that has arrived, and reports whether it placed
+// another breakpoint.
 func (i *image) advance(pid int) (armed bool) {
-	if pid != i.pid { // a process that it forked on the way
+	if pid != i.pid { // a process that it forked before
 		return false
 	}
 	if i.debug != 0 && i.exe == i.proc("exe") {
@@ -145,7 +146,7 @@ func (i *image) advance(pid int) (armed bool) {
 	return false
 }
 
-// judge finds the object whose malloc the program uses: the first that has one, in the loader's
+// judge finds the object whose malloc the program uses: the first with a malloc, in the loader's
 // order.
 func (i *image) judge() {
 	names, err := i.loaded()
@@ -177,7 +178,7 @@ func (i *image) judge() {
 	}
 }
 
-// named is the path that the program was started by.
+// named returns the path that the program was started by.
 func (i *image) named() string {
 	memory, err := os.Open(i.proc("mem"))
 	if err != nil {
@@ -193,8 +194,7 @@ func (e environ) is(name, value string) bool {
 	return v == value
 }
 
-// whyNotLoaded says why the loader has not loaded the library into a program that it could get
-// into.
+// whyNotLoaded explains why the loader has not loaded the library, although it could.
 func (i *image) whyNotLoaded() string {
 	preload, ok := i.environ.get("LD_PRELOAD")
 	switch {
@@ -205,13 +205,14 @@ func (i *image) whyNotLoaded() string {
 	}
 	if strings.Contains(i.library, "/") {
 		if _, err := os.Stat(i.file(i.library)); err != nil {
-			return "there is no " + i.library + " where it looks for files"
+			return "there is no " + i.library + " in its file system"
 		}
 	}
 	return "the loader has ignored " + i.library + ": it cannot be preloaded here"
 }
 
-// file is the name by which this process finds a file of the other. The program itself has no name.
+// file returns the path by which this process opens a file of the other. An empty name is the
+// program itself.
 func (i *image) file(name string) string {
 	switch {
 	case name == "":
@@ -222,7 +223,7 @@ func (i *image) file(name string) string {
 	return i.proc("cwd/" + name)
 }
 
-// ends looks once more, when the process is about to end.
+// ends examines the process once more when it is about to end.
 func (i *image) ends() {
 	if !i.served() {
 		return
@@ -240,7 +241,7 @@ func (i *image) ends() {
 		}
 		o := lookAt(fields[5])
 		expected[o.id]--
-		// once more than there were: a namespace of dlmopen has its own libc
+		// loaded once more than at the start: a namespace of dlmopen has its own libc
 		if o.malloc && expected[o.id] == -1 {
 			i.later = append(i.later, fields[5])
 		}
@@ -249,7 +250,7 @@ func (i *image) ends() {
 
 func (i *image) served() bool { return i.unknown == "" && i.unfit == "" }
 
-// allocator says who serves the program.
+// allocator says which allocator serves the program.
 func (i *image) allocator() string {
 	if i.unknown != "" {
 		return "not known: " + i.unknown
@@ -264,8 +265,8 @@ func (i *image) allocator() string {
 	return text
 }
 
-// loaded names what the loader has loaded, in the order in which it looks for symbols. It reads the
-// loader's list, as debuggers do.
+// loaded returns the names of the loaded objects, in the loader's order of symbol lookup. It reads
+// the loader's list, as debuggers do.
 func (i *image) loaded() (names []string, err error) {
 	m, err := i.memory()
 	if err != nil {
@@ -292,7 +293,8 @@ func (i *image) loaded() (names []string, err error) {
 	return names, m.err
 }
 
-// debugOfProgram is the address of the loader's r_debug, as the program's dynamic section has it.
+// debugOfProgram returns the address of the loader's r_debug, which is in the program's dynamic
+// section.
 func (i *image) debugOfProgram(m *processMemory) (debug uint64) {
 	headers := make([]elf.Prog64, i.aux[atPhnum]&0xffff)
 	m.read(i.aux[atPhdr], headers)

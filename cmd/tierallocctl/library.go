@@ -11,12 +11,12 @@ import (
 
 const libraryName = "libtieralloc.so"
 
-// libraryDirs are the folders for libraries beside that of this program: the one of an installation
-// by hand, Debian's and Fedora's.
+// libraryDirs are the folders of installed libraries, relative to the parent of this program's
+// folder: of an installation by hand, of Debian and of Fedora.
 var libraryDirs = [...]string{"lib", "lib/x86_64-linux-gnu", "lib64"}
 
-// findLibrary is the absolute path of the library to preload: the one named, or else
-// the one beside this program or, where both are installed, in the folder for libraries.
+// findLibrary returns the absolute path of the library to preload: the one named, or the one beside
+// this program, or the installed one.
 func findLibrary(named string) (string, error) {
 	path := named
 	if path == "" {
@@ -52,8 +52,8 @@ func findLibrary(named string) (string, error) {
 	return path, nil
 }
 
-// checkLibrary finds out before the command starts what the dynamic loader would only
-// remark in passing.
+// checkLibrary reports, before the command starts, faults that the dynamic loader would only warn
+// about.
 func checkLibrary(path string) error {
 	if strings.ContainsAny(path, ": \t\n") {
 		return fmt.Errorf("%q: LD_PRELOAD cannot hold a path with blanks or colons", path)
@@ -64,16 +64,16 @@ func checkLibrary(path string) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("%s is no shared library (%w)", path, err)
+		return fmt.Errorf("%s is not a shared library (%w)", path, err)
 	}
 	defer file.Close()
 	if file.Type != elf.ET_DYN || file.Class != elf.ELFCLASS64 {
-		return fmt.Errorf("%s is no 64-bit shared library", path)
+		return fmt.Errorf("%s is not a 64-bit shared library", path)
 	}
 	return nil
 }
 
-// preload adds the library to the environment, before whatever is preloaded already.
+// preload adds the library to LD_PRELOAD, before all other names.
 func (e environ) preload(library string) environ {
 	value := library
 	if others, ok := e.get("LD_PRELOAD"); ok {

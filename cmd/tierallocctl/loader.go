@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loaderSymbols are two addresses in a loader that was started as a program, with another program
-// as its argument: the function that it calls when it has mapped that one, and its r_debug. entry
-// is where the process begins. They are 0 where the program at path is no such loader.
+// loaderSymbols returns two addresses in a loader that was started as a program, with another
+// program as its argument: the function that it calls after mapping that program, and its r_debug.
+// entry is the process's entry point. Both are 0 if the program at path is not a loader.
 func loaderSymbols(path string, entry uint64) (state, debug uint64) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -32,8 +32,9 @@ func loaderSymbols(path string, entry uint64) (state, debug uint64) {
 	return state, debug
 }
 
-// armLoaded moves the breakpoint on to the entry of the program that the loader has mapped. Before
-// it has, the breakpoint goes to where the loader's function returns to, and back from there.
+// armLoaded moves the breakpoint to the entry of the program that the loader has mapped. Until a
+// program is mapped, the breakpoint alternates between the loader's function and its return
+// address.
 func (i *image) armLoaded() bool {
 	state, _ := loaderSymbols(i.exe, i.aux[atEntry])
 	if i.stop != state {
@@ -50,7 +51,7 @@ func (i *image) armLoaded() bool {
 	return i.breakAt(entry)
 }
 
-// returnAddress is where the function returns to that the process is about to begin.
+// returnAddress returns the return address of the function that the process is about to enter.
 func (i *image) returnAddress() (uint64, error) {
 	var r unix.PtraceRegs
 	if err := unix.PtraceGetRegs(i.pid, &r); err != nil {
@@ -61,9 +62,9 @@ func (i *image) returnAddress() (uint64, error) {
 	return binary.LittleEndian.Uint64(at[:]), err
 }
 
-// findLoaded makes the program that the loader has mapped the image's own. It is the first in the
-// loader's list, where it has no name: the file is that of the mapping with its dynamic section.
-// entry is 0 if none is mapped yet.
+// findLoaded sets the image's path to the program that the loader has mapped. That program is the
+// first in the loader's list, where it has no name; its file is that of the mapping with its
+// dynamic section. entry is 0 if none is mapped yet.
 func (i *image) findLoaded() (entry uint64, err error) {
 	memory, err := i.memory()
 	if err != nil {

@@ -1,22 +1,21 @@
-// Tierallocctl starts programs on libtieralloc.so, shows what the library does in
-// them, and explains its settings.
+// Tierallocctl starts programs with libtieralloc.so, shows what the library does in them, and
+// explains its settings.
 //
-// It is ordinary Go and no part of the library. It judges settings by the library's
-// own parser, and reads the figures of other processes from what they leave: their
-// live page or their statistics file.
+// It is ordinary Go and not part of the library. It checks settings by the library's own parser,
+// and reads the figures of other processes from their live page or their statistics file.
 //
 //	main.go, failure.go, help.go
 //	                         the commands' root, the exit statuses, and help
 //	settings.go, settingdocs.go
-//	                         the TA_ variables as flags, and what they are for
+//	                         the TA_ variables as flags, and their documentation
 //	manual.go, completion.go the manual's pages and shell completions, made from the same
-//	configcheck.go, nodes.go what the library would say of an environment, and where
+//	configcheck.go, nodes.go the library's reading of an environment, and where
 //	                         its tiers would be
 //	systemfile.go            the file of settings for the whole system
 //	run.go, child.go, runreport.go
 //	                         a command on the library, to its end, and its figures
 //	verify.go, trace.go, image.go, loader.go, processmemory.go, object.go, unreachable.go
-//	                         which allocator serves a command and what it starts
+//	                         which allocator serves a command and its children
 //	report.go, tables.go     a statistics report, decoded and shown
 //	device.go                its CUDA devices
 //	stats.go, pages.go, watch.go
@@ -24,7 +23,7 @@
 //	heapnodes.go, mappings.go
 //	                         the nodes of another process's heap
 //	top.go, sample.go, frame.go, screen.go
-//	                         all of them on a full screen
+//	                         all processes on a full screen
 //	check.go, rulelist.go, advice.go, advicecuda.go
 //	                         the settings in effect, explained
 //	topology.go              this machine's memory
@@ -49,12 +48,12 @@ func main() {
 
 const rootHelp = `Start programs on libtieralloc.so, watch them, and check their settings.
 
-"tierallocctl help COMMAND" explains a command, and "tierallocctl help VARIABLE" one of the library's
-variables, such as TA_FAST_HARD.`
+"tierallocctl help COMMAND" explains a command, and "tierallocctl help VARIABLE" one of the
+library's variables, such as TA_FAST_HARD.`
 
 // execute runs the command that args name and returns the exit status.
 func execute(args []string, stdout, stderr io.Writer) int {
-	started := false // an error from before then is one of usage
+	started := false // an error before then is a usage error
 	root := &cobra.Command{
 		Use:               "tierallocctl",
 		Short:             "Start programs on tieralloc, watch them, and check their settings",
@@ -90,8 +89,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	return f.status
 }
 
-// complain writes an error line by line. Other users may have chosen words in it, so it replaces
-// what is not printable.
+// complain writes an error line by line. Other users may have chosen parts of it, so it replaces
+// characters that are not printable.
 func complain(w io.Writer, err error) {
 	for line := range strings.Lines("tierallocctl: " + err.Error()) {
 		fmt.Fprintln(w, printable(strings.TrimSuffix(line, "\n")))

@@ -33,7 +33,8 @@ func describeManagers(w io.Writer, r *report) {
 			m.Mode,
 			size(m.BytesTotal), plural(m.InstanceCount, "instance"), t.Render())
 		if hidden := m.InstanceCount - min(m.InstanceCount, uint64(len(m.Instances))); hidden != 0 {
-			fmt.Fprintf(w, "and %s that the report has no room for\n", plural(hidden, "instance"))
+			fmt.Fprintf(w, "and %s more, which the report does not list\n",
+				plural(hidden, "instance"))
 		}
 	}
 }

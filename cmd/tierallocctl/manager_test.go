@@ -17,7 +17,7 @@ func TestDescribeManagers(t *testing.T) {
 		"memory manager \"solver\" of device 0, active: 8.0 GiB for 3 instances\n",
 		"Inputs 140212 default manual 25.0% 2.0 GiB 1.0 GiB 1.5 GiB 91,001 92,001 93,001 94,001\n",
 		r.Managers[0].Instances[1].Name + " 140213 late automatic 37.5% 3.0 GiB 0 B 0 B 0 0 0 0\n",
-		"and 1 instance that the report has no room for",
+		"and 1 instance more, which the report does not list",
 	} {
 		if !strings.Contains(text, words) {
 			t.Errorf("%q is missing in\n%s", words, text)

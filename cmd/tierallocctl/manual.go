@@ -21,8 +21,7 @@ func manualCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return writeManual(cmd.Root(),
-				args[0])
+			return writeManual(cmd.Root(), args[0])
 		},
 	}
 }
@@ -47,7 +46,7 @@ func writeManual(root *cobra.Command, dir string) error {
 	return nil
 }
 
-// documented are the commands that have a page.
+// documented returns the commands that have a page.
 func documented(root *cobra.Command) (list []*cobra.Command) {
 	for _, name := range commandNames(root) {
 		if c, _, err := root.Find([]string{name}); err == nil {
@@ -65,7 +64,7 @@ func newPage(name string, section int, short string) *roff.Page {
 		Source: "tieralloc " + version.Number})
 }
 
-// rootPage is tierallocctl(1).
+// rootPage writes tierallocctl(1).
 func rootPage(root *cobra.Command) *roff.Page {
 	p := newPage(root.Name(), 1, root.Short)
 	p.Section("Synopsis")
@@ -95,7 +94,7 @@ func rootPage(root *cobra.Command) *roff.Page {
 	return p
 }
 
-// commandPage is the page of a command.
+// commandPage writes the page of a command.
 func commandPage(c *cobra.Command) *roff.Page {
 	p := newPage(pageName(c), 1, c.Short)
 	p.Section("Synopsis")
@@ -130,7 +129,7 @@ func commandPage(c *cobra.Command) *roff.Page {
 	return p
 }
 
-// isSettingFlag says that a flag of run or verify is a variable of the library.
+// isSettingFlag reports whether a flag of run or verify is a variable of the library.
 func isSettingFlag(c *cobra.Command, f *pflag.Flag) bool {
 	if c.Flags().Lookup("fast-hard") == nil {
 		return false
@@ -161,28 +160,29 @@ func writeFlags(p *roff.Page, flags []*pflag.Flag) {
 	}
 }
 
-const libraryHelp = `libtieralloc.so manages memory for unmodified programs: it takes the place of malloc and, where the
-program uses CUDA, of the device allocator. Preload it:
+const libraryHelp = `libtieralloc.so manages memory for unmodified programs: it replaces
+malloc and, if the program uses CUDA, the device allocator. Preload it:
 
   LD_PRELOAD=libtieralloc.so.1 COMMAND
   tierallocctl run -- COMMAND
 
-Memory lies in three tiers, FAST, NORMAL and SLOW. A tier is a set of memory nodes; on a machine with
-one kind of memory the tiers are simulated. A hint (hot, warm, cold, pin_fast, prefer_fast) leads a
-request to a tier, and caps limit the tiers. A program that knows the library gives hints itself
-(ta_alloc(3)).`
+Memory is in three tiers, FAST, NORMAL and SLOW. A tier is a set of memory nodes; on a
+machine with one kind of memory the tiers are simulated. A hint (hot, warm, cold, pin_fast,
+prefer_fast) chooses the tier of a request, and caps limit the tiers. A program that is
+written for the library gives hints itself (ta_alloc(3)).`
 
-const variablesHelp = `All settings are environment variables. The library reads them once, when it is loaded. A bad value is
-one line on standard error, and the default is used. An empty value is the same as an unset variable.
-Set-user-ID programs ignore all of them.
+const variablesHelp = `All settings are environment variables. The library reads them once,
+when it is loaded. For a bad value it prints one line on standard error and uses the default.
+An empty value is the same as an unset variable. Set-user-ID programs ignore all of them.
 
-Sizes take K, M, G and T, which are powers of 1024. Times take ns, us, ms and s. A percentage is of the
-memory of the tier's nodes, or of the control group's limit, whichever is less.
+Sizes take K, M, G and T, which are powers of 1024. Times take ns, us, ms and s. A percentage
+is of the memory of the tier's nodes, or of the control group's limit, whichever is less.
 
 "tierallocctl check" explains the settings in effect, and each mistake in them.`
 
-const rulesHelp = `TA_RULES is a list of rules with semicolons between them. A rule is conditions, with commas between
-them, a colon and a hint. All conditions must hold, and the first rule that matches wins:
+const rulesHelp = `TA_RULES is a list of rules, separated by semicolons. A rule is a list of
+conditions, separated by commas, then a colon and a hint. All conditions must hold, and the
+first rule that matches wins:
 
   size>=N, size>N, size<=N, size<N, size=N, size=N-N
   thread=NAME, program=NAME, lib=NAME

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// mapping is a mapping of another process, by its maps and numa_maps.
+// mapping is a mapping of another process, from its maps and numa_maps.
 type mapping struct {
 	start, end uint64
 	inode      uint64 // 0: no file's
@@ -21,17 +21,17 @@ type mapping struct {
 	perNode    map[int]uint64 // resident bytes
 }
 
-// procFile reads a file that the kernel has for a process, or says why it cannot be.
+// procFile reads a file of a process in /proc. The error explains what to do.
 func procFile(pid int, name string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), name))
 	return text, procError(pid, err)
 }
 
-// procError makes an error of the kernel's one about the process.
+// procError turns an error of the kernel into one about the process.
 func procError(pid int, err error) error {
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("process %d is not to be looked into: ask as its user, or as root", pid)
+		return fmt.Errorf("process %d cannot be examined: run this as its user, or as root", pid)
 	case errors.Is(err, os.ErrNotExist) && !processRuns(pid), errors.Is(err, syscall.ESRCH):
 		return fmt.Errorf("there is no process %d", pid)
 	}
@@ -43,8 +43,8 @@ func processRuns(pid int) bool {
 	return err == nil
 }
 
-// threadWithMemory is the process, or where its first thread has ended before the others one of
-// these: the kernel shows no memory of a thread that has ended.
+// threadWithMemory returns a thread of the process whose memory the kernel shows: the first, or
+// another if that has ended.
 func threadWithMemory(pid int) int {
 	tasks, _ := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
 	for _, task := range tasks {
@@ -56,7 +56,7 @@ func threadWithMemory(pid int) int {
 	return pid
 }
 
-// readMappings are the mappings of a process, in order.
+// readMappings returns the mappings of a process, in order.
 func readMappings(pid int) ([]mapping, error) {
 	maps, err := procFile(pid, "maps")
 	if err != nil {
@@ -64,7 +64,7 @@ func readMappings(pid int) ([]mapping, error) {
 	}
 	numa, err := procFile(pid, "numa_maps")
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, errors.New("this kernel does not tell of nodes: there is no " +
+		return nil, errors.New("this kernel does not report nodes: there is no " +
 			"/proc/PID/numa_maps")
 	}
 	if err != nil {
@@ -100,8 +100,8 @@ func parseMaps(text []byte) (all []mapping) {
 	return all
 }
 
-// addNodes reads the lines START POLICY WORD..., of whose words N0=5 is 5 pages on node 0 and
-// kernelpagesize_kB=4 their size. A mapping that is new since is left out.
+// addNodes reads the lines START POLICY WORD... Among the words, N0=5 means 5 pages on node 0, and
+// kernelpagesize_kB=4 is their size. It ignores a mapping that is not in all.
 func addNodes(all []mapping, text []byte) {
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
@@ -132,7 +132,7 @@ func addNodes(all []mapping, text []byte) {
 	}
 }
 
-// containing is the mapping that has an address, or nil.
+// containing returns the mapping that contains an address, or nil.
 func containing(all []mapping, addr uint64) *mapping {
 	i, _ := slices.BinarySearchFunc(all, addr, func(m mapping, at uint64) int {
 		switch {

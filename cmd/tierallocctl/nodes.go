@@ -9,7 +9,7 @@ import (
 	"tieralloc/numa"
 )
 
-// nodeList is the numbers of the nodes in a set.
+// nodeList returns the numbers of the nodes in a set.
 func nodeList(set uint64) []int {
 	var list []int
 	for ; set != 0; set &= set - 1 {
@@ -39,14 +39,14 @@ func nodeWords(list []int) string {
 	return strings.Join(parts, ",")
 }
 
-// tierPlace is where a tier is, for the tables of check and topology.
+// tierPlace is the placement of a tier, for the tables of check and topology.
 type tierPlace struct {
 	tier  string
 	nodes []int
 	how   string
 }
 
-// places lists where the tiers are, nil when they are simulated.
+// places returns the placements of the tiers, nil if they are simulated.
 func places(m *numa.Map) []tierPlace {
 	if m.Simulated {
 		return nil
@@ -59,7 +59,7 @@ func places(m *numa.Map) []tierPlace {
 	return list
 }
 
-// placeWords says how a tier's memory is placed, and whether the kernel may move it later.
+// placeWords describes how a tier's memory is placed, and whether the kernel may move it later.
 func placeWords(p *numa.Place) string {
 	words := modeWords(p.Mode &^ numa.Balanced)
 	switch {
@@ -71,7 +71,7 @@ func placeWords(p *numa.Place) string {
 	return words
 }
 
-// modeWords says what a policy of the kernel does.
+// modeWords describes a policy of the kernel.
 func modeWords(mode uint32) string {
 	switch mode {
 	case numa.Default:
@@ -84,7 +84,7 @@ func modeWords(mode uint32) string {
 	return "these first, others when they are full"
 }
 
-// whySimulated says in a few words why the tiers would have no nodes of their own.
+// whySimulated explains why the tiers are simulated.
 func whySimulated(s *config.Settings, t *numa.Topology) string {
 	usable := nodeList(t.Usable())
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// readGPUs asks NVML for all devices. What it does not say of one is left out.
+// readGPUs asks NVML for all devices. Fields that NVML does not answer stay zero.
 func readGPUs(lib nvml.Interface) ([]gpu, error) {
 	if ret := lib.Init(); ret != nvml.SUCCESS {
 		return nil, &failure{statusUnavailable,
@@ -19,7 +19,7 @@ func readGPUs(lib nvml.Interface) ([]gpu, error) {
 	defer lib.Shutdown()
 	n, ret := lib.DeviceGetCount()
 	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("NVML does not count its devices: %s", nvmlWords(lib, ret))
+		return nil, fmt.Errorf("NVML cannot count the devices: %s", nvmlWords(lib, ret))
 	}
 	gpus := []gpu{}
 	for i := range n {
@@ -82,8 +82,8 @@ func nodesOf(set []uint) []int {
 	return nodes
 }
 
-// matchPages puts the devices of running processes' live pages with the GPUs that they
-// are, and returns those that are none of them.
+// matchPages adds the devices of running processes' live pages to the matching GPUs, and returns
+// those that match none.
 func matchPages(gpus []gpu, pages []*page) (rest []gpuProcess) {
 	for _, p := range pages {
 		if p.report == nil || p.state.Dead() {
@@ -100,8 +100,8 @@ func matchPages(gpus []gpu, pages []*page) (rest []gpuProcess) {
 	return rest
 }
 
-// gpuOf is the GPU that a report's device is. A part of one (MIG) has a UUID of its
-// own, and the GPU's place.
+// gpuOf returns the GPU of a report's device. A part of a GPU (MIG) has a UUID of its own, and the
+// GPU's bus address.
 func gpuOf(gpus []gpu, d *device) *gpu {
 	for i := range gpus {
 		if d.Uuid != "" && strings.TrimPrefix(gpus[i].UUID, "GPU-") == d.Uuid {
@@ -116,7 +116,7 @@ func gpuOf(gpus []gpu, d *device) *gpu {
 	return nil
 }
 
-// add puts a process's figures to what NVML says of it, or in a line of their own.
+// add adds a process's figures to NVML's entry for it, or as a new entry.
 func (g *gpu) add(p *page, d *device) {
 	for i := range g.Processes {
 		if at := &g.Processes[i]; at.Pid == p.pid && at.Heap == nil {

@@ -13,10 +13,11 @@ type object struct {
 	ours   bool // it is the library
 }
 
-// objects are those that have been looked at.
+// objects caches the results of lookAt.
 var objects = map[fileID]object{}
 
-// lookAt is the object at path. What is no file, as the kernel's own object, defines nothing.
+// lookAt returns the object at path. If there is no file, as for the kernel's own object, the
+// object defines nothing.
 func lookAt(path string) object {
 	info, err := os.Stat(path)
 	if err != nil {

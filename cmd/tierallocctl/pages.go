@@ -15,23 +15,23 @@ import (
 	"tieralloc/stats/live"
 )
 
-// pagePattern is what TA_STATS_LIVE=1 stands for.
+// pagePattern is the template that TA_STATS_LIVE=1 stands for.
 const pagePattern = live.UsualFolder + "/tieralloc.%p"
 
-// howToPage says how a process comes by a live page.
+// howToPage says how to get a live page.
 const howToPage = "start it by tierallocctl run -- COMMAND, or with TA_STATS_LIVE=1"
 
 // page is a live page as it was read.
 type page struct {
 	path    string
 	pid     int
-	owner   int // the user's number whom the file belongs to
+	owner   int // number of the user who owns the file
 	program string
 	start   time.Time
 	state   live.State
 	age     time.Duration // of the figures
 	text    []byte        // the report as JSON
-	report  *report       // nil: there was no update yet, and text is nil too
+	report  *report       // nil: no update yet; text is nil too
 	other   error         // another version wrote it: report is nil
 }
 
@@ -51,7 +51,7 @@ func snapshot(file *live.Page) (*page, error) {
 	s, err := file.Snapshot()
 	if errors.Is(err, live.ErrVersion) {
 		if p.state, p.other = file.State(), err; p.state.Dead() {
-			return p, nil // what is left to do is to remove it
+			return p, nil // it can still be removed
 		}
 	}
 	if err != nil {
@@ -70,8 +70,8 @@ func snapshot(file *live.Page) (*page, error) {
 	return p, nil
 }
 
-// pagePaths lists the files that the live page of a process with the environment env
-// may be. pid is its number, or * for any.
+// pagePaths lists the files that may be the live page of a process with the environment env. pid is
+// its number, or * for any.
 func pagePaths(env environ, pid string) []string {
 	pattern, ok := env.get("TA_STATS_LIVE")
 	switch {
@@ -98,20 +98,20 @@ func inFolder(path string, use func(*live.Page) error) error {
 	return use(file)
 }
 
-// libraryIn says whether a process has the library. visible is false when it may not be
-// looked at.
+// libraryIn reports whether a process has loaded the library. visible is false if the process may
+// not be examined.
 func libraryIn(pid int) (preloaded, visible bool) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "maps"))
 	return bytes.Contains(text, []byte("/"+libraryName)), err == nil
 }
 
-// settledHere is this program's environment with the settings for the whole system behind it.
+// settledHere returns this program's environment, completed by the settings for the whole system.
 func settledHere() environ {
 	return environ(os.Environ()).withFile(readSystemFile(config.FilePath))
 }
 
-// findPage reads the live page of a process: what it has mapped, if it runs; else what has
-// the usual name, or the name that TA_STATS_LIVE gives here or for the whole system.
+// findPage reads the live page of a process. It tries the page that the process has mapped, the
+// usual name, and the name that TA_STATS_LIVE gives here or for the whole system.
 func findPage(pid int) (*page, error) {
 	var found *page
 	var failed error
@@ -146,20 +146,19 @@ func findPage(pid int) (*page, error) {
 	return nil, whyNoPage(pid)
 }
 
-// whyNoPage is the error for a process without a live page: what to do about it.
+// whyNoPage returns the error for a process without a live page, which says what to do.
 func whyNoPage(pid int) error {
 	preloaded, visible := libraryIn(pid)
 	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	switch {
 	case err != nil:
-		return fmt.Errorf("there is no process %d, and no live page of it in %s (one is kept of "+
-			"processes started with"+
-			" TA_STATS_LIVE=1; a statistics file is read by its name: tierallocctl stats FILE)",
+		return fmt.Errorf("there is no process %d, and no live page of it in %s (processes "+
+			"started with TA_STATS_LIVE=1 leave one; to read a statistics file: tierallocctl "+
+			"stats FILE)",
 			pid, live.UsualFolder)
 	case !visible:
-		return fmt.Errorf("process %d is not to be looked into, and no live page of it can be "+
-			"read in %s:"+
-			" ask as its user, or as root", pid, live.UsualFolder)
+		return fmt.Errorf("process %d cannot be examined, and no live page of it can be read in "+
+			"%s: run this as its user, or as root", pid, live.UsualFolder)
 	case !preloaded:
 		return fmt.Errorf("process %d runs without %s, or has no live page: %s", pid, libraryName,
 			howToPage)
@@ -167,10 +166,10 @@ func whyNoPage(pid int) error {
 	return fmt.Errorf("process %d has no live page: %s", pid, howToPage)
 }
 
-// eachPage calls use for each live page that can be found, one at a time: those that
-// processes have mapped, those in the usual folder, and those where TA_STATS_LIVE says here or for
-// the whole system. What it says to other processes is not asked: they would choose what is opened.
-// Errors are of single pages.
+// eachPage calls use for each live page that can be found, one at a time: those that processes have
+// mapped, those in the usual folder, and those where TA_STATS_LIVE says here or for the whole
+// system. It does not read other processes' environments, which would let them choose the files
+// that are opened. The error joins those of single pages.
 func eachPage(use func(*live.Page) error) error {
 	seen := map[live.ID]bool{}
 	once := func(file *live.Page) error {
@@ -195,13 +194,13 @@ func eachPage(use func(*live.Page) error) error {
 	bad = append(bad, err)
 	if pattern, _ := settledHere().get("TA_STATS_LIVE"); strings.HasPrefix(pattern, "/") {
 		for _, path := range expand(pattern, "*") {
-			inFolder(path, once) // what else matches the pattern is no news
+			inFolder(path, once) // other files may match the pattern: errors are ignored
 		}
 	}
 	return errors.Join(bad...)
 }
 
-// processes are the numbers of those that can be seen.
+// processes returns the numbers of all processes that are visible.
 func processes() []int {
 	var pids []int
 	entries, _ := os.ReadDir("/proc")
@@ -213,8 +212,7 @@ func processes() []int {
 	return pids
 }
 
-// allPages reads all live pages that can be found, beside an error of those that cannot be
-// read.
+// allPages reads all live pages that can be found. The error names those that cannot be read.
 func allPages() ([]*page, error) {
 	var pages []*page
 	bad := eachPage(func(file *live.Page) error {

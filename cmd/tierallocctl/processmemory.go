@@ -20,7 +20,7 @@ func (i *image) memory() (*processMemory, error) {
 	return &processMemory{File: file}, err
 }
 
-// read fills in data, as binary.Read does, from the bytes at an address.
+// read fills in data from the bytes at an address, as binary.Read does.
 func (m *processMemory) read(at uint64, data any) {
 	if m.err == nil {
 		from := io.NewSectionReader(m, int64(at), 1<<20)
@@ -31,14 +31,14 @@ func (m *processMemory) read(at uint64, data any) {
 // linkMap is an object in the loader's list.
 type linkMap struct{ Addr, Name, Dynamic, Next uint64 }
 
-// firstObject is the address of the first object in the list of an r_debug.
+// firstObject returns the address of the first object in the list of an r_debug.
 func (m *processMemory) firstObject(debug uint64) uint64 {
 	var head struct{ Version, Map uint64 }
 	m.read(debug, &head)
 	return head.Map
 }
 
-// stringAt is the C string at an address of a process.
+// stringAt returns the C string at an address of a process.
 func stringAt(memory io.ReaderAt, at uint64) (string, bool) {
 	buffer := make([]byte, unix.PathMax)
 	n, _ := memory.ReadAt(buffer, int64(at))

@@ -27,8 +27,8 @@ var tierNames = func() (names [config.TierCount]string) {
 
 func (r *report) tiers() [3]*tier { return [3]*tier{r.Tiers.Fast, r.Tiers.Normal, r.Tiers.Slow} }
 
-// decodeReport reads a report and makes sure that it is one, whole and of the format
-// that this program knows.
+// decodeReport decodes a report and checks that it is complete and of the format that this program
+// reads.
 func decodeReport(text []byte) (*report, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, errors.New("the file is empty")
@@ -37,12 +37,12 @@ func decodeReport(text []byte) (*report, error) {
 	var syntax *json.SyntaxError
 	switch err := json.Unmarshal(text, r); {
 	case errors.As(err, &syntax):
-		return nil, fmt.Errorf("no statistics of tieralloc, or cut short: no JSON from byte %d "+
+		return nil, fmt.Errorf("not statistics of tieralloc, or cut short: no JSON from byte %d "+
 			"on (%w)", syntax.Offset, err)
 	case err != nil:
-		return nil, fmt.Errorf("no statistics of tieralloc: %w", err)
+		return nil, fmt.Errorf("not statistics of tieralloc: %w", err)
 	case r.Schema == "":
-		return nil, errors.New("no statistics of tieralloc: there is no \"schema\"")
+		return nil, errors.New("not statistics of tieralloc: there is no \"schema\"")
 	case r.Schema != stats.Schema:
 		return nil, fmt.Errorf("statistics of format %q; this program reads %q", r.Schema,
 			stats.Schema)
@@ -66,8 +66,8 @@ func decodeReport(text []byte) (*report, error) {
 	return r, nil
 }
 
-// makePrintable makes all strings in v printable, so that none can reach a terminal as it
-// is in a file.
+// makePrintable makes all strings in v printable, so that no control character of a file reaches a
+// terminal.
 func makePrintable(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -93,7 +93,7 @@ func makePrintable(v reflect.Value) {
 	}
 }
 
-// reportMax is more than any report is long: one has some 30 KiB.
+// reportMax is above the length of any report, which is some 30 KiB.
 const reportMax = 16 << 20
 
 // readReportFile reads a statistics file.
@@ -108,7 +108,7 @@ func readReportFile(path string) (text []byte, r *report, err error) {
 		return nil, nil, err
 	}
 	if len(text) > reportMax {
-		return nil, nil, fmt.Errorf("%s: no statistics of tieralloc: it has more than %s", path,
+		return nil, nil, fmt.Errorf("%s: not statistics of tieralloc: it has more than %s", path,
 			size(reportMax))
 	}
 	if r, err = decodeReport(text); err != nil {

@@ -82,12 +82,12 @@ func TestDecodeReportRefuses(t *testing.T) {
 	for _, c := range []struct{ text, word string }{
 		{"", "empty"},
 		{" \n", "empty"},
-		{"hello", "no statistics"},
+		{"hello", "not statistics"},
 		{string(good[:len(good)/2]), "cut short"},
 		{string(good) + "}", "no JSON"},
-		{"[]", "no statistics"},
+		{"[]", "not statistics"},
 		{"{}", `no "schema"`},
-		{`{"schema": 1}`, "no statistics"},
+		{`{"schema": 1}`, "not statistics"},
 		{`{"schema": "tieralloc.stats/2"}`, `"tieralloc.stats/2"`},
 		{`{"schema": "tieralloc.stats/1"}`, "damaged"},
 		{strings.Replace(string(good), `"slow"`, `"slower"`, 1), "damaged"},
@@ -98,7 +98,7 @@ func TestDecodeReportRefuses(t *testing.T) {
 			"tiers of a device"},
 		{strings.Replace(string(good), `"devices": [`, `"devices": [`+strings.Repeat("{}, ", 8), 1),
 			"9 devices"},
-		{strings.Replace(string(good), `"bytes_peak": `, `"bytes_peak": -`, 1), "no statistics"},
+		{strings.Replace(string(good), `"bytes_peak": `, `"bytes_peak": -`, 1), "not statistics"},
 	} {
 		r, err := decodeReport([]byte(c.text))
 		if err == nil || r != nil || !strings.Contains(err.Error(), c.word) {
@@ -113,9 +113,11 @@ func FuzzDecodeReport(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good)
-	f.Add([]byte(`{"schema": "tieralloc.stats/1", "heap": {}, "tiers": {"fast": {}, "normal": {}, "slow": {}}}`))
-	f.Add([]byte(`{"schema": "tieralloc.stats/1", "heap": {}, "tiers": {"fast": null}}`))
-	f.Add([]byte(`{"schema": "tieralloc.stats/1", "heap": {}, "tiers": {"fast": {}, "normal": {}, "slow": {}}, "devices": [{"tiers": {"fast": {}}}]}`))
+	const begin = `{"schema": "tieralloc.stats/1", "heap": {}, "tiers": `
+	const tiers = `{"fast": {}, "normal": {}, "slow": {}}`
+	f.Add([]byte(begin + tiers + `}`))
+	f.Add([]byte(begin + `{"fast": null}}`))
+	f.Add([]byte(begin + tiers + `, "devices": [{"tiers": {"fast": {}}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := decodeReport(text)
 		if (r == nil) == (err == nil) {

@@ -14,7 +14,7 @@ import (
 	"tieralloc/tiers"
 )
 
-// ruleLines tells what the rules are, and which requests pay for them.
+// ruleLines lists the rules, and the sizes that they make slower.
 func ruleLines(s *config.Settings) []string {
 	if s.Rules.Count == 0 {
 		return nil
@@ -30,7 +30,7 @@ func ruleLines(s *config.Settings) []string {
 	return append(lines, slowLines(s)...)
 }
 
-// ruleWords writes a rule as it was understood.
+// ruleWords writes a rule as it was parsed.
 func ruleWords(l *config.RuleList, i uintptr) string {
 	r := &l.Rule[i]
 	var parts []string
@@ -49,7 +49,7 @@ func ruleWords(l *config.RuleList, i uintptr) string {
 		tierNames[tiers.Home(uintptr(r.Hint))]
 }
 
-// rangeWords says which sizes lie in a range of whole bytes.
+// rangeWords writes a range of sizes.
 func rangeWords(from, to uint64) string {
 	switch {
 	case to == math.MaxUint64:
@@ -62,7 +62,7 @@ func rangeWords(from, to uint64) string {
 	return exact(from) + " to " + exact(to)
 }
 
-// exact is a size without rounding: in the largest unit that it is a multiple of.
+// exact writes a size without rounding, in the largest unit that it is a multiple of.
 func exact(n uint64) string {
 	unit := 0
 	for ; unit < 4 && n != 0 && n%1024 == 0; unit++ {
@@ -71,13 +71,13 @@ func exact(n uint64) string {
 	return fmt.Sprintf("%d %s", n, [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
 }
 
-// pattern is a pattern's text.
+// pattern returns a pattern's text.
 func pattern(l *config.RuleList, g config.Glob) string {
 	addr, n := l.Pattern(g)
 	return string(unsafe.Slice((*byte)(raw.Ptr(addr)), n))
 }
 
-// hiddenBy is the number of an earlier rule that holds whenever rule i does, or -1.
+// hiddenBy returns the number of an earlier rule that matches whenever rule i does, or -1.
 func hiddenBy(l *config.RuleList, i uintptr) int {
 	r := &l.Rule[i]
 	wider := func(a, b config.Glob) bool {
@@ -93,7 +93,7 @@ func hiddenBy(l *config.RuleList, i uintptr) int {
 	return -1
 }
 
-// audience is a kind of program and thread, for which the rules are the same.
+// audience is a set of programs and threads for which the rules are the same.
 type audience struct {
 	program, thread string // patterns, which are names that they match; "": any other name
 }
@@ -109,7 +109,7 @@ func (a audience) String() string {
 	return printable(words)
 }
 
-// audiences lists those that the rules tell apart.
+// audiences lists the audiences that the rules distinguish.
 func audiences(l *config.RuleList) []audience {
 	programs, threads := []string{""}, []string{""}
 	add := func(list []string, g config.Glob) []string {
@@ -137,7 +137,7 @@ func audiences(l *config.RuleList) []audience {
 	return list
 }
 
-// slowLines says for which sizes malloc takes the slow path because of the rules.
+// slowLines lists the sizes for which malloc takes the slow path because of the rules.
 func slowLines(s *config.Settings) []string {
 	var lines []string
 	general := ""
@@ -162,9 +162,8 @@ func slowLines(s *config.Settings) []string {
 		"always")
 }
 
-// slowSizes lists the ranges of sizes, by whole size classes, that an audience's
-// rules keep off the fast path. It is the library's own test: see Heap.rule in package
-// alloc.
+// slowSizes lists the ranges of sizes, by whole size classes, that an audience's rules keep off the
+// fast path. It applies the library's own test: see Heap.rule in package alloc.
 func slowSizes(s *config.Settings, a audience) []string {
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -198,7 +197,7 @@ func slowSizes(s *config.Settings, a audience) []string {
 	return list
 }
 
-// nameOf is the address of a name as C has it, 0 for none, valid while it is pinned.
+// nameOf returns the address of a name as a C string, 0 for none, valid while it is pinned.
 func nameOf(pin *runtime.Pinner, name string) uintptr {
 	if name == "" {
 		return 0

@@ -12,13 +12,14 @@ import (
 	"tieralloc/internal/config"
 )
 
-const runHelp = `Start a program with libtieralloc.so preloaded, and summarise its statistics at the end.
+const runHelp = `Start a program with libtieralloc.so preloaded, and summarise its statistics
+at the end.
 
 The library's own parser first checks the settings, from the flags below and from TA_
-variables of the environment. If one is wrong, nothing is started and the exit status is
-78. Otherwise the exit status is the command's own, or 128 and the number of the signal
-that ended it. 125: tierallocctl itself failed; 126: the command cannot be run; 127: it
-was not found.
+variables of the environment. If one is wrong, nothing is started and the exit status is 78.
+Otherwise the exit status is the command's own, or 128 and the number of the signal that
+ended it. 125: tierallocctl itself failed; 126: the command cannot be run; 127: it was not
+found.
 
 Signals sent to tierallocctl are passed on to the command, except those that the terminal
 sends to both (interrupt and quit). The summary is of the command's own process. Children,
@@ -28,7 +29,7 @@ While they run, tierallocctl stats and top show the command and its children by 
 pages. A command that a signal ends writes no report. The summary then shows what its live
 page had last, a tenth of a second earlier or when it last took new memory.`
 
-// runOptions are the flags of run that are no settings of the library.
+// runOptions are the flags of run that are not settings of the library.
 type runOptions struct {
 	library string
 	quiet   bool
@@ -54,8 +55,8 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// startsCommand gives cmd what those have in common that start a program on the library: the
-// settings' flags, and arguments that are the program's.
+// startsCommand sets up cmd as a command that starts a program on the library: with a flag for each
+// setting, and the program and its arguments as arguments.
 func startsCommand(cmd *cobra.Command, library *string) {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -123,8 +124,7 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	return nil
 }
 
-// listMistakes says why a command was not started. A variable that a flag has set is
-// shown with the flag.
+// listMistakes says why a command was not started. If a flag has set a variable, it shows the flag.
 func listMistakes(w io.Writer, command string, mistakes []mistake, flags map[string]string) {
 	fmt.Fprintf(w, "tierallocctl: %s was not started: %s in the settings\n", command,
 		plural(len(mistakes), "mistake"))
@@ -137,11 +137,11 @@ func listMistakes(w io.Writer, command string, mistakes []mistake, flags map[str
 	}
 }
 
-// findProgram looks the command up as a shell does, with a shell's exit statuses.
+// findProgram looks up the command as a shell does, with a shell's exit statuses.
 func findProgram(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
-	case err == nil, errors.Is(err, exec.ErrDot): // PATH has the current folder: so be it
+	case err == nil, errors.Is(err, exec.ErrDot): // PATH may contain the current folder
 		return path, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
 		return "", &failure{statusNotFound, fmt.Errorf("%s: command not found", name)}

@@ -13,16 +13,16 @@ import (
 	"tieralloc/stats/live"
 )
 
-// A runReport finds the statistics that a command leaves behind.
+// A runReport finds the statistics of a command that has ended.
 type runReport struct {
 	env     environ
 	pattern string // TA_STATS_FILE for the command
-	dir     string // a folder made for them, "" when the user wants them elsewhere
-	ownPage bool   // the live page is this program's doing, and goes with the command
+	dir     string // a temporary folder for them; "": the user has named a path
+	ownPage bool   // this program asked for the live page, and removes it at the end
 }
 
-// newRunReport finds places for the statistics and the live page of a command that env is
-// for.
+// newRunReport chooses the paths of a command's statistics and live page, and adds them to its
+// environment.
 func newRunReport(env environ) (*runReport, error) {
 	l := &runReport{}
 	pattern, ok := env.get("TA_STATS_FILE")
@@ -36,7 +36,7 @@ func newRunReport(env environ) (*runReport, error) {
 	pattern, err := absolute(pattern)
 	l.pattern = pattern
 	env = env.with("TA_STATS_FILE", pattern)
-	// Where no page can be made the library would say so for each process.
+	// If no page could be made, the library would complain in each process.
 	if _, ok := env.get("TA_STATS_LIVE"); !ok &&
 		unix.Access(live.UsualFolder, unix.W_OK|unix.X_OK) == nil {
 		l.ownPage = true
@@ -58,11 +58,11 @@ func absolute(pattern string) (string, error) {
 	return escapeTemplate(dir) + "/" + pattern, nil
 }
 
-// escapeTemplate is the template that stands for path.
+// escapeTemplate returns the template that stands for path.
 func escapeTemplate(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
-// close removes what was made for the occasion. Pages of other processes than the command's
-// stay, as all pages of those that were killed do.
+// close removes the temporary folder and the command's live page. Pages of its children stay if
+// they were killed.
 func (l *runReport) close(end ending) {
 	if l.dir != "" {
 		os.RemoveAll(l.dir)
@@ -72,8 +72,8 @@ func (l *runReport) close(end ending) {
 	}
 }
 
-// eachPage calls use for the live page of the command's process, if it left one. A file of
-// another user's in a folder that is open to all is none, whatever it says.
+// eachPage calls use for the live page of the command's process, if it left one. It ignores files
+// of other users, who may write to the usual folder too.
 func (l *runReport) eachPage(end ending, use func(*live.Page) error) {
 	for _, path := range pagePaths(l.env, strconv.Itoa(end.pid)) {
 		inFolder(path, func(file *live.Page) error {
@@ -86,7 +86,7 @@ func (l *runReport) eachPage(end ending, use func(*live.Page) error) {
 	}
 }
 
-// tell writes the summary, and keeps the statistics where they are wanted.
+// tell writes the summary, and keeps the statistics if the user wants them.
 func (l *runReport) tell(w io.Writer, o runOptions, end ending) error {
 	text, r, path := l.find(end)
 	if r == nil {
@@ -123,8 +123,8 @@ func (l *runReport) tell(w io.Writer, o runOptions, end ending) error {
 	return os.WriteFile(o.json, text, 0o600)
 }
 
-// find reads the statistics of the command's process. A process that has called exec
-// began anew; one from before the command was started is another with its number.
+// find reads the statistics of the command's process. Statistics from before the command was
+// started belong to an earlier process with its number.
 func (l *runReport) find(end ending) (text []byte, r *report, path string) {
 	for _, path := range expand(l.pattern, strconv.Itoa(end.pid)) {
 		text, r, err := readReportFile(path)
@@ -135,7 +135,7 @@ func (l *runReport) find(end ending) (text []byte, r *report, path string) {
 	return nil, nil, ""
 }
 
-// others counts reports beside the one at path, in a folder that holds nothing else.
+// others counts the reports in the temporary folder, except the one at path.
 func (l *runReport) others(path string) int {
 	if l.dir == "" {
 		return 0
@@ -151,7 +151,7 @@ func (l *runReport) others(path string) int {
 	return n
 }
 
-// why guesses for what reason there are no statistics.
+// why guesses why there are no statistics.
 func (l *runReport) why(end ending) string {
 	if v, _ := l.env.get("TA_DISABLE"); v == "1" {
 		return "TA_DISABLE=1"
@@ -167,8 +167,8 @@ func (l *runReport) why(end ending) string {
 		" did not load the library (static, set-user-ID, LD_PRELOAD removed)"
 }
 
-// expand lists the files that a template may stand for. pid is the process's number, or
-// * for any; what else it has may be any name.
+// expand lists the files that a template may stand for. pid is the process's number, or "*" for
+// any. Other fields of the template match any name.
 func expand(pattern, pid string) []string {
 	var glob strings.Builder
 	for i := 0; i < len(pattern); i++ {
@@ -194,14 +194,13 @@ func expand(pattern, pid string) []string {
 	return files
 }
 
-// canCreate finds out before a command runs for hours that its statistics could not
-// be kept.
+// canCreate checks that the statistics can be kept, before a command runs for hours.
 func canCreate(path string) error {
 	if path == "" {
 		return nil
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("cannot keep the statistics in %s: it is no regular file", path)
+		return fmt.Errorf("cannot keep the statistics in %s: it is not a regular file", path)
 	}
 	err := unix.Access(filepath.Dir(path), unix.W_OK|unix.X_OK)
 	if err == nil && unix.Access(path, unix.W_OK) == unix.EACCES {
@@ -213,7 +212,7 @@ func canCreate(path string) error {
 	return nil
 }
 
-// lastPage is the command's live page with its last figures, nil if there are none.
+// lastPage returns the command's live page with its last figures, nil if there are none.
 func (l *runReport) lastPage(end ending) (last *page) {
 	l.eachPage(end, func(file *live.Page) error {
 		p, err := snapshot(file)

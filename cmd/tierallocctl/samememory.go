@@ -9,8 +9,8 @@ import (
 	"tieralloc/numa"
 )
 
-// sameMemory says of each set of tiers that lie on the same nodes that they do, and which caps
-// hold for all of them. caps are the words for those of a tier's memory.
+// sameMemory names each set of tiers on the same nodes, and the caps that hold for all of them.
+// caps describes the caps of a tier's memory.
 func sameMemory(account [4]uintptr, nodes func(tier int) []int,
 	caps func(tier int) []string) []string {
 	var lines []string
@@ -41,7 +41,7 @@ func sameMemory(account [4]uintptr, nodes func(tier int) []int,
 	return lines
 }
 
-// andWords is "a, b and c".
+// andWords joins words as "a, b and c".
 func andWords(words []string) string {
 	last := len(words) - 1
 	if last == 0 {
@@ -50,7 +50,7 @@ func andWords(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// sameInPlan is sameMemory for what the library would do, with the variables that are in force.
+// sameInPlan is sameMemory for the tiers that the library would make, with the variables in effect.
 func sameInPlan(env environ, c *configCheck) []string {
 	account := c.places.Accounts()
 	return sameMemory(account,
@@ -68,7 +68,7 @@ func sameInPlan(env environ, c *configCheck) []string {
 		})
 }
 
-// sameInReport is sameMemory for what a process was doing.
+// sameInReport is sameMemory for the tiers of a report.
 func sameInReport(r *report) []string {
 	account := (&numa.Map{Simulated: true}).Accounts()
 	for tier, t := range r.tiers() {
@@ -82,7 +82,7 @@ func sameInReport(r *report) []string {
 		func(tier int) []int { return r.tiers()[tier].Nodes },
 		func(tier int) (list []string) {
 			if tier != int(account[tier]) {
-				return nil // those of the first
+				return nil // the first tier on the nodes has them
 			}
 			t := r.tiers()[tier]
 			if t.CapacitySoft != 0 {

@@ -10,7 +10,7 @@ import (
 	"tieralloc/stats/live"
 )
 
-// sample is what all live pages said at about one time.
+// sample is the contents of all live pages at about one time.
 type sample struct {
 	at    time.Time
 	pages []*page
@@ -22,22 +22,22 @@ func takeSample() sample {
 	return sample{time.Now(), pages, err}
 }
 
-// activity is a process, and what it did between two samples.
+// activity is a process with its rates between two samples.
 type activity struct {
 	*page
 	rates   rates
-	tiers   [3]rates               // none of them has a meaning without a report
+	tiers   [3]rates               // valid if there is a report
 	devices [stats.DeviceMax]rates // in the order of the report
 }
 
-// rates are per second of the process's time.
+// rates are per second.
 type rates struct {
 	allocs, bytes float64
 	wait          float64 // ns
 	moved         float64 // pages
 }
 
-// processKey tells processes apart, also those that had the same number.
+// processKey identifies a process, also among those that had the same number.
 type processKey struct {
 	path  string
 	start int64
@@ -45,7 +45,7 @@ type processKey struct {
 
 func (p *page) key() processKey { return processKey{p.path, p.start.UnixNano()} }
 
-// compareSamples is what the processes of the second sample did since the first.
+// compareSamples computes the rates of the second sample's processes since the first.
 func compareSamples(before, now sample) []activity {
 	old := map[processKey]*page{}
 	for _, p := range before.pages {
@@ -62,8 +62,8 @@ func compareSamples(before, now sample) []activity {
 	return list
 }
 
-// measure fills in the rates between two reports of a process. They are zero when
-// there was no update in between: then there was next to nothing to report.
+// measure fills in the rates between two reports of a process. They are zero if there was no update
+// in between.
 func (a *activity) measure(before, now *report) {
 	if now.UptimeNs <= before.UptimeNs || a.state == live.Killed {
 		return
@@ -100,7 +100,7 @@ func (a *activity) measure(before, now *report) {
 	}
 }
 
-// memory is what the process's heap has resident at most.
+// memory returns the committed bytes of the process's heap.
 func (a *activity) memory() uint64 {
 	if a.report == nil {
 		return 0
@@ -108,7 +108,7 @@ func (a *activity) memory() uint64 {
 	return a.report.Heap.BytesCommitted
 }
 
-// violations counts what met a hard cap.
+// violations counts the requests that met a hard cap.
 func (a *activity) violations() (n uint64) {
 	if a.report != nil {
 		for _, t := range a.report.tiers() {
@@ -118,7 +118,7 @@ func (a *activity) violations() (n uint64) {
 	return n
 }
 
-// order is what processes are sorted by.
+// order is a way to sort processes.
 type order struct {
 	name    string
 	compare func(a, b activity) int
@@ -133,8 +133,7 @@ var orders = []order{
 	{"pid", func(activity, activity) int { return 0 }},
 }
 
-// sort puts the running processes first, each part in the order, and what is equal by
-// number.
+// sort sorts running processes before those that have ended, then by the order, then by number.
 func (o order) sort(list []activity) {
 	slices.SortStableFunc(list, func(a, b activity) int {
 		if a.state.Dead() != b.state.Dead() {

@@ -24,7 +24,7 @@ func newScreen(interval time.Duration) *screen {
 		viewport.WithHeight(22))}
 }
 
-// due says that the next sample is to be taken.
+// due is the message that the next sample is due.
 type due struct{}
 
 func sampleNow() tea.Msg { return takeSample() }
@@ -32,7 +32,7 @@ func sampleNow() tea.Msg { return takeSample() }
 // Init begins with a sample.
 func (s *screen) Init() tea.Cmd { return sampleNow }
 
-// Update takes in a sample, a key or a new size of the window.
+// Update handles a sample, a key or a new size of the window.
 func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
 	switch msg := msg.(type) {
@@ -54,7 +54,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return s, cmd
 }
 
-// key does what a key asks for.
+// key handles a key.
 func (s *screen) key(msg tea.KeyPressMsg) tea.Cmd {
 	switch msg.String() {
 	case "q", "ctrl+c":
@@ -103,7 +103,7 @@ func (s *screen) move(by int) {
 	}
 }
 
-// current is the selected process, nil when there is none.
+// current returns the selected process, nil if there is none.
 func (s *screen) current() *activity {
 	for i := range s.frame.list {
 		if s.frame.list[i].key() == s.frame.selected {
@@ -142,7 +142,7 @@ func (s *screen) draw() {
 	s.view.EnsureVisible(at, 0, 0)
 }
 
-// detail is all that is known of a process.
+// detail returns all figures of a process.
 func detail(a *activity) string {
 	if a.report == nil {
 		return "no figures yet: they come with the first allocations"
@@ -154,7 +154,7 @@ func detail(a *activity) string {
 	return text.String()
 }
 
-// View is what the terminal shows.
+// View returns the contents of the terminal.
 func (s *screen) View() tea.View {
 	title := s.frame.title()
 	switch {

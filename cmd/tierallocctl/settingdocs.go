@@ -2,14 +2,14 @@ package main
 
 import "tieralloc/internal/config"
 
-// A settingDoc tells a person what a variable is for.
+// A settingDoc documents a variable.
 type settingDoc struct {
 	placeholder string // stands for the value in help texts
 	text        string
 	example     string // a value, quoted for a shell
 }
 
-// docOf explains a variable of the library; a test holds it to all of them.
+// docOf returns the documentation of a variable of the library. A test checks that all have one.
 func docOf(name string) settingDoc {
 	for i := range config.TierCount {
 		if d, ok := tierDocs(tierNames[i])[name]; ok {
@@ -19,7 +19,7 @@ func docOf(name string) settingDoc {
 	return settingDocs[name]
 }
 
-// tierDocs explain the variables of a tier.
+// tierDocs documents the variables of a tier.
 func tierDocs(tier string) map[string]settingDoc {
 	return map[string]settingDoc{
 		prefix + tier + "_SOFT": {"SIZE", "soft cap of " + tier, "80%"},
@@ -33,7 +33,7 @@ func tierDocs(tier string) map[string]settingDoc {
 	}
 }
 
-// settingDocs explain the other variables.
+// settingDocs documents the other variables.
 var settingDocs = map[string]settingDoc{
 	"TA_DISABLE": {"0|1", "1: the process runs as if the library were absent", "1"},
 	"TA_INTERPOSE": {"0|1",

@@ -12,14 +12,14 @@ import (
 // prefix begins the names of the library's variables.
 const prefix = "TA_"
 
-// setting is one of the library's variables, as its parser has it.
+// setting is one of the library's variables, as its parser describes it.
 type setting struct {
 	name     string // TA_FAST_SOFT
 	accepts  string // what a good value looks like
-	fallback string // what holds without one
+	fallback string // the default
 }
 
-// settings lists them all, in the library's order.
+// settings lists all settings, in the library's order.
 func settings() []setting {
 	var list []setting
 	for i := uintptr(0); ; i++ {
@@ -31,7 +31,7 @@ func settings() []setting {
 	}
 }
 
-// settingNames are the names alone.
+// settingNames lists the names of all settings.
 func settingNames() []string {
 	var names []string
 	for _, s := range settings() {
@@ -40,7 +40,7 @@ func settingNames() []string {
 	return names
 }
 
-// flag is the name of the setting's flag: --fast-soft for TA_FAST_SOFT.
+// flag returns the name of the setting's flag: fast-soft for TA_FAST_SOFT.
 func (s setting) flag() string {
 	if s.name == "TA_STATS_LIVE" {
 		return "live"
@@ -48,13 +48,13 @@ func (s setting) flag() string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(s.name, prefix)), "_", "-")
 }
 
-// isSwitch says that the flag may stand alone, for 1.
+// isSwitch reports whether the flag may be given without a value, which means 1.
 func (s setting) isSwitch() bool {
 	return strings.HasPrefix(s.accepts, "0 or 1") || strings.HasPrefix(s.accepts, "0, 1,")
 }
 
-// addSettingFlags gives cmd a flag for each setting. What they hold is for the
-// library's parser to judge.
+// addSettingFlags adds a flag for each setting to cmd. The library's parser checks the values
+// later.
 func addSettingFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -68,9 +68,8 @@ func addSettingFlags(cmd *cobra.Command) {
 	}
 }
 
-// applySettingFlags returns env with the variables of those flags that were given,
-// and the flags by the names of the variables. A flag with an empty value takes its
-// variable away.
+// applySettingFlags returns env with the variables of the given flags, and the flags by the names
+// of the variables. A flag with an empty value removes its variable.
 func applySettingFlags(flags *pflag.FlagSet, env environ) (environ, map[string]string) {
 	given := map[string]string{}
 	for _, s := range settings() {

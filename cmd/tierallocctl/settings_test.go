@@ -37,9 +37,9 @@ func TestSettingDocs(t *testing.T) {
 // TestFlagNames: those that documents and scripts rely on.
 func TestFlagNames(t *testing.T) {
 	flags := runCommand().Flags()
-	for _, name := range strings.Fields(`default-hint rules fast-soft fast-hard fast-bw fast-lat
-		fast-burst normal-soft slow-hard node-fast node-slow on-softcap on-hardcap throttle hugepages
-		migrate-bw background purge-delay log stats-file live use-libnuma library quiet json cuda
+	for _, name := range strings.Fields(`default-hint rules fast-soft fast-hard fast-bw fast-lat fast-burst normal-soft
+		slow-hard node-fast node-slow on-softcap on-hardcap throttle hugepages migrate-bw
+		background purge-delay log stats-file live use-libnuma library quiet json cuda
 		cuda-hard cuda-proportion cuda-on-hardcap cuda-reuse cuda-warmup`) {
 		if flags.Lookup(name) == nil {
 			t.Errorf("there is no --%s", name)

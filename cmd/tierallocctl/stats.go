@@ -29,9 +29,10 @@ resident pages, from the kernel's /proc/PID/numa_maps and the page map in the pr
 memory: for each tier, for mappings that several tiers share ("mixed"), and for memory
 that the library keeps for itself ("own"). This needs no live page.
 
-Pages are found in the memory of running processes, in /dev/shm by the usual name, and
-where TA_STATS_LIVE in this program's own environment or in /etc/tieralloc.conf says. So root
-sees the pages of all users. Others see their own, except those of processes that they may not trace.`
+Pages are found in the memory of running processes, in /dev/shm by the usual name, and at the
+path that TA_STATS_LIVE gives in this program's own environment or in /etc/tieralloc.conf. So
+root sees the pages of all users. Others see their own, except those of processes that they
+may not trace.`
 
 // statsOptions are the flags of stats.
 type statsOptions struct {
@@ -54,7 +55,7 @@ func statsCommand() *cobra.Command {
 			switch {
 			case o.nodes && (len(args) == 0 || o.prune || o.watch):
 				return &failure{statusUsage,
-					errors.New("stats --nodes takes the number of a process, and looks once")}
+					errors.New("stats --nodes takes the number of a process, and does not repeat")}
 			case o.nodes:
 				return showHeapNodes(out, args[0], o.library, o.json)
 			case o.prune && (len(args) > 0 || o.watch):
@@ -89,8 +90,8 @@ func statsCommand() *cobra.Command {
 	return cmd
 }
 
-// showStats writes the statistics of the process or the file that name is. alive says that
-// there may be others later.
+// showStats writes the statistics of a process, by its number, or of a file. alive says that they
+// may still change.
 func showStats(w io.Writer, name string, asJSON bool) (alive bool, err error) {
 	pid, err := strconv.Atoi(name)
 	if err != nil || pid <= 0 {
@@ -144,7 +145,7 @@ func showPage(w io.Writer, p *page, asJSON bool) (alive bool, err error) {
 	return alive, nil
 }
 
-// stateWords says what became of a process.
+// stateWords describes the state of a process.
 func stateWords(s live.State) string {
 	switch s {
 	case live.Killed:
@@ -159,7 +160,7 @@ func stateWords(s live.State) string {
 	return s.String()
 }
 
-// noPages says what to do where there are none.
+// noPages says how to get a live page.
 const noPages = "No live pages. For a process to have one, " + howToPage + "."
 
 // listed is a page in the list as JSON.
@@ -172,8 +173,8 @@ type listed struct {
 	AgeNs   int64  `json:"age_ns"`
 }
 
-// listPages writes one line per live page. Of pages that cannot be read it tells too,
-// but they are no reason to fail: others may have left them.
+// listPages writes one line per live page. It reports pages that cannot be read, but does not fail
+// because of them: other users may have left them.
 func listPages(w, stderr io.Writer, asJSON bool) error {
 	pages, bad := allPages()
 	if bad != nil {
@@ -219,7 +220,7 @@ func writeList(w io.Writer, pages []*page, asJSON bool) error {
 	return nil
 }
 
-// userName is the name of the user with a number, or the number.
+// userName returns the name of a user by the number, or the number.
 func userName(uid int) string {
 	number := strconv.Itoa(uid)
 	if u, err := user.LookupId(number); err == nil {
@@ -228,8 +229,8 @@ func userName(uid int) string {
 	return number
 }
 
-// prunePages removes the pages of processes that have ended: of those that can be found,
-// each from the folder where it was found, and not what somebody has put in its place.
+// prunePages removes the pages of processes that have ended. It removes each from the folder in
+// which it was found, unless another file has its name by now.
 func prunePages(w io.Writer) error {
 	return eachPage(func(file *live.Page) error {
 		p, err := snapshot(file)

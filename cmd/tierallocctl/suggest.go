@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// nearest is the word of list that name was most likely meant to be, or "" when
-// none is near: with more than a third of its letters wrong a name is its own.
+// nearest returns the word of list that name most likely misspells, or "" if more than a third of
+// its letters differ from every word.
 func nearest(name string, list []string) string {
 	best, at := "", len(name)/3+1
 	for _, word := range list {
@@ -14,8 +14,8 @@ func nearest(name string, list []string) string {
 	return best
 }
 
-// edits is the number of letters to insert, delete, replace, or swap with their
-// neighbour, that turn a into b (the optimal string alignment distance).
+// edits returns the number of insertions, deletions, replacements and swaps of neighbours that turn
+// a into b (the optimal string alignment distance).
 func edits(a, b string) int {
 	var before []int
 	last := make([]int, len(b)+1)

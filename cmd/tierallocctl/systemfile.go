@@ -18,8 +18,8 @@ import (
 // systemFile is the file of settings for the whole system, as the library reads it.
 type systemFile struct {
 	path  string
-	lines environ // NAME=value, or lines that are none
-	why   string  // why it is passed over as a whole
+	lines environ // NAME=value, and malformed lines
+	why   string  // why the whole file is ignored
 }
 
 // readSystemFile reads the file at path. One that does not exist is empty.
@@ -49,7 +49,7 @@ func readSystemFile(path string) *systemFile {
 func flawText(flaw config.FileFlaw) string {
 	switch flaw {
 	case config.FileNotRegular:
-		return "it is no regular file"
+		return "it is not a regular file"
 	case config.FileOwner:
 		return "it does not belong to root"
 	case config.FileWritable:
@@ -64,8 +64,8 @@ func flawText(flaw config.FileFlaw) string {
 	return ""
 }
 
-// withFile is the environment with the file's settings where it has none of that name. An empty
-// one counts, as for the library.
+// withFile returns the environment with the file's settings added for names that it does not have.
+// A name with an empty value counts as present, as for the library.
 func (e environ) withFile(f *systemFile) environ {
 	out, known := slices.Clone(e), settingNames()
 	for _, line := range f.lines {
@@ -78,7 +78,7 @@ func (e environ) withFile(f *systemFile) environ {
 	return out
 }
 
-// misread adds to the check what the library does not read of the file.
+// misread adds the lines of the file that the library does not understand to the check.
 func (f *systemFile) misread(c *configCheck) {
 	for _, line := range f.lines {
 		if name, _, ok := strings.Cut(line, "="); !ok {
@@ -97,13 +97,14 @@ func (f *systemFile) misread(c *configCheck) {
 	c.checkNames(names)
 }
 
-// told describes the file itself: that it is passed over and why, or that it is read.
+// told says that the file is read, or why it is ignored.
 func (f *systemFile) told() []string {
 	switch {
 	case f.why != "":
-		return []string{f.path + " is passed over: " + f.why}
+		return []string{f.path + " is ignored: " + f.why}
 	case len(f.lines) > 0:
-		return []string{f.path + ": read by every program with the library; the environment wins"}
+		return []string{f.path +
+			": every program with the library reads it; the environment has precedence"}
 	}
 	return nil
 }
@@ -121,8 +122,8 @@ func (e environ) serves(paths ...string) (ok bool) {
 	return ok
 }
 
-// running is the file that runs when the one at path is started: a script's interpreter, and what a
-// link leads to.
+// running returns the file that is executed when the one at path is started: a script's
+// interpreter, and the target of a link.
 func running(path string) string {
 	if real := interpreter(path); real != "" {
 		path = real

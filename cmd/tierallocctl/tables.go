@@ -14,8 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// newTable is a table of plain columns: no borders, the first column to the left and
-// numbers to the right.
+// newTable returns a table of plain columns without borders.
 func newTable(header ...any) table.Writer {
 	t := table.NewWriter()
 	style := table.StyleDefault
@@ -30,7 +29,7 @@ func newTable(header ...any) table.Writer {
 	return t
 }
 
-// alignRight sets columns, counted from 1, to the right.
+// alignRight aligns columns, counted from 1, to the right.
 func alignRight(t table.Writer, columns ...int) {
 	var configs []table.ColumnConfig
 	for _, n := range columns {
@@ -40,7 +39,7 @@ func alignRight(t table.Writer, columns ...int) {
 	t.SetColumnConfigs(configs)
 }
 
-// printable replaces what could play with a terminal: a program chooses its own name.
+// printable replaces characters that could control a terminal: a program chooses its own name.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
@@ -50,8 +49,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// escapeJSON escapes within strings what could play with a terminal: there may be nothing
-// like that between them.
+// escapeJSON escapes characters that could control a terminal. Valid JSON has them only within
+// strings.
 func escapeJSON(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range string(text) {
@@ -69,7 +68,7 @@ func escapeJSON(text []byte) []byte {
 	return out
 }
 
-// summarize writes the figures of a report that a person looks at first.
+// summarize writes the most important figures of a report.
 func summarize(w io.Writer, r *report) {
 	t := newTable("tier", "current", "peak", "soft cap", "hard cap", "allocs", "frees",
 		"violations",
@@ -94,8 +93,8 @@ func summarize(w io.Writer, r *report) {
 	summarizeDevices(w, r)
 }
 
-// describe writes all that a report tells of the tiers, the devices, and who shares them, and of
-// the heap as a whole.
+// describe writes all figures of a report: the heap as a whole, the tiers, the calls, the devices
+// and the memory managers.
 func describe(w io.Writer, r *report) {
 	h := r.Heap
 	fmt.Fprintf(w, "%s (process %d), after %s; tiers %s\n", r.Program, r.Pid, duration(r.UptimeNs),
@@ -146,7 +145,7 @@ func tierTable(r *report) table.Writer {
 	return t
 }
 
-// estimate is a size, which may be scaled from a sample.
+// estimate writes a size, which may be scaled from a sample.
 func estimate(n uint64, sampled bool) string {
 	if sampled {
 		return "~" + size(n)
@@ -190,7 +189,7 @@ func callTable(r *report) table.Writer {
 	return t
 }
 
-// compareDown is cmp.Compare with the larger first.
+// compareDown is cmp.Compare in descending order.
 func compareDown[T uint64 | float64](a, b T) int {
 	switch {
 	case a > b:

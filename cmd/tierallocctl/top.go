@@ -12,19 +12,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const topHelp = `Watch all processes that have a live page, on the full screen: those that tierallocctl
-run has started, and those with TA_STATS_LIVE=1. Root sees those of all users.
+const topHelp = `Watch all processes that have a live page, on the full screen: those that
+tierallocctl run started, and those with TA_STATS_LIVE=1. Root sees the processes of all
+users.
 
-Each process has a line, and below it a line for each of its tiers: the tier's charge and
-how much of its cap that is, and since the last interval the allocations and bytes per
-second, the time charged for throttling, and the pages moved out of the tier. Age is how
-old the figures are: a process updates them while it allocates, ten times a second at
-most, and an idle one does not.
+Each process has a line, and below it a line for each of its tiers. The line of a tier shows
+its charge, its share of the cap and, for the last interval, the allocations and bytes per
+second, the time charged for throttling, and the pages moved out of the tier. Age is the age
+of the figures: a process updates them while it allocates, ten times a second at most. An
+idle process does not update them.
 
-With --once, and where the output is not a terminal, the command prints one picture as
-plain text, of one interval.`
+With --once, or if the output is not a terminal, the command prints one table of one interval
+as plain text.`
 
-// shortest is the interval below which pages are not updated anyway.
+// shortest is the shortest interval at which pages are updated.
 const shortest = 100 * time.Millisecond
 
 func wrongInterval(interval time.Duration) error {
@@ -57,7 +58,7 @@ func topCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "`TIME` between updates")
-	cmd.Flags().BoolVar(&once, "once", false, "one picture as plain text")
+	cmd.Flags().BoolVar(&once, "once", false, "one table as plain text")
 	return cmd
 }
 

@@ -14,8 +14,9 @@ import (
 	"tieralloc/numa/plan"
 )
 
-const topologyHelp = `Show the memory nodes of this machine, as the kernel and its firmware describe them, the
-tiers that the library would make of them, and TA_NODE_* lines with the same effect.`
+const topologyHelp = `Show the memory nodes of this machine as the kernel and the firmware
+describe them, the tiers that the library would make of them, and TA_NODE_* lines with the
+same effect.`
 
 func topologyCommand() *cobra.Command {
 	return &cobra.Command{
@@ -83,7 +84,7 @@ func nodeRow(t *numa.Topology, n int, online []int) table.Row {
 		strings.Join(distances, " ")}
 }
 
-// cpuList is the processors of a node, as the kernel lists them.
+// cpuList returns the processors of a node, as the kernel lists them.
 func cpuList(n int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/node/node%d/cpulist", n))
 	list := strings.TrimSpace(string(text))
@@ -96,7 +97,7 @@ func cpuList(n int) string {
 	return list
 }
 
-// readWrite is two figures in one unit.
+// readWrite writes two figures in one unit.
 func readWrite(read, write uint32, unit string) string {
 	if read|write == 0 {
 		return none
@@ -104,7 +105,7 @@ func readWrite(read, write uint32, unit string) string {
 	return known(read) + "/" + known(write) + " " + unit
 }
 
-// known is a figure; 0 means that it is not known.
+// known writes a figure; 0 means that it is not known.
 func known(v uint32) string {
 	if v == 0 {
 		return "?"
@@ -112,7 +113,7 @@ func known(v uint32) string {
 	return strconv.FormatUint(uint64(v), 10)
 }
 
-// orderWords says what tells the nodes apart, where there are several.
+// orderWords says by which figures faster and slower nodes are distinguished, if there are several.
 func orderWords(t *numa.Topology) []string {
 	usable := t.Usable()
 	if usable&(usable-1) == 0 {

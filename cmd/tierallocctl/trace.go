@@ -10,29 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tracer follows a command and all that it starts, and looks at each program that one of them
-// turns into by exec.
+// A tracer follows a command and all its children, and examines each program that one of them
+// executes.
 type tracer struct {
 	command int    // its process
-	library string // that LD_PRELOAD is to name
+	library string // the name that LD_PRELOAD is expected to contain
 	images  []*image
 	tracees map[int]*tracee
 }
 
-// tracee is a traced thread. Of a new one the kernel tells twice, in any order: its parent has made
-// it, and it has stopped for the first time. It goes on after both.
+// tracee is a traced thread. The kernel reports a new one twice, in any order: its parent has
+// created it, and it has stopped for the first time. It continues after both.
 type tracee struct {
-	image   *image // nil: its parent was killed before it could tell
-	armed   bool   // a breakpoint is at the entry of its program, and it is on the way there
-	made    bool   // its parent has told
+	image   *image // nil: its parent was killed before its report
+	armed   bool   // its program has a breakpoint that it has not reached
+	made    bool   // its parent's report has come
 	stopped bool   // it has stopped before
 }
 
 const traceOptions = unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACECLONE |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACEEXIT
 
-// trace runs the program at path to its end, with this process's own files, and returns what was
-// run, in order.
+// trace runs the program at path to its end, with this process's own files, and returns the
+// programs that were executed, in order.
 func trace(path string, args []string, env environ, library string) ([]*image, error) {
 	runtime.LockOSThread() // a tracer is a thread
 	defer runtime.UnlockOSThread()
@@ -64,7 +64,7 @@ func trace(path string, args []string, env environ, library string) ([]*image, e
 	return t.images, err
 }
 
-// goOn lets a process that may not be seized run to its end.
+// goOn resumes a process that may not be seized, and waits for its end.
 func goOn(pid int) error {
 	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
 		return os.NewSyscallError("kill", err)
@@ -76,9 +76,9 @@ func goOn(pid int) error {
 	}
 }
 
-// seize begins anew to trace a process that has stopped at its exec. What is seized, and what it
-// starts, goes on as if nothing had been when its tracer ends; it stays stopped where it would
-// without a tracer; and new tracees are not sent SIGSTOP.
+// seize traces a process that has stopped at its exec by PTRACE_SEIZE instead of PTRACE_TRACEME. A
+// seized process and its children continue when the tracer ends, stay stopped by signals as without
+// a tracer, and get no SIGSTOP when they are created.
 func seize(pid int) error {
 	var status unix.WaitStatus
 	if _, err := unix.Wait4(pid, &status, unix.WALL, nil); err != nil {
@@ -92,8 +92,8 @@ func seize(pid int) error {
 	return os.NewSyscallError("ptrace", unix.PtraceSeize(pid))
 }
 
-// follow waits for whatever happens to a tracee until the command has ended. Then tracees go on by
-// themselves, but for those with a breakpoint, which would kill them.
+// follow handles the events of tracees until the command has ended. Tracees then continue untraced.
+// follow waits for those with a breakpoint, which would kill them.
 func (t *tracer) follow() error {
 	for ended := false; !ended || t.anyArmed(); {
 		var status unix.WaitStatus
@@ -122,7 +122,7 @@ func (t *tracer) anyArmed() bool {
 	return false
 }
 
-// releaseOrphans lets new tracees go on whose parent was killed before it could tell of them.
+// releaseOrphans resumes new tracees whose parent was killed before its report.
 func (t *tracer) releaseOrphans() {
 	for pid, tracee := range t.tracees {
 		if tracee.stopped && !tracee.made {
@@ -132,10 +132,11 @@ func (t *tracer) releaseOrphans() {
 	}
 }
 
-// resume lets a tracee go on. One that is killed meanwhile answers no more: its end comes next.
+// resume resumes a tracee. The call fails if the tracee was killed meanwhile; its end is reported
+// next.
 func resume(pid, signal int) { _ = unix.PtraceCont(pid, signal) }
 
-// stop looks at a tracee that has stopped, and lets it go on.
+// stop handles a tracee that has stopped, and resumes it.
 func (t *tracer) stop(pid int, status unix.WaitStatus) {
 	of := t.tracees[pid]
 	switch {
@@ -159,7 +160,7 @@ func (t *tracer) stop(pid int, status unix.WaitStatus) {
 	}
 }
 
-// event handles what a tracee has stopped for, and returns the signal to go on with.
+// event handles the event of a stopped tracee, and returns the signal to resume it with.
 func (t *tracer) event(pid int, of *tracee, status unix.WaitStatus) (signal int) {
 	switch cause := eventOf(status); {
 	case cause == unix.PTRACE_EVENT_FORK:
@@ -185,10 +186,10 @@ func (t *tracer) event(pid int, of *tracee, status unix.WaitStatus) (signal int)
 	return int(status.StopSignal())
 }
 
-// eventOf is which of ptrace's events a tracee has stopped for, 0 for a signal.
+// eventOf returns the ptrace event that a tracee has stopped for, 0 for a signal.
 func eventOf(status unix.WaitStatus) int { return int(uint32(status) >> 16) }
 
-// born notes that a tracee has made a process or a thread.
+// born notes that a tracee has created a process or a thread.
 func (t *tracer) born(pid int, of *tracee, armed bool) {
 	message, err := unix.PtraceGetEventMsg(pid)
 	if err != nil {
@@ -204,7 +205,7 @@ func (t *tracer) born(pid int, of *tracee, armed bool) {
 	}
 }
 
-// begin notes that a tracee has turned into another program.
+// begin notes that a tracee has executed another program.
 func (t *tracer) begin(pid int, of *tracee) {
 	of.image = newImage(pid, t.library)
 	of.armed = of.image.arm()

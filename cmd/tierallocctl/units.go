@@ -8,10 +8,10 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// none stands in tables for a figure that is not there or not limited.
+// none stands in tables for a figure that is missing, or for no limit.
 const none = "-"
 
-// size is a number of bytes as a person reads it, in powers of 1024.
+// size writes a number of bytes with a unit, in powers of 1024.
 func size(n uint64) string { return humanize.IBytes(n) }
 
 // limit is size; 0 means that there is no limit.
@@ -22,7 +22,7 @@ func limit(n uint64) string {
 	return size(n)
 }
 
-// count is a whole number with its thousands apart.
+// count writes a whole number with separators of thousands.
 func count(n uint64) string {
 	if n > math.MaxInt64 {
 		return strconv.FormatUint(n, 10)
@@ -30,7 +30,7 @@ func count(n uint64) string {
 	return humanize.Comma(int64(n))
 }
 
-// plural is a number of things, with an s where there is not one.
+// plural writes a number of things, with an s unless the number is 1.
 func plural[N int | uint64](n N, word string) string {
 	if n == 1 {
 		return "1 " + word
@@ -38,7 +38,7 @@ func plural[N int | uint64](n N, word string) string {
 	return count(uint64(n)) + " " + word + "s"
 }
 
-// rate is a number per second in few letters.
+// rate writes a number per second in few characters.
 func rate(v float64) string {
 	if v < 1000 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -46,7 +46,7 @@ func rate(v float64) string {
 	return humanize.SIWithDigits(v, 1, "")
 }
 
-// byteRate is a number of bytes per second.
+// byteRate writes a number of bytes per second.
 func byteRate(v float64) string {
 	if v < 0 || v >= math.MaxUint64 {
 		return none
@@ -54,7 +54,7 @@ func byteRate(v float64) string {
 	return size(uint64(v)) + "/s"
 }
 
-// duration is a time in nanoseconds to about three digits.
+// duration writes a time in nanoseconds with about three digits.
 func duration(ns uint64) string {
 	if ns > math.MaxInt64 {
 		return "over 292 years"
@@ -68,10 +68,10 @@ func duration(ns uint64) string {
 	return d.Round(time.Second).String()
 }
 
-// ratio is a part of one in percent.
+// ratio writes a part of one in percent.
 func ratio(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + "%" }
 
-// percent is part of whole in hundredths.
+// percent writes part of whole in percent.
 func percent(part, whole uint64) string {
 	if whole == 0 {
 		return none

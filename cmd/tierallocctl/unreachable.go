@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unfit says why the library would not serve the program at path, or "" when no reason is seen.
+// unfit explains why the library would not serve the program at path, or returns "".
 func unfit(path string) string {
 	if why := unreachable(path); why != "" {
 		return why
@@ -28,8 +28,8 @@ func unfit(path string) string {
 
 const ownMalloc = "it has a malloc of its own"
 
-// unreachable says why a preloaded library would not get into the program at path, or
-// "" when no reason is seen.
+// unreachable explains why a preloaded library would not be loaded into the program at path, or
+// returns "".
 func unreachable(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func unreachable(path string) string {
 
 const glibcLoader = "ld-linux-x86-64.so.2"
 
-// loaderOf is the program that the kernel starts to load this one.
+// loaderOf returns the loader that the kernel starts for a program.
 func loaderOf(file *elf.File) (path string, static bool) {
 	for _, p := range file.Progs {
 		if p.Type == elf.PT_INTERP {
@@ -79,14 +79,14 @@ func loaderOf(file *elf.File) (path string, static bool) {
 	return "", true
 }
 
-// isLoader says whether a file is glibc's loader.
+// isLoader reports whether a file is glibc's loader.
 func isLoader(file *elf.File) bool {
 	names, _ := file.DynString(elf.DT_SONAME)
 	return slices.Contains(names, glibcLoader)
 }
 
-// raisesRights says whether the program runs with more rights than this process: it is then
-// AT_SECURE, for which the loader has its own rules.
+// raisesRights reports whether the program runs with more rights than this process. The loader then
+// treats it as secure (AT_SECURE).
 func raisesRights(path string, info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -100,7 +100,7 @@ func raisesRights(path string, info os.FileInfo) bool {
 	return err == nil && os.Getuid() != 0
 }
 
-// interpreter is the program that the first line of a script names.
+// interpreter returns the program that the first line of a script names.
 func interpreter(path string) string {
 	file, err := os.Open(path)
 	if err != nil {

@@ -13,30 +13,29 @@ import (
 	"tieralloc/internal/config"
 )
 
-const verifyHelp = `Start a program with libtieralloc.so preloaded, as run does, and tell which allocator serves it
-and each program that it starts in turn.
+const verifyHelp = `Start a program with libtieralloc.so preloaded, as run does, and report
+which allocator serves it and each program that it starts.
 
-Each program is stopped where the loader hands over to it, and what the loader has loaded is
-looked at. A program is not served where the loader ignores LD_PRELOAD (set-user-ID), where there
-is no loader or another one (static, 32-bit, musl), where a library before this one has malloc, or
-where a variable turns the library off. The table on standard error names the reason. Where
-LD_PRELOAD names the library already, it is left as it is.
+The command stops each program when the loader has loaded it, and examines the loaded
+objects. A program is not served if the loader ignores LD_PRELOAD (set-user-ID), if there is
+no loader or another one (static, 32-bit, musl), if a library before this one has malloc, or
+if a variable turns the library off. The table on standard error names the reason. If
+LD_PRELOAD names the library already, verify does not change it.
 
-The exit status is 0 if the library serves every program, and else 1, whatever the command's own
-is; 78: there is a mistake in the settings; 125 to 127 as for run. Children that go on after the
-command has ended are no longer watched. Programs that trace others (gdb, strace) cannot do so
-here. Unless you are root, set-user-ID programs get no further rights.`
+The exit status is 0 if the library serves every program, and 1 if not, whatever the
+command's own status is. 78: a setting is wrong; 125 to 127: as for run. Children that
+continue after the command has ended are no longer watched. Programs that trace others (gdb,
+strace) cannot do so here. Unless you are root, set-user-ID programs get no further rights.`
 
 func verifyCommand() *cobra.Command {
 	var library string
 	cmd := &cobra.Command{
 		Use:     "verify [flags] -- COMMAND [ARG...]",
-		Short:   "Tell whether the library serves a program and all that it starts",
+		Short:   "Report whether the library serves a program and its children",
 		Long:    verifyHelp,
 		Example: "  tierallocctl verify -- make -C src",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return verify(cmd, library,
-				args)
+			return verify(cmd, library, args)
 		},
 	}
 	startsCommand(cmd, &library)
@@ -78,7 +77,7 @@ func verify(cmd *cobra.Command, named string, args []string) error {
 	return nil
 }
 
-// preloaded is the name by which LD_PRELOAD has the library, "" if it has not.
+// preloaded returns the name of the library in LD_PRELOAD, or "".
 func (e environ) preloaded() string {
 	value, _ := e.get("LD_PRELOAD")
 	for _, name := range preloadNames(value) {
@@ -89,12 +88,12 @@ func (e environ) preloaded() string {
 	return ""
 }
 
-// preloadNames are the names in a value of LD_PRELOAD.
+// preloadNames returns the names in a value of LD_PRELOAD.
 func preloadNames(value string) []string {
 	return strings.FieldsFunc(value, func(c rune) bool { return c == ':' || c == ' ' })
 }
 
-// tellImages lists programs with their allocators, equal ones on one line, and says whether the
+// tellImages lists programs with their allocators, equal ones on one line, and reports whether the
 // library serves all.
 func tellImages(w io.Writer, images []*image) (served bool) {
 	type line struct{ path, allocator string }

@@ -10,12 +10,12 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// newPicture moves a terminal to its upper left and clears it.
+// newPicture moves the cursor to the upper left of a terminal and clears it.
 const newPicture = "\x1b[H\x1b[2J"
 
-// watch shows something again and again, until show says that it does not change any more
-// or fails: on a terminal each time in place of the last, else below it after an empty line.
-// It ends without a failure when the process that it showed has gone.
+// watch calls show at each interval, until show fails or says that its output will not change any
+// more. On a terminal each output replaces the last. Otherwise it follows the last after an empty
+// line. If show fails after the first time, because the process has ended, watch does not fail.
 func watch(w io.Writer, interval time.Duration,
 	show func(io.Writer) (alive bool, err error)) error {
 	file, ok := w.(*os.File)

@@ -6,9 +6,9 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A block is memory that an instance has from its manager.
+// A block is memory that an instance has allocated from its manager.
 //
-//	it is in its bucket of the table, and among its instance's, until it is removed
+//	until it is removed, it is in its bucket of the table and on its instance's list
 type block struct {
 	raw.OffHeap
 	chain         *block // of the same bucket
@@ -17,8 +17,8 @@ type block struct {
 	address       uint64
 	bytes         uint64
 	kind          uint64
-	stream        uint64 // that it was allocated for
-	round         uint64 // of the queue that it is for, until its instance is told of it
+	stream        uint64 // the stream that it was allocated for
+	round         uint64 // the round that allocated it, until its instance is told; else 0
 }
 
 const (
@@ -26,12 +26,12 @@ const (
 	chunkBytes = 256 << 10
 )
 
-// bucketOf is the list that an address is on: Fibonacci hashing.
+// bucketOf returns the bucket of an address, by Fibonacci hashing.
 func (m *manager) bucketOf(address uint64) **block {
 	return &m.table[address>>8*0x9e3779b97f4a7c15>>52&(buckets-1)]
 }
 
-// add enters a block that is charged already.
+// add enters a block. Precondition: it was charged.
 func (m *manager) add(c *Call, i *instance) uint64 {
 	b := m.newBlock()
 	if b == nil {
@@ -57,7 +57,7 @@ func (m *manager) add(c *Call, i *instance) uint64 {
 	return 0
 }
 
-// onDevice is the bytes of the device's memory that a block takes.
+// onDevice returns the bytes of device memory that a block takes.
 func (b *block) onDevice() uint64 {
 	if b.kind == KindDevice || b.kind == KindManaged {
 		return b.bytes
@@ -65,7 +65,7 @@ func (b *block) onDevice() uint64 {
 	return 0
 }
 
-// at is the link to the block with an address, or the end of its list.
+// at returns the link to the block at an address, or the end of its bucket.
 func (m *manager) at(address uint64) **block {
 	at := m.bucketOf(address)
 	for *at != nil && (*at).address != address {
@@ -74,7 +74,8 @@ func (m *manager) at(address uint64) **block {
 	return at
 }
 
-// remove takes a block out and answers what it was, and the stream that its instance used last.
+// remove removes a block. It answers the block's size and kind, and the stream that its instance
+// used last.
 func (m *manager) remove(c *Call) uint64 {
 	at := m.at(c.Address)
 	b := *at
@@ -100,8 +101,8 @@ func (m *manager) remove(c *Call) uint64 {
 	return 0
 }
 
-// first names a block that can be taken from an instance that gives way. An instance that was used
-// since keeps its blocks, and a block of a round stays until the instance is told of it.
+// first answers a block that an evicted instance can lose. An instance that was used since the
+// search keeps its blocks. A block of a round stays until the instance is told of it.
 func (c *Call) first(i *instance) uint64 {
 	b := i.blocks
 	for b != nil && b.round != 0 {

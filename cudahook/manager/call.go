@@ -6,13 +6,12 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A Call is one question to a manager, with its answer. Each operation uses some of the fields,
-// which the list of operations names. All are words, so that C sees the same structure
-// (interpose/layout.h).
+// A Call is a call of a manager, with its answer. The list of operations says which fields each
+// uses. All fields are words, so that C sees the same structure (interpose/layout.h).
 type Call struct {
 	Op       Op
 	Token    uint64 // the thread's name for locks
-	Manager  uint64 // its address
+	Manager  uint64 // the manager's address
 	Instance uint64 // the instance that the call is about
 
 	Name       uint64 // a C string
@@ -29,39 +28,39 @@ type Call struct {
 	Stream  uint64
 
 	// What C calls, with Arg.
-	Evict uint64 // to have an instance give way
-	Ready uint64 // when an instance has what it wanted
+	Evict uint64 // asks an instance to free its memory
+	Ready uint64 // tells an instance that its queued requests have memory
 	Arg   uint64
 
-	// Requests, and how they are cut.
+	// Requests, and how they are chunked.
 	Requests   uint64 // their address
 	Count      uint64 // of them
-	Index      uint64 // which of them
-	Runs       uint64 // how many the axis has that they are cut along
-	Round      uint64 // of the allocation for a group; 0: none
+	Index      uint64 // the number of one of them
+	Runs       uint64 // the length of the axis that they are chunked along
+	Round      uint64 // the number of an allocation for a group; 0: none
 	Free       uint64 // bytes that the device has free
-	FreeOfHeap uint64 // 1: Free is what the device heap says
+	FreeOfHeap uint64 // 1: Free comes from the device heap
 	Memory     uint64 // bytes of the device; 0: not known
-	Hopeless   uint64 // 1: they would not fit though all instances gave way
-	Out        uint64 // address of the structure or array that is filled in
+	Hopeless   uint64 // 1: they would not fit if all instances were evicted
+	Out        uint64 // address of the structure or array to fill in
 
-	// The search for an instance that gives way.
+	// The search for an eviction candidate.
 	Everywhere   uint64 // 1: in all groups of all managers of the device; 0: in its group
-	After, Until uint64 // times of use: the instance was used after the one, and before the other
+	After, Until uint64 // bounds of its last use: later than After, not later than Until
 	Found        uint64 // the instance
 	FoundManager uint64
-	FoundBytes   uint64 // what it has
+	FoundBytes   uint64 // its bytes
 
 	Available         uint64 // bytes
 	Manual, Automatic uint64 // sums of proportions, the bits of doubles
 }
 
-// An Op says what a Call is for.
+// An Op is the operation of a Call.
 type Op uint64
 
-// The operations. Where no other instance is named, they are about Instance of Manager.
+// The operations. Unless they say otherwise, they concern Instance of Manager.
 const (
-	OpCreate  Op = iota + 1 // answers Manager of Bytes of Device with Context, called Name
+	OpCreate  Op = iota + 1 // makes a manager of Bytes of Device with Context, called Name
 	OpDestroy               // ends Manager
 	OpDevice                // answers Device and Context of Manager
 	OpMode                  // makes Manager active if On, else passive
@@ -69,45 +68,48 @@ const (
 	OpRegister
 	OpUnregister
 	OpManual    // sets Proportion
-	OpAuto      // has Instance share what manual ones leave
+	OpAuto      // makes Instance automatic: it shares what manual instances leave
 	OpGroup     // moves Instance to Group
 	OpPools     // answers Manual and Automatic
 	OpGet       // fills in the Info at Out
-	OpAvailable // answers Available: what Group may have of Free
-	// cuts Count Requests of Group with Runs for Free, FreeOfHeap; fills in the Chunking at Out
+	OpAvailable // answers Available: the bytes of Free that Group may allocate
+	// chunks Count Requests of Group with Runs to fit Free, FreeOfHeap; fills in the Chunking at
+	// Out
 	OpChunk
 	OpCharge   // books Bytes of Kind before they are allocated
-	OpUncharge // takes that back
+	OpUncharge // undoes OpCharge
 	OpAdd      // enters the block, allocated for Stream, in Round
-	// takes out the block at Address; answers Bytes, Kind, and the Stream that its instance used
+	// removes the block at Address; answers Bytes, Kind, and the Stream that its instance used
 	// last
 	OpRemove
-	OpUse     // notes that Instance works with what it has, on Stream
-	OpHold    // On: Instance is allocated for, and not asked to give way; else no longer
+	OpUse     // notes that Instance uses its memory on Stream
+	OpHold    // On: Instance cannot be evicted, because it is allocating; else ends that
 	OpAccount // books Bytes (a signed number) from other sources
-	// finds the instance that is to give way to Instance for Bytes, Everywhere, After and Until: at
-	// first 0, then as answered. Answers Found, FoundManager, FoundBytes, Stream, Evict, Arg
+	// finds an instance to evict so that Instance gets Bytes, Everywhere, within After and Until:
+	// both 0 at first, then as answered. Answers Found, FoundManager, FoundBytes, Stream, Evict,
+	// Arg
 	OpCandidate
-	// answers Address and Stream of a block that Instance, not used After, can be deprived of
+	// answers Address and Stream of a block of Instance that may be freed if it was not used after
+	// After
 	OpFirst
-	OpEvicted    // notes that Instance gave way
-	OpRefused    // notes that Instance got nothing
-	OpStreamEnd  // forgets Stream, which is about to end; of no Manager
-	OpContextEnd // forgets Context, which has ended; of no Manager
+	OpEvicted    // counts an eviction of Instance
+	OpRefused    // counts a refused allocation of Instance
+	OpStreamEnd  // forgets Stream, which is about to end; concerns all managers
+	OpContextEnd // forgets Context, which has ended; concerns all managers
 	OpReady      // sets Ready and Arg
-	OpQueue      // replaces what Instance wants by Count Requests with Runs
-	// cuts what the group of Instance wants for Free, FreeOfHeap, Memory: fills in the Chunking at
-	// Out, begins Round, answers Runs; or answers Hopeless
+	OpQueue      // replaces the queued requests of Instance by Count Requests with Runs
+	// chunks the queued requests of the group of Instance to fit Free, FreeOfHeap, Memory. Fills in
+	// the Chunking at Out, begins Round, answers Runs; or answers Hopeless
 	OpPlan
-	// answers a request of Round without a block: Found, Index, Bytes, Kind, in chunks of Runs, 0:
-	// all at once
+	// answers a request of Round without a block: Found, Index, Bytes, Kind, in chunks of Runs (0:
+	// unchunked)
 	OpWanted
-	OpPlace // gives the request of Index its block at Address; 0: it needs none
+	OpPlace // notes that request Index has the block at Address; 0: it needs none
 	// ends Round for an instance: answers Found, Ready, Arg and Count, and writes the addresses of
 	// its blocks to Out
 	OpTell
-	OpTakeBack  // answers a block of Round: Address. The request has none any more
-	OpRoundOver // ends Round; all that it was for is still wanted
+	OpTakeBack  // takes a block of Round from its request and answers its Address
+	OpRoundOver // ends Round; its requests stay queued
 )
 
 // Kinds of memory.
@@ -122,7 +124,8 @@ const (
 // StreamGone stands for a stream that has ended. Its work may still be running.
 const StreamGone = ^uint64(0)
 
-// Warned is what Serve returns for a success with a warning. No errno that it returns is 1.
+// Warned is the result of a call that succeeded with a warning. It differs from every errno that
+// Serve returns.
 const Warned uint64 = 1
 
 const (
@@ -138,14 +141,14 @@ const (
 	unchunked = uint64(syscall.ENOTSUP)
 )
 
-// most is the largest count of bytes: a sum of two does not overflow.
+// most is the largest count of bytes. The sum of two does not overflow.
 const most = 1 << 62
 
 var lock raw.Lock
 
 // Serve answers a call: 0, Warned, or an errno.
 func Serve(c *Call) uint64 {
-	if !lock.Take(uintptr(c.Token)) { // in a signal handler, within a call of the same thread
+	if !lock.Take(uintptr(c.Token)) { // a signal handler interrupted a call of the same thread
 		return deadlock
 	}
 	answer := serve(c)
@@ -263,13 +266,19 @@ func (m *manager) serveQueue(c *Call, i *instance) uint64 {
 
 // Fork: the forking thread takes the lock, so that the child gets consistent accounts.
 
-// ForkPrepare takes the lock, and reports whether the thread did not hold it.
-func ForkPrepare(token uintptr) bool { return lock.Take(token) }
+// Holds reports whether the thread holds the lock: it is then in a signal handler that interrupted
+// itself.
+func Holds(token uintptr) bool { return lock.HeldBy(token) }
+
+// ForkPrepare takes the lock, and reports whether it has. Without wait it leaves the lock to
+// another thread that holds it.
+func ForkPrepare(token uintptr, wait bool) bool { return lock.TakeIf(token, wait) }
 
 // ForkParent releases it in the parent.
 func ForkParent() { lock.Release() }
 
-// ForkChild releases it in the child, unless interrupted code of the thread holds it and will.
+// ForkChild releases it in the child, except if interrupted code of this thread holds it and will
+// release it itself.
 func ForkChild(token uintptr, taken bool) {
 	if taken || !lock.HeldBy(token) {
 		lock.Reset()

@@ -8,7 +8,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// Chunking is how requests are cut; ta_mm_chunking of tieralloc.h.
+// Chunking says how requests are chunked; ta_mm_chunking of tieralloc.h.
 type Chunking struct {
 	Size                   uint64
 	Chunkable, Unchunkable uint64
@@ -18,20 +18,20 @@ type Chunking struct {
 	NearlyFull             uint32
 }
 
-// requestAt is the k-th request of a call.
+// requestAt returns the k-th request of a call.
 func requestAt(c *Call, k uint64) *request {
 	return (*request)(raw.Ptr(uintptr(c.Requests) + uintptr(k)*unsafe.Sizeof(request{})))
 }
 
-// chunk cuts the requests of a group along their axis of runs, so that what is cut and what
-// is not fit together:
+// chunk divides the requests of a group along their axis of runs, so that a chunk of the chunkable
+// ones fits beside the others:
 //
 //	room   = available - unchunkable
 //	length = floor(runs · room / chunkable)
 //	chunks = ceil(runs / length)
 //
-// These are the formulas of cubie's get_chunk_parameters, which has chunkable / room as a double;
-// here they are of whole numbers, and exact. The chunk is then shortened until its arrays fit
+// These are the formulas of cubie's get_chunk_parameters, which computes chunkable / room as a
+// double; here they are exact, in integers. The chunk is then shortened until its arrays fit
 // (shorten).
 func (m *manager) chunk(c *Call) uint64 {
 	var group label
@@ -53,8 +53,8 @@ func (m *manager) chunk(c *Call) uint64 {
 	return m.shorten(to, c, nil, c.Runs)
 }
 
-// hopeless reports whether requests that do not fit would not if nobody had anything of the
-// device's memory, or of the group's budget.
+// hopeless reports whether the requests would not fit even if the device's memory and the group's
+// budget were unused.
 func (m *manager) hopeless(of *Chunking, group *label, total, runs uint64) bool {
 	alone := *of
 	alone.Available = total
@@ -65,13 +65,14 @@ func (m *manager) hopeless(of *Chunking, group *label, total, runs uint64) bool 
 	return alone.fit(total, runs) != 0
 }
 
-// A load is what arrays take: their bytes, and what the device heap takes for those on the device.
+// A load is the memory that arrays take: their bytes, and the device heap's memory for those on the
+// device.
 type load struct {
 	bytes uint64
 	heap  cudahook.Footprint
 }
 
-// add counts a request in chunks of so many runs.
+// add adds a request, in chunks of so many runs.
 func (l *load) add(r *request, runs uint64) {
 	bytes, _, _ := r.size(runs)
 	l.bytes = min(l.bytes+bytes, most)
@@ -80,8 +81,8 @@ func (l *load) add(r *request, runs uint64) {
 	}
 }
 
-// load is that of the requests of a call, or of what the group of an instance has queued for, in
-// chunks of so many runs; 0: all at once.
+// load returns the load of a call's requests, or of the queued requests of an instance's group, in
+// chunks of so many runs (0: unchunked).
 func (m *manager) load(c *Call, of *instance, runs uint64) (l load) {
 	if of == nil {
 		for k := uint64(0); k < c.Count; k++ {
@@ -100,13 +101,15 @@ func (m *manager) load(c *Call, of *instance, runs uint64) (l load) {
 	return l
 }
 
-// fits reports whether chunks of so many runs fit, with rounded as the device heap rounds, too.
+// fits reports whether chunks of so many runs fit. With rounded, they must also fit as the device
+// heap rounds them.
 func (m *manager) fits(to *Chunking, c *Call, of *instance, runs uint64, rounded bool) bool {
 	l := m.load(c, of, runs)
 	return l.bytes <= to.Available && (!rounded || l.heap.Bytes() <= c.Free)
 }
 
-// longest is how long a chunk may be to fit, below so many runs; 0: none fits.
+// longest returns the length of the longest chunk that fits and is shorter than over, or 0 if none
+// fits.
 func (m *manager) longest(to *Chunking, c *Call, of *instance, over uint64,
 	rounded bool) (fits uint64) {
 	for over-fits > 1 {
@@ -120,9 +123,10 @@ func (m *manager) longest(to *Chunking, c *Call, of *instance, over uint64,
 	return fits
 }
 
-// shorten holds the chunk that was found to what its arrays take: those that have fewer runs are
-// not cut in proportion, and the device heap rounds. Where no run has room as it rounds, that is
-// not held against it: what is free may lie in segments that are there already.
+// shorten shortens the chunk until its arrays fit. They may take more than their proportion,
+// because arrays with fewer runs are not divided and the device heap rounds. If no chunk fits as
+// the device heap rounds, the rounding is ignored: the free memory may be in segments that are
+// mapped already.
 func (m *manager) shorten(to *Chunking, c *Call, of *instance, runs uint64) uint64 {
 	whole, heap := uint64(0), c.FreeOfHeap != 0
 	if to.Chunks > 1 {
@@ -146,7 +150,7 @@ func (m *manager) shorten(to *Chunking, c *Call, of *instance, runs uint64) uint
 	return 0
 }
 
-// begin starts the chunking of nothing, in one chunk.
+// begin resets a chunking: no requests, one chunk.
 func (m *manager) begin(to *Chunking, group *label, free, runs uint64) {
 	available, full := m.available(group, free)
 	*to = Chunking{Size: uint64(unsafe.Sizeof(*to)), Available: available, ChunkLength: runs,
@@ -165,7 +169,7 @@ func (to *Chunking) count(bytes uint64, cuttable bool) {
 	}
 }
 
-// fit finds the length of a chunk.
+// fit computes the length of a chunk.
 func (to *Chunking) fit(free, runs uint64) uint64 {
 	all := to.Chunkable + to.Unchunkable
 	if all < to.Available {
@@ -188,8 +192,9 @@ func (to *Chunking) fit(free, runs uint64) uint64 {
 	return 0
 }
 
-// size is the bytes of a request, at most most, in chunks of so many runs, 0: all at once; and
-// whether it can be cut. No chunk is longer than its axis. Not ok: it is no request.
+// size returns the bytes of a request, at most most, in chunks of so many runs (0: unchunked), and
+// whether it can be chunked. No chunk is longer than its axis. ok is false if the request is
+// invalid.
 func (r *request) size(runs uint64) (bytes uint64, cuttable, ok bool) {
 	if r.ndim < 0 || r.ndim > 0 && r.shape == 0 {
 		return 0, false, false
@@ -212,10 +217,10 @@ func (r *request) size(runs uint64) (bytes uint64, cuttable, ok bool) {
 	return bytes, cuttable, true
 }
 
-// length is that of an axis.
+// length returns the length of an axis.
 func (r *request) length(i int32) uint64 { return uint64(raw.Load(r.shape + uintptr(i)*8)) }
 
-// mulDiv is floor(a · b / c), by long division. Precondition: b <= c, 0 < c <= most.
+// mulDiv returns floor(a · b / c), by long division. Precondition: b <= c, 0 < c <= most.
 func mulDiv(a, b, c uint64) (q uint64) {
 	rest := uint64(0)
 	for i := bits.Len64(a); i > 0; i-- {

@@ -4,7 +4,8 @@ import "unsafe"
 
 // The caps of a group's members are one budget.
 
-// budget is what the members of a group may have in all, and what they have.
+// budget returns the bytes that the members of a group may have together, and the bytes that they
+// have.
 func (m *manager) budget(group *label) (limit, bytes uint64) {
 	for i := m.first; i != nil; i = i.next {
 		if i.group == *group {
@@ -15,8 +16,8 @@ func (m *manager) budget(group *label) (limit, bytes uint64) {
 	return limit, bytes
 }
 
-// available is what a group may have of so many free bytes, and whether less than 1/20 of
-// its budget is left. What is free bounds it in passive mode.
+// available returns how many of the free bytes a group may allocate, and whether less than 1/20 of
+// its budget is left. In passive mode there is no budget, and the group may allocate all.
 func (m *manager) available(group *label, free uint64) (bytes uint64, full bool) {
 	if m.active == 0 {
 		return free, false
@@ -42,8 +43,8 @@ func (m *manager) answerAvailable(c *Call) uint64 {
 	return 0
 }
 
-// charge books a block before the driver is asked for it. In active mode the group's budget bounds
-// it.
+// charge books a block before the driver is asked for it. In active mode it refuses a block that
+// would exceed the group's budget.
 func (m *manager) charge(c *Call, i *instance) uint64 {
 	if c.Bytes == 0 || c.Kind >= kinds {
 		return invalid
@@ -70,7 +71,7 @@ func (m *manager) uncharge(i *instance, bytes uint64) {
 	m.coming--
 }
 
-// account books what an instance has from other sources, or no longer has.
+// account books n bytes that an instance has from other sources; a negative n books their end.
 func (i *instance) account(n int64) uint64 {
 	switch {
 	case n >= 0:
@@ -89,11 +90,12 @@ func (i *instance) account(n int64) uint64 {
 	return 0
 }
 
-// candidate names the least recently used instance that has what is short. It passes over those
-// used up to After, and those used since Until, the time of the first answer. C finds out whether
-// the instance is idle. Bytes 0 asks for what the group of the instance has queued. An instance
-// that is held gets no candidate for a block, because its holder asks. Nor does a request that
-// would not fit into the group's budget though all gave way.
+// candidate answers the least recently used instance that has memory of the kind that is short. It
+// skips instances used up to After, which were answered before, and those used since Until, the
+// time of the first answer. C finds out whether the instance is idle. Bytes 0 means the queued
+// requests of the instance's group. An instance that is held gets no candidate for a block, because
+// its holder asks. Nor does a request that would exceed the group's budget even if all were
+// evicted.
 func (m *manager) candidate(c *Call, to *instance) uint64 {
 	if c.After == 0 {
 		c.Until = clock
@@ -127,13 +129,13 @@ func (m *manager) candidate(c *Call, to *instance) uint64 {
 	return 0
 }
 
-// mayYield reports whether an instance may be asked to give way to another one. For the budget of
-// the group all that it has counts, for the device what may be in its memory. An instance of a
-// round is not asked.
+// mayYield reports whether an instance may be evicted for another one. For the group's budget all
+// of its memory counts. For the device only memory that may be on the device counts. An instance of
+// a round is not evicted.
 func (i *instance) mayYield(c *Call, to *instance) bool {
 	switch {
 	case c.Bytes == 0 && i.queue != nil && i.group == to.group:
-		return false // for a queue, of those who wait for it
+		return false // it waits for the same round
 	case i == to || i.held != 0 || i.round != 0 && i.queue != nil:
 		return false
 	case i.used <= c.After || i.used > c.Until:

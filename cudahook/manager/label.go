@@ -2,13 +2,13 @@ package manager
 
 import "tieralloc/internal/raw"
 
-// LabelSize is the room for a name, with its final zero.
+// LabelSize is the size of a name, with its final zero.
 const LabelSize = 48
 
-// A label is a name, zero from its end on.
+// A label is a name, filled up with zeros.
 type label [LabelSize]byte
 
-// set takes a C string, or reports false for one that is too long. 0: empty.
+// set copies a C string. It reports false if the string is too long. Address 0 is an empty name.
 func (l *label) set(s uintptr) bool {
 	var to label
 	for i := range to {

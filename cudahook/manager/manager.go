@@ -7,15 +7,15 @@ import (
 	"tieralloc/stats"
 )
 
-// A manager is one ta_mm. A destroyed one stays mapped: calls with its address fail, and the next
-// manager takes its place.
+// A manager is one ta_mm. A destroyed one stays mapped, so that calls with its address fail. The
+// next manager reuses it.
 //
 //	bytes of an instance = Σ bytes of its blocks + what it has from other sources
 //	cap of an instance   = floor(proportion · total)
 //	Σ manual proportions <= 1; an automatic one is (1 - Σ manual proportions) / automatic instances
 type manager struct {
 	raw.OffHeap
-	next    *manager // all that there are
+	next    *manager // the list of all
 	live    uint64   // 0: destroyed
 	device  uint64
 	context uint64
@@ -26,8 +26,8 @@ type manager struct {
 	first, last *instance // in the order of their registration
 	count       uint64
 	blocks      uint64
-	coming      uint64 // blocks that are charged and not added yet
-	rounds      uint64 // of queues, so far
+	coming      uint64 // blocks that are charged and not yet added
+	rounds      uint64 // rounds begun so far
 
 	table [buckets]*block
 
@@ -50,24 +50,24 @@ type instance struct {
 
 	bytes, peak        uint64
 	external           uint64 // part of bytes
-	device             uint64 // part of bytes: in blocks that take the device's memory
+	device             uint64 // part of bytes: blocks that take device memory
 	allocs, frees      uint64
 	refused, evictions uint64
 
-	used   uint64 // when it was used last, by the clock
-	stream uint64 // and on which stream
+	used   uint64 // time of its last use, by the clock
+	stream uint64 // the stream of its last use
 	evict  uint64 // what C calls; 0: its blocks are freed
 	arg    uint64
 	blocks *block
 	coming uint64
-	held   uint64 // by so many that are allocating for it: it is not asked to give way
+	held   uint64 // number of allocations under way for it: above 0, it is not evicted
 
 	queue           *queue
-	round           uint64 // in which it is being allocated for; 0: it is not
-	ready, readyArg uint64 // what C calls when the group has been allocated for
+	round           uint64 // the round that it takes part in; 0: none
+	ready, readyArg uint64 // what C calls when the round has succeeded
 }
 
-// Info is what an instance is asked for; ta_mm_info of tieralloc.h.
+// Info is the answer to OpGet; ta_mm_info of tieralloc.h.
 type Info struct {
 	Size               uint64
 	Proportion         uint64 // the bits of a double
@@ -83,7 +83,9 @@ type Info struct {
 
 var managers *manager // newest first
 
-var clock uint64 // of uses: managers of one device ask each other's instances
+// clock counts uses. All managers share it, because those of one device evict each other's
+// instances.
+var clock uint64
 
 func create(c *Call) uint64 {
 	m := managers
@@ -106,7 +108,7 @@ func create(c *Call) uint64 {
 	return 0
 }
 
-// destroy ends a manager that has no blocks, and none that are charged.
+// destroy ends a manager that has no blocks and no charges.
 func (m *manager) destroy() uint64 {
 	if m.blocks != 0 || m.coming != 0 {
 		return busy
@@ -183,7 +185,7 @@ func (m *manager) drop(i *instance) {
 	m.spare(i)
 }
 
-// use notes that an instance works with what it has.
+// use notes that an instance uses its memory.
 func (i *instance) use() {
 	clock++
 	i.used = clock
@@ -195,7 +197,7 @@ func (i *instance) useOn(stream uint64) {
 	i.stream = stream
 }
 
-// hold counts those who allocate for an instance: 1 adds one, 0 takes one away.
+// hold counts the allocations under way for an instance: 1 begins one, 0 ends one.
 func (i *instance) hold(on uint64) uint64 {
 	switch {
 	case on > 1 || on == 0 && i.held == 0:
@@ -244,7 +246,7 @@ func contextEnds(context uint64) {
 	}
 }
 
-// tell fills in what is known of an instance.
+// tell fills in the figures of an instance.
 func (i *instance) tell(to *Info) {
 	to.Proportion, to.Cap, to.Manual = bitsOf(i.proportion), i.cap, i.manual
 	to.BytesLive, to.BytesPeak = i.bytes, i.peak
@@ -253,11 +255,15 @@ func (i *instance) tell(to *Info) {
 	to.Name, to.Group = i.name, i.group
 }
 
-// Report fills in what is known of the managers, as much as there is room for, and returns
-// how many rows that is. Figures of a manager that the calling thread was at, in a signal handler,
-// are of the moment. Precondition: to is zero.
-func Report(token uintptr, to *[stats.ShareMax]stats.Share) (n uint64) {
-	mine := lock.Take(token)
+// Report fills in the figures of all instances, up to the size of the array, and returns how many
+// they are. In a signal handler that interrupted a call of this package, the figures may be
+// inconsistent. Without wait it reports none while another thread holds the lock. Precondition: to
+// is zero.
+func Report(token uintptr, wait bool, to *[stats.ShareMax]stats.Share) (n uint64) {
+	mine := lock.TakeIf(token, wait)
+	if !mine && !lock.HeldBy(token) {
+		return 0
+	}
 	number := uint64(0)
 	for m := managers; m != nil; m = m.next {
 		if m.live == 0 {

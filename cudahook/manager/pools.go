@@ -2,8 +2,8 @@ package manager
 
 import "unsafe"
 
-// least is the part of the total that manual instances must leave where there are automatic
-// ones; slack is what sums of proportions may be off by, as binary fractions are.
+// least is the part of the total that manual instances must leave if there are automatic ones.
+// slack is the rounding error that a sum of proportions may have.
 const (
 	least = 0.05
 	slack = 1e-9
@@ -13,11 +13,11 @@ func bitsOf(f float64) uint64 { return *(*uint64)(unsafe.Pointer(&f)) }
 
 func realOf(bits uint64) float64 { return *(*float64)(unsafe.Pointer(&bits)) }
 
-// millionths is a proportion as reports have it.
+// millionths returns a proportion in the unit of reports.
 func millionths(p float64) uint64 { return uint64(p*1e6 + 0.5) }
 
-// given is the sum of the manual proportions, but for one instance, and how many automatic
-// instances there are besides it.
+// given returns the sum of the manual proportions and the number of automatic instances, leaving
+// out one instance.
 func (m *manager) given(but *instance) (sum float64, automatic uint64) {
 	for i := m.first; i != nil; i = i.next {
 		if i == but {
@@ -32,8 +32,8 @@ func (m *manager) given(but *instance) (sum float64, automatic uint64) {
 	return sum, automatic
 }
 
-// admit gives an instance its proportion, manual or, where it is negative, automatic. On an
-// errno nothing has changed.
+// admit sets the proportion of an instance. A negative one makes it automatic. If it returns an
+// errno, nothing has changed.
 func (m *manager) admit(i *instance, bits uint64) uint64 {
 	p := realOf(bits)
 	if p < 0 {
@@ -57,7 +57,7 @@ func (m *manager) admit(i *instance, bits uint64) uint64 {
 	return answer
 }
 
-// join makes an instance automatic. Its proportion is what rebalance says next.
+// join makes an instance automatic. The caller then calls rebalance, which sets its proportion.
 func (m *manager) join(i *instance) uint64 {
 	sum, _ := m.given(i)
 	if 1-sum <= least {
@@ -100,7 +100,7 @@ func (m *manager) rebalance() {
 	}
 }
 
-// part is the bytes of a proportion.
+// part returns the bytes of a proportion.
 func (m *manager) part(p float64) uint64 { return uint64(p * float64(m.total)) }
 
 func (m *manager) pools(c *Call) uint64 {

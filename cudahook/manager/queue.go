@@ -6,26 +6,26 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A queue is what an instance wants at the next allocation for its group, and does not change
-// while that goes on (round.go).
+// A queue holds the requests of an instance for its group's next round. It does not change during
+// the round (round.go).
 //
 //	length <= QueueMax
 type queue struct {
 	raw.OffHeap
-	next   *queue // of the spare ones
+	next   *queue // in the list of spare queues
 	runs   uint64
 	length uint64
 	wishes [QueueMax]wish
 }
 
-// A wish is one array: ta_mm_request, with its shape in memory of our own.
+// A wish is one queued array: a copy of the program's ta_mm_request and its shape.
 //
-//	bytes = itemsize · Π shape, once the axis that can be cut has a chunk's length
+//	bytes = itemsize · Π shape, where the chunkable axis has the length of a chunk
 type wish struct {
 	request request
 	lengths [dimensions]uint64
 	block   uint64
-	placed  uint64 // 1: block is its block, 0 for one without bytes
+	placed  uint64 // 1: block is set; it is 0 if the array has no bytes
 }
 
 // A request is ta_mm_request of tieralloc.h.
@@ -44,8 +44,8 @@ const (
 	dimensions = 32
 )
 
-// enqueue replaces what an instance has queued for, unless that is being allocated. A call
-// that is no good changes nothing.
+// enqueue replaces the queued requests of an instance, except during a round. An invalid call
+// changes nothing.
 func (m *manager) enqueue(c *Call, i *instance) uint64 {
 	if i.round != 0 {
 		return busy
@@ -92,7 +92,7 @@ func (m *manager) newQueue() *queue {
 	return q
 }
 
-// dequeue forgets what an instance has queued for.
+// dequeue drops the queued requests of an instance.
 func (m *manager) dequeue(i *instance) {
 	if i.queue != nil {
 		i.queue.next = m.spareQueues

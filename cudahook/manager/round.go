@@ -2,12 +2,12 @@ package manager
 
 import "tieralloc/internal/raw"
 
-// A round is one allocation of what the instances of a group want. It has a number, which the
-// instances that take part carry until they are told or the round fails. So each of them is told
-// once, of all its blocks, whatever happens to the group meanwhile.
+// A round allocates the queued requests of a group. The instances that take part keep its number
+// until they are told or the round fails. So each of them is told once, of all its blocks, even if
+// the group changes meanwhile.
 
-// plan finds one chunking for all that the group of an instance has queued for, of as many
-// runs as the longest has, and begins a round with its members.
+// plan computes one chunking for all queued requests of an instance's group, with the most runs
+// that a queue has, and begins a round with the group's members.
 func (m *manager) plan(c *Call, of *instance) uint64 {
 	to := (*Chunking)(raw.Ptr(uintptr(c.Out)))
 	runs := uint64(1)
@@ -76,7 +76,7 @@ func (m *manager) serveRound(c *Call) uint64 {
 	return notThere
 }
 
-// wish finds a request of an instance that has no block yet (OpWanted), or takes the block of one
+// wish finds a request of an instance without a block (OpWanted), or takes the block of one
 // (OpTakeBack).
 func (c *Call) wish(i *instance) bool {
 	for k := uint64(0); k < i.queue.length; k++ {
@@ -105,7 +105,8 @@ func (c *Call) place(i *instance) uint64 {
 	return 0
 }
 
-// tellOf hands over what an instance has from a round, which is over for it with its queue.
+// tellOf answers the blocks that an instance got in a round. It ends the round for the instance and
+// empties its queue.
 func (m *manager) tellOf(c *Call, i *instance) {
 	c.Found, c.Ready, c.Arg, c.Count = i.id, i.ready, i.readyArg, 0
 	i.round = 0

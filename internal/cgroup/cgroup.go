@@ -1,6 +1,6 @@
-// Package cgroup reads how much memory the control groups of this process have, and how much of
-// that is left: of version 2, and of version 1 where that has the memory. It is freestanding Go
-// (docs/runtime.md): no allocation, no panic, no runtime.
+// Package cgroup reads the memory limit of this process's control groups and how much of it is
+// left. It reads groups of version 2, or of version 1 if that controls memory. It is freestanding
+// Go (docs/runtime.md): no allocation, no panic, no runtime.
 package cgroup
 
 import (
@@ -12,22 +12,22 @@ import (
 // Memory is the memory of a group.
 type Memory struct {
 	Limit uint64 // bytes; 0: there is no limit
-	Used  uint64 // bytes, without those of files, which the kernel takes back when it needs them
+	Used  uint64 // bytes, without pages of files, which the kernel can reclaim
 }
 
-// Left is how many bytes are left. Precondition: there is a limit.
+// Left returns the bytes that are left. Precondition: there is a limit.
 func (m *Memory) Left() uint64 { return m.Limit - min(m.Limit, m.Used) }
 
-// Self is where the kernel tells of the groups of this process, where that is not
-// /proc/self/cgroup. Only tests set it.
+// Self replaces /proc/self/cgroup if it is set. Only tests set it.
 var Self string
 
-const noLimit = 1 << 59 // version 1 has a number of this size for no limit
+const noLimit = 1 << 59 // version 1 writes a number above this for no limit
 
-// version is 1 or 2, of the groups that have the memory; 0: none.
+// version is the version of the groups that control memory: 1 or 2; 0: none.
 type version uint32
 
-// The files of a group. They are no table, which the loader would have to write addresses into.
+// The files of a group. They are not a table, because the loader would have to relocate its
+// addresses.
 
 func (v version) folder() string {
 	if v == 1 {
@@ -52,9 +52,9 @@ func (v version) usage() string {
 
 var group, name config.Text // the group's path; the name of a file of it or of a group above it
 
-// Read fills m with the memory of the group that has the least left, of this process's own and
-// those above it. In a container those above it cannot be seen; the files of its own are then where
-// the root's would be. One thread at a time may call it.
+// Read fills m with the memory of the group that has the least left, among this process's own and
+// those above it. In a container those above are hidden, and the files of the own group are in the
+// place of the root's. One thread at a time may call it.
 func Read(m *Memory) {
 	*m = Memory{}
 	v := find()
@@ -70,7 +70,7 @@ func Read(m *Memory) {
 	v.look(0, m)
 }
 
-// find makes group this process's group of the version that has the memory.
+// find sets group to this process's group, of the version that controls memory.
 func find() (v version) {
 	group.Reset()
 	name.Reset()
@@ -119,8 +119,8 @@ func readGroup(f *sysfs.File) {
 	}
 }
 
-// look makes m the memory of the group whose path is the first n bytes of group, where that has a
-// limit, and less left.
+// look sets m to the memory of the group whose path is the first n bytes of group, if that has a
+// limit and less left than m.
 func (v version) look(n uintptr, m *Memory) {
 	most := v.number(n, v.max())
 	if v == 2 {
@@ -153,7 +153,7 @@ func (v version) open(f *sysfs.File, n uintptr, file string) bool {
 	return ok && f.OpenName(name.Addr())
 }
 
-// number is the number in a file, noLimit where there is none.
+// number returns the number in a file, or noLimit if there is none.
 func (v version) number(n uintptr, file string) uint64 {
 	var f sysfs.File
 	if !v.open(&f, n, file) {
@@ -167,8 +167,8 @@ func (v version) number(n uintptr, file string) uint64 {
 	return most
 }
 
-// ofFiles is how many bytes of the group are pages of files. Version 1 has a line for those of the
-// group itself, and one for those of the groups below it, too.
+// ofFiles returns the bytes of the group that are pages of files. Version 1 has a line for the
+// group itself and a line that includes the groups below it.
 func (v version) ofFiles(n uintptr) uint64 {
 	const lines = 256 // more than any kernel writes
 	var f sysfs.File

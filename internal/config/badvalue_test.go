@@ -16,17 +16,23 @@ func TestBadValues(t *testing.T) {
 		file  = `": expected a path of at most 4000 bytes in which % begins %p (process id),` +
 			` %e (program name), %r (rank), %h (host name) or %%; using no file`
 		logFile = `": expected a path of at most 4000 bytes; using standard error`
-		live    = `": expected 0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it,` +
+		live    = `": expected 0, 1, or an absolute path of at most 4000 bytes with %p (process ` +
+			`id) in it,` +
 			` in which % begins %p (process id), %e (program name),` +
 			` %r (rank), %h (host name) or %%; using 0`
-		size    = `": expected 1 byte or more, up to 64T (an integer, or one with K, M, G or T); using `
-		capped  = `": expected 1 byte or more, up to 64T (an integer, or one with K, M, G or T) or 1% to 100% of the tier's memory; using `
-		rate    = `": expected bytes per second: 0 (no limit), or 1K to 64T; using `
-		lat     = `": expected a time such as 300ns (units ns, us, ms, s), 0 to 1s; using 0`
-		nodes   = `": expected nodes from 0 to 63, each once, such as 0,2-3, interleave:0,1 or weighted:0,1; using nodes found automatically`
-		secured = `": expected 0, 1, or 1 and checks that only warn, as in 1,dealloc_type_mismatch=warn` +
+		size = `": expected 1 byte or more, up to 64T (an integer, or one with K, M, G or T); ` +
+			`using `
+		capped = `": expected 1 byte or more, up to 64T (an integer, or one with K, M, G or T) ` +
+			`or 1% to 100% of the tier's memory; using `
+		rate  = `": expected bytes per second: 0 (no limit), or 1K to 64T; using `
+		lat   = `": expected a time such as 300ns (units ns, us, ms, s), 0 to 1s; using 0`
+		nodes = `": expected nodes from 0 to 63, each once, such as 0,2-3, interleave:0,1 or ` +
+			`weighted:0,1; using nodes found automatically`
+		secured = `": expected 0, 1, or 1 and checks that only warn, as in ` +
+			`1,dealloc_type_mismatch=warn` +
 			` (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn); using 0`
-		huge = `": expected off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off; using the system's setting`
+		huge = `": expected off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off; using ` +
+			`the system's setting`
 		hint = `": expected hot, warm, cold, pin_fast or prefer_fast; using warm`
 	)
 	long := strings.Repeat("x", PathMax+1)
@@ -107,7 +113,8 @@ func TestBadValues(t *testing.T) {
 			`TA_ON_HARDCAP="spill": expected route_slow or fail; using route_slow`},
 		{"TA_DEFAULT_HINT=tepid", `TA_DEFAULT_HINT="tepid` + hint},
 		{"TA_DEFAULT_HINT=fast", `TA_DEFAULT_HINT="fast` + hint},
-		{"TA_MODEL=hbm", `TA_MODEL="hbm": expected off, or cxl (50, 20 and 5 GiB/s, 2, 8 and 40us); using off`},
+		{"TA_MODEL=hbm", `TA_MODEL="hbm": expected off, or cxl (50, 20 and 5 GiB/s, 2, 8 and ` +
+			`40us); using off`},
 		{"TA_THROTTLE=1", `TA_THROTTLE="1": expected account or sleep; using account`},
 		{"TA_SECURE=2", `TA_SECURE="2` + secured},
 		{"TA_SECURE=on", `TA_SECURE="on` + secured},
@@ -148,12 +155,14 @@ func TestContradictions(t *testing.T) {
 	}{
 		{"TA_FAST_SOFT=2G TA_FAST_HARD=1G", with(func(o *outcome) {
 			o.tiers[0].Hard = 1 << 30
-			o.lines = []string{`tieralloc: TA_FAST_SOFT="2G": expected at most TA_FAST_HARD="1G"; using no soft cap`}
+			o.lines = []string{`tieralloc: TA_FAST_SOFT="2G": expected at most ` +
+				`TA_FAST_HARD="1G"; using no soft cap`}
 		})},
 		{"TA_SLOW_HARD=4095 TA_NORMAL_SOFT=1G TA_SLOW_SOFT=4K TA_SLOW_SOFT=1",
 			with(func(o *outcome) {
 				o.tiers[1].Soft, o.tiers[2].Hard = 1<<30, 4095
-				o.lines = []string{`tieralloc: TA_SLOW_SOFT="4K": expected at most TA_SLOW_HARD="4095"; using no soft cap`}
+				o.lines = []string{`tieralloc: TA_SLOW_SOFT="4K": expected at most ` +
+					`TA_SLOW_HARD="4095"; using no soft cap`}
 			})},
 		{"TA_FAST_SOFT=1G TA_FAST_HARD=1G", with(func(o *outcome) {
 			o.tiers[0].Soft,
@@ -161,19 +170,23 @@ func TestContradictions(t *testing.T) {
 		})},
 		{"TA_FAST_SOFT=2G TA_FAST_HARD=x", with(func(o *outcome) {
 			o.tiers[0].Soft = 2 << 30
-			o.lines = []string{`tieralloc: TA_FAST_HARD="x": expected 1 byte or more, up to 64T (an integer, or one with` +
+			o.lines = []string{`tieralloc: TA_FAST_HARD="x": expected 1 byte or more, up to 64T ` +
+				`(an integer, or one with` +
 				` K, M, G or T) or 1% to 100% of the tier's memory; using no hard cap`}
 		})},
 		{"TA_NORMAL_BURST=1M TA_FAST_BW=1M", with(func(o *outcome) {
 			o.tiers[0].BW = 1 << 20
-			o.lines = []string{`tieralloc: TA_NORMAL_BURST="1M": expected a limit in TA_NORMAL_BW; using no burst`}
+			o.lines = []string{`tieralloc: TA_NORMAL_BURST="1M": expected a limit in ` +
+				`TA_NORMAL_BW; using no burst`}
 		})},
 		{"TA_NORMAL_BURST=1M TA_NORMAL_BW=0", with(func(o *outcome) {
-			o.lines = []string{`tieralloc: TA_NORMAL_BURST="1M": expected a limit in TA_NORMAL_BW="0"; using no burst`}
+			o.lines = []string{`tieralloc: TA_NORMAL_BURST="1M": expected a limit in ` +
+				`TA_NORMAL_BW="0"; using no burst`}
 		})},
 		{"TA_SLOW_BURST=1 TA_FAST_BURST=1 TA_SLOW_HARD=1 TA_SLOW_SOFT=2", with(func(o *outcome) {
 			o.tiers[2].Hard = 1
-			o.lines = []string{`tieralloc: TA_FAST_BURST="1": expected a limit in TA_FAST_BW; using no burst`,
+			o.lines = []string{`tieralloc: TA_FAST_BURST="1": expected a limit in TA_FAST_BW; ` +
+				`using no burst`,
 				`tieralloc: TA_SLOW_SOFT="2": expected at most TA_SLOW_HARD="1"; using no soft cap`,
 				`tieralloc: TA_SLOW_BURST="1": expected a limit in TA_SLOW_BW; using no burst`}
 		})},

@@ -1,23 +1,22 @@
-// Package config reads the library's settings from the environment, once, before
-// libc is initialised. The words it keeps are copied: programs overwrite environ.
+// Package config reads the library's settings from the environment, once, before libc is
+// initialised. It copies the texts that it keeps, because programs overwrite environ.
 //
 // It is freestanding Go (docs/runtime.md): no allocation, no panic, no runtime.
 //
-// A further variable is four additions: a field of Settings with its default in
-// setDefaults, a number in the list of variables, a row of the table, and a case of
-// set. Rules that hold for all of them:
+// To add a variable, add a field of Settings with its default in setDefaults, a number in the list
+// of variables, a row of the table, and a case of set. Rules for all variables:
 //
-//   - A name that occurs twice: the first counts, as for getenv.
+//   - If a name occurs twice, the first counts, as for getenv.
 //   - An empty value is the same as an unset variable.
-//   - A value that cannot be read is one line on standard error, and the default
-//     stays in force. So is one that contradicts another variable; in TA_RULES it is
-//     one line for each bad rule.
+//   - For a value that cannot be parsed, or that contradicts another variable, the library prints
+//     one line on standard error and uses the default. For TA_RULES it prints one line for each
+//     bad rule.
 //   - Words may be written in upper case, too.
-//   - Names that are not in the table are not ours to judge and are passed over.
-//   - What the environment does not have, a file for the whole system may have (file.go).
+//   - Names that are not in the table are ignored: they may belong to other software.
+//   - A file for the whole system may set variables that the environment does not (file.go).
 package config
 
-// Levels of Settings.Log: a message is written when its level is not above it.
+// Levels of Settings.Log: a message is written if its level is not above it.
 const (
 	LogOff uint32 = iota
 	LogError
@@ -35,7 +34,7 @@ const (
 	TierCount
 )
 
-// Hints say what a block is for.
+// Hints: the use that a block is for.
 const (
 	HintHot uint32 = iota
 	HintWarm
@@ -47,14 +46,14 @@ const (
 
 // How a tier's pages are spread over its nodes.
 const (
-	SpreadPrefer     uint32 = iota // from the nearest of them that has room
+	SpreadPrefer     uint32 = iota // on the nearest of them with room
 	SpreadInterleave               // page by page in turn
-	SpreadWeighted                 // in turn, by the weights that the system has for them
+	SpreadWeighted                 // in turn, by the system's weights
 )
 
-// What a tier's mappings ask for.
+// The page size of a tier's mappings.
 const (
-	HugeUnset uint32 = iota // what the system does by itself
+	HugeUnset uint32 = iota // the system's own setting
 	HugeOff
 	HugeThp
 	Huge2M
@@ -76,26 +75,27 @@ const (
 	HardcapCount
 )
 
-// Whose memory the kernel's NUMA balancing may move between nodes.
+// Which tiers' memory the kernel's NUMA balancing may move.
 const (
-	BalanceAuto   uint32 = iota // that of tiers without a cap
-	BalanceNever                // of none that has a policy
-	BalanceAlways               // that of all tiers, past their caps
+	BalanceAuto   uint32 = iota // that of tiers without a hard cap
+	BalanceNever                // no memory with a policy
+	BalanceAlways               // that of all tiers, whatever their caps
 	balanceCount
 )
 
-// Costs of the tiers that have a name.
+// The models: costs of the tiers by name.
 const (
 	ModelOff uint32 = iota
 	ModelCXL
 	ModelCount
 )
 
-// The checks of the hardened heap that can be a line and no more: bits of Settings.SecureWarn.
+// The checks of the hardened heap that can warn instead of ending the process: bits of
+// Settings.SecureWarn.
 const (
-	// a block is freed by another family of functions than it was made by
+	// a block is freed by another family of functions than it was allocated by
 	CheckDeallocType uint32 = iota
-	CheckDeleteSize         // a sized free names another size than the block has
+	CheckDeleteSize         // a sized free states a wrong size
 	checkCount
 )
 
@@ -118,20 +118,20 @@ const (
 	DefaultMigrateBW = 1 << 30
 )
 
-// Settings is what the environment asked for. Parse fills all of it. At some 25 KiB
-// it belongs in static or mapped memory.
+// Settings are the parsed variables. Parse fills all fields. At some 25 KiB it belongs in static or
+// mapped memory.
 type Settings struct {
-	Disable    bool   // TA_DISABLE: hand every call to libc
+	Disable    bool   // TA_DISABLE: pass every call to libc
 	Interpose  bool   // TA_INTERPOSE: serve malloc and its like
 	Strict     bool   // TA_STRICT: a bad value ends the process (the caller does that)
 	Log        uint32 // TA_LOG: one of the Log levels
 	PurgeDelay uint64 // TA_PURGE_DELAY: nanoseconds
-	Rank       uint64 // the process's number in its parallel job, and 1; 0: it has none
+	Rank       uint64 // 1 + the process's number in its parallel job; 0: it is in none
 
-	UseLibnuma    bool    // TA_USE_LIBNUMA: use the nodes there are; false: simulate the tiers
+	UseLibnuma    bool    // TA_USE_LIBNUMA: use the machine's nodes; false: simulate the tiers
 	ThrottleSleep bool    // TA_THROTTLE: sleep; false: only account
-	Model         uint32  // TA_MODEL: a Model; the tiers have its costs already
-	Background    bool    // TA_BACKGROUND: spans are moved by a thread of ours
+	Model         uint32  // TA_MODEL: a Model; its costs are already in Tiers
+	Background    bool    // TA_BACKGROUND: a thread of the library moves spans
 	Secure        bool    // TA_SECURE: the heap is hardened
 	SecureWarn    uint32  // TA_SECURE: a bit for each Check that does not end the process
 	NumaBalancing uint32  // TA_NUMA_BALANCING: a Balance
@@ -152,7 +152,7 @@ type Settings struct {
 // InForce is the configuration of this process, set at boot.
 var InForce Settings
 
-// Tier is what is set for one tier.
+// Tier is the settings of one tier.
 //
 //	Soft == 0 or Hard == 0 or Soft <= Hard
 //	Burst == 0 or BW != 0
@@ -193,7 +193,7 @@ func (s *Settings) setDefaults() {
 	s.StatsFile.Reset()
 	s.LogFile.Reset()
 	s.StatsLive.Reset()
-	// its text is reset by who fills it, so that no page is touched for nothing
+	// whoever fills its text resets it, so that no page is touched unnecessarily
 	if s.Rules.Count != 0 {
 		s.Rules.Count = 0
 	}

@@ -6,16 +6,16 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// merged is the environment with the lines of the file behind it, while it is read.
+// merged is the environment followed by the lines of the file, while it is read.
 var merged Merged
 
-// exe is the path of the file that runs, while it is compared.
+// exe is the path of the running file, while it is compared.
 var exe Text
 
-// Configure fills InForce for a process in whose environment, or in the file for the whole system,
-// there may be settings. file is a descriptor, which it closes, or a negative number; envp may be
-// 0. program is AT_EXECFN, secure AT_SECURE. It returns the environment to read on in, which is
-// valid until Forget, and how many settings are bad.
+// Configure fills InForce from the environment and the file for the whole system. file is a
+// descriptor, which Configure closes, or a negative number; envp may be 0. program is AT_EXECFN,
+// secure AT_SECURE. It returns the environment that includes the file's settings, which is valid
+// until Forget, and the number of bad settings.
 func Configure(file, envp, program uintptr, secure bool) (all, bad uintptr) {
 	if int(file) >= 0 {
 		if merged = ReadFile(file, envp, secure); merged.Envp != 0 {
@@ -23,7 +23,7 @@ func Configure(file, envp, program uintptr, secure bool) (all, bad uintptr) {
 		}
 	}
 	if Only(envp) && !named(envp, program, secure) {
-		// the settings, right or wrong, are for others
+		// the settings, right or wrong, are for other programs
 		InForce.setDefaults()
 		InForce.Disable = true
 		return envp, 0
@@ -31,12 +31,12 @@ func Configure(file, envp, program uintptr, secure bool) (all, bad uintptr) {
 	return envp, Parse(&InForce, envp)
 }
 
-// Forget gives the memory back that Configure took.
+// Forget frees the memory that Configure took.
 func Forget() { merged.Drop() }
 
-// named reports whether TA_ONLY names the program: by the file that was to be run, which may be a
-// script or a link, or by the one that runs. Who starts a program that has more rights than he has
-// chooses the name of the link, and it does not count.
+// named reports whether TA_ONLY names the program: by the file that was started, which may be a
+// script or a link, or by the file that runs. In a program with more rights than its caller only
+// the file that runs counts, because the caller chooses the name of the link.
 func named(envp, program uintptr, secure bool) bool {
 	if !secure && OnlyNames(envp, program) {
 		return true

@@ -1,6 +1,6 @@
 package config
 
-// NoLimit is a CacheLimit that never holds anything back.
+// NoLimit is the CacheLimit that is no limit.
 const NoLimit = 1 << 63
 
 // Bounds and defaults of the CUDA settings.
@@ -17,17 +17,17 @@ const (
 	maxWarm    = 1_000_000 // blocks of one size
 )
 
-// CUDA is what is set for device memory; each device keeps to it for itself.
+// CUDA is the settings for device memory. They hold for each device separately.
 //
 //	Soft == 0 or Hard == 0 or Soft <= Hard
 //	Proportion <= ProportionOne
 //	SegmentSize == k·2 MiB, k >= 1
 //	Warmups <= 16
 //
-// Where Hard and Proportion are both set, the smaller of the two holds: how much
-// memory a device has is known long after this is read.
+// If Hard and Proportion are both set, the smaller of the two holds. Which one that is depends on
+// the device's memory, which is known only later.
 type CUDA struct {
-	Enable      bool // TA_CUDA: false: all CUDA calls pass untouched
+	Enable      bool // TA_CUDA: false: all CUDA calls pass unchanged
 	ReuseEvent  bool // TA_CUDA_REUSE: event; false: sync
 	SuballocAll bool // TA_CUDA_SUBALLOC: all; false: small
 	Spill       bool // TA_CUDA_ON_HARDCAP: spill; false: fail
@@ -113,9 +113,8 @@ func (c *CUDA) set(k uintptr, v value) bool {
 	return false
 }
 
-// asProportion reads a part of the whole, above 0 and up to 1, as 0.25 or 25%. It is
-// rounded to the next 1/65536, and must not be 0 then. Decimals after the ninth
-// change nothing.
+// asProportion reads a part of the whole, above 0 and up to 1, such as 0.25 or 25%. It is rounded
+// to the nearest 1/65536, and the result must not be 0. Decimals after the ninth are ignored.
 func (v value) asProportion(dst *uint64) bool {
 	const one = 1_000_000_000 // nine decimals
 	most := uint64(one)
@@ -167,8 +166,8 @@ func (v value) digits(most uint64) (n uint64, ok bool) {
 	return n, v.n != 0
 }
 
-// fraction reads decimals as parts of one, a power of ten. What is too small for a
-// part counts as one when there is nothing else, so that only zeros are 0.
+// fraction reads decimals as multiples of 1/one; one is a power of ten. A value that is too small
+// but not zero counts as one part, so that only zeros are 0.
 func (v value) fraction(one uint64) (n uint64, ok bool) {
 	rest := uint64(0)
 	for i := uintptr(0); i < v.n; i++ {
@@ -204,8 +203,8 @@ func (v value) asLimit(dst *uint64) bool {
 	return ok
 }
 
-// setWarmup reads a list of size:count with commas. A bad list leaves Warmups at 0,
-// and what lies in Warmup without a meaning.
+// setWarmup reads a list of size:count, separated by commas. A bad list leaves Warmups at 0 and
+// Warmup undefined.
 func (c *CUDA) setWarmup(v value) bool {
 	count := uint64(0)
 	for i := uintptr(0); i <= v.n; count++ {

@@ -70,7 +70,8 @@ func TestCUDA(t *testing.T) {
 // TestBadCUDA: one line each, and the defaults.
 func TestBadCUDA(t *testing.T) {
 	const (
-		part    = `a part of the device's memory such as 0.25 or 25%, above 0 and up to 1; using no hard cap`
+		part = `a part of the device's memory such as 0.25 or 25%, above 0 and up to 1; using ` +
+			`no hard cap`
 		segment = `2M to 64G, in steps of 2M (an integer, or one with K, M or G); using 20M`
 		limit   = `0 (keep nothing) to 64T (an integer, or one with K, M, G or T); using no limit`
 		warm    = `sizes and numbers of blocks such as 4K:50,64K:20,1M:10, at most 16 of them,` +
@@ -122,7 +123,8 @@ func TestBadCUDA(t *testing.T) {
 	}
 	want := with(func(o *outcome) {
 		o.cuda.hard = 1 << 30
-		o.lines = []string{`tieralloc: TA_CUDA_SOFT="2G": expected at most TA_CUDA_HARD="1G"; using no soft cap`}
+		o.lines = []string{`tieralloc: TA_CUDA_SOFT="2G": expected at most TA_CUDA_HARD="1G"; ` +
+			`using no soft cap`}
 	})
 	if got := run(t, []string{"TA_CUDA_SOFT=2G", "TA_CUDA_HARD=1G"}); !got.equal(want) {
 		t.Errorf("soft over hard: %+v", got)

@@ -7,21 +7,21 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// FilePath is the file of settings for the whole system. interpose/boot_config.c opens it in the
-// library.
+// FilePath is the path of the file of settings for the whole system. In the library
+// interpose/boot_config.c opens it.
 //
 //	file = { line "\n" }
 //	line = blanks | blanks "#" text | NAME "=" value
 //
-// Blanks around a name and a value are passed over. A value may stand in quotes, single or double.
-// A line without = is passed over. What the environment has counts more than the file, and of a
-// name that occurs twice the first.
+// Blanks around a name and a value are ignored. A value may be in quotes, single or double. A line
+// without = is ignored. The environment has precedence over the file. If a name occurs twice in the
+// file, the first counts.
 const FilePath = "/etc/tieralloc.conf"
 
 // FileMax is the size of the longest file that is read, in bytes.
 const FileMax = 64 << 10
 
-// FileFlaw is why the whole file is passed over.
+// FileFlaw is the reason why the whole file is ignored.
 type FileFlaw uint32
 
 const (
@@ -34,14 +34,14 @@ const (
 	FileUnread // it cannot be read, or there is no memory to do so
 )
 
-// Merged is an environment and behind it the lines of the file, as C strings.
+// Merged is an environment followed by the lines of the file, as C strings.
 type Merged struct {
 	Envp uintptr // a vector such as Parse takes; 0: there is a flaw
 	Flaw FileFlaw
-	size uintptr // of the mapping, which is the file's text, as large as it may be, and the vector
+	size uintptr // of the mapping, which has room for the largest text and the vector
 }
 
-// Drop gives the memory back. What Parse has read out of it stays.
+// Drop frees the memory. The settings that Parse has read from it stay valid.
 func (m *Merged) Drop() {
 	if m.Envp != 0 {
 		raw.Unmap(m.Envp-fileRoom, m.size)
@@ -49,18 +49,18 @@ func (m *Merged) Drop() {
 	}
 }
 
-// fileRoom is where the vector begins: behind the text and one byte more, by which a file that is
-// too long is told.
+// fileRoom is the offset of the vector: after the text and one more byte, by which a file that is
+// too long is detected.
 const fileRoom = FileMax + raw.Page
 
 // ReadFile reads the file that fd is open on, and closes fd. The environment at envp, which may be
-// 0, comes first. secure is AT_SECURE: of the file only those settings then count that make the
-// library do less, for what a report is called, say, is not for all programs.
+// 0, comes first. secure is AT_SECURE. If it is set, only those settings of the file count that
+// make the library do less; the path of a report, for example, does not.
 func ReadFile(fd, envp uintptr, secure bool) (m Merged) {
 	entries := countEntries(envp)
 	m.Flaw = judgeFile(fd)
 	if m.Flaw == FileGood {
-		// a line of the file has two bytes at least
+		// a line of the file has at least two bytes
 		m.size = raw.RoundUp(fileRoom+8*(entries+FileMax/2+2), raw.Page)
 		text := raw.Map(m.size)
 		n := uintptr(0)
@@ -83,8 +83,8 @@ func countEntries(envp uintptr) (n uintptr) {
 	return n
 }
 
-// judgeFile says whether the file may decide for every program: it is root's, and nobody else can
-// write to it.
+// judgeFile checks whether the file may hold settings for every program: it belongs to root, and
+// nobody else can write to it.
 func judgeFile(fd uintptr) FileFlaw {
 	const writable = 0o022 // for its group and for others
 	var st syscall.Stat_t
@@ -104,8 +104,8 @@ func judgeFile(fd uintptr) FileFlaw {
 	return FileGood
 }
 
-// readText reads the file to text, which may be 0. Files of some kinds have no size before they are
-// read, so the length is judged once more.
+// readText reads the file to text, which may be 0. Some kinds of files have no size before they are
+// read, so it checks the length again.
 func readText(fd, text uintptr) (n uintptr, flaw FileFlaw) {
 	if text == 0 {
 		return 0, FileUnread
@@ -131,7 +131,7 @@ func readText(fd, text uintptr) (n uintptr, flaw FileFlaw) {
 	return n, FileGood
 }
 
-// fill makes the vector. An entry takes no more room than its line, whose place it takes.
+// fill makes the vector. An entry is not longer than its line, and overwrites it.
 func (m *Merged) fill(text, n, envp uintptr, secure bool) {
 	slot, free := m.Envp, text
 	for ; envp != 0 && raw.Load(envp) != 0; envp += 8 {
@@ -160,7 +160,7 @@ func (m *Merged) fill(text, n, envp uintptr, secure bool) {
 	raw.Store(slot, 0)
 }
 
-// putEntry writes a line at to, as NAME=value and a zero. It returns where that ends.
+// putEntry writes a line at to, as NAME=value and a zero, and returns the end.
 func putEntry(to uintptr, line value) (end uintptr) {
 	equals := line.find(0, '=')
 	to = putText(to, line.part(0, equals).trim())
@@ -180,7 +180,7 @@ func putText(to uintptr, v value) (end uintptr) {
 	return to + v.n
 }
 
-// unquote is the value without the quotes around it.
+// unquote returns the value without the quotes around it.
 func (v value) unquote() value {
 	if v.n < 2 || v.at(0) != v.at(v.n-1) || v.at(0) != '"' && v.at(0) != '\'' {
 		return v

@@ -1,20 +1,20 @@
 package config
 
-// cost is what a model says of a tier.
+// cost is the cost of a tier in a model.
 type cost struct {
 	bw  uint64 // bytes per second
 	lat uint64 // nanoseconds
 }
 
-// cxl are costs of HBM or near memory, DRAM, and memory behind CXL under load.
+// cxl holds the costs of HBM or near memory, of DRAM, and of memory behind CXL under load.
 var cxl = [4]cost{
 	TierFast:   {50 << 30, 2 * microsecond},
 	TierNormal: {20 << 30, 8 * microsecond},
 	TierSlow:   {5 << 30, 40 * microsecond},
 }
 
-// applyModel gives the tiers the model's costs where no variable of their own does. given has a bit
-// for each variable that has a value.
+// applyModel sets those costs of the tiers that have no variable of their own. given has a bit for
+// each variable that has a value.
 func (s *Settings) applyModel(given uint64) {
 	if s.Model != ModelCXL {
 		return

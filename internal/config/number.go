@@ -1,7 +1,7 @@
 package config
 
-// asSize reads a number of bytes from 1 to maxSize: a decimal integer, or one with
-// K, M, G or T behind it, the powers of 1024.
+// asSize reads a number of bytes from 1 to maxSize: a decimal integer, which K, M, G or T may
+// follow, the powers of 1024.
 func (v value) asSize(dst *uint64) bool {
 	n, ok := v.bytes()
 	if !ok || n == 0 {
@@ -62,8 +62,8 @@ func unitShift(c byte) uint {
 	return 0
 }
 
-// asNodes reads a list of nodes such as 0,2-3, with the way to use them before it
-// and a colon between. A node stands in it once.
+// asNodes reads a list of nodes such as 0,2-3. The way to use them and a colon may precede it. No
+// node may occur twice.
 func (v value) asNodes(dst *uint64, spread *uint32) bool {
 	how := SpreadPrefer
 	if colon := v.find(0, ':'); colon < v.n {

@@ -2,8 +2,8 @@ package config
 
 import "tieralloc/internal/raw"
 
-// TA_ONLY is a list of names of programs, with commas between them. Blanks around a name are passed
-// over, and so is an empty one. A * at a name's end stands for any text.
+// TA_ONLY is a list of names of programs, separated by commas. Blanks around a name and empty names
+// are ignored. A * at the end of a name stands for any text.
 
 // isNames reports whether the value is such a list, with a name in it.
 func (v value) isNames() bool {
@@ -57,8 +57,8 @@ func (v value) isPatternOf(name value) bool {
 	return true
 }
 
-// Only reports whether the environment at envp, which may be 0, has a TA_ONLY. A bad one does not
-// count here: Parse says what is wrong with it, and turns the library off.
+// Only reports whether the environment at envp, which may be 0, has a valid TA_ONLY. Parse reports
+// an invalid one and turns the library off.
 func Only(envp uintptr) bool { return envp != 0 && valueOf(envp, varOnly).isNames() }
 
 // OnlyNames reports whether the environment's TA_ONLY names the file at path, a C string or 0.

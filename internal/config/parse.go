@@ -35,7 +35,7 @@ func ParseTo(s *Settings, envp, fd uintptr) (bad uintptr) {
 			bad += s.Rules.parse(val, fd)
 		} else if !s.set(i, val) {
 			using := v.fallback
-			if i == varOnly { // it is there to keep programs out
+			if i == varOnly { // it was meant to exclude programs
 				using, excluded = noProgram, true
 			}
 			complain(v, val, using, fd)
@@ -48,8 +48,8 @@ func ParseTo(s *Settings, envp, fd uintptr) (bad uintptr) {
 	return bad + s.reconcile(envp, fd)
 }
 
-// reconcile drops what contradicts another variable. It returns how many it has
-// dropped, with a line for each.
+// reconcile drops values that contradict another variable. It writes a line for each and returns
+// their number.
 func (s *Settings) reconcile(envp, fd uintptr) (bad uintptr) {
 	for tier := uintptr(0); tier < uintptr(TierCount); tier++ {
 		t := &s.Tiers[tier&3]
@@ -73,7 +73,7 @@ func (s *Settings) reconcile(envp, fd uintptr) (bad uintptr) {
 	return bad
 }
 
-// valueOf is the value of variable i in the environment, empty when it is unset.
+// valueOf returns the value of variable i in the environment, empty if it is unset.
 func valueOf(envp, i uintptr) value {
 	for ; ; envp += 8 {
 		entry := raw.Load(envp)
@@ -86,16 +86,14 @@ func valueOf(envp, i uintptr) value {
 	}
 }
 
-// shownMax is how much of a bad value its line shows, so that the rest of the
-// message fits a raw.Line whatever the value is. pairMax is the same where a line
-// shows two.
+// shownMax is how many bytes of a bad value its line shows, so that the rest of the message always
+// fits a raw.Line. pairMax is the same for a line that shows two values.
 const (
 	shownMax = 160
 	pairMax  = 80
 )
 
-// show appends ="value", at most most bytes of it and no byte that could play with
-// a terminal.
+// show appends ="value", at most most bytes of it, without bytes that could control a terminal.
 func show(l *raw.Line, val value, most uintptr) {
 	l.Text("\"")
 	bare(l, val, most)
@@ -112,8 +110,8 @@ func bare(l *raw.Line, val value, most uintptr) {
 	}
 }
 
-// complain writes the one line for a bad value. It is kept out of line so that
-// the buffer is on the stack only while it runs.
+// complain writes the line for a bad value. It is not inlined, so that its buffer is on the stack
+// only while it runs.
 //
 //go:noinline
 func complain(v *variable, val value, using string, fd uintptr) {
@@ -129,8 +127,7 @@ func complain(v *variable, val value, using string, fd uintptr) {
 	l.Emit(fd)
 }
 
-// complainPair writes the one line for the value of variable i that variable other
-// does not allow.
+// complainPair writes the line for a value of variable i that contradicts variable other.
 //
 //go:noinline
 func complainPair(envp, i uintptr, relation string, other uintptr, fallback string, fd uintptr) {

@@ -26,9 +26,9 @@ func (v value) asDigits(n *uint64) bool {
 	return v.n != 0 && v.n <= 3
 }
 
-// SetParts makes bytes of caps in percent: memory is what each tier has, 0 where that is not known.
-// It returns how many caps it has dropped, with a line for each: of tiers whose memory is not
-// known, and a soft cap that turned out to be above the hard one.
+// SetParts converts caps in percent to bytes. memory is the memory of each tier, 0 if it is not
+// known. It drops caps of tiers whose memory is not known, and a soft cap that turns out to be
+// above the hard one. It writes a line for each dropped cap and returns their number.
 func (s *Settings) SetParts(envp uintptr, memory *[4]uint64, fd uintptr) (bad uintptr) {
 	for tier := uintptr(0); tier < uintptr(TierCount); tier++ {
 		t, all, first := &s.Tiers[tier&3], memory[tier&3], varTiers+tier*tierVars
@@ -56,7 +56,7 @@ func (s *Settings) SetParts(envp uintptr, memory *[4]uint64, fd uintptr) (bad ui
 	return bad
 }
 
-// complainUnknown writes the one line for a cap of part percent of nobody knows what; nothing where
+// complainUnknown writes the line for a cap of part percent of unknown memory. It writes nothing if
 // part is 0.
 //
 //go:noinline

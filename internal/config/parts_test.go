@@ -23,9 +23,11 @@ func TestSetParts(t *testing.T) {
 		{"TA_FAST_SOFT=1G TA_FAST_HARD=100%", gib / 2, 0, gib / 200 * 100,
 			`TA_FAST_SOFT="1G": expected at most TA_FAST_HARD="100%"; using no soft cap`},
 		{"TA_FAST_HARD=80%", 0, 0, 0,
-			`TA_FAST_HARD="80%": expected bytes, as the tier's memory is not known; using no hard cap`},
+			`TA_FAST_HARD="80%": expected bytes, as the tier's memory is not known; using no ` +
+				`hard cap`},
 		{"TA_FAST_SOFT=9%", 0, 0, 0,
-			`TA_FAST_SOFT="9%": expected bytes, as the tier's memory is not known; using no soft cap`},
+			`TA_FAST_SOFT="9%": expected bytes, as the tier's memory is not known; using no soft ` +
+				`cap`},
 	} {
 		env := newEnviron(t, strings.Split(c.env, " "))
 		fd, err := unix.MemfdCreate("complaints", 0)

@@ -7,8 +7,9 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// The variables in which launchers of parallel jobs tell a process its number in the job. A
-// launcher that runs inside another's job comes first: its children have the variables of both.
+// The variables in which launchers of parallel jobs pass a process its number in the job. A
+// launcher that may run inside another's job comes first, because its children have the variables
+// of both.
 const rankVars = 5
 
 func rankVar(i uintptr) string {
@@ -25,7 +26,7 @@ func rankVar(i uintptr) string {
 	return "SLURM_PROCID" // srun; a batch script has it, too
 }
 
-// rankOf is Settings.Rank for the environment at envp.
+// rankOf returns Settings.Rank for the environment at envp.
 func rankOf(envp uintptr) uint64 {
 	for i := uintptr(0); i < rankVars; i++ {
 		if n, ok := lookUp(envp, rankVar(i)).asRank(); ok {
@@ -35,7 +36,7 @@ func rankOf(envp uintptr) uint64 {
 	return 0
 }
 
-// lookUp is the value of any variable, empty when it is unset.
+// lookUp returns the value of any variable, empty if it is unset.
 func lookUp(envp uintptr, name string) value {
 	for ; raw.Load(envp) != 0; envp += 8 {
 		if at := afterPrefix(raw.Load(envp), name); at != 0 && raw.LoadByte(at) == '=' {
@@ -45,8 +46,8 @@ func lookUp(envp uintptr, name string) value {
 	return value{}
 }
 
-// afterPrefix is the address behind the text in the C string at addr, 0 where that does not begin
-// with it.
+// afterPrefix returns the address after the text in the C string at addr, or 0 if the string does
+// not begin with it.
 func afterPrefix(addr uintptr, text string) uintptr {
 	for i := 0; i < len(text); i++ {
 		if raw.LoadByte(addr+uintptr(i)) != text[i] {
@@ -70,7 +71,7 @@ func (v value) asRank() (n uint64, ok bool) {
 	return n, true
 }
 
-// appendRank appends a rank as Settings has it.
+// appendRank appends a rank in the form of Settings.Rank.
 func appendRank(dst *Text, rank uint64) bool {
 	if rank == 0 {
 		const none = "none"

@@ -2,17 +2,17 @@ package config
 
 import "tieralloc/internal/raw"
 
-// The grammar of TA_RULES. Blanks around each part are passed over, and so is an
-// empty rule, as the one behind a last semicolon.
+// The grammar of TA_RULES. Blanks around each part are ignored, and so are empty rules, such as one
+// after a last semicolon.
 //
 //	rules     = rule { ";" rule }
 //	rule      = condition { "," condition } ":" hint
 //	condition = "size" ( ">=" | ">" | "<=" | "<" | "=" ) SIZE | "size=" SIZE "-" SIZE
 //	          | ( "thread" | "program" | "lib" ) "=" GLOB
 
-// parse reads the value of TA_RULES. It returns the number of bad rules, each of
-// which has been a line on fd; if there is one the list is empty, for half of a
-// list means something else than all of it.
+// parse reads the value of TA_RULES. It writes a line on fd for each bad rule and returns their
+// number. If there is one the list is empty, because a part of a list may mean something else than
+// the whole.
 func (l *RuleList) parse(v value, fd uintptr) (bad uintptr) {
 	l.Count = 0
 	l.text.Reset()
@@ -29,7 +29,7 @@ func (l *RuleList) parse(v value, fd uintptr) (bad uintptr) {
 		}
 		complainRule(rule, f, part, fd)
 		bad++
-		if f == tooMany || f == tooLong { // the others would only say so again
+		if f == tooMany || f == tooLong { // the rules after it would have the same flaw
 			break
 		}
 	}
@@ -39,7 +39,7 @@ func (l *RuleList) parse(v value, fd uintptr) (bad uintptr) {
 	return bad
 }
 
-// add reads one rule. For a bad one it returns the flaw and the part that has it.
+// add reads one rule. For a bad rule it returns the flaw and the part that has it.
 func (l *RuleList) add(v value) (f flaw, part value) {
 	if l.Count >= RuleMax {
 		return tooMany, value{}
@@ -101,7 +101,7 @@ func (l *RuleList) condition(r *Rule, v value) flaw {
 	return badCondition
 }
 
-// size adds a condition on the size: v is what follows the operator's first byte.
+// size adds a condition on the size. v is the text after the operator's first byte.
 func (r *Rule) size(op byte, v value) flaw {
 	orEqual := op != '=' && v.n != 0 && v.at(0) == '='
 	if orEqual {
@@ -136,7 +136,7 @@ func (r *Rule) size(op byte, v value) flaw {
 	return sound
 }
 
-// glob adds a condition on a name. A file's name has no slash in it.
+// glob adds a condition on a name. The pattern of a file's name may not contain a slash.
 func (l *RuleList) glob(dst *Glob, v value, file bool) flaw {
 	switch {
 	case v.n == 0:
@@ -154,13 +154,13 @@ func (l *RuleList) glob(dst *Glob, v value, file bool) flaw {
 	return sound
 }
 
-// ruleMax and partMax are how much of a bad rule and of its bad part a line shows.
+// ruleMax and partMax are how many bytes of a bad rule and of its bad part a line shows.
 const (
 	ruleMax = shownMax
 	partMax = 60
 )
 
-// complainRule writes the one line for a bad rule.
+// complainRule writes the line for a bad rule.
 //
 //go:noinline
 func complainRule(rule value, f flaw, part value, fd uintptr) {

@@ -1,9 +1,9 @@
 package config
 
-// RuleMax is the most rules there can be: a set of them is a word of bits.
+// RuleMax is the largest number of rules: a set of rules is a word with a bit for each.
 const RuleMax = 64
 
-// Rule gives a hint to the requests for which all its conditions hold.
+// Rule gives a hint to the requests that meet all its conditions.
 //
 //	Min <= Max
 type Rule struct {
@@ -14,14 +14,13 @@ type Rule struct {
 	Hint     uint32
 }
 
-// Glob is a pattern in the text of its RuleList; without a length there is no
-// condition.
+// Glob is a pattern in the text of its RuleList. If the length is 0 there is no condition.
 type Glob struct{ off, n uint32 }
 
 // Set reports whether there is a condition.
 func (g Glob) Set() bool { return g.n != 0 }
 
-// RuleList is TA_RULES: the first rule that holds decides.
+// RuleList is TA_RULES. The first rule that matches decides.
 //
 //	Count <= RuleMax
 type RuleList struct {
@@ -30,7 +29,7 @@ type RuleList struct {
 	Rule  [RuleMax]Rule
 }
 
-// Pattern is the address and the length of a pattern.
+// Pattern returns the address and the length of a pattern.
 func (l *RuleList) Pattern(g Glob) (addr, n uintptr) {
 	return l.text.Addr() + uintptr(g.off), uintptr(g.n)
 }
@@ -54,7 +53,7 @@ const (
 
 const noRules = "no rules"
 
-// words says what a flaw is, before the part that has it, and what is accepted.
+// words describes a flaw, as a text before the part that has it, and what is accepted.
 func (f flaw) words() (what, accepts string) {
 	switch f {
 	case badSize:

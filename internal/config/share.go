@@ -1,12 +1,11 @@
 package config
 
-// sameMemory is the fallback of a cap that another one has taken the place of.
+// sameMemory is the fallback of a cap that another tier's cap replaces.
 const sameMemory = ""
 
-// ShareCaps gives tiers that are one memory one soft and one hard cap, the smallest that any of
-// them has: account is the first tier with a tier's memory. It returns how many caps it has
-// dropped, with a line for each: a larger one beside a smaller one, and a soft cap above the hard
-// one.
+// ShareCaps gives tiers that are one memory the same soft and hard cap, the smallest that any of
+// them has. account[t] is the first tier with tier t's memory. It drops larger caps, and a soft cap
+// above the hard one. It writes a line for each dropped cap and returns their number.
 func (s *Settings) ShareCaps(envp uintptr, account *[4]uintptr, fd uintptr) (bad uintptr) {
 	for first := uintptr(0); first < uintptr(TierCount); first++ {
 		if account[first&3] != first {
@@ -29,8 +28,8 @@ func (s *Settings) ShareCaps(envp uintptr, account *[4]uintptr, fd uintptr) (bad
 	return bad
 }
 
-// strictest is the tier of an account with the smallest cap of a kind; the account's first where
-// none has one.
+// strictest returns the tier of an account with the smallest cap of a kind, or the account's first
+// tier if none has one.
 func (s *Settings) strictest(account *[4]uintptr, first, kind uintptr) (tier uintptr) {
 	tier = first
 	for other := first + 1; other < uintptr(TierCount); other++ {
@@ -42,7 +41,7 @@ func (s *Settings) strictest(account *[4]uintptr, first, kind uintptr) (tier uin
 	return tier
 }
 
-// shareCap gives the cap of a tier to all others of its account.
+// shareCap copies the cap of a tier to all others of its account.
 func (s *Settings) shareCap(envp uintptr, account *[4]uintptr, from, kind,
 	fd uintptr) (bad uintptr) {
 	least := *s.capAt(from, kind)
@@ -67,5 +66,5 @@ func (s *Settings) capAt(tier, kind uintptr) *uint64 {
 	return &s.Tiers[tier&3].Hard
 }
 
-// variableOf is a tier's variable of a kind.
+// variableOf returns a tier's variable of a kind.
 func variableOf(tier, kind uintptr) uintptr { return varTiers + tier*tierVars + kind }

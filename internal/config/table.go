@@ -68,8 +68,8 @@ const (
 	cudaVars
 )
 
-// variable describes one environment variable to find and complain about it. The
-// default named here is what setDefaults sets; a test holds the two together.
+// variable describes an environment variable: its name, and texts for complaints. The default here
+// is the one that setDefaults sets; a test compares them.
 type variable struct {
 	name     string
 	accepts  string // follows "expected "
@@ -82,8 +82,8 @@ const (
 	tableMask = tableSize - 1
 )
 
-// The table has a free row, and a word has a bit for each, or this constant is
-// negative and does not compile.
+// This constant is negative and does not compile unless the table has a free row and a word has a
+// bit for each row.
 const _ uintptr = min(tableSize, 64) - 1 - varCount
 
 const (
@@ -185,8 +185,8 @@ var variables = [tableSize]variable{
 	varCUDA + cudaManaged: {"TA_CUDA_MANAGED", aSwitch, "0"},
 }
 
-// Describe tells of the i-th variable that the library knows: its name, what it
-// accepts, and what holds without it. ok is false for an i past the last.
+// Describe returns the name of the i-th variable, what it accepts, and its default. ok is false if
+// i is past the last.
 func Describe(i uintptr) (name, accepts, fallback string, ok bool) {
 	if i >= varCount {
 		return "", "", "", false
@@ -197,8 +197,8 @@ func Describe(i uintptr) (name, accepts, fallback string, ok bool) {
 
 const prefix = "TA_"
 
-// find looks an entry NAME=value up in the table. It returns varCount for a name
-// that is not there. An entry of another name costs a comparison or two.
+// find looks up an entry NAME=value in the table. It returns varCount if the name is not in it. For
+// most other names it costs one or two comparisons.
 func find(entry uintptr) (i uintptr, val value) {
 	if raw.LoadByte(entry) != 'T' || raw.LoadByte(entry+1) != 'A' || raw.LoadByte(entry+2) != '_' {
 		return varCount, value{}
@@ -211,11 +211,11 @@ func find(entry uintptr) (i uintptr, val value) {
 	return varCount, value{}
 }
 
-// afterName is the address of the value when the entry is name=value, else 0. The
-// prefix has been compared.
+// afterName returns the address of the value if the entry is name=value, else 0. The caller has
+// compared the prefix.
 func afterName(entry uintptr, name string) uintptr {
 	for i := len(prefix); i < len(name); i++ {
-		// The entry's final zero differs from every byte of a name: no read passes it.
+		// No read passes the entry's final zero, because it differs from every byte of a name.
 		if raw.LoadByte(entry+uintptr(i)) != name[i] {
 			return 0
 		}
@@ -227,8 +227,8 @@ func afterName(entry uintptr, name string) uintptr {
 	return entry + 1
 }
 
-// set reads the value of variable i, but not of TA_RULES. It reports false, and
-// leaves s as it was, when the value is bad.
+// set reads the value of variable i, except TA_RULES. If the value is bad it reports false and
+// leaves s unchanged.
 func (s *Settings) set(i uintptr, v value) bool {
 	switch i {
 	case varDisable:

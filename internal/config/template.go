@@ -2,7 +2,7 @@ package config
 
 import "tieralloc/internal/raw"
 
-// isTemplate reports whether Expand knows every % of the value.
+// isTemplate reports whether Expand accepts every % of the value.
 func (v value) isTemplate() bool {
 	for i := uintptr(0); i < v.n; i++ {
 		if v.at(i) != '%' {
@@ -18,11 +18,10 @@ func (v value) isTemplate() bool {
 	return true
 }
 
-// liveTemplate is what TA_STATS_LIVE=1 stands for.
+// liveTemplate is the template that TA_STATS_LIVE=1 stands for.
 const liveTemplate = "/dev/shm/tieralloc.%p"
 
-// asLive reads 0, 1, or an absolute template in which each process has a path of
-// its own.
+// asLive reads 0, 1, or an absolute template that gives each process a path of its own.
 func (v value) asLive(dst *Text) bool {
 	if v.isFrom(0, "0") {
 		dst.Reset()
@@ -34,7 +33,7 @@ func (v value) asLive(dst *Text) bool {
 	return v.at(0) == '/' && v.isTemplate() && v.hasPid() && v.asPath(dst)
 }
 
-// LiveIsDefault reports whether TA_STATS_LIVE is 1 and names no file of its own.
+// LiveIsDefault reports whether TA_STATS_LIVE is 1 rather than a path.
 func (s *Settings) LiveIsDefault() bool {
 	return value{s.StatsLive.Addr(), s.StatsLive.Len()}.isFrom(0, liveTemplate)
 }
@@ -53,11 +52,11 @@ func (v value) hasPid() bool {
 	return false
 }
 
-// Expand writes tmpl to dst with %p replaced by pid, %e by the program's name, %r by
-// the rank as Settings has it, or "none", %h by the host's name and %% by a percent
-// sign. A slash in a name becomes an underscore: the name of a program shall not choose
-// the directory. hasPid says that there was a %p. When the template holds another %, or
-// the result is longer than PathMax, ok is false and dst is empty.
+// Expand writes tmpl to dst with %p replaced by pid, %e by the program's name, %r by the rank (a
+// Settings.Rank) or "none", %h by the host's name and %% by a percent sign. A slash in a name
+// becomes an underscore, so that the name of a program cannot choose the directory. hasPid says
+// that there was a %p. If the template contains another %, or the result is longer than PathMax, ok
+// is false and dst is empty.
 //
 // Precondition: dst is neither tmpl nor program.
 func Expand(dst, tmpl *Text, pid uintptr, program *Text, rank uint64) (hasPid, ok bool) {

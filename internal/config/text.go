@@ -10,9 +10,8 @@ const TextSize = 4096
 
 const textMask = TextSize - 1
 
-// Text is a byte string in place, for words that must outlive the host's
-// environment. At 4 KiB it belongs in static or mapped memory, not on the
-// data plane's stack.
+// Text is a byte string in a fixed buffer, for texts that must outlive the host's environment. At 4
+// KiB it belongs in static or mapped memory, not on the data plane's stack.
 //
 // Invariant: n < TextSize and buf[n] == 0, so Addr is always a C string too.
 type Text struct {
@@ -20,13 +19,13 @@ type Text struct {
 	buf [TextSize]byte
 }
 
-// Len is the number of bytes, without the final zero.
+// Len returns the number of bytes, without the final zero.
 func (t *Text) Len() uintptr { return t.n }
 
-// Addr is the address of the first byte; a zero byte follows the last.
+// Addr returns the address of the first byte. A zero byte follows the last.
 func (t *Text) Addr() uintptr { return uintptr(unsafe.Pointer(&t.buf)) }
 
-// At is the byte at i, and zero for an i past the end.
+// At returns the byte at i, or zero if i is past the end.
 func (t *Text) At(i uintptr) byte {
 	if i >= t.n {
 		return 0
@@ -34,7 +33,7 @@ func (t *Text) At(i uintptr) byte {
 	return t.buf[i&textMask]
 }
 
-// Reset makes the text empty. One that is empty is not written to: its page may be none yet.
+// Reset makes the text empty. It does not write to an empty text, whose page may not be resident.
 func (t *Text) Reset() {
 	if t.n != 0 {
 		t.n = 0
@@ -42,8 +41,7 @@ func (t *Text) Reset() {
 	}
 }
 
-// Byte appends one byte. It reports false, and appends nothing, when the text
-// is full.
+// Byte appends one byte. If the text is full it appends nothing and reports false.
 func (t *Text) Byte(c byte) bool {
 	if t.n >= textMask {
 		return false
@@ -54,8 +52,7 @@ func (t *Text) Byte(c byte) bool {
 	return true
 }
 
-// Mem appends n bytes at addr. It reports false when not all of them fit; those
-// that do are then appended.
+// Mem appends n bytes at addr. If not all fit, it appends those that do and reports false.
 func (t *Text) Mem(addr, n uintptr) bool {
 	for i := uintptr(0); i < n; i++ {
 		if !t.Byte(raw.LoadByte(addr + i)) {
@@ -65,8 +62,8 @@ func (t *Text) Mem(addr, n uintptr) bool {
 	return true
 }
 
-// Set replaces the text by the n bytes at addr, cut where the text is full; it
-// reports false when it cut them. The bytes must not be the text's own.
+// Set replaces the text by the n bytes at addr, truncated to the size of a Text. It reports false
+// if it truncated them. The bytes must not be the text's own.
 func (t *Text) Set(addr, n uintptr) bool {
 	t.Reset()
 	return t.Mem(addr, n)

@@ -2,9 +2,9 @@ package config
 
 import "tieralloc/internal/raw"
 
-// value is a variable's text where it lies in the environment: n bytes at addr and
-// a zero byte after them. Each as… method reads it as one kind of setting, stores
-// that, and reports true; or stores nothing and reports false.
+// value is a variable's text in the environment itself: n bytes at addr, followed by a zero byte.
+// Each as… method parses it as one kind of setting. It stores the result and reports true, or
+// stores nothing and reports false.
 type value struct {
 	addr, n uintptr
 }
@@ -18,14 +18,14 @@ func cString(addr uintptr) value {
 	return value{addr, n}
 }
 
-// at is the byte at i. Precondition: i <= v.n; the final zero may be read.
+// at returns the byte at i. Precondition: i <= v.n; the final zero may be read.
 func (v value) at(i uintptr) byte { return raw.LoadByte(v.addr + i) }
 
-// part is the value's bytes from i up to j. Precondition: i <= j <= v.n. What follows
-// a part is no zero, so it is read by the methods that do not look for one.
+// part returns the value's bytes from i up to j. Precondition: i <= j <= v.n. No zero need follow a
+// part, so only methods that do not look for one may read it.
 func (v value) part(i, j uintptr) value { return value{v.addr + i, j - i} }
 
-// find is the index of the first byte c at i or after it, or v.n.
+// find returns the index of the first byte c at i or after it, or v.n.
 func (v value) find(i uintptr, c byte) uintptr {
 	for i < v.n && v.at(i) != c {
 		i++
@@ -33,7 +33,7 @@ func (v value) find(i uintptr, c byte) uintptr {
 	return i
 }
 
-// trim is the value without the blanks and ends of lines around it.
+// trim returns the value without the blanks and ends of lines around it.
 func (v value) trim() value {
 	for v.n > 0 && isBlank(v.at(0)) {
 		v.addr++
@@ -49,7 +49,7 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// lower is c in lower case.
+// lower returns c in lower case.
 func lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		c += 'a' - 'A'
@@ -70,8 +70,8 @@ func (v value) isFrom(i uintptr, s string) bool {
 	return true
 }
 
-// asSwitch reads 0 or 1. Other spellings of yes and no are refused: with them every
-// user would have to learn which of them count.
+// asSwitch reads 0 or 1. It refuses other spellings of yes and no, so that users need not learn
+// which of them count.
 func (v value) asSwitch(dst *bool) bool {
 	if v.isFrom(0, "0") {
 		*dst = false
@@ -109,13 +109,13 @@ func (v value) asWord(dst *uint32, words *[8]string, count uint32) bool {
 	return false
 }
 
-// asTime reads a decimal integer and its unit, in nanoseconds from 0 to most. Zero
-// needs no unit. Precondition: most < 1<<60, so that ten times it does not wrap.
+// asTime reads a decimal integer and its unit, as nanoseconds from 0 to most. Zero needs no unit.
+// Precondition: most < 1<<60, so that ten times most does not wrap.
 func (v value) asTime(dst *uint64, most uint64) bool {
 	t, i := uint64(0), uintptr(0)
 	for ; isDigit(v.at(i)); i++ {
 		t = t*10 + uint64(v.at(i)-'0')
-		if t > most { // too much in the smallest unit already
+		if t > most { // too large even in the smallest unit
 			return false
 		}
 	}
@@ -133,7 +133,7 @@ func (v value) asTime(dst *uint64, most uint64) bool {
 	return true
 }
 
-// unitAt is the unit of time that the value from byte i on names, or 0.
+// unitAt returns the unit of time that the value from byte i on names, or 0.
 func (v value) unitAt(i uintptr) uint64 {
 	switch {
 	case v.isFrom(i, "ns"):

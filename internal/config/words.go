@@ -18,8 +18,8 @@ var (
 		HintPinFast: "pin_fast", HintPreferFast: "prefer_fast"}
 )
 
-// The words for codes, which reports, the log and the tool use, too. A code that has no word gets
-// "" or another's word.
+// The words for codes. Reports, the log and the tool use them, too. A code without a word gets ""
+// or another code's word.
 
 // HintWord is the word for a Hint….
 func HintWord(hint uint32) string { return hintWords[hint&7] }
@@ -52,8 +52,8 @@ func (v value) asEither(dst *bool, no, yes string) bool {
 	return false
 }
 
-// setHugePages reads what all tiers ask for, or a list of tier:word with commas, in
-// which a tier is named once at most. A tier that the list leaves out stays unset.
+// setHugePages reads a word for all tiers, or a list of tier:word, separated by commas, which names
+// a tier once at most. A tier that is not in the list stays unset.
 func (s *Settings) setHugePages(v value) bool {
 	if all := uint32(0); v.asHuge(&all) {
 		for i := range s.Tiers {
@@ -86,8 +86,7 @@ func (v value) asHuge(dst *uint32) bool {
 	return v.n != 0 && v.asWord(dst, &hugeWords, Huge1G+1)
 }
 
-// setSecure reads 0 or 1, and behind the 1 a list of ,check=word, in which a check is named once
-// at most.
+// setSecure reads 0 or 1. A list of ,check=word may follow the 1, which names a check once at most.
 func (s *Settings) setSecure(v value) bool {
 	on, warn, named := false, uint32(0), uint32(0)
 	end := v.find(0, ',')

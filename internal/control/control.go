@@ -1,5 +1,5 @@
-// Package control is the control plane: ordinary Go that runs when the settings ask for it. Its
-// init runs after those of its parts, and lets the host go on.
+// Package control is the control plane: ordinary Go that runs if the settings ask for it. Its init
+// runs after those of the packages that it imports, and lets the host continue.
 package control
 
 import (

@@ -12,9 +12,8 @@ import (
 // knownTypes are the names that "type" may give.
 var knownTypes = []string{"null", "boolean", "string", "number", "integer", "array", "object"}
 
-// checkSchema refuses a schema that has a keyword this package does not know, or
-// one whose value it could not apply. It looks at every part of the schema, also
-// at those that a given document would not reach.
+// checkSchema refuses a schema that has an unknown keyword, or a keyword whose value it cannot
+// apply. It checks every part of the schema, including those that a given document does not reach.
 func (v validator) checkSchema(schema any, path string, top bool) error {
 	if _, ok := schema.(bool); ok {
 		return nil

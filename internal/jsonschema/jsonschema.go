@@ -1,6 +1,6 @@
-// Package jsonschema checks a JSON document against a JSON Schema (draft 2020-12),
-// for tests. It knows the keywords that this project's schemas use and refuses a
-// schema with any other, so that no rule is passed over in silence.
+// Package jsonschema checks a JSON document against a JSON Schema (draft 2020-12), for tests. It
+// knows the keywords that this project's schemas use. It refuses a schema with any other, so that
+// no rule is ignored silently.
 package jsonschema
 
 import (
@@ -21,7 +21,7 @@ type object = map[string]any
 // maxDepth bounds the nesting of rules, and with it a $ref that leads to itself.
 const maxDepth = 64
 
-// Validate returns nil when doc satisfies schema, else what it violates first.
+// Validate returns nil if doc satisfies schema, else the first violation.
 func Validate(schema, doc []byte) error {
 	root, err := Decode(schema)
 	if err != nil {
@@ -42,7 +42,7 @@ type validator struct {
 	root any
 }
 
-// validate applies one schema to one value; path says where the value is.
+// validate applies one schema to one value. path is the value's place in the document.
 func (v validator) validate(schema, value any, path string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%s: rules nested deeper than %d", path, maxDepth)
@@ -80,7 +80,7 @@ func (v validator) validate(schema, value any, path string, depth int) error {
 	return nil
 }
 
-// checkValue applies the keywords that do not look into the value.
+// checkValue applies the keywords that do not descend into the value.
 func checkValue(s object, value any, path string) error {
 	if types, ok := s["type"]; ok && !hasType(types, value) {
 		return fmt.Errorf("%s: %v is not of type %v", path, value, types)

@@ -1,8 +1,8 @@
-// Command layout prints interpose/layout.h: what the fast path in C must know of the heap's
-// structures, taken from the Go types themselves; and of the device heap, how it is asked.
+// Command layout prints interpose/layout.h from the Go types: the offsets in the heap's structures
+// that the fast path in C needs, and the structures and codes of calls of the device heap and of
+// managers.
 //
-// A test compares its output with the file; package interpose compares the
-// offsets once more when it is compiled.
+// A test compares its output with the file. The C compiler compares the offsets again.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"tieralloc/alloc/sizeclass"
 	"tieralloc/cudahook"
 	"tieralloc/cudahook/manager"
+	"tieralloc/internal/lockrank"
 	"tieralloc/internal/process"
 	"tieralloc/stats"
 )
@@ -113,6 +114,10 @@ func write(w io.Writer) {
 		{"TA_EVENT_DRIVER_OLD", uint64(stats.EventDriverOld)},
 		{"TA_EVENT_DRIVER_FAILS", uint64(stats.EventDriverFails)},
 		{"TA_EVENT_DEVICE_FREE", uint64(stats.EventDeviceFree)},
+		{"TA_LOCK_CONTEXTS", lockrank.Contexts},
+		{"TA_LOCK_STDIO", lockrank.Stdio},
+		{"TA_LOCK_DEEPBIND", lockrank.Deepbind},
+		{"TA_LOCK_RESERVED", lockrank.Reserved},
 		{"TA_CUDA_OP_ALLOC", cudahook.OpAlloc},
 		{"TA_CUDA_OP_FREE", cudahook.OpFree},
 		{"TA_CUDA_OP_STREAM_ALLOC", cudahook.OpStreamAlloc},
@@ -242,7 +247,7 @@ func check(w io.Writer, name string, t reflect.Type) {
 	fmt.Fprintf(w, "\t_Static_assert(sizeof(%s) == %d, \"%s\")\n", name, t.Size(), name)
 }
 
-// snake is a Go name as C writes it: BytesLive is bytes_live.
+// snake converts a Go name to a C name: BytesLive to bytes_live.
 func snake(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -254,8 +259,8 @@ func snake(name string) string {
 	return strings.ToLower(b.String())
 }
 
-// emit prints the exported fields of a struct, which come first but for a marker
-// of no size, at their offsets. With whole set the rest is there as padding.
+// emit prints the exported fields of a struct at their offsets. They come first in the struct,
+// except for a marker without a size. With whole set the rest is padding.
 func emit(w io.Writer, name string, t reflect.Type, whole bool) {
 	fmt.Fprintf(w, "\nstruct %s {\n", name)
 	end := uintptr(0)

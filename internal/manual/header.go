@@ -16,10 +16,10 @@ type group struct {
 	declarations []declaration
 }
 
-// A declaration is what stands between two empty lines: a comment and code.
+// A declaration is the text between two empty lines: a comment and code.
 type declaration struct {
 	text, code string
-	functions  []string // that it declares
+	functions  []string // the functions that it declares
 }
 
 var (
@@ -29,7 +29,7 @@ var (
 		`^typedef struct \w+ (\w+);`)
 )
 
-// parse takes a header apart. What stands before the first group is for C alone.
+// parse splits a header into groups. It ignores the text before the first group.
 func parse(header string) (groups []group) {
 	for _, block := range strings.Split(header, "\n\n") {
 		text, code := comment(block)
@@ -58,7 +58,7 @@ func parse(header string) (groups []group) {
 	return groups
 }
 
-// comment splits a block into the text of the comment that it begins with, and the rest.
+// comment splits a block into the text of the comment at its beginning, and the rest.
 func comment(block string) (text, code string) {
 	block = strings.TrimSpace(block)
 	inside, ok := strings.CutPrefix(block, "/*")
@@ -75,12 +75,12 @@ func comment(block string) (text, code string) {
 	return apart(text), strings.TrimSpace(code)
 }
 
-// apart begins a paragraph where a comment tells what a function returns.
+// apart begins a new paragraph where a comment says what a function returns.
 func apart(text string) string {
 	return strings.ReplaceAll(text, "\nReturns ", "\n\nReturns ")
 }
 
-// functions are all that the group declares.
+// functions returns the names of all functions that the group declares.
 func (g group) functions() (names []string) {
 	for _, d := range g.declarations {
 		names = append(names, d.functions...)
@@ -88,7 +88,7 @@ func (g group) functions() (names []string) {
 	return names
 }
 
-// prototypes are those of the functions, without what else is declared with them.
+// prototypes returns the prototypes of the functions, without other declarations.
 func (d declaration) prototypes() string {
 	var list []string
 	for _, m := range prototype.FindAllStringSubmatch(d.code, -1) {
@@ -99,10 +99,10 @@ func (d declaration) prototypes() string {
 	return strings.Join(list, "\n")
 }
 
-// hasType says that more than functions is declared.
+// hasType reports whether other things than functions are declared.
 func (d declaration) hasType() bool { return d.prototypes() != d.code }
 
-// title names what is declared: the functions, or else the types.
+// title names the declared functions, or the types if there are none.
 func (d declaration) title() string {
 	names := slices.Clone(d.functions)
 	for i := range names {

@@ -22,14 +22,15 @@ var overrides []byte
 // debianRevision is the revision of the Debian package within the version.
 const debianRevision = "1"
 
-// maintainer is who answers for the packages, named as Debian's own tools have it named.
+// maintainer returns the maintainer of the packages, from the variables that Debian's own tools
+// use.
 func maintainer() string {
 	return fmt.Sprintf("%s <%s>", cmp.Or(os.Getenv("DEBFULLNAME"), "The tieralloc authors"),
 		cmp.Or(os.Getenv("DEBEMAIL"), "maintainers@tieralloc.invalid"))
 }
 
-// addDebianDocs adds the files that Debian's policy asks of every package: the copyright, and two
-// changelogs, the project's and the package's.
+// addDebianDocs adds the files that Debian's policy requires in every package: the copyright, and
+// two changelogs, the project's and the package's.
 func addDebianDocs(tree string, when time.Time) error {
 	changes, err := os.ReadFile("CHANGELOG.md")
 	if err != nil {
@@ -58,7 +59,7 @@ func addDebianDocs(tree string, when time.Time) error {
 	return nil
 }
 
-// compressed is text as gzip -9n makes it, without a name and a time.
+// compressed returns text compressed as by gzip -9n, without a name and a time.
 func compressed(text []byte) []byte {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // an error is of the level alone

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// checkGlibc is an error if a program or library needs a newer glibc than the packages promise.
+// checkGlibc returns an error if a program or library needs a newer glibc than the packages
+// promise.
 func checkGlibc(path string) error {
 	file, err := elf.Open(path)
 	if err != nil {

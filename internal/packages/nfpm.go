@@ -17,7 +17,7 @@ CUDA device memory. It places memory in three tiers, holds each tier to its
 limits, and writes a report when the program ends. The package holds the
 library, its header, and the tool tierallocctl.`
 
-// content is a file of a package, as nfpm has it: a link has its target as the source.
+// content is a file of a package in nfpm's configuration. The source of a link is its target.
 type content struct {
 	Source      string `json:"src,omitempty"`
 	Destination string `json:"dst"`
@@ -61,7 +61,7 @@ func writeConfig(work, packager string) error {
 	case "rpm":
 		config["depends"] = []string{fmt.Sprintf("libc.so.6(GLIBC_2.%d)(64bit)", glibc)}
 		config["provides"] = []string{"libtieralloc.so.1()(64bit)"}
-		// The name of the machine that packs is nobody's business.
+		// Packages do not contain the name of the machine that made them.
 		config["rpm"] = map[string]any{"buildhost": "localhost", "packager": maintainer()}
 	}
 	text, err := json.MarshalIndent(config, "", "\t")
@@ -71,7 +71,7 @@ func writeConfig(work, packager string) error {
 	return os.WriteFile(filepath.Join(work, packager+".json"), text, 0o644)
 }
 
-// markDocs gives the documents the types by which rpm knows them.
+// markDocs sets the types by which rpm recognises documents.
 func markDocs(files []content) {
 	for i, file := range files {
 		if strings.HasPrefix(file.Destination, "/usr/share/doc/") {

@@ -20,7 +20,7 @@ type wheel struct {
 	record strings.Builder
 }
 
-// project is what python/pyproject.toml tells of the package.
+// project is the package's description in python/pyproject.toml.
 type project struct{ name, version, summary, python string }
 
 // writeWheel makes the wheel of the Python modules, with the library and the tool of a staged tree
@@ -89,7 +89,7 @@ func (w *wheel) addModules() error {
 	})
 }
 
-// addInfo adds what the installer reads.
+// addInfo adds the metadata that the installer reads.
 func (w *wheel) addInfo(p project, tag string) error {
 	dir := fmt.Sprintf("%s-%s.dist-info/", p.name, p.version)
 	license, err := os.ReadFile("LICENSE")

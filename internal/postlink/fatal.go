@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// fatal are the functions by which the Go runtime ends the process when it finds itself broken.
+// fatal lists the functions by which the Go runtime ends the process after an internal error.
 var fatal = []string{"runtime.throw", "runtime.fatal", "runtime.fatalpanic"}
 
-// surviveRuntime has them begin with a jump to ta_runtime_fatal, which lets the host go on.
+// surviveRuntime makes them begin with a jump to ta_runtime_fatal, which lets the host continue.
 func (m *image) surviveRuntime() error {
 	const (
 		jump   = 0xe9 // with the distance from its end in 4 bytes

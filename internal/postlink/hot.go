@@ -14,13 +14,14 @@ import (
 	"strings"
 )
 
-// What most processes run of Go's code lies side by side, so that little else becomes resident with
-// it. Go's linker lays functions out by package and file, and they have to stay there: the runtime
-// knows them by their addresses. So they are copied to where the linker script left room, and the C
-// stubs of the exports call the copies, and these each other. All else calls the originals: a
-// goroutine must never be found in a function that the runtime does not know.
+// The Go functions that most processes run are placed side by side, so that little else becomes
+// resident with them. Go's linker lays functions out by package and file, and they cannot be moved,
+// because the runtime knows them by their addresses. So they are copied to room that the linker
+// script left. The C stubs of the exports call the copies, and the copies call each other. All
+// other code calls the originals: a goroutine must never be in a function that the runtime does not
+// know.
 //
-//	an instruction of a copy = the original's, but for its distances from what it refers to
+//	an instruction of a copy = the original's, except for distances to what it refers to
 //	a copy refers to the copy of what the original refers to, if there is one
 const (
 	copiesSection = ".text.copies"
@@ -31,13 +32,13 @@ const (
 //go:embed hot.txt
 var hotNames string
 
-// hotList is the functions to copy, the most wanted first.
+// hotList returns the functions to copy, the most wanted first.
 func hotList() []string {
 	return slices.DeleteFunc(strings.Split(hotNames, "\n"),
 		func(line string) bool { return line == "" || line[0] == '#' })
 }
 
-// A duplicate is a function and where its copy lies.
+// A duplicate is a function and the address of its copy.
 type duplicate struct {
 	name     string
 	from, to uint64
@@ -45,15 +46,15 @@ type duplicate struct {
 }
 
 var (
-	// of the package; it is left out in the list
+	// the hash of the package, which the list leaves out
 	exportHash = regexp.MustCompile(`^_cgoexp_[0-9a-f]+_`)
 	branch     = regexp.MustCompile(`\b(?:call|j[a-z]+) +([0-9a-f]+)( |$)`)
 	relative   = regexp.MustCompile(`\(%rip\).*# ([0-9a-f]+)`)
 )
 
 // copyHot makes the copies, redirects calls to them, and gives them symbols. It leaves out names
-// that are not in the library and functions that do not fit, which tests/verify reports. It returns
-// the library, which is longer.
+// that are not in the library and functions that do not fit; tests/verify reports them. It returns
+// the library, which has become longer.
 func (m *image) copyHot() ([]byte, error) {
 	area := m.file.Section(copiesSection)
 	if area == nil {
@@ -193,8 +194,8 @@ func (m *image) disassemble() (code []instruction, err error) {
 	return code, nil
 }
 
-// retarget has the instruction, in its copy that is by so many bytes further on, refer to target.
-// The distance stands at its end, or before a constant.
+// retarget makes the copy of an instruction, which is by bytes after the original, refer to target.
+// The distance is at the instruction's end, or before a constant there.
 func (m *image) retarget(in instruction, by, target uint64) error {
 	at, err := m.fileOffset(in.addr)
 	if err != nil {

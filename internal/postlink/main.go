@@ -2,28 +2,26 @@
 //
 //	postlink build/libtieralloc.so
 //
-// A shared library with Go in it carries thousands of relocations for the
-// runtime's own data, and a constructor that reads every signal's disposition.
-// The dynamic loader pays for both in every process, though most never start the
-// runtime. This command edits the linked library in place so that they wait:
+// A shared library with Go in it has thousands of relocations for the runtime's own data, and a
+// constructor that reads every signal's disposition. The dynamic loader performs both in every
+// process, although most never start the runtime. This command edits the linked library in place:
 //
 //   - The relative relocations of Go's data, except those of the data plane, move to the end
-//     of the table, and the dynamic section's DT_RELASZ and DT_RELACOUNT leave them out. What
-//     the loader reads is then near the symbols, which it reads as well. In front of them go those
-//     of the data plane's tables of words, which ta_tables makes where they are needed.
-//   - The entry of Go's constructor in .init_array becomes ta_go_init, which applies
-//     them and goes on to the constructor when the runtime is wanted, and returns
-//     otherwise.
+//     of the table, and the dynamic section's DT_RELASZ and DT_RELACOUNT leave them out. The
+//     loader then reads only relocations near the symbols, which it reads as well. Before the
+//     moved ones are those of the data plane's tables of words, which ta_tables makes on demand.
+//   - The entry of Go's constructor in .init_array becomes ta_go_init. If the runtime is wanted, it
+//     applies the relocations and calls the constructor.
 //   - ta_deferred, which both read, is filled in.
-//   - The loader does not call _init and _fini, which do nothing and lie far from all other code
-//     that every process runs: 64 KiB resident for a few instructions.
+//   - The loader does not call _init and _fini. They do nothing, and are far from all other code
+//     that every process runs, so that a call would make 64 KiB resident.
 //   - System calls are those of ta_syscall6 instead of the runtime's and package syscall's, for the
 //     same reason.
-//   - What most processes run of Go's code is copied to one place, of which all is resident anyway
+//   - The Go functions that most processes run are copied to one place, which is resident anyway
 //     (hot.go).
 //   - The runtime's fatal errors end the control plane and not the process (fatal.go).
-//   - Signals lose the flag by which the runtime unblocks them in its threads: a
-//     host that waits for one with sigwait would lose it to a Go thread, or its life.
+//   - Signals lose the flag by which the runtime unblocks them in its threads. Otherwise a signal
+//     that the host waits for with sigwait could go to a Go thread, or end the process.
 //
 // A library that was not edited works too; ta_deferred is then zero.
 package main
@@ -150,9 +148,9 @@ func (m *image) rewrite() error {
 	return m.store(table, own, n, state, start)
 }
 
-// dropFrames takes DT_INIT and DT_FINI out of the dynamic section where .init and .fini are no more
-// than the frames that crti.o and crtn.o make. (That of .init calls the profiler's start, which the
-// program's own does, too.)
+// dropFrames removes DT_INIT and DT_FINI from the dynamic section if .init and .fini are only the
+// frames of crti.o and crtn.o. (The frame of .init calls the start of the profiler, and the
+// program's own .init does that, too.)
 func (m *image) dropFrames() {
 	for _, f := range []struct {
 		section string
@@ -208,9 +206,9 @@ func (m *image) store(table []elf.Rela64, own, n, state, start uint64) error {
 	return err
 }
 
-// writeInPieces writes a file a memory page at a time. What is written at once the kernel keeps in
-// large units, and of those it maps all where a part is touched: each process would have up to 1.3
-// MiB of the library resident that it does not use. (With pieces of 64 KiB it was two of them
+// writeInPieces writes a file one memory page at a time. The kernel keeps data that is written at
+// once in large units, and maps a whole unit if a part is touched: each process would have up to
+// 1.3 MiB of the library resident that it does not use. (With pieces of 64 KiB it was two pieces
 // instead of one window.)
 func writeInPieces(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)

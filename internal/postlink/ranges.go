@@ -22,8 +22,8 @@ func (s spans) contains(a uint64) bool {
 	return false
 }
 
-// goRanges are the addresses of data that Go's linker laid out. Its own symbols
-// bound them; the .go.* sections and .noptrdata hold nothing else.
+// goRanges returns the addresses of data that Go's linker laid out. The linker's own symbols bound
+// them; the .go.* sections and .noptrdata hold nothing else.
 func (m *image) goRanges() spans {
 	var list spans
 	for _, bounds := range [][2]string{
@@ -56,11 +56,11 @@ const (
 // writes its report.
 var tables = []string{"tieralloc/internal/config.", "tieralloc/stats.", "tieralloc/stats/document."}
 
-// runtimeOnly are this project's packages whose code runs when the runtime does.
+// runtimeOnly are this project's packages whose code runs only on the runtime.
 var runtimeOnly = []string{"tieralloc/stats/logger.", "tieralloc/alloc/background.",
 	"tieralloc/internal/control.", "tieralloc/interpose."}
 
-// when is when the word at addr, in Go's data, gets its address.
+// when says when the relocation of the word at addr, in Go's data, is made.
 func (m *image) when(addr uint64) int {
 	name := m.owner(addr)
 	in := func(pkg string) bool { return strings.HasPrefix(name, pkg) }
@@ -83,7 +83,7 @@ func (m *image) protected(addr uint64) bool {
 	return false
 }
 
-// owner is the symbol that addr belongs to. Symbols of size 0 only mark places.
+// owner returns the symbol that contains addr. Symbols of size 0 do not count.
 func (m *image) owner(addr uint64) string {
 	i := sort.Search(len(m.syms), func(i int) bool { return m.syms[i].Value > addr })
 	for i--; i >= 0; i-- {
@@ -108,7 +108,7 @@ func (m *image) symbol(name string) (uint64, error) {
 	return 0, fmt.Errorf("no symbol %s (is the library stripped?)", name)
 }
 
-// symbols are the addresses of several.
+// symbols returns the addresses of several symbols.
 func (m *image) symbols(names ...string) (list []uint64, err error) {
 	for _, name := range names {
 		addr, err := m.symbol(name)
@@ -125,7 +125,7 @@ func (m *image) inSection(name string, addr uint64) bool {
 	return s != nil && addr >= s.Addr && addr < s.Addr+s.Size
 }
 
-// fileOffset is where the byte at addr lies in the file.
+// fileOffset returns the file offset of the byte at addr.
 func (m *image) fileOffset(addr uint64) (uint64, error) {
 	for _, p := range m.file.Progs {
 		if p.Type == elf.PT_LOAD && addr >= p.Vaddr && addr < p.Vaddr+p.Filesz {
@@ -135,7 +135,7 @@ func (m *image) fileOffset(addr uint64) (uint64, error) {
 	return 0, fmt.Errorf("address %#x is not in the file", addr)
 }
 
-// dynamic is the value of an entry of the dynamic section, 0 when there is none.
+// dynamic returns the value of an entry of the dynamic section, 0 if there is none.
 func (m *image) dynamic(tag elf.DynTag) uint64 {
 	if at := m.dynamicAt(tag); at != nil {
 		return binary.LittleEndian.Uint64(at[8:])
@@ -149,7 +149,7 @@ func (m *image) setDynamic(tag elf.DynTag, v uint64) {
 	}
 }
 
-// removeDynamic closes the gap that the entry leaves; the section ends in zeros, as before.
+// removeDynamic removes an entry of the dynamic section, which still ends in zeros.
 func (m *image) removeDynamic(tag elf.DynTag) {
 	if at := m.dynamicAt(tag); at != nil {
 		copy(at, at[dynSize:])
@@ -159,7 +159,7 @@ func (m *image) removeDynamic(tag elf.DynTag) {
 
 const dynSize = 16
 
-// dynamicAt is the dynamic section from the entry on, nil when there is none.
+// dynamicAt returns the dynamic section from the entry on, nil if there is none.
 func (m *image) dynamicAt(tag elf.DynTag) []byte {
 	s := m.file.Section(".dynamic")
 	if s == nil {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// blockSignals clears _SigUnblock in runtime.sigtable for every signal that has it
-// but 32 and 33: those glibc sends to each thread itself, and setuid would wait for
-// ever. (SIGURG the runtime unblocks unless asyncpreemptoff is set: see build.sh.)
+// blockSignals clears _SigUnblock in runtime.sigtable for every signal that has it, except 32 and
+// 33: glibc sends these to each thread, and setuid would wait for ever. (The runtime unblocks
+// SIGURG unless asyncpreemptoff is set: see build.sh.)
 //
 // An entry of the table is struct{ flags int32; name string }.
 func (m *image) blockSignals() error {
@@ -35,6 +35,6 @@ func (m *image) blockSignals() error {
 	return nil
 }
 
-// unblocked are SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSTKFLT, SIGCHLD, SIGPROF
-// and the first real-time signal.
+// unblocked lists SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSTKFLT, SIGCHLD, SIGPROF and the
+// first real-time signal.
 var unblocked = []uint64{4, 5, 7, 8, 11, 16, 17, 27, 34}

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// addSymbols gives each copy a symbol, for debuggers and profilers. The tables of symbols and
-// names, which are at the end of the file with the section headers, are written anew.
+// addSymbols adds a symbol for each copy, for debuggers and profilers. It rewrites the tables of
+// symbols and names, which are at the end of the file with the section headers.
 func (m *image) addSymbols(area *elf.Section, list []duplicate) ([]byte, error) {
 	const symSize, headerSize = 24, 64
 	var header elf.Header64
@@ -31,7 +31,7 @@ func (m *image) addSymbols(area *elf.Section, list []duplicate) ([]byte, error) 
 	for i, s := range sections {
 		if i != table && i != int(symtab.Link) && i != int(header.Shstrndx) &&
 			elf.SectionType(s.Type) != elf.SHT_NOBITS && s.Off+s.Size > end {
-			return nil, errors.New("there is more behind the table of symbols")
+			return nil, errors.New("there is more after the table of symbols")
 		}
 	}
 	part := func(s *elf.Section64) []byte { return m.data[s.Off : s.Off+s.Size] }

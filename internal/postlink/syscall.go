@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// ownSystemCalls has whatever calls syscall.RawSyscall6, by which the data plane makes its system
-// calls, call ta_syscall6 instead, which takes and returns the same in the same registers; and so
-// does that function itself.
+// ownSystemCalls redirects all calls of syscall.RawSyscall6, by which the data plane makes its
+// system calls, to ta_syscall6, which has the same arguments and results in the same registers. It
+// also redirects the call in RawSyscall6 itself.
 func (m *image) ownSystemCalls() error {
 	const (
 		call    = 0xe8 // with the distance from its end to the callee in 4 bytes

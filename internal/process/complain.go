@@ -6,8 +6,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// complain says that the report at path cannot be written, unless the process is in a sandbox where
-// none can.
+// complain prints that the report at path cannot be written, unless the process is in a sandbox
+// where no file can.
 func complain(path, errno uintptr) {
 	if raw.WritingRefused(errno) {
 		return
@@ -26,7 +26,7 @@ func complain(path, errno uintptr) {
 	l.Tell()
 }
 
-// errorName is the text for the errors that a path commonly has.
+// errorName returns the text of an errno, for common errors of paths.
 func errorName(errno uintptr) string {
 	switch syscall.Errno(errno) {
 	case syscall.ENOSYS:

@@ -10,8 +10,8 @@ import (
 // configuredHint is TA_DEFAULT_HINT.
 var configuredHint uint32
 
-// SetDefaultHint makes hint the process's default, TA_DEFAULT_HINT for tiers.NoHint, and
-// returns the one before. The thread of h goes by it from now on.
+// SetDefaultHint sets the default hint of the process and returns the one before. tiers.NoHint
+// restores TA_DEFAULT_HINT. The thread of h uses it from now on.
 func SetDefaultHint(h *alloc.Heap, hint uintptr) (before uintptr) {
 	before = uintptr(config.InForce.DefaultHint)
 	if hint == tiers.NoHint {

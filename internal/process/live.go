@@ -12,8 +12,8 @@ import (
 // livePath is TA_STATS_LIVE for this process.
 var livePath config.Text
 
-// openLive makes the live page, if one is asked for. A failure is one line on standard
-// error. A forked child is silent, as there may be many, and so is a process in a sandbox.
+// openLive makes the live page, if one is asked for. After a failure it prints one line on standard
+// error, except in a forked child, of which there may be many, and in a sandbox.
 func openLive() {
 	if config.InForce.StatsLive.Len() == 0 {
 		return
@@ -40,7 +40,7 @@ func openLive() {
 	l.Emit(2)
 }
 
-// Pulse updates the live page when that is due. The calling thread owns h.
+// Pulse updates the live page if an update is due. The calling thread owns h.
 func Pulse(h *alloc.Heap) {
 	if stats.LiveDue(h.Thread.Now) {
 		update(h.Thread.Token())
@@ -59,8 +59,7 @@ func update(token uintptr) {
 	}
 }
 
-// closeLive writes the last figures. The page goes with the process unless its name was
-// chosen by the user.
+// closeLive writes the last figures. It removes the page unless the user chose its path.
 func closeLive(token uintptr) {
 	if !stats.LiveOn() {
 		return

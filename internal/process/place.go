@@ -13,9 +13,9 @@ var (
 	tierMap  numa.Map
 )
 
-// placeTiers finds out on which nodes the tiers lie. It returns how many settings are
-// bad, each one line on standard error. On a machine of one node, and without a setting
-// that names nodes, it costs the reading of one file.
+// placeTiers determines the nodes of the tiers. It prints one line on standard error for each bad
+// setting and returns their number. On a machine of one node, and without a setting that names
+// nodes, it only reads one file.
 func placeTiers(envp uintptr) (bad uintptr) {
 	named, parts := uint64(0), uint32(0)
 	for i := range config.InForce.Tiers {
@@ -41,7 +41,7 @@ func placeTiers(envp uintptr) (bad uintptr) {
 	return bad
 }
 
-// resolve fills topology and tierMap on a machine of several nodes.
+// resolve fills topology and tierMap on a machine with several nodes.
 func resolve() (bad uintptr) {
 	probe.Topology(&topology)
 	bad = plan.Resolve(&config.InForce, &topology, &tierMap, 2)

@@ -1,5 +1,5 @@
-// Package process is the data plane's view of the process it is in: what it was
-// told at boot, and the report that it writes at the end. It is freestanding Go.
+// Package process handles the life of the process for the data plane: boot, fork, the report and
+// the live page. It is freestanding Go.
 package process
 
 import (
@@ -10,13 +10,14 @@ import (
 	"tieralloc/cudahook"
 	"tieralloc/cudahook/manager"
 	"tieralloc/internal/config"
+	"tieralloc/internal/lockrank"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 	"tieralloc/stats/document"
 	"tieralloc/tiers"
 )
 
-// BootArgs is what the C side tells Boot.
+// BootArgs are the arguments of Boot, from C.
 type BootArgs struct {
 	_       raw.OffHeap
 	Root    uintptr // the page map
@@ -24,25 +25,25 @@ type BootArgs struct {
 	Envp    uintptr // the environment
 	Secure  uintptr // AT_SECURE of the auxiliary vector
 	Program uintptr // the program's path, or 0
-	Token   uintptr // the calling thread's name for locks
+	Token   uintptr // the calling thread's token
 	Random  uintptr // 16 random bytes
 	File    uintptr // a descriptor of the file of settings, or -errno without one
 	Flags   *Flags  // all 0, filled in
 }
 
-// Flags is what the configuration asks of the C side, which reads it in place. Each is 0 or 1.
+// Flags is what the configuration asks of C, which reads it in place. Each flag is 0 or 1.
 type Flags struct {
 	_             raw.OffHeap
-	Pass          uint32 // malloc and its like go to libc's own
+	Pass          uint32 // malloc and its like pass to libc
 	Disabled      uint32 // ta_* does not serve either
 	Runtime       uint32 // the control plane is wanted: the Go runtime starts
 	Reports       uint32 // something is written at exit
 	Rules         uint32 // there are rules
-	RulesByLib    uint32 // a rule asks which object calls
-	RulesByThread uint32 // a rule asks for the thread's name
+	RulesByLib    uint32 // a rule depends on the calling object
+	RulesByThread uint32 // a rule depends on the thread's name
 	Throttled     uint32 // a tier is throttled
 	Secure        uint32 // the heap is hardened
-	CudaOff       uint32 // nothing of the CUDA driver is substituted
+	CudaOff       uint32 // CUDA calls pass unchanged
 }
 
 const exitConfig = 78 // EX_CONFIG of sysexits.h
@@ -57,9 +58,12 @@ var (
 	reportLock raw.Lock
 )
 
-// Boot reads the configuration and prepares the heap. It runs once, before any
-// other call of the data plane. The C side gives an environment only where a setting is in it.
+// Boot reads the configuration and prepares the heap. It runs once, before any other call of the
+// data plane. C passes an environment only if it contains a setting.
 func Boot(arg uintptr) {
+	if lockrank.On {
+		rankLocks()
+	}
 	b := (*BootArgs)(raw.Ptr(arg))
 	alloc.Boot(b.Root, b.None)
 	envp, bad := b.Envp, uintptr(0)
@@ -104,7 +108,7 @@ func Boot(arg uintptr) {
 	b.Flags.set()
 }
 
-// flag is 1 where on is set.
+// flag returns 1 if on is true, else 0.
 func flag(on bool) uint32 {
 	if on {
 		return 1
@@ -112,7 +116,7 @@ func flag(on bool) uint32 {
 	return 0
 }
 
-// set sets what the settings ask of the C side.
+// set sets the flags from the settings.
 func (f *Flags) set() {
 	if config.InForce.Log != config.LogOff {
 		stats.LogStart(config.InForce.Log)
@@ -141,7 +145,8 @@ func setProgram(path uintptr) {
 	}
 }
 
-// setStatsPath makes a relative path absolute: the program may change its folder.
+// setStatsPath keeps TA_STATS_FILE. It makes a relative path absolute, because the program may
+// change its folder.
 func setStatsPath() {
 	file := &config.InForce.StatsFile
 	if file.At(0) != '/' {
@@ -163,9 +168,9 @@ func setStatsPath() {
 	}
 }
 
-// folderError tells now why a report could not be made in the folder of path. Many
-// programs close standard error before the report is written. A folder with a %
-// in its name is left for then.
+// folderError checks at boot whether a report can be made in the folder of path, because many
+// programs close standard error before the report is written. It does not check a folder with a %
+// in its name.
 func folderError(path *config.Text) (errno uintptr) {
 	end := uintptr(0)
 	for i := uintptr(0); i < path.Len(); i++ {
@@ -184,12 +189,12 @@ func folderError(path *config.Text) (errno uintptr) {
 	_, errno = raw.Sys(syscall.SYS_FACCESSAT, raw.AtFdCwd, reportPath.Addr(), writeAndSearch, 0, 0,
 		0)
 	if errno == uintptr(syscall.ENOSYS) || errno == uintptr(syscall.EPERM) {
-		return 0 // a filter refuses the question; perhaps it allows the file
+		return 0 // a filter of system calls refuses the check, but may allow the file
 	}
 	return errno
 }
 
-// addEscaped appends n bytes to a template that stands for them.
+// addEscaped appends n bytes to a template, escaped so that it stands for them.
 func addEscaped(t *config.Text, addr, n uintptr) {
 	for i := uintptr(0); i < n; i++ {
 		c := raw.LoadByte(addr + i)
@@ -200,7 +205,7 @@ func addEscaped(t *config.Text, addr, n uintptr) {
 	}
 }
 
-// ForkChild notes that the process is a forked child: it reports for itself.
+// ForkChild notes that the process is a forked child, which writes a report of its own.
 func ForkChild() {
 	forked = true
 	alloc.Background = false
@@ -213,8 +218,8 @@ func ForkChild() {
 	openLive()
 }
 
-// Report writes the statistics file, if one is asked for, and ends the log. A
-// failure is one line on standard error.
+// Report writes the statistics file, if one is asked for, and ends the log. After a failure it
+// prints one line on standard error.
 func Report(token uintptr) {
 	writeReport(token)
 	closeLive(token)
@@ -222,7 +227,7 @@ func Report(token uintptr) {
 	stats.LogFinish()
 }
 
-// logSummary puts the last event into the log.
+// logSummary logs the last event, the summary.
 func logSummary(token uintptr) {
 	if !stats.Logs(config.LogInfo) {
 		return
@@ -238,8 +243,15 @@ func logSummary(token uintptr) {
 	dropReport(r)
 }
 
+// MayWait reports whether the thread may wait for any lock. In a signal handler that interrupted
+// the holder of a lock it may wait for the host heap's alone: another thread may wait for the
+// holder meanwhile, and have what the handler wants.
+func MayWait(token uintptr) bool {
+	return !alloc.Holds(token) && !cudahook.Holds(token) && !manager.Holds(token)
+}
+
 func writeReport(token uintptr) {
-	if statsPath.Len() == 0 || !reportLock.Take(token) {
+	if statsPath.Len() == 0 || !reportLock.TakeIf(token, MayWait(token)) {
 		return
 	}
 	hasPid, ok := config.Expand(&reportPath, &statsPath, raw.Pid(), &program, config.InForce.Rank)
@@ -271,8 +283,9 @@ func WriteStats(token, path, n uintptr) (errno uintptr) {
 	return errno
 }
 
-// StatsJSON writes the report's JSON at buf, as snprintf would, and returns its
-// length, or 0 when there is no memory for it. exact asks the kernel where every page is.
+// StatsJSON writes the report as JSON to buf, as snprintf would, and returns its length, or 0 if
+// there is no memory for it. With exact it asks the kernel for the node of every page, not only of
+// a sample.
 func StatsJSON(token, buf, n uintptr, exact bool) (need uintptr) {
 	nodes := usualNodes()
 	if exact {
@@ -289,7 +302,8 @@ func StatsJSON(token, buf, n uintptr, exact bool) (need uintptr) {
 
 const reportSize = (unsafe.Sizeof(stats.Report{}) + raw.Page - 1) &^ (raw.Page - 1)
 
-// newReport is a report, which asks nodes, one of alloc's, of the kernel.
+// newReport returns a report. nodes, one of alloc's Nodes…, says which pages the kernel is asked
+// about.
 func newReport(token, nodes uintptr) *stats.Report {
 	r := (*stats.Report)(raw.Ptr(raw.Map(reportSize)))
 	if r == nil {
@@ -302,8 +316,8 @@ func newReport(token, nodes uintptr) *stats.Report {
 	return r
 }
 
-// usualNodes is what a report asks the kernel. There may be many forked children, each
-// with a report at its end, and their memory is where their parent's is.
+// usualNodes says which pages a report asks the kernel about. A forked child asks about none: there
+// may be many, and their memory is where their parent's is.
 func usualNodes() uintptr {
 	if forked {
 		return alloc.NodesNone
@@ -311,8 +325,8 @@ func usualNodes() uintptr {
 	return alloc.NodesSampled
 }
 
-// fill makes the report r, which asks nodes of the kernel. It reports false when the calling
-// thread is in the middle of the pool.
+// fill fills in the report r. It reports false in a signal handler that interrupted the pool on its
+// own thread.
 func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
 	if !alloc.Fill(token, r, tierMap.Nodes, nodes) {
 		return false
@@ -332,15 +346,16 @@ func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
 		r.Backend = stats.BackendNuma
 	}
 	tiers.Fill(r)
-	r.DeviceCount = cudahook.Report(token, &r.Devices)
-	r.ShareCount = manager.Report(token, &r.Shares)
+	wait := MayWait(token)
+	r.DeviceCount = cudahook.Report(token, wait, &r.Devices)
+	r.ShareCount = manager.Report(token, wait, &r.Shares)
 	return true
 }
 
 func dropReport(r *stats.Report) { raw.Unmap(uintptr(unsafe.Pointer(r)), reportSize) }
 
-// Stats fills the C structure at out (ta_stats in tieralloc.h) and returns an errno. The caller
-// knows the first size bytes of it.
+// Stats fills the C structure at out (ta_stats in tieralloc.h) and returns an errno. The caller's
+// structure has size bytes.
 func Stats(token, out, size uintptr) (errno uintptr) {
 	r := newReport(token, alloc.NodesNone)
 	if r == nil {

@@ -6,15 +6,15 @@ import (
 	"tieralloc/stats"
 )
 
-// Why the process does without the control plane.
+// Reasons why the control plane is stopped.
 const (
 	StopLimit   = iota // there is a limit on memory from the start
-	StopThread         // a thread of the Go runtime could not be made
+	StopThread         // a thread of the Go runtime could not be created
 	StopMemory         // the Go runtime could not get memory
-	StopFailure        // it failed otherwise
+	StopFailure        // another failure
 )
 
-// ControlStop does without the control plane from now on, and says so in one line.
+// ControlStop stops the control plane and prints one line.
 func ControlStop(why uintptr) {
 	stats.LogStop()
 	alloc.Background = false
@@ -34,8 +34,8 @@ func ControlStop(why uintptr) {
 	l.Tell()
 }
 
-// Service does what is due in the heap, in the name of a token that is no thread's, and
-// updates the live page. It reports whether to come again at once.
+// Service does the work that is due in the heap and updates the live page. Its token belongs to no
+// thread of the program. It reports whether to call again at once.
 func Service(token uintptr) (more bool) {
 	if forked {
 		return false

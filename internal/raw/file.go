@@ -5,33 +5,33 @@ import (
 	"unsafe"
 )
 
-// File tells one open file from another.
+// File identifies a file.
 type File struct{ dev, ino uint64 }
 
-// Identify is the file that fd is open on, or the zero File.
+// Identify returns the file that fd refers to, or the zero File.
 func Identify(fd uintptr) File {
 	var st syscall.Stat_t
 	Sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
 	return File{st.Dev, st.Ino}
 }
 
-// stderr is what standard error was when the process began.
+// stderr is the file of standard error when the process began.
 var stderr File
 
-// KeepStderr notes what standard error is, for Tell. It is called once, at boot.
+// KeepStderr notes the file of standard error, for Tell. It is called once, at boot.
 func KeepStderr() { stderr = Identify(2) }
 
-// Tell writes the line to standard error, unless the program has put another file in its place:
-// that might be its data.
+// Tell writes the line to standard error, unless the program has replaced the file by another one,
+// which may be its data.
 func (l *Line) Tell() {
 	if Identify(2) == stderr {
 		l.Emit(2)
 	}
 }
 
-// WritingRefused reports whether errno, which a call for a file to write has got, is what every
-// such call of this process gets: even /dev/null is refused. So it is in a sandbox, made by a
-// filter of system calls, say. Its processes are many, and none of them can do anything about it.
+// WritingRefused reports whether errno, the result of opening a file for writing, is what every
+// such call of this process returns, even for /dev/null. This is so in a sandbox, such as one made
+// by a filter of system calls. A complaint would then be useless in each of many processes.
 func WritingRefused(errno uintptr) bool {
 	if errno != uintptr(syscall.ENOSYS) && errno != uintptr(syscall.EPERM) &&
 		errno != uintptr(syscall.EACCES) {
@@ -45,8 +45,8 @@ func WritingRefused(errno uintptr) bool {
 	return e == errno
 }
 
-// SizeAllowed is EFBIG when a file of n bytes would pass the process's limit: the
-// write would then kill the host with SIGXFSZ.
+// SizeAllowed returns EFBIG if a file of n bytes would exceed the process's limit. The write would
+// end the host by SIGXFSZ.
 func SizeAllowed(n uintptr) (errno uintptr) {
 	const rlimitFsize = 1
 	var limit [2]uint64 // struct rlimit64: soft, hard
@@ -59,7 +59,7 @@ func SizeAllowed(n uintptr) (errno uintptr) {
 
 // WriteAll writes n bytes at text to fd.
 func WriteAll(fd, text, n uintptr) (errno uintptr) {
-	const restarts = 1000 // interrupted writes in a row before giving up
+	const restarts = 1000 // limit of interrupted writes in a row
 	for interrupted := 0; n > 0; {
 		done, errno := Sys(syscall.SYS_WRITE, fd, text, n, 0, 0, 0)
 		if errno == uintptr(syscall.EINTR) && interrupted < restarts {

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Line is a buffer for one line of text on the caller's stack. Text beyond its
-// size is dropped; the newline always fits.
+// Line is a buffer for one line of text, on the caller's stack. Text beyond its size is dropped.
+// The newline always fits.
 type Line struct {
 	n   uintptr
 	buf [512]byte
@@ -27,7 +27,8 @@ func (l *Line) Mem(addr, n uintptr) {
 	}
 }
 
-// CStr appends the zero-terminated string at addr, for a terminal to show: it is the host's.
+// CStr appends the zero-terminated string at addr, with bytes replaced that could control a
+// terminal: the string is the host's.
 func (l *Line) CStr(addr uintptr) {
 	for l.n < lineMask && LoadByte(addr) != 0 {
 		l.Shown(LoadByte(addr))
@@ -35,7 +36,7 @@ func (l *Line) CStr(addr uintptr) {
 	}
 }
 
-// Shown appends a byte, or a question mark for one that could play with a terminal.
+// Shown appends a byte, or a question mark for one that could control a terminal.
 func (l *Line) Shown(c byte) {
 	if c < ' ' || c > '~' {
 		c = '?'
@@ -88,8 +89,8 @@ func (l *Line) put(c byte) {
 // Clear makes the line empty.
 func (l *Line) Clear() { l.n = 0 }
 
-// Copy writes the line and a newline at buf+at, as far as that is below buf+most, and
-// returns at plus the length of all of it.
+// Copy writes the line and a newline at buf+at, as far as they fit below buf+most. It returns at
+// plus their full length.
 func (l *Line) Copy(buf, at, most uintptr) uintptr {
 	l.buf[l.n&lineMask] = '\n'
 	for i := uintptr(0); i <= l.n&lineMask; i++ {
@@ -101,9 +102,8 @@ func (l *Line) Copy(buf, at, most uintptr) uintptr {
 	return at
 }
 
-// Emit writes the line and a newline to fd in one call. A broken pipe there is no
-// reason for the host to die: SIGPIPE is held back, and taken when it comes of this
-// write.
+// Emit writes the line and a newline to fd in one call. A broken pipe must not end the host, so
+// Emit blocks SIGPIPE and consumes the signal of this write.
 func (l *Line) Emit(fd uintptr) {
 	l.buf[l.n&lineMask] = '\n'
 	pipe := [1]uintptr{1 << (uintptr(syscall.SIGPIPE) - 1)}
@@ -126,9 +126,8 @@ func (l *Line) Die() {
 	Abort()
 }
 
-// Abort ends the process as abort(3) does: the host's handler for SIGABRT runs
-// first, and when it returns, or the signal is blocked or ignored, the default
-// action follows.
+// Abort ends the process as abort(3) does. The host's handler for SIGABRT runs first. If it
+// returns, or the signal is blocked or ignored, the default action follows.
 func Abort() {
 	abrt := uintptr(syscall.SIGABRT)
 	set := [1]uintptr{1 << (abrt - 1)}
@@ -148,7 +147,7 @@ const (
 	sigSetMask = 2
 )
 
-// Check dies with a constant line when an invariant does not hold.
+// Check ends the process with a constant line if an invariant does not hold.
 func Check(ok bool, what string) {
 	if !ok {
 		checkFailed(what)

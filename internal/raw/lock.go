@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"unsafe"
+
+	"tieralloc/internal/lockrank"
 )
 
 // Lock is a mutual exclusion lock in one word, usable in mapped or static memory
@@ -11,13 +13,13 @@ import (
 //
 //	word = 0                    free
 //	word = token                held by the thread named by token
-//	word & lockContended != 0   held, and someone may wait
-//	word & lockSuspended != 0   held, and no one is to wait
+//	word & lockContended != 0   held, and a thread may wait
+//	word & lockSuspended != 0   held, and nobody may wait
 //
-// A token is a multiple of 8 other than 0, unique among running threads and kept by
-// the calling thread in a forked child (the address of its thread-local storage).
-// Holder and state change together, so that a signal handler at any point finds
-// out whether the thread that it interrupted holds the lock.
+// A token is a multiple of 8 other than 0, the address of a thread's thread-local storage. It is
+// unique among running threads, and the calling thread of fork keeps it in the child. Holder and
+// state are one word, so that a signal handler can find out at any point whether its own thread
+// holds the lock.
 type Lock struct {
 	word uintptr
 }
@@ -29,23 +31,33 @@ const (
 	lockFlags     = 7
 )
 
-// futexWord is the half of the word that the kernel looks at; amd64 and arm64
-// store the lower half first.
+// futexWord returns the half of the word that the kernel examines. amd64 and arm64 store the lower
+// half first.
 func (l *Lock) futexWord() *uint32 { return (*uint32)(unsafe.Pointer(&l.word)) }
 
-// Take acquires the lock for the thread named by token. It reports false, and
-// acquires nothing, when that thread holds the lock already: it is then in a
-// signal handler that interrupted itself, and waiting would never end. The same
-// goes for any thread while the lock is suspended.
+// Take acquires the lock for the thread named by token. If that thread holds the lock already, it
+// is in a signal handler that interrupted the holder, and waiting would never end. Take then
+// acquires nothing and reports false. It does the same for any thread while the lock is suspended.
 func (l *Lock) Take(token uintptr) bool {
+	if lockrank.On {
+		l.checkOrder(token)
+	}
 	return l.Try(token) || l.takeHeld(token)
 }
 
-// Try acquires the lock for the thread named by token if nobody holds it, and reports whether it
-// did.
+// Try acquires the lock for the thread named by token if it is free, and reports whether it did.
 func (l *Lock) Try(token uintptr) bool { return atomic.CompareAndSwapUintptr(&l.word, 0, token) }
 
-// takeHeld is Take of a lock that somebody holds, apart so that the other case is inlined.
+// TakeIf is Take if the thread may wait, else Try.
+func (l *Lock) TakeIf(token uintptr, wait bool) bool {
+	if wait {
+		return l.Take(token)
+	}
+	return l.Try(token)
+}
+
+// takeHeld is Take of a lock that is held. It is a separate function so that the other case can be
+// inlined.
 func (l *Lock) takeHeld(token uintptr) bool {
 	if l.Refuses(token) {
 		return false
@@ -54,9 +66,8 @@ func (l *Lock) takeHeld(token uintptr) bool {
 	return true
 }
 
-// wait spins a little, then sleeps until the lock is had. The loop has no bound
-// of its own: it ends when the holder, which never blocks on another thread
-// while it holds a lock, lets go.
+// wait spins for a short time, then sleeps until it has the lock. The loop has no bound of its own:
+// it ends when the holder, which never waits for another thread while it holds a lock, releases it.
 func (l *Lock) wait(token uintptr) {
 	for i := 0; i < lockSpins; i++ {
 		if atomic.LoadUintptr(&l.word) == 0 && atomic.CompareAndSwapUintptr(&l.word, 0, token) {
@@ -78,7 +89,7 @@ func (l *Lock) wait(token uintptr) {
 	}
 }
 
-// Release lets the lock go and wakes one waiter if there may be one.
+// Release releases the lock and wakes one waiter if there may be one.
 func (l *Lock) Release() {
 	if atomic.SwapUintptr(&l.word, 0)&lockContended != 0 {
 		Wake(l.futexWord())
@@ -96,17 +107,16 @@ func (l *Lock) Refuses(token uintptr) bool {
 	return w != 0 && (w&^lockFlags == token || w&lockSuspended != 0)
 }
 
-// Suspend makes Take fail for every thread until the holder lets go.
-// Precondition: the calling thread holds the lock, from before a signal handler
-// that it is in now, and is the process's only one: it is a child that the handler
-// has forked, and may never get back to where it would let go.
+// Suspend makes Take fail for every thread until the holder releases the lock. It is for a child
+// that a signal handler has forked, whose interrupted code holds the lock and may never continue.
+// Precondition: the calling thread holds the lock and is the process's only thread.
 func (l *Lock) Suspend() { atomic.OrUintptr(&l.word, lockSuspended) }
 
 // Held reports whether any thread holds the lock.
 func (l *Lock) Held() bool { return atomic.LoadUintptr(&l.word) != 0 }
 
-// Reset makes the lock free whatever it was. Precondition: no other thread of
-// this process exists (a forked child).
+// Reset makes the lock free, whatever its state. Precondition: this process has no other thread (a
+// forked child).
 func (l *Lock) Reset() { atomic.StoreUintptr(&l.word, 0) }
 
 // Wake wakes one thread that waits on the word at w.

@@ -22,23 +22,24 @@ func Remap(old, oldSize, newSize, flags, to uintptr) (addr, errno uintptr) {
 	return r, 0
 }
 
-// Move moves a mapping to addresses that the caller has reserved (Reserve), newSize bytes at to,
-// and makes it as long as those. When the kernel refuses, the mapping is where it was, and the
-// addresses are no longer reserved.
+// Move moves a mapping to newSize bytes of addresses at to that the caller has reserved (Reserve),
+// and gives it that length. If the kernel refuses, the mapping is unchanged, and the addresses are
+// no longer reserved.
 func Move(old, oldSize, newSize, to uintptr) (errno uintptr) {
 	return move(old, oldSize, newSize, mremapFixed|MremapMayMove, to)
 }
 
-// MoveContents is Move for what lies in the n bytes at old, which stay mapped, empty. A kernel
-// before 5.7 refuses.
+// MoveContents is Move for the contents of the n bytes at old, which stay mapped and read as zero.
+// Kernels before 5.7 refuse.
 func MoveContents(old, n, to uintptr) (errno uintptr) {
 	return move(old, n, n, mremapFixed|mremapDontUnmap|MremapMayMove, to)
 }
 
-// A kernel that refuses a move has unmapped the target before, or has not: that depends on its
-// version and on what it lacks. What it has unmapped another thread may have got meanwhile. So the
-// target is marked first, in a memory page of its own, which is never part of a huge page: whoever
-// else maps the addresses does not have the mark there.
+// move is Remap to a target that the caller has reserved. A kernel that refuses a move may or may
+// not have unmapped the target, depending on its version and the reason. If it has, another thread
+// may have mapped the addresses meanwhile. So move first writes a mark to a memory page of the
+// target that is never part of a huge page. If another thread has mapped the addresses, the mark is
+// not there.
 func move(old, oldSize, newSize, flags, to uintptr) (errno uintptr) {
 	if !Allow(to, Page) {
 		Unmap(to, newSize)
@@ -58,8 +59,8 @@ var marks uint32
 
 const markWord = 0x7a5e3c91
 
-// reads reports whether there is memory at addr and it holds the given word. The kernel looks, when
-// it is asked to wake nobody if the word is as given.
+// reads reports whether there is memory at addr that holds the given word. The kernel reads it for
+// a futex call that wakes nobody.
 func reads(addr uintptr, word uint32) bool {
 	const cmpRequeue = 4 | 128 // FUTEX_CMP_REQUEUE_PRIVATE
 	_, errno := Sys(syscall.SYS_FUTEX, addr, cmpRequeue, 0, 0, addr, uintptr(word))

@@ -1,6 +1,6 @@
 package raw
 
-// BaseName is the part of the path, a C string, behind its last slash, and its length.
+// BaseName returns the part of the path, a C string, after its last slash, and its length.
 func BaseName(path uintptr) (name, n uintptr) {
 	name = path
 	for ; LoadByte(path) != 0; path++ {

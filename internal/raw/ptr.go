@@ -1,10 +1,9 @@
-// Package raw is the floor of the data plane: pointer arithmetic, system calls,
-// a futex lock and the fatal exit.
+// Package raw is the lowest layer of the data plane: pointer arithmetic, system calls, a futex lock
+// and the fatal exit.
 //
-// Everything here is freestanding Go: it runs on a thread that the Go runtime
-// does not know, usually before or without the runtime's own start. It must not
-// allocate, panic, grow the stack, or touch thread-local storage. The verifier
-// in tests/ holds the compiled library to that.
+// Everything here is freestanding Go: it runs on threads that the Go runtime does not know, usually
+// without a started runtime. It must not allocate, panic, grow the stack, or touch thread-local
+// storage. tests/verify checks that on the compiled library.
 package raw
 
 import (
@@ -17,9 +16,8 @@ import (
 // to it.
 type OffHeap = cgo.Incomplete
 
-// Ptr turns an address into a pointer. It is the one place that does. Address 0
-// gives nil; of unsafe.Add the compiler would believe that it never does, and drop
-// tests for nil.
+// Ptr converts an address to a pointer. It is the only place that does. Address 0 gives nil. (With
+// unsafe.Add the compiler would assume a result other than nil and drop tests for nil.)
 func Ptr(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
 // Load reads the word at addr.
@@ -34,7 +32,7 @@ func LoadByte(addr uintptr) byte { return *(*byte)(Ptr(addr)) }
 // StoreByte writes the byte at addr.
 func StoreByte(addr uintptr, b byte) { *(*byte)(Ptr(addr)) = b }
 
-// Bytes is the address of a string's first byte; its length is len(s).
+// Bytes returns the address of a string's first byte. The length is len(s).
 func Bytes(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s))) }
 
 // RoundUp rounds n up to a multiple of align, a power of two. It wraps to a

@@ -11,7 +11,7 @@ const (
 	PageShift = 12
 )
 
-// Constants of the kernel's interface that package syscall does not carry.
+// Constants of the kernel's interface that package syscall does not have.
 const (
 	ClockMono         = 1
 	ClockReal         = 0
@@ -22,8 +22,7 @@ const (
 	futexWakePrivate  = 129
 )
 
-// Sys makes a system call without the Go scheduler's knowledge. The result is
-// the kernel's, and errno is 0 on success.
+// Sys makes a system call without telling the Go scheduler. errno is 0 on success.
 func Sys(nr, a, b, c, d, e, f uintptr) (r uintptr, errno uintptr) {
 	r1, _, en := syscall.RawSyscall6(nr, a, b, c, d, e, f)
 	return r1, uintptr(en)
@@ -52,16 +51,15 @@ func mapAt(addr, n, prot, flags uintptr) uintptr {
 	return r
 }
 
-// Unmap gives n bytes at addr back to the kernel, addresses included. It
-// reports false when the kernel refuses (it may: splitting a mapping can pass
-// the limit on their number).
+// Unmap unmaps n bytes at addr. It reports false if the kernel refuses, which it may: splitting a
+// mapping can exceed the limit on their number.
 func Unmap(addr, n uintptr) bool {
 	_, errno := Sys(syscall.SYS_MUNMAP, addr, n, 0, 0, 0, 0)
 	return errno == 0
 }
 
-// Discard drops the contents of n bytes at addr; they read as zero afterwards.
-// It reports false when the kernel refuses, and the contents are then kept.
+// Discard drops the contents of n bytes at addr, which then read as zero. It reports false if the
+// kernel refuses; the contents are then kept.
 func Discard(addr, n uintptr) bool {
 	_, errno := Sys(syscall.SYS_MADVISE, addr, n, MadvDontNeed, 0, 0, 0)
 	return errno == 0
@@ -74,8 +72,8 @@ func Clock(id uintptr) uint64 {
 	return uint64(ts[0])*1e9 + uint64(ts[1])
 }
 
-// SleepUntil sleeps until the monotonic clock shows deadline, in nanoseconds, whatever
-// signals come, and returns by how many it woke too late.
+// SleepUntil sleeps until the monotonic clock reaches deadline, in nanoseconds, even if signals
+// arrive. It returns by how many nanoseconds it woke too late.
 func SleepUntil(deadline uint64) (late uint64) {
 	const (
 		absolute = 1 // TIMER_ABSTIME

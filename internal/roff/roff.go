@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A Page is a manual page that is being written.
+// A Page is a manual page under construction.
 type Page struct {
 	text  bytes.Buffer
-	fresh bool // a title was the last: a paragraph begins by itself
+	fresh bool // a title was written last, which begins a paragraph itself
 }
 
-// Names says what a page is about, in the form that apropos(1) reads.
+// Names is the heading of a page, in the form that apropos(1) reads.
 type Names struct {
-	Names   []string // of the page, the first one its own
+	Names   []string // the page's own name first
 	Section int
 	Short   string // follows the names and a dash
 	Date    string // year, month and day
@@ -26,7 +26,7 @@ type Names struct {
 func New(n Names) *Page {
 	p := &Page{}
 	p.line(".TH %s %d %s %s", quote(n.Names[0]), n.Section, n.Date, quote(n.Source))
-	p.line(".nh\n.ad l") // names are not to be cut in two
+	p.line(".nh\n.ad l") // do not hyphenate names
 	p.Section("Name")
 	p.line("%s \\- %s", escape(strings.Join(n.Names, ", ")), escape(n.Short))
 	return p
@@ -89,13 +89,13 @@ func (p *Page) Text(text string) {
 	keep()
 }
 
-// Verbatim writes lines as they are, with the indentation that all of them have taken away.
+// Verbatim writes lines unchanged, without their common indentation.
 func (p *Page) Verbatim(text string) {
 	p.paragraph()
 	p.line(".RS 4\n.nf\n%s\n.fi\n.RE", escape(dedent(text)))
 }
 
-// Item writes an entry of a list: a tag, and texts on it, each on lines of its own.
+// Item writes an entry of a list: a tag, and texts, each on lines of its own.
 func (p *Page) Item(tag string, texts ...string) {
 	p.line(".TP\n.B %s", quote(tag))
 	for i, text := range texts {
@@ -106,7 +106,7 @@ func (p *Page) Item(tag string, texts ...string) {
 	}
 }
 
-// Synopsis writes what is to be typed.
+// Synopsis writes the form of a command.
 func (p *Page) Synopsis(text string) { p.line(".B %s", quote(text)) }
 
 // SeeAlso ends a page. Each name has a section in parentheses.
@@ -130,17 +130,17 @@ func (p *Page) line(format string, args ...any) {
 	p.fresh = false
 }
 
-// Link is the text of a page that is another one: that of a name in the same section.
+// Link returns the text of a page that includes another page of the same section.
 func Link(name string, section int) []byte {
 	return fmt.Appendf(nil, ".so man%d/%s.%d\n", section, name, section)
 }
 
-// characters have a meaning for roff, or a look of their own in what it prints.
+// characters escapes characters that are special in roff or that it prints differently.
 var characters = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`,
 	"~", `\(ti`, "\t", "    ")
 
-// escape is text that prints as it is. A dot that begins a line would be a request, and a line
-// without text would be one too many.
+// escape returns text that prints unchanged. A dot at the beginning of a line would be a request,
+// and an empty line would be printed as an additional one.
 func escape(text string) string {
 	lines := strings.Split(characters.Replace(text), "\n")
 	for i, line := range lines {
@@ -153,12 +153,12 @@ func escape(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// quote is text as one argument of a macro.
+// quote returns text as one argument of a macro.
 func quote(text string) string {
 	return `"` + strings.ReplaceAll(escape(text), `"`, `\(dq`) + `"`
 }
 
-// dedent takes the blanks away that all lines begin with, and empty lines at the end.
+// dedent removes the blanks that all lines begin with, and empty lines at the end.
 func dedent(text string) string {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\t", "    "), "\n "), "\n")
 	least := len(text)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// publicHeader is interpose/tieralloc.h with its structures of figures written anew.
+// publicHeader returns interpose/tieralloc.h with its structures of figures replaced.
 func publicHeader(old string) string {
 	for i := range publics {
 		p := &publics[i]
@@ -20,8 +20,8 @@ func publicHeader(old string) string {
 	return old
 }
 
-// declaration is the fields of a structure in C, in clang-format's form: comments of lines that
-// follow each other begin in one column.
+// declaration returns the fields of a structure in C, in clang-format's style: the comments of
+// consecutive lines begin in one column.
 func (p *public) declaration() string {
 	var out strings.Builder
 	for i := 0; i < len(p.lines); {

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// unit is what a figure is measured in, or what else stands under its key.
+// unit is the unit of a figure, or the type of a value that is not a number.
 type unit int
 
 const (
@@ -22,21 +22,21 @@ const (
 var unitNames = [...]string{"number", "bytes", "bytes, 0: no limit", "bytes/s, 0: no limit", "ns",
 	"0 to 1", "word", "text", "true or false", "object", "array"}
 
-// kind is how a figure behaves in the course of time.
+// kind is how a figure changes over time.
 type kind int
 
 const (
-	gauge   kind = iota // what is now: it rises and falls
+	gauge   kind = iota // a current value: it rises and falls
 	counter             // it never falls
 	peak                // the largest value of a gauge
 	derived             // computed from other figures when the report is written
-	setting             // a setting, or what tells one thing from another
+	setting             // a setting, or an identification
 	nested              // it holds other figures
 )
 
 var kindNames = [...]string{"gauge", "counter", "peak", "derived", "setting", ""}
 
-// How exact a figure is. The description begins with it.
+// The exactness of a figure. Its description begins with it.
 const (
 	plain        = ""
 	exact        = "Exact."
@@ -58,7 +58,7 @@ type figure struct {
 
 	name      string   // of the field in package stats; "": the key's, in Go's spelling
 	goType    string   // of that field; "": uint64, and none where write is set
-	noted     string   // on the field, for who fills it in
+	noted     string   // a note on the field, for the code that fills it in
 	writes    []string // Go statements that write it; none: as its unit asks for
 	codes     string   // table of words that the field is an index of, or function of config
 	mask      int      // of that index, 0 for a function
@@ -90,20 +90,20 @@ type object struct {
 	tool    string   // type in the tool; "": none
 }
 
-// f is a figure. The methods below give it what is out of the ordinary.
+// f returns a figure. The methods below set properties that differ from the usual.
 func f(key string, u unit, k kind, exact, meaning string) figure {
 	return figure{key: key, unit: u, kind: k, exact: exact, meaning: meaning}
 }
 
-// hidden is a field that is not in the report.
+// hidden returns a field that is not in the report.
 func hidden(name, goType, note string) figure {
 	return figure{name: name, goType: goType, noted: note, isHidden: true}
 }
 
-// field gives the field in package stats another name than the key's.
+// field sets a name of the field in package stats that differs from the key.
 func (x figure) field(name, goType string) figure { x.name, x.goType = name, goType; return x }
 
-// typed gives the field another type than uint64.
+// typed sets a type of the field other than uint64.
 func (x figure) typed(goType string) figure { x.goType = goType; return x }
 
 // embedded embeds the field.
@@ -112,22 +112,22 @@ func (x figure) embedded(goType string) figure {
 	return x
 }
 
-// named gives a constant another name than the key's.
+// named sets a name of the constant that differs from the key.
 func (x figure) named(name string) figure { x.name = name; return x }
 
 // note adds to the field's comment.
 func (x figure) note(text string) figure { x.noted = text; return x }
 
-// write gives the Go statements that write the figure.
+// write sets the Go statements that write the figure.
 func (x figure) write(statements ...string) figure { x.writes = statements; return x }
 
 // coded writes the field as a word of a table in package document.
 func (x figure) coded(table string, mask int) figure { x.codes, x.mask = table, mask; return x }
 
-// words are those that a figure may be.
+// words sets the words that a figure may be.
 func (x figure) words(words ...string) figure { x.enum = words; return x }
 
-// config writes the field as the word that a function of package config has for it, of count.
+// config writes the field as a word, by a function of package config that has count words.
 func (x figure) config(name string, word func(uint32) string, count uint32) figure {
 	x.codes = "config." + name
 	for code := range count {
@@ -136,19 +136,19 @@ func (x figure) config(name string, word func(uint32) string, count uint32) figu
 	return x
 }
 
-// schema gives the figure's schema, but for the description.
+// schema sets the figure's schema, without the description.
 func (x figure) schema(json string) figure { x.fragment = json; return x }
 
-// of says which figures an object has that occurs once.
+// of sets the figures of an object that occurs once.
 func (x figure) of(o *object) figure { x.parts = o; return x }
 
-// ref says which figures an object has that occurs several times.
+// ref sets the figures of an object that occurs several times.
 func (x figure) ref(o *object) figure { x.parts, x.shared = o, true; return x }
 
-// list says which figures the elements of an array have.
+// list sets the figures of the elements of an array.
 func (x figure) list(o *object) figure { x.parts, x.isElement = o, true; return x }
 
-// tool gives the type of the tool's field. Without a type the tool does not read the figure.
+// tool sets the type of the tool's field. Without a type the tool does not read the figure.
 func (x figure) tool(goType string) figure {
 	x.toolType = goType
 	if goType == "" {
@@ -157,10 +157,10 @@ func (x figure) tool(goType string) figure {
 	return x
 }
 
-// description is the figure's in the schema.
+// description returns the figure's description in the schema.
 func (x *figure) description() string { return strings.TrimSpace(x.exact + " " + x.meaning) }
 
-// fieldName is the name of the figure's field in package stats.
+// fieldName returns the name of the figure's field in package stats.
 func (x *figure) fieldName() string {
 	if x.name != "" {
 		return x.name
@@ -168,7 +168,7 @@ func (x *figure) fieldName() string {
 	return camel(x.key)
 }
 
-// fieldType is the type of that field, "" if there is none.
+// fieldType returns the type of that field, "" if there is none.
 func (x *figure) fieldType() string {
 	switch {
 	case x.goType != "":
@@ -179,7 +179,7 @@ func (x *figure) fieldType() string {
 	return "uint64"
 }
 
-// camel is a key in Go's spelling.
+// camel returns a key in Go's spelling.
 func camel(key string) string {
 	var b strings.Builder
 	for _, part := range strings.FieldsFunc(key,
@@ -192,7 +192,7 @@ func camel(key string) string {
 	return b.String()
 }
 
-// find is the figure that a path of keys names, with dots between them.
+// find returns the figure that a path of keys, separated by dots, names.
 func (o *object) find(path string) *figure {
 	key, rest, more := strings.Cut(path, ".")
 	for i := range o.figures {

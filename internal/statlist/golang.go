@@ -14,7 +14,7 @@ type source struct{ strings.Builder }
 
 func (s *source) line(format string, args ...any) { fmt.Fprintf(s, format+"\n", args...) }
 
-// formatted is the file as gofmt has it.
+// formatted returns the file, formatted by gofmt.
 func (s *source) formatted() []byte {
 	out, err := format.Source([]byte(s.String()))
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *source) formatted() []byte {
 	return out
 }
 
-// columns is how long a line of source may be; a tab is four of them.
+// columns is the longest line of source; a tab counts as four.
 const columns = 100
 
 // remark writes a comment, wrapped.
@@ -33,7 +33,7 @@ func (s *source) remark(indent, text string) {
 	}
 }
 
-// remarks writes a comment of several lines. One that is indented stays as it is.
+// remarks writes a comment of several lines. Indented lines are not wrapped.
 func (s *source) remarks(lines []string) {
 	for _, l := range lines {
 		if l == "" || l[0] == '\t' {

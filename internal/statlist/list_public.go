@@ -2,14 +2,14 @@ package main
 
 // line is a line of a structure's declaration in C.
 type line struct {
-	paths   string // the figures, by paths from the object; fields have the last keys' names
+	paths   string // paths of the figures from the object; the last keys name the fields
 	comment string
-	text    string // the line itself, of fields that are no figures
-	fields  string // Go fields of such a line
+	text    string // the line itself, for fields that are not figures
+	fields  string // the Go fields of such a line
 }
 
-// public is a structure of tieralloc.h. Its fields are the interface: new lines go to its end, and
-// those that are there stay as they are.
+// public is a structure of tieralloc.h. Its fields are an interface: existing lines never change,
+// and new lines go to the end.
 type public struct {
 	c, goType string
 	comment   string // on the Go type

@@ -1,16 +1,16 @@
-// Command statlist holds the one list of all figures of the report: for each its key, unit, kind,
-// meaning, and how exact it is. From the list it writes
+// Command statlist holds the list of all figures of the report: for each its key, unit, kind,
+// meaning and exactness. From the list it writes
 //
 //	stats/figures.go             the structures of package stats, and with them the live page
-//	stats/document/figures.go    what writes the figures as JSON
+//	stats/document/figures.go    the functions that write the figures as JSON
 //	docs/stats.schema.json       the schema
 //	docs/statistics.md           a table of all keys
-//	cmd/tierallocctl/figures.go  what the tool reads a report into, and its tables
+//	cmd/tierallocctl/figures.go  the tool's types for a report, and its tables
 //	interpose/tieralloc.h        the fields of ta_stats, ta_tier_stats and ta_cuda_stats
 //
 // The list is in list_report.go, list_heap.go, list_tiers.go, list_devices.go and list_managers.go.
-// list_tables.go says which figures the tool's tables show, and list_public.go which are in the
-// structures of tieralloc.h. A test compares the files with the list.
+// list_tables.go lists the figures of the tool's tables, and list_public.go those of the structures
+// of tieralloc.h. A test compares the files with the list.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 var objects = []*object{report, calls, heap, sizeClass, policy, hints, hostTiers, tier, migrations,
 	device, driverCalls, deviceTiers, deviceTier, leak, manager, instance}
 
-// outputs are the generated files. Each gets the file that is there.
+// outputs lists the generated files. Each function gets the current contents of its file.
 var outputs = []struct {
 	path  string
 	write func(old string) string

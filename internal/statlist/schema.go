@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// member is a member of a JSON object, whose order is kept.
+// member is a member of a JSON object. The order of members is kept.
 type member struct {
 	key   string
 	value any // a string, a bool, a fragment of JSON, a list of strings, or members
@@ -13,7 +13,7 @@ type member struct {
 
 type members []member
 
-// schema is docs/stats.schema.json.
+// schema returns docs/stats.schema.json.
 func schema() []byte {
 	top := members{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
@@ -43,7 +43,7 @@ func schema() []byte {
 	return []byte(out.String() + "\n")
 }
 
-// schema is an object's.
+// schema returns the schema of an object.
 func (o *object) schema(description string) (m members) {
 	m = append(m, member{"type", "object"})
 	if description != "" {
@@ -65,7 +65,7 @@ func (o *object) schema(description string) (m members) {
 		member{"properties", properties})
 }
 
-// absent says that a report may lack the key.
+// absent reports whether a report may lack the key.
 func (x *figure) absent() bool { return strings.Contains(x.meaning, "The key is absent when") }
 
 // refs are the definitions of plain numbers.
@@ -96,7 +96,7 @@ func (x *figure) schemaOf() members {
 	return append(ref(refs[x.unit]), description)
 }
 
-// fragment is a flat JSON object, in the order of its keys.
+// fragment parses a flat JSON object and keeps the order of its keys.
 func fragment(text string) (m members) {
 	d := json.NewDecoder(strings.NewReader(text))
 	if _, err := d.Token(); err != nil {
@@ -113,7 +113,7 @@ func fragment(text string) (m members) {
 	return m
 }
 
-// writeJSON lays a value out: on one line where it fits, but for objects of objects.
+// writeJSON writes a value, on one line if it fits and is not an object of objects.
 func writeJSON(out *strings.Builder, v any, depth int) {
 	indent := strings.Repeat("  ", depth+1)
 	switch v := v.(type) {
@@ -152,7 +152,7 @@ func writeJSON(out *strings.Builder, v any, depth int) {
 	}
 }
 
-// oneLine is an object of plain values on one line of so many columns.
+// oneLine returns an object of plain values on one line, if it fits in so many columns.
 func oneLine(v members, width int) (line string, ok bool) {
 	line = "{ "
 	for i, m := range v {
@@ -172,7 +172,7 @@ func comma(i, n int) string {
 	return ""
 }
 
-// encode is a plain value as JSON, with <, > and & as they are.
+// encode returns a plain value as JSON, without escapes of <, > and &.
 func encode(v any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// structs is stats/figures.go: what package stats keeps the figures in.
+// structs returns stats/figures.go, the structures of package stats.
 func structs() []byte {
 	var s source
 	s.WriteString(header + "package stats\n")
@@ -66,7 +66,7 @@ func (s *source) structure(o *object) {
 	s.line("}")
 }
 
-// fields are those of the object's type, in their order.
+// fields returns the fields of the object's type, in their order.
 func (o *object) fields() (list []*figure) {
 	named := map[string]*figure{}
 	for _, from := range []*object{o, o.with} {
@@ -95,7 +95,7 @@ func (o *object) fields() (list []*figure) {
 	return list
 }
 
-// public writes the Go type of a structure of tieralloc.h, and what fills it.
+// public writes the Go type of a structure of tieralloc.h, and the function that fills it.
 func (s *source) public(p *public) {
 	s.line("")
 	s.remark("", p.comment)
@@ -124,7 +124,7 @@ func (s *source) public(p *public) {
 	s.line("}")
 }
 
-// figure is the one that a path of the list names.
+// figure returns the figure that a path of the list names.
 func (p *public) figure(path string) *figure {
 	if x := p.of.find(path); x != nil {
 		return x
@@ -132,7 +132,7 @@ func (p *public) figure(path string) *figure {
 	panic(p.c + ": there is no " + path)
 }
 
-// expression is where package stats has a figure.
+// expression returns the Go expression for a figure in package stats.
 func (p *public) expression(path string) string {
 	path = strings.Replace(path, "tiers.fast.", "Tiers[DeviceFast].", 1)
 	parts := strings.Split(path, ".")

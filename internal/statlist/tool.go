@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// reader is cmd/tierallocctl/figures.go: what the tool reads a report into, and its tables.
+// reader returns cmd/tierallocctl/figures.go: the tool's types for a report, and its tables.
 func reader() []byte {
 	var s source
 	s.WriteString(header + "package main\n\nimport \"strconv\"\n")
@@ -33,7 +33,7 @@ func (s *source) toolType(o *object) {
 	s.line("}")
 }
 
-// inTool is the type of a figure in the tool.
+// inTool returns the type of a figure in the tool.
 func (x *figure) inTool() string {
 	switch {
 	case x.toolType != "":
@@ -52,7 +52,7 @@ func (x *figure) inTool() string {
 	return "uint64"
 }
 
-// shows are the tool's functions that show a figure of a unit.
+// shows lists the tool's functions that format a figure, by its unit.
 var shows = map[unit]string{count: "count(%s)", bytes: "size(%s)", limit: "limit(%s)",
 	ns: "duration(%s)", ratio: "ratio(%s)", word: "%s", text: "%s"}
 

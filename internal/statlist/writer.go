@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// writers is stats/document/figures.go: what writes the figures as JSON, in straight lines.
+// writers returns stats/document/figures.go, the functions that write the figures as JSON.
 func writers() []byte {
 	var s source
 	s.WriteString(header + "package document\n\nimport (\n" +
@@ -46,7 +46,7 @@ func (s *source) writer(o *object) {
 	s.line("}")
 }
 
-// call is the name of the object's method.
+// call returns the name of the object's method.
 func (o *object) call() string {
 	name, _, _ := strings.Cut(o.method, "(")
 	return name

@@ -1,7 +1,7 @@
 package sysfs
 
-// Memory finds a line such as "Node 0 MemTotal:  1024 kB" in the node's meminfo,
-// and is its number in bytes; 0 when there is none.
+// Memory finds a line such as "Node 0 MemTotal: 1024 kB" in the node's meminfo and returns its
+// number in bytes, or 0 if there is none.
 func Memory(node uintptr, name string) (bytes uint64) {
 	const lines = 64 // more than any kernel writes
 	var p Path
@@ -18,7 +18,7 @@ func Memory(node uintptr, name string) (bytes uint64) {
 	return bytes
 }
 
-// memory reads a line as far as it is the one of that name.
+// memory reads a line if it has the name.
 func (f *File) memory(name string) uint64 {
 	const most = 1 << 50 // KiB
 	if !f.word("Node ") {
@@ -37,7 +37,7 @@ func (f *File) memory(name string) uint64 {
 	return v << 10
 }
 
-// word passes over s. It reports false, somewhere in it, when s does not come next.
+// word skips s. If s does not come next it stops at the first byte that differs and reports false.
 func (f *File) word(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if f.peek() != s[i] {
@@ -48,7 +48,7 @@ func (f *File) word(s string) bool {
 	return true
 }
 
-// line passes over the rest of a line.
+// line skips the rest of a line.
 func (f *File) line() {
 	for f.peek() != 0 {
 		c := f.peek()

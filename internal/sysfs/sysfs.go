@@ -1,5 +1,5 @@
-// Package sysfs reads the small texts in which the kernel tells of itself: of memory nodes, above
-// all. It is freestanding Go (docs/runtime.md): no allocation, no panic, no runtime.
+// Package sysfs reads small text files of the kernel, above all those of memory nodes. It is
+// freestanding Go (docs/runtime.md): no allocation, no panic, no runtime.
 package sysfs
 
 import (
@@ -9,10 +9,10 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// Mounted is where sysfs is mounted, where that is not /sys. Only tests set it.
+// Mounted replaces /sys if it is set. Only tests set it.
 var Mounted string
 
-// Path is a file name that is put together on the caller's stack.
+// Path is a file name that is built on the caller's stack.
 //
 // Invariant: n < len(buf) and buf[n] == 0.
 type Path struct {
@@ -22,7 +22,7 @@ type Path struct {
 
 const pathMask = 255
 
-// Text appends s; what does not fit is dropped, and the file is then not found.
+// Text appends s. Bytes that do not fit are dropped, and the file is then not found.
 func (p *Path) Text(s string) {
 	for i := uintptr(0); i < uintptr(len(s)) && p.n < pathMask; i++ {
 		p.buf[p.n&pathMask] = raw.LoadByte(raw.Bytes(s) + i)
@@ -48,7 +48,7 @@ func (p *Path) Number(v uintptr) {
 	p.buf[p.n&pathMask] = 0
 }
 
-// Root makes p the folder where sysfs is mounted.
+// Root sets p to the folder where sysfs is mounted.
 func (p *Path) Root() {
 	p.n = 0
 	if Mounted == "" {
@@ -58,14 +58,14 @@ func (p *Path) Root() {
 	p.Text(Mounted)
 }
 
-// Nodes makes p the folder of the nodes, with name below it.
+// Nodes sets p to name in the folder of the nodes.
 func (p *Path) Nodes(name string) {
 	p.Root()
 	p.Text("/devices/system/node/")
 	p.Text(name)
 }
 
-// Node makes p the folder of one node, with name below it.
+// Node sets p to name in the folder of one node.
 func (p *Path) Node(node uintptr, name string) {
 	p.Nodes("node")
 	p.Number(node)
@@ -80,18 +80,18 @@ func (p *Path) Open(flags uintptr) (fd uintptr, ok bool) {
 	return fd, errno == 0
 }
 
-// File reads a text of sysfs byte by byte, so that its length does not matter.
+// File reads a text file byte by byte, so that its length does not matter.
 //
 //	0 ≤ at ≤ n ≤ len(buf): the bytes at..n are read and not yet looked at
 type File struct {
 	fd, at, n uintptr
-	bad       bool // Span met what is no list
+	bad       bool // Span found a text that is not a list
 	buf       [256]byte
 }
 
 const fileMask = 255
 
-// Open opens the file at p. The caller closes it when open reports true.
+// Open opens the file at p. If it reports true the caller closes it.
 func (f *File) Open(p *Path) bool {
 	f.at, f.n, f.bad = 0, 0, false
 	fd, ok := p.Open(0)
@@ -105,7 +105,7 @@ func (f *File) Close() { CloseFd(f.fd) }
 // CloseFd closes a file descriptor.
 func CloseFd(fd uintptr) { raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0) }
 
-// peek is the next byte; 0 at the end, or where the file cannot be read.
+// peek returns the next byte; 0 at the end, or if the file cannot be read.
 func (f *File) peek() byte {
 	if f.at >= f.n {
 		n, errno := raw.Sys(syscall.SYS_READ, f.fd, uintptr(unsafe.Pointer(&f.buf)), fileMask+1, 0,
@@ -121,20 +121,20 @@ func (f *File) peek() byte {
 	return f.buf[f.at&fileMask]
 }
 
-// skip passes over the byte that peek shows.
+// skip skips the byte that peek returns.
 func (f *File) skip() { f.at++ }
 
-// Blanks passes over spaces and tabs.
+// Blanks skips spaces and tabs.
 func (f *File) Blanks() {
 	for f.peek() == ' ' || f.peek() == '\t' {
 		f.skip()
 	}
 }
 
-// ended reports whether nothing follows but, perhaps, the end of a line.
+// ended reports whether the text or the line ends here.
 func (f *File) ended() bool { return f.peek() == '\n' || f.peek() == 0 }
 
-// Number reads a decimal number. A number that passes most is most, which is below
+// Number reads a decimal number. It returns most for a number above most. Precondition: most <
 // 2^63/10.
 func (f *File) Number(most uint64) (v uint64, ok bool) {
 	for {
@@ -148,9 +148,8 @@ func (f *File) Number(most uint64) (v uint64, ok bool) {
 	}
 }
 
-// Span reads the next range of a list such as "0-3,8", and the comma behind it. It
-// reports false at the end of the list, and sets bad where that is not the end of the
-// text.
+// Span reads the next range of a list such as "0-3,8", and the comma after it. It reports false at
+// the end of the list, and sets bad if that is not the end of the text.
 func (f *File) Span() (low, high uint64, ok bool) {
 	const most = 1 << 20 // far above the kernel's limits for nodes and processors
 	low, ok = f.Number(most)
@@ -172,8 +171,8 @@ func (f *File) Span() (low, high uint64, ok bool) {
 	return low, high, !f.bad
 }
 
-// Nodes reads a list as a set of nodes; beyond: it has one above 63. It reports
-// false, and the empty set, when the text is no list.
+// Nodes reads a list as a set of nodes. beyond says that it has a node above 63. If the text is not
+// a list it reports false and returns the empty set.
 func (f *File) Nodes() (set uint64, beyond, ok bool) {
 	for {
 		low, high, more := f.Span()
@@ -202,7 +201,7 @@ func NodeSet(p *Path) (set uint64, beyond, ok bool) {
 	return set, beyond, ok
 }
 
-// Figure is the number in the file at p, 0 when there is none.
+// Figure returns the number in the file at p, 0 if there is none.
 func Figure(p *Path) uint32 {
 	var f File
 	if !f.Open(p) {

@@ -6,8 +6,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// OpenName opens the file whose name is the C string at addr. The caller closes it when it reports
-// true.
+// OpenName opens the file whose name is the C string at addr. If it reports true the caller closes
+// it.
 func (f *File) OpenName(addr uintptr) bool {
 	f.at, f.n, f.bad = 0, 0, false
 	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, addr, syscall.O_RDONLY|syscall.O_CLOEXEC,
@@ -16,7 +16,7 @@ func (f *File) OpenName(addr uintptr) bool {
 	return errno == 0
 }
 
-// Next is the next byte, which is passed over; 0 at the end.
+// Next reads the next byte, 0 at the end.
 func (f *File) Next() (c byte) {
 	if c = f.peek(); c != 0 {
 		f.skip()
@@ -30,8 +30,9 @@ type Word struct {
 	buf [32]byte
 }
 
-// Read reads up to one of two bytes or the end of the line, and passes over that. Of a longer word
-// it keeps the beginning. It returns the byte that ended the word, 0 at the end of the text.
+// Read reads a word up to one of two bytes or the end of the line, and skips that byte. It keeps
+// the beginning of a word that is too long. It returns the byte that ended the word, 0 at the end
+// of the text.
 func (w *Word) Read(f *File, end, other byte) (last byte) {
 	w.n = 0
 	for {
@@ -59,5 +60,5 @@ func (w *Word) Is(s string) bool {
 	return true
 }
 
-// Line passes over the rest of a line.
+// Line skips the rest of a line.
 func (f *File) Line() { f.line() }

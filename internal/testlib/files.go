@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Null is a device like /dev/null, for code that must not replace one: as root, which could do that
-// to the machine's, it is a copy that is gone after the test.
+// Null returns a device like /dev/null, for tests of code that must not replace one. Root could
+// replace the machine's, so for root it is a copy that is removed after the test.
 func Null(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "null")
@@ -19,8 +19,8 @@ func Null(t *testing.T) string {
 	return path
 }
 
-// OnlyFiles fails when the directory holds anything else, such as a temporary file
-// left behind.
+// OnlyFiles fails if the directory contains anything else, such as a temporary file that was not
+// removed.
 func OnlyFiles(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Glibc is the minor number of the newest glibc 2 that a program or library needs, with the name of
-// the library that it needs it from.
+// Glibc returns the minor number of the newest glibc 2 that a program or library needs, and the
+// library of glibc that it needs it from.
 func Glibc(tb testing.TB, path string) (minor int, from string) {
 	tb.Helper()
 	file, err := elf.Open(path)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Lacks skips a test for want of something, and fails it on a build server (CI=true),
-// where a skipped test would go unseen.
+// Lacks skips a test because the machine lacks something. On a build server (CI=true), where nobody
+// would see that it was skipped, it fails the test.
 func Lacks(tb testing.TB, what string) {
 	tb.Helper()
 	if os.Getenv("CI") == "true" {
@@ -16,7 +16,7 @@ func Lacks(tb testing.TB, what string) {
 	tb.Skipf("there is no %s", what)
 }
 
-// Need is Lacks for each of the programs that is not installed.
+// Need calls Lacks for each of the programs that is not installed.
 func Need(tb testing.TB, names ...string) {
 	tb.Helper()
 	for _, name := range names {

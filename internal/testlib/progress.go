@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// A tree is a process with its descendants, watched for progress. Progress is processor time, not
-// the clock: beside busy neighbours a program may take many times as long and be sound.
+// A tree is a process with its descendants, watched for progress. Progress is measured in processor
+// time and not by the clock, because a sound program may take many times as long on a busy machine.
 type tree struct {
 	leader int
 	limit  time.Duration
 	start  time.Time
 	begun  time.Time     // when the current window began
 	mark   time.Duration // what the tree had used by then
-	last   time.Duration // what its members had used when last looked at
+	last   time.Duration // what its members had used at the last call
 	used   time.Duration
 }
 
@@ -27,7 +27,7 @@ func watch(leader int, limit time.Duration) *tree {
 	return &tree{leader: leader, limit: limit, start: now, begun: now}
 }
 
-// stuck says why there is no point in waiting on, or "".
+// stuck returns the reason not to wait any longer, or "".
 func (w *tree) stuck() string {
 	sum := time.Duration(0)
 	for _, p := range family(w.leader) {
@@ -36,12 +36,12 @@ func (w *tree) stuck() string {
 	return w.seen(time.Now(), sum)
 }
 
-// seen notes that the tree's members have used sum of processor time, and says whether it is stuck.
-// A tree stands still when it uses less than a thousandth of a processor for as long as limit, and
-// runs away when it has used ten times limit. One that polls for ever does neither, and has sixty
-// times limit.
+// seen notes that the tree's members have used sum of processor time, and says whether the tree is
+// stuck. A tree stands still if it uses less than a thousandth of a processor for the time limit.
+// It runs away if it has used ten times limit. A tree that polls for ever does neither, and is
+// stuck after sixty times limit.
 func (w *tree) seen(now time.Time, sum time.Duration) string {
-	w.used += max(0, sum-w.last) // an orphan takes its time with it
+	w.used += max(0, sum-w.last) // the time of an orphan is no longer in sum
 	w.last = sum
 	if w.used > 10*w.limit {
 		return fmt.Sprintf("used %v of processor time", w.used)
@@ -58,7 +58,8 @@ func (w *tree) seen(now time.Time, sum time.Duration) string {
 	return ""
 }
 
-// kill ends the whole tree. Its members are stopped first, so that none starts another meanwhile.
+// kill ends the whole tree. It stops the members first, so that none starts another process
+// meanwhile.
 func (w *tree) kill() {
 	members := family(w.leader)
 	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
@@ -75,7 +76,7 @@ type process struct {
 	used        time.Duration // its own processor time and that of the children it has waited for
 }
 
-// family is the process and its descendants.
+// family returns the process and its descendants.
 func family(leader int) []process {
 	children := map[int][]process{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -100,7 +101,7 @@ func readProcess(pid int) (process, bool) {
 	if err != nil {
 		return process{}, false
 	}
-	// The name in brackets may hold anything; what follows is separated by blanks.
+	// The name in parentheses may hold any characters. Blanks separate the fields after it.
 	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	p := process{pid: pid, state: f[0]}
 	p.parent, _ = strconv.Atoi(f[1])

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// Sysfs is a sysfs of memory nodes to write into a folder: text by file name. It is made of
-// few words, and a test then spoils what it wants spoilt.
+// Sysfs is a copy of a sysfs of memory nodes: texts by file name. A test makes one, may damage some
+// files, and writes it to a folder.
 type Sysfs map[string]string
 
-// SysfsNodes is the folder of the nodes in it.
+// SysfsNodes is the path of the nodes' folder in it.
 const SysfsNodes = "devices/system/node/"
 
 // SysfsNode describes a node of a tree.
@@ -25,7 +25,7 @@ type SysfsNode struct {
 	Tier      int    // 0: none
 }
 
-// SysfsOf is the tree of a machine with these nodes.
+// SysfsOf returns the tree of a machine with these nodes.
 func SysfsOf(nodes ...SysfsNode) Sysfs {
 	t := Sysfs{}
 	var online, memory, cpu []string
@@ -65,14 +65,14 @@ func SysfsOf(nodes ...SysfsNode) Sysfs {
 	return t
 }
 
-// With is the tree with one file changed. Other trees keep theirs.
+// With returns a copy of the tree with one file changed.
 func (t Sysfs) With(name, text string) Sysfs {
 	other := t.Without(name)
 	other[name] = text
 	return other
 }
 
-// Without is the tree without the files that have this in their name.
+// Without returns a copy of the tree without the files whose names contain part.
 func (t Sysfs) Without(part string) Sysfs {
 	other := Sysfs{}
 	for name, text := range t {
@@ -86,7 +86,7 @@ func (t Sysfs) Without(part string) Sysfs {
 // Write writes the tree into a folder, for the rest of the test, and returns its name.
 func (t Sysfs) Write(tb testing.TB) (root string) {
 	tb.Helper()
-	// The path has to leave room for the names below it: t.TempDir can be long.
+	// The path must leave room for the names below it; that of t.TempDir can be too long.
 	root, err := os.MkdirTemp("", "sysfs")
 	if err != nil {
 		tb.Fatal(err)
@@ -104,7 +104,7 @@ func (t Sysfs) Write(tb testing.TB) (root string) {
 	return root
 }
 
-// The shapes of machines that people have.
+// Common machines.
 var (
 	OneNode = SysfsOf(SysfsNode{0, "0-7", 1024, "10", [2]int{}, 4})
 	Sockets = SysfsOf(

@@ -1,5 +1,5 @@
-// Package testlib is what the black-box tests share: where the built library
-// is, how to compile a small C program, and how to run a command under it.
+// Package testlib is shared by the black-box tests: it finds the built library, compiles small C
+// programs, and runs commands.
 package testlib
 
 import (
@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Root is the top of the source tree.
+// Root returns the top of the source tree.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
-// Lib is the built library. A missing one fails the test: build.sh builds it
-// before it runs any.
+// Lib returns the path of the built library. If it is missing the test fails: build.sh builds it
+// before it runs tests.
 func Lib(tb testing.TB) string {
 	tb.Helper()
 	path := os.Getenv("TA_TEST_LIB")
@@ -53,8 +53,8 @@ func CC(tb testing.TB, name string, flags ...string) string {
 	return out
 }
 
-// Result is what a command left behind. Status is the exit status, or 128+N
-// when signal N ended the command, as a shell has it.
+// Result is the result of a command. Status is the exit status, or 128+N if signal N ended the
+// command, as in a shell.
 type Result struct {
 	Stdout, Stderr string
 	Status         int
@@ -67,11 +67,11 @@ type Cmd struct {
 	Dir     string
 	Stdin   string
 	Preload bool
-	Timeout time.Duration // how long it may stand still; default one minute
+	Timeout time.Duration // how long it may make no progress; default one minute
 }
 
-// Run runs the command to its end. A command that cannot be started, or whose
-// processes no longer make progress, fails the test.
+// Run runs the command to its end. The test fails if the command cannot be started or its processes
+// no longer make progress.
 func Run(tb testing.TB, c Cmd) Result {
 	tb.Helper()
 	if c.Preload {
@@ -112,8 +112,8 @@ func run(c Cmd) (Result, error) {
 	return r, err
 }
 
-// waitFor waits for the end of a command, and ends it with all its descendants when it no longer
-// makes progress.
+// waitFor waits for the end of a command. If it no longer makes progress, waitFor kills it and all
+// its descendants.
 func waitFor(cmd *exec.Cmd, limit time.Duration) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -133,11 +133,11 @@ func waitFor(cmd *exec.Cmd, limit time.Duration) error {
 	}
 }
 
-// End waits for a command that the test has started itself, with the patience of Run.
+// End waits for a command that the test has started itself, as Run does.
 func End(cmd *exec.Cmd) error { return waitFor(cmd, time.Minute) }
 
-// Wait polls until done returns true. It fails the test when the process that this
-// depends on no longer makes progress.
+// Wait polls until done returns true. It fails the test if process p, which this depends on, no
+// longer makes progress.
 func Wait(tb testing.TB, what string, p *os.Process, done func() bool) {
 	tb.Helper()
 	w := watch(p.Pid, time.Minute)

@@ -6,5 +6,5 @@ package version
 // Number is the version, by the rules of semver.org.
 const Number = "1.0.0"
 
-// Date is when this version was last changed; manual pages bear it.
+// Date is the date of this version, for the manual pages.
 const Date = "2026-11-23"

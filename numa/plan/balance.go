@@ -5,19 +5,18 @@ import (
 	"tieralloc/numa"
 )
 
-// Balance says which tiers' memory the kernel's NUMA balancing may move, beside that of tiers with
-// the default policy, which it always may: by TA_NUMA_BALANCING that of no tier, of all tiers, or
-// of those on whose nodes no tier has a hard cap. The kernel knows nothing of caps; a soft cap
-// follows what it moves.
+// Balance decides which tiers' memory the kernel's NUMA balancing may move. It may always move
+// memory of tiers with the default policy. TA_NUMA_BALANCING adds no tiers, all tiers, or those on
+// whose nodes no tier has a hard cap. The kernel knows nothing of caps. A soft cap takes the bytes
+// that the kernel has moved into account.
 //
-// mode is kernel.numa_balancing. The memory of a slow tier is promoted to the faster tiers' nodes
-// that are not capped where the kernel's memory tiering is on, or TA_NUMA_BALANCING=1 asks for it.
-// Two things are needed for that. The tier's node has no processors: else the kernel's balancing
-// would take the memory away from it at its first uses. And it is one node: from another one the
-// kernel would look for the next nearest memory, which may be the fast node's.
+// mode is kernel.numa_balancing. If the kernel's memory tiering is on, or TA_NUMA_BALANCING=1 asks
+// for it, the memory of a slow tier may be promoted to those nodes of faster tiers that have no
+// cap. The slow tier must meet two conditions. Its node has no processors; otherwise the kernel's
+// balancing would move the memory away at its first uses. And it has one node only; with several
+// the kernel would search for the next nearest memory, which may be the fast node's.
 //
-// The kernel refuses balancing with interleaving, and where memory is bound strictly it would
-// move nothing.
+// The kernel refuses balancing with interleaving. With a strict policy it would move nothing.
 func Balance(s *config.Settings, top *numa.Topology, m *numa.Map, mode uint64) {
 	if m.Simulated || s.NumaBalancing == config.BalanceNever {
 		return

@@ -19,8 +19,8 @@ func variable(tier uintptr) string {
 	return "TA_NODE_SLOW"
 }
 
-// begin writes the start of a line about a tier's variable. Its value is written as
-// it was understood: "0,1" reads "0-1".
+// begin writes the start of a line about a tier's variable. It writes the value as it was parsed:
+// "0,1" becomes "0-1".
 func begin(l *raw.Line, tier uintptr, want *config.Tier) {
 	l.Text("tieralloc: ")
 	l.Text(variable(tier))
@@ -53,8 +53,7 @@ func (c *claims) complain(s *config.Settings, t *numa.Topology, m *numa.Map,
 	return bad
 }
 
-// part writes the line about a variable that names some of the nodes of another, and not all
-// or others beside them.
+// part writes the line about a variable whose nodes overlap those of another in part.
 //
 //go:noinline
 func part(tier uintptr, want *config.Tier, c *claims, using uint64, fd uintptr) {
@@ -91,7 +90,7 @@ func refuse(tier uintptr, want *config.Tier, t *numa.Topology, using uint64, fd 
 	l.Emit(fd)
 }
 
-// reason says what is wrong with a set of nodes, if it has any.
+// reason writes what is wrong with the nodes of a set, if the set is not empty.
 func reason(l *raw.Line, set uint64, one, many string) {
 	if set == 0 {
 		return
@@ -108,8 +107,8 @@ func reason(l *raw.Line, set uint64, one, many string) {
 	l.Text(one)
 }
 
-// ignored writes a line for each variable that names nodes which are usable, but not
-// used: because of TA_USE_LIBNUMA=0, or of mbind's errno. It returns their number.
+// ignored writes a line for each variable whose nodes are usable but not used, because of
+// TA_USE_LIBNUMA=0 or an errno of mbind. It returns their number.
 func ignored(s *config.Settings, t *numa.Topology, fd, errno uintptr) (lines uintptr) {
 	for tier := uintptr(0); tier < uintptr(config.TierCount); tier++ {
 		want := &s.Tiers[tier&tierMask]

@@ -7,8 +7,8 @@ import (
 	"tieralloc/numa"
 )
 
-// Memory is how much memory each tier has, in bytes: what its nodes have, or what the control group
-// of this process may use, whichever is less; 0 where that cannot be read.
+// Memory returns the bytes of memory of each tier: of its nodes, or of the control group's limit,
+// whichever is less. They are 0 if they cannot be read.
 func Memory(m *numa.Map) (bytes [4]uint64) {
 	var limit cgroup.Memory
 	cgroup.Read(&limit)

@@ -6,7 +6,7 @@ import (
 	"tieralloc/numa"
 )
 
-// Order says what tells the kinds of memory apart.
+// Order is the source of the order between kinds of memory.
 type Order uint32
 
 const (
@@ -23,19 +23,20 @@ type kinds struct {
 	faster, same, slower uint64
 }
 
-// sort divides the nodes of the set. Those that have processors on which this process may run are
-// the same kind by definition; where they have no memory, it is the fastest of the nearest nodes.
-// Every other node is compared with these. It is faster when it is faster than all of them, slower
-// when it is slower than all of them, and else of the same kind:
+// sort divides the nodes of the set into kinds. The kind "same" is the nodes with processors on
+// which this process may run; if these have no memory, it is the fastest of the nearest nodes.
+// Every other node is compared with these. It is faster if it is faster than all of them, slower if
+// it is slower than all of them, and otherwise of the same kind. The comparison is
 //
-//   - by the kernel's memory tiers, where it knows the tier of each node of the set and they
-//     are not all in one;
-//   - else by the firmware's figures, where it has a latency for each: see byFigures;
-//   - else by distance from the nearest processors: more than 20% farther is slower. A node
-//     without processors counts as 25% farther, so it is always slower than one with them.
+//   - by the kernel's memory tiers, if it knows the tier of each node of the set and they are
+//     not all in one;
+//   - otherwise by the firmware's figures, if it has a latency for each: see byFigures;
+//   - otherwise by distance from the nearest processors: more than 20% farther is slower. A
+//     node without processors counts as 25% farther, so it is always slower than one with
+//     processors.
 //
-// Only the kernel's tiers tell nodes with processors apart: those of another socket are as
-// far from here as we are from them, and the process may run there next.
+// Only the kernel's tiers distinguish nodes with processors. By distance another socket is as far
+// from this one as this one from it, and the process may run there next.
 func sort(t *numa.Topology, set uint64) (k kinds) {
 	by := OrderOf(t, set)
 	base := processorMemory(t, set)
@@ -56,7 +57,7 @@ func sort(t *numa.Topology, set uint64) (k kinds) {
 	return k
 }
 
-// OrderOf is what tells the nodes of the set apart.
+// OrderOf returns the source of the order between the nodes of the set.
 func OrderOf(t *numa.Topology, set uint64) Order {
 	if set&^t.Tiered == 0 && !oneTier(t, set) {
 		return ByTier
@@ -79,8 +80,8 @@ func oneTier(t *numa.Topology, set uint64) bool {
 	return true
 }
 
-// processorMemory is the part of the set that has processors on which this process may run,
-// or else of the nodes nearest to them the fastest.
+// processorMemory returns the nodes of the set with processors on which this process may run. If
+// there are none it returns the fastest of the nodes nearest to them.
 func processorMemory(t *numa.Topology, set uint64) (base uint64) {
 	if base = set & t.Running; base != 0 {
 		return base
@@ -102,7 +103,7 @@ func processorMemory(t *numa.Topology, set uint64) (base uint64) {
 	return fastest(t, base, OrderOf(t, set))
 }
 
-// fastest is the part of the set than which no node of it is faster.
+// fastest returns the nodes of the set such that no node of the set is faster.
 func fastest(t *numa.Topology, set uint64, by Order) (group uint64) {
 	for rest := set; rest != 0; rest &= rest - 1 {
 		n, beaten := uint(bits.TrailingZeros64(rest))&63, false
@@ -141,10 +142,10 @@ func isFaster(t *numa.Topology, a, b uint, by Order) bool {
 	return above(distance(t, b, t.CPUs), distance(t, a, t.CPUs), 120)
 }
 
-// byFigures reports whether a is faster than b: its latency is less than two thirds of b's; or the
-// latencies are within 1.5 times of each other and its bandwidth is more than 20% higher, as that
-// of memory on the processor's package is; or bandwidths do not tell either, and its latency is
-// more than 20% lower.
+// byFigures reports whether a is faster than b. If one latency is less than two thirds of the
+// other, the lower one is faster. Otherwise a bandwidth that is more than 20% higher is faster, as
+// that of memory on the processor's package is. Otherwise a latency that is more than 20% lower is
+// faster.
 func byFigures(a, b *numa.Node) bool {
 	here, there := latency(a), latency(b)
 	switch wide, narrow := bandwidth(a), bandwidth(b); {
@@ -164,13 +165,13 @@ func byFigures(a, b *numa.Node) bool {
 // above reports whether a is more than so many percent of b.
 func above(a, b, percent uint64) bool { return a*100 > b*percent }
 
-// latency is that of a read and a write together, 0 when neither is known.
+// latency returns the sum of the latencies of a read and a write, 0 if neither is known.
 func latency(n *numa.Node) uint64 { return both(n.ReadLatency, n.WriteLatency) }
 
-// bandwidth is that of reads and writes together, 0 when neither is known.
+// bandwidth returns the sum of the bandwidths of reads and writes, 0 if neither is known.
 func bandwidth(n *numa.Node) uint64 { return both(n.ReadBandwidth, n.WriteBandwidth) }
 
-// both adds up two figures; one that is not known counts as equal to the other.
+// both adds two figures. One that is not known counts as equal to the other.
 func both(a, b uint32) uint64 {
 	if a == 0 {
 		a = b
@@ -181,8 +182,8 @@ func both(a, b uint32) uint64 {
 	return uint64(a) + uint64(b)
 }
 
-// distance is that of node n from the nearest of some nodes, or of all where there are none,
-// times 100.
+// distance returns 100 times the distance of node n from the nearest node of a set, or of all nodes
+// if the set is empty.
 func distance(t *numa.Topology, n uint, from uint64) uint64 {
 	if from == 0 {
 		from = t.Online

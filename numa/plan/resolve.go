@@ -1,4 +1,4 @@
-// Package plan gives the tiers their nodes at the start of a process. It is freestanding Go
+// Package plan assigns nodes to the tiers at the start of a process. It is freestanding Go
 // (docs/runtime.md).
 package plan
 
@@ -14,28 +14,28 @@ const tierMask = 3
 
 // Resolve fills m from the settings and the topology.
 //
-// NORMAL is the memory of the processors that the process may use, FAST all memory that is
-// faster, SLOW all that is slower (see sort); a tier for which there is none has NORMAL's
-// nodes:
+// NORMAL is the memory of the processors that the process may use, FAST all faster memory, SLOW all
+// slower memory (see sort). If there is no faster or slower memory, the tier has NORMAL's nodes:
 //
 //	FAST = faster or same    NORMAL = same    SLOW = slower or same
 //
-// A tier for which TA_NODE_* names nodes has these instead, and the automatic ones of the
-// others give them up (see claims). So of any two tiers the nodes are the same, and then they are
-// one account (numa.Map.Accounts), or they have none in common.
+// If TA_NODE_* names nodes for a tier, it has these instead, and the other tiers lose them (see
+// claims). So any two tiers have the same nodes, and are one account (numa.Map.Accounts), or have
+// no node in common.
 //
-// Memory goes to a tier's nodes as long as they have room, and elsewhere then
-// (PreferredMany), unless the variable asks for interleaving. The kernel's own choice is left
-// alone (Default) in a tier that has all usable nodes, and in an automatic one of the
-// processors' memory while no tier has a cap: it is then where it would be without us. With a cap
-// anywhere it is bound, for a policy of the program's own may lead to nodes that a cap is on. The
-// tiers are simulated where fewer than two nodes are usable, where there is one kind and
-// nothing was named, and with TA_USE_LIBNUMA=0.
+// Memory goes to a tier's nodes while they have room, and then to other nodes (PreferredMany),
+// unless the variable asks for interleaving. Two kinds of tiers keep the kernel's own choice
+// (Default): a tier that has all usable nodes, and an automatic one of the processors' memory while
+// no tier has a cap. Once any tier has a cap, such a tier is bound too, because a policy of the
+// program could place its memory on capped nodes. The tiers are simulated if fewer than two nodes
+// are usable, if there is one kind of memory and no variable names nodes, and with
+// TA_USE_LIBNUMA=0.
 //
-// A variable that names a node which does not exist, has no memory, or is closed to this process,
-// or that shares only some nodes with an earlier one, is one line on fd and is refused as a whole.
-// So is each one that is named where nothing can be bound: with TA_USE_LIBNUMA=0, and where the
-// kernel, or a container's filter of system calls, refuses mbind. The result is their number.
+// A variable is refused as a whole, with one line on fd, if it names a node that does not exist,
+// has no memory, or is closed to this process, or if it shares only some nodes with an earlier
+// variable. Each variable is refused if nothing can be bound: with TA_USE_LIBNUMA=0, and if the
+// kernel, or a container's filter of system calls, refuses mbind. Resolve returns the number of
+// refused variables.
 func Resolve(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad uintptr) {
 	bad = plan(s, t, m, fd)
 	if m.Simulated {
@@ -43,13 +43,13 @@ func Resolve(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad
 	}
 	if errno := try(m); errno != 0 {
 		*m = numa.Map{Nodes: t.Memory, Simulated: true}
-		// Those that plan has complained of already get no second line.
+		// Variables that plan has refused already get no second line.
 		bad += ignored(s, t, fd, errno)
 	}
 	return bad
 }
 
-// plan is Resolve without asking the kernel whether it goes along.
+// plan is Resolve without the test whether the kernel allows binding.
 func plan(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad uintptr) {
 	*m = numa.Map{Nodes: t.Memory, Simulated: true}
 	if !s.UseLibnuma {
@@ -75,7 +75,7 @@ func plan(s *config.Settings, t *numa.Topology, m *numa.Map, fd uintptr) (bad ui
 	return bad
 }
 
-// place is where a tier lies.
+// place returns the placement of a tier.
 func (k *kinds) place(tier uintptr, s *config.Settings, c *claims, usable uint64) (p numa.Place) {
 	p.Nodes = c.nodes[tier&tierMask]
 	if p.Nodes != 0 {
@@ -92,7 +92,7 @@ func (k *kinds) place(tier uintptr, s *config.Settings, c *claims, usable uint64
 	return p
 }
 
-// automatic is the nodes that a tier has when nobody names any.
+// automatic returns the nodes that a tier has if no variable names any.
 func (k *kinds) automatic(tier uintptr) uint64 {
 	switch {
 	case tier == uintptr(config.TierFast) && k.faster != 0:
@@ -114,7 +114,7 @@ func capped(s *config.Settings) bool {
 	return false
 }
 
-// spread is the mode for what a variable asks; Default when it leaves that open.
+// spread returns the mode that a variable asks for, Default if it asks for none.
 func spread(how uint32) uint32 {
 	switch how {
 	case config.SpreadInterleave:
@@ -125,7 +125,7 @@ func spread(how uint32) uint32 {
 	return numa.Default
 }
 
-// try binds a page in each way that the map has, and returns the first errno.
+// try binds a page with each policy of the map, and returns the first errno.
 func try(m *numa.Map) (errno uintptr) {
 	page := raw.Map(raw.Page)
 	if page == 0 {

@@ -177,7 +177,8 @@ func TestPlanRefuses(t *testing.T) {
 			[3]uint64{}},
 		{"everything wrong at once", testlib.NoMemory, 3, settings(0x9f, 0, 0),
 			`FAST="0-4,7` + may +
-				`0), nodes 3-4,7 do not exist, node 1 has no memory, node 2 is not in this process's cpuset; using 0`,
+				`0), nodes 3-4,7 do not exist, node 1 has no memory, node 2 is not in this ` +
+				`process's cpuset; using 0`,
 			[3]uint64{}},
 		{"no node at all is open", testlib.WithHBM, 0, settings(1, 0, 0),
 			`FAST="0` + may + `none), node 0 is not in this process's cpuset; using none`,

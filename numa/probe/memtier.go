@@ -10,9 +10,9 @@ import (
 	"tieralloc/numa"
 )
 
-// The kernel sorts nodes into memory tiers (Linux 6.1; by what the firmware says
-// of them since 6.11). The folders of the tiers are named after their distance from
-// ordinary memory, memory_tier4 for instance, so they have to be listed.
+// The kernel sorts nodes into memory tiers (Linux 6.1; by the firmware's figures since 6.11). The
+// numbers in the names of the tiers' folders, such as memory_tier4, have gaps, so the folder above
+// has to be listed.
 
 const tierFolder = "/devices/virtual/memory_tiering"
 
@@ -52,7 +52,7 @@ func memoryTiers(t *numa.Topology) {
 	sysfs.CloseFd(fd)
 }
 
-// tierEntries takes in the n bytes of records at e.
+// tierEntries reads the n bytes of records at e.
 func tierEntries(t *numa.Topology, e *entries, n uintptr) {
 	for at := uintptr(0); at+entryName < n; {
 		length := uintptr(e.buf[(at+entryLength)&entriesMask]) |
@@ -89,7 +89,7 @@ func (e *entries) tierNumber(from, to uintptr) (v uintptr, ok bool) {
 	return v, ok
 }
 
-// tierNodes notes which nodes a tier has.
+// tierNodes notes the nodes of a tier.
 func tierNodes(t *numa.Topology, tier uintptr) {
 	var p sysfs.Path
 	p.Root()

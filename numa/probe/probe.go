@@ -1,6 +1,5 @@
-// Package probe finds out what memory nodes the machine has: what sysfs tells of them. It is
-// freestanding Go (docs/runtime.md), and apart from package numa because most processes never need
-// it.
+// Package probe reads the machine's memory nodes from sysfs. It is freestanding Go
+// (docs/runtime.md). It is separate from package numa because most processes never need it.
 package probe
 
 import (
@@ -13,8 +12,7 @@ import (
 	"tieralloc/numa"
 )
 
-// Topology fills t from sysfs. It reports false where sysfs has no nodes; t is then
-// one node, 0.
+// Topology fills t from sysfs. If sysfs has no nodes it reports false, and t is one node, 0.
 //
 // Precondition: one call at a time.
 func Topology(t *numa.Topology) bool {
@@ -54,8 +52,8 @@ func Topology(t *numa.Topology) bool {
 	return true
 }
 
-// distances reads the row of the table of distances that belongs to node n. It has
-// a column for each node that is online, in order.
+// distances reads node n's row of the table of distances. It has a column for each online node, in
+// order.
 func distances(node *numa.Node, n uintptr, online uint64) {
 	var p sysfs.Path
 	p.Node(n, "/distance")
@@ -74,9 +72,9 @@ func distances(node *numa.Node, n uintptr, online uint64) {
 	f.Close()
 }
 
-// figures reads what the firmware (ACPI HMAT, or CXL's own tables) says of node n.
-// Class 1 is what the nearest processors see; kernels before 5.11 have only class 0,
-// where a device may be the nearest.
+// figures reads the firmware's figures (ACPI HMAT, or CXL's own tables) of node n. Class 1 is for
+// the nearest processors. Kernels before 5.11 have only class 0, in which a device may be the
+// nearest.
 func figures(node *numa.Node, n uintptr) {
 	node.ReadLatency = initiator(n, "read_latency")
 	node.WriteLatency = initiator(n, "write_latency")
@@ -97,8 +95,8 @@ func initiator(n uintptr, name string) uint32 {
 	return v
 }
 
-// processors reports whether node n has any, and whether the calling thread may run
-// on one of them. Precondition: affinity was called.
+// processors reports whether node n has processors, and whether the calling thread may run on one
+// of them. Precondition: affinity was called.
 func processors(n uintptr) (some, mine bool) {
 	var p sysfs.Path
 	p.Node(n, "/cpulist")
@@ -122,7 +120,7 @@ func processors(n uintptr) (some, mine bool) {
 	return some, mine
 }
 
-// maxProcessors is the most that Linux can be built for on amd64.
+// maxProcessors is the largest number that Linux can be built for on amd64.
 const maxProcessors = 8192
 
 // mayRun has a bit for each processor on which the thread that calls Topology may run.
@@ -130,7 +128,7 @@ var mayRun [mayRunMask + 1]uint64
 
 const mayRunMask = maxProcessors/64 - 1
 
-// affinity fills mayRun. It reports false when the kernel does not tell.
+// affinity fills mayRun. It reports false if the kernel does not answer.
 func affinity() bool {
 	mayRun = [mayRunMask + 1]uint64{}
 	_, errno := raw.Sys(syscall.SYS_SCHED_GETAFFINITY, 0, maxProcessors/8,
@@ -138,8 +136,8 @@ func affinity() bool {
 	return errno == 0
 }
 
-// allowed is the set of nodes that the kernel lets this process use. Where it does
-// not say, it is all: Resolve then finds out.
+// allowed returns the set of nodes that this process may use. If the kernel does not answer it
+// returns all, and Resolve finds out.
 func allowed(online uint64) uint64 {
 	set, ok := numa.MemsAllowed()
 	if !ok {

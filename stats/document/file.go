@@ -17,7 +17,7 @@ const (
 	tries     = 8 // temporary names tried before giving up
 )
 
-// The two names fit their pages, or one of these constants does not compile.
+// These constants compile only if both names fit their pages.
 const (
 	_ uint = pathRoom - (config.PathMax + suffixMax + 1)
 	_ uint = nameMax - suffixMax
@@ -30,10 +30,10 @@ var written uint64
 // most, and returns an errno, 0 on success.
 //
 // A reader sees the old file or the new one, whole: the text goes to a temporary file (mode 0600)
-// in the same directory, which is then renamed. So a symbolic link at path is replaced and never
-// followed. Anything there that is neither a link nor a regular file stays (EISDIR for a directory,
-// else EINVAL), because a rename would replace even /dev/null. The check is made before the rename;
-// whoever can change the directory between the two could have put anything at path anyway.
+// in the same directory, which is then renamed. A symbolic link at path is therefore replaced and
+// never followed. Anything there that is neither a link nor a regular file stays (EISDIR for a
+// directory, else EINVAL), because a rename would replace even /dev/null. The check is made before
+// the rename; whoever can change the directory between the two can put anything at path anyway.
 func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
 	if n == 0 {
 		return uintptr(syscall.ENOENT)
@@ -62,8 +62,8 @@ func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
 	return errno
 }
 
-// replaceFile makes the file at path hold n bytes at text. path is a C string of pathLen bytes;
-// temp has pathRoom bytes to build the temporary name in.
+// replaceFile makes the file at path hold n bytes at text. path is a C string of pathLen bytes.
+// temp is a buffer of pathRoom bytes for the temporary name.
 func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
 	if errno = replaceable(path); errno != 0 {
 		return errno
@@ -77,7 +77,8 @@ func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
 	}
 	errno = raw.WriteAll(fd, text, n)
 	_, e := raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
-	// An interrupted close has closed. Other errors are late news of a failed write.
+	// An interrupted close has closed the descriptor. Other errors report an earlier write that
+	// failed.
 	if errno == 0 && e != uintptr(syscall.EINTR) {
 		errno = e
 	}
@@ -90,8 +91,8 @@ func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
 	return errno
 }
 
-// replaceable is 0 when a file may be renamed over the C string path: nothing, a regular file or a
-// symbolic link is there.
+// replaceable returns 0 when a file may be renamed over the C string path: there is nothing, a
+// regular file or a symbolic link.
 func replaceable(path uintptr) (errno uintptr) {
 	var st syscall.Stat_t
 	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, raw.AtFdCwd, path,
@@ -112,8 +113,8 @@ func replaceable(path uintptr) (errno uintptr) {
 }
 
 // createTemp makes a new file beside path and leaves its name in temp. The descriptor is above 2:
-// in a program that closed its standard streams, what other threads write to them must not land in
-// the report.
+// in a program that closed its standard streams, other threads may still write to those numbers,
+// and must not write to the report.
 func createTemp(path, pathLen, temp uintptr) (fd, errno uintptr) {
 	const flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW |
 		syscall.O_CLOEXEC
@@ -137,8 +138,8 @@ func createTemp(path, pathLen, temp uintptr) (fd, errno uintptr) {
 }
 
 // tempName writes a new name as a C string at temp: path, its last part cut to leave room, and
-// ".tmp.PID.COUNT.TIME", the last two in hexadecimal. The time tells apart processes that share a
-// directory and, in two PID namespaces, a pid.
+// ".tmp.PID.COUNT.TIME", the last two in hexadecimal. The time distinguishes processes of two PID
+// namespaces that share a directory and have the same pid.
 func tempName(path, pathLen, temp uintptr) {
 	base := pathLen // where the last part begins
 	for base > 0 && raw.LoadByte(path+base-1) != '/' {

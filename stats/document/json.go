@@ -1,8 +1,9 @@
-// Package document writes the report of package stats as JSON, and that to a file. It belongs to
-// the data plane, and is apart from stats because its code runs at the end of a process.
+// Package document formats the report of package stats as JSON and writes it to a file. It belongs
+// to the data plane. It is separate from stats because its code runs only when a report is written,
+// which is usually at exit.
 //
-// internal/statlist generates what writes the keys one after the other. The rest is written by
-// hand: arrays, objects whose keys are names of a table, and what is computed.
+// internal/statlist generates the functions in figures.go, which write the figures one after the
+// other. This package adds arrays, objects whose keys come from a table, and computed figures.
 package document
 
 import (
@@ -49,8 +50,8 @@ func (w *writer) calls(r *stats.Report) {
 	w.close('}')
 }
 
-// unused is the committed memory that no block has. Counters that are read while other threads run
-// may disagree; the answer is then 0, never a wrapped number.
+// unused is the committed memory outside blocks. Counters that are read while other threads run may
+// disagree; the answer is then 0, never a wrapped number.
 func unused(h *stats.Heap) uint64 {
 	if h.BytesLive > h.BytesCommitted {
 		return 0

@@ -2,7 +2,7 @@ package document
 
 import "tieralloc/stats"
 
-// devices writes nothing in a process that used none.
+// devices writes the key "devices", unless the process used no device.
 func (w *writer) devices(r *stats.Report) {
 	if r.DeviceCount == 0 {
 		return
@@ -30,19 +30,20 @@ func (w *writer) deviceTiers(d *stats.Device) {
 	w.close('}')
 }
 
-// hits are the requests that a free block served. Counters that are read while other threads run
-// may disagree; they are then all requests.
+// hits is the number of requests that a free block served. Counters that are read while other
+// threads run may disagree; the answer is then all requests, never more.
 func hits(d *stats.Device) uint64 {
 	return min(d.HitsLocal+d.HitsGlobal+d.HitsSplit, d.AllocCalls)
 }
 
-// deviceFragmentation writes the part of the free memory that is not in the largest block.
+// deviceFragmentation writes the share of the free memory that is outside the largest free block.
 func (w *writer) deviceFragmentation(d *stats.Device) {
 	free := d.BytesCachedLocal + d.BytesCachedGlobal
 	w.fraction(free-min(d.LargestFree, free), free)
 }
 
-// noMigrations writes a key that every tier has: the library moves no device memory.
+// noMigrations writes the key "migrations", which every tier has, with zeros: the library moves no
+// device memory.
 func (w *writer) noMigrations() {
 	var none stats.Migrations
 	w.key("migrations")
@@ -64,8 +65,8 @@ func (w *writer) leaks(d *stats.Device) {
 	w.close(']')
 }
 
-// uuid writes a device's UUID as nvidia-smi does, without the prefix GPU- or MIG-; an unknown one
-// as an empty string. a and b are its bytes, the first one lowest.
+// uuid writes a device's UUID as nvidia-smi does, without the prefix GPU- or MIG-. An unknown UUID
+// is an empty string. a and b hold its bytes, the first in the lowest bits.
 func (w *writer) uuid(a, b uint64) {
 	w.put('"')
 	for i := uint(0); i < 16 && a|b != 0; i++ {
@@ -81,8 +82,8 @@ func (w *writer) uuid(a, b uint64) {
 	w.put('"')
 }
 
-// pci writes a device's place on the bus (Device.Pci) as NVML does; an unknown one as an empty
-// string.
+// pci writes a device's address on the bus (Device.Pci) as NVML does. An unknown address is an
+// empty string.
 func (w *writer) pci(id uint64) {
 	w.put('"')
 	if id != 0 {

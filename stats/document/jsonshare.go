@@ -7,7 +7,8 @@ import (
 	"tieralloc/stats"
 )
 
-// managers writes nothing in a process that has none.
+// managers writes the key "managers", unless the process has no memory manager. The instances of
+// one manager are adjacent in r.Shares.
 func (w *writer) managers(r *stats.Report) {
 	if r.ShareCount == 0 {
 		return

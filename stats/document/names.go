@@ -5,9 +5,9 @@ import (
 	"tieralloc/stats"
 )
 
-// The words for codes that package config has no words for. The tables are padded to a power of
-// two; a code beyond a table, which no report of this library has, is taken as one of its words or
-// nothing.
+// These tables hold the words for codes that package config has no words for. They are padded to a
+// power of two. No report of this library has a code beyond a table; a damaged live page may have
+// one, and then shows another word or none.
 
 // backendNames are the words of Report.Backend.
 var backendNames = [2]string{stats.BackendSimulated: "simulated", stats.BackendNuma: "numa"}
@@ -15,8 +15,7 @@ var backendNames = [2]string{stats.BackendSimulated: "simulated", stats.BackendN
 // throttleNames are the words of TA_THROTTLE.
 var throttleNames = [2]string{"account", "sleep"}
 
-// hugeNames are the words for config.Huge…; without a wish the mapping is left to the
-// system's own setting.
+// hugeNames are the words for config.Huge…. "default" means that the system's own setting holds.
 var hugeNames = [8]string{
 	config.HugeUnset: "default", config.HugeOff: "off", config.HugeThp: "thp",
 	config.Huge2M: "2M", config.Huge1G: "1G",

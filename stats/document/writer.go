@@ -2,8 +2,8 @@ package document
 
 import "tieralloc/internal/raw"
 
-// writer lays JSON out in a buffer that may be too small: what does not fit is
-// counted and dropped.
+// writer writes JSON to a buffer that may be too small. Bytes that do not fit are counted and
+// dropped.
 //
 // Invariant: exactly the first min(n, room) bytes of the text are at dst.
 type writer struct {
@@ -11,7 +11,7 @@ type writer struct {
 	room  uintptr // bytes of dst for text; one more is kept for the final zero
 	n     uintptr // length of the text so far
 	depth uintptr // open objects and arrays
-	empty bool    // nothing has been written in the innermost of them
+	empty bool    // the innermost of them has no members yet
 }
 
 // begin aims a new writer at size bytes at dst.
@@ -35,7 +35,7 @@ func (w *writer) text(s string) {
 	}
 }
 
-// newline starts a line at the present depth.
+// newline starts a line with the indentation of the current depth.
 func (w *writer) newline() {
 	w.put('\n')
 	for i := uintptr(0); i < w.depth; i++ {
@@ -43,7 +43,7 @@ func (w *writer) newline() {
 	}
 }
 
-// open begins an object or an array whose key or place has been written.
+// open begins an object or an array. The caller has written its key or called item.
 func (w *writer) open(bracket byte) {
 	w.put(bracket)
 	w.depth++
@@ -114,8 +114,8 @@ func (w *writer) dec(v uint64) {
 	}
 }
 
-// fraction writes part/whole, cut to four decimals, for part <= whole; 0.0000 for
-// a whole of nothing.
+// fraction writes part/whole, truncated to four decimals, for part <= whole. It writes 0.0000 if
+// whole is 0.
 func (w *writer) fraction(part, whole uint64) {
 	for whole>>48 != 0 { // at most 16 rounds; then ten thousand times part fits 64 bits
 		part >>= 1
@@ -133,8 +133,8 @@ func (w *writer) fraction(part, whole uint64) {
 	w.put(byte('0' + q%10))
 }
 
-// quoted writes n bytes at addr as a string. Each byte that is no part of valid
-// UTF-8 becomes U+FFFD.
+// quoted writes n bytes at addr as a string. Each byte that is not part of valid UTF-8 becomes
+// U+FFFD.
 func (w *writer) quoted(addr, n uintptr) {
 	w.put('"')
 	for i := uintptr(0); i < n; {
@@ -182,8 +182,8 @@ func hexDigit(c byte) byte {
 	return '0' + c
 }
 
-// runeSize is the length of the UTF-8 sequence at the start of the n > 0 bytes at
-// addr, or 0 when they do not start with one (Unicode 15, table 3-7).
+// runeSize returns the length of the UTF-8 sequence at the start of the n > 0 bytes at addr, or 0
+// if there is none (Unicode 15, table 3-7).
 func runeSize(addr, n uintptr) uintptr {
 	c := raw.LoadByte(addr)
 	low, high := byte(0x80), byte(0xbf) // bounds of the second byte

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The pages of TA_STATS_LIVE=1: this folder has them, by their processes' numbers.
+// With TA_STATS_LIVE=1, pages are in this folder, named after their processes' numbers.
 const (
 	UsualFolder = "/dev/shm"
 	usualPrefix = "tieralloc."
 )
 
 // Folder is an open folder. Names are looked up in the folder that was opened, even if its path
-// leads elsewhere by now.
+// names another one by now.
 type Folder struct {
 	file *os.File
 	path string
@@ -33,10 +33,10 @@ func OpenFolder(path string) (*Folder, error) {
 	return &Folder{file, path}, nil
 }
 
-// Close closes the folder. Its pages stay open, but can no longer be removed.
+// Close closes the folder. Pages opened in it stay open, but can no longer be removed.
 func (d *Folder) Close() error { return d.file.Close() }
 
-// Open opens the live page with a name in the folder. A symbolic link is none.
+// Open opens the live page that has the name in the folder. It does not follow a symbolic link.
 func (d *Folder) Open(name string) (*Page, error) {
 	p, err := openAt(int(d.file.Fd()), name, filepath.Join(d.path, name), unix.O_NOFOLLOW)
 	if p != nil {
@@ -45,7 +45,7 @@ func (d *Folder) Open(name string) (*Page, error) {
 	return p, err
 }
 
-// OpenUsual opens the page of the process with a number by the usual name.
+// OpenUsual opens the page of process pid by its usual name.
 func (d *Folder) OpenUsual(pid int) (*Page, error) {
 	p, err := d.Open(usualPrefix + strconv.Itoa(pid))
 	if err == nil && p.Pid() != pid {
@@ -55,10 +55,9 @@ func (d *Folder) OpenUsual(pid int) (*Page, error) {
 	return p, err
 }
 
-// Usual calls use for each page of the folder that has a usual name, one at a time: anyone
-// may put as many there as they like. Files that are no pages are passed over, and so are
-// those that may not be read: they are other users'. Pages that are damaged or of another
-// version are in the error.
+// Usual calls use for each page of the folder that has a usual name. It opens one at a time,
+// because anyone may put any number of files there. It skips files that are not pages, and files of
+// other users, which it may not read. The error names pages that are damaged or of another version.
 func (d *Folder) Usual(use func(*Page) error) error {
 	names, err := d.file.Readdirnames(-1)
 	bad := []error{err}
@@ -81,8 +80,8 @@ func (d *Folder) Usual(use func(*Page) error) error {
 	return errors.Join(bad...)
 }
 
-// Remove removes the page's file from the folder that it was found in. It must still be
-// the file that was read there, and still its owner's, and the process must be gone.
+// Remove removes the page's file from the folder in which it was opened. It refuses unless the name
+// still belongs to the same file of the same owner and the process has ended.
 func (p *Page) Remove() error {
 	if p.folder == nil {
 		return fmt.Errorf("%s: not removed: it was not looked up in a folder", p.path)

@@ -14,14 +14,14 @@ import (
 	"tieralloc/stats"
 )
 
-// candidates is how many mappings of a process are looked into at most. Programs have one of
-// a page's size, or two; with many a process could keep its readers busy.
+// candidates is the number of mappings of a process that are examined at most. Programs have one or
+// two of a page's size. The limit keeps a process with many from keeping its readers busy.
 const candidates = 64
 
 // Mapped opens the live page that a process has mapped, wherever the file is. It needs the right to
 // trace the process, which root and the process's own user have. Without the right, or if the
-// process has no live page, the page is nil. A page of another version has another size, and does
-// not count.
+// process has no live page, Mapped returns nil. A page of another version has another size and is
+// not found.
 func Mapped(pid int) *Page {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	maps, err := os.ReadFile(filepath.Join(proc, "maps"))
@@ -45,18 +45,19 @@ func Mapped(pid int) *Page {
 			p.holder = pid
 			return p
 		}
-		p.Close() // of a process whose memory this one has, or a lie
+		p.Close() // the page of another process whose memory this one shares, or a forged one
 	}
 	return nil
 }
 
-// mapping is a line of /proc/PID/maps that may be a live page.
+// mapping is a line of /proc/PID/maps that may describe a live page.
 type mapping struct {
 	from, to, inode uint64
 	path            string
 }
 
-// parseMapping reads a line if it is of a whole file of a page's size, written to and shared.
+// parseMapping parses a line. ok says that it describes a writable shared mapping of a page's size,
+// from the start of a file.
 func parseMapping(line []byte) (m mapping, ok bool) {
 	if !bytes.Contains(line, []byte(" rw-s 00000000 ")) {
 		return m, false
@@ -75,9 +76,9 @@ func parseMapping(line []byte) (m mapping, ok bool) {
 	return m, errors.Join(bad[:]...) == nil && m.to-m.from == uint64(stats.LiveSize)
 }
 
-// openMapped opens the file that is mapped there. The kernel lets only those look it up by
-// the mapping who may checkpoint any process. For others its name must do: what has it now
-// is opened if it has the same inode.
+// openMapped opens the mapped file. The kernel opens it through /proc/PID/map_files only for a
+// caller that may checkpoint any process. For others openMapped opens the file that has the name
+// now, if it has the same inode.
 func openMapped(proc string, m mapping) (*Page, error) {
 	at := filepath.Join(proc, "map_files", fmt.Sprintf("%x-%x", m.from, m.to))
 	p, err := openAt(unix.AT_FDCWD, at, m.path, 0)

@@ -1,12 +1,11 @@
 // Package live reads the live pages of other processes (stats.LivePage), running or dead. It is
 // ordinary Go, for the command-line tool.
 //
-// Files are read and never mapped: one that its owner cuts short meanwhile is an error then, not a
-// SIGBUS. Their contents are not trusted; nothing in one can make a reader fail in another way than
-// by an error.
+// Files are read and never mapped: if the owner truncates one meanwhile, the reader gets an error
+// and not a SIGBUS. Their contents are not trusted: any contents lead to a result or an error.
 //
-// Other processes are not trusted about where their pages are. A page counts if its process has it
-// mapped (Mapped), or if it has the usual name in the usual folder (Usual).
+// A page's place is not trusted either. A page counts if its process has it mapped (Mapped), or if
+// it has the usual name in the usual folder (Usual).
 package live
 
 import (
@@ -24,10 +23,10 @@ import (
 	"tieralloc/stats"
 )
 
-// ErrNotPage is what Open's error wraps when the file is something else.
+// Open's error wraps ErrNotPage when the file is not a live page.
 var ErrNotPage = errors.New("not a live page of tieralloc")
 
-// ErrVersion is what Snapshot's error wraps when the page is another version's.
+// Snapshot's error wraps ErrVersion when another version wrote the page.
 var ErrVersion = errors.New("use the one that was built with the library")
 
 // Page is an open live page. Its methods may be used by one goroutine at a time.
@@ -35,17 +34,17 @@ type Page struct {
 	file   *os.File
 	path   string
 	stat   unix.Stat_t      // of the file, when it was opened
-	head   stats.LiveHeader // its lasting part
-	other  error            // why its figures cannot be read: another version wrote them
-	holder int              // the process that has it mapped, 0: not known
-	folder *Folder          // where its name was looked up, nil: nowhere that is trusted
+	head   stats.LiveHeader // the fields that never change
+	other  error            // set when another version wrote the page: its figures cannot be read
+	holder int              // the process that has it mapped; 0: not known
+	folder *Folder          // where its name was looked up; nil: not in a Folder
 }
 
-// Open opens the live page at path, which the caller means as it is, links and all.
+// Open opens the live page at path and follows symbolic links.
 func Open(path string) (*Page, error) { return openAt(unix.AT_FDCWD, path, path, 0) }
 
-// openAt opens the live page that name is in the folder of the descriptor dir. path is
-// what messages call it. flags are more flags for the look-up.
+// openAt opens the live page called name in the folder dir, a descriptor. Messages call it path.
+// flags are added to those of the look-up.
 func openAt(dir int, name, path string, flags int) (*Page, error) {
 	file, err := OpenRegular(dir, name, path, flags)
 	if errors.Is(err, ErrNotRegular) {
@@ -90,11 +89,12 @@ func (p *Page) check() error {
 // Close closes the file. Snapshots stay valid.
 func (p *Page) Close() error { return p.file.Close() }
 
-// Path is the name that the page was opened by, as bytes; terminals may not like them.
+// Path is the path that the page was opened by. It may hold any bytes: escape it before it is
+// printed.
 func (p *Page) Path() string { return p.path }
 
-// Pid is the number of the process that has the page mapped, if it was found by that; else
-// what the page says, which is the number in the process's own PID namespace.
+// Pid is the number of the page's process: as seen from here if Mapped found the page, else as the
+// page says, which is the number in the process's own PID namespace.
 func (p *Page) Pid() int {
 	if p.holder != 0 {
 		return p.holder
@@ -102,25 +102,25 @@ func (p *Page) Pid() int {
 	return int(p.head.Pid)
 }
 
-// Mapped says that the page was found in the memory of its process, which runs.
+// Mapped reports whether the page was found in the memory of its process, which therefore runs.
 func (p *Page) Mapped() bool { return p.holder != 0 }
 
-// Owner is the number of the user whom the file belongs to.
+// Owner is the number of the user who owns the file.
 func (p *Page) Owner() int { return int(p.stat.Uid) }
 
-// ID tells one file from another while the page is open.
+// ID identifies the file while the page is open.
 func (p *Page) ID() ID { return ID{p.stat.Dev, p.stat.Ino} }
 
 // ID is a file's device and inode.
 type ID struct{ dev, ino uint64 }
 
-// Program is the file name of the program, as bytes; terminals may not like them.
+// Program is the file name of the program. It may hold any bytes: escape it before it is printed.
 func (p *Page) Program() string { return string(p.head.Program[:p.head.ProgramLen]) }
 
 // Start is when the process loaded the library, or was forked.
 func (p *Page) Start() time.Time { return time.Unix(0, int64(p.head.StartUnixNs)) }
 
-// words are the bytes of a value that consists of integers.
+// words returns the bytes of a value that consists of integers.
 func words[T any](v *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
 }

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotRegular is what OpenRegular's error wraps when the file is a folder, a pipe, a
-// terminal or the like.
-var ErrNotRegular = errors.New("a file is wanted, and this is none")
+// OpenRegular's error wraps ErrNotRegular when the file is a folder, a pipe, a terminal or the
+// like.
+var ErrNotRegular = errors.New("not a regular file")
 
-// OpenRegular opens the regular file that name is in the folder of the descriptor dir, to
-// read it. path is what messages call it. flags are more flags for the look-up.
+// OpenRegular opens the regular file called name in the folder dir, a descriptor, for reading.
+// Messages call it path. flags are added to those of the look-up.
 //
-// To open a pipe or a device may wait, or do something. So the name only leads to a
-// descriptor that nothing was opened by; that file, and no other that has the name
-// meanwhile, is opened if it is a regular one. A lease on it is an error, not a wait.
+// Opening a pipe or a device may block or have effects. So the name is first opened with O_PATH,
+// which only identifies the file. If it is regular, that file is opened through /proc, even if
+// another has the name by now. A lease on the file gives an error; the call does not wait for it.
 func OpenRegular(dir int, name, path string, flags int) (*os.File, error) {
 	found, err := unix.Openat(dir, name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
 	if err != nil {

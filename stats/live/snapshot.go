@@ -17,12 +17,12 @@ type Snapshot struct {
 	stats.Figures
 
 	State   State
-	Updates uint64    // 0: the figures are none yet but for Pid, Program and StartUnixNs
+	Updates uint64    // updates so far; 0: only Pid, Program and StartUnixNs are set
 	At      time.Time // when they were true, by the writer's clock
 }
 
-// attempts to read a page that changes in the midst of each. A writer updates it ten
-// times a second at most, and reading takes some microseconds.
+// attempts is the number of times that Snapshot reads a page that changes during each read. A
+// writer updates it ten times a second at most, and a read takes some microseconds.
 const attempts = 100
 
 // Offsets in the file.
@@ -35,7 +35,7 @@ const (
 	bufferSize = unsafe.Sizeof(stats.LiveBuffer{})
 )
 
-// Snapshot reads the last update that is whole.
+// Snapshot reads the last complete update.
 func (p *Page) Snapshot() (*Snapshot, error) {
 	if p.other != nil {
 		return nil, fmt.Errorf("%s: %w", p.Path(), p.other)
@@ -62,8 +62,8 @@ func (p *Page) Snapshot() (*Snapshot, error) {
 	return nil, fmt.Errorf("%s: damaged live page: it does not stay still", p.Path())
 }
 
-// copyLast copies the buffer that is current. Of the whole copies it returns the number;
-// see stats.LivePage for why they are.
+// copyLast copies the current buffer and returns the number of its update. whole says that no later
+// update wrote to the buffer meanwhile; see stats.LiveMagic.
 func (p *Page) copyLast(b *stats.LiveBuffer) (updates uint64, whole bool, err error) {
 	updates, err = p.word(publishedAt)
 	if err != nil {
@@ -79,15 +79,15 @@ func (p *Page) copyLast(b *stats.LiveBuffer) (updates uint64, whole bool, err er
 	return updates, begun-updates <= 1, err
 }
 
-// Age is the time since the figures were true. An idle process does not update them.
+// Age is the time since the update. An idle process does not update its page.
 func (s *Snapshot) Age() time.Duration { return max(0, time.Since(s.At)) }
 
-// Name is the file name of the program, as bytes; terminals may not like them.
+// Name is the file name of the program. It may hold any bytes: escape it before it is printed.
 func (s *Snapshot) Name() string {
 	return string(s.Program[:min(s.ProgramLen, stats.NameSize)])
 }
 
-// JSON is the report as the library itself would have written it.
+// JSON is the report in the form in which the library itself writes it.
 func (s *Snapshot) JSON() ([]byte, error) {
 	size := int(unsafe.Sizeof(stats.Report{}))
 	need, err := s.json(nil, size)
@@ -99,7 +99,8 @@ func (s *Snapshot) JSON() ([]byte, error) {
 	return buf[:need], err
 }
 
-// json is JSON into a buffer. A report cannot be on Go's heap; it gets a mapping.
+// json writes JSON to buf and returns its length. A Report cannot be on Go's heap, so it gets a
+// mapping.
 func (s *Snapshot) json(buf []byte, size int) (need uintptr, err error) {
 	mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE,
 		syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS)

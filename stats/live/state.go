@@ -11,16 +11,16 @@ import (
 	"tieralloc/stats"
 )
 
-// State is what became of a page's process.
+// State says whether a page's process runs, and how it ended if it does not.
 type State int
 
 // The states of a process.
 const (
 	Running  State = iota
-	Exited         // it has ended and said so: the figures are its last
-	Killed         // it is gone without a word, by a signal or a restart of the machine
-	Replaced       // it runs another program now (execve) that does not update the page
-	Unknown        // it is in another PID namespace, where it cannot be seen from here
+	Exited         // it ended and marked the page: the figures are final
+	Killed         // it ended without marking the page, by a signal or a restart of the machine
+	Replaced       // it runs another program (execve), which does not update the page
+	Unknown        // it is in another PID namespace, which cannot be examined from here
 )
 
 func (s State) String() string {
@@ -37,21 +37,21 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Dead reports whether nobody will update the page any more.
+// Dead reports whether the page will never be updated again.
 func (s State) Dead() bool { return s == Exited || s == Killed || s == Replaced }
 
-// State is what became of the page's process by now.
+// State returns the state of the page's process now.
 func (p *Page) State() State {
 	s := p.look()
-	// Last, for the process may just have ended.
+	// Read the mark last: the process may have ended meanwhile.
 	if v, err := p.word(stateAt); err == nil && v == stats.LiveExited {
 		return Exited
 	}
 	return s
 }
 
-// look is State by what the system says. A page that its process was found by is in its
-// memory; of another one, which may say what it likes, that is looked up.
+// look determines the state from the system. If Mapped found the page, its process has it mapped
+// and runs. Any other page may name any process, so look checks that process.
 func (p *Page) look() State {
 	if p.holder != 0 {
 		return Running
@@ -68,7 +68,7 @@ func (p *Page) look() State {
 	proc, ok := processOf(p.Pid())
 	switch {
 	case !ok:
-		return Running // /proc is not for us to see
+		return Running // /proc is hidden from us
 	case proc.ended, p.head.StartTicks != 0 && proc.startTicks != p.head.StartTicks:
 		return Killed
 	case !proc.leaderOnly && !p.mapped():
@@ -79,7 +79,7 @@ func (p *Page) look() State {
 
 // process is what /proc/PID/stat says.
 type process struct {
-	ended      bool // it waits for its parent to notice
+	ended      bool // a zombie
 	leaderOnly bool // its first thread has ended, others run: it shows no maps
 	startTicks uint64
 }
@@ -92,8 +92,8 @@ func processOf(pid int) (p process, ok bool) {
 	return parseStat(string(line))
 }
 
-// parseStat reads the text of a stat file (proc_pid_stat(5)): the name, which may hold
-// anything, ends with the last parenthesis, and the state is the third field.
+// parseStat parses the text of a stat file (proc_pid_stat(5)). The name may hold any characters and
+// ends at the last parenthesis; the state is the third field.
 func parseStat(line string) (p process, ok bool) {
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
 	const first, threads, start = 3, 20 - 3, 22 - 3
@@ -109,8 +109,8 @@ func parseStat(line string) (p process, ok bool) {
 	return p, true
 }
 
-// mapped reports whether the process has the page's file in its memory, or that it
-// cannot be told.
+// mapped reports whether the process has the page's file mapped. It answers true when that cannot
+// be found out.
 func (p *Page) mapped() bool {
 	maps, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.Pid()), "maps"))
 	if err != nil || len(maps) == 0 {
@@ -119,8 +119,8 @@ func (p *Page) mapped() bool {
 	return mapsHave(maps, strconv.FormatUint(p.stat.Ino, 10), filepath.Base(p.path))
 }
 
-// mapsHave looks for a file by its inode and, for file systems that show another one
-// there (overlayfs), by its name.
+// mapsHave looks for a file by its inode. File systems such as overlayfs show another inode in
+// maps, so it also looks for the name.
 func mapsHave(maps []byte, inode, base string) bool {
 	for line := range bytes.Lines(maps) {
 		f := bytes.Fields(line) // range, rights, offset, device, inode, path

@@ -1,8 +1,8 @@
-// Package logger is the control plane's log: it takes events from the ring and
-// writes them as JSON lines, by zerolog, to standard error or TA_LOG_FILE.
+// Package logger is the control plane's log. It takes events from the ring and writes them by
+// zerolog, as JSON lines, to standard error or TA_LOG_FILE.
 //
-// It is ordinary Go. Its init runs when the Go runtime starts, which is only when
-// TA_LOG asks for it; nothing calls it from C.
+// It is ordinary Go. Its init runs when the Go runtime starts; TA_LOG is one of the settings that
+// start it. C never calls it.
 package logger
 
 import (
@@ -38,8 +38,9 @@ func level(l uint32) zerolog.Level {
 	}
 }
 
-// output opens the log file, which may not be a symbolic link. Without one, or when it cannot be
-// had, lines go to standard error; but in a sandbox that refuses every file they go nowhere.
+// output opens the log file, which may not be a symbolic link. Lines go to standard error if there
+// is no log file or it cannot be opened. In a sandbox that refuses to open files for writing they
+// are dropped.
 func output(s *config.Settings) io.Writer {
 	path := text(&s.LogFile)
 	if path != "" {
@@ -82,7 +83,7 @@ func run(log zerolog.Logger) {
 	}
 }
 
-// configuration writes what is in effect.
+// configuration logs the settings in effect.
 func configuration(log zerolog.Logger, s *config.Settings) {
 	log.Info().Time(zerolog.TimestampFieldName, time.Now()).Int("pid", syscall.Getpid()).
 		Bool("TA_INTERPOSE", s.Interpose).
@@ -97,8 +98,7 @@ func configuration(log zerolog.Logger, s *config.Settings) {
 		Msg("configuration")
 }
 
-// shape says how an event is written: its level, its message, the names of its
-// arguments.
+// shape is the form of an event in the log: its level, its message and the names of its arguments.
 type shape struct {
 	level   zerolog.Level
 	message string
@@ -130,7 +130,7 @@ var shapes = map[stats.EventKind]shape{
 	stats.EventDevicePlain: {zerolog.WarnLevel,
 		"no managed memory: the device heap has plain memory",
 		[]string{"device", "error"}},
-	stats.EventDeviceFree: {zerolog.WarnLevel, "a free of what is no block of a device",
+	stats.EventDeviceFree: {zerolog.WarnLevel, "invalid free: not a block of a device",
 		[]string{"address", "error"}},
 	stats.EventSummary: {zerolog.InfoLevel, "summary",
 		[]string{"malloc_calls", "free_calls", "bytes_peak", "bytes_live", "blocks_live",

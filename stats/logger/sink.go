@@ -2,20 +2,20 @@ package logger
 
 import "syscall"
 
-// sink writes to a descriptor that the host may close, or reuse, behind our back:
-// daemons close all they find. So it is no os.File, whose poller would end the
-// process over that, and before each write it looks whether the descriptor still is
-// what it was. If not, the log is over.
+// sink writes to a descriptor that the host may close or reuse without telling the library: daemons
+// close all descriptors. An os.File cannot be used, because its poller would end the process then.
+// Before each write the sink checks that the descriptor still names the same file. If not, it
+// writes nothing any more.
 type sink struct {
 	fd       int
 	dev, ino uint64
 }
 
-// lowest is where our descriptors begin, out of the way of the host's.
+// lowest is the lowest number of a sink's descriptor. The host's own descriptors are usually below.
 const lowest = 200
 
-// newSink takes a copy of fd with a high number, or fd itself where there is none to
-// be had. owned says that fd is ours to close.
+// newSink duplicates fd to a high number, or uses fd itself if that fails. owned says that the
+// library may close fd.
 func newSink(fd int, owned bool) *sink {
 	high, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC,
 		lowest)
@@ -33,8 +33,8 @@ func newSink(fd int, owned bool) *sink {
 	return s
 }
 
-// Write writes one line. What cannot be written is dropped: a log has no one to
-// complain to.
+// Write writes one line. It drops what cannot be written and reports no error: nobody could be
+// told.
 func (s *sink) Write(line []byte) (int, error) {
 	var st syscall.Stat_t
 	if syscall.Fstat(s.fd, &st) != nil || st.Dev != s.dev || st.Ino != s.ino {

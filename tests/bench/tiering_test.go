@@ -138,7 +138,8 @@ func tieringScript(workload string) string {
 	var s strings.Builder
 	s.WriteString(`
 mount -t debugfs debugfs /sys/kernel/debug
-for line in scan_delay_ms:100 scan_period_min_ms:100 scan_period_max_ms:1000 hot_threshold_ms:5000; do
+for line in scan_delay_ms:100 scan_period_min_ms:100 scan_period_max_ms:1000 \
+	hot_threshold_ms:5000; do
 	echo ${line#*:} >/sys/kernel/debug/sched/numa_balancing/${line%:*}
 done
 mark() { /guest/tiering mark $1; }
@@ -155,11 +156,13 @@ ready() { # FILE
 }
 fill='local v = string.rep("v", 4000) for i = 0, 59999 do redis.call("set", string.format("key:%012d", i * 7919 % 60000), v) end'
 begin_redis() {
-	"$@" /guest/redis-server --port 0 --unixsocket /tmp/redis --save '' --appendonly no --loglevel warning &
+	"$@" /guest/redis-server --port 0 --unixsocket /tmp/redis --save '' --appendonly no \
+		--loglevel warning &
 	server=$!
 	while [ ! -S /tmp/redis ]; do sleep 1; done
 	/guest/redis-benchmark -s /tmp/redis -q -n 1 -c 1 eval "$fill" 0 >/dev/null
-	/guest/redis-benchmark -s /tmp/redis -q -r 6000 -n 100000000 -P 16 -c 4 get key:__rand_int__ >/dev/null &
+	/guest/redis-benchmark -s /tmp/redis -q -r 6000 -n 100000000 -P 16 -c 4 get key:__rand_int__ \
+		>/dev/null &
 	client=$!
 }
 begin() { # WORKLOAD COMMAND...

@@ -34,7 +34,7 @@ func TestFigures(t *testing.T) {
 			}
 			text, _ := os.ReadFile(log) // there is none without a line
 			if n := strings.Count(string(text),
-				`"message":"a free of what is no block of a device"`); n != c.lines {
+				`"message":"invalid free: not a block of a device"`); n != c.lines {
 				t.Errorf("%d lines, want %d: %s", n, c.lines, text)
 			}
 			if c.lines != 0 && !strings.Contains(string(text), `"address":"0x1000","error":1,`) {

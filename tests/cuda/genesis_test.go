@@ -25,7 +25,8 @@ func TestGenesisExamples(t *testing.T) {
 				"Cache hit rate: 0.00%\nMemory efficiency: 0.00%\nTotal allocations: 100\nPeak "+
 					"memory: 0.37 GB\n") ||
 				!strings.Contains(r.Stdout,
-					"Warning: Potential memory leak detected\nThread,Action,Pointer,Size,Stream\n") ||
+					"Warning: Potential memory leak "+
+						"detected\nThread,Action,Pointer,Size,Stream\n") ||
 				!strings.HasSuffix(r.Stdout, "ok\n") {
 				t.Errorf("stdout %q", clip(r.Stdout))
 			}

@@ -93,7 +93,8 @@ func TestManagedHeapSwitch(t *testing.T) {
 // line of the log says so. One that takes no advice has managed memory.
 func TestManagedHeapFallback(t *testing.T) {
 	program := cc(t, "managedheap.c")
-	const line = `"device":0,"error":801,"message":"no managed memory: the device heap has plain memory"`
+	const line = `"device":0,"error":801,"message":"no managed memory: the device heap has plain ` +
+		`memory"`
 	for _, c := range []struct{ name, env, program, want, line string }{
 		{"no such attribute", "FAKE_MANAGED=0", "asked",
 			"first 3145728: " + plain + "second 3145728: " + plain + "0 managed, 2 plain\n", line},

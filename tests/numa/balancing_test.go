@@ -11,8 +11,10 @@ import (
 // tiering turns the kernel's memory tiering on, at the pace of a test.
 const tiering = `
 	[ -d /sys/kernel/debug/sched ] || mount -t debugfs debugfs /sys/kernel/debug
-	echo 2 >/proc/sys/kernel/numa_balancing && echo 1 >/sys/kernel/mm/numa/demotion_enabled || exit 99
-	for line in scan_delay_ms:100 scan_period_min_ms:100 scan_period_max_ms:1000 hot_threshold_ms:5000; do
+	echo 2 >/proc/sys/kernel/numa_balancing && echo 1 >/sys/kernel/mm/numa/demotion_enabled ||
+		exit 99
+	for line in scan_delay_ms:100 scan_period_min_ms:100 scan_period_max_ms:1000 \
+		hot_threshold_ms:5000; do
 		echo ${line#*:} >/sys/kernel/debug/sched/numa_balancing/${line%:*} || exit 99
 	done
 `

@@ -133,7 +133,8 @@ func nameChecks() []check {
 		{name: "caps that contradict",
 			env:    "TA_FAST_HARD=64M TA_NORMAL_HARD=32M TA_DEFAULT_HINT=hot",
 			script: "/guest/plain 1048576x96",
-			stderr: `tieralloc: TA_FAST_HARD="64M": expected at most TA_NORMAL_HARD="32M", for both tiers are the same memory; using 32M` + "\n",
+			stderr: `tieralloc: TA_FAST_HARD="64M": expected at most TA_NORMAL_HARD="32M", for ` +
+				`both tiers are the same memory; using 32M` + "\n",
 			judge: func(t *testing.T, r *results) {
 				s := r.stats(t, "plain.json")
 				if n := sum(r.blockAreas(t, 0))[0]; n > 32*mib || n < 24*mib ||

@@ -9,7 +9,8 @@ import (
 // inCpuset runs a command where only some nodes are open.
 func inCpuset(nodes, command string) string {
 	return fmt.Sprintf(`
-		cd /sys/fs/cgroup && echo +cpuset >cgroup.subtree_control && mkdir -p some && echo %s >some/cpuset.mems || exit 99
+		cd /sys/fs/cgroup && echo +cpuset >cgroup.subtree_control && mkdir -p some &&
+			echo %s >some/cpuset.mems || exit 99
 		echo $$ >some/cgroup.procs && cd - >/dev/null || exit 99
 		%s
 		status=$?; echo $$ >/sys/fs/cgroup/cgroup.procs; exit $status`, nodes, command)

@@ -138,7 +138,8 @@ func spreadChecks() []check {
 		{name: "weighted", env: "TA_NODE_NORMAL=weighted:1,2", script: `
 			weights=/sys/kernel/mm/mempolicy/weighted_interleave
 			echo 3 >$weights/node1 && echo 1 >$weights/node2 && /guest/plain 6000000x6
-			status=$?; echo >$weights/node1; echo >$weights/node2; exit $status`, judge: ratio(1, 2, 3)},
+			status=$?; echo >$weights/node1; echo >$weights/node2;
+				exit $status`, judge: ratio(1, 2, 3)},
 		{name: "report of nodes that are shared",
 			env: "TA_NODE_FAST=0-1 TA_NODE_NORMAL=interleave:0,1", script: "/guest/known report",
 			judge: judgeReport},
@@ -177,10 +178,12 @@ func ratio(first, second int, times int64) func(*testing.T, *results) {
 // A program that nobody here compiled, looked at from outside.
 const perlScript = `
 	: >ready # grep may look before the program has begun
-	/guest/perl -e '$| = 1; $x = "a" x 30e6; @y = map { "$_" x 20 } 1..100000; print "ready\n"; sleep 90' >ready &
+	/guest/perl -e '$| = 1; $x = "a" x 30e6; @y = map { "$_" x 20 } 1..100000;
+		print "ready\n"; sleep 90' >ready &
 	i=0
 	while ! grep -q ready ready && [ $i -lt 300 ]; do i=$((i + 1)); usleep 100000; done
-	LD_PRELOAD= /guest/tierallocctl stats --nodes $! --json --library /guest/libtieralloc.so >heapnodes
+	LD_PRELOAD= /guest/tierallocctl stats --nodes $! --json \
+		--library /guest/libtieralloc.so >heapnodes
 	cat /proc/$!/maps >maps && cat /proc/$!/numa_maps >numa_maps && kill $!`
 
 func judgePerl(t *testing.T, r *results) {

@@ -97,8 +97,8 @@ func TestToolNamesLimit(t *testing.T) {
 	dir := memoryGroup(t, 96)
 	tool := filepath.Join(testlib.Root(), "build", "tierallocctl")
 	for verb, want := range map[string][]string{
-		"topology": {"the control group has 96 MiB"},
-		"check":    {"the control group has 96 MiB", "TA_SLOW_HARD is 1.0 GiB"},
+		"topology": {"the control group's limit is 96 MiB"},
+		"check":    {"the control group's limit is 96 MiB", "TA_SLOW_HARD is 1.0 GiB"},
 	} {
 		r := testlib.Run(t, testlib.Cmd{Args: inGroup(dir, "", tool, verb),
 			Env: append(append([]string{}, quiet...), "TA_SLOW_HARD=1G")})

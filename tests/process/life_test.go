@@ -64,7 +64,8 @@ func TestNoProc(t *testing.T) {
 	}
 	prog := testlib.CC(t, "contents.c")
 	file := filepath.Join(t.TempDir(), "stats")
-	const script = `mount -t tmpfs none /proc && test ! -e /proc/self && LD_PRELOAD=$0 exec "$1" "own marks"`
+	const script = `mount -t tmpfs none /proc && test ! -e /proc/self && LD_PRELOAD=$0 exec "$1" ` +
+		`"own marks"`
 	r := testlib.Run(t, testlib.Cmd{
 		Args: []string{"unshare", "-m", "sh", "-c", script, testlib.Lib(t), prog},
 		Env:  append(append([]string{}, quiet...), "TA_STATS_FILE="+file),

@@ -283,7 +283,8 @@ func TestLogHardCap(t *testing.T) {
 // the host to find, nor for its children.
 func TestLogNofile(t *testing.T) {
 	t.Parallel()
-	const script = `ulimit -Sn; sleep 0.05; ulimit -Sn; env -u TA_LOG -u LD_PRELOAD sh -c "ulimit -Sn; ulimit -Hn"`
+	const script = `ulimit -Sn; sleep 0.05; ulimit -Sn; env -u TA_LOG -u LD_PRELOAD sh -c ` +
+		`"ulimit -Sn; ulimit -Hn"`
 	r := preloaded(t, []string{"TA_LOG=info", "TA_LOG_FILE=/dev/null"}, "prlimit",
 		"--nofile=300:900", "sh", "-c", script)
 	clean(t, r)

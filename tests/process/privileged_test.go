@@ -51,7 +51,8 @@ func privileged(t *testing.T) (dir string) {
 func TestPrivileged(t *testing.T) {
 	t.Parallel()
 	dir := privileged(t)
-	const script = `mount --bind "$0" /etc && exec setpriv --reuid=65534 --regid=65534 --clear-groups env "$@" /etc/program`
+	const script = `mount --bind "$0" /etc && exec setpriv --reuid=65534 --regid=65534 ` +
+		`--clear-groups env "$@" /etc/program`
 	for _, env := range []string{"", "TA_LOG=debug", "TA_LOG=debug TA_LOG_FILE=/etc/out/log",
 		"TA_BACKGROUND=1", "TA_DISABLE=1",
 		"TA_INTERPOSE=0", "TA_STRICT=1 TA_FAST_HARD=much", "TA_FAST_HARD=much",

@@ -11,10 +11,15 @@ import (
 // page is a document that a browser's script completes.
 const page = `<!DOCTYPE html><title>page</title><body><p id=a></p><canvas id=c width=60 height=40></canvas><script>
 const words = new Map(), all = [];
-for (let i = 0; i < 200000; i++) { const w = (i * 7919 % 10007).toString(36); words.set(w, (words.get(w) || 0) + 1); all[i % 5000] = w + i; }
+for (let i = 0; i < 200000; i++) {
+	const w = (i * 7919 % 10007).toString(36);
+	words.set(w, (words.get(w) || 0) + 1); all[i % 5000] = w + i;
+}
 document.getElementById('a').textContent = words.size + ' ' + all.join('').length + ' ' + JSON.stringify([...words].sort().slice(0, 9));
-const c = document.getElementById('c').getContext('2d'); c.fillStyle = '#f80'; c.fillRect(5, 5, 30, 20); c.fillText('text', 4, 35);
-for (let i = 0; i < 300; i++) document.body.append(Object.assign(document.createElement('i'), {textContent: i}));
+const c = document.getElementById('c').getContext('2d'); c.fillStyle = '#f80';
+c.fillRect(5, 5, 30, 20); c.fillText('text', 4, 35);
+for (let i = 0; i < 300; i++)
+	document.body.append(Object.assign(document.createElement('i'), {textContent: i}));
 </script>`
 
 func writePage(t *testing.T, dir string) { write(t, dir, "page.html", page) }

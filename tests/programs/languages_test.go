@@ -81,7 +81,8 @@ func TestJava(t *testing.T) {
 	testlib.Need(t, "java", "javac")
 	runAll(t, []program{
 		{name: "version", args: []string{"java", "-version"}},
-		script("churn", `javac -d . "$0" && java -Xmx100m -XX:+UseSerialGC Churn; exec java -Xmx200m -XX:+UseParallelGC Churn`).with("@Churn.java", 3),
+		script("churn", `javac -d . "$0" && java -Xmx100m -XX:+UseSerialGC Churn; exec java `+
+			`-Xmx200m -XX:+UseParallelGC Churn`).with("@Churn.java", 3),
 		script("server", `javac -d . "$0" && exec java -Xmx200m Serve`).with("@Serve.java", 3),
 	})
 }

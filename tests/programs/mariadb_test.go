@@ -10,18 +10,23 @@ import (
 )
 
 const mariadbTables = `CREATE DATABASE d; USE d;
-CREATE TABLE t(id INT PRIMARY KEY, name VARCHAR(60), score DOUBLE, body TEXT, KEY(name)) ENGINE=InnoDB;
-INSERT INTO t SELECT seq, CONCAT('name-', seq * 7919 % 20011), seq / 7, REPEAT('x', seq % 300) FROM seq_1_to_20000;
+CREATE TABLE t(id INT PRIMARY KEY, name VARCHAR(60), score DOUBLE, body TEXT, KEY(name))
+	ENGINE=InnoDB;
+INSERT INTO t SELECT seq, CONCAT('name-', seq * 7919 % 20011), seq / 7, REPEAT('x', seq % 300)
+	FROM seq_1_to_20000;
 CREATE TABLE m ENGINE=Aria SELECT id, name FROM t WHERE id % 3 = 0;
 DELETE FROM t WHERE id % 7 = 0;
 `
 
 const mariadbQueries = `USE d;
 SELECT COUNT(*), SUM(id), ROUND(SUM(score), 3), MD5(GROUP_CONCAT(name ORDER BY id)) FROM t;
-SELECT name, RANK() OVER (PARTITION BY id % 5 ORDER BY name) AS r FROM t WHERE id % 1500 = 1 ORDER BY id;
+SELECT name, RANK() OVER (PARTITION BY id % 5 ORDER BY name) AS r FROM t WHERE id % 1500 = 1
+	ORDER BY id;
 SELECT COUNT(*) FROM t JOIN m USING(name) LEFT JOIN t AS u ON u.id = m.id * 2;
 SELECT JSON_ARRAYAGG(JSON_OBJECT('id', id, 'body', LENGTH(body))) FROM t WHERE id % 2000 = 2;
-WITH RECURSIVE n AS (SELECT 1 AS i, CAST('1' AS CHAR(4000)) AS s UNION ALL SELECT i + 1, CONCAT(s, i) FROM n WHERE i < 500) SELECT MD5(GROUP_CONCAT(s ORDER BY i)) FROM n;
+WITH RECURSIVE n AS (SELECT 1 AS i, CAST('1' AS CHAR(4000)) AS s
+	UNION ALL SELECT i + 1, CONCAT(s, i) FROM n WHERE i < 500)
+	SELECT MD5(GROUP_CONCAT(s ORDER BY i)) FROM n;
 CHECK TABLE t, m;
 SELECT * FROM nowhere;
 `

@@ -60,14 +60,19 @@ func (p *postgres) start() {
 const queries = `
 \pset format unaligned
 SELECT count(*), sum(abalance), sum(bid * aid::bigint) FROM pgbench_accounts;
-SELECT aid % 10 AS k, count(*), string_agg(aid::text, ',' ORDER BY aid) FILTER (WHERE aid < 200) FROM pgbench_accounts GROUP BY k ORDER BY k;
+SELECT aid % 10 AS k, count(*), string_agg(aid::text, ',' ORDER BY aid) FILTER (WHERE aid < 200)
+	FROM pgbench_accounts GROUP BY k ORDER BY k;
 SET work_mem = '64kB';
-SELECT md5(string_agg(aid::text, ' ')) FROM (SELECT aid FROM pgbench_accounts ORDER BY md5(aid::text)) AS s;
+SELECT md5(string_agg(aid::text, ' ')) FROM (SELECT aid FROM pgbench_accounts
+	ORDER BY md5(aid::text)) AS s;
 SELECT count(*) FROM pgbench_accounts a JOIN pgbench_accounts b ON a.aid = b.aid * 2;
-SELECT json_agg(row_to_json(t)) FROM (SELECT tid, bid, lag(tid) OVER (ORDER BY tid) FROM pgbench_tellers) AS t;
-DO $$ DECLARE s text := ''; BEGIN FOR i IN 1..3000 LOOP s := s || i::text; END LOOP; RAISE NOTICE '%', md5(s); END $$;
+SELECT json_agg(row_to_json(t)) FROM (SELECT tid, bid, lag(tid) OVER (ORDER BY tid)
+	FROM pgbench_tellers) AS t;
+DO $$ DECLARE s text := ''; BEGIN FOR i IN 1..3000 LOOP s := s || i::text; END LOOP;
+	RAISE NOTICE '%', md5(s); END $$;
 SELECT regexp_replace(repeat('abc123', 2000), '[0-9]+', '-', 'g') = repeat('abc-', 2000);
-WITH RECURSIVE n(i, s) AS (SELECT 1, '1' UNION ALL SELECT i + 1, s || i FROM n WHERE i < 500) SELECT md5(string_agg(s, '')) FROM n;
+WITH RECURSIVE n(i, s) AS (SELECT 1, '1' UNION ALL SELECT i + 1, s || i FROM n WHERE i < 500)
+	SELECT md5(string_agg(s, '')) FROM n;
 SET max_parallel_workers_per_gather = 0;
 SELECT 1 / (tid - tid) FROM pgbench_tellers;
 `

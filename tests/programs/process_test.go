@@ -29,23 +29,30 @@ func processPrograms() []program {
 			"^(Threads|SigPnd|ShdPnd|SigBlk|SigIgn|SigCgt|CapEff|NoNewPrivs|Seccomp):",
 			"/proc/self/status"}},
 		script("no file left open",
-			`ls /proc/self/fd; bash -c 'ls /proc/$$/fd'; exec python3 -c 'import os; print(os.listdir("/proc/self/fd"))'`, "python3"),
+			`ls /proc/self/fd; bash -c 'ls /proc/$$/fd'; exec python3 -c 'import os; `+
+				`print(os.listdir("/proc/self/fd"))'`, "python3"),
 		script("exec chain",
 			`exec env env nice env sh -c 'exec bash -c "exec printf \"%s\" done"'`),
-		script("env -i", `exec env -i A=1 /bin/bash -c 'echo $A; exec /usr/bin/env -i B=2 /usr/bin/env'`).unseenFor(lost),
+		script("env -i", `exec env -i A=1 /bin/bash -c 'echo $A; exec /usr/bin/env -i B=2 `+
+			`/usr/bin/env'`).unseenFor(lost),
 		script("env -i keeps the preload",
-			`exec env -i ${LD_PRELOAD:+LD_PRELOAD="$LD_PRELOAD" TA_STATS_FILE="$TA_STATS_FILE"} bash -c 'cd /; echo $((6 * 7)) | cat'`),
+			`exec env -i ${LD_PRELOAD:+LD_PRELOAD="$LD_PRELOAD" TA_STATS_FILE="$TA_STATS_FILE"} `+
+				`bash -c 'cd /; echo $((6 * 7)) | cat'`),
 		script("very long argv", `exec /usr/bin/expr length "$(/bin/echo $(seq 1 20000))"; `),
 		script("many arguments",
 			`seq 1 300000 | xargs -n 20000 /bin/echo | md5sum; seq 1 4000 | xargs -n 20 -P 4 true`),
 		script("large environment",
-			`for i in $(seq 1 2000); do printf -v "V$i" %064d "$i"; export "V$i"; done; env | grep -c '^V[0-9]*=0'`),
+			`for i in $(seq 1 2000); do printf -v "V$i" %064d "$i"; export "V$i"; done; env | `+
+				`grep -c '^V[0-9]*=0'`),
 		script("an address space limit",
-			`ulimit -v 3000000; exec python3 -c 'print(sum(map(len, [bytearray(1000000) for i in range(300)])))'`, "python3"),
+			`ulimit -v 3000000; exec python3 -c 'print(sum(map(len, [bytearray(1000000) for i in `+
+				`range(300)])))'`, "python3"),
 		script("closed standard files",
-			`true <&- >&- 2>&-; echo $?; bash -c 'echo to nowhere' >&- 2>&-; echo $?; cat <&- 2>&-; echo $?`),
+			`true <&- >&- 2>&-; echo $?; bash -c 'echo to nowhere' >&- 2>&-; echo $?; cat <&- `+
+				`2>&-; echo $?`),
 		script("a daemon",
-			`setsid bash -c 'for fd in /proc/self/fd/*; do n=${fd##*/}; eval "exec $n>&-"; done; seq 1 10 >out; mv out done' & wait; cat done`, "setsid"),
+			`setsid bash -c 'for fd in /proc/self/fd/*; do n=${fd##*/}; eval "exec $n>&-"; done; `+
+				`seq 1 10 >out; mv out done' & wait; cat done`, "setsid"),
 	}
 }
 

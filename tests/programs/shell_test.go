@@ -19,30 +19,44 @@ func shellPrograms() []program {
 		{name: "bash script", args: []string{"bash", "@shell.sh"}, needs: []string{"rev"},
 			status: 5},
 		script("a closed pipe", `yes | head -1; echo "${PIPESTATUS[@]}"`),
-		script("awk", `seq 1 40000 | awk '{ n[$1 % 997] += $1; s = s $1 % 10 } END { for (i = 0; i < 997; i++) print i, n[i]; print length(s) }'`, "awk"),
-		script("sed", `seq 1 50000 | sed -n -e 's/\([0-9]\)\([0-9]\)/<\2\1>/g; H; ${ x; s/\n/,/g; p; }' | md5sum`, "sed"),
-		script("find and grep", `for d in a b c/d; do mkdir -p $d; for i in $(seq 1 50); do seq $i 9 900 >$d/$i.txt; done; done
+		script("awk", `seq 1 40000 | awk '{ n[$1 % 997] += $1; s = s $1 % 10 } END { for (i = 0; `+
+			`i < 997; i++) print i, n[i]; print length(s) }'`, "awk"),
+		script("sed", `seq 1 50000 | sed -n -e 's/\([0-9]\)\([0-9]\)/<\2\1>/g; H; ${ x; `+
+			`s/\n/,/g; p; }' | md5sum`, "sed"),
+		script("find and grep", `for d in a b c/d; do mkdir -p $d
+			for i in $(seq 1 50); do seq $i 9 900 >$d/$i.txt; done; done
 			find . -type f -size -4k -name '*1*.txt' -printf '%P %s\n' | sort
-			find . -name '*.txt' -print0 | sort -z | xargs -0 grep -cE '(1|7)+3$' | md5sum`, "find", "grep", "xargs"),
-		script("text tools", `seq 1 30000 | tee copy | rev | tac | nl | cut -c1-9 | paste - - - | join -t@ - /dev/null; diff <(sort copy) copy | md5sum
-			seq 1 4000 | shuf --random-source=copy | split -n l/7 - part; wc -l part*; comm -12 <(sort partaa) <(sort copy) | md5sum; od -c copy | tail -3`, "rev", "shuf", "split"),
+			find . -name '*.txt' -print0 | sort -z | xargs -0 grep -cE '(1|7)+3$' |
+			md5sum`, "find", "grep", "xargs"),
+		script("text tools", `seq 1 30000 | tee copy | rev | tac | nl | cut -c1-9 | paste - - - |
+			join -t@ - /dev/null; diff <(sort copy) copy | md5sum
+			seq 1 4000 | shuf --random-source=copy | split -n l/7 - part; wc -l part*;
+				comm -12 <(sort partaa) <(sort copy) | md5sum; od -c copy |
+				tail -3`, "rev", "shuf", "split"),
 	}
 }
 
 func TestShell(t *testing.T) {
 	runAll(t, shellPrograms())
 	runAll(t, []program{
-		script("sort", `seq 1 1000000 | awk '{ print ($1 * 7919) % 1000003 }' >in; head -100000 in >part
-			sort --parallel=2 -S 8M -T . in | md5sum; sort --parallel=2 -S 200M -n -r part | md5sum; sort -u -k1.3 part | wc`, "sort"),
+		script("sort", `seq 1 1000000 | awk '{ print ($1 * 7919) % 1000003 }' >in;
+			head -100000 in >part
+			sort --parallel=2 -S 8M -T . in | md5sum; sort --parallel=2 -S 200M -n -r part | md5sum;
+				sort -u -k1.3 part | wc`, "sort"),
 		script("tar and xz", `mkdir tree; for i in $(seq 1 60); do seq $i 60000 >tree/$i; done
-			tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - tree | xz -T2 --block-size=1MiB -3 >t.xz
-			md5sum t.xz; xz -dc -T2 t.xz | md5sum; xz -tv t.xz 2>/dev/null; tar -xJf t.xz --to-stdout | md5sum
-			tar -cf - tree --sort=name --mtime=@0 | gzip -n9 | tee t.gz | md5sum; zcat t.gz | tar -tf - | tail -2`, "tar", "xz", "gzip"),
+			tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - tree |
+				xz -T2 --block-size=1MiB -3 >t.xz
+			md5sum t.xz; xz -dc -T2 t.xz | md5sum; xz -tv t.xz 2>/dev/null;
+				tar -xJf t.xz --to-stdout | md5sum
+			tar -cf - tree --sort=name --mtime=@0 | gzip -n9 | tee t.gz | md5sum; zcat t.gz |
+				tar -tf - | tail -2`, "tar", "xz", "gzip"),
 		script("openssl", `seq 1 300000 >f
 			openssl dgst -sha256 f; openssl enc -aes-256-cbc -pbkdf2 -nosalt -k word -in f | md5sum
-			openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out k && openssl pkey -in k -pubout -out p
+			openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out k &&
+				openssl pkey -in k -pubout -out p
 			openssl dgst -sha256 -sign k -out s f && openssl dgst -sha256 -verify p -signature s f
-			openssl req -x509 -key k -subj /CN=test -days 2 -out c && openssl verify -CAfile c c`, "openssl"),
+			openssl req -x509 -key k -subj /CN=test -days 2 -out c &&
+				openssl verify -CAfile c c`, "openssl"),
 	})
 }
 
@@ -55,7 +69,8 @@ CREATE INDEX by_name ON t(name);
 SELECT count(*), sum(score), sum(length(body)) FROM t WHERE name LIKE 'name-0%';
 SELECT group_concat(name, ' ') FROM (SELECT name FROM t ORDER BY score DESC LIMIT 40);
 SELECT json_group_array(json_object('id', id, 'name', name)) FROM t WHERE id % 3000 = 0;
-SELECT name, rank() OVER (PARTITION BY id % 5 ORDER BY name) AS r FROM t WHERE id % 2500 = 1 ORDER BY id;
+SELECT name, rank() OVER (PARTITION BY id % 5 ORDER BY name) AS r FROM t WHERE id % 2500 = 1
+	ORDER BY id;
 DELETE FROM t WHERE id % 3 = 0;
 VACUUM;
 PRAGMA integrity_check;
@@ -82,8 +97,10 @@ func TestCurl(t *testing.T) {
 	secure.StartTLS()
 	defer plain.Close()
 	defer secure.Close()
-	text := fmt.Sprintf(`for u in %[1]s/a %[2]s/b; do curl -sS -k -i --http1.1 $u | md5sum; curl -sS -k -r 5-90 $u; done
-		curl -sS -k --parallel -o 1 %[1]s/1 -o 2 %[2]s/2 -o 3 %[1]s/3 -o 4 %[2]s/4 2>progress; md5sum 1 2 3 4; curl -sS %[2]s/5`, plain.URL, secure.URL)
+	text := fmt.Sprintf(`for u in %[1]s/a %[2]s/b; do curl -sS -k -i --http1.1 $u | md5sum
+		curl -sS -k -r 5-90 $u; done
+		curl -sS -k --parallel -o 1 %[1]s/1 -o 2 %[2]s/2 -o 3 %[1]s/3 -o 4 %[2]s/4 2>progress;
+			md5sum 1 2 3 4; curl -sS %[2]s/5`, plain.URL, secure.URL)
 	p := script("curl", text, "curl")
 	p.status = 60 // the last one must refuse the server's certificate
 	runAll(t, []program{p})

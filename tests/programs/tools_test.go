@@ -31,9 +31,11 @@ func templates(t *testing.T, dir string) {
 	const parts = 6
 	for i := range parts {
 		fmt.Fprintf(&s, `long part%[1]d(int n) {
-	std::map<std::string, tag<%[1]d>> m; std::vector<std::shared_ptr<tag<%[1]d>>> v; std::unordered_map<int, std::vector<tag<%[1]d>>> u;
+	std::map<std::string, tag<%[1]d>> m; std::vector<std::shared_ptr<tag<%[1]d>>> v;
+		std::unordered_map<int, std::vector<tag<%[1]d>>> u;
 	for (int i = 0; i < n; i++) {
-		m[std::to_string(i * 7919 %% n)].v[0] = i; v.push_back(std::make_shared<tag<%[1]d>>()); v.back()->v[0] = n - i; u[i %% 97].resize(i %% 50 + 1);
+		m[std::to_string(i * 7919 %% n)].v[0] = i; v.push_back(std::make_shared<tag<%[1]d>>());
+			v.back()->v[0] = n - i; u[i %% 97].resize(i %% 50 + 1);
 	}
 	std::sort(v.begin(), v.end(), [](auto &a, auto &b) { return *a < *b; });
 	std::variant<int, std::string, tag<%[1]d>> x = std::string(n, 'x');
@@ -144,7 +146,8 @@ held, days = [], []
 threads = [threading.Thread(target=work) for i in range(8)]
 [t.start() for t in threads]; [t.join() for t in threads]
 print(days)'`, "faketime", "python3"),
-		script("behind", `file=$(faketime `+when+` sh -c 'echo "$LD_PRELOAD"' | tr : '\n' | grep faketime)
+		script("behind", `file=$(faketime `+when+` sh -c 'echo "$LD_PRELOAD"' | tr : '\n' |
+			grep faketime)
 			LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$file FAKETIME='@2020-01-02 03:04:05' date +%F`, "faketime"),
 	})
 }

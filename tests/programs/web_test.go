@@ -46,7 +46,8 @@ func startWeb(s *site, url string, args ...string) *web {
 func (w *web) get(path string) string {
 	w.t.Helper()
 	w.run("", "bash", "-c",
-		`for i in $(seq 1 40); do args+=(-o answer$i "$0"); done; curl -sS --compressed --parallel --parallel-max 8 "${args[@]}" 2>progress`, w.url+path)
+		`for i in $(seq 1 40); do args+=(-o answer$i "$0"); done; curl -sS --compressed `+
+			`--parallel --parallel-max 8 "${args[@]}" 2>progress`, w.url+path)
 	return w.run("", "bash", "-c", "md5sum answer*; rm answer*")
 }
 
@@ -75,9 +76,12 @@ func (s *site) pages() {
 const nginxConf = `daemon off; worker_processes 2; pid nginx.pid; error_log errors;
 events { worker_connections 64; }
 http {
-	access_log off; gzip on; gzip_types text/plain; default_type text/plain; ssi on; ssi_types text/plain;
-	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-	server { listen 127.0.0.1:%[1]d; root .; location /again/ { proxy_pass http://127.0.0.1:%[1]d/; proxy_buffers 4 4k; } }
+	access_log off; gzip on; gzip_types text/plain; default_type text/plain; ssi on;
+		ssi_types text/plain;
+	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+		uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+	server { listen 127.0.0.1:%[1]d; root .;
+		location /again/ { proxy_pass http://127.0.0.1:%[1]d/; proxy_buffers 4 4k; } }
 }
 `
 

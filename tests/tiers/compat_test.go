@@ -83,9 +83,9 @@ func TestOldBinary(t *testing.T) {
 	if r.Status != 0 || r.Stdout != "tieralloc-ok\n1 0 1 2 0 0 40000\n" {
 		t.Errorf("status %d: %s", r.Status, r.Stdout)
 	}
-	const told = "tieralloc: the program was built with TierAlloc's own header, in which " +
-		"ta_tier_of and ta_get_stats are called" +
-		" otherwise; build it with tieralloc_compat.h\n"
+	const told = "tieralloc: the program was built with TierAlloc's own header, whose " +
+		"ta_tier_of and ta_get_stats have other" +
+		" parameters; build it with tieralloc_compat.h\n"
 	if r.Stderr != told {
 		t.Errorf("it says %q", r.Stderr)
 	}

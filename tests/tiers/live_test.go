@@ -175,7 +175,8 @@ func TestLiveRefused(t *testing.T) {
 	// bash keeps its number when it turns into echo: the name is known beforehand.
 	other := filepath.Join(dir, "other")
 	r := preloaded(t, nil, "bash", "-c",
-		fmt.Sprintf(`echo data >%s; ln -s %[1]s %[2]s/$$.echo; TA_STATS_LIVE=%[2]s/%%p.%%e exec /bin/echo done`, other, dir))
+		fmt.Sprintf(`echo data >%s; ln -s %[1]s %[2]s/$$.echo; TA_STATS_LIVE=%[2]s/%%p.%%e exec `+
+			`/bin/echo done`, other, dir))
 	if r.Stdout != "done\n" || r.Status != 0 || strings.Count(r.Stderr, "\n") != 1 ||
 		!strings.Contains(r.Stderr, "TA_STATS_LIVE") {
 		t.Errorf("a link in the way: %+v", r)

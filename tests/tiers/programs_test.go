@@ -59,16 +59,26 @@ except MemoryError:
     print("MemoryError")
 `
 
-const perlText = `my (%h, @a); for my $i (1..40000) { $h{"k$i"} = "v" x ($i % 90); push @a, $i * 7 % 1009; }
+const perlText = `my (%h, @a); for my $i (1..40000) { $h{"k$i"} = "v" x ($i % 90);
+	push @a, $i * 7 % 1009; }
 delete $h{"k$_"} for grep { $_ % 3 } 1..40000; my $s = join ",", sort { $a <=> $b } @a;
 print length($s), " ", scalar(keys %h), " ", unpack("%32C*", join("", map { "$_$h{$_}" } sort keys %h)), "\n";`
 
 const cText = `#include <stdio.h>
 #include <string.h>
 struct s { int a[20]; const char *name; };
-#define F(n) static long f##n(struct s *p, int k) { long t = 0; for (int i = 0; i < 20; i++) t += p->a[i] * k + n; return t + (long)strlen(p->name); }
+#define F(n) static long f##n(struct s *p, int k) { \
+	long t = 0; \
+	for (int i = 0; i < 20; i++) \
+		t += p->a[i] * k + n; \
+	return t + (long)strlen(p->name); }
 F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9)
-int main(void) { struct s x = {{1, 2, 3}, "text"}; printf("%ld\n", f1(&x, 2) + f2(&x, 3) + f3(&x, 4) + f4(&x, 5) + f5(&x, 6) + f6(&x, 7) + f7(&x, 8) + f8(&x, 9) + f9(&x, 1)); return 0; }
+int main(void) {
+	struct s x = {{1, 2, 3}, "text"};
+	printf("%ld\n", f1(&x, 2) + f2(&x, 3) + f3(&x, 4) + f4(&x, 5) + f5(&x, 6) + f6(&x, 7) +
+		f7(&x, 8) + f8(&x, 9) + f9(&x, 1));
+	return 0;
+}
 `
 
 // TestPrograms: real programs print the same under every policy.
@@ -84,7 +94,8 @@ func TestPrograms(t *testing.T) {
 			"gcc -O2 -x c -frandom-seed=1 -o prog - && md5sum prog && ./prog"}, cText},
 		{"sort", "sort", []string{"bash", "-c",
 			"seq 1 60000 | rev | sort -S 4M --parallel=3 | md5sum; seq 1 60000 | awk '{s[$1 % " +
-				"977] = s[$1 % 977] $1} END {for (i = 0; i < 977; i++) print s[i]}' | sha1sum"}, ""},
+				"977] = s[$1 % 977] $1} END {for (i = 0; i < 977; i++) print s[i]}' | " +
+				"sha1sum"}, ""},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			testlib.Need(t, p.args[0])

@@ -50,7 +50,7 @@ func TestCheckOrder(t *testing.T) {
 		"TA_CUDA_MANAGED=1", "TA_STRICT=1", "TA_LOG_FILE=/x"}, "check")
 	at := 0
 	for _, title := range []string{"1 mistake:", "without effect:", "worth knowing:",
-		"not known to the library, and passed over:",
+		"unknown to the library, and ignored:",
 		"settings:", "settings of FAST:", "settings of SLOW:", "settings of CUDA:",
 		"tiers on this machine:"} {
 		i := strings.Index("\n"+r.Stdout, "\n"+title+"\n")
@@ -81,7 +81,7 @@ func TestCheckExplains(t *testing.T) {
 		"sizes that the rules keep off the fast path in all other threads: none",
 		"sizes that the rules keep off the fast path in threads io-*: 983041 B to 4 MiB",
 		"without effect:", "TA_MIGRATE_BW: nothing is moved without TA_ON_SOFTCAP=demote",
-		"not known to the library, and passed over:", "TA_LIBRARY_PATH")
+		"unknown to the library, and ignored:", "TA_LIBRARY_PATH")
 }
 
 // TestCheckCUDA: the variables of CUDA are explained as the others are.

@@ -25,9 +25,12 @@ int nvmlDeviceGetCount_v2(unsigned *n) { *n = 1; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { static int it; *d = &it; return 0; }
 int nvmlDeviceGetName(void *d, char *s, unsigned n) { strncpy(s, "Fake X1", n); return 0; }
 int nvmlDeviceGetUUID(void *d, char *s, unsigned n) { strncpy(s, "GPU-0fake", n); return 0; }
-int nvmlDeviceGetPciInfo_v3(void *d, struct pci *p) { memset(p, 0, sizeof *p); p->bus = 0x2a; return 0; }
-int nvmlDeviceGetMemoryInfo(void *d, struct memory *m) { m->total = 80ull << 30; m->free = 77ull << 30; m->used = 3ull << 30; return 0; }
-int nvmlDeviceGetMemoryAffinity(void *d, unsigned n, unsigned long *set, unsigned scope) { set[0] = 5; return scope; }
+int nvmlDeviceGetPciInfo_v3(void *d, struct pci *p)
+{ memset(p, 0, sizeof *p); p->bus = 0x2a; return 0; }
+int nvmlDeviceGetMemoryInfo(void *d, struct memory *m)
+{ m->total = 80ull << 30; m->free = 77ull << 30; m->used = 3ull << 30; return 0; }
+int nvmlDeviceGetMemoryAffinity(void *d, unsigned n, unsigned long *set, unsigned scope)
+{ set[0] = 5; return scope; }
 int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *n, struct process *p)
 {
 	if (*n < 1) { *n = 1; return 7; }

@@ -73,7 +73,7 @@ func TestHeapNodesOfSplitBlock(t *testing.T) {
 	}
 }
 
-// TestHeapNodesWithoutFirstThread: a process whose first thread has ended is looked into all the
+// TestHeapNodesWithoutFirstThread: a process whose first thread has ended is examined all the
 // same.
 func TestHeapNodesWithoutFirstThread(t *testing.T) {
 	cmd := start(t, preloaded(t), testlib.CC(t, "leaderless.c"))
@@ -89,7 +89,7 @@ func TestHeapNodesWithoutFirstThread(t *testing.T) {
 	}
 }
 
-// TestHeapNodesRefuses: a process that cannot be looked into is said to be so, in a line.
+// TestHeapNodesRefuses: a process that cannot be examined gives an error of one line.
 func TestHeapNodesRefuses(t *testing.T) {
 	text, err := os.ReadFile(testlib.Lib(t))
 	other := filepath.Join(t.TempDir(), "libtieralloc.so")
@@ -111,9 +111,9 @@ func TestHeapNodesRefuses(t *testing.T) {
 			"runs without libtieralloc.so"},
 		{[]string{"4194304"}, "there is no process 4194304"},
 		{[]string{"2"}, "process 2 "},
-		{[]string{"x"}, "no number"},
+		{[]string{"x"}, `not "x"`},
 		{nil, "the number of a process"},
-		{[]string{"1", "--watch"}, "looks once"},
+		{[]string{"1", "--watch"}, "does not repeat"},
 	} {
 		if c.words == "process 2 " && !kernelThread("2") {
 			continue // another process has the number, or none, in a namespace of process numbers
@@ -128,7 +128,7 @@ func TestHeapNodesRefuses(t *testing.T) {
 		pid := strconv.Itoa(with.Process.Pid)
 		r := testlib.Run(t, testlib.Cmd{Args: []string{"setpriv", "--reuid=65534", "--clear-groups",
 			tool(t), "stats", "--nodes", pid}, Env: quiet()})
-		says(t, r.Stderr, "not to be looked into")
+		says(t, r.Stderr, "cannot be examined")
 	}
 }
 

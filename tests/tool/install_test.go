@@ -83,7 +83,8 @@ func TestInstall(t *testing.T) {
 	}
 
 	program := filepath.Join(t.TempDir(), "linked")
-	build := `gcc -o "$0" -include tieralloc.h testdata/nothing.c -Wl,--no-as-needed -L"$1" -I"$1/../include" -ltieralloc`
+	build := `gcc -o "$0" -include tieralloc.h testdata/nothing.c -Wl,--no-as-needed -L"$1" ` +
+		`-I"$1/../include" -ltieralloc`
 	if out, err := exec.Command("sh", "-c", build, program, lib).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

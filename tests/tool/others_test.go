@@ -24,9 +24,11 @@ func inNamespace(t *testing.T, script string, programs ...string) testlib.Result
 	t.Helper()
 	testlib.Need(t, "unshare", "setpriv", "perl")
 	begin := `mount -t tmpfs none /dev/shm && mount -t tmpfs none /mnt || exit 99
-		chmod 1777 /dev/shm; cd /mnt; cp "$1" ctl; cp "$2" lib.so; shift 2; for f; do cp "$f" .; done; chmod -R a+rx .
+		chmod 1777 /dev/shm; cd /mnt; cp "$1" ctl; cp "$2" lib.so; shift 2
+		for f; do cp "$f" .; done; chmod -R a+rx .
 		as() { setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
-		kept() { for i in {1..400}; do "$@" >/dev/null 2>&1 && return; sleep 0.05; done; echo "not: $*"; exit 98; }
+		kept() { for i in {1..400}; do "$@" >/dev/null 2>&1 && return; sleep 0.05; done;
+			echo "not: $*"; exit 98; }
 		`
 	args := append([]string{"unshare", "-m", "-p", "-f", "--mount-proc", "bash", "-c",
 		begin + script, "x", tool(t), testlib.Lib(t)}, programs...)
@@ -45,10 +47,12 @@ func TestPruneRace(t *testing.T) {
 	r := inNamespace(t, `
 		mkdir -m 700 secret; echo precious >secret/victim
 		TA_STATS_LIVE=/mnt/dead.%p LD_PRELOAD=/mnt/lib.so perl -e 'kill 9, $$'
-		mkdir theirs theirs/x; mv dead.* theirs/page; ln -s /mnt/secret theirs/y; chown -hR 12345:12345 theirs
+		mkdir theirs theirs/x; mv dead.* theirs/page; ln -s /mnt/secret theirs/y;
+			chown -hR 12345:12345 theirs
 		TA_STATS_LIVE=/mnt/theirs/x/victim as 12345 ./swap theirs/page theirs/x theirs/y >started &
 		kept grep -q ready started
-		for i in {1..60}; do ./ctl stats --prune; TA_STATS_LIVE=/mnt/theirs/x/v%e ./ctl stats --prune; done >pruned 2>&1
+		for i in {1..60}; do ./ctl stats --prune;
+			TA_STATS_LIVE=/mnt/theirs/x/v%e ./ctl stats --prune; done >pruned 2>&1
 		kill -9 $!
 		cat secret/victim`, testlib.CC(t, "swap.c"))
 	if r.Status != 0 || r.Stdout != "precious\n" {
@@ -62,7 +66,8 @@ func TestPruneOthers(t *testing.T) {
 	r := inNamespace(t, `
 		export TA_STATS_LIVE=1
 		for u in 0 12345 12346; do as $u env LD_PRELOAD=/mnt/lib.so perl -e 'kill 9, $$'; done
-		echo precious >victim; ln -s /mnt/victim /dev/shm/tieralloc.4194001; mkdir /dev/shm/tieralloc.4194002
+		echo precious >victim; ln -s /mnt/victim /dev/shm/tieralloc.4194001;
+			mkdir /dev/shm/tieralloc.4194002
 		mkfifo /dev/shm/tieralloc.4194003
 		./ctl stats; echo ==
 		as 12345 ./ctl stats --prune; echo "status $?"; ls /dev/shm | wc -l; echo ==
@@ -94,11 +99,12 @@ func TestWhoSeesWhat(t *testing.T) {
 		page=$(ls -d pages/*); cp -p $page lie; chown 12346 lie; mkdir -m 777 other
 		as 12346 ./swap lie other other >started &
 		kept grep -q ready started
-		for u in 0 12345 12346; do as $u ./ctl stats | tr -s ' ' | grep -c " 12345 perl running .* /mnt/$page$"; as $u ./ctl stats | grep -c /mnt/lie; done
+		for u in 0 12345 12346; do as $u ./ctl stats | tr -s ' ' |
+			grep -c " 12345 perl running .* /mnt/$page$"; as $u ./ctl stats | grep -c /mnt/lie; done
 		as 12346 ./ctl stats ${page#pages/}
 		kill -9 $!; kill -9 ${page#pages/}`, testlib.CC(t, "swap.c"))
 	if r.Stdout != "1\n0\n1\n0\n0\n0\n" || !strings.Contains(r.Stderr,
-		"ask as its user, or as root") {
+		"run this as its user, or as root") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -43,7 +43,7 @@ func TestRunStatus(t *testing.T) {
 		{[]string{"--json", "/no/such/folder/x", "true"}, 125, "/no/such/folder/x"},
 		{[]string{"--json", dir, "true"}, 125, dir},
 		{[]string{"--library", "/no/such/lib.so", "true"}, 125, "/no/such/lib.so"},
-		{[]string{"--library", plain, "true"}, 125, "no shared library"},
+		{[]string{"--library", plain, "true"}, 125, "not a shared library"},
 		{[]string{"--library", garbage, "true"}, 125, garbage},
 	} {
 		r := run(t, nil, c.args...)
@@ -90,7 +90,9 @@ func TestRunLeavesAlone(t *testing.T) {
 	r := testlib.Run(t, testlib.Cmd{
 		Args: []string{tool(t), "run", "--library", testlib.Lib(t), "--quiet", "--slow-soft=3M",
 			"--live", "--rules", "size>1:hot", "--",
-			"sh", "-c", `cat; echo "$0|$1|$TA_SLOW_SOFT|$TA_STATS_LIVE|$TA_RULES|$TA_FAST_SOFT|$OTHER" >&2`, "--json", "a b"},
+			"sh", "-c", `cat; echo ` +
+				`"$0|$1|$TA_SLOW_SOFT|$TA_STATS_LIVE|$TA_RULES|$TA_FAST_SOFT|$OTHER" ` +
+				`>&2`, "--json", "a b"},
 		Env: append(quiet(), "TA_SLOW_SOFT=1M", "TA_FAST_SOFT=7M", "OTHER=x",
 			"TA_DEFAULT_HINT=hot"),
 		Stdin: "input\n",
@@ -226,7 +228,8 @@ func TestRunLivePage(t *testing.T) {
 	}{{"SIGPIPE", 13}, {"SIGTERM", 15}, {"SIGKILL", 9}} {
 		path := filepath.Join(t.TempDir(), "x.json")
 		r := run(t, nil, "--json", path, "perl", "-e",
-			fmt.Sprintf(`print $$; for my $i (1..60) { push @a, map {"x" x 1000} 1..200; select undef, undef, undef, 0.01 } close STDOUT; kill %d, $$`, s.number))
+			fmt.Sprintf(`print $$; for my $i (1..60) { push @a, map {"x" x 1000} 1..200; select `+
+				`undef, undef, undef, 0.01 } close STDOUT; kill %d, $$`, s.number))
 		if r.Status != 128+s.number {
 			t.Errorf("%+v", r)
 		}
@@ -301,7 +304,8 @@ func TestRunForgedPage(t *testing.T) {
 		./ctl run --library /mnt/lib.so -- perl -e '
 			open F, "<", (glob "/mnt/dead.*")[0]; binmode F; local $/; $page = <F>;
 			substr($page, 24, 8) = pack "Q", $$; substr($page, 32, 8) = pack "Q", 2e18;
-			$name = "/dev/shm/tieralloc.$$"; unlink $name; open G, ">", $name; binmode G; print G $page; close G;
+			$name = "/dev/shm/tieralloc.$$"; unlink $name; open G, ">", $name; binmode G;
+				print G $page; close G;
 			chown 12345, 12345, $name; kill 9, $$'
 		ls /dev/shm | wc -l`)
 	if !strings.HasSuffix(r.Stdout, "1\n") || !strings.Contains(r.Stderr, "no statistics of perl") {

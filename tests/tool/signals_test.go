@@ -13,7 +13,8 @@ import (
 
 // counter says "ready", counts signals until a TERM comes, and ends with 10 and their
 // number. It makes the file $NOTE when it has counted one.
-const counter = `n=0; trap 'n=$((n+1)); : >"${NOTE:-/dev/null}"' HUP INT QUIT USR1 USR2; trap 'exit $((10+n))' TERM; echo ready
+const counter = `n=0; trap 'n=$((n+1)); : >"${NOTE:-/dev/null}"' HUP INT QUIT USR1 USR2;
+	trap 'exit $((10+n))' TERM; echo ready
 	i=0; while [ $i -lt 400 ]; do sleep 0.05; i=$((i+1)); done`
 
 // TestSignalsPassedOn sends each signal to the tool, once.

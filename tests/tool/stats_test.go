@@ -62,15 +62,15 @@ func TestStatsRefuses(t *testing.T) {
 	const magic = "tierlive"
 	for _, c := range []struct{ arg, word string }{
 		{filepath.Join(dir, "none"), "no such file"},
-		{dir, "a file is wanted"},
-		{fifo, "a file is wanted"},
-		{"/dev/zero", "a file is wanted"},
+		{dir, "not a regular file"},
+		{fifo, "not a regular file"},
+		{"/dev/zero", "not a regular file"},
 		{file("empty", ""), "empty"},
-		{file("text", "hello\n"), "no statistics of tieralloc"},
+		{file("text", "hello\n"), "not statistics of tieralloc"},
 		{file("other", `{"schema": "other/1"}`), `"other/1"`},
 		{file("cut", string(text[:len(text)/2])), "cut short"},
-		{file("binary", "\x00\x01\xff"), "no statistics of tieralloc"},
-		{file("short", magic), "no statistics of tieralloc"},
+		{file("binary", "\x00\x01\xff"), "not statistics of tieralloc"},
+		{file("short", magic), "not statistics of tieralloc"},
 		{file("old", magic+strings.Repeat("\x09", 5000)), "live page"},
 		{file("damaged", magic+"\x01\x00\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x00", 5000)),
 			"live page"},
@@ -158,7 +158,8 @@ func TestWatchList(t *testing.T) {
 }
 
 // hog is a program that allocates all the time and says so.
-const hog = `$| = 1; for (;;) { push @a, map {"x" x 500} 1..100; @a = () if @a > 20000; print "ready\n" unless $n++; select undef, undef, undef, 0.005 }`
+const hog = `$| = 1; for (;;) { push @a, map {"x" x 500} 1..100; @a = () if @a > 20000; print ` +
+	`"ready\n" unless $n++; select undef, undef, undef, 0.005 }`
 
 // entry is one element of what stats --json says without an argument.
 type entry struct {
@@ -243,7 +244,8 @@ func TestPrune(t *testing.T) {
 		export TA_STATS_LIVE=1 LD_PRELOAD="$2"
 		perl -e 'kill 9, $$'
 		other=(/dev/shm/tieralloc.*)
-		printf '\x7f' | LD_PRELOAD= dd of="${other[0]}" bs=1 seek=8 conv=notrunc status=none # another version's
+		printf '\x7f' |
+			LD_PRELOAD= dd of="${other[0]}" bs=1 seek=8 conv=notrunc status=none # another version's
 		perl -e 'kill 9, $$'
 		perl -e '` + hog + `' >/dev/null & running=$!
 		sleep 0.5

@@ -35,15 +35,16 @@ func withConf(t *testing.T, text string, mode os.FileMode, env []string,
 // TestCheckFile: check reads the file for the whole system as the library does, and says where each
 // value comes from and what it passes over.
 func TestCheckFile(t *testing.T) {
-	r := withConf(t, "# all\nTA_FAST_SOFT='96M'\nTA_LOG=info\nTA_ONLY=redis-server,python3*\nPATH=/x\n",
+	r := withConf(t, "# "+
+		"all\nTA_FAST_SOFT='96M'\nTA_LOG=info\nTA_ONLY=redis-server,python3*\nPATH=/x\n",
 		0o644, []string{"TA_LOG=warn"}, "check")
 	if r.Status != 0 {
 		t.Errorf("%+v", r)
 	}
 	says(t, squeeze(r.Stdout), "TA_FAST_SOFT 96M file soft cap of FAST", "TA_LOG warn set",
 		"TA_ONLY redis-server,python3* file the programs to serve",
-		"not known to the library, and passed over:", "PATH in /etc/tieralloc.conf",
-		"/etc/tieralloc.conf: read by every program")
+		"unknown to the library, and ignored:", "PATH in /etc/tieralloc.conf",
+		"/etc/tieralloc.conf: every program with the library reads it")
 
 	r = withConf(t, "TA_ONLY=/usr/bin/x\nTA_FAST_SOTF=1M\nnonsense\n", 0o644, nil, "check")
 	if r.Status != 78 {
@@ -58,7 +59,7 @@ func TestCheckFile(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	says(t, squeeze(r.Stdout),
-		"/etc/tieralloc.conf is passed over: others than root can write to it")
+		"/etc/tieralloc.conf is ignored: others than root can write to it")
 }
 
 // TestRunFile: run and verify go by the file, too.

@@ -239,7 +239,7 @@ func TestVerifyRoot(t *testing.T) {
 	if r.Status != 1 {
 		t.Errorf("%+v", r)
 	}
-	says(t, r.Stderr, "there is no "+library+" where it looks for files", "cannot be preloaded")
+	says(t, r.Stderr, "there is no "+library+" in its file system", "cannot be preloaded")
 }
 
 // TestVerifyForeign: programs for another loader.

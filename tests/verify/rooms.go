@@ -9,6 +9,8 @@ const Module = "tieralloc"
 // docs/architecture.md tells. A room may import rooms of a lower number only, so two of
 // the same number (alloc and cudahook) never import each other.
 var rooms = map[string]int{
+	"internal/lockrank": -1, // raw's locks compare themselves with it
+
 	"internal/raw":     0,
 	"internal/version": 0,
 	"internal/config":  1,

@@ -1,15 +1,13 @@
-// Package nvmllink makes a program that links go-nvml's pkg/nvml start everywhere.
+// Package nvmllink lets a program that links go-nvml's pkg/nvml start on machines without NVML.
 //
-// That package leaves every function of NVML undefined in the program, and relies on
-// the loader to bind each one at its first call, by when it has opened the library. A
-// program that is bound at its start, by LD_BIND_NOW or because it was linked so, then
-// does not start at all, whether it would have used NVML or not; and one that calls a
-// function which the driver is too old for dies in the midst of it.
+// pkg/nvml leaves every function of NVML undefined in the program. It relies on the loader to bind
+// each function at its first call, after it has opened the library. If the loader binds at start,
+// because of LD_BIND_NOW or of how the program was linked, the program does not start at all. If
+// the driver is too old for a function, the call of it ends the program.
 //
-// This package defines them all: each is a jump through a word of its own. The words
-// first lead to a function that returns NVML_ERROR_FUNCTION_NOT_FOUND, and Open sets
-// them to what the library has. The definitions are hidden, so that the library's calls
-// of itself do not find them.
+// This package defines all functions. Each jumps through a pointer of its own. At first the
+// pointers lead to a function that returns NVML_ERROR_FUNCTION_NOT_FOUND; Open sets them to the
+// library's functions. The definitions are hidden, so that NVML's own calls do not bind to them.
 package nvmllink
 
 // #include <stdlib.h>
@@ -25,8 +23,8 @@ import (
 // Library is the file name of NVML, which comes with the driver.
 const Library = "libnvidia-ml.so.1"
 
-// Open leads the functions to those of a library. It is called before any of them is,
-// and again after another library was to be used.
+// Open sets the pointers to the functions of a library. It is called before any of the functions,
+// and again to use another library.
 func Open(library string) error {
 	name := C.CString(library)
 	defer C.free(unsafe.Pointer(name))

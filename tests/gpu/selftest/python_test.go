@@ -119,7 +119,8 @@ func TestNumba(t *testing.T) {
 	write(t, filepath.Join(dir, "numba", "__init__.py"),
 		"raise ImportError('Numba needs NumPy 2.4\\nor less.')\n")
 	r := python(t, dir, "frameworks.py", "numba")
-	if want := "numba with NumPy 2.5.9: ImportError: Numba needs NumPy 2.4 or less.\n"; r.Status != 1 || r.Stderr != want {
+	if want := "numba with NumPy 2.5.9: ImportError: Numba needs NumPy 2.4 or " +
+		"less.\n"; r.Status != 1 || r.Stderr != want {
 		t.Errorf("status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
 	}
 }

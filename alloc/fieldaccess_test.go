@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestFieldsByMeaning: a field of Page whose meaning depends on the state of the span is read and
-// written in its own file only, whose functions name the meanings.
-func TestFieldsByMeaning(t *testing.T) {
+// TestFieldAccess: a field of Page whose meaning depends on the state of the span is read and
+// written only in the file whose functions name the meanings.
+func TestFieldAccess(t *testing.T) {
 	home := map[string]string{"stamp": "stamp.go", "Trigger": "trigger.go"}
 	seen := map[string]bool{}
 	names, err := filepath.Glob("*.go")
@@ -32,7 +32,7 @@ func TestFieldsByMeaning(t *testing.T) {
 			if ok && home[s.Sel.Name] != "" {
 				seen[s.Sel.Name] = true
 				if name != home[s.Sel.Name] {
-					t.Errorf("%s: .%s is for %s alone", set.Position(s.Pos()), s.Sel.Name,
+					t.Errorf("%s: .%s is used outside %s", set.Position(s.Pos()), s.Sel.Name,
 						home[s.Sel.Name])
 				}
 			}
@@ -40,6 +40,6 @@ func TestFieldsByMeaning(t *testing.T) {
 		})
 	}
 	if len(seen) != len(home) {
-		t.Errorf("of the fields only %v are used", seen)
+		t.Errorf("only the fields %v are used", seen)
 	}
 }

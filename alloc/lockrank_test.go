@@ -1,0 +1,5 @@
+//go:build lockrank
+
+package alloc
+
+func init() { RankLocks() }

@@ -1,0 +1,5 @@
+//go:build lockrank
+
+package cudahook
+
+func init() { RankLocks() }

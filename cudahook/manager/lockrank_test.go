@@ -1,0 +1,5 @@
+//go:build lockrank
+
+package manager
+
+func init() { RankLocks() }
