@@ -7,8 +7,8 @@ import (
 )
 
 // Report fills in the figures of the devices that were used, and returns how many they are. In a
-// signal handler that interrupted a step, the figures of that heap may be inconsistent. Without wait
-// it leaves out a heap whose lock another thread holds. Precondition: to is zero.
+// signal handler that interrupted a step, the figures of that heap may be inconsistent. Without
+// wait it leaves out a heap whose lock another thread holds. Precondition: to is zero.
 func Report(token uintptr, wait bool, to *[stats.DeviceMax]stats.Device) (n uint64) {
 	for i := uint64(0); i < deviceMax && n < stats.DeviceMax; i++ {
 		if reportOn(token, wait, i, &to[n&(stats.DeviceMax-1)], settings.leaks) {

@@ -107,8 +107,8 @@ const (
 	OpCoalesce // merge all free blocks that may be merged
 )
 
-// An Action is what Step asks for. A driver call needs Request.Context; C makes it current if it is not. C makes
-// every call in the relaxed mode of stream capture.
+// An Action is what Step asks for. A driver call needs Request.Context; C makes it current if it is
+// not. C makes every call in the relaxed mode of stream capture.
 type Action uint64
 
 // The actions.

@@ -23,7 +23,7 @@ extern uint64_t ta_unloads;
 // Enter and leave the slow path (boot_thread.c).
 ta_heap *ta_enter(void);
 ta_heap *ta_enter_heap(void);
-ta_heap *ta_borrow_heap(void);
+ta_heap *ta_enter_for_null(void);
 void ta_leave(ta_heap *h);
 
 // The identity of the calling thread in locks. The thread keeps it in a forked child.

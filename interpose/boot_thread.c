@@ -8,9 +8,16 @@
 #include "boot.h"
 #include "exports.h"
 
-// Set when the destructors of the thread have begun to run. From then on the thread borrows a heap
+// Set when the thread has given its heap back at its end. From then on the thread borrows a heap
 // for each call, because nothing would give a permanent one back.
 static TLS int ending;
+
+// How often the destructor of the library's key has run on the thread.
+static TLS unsigned rounds;
+
+// libc runs destructors in up to four rounds, one more while any of them sets its key again. Those
+// of other keys allocate and free mostly in the first, and what they set again runs in the second.
+enum { LAST_ROUND = 3 };
 
 static pthread_key_t key;
 static int have_key;
@@ -22,10 +29,12 @@ static uint64_t slow_now(void)
 	return ta_clock(LIKELY(!ta_flags.Throttled) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC);
 }
 
-// The destructor of the library's key. Destructors of other keys and of C++ thread_local objects
-// may still allocate and free after it.
+// The destructor of the library's key. It sets the key again, so that the thread keeps its heap
+// until the destructors of other keys have run. Some may still allocate and free after it.
 HOT static void thread_ends(void *thread)
 {
+	if (++rounds < LAST_ROUND && ta_own.setspecific(key, thread) == 0)
+		return;
 	ending = 1;
 	ta_heap *h = ta_self;
 	if (h->Thread != (ta_thread *)thread)
@@ -80,10 +89,16 @@ HOT ta_heap *ta_enter_heap(void)
 	return h;
 }
 
-// ta_enter_heap for one call: a thread without a heap does not keep this one. libc calls free(NULL)
-// at the end of a thread, when the library's destructor will not run any more.
-HOT ta_heap *ta_borrow_heap(void)
+// ta_enter_heap for a free of NULL. A thread without a heap does not keep one for its first such
+// calls: libc makes a few at the end of each thread, when the library's destructor will not run any
+// more. A thread that makes many keeps one, because borrowing takes a lock that all threads share.
+HOT ta_heap *ta_enter_for_null(void)
 {
+	enum { BORROWS = 16 };
+	static TLS unsigned borrowed;
+	if (ta_self != &ta_heap_none || borrowed == BORROWS)
+		return ta_enter_heap();
+	borrowed++;
 	int was = ending;
 	ending = 1;
 	ta_heap *h = ta_enter_heap();

@@ -11,7 +11,7 @@ HOT void ta_free_checked(void *p, const char *fn, unsigned how, size_t size)
 	// Even when all calls pass on to libc, blocks of ta_alloc are ours.
 	ta_heap *h;
 	if (p == NULL && ta_mode == TA_ACTIVE)
-		h = ta_borrow_heap();
+		h = ta_enter_for_null();
 	else
 		h = ta_lookup(p) != NULL ? ta_enter_heap() : ta_enter();
 	if (h != NULL) {
