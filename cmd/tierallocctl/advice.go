@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 
 	"tieralloc/internal/config"
 	"tieralloc/tiers"
@@ -80,13 +82,33 @@ func unusedTiers(env environ, s *config.Settings, account [4]uintptr) []string {
 		for _, name := range tierVariables(i) {
 			if _, set := env.get(name); set {
 				lines = append(lines,
-					fmt.Sprintf("%s: no rule and no default hint sends anything to %s;"+
+					fmt.Sprintf("%s: no rule and no default hint sends anything to %s, but "+
+						"--default-hint %s (TA_DEFAULT_HINT) would;"+
 						" only programs that call ta_alloc, ta_move, ta_set_hint or "+
-						"ta_set_default_hint use it", name, tierNames[i]))
+						"ta_set_default_hint use it", name, tierNames[i], hintTo[i]))
 			}
 		}
 	}
 	return lines
+}
+
+// hintTo has for each tier the hint that sends requests there, and lets them overflow.
+var hintTo = [config.TierCount]string{
+	config.TierFast: "prefer_fast", config.TierNormal: "warm", config.TierSlow: "cold"}
+
+// warnIdle tells the user of run about settings of the environment and of flags that have no
+// effect. Settings of the file for the whole system are not meant for one program.
+func warnIdle(w io.Writer, env environ, c *configCheck, flags map[string]string) {
+	if c.settings.Disable {
+		return
+	}
+	for _, line := range idleSettings(env, c) {
+		name, why, _ := strings.Cut(line, ": ")
+		if flag := flags[name]; flag != "" {
+			name = flag
+		}
+		complain(w, fmt.Errorf("%s has no effect: %s", name, why))
+	}
 }
 
 // usedTiers lists the tiers that hints lead to: their homes, and the slower tiers that a cap sends

@@ -17,6 +17,7 @@ at the end.
 
 The library's own parser first checks the settings, from the flags below and from TA_
 variables of the environment. If one is wrong, nothing is started and the exit status is 78.
+A setting without effect, such as a cap on a tier that nothing is sent to, gets a line.
 Otherwise the exit status is the command's own, or 128 and the number of the signal that
 ended it. 125: tierallocctl itself failed; 126: the command cannot be run; 127: it was not
 found.
@@ -43,13 +44,13 @@ func runCommand() *cobra.Command {
 		Use:   "run [flags] -- COMMAND [ARG...]",
 		Short: "Start a program on the library, and summarise its statistics",
 		Long:  runHelp,
-		Example: "  tierallocctl run --fast-soft 256M --on-softcap demote --rules " +
+		Example: "  tierallocctl run --normal-soft 256M --on-softcap demote --rules " +
 			"'size>=64M:cold' -- python3 train.py",
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, o, args) },
 	}
 	startsCommand(cmd, &o.library)
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no summary at the end")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no summary at the end, and no line for a setting without effect")
 	flags.StringVar(&o.json, "json", "", "`PATH`: keep the statistics there")
 	flags.BoolVar(&o.noLive, "no-live", false, "no live page: as TA_STATS_LIVE=0")
 	return cmd
@@ -79,6 +80,7 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	if o.noLive {
 		env = env.with("TA_STATS_LIVE", "0")
 	}
+	own := env
 	env = env.withFile(readSystemFile(config.FilePath))
 	c, err := checkConfig(env)
 	if err != nil {
@@ -109,6 +111,12 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	left, err := newRunReport(env)
 	if err != nil {
 		return &failure{statusRunFailed, err}
+	}
+	if !o.quiet {
+		// The command's own environment: this program has added a report to it.
+		if c, err = checkConfig(left.env); err == nil {
+			warnIdle(stderr, own, c, flags)
+		}
 	}
 	end, err := runChild(path, args, left.env.preload(library))
 	defer left.close(end)

@@ -1,6 +1,6 @@
 """python -m tieralloc ...: the tool tierallocctl, which a wheel brings with the library.
 
-    python -m tieralloc run --fast-hard 64M -- python3 train.py
+    python -m tieralloc run --fast-hard 64M --default-hint prefer_fast -- python3 train.py
     python -m tieralloc verify -- python3 train.py
 """
 

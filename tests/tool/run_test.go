@@ -312,3 +312,29 @@ func TestRunForgedPage(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestRunIdle: run names settings without effect, such as a cap on a tier that nothing is sent to,
+// and what to add, before the program starts. --quiet leaves them out.
+func TestRunIdle(t *testing.T) {
+	const line = "tierallocctl: --fast-hard has no effect: no rule and no default hint sends " +
+		"anything to FAST, but --default-hint prefer_fast (TA_DEFAULT_HINT) would"
+	simulated := []string{"TA_USE_LIBNUMA=0", "TA_CUDA_LEAKS=1"}
+	for _, c := range []struct {
+		flags string
+		named bool
+	}{
+		{"--fast-hard 64M", true},
+		{"--fast-hard 64M --default-hint prefer_fast", false},
+		{"--fast-hard 64M --rules size>=1M:hot", false},
+		{"--normal-hard 64M", false},
+		{"--quiet --fast-hard 64M", false},
+	} {
+		r := run(t, simulated, append(strings.Fields(c.flags), "--", "sh", "-c", "echo begun >&2")...)
+		before, _, _ := strings.Cut(r.Stderr, "begun\n")
+		if r.Status != 0 || strings.HasPrefix(before, line) != c.named || !c.named && before != "" {
+			t.Errorf("%s: %+v", c.flags, r)
+		}
+	}
+	r := run(t, append(simulated, "TA_FAST_SOFT=1M"), "true")
+	says(t, r.Stderr, "tierallocctl: TA_FAST_SOFT has no effect: ")
+}
