@@ -50,7 +50,8 @@ func runCommand() *cobra.Command {
 	}
 	startsCommand(cmd, &o.library)
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.quiet, "quiet", "q", false, "no summary at the end, and no line for a setting without effect")
+	flags.BoolVarP(&o.quiet, "quiet", "q", false,
+		"no summary at the end, and no line for a setting without effect")
 	flags.StringVar(&o.json, "json", "", "`PATH`: keep the statistics there")
 	flags.BoolVar(&o.noLive, "no-live", false, "no live page: as TA_STATS_LIVE=0")
 	return cmd
