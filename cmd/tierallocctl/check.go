@@ -56,7 +56,8 @@ func explain(w io.Writer, own environ, file *systemFile, c *configCheck, all boo
 	env := own.withFile(file)
 	section(&text, plural(len(c.mistakes), "mistake"), mistakeLines(c.mistakes))
 	section(&text, "without effect", idleSettings(env, c))
-	section(&text, "worth knowing", append(secureRemarks(c.settings), cudaRemarks(c.settings)...))
+	section(&text, "worth knowing", slices.Concat(overflowRemarks(c, numa.MemFree),
+		secureRemarks(c.settings), cudaRemarks(c.settings)))
 	var strange []string
 	for _, name := range c.strange {
 		strange = append(strange, printable(name))

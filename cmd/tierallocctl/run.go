@@ -113,6 +113,7 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	if err != nil {
 		return &failure{statusRunFailed, err}
 	}
+	left.nodes = c.nodes
 	if !o.quiet {
 		// The command's own environment: this program has added a report to it.
 		if c, err = checkConfig(left.env); err == nil {

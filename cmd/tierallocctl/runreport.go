@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tieralloc/numa"
 	"tieralloc/stats/live"
 )
 
@@ -18,7 +19,8 @@ type runReport struct {
 	env     environ
 	pattern string // TA_STATS_FILE for the command
 	dir     string // a temporary folder for them; "": the user has named a path
-	ownPage bool   // this program asked for the live page, and removes it at the end
+	nodes   *numa.Topology
+	ownPage bool // this program asked for the live page, and removes it at the end
 }
 
 // newRunReport chooses the paths of a command's statistics and live page, and adds them to its
@@ -111,6 +113,9 @@ func (l *runReport) tell(w io.Writer, o runOptions, end ending) error {
 	}
 	if !o.quiet {
 		summarize(w, r)
+		if len(overflowInReport(r)) == 0 {
+			writeLines(w, pastNodes(r, l.nodes))
+		}
 		if n := l.others(path); n > 0 {
 			fmt.Fprintf(w,
 				"%s of other processes; to keep them: --stats-file 'stats.%%p.%%e.json'\n",

@@ -5,8 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"tieralloc/numa"
 )
 
 // sameMemory names each set of tiers on the same nodes, and the caps that hold for all of them.
@@ -70,14 +68,7 @@ func sameInPlan(env environ, c *configCheck) []string {
 
 // sameInReport is sameMemory for the tiers of a report.
 func sameInReport(r *report) []string {
-	account := (&numa.Map{Simulated: true}).Accounts()
-	for tier, t := range r.tiers() {
-		for _, other := range t.SameMemory {
-			if i := slices.Index(tierNames[:tier], strings.ToUpper(other)); i >= 0 {
-				account[tier] = min(account[tier], account[i])
-			}
-		}
-	}
+	account := accountsInReport(r)
 	return sameMemory(account,
 		func(tier int) []int { return r.tiers()[tier].Nodes },
 		func(tier int) (list []string) {

@@ -52,6 +52,7 @@ func TestTwoSockets(t *testing.T) {
 			}
 		}},
 	}
+	g.checks = append(g.checks, fullNodeChecks()...)
 	g.run(t)
 }
 

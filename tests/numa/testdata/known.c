@@ -248,6 +248,21 @@ static int full(long bytes)
 	return 0;
 }
 
+/* keep: so many blocks of the default hint, which it still has at the end. It prints on which nodes
+ * they are. */
+static int keep(long n, long bytes)
+{
+	long pages[NODES + 1] = {0};
+	for (long i = 0; i < n; i++) {
+		char *p = malloc(bytes);
+		MUST(p);
+		fill(p, bytes, i);
+		where(p, bytes, pages);
+	}
+	show("kept", pages);
+	return 0;
+}
+
 /* home: a large block is on its way down, its first part has arrived, when it is moved to the
  * tier that the rest is in: all of it comes back. */
 static int home(void)
@@ -353,6 +368,8 @@ int main(int argc, char **argv)
 		return demote(a, b << 10, argc > 4 && !strcmp(argv[4], "idle"));
 	if (!strcmp(what, "full"))
 		return full(a << 10);
+	if (!strcmp(what, "keep"))
+		return keep(a, b << 10);
 	if (!strcmp(what, "home"))
 		return home();
 	if (!strcmp(what, "mappings"))
