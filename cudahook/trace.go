@@ -24,8 +24,7 @@ var trace struct {
 
 const (
 	traceHeader = "Thread,Action,Pointer,Size,Stream"
-	traceFlags  = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC | syscall.O_APPEND |
-		syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+	traceFlags  = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC | syscall.O_APPEND
 )
 
 // SetTrace asks for a trace in the file at path, which is created with the first line. It is called
@@ -107,8 +106,7 @@ func traceReady() bool {
 	var st syscall.Stat_t
 	if !trace.opened {
 		trace.opened = true
-		fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, trace.path.Addr(), traceFlags, 0o600,
-			0, 0)
+		fd, errno := raw.OpenFile(trace.path.Addr(), traceFlags)
 		if errno != 0 {
 			var l raw.Line
 			l.Text("tieralloc: cannot write TA_CUDA_TRACE ")

@@ -12,9 +12,6 @@ import (
 // fileID identifies a file.
 type fileID struct{ dev, ino uint64 }
 
-// oPath opens a file only to name it. Package syscall lacks the flag.
-const oPath = 0x200000
-
 // LiveOpen makes the live page of this process: a new file, mode 0600, whose absolute path is the n
 // bytes at path. It returns an errno, 0 on success. It removes a page of this user that an earlier
 // process left there. Anything else there stays (EEXIST), and a symbolic link is not followed.
@@ -75,19 +72,10 @@ func setLivePath(path, n uintptr) (errno uintptr) {
 // Later calls use the name in that folder and not the path, in which somebody may meanwhile replace
 // a folder by a symbolic link.
 func openFolder() (dir, name, errno uintptr) {
-	base := uintptr(0) // where the name begins
-	for i := uintptr(0); i < raw.Page && live.path[i&(raw.Page-1)] != 0; i++ {
-		if live.path[i&(raw.Page-1)] == '/' {
-			base = i + 1
-		}
-	}
 	path := uintptr(unsafe.Pointer(&live.path))
-	first := live.path[base&(raw.Page-1)]
-	live.path[base&(raw.Page-1)] = 0
-	const flags = oPath | syscall.O_DIRECTORY | syscall.O_CLOEXEC
-	dir, errno = raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, path, flags, 0, 0, 0)
-	live.path[base&(raw.Page-1)] = first
-	return dir, path + base, errno
+	name, _ = raw.BaseName(path)
+	dir, errno = raw.OpenFolder(path, name-path)
+	return dir, name, errno
 }
 
 // newFile makes the page's file and maps it.

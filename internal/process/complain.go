@@ -6,11 +6,11 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// complain prints that the report at path cannot be written, unless the process is in a sandbox
-// where no file can.
-func complain(path, errno uintptr) {
+// complain prints that the report at path cannot be written. It returns false if the process is in
+// a sandbox where no file can be, and then prints nothing.
+func complain(path, errno uintptr) bool {
 	if raw.WritingRefused(errno) {
-		return
+		return false
 	}
 	var l raw.Line
 	l.Text("tieralloc: cannot write TA_STATS_FILE ")
@@ -24,6 +24,7 @@ func complain(path, errno uintptr) {
 		l.Text(")")
 	}
 	l.Tell()
+	return true
 }
 
 // errorName returns the text of an errno, for common errors of paths.
@@ -41,6 +42,8 @@ func errorName(errno uintptr) string {
 		return "is a directory"
 	case syscall.ENOTDIR:
 		return "not a directory"
+	case syscall.ELOOP:
+		return "a symbolic link of another user, or too many links"
 	case syscall.EROFS:
 		return "read-only file system"
 	case syscall.ENOSPC:

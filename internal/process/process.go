@@ -78,8 +78,8 @@ func Boot(arg uintptr) {
 	if envp != b.Envp {
 		config.Forget()
 	}
-	if bad > 0 && config.InForce.Strict {
-		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
+	if bad > 0 {
+		endIfStrict()
 	}
 	if c := &config.InForce; c.StatsFile.Len() != 0 || c.Log != config.LogOff || c.Background ||
 		c.SecureWarn != 0 {
@@ -106,6 +106,13 @@ func Boot(arg uintptr) {
 	}
 	openLive()
 	b.Flags.set()
+}
+
+// endIfStrict ends the process after a complaint about a setting, if TA_STRICT asks for that.
+func endIfStrict() {
+	if config.InForce.Strict {
+		raw.Sys(syscall.SYS_EXIT_GROUP, exitConfig, 0, 0, 0, 0, 0)
+	}
 }
 
 // flag returns 1 if on is true, else 0.
@@ -157,41 +164,54 @@ func setStatsPath() {
 		}
 		reportPath.Reset()
 	}
-	if !statsPath.Mem(file.Addr(), file.Len()) {
-		complain(file.Addr(), uintptr(syscall.ENAMETOOLONG))
-		statsPath.Reset()
+	path, errno := file.Addr(), uintptr(syscall.ENAMETOOLONG)
+	if statsPath.Mem(path, file.Len()) {
+		path, errno = statsPath.Addr(), pathError(&statsPath)
+	}
+	if errno == 0 {
 		return
 	}
-	if errno := folderError(&statsPath); errno != 0 {
-		complain(statsPath.Addr(), errno)
-		statsPath.Reset()
+	if complain(path, errno) {
+		endIfStrict()
 	}
+	statsPath.Reset()
 }
 
-// folderError checks at boot whether a report can be made in the folder of path, because many
-// programs close standard error before the report is written. It does not check a folder with a %
-// in its name.
-func folderError(path *config.Text) (errno uintptr) {
-	end := uintptr(0)
-	for i := uintptr(0); i < path.Len(); i++ {
-		if path.At(i) == '/' {
-			end = i + 1
-		}
+// pathError checks at boot whether a report can be made at path, because many programs close
+// standard error before the report is written. It does not check a name with a % in it.
+func pathError(path *config.Text) (errno uintptr) {
+	name, _ := raw.BaseName(path.Addr())
+	n := name - path.Addr()
+	if n == 0 {
+		return uintptr(syscall.ENOENT) // the working directory has been removed
 	}
-	reportPath.Reset()
-	for i := uintptr(0); i < end; i++ {
-		if path.At(i) == '%' {
-			return 0
-		}
-		reportPath.Byte(path.At(i))
+	if hasTemplate(path.Addr(), n) {
+		return 0
+	}
+	dir, errno := raw.OpenFolder(path.Addr(), n)
+	if errno != 0 {
+		return errno
 	}
 	const writeAndSearch = 2 | 1 // W_OK | X_OK
-	_, errno = raw.Sys(syscall.SYS_FACCESSAT, raw.AtFdCwd, reportPath.Addr(), writeAndSearch, 0, 0,
-		0)
+	_, errno = raw.Sys(syscall.SYS_FACCESSAT, dir, raw.Bytes(".\x00"), writeAndSearch, 0, 0, 0)
+	if errno == 0 && !hasTemplate(name, path.Len()-n) {
+		errno = document.Replaceable(dir, name)
+	}
+	raw.Sys(syscall.SYS_CLOSE, dir, 0, 0, 0, 0, 0)
 	if errno == uintptr(syscall.ENOSYS) || errno == uintptr(syscall.EPERM) {
 		return 0 // a filter of system calls refuses the check, but may allow the file
 	}
 	return errno
+}
+
+// hasTemplate reports whether there is a % in the n bytes at text.
+func hasTemplate(text, n uintptr) bool {
+	for i := uintptr(0); i < n; i++ {
+		if raw.LoadByte(text+i) == '%' {
+			return true
+		}
+	}
+	return false
 }
 
 // addEscaped appends n bytes to a template, escaped so that it stands for them.

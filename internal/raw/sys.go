@@ -19,6 +19,7 @@ const (
 	AtFdCwd           = ^uintptr(99) // AT_FDCWD is -100
 	FutexWait         = 128          // FUTEX_WAIT_PRIVATE
 	AtSymlinkNoFollow = 0x100
+	atEmptyPath       = 0x1000
 	futexWakePrivate  = 129
 )
 

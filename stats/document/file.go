@@ -31,7 +31,7 @@ var written uint64
 //
 // A reader sees the old file or the new one, whole: the text goes to a temporary file (mode 0600)
 // in the same directory, which is then renamed. A symbolic link at path is therefore replaced and
-// never followed. Anything there that is neither a link nor a regular file stays (EISDIR for a
+// never followed; raw.OpenFolder says which links in its folders are. Anything there that is neither a link nor a regular file stays (EISDIR for a
 // directory, else EINVAL), because a rename would replace even /dev/null. The check is made before
 // the rename; whoever can change the directory between the two can put anything at path anyway.
 func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
@@ -57,21 +57,26 @@ func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
 	}
 	text := buf + 2*pathRoom
 	JSON(text, need+1, r)
-	errno = replaceFile(buf, n, buf+pathRoom, text, need)
+	name, _ := raw.BaseName(buf)
+	dir, errno := raw.OpenFolder(buf, name-buf)
+	if errno == 0 {
+		errno = replaceFile(dir, name, buf+pathRoom, text, need)
+		raw.Sys(syscall.SYS_CLOSE, dir, 0, 0, 0, 0, 0)
+	}
 	raw.Unmap(buf, size)
 	return errno
 }
 
-// replaceFile makes the file at path hold n bytes at text. path is a C string of pathLen bytes.
-// temp is a buffer of pathRoom bytes for the temporary name.
-func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
-	if errno = replaceable(path); errno != 0 {
+// replaceFile makes the file called name, a C string, in the folder dir hold n bytes at text. temp
+// is a buffer of pathRoom bytes for the temporary name.
+func replaceFile(dir, name, temp, text, n uintptr) (errno uintptr) {
+	if errno = Replaceable(dir, name); errno != 0 {
 		return errno
 	}
 	if errno = raw.SizeAllowed(n); errno != 0 {
 		return errno
 	}
-	fd, errno := createTemp(path, pathLen, temp)
+	fd, errno := createTemp(dir, name, temp)
 	if errno != 0 {
 		return errno
 	}
@@ -83,19 +88,22 @@ func replaceFile(path, pathLen, temp, text, n uintptr) (errno uintptr) {
 		errno = e
 	}
 	if errno == 0 {
-		_, errno = raw.Sys(syscall.SYS_RENAMEAT, raw.AtFdCwd, temp, raw.AtFdCwd, path, 0, 0)
+		_, errno = raw.Sys(syscall.SYS_RENAMEAT, dir, temp, dir, name, 0, 0)
 	}
 	if errno != 0 {
-		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, temp, 0, 0, 0, 0)
+		raw.Sys(syscall.SYS_UNLINKAT, dir, temp, 0, 0, 0, 0)
 	}
 	return errno
 }
 
-// replaceable returns 0 when a file may be renamed over the C string path: there is nothing, a
-// regular file or a symbolic link.
-func replaceable(path uintptr) (errno uintptr) {
+// Replaceable returns 0 when a file may be renamed over the name in the folder: there is nothing, a
+// regular file or a symbolic link. Without a name the path is that of the folder.
+func Replaceable(dir, name uintptr) (errno uintptr) {
+	if raw.LoadByte(name) == 0 {
+		return uintptr(syscall.EISDIR)
+	}
 	var st syscall.Stat_t
-	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, raw.AtFdCwd, path,
+	_, errno = raw.Sys(syscall.SYS_NEWFSTATAT, dir, name,
 		uintptr(unsafe.Pointer(&st)), raw.AtSymlinkNoFollow, 0, 0)
 	if errno == uintptr(syscall.ENOENT) {
 		return 0
@@ -112,15 +120,15 @@ func replaceable(path uintptr) (errno uintptr) {
 	return uintptr(syscall.EINVAL)
 }
 
-// createTemp makes a new file beside path and leaves its name in temp. The descriptor is above 2:
+// createTemp makes a new file in the folder and leaves its name in temp. The descriptor is above 2:
 // in a program that closed its standard streams, other threads may still write to those numbers,
 // and must not write to the report.
-func createTemp(path, pathLen, temp uintptr) (fd, errno uintptr) {
+func createTemp(dir, name, temp uintptr) (fd, errno uintptr) {
 	const flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW |
 		syscall.O_CLOEXEC
 	for i := 0; i < tries; i++ {
-		tempName(path, pathLen, temp)
-		fd, errno = raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, temp, flags, 0600, 0, 0)
+		tempName(name, temp)
+		fd, errno = raw.Sys(syscall.SYS_OPENAT, dir, temp, flags, 0600, 0, 0)
 		if errno != uintptr(syscall.EEXIST) && errno != uintptr(syscall.EINTR) {
 			break
 		}
@@ -132,26 +140,19 @@ func createTemp(path, pathLen, temp uintptr) (fd, errno uintptr) {
 	fd, errno = raw.Sys(syscall.SYS_FCNTL, low, syscall.F_DUPFD_CLOEXEC, 3, 0, 0, 0)
 	raw.Sys(syscall.SYS_CLOSE, low, 0, 0, 0, 0, 0)
 	if errno != 0 {
-		raw.Sys(syscall.SYS_UNLINKAT, raw.AtFdCwd, temp, 0, 0, 0, 0)
+		raw.Sys(syscall.SYS_UNLINKAT, dir, temp, 0, 0, 0, 0)
 	}
 	return fd, errno
 }
 
-// tempName writes a new name as a C string at temp: path, its last part cut to leave room, and
+// tempName writes a new name as a C string at temp: the name, cut to leave room, and
 // ".tmp.PID.COUNT.TIME", the last two in hexadecimal. The time distinguishes processes of two PID
 // namespaces that share a directory and have the same pid.
-func tempName(path, pathLen, temp uintptr) {
-	base := pathLen // where the last part begins
-	for base > 0 && raw.LoadByte(path+base-1) != '/' {
-		base--
-	}
-	if pathLen-base > nameMax-suffixMax {
-		pathLen = base + nameMax - suffixMax
-	}
+func tempName(name, temp uintptr) {
 	var w writer
 	w.begin(temp, pathRoom)
-	for i := uintptr(0); i < pathLen; i++ {
-		w.put(raw.LoadByte(path + i))
+	for i := uintptr(0); i < nameMax-suffixMax && raw.LoadByte(name+i) != 0; i++ {
+		w.put(raw.LoadByte(name + i))
 	}
 	w.text(".tmp.")
 	w.dec(uint64(raw.Pid()))

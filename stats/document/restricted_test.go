@@ -131,11 +131,15 @@ func closed(dir string) (want, err error) {
 	if err := errors.Join(syscall.Close(0), syscall.Close(2)); err != nil {
 		return nil, err
 	}
-	name, temp := dir+"/s.json", make([]byte, pathRoom)
-	fd, errno := createTemp(raw.Bytes(name), uintptr(len(name)), uintptr(unsafe.Pointer(&temp[0])))
+	temp := make([]byte, pathRoom)
+	folder, errno := raw.OpenFolder(raw.Bytes(dir), uintptr(len(dir)))
+	if errno != 0 {
+		return nil, syscall.Errno(errno)
+	}
+	fd, errno := createTemp(folder, raw.Bytes("s.json\x00"), uintptr(unsafe.Pointer(&temp[0])))
 	if fd < 3 || errno != 0 {
 		return nil, fmt.Errorf("descriptor %d, errno %d", fd, errno)
 	}
 	made, _, _ := bytes.Cut(temp, []byte{0})
-	return nil, os.Remove(string(made))
+	return nil, os.Remove(filepath.Join(dir, string(made)))
 }

@@ -44,17 +44,16 @@ func level(l uint32) zerolog.Level {
 func output(s *config.Settings) io.Writer {
 	path := text(&s.LogFile)
 	if path != "" {
-		const flags = syscall.O_WRONLY | syscall.O_APPEND | syscall.O_CREAT |
-			syscall.O_NOFOLLOW | syscall.O_CLOEXEC
-		fd, err := syscall.Open(path, flags, 0o600)
-		if err == nil {
-			return newSink(fd, true)
+		const flags = syscall.O_WRONLY | syscall.O_APPEND | syscall.O_CREAT
+		fd, errno := raw.OpenFile(s.LogFile.Addr(), flags)
+		if errno == 0 {
+			return newSink(int(fd), true)
 		}
-		if errno, ok := err.(syscall.Errno); ok && raw.WritingRefused(uintptr(errno)) {
+		if raw.WritingRefused(errno) {
 			return io.Discard
 		}
 		complaint := fmt.Sprintf("tieralloc: cannot write TA_LOG_FILE %q: %v;"+
-			" logging to standard error\n", path, err)
+			" logging to standard error\n", path, syscall.Errno(errno))
 		_, _ = newSink(2, false).Write([]byte(complaint))
 	}
 	return newSink(2, false)

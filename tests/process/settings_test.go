@@ -80,6 +80,28 @@ func TestBadSettings(t *testing.T) {
 		"work"))
 }
 
+// TestStrictStatsFile: a report that cannot be written is a bad setting under TA_STRICT=1.
+func TestStrictStatsFile(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "settings.c")
+	dir := t.TempDir()
+	for _, path := range []string{"/no/such/folder/x", dir, prog + "/x",
+		"/" + strings.Repeat("x", 300) + "/y"} {
+		r := preloaded(t, []string{"TA_STATS_FILE=" + path}, prog, "work")
+		if r.Status != 0 || r.Stdout != "done\n" || !oneLine(r.Stderr, "TA_STATS_FILE", path) {
+			t.Errorf("%s: %+v", path, r)
+		}
+		r = preloaded(t, []string{"TA_STATS_FILE=" + path, "TA_STRICT=1"}, prog, "work")
+		if r.Status != 78 || r.Stdout != "" || !oneLine(r.Stderr, "TA_STATS_FILE", path) {
+			t.Errorf("%s, strict: %+v", path, r)
+		}
+	}
+	for _, name := range []string{"x", "%p", "%" + "%"} {
+		clean(t, preloaded(t, []string{"TA_STATS_FILE=" + filepath.Join(dir, name), "TA_STRICT=1"},
+			prog, "work"))
+	}
+}
+
 // TestDisabled: the heap serves nothing, and says so.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
