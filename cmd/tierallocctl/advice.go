@@ -49,6 +49,9 @@ func idleSettings(env environ, c *configCheck) []string {
 		note(s.OnSoftcap != config.SoftcapWarn && !lower, prefix+name+"_SOFT",
 			"no tier is slower: memory above it stays, and is counted")
 	}
+	if _, set := env.get("TA_RULES"); set && s.Interpose {
+		lines = append(lines, idleRules(&s.Rules)...)
+	}
 	return append(append(lines, unusedTiers(env, s, account)...), idleCUDA(env, s)...)
 }
 

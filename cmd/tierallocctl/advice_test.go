@@ -29,6 +29,12 @@ func TestIdleSettings(t *testing.T) {
 		{"TA_FAST_HARD=1M TA_NODE_FAST=0", "TA_FAST_HARD TA_NODE_FAST"},
 		{"TA_FAST_HARD=1M TA_DEFAULT_HINT=hot", ""},
 		{"TA_FAST_HARD=1M TA_RULES=size>1M:prefer_fast", ""},
+		{"TA_RULES=size>1M:cold;size>2M:cold", "TA_RULES"},
+		{"TA_RULES=size>2M:cold;size>1M:cold;thread=io-*:warm", ""},
+		{"TA_RULES=thread=*:cold;thread=a:hot;thread=sixteencharacter:hot",
+			"TA_RULES TA_RULES TA_RULES"},
+		{"TA_RULES=thread=fifteen-letters*:cold;thread=sixteencharacter:hot", "TA_RULES"},
+		{"TA_RULES=thread=sixteen*character:cold TA_INTERPOSE=0", "TA_RULES"},
 		// SLOW also gets what NORMAL has no room for.
 		{"TA_SLOW_HARD=1M", "TA_SLOW_HARD"},
 		{"TA_SLOW_HARD=1M TA_NORMAL_HARD=1M", ""},

@@ -122,8 +122,8 @@ func pastNodes(r *report, t *numa.Topology) (lines []string) {
 			capped = capped || account[k] != account[i] && other.CapacityHard != 0
 		}
 		if has := memoryOn(t, tier.Nodes); capped && has != 0 && tier.BytesPeak > has {
-			lines = append(lines, fmt.Sprintf("%s had up to %s, and node %s has %s: the rest was on "+
-				"other nodes, if it was used, and no cap counts it there", tierNames[i],
+			lines = append(lines, fmt.Sprintf("%s had up to %s, and node %s has %s: the rest was "+
+				"on other nodes, if it was used, and no cap counts it there", tierNames[i],
 				size(tier.BytesPeak), nodeWords(tier.Nodes), size(has)))
 		}
 	}

@@ -11,9 +11,9 @@ import (
 // TestOverflowRemarks: check says with figures which full node breaks whose hard cap, and what
 // keeps it.
 func TestOverflowRemarks(t *testing.T) {
-	const slow = "SLOW: no hard cap, and node 1 has 365 MiB free: when it is full the kernel takes " +
-		"other nodes, and the hard cap of FAST and NORMAL does not count that; TA_SLOW_HARD of " +
-		"at most 342 MiB keeps it"
+	const slow = "SLOW: no hard cap, and node 1 has 365 MiB free: when it is full the kernel " +
+		"takes other nodes, and the hard cap of FAST and NORMAL does not count that; " +
+		"TA_SLOW_HARD of at most 342 MiB keeps it"
 	threeKinds := &numa.Map{Nodes: 7, Tier: [4]numa.Place{{Nodes: 1}, {Nodes: 2}, {Nodes: 4}}}
 	for _, c := range []struct {
 		places *numa.Map
@@ -68,8 +68,8 @@ func TestOverflowInReport(t *testing.T) {
 	if got := overflowInReport(r); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	want = []string{"SLOW had up to 436 MiB, and node 1 has 391 MiB: the rest was on other nodes, " +
-		"if it was used, and no cap counts it there"}
+	want = []string{"SLOW had up to 436 MiB, and node 1 has 391 MiB: the rest was on other " +
+		"nodes, if it was used, and no cap counts it there"}
 	if got := pastNodes(r, nodes); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

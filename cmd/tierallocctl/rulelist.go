@@ -81,7 +81,7 @@ func pattern(l *config.RuleList, g config.Glob) string {
 func hiddenBy(l *config.RuleList, i uintptr) int {
 	r := &l.Rule[i]
 	wider := func(a, b config.Glob) bool {
-		return !a.Set() || b.Set() && pattern(l, a) == pattern(l, b)
+		return !a.Set() || b.Set() && covers(pattern(l, a), pattern(l, b))
 	}
 	for k := range i {
 		e := &l.Rule[k]
@@ -91,6 +91,50 @@ func hiddenBy(l *config.RuleList, i uintptr) int {
 		}
 	}
 	return -1
+}
+
+// covers reports whether pattern a matches every name that pattern b does. It matches a against the
+// text of b, where only a * of a matches a * of b.
+func covers(a, b string) bool {
+	i, star, from := 0, -1, 0 // the last * of a, and where in b what follows it was tried last
+	for k := 0; k < len(b); {
+		switch {
+		case i < len(a) && a[i] == '*':
+			star, from = i, k
+			i++
+		case i < len(a) && (a[i] == b[k] || a[i] == '?' && b[k] != '*'):
+			i++
+			k++
+		case star >= 0:
+			from++
+			i, k = star+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(a[i:], "*") == ""
+}
+
+// threadNameMax is the length of the longest name that the kernel keeps of a thread.
+const threadNameMax = 15
+
+// idleRules names rules that no request can match.
+func idleRules(l *config.RuleList) (lines []string) {
+	for i := range l.Count {
+		rule := fmt.Sprintf("TA_RULES: rule %d (%s) ", i+1, ruleWords(l, i))
+		if by := hiddenBy(l, i); by >= 0 {
+			lines = append(lines, fmt.Sprintf("%sis never reached: rule %d comes first and "+
+				"matches the same requests", rule, by+1))
+		}
+		if g := l.Rule[i].Thread; g.Set() {
+			if n := len(strings.ReplaceAll(pattern(l, g), "*", "")); n > threadNameMax {
+				lines = append(lines, fmt.Sprintf("%smatches no thread: the pattern needs %d "+
+					"characters, and the kernel's names of threads have at most %d", rule, n,
+					threadNameMax))
+			}
+		}
+	}
+	return lines
 }
 
 // audience is a set of programs and threads for which the rules are the same.

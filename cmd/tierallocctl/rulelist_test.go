@@ -35,6 +35,7 @@ func TestHiddenBy(t *testing.T) {
 		"size>2M:cold; size>1M:hot":                    -1,
 		"lib=a*:cold; size>1M,lib=a*:hot":              0,
 		"lib=a*:cold; size>1M,lib=b*:hot":              -1,
+		"lib=a*:cold; lib=ab?:hot":                     0,
 		"lib=a*:cold; size>1M:hot":                     -1,
 		"thread=x:cold; thread=x,lib=b*,program=c:hot": 0,
 		"program=x:cold; thread=x:hot":                 -1,
@@ -50,6 +51,25 @@ func TestHiddenBy(t *testing.T) {
 		}
 		if got := hiddenBy(&v.settings.Rules, last); got != want {
 			t.Errorf("%s: the last is hidden by %d, not %d", rules, got, want)
+		}
+	}
+}
+
+// TestCovers: a pattern covers another if it matches all that the other does.
+func TestCovers(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"*", "x", true}, {"*", "*", true}, {"*", "a*b?", true}, {"x", "*", false},
+		{"a*", "ab*", true}, {"ab*", "a*", false}, {"a*c", "abc", true}, {"a*c", "a*bc", true},
+		{"a*c", "abcd", false}, {"a?", "ab", true}, {"a?", "a*", false}, {"a?", "a?", true},
+		{"ab", "a?", false}, {"a*", "a", true}, {"a**", "a", true}, {"a", "ab", false},
+		{"*b*", "ab", true}, {"*b", "abab", true}, {"?*", "*", false},
+		{"*?", "ab*", false}, // it does cover it: the answer errs on this side only
+	} {
+		if got := covers(c.a, c.b); got != c.want {
+			t.Errorf("covers(%q, %q) is %v", c.a, c.b, got)
 		}
 	}
 }
