@@ -169,8 +169,9 @@ func whyNoPage(pid int) error {
 // eachPage calls use for each live page that can be found, one at a time: those that processes have
 // mapped, those in the usual folder, and those where TA_STATS_LIVE says here or for the whole
 // system. It does not read other processes' environments, which would let them choose the files
-// that are opened. The error joins those of single pages.
-func eachPage(use func(*live.Page) error) error {
+// that are opened. limit bounds the files of each other user that are read in the usual folder; 0
+// is no limit. The error joins those of single pages.
+func eachPage(limit int, use func(*live.Page) error) error {
 	seen := map[live.ID]bool{}
 	once := func(file *live.Page) error {
 		if seen[file.ID()] {
@@ -188,7 +189,7 @@ func eachPage(use func(*live.Page) error) error {
 	}
 	usual, err := live.OpenFolder(live.UsualFolder)
 	if err == nil {
-		err = usual.Usual(once)
+		err = usual.Usual(limit, once)
 		usual.Close()
 	}
 	bad = append(bad, err)
@@ -212,10 +213,15 @@ func processes() []int {
 	return pids
 }
 
-// allPages reads all live pages that can be found. The error names those that cannot be read.
+// perUser is how many pages of another user are read in the usual folder. Those of running
+// processes are found in their memory as well.
+const perUser = 500
+
+// allPages reads the live pages that can be found, but of users that have very many only the
+// newest. The error names those that cannot be read.
 func allPages() ([]*page, error) {
 	var pages []*page
-	bad := eachPage(func(file *live.Page) error {
+	bad := eachPage(perUser, func(file *live.Page) error {
 		p, err := snapshot(file)
 		if err == nil {
 			pages = append(pages, p)

@@ -127,6 +127,10 @@ func (s *screen) draw() {
 		return
 	}
 	if len(s.frame.list) == 0 {
+		if s.last.at.IsZero() {
+			s.view.SetContent("The live pages are being read.")
+			return
+		}
 		s.view.SetContent(noPages)
 		return
 	}
@@ -161,7 +165,7 @@ func (s *screen) View() tea.View {
 	case s.paused:
 		title += " - paused"
 	case s.last.err != nil:
-		title += " - some pages cannot be read: tierallocctl stats"
+		title += " - some pages are not shown: tierallocctl stats"
 	}
 	help := "q quit  ↑↓ select  enter details  s sort (" + s.frame.order.name + ")  p pause"
 	if s.details {

@@ -54,6 +54,15 @@ func threeProcesses(t *testing.T) sample {
 
 func TestScreenEmpty(t *testing.T) {
 	s := newScreen(time.Second)
+	s.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	if text := shownBy(s); !strings.Contains(text, "are being read") ||
+		strings.Contains(text, "No live pages") {
+		t.Errorf("before the first sample: %s", text)
+	}
+	s.Update(sample{at: time.Now()})
+	if text := shownBy(s); !strings.Contains(text, "No live pages") {
+		t.Errorf("%s", text)
+	}
 	for _, k := range []tea.KeyPressMsg{down, up, enter, esc, letter('s'), letter('p')} {
 		press(s, k)
 	}

@@ -232,7 +232,7 @@ func userName(uid int) string {
 // prunePages removes the pages of processes that have ended. It removes each from the folder in
 // which it was found, unless another file has its name by now.
 func prunePages(w io.Writer) error {
-	return eachPage(func(file *live.Page) error {
+	return eachPage(0, func(file *live.Page) error {
 		p, err := snapshot(file)
 		if err != nil || !p.state.Dead() || file.Mapped() {
 			return err

@@ -48,7 +48,7 @@ func topCommand() *cobra.Command {
 			out := cmd.OutOrStdout()
 			file, ok := out.(*os.File)
 			if once || !ok || !isatty.IsTerminal(file.Fd()) || !isatty.IsTerminal(os.Stdin.Fd()) {
-				return topOnce(out, interval)
+				return topOnce(out, cmd.ErrOrStderr(), interval)
 			}
 			_, err := tea.NewProgram(newScreen(interval), tea.WithOutput(file)).Run()
 			if errors.Is(err, tea.ErrInterrupted) {
@@ -62,15 +62,17 @@ func topCommand() *cobra.Command {
 	return cmd
 }
 
-// topOnce writes what happens during one interval.
-func topOnce(w io.Writer, interval time.Duration) error {
+// topOnce writes what happens during one interval. It reports pages that cannot be read, but does
+// not fail because of them: other users may have left them.
+func topOnce(w, stderr io.Writer, interval time.Duration) error {
 	first := takeSample()
 	time.Sleep(interval)
 	second := takeSample()
 	f := frame{list: compareSamples(first, second), order: orders[0]}
 	f.order.sort(f.list)
-	if _, err := io.WriteString(w, f.String()); err != nil {
-		return err
+	if second.err != nil {
+		complain(stderr, second.err)
 	}
-	return second.err
+	_, err := io.WriteString(w, f.String())
+	return err
 }

@@ -31,9 +31,10 @@ var written uint64
 //
 // A reader sees the old file or the new one, whole: the text goes to a temporary file (mode 0600)
 // in the same directory, which is then renamed. A symbolic link at path is therefore replaced and
-// never followed; raw.OpenFolder says which links in its folders are. Anything there that is neither a link nor a regular file stays (EISDIR for a
-// directory, else EINVAL), because a rename would replace even /dev/null. The check is made before
-// the rename; whoever can change the directory between the two can put anything at path anyway.
+// never followed; raw.OpenFolder says which links in its folders are. Anything there that is
+// neither a link nor a regular file stays (EISDIR for a directory, else EINVAL), because a rename
+// would replace even /dev/null. The check is made before the rename; whoever can change the
+// directory between the two can put anything at path anyway.
 func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
 	if n == 0 {
 		return uintptr(syscall.ENOENT)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,18 +54,19 @@ func (d *Folder) OpenUsual(pid int) (*Page, error) {
 	return p, err
 }
 
-// Usual calls use for each page of the folder that has a usual name. It opens one at a time,
-// because anyone may put any number of files there. It skips files that are not pages, and files of
-// other users, which it may not read. The error names pages that are damaged or of another version.
-func (d *Folder) Usual(use func(*Page) error) error {
-	names, err := d.file.Readdirnames(-1)
+// Usual calls use for each page of the folder that has a usual name, those of this user first. It
+// opens one at a time. It skips files that are not pages, and files of other users, which it may
+// not read. The error names pages that are damaged or of another version.
+//
+// Anyone may put any number of files there. So Usual opens at most limit files of each other user,
+// the newest, and ten times as many of all other users. The error says how many were left out. If
+// limit is 0, it opens all.
+func (d *Folder) Usual(limit int, use func(*Page) error) error {
+	files, err := d.usualFiles()
+	files, leftOut := within(limit, files)
 	bad := []error{err}
-	for _, name := range names {
-		pid, err := strconv.Atoi(strings.TrimPrefix(name, usualPrefix))
-		if err != nil || name != usualPrefix+strconv.Itoa(pid) {
-			continue
-		}
-		p, err := d.OpenUsual(pid)
+	for _, f := range files {
+		p, err := d.OpenUsual(f.pid)
 		switch {
 		case err == nil:
 			bad = append(bad, use(p))
@@ -76,6 +76,10 @@ func (d *Folder) Usual(use func(*Page) error) error {
 		default:
 			bad = append(bad, err)
 		}
+	}
+	if leftOut > 0 {
+		bad = append(bad, fmt.Errorf("%s: %d files of other users were left out: only the newest"+
+			" %d of a user are read, and %d of all", d.path, leftOut, limit, allLimits*limit))
 	}
 	return errors.Join(bad...)
 }

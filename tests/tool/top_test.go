@@ -31,6 +31,16 @@ func TestTopOnce(t *testing.T) {
 	}
 }
 
+// TestTopDamaged: a page that anybody may have left is told of, and does not make top fail.
+func TestTopDamaged(t *testing.T) {
+	r := inNamespace(t, "printf 'tierlive\\1\\0\\0' > /dev/shm/tieralloc.77; "+
+		"head -c 5000 /dev/zero >> /dev/shm/tieralloc.77; ./ctl top --once --interval 100ms")
+	if r.Status != 0 || !strings.Contains(r.Stdout, "No live pages.") {
+		t.Errorf("%+v", r)
+	}
+	says(t, r.Stderr, "/dev/shm/tieralloc.77: damaged live page")
+}
+
 // TestTopScreen works the keys on a terminal that answers no questions.
 func TestTopScreen(t *testing.T) {
 	testlib.Need(t, "perl")

@@ -1,0 +1,76 @@
+package live
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWithin: the newest files of each other user, and no more than of ten users.
+func TestWithin(t *testing.T) {
+	own := uint32(os.Geteuid())
+	var files []usualFile
+	for i := range 7 {
+		files = append(files, usualFile{pid: i, owner: own})
+	}
+	for user := range uint32(20) {
+		for i := range 3 {
+			files = append(files, usualFile{pid: 100 + i, owner: own + 1 + user})
+		}
+	}
+	some, leftOut := within(2, files)
+	if len(some) != 7+20 || leftOut != 40 || !slices.Equal(some[:7], files[:7]) {
+		t.Errorf("%v, %d left out", some, leftOut)
+	}
+	for i, f := range some[7:] {
+		if want := own + 1 + uint32(i/2); f.owner != want || f.pid != 100+i%2 {
+			t.Errorf("file %d: %v, not of %d", i, f, want)
+		}
+	}
+	if some, leftOut = within(0, files); len(some) != len(files) || leftOut != 0 {
+		t.Errorf("without a limit: %d, %d left out", len(some), leftOut)
+	}
+}
+
+// TestUsualStrangers: of a folder full of another user's pages few are opened, the newest, after
+// all of this user's. What is left out is told.
+func TestUsualStrangers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to make files of another user")
+	}
+	dir := t.TempDir()
+	path, _ := ownPage(t)
+	const strangers, limit, own = 100, 5, 20
+	for pid := 1; pid <= strangers+own; pid++ {
+		name := putPage(t, path, dir, "tieralloc."+strconv.Itoa(pid), uint64(pid))
+		at := time.Unix(int64(pid), 0)
+		if pid <= strangers {
+			if err := errors.Join(os.Chown(name, 12345, 0), os.Chtimes(name, at, at)); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.Chtimes(name, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want []int
+	for pid := strangers + 1; pid <= strangers+own; pid++ {
+		want = append(want, pid)
+	}
+	want = append(want, 100, 99, 98, 97, 96)
+	var pids []int
+	err := openFolder(t, dir).Usual(limit, func(p *Page) error {
+		pids = append(pids, p.Pid())
+		return nil
+	})
+	if !slices.Equal(pids, want) {
+		t.Errorf("pages of %v, not %v", pids, want)
+	}
+	if err == nil || !strings.Contains(err.Error(), filepath.Clean(dir)+": 95 files") {
+		t.Errorf("%v", err)
+	}
+}
