@@ -420,7 +420,7 @@ test_programs=(
 	'/usr/lib/php/*/curl.so:php-curl' '/usr/lib/php/*/sqlite3.so:php-sqlite3' '/usr/lib/php/*/gd.so:php-gd'
 	'/usr/lib/php/*/intl.so:php-intl' '/usr/lib/php/*/zip.so:php-zip' apache2:apache2-bin
 	'/usr/lib/apache2/modules/libphp*.so:libapache2-mod-php' nginx:nginx mariadbd:mariadb-server-core mariadb-dump:mariadb-client
-	lintian:lintian rpm:rpm
+	lintian:lintian rpm:rpm ssh:openssh-client /usr/sbin/sshd:openssh-server
 	firefox-esr:firefox-esr javac:default-jdk-headless clang++:clang Rscript:r-base-core ffmpeg:ffmpeg faketime:faketime
 )
 

@@ -71,7 +71,7 @@ func moveExtents(token uintptr, p *Page, to, size uintptr) bool {
 	end := p.Start + p.Size
 	more := size - p.Size
 	// so it would not lengthen the last part when the others have moved
-	if more != 0 && !raw.Allow(to+p.Size, more) {
+	if more != 0 && !mappable(more) {
 		unmapFresh(to, size)
 		return false
 	}
@@ -104,6 +104,15 @@ func moveExtents(token uintptr, p *Page, to, size uintptr) bool {
 		q.Start += to - from
 	}
 	return true
+}
+
+// mappable reports whether the kernel has memory for n bytes.
+func mappable(n uintptr) bool {
+	at := raw.Map(n)
+	if at != 0 {
+		unmapFresh(at, n)
+	}
+	return at != 0
 }
 
 var extentsKnown uintptr // what extentsMost has found out, or 0

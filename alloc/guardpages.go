@@ -87,20 +87,20 @@ func guardPagesTry(h *Heap, n, align uintptr) *Page {
 	return p
 }
 
-// guardPagesMap reserves whole bytes at base for a block of size bytes at start, a multiple of
-// align, and makes used bytes accessible.
+// guardPagesMap maps whole bytes at base for a block of size bytes at start, a multiple of align.
+// used bytes of the block are accessible.
 func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr) {
 	r := uintptr(random())
 	before, after := guardPagesLeast+r%guardPagesRandom, guardPagesLeast+r>>32%guardPagesRandom
 	whole = size + (before+after)<<SliceShift + align
 	spare := spareAddresses()
-	base = reserveBeside(whole, spare)
+	base = mapBeside(whole, spare)
 	if base == 0 && dropGuardPagesLocking(token, whole+spare) {
-		base = reserveBeside(whole, spareAddresses())
+		base = mapBeside(whole, spareAddresses())
 	}
 	if base != 0 {
 		start = raw.RoundUp(base+before<<SliceShift, align)
-		if raw.Allow(start, used) {
+		if barAround(base, whole, start, used) {
 			return base, whole, start
 		}
 		raw.Unmap(base, whole)
@@ -117,9 +117,9 @@ func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr
 
 // spareAddresses returns the bytes of addresses that must stay free beside a block with guards.
 func spareAddresses() uintptr {
-	limit := addressLimit()
+	limit := addressLimit
 	switch {
-	case limit == noLimit:
+	case limit == 0:
 		return 0
 	case atomic.LoadUint32(&guardPagesDropped) != 0:
 		return raw.RoundUp(limit/spareShareAgain, raw.Page)
@@ -127,15 +127,16 @@ func spareAddresses() uintptr {
 	return raw.RoundUp(limit/spareShare, raw.Page)
 }
 
-// reserveBeside reserves n bytes of addresses, or returns 0 if spare bytes would not stay free.
-// Only the kernel knows the free addresses, so it is asked for both at once.
-func reserveBeside(n, spare uintptr) uintptr {
-	base := raw.Reserve(n + spare)
-	if base != 0 && spare != 0 {
-		raw.Unmap(base+n, spare)
+// mapBeside maps n bytes, or returns 0 if spare bytes of addresses would not stay free. Only the
+// kernel knows the free addresses, so it is asked for both at once.
+func mapBeside(n, spare uintptr) uintptr {
+	if spare != 0 {
+		if !reservable(n + spare) {
+			return 0
+		}
 		atomic.StoreUint32(&guardPagesDropped, 0)
 	}
-	return base
+	return raw.Map(n)
 }
 
 // dropGuardPagesLocking is dropGuardPages for a caller that does not hold poolLock.

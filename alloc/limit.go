@@ -1,6 +1,9 @@
 package alloc
 
-import "tieralloc/internal/cgroup"
+import (
+	"tieralloc/internal/cgroup"
+	"tieralloc/internal/raw"
+)
 
 // A process in a control group with a limit on memory is killed when the group needs more. So what
 // nobody uses is held to a part of the limit, and goes back to the kernel when little is left.
@@ -8,7 +11,9 @@ import "tieralloc/internal/cgroup"
 // The group's files are read when the heap has grown: first beyond limitFirst, then by half of what
 // was left. Without a limit they are read when the heap has doubled. One may be set or lowered at
 // any time: so a process of more than limitFirst looks again after limitAgain, when it next comes
-// by the slow path. A small process opens no file, and a large one hardly any.
+// by the slow path. A small process opens no file, and a large one hardly any. A filter of system
+// calls may end the process for opening a file. So the files are not read again when the program
+// prepares one: a limit that was read stays in force.
 const (
 	limitFirst = 32 << 20
 	// of the limit: what dirty spans may have, and cached huge blocks; what is left at least
@@ -27,6 +32,15 @@ var limit struct {
 	busy   uint32  // 1: a thread is looking
 	again  uint64  // when the group is looked at without growth
 }
+
+// filterFlag is the address of a word that is not 0 when the program prepares a filter, or 0.
+var filterFlag uintptr
+
+// SetFilterFlag sets the address of the word that C sets when the program prepares a filter of
+// system calls.
+func SetFilterFlag(addr uintptr) { filterFlag = addr }
+
+func filtered() bool { return filterFlag != 0 && raw.LoadByte(filterFlag) != 0 }
 
 // limitMost is what dirty spans may have, and cached huge blocks.
 func limitMost() uintptr { return limit.share - 1 }
@@ -49,6 +63,10 @@ func limitOld(now uint64) bool {
 func lookAtLimit(now uint64, n uintptr) (short bool) {
 	after := max(uintptr(pool.count.committed)+n, limitFirst)
 	limit.again = now + limitAgain
+	if filtered() {
+		limit.beyond = 2*after - limitFirst
+		return false
+	}
 	var m cgroup.Memory
 	cgroup.Read(&m)
 	if m.Limit == 0 {

@@ -47,22 +47,30 @@ func dropAllGuardPages() (n uintptr) {
 	return n
 }
 
-// scarce reports whether the kernel lacks addresses or mappings for n bytes. What it refuses
-// otherwise it has no memory for, or not that many addresses in all.
+// scarce reports whether the kernel lacks addresses or mappings for n bytes, and would have them
+// without guards. What it refuses otherwise it has no memory for, or not that many addresses in
+// all. Precondition: poolLock is held.
 func scarce(n uintptr) bool {
-	limit := addressLimit()
-	if limit == noLimit {
-		n = raw.Page // of addresses there are plenty
-	}
-	if n > limit {
+	n += leafBytes + SliceSize // a leaf of the page map, and alignment
+	if reservable(n) {
 		return false
 	}
-	n += leafBytes + SliceSize // a leaf of the page map, and alignment
-	at := raw.Reserve(n)
-	if at != 0 {
-		raw.Unmap(at, n)
+	if guards := guardBytes(); n <= guards || reservable(n-guards) {
+		limitAddresses(n)
+		return true
 	}
-	return at == 0
+	return addressLimit == 0 && !reservable(raw.Page) // there are too many mappings
+}
+
+// guardBytes returns the addresses that dropAllGuardPages would give back. Precondition: poolLock
+// is held.
+func guardBytes() (n uintptr) {
+	n = pool.parked.bytes
+	for p := pool.huge.head; p != nil; p = p.pendNext {
+		_, whole := p.reservation()
+		n += whole - p.Size
+	}
+	return n
 }
 
 // dropGuardPages makes what is reserved for a live block no more than the block. It returns the
@@ -162,10 +170,7 @@ func (s *parkedSet) remove() (base, whole uintptr) {
 // the size bytes at start among them back to the kernel. Where it refuses to map them afresh,
 // access is taken from those alone, or nothing but the memory goes. It reports whether that went.
 func forbid(addr, n, start, size uintptr) bool {
-	const fixed = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS | syscall.MAP_NORESERVE |
-		syscall.MAP_FIXED
-	if _, errno := raw.Sys(syscall.SYS_MMAP, addr, n, syscall.PROT_NONE, fixed, ^uintptr(0),
-		0); errno == 0 {
+	if raw.Bar(addr, n) {
 		return true
 	}
 	raw.Sys(syscall.SYS_MPROTECT, start, size, syscall.PROT_NONE, 0, 0, 0)

@@ -52,15 +52,13 @@ type poolState struct {
 	// bytes that the kernel is getting back just now, purging included
 	leaving uintptr
 	// bytes by tier that will not be used again and that the kernel would not have back
-	lost       [placementSlots]uintptr
-	trimSpans  trimBudget
-	trimSlices trimBudget
-	quiet      uint64 // no purging by itself before this time: the kernel refused
-	unwilling  uint64 // no migration before this time: likewise
-	settled    uint64 // no look for spans to migrate before this time: see migrateAgain
-	away       uint64 // spans that are not in their home tier
-	// how many bytes of them the process may have, as it was when the last segment was mapped
-	addresses         uintptr
+	lost              [placementSlots]uintptr
+	trimSpans         trimBudget
+	trimSlices        trimBudget
+	quiet             uint64  // no purging by itself before this time: the kernel refused
+	unwilling         uint64  // no migration before this time: likewise
+	settled           uint64  // no look for spans to migrate before this time: see migrateAgain
+	away              uint64  // spans that are not in their home tier
 	extents           uintptr // of huge blocks: see extents.go
 	vmaSplits         uintptr // neighbouring spans of a segment in different placements
 	aged              [listSlots]ageList

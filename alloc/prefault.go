@@ -38,7 +38,8 @@ const fewAddresses = 512 << 20
 // wantsDense reports whether the next page of class c is to be a dense one, which wastes little at
 // its end and may be larger: if addresses are few and the class already has several pages.
 func (h *Heap) wantsDense(c uintptr) bool {
-	return pool.addresses < fewAddresses && !secure && *h.freshPages(c) == prefaultAfter
+	few := addressLimit != 0 && addressLimit < fewAddresses
+	return few && !secure && *h.freshPages(c) == prefaultAfter
 }
 
 // prefault is called when the page is carved between the offsets at and end. If the kernel refuses,

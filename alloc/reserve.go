@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"sync/atomic"
-	"syscall"
 
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
@@ -112,7 +111,7 @@ func (t *Thread) heed(n uintptr) {
 // memory that other threads are returning. At the soft cap alone it searches for empty pages only
 // once in a while.
 func (t *Thread) makeRoom(tier, n uintptr, last bool) {
-	full, yields := tiers.Full(tier, n), yieldsStep
+	full, pauses := tiers.Full(tier, n), pausesStep
 	if full || t.Now > t.combed {
 		t.combed = t.Now
 		t.release()
@@ -121,7 +120,7 @@ func (t *Thread) makeRoom(tier, n uintptr, last bool) {
 		t.stealPages(stealStep)
 	}
 	if full && last {
-		yields = yieldsMost
+		pauses = pausesMost
 		t.lookRound()
 	}
 	for placement := uintptr(0); placement < placementSlots; placement++ {
@@ -130,15 +129,24 @@ func (t *Thread) makeRoom(tier, n uintptr, last bool) {
 			purgePlacement(t.token, t.Now, placement, 0, false)
 		}
 	}
-	for i := 0; full && i < yields && pool.leaving != 0 && tiers.Full(tier, n); i++ {
-		raw.Sys(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
+	for i := 0; full && i < pauses && pool.leaving != 0 && tiers.Full(tier, n); i++ {
+		pause()
 	}
 }
 
+// How often makeRoom pauses while other threads return memory.
 const (
-	yieldsStep = 16
-	yieldsMost = 1000
+	pausesStep = 2
+	pausesMost = 200
 )
+
+var pauseWord uint32 // nobody wakes who waits for it
+
+// pause lets other threads run for a moment. It waits for a futex, because sched_yield is a call
+// that a filter of system calls may not know.
+func pause() { raw.WaitFor(&pauseWord, 0, pauseTime) }
+
+const pauseTime = 1000 // nanoseconds; the kernel adds its timer slack
 
 // reserveHuge charges a huge block of size bytes, or more if the placement rounds up. If there is a
 // first part, only the rest is in the placement.

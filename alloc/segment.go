@@ -1,9 +1,6 @@
 package alloc
 
 import (
-	"syscall"
-	"unsafe"
-
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
@@ -25,9 +22,8 @@ func grow(placement, n uintptr) *Page {
 	granularity := hugePageSlices(placement)
 	slices := min(max(pool.segSlices/4, min(pool.segSlices, minGrowth), firstGrowth, 2*granularity),
 		maxGrowth) &^ (granularity - 1)
-	pool.addresses = addressLimit()
 	for ; slices > n && n != 0; slices = slices / 2 &^ (granularity - 1) {
-		if pool.addresses != noLimit {
+		if addressLimit != 0 {
 			slices -= slices % n // so that nothing is left over where all spans are of this length
 		}
 		if p := segmentMap(placement, slices, false); p != nil {
@@ -98,14 +94,16 @@ func mapSegment(placement, n uintptr, hugetlb bool) (addr, size, start uintptr) 
 		return addr, n, addr
 	}
 	align := hugePageSlices(placement) << SliceShift
-	if pool.addresses == noLimit {
+	if addressLimit == 0 {
 		size = n + align - raw.Page + 2*margin
-		if addr = raw.Reserve(size); addr != 0 {
+		if addr = raw.Map(size); addr != 0 {
 			start = raw.RoundUp(addr+margin, align)
-			if raw.Allow(start, n) {
+			if barAround(addr, size, start, n) {
 				return addr, size, start
 			}
 			unmapFresh(addr, size)
+		} else if !reservable(size) {
+			limitAddresses(size)
 		}
 	}
 	addr = mapAligned(n, align)
@@ -118,15 +116,10 @@ func mapSegment(placement, n uintptr, hugetlb bool) (addr, size, start uintptr) 
 // of the address space, in which a margin counts as memory does.
 const margin = 1 << 20
 
-const noLimit = ^uintptr(0)
-
-// addressLimit is how many bytes of addresses the process may have, or noLimit.
-func addressLimit() uintptr {
-	const rlimitAS = 9
-	// now, at most; as they are where the kernel does not tell
-	limit := [2]uintptr{noLimit, noLimit}
-	raw.Sys(syscall.SYS_PRLIMIT64, 0, rlimitAS, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
-	return limit[0]
+// barAround takes the access to size bytes at addr away, but for the n bytes at start among them.
+func barAround(addr, size, start, n uintptr) bool {
+	end := start + n
+	return raw.Bar(addr, start-addr) && raw.Bar(end, addr+size-end)
 }
 
 func newSegment() *segment {

@@ -20,6 +20,10 @@ extern struct ta_flags ta_flags;
 // addresses.
 extern uint64_t ta_unloads;
 
+// Notices a system call that prepares a filter of system calls (libc_filter.c). option is the first
+// argument.
+void ta_filter_notice(long number, long option);
+
 // Enter and leave the slow path (boot_thread.c).
 ta_heap *ta_enter(void);
 ta_heap *ta_enter_heap(void);

@@ -266,6 +266,7 @@ struct ta_flags {
 	uint32_t Throttled;
 	uint32_t Secure;
 	uint32_t CudaOff;
+	uint32_t Filtered;
 };
 
 struct ta_boot_args {

@@ -44,6 +44,7 @@ type Flags struct {
 	Throttled     uint32 // a tier is throttled
 	Secure        uint32 // the heap is hardened
 	CudaOff       uint32 // CUDA calls pass unchanged
+	Filtered      uint32 // C sets it when the program prepares a filter of system calls
 }
 
 const exitConfig = 78 // EX_CONFIG of sysexits.h
@@ -66,6 +67,7 @@ func Boot(arg uintptr) {
 	}
 	b := (*BootArgs)(raw.Ptr(arg))
 	alloc.Boot(b.Root, b.None)
+	alloc.SetFilterFlag(uintptr(unsafe.Pointer(&b.Flags.Filtered)))
 	envp, bad := b.Envp, uintptr(0)
 	if envp != 0 || int(b.File) >= 0 {
 		envp, bad = config.Configure(b.File, envp, b.Program, b.Secure != 0)

@@ -41,8 +41,9 @@ func MoveContents(old, n, to uintptr) (errno uintptr) {
 // target that is never part of a huge page. If another thread has mapped the addresses, the mark is
 // not there.
 func move(old, oldSize, newSize, flags, to uintptr) (errno uintptr) {
-	if !Allow(to, Page) {
-		Unmap(to, newSize)
+	const readWrite = syscall.PROT_READ | syscall.PROT_WRITE
+	if mapAt(to, Page, readWrite, syscall.MAP_FIXED) == 0 {
+		Unmap(to+Page, newSize-Page) // the first page may have been unmapped already
 		return uintptr(syscall.ENOMEM)
 	}
 	mark := atomic.AddUint32(&marks, 1)

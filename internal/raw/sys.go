@@ -33,15 +33,21 @@ func Sys(nr, a, b, c, d, e, f uintptr) (r uintptr, errno uintptr) {
 // refuses.
 func Map(n uintptr) uintptr { return mapAt(0, n, syscall.PROT_READ|syscall.PROT_WRITE, 0) }
 
-// Reserve maps n bytes that can be neither read nor written, until Allow. It returns 0 when
-// the kernel refuses.
+// Reserve maps n bytes that can be neither read nor written. It returns 0 when the kernel refuses.
 func Reserve(n uintptr) uintptr { return mapAt(0, n, syscall.PROT_NONE, 0) }
 
-// Allow lets n bytes at addr be read and written. It reports false when the kernel refuses.
+// Allow lets n bytes at addr be read and written, with the contents that they have. It reports
+// false when the kernel refuses. It is for what follows another refusal of the kernel: a filter of
+// system calls may not know mprotect.
 func Allow(addr, n uintptr) bool {
 	_, errno := Sys(syscall.SYS_MPROTECT, addr, n, syscall.PROT_READ|syscall.PROT_WRITE, 0, 0, 0)
 	return errno == 0
 }
+
+// Bar takes the access to n bytes at addr away and drops their contents. It maps them afresh and
+// does not call mprotect, which a filter of system calls may not know. It reports false when the
+// kernel refuses; the bytes may then be as before.
+func Bar(addr, n uintptr) bool { return mapAt(addr, n, syscall.PROT_NONE, syscall.MAP_FIXED) != 0 }
 
 func mapAt(addr, n, prot, flags uintptr) uintptr {
 	flags |= syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS

@@ -1,0 +1,69 @@
+package process
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// filterEnvs are settings under which the heap makes only the system calls of the short list in
+// docs/limits.md.
+var filterEnvs = [][]string{
+	{},
+	{"TA_SECURE=1"},
+	{"TA_FAST_HARD=24M"},
+	{"TA_FAST_HARD=24M", "TA_SECURE=1"},
+	{"TA_FAST_SOFT=8M", "TA_ON_SOFTCAP=demote", "TA_DEFAULT_HINT=HOT"},
+	{"TA_FAST_HARD=100M", "TA_NORMAL_HARD=100M", "TA_SLOW_SOFT=100M"},
+	{"TA_RULES=size>=1M:cold"},
+	{"TA_PURGE_DELAY=0"},
+	{"TA_HUGEPAGES=thp"},
+	{"TA_SLOW_BW=10G", "TA_DEFAULT_HINT=COLD"},
+}
+
+// TestFilterKills: a filter that kills a process for every system call that is not on the list of
+// docs/limits.md kills none that allocates, frees, starts threads, forks or exits, and nothing is
+// said.
+func TestFilterKills(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "filter.c")
+	for _, env := range filterEnvs {
+		for _, how := range []string{"prctl", "syscall more"} {
+			t.Run(strings.Join(env, ",")+" "+how, func(t *testing.T) {
+				t.Parallel()
+				clean(t, preloaded(t, env, strings.Fields(prog+" "+how)...))
+			})
+		}
+	}
+}
+
+// TestFilterInherits: a program that has no_new_privs from another and makes its filter by
+// syscall(2) is not killed either.
+func TestFilterInherits(t *testing.T) {
+	t.Parallel()
+	testlib.Need(t, "setpriv")
+	prog := testlib.CC(t, "filter.c")
+	for _, env := range filterEnvs[:2] {
+		clean(t, preloaded(t, env, "setpriv", "--no-new-privs", prog, "inherits", "more"))
+	}
+}
+
+// TestFilterReport: a filter that also knows the calls of a report leaves one of each process.
+func TestFilterReport(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "filter.c")
+	for _, env := range filterEnvs[:3] {
+		dir := t.TempDir()
+		env := append([]string{"TA_STATS_FILE=" + filepath.Join(dir, "%p.json")}, env...)
+		clean(t, preloaded(t, env, prog, "prctl", "report"))
+		files := statsFiles(t, dir)
+		if len(files) != 3 { // of the program and its two children
+			t.Errorf("%v: %d reports: %v", env, len(files), files)
+		}
+		for _, name := range files {
+			validReport(t, filepath.Join(dir, name))
+		}
+	}
+}
