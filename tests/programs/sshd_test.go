@@ -49,11 +49,11 @@ func serveSSH(t *testing.T, mode string) {
 	})
 	const clients = 12
 	for range clients {
-		const command = "seq 200000 | tee /dev/stderr | tail -n 1"
+		const command = "seq 20000 | tee /dev/stderr | tail -n 1"
 		got := s.run("", "ssh", "-C", "-F", "none", "-i", at("client"), "-p", fmt.Sprint(port), "-o",
 			"StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes",
 			"-o", "LogLevel=ERROR", "root@127.0.0.1", command)
-		if got != "200000" {
+		if got != "20000" {
 			t.Fatalf("ssh said %q", clip(got))
 		}
 	}
