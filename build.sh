@@ -137,7 +137,9 @@ download_go() {
 toolchain() {
 	find_go
 	provide gcc:gcc /usr/include/stdio.h:libc6-dev objcopy:binutils || exit 1
-	export GOAMD64=v1 GOEXPERIMENT='' CGO_ENABLED=1 GOFLAGS=-buildvcs=false
+	export GOAMD64=v1 GOEXPERIMENT=nodwarf5 CGO_ENABLED=1 GOFLAGS=-buildvcs=false
+	# Go's DWARF 5 is more than some debuggers and valgrind 3.19 read. A later Go may have no choice.
+	go env GOEXPERIMENT >/dev/null 2>&1 || GOEXPERIMENT=''
 	# The sections are for interpose/order.ld. go-nvml calls functions that NVML has deprecated.
 	export CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations -ffunction-sections -fdata-sections -fno-plt'
 	unset GOOS GOARCH
