@@ -55,6 +55,7 @@ type poolState struct {
 	lost              [placementSlots]uintptr
 	trimSpans         trimBudget
 	trimSlices        trimBudget
+	feedback          purgeFeedback
 	quiet             uint64  // no purging by itself before this time: the kernel refused
 	unwilling         uint64  // no migration before this time: likewise
 	settled           uint64  // no look for spans to migrate before this time: see migrateAgain
@@ -143,10 +144,13 @@ func spanCached(token, placement, n uintptr, hint uint32) *Page {
 
 // spanReserved is spanCached for a span for which bytes have been charged: it may be fresh. It
 // releases the charge where the kernel has no memory.
-func spanReserved(token, placement, n, bytes uintptr, hint uint32) *Page {
+func spanReserved(token, placement, n, bytes uintptr, hint uint32, now uint64) *Page {
 	poolLock.Take(token)
 	p := takeReserved(placement, n, bytes>>SliceShift)
 	if p != nil {
+		if p.zero != 0 {
+			pool.feedback.faulted(now, bytes)
+		}
 		putToUse(p, hint)
 	}
 	poolLock.Release()

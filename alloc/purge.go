@@ -13,19 +13,55 @@ import (
 //	age:     now >= freeSince + PurgeDelay
 //	reserve: dirtyBytes > min(max(minReserve, usedBytes/reserveShare), limitMost)
 //
-// Who sets a longer delay than the usual one wants more kept: the reserve is that many times as
-// large. Once more than one thread has allocated, the second rule spares up to 24 MiB of what has
-// been free for less than a sixteenth of the delay: what the kernel takes back it has to tell each
-// processor, and threads that come and go soon want it again (mstress took 1.13 times as long).
-// Python and Perl, which have one thread, had 3 and 5% more in use with that. By the second a
-// program that frees much at once and then falls silent has little left to give; it purges down to
-// half the reserve, so that neighbours have joined and the calls are few.
+// A longer delay than the usual one asks for more to be kept: the reserve is that many times as
+// large. Once more than one thread has allocated, the second rule spares up to 24 MiB that have
+// been free for less than a sixteenth of the delay. The kernel has to tell each processor of what
+// it takes back, and threads that come and go soon want it again. With one thread this made no
+// program faster, and some larger.
+//
+// Feedback: memory that the second rule purged, and that was wanted again within the delay, should
+// have stayed. With several threads the second rule spares as many bytes from then on, until the
+// first rule finds that they are not wanted. So only a program that has gone through such a cycle
+// keeps more when it falls silent.
+//
+//	purgeFeedback.wanted <= threadCount * wantedByThread
+//
+// By the second rule a program that frees much at once and then falls silent has little left to
+// give. It purges down to half the reserve, so that neighbours have joined and the calls are few.
 const (
 	minReserve   = 4 << 20
 	reserveShare = 8
 	graceShare   = 16 // of PurgeDelay
 	graceBytes   = 24 << 20
+
+	wantedByThread = 8 << 20
 )
+
+// purgeFeedback is what purging by the second rule has cost. Bytes; guarded by poolLock.
+type purgeFeedback struct {
+	purged uintptr // by that rule, and not wanted since
+	at     uint64  // when that was, the last time
+	wanted uintptr // again, within the delay
+}
+
+// purgedEarly notes that the second rule has purged n bytes.
+func (f *purgeFeedback) purgedEarly(now uint64, n uintptr) {
+	f.purged += n
+	f.at = now
+}
+
+// purgedLate notes that the first rule has purged n bytes.
+func (f *purgeFeedback) purgedLate(n uintptr) { f.wanted -= min(f.wanted, n) }
+
+// faulted notes that n bytes of clean memory are about to be used.
+func (f *purgeFeedback) faulted(now uint64, n uintptr) {
+	if now >= f.at+PurgeDelay {
+		f.purged = 0
+	}
+	n = min(n, f.purged)
+	f.purged -= n
+	f.wanted = min(f.wanted+n, pool.threadCount*wantedByThread)
+}
 
 // PurgeDelay is how long a free span stays dirty, in nanoseconds.
 var PurgeDelay uint64
@@ -60,8 +96,14 @@ func dirtyReserve() uintptr {
 
 // spared reports whether the oldest dirty span stays at now though more than floor bytes are dirty.
 func (p *Page) spared(now uint64, floor uintptr) bool {
-	return pool.threadCount > 1 && now < p.freeSince()+PurgeDelay/graceShare &&
-		pool.dirtyBytes <= floor+min(graceBytes, limitMost())
+	if pool.threadCount <= 1 {
+		return false
+	}
+	most := pool.feedback.wanted
+	if now < p.freeSince()+PurgeDelay/graceShare {
+		most = max(most, graceBytes)
+	}
+	return pool.dirtyBytes <= floor+min(most, limitMost())
 }
 
 // oldestPlacement is the placement with the span that can be purged and has been free for
@@ -121,6 +163,12 @@ func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due boo
 			break
 		}
 		done += n
+		switch {
+		case !early:
+			pool.feedback.purgedLate(n)
+		case due:
+			pool.feedback.purgedEarly(now, n)
+		}
 	}
 	poolLock.Release()
 	if done != 0 {

@@ -114,6 +114,44 @@ func TestPurgeSpared(t *testing.T) {
 	}
 }
 
+// TestPurgeFeedback: with several threads, memory that is purged for its amount and wanted again
+// stays from then on, until it is not wanted for the delay. A single thread has it purged each
+// time.
+func TestPurgeFeedback(t *testing.T) {
+	const bytes = graceBytes + 4*minReserve
+	for _, threads := range []uintptr{1, 8} {
+		newWorld(t)
+		var h *Heap
+		for i := range threads {
+			h = mustAcquire(t, 8*(i+1))
+		}
+		h.Thread.Now = 1e9
+		purged := func() uint64 {
+			before := pool.count.purgedBytes
+			cycle(t, h, bytes>>20)
+			h.Thread.Now += PurgeDelay / 2
+			purgeDue(h.Thread.token, h.Thread.Now)
+			return pool.count.purgedBytes - before
+		}
+		if first := purged(); first < bytes/2 {
+			t.Errorf("%d threads: %d MiB of %d are purged first", threads, first>>20, bytes>>20)
+		}
+		for range 4 {
+			purged()
+		}
+		if last := purged(); (last == 0) != (threads > 1) {
+			t.Errorf("%d threads: %d MiB of %d are purged each time", threads, last>>20, bytes>>20)
+		}
+		mustBeSound(t)
+		h.Thread.Now += PurgeDelay
+		purgeDue(h.Thread.token, h.Thread.Now)
+		if pool.dirtyBytes != 0 || pool.feedback.wanted > bytes/2 {
+			t.Errorf("%d threads: %d MiB are dirty after the delay, %d MiB are wanted", threads,
+				pool.dirtyBytes>>20, pool.feedback.wanted>>20)
+		}
+	}
+}
+
 // TestPurgeRefused: where the kernel does not take memory back it is not asked again before the
 // delay, for any span.
 func TestPurgeRefused(t *testing.T) {

@@ -19,7 +19,7 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 		if !ok {
 			return nil
 		}
-		p = spanReserved(token, placement, n, bytes, h.Hint)
+		p = spanReserved(token, placement, n, bytes, h.Hint, h.Thread.Now)
 	}
 	if p != nil && p.placement == placementPin && bound && !pin(p.Start, p.bytes()) {
 		spanReturn(token, p)

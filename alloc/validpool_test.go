@@ -152,6 +152,8 @@ func (v *inspection) freeSpanSets() (dirty uintptr) {
 		dirty += binned
 	}
 	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, pool.dirtyBytes)
+	v.want(pool.feedback.wanted <= pool.threadCount*wantedByThread,
+		"%d bytes are wanted, with %d threads", pool.feedback.wanted, pool.threadCount)
 	return dirty
 }
 

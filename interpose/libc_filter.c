@@ -1,6 +1,7 @@
-// Notices that the program prepares a filter of system calls (seccomp). A filter may end the process
-// for a call that it does not know, so from then on the heap reads no files (alloc/limit.go). A
-// filter that the process began with is no danger: it knows the calls that start a program.
+// Notices that the program prepares a filter of system calls (seccomp). A filter may end the
+// process for a call that it does not know, so from then on the heap reads no files
+// (alloc/limit.go). A filter that the process began with is no danger: it knows the calls that
+// start a program.
 #include <stddef.h>
 #include <sys/prctl.h>
 #include "libc_symbol.h"
