@@ -96,14 +96,15 @@ func dirtyReserve() uintptr {
 
 // spared reports whether the oldest dirty span stays at now though more than floor bytes are dirty.
 func (p *Page) spared(now uint64, floor uintptr) bool {
-	if pool.threadCount <= 1 {
+	age := now - min(now, p.freeSince())
+	if pool.threadCount <= 1 || age >= PurgeDelay {
 		return false
 	}
 	most := pool.feedback.wanted
-	if now < p.freeSince()+PurgeDelay/graceShare {
+	if age < PurgeDelay/graceShare {
 		most = max(most, graceBytes)
 	}
-	return pool.dirtyBytes <= floor+min(most, limitMost())
+	return pool.dirtyBytes <= floor || pool.dirtyBytes-floor <= min(most, limitMost())
 }
 
 // oldestPlacement is the placement with the span that can be purged and has been free for
