@@ -101,7 +101,7 @@ func (d *device) changed(token uintptr, key uint64) {
 		atomic.StoreUint64(&d.peak, atomic.LoadUint64(&d.reserved))
 		atomic.StoreUint64(&d.hostPeak, atomic.LoadUint64(&d.host))
 	}
-	for i := range heaps {
+	for i := range usedHeaps() {
 		h := &heaps[i]
 		if atomic.LoadUint64(&h.context) == 0 || !h.lock.Take(token) {
 			continue

@@ -18,7 +18,7 @@ func endContext(token uintptr, context uint64) {
 			atomic.StoreUint64(&devices[i].primary, 0)
 		}
 	}
-	for i := range heaps {
+	for i := range usedHeaps() {
 		h := &heaps[i]
 		if atomic.LoadUint64(&h.context) != context || !h.lock.Take(token) {
 			continue
@@ -30,7 +30,7 @@ func endContext(token uintptr, context uint64) {
 		h.wipe()
 		h.lock.Release()
 	}
-	for i := range heaps {
+	for i := range usedHeaps() {
 		h := &heaps[i]
 		if atomic.LoadUint64(&h.context) != 0 && h.lock.Take(token) {
 			h.dropEvents(context)
@@ -47,7 +47,7 @@ func endContext(token uintptr, context uint64) {
 // Holds reports whether the thread holds a lock of a device heap or of their table: it is then in a
 // signal handler that interrupted itself.
 func Holds(token uintptr) bool {
-	for i := range heaps {
+	for i := range usedHeaps() {
 		if heaps[i].lock.HeldBy(token) {
 			return true
 		}
@@ -61,7 +61,7 @@ func ForkPrepare(token uintptr, wait bool) (taken uintptr) {
 	if tableLock.TakeIf(token, wait) {
 		taken = 1 << heapMax
 	}
-	for i := range heaps {
+	for i := range usedHeaps() {
 		if heaps[i].lock.TakeIf(token, wait) {
 			taken |= 1 << uint(i)
 		}
@@ -71,7 +71,7 @@ func ForkPrepare(token uintptr, wait bool) (taken uintptr) {
 
 // ForkParent releases the locks in the parent.
 func ForkParent(taken uintptr) {
-	for i := range heaps {
+	for i := range usedHeaps() {
 		if taken>>uint(i)&1 != 0 {
 			heaps[i].lock.Release()
 		}
@@ -84,7 +84,7 @@ func ForkParent(taken uintptr) {
 // ForkChild releases the locks in the child. If the parent has used CUDA, the child passes all its
 // calls to the driver, which refuses them. If not, the child may use CUDA itself.
 func ForkChild(token, taken uintptr) {
-	for i := range heaps {
+	for i := range usedHeaps() {
 		if atomic.LoadUint64(&heaps[i].context) != 0 {
 			atomic.StoreUint32(&off, 1)
 		}
@@ -93,7 +93,7 @@ func ForkChild(token, taken uintptr) {
 	history.lock.Reset()
 	trace.lock.Reset()
 	resetUnless(&tableLock, token, taken>>heapMax&1 != 0)
-	for i := range heaps {
+	for i := range usedHeaps() {
 		resetUnless(&heaps[i].lock, token, taken>>uint(i)&1 != 0)
 	}
 }

@@ -136,6 +136,7 @@ const (
 // is taken before the lock of a heap.
 var (
 	heaps     [heapMax]heap
+	heapsUsed uint64 // heaps from this one on were never used; see usedHeaps
 	tableLock raw.Lock
 	captures  uint64 // streams that capture a graph now
 	off       uint32 // 1: in a forked child, where the driver does not work
@@ -152,13 +153,19 @@ func (r *Request) current() uint64 {
 	return atomic.LoadUint64(&devices[r.Device&(deviceMax-1)].primary)
 }
 
+// usedHeaps returns the heaps that were ever used. Their table is large, and a process without CUDA
+// must not touch it: at fork each page would cost parent and child a page fault.
+func usedHeaps() []heap {
+	return heaps[:min(atomic.LoadUint64(&heapsUsed), heapMax)]
+}
+
 // heapOf returns the heap of a context, or nil. The caller checks the context again once it holds
 // the lock.
 func heapOf(context uint64) *heap {
 	if context == 0 {
 		return nil
 	}
-	for i := range heaps {
+	for i := range usedHeaps() {
 		if atomic.LoadUint64(&heaps[i].context) == context {
 			return &heaps[i]
 		}
@@ -184,22 +191,29 @@ func newHeap(token uintptr, context, ordinal, memory uint64) (h *heap) {
 			}
 		}
 	}
-	if h != nil && h.lock.Take(token) {
-		ok := h.begin(ordinal)
-		h.slot = uint64(uintptr(unsafe.Pointer(h))-uintptr(unsafe.Pointer(&heaps))) / heapBytes
-		if ok {
-			atomic.StoreUint64(&h.context, context)
-			if atomic.LoadUint64(&h.device.primary) == context {
-				atomic.StoreUint64(&h.device.slot, h.slot)
-			}
-		}
-		h.lock.Release()
-		if !ok {
-			h = nil
-		}
+	if h != nil && !h.use(token, context, ordinal) {
+		h = nil
 	}
 	tableLock.Release()
 	return h
+}
+
+// use makes an unused heap that of a context. Precondition: tableLock is held.
+func (h *heap) use(token uintptr, context, ordinal uint64) (ok bool) {
+	slot := uint64(uintptr(unsafe.Pointer(h))-uintptr(unsafe.Pointer(&heaps))) / heapBytes
+	atomic.StoreUint64(&heapsUsed, max(heapsUsed, slot+1)) // a fork from now on takes its lock
+	if !h.lock.Take(token) {
+		return false
+	}
+	if ok = h.begin(ordinal); ok {
+		h.slot = slot
+		atomic.StoreUint64(&h.context, context)
+		if atomic.LoadUint64(&h.device.primary) == context {
+			atomic.StoreUint64(&h.device.slot, slot)
+		}
+	}
+	h.lock.Release()
+	return ok
 }
 
 // begin prepares a heap for a context. Precondition: the heap is zero or was wiped.

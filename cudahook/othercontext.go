@@ -26,7 +26,7 @@ func beginOutsideHeap(r *Request, tried *heap) Action {
 // find looks for the block of a request in all heaps except the one that was tried.
 func find(r *Request, tried *heap) Action {
 	mine := false
-	for i := range heaps {
+	for i := range usedHeaps() {
 		h := &heaps[i]
 		if h == tried || atomic.LoadUint64(&h.context) == 0 {
 			continue
@@ -73,7 +73,7 @@ func (r *Request) stranger() bool {
 // endStream ends the caches of a stream that is about to be destroyed, in all heaps.
 func endStream(r *Request) Action {
 	stream := ordered(r.Stream)
-	for i := range heaps {
+	for i := range usedHeaps() {
 		h := &heaps[i]
 		if atomic.LoadUint64(&h.context) == 0 || !h.lock.Take(uintptr(r.Token)) {
 			continue

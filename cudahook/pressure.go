@@ -178,7 +178,7 @@ func (h *heap) logged(kind stats.EventKind, bytes uint64) {
 // and then unmaps their idle segments, one per call. goOn: there are none left. Precondition: no
 // lock is held; r is in h.
 func shrinkOthers(r *Request, h *heap) Action {
-	for i := range heaps {
+	for i := range usedHeaps() {
 		o := &heaps[i]
 		if o == h || atomic.LoadUint64(&o.context) == 0 || !o.lock.Take(uintptr(r.Token)) {
 			continue

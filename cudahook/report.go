@@ -34,7 +34,7 @@ func reportOn(token uintptr, wait bool, ordinal uint64, s *stats.Device, leaks b
 	if mine {
 		tableLock.Release()
 	}
-	for j := range heaps {
+	for j := range usedHeaps() {
 		h := &heaps[j]
 		if h.device != d {
 			continue
