@@ -89,6 +89,9 @@ provide() {
 	((${#missing[@]} == 0))
 }
 
+# The programs that a build needs beside Go.
+compiler=(gcc:gcc /usr/include/stdio.h:libc6-dev objcopy:binutils)
+
 # Finds a Go that is new enough, or has an older one download it. Debian's package is too
 # old to build the library, but not for that.
 find_go() {
@@ -99,7 +102,7 @@ find_go() {
 	if ! command -v go >/dev/null; then
 		can_install || die "missing: Go $want or later (https://go.dev/dl/) in PATH or in /usr/local/go;" \
 			"an older one (Debian package golang-go) does, too: it downloads a newer one"
-		provide go:golang-go /etc/ssl/certs/ca-certificates.crt:ca-certificates || exit 1
+		provide go:golang-go /etc/ssl/certs/ca-certificates.crt:ca-certificates "${compiler[@]}" || exit 1
 	fi
 	is_go "$want" || download_go
 }
@@ -136,13 +139,22 @@ download_go() {
 # environment may change how it compiles.
 toolchain() {
 	find_go
-	provide gcc:gcc /usr/include/stdio.h:libc6-dev objcopy:binutils || exit 1
+	provide "${compiler[@]}" || exit 1
 	export GOAMD64=v1 GOEXPERIMENT=nodwarf5 CGO_ENABLED=1 GOFLAGS=-buildvcs=false
 	# Go's DWARF 5 is more than some debuggers and valgrind 3.19 read. A later Go may have no choice.
 	go env GOEXPERIMENT >/dev/null 2>&1 || GOEXPERIMENT=''
 	# The sections are for interpose/order.ld. go-nvml calls functions that NVML has deprecated.
 	export CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations -ffunction-sections -fdata-sections -fno-plt'
 	unset GOOS GOARCH
+	download_modules . ./cmd/tierallocctl ./internal/postlink ./internal/manual
+}
+
+# Downloads the modules that the packages (and go list's flags) among the arguments need, with one
+# line instead of Go's line for each. Where that fails, the build that follows says why.
+download_modules() {
+	! GOPROXY=off go list -deps "$@" >/dev/null 2>&1 || return 0
+	say "downloading Go modules"
+	go list -deps "$@" >/dev/null 2>&1 || true
 }
 
 # How the Go runtime shall behave in somebody else's process, should it start: no
@@ -435,6 +447,7 @@ run_tests() {
 		case $arg in ./... | ./tests* | tieralloc*) programs=yes ;; esac
 	done
 	if ((${#packages[@]})) || [[ $programs == yes ]]; then provide "${test_programs[@]}" || true; fi
+	download_modules -test ./...
 	# What a test runs is given up when it makes no progress (testlib.Run); this is for the tests themselves.
 	exec go test -count=1 -timeout 4h ${packages[@]+"${packages[@]}"} "$@"
 }

@@ -10,7 +10,7 @@ git -c advice.detachedHead=false clone -q /tests/tree.bundle /srv/tieralloc
 cd /srv/tieralloc
 if setpriv --reuid=65534 --regid=65534 --clear-groups ./build.sh build >/tests/refused.out 2>&1; then exit 1; fi
 say() { echo "$1: $SECONDS s"; }
-./build.sh run -- git log -1 --format=%s >/tests/run.out 2>/tests/run.err
+bash /tests/first.sh >/tests/run.out 2>/tests/run.err
 say "from the clone to the output"
 build/tierallocctl verify -- sh -c 'git log -1 --format=%s; git status --short' >/tests/verify.out 2>&1
 say "and a preload that is verified"
@@ -18,11 +18,11 @@ say "and a preload that is verified"
 LD_PRELOAD=libtieralloc.so.1 TA_STATS_FILE=/tests/short.json git --version
 tierallocctl verify -- git --version
 ./build.sh uninstall
-./build.sh test ./internal/... >/tests/test.out 2>&1
+./build.sh test ./internal/... ./alloc ./tiers ./cudahook >/tests/test.out 2>&1
 say "and the unit tests"
 [ -z "$all" ] || {
 	status=0
-	./build.sh test >/tests/all.out 2>&1 </dev/null || status=$?
+	bash /tests/second.sh >/tests/all.out 2>&1 </dev/null || status=$?
 	say "and all tests, which ended with $status"
 	exit "$status"
 }
