@@ -1,7 +1,6 @@
 package process
 
 import (
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -58,10 +57,7 @@ func TestLimit(t *testing.T) {
 // TestNoProc hides /proc, as a chroot or an early boot does.
 func TestNoProc(t *testing.T) {
 	t.Parallel()
-	if err := exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none",
-		"/proc").Run(); err != nil {
-		testlib.Lacks(t, "right to mount: "+err.Error())
-	}
+	testlib.NeedMounts(t)
 	prog := testlib.CC(t, "contents.c")
 	file := filepath.Join(t.TempDir(), "stats")
 	const script = `mount -t tmpfs none /proc && test ! -e /proc/self && LD_PRELOAD=$0 exec "$1" ` +

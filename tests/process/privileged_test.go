@@ -2,7 +2,6 @@ package process
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,10 +13,7 @@ import (
 // are. The loader preloads what /etc/ld.so.preload names for such programs, too.
 func privileged(t *testing.T) (dir string) {
 	t.Helper()
-	if err := exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none",
-		"/mnt").Run(); err != nil {
-		testlib.Lacks(t, "right to mount: "+err.Error())
-	}
+	testlib.NeedMounts(t)
 	testlib.Need(t, "setpriv")
 	dir = t.TempDir()
 	for to, from := range map[string]string{"program": testlib.CC(t, "privileged.c"),

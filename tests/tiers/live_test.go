@@ -190,9 +190,7 @@ func TestLiveRefused(t *testing.T) {
 // own nor of the children that turned into them. It is tried in a mount namespace of
 // its own, with nobody else's pages.
 func TestLiveLeavesNothing(t *testing.T) {
-	if os.Getuid() != 0 {
-		testlib.Lacks(t, "right to mount, which is root's")
-	}
+	testlib.NeedMounts(t)
 	r := testlib.Run(t, testlib.Cmd{Args: []string{"unshare", "-m", "bash", "-c", `
 		mount -t tmpfs none /dev/shm || exit 99
 		LD_PRELOAD=` + testlib.Lib(t) + ` TA_STATS_LIVE=1 bash -c 'ls / >/dev/null; /bin/true; (true); /bin/echo $(date) | cat >/dev/null; exec ls /dev/shm' | wc -l

@@ -58,13 +58,13 @@ func nvml(t *testing.T, init string) []string {
 func TestGPU(t *testing.T) {
 	for _, bind := range []string{"LD_BIND_NOW=", "LD_BIND_NOW=1"} {
 		env := append(nvml(t, "0"), bind)
-		r := ctl(t, env, "gpu")
+		r := ctlAlone(t, env, "gpu")
 		if r.Status != 0 || r.Stderr != "" {
 			t.Fatalf("%s: %+v", bind, r)
 		}
 		says(t, squeeze(r.Stdout), "0 Fake X1 80 GiB 3.0 GiB 77 GiB 0,2 00000000:2a:00.0 GPU-0fake",
 			"on gpu 0:", " - 1.0 GiB - ")
-		r = ctl(t, env, "gpu", "--json")
+		r = ctlAlone(t, env, "gpu", "--json")
 		says(t, squeeze(r.Stdout), `"pci": "00000000:2a:00.0"`, `"bytes_used": 1073741824`,
 			`"heap": null`)
 	}

@@ -46,6 +46,36 @@ func ctl(t *testing.T, env []string, args ...string) testlib.Result {
 		Env: append(quiet(), env...)})
 }
 
+// reachableTool copies the tool and its library to a folder that every user may enter; the tree may
+// lie in a private one.
+func reachableTool(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "reachable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if out, err := exec.Command("cp", tool(t), testlib.Lib(t), dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, filepath.Base(tool(t)))
+}
+
+// ctlAlone runs the tool as ctl does, with a /dev/shm of its own where the machine allows it: the
+// tool names damaged pages that others have left there.
+func ctlAlone(t *testing.T, env []string, args ...string) testlib.Result {
+	t.Helper()
+	const mount = "mount -t tmpfs none /dev/shm"
+	if exec.Command("unshare", "-m", "sh", "-c", mount).Run() != nil {
+		return ctl(t, env, args...)
+	}
+	return testlib.Run(t, testlib.Cmd{Args: append([]string{"unshare", "-m", "sh", "-c",
+		mount + ` && exec "$0" "$@"`, tool(t)}, args...), Env: append(quiet(), env...)})
+}
+
 // run runs a command by the tool. args are the flags and the command.
 func run(t *testing.T, env []string, args ...string) testlib.Result {
 	t.Helper()

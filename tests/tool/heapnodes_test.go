@@ -127,7 +127,7 @@ func TestHeapNodesRefuses(t *testing.T) {
 	if os.Getuid() == 0 {
 		pid := strconv.Itoa(with.Process.Pid)
 		r := testlib.Run(t, testlib.Cmd{Args: []string{"setpriv", "--reuid=65534", "--clear-groups",
-			tool(t), "stats", "--nodes", pid}, Env: quiet()})
+			reachableTool(t), "stats", "--nodes", pid}, Env: quiet()})
 		says(t, r.Stderr, "cannot be examined")
 	}
 }

@@ -3,7 +3,6 @@ package tool
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,10 +14,7 @@ import (
 func withConf(t *testing.T, text string, mode os.FileMode, env []string,
 	args ...string) testlib.Result {
 	t.Helper()
-	if err := exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none",
-		"/mnt").Run(); err != nil {
-		testlib.Lacks(t, "right to mount: "+err.Error())
-	}
+	testlib.NeedMounts(t)
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "tieralloc.conf")
 	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(conf, []byte(text), 0o644),

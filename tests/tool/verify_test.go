@@ -225,10 +225,7 @@ func TestVerifyDaemon(t *testing.T) {
 
 // TestVerifyRoot: in another root the library is not where LD_PRELOAD says.
 func TestVerifyRoot(t *testing.T) {
-	testlib.Need(t, "unshare", "mount")
-	if os.Getuid() != 0 {
-		t.Skip("only root can hide a folder")
-	}
+	testlib.NeedMounts(t)
 	dir := t.TempDir()
 	library := filepath.Join(dir, "libtieralloc.so")
 	if out, err := exec.Command("cp", testlib.Lib(t), library).CombinedOutput(); err != nil {
