@@ -448,6 +448,9 @@ run_tests() {
 	done
 	if ((${#packages[@]})) || [[ $programs == yes ]]; then provide "${test_programs[@]}" || true; fi
 	download_modules -test ./...
+	if [[ $(id -u) == 0 ]] && ! unshare -m true 2>/dev/null; then
+		say "there are no mount namespaces here, as after a plain chroot: tests that need one are skipped, or fail with CI=true"
+	fi
 	# What a test runs is given up when it makes no progress (testlib.Run); this is for the tests themselves.
 	exec go test -count=1 -timeout 4h ${packages[@]+"${packages[@]}"} "$@"
 }

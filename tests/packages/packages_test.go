@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -179,6 +180,42 @@ func TestTarball(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestInstallMD copies an archive that another user has unpacked by the command of INSTALL.md, as
+// root: the copies belong to root, and the folders that were there keep their owner and mode.
+func TestInstallMD(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files to another user")
+	}
+	dir, to := t.TempDir(), t.TempDir()
+	output(t, "tar", "-xzf", pack(t, ".tar.gz"), "-C", dir, "--strip-components=1")
+	output(t, "chown", "-hR", "65534:65534", dir)
+	bin := filepath.Join(to, "bin")
+	if err := errors.Join(os.Mkdir(bin, 0o755), os.Chmod(bin, 0o775|os.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "INSTALL.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, commands, _ := strings.Cut(string(text), "\n\n    umask")
+	commands, _, found := strings.Cut("umask"+commands, "    ldconfig\n")
+	if !found || !strings.Contains(commands, " /usr/local/") {
+		t.Fatalf("INSTALL.md copies by %q", commands)
+	}
+	output(t, "sh", "-e", "-c", "cd "+dir+"\n"+strings.ReplaceAll(commands, "/usr/local/", to))
+	if wrong := output(t, "find", to, "!", "-user", "0", "-o", "-type", "f", "!", "-perm",
+		"-444"); wrong != "" {
+		t.Errorf("not root's, or not readable by all:\n%s", wrong)
+	}
+	if mode := output(t, "stat", "-c", "%a", bin); mode != "2775\n" {
+		t.Errorf("bin has the mode %s", mode)
+	}
+	output(t, filepath.Join(bin, "tierallocctl"), "verify", "--", "sh", "-c", "ls /")
+	if _, err := os.Readlink(filepath.Join(to, "lib/libtieralloc.so")); err != nil {
+		t.Error(err)
 	}
 }
 

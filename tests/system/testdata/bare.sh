@@ -18,7 +18,7 @@ say "and a preload that is verified"
 LD_PRELOAD=libtieralloc.so.1 TA_STATS_FILE=/tests/short.json git --version
 tierallocctl verify -- git --version
 ./build.sh uninstall
-./build.sh test ./internal/... ./alloc ./tiers ./cudahook >/tests/test.out 2>&1
+./build.sh test ./internal/... ./tiers ./cudahook >/tests/test.out 2>&1
 say "and the unit tests"
 [ -z "$all" ] || {
 	status=0
