@@ -34,7 +34,7 @@ const (
 	graceShare   = 16 // of PurgeDelay
 	graceBytes   = 24 << 20
 
-	wantedByThread = 8 << 20
+	wantedByThread = 16 << 20
 )
 
 // purgeFeedback is what purging by the second rule has cost. Bytes; guarded by poolLock.

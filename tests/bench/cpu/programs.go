@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -102,6 +103,36 @@ func sorting(p *place) (job, error) {
 	}
 	file, err := p.write("lines", text.Bytes())
 	return job{args: []string{path, "--parallel=2", "-T", p.dir, file}}, err
+}
+
+// sortingKeys is 300,000 lines by a numeric key, with all threads. Comparisons of GNU sort call
+// free(NULL), in threads that never allocate.
+func sortingKeys(p *place) (job, error) {
+	path, err := program("sort")
+	if err != nil {
+		return job{}, err
+	}
+	var text bytes.Buffer
+	state := uint64(88172645463325252)
+	for range p.scaled(300_000) {
+		state ^= state << 13
+		state ^= state >> 7
+		state ^= state << 17
+		fmt.Fprintf(&text, "%016x %d\n", state, state%1_000_000_007)
+	}
+	file, err := p.write("keys", text.Bytes())
+	return job{args: []string{path, "-k2n", "--parallel=" + strconv.Itoa(p.threads), "-T", p.dir,
+		file}}, err
+}
+
+// startUp starts 300 processes that do nothing, so its time is that of start-up, fork and exit.
+func startUp(p *place) (job, error) {
+	path, err := program("bash")
+	if err != nil {
+		return job{}, err
+	}
+	return job{args: []string{path, "-c", "for ((i = 0; i < " + p.text(300) +
+		"; i++)); do /bin/true; done; echo $i"}}, nil
 }
 
 // function is a part of what the compiler gets; %[1]d is its number.

@@ -65,7 +65,9 @@ var workloads = []workload{
 	{"python-malloc", pythonMalloc},
 	{"redis", redis},
 	{"ruby", ruby},
+	{"shell", startUp},
 	{"sort", sorting},
+	{"sort-keys", sortingKeys},
 	{"sqlite", sqlite},
 }
 
