@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,7 +11,25 @@ import (
 
 const completionHelp = `Print the script by which a shell completes the arguments of
 tierallocctl. "build.sh install" and the packages install the scripts where the shells look
-for them. Bash needs the package bash-completion.`
+for them. Bash loads its script by itself where the package bash-completion is installed;
+without it, add the example to ~/.bashrc.`
+
+// bashWords is the line of the bash script that takes the command line apart, by a function of the
+// package bash-completion. ownWords does the same without the package, except that blanks in quotes
+// part words.
+const (
+	bashWords = `    _get_comp_words_by_ref "$@" cur prev words cword
+`
+	ownWords = `    if declare -F _get_comp_words_by_ref >/dev/null; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+        return
+    fi
+    local line=${COMP_LINE:0:COMP_POINT}
+    read -r -a words <<<"$line"
+    [[ $line != *[[:blank:]] ]] || words+=("")
+    cword=$((${#words[@]} - 1)) cur=${words[-1]} prev=${words[cword > 0 ? cword - 1 : 0]}
+`
+)
 
 func completionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -24,7 +43,12 @@ func completionCommand() *cobra.Command {
 			out := cmd.OutOrStdout()
 			switch args[0] {
 			case "bash":
-				return cmd.Root().GenBashCompletionV2(out, true)
+				var script strings.Builder
+				if err := cmd.Root().GenBashCompletionV2(&script, true); err != nil {
+					return err
+				}
+				_, err := io.WriteString(out, strings.Replace(script.String(), bashWords, ownWords, 1))
+				return err
 			case "zsh":
 				return cmd.Root().GenZshCompletion(out)
 			}

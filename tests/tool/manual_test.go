@@ -118,23 +118,32 @@ func TestCompletions(t *testing.T) {
 			t.Errorf("%s: %v\n%s", shell, err, out)
 		}
 	}
+	completeInBash(t, "true") // without the package bash-completion
 	const helpers = "/usr/share/bash-completion/bash_completion"
 	if _, err := os.Stat(helpers); err != nil {
 		t.Skip("bash-completion is not installed")
 	}
-	script := `. ` + helpers + ` && . "$1" && complete -p tierallocctl >/dev/null || exit
+	completeInBash(t, ". "+helpers)
+}
+
+// completeInBash loads the script in a bash that has run the command begin, and completes lines.
+func completeInBash(t *testing.T, begin string) {
+	t.Helper()
+	dir := filepath.Join(testlib.Root(), "build/completions")
+	script := begin + ` && . "$1" && complete -p tierallocctl >/dev/null || exit
 COMP_WORDS=("${@:2}") COMP_CWORD=$(($# - 2)) COMP_LINE="${*:2}" COMP_POINT=${#COMP_LINE} COMP_TYPE=9
 __start_tierallocctl; printf '%s\n' "${COMPREPLY[@]}"`
 	for line, want := range map[string]string{"ver": "verify", "run --fast-ha": "--fast-hard",
-		"run --on-softcap dem": "demote", "help TA_SLOW_BU": "TA_SLOW_BURST"} {
+		"run --on-softcap dem": "demote", "run --on-softcap=dem": "demote", "help TA_SLOW_BU": "TA_SLOW_BURST"} {
 		args := append([]string{"--norc", "-c", script, "x",
 			filepath.Join(dir, "bash/tierallocctl"),
 			"tierallocctl"}, strings.Fields(line)...)
 		cmd := exec.Command("bash", args...)
 		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(tool(t))+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("%s: %v, %q", line, err, out)
+		if err != nil || !strings.Contains(string(out), want) ||
+			strings.Contains(string(out), "not found") {
+			t.Errorf("%s, after %s: %v, %q", line, begin, err, out)
 		}
 	}
 }
