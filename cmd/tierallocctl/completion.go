@@ -47,7 +47,8 @@ func completionCommand() *cobra.Command {
 				if err := cmd.Root().GenBashCompletionV2(&script, true); err != nil {
 					return err
 				}
-				_, err := io.WriteString(out, strings.Replace(script.String(), bashWords, ownWords, 1))
+				text := strings.Replace(script.String(), bashWords, ownWords, 1)
+				_, err := io.WriteString(out, text)
 				return err
 			case "zsh":
 				return cmd.Root().GenZshCompletion(out)
