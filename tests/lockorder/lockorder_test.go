@@ -72,7 +72,7 @@ func TestPrograms(t *testing.T) {
 		"process": {"-run", "Fork|Ends|SecureBusy|Log$|Threads|DeepBind|CgoProgram|Purge|" +
 			"NoThreadState"},
 		"tiers": {"-run", "Storm|Background|Live|Demote|Threads|Sleep"},
-		"cuda": {"-run", "Ends|Reuse|Managers|Trace|Storm|Log|Unload"},
+		"cuda":  {"-run", "Ends|Reuse|Managers|Trace|Storm|Log|Unload"},
 	} {
 		t.Run(folder, func(t *testing.T) {
 			goTest(t, []string{"TA_TEST_LIB=" + lib}, append([]string{"./tests/" + folder}, args...)...)
