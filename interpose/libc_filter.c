@@ -3,10 +3,16 @@
 // (alloc/limit.go). A filter that the process began with is no danger: it knows the calls that
 // start a program.
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/prctl.h>
 #include "libc_symbol.h"
 #include "boot.h"
 #include <sys/syscall.h>
+
+// The syscall of the next library (libc_syscall_amd64.S).
+uintptr_t ta_next_syscall;
+
+void ta_filter_resolve(void);
 
 void ta_filter_notice(long number, long option)
 {
@@ -15,18 +21,10 @@ void ta_filter_notice(long number, long option)
 		ta_flags.Filtered = 1;
 }
 
-// Declared without the ellipsis of libc's declaration. So the compiler can make a tail call, and a
-// child of clone without thread-local storage can make the call.
-EXPORT long ta_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__(
-	"syscall");
-
-long ta_syscall(long number, long a, long b, long c, long d, long e, long f)
+void ta_filter_resolve(void)
 {
-	static long (*next)(long, long, long, long, long, long, long);
-	if (UNLIKELY(next == NULL)) {
-		ta_symbols_resolve();
-		next = (long (*)(long, long, long, long, long, long, long))ta_symbol_next("syscall");
-	}
-	ta_filter_notice(number, a);
-	return next(number, a, b, c, d, e, f);
+	if (ta_next_syscall != 0)
+		return;
+	ta_symbols_resolve();
+	ta_next_syscall = (uintptr_t)ta_symbol_next("syscall");
 }
