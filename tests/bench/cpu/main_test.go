@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestChosen(t *testing.T) {
-	for only, want := range map[string]string{"^sh": "sh6, sh8",
+	for only, want := range map[string]string{"^sh": "sh6, sh8, shell",
 		"alloctest-n|^gcc$": "alloctest-n, gcc", "": names(workloads)} {
 		list, err := options{only: only}.chosen()
 		if err != nil || names(list) != want {
