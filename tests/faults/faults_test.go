@@ -36,8 +36,6 @@ var (
 		{name: "mremap, late", calls: []uint64{syscall.SYS_MREMAP}, errnos: errsOfMaps, late: true},
 		{name: "madvise", calls: []uint64{syscall.SYS_MADVISE},
 			errnos: []syscall.Errno{syscall.EINVAL, syscall.ENOMEM, syscall.EAGAIN}},
-		{name: "mprotect", calls: []uint64{syscall.SYS_MPROTECT},
-			errnos: []syscall.Errno{syscall.ENOMEM, syscall.EACCES}},
 		{name: "getrandom", calls: []uint64{318},
 			errnos: []syscall.Errno{syscall.EAGAIN, syscall.ENOSYS}},
 		{name: "mbind", never: oneNode(), calls: []uint64{syscall.SYS_MBIND},

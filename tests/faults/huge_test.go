@@ -15,8 +15,7 @@ import (
 // maps reports whether calls of a kind map memory, move it or give it back.
 func (k *kind) maps() bool {
 	switch k.calls[0] {
-	case syscall.SYS_MMAP, syscall.SYS_MUNMAP, syscall.SYS_MREMAP, syscall.SYS_MADVISE,
-		syscall.SYS_MPROTECT:
+	case syscall.SYS_MMAP, syscall.SYS_MUNMAP, syscall.SYS_MREMAP, syscall.SYS_MADVISE:
 		return true
 	}
 	return false
