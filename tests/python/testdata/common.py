@@ -1,6 +1,7 @@
 """What the scripts share."""
 
 import ctypes
+import threading
 
 import tieralloc_shim as t
 
@@ -10,13 +11,17 @@ process.malloc.argtypes = [ctypes.c_size_t]
 process.free.argtypes = [ctypes.c_void_p]
 
 
+_asking = threading.Lock()  # the default is another one for a moment, also for other threads
+
+
 def hint_now():
     """The calling thread's hint, or else the process's, asked of the library itself."""
-    for set_hint in process.ta_set_hint, process.ta_set_default_hint:
-        found = set_hint(1)
-        set_hint(found)
-        if found:
-            return t.HINTS[found - 1]
+    with _asking:
+        for set_hint in process.ta_set_hint, process.ta_set_default_hint:
+            found = set_hint(1)
+            set_hint(found)
+            if found:
+                return t.HINTS[found - 1]
 
 
 def tier_now(size=50000):
