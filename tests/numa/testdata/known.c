@@ -48,6 +48,9 @@ static int by_hint(void)
 	return 0;
 }
 
+/* FAST and NORMAL are both nodes 0 and 1. */
+static int sockets;
+
 /* Whether the block lies where it is said to be; the tiers are the nodes 0, 1 and 2. */
 static int settled(const void *block, long bytes)
 {
@@ -55,6 +58,11 @@ static int settled(const void *block, long bytes)
 	size_t in[3];
 	MUST(ta_tier_of_range(block, 0, bytes, in) == 0);
 	where(block, bytes, pages);
+	if (sockets) {
+		pages[TA_FAST] += pages[TA_NORMAL];
+		in[TA_FAST] += in[TA_NORMAL];
+		in[TA_NORMAL] = 0;
+	}
 	for (int tier = 0; tier < 3; tier++)
 		if (pages[tier] * PAGE < (long)in[tier])
 			return 0;
@@ -366,8 +374,10 @@ int main(int argc, char **argv)
 		return pin(a << 10);
 	if (!strcmp(what, "demote"))
 		return demote(a, b << 10, argc > 4 && !strcmp(argv[4], "idle"));
-	if (!strcmp(what, "full"))
+	if (!strcmp(what, "full")) {
+		sockets = argc > 3 && !strcmp(argv[3], "sockets");
 		return full(a << 10);
+	}
 	if (!strcmp(what, "keep"))
 		return keep(a, b << 10);
 	if (!strcmp(what, "home"))

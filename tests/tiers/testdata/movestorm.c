@@ -109,6 +109,19 @@ static void *storm(void *arg)
 	return NULL;
 }
 
+/* A report that is made while the library's thread returns memory has figures of before and after. */
+static void wait_until_quiet(void)
+{
+	uint64_t before = UINT64_MAX;
+	for (int same = 0, i = 0; same < 10 && i < 1000; i++) {
+		ta_stats s = {.size = sizeof s};
+		CHECK(ta_get_stats(&s) == 0, "errno %d", errno);
+		same = s.bytes_committed == before ? same + 1 : 0;
+		before = s.bytes_committed;
+		usleep(10000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static char json[256 << 10];
@@ -123,6 +136,7 @@ int main(int argc, char **argv)
 		pthread_join(thread[i], NULL);
 	for (int i = 0; i < SHARED; i++)
 		drop(&shared[i]);
+	wait_until_quiet();
 	CHECK(ta_stats_json(json, sizeof json) < sizeof json, "the report is long");
 	dprintf(1, "%s", json);
 	return 0;
