@@ -234,6 +234,11 @@ func ta_go_report(token uintptr) { process.Report(token) }
 //export ta_go_stats
 func ta_go_stats(token, out, size uintptr) uint { return uint(process.Stats(token, out, size)) }
 
+//export ta_go_free_blocks
+func ta_go_free_blocks(token, out, n uintptr) uint {
+	return uint(process.FreeBlocks(token, out, n))
+}
+
 //export ta_go_stats_json
 func ta_go_stats_json(token, buf, n, exact uintptr) uint {
 	return uint(process.StatsJSON(token, buf, n, exact != 0))

@@ -54,7 +54,7 @@ func (t *Thread) trimTail(p *Page) uintptr {
 		!trimAllowed(t.token, t.Now, end-from) {
 		return 0
 	}
-	if !raw.Discard(from, end-from) {
+	if !p.discard(from, end-from) {
 		pool.quiet = t.Now + PurgeDelay // without the lock: a hint
 		return 0
 	}

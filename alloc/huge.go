@@ -108,6 +108,7 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 		}
 		return true
 	}
+	p.sampleHuge()
 	if !poolLock.Take(token) {
 		// in a handler that interrupted the pool itself: the block is lost, the process is not
 		return true
@@ -141,7 +142,7 @@ func extentsUnmap(token uintptr, p *Page) {
 	start, size, placement := p.Start, p.Size, p.placement
 	unmigrated, unmigratedIn, hugetlb := uintptr(
 		p.unmigrated,
-	)*raw.Page, p.unmigratedIn, p.hugetlb != 0
+	)*raw.Page, p.unmigratedIn, p.reserved()
 	moved := uintptr(p.done) << SliceShift
 	dropExtents(p.next)
 	freeDescriptor(p)
@@ -187,7 +188,7 @@ func hugeAdopt(token, start, size uintptr, placement, hint, home uint32, first f
 		p.unmigrated, p.unmigratedIn, p.done = uint32(
 			first.bytes/raw.Page,
 		), first.placement, first.slices()
-		p.hugetlb, p.next = 0, nil
+		p.pages, p.next = systemPages, nil
 		p.setReservation(start, size) // no guards yet
 		hugeLink(p, hint, home)
 		if held {

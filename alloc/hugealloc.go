@@ -70,7 +70,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 		}
 	}
 	atomic.AddUint64(&pool.count.hugeMisses, 1)
-	start := uintptr(0)
+	start, advised := uintptr(0), false
 	if page != 0 {
 		start = mapHugetlb(placement, size, page)
 	} else {
@@ -78,6 +78,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	}
 	if start != 0 {
 		first.settlePages(start, size, placement, page != 0)
+		advised = adviseHuge(start, size, placement)
 		if placement != placementPin || !bound || pin(start, size) {
 			p = hugeAdopt(h.Thread.token, start, size, uint32(placement), h.Hint,
 				uint32(homeOf(uintptr(h.Hint))), first, false)
@@ -91,7 +92,9 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 		return nil, 0
 	}
 	if page != 0 {
-		p.hugetlb = 1
+		p.pages = reservedPool
+	} else if advised {
+		p.pages = transparent
 	}
 	cutSplit(h.Thread.token, p, first.bytes)
 	return p, ZeroBit
@@ -109,7 +112,7 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 		return 0
 	}
 	to := uintptr(0)
-	if p.wholeSplit() && p.hugetlb == 0 &&
+	if p.wholeSplit() && !p.reserved() &&
 		cutSplit(h.Thread.token, p, uintptr(p.done)<<SliceShift) {
 		to = hugeResized(h, p, size)
 	}
@@ -121,6 +124,9 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 // split.
 func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	old := p.Size
+	if size > old {
+		p.sampleHuge()
+	}
 	var g growth
 	if size > old && !h.reserveGrowth(p, size-old, &g) {
 		return 0
@@ -154,6 +160,9 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	case at != 0:
 		splitGrown(h.Thread.token, p, &g)
 		at = p.Start
+		if size > old && p.pages == systemPages && adviseHuge(at, size, uintptr(p.placement)) {
+			p.pages = transparent
+		}
 	}
 	return at
 }

@@ -152,7 +152,7 @@ func cacheRest(p *Page, n uintptr) bool {
 	q.Owner, q.Magic, q.state = ownerNone, 0, spanHugeCached
 	q.Start, q.Size, q.placement = end, n, p.placement
 	q.setFreeSince(p.freeSince())
-	q.unmigrated, q.hugetlb, q.moving, q.done, q.segment = 0, 0, 0, 0, nil
+	q.unmigrated, q.pages, q.moving, q.done, q.segment = 0, p.pages, 0, 0, nil
 	mapSet(end, q)
 	pool.cache.put(q)
 	return true
@@ -167,7 +167,7 @@ func hugeFreed(token uintptr, p *Page) {
 		park(token, p)
 		return
 	}
-	if PurgeDelay == 0 || p.unmigrated != 0 || p.hugetlb != 0 || p.Start&(SliceSize-1) != 0 {
+	if PurgeDelay == 0 || p.unmigrated != 0 || p.reserved() || p.Start&(SliceSize-1) != 0 {
 		hugeUnmap(token, p)
 		return
 	}

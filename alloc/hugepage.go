@@ -81,7 +81,7 @@ func mapHugetlb(placement, n, page uintptr) uintptr {
 
 // purgeable reports whether a dirty span has anything that can be purged.
 func purgeable(p *Page) bool {
-	if p.segment.hugetlb != 0 {
+	if p.segment.reserved() {
 		return uintptr(p.slices) == p.segment.slices && p.segment.epoch == pool.epoch
 	}
 	granularity := hugePageSlices(uintptr(p.placement)) << SliceShift
@@ -93,7 +93,7 @@ func purgeable(p *Page) bool {
 // is let go while it is purged, and its neighbours look there. Precondition: purgeable(p).
 func purgeablePart(p *Page) *Page {
 	granularity := hugePageSlices(uintptr(p.placement)) << SliceShift
-	if granularity == SliceSize || p.segment.hugetlb != 0 {
+	if granularity == SliceSize || p.segment.reserved() {
 		return p
 	}
 	start := raw.RoundUp(p.Start, granularity)

@@ -37,7 +37,7 @@ func spanOfHuge(placement, n uintptr) bool {
 	}
 	since := p.freeSince()
 	addSegment(seg, q, start, size>>SliceShift, uint32(placement))
-	seg.mapAddr, seg.mapSize = start, size
+	seg.mapAddr, seg.mapSize, seg.pages = start, size, uint32(p.pages)
 	q.setFreeSince(since)
 	addDirty(q)
 	return true

@@ -102,7 +102,7 @@ func (p *Page) chunk(to uint32) (start, n uintptr, from uint32) {
 		return p.Start + first - n, n, p.unmigratedIn
 	}
 	n = spanBytes(p) - first
-	if n > migrateChunk && p.state == spanHuge && p.hugetlb == 0 {
+	if n > migrateChunk && p.state == spanHuge && !p.reserved() {
 		n = migrateChunk
 	}
 	return p.Start + first, n, p.placement

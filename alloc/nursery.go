@@ -202,7 +202,7 @@ func (t *Thread) trimNursery(p *Page) (bytes uintptr, ok bool) {
 			continue
 		}
 		if at > from {
-			if !raw.Discard(p.Start+from, at-from) {
+			if !p.discard(p.Start+from, at-from) {
 				pool.quiet = t.Now + PurgeDelay // without the lock: an approximate value
 				return bytes, false
 			}

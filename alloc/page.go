@@ -36,18 +36,18 @@ type Page struct {
 	Start uintptr // address of the first block
 	// sizeclass.DivMagic(Size); 0 where the fast path is not to see a block: of slots (slot.go),
 	// zero pages, huge blocks
-	Magic   uint64
-	Size    uintptr // block size in bytes; of a free span or huge block, all of it
-	Class   uint32
-	Hint    uint32 // what the blocks are for: tiers.Hot, …
-	slices  uint32
-	blocks  uint32 // capacity in blocks
-	carved  uint32 // bytes ever put to use, from Start on; the rest is untouched
-	zero    uint8  // not 0: what is not yet carved reads as zero; see prefault.go
-	state   uint8
-	hugetlb uint8  // 1: its mapping is of huge pages of the kernel's pool
-	rests   uint8  // 1: nothing was carved since it was looked at: see trimCurrent; or restsNursery
-	Carved  uint64 // the same, as the fast path may know it: see subrelease.go
+	Magic  uint64
+	Size   uintptr // block size in bytes; of a free span or huge block, all of it
+	Class  uint32
+	Hint   uint32 // what the blocks are for: tiers.Hot, …
+	slices uint32
+	blocks uint32 // capacity in blocks
+	carved uint32 // bytes ever put to use, from Start on; the rest is untouched
+	zero   uint8  // not 0: what is not yet carved reads as zero; see prefault.go
+	state  uint8
+	pages  uint8  // of a huge block: systemPages, …
+	rests  uint8  // 1: nothing was carved since it was looked at: see trimCurrent; or restsNursery
+	Carved uint64 // the same, as the fast path may know it: see subrelease.go
 
 	Free    uintptr // list of free blocks, linked by their first word (see seal)
 	Allocs  uint64  // blocks handed out by the owner, ever

@@ -83,6 +83,7 @@ type placement struct {
 	// No huge pages: with them more is resident than was charged, and where one reaches
 	// into a neighbouring span the kernel moves both.
 	small     bool
+	auto      bool    // huge pages by measure (autohuge.go)
 	retireMax uintptr // bytes of empty pages that a thread keeps
 }
 
@@ -109,7 +110,8 @@ func SetPlacements(s *config.Settings, m *numa.Map) {
 		w := &placements[i]
 		*w = placement{huge: tier.HugePages, retireMax: retireMax}
 		w.small = w.huge == config.HugeOff ||
-			w.huge == config.HugeUnset && (tier.Hard != 0 || bound)
+			w.huge == config.HugeAuto && (tier.Hard != 0 || bound)
+		w.auto = w.huge == config.HugeAuto && !w.small && !secure
 		if tier.Hard != 0 {
 			w.retireMax = uintptr(min(retireMax, tier.Hard/retireShare))
 		}

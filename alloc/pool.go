@@ -18,7 +18,7 @@ type segment struct {
 	next    *segment
 	prev    *segment
 	epoch   uintptr // pool.epoch when it was mapped
-	hugetlb uintptr // 1: of huge pages of the kernel's pool
+	pages   uint32  // systemPages, …; atomic
 }
 
 // freeSpanSet has the free spans of one placement.
@@ -79,6 +79,7 @@ type poolCounts struct {
 	mapped      uint64
 	committed   uint64
 	peak        uint64
+	advised     uint64 // bytes for which huge pages were asked by measure; atomic
 	purges      uint64
 	purgedBytes uint64
 	huge        [placementSlots]tally // by tier

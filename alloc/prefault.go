@@ -43,10 +43,10 @@ func (h *Heap) wantsDense(c uintptr) bool {
 }
 
 // prefault is called when the page is carved between the offsets at and end. If the kernel refuses,
-// the memory is faulted in when it is touched.
+// the memory is faulted in when it is touched, and so are huge pages.
 func (p *Page) prefault(at, end uintptr) {
 	from := raw.RoundUp(at, prefaultBytes)
-	if from >= end {
+	if from >= end || p.segment.pages == transparent {
 		return
 	}
 	_, errno := raw.Sys(syscall.SYS_MADVISE, p.Start+from, min(prefaultBytes, p.bytes()-from),

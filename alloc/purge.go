@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"tieralloc/internal/config"
-	"tieralloc/internal/raw"
 	"tieralloc/stats"
 )
 
@@ -182,7 +181,7 @@ func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due boo
 // kernel, without the lock, and makes it clean. It reports false when the kernel
 // refuses. Precondition: poolLock is held.
 func purgeSpan(token uintptr, p *Page) bool {
-	if p.segment.hugetlb != 0 {
+	if p.segment.reserved() {
 		return purgeHugetlb(token, p)
 	}
 	p.state = spanPurging
@@ -191,7 +190,7 @@ func purgeSpan(token uintptr, p *Page) bool {
 	pool.leaving += n
 	poolLock.Release()
 
-	ok := raw.Discard(p.Start, n)
+	ok := p.discard(p.Start, n)
 	if ok {
 		uncharge(p, n)
 	}
@@ -223,7 +222,7 @@ func purged(token uintptr, p *Page) {
 // unmapSegment unmaps the segment that p, clean and in no list, is all of. poolLock is held,
 // and let go meanwhile.
 func unmapSegment(token uintptr, p *Page) (ok bool) {
-	start, n, placement, hugetlb := p.Start, p.bytes(), p.placement, p.segment.hugetlb != 0
+	start, n, placement, hugetlb := p.Start, p.bytes(), p.placement, p.segment.reserved()
 	addr, size := segmentDetach(p)
 	poolLock.Release()
 	ok = unmap(addr, size, hugetlb)

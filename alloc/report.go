@@ -83,6 +83,7 @@ func fillHeap(h *stats.Heap, k *Counts) {
 	h.BytesPurged = p.purgedBytes - b.purgedBytes
 	h.HugeCacheHits = p.hugeHits - b.hugeHits
 	h.HugeCacheMisses = p.hugeMisses - b.hugeMisses
+	h.BytesHugepagesAdvised = p.advised - b.advised
 }
 
 // fillTiers attributes blocks to the tier that they are in now: a span that moves takes its counts

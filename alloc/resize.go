@@ -64,7 +64,7 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	have := p.bytes()
-	if size < have || p.segment == nil || p.segment.hugetlb != 0 ||
+	if size < have || p.segment == nil || p.segment.reserved() ||
 		p.placement == placementPin && bound ||
 		!pinMigration(h.Thread.token, p) {
 		return 0
@@ -107,6 +107,7 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 		copyBack(h.Thread.token, was, to, have, p.placement)
 		return 0
 	}
+	q.pages = uint8(p.segment.pages)
 	h.Calls[CallReallocAllocs]++
 	h.Calls[CallReallocFrees]++ // of q or of p
 	at := q.Start

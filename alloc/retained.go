@@ -70,7 +70,7 @@ func isRetained(p *Page, placement uint32) bool {
 	s := p.segment
 	return p.Start == s.start && uintptr(p.slices) == s.slices && s.mapAddr == s.start &&
 		s.mapSize == p.bytes() &&
-		s.hugetlb == 0 && s.epoch == pool.epoch
+		!s.reserved() && s.epoch == pool.epoch
 }
 
 // unretain takes the segment that p, clean and in its bin, is all of out of the pool.
@@ -141,7 +141,7 @@ func takeRetained(token, size, align, placement uintptr) uintptr {
 			uintptr(p.placement) != placement {
 			continue
 		}
-		if p.bytes() >= size && p.Start&(align-1) == 0 && s.hugetlb == 0 &&
+		if p.bytes() >= size && p.Start&(align-1) == 0 && !s.reserved() &&
 			(best == nil || p.slices < best.slices) {
 			best = p
 		}

@@ -47,7 +47,12 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 		dropSegment(seg)
 		return nil
 	}
-	addr, size, start := mapSegment(placement, slices<<SliceShift, hugetlb)
+	auto := !hugetlb && wantsTransparent(placement, slices<<SliceShift)
+	align := hugePageSlices(placement) << SliceShift
+	if auto {
+		align = huge2M
+	}
+	addr, size, start := mapSegment(placement, slices<<SliceShift, align, hugetlb)
 	if addr != 0 && !mapReserve(start, slices<<SliceShift) {
 		unmapFresh(addr, size)
 		addr = 0
@@ -62,8 +67,11 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 	stats.Put1(logDebug, stats.EventSegment, start, slices<<SliceShift)
 	addSegment(seg, p, start, slices, uint32(placement))
 	seg.mapAddr, seg.mapSize = addr, size
-	if hugetlb {
-		seg.hugetlb = 1
+	switch {
+	case hugetlb:
+		seg.pages = reservedPool
+	case auto && advise(start, slices<<SliceShift):
+		seg.pages = transparent
 	}
 	return p
 }
@@ -72,7 +80,7 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 // Precondition: poolLock is held.
 func addSegment(seg *segment, p *Page, start, slices uintptr, placement uint32) {
 	seg.epoch = pool.epoch
-	seg.start, seg.slices, seg.hugetlb = start, slices, 0
+	seg.start, seg.slices, seg.pages = start, slices, systemPages
 	seg.prev, seg.next = nil, pool.segments
 	if pool.segments != nil {
 		pool.segments.prev = seg
@@ -86,14 +94,13 @@ func addSegment(seg *segment, p *Page, start, slices uintptr, placement uint32) 
 	p.state, p.Remote, p.blocks, p.Carved, p.unmigrated, p.moving = spanClean, 0, 0, 0, 0, 0
 }
 
-// mapSegment maps n bytes, aligned as the placement needs it, between margins. It returns what was
+// mapSegment maps n bytes at a multiple of align between margins. It returns what was
 // mapped, and where the n bytes start in it; addr is 0 when the kernel refuses.
-func mapSegment(placement, n uintptr, hugetlb bool) (addr, size, start uintptr) {
+func mapSegment(placement, n, align uintptr, hugetlb bool) (addr, size, start uintptr) {
 	if hugetlb {
 		addr = mapHugetlb(placement, n, huge2M)
 		return addr, n, addr
 	}
-	align := hugePageSlices(placement) << SliceShift
 	if addressLimit == 0 {
 		size = n + align - raw.Page + 2*margin
 		if addr = raw.Map(size); addr != 0 {

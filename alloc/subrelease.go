@@ -105,7 +105,7 @@ func (t *Thread) restPage(p *Page, all bool) uintptr {
 
 // mayGiveMemory reports whether single memory pages of p may be returned to the kernel.
 func (p *Page) mayGiveMemory() bool {
-	return p.segment != nil && p.segment.hugetlb == 0 && p.placement != placementPin &&
+	return p.segment != nil && !p.segment.reserved() && p.placement != placementPin &&
 		hugePageSlices(uintptr(p.placement)) == 1
 }
 
@@ -150,7 +150,7 @@ func (t *Thread) subrelease(p *Page) (bytes uintptr) {
 	for at := uint32(0); holes>>at != 0; {
 		at += uint32(bits.TrailingZeros32(holes >> at))
 		n := uint32(bits.TrailingZeros32(^(holes >> at)))
-		if !raw.Discard(p.Start+uintptr(at)<<shift, uintptr(n)<<shift) {
+		if !p.discard(p.Start+uintptr(at)<<shift, uintptr(n)<<shift) {
 			p.relist()
 			pool.quiet = t.Now + PurgeDelay // without the lock: a hint
 			return bytes

@@ -94,16 +94,24 @@ EXPORT struct mallinfo mallinfo(void)
 	};
 }
 
+// The sizes are those of free blocks, as in glibc's.
 EXPORT int malloc_info(int options, FILE *out)
 {
+	enum { CLASSES = 256 };
+	struct {
+		uintptr_t size, blocks;
+	} list[CLASSES];
 	PASS_ON(malloc_info, options, out);
 	if (options != 0)
 		return EINVAL;
 	ta_stats s = current();
+	uintptr_t classes = ta_go_free_blocks(ta_token(), (uintptr_t)list, CLASSES);
+	fputs("<malloc version=\"tieralloc-1\">\n<heap nr=\"0\">\n<sizes>\n", out);
+	for (uintptr_t i = 0; i < classes; i++)
+		fprintf(out, "  <size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n",
+			list[i].size, list[i].size, list[i].size * list[i].blocks, list[i].blocks);
 	int n = fprintf(out,
-		"<malloc version=\"tieralloc-1\">\n"
-		"<heap nr=\"0\">\n"
-		"<sizes>\n</sizes>\n"
+		"</sizes>\n"
 		"<total type=\"rest\" count=\"%ju\" size=\"%ju\"/>\n"
 		"<total type=\"mmap\" count=\"%ju\" size=\"%ju\"/>\n"
 		"<system type=\"current\" size=\"%ju\"/>\n"

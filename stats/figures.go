@@ -154,6 +154,8 @@ type Heap struct {
 	HugeCacheHits uint64
 	// Exact. Blocks with a mapping of their own that needed a new mapping.
 	HugeCacheMisses uint64
+	// Exact. Mappings for which huge pages were asked by measure (TA_HUGEPAGES=auto).
+	BytesHugepagesAdvised uint64
 	// Exact. With TA_SECURE=1: live blocks of 0 bytes, of no size class; they are in blocks_live
 	// too.
 	ZeroBlocksLive uint64
@@ -268,8 +270,8 @@ type Tier struct {
 	ThrottleBurst uint64
 	// Latency of an allocation in the tier's model; 0: none.
 	ThrottleLatNs uint64
-	// Page size asked for (TA_HUGEPAGES). default: nothing was, and the system's own setting holds.
-	// A config.Huge….
+	// Page size asked for (TA_HUGEPAGES). auto: huge pages by measure where the tier has neither a
+	// hard cap nor nodes of its own. A config.Huge….
 	HugePagesWanted uint64
 	// Exact. Mappings that had to do with ordinary pages, for the kernel had no huge ones.
 	HugeFallbacks uint64

@@ -3,4 +3,4 @@
 package stats
 
 // LiveVersion is a checksum of the live page's layout.
-const LiveVersion = 0x46505c6b
+const LiveVersion = 0x42393881

@@ -27,32 +27,33 @@ type report struct {
 
 // heap is a part of a report (docs/statistics.md): `heap`.
 type heap struct {
-	BytesMapped          uint64  `json:"bytes_mapped"`
-	BytesCommitted       uint64  `json:"bytes_committed"`
-	BytesLive            uint64  `json:"bytes_live"`
-	BytesPeak            uint64  `json:"bytes_peak"`
-	BytesCached          uint64  `json:"bytes_cached"`
-	BytesTotalAlloc      uint64  `json:"bytes_total_alloc"`
-	BytesTotalFreed      uint64  `json:"bytes_total_freed"`
-	BlocksLive           uint64  `json:"blocks_live"`
-	BlocksTotalAlloc     uint64  `json:"blocks_total_alloc"`
-	BlocksTotalFreed     uint64  `json:"blocks_total_freed"`
-	FragmentationRatio   float64 `json:"fragmentation_ratio"`
-	CrossThreadFrees     uint64  `json:"cross_thread_frees"`
-	ThreadHeaps          uint64  `json:"thread_heaps"`
-	ThreadHeapsAbandoned uint64  `json:"thread_heaps_abandoned"`
-	Segments             uint64  `json:"segments"`
-	SpansFree            uint64  `json:"spans_free"`
-	Purges               uint64  `json:"purges"`
-	BytesPurged          uint64  `json:"bytes_purged"`
-	HugeBlocksLive       uint64  `json:"huge_blocks_live"`
-	HugeBytesLive        uint64  `json:"huge_bytes_live"`
-	HugeCacheHits        uint64  `json:"huge_cache_hits"`
-	HugeCacheMisses      uint64  `json:"huge_cache_misses"`
-	ZeroBlocksLive       uint64  `json:"zero_blocks_live"`
-	QuarantineBlocks     uint64  `json:"quarantine_blocks"`
-	QuarantineBytes      uint64  `json:"quarantine_bytes"`
-	UnguardedBlocks      uint64  `json:"unguarded_blocks"`
+	BytesMapped           uint64  `json:"bytes_mapped"`
+	BytesCommitted        uint64  `json:"bytes_committed"`
+	BytesLive             uint64  `json:"bytes_live"`
+	BytesPeak             uint64  `json:"bytes_peak"`
+	BytesCached           uint64  `json:"bytes_cached"`
+	BytesTotalAlloc       uint64  `json:"bytes_total_alloc"`
+	BytesTotalFreed       uint64  `json:"bytes_total_freed"`
+	BlocksLive            uint64  `json:"blocks_live"`
+	BlocksTotalAlloc      uint64  `json:"blocks_total_alloc"`
+	BlocksTotalFreed      uint64  `json:"blocks_total_freed"`
+	FragmentationRatio    float64 `json:"fragmentation_ratio"`
+	CrossThreadFrees      uint64  `json:"cross_thread_frees"`
+	ThreadHeaps           uint64  `json:"thread_heaps"`
+	ThreadHeapsAbandoned  uint64  `json:"thread_heaps_abandoned"`
+	Segments              uint64  `json:"segments"`
+	SpansFree             uint64  `json:"spans_free"`
+	Purges                uint64  `json:"purges"`
+	BytesPurged           uint64  `json:"bytes_purged"`
+	HugeBlocksLive        uint64  `json:"huge_blocks_live"`
+	HugeBytesLive         uint64  `json:"huge_bytes_live"`
+	HugeCacheHits         uint64  `json:"huge_cache_hits"`
+	HugeCacheMisses       uint64  `json:"huge_cache_misses"`
+	BytesHugepagesAdvised uint64  `json:"bytes_hugepages_advised"`
+	ZeroBlocksLive        uint64  `json:"zero_blocks_live"`
+	QuarantineBlocks      uint64  `json:"quarantine_blocks"`
+	QuarantineBytes       uint64  `json:"quarantine_bytes"`
+	UnguardedBlocks       uint64  `json:"unguarded_blocks"`
 }
 
 // policy is a part of a report (docs/statistics.md): `policy`.

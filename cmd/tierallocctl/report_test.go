@@ -165,7 +165,7 @@ func TestDescribe(t *testing.T) {
 		"throttled to - - 1.0 GiB/s, 100ns each", "wait charged 0s 0s 1.23ms", "sleeps 0 0 31",
 		"overslept 0s 0s 45.7µs",
 		"moves out attempted 19 0 0", "pages moved 2,300 0 0", "pages not moved 29 0 0",
-		"huge pages default default 2M", "mappings without them 0 0 37", "nodes 0 0 2-3",
+		"huge pages auto auto 2M", "mappings without them 0 0 37", "nodes 0 0 2-3",
 		"on node 3 0 B 0 B 1.5 MiB",
 	} {
 		if !strings.Contains(squeeze(out.String()), words) {

@@ -31,8 +31,8 @@ func TestBadValues(t *testing.T) {
 		secured = `": expected 0, 1, or 1 and checks that only warn, as in ` +
 			`1,dealloc_type_mismatch=warn` +
 			` (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn); using 0`
-		huge = `": expected off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off; using ` +
-			`the system's setting`
+		huge = `": expected auto, off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off; ` +
+			`using auto`
 		hint = `": expected hot, warm, cold, pin_fast or prefer_fast; using warm`
 	)
 	long := strings.Repeat("x", PathMax+1)

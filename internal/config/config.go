@@ -53,7 +53,7 @@ const (
 
 // The page size of a tier's mappings.
 const (
-	HugeUnset uint32 = iota // the system's own setting
+	HugeAuto uint32 = iota // by measure
 	HugeOff
 	HugeThp
 	Huge2M

@@ -88,7 +88,7 @@ var (
 	hardcaps        = map[string]uint32{"route_slow": 0, "fail": 1}
 	hints           = map[string]uint32{"hot": 0, "warm": 1, "cold": 2, "pin_fast": 3,
 		"prefer_fast": 4}
-	huges     = map[string]uint32{"off": 1, "thp": 2, "2m": 3, "1g": 4}
+	huges     = map[string]uint32{"auto": 0, "off": 1, "thp": 2, "2m": 3, "1g": 4}
 	switches  = map[string]bool{"0": false, "1": true}
 	throttles = map[string]bool{"account": false, "sleep": true}
 )
@@ -163,8 +163,8 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		return "off, or cxl (50, 20 and 5 GiB/s, 2, 8 and 40us)", "off",
 			choose(&o.model, map[string]uint32{"off": ModelOff, "cxl": ModelCXL}, word)
 	case "TA_HUGEPAGES":
-		return "off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off",
-			"the system's setting", o.referHuge(word)
+		return "auto, off, thp, 2M or 1G, or these by tier, as in fast:2M,slow:off",
+			"auto", o.referHuge(word)
 	case "TA_SECURE":
 		return "0, 1, or 1 and checks that only warn, as in 1,dealloc_type_mismatch=warn" +
 				" (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn)", "0",
@@ -313,7 +313,7 @@ func FuzzParse(f *testing.F) {
 		"TA_NODE_FAST=0,2-3\nTA_NODE_NORMAL=interleave:63\nTA_NODE_SLOW=WEIGHTED:0-63,5",
 		"TA_NODE_FAST=3-2\nTA_NODE_SLOW=64",
 		"TA_NODE_FAST=0,\nTA_NODE_NORMAL=:1\nTA_NODE_SLOW=1-", "TA_HUGEPAGES=2m",
-		"TA_HUGEPAGES=fast:1G,slow:OFF",
+		"TA_HUGEPAGES=fast:1G,slow:OFF", "TA_HUGEPAGES=AUTO", "TA_HUGEPAGES=fast:auto,fast:auto",
 		"TA_HUGEPAGES=fast:2M,fast:2M", "TA_HUGEPAGES=fast:2M,", "TA_HUGEPAGES=fast:2M:",
 		"TA_HUGEPAGES=:2M",
 		"TA_STATS_LIVE=1", "TA_STATS_LIVE=0", "TA_STATS_LIVE=/x/%p", "TA_STATS_LIVE=/x/%%p",

@@ -9,7 +9,7 @@ var (
 	hardcapWords = [8]string{HardcapRouteSlow: "route_slow", HardcapFail: "fail"}
 	balanceWords = [8]string{BalanceAuto: "auto", BalanceNever: "0", BalanceAlways: "1"}
 	modelWords   = [8]string{ModelOff: "off", ModelCXL: "cxl"}
-	hugeWords    = [8]string{HugeUnset: "", HugeOff: "off", HugeThp: "thp", Huge2M: "2m",
+	hugeWords    = [8]string{HugeAuto: "auto", HugeOff: "off", HugeThp: "thp", Huge2M: "2m",
 		Huge1G: "1g"}
 	tierWords  = [8]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"}
 	checkWords = [8]string{CheckDeallocType: "dealloc_type_mismatch",
@@ -61,7 +61,7 @@ func (s *Settings) setHugePages(v value) bool {
 		}
 		return true
 	}
-	var huge [4]uint32
+	var huge, named [4]uint32
 	for i := uintptr(0); i <= v.n; {
 		end := v.find(i, ',')
 		colon := min(v.find(i, ':'), end)
@@ -69,10 +69,11 @@ func (s *Settings) setHugePages(v value) bool {
 			return false
 		}
 		tier := uint32(0)
-		if !v.part(i, colon).asWord(&tier, &tierWords, TierCount) || huge[tier&3] != HugeUnset ||
+		if !v.part(i, colon).asWord(&tier, &tierWords, TierCount) || named[tier&3] != 0 ||
 			!v.part(colon+1, end).asHuge(&huge[tier&3]) {
 			return false
 		}
+		named[tier&3] = 1
 		i = end + 1
 	}
 	for i := range s.Tiers {

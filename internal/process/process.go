@@ -376,6 +376,30 @@ func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
 
 func dropReport(r *stats.Report) { raw.Unmap(uintptr(unsafe.Pointer(r)), reportSize) }
 
+// FreeBlocks writes two words at out for each of up to n size classes that has free blocks: the
+// size of a block in bytes, and how many more of them the pages of the class have room for. It
+// returns the number of classes.
+func FreeBlocks(token, out, n uintptr) (classes uintptr) {
+	r := newReport(token, alloc.NodesNone)
+	if r == nil {
+		return 0
+	}
+	for i := range r.Heap.SizeClasses {
+		c := &r.Heap.SizeClasses[i]
+		if c.Size == 0 || classes == n {
+			break
+		}
+		if blocks := c.BytesPages / c.Size; blocks > c.BlocksLive {
+			at := out + classes*2*unsafe.Sizeof(out)
+			raw.Store(at, uintptr(c.Size))
+			raw.Store(at+unsafe.Sizeof(out), uintptr(blocks-c.BlocksLive))
+			classes++
+		}
+	}
+	dropReport(r)
+	return classes
+}
+
 // Stats fills the C structure at out (ta_stats in tieralloc.h) and returns an errno. The caller's
 // structure has size bytes.
 func Stats(token, out, size uintptr) (errno uintptr) {

@@ -54,6 +54,8 @@ var heap = &object{
 			"Blocks with a mapping of their own that were served from cached mappings."),
 		f("huge_cache_misses", count, counter, exact,
 			"Blocks with a mapping of their own that needed a new mapping."),
+		f("bytes_hugepages_advised", bytes, counter, exact,
+			"Mappings for which huge pages were asked by measure (TA_HUGEPAGES=auto)."),
 		f("zero_blocks_live", count, gauge, exact,
 			"With TA_SECURE=1: live blocks of 0 bytes, of no size class; they are in "+
 				"blocks_live too."),

@@ -95,12 +95,12 @@ var tier = &object{
 		f("throttle_lat_ns", ns, setting, plain,
 			"Latency of an allocation in the tier's model; 0: none."),
 		f("hugepages", word, setting, plain,
-			"Page size asked for (TA_HUGEPAGES). default: nothing was, and the system's own "+
-				"setting holds.").
+			"Page size asked for (TA_HUGEPAGES). auto: huge pages by measure where the tier has "+
+				"neither a hard cap nor nodes of its own.").
 			field("HugePagesWanted", "uint64").
 			coded("hugeNames", 7).
 			note("A config.Huge….").
-			words("default", "off", "thp", "2M", "1G"),
+			words("auto", "off", "thp", "2M", "1G"),
 		f("hugepage_fallbacks", count, counter, exact,
 			"Mappings that had to do with ordinary pages, for the kernel had no huge ones.").
 			field("HugeFallbacks", "uint64"),

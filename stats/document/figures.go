@@ -59,6 +59,7 @@ func (w *writer) heap(h *stats.Heap) {
 	w.count("huge_bytes_live", h.HugeBytesLive)
 	w.count("huge_cache_hits", h.HugeCacheHits)
 	w.count("huge_cache_misses", h.HugeCacheMisses)
+	w.count("bytes_hugepages_advised", h.BytesHugepagesAdvised)
 	w.count("zero_blocks_live", h.ZeroBlocksLive)
 	w.count("quarantine_blocks", h.QuarantineBlocks)
 	w.count("quarantine_bytes", h.QuarantineBytes)

@@ -15,9 +15,9 @@ var backendNames = [2]string{stats.BackendSimulated: "simulated", stats.BackendN
 // throttleNames are the words of TA_THROTTLE.
 var throttleNames = [2]string{"account", "sleep"}
 
-// hugeNames are the words for config.Huge…. "default" means that the system's own setting holds.
+// hugeNames are the words for config.Huge….
 var hugeNames = [8]string{
-	config.HugeUnset: "default", config.HugeOff: "off", config.HugeThp: "thp",
+	config.HugeAuto: "auto", config.HugeOff: "off", config.HugeThp: "thp",
 	config.Huge2M: "2M", config.Huge1G: "1G",
 }
 

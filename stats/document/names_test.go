@@ -30,7 +30,7 @@ var words = []struct {
 		[]string{"off", "cxl"}},
 	{[]string{"tiers", "slow", "hugepages"},
 		func(r *stats.Report) *uint64 { return &r.Tiers[stats.TierSlow].HugePagesWanted },
-		[]string{"default", "off", "thp", "2M", "1G"}},
+		[]string{"auto", "off", "thp", "2M", "1G"}},
 }
 
 func at(doc any, path []string) any {

@@ -66,7 +66,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{`"rules": 0`, `"rules": []`, "a list for a number"},
 		{`"prefer_fast": 0`, `"prefer": 0`, "unknown hint"},
 		{`"bytes_per_node_sampled": false`, `"bytes_per_node_sampled": 0`, "a number for a truth"},
-		{`"hugepages": "default"`, `"hugepages": "4M"`, "unknown page size"},
+		{`"hugepages": "auto"`, `"hugepages": "4M"`, "unknown page size"},
 		{`"nodes": []`, `"nodes": [1024]`, "a node beyond the kernel's"},
 		{`"nodes": [`, `"nodes": ["0",`, "a node that is a string"},
 		{`"devices"`, `"device"`, "unknown key"},

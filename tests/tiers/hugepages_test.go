@@ -53,12 +53,12 @@ func TestHugePagesWithout(t *testing.T) {
 		words [3]string
 		falls [3]bool // with an empty pool
 	}{
-		{"", [3]string{"default", "default", "default"}, [3]bool{}},
+		{"", [3]string{"auto", "auto", "auto"}, [3]bool{}},
 		{"off", [3]string{"off", "off", "off"}, [3]bool{}},
 		{"thp", [3]string{"thp", "thp", "thp"}, [3]bool{}},
 		{"2M", [3]string{"2M", "2M", "2M"}, [3]bool{true, true, false}},
 		{"1G", [3]string{"1G", "1G", "1G"}, [3]bool{true, true, false}},
-		{"fast:2M,slow:thp", [3]string{"2M", "default", "thp"}, [3]bool{true, false, false}},
+		{"fast:2M,slow:thp", [3]string{"2M", "auto", "thp"}, [3]bool{true, false, false}},
 		{"slow:1G,normal:off,fast:thp", [3]string{"thp", "off", "1G"}, [3]bool{}},
 	} {
 		p := play(t, []string{"TA_HUGEPAGES=" + c.value}, hugeScript)
@@ -100,6 +100,41 @@ func TestTransparentHugePages(t *testing.T) {
 		thp, _ := p.resident(t, 0)
 		if thp > mostly+mostly/16 || thp < mostly/2 { // the kernel may be short of them
 			t.Errorf("%s: %d KiB are in huge pages, %d wanted", value, thp, mostly)
+		}
+	}
+}
+
+// TestHugePagesByMeasure: a heap that has grown has huge pages for what it takes from then on, under
+// no hard cap, and what is freed goes back to the kernel all the same.
+func TestHugePagesByMeasure(t *testing.T) {
+	system, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil || !strings.Contains(string(system), "[madvise]") {
+		t.Skipf("the kernel makes no transparent huge pages by madvise: %q %v", system, err)
+	}
+	const script = "new a %d malloc %s\nresident\nfree a\ntrim\nresident\njson"
+	for _, c := range []struct {
+		value, blocks string
+		n             int
+		env           []string
+		mostly        int64 // KiB
+	}{
+		{"auto", "10000", 2000, nil, 0},
+		{"auto", "10000", 10000, nil, 60 << 10},
+		{"", "10000", 10000, nil, 60 << 10},
+		{"", "100000", 1000, nil, 60 << 10},
+		{"off", "10000", 10000, nil, 0},
+		{"auto", "10000", 10000, []string{"TA_NORMAL_HARD=1G"}, 0},
+	} {
+		p := play(t, withEnv(c.env, "TA_HUGEPAGES="+c.value), fmt.Sprintf(script, c.n, c.blocks))
+		before, _ := p.resident(t, 0)
+		after, _ := p.resident(t, 1)
+		if c.mostly == 0 && before != 0 || before < c.mostly/2 || // the kernel may be short of them
+			after > 4<<10 {
+			t.Errorf("%q, %d blocks of %s bytes: %d KiB in huge pages, then %d", c.value, c.n,
+				c.blocks, before, after)
+		}
+		if r := &p.json[0]; r.Heap.Committed > 4*mib || (r.Heap.Advised != 0) != (c.mostly != 0) {
+			t.Errorf("%q, %d blocks of %s bytes: %+v", c.value, c.n, c.blocks, r.Heap)
 		}
 	}
 }

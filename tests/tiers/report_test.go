@@ -66,6 +66,7 @@ type report struct {
 		Live       int64 `json:"bytes_live"`
 		Peak       int64 `json:"bytes_peak"`
 		Cached     int64 `json:"bytes_cached"`
+		Advised    int64 `json:"bytes_hugepages_advised"`
 		BytesAlloc int64 `json:"bytes_total_alloc"`
 		BytesFreed int64 `json:"bytes_total_freed"`
 		Allocs     int64 `json:"blocks_total_alloc"`

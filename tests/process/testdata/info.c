@@ -94,8 +94,10 @@ static void mallinfo_is_true(void)
 // The numbers of malloc_info are those of mallinfo2 taken beside it.
 static void xml(void)
 {
-	char text[4096] = "";
-	void *big = malloc(30 * MIB);
+	static char text[64 << 10];
+	void *big = malloc(30 * MIB), *few[64];
+	fill(few, 64, 3000);
+	drop(few, 63);
 	FILE *f = fmemopen(text, sizeof text, "w");
 	CHECK(malloc_info(1, f) == EINVAL);
 	struct mallinfo2 m = mallinfo2();
@@ -110,6 +112,14 @@ static void xml(void)
 	CHECK(strstr(text, want) != NULL, "%s in %s", want, text);
 	const char *system = strstr(text, "<system type=\"current\" size=\"");
 	CHECK(system != NULL && strtoul(system + 29, NULL, 10) >= 30 * MIB, "%s", text);
+	size_t size = malloc_usable_size(few[63]), total, count;
+	snprintf(want, sizeof want, "<size from=\"%zu\" to=\"%zu\" ", size, size);
+	const char *sizes = strstr(text, want);
+	CHECK(sizes != NULL && sizes < strstr(text, "</sizes>") &&
+		sscanf(sizes + strlen(want), "total=\"%zu\" count=\"%zu\"/>", &total, &count) == 2,
+		"%s in %s", want, text);
+	CHECK(count >= 1 && total == count * size, "%zu of %zu bytes", count, total);
+	drop(few + 63, 1);
 	free(big);
 }
 

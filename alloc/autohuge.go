@@ -1,0 +1,115 @@
+package alloc
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// Huge pages by measure, where neither TA_HUGEPAGES, a hard cap nor nodes of its own say otherwise
+// (placement.auto). The kernel is asked for transparent huge pages
+//
+//   - for a new segment, once the heap has autoHeap for each of its threads. Spans are cut from the
+//     segment's start on, so what is resident and in no span is less than one huge page, a sixteenth
+//     of autoHeap. Each thread has pages that it has not used up, and all of them become resident:
+//     with little memory for each thread that made heaps larger by a fifth, and none faster. When a
+//     part of a huge page goes back to the kernel, the segment has ordinary pages from then on: else
+//     the kernel would fill up what was returned (khugepaged);
+//   - for a huge block, once the heap has autoHeap, if the last autoStreak blocks that were looked at
+//     were in use up to their end. One in autoControl has ordinary pages, so that there are blocks to
+//     look at.
+//
+// A process that has half of its control group's limit, or a limit of its address space, has ordinary
+// pages.
+const (
+	autoHeap    = limitFirst
+	autoStreak  = 2
+	autoControl = 8
+
+	sysMincore = 27
+	autoSample = 64 // memory pages of a huge block that are looked at
+)
+
+// What pages a segment or a huge block has.
+const (
+	systemPages  = iota // as the placement and the system's setting are
+	reservedPool        // of the kernel's pool of huge pages
+	transparent         // huge ones by measure
+)
+
+func (s *segment) reserved() bool { return s.pages == reservedPool }
+func (p *Page) reserved() bool    { return p.pages == reservedPool }
+
+// autoHuge is what the huge blocks were like. Atomic.
+var autoHuge struct {
+	streak uint32 // blocks in use up to their end, one after the other, at most autoStreak
+	turn   uint32 // huge blocks mapped while there was a streak
+}
+
+// roomy reports, by a peek without the lock, whether a heap with n bytes more has least, and no more
+// than half of a limit.
+func roomy(n, least uintptr) bool {
+	n += uintptr(pool.count.committed)
+	return n >= least && addressLimit == 0 &&
+		(limit.share == 0 || n < (limit.share-1)*limitShare/2)
+}
+
+// wantsTransparent reports whether a segment of n bytes is to have huge pages.
+func wantsTransparent(placement, n uintptr) bool {
+	return n >= 2*huge2M && placements[placement&(placementSlots-1)].auto &&
+		roomy(0, autoHeap*max(pool.threadCount, 1))
+}
+
+// advise asks for huge pages for n bytes at addr, and reports whether the kernel has any.
+func advise(addr, n uintptr) bool {
+	_, errno := raw.Sys(sysMadvise, addr, n, madvHugePage, 0, 0, 0)
+	if errno == 0 {
+		atomic.AddUint64(&pool.count.advised, uint64(n))
+	}
+	return errno == 0
+}
+
+// discard returns n bytes at addr, a part of p, to the kernel.
+func (p *Page) discard(addr, n uintptr) bool {
+	s := p.segment
+	if s.pages == transparent && (addr|n)&(huge2M-1) != 0 {
+		atomic.StoreUint32(&s.pages, systemPages)
+		raw.Sys(sysMadvise, s.start, s.slices<<SliceShift, madvNoHugePage, 0, 0, 0)
+	}
+	return raw.Discard(addr, n)
+}
+
+// adviseHuge asks for huge pages for a huge block of n bytes at addr, if the blocks before it were
+// dense, and reports whether it has.
+func adviseHuge(addr, n, placement uintptr) bool {
+	return placements[placement&(placementSlots-1)].auto && roomy(n, autoHeap) &&
+		atomic.LoadUint32(&autoHuge.streak) >= autoStreak &&
+		atomic.AddUint32(&autoHuge.turn, 1)%autoControl != 0 && advise(addr, n)
+}
+
+// sampleHuge looks whether the huge block of p, whose owner calls this, is in use up to its end: at
+// the last pages of seven eighths. For a page of anonymous memory mincore says whether it is
+// resident.
+func (p *Page) sampleHuge() {
+	const n = autoSample * raw.Page
+	if p.pages != systemPages || p.Size < huge2M ||
+		!placements[p.placement&(placementSlots-1)].auto || !roomy(0, autoHeap) || filtered() {
+		return
+	}
+	var resident [autoSample]byte
+	at := p.Start + p.Size/8*7&^(raw.Page-1) - n
+	_, errno := raw.Sys(sysMincore, at, n, uintptr(unsafe.Pointer(&resident)), 0, 0, 0)
+	if errno != 0 {
+		return
+	}
+	for _, r := range resident {
+		if r&1 == 0 {
+			atomic.StoreUint32(&autoHuge.streak, 0)
+			return
+		}
+	}
+	if k := atomic.LoadUint32(&autoHuge.streak); k < autoStreak {
+		atomic.StoreUint32(&autoHuge.streak, k+1)
+	}
+}

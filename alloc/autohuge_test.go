@@ -1,0 +1,176 @@
+package alloc
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+)
+
+// flagsAt is what the kernel says of the mapping that addr is in: hg where huge pages were asked for,
+// nh where they were declined.
+func flagsAt(t *testing.T, addr uintptr) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := false
+	for line := range strings.Lines(string(text)) {
+		var from, to uintptr
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			inside = from <= addr && addr < to
+		} else if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok && inside {
+			return flags
+		}
+	}
+	t.Fatalf("no mapping at %#x", addr)
+	return ""
+}
+
+func asked(t *testing.T, addr uintptr) bool { return strings.Contains(flagsAt(t, addr), " hg ") }
+
+// haveTransparent skips a test where the kernel was built without transparent huge pages.
+func haveTransparent(t *testing.T) {
+	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
+		t.Skip(err)
+	}
+}
+
+// TestAutoSegments: segments of a heap that has grown have huge pages until a part of one goes back
+// to the kernel, and those of a small heap, or under a hard cap or near a limit, have not.
+func TestAutoSegments(t *testing.T) {
+	haveTransparent(t)
+	grown := func(t *testing.T) (wanted int, last *segment) {
+		h := mustAcquire(t, 8)
+		for range 3 * autoHeap / 30000 {
+			mustServe(t, h, 30000)
+		}
+		for s := pool.segments; s != nil; s = s.next {
+			if got := asked(t, s.start); got != (s.pages == transparent) {
+				t.Errorf("segment of %d slices: pages %d, kernel %v", s.slices, s.pages, got)
+			}
+			if s.pages == transparent {
+				wanted++
+				if s.start&(huge2M-1) != 0 {
+					t.Errorf("a segment of huge pages begins at %#x", s.start)
+				}
+			}
+		}
+		mustBeSound(t)
+		return wanted, pool.segments
+	}
+	t.Run("grown", func(t *testing.T) {
+		newWorld(t)
+		wanted, last := grown(t)
+		if first := pool.segments; wanted < 2 || first == nil || pool.count.advised == 0 {
+			t.Fatalf("%d segments of huge pages, %d bytes", wanted, pool.count.advised)
+		}
+		p := Lookup(last.start)
+		if !p.discard(last.start+huge2M, huge2M) || last.pages != transparent {
+			t.Error("a whole huge page went back: the rest are ordinary ones")
+		}
+		if !p.discard(last.start, SliceSize) || last.pages != systemPages ||
+			!strings.Contains(flagsAt(t, last.start), " nh ") {
+			t.Errorf("a part of a huge page went back: pages %d, %s", last.pages,
+				flagsAt(t, last.start))
+		}
+	})
+	for name, set := range map[string]func(*config.Settings){
+		"off":  func(s *config.Settings) { s.Tiers[config.TierNormal].HugePages = config.HugeOff },
+		"hard": func(s *config.Settings) { s.Tiers[config.TierNormal].Hard = 1 << 30 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			newWorld(t)
+			setTiers(set)
+			if wanted, _ := grown(t); wanted != 0 || pool.count.advised != 0 {
+				t.Errorf("%d segments of huge pages", wanted)
+			}
+		})
+	}
+	t.Run("limit", func(t *testing.T) {
+		newWorld(t)
+		limit.share, limit.beyond, limit.again = 2*autoHeap/limitShare+1, 1<<40, 1<<63
+		if wanted, _ := grown(t); wanted != 0 {
+			t.Errorf("%d segments of huge pages near the limit", wanted)
+		}
+	})
+}
+
+// TestAutoBlocks: huge blocks have huge pages once the ones before were in use up to their end, but
+// for one in autoControl, and not after one that was not.
+func TestAutoBlocks(t *testing.T) {
+	haveTransparent(t)
+	newWorld(t)
+	PurgeDelay = 0 // nothing is cached
+	h := mustAcquire(t, 8)
+	const size = autoHeap + 6<<20
+	use := func(touched uintptr) (advised bool) {
+		b := mustServe(t, h, size)
+		advised = asked(t, b)
+		for at := uintptr(0); at < touched; at += raw.Page {
+			raw.Store(b+at, 1)
+		}
+		Free(h, b, HowAny, NoSize, 0)
+		mustBeSound(t)
+		return advised
+	}
+	for i := range autoStreak {
+		if use(size) {
+			t.Errorf("block %d has huge pages: nothing is known yet", i)
+		}
+	}
+	n := 0
+	for range 2 * autoControl {
+		if use(size) {
+			n++
+		}
+	}
+	if n != 2*(autoControl-1) {
+		t.Errorf("%d of %d dense blocks had huge pages", n, 2*autoControl)
+	}
+	for range autoControl {
+		use(size / 2)
+	}
+	for i := range autoStreak {
+		if use(size) {
+			t.Errorf("block %d after sparse ones has huge pages", i)
+		}
+	}
+	if !use(size) {
+		t.Error("after dense blocks there are no huge pages")
+	}
+}
+
+// TestAutoGrown: so does a block that is filled and grows.
+func TestAutoGrown(t *testing.T) {
+	haveTransparent(t)
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	size := uintptr(autoHeap + 6<<20)
+	b := mustServe(t, h, size)
+	for from := uintptr(0); ; {
+		for at := from; at < size; at += raw.Page {
+			raw.Store(b+at, at)
+		}
+		from, size = size, size+4<<20
+		if b = Resize(h, b, size); b == 0 {
+			t.Fatal("no growth")
+		}
+		mustBeSound(t)
+		if asked(t, b+from) {
+			break
+		}
+		if size > 2*autoHeap {
+			t.Fatal("a dense block of 64 MiB has no huge pages")
+		}
+	}
+	for at := uintptr(raw.Page); at < size-4<<20; at += raw.Page {
+		if raw.Load(b+at) != at {
+			t.Fatalf("the contents at %#x are lost", at)
+		}
+	}
+}
