@@ -11,17 +11,17 @@ import (
 // (placement.auto). The kernel is asked for transparent huge pages
 //
 //   - for a new segment, once the heap has autoHeap for each of its threads. Spans are cut from the
-//     segment's start on, so what is resident and in no span is less than one huge page, a sixteenth
-//     of autoHeap. Each thread has pages that it has not used up, and all of them become resident:
-//     with little memory for each thread that made heaps larger by a fifth, and none faster. When a
-//     part of a huge page goes back to the kernel, the segment has ordinary pages from then on: else
-//     the kernel would fill up what was returned (khugepaged);
-//   - for a huge block, once the heap has autoHeap, if the last autoStreak blocks that were looked at
-//     were in use up to their end. One in autoControl has ordinary pages, so that there are blocks to
-//     look at.
+//     segment's start on, so what is resident and in no span is less than one huge page, a
+//     sixteenth of autoHeap. Each thread has pages that it has not used up, and all of them become
+//     resident: with little memory for each thread that made heaps larger by a fifth, and none
+//     faster. When a part of a huge page goes back to the kernel, the segment has ordinary pages
+//     from then on: else the kernel would fill up what was returned (khugepaged);
+//   - for a huge block, once the heap has autoHeap, if the last autoStreak blocks that were looked
+//     at were in use up to their end. One in autoControl has ordinary pages, so that there are
+//     blocks to look at.
 //
-// A process that has half of its control group's limit, or a limit of its address space, has ordinary
-// pages.
+// A process that has half of its control group's limit, or a limit of its address space, has
+// ordinary pages.
 const (
 	autoHeap    = limitFirst
 	autoStreak  = 2
@@ -47,8 +47,8 @@ var autoHuge struct {
 	turn   uint32 // huge blocks mapped while there was a streak
 }
 
-// roomy reports, by a peek without the lock, whether a heap with n bytes more has least, and no more
-// than half of a limit.
+// roomy reports, by a peek without the lock, whether a heap with n bytes more has least, and no
+// more than half of a limit.
 func roomy(n, least uintptr) bool {
 	n += uintptr(pool.count.committed)
 	return n >= least && addressLimit == 0 &&

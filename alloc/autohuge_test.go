@@ -10,8 +10,8 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// flagsAt is what the kernel says of the mapping that addr is in: hg where huge pages were asked for,
-// nh where they were declined.
+// flagsAt is what the kernel says of the mapping that addr is in: hg where huge pages were asked
+// for, nh where they were declined.
 func flagsAt(t *testing.T, addr uintptr) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/smaps")
