@@ -234,8 +234,8 @@ func ta_go_report(token uintptr) { process.Report(token) }
 //export ta_go_stats
 func ta_go_stats(token, out, size uintptr) uint { return uint(process.Stats(token, out, size)) }
 
-//export ta_go_free_blocks
-func ta_go_free_blocks(token, out, n uintptr) uint {
+//export ta_go_sizes
+func ta_go_sizes(token, out, n uintptr) uint {
 	return uint(process.FreeBlocks(token, out, n))
 }
 

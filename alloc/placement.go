@@ -111,7 +111,7 @@ func SetPlacements(s *config.Settings, m *numa.Map) {
 		*w = placement{huge: tier.HugePages, retireMax: retireMax}
 		w.small = w.huge == config.HugeOff ||
 			w.huge == config.HugeAuto && (tier.Hard != 0 || bound)
-		w.auto = w.huge == config.HugeAuto && !w.small && !secure
+		w.auto = w.huge == config.HugeAuto && !w.small && !s.Secure
 		if tier.Hard != 0 {
 			w.retireMax = uintptr(min(retireMax, tier.Hard/retireShare))
 		}

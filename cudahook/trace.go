@@ -13,7 +13,6 @@ import (
 // served. It has the columns that the replay benchmark of RMM, RAPIDS' memory manager, reads. Each
 // line is written at once, so that the trace of a killed program lacks at most the last.
 var trace struct {
-	path   config.Text
 	on     bool
 	opened bool
 	lock   raw.Lock
@@ -21,6 +20,9 @@ var trace struct {
 	dev    uint64 // of the file: the program may close the descriptor and reuse its number
 	ino    uint64
 }
+
+// tracePath lies apart from what fork writes to.
+var tracePath config.Text
 
 const (
 	traceHeader = "Thread,Action,Pointer,Size,Stream"
@@ -30,7 +32,7 @@ const (
 // SetTrace asks for a trace in the file at path, which is created with the first line. It is called
 // once, before all requests.
 func SetTrace(path *config.Text) {
-	trace.on = trace.path.Mem(path.Addr(), path.Len())
+	trace.on = tracePath.Mem(path.Addr(), path.Len())
 	setFastPath()
 }
 
@@ -106,11 +108,11 @@ func traceReady() bool {
 	var st syscall.Stat_t
 	if !trace.opened {
 		trace.opened = true
-		fd, errno := raw.OpenFile(trace.path.Addr(), traceFlags)
+		fd, errno := raw.OpenFile(tracePath.Addr(), traceFlags)
 		if errno != 0 {
 			var l raw.Line
 			l.Text("tieralloc: cannot write TA_CUDA_TRACE ")
-			l.CStr(trace.path.Addr())
+			l.CStr(tracePath.Addr())
 			l.Text(": error ")
 			l.Dec(uint64(errno))
 			l.Emit(2)

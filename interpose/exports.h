@@ -48,7 +48,7 @@ void ta_go_control_place(uintptr_t addr, uintptr_t n);
 void ta_go_control_stop(uintptr_t why);
 void ta_go_report(uintptr_t token);
 uintptr_t ta_go_stats(uintptr_t token, uintptr_t out, uintptr_t size);
-uintptr_t ta_go_free_blocks(uintptr_t token, uintptr_t out, uintptr_t n);
+uintptr_t ta_go_sizes(uintptr_t token, uintptr_t out, uintptr_t n);
 uintptr_t ta_go_stats_json(uintptr_t token, uintptr_t buf, uintptr_t n, uintptr_t exact);
 uintptr_t ta_go_stats_write(uintptr_t token, uintptr_t path, uintptr_t n);
 #ifdef TA_LOCKRANK

@@ -105,7 +105,7 @@ EXPORT int malloc_info(int options, FILE *out)
 	if (options != 0)
 		return EINVAL;
 	ta_stats s = current();
-	uintptr_t classes = ta_go_free_blocks(ta_token(), (uintptr_t)list, CLASSES);
+	uintptr_t classes = ta_go_sizes(ta_token(), (uintptr_t)list, CLASSES);
 	fputs("<malloc version=\"tieralloc-1\">\n<heap nr=\"0\">\n<sizes>\n", out);
 	for (uintptr_t i = 0; i < classes; i++)
 		fprintf(out, "  <size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n",

@@ -23,8 +23,10 @@ var live struct {
 	claim   uint32  // 1: an update is under way
 	started uint64  // when that began
 	file    fileID
-	path    [raw.Page]byte // C string
 }
+
+// livePath is the page's file, a C string. It lies apart from what every process reads.
+var livePath [raw.Page]byte
 
 // LiveOn reports whether there is a page to update.
 func LiveOn() bool { return atomic.LoadUint64(&live.next) != liveNever }

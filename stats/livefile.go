@@ -62,9 +62,9 @@ func setLivePath(path, n uintptr) (errno uintptr) {
 		if c == 0 {
 			return uintptr(syscall.EINVAL)
 		}
-		live.path[i&(raw.Page-1)] = c
+		livePath[i&(raw.Page-1)] = c
 	}
-	live.path[n&(raw.Page-1)] = 0
+	livePath[n&(raw.Page-1)] = 0
 	return 0
 }
 
@@ -72,7 +72,7 @@ func setLivePath(path, n uintptr) (errno uintptr) {
 // Later calls use the name in that folder and not the path, in which somebody may meanwhile replace
 // a folder by a symbolic link.
 func openFolder() (dir, name, errno uintptr) {
-	path := uintptr(unsafe.Pointer(&live.path))
+	path := uintptr(unsafe.Pointer(&livePath))
 	name, _ = raw.BaseName(path)
 	dir, errno = raw.OpenFolder(path, name-path)
 	return dir, name, errno

@@ -67,7 +67,6 @@ type ring struct {
 	slots [ringSlots]slot
 
 	dropped uint64
-	level   uint32
 	closing uint32 // 1: the process ends; the reader takes the rest and sets done
 	done    uint32 // futex: 1 when the reader has taken everything after closing
 	asleep  uint32 // futex: 1 while the reader sleeps
@@ -75,19 +74,23 @@ type ring struct {
 
 var events ring
 
+// eventLevel is up to which level events are taken (config.Log…). It lies apart from the ring,
+// whose pages a process without a log never touches. Atomic.
+var eventLevel uint32
+
 // LogStart lets events up to level (config.Log…) into the ring.
 func LogStart(level uint32) {
 	for i := range events.slots {
 		events.slots[i].seq = uint64(i)
 	}
-	atomic.StoreUint32(&events.level, level)
+	atomic.StoreUint32(&eventLevel, level)
 }
 
 // LogStop ends logging in this process at once: in a forked child nothing reads the ring.
-func LogStop() { atomic.StoreUint32(&events.level, 0) }
+func LogStop() { atomic.StoreUint32(&eventLevel, 0) }
 
 // Logs reports whether an event of the given level would be taken.
-func Logs(level uint32) bool { return atomic.LoadUint32(&events.level) >= level }
+func Logs(level uint32) bool { return atomic.LoadUint32(&eventLevel) >= level }
 
 // Put adds an event of the given level to the ring.
 func Put(level uint32, kind EventKind, args *[6]uint64) {
@@ -134,7 +137,7 @@ func wake() {
 // LogFinish asks the reader to take the rest and waits until it is done, for two seconds at most.
 func LogFinish() {
 	r := &events
-	if atomic.LoadUint32(&r.level) == 0 {
+	if atomic.LoadUint32(&eventLevel) == 0 {
 		return
 	}
 	atomic.StoreUint32(&r.closing, 1)

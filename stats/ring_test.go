@@ -12,9 +12,9 @@ import (
 // newRing makes the ring as it is at the start of a process.
 func newRing(t *testing.T) {
 	t.Helper()
-	events = ring{}
+	events, eventLevel = ring{}, 0
 	LogStart(config.LogInfo)
-	t.Cleanup(func() { events = ring{} })
+	t.Cleanup(func() { events, eventLevel = ring{}, 0 })
 }
 
 func TestRingOrder(t *testing.T) {

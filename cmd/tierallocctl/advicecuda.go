@@ -28,7 +28,7 @@ func idleCUDA(env environ, s *config.Settings) []string {
 	note(c.Hard != 0 && c.CacheLimit >= c.Hard, "TA_CUDA_CACHE_LIMIT",
 		"TA_CUDA_HARD allows no more, cached or not")
 	note(c.CacheLimit == 0, "TA_CUDA_WARMUP", "with TA_CUDA_CACHE_LIMIT=0 nothing is kept ready")
-	note(c.Leaks && s.StatsFile.Len() == 0 && s.StatsLive.Len() == 0, "TA_CUDA_LEAKS",
+	note(c.Leaks && !s.Reports && !s.Live, "TA_CUDA_LEAKS",
 		"there is no report without TA_STATS_FILE, which tierallocctl run sets")
 	return lines
 }

@@ -121,6 +121,8 @@ const (
 // Settings are the parsed variables. Parse fills all fields. At some 25 KiB it belongs in static or
 // mapped memory.
 type Settings struct {
+	Rules RuleList
+
 	Disable    bool   // TA_DISABLE: pass every call to libc
 	Interpose  bool   // TA_INTERPOSE: serve malloc and its like
 	Strict     bool   // TA_STRICT: a bad value ends the process (the caller does that)
@@ -141,12 +143,15 @@ type Settings struct {
 	MigrateBW     uint64  // TA_MIGRATE_BW: bytes per second; 0: no limit
 	Tiers         [4]Tier // by Tier…; the last is padding to a power of two
 
+	Reports  bool // StatsFile is not empty
+	Live     bool // StatsLive is not empty
+	LogsFile bool // LogFile is not empty
+
 	CUDA CUDA
 
-	StatsFile Text // TA_STATS_FILE: a template for Expand, empty when unset
-	LogFile   Text // TA_LOG_FILE: a path as it is, empty when unset
-	StatsLive Text // TA_STATS_LIVE: a template for Expand, empty when off
-	Rules     RuleList
+	StatsFile Text // TA_STATS_FILE: a template for Expand
+	LogFile   Text // TA_LOG_FILE: a path as it is
+	StatsLive Text // TA_STATS_LIVE: a template for Expand
 }
 
 // InForce is the configuration of this process, set at boot.
@@ -190,9 +195,9 @@ func (s *Settings) setDefaults() {
 	s.MigrateBW = DefaultMigrateBW
 	s.Tiers = [4]Tier{}
 	s.CUDA.setDefaults()
-	s.StatsFile.Reset()
-	s.LogFile.Reset()
-	s.StatsLive.Reset()
+	reset(&s.Reports, &s.StatsFile)
+	reset(&s.LogsFile, &s.LogFile)
+	reset(&s.Live, &s.StatsLive)
 	// whoever fills its text resets it, so that no page is touched unnecessarily
 	if s.Rules.Count != 0 {
 		s.Rules.Count = 0

@@ -46,7 +46,8 @@ type CUDA struct {
 	Warmup  [warmupMax]Warm // TA_CUDA_WARMUP: the first Warmups of them
 	Warmups uint64
 
-	Trace Text // TA_CUDA_TRACE: a template for Expand, empty when unset
+	Traces bool // Trace is not empty
+	Trace  Text // TA_CUDA_TRACE: a template for Expand
 }
 
 // Warm is a number of blocks to have ready.
@@ -69,7 +70,7 @@ func (c *CUDA) setDefaults() {
 	c.BW = 0
 	c.Lat = 0
 	c.Warmups = 0
-	c.Trace.Reset()
+	reset(&c.Traces, &c.Trace)
 }
 
 // set is Settings.set for variable k of CUDA.
@@ -108,7 +109,7 @@ func (c *CUDA) set(k uintptr, v value) bool {
 	case cudaWarmup:
 		return c.setWarmup(v)
 	case cudaTrace:
-		return v.isTemplate() && v.asPath(&c.Trace)
+		return v.isTemplate() && v.asPath(&c.Trace, &c.Traces)
 	}
 	return false
 }

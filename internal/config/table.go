@@ -240,13 +240,13 @@ func (s *Settings) set(i uintptr, v value) bool {
 	case varOnly:
 		return v.isNames()
 	case varStatsFile:
-		return v.isTemplate() && v.asPath(&s.StatsFile)
+		return v.isTemplate() && v.asPath(&s.StatsFile, &s.Reports)
 	case varStatsLive:
-		return v.asLive(&s.StatsLive)
+		return v.asLive(&s.StatsLive, &s.Live)
 	case varLog:
 		return v.asWord(&s.Log, &levelWords, logLevels)
 	case varLogFile:
-		return v.asPath(&s.LogFile)
+		return v.asPath(&s.LogFile, &s.LogsFile)
 	case varPurgeDelay:
 		return v.asTime(&s.PurgeDelay, maxPurgeDelay)
 	case varUseLibnuma:

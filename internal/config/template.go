@@ -22,15 +22,16 @@ func (v value) isTemplate() bool {
 const liveTemplate = "/dev/shm/tieralloc.%p"
 
 // asLive reads 0, 1, or an absolute template that gives each process a path of its own.
-func (v value) asLive(dst *Text) bool {
+func (v value) asLive(dst *Text, given *bool) bool {
 	if v.isFrom(0, "0") {
-		dst.Reset()
+		reset(given, dst)
 		return true
 	}
 	if v.isFrom(0, "1") {
-		return dst.Set(raw.Bytes(liveTemplate), uintptr(len(liveTemplate)))
+		v = value{raw.Bytes(liveTemplate), uintptr(len(liveTemplate))}
+		return v.asPath(dst, given)
 	}
-	return v.at(0) == '/' && v.isTemplate() && v.hasPid() && v.asPath(dst)
+	return v.at(0) == '/' && v.isTemplate() && v.hasPid() && v.asPath(dst, given)
 }
 
 // LiveIsDefault reports whether TA_STATS_LIVE is 1 rather than a path.

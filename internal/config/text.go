@@ -33,11 +33,18 @@ func (t *Text) At(i uintptr) byte {
 	return t.buf[i&textMask]
 }
 
-// Reset makes the text empty. It does not write to an empty text, whose page may not be resident.
+// Reset makes the text empty.
 func (t *Text) Reset() {
-	if t.n != 0 {
-		t.n = 0
-		t.buf[0] = 0
+	t.n = 0
+	t.buf[0] = 0
+}
+
+// reset makes a text empty, if it is not. Whether it is, is noted elsewhere: the text of a setting
+// that is not set has pages of its own, which most processes never touch.
+func reset(given *bool, t *Text) {
+	if *given {
+		*given = false
+		t.Reset()
 	}
 }
 

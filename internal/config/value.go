@@ -148,10 +148,11 @@ func (v value) unitAt(i uintptr) uint64 {
 	return 0
 }
 
-// asPath copies a file name as it is.
-func (v value) asPath(dst *Text) bool {
+// asPath copies a file name as it is. given says whether it is not empty.
+func (v value) asPath(dst *Text, given *bool) bool {
 	if v.n > PathMax {
 		return false
 	}
+	*given = v.n != 0
 	return dst.Set(v.addr, v.n)
 }

@@ -15,7 +15,7 @@ var livePath config.Text
 // openLive makes the live page, if one is asked for. After a failure it prints one line on standard
 // error, except in a forked child, of which there may be many, and in a sandbox.
 func openLive() {
-	if config.InForce.StatsLive.Len() == 0 {
+	if !config.InForce.Live {
 		return
 	}
 	errno := uintptr(syscall.ENAMETOOLONG)

@@ -51,7 +51,8 @@ const exitConfig = 78 // EX_CONFIG of sysexits.h
 
 var (
 	program    config.Text // the program's file name, without folders
-	statsPath  config.Text // the report's path, %p not yet replaced; empty: no report
+	reports    bool        // a report is written at exit, to statsPath
+	statsPath  config.Text // %p not yet replaced
 	startUnix  uint64
 	startMono  uint64
 	forked     bool // this process was forked from one that had the library
@@ -83,7 +84,7 @@ func Boot(arg uintptr) {
 	if bad > 0 {
 		endIfStrict()
 	}
-	if c := &config.InForce; c.StatsFile.Len() != 0 || c.Log != config.LogOff || c.Background ||
+	if c := &config.InForce; c.Reports || c.Log != config.LogOff || c.Background ||
 		c.SecureWarn != 0 {
 		raw.KeepStderr()
 	}
@@ -103,7 +104,7 @@ func Boot(arg uintptr) {
 	}
 	account := tierMap.Accounts()
 	tiers.Setup(&config.InForce, &account, program.Addr())
-	if config.InForce.StatsFile.Len() != 0 {
+	if config.InForce.Reports {
 		setStatsPath()
 	}
 	openLive()
@@ -132,7 +133,7 @@ func (f *Flags) set() {
 	}
 	f.Pass = flag(!config.InForce.Interpose)
 	f.Runtime = flag(config.InForce.Log != config.LogOff || config.InForce.Background)
-	f.Reports = flag(statsPath.Len() != 0 || config.InForce.StatsLive.Len() != 0 ||
+	f.Reports = flag(reports || config.InForce.Live ||
 		config.InForce.Log != config.LogOff)
 	f.Rules = flag(tiers.RulesOn())
 	f.RulesByLib = flag(tiers.NeedsLib())
@@ -140,7 +141,7 @@ func (f *Flags) set() {
 	f.Throttled = flag(tiers.AnyThrottled())
 	f.Secure = flag(config.InForce.Secure)
 	f.CudaOff = flag(!config.InForce.CUDA.Enable)
-	if config.InForce.CUDA.Enable && config.InForce.CUDA.Trace.Len() != 0 {
+	if config.InForce.CUDA.Enable && config.InForce.CUDA.Traces {
 		if _, ok := config.Expand(&reportPath, &config.InForce.CUDA.Trace, raw.Pid(),
 			&program, config.InForce.Rank); ok {
 			cudahook.SetTrace(&reportPath)
@@ -170,13 +171,10 @@ func setStatsPath() {
 	if statsPath.Mem(path, file.Len()) {
 		path, errno = statsPath.Addr(), pathError(&statsPath)
 	}
-	if errno == 0 {
-		return
-	}
-	if complain(path, errno) {
+	reports = errno == 0
+	if !reports && complain(path, errno) {
 		endIfStrict()
 	}
-	statsPath.Reset()
 }
 
 // pathError checks at boot whether a report can be made at path, because many programs close
@@ -273,7 +271,7 @@ func MayWait(token uintptr) bool {
 }
 
 func writeReport(token uintptr) {
-	if statsPath.Len() == 0 || !reportLock.TakeIf(token, MayWait(token)) {
+	if !reports || !reportLock.TakeIf(token, MayWait(token)) {
 		return
 	}
 	hasPid, ok := config.Expand(&reportPath, &statsPath, raw.Pid(), &program, config.InForce.Rank)

@@ -42,8 +42,8 @@ func level(l uint32) zerolog.Level {
 // is no log file or it cannot be opened. In a sandbox that refuses to open files for writing they
 // are dropped.
 func output(s *config.Settings) io.Writer {
-	path := text(&s.LogFile)
-	if path != "" {
+	if s.LogsFile {
+		path := text(&s.LogFile)
 		const flags = syscall.O_WRONLY | syscall.O_APPEND | syscall.O_CREAT
 		fd, errno := raw.OpenFile(s.LogFile.Addr(), flags)
 		if errno == 0 {

@@ -8,9 +8,9 @@ import (
 // pageheap are the files of alloc that know spans and tiers, and nothing of thread heaps.
 var pageheap = Border{
 	Below: []string{
-		"addresslimit.go", "age.go", "bins.go", "charge.go", "class.go", "coalesce.go",
-		"events.go", "extents.go", "highwater.go", "huge.go", "hugecache.go", "hugelist.go", "hugepage.go", "hugeresize.go",
-		"hugespan.go", "leftover.go", "limit.go", "meta.go", "migrate.go", "migrationpin.go",
+		"addresslimit.go", "age.go", "autohuge.go", "bins.go", "charge.go", "class.go",
+		"coalesce.go", "events.go", "extents.go", "highwater.go", "huge.go", "hugecache.go",
+		"hugelist.go", "hugepage.go", "hugeresize.go", "hugespan.go", "leftover.go", "limit.go", "meta.go", "migrate.go", "migrationpin.go",
 		"page.go", "pagemap.go", "parked.go", "pin.go", "placement.go", "pool.go", "purge.go",
 		"retained.go", "segment.go", "shares.go", "split.go", "stamp.go", "tally.go", "trigger.go",
 	},
