@@ -174,3 +174,28 @@ func TestAutoGrown(t *testing.T) {
 		}
 	}
 }
+
+// TestAutoSplit: a block whose first part lies in a tier with a hard cap has no huge pages.
+func TestAutoSplit(t *testing.T) {
+	haveTransparent(t)
+	h := splitWorld(t, "TA_FAST_HARD=32M")
+	mustServe(t, h, 30*mib)
+	autoHuge.streak = autoStreak
+	b := mustServe(t, h, 40*mib)
+	lies(t, b, "tier 0, 2 38 0 of 32 38 0")
+	numbered(b, 40*mib)
+	for at := uintptr(0); at < 40*mib; at += 20 * mib {
+		if asked(t, b+at) {
+			t.Errorf("at %d MiB there are huge pages", at/mib)
+		}
+	}
+	if b = Resize(h, b, 80*mib); b == 0 {
+		t.Fatal("no growth")
+	}
+	if asked(t, b) || asked(t, b+79*mib) {
+		t.Error("the grown block has huge pages")
+	}
+	if c := mustServe(t, h, 40*mib); !asked(t, c) {
+		t.Error("a block in a tier without a hard cap has no huge pages")
+	}
+}

@@ -78,7 +78,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	}
 	if start != 0 {
 		first.settlePages(start, size, placement, page != 0)
-		advised = adviseHuge(start, size, placement)
+		advised = first.bytes == 0 && page == 0 && adviseHuge(start, size, placement)
 		if placement != placementPin || !bound || pin(start, size) {
 			p = hugeAdopt(h.Thread.token, start, size, uint32(placement), h.Hint,
 				uint32(homeOf(uintptr(h.Hint))), first, false)
@@ -160,7 +160,8 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	case at != 0:
 		splitGrown(h.Thread.token, p, &g)
 		at = p.Start
-		if size > old && p.pages == systemPages && adviseHuge(at, size, uintptr(p.placement)) {
+		if size > old && p.pages == systemPages && p.done == 0 &&
+			adviseHuge(at, size, uintptr(p.placement)) {
 			p.pages = transparent
 		}
 	}
