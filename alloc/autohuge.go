@@ -17,8 +17,9 @@ import (
 //     faster. When a part of a huge page goes back to the kernel, the segment has ordinary pages
 //     from then on: else the kernel would fill up what was returned (khugepaged);
 //   - for a huge block, once the heap has autoHeap, if the last autoStreak blocks that were looked
-//     at were in use up to their end. One in autoControl has ordinary pages, so that there are
-//     blocks to look at.
+//     at were in use up to their end, and it is at most autoFactor times as large as the last of
+//     them. One in autoControl has ordinary pages, so that there are blocks to look at. Blocks of
+//     calloc have ordinary pages: they may be large tables of which little is used.
 //
 // A process that has half of its control group's limit, or a limit of its address space, has
 // ordinary pages.
@@ -26,6 +27,7 @@ const (
 	autoHeap    = limitFirst
 	autoStreak  = 2
 	autoControl = 8
+	autoFactor  = 4
 
 	sysMincore = 27
 	autoSample = 64 // memory pages of a huge block that are looked at
@@ -43,8 +45,9 @@ func (p *Page) reserved() bool    { return p.pages == reservedPool }
 
 // autoHuge is what the huge blocks were like. Atomic.
 var autoHuge struct {
-	streak uint32 // blocks in use up to their end, one after the other, at most autoStreak
-	turn   uint32 // huge blocks mapped while there was a streak
+	streak uint32  // blocks in use up to their end, one after the other, at most autoStreak
+	dense  uintptr // bytes of the last of them
+	turn   uint32  // huge blocks mapped while there was a streak
 }
 
 // roomy reports, by a peek without the lock, whether a heap with n bytes more has least, and no
@@ -80,12 +83,15 @@ func (p *Page) discard(addr, n uintptr) bool {
 	return raw.Discard(addr, n)
 }
 
-// adviseHuge asks for huge pages for a huge block of n bytes at addr, if the blocks before it were
-// dense, and reports whether it has.
-func adviseHuge(addr, n, placement uintptr) bool {
-	return placements[placement&(placementSlots-1)].auto && roomy(n, autoHeap) &&
-		atomic.LoadUint32(&autoHuge.streak) >= autoStreak &&
-		atomic.AddUint32(&autoHuge.turn, 1)%autoControl != 0 && advise(addr, n)
+// adviseHuge asks for huge pages for a huge block that is new or has grown, if the blocks before it
+// were dense and not much smaller.
+func (p *Page) adviseHuge() {
+	if p.pages == systemPages && p.done == 0 && placements[p.placement&(placementSlots-1)].auto &&
+		roomy(0, autoHeap) && atomic.LoadUint32(&autoHuge.streak) >= autoStreak &&
+		p.Size <= autoFactor*atomic.LoadUintptr(&autoHuge.dense) &&
+		atomic.AddUint32(&autoHuge.turn, 1)%autoControl != 0 && advise(p.Start, p.Size) {
+		p.pages = transparent
+	}
 }
 
 // sampleHuge looks whether the huge block of p, whose owner calls this, is in use up to its end: at
@@ -109,6 +115,7 @@ func (p *Page) sampleHuge() {
 			return
 		}
 	}
+	atomic.StoreUintptr(&autoHuge.dense, p.Size)
 	if k := atomic.LoadUint32(&autoHuge.streak); k < autoStreak {
 		atomic.StoreUint32(&autoHuge.streak, k+1)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 )
 
 // flagsAt is what the kernel says of the mapping that addr is in: hg where huge pages were asked
@@ -143,6 +144,12 @@ func TestAutoBlocks(t *testing.T) {
 	if !use(size) {
 		t.Error("after dense blocks there are no huge pages")
 	}
+	if b := Malloc(h, size, 0, uintptr(stats.CallCalloc)) &^ ZeroBit; b == 0 || asked(t, b) {
+		t.Error("a block of calloc has huge pages")
+	}
+	if asked(t, mustServe(t, h, autoFactor*size+SliceSize)) {
+		t.Error("a block much larger than the dense ones has huge pages")
+	}
 }
 
 // TestAutoGrown: so does a block that is filled and grows.
@@ -180,7 +187,7 @@ func TestAutoSplit(t *testing.T) {
 	haveTransparent(t)
 	h := splitWorld(t, "TA_FAST_HARD=32M")
 	mustServe(t, h, 30*mib)
-	autoHuge.streak = autoStreak
+	autoHuge.streak, autoHuge.dense = autoStreak, 40*mib
 	b := mustServe(t, h, 40*mib)
 	lies(t, b, "tier 0, 2 38 0 of 32 38 0")
 	numbered(b, 40*mib)

@@ -22,12 +22,16 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	p, zero := hugeCached(h.Thread.token, h.Hint, size, align, home), uintptr(0)
-	if p == nil && how&howCall != uintptr(stats.CallCalloc) { // calloc would have to clear it
+	calloc := how&howCall == uintptr(stats.CallCalloc)
+	if p == nil && !calloc { // it would have to clear the block
 		p = h.hugeCoalesced(size, align, home)
 	}
 	if p == nil {
 		if p, zero = hugeMap(h, size, align); p == nil {
 			return 0
+		}
+		if zero != 0 && !calloc {
+			p.adviseHuge()
 		}
 	}
 	h.Thread.migrate()
@@ -70,7 +74,7 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 		}
 	}
 	atomic.AddUint64(&pool.count.hugeMisses, 1)
-	start, advised := uintptr(0), false
+	start := uintptr(0)
 	if page != 0 {
 		start = mapHugetlb(placement, size, page)
 	} else {
@@ -78,7 +82,6 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	}
 	if start != 0 {
 		first.settlePages(start, size, placement, page != 0)
-		advised = first.bytes == 0 && page == 0 && adviseHuge(start, size, placement)
 		if placement != placementPin || !bound || pin(start, size) {
 			p = hugeAdopt(h.Thread.token, start, size, uint32(placement), h.Hint,
 				uint32(homeOf(uintptr(h.Hint))), first, false)
@@ -93,8 +96,6 @@ func hugeTry(h *Heap, size, align uintptr, reserved bool) (p *Page, zero uintptr
 	}
 	if page != 0 {
 		p.pages = reservedPool
-	} else if advised {
-		p.pages = transparent
 	}
 	cutSplit(h.Thread.token, p, first.bytes)
 	return p, ZeroBit
@@ -160,9 +161,8 @@ func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	case at != 0:
 		splitGrown(h.Thread.token, p, &g)
 		at = p.Start
-		if size > old && p.pages == systemPages && p.done == 0 &&
-			adviseHuge(at, size, uintptr(p.placement)) {
-			p.pages = transparent
+		if size > old {
+			p.adviseHuge()
 		}
 	}
 	return at

@@ -36,7 +36,7 @@ func newWorld(tb testing.TB) {
 	alone.pages, alone.threads, tight, everyThread = 0, 0, 0, nil
 	summariesTorn = false
 	limit.beyond, limit.share, limit.busy, limit.again = 0, 0, 0, 0
-	autoHuge.streak, autoHuge.turn = 0, 0
+	autoHuge.streak, autoHuge.turn, autoHuge.dense = 0, 0, 0
 	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}
 	reservedPages = false
 	setTiers(func(*config.Settings) {})
