@@ -50,10 +50,10 @@ var autoHuge struct {
 	turn   uint32  // huge blocks mapped while there was a streak
 }
 
-// roomy reports, by a peek without the lock, whether a heap with n bytes more has least, and no
-// more than half of a limit.
-func roomy(n, least uintptr) bool {
-	n += uintptr(pool.count.committed)
+// roomy reports, by a peek without the lock, whether the heap has least bytes, and no more than
+// half of a limit.
+func roomy(least uintptr) bool {
+	n := uintptr(pool.count.committed)
 	return n >= least && addressLimit == 0 &&
 		(limit.share == 0 || n < (limit.share-1)*limitShare/2)
 }
@@ -61,7 +61,7 @@ func roomy(n, least uintptr) bool {
 // wantsTransparent reports whether a segment of n bytes is to have huge pages.
 func wantsTransparent(placement, n uintptr) bool {
 	return n >= 2*huge2M && placements[placement&(placementSlots-1)].auto &&
-		roomy(0, autoHeap*max(pool.threadCount, 1))
+		roomy(autoHeap*max(pool.threadCount, 1))
 }
 
 // advise asks for huge pages for n bytes at addr, and reports whether the kernel has any.
@@ -87,7 +87,7 @@ func (p *Page) discard(addr, n uintptr) bool {
 // were dense and not much smaller.
 func (p *Page) adviseHuge() {
 	if p.pages == systemPages && p.done == 0 && placements[p.placement&(placementSlots-1)].auto &&
-		roomy(0, autoHeap) && atomic.LoadUint32(&autoHuge.streak) >= autoStreak &&
+		roomy(autoHeap) && atomic.LoadUint32(&autoHuge.streak) >= autoStreak &&
 		p.Size <= autoFactor*atomic.LoadUintptr(&autoHuge.dense) &&
 		atomic.AddUint32(&autoHuge.turn, 1)%autoControl != 0 && advise(p.Start, p.Size) {
 		p.pages = transparent
@@ -100,7 +100,7 @@ func (p *Page) adviseHuge() {
 func (p *Page) sampleHuge() {
 	const n = autoSample * raw.Page
 	if p.pages != systemPages || p.Size < huge2M ||
-		!placements[p.placement&(placementSlots-1)].auto || !roomy(0, autoHeap) || filtered() {
+		!placements[p.placement&(placementSlots-1)].auto || !roomy(autoHeap) || filtered() {
 		return
 	}
 	var resident [autoSample]byte

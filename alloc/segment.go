@@ -94,8 +94,8 @@ func addSegment(seg *segment, p *Page, start, slices uintptr, placement uint32) 
 	p.state, p.Remote, p.blocks, p.Carved, p.unmigrated, p.moving = spanClean, 0, 0, 0, 0, 0
 }
 
-// mapSegment maps n bytes at a multiple of align between margins. It returns what was
-// mapped, and where the n bytes start in it; addr is 0 when the kernel refuses.
+// mapSegment maps n bytes at a multiple of align between margins. It returns what was mapped, and
+// where the n bytes start in it; addr is 0 when the kernel refuses.
 func mapSegment(placement, n, align uintptr, hugetlb bool) (addr, size, start uintptr) {
 	if hugetlb {
 		addr = mapHugetlb(placement, n, huge2M)
