@@ -36,6 +36,7 @@ const (
 // What pages a segment or a huge block has.
 const (
 	systemPages  = iota // as the placement and the system's setting are
+	sampledPages        // the same, of a huge block that sampleHuge has looked at when it was freed
 	reservedPool        // of the kernel's pool of huge pages
 	transparent         // huge ones by measure
 )
@@ -96,27 +97,29 @@ func (p *Page) adviseHuge() {
 
 // sampleHuge looks whether the huge block of p, whose owner calls this, is in use up to its end: at
 // the last pages of seven eighths. For a page of anonymous memory mincore says whether it is
-// resident.
-func (p *Page) sampleHuge() {
+// resident. It reports whether it looked: not again at a block from the cache, whose free would
+// take twenty times as long.
+func (p *Page) sampleHuge() bool {
 	const n = autoSample * raw.Page
 	if p.pages != systemPages || p.Size < huge2M ||
 		!placements[p.placement&(placementSlots-1)].auto || !roomy(autoHeap) || filtered() {
-		return
+		return false
 	}
 	var resident [autoSample]byte
 	at := p.Start + p.Size/8*7&^(raw.Page-1) - n
 	_, errno := raw.Sys(sysMincore, at, n, uintptr(unsafe.Pointer(&resident)), 0, 0, 0)
 	if errno != 0 {
-		return
+		return false
 	}
 	for _, r := range resident {
 		if r&1 == 0 {
 			atomic.StoreUint32(&autoHuge.streak, 0)
-			return
+			return true
 		}
 	}
 	atomic.StoreUintptr(&autoHuge.dense, p.Size)
 	if k := atomic.LoadUint32(&autoHuge.streak); k < autoStreak {
 		atomic.StoreUint32(&autoHuge.streak, k+1)
 	}
+	return true
 }

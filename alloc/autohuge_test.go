@@ -206,3 +206,32 @@ func TestAutoSplit(t *testing.T) {
 		t.Error("a block in a tier without a hard cap has no huge pages")
 	}
 }
+
+// TestAutoLooksOnce: a block from the cache is not looked at again when it is freed, unless it has
+// grown.
+func TestAutoLooksOnce(t *testing.T) {
+	haveTransparent(t)
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	mustServe(t, h, 2*autoHeap) // the heap has grown
+	const size = 8 << 20
+	looks := func(grow uintptr) bool {
+		autoHuge.streak = autoStreak
+		b := mustServe(t, h, size)
+		if grow != 0 {
+			b = Resize(h, b, grow)
+			autoHuge.streak = autoStreak
+		}
+		Free(h, b, HowAny, NoSize, 0)
+		mustBeSound(t)
+		return autoHuge.streak != autoStreak // what is not in use ends it
+	}
+	for i, want := range []bool{true, false, false} {
+		if got := looks(0); got != want {
+			t.Errorf("free %d of the block looked at it: %v", i, got)
+		}
+	}
+	if !looks(size + 4<<20) {
+		t.Error("a block that had grown was not looked at")
+	}
+}

@@ -108,7 +108,7 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 		}
 		return true
 	}
-	p.sampleHuge()
+	sampled := p.sampleHuge()
 	if !poolLock.Take(token) {
 		// in a handler that interrupted the pool itself: the block is lost, the process is not
 		return true
@@ -116,6 +116,9 @@ func hugeFree(token uintptr, p *Page, now uint64) bool {
 	if p.state != spanHuge {
 		poolLock.Release()
 		return false
+	}
+	if sampled {
+		p.pages = sampledPages
 	}
 	p.setFreeSince(now)
 	if p.moving != 0 {

@@ -126,6 +126,9 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 func hugeResized(h *Heap, p *Page, size uintptr) (at uintptr) {
 	old := p.Size
 	if size > old {
+		if p.pages == sampledPages {
+			p.pages = systemPages // what is new was not looked at
+		}
 		p.sampleHuge()
 	}
 	var g growth
