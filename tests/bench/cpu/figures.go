@@ -18,6 +18,10 @@ var (
 		"Time from start to end"}
 	cpu = figure{"processor time", "ms", func(s sample) float64 { return float64(s.cpu) / 1e6 },
 		""}
+	system = figure{"system time", "ms", func(s sample) float64 { return float64(s.system) / 1e6 },
+		"Processor time in the kernel"}
+	faults = figure{"page faults", "number", func(s sample) float64 { return s.faults },
+		"Page faults"}
 	peak = figure{"peak memory", "MiB", func(s sample) float64 { return s.peak / 1024 },
 		"Peak of resident memory"}
 	steady = figure{"steady memory", "MiB", func(s sample) float64 { return s.steady / 1024 },

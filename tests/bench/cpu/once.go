@@ -20,6 +20,8 @@ import (
 // sample is one run. Memory is in KiB; steady is 0 where it is not told.
 type sample struct {
 	time, cpu    time.Duration
+	system       time.Duration // the part of cpu that the kernel took
+	faults       float64       // page faults
 	peak, steady float64
 	sum          string // must be the same for all
 }
@@ -107,14 +109,14 @@ func (r *process) wait() (sample, error) {
 		return sample{}, r.ctx.Err()
 	}
 	text := r.stderr.String()
-	var ns, us int64
+	var ns, us, system int64
 	var s sample
 	var status syscall.WaitStatus
 	if err == nil {
 		_, err = r.report.Seek(0, io.SeekStart)
 	}
 	if err == nil {
-		_, err = fmt.Fscan(r.report, &ns, &us, &s.peak, &status)
+		_, err = fmt.Fscan(r.report, &ns, &us, &system, &s.faults, &s.peak, &status)
 	}
 	switch {
 	case err != nil:
@@ -129,6 +131,7 @@ func (r *process) wait() (sample, error) {
 		return sample{}, errors.New(tail(text))
 	}
 	s.time, s.cpu = time.Duration(ns), time.Duration(us)*time.Microsecond
+	s.system = time.Duration(system) * time.Microsecond
 	return s, nil
 }
 

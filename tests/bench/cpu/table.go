@@ -31,6 +31,8 @@ func (r *results) print(out io.Writer) {
 		fmt.Fprintln(out, "One round tells nothing of the spread.")
 	}
 	r.table(out, elapsed, elapsed, cpu)
+	r.table(out, system)
+	r.table(out, faults, faults)
 	r.table(out, peak, peak)
 	r.table(out, steady, steady)
 	for _, line := range r.absent {

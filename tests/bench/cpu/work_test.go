@@ -51,8 +51,8 @@ func kept(t *testing.T, p *place) contender {
 }
 
 // optional are the programs that need not be there on a build server either.
-var optional = []string{"clang", "gawk", "javac", "lua", "nginx", "numpy", "php", "php-malloc",
-	"postgres", "ruby"}
+var optional = []string{"clang", "clang++", "gawk", "javac", "lua", "nginx", "numpy", "php",
+	"php-malloc", "postgres", "ruby", "torch"}
 
 // prepared is the workload's job; it skips the test where a program lacks.
 func prepared(t *testing.T, p *place, w workload) job {
@@ -82,7 +82,8 @@ func TestWorkloads(t *testing.T) {
 				t.Fatalf("glibc: %v, tieralloc: %s", err, row.failed[ours])
 			}
 			for k, s := range row.samples {
-				if s[0].time <= 0 || s[0].cpu < 0 || s[0].peak < 500 || s[0].steady != 0 ||
+				if s[0].time <= 0 || s[0].cpu < s[0].system || s[0].faults <= 0 ||
+					s[0].peak < 500 || s[0].steady != 0 ||
 					(s[0].sum == "" && j.once == nil) {
 					t.Errorf("contender %d: %+v", k, s[0])
 				}

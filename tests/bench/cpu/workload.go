@@ -49,6 +49,8 @@ var workloads = []workload{
 	{"thrash", own("thrash", 0)},
 	{"xmalloc", own("xmalloc", 0)},
 	{"clang", clang},
+	{"clang++", clangplusplus},
+	{"g++", gplusplus},
 	{"gawk", awk},
 	{"gcc", gcc},
 	{"git", history},
@@ -69,6 +71,7 @@ var workloads = []workload{
 	{"sort", sorting},
 	{"sort-keys", sortingKeys},
 	{"sqlite", sqlite},
+	{"torch", torch},
 }
 
 // own is a program of work/ with so many threads (0: as many as asked for).

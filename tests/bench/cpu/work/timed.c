@@ -1,6 +1,6 @@
 // timed PRELOAD PROGRAM ARGS... runs the program with LD_PRELOAD and writes to descriptor 3: the
-// nanoseconds from start to end, the microseconds of processor time, the peak of resident memory
-// in KiB, and the status as wait has it.
+// nanoseconds from start to end, the microseconds of processor time, those of the system among them,
+// the page faults, the peak of resident memory in KiB, and the status as wait has it.
 //
 // It is there for the peak. What the kernel counts as a process' peak includes what the
 // process was before exec, so a large parent would put its own size under every figure. And it
@@ -91,6 +91,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "timed: %s\n", strerror(errno));
 		return 2;
 	}
-	dprintf(3, "%ld %ld %ld %d\n", ns, micros(use.ru_utime) + micros(use.ru_stime), peak, status);
+	long system = micros(use.ru_stime);
+	dprintf(3, "%ld %ld %ld %ld %ld %d\n", ns, micros(use.ru_utime) + system, system,
+		use.ru_minflt + use.ru_majflt, peak, status);
 	return 0;
 }
