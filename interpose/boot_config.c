@@ -9,6 +9,7 @@
 // terminal.
 HOT long ta_config_open(void)
 {
+	static const char path[] HOT_DATA = "/etc/tieralloc.conf";
 	const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-	return ta_sys4(SYS_openat, (uintptr_t)AT_FDCWD, (uintptr_t) "/etc/tieralloc.conf", flags, 0);
+	return ta_sys4(SYS_openat, (uintptr_t)AT_FDCWD, (uintptr_t)path, flags, 0);
 }

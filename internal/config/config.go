@@ -121,8 +121,6 @@ const (
 // Settings are the parsed variables. Parse fills all fields. At some 25 KiB it belongs in static or
 // mapped memory.
 type Settings struct {
-	Rules RuleList
-
 	Disable    bool   // TA_DISABLE: pass every call to libc
 	Interpose  bool   // TA_INTERPOSE: serve malloc and its like
 	Strict     bool   // TA_STRICT: a bad value ends the process (the caller does that)
@@ -149,9 +147,12 @@ type Settings struct {
 
 	CUDA CUDA
 
+	// What is long comes last: of Rules and the texts most processes touch no page.
+	Rules     RuleList
 	StatsFile Text // TA_STATS_FILE: a template for Expand
 	LogFile   Text // TA_LOG_FILE: a path as it is
 	StatsLive Text // TA_STATS_LIVE: a template for Expand
+	TraceFile Text // TA_CUDA_TRACE: a template for Expand
 }
 
 // InForce is the configuration of this process, set at boot.
@@ -195,6 +196,7 @@ func (s *Settings) setDefaults() {
 	s.MigrateBW = DefaultMigrateBW
 	s.Tiers = [4]Tier{}
 	s.CUDA.setDefaults()
+	reset(&s.CUDA.Traces, &s.TraceFile)
 	reset(&s.Reports, &s.StatsFile)
 	reset(&s.LogsFile, &s.LogFile)
 	reset(&s.Live, &s.StatsLive)

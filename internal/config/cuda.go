@@ -46,8 +46,7 @@ type CUDA struct {
 	Warmup  [warmupMax]Warm // TA_CUDA_WARMUP: the first Warmups of them
 	Warmups uint64
 
-	Traces bool // Trace is not empty
-	Trace  Text // TA_CUDA_TRACE: a template for Expand
+	Traces bool // Settings.TraceFile is not empty
 }
 
 // Warm is a number of blocks to have ready.
@@ -70,7 +69,6 @@ func (c *CUDA) setDefaults() {
 	c.BW = 0
 	c.Lat = 0
 	c.Warmups = 0
-	reset(&c.Traces, &c.Trace)
 }
 
 // set is Settings.set for variable k of CUDA.
@@ -108,8 +106,6 @@ func (c *CUDA) set(k uintptr, v value) bool {
 		return v.asTime(&c.Lat, maxLatency)
 	case cudaWarmup:
 		return c.setWarmup(v)
-	case cudaTrace:
-		return v.isTemplate() && v.asPath(&c.Trace, &c.Traces)
 	}
 	return false
 }

@@ -126,7 +126,7 @@ func outcomeOf(s *Settings) outcome {
 		zero: c.Zero, leaks: c.Leaks,
 		soft: c.Soft, hard: c.Hard, spillHard: c.SpillHard, proportion: c.Proportion,
 		segment: c.SegmentSize, cacheLimit: c.CacheLimit,
-		bw: c.BW, lat: c.Lat, warm: c.Warmup[:c.Warmups], trace: c.Trace.String(),
+		bw: c.BW, lat: c.Lat, warm: c.Warmup[:c.Warmups], trace: s.TraceFile.String(),
 		managed: c.Managed}
 	for _, r := range s.Rules.Rule[:s.Rules.Count] {
 		o.rules = append(o.rules, plainRule{r.Min, r.Max, patternOf(&s.Rules, r.Thread),

@@ -24,9 +24,9 @@ func (g Glob) Set() bool { return g.n != 0 }
 //
 //	Count <= RuleMax
 type RuleList struct {
-	text  Text // the patterns
-	Rule  [RuleMax]Rule
 	Count uintptr
+	Rule  [RuleMax]Rule
+	text  Text // the patterns
 }
 
 // Pattern returns the address and the length of a pattern.

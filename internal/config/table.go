@@ -245,6 +245,8 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.asLive(&s.StatsLive, &s.Live)
 	case varLog:
 		return v.asWord(&s.Log, &levelWords, logLevels)
+	case varCUDA + cudaTrace:
+		return v.isTemplate() && v.asPath(&s.TraceFile, &s.CUDA.Traces)
 	case varLogFile:
 		return v.asPath(&s.LogFile, &s.LogsFile)
 	case varPurgeDelay:

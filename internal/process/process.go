@@ -49,14 +49,15 @@ type Flags struct {
 const exitConfig = 78 // EX_CONFIG of sysexits.h
 
 var (
-	program    config.Text // the program's file name, without folders
-	reports    bool        // a report is written at exit, to statsPath
-	statsPath  config.Text // %p not yet replaced
-	startUnix  uint64
-	startMono  uint64
-	forked     bool // this process was forked from one that had the library
-	reportPath config.Text
-	reportLock raw.Lock
+	programPath uintptr     // the program's path, or 0
+	program     config.Text // the program's file name, without folders
+	reports     bool        // a report is written at exit, to statsPath
+	statsPath   config.Text // %p not yet replaced
+	startUnix   uint64
+	startMono   uint64
+	forked      bool // this process was forked from one that had the library
+	reportPath  config.Text
+	reportLock  raw.Lock
 )
 
 // Boot reads the configuration and prepares the heap. It runs once, before any other call of the
@@ -96,7 +97,10 @@ func Boot(arg uintptr) {
 	alloc.Background = config.InForce.Background
 	startUnix = raw.Clock(raw.ClockReal)
 	startMono = raw.Clock(raw.ClockMono)
-	setProgram(b.Program)
+	programPath = b.Program
+	if envp != 0 {
+		setProgram()
+	}
 	if config.InForce.Disable {
 		b.Flags.Pass, b.Flags.Disabled, b.Flags.CudaOff = 1, 1, 1
 		return
@@ -141,16 +145,17 @@ func (f *Flags) set() {
 	f.Secure = flag(config.InForce.Secure)
 	f.CudaOff = flag(!config.InForce.CUDA.Enable)
 	if config.InForce.CUDA.Enable && config.InForce.CUDA.Traces {
-		if _, ok := config.Expand(&reportPath, &config.InForce.CUDA.Trace, raw.Pid(),
+		if _, ok := config.Expand(&reportPath, &config.InForce.TraceFile, raw.Pid(),
 			&program, config.InForce.Rank); ok {
 			cudahook.SetTrace(&reportPath)
 		}
 	}
 }
 
-func setProgram(path uintptr) {
-	if path != 0 {
-		program.Set(raw.BaseName(path))
+// setProgram sets program. A process without settings waits with it until it writes a report.
+func setProgram() {
+	if programPath != 0 && program.Len() == 0 {
+		program.Set(raw.BaseName(programPath))
 	}
 }
 

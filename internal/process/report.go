@@ -130,6 +130,7 @@ func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
 	r.Pid = uint64(raw.Pid())
 	r.StartUnixNs = startUnix
 	r.UptimeNs = raw.Clock(raw.ClockMono) - startMono
+	setProgram()
 	r.SetProgram(program.Addr(), program.Len())
 	r.Policy = stats.Policy{DefaultHint: uint64(config.InForce.DefaultHint),
 		OnSoftcap: uint64(config.InForce.OnSoftcap),
