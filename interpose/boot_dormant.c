@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include "heap.h"
 #include "boot.h"
+#include "libc_symbol.h"
 #include "syscall.h"
 #include "exports.h"
 
@@ -185,12 +186,13 @@ HOT void ta_runtime_check(void)
 	ta_go_control_stop(TA_STOP_LIMIT);
 }
 
-// internal/postlink fills this in. table is the address of the relocations of Go's data that the
-// loader has not made: first own relocations for the data plane's tables of words, then count for
-// all else. start is Go's constructor. All are zero in a library that internal/postlink has not
-// edited. The object is in boot_gate_amd64.S, so that the compiler cannot assume its contents.
+// internal/postlink fills this in. table is the address of the relocations that the loader has not
+// made: first own relocations for the data plane's tables of words, then count for all else in Go's
+// data, and named ones for functions of libc. start is Go's constructor. All are zero in a library
+// that internal/postlink has not edited. The object is in boot_gate_amd64.S, so that the compiler
+// cannot assume its contents.
 extern const struct {
-	uint64_t table, own, count, start;
+	uint64_t table, own, count, named, start;
 } ta_deferred __attribute__((visibility("hidden")));
 
 HOT int ta_go_deferred(void) { return ta_deferred.count != 0; }
@@ -210,13 +212,34 @@ HOT static void protect_relro(uintptr_t base, int prot)
 	}
 }
 
+static const ElfW(Rela) * deferred(uint64_t number)
+{
+	return (const ElfW(Rela) *)((uintptr_t)&__ehdr_start + ta_deferred.table) + number;
+}
+
 // Makes count of the deferred relocations, beginning with number first.
-HOT static void relocate(uint64_t first, uint64_t count)
+static void relocate(uint64_t first, uint64_t count)
 {
 	uintptr_t base = (uintptr_t)&__ehdr_start;
-	const ElfW(Rela) *r = (const ElfW(Rela) *)(base + ta_deferred.table) + first;
-	for (uint64_t i = 0; i < count; i++)
-		*(uintptr_t *)(base + r[i].r_offset) = base + (uintptr_t)r[i].r_addend;
+	for (const ElfW(Rela) *r = deferred(first), *end = r + count; r < end; r++)
+		*(uintptr_t *)(base + r->r_offset) = base + (uintptr_t)r->r_addend;
+}
+
+// Finds the functions that only the runtime calls, as the loader would. Returns 0 if one is not
+// there.
+static int bind(void)
+{
+	uintptr_t base = (uintptr_t)&__ehdr_start;
+	struct ta_symbols own = ta_symbols_of(base, _DYNAMIC);
+	const ElfW(Rela) *r = deferred(ta_deferred.own + ta_deferred.count);
+	for (const ElfW(Rela) *end = r + ta_deferred.named; r < end; r++) {
+		const ElfW(Sym) *y = &own.all[ELF64_R_SYM(r->r_info)];
+		void *f = ta_symbol_first(own.names + y->st_name);
+		if (f == NULL && ELF64_ST_BIND(y->st_info) != STB_WEAK)
+			return 0;
+		*(void **)(base + r->r_offset) = f;
+	}
+	return 1;
 }
 
 // Completes the data plane's tables of words, which settings and the report need. Two threads may
@@ -238,6 +261,12 @@ HOT void ta_go_init(int argc, char **argv, char **envp)
 	uintptr_t base = (uintptr_t)&__ehdr_start;
 	protect_relro(base, PROT_READ | PROT_WRITE);
 	relocate(ta_deferred.own, ta_deferred.count);
+	int bound = bind();
 	protect_relro(base, PROT_READ);
+	if (!bound) {
+		ta_flags.Runtime = 0;
+		ta_go_control_stop(TA_STOP_FAILURE);
+		return;
+	}
 	((void (*)(int, char **, char **))(base + ta_deferred.start))(argc, argv, envp);
 }

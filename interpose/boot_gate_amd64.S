@@ -87,7 +87,7 @@ ta_gate_g:
 	.hidden	ta_deferred
 	.type	ta_deferred, @object
 ta_deferred:
-	.zero	32
+	.zero	40
 	.size	ta_deferred, . - ta_deferred
 
 	.section .note.GNU-stack, "", @progbits

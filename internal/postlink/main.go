@@ -10,11 +10,13 @@
 //     of the table, and the dynamic section's DT_RELASZ and DT_RELACOUNT leave them out. The
 //     loader then reads only relocations near the symbols, which it reads as well. Before the
 //     moved ones are those of the data plane's tables of words, which ta_tables makes on demand.
+//   - So do the relocations for functions of libc that only the runtime calls (named.go).
 //   - The entry of Go's constructor in .init_array becomes ta_go_init. If the runtime is wanted, it
 //     applies the relocations and calls the constructor.
 //   - ta_deferred, which both read, is filled in.
 //   - The loader does not call _init and _fini. They do nothing, and are far from all other code
 //     that every process runs, so that a call would make 64 KiB resident.
+//   - The file's part of the data ends where only zeros follow (zeros.go).
 //   - System calls are those of ta_syscall6 instead of the runtime's and package syscall's, for the
 //     same reason.
 //   - The Go functions that most processes run are copied to one place, which is resident anyway
@@ -121,9 +123,14 @@ func (m *image) rewrite() error {
 		}
 		group[when] = append(group[when], r)
 	}
+	others, named, err := m.named(table[count:])
+	if err != nil {
+		return err
+	}
 	now, n := group[atLoad], uint64(len(group[forGo]))
-	own := uint64(len(group[forTables]))
-	table = slices.Concat(now, table[count:], group[forTables], group[forGo])
+	later := deferral{own: uint64(len(group[forTables])), count: n, named: uint64(len(named)),
+		start: start}
+	table = slices.Concat(now, others, group[forTables], group[forGo], named)
 	hooked := false
 	for i := range now {
 		if uint64(table[i].Addend) == start && m.inSection(".init_array", table[i].Off) {
@@ -145,13 +152,21 @@ func (m *image) rewrite() error {
 		return err
 	}
 	m.dropFrames()
-	return m.store(table, own, n, state, start)
+	if err := m.trimZeros(); err != nil {
+		return err
+	}
+	return m.store(table, later, state)
 }
 
 // dropFrames removes DT_INIT and DT_FINI from the dynamic section if .init and .fini are only the
 // frames of crti.o and crtn.o. (The frame of .init calls the start of the profiler, and the
-// program's own .init does that, too.)
+// program's own .init does that, too.) And it removes DT_FINI_ARRAY if it has the function of
+// crtbeginS.o alone, which is for libraries that are unloaded.
 func (m *image) dropFrames() {
+	if s := m.file.Section(".fini_array"); s != nil && s.Size == 8 {
+		m.removeDynamic(elf.DT_FINI_ARRAY)
+		m.removeDynamic(elf.DT_FINI_ARRAYSZ)
+	}
 	for _, f := range []struct {
 		section string
 		frame   uint64
@@ -184,8 +199,13 @@ func (m *image) relocations() (table []elf.Rela64, count int, err error) {
 	return table, count, nil
 }
 
-// store writes the table, the shortened dynamic section and ta_deferred.
-func (m *image) store(table []elf.Rela64, own, n, state, start uint64) error {
+// deferral is what ta_deferred holds besides the table's address: the numbers of relocations for
+// the tables of words, of others of Go's data, and of those for functions of libc, and Go's
+// constructor.
+type deferral struct{ own, count, named, start uint64 }
+
+// store writes the table, the shortened dynamic section and ta_deferred, which is at state.
+func (m *image) store(table []elf.Rela64, d deferral, state uint64) error {
 	addr, size, count := m.dynamic(elf.DT_RELA), m.dynamic(elf.DT_RELASZ),
 		m.dynamic(elf.DT_RELACOUNT)
 	off, err := m.fileOffset(addr)
@@ -195,14 +215,15 @@ func (m *image) store(table []elf.Rela64, own, n, state, start uint64) error {
 	if _, err := binary.Encode(m.data[off:off+size], binary.LittleEndian, table); err != nil {
 		return err
 	}
-	left := size - (own+n)*relaSize
+	left := size - (d.own+d.count+d.named)*relaSize
 	m.setDynamic(elf.DT_RELASZ, left)
-	m.setDynamic(elf.DT_RELACOUNT, count-own-n)
+	m.setDynamic(elf.DT_RELACOUNT, count-d.own-d.count)
 	at, err := m.fileOffset(state)
 	if err != nil {
 		return err
 	}
-	_, err = binary.Encode(m.data[at:], binary.LittleEndian, [4]uint64{addr + left, own, n, start})
+	_, err = binary.Encode(m.data[at:], binary.LittleEndian, [5]uint64{addr + left, d.own, d.count,
+		d.named, d.start})
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,8 +28,9 @@ func edited(t *testing.T) *image {
 	return m
 }
 
-// deferred are the relocations that ta_deferred tells of, and Go's constructor.
-func deferred(t *testing.T, m *image) (list []elf.Rela64, table, start uint64) {
+// deferred are the relative relocations that ta_deferred tells of, those for functions of libc, and
+// Go's constructor.
+func deferred(t *testing.T, m *image) (list, named []elf.Rela64, table, start uint64) {
 	t.Helper()
 	at, err := m.symbol("ta_deferred")
 	if err != nil {
@@ -38,23 +40,24 @@ func deferred(t *testing.T, m *image) (list []elf.Rela64, table, start uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var state [4]uint64
+	var state [5]uint64
 	if err := binary.Read(bytes.NewReader(m.data[off:]), binary.LittleEndian, &state); err != nil {
 		t.Fatal(err)
 	}
 	if off, err = m.fileOffset(state[0]); err != nil {
 		t.Fatal(err)
 	}
-	list = make([]elf.Rela64, state[1]+state[2])
+	count := state[1] + state[2]
+	list = make([]elf.Rela64, count+state[3])
 	if err := binary.Read(bytes.NewReader(m.data[off:]), binary.LittleEndian, list); err != nil {
 		t.Fatal(err)
 	}
-	for i, r := range list {
+	for i, r := range list[:count] {
 		if table := i < int(state[1]); table != (m.when(r.Off) == forTables) {
 			t.Errorf("relocation %d, at %#x, is among those of tables: %v", i, r.Off, table)
 		}
 	}
-	return list, state[0], state[3]
+	return list[:count], list[count:], state[0], state[4]
 }
 
 // TestSecondEdit: a library that was edited is refused, and stays as it is.
@@ -82,7 +85,7 @@ func TestRelocationsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, at, _ := deferred(t, m)
+	list, _, at, _ := deferred(t, m)
 	if count >= 900 || len(list) < 4*count {
 		t.Errorf("%d relocations left, %d deferred", count, len(list))
 	}
@@ -109,7 +112,7 @@ func TestRelocationsLeft(t *testing.T) {
 // TestDeferred: every deferred relocation is a relative one of Go's own data.
 func TestDeferred(t *testing.T) {
 	m := edited(t)
-	list, _, _ := deferred(t, m)
+	list, _, _, _ := deferred(t, m)
 	goOwned := m.goRanges()
 	bad := 0
 	for _, r := range list {
@@ -127,10 +130,68 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
+// TestNamed: the functions of libc that only the runtime's C calls are not left to the loader. None
+// of the project's own C calls them, except what starts a thread for the runtime.
+func TestNamed(t *testing.T) {
+	m := edited(t)
+	_, named, _, _ := deferred(t, m)
+	found := map[string]bool{}
+	for _, r := range named {
+		name, err := m.target(r)
+		if err != nil || !slices.Contains(forRuntime, name) ||
+			elf.R_X86_64(elf.R_TYPE64(r.Info)) != elf.R_X86_64_GLOB_DAT {
+			t.Errorf("%s at %#x is deferred (%v)", name, r.Off, err)
+		}
+		found[name] = true
+	}
+	table, count, err := m.relocations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range table[count:] {
+		if name, err := m.target(r); err != nil || slices.Contains(forRuntime, name) {
+			t.Errorf("%s is left to the loader (%v)", name, err)
+		}
+	}
+	for _, name := range forRuntime {
+		if !found[name] {
+			t.Errorf("the library does not refer to %s", name)
+		}
+	}
+	files, err := filepath.Glob("../../interpose/*.c")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if filepath.Base(file) == "boot_dormant.c" {
+			continue
+		}
+		object := filepath.Join(t.TempDir(), "object.o")
+		if text, err := exec.Command("gcc", "-O2", "-fPIC", "-c", "-o", object,
+			file).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", file, err, text)
+		}
+		f, err := elf.Open(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		symbols, err := f.Symbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		for _, s := range symbols {
+			if s.Section == elf.SHN_UNDEF && slices.Contains(forRuntime, s.Name) {
+				t.Errorf("%s calls %s, which may not be bound", filepath.Base(file), s.Name)
+			}
+		}
+	}
+}
+
 // TestConstructor: ta_go_init stands in .init_array, Go's constructor does not.
 func TestConstructor(t *testing.T) {
 	m := edited(t)
-	_, _, start := deferred(t, m)
+	_, _, _, start := deferred(t, m)
 	if want, err := m.symbol("_rt0_amd64_linux_lib"); err != nil || start != want {
 		t.Errorf("ta_deferred names %#x as Go's constructor, not %#x (%v)", start, want, err)
 	}
@@ -156,16 +217,16 @@ func TestConstructor(t *testing.T) {
 	}
 }
 
-// TestNoFrames: the dynamic section has lost two entries, and ends as before.
+// TestNoFrames: the dynamic section has lost some entries, and ends as before.
 func TestNoFrames(t *testing.T) {
 	m := edited(t)
-	for _, tag := range []elf.DynTag{elf.DT_INIT, elf.DT_FINI} {
+	for _, tag := range []elf.DynTag{elf.DT_INIT, elf.DT_FINI, elf.DT_FINI_ARRAY,
+		elf.DT_FINI_ARRAYSZ} {
 		if at := m.dynamic(tag); at != 0 {
 			t.Errorf("the loader calls %v at %#x", tag, at)
 		}
 	}
-	for _, tag := range []elf.DynTag{elf.DT_INIT_ARRAY, elf.DT_FINI_ARRAY, elf.DT_VERNEED,
-		elf.DT_VERSYM} {
+	for _, tag := range []elf.DynTag{elf.DT_INIT_ARRAY, elf.DT_VERNEED, elf.DT_VERSYM} {
 		if m.dynamic(tag) == 0 {
 			t.Errorf("%v is lost", tag)
 		}
