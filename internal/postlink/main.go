@@ -163,7 +163,8 @@ func (m *image) rewrite() error {
 // program's own .init does that, too.) And it removes DT_FINI_ARRAY if it has the function of
 // crtbeginS.o alone, which is for libraries that are unloaded.
 func (m *image) dropFrames() {
-	if s := m.file.Section(".fini_array"); s != nil && s.Size == 8 {
+	_, err := m.symbol("__do_global_dtors_aux")
+	if s := m.file.Section(".fini_array"); err == nil && s != nil && s.Size == 8 {
 		m.removeDynamic(elf.DT_FINI_ARRAY)
 		m.removeDynamic(elf.DT_FINI_ARRAYSZ)
 	}
