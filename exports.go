@@ -169,8 +169,11 @@ func ta_go_cuda_history(token, device, buf, n uintptr) uint {
 }
 
 //export ta_go_fork_prepare
-func ta_go_fork_prepare(token uintptr) uint {
+func ta_go_fork_prepare(token, alone uintptr) uint {
 	wait := process.MayWait(token)
+	if wait && alone != 0 {
+		return 0 // there is nobody to hold a lock against
+	}
 	taken := cudahook.ForkPrepare(token, wait) << forkShift
 	if manager.ForkPrepare(token, wait) {
 		taken |= forkManager
@@ -188,8 +191,8 @@ func ta_go_fork_parent(taken uintptr) {
 }
 
 //export ta_go_fork_child
-func ta_go_fork_child(token, taken, h uintptr) (torn uint) {
-	if alloc.ForkChild(token, taken&forkMask, heap(h)) {
+func ta_go_fork_child(token, taken, h, alone uintptr) (torn uint) {
+	if alloc.ForkChild(token, taken&forkMask, heap(h), alone != 0) {
 		torn = 1
 	}
 	cudahook.ForkChild(token, taken&^forkManager>>forkShift)

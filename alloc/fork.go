@@ -49,35 +49,49 @@ func release(taken uintptr) {
 }
 
 // ForkChild makes the heap usable in a child process. mine, the calling thread's heap or nil, and
-// the abandoned heaps stay usable; all others are frozen. It reports whether summaries may be torn.
-func ForkChild(token, taken uintptr, mine *Heap) bool {
+// the abandoned heaps stay usable; all others are frozen. alone says that libc knew of one thread
+// in the parent. It reports whether summaries may be torn.
+//
+// Most children call exec or exit at once, and each page written costs one a page fault. So nothing
+// is written that a child of a single thread need not have.
+func ForkChild(token, taken uintptr, mine *Heap, alone bool) bool {
 	loseHeaps(token)
-	freeze(mine)
-	limit.busy = 0
+	alone = !freeze(mine) && alone
 	whole := mine == nil || mine.Thread.Busy == 0
-	if taken&forkPool != 0 {
+	if limit.busy != 0 {
+		limit.busy = 0
+	}
+	if !alone && taken&forkPool != 0 {
 		unpinOthers(token)
 	}
-	if whole { // else the interrupted code has not yet subtracted its part
+	if whole && pool.leaving != 0 { // else the interrupted code has not yet subtracted its part
 		pool.leaving = 0
 	}
 	release(taken)
 	suspend(token)
-	rebase(token, whole && taken&forkPool != 0)
+	rebase(token, whole && !alone && taken&forkPool != 0)
 	return summariesTorn
 }
 
-// rebase makes the current counts the zero of a forked child. With whole set, the charges of the
-// tiers and the committed bytes become those of the child's memory, because the parent's other
-// threads may have been between a charge and its mapping. Precondition for whole: the calling
-// thread was not in a slow path.
+// CountFromFork is set where a report is wanted or one was made. Counts and totals of a forked
+// child begin at the fork then, else they go on from the parent's.
+var CountFromFork bool
+
+// rebase makes the current counts the zero of a forked child where CountFromFork says so. With
+// whole set, the charges of the tiers and the committed bytes become those of the child's memory,
+// because the parent's other threads may have been between a charge and its mapping. Precondition
+// for whole: the calling thread was not in a slow path.
 func rebase(token uintptr, whole bool) {
-	if !poolLock.Take(token) {
+	if !whole && !CountFromFork || !poolLock.Take(token) {
 		return
 	}
-	base.collectCounts(&ranges{})
+	k := &scratch
+	if CountFromFork {
+		k = &base
+	}
+	k.collectCounts(&ranges{})
 	if whole {
-		recharge(&base.charged)
+		recharge(&k.charged)
 	}
 	poolLock.Release()
 }
@@ -154,26 +168,28 @@ func loseHeaps(token uintptr) {
 	}
 }
 
-// freeze freezes all threads except that of the heap mine, which may be nil.
-func freeze(mine *Heap) {
+// freeze freezes all threads except that of the heap mine, which may be nil. It reports whether
+// there were any.
+func freeze(mine *Heap) bool {
 	me := (*Thread)(nil)
 	if mine != nil {
 		me = mine.Thread
 	}
-	freezeLists(me, heapOwned)
+	return freezeLists(me, heapOwned)
 }
 
-// freezeLists freezes all threads in a state but one.
-func freezeLists(me *Thread, state uint32) {
-	freezeList(everyThread, me, state)
-	freezeList(aloneThreads(), me, state)
+// freezeLists freezes all threads in a state but one. It reports whether there were any.
+func freezeLists(me *Thread, state uint32) bool {
+	listed, alone := freezeList(everyThread, me, state), freezeList(aloneThreads(), me, state)
+	return listed || alone
 }
 
-func freezeList(t, me *Thread, state uint32) {
+func freezeList(t, me *Thread, state uint32) (any bool) {
 	for ; t != nil; t = t.all {
 		if t != me && atomic.LoadUint32(&t.state) == state {
 			atomic.StoreUint32(&t.state, heapFrozen)
-			summariesTorn = true
+			summariesTorn, any = true, true
 		}
 	}
+	return any
 }

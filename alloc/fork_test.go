@@ -60,7 +60,7 @@ func TestForkChild(t *testing.T) {
 	Abandon(left)
 	blocks := append(mustMalloc(t, mine, 100, 1000), mustMalloc(t, other, 100, 5000)...)
 	live := filled(8).BlocksLive
-	ForkChild(mine.token, ForkPrepare(mine.token), mine.h)
+	ForkChild(mine.token, ForkPrepare(mine.token), mine.h, false)
 	if mine.h.Thread.state != heapOwned || other.h.Thread.state != heapFrozen ||
 		left.Thread.state != heapAbandoned {
 		t.Fatalf("states of heaps: mine %d, other's %d, abandoned %d", mine.h.Thread.state,
@@ -91,6 +91,35 @@ func TestForkChild(t *testing.T) {
 	mustBeSound(t)
 }
 
+// TestForkAlone: the child of a process with one thread that makes no report writes neither counts
+// nor charges. Totals go on from the parent's.
+func TestForkAlone(t *testing.T) {
+	newWorld(t)
+	mine := &thread{h: mustAcquire(t, 8), token: 8, now: func() uint64 { return 1e9 }}
+	blocks := mustMalloc(t, mine, 100, 1000)
+	lone := Counts{Remotes: 7}
+	base, scratch = lone, lone
+	for i, alone := range []bool{true, false} {
+		ForkChild(mine.token, ForkPrepare(mine.token), mine.h, alone)
+		if wrote := scratch != lone; base != lone || wrote == alone {
+			t.Fatalf("fork %d: figures at the fork %v, walked %v", i, base != lone, wrote)
+		}
+	}
+	base = Counts{}
+	mustFree(t, mine, blocks[:400])
+	if r := filled(8); r.BlocksTotalAlloc != 1000 || r.BlocksTotalFreed != 400 ||
+		r.BlocksLive != 600 {
+		t.Errorf("%d blocks were allocated, %d freed, %d are live", r.BlocksTotalAlloc,
+			r.BlocksTotalFreed, r.BlocksLive)
+	}
+	ForkChild(mine.token, ForkPrepare(mine.token), mine.h, true)
+	if r := filled(8); r.BlocksTotalAlloc != 0 || r.BlocksLive != 600 {
+		t.Errorf("a child of one that made a report: %d blocks were allocated, %d are live",
+			r.BlocksTotalAlloc, r.BlocksLive)
+	}
+	mustBeSound(t)
+}
+
 // TestForkHolder: a signal handler that interrupted a holder of poolLock forks while another thread
 // has heapsLock. It does not wait for that, and the child does without what heapsLock guards.
 func TestForkHolder(t *testing.T) {
@@ -103,7 +132,7 @@ func TestForkHolder(t *testing.T) {
 	if taken != 0 {
 		t.Errorf("the fork has taken %#x", taken)
 	}
-	ForkChild(mine.token, taken, mine.h)
+	ForkChild(mine.token, taken, mine.h, false)
 	mine.h.Thread.Busy = 0
 	poolLock.Release() // by the interrupted code
 	if heapsLock.Held() {
@@ -202,7 +231,7 @@ func TestForkMigrationPins(t *testing.T) {
 	}
 	mustFree(t, mine, blocks[1:])
 	mine.h.Thread.collectPages(true)
-	ForkChild(mine.token, ForkPrepare(mine.token), mine.h)
+	ForkChild(mine.token, ForkPrepare(mine.token), mine.h, false)
 	if p := Lookup(blocks[0]); p.moving != 0 || own.moving == 0 ||
 		pool.migrationPins.used != 1<<(own.moving-1) {
 		t.Errorf("held: %#x, the other's as %d, the own as %d", pool.migrationPins.used, p.moving,

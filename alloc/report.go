@@ -19,6 +19,7 @@ func Fill(token uintptr, r *stats.Report, all uint64, nodes uintptr) bool {
 	}
 	ok := poolLock.Take(token)
 	if ok {
+		CountFromFork = true
 		k := &scratch
 		k.collectCounts(&e)
 		fillHeap(&r.Heap, k)

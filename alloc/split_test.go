@@ -277,7 +277,7 @@ func TestSplitDown(t *testing.T) {
 func TestSplitForeign(t *testing.T) {
 	h := splitWorld(t, "TA_FAST_HARD=32M")
 	b := mustServe(t, h, 64*mib)
-	ForkChild(8, ForkPrepare(8), h)
+	ForkChild(8, ForkPrepare(8), h, false)
 	lies(t, b, "tier 0, 32 32 0 of 32 32 0")
 	other := mustAcquire(t, 16)
 	if why := Free(other, b, HowAny, NoSize, 0); why != FreeOK {

@@ -58,7 +58,8 @@ func TestTornSummaries(t *testing.T) {
 		mustFree(t, mine, []uintptr{b})
 		*Lookup(b).summaryWord() = uint64(w)
 	}
-	ForkChild(mine.token, ForkPrepare(mine.token), mine.h)
+	CountFromFork = true
+	ForkChild(mine.token, ForkPrepare(mine.token), mine.h, false)
 	mustFree(t, mine, blocks[1:3])
 	mustFree(t, mine, blocks[len(blocks)/2+1:len(blocks)/2+4])
 	r := filled(mine.token)

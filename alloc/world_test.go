@@ -34,7 +34,7 @@ func newWorld(tb testing.TB) {
 	Boot(mappedRoot, mappedNone)
 	pool, base, abandoned, heaps, stealNext = poolState{}, Counts{}, abandonedThreads{}, 0, 0
 	alone.pages, alone.threads, tight, everyThread = 0, 0, 0, nil
-	summariesTorn = false
+	summariesTorn, CountFromFork = false, false
 	limit.beyond, limit.share, limit.busy, limit.again = 0, 0, 0, 0
 	autoHuge.streak, autoHuge.turn, autoHuge.dense = 0, 0, 0
 	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}

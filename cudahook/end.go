@@ -87,9 +87,9 @@ func ForkChild(token, taken uintptr) {
 	for i := range usedHeaps() {
 		if atomic.LoadUint64(&heaps[i].context) != 0 {
 			atomic.StoreUint32(&off, 1)
+			setFastPath()
 		}
 	}
-	setFastPath()
 	history.lock.Reset()
 	trace.lock.Reset()
 	resetUnless(&tableLock, token, taken>>heapMax&1 != 0)

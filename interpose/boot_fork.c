@@ -19,17 +19,17 @@ static long recorded_pid;
 extern char __libc_single_threaded __attribute__((weak));
 
 static TLS uintptr_t fork_taken;
-static TLS int fork_listed;
+static TLS int fork_listed, fork_alone;
 
 HOT static void fork_prepare(void)
 {
-	int alone = &__libc_single_threaded != NULL && __libc_single_threaded;
-	fork_listed = !alone && ta_own.list_lock && ta_own.list_unlock && ta_own.list_resetlock;
+	fork_alone = &__libc_single_threaded != NULL && __libc_single_threaded;
+	fork_listed = !fork_alone && ta_own.list_lock && ta_own.list_unlock && ta_own.list_resetlock;
 	if (fork_listed) {
 		ta_own.list_lock();
 		TA_LOCK_TAKEN(TA_LOCK_STDIO, 0);
 	}
-	fork_taken = ta_go_fork_prepare(ta_token());
+	fork_taken = ta_go_fork_prepare(ta_token(), fork_alone);
 }
 
 HOT static void fork_parent(void)
@@ -58,7 +58,8 @@ static uintptr_t own_heap(void) { return ta_self == &ta_heap_none ? 0 : (uintptr
 
 HOT static void fork_child(void)
 {
-	ta_torn = ta_go_fork_child(ta_token(), fork_taken, own_heap()) != 0;
+	if (ta_go_fork_child(ta_token(), fork_taken, own_heap(), fork_alone) != 0)
+		ta_torn = 1;
 	if (fork_listed) {
 		TA_LOCK_RELEASES(TA_LOCK_STDIO);
 		ta_own.list_resetlock(); // glibc does the same in a process with several threads

@@ -143,7 +143,7 @@ int ta_get_stats(ta_stats *out);
 
 /* Writes the JSON report (docs/stats.schema.json) to buf as snprintf does: at most n bytes with the
  * final zero. The bytes of a tier on each node are an estimate from a sample of its pages. The
- * report of a forked child omits them.
+ * report of a forked child whose counts begin at the fork omits them.
  * Returns the length of the whole report without the final zero, or 0 with errno ENOMEM. */
 size_t ta_stats_json(char *buf, size_t n);
 

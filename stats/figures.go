@@ -32,7 +32,7 @@ type Figures struct {
 	// size. false: each page was counted.
 	NodesSampled uint64
 	// Numbers of the NUMA nodes that the report tells apart. Empty where the kernel was not asked
-	// where memory is, as in a forked child, or did not answer.
+	// where memory is, as in a child that counts from its fork, or did not answer.
 	Nodes [NodeMax]uint64
 	// The memory tiers. Indexed by Tier…; only TierCount are used.
 	Tiers [4]Tier

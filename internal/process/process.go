@@ -138,6 +138,7 @@ func (f *Flags) set() {
 	f.Runtime = flag(config.InForce.Log != config.LogOff || config.InForce.Background)
 	f.Reports = flag(reports || config.InForce.Live ||
 		config.InForce.Log != config.LogOff)
+	alloc.CountFromFork = f.Reports|f.Runtime != 0
 	f.Rules = flag(tiers.RulesOn())
 	f.RulesByLib = flag(tiers.NeedsLib())
 	f.RulesByThread = flag(tiers.NeedsThread())
@@ -229,8 +230,12 @@ func addEscaped(t *config.Text, addr, n uintptr) {
 	}
 }
 
-// ForkChild notes that the process is a forked child, which writes a report of its own.
+// ForkChild notes that the process is a forked child, which writes a report of its own. One that
+// will write none, and whose counts go on from its parent's, does as its parent.
 func ForkChild() {
+	if !alloc.CountFromFork {
+		return
+	}
 	forked = true
 	alloc.Background = false
 	tiers.ForkChild()

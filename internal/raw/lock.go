@@ -117,7 +117,11 @@ func (l *Lock) Held() bool { return atomic.LoadUintptr(&l.word) != 0 }
 
 // Reset makes the lock free, whatever its state. Precondition: this process has no other thread (a
 // forked child).
-func (l *Lock) Reset() { atomic.StoreUintptr(&l.word, 0) }
+func (l *Lock) Reset() {
+	if l.Held() { // a page that is only read is not copied
+		atomic.StoreUintptr(&l.word, 0)
+	}
+}
 
 // Wake wakes one thread that waits on the word at w.
 func Wake(w *uint32) {

@@ -3,10 +3,11 @@ package main
 // aboutReport describes the report.
 const aboutReport = "Report of one process, as ta_stats_json and TA_STATS_FILE give it. Its keys " +
 	"keep " +
-	"their order. Calls and totals count from the load of the library, in a forked child " +
-	"from the fork; what is live, mapped, committed or cached is all that is, blocks from " +
-	"before the fork included. So live = total_alloc - total_freed, except in a forked " +
-	"child."
+	"their order. Calls and totals count from the load of the library; in a child that is " +
+	"forked where a report, a log or a live page is wanted, or after one was made, from the " +
+	"fork, in another child from the parent's start. What is live, mapped, committed or " +
+	"cached is all that is, blocks from before the fork included. So live = total_alloc - " +
+	"total_freed, except in a forked child."
 
 // aboutExactness says what the descriptions mean by exact.
 const aboutExactness = "Exactness. 'Exact' holds when the other threads are quiescent, that is " +

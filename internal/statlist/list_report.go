@@ -67,7 +67,8 @@ var report = &object{
 			"Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i]."),
 		f("nodes", list, setting, plain,
 			"Numbers of the NUMA nodes that the report tells apart. Empty where the kernel "+
-				"was not asked where memory is, as in a forked child, or did not answer.").
+				"was not asked where memory is, as in a child that counts from its fork, or did "+
+				"not answer.").
 			typed("[NodeMax]uint64").
 			write("w.nodes(r)").
 			tool("[]int").

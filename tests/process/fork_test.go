@@ -25,6 +25,22 @@ func TestFork(t *testing.T) {
 	})
 }
 
+// TestForkCounts: a child counts from the fork where its parent has made a report or is to make
+// one. Another goes on with its parent's counts, which cost it nothing.
+func TestForkCounts(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "forkcounts.c")
+	for _, c := range []struct{ setting, want string }{
+		{"TA_STATS_FILE=", "all\nown\n"},
+		{"TA_STATS_FILE=" + filepath.Join(t.TempDir(), "%p"), "own\nown\n"},
+	} {
+		r := preloaded(t, []string{c.setting}, prog)
+		if r.Stdout != c.want || r.Stderr != "" {
+			t.Errorf("%s: %+v, not %q", c.setting, r, c.want)
+		}
+	}
+}
+
 // TestForkInHandler: a fork in a signal handler, wherever the handler came between.
 func TestForkInHandler(t *testing.T) {
 	t.Parallel()
