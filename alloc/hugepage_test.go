@@ -11,7 +11,7 @@ func TestPurgeablePart(t *testing.T) {
 	granularity := uintptr(huge2M >> SliceShift)
 	var spans []*Page
 	for _, n := range []uintptr{granularity / 4, granularity - granularity/4, granularity / 2} {
-		p := h.spanAlloc(n)
+		p := h.spanAlloc(n, 1)
 		if p == nil || len(spans) > 0 &&
 			p.Start != spans[len(spans)-1].Start+spans[len(spans)-1].bytes() {
 			t.Fatalf("span %v does not follow the one before", p)

@@ -210,22 +210,31 @@ func (h *Heap) refill(c uintptr) bool {
 	h.Thread.capped = false
 	p := h.takeRetired(n)
 	if p == nil && h.wantsDense(c) {
-		if p = h.spanAlloc(sizeclass.DensePageSlices(c)); p != nil {
+		if p = h.spanAlloc(sizeclass.DensePageSlices(c), 1); p != nil {
 			n = sizeclass.DensePageSlices(c)
 		}
 	}
 	if p == nil {
-		p = h.spanAlloc(n)
+		p = h.spanAlloc(n, h.batch(n))
 	}
 	if p == nil && !h.Thread.capped && purgeAll(h.Thread) > 0 {
 		if h.current(c) != pageNone {
 			return true
 		}
-		p = h.spanAlloc(n)
+		p = h.spanAlloc(n, 1)
 	}
 	if p == nil {
 		return false
 	}
+	more := p.next
+	h.addPage(p, c, n)
+	h.addRetired(more, c)
+	h.Thread.migrate()
+	return true
+}
+
+// addPage makes p, a span of n slices or more, a fresh page on the list of class c.
+func (h *Heap) addPage(p *Page, c, n uintptr) {
 	h.setUp(p, c, n)
 	if p.fresh() && !secure && h.prefaults(c, p.Size) {
 		p.zero = zeroPrefault
@@ -235,8 +244,6 @@ func (h *Heap) refill(c uintptr) bool {
 	}
 	mapFill(p, p) // from now on other threads can find it
 	h.append(p)
-	h.Thread.migrate()
-	return true
 }
 
 // setUp makes p, a span of n slices or more, a fresh page of class c of the heap.

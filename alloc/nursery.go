@@ -94,7 +94,7 @@ func (h *Heap) newNursery() {
 	if t == nil {
 		return
 	}
-	p := h.spanAlloc(1)
+	p := h.spanAlloc(1, 1)
 	if p == nil {
 		t.drop(h.Thread.token)
 		return

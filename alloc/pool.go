@@ -143,16 +143,16 @@ func spanCached(token, placement, n uintptr, hint uint32) *Page {
 	return p
 }
 
-// spanReserved is spanCached for a span for which bytes have been charged: it may be fresh. It
-// releases the charge where the kernel has no memory.
-func spanReserved(token, placement, n, bytes uintptr, hint uint32, now uint64) *Page {
+// spanReserved is spanCached for up to most spans, linked by next, for which bytes have been
+// charged: they may be fresh. It releases the charge where the kernel has no memory.
+func spanReserved(token, placement, n, most, bytes uintptr, hint uint32, now uint64) *Page {
 	poolLock.Take(token)
-	p := takeReserved(placement, n, bytes>>SliceShift)
+	p := takeReserved(placement, n*most, bytes>>SliceShift)
 	if p != nil {
 		if p.zero != 0 {
 			pool.feedback.faulted(now, bytes)
 		}
-		putToUse(p, hint)
+		cutBatch(p, n, most, hint)
 	}
 	poolLock.Release()
 	if p == nil {
@@ -166,7 +166,7 @@ func putToUse(p *Page, hint uint32) {
 	p.state = spanInUse
 	p.Hint = hint
 	p.home = uint32(homeOf(uintptr(hint)))
-	p.moving, p.done = 0, 0
+	p.moving, p.done, p.next = 0, 0, nil
 	mapEnds(p) // for VMA splits
 	pool.usedBytes += p.bytes()
 	ageAdd(p)
@@ -238,6 +238,22 @@ func cut(p *Page, n uintptr) *Page {
 	rest.blocks, rest.Carved, rest.Remote, rest.unmigrated, rest.moving = 0, 0, 0, 0, 0
 	p.slices = uint32(n)
 	return rest
+}
+
+// cutBatch puts a span to use as up to most spans of n slices, linked by next. Precondition:
+// poolLock is held.
+func cutBatch(p *Page, n, most uintptr, hint uint32) {
+	for ; most > 1; most-- {
+		rest := cut(p, n)
+		if rest == nil {
+			break
+		}
+		rest.zero = p.zero
+		putToUse(p, hint)
+		p.next = rest
+		p = rest
+	}
+	putToUse(p, hint)
 }
 
 // split is cut with the rest put in its bin, in the given state.

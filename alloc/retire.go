@@ -32,16 +32,7 @@ const (
 // retire keeps an empty page, which is not current, on its list if the limits allow it. It reports
 // whether the page stays.
 func (h *Heap) retire(p *Page) bool {
-	used := pool.usedBytes // read without the lock
-	most := used / retireShareUsed
-	if p.slices == 1 && !secure && PurgeDelay != 0 &&
-		atomic.LoadUintptr(&pool.retiredBytes)+p.bytes() <= max(retireAll, used/retireShareAll) {
-		most = max(most, min(retireOne, used/2))
-	}
-	if h.Thread.retiredBytes+p.bytes() > min(
-		most,
-		placements[p.placement&(placementSlots-1)].retireMax,
-	) {
+	if p.bytes() > h.retireRoom(&placements[p.placement&(placementSlots-1)], p.slices == 1) {
 		return false
 	}
 	h.Thread.retiredBytes += p.bytes()
@@ -53,6 +44,20 @@ func (h *Heap) retire(p *Page) bool {
 		h.retiredAt++
 	}
 	return true
+}
+
+// retireRoom is how many bytes more of a placement, in pages of one slice or longer ones, the
+// thread may retire.
+func (h *Heap) retireRoom(w *placement, oneSlice bool) uintptr {
+	used := pool.usedBytes // read without the lock
+	most := used / retireShareUsed
+	if oneSlice && !secure && PurgeDelay != 0 {
+		all := max(retireAll, used/retireShareAll)
+		others := atomic.LoadUintptr(&pool.retiredBytes) - h.Thread.retiredBytes
+		most = max(most, min(retireOne, used/2, all-min(all, others)))
+	}
+	most = min(most, w.retireMax)
+	return most - min(most, h.Thread.retiredBytes)
 }
 
 // unretire ends the retirement of a page.
@@ -85,7 +90,11 @@ func (h *Heap) takeRetired(n uintptr) *Page {
 			p.unmigrated == 0 && !p.away() &&
 			h.detach(p) {
 			atomic.StoreUintptr(&p.Owner, ownerNone)
-			p.zero = 0
+			p.next = nil
+			if p.carved != 0 {
+				p.zero = 0
+			}
+			p.zero = min(p.zero, 1)
 			return p
 		}
 	}

@@ -24,7 +24,7 @@ func readable(t *testing.T, addr uintptr) bool {
 func TestMargins(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
-	p := h.spanAlloc(1)
+	p := h.spanAlloc(1, 1)
 	if p == nil {
 		t.Fatal("no span")
 	}

@@ -2,8 +2,9 @@ package alloc
 
 // spanAlloc takes a span of n slices for the heap from the pool, charged to a tier: a cached one,
 // or a new one that is charged first. It returns nil if no tier has room or the kernel has no
-// memory. The caller sets the same fields as for spanCached.
-func (h *Heap) spanAlloc(n uintptr) *Page {
+// memory. Where it is fresh it may be up to most spans, linked by next. The caller sets the same
+// fields as for spanCached.
+func (h *Heap) spanAlloc(n, most uintptr) *Page {
 	token := h.Thread.token
 	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
 	if poolLock.Refuses(token) {
@@ -14,12 +15,12 @@ func (h *Heap) spanAlloc(n uintptr) *Page {
 		p = spanCached(token, home, n, h.Hint)
 	}
 	if p == nil {
-		s := shape{n: n << SliceShift, span: true}
+		s := shape{n: n * most << SliceShift, span: true}
 		placement, bytes, ok := h.reserveShape(home, &s)
 		if !ok {
 			return nil
 		}
-		p = spanReserved(token, placement, n, bytes, h.Hint, h.Thread.Now)
+		p = spanReserved(token, placement, n, most, bytes, h.Hint, h.Thread.Now)
 	}
 	if p != nil && p.placement == placementPin && bound && !pin(p.Start, p.bytes()) {
 		spanReturn(token, p)
