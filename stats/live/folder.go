@@ -14,6 +14,8 @@ import (
 const (
 	UsualFolder = "/dev/shm"
 	usualPrefix = "tieralloc."
+
+	badNamed = 10 // pages of other users that an error names
 )
 
 // Folder is an open folder. Names are looked up in the folder that was opened, even if its path
@@ -59,12 +61,13 @@ func (d *Folder) OpenUsual(pid int) (*Page, error) {
 // not read. The error names pages that are damaged or of another version.
 //
 // Anyone may put any number of files there. So Usual opens at most limit files of each other user,
-// the newest, and ten times as many of all other users. The error says how many were left out. If
-// limit is 0, it opens all.
+// the newest, and ten times as many of all other users. The error says how many were left out, and
+// names badNamed damaged ones of others. If limit is 0, it opens all.
 func (d *Folder) Usual(limit int, use func(*Page) error) error {
 	files, err := d.usualFiles()
 	files, leftOut := within(limit, files)
 	bad := []error{err}
+	theirs := 0
 	for _, f := range files {
 		p, err := d.OpenUsual(f.pid)
 		switch {
@@ -73,9 +76,17 @@ func (d *Folder) Usual(limit int, use func(*Page) error) error {
 			p.Close()
 		case errors.Is(err, ErrNotPage), errors.Is(err, os.ErrNotExist),
 			errors.Is(err, os.ErrPermission):
-		default:
+		case f.own():
 			bad = append(bad, err)
+		default:
+			if theirs++; theirs <= badNamed {
+				bad = append(bad, err)
+			}
 		}
+	}
+	if theirs > badNamed {
+		bad = append(bad, fmt.Errorf("%s: %d more pages of other users are damaged or of another "+
+			"version", d.path, theirs-badNamed))
 	}
 	if leftOut > 0 {
 		bad = append(bad, fmt.Errorf("%s: %d files of other users were left out: only the newest"+

@@ -74,3 +74,30 @@ func TestUsualStrangers(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestUsualDamaged: of other users' damaged pages a few are named and the others counted. Of this
+// user's each is named.
+func TestUsualDamaged(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to make files of another user")
+	}
+	dir := t.TempDir()
+	path, _ := ownPage(t)
+	const strangers, own = 3 * badNamed, 2 * badNamed
+	for pid := 1; pid <= strangers+own; pid++ {
+		name := putPage(t, path, dir, "tieralloc."+strconv.Itoa(pid), uint64(pid)+1)
+		if pid <= strangers {
+			if err := os.Chown(name, 12345, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err := openFolder(t, dir).Usual(100, func(p *Page) error {
+		t.Errorf("%s is used", p.Path())
+		return nil
+	})
+	if err == nil || strings.Count(err.Error(), "damaged live page") != own+badNamed ||
+		!strings.Contains(err.Error(), ": 20 more pages of other users are damaged") {
+		t.Errorf("%v", err)
+	}
+}
