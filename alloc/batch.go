@@ -15,11 +15,12 @@ const (
 	batchShare = 8
 )
 
-// batch is how many fresh pages of n slices the heap takes at once. A tier with a small cap, or
-// near its cap, is charged for no more than is needed.
+// batch is how many fresh pages of n slices the heap takes at once. Where addresses are limited,
+// and of a tier with a small cap or near its cap, it takes no more than it needs.
 func (h *Heap) batch(n uintptr) uintptr {
 	k := min(batchMost, 1+h.Thread.pages/batchShare)
-	if n != 1 || k == 1 || pool.threadCount < 2 || secure || tiers.Migrating() {
+	if n != 1 || k == 1 || pool.threadCount < 2 || secure || addressLimit != 0 ||
+		tiers.Migrating() {
 		return 1
 	}
 	home := homeOf(uintptr(h.Hint)) & (placementSlots - 1)

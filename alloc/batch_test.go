@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"syscall"
 	"testing"
 
 	"tieralloc/alloc/sizeclass"
@@ -60,8 +61,8 @@ func TestBatch(t *testing.T) {
 	mustBeSound(t)
 }
 
-// TestNoBatch: a page at a time for the only thread, for one with few pages, under a cap, and where
-// the kernel is asked for huge pages.
+// TestNoBatch: a page at a time for the only thread, for one with few pages, under a cap or a limit
+// of addresses, and where the kernel is asked for huge pages.
 func TestNoBatch(t *testing.T) {
 	h := batchThread(t)
 	if n := h.batch(1); n < 2 {
@@ -75,6 +76,11 @@ func TestNoBatch(t *testing.T) {
 		t.Errorf("the only thread takes %d at once", n)
 	}
 	pool.threadCount = 2
+	addressLimit = 1 << 30
+	if n := h.batch(1); n != 1 {
+		t.Errorf("%d at once where addresses are limited", n)
+	}
+	addressLimit = 0
 	if n := mustAcquire(t, 24).batch(1); n != 1 {
 		t.Errorf("a thread without pages takes %d at once", n)
 	}
@@ -89,4 +95,32 @@ func TestNoBatch(t *testing.T) {
 			t.Errorf("%s: %d at once", name, n)
 		}
 	}
+}
+
+// TestBatchRefused: where the kernel has no memory for a batch it may have some for a page.
+func TestBatchRefused(t *testing.T) {
+	newWorld(t)
+	mustAcquire(t, 16)
+	h := mustAcquire(t, 8)
+	h.Thread.pages = 8 * batchShare // so many that a batch is wanted
+	p := segmentMap(homeOf(uintptr(h.Hint)), 1, false)
+	if p == nil {
+		t.Fatal("no segment")
+	}
+	insertFree(p, spanClean)
+	var usual syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &usual); err != nil {
+		t.Fatal(err)
+	}
+	none := syscall.Rlimit{Cur: 1, Max: usual.Max} // for the one call that is of interest
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &none); err != nil {
+		t.Fatal(err)
+	}
+	got := h.spanAlloc(1, batchMost)
+	err := syscall.Setrlimit(syscall.RLIMIT_AS, &usual)
+	addressLimit = 0
+	if err != nil || got != p || p.bytes() != SliceSize {
+		t.Errorf("the span is %p, not the last one there is, %p; %v", got, p, err)
+	}
+	h.Thread.pages = 0
 }

@@ -14,13 +14,12 @@ func (h *Heap) spanAlloc(n, most uintptr) *Page {
 	if p == nil && h.Thread.trimHighWater(n<<SliceShift) {
 		p = spanCached(token, home, n, h.Hint)
 	}
-	if p == nil {
+	for again := true; p == nil && again; most = 1 { // where several cannot be had one may be
+		again = most > 1
 		s := shape{n: n * most << SliceShift, span: true}
-		placement, bytes, ok := h.reserveShape(home, &s)
-		if !ok {
-			return nil
+		if placement, bytes, ok := h.reserveShape(home, &s); ok {
+			p = spanReserved(token, placement, n, most, bytes, h.Hint, h.Thread.Now)
 		}
-		p = spanReserved(token, placement, n, most, bytes, h.Hint, h.Thread.Now)
 	}
 	if p != nil && p.placement == placementPin && bound && !pin(p.Start, p.bytes()) {
 		spanReturn(token, p)
