@@ -44,13 +44,17 @@ func reserveAligned(size, align uintptr) uintptr { return takeAligned(size, alig
 
 func takeAligned(size, align uintptr, reserve bool) uintptr {
 	unmapLeftover()
-	addr := mapOrReserve(size, reserve)
-	if addr == 0 || addr&(align-1) == 0 {
-		return addr
+	// The kernel maps next to what it mapped last, so only a multiple of align is likely to lie at
+	// one. A limit of the address space may have no room for more.
+	if size&(align-1) == 0 || addressLimit != 0 {
+		addr := mapOrReserve(size, reserve)
+		if addr == 0 || addr&(align-1) == 0 {
+			return addr
+		}
+		unmapFresh(addr, size)
 	}
-	unmapFresh(addr, size)
 	whole := size + align - raw.Page
-	addr = mapOrReserve(whole, reserve)
+	addr := mapOrReserve(whole, reserve)
 	if addr == 0 {
 		return 0
 	}
