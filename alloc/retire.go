@@ -69,8 +69,9 @@ func (h *Heap) unretire(p *Page) {
 }
 
 // takeRetired removes a retired page of n slices from its list, to make it a page of any class, or
-// returns nil. The page is like one of the pool's dirty spans, except that it is in the page map.
-// If spans are demoted by age it returns nil, because a span from the pool is the youngest.
+// returns nil. The page is like one of the pool's spans, fresh if it was never used, except that it
+// is in the page map. If spans are demoted by age it returns nil, because a span from the pool is
+// the youngest.
 func (h *Heap) takeRetired(n uintptr) *Page {
 	if n != 1 || secure || tiers.Migrating() {
 		return nil

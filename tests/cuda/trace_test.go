@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,18 +63,9 @@ func TestTraceRefused(t *testing.T) {
 // TestTraceLink: the trace that a process of root writes into a user's folder does not follow the
 // links that the user makes there. Root's own links lead where they lead.
 func TestTraceLink(t *testing.T) {
-	if os.Getuid() != 0 {
-		testlib.Lacks(t, "root, to make links of another user")
-	}
 	program := cc(t, "limits.c")
 	for owner, want := range map[int]int{0: 1, 65534: 0} {
-		dir := t.TempDir()
-		target, link := filepath.Join(dir, "target"), filepath.Join(dir, "folder", "link")
-		if err := errors.Join(os.Mkdir(target, 0o755), os.Mkdir(filepath.Dir(link), 0o755),
-			os.Chown(filepath.Dir(link), owner, owner), os.Symlink("../target", link),
-			os.Lchown(link, owner, owner)); err != nil {
-			t.Fatal(err)
-		}
+		target, link := testlib.LinkOf(t, owner)
 		r := testlib.Run(t, command(true, []string{"TA_CUDA_TRACE=" + filepath.Join(link, "new"),
 			"TA_CUDA_HARD=64M"}, program, "fill"))
 		if told := strings.Contains(r.Stderr, "TA_CUDA_TRACE"); r.Status != 0 ||
