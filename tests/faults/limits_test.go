@@ -104,7 +104,9 @@ func TestGrowNearLimit(t *testing.T) {
 }
 
 // TestFillLimit: how much of a limit of the address space blocks of one size fill. The library
-// itself takes a twentieth of it, and a size class may be an eighth larger than the block.
+// itself takes a twentieth of it, and a size class may be an eighth larger than the block. Where the
+// kernel's random addresses lie on both sides of a multiple of 4 GiB, the second part of the page
+// map takes a MiB more, by which one block less may fit: a process in 30, so three may try.
 func TestFillLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 128 << 20
@@ -129,6 +131,11 @@ func TestFillLimit(t *testing.T) {
 		{1_000_000, 0.88}, {3_000_000, 0.87}, {10_000_000, 0.87},
 	} {
 		glibc, ours := fill(c.bytes, false), fill(c.bytes, true)
+		for range 2 {
+			if ours < c.least {
+				ours = fill(c.bytes, true)
+			}
+		}
 		t.Logf("%d bytes: %.3f of the limit, glibc %.3f", c.bytes, ours, glibc)
 		if ours < c.least {
 			t.Errorf("%d bytes: %.3f of the limit, not %.2f; glibc %.3f", c.bytes, ours, c.least,
