@@ -53,11 +53,11 @@ func (k *Counts) collectCounts(e *ranges) {
 	k.zero = pool.zero.count
 	k.pool.mapped = atomic.LoadUint64(&pool.count.mapped)
 	k.Cached = uint64(pool.dirtyBytes + pool.purging + pool.cache.bytes)
-	for c := range k.pool.stolen {
-		k.Allocs[c] += k.pool.stolen[c]
-		k.Frees[c] += k.pool.stolen[c]
+	for c := range pool.bySize.stolen {
+		k.Allocs[c] += pool.bySize.stolen[c]
+		k.Frees[c] += pool.bySize.stolen[c]
 	}
-	k.granules(&pool.count.granules)
+	k.granules(&pool.bySize.granules)
 	for i := range k.pool.gone {
 		k.tier[i].add(&k.pool.gone[i])
 	}

@@ -137,9 +137,9 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 	if poolLock.Held() && !poolLock.HeldBy(token) {
 		pool.epoch++
 		for i := range pool.freeSpans {
-			pool.freeSpans[i] = freeSpanSet{}
+			pool.freeSpans[i], pool.oldest[i] = freeSpanSet{}, ageList{}
 		}
-		pool.segments, pool.segSlices = nil, 0
+		pool.segments, pool.segSlices, pool.growing = nil, 0, nil
 		pool.freePages, pool.freeSegs, pool.freeGranuleTables = nil, nil, nil
 		pool.meta.left, pool.crowd.left, pool.dirtyBytes, pool.purging, pool.leaving = 0, 0, 0, 0, 0
 		pool.cache.n, pool.cache.bytes = 0, 0

@@ -198,7 +198,7 @@ func afterUnprepared(t *testing.T, mine *thread) {
 	free := v.binned()
 	dirty := uintptr(0)
 	for i := range pool.freeSpans {
-		for p := pool.freeSpans[i].oldest.head; p != nil; p = p.ageNext {
+		for p := pool.oldest[i].head; p != nil; p = p.ageNext {
 			state, ok := free[p]
 			v.want(ok && state == spanDirty, "span at %#x is on the list by age but in no bin",
 				p.Start)

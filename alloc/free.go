@@ -87,7 +87,7 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 		p.enlist(addr)
 	}
 	if poolLock.Take(token) {
-		freeRemote(&pool.count.granules, p, addr)
+		freeRemote(&pool.bySize.granules, p, addr)
 		poolLock.Release()
 	} else {
 		freeRemote(nil, p, addr)

@@ -100,7 +100,7 @@ func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr
 	}
 	if base != 0 {
 		start = raw.RoundUp(base+before<<SliceShift, align)
-		if barAround(base, whole, start, used) {
+		if raw.Open(start, used) {
 			return base, whole, start
 		}
 		raw.Unmap(base, whole)
@@ -127,8 +127,8 @@ func spareAddresses() uintptr {
 	return raw.RoundUp(limit/spareShare, raw.Page)
 }
 
-// mapBeside maps n bytes, or returns 0 if spare bytes of addresses would not stay free. Only the
-// kernel knows the free addresses, so it is asked for both at once.
+// mapBeside reserves n bytes, or returns 0 if spare bytes of addresses would not stay free. Only
+// the kernel knows the free addresses, so it is asked for both at once.
 func mapBeside(n, spare uintptr) uintptr {
 	if spare != 0 {
 		if !reservable(n + spare) {
@@ -136,7 +136,7 @@ func mapBeside(n, spare uintptr) uintptr {
 		}
 		atomic.StoreUint32(&guardPagesDropped, 0)
 	}
-	return raw.Map(n)
+	return raw.Reserve(n)
 }
 
 // dropGuardPagesLocking is dropGuardPages for a caller that does not hold poolLock.

@@ -8,9 +8,11 @@ import (
 
 // Descriptors and heaps are cut from chunks mapped for them alone. Freed page
 // and segment descriptors are kept on lists; nothing is unmapped, because a
-// thread that lost a race may still read one.
+// thread that lost a race may still read one. The first chunk is a variable: what small
+// programs need costs no mapping and no page table.
 const (
 	metaChunk = 256 << 10
+	metaFirst = 64 << 10
 	pageBytes = unsafe.Sizeof(Page{})
 	segBytes  = (unsafe.Sizeof(segment{}) + 63) &^ 63
 )
@@ -20,24 +22,41 @@ func addrOf(p *Page) uintptr { return uintptr(unsafe.Pointer(p)) }
 // metaArea is what is left of a chunk.
 type metaArea struct{ next, left uintptr }
 
+var (
+	firstMeta      [metaFirst]byte
+	firstMetaTaken bool
+)
+
 // cut cuts n zero bytes, a multiple of a cache line, from the current chunk.
 // It returns 0 when the kernel has no memory. Precondition: poolLock is held.
 func (m *metaArea) cut(n uintptr) uintptr {
-	if m.left < n {
-		chunk := raw.Map(metaChunk)
-		if chunk == 0 && dropGuardPages(metaChunk) {
-			chunk = raw.Map(metaChunk)
-		}
-		if chunk == 0 {
-			return 0
-		}
-		mapped(metaChunk)
-		m.next, m.left = chunk, metaChunk
+	if m.left < n && !m.renew() {
+		return 0
 	}
 	a := m.next
 	m.next += n
 	m.left -= n
 	return a
+}
+
+// renew gives the area a chunk, or reports false when the kernel has no memory.
+func (m *metaArea) renew() bool {
+	if !firstMetaTaken {
+		firstMetaTaken = true
+		m.next = (uintptr(unsafe.Pointer(&firstMeta)) + 63) &^ 63
+		m.left = metaFirst - 64
+		return true
+	}
+	chunk := raw.Map(metaChunk)
+	if chunk == 0 && dropGuardPages(metaChunk) {
+		chunk = raw.Map(metaChunk)
+	}
+	if chunk == 0 {
+		return false
+	}
+	mapped(metaChunk)
+	m.next, m.left = chunk, metaChunk
+	return true
 }
 
 // metaAlloc is cut from the chunk that descriptors of all kinds share.

@@ -15,6 +15,7 @@ type segment struct {
 	slices  uintptr
 	mapAddr uintptr // what was mapped, slack before and after included
 	mapSize uintptr
+	room    uintptr // reserved behind the last slice, for more: bytes
 	next    *segment
 	prev    *segment
 	epoch   uintptr // pool.epoch when it was mapped
@@ -24,10 +25,9 @@ type segment struct {
 // freeSpanSet has the free spans of one placement.
 //
 //	dirtyBytes = Σ bytes of the spans in dirty
-//	a span of dirty is on the list oldest ⇔ purgeable(span)
+//	a span of dirty is on the placement's list of pool.oldest ⇔ purgeable(span)
 type freeSpanSet struct {
 	clean, dirty spanBins
-	oldest       ageList
 	dirtyBytes   uintptr
 }
 
@@ -40,6 +40,7 @@ type poolState struct {
 	segments    *segment
 	epoch       uintptr // counts how often the lists were lost (ForkUnprepared)
 	segSlices   uintptr
+	growing     *segment // one with room, or nil
 	freePages   *Page
 	freeSegs    *segment
 	threadCount uintptr // of all that were ever made
@@ -65,13 +66,15 @@ type poolState struct {
 	aged              [listSlots]ageList
 	huge              hugeList
 	count             poolCounts
-	entered           [placementSlots]tally // as it was reported last
-	freeSpans         [placementSlots]freeSpanSet
+	entered           [placementSlots]tally   // as it was reported last
+	oldest            [placementSlots]ageList // of dirty spans
 	cache             hugeCache
 	zero              zeroState
+	freeSpans         [placementSlots]freeSpanSet // behind what is read at each step
 	migrationPins     migrationPinSet
 	parked            parkedSet
 	freeGranuleTables *granuleTable
+	bySize            countsBySize
 }
 
 // poolCounts are plain sums for the report.
@@ -82,14 +85,18 @@ type poolCounts struct {
 	advised     uint64 // bytes for which huge pages were asked by measure; atomic
 	purges      uint64
 	purgedBytes uint64
+	hugeHits    uint64
+	hugeMisses  uint64
 	huge        [placementSlots]tally // by tier
+	gone        [placementSlots]tally
+	moves       [placementSlots]tally // see movedcounts.go
+}
+
+// countsBySize are too large to lie beside what is read at each step.
+type countsBySize struct {
 	// blocks allocated and freed in pages taken from other threads
-	stolen     [sizeclass.Count]uint64
-	gone       [placementSlots]tally
-	moves      [placementSlots]tally // see movedcounts.go
-	granules   granuleCounts         // of blocks that threads without a heap have freed
-	hugeHits   uint64
-	hugeMisses uint64
+	stolen   [sizeclass.Count]uint64
+	granules granuleCounts // of blocks that threads without a heap have freed
 }
 
 var (
@@ -99,6 +106,7 @@ var (
 
 const (
 	firstGrowth = 8    // slices: 512 KiB
+	firstRoom   = 120  // slices: to 8 MiB
 	minGrowth   = 64   // slices: 4 MiB
 	maxGrowth   = 1024 // slices: 64 MiB
 )
@@ -272,7 +280,7 @@ func rememberDirty(p *Page) {
 	s.dirtyBytes += p.bytes()
 	pool.dirtyBytes += p.bytes()
 	if purgeable(p) {
-		s.oldest.add(p)
+		pool.oldest[p.placement&(placementSlots-1)].add(p)
 	}
 }
 
@@ -281,7 +289,7 @@ func forgetDirty(p *Page) {
 	s.dirtyBytes -= p.bytes()
 	pool.dirtyBytes -= p.bytes()
 	if purgeable(p) {
-		s.oldest.remove(p)
+		pool.oldest[p.placement&(placementSlots-1)].remove(p)
 	}
 }
 

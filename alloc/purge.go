@@ -71,7 +71,7 @@ func purgeDue(token uintptr, now uint64) {
 	if oldest == placementSlots || now < pool.quiet {
 		return
 	}
-	p := pool.freeSpans[oldest&(placementSlots-1)].oldest.head
+	p := pool.oldest[oldest&(placementSlots-1)].head
 	if p == nil {
 		return
 	}
@@ -111,8 +111,8 @@ func (p *Page) spared(now uint64, floor uintptr) bool {
 func oldestPlacement() (placement uintptr) {
 	placement = placementSlots
 	since := ^uint64(0)
-	for i := range pool.freeSpans {
-		if p := pool.freeSpans[i].oldest.head; p != nil && p.freeSince() <= since {
+	for i := range pool.oldest {
+		if p := pool.oldest[i].head; p != nil && p.freeSince() <= since {
 			placement, since = uintptr(i), p.freeSince()
 		}
 	}
@@ -140,12 +140,13 @@ func purgeWhile(token uintptr, now uint64, floor uintptr) (done uintptr) {
 // bytes are dirty in all. With due set it goes on while the oldest is past its delay, and stops
 // where that is to be spared. At most the spans that were dirty at the start are visited.
 func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due bool) (done uintptr) {
-	if pool.freeSpans[placement&(placementSlots-1)].oldest.head == nil || !poolLock.Take(token) {
+	oldest := &pool.oldest[placement&(placementSlots-1)]
+	if oldest.head == nil || !poolLock.Take(token) {
 		return 0
 	}
 	s := &pool.freeSpans[placement&(placementSlots-1)]
 	for budget := s.dirtyBytes >> SliceShift; budget > 0; budget-- {
-		p := s.oldest.head
+		p := oldest.head
 		if p == nil {
 			break
 		}

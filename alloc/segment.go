@@ -11,7 +11,9 @@ import (
 // grows with the logarithm of the heap. The first ones are smaller, and double what there is: a
 // small program maps little, and an address far from its blocks is no memory. When the kernel
 // refuses that much, half of it is tried, down to the span alone. One of the kernel's huge pages,
-// which are scarce and taken at once, is as large as asked for. Precondition: poolLock is held.
+// which are scarce and taken at once, is as large as asked for. The first segment has room behind
+// it to grow in place: a mapping, its margins and its page tables cost a small program more than
+// its blocks do. Precondition: poolLock is held.
 func grow(placement, n uintptr) *Page {
 	if placements[placement&(placementSlots-1)].spans > config.HugeThp &&
 		n&(huge2M>>SliceShift-1) == 0 {
@@ -22,6 +24,9 @@ func grow(placement, n uintptr) *Page {
 	granularity := hugePageSlices(placement)
 	slices := min(max(pool.segSlices/4, min(pool.segSlices, minGrowth), firstGrowth, 2*granularity),
 		maxGrowth) &^ (granularity - 1)
+	if p := extend(placement, n, slices); p != nil {
+		return p
+	}
 	for ; slices > n && n != 0; slices = slices / 2 &^ (granularity - 1) {
 		if addressLimit != 0 {
 			slices -= slices % n // so that nothing is left over where all spans are of this length
@@ -52,7 +57,15 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 	if auto {
 		align = huge2M
 	}
-	addr, size, start := mapSegment(placement, slices<<SliceShift, align, hugetlb)
+	room := uintptr(0)
+	if pool.segments == nil && align == SliceSize && !hugetlb {
+		room, align = firstRoom<<SliceShift, huge2M // one page table for up to 2 MiB
+	}
+	addr, size, start := mapSegment(placement, slices<<SliceShift, room, align, hugetlb)
+	if addr == 0 && room != 0 {
+		room = 0
+		addr, size, start = mapSegment(placement, slices<<SliceShift, 0, SliceSize, false)
+	}
 	if addr != 0 && !mapReserve(start, slices<<SliceShift) {
 		unmapFresh(addr, size)
 		addr = 0
@@ -67,6 +80,9 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 	stats.Put1(logDebug, stats.EventSegment, start, slices<<SliceShift)
 	addSegment(seg, p, start, slices, uint32(placement))
 	seg.mapAddr, seg.mapSize = addr, size
+	if room != 0 {
+		seg.room, pool.growing = room, seg
+	}
 	switch {
 	case hugetlb:
 		seg.pages = reservedPool
@@ -80,38 +96,81 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 // Precondition: poolLock is held.
 func addSegment(seg *segment, p *Page, start, slices uintptr, placement uint32) {
 	seg.epoch = pool.epoch
-	seg.start, seg.slices, seg.pages = start, slices, systemPages
+	seg.start, seg.slices, seg.room, seg.pages = start, slices, 0, systemPages
 	seg.prev, seg.next = nil, pool.segments
 	if pool.segments != nil {
 		pool.segments.prev = seg
 	}
 	pool.segments = seg
 	pool.segSlices += slices
+	p.beClean(seg, start, slices, placement)
+}
 
+// beClean makes p a clean span of a segment, in no list.
+func (p *Page) beClean(seg *segment, start, slices uintptr, placement uint32) {
 	p.Owner = ownerNone
 	p.Start, p.slices, p.segment = start, uint32(slices), seg
 	p.placement = placement
 	p.state, p.Remote, p.blocks, p.Carved, p.unmigrated, p.moving = spanClean, 0, 0, 0, 0, 0
 }
 
-// mapSegment maps n bytes at a multiple of align between margins. It returns what was mapped, and
-// where the n bytes start in it; addr is 0 when the kernel refuses.
-func mapSegment(placement, n, align uintptr, hugetlb bool) (addr, size, start uintptr) {
+// extend adds most slices, or as many of them from least on as fit, to the segment that has room.
+// It returns them as one clean span, in no list; or nil where they do not fit, are to have other
+// pages or another placement than what is before them, or the kernel refuses. Precondition:
+// poolLock is held.
+func extend(placement, least, most uintptr) *Page {
+	seg := pool.growing
+	if seg == nil || seg.room < least<<SliceShift || hugePageSlices(placement) != 1 {
+		return nil
+	}
+	slices := max(min(most, seg.room>>SliceShift), least)
+	n := slices << SliceShift
+	if wantsTransparent(placement, n) {
+		return nil
+	}
+	start := seg.start + seg.slices<<SliceShift
+	if last := Lookup(start - SliceSize); last == nil || uintptr(last.placement) != placement {
+		return nil
+	}
+	p := newDescriptor()
+	if p == nil {
+		return nil
+	}
+	if !mapReserve(start, n) || !raw.Open(start, n) {
+		freeDescriptor(p)
+		return nil
+	}
+	settlePages(start, n, uint32(placement), false)
+	stats.Put1(logDebug, stats.EventSegment, start, n)
+	seg.slices += slices
+	seg.room -= n
+	pool.segSlices += slices
+	p.beClean(seg, start, slices, uint32(placement))
+	return p
+}
+
+// mapSegment maps n bytes at a multiple of align between margins, with room bytes more reserved
+// behind them. It returns what was mapped, and where the n bytes start in it; addr is 0 when the
+// kernel refuses. Without margins there is no room either.
+func mapSegment(placement, n, room, align uintptr, hugetlb bool) (addr, size, start uintptr) {
 	if hugetlb {
 		addr = mapHugetlb(placement, n, huge2M)
 		return addr, n, addr
 	}
 	if addressLimit == 0 {
-		size = n + align - raw.Page + 2*margin
-		if addr = raw.Map(size); addr != 0 {
+		size = n + room + align - raw.Page + 2*margin
+		if addr = raw.Reserve(size); addr != 0 {
 			start = raw.RoundUp(addr+margin, align)
-			if barAround(addr, size, start, n) {
+			if raw.Open(start, n) {
 				return addr, size, start
 			}
 			unmapFresh(addr, size)
-		} else if !reservable(size) {
+		} else if room == 0 {
 			limitAddresses(size)
 		}
+	}
+	if room != 0 {
+		return 0, 0, 0
 	}
 	addr = mapAligned(n, align)
 	return addr, n, addr
@@ -122,12 +181,6 @@ func mapSegment(placement, n, align uintptr, hugetlb bool) (addr, size, start ui
 // does to a process with too many mappings, the segment does without; and so it does under a limit
 // of the address space, in which a margin counts as memory does.
 const margin = 1 << 20
-
-// barAround takes the access to size bytes at addr away, but for the n bytes at start among them.
-func barAround(addr, size, start, n uintptr) bool {
-	end := start + n
-	return raw.Bar(addr, start-addr) && raw.Bar(end, addr+size-end)
-}
 
 func newSegment() *segment {
 	if s := pool.freeSegs; s != nil {
@@ -157,6 +210,9 @@ func segmentDetach(p *Page) (addr, size uintptr) {
 		seg.next.prev = seg.prev
 	}
 	pool.segSlices -= seg.slices
+	if seg == pool.growing {
+		pool.growing = nil
+	}
 	addr, size = seg.mapAddr, seg.mapSize
 	freeDescriptor(p)
 	dropSegment(seg)

@@ -40,3 +40,40 @@ func TestMargins(t *testing.T) {
 		}
 	}
 }
+
+// TestGrowsInPlace: the first segment takes up the room that is reserved behind it, for spans of
+// its placement alone, and keeps a margin; what does not fit there has a segment of its own.
+func TestGrowsInPlace(t *testing.T) {
+	newWorld(t)
+	poolLock.Take(8)
+	defer poolLock.Release()
+	const placement, other = 1, 2
+	first := grow(placement, 1)
+	if first == nil || first.segment.room != firstRoom<<SliceShift {
+		t.Fatalf("the first segment is %+v", first)
+	}
+	insertFree(first, spanClean)
+	seg, size := first.segment, first.segment.mapSize
+	if p := grow(other, 1); p == nil || p.segment == seg {
+		t.Fatalf("a span of another placement is %+v", p)
+	}
+	for seg.room != 0 {
+		end := seg.start + seg.slices<<SliceShift
+		p := grow(placement, 1)
+		if p == nil || p.segment != seg || p.Start != end || seg.mapSize != size {
+			t.Fatalf("with %d bytes of room behind %#x there is %+v", seg.room, end, p)
+		}
+		insertFree(p, spanClean)
+		end = seg.start + seg.slices<<SliceShift
+		if !readable(t, end-1) || readable(t, end) || readable(t, end+margin-1) {
+			t.Fatalf("%#x ends the segment: readable before %v, there %v, in the margin %v", end,
+				readable(t, end-1), readable(t, end), readable(t, end+margin-1))
+		}
+	}
+	if got := seg.slices; got != firstGrowth+firstRoom {
+		t.Fatalf("the first segment has grown to %d slices", got)
+	}
+	if p := grow(placement, 1); p == nil || p.segment == seg {
+		t.Fatalf("without room there is %+v", p)
+	}
+}

@@ -73,7 +73,7 @@ func (t *Thread) stealFrom(h *Heap) {
 		}
 		p.dropSummary()
 		bytes := p.Allocs * uint64(p.Size)
-		pool.count.stolen[p.class()] += p.Allocs
+		pool.bySize.stolen[p.class()] += p.Allocs
 		gone := &pool.count.gone[tierOf(p.placement)]
 		gone.alloc(p.Allocs, bytes)
 		gone.free(p.Allocs, bytes)

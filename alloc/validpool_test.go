@@ -129,7 +129,7 @@ func (v *inspection) freeSpanSets() (dirty uintptr) {
 		s := &pool.freeSpans[i]
 		granularity := hugePageSlices(uintptr(i)) << SliceShift
 		listed, binned := map[*Page]bool{}, uintptr(0)
-		v.ageList(&s.oldest, func(p *Page) {
+		v.ageList(&pool.oldest[i], func(p *Page) {
 			v.want(p.state == spanDirty && purgeable(p),
 				"span %p in state %d is on a list of what can be purged", p, p.state)
 			listed[p] = true

@@ -95,14 +95,27 @@ HOT void ta_fork_watch(void)
 	ta_own.register_atfork(fork_prepare, fork_parent, fork_child, NULL);
 }
 
-// Maps the page that the kernel clears in a forked child.
+// The page that the kernel clears in a forked child, or NULL. It is mapped at boot, before a filter
+// of system calls can stand.
+static volatile uint64_t *mark;
+
 HOT void ta_fork_mark(void)
 {
 	enum { PAGE = 4096 };
 	long page = ta_sys(
 		SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uintptr_t)-1, 0);
-	if (page > 0 && ta_sys4(SYS_madvise, (uintptr_t)page, PAGE, MADV_WIPEONFORK, 0) == 0) {
-		ta_alive = (volatile uint64_t *)page;
-		*ta_alive = 1;
-	}
+	if (page > 0 && ta_sys4(SYS_madvise, (uintptr_t)page, PAGE, MADV_WIPEONFORK, 0) == 0)
+		mark = (volatile uint64_t *)page;
+	if (ta_flags.Reports || ta_flags.Runtime || ta_flags.RulesByThread)
+		ta_fork_notice();
+}
+
+// A child of a process whose other threads never came here, and that has nothing of its own, takes
+// over what its parent had. So the page costs no fault until there is more.
+HOT void ta_fork_notice(void)
+{
+	if (mark == NULL || ta_alive != NULL)
+		return;
+	*mark = 1;
+	__atomic_store_n(&ta_alive, mark, __ATOMIC_RELEASE);
 }

@@ -44,6 +44,8 @@ static NOINLINE int look(void)
 	int saved = errno;
 	void *lib = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
 	int found = lib == NULL ? UNSEEN : resolve(lib);
+	if (found != UNSEEN)
+		ta_fork_notice();
 	__atomic_store_n(&state, found, __ATOMIC_RELEASE);
 	errno = saved;
 	return found;

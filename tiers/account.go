@@ -20,11 +20,27 @@ type account struct {
 	in, out uint64
 	shared  bool // by several tiers
 
-	_ [64]byte // keeps the next account in other cache lines
+	_ [64 - 48]byte // keeps the next account's current in another cache line
 }
 
 // accounts is indexed by the number of an account's first tier.
 var accounts [slots]account
+
+// stake is what one tier has of its account.
+//
+//	current <= peak
+type stake struct {
+	account uintptr // its number, the first of the tiers with this memory
+	current uint64  // bytes, where the account is shared
+	peak    uint64  // bytes
+
+	_ [64 - 24]byte // likewise
+}
+
+var stakes [slots]stake
+
+// of is what tier t holds. Precondition: t is a tier.
+func of(t uintptr) *stake { return &stakes[t&slotMask] }
 
 // setupAccounts assigns accounts to the tiers. config.ShareCaps has made the caps of tiers of one
 // account equal.
@@ -32,9 +48,9 @@ func setupAccounts(s *config.Settings, first *[4]uintptr) {
 	for i := range accounts {
 		set := &s.Tiers[i]
 		accounts[i] = account{soft: capOf(set.Soft), hard: capOf(set.Hard)}
-		tiers[i].account = first[i] & slotMask
-		if uintptr(i) != tiers[i].account {
-			accounts[tiers[i].account&slotMask].shared = true
+		stakes[i] = stake{account: first[i] & slotMask}
+		if uintptr(i) != stakes[i].account {
+			accounts[stakes[i].account&slotMask].shared = true
 		}
 	}
 }
@@ -48,7 +64,7 @@ func capOf(set uint64) uint64 {
 }
 
 // memory is the account of tier t. Precondition: t is a tier.
-func memory(t uintptr) *account { return &accounts[at(t).account&slotMask] }
+func memory(t uintptr) *account { return &accounts[of(t).account&slotMask] }
 
 // fits reports whether n bytes more would not pass limit.
 func fits(current, n, limit uint64) bool { return n <= limit && current <= limit-n }
@@ -86,9 +102,9 @@ func charge(tier uintptr, n, limit uint64) (after uint64, ok bool) {
 		}
 		if atomic.CompareAndSwapUint64(&a.current, old, old+n) {
 			if a.shared {
-				at(tier).add(n)
+				of(tier).add(n)
 			} else {
-				at(tier).raise(old + n)
+				of(tier).raise(old + n)
 			}
 			return old + n, true
 		}
@@ -109,15 +125,15 @@ func Admit(tier, n uintptr) bool {
 // returned to the kernel or charged to another tier.
 func Release(tier, n uintptr) {
 	a := memory(tier)
-	if !a.shared || take(&at(tier).current, uint64(n)) {
+	if !a.shared || take(&of(tier).current, uint64(n)) {
 		take(&a.current, uint64(n))
 	}
 }
 
 // Shift turns a charge of n bytes of one tier into one of another with the same account.
 func Shift(from, to, n uintptr) {
-	if take(&at(from).current, uint64(n)) {
-		at(to).add(uint64(n))
+	if take(&of(from).current, uint64(n)) {
+		of(to).add(uint64(n))
 	}
 }
 
@@ -131,11 +147,11 @@ func Recharge(tier, n uintptr) {
 		a.current = uint64(n)
 		return
 	}
-	at(tier).current = uint64(n)
+	of(tier).current = uint64(n)
 	a.current = 0
 	for i := uintptr(0); i < tierCount; i++ {
 		if Same(i, tier) {
-			a.current += at(i).current
+			a.current += of(i).current
 		}
 	}
 }
@@ -145,17 +161,17 @@ func held(tier uintptr) uint64 {
 	if a := memory(tier); !a.shared {
 		return atomic.LoadUint64(&a.current)
 	}
-	return atomic.LoadUint64(&at(tier).current)
+	return atomic.LoadUint64(&of(tier).current)
 }
 
 // Same reports whether two tiers are the same memory, or the same tier.
-func Same(a, b uintptr) bool { return at(a).account == at(b).account }
+func Same(a, b uintptr) bool { return of(a).account == of(b).account }
 
 // Below returns the tier that memory is demoted to from this one: the next slower tier with other
 // nodes than this tier and all faster ones. It reports false if there is none.
 func Below(tier uintptr) (lower uintptr, ok bool) {
 	for lower = tier + 1; lower < tierCount; lower++ {
-		if at(lower).account > tier {
+		if of(lower).account > tier {
 			return lower, true
 		}
 	}
@@ -187,7 +203,17 @@ func Room(tier, n uintptr) bool {
 func Full(tier, n uintptr) bool { return !memory(tier).admits(uint64(n)) }
 
 // add charges n bytes to the tier, and not to its shared account.
-func (t *tier) add(n uint64) { t.raise(atomic.AddUint64(&t.current, n)) }
+func (s *stake) add(n uint64) { s.raise(atomic.AddUint64(&s.current, n)) }
+
+// raise makes the peak at least v.
+func (s *stake) raise(v uint64) {
+	for {
+		old := atomic.LoadUint64(&s.peak)
+		if old >= v || atomic.CompareAndSwapUint64(&s.peak, old, v) {
+			return
+		}
+	}
+}
 
 // take takes n bytes off a charge. It reports false in a forked child whose charge is less than n.
 func take(current *uint64, n uint64) bool {

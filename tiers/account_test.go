@@ -102,8 +102,8 @@ func TestConcurrentAccount(t *testing.T) {
 			t.Errorf("tier %d: %d left, its memory %d", i, held(i), memory(i).current)
 		}
 	}
-	if at(fast).peak > limit || at(normal).peak > limit || at(fast).violations == 0 {
-		t.Errorf("peaks %d and %d, %d violations", at(fast).peak, at(normal).peak,
+	if of(fast).peak > limit || of(normal).peak > limit || at(fast).violations == 0 {
+		t.Errorf("peaks %d and %d, %d violations", of(fast).peak, of(normal).peak,
 			at(fast).violations)
 	}
 }

@@ -12,7 +12,7 @@ func Fill(r *stats.Report) {
 		t := at(i)
 		to := &r.Tiers[i&slotMask]
 		to.BytesCurrent = held(i)
-		to.BytesPeak = atomic.LoadUint64(&t.peak)
+		to.BytesPeak = atomic.LoadUint64(&of(i).peak)
 		to.CapacitySoft = shownCap(memory(i).soft)
 		to.CapacityHard = shownCap(memory(i).hard)
 		to.KernelMovedIn = atomic.LoadUint64(&memory(i).in)
@@ -47,8 +47,9 @@ func shownCap(limit uint64) uint64 {
 func ForkChild() {
 	policy.forked = true
 	for i := range tiers {
+		stakes[i].peak = held(uintptr(i))
 		old := &tiers[i]
-		tiers[i] = tier{account: old.account, current: old.current, peak: held(uintptr(i)),
-			bandwidth: old.bandwidth, burst: old.burst, latency: old.latency, bucket: old.bucket}
+		tiers[i] = tier{bandwidth: old.bandwidth, burst: old.burst, latency: old.latency,
+			bucket: old.bucket}
 	}
 }

@@ -38,7 +38,7 @@ func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
 	r := request{home: Home(hint)}
 	for i := r.home; i < tierCount; i++ {
 		a := memory(i)
-		if r.asked>>(at(i).account&slotMask)&1 != 0 {
+		if r.asked>>(of(i).account&slotMask)&1 != 0 {
 			continue
 		}
 		bit := uintptr(1) << (i & slotMask)
@@ -58,7 +58,7 @@ func Reserve(hint, n, trimmed uintptr) (answer uintptr) {
 			return Trim | i
 		}
 		*closing |= bit
-		r.asked |= 1 << (at(i).account & slotMask)
+		r.asked |= 1 << (of(i).account & slotMask)
 		if r.over == 0 && (pinned || policy.onHardcap == config.HardcapFail) {
 			return r.refuse()
 		}
@@ -134,13 +134,13 @@ func Last(hint, tier, n uintptr) bool {
 		if !Full(i, n) {
 			return false
 		}
-		asked |= 1 << (at(i).account & slotMask)
+		asked |= 1 << (of(i).account & slotMask)
 	}
 	if uint32(hint) == config.HintPinFast || !RoutesSlow() {
 		return true
 	}
 	for i := tier + 1; i < tierCount; i++ {
-		if asked>>(at(i).account&slotMask)&1 == 0 && uint64(n) <= memory(i).hard {
+		if asked>>(of(i).account&slotMask)&1 == 0 && uint64(n) <= memory(i).hard {
 			return false
 		}
 	}

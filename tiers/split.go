@@ -74,7 +74,7 @@ func (d *divided) limit(i uintptr, soft bool) uint64 {
 func (d *divided) within(n uint64, trimmed uintptr, soft bool) (answer uintptr) {
 	size, asked := n, uintptr(0) // asked has a bit for each account that did not take it
 	for i := d.home; i < tierCount; i++ {
-		bit, account := uintptr(1)<<(i&slotMask), uintptr(1)<<(at(i).account&slotMask)
+		bit, account := uintptr(1)<<(i&slotMask), uintptr(1)<<(of(i).account&slotMask)
 		if asked&account != 0 {
 			continue
 		}

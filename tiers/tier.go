@@ -1,8 +1,6 @@
 package tiers
 
 import (
-	"sync/atomic"
-
 	"tieralloc/internal/config"
 	"tieralloc/throttle"
 )
@@ -19,15 +17,8 @@ const (
 	slotMask  = slots - 1
 )
 
-// tier is the state of one tier.
-//
-//	current <= peak
+// tier is the counters and the throttle of one tier. Most processes have neither.
 type tier struct {
-	account uintptr // its number, the first of the tiers with this memory
-
-	current uint64 // bytes, where the account is shared
-	peak    uint64 // bytes
-
 	softExceeded, rerouted, routedSlow, refused, violations uint64 // requests
 	waitNs, sleeps, overshootNs                             uint64
 	attempted, movedPages, failedPages                      uint64
@@ -46,6 +37,7 @@ var policy struct {
 	throttled            uint32 // a bit for each tier with a bucket
 	migrating, sleep     bool
 	forked               bool
+	begun                bool // Setup was called
 }
 
 // Setup takes the policy from s. It keeps the address of the rules, so s must be static. account[t]
@@ -58,16 +50,19 @@ func Setup(s *config.Settings, account *[4]uintptr, program uintptr) {
 	policy.throttled, policy.migrating, policy.forked = 0, false, false
 	for i := range tiers {
 		set := &s.Tiers[i]
-		t := &tiers[i]
-		*t = tier{bandwidth: set.BW, burst: burstOf(set), latency: set.Lat}
-		t.bucket.Set(t.bandwidth, t.burst, t.latency)
-		if t.bucket.On() {
-			policy.throttled |= 1 << uint(i)
+		if policy.begun || set.BW|set.Burst|set.Lat != 0 { // else it is zero, its page untouched
+			t := &tiers[i]
+			*t = tier{bandwidth: set.BW, burst: burstOf(set), latency: set.Lat}
+			t.bucket.Set(t.bandwidth, t.burst, t.latency)
+			if t.bucket.On() {
+				policy.throttled |= 1 << uint(i)
+			}
 		}
 		if set.Soft != 0 && s.OnSoftcap == config.SoftcapDemote {
 			policy.migrating = true
 		}
 	}
+	policy.begun = true
 	setupAccounts(s, account)
 	setupClock(s)
 	setupRules(&s.Rules, program)
@@ -75,13 +70,3 @@ func Setup(s *config.Settings, account *[4]uintptr, program uintptr) {
 
 // at is the state of tier t. Precondition: t is a tier.
 func at(t uintptr) *tier { return &tiers[t&slotMask] }
-
-// raise makes the peak at least v.
-func (t *tier) raise(v uint64) {
-	for {
-		old := atomic.LoadUint64(&t.peak)
-		if old >= v || atomic.CompareAndSwapUint64(&t.peak, old, v) {
-			return
-		}
-	}
-}

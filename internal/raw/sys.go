@@ -49,6 +49,12 @@ func Allow(addr, n uintptr) bool {
 // kernel refuses; the bytes may then be as before.
 func Bar(addr, n uintptr) bool { return mapAt(addr, n, syscall.PROT_NONE, syscall.MAP_FIXED) != 0 }
 
+// Open maps n zero-filled bytes at addr in place of what was reserved there. It reports false when
+// the kernel refuses.
+func Open(addr, n uintptr) bool {
+	return mapAt(addr, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_FIXED) != 0
+}
+
 func mapAt(addr, n, prot, flags uintptr) uintptr {
 	flags |= syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS
 	r, errno := Sys(syscall.SYS_MMAP, addr, n, prot, flags, ^uintptr(0), 0)

@@ -77,10 +77,25 @@ func TestOrder(t *testing.T) {
 		t.Errorf(".init_array is at %#x, .got at %#x", i.Addr, g.Addr)
 	}
 	// up to the number of rules: what boot sets and reads in every process
-	from := uint64(0)
+	from, small, smallEnd := uint64(0), ^uint64(0), uint64(0)
 	for at, o := range img.objects {
-		if o.Name == "tieralloc/internal/config.InForce" {
+		switch o.Name {
+		case "tieralloc/internal/config.InForce":
 			from = at
+		case "libc_symbols", "ta_own", "tieralloc/alloc.poolLock", "tieralloc/alloc.placements",
+			"tieralloc/internal/process.tierMap", "tieralloc/tiers.policy",
+			"tieralloc/tiers.accounts", "tieralloc/tiers.stakes":
+			small, smallEnd = min(small, at), max(smallEnd, at+o.Size)
+		}
+	}
+	if smallEnd == 0 || smallEnd>>12-small>>12 > 1 {
+		t.Errorf("the small variables that boot writes are at %#x to %#x: change the start of "+
+			".noptrbss (order.ld)", small, smallEnd)
+	}
+	// one page table, where the library lies at a multiple of 2 MiB
+	for _, name := range []string{".text.near", ".data.near", ".bss", ".noptrbss"} {
+		if s := f.Section(name); s.Addr+s.Size > 2<<20 || s.Addr >= f.Section(".text").Addr {
+			t.Errorf("%s is at %#x, %#x bytes: not in the first 2 MiB", name, s.Addr, s.Size)
 		}
 	}
 	if to := from + uint64(unsafe.Offsetof(config.InForce.Rules)) + 8; from == 0 || !onePage(from, to) {
