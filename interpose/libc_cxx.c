@@ -34,14 +34,13 @@ static void *nothrow_forms[4];
 
 HOT void ta_cxx_resolve(void)
 {
-	static const char names[][24] HOT_DATA = {"_Znwm", "_Znam", "_ZnwmSt11align_val_t",
+	static const ta_symbol_name names[] HOT_DATA = {"_Znwm", "_Znam", "_ZnwmSt11align_val_t",
 		"_ZnamSt11align_val_t", "_ZdlPv", "_ZdaPv", "_ZdlPvSt11align_val_t",
 		"_ZdaPvSt11align_val_t"};
 	enum { N = sizeof names / sizeof *names };
 	_Static_assert(sizeof theirs == N * sizeof(void *), "one name each");
-	void *found[N];
-	for (int i = 0; i < N; i++)
-		found[i] = ta_symbol_before(names[i]);
+	void *found[N] = {NULL};
+	ta_symbols_before(found, names, N);
 	for (int i = 1; i < N; i += 2) // an array form
 		if (found[i] == NULL)
 			found[i] = found[i - 1];

@@ -28,14 +28,11 @@ HOT void ta_libc_mark(void) { first_break = program_break(); }
 // program. It runs at boot, because libc's symbols may lead to ours later (libc_deepbind.c).
 HOT void ta_libc_resolve(void)
 {
-	static const char names[][20] HOT_DATA = {
+	static const ta_symbol_name names[] HOT_DATA = {
 		"malloc", "free", "calloc", "realloc", "memalign", "malloc_usable_size"};
 	enum { N = sizeof names / sizeof *names };
 	_Static_assert(sizeof ta_libc == N * sizeof(void *), "one name each");
-	void *found[N];
-	for (int i = 0; i < N; i++)
-		found[i] = ta_guest ? ta_symbol_others(names[i]) : ta_symbol_next(names[i]);
-	memcpy(&ta_libc, found, sizeof ta_libc);
+	(ta_guest ? ta_symbols_others : ta_symbols_next)(&ta_libc, names, N);
 }
 
 // Whether p looks like a block that libc mapped for itself or cut from the heap of

@@ -163,8 +163,8 @@ static void *(*theirs)(void *, size_t);
 
 HOT void ta_derived_resolve(void)
 {
-	static const char name[] HOT_DATA = "realloc";
-	theirs = (void *(*)(void *, size_t))ta_symbol_before(name);
+	static const ta_symbol_name name HOT_DATA = "realloc";
+	ta_symbols_before(&theirs, &name, 1);
 }
 
 HOT EXPORT void *reallocarray(void *p, size_t a, size_t b)

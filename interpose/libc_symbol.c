@@ -119,45 +119,63 @@ HOT static void *first_from(struct link_map *m, const struct link_map *skip, con
 
 HOT void *ta_symbol_next(const char *name) { return first_from(after, us, name); }
 
-void *ta_symbol_others(const char *name) { return first_from(head, us, name); }
-
 HOT int ta_symbols_in_front(void) { return after != head; }
-
-HOT void *ta_symbol_before(const char *name)
-{
-	for (struct link_map *m = ta_symbols_in_front() ? head : us; m != us; m = m->l_next) {
-		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
-		void *f = ta_symbol(&s, name);
-		if (f != NULL)
-			return f;
-	}
-	return NULL;
-}
 
 HOT void *ta_symbol_first(const char *name)
 {
 	return find_objects() ? first_from(head, NULL, name) : NULL;
 }
 
-// the names are arrays, because a pointer to each would be a relocation in every process
-enum { NAME = 24 };
-
 // Fills the empty places of a table with the functions that the object has.
 HOT static void fill_in(
-	void **table, const char (*names)[NAME], size_t n, const struct ta_symbols *s)
+	void **table, const ta_symbol_name *names, size_t n, const struct ta_symbols *s)
 {
 	for (size_t i = 0; i < n; i++)
 		if (table[i] == NULL)
 			table[i] = ta_symbol(s, names[i]);
 }
 
+// The same with the functions of the objects from m on, without this library, up to end.
+HOT static void fill_from(struct link_map *m, const struct link_map *end, void **table,
+	const ta_symbol_name *names, size_t n)
+{
+	for (; m != end; m = m->l_next) {
+		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
+		if (m != us)
+			fill_in(table, names, n, &s);
+	}
+}
+
+// The end of the objects of the program.
+HOT static struct link_map *end(void) { return last != NULL ? last->l_next : NULL; }
+
+HOT void ta_symbols_next(void *table, const ta_symbol_name *names, size_t n)
+{
+	fill_from(after, end(), table, names, n);
+	if (head == NULL)
+		fill_in(table, names, n, &libc_symbols);
+}
+
+HOT void ta_symbols_others(void *table, const ta_symbol_name *names, size_t n)
+{
+	fill_from(head, end(), table, names, n);
+	if (head == NULL)
+		fill_in(table, names, n, &libc_symbols);
+}
+
+HOT void ta_symbols_before(void *table, const ta_symbol_name *names, size_t n)
+{
+	if (ta_symbols_in_front())
+		fill_from(head, us, table, names, n);
+}
+
 HOT static void resolve_own(void)
 {
-	static const char own_names[][NAME] HOT_DATA = {"memcpy", "memset", "pthread_key_create",
+	static const ta_symbol_name own_names[] HOT_DATA = {"memcpy", "memset", "pthread_key_create",
 		"pthread_key_delete", "pthread_setspecific", "__register_atfork", "__cxa_atexit",
 		"__cxa_at_quick_exit", "_IO_list_lock", "_IO_list_unlock", "_IO_list_resetlock",
 		"getauxval"};
-	enum { N = sizeof own_names / NAME };
+	enum { N = sizeof own_names / sizeof *own_names };
 	_Static_assert(sizeof ta_own == N * sizeof(void *), "one name each");
 	struct ta_own own = {0};
 	fill_in((void **)&own, own_names, N, &libc_symbols);
@@ -166,15 +184,11 @@ HOT static void resolve_own(void)
 
 HOT static void resolve_next(void)
 {
-	static const char next_names[][NAME] HOT_DATA = {
+	static const ta_symbol_name next_names[] HOT_DATA = {
 		"dlopen", "dlmopen", "dlclose", "dlsym", "prctl", "pthread_setname_np", "_exit"};
-	enum { N = sizeof next_names / NAME };
+	enum { N = sizeof next_names / sizeof *next_names };
 	_Static_assert(sizeof ta_next == N * sizeof(void *), "one name each");
-	for (struct link_map *m = after; m != NULL; m = m != last ? m->l_next : NULL) {
-		struct ta_symbols s = ta_symbols_of(m->l_addr, m->l_ld);
-		if (m != us)
-			fill_in((void **)&ta_next, next_names, N, &s);
-	}
+	ta_symbols_next(&ta_next, next_names, N);
 	fill_in((void **)&ta_next, next_names, N, &libc_symbols);
 }
 

@@ -46,19 +46,22 @@ void ta_symbols_resolve(void);
 // The function of that name in the next library that has it, as RTLD_NEXT finds it, or NULL.
 void *ta_symbol_next(const char *name);
 
-// The function of that name in the first object of the program that has it, other than this
-// library.
-void *ta_symbol_others(const char *name);
-
 // The function of that name in the first object of the program that has it, ours included.
 void *ta_symbol_first(const char *name);
 
 // Whether the library is searched before libc: preloaded or linked, not loaded by dlopen.
 int ta_symbols_in_front(void);
 
-// The function of that name in an object that is searched before this library, or NULL. Where this
-// library was loaded by dlopen, NULL.
-void *ta_symbol_before(const char *name);
+// A name in a table. The names are arrays, because a pointer to each would be a relocation in every
+// process.
+typedef char ta_symbol_name[24];
+
+// Fill the empty places of a table of n functions, each object's at once: from the next libraries,
+// as ta_symbol_next; from all objects of the program but this library; or from those that are
+// searched before this library, which are none where it was loaded by dlopen.
+void ta_symbols_next(void *table, const ta_symbol_name *names, size_t n);
+void ta_symbols_others(void *table, const ta_symbol_name *names, size_t n);
+void ta_symbols_before(void *table, const ta_symbol_name *names, size_t n);
 
 // A variable of the kernel's auxiliary vector, or 0.
 uintptr_t ta_auxv(uintptr_t type);
