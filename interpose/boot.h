@@ -55,15 +55,15 @@ void ta_derived_resolve(void);
 void ta_cxx_resolve(void);
 
 // Whether this is a forked child that no fork handler has seen. The kernel clears the page at
-// ta_alive on fork. NULL until ta_fork_notice.
+// ta_alive on fork. NULL until ta_fork_mark.
 extern volatile uint64_t *ta_alive;
 static inline int ta_forked_unseen(void) { return ta_alive != NULL && *ta_alive == 0; }
 void ta_fork_unseen(void);
-// Register the fork handlers, make that page, and begin to look at it: before a second heap is
-// acquired, the runtime starts or CUDA is used.
+// Registers the fork handlers.
 void ta_fork_watch(void);
+// Makes that page, if it is not there: before a second heap is acquired, the runtime starts, CUDA
+// is used, or a filter of system calls stands.
 void ta_fork_mark(void);
-void ta_fork_notice(void);
 // Records the number of this process for ta_thread_is_ours.
 void ta_record_pid(void);
 // Registers the handler of exit.

@@ -95,27 +95,21 @@ HOT void ta_fork_watch(void)
 	ta_own.register_atfork(fork_prepare, fork_parent, fork_child, NULL);
 }
 
-// The page that the kernel clears in a forked child, or NULL. It is mapped at boot, before a filter
-// of system calls can stand.
-static volatile uint64_t *mark;
-
-HOT void ta_fork_mark(void)
+// Maps the page that the kernel clears in a forked child. It comes late, because a mapping takes a
+// third of the time that boot takes in all. Two threads may come at once.
+void ta_fork_mark(void)
 {
 	enum { PAGE = 4096 };
+	if (ta_alive != NULL)
+		return;
 	long page = ta_sys(
 		SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uintptr_t)-1, 0);
-	if (page > 0 && ta_sys4(SYS_madvise, (uintptr_t)page, PAGE, MADV_WIPEONFORK, 0) == 0)
-		mark = (volatile uint64_t *)page;
-	if (ta_flags.Reports || ta_flags.Runtime || ta_flags.RulesByThread)
-		ta_fork_notice();
-}
-
-// A child of a process whose other threads never came here, and that has nothing of its own, takes
-// over what its parent had. So the page costs no fault until there is more.
-HOT void ta_fork_notice(void)
-{
-	if (mark == NULL || ta_alive != NULL)
+	if (page <= 0)
 		return;
+	volatile uint64_t *mark = (volatile uint64_t *)page, *none = NULL;
 	*mark = 1;
-	__atomic_store_n(&ta_alive, mark, __ATOMIC_RELEASE);
+	if (ta_sys4(SYS_madvise, (uintptr_t)page, PAGE, MADV_WIPEONFORK, 0) != 0 ||
+		!__atomic_compare_exchange_n(
+			&ta_alive, &none, mark, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		ta_sys4(SYS_munmap, (uintptr_t)page, PAGE, 0, 0);
 }

@@ -68,7 +68,8 @@ HOT static void boot_once(void)
 	}
 	watch();
 	ta_thread_key();
-	ta_fork_mark();
+	if (ta_flags.Reports || ta_flags.Runtime || ta_flags.RulesByThread)
+		ta_fork_mark();
 	__atomic_store_n(&ta_mode, TA_ACTIVE, __ATOMIC_RELEASE);
 }
 

@@ -63,7 +63,7 @@ HOT static ta_heap *acquire(void)
 {
 	static int acquired;
 	if (__atomic_exchange_n(&acquired, 1, __ATOMIC_RELAXED))
-		ta_fork_notice();
+		ta_fork_mark();
 	ta_heap *h = (ta_heap *)ta_go_acquire(ta_token());
 	if (h == NULL || ta_self != &ta_heap_none || ending || ta_mode != TA_ACTIVE)
 		return h;

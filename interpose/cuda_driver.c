@@ -45,7 +45,7 @@ static NOINLINE int look(void)
 	void *lib = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
 	int found = lib == NULL ? UNSEEN : resolve(lib);
 	if (found != UNSEEN)
-		ta_fork_notice();
+		ta_fork_mark();
 	__atomic_store_n(&state, found, __ATOMIC_RELEASE);
 	errno = saved;
 	return found;
