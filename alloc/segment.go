@@ -59,7 +59,10 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 	}
 	room := uintptr(0)
 	if pool.segments == nil && align == SliceSize && !hugetlb {
-		room, align = firstRoom<<SliceShift, huge2M // one page table for up to 2 MiB
+		room = firstRoom << SliceShift
+		if !secure { // which an address that is easier to guess would make less so
+			align = huge2M // one page table for up to 2 MiB
+		}
 	}
 	addr, size, start := mapSegment(placement, slices<<SliceShift, room, align, hugetlb)
 	if addr == 0 && room != 0 {
