@@ -26,9 +26,10 @@ func askAddressLimit() {
 	}
 }
 
-// limitAddresses notes that the process cannot have n more bytes of addresses. Precondition:
-// poolLock is held.
+// limitAddresses notes that the process cannot have n more bytes of addresses, and keeps none for
+// later. Precondition: poolLock is held.
 func limitAddresses(n uintptr) {
+	dropRoom()
 	if now := uintptr(pool.count.mapped) + n; addressLimit == 0 || now < addressLimit {
 		addressLimit = now
 	}

@@ -106,7 +106,7 @@ func guardPagesMap(token, size, used, align uintptr) (base, whole, start uintptr
 		raw.Unmap(base, whole)
 	}
 	start = mapAligned(size, align)
-	if start == 0 && dropGuardPagesLocking(token, size) {
+	if start == 0 && (dropGuardPagesLocking(token, size) || dropRoomLocking(token)) {
 		start = mapAligned(size, align)
 	}
 	if start != 0 {

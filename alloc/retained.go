@@ -117,6 +117,9 @@ func mapHugeBlock(token, size, align, placement uintptr) (start uintptr) {
 	if start == 0 {
 		start = mapAligned(size, align)
 	}
+	if start == 0 && dropRoomLocking(token) {
+		start = mapAligned(size, align)
+	}
 	if start != 0 && !mapReserve(start, SliceSize) {
 		giveBack(token, start, size, uint32(placement))
 		start = 0

@@ -152,6 +152,34 @@ func extend(placement, least, most uintptr) *Page {
 	return p
 }
 
+// dropRoom gives what is reserved behind the segment that grows, its margin too, back to the
+// kernel. It reports false where there is none. Precondition: poolLock is held.
+func dropRoom() bool {
+	seg := pool.growing
+	if seg == nil {
+		return false
+	}
+	end := seg.start + seg.slices<<SliceShift
+	n := seg.mapAddr + seg.mapSize - end
+	if !raw.Unmap(end, n) {
+		return false
+	}
+	unmapped(n)
+	seg.mapSize -= n
+	seg.room, pool.growing = 0, nil
+	return true
+}
+
+// dropRoomLocking is dropRoom for a caller that does not hold poolLock.
+func dropRoomLocking(token uintptr) bool {
+	if !poolLock.Take(token) {
+		return false
+	}
+	ok := dropRoom()
+	poolLock.Release()
+	return ok
+}
+
 // mapSegment maps n bytes at a multiple of align between margins, with room bytes more reserved
 // behind them. It returns what was mapped, and where the n bytes start in it; addr is 0 when the
 // kernel refuses. Without margins there is no room either.

@@ -77,3 +77,36 @@ func TestGrowsInPlace(t *testing.T) {
 		t.Fatalf("without room there is %+v", p)
 	}
 }
+
+// TestDropsRoom: where addresses turn out to be limited nothing stays reserved behind the first
+// segment, and its unmapping leaves alone what has come there since.
+func TestDropsRoom(t *testing.T) {
+	newWorld(t)
+	poolLock.Take(8)
+	first := grow(1, 1)
+	if first == nil || first.segment != pool.growing {
+		t.Fatalf("the first segment is %+v", first)
+	}
+	seg := first.segment
+	end, after := seg.start+seg.slices<<SliceShift, seg.mapAddr+seg.mapSize
+	before := pool.count.mapped
+	limitAddresses(1 << 30)
+	if pool.growing != nil || seg.room != 0 || seg.mapAddr+seg.mapSize != end ||
+		before-pool.count.mapped != uint64(after-end) {
+		t.Errorf("%+v, %d bytes less are mapped, not %d", seg, before-pool.count.mapped, after-end)
+	}
+	const fixedNoReplace = 0x100000
+	other, errno := raw.Sys(syscall.SYS_MMAP, end, after-end, syscall.PROT_READ,
+		syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS|fixedNoReplace, ^uintptr(0), 0)
+	if errno != 0 || other != end {
+		t.Fatalf("behind the segment: %#x, error %d", other, errno)
+	}
+	insertFree(first, spanClean)
+	removeFree(first, spanClean)
+	if !unmapSegment(8, first) || readable(t, seg.start) || !readable(t, end) ||
+		!readable(t, after-1) {
+		t.Error("the segment is there, or what came behind it is not")
+	}
+	poolLock.Release()
+	raw.Unmap(end, after-end)
+}

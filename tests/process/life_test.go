@@ -50,7 +50,7 @@ func TestThreads(t *testing.T) {
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	prog := testlib.CC(t, "limit.c")
-	cases(t, prog, nil, "sizes", "functions", "threads")
+	cases(t, prog, nil, "sizes", "functions", "threads", "reserved")
 	cases(t, prog, []string{"TA_PURGE_DELAY=3600s"}, "sizes")
 }
 

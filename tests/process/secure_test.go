@@ -205,7 +205,7 @@ func TestSecureLimit(t *testing.T) {
 	prog := testlib.CC(t, "limit.c")
 	file := filepath.Join(t.TempDir(), "stats")
 	cases(t, prog, []string{"TA_SECURE=1", "TA_STATS_FILE=" + file}, "sizes", "functions",
-		"threads", "guards")
+		"threads", "reserved", "guards")
 	if r := readReport(t, file); r.Heap.Unguarded < 1000 {
 		t.Errorf("%d blocks without guards", r.Heap.Unguarded)
 	}

@@ -176,7 +176,21 @@ static void lowered(void)
 	drop(got);
 }
 
+// What the heap has reserved to grow into does not stand in the way of a limit that comes later.
+static void reserved(void)
+{
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	CHECK(f != NULL && fscanf(f, "%ld", &pages) == 1 && fclose(f) == 0);
+	soft_limit((unsigned long)pages * 4096 + 6 * MIB);
+	char *p = malloc(10 * MIB);
+	CHECK(p != NULL, "10 MiB with 6 MiB of addresses, and 8 MiB reserved");
+	memset(p, 1, 10 * MIB);
+	soft_limit(RLIM_INFINITY);
+	free(p);
+}
+
 static const struct test tests[] = {{"lowered", lowered}, {"guards", guards}, {"sizes", sizes},
-	{"functions", functions}, {"threads", threads}};
+	{"functions", functions}, {"threads", threads}, {"reserved", reserved}};
 
 int main(int argc, char **argv) { RUN(tests); }
