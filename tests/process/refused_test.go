@@ -35,12 +35,12 @@ func needStrace(t *testing.T) {
 	testlib.Lacks(t, "strace that works: "+err.Error()+": "+string(msg))
 }
 
-// mainCalls counts the main thread's calls of name before and after the library's own
-// first one, which is the page that it has wiped on fork.
+// mainCalls counts the main thread's calls of name before the library's boot, which looks for the
+// file of settings, and all.
 func mainCalls(t *testing.T, prog, name string) (loader, all int) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "trace")
-	r := testlib.Run(t, testlib.Cmd{Args: strace(testlib.Lib(t), name+",madvise", "", out, prog,
+	r := testlib.Run(t, testlib.Cmd{Args: strace(testlib.Lib(t), name+",openat", "", out, prog,
 		"work"), Env: quiet})
 	clean(t, r)
 	text, err := os.ReadFile(out)
@@ -55,8 +55,8 @@ func mainCalls(t *testing.T, prog, name string) (loader, all int) {
 		if strings.Contains(line, " "+name+"(") {
 			all++
 		}
-		if loader == 0 && strings.Contains(line, "MADV_WIPEONFORK") {
-			loader = all - 1
+		if loader == 0 && strings.Contains(line, "tieralloc.conf") {
+			loader = all
 		}
 	}
 	return loader, all
