@@ -68,7 +68,7 @@ func Harden(entropy, warn uintptr) {
 	secret.list |= 1
 	secret.mask = ^uint64(0)
 	warned = warn
-	secure = true
+	secure, anySlice = true, true
 }
 
 // Secure reports whether the secure mode is on.

@@ -42,6 +42,9 @@ func grow(placement, n uintptr) *Page {
 	return p
 }
 
+// anySlice lets the first segment begin at any slice: its addresses are harder to guess.
+var anySlice bool
+
 func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 	seg := newSegment()
 	if seg == nil {
@@ -60,8 +63,8 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 	room := uintptr(0)
 	if pool.segments == nil && align == SliceSize && !hugetlb {
 		room = firstRoom << SliceShift
-		if !secure { // which an address that is easier to guess would make less so
-			align = huge2M // one page table for up to 2 MiB
+		if !anySlice {
+			align = huge2M // one page table serves its first 2 MiB
 		}
 	}
 	addr, size, start := mapSegment(placement, slices<<SliceShift, room, align, hugetlb)

@@ -38,7 +38,7 @@ func newWorld(tb testing.TB) {
 	limit.beyond, limit.share, limit.busy, limit.again = 0, 0, 0, 0
 	autoHuge.streak, autoHuge.turn, autoHuge.dense = 0, 0, 0
 	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}
-	reservedPages, firstMetaTaken = false, true
+	reservedPages, firstMetaTaken, anySlice = false, true, false
 	setTiers(func(*config.Settings) {})
 	raw.Discard(mappedMeta, metaArena)
 	pool.meta = metaArea{mappedMeta, metaArena}
