@@ -11,8 +11,8 @@ var pageheap = Border{
 		"addresslimit.go", "age.go", "autohuge.go", "bins.go", "charge.go", "class.go",
 		"coalesce.go", "events.go", "extents.go", "highwater.go", "huge.go", "hugecache.go",
 		"hugelist.go", "hugepage.go", "hugeresize.go", "hugespan.go", "leftover.go", "limit.go", "meta.go", "migrate.go", "migrationpin.go",
-		"page.go", "pagemap.go", "parked.go", "pin.go", "placement.go", "pool.go", "purge.go",
-		"retained.go", "segment.go", "shares.go", "split.go", "stamp.go", "tally.go", "trigger.go",
+		"page.go", "pagemap.go", "parked.go", "pin.go", "placement.go", "pool.go",
+		"poolcounts.go", "purge.go", "retained.go", "segment.go", "shares.go", "split.go", "stamp.go", "tally.go", "trigger.go",
 	},
 	Except: map[string][]string{
 		// whether the secure mode is on
@@ -28,7 +28,8 @@ var pageheap = Border{
 			"isCached", "isSlot", "onRemoteQueue", "prefault", "zeroPrefault"},
 		"stamp.go": {"granuleTable"},
 		// what others guard by the pool's lock
-		"pool.go": {"granuleCounts", "granuleTable", "zeroState"},
+		"pool.go":       {"granuleTable", "zeroState"},
+		"poolcounts.go": {"granuleCounts"},
 	},
 }
 
