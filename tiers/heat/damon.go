@@ -23,13 +23,20 @@ type Damon struct {
 func (*Damon) Name() string     { return "DAMON" }
 func (*Damon) WritesOnly() bool { return false }
 
+// damonRoot is the folder of DAMON's files. Tests have one of their own.
+var damonRoot = "/sys/kernel/mm/damon/admin/kdamonds/"
+
+// Names of files in damonRoot.
 const (
-	damonKdamonds = "/sys/kernel/mm/damon/admin/kdamonds/"
-	damonCount    = damonKdamonds + "nr_kdamonds"
-	damonState    = damonKdamonds + "0/state"
-	damonContexts = damonKdamonds + "0/contexts/"
+	damonCount    = "nr_kdamonds"
+	damonPid      = "0/pid"
+	damonState    = "0/state"
+	damonContexts = "0/contexts/"
 	damonContext  = damonContexts + "0/"
 	damonTried    = damonContext + "schemes/0/tried_regions/"
+)
+
+const (
 
 	// damonLooks are the looks of an aggregation.
 	damonLooks = 20
@@ -39,11 +46,11 @@ const (
 )
 
 // setting is a file of DAMON's and what is written to it.
-type setting struct{ path, value string }
+type setting struct{ name, value string }
 
-func apply(settings []setting) error {
+func apply(settings ...setting) error {
 	for _, s := range settings {
-		if err := write(s.path, s.value); err != nil {
+		if err := write(damonRoot+s.name, s.value); err != nil {
 			return err
 		}
 	}
@@ -55,35 +62,40 @@ func (s *Damon) Probe() error {
 		return err
 	}
 	defer s.release()
-	operations, err := readWord(damonContext + "avail_operations")
+	path := damonRoot + damonContext + "avail_operations"
+	operations, err := readWord(path)
 	if err == nil && !strings.Contains(operations, "fvaddr") {
-		err = fmt.Errorf("%savail_operations is %q: a kernel with CONFIG_DAMON_VADDR is needed",
-			damonContext, operations)
+		err = fmt.Errorf("%s is %q: a kernel with CONFIG_DAMON_VADDR is needed", path, operations)
 	}
 	return err
 }
 
-// claim makes a kdamond, unless another program has one.
+// claim makes a kdamond, unless another program has one. It leaves none behind if it fails.
 func (s *Damon) claim() error {
-	count, err := readWord(damonCount)
+	path := damonRoot + damonCount
+	count, err := readWord(path)
 	if err != nil {
 		return needing(err, "root", "a kernel with CONFIG_DAMON_SYSFS")
 	}
 	if count != "0" && !abandoned() {
-		return fmt.Errorf("%s is %s: another program has DAMON, of which there is one", damonCount,
+		return fmt.Errorf("%s is %s: another program has DAMON, of which there is one", path,
 			count)
 	}
-	err = apply([]setting{{damonCount, "1"}, {damonContexts + "nr_contexts", "1"}})
+	if err = apply(setting{damonCount, "1"}); err == nil {
+		if err = apply(setting{damonContexts + "nr_contexts", "1"}); err != nil {
+			s.release()
+		}
+	}
 	return needing(err, "a /sys that root may write to", "Linux 5.18")
 }
 
 // abandoned reports that the only kdamond is off because the process that it looked at has ended.
 func abandoned() bool {
-	state, err := readWord(damonState)
+	state, err := readWord(damonRoot + damonState)
 	if err != nil || state != "off" {
 		return false
 	}
-	target, err := readWord(damonContext + "targets/0/pid_target")
+	target, err := readWord(damonRoot + damonContext + "targets/0/pid_target")
 	if err != nil {
 		return false
 	}
@@ -94,8 +106,8 @@ func abandoned() bool {
 // release takes the kdamond away. If that fails, nothing else can be done: the next process that
 // wants it finds it abandoned.
 func (s *Damon) release() {
-	_ = write(damonState, "off")
-	_ = write(damonCount, "0")
+	_ = apply(setting{damonState, "off"})
+	_ = apply(setting{damonCount, "0"})
 }
 
 func (s *Damon) Start(regions []Range) error {
@@ -118,7 +130,7 @@ func (s *Damon) Start(regions []Range) error {
 	}
 	settings = append(settings, s.intervals()...)
 	settings = append(settings, accessed()...)
-	return apply(append(settings, setting{damonState, "on"}))
+	return apply(append(settings, setting{damonState, "on"})...)
 }
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -155,7 +167,7 @@ func accessed() []setting {
 
 func (s *Damon) Sample(counts []uint32) (uintptr, error) {
 	clear(counts)
-	if err := write(damonState, "update_schemes_tried_regions"); err != nil {
+	if err := apply(setting{damonState, "update_schemes_tried_regions"}); err != nil {
 		return 0, err
 	}
 	resolution := uintptr(RegionBytes)
@@ -175,7 +187,7 @@ func (s *Damon) Sample(counts []uint32) (uintptr, error) {
 
 // triedRegion reads one of DAMON's regions, and in how many looks it had been accessed.
 func triedRegion(i int) (r Range, looks uint64, err error) {
-	path := damonTried + strconv.Itoa(i)
+	path := damonRoot + damonTried + strconv.Itoa(i)
 	var n [3]uint64
 	for i, name := range []string{"/start", "/end", "/nr_accesses"} {
 		word, err := readWord(path + name)
@@ -209,7 +221,7 @@ func (s *Damon) hold() error {
 		return nil
 	}
 	s.interval *= time.Duration(over)
-	return apply(append(s.intervals(), setting{damonState, "commit"}))
+	return apply(append(s.intervals(), setting{damonState, "commit"})...)
 }
 
 // overBudget is how many times the budget was spent, rounded up.
@@ -222,7 +234,7 @@ func overBudget(spent, elapsed time.Duration) int {
 
 // kdamondTime is the processor time of the kernel thread.
 func kdamondTime() (time.Duration, error) {
-	pid, err := readWord(damonKdamonds + "0/pid")
+	pid, err := readWord(damonRoot + damonPid)
 	if err != nil {
 		return 0, err
 	}

@@ -3,6 +3,7 @@ package heat
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestDamonAbandoned(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if count, err := readWord(damonCount); err != nil || count != "1" {
+	if count, err := readWord(damonRoot + damonCount); err != nil || count != "1" {
 		t.Fatalf("%s is %s after the process, %v", damonCount, count, err)
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -43,5 +44,22 @@ func TestDamonAbandoned(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestDamonClaimFails: a kernel that refuses a context is left without a kdamond.
+func TestDamonClaimFails(t *testing.T) {
+	was := damonRoot
+	damonRoot = t.TempDir() + "/"
+	defer func() { damonRoot = was }()
+	count := filepath.Join(damonRoot, damonCount)
+	if err := os.WriteFile(count, []byte("0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Damon{}).Start(nil); err == nil {
+		t.Error("a kdamond without contexts can be had")
+	}
+	if got, err := readWord(count); err != nil || got != "0" {
+		t.Errorf("%s is %q, %v", count, got, err)
 	}
 }
