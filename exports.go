@@ -225,6 +225,25 @@ func ta_go_service(token uintptr) uint {
 	return 0
 }
 
+//export ta_go_service_survey
+func ta_go_service_survey(token, survey uintptr) uint {
+	return uint(alloc.SurveyNext(token, survey))
+}
+
+//export ta_go_service_move
+func ta_go_service_move(token, block, start, n, tier uintptr) uint {
+	now := uintptr(raw.Clock(raw.ClockMono))
+	return uint(alloc.Follow(token, now, block, start, n, tier))
+}
+
+//export ta_go_service_distinguish
+func ta_go_service_distinguish(token, block, start, n, plain uintptr) uint {
+	if alloc.Distinguish(token, block, start, n, plain != 0) {
+		return 1
+	}
+	return 0
+}
+
 //export ta_go_control_place
 func ta_go_control_place(addr, n uintptr) { alloc.PlacementControl(addr, n) }
 

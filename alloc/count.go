@@ -195,6 +195,14 @@ func (k *Counts) charge(p *Page, bytes uintptr) {
 func (k *Counts) huge(p *Page, e *ranges) {
 	k.hints[p.Hint&(hintSlots-1)] += uint64(p.Size)
 	k.charge(p, p.Size)
+	if m := p.parts(); m != nil {
+		for at := uintptr(0); at < p.Size; {
+			end := m.run(m.index(at), p.Size)
+			e.add(p.Start+at, end-at, p.placementAt(at))
+			at = end
+		}
+		return
+	}
 	moved := uintptr(p.done) << SliceShift // by a demotion that is not finished
 	if moved != 0 {
 		e.add(p.Start, moved, p.unmigratedIn)

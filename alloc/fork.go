@@ -141,6 +141,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 		}
 		pool.segments, pool.segSlices, pool.growing = nil, 0, nil
 		pool.freePages, pool.freeSegs, pool.freeGranuleTables = nil, nil, nil
+		pool.freeParts = nil
 		pool.meta.left, pool.crowd.left, pool.dirtyBytes, pool.purging, pool.leaving = 0, 0, 0, 0, 0
 		pool.cache.n, pool.cache.bytes = 0, 0
 		pool.parked = parkedSet{}

@@ -83,6 +83,7 @@ func hugeLink(p *Page, hint, home uint32) {
 	p.Magic = 0
 	p.Hint, p.home = hint, home
 	p.moving = 0
+	p.setParts(nil)
 	ageAdd(p)
 	pool.huge.add(p)
 	p.reshare(&shares{})
@@ -170,6 +171,9 @@ func extentsUnmap(token uintptr, p *Page) {
 		lose(unmigratedIn, unmigrated)
 	}
 	if ok && !gone && !hugetlb {
+		if moved == 0 && unmigrated != 0 { // by parts
+			bindAgain(start, size, placement)
+		}
 		retain(start, moved, unmigratedIn)
 		retain(start+moved, size-moved, placement)
 	}

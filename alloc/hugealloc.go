@@ -115,10 +115,24 @@ func hugeResize(h *Heap, p *Page, n uintptr) uintptr {
 	to := uintptr(0)
 	if p.wholeSplit() && !p.reserved() &&
 		cutSplit(h.Thread.token, p, uintptr(p.done)<<SliceShift) {
-		to = hugeResized(h, p, size)
+		to = hugeResizedByParts(h, p, size)
 	}
 	unpinMigration(h.Thread.token, p)
 	return to
+}
+
+// hugeResizedByParts is hugeResized for a block that may have a part map.
+func hugeResizedByParts(h *Heap, p *Page, size uintptr) (at uintptr) {
+	if p.parts() == nil {
+		return hugeResized(h, p, size)
+	}
+	if size > p.Size && !p.endSlower(h.Thread.token, size) {
+		return 0
+	}
+	bindAgain(p.Start, p.Size, p.placement) // one mapping
+	at = hugeResized(h, p, size)
+	p.bindParts()
+	return at
 }
 
 // hugeResized is hugeResize for a block that is pinned and is wholly in its placement or a whole

@@ -153,6 +153,7 @@ func cacheRest(p *Page, n uintptr) bool {
 	q.Start, q.Size, q.placement = end, n, p.placement
 	q.setFreeSince(p.freeSince())
 	q.unmigrated, q.pages, q.moving, q.done, q.segment = 0, p.pages, 0, 0, nil
+	q.setParts(nil)
 	mapSet(end, q)
 	pool.cache.put(q)
 	return true
@@ -162,6 +163,7 @@ func cacheRest(p *Page, n uintptr) bool {
 // unmaps it. poolLock is held, and let go for that.
 func hugeFreed(token uintptr, p *Page) {
 	hugeUnlink(p)
+	p.joinParts()
 	c := &pool.cache
 	if secure {
 		park(token, p)

@@ -148,6 +148,7 @@ func hugeSized(p *Page, size uintptr) {
 	uncommit(p.Size - size)
 	dropExtents(p.extentsFrom(p.Start + size))
 	p.Size = size
+	p.trimParts()
 	if p.done != 0 && p.parted(size).bytes == size { // only its first part is left
 		p.done = uint32(size >> SliceShift)
 		putIn(p, p.unmigratedIn, p.placement, 0, 0)

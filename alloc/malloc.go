@@ -82,12 +82,16 @@ func (h *Heap) serve(n, how uintptr) (b uintptr) {
 // throttle charges the time of a block of n bytes to its tier. With TA_THROTTLE=sleep it sleeps for
 // that time.
 func (h *Heap) throttle(b, n uintptr) {
-	if p := Lookup(b); p != nil {
-		first := p.firstOf(n)
-		tiers.Wait(tierOf(first.placement), first.bytes, h.Thread.Now)
-		if first.bytes < n {
-			tiers.Wait(tierOf(p.placement), n-first.bytes, h.Thread.Now)
-		}
+	p := Lookup(b)
+	if p == nil {
+		return
+	}
+	there := p.blockElsewhere(n)
+	if there != 0 {
+		tiers.Wait(tierOf(p.unmigratedIn), there, h.Thread.Now)
+	}
+	if there < n || n == 0 {
+		tiers.Wait(tierOf(p.placement), n-there, h.Thread.Now)
 	}
 }
 
@@ -99,11 +103,9 @@ func Charge(h *Heap, tier, n uintptr) (ns uint64) { return tiers.Wait(tier, n, h
 // thread of h.
 func Copied(h *Heap, b, n uintptr) {
 	if p := Lookup(b); p != nil {
-		first := p.firstOf(n)
-		tiers.WaitCopy(tierOf(first.placement), first.bytes, h.Thread.Now)
-		if first.bytes < n {
-			tiers.WaitCopy(tierOf(p.placement), n-first.bytes, h.Thread.Now)
-		}
+		there := p.blockElsewhere(n)
+		tiers.WaitCopy(tierOf(p.unmigratedIn), there, h.Thread.Now)
+		tiers.WaitCopy(tierOf(p.placement), n-there, h.Thread.Now)
 	}
 }
 

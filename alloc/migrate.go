@@ -168,24 +168,34 @@ func movedBack(p *Page, n, stayed uintptr) {
 // isStuck reports whether pages of p that would not move lie beyond its first part. A step could
 // not tell which of the pages it moves are charged where.
 func (p *Page) isStuck() bool {
-	return uintptr(p.unmigrated)*raw.Page > uintptr(p.done)<<SliceShift
+	return uintptr(p.unmigrated)*raw.Page > p.elsewhere(spanBytes(p))
 }
 
-// fits reports whether a step may move p to the given placement.
+// fits reports whether a step may move p to the given placement: the page that a thread allocates
+// from now, the youngest of its kind, stays.
 func fits(p *Page, to uint32) bool {
-	if p.moving != 0 || !movable(p, to) || overVMASplits(p, to) || p.isStuck() {
+	if !canMove(p, to) {
+		return false
+	}
+	owner := atomic.LoadUintptr(&p.Owner)
+	if owner == OwnerHuge {
+		return true
+	}
+	h := heapOf(owner)
+	return h.current(p.class()) != p && h.nursery != p
+}
+
+// canMove reports whether p, all of which moves at once or chunk by chunk, may move to the given
+// placement.
+func canMove(p *Page, to uint32) bool {
+	if p.moving != 0 || !movable(p, to) || overVMASplits(p, to) || p.isStuck() ||
+		p.parts() != nil {
 		return false
 	}
 	if p.done != 0 && p.unmigratedIn != to {
 		return p.goesBack(to) && p.wholeSplit()
 	}
-	owner := atomic.LoadUintptr(&p.Owner)
-	if owner == OwnerHuge || owner == ownerNone {
-		return owner == OwnerHuge
-	}
-	// The page that a thread allocates from now is the youngest of its kind.
-	h := heapOf(owner)
-	return h.current(p.class()) != p && h.nursery != p
+	return atomic.LoadUintptr(&p.Owner) != ownerNone
 }
 
 // demotable is the span that goes down next, from the fastest tier that is over its

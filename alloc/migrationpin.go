@@ -167,6 +167,7 @@ func putIn(p *Page, placement, unmigratedIn, unmigrated, done uint32) {
 	if p.segment != nil {
 		pool.vmaSplits += vmaSplits(p, placement) - vmaSplits(p, p.placement)
 	}
+	p.dropParts()
 	p.placement = placement
 	p.unmigratedIn, p.unmigrated, p.done = unmigratedIn, unmigrated, done
 	p.reshare(&was)

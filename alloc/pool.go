@@ -42,6 +42,7 @@ type poolState struct {
 	growing     *segment // one with room, or nil
 	freePages   *Page
 	freeSegs    *segment
+	freeParts   *partMap
 	threadCount uintptr // of all that were ever made
 	meta, crowd metaArea
 	dirtyBytes  uintptr

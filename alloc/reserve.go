@@ -199,7 +199,7 @@ func (h *Heap) reserveSplit(size uintptr) (placement, n uintptr, first firstPart
 // one tier, or a whole split.
 func (h *Heap) reserveGrowth(p *Page, n uintptr, g *growth) bool {
 	*g = growth{tier: tierOf(p.placement), bytes: n}
-	if p.done != 0 || p.placement == placementPin || p.Hint >= hintMoved {
+	if p.done != 0 || p.parts() != nil || p.placement == placementPin || p.Hint >= hintMoved {
 		return h.Thread.admit(g.tier, n)
 	}
 	trimmed := uintptr(0)

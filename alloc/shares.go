@@ -13,9 +13,10 @@ func (p *Page) isHuge() bool { return p.state == spanHuge || p.state == spanHuge
 // shares is what the tiers have of a huge block; of a page nothing.
 func (p *Page) shares() (s shares) {
 	if p.isHuge() {
-		first := p.parted(p.Size)
-		s[tierOf(first.placement)] = share{1, uint64(first.bytes)}
-		s[tierOf(p.placement)].bytes += uint64(p.Size - first.bytes)
+		there := uint64(p.elsewhere(p.Size))
+		s[tierOf(p.placementAt(0))].blocks = 1
+		s[tierOf(p.unmigratedIn)].bytes += there
+		s[tierOf(p.placement)].bytes += uint64(p.Size) - there
 	}
 	return s
 }

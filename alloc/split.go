@@ -57,6 +57,16 @@ func (s firstPart) bindAgain(start, size uintptr, placement uint32) {
 	bindAgain(start+s.bytes, size-s.bytes, placement)
 }
 
+// bindAgain gives the memory of a span in use the policies of where it lies.
+func (p *Page) bindAgain(placement uint32) {
+	if p.parts() != nil {
+		p.bindParts()
+		return
+	}
+	n := spanBytes(p)
+	p.parted(n).bindAgain(p.Start, n, placement)
+}
+
 // giveBack is the function of that name for a block of size bytes.
 func (s firstPart) giveBack(token, start, size, placement uintptr) {
 	if s.bytes != 0 {
@@ -65,15 +75,16 @@ func (s firstPart) giveBack(token, start, size, placement uintptr) {
 	giveBack(token, start+s.bytes, size-s.bytes, uint32(placement))
 }
 
-// firstOf is what of the first n bytes of a block of p lies in the same tier as the first one.
-func (p *Page) firstOf(n uintptr) firstPart {
+// blockElsewhere is how many of the first n bytes of a block of p lie in unmigratedIn.
+func (p *Page) blockElsewhere(n uintptr) uintptr {
 	if p.Owner != OwnerHuge {
-		return firstPart{p.placement, n}
+		return 0
 	}
-	return p.parted(n)
+	return p.elsewhere(n)
 }
 
-// parted is firstOf for a huge block, in use or just freed.
+// parted is what of the first n bytes of a huge block without a part map, in use or just freed,
+// lies in the same tier as the first one.
 func (p *Page) parted(n uintptr) firstPart {
 	if p.done == 0 {
 		return firstPart{p.placement, n}
@@ -81,13 +92,16 @@ func (p *Page) parted(n uintptr) firstPart {
 	return firstPart{p.unmigratedIn, min(n, uintptr(p.done)<<SliceShift)}
 }
 
-// isSplit reports whether the first part of a huge block lies in a faster tier than the rest.
-func (p *Page) isSplit() bool { return p.done != 0 && p.unmigratedIn < p.placement }
+// isSplit reports whether the first part of a huge block, or some of its parts, lie in a faster
+// tier than the rest.
+func (p *Page) isSplit() bool {
+	return p.unmigratedIn < p.placement && (p.done != 0 || p.parts() != nil && p.unmigrated != 0)
+}
 
 // wholeSplit reports whether all that is charged to another tier than that of its placement is the
-// first part of the block.
+// first part of the block, or those that its part map has there.
 func (p *Page) wholeSplit() bool {
-	return uintptr(p.unmigrated)*raw.Page == uintptr(p.done)<<SliceShift
+	return uintptr(p.unmigrated)*raw.Page == p.elsewhere(p.Size)
 }
 
 // putSplit records that a huge block in use, all of it in its placement, is split from now on.
@@ -168,6 +182,11 @@ func (p *Page) cutPart(at, most uintptr) bool {
 
 // ending is what the last n bytes of a huge block are charged with.
 func (p *Page) ending(n uintptr) (g growth) {
+	if p.parts() != nil {
+		g.tier, g.bytes = tierOf(p.unmigratedIn), p.elsewhere(p.Size)-p.elsewhere(p.Size-n)
+		g.placement, g.rest = tierOf(p.placement), n-g.bytes
+		return g
+	}
 	first := p.parted(p.Size - n)
 	all := p.parted(p.Size)
 	g.tier, g.bytes = tierOf(first.placement), all.bytes-first.bytes

@@ -17,7 +17,7 @@ func TierOf(addr uintptr) uintptr {
 	if check(p, addr) != FreeOK {
 		return uintptr(config.TierCount)
 	}
-	return tierOf(p.firstOf(1).placement)
+	return tierOf(p.blockPlacement())
 }
 
 // TierOfRange writes how many of the n bytes from offset on of the block at addr are in each tier
@@ -30,20 +30,27 @@ func TierOfRange(addr, offset, n, to uintptr) (errno uintptr) {
 	}
 	size := p.usable(addr)
 	offset = min(offset, size)
-	end := offset + min(n, size-offset)
-	first, rest := p.firstOf(end), tierOf(p.placement)
-	cut := max(first.bytes, offset)
+	n = min(n, size-offset)
+	there := p.blockElsewhere(offset+n) - p.blockElsewhere(offset)
 	for tier := uintptr(0); tier < uintptr(config.TierCount); tier++ {
 		bytes := uintptr(0)
-		if tierOf(first.placement) == tier {
-			bytes = cut - offset
+		if tierOf(p.unmigratedIn) == tier {
+			bytes = there
 		}
-		if rest == tier {
-			bytes += end - cut
+		if tierOf(p.placement) == tier {
+			bytes += n - there
 		}
 		raw.Store(to+tier*8, bytes)
 	}
 	return 0
+}
+
+// blockPlacement is where the first byte of a block of p lies.
+func (p *Page) blockPlacement() uint32 {
+	if p.Owner == OwnerHuge {
+		return p.placementAt(0)
+	}
+	return p.placement
 }
 
 // Move moves the block at addr to a tier. If the block is a span of its own, it returns the same
@@ -65,7 +72,7 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 			return addr
 		}
 		return h.moveBlock(p, addr, tier)
-	case here && p.unmigrated == 0 && p.done == 0:
+	case here && p.unmigrated == 0 && p.done == 0 && p.parts() == nil:
 		h.Thread.atHome(p)
 		return addr
 	case p.Owner != OwnerHuge && (p.blocks != 1 || !movable(p, uint32(tier))):
@@ -122,6 +129,9 @@ func (t *Thread) atHome(p *Page) {
 // third tier first moves to its home, because only two tiers can be accounted for. Of a split block
 // the rest moves to the new tier first.
 func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
+	if p.parts() != nil && h.gather(p, tierOf(p.placement)) != 0 {
+		return uintptr(syscall.EBUSY)
+	}
 	if renamed(tierOf(p.placement), tier) ||
 		p.unmigrated != 0 && renamed(tierOf(p.unmigratedIn), tier) {
 		if errno := h.rename(p, tier); errno != 0 {
@@ -276,7 +286,7 @@ func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 	poolLock.Take(t.token)
 	tiers.Release(tier, stayed)
 	if stayed == n && n != 0 {
-		p.parted(total).bindAgain(p.Start, total, from)
+		p.bindAgain(from)
 		errno = uintptr(syscall.EBUSY)
 	} else {
 		t.moveAway(p, moved)

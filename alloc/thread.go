@@ -83,6 +83,8 @@ var everyThread *Thread
 var (
 	// Background is set when the control plane calls Service.
 	Background bool
+	// Following is set when the control plane moves regions by their use (follow.go).
+	Following bool
 
 	// DefaultHint is the hint of threads without one of their own (TA_DEFAULT_HINT,
 	// SetDefaultHint).

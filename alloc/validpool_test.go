@@ -275,14 +275,14 @@ func (v *inspection) huge() (bytes uintptr) {
 			v.aged(p)
 			v.extents(p)
 			bytes += p.Size
-			first := p.parted(p.Size)
-			v.want(p.done == 0 || p.unmigrated != 0 &&
-				first.bytes < p.Size,
+			there := p.elsewhere(p.Size)
+			v.want(p.done == 0 || p.unmigrated != 0 && there < p.Size,
 				"huge block %p of %d bytes: %d slices are in its first part, %d pages of them", p,
 				p.Size, p.done, p.unmigrated)
-			blocks[tierOf(first.placement)]++
-			size[tierOf(first.placement)] += uint64(first.bytes)
-			size[tierOf(p.placement)] += uint64(p.Size - first.bytes)
+			v.parts(p)
+			blocks[tierOf(p.placementAt(0))]++
+			size[tierOf(p.unmigratedIn)] += uint64(there)
+			size[tierOf(p.placement)] += uint64(p.Size - there)
 		})
 	}
 	for i := range pool.count.huge {
@@ -295,6 +295,25 @@ func (v *inspection) huge() (bytes uintptr) {
 	}
 	v.want(listed == 0, "the list of huge blocks has %d more than there are", int64(listed))
 	return bytes
+}
+
+// parts: the equations of parts.go.
+func (v *inspection) parts(p *Page) {
+	m := p.parts()
+	if m == nil {
+		return
+	}
+	v.want(p.done == 0 && p.unmigratedIn < p.placement && !p.reserved(),
+		"block %p with parts: done %d, in %d and %d", p, p.done, p.unmigratedIn, p.placement)
+	sum, last := uintptr(0), m.index(p.Size-1)
+	for i := range uintptr(partsMost) {
+		if m.has(i) {
+			v.want(i <= last, "block %p has no part %d", p, i)
+			sum += min(m.bytes(), p.Size-i*m.bytes())
+		}
+	}
+	v.want(sum == p.elsewhere(p.Size), "block %p: parts of %d bytes, not %d", p, sum,
+		p.elsewhere(p.Size))
 }
 
 // extents: the equation of extents.go.

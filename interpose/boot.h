@@ -86,6 +86,9 @@ void ta_reserved_trim(void);
 // Does the work that is due in the heap, for the control plane. Returns whether to call again at
 // once.
 int ta_service(void);
+uintptr_t ta_survey(uintptr_t survey);
+uintptr_t ta_follow(uintptr_t block, uintptr_t start, uintptr_t n, uintptr_t tier);
+int ta_distinguish(uintptr_t block, uintptr_t start, uintptr_t n, int plain);
 // Ends the control plane if the runtime could not run here.
 void ta_runtime_check(void);
 // Whether Go's constructor runs only if the runtime is wanted.

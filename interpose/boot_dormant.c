@@ -122,6 +122,18 @@ _Noreturn void ta_runtime_dies(void) { ta_runtime_fails(TA_STOP_FAILURE); }
 
 int ta_service(void) { return ta_go_service(ta_token()) != 0; }
 
+uintptr_t ta_survey(uintptr_t survey) { return ta_go_service_survey(ta_token(), survey); }
+
+uintptr_t ta_follow(uintptr_t block, uintptr_t start, uintptr_t n, uintptr_t tier)
+{
+	return ta_go_service_move(ta_token(), block, start, n, tier);
+}
+
+int ta_distinguish(uintptr_t block, uintptr_t start, uintptr_t n, int plain)
+{
+	return ta_go_service_distinguish(ta_token(), block, start, n, plain) != 0;
+}
+
 void ta_control_fails(void) { ta_go_control_stop(TA_STOP_FAILURE); }
 
 // Creates a thread of the runtime with the stack that its system code needs. The default size can

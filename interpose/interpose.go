@@ -29,6 +29,7 @@ package interpose
 import "C"
 
 import (
+	"runtime"
 	"unsafe"
 
 	"tieralloc/alloc"
@@ -64,6 +65,29 @@ func RuntimeReady() { C.ta_runtime_ready() }
 // scheduler, which could stop the one that holds a lock while it waits for a thread
 // that wants it.
 func Service() (more bool) { return C.ta_service() != 0 }
+
+// Survey lists regions of the heap as alloc.SurveyNext does, and returns how many.
+func Survey(s *alloc.Survey) int {
+	n := C.ta_survey(C.uintptr_t(uintptr(unsafe.Pointer(s))))
+	runtime.KeepAlive(s)
+	return int(n)
+}
+
+// Follow moves a region to a tier, and returns an answer of alloc.Follow.
+func Follow(r *alloc.Region, tier uint32) int {
+	return int(C.ta_follow(C.uintptr_t(r.Block), C.uintptr_t(r.Start), C.uintptr_t(r.Bytes),
+		C.uintptr_t(tier)))
+}
+
+// Distinguish makes a region a mapping of its own, as alloc.Distinguish does.
+func Distinguish(r *alloc.Region, plain bool) bool {
+	flag := C.int(0)
+	if plain {
+		flag = 1
+	}
+	return C.ta_distinguish(C.uintptr_t(r.Block), C.uintptr_t(r.Start), C.uintptr_t(r.Bytes),
+		flag) != 0
+}
 
 // ControlFails ends the control plane, with one line, when it cannot get what it needs.
 func ControlFails() { C.ta_control_fails() }

@@ -118,13 +118,32 @@ func open(addr, n uintptr, p *Place) bool {
 	if mbind(addr, n, p.Nodes|p.Promote, p.Mode, false) != 0 {
 		return false
 	}
+	return setHome(addr, n, p.Nodes) == 0
+}
+
+// BindApart gives the n bytes at addr a policy with the same effect as that of p, as one that the
+// kernel does not join with it: the home node, from which it searches for memory, is named. It
+// needs Linux 5.17 and a policy of preferred or strict nodes; it returns an errno. Pages stay where
+// they are.
+func BindApart(addr, n uintptr, p *Place) (errno uintptr) {
+	if p.Nodes == 0 || p.Promote != 0 {
+		return uintptr(syscall.EINVAL)
+	}
+	if errno = bind(addr, n, p, false); errno != 0 {
+		return errno
+	}
+	return setHome(addr, n, p.Nodes)
+}
+
+// setHome makes the first of the nodes the home node of the policy of the n bytes at addr.
+func setHome(addr, n uintptr, nodes uint64) (errno uintptr) {
 	const setMempolicyHomeNode = 450 // Linux 5.17
-	home := uintptr(bits.TrailingZeros64(p.Nodes))
-	_, errno := raw.Sys(setMempolicyHomeNode, addr, n, home, 0, 0, 0)
+	home := uintptr(bits.TrailingZeros64(nodes))
+	_, errno = raw.Sys(setMempolicyHomeNode, addr, n, home, 0, 0, 0)
 	if errno == uintptr(syscall.ENOSYS) || errno == uintptr(syscall.EPERM) {
 		atomic.OrUint32(&lacking, homeBit)
 	}
-	return errno == 0
+	return errno
 }
 
 // Unpolicy gives the n bytes at addr the default policy again. Pages stay where they

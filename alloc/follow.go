@@ -1,0 +1,174 @@
+package alloc
+
+import (
+	"tieralloc/internal/raw"
+	"tieralloc/numa"
+	"tieralloc/stats"
+	"tieralloc/tiers"
+)
+
+// With TA_ON_SOFTCAP=follow the control plane decides what moves (package tiers/follow). What it
+// asks for names memory by address and size, as Survey found it: a span or a huge block, or a part
+// of one. That may have changed since; then nothing is done.
+
+// Answers of Follow.
+const (
+	FollowMoved   = iota
+	FollowGone    // there is no such memory any more
+	FollowRefused // it cannot move now, or the kernel did not move all of it
+	FollowFull    // the tier has no room
+	FollowLater   // TA_MIGRATE_BW does not allow it yet
+)
+
+// Follow moves the n bytes at start, of the span or huge block that starts at block, to a tier.
+// Only one goroutine calls it.
+func Follow(token, now, block, start, n, tier uintptr) (answer uintptr) {
+	to := uint32(tier) & (placementSlots - 1)
+	if !tiers.MigrateBudget(uint64(now)) || !poolLock.Take(token) {
+		return FollowLater
+	}
+	p, i := regionAt(block, start, n)
+	if p == nil {
+		poolLock.Release()
+		return FollowGone
+	}
+	from := p.placement
+	if i >= 0 {
+		from = p.placementAt(start - p.Start)
+	}
+	reached := uintptr(0)
+	switch {
+	case from == to, from == placementPin:
+		answer = FollowGone
+	case tiers.Full(tier, n):
+		answer = FollowFull
+	case i >= 0:
+		reached, answer = followPart(token, p, uintptr(i), to)
+	case p.done != 0 || !canMove(p, to) || !pinMigrationLocked(token, p):
+		answer = FollowRefused
+	default:
+		reached, answer = followWhole(token, p, to)
+	}
+	tiers.MigrateCharge(uint64(now), reached)
+	poolLock.Release()
+	if reached != 0 {
+		stats.Put1(logDebug, stats.EventMigrate, tierOf(to), reached)
+		tiers.WaitMoved(tierOf(from), tierOf(to), reached, uint64(now))
+	}
+	return answer
+}
+
+// followWhole moves a span or block that is pinned; it ends the pin. poolLock is held, and let go
+// meanwhile.
+func followWhole(token uintptr, p *Page, to uint32) (reached, answer uintptr) {
+	n, from := spanBytes(p), p.placement
+	if !charged(p, to, n) {
+		unpinMigrationLocked(token, p)
+		return 0, FollowFull
+	}
+	poolLock.Release()
+	stayed := relocate(p.Start, n, to)
+	poolLock.Take(token)
+	tiers.Moved(tierOf(from), (n-stayed)/raw.Page, stayed/raw.Page)
+	moved(p, to, n, stayed)
+	unpinMigrationLocked(token, p)
+	if stayed != 0 {
+		answer = FollowRefused
+	}
+	return n - stayed, answer
+}
+
+// followPart moves the part i of a huge block. poolLock is held, and let go meanwhile.
+func followPart(token uintptr, p *Page, i uintptr, to uint32) (reached, answer uintptr) {
+	if p.moving != 0 || !p.wholeSplit() {
+		return 0, FollowRefused
+	}
+	m := p.makeParts(to)
+	if m == nil || to != p.placement && to != p.unmigratedIn || !pinMigrationLocked(token, p) {
+		return 0, FollowRefused
+	}
+	from := p.partPlacement(m, i)
+	n := min(m.bytes(), p.Size-i<<(m.shift&63))
+	reached, ok := p.movePart(token, m, i)
+	if reached != 0 || ok {
+		tiers.Moved(tierOf(from), reached/raw.Page, (n-reached)/raw.Page)
+	}
+	unpinMigrationLocked(token, p)
+	if !ok {
+		answer = FollowRefused
+	}
+	return reached, answer
+}
+
+// regionAt is the span or huge block that starts at block, if the n bytes at start are all of it
+// or a part of it. part is the number of the part; it is -1 if they are all. Without such memory
+// in use p is nil. Precondition: poolLock is held.
+func regionAt(block, start, n uintptr) (p *Page, part int) {
+	p = Lookup(block)
+	if p == nil || p.Start != block || p.state != spanHuge && p.state != spanInUse ||
+		p.state == spanInUse && p.segment == nil {
+		return nil, 0
+	}
+	if !p.hasParts() {
+		if start != block || spanBytes(p) != n {
+			return nil, 0
+		}
+		return p, -1
+	}
+	shift, at := p.partsShift()&63, start-block
+	if at >= p.Size || at&(1<<shift-1) != 0 || min(1<<shift, p.Size-at) != n {
+		return nil, 0
+	}
+	return p, int(at >> shift)
+}
+
+// hasParts reports whether a span or block moves by parts: a huge block of more than one.
+func (p *Page) hasParts() bool {
+	return p.state == spanHuge && (p.parts() != nil || p.Size > 1<<partShift && !p.reserved())
+}
+
+// partsShift is the shift of the parts that a block has or would have.
+func (p *Page) partsShift() uint32 {
+	if m := p.parts(); m != nil {
+		return m.shift
+	}
+	return partShiftFor(p.Size)
+}
+
+// Distinguish gives the n bytes at start a policy of the same effect as that of their tier which
+// the kernel does not join with it: so neighbours are mappings of their own, and their use can be
+// told apart. With plain set they get the policy of their tier again. It reports false if there is
+// no such memory, or the kernel cannot.
+func Distinguish(token, block, start, n uintptr, plain bool) bool {
+	if !bound || !poolLock.Take(token) {
+		return false
+	}
+	p, i := regionAt(block, start, n)
+	ok := p != nil && p.moving == 0
+	if ok && i >= 0 && p.parts() == nil {
+		// the block knows then that it is several mappings
+		ok = p.wholeSplit() && p.makeParts(otherThan(p.placement)) != nil
+	}
+	if ok {
+		placement := p.placement
+		if i >= 0 {
+			placement = p.placementAt(start - p.Start)
+		}
+		nodes := &placements[placement&(placementSlots-1)].nodes
+		if plain {
+			ok = numa.Bind(start, n, nodes, false) == 0
+		} else {
+			ok = numa.BindApart(start, n, nodes) == 0
+		}
+	}
+	poolLock.Release()
+	return ok
+}
+
+// otherThan is a tier of other memory than a placement's.
+func otherThan(placement uint32) uint32 {
+	if lower, ok := tiers.Below(tierOf(placement)); ok {
+		return uint32(lower)
+	}
+	return 0
+}

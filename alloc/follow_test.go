@@ -1,0 +1,214 @@
+package alloc
+
+import (
+	"fmt"
+	"testing"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// regionsNow is what a survey lists, by address.
+func regionsNow(token uintptr) map[uintptr]Region {
+	all := map[uintptr]Region{}
+	s := new(Survey)
+	for {
+		n := SurveyNext(token, uintptr(unsafe.Pointer(s)))
+		if n == 0 {
+			return all
+		}
+		for _, r := range s.Regions[:n] {
+			all[r.Start] = r
+		}
+	}
+}
+
+// follows moves the region at an address.
+func follows(t *testing.T, h *Heap, at, tier, want uintptr) {
+	t.Helper()
+	r, ok := regionsNow(h.Thread.token)[at]
+	if !ok {
+		t.Fatalf("no region at %#x", at)
+	}
+	h.Thread.Now += 1e9
+	got := Follow(h.Thread.token, uintptr(h.Thread.Now), r.Block, r.Start, r.Bytes, tier)
+	if got != want {
+		t.Errorf("moving %d KiB at %#x to tier %d: %d, not %d", r.Bytes>>10, at, tier, got, want)
+	}
+	sound(t)
+}
+
+// TestFollowParts: parts of a huge block move one by one, are charged exactly, and the block can be
+// resized, moved as a whole and freed as any other.
+func TestFollowParts(t *testing.T) {
+	h := splitWorld(t, "TA_MIGRATE_BW=0")
+	b := mustServe(t, h, 21*mib)
+	numbered(b, 21*mib)
+	follows(t, h, b+4*mib, 2, FollowMoved)
+	lies(t, b, "tier 0, 19 0 2 of 19 0 2")
+	follows(t, h, b, 2, FollowMoved)
+	follows(t, h, b+20*mib, 2, FollowMoved)
+	lies(t, b, "tier 2, 16 0 5 of 16 0 5")
+	follows(t, h, b+6*mib, 1, FollowRefused) // it lies in two tiers
+	follows(t, h, b, 0, FollowMoved)
+	follows(t, h, b, 0, FollowGone)
+	lies(t, b, "tier 0, 18 0 3 of 18 0 3")
+	for _, c := range []struct {
+		n    uintptr
+		want string
+	}{
+		{40, "tier 0, 18 0 22 of 18 0 22"},
+		{5, "tier 0, 4 0 1 of 4 0 1"},
+		{4, "tier 0, 4 0 0 of 4 0 0"},
+		{3, "tier 0, 3 0 0 of 3 0 0"},
+		{9, "tier 0, 2 0 7 of 2 0 7"},
+	} {
+		if b = Resize(h, b, c.n*mib); b == 0 {
+			t.Fatalf("not resized to %d MiB", c.n)
+		}
+		lies(t, b, c.want)
+		isNumbered(t, b, min(c.n, 3)*mib)
+	}
+	if to := Move(h, b, 1); to != b {
+		t.Errorf("ta_move: %#x", to)
+	}
+	lies(t, b, "tier 1, 0 9 0 of 0 9 0")
+	follows(t, h, b+2*mib, 0, FollowMoved)
+	follows(t, h, b+2*mib, 1, FollowMoved)
+	follows(t, h, b+2*mib, 2, FollowMoved) // it was in one tier
+	lies(t, b, "tier 1, 0 7 2 of 0 7 2")
+	drop(h, b)
+	sound(t)
+	if pool.freeParts == nil || pool.cache.n != 0 {
+		t.Error("the part map is lost, or the block cached")
+	}
+	for _, f := range tierFigures() {
+		if f.BytesCurrent != 0 {
+			t.Errorf("%d bytes are charged", f.BytesCurrent)
+		}
+	}
+}
+
+// TestFollowSplit: a split block moves by parts as well.
+func TestFollowSplit(t *testing.T) {
+	h := splitWorld(t, "TA_FAST_HARD=32M", "TA_MIGRATE_BW=0")
+	b := mustServe(t, h, 64*mib)
+	numbered(b, 64*mib)
+	follows(t, h, b+50*mib, 0, FollowFull)
+	follows(t, h, b, 1, FollowMoved)
+	follows(t, h, b+50*mib, 0, FollowMoved)
+	follows(t, h, b+48*mib, 0, FollowFull)
+	lies(t, b, "tier 1, 32 32 0 of 32 32 0")
+	if TierOf(b) != 1 {
+		t.Errorf("the first byte is in tier %d", TierOf(b))
+	}
+	b = Resize(h, b, 80*mib)
+	lies(t, b, "tier 1, 32 48 0 of 32 48 0")
+	isNumbered(t, b, 64*mib)
+	ForkChild(8, ForkPrepare(8), h, false)
+	lies(t, b, "tier 1, 32 48 0 of 32 48 0")
+	other := mustAcquire(t, 16)
+	if why := Free(other, b, HowAny, NoSize, 0); why != FreeOK {
+		t.Errorf("free says %d", why)
+	}
+	sound(t)
+}
+
+// TestFollowSpans: spans of small blocks and huge blocks of one part move whole.
+func TestFollowSpans(t *testing.T) {
+	h := splitWorld(t, "TA_MIGRATE_BW=0")
+	var small []uintptr
+	for range 4000 {
+		small = append(small, mustServe(t, h, 100))
+	}
+	huge := mustServe(t, h, 2*mib)
+	p := Lookup(small[0])
+	follows(t, h, p.Start, 2, FollowMoved)
+	follows(t, h, huge, 2, FollowMoved)
+	if TierOf(small[0]) != 2 || TierOf(huge) != 2 {
+		t.Errorf("in tiers %d and %d", TierOf(small[0]), TierOf(huge))
+	}
+	follows(t, h, Lookup(small[3999]).Start, 2, FollowMoved) // more comes from there
+	mustServe(t, h, 100)
+	drop(h, huge)
+	token := h.Thread.token
+	if got := Follow(token, 1<<50, huge, huge, 2*mib, 0); got != FollowGone {
+		t.Errorf("a freed block: %d", got)
+	}
+	if got := Follow(token, 1<<51, p.Start, p.Start+raw.Page, raw.Page, 0); got != FollowGone {
+		t.Errorf("a part of a span: %d", got)
+	}
+}
+
+// TestFollowPace: TA_MIGRATE_BW holds moves up.
+func TestFollowPace(t *testing.T) {
+	h := splitWorld(t, "TA_MIGRATE_BW=2M")
+	b := mustServe(t, h, 20*mib)
+	now := uintptr(raw.Clock(raw.ClockMono))
+	for i, want := range []uintptr{FollowMoved, FollowLater} {
+		at := b + uintptr(i)*2*mib
+		if got := Follow(h.Thread.token, now, b, at, 2*mib, 1); got != want {
+			t.Errorf("move %d: %d, not %d", i, got, want)
+		}
+	}
+}
+
+// TestSurvey lists every span and block in use once, whatever their number.
+func TestSurvey(t *testing.T) {
+	h := splitWorld(t)
+	want := map[uintptr]uintptr{}
+	for i := range 3000 {
+		n := uintptr(16<<10 + i%7*64<<10)
+		if i%300 == 0 {
+			n = uintptr(1+i/300) * 700 << 10
+		}
+		mustServe(t, h, n)
+	}
+	spansDo(func(_ *segment, _ uintptr, p *Page) bool {
+		if p.state == spanInUse {
+			want[p.Start] = p.bytes()
+		}
+		return true
+	})
+	for p := pool.huge.head; p != nil; p = p.pendNext {
+		for at := uintptr(0); at < p.Size; at += 2 * mib {
+			want[p.Start+at] = min(2*mib, p.Size-at)
+		}
+	}
+	got := map[uintptr]uintptr{}
+	for start, r := range regionsNow(h.Thread.token) {
+		got[start] = r.Bytes
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d regions, not %d", len(got), len(want))
+	}
+	for start, n := range want {
+		if got[start] != n {
+			t.Fatalf("%d bytes at %#x, not %d", got[start], start, n)
+		}
+	}
+}
+
+// followed moves a region as the control plane does, at random.
+func (s *sim) followed() error {
+	t := s.anyThread()
+	token := t.enter().Thread.token
+	defer t.leave()
+	all := regionsNow(token)
+	if len(all) == 0 {
+		return nil
+	}
+	skip := s.pick(len(all))
+	for _, p := range s.m.blocks {
+		if skip--; skip < 0 {
+			if r, ok := all[Lookup(p.addr).Start]; ok {
+				at := Follow(token, uintptr(s.now), r.Block, r.Start, r.Bytes, uintptr(s.pick(3)))
+				if at > FollowLater {
+					return fmt.Errorf("Follow says %d", at)
+				}
+			}
+			break
+		}
+	}
+	return nil
+}
