@@ -104,12 +104,16 @@ func packageTests(nodes int) check {
 // need no hardware.
 func sourceTests() check {
 	return check{name: "sources of accesses", plain: true,
-		script: "/guest/heat.test -test.v -test.run 'Sources|Stopped|Loses|Rights|Abandoned'",
+		script: "/guest/heat.test -test.v -test.run " +
+			"'Sources|Stopped|Loses|Rights|Abandoned|OneMapping|Vanished|PassesOver|AllTheTime'",
 		judge: func(t *testing.T, r *results) {
 			for _, source := range []string{"DAMON", "referenced_bits", "write_protection",
 				"soft-dirty_bits"} {
-				if !strings.Contains(r.stdout, "--- PASS: TestSources/"+source+" ") {
-					t.Errorf("%s did not pass:\n%s", source, r.stdout)
+				for _, regions := range []string{"64K", "2M"} {
+					if !strings.Contains(r.stdout,
+						"--- PASS: TestSources/"+regions+"/"+source+" ") {
+						t.Errorf("%s did not pass:\n%s", source, r.stdout)
+					}
 				}
 			}
 			if strings.Contains(r.stdout, "--- SKIP") {

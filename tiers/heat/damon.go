@@ -3,6 +3,7 @@ package heat
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,10 +12,13 @@ import (
 )
 
 // Damon has the kernel's DAMON look at one page of each region at a time, by its sysfs. It needs
-// root and Linux 6.2, and serves one program at a time. What it counts is the last aggregation:
-// in how many of 20 looks the page had been accessed.
+// root and Linux 6.2, and serves one program at a time. A sample waits for the end of an
+// aggregation, which says in how many of 20 looks the page had been accessed since the look before.
+// The window is the time from look to look.
 type Damon struct {
+	started  bool
 	regions  []Range
+	window   window // only its tallies
 	interval time.Duration
 	spent    time.Duration // the kernel thread's processor time at the last sample
 	last     time.Time
@@ -40,6 +44,10 @@ const (
 
 	// damonLooks are the looks of an aggregation.
 	damonLooks = 20
+
+	// damonLongest is the longest interval that is chosen for what was touched. An aggregation is
+	// as long as the longest window then.
+	damonLongest = longestWindow / damonLooks
 
 	// damonMost is the number of regions beyond which DAMON joins those that look alike.
 	damonMost = 4096
@@ -111,26 +119,54 @@ func (s *Damon) release() {
 }
 
 func (s *Damon) Start(regions []Range) error {
+	if s.started {
+		return s.replace(regions)
+	}
 	if err := s.claim(); err != nil {
 		return err
 	}
-	s.regions = regions
-	s.interval = max(5*time.Millisecond, time.Duration(s.kept())*Budget*time.Microsecond)
-	s.last = time.Now()
+	s.started = true
+	s.regions = append(s.regions[:0], regions...)
+	s.interval = max(firstWindow, time.Duration(s.kept())*Budget*time.Microsecond)
+	s.spent, s.last = 0, time.Now()
 	settings := []setting{
 		{damonContext + "operations", "fvaddr"},
 		{damonContext + "targets/nr_targets", "1"},
 		{damonContext + "targets/0/pid_target", strconv.Itoa(unix.Getpid())},
-		{damonContext + "targets/0/regions/nr_regions", strconv.Itoa(len(regions))},
 	}
-	for i, r := range regions {
-		path := damonContext + "targets/0/regions/" + strconv.Itoa(i)
-		settings = append(settings, setting{path + "/start", decimal(uint64(r.Start))},
-			setting{path + "/end", decimal(uint64(r.End))})
-	}
+	settings = append(settings, s.targets()...)
 	settings = append(settings, s.intervals()...)
 	settings = append(settings, accessed()...)
 	return apply(append(settings, setting{damonState, "on"})...)
+}
+
+// replace has DAMON look at other regions. Where the kernel does not take them while DAMON runs, it
+// begins anew.
+func (s *Damon) replace(regions []Range) error {
+	if slices.Equal(s.regions, regions) {
+		return nil
+	}
+	s.regions = append(s.regions[:0], regions...)
+	if err := apply(append(s.targets(), s.intervals()...)...); err != nil {
+		return err
+	}
+	if apply(setting{damonState, "commit"}) == nil {
+		return nil
+	}
+	s.spent = 0 // the kernel thread is another one
+	return apply(setting{damonState, "off"}, setting{damonState, "on"})
+}
+
+// targets are the settings of where DAMON looks.
+func (s *Damon) targets() []setting {
+	const target = damonContext + "targets/0/regions/"
+	settings := []setting{{target + "nr_regions", strconv.Itoa(len(s.regions))}}
+	for i, r := range s.regions {
+		settings = append(settings,
+			setting{target + strconv.Itoa(i) + "/start", decimal(uint64(r.Start))},
+			setting{target + strconv.Itoa(i) + "/end", decimal(uint64(r.End))})
+	}
+	return settings
 }
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -165,12 +201,15 @@ func accessed() []setting {
 	}
 }
 
-func (s *Damon) Sample(counts []uint32) (uintptr, error) {
-	clear(counts)
+func (s *Damon) Sample(rates []float64) (resolution uintptr, err error) {
+	clear(rates)
+	tallies := s.window.empty(len(rates))
+	for i, r := range s.regions {
+		tallies[i].pages = float64((r.End - r.Start) / pageBytes)
+	}
 	if err := apply(setting{damonState, "update_schemes_tried_regions"}); err != nil {
 		return 0, err
 	}
-	resolution := uintptr(RegionBytes)
 	for i := 0; ; i++ {
 		r, looks, err := triedRegion(i)
 		if errors.Is(err, unix.ENOENT) {
@@ -179,10 +218,12 @@ func (s *Damon) Sample(counts []uint32) (uintptr, error) {
 		if err != nil {
 			return 0, err
 		}
-		resolution = max(resolution, r.End-r.Start)
-		s.add(counts, r, looks)
+		if joins(s.regions, r) {
+			resolution = max(resolution, r.End-r.Start)
+		}
+		s.add(rates, tallies, r, looks)
 	}
-	return resolution, s.hold()
+	return resolution, s.adapt(s.window.hottest())
 }
 
 // triedRegion reads one of DAMON's regions, and in how many looks it had been accessed.
@@ -201,27 +242,44 @@ func triedRegion(i int) (r Range, looks uint64, err error) {
 	return Range{uintptr(n[0]), uintptr(n[1])}, n[2], nil
 }
 
-// add counts the pages of DAMON's region as often as it was found accessed.
-func (s *Damon) add(counts []uint32, r Range, looks uint64) {
+// add adds what the looks at a region of DAMON's found.
+func (s *Damon) add(rates []float64, tallies []tally, r Range, looks uint64) {
 	for i := from(s.regions, r.Start); i < len(s.regions) && s.regions[i].Start < r.End; i++ {
-		counts[i] += uint32(uint64(overlap(s.regions[i], r)) / pageBytes * looks)
+		pages := float64(overlap(s.regions[i], r) / pageBytes)
+		found := min(float64(looks), damonLooks)
+		rates[i] += rate(found, damonLooks, pages, s.interval)
+		tallies[i].touched += found / damonLooks * pages
 	}
 }
 
-// hold keeps the kernel thread within the budget: it has DAMON look less often.
-func (s *Damon) hold() error {
+// adapt has DAMON look as often as what was touched asks for, within the budget of the kernel
+// thread.
+func (s *Damon) adapt(touched float64) error {
 	spent, err := kdamondTime()
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	over := overBudget(spent-s.spent, now.Sub(s.last))
+	next := nextInterval(s.interval, touched, spent-s.spent, now.Sub(s.last))
 	s.spent, s.last = spent, now
-	if over <= 1 {
+	if next == s.interval {
 		return nil
 	}
-	s.interval *= time.Duration(over)
+	s.interval = next
 	return apply(append(s.intervals(), setting{damonState, "commit"})...)
+}
+
+// nextInterval is nextWindow for DAMON, whose kernel thread spent so much processor time.
+func nextInterval(interval time.Duration, touched float64, spent, elapsed time.Duration,
+) time.Duration {
+	if over := overBudget(spent, elapsed); over > 1 {
+		return interval * time.Duration(over)
+	}
+	next := nextWindow(interval, touched)
+	if next < interval && overBudget(2*spent, elapsed) > 1 || next > max(interval, damonLongest) {
+		return interval
+	}
+	return next
 }
 
 // overBudget is how many times the budget was spent, rounded up.
@@ -249,8 +307,8 @@ func kdamondTime() (time.Duration, error) {
 }
 
 func (s *Damon) Stop() {
-	if s.regions != nil {
+	if s.started {
 		s.release()
-		s.regions = nil
+		s.started = false
 	}
 }

@@ -20,7 +20,7 @@ func TestDamonAbandoned(t *testing.T) {
 		t.Skipf("not here: %v", err)
 	}
 	if os.Getenv(leavesDamon) != "" {
-		if err := s.Start(newMemory(t, unix.MADV_NOHUGEPAGE).regions); err != nil {
+		if err := s.Start(newMemory(t, RegionBytes, unix.MADV_NOHUGEPAGE).regions); err != nil {
 			t.Fatal(err)
 		}
 		if err := (&Damon{}).Probe(); err == nil {
@@ -61,5 +61,30 @@ func TestDamonClaimFails(t *testing.T) {
 	}
 	if got, err := readWord(count); err != nil || got != "0" {
 		t.Errorf("%s is %q, %v", count, got, err)
+	}
+}
+
+// TestDamonInterval: the interval follows what was touched, within the budget.
+func TestDamonInterval(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		interval       time.Duration
+		touched        float64
+		spent, elapsed time.Duration
+		want           time.Duration
+	}{
+		{100 * ms, 0.4, 0, time.Second, 100 * ms},
+		{100 * ms, 0.05, 0, time.Second, 200 * ms},
+		{200 * ms, 0.05, 0, time.Second, 200 * ms},
+		{800 * ms, 0.05, 0, time.Second, 800 * ms},
+		{100 * ms, 0.9, 0, time.Second, 50 * ms},
+		{100 * ms, 0.9, 2 * ms, time.Second, 50 * ms},
+		{100 * ms, 0.9, 3 * ms, time.Second, 100 * ms},
+		{100 * ms, 0.9, 12 * ms, time.Second, 300 * ms},
+		{2 * ms, 0.9, 0, time.Second, 2 * ms},
+	} {
+		if got := nextInterval(c.interval, c.touched, c.spent, c.elapsed); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }

@@ -19,12 +19,12 @@ func Period(cost time.Duration) time.Duration {
 }
 
 // Timed samples a source, and returns the processor time of that as well. It counts the time of
-// the thread, the kernel's part included.
-func Timed(s Source, counts []uint32) (resolution uintptr, cost time.Duration, err error) {
+// the thread, the kernel's part included, and so not the window, in which the thread sleeps.
+func Timed(s Source, rates []float64) (resolution uintptr, cost time.Duration, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := threadTime()
-	resolution, err = s.Sample(counts)
+	resolution, err = s.Sample(rates)
 	return resolution, threadTime() - before, err
 }
 

@@ -1,17 +1,26 @@
 package heat
 
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
 const (
 	clearRefs = "/proc/self/clear_refs"
 	smaps     = "/proc/self/smaps"
 )
 
 // Referenced counts the pages whose page table entry has the referenced bit, from the kernel's
-// figure for each mapping. A mapping's pages are spread evenly over its regions, so what is in one
-// mapping cannot be told apart. It needs no right, and is process-wide: it clears the bits of all
-// memory, and reads the figures of all mappings.
+// figures for each mapping: Referenced of Rss. A mapping's pages are spread evenly over its
+// regions, so what is in one mapping cannot be told apart. A huge page is touched as a whole. It
+// needs no right, and is process-wide: it clears the bits of all memory, and reads the figures of
+// all mappings.
 type Referenced struct {
+	window  window
 	regions []Range
 	buf     []byte
+	scratch []byte // see flushTLB
 }
 
 func (*Referenced) Name() string     { return "referenced bits" }
@@ -31,30 +40,71 @@ const (
 	clearSoftDirty  = "4"
 )
 
+// flushPages is more than the pages that the kernel flushes one by one.
+const flushPages = 64
+
 func (s *Referenced) Start(regions []Range) error {
-	s.regions = regions
-	s.buf = make([]byte, 64<<10)
-	return write(clearRefs, clearReferenced)
-}
-
-func (s *Referenced) Sample(counts []uint32) (uintptr, error) {
-	clear(counts)
-	resolution := uintptr(RegionBytes)
-	p := smapsParser{mapping: func(m Range, referenced uint64) {
-		i := from(s.regions, m.Start)
-		if i == len(s.regions) || overlap(s.regions[i], m) == 0 {
-			return
-		}
-		resolution = max(resolution, m.End-m.Start)
-		spread(s.regions, counts, m, referenced/pageBytes)
-	}}
-	if err := readBlocks(smaps, s.buf, p.feed); err != nil {
-		return 0, err
+	s.regions = append(s.regions[:0], regions...)
+	if s.scratch != nil {
+		return nil
 	}
-	return resolution, write(clearRefs, clearReferenced)
+	scratch, err := unix.Mmap(-1, 0, flushPages*pageBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	if err != nil {
+		return fmt.Errorf("mmap of %d pages: %w", flushPages, err)
+	}
+	s.scratch, s.buf = scratch, make([]byte, 64<<10)
+	return nil
 }
 
-func (s *Referenced) Stop() {}
+func (s *Referenced) Sample(rates []float64) (resolution uintptr, err error) {
+	err = s.window.measure(rates, s.clear, func(tallies []tally) (err error) {
+		resolution, err = s.count(tallies)
+		return err
+	})
+	return resolution, err
+}
+
+// clear makes all pages unreferenced.
+func (s *Referenced) clear() error {
+	if err := write(clearRefs, clearReferenced); err != nil {
+		return err
+	}
+	return s.flushTLB()
+}
+
+// flushTLB has the processors look all addresses up anew. They set the referenced bit when they do,
+// clear_refs leaves what they know, and a page that is used all the time stays known. The kernel
+// flushes everything when it takes the right to write to many pages.
+func (s *Referenced) flushTLB() error {
+	for _, rights := range []int{unix.PROT_READ, unix.PROT_READ | unix.PROT_WRITE} {
+		if err := unix.Mprotect(s.scratch, rights); err != nil {
+			return fmt.Errorf("mprotect: %w", err)
+		}
+	}
+	return nil
+}
+
+// count adds to the tallies.
+func (s *Referenced) count(tallies []tally) (resolution uintptr, err error) {
+	p := smapsParser{mapping: func(m Range, rss, referenced uint64) {
+		if joins(s.regions, m) {
+			resolution = max(resolution, m.End-m.Start)
+		}
+		spread(s.regions, tallies, m, tally{touched: float64(referenced / pageBytes),
+			pages: float64(rss / pageBytes)})
+	}}
+	err = readBlocks(smaps, s.buf, p.feed)
+	return resolution, err
+}
+
+func (s *Referenced) Stop() {
+	if s.scratch != nil {
+		_ = unix.Munmap(s.scratch) // cannot fail for a mapping of one's own
+		s.scratch = nil
+	}
+	s.window = window{}
+}
 
 // pageBytes is what pages are counted in.
 const pageBytes = 4096

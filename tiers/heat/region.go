@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// RegionBytes is the size of a region: that of a huge page, below which nothing is moved.
+// RegionBytes is the size of the regions that Regions makes: that of a huge page.
 const RegionBytes = 2 << 20
 
 // Range is memory from Start up to, but not including, End.
@@ -44,11 +44,18 @@ func overlap(a, b Range) uintptr {
 	return end - start
 }
 
-// spread adds n accesses to a range to the regions that it overlaps, by their shares of it.
-func spread(regions []Range, counts []uint32, r Range, n uint64) {
+// joins reports that a range overlaps two regions or more.
+func joins(regions []Range, r Range) bool {
+	i := from(regions, r.Start) + 1
+	return i < len(regions) && regions[i].Start < r.End
+}
+
+// spread adds the tally of a range to those of the regions that it overlaps, by their shares of it.
+func spread(regions []Range, tallies []tally, r Range, t tally) {
 	for i := from(regions, r.Start); i < len(regions) && regions[i].Start < r.End; i++ {
 		share := float64(overlap(regions[i], r)) / float64(r.End-r.Start)
-		counts[i] += uint32(float64(n)*share + 0.5)
+		tallies[i].touched += share * t.touched
+		tallies[i].pages += share * t.pages
 	}
 }
 

@@ -32,9 +32,10 @@ func TestRightsLost(t *testing.T) {
 }
 
 func dropRights(t *testing.T) {
-	m := newMemory(t, unix.MADV_NOHUGEPAGE)
+	m := newMemory(t, RegionBytes, unix.MADV_NOHUGEPAGE)
+	m.split(t)
 	sources := []Source{&Referenced{}, &Written{}, &SoftDirty{}}
-	first, refused := First(sources, m.regions)
+	first, refused := First(sources, m.regions, RegionBytes)
 	if first != 0 {
 		t.Fatal(refused)
 	}
@@ -42,7 +43,7 @@ func dropRights(t *testing.T) {
 	if err := syscall.Setuid(nobody); err != nil {
 		t.Fatal(err)
 	}
-	_, err := sources[0].Sample(make([]uint32, len(m.regions)))
+	_, err := sources[0].Sample(make([]float64, len(m.regions)))
 	if err == nil || !strings.Contains(err.Error(), "/proc/self/") {
 		t.Fatalf("a sample without the right: %v", err)
 	}
@@ -53,7 +54,7 @@ func dropRights(t *testing.T) {
 		}
 	}
 	sources[0].Stop()
-	if i, refused := First(sources[1:], m.regions); i != 2 || len(refused) != 2 {
+	if i, refused := First(sources[1:], m.regions, 0); i != 2 || len(refused) != 2 {
 		t.Fatalf("source %d works without a right: %v", i+1, refused)
 	}
 
@@ -61,7 +62,7 @@ func dropRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	sources = Sources()
-	i, refused := First(sources, m.regions)
+	i, refused := First(sources, m.regions, RegionBytes)
 	t.Log(refused)
 	if i == len(sources) || len(refused) == 0 || !strings.HasPrefix(refused[0].Error(), "DAMON") {
 		t.Fatalf("source %d, refused %v", i, refused)

@@ -5,11 +5,12 @@ import (
 	"strconv"
 )
 
-// smapsParser takes /proc/PID/smaps in blocks, and passes on each mapping with the bytes of it that
-// were referenced.
+// smapsParser takes /proc/PID/smaps in blocks, and passes on each mapping that has pages in memory,
+// with the bytes of them and of those that were referenced.
 type smapsParser struct {
-	mapping func(m Range, referenced uint64)
+	mapping func(m Range, rss, referenced uint64)
 	current Range
+	rss     uint64
 	rest    []byte // of a line that the last block did not end
 }
 
@@ -30,15 +31,21 @@ func (p *smapsParser) feed(block []byte) {
 	}
 }
 
-var referencedField = []byte("Referenced:")
+// Figures of a mapping, in the order in which the kernel writes them.
+var (
+	rssField        = []byte("Rss:")
+	referencedField = []byte("Referenced:")
+)
 
 // line looks at one line: a mapping's first, or one of its figures.
 func (p *smapsParser) line(line []byte) {
+	if kB, ok := bytes.CutPrefix(line, rssField); ok {
+		p.rss = figure(kB)
+		return
+	}
 	if kB, ok := bytes.CutPrefix(line, referencedField); ok {
-		kB = bytes.TrimSpace(bytes.TrimSuffix(kB, []byte(" kB")))
-		n, err := strconv.ParseUint(string(kB), 10, 54)
-		if err == nil && n > 0 {
-			p.mapping(p.current, n<<10)
+		if p.rss > 0 {
+			p.mapping(p.current, p.rss, figure(kB))
 		}
 		return
 	}
@@ -51,6 +58,16 @@ func (p *smapsParser) line(line []byte) {
 	start, errStart := strconv.ParseUint(string(from), 16, 64)
 	end, errEnd := strconv.ParseUint(string(to), 16, 64)
 	if errStart == nil && errEnd == nil {
-		p.current = Range{uintptr(start), uintptr(end)}
+		p.current, p.rss = Range{uintptr(start), uintptr(end)}, 0
 	}
+}
+
+// figure is a number of kB in bytes, 0 if it is none.
+func figure(kB []byte) uint64 {
+	kB = bytes.TrimSpace(bytes.TrimSuffix(kB, []byte(" kB")))
+	n, err := strconv.ParseUint(string(kB), 10, 54)
+	if err != nil {
+		return 0
+	}
+	return n << 10
 }

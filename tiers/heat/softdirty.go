@@ -9,9 +9,10 @@ import (
 )
 
 // SoftDirty counts the pages whose page table entry has the soft-dirty bit: those written to, by
-// page. It needs no right, and is process-wide: the first write to any page after a sample costs
-// the program a fault. A mapping that grew since the last sample reads as written.
+// page. It needs no right, and is process-wide: the first write to any page after the begin of a
+// window costs the program a fault. A mapping that grows within a window reads as written.
 type SoftDirty struct {
+	window  window
 	regions []Range
 	buf     []uint64
 }
@@ -34,30 +35,29 @@ func (s *SoftDirty) Probe() error {
 	defer unix.Munmap(page)
 	page[0] = 1
 	start := uintptr(unsafe.Pointer(&page[0]))
-	dirty, err := countDirty(Range{start, start + pageBytes})
+	found, err := tallyDirty(Range{start, start + pageBytes})
 	switch {
 	case err != nil:
 		return needingProc(err)
-	case dirty != 1:
+	case found.touched != 1:
 		return fmt.Errorf("%s: bit 55 of a page just written to is 0: a kernel with "+
 			"CONFIG_MEM_SOFT_DIRTY is needed", pagemap)
 	}
 	return needingProc(write(clearRefs, clearSoftDirty))
 }
 
-// countDirty counts the soft-dirty pages of a range.
-func countDirty(r Range) (uint32, error) {
+// tallyDirty counts the soft-dirty pages of a range.
+func tallyDirty(r Range) (tally, error) {
 	fd, err := open(pagemap, unix.O_RDONLY)
 	if err != nil {
-		return 0, err
+		return tally{}, err
 	}
 	defer unix.Close(fd)
 	return dirtyPages(fd, r, make([]uint64, 1))
 }
 
-// dirtyPages is countDirty with pagemap open.
-func dirtyPages(fd int, r Range, buf []uint64) (uint32, error) {
-	var dirty uint32
+// dirtyPages is tallyDirty with pagemap open.
+func dirtyPages(fd int, r Range, buf []uint64) (found tally, err error) {
 	for at := r.Start; at < r.End; {
 		entries := buf[:min(uintptr(len(buf)), (r.End-at+pageBytes-1)/pageBytes)]
 		raw := unsafe.Slice((*byte)(unsafe.Pointer(&entries[0])), len(entries)*8)
@@ -66,38 +66,48 @@ func dirtyPages(fd int, r Range, buf []uint64) (uint32, error) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return 0, named(pagemap, err)
+			return found, named(pagemap, err)
 		case n < 8:
-			return 0, fmt.Errorf("%s: nothing at %#x", pagemap, at)
+			return found, nil // no process has memory there
 		}
 		for _, entry := range entries[:n/8] {
-			if entry&(entryDirty|entryPresent) == entryDirty|entryPresent {
-				dirty++
+			if entry&entryPresent != 0 {
+				found.pages++
+				found.touched += float64(entry / entryDirty & 1)
 			}
 		}
 		at += uintptr(n/8) * pageBytes
 	}
-	return dirty, nil
+	return found, nil
 }
 
 func (s *SoftDirty) Start(regions []Range) error {
-	s.regions = regions
-	s.buf = make([]uint64, RegionBytes/pageBytes)
-	return write(clearRefs, clearSoftDirty)
+	s.regions = append(s.regions[:0], regions...)
+	if s.buf == nil {
+		s.buf = make([]uint64, RegionBytes/pageBytes)
+	}
+	return nil
 }
 
-func (s *SoftDirty) Sample(counts []uint32) (uintptr, error) {
+func (s *SoftDirty) Sample(rates []float64) (resolution uintptr, err error) {
+	return 0, s.window.measure(rates, func() error {
+		return write(clearRefs, clearSoftDirty)
+	}, s.count)
+}
+
+// count sets the tallies of all regions.
+func (s *SoftDirty) count(tallies []tally) error {
 	fd, err := open(pagemap, unix.O_RDONLY)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer unix.Close(fd)
 	for i, r := range s.regions {
-		if counts[i], err = dirtyPages(fd, r, s.buf); err != nil {
-			return 0, err
+		if tallies[i], err = dirtyPages(fd, r, s.buf); err != nil {
+			return err
 		}
 	}
-	return RegionBytes, write(clearRefs, clearSoftDirty)
+	return nil
 }
 
-func (s *SoftDirty) Stop() {}
+func (s *SoftDirty) Stop() { s.window = window{} }

@@ -11,11 +11,14 @@ import (
 const pagemap = "/proc/self/pagemap"
 
 // Written counts the pages that were written to: PAGEMAP_SCAN (Linux 6.7) with the asynchronous
-// write protection of userfaultfd, by page. The first write to a page after a sample costs the
-// program a fault. It needs no right. Memory that is mapped after Start is not seen.
+// write protection of userfaultfd, by page. The first write to a page after the begin of a window
+// costs the program a fault. It needs no right. Memory that is mapped after the last Start is not
+// seen.
 //
 // The descriptor stays open, because the protection ends with it.
 type Written struct {
+	window  window
+	started bool
 	spans   []Range
 	regions []Range
 	uffd    int
@@ -95,65 +98,114 @@ func ioctl(fd int, request uintptr, arg unsafe.Pointer) unix.Errno {
 }
 
 func (s *Written) Start(regions []Range) error {
-	fd, err := openUserfault()
+	if !s.started {
+		fd, err := openUserfault()
+		if err != nil {
+			return err
+		}
+		s.uffd, s.started = fd, true
+		s.vec = make([]pageRegion, 512)
+	}
+	if !s.holds() {
+		return s.lost()
+	}
+	s.regions = append(s.regions[:0], regions...)
+	s.spans = spans(s.regions)
+	return s.register()
+}
+
+// register has the kernel protect all regions. It passes over those that went away, or that another
+// userfaultfd has, unless no region is left. Memory that is registered already costs little, and
+// what lies at its addresses may have been mapped anew.
+func (s *Written) register() error {
+	var refused error
+	registered := false
+	for i, at := 0, 0; i < len(s.spans); i++ {
+		end := from(s.regions, s.spans[i].End)
+		err := s.registerRange(s.spans[i])
+		registered = registered || err == nil
+		if err != nil { // by a part of the span
+			refused = err
+			for _, r := range s.regions[at:end] {
+				registered = s.registerRange(r) == nil || registered
+			}
+		}
+		at = end
+	}
+	if !registered {
+		return refused
+	}
+	return nil
+}
+
+func (s *Written) registerRange(r Range) error {
+	arg := uffdRegister{start: uint64(r.Start), bytes: uint64(r.End - r.Start), mode: uffdModeWP}
+	if errno := ioctl(s.uffd, uffdioRegister, unsafe.Pointer(&arg)); errno != 0 {
+		return fmt.Errorf("UFFDIO_REGISTER of %d bytes at %#x: %w: private memory of no other "+
+			"userfaultfd is needed", r.End-r.Start, r.Start, errno)
+	}
+	return nil
+}
+
+func (s *Written) Sample(rates []float64) (resolution uintptr, err error) {
+	if !s.holds() {
+		return 0, s.lost()
+	}
+	return 0, s.window.measure(rates, s.protect, s.count)
+}
+
+const scanPages = pageProtectable | pagePresent
+
+// protect takes back the right to write to pages that were written to.
+func (s *Written) protect() error {
+	return s.scan(scanArg{flags: scanProtects, mask: scanPages | pageWritten,
+		returned: pageWritten}, func(pageRegion) {})
+}
+
+// count adds to the tallies. It leaves written pages as they are: the program takes no fault for
+// them until the next window.
+func (s *Written) count(tallies []tally) error {
+	return s.scan(scanArg{mask: scanPages, returned: pagePresent | pageWritten},
+		func(p pageRegion) {
+			found := tally{pages: float64((p.end - p.start) / pageBytes)}
+			if p.categories&pageWritten != 0 {
+				found.touched = found.pages
+			}
+			spread(s.regions, tallies, Range{uintptr(p.start), uintptr(p.end)}, found)
+		})
+}
+
+// scan has the kernel look at the pages of all spans, and passes on what it returns.
+func (s *Written) scan(arg scanArg, pass func(pageRegion)) error {
+	fd, err := open(pagemap, unix.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	s.regions, s.spans, s.uffd = regions, spans(regions), fd
-	s.vec = make([]pageRegion, 512)
-	for _, r := range s.spans {
-		arg := uffdRegister{start: uint64(r.Start), bytes: uint64(r.End - r.Start),
-			mode: uffdModeWP}
-		if errno := ioctl(fd, uffdioRegister, unsafe.Pointer(&arg)); errno != 0 {
-			return fmt.Errorf("UFFDIO_REGISTER of %d bytes at %#x: %w: private memory of no other "+
-				"userfaultfd is needed", r.End-r.Start, r.Start, errno)
-		}
-	}
-	_, err = s.Sample(make([]uint32, len(regions)))
-	return err
-}
-
-func (s *Written) Sample(counts []uint32) (uintptr, error) {
-	clear(counts)
-	if !s.holds() {
-		return 0, fmt.Errorf("userfaultfd: descriptor %d was closed", s.uffd)
-	}
-	fd, err := open(pagemap, unix.O_RDONLY)
-	if err != nil {
-		return 0, err
-	}
 	defer unix.Close(fd)
+	arg.size = uint64(unsafe.Sizeof(arg))
+	arg.vec, arg.vecLen = uint64(uintptr(unsafe.Pointer(&s.vec[0]))), uint64(len(s.vec))
 	for _, r := range s.spans {
-		if err := s.scan(fd, r, counts); err != nil {
-			return 0, err
+		arg.start, arg.end = uint64(r.Start), uint64(r.End)
+		for arg.start < arg.end {
+			n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), pagemapScan,
+				uintptr(unsafe.Pointer(&arg)))
+			if errno == unix.EINTR {
+				continue
+			}
+			if errno != 0 {
+				return fmt.Errorf("%s: PAGEMAP_SCAN: %w: Linux 6.7 is needed", pagemap, errno)
+			}
+			for _, p := range s.vec[:n] {
+				pass(p)
+			}
+			arg.start = arg.walkEnd
 		}
-	}
-	return RegionBytes, nil
-}
-
-// scan counts and protects the written pages of a span.
-func (s *Written) scan(fd int, r Range, counts []uint32) error {
-	const want = pageProtectable | pageWritten | pagePresent
-	for r.Start < r.End {
-		arg := scanArg{size: uint64(unsafe.Sizeof(scanArg{})), flags: scanProtects,
-			start: uint64(r.Start), end: uint64(r.End),
-			vec: uint64(uintptr(unsafe.Pointer(&s.vec[0]))), vecLen: uint64(len(s.vec)),
-			mask: want, returned: want}
-		n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), pagemapScan,
-			uintptr(unsafe.Pointer(&arg)))
-		if errno == unix.EINTR {
-			continue
-		}
-		if errno != 0 {
-			return fmt.Errorf("%s: PAGEMAP_SCAN: %w: Linux 6.7 is needed", pagemap, errno)
-		}
-		for _, p := range s.vec[:n] {
-			spread(s.regions, counts, Range{uintptr(p.start), uintptr(p.end)},
-				(p.end-p.start)/pageBytes)
-		}
-		r.Start = uintptr(arg.walkEnd)
 	}
 	return nil
+}
+
+func (s *Written) lost() error {
+	return fmt.Errorf("userfaultfd: descriptor %d was closed", s.uffd)
 }
 
 // holds reports that the descriptor is still the source's, and not closed or another file by now.
@@ -164,8 +216,8 @@ func (s *Written) holds() bool {
 }
 
 func (s *Written) Stop() {
-	if s.regions != nil && s.holds() {
+	if s.started && s.holds() {
 		unix.Close(s.uffd)
 	}
-	s.regions = nil
+	s.started, s.window = false, window{}
 }
