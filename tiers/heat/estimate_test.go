@@ -3,27 +3,37 @@ package heat
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
-// A simulation: programs that use regions, a source that counts, and a fast tier for half of them.
+// A simulation: programs that use regions, a source that measures, and a fast tier for half of
+// them.
 
 const simRegions = 1000
 
-// program is the mean count of each region at a sample.
+// simWindow is the window of the simulated sources that have one.
+const simWindow = time.Second
+
+// program is the mean of each region's touches per second at a sample.
 type program func(sample, region int) float64
 
 // hotHalf uses every other region, and the others hardly ever.
 func hotHalf(_, region int) float64 { return 200 * float64(region%2) }
 
-// source makes counts of what a program does.
-type counter func(rng *rand.Rand, mean float64) uint32
+// meter makes rates of what a program does.
+type meter func(rng *rand.Rand, mean float64) float64
 
-// pages counts those of 512 that were referenced: a source that saturates, and does not err.
-func pages(_ *rand.Rand, mean float64) uint32 { return uint32(min(mean, 512)) }
+// even is a source that saturates, and does not err.
+func even(_ *rand.Rand, mean float64) float64 { return min(mean, 512) }
+
+// pages looks which of 512 pages were touched.
+func pages(rng *rand.Rand, mean float64) float64 {
+	return rate(touchedOf(rng, 512, mean/512, simWindow), 512, 512, simWindow)
+}
 
 // hits counts random accesses: 250 trials.
-func hits(rng *rand.Rand, mean float64) uint32 {
-	var n uint32
+func hits(rng *rand.Rand, mean float64) float64 {
+	n := 0.0
 	for range 250 {
 		if rng.Float64() < mean/250 {
 			n++
@@ -32,22 +42,28 @@ func hits(rng *rand.Rand, mean float64) uint32 {
 	return n
 }
 
-// looks counts as DAMON does: 512 pages for each hit.
-func looks(rng *rand.Rand, mean float64) uint32 { return 512 * hits(rng, mean/40) }
+// looks looks as DAMON does, at one page at a time.
+func looks(rng *rand.Rand, mean float64) float64 {
+	return rate(touchedOf(rng, damonLooks, mean/512, simWindow), damonLooks, 512, simWindow)
+}
 
-var counters = map[string]counter{"pages": pages, "hits": hits, "looks": looks}
+var meters = map[string]meter{"even": even, "pages": pages, "hits": hits, "looks": looks}
+
+// simulated are n regions of RegionBytes, side by side.
+func simulated(n int) []Range { return Regions(Range{RegionBytes, uintptr(n+1) * RegionBytes}) }
 
 // simulation is a run of a program, whose fast regions begin as the first half.
 type simulation struct {
 	fast     []bool
 	estimate *Estimate
 	rng      *rand.Rand
-	counts   []uint32
+	rates    []float64
 }
 
 func newSimulation() *simulation {
-	s := &simulation{fast: make([]bool, simRegions), estimate: NewEstimate(simRegions),
-		rng: rand.New(rand.NewPCG(1, 2)), counts: make([]uint32, simRegions)}
+	s := &simulation{fast: make([]bool, simRegions),
+		estimate: NewEstimate(simulated(simRegions)),
+		rng:      rand.New(rand.NewPCG(1, 2)), rates: make([]float64, simRegions)}
 	for i := range simRegions / 2 {
 		s.fast[i] = true
 	}
@@ -55,12 +71,12 @@ func newSimulation() *simulation {
 }
 
 // sample lets the program run for one, moves what should move, and returns how many regions moved.
-func (s *simulation) sample(t *testing.T, at int, p program, c counter) int {
+func (s *simulation) sample(t *testing.T, at int, p program, m meter) int {
 	t.Helper()
-	for i := range s.counts {
-		s.counts[i] = c(s.rng, p(at, i))
+	for i := range s.rates {
+		s.rates[i] = m(s.rng, p(at, i))
 	}
-	s.estimate.Add(s.counts)
+	s.estimate.Add(s.rates)
 	moved := 0
 	for _, x := range s.estimate.Exchanges(s.fast, 0) {
 		if s.fast[x.Up] || !s.fast[x.Down] {
@@ -86,11 +102,11 @@ func (s *simulation) served(at int, p program) float64 {
 
 // TestHotHalf: sets of equal size find their tiers within some samples, move once, and stay.
 func TestHotHalf(t *testing.T) {
-	for name, c := range counters {
+	for name, m := range meters {
 		s := newSimulation()
 		moved := 0
 		for at := range 12 {
-			moved += s.sample(t, at, hotHalf, c)
+			moved += s.sample(t, at, hotHalf, m)
 		}
 		if got := s.served(0, hotHalf); got < 0.95 {
 			t.Errorf("%s: the fast tier serves %.3f", name, got)
@@ -99,7 +115,7 @@ func TestHotHalf(t *testing.T) {
 			t.Errorf("%s: %d regions moved, of %d that had to", name, moved, simRegions/2)
 		}
 		for at := range 100 {
-			if n := s.sample(t, at, hotHalf, c); n > 0 && at > 20 {
+			if n := s.sample(t, at, hotHalf, m); n > 0 && at > 20 {
 				t.Errorf("%s: %d regions moved in sample %d of the same", name, n, at)
 			}
 		}
@@ -108,12 +124,12 @@ func TestHotHalf(t *testing.T) {
 
 // TestUniform: where all is used alike nothing moves, much used or hardly.
 func TestUniform(t *testing.T) {
-	for name, c := range counters {
+	for name, m := range meters {
 		for _, mean := range []float64{0, 0.05, 1, 20, 200} {
 			s := newSimulation()
 			moved := 0
 			for at := range 80 {
-				moved += s.sample(t, at, func(int, int) float64 { return mean }, c)
+				moved += s.sample(t, at, func(int, int) float64 { return mean }, m)
 			}
 			if moved > 0 {
 				t.Errorf("%s, %v in the mean: %d regions moved", name, mean, moved)
@@ -127,7 +143,7 @@ func TestNearlyAlike(t *testing.T) {
 	s := newSimulation()
 	for at := range 100 {
 		p := func(_, region int) float64 { return 200 + 80*float64(region%2) }
-		if n := s.sample(t, at, p, pages); n > 0 {
+		if n := s.sample(t, at, p, even); n > 0 {
 			t.Fatalf("%d regions moved in sample %d", n, at)
 		}
 	}
@@ -136,20 +152,20 @@ func TestNearlyAlike(t *testing.T) {
 // TestHotSetChanges: a new hot set is followed within twenty samples.
 func TestHotSetChanges(t *testing.T) {
 	other := func(_, region int) float64 { return 200 - hotHalf(0, region) }
-	for name, c := range counters {
+	for name, m := range meters {
 		s := newSimulation()
 		for at := range 30 {
-			s.sample(t, at, hotHalf, c)
+			s.sample(t, at, hotHalf, m)
 		}
 		moved := 0
 		for at := range 20 {
-			moved += s.sample(t, at, other, c)
+			moved += s.sample(t, at, other, m)
 		}
 		if got := s.served(0, other); got < 0.95 {
 			t.Errorf("%s: the fast tier serves %.3f of the new set", name, got)
 		}
 		for at := range 20 {
-			moved += s.sample(t, at, other, c)
+			moved += s.sample(t, at, other, m)
 		}
 		if moved > simRegions+simRegions/20 {
 			t.Errorf("%s: %d regions moved, of %d that had to", name, moved, simRegions)
@@ -159,9 +175,9 @@ func TestHotSetChanges(t *testing.T) {
 
 // TestRoom: a fast tier with room takes what is used, without taking anything away.
 func TestRoom(t *testing.T) {
-	e := NewEstimate(4)
+	e := NewEstimate(simulated(4))
 	for range 3 {
-		e.Add([]uint32{0, 9, 0, 5})
+		e.Add([]float64{0, 9, 0, 5})
 	}
 	got := e.Exchanges([]bool{true, false, false, false}, 1)
 	want := []Exchange{{1, -1}, {3, 0}}

@@ -114,7 +114,7 @@ func (m *memory) tellApart(t *testing.T, s Source) {
 	_, looks := s.(*Damon)
 	rates, sum := make([]float64, len(m.regions)), make([]float64, len(m.regions))
 	var resolution uintptr
-	for end := time.Now().Add(2 * time.Minute); ; {
+	for end := time.Now().Add(5 * time.Minute); ; {
 		var err error
 		if resolution, err = s.Sample(rates); err != nil {
 			t.Fatal(err)
