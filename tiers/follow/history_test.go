@@ -81,6 +81,46 @@ func TestGrowth(t *testing.T) {
 	})
 }
 
+// TestChurn: where the program frees and allocates all the time, and new memory goes to the fast
+// tier, this is within its soft cap after each plan, serves most touches, and less moves than is
+// allocated.
+func TestChurn(t *testing.T) {
+	for name, size := range sizes {
+		s := newSimulation(t, size, capped(simMemory/2*11/10, noCap), capped(noCap, noCap))
+		use := halves(s.hotSet("alternating"))
+		s.allocate(s.inOrder())
+		next := s.regions[len(s.regions)-1].End
+		var fresh, moved uint64
+		var served float64
+		const periods = 200
+		for range periods {
+			for sum := uint64(0); sum < simMemory/200; {
+				i := s.rng.IntN(len(s.regions))
+				r := &s.regions[i]
+				n := uintptr(r.size())
+				*r = Region{Start: next, End: next + n, Rank: RankMiddle}
+				next += n
+				s.born[i], s.counts[i], s.share[i] = s.period, 0, 0
+				sum += uint64(n)
+				fresh += uint64(n)
+			}
+			s.charge()
+			s.step(use)
+			if s.tiers[0].Bytes > s.tiers[0].Soft {
+				t.Fatalf("%s: fast memory is over its soft cap", name)
+			}
+			moved += s.moved
+			served += s.served(0, use) / periods
+		}
+		if served < 0.97 {
+			t.Errorf("%s: fast memory serves %.3f", name, served)
+		}
+		if moved > fresh {
+			t.Errorf("%s: %d MiB moved, %d were allocated", name, moved>>20, fresh>>20)
+		}
+	}
+}
+
 // TestRefused: memory that cannot move does not keep other memory from moving, and is tried less
 // and less often.
 func TestRefused(t *testing.T) {

@@ -145,7 +145,7 @@ func TestExchange(t *testing.T) {
 		regions = append(regions, known(2+i, mib, 1, 9.9))
 	}
 	full = charged(regions, capped(noCap, 8*mib), capped(noCap, noCap))
-	holds(t, plans(9, regions, full, noCap))
+	holds(t, plans(40, regions, full, noCap))
 	// What would save less than it costs does not move.
 	regions = []Region{known(0, mib, 0, 0), known(1, mib, 1, 0.005)}
 	full = charged(regions, capped(noCap, mib), capped(noCap, noCap))

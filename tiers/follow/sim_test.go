@@ -36,8 +36,9 @@ type simulation struct {
 	refuses func(region int) bool
 
 	period  int
+	born    []int     // the period in which a region was put to use
 	counts  []float64 // the mean of what was counted
-	share   float64   // of a count's variance that the mean has
+	share   []float64 // of a count's variance that the mean has
 	moved   uint64    // bytes, in the last period
 	refused int       // moves, in the last period
 }
@@ -61,7 +62,8 @@ func newSimulation(t *testing.T, size func(int) uintptr, tiers ...Tier) *simulat
 			Tier: uint32(len(tiers) - 1)})
 		sum, at = sum+n, at+n
 	}
-	s.counts = make([]float64, len(s.regions))
+	s.counts, s.share = make([]float64, len(s.regions)), make([]float64, len(s.regions))
+	s.born = make([]int, len(s.regions))
 	s.charge()
 	return s
 }
@@ -121,16 +123,16 @@ func (s *simulation) poisson(mean float64) float64 {
 
 // estimate counts a period of the program.
 func (s *simulation) estimate(use program) {
-	w := max(simWeight, 1/float64(s.period+1))
-	s.share = (1-w)*(1-w)*s.share + w*w
 	for i := range s.regions {
+		w := max(simWeight, 1/float64(s.period-s.born[i]+1))
+		s.share[i] = (1-w)*(1-w)*s.share[i] + w*w
 		r := &s.regions[i]
 		pages := float64(r.size() / pageSize)
 		s.counts[i] += w * (s.poisson(use(s.period, i)*pages) - s.counts[i])
 		unit := simScale / pages / simPeriod.Seconds()
-		r.Known = s.period > 0
+		r.Known = s.period > s.born[i]
 		r.Heat = s.counts[i] * unit
-		r.Deviation = math.Sqrt(s.counts[i]*s.share) * unit
+		r.Deviation = math.Sqrt(s.counts[i]*s.share[i]) * unit
 	}
 	s.period++
 }
