@@ -14,7 +14,8 @@ import (
 // Damon has the kernel's DAMON look at one page of each region at a time, by its sysfs. It needs
 // root and Linux 6.2, and serves one program at a time. A sample waits for the end of an
 // aggregation, which says in how many of 20 looks the page had been accessed since the look before.
-// The window is the time from look to look.
+// The window is the time from look to look. With many regions the budget makes it long: a sample
+// may wait many seconds.
 type Damon struct {
 	started  bool
 	regions  []Range
