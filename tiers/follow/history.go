@@ -37,8 +37,8 @@ const (
 	// forgiven is how many periods of staying in one tier make up for a turn.
 	forgiven = 128
 
-	// soon is within how many periods memory turns cold that should not have gone up.
-	soon = 32
+	// soon is within how many patiences memory turns cold that should not have gone up.
+	soon = 4
 
 	// cold is which part of the heat that it was counted on to keep is left of such memory.
 	cold = 0.5
@@ -71,7 +71,7 @@ func (h *history) arrive(tier uint32, period int, now float64) (up bool) {
 		if h.moved && h.up {
 			h.turns = min(h.turns+1, mostTurns)
 		}
-		h.stay, h.score, h.wentHeat = now-h.since, 0, 0
+		h.stay, h.wentHeat = now-h.since, 0
 	}
 	h.tier, h.changed, h.since = tier, period, now
 	h.moved, h.up, h.refused, h.wait = true, up, 0, 0
@@ -79,8 +79,8 @@ func (h *history) arrive(tier uint32, period int, now float64) (up bool) {
 }
 
 // cooled reports, once, that the region is cold so soon after it went up that it should not have.
-func (h *history) cooled(r *Region, period int) bool {
-	if h.wentHeat == 0 || period-h.changed > soon || r.Heat > h.wentHeat*cold {
+func (h *history) cooled(r *Region, period, patience int) bool {
+	if h.wentHeat == 0 || period-h.changed > soon*patience || r.Heat > h.wentHeat*cold {
 		return false
 	}
 	h.wentHeat = 0

@@ -274,7 +274,7 @@ func TestResidence(t *testing.T) {
 // TestPatience: patience grows when what went up turns cold, and shrinks when that happens no more.
 func TestPatience(t *testing.T) {
 	var p Planner
-	regions := []Region{known(0, mib, 1, 50)}
+	regions := []Region{known(0, mib, 1, 50), known(1, mib, 1, 50)}
 	tiers := charged(regions, capped(64*mib, noCap), capped(noCap, noCap))
 	plan := func() (moves []Move) {
 		moves = p.Plan(regions, tiers, 10*time.Second, noCap)
@@ -292,8 +292,15 @@ func TestPatience(t *testing.T) {
 	regions[0].Heat = 1
 	plan()
 	plan()
-	if p.patience <= leastPatience {
+	grown := p.patience
+	if grown <= leastPatience {
 		t.Error("patience did not grow")
+	}
+	regions[1].Heat = 1
+	plan()
+	plan()
+	if p.patience != grown {
+		t.Error("patience grew for what went up before it grew")
 	}
 	for range 3 * forgive {
 		plan()

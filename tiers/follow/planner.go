@@ -134,7 +134,7 @@ func (p *Planner) remember(regions []Region, tier []uint32) []*history {
 		}
 		h.look(r, p.period, p.patience)
 		// What went up before patience changed says nothing of the new one.
-		if r.Known && h.cooled(r, p.period) && h.changed > p.patient+1 {
+		if r.Known && h.cooled(r, p.period, p.patience) && h.changed > p.patient+1 {
 			p.cooled += float64(r.size())
 		}
 		past[i] = h
