@@ -212,3 +212,21 @@ func (s *sim) followed() error {
 	}
 	return nil
 }
+
+// TestFollowAlone: where memory follows its use a block of a slice or more has a span of its own,
+// unless that wastes much.
+func TestFollowAlone(t *testing.T) {
+	h := splitWorld(t)
+	Following = true
+	t.Cleanup(func() { Following = false })
+	for _, c := range []struct {
+		n     uintptr
+		alone bool
+	}{{64 << 10, true}, {128 << 10, true}, {80 << 10, false}, {48 << 10, false}, {1 << 20, true}} {
+		a, b := mustServe(t, h, c.n), mustServe(t, h, c.n)
+		if got := Lookup(a) != Lookup(b) && Lookup(a).blocks == 1; got != c.alone {
+			t.Errorf("blocks of %d KiB are alone: %v", c.n>>10, got)
+		}
+	}
+	sound(t)
+}

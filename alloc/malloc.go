@@ -206,12 +206,16 @@ func (h *Heap) refill(c uintptr) bool {
 		return true
 	}
 	n := sizeclass.PageSlices(c)
-	if secure {
+	alone := Following && sizeclass.Alone(c)
+	switch {
+	case secure:
 		n = slotSlices(c)
+	case alone: // a block's use is that of its span
+		n = sizeclass.AloneSlices(c)
 	}
 	h.Thread.capped = false
 	p := h.takeRetired(n)
-	if p == nil && h.wantsDense(c) {
+	if p == nil && !alone && h.wantsDense(c) {
 		if p = h.spanAlloc(sizeclass.DensePageSlices(c), 1); p != nil {
 			n = sizeclass.DensePageSlices(c)
 		}

@@ -199,6 +199,20 @@ func Room(tier, n uintptr) bool {
 	return fits(atomic.LoadUint64(&a.current), uint64(n), limit)
 }
 
+// Account is the memory of a tier as the control plane sees it.
+type Account struct {
+	First      uintptr // the first of the tiers with this memory
+	Current    uint64  // bytes
+	Soft, Hard uint64  // bytes; ^0: no cap
+}
+
+// AccountOf returns the account of a tier, with the soft cap for its charge as it is now.
+func AccountOf(tier uintptr) Account {
+	a := memory(tier)
+	return Account{First: of(tier).account, Current: atomic.LoadUint64(&a.current),
+		Soft: a.softNow(), Hard: a.hard}
+}
+
 // Full reports whether n bytes more would pass the hard cap of the tier's memory.
 func Full(tier, n uintptr) bool { return !memory(tier).admits(uint64(n)) }
 

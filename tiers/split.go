@@ -120,7 +120,7 @@ func (d *divided) close(bit uintptr, full bool) {
 // there already has its first part there in any case.
 func (d *divided) begin(i uintptr, size, limit uint64) {
 	a := memory(i)
-	if policy.onSoftcap == config.SoftcapDemote {
+	if policy.onSoftcap >= config.SoftcapDemote { // or follow
 		limit = min(limit, a.soft)
 	}
 	for {

@@ -1,6 +1,8 @@
 package tiers
 
 import (
+	"sync/atomic"
+
 	"tieralloc/internal/config"
 	"tieralloc/throttle"
 )
@@ -35,7 +37,8 @@ var tiers [slots]tier
 var policy struct {
 	onSoftcap, onHardcap uint32
 	throttled            uint32 // a bit for each tier with a bucket
-	migrating, sleep     bool
+	migrating            uint32 // 1: spans move down by age; atomic
+	sleep                bool
 	forked               bool
 	begun                bool // Setup was called
 }
@@ -47,7 +50,7 @@ var policy struct {
 func Setup(s *config.Settings, account *[4]uintptr, program uintptr) {
 	policy.onSoftcap, policy.onHardcap = s.OnSoftcap, s.OnHardcap
 	policy.sleep = s.ThrottleSleep
-	policy.throttled, policy.migrating, policy.forked = 0, false, false
+	policy.throttled, policy.migrating, policy.forked = 0, 0, false
 	for i := range tiers {
 		set := &s.Tiers[i]
 		if policy.begun || set.BW|set.Burst|set.Lat != 0 { // else it is zero, its page untouched
@@ -59,7 +62,7 @@ func Setup(s *config.Settings, account *[4]uintptr, program uintptr) {
 			}
 		}
 		if set.Soft != 0 && s.OnSoftcap == config.SoftcapDemote {
-			policy.migrating = true
+			policy.migrating = 1
 		}
 	}
 	policy.begun = true
@@ -67,6 +70,21 @@ func Setup(s *config.Settings, account *[4]uintptr, program uintptr) {
 	setupClock(s)
 	setupRules(&s.Rules, program)
 }
+
+// Followable reports whether some tier has a cap and a slower one to move memory to.
+func Followable() bool {
+	for t := uintptr(0); t < tierCount; t++ {
+		if a := memory(t); a.soft&a.hard != ^uint64(0) {
+			if _, ok := Below(t); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// FollowByAge has spans move as with TA_ON_SOFTCAP=demote, because their use cannot be seen.
+func FollowByAge() { atomic.StoreUint32(&policy.migrating, 1) }
 
 // at is the state of tier t. Precondition: t is a tier.
 func at(t uintptr) *tier { return &tiers[t&slotMask] }

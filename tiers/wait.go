@@ -81,7 +81,7 @@ func wait(tier, n uintptr, mono uint64, whole bool) (ns uint64) {
 }
 
 // Migrating reports whether spans move down from tiers over their soft cap.
-func Migrating() bool { return policy.migrating }
+func Migrating() bool { return atomic.LoadUint32(&policy.migrating) != 0 }
 
 // MigrateBudget reports whether TA_MIGRATE_BW allows a step of migration to start at now, in
 // monotonic nanoseconds.

@@ -1,5 +1,6 @@
 // Package background is the control plane's part of the heap. With TA_BACKGROUND=1 it moves spans
-// between tiers, purges, and updates the live page even if the program takes no slow path.
+// between tiers, purges, and updates the live page even if the program takes no slow path. With
+// TA_ON_SOFTCAP=follow it moves memory by its use (follow.go).
 //
 // It is ordinary Go. Its init runs when the Go runtime starts, which happens only if the control
 // plane is asked for. C never calls it.
@@ -9,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"tieralloc/alloc"
 	"tieralloc/internal/config"
 	"tieralloc/interpose"
 )
@@ -16,6 +18,9 @@ import (
 func init() {
 	if config.InForce.Background {
 		go run()
+	}
+	if alloc.Following {
+		go followUse()
 	}
 }
 

@@ -99,6 +99,15 @@ func PageSlices(c uintptr) uintptr {
 	return n
 }
 
+// Alone reports whether a page of one block of class c wastes at most an eighth of it.
+func Alone(c uintptr) bool {
+	size := Size(c)
+	return size >= SliceSize && (AloneSlices(c)<<SliceShift-size)*8 <= size
+}
+
+// AloneSlices returns the number of slices of a page of one block of class c.
+func AloneSlices(c uintptr) uintptr { return (Size(c) + SliceSize - 1) >> SliceShift }
+
 // DensePageSlices is PageSlices for dense pages: the fewest slices, up to 16, of which at most a
 // 64th is wasted. If there is no such number it returns PageSlices.
 func DensePageSlices(c uintptr) uintptr {

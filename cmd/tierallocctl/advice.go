@@ -32,12 +32,17 @@ func idleSettings(env environ, c *configCheck) []string {
 		throttled |= s.CUDA.BW | s.CUDA.Lat
 	}
 	demote := s.OnSoftcap == config.SoftcapDemote
-	note(soft == 0, "TA_ON_SOFTCAP", "no tier has a soft cap (TA_FAST_SOFT, TA_NORMAL_SOFT)")
+	follow := s.Follows() && soft|hard != 0
+	note(s.OnSoftcap == config.SoftcapFollow && !s.Follows(), "TA_ON_SOFTCAP",
+		"with TA_NUMA_BALANCING=1 the kernel moves this memory")
+	note(s.Follows() && soft|hard == 0, "TA_ON_SOFTCAP",
+		"no tier has a cap (TA_NORMAL_SOFT, TA_NORMAL_HARD and so on)")
+	note(s.OnSoftcap != config.SoftcapFollow && soft == 0, "TA_ON_SOFTCAP",
+		"no tier has a soft cap (TA_FAST_SOFT, TA_NORMAL_SOFT)")
 	note(hard == 0, "TA_ON_HARDCAP", "no tier has a hard cap (TA_FAST_HARD and so on)")
-	note(!demote || soft == 0, "TA_MIGRATE_BW",
-		"nothing is moved without TA_ON_SOFTCAP=demote and a soft cap")
-	note(s.Background && (!demote || soft == 0), "TA_BACKGROUND",
-		"nothing is moved without TA_ON_SOFTCAP=demote and a soft cap")
+	still := !follow && (!demote || soft == 0)
+	note(still, "TA_MIGRATE_BW", nothingMoves)
+	note(s.Background && still, "TA_BACKGROUND", nothingMoves)
 	note(!s.UseLibnuma, "TA_NUMA_BALANCING", "no memory has a policy with TA_USE_LIBNUMA=0")
 	note(throttled == 0, "TA_THROTTLE", "no tier is throttled (TA_SLOW_BW, TA_SLOW_LAT and so on)")
 	note(s.Log == config.LogOff, "TA_LOG_FILE", "there is no log without TA_LOG")
@@ -54,6 +59,8 @@ func idleSettings(env environ, c *configCheck) []string {
 	}
 	return append(append(lines, unusedTiers(env, s, account)...), idleCUDA(env, s)...)
 }
+
+const nothingMoves = "nothing is moved without TA_ON_SOFTCAP=demote or follow, and a cap"
 
 // secureRemarks lists the checks of the hardened heap that do not end the program.
 func secureRemarks(s *config.Settings) []string {

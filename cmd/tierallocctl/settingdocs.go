@@ -60,8 +60,9 @@ var settingDocs = map[string]settingDoc{
 			" auto: of those without a hard cap",
 		"0"},
 	"TA_ON_SOFTCAP": {"WORD",
-		"what happens over a soft cap: reroute, warn or demote (by age, blind to use)",
-		"demote"},
+		"what happens over a soft cap: reroute, warn, demote (by age, blind to use) or " +
+			"follow (by use)",
+		"follow"},
 	"TA_ON_HARDCAP":   {"WORD", "what happens at a hard cap: route_slow or fail", "fail"},
 	"TA_DEFAULT_HINT": {"HINT", "the hint where no rule matches", "cold"},
 	"TA_RULES": {"RULES",

@@ -108,7 +108,7 @@ func TestBadValues(t *testing.T) {
 		{"TA_HUGEPAGES=2M,slow:off", `TA_HUGEPAGES="2M,slow:off` + huge},
 		{"TA_HUGEPAGES=fast:2M,", `TA_HUGEPAGES="fast:2M,` + huge},
 		{"TA_ON_SOFTCAP=fail",
-			`TA_ON_SOFTCAP="fail": expected reroute, warn or demote; using reroute`},
+			`TA_ON_SOFTCAP="fail": expected reroute, warn, demote or follow; using reroute`},
 		{"TA_ON_HARDCAP=spill",
 			`TA_ON_HARDCAP="spill": expected route_slow or fail; using route_slow`},
 		{"TA_DEFAULT_HINT=tepid", `TA_DEFAULT_HINT="tepid` + hint},

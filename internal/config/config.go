@@ -60,11 +60,17 @@ const (
 	Huge1G
 )
 
+// Follows reports whether memory is to move by its use.
+func (s *Settings) Follows() bool {
+	return s.OnSoftcap == SoftcapFollow && s.NumaBalancing != BalanceAlways
+}
+
 // What happens over a soft cap.
 const (
 	SoftcapReroute uint32 = iota
 	SoftcapWarn
 	SoftcapDemote
+	SoftcapFollow
 	SoftcapCount
 )
 

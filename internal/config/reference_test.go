@@ -152,7 +152,7 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 	case "TA_NUMA_BALANCING":
 		return "auto, 0 or 1", "auto", choose(&o.balancing, balances, word)
 	case "TA_ON_SOFTCAP":
-		return "reroute, warn or demote", "reroute", choose(&o.onSoftcap, softcaps, word)
+		return "reroute, warn, demote or follow", "reroute", choose(&o.onSoftcap, softcaps, word)
 	case "TA_ON_HARDCAP":
 		return "route_slow or fail", "route_slow", choose(&o.onHardcap, hardcaps, word)
 	case "TA_DEFAULT_HINT":

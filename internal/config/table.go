@@ -122,7 +122,7 @@ var variables = [tableSize]variable{
 		"250ms"},
 	varUseLibnuma:    {"TA_USE_LIBNUMA", aSwitch, "1"},
 	varNumaBalancing: {"TA_NUMA_BALANCING", "auto, 0 or 1", "auto"},
-	varOnSoftcap:     {"TA_ON_SOFTCAP", "reroute, warn or demote", "reroute"},
+	varOnSoftcap:     {"TA_ON_SOFTCAP", "reroute, warn, demote or follow", "reroute"},
 	varOnHardcap:     {"TA_ON_HARDCAP", "route_slow or fail", "route_slow"},
 	varDefaultHint:   {"TA_DEFAULT_HINT", hintsAccepted, "warm"},
 	varRules: {"TA_RULES",

@@ -5,7 +5,7 @@ var (
 	levelWords = [8]string{LogOff: "off", LogError: "error", LogWarn: "warn", LogInfo: "info",
 		LogDebug: "debug"}
 	softcapWords = [8]string{SoftcapReroute: "reroute", SoftcapWarn: "warn",
-		SoftcapDemote: "demote"}
+		SoftcapDemote: "demote", SoftcapFollow: "follow"}
 	hardcapWords = [8]string{HardcapRouteSlow: "route_slow", HardcapFail: "fail"}
 	balanceWords = [8]string{BalanceAuto: "auto", BalanceNever: "0", BalanceAlways: "1"}
 	modelWords   = [8]string{ModelOff: "off", ModelCXL: "cxl"}

@@ -58,6 +58,7 @@ var tables = []string{"tieralloc/internal/config.", "tieralloc/stats.", "tierall
 
 // runtimeOnly are this project's packages whose code runs only on the runtime.
 var runtimeOnly = []string{"tieralloc/stats/logger.", "tieralloc/alloc/background.",
+	"tieralloc/alloc/region.", "tieralloc/tiers/follow.", "tieralloc/tiers/heat.",
 	"tieralloc/internal/control.", "tieralloc/interpose."}
 
 // when says when the relocation of the word at addr, in Go's data, is made.

@@ -107,6 +107,9 @@ func Boot(arg uintptr) {
 	}
 	account := tierMap.Accounts()
 	tiers.Setup(&config.InForce, &account, program.Addr())
+	if config.InForce.OnSoftcap == config.SoftcapFollow {
+		beginFollowing()
+	}
 	if config.InForce.Reports {
 		setStatsPath()
 	}
@@ -238,6 +241,9 @@ func ForkChild() {
 	}
 	forked = true
 	alloc.Background = false
+	if alloc.Following {
+		tiers.FollowByAge() // the thread that follows is the parent's
+	}
 	tiers.ForkChild()
 	stats.LogStop()
 	startUnix = raw.Clock(raw.ClockReal)

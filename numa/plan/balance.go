@@ -16,9 +16,12 @@ import (
 // balancing would move the memory away at its first uses. And it has one node only; with several
 // the kernel would search for the next nearest memory, which may be the fast node's.
 //
+// With TA_ON_SOFTCAP=follow the library moves memory itself, and the kernel moves none of it,
+// unless TA_NUMA_BALANCING=1 asks for the kernel.
+//
 // The kernel refuses balancing with interleaving. With a strict policy it would move nothing.
 func Balance(s *config.Settings, top *numa.Topology, m *numa.Map, mode uint64) {
-	if m.Simulated || s.NumaBalancing == config.BalanceNever {
+	if m.Simulated || s.NumaBalancing == config.BalanceNever || s.Follows() {
 		return
 	}
 	m.Moving = mode != 0

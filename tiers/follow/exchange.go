@@ -37,6 +37,9 @@ type group struct {
 
 // promote moves regions of the first of the slower tiers up, into free room or in exchange.
 func (w *plan) promote(upper uint32, slower []uint32) {
+	if w.ceiling(upper) == ^uint64(0) {
+		return // how much memory it has is not known
+	}
 	p := &pair{plan: w, upper: upper, lower: slower[0], slower: slower}
 	p.setTarget()
 	p.listColdest()

@@ -23,8 +23,8 @@ const (
 	leastRatio = 1.5
 
 	// leastSigmas is by how many standard deviations of their difference it must be hotter. The
-	// hottest and the coldest of some thousand equal regions are 5 apart.
-	leastSigmas = 6
+	// hottest and the coldest of some thousand equal regions are about as far apart.
+	leastSigmas = 5
 
 	// roomSigmas is how many standard deviations its heat must be to go up into free room.
 	roomSigmas = 3

@@ -47,19 +47,19 @@ func (m *memory) bench(b *testing.B, s Source) {
 	defer s.Stop()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	counts := make([]float64, len(m.regions))
+	counts := make([]Rate, len(m.regions))
 	var sum, using time.Duration
 	for b.Loop() {
-		before := threadTime()
+		before := ThreadTime()
 		for i := range m.regions {
 			m.touch(i, s.WritesOnly())
 		}
-		using += threadTime() - before
-		_, cost, err := Timed(s, counts)
-		if err != nil {
+		using += ThreadTime() - before
+		before = ThreadTime()
+		if _, err := s.Sample(counts); err != nil {
 			b.Fatal(err)
 		}
-		sum += cost
+		sum += ThreadTime() - before
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(hugeBytes(b)>>20), "huge-MiB")

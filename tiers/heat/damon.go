@@ -202,7 +202,7 @@ func accessed() []setting {
 	}
 }
 
-func (s *Damon) Sample(rates []float64) (resolution uintptr, err error) {
+func (s *Damon) Sample(rates []Rate) (resolution uintptr, err error) {
 	clear(rates)
 	tallies := s.window.empty(len(rates))
 	for i, r := range s.regions {
@@ -224,7 +224,7 @@ func (s *Damon) Sample(rates []float64) (resolution uintptr, err error) {
 		}
 		s.add(rates, tallies, r, looks)
 	}
-	return resolution, s.adapt(s.window.hottest())
+	return resolution, s.adapt(s.window.hottest(s.regions))
 }
 
 // triedRegion reads one of DAMON's regions, and in how many looks it had been accessed.
@@ -244,11 +244,13 @@ func triedRegion(i int) (r Range, looks uint64, err error) {
 }
 
 // add adds what the looks at a region of DAMON's found.
-func (s *Damon) add(rates []float64, tallies []tally, r Range, looks uint64) {
+func (s *Damon) add(rates []Rate, tallies []tally, r Range, looks uint64) {
 	for i := from(s.regions, r.Start); i < len(s.regions) && s.regions[i].Start < r.End; i++ {
 		pages := float64(overlap(s.regions[i], r) / pageBytes)
 		found := min(float64(looks), damonLooks)
-		rates[i] += rate(found, damonLooks, pages, s.interval)
+		r := rate(found, damonLooks, pages, s.interval)
+		rates[i].PerSecond += r.PerSecond
+		rates[i].Variance += r.Variance
 		tallies[i].touched += found / damonLooks * pages
 	}
 }

@@ -16,18 +16,18 @@ import (
 //
 // Regions are known by their addresses: see Follow.
 type Estimate struct {
-	regions []Range
-	known   []knowledge // of each region
-	noise   float64     // mean over the regions of pages times the variance of a sampled heat
-	steps   int         // samples that noise was learned from
+	regions  []Range
+	known    []knowledge // of each region
+	relative float64     // the variance of a heat of 1 that chance does not explain
+	steps    int         // samples that relative was learned from
 }
 
 // knowledge is what is known of a region.
 type knowledge struct {
-	heat  float64
-	share float64 // of a sampled heat's variance that the mean has
-	seen  float64 // samples; of parts that saw different numbers the mean
-	last  float64 // the heat that the last sample gave, NaN if it was of other regions
+	heat               float64
+	variance           float64 // of heat, by chance alone
+	seen               float64 // samples; of parts that saw different numbers the mean
+	last, lastVariance float64 // the heat that the last sample gave, NaN if it was of other regions
 }
 
 const (
@@ -76,13 +76,13 @@ func (e *Estimate) inherit(r Range) knowledge {
 		}
 		part := float64(overlap(e.regions[i], r))
 		sum.heat += part * k.heat
-		sum.share += part * k.share
+		sum.variance += part * float64(e.regions[i].End-e.regions[i].Start) * k.variance
 		sum.seen += part * k.seen
 		bytes += part
 	}
 	if bytes > 0 {
 		sum.heat /= bytes
-		sum.share /= bytes
+		sum.variance /= bytes * bytes
 		sum.seen /= float64(r.End - r.Start)
 	}
 	return sum
@@ -94,27 +94,54 @@ func (e *Estimate) pages(i int) float64 {
 }
 
 // Add takes a sample: the rate of each region, as Source.Sample sets it.
-func (e *Estimate) Add(rates []float64) {
-	var squares, steps float64
-	for i, rate := range rates {
+func (e *Estimate) Add(rates []Rate) {
+	e.learn(rates)
+	for i, r := range rates {
 		pages := e.pages(i)
-		heat := rate / pages
+		heat := r.PerSecond / pages
 		k := &e.known[i]
+		k.last, k.lastVariance = heat, r.Variance/(pages*pages)
 		w := max(weight, 1/(k.seen+1)) // the first samples weigh alike
-		k.share = (1-w)*(1-w)*k.share + w*w
 		k.heat += w * (heat - k.heat)
-		if step := heat - k.last; !math.IsNaN(step) {
-			squares += pages * step * step
-			steps++
-		}
-		k.last = heat
+		k.variance = (1-w)*(1-w)*k.variance + w*w*(k.lastVariance+e.relative*heat*heat)
 		k.seen++
 	}
-	if steps > 0 {
-		w := max(weight, 1/float64(e.steps+1))
-		e.noise += w * (squares/2/steps - e.noise)
-		e.steps++
+}
+
+// learn updates relative by how much the heats of a sample differ from those of the one before.
+func (e *Estimate) learn(rates []Rate) {
+	scale := e.scale(rates)
+	var squares, heats float64
+	for i, r := range rates {
+		k, pages := &e.known[i], e.pages(i)
+		heat, last := r.PerSecond/pages, scale*k.last
+		if !math.IsNaN(last) {
+			chance := r.Variance/(pages*pages) + scale*scale*k.lastVariance
+			squares += pages * ((heat-last)*(heat-last) - chance)
+			heats += pages * (heat*heat + last*last)
+		}
 	}
+	if heats == 0 {
+		return
+	}
+	e.steps++
+	e.relative += max(weight, 1/float64(e.steps)) * (max(0, squares/heats) - e.relative)
+}
+
+// scale is how many times as much as at the last sample all regions together were touched. A
+// program that does more or less than before makes no region hotter than another.
+func (e *Estimate) scale(rates []Rate) float64 {
+	var now, before float64
+	for i, r := range rates {
+		if last := e.known[i].last; !math.IsNaN(last) {
+			now += r.PerSecond
+			before += last * e.pages(i)
+		}
+	}
+	if before == 0 {
+		return 1
+	}
+	return now / before
 }
 
 // Heat is a region's, in touches per page and second. It is 0 for an unknown one.
@@ -127,31 +154,9 @@ func (e *Estimate) Seen(i int) int { return int(e.known[i].seen) }
 // Deviation is the standard deviation of a region's heat. It is infinite if too little is known of
 // the region, or of what chance does.
 func (e *Estimate) Deviation(i int) float64 {
-	return e.deviation(i, e.noisePerHeat())
-}
-
-func (e *Estimate) deviation(i int, noisePerHeat float64) float64 {
 	k := e.known[i]
 	if k.seen < leastSeen || e.steps == 0 {
 		return math.Inf(1)
 	}
-	// The heat is a count of so many units, whose variance is the count. One more makes up for a
-	// count that is 0 by chance.
-	unit := noisePerHeat * k.share / e.pages(i)
-	return math.Sqrt(unit * (k.heat + unit))
-}
-
-// noisePerHeat is pages times the variance of a sampled heat, where that is 1 in the mean.
-func (e *Estimate) noisePerHeat() float64 {
-	var sum, known float64
-	for _, k := range e.known {
-		if k.seen > 0 {
-			sum += k.heat
-			known++
-		}
-	}
-	if sum == 0 {
-		return 0
-	}
-	return e.noise * known / sum
+	return math.Sqrt(k.variance)
 }

@@ -21,29 +21,29 @@ type program func(sample, region int) float64
 func hotHalf(_, region int) float64 { return 200 * float64(region%2) }
 
 // meter makes rates of what a program does.
-type meter func(rng *rand.Rand, mean float64) float64
+type meter func(rng *rand.Rand, mean float64) Rate
 
 // even is a source that saturates, and does not err.
-func even(_ *rand.Rand, mean float64) float64 { return min(mean, 512) }
+func even(_ *rand.Rand, mean float64) Rate { return Rate{PerSecond: min(mean, 512)} }
 
 // pages looks which of 512 pages were touched.
-func pages(rng *rand.Rand, mean float64) float64 {
+func pages(rng *rand.Rand, mean float64) Rate {
 	return rate(touchedOf(rng, 512, mean/512, simWindow), 512, 512, simWindow)
 }
 
 // hits counts random accesses: 250 trials.
-func hits(rng *rand.Rand, mean float64) float64 {
+func hits(rng *rand.Rand, mean float64) Rate {
 	n := 0.0
 	for range 250 {
 		if rng.Float64() < mean/250 {
 			n++
 		}
 	}
-	return n
+	return Rate{n, max(n, 1)}
 }
 
 // looks looks as DAMON does, at one page at a time.
-func looks(rng *rand.Rand, mean float64) float64 {
+func looks(rng *rand.Rand, mean float64) Rate {
 	return rate(touchedOf(rng, damonLooks, mean/512, simWindow), damonLooks, 512, simWindow)
 }
 
@@ -57,13 +57,13 @@ type simulation struct {
 	fast     []bool
 	estimate *Estimate
 	rng      *rand.Rand
-	rates    []float64
+	rates    []Rate
 }
 
 func newSimulation() *simulation {
 	s := &simulation{fast: make([]bool, simRegions),
 		estimate: NewEstimate(simulated(simRegions)),
-		rng:      rand.New(rand.NewPCG(1, 2)), rates: make([]float64, simRegions)}
+		rng:      rand.New(rand.NewPCG(1, 2)), rates: make([]Rate, simRegions)}
 	for i := range simRegions / 2 {
 		s.fast[i] = true
 	}
@@ -177,7 +177,7 @@ func TestHotSetChanges(t *testing.T) {
 func TestRoom(t *testing.T) {
 	e := NewEstimate(simulated(4))
 	for range 3 {
-		e.Add([]float64{0, 9, 0, 5})
+		e.Add([]Rate{{}, {PerSecond: 9}, {}, {PerSecond: 5}})
 	}
 	got := e.Exchanges([]bool{true, false, false, false}, 1)
 	want := []Exchange{{1, -1}, {3, 0}}

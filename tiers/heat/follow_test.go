@@ -24,9 +24,9 @@ func sampled(rng *rand.Rand, regions []Range, heats []float64, samples int) *Est
 }
 
 // chance are rates around heats.
-func chance(rng *rand.Rand, e *Estimate, heats []float64) []float64 {
+func chance(rng *rand.Rand, e *Estimate, heats []float64) []Rate {
 	const window = 50 * time.Millisecond
-	rates := make([]float64, len(heats))
+	rates := make([]Rate, len(heats))
 	for i, heat := range heats {
 		pages := e.pages(i)
 		rates[i] = rate(touchedOf(rng, int(pages), heat, window), pages, pages, window)
@@ -39,7 +39,7 @@ func chance(rng *rand.Rand, e *Estimate, heats []float64) []float64 {
 func TestSplitAndJoin(t *testing.T) {
 	e := NewEstimate([]Range{kib64(16, 4), kib64(20, 12), kib64(40, 8)})
 	for range 3 {
-		e.Add([]float64{64 * 10, 192 * 2, 128 * 5})
+		e.Add([]Rate{{64 * 10, 0}, {192 * 2, 0}, {128 * 5, 0}})
 	}
 	for i, want := range []float64{10, 2, 5} {
 		if !like(e.Heat(i), want) || e.Seen(i) != 3 {
@@ -58,7 +58,7 @@ func TestSplitAndJoin(t *testing.T) {
 			t.Errorf("joined, region %d: heat %f, seen %d", i, e.Heat(i), e.Seen(i))
 		}
 	}
-	e.Add([]float64{256 * 4, 128 * 5})
+	e.Add([]Rate{{256 * 4, 0}, {128 * 5, 0}})
 	if !like(e.Heat(0), 4) || e.Seen(0) != 4 || e.Deviation(0) != 0 {
 		t.Errorf("heat %f, deviation %f, seen %d", e.Heat(0), e.Deviation(0), e.Seen(0))
 	}

@@ -112,7 +112,7 @@ func (m *memory) tellApart(t *testing.T, s Source) {
 	t.Helper()
 	defer m.use(s.WritesOnly())()
 	_, looks := s.(*Damon)
-	rates, sum := make([]float64, len(m.regions)), make([]float64, len(m.regions))
+	rates, sum := make([]Rate, len(m.regions)), make([]float64, len(m.regions))
 	var resolution uintptr
 	for end := time.Now().Add(5 * time.Minute); ; {
 		var err error
@@ -125,7 +125,7 @@ func (m *memory) tellApart(t *testing.T, s Source) {
 		least, others := 0.0, 0.0
 		first := true
 		for i, n := range rates {
-			sum[i] += n
+			sum[i] += n.PerSecond
 			if !m.hot[i] {
 				others = max(others, sum[i])
 			} else if first || sum[i] < least {

@@ -1,7 +1,10 @@
 package heat
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +23,9 @@ type Referenced struct {
 	window  window
 	regions []Range
 	buf     []byte
-	scratch []byte // see flushTLB
+	scratch []byte        // see flushTLB
+	pass    time.Duration // how long the last pass over all mappings took
+	whole   bool          // this kernel cannot clear a region's bits alone
 }
 
 func (*Referenced) Name() string     { return "referenced bits" }
@@ -57,9 +62,29 @@ func (s *Referenced) Start(regions []Range) error {
 	return nil
 }
 
-func (s *Referenced) Sample(rates []float64) (resolution uintptr, err error) {
-	err = s.window.measure(rates, s.clear, func(tallies []tally) (err error) {
+func (s *Referenced) Sample(rates []Rate) (resolution uintptr, err error) {
+	for range windowTries {
+		length := cmp.Or(s.window.length, firstWindow)
+		if resolution, err = s.once(rates); err != nil || s.window.length >= length {
+			break
+		}
+	}
+	return resolution, err
+}
+
+// once takes a sample in one window.
+func (s *Referenced) once(rates []Rate) (resolution uintptr, err error) {
+	if len(s.regions) != 0 && s.pass > 2*s.window.length && s.window.length != 0 && !s.whole {
+		resolution, err = s.sweep(rates)
+		if !errors.Is(err, errNoCold) {
+			return resolution, err
+		}
+		s.whole = true
+	}
+	err = s.window.measure(s.regions, rates, s.clear, func(tallies []tally) (err error) {
+		begun := time.Now()
 		resolution, err = s.count(tallies)
+		s.pass = time.Since(begun)
 		return err
 	})
 	return resolution, err
@@ -87,15 +112,19 @@ func (s *Referenced) flushTLB() error {
 
 // count adds to the tallies.
 func (s *Referenced) count(tallies []tally) (resolution uintptr, err error) {
-	p := smapsParser{mapping: func(m Range, rss, referenced uint64) {
+	err = readBlocks(smaps, s.buf, s.parser(tallies, &resolution).feed)
+	return resolution, err
+}
+
+// parser takes smaps, adds to the tallies and sets the resolution.
+func (s *Referenced) parser(tallies []tally, resolution *uintptr) *smapsParser {
+	return &smapsParser{mapping: func(m Range, rss, referenced uint64) {
 		if joins(s.regions, m) {
-			resolution = max(resolution, m.End-m.Start)
+			*resolution = max(*resolution, m.End-m.Start)
 		}
 		spread(s.regions, tallies, m, tally{touched: float64(referenced / pageBytes),
 			pages: float64(rss / pageBytes)})
 	}}
-	err = readBlocks(smaps, s.buf, p.feed)
-	return resolution, err
 }
 
 func (s *Referenced) Stop() {

@@ -89,8 +89,8 @@ func (s *SoftDirty) Start(regions []Range) error {
 	return nil
 }
 
-func (s *SoftDirty) Sample(rates []float64) (resolution uintptr, err error) {
-	return 0, s.window.measure(rates, func() error {
+func (s *SoftDirty) Sample(rates []Rate) (resolution uintptr, err error) {
+	return 0, s.window.measure(s.regions, rates, func() error {
 		return write(clearRefs, clearSoftDirty)
 	}, s.count)
 }

@@ -29,15 +29,16 @@ type Source interface {
 	// each region is told apart.
 	//
 	// An error ends the source: all that is left is to call Stop.
-	Sample(rates []float64) (resolution uintptr, err error)
+	Sample(rates []Rate) (resolution uintptr, err error)
 
 	// Stop ends what Start began. The source may be started again.
 	Stop()
 }
 
-// Sources are all sources, best first.
+// Sources are all sources, best first. Referenced bits come before DAMON: where each region is a
+// mapping of its own they are exact, and need neither root nor the only DAMON of the machine.
 func Sources() []Source {
-	return []Source{&Damon{}, &Referenced{}, &Written{}, &SoftDirty{}}
+	return []Source{&Referenced{}, &Damon{}, &Written{}, &SoftDirty{}}
 }
 
 // First starts the first source that works, and returns its index. Where there is none that is the
@@ -67,7 +68,7 @@ func begin(s Source, regions []Range, want uintptr) error {
 	if err := s.Start(regions); err != nil || want == 0 {
 		return err
 	}
-	resolution, err := s.Sample(make([]float64, len(regions)))
+	resolution, err := s.Sample(make([]Rate, len(regions)))
 	if err == nil && resolution > want {
 		err = fmt.Errorf("it tells apart %d bytes only; regions here are of %d", resolution, want)
 	}

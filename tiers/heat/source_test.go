@@ -23,7 +23,7 @@ func TestStopped(t *testing.T) {
 				if err := s.Start(m.regions); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := s.Sample(make([]float64, len(m.regions))); err != nil {
+				if _, err := s.Sample(make([]Rate, len(m.regions))); err != nil {
 					t.Error(err)
 				}
 				s.Stop()
@@ -52,7 +52,7 @@ func TestHugePagesStay(t *testing.T) {
 			stop := m.use(true)
 			defer stop()
 			for range 2 {
-				if _, err := s.Sample(make([]float64, len(m.regions))); err != nil {
+				if _, err := s.Sample(make([]Rate, len(m.regions))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -83,7 +83,7 @@ func TestWrittenLosesItsDescriptor(t *testing.T) {
 		}
 		others = append(others, fd)
 	}
-	if _, err := s.Sample(make([]float64, len(m.regions))); err == nil {
+	if _, err := s.Sample(make([]Rate, len(m.regions))); err == nil {
 		t.Error("a sample without the descriptor")
 	}
 	s.Stop()
@@ -102,12 +102,12 @@ type fake struct {
 	stopped      bool
 }
 
-func (f *fake) Name() string                      { return f.name }
-func (*fake) WritesOnly() bool                    { return false }
-func (f *fake) Probe() error                      { return f.probe }
-func (f *fake) Start([]Range) error               { return f.start }
-func (f *fake) Sample([]float64) (uintptr, error) { return f.resolution, nil }
-func (f *fake) Stop()                             { f.stopped = true }
+func (f *fake) Name() string                   { return f.name }
+func (*fake) WritesOnly() bool                 { return false }
+func (f *fake) Probe() error                   { return f.probe }
+func (f *fake) Start([]Range) error            { return f.start }
+func (f *fake) Sample([]Rate) (uintptr, error) { return f.resolution, nil }
+func (f *fake) Stop()                          { f.stopped = true }
 
 func TestFirst(t *testing.T) {
 	no := errors.New("/sys/x is 0: root is needed")
@@ -206,8 +206,11 @@ func TestPeriod(t *testing.T) {
 		time.Millisecond:      Shortest,
 		32 * time.Millisecond: 6400 * time.Millisecond,
 	} {
-		if got := Period(cost); got != want {
+		if got := Period(cost, false); got != want {
 			t.Errorf("%v after %v, not %v", got, cost, want)
+		}
+		if got := Period(Hasty*cost, true); got != want {
+			t.Errorf("in haste: %v after %v, not %v", got, Hasty*cost, want)
 		}
 	}
 	if got := overBudget(15*time.Millisecond, time.Second); got != 3 {

@@ -18,15 +18,26 @@ const (
 
 	// A window in which more pages are touched than mostTouched says little about how often they
 	// are. One in which fewer are than leastTouched sees few pages twice.
-	mostTouched  = 0.7
-	leastTouched = 0.1
+	mostTouched  = 0.95
+	allTouched   = 0.99 // the window is too long by far
+	leastTouched = 0.5
+
+	// A window in which more than mostOfAll of all pages were touched does not tell apart which
+	// are used more than others.
+	mostOfAll = 0.6
 )
+
+// windowTries is how many windows a sample may take, each shorter than the one before, if too much
+// was touched in that.
+const windowTries = 4
 
 // window is the time in which a source sees what is touched. It adapts to the program.
 type window struct {
-	length  time.Duration // of the next one; 0 before the first
-	tallies []tally       // of the last one, by region
-	byShare []tally       // scratch
+	length  time.Duration       // of the next one; 0 before the first
+	mean    time.Duration       // how long windows of that length take; 0 before the first
+	tallies []tally             // of the last one, by region
+	past    map[uintptr]float64 // by a region's start: the share that was touched, in the mean
+	order   []ranked            // scratch
 }
 
 // tally says how many of the pages that a region has in memory were touched.
@@ -41,7 +52,8 @@ func (t tally) share() float64 {
 
 // measure begins a window, sleeps for its length, ends it, and sets rates. Begin makes all pages
 // untouched, and end adds to the tallies.
-func (w *window) measure(rates []float64, begin func() error, end func([]tally) error) error {
+func (w *window) measure(regions []Range, rates []Rate, begin func() error,
+	end func([]tally) error) error {
 	if w.length == 0 {
 		w.length = firstWindow
 	}
@@ -60,12 +72,30 @@ func (w *window) measure(rates []float64, begin func() error, end func([]tally) 
 	}
 	// Begin and end pass over the memory in the same order. What lies first in it had the first of
 	// these times for its window, what lies last the other.
-	elapsed := (ends.Sub(before) + time.Since(begun)) / 2
-	for i, t := range tallies {
+	w.rates(regions, rates, (ends.Sub(before)+time.Since(begun))/2)
+	return nil
+}
+
+// rates sets rates by the tallies of a window that took so long, and adapts the window.
+func (w *window) rates(regions []Range, rates []Rate, elapsed time.Duration) {
+	elapsed = w.usual(elapsed)
+	for i, t := range w.tallies {
 		rates[i] = rate(t.touched, t.pages, t.pages, elapsed)
 	}
-	w.length = nextWindow(w.length, w.hottest())
-	return nil
+	if next := nextWindow(w.length, w.hottest(regions)); next != w.length {
+		w.length, w.mean = next, 0
+	}
+}
+
+// usual is how long a window takes in the mean of those of its length, of which the last took so
+// long. Where almost all pages were touched the rate would follow each window's own length, and
+// touches do not.
+func (w *window) usual(elapsed time.Duration) time.Duration {
+	if w.mean == 0 {
+		w.mean = elapsed
+	}
+	w.mean += (elapsed - w.mean) / 4
+	return w.mean
 }
 
 // empty makes n empty tallies.
@@ -75,44 +105,79 @@ func (w *window) empty(n int) []tally {
 	return w.tallies
 }
 
-// rate estimates how often pages are touched, per second and for all of them together, from how
-// many of so many looks found a touch within a window. If touches come at random (a Poisson
-// process), the share of pages without any in a window w is exp(-rate*w/pages). With f, the share
-// that was touched, the rate is -ln(1-f)*pages/w. Whang, Vander-Zanden and Taylor, "A Linear-Time
-// Probabilistic Counting Algorithm" (1990), estimate a count from a bitmap in the same way.
-// Where all looks found a touch, f is taken to be half a look less.
-func rate(found, looks, pages float64, window time.Duration) float64 {
-	if looks <= 0 || window <= 0 {
-		return 0
-	}
-	f := min(found/looks, 1-1/(2*max(looks, 1)))
-	return -math.Log1p(-f) * pages / window.Seconds()
+// Rate is an estimate of how often the pages of a region are touched.
+type Rate struct {
+	PerSecond float64 // of all pages together
+	Variance  float64 // of PerSecond, by chance alone
 }
 
-// hottest is the share of touched pages in the most touched tenth of the memory.
-func (w *window) hottest() float64 {
-	w.byShare = append(w.byShare[:0], w.tallies...)
-	slices.SortFunc(w.byShare, func(a, b tally) int { return cmp.Compare(b.share(), a.share()) })
-	var all float64
-	for _, t := range w.byShare {
-		all += t.pages
+// rate estimates how often pages are touched from how many of so many looks found a touch within a
+// window. If touches come at random (a Poisson process), the share of pages without any in a window
+// w is exp(-rate*w/pages). With f, the share that was touched, the rate is -ln(1-f)*pages/w. Whang,
+// Vander-Zanden and Taylor, "A Linear-Time Probabilistic Counting Algorithm" (1990), estimate a
+// count from a bitmap in the same way. The variance of f is f(1-f)/looks, and so to first order
+// that of the rate (pages/w)^2*f/(looks*(1-f)).
+//
+// Where all looks found a touch, f is taken to be half a look less; where none did, the variance is
+// that of half a look.
+func rate(found, looks, pages float64, window time.Duration) Rate {
+	if looks <= 0 || window <= 0 {
+		return Rate{}
 	}
+	half := 1 / (2 * max(looks, 1))
+	f := min(found/looks, 1-half)
+	unit := pages / window.Seconds()
+	return Rate{-math.Log1p(-f) * unit, unit * unit * max(f, half) / (looks * (1 - f))}
+}
+
+// hottest is the share of touched pages in the tenth of the memory that was touched most in windows
+// before, or in the first one in this. The tenth that was touched most in this one would be touched
+// by chance: pages of a region are often touched together. It is 1 if too much of all memory was
+// touched.
+func (w *window) hottest(regions []Range) float64 {
+	past := make(map[uintptr]float64, len(regions))
+	w.order = w.order[:0]
+	var all tally
+	for i, r := range regions {
+		t := w.tallies[i]
+		before := w.past[r.Start]
+		if w.past == nil {
+			before = t.share()
+		}
+		w.order = append(w.order, ranked{before, t})
+		past[r.Start] = (before + t.share()) / 2
+		all.touched += t.touched
+		all.pages += t.pages
+	}
+	w.past = past
+	if all.share() > mostOfAll {
+		return 1
+	}
+	slices.SortFunc(w.order, func(a, b ranked) int { return cmp.Compare(b.before, a.before) })
 	var tenth tally
-	for _, t := range w.byShare {
-		pages := min(t.pages, all/10-tenth.pages)
+	for _, r := range w.order {
+		pages := min(r.pages, all.pages/10-tenth.pages)
 		if pages <= 0 {
 			break
 		}
-		tenth.touched += t.share() * pages
+		tenth.touched += r.share() * pages
 		tenth.pages += pages
 	}
 	return tenth.share()
+}
+
+// ranked is a region by the share of its pages that windows before this one found touched.
+type ranked struct {
+	before float64
+	tally
 }
 
 // nextWindow is the length of the window after one in which that share of the most touched tenth of
 // the memory was touched.
 func nextWindow(length time.Duration, touched float64) time.Duration {
 	switch {
+	case touched > allTouched && length > shortestWindow:
+		return max(length/8, shortestWindow)
 	case touched > mostTouched && length > shortestWindow:
 		return max(length/2, shortestWindow)
 	case touched < leastTouched && length < longestWindow:

@@ -26,21 +26,22 @@ func TestRate(t *testing.T) {
 	for _, perPage := range []float64{0, 0.1, 2, 20, 50} {
 		var sum float64
 		for range 400 {
-			sum += rate(touchedOf(rng, pages, perPage, window), pages, pages, window)
+			sum += rate(touchedOf(rng, pages, perPage, window), pages, pages, window).PerSecond
 		}
 		if got, want := sum/400, perPage*pages; math.Abs(got-want) > 0.05*want {
 			t.Errorf("%f touches per second in the mean, not %f", got, want)
 		}
 	}
-	if got, want := rate(16, 16, 16, time.Second), 16*math.Log(32); math.Abs(got-want) > 1e-9 {
+	got, want := rate(16, 16, 16, time.Second).PerSecond, 16*math.Log(32)
+	if math.Abs(got-want) > 1e-9 {
 		t.Errorf("all of 16 pages touched: %f, not %f", got, want)
 	}
-	for _, got := range []float64{rate(0, 0, 0, window), rate(3, 3, 3, 0), rate(0, 9, 9, window)} {
-		if got != 0 {
-			t.Errorf("rate %f of nothing", got)
+	for _, got := range []Rate{rate(0, 0, 0, window), rate(3, 3, 3, 0), rate(0, 9, 9, window)} {
+		if got.PerSecond != 0 {
+			t.Errorf("rate %v of nothing", got)
 		}
 	}
-	if got := rate(0.25, 0.25, 0.25, window); math.IsNaN(got) || math.IsInf(got, 0) {
+	if got := rate(0.25, 0.25, 0.25, window).PerSecond; math.IsNaN(got) || math.IsInf(got, 0) {
 		t.Errorf("part of a page: %f", got)
 	}
 }
@@ -52,8 +53,9 @@ func TestNextWindow(t *testing.T) {
 		touched float64
 		want    time.Duration
 	}{
-		{100 * ms, 0.71, 50 * ms}, {100 * ms, 0.69, 100 * ms}, {100 * ms, 0.11, 100 * ms},
-		{100 * ms, 0.09, 200 * ms}, {3 * ms, 1, 2 * ms}, {2 * ms, 1, 2 * ms},
+		{100 * ms, 0.96, 50 * ms}, {100 * ms, 0.94, 100 * ms}, {100 * ms, 0.51, 100 * ms},
+		{100 * ms, 0.49, 200 * ms}, {100 * ms, 1, 12500 * time.Microsecond},
+		{3 * ms, 1, 2 * ms}, {2 * ms, 1, 2 * ms},
 		{3200 * ms, 0, 4000 * ms}, {4000 * ms, 0, 4000 * ms}, {9000 * ms, 0, 9000 * ms},
 	} {
 		if got := nextWindow(c.length, c.touched); got != c.want {
@@ -76,7 +78,7 @@ func TestHottest(t *testing.T) {
 		{[]tally{{90, 900}, {0, 0}, {50, 50}, {0, 50}}, 0.55},
 	} {
 		w := window{tallies: c.tallies}
-		if got := w.hottest(); math.Abs(got-c.want) > 1e-9 {
+		if got := w.hottest(simulated(len(c.tallies))); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%v: %f, not %f", c.tallies, got, c.want)
 		}
 	}
@@ -97,7 +99,7 @@ func TestWindowSettles(t *testing.T) {
 				}
 				tallies[r] = tally{touchedOf(rng, 64, perPage, w.length), 64}
 			}
-			next := nextWindow(w.length, w.hottest())
+			next := nextWindow(w.length, w.hottest(simulated(100)))
 			if next != w.length && i > 20 {
 				changes++
 			}
@@ -114,10 +116,11 @@ func TestWindowSettles(t *testing.T) {
 // TestMeasure: a window is at least as long as it should be, and rates are by its true length.
 func TestMeasure(t *testing.T) {
 	w := window{length: 20 * time.Millisecond}
-	rates := make([]float64, 2)
+	rates := make([]Rate, 2)
 	begun := false
 	before := time.Now()
-	err := w.measure(rates, func() error { begun = true; return nil }, func(tallies []tally) error {
+	begin := func() error { begun = true; return nil }
+	err := w.measure(simulated(2), rates, begin, func(tallies []tally) error {
 		if !begun || time.Since(before) < w.length {
 			t.Errorf("ended after %v, begun %v", time.Since(before), begun)
 		}
@@ -127,7 +130,8 @@ func TestMeasure(t *testing.T) {
 	elapsed := time.Since(before)
 	most := 100 * math.Ln2 / 0.020
 	least := 100 * math.Ln2 / elapsed.Seconds()
-	if err != nil || rates[0] != 0 || rates[1] < least || rates[1] > most {
-		t.Errorf("rates %f, not from %f to %f, %v", rates, least, most, err)
+	if err != nil || rates[0].PerSecond != 0 || rates[1].PerSecond < least ||
+		rates[1].PerSecond > most {
+		t.Errorf("rates %v, not from %f to %f, %v", rates, least, most, err)
 	}
 }

@@ -147,11 +147,11 @@ func (s *Written) registerRange(r Range) error {
 	return nil
 }
 
-func (s *Written) Sample(rates []float64) (resolution uintptr, err error) {
+func (s *Written) Sample(rates []Rate) (resolution uintptr, err error) {
 	if !s.holds() {
 		return 0, s.lost()
 	}
-	return 0, s.window.measure(rates, s.protect, s.count)
+	return 0, s.window.measure(s.regions, rates, s.protect, s.count)
 }
 
 const scanPages = pageProtectable | pagePresent

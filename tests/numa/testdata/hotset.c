@@ -1,11 +1,12 @@
 /* A program with a hot and a cold set of memory, for the kernel's memory tiering.
  *
- *   hotset MIB SECONDS [PERCENT]
+ *   hotset MIB SECONDS [PERCENT [one]]
  *
  * allocates two sets of so many MiB in blocks of 1 MiB by turns, a cold one first, and writes
  * them. Then it writes to the pages of the hot set again and again, for so many seconds, or until
  * so many percent of the set are on node 0. It prints where the sets lie and how many pages the
- * kernel has promoted meanwhile, and leaves copies of its maps. */
+ * kernel has promoted meanwhile, and leaves copies of its maps. With one, the sets are parts of one
+ * block, 2 MiB of each by turns. */
 #include "guest.h"
 #include <time.h>
 
@@ -46,8 +47,14 @@ int main(int argc, char **argv)
 	MUST(argc >= 3);
 	long n = atol(argv[1]), percent = argc > 3 ? atol(argv[3]) : 101;
 	MUST(n > 0 && n <= MOST);
+	char *one = argc > 4 ? malloc(2 * n * MIB) : NULL;
 	for (long i = 0; i < n; i++) {
-		MUST((cold[i] = malloc(MIB)) && (hot[i] = malloc(MIB)));
+		if (one) {
+			cold[i] = one + (i / 2 * 4 + i % 2) * MIB;
+			hot[i] = cold[i] + 2 * MIB;
+		} else {
+			MUST((cold[i] = malloc(MIB)) && (hot[i] = malloc(MIB)));
+		}
 		fill(cold[i], MIB, 2 * i);
 		fill(hot[i], MIB, 2 * i + 1);
 	}

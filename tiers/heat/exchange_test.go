@@ -36,7 +36,6 @@ func (e *Estimate) Exchanges(fast []bool, room int) []Exchange {
 	byHeat := func(a, b int) int { return cmp.Compare(e.Heat(a), e.Heat(b)) }
 	slices.SortStableFunc(down, byHeat)
 	slices.SortStableFunc(up, func(a, b int) int { return byHeat(b, a) })
-	noise := e.noisePerHeat()
 	var all []Exchange
 	for _, i := range up {
 		x, than, deviation := Exchange{i, -1}, 0.0, 0.0
@@ -45,9 +44,9 @@ func (e *Estimate) Exchanges(fast []bool, room int) []Exchange {
 				break
 			}
 			x.Down = down[len(all)-room]
-			than, deviation = e.Heat(x.Down), e.deviation(x.Down, noise)
+			than, deviation = e.Heat(x.Down), e.Deviation(x.Down)
 		}
-		if !hotter(e.Heat(i), than, math.Hypot(e.deviation(i, noise), deviation)) {
+		if !hotter(e.Heat(i), than, math.Hypot(e.Deviation(i), deviation)) {
 			break
 		}
 		all = append(all, x)

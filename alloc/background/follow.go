@@ -1,0 +1,225 @@
+package background
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"time"
+
+	"tieralloc/alloc"
+	"tieralloc/alloc/region"
+	"tieralloc/internal/config"
+	"tieralloc/internal/raw"
+	"tieralloc/interpose"
+	"tieralloc/tiers"
+	"tieralloc/tiers/follow"
+	"tieralloc/tiers/heat"
+)
+
+// A follower moves memory by its use, as TA_ON_SOFTCAP=follow says: it lists the regions of the
+// heap, asks the kernel how often each is touched, and has package follow decide.
+type follower struct {
+	list     region.List
+	mappings region.Mappings
+	joined   bool          // the last sample found regions in one mapping
+	sources  []heat.Source // those that have not failed; the first is in use once it has started
+	started  bool
+	refused  []string // why those before do not work
+	estimate *heat.Estimate
+	planner  follow.Planner
+	planned  []follow.Region // what the last plan was made of
+	last     time.Time
+}
+
+const (
+	// settling is how many samples may take more processor time than usual: at first, and after
+	// much has moved.
+	settling = 12
+
+	// regionsMost is how many regions are told apart, at most: sampling costs processor time for
+	// each, and each may be a mapping of its own, of which a process may have 65,530.
+	regionsMost = 8192
+
+	// wanted is the resolution that a source must have, in bytes.
+	wanted = 2 << 20
+)
+
+func followUse() {
+	runtime.LockOSThread() // so the time of the thread is what this costs
+	f := follower{sources: heat.Sources(), estimate: heat.NewEstimate(nil), last: time.Now()}
+	for quick := settling; ; quick-- {
+		for !due() {
+			if quick = settling; !rest(heat.Shortest) {
+				return
+			}
+		}
+		before := heat.ThreadTime()
+		moves, err := f.sample()
+		cost := heat.ThreadTime() - before
+		if err != nil {
+			say(err.Error())
+			tiers.FollowByAge()
+			return
+		}
+		if f.carry(moves) > f.list.Bytes()/64 {
+			quick = settling
+		}
+		if !rest(heat.Period(cost, quick > 0)) {
+			return // run says so
+		}
+	}
+}
+
+// sample measures once and decides what moves. It fails where nothing can measure.
+func (f *follower) sample() ([]follow.Move, error) {
+	f.list.Renew(interpose.Survey, regionsMost)
+	ranges := make([]heat.Range, len(f.list.All))
+	for i := range ranges {
+		r := &f.list.All[i]
+		ranges[i] = heat.Range{Start: r.Start(), End: r.End()}
+	}
+	f.estimate.Follow(ranges)
+	rates := make([]heat.Rate, len(ranges))
+	if err := f.measure(ranges, rates); err != nil {
+		return nil, err
+	}
+	f.estimate.Add(rates)
+	now := time.Now()
+	elapsed := now.Sub(f.last)
+	f.last = now
+	f.planned = f.described()
+	return f.planner.Plan(f.planned, accounts(), elapsed, budget(elapsed)), nil
+}
+
+// measure has the best source that works set the rates.
+func (f *follower) measure(ranges []heat.Range, rates []heat.Rate) error {
+	for ; len(f.sources) > 0; f.sources, f.started = f.sources[1:], false {
+		s := f.sources[0]
+		if err := f.begin(s, ranges); err != nil {
+			f.refused = append(f.refused, err.Error())
+			continue
+		}
+		resolution, err := s.Sample(rates)
+		if err == nil {
+			f.joined = resolution != 0
+			return nil
+		}
+		s.Stop()
+		f.refused = append(f.refused, s.Name()+": "+err.Error())
+		say("heat cannot be measured by " + f.refused[len(f.refused)-1])
+	}
+	return errors.New("memory moves by age: nothing measures heat here: " +
+		strings.Join(f.refused, "; "))
+}
+
+// begin starts a source, or gives one that is started the regions.
+func (f *follower) begin(s heat.Source, ranges []heat.Range) error {
+	if _, ok := s.(*heat.Referenced); ok {
+		f.mappings.TellApart(f.list.All, f.joined, interpose.Distinguish)
+	}
+	if f.started {
+		return s.Start(ranges)
+	}
+	if _, refused := heat.First([]heat.Source{s}, ranges, wanted); len(refused) != 0 {
+		return refused[0]
+	}
+	f.started = true
+	return nil
+}
+
+// described is the regions for the planner.
+func (f *follower) described() []follow.Region {
+	all := make([]follow.Region, len(f.list.All))
+	for i := range all {
+		r := &f.list.All[i]
+		all[i] = follow.Region{Start: r.Start(), End: r.End(),
+			Tier: uint32(tiers.AccountOf(uintptr(r.Tier())).First), Rank: r.Pieces[0].Rank,
+			Fixed: r.Pieces[0].Fixed, Known: f.estimate.Seen(i) > 1, Heat: f.estimate.Heat(i),
+			Deviation: f.estimate.Deviation(i)}
+	}
+	return all
+}
+
+// accounts is the tiers for the planner.
+func accounts() []follow.Tier {
+	all := make([]follow.Tier, config.TierCount)
+	for t := range all {
+		a := tiers.AccountOf(uintptr(t))
+		all[t] = follow.Tier{Present: a.First == uintptr(t), Bytes: a.Current, Soft: a.Soft,
+			Hard: a.Hard}
+	}
+	return all
+}
+
+// due reports whether there may be something to move, now or soon: a tier with a cap is half
+// full, and there is a slower one.
+func due() bool {
+	all := accounts()
+	for t := range all {
+		if limit := min(all[t].Soft, all[t].Hard); limit != ^uint64(0) &&
+			all[t].Bytes >= limit/2 {
+			return true
+		}
+	}
+	return false
+}
+
+// budget is how many bytes TA_MIGRATE_BW lets move in a period.
+func budget(elapsed time.Duration) uint64 {
+	bandwidth := config.InForce.MigrateBW
+	if bandwidth == 0 {
+		return ^uint64(0)
+	}
+	return uint64(float64(bandwidth) * max(elapsed, heat.Shortest).Seconds())
+}
+
+// carry makes the moves, and returns how many bytes moved.
+func (f *follower) carry(moves []follow.Move) (bytes uintptr) {
+	for _, m := range moves {
+		r := &f.list.All[m.Region]
+		n, refused := carry(r, m.To)
+		bytes += n
+		if refused {
+			f.planner.Refused(f.planned[m.Region])
+		}
+		if n != 0 {
+			f.mappings.Moved(r, m.To)
+		}
+	}
+	return bytes
+}
+
+// carry moves a region to a tier, or to the one that it is meant for if that is the same memory.
+func carry(r *region.Region, tier uint32) (bytes uintptr, refused bool) {
+	for i := range r.Pieces {
+		p := &r.Pieces[i]
+		to := tier
+		if tiers.Same(uintptr(p.Home), uintptr(tier)) {
+			to = p.Home
+		}
+		answer := alloc.FollowLater
+		for range patience {
+			if answer = interpose.Follow(p, to); answer != alloc.FollowLater || !rest(period) {
+				break
+			}
+		}
+		switch answer {
+		case alloc.FollowMoved:
+			bytes += p.Bytes
+		case alloc.FollowRefused:
+			refused = true
+		}
+	}
+	return bytes, refused
+}
+
+// patience bounds how often TA_MIGRATE_BW is asked for one piece.
+const patience = 1000
+
+// say prints a line.
+func say(text string) {
+	var l raw.Line
+	l.Text("tieralloc: TA_ON_SOFTCAP=follow: ")
+	l.Text(text)
+	l.Tell()
+}
