@@ -36,6 +36,10 @@ type Figures struct {
 	Nodes [NodeMax]uint64
 	// The memory tiers. Indexed by Tier…; only TierCount are used.
 	Tiers [4]Tier
+	// 1: Following is set.
+	Follows uint64
+	// What TA_ON_SOFTCAP=follow did. The key is absent when the process never began to follow.
+	Following Following
 	// Devices in use.
 	DeviceCount uint64
 	// The CUDA devices that the process used. The key is absent when it used none.
@@ -248,6 +252,13 @@ type Tier struct {
 	// Sampled. Memory of this tier that is on other nodes, as kernel_moved_in. A soft cap does not
 	// count it.
 	KernelMovedOut uint64
+	// Sampled. With TA_ON_SOFTCAP=follow: memory that the last sample found hot, that is touched
+	// more often per page and second than the mean page of all memory whose use is known. 0 where
+	// the process does not follow.
+	BytesHot uint64
+	// Sampled. The rest of the tier's memory whose use is known. Memory that was not sampled twice
+	// is in neither.
+	BytesCold uint64
 	// Exact. Requests that would have passed the hard cap even after cached memory was given back.
 	CapacityViolations uint64
 	// Exact. Requests that the tier took although they left it over its soft cap.
@@ -292,6 +303,40 @@ type Migrations struct {
 	MovedPages uint64
 	// Exact. Kernel pages that the kernel did not move.
 	FailedPages uint64
+}
+
+// Following is what TA_ON_SOFTCAP=follow did.
+type Following struct {
+	// What measures how often memory is touched. none: nothing yet, or nothing works and memory
+	// moves by age. A Source….
+	Source uint64
+	// Exact. Samples taken.
+	Samples uint64
+	// Sampled. Regions that the last sample told apart. A region moves as one.
+	Regions uint64
+	// Processor time of the thread that follows, up to its last sample and moves.
+	ThreadNs uint64
+	// Moves to a faster tier that had room.
+	UpRoom Moves
+	// Moves to a faster tier in the place of colder memory.
+	UpHotter Moves
+	// Moves to a slower tier to make room for hotter memory.
+	DownColder Moves
+	// Moves to a slower tier because the tier was over its soft cap.
+	DownSoftcap Moves
+	// Moves that failed: the memory cannot move now, or the kernel did not move all of its pages.
+	// Pages that it did move count in migrations alone.
+	Refused Moves
+	// Moves that were put off because the other tier was full.
+	PutOff Moves
+}
+
+// Moves counts moves of one kind.
+type Moves struct {
+	// Exact. Regions that were to move.
+	Regions uint64
+	// Exact. Size of their blocks that met this.
+	Bytes uint64
 }
 
 // Device is what one CUDA device's heap counts, over all contexts of the process. The host knows

@@ -36,6 +36,15 @@ const (
 	BackendNuma                    // on the nodes of the tier
 )
 
+// What measures the use of memory, the values of Following.Source.
+const (
+	SourceNone            uint64 = iota
+	SourceReferenced             // referenced bits in smaps
+	SourceDamon                  // DAMON
+	SourceWriteProtection        // PAGEMAP_SCAN
+	SourceSoftDirty              // soft-dirty bits
+)
+
 // Sizes of the fixed arrays. They are powers of two, so that a masked index is in range.
 const (
 	ClassMax = 128 // size classes

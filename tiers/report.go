@@ -8,6 +8,7 @@ import (
 
 // Fill puts the tiers' figures into r.
 func Fill(r *stats.Report) {
+	fillFollowing(r)
 	for i := uintptr(0); i < tierCount; i++ {
 		t := at(i)
 		to := &r.Tiers[i&slotMask]
@@ -46,6 +47,7 @@ func shownCap(limit uint64) uint64 {
 // nothing yet. Precondition: the process has one thread.
 func ForkChild() {
 	policy.forked = true
+	forgetFollowing()
 	for i := range tiers {
 		stakes[i].peak = held(uintptr(i))
 		old := &tiers[i]

@@ -48,6 +48,9 @@ var policy struct {
 // tiers are equal. program is the C string of the program's file name, or 0 if unknown. Setup is
 // called once, before all other functions. A further call forgets everything.
 func Setup(s *config.Settings, account *[4]uintptr, program uintptr) {
+	if policy.begun {
+		forgetFollowing()
+	}
 	policy.onSoftcap, policy.onHardcap = s.OnSoftcap, s.OnHardcap
 	policy.sleep = s.ThrottleSleep
 	policy.throttled, policy.migrating, policy.forked = 0, 0, false

@@ -11,6 +11,7 @@ import (
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/interpose"
+	"tieralloc/stats"
 	"tieralloc/tiers"
 	"tieralloc/tiers/follow"
 	"tieralloc/tiers/heat"
@@ -47,6 +48,8 @@ const (
 func followUse() {
 	runtime.LockOSThread() // so the time of the thread is what this costs
 	f := follower{sources: heat.Sources(), estimate: heat.NewEstimate(nil), last: time.Now()}
+	begun := heat.ThreadTime()
+	tiers.CountSource(stats.SourceNone)
 	for quick := settling; ; quick-- {
 		for !due() {
 			if quick = settling; !rest(heat.Shortest) {
@@ -58,12 +61,14 @@ func followUse() {
 		cost := heat.ThreadTime() - before
 		if err != nil {
 			say(err.Error())
+			tiers.CountSource(stats.SourceNone)
 			tiers.FollowByAge()
 			return
 		}
 		if f.carry(moves) > f.list.Bytes()/64 {
 			quick = settling
 		}
+		tiers.CountFollowTime(uint64(heat.ThreadTime() - begun))
 		if !rest(heat.Period(cost, quick > 0)) {
 			return // run says so
 		}
@@ -88,6 +93,7 @@ func (f *follower) sample() ([]follow.Move, error) {
 	elapsed := now.Sub(f.last)
 	f.last = now
 	f.planned = f.described()
+	f.count()
 	return f.planner.Plan(f.planned, accounts(), elapsed, budget(elapsed)), nil
 }
 
@@ -177,20 +183,26 @@ func budget(elapsed time.Duration) uint64 {
 func (f *follower) carry(moves []follow.Move) (bytes uintptr) {
 	for _, m := range moves {
 		r := &f.list.All[m.Region]
-		n, refused := carry(r, m.To)
-		bytes += n
-		if refused {
+		moved, refused, putOff := carry(r, m.To)
+		bytes += moved
+		if refused != 0 {
 			f.planner.Refused(f.planned[m.Region])
+			tiers.CountMove(tiers.MoveRefused, refused)
 		}
-		if n != 0 {
+		if putOff != 0 {
+			tiers.CountMove(tiers.MovePutOff, putOff)
+		}
+		if moved != 0 {
 			f.mappings.Moved(r, m.To)
+			tiers.CountMove(kinds[m.Cause], moved)
 		}
 	}
 	return bytes
 }
 
-// carry moves a region to a tier, or to the one that it is meant for if that is the same memory.
-func carry(r *region.Region, tier uint32) (bytes uintptr, refused bool) {
+// carry moves a region to a tier, or to the one that it is meant for if that is the same memory. It
+// returns how many bytes moved, were refused, and were put off because the tier is full.
+func carry(r *region.Region, tier uint32) (moved, refused, putOff uintptr) {
 	for i := range r.Pieces {
 		p := &r.Pieces[i]
 		to := tier
@@ -205,12 +217,14 @@ func carry(r *region.Region, tier uint32) (bytes uintptr, refused bool) {
 		}
 		switch answer {
 		case alloc.FollowMoved:
-			bytes += p.Bytes
+			moved += p.Bytes
 		case alloc.FollowRefused:
-			refused = true
+			refused += p.Bytes
+		case alloc.FollowFull:
+			putOff += p.Bytes
 		}
 	}
-	return bytes, refused
+	return moved, refused, putOff
 }
 
 // patience bounds how often TA_MIGRATE_BW is asked for one piece.

@@ -21,6 +21,7 @@ type report struct {
 	Nodes               []int             `json:"nodes"`
 	BytesPerNodeSampled bool              `json:"bytes_per_node_sampled"`
 	Tiers               hostTiers         `json:"tiers"`
+	Following           *following        `json:"following"`
 	Devices             []*device         `json:"devices"`
 	Managers            []*manager        `json:"managers"`
 }
@@ -90,6 +91,8 @@ type tier struct {
 	CapacityHard        uint64            `json:"capacity_hard"`
 	KernelMovedIn       uint64            `json:"kernel_moved_in"`
 	KernelMovedOut      uint64            `json:"kernel_moved_out"`
+	BytesHot            uint64            `json:"bytes_hot"`
+	BytesCold           uint64            `json:"bytes_cold"`
 	CapacityViolations  uint64            `json:"capacity_violations"`
 	SoftExceeded        uint64            `json:"soft_exceeded"`
 	Rerouted            uint64            `json:"rerouted"`
@@ -113,6 +116,26 @@ type migrations struct {
 	Attempted   uint64 `json:"attempted"`
 	MovedPages  uint64 `json:"moved_pages"`
 	FailedPages uint64 `json:"failed_pages"`
+}
+
+// following is a part of a report (docs/statistics.md): `following`.
+type following struct {
+	Source      string `json:"source"`
+	Samples     uint64 `json:"samples"`
+	Regions     uint64 `json:"regions"`
+	ThreadNs    uint64 `json:"thread_ns"`
+	UpRoom      moves  `json:"up_room"`
+	UpHotter    moves  `json:"up_hotter"`
+	DownColder  moves  `json:"down_colder"`
+	DownSoftcap moves  `json:"down_softcap"`
+	Refused     moves  `json:"refused"`
+	PutOff      moves  `json:"put_off"`
+}
+
+// moves is a part of a report (docs/statistics.md): Moves: `following.up_room` and so on.
+type moves struct {
+	Regions uint64 `json:"regions"`
+	Bytes   uint64 `json:"bytes"`
 }
 
 // device is a part of a report (docs/statistics.md): `devices`.

@@ -10,7 +10,8 @@ var report = &object{
 			"keeps these.",
 	},
 	layout: "Pid StartUnixNs UptimeNs Calls CallsFailed Heap Policy HintBytes Backend NodeCount " +
-		"NodesSampled Nodes Tiers DeviceCount Devices ShareCount Shares ProgramLen Program",
+		"NodesSampled Nodes Tiers Follows Following DeviceCount Devices ShareCount Shares " +
+		"ProgramLen Program",
 	figures: []figure{
 		f("schema", word, setting, plain,
 			"Name and version of this format. The number rises when a key changes its "+
@@ -85,6 +86,14 @@ var report = &object{
 			note("Indexed by Tier…; only TierCount are used.").
 			write("w.tiers(r)").
 			tool("hostTiers"),
+		hidden("Follows", "uint64", "1: Following is set."),
+		f("following", group, nested, plain,
+			"What TA_ON_SOFTCAP=follow did. The key is absent when the process never began to "+
+				"follow.").
+			of(following).
+			field("Following", "Following").
+			write("w.following(r)").
+			tool("*following"),
 		hidden("DeviceCount", "uint64", "Devices in use."),
 		f("devices", list, nested, plain,
 			"The CUDA devices that the process used. The key is absent when it used none.").

@@ -70,6 +70,13 @@ var tier = &object{
 		f("kernel_moved_out", bytes, gauge, sampled,
 			"Memory of this tier that is on other nodes, as kernel_moved_in. A soft cap "+
 				"does not count it."),
+		f("bytes_hot", bytes, gauge, sampled,
+			"With TA_ON_SOFTCAP=follow: memory that the last sample found hot, that is touched "+
+				"more often per page and second than the mean page of all memory whose use is "+
+				"known. 0 where the process does not follow."),
+		f("bytes_cold", bytes, gauge, sampled,
+			"The rest of the tier's memory whose use is known. Memory that was not sampled "+
+				"twice is in neither."),
 		f("capacity_violations", count, counter, exact,
 			"Requests that would have passed the hard cap even after cached memory was "+
 				"given back."),

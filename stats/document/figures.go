@@ -31,6 +31,7 @@ func (w *writer) report(r *stats.Report) {
 	w.nodes(r)
 	w.truth("bytes_per_node_sampled", r.NodesSampled != 0)
 	w.tiers(r)
+	w.following(r)
 	w.devices(r)
 	w.managers(r)
 }
@@ -102,6 +103,8 @@ func (w *writer) tier(r *stats.Report, tier uint) {
 	w.count("capacity_hard", t.CapacityHard)
 	w.count("kernel_moved_in", t.KernelMovedIn)
 	w.count("kernel_moved_out", t.KernelMovedOut)
+	w.count("bytes_hot", t.BytesHot)
+	w.count("bytes_cold", t.BytesCold)
 	w.count("capacity_violations", t.CapacityViolations)
 	w.count("soft_exceeded", t.SoftExceeded)
 	w.count("rerouted", t.Rerouted)
@@ -127,6 +130,42 @@ func (w *writer) migrations(m *stats.Migrations) {
 	w.count("attempted", m.Attempted)
 	w.count("moved_pages", m.MovedPages)
 	w.count("failed_pages", m.FailedPages)
+}
+
+func (w *writer) follow(f *stats.Following) {
+	w.word("source", sourceNames[f.Source&7])
+	w.count("samples", f.Samples)
+	w.count("regions", f.Regions)
+	w.count("thread_ns", f.ThreadNs)
+	w.key("up_room")
+	w.open('{')
+	w.moves(&f.UpRoom)
+	w.close('}')
+	w.key("up_hotter")
+	w.open('{')
+	w.moves(&f.UpHotter)
+	w.close('}')
+	w.key("down_colder")
+	w.open('{')
+	w.moves(&f.DownColder)
+	w.close('}')
+	w.key("down_softcap")
+	w.open('{')
+	w.moves(&f.DownSoftcap)
+	w.close('}')
+	w.key("refused")
+	w.open('{')
+	w.moves(&f.Refused)
+	w.close('}')
+	w.key("put_off")
+	w.open('{')
+	w.moves(&f.PutOff)
+	w.close('}')
+}
+
+func (w *writer) moves(m *stats.Moves) {
+	w.count("regions", m.Regions)
+	w.count("bytes", m.Bytes)
 }
 
 func (w *writer) device(d *stats.Device) {

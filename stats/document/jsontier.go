@@ -17,6 +17,17 @@ func (w *writer) tiers(r *stats.Report) {
 	w.close('}')
 }
 
+// following writes the key "following", unless the process never began to follow.
+func (w *writer) following(r *stats.Report) {
+	if r.Follows == 0 {
+		return
+	}
+	w.key("following")
+	w.open('{')
+	w.follow(&r.Following)
+	w.close('}')
+}
+
 func (w *writer) tierNodes(t *stats.Tier) {
 	w.key("nodes")
 	w.open('[')

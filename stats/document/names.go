@@ -21,6 +21,11 @@ var hugeNames = [8]string{
 	config.Huge2M: "2M", config.Huge1G: "1G",
 }
 
+// sourceNames are the words of Following.Source.
+var sourceNames = [8]string{stats.SourceNone: "none", stats.SourceReferenced: "referenced_bits",
+	stats.SourceDamon: "damon", stats.SourceWriteProtection: "write_protection",
+	stats.SourceSoftDirty: "soft_dirty"}
+
 // deviceTierNames are the keys of a device's "tiers".
 var deviceTierNames = [2]string{stats.DeviceFast: "fast", stats.DeviceSlow: "slow"}
 

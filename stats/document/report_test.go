@@ -72,6 +72,7 @@ func fullReport(tb testing.TB) *stats.Report {
 	r.Policy.DefaultHint, r.Policy.OnSoftcap, r.Policy.OnHardcap, r.Policy.Throttle,
 		r.Policy.Model = 4, 2, 1, 1, 1
 	r.Backend = stats.BackendNuma
+	r.Following.Source = stats.SourceReferenced
 	r.DeviceCount = stats.DeviceMax
 	for i := range r.Devices {
 		d := &r.Devices[i]
@@ -159,10 +160,10 @@ func compare(t *testing.T, at string, want reflect.Value, got any) {
 			case "Figures":
 				compare(t, at, want.Field(i), object)
 			case "OffHeap", "Program", "ProgramLen", "NodeCount", "DeviceCount", "LeakCount",
-				"ShareCount", "Shares": // not numbers of their own
+				"ShareCount", "Shares", "Follows": // not numbers of their own
 			case // compared by the tests below
-				"Calls", "Nodes", "Tiers", "SizeClasses", "BytesPerNode", "Devices", "Leaks",
-				"Uuid", "Pci",
+				"Calls", "Nodes", "Tiers", "Following", "Source", "SizeClasses", "BytesPerNode",
+				"Devices", "Leaks", "Uuid", "Pci",
 				"HintBytes", "Backend", "NodesSampled", "DefaultHint", "OnSoftcap", "OnHardcap",
 				"Throttle", "Model", "HugePagesWanted", "TierNodes", "Reuse", "Suballoc", "Managed":
 			default:

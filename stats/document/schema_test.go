@@ -40,6 +40,7 @@ func TestSchemaRefuses(t *testing.T) {
 	r.DeviceCount = 1
 	r.Devices[0].LeakCount = 1
 	r.ShareCount = 1
+	r.Follows = 1
 	doc := text(t, r)
 	for _, c := range []struct{ old, new, why string }{
 		{`"tieralloc.stats/1"`, `"tieralloc.stats/2"`, "another version"},
@@ -86,6 +87,9 @@ func TestSchemaRefuses(t *testing.T) {
 		{`"instance_count": 0,`, ``, "a manager without a number of instances"},
 		{`"evictions": 0`, `"evicted": 0`, "an instance without its evictions"},
 		{`"proportion": 0.0000`, `"proportion": 1.0001`, "above 1"},
+		{`"source": "none"`, `"source": "softdirty"`, "unknown source"},
+		{`"source": "none"`, `"source": "soft_dirty"`, ""},
+		{`"put_off": `, `"full": `, "unknown kind of moves"},
 		{"{\n", "{\n\"pid\": 0,", "a key twice"},
 	} {
 		changed := bytes.Replace(doc, []byte(c.old), []byte(c.new), 1)
@@ -121,9 +125,9 @@ func TestSchemaIsStrict(t *testing.T) {
 			}
 			for name, rule := range properties {
 				checkRule(t, at+"."+name, rule.(map[string]any))
-				// A process without CUDA has no devices, and few have managers.
-				if optional := at == "$" && (name == "devices" ||
-					name == "managers"); required[name] == optional {
+				// A process without CUDA has no devices, and few have managers or follow.
+				if optional := at == "$" && (name == "devices" || name == "managers" ||
+					name == "following"); required[name] == optional {
 					t.Errorf("%s.%s: required is %v", at, name, !optional)
 				}
 				walk(at+"."+name, rule)
@@ -137,10 +141,10 @@ func TestSchemaIsStrict(t *testing.T) {
 		}
 	}
 	walk("$", root)
-	if objects != 16 {
+	if objects != 18 {
 		t.Errorf("%d objects with properties, not report, calls, heap, class, policy, hints,"+
-			" tiers, tier and migrations, device, its calls, tiers and tier, leak, manager,"+
-			" instance", objects)
+			" tiers, tier and migrations, following, moves, device, its calls, tiers and tier,"+
+			" leak, manager, instance", objects)
 	}
 }
 

@@ -20,15 +20,15 @@ func TestFollow(t *testing.T) {
 		followed("blocks under a soft cap", follow+"TA_NORMAL_SOFT=56M TA_NORMAL_HARD=72M",
 			"48 1000 90", 72),
 		followed("parts of a block", follow+"TA_NORMAL_HARD=56M", "48 1000 90 one", 56),
-		{name: "no cap", env: follow, script: "/guest/plain " + blocks,
+		{name: "no cap", env: follow, script: "/guest/plain " + blocks, judge: neverFollowed,
 			stderr: "tieralloc: TA_ON_SOFTCAP=follow: nothing will move: no tier has both a cap " +
 				"(TA_NORMAL_SOFT, TA_NORMAL_HARD and so on) and slower memory\n"},
 		{name: "the kernel moves it", env: follow + "TA_NORMAL_HARD=56M TA_NUMA_BALANCING=1",
-			script: "/guest/plain " + blocks,
+			script: "/guest/plain " + blocks, judge: neverFollowed,
 			stderr: "tieralloc: TA_ON_SOFTCAP=follow: nothing will move: with " +
 				"TA_NUMA_BALANCING=1 the kernel moves this memory\n"},
 		{name: "one kind of memory", env: follow + "TA_NORMAL_HARD=56M TA_USE_LIBNUMA=0",
-			script: "/guest/plain " + blocks,
+			script: "/guest/plain " + blocks, judge: neverFollowed,
 			stderr: "tieralloc: TA_ON_SOFTCAP=follow: nothing will move: the tiers are " +
 				"simulated, there is one kind of memory only\n"},
 	}
@@ -53,5 +53,47 @@ func followed(name, env, args string, capMiB int64) check {
 			if strings.Contains(r.stdout, "by age") {
 				t.Error(r.stdout)
 			}
+			gained := (hot[0] - first[0]) * 4096
+			left := (r.numbers(t, "coldfirst")[0][0] - cold[0]) * 4096
+			reported(t, r.stats(t, "hotset.json"), all*4096, gained, left)
 		}}
+}
+
+// reported holds the report of a process with a hot set of so many bytes to what the process saw:
+// node 0 gained so many hot bytes, and so many cold ones left it.
+func reported(t *testing.T, s *stats, set, gained, left int64) {
+	f := s.Following
+	if f == nil {
+		t.Fatal("the report does not say that the process follows")
+	}
+	var moved, hot int64
+	for name, tier := range s.Tiers {
+		moved += tier.Migrations.Moved * 4096
+		hot += tier.Hot
+		t.Logf("%s: hot %s, cold %s", name, kib(tier.Hot), kib(tier.Cold))
+	}
+	t.Logf("%+v; gained %s, left %s", *f, kib(gained), kib(left))
+	up, down := f.UpRoom.Bytes+f.UpHotter.Bytes, f.DownColder.Bytes+f.DownSoft.Bytes
+	if up < gained || down < left || up+down > moved || up+down < moved && f.Refused.Regions == 0 {
+		t.Errorf("up %s, down %s of %s that moved", kib(up), kib(down), kib(moved))
+	}
+	if f.Source != "referenced_bits" || f.Samples < 2 || f.Regions == 0 || f.ThreadNs <= 0 {
+		t.Errorf("%+v", *f)
+	}
+	if hot < set/4*3 || hot > set/4*5 {
+		t.Errorf("%s were found hot", kib(hot))
+	}
+}
+
+// neverFollowed: the report of a process that does not follow has nothing of it.
+func neverFollowed(t *testing.T, r *results) {
+	s := r.stats(t, "plain.json")
+	if s.Following != nil {
+		t.Errorf("%+v", *s.Following)
+	}
+	for name, tier := range s.Tiers {
+		if tier.Hot != 0 || tier.Cold != 0 {
+			t.Errorf("%s: %s hot, %s cold", name, kib(tier.Hot), kib(tier.Cold))
+		}
+	}
 }

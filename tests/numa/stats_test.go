@@ -13,7 +13,25 @@ type stats struct {
 	Nodes   []int
 	Sampled bool `json:"bytes_per_node_sampled"`
 	Tiers   map[string]*tier
+
+	Following *following
 }
+
+// following is what a process did that follows.
+type following struct {
+	Source     string
+	Samples    int64
+	Regions    int64
+	ThreadNs   int64 `json:"thread_ns"`
+	UpRoom     moves `json:"up_room"`
+	UpHotter   moves `json:"up_hotter"`
+	DownColder moves `json:"down_colder"`
+	DownSoft   moves `json:"down_softcap"`
+	Refused    moves
+	PutOff     moves `json:"put_off"`
+}
+
+type moves struct{ Regions, Bytes int64 }
 
 type tier struct {
 	Current    int64         `json:"bytes_current"`
@@ -21,6 +39,8 @@ type tier struct {
 	PerNode    map[int]int64 `json:"bytes_per_node"`
 	MovedIn    int64         `json:"kernel_moved_in"`
 	MovedOut   int64         `json:"kernel_moved_out"`
+	Hot        int64         `json:"bytes_hot"`
+	Cold       int64         `json:"bytes_cold"`
 	Violations int64         `json:"capacity_violations"`
 	Exceeded   int64         `json:"soft_exceeded"`
 	Rerouted   int64

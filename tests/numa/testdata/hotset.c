@@ -59,6 +59,8 @@ int main(int argc, char **argv)
 		fill(hot[i], MIB, 2 * i + 1);
 	}
 	long pages[NODES + 1], before = vmstat("pgpromote_success");
+	find(cold, n, pages);
+	show("coldfirst", pages);
 	find(hot, n, pages);
 	show("first", pages);
 	uint64_t random = 1;
