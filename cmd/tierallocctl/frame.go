@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"image/color"
+	"slices"
 	"strings"
 
 	"charm.land/bubbles/v2/progress"
@@ -38,9 +39,13 @@ func (f *frame) title() string {
 
 // lines draws the table. at is the number of the selected process's line, or 0, the header's.
 func (f *frame) lines() (lines []string, at int) {
-	t := newTable("", "pid", "program", "state", "age", "memory", "of cap", "allocs/s", "bytes/s",
-		"wait/s", "moved/s", "violations")
-	alignRight(t, 2, 5, 6, 8, 9, 10, 11, 12)
+	header := table.Row{"", "pid", "program", "state", "age", "memory", "of cap", "allocs/s",
+		"bytes/s", "wait/s", "moved/s", "violations"}
+	if f.follows() {
+		header = append(header, "hot", "cold")
+	}
+	t := newTable(header...)
+	alignRight(t, 2, 5, 6, 8, 9, 10, 11, 12, 13, 14)
 	n := 0 // lines below the header
 	for i := range f.list {
 		a := &f.list[i]
@@ -58,7 +63,11 @@ func (f *frame) lines() (lines []string, at int) {
 		}
 		for k, tier := range a.report.tiers() {
 			if shown(tier) {
-				t.AppendRow(tierRow(tierNames[k], tier, a.tiers[k]))
+				row := tierRow(tierNames[k], tier, a.tiers[k])
+				if a.report.Following != nil {
+					row = append(row, size(tier.BytesHot), size(tier.BytesCold))
+				}
+				t.AppendRow(row)
 				n++
 			}
 		}
@@ -70,6 +79,13 @@ func (f *frame) lines() (lines []string, at int) {
 		}
 	}
 	return strings.Split(t.Render(), "\n"), at
+}
+
+// follows reports whether some process moves memory by its use.
+func (f *frame) follows() bool {
+	return slices.ContainsFunc(f.list, func(a activity) bool {
+		return a.report != nil && a.report.Following != nil
+	})
 }
 
 // shown reports whether a tier was used or has a cap.

@@ -86,7 +86,7 @@ func summarize(w io.Writer, r *report) {
 		r.Program, r.Pid, size(r.Heap.BytesPeak), size(r.Heap.BytesLive),
 		plural(r.Heap.BlocksLive, "block"), r.Backend)
 	fmt.Fprintln(w, t.Render())
-	writeLines(w, append(sameInReport(r), overflowInReport(r)...))
+	writeLines(w, slices.Concat(sameInReport(r), overflowInReport(r), followingInReport(r)))
 	fmt.Fprintln(w, "allocs and frees count blocks, violations and rerouted requests, moved and "+
 		"failed memory pages;"+
 		" wait is the time charged for throttling")
@@ -111,7 +111,7 @@ func describe(w io.Writer, r *report) {
 		count(h.BlocksLive), size(h.BytesLive), count(h.BlocksTotalAlloc),
 		count(h.BlocksTotalFreed), count(r.CallsFailed))
 	fmt.Fprintln(w, tierTable(r).Render())
-	writeLines(w, append(sameInReport(r), overflowInReport(r)...))
+	writeLines(w, slices.Concat(sameInReport(r), overflowInReport(r), followingInReport(r)))
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, callTable(r).Render())
 	describeDevices(w, r)

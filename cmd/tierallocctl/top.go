@@ -18,9 +18,10 @@ users.
 
 Each process has a line, and below it a line for each of its tiers. The line of a tier shows
 its charge, its share of the cap and, for the last interval, the allocations and bytes per
-second, the time charged for throttling, and the pages moved out of the tier. Age is the age
-of the figures: a process updates them while it allocates, ten times a second at most. An
-idle process does not update them.
+second, the time charged for throttling, and the pages moved out of the tier. Of a process
+with TA_ON_SOFTCAP=follow it also shows which bytes of the tier the last sample found hot and
+cold. Age is the age of the figures: a process updates them while it allocates, ten times a
+second at most. An idle process does not update them.
 
 With --once, or if the output is not a terminal, the command prints one table of one interval
 as plain text.`
