@@ -74,7 +74,11 @@ func reported(t *testing.T, s *stats, set, gained, left int64) {
 	}
 	t.Logf("%+v; gained %s, left %s", *f, kib(gained), kib(left))
 	up, down := f.UpRoom.Bytes+f.UpHotter.Bytes, f.DownColder.Bytes+f.DownSoft.Bytes
-	if up < gained || down < left || up+down > moved || up+down < moved && f.Refused.Regions == 0 {
+	// At the end of the process one move may be under way. It is counted last.
+	const one = 2 * mib
+	uncounted := moved - up - down
+	if up < gained-one || down < left-one || uncounted < 0 ||
+		uncounted > one && f.Refused.Regions == 0 {
 		t.Errorf("up %s, down %s of %s that moved", kib(up), kib(down), kib(moved))
 	}
 	if f.Source != "referenced_bits" || f.Samples < 2 || f.Regions == 0 || f.ThreadNs <= 0 {
