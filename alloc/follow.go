@@ -87,12 +87,7 @@ func followPart(token uintptr, p *Page, i uintptr, to uint32) (reached, answer u
 	if m == nil || to != p.placement && to != p.unmigratedIn || !pinMigrationLocked(token, p) {
 		return 0, FollowRefused
 	}
-	from := p.partPlacement(m, i)
-	n := min(m.bytes(), p.Size-i<<(m.shift&63))
 	reached, ok := p.movePart(token, m, i)
-	if reached != 0 || ok {
-		tiers.Moved(tierOf(from), reached/raw.Page, (n-reached)/raw.Page)
-	}
 	unpinMigrationLocked(token, p)
 	if !ok {
 		answer = FollowRefused

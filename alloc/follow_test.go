@@ -5,7 +5,9 @@ import (
 	"testing"
 	"unsafe"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // regionsNow is what a survey lists, by address.
@@ -186,6 +188,91 @@ func TestSurvey(t *testing.T) {
 		if got[start] != n {
 			t.Fatalf("%d bytes at %#x, not %d", got[start], start, n)
 		}
+	}
+}
+
+// TestFollowPinned: what is pinned stays so when it was told apart and ta_move wants it where it
+// is.
+func TestFollowPinned(t *testing.T) {
+	h := splitWorld(t, "TA_MIGRATE_BW=0")
+	b := Alloc(h, 8*mib, uintptr(config.HintPinFast)) &^ ZeroBit
+	p := Lookup(b)
+	poolLock.Take(8)
+	if p.makeParts(1) == nil {
+		t.Error("no part map")
+	}
+	poolLock.Release()
+	follows(t, h, b, 1, FollowGone)
+	if to := Move(h, b, 0); to != b || p.placement != placementPin {
+		t.Errorf("moved to %#x, placement %d", to, p.placement)
+	}
+	sound(t)
+}
+
+// TestFollowRefused: a part that the kernel moves neither there nor back is charged where it was.
+func TestFollowRefused(t *testing.T) {
+	h := splitWorld(t, "TA_MIGRATE_BW=0")
+	absentNodes()
+	b := Alloc(h, 8*mib, uintptr(config.HintWarm)) &^ ZeroBit
+	numbered(b, 8*mib)
+	follows(t, h, b+2*mib, 2, FollowRefused)
+	lies(t, b, "tier 1, 0 8 0 of 0 8 0")
+	if failed := tierFigures()[1].Migrations.FailedPages; failed != 2*mib/raw.Page {
+		t.Errorf("%d pages failed", failed)
+	}
+}
+
+// TestFollowFork: a fork between the move of a part and the end of its pin does not take the charge
+// for it back once more.
+func TestFollowFork(t *testing.T) {
+	h := splitWorld(t, "TA_MIGRATE_BW=0")
+	b := mustServe(t, h, 21*mib)
+	follows(t, h, b, 2, FollowMoved)
+	p := Lookup(b)
+	pinMigration(16, p)
+	if !p.endSlower(16, 40*mib) {
+		t.Error("the end did not move")
+	}
+	ForkUnprepared(8, h)
+	lies(t, b, "tier 2, 18 0 3 of 18 0 3")
+}
+
+// TestFollowByAge: a block with a part map moves by age when nothing measures use any more.
+func TestFollowByAge(t *testing.T) {
+	h := splitWorld(t, "TA_FAST_SOFT=12M", "TA_ON_SOFTCAP=follow", "TA_MIGRATE_BW=0")
+	a, b := mustServe(t, h, 8*mib), mustServe(t, h, 8*mib)
+	numbered(a, 8*mib)
+	follows(t, h, a+2*mib, 1, FollowMoved)
+	follows(t, h, b, 1, FollowMoved)
+	follows(t, h, b, 0, FollowMoved)
+	c := mustServe(t, h, 8*mib)
+	lies(t, a, "tier 0, 6 2 0 of 22 2 0")
+	tiers.FollowByAge()
+	migrates(h)
+	lies(t, c, "tier 1, 0 8 0 of 12 12 0")
+	lies(t, a, "tier 0, 4 4 0 of 12 12 0") // a part moved down
+	isNumbered(t, a, 8*mib)
+	drop(h, b)
+	drop(h, c)
+	hugeExpire(8, 0, anyPlacement, true)
+	migrates(h)
+	lies(t, a, "tier 0, 8 0 0 of 8 0 0") // its parts moved up
+	isNumbered(t, a, 8*mib)
+	hot := Alloc(h, 8*mib, uintptr(config.HintHot)) &^ ZeroBit
+	for at := uintptr(0); at < 8*mib; at += 2 * mib {
+		Follow(8, uintptr(h.Thread.Now), hot, hot+at, 2*mib, 0)
+	}
+	lies(t, hot, "tier 0, 8 0 0 of 12 4 0")
+	migrates(h)
+	lies(t, a, "tier 1, 4 4 0 of 12 4 0") // all of it was in one tier
+	isNumbered(t, a, 8*mib)
+}
+
+// migrates has memory move by age until nothing does.
+func migrates(h *Heap) {
+	for range 100 {
+		h.Thread.Now += 1e9
+		migrate(h.Thread.token, h.Thread.Now)
 	}
 }
 

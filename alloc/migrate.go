@@ -64,6 +64,9 @@ func migrateStep(token uintptr, now uint64) uintptr {
 		poolLock.Release()
 		return 0
 	}
+	if p.endParts(); p.parts() != nil {
+		return migratePart(token, now, p, to)
+	}
 	start, n, from := p.chunk(to)
 	if !charged(p, to, n) {
 		unpinMigrationLocked(token, p)
@@ -127,6 +130,12 @@ func charged(p *Page, to uint32, n uintptr) bool {
 	return true
 }
 
+// settled notes that the charge for the move of a held span is the span's by now, or nobody's: a
+// forked child does not take it back.
+func settled(p *Page) {
+	pool.migrationPins.slot[(p.moving&movingSlot-1)&(migrationPinSlots-1)].bytes = 0
+}
+
 // moved settles the accounts of a chunk of n bytes of which stayed did not move.
 // Precondition: poolLock is held.
 func moved(p *Page, to uint32, n, stayed uintptr) {
@@ -188,9 +197,11 @@ func fits(p *Page, to uint32) bool {
 // canMove reports whether p, all of which moves at once or chunk by chunk, may move to the given
 // placement.
 func canMove(p *Page, to uint32) bool {
-	if p.moving != 0 || !movable(p, to) || overVMASplits(p, to) || p.isStuck() ||
-		p.parts() != nil {
+	if p.moving != 0 || !movable(p, to) || overVMASplits(p, to) || p.isStuck() {
 		return false
+	}
+	if p.parts() != nil {
+		return p.canMoveParts(to)
 	}
 	if p.done != 0 && p.unmigratedIn != to {
 		return p.goesBack(to) && p.wholeSplit()

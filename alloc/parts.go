@@ -148,7 +148,8 @@ func (p *Page) makeParts(other uint32) *partMap {
 }
 
 func (p *Page) newParts(other uint32) *partMap {
-	if !p.hasParts() || p.done != 0 && !p.isSplit() || !p.wholeSplit() {
+	if !p.hasParts() || p.done != 0 && !p.isSplit() || !p.wholeSplit() ||
+		p.unmigrated == 0 && p.placement == other {
 		return nil
 	}
 	shift, first := partShiftFor(p.Size), uintptr(p.done)<<SliceShift
@@ -201,11 +202,13 @@ func (m *partMap) trim(size uintptr) {
 	}
 }
 
-// trimParts has a block that was shortened forget the parts that it lost.
+// trimParts has a block that was shortened forget the parts that it lost. Precondition: poolLock is
+// held.
 func (p *Page) trimParts() {
 	if m := p.parts(); m != nil {
 		m.trim(p.Size)
 		p.unmigrated = uint32(m.within(p.Size) / raw.Page)
+		ageAgain(p)
 	}
 }
 
@@ -279,10 +282,11 @@ func (p *Page) movePart(token uintptr, m *partMap, i uintptr) (reached uintptr, 
 	poolLock.Release()
 	stayed := relocate(p.Start+at, n, to)
 	left := uintptr(0)
-	if stayed != 0 {
-		left = relocate(p.Start+at, n, from)
+	if stayed != 0 { // what stayed did not come back, whatever the kernel tells
+		left = min(relocate(p.Start+at, n, from), n-stayed)
 	}
 	poolLock.Take(token)
+	settled(p)
 	was := p.shares()
 	reached = n
 	if stayed != 0 {
@@ -299,6 +303,7 @@ func (p *Page) movePart(token uintptr, m *partMap, i uintptr) (reached uintptr, 
 	}
 	p.reshare(&was)
 	ageAgain(p)
+	tiers.Moved(tierOf(from), reached/raw.Page, (n-reached)/raw.Page)
 	return reached, stayed == 0
 }
 

@@ -18,7 +18,7 @@ import (
 // tierOperations are what programs that know of tiers do, among what all do.
 var tierOperations = slices.Concat(operations, []func(*sim) error{
 	(*sim).hinted, (*sim).hinted, (*sim).hinted, (*sim).setHint, (*sim).move, (*sim).move,
-	(*sim).renew, (*sim).followed,
+	(*sim).renew, (*sim).followed, (*sim).parted, (*sim).parted,
 })
 
 // hinted allocates for a hint, as ta_alloc does.

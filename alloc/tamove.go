@@ -72,7 +72,8 @@ func Move(h *Heap, addr, tier uintptr) uintptr {
 			return addr
 		}
 		return h.moveBlock(p, addr, tier)
-	case here && p.unmigrated == 0 && p.done == 0 && p.parts() == nil:
+	case here && (p.placement == placementPin ||
+		p.unmigrated == 0 && p.done == 0 && p.parts() == nil):
 		h.Thread.atHome(p)
 		return addr
 	case p.Owner != OwnerHuge && (p.blocks != 1 || !movable(p, uint32(tier))):
