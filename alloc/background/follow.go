@@ -34,7 +34,7 @@ type follower struct {
 
 const (
 	// settling is how many samples may take more processor time than usual: at first, and after
-	// much has moved.
+	// much has moved, or while the heap grows.
 	settling = 12
 
 	// regionsMost is how many regions are told apart, at most: sampling costs processor time for
@@ -50,6 +50,7 @@ func followUse() {
 	f := follower{sources: heat.Sources(), estimate: heat.NewEstimate(nil), last: time.Now()}
 	begun := heat.ThreadTime()
 	tiers.CountSource(stats.SourceNone)
+	grown := uintptr(0) // the size of the heap at the last sample
 	for quick := settling; ; quick-- {
 		for !due() {
 			if quick = settling; !rest(heat.Shortest) {
@@ -65,10 +66,12 @@ func followUse() {
 			tiers.FollowByAge()
 			return
 		}
-		if f.carry(moves) > f.list.Bytes()/64 {
+		size := f.list.Bytes()
+		if f.carry(moves) > size/64 || size > grown+grown/64 {
 			quick = settling
 		}
 		tiers.CountFollowTime(uint64(heat.ThreadTime() - begun))
+		grown = size
 		if !rest(heat.Period(cost, quick > 0)) {
 			return // run says so
 		}

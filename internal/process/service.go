@@ -4,6 +4,7 @@ import (
 	"tieralloc/alloc"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
+	"tieralloc/tiers"
 )
 
 // Reasons why the control plane is stopped.
@@ -18,6 +19,9 @@ const (
 func ControlStop(why uintptr) {
 	stats.LogStop()
 	alloc.Background = false
+	if alloc.Following {
+		tiers.FollowByAge()
+	}
 	var l raw.Line
 	l.Text("tieralloc: ")
 	switch why {

@@ -25,7 +25,15 @@ var tieringPolicies = []tieringPolicy{
 	{"interleave", 0, "/guest/tiering interleave"},
 	{"kernel tiering", 2, "env"},
 	{"tieralloc", 2, "env LD_PRELOAD=/guest/libtieralloc.so"},
+	{"follow", 0, "env LD_PRELOAD=/guest/libtieralloc.so TA_ON_SOFTCAP=follow TA_NORMAL_HARD=123M"},
+	{"right hints", 0, "env LD_PRELOAD=/guest/libtieralloc.so TIERING_HINTS=1 " +
+		"TA_NODE_FAST=0 TA_NODE_NORMAL=1"},
 }
+
+// tieringWorkloads are those of testdata/tiering.c, and redis.
+var tieringWorkloads = []string{"sets hot 64", "sets hot 1024", "sets hot 0", "sets cold 64",
+	"sets cold 1024", "sets cold 0", "sets turns 64", "sets turns 1024", "sets turns 0",
+	"sets change 1024", "gups", "btree", "redis"}
 
 // BenchmarkTiering is the share of a program's memory accesses, and of its cache misses, that the
 // fast node of a guest serves, of a fast and a slow one, by who decides where pages lie. The
@@ -34,7 +42,7 @@ var tieringPolicies = []tieringPolicy{
 func BenchmarkTiering(b *testing.B) {
 	testlib.Need(b, "qemu-system-x86_64", "redis-server", "redis-benchmark")
 	g := tieringGuest(b)
-	for _, name := range []string{"hotcold", "gups", "btree", "redis"} {
+	for _, name := range tieringWorkloads {
 		b.Run(name, func(b *testing.B) {
 			var text bytes.Buffer
 			w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -92,7 +100,7 @@ func (g *tiering) run(b *testing.B, workload string) []share {
 	nodes := fmt.Sprintf("%d/1/100/50000 %d/0/300/12000", fastMiB, slowMiB)
 	cmd := exec.Command(filepath.Join("..", "numa", "vm.sh"),
 		append([]string{"-a", plugin, "-n", nodes, "-p", "transparent_hugepage=never", "-t",
-			"2400"}, g.files...)...)
+			"3600"}, g.files...)...)
 	cmd.Stdin = strings.NewReader(tieringScript(workload))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
@@ -181,12 +189,15 @@ begin() { # WORKLOAD COMMAND...
 `)
 	for i, p := range tieringPolicies {
 		settle := 2
-		if p.balancing != 0 {
-			settle = 60
+		if p.balancing != 0 || p.name == "follow" {
+			settle = 45
+		}
+		if strings.Contains(workload, "change") {
+			settle += 60
 		}
 		fmt.Fprintf(&s, "echo %d >/proc/sys/kernel/numa_balancing\necho %d "+
 			">/sys/kernel/mm/numa/demotion_enabled\n", p.balancing, p.balancing/2)
-		fmt.Fprintf(&s, "begin %s %s\nsleep %d\nmark %d\nsleep 4\nmark %d\nkill -9 $server "+
+		fmt.Fprintf(&s, "begin '%s' %s\nsleep %d\nmark %d\nsleep 4\nmark %d\nkill -9 $server "+
 			"$client\nwait\nrm -f /tmp/redis\n",
 			workload, p.command, settle, 10+2*i, 11+2*i)
 	}

@@ -24,7 +24,7 @@ const (
 
 	// leastSigmas is by how many standard deviations of their difference it must be hotter. The
 	// hottest and the coldest of some thousand equal regions are about as far apart.
-	leastSigmas = 5
+	leastSigmas = 4
 
 	// roomSigmas is how many standard deviations its heat must be to go up into free room.
 	roomSigmas = 3

@@ -210,7 +210,7 @@ func TestRanks(t *testing.T) {
 func TestChance(t *testing.T) {
 	regions := []Region{known(0, mib, 0, 10), known(1, mib, 1, 40)}
 	full := charged(regions, capped(noCap, mib), capped(noCap, noCap))
-	for deviation, moves := range map[float64]int{4: 2, 5: 0} {
+	for deviation, moves := range map[float64]int{5: 2, 6: 0} {
 		regions[0].Deviation, regions[1].Deviation = deviation, deviation
 		if got := plans(9, regions, full, noCap); len(got) != moves {
 			t.Errorf("deviation %v: %v", deviation, got)

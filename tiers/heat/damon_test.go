@@ -73,15 +73,15 @@ func TestDamonInterval(t *testing.T) {
 		spent, elapsed time.Duration
 		want           time.Duration
 	}{
-		{100 * ms, 0.6, 0, time.Second, 100 * ms},
+		{100 * ms, 0.95, 0, time.Second, 100 * ms},
 		{100 * ms, 0.05, 0, time.Second, 200 * ms},
 		{200 * ms, 0.05, 0, time.Second, 200 * ms},
 		{800 * ms, 0.05, 0, time.Second, 800 * ms},
-		{100 * ms, 0.97, 0, time.Second, 50 * ms},
-		{100 * ms, 0.97, 2 * ms, time.Second, 50 * ms},
-		{100 * ms, 0.97, 3 * ms, time.Second, 100 * ms},
-		{100 * ms, 0.97, 12 * ms, time.Second, 300 * ms},
-		{2 * ms, 0.97, 0, time.Second, 2 * ms},
+		{100 * ms, 0.995, 0, time.Second, 50 * ms},
+		{100 * ms, 0.995, 2 * ms, time.Second, 50 * ms},
+		{100 * ms, 0.995, 3 * ms, time.Second, 100 * ms},
+		{100 * ms, 0.995, 12 * ms, time.Second, 300 * ms},
+		{2 * ms, 0.995, 0, time.Second, 2 * ms},
 	} {
 		if got := nextInterval(c.interval, c.touched, c.spent, c.elapsed); got != c.want {
 			t.Errorf("%+v: %v", c, got)

@@ -19,6 +19,7 @@ type Estimate struct {
 	regions  []Range
 	known    []knowledge // of each region
 	relative float64     // the variance of a heat of 1 that chance does not explain
+	recent   [3]float64  // what the last samples say of relative
 	steps    int         // samples that relative was learned from
 }
 
@@ -108,7 +109,8 @@ func (e *Estimate) Add(rates []Rate) {
 	}
 }
 
-// learn updates relative by how much the heats of a sample differ from those of the one before.
+// learn sets relative by how much the heats of a sample differ from those of the one before: the
+// median of the last samples, because a program that begins something else differs more.
 func (e *Estimate) learn(rates []Rate) {
 	scale := e.scale(rates)
 	var squares, heats float64
@@ -124,8 +126,10 @@ func (e *Estimate) learn(rates []Rate) {
 	if heats == 0 {
 		return
 	}
+	e.recent[e.steps%len(e.recent)] = max(0, squares/heats)
 	e.steps++
-	e.relative += max(weight, 1/float64(e.steps)) * (max(0, squares/heats) - e.relative)
+	sorted := slices.Sorted(slices.Values(e.recent[:min(e.steps, len(e.recent))]))
+	e.relative = sorted[(len(sorted)-1)/2]
 }
 
 // scale is how many times as much as at the last sample all regions together were touched. A

@@ -13,7 +13,7 @@ const Budget = 200
 const Shortest = time.Second
 
 // Hasty is how many times the budget sampling may take for a while.
-const Hasty = 20
+const Hasty = 50
 
 // Period is how long to wait after a sample that took so much processor time, within the budget or,
 // in haste, within Hasty times as much.

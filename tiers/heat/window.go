@@ -16,11 +16,13 @@ const (
 	shortestWindow = 2 * time.Millisecond
 	longestWindow  = 4 * time.Second
 
-	// A window in which more pages are touched than mostTouched says little about how often they
-	// are. One in which fewer are than leastTouched sees few pages twice.
-	mostTouched  = 0.95
-	allTouched   = 0.99 // the window is too long by far
-	leastTouched = 0.5
+	// The hottest memory is to be touched almost everywhere in a window: so chance makes little of
+	// its rate, and what is used a tenth as much is not touched everywhere. A window in which more
+	// is touched than mostTouched says little about how often; by far too long is one with more
+	// than allTouched.
+	mostTouched  = 0.99
+	allTouched   = 0.999
+	leastTouched = 0.9
 
 	// A window in which more than mostOfAll of all pages were touched does not tell apart which
 	// are used more than others.
@@ -177,7 +179,7 @@ type ranked struct {
 func nextWindow(length time.Duration, touched float64) time.Duration {
 	switch {
 	case touched > allTouched && length > shortestWindow:
-		return max(length/8, shortestWindow)
+		return max(length/4, shortestWindow)
 	case touched > mostTouched && length > shortestWindow:
 		return max(length/2, shortestWindow)
 	case touched < leastTouched && length < longestWindow:

@@ -1,18 +1,26 @@
 /* What the guest of BenchmarkTiering runs. Each workload goes on until it is killed.
  *
- *   tiering hotcold     two sets of blocks of 1 MiB by turns: 19 of 20 uses are of one of them
+ *   tiering sets ORDER KIB
+ *                       a hot and a cold set of 112 MiB each, of blocks of so many KiB (0: one block
+ *                       for both, 2 MiB of each by turns): 19 of 20 uses are of the hot set. ORDER
+ *                       is hot or cold, which is allocated first, turns, or change: turns, and the
+ *                       sets change their roles after 60 s. With TIERING_HINTS=1 it tells the
+ *                       library which is which.
  *   tiering gups        random updates of one array, 9 of 10 in a tenth of it
  *   tiering btree       look-ups in a B-tree of blocks from malloc, 9 of 10 of a tenth of the keys
  *   tiering mark N      ends a period of testdata/nodeshare.c
  *   tiering touch NODE  writes 16 MiB that are bound to a node
  *   tiering interleave PROGRAM [ARGUMENT...]
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MIB (1L << 20)
@@ -42,24 +50,54 @@ static void ready(void)
 }
 
 /* Uses 64 words all over a block. */
-static void use(char *block)
+static void use(char *block, uint64_t bytes)
 {
 	for (int i = 0; i < 64; i++)
-		(*(volatile uint64_t *)(block + below(MIB / 8) * 8))++;
+		(*(volatile uint64_t *)(block + below(bytes / 8) * 8))++;
 }
 
-static void hotcold(void)
+/* What follows is for a hint of the library, if it is there and asked for. */
+static void hint(int number)
 {
-	enum { BLOCKS = 112 };
-	static char *hot[BLOCKS], *cold[BLOCKS];
-	for (int i = 0; i < BLOCKS; i++) {
-		MUST((cold[i] = malloc(MIB)) && (hot[i] = malloc(MIB)));
-		memset(cold[i], 1, MIB);
-		memset(hot[i], 1, MIB);
+	static int (*set)(int);
+	if (!set && getenv("TIERING_HINTS"))
+		set = (int (*)(int))dlsym(RTLD_DEFAULT, "ta_set_hint");
+	if (set)
+		set(number);
+}
+
+enum { TA_HOT = 1, TA_COLD = 3, SET = 112 };
+
+static char *block_of(uint64_t bytes, int number)
+{
+	char *block;
+	hint(number);
+	MUST((block = malloc(bytes)));
+	memset(block, 1, bytes);
+	return block;
+}
+
+static void sets(const char *order, uint64_t bytes)
+{
+	static char *hot[SET * 16], *cold[SET * 16];
+	uint64_t n, change = !strcmp(order, "change");
+	char *one = bytes ? NULL : block_of(2 * SET * MIB, 0);
+	if (!bytes)
+		bytes = 2 * MIB;
+	n = SET * MIB / bytes;
+	for (uint64_t i = 0; i < 2 * n; i++) {
+		int first = !strcmp(order, "hot") || !strcmp(order, "cold") ? i < n : i % 2 == 0;
+		int is_hot = first == !strcmp(order, "hot");
+		uint64_t at = !strcmp(order, "hot") || !strcmp(order, "cold") ? i % n : i / 2;
+		(is_hot ? hot : cold)[at] =
+			one ? one + i * bytes : block_of(bytes, is_hot ? TA_HOT : TA_COLD);
 	}
 	ready();
-	for (;;)
-		use(below(20) ? hot[below(BLOCKS)] : cold[below(BLOCKS)]);
+	for (time_t begin = time(NULL);;) {
+		int swapped = change && time(NULL) - begin > 60;
+		for (int i = 0; i < 100; i++)
+			use((!below(20) == swapped ? hot : cold)[below(n)], bytes);
+	}
 }
 
 static void gups(void)
@@ -203,8 +241,8 @@ static void interleave(char **program)
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
-	if (!strcmp(what, "hotcold"))
-		hotcold();
+	if (!strcmp(what, "sets") && argc > 3)
+		sets(argv[2], atol(argv[3]) << 10);
 	else if (!strcmp(what, "gups"))
 		gups();
 	else if (!strcmp(what, "btree"))
