@@ -23,6 +23,7 @@ type Damon struct {
 	interval time.Duration
 	spent    time.Duration // the kernel thread's processor time at the last sample
 	last     time.Time
+	begun    time.Time // when the aggregation began, or one before it
 }
 
 func (*Damon) Name() string     { return "DAMON" }
@@ -129,7 +130,7 @@ func (s *Damon) Start(regions []Range) error {
 	s.started = true
 	s.regions = append(s.regions[:0], regions...)
 	s.interval = max(firstWindow, time.Duration(s.kept())*Budget*time.Microsecond)
-	s.spent, s.last = 0, time.Now()
+	s.spent, s.last, s.begun = 0, time.Now(), time.Now()
 	settings := []setting{
 		{damonContext + "operations", "fvaddr"},
 		{damonContext + "targets/nr_targets", "1"},
@@ -147,7 +148,7 @@ func (s *Damon) replace(regions []Range) error {
 	if slices.Equal(s.regions, regions) {
 		return nil
 	}
-	s.regions = append(s.regions[:0], regions...)
+	s.regions, s.begun = append(s.regions[:0], regions...), time.Now()
 	if err := apply(append(s.targets(), s.intervals()...)...); err != nil {
 		return err
 	}
@@ -208,9 +209,13 @@ func (s *Damon) Sample(rates []Rate) (resolution uintptr, err error) {
 	for i, r := range s.regions {
 		tallies[i].pages = float64((r.End - r.Start) / pageBytes)
 	}
+	if err := rest(s.untilEnd(time.Now())); err != nil {
+		return 0, err
+	}
 	if err := apply(setting{damonState, "update_schemes_tried_regions"}); err != nil {
 		return 0, err
 	}
+	s.begun = time.Now()
 	for i := 0; ; i++ {
 		r, looks, err := triedRegion(i)
 		if errors.Is(err, unix.ENOENT) {
@@ -225,6 +230,13 @@ func (s *Damon) Sample(rates []Rate) (resolution uintptr, err error) {
 		s.add(rates, tallies, r, looks)
 	}
 	return resolution, s.adapt(s.window.hottest(s.regions))
+}
+
+// untilEnd is how long the aggregation lasts, but for the last two looks. The kernel has a sample
+// wait for its end, and not even SIGKILL ends that wait: so most of it is spent asleep.
+func (s *Damon) untilEnd(now time.Time) time.Duration {
+	aggregation := damonLooks * s.interval
+	return max(0, aggregation-now.Sub(s.begun)%aggregation-2*s.interval)
 }
 
 // triedRegion reads one of DAMON's regions, and in how many looks it had been accessed.
@@ -268,7 +280,7 @@ func (s *Damon) adapt(touched float64) error {
 	if next == s.interval {
 		return nil
 	}
-	s.interval = next
+	s.interval, s.begun = next, now
 	return apply(append(s.intervals(), setting{damonState, "commit"})...)
 }
 

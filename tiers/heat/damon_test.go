@@ -88,3 +88,18 @@ func TestDamonInterval(t *testing.T) {
 		}
 	}
 }
+
+// TestDamonUntilEnd: a sample sleeps until shortly before the end of an aggregation, whose wait in
+// the kernel keeps a process that was killed.
+func TestDamonUntilEnd(t *testing.T) {
+	begun := time.Now()
+	s := Damon{interval: time.Second, begun: begun}
+	for _, c := range []struct{ passed, want time.Duration }{
+		{0, 18}, {5, 13}, {18, 0}, {19, 0}, {20, 18}, {47, 11},
+	} {
+		got := s.untilEnd(begun.Add(c.passed * time.Second))
+		if got != c.want*time.Second {
+			t.Errorf("after %d s: %v, not %d s", c.passed, got, c.want)
+		}
+	}
+}
