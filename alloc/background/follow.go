@@ -26,6 +26,7 @@ type follower struct {
 	sources  []heat.Source // those that have not failed; the first is in use once it has started
 	started  bool
 	refused  []string // why those before do not work
+	failed   string   // the line about one that failed, until another has taken over
 	estimate *heat.Estimate
 	planner  follow.Planner
 	planned  []follow.Region // what the last plan was made of
@@ -111,11 +112,15 @@ func (f *follower) measure(ranges []heat.Range, rates []heat.Rate) error {
 		resolution, err := s.Sample(rates)
 		if err == nil {
 			f.joined = resolution != 0
+			if f.failed != "" {
+				say(f.failed)
+				f.failed = ""
+			}
 			return nil
 		}
 		s.Stop()
 		f.refused = append(f.refused, s.Name()+": "+err.Error())
-		say("heat cannot be measured by " + f.refused[len(f.refused)-1])
+		f.failed = "heat cannot be measured by " + f.refused[len(f.refused)-1]
 	}
 	return errors.New("memory moves by age: nothing measures heat here: " +
 		strings.Join(f.refused, "; "))
