@@ -14,12 +14,19 @@ func TestFollow(t *testing.T) {
 	const follow = "TA_ON_SOFTCAP=follow "
 	g := guest{nodes: "256/1/100/50000 384/0/400/6000", words: "transparent_hugepage=never",
 		files: []string{testlib.Lib(t) + "=/guest/libtieralloc.so", program(t, "plain"),
-			program(t, "hotset")}}
+			program(t, "hotset"), program(t, "torture", "-pthread")}}
 	g.checks = []check{
 		followed("blocks under a hard cap", follow+"TA_NORMAL_HARD=56M", "48 1000 90", 56),
 		followed("blocks under a soft cap", follow+"TA_NORMAL_SOFT=56M TA_NORMAL_HARD=72M",
 			"48 1000 90", 72),
 		followed("parts of a block", follow+"TA_NORMAL_HARD=56M", "48 1000 90 one", 56),
+		{name: "all sizes", env: follow + "TA_NORMAL_HARD=60M TA_NORMAL_SOFT=48M",
+			script: "/guest/torture 120 30", judge: func(t *testing.T, r *results) {
+				most := r.numbers(t, "most")[0][0]
+				if most > 60*mib || most < 30*mib {
+					t.Errorf("%s were on node 0", kib(most))
+				}
+			}},
 		{name: "no cap", env: follow, script: "/guest/plain " + blocks, judge: neverFollowed,
 			stderr: "tieralloc: TA_ON_SOFTCAP=follow: nothing will move: no tier has both a cap " +
 				"(TA_NORMAL_SOFT, TA_NORMAL_HARD and so on) and slower memory\n"},
