@@ -12,10 +12,27 @@ import (
 func open(path string, flags int) (int, error) {
 	for {
 		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
-		if err == nil || !errors.Is(err, unix.EINTR) {
+		if err == nil {
+			return outOfTheWay(fd), nil
+		}
+		if !errors.Is(err, unix.EINTR) {
 			return fd, named(path, err)
 		}
 	}
+}
+
+// high is the least number that a descriptor has here.
+const high = 512
+
+// outOfTheWay gives a descriptor a high number. A program that closes all descriptors and opens
+// others gets the lowest numbers for them: what is read and closed here is none of those then.
+func outOfTheWay(fd int) int {
+	up, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, high)
+	if err != nil { // by a low limit
+		return fd
+	}
+	unix.Close(fd)
+	return up
 }
 
 // named is an error with the name of the file that gave it.

@@ -65,7 +65,11 @@ func (s *Referenced) Start(regions []Range) error {
 func (s *Referenced) Sample(rates []Rate) (resolution uintptr, err error) {
 	for range windowTries {
 		length := cmp.Or(s.window.length, firstWindow)
-		if resolution, err = s.once(rates); err != nil || s.window.length >= length {
+		resolution, err = s.once(rates)
+		if errors.Is(err, unix.EBADF) {
+			continue // the program has closed all descriptors meanwhile
+		}
+		if err != nil || s.window.length >= length {
 			break
 		}
 	}
