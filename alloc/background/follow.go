@@ -34,10 +34,6 @@ type follower struct {
 }
 
 const (
-	// settling is how many samples may take more processor time than usual: at first, and after
-	// much has moved, or while the heap grows.
-	settling = 12
-
 	// regionsMost is how many regions are told apart, at most: sampling costs processor time for
 	// each, and each may be a mapping of its own, of which a process may have 65,530.
 	regionsMost = 8192
@@ -49,12 +45,11 @@ const (
 func followUse() {
 	runtime.LockOSThread() // so the time of the thread is what this costs
 	f := follower{sources: heat.Sources(), estimate: heat.NewEstimate(nil), last: time.Now()}
-	begun := heat.ThreadTime()
+	begun, cpu := time.Now(), heat.ThreadTime()
 	tiers.CountSource(stats.SourceNone)
-	grown := uintptr(0) // the size of the heap at the last sample
-	for quick := settling; ; quick-- {
+	for pace := (heat.Pace{}); ; {
 		for !due() {
-			if quick = settling; !rest(heat.Shortest) {
+			if !rest(heat.Shortest) {
 				return
 			}
 		}
@@ -67,13 +62,9 @@ func followUse() {
 			tiers.FollowByAge()
 			return
 		}
-		size := f.list.Bytes()
-		if f.carry(moves) > size/64 || size > grown+grown/64 {
-			quick = settling
-		}
-		tiers.CountFollowTime(uint64(heat.ThreadTime() - begun))
-		grown = size
-		if !rest(heat.Period(cost, quick > 0)) {
+		moved := f.carry(moves)
+		tiers.CountFollowTime(uint64(heat.ThreadTime() - cpu))
+		if !rest(pace.Wait(cost, time.Since(begun), moved, f.list.Bytes())) {
 			return // run says so
 		}
 	}

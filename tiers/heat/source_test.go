@@ -200,19 +200,46 @@ func TestSmapsInPieces(t *testing.T) {
 	}
 }
 
-func TestPeriod(t *testing.T) {
-	for cost, want := range map[time.Duration]time.Duration{
-		0:                     Shortest,
-		time.Millisecond:      Shortest,
-		32 * time.Millisecond: 6400 * time.Millisecond,
-	} {
-		if got := Period(cost, false); got != want {
-			t.Errorf("%v after %v, not %v", got, cost, want)
+// paced is the share of a core that samples of so much processor time each take of an hour in which
+// as much moves after each, and the wait after the last.
+func paced(cost time.Duration, moved, grows uintptr) (share float64, wait time.Duration) {
+	var p Pace
+	var now, spent time.Duration
+	for size := uintptr(1 << 30); now < time.Hour; size += grows {
+		wait = p.Wait(cost, now, moved, size)
+		spent += cost
+		now += cost + wait
+	}
+	return spent.Seconds() / now.Seconds(), wait
+}
+
+// TestPace: sampling keeps to its budget but for some seconds, or for four times as much where
+// memory moves and grows all the time.
+func TestPace(t *testing.T) {
+	for _, cost := range []time.Duration{time.Millisecond, 32 * time.Millisecond, time.Second} {
+		share, wait := paced(cost, 0, 0)
+		if share > 1.0/Budget+settling*cost.Hours() || wait != max(Shortest, cost*Budget) {
+			t.Errorf("%v a sample: %.4f of a core, then %v between two", cost, share, wait)
 		}
-		if got := Period(Hasty*cost, true); got != want {
-			t.Errorf("in haste: %v after %v, not %v", got, Hasty*cost, want)
+		if share, _ := paced(cost, 1<<29, 1<<28); share > 1.0/hasteShare+1.1*hasteCredit.Hours() {
+			t.Errorf("%v a sample, always in haste: %.4f of a core", cost, share)
 		}
 	}
+	var p Pace
+	for i := range 2 * settling {
+		want := 4 * time.Second
+		if i >= settling {
+			want = 200 * time.Second
+		}
+		got := p.Wait(time.Second/hasty*4, time.Hour, 0, 1<<30)
+		if got != max(want/hasty*4, Shortest) {
+			t.Errorf("sample %d: %v", i, got)
+		}
+	}
+}
+
+// TestOverBudget: it is rounded up.
+func TestOverBudget(t *testing.T) {
 	if got := overBudget(15*time.Millisecond, time.Second); got != 3 {
 		t.Errorf("15 ms in a second is %d times the budget", got)
 	}
