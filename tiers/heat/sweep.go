@@ -52,7 +52,9 @@ func (s *sweep) clearTo(end int) error {
 func (s *sweep) passes(addr uintptr) {
 	now := time.Now()
 	for s.read < len(s.regions) && s.regions[s.read].End <= addr {
-		s.windows += now.Sub(s.begun[s.read])
+		if s.read < s.cleared {
+			s.windows += now.Sub(s.begun[s.read])
+		}
 		s.read++
 	}
 }
@@ -71,10 +73,13 @@ func (s *Referenced) sweep(rates []Rate) (resolution uintptr, err error) {
 	}
 	p := s.parser(sw.tallies, &resolution)
 	begun := time.Now()
-	err = readBlocks(smaps, s.buf, func(block []byte) {
+	err = readBlocks(smaps, s.buf[:pageBytes], func(block []byte) {
 		p.feed(block)
 		sw.passes(p.current.Start)
-		_ = sw.clearTo(sw.read + sw.ahead) // it worked before
+		// Each call has the processors flush their TLBs: so some regions at a time.
+		if end := sw.read + sw.ahead; end-sw.cleared >= sw.ahead/4 {
+			_ = sw.clearTo(end) // it worked before
+		}
 	})
 	sw.passes(^uintptr(0))
 	s.pass = time.Since(begun)
@@ -82,5 +87,6 @@ func (s *Referenced) sweep(rates []Rate) (resolution uintptr, err error) {
 	return resolution, err
 }
 
-// sweepLeast is how many regions ahead a sweep clears, at least: more than smaps gives at once.
-const sweepLeast = 16
+// sweepLeast is how many regions ahead a sweep clears, at least: several times as many as smaps
+// gives at once.
+const sweepLeast = 64

@@ -48,3 +48,19 @@ func TestSweepCleared(t *testing.T) {
 		}
 	}
 }
+
+// TestSweepOvertaken: where smaps gives more at once than was cleared, what was not cleared says
+// nothing of the window.
+func TestSweepOvertaken(t *testing.T) {
+	m := newMemory(t, 64<<10, unix.MADV_NOHUGEPAGE)
+	s := sweep{regions: m.regions, begun: make([]time.Time, len(m.regions))}
+	if err := s.clearTo(5); err != nil {
+		t.Fatal(err)
+	}
+	if s.passes(m.regions[20].End); s.read != 21 || s.windows < 0 || s.windows > time.Hour {
+		t.Errorf("read %d, windows of %v", s.read, s.windows)
+	}
+	if err := s.clearTo(s.read + 5); err != nil || s.cleared != 26 {
+		t.Errorf("cleared %d, %v", s.cleared, err)
+	}
+}
