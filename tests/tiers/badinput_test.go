@@ -33,7 +33,7 @@ var badSettings = []bad{
 	{"TA_FAST_LAT=5", "TA_FAST_LAT", "5", "ns, us, ms, s"},
 	{"TA_SLOW_LAT=2s", "TA_SLOW_LAT", "2s", "1s"},
 	{"TA_MIGRATE_BW=-3", "TA_MIGRATE_BW", "-3", "bytes per second"},
-	{"TA_ON_SOFTCAP=stop", "TA_ON_SOFTCAP", "stop", "reroute, warn or demote"},
+	{"TA_ON_SOFTCAP=stop", "TA_ON_SOFTCAP", "stop", "reroute, warn, demote or follow"},
 	{"TA_ON_HARDCAP=route", "TA_ON_HARDCAP", "route", "route_slow or fail"},
 	{"TA_DEFAULT_HINT=lukewarm", "TA_DEFAULT_HINT", "lukewarm",
 		"hot, warm, cold, pin_fast or prefer_fast"},
