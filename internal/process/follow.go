@@ -27,5 +27,5 @@ func beginFollowing() {
 	var l raw.Line
 	l.Text("tieralloc: TA_ON_SOFTCAP=follow: nothing will move: ")
 	l.Text(why)
-	l.Tell()
+	l.Emit(2)
 }
