@@ -317,3 +317,28 @@ func TestFollowAlone(t *testing.T) {
 	}
 	sound(t)
 }
+
+// TestPartExtent: who reads the descriptor and the part map of another process's block finds its
+// parts.
+func TestPartExtent(t *testing.T) {
+	h := splitWorld(t, "TA_MIGRATE_BW=0")
+	b := mustServe(t, h, 9*mib)
+	p := Lookup(b)
+	descriptor := (*[DescriptorSize]byte)(raw.Ptr(addrOf(p)))
+	if PartMapOf(descriptor) != 0 {
+		t.Error("a block without parts has a part map")
+	}
+	follows(t, h, b+2*mib, 2, FollowMoved)
+	parts := (*[PartMapBytes]byte)(raw.Ptr(PartMapOf(descriptor)))
+	text := ""
+	for i := uintptr(0); ; i++ {
+		start, n, tier := PartExtent(descriptor, parts, i)
+		if n == 0 {
+			break
+		}
+		text += fmt.Sprintf("%d+%d:%d ", (start-b)/mib, n/mib, tier)
+	}
+	if text != "0+2:0 2+2:2 4+2:0 6+2:0 8+1:0 " {
+		t.Error(text)
+	}
+}

@@ -1,8 +1,6 @@
 package alloc
 
 import (
-	"unsafe"
-
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
@@ -143,6 +141,3 @@ func (p *Page) regionRank() uint8 {
 	}
 	return RegionMiddle
 }
-
-// SurveyBytes is the size of a Survey.
-const SurveyBytes = unsafe.Sizeof(Survey{})

@@ -202,9 +202,28 @@ func (h *heapReader) span(p uint64) {
 		return
 	}
 	h.note(p, rowOwn)
+	if at := alloc.PartMapOf(&descriptor); at != 0 {
+		h.parts(&descriptor, at)
+		return
+	}
 	start, cut, end, first, rest := alloc.Extent(&descriptor)
 	h.lies(uint64(start), uint64(cut), config.TierWord(uint32(first)))
 	h.lies(uint64(cut), uint64(end), config.TierWord(uint32(rest)))
+}
+
+// parts notes the mappings of a huge block whose part map is at an address.
+func (h *heapReader) parts(descriptor *[alloc.DescriptorSize]byte, at uintptr) {
+	var parts [alloc.PartMapBytes]byte
+	if _, err := h.memory.ReadAt(parts[:], int64(at)); err != nil {
+		return
+	}
+	for i := uintptr(0); h.take(1); i++ {
+		start, n, tier := alloc.PartExtent(descriptor, &parts, i)
+		if n == 0 {
+			return
+		}
+		h.lies(uint64(start), uint64(start+n), config.TierWord(uint32(tier)))
+	}
 }
 
 // lies notes that the memory from start to end belongs to a tier. The library's own memory in the
