@@ -158,3 +158,16 @@ func hugeBytes(b testing.TB) uint64 {
 	}
 	return kB << 10
 }
+
+// Regions cuts the ranges at multiples of RegionBytes. Ranges are in order and do not overlap.
+func Regions(ranges ...Range) []Range {
+	var regions []Range
+	for _, r := range ranges {
+		for start := r.Start; start < r.End; {
+			end := min(start&^(RegionBytes-1)+RegionBytes, r.End)
+			regions = append(regions, Range{start, end})
+			start = end
+		}
+	}
+	return regions
+}

@@ -11,19 +11,6 @@ const RegionBytes = 2 << 20
 // Range is memory from Start up to, but not including, End.
 type Range struct{ Start, End uintptr }
 
-// Regions cuts the ranges at multiples of RegionBytes. Ranges are in order and do not overlap.
-func Regions(ranges ...Range) []Range {
-	var regions []Range
-	for _, r := range ranges {
-		for start := r.Start; start < r.End; {
-			end := min(start&^(RegionBytes-1)+RegionBytes, r.End)
-			regions = append(regions, Range{start, end})
-			start = end
-		}
-	}
-	return regions
-}
-
 // from is the index of the first region that ends above an address.
 func from(regions []Range, addr uintptr) int {
 	i, _ := slices.BinarySearchFunc(regions, addr, func(r Range, addr uintptr) int {
