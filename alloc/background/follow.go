@@ -161,7 +161,8 @@ func accounts() []follow.Tier {
 func due() bool {
 	all := accounts()
 	for t := range all {
-		if limit := min(all[t].Soft, all[t].Hard); limit != ^uint64(0) &&
+		_, slower := tiers.Below(uintptr(t))
+		if limit := min(all[t].Soft, all[t].Hard); slower && limit != ^uint64(0) &&
 			all[t].Bytes >= limit/2 {
 			return true
 		}
