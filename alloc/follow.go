@@ -135,7 +135,7 @@ func (p *Page) partsShift() uint32 {
 // told apart. With plain set they get the policy of their tier again. It reports false if there is
 // no such memory, or the kernel cannot.
 func Distinguish(token, block, start, n uintptr, plain bool) bool {
-	if !bound || !poolLock.Take(token) {
+	if !bound && apart.Nodes == 0 || !poolLock.Take(token) {
 		return false
 	}
 	p, i := regionAt(block, start, n)
@@ -150,14 +150,26 @@ func Distinguish(token, block, start, n uintptr, plain bool) bool {
 			placement = p.placementAt(start - p.Start)
 		}
 		nodes := &placements[placement&(placementSlots-1)].nodes
-		if plain {
+		switch {
+		case plain:
 			ok = numa.Bind(start, n, nodes, false) == 0
-		} else {
+		case bound:
 			ok = numa.BindApart(start, n, nodes) == 0
+		default:
+			ok = numa.Bind(start, n, &apart, false) == 0
 		}
 	}
 	poolLock.Release()
 	return ok
+}
+
+// apart tells regions apart where the tiers are simulated: it prefers all nodes, as no policy does.
+var apart numa.Place
+
+// SetApart has regions told apart although the tiers are simulated, because their memory is to be
+// paged out. nodes are all that memory comes from.
+func SetApart(nodes uint64) {
+	apart = numa.Place{Nodes: nodes, Mode: numa.PreferredMany}
 }
 
 // otherThan is a tier of other memory than a placement's.

@@ -131,7 +131,7 @@ func relocate(addr, n uintptr, to uint32) (stayed uintptr) {
 // bindAgain gives the n bytes at addr the policy of the placement that they have not left after
 // all.
 func bindAgain(addr, n uintptr, placement uint32) {
-	if bound {
+	if bound || apart.Nodes != 0 {
 		numa.Bind(addr, n, &placements[placement&(placementSlots-1)].nodes, false)
 	}
 }

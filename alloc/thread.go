@@ -86,6 +86,9 @@ var (
 	// Following is set when the control plane moves regions by their use (follow.go).
 	Following bool
 
+	// Paging is set when the control plane also has the coldest memory paged out to swap.
+	Paging bool
+
 	// DefaultHint is the hint of threads without one of their own (TA_DEFAULT_HINT,
 	// SetDefaultHint).
 	DefaultHint uint32

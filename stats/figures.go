@@ -329,6 +329,22 @@ type Following struct {
 	Refused Moves
 	// Moves that were put off because the other tier was full.
 	PutOff Moves
+	// Paged out to swap, with TA_SLOW_BACKEND=swap, as the coldest. Here and below bytes are those
+	// that were resident and are not any more.
+	OutCold Moves
+	// Paged out to swap before it was known how often it is used.
+	OutUnknown Moves
+	// Paged out to swap again soon after it had come back: nothing else of its hint was left. If
+	// this keeps growing, what is in use does not fit under the cap.
+	OutAgain Moves
+	// What the kernel did not page out: locked or pinned memory, memory shared with a forked child,
+	// or swap is full.
+	OutRefused Moves
+	// Sampled. Bytes that came back from swap, as far as looks have seen.
+	BytesBack uint64
+	// Sampled. Bytes of the heap in use that were resident at the last look, with
+	// TA_SLOW_BACKEND=swap.
+	BytesResident uint64
 }
 
 // Moves counts moves of one kind.

@@ -199,6 +199,15 @@ func Room(tier, n uintptr) bool {
 	return fits(atomic.LoadUint64(&a.current), uint64(n), limit)
 }
 
+// LeastSoft is the smallest soft cap of any tier: ^0 if none has one.
+func LeastSoft() uint64 {
+	least := ^uint64(0)
+	for t := uintptr(0); t < tierCount; t++ {
+		least = min(least, memory(t).soft)
+	}
+	return least
+}
+
 // Account is the memory of a tier as the control plane sees it.
 type Account struct {
 	First      uintptr // the first of the tiers with this memory

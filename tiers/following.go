@@ -15,6 +15,10 @@ const (
 	DownSoftcap                // to a slower tier, because of a soft cap
 	MoveRefused                // the memory did not move
 	MovePutOff                 // the other tier was full
+	OutCold                    // to swap, as the coldest
+	OutUnknown                 // to swap, though its use was not known yet
+	OutAgain                   // to swap, soon after it had come back
+	OutRefused                 // the memory did not go to swap
 )
 
 // followed is what TA_ON_SOFTCAP=follow did. The control plane counts it, and the report shows it
@@ -23,7 +27,8 @@ type followed struct {
 	on                                 uint64 // 1: the process follows, or did
 	source, samples, regions, threadNs uint64
 	hot, cold                          [slots]uint64
-	moves                              [8]stats.Moves // by kind
+	resident, back                     uint64          // bytes
+	moves                              [16]stats.Moves // by kind
 }
 
 // following is read and written only where the process follows: elsewhere its page stays untouched.
@@ -48,9 +53,17 @@ func CountSample(regions int, hot, cold *[config.TierCount]uint64) {
 
 // CountMove counts what became of a region's move.
 func CountMove(kind, bytes uintptr) {
-	m := &following.moves[kind&7]
+	m := &following.moves[kind&15]
 	atomic.AddUint64(&m.Regions, 1)
 	atomic.AddUint64(&m.Bytes, uint64(bytes))
+}
+
+// CountResident says how many bytes of the heap a look has found in memory, and how many had come
+// back from swap since the one before.
+func CountResident(resident, back uint64) {
+	atomic.StoreUint64(&following.resident, resident)
+	atomic.AddUint64(&following.back, back)
+	atomic.StoreUint64(&following.on, 1)
 }
 
 // CountFollowTime says how much processor time the thread that follows has taken so far.
@@ -70,6 +83,10 @@ func fillFollowing(r *stats.Report) {
 	f.UpRoom, f.UpHotter = movesOf(UpRoom), movesOf(UpHotter)
 	f.DownColder, f.DownSoftcap = movesOf(DownColder), movesOf(DownSoftcap)
 	f.Refused, f.PutOff = movesOf(MoveRefused), movesOf(MovePutOff)
+	f.OutCold, f.OutUnknown = movesOf(OutCold), movesOf(OutUnknown)
+	f.OutAgain, f.OutRefused = movesOf(OutAgain), movesOf(OutRefused)
+	f.BytesBack = atomic.LoadUint64(&following.back)
+	f.BytesResident = atomic.LoadUint64(&following.resident)
 	for i := range following.hot {
 		r.Tiers[i].BytesHot = atomic.LoadUint64(&following.hot[i])
 		r.Tiers[i].BytesCold = atomic.LoadUint64(&following.cold[i])
@@ -77,7 +94,7 @@ func fillFollowing(r *stats.Report) {
 }
 
 func movesOf(kind uintptr) stats.Moves {
-	m := &following.moves[kind&7]
+	m := &following.moves[kind&15]
 	return stats.Moves{Regions: atomic.LoadUint64(&m.Regions), Bytes: atomic.LoadUint64(&m.Bytes)}
 }
 

@@ -14,10 +14,12 @@ func TestFollowing(t *testing.T) {
 		CountSource(stats.SourceDamon)
 		CountSample(9, &[3]uint64{1, 2, 3}, &[3]uint64{4, 5, 6})
 		CountSample(7, &hot, &cold)
-		for kind := UpRoom; kind <= MovePutOff; kind++ {
+		for kind := UpRoom; kind <= OutRefused; kind++ {
 			CountMove(kind, 100*kind)
 			CountMove(kind, 1)
 		}
+		CountResident(3, 20)
+		CountResident(9, 22)
 		CountFollowTime(5)
 		CountFollowTime(77)
 	}
@@ -37,7 +39,12 @@ func TestFollowing(t *testing.T) {
 		DownColder:  stats.Moves{Regions: 2, Bytes: 201},
 		DownSoftcap: stats.Moves{Regions: 2, Bytes: 301},
 		Refused:     stats.Moves{Regions: 2, Bytes: 401},
-		PutOff:      stats.Moves{Regions: 2, Bytes: 501}}
+		PutOff:      stats.Moves{Regions: 2, Bytes: 501},
+		OutCold:     stats.Moves{Regions: 2, Bytes: 601},
+		OutUnknown:  stats.Moves{Regions: 2, Bytes: 701},
+		OutAgain:    stats.Moves{Regions: 2, Bytes: 801},
+		OutRefused:  stats.Moves{Regions: 2, Bytes: 901},
+		BytesBack:   42, BytesResident: 9}
 	if report.Follows != 1 || report.Following != want {
 		t.Errorf("%+v, not %+v", report.Following, want)
 	}

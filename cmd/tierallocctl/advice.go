@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tieralloc/internal/config"
+	"tieralloc/numa/plan"
 	"tieralloc/tiers"
 )
 
@@ -33,7 +34,10 @@ func idleSettings(env environ, c *configCheck) []string {
 	}
 	demote := s.OnSoftcap == config.SoftcapDemote
 	follow := s.Follows() && soft|hard != 0
-	note(s.OnSoftcap == config.SoftcapFollow && !s.Follows(), "TA_ON_SOFTCAP",
+	swapless := plan.SwapUnused(s, c.places)
+	pages := s.SlowSwap && swapless == ""
+	note(s.SlowSwap && !pages, "TA_SLOW_BACKEND", "swap is not used: "+swapless)
+	note(s.OnSoftcap == config.SoftcapFollow && !s.Follows() && !pages, "TA_ON_SOFTCAP",
 		"with TA_NUMA_BALANCING=1 the kernel moves this memory")
 	note(s.Follows() && soft|hard == 0, "TA_ON_SOFTCAP",
 		"no tier has a cap (TA_NORMAL_SOFT, TA_NORMAL_HARD and so on)")
@@ -51,7 +55,7 @@ func idleSettings(env environ, c *configCheck) []string {
 		"with TA_INTERPOSE=0 malloc goes to libc")
 	for tier, name := range tierNames {
 		_, lower := lowerTier(account, int(account[tier]))
-		note(s.OnSoftcap != config.SoftcapWarn && !lower, prefix+name+"_SOFT",
+		note(s.OnSoftcap != config.SoftcapWarn && !lower && !pages, prefix+name+"_SOFT",
 			"no tier is slower: memory above it stays, and is counted")
 	}
 	if _, set := env.get("TA_RULES"); set && s.Interpose {

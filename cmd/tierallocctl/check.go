@@ -13,6 +13,7 @@ import (
 
 	"tieralloc/internal/config"
 	"tieralloc/numa"
+	"tieralloc/numa/plan"
 )
 
 const checkHelp = `Explain the settings that programs on the library get from the environment
@@ -154,6 +155,10 @@ func mistakeLines(mistakes []mistake) []string {
 func placeLines(env environ, c *configCheck) []string {
 	tiers := places(c.places)
 	if tiers == nil {
+		if c.settings.SlowSwap && plan.SwapUnused(c.settings, c.places) == "" {
+			return []string{whySimulated(c.settings, c.nodes),
+				"the heap stays resident up to the smallest soft cap; the coldest goes to swap"}
+		}
 		return []string{whySimulated(c.settings, c.nodes),
 			"caps, hints and throttling work as usual; the kernel chooses where memory is"}
 	}

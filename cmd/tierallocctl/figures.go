@@ -120,16 +120,22 @@ type migrations struct {
 
 // following is a part of a report (docs/statistics.md): `following`.
 type following struct {
-	Source      string `json:"source"`
-	Samples     uint64 `json:"samples"`
-	Regions     uint64 `json:"regions"`
-	ThreadNs    uint64 `json:"thread_ns"`
-	UpRoom      moves  `json:"up_room"`
-	UpHotter    moves  `json:"up_hotter"`
-	DownColder  moves  `json:"down_colder"`
-	DownSoftcap moves  `json:"down_softcap"`
-	Refused     moves  `json:"refused"`
-	PutOff      moves  `json:"put_off"`
+	Source        string `json:"source"`
+	Samples       uint64 `json:"samples"`
+	Regions       uint64 `json:"regions"`
+	ThreadNs      uint64 `json:"thread_ns"`
+	UpRoom        moves  `json:"up_room"`
+	UpHotter      moves  `json:"up_hotter"`
+	DownColder    moves  `json:"down_colder"`
+	DownSoftcap   moves  `json:"down_softcap"`
+	Refused       moves  `json:"refused"`
+	PutOff        moves  `json:"put_off"`
+	OutCold       moves  `json:"out_cold"`
+	OutUnknown    moves  `json:"out_unknown"`
+	OutAgain      moves  `json:"out_again"`
+	OutRefused    moves  `json:"out_refused"`
+	BytesBack     uint64 `json:"bytes_back"`
+	BytesResident uint64 `json:"bytes_resident"`
 }
 
 // moves is a part of a report (docs/statistics.md): Moves: `following.up_room` and so on.

@@ -16,7 +16,9 @@ const followingJSON = `"following": {"source": "write_protection", "samples": 12
 	"thread_ns": 20000000, "up_room": {"regions": 3, "bytes": 3145728},
 	"up_hotter": {"regions": 2, "bytes": 2097152}, "down_colder": {"regions": 1, "bytes": 1048576},
 	"down_softcap": {"regions": 4, "bytes": 4194304}, "refused": {"regions": 5, "bytes": 5242880},
-	"put_off": {"regions": 6, "bytes": 6291456}}`
+	"put_off": {"regions": 6, "bytes": 6291456}, "out_cold": {"regions": 0, "bytes": 0},
+	"out_unknown": {"regions": 0, "bytes": 0}, "out_again": {"regions": 0, "bytes": 0},
+	"out_refused": {"regions": 0, "bytes": 0}, "bytes_back": 0, "bytes_resident": 0}`
 
 // followingReport is the fixture as a process that follows would have written it.
 func followingReport(t *testing.T) *report {
@@ -73,6 +75,21 @@ func TestFollowingUnknown(t *testing.T) {
 	lines := followingInReport(r)
 	if want := "follows by none: 0 samples of 0 regions in 0s; nothing known to be hot"; len(
 		lines) != 2 || lines[0] != want {
+		t.Errorf("%q, not %q", lines, want)
+	}
+}
+
+// TestPagingInReport: a process that pages out says so in the place of moves between tiers.
+func TestPagingInReport(t *testing.T) {
+	r := goodReport(t)
+	if err := json.Unmarshal([]byte(`{"following": {"source": "none", "bytes_resident": 3145728,
+		"out_cold": {"regions": 3, "bytes": 2097152}, "bytes_back": 1048576}}`), r); err != nil {
+		t.Fatal(err)
+	}
+	lines := followingInReport(r)
+	if want := "resident 3.0 MiB; paged out: 2.0 MiB (3) as coldest, 0 B (0) before its use was " +
+		"known, 0 B (0) again; came back 1.0 MiB, refused 0 B (0)"; len(lines) != 2 ||
+		lines[1] != want {
 		t.Errorf("%q, not %q", lines, want)
 	}
 }

@@ -63,6 +63,10 @@ var settingDocs = map[string]settingDoc{
 		"what happens over a soft cap: reroute, warn, demote (by age, blind to use) or " +
 			"follow (by use)",
 		"follow"},
+	"TA_SLOW_BACKEND": {"memory|swap",
+		"swap: on a machine with one kind of memory what is coldest goes to the kernel's swap, " +
+			"so that a soft cap binds what is resident; implies TA_ON_SOFTCAP=follow",
+		"swap"},
 	"TA_ON_HARDCAP":   {"WORD", "what happens at a hard cap: route_slow or fail", "fail"},
 	"TA_DEFAULT_HINT": {"HINT", "the hint where no rule matches", "cold"},
 	"TA_RULES": {"RULES",

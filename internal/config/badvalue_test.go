@@ -111,6 +111,8 @@ func TestBadValues(t *testing.T) {
 			`TA_ON_SOFTCAP="fail": expected reroute, warn, demote or follow; using reroute`},
 		{"TA_ON_HARDCAP=spill",
 			`TA_ON_HARDCAP="spill": expected route_slow or fail; using route_slow`},
+		{"TA_SLOW_BACKEND=zram",
+			`TA_SLOW_BACKEND="zram": expected memory or swap; using memory`},
 		{"TA_DEFAULT_HINT=tepid", `TA_DEFAULT_HINT="tepid` + hint},
 		{"TA_DEFAULT_HINT=fast", `TA_DEFAULT_HINT="fast` + hint},
 		{"TA_MODEL=hbm", `TA_MODEL="hbm": expected off, or cxl (50, 20 and 5 GiB/s, 2, 8 and ` +

@@ -143,6 +143,7 @@ type Settings struct {
 	NumaBalancing uint32  // TA_NUMA_BALANCING: a Balance
 	OnSoftcap     uint32  // TA_ON_SOFTCAP: a Softcap
 	OnHardcap     uint32  // TA_ON_HARDCAP: a Hardcap
+	SlowSwap      bool    // TA_SLOW_BACKEND: swap; false: memory
 	DefaultHint   uint32  // TA_DEFAULT_HINT: a Hint
 	MigrateBW     uint64  // TA_MIGRATE_BW: bytes per second; 0: no limit
 	Tiers         [4]Tier // by Tier…; the last is padding to a power of two
@@ -198,6 +199,7 @@ func (s *Settings) setDefaults() {
 	s.NumaBalancing = BalanceAuto
 	s.OnSoftcap = SoftcapReroute
 	s.OnHardcap = HardcapRouteSlow
+	s.SlowSwap = false
 	s.DefaultHint = HintWarm
 	s.MigrateBW = DefaultMigrateBW
 	s.Tiers = [4]Tier{}

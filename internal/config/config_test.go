@@ -50,6 +50,13 @@ func TestParse(t *testing.T) {
 		{"TA_NUMA_BALANCING=0", with(func(o *outcome) { o.balancing = BalanceNever })},
 		{"TA_NUMA_BALANCING=1", with(func(o *outcome) { o.balancing = BalanceAlways })},
 		{"TA_NUMA_BALANCING=AUTO", defaults()},
+		{"TA_SLOW_BACKEND=memory", defaults()},
+		{"TA_SLOW_BACKEND=Swap", with(func(o *outcome) {
+			o.slowSwap, o.onSoftcap = true, SoftcapFollow
+		})},
+		{"TA_SLOW_BACKEND=swap TA_ON_SOFTCAP=warn", with(func(o *outcome) {
+			o.slowSwap, o.onSoftcap = true, SoftcapWarn
+		})},
 		{"TA_ON_SOFTCAP=demote TA_ON_HARDCAP=fail TA_DEFAULT_HINT=prefer_fast TA_THROTTLE=sleep",
 			with(func(o *outcome) {
 				o.onSoftcap, o.onHardcap, o.hint, o.sleep = SoftcapDemote, HardcapFail,

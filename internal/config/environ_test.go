@@ -54,7 +54,7 @@ func (e *environ) clobber() { _ = syscall.Munmap(e.mem) }
 type outcome struct {
 	disable, interpose, strict    bool
 	libnuma, sleep, background    bool
-	secure                        bool
+	secure, slowSwap              bool
 	secureWarn                    uint32
 	log, model                    uint32
 	onSoftcap, onHardcap, hint    uint32
@@ -116,8 +116,8 @@ func outcomeOf(s *Settings) outcome {
 		libnuma: s.UseLibnuma, balancing: s.NumaBalancing,
 		sleep: s.ThrottleSleep, background: s.Background, secure: s.Secure,
 		secureWarn: s.SecureWarn, log: s.Log, model: s.Model, onSoftcap: s.OnSoftcap,
-		onHardcap: s.OnHardcap,
-		hint:      s.DefaultHint, purgeDelay: s.PurgeDelay, migrateBW: s.MigrateBW,
+		onHardcap: s.OnHardcap, slowSwap: s.SlowSwap,
+		hint: s.DefaultHint, purgeDelay: s.PurgeDelay, migrateBW: s.MigrateBW,
 		statsFile: s.StatsFile.String(), logFile: s.LogFile.String(),
 		statsLive: s.StatsLive.String()}
 	copy(o.tiers[:], s.Tiers[:])

@@ -43,6 +43,9 @@ func ParseTo(s *Settings, envp, fd uintptr) (bad uintptr) {
 		}
 	}
 	s.Disable = s.Disable || excluded
+	if s.SlowSwap && given>>varOnSoftcap&1 == 0 {
+		s.OnSoftcap = SoftcapFollow
+	}
 	s.applyModel(given)
 	s.Rank = rankOf(envp)
 	return bad + s.reconcile(envp, fd)

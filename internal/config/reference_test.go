@@ -29,6 +29,9 @@ func reference(entries []string) outcome {
 		}
 	}
 	o.disable = o.disable || excluded
+	if o.slowSwap && seen["TA_ON_SOFTCAP"] == "" {
+		o.onSoftcap = SoftcapFollow
+	}
 	if o.model == ModelCXL {
 		for i, t := range tierNames {
 			if seen["TA_"+t+"_BW"] == "" {
@@ -120,7 +123,7 @@ func choose[T any](dst *T, words map[string]T, val string) bool {
 func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 	word := asciiLower(val)
 	for i, t := range tierNames {
-		if what, found := strings.CutPrefix(name, "TA_"+t+"_"); found {
+		if what, found := strings.CutPrefix(name, "TA_"+t+"_"); found && what != "BACKEND" {
 			return o.tiers[i].refer(what, val)
 		}
 		if name == "TA_NODE_"+t {
@@ -155,6 +158,9 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		return "reroute, warn, demote or follow", "reroute", choose(&o.onSoftcap, softcaps, word)
 	case "TA_ON_HARDCAP":
 		return "route_slow or fail", "route_slow", choose(&o.onHardcap, hardcaps, word)
+	case "TA_SLOW_BACKEND":
+		return "memory or swap", "memory", choose(&o.slowSwap,
+			map[string]bool{"memory": false, "swap": true}, word)
 	case "TA_DEFAULT_HINT":
 		return "hot, warm, cold, pin_fast or prefer_fast", "warm", choose(&o.hint, hints, word)
 	case "TA_THROTTLE":
@@ -323,6 +329,8 @@ func FuzzParse(f *testing.F) {
 		"TA_SECURE=1,dealloc_type_mismatch=warn,Delete_Size_Mismatch=ABORT",
 		"TA_SECURE=1,delete_size_mismatch=warn,",
 		"TA_MIGRATE_BW=0\nTA_USE_LIBNUMA=0", "TA_NUMA_BALANCING=Auto", "TA_NUMA_BALANCING=0",
+		"TA_SLOW_BACKEND=Swap", "TA_SLOW_BACKEND=swap\nTA_ON_SOFTCAP=Warn",
+		"TA_SLOW_BACKEND=swap\nTA_ON_SOFTCAP=x", "TA_SLOW_BACKEND=zram", "TA_SLOW_BACKEND=memory",
 		"TA_NUMA_BALANCING=2", "TA_MIGRATE_BW=5\nTA_USE_LIBNUMA=2",
 		"TA_ONLY=a*, b,,c \nTA_DISABLE=0", "TA_ONLY=a/b\nTA_ONLY=c", "TA_ONLY=a*b", "TA_ONLY= ,",
 		"TA_RULES=size>=64M:cold",

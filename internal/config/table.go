@@ -22,6 +22,7 @@ const (
 	varNumaBalancing
 	varOnSoftcap
 	varOnHardcap
+	varSlowBackend
 	varDefaultHint
 	varRules
 	varThrottle
@@ -124,6 +125,7 @@ var variables = [tableSize]variable{
 	varNumaBalancing: {"TA_NUMA_BALANCING", "auto, 0 or 1", "auto"},
 	varOnSoftcap:     {"TA_ON_SOFTCAP", "reroute, warn, demote or follow", "reroute"},
 	varOnHardcap:     {"TA_ON_HARDCAP", "route_slow or fail", "route_slow"},
+	varSlowBackend:   {"TA_SLOW_BACKEND", "memory or swap", "memory"},
 	varDefaultHint:   {"TA_DEFAULT_HINT", hintsAccepted, "warm"},
 	varRules: {"TA_RULES",
 		"rules such as size>=64M,lib=libc10*:cold with ; between them (conditions size, thread," +
@@ -259,6 +261,8 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.asWord(&s.OnSoftcap, &softcapWords, SoftcapCount)
 	case varOnHardcap:
 		return v.asWord(&s.OnHardcap, &hardcapWords, HardcapCount)
+	case varSlowBackend:
+		return v.asEither(&s.SlowSwap, "memory", "swap")
 	case varDefaultHint:
 		return v.asWord(&s.DefaultHint, &hintWords, HintCount)
 	case varThrottle:

@@ -107,7 +107,8 @@ func Boot(arg uintptr) {
 	}
 	account := tierMap.Accounts()
 	tiers.Setup(&config.InForce, &account, program.Addr())
-	if config.InForce.OnSoftcap == config.SoftcapFollow {
+	if (!config.InForce.SlowSwap || beginPaging()) &&
+		config.InForce.OnSoftcap == config.SoftcapFollow {
 		beginFollowing()
 	}
 	if config.InForce.Reports {
@@ -241,7 +242,7 @@ func ForkChild() {
 	}
 	forked = true
 	alloc.Background = false
-	if alloc.Following {
+	if alloc.Following && !alloc.Paging {
 		tiers.FollowByAge() // the thread that follows is the parent's
 	}
 	tiers.ForkChild()

@@ -39,6 +39,30 @@ var following = &object{
 			"Moves that were put off because the other tier was full.").
 			ref(moves).
 			field("PutOff", "Moves"),
+		f("out_cold", group, nested, plain,
+			"Paged out to swap, with TA_SLOW_BACKEND=swap, as the coldest. Here and below bytes "+
+				"are those that were resident and are not any more.").
+			ref(moves).
+			field("OutCold", "Moves"),
+		f("out_unknown", group, nested, plain,
+			"Paged out to swap before it was known how often it is used.").
+			ref(moves).
+			field("OutUnknown", "Moves"),
+		f("out_again", group, nested, plain,
+			"Paged out to swap again soon after it had come back: nothing else of its hint was "+
+				"left. If this keeps growing, what is in use does not fit under the cap.").
+			ref(moves).
+			field("OutAgain", "Moves"),
+		f("out_refused", group, nested, plain,
+			"What the kernel did not page out: locked or pinned memory, memory shared with a "+
+				"forked child, or swap is full.").
+			ref(moves).
+			field("OutRefused", "Moves"),
+		f("bytes_back", bytes, counter, sampled,
+			"Bytes that came back from swap, as far as looks have seen."),
+		f("bytes_resident", bytes, gauge, sampled,
+			"Bytes of the heap in use that were resident at the last look, with "+
+				"TA_SLOW_BACKEND=swap."),
 	},
 }
 

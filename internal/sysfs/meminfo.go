@@ -18,6 +18,37 @@ func Memory(node uintptr, name string) (bytes uint64) {
 	return bytes
 }
 
+// Meminfo replaces /proc/meminfo if it is set. Only tests set it.
+var Meminfo string
+
+// SwapTotal is the size of all swap of the system in bytes.
+func SwapTotal() (bytes uint64) {
+	const (
+		lines = 256     // more than any kernel writes
+		most  = 1 << 50 // KiB
+	)
+	var p Path
+	if Meminfo == "" {
+		p.Text("/proc/meminfo")
+	} else {
+		p.Text(Meminfo)
+	}
+	var f File
+	if !f.Open(&p) {
+		return 0
+	}
+	for i := 0; i < lines && f.peek() != 0; i++ {
+		if f.word("SwapTotal:") {
+			f.Blanks()
+			bytes, _ = f.Number(most)
+			break
+		}
+		f.line()
+	}
+	f.Close()
+	return bytes << 10
+}
+
 // memory reads a line if it has the name.
 func (f *File) memory(name string) uint64 {
 	const most = 1 << 50 // KiB

@@ -15,7 +15,9 @@ func TestFollowing(t *testing.T) {
 	for key, m := range map[string]stats.Moves{"up_room": r.Following.UpRoom,
 		"up_hotter": r.Following.UpHotter, "down_colder": r.Following.DownColder,
 		"down_softcap": r.Following.DownSoftcap, "refused": r.Following.Refused,
-		"put_off": r.Following.PutOff} {
+		"put_off": r.Following.PutOff, "out_cold": r.Following.OutCold,
+		"out_unknown": r.Following.OutUnknown, "out_again": r.Following.OutAgain,
+		"out_refused": r.Following.OutRefused} {
 		compare(t, key, reflect.ValueOf(m), f[key])
 	}
 	for code, word := range []string{"none", "referenced_bits", "damon", "write_protection",

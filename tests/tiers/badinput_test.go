@@ -35,6 +35,7 @@ var badSettings = []bad{
 	{"TA_MIGRATE_BW=-3", "TA_MIGRATE_BW", "-3", "bytes per second"},
 	{"TA_ON_SOFTCAP=stop", "TA_ON_SOFTCAP", "stop", "reroute, warn, demote or follow"},
 	{"TA_ON_HARDCAP=route", "TA_ON_HARDCAP", "route", "route_slow or fail"},
+	{"TA_SLOW_BACKEND=disk", "TA_SLOW_BACKEND", "disk", "memory or swap"},
 	{"TA_DEFAULT_HINT=lukewarm", "TA_DEFAULT_HINT", "lukewarm",
 		"hot, warm, cold, pin_fast or prefer_fast"},
 	{"TA_THROTTLE=nap", "TA_THROTTLE", "nap", "account or sleep"},

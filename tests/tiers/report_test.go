@@ -54,6 +54,9 @@ type tier struct {
 // live is the bytes of the tier's blocks that are not freed.
 func (t *tier) live() int64 { return t.BytesAlloc - t.BytesFreed }
 
+// moved is a kind of moves.
+type moved struct{ Regions, Bytes int64 }
+
 // report is the part of a report that the tests judge.
 type report struct {
 	Pid         int64            `json:"pid"`
@@ -72,8 +75,13 @@ type report struct {
 		Allocs     int64 `json:"blocks_total_alloc"`
 		Frees      int64 `json:"blocks_total_freed"`
 	} `json:"heap"`
-	Backend string `json:"backend"`
-	Policy  struct {
+	Backend   string `json:"backend"`
+	Following *struct {
+		OutCold       moved `json:"out_cold"`
+		OutUnknown    moved `json:"out_unknown"`
+		BytesResident int64 `json:"bytes_resident"`
+	} `json:"following"`
+	Policy struct {
 		DefaultHint string `json:"default_hint"`
 		OnSoftcap   string `json:"on_softcap"`
 		OnHardcap   string `json:"on_hardcap"`

@@ -34,6 +34,7 @@ var mistakes = []struct {
 	{"TA_NODE_SLOW=62", []string{`TA_NODE_SLOW="62"`, "node 62 does not exist"}},
 	{"TA_NODE_SLOW=far", []string{`TA_NODE_SLOW="far"`, "0,2-3"}},
 	{"TA_ON_SOFTCAP=explode", []string{`TA_ON_SOFTCAP="explode"`, "reroute, warn, demote or follow"}},
+	{"TA_SLOW_BACKEND=zram", []string{`TA_SLOW_BACKEND="zram"`, "memory or swap"}},
 	{"TA_ON_HARDCAP=demote", []string{`TA_ON_HARDCAP="demote"`, "route_slow or fail"}},
 	{"TA_THROTTLE=yes", []string{`TA_THROTTLE="yes"`, "account or sleep"}},
 	{"TA_STATS_LIVE=yes", []string{`TA_STATS_LIVE="yes"`, "%p"}},
