@@ -139,8 +139,8 @@ func (f *follower) described() []follow.Region {
 		r := &f.list.All[i]
 		all[i] = follow.Region{Start: r.Start(), End: r.End(),
 			Tier: uint32(tiers.AccountOf(uintptr(r.Tier())).First), Rank: r.Pieces[0].Rank,
-			Fixed: r.Pieces[0].Fixed, Known: f.estimate.Seen(i) > 1, Heat: f.estimate.Heat(i),
-			Deviation: f.estimate.Deviation(i)}
+			Fixed: r.Pieces[0].Fixed, Known: f.estimate.Known(i), Heat: f.estimate.Heat(i),
+			Spread: f.estimate.Spread(i)}
 	}
 	return all
 }

@@ -114,7 +114,7 @@ func (e extent) with(other extent) extent {
 
 // falling reports that the region was hotter not long ago, by more than chance.
 func (h *history) falling(r *Region) bool {
-	return r.Heat+2*r.Deviation < steady*h.peak
+	return r.Heat+2*r.Spread.Deviation(r.Heat) < steady*h.peak
 }
 
 // want counts a period in which the region was hot enough to move up, or was not.

@@ -2,8 +2,9 @@ package follow
 
 import (
 	"cmp"
-	"math"
 	"slices"
+
+	"tieralloc/tiers/heat"
 )
 
 const (
@@ -23,8 +24,8 @@ const (
 	leastRatio = 1.5
 
 	// leastSigmas is by how many standard deviations of their difference it must be hotter. The
-	// hottest and the coldest of some thousand equal regions are about as far apart.
-	leastSigmas = 4
+	// hottest and the coldest of some thousand equal regions are 5 apart.
+	leastSigmas = 6
 
 	// roomSigmas is how many standard deviations its heat must be to go up into free room.
 	roomSigmas = 3
@@ -173,7 +174,7 @@ func (w *plan) coldestFirst(tier uint32) []int {
 }
 
 // replaces reports that a region of that heat may take the place of another.
-func (w *plan) replaces(up int, heat float64, down int) bool {
+func (w *plan) replaces(up int, lasting float64, down int) bool {
 	a, b := &w.regions[up], &w.regions[down]
 	switch {
 	case a.Rank < b.Rank:
@@ -181,13 +182,13 @@ func (w *plan) replaces(up int, heat float64, down int) bool {
 	case a.Rank == RankHot && b.Rank < RankHot:
 		return true
 	}
-	return a.Known && heat > leastRatio*b.Heat &&
-		heat-b.Heat > leastSigmas*math.Hypot(a.Deviation, b.Deviation)
+	return a.Known && lasting > leastRatio*b.Heat &&
+		heat.Apart(lasting, a.Spread, b.Heat, b.Spread) > leastSigmas
 }
 
 // fills reports that a region of that heat is worth moving up into free room.
 func (w *plan) fills(i int, heat float64) bool {
 	r := &w.regions[i]
-	return r.Rank == RankHot || r.Known && heat > roomSigmas*r.Deviation &&
+	return r.Rank == RankHot || r.Known && heat > roomSigmas*r.Spread.Deviation(r.Heat) &&
 		heat*w.past[i].residence(w.p.now)*savedTouch > movedPage
 }

@@ -1,6 +1,10 @@
 package follow
 
-import "time"
+import (
+	"time"
+
+	"tieralloc/tiers/heat"
+)
 
 // Ranks, by the hint of a region.
 const (
@@ -12,13 +16,13 @@ const (
 
 // Region is memory that moves as one.
 type Region struct {
-	Start, End uintptr // bytes from Start to before End
-	Tier       uint32  // where it is now: 0 FAST, 1 NORMAL, 2 SLOW
-	Rank       uint8   // RankCold, RankMiddle or RankHot
-	Fixed      bool    // it cannot be moved now
-	Known      bool    // Heat and Deviation are known; false again for new memory at an old address
-	Heat       float64 // touches per page of 4 KiB and second
-	Deviation  float64 // the standard deviation of Heat, in the same unit
+	Start, End uintptr     // bytes from Start to before End
+	Tier       uint32      // where it is now: 0 FAST, 1 NORMAL, 2 SLOW
+	Rank       uint8       // RankCold, RankMiddle or RankHot
+	Fixed      bool        // it cannot be moved now
+	Known      bool        // Heat and Spread are known; false again for new memory at an old address
+	Heat       float64     // touches per page of 4 KiB and second
+	Spread     heat.Spread // of Heat
 }
 
 // Tier is the memory of a tier. Tiers of the same memory are given once, as the first of them.

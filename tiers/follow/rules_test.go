@@ -4,15 +4,17 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"tieralloc/tiers/heat"
 )
 
 const mib = 1 << 20
 
 // known is a region of n bytes of known heat, at its own address.
-func known(at int, n uint64, tier uint32, heat float64) Region {
+func known(at int, n uint64, tier uint32, hot float64) Region {
 	start := uintptr(simStart + at<<30)
 	return Region{Start: start, End: start + uintptr(n), Tier: tier, Rank: RankMiddle, Known: true,
-		Heat: heat}
+		Heat: hot, Spread: counted(0)}
 }
 
 // plans calls Plan a number of times without making a move, and returns the last plan.
@@ -210,15 +212,16 @@ func TestRanks(t *testing.T) {
 func TestChance(t *testing.T) {
 	regions := []Region{known(0, mib, 0, 10), known(1, mib, 1, 40)}
 	full := charged(regions, capped(noCap, mib), capped(noCap, noCap))
-	for deviation, moves := range map[float64]int{5: 2, 6: 0} {
-		regions[0].Deviation, regions[1].Deviation = deviation, deviation
+	for deviation, moves := range map[float64]int{3: 2, 4: 0} {
+		regions[0].Spread = heat.Spread{Look: 1e-9, Relative: deviation * deviation / 25 / 25}
+		regions[1].Spread = regions[0].Spread
 		if got := plans(9, regions, full, noCap); len(got) != moves {
 			t.Errorf("deviation %v: %v", deviation, got)
 		}
 	}
 	regions = regions[1:]
 	for deviation, moves := range map[float64]int{13: 1, 14: 0} {
-		regions[0].Deviation = deviation
+		regions[0].Spread = heat.Spread{Relative: deviation * deviation / 40 / 40}
 		room := charged(regions, capped(noCap, 64*mib), capped(noCap, noCap))
 		if got := plans(9, regions, room, noCap); len(got) != moves {
 			t.Errorf("deviation %v, with room: %v", deviation, got)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"tieralloc/tiers/heat"
 )
 
 // A simulation: a program that touches regions, an estimator that counts some of the touches, and
@@ -110,6 +112,12 @@ func (s *simulation) inOrder() []int {
 	return order
 }
 
+// counted is the spread of a count: its variance is so many times its mean.
+func counted(variance float64) heat.Spread {
+	const short = 1e-9
+	return heat.Spread{Dilution: variance * short, Look: short}
+}
+
 func (s *simulation) poisson(mean float64) float64 {
 	if mean > 30 {
 		return max(0, math.Round(mean+math.Sqrt(mean)*s.rng.NormFloat64()))
@@ -132,7 +140,7 @@ func (s *simulation) estimate(use program) {
 		unit := simScale / pages / simPeriod.Seconds()
 		r.Known = s.period > s.born[i]
 		r.Heat = s.counts[i] * unit
-		r.Deviation = math.Sqrt(s.counts[i]*s.share[i]) * unit
+		r.Spread = counted(s.share[i] * unit)
 	}
 	s.period++
 }

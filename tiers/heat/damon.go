@@ -262,7 +262,7 @@ func (s *Damon) add(rates []Rate, tallies []tally, r Range, looks uint64) {
 		found := min(float64(looks), damonLooks)
 		r := rate(found, damonLooks, pages, s.interval)
 		rates[i].PerSecond += r.PerSecond
-		rates[i].Variance += r.Variance
+		rates[i].Looks, rates[i].Look = r.Looks, r.Look
 		tallies[i].touched += found / damonLooks * pages
 	}
 }

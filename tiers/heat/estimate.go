@@ -25,10 +25,11 @@ type Estimate struct {
 
 // knowledge is what is known of a region.
 type knowledge struct {
-	heat               float64
-	variance           float64 // of heat, by chance alone
-	seen               float64 // samples; of parts that saw different numbers the mean
-	last, lastVariance float64 // the heat that the last sample gave, NaN if it was of other regions
+	heat       float64
+	spread     Spread  // of heat; Relative is for a relative of 1
+	seen       float64 // samples; of parts that saw different numbers the mean
+	last       float64 // the heat that the last sample gave, NaN if it was of other regions
+	lastSpread Spread
 }
 
 const (
@@ -77,13 +78,18 @@ func (e *Estimate) inherit(r Range) knowledge {
 		}
 		part := float64(overlap(e.regions[i], r))
 		sum.heat += part * k.heat
-		sum.variance += part * float64(e.regions[i].End-e.regions[i].Start) * k.variance
+		squared := part * float64(e.regions[i].End-e.regions[i].Start)
+		sum.spread.Dilution += squared * k.spread.Dilution
+		sum.spread.Relative += squared * k.spread.Relative
+		sum.spread.Look += part * k.spread.Look
 		sum.seen += part * k.seen
 		bytes += part
 	}
 	if bytes > 0 {
 		sum.heat /= bytes
-		sum.variance /= bytes * bytes
+		sum.spread.Dilution /= bytes * bytes
+		sum.spread.Relative /= bytes * bytes
+		sum.spread.Look /= bytes
 		sum.seen /= float64(r.End - r.Start)
 	}
 	return sum
@@ -98,15 +104,24 @@ func (e *Estimate) pages(i int) float64 {
 func (e *Estimate) Add(rates []Rate) {
 	e.learn(rates)
 	for i, r := range rates {
-		pages := e.pages(i)
-		heat := r.PerSecond / pages
 		k := &e.known[i]
-		k.last, k.lastVariance = heat, r.Variance/(pages*pages)
+		k.last, k.lastSpread = e.sampled(i, r)
 		w := max(weight, 1/(k.seen+1)) // the first samples weigh alike
-		k.heat += w * (heat - k.heat)
-		k.variance = (1-w)*(1-w)*k.variance + w*w*(k.lastVariance+e.relative*heat*heat)
+		k.heat += w * (k.last - k.heat)
+		k.spread.Dilution += w*w*k.lastSpread.Dilution - w*(2-w)*k.spread.Dilution
+		k.spread.Relative += w*w - w*(2-w)*k.spread.Relative
+		k.spread.Look += w * (k.lastSpread.Look - k.spread.Look)
 		k.seen++
 	}
+}
+
+// sampled is the heat that a sample gives a region.
+func (e *Estimate) sampled(i int, r Rate) (heat float64, spread Spread) {
+	if r.Looks > 0 {
+		spread.Dilution = 1 / r.Looks
+	}
+	spread.Look = r.Look
+	return r.PerSecond / e.pages(i), spread
 }
 
 // learn sets relative by how much the heats of a sample differ from those of the one before: the
@@ -116,10 +131,10 @@ func (e *Estimate) learn(rates []Rate) {
 	var squares, heats float64
 	for i, r := range rates {
 		k, pages := &e.known[i], e.pages(i)
-		heat, last := r.PerSecond/pages, scale*k.last
-		if !math.IsNaN(last) {
-			chance := r.Variance/(pages*pages) + scale*scale*k.lastVariance
-			squares += pages * ((heat-last)*(heat-last) - chance)
+		if last := scale * k.last; !math.IsNaN(last) {
+			heat, spread := e.sampled(i, r)
+			chance := math.Hypot(spread.Deviation(heat), scale*k.lastSpread.Deviation(k.last))
+			squares += pages * ((heat-last)*(heat-last) - chance*chance)
 			heats += pages * (heat*heat + last*last)
 		}
 	}
@@ -151,16 +166,17 @@ func (e *Estimate) scale(rates []Rate) float64 {
 // Heat is a region's, in touches per page and second. It is 0 for an unknown one.
 func (e *Estimate) Heat(i int) float64 { return e.known[i].heat }
 
-// Seen is how many samples region i has been in. Nothing should be decided about a region before
-// it has been in two. Of a region made of parts it is the mean over the parts.
+// Seen is how many samples region i has been in. Of a region made of parts it is the mean over the
+// parts.
 func (e *Estimate) Seen(i int) int { return int(e.known[i].seen) }
 
-// Deviation is the standard deviation of a region's heat. It is infinite if too little is known of
-// the region, or of what chance does.
-func (e *Estimate) Deviation(i int) float64 {
-	k := e.known[i]
-	if k.seen < leastSeen || e.steps == 0 {
-		return math.Inf(1)
-	}
-	return math.Sqrt(k.variance)
+// Known reports whether enough is known to decide something: of the region, and of what chance
+// does.
+func (e *Estimate) Known(i int) bool { return e.known[i].seen >= leastSeen && e.steps > 0 }
+
+// Spread says how far a region's heat may be from the truth.
+func (e *Estimate) Spread(i int) Spread {
+	s := e.known[i].spread
+	s.Relative *= e.relative
+	return s
 }

@@ -24,7 +24,7 @@ func hotHalf(_, region int) float64 { return 200 * float64(region%2) }
 type meter func(rng *rand.Rand, mean float64) Rate
 
 // even is a source that saturates, and does not err.
-func even(_ *rand.Rand, mean float64) Rate { return Rate{PerSecond: min(mean, 512)} }
+func even(_ *rand.Rand, mean float64) Rate { return Rate{PerSecond: min(mean, 512), Look: 1} }
 
 // pages looks which of 512 pages were touched.
 func pages(rng *rand.Rand, mean float64) Rate {
@@ -39,7 +39,8 @@ func hits(rng *rand.Rand, mean float64) Rate {
 			n++
 		}
 	}
-	return Rate{n, max(n, 1)}
+	const short = 1e-9 // a count: its variance is its mean
+	return Rate{n, 512 / short, short}
 }
 
 // looks looks as DAMON does, at one page at a time.
@@ -177,7 +178,7 @@ func TestHotSetChanges(t *testing.T) {
 func TestRoom(t *testing.T) {
 	e := NewEstimate(simulated(4))
 	for range 3 {
-		e.Add([]Rate{{}, {PerSecond: 9}, {}, {PerSecond: 5}})
+		e.Add([]Rate{{}, {PerSecond: 9, Look: 1}, {}, {PerSecond: 5, Look: 1}})
 	}
 	got := e.Exchanges([]bool{true, false, false, false}, 1)
 	want := []Exchange{{1, -1}, {3, 0}}

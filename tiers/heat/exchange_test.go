@@ -2,7 +2,6 @@ package heat
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -26,7 +25,7 @@ func (e *Estimate) Exchanges(fast []bool, room int) []Exchange {
 	var up, down []int
 	for i, f := range fast {
 		switch {
-		case e.Seen(i) < leastSeen:
+		case !e.Known(i):
 		case f:
 			down = append(down, i)
 		default:
@@ -38,23 +37,19 @@ func (e *Estimate) Exchanges(fast []bool, room int) []Exchange {
 	slices.SortStableFunc(up, func(a, b int) int { return byHeat(b, a) })
 	var all []Exchange
 	for _, i := range up {
-		x, than, deviation := Exchange{i, -1}, 0.0, 0.0
+		x, than, spread := Exchange{i, -1}, 0.0, Spread{}
 		if len(all) >= room {
 			if len(all)-room >= len(down) {
 				break
 			}
 			x.Down = down[len(all)-room]
-			than, deviation = e.Heat(x.Down), e.Deviation(x.Down)
+			than, spread = e.Heat(x.Down), e.Spread(x.Down)
 		}
-		if !hotter(e.Heat(i), than, math.Hypot(e.Deviation(i), deviation)) {
+		if e.Heat(i) <= leastRatio*than ||
+			Apart(e.Heat(i), e.Spread(i), than, spread) <= leastSigmas {
 			break
 		}
 		all = append(all, x)
 	}
 	return all
-}
-
-// hotter reports that a is hotter than b by more than chance makes it.
-func hotter(a, b, deviation float64) bool {
-	return a > leastRatio*b && a-b > leastSigmas*deviation
 }

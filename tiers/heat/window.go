@@ -20,9 +20,9 @@ const (
 	// its rate, and what is used a tenth as much is not touched everywhere. A window in which more
 	// is touched than mostTouched says little about how often; by far too long is one with more
 	// than allTouched.
-	mostTouched  = 0.99
+	mostTouched  = 0.98
 	allTouched   = 0.999
-	leastTouched = 0.9
+	leastTouched = 0.8
 
 	// A window in which more than mostOfAll of all pages were touched does not tell apart which
 	// are used more than others.
@@ -83,6 +83,7 @@ func (w *window) rates(regions []Range, rates []Rate, elapsed time.Duration) {
 	elapsed = w.usual(elapsed)
 	for i, t := range w.tallies {
 		rates[i] = rate(t.touched, t.pages, t.pages, elapsed)
+		rates[i].Looks = float64(regions[i].End-regions[i].Start) / pageBytes
 	}
 	if next := nextWindow(w.length, w.hottest(regions)); next != w.length {
 		w.length, w.mean = next, 0
@@ -110,7 +111,8 @@ func (w *window) empty(n int) []tally {
 // Rate is an estimate of how often the pages of a region are touched.
 type Rate struct {
 	PerSecond float64 // of all pages together
-	Variance  float64 // of PerSecond, by chance alone
+	Looks     float64 // at one page each. A page that is not in memory is never touched
+	Look      float64 // how long each lasted, in seconds
 }
 
 // rate estimates how often pages are touched from how many of so many looks found a touch within a
@@ -118,18 +120,16 @@ type Rate struct {
 // w is exp(-rate*w/pages). With f, the share that was touched, the rate is -ln(1-f)*pages/w. Whang,
 // Vander-Zanden and Taylor, "A Linear-Time Probabilistic Counting Algorithm" (1990), estimate a
 // count from a bitmap in the same way. The variance of f is f(1-f)/looks, and so to first order
-// that of the rate (pages/w)^2*f/(looks*(1-f)).
+// that of the rate (pages/w)^2*(exp(rate*w/pages)-1)/looks.
 //
-// Where all looks found a touch, f is taken to be half a look less; where none did, the variance is
-// that of half a look.
+// Where all looks found a touch, f is taken to be half a look less.
 func rate(found, looks, pages float64, window time.Duration) Rate {
 	if looks <= 0 || window <= 0 {
-		return Rate{}
+		return Rate{Look: window.Seconds()}
 	}
-	half := 1 / (2 * max(looks, 1))
-	f := min(found/looks, 1-half)
+	f := min(found/looks, 1-1/(2*max(looks, 1)))
 	unit := pages / window.Seconds()
-	return Rate{-math.Log1p(-f) * unit, unit * unit * max(f, half) / (looks * (1 - f))}
+	return Rate{-math.Log1p(-f) * unit, looks, window.Seconds()}
 }
 
 // hottest is the share of touched pages in the tenth of the memory that was touched most in windows

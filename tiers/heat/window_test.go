@@ -53,8 +53,8 @@ func TestNextWindow(t *testing.T) {
 		touched float64
 		want    time.Duration
 	}{
-		{100 * ms, 0.995, 50 * ms}, {100 * ms, 0.98, 100 * ms}, {100 * ms, 0.91, 100 * ms},
-		{100 * ms, 0.89, 200 * ms}, {100 * ms, 1, 25 * ms},
+		{100 * ms, 0.985, 50 * ms}, {100 * ms, 0.97, 100 * ms}, {100 * ms, 0.81, 100 * ms},
+		{100 * ms, 0.79, 200 * ms}, {100 * ms, 1, 25 * ms},
 		{3 * ms, 1, 2 * ms}, {2 * ms, 1, 2 * ms},
 		{3200 * ms, 0, 4000 * ms}, {4000 * ms, 0, 4000 * ms}, {9000 * ms, 0, 9000 * ms},
 	} {
