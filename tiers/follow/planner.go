@@ -20,7 +20,7 @@ type Region struct {
 	Tier       uint32      // where it is now: 0 FAST, 1 NORMAL, 2 SLOW
 	Rank       uint8       // RankCold, RankMiddle or RankHot
 	Fixed      bool        // it cannot be moved now
-	Known      bool        // Heat and Spread are known; false again for new memory at an old address
+	Known      bool        // the heat is known; false again for new memory at an old address
 	Heat       float64     // touches per page of 4 KiB and second
 	Spread     heat.Spread // of Heat
 }
