@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tieralloc/alloc/region"
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/interpose"
 	"tieralloc/stats"
@@ -16,73 +17,67 @@ import (
 )
 
 // A pager keeps the resident memory of the heap within a soft cap, as TA_SLOW_BACKEND=swap says: it
-// has the coldest regions paged out. They come back by page faults.
+// has the coldest regions paged out. They come back by page faults. What is hot it has from a
+// sampler on a thread of its own, which sleeps while it measures.
 type pager struct {
-	follower
+	list      region.List
 	residency heat.Residency
 	plan      follow.Pager
-	pace      heat.Pace
 	watch     region.Watch
 	limit     uint64 // the soft cap
 	begun     time.Time
 	ranges    []heat.Range
-	resident  []uint64 // bytes of each range
-	blind     bool     // nothing measures heat
-	sampleAt  time.Time
-	trimAt    time.Time
-	outAt     time.Time // of the last paging out
+	resident  []uint64  // bytes of each range
+	trimAt    time.Time // no earlier is the next count
+	credit    follow.Credit
+	sampler   sampler
 }
 
 func pageOut() {
 	runtime.LockOSThread() // so the time of the thread is what this costs
 	p := pager{limit: tiers.LeastSoft(), begun: time.Now()}
-	p.sources, p.estimate, p.last = heat.Sources(), heat.NewEstimate(nil), p.begun
-	p.outAt = p.begun
 	tiers.CountSource(stats.SourceNone)
+	go p.sampler.run()
 	cpu := heat.ThreadTime()
 	for rest(p.watch.Wait()) {
 		used, err := heat.Anonymous()
 		if err == nil {
+			p.sampler.wanted.Store(used >= p.limit/2)
 			err = p.look(p.watch.Resident(used))
 		}
 		if err != nil {
 			sayOut(err.Error())
+			p.sampler.ended.Store(true)
 			return
 		}
-		tiers.CountFollowTime(uint64(heat.ThreadTime() - cpu))
+		spent := int64(heat.ThreadTime() - cpu)
+		tiers.CountFollowTime(uint64(spent + p.sampler.spent.Load()))
 	}
 }
 
-// look samples heat if that is due, and pages out if so much resident memory is too much.
+// look counts what is resident after a sample, or if it seems too much, and then pages out.
 func (p *pager) look(resident uint64) error {
-	now := time.Now()
-	sampling := resident >= p.limit/2 && !now.Before(p.sampleAt)
-	if !sampling && (resident <= p.limit || now.Before(p.trimAt)) {
+	sampled := p.sampler.sampled.Swap(false)
+	if !sampled && (resident <= p.limit || time.Now().Before(p.trimAt)) {
 		return nil
 	}
 	before := heat.ThreadTime()
 	p.renew()
-	if sampling && !p.blind {
-		if err := p.sampleHeat(); err != nil {
-			sayOut("the oldest memory is paged out first: " + err.Error())
-			tiers.CountSource(stats.SourceNone)
-			p.blind = true
-		}
-	}
 	pages, err := p.count()
 	if err != nil {
 		return err
 	}
-	outs := p.plan.Plan(pages, p.limit, budget(time.Since(p.outAt)), time.Since(p.begun))
+	now := time.Since(p.begun)
+	most := p.credit.Budget(config.InForce.MigrateBW, now)
+	outs := p.plan.Plan(pages, p.limit, most, now)
 	cost := heat.ThreadTime() - before
+	p.sampler.counting.Store(int64(cost))
 	moved, err := p.out(pages, outs)
 	tiers.CountResident(p.watch.Last(), p.plan.Back())
-	if sampling {
-		p.sampleAt = time.Now().Add(p.pace.Wait(cost, time.Since(p.begun), moved, p.list.Bytes()))
-	}
+	p.sampler.moved.Add(uint64(moved))
 	p.trimAt = time.Now()
 	if moved == 0 {
-		p.trimAt = p.trimAt.Add(max(heat.Shortest, cost*heat.Budget))
+		p.trimAt = p.trimAt.Add(max(heat.Shortest/4, cost*heat.Budget))
 	}
 	return err
 }
@@ -95,19 +90,6 @@ func (p *pager) renew() {
 		r := &p.list.All[i]
 		p.ranges = append(p.ranges, heat.Range{Start: r.Start(), End: r.End()})
 	}
-	p.estimate.Follow(p.ranges)
-}
-
-// sampleHeat measures once.
-func (p *pager) sampleHeat() error {
-	rates := make([]heat.Rate, len(p.ranges))
-	if err := p.measure(p.ranges, rates); err != nil {
-		return err
-	}
-	p.estimate.Add(rates)
-	p.planned = p.described()
-	p.follower.count()
-	return nil
 }
 
 // count asks what is resident. It describes the regions for the plan.
@@ -120,12 +102,15 @@ func (p *pager) count() ([]follow.Pages, error) {
 	if err := p.residency.Count(p.ranges, p.resident); err != nil {
 		return nil, err
 	}
+	estimate := p.sampler.lock()
+	defer p.sampler.unlock()
+	estimate.Follow(p.ranges)
 	pages, sum := make([]follow.Pages, len(p.ranges)), uint64(0)
 	for i := range pages {
 		piece := &p.list.All[i].Pieces[0]
 		pages[i] = follow.Pages{Start: p.ranges[i].Start, End: p.ranges[i].End,
 			Resident: p.resident[i], Rank: piece.Rank, Fixed: piece.Fixed,
-			Known: p.estimate.Seen(i) > 1, Heat: p.estimate.Heat(i)}
+			Known: estimate.Seen(i) > 1, Heat: estimate.Heat(i)}
 		sum += p.resident[i]
 	}
 	p.watch.Counted(sum, used)
@@ -162,9 +147,7 @@ func (p *pager) out(pages []follow.Pages, outs []follow.Out) (bytes uintptr, err
 			bytes += uintptr(went)
 		}
 	}
-	if len(outs) != 0 {
-		p.outAt = time.Now()
-	}
+	p.credit.Spend(uint64(bytes))
 	return bytes, nil
 }
 

@@ -1,0 +1,84 @@
+package background
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tieralloc/interpose"
+	"tieralloc/stats"
+	"tieralloc/tiers"
+	"tieralloc/tiers/heat"
+)
+
+// A sampler measures for a pager how often each region is touched.
+type sampler struct {
+	wanted   atomic.Bool   // there may be something to page out
+	ended    atomic.Bool   // nothing is paged out any more
+	sampled  atomic.Bool   // the estimate is new
+	moved    atomic.Uint64 // bytes paged out since the last sample
+	counting atomic.Int64  // ns that the pager takes after a sample
+	spent    atomic.Int64  // ns of processor time
+
+	mu       sync.Mutex
+	follower // its estimate is guarded by mu
+}
+
+// lock returns the estimate, until unlock.
+func (s *sampler) lock() *heat.Estimate {
+	s.mu.Lock()
+	if s.estimate == nil {
+		s.estimate = heat.NewEstimate(nil)
+	}
+	return s.estimate
+}
+
+func (s *sampler) unlock() { s.mu.Unlock() }
+
+func (s *sampler) run() {
+	runtime.LockOSThread() // so the time of the thread is what this costs
+	s.sources = heat.Sources()
+	begun, cpu := time.Now(), heat.ThreadTime()
+	for pace := (heat.Pace{}); ; {
+		for !s.wanted.Load() {
+			if s.ended.Load() || !rest(heat.Shortest/10) {
+				return
+			}
+		}
+		before := heat.ThreadTime()
+		err := s.sample()
+		s.spent.Store(int64(heat.ThreadTime() - cpu))
+		if err != nil {
+			sayOut("the oldest memory is paged out first: " + err.Error())
+			tiers.CountSource(stats.SourceNone)
+		}
+		cost := heat.ThreadTime() - before + time.Duration(s.counting.Load())
+		wait := pace.Wait(cost, time.Since(begun), uintptr(s.moved.Swap(0)), s.list.Bytes())
+		s.sampled.Store(true)
+		if err != nil || s.ended.Load() || !rest(wait) {
+			return
+		}
+	}
+}
+
+// sample measures once.
+func (s *sampler) sample() error {
+	s.list.Renew(interpose.Survey, regionsMost)
+	ranges := make([]heat.Range, len(s.list.All))
+	for i := range ranges {
+		r := &s.list.All[i]
+		ranges[i] = heat.Range{Start: r.Start(), End: r.End()}
+	}
+	rates := make([]heat.Rate, len(ranges))
+	if err := s.measure(ranges, rates); err != nil {
+		return err
+	}
+	estimate := s.lock()
+	defer s.unlock()
+	estimate.Follow(ranges)
+	estimate.Add(rates)
+	s.planned = s.described()
+	s.count()
+	return nil
+}
