@@ -18,6 +18,7 @@ const (
 // live is this process's page. One thread at a time updates it: the one that set claim.
 var live struct {
 	page    uintptr // address of a LivePage; 0: none
+	size    uintptr // of the file and the mapping
 	pid     uintptr // process that opened it
 	next    uint64  // when an update is due; liveNever: the page is off
 	claim   uint32  // 1: an update is under way
@@ -110,8 +111,8 @@ func LiveEnd(exited, unlink bool) {
 func LiveForked() {
 	atomic.StoreUint64(&live.next, liveNever)
 	atomic.StoreUint32(&live.claim, 0)
-	if live.page != 0 && !mapOver(live.page, LiveSize) {
-		raw.Unmap(live.page, LiveSize)
+	if live.page != 0 && !mapOver(live.page, live.size) {
+		raw.Unmap(live.page, live.size)
 	}
 	live.page = 0
 }

@@ -18,7 +18,7 @@ import (
 func openLive(path string) syscall.Errno {
 	const program = "stats.test"
 	return syscall.Errno(LiveOpen(raw.Bytes(path), uintptr(len(path)), uint64(os.Getpid()), 12345,
-		raw.Bytes(program), uintptr(len(program))))
+		raw.Bytes(program), uintptr(len(program)), false))
 }
 
 // newLive makes a live page and returns its path.

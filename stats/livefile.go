@@ -15,18 +15,23 @@ type fileID struct{ dev, ino uint64 }
 // LiveOpen makes the live page of this process: a new file, mode 0600, whose absolute path is the n
 // bytes at path. It returns an errno, 0 on success. It removes a page of this user that an earlier
 // process left there. Anything else there stays (EEXIST), and a symbolic link is not followed.
-// program is the program's name, programLen bytes.
+// program is the program's name, programLen bytes. history says that a LiveHistory follows the
+// page.
 //
 // All of the file's memory is allocated now. If it were allocated when the page is first written, a
 // full file system would end the process with SIGBUS.
 //
 // Precondition: no page is on, and no other thread runs in this package.
 func LiveOpen(path, n uintptr, pid, startUnixNs uint64, program,
-	programLen uintptr) (errno uintptr) {
+	programLen uintptr, history bool) (errno uintptr) {
 	if errno = setLivePath(path, n); errno != 0 {
 		return errno
 	}
-	if errno = raw.SizeAllowed(LiveSize); errno != 0 {
+	size := LiveSize
+	if history {
+		size += LiveHistorySize
+	}
+	if errno = raw.SizeAllowed(size); errno != 0 {
 		return errno
 	}
 	dir, name, errno := openFolder()
@@ -34,15 +39,15 @@ func LiveOpen(path, n uintptr, pid, startUnixNs uint64, program,
 		return errno
 	}
 	removeStale(dir, name)
-	page, errno := newFile(dir, name)
+	page, errno := newFile(dir, name, size)
 	raw.Sys(syscall.SYS_CLOSE, dir, 0, 0, 0, 0, 0)
 	if errno != 0 {
 		return errno
 	}
 	h := &(*LivePage)(raw.Ptr(page)).Head
-	h.fill(pid, startUnixNs, program, programLen)
+	h.fill(size, pid, startUnixNs, program, programLen)
 	atomic.StoreUint64(&h.Magic, LiveMagic)
-	live.page = page
+	live.page, live.size = page, size
 	live.pid = raw.Pid()
 	live.claim = 0
 	atomic.StoreUint64(&live.next, 1) // at once
@@ -79,14 +84,14 @@ func openFolder() (dir, name, errno uintptr) {
 }
 
 // newFile makes the page's file and maps it.
-func newFile(dir, name uintptr) (page, errno uintptr) {
+func newFile(dir, name, size uintptr) (page, errno uintptr) {
 	const flags = syscall.O_RDWR | syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW |
 		syscall.O_CLOEXEC
 	fd, errno := raw.Sys(syscall.SYS_OPENAT, dir, name, flags, 0600, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
-	page, errno = mapFile(fd)
+	page, errno = mapFile(fd, size)
 	if errno == 0 {
 		live.file, _ = identify(fd)
 	} else {
@@ -116,25 +121,26 @@ func removeStale(dir, name uintptr) {
 	id, _ := identify(fd)
 	raw.Sys(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&magic)), 8, 0, 0, 0)
 	raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
-	unfinished := magic == 0 && (st.Size == 0 || st.Size == int64(LiveSize))
+	unfinished := magic == 0 && (st.Size == 0 || st.Size == int64(LiveSize) ||
+		st.Size == int64(LiveSize+LiveHistorySize))
 	if id == (fileID{st.Dev, st.Ino}) && (magic == LiveMagic || unfinished) {
 		raw.Sys(syscall.SYS_UNLINKAT, dir, name, 0, 0, 0, 0)
 	}
 }
 
 // mapFile gives the new file its size, with zeros, and maps it.
-func mapFile(fd uintptr) (page, errno uintptr) {
-	zeros := raw.Map(LiveSize)
+func mapFile(fd, size uintptr) (page, errno uintptr) {
+	zeros := raw.Map(size)
 	if zeros == 0 {
 		return 0, uintptr(syscall.ENOMEM)
 	}
-	errno = raw.WriteAll(fd, zeros, LiveSize)
-	raw.Unmap(zeros, LiveSize)
+	errno = raw.WriteAll(fd, zeros, size)
+	raw.Unmap(zeros, size)
 	if errno != 0 {
 		return 0, errno
 	}
 	const prot = syscall.PROT_READ | syscall.PROT_WRITE
-	return raw.Sys(syscall.SYS_MMAP, 0, LiveSize, prot, syscall.MAP_SHARED, fd, 0)
+	return raw.Sys(syscall.SYS_MMAP, 0, size, prot, syscall.MAP_SHARED, fd, 0)
 }
 
 // mapOver replaces the mapping of n bytes at addr by private memory, filled with zeros.

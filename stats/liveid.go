@@ -7,9 +7,9 @@ import (
 )
 
 // fill sets the fields of the header that never change, except the magic number, and the state.
-func (h *LiveHeader) fill(pid, startUnixNs uint64, program, programLen uintptr) {
+func (h *LiveHeader) fill(size uintptr, pid, startUnixNs uint64, program, programLen uintptr) {
 	h.Version = LiveVersion
-	h.Size = uint64(LiveSize)
+	h.Size = uint64(size)
 	h.Pid = pid
 	h.StartUnixNs = startUnixNs
 	h.StartTicks = startTicks()

@@ -34,7 +34,7 @@ type LivePage struct {
 	Buffers [2]LiveBuffer
 }
 
-// LiveSize is the size of the file in bytes.
+// LiveSize is the size of the file in bytes, without a LiveHistory.
 const LiveSize = (unsafe.Sizeof(LivePage{}) + raw.Page - 1) &^ (raw.Page - 1)
 
 // LiveHeader begins the file. Magic is stored last, and everything up to ProgramLen never changes
@@ -43,7 +43,7 @@ const LiveSize = (unsafe.Sizeof(LivePage{}) + raw.Page - 1) &^ (raw.Page - 1)
 type LiveHeader struct {
 	Magic       uint64
 	Version     uint64
-	Size        uint64 // LiveSize
+	Size        uint64 // of the file: LiveSize, and LiveHistorySize if a LiveHistory follows
 	Pid         uint64 // in the process's own PID namespace
 	StartUnixNs uint64 // CLOCK_REALTIME when the library was loaded, or the process forked
 

@@ -3,4 +3,4 @@
 package stats
 
 // LiveVersion is a checksum of the live page's layout.
-const LiveVersion = 0x669dbe3d
+const LiveVersion = 0x9f8be28e

@@ -195,6 +195,7 @@ func (f *follower) carry(moves []follow.Move) (bytes uintptr) {
 		if moved != 0 {
 			f.mappings.Moved(r, m.To)
 			tiers.CountMove(kinds[m.Cause], moved)
+			keep(&f.planned[m.Region], moved, m.To, heatCauses[m.Cause])
 		}
 	}
 	return bytes

@@ -3,6 +3,7 @@ package background
 import (
 	"tieralloc/internal/config"
 	"tieralloc/stats"
+	"tieralloc/stats/history"
 	"tieralloc/tiers"
 	"tieralloc/tiers/follow"
 	"tieralloc/tiers/heat"
@@ -26,6 +27,28 @@ func (f *follower) count() {
 		}
 	}
 	tiers.CountSample(len(f.planned), &hot, &cold)
+	stats.KeepSample(history.Rows(f.rows()))
+}
+
+// rows is the last sample for the live page.
+func (f *follower) rows() []history.Region {
+	all := make([]history.Region, len(f.planned))
+	for i := range all {
+		p := &f.planned[i]
+		all[i] = history.Region{Start: p.Start, End: p.End, Tier: p.Tier, Known: p.Known,
+			Heat: p.Heat}
+	}
+	return all
+}
+
+// heatCauses is how the live page names a move, by its cause.
+var heatCauses = [...]uint8{follow.CapExceeded: stats.HeatCapExceeded,
+	follow.Room: stats.HeatRoom, follow.Hotter: stats.HeatHotter, follow.Colder: stats.HeatColder}
+
+// keep has the live page show a move of so many bytes of a region.
+func keep(r *follow.Region, bytes uintptr, to uint32, cause uint8) {
+	stats.KeepMove(stats.HeatMove{Start: uint64(r.Start), End: uint64(r.End), Bytes: uint64(bytes),
+		From: uint8(r.Tier), To: uint8(to), Cause: cause})
 }
 
 // sourceOf is the report's number of a source.

@@ -57,7 +57,8 @@ const (
 var tables = []string{"tieralloc/internal/config.", "tieralloc/stats.", "tieralloc/stats/document."}
 
 // runtimeOnly are this project's packages whose code runs only on the runtime.
-var runtimeOnly = []string{"tieralloc/stats/logger.", "tieralloc/alloc/background.",
+var runtimeOnly = []string{"tieralloc/stats/logger.", "tieralloc/stats/history.",
+	"tieralloc/alloc/background.",
 	"tieralloc/alloc/region.", "tieralloc/tiers/follow.", "tieralloc/tiers/heat.",
 	"tieralloc/internal/control.", "tieralloc/interpose."}
 

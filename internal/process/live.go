@@ -22,7 +22,8 @@ func openLive() {
 	if _, ok := config.Expand(&livePath, &config.InForce.StatsLive, raw.Pid(), &program,
 		config.InForce.Rank); ok {
 		errno = stats.LiveOpen(livePath.Addr(), livePath.Len(), uint64(raw.Pid()), startUnix,
-			program.Addr(), program.Len())
+			program.Addr(), program.Len(),
+			!forked && (alloc.Following || alloc.Paging))
 	}
 	if errno == 0 || forked || raw.WritingRefused(errno) {
 		return

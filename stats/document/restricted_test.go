@@ -63,7 +63,7 @@ func TestHelper(t *testing.T) {
 	}
 	path := filepath.Join(dir, "s.json")
 	live := syscall.Errno(stats.LiveOpen(raw.Bytes(path), uintptr(len(path)), uint64(os.Getpid()),
-		12345, raw.Bytes(path), 1))
+		12345, raw.Bytes(path), 1, false))
 	if live != state.live {
 		fmt.Printf("live: %v, not %v\n", live, state.live)
 		os.Exit(1)

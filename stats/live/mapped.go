@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"tieralloc/stats"
 )
 
 // candidates is the number of mappings of a process that are examined at most. Programs have one or
@@ -73,7 +71,7 @@ func parseMapping(line []byte) (m mapping, ok bool) {
 	m.to, bad[1] = strconv.ParseUint(to, 16, 64)
 	m.inode, bad[2] = strconv.ParseUint(string(fields[4]), 10, 64)
 	m.path = strings.TrimSuffix(string(line[at:]), "\n")
-	return m, errors.Join(bad[:]...) == nil && m.to-m.from == uint64(stats.LiveSize)
+	return m, errors.Join(bad[:]...) == nil && isSize(m.to-m.from)
 }
 
 // openMapped opens the mapped file. The kernel opens it through /proc/PID/map_files only for a

@@ -70,7 +70,7 @@ func (p *Page) check() error {
 	if p.read(words(&first), 0) != nil || first[0] != stats.LiveMagic {
 		return ErrNotPage
 	}
-	if first[1] != stats.LiveVersion || first[2] != uint64(stats.LiveSize) {
+	if first[1] != stats.LiveVersion || !isSize(first[2]) {
 		p.other = fmt.Errorf("live page of format %#x with %d bytes; this program reads format %#x"+
 			" with %d bytes: %w", first[1], first[2], stats.LiveVersion, stats.LiveSize, ErrVersion)
 	}
@@ -84,6 +84,11 @@ func (p *Page) check() error {
 		return errors.New("damaged live page: no process has that number or name")
 	}
 	return nil
+}
+
+// isSize reports whether a file of so many bytes may be a page of this version.
+func isSize(n uint64) bool {
+	return n == uint64(stats.LiveSize) || n == uint64(stats.LiveSize+stats.LiveHistorySize)
 }
 
 // Close closes the file. Snapshots stay valid.

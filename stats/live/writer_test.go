@@ -117,7 +117,7 @@ const testStart = 1_000_000_007
 func openPage(path string) {
 	const program = "writer"
 	errno := stats.LiveOpen(raw.Bytes(path), uintptr(len(path)), uint64(raw.Pid()), testStart,
-		raw.Bytes(program), uintptr(len(program)))
+		raw.Bytes(program), uintptr(len(program)), false)
 	if errno != 0 {
 		fmt.Println("no page:", syscall.Errno(errno))
 		os.Exit(1)
