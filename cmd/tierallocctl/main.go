@@ -24,6 +24,8 @@
 //	                         the nodes of another process's heap
 //	top.go, sample.go, frame.go, screen.go
 //	                         all processes on a full screen
+//	heat.go, heatgrid.go, heatscale.go, heattext.go, heatsvg.go, heatscreen.go
+//	                         the heat of a process's heap as a picture
 //	check.go, rulelist.go, advice.go, advicecuda.go
 //	                         the settings in effect, explained
 //	topology.go              this machine's memory
@@ -63,7 +65,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		DisableAutoGenTag: true,
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
 	}
-	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), checkCommand(),
+	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), heatCommand(),
+		checkCommand(),
 		topologyCommand(), gpuCommand(), versionCommand(), completionCommand(), manualCommand())
 	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.DisableDefaultCmd = true // completionCommand takes its place

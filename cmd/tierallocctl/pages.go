@@ -33,6 +33,8 @@ type page struct {
 	text    []byte        // the report as JSON
 	report  *report       // nil: no update yet; text is nil too
 	other   error         // another version wrote it: report is nil
+	heat    *live.History // by heatSnapshot only
+	noHeat  error         // why heat is nil
 }
 
 // readPage reads the live page at path.
@@ -110,13 +112,16 @@ func settledHere() environ {
 	return environ(os.Environ()).withFile(readSystemFile(config.FilePath))
 }
 
-// findPage reads the live page of a process. It tries the page that the process has mapped, the
-// usual name, and the name that TA_STATS_LIVE gives here or for the whole system.
-func findPage(pid int) (*page, error) {
+// findPage reads the live page of a process.
+func findPage(pid int) (*page, error) { return findPageBy(pid, snapshot) }
+
+// findPageBy reads the live page of a process by read. It tries the page that the process has
+// mapped, the usual name, and the name that TA_STATS_LIVE gives here or for the whole system.
+func findPageBy(pid int, read func(*live.Page) (*page, error)) (*page, error) {
 	var found *page
 	var failed error
 	use := func(file *live.Page) error {
-		p, err := snapshot(file)
+		p, err := read(file)
 		if err == nil && found == nil && p.pid == pid {
 			found = p
 		}

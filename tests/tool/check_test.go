@@ -176,6 +176,7 @@ func TestTopology(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{"chekc"}, {"check", "x"}, {"topology", "x"}, {"gpu", "x"},
 		{"top", "x"}, {"top", "--interval", "1ms"},
+		{"heat"}, {"heat", "1", "2"}, {"heat", "1", "--interval", "1ms"},
 		{"top", "--interval", "fast"}, {"stats", "1", "2"}, {"stats", "--prune", "1"},
 		{"stats", "--prune", "--watch"}, {"stats", "--watch", "--interval", "0"},
 		{"stats", "--jsno"}, {"run", "--live", "--no-live", "true"}} {
@@ -185,7 +186,7 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"--help"}, {"help", "run"}, {"run", "--help"},
-		{"stats", "--help"}, {"top", "--help"}, {"check", "--help"}, {"topology", "--help"},
+		{"stats", "--help"}, {"top", "--help"}, {"heat", "--help"}, {"check", "--help"}, {"topology", "--help"},
 		{"gpu", "--help"}} {
 		if r := ctl(t, nil, args...); r.Status != 0 || r.Stderr != "" ||
 			!strings.Contains(r.Stdout, "Usage:") {

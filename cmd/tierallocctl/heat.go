@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"tieralloc/stats/live"
+)
+
+const heatHelp = `Draw how hot the heap of a process is that moves memory by its use
+(TA_ON_SOFTCAP=follow): addresses downwards, time to the right. PID names a process with a live
+page, and FILE is a live page.
+
+A cell is the memory of some addresses at one sample. Its colour, or its character, is the heat
+as touches per page and second, on a logarithmic scale. Its mark is the tier, or that memory
+has moved there. A list of the last moves follows, each with its cause:
+
+  cap exceeded   its tier was over the soft cap
+  room           the faster tier had room
+  hotter         it took the place of colder memory
+  colder         it made room for hotter memory
+  paged out      the kernel took it for TA_SLOW_BACKEND=swap
+
+The library keeps the last 64 samples and 256 moves, so the map shows what happened before the
+command was started. Addresses that are no heap are left out.
+
+With --once, or if the output is not a terminal, the command prints one map. Without colours it
+is plain ASCII.`
+
+// heatLines is how many lines of addresses a map has that is not on a full screen.
+const (
+	heatLines    = 32
+	heatSVGLines = 48
+	heatMoves    = 12
+	heatWidth    = 80
+)
+
+func heatCommand() *cobra.Command {
+	var interval time.Duration
+	var once bool
+	var svg string
+	cmd := &cobra.Command{
+		Use:   "heat PID|FILE",
+		Short: "Draw how hot the heap of a process is, and what moved between tiers",
+		Long:  heatHelp,
+		Args:  cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeProcesses,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out := cmd.OutOrStdout()
+			if interval < shortest {
+				return wrongInterval(interval)
+			}
+			p, err := heatPage(args[0])
+			if err != nil {
+				return err
+			}
+			file, ok := out.(*os.File)
+			switch {
+			case svg == "-":
+				return heatPicture(out, p)
+			case svg != "":
+				return writePicture(svg, p)
+			case once || !ok || !isatty.IsTerminal(file.Fd()) || !isatty.IsTerminal(os.Stdin.Fd()):
+				colour := ok && hasHeatColours(colorprofile.Detect(file, os.Environ()))
+				return heatOnce(out, p, colour)
+			}
+			_, err = tea.NewProgram(&heatScreen{name: args[0], interval: interval, page: p,
+				width: heatWidth, height: 24, colour: true}, tea.WithOutput(file)).Run()
+			if errors.Is(err, tea.ErrInterrupted) {
+				return nil
+			}
+			return err
+		},
+	}
+	cmd.Flags().DurationVar(&interval, "interval", time.Second, "`TIME` between updates")
+	cmd.Flags().BoolVar(&once, "once", false, "print one map")
+	cmd.Flags().StringVar(&svg, "svg", "", "write an SVG picture to `FILE`, - for the output")
+	return cmd
+}
+
+// hasHeatColours reports whether a terminal has colours enough for the scale.
+func hasHeatColours(p colorprofile.Profile) bool { return p >= colorprofile.ANSI256 }
+
+// heatPage reads the live page of a process, by its number, or of a file. There is a sample.
+func heatPage(name string) (*page, error) {
+	pid, err := strconv.Atoi(name)
+	var p *page
+	if err == nil && pid > 0 {
+		p, err = findPageBy(pid, heatSnapshot)
+	} else {
+		p, err = heatFile(name)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case p.other != nil:
+		return nil, p.other
+	case errors.Is(p.noHeat, live.ErrNoHistory):
+		return nil, fmt.Errorf("process %d does not measure heat: start it with "+
+			"TA_ON_SOFTCAP=follow", p.pid)
+	case p.noHeat != nil:
+		return nil, p.noHeat
+	case len(p.heat.Samples) == 0:
+		return nil, fmt.Errorf("process %d has no sample of heat yet: the first one comes when a "+
+			"tier is half as full as its cap lets it be", p.pid)
+	}
+	return p, nil
+}
+
+func heatFile(path string) (*page, error) {
+	file, err := live.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return heatSnapshot(file)
+}
+
+// heatSnapshot is snapshot with what the page has kept of heat.
+func heatSnapshot(file *live.Page) (*page, error) {
+	p, err := snapshot(file)
+	if err == nil && p.other == nil {
+		p.heat, p.noHeat = file.History()
+	}
+	return p, err
+}
+
+// heatTitle says whose heap a map shows.
+func heatTitle(p *page) string {
+	samples := p.heat.Samples
+	last := samples[len(samples)-1]
+	heap := uint64(0)
+	for _, r := range last.Rows {
+		heap += uint64(r.Pages) << 12
+	}
+	ago := max(0, time.Since(time.Unix(0, int64(last.UnixNs))))
+	return fmt.Sprintf("%s, process %d, %s: %s of heap, %s in %s; the last one %s ago", p.program,
+		p.pid, p.state, size(heap), plural(len(samples), "sample"),
+		duration(uint64(max(0, secondsAfter(samples[0].UnixNs, last.UnixNs)*1e9))),
+		duration(uint64(ago)))
+}
+
+func heatOnce(w io.Writer, p *page, colour bool) error {
+	g := newHeatGrid(p.heat, heatLines, heatColumns(heatWidth, colour))
+	_, err := io.WriteString(w, heatTitle(p)+"\n"+g.text(colour, heatMoves))
+	return err
+}
+
+func heatPicture(w io.Writer, p *page) error {
+	return newHeatGrid(p.heat, heatSVGLines, len(p.heat.Samples)).svg(w, heatTitle(p))
+}
+
+// writePicture writes the picture to a file.
+func writePicture(path string, p *page) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(heatPicture(file, p), file.Close())
+}
