@@ -195,7 +195,7 @@ func (f *follower) carry(moves []follow.Move) (bytes uintptr) {
 		if moved != 0 {
 			f.mappings.Moved(r, m.To)
 			tiers.CountMove(kinds[m.Cause], moved)
-			keep(&f.planned[m.Region], moved, m.To, heatCauses[m.Cause])
+			keep(r, moved, uint8(target(&r.Pieces[0], m.To)), heatCauses[m.Cause])
 		}
 	}
 	return bytes
@@ -206,10 +206,7 @@ func (f *follower) carry(moves []follow.Move) (bytes uintptr) {
 func carry(r *region.Region, tier uint32) (moved, refused, putOff uintptr) {
 	for i := range r.Pieces {
 		p := &r.Pieces[i]
-		to := tier
-		if tiers.Same(uintptr(p.Home), uintptr(tier)) {
-			to = p.Home
-		}
+		to := target(p, tier)
 		answer := alloc.FollowLater
 		for range patience {
 			if answer = interpose.Follow(p, to); answer != alloc.FollowLater || !rest(period) {
@@ -226,6 +223,14 @@ func carry(r *region.Region, tier uint32) (moved, refused, putOff uintptr) {
 		}
 	}
 	return moved, refused, putOff
+}
+
+// target is a tier, or the one that a piece is meant for if that is the same memory.
+func target(p *alloc.Region, tier uint32) uint32 {
+	if tiers.Same(uintptr(p.Home), uintptr(tier)) {
+		return p.Home
+	}
+	return tier
 }
 
 // patience bounds how often TA_MIGRATE_BW is asked for one piece.

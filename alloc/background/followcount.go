@@ -1,6 +1,7 @@
 package background
 
 import (
+	"tieralloc/alloc/region"
 	"tieralloc/internal/config"
 	"tieralloc/stats"
 	"tieralloc/stats/history"
@@ -35,8 +36,8 @@ func (f *follower) rows() []history.Region {
 	all := make([]history.Region, len(f.planned))
 	for i := range all {
 		p := &f.planned[i]
-		all[i] = history.Region{Start: p.Start, End: p.End, Tier: p.Tier, Known: p.Known,
-			Heat: p.Heat}
+		all[i] = history.Region{Start: p.Start, End: p.End, Tier: f.list.All[i].Tier(),
+			Known: p.Known, Heat: p.Heat}
 	}
 	return all
 }
@@ -46,9 +47,9 @@ var heatCauses = [...]uint8{follow.CapExceeded: stats.HeatCapExceeded,
 	follow.Room: stats.HeatRoom, follow.Hotter: stats.HeatHotter, follow.Colder: stats.HeatColder}
 
 // keep has the live page show a move of so many bytes of a region.
-func keep(r *follow.Region, bytes uintptr, to uint32, cause uint8) {
-	stats.KeepMove(stats.HeatMove{Start: uint64(r.Start), End: uint64(r.End), Bytes: uint64(bytes),
-		From: uint8(r.Tier), To: uint8(to), Cause: cause})
+func keep(r *region.Region, bytes uintptr, to uint8, cause uint8) {
+	stats.KeepMove(stats.HeatMove{Start: uint64(r.Start()), End: uint64(r.End()),
+		Bytes: uint64(bytes), From: uint8(r.Tier()), To: to, Cause: cause})
 }
 
 // sourceOf is the report's number of a source.

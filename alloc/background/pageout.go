@@ -144,8 +144,7 @@ func (p *pager) out(pages []follow.Pages, outs []follow.Out) (bytes uintptr, err
 		if went := r.Resident - min(left[0], r.Resident); went != 0 {
 			tiers.CountMove(outKinds[o.Cause], uintptr(went))
 			p.watch.Went(went)
-			from := follow.Region{Start: r.Start, End: r.End, Tier: p.list.All[o.Region].Tier()}
-			keep(&from, uintptr(went), stats.HeatSwap, stats.HeatPagedOut)
+			keep(&p.list.All[o.Region], uintptr(went), stats.HeatSwap, stats.HeatPagedOut)
 			bytes += uintptr(went)
 		}
 	}

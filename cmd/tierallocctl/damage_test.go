@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -143,11 +144,37 @@ func someLivePage() []byte {
 	return text
 }
 
+// someDamagedHistory is what follows a page: some samples and moves, and some places that changed.
+func someDamagedHistory(random *rand.Rand) []byte {
+	text := make([]byte, stats.LiveHistorySize)
+	memory := (*stats.LiveHistory)(unsafe.Pointer(unsafe.SliceData(text)))
+	memory.SamplesBegun, memory.SamplesDone = 70, 70
+	memory.MovesBegun, memory.MovesDone = 9, 9
+	for i := range memory.Samples {
+		s := &memory.Samples[i]
+		s.UnixNs, s.Rows = random.Uint64(), 8
+		for k := range s.Rows {
+			s.Row[k] = stats.HeatRow{Start: random.Uint64()>>4&^0xf + k<<60,
+				Pages: 1 + random.Uint32N(1<<20), Heat: uint8(random.Uint32()),
+				Tier: uint8(random.IntN(3))}
+		}
+	}
+	for i := range memory.Moves {
+		at := random.Uint64() >> 1
+		memory.Moves[i] = stats.HeatMove{UnixNs: random.Uint64(), Start: at, End: 2*at + 1,
+			To: uint8(random.IntN(4)), Cause: uint8(random.IntN(int(stats.HeatCauses)))}
+	}
+	for range random.IntN(3) { // most places are of rows that no sample has
+		text[random.IntN(40+random.IntN(len(text)-40))] = byte(random.Uint32())
+	}
+	return text
+}
+
 // TestDamagedPages: the same for 1,000 live pages, in all the ways that they are shown.
 func TestDamagedPages(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	path := filepath.Join(t.TempDir(), "page\x1b[2J")
-	read := 0
+	read, drawn := 0, 0
 	for range 1000 {
 		text := damage(random, someLivePage(), hostileBytes)
 		if random.IntN(2) == 0 { // where the names are
@@ -159,8 +186,21 @@ func TestDamagedPages(t *testing.T) {
 				text[at] = byte(random.Uint32())
 			}
 		}
+		history := random.IntN(4) == 0
+		if history {
+			text = append(text[:min(len(text), int(stats.LiveSize))], someDamagedHistory(random)...)
+			size := stats.LiveSize + stats.LiveHistorySize
+			copy(text[unsafe.Offsetof(stats.LiveHeader{}.Size):],
+				unsafe.Slice((*byte)(unsafe.Pointer(&size)), 8))
+		}
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
+		}
+		if p, err := heatPage(path); err == nil {
+			drawn++
+			tame(t, shownHeat(t, p))
+		} else {
+			tame(t, complaint(err))
 		}
 		p, err := readPage(path)
 		if err != nil {
@@ -173,6 +213,22 @@ func TestDamagedPages(t *testing.T) {
 	if read < 300 {
 		t.Errorf("only %d pages could be read", read)
 	}
+	if drawn < 25 {
+		t.Errorf("only %d maps could be drawn", drawn)
+	}
+}
+
+// shownHeat is all that is ever drawn of a page's heat, without colours.
+func shownHeat(t *testing.T, p *page) string {
+	t.Helper()
+	var out, picture bytes.Buffer
+	if err := errors.Join(heatOnce(&out, p, 0, false), heatPicture(&picture, p, 20)); err != nil {
+		t.Fatal(err)
+	}
+	checkSVG(t, picture.String())
+	s := heatScreen{page: p, width: 100, height: 30}
+	s.View()
+	return out.String()
 }
 
 // shownPage is all that is ever written of a page.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -36,18 +37,20 @@ command was started. Addresses that are no heap are left out.
 With --once, or if the output is not a terminal, the command prints one map. Without colours it
 is plain ASCII.`
 
-// heatLines is how many lines of addresses a map has that is not on a full screen.
+// Sizes of a map that is not on a full screen.
 const (
-	heatLines    = 32
-	heatSVGLines = 48
-	heatMoves    = 12
-	heatWidth    = 80
+	heatLines     = 32 // of addresses
+	heatSVGLines  = 160
+	heatMostLines = 2000
+	heatMoves     = 12
+	heatWidth     = 80
 )
 
 func heatCommand() *cobra.Command {
 	var interval time.Duration
 	var once bool
 	var svg string
+	var lines int
 	cmd := &cobra.Command{
 		Use:   "heat PID|FILE",
 		Short: "Draw how hot the heap of a process is, and what moved between tiers",
@@ -60,6 +63,10 @@ func heatCommand() *cobra.Command {
 			if interval < shortest {
 				return wrongInterval(interval)
 			}
+			if lines < 0 || lines > heatMostLines {
+				return &failure{statusUsage, fmt.Errorf("--lines %d: expected a number up to %d",
+					lines, heatMostLines)}
+			}
 			p, err := heatPage(args[0])
 			if err != nil {
 				return err
@@ -67,12 +74,12 @@ func heatCommand() *cobra.Command {
 			file, ok := out.(*os.File)
 			switch {
 			case svg == "-":
-				return heatPicture(out, p)
+				return heatPicture(out, p, lines)
 			case svg != "":
-				return writePicture(svg, p)
+				return writePicture(svg, p, lines)
 			case once || !ok || !isatty.IsTerminal(file.Fd()) || !isatty.IsTerminal(os.Stdin.Fd()):
 				colour := ok && hasHeatColours(colorprofile.Detect(file, os.Environ()))
-				return heatOnce(out, p, colour)
+				return heatOnce(out, p, lines, colour)
 			}
 			_, err = tea.NewProgram(&heatScreen{name: args[0], interval: interval, page: p,
 				width: heatWidth, height: 24, colour: true}, tea.WithOutput(file)).Run()
@@ -85,6 +92,7 @@ func heatCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "`TIME` between updates")
 	cmd.Flags().BoolVar(&once, "once", false, "print one map")
 	cmd.Flags().StringVar(&svg, "svg", "", "write an SVG picture to `FILE`, - for the output")
+	cmd.Flags().IntVar(&lines, "lines", 0, "about `N` lines of addresses (with --once or --svg)")
 	return cmd
 }
 
@@ -150,21 +158,22 @@ func heatTitle(p *page) string {
 		duration(uint64(ago)))
 }
 
-func heatOnce(w io.Writer, p *page, colour bool) error {
-	g := newHeatGrid(p.heat, heatLines, heatColumns(heatWidth, colour))
+func heatOnce(w io.Writer, p *page, lines int, colour bool) error {
+	g := newHeatGrid(p.heat, cmp.Or(lines, heatLines), heatColumns(heatWidth, colour))
 	_, err := io.WriteString(w, heatTitle(p)+"\n"+g.text(colour, heatMoves))
 	return err
 }
 
-func heatPicture(w io.Writer, p *page) error {
-	return newHeatGrid(p.heat, heatSVGLines, len(p.heat.Samples)).svg(w, heatTitle(p))
+func heatPicture(w io.Writer, p *page, lines int) error {
+	g := newHeatGrid(p.heat, cmp.Or(lines, heatSVGLines), len(p.heat.Samples))
+	return g.svg(w, heatTitle(p))
 }
 
 // writePicture writes the picture to a file.
-func writePicture(path string, p *page) error {
+func writePicture(path string, p *page, lines int) error {
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(heatPicture(file, p), file.Close())
+	return errors.Join(heatPicture(file, p, lines), file.Close())
 }

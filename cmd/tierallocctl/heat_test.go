@@ -138,8 +138,8 @@ func TestHeatSVG(t *testing.T) {
 		}
 	}
 	// Each move has an arrow, and the legend has one of each.
-	if strings.Count(picture, `fill="#fff" stroke="#000"`) != 2 ||
-		strings.Count(picture, `fill="#000" stroke="#fff"`) != 2 {
+	if strings.Count(picture, `fill="#fff" stroke="#000" stroke-width="0.8"`) != 2 ||
+		strings.Count(picture, `fill="#000" stroke="#fff" stroke-width="0.8"`) != 2 {
 		t.Error(picture)
 	}
 }

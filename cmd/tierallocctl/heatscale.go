@@ -52,7 +52,12 @@ func (g *heatGrid) colourOf(c *heatCell) color.RGBA {
 func hex(c color.RGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
 
 // touches writes a heat.
-func touches(heat float64) string { return strconv.FormatFloat(heat, 'g', 2, 64) }
+func touches(heat float64) string {
+	if heat >= 100 {
+		return count(uint64(min(heat, 1e9)))
+	}
+	return strconv.FormatFloat(heat, 'g', 2, 64)
+}
 
 // timeLabel writes a time relative to the last sample.
 func timeLabel(seconds float64) string {

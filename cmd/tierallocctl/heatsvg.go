@@ -13,9 +13,10 @@ const (
 	svgLeft   = 120 // of the cells
 	svgTop    = 48
 	svgCellX  = 12
-	svgCellY  = 11
-	svgGap    = 16 // where addresses are left out
+	svgCellY  = 5
+	svgGap    = 18 // where addresses are left out
 	svgLine   = 16 // of text
+	svgLabel  = 20 // from one address to the next
 	svgLegend = 260
 	svgWidth  = 780 // at least
 	svgMoves  = 16  // listed
@@ -61,17 +62,18 @@ type svgPicture struct {
 
 // body draws everything, and returns where it ends.
 func (p *svgPicture) body(title string) (bottom int) {
-	p.text(10, 22, `font-size="15" font-weight="bold"`, title)
+	p.text(10, 22, `font-size="13" font-weight="bold"`, title)
 	p.text(10, 40, `fill="#444"`, "addresses")
-	y := svgTop
+	y, labelled := svgTop, svgTop-svgLabel
 	for i, line := range p.g.lines {
 		if line.gap != 0 {
-			p.text(svgLeft, y+12, `font-size="10" fill="#666"`,
+			p.text(svgLeft, y+14, `font-size="10" fill="#666"`,
 				"~ "+size(line.gap)+" that are not heap ~")
 			y += svgGap
 		}
-		if i%2 == 0 || line.gap != 0 {
-			p.text(svgLeft-6, y+svgCellY-1,
+		if y-labelled >= svgLabel || line.gap != 0 {
+			labelled = y
+			p.text(svgLeft-6, y+svgCellY+3,
 				`font-size="10" font-family="monospace" text-anchor="end"`,
 				fmt.Sprintf("%x", line.start))
 		}
@@ -93,7 +95,8 @@ func (p *svgPicture) line(i, y int) {
 			continue
 		}
 		if c.used {
-			p.cell(svgLeft+first*svgCellX, y, (k+1-first)*svgCellX, p.g.colourOf(c), c.tier)
+			p.cell(svgLeft+first*svgCellX, y, (k+1-first)*svgCellX, svgCellY, p.g.colourOf(c),
+				c.tier)
 		}
 		first = k + 1
 	}
@@ -107,21 +110,23 @@ func (p *svgPicture) alike(a, b *heatCell) bool {
 }
 
 // cell draws memory of a tier.
-func (p *svgPicture) cell(x, y, width int, c color.RGBA, tier int) {
+func (p *svgPicture) cell(x, y, width, height int, c color.RGBA, tier int) {
 	const rect = `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>` + "\n"
-	fmt.Fprintf(p, rect, x, y, width, svgCellY, hex(c))
+	fmt.Fprintf(p, rect, x, y, width, height, hex(c))
 	if tier != 1 {
-		fmt.Fprintf(p, rect, x, y, width, svgCellY, fmt.Sprintf("url(#tier%d)", tier&2))
+		fmt.Fprintf(p, rect, x, y, width, height, fmt.Sprintf("url(#tier%d)", tier&2))
 	}
 }
 
 // arrows marks a cell in which memory moved.
 func (p *svgPicture) arrows(c *heatCell, x, y int) {
 	if c.up {
-		fmt.Fprintf(p, `<path d="M%d,%d l4,-7 l4,7 z" fill="#fff" stroke="#000"/>`+"\n", x+2, y+9)
+		fmt.Fprintf(p, `<path d="M%d,%d l4,-7 l4,7 z" fill="#fff" stroke="#000" stroke-width="0.8"/>`+"\n",
+			x+2, y+6)
 	}
 	if c.down {
-		fmt.Fprintf(p, `<path d="M%d,%d l4,7 l4,-7 z" fill="#000" stroke="#fff"/>`+"\n", x+2, y+2)
+		fmt.Fprintf(p, `<path d="M%d,%d l4,7 l4,-7 z" fill="#000" stroke="#fff" stroke-width="0.8"/>`+"\n",
+			x+2, y-1)
 	}
 }
 
@@ -143,7 +148,7 @@ func (p *svgPicture) axis(y int) int {
 // legend explains colours and marks.
 func (p *svgPicture) legend(y int) int {
 	p.text(10, y+12, "", "touches per page and second")
-	x := 190
+	x := 200
 	fmt.Fprintf(p, `<rect x="%d" y="%d" width="%d" height="12" fill="url(#heat)"/>`+"\n", x, y+2,
 		svgLegend)
 	for i := range heatDecades + 1 {
@@ -154,21 +159,21 @@ func (p *svgPicture) legend(y int) int {
 		}
 		p.text(x+int(position*svgLegend), y+26, `font-size="10" text-anchor="middle"`, label)
 	}
-	p.cell(x+svgLegend+40, y+2, 24, heatUnknown, 1)
+	p.cell(x+svgLegend+40, y+2, 24, 12, heatUnknown, 1)
 	p.text(x+svgLegend+70, y+12, "", "not yet known")
 	y += 36
 	p.text(10, y+12, "", "memory in")
 	for t, used := range p.g.tiers[:len(tierNames)] {
 		if used {
-			p.cell(x, y+2, 36, heatColour(0.2), t)
-			p.cell(x+36, y+2, 36, heatColour(0.9), t)
+			p.cell(x, y+2, 36, 12, heatColour(0.2), t)
+			p.cell(x+36, y+2, 36, 12, heatColour(0.9), t)
 			p.text(x+78, y+12, "", tierNames[t])
 			x += 150
 		}
 	}
-	p.arrows(&heatCell{up: true}, x, y+2)
+	p.arrows(&heatCell{up: true}, x, y+6)
 	p.text(x+16, y+12, "", "moved up")
-	p.arrows(&heatCell{down: true}, x+90, y+2)
+	p.arrows(&heatCell{down: true}, x+90, y+6)
 	p.text(x+106, y+12, "", "moved down")
 	return y + svgLine
 }

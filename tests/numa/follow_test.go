@@ -1,6 +1,7 @@
 package numa
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,7 +15,8 @@ func TestFollow(t *testing.T) {
 	const follow = "TA_ON_SOFTCAP=follow "
 	g := guest{nodes: "256/1/100/50000 384/0/400/6000", words: "transparent_hugepage=never",
 		files: []string{testlib.Lib(t) + "=/guest/libtieralloc.so", program(t, "plain"),
-			program(t, "hotset"), program(t, "torture", "-pthread")}}
+			program(t, "hotset"), program(t, "torture", "-pthread"),
+			goBuild(t, "tierallocctl", "build", "./cmd/tierallocctl")}}
 	g.checks = []check{
 		followed("blocks under a hard cap", follow+"TA_NORMAL_HARD=56M", "48 1000 90", 56),
 		followed("blocks under a soft cap", follow+"TA_NORMAL_SOFT=56M TA_NORMAL_HARD=72M",
@@ -27,6 +29,8 @@ func TestFollow(t *testing.T) {
 					t.Errorf("%s were on node 0", kib(most))
 				}
 			}},
+		{name: "heat map", env: follow + "TA_NORMAL_HARD=56M TA_STATS_LIVE=/guest/live.%p",
+			script: heatScript, judge: drawn},
 		{name: "no cap", env: follow, script: "/guest/plain " + blocks, judge: neverFollowed,
 			stderr: "tieralloc: TA_ON_SOFTCAP=follow: nothing will move: no tier has both a cap " +
 				"(TA_NORMAL_SOFT, TA_NORMAL_HARD and so on) and slower memory\n"},
@@ -40,6 +44,29 @@ func TestFollow(t *testing.T) {
 				"simulated, there is one kind of memory only\n"},
 	}
 	g.run(t)
+}
+
+// heatScript draws the heat of hotset.c until a hot block went up and is seen in the fast tier.
+const heatScript = `/guest/hotset 48 1000 101 >sets &
+for i in $(seq 300); do
+	sleep 1
+	/guest/tierallocctl heat --once $! >map 2>why && grep -q '|.*@^@ ' map && break
+done
+/guest/tierallocctl heat --svg picture.svg $!
+kill $!
+cat map`
+
+// drawn: the map has a hot line that went up and the moves with their causes, and so has the
+// picture.
+func drawn(t *testing.T, r *results) {
+	picture := r.read(t, "picture.svg")
+	for text, words := range map[string]string{r.stdout: `\|.*@\^@ (?s:.*)SLOW +NORMAL +hotter\n`,
+		picture: `(?s)url\(#tier2\).*>hotter<`} {
+		if !regexp.MustCompile(words).MatchString(text) {
+			t.Errorf("%q is not in\n%s\n%s", words, text, r.read(t, "why"))
+		}
+	}
+	t.Logf("\n%s", r.stdout)
 }
 
 // followed is a run of hotset.c that ends with 90% of the hot set on node 0, and with no more than
