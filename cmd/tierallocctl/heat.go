@@ -79,6 +79,9 @@ func heatCommand() *cobra.Command {
 				return writePicture(svg, p, lines)
 			case once || !ok || !isatty.IsTerminal(file.Fd()) || !isatty.IsTerminal(os.Stdin.Fd()):
 				colour := ok && hasHeatColours(colorprofile.Detect(file, os.Environ()))
+				if colour {
+					out = colorprofile.NewWriter(file, os.Environ()) // to the colours it has
+				}
 				return heatOnce(out, p, lines, colour)
 			}
 			_, err = tea.NewProgram(&heatScreen{name: args[0], interval: interval, page: p,
