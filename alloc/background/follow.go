@@ -30,6 +30,7 @@ type follower struct {
 	estimate *heat.Estimate
 	planner  follow.Planner
 	planned  []follow.Region // what the last plan was made of
+	depth    float64         // of the last sample: see heat.Depth
 	last     time.Time
 }
 
@@ -64,7 +65,9 @@ func followUse() {
 		}
 		moved := f.carry(moves)
 		tiers.CountFollowTime(uint64(heat.ThreadTime() - cpu))
-		if !rest(pace.Wait(cost, time.Since(begun), moved, f.list.Bytes())) {
+		wait := pace.Wait(heat.Taken{Cost: cost, At: time.Since(begun), Size: f.list.Bytes(),
+			Moved: moved, Depth: f.depth})
+		if !rest(wait) {
 			return // run says so
 		}
 	}
@@ -88,6 +91,7 @@ func (f *follower) sample() ([]follow.Move, error) {
 	elapsed := now.Sub(f.last)
 	f.last = now
 	f.planned = f.described()
+	f.depth = heat.Depth(rates, func(i int) uint32 { return f.planned[i].Tier })
 	f.count()
 	return f.planner.Plan(f.planned, accounts(), elapsed, budget(elapsed)), nil
 }

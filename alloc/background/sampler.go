@@ -54,7 +54,8 @@ func (s *sampler) run() {
 			tiers.CountSource(stats.SourceNone)
 		}
 		cost := heat.ThreadTime() - before + time.Duration(s.counting.Load())
-		wait := pace.Wait(cost, time.Since(begun), uintptr(s.moved.Swap(0)), s.list.Bytes())
+		wait := pace.Wait(heat.Taken{Cost: cost, At: time.Since(begun), Size: s.list.Bytes(),
+			Moved: uintptr(s.moved.Swap(0))})
 		s.sampled.Store(true)
 		if err != nil || s.ended.Load() || !rest(wait) {
 			return

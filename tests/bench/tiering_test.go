@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -62,13 +63,14 @@ func BenchmarkTiering(b *testing.B) {
 
 // tiering is what the guests need.
 type tiering struct {
-	plugin string
-	files  []string
+	plugin  string
+	files   []string
+	fastMiB int
 }
 
 const (
-	fastMiB, slowMiB = 192, 512
-	cacheMiB         = 1
+	slowMiB  = 512
+	cacheMiB = 1
 )
 
 func tieringGuest(b *testing.B) *tiering {
@@ -76,7 +78,7 @@ func tieringGuest(b *testing.B) *tiering {
 	plugin := filepath.Join(b.TempDir(), "nodeshare.so")
 	command(b, "gcc", "-O2", "-fPIC", "-shared", "-o", plugin,
 		filepath.Join("testdata", "nodeshare.c"))
-	g := &tiering{plugin: plugin, files: []string{testlib.Lib(b) + "=/guest/libtieralloc.so",
+	g := &tiering{plugin: plugin, fastMiB: 192, files: []string{testlib.Lib(b) + "=/guest/libtieralloc.so",
 		testlib.CC(b, "tiering.c", "-O2") + "=/guest/tiering"}}
 	for _, name := range []string{"redis-server", "redis-benchmark"} {
 		path, err := exec.LookPath(name)
@@ -89,19 +91,46 @@ func tieringGuest(b *testing.B) *tiering {
 }
 
 // share is what the fast node serves: parts of 1.
-type share struct{ accesses, misses float64 }
+type share struct {
+	accesses, misses float64
+	regions          []float64 // misses in each 2 MiB of addresses, the greatest first
+}
+
+// best is the part of the misses that are in so many MiB, if these are chosen for it.
+func (s share) best(mib int) float64 {
+	var here, all float64
+	for i, misses := range s.regions {
+		if i < mib/2 {
+			here += misses
+		}
+		all += misses
+	}
+	return here / all
+}
 
 // run boots a guest, and runs a workload under each policy.
 func (g *tiering) run(b *testing.B, workload string) []share {
 	b.Helper()
+	periods := g.periods(b, tieringScript(workload))
+	var all []share
+	for i := range tieringPolicies {
+		all = append(all, periods[11+2*i])
+	}
+	return all
+}
+
+// periods boots a guest, runs a script, and returns what the plugin has counted, by the number of
+// the mark that ends a period.
+func (g *tiering) periods(b *testing.B, script string) map[int]share {
+	b.Helper()
 	counts := filepath.Join(b.TempDir(), "counts")
-	plugin := fmt.Sprintf("-plugin %s,out=%s,nodes=%d+%d,cache=%d", g.plugin, counts, fastMiB,
+	plugin := fmt.Sprintf("-plugin %s,out=%s,nodes=%d+%d,cache=%d", g.plugin, counts, g.fastMiB,
 		slowMiB, cacheMiB)
-	nodes := fmt.Sprintf("%d/1/100/50000 %d/0/300/12000", fastMiB, slowMiB)
+	nodes := fmt.Sprintf("%d/1/100/50000 %d/0/300/12000", g.fastMiB, slowMiB)
 	cmd := exec.Command(filepath.Join("..", "numa", "vm.sh"),
 		append([]string{"-a", plugin, "-n", nodes, "-p", "transparent_hugepage=never", "-t",
 			"3600"}, g.files...)...)
-	cmd.Stdin = strings.NewReader(tieringScript(workload))
+	cmd.Stdin = strings.NewReader(script)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
@@ -116,14 +145,10 @@ func (g *tiering) run(b *testing.B, workload string) []share {
 			b.Fatalf("the plugin does not tell the nodes apart:\n%s", text)
 		}
 	}
-	var all []share
-	for i := range tieringPolicies {
-		all = append(all, periods[11+2*i])
-	}
-	return all
+	return periods
 }
 
-// readPeriods reads what the plugin has counted, by the number of the mark that ends a period.
+// readPeriods reads what the plugin has counted.
 func readPeriods(b *testing.B, text string) map[int]share {
 	b.Helper()
 	all := map[int]share{}
@@ -134,17 +159,23 @@ func readPeriods(b *testing.B, text string) map[int]share {
 			&count[2], &count[3]); err != nil {
 			b.Fatalf("%q: %v", line, err)
 		}
-		all[n] = share{count[0] / (count[0] + count[1]), count[2] / (count[2] + count[3])}
+		s := share{accesses: count[0] / (count[0] + count[1]),
+			misses: count[2] / (count[2] + count[3])}
+		_, regions, _ := strings.Cut(line, " regions")
+		for word := range strings.FieldsSeq(regions) {
+			misses, err := strconv.ParseFloat(word, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s.regions = append(s.regions, misses)
+		}
+		all[n] = s
 	}
 	return all
 }
 
-// tieringScript runs the workload under one policy after the other: until its memory is there, then
-// for a time in which the kernel may move pages, then for the time that counts. Mark 11+2i ends
-// what counts of the i-th policy.
-func tieringScript(workload string) string {
-	var s strings.Builder
-	s.WriteString(`
+// tieringPreamble tunes the kernel, shows the plugin each node, and says how a workload begins.
+const tieringPreamble = `
 mount -t debugfs debugfs /sys/kernel/debug
 for line in scan_delay_ms:100 scan_period_min_ms:100 scan_period_max_ms:1000 \
 	hot_threshold_ms:5000; do
@@ -186,7 +217,23 @@ begin() { # WORKLOAD COMMAND...
 		ready /tmp/ready
 	fi
 }
-`)
+`
+
+// write has the workload run under a policy: until its memory is there, then for a time in which
+// pages may be moved, then for the time that counts, which the mark after this one ends.
+func (p tieringPolicy) write(s *strings.Builder, workload string, settle, mark int) {
+	fmt.Fprintf(s, "echo %d >/proc/sys/kernel/numa_balancing\necho %d "+
+		">/sys/kernel/mm/numa/demotion_enabled\n", p.balancing, p.balancing/2)
+	fmt.Fprintf(s, "begin '%s' %s\nsleep %d\nmark %d\nsleep 4\nmark %d\nkill -9 $server "+
+		"$client\nwait $server $client\nrm -f /tmp/redis\n",
+		workload, p.command, settle, mark, mark+1)
+}
+
+// tieringScript runs the workload under one policy after the other. Mark 11+2i ends what counts of
+// the i-th policy.
+func tieringScript(workload string) string {
+	var s strings.Builder
+	s.WriteString(tieringPreamble)
 	for i, p := range tieringPolicies {
 		settle := 2
 		if p.balancing != 0 || p.name == "follow" {
@@ -195,11 +242,7 @@ begin() { # WORKLOAD COMMAND...
 		if strings.Contains(workload, "change") {
 			settle += 60
 		}
-		fmt.Fprintf(&s, "echo %d >/proc/sys/kernel/numa_balancing\necho %d "+
-			">/sys/kernel/mm/numa/demotion_enabled\n", p.balancing, p.balancing/2)
-		fmt.Fprintf(&s, "begin '%s' %s\nsleep %d\nmark %d\nsleep 4\nmark %d\nkill -9 $server "+
-			"$client\nwait\nrm -f /tmp/redis\n",
-			workload, p.command, settle, 10+2*i, 11+2*i)
+		p.write(&s, workload, settle, 10+2*i)
 	}
 	return s.String()
 }

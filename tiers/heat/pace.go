@@ -1,6 +1,7 @@
 package heat
 
 import (
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,8 +19,11 @@ const (
 	hasty = 50
 
 	// settling is how many samples are taken in haste at first, after the heap has grown by a
-	// quarter, and after much has moved.
+	// quarter, after much has moved, and when other tiers serve the program than before.
 	settling = 12
+
+	// otherDepth is a change of Taken.Depth: another eighth of the touches is of the next tier.
+	otherDepth = 1.0 / 8
 
 	// All samples together may take hasteCredit and 1/hasteShare of a core before haste ends.
 	hasteCredit = 10 * time.Second
@@ -30,25 +34,48 @@ const (
 type Pace struct {
 	calm  int           // samples since there was a reason for haste
 	size  uintptr       // of the heap when it gave one
+	depth float64       // in the mean of the last samples
 	spent time.Duration // processor time of all samples
 }
 
-// Wait is how long to wait after a sample that took so much processor time, if the first one was
-// taken elapsed ago: within the budget, but for haste. moved bytes moved after the sample, size is
-// that of the heap.
-func (p *Pace) Wait(cost, elapsed time.Duration, moved, size uintptr) time.Duration {
-	p.spent += cost
-	grown := size > p.size+p.size/4
-	if grown {
-		p.size = size
+// Taken is a sample that was taken, and what came of it.
+type Taken struct {
+	Cost  time.Duration // in processor time
+	At    time.Duration // since the first one
+	Size  uintptr       // of the heap, in bytes
+	Moved uintptr       // bytes that moved after it
+	Depth float64       // the number of the tier that serves a touch, in the mean
+}
+
+// Wait is how long to wait after a sample: within the budget, but for haste.
+func (p *Pace) Wait(s Taken) time.Duration {
+	p.spent += s.Cost
+	p.calm++
+	if s.Size > p.size+p.size/4 {
+		p.calm, p.size = 0, s.Size
 	}
-	if p.calm++; grown || moved > size/64 {
+	if s.Moved > s.Size/64 || math.Abs(s.Depth-p.depth) > otherDepth {
 		p.calm = 0
 	}
-	if p.calm < settling && p.spent < hasteCredit+elapsed/hasteShare {
-		cost /= hasty
+	p.depth += (s.Depth - p.depth) / 2
+	if p.calm < settling && p.spent < hasteCredit+s.At/hasteShare {
+		s.Cost /= hasty
 	}
-	return max(Shortest, cost*Budget)
+	return max(Shortest, s.Cost*Budget)
+}
+
+// Depth is the number of the tier that serves a touch, in the mean, by rates of regions that lie in
+// such tiers. It is 0 if nothing was touched.
+func Depth(rates []Rate, tier func(region int) uint32) float64 {
+	var sum, all float64
+	for i, r := range rates {
+		sum += r.PerSecond * float64(tier(i))
+		all += r.PerSecond
+	}
+	if all == 0 {
+		return 0
+	}
+	return sum / all
 }
 
 // ThreadTime is the processor time of the calling thread.

@@ -206,7 +206,7 @@ func paced(cost time.Duration, moved, grows uintptr) (share float64, wait time.D
 	var p Pace
 	var now, spent time.Duration
 	for size := uintptr(1 << 30); now < time.Hour; size += grows {
-		wait = p.Wait(cost, now, moved, size)
+		wait = p.Wait(Taken{Cost: cost, At: now, Moved: moved, Size: size})
 		spent += cost
 		now += cost + wait
 	}
@@ -231,10 +231,37 @@ func TestPace(t *testing.T) {
 		if i >= settling {
 			want = 200 * time.Second
 		}
-		got := p.Wait(time.Second/hasty*4, time.Hour, 0, 1<<30)
+		got := p.Wait(Taken{Cost: time.Second / hasty * 4, At: time.Hour, Size: 1 << 30})
 		if got != max(want/hasty*4, Shortest) {
 			t.Errorf("sample %d: %v", i, got)
 		}
+	}
+}
+
+// TestPaceOtherTiers: a sample that finds the program served by other tiers is followed by some in
+// haste, and one in which this differs by chance is not.
+func TestPaceOtherTiers(t *testing.T) {
+	var p Pace
+	wait := func(depth float64) time.Duration {
+		return p.Wait(Taken{Cost: 100 * time.Millisecond, At: time.Hour, Size: 1 << 30,
+			Depth: depth})
+	}
+	for i := range 4 * settling {
+		if got := wait(0.1 + 0.05*float64(i%2)); i > settling && got != 20*time.Second {
+			t.Fatalf("sample %d: %v", i, got)
+		}
+	}
+	for i := range settling {
+		if got := wait(0.9); got != Shortest {
+			t.Errorf("sample %d of other use: %v", i, got)
+		}
+	}
+	regions := []Rate{{PerSecond: 30}, {PerSecond: 10}, {}}
+	if got := Depth(regions, func(i int) uint32 { return uint32(i) * 2 }); got != 0.5 {
+		t.Errorf("depth %v", got)
+	}
+	if got := Depth(nil, nil); got != 0 {
+		t.Errorf("depth %v of nothing", got)
 	}
 }
 

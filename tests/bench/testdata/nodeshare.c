@@ -5,10 +5,11 @@
  *
  * A store of the guest to the address MARK + 8*n ends a period: FILE gets the line
  *
- *   n accesses A0 A1 ... misses M0 M1 ...
+ *   n accesses A0 A1 ... misses M0 M1 ... regions R0 R1 ...
  *
- * of what each node has served since the last one. The cache is one for each processor, direct
- * mapped, of lines of 64 bytes, by physical address.
+ * of what each node has served since the last one, and of the misses in each 2 MiB of the programs'
+ * addresses that has any, the greatest first. The cache is one for each processor, direct mapped,
+ * of lines of 64 bytes, by physical address.
  *
  * It was written for QEMU 7.2, whose qemu_plugin_hwaddr_phys_addr adds where a node's memory begins
  * twice. Whoever uses it checks that memory known to be on a node is counted there. */
@@ -42,7 +43,8 @@ extern bool qemu_plugin_mem_is_store(access_info);
 VISIBLE int qemu_plugin_version = 1;
 
 #define MARK 0x6e6f64650000ull
-enum { PROCESSORS = 8, NODES = 8, LINE_SHIFT = 6 };
+enum { PROCESSORS = 8, NODES = 8, LINE_SHIFT = 6, REGION_SHIFT = 21 };
+enum { REGIONS = 1 << 16 }; /* addresses that are 128 GiB apart share one */
 
 static uint64_t node_begin[NODES], node_end[NODES]; /* as phys_addr tells them */
 static int nodes;
@@ -50,9 +52,31 @@ static uint64_t line_mask;
 static FILE *out;
 
 static struct processor {
-	uint64_t accesses[NODES], misses[NODES];
+	uint64_t accesses[NODES], misses[NODES], regions[REGIONS];
 	uint64_t *lines; /* what the cache holds, by its slots */
 } processors[PROCESSORS];
+
+static int descending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x < y) - (x > y);
+}
+
+static void print_regions(void)
+{
+	static uint64_t sums[REGIONS];
+	for (int i = 0; i < REGIONS; i++) {
+		sums[i] = 0;
+		for (int k = 0; k < PROCESSORS; k++) {
+			sums[i] += processors[k].regions[i];
+			processors[k].regions[i] = 0;
+		}
+	}
+	qsort(sums, REGIONS, sizeof sums[0], descending);
+	fprintf(out, " regions");
+	for (int i = 0; i < REGIONS && sums[i]; i++)
+		fprintf(out, " %" PRIu64, sums[i]);
+}
 
 static void end_period(uint64_t n)
 {
@@ -74,6 +98,7 @@ static void end_period(uint64_t n)
 		}
 		fprintf(out, " %" PRIu64, sum);
 	}
+	print_regions();
 	fputc('\n', out);
 	fflush(out);
 }
@@ -98,6 +123,7 @@ static void accessed(unsigned number, access_info info, uint64_t address, void *
 		if (p->lines[line & line_mask] != line) {
 			p->lines[line & line_mask] = line;
 			p->misses[i]++;
+			p->regions[address >> REGION_SHIFT & (REGIONS - 1)]++;
 		}
 		return;
 	}

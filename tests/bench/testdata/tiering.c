@@ -10,6 +10,8 @@
  *   tiering btree       look-ups in a B-tree of blocks from malloc, 9 of 10 of a tenth of the keys
  *   tiering mark N      ends a period of testdata/nodeshare.c
  *   tiering touch NODE  writes 16 MiB that are bound to a node
+ *   tiering leave MIB   takes the memory of node 0 until so much is free there, and 4 MiB that the
+ *                       kernel keeps free
  *   tiering interleave PROGRAM [ARGUMENT...]
  */
 #define _GNU_SOURCE
@@ -229,6 +231,22 @@ static void touch(int node)
 		((volatile char *)at)[i] = 1;
 }
 
+static void leave(long bytes)
+{
+	enum { BIND = 2 };
+	unsigned long set = 1;
+	long kib, taken;
+	FILE *f = fopen("/sys/devices/system/node/node0/meminfo", "r");
+	MUST(f && fscanf(f, "%*[^\n] Node 0 MemFree: %ld", &kib) == 1);
+	taken = kib * 1024 - bytes - 4 * MIB;
+	MUST(taken > 0);
+	char *at = mmap(NULL, taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(at != MAP_FAILED && syscall(SYS_mbind, at, taken, BIND, &set, 65, 0) == 0);
+	MUST(mlock(at, taken) == 0);
+	ready();
+	pause();
+}
+
 static void interleave(char **program)
 {
 	enum { INTERLEAVE = 3 };
@@ -251,6 +269,8 @@ int main(int argc, char **argv)
 		mark(atol(argv[2]));
 	else if (!strcmp(what, "touch") && argc > 2)
 		touch(atoi(argv[2]));
+	else if (!strcmp(what, "leave") && argc > 2)
+		leave(atol(argv[2]) * MIB);
 	else if (!strcmp(what, "interleave") && argc > 2)
 		interleave(argv + 2);
 	else
