@@ -211,6 +211,10 @@ begin() { # WORKLOAD COMMAND...
 	client=
 	if [ $name = redis ]; then
 		begin_redis "$@"
+	elif [ $name = program ]; then
+		"$@" /guest/program $arguments >/tmp/output &
+		server=$!
+		sleep $seconds
 	else
 		"$@" /guest/tiering $name >/tmp/ready &
 		server=$!

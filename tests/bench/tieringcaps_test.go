@@ -3,6 +3,8 @@ package bench
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -11,10 +13,15 @@ import (
 )
 
 // capsWorkloads are programs of BenchmarkTieringCaps, with their footprints in MiB.
-var capsWorkloads = []struct {
-	name string
-	mib  int
-}{{"gups", 192}, {"btree", 220}, {"redis", 240}}
+var capsWorkloads = []capsWorkload{{name: "gups", mib: 192}, {name: "btree", mib: 220},
+	{name: "redis", mib: 240}}
+
+type capsWorkload struct {
+	name      string
+	mib       int
+	arguments string // of a program
+	seconds   int    // until it has its memory
+}
 
 // capsShares are the parts of a footprint, in percent, that fast memory takes.
 var capsShares = []int{25, 50, 75}
@@ -30,13 +37,20 @@ var capsPolicies = []tieringPolicy{
 // BenchmarkTieringCaps is BenchmarkTiering for programs of which a part fits in fast memory. The
 // best static placement, by regions of 2 MiB, is of what the plugin counts under follow.
 //
+// TIERING_PROGRAM="MIB SECONDS PATH ARGUMENT..." adds a program: it has so many MiB after so many
+// seconds, and does not end for a minute and a half from then on.
+//
 // Each cell is a guest of its own: where node 0 is full and nothing may be demoted, its kswapd gives
 // up, and does not demote for a later program either.
 func BenchmarkTieringCaps(b *testing.B) {
 	testlib.Need(b, "qemu-system-x86_64", "redis-server", "redis-benchmark")
 	g := tieringGuest(b)
 	g.fastMiB = 320
-	for _, workload := range capsWorkloads {
+	workloads := capsWorkloads
+	if program := os.Getenv("TIERING_PROGRAM"); program != "" {
+		workloads = append(slices.Clone(workloads), g.add(b, program))
+	}
+	for _, workload := range workloads {
 		b.Run(workload.name, func(b *testing.B) {
 			var text bytes.Buffer
 			w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -50,7 +64,7 @@ func BenchmarkTieringCaps(b *testing.B) {
 				fmt.Fprintf(w, "%d%% of %d MiB is fast\t", percent, workload.mib)
 				var last share
 				for _, p := range capsPolicies {
-					last = g.periods(b, p.capped(workload.name, limit))[11]
+					last = g.periods(b, p.capped(workload, limit))[11]
 					fmt.Fprintf(w, "%.1f%%\t", 100*last.misses)
 					b.ReportMetric(100*last.misses, fmt.Sprintf("miss%%:%d:%s", percent,
 						strings.ReplaceAll(p.name, " ", "-")))
@@ -64,11 +78,25 @@ func BenchmarkTieringCaps(b *testing.B) {
 	}
 }
 
+// add adds a program, as BenchmarkTieringCaps says.
+func (g *tiering) add(b *testing.B, program string) capsWorkload {
+	b.Helper()
+	w := capsWorkload{name: "program"}
+	var path string
+	if _, err := fmt.Sscanf(program, "%d %d %s", &w.mib, &w.seconds, &path); err != nil {
+		b.Fatalf("TIERING_PROGRAM=%s: not MIB SECONDS PATH ARGUMENT...: %v", program, err)
+	}
+	_, w.arguments, _ = strings.Cut(program, path)
+	g.files = append(g.files, path+"=/guest/program")
+	return w
+}
+
 // capped is a script that runs a workload with so many MiB of fast memory. Mark 11 ends what
 // counts.
-func (p tieringPolicy) capped(workload string, mib int) string {
+func (p tieringPolicy) capped(workload capsWorkload, mib int) string {
 	var s strings.Builder
 	s.WriteString(tieringPreamble)
+	fmt.Fprintf(&s, "arguments='%s'\nseconds=%d\n", workload.arguments, workload.seconds)
 	if strings.Contains(p.command, "%d") {
 		p.command = fmt.Sprintf(p.command, mib)
 	} else {
@@ -78,6 +106,6 @@ func (p tieringPolicy) capped(workload string, mib int) string {
 	if p.name == "plain" {
 		settle = 2
 	}
-	p.write(&s, workload, settle, 10)
+	p.write(&s, workload.name, settle, 10)
 	return s.String()
 }
