@@ -44,7 +44,7 @@ type Pager struct {
 // paged is what is known of a region.
 type paged struct {
 	age      int           // its number among all regions met
-	out      bool          // it went out, and is watched for what comes back
+	out      uint64        // bytes that went out and have not come back
 	left     uint64        // bytes in memory when it went out, or when last looked at
 	outAt    time.Duration // when it went out last
 	backAt   time.Duration // when bytes of it came back last
@@ -132,13 +132,13 @@ func (p *Pager) learn(regions []Pages, now time.Duration) (resident uint64) {
 			p.began++
 			k = &paged{age: p.began}
 		}
-		if k.out {
-			if r.Resident > k.left {
-				k.cameBack(now)
-				p.back += r.Resident - k.left
-			}
-			k.left = r.Resident
+		// More than went out is memory that was never used before.
+		if back := min(r.Resident-min(k.left, r.Resident), k.out); back > 0 {
+			k.cameBack(now)
+			k.out -= back
+			p.back += back
 		}
+		k.left = r.Resident
 		past[r.Start] = k
 	}
 	p.past = past
@@ -164,7 +164,8 @@ func (p *Pager) Done(r Pages, left uint64, now time.Duration) (refused bool) {
 	if k == nil {
 		return false
 	}
-	k.out, k.left, k.outAt = true, left, now
+	k.out += r.Resident - min(left, r.Resident)
+	k.left, k.outAt = left, now
 	if refused = left > r.Resident/2; refused {
 		k.patience = min(max(2*k.patience, leastRefused), mostRest)
 		k.refused = now + k.patience

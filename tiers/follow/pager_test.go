@@ -202,3 +202,23 @@ func TestPagerForgets(t *testing.T) {
 		t.Errorf("new memory came back: %+v", m.pager.past[0])
 	}
 }
+
+// TestPagerBack: what comes back is counted, and what is used for the first time is not.
+func TestPagerBack(t *testing.T) {
+	var p Pager
+	r := Pages{Start: mib, End: 2 * mib, Resident: mib / 4, Rank: RankMiddle}
+	look := func(resident uint64) uint64 {
+		r.Resident = resident
+		p.Plan([]Pages{r}, 2*mib, noCap, time.Hour)
+		return p.Back()
+	}
+	if back := look(mib / 4); back != 0 {
+		t.Errorf("%d came back of what never went", back)
+	}
+	p.Done(r, 0, time.Hour)
+	for i, c := range [][2]uint64{{mib / 8, mib / 8}, {mib, mib / 8}, {mib / 2, 0}, {mib, 0}} {
+		if back := look(c[0]); back != c[1] {
+			t.Errorf("look %d: %d came back, not %d", i, back, c[1])
+		}
+	}
+}
