@@ -224,7 +224,7 @@ func (s *Damon) Sample(rates []Rate) (resolution uintptr, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if joins(s.regions, r) {
+		if sharing(s.regions, r) > 0 {
 			resolution = max(resolution, r.End-r.Start)
 		}
 		s.add(rates, tallies, r, looks)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -120,11 +121,15 @@ func (s *Referenced) count(tallies []tally) (resolution uintptr, err error) {
 	return resolution, err
 }
 
-// parser takes smaps, adds to the tallies and sets the resolution.
+// parser takes smaps, adds to the tallies and sets the resolution: the size of the mapping in which
+// a byte of the regions lies, in the mean, or 0 for a byte whose region is alone in it. One mapping
+// that regions came to share while the program went on does not make the whole source coarse.
 func (s *Referenced) parser(tallies []tally, resolution *uintptr) *smapsParser {
+	bytes, sum := bytesOf(s.regions), 0.0
 	return &smapsParser{mapping: func(m Range, rss, referenced uint64) {
-		if joins(s.regions, m) {
-			*resolution = max(*resolution, m.End-m.Start)
+		if shared := sharing(s.regions, m); shared > 0 {
+			sum += float64(shared) * float64(m.End-m.Start)
+			*resolution = uintptr(math.Ceil(sum / float64(bytes)))
 		}
 		spread(s.regions, tallies, m, tally{touched: float64(referenced / pageBytes),
 			pages: float64(rss / pageBytes)})

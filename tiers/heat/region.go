@@ -31,10 +31,25 @@ func overlap(a, b Range) uintptr {
 	return end - start
 }
 
-// joins reports that a range overlaps two regions or more.
-func joins(regions []Range, r Range) bool {
-	i := from(regions, r.Start) + 1
-	return i < len(regions) && regions[i].Start < r.End
+// bytesOf is how many bytes regions have together.
+func bytesOf(regions []Range) (bytes uintptr) {
+	for _, r := range regions {
+		bytes += r.End - r.Start
+	}
+	return bytes
+}
+
+// sharing is how many bytes of a range are of regions, if it overlaps two or more, else 0.
+func sharing(regions []Range, r Range) (bytes uintptr) {
+	first := from(regions, r.Start)
+	i := first
+	for ; i < len(regions) && regions[i].Start < r.End; i++ {
+		bytes += overlap(regions[i], r)
+	}
+	if i-first < 2 {
+		return 0
+	}
+	return bytes
 }
 
 // spread adds the tally of a range to those of the regions that it overlaps, by their shares of it.

@@ -25,8 +25,8 @@ type Source interface {
 	// to seconds, by how much was touched in the last one. A region that is no longer mapped has
 	// rate 0.
 	//
-	// Regions that are not resolution bytes apart may share their rate. A resolution of 0 says that
-	// each region is told apart.
+	// Regions that are not resolution bytes apart may share their rate: in the mean over their
+	// bytes, where that differs. A resolution of 0 says that each region is told apart.
 	//
 	// An error ends the source: all that is left is to call Stop.
 	Sample(rates []Rate) (resolution uintptr, err error)

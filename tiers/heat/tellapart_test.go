@@ -75,6 +75,32 @@ func TestOneMapping(t *testing.T) {
 	})
 }
 
+// TestPartJoins: regions that came to share a mapping make referenced bits as coarse as they are a
+// part of the memory.
+func TestPartJoins(t *testing.T) {
+	s := &Referenced{}
+	if err := s.Probe(); err != nil {
+		t.Skipf("not here: %v", err)
+	}
+	m := newMemory(t, 64<<10, unix.MADV_NOHUGEPAGE)
+	m.split(t)
+	const joined = memoryBytes / 8
+	for _, r := range m.regions[:joined/(64<<10)] {
+		if err := advise(r, unix.MADV_DOFORK); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Start(m.regions); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	resolution, err := s.Sample(make([]Rate, len(m.regions)))
+	if err != nil || resolution < joined/8 || resolution > joined/4 {
+		t.Errorf("resolution %d, %v: an eighth of the memory has mappings of %d", resolution, err,
+			joined)
+	}
+}
+
 // TestVanished: memory that was unmapped after Start has rate 0.
 func TestVanished(t *testing.T) {
 	eachSource(t, func(t *testing.T, s Source) {
