@@ -76,11 +76,7 @@ func followUse() {
 // sample measures once and decides what moves. It fails where nothing can measure.
 func (f *follower) sample() ([]follow.Move, error) {
 	f.list.Renew(interpose.Survey, regionsMost)
-	ranges := make([]heat.Range, len(f.list.All))
-	for i := range ranges {
-		r := &f.list.All[i]
-		ranges[i] = heat.Range{Start: r.Start(), End: r.End()}
-	}
+	ranges := rangesOf(&f.list)
 	f.estimate.Follow(ranges)
 	rates := make([]heat.Rate, len(ranges))
 	if err := f.measure(ranges, rates); err != nil {
@@ -94,6 +90,16 @@ func (f *follower) sample() ([]follow.Move, error) {
 	f.depth = heat.Depth(rates, func(i int) uint32 { return f.planned[i].Tier })
 	f.count()
 	return f.planner.Plan(f.planned, accounts(), elapsed, budget(elapsed)), nil
+}
+
+// rangesOf is where the regions of a list lie.
+func rangesOf(list *region.List) []heat.Range {
+	ranges := make([]heat.Range, len(list.All))
+	for i := range ranges {
+		r := &list.All[i]
+		ranges[i] = heat.Range{Start: r.Start(), End: r.End()}
+	}
+	return ranges
 }
 
 // measure has the best source that works set the rates.

@@ -62,7 +62,8 @@ func (p *pager) look(resident uint64) error {
 		return nil
 	}
 	before := heat.ThreadTime()
-	p.renew()
+	p.list.Renew(interpose.Survey, regionsMost)
+	p.ranges = rangesOf(&p.list)
 	pages, err := p.count()
 	if err != nil {
 		return err
@@ -80,16 +81,6 @@ func (p *pager) look(resident uint64) error {
 		p.trimAt = p.trimAt.Add(max(heat.Shortest/4, cost*heat.Budget))
 	}
 	return err
-}
-
-// renew lists the regions anew.
-func (p *pager) renew() {
-	p.list.Renew(interpose.Survey, regionsMost)
-	p.ranges = p.ranges[:0]
-	for i := range p.list.All {
-		r := &p.list.All[i]
-		p.ranges = append(p.ranges, heat.Range{Start: r.Start(), End: r.End()})
-	}
 }
 
 // count asks what is resident. It describes the regions for the plan.

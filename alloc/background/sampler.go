@@ -66,11 +66,7 @@ func (s *sampler) run() {
 // sample measures once.
 func (s *sampler) sample() error {
 	s.list.Renew(interpose.Survey, regionsMost)
-	ranges := make([]heat.Range, len(s.list.All))
-	for i := range ranges {
-		r := &s.list.All[i]
-		ranges[i] = heat.Range{Start: r.Start(), End: r.End()}
-	}
+	ranges := rangesOf(&s.list)
 	rates := make([]heat.Rate, len(ranges))
 	if err := s.measure(ranges, rates); err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -56,27 +55,10 @@ func (s *Residency) scan(fd int, all []Range, found func(Range)) error {
 	if s.vec == nil {
 		s.vec = make([]pageRegion, 1024)
 	}
-	arg := scanArg{mask: pagePresent | pageZero, inverted: pageZero, returned: pagePresent,
-		vec: uint64(uintptr(unsafe.Pointer(&s.vec[0]))), vecLen: uint64(len(s.vec))}
-	arg.size = uint64(unsafe.Sizeof(arg))
-	for _, r := range all {
-		arg.start, arg.end = uint64(r.Start), uint64(r.End)
-		for arg.start < arg.end {
-			n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), pagemapScan,
-				uintptr(unsafe.Pointer(&arg)))
-			if errno == unix.EINTR {
-				continue
-			}
-			if errno != 0 {
-				return fmt.Errorf("PAGEMAP_SCAN: %w", errno)
-			}
-			for _, p := range s.vec[:n] {
-				found(Range{uintptr(p.start), uintptr(p.end)})
-			}
-			arg.start = arg.walkEnd
-		}
-	}
-	return nil
+	arg := scanArg{mask: pagePresent | pageZero, inverted: pageZero, returned: pagePresent}
+	return scanPagemap(fd, arg, s.vec, all, func(p pageRegion) {
+		found(Range{uintptr(p.start), uintptr(p.end)})
+	})
 }
 
 // entries reads the entry of each page. It takes the page of zeros for memory.

@@ -182,9 +182,18 @@ func (s *Written) scan(arg scanArg, pass func(pageRegion)) error {
 		return err
 	}
 	defer unix.Close(fd)
+	if err := scanPagemap(fd, arg, s.vec, s.spans, pass); err != nil {
+		return fmt.Errorf("%s: %w: Linux 6.7 is needed", pagemap, err)
+	}
+	return nil
+}
+
+// scanPagemap has the kernel look at the pages of ranges, and passes on what it returns.
+func scanPagemap(fd int, arg scanArg, vec []pageRegion, ranges []Range,
+	pass func(pageRegion)) error {
 	arg.size = uint64(unsafe.Sizeof(arg))
-	arg.vec, arg.vecLen = uint64(uintptr(unsafe.Pointer(&s.vec[0]))), uint64(len(s.vec))
-	for _, r := range s.spans {
+	arg.vec, arg.vecLen = uint64(uintptr(unsafe.Pointer(&vec[0]))), uint64(len(vec))
+	for _, r := range ranges {
 		arg.start, arg.end = uint64(r.Start), uint64(r.End)
 		for arg.start < arg.end {
 			n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), pagemapScan,
@@ -193,9 +202,9 @@ func (s *Written) scan(arg scanArg, pass func(pageRegion)) error {
 				continue
 			}
 			if errno != 0 {
-				return fmt.Errorf("%s: PAGEMAP_SCAN: %w: Linux 6.7 is needed", pagemap, errno)
+				return fmt.Errorf("PAGEMAP_SCAN: %w", errno)
 			}
-			for _, p := range s.vec[:n] {
+			for _, p := range vec[:n] {
 				pass(p)
 			}
 			arg.start = arg.walkEnd
