@@ -66,6 +66,9 @@ func usableNodes() (nodes []int) {
 	if allowed, ok := MemsAllowed(); ok {
 		set &= allowed[0]
 	}
+	if set == 0 {
+		set = 1 // without /sys, as in a plain chroot, node 0 alone is certain
+	}
 	for ; set != 0; set &= set - 1 {
 		nodes = append(nodes, bits.TrailingZeros64(set))
 	}

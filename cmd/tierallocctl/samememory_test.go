@@ -28,9 +28,9 @@ func TestSameInPlan(t *testing.T) {
 		{twoKinds, "TA_FAST_HARD=32M TA_SLOW_HARD=1G",
 			[]string{"FAST and NORMAL are the same memory (node 0); TA_FAST_HARD=32M holds for " +
 				"both"}},
-		{twoKinds, "TA_FAST_SOFT=16M TA_NORMAL_HARD=50%", []string{
+		{twoKinds, "TA_FAST_SOFT=16M TA_NORMAL_HARD=1024M", []string{
 			"FAST and NORMAL are the same memory (node 0); TA_FAST_SOFT=16M and " +
-				"TA_NORMAL_HARD=50% hold for both"}},
+				"TA_NORMAL_HARD=1024M hold for both"}},
 		{all, "TA_SLOW_HARD=1G",
 			[]string{"FAST, NORMAL and SLOW are the same memory (node 0-1); TA_SLOW_HARD=1G " +
 				"holds for all"}},
