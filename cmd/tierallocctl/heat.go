@@ -73,10 +73,10 @@ func heatCommand() *cobra.Command {
 			}
 			file, ok := out.(*os.File)
 			switch {
-			case svg == "-":
-				return heatPicture(out, p, lines)
 			case svg != "":
-				return writePicture(svg, p, lines)
+				return writeFile(svg, out, func(w io.Writer) error {
+					return heatPicture(w, p, lines)
+				})
 			case once || !ok || !isatty.IsTerminal(file.Fd()) || !isatty.IsTerminal(os.Stdin.Fd()):
 				colour := ok && hasHeatColours(colorprofile.Detect(file, os.Environ()))
 				if colour {
@@ -170,13 +170,4 @@ func heatOnce(w io.Writer, p *page, lines int, colour bool) error {
 func heatPicture(w io.Writer, p *page, lines int) error {
 	g := newHeatGrid(p.heat, cmp.Or(lines, heatSVGLines), len(p.heat.Samples))
 	return g.svg(w, heatTitle(p))
-}
-
-// writePicture writes the picture to a file.
-func writePicture(path string, p *page, lines int) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(heatPicture(file, p, lines), file.Close())
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/xml"
 	"fmt"
 	"image/color"
 	"io"
@@ -54,9 +53,9 @@ func svgStops() string {
 	return b.String()
 }
 
-// svgPicture is the elements of a picture.
+// svgPicture is the elements of a map.
 type svgPicture struct {
-	strings.Builder
+	svgElements
 	g *heatGrid
 }
 
@@ -198,12 +197,4 @@ func (p *svgPicture) moves(y int) int {
 			size(m.Bytes), heatTier(m.From), heatTier(m.To), heatCauses[m.Cause])
 	}
 	return y
-}
-
-// text writes text at a place.
-func (p *svgPicture) text(x, y int, style, text string) {
-	fmt.Fprintf(p, `<text x="%d" y="%d" %s>`, x, y, style)
-	// A Builder does not fail.
-	_ = xml.EscapeText(p, []byte(text))
-	p.WriteString("</text>\n")
 }

@@ -26,6 +26,13 @@
 //	                         all processes on a full screen
 //	heat.go, heatgrid.go, heatscale.go, heattext.go, heatsvg.go, heatscreen.go
 //	                         the heat of a process's heap as a picture
+//	profile.go, profilefile.go, profileframe.go
+//	                         heap profiles, decoded
+//	profilesymbols.go, profilecode.go, profileelf.go, profiledwarf.go, profileunit.go,
+//	profileperfmap.go        the names of functions for their addresses
+//	profiletable.go, profileflame.go, profileflamesvg.go, profileleaks.go
+//	                         and the views
+//	svg.go                   what pictures have in common
 //	check.go, rulelist.go, advice.go, advicecuda.go
 //	                         the settings in effect, explained
 //	topology.go              this machine's memory
@@ -66,8 +73,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
 	}
 	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), heatCommand(),
-		checkCommand(),
-		topologyCommand(), gpuCommand(), versionCommand(), completionCommand(), manualCommand())
+		profileCommand(), checkCommand(), topologyCommand(), gpuCommand(), versionCommand(),
+		completionCommand(), manualCommand())
 	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.DisableDefaultCmd = true // completionCommand takes its place
 	root.SetArgs(args)

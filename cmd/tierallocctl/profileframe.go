@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+
+	"github.com/google/pprof/profile"
+)
+
+// A profileFrame is a function in a stack.
+type profileFrame struct {
+	name string // printable
+	file string
+	line int64
+}
+
+// where is the place in the source, or "" if it is not known.
+func (f profileFrame) where() string {
+	switch {
+	case f.file == "":
+		return ""
+	case f.line <= 0:
+		return printable(f.file)
+	}
+	return printable(f.file) + ":" + strconv.FormatInt(f.line, 10)
+}
+
+// frames returns the functions of a stack, callees first. An inlined function has a frame as any
+// other.
+func frames(s *profile.Sample) (list []profileFrame) {
+	for _, l := range s.Location {
+		if len(l.Line) == 0 {
+			list = append(list, profileFrame{name: unnamed(l)})
+		}
+		for _, line := range l.Line {
+			list = append(list, profileFrame{printable(line.Function.Name),
+				line.Function.Filename, line.Line})
+		}
+	}
+	return list
+}
+
+// unnamed stands for a function without a name. It is the same in all processes if the address is
+// in a file.
+func unnamed(l *profile.Location) string {
+	if m := l.Mapping; m != nil && m.File != "" {
+		return fmt.Sprintf("%s+%#x", printable(filepath.Base(m.File)),
+			l.Address-m.Start+m.Offset)
+	}
+	return fmt.Sprintf("%#x", l.Address)
+}
+
+// magnitude returns a value without its sign.
+func magnitude(v int64) uint64 {
+	if v == math.MinInt64 {
+		return 1 << 63
+	}
+	return uint64(max(v, -v))
+}
+
+// amount writes a value of a sample type.
+func amount(v int64, unit string) string {
+	sign := ""
+	if v < 0 {
+		sign = "-"
+	}
+	switch unit {
+	case "bytes":
+		return sign + size(magnitude(v))
+	case "count":
+		return sign + count(magnitude(v))
+	case "nanoseconds":
+		return sign + duration(magnitude(v))
+	}
+	return sign + count(magnitude(v)) + " " + printable(unit)
+}
+
+// change is amount with a sign for growth.
+func change(v int64, unit string) string {
+	if v > 0 {
+		return "+" + amount(v, unit)
+	}
+	return amount(v, unit)
+}
+
+// share writes part of whole in percent, signed as part is.
+func share(part, whole int64) string {
+	if whole <= 0 {
+		return none
+	}
+	return ratio(float64(part) / float64(whole))
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+)
+
+// A profileRow is what a function allocated: itself, and with the functions that it called.
+type profileRow struct {
+	name      string
+	flat, cum int64
+}
+
+// A profileTable has a row for each function. Of two profiles its values are differences.
+type profileTable struct {
+	title string
+	kind  string // sample type
+	unit  string
+	diff  bool
+	total int64 // of the earlier profile, if there are two
+	grown int64 // difference of the totals
+	rows  []*profileRow
+	notes []string
+}
+
+func newProfileTable(f, old *profileFile, kind int) *profileTable {
+	t := &profileTable{title: f.title(), kind: f.typeNames()[kind],
+		unit: f.profile.SampleType[kind].Unit, diff: old != nil, notes: f.notes()}
+	byName := map[string]*profileRow{}
+	t.total = t.add(byName, f, kind, 1)
+	if old != nil {
+		now := t.total
+		t.total = -t.add(byName, old, kind, -1)
+		t.grown = now - t.total
+	}
+	t.rows = slices.DeleteFunc(t.rows, func(r *profileRow) bool {
+		return r.flat == 0 && r.cum == 0
+	})
+	slices.SortFunc(t.rows, func(a, b *profileRow) int {
+		return cmp.Or(cmp.Compare(magnitude(b.flat), magnitude(a.flat)),
+			cmp.Compare(magnitude(b.cum), magnitude(a.cum)), cmp.Compare(a.name, b.name))
+	})
+	return t
+}
+
+// add adds the samples of a profile, each times sign, and returns their sum. A function that is in
+// a stack more than once counts once.
+func (t *profileTable) add(byName map[string]*profileRow, f *profileFile, kind int,
+	sign int64) (sum int64) {
+	for _, s := range f.profile.Sample {
+		value := sign * s.Value[kind]
+		sum += value
+		seen := map[string]bool{}
+		for i, frame := range frames(s) {
+			r := byName[frame.name]
+			if r == nil {
+				r = &profileRow{name: frame.name}
+				byName[frame.name] = r
+				t.rows = append(t.rows, r)
+			}
+			if i == 0 {
+				r.flat += value
+			}
+			if !seen[frame.name] {
+				seen[frame.name] = true
+				r.cum += value
+			}
+		}
+	}
+	return sum
+}
+
+// write writes the first lines of the table; 0 stands for all.
+func (t *profileTable) write(w io.Writer, lines int) error {
+	words := amount
+	if t.diff {
+		words = change
+		fmt.Fprintf(w, "%s: %s %s, from %s to %s\n", t.title, t.kind, change(t.grown, t.unit),
+			amount(t.total, t.unit), amount(t.total+t.grown, t.unit))
+	} else {
+		fmt.Fprintf(w, "%s: %s %s\n", t.title, t.kind, amount(t.total, t.unit))
+	}
+	writeLines(w, t.notes)
+	rows := t.rows
+	if lines > 0 && lines < len(rows) {
+		rows = rows[:lines]
+	}
+	if len(rows) > 0 {
+		out := newTable("flat", "flat%", "cum", "cum%", "function")
+		alignRight(out, 1, 2, 3, 4)
+		for _, r := range rows {
+			out.AppendRow(table.Row{words(r.flat, t.unit), share(r.flat, t.total),
+				words(r.cum, t.unit), share(r.cum, t.total), r.name})
+		}
+		fmt.Fprintln(w, out.Render())
+	}
+	if more := len(t.rows) - len(rows); more > 0 {
+		fmt.Fprintf(w, "and %s (--lines 0 shows all)\n", plural(more, "function"))
+	}
+	return nil
+}
+
+// notes tells how exact a profile is.
+func (f *profileFile) notes() (lines []string) {
+	p := f.profile
+	if len(p.Sample) == 0 {
+		return []string{"the profile has no samples"}
+	}
+	if p.Period > 1 && p.PeriodType != nil && p.PeriodType.Unit == "bytes" {
+		lines = append(lines, "estimates from one sample every "+size(uint64(p.Period)))
+	}
+	if n := comment(p, "dropped"); n != "" && n != "0" {
+		lines = append(lines, printable(n)+" samples were dropped: there was no room for more")
+	}
+	return lines
+}
