@@ -16,19 +16,20 @@ import (
 const profileHelp = `Show a heap profile that the library has written (TA_PROFILE=FILE), or another
 profile in pprof's format. Values are estimates from a sample of the blocks.
 
-  --top        a table of the functions that allocated most: flat is a function's own
-               blocks, cum includes those of the functions that it called
+  --top        a table of functions: flat is a function's own blocks, cum
+               includes those of the functions that it called
   --flame OUT  a flame graph as an SVG picture: callers above, width by value
-  --leaks      stacks whose blocks grow in number and are never freed
-  -o OUT       the profile with the names of functions, for "go tool pprof" and other tools
+  --leaks      stacks that allocate steadily and free almost nothing; whether
+               the memory is still reachable is not known
+  -o OUT       the profile with the names of functions, for "go tool pprof"
 
 --type names what is counted; the default is inuse_space:
 
   alloc_objects, alloc_space   blocks and bytes allocated
   inuse_objects, inuse_space   blocks and bytes not freed
   peak_space                   bytes in use when the heap was largest
-  recent_space                 bytes of inuse_space allocated in the last half of the time
-  lifetime                     time from allocation to free, of all blocks freed
+  recent_space                 bytes in use from the last half of the time
+  lifetime                     time from allocation to free, of blocks freed
 
 --diff OLD subtracts an earlier profile. Percentages are then of the earlier total. In the
 picture growth is red and shrinkage blue, and a width is the larger one of both profiles.
@@ -66,12 +67,13 @@ func profileCommand() *cobra.Command {
 	flags.BoolVar(&o.top, "top", false, "print a table of functions (the default)")
 	flags.StringVar(&o.flame, "flame", "",
 		"write a flame graph as an SVG picture to `OUT`, - for the output")
-	flags.BoolVar(&o.leaks, "leaks", false, "list stacks that allocate and never free")
+	flags.BoolVar(&o.leaks, "leaks", false,
+		"list stacks that allocate steadily and free almost nothing")
 	flags.StringVarP(&o.output, "output", "o", "",
 		"write the profile with names, compressed, to `OUT`, - for the output")
 	flags.StringVar(&o.kind, "type", "", "count `TYPE` (with --top or --flame)")
 	flags.StringVar(&o.old, "diff", "", "subtract the profile `OLD` (with --top or --flame)")
-	flags.IntVar(&o.lines, "lines", profileLines, "show `N` functions or stacks, 0 for all")
+	flags.IntVar(&o.lines, "lines", profileLines, "show `N` functions, or stacks with --leaks; 0 for all")
 	return cmd
 }
 

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"image/color"
 	"io"
+	"math"
 	"unicode/utf8"
 )
 
@@ -15,7 +16,7 @@ const (
 	flameTop     = 64
 	flameHeight  = 18  // of a function
 	flameChar    = 6.7 // of the font
-	flameNarrow  = 0.3 // functions below this are left out
+	flameNarrow  = 0.5 // functions below this are left out
 	flameShallow = 512 // functions of a path that are shown
 )
 
@@ -99,7 +100,8 @@ func (f *flame) tip(n *flameNode) string {
 		share(n.now, f.root.now), amount(n.ownNow, f.unit))
 }
 
-// colour tells functions apart, or shows by how much of its width one has changed.
+// colour tells functions apart, or shows by how much of its width one has changed. The square root
+// makes a tenth visible.
 func (f *flame) colour(n *flameNode) color.RGBA {
 	if !f.diff {
 		h := fnv.New32a()
@@ -107,7 +109,7 @@ func (f *flame) colour(n *flameNode) color.RGBA {
 		v := h.Sum32()
 		return color.RGBA{235 + uint8(v%20), 140 + uint8(v>>8%90), 70 + uint8(v>>16%50), 255}
 	}
-	part := min(1, float64(magnitude(n.now-n.old))/max(1, float64(n.width)))
+	part := math.Sqrt(min(1, float64(magnitude(n.now-n.old))/max(1, float64(n.width))))
 	other := uint8(225 - 115*part)
 	if n.now >= n.old {
 		return color.RGBA{uint8(225 + 30*part), other, other, 255}

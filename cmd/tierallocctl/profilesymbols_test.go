@@ -248,7 +248,7 @@ func TestSymbolsDamaged(t *testing.T) {
 		p.Location[0].Line, p.Function = nil, nil
 		named(p, "/nowhere", nil)
 	}
-	for i := 0; i < len(whole); i += 7 {
+	for i := 0; i < len(whole); i += 13 {
 		data := bytes.Clone(whole)
 		data[i] ^= 0xff
 		try(data)
