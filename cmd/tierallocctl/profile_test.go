@@ -142,6 +142,22 @@ estimates from one sample every 512 KiB
 	}
 }
 
+func TestShortName(t *testing.T) {
+	long := strings.Repeat("very", 20)
+	for name, want := range map[string]string{
+		"std::vector<int>::reserve":                   "std::vector<int>::reserve",
+		"std::map<" + long + ", std::less<K> >::find": "std::map<…>::find",
+		"a<b<" + long + "> >::c<d>::operator<<":       "a<…>::c<…>::operator<<",
+		"a<" + long + ">::operator-><int>":            "a<…>::operator-><int>",
+		"<" + long + " as core::fmt::Debug>::fmt":     "<…>::fmt",
+		long + "a>b": long + "a>b",
+	} {
+		if got := shortName(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
 // TestProfileDropped: a profile that is not complete says so.
 func TestProfileDropped(t *testing.T) {
 	p := madeProfile()

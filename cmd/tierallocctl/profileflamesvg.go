@@ -78,7 +78,7 @@ func (p *flamePicture) node(n *flameNode, x float64, depth int) {
 	p.escape(p.flame.tip(n))
 	fmt.Fprintf(p, `</title><rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s"/>`, x, y,
 		max(width-0.5, flameNarrow), flameHeight-1, hex(p.flame.colour(n)))
-	if label := fit(n.name, int((width-6)/flameChar)); label != "" {
+	if label := fit(shortName(n.name), int((width-6)/flameChar)); label != "" {
 		fmt.Fprintf(p, `<text x="%.2f" y="%d">`, x+3, y+flameHeight-5)
 		p.escape(label)
 		p.WriteString("</text>")

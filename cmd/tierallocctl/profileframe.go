@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/google/pprof/profile"
 )
@@ -50,6 +51,33 @@ func unnamed(l *profile.Location) string {
 			l.Address-m.Start+m.Offset)
 	}
 	return fmt.Sprintf("%#x", l.Address)
+}
+
+// shortName leaves out the arguments of templates in a name that is too long for a line.
+func shortName(name string) string {
+	const most = 80
+	if len(name) <= most {
+		return name
+	}
+	var short strings.Builder
+	depth := 0
+	for i, c := range name {
+		part := strings.TrimRight(name[:i], "<=>-")
+		switch operator := strings.HasSuffix(part, "operator"); {
+		case c == '<' && !operator:
+			if depth++; depth == 1 {
+				short.WriteString("<…>")
+			}
+			continue
+		case c == '>' && !operator && depth > 0:
+			depth--
+			continue
+		}
+		if depth == 0 {
+			short.WriteRune(c)
+		}
+	}
+	return short.String()
 }
 
 // magnitude returns a value without its sign.

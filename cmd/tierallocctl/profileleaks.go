@@ -171,7 +171,7 @@ func (l *leakStack) write(w io.Writer) {
 	shown := l.stack[:min(len(l.stack), leakFrames)]
 	t := newTable()
 	for _, frame := range shown {
-		t.AppendRow([]any{"  " + frame.name, frame.where()})
+		t.AppendRow([]any{"  " + shortName(frame.name), frame.where()})
 	}
 	if len(shown) > 0 {
 		fmt.Fprintln(w, t.Render())

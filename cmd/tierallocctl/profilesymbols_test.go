@@ -52,9 +52,14 @@ const cBuildID = "0123456789abcdef"
 // compiled compiles the program.
 func compiled(t *testing.T, flags ...string) string {
 	t.Helper()
+	return compiledFrom(t, "parrot.c", cProgram, flags...)
+}
+
+func compiledFrom(t *testing.T, name, text string, flags ...string) string {
+	t.Helper()
 	dir := t.TempDir()
-	source, program := filepath.Join(dir, "parrot.c"), filepath.Join(dir, "parrot")
-	if err := os.WriteFile(source, []byte(cProgram), 0o600); err != nil {
+	source, program := filepath.Join(dir, name), filepath.Join(dir, "parrot")
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	command(t, "gcc", append([]string{"-O2", "-Wl,--build-id=0x" + cBuildID, "-o", program, source},
@@ -137,6 +142,36 @@ func TestSymbolsOfProgram(t *testing.T) {
 		if fn := p.Function[1]; fn.SystemName != "_ZN6parrot5outerEjPPv" || fn.StartLine != 15 {
 			t.Errorf("%q: %+v", flags, fn)
 		}
+	}
+}
+
+// TestQualifiedName: a destructor that was only inlined has no name for the linker. Its class names
+// it.
+func TestQualifiedName(t *testing.T) {
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skip("no g++")
+	}
+	const around = `namespace parrot {
+template <class T> struct cage {
+	void **from;
+	~cage() {
+		T *p = (T *)take(8, from);
+		p[0] = 1;
+	}
+};
+}
+__attribute__((noinline)) char *outer(unsigned, void **from) {
+	static char text[3];
+	parrot::cage<char> c{from};
+	return text;
+}
+int main(`
+	first, rest, _ := strings.Cut(cProgram, "static inline")
+	_, rest, _ = strings.Cut(rest, "int main(")
+	program := compiledFrom(t, "parrot.cc", first+around+rest, "-g")
+	got, bad := named(profileOfProgram(t, program), "/nowhere", nil)
+	if !strings.HasPrefix(got, "parrot::cage<char>::~cage parrot.cc:13, outer ") || len(bad) > 0 {
+		t.Error(got, bad)
 	}
 }
 

@@ -94,7 +94,7 @@ func (t *profileTable) write(w io.Writer, lines int) error {
 		alignRight(out, 1, 2, 3, 4)
 		for _, r := range rows {
 			out.AppendRow(table.Row{words(r.flat, t.unit), share(r.flat, t.total),
-				words(r.cum, t.unit), share(r.cum, t.total), r.name})
+				words(r.cum, t.unit), share(r.cum, t.total), shortName(r.name)})
 		}
 		fmt.Fprintln(w, out.Render())
 	}

@@ -12,6 +12,10 @@ type debugUnit struct {
 	scopes    map[uint64][]*dwarf.Entry  // functions at an address, the outermost first
 	lines     map[uint64]dwarf.LineEntry // by address
 	files     []*dwarf.LineFile
+
+	// The namespace and class of functions that have no name for the linker, with the colons. The
+	// compiler does not make one up for a function that it only inlined.
+	qualifiers map[dwarf.Offset]string
 }
 
 // read reads the unit whose first entry is at an offset.
@@ -28,7 +32,7 @@ func (u *debugUnit) read(at dwarf.Offset) error {
 	if err := u.readLines(unit); err != nil {
 		return err
 	}
-	u.scopes = map[uint64][]*dwarf.Entry{}
+	u.scopes, u.qualifiers = map[uint64][]*dwarf.Entry{}, map[dwarf.Offset]string{}
 	if !unit.Children {
 		return nil
 	}
@@ -57,7 +61,8 @@ func (u *debugUnit) readLines(unit *dwarf.Entry) error {
 // readScopes finds the functions and inlined functions of the addresses. It passes over functions
 // that have none of them.
 func (u *debugUnit) readScopes(r *dwarf.Reader) error {
-	for depth := 1; depth > 0; {
+	for around := []string{""}; len(around) > 0; { // the qualifier at each depth
+		qualifier := around[len(around)-1]
 		e, err := r.Next()
 		if err != nil {
 			return err
@@ -68,25 +73,44 @@ func (u *debugUnit) readScopes(r *dwarf.Reader) error {
 		enter := false
 		switch e.Tag {
 		case 0:
-			depth--
+			around = around[:len(around)-1]
 			continue
 		case dwarf.TagSubprogram, dwarf.TagInlinedSubroutine:
+			if qualifier != "" && e.Val(dwarf.AttrLinkageName) == nil {
+				u.qualifiers[e.Offset] = qualifier
+			}
 			if enter, err = u.scope(e); err != nil {
 				return err
 			}
-		case dwarf.TagLexDwarfBlock, dwarf.TagTryDwarfBlock, dwarf.TagCatchDwarfBlock,
-			dwarf.TagNamespace, dwarf.TagModule, dwarf.TagStructType, dwarf.TagClassType,
+		case dwarf.TagLexDwarfBlock, dwarf.TagTryDwarfBlock, dwarf.TagCatchDwarfBlock:
+			enter = true
+		case dwarf.TagNamespace, dwarf.TagModule, dwarf.TagStructType, dwarf.TagClassType,
 			dwarf.TagUnionType, dwarf.TagEnumerationType: // functions may be in them
 			enter = true
+			if e.Children {
+				qualifier += qualifierOf(e)
+			}
 		}
 		switch {
 		case e.Children && enter:
-			depth++
+			around = append(around, qualifier)
 		case e.Children:
 			r.SkipChildren()
 		}
 	}
 	return nil
+}
+
+// qualifierOf is what a namespace or a class puts before names, as demangled names have it.
+func qualifierOf(e *dwarf.Entry) string {
+	name, _ := e.Val(dwarf.AttrName).(string)
+	switch {
+	case name != "":
+		return name + "::"
+	case e.Tag == dwarf.TagNamespace:
+		return "(anonymous namespace)::"
+	}
+	return ""
 }
 
 // scope adds a function to the addresses that it contains, and reports whether there are any.
@@ -154,7 +178,10 @@ func (u *debugUnit) function(e *dwarf.Entry) (name string, start int64) {
 		old, _ := e.Val(oldLinkageName).(string)
 		short, _ := e.Val(dwarf.AttrName).(string)
 		line, _ := e.Val(dwarf.AttrDeclLine).(int64)
-		name, plain, start = cmp.Or(name, linkage, old), cmp.Or(plain, short), cmp.Or(start, line)
+		name, start = cmp.Or(name, linkage, old), cmp.Or(start, line)
+		if plain == "" && short != "" {
+			plain = u.qualifiers[e.Offset] + short
+		}
 		at, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
 		if !ok {
 			at, ok = e.Val(dwarf.AttrSpecification).(dwarf.Offset)
