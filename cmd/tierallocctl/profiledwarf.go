@@ -29,7 +29,7 @@ func newDebugInfo(file *elf.File) (*debugInfo, error) {
 	for _, name := range []string{"abbrev", "info", "str", "line", "ranges",
 		"addr", "line_str", "str_offsets", "rnglists"} {
 		if name = ".debug_" + name; hasSection(file, name) {
-			data, err := file.Section(name).Data()
+			data, err := sectionData(file.Section(name))
 			if err != nil {
 				return nil, err
 			}

@@ -30,11 +30,11 @@ func symbolsIn(file *elf.File, section string, addresses []uint64) (_ map[uint64
 	if table.Link == 0 || table.Link >= uint32(len(file.Sections)) {
 		return nil, false
 	}
-	data, err := table.Data()
+	data, err := sectionData(table)
 	if err != nil {
 		return nil, false
 	}
-	text, err := file.Sections[table.Link].Data()
+	text, err := sectionData(file.Sections[table.Link])
 	if err != nil {
 		return nil, false
 	}
@@ -59,6 +59,21 @@ func symbolsIn(file *elf.File, section string, addresses []uint64) (_ map[uint64
 		}
 	}
 	return names, true
+}
+
+// sectionData reads a section. Section.Data grows its result piece by piece, which takes twice the
+// memory where a section has hundreds of MiB. Here a damaged size cannot ask for more than the file
+// has, as its last byte is read first.
+func sectionData(s *elf.Section) ([]byte, error) {
+	if s.Flags&elf.SHF_COMPRESSED != 0 || s.Size == 0 {
+		return s.Data()
+	}
+	if _, err := s.ReadAt(make([]byte, 1), int64(s.Size-1)); err != nil {
+		return nil, err
+	}
+	data := make([]byte, s.Size)
+	_, err := s.ReadAt(data, 0)
+	return data, err
 }
 
 // A symbol is an entry of a symbol table.
