@@ -41,12 +41,14 @@ func Lib(tb testing.TB) string {
 func CC(tb testing.TB, name string, flags ...string) string {
 	tb.Helper()
 	out := filepath.Join(tb.TempDir(), strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
-	compiler := "gcc"
+	// What gcc 14 refuses in C, gcc 12 refuses here too.
+	compiler, refused := "gcc", []string{"-Werror=implicit", "-Werror=int-conversion",
+		"-Werror=incompatible-pointer-types"}
 	if strings.HasSuffix(name, ".cc") {
-		compiler = "g++"
+		compiler, refused = "g++", nil
 	}
-	args := append([]string{"-O1", "-g", "-Wall", "-fno-builtin", "-pthread", "-o", out,
-		filepath.Join("testdata", name)}, flags...)
+	args := slices.Concat([]string{"-O1", "-g", "-Wall", "-fno-builtin", "-pthread", "-o", out,
+		filepath.Join("testdata", name)}, refused, flags)
 	if msg, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
 		tb.Fatalf("%s %s: %v\n%s", compiler, strings.Join(args, " "), err, msg)
 	}

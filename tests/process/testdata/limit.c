@@ -1,6 +1,7 @@
 // Under a limit on address space: NULL and ENOMEM, never a crash, and life goes
 // on as soon as something is freed.
 #include "common.h"
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -2,6 +2,7 @@
 // the library occasion to move what has just grown. Argument: for how long, in
 // milliseconds. Contents are checked.
 #include "common.h"
+#include <malloc.h>
 
 static int stop;
 
