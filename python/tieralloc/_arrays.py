@@ -142,6 +142,8 @@ class DeviceArray(_Copies):
 class SharedArray(_Copies, np.ndarray):  # type: ignore[type-arg]
     """An array of NumPy in mapped or managed memory, which the device reaches at the same address."""
 
+    device: int = 0  # hides the attribute of NumPy 2, which is "cpu" and cannot be set
+
     def __array_finalize__(self, source: Any) -> None:
         self.stream, self.device = getattr(source, "stream", 0), getattr(source, "device", 0)
 

@@ -77,6 +77,7 @@ for how in ("instance", "nobody"):
         if kind in ("mapped", "managed"):
             assert (np.asarray(x) == host).all()
             part = x[1:, ::2]
+            assert (x.device, part.device, (x + 1).device) == (0, 0, 0), "not NumPy's \"cpu\""
             assert part.__cuda_array_interface__["data"][0] == c["data"][0] + 32 and part.__cuda_array_interface__["strides"] == (32, 16)
             refused(ValueError, ["gaps"], part.copy_to_host)
             refused(AttributeError, ["made by NumPy"], getattr, x + 1, "__cuda_array_interface__")
