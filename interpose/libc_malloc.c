@@ -74,7 +74,7 @@ LINE HOT EXPORT void *malloc(size_t n)
 	return LIKELY(p != NULL) ? p : ta_malloc_slow(n, CALLER);
 }
 
-HOT static NOINLINE void *calloc_slow(size_t n, void *caller)
+HOT NOINLINE void *ta_calloc_slow(size_t n, void *caller)
 {
 	if (UNLIKELY(ta_flags.Secure)) {
 		void *p = ta_secure_malloc(n, TA_CALL_CALLOC);
@@ -104,7 +104,7 @@ HOT EXPORT void *calloc(size_t a, size_t b)
 		return ta_failed(TA_CALL_CALLOC, ENOMEM);
 	void *p = ta_malloc_fast(n);
 	if (UNLIKELY(p == NULL))
-		return calloc_slow(n, CALLER);
+		return ta_calloc_slow(n, CALLER);
 	count(ta_self, TA_CALL_CALLOC);
 	return memset(p, 0, n);
 }
@@ -238,7 +238,7 @@ HOT size_t ta_usable(void *p, const char *fn)
 }
 
 // malloc_usable_size for a pointer that is not a plain block, or for a thread without a heap.
-HOT static NOINLINE size_t usable_slow(void *p)
+HOT NOINLINE size_t ta_usable_slow(void *p, const char *fn)
 {
 	ta_heap *h = ta_enter();
 	if (h != NULL) {
@@ -247,13 +247,13 @@ HOT static NOINLINE size_t usable_slow(void *p)
 	}
 	if (p == NULL)
 		return 0;
-	size_t n = ta_usable(p, "malloc_usable_size");
+	size_t n = ta_usable(p, fn);
 	if (n != TA_NOT_OURS)
 		return n;
 	if (ta_mode == TA_PASS || ta_libc_has(p))
 		return ta_pass_usable(p);
 	if (!ta_loader_has(p))
-		ta_misuse("malloc_usable_size", p, TA_FREE_FOREIGN, TA_NO_SIZE);
+		ta_misuse(fn, p, TA_FREE_FOREIGN, TA_NO_SIZE);
 	return 0;
 }
 
@@ -262,7 +262,7 @@ HOT EXPORT size_t malloc_usable_size(void *p)
 	ta_page *pg = ta_lookup(p);
 	if (UNLIKELY(pg == NULL || pg->Owner <= TA_OWNER_HUGE || !ta_sane(pg, p) ||
 			ta_self == &ta_heap_none))
-		return usable_slow(p);
+		return ta_usable_slow(p, "malloc_usable_size");
 	count(ta_self, TA_CALL_USABLE_SIZE);
 	return pg->Size;
 }

@@ -12,12 +12,15 @@ void ta_free_any(void *p, const char *fn, unsigned how, size_t size);
 // that returns NULL sets errno to ENOMEM. caller is the return address of the function that the
 // program called.
 void *ta_malloc_slow(size_t n, void *caller);
+void *ta_calloc_slow(size_t n, void *caller);
 void *ta_malloc_other(size_t n, unsigned how, void *caller);
 void *ta_failed(unsigned call, int error);
 void ta_free_checked(void *p, const char *fn, unsigned how, size_t size);
 void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t size);
 void *ta_memalign(size_t align, size_t n, unsigned how, void *caller);
+void *ta_realloc_as(void *p, size_t n, unsigned call, const char *fn, void *caller);
 size_t ta_usable(void *p, const char *fn);
+size_t ta_usable_slow(void *p, const char *fn);
 #define TA_NOT_OURS SIZE_MAX
 #define TA_NO_SIZE  SIZE_MAX // where a function that frees is not told
 

@@ -94,7 +94,7 @@ static NOINLINE void *realloc_foreign(void *p, size_t n, const char *fn, void *c
 	return memcpy(q, p, n < room ? n : room);
 }
 
-HOT static NOINLINE void *realloc_as(void *p, size_t n, unsigned call, const char *fn, void *caller)
+HOT NOINLINE void *ta_realloc_as(void *p, size_t n, unsigned call, const char *fn, void *caller)
 {
 	if (UNLIKELY(ta_mode != TA_ACTIVE)) {
 		ta_heap *h = ta_enter(); // boots
@@ -154,7 +154,7 @@ HOT EXPORT void *realloc(void *p, size_t n)
 		h->Calls[TA_CALL_REALLOC]++;
 		return p;
 	}
-	return realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER);
+	return ta_realloc_as(p, n, TA_CALL_REALLOC, "realloc", CALLER);
 }
 
 // The realloc of a program that defines its own, or of a library that is preloaded before this one,
@@ -175,7 +175,7 @@ HOT EXPORT void *reallocarray(void *p, size_t a, size_t b)
 	ta_ready();
 	if (UNLIKELY(theirs != NULL))
 		return theirs(p, n);
-	return realloc_as(p, n, TA_CALL_REALLOCARRAY, "reallocarray", CALLER);
+	return ta_realloc_as(p, n, TA_CALL_REALLOCARRAY, "reallocarray", CALLER);
 }
 
 HOT EXPORT __attribute__((alias("realloc"))) void *__libc_realloc(void *p, size_t n);
