@@ -15,6 +15,7 @@ import (
 	_ "tieralloc/internal/control"
 	"tieralloc/internal/process"
 	"tieralloc/internal/raw"
+	"tieralloc/internal/unwind"
 	_ "tieralloc/interpose"
 	"tieralloc/stats"
 	"tieralloc/tiers"
@@ -123,6 +124,19 @@ func ta_go_trim(h uintptr) uint { return uint(alloc.Trim(heap(h))) }
 
 //export ta_go_misuse
 func ta_go_misuse(fn, p, why, size uintptr) { alloc.Misuse(fn, p, why, size) }
+
+//export ta_go_sample_begin
+func ta_go_sample_begin(h uintptr) uint {
+	return uint(uintptr(unsafe.Pointer(alloc.SampleBegin(heap(h)))))
+}
+
+//export ta_go_sample_step
+func ta_go_sample_step(stack, how uintptr) uint {
+	return uint(unwind.Step((*unwind.Stack)(raw.Ptr(stack)), how))
+}
+
+//export ta_go_sample_end
+func ta_go_sample_end(h, how uintptr) { alloc.SampleEnd(heap(h), how) }
 
 //export ta_go_cuda_step
 func ta_go_cuda_step(r uintptr) uint {

@@ -29,6 +29,12 @@ type CacheList struct {
 	Credit int64
 }
 
+// cacheLists is the lists of a heap, by class.
+type cacheLists struct {
+	_  raw.OffHeap
+	of [sizeclass.Count]CacheList
+}
+
 const (
 	cacheListBytes = 128 << 10
 	cacheListMin   = 1

@@ -110,13 +110,14 @@ func (k *Counts) threads(t *Thread) {
 func (k *Counts) heap(h *Heap) {
 	home := homeOf(uintptr(h.Hint)) & (placementSlots - 1)
 	for c := range h.goneBlocks {
-		both := h.goneBlocks[c] + h.CacheLists[c].Pops
+		list := h.cacheList(uintptr(c))
+		both := h.goneBlocks[c] + list.Pops
 		k.Allocs[c] += both
 		k.Frees[c] += both
-		pops := h.CacheLists[c].Pops * uint64(sizeclass.Size(uintptr(c)))
-		k.tier[home].alloc(h.CacheLists[c].Pops, pops)
-		k.tier[home].free(h.CacheLists[c].Pops, pops)
-		k.onList(h.CacheLists[c].Head, h.cached(uintptr(c)))
+		pops := list.Pops * uint64(sizeclass.Size(uintptr(c)))
+		k.tier[home].alloc(list.Pops, pops)
+		k.tier[home].free(list.Pops, pops)
+		k.onList(list.Head, h.cached(uintptr(c)))
 	}
 	k.onList(h.hiddenBlocks, sizeclass.Count*cacheListMax)
 	for r := h.firstRemoteQueue(); r != nil; r = r.next {

@@ -7,13 +7,13 @@ import (
 )
 
 // fastPathDisabled reports whether the fast path must not serve a class of the heap: because a rule
-// may send the request to another tier, because its pages may lie in a throttled tier, or because
-// of TA_SECURE=1. The fast path then finds no page and no cached block, and every request takes the
-// slow path.
+// may send the request to another tier, because its pages may lie in a throttled tier, because of
+// TA_SECURE=1, or because its blocks are sampled. The fast path then finds no page and no cached
+// block, and every request takes the slow path.
 //
 //	fastPathDisabled(c) ⇒ Cur[c] == pageNone and CacheLists[c].Room == CacheLists[c].Head == 0
 func (h *Heap) fastPathDisabled(c uintptr) bool {
-	return secure || h.ruled.Has(c) || h.slow.Has(c)
+	return secure || h.sampled || h.ruled.Has(c) || h.slow.Has(c)
 }
 
 // disableFastPath disables the fast path for a class.

@@ -5,6 +5,7 @@ import (
 
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
+	"tieralloc/stats/profile"
 	"tieralloc/tiers"
 )
 
@@ -67,6 +68,7 @@ func ForkChild(token, taken uintptr, mine *Heap, alone bool) bool {
 	if whole && pool.leaving != 0 { // else the interrupted code has not yet subtracted its part
 		pool.leaving = 0
 	}
+	profile.ForkChild(token)
 	release(taken)
 	suspend(token)
 	rebase(token, whole && !alone && taken&forkPool != 0)
@@ -134,6 +136,7 @@ func suspend(token uintptr) {
 // beside the existing memory.
 func ForkUnprepared(token uintptr, mine *Heap) {
 	loseHeaps(token)
+	profile.ForkChild(token)
 	if poolLock.Held() && !poolLock.HeldBy(token) {
 		pool.epoch++
 		for i := range pool.freeSpans {

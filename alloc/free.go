@@ -34,6 +34,9 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 		return why
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
+	if Profiling {
+		sampleFreed(h.Thread.token, owner, addr, h.Thread.Now)
+	}
 	switch {
 	case owner == OwnerZero:
 		return zeroFree(h.Thread.token, p, addr)
@@ -67,7 +70,11 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 	if why := check(p, addr); why != FreeOK {
 		return why
 	}
-	switch owner := atomic.LoadUintptr(&p.Owner); {
+	owner := atomic.LoadUintptr(&p.Owner)
+	if Profiling {
+		sampleFreed(token, owner, addr, raw.Clock(raw.ClockMono))
+	}
+	switch {
 	case owner == OwnerZero:
 		return zeroFree(token, p, addr)
 	case owner == OwnerHuge:

@@ -50,6 +50,12 @@ type Heap struct {
 	remoteQueueCount uintptr       // their number; guarded by poolLock
 	hiddenBlocks     uintptr       // taken off thread-cache free lists: see fastpath.go
 
+	// While Profiling (sampled.go): what malloc pops from, and the bytes up to the next sample.
+	Profiled *ProfiledLists
+	Until    int64
+	lists    *cacheLists // CacheLists, or those of Profiled
+	sampled  bool        // its blocks are sampled ones
+
 	// pages that were left empty on their lists, the latest before retiredAt: see retire.go
 	retiredPages [retiredKnown]*Page
 	retiredAt    uintptr
@@ -106,6 +112,10 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 	for c := range h.Cur {
 		h.Cur[c], h.cur[c] = pageNone, pageNone
 	}
+	h.lists = (*cacheLists)(unsafe.Pointer(&h.CacheLists))
+	if Profiling {
+		h.profile()
+	}
 	if tiers.Throttled(homeOf(hint)) {
 		h.slow = sizeclass.All()
 		h.disableFastPaths()
@@ -138,7 +148,9 @@ func (h *Heap) last(c uintptr) *Page { return h.tail[sizeclass.Index(c)] }
 func (h *Heap) setLast(c uintptr, p *Page) { h.tail[sizeclass.Index(c)] = p }
 
 // cacheList is the thread-cache free list of class c.
-func (h *Heap) cacheList(c uintptr) *CacheList { return &h.CacheLists[sizeclass.Index(c)] }
+func (h *Heap) cacheList(c uintptr) *CacheList {
+	return &h.lists.of[sizeclass.Index(c)]
+}
 
 // freshPages points to the number of fresh pages that class c has taken, up to prefaultAfter, less
 // those returned.
@@ -157,6 +169,10 @@ func (h *Heap) setCur(c uintptr, p *Page) {
 
 // publish lets the fast path pop from p for class c.
 func (h *Heap) publish(c uintptr, p *Page) {
+	if h.Profiled != nil {
+		h.Profiled.Pages[sizeclass.Index(c)] = p
+		return
+	}
 	h.Cur[sizeclass.Index(c)] = p
 	size := sizeclass.Size(c)
 	if size > sizeclass.DirectMax {

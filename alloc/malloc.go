@@ -20,6 +20,9 @@ func Malloc(h *Heap, n, libs, how uintptr) uintptr {
 	if tiers.RulesOn() {
 		h = t.heap(t.hintFor(n, libs))
 	}
+	if Profiling {
+		return h.serveProfiled(n, how)
+	}
 	return h.serve(n, how)
 }
 
@@ -30,7 +33,10 @@ func Alloc(h *Heap, n, hint uintptr) uintptr {
 		t.follow()
 		hint = uintptr(t.hint)
 	}
-	return t.heap(hint).serve(n, uintptr(stats.CallTaAlloc))
+	if h = t.heap(hint); Profiling {
+		return h.serveProfiled(n, uintptr(stats.CallTaAlloc))
+	}
+	return h.serve(n, uintptr(stats.CallTaAlloc))
 }
 
 // Renew is Malloc for the new block of a realloc. Unless a rule decides otherwise, it has the hint
@@ -46,7 +52,10 @@ func Renew(h *Heap, n, libs, old uintptr) uintptr {
 			hint = uintptr(p.Hint)
 		}
 	}
-	return h.Thread.heap(hint).serve(n, uintptr(stats.CallRealloc))
+	if h = h.Thread.heap(hint); Profiling {
+		return h.serveProfiled(n, uintptr(stats.CallRealloc))
+	}
+	return h.serve(n, uintptr(stats.CallRealloc))
 }
 
 // hintFor returns the hint for n bytes by the rules, or the thread's own.
@@ -282,7 +291,12 @@ func Aligned(h *Heap, align, n, libs, how uintptr) uintptr {
 	if tiers.RulesOn() {
 		h = t.heap(t.hintFor(n, libs))
 	}
-	b := h.aligned(align, n, how)
+	b := uintptr(0)
+	if Profiling {
+		b = h.alignedProfiled(align, n, how)
+	} else {
+		b = h.aligned(align, n, how)
+	}
 	if b != 0 && tiers.AnyThrottled() {
 		h.throttle(b, n)
 	}

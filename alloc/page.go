@@ -209,7 +209,7 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	if p.zero == zeroPrefault {
 		p.prefault(at, at+n*size)
 	}
-	if p.subreleased == 0 {
+	if p.subreleased == 0 && !p.hidden() {
 		p.Carved = uint64(p.carved)
 	}
 	p.Allocs++

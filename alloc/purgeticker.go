@@ -34,7 +34,7 @@ func (t *Thread) armTicker() {
 			if p := h.cur[c]; p != pageNone && !p.armedWithin(tickMax) {
 				p.armAfter(tickFirst)
 			}
-			h.CacheLists[c].Credit = tickFirst
+			h.cacheList(uintptr(c)).Credit = tickFirst
 		}
 	}
 }

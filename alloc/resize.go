@@ -5,6 +5,7 @@ import (
 
 	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
+	"tieralloc/stats/profile"
 	"tieralloc/tiers"
 )
 
@@ -28,10 +29,20 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 		return 0
 	case h.copyPays(p, n):
 		return 0
-	case huge:
-		return hugeResize(h, p, n)
 	}
-	return h.toHuge(p, n)
+	to := uintptr(0)
+	if huge {
+		to = hugeResize(h, p, n)
+	} else {
+		to = h.toHuge(p, n)
+	}
+	if Profiling && to != 0 {
+		profile.Freed(h.Thread.token, addr, h.Thread.Now)
+		if h.due(n) {
+			h.Thread.sample(to, n)
+		}
+	}
+	return to
 }
 
 // copyPays reports whether a cached huge block is large enough for n bytes and copying the block of

@@ -230,5 +230,7 @@ func (p *Page) relist() {
 			}
 		}
 	}
-	atomic.StoreUint64(&p.Carved, uint64(p.carved))
+	if !p.hidden() {
+		atomic.StoreUint64(&p.Carved, uint64(p.carved))
+	}
 }

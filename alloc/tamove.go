@@ -102,7 +102,8 @@ func (h *Heap) moveBlock(p *Page, addr, tier uintptr) uintptr {
 // hint.
 func (t *Thread) moveAway(p *Page, to *Heap) {
 	owner := atomic.LoadUintptr(&p.Owner)
-	if owner == OwnerHuge || owner == ownerNone || to == nil || heapOf(owner).Thread != t {
+	if owner == OwnerHuge || owner == ownerNone || to == nil || heapOf(owner).Thread != t ||
+		heapOf(owner).sampled {
 		return
 	}
 	if owner&OwnerFull == 0 {

@@ -24,8 +24,13 @@ type Thread struct {
 	Busy uintptr // 1 while the owner is in the slow path
 	Now  uint64  // monotonic time in nanoseconds, set on entry to the slow path
 
-	Cache *SecureCache     // with TA_SECURE=1
-	Heaps [hintSlots]*Heap // by hint; nil until the first block for it
+	Sampled      uintptr // a block whose stack is to be noted (sampled.go), or 0
+	sampledBytes uintptr // what the program asked for
+
+	Cache *SecureCache // with TA_SECURE=1
+	// By hint, and from sampledSlots on those of sampled blocks (sampled.go); nil until the first
+	// block for it.
+	Heaps [heapSlots]*Heap
 
 	// C's cache of callers: Libs[i] is the set of rules that match the object with the return
 	// address Callers[i].
@@ -66,7 +71,10 @@ type Thread struct {
 
 const callers = 64
 
-const hintSlots = 8 // more than there are hints, so that an index is masked
+const (
+	hintSlots = 8 // more than there are hints, so that an index is masked
+	heapSlots = 2 * hintSlots
+)
 
 // States of a Thread. A frozen one belonged to a thread of the parent that does not exist in a
 // forked child, and may be in the middle of any operation. Its blocks stay readable and may be
@@ -142,8 +150,11 @@ func (t *Thread) begin(token uintptr, h *Heap) {
 }
 
 // heap returns the thread's heap for a hint, or nil if there is no memory for it.
-func (t *Thread) heap(hint uintptr) *Heap {
-	h := t.Heaps[hint&(hintSlots-1)]
+func (t *Thread) heap(hint uintptr) *Heap { return t.heapIn(hint&(hintSlots-1), hint) }
+
+// heapIn returns the heap in one of the thread's slots.
+func (t *Thread) heapIn(slot, hint uintptr) *Heap {
+	h := t.Heaps[slot&(heapSlots-1)]
 	if h != nil {
 		return h
 	}
@@ -155,8 +166,9 @@ func (t *Thread) heap(hint uintptr) *Heap {
 		h = (*Heap)(raw.Ptr(raw.Map(raw.RoundUp(heapBytes, raw.Page))))
 	}
 	if h != nil {
+		h.sampled = slot >= hintSlots
 		h.init(t, hint)
-		t.Heaps[hint&(hintSlots-1)] = h
+		t.Heaps[slot&(heapSlots-1)] = h
 	}
 	return h
 }

@@ -29,6 +29,8 @@ ta_heap *ta_enter(void);
 ta_heap *ta_enter_heap(void);
 ta_heap *ta_enter_for_null(void);
 void ta_leave(ta_heap *h);
+// Notes the stack of the block that the thread of h has sampled (boot_sample.c).
+void ta_sample_note(ta_heap *h);
 
 // The identity of the calling thread in locks. The thread keeps it in a forked child.
 uintptr_t ta_token(void);

@@ -119,6 +119,8 @@ HOT ta_heap *ta_enter(void)
 
 HOT void ta_leave(ta_heap *h)
 {
+	if (UNLIKELY(h->Thread->Sampled != 0))
+		ta_sample_note(h);
 	ta_heap *base = h->Thread->Base;
 	h->Thread->Busy = 0;
 	if (LIKELY(base == ta_self))

@@ -20,6 +20,8 @@
 #define TA_OWNER_WARM 0x8ull
 #define TA_OWNER_HUGE 0x4ull
 #define TA_ZERO_BIT 0x1ull
+#define TA_UNWIND_GOING 0x0ull
+#define TA_UNWIND_SKIP 0x1ull
 #define TA_REMOTE_ADDR 0xfffffffffff0ull
 #define TA_REMOTE_IN_FLIGHT 0x2ull
 #define TA_REMOTE_NOTIFY 0x1ull
@@ -196,6 +198,31 @@ struct ta_cachelist {
 	int64_t Credit;
 };
 
+struct ta_profiledlists {
+	struct ta_page *Pages[128];
+	struct ta_cachelist Lists[128];
+};
+
+struct ta_frame {
+	uint64_t PC;
+	uint64_t Start;
+	uint64_t Map;
+};
+
+struct ta_stack {
+	uint64_t Reg[32];
+	uint64_t PC;
+	uint64_t Exact;
+	uint64_t Low;
+	uint64_t High;
+	uint64_t Start;
+	uint64_t End;
+	uint64_t Map;
+	uint64_t Header;
+	uint64_t N;
+	struct ta_frame Frame[256];
+};
+
 struct ta_remotequeue {
 	struct ta_heap *Owner;
 	uint64_t Tail;
@@ -217,14 +244,19 @@ struct ta_heap {
 	uint64_t Remotes;
 	uint64_t Calls[32];
 	struct ta_cachelist CacheLists[128];
+	unsigned char pad20[1072];
+	struct ta_profiledlists *Profiled;
+	int64_t Until;
 };
 
 struct ta_thread {
 	struct ta_heap *Base;
 	uint64_t Busy;
 	uint64_t Now;
+	uint64_t Sampled;
+	unsigned char pad6[8];
 	struct ta_securecache *Cache;
-	struct ta_heap *Heaps[8];
+	struct ta_heap *Heaps[16];
 	uint64_t Unloads;
 	uint64_t Callers[64];
 	uint64_t Libs[64];
@@ -265,6 +297,8 @@ struct ta_flags {
 	uint32_t RulesByThread;
 	uint32_t Throttled;
 	uint32_t Secure;
+	uint32_t Profiled;
+	uint32_t Unusual;
 	uint32_t CudaOff;
 	uint32_t Filtered;
 };

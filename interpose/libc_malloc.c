@@ -5,6 +5,7 @@
 #include <string.h>
 #include "boot.h"
 #include "libc_malloc.h"
+#include "libc_profile.h"
 #include "libc_secure.h"
 #include "exports.h"
 
@@ -29,13 +30,30 @@ NOINLINE void *ta_failed(unsigned call, int error)
 	return NULL;
 }
 
-HOT NOINLINE void *ta_malloc_slow(size_t n, void *caller)
+// Allocates in place of ta_malloc_fast where that serves nothing: with TA_SECURE=1, and while
+// TA_PROFILE samples blocks. NULL: the slow path serves. A block for calloc is zero.
+void *ta_malloc_unusual(size_t n, unsigned how)
 {
-	if (UNLIKELY(ta_flags.Secure)) {
-		void *p = ta_secure_malloc(n, TA_CALL_MALLOC);
-		if (LIKELY(p != NULL))
-			return p;
-	}
+	if (UNLIKELY(ta_flags.Secure))
+		return ta_secure_malloc(n, how);
+	void *p = ta_profile_malloc(n);
+	return p != NULL && (how & TA_HOW_CALL) == TA_CALL_CALLOC ? memset(p, 0, n) : p;
+}
+
+// Frees p in place of ta_free_fast, or returns 0.
+static NOINLINE int free_unusual(
+	ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
+{
+	if (ta_flags.Secure)
+		return ta_secure_free(pg, p, fn, how, size), 1;
+	int freed = ta_profile_free(pg, p);
+	if (freed == TA_PROFILE_TICK)
+		ta_page_empty(pg);
+	return freed;
+}
+
+HOT static NOINLINE void *serve_malloc(size_t n, void *caller)
+{
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
@@ -47,11 +65,23 @@ HOT NOINLINE void *ta_malloc_slow(size_t n, void *caller)
 	return p != NULL ? p : no_memory();
 }
 
+// ta_malloc_slow where ta_malloc_fast serves nothing.
+static NOINLINE void *malloc_unusual(size_t n, void *caller)
+{
+	void *p = ta_malloc_unusual(n, TA_CALL_MALLOC);
+	return LIKELY(p != NULL) ? p : serve_malloc(n, caller);
+}
+
+HOT NOINLINE void *ta_malloc_slow(size_t n, void *caller)
+{
+	return UNLIKELY(ta_flags.Unusual) ? malloc_unusual(n, caller) : serve_malloc(n, caller);
+}
+
 // ta_malloc_slow for a function that counts its own calls. how names that counter and the family.
 HOT NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
 {
-	if (UNLIKELY(ta_flags.Secure)) {
-		void *p = ta_secure_malloc(n, how);
+	if (UNLIKELY(ta_flags.Unusual)) {
+		void *p = ta_malloc_unusual(n, how);
 		if (LIKELY(p != NULL)) {
 			count(ta_self, how & TA_HOW_CALL);
 			return p;
@@ -76,8 +106,8 @@ LINE HOT EXPORT void *malloc(size_t n)
 
 HOT NOINLINE void *ta_calloc_slow(size_t n, void *caller)
 {
-	if (UNLIKELY(ta_flags.Secure)) {
-		void *p = ta_secure_malloc(n, TA_CALL_CALLOC);
+	if (UNLIKELY(ta_flags.Unusual)) {
+		void *p = ta_malloc_unusual(n, TA_CALL_CALLOC);
 		if (LIKELY(p != NULL)) {
 			count(ta_self, TA_CALL_CALLOC);
 			return p;
@@ -160,8 +190,8 @@ HOT static int free_by(ta_page *pg, ta_heap *owner, uint64_t *b)
 LINE HOT NOINLINE void ta_free_other(
 	ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
-	if (UNLIKELY(ta_flags.Secure))
-		return ta_secure_free(pg, p, fn, how, size);
+	if (UNLIKELY(ta_flags.Unusual) && free_unusual(pg, p, fn, how, size))
+		return;
 	ta_heap *owner = ta_heap_of(pg);
 	if ((uint64_t)owner <= TA_OWNER_HUGE || ta_self == &ta_heap_none || !ta_sane(pg, p) ||
 		!free_by(pg, owner, p))

@@ -14,6 +14,7 @@ void ta_free_any(void *p, const char *fn, unsigned how, size_t size);
 void *ta_malloc_slow(size_t n, void *caller);
 void *ta_calloc_slow(size_t n, void *caller);
 void *ta_malloc_other(size_t n, unsigned how, void *caller);
+void *ta_malloc_unusual(size_t n, unsigned how);
 void *ta_failed(unsigned call, int error);
 void ta_free_checked(void *p, const char *fn, unsigned how, size_t size);
 void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t size);

@@ -5,7 +5,6 @@
 #include <string.h>
 #include "libc_malloc.h"
 #include "libc_symbol.h"
-#include "libc_secure.h"
 #include "exports.h"
 
 // Counts one call and its effects. All arguments but the call are constants, mostly 0.
@@ -41,7 +40,8 @@ HOT static void *fresh(size_t n, void *old, void *caller)
 	ta_page *pg = ta_lookup(old);
 	void *p = NULL;
 	if (LIKELY(pg == NULL || pg->Hint == ta_self->Hint))
-		p = LIKELY(!ta_flags.Secure) ? ta_malloc_any(n) : ta_secure_malloc(n, TA_CALL_REALLOC);
+		p = LIKELY(!ta_flags.Unusual) ? ta_malloc_any(n) :
+										  ta_malloc_unusual(n, TA_CALL_REALLOC);
 	if (LIKELY(p != NULL))
 		return p;
 	ta_heap *h = ta_enter();

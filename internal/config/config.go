@@ -122,6 +122,10 @@ const (
 	maxSize          = 1 << 46
 	minBandwidth     = 1 << 10 // bytes per second
 	DefaultMigrateBW = 1 << 30
+
+	DefaultProfileRate = 512 << 10
+	minProfileRate     = 1 << 10
+	maxProfileRate     = 1 << 30
 )
 
 // Settings are the parsed variables. Parse fills all fields. At some 25 KiB it belongs in static or
@@ -145,21 +149,24 @@ type Settings struct {
 	OnHardcap     uint32  // TA_ON_HARDCAP: a Hardcap
 	SlowSwap      bool    // TA_SLOW_BACKEND: swap; false: memory
 	DefaultHint   uint32  // TA_DEFAULT_HINT: a Hint
+	ProfileRate   uint64  // TA_PROFILE_RATE: bytes between samples, in the mean
 	MigrateBW     uint64  // TA_MIGRATE_BW: bytes per second; 0: no limit
 	Tiers         [4]Tier // by Tier…; the last is padding to a power of two
 
 	Reports  bool // StatsFile is not empty
 	Live     bool // StatsLive is not empty
+	Profiles bool // ProfileFile is not empty
 	LogsFile bool // LogFile is not empty
 
 	CUDA CUDA
 
 	// What is long comes last: of Rules and the texts most processes touch no page.
-	Rules     RuleList
-	StatsFile Text // TA_STATS_FILE: a template for Expand
-	LogFile   Text // TA_LOG_FILE: a path as it is
-	StatsLive Text // TA_STATS_LIVE: a template for Expand
-	TraceFile Text // TA_CUDA_TRACE: a template for Expand
+	Rules       RuleList
+	StatsFile   Text // TA_STATS_FILE: a template for Expand
+	LogFile     Text // TA_LOG_FILE: a path as it is
+	StatsLive   Text // TA_STATS_LIVE: a template for Expand
+	TraceFile   Text // TA_CUDA_TRACE: a template for Expand
+	ProfileFile Text // TA_PROFILE: a template for Expand
 }
 
 // InForce is the configuration of this process, set at boot.
@@ -201,6 +208,7 @@ func (s *Settings) setDefaults() {
 	s.OnHardcap = HardcapRouteSlow
 	s.SlowSwap = false
 	s.DefaultHint = HintWarm
+	s.ProfileRate = DefaultProfileRate
 	s.MigrateBW = DefaultMigrateBW
 	s.Tiers = [4]Tier{}
 	s.CUDA.setDefaults()
@@ -208,6 +216,7 @@ func (s *Settings) setDefaults() {
 	reset(&s.Reports, &s.StatsFile)
 	reset(&s.LogsFile, &s.LogFile)
 	reset(&s.Live, &s.StatsLive)
+	reset(&s.Profiles, &s.ProfileFile)
 	// whoever fills its text resets it, so that no page is touched unnecessarily
 	if s.Rules.Count != 0 {
 		s.Rules.Count = 0

@@ -21,6 +21,16 @@ func (v value) asRate(dst *uint64) bool {
 	return true
 }
 
+// asProfileRate reads a number of bytes between samples.
+func (v value) asProfileRate(dst *uint64) bool {
+	n, ok := v.bytes()
+	if !ok || n < minProfileRate || n > maxProfileRate {
+		return false
+	}
+	*dst = n
+	return true
+}
+
 // bytes reads a size as asSize does, and 0 too.
 func (v value) bytes() (n uint64, ok bool) {
 	i := uintptr(0)

@@ -15,6 +15,8 @@ const (
 	varOnly
 	varStatsFile
 	varStatsLive
+	varProfile
+	varProfileRate
 	varLog
 	varLogFile
 	varPurgeDelay
@@ -117,6 +119,9 @@ var variables = [tableSize]variable{
 	varStatsLive: {"TA_STATS_LIVE",
 		"0, 1, or an absolute path of at most 4000 bytes with %p (process id) in it," +
 			" in which % begins " + aSequence, "0"},
+	varProfile: {"TA_PROFILE", aTemplate, noFile},
+	varProfileRate: {"TA_PROFILE_RATE", "1K to 1G (bytes, an integer, or one with K, M or G)",
+		"512K"},
 	varLog:     {"TA_LOG", "off, error, warn, info or debug", "off"},
 	varLogFile: {"TA_LOG_FILE", "a path of at most 4000 bytes", "standard error"},
 	varPurgeDelay: {"TA_PURGE_DELAY", "a time such as 250ms (units ns, us, ms, s), 0 to 1h",
@@ -245,6 +250,10 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.isTemplate() && v.asPath(&s.StatsFile, &s.Reports)
 	case varStatsLive:
 		return v.asLive(&s.StatsLive, &s.Live)
+	case varProfile:
+		return v.isTemplate() && v.asPath(&s.ProfileFile, &s.Profiles)
+	case varProfileRate:
+		return v.asProfileRate(&s.ProfileRate)
 	case varLog:
 		return v.asWord(&s.Log, &levelWords, logLevels)
 	case varCUDA + cudaTrace:

@@ -18,6 +18,7 @@ import (
 	"tieralloc/cudahook/manager"
 	"tieralloc/internal/lockrank"
 	"tieralloc/internal/process"
+	"tieralloc/internal/unwind"
 	"tieralloc/stats"
 )
 
@@ -53,6 +54,8 @@ func write(w io.Writer) {
 		{"TA_OWNER_WARM", alloc.OwnerWarm},
 		{"TA_OWNER_HUGE", alloc.OwnerHuge},
 		{"TA_ZERO_BIT", alloc.ZeroBit},
+		{"TA_UNWIND_GOING", unwind.Going},
+		{"TA_UNWIND_SKIP", unwind.Skip},
 		{"TA_REMOTE_ADDR", alloc.RemoteAddr},
 		{"TA_REMOTE_IN_FLIGHT", alloc.RemoteInFlight},
 		{"TA_REMOTE_NOTIFY", alloc.RemoteNotify},
@@ -208,6 +211,9 @@ func write(w io.Writer) {
 	}
 	emit(w, "ta_page", reflect.TypeOf((*alloc.Page)(nil)).Elem(), true)
 	emit(w, "ta_cachelist", reflect.TypeOf((*alloc.CacheList)(nil)).Elem(), true)
+	emit(w, "ta_profiledlists", reflect.TypeOf((*alloc.ProfiledLists)(nil)).Elem(), true)
+	emit(w, "ta_frame", reflect.TypeOf(unwind.Frame{}), true)
+	emit(w, "ta_stack", reflect.TypeOf((*unwind.Stack)(nil)).Elem(), false)
 	emit(w, "ta_remotequeue", reflect.TypeOf((*alloc.RemoteQueue)(nil)).Elem(), true)
 	emit(w, "ta_heap", reflect.TypeOf((*alloc.Heap)(nil)).Elem(), false)
 	emit(w, "ta_thread", reflect.TypeOf((*alloc.Thread)(nil)).Elem(), false)

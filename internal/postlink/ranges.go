@@ -54,7 +54,8 @@ const (
 
 // tables are the packages whose tables of words a process needs when it has settings, or when it
 // writes its report.
-var tables = []string{"tieralloc/internal/config.", "tieralloc/stats.", "tieralloc/stats/document."}
+var tables = []string{"tieralloc/internal/config.", "tieralloc/stats.", "tieralloc/stats/document.",
+	"tieralloc/stats/profile."}
 
 // runtimeOnly are this project's packages whose code runs only on the runtime.
 var runtimeOnly = []string{"tieralloc/stats/logger.", "tieralloc/stats/history.",

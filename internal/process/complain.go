@@ -6,14 +6,16 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// complain prints that the report at path cannot be written. It returns false if the process is in
-// a sandbox where no file can be, and then prints nothing.
-func complain(path, errno uintptr) bool {
+// complain prints that the file at path, which the variable asks for, cannot be written. It returns
+// false if the process is in a sandbox where no file can be, and then prints nothing.
+func complain(variable string, path, errno uintptr) bool {
 	if raw.WritingRefused(errno) {
 		return false
 	}
 	var l raw.Line
-	l.Text("tieralloc: cannot write TA_STATS_FILE ")
+	l.Text("tieralloc: cannot write ")
+	l.Text(variable)
+	l.Text(" ")
 	l.CStr(path)
 	l.Text(": error ")
 	l.Dec(uint64(errno))

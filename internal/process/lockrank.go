@@ -5,6 +5,7 @@ import (
 	"tieralloc/cudahook"
 	"tieralloc/cudahook/manager"
 	"tieralloc/internal/lockrank"
+	"tieralloc/stats/profile"
 )
 
 // rankLocks gives all locks of the data plane their places in the order.
@@ -12,5 +13,6 @@ func rankLocks() {
 	reportLock.SetRank(lockrank.Report)
 	cudahook.RankLocks()
 	manager.RankLocks()
+	profile.RankLocks()
 	alloc.RankLocks()
 }

@@ -42,6 +42,8 @@ type Flags struct {
 	RulesByThread uint32 // a rule depends on the thread's name
 	Throttled     uint32 // a tier is throttled
 	Secure        uint32 // the heap is hardened
+	Profiled      uint32 // the heap samples blocks
+	Unusual       uint32 // Secure or Profiled: the fast path serves nothing
 	CudaOff       uint32 // CUDA calls pass unchanged
 	Filtered      uint32 // C sets it when the program prepares a filter of system calls
 }
@@ -84,8 +86,8 @@ func Boot(arg uintptr) {
 	if bad > 0 {
 		endIfStrict()
 	}
-	if c := &config.InForce; c.Reports || c.Log != config.LogOff || c.Background ||
-		c.SecureWarn != 0 {
+	if c := &config.InForce; c.Reports || c.Profiles || c.Log != config.LogOff ||
+		c.Background || c.SecureWarn != 0 {
 		raw.KeepStderr()
 	}
 	if config.InForce.Secure {
@@ -112,7 +114,10 @@ func Boot(arg uintptr) {
 		beginFollowing()
 	}
 	if config.InForce.Reports {
-		setStatsPath()
+		reports = setPath(&statsPath, &config.InForce.StatsFile, "TA_STATS_FILE")
+	}
+	if config.InForce.Profiles {
+		beginProfile(b.Random)
 	}
 	openLive()
 	b.Flags.set()
@@ -140,7 +145,7 @@ func (f *Flags) set() {
 	}
 	f.Pass = flag(!config.InForce.Interpose)
 	f.Runtime = flag(config.InForce.Log != config.LogOff || config.InForce.Background)
-	f.Reports = flag(reports || config.InForce.Live ||
+	f.Reports = flag(reports || alloc.Profiling || config.InForce.Live ||
 		config.InForce.Log != config.LogOff)
 	alloc.CountFromFork = f.Reports|f.Runtime != 0
 	f.Rules = flag(tiers.RulesOn())
@@ -148,6 +153,8 @@ func (f *Flags) set() {
 	f.RulesByThread = flag(tiers.NeedsThread())
 	f.Throttled = flag(tiers.AnyThrottled())
 	f.Secure = flag(config.InForce.Secure)
+	f.Profiled = flag(alloc.Profiling)
+	f.Unusual = f.Secure | f.Profiled
 	f.CudaOff = flag(!config.InForce.CUDA.Enable)
 	if config.InForce.CUDA.Enable && config.InForce.CUDA.Traces {
 		if _, ok := config.Expand(&reportPath, &config.InForce.TraceFile, raw.Pid(),
@@ -164,26 +171,25 @@ func setProgram() {
 	}
 }
 
-// setStatsPath keeps TA_STATS_FILE. It makes a relative path absolute, because the program may
-// change its folder.
-func setStatsPath() {
-	file := &config.InForce.StatsFile
+// setPath keeps a setting that names a file in path, and reports whether the file can be made. It
+// makes a relative path absolute, because the program may change its folder.
+func setPath(path, file *config.Text, name string) bool {
 	if file.At(0) != '/' {
 		n, errno := raw.Sys(syscall.SYS_GETCWD, reportPath.Addr(), config.PathMax, 0, 0, 0, 0)
 		if errno == 0 && n > 1 && raw.LoadByte(reportPath.Addr()) == '/' {
-			addEscaped(&statsPath, reportPath.Addr(), n-1)
-			statsPath.Byte('/')
+			addEscaped(path, reportPath.Addr(), n-1)
+			path.Byte('/')
 		}
 		reportPath.Reset()
 	}
-	path, errno := file.Addr(), uintptr(syscall.ENAMETOOLONG)
-	if statsPath.Mem(path, file.Len()) {
-		path, errno = statsPath.Addr(), pathError(&statsPath)
+	at, errno := file.Addr(), uintptr(syscall.ENAMETOOLONG)
+	if path.Mem(at, file.Len()) {
+		at, errno = path.Addr(), pathError(path)
 	}
-	reports = errno == 0
-	if !reports && complain(path, errno) {
+	if errno != 0 && complain(name, at, errno) {
 		endIfStrict()
 	}
+	return errno == 0
 }
 
 // pathError checks at boot whether a report can be made at path, because many programs close

@@ -18,6 +18,7 @@ import (
 // prints one line on standard error.
 func Report(token uintptr) {
 	writeReport(token)
+	writeProfile(token)
 	closeLive(token)
 	logSummary(token)
 	stats.LogFinish()
@@ -50,21 +51,28 @@ func writeReport(token uintptr) {
 	if !reports || !reportLock.TakeIf(token, MayWait(token)) {
 		return
 	}
-	hasPid, ok := config.Expand(&reportPath, &statsPath, raw.Pid(), &program, config.InForce.Rank)
-	if ok && forked && !hasPid {
-		ok = reportPath.Byte('.') && reportPath.Dec(uint64(raw.Pid()))
-	}
-	if ok {
-		write(token, &reportPath)
+	if expand(&statsPath) {
+		if errno := WriteStats(token, reportPath.Addr(), reportPath.Len()); errno != 0 {
+			failed("TA_STATS_FILE", errno)
+		}
 	}
 	reportLock.Release()
 }
 
-func write(token uintptr, path *config.Text) {
-	if errno := WriteStats(token, path.Addr(), path.Len()); errno != 0 {
-		stats.Put1(config.LogWarn, stats.EventReport, errno, 0)
-		complain(path.Addr(), errno)
+// expand sets reportPath to a template's name for this process. Without %p that of a forked child
+// ends in its id.
+func expand(path *config.Text) bool {
+	hasPid, ok := config.Expand(&reportPath, path, raw.Pid(), &program, config.InForce.Rank)
+	if ok && forked && !hasPid {
+		ok = reportPath.Byte('.') && reportPath.Dec(uint64(raw.Pid()))
 	}
+	return ok
+}
+
+// failed says that the file at reportPath could not be written.
+func failed(variable string, errno uintptr) {
+	stats.Put1(config.LogWarn, stats.EventReport, errno, 0)
+	complain(variable, reportPath.Addr(), errno)
 }
 
 // WriteStats writes a report to the file whose name is the n bytes at path, and

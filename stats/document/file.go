@@ -28,6 +28,21 @@ var written uint64
 
 // WriteFile writes the report to the file whose name is the n bytes at path, config.PathMax at
 // most, and returns an errno, 0 on success.
+func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
+	need := JSON(0, 0, r)
+	size := raw.RoundUp(need+1, raw.Page)
+	text := raw.Map(size)
+	if text == 0 {
+		return uintptr(syscall.ENOMEM)
+	}
+	JSON(text, need+1, r)
+	errno = Write(path, n, text, need)
+	raw.Unmap(text, size)
+	return errno
+}
+
+// Write makes the file whose name is the n bytes at path hold the bytes at text, and returns an
+// errno.
 //
 // A reader sees the old file or the new one, whole: the text goes to a temporary file (mode 0600)
 // in the same directory, which is then renamed. A symbolic link at path is therefore replaced and
@@ -35,36 +50,37 @@ var written uint64
 // neither a link nor a regular file stays (EISDIR for a directory, else EINVAL), because a rename
 // would replace even /dev/null. The check is made before the rename; whoever can change the
 // directory between the two can put anything at path anyway.
-func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
+func Write(path, n, text, bytes uintptr) (errno uintptr) {
 	if n == 0 {
 		return uintptr(syscall.ENOENT)
 	}
 	if n > config.PathMax {
 		return uintptr(syscall.ENAMETOOLONG)
 	}
-	need := JSON(0, 0, r)
-	size := raw.RoundUp(2*pathRoom+need+1, raw.Page)
-	buf := raw.Map(size)
+	buf := raw.Map(2 * pathRoom)
 	if buf == 0 {
 		return uintptr(syscall.ENOMEM)
 	}
+	errno = writeNamed(buf, path, n, text, bytes)
+	raw.Unmap(buf, 2*pathRoom)
+	return errno
+}
+
+// writeNamed is Write with room at buf for two names.
+func writeNamed(buf, path, n, text, bytes uintptr) (errno uintptr) {
 	for i := uintptr(0); i < n; i++ {
 		c := raw.LoadByte(path + i)
 		if c == 0 {
-			raw.Unmap(buf, size)
 			return uintptr(syscall.EINVAL)
 		}
 		raw.StoreByte(buf+i, c)
 	}
-	text := buf + 2*pathRoom
-	JSON(text, need+1, r)
 	name, _ := raw.BaseName(buf)
 	dir, errno := raw.OpenFolder(buf, name-buf)
 	if errno == 0 {
-		errno = replaceFile(dir, name, buf+pathRoom, text, need)
+		errno = replaceFile(dir, name, buf+pathRoom, text, bytes)
 		raw.Sys(syscall.SYS_CLOSE, dir, 0, 0, 0, 0, 0)
 	}
-	raw.Unmap(buf, size)
 	return errno
 }
 

@@ -25,7 +25,7 @@ var pageheap = Border{
 		"migrationpin.go": {"dropSummary", "tally"},
 		// functions of a page's blocks, beside the descriptor
 		"page.go": {"ZeroBit", "caller", "carveSlots", "corrupt", "encodeLink", "foundLink", "heapOf",
-			"isCached", "isSlot", "onRemoteQueue", "prefault", "zeroPrefault"},
+			"hidden", "isCached", "isSlot", "onRemoteQueue", "prefault", "zeroPrefault"},
 		"stamp.go": {"granuleTable"},
 		// what others guard by the pool's lock
 		"pool.go":       {"granuleTable", "zeroState"},

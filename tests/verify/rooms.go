@@ -21,6 +21,8 @@ var rooms = map[string]int{
 	"numa/probe":       3,
 	"stats":            2,
 	"stats/document":   4,
+	"stats/profile":    3,
+	"internal/unwind":  1,
 	"throttle":         2,
 	"tiers":            3,
 	"alloc/sizeclass":  0,

@@ -1,0 +1,137 @@
+package alloc
+
+import (
+	"unsafe"
+
+	"tieralloc/alloc/sizeclass"
+	"tieralloc/internal/raw"
+	"tieralloc/internal/unwind"
+	"tieralloc/stats/profile"
+)
+
+// With TA_PROFILE the heap samples blocks: one in so many bytes, as package profile draws it.
+//
+// While Profiling, the fast path of malloc finds no page and no cached block, because the current
+// pages and the thread-cache free lists are in a heap's ProfiledLists instead. ta_profile_malloc
+// (interpose/libc_profile.c) pops from those, and counts the bytes down to the next sample. Without
+// TA_PROFILE nothing is counted.
+//
+// A sampled block is in a heap of its own for each thread and hint. The pages of that heap show the
+// fast path no blocks, so that every free of a sampled block takes the slow path, which tells
+// package profile. The frees of other blocks are as without a profile.
+//
+//	a page of a sampled heap: Carved == 0
+//	a heap while Profiling: Direct[i] == Cur[c] == pageNone, CacheLists[c] == 0
+
+// Profiling is set at boot if the heap samples blocks.
+var Profiling bool
+
+// ProfiledLists is what the fast path of a heap uses otherwise: Heap.Cur and Heap.CacheLists.
+type ProfiledLists struct {
+	_     raw.OffHeap
+	Pages [sizeclass.Count]*Page
+	Lists [sizeclass.Count]CacheList
+}
+
+const sampledSlot = hintSlots // of Thread.Heaps
+
+// profile prepares a new heap for samples. If there is no memory for its lists, every call takes
+// the slow path.
+func (h *Heap) profile() {
+	h.Until = profile.Distance()
+	bytes := raw.RoundUp(unsafe.Sizeof(ProfiledLists{}), raw.Page)
+	h.Profiled = (*ProfiledLists)(raw.Ptr(raw.Map(bytes)))
+	if h.Profiled == nil {
+		h.sampled = true
+		return
+	}
+	h.lists = (*cacheLists)(unsafe.Pointer(&h.Profiled.Lists))
+	for c := range h.Profiled.Pages {
+		h.Profiled.Pages[c] = pageNone
+	}
+}
+
+// due counts n bytes down to the next sample, and reports whether it lies in them.
+func (h *Heap) due(n uintptr) bool {
+	if n > maxRequest {
+		return false
+	}
+	h.Until -= int64(max(n, 1))
+	if h.Until > 0 {
+		return false
+	}
+	h.Until = profile.Distance()
+	return true
+}
+
+// serveProfiled is serve while Profiling.
+//
+//go:noinline
+func (h *Heap) serveProfiled(n, how uintptr) (b uintptr) {
+	if h == nil || !h.due(n) {
+		return h.serve(n, how)
+	}
+	b = h.sampling(n).serve(n, how)
+	h.Thread.sample(b, n)
+	return b
+}
+
+// alignedProfiled is aligned while Profiling.
+//
+//go:noinline
+func (h *Heap) alignedProfiled(align, n, how uintptr) (b uintptr) {
+	if h == nil || !h.due(n) {
+		return h.aligned(align, n, how)
+	}
+	b = h.sampling(max(n, align)).aligned(align, n, how)
+	h.Thread.sample(b, n)
+	return b
+}
+
+// sampling returns the heap for a sampled block of n bytes with the hint of h. A huge block needs
+// none of its own.
+func (h *Heap) sampling(n uintptr) *Heap {
+	if n <= sizeclass.MaxSize {
+		if s := h.Thread.heapIn(sampledSlot|uintptr(h.Hint), uintptr(h.Hint)); s != nil {
+			return s
+		}
+	}
+	return h
+}
+
+// hidden reports whether the fast path is to see no block of the page, whose owner is a heap.
+func (p *Page) hidden() bool { return Profiling && heapOf(p.Owner).sampled }
+
+// sampleFreed tells the profile that the block at addr of p, whose owner word is given, is about to
+// be free.
+//
+//go:noinline
+func sampleFreed(token uintptr, owner, addr uintptr, now uint64) {
+	if owner == OwnerHuge || owner > OwnerHuge && heapOf(owner).sampled {
+		profile.Freed(token, addr, now)
+	}
+}
+
+// sample has C note the stack of the block at b, of n bytes, when the thread leaves the slow path.
+func (t *Thread) sample(b, n uintptr) { t.Sampled, t.sampledBytes = b&^ZeroBit, max(n, 1) }
+
+// SampleBegin begins the note of the block that the thread of h has sampled. It returns the walk in
+// which the caller is to find its stack before it calls SampleEnd, or nil if the sample is lost.
+func SampleBegin(h *Heap) *unwind.Stack {
+	stack := profile.Begin(h.Thread.token)
+	if stack == nil {
+		h.Thread.Sampled = 0
+	}
+	return stack
+}
+
+// SampleEnd ends the note. how is how the walk has ended.
+func SampleEnd(h *Heap, how uintptr) {
+	t := h.Thread
+	b := profile.Block{Addr: t.Sampled, Size: uint64(t.sampledBytes), Hint: h.Hint, Now: t.Now}
+	if p := Lookup(b.Addr); p != nil {
+		b.Hint, b.Tier = p.Hint, uint32(tierOf(p.placement))
+	}
+	t.Sampled = 0
+	profile.End(&b, how)
+}

@@ -1,0 +1,214 @@
+package profile
+
+import (
+	"unsafe"
+
+	"tieralloc/internal/config"
+)
+
+// Fields of a profile (github.com/google/pprof/proto/profile.proto).
+const (
+	fieldSampleType  = 1
+	fieldSample      = 2
+	fieldMapping     = 3
+	fieldLocation    = 4
+	fieldString      = 6
+	fieldTime        = 9
+	fieldDuration    = 10
+	fieldPeriodType  = 11
+	fieldPeriod      = 12
+	fieldComment     = 13
+	fieldDefaultType = 14
+)
+
+// The first strings of each profile. A string's number is its place.
+const (
+	stringEmpty = iota
+	stringAllocObjects
+	stringAllocSpace
+	stringInuseObjects
+	stringInuseSpace
+	stringPeakSpace
+	stringRecentSpace
+	stringLifetime
+	stringCount
+	stringBytes
+	stringNanoseconds
+	stringSpace
+	stringTier
+	stringHint
+	stringThread
+	firstStrings
+)
+
+// words is padded to a power of two.
+var words = [16]string{
+	stringAllocObjects: "alloc_objects",
+	stringAllocSpace:   "alloc_space",
+	stringInuseObjects: "inuse_objects",
+	stringInuseSpace:   "inuse_space",
+	stringPeakSpace:    "peak_space",
+	stringRecentSpace:  "recent_space",
+	stringLifetime:     "lifetime",
+	stringCount:        "count",
+	stringBytes:        "bytes",
+	stringNanoseconds:  "nanoseconds",
+	stringSpace:        "space",
+	stringTier:         "tier",
+	stringHint:         "hint",
+	stringThread:       "thread",
+}
+
+// About is what a profile says of its process.
+type About struct {
+	Program, ProgramLen uintptr // its path
+	Pid                 uint64
+	Unix, Now           uint64 // the time, in nanoseconds since 1970 and monotonic
+}
+
+// Write writes the table as a pprof profile, without symbols, to room bytes at dst, and returns how
+// many it needs. Precondition: the table is held, and Settle was called.
+func Write(dst, room uintptr, a *About) uintptr {
+	e := encoder{dst: dst, room: room}
+	for i := range firstStrings {
+		e.addString(words[i&(len(words)-1)])
+	}
+	e.types()
+	e.number(fieldPeriod, Rate)
+	e.number(fieldTime, a.Unix)
+	e.number(fieldDuration, a.Now-min(a.Now, t.start))
+	e.comments(a)
+	if t.program != 0 {
+		e.mapping(t.program) // readers take the first for the program
+	}
+	for i := uintptr(1); i <= t.objectN; i++ {
+		if i != t.program {
+			e.mapping(i)
+		}
+	}
+	for i := uintptr(0); i < t.locationN; i++ {
+		l := &t.locations[i&(locationCount-1)]
+		at := e.open(fieldLocation)
+		e.number(1, uint64(i+1))
+		e.number(2, uint64(l.object))
+		e.number(3, uint64(l.pc))
+		e.close(at)
+	}
+	e.samples()
+	return e.n
+}
+
+// types writes what the values of a sample are: Settle's and Write's order.
+func (e *encoder) types() {
+	for i := uint64(stringAllocObjects); i <= stringLifetime; i++ {
+		unit := uint64(stringBytes)
+		switch i {
+		case stringAllocObjects, stringInuseObjects:
+			unit = stringCount
+		case stringLifetime:
+			unit = stringNanoseconds
+		}
+		e.valueType(fieldSampleType, i, unit)
+	}
+	e.number(fieldDefaultType, stringInuseSpace)
+	e.valueType(fieldPeriodType, stringSpace, stringBytes)
+}
+
+func (e *encoder) valueType(field, kind, unit uint64) {
+	at := e.open(field)
+	e.number(1, kind)
+	e.number(2, unit)
+	e.close(at)
+}
+
+// comments writes a line for each of the process's properties.
+func (e *encoder) comments(a *About) {
+	at := e.beginString()
+	e.text("program ")
+	e.bytes(a.Program, a.ProgramLen)
+	e.comment(at)
+	e.count("pid ", a.Pid)
+	e.count("samples ", Stacks)
+	e.count("stacks not unwound to their end ", Broken)
+	e.count("dropped ", Lost+Missed)
+}
+
+func (e *encoder) count(name string, n uint64) {
+	at := e.beginString()
+	e.text(name)
+	e.decimal(n)
+	e.comment(at)
+}
+
+func (e *encoder) comment(at uintptr) {
+	e.number(fieldComment, e.endString(at))
+}
+
+// mapping writes object i, from 1 on.
+func (e *encoder) mapping(i uintptr) {
+	o := &t.objects[(i-1)&(objectCount-1)]
+	name := e.addBytes(o.Name, o.NameLen)
+	id := e.addHex(uintptr(unsafe.Pointer(&o.ID)), o.IDLen)
+	at := e.open(fieldMapping)
+	e.number(1, uint64(i))
+	e.number(2, uint64(o.Low))
+	e.number(3, uint64(o.High))
+	e.number(4, uint64(o.Offset))
+	e.number(5, name)
+	e.number(6, id)
+	e.close(at)
+}
+
+// samples writes the sites.
+func (e *encoder) samples() {
+	name, thread := uint64(0), [2]uint64{}
+	for i := uintptr(0); i < t.siteN; i++ {
+		s := &t.sites[i&(siteCount-1)]
+		if name == 0 || s.Thread != thread {
+			thread = s.Thread
+			n := uintptr(0)
+			for n < 16 && thread[n/8&1]>>(n%8*8)&0xff != 0 {
+				n++
+			}
+			name = e.addBytes(uintptr(unsafe.Pointer(&s.Thread)), n)
+		}
+		hint, tier := e.addString(config.HintWord(s.Hint)), e.addString(config.TierWord(s.Tier))
+		at := e.open(fieldSample)
+		e.stack(s)
+		values := e.open(2)
+		for _, v := range [...]float64{s.Allocs, s.Bytes, s.Live, s.LiveBytes, s.Peak, s.Recent,
+			s.Lifetime} {
+			e.varint(whole(v))
+		}
+		e.close(values)
+		e.label(stringTier, tier)
+		e.label(stringHint, hint)
+		e.label(stringThread, name)
+		e.close(at)
+	}
+}
+
+func (e *encoder) stack(s *Site) {
+	at := e.open(1)
+	for k := uint32(0); k < s.Depth; k++ {
+		if l := t.frames[(s.Stack+k)&(stackWords-1)]; l != 0 {
+			e.varint(uint64(l))
+		}
+	}
+	e.close(at)
+}
+
+func (e *encoder) label(key, value uint64) {
+	at := e.open(3)
+	e.number(1, key)
+	e.number(2, value)
+	e.close(at)
+}
+
+// whole rounds an estimate, which is not below 0 but for the errors of its sum.
+func whole(v float64) uint64 {
+	if v < 0 {
+		return 0
+	}
+	return uint64(int64(v + 0.5))
+}

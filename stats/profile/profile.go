@@ -1,0 +1,272 @@
+// Package profile keeps the samples of a heap profile (TA_PROFILE): which stacks allocated how
+// much, and what of it is in use. It is freestanding Go. The heap tells it of sampled blocks
+// (alloc/sampled.go), package unwind finds their stacks, and Write writes the table as a pprof
+// profile.
+package profile
+
+import (
+	"unsafe"
+
+	"tieralloc/internal/raw"
+	"tieralloc/internal/unwind"
+)
+
+// Limits of the table. What is beyond them is counted in Lost. They keep the written profile to
+// about a megabyte.
+const (
+	siteCount     = 4 << 10
+	locationCount = 16 << 10
+	objectCount   = 512
+	nameBytes     = 64 << 10  // the paths of all objects
+	stackWords    = 256 << 10 // the frames of all sites
+	sampleCount   = 256 << 10 // sampled blocks in use; at a rate of 512 KiB in a heap of 128 GiB
+)
+
+// Site is a stack and what of its blocks is of one kind.
+//
+//	Live <= Allocs; LiveBytes <= Bytes
+type Site struct {
+	_ raw.OffHeap
+
+	hash   uint64
+	Stack  uint32 // index of its first location in table.stack
+	Depth  uint32
+	Hint   uint32 // the blocks' hint, and the tier that they were allocated in
+	Tier   uint32
+	Thread [2]uint64 // the name of the thread, as the kernel has it
+
+	// Estimates for all blocks, in blocks and bytes.
+	Allocs, Bytes, Live, LiveBytes float64
+
+	Peak     float64 // LiveBytes when those of the process were most
+	Recent   float64 // of LiveBytes, what was allocated late; set by Settle
+	Lifetime float64 // nanoseconds, the sum over the blocks that were freed
+}
+
+// location is a program counter in an object.
+type location struct {
+	pc     uintptr
+	object uintptr // index + 1, or 0
+}
+
+// sample is a block in use.
+type sample struct {
+	addr uintptr // 0: the slot is empty
+	site uint32
+	born uint32 // milliseconds since the table's start
+	size uint64
+}
+
+// table is all of the profile. It is one mapping, of which the kernel only gives what is used.
+//
+//	siteOf, locationOf and samples are open hash tables with linear probing; an entry of siteOf and
+//	locationOf is an index + 1
+type table struct {
+	_ raw.OffHeap
+
+	stack     unwind.Stack
+	sites     [siteCount]Site
+	locations [locationCount]location
+	objects   [objectCount]Object
+	names     [nameBytes]byte
+	frames    [stackWords]uint32
+
+	siteOf     [siteMask + 1]uint32
+	locationOf [locationMask + 1]uint32
+	samples    [2 * sampleCount]sample
+
+	siteN, locationN, objectN, nameN, frameN, sampleN uintptr
+
+	program uintptr // the number of the program's own object, or 0
+
+	live, peak float64 // Σ LiveBytes; what it was when the sites' Peak was set
+	start      uint64  // monotonic, nanoseconds
+	thread     [2]uint64
+}
+
+var (
+	lock raw.Lock
+	t    *table
+
+	// Lost counts samples without a place in the table, Missed those taken while the thread was in
+	// the table already (in a signal handler), and Broken the stacks whose outermost function was
+	// not reached. Stacks counts all.
+	Lost, Missed, Broken, Stacks uint64
+)
+
+// Start begins a profile with a sample in rate bytes. It reports false without memory for it.
+func Start(rate, now, random uint64) bool {
+	at := raw.Map(unsafe.Sizeof(table{}))
+	if at == 0 {
+		return false
+	}
+	t = (*table)(raw.Ptr(at))
+	t.start = now
+	seed = random
+	Rate = rate
+	return true
+}
+
+// Begin takes the table for the thread named token, and returns the walk in which the thread is to
+// find its stack; or nil, and the sample is lost. End follows.
+func Begin(token uintptr) *unwind.Stack {
+	if t == nil || !lock.Take(token) {
+		Missed++
+		return nil
+	}
+	t.stack.Begin()
+	return &t.stack
+}
+
+// Block is what a sample says of its block.
+type Block struct {
+	Addr uintptr
+	Size uint64 // as the program asked for it
+	Hint uint32
+	Tier uint32
+	Now  uint64 // monotonic, nanoseconds
+}
+
+// End notes the block whose stack was found, and gives the table back. how is how the walk ended.
+func End(b *Block, how uintptr) {
+	Stacks++
+	if how == unwind.Broken {
+		Broken++
+	}
+	t.drop(b.Addr, b.Now) // a block that was resized where it is
+	s := t.siteFor(b)
+	if s == nil || !t.keep(b, s) {
+		Lost++
+	}
+	lock.Release()
+}
+
+// Freed notes that the block at addr is free. now is monotonic, in nanoseconds.
+func Freed(token, addr uintptr, now uint64) {
+	if t == nil || !lock.Take(token) {
+		Missed++
+		return
+	}
+	t.drop(addr, now)
+	lock.Release()
+}
+
+// On reports whether there is a profile.
+func On() bool { return t != nil }
+
+// Hold takes the table, so that nothing changes it. It reports false in a signal handler that
+// interrupted the thread in the table.
+func Hold(token uintptr) bool { return lock.Take(token) }
+
+// Release gives back what Hold has taken.
+func Release() { lock.Release() }
+
+// ForkChild makes the profile usable in a forked child. If another thread of the parent held the
+// table, it may be half written, and the child has no profile.
+func ForkChild(token uintptr) {
+	if t == nil {
+		return
+	}
+	if lock.Held() && !lock.HeldBy(token) {
+		t = nil
+		lock.Reset()
+	}
+}
+
+// keep enters a sampled block and adds it to its site.
+func (t *table) keep(b *Block, s *Site) bool {
+	if t.sampleN >= sampleCount {
+		return false
+	}
+	i := slotOf(b.Addr)
+	for t.slot(i).addr != 0 {
+		i++
+	}
+	*t.slot(i) = sample{addr: b.Addr, site: t.index(s), born: t.millis(b.Now), size: b.Size}
+	t.sampleN++
+	w := Weight(b.Size)
+	bytes := w * float64(b.Size)
+	s.Allocs += w
+	s.Live += w
+	s.Bytes += bytes
+	s.LiveBytes += bytes
+	t.live += bytes
+	return true
+}
+
+func (t *table) index(s *Site) uint32 {
+	return uint32((uintptr(unsafe.Pointer(s)) - uintptr(unsafe.Pointer(&t.sites))) /
+		unsafe.Sizeof(Site{}))
+}
+
+func (t *table) millis(now uint64) uint32 { return uint32((now - min(now, t.start)) / 1e6) }
+
+// slotOf returns the number of the slot that the sample of the block at addr is in, or in one of
+// those behind it.
+func slotOf(addr uintptr) uintptr { return addr * 0x9e3779b97f4a7c15 >> 32 }
+
+// slot returns a slot of the samples. The first follows the last.
+func (t *table) slot(i uintptr) *sample { return &t.samples[i&(2*sampleCount-1)] }
+
+// drop removes the sample of the block at addr, if there is one.
+func (t *table) drop(addr uintptr, now uint64) {
+	i := slotOf(addr)
+	for t.slot(i).addr != addr {
+		if t.slot(i).addr == 0 {
+			return
+		}
+		i++
+	}
+	e := t.slot(i)
+	t.notePeak()
+	s := &t.sites[e.site&(siteCount-1)]
+	w := Weight(e.size)
+	bytes := w * float64(e.size)
+	s.Live -= w
+	s.LiveBytes -= bytes
+	s.Lifetime += w * float64(t.millis(now)-min(t.millis(now), e.born)) * 1e6
+	t.live -= bytes
+	t.vacate(i)
+}
+
+// vacate empties slot i of the samples, and moves those behind it that it kept from their place
+// (Knuth, TAOCP 3, algorithm 6.4R).
+func (t *table) vacate(i uintptr) {
+	t.sampleN--
+	for j := i + 1; t.slot(j).addr != 0; j++ {
+		const mask = 2*sampleCount - 1
+		if (j-slotOf(t.slot(j).addr))&mask >= (j-i)&mask {
+			*t.slot(i) = *t.slot(j)
+			i = j
+		}
+	}
+	*t.slot(i) = sample{}
+}
+
+// notePeak keeps the sites' bytes where the process has more in use than at the peak before by a
+// hundredth. So the cost of a growing heap's many peaks stays small.
+func (t *table) notePeak() {
+	if t.live <= t.peak*1.01 {
+		return
+	}
+	t.peak = t.live
+	for i := uintptr(0); i < t.siteN; i++ {
+		s := &t.sites[i&(siteCount-1)]
+		s.Peak = s.LiveBytes
+	}
+}
+
+// Settle completes the sites for a reader: their peaks, and how much of their bytes in use was
+// allocated in the last half of the time. Precondition: the table is held.
+func Settle(now uint64) {
+	t.notePeak()
+	for i := uintptr(0); i < t.siteN; i++ {
+		t.sites[i&(siteCount-1)].Recent = 0
+	}
+	half := t.millis(now) / 2
+	for i := range uintptr(len(t.samples)) {
+		if e := t.slot(i); e.addr != 0 && e.born > half {
+			t.sites[e.site&(siteCount-1)].Recent += Weight(e.size) * float64(e.size)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package profile
+
+import (
+	"syscall"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// The hash tables are twice as large as what they lead to.
+const (
+	siteMask     = 2*siteCount - 1
+	locationMask = 2*locationCount - 1
+)
+
+// siteFor returns the site of a block whose stack was found, or nil if there is no room for it.
+func (t *table) siteFor(b *Block) *Site {
+	t.askName()
+	hash := mix(uint64(b.Hint)<<8|uint64(b.Tier)) ^ mix(t.thread[0]) ^ mix(t.thread[1]+1)
+	n := t.stack.N
+	first := t.frameN
+	if first+n > stackWords {
+		return nil
+	}
+	for i := uintptr(0); i < n; i++ {
+		at := t.locate(i)
+		t.frames[(first+i)&(stackWords-1)] = at
+		hash = mix(hash*31 + uint64(at))
+	}
+	k := uintptr(hash)
+	for ; t.siteOf[k&siteMask] != 0; k++ {
+		s := &t.sites[(t.siteOf[k&siteMask]-1)&(siteCount-1)]
+		if s.hash == hash && uintptr(s.Depth) == n && t.same(uintptr(s.Stack), first, n) {
+			return s
+		}
+	}
+	if t.siteN >= siteCount {
+		return nil
+	}
+	s := &t.sites[t.siteN&(siteCount-1)]
+	t.siteN++
+	t.siteOf[k&siteMask] = uint32(t.siteN)
+	s.hash, s.Stack, s.Depth = hash, uint32(first), uint32(n)
+	s.Hint, s.Tier, s.Thread = b.Hint, b.Tier, t.thread
+	t.frameN += n
+	return s
+}
+
+// same reports whether two rows of n frames are equal.
+func (t *table) same(a, b, n uintptr) bool {
+	for i := uintptr(0); i < n; i++ {
+		if t.frames[(a+i)&(stackWords-1)] != t.frames[(b+i)&(stackWords-1)] {
+			return false
+		}
+	}
+	return true
+}
+
+// mix is the finalizer of splitmix64.
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// askName sets t.thread to the calling thread's name.
+func (t *table) askName() {
+	const prGetName = 16
+	t.thread = [2]uint64{}
+	raw.Sys(syscall.SYS_PRCTL, prGetName, uintptr(unsafe.Pointer(&t.thread)), 0, 0, 0, 0)
+}
+
+// locate returns the number of the location, from 1 on, of frame i of the walk; 0 if there is no
+// room for it.
+func (t *table) locate(i uintptr) uint32 {
+	f := &t.stack.Frame[i&uintptr(len(t.stack.Frame)-1)]
+	object := t.objectFor(f.Start, f.Map, f.PC)
+	k := uintptr(mix(uint64(f.PC) + uint64(object)<<48))
+	for ; t.locationOf[k&locationMask] != 0; k++ {
+		n := t.locationOf[k&locationMask]
+		l := &t.locations[(n-1)&(locationCount-1)]
+		if l.pc == f.PC && l.object == object {
+			return n
+		}
+	}
+	if t.locationN >= locationCount {
+		return 0
+	}
+	t.locations[t.locationN&(locationCount-1)] = location{pc: f.PC, object: object}
+	t.locationN++
+	t.locationOf[k&locationMask] = uint32(t.locationN)
+	return uint32(t.locationN)
+}

@@ -1,0 +1,46 @@
+package profile
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// TestTruth compares the estimates for 20 sites with what the program has counted. An estimate of B
+// bytes in blocks of n has a variance of at most B·(n + rate); the bound is five standard
+// deviations, so that one run in a hundred thousand fails by chance.
+func TestTruth(t *testing.T) {
+	const rate = 64 << 10
+	program := testlib.CC(t, "sites.c", "-O1")
+	for seed := range 3 {
+		p, out := run(t, fmt.Sprint(rate), program, fmt.Sprint(seed), "400")
+		allocs, used := p.sums(t, "alloc_space", "site"), p.sums(t, "inuse_space", "site")
+		checked := 0
+		for line := range strings.Lines(out) {
+			var site string
+			var allocated, inUse float64
+			if _, err := fmt.Sscan(line, &site, &allocated, &inUse); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			within(t, site+" allocated", allocs[site], allocated, rate)
+			within(t, site+" in use", used[site], inUse, rate)
+			checked++
+		}
+		if checked != 20 {
+			t.Errorf("%d sites", checked)
+		}
+		if broken := p.comment(t, "stacks not unwound to their end"); broken != 0 {
+			t.Errorf("%d stacks were not unwound to their end", broken)
+		}
+	}
+}
+
+func within(t *testing.T, what string, got, want, rate float64) {
+	t.Helper()
+	if bound := 5*math.Sqrt(want*rate) + 5*rate; math.Abs(got-want) > bound {
+		t.Errorf("%s: %.0f bytes, not %.0f (within %.0f)", what, got, want, bound)
+	}
+}
