@@ -1,5 +1,5 @@
 // The functions that jemalloc adds to the malloc family. A program that is linked with jemalloc
-// (redis, BIND) mixes them with malloc_usable_size, realloc and free, so they share these
+// (redis, valkey) mixes them with malloc, realloc, free and malloc_usable_size, so they share these
 // functions' heap. The arena and the thread cache that the flags name are jemalloc's affair: no
 // block is taken from them.
 #define _GNU_SOURCE
