@@ -29,11 +29,16 @@ func watch(leader int, limit time.Duration) *tree {
 
 // stuck returns the reason not to wait any longer, or "".
 func (w *tree) stuck() string {
-	sum := time.Duration(0)
+	sum, ended := time.Duration(0), true
 	for _, p := range family(w.leader) {
 		sum += p.used
+		ended = ended && p.state == "Z"
 	}
-	return w.seen(time.Now(), sum)
+	why := w.seen(time.Now(), sum)
+	if why != "" && ended { // it crashed, say: no hang has to be looked for
+		why = "has ended"
+	}
+	return why
 }
 
 // seen notes that the tree's members have used sum of processor time, and says whether the tree is

@@ -93,6 +93,22 @@ func TestRunStandsStill(t *testing.T) {
 	t.Error("the child lives on")
 }
 
+// A process that has ended, and that nobody has waited for, is not said to stand still.
+func TestStuckAtEnd(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w, why := watch(cmd.Process.Pid, 100*time.Millisecond), ""
+	for ; why == ""; why = w.stuck() {
+		time.Sleep(time.Millisecond)
+	}
+	if why != "has ended" {
+		t.Error(why)
+	}
+	_ = cmd.Wait()
+}
+
 func TestWait(t *testing.T) {
 	cmd := exec.Command("bash", "-c", "for ((i = 0; i < 100000; i++)); do :; done")
 	if err := cmd.Start(); err != nil {
