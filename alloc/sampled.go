@@ -108,17 +108,20 @@ func (p *Page) hidden() bool { return Profiling && heapOf(p.Owner).sampled }
 //go:noinline
 func sampleFreed(token uintptr, owner, addr uintptr, now uint64) {
 	if owner == OwnerHuge || owner > OwnerHuge && heapOf(owner).sampled {
-		profile.Freed(token, addr, now)
+		profile.Freed(token, addr, !Holds(token), now)
 	}
 }
 
 // sample has C note the stack of the block at b, of n bytes, when the thread leaves the slow path.
 func (t *Thread) sample(b, n uintptr) { t.Sampled, t.sampledBytes = b&^ZeroBit, max(n, 1) }
 
+// A thread that is in a signal handler, and whose interrupted code has a lock of the heap, does not
+// wait for the profile: the thread that has that may wait for the lock, in a signal handler too.
+
 // SampleBegin begins the note of the block that the thread of h has sampled. It returns the walk in
 // which the caller is to find its stack before it calls SampleEnd, or nil if the sample is lost.
 func SampleBegin(h *Heap) *unwind.Stack {
-	stack := profile.Begin(h.Thread.token)
+	stack := profile.Begin(h.Thread.token, !Holds(h.Thread.token))
 	if stack == nil {
 		h.Thread.Sampled = 0
 	}

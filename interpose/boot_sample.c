@@ -48,7 +48,7 @@ static void find(struct ta_stack *s)
 static void bound(struct ta_stack *s)
 {
 	enum { LARGEST = 64 << 20 };
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t here = s->Reg[7];
 	uintptr_t top = ta_auxv(AT_RANDOM) & ~(uintptr_t)7;
 	s->Low = s->High = 0;
 	if (here < top && top - here < LARGEST) {
@@ -63,7 +63,6 @@ NOINLINE void ta_sample_note(ta_heap *h)
 	if (s == NULL)
 		return;
 	prepare();
-	bound(s);
 	// The registers that DWARF calls 3, 6, 7 and 12 to 15, and where they were read.
 	__asm__ volatile("mov %%rbx, 24(%0)\n\t"
 					 "mov %%rbp, 48(%0)\n\t"
@@ -79,6 +78,8 @@ NOINLINE void ta_sample_note(ta_heap *h)
 					 "i"(offsetof(struct ta_stack, PC) - offsetof(struct ta_stack, Reg))
 					 : "rax", "memory");
 	s->Exact = 1;
+	s->Unloads = __atomic_load_n(&ta_unloads, __ATOMIC_RELAXED);
+	bound(s);
 	unsigned long end;
 	do {
 		find(s);

@@ -26,6 +26,7 @@ type Lock struct {
 
 const (
 	lockSpins     = 100
+	lockWait      = 20e6 // nanoseconds
 	lockContended = 1
 	lockSuspended = 2
 	lockFlags     = 7
@@ -66,8 +67,11 @@ func (l *Lock) takeHeld(token uintptr) bool {
 	return true
 }
 
-// wait spins for a short time, then sleeps until it has the lock. The loop has no bound of its own:
-// it ends when the holder, which never waits for another thread while it holds a lock, releases it.
+// wait spins for a short time, then sleeps until it has the lock. It looks again from time to time:
+// a signal handler that interrupts Release between its two steps, and waits for another lock, keeps
+// the wake-up back, and the holder of the other lock may be the one that sleeps here. The loop has
+// no bound of its own: it ends when the holder, which never waits for another thread while it holds
+// a lock, releases it.
 func (l *Lock) wait(token uintptr) {
 	for i := 0; i < lockSpins; i++ {
 		if atomic.LoadUintptr(&l.word) == 0 && atomic.CompareAndSwapUintptr(&l.word, 0, token) {
@@ -83,8 +87,7 @@ func (l *Lock) wait(token uintptr) {
 			continue
 		}
 		if atomic.CompareAndSwapUintptr(&l.word, old, old|lockContended) {
-			Sys(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(l.futexWord())), FutexWait,
-				uintptr(uint32(old|lockContended)), 0, 0, 0)
+			WaitFor(l.futexWord(), uint32(old|lockContended), lockWait)
 		}
 	}
 }

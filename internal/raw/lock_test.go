@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const lockThreads = 8
@@ -119,5 +121,38 @@ func TestWaitFor(t *testing.T) {
 	}()
 	for atomic.LoadUint32(&w) == 0 {
 		WaitFor(&w, 0, 900e6)
+	}
+}
+
+// TestLostWake: a waiter gets a free lock even if nobody wakes it, as when a signal handler has
+// interrupted Release before the wake-up and does not return.
+func TestLostWake(t *testing.T) {
+	lockAside(t)
+	var l Lock
+	l.Take(8)
+	got := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // and leave it locked, so that the thread ends with the goroutine
+		all := unix.Sigset_t{}
+		for i := range all.Val {
+			all.Val[i] = ^uint64(0) // Go's scheduler would wake it by a signal
+		}
+		if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil); err != nil {
+			t.Error(err)
+		}
+		got <- l.Take(16)
+	}()
+	for atomic.LoadUintptr(&l.word) != 8|lockContended {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(10 * time.Millisecond) // by now it sleeps
+	atomic.StoreUintptr(&l.word, 0)
+	select {
+	case ok := <-got:
+		if !ok || !l.HeldBy(16) {
+			t.Errorf("Take reported %v; the lock is %#x", ok, l.word)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the waiter sleeps for good")
 	}
 }

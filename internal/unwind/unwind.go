@@ -48,6 +48,8 @@ type Stack struct {
 	Low   uintptr       // words from Low to High can be read directly
 	High  uintptr
 
+	Unloads uintptr // how often an object may have been unloaded
+
 	// The object that PC is in: its mapped addresses, its link map, and its .eh_frame_hdr, or 0.
 	Start, End, Map, Header uintptr
 
@@ -62,6 +64,7 @@ type Stack struct {
 	row, initial row
 	saved        [savedRows]row
 	savedCount   uintptr
+	cache        [cacheRows]cachedRow
 }
 
 // Frame is one caller.
@@ -94,8 +97,19 @@ func Step(u *Stack, how uintptr) uintptr {
 	if u.Header == 0 {
 		return u.byFramePointer()
 	}
+	if e := u.cached(pc); e != nil {
+		return u.byCache(e)
+	}
 	var d description
-	switch d.find(u, pc) {
+	result := d.find(u, pc)
+	if result == missing && u.Exact == 0 {
+		// The address that the first function of a coroutine returns to begins a function:
+		// nothing has called it.
+		if pc++; d.find(u, pc) == found && d.low == pc {
+			result = found
+		}
+	}
+	switch result {
 	case found:
 		return u.byDescription(&d, pc)
 	case missing:
@@ -104,10 +118,13 @@ func Step(u *Stack, how uintptr) uintptr {
 	return Broken
 }
 
-// byFramePointer goes to the caller by the frame pointer, if the thread's own stack has it. Without
-// a description of the frame the register may hold anything.
+// byFramePointer goes to the caller by the frame pointer, which is 0 in the outermost frame (System
+// V ABI, 3.4.1). Without a description of the frame the register may also hold anything else.
 func (u *Stack) byFramePointer() uintptr {
 	fp := u.Reg[rbp]
+	if fp == 0 {
+		return Complete
+	}
 	if fp <= u.Reg[rsp] || fp-u.Reg[rsp] > maxFrame || fp&7 != 0 {
 		return Broken
 	}
@@ -139,6 +156,7 @@ func (u *Stack) byDescription(d *description, pc uintptr) uintptr {
 	if !u.rules(d, pc) {
 		return Broken
 	}
+	u.keep(d, pc)
 	cfa := u.Reg[u.row.cfaReg&(regs-1)] + u.row.cfaOffset
 	if u.row.cfaExpr.at != 0 {
 		ok := false

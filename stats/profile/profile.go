@@ -88,8 +88,8 @@ var (
 	lock raw.Lock
 	t    *table
 
-	// Lost counts samples without a place in the table, Missed those taken while the thread was in
-	// the table already (in a signal handler), and Broken the stacks whose outermost function was
+	// Lost counts samples without a place in the table, Missed those taken where the thread could
+	// not have the table (in a signal handler), and Broken the stacks whose outermost function was
 	// not reached. Stacks counts all.
 	Lost, Missed, Broken, Stacks uint64
 )
@@ -108,9 +108,10 @@ func Start(rate, now, random uint64) bool {
 }
 
 // Begin takes the table for the thread named token, and returns the walk in which the thread is to
-// find its stack; or nil, and the sample is lost. End follows.
-func Begin(token uintptr) *unwind.Stack {
-	if t == nil || !lock.Take(token) {
+// find its stack; or nil, and the sample is lost. End follows. wait says whether the thread may
+// wait for another that has the table.
+func Begin(token uintptr, wait bool) *unwind.Stack {
+	if t == nil || !lock.TakeIf(token, wait) {
 		Missed++
 		return nil
 	}
@@ -141,9 +142,10 @@ func End(b *Block, how uintptr) {
 	lock.Release()
 }
 
-// Freed notes that the block at addr is free. now is monotonic, in nanoseconds.
-func Freed(token, addr uintptr, now uint64) {
-	if t == nil || !lock.Take(token) {
+// Freed notes that the block at addr is free. wait is as for Begin. now is monotonic, in
+// nanoseconds.
+func Freed(token, addr uintptr, wait bool, now uint64) {
+	if t == nil || !lock.TakeIf(token, wait) {
 		Missed++
 		return
 	}
