@@ -57,6 +57,9 @@ type sample struct {
 	size uint64
 }
 
+// usedSlots is the number of slots that table.used has a bit for.
+const usedSlots = 128
+
 // table is all of the profile. It is one mapping, of which the kernel only gives what is used.
 //
 //	siteOf, locationOf and samples are open hash tables with linear probing; an entry of siteOf and
@@ -74,6 +77,7 @@ type table struct {
 	siteOf     [siteMask + 1]uint32
 	locationOf [locationMask + 1]uint32
 	samples    [2 * sampleCount]sample
+	used       [2 * sampleCount / usedSlots / 64]uint64 // a bit for usedSlots slots with samples once
 
 	siteN, locationN, objectN, nameN, frameN, sampleN uintptr
 
@@ -184,6 +188,8 @@ func (t *table) keep(b *Block, s *Site) bool {
 	for t.slot(i).addr != 0 {
 		i++
 	}
+	k := i & (2*sampleCount - 1) / usedSlots
+	t.used[k/64] |= 1 << (k % 64)
 	*t.slot(i) = sample{addr: b.Addr, site: t.index(s), born: t.millis(b.Now), size: b.Size}
 	t.sampleN++
 	w := Weight(b.Size)
@@ -266,9 +272,14 @@ func Settle(now uint64) {
 		t.sites[i&(siteCount-1)].Recent = 0
 	}
 	half := t.millis(now) / 2
-	for i := range uintptr(len(t.samples)) {
-		if e := t.slot(i); e.addr != 0 && e.born > half {
-			t.sites[e.site&(siteCount-1)].Recent += Weight(e.size) * float64(e.size)
+	for k := range uintptr(2 * sampleCount / usedSlots) {
+		if t.used[k/64]>>(k%64)&1 == 0 {
+			continue // its memory was never touched
+		}
+		for i := k * usedSlots; i < (k+1)*usedSlots; i++ {
+			if e := t.slot(i); e.addr != 0 && e.born > half {
+				t.sites[e.site&(siteCount-1)].Recent += Weight(e.size) * float64(e.size)
+			}
 		}
 	}
 }
