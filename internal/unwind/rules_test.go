@@ -52,8 +52,8 @@ func mapFile(t *testing.T, name string) *Stack {
 	return u
 }
 
-// TestRules compares the rules of every row of libc's and another file's call frame information with
-// what readelf reads there.
+// TestRules compares the rules of every row of two files' call frame information with what readelf
+// reads there.
 func TestRules(t *testing.T) {
 	libc := "/lib/x86_64-linux-gnu/libc.so.6"
 	for _, name := range []string{libc, "/usr/bin/perl"} {

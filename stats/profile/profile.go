@@ -77,7 +77,8 @@ type table struct {
 	siteOf     [siteMask + 1]uint32
 	locationOf [locationMask + 1]uint32
 	samples    [2 * sampleCount]sample
-	used       [2 * sampleCount / usedSlots / 64]uint64 // a bit for usedSlots slots with samples once
+	// a bit for usedSlots slots in which there once was a sample
+	used [2 * sampleCount / usedSlots / 64]uint64
 
 	siteN, locationN, objectN, nameN, frameN, sampleN uintptr
 

@@ -157,5 +157,6 @@ func TestFFmpeg(t *testing.T) {
 	runAll(t, []program{script("ffmpeg", `f() { ffmpeg -nostdin -hide_banner -loglevel error -y -threads 2 "$@"; }
 		f -f lavfi -i testsrc=duration=2:size=320x240:rate=15 -f lavfi -i sine=frequency=440:duration=2 -c:v libx264 -threads 2 -c:a aac -bitexact a.mkv
 		f -i a.mkv -vf 'scale=160:120,hflip' -c:v mpeg4 -threads 2 -c:a pcm_s16le -bitexact b.avi
-		f -i b.avi -f framemd5 -; f -i nothing.mkv -f null -`, "ffmpeg").with("", 1)})
+		f -i b.avi -f framemd5 -; f -i nothing.mkv -f null - 2>errors && exit
+		sed 's/@ 0x[0-9a-f]*//' errors >&2; exit 1`, "ffmpeg").with("", 1)})
 }
