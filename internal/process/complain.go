@@ -54,6 +54,8 @@ func errorName(errno uintptr) string {
 		return "neither a regular file nor a new one"
 	case syscall.ENAMETOOLONG:
 		return "name too long"
+	case syscall.ENOMEM:
+		return "no memory"
 	case syscall.EAGAIN:
 		return "no memory, or in a signal handler inside the heap"
 	}

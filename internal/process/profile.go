@@ -26,6 +26,9 @@ func beginProfile(random uintptr) {
 		return
 	}
 	alloc.Profiling = profile.Start(config.InForce.ProfileRate, startMono, uint64(raw.Load(random)))
+	if !alloc.Profiling {
+		complain("TA_PROFILE", profilePath.Addr(), uintptr(syscall.ENOMEM))
+	}
 }
 
 // writeProfile writes the profile, if there is one.
