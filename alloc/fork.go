@@ -9,9 +9,9 @@ import (
 	"tieralloc/tiers"
 )
 
-// Fork: the forking thread takes both locks, so that the data they guard is consistent in the
-// child. If it holds a lock already, because it forks in a signal handler, the interrupted code
-// keeps that lock.
+// Fork: the forking thread takes both locks, and the profile's, so that the data they guard is
+// consistent in the child. If it holds a lock already, because it forks in a signal handler, the
+// interrupted code keeps that lock.
 //
 // The heaps of the parent's other threads are frozen in the child, because the kernel copied their
 // memory page by page while their owners ran.
@@ -20,11 +20,15 @@ import (
 const (
 	forkHeaps = 1
 	forkPool  = 2
+	forkTable = 4 // of the profile
 )
 
 // ForkPrepare takes the locks for the calling thread. In a signal handler that interrupted a holder
 // of poolLock it leaves heapsLock to another thread that has it.
 func ForkPrepare(token uintptr) (taken uintptr) {
+	if Profiling && profile.Hold(token, !Holds(token)) {
+		taken |= forkTable
+	}
 	if takeHeaps(token) {
 		taken |= forkHeaps
 	}
@@ -46,6 +50,9 @@ func release(taken uintptr) {
 	}
 	if taken&forkHeaps != 0 {
 		heapsLock.Release()
+	}
+	if taken&forkTable != 0 {
+		profile.Release()
 	}
 }
 

@@ -54,7 +54,7 @@ func putProfile(token uintptr) (errno uintptr) {
 			a.ProgramLen++
 		}
 	}
-	if !profile.Hold(token) {
+	if !profile.Hold(token, MayWait(token)) {
 		return uintptr(syscall.EAGAIN)
 	}
 	profile.Settle(a.Now)

@@ -59,7 +59,6 @@ func (c *cursor) sleb() (v uintptr) {
 
 // Encodings of pointers (DW_EH_PE_…).
 const (
-	encOmit     = 0xff
 	encForm     = 0x0f
 	encFrom     = 0x70
 	encPCRel    = 0x10

@@ -161,15 +161,15 @@ func Freed(token, addr uintptr, wait bool, now uint64) {
 // On reports whether there is a profile.
 func On() bool { return t != nil }
 
-// Hold takes the table, so that nothing changes it. It reports false in a signal handler that
-// interrupted the thread in the table.
-func Hold(token uintptr) bool { return lock.Take(token) }
+// Hold takes the table, so that nothing changes it. wait is as for Begin. It reports false in a
+// signal handler that interrupted the thread in the table.
+func Hold(token uintptr, wait bool) bool { return lock.TakeIf(token, wait) }
 
 // Release gives back what Hold has taken.
 func Release() { lock.Release() }
 
 // ForkChild makes the profile usable in a forked child. If another thread of the parent held the
-// table, it may be half written, and the child has no profile.
+// table, as may be where no fork handler ran, it may be half written, and the child has no profile.
 func ForkChild(token uintptr) {
 	if t == nil {
 		return

@@ -18,6 +18,7 @@ import (
 // taken is a profile that a program has left.
 type taken struct {
 	*profile.Profile
+	file    string
 	symbols map[string][]elf.Symbol // the functions of each file, by their addresses
 }
 
@@ -49,7 +50,7 @@ func read(t *testing.T, file string) taken {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return taken{p, map[string][]elf.Symbol{}}
+	return taken{p, file, map[string][]elf.Symbol{}}
 }
 
 // comment returns the number that follows a text in the profile's comments.

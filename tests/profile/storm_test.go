@@ -21,6 +21,10 @@ func TestStorm(t *testing.T) {
 		slices.Min(did[:]) < 10 {
 		t.Errorf("it did %q: %v", out, err)
 	}
+	children, err := filepath.Glob(p.file + ".*")
+	if err != nil || len(children) < did[4]*9/10 { // one that was forked within a sample has none
+		t.Errorf("%d children wrote a profile: %v", len(children), err)
+	}
 	samples, broken := p.comment(t, "samples"), p.comment(t, "stacks not unwound to their end")
 	t.Logf("%d signals, %d exceptions, %d loads, %d switches, %d forks; %d samples, %d broken, %d "+
 		"dropped", did[0], did[1], did[2], did[3], did[4], samples, broken, p.comment(t, "dropped"))
