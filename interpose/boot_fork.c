@@ -109,7 +109,6 @@ void ta_fork_mark(void)
 	volatile uint64_t *mark = (volatile uint64_t *)page, *none = NULL;
 	*mark = 1;
 	if (ta_sys4(SYS_madvise, (uintptr_t)page, PAGE, MADV_WIPEONFORK, 0) != 0 ||
-		!__atomic_compare_exchange_n(
-			&ta_alive, &none, mark, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		!__atomic_compare_exchange_n(&ta_alive, &none, mark, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		ta_sys4(SYS_munmap, (uintptr_t)page, PAGE, 0, 0);
 }

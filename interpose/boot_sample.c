@@ -64,19 +64,19 @@ NOINLINE void ta_sample_note(ta_heap *h)
 		return;
 	prepare();
 	// The registers that DWARF calls 3, 6, 7 and 12 to 15, and where they were read.
-	__asm__ volatile("mov %%rbx, 24(%0)\n\t"
-					 "mov %%rbp, 48(%0)\n\t"
-					 "mov %%rsp, 56(%0)\n\t"
-					 "mov %%r12, 96(%0)\n\t"
-					 "mov %%r13, 104(%0)\n\t"
-					 "mov %%r14, 112(%0)\n\t"
-					 "mov %%r15, 120(%0)\n\t"
-					 "lea 0(%%rip), %%rax\n\t"
-					 "mov %%rax, %c1(%0)"
-					 :
-					 : "r"(s->Reg),
-					 "i"(offsetof(struct ta_stack, PC) - offsetof(struct ta_stack, Reg))
-					 : "rax", "memory");
+	__asm__ volatile(
+		"mov %%rbx, 24(%0)\n\t"
+		"mov %%rbp, 48(%0)\n\t"
+		"mov %%rsp, 56(%0)\n\t"
+		"mov %%r12, 96(%0)\n\t"
+		"mov %%r13, 104(%0)\n\t"
+		"mov %%r14, 112(%0)\n\t"
+		"mov %%r15, 120(%0)\n\t"
+		"lea 0(%%rip), %%rax\n\t"
+		"mov %%rax, %c1(%0)"
+		:
+		: "r"(s->Reg), "i"(offsetof(struct ta_stack, PC) - offsetof(struct ta_stack, Reg))
+		: "rax", "memory");
 	s->Exact = 1;
 	s->Unloads = __atomic_load_n(&ta_unloads, __ATOMIC_RELAXED);
 	bound(s);

@@ -48,10 +48,10 @@ uintptr_t ta_go_fork_child(uintptr_t token, uintptr_t taken, uintptr_t heap, uin
 void ta_go_fork_unprepared(uintptr_t token, uintptr_t heap);
 uintptr_t ta_go_service(uintptr_t token);
 uintptr_t ta_go_service_survey(uintptr_t token, uintptr_t survey);
-uintptr_t ta_go_service_move(uintptr_t token, uintptr_t block, uintptr_t start, uintptr_t n,
-	uintptr_t tier);
-uintptr_t ta_go_service_distinguish(uintptr_t token, uintptr_t block, uintptr_t start, uintptr_t n,
-	uintptr_t plain);
+uintptr_t ta_go_service_move(
+	uintptr_t token, uintptr_t block, uintptr_t start, uintptr_t n, uintptr_t tier);
+uintptr_t ta_go_service_distinguish(
+	uintptr_t token, uintptr_t block, uintptr_t start, uintptr_t n, uintptr_t plain);
 void ta_go_control_place(uintptr_t addr, uintptr_t n);
 void ta_go_control_stop(uintptr_t why);
 void ta_go_report(uintptr_t token);

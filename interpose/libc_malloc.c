@@ -41,8 +41,7 @@ void *ta_malloc_unusual(size_t n, unsigned how)
 }
 
 // Frees p in place of ta_free_fast, or returns 0.
-static NOINLINE int free_unusual(
-	ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
+static NOINLINE int free_unusual(ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
 	if (ta_flags.Secure)
 		return ta_secure_free(pg, p, fn, how, size), 1;

@@ -1,14 +1,12 @@
 /* What the guest of BenchmarkTiering runs. Each workload goes on until it is killed.
  *
  *   tiering sets ORDER KIB
- *                       a hot and a cold set of 112 MiB each, of blocks of so many KiB (0: one block
- *                       for both, 2 MiB of each by turns): 19 of 20 uses are of the hot set. ORDER
- *                       is hot or cold, which is allocated first, turns, or change: turns, and the
- *                       sets change their roles after 60 s. With TIERING_HINTS=1 it tells the
- *                       library which is which.
- *   tiering gups        random updates of one array, 9 of 10 in a tenth of it
- *   tiering btree       look-ups in a B-tree of blocks from malloc, 9 of 10 of a tenth of the keys
- *   tiering mark N      ends a period of testdata/nodeshare.c
+ *                       a hot and a cold set of 112 MiB each, of blocks of so many KiB (0: one
+ * block for both, 2 MiB of each by turns): 19 of 20 uses are of the hot set. ORDER is hot or cold,
+ * which is allocated first, turns, or change: turns, and the sets change their roles after 60 s.
+ * With TIERING_HINTS=1 it tells the library which is which. tiering gups        random updates of
+ * one array, 9 of 10 in a tenth of it tiering btree       look-ups in a B-tree of blocks from
+ * malloc, 9 of 10 of a tenth of the keys tiering mark N      ends a period of testdata/nodeshare.c
  *   tiering touch NODE  writes 16 MiB that are bound to a node
  *   tiering leave MIB   takes the memory of node 0 until so much is free there, and 4 MiB that the
  *                       kernel keeps free
@@ -91,8 +89,8 @@ static void sets(const char *order, uint64_t bytes)
 		int first = !strcmp(order, "hot") || !strcmp(order, "cold") ? i < n : i % 2 == 0;
 		int is_hot = first == !strcmp(order, "hot");
 		uint64_t at = !strcmp(order, "hot") || !strcmp(order, "cold") ? i % n : i / 2;
-		(is_hot ? hot : cold)[at] =
-			one ? one + i * bytes : block_of(bytes, is_hot ? TA_HOT : TA_COLD);
+		(is_hot ? hot : cold)[at] = one ? one + i * bytes :
+										  block_of(bytes, is_hot ? TA_HOT : TA_COLD);
 	}
 	ready();
 	for (time_t begin = time(NULL);;) {
@@ -243,7 +241,8 @@ static void leave(long bytes)
 		fclose(f);
 		taken = kib * 1024 - bytes - 4 * MIB;
 		if (taken >= MIB) {
-			char *at = mmap(NULL, taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			char *at = mmap(
+				NULL, taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 			MUST(at != MAP_FAILED && syscall(SYS_mbind, at, taken, BIND, &set, 65, 0) == 0);
 			MUST(mlock(at, taken) == 0);
 		}

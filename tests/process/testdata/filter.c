@@ -2,10 +2,10 @@
 //
 //	filter HOW [more|report]
 //
-// HOW is the call that makes the filter: prctl, syscall, or inherits where a program before this one
-// has set no_new_privs. The short list is enough for one thread that allocates and exits. With
-// "more" the filter also knows the calls with which libc makes threads and children, and the program
-// has some. With "report" it knows those of a report as well (docs/limits.md).
+// HOW is the call that makes the filter: prctl, syscall, or inherits where a program before this
+// one has set no_new_privs. The short list is enough for one thread that allocates and exits. With
+// "more" the filter also knows the calls with which libc makes threads and children, and the
+// program has some. With "report" it knows those of a report as well (docs/limits.md).
 #include "common.h"
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -116,7 +116,7 @@ static void xml(void)
 	snprintf(want, sizeof want, "<size from=\"%zu\" to=\"%zu\" ", size, size);
 	const char *sizes = strstr(text, want);
 	CHECK(sizes != NULL && sizes < strstr(text, "</sizes>") &&
-		sscanf(sizes + strlen(want), "total=\"%zu\" count=\"%zu\"/>", &total, &count) == 2,
+			sscanf(sizes + strlen(want), "total=\"%zu\" count=\"%zu\"/>", &total, &count) == 2,
 		"%s in %s", want, text);
 	CHECK(count >= 1 && total == count * size, "%zu of %zu bytes", count, total);
 	drop(few + 63, 1);

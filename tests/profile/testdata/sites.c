@@ -1,6 +1,6 @@
-// sites SEED MEGABYTES allocates from 20 functions, site0 to site19, of blocks of 16 bytes to 64 MiB,
-// with shares of the bytes between 1 and 1/64. It frees most blocks soon, some late and some never,
-// and prints for each site its name, and the bytes allocated and in use at the end.
+// sites SEED MEGABYTES allocates from 20 functions, site0 to site19, of blocks of 16 bytes to 64
+// MiB, with shares of the bytes between 1 and 1/64. It frees most blocks soon, some late and some
+// never, and prints for each site its name, and the bytes allocated and in use at the end.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,17 +22,19 @@ static unsigned draw(unsigned n)
 	return (state >> 33) % n;
 }
 
-#define SITE(i)                                                                                    \
-	__attribute__((noinline)) static void *site##i(void)                                           \
-	{                                                                                              \
-		char *p = malloc(sizes[i]);                                                                \
-		*p = 1;                                                                                    \
-		return p;                                                                                  \
+#define SITE(i) \
+	__attribute__((noinline)) static void *site##i(void) \
+	{ \
+		char *p = malloc(sizes[i]); \
+		*p = 1; \
+		return p; \
 	}
+// clang-format off
 SITE(0) SITE(1) SITE(2) SITE(3) SITE(4) SITE(5) SITE(6) SITE(7) SITE(8) SITE(9) SITE(10) SITE(11)
 SITE(12) SITE(13) SITE(14) SITE(15) SITE(16) SITE(17) SITE(18) SITE(19)
 static void *(*const site[SITES])(void) = {site0, site1, site2, site3, site4, site5, site6, site7,
 	site8, site9, site10, site11, site12, site13, site14, site15, site16, site17, site18, site19};
+// clang-format on
 
 static void allocate(int s)
 {

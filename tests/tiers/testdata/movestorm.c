@@ -109,7 +109,8 @@ static void *storm(void *arg)
 	return NULL;
 }
 
-/* A report that is made while the library's thread returns memory has figures of before and after. */
+/* A report that is made while the library's thread returns memory has figures of before and after.
+ */
 static void wait_until_quiet(void)
 {
 	uint64_t before = UINT64_MAX;

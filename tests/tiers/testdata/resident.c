@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum { page = 4096, words = page / sizeof(uint64_t) };
-static char **chunk;       /* the pieces that are hot or cold as a whole */
+static char **chunk;         /* the pieces that are hot or cold as a whole */
 static size_t chunks, pages; /* pages of a piece */
 
 static int hot(size_t i, size_t percent) { return (i * percent) % 100 + percent >= 100; }
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	if (argc < 5)
 		return 2;
 	size_t kib = strtoul(argv[1], 0, 10), total = strtoul(argv[2], 0, 10) << 20;
-	size_t percent = strtoul(argv[3], 0, 10) * 100 / (total >> 20) ;
+	size_t percent = strtoul(argv[3], 0, 10) * 100 / (total >> 20);
 	double seconds = atof(argv[4]);
 	size_t piece = kib ? kib << 10 : 2 << 20;
 	char *one = kib ? 0 : aligned_alloc(2 << 20, total);
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 			told = now();
 			resident(percent, &all, &of_hot);
 			fprintf(stderr, "%5.1f s: %zu MiB, hot %.1f%%\n", told - begin, all >> 10,
-			        100.0 * (double)of_hot / (double)hots);
+				100.0 * (double)of_hot / (double)hots);
 		}
 	}
 	(void)worst;

@@ -1,6 +1,6 @@
 // timed PRELOAD PROGRAM ARGS... runs the program with LD_PRELOAD and writes to descriptor 3: the
-// nanoseconds from start to end, the microseconds of processor time, those of the system among them,
-// the page faults, the peak of resident memory in KiB, and the status as wait has it.
+// nanoseconds from start to end, the microseconds of processor time, those of the system among
+// them, the page faults, the peak of resident memory in KiB, and the status as wait has it.
 //
 // It is there for the peak. What the kernel counts as a process' peak includes what the
 // process was before exec, so a large parent would put its own size under every figure. And it
