@@ -37,7 +37,7 @@ func script(name, text string, needs ...string) program {
 // fixedEnv takes out of the surroundings what would change a program's output.
 var fixedEnv = []string{
 	"LC_ALL=C", "TZ=UTC", "TERM=dumb", "COLUMNS=80", "DEBUGINFOD_URLS=",
-	"PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1", "NODE_NO_WARNINGS=1",
+	"PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore::DeprecationWarning", "NO_COLOR=1", "NODE_NO_WARNINGS=1",
 }
 
 // runAll runs every program of a table as a subtest. They run one after the
