@@ -13,7 +13,7 @@ import (
 //
 // While Profiling, the fast path of malloc finds no page and no cached block, because the current
 // pages and the thread-cache free lists are in a heap's ProfiledLists instead. ta_profile_malloc
-// (interpose/libc_profile.c) pops from those, and counts the bytes down to the next sample. Without
+// (interpose/libc_profile.h) pops from those, and counts the bytes down to the next sample. Without
 // TA_PROFILE nothing is counted.
 //
 // A sampled block is in a heap of its own for each thread and hint. The pages of that heap show the

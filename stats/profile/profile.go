@@ -5,6 +5,7 @@
 package profile
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"tieralloc/internal/raw"
@@ -117,7 +118,7 @@ func Start(rate, now, random uint64) bool {
 // wait for another that has the table.
 func Begin(token uintptr, wait bool) *unwind.Stack {
 	if t == nil || !lock.TakeIf(token, wait) {
-		Missed++
+		atomic.AddUint64(&Missed, 1)
 		return nil
 	}
 	t.stack.Begin()
@@ -151,7 +152,7 @@ func End(b *Block, how uintptr) {
 // nanoseconds.
 func Freed(token, addr uintptr, wait bool, now uint64) {
 	if t == nil || !lock.TakeIf(token, wait) {
-		Missed++
+		atomic.AddUint64(&Missed, 1)
 		return
 	}
 	t.drop(addr, now)
