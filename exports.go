@@ -18,6 +18,7 @@ import (
 	"tieralloc/internal/unwind"
 	_ "tieralloc/interpose"
 	"tieralloc/stats"
+	"tieralloc/stats/profile"
 	"tieralloc/tiers"
 )
 
@@ -126,8 +127,9 @@ func ta_go_trim(h uintptr) uint { return uint(alloc.Trim(heap(h))) }
 func ta_go_misuse(fn, p, why, size uintptr) { alloc.Misuse(fn, p, why, size) }
 
 //export ta_go_sample_begin
-func ta_go_sample_begin(h uintptr) uint {
-	return uint(uintptr(unsafe.Pointer(alloc.SampleBegin(heap(h)))))
+func ta_go_sample_begin(h, tracers uintptr) uint {
+	stack := alloc.SampleBegin(heap(h), (*profile.Tracers)(raw.Ptr(tracers)))
+	return uint(uintptr(unsafe.Pointer(stack)))
 }
 
 //export ta_go_sample_step

@@ -120,8 +120,8 @@ func (t *Thread) sample(b, n uintptr) { t.Sampled, t.sampledBytes = b&^ZeroBit, 
 
 // SampleBegin begins the note of the block that the thread of h has sampled. It returns the walk in
 // which the caller is to find its stack before it calls SampleEnd, or nil if the sample is lost.
-func SampleBegin(h *Heap) *unwind.Stack {
-	stack := profile.Begin(h.Thread.token, !Holds(h.Thread.token))
+func SampleBegin(h *Heap, tracers *profile.Tracers) *unwind.Stack {
+	stack := profile.Begin(h.Thread.token, !Holds(h.Thread.token), tracers)
 	if stack == nil {
 		h.Thread.Sampled = 0
 	}

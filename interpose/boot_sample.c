@@ -17,6 +17,9 @@ struct found {
 	unsigned long long reserved[7];
 };
 
+// What is attached to the probes (boot_probes_amd64.S).
+extern const char ta_tracers[];
+
 static int (*look_up)(void *, struct found *);
 static uintptr_t own_start; // of this library
 
@@ -59,7 +62,7 @@ static void bound(struct ta_stack *s)
 
 NOINLINE void ta_sample_note(ta_heap *h)
 {
-	struct ta_stack *s = (struct ta_stack *)ta_go_sample_begin((uintptr_t)h);
+	struct ta_stack *s = (struct ta_stack *)ta_go_sample_begin((uintptr_t)h, (uintptr_t)ta_tracers);
 	if (s == NULL)
 		return;
 	prepare();

@@ -31,7 +31,7 @@ void ta_go_page_empty(uintptr_t heap, uintptr_t page);
 uintptr_t ta_go_resize(uintptr_t heap, uintptr_t p, uintptr_t n);
 uintptr_t ta_go_trim(uintptr_t heap);
 void ta_go_misuse(uintptr_t fn, uintptr_t p, uintptr_t why, uintptr_t size);
-uintptr_t ta_go_sample_begin(uintptr_t heap);
+uintptr_t ta_go_sample_begin(uintptr_t heap, uintptr_t tracers);
 uintptr_t ta_go_sample_step(uintptr_t stack, uintptr_t how);
 void ta_go_sample_end(uintptr_t heap, uintptr_t how);
 uintptr_t ta_go_cuda_step(uintptr_t request);

@@ -19,6 +19,7 @@
 //   - The file's part of the data ends where only zeros follow (zeros.go).
 //   - System calls are those of ta_syscall6 instead of the runtime's and package syscall's, for the
 //     same reason.
+//   - The probes of tracers take the place of Go functions (probes.go).
 //   - The Go functions that most processes run are copied to one place, which is resident anyway
 //     (hot.go).
 //   - The runtime's fatal errors end the control plane and not the process (fatal.go).
@@ -146,6 +147,9 @@ func (m *image) rewrite() error {
 		return err
 	}
 	if err := m.ownSystemCalls(); err != nil {
+		return err
+	}
+	if err := m.connectProbes(); err != nil {
 		return err
 	}
 	if err := m.surviveRuntime(); err != nil {

@@ -84,6 +84,7 @@ type table struct {
 	siteN, locationN, objectN, nameN, frameN, sampleN uintptr
 
 	program uintptr // the number of the program's own object, or 0
+	tracers *Tracers
 
 	live, peak float64 // Σ LiveBytes; what it was when the sites' Peak was set
 	start      uint64  // monotonic, nanoseconds
@@ -115,12 +116,14 @@ func Start(rate, now, random uint64) bool {
 
 // Begin takes the table for the thread named token, and returns the walk in which the thread is to
 // find its stack; or nil, and the sample is lost. End follows. wait says whether the thread may
-// wait for another that has the table.
-func Begin(token uintptr, wait bool) *unwind.Stack {
+// wait for another that has the table. tracers is C's; with nil the probes
+// are off.
+func Begin(token uintptr, wait bool, tracers *Tracers) *unwind.Stack {
 	if t == nil || !lock.TakeIf(token, wait) {
 		atomic.AddUint64(&Missed, 1)
 		return nil
 	}
+	t.tracers = tracers
 	t.stack.Begin()
 	return &t.stack
 }
@@ -144,6 +147,8 @@ func End(b *Block, how uintptr) {
 	s := t.siteFor(b)
 	if s == nil || !t.keep(b, s) {
 		Lost++
+	} else {
+		t.traceAlloc(b)
 	}
 	lock.Release()
 }
@@ -227,6 +232,7 @@ func (t *table) drop(addr uintptr, now uint64) {
 		}
 		i++
 	}
+	t.traceFree(addr)
 	e := t.slot(i)
 	t.notePeak()
 	s := &t.sites[e.site&(siteCount-1)]

@@ -16,6 +16,10 @@ const rawSyscall = "internal/runtime/syscall/linux.Syscall6"
 // (internal/postlink). It is a dozen instructions of interpose/boot_gate_amd64.S that use no stack.
 const ownSyscall = "ta_syscall6"
 
+// ownCode are the functions that internal/postlink makes Go call and that are not Go: this one, and
+// the probes, each a nop and a return (interpose/boot_probes_amd64.S).
+var ownCode = []string{ownSyscall, "ta_probe_alloc", "ta_probe_free"}
+
 // Rules says which functions the data plane may reach.
 type Rules struct {
 	// Own reports whether a package's functions are the data plane's own. They

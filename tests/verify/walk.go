@@ -118,8 +118,10 @@ func (w *walker) reachAll(exports []*Func) {
 // returns nil for what is not walked.
 func (w *walker) resolve(fn *Func, st site) *Func {
 	callee := w.img.funcAt(st.target)
-	if own := w.img.named[ownSyscall]; own != nil && st.target == own.Addr {
-		return nil
+	for _, name := range ownCode {
+		if own := w.img.named[name]; own != nil && st.target == own.Addr {
+			return nil
+		}
 	}
 	if callee == nil {
 		w.report(fn, st.at, "leaves Go (C code or a PLT stub): "+st.text)
