@@ -35,7 +35,7 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
 	if Profiling {
-		sampleFreed(h.Thread.token, owner, addr, h.Thread.Now)
+		sampleFreed(h.Thread.token, owner, addr)
 	}
 	switch {
 	case owner == OwnerZero:
@@ -72,7 +72,7 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
 	if Profiling {
-		sampleFreed(token, owner, addr, raw.Clock(raw.ClockMono))
+		sampleFreed(token, owner, addr)
 	}
 	switch {
 	case owner == OwnerZero:

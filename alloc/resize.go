@@ -37,7 +37,7 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 		to = h.toHuge(p, n)
 	}
 	if Profiling && to != 0 {
-		profile.Freed(h.Thread.token, addr, !Holds(h.Thread.token), h.Thread.Now)
+		profile.Freed(h.Thread.token, addr, !Holds(h.Thread.token), raw.Clock(raw.ClockMono))
 		if h.due(n) {
 			h.Thread.sample(to, n)
 		}

@@ -106,15 +106,17 @@ func (p *Page) hidden() bool { return Profiling && heapOf(p.Owner).sampled }
 // be free.
 //
 //go:noinline
-func sampleFreed(token uintptr, owner, addr uintptr, now uint64) {
+func sampleFreed(token uintptr, owner, addr uintptr) {
 	if owner == OwnerHuge || owner > OwnerHuge && heapOf(owner).sampled {
-		profile.Freed(token, addr, !Holds(token), now)
+		profile.Freed(token, addr, !Holds(token), raw.Clock(raw.ClockMono))
 	}
 }
 
 // sample has C note the stack of the block at b, of n bytes, when the thread leaves the slow path.
 func (t *Thread) sample(b, n uintptr) { t.Sampled, t.sampledBytes = b&^ZeroBit, max(n, 1) }
 
+// Lifetimes are by the exact clock: most are shorter than a tick of the one that Thread.Now has.
+//
 // A thread that is in a signal handler, and whose interrupted code has a lock of the heap, does not
 // wait for the profile: the thread that has that may wait for the lock, in a signal handler too.
 
@@ -131,7 +133,8 @@ func SampleBegin(h *Heap, tracers *profile.Tracers) *unwind.Stack {
 // SampleEnd ends the note. how is how the walk has ended.
 func SampleEnd(h *Heap, how uintptr) {
 	t := h.Thread
-	b := profile.Block{Addr: t.Sampled, Size: uint64(t.sampledBytes), Hint: h.Hint, Now: t.Now}
+	b := profile.Block{Addr: t.Sampled, Size: uint64(t.sampledBytes), Hint: h.Hint,
+		Now: raw.Clock(raw.ClockMono)}
 	if p := Lookup(b.Addr); p != nil {
 		b.Hint, b.Tier = p.Hint, uint32(tierOf(p.placement))
 	}

@@ -606,6 +606,37 @@ type Share struct {
 	Evictions uint64
 }
 
+// Site is a stack that allocated, with estimates for all of its blocks (package profile).
+type Site struct {
+	// Sampled. Size of all blocks ever allocated.
+	BytesTotalAlloc uint64
+	// Sampled. Blocks ever allocated.
+	BlocksTotalAlloc uint64
+	// Sampled. Blocks ever freed.
+	BlocksTotalFreed uint64
+	// Sampled. Size of the blocks allocated and not freed.
+	BytesLive uint64
+	// Sampled. Blocks allocated and not freed.
+	BlocksLive uint64
+	// Sampled. What bytes_live was when the process had most in use, to a hundredth.
+	BytesPeak uint64
+	// Sampled. Median size of the blocks allocated.
+	SizeMedian uint64
+	// Sampled. Median time from the allocation to the free, of the blocks that were freed, to 64
+	// ns; null when none was.
+	LifetimeMedianNs uint64
+	// Hint of most of the bytes. A config.Hint….
+	Hint uint64
+	// Tier that most of the bytes were allocated in. A config.Tier….
+	Tier uint64
+	// Of Stack; at most StackMax.
+	StackLen uint64
+	// The innermost 16 calls, the innermost first: FILE+0xADDRESS, where FILE is the name of the
+	// program or library without its folder, and ADDRESS the one in the file that addr2line -e FILE
+	// takes; or 0xADDRESS in memory that belongs to no file.
+	Stack [StackMax]Frame
+}
+
 // PublicTier is ta_tier_stats of tieralloc.h.
 type PublicTier struct {
 	BlocksEntered, BlocksLeft, BytesEntered, BytesLeft uint64

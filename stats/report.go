@@ -51,7 +51,28 @@ const (
 	NodeMax  = 64  // NUMA nodes a report can name
 	NameSize = 256 // bytes of a program's name: the kernel's NAME_MAX and one
 	ShareMax = 64  // instances of memory managers that a report lists
+	StackMax = 16  // frames of a site that a report lists
+	SiteRoom = 64
 )
+
+// SiteMax is the number of sites that a report lists, at most SiteRoom.
+const SiteMax = 50
+
+// Frame is a call in the stack of a site: an address in a file, as the file itself has it, or
+// without one in memory. Name is the address of the file's name.
+type Frame struct {
+	Name, NameLen uintptr
+	Address       uint64
+}
+
+// Sites are the sites that a report lists. It is in mapped memory, as a Report is, but in no live
+// page.
+type Sites struct {
+	raw.OffHeap
+
+	Count uint64
+	List  [SiteRoom]Site
+}
 
 // Report is one snapshot of the counters. It is in mapped memory, all zero before it is filled, and
 // belongs to one thread.

@@ -24,6 +24,7 @@ type report struct {
 	Following           *following        `json:"following"`
 	Devices             []*device         `json:"devices"`
 	Managers            []*manager        `json:"managers"`
+	Sites               []*site           `json:"sites"`
 }
 
 // heap is a part of a report (docs/statistics.md): `heap`.
@@ -241,6 +242,21 @@ type instance struct {
 	FreeCalls  uint64  `json:"free_calls"`
 	Refused    uint64  `json:"refused"`
 	Evictions  uint64  `json:"evictions"`
+}
+
+// site is a part of a report (docs/statistics.md): `sites`.
+type site struct {
+	BytesTotalAlloc  uint64   `json:"bytes_total_alloc"`
+	BlocksTotalAlloc uint64   `json:"blocks_total_alloc"`
+	BlocksTotalFreed uint64   `json:"blocks_total_freed"`
+	BytesLive        uint64   `json:"bytes_live"`
+	BlocksLive       uint64   `json:"blocks_live"`
+	BytesPeak        uint64   `json:"bytes_peak"`
+	SizeMedian       uint64   `json:"size_median"`
+	LifetimeMedianNs *uint64  `json:"lifetime_median_ns"`
+	Hint             string   `json:"hint"`
+	Tier             string   `json:"tier"`
+	Stack            []string `json:"stack"`
 }
 
 // figures shows A tier: `tiers.fast` and so on.

@@ -93,7 +93,7 @@ func makePrintable(v reflect.Value) {
 	}
 }
 
-// reportMax is above the length of any report, which is some 30 KiB.
+// reportMax is above the length of any report, which is some 100 KiB.
 const reportMax = 16 << 20
 
 // readReportFile reads a statistics file.

@@ -2,10 +2,12 @@ package process
 
 import (
 	"syscall"
+	"unsafe"
 
 	"tieralloc/alloc"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
+	"tieralloc/stats"
 	"tieralloc/stats/document"
 	"tieralloc/stats/profile"
 )
@@ -42,6 +44,34 @@ func writeProfile(token uintptr) {
 		}
 	}
 	reportLock.Release()
+}
+
+const sitesSize = (unsafe.Sizeof(stats.Sites{}) + raw.Page - 1) &^ (raw.Page - 1)
+
+// newSites returns the sites for a report, or nil if there is no profile, no memory, or the thread
+// cannot have the profile.
+func newSites(token uintptr) *stats.Sites {
+	if !profile.On() {
+		return nil
+	}
+	s := (*stats.Sites)(raw.Ptr(raw.Map(sitesSize)))
+	if s == nil {
+		return nil
+	}
+	if !profile.Hold(token, MayWait(token)) {
+		dropSites(s)
+		return nil
+	}
+	profile.Settle(raw.Clock(raw.ClockMono))
+	profile.Top(s)
+	profile.Release()
+	return s
+}
+
+func dropSites(s *stats.Sites) {
+	if s != nil {
+		raw.Unmap(uintptr(unsafe.Pointer(s)), sitesSize)
+	}
 }
 
 // putProfile writes the profile to reportPath and returns an errno.

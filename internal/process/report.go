@@ -82,7 +82,9 @@ func WriteStats(token, path, n uintptr) (errno uintptr) {
 	if r == nil {
 		return uintptr(syscall.EAGAIN)
 	}
-	errno = document.WriteFile(path, n, r)
+	sites := newSites(token)
+	errno = document.WriteFile(path, n, r, sites)
+	dropSites(sites)
 	dropReport(r)
 	return errno
 }
@@ -99,7 +101,9 @@ func StatsJSON(token, buf, n uintptr, exact bool) (need uintptr) {
 	if r == nil {
 		return 0
 	}
-	need = document.JSON(buf, n, r)
+	sites := newSites(token)
+	need = document.JSON(buf, n, r, sites)
+	dropSites(sites)
 	dropReport(r)
 	return need
 }

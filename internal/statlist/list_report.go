@@ -110,6 +110,12 @@ var report = &object{
 			note("Instances; those of one manager are one after the other.").
 			write("w.managers(r)").
 			tool("[]*manager"),
+		f("sites", list, nested, plain,
+			"The stacks that have allocated most bytes, at most 50, the largest first. The key "+
+				"is absent when no heap profile is taken (TA_PROFILE), and from a live page.").
+			list(site).
+			write("w.sites()").
+			tool("[]*site"),
 	},
 }
 

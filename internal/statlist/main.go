@@ -8,9 +8,9 @@
 //	cmd/tierallocctl/figures.go  the tool's types for a report, and its tables
 //	interpose/tieralloc.h        the fields of ta_stats, ta_tier_stats and ta_cuda_stats
 //
-// The list is in list_report.go, list_heap.go, list_tiers.go, list_following.go, list_devices.go
-// and list_managers.go. list_tables.go lists the figures of the tool's tables, and list_public.go
-// those of the structures of tieralloc.h. A test compares the files with the list.
+// The list is in list_report.go, list_heap.go, list_tiers.go, list_following.go, list_devices.go,
+// list_managers.go and list_sites.go. list_tables.go lists the figures of the tool's tables, and
+// list_public.go those of the structures of tieralloc.h. A test compares the files with the list.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 // objects are all objects of the report.
 var objects = []*object{report, calls, heap, sizeClass, policy, hints, hostTiers, tier, migrations,
-	following, moves, device, driverCalls, deviceTiers, deviceTier, leak, manager, instance}
+	following, moves, device, driverCalls, deviceTiers, deviceTier, leak, manager, instance, site}
 
 // outputs lists the generated files. Each function gets the current contents of its file.
 var outputs = []struct {

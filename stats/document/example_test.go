@@ -17,9 +17,9 @@ var report stats.Report
 func ExampleJSON() {
 	report.Tiers[0].BytesCurrent = 4096
 
-	need := document.JSON(0, 0, &report)
+	need := document.JSON(0, 0, &report, nil)
 	text := make([]byte, need+1)
-	document.JSON(uintptr(unsafe.Pointer(&text[0])), need+1, &report)
+	document.JSON(uintptr(unsafe.Pointer(&text[0])), need+1, &report, nil)
 
 	var d struct {
 		Tiers map[string]struct {

@@ -34,6 +34,7 @@ func (w *writer) report(r *stats.Report) {
 	w.following(r)
 	w.devices(r)
 	w.managers(r)
+	w.sites()
 }
 
 func (w *writer) heap(h *stats.Heap) {
@@ -317,4 +318,18 @@ func (w *writer) share(s *stats.Share) {
 	w.count("free_calls", s.FreeCalls)
 	w.count("refused", s.Refused)
 	w.count("evictions", s.Evictions)
+}
+
+func (w *writer) site(s *stats.Site) {
+	w.count("bytes_total_alloc", s.BytesTotalAlloc)
+	w.count("blocks_total_alloc", s.BlocksTotalAlloc)
+	w.count("blocks_total_freed", s.BlocksTotalFreed)
+	w.count("bytes_live", s.BytesLive)
+	w.count("blocks_live", s.BlocksLive)
+	w.count("bytes_peak", s.BytesPeak)
+	w.count("size_median", s.SizeMedian)
+	w.lifetime(s)
+	w.word("hint", config.HintWord(uint32(s.Hint)))
+	w.word("tier", config.TierWord(uint32(s.Tier)))
+	w.stack(s)
 }

@@ -26,16 +26,16 @@ const (
 // written counts temporary names, so that two threads never use the same one.
 var written uint64
 
-// WriteFile writes the report to the file whose name is the n bytes at path, config.PathMax at
-// most, and returns an errno, 0 on success.
-func WriteFile(path, n uintptr, r *stats.Report) (errno uintptr) {
-	need := JSON(0, 0, r)
+// WriteFile writes the report, as JSON does, to the file whose name is the n bytes at path,
+// config.PathMax at most, and returns an errno, 0 on success.
+func WriteFile(path, n uintptr, r *stats.Report, sites *stats.Sites) (errno uintptr) {
+	need := JSON(0, 0, r, sites)
 	size := raw.RoundUp(need+1, raw.Page)
 	text := raw.Map(size)
 	if text == 0 {
 		return uintptr(syscall.ENOMEM)
 	}
-	JSON(text, need+1, r)
+	JSON(text, need+1, r, sites)
 	errno = Write(path, n, text, need)
 	raw.Unmap(text, size)
 	return errno

@@ -18,7 +18,7 @@ import (
 
 // write calls WriteFile from ordinary Go.
 func write(path string, r *stats.Report) error {
-	if errno := WriteFile(raw.Bytes(path), uintptr(len(path)), r); errno != 0 {
+	if errno := WriteFile(raw.Bytes(path), uintptr(len(path)), r, nil); errno != 0 {
 		return syscall.Errno(errno)
 	}
 	return nil

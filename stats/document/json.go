@@ -18,9 +18,9 @@ import (
 // when size is 0. It returns the length of the whole text, without the zero; the text is complete
 // if that is less than size.
 //
-// The order of the keys never changes.
-func JSON(dst, size uintptr, r *stats.Report) (need uintptr) {
-	var w writer
+// The order of the keys never changes. sites is nil where no heap profile is taken.
+func JSON(dst, size uintptr, r *stats.Report, sites *stats.Sites) (need uintptr) {
+	w := writer{list: sites}
 	w.begin(dst, size)
 	w.open('{')
 	w.report(r)

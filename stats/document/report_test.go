@@ -103,9 +103,15 @@ func setProgram(r *stats.Report, name string) {
 // text is what JSON writes, in a buffer of exactly the size it asks for.
 func text(tb testing.TB, r *stats.Report) []byte {
 	tb.Helper()
-	need := JSON(0, 0, r)
+	return textWith(tb, r, nil)
+}
+
+// textWith is text for a report with sites.
+func textWith(tb testing.TB, r *stats.Report, sites *stats.Sites) []byte {
+	tb.Helper()
+	need := JSON(0, 0, r, sites)
 	buf := mapped(tb, int(need)+1)
-	if again := JSON(uintptr(unsafe.Pointer(&buf[0])), need+1, r); again != need {
+	if again := JSON(uintptr(unsafe.Pointer(&buf[0])), need+1, r, sites); again != need {
 		tb.Fatalf("needs %d bytes, then %d", need, again)
 	}
 	if buf[need] != 0 {

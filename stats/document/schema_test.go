@@ -125,9 +125,10 @@ func TestSchemaIsStrict(t *testing.T) {
 			}
 			for name, rule := range properties {
 				checkRule(t, at+"."+name, rule.(map[string]any))
-				// A process without CUDA has no devices, and few have managers or follow.
+				// A process without CUDA has no devices, and few have managers, follow, or take
+				// a profile.
 				if optional := at == "$" && (name == "devices" || name == "managers" ||
-					name == "following"); required[name] == optional {
+					name == "following" || name == "sites"); required[name] == optional {
 					t.Errorf("%s.%s: required is %v", at, name, !optional)
 				}
 				walk(at+"."+name, rule)
@@ -141,10 +142,10 @@ func TestSchemaIsStrict(t *testing.T) {
 		}
 	}
 	walk("$", root)
-	if objects != 18 {
+	if objects != 19 {
 		t.Errorf("%d objects with properties, not report, calls, heap, class, policy, hints,"+
 			" tiers, tier and migrations, following, moves, device, its calls, tiers and tier,"+
-			" leak, manager, instance", objects)
+			" leak, manager, instance, site", objects)
 	}
 }
 
@@ -176,8 +177,8 @@ func checkRule(t *testing.T, at string, rule map[string]any) {
 		!strings.HasPrefix(text, "Sampled.") {
 		t.Errorf("%s does not say how exact it is: %s", at, text)
 	}
-	// The heap of a device sees each of its blocks, and so does a manager.
-	if host := !strings.HasPrefix(at, "#device") &&
+	// The heap of a device sees each of its blocks, and so does a manager. A profile samples them.
+	if host := !strings.HasPrefix(at, "#device") && !strings.HasPrefix(at, "#site.") &&
 		!strings.HasPrefix(at, "#instance"); (host &&
 		strings.Contains(at, "peak")) != strings.HasPrefix(text, "Span-granular.") {
 		t.Errorf("%s: peaks and only peaks are span-granular", at)

@@ -1,6 +1,9 @@
 package document
 
-import "tieralloc/internal/raw"
+import (
+	"tieralloc/internal/raw"
+	"tieralloc/stats"
+)
 
 // writer writes JSON to a buffer that may be too small. Bytes that do not fit are counted and
 // dropped.
@@ -12,6 +15,8 @@ type writer struct {
 	n     uintptr // length of the text so far
 	depth uintptr // open objects and arrays
 	empty bool    // the innermost of them has no members yet
+
+	list *stats.Sites // nil: the report has none
 }
 
 // begin aims a new writer at size bytes at dst.
@@ -133,10 +138,16 @@ func (w *writer) fraction(part, whole uint64) {
 	w.put(byte('0' + q%10))
 }
 
-// quoted writes n bytes at addr as a string. Each byte that is not part of valid UTF-8 becomes
-// U+FFFD.
+// quoted writes n bytes at addr as a string.
 func (w *writer) quoted(addr, n uintptr) {
 	w.put('"')
+	w.escaped(addr, n)
+	w.put('"')
+}
+
+// escaped writes n bytes at addr as a part of a string. Each byte that is not part of valid UTF-8
+// becomes U+FFFD.
+func (w *writer) escaped(addr, n uintptr) {
 	for i := uintptr(0); i < n; {
 		size := runeSize(addr+i, n-i)
 		switch size {
@@ -152,7 +163,6 @@ func (w *writer) quoted(addr, n uintptr) {
 		}
 		i += size
 	}
-	w.put('"')
 }
 
 func (w *writer) ascii(c byte) {

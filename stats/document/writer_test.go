@@ -113,7 +113,7 @@ func TestShortBuffer(t *testing.T) {
 		}
 		dst := buf[len(buf)-size:]
 		addr := uintptr(unsafe.Pointer(&buf[0])) + uintptr(len(buf)-size)
-		if need := JSON(addr, uintptr(size), r); int(need) != len(whole) {
+		if need := JSON(addr, uintptr(size), r, nil); int(need) != len(whole) {
 			t.Fatalf("size %d: needs %d, not %d", size, need, len(whole))
 		}
 		if size == 0 {

@@ -109,7 +109,7 @@ func (s *Snapshot) json(buf []byte, size int) (need uintptr, err error) {
 	}
 	r := (*stats.Report)(unsafe.Pointer(&mem[0]))
 	r.Figures = s.Figures
-	need = document.JSON(uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), r)
+	need = document.JSON(uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), r, nil)
 	runtime.KeepAlive(buf)
 	return need, syscall.Munmap(mem)
 }

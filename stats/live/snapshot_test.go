@@ -101,8 +101,8 @@ func ownPage(t *testing.T) (path string, want []byte) {
 	setWords(r, 3)
 	name := "a \"name\" \x1b\xff"
 	r.SetProgram(raw.Bytes(name), uintptr(len(name)))
-	buf := make([]byte, document.JSON(0, 0, r)+1)
-	document.JSON(uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), r)
+	buf := make([]byte, document.JSON(0, 0, r, nil)+1)
+	document.JSON(uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), r, nil)
 	stats.LiveCommit(1)
 	return path, buf[:len(buf)-1]
 }

@@ -13,6 +13,7 @@ type Object struct {
 
 	start uintptr // its first address
 	link  uintptr // its link map
+	bias  uintptr // added to the addresses in the file
 
 	// Its code: the mapping that holds it, and what of the file that is.
 	Low, High, Offset uintptr
@@ -74,15 +75,14 @@ func word(at uintptr) uintptr { return uintptr(*(*uint32)(raw.Ptr(at))) }
 // describe reads the headers of the object at start, which the loader has mapped, and finds the
 // part of it with pc in it. It reports false if there is none.
 func (o *Object) describe(start, link, pc uintptr) (ok bool) {
-	*o = Object{start: start, link: link}
+	*o = Object{start: start, link: link, bias: raw.Load(link)} // l_addr
 	if word(start) != elfMagic {
 		return false
 	}
-	bias := raw.Load(link) // l_addr
 	n := half(start + ehPhentry + 2)
 	for i := uintptr(0); i < n && i < mostLoads; i++ {
 		h := start + raw.Load(start+ehPhoff) + i*half(start+ehPhentry)
-		at := bias + raw.Load(h+phVaddr)
+		at := o.bias + raw.Load(h+phVaddr)
 		switch word(h) {
 		case ptLoad:
 			if word(h+phFlags)&pfExecute != 0 && pc >= at && pc-at < raw.Load(h+phMemsz) {

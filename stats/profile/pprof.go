@@ -38,11 +38,13 @@ const (
 	stringTier
 	stringHint
 	stringThread
+	stringSizeMedian
+	stringLifetimeMedian
 	firstStrings
 )
 
 // words is padded to a power of two.
-var words = [16]string{
+var words = [32]string{
 	stringAllocObjects: "alloc_objects",
 	stringAllocSpace:   "alloc_space",
 	stringInuseObjects: "inuse_objects",
@@ -57,6 +59,9 @@ var words = [16]string{
 	stringTier:         "tier",
 	stringHint:         "hint",
 	stringThread:       "thread",
+
+	stringSizeMedian:     "size_median",
+	stringLifetimeMedian: "lifetime_median",
 }
 
 // About is what a profile says of its process.
@@ -184,6 +189,11 @@ func (e *encoder) samples() {
 		e.label(stringTier, tier)
 		e.label(stringHint, hint)
 		e.label(stringThread, name)
+		d := &t.spreads[i&(siteCount-1)]
+		e.measure(stringSizeMedian, d.size.median(), stringBytes)
+		if d.lifetime.sum != 0 {
+			e.measure(stringLifetimeMedian, d.lifetime.median()<<lifetimeShift, stringNanoseconds)
+		}
 		e.close(at)
 	}
 }
@@ -202,6 +212,15 @@ func (e *encoder) label(key, value uint64) {
 	at := e.open(3)
 	e.number(1, key)
 	e.number(2, value)
+	e.close(at)
+}
+
+// measure writes a label that is a number.
+func (e *encoder) measure(key, value, unit uint64) {
+	at := e.open(3)
+	e.number(1, key)
+	e.number(3, value)
+	e.number(4, unit)
 	e.close(at)
 }
 

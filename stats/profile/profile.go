@@ -15,7 +15,8 @@ import (
 // Limits of the table. What is beyond them is counted in Lost. They keep the written profile to
 // about a megabyte.
 const (
-	siteCount     = 4 << 10
+	siteBits      = 12
+	siteCount     = 1 << siteBits
 	locationCount = 16 << 10
 	objectCount   = 512
 	nameBytes     = 64 << 10  // the paths of all objects
@@ -29,7 +30,8 @@ const (
 type Site struct {
 	_ raw.OffHeap
 
-	hash   uint64
+	hash   uint64 // of all that tells sites apart
+	frames uint64 // of the stack alone
 	Stack  uint32 // index of its first location in table.stack
 	Depth  uint32
 	Hint   uint32 // the blocks' hint, and the tier that they were allocated in
@@ -42,7 +44,20 @@ type Site struct {
 	Peak     float64 // LiveBytes when those of the process were most
 	Recent   float64 // of LiveBytes, what was allocated late; set by Settle
 	Lifetime float64 // nanoseconds, the sum over the blocks that were freed
+
+	// Of the sites with the same stack the first one, and, in that, their Bytes (sum, in top.go).
+	first uint32
+	all   float64
 }
+
+// spread is the sizes of a site's blocks in bytes, and the lifetimes of those that were freed in
+// units of 1<<lifetimeShift nanoseconds.
+type spread struct {
+	_              raw.OffHeap
+	size, lifetime histogram
+}
+
+const lifetimeShift = 6
 
 // location is a program counter in an object.
 type location struct {
@@ -53,10 +68,12 @@ type location struct {
 // sample is a block in use.
 type sample struct {
 	addr uintptr // 0: the slot is empty
-	site uint32
-	born uint32 // milliseconds since the table's start
-	size uint64
+	born uint64  // nanoseconds since the table's start
+	what uint64  // its size << siteBits | the index of its site
 }
+
+func (e *sample) size() uint64 { return e.what >> siteBits }
+func (e *sample) site() uint64 { return e.what & (siteCount - 1) }
 
 // usedSlots is the number of slots that table.used has a bit for.
 const usedSlots = 128
@@ -70,6 +87,7 @@ type table struct {
 
 	stack     unwind.Stack
 	sites     [siteCount]Site
+	spreads   [siteCount]spread // of the sites
 	locations [locationCount]location
 	objects   [objectCount]Object
 	names     [nameBytes]byte
@@ -78,6 +96,9 @@ type table struct {
 	siteOf     [siteMask + 1]uint32
 	locationOf [locationMask + 1]uint32
 	samples    [2 * sampleCount]sample
+	stackOf    [siteMask + 1]uint32 // as siteOf, by the stack alone; only while Top runs
+	merged     spread               // of the sites with one stack; only while Top runs
+	total      Site                 // the same
 	// a bit for usedSlots slots in which there once was a sample
 	used [2 * sampleCount / usedSlots / 64]uint64
 
@@ -197,9 +218,11 @@ func (t *table) keep(b *Block, s *Site) bool {
 	}
 	k := i & (2*sampleCount - 1) / usedSlots
 	t.used[k/64] |= 1 << (k % 64)
-	*t.slot(i) = sample{addr: b.Addr, site: t.index(s), born: t.millis(b.Now), size: b.Size}
+	k = t.index(s)
+	*t.slot(i) = sample{addr: b.Addr, born: t.since(b.Now), what: b.Size<<siteBits | uint64(k)}
 	t.sampleN++
 	w := Weight(b.Size)
+	t.spreads[k&(siteCount-1)].size.add(b.Size, w)
 	bytes := w * float64(b.Size)
 	s.Allocs += w
 	s.Live += w
@@ -209,12 +232,12 @@ func (t *table) keep(b *Block, s *Site) bool {
 	return true
 }
 
-func (t *table) index(s *Site) uint32 {
-	return uint32((uintptr(unsafe.Pointer(s)) - uintptr(unsafe.Pointer(&t.sites))) /
-		unsafe.Sizeof(Site{}))
+func (t *table) index(s *Site) uintptr {
+	return (uintptr(unsafe.Pointer(s)) - uintptr(unsafe.Pointer(&t.sites))) / unsafe.Sizeof(Site{})
 }
 
-func (t *table) millis(now uint64) uint32 { return uint32((now - min(now, t.start)) / 1e6) }
+// since returns the nanoseconds from the table's start to a time.
+func (t *table) since(now uint64) uint64 { return now - min(now, t.start) }
 
 // slotOf returns the number of the slot that the sample of the block at addr is in, or in one of
 // those behind it.
@@ -235,12 +258,14 @@ func (t *table) drop(addr uintptr, now uint64) {
 	t.traceFree(addr)
 	e := t.slot(i)
 	t.notePeak()
-	s := &t.sites[e.site&(siteCount-1)]
-	w := Weight(e.size)
-	bytes := w * float64(e.size)
+	s := &t.sites[e.site()]
+	w := Weight(e.size())
+	bytes := w * float64(e.size())
+	lifetime := t.since(now) - min(t.since(now), e.born)
 	s.Live -= w
 	s.LiveBytes -= bytes
-	s.Lifetime += w * float64(t.millis(now)-min(t.millis(now), e.born)) * 1e6
+	s.Lifetime += w * float64(lifetime)
+	t.spreads[e.site()].lifetime.add(lifetime>>lifetimeShift, w)
 	t.live -= bytes
 	t.vacate(i)
 }
@@ -279,14 +304,14 @@ func Settle(now uint64) {
 	for i := uintptr(0); i < t.siteN; i++ {
 		t.sites[i&(siteCount-1)].Recent = 0
 	}
-	half := t.millis(now) / 2
+	half := t.since(now) / 2
 	for k := range uintptr(2 * sampleCount / usedSlots) {
 		if t.used[k/64]>>(k%64)&1 == 0 {
 			continue // its memory was never touched
 		}
 		for i := k * usedSlots; i < (k+1)*usedSlots; i++ {
 			if e := t.slot(i); e.addr != 0 && e.born > half {
-				t.sites[e.site&(siteCount-1)].Recent += Weight(e.size) * float64(e.size)
+				t.sites[e.site()].Recent += Weight(e.size()) * float64(e.size())
 			}
 		}
 	}

@@ -16,8 +16,7 @@ const (
 // siteFor returns the site of a block whose stack was found, or nil if there is no room for it.
 func (t *table) siteFor(b *Block) *Site {
 	t.askName()
-	hash := mix(uint64(b.Hint)<<8|uint64(b.Tier)) ^ mix(t.thread[0]) ^ mix(t.thread[1]+1)
-	n := t.stack.N
+	n, stack := t.stack.N, uint64(0)
 	first := t.frameN
 	if first+n > stackWords {
 		return nil
@@ -25,8 +24,10 @@ func (t *table) siteFor(b *Block) *Site {
 	for i := uintptr(0); i < n; i++ {
 		at := t.locate(i)
 		t.frames[(first+i)&(stackWords-1)] = at
-		hash = mix(hash*31 + uint64(at))
+		stack = mix(stack*31 + uint64(at) + 1)
 	}
+	hash := mix(stack ^ mix(uint64(b.Hint)<<8|uint64(b.Tier)) ^ mix(t.thread[0]) ^
+		mix(t.thread[1]+1))
 	k := uintptr(hash)
 	for ; t.siteOf[k&siteMask] != 0; k++ {
 		s := &t.sites[(t.siteOf[k&siteMask]-1)&(siteCount-1)]
@@ -40,7 +41,7 @@ func (t *table) siteFor(b *Block) *Site {
 	s := &t.sites[t.siteN&(siteCount-1)]
 	t.siteN++
 	t.siteOf[k&siteMask] = uint32(t.siteN)
-	s.hash, s.Stack, s.Depth = hash, uint32(first), uint32(n)
+	s.hash, s.frames, s.Stack, s.Depth = hash, stack, uint32(first), uint32(n)
 	s.Hint, s.Tier, s.Thread = b.Hint, b.Tier, t.thread
 	t.frameN += n
 	return s

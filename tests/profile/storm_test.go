@@ -45,8 +45,8 @@ func TestStorm(t *testing.T) {
 			}
 		}
 	}
-	if len(ends)*100 > len(p.Sample) {
-		t.Errorf("stacks end in %v", ends)
+	if len(ends) > max(1, len(p.Sample)/100) { // a busy machine gets to fewer than 100
+		t.Errorf("stacks end in %v of %d", ends, len(p.Sample))
 	}
 	for _, name := range []string{"thrower", "handler", "plugin_allocate", "coroutine", "churn"} {
 		if !p.has(name) {

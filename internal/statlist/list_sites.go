@@ -1,0 +1,47 @@
+package main
+
+import "tieralloc/internal/config"
+
+var site = &object{
+	title:  "`sites`",
+	goType: "Site", tool: "site", method: "site(s *stats.Site)", arg: "s",
+	comment: []string{
+		"Site is a stack that allocated, with estimates for all of its blocks (package profile).",
+	},
+	def: "site",
+	meaning: "One stack that allocated, in all threads, tiers and hints. Its figures are " +
+		"estimates from the blocks that the heap profile has sampled (docs/profiles.md). Sizes " +
+		"are those that the program asked for.",
+	figures: []figure{
+		f("bytes_total_alloc", bytes, counter, sampled, "Size of all blocks ever allocated."),
+		f("blocks_total_alloc", count, counter, sampled, "Blocks ever allocated."),
+		f("blocks_total_freed", count, counter, sampled, "Blocks ever freed."),
+		f("bytes_live", bytes, gauge, sampled, "Size of the blocks allocated and not freed."),
+		f("blocks_live", count, gauge, sampled, "Blocks allocated and not freed."),
+		f("bytes_peak", bytes, peak, sampled,
+			"What bytes_live was when the process had most in use, to a hundredth."),
+		f("size_median", bytes, derived, sampled, "Median size of the blocks allocated."),
+		f("lifetime_median_ns", ns, derived, sampled,
+			"Median time from the allocation to the free, of the blocks that were freed, to "+
+				"64 ns; null when none was.").
+			schema(`{"type": ["integer", "null"], "minimum": 0, "maximum": 18446744073709551615}`).
+			write("w.lifetime(s)").
+			field("LifetimeMedianNs", "uint64").
+			tool("*uint64"),
+		f("hint", word, setting, plain, "Hint of most of the bytes.").
+			config("HintWord", config.HintWord, config.HintCount).
+			note("A config.Hint…."),
+		f("tier", word, setting, plain, "Tier that most of the bytes were allocated in.").
+			config("TierWord", config.TierWord, config.TierCount).
+			note("A config.Tier…."),
+		hidden("StackLen", "uint64", "Of Stack; at most StackMax."),
+		f("stack", list, setting, plain,
+			"The innermost 16 calls, the innermost first: FILE+0xADDRESS, where FILE is the name "+
+				"of the program or library without its folder, and ADDRESS the one in the file "+
+				"that addr2line -e FILE takes; or 0xADDRESS in memory that belongs to no file.").
+			typed("[StackMax]Frame").
+			write("w.stack(s)").
+			schema(`{"type": "array", "items": {"type": "string", "pattern": "0x[0-9a-f]+$"}}`).
+			tool("[]string"),
+	},
+}
