@@ -350,3 +350,17 @@ var instanceFigures = []instanceFigure{
 	{"refused", func(i *instance) string { return count(i.Refused) }},
 	{"evicted", func(i *instance) string { return count(i.Evictions) }},
 }
+
+// siteFigures shows `sites`.
+var siteFigures = []siteFigure{
+	{"allocated", func(s *site) string { return size(s.BytesTotalAlloc) }},
+	{"blocks", func(s *site) string { return count(s.BlocksTotalAlloc) }},
+	{"freed", func(s *site) string { return count(s.BlocksTotalFreed) }},
+	{"live", func(s *site) string { return size(s.BytesLive) }},
+	{"peak", func(s *site) string { return size(s.BytesPeak) }},
+	{"size", func(s *site) string { return size(s.SizeMedian) }},
+	{"lifetime", func(s *site) string { return s.lifetime() }},
+	{"hint", func(s *site) string { return s.Hint }},
+	{"tier", func(s *site) string { return s.Tier }},
+	{"calls", func(s *site) string { return s.calls() }},
+}

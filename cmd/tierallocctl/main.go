@@ -17,7 +17,8 @@
 //	verify.go, trace.go, image.go, loader.go, processmemory.go, object.go, unreachable.go
 //	                         which allocator serves a command and its children
 //	report.go, tables.go     a statistics report, decoded and shown
-//	device.go                its CUDA devices
+//	device.go, manager.go, sites.go
+//	                         its CUDA devices, memory managers and sites
 //	stats.go, pages.go, watch.go
 //	                         the reports of other processes
 //	heapnodes.go, mappings.go

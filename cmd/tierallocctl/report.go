@@ -57,6 +57,9 @@ func decodeReport(text []byte) (*report, error) {
 			return nil, errors.New("damaged statistics: a memory manager or an instance is missing")
 		}
 	}
+	if slices.Contains(r.Sites, nil) {
+		return nil, errors.New("damaged statistics: a site is missing")
+	}
 	for _, d := range r.Devices {
 		if d == nil || d.Tiers.Fast == nil || d.Tiers.Slow == nil {
 			return nil, errors.New("damaged statistics: tiers of a device are missing")

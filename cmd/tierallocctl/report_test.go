@@ -65,7 +65,7 @@ func TestKeys(t *testing.T) {
 		{report{}.Tiers, part("tiers")}, {tier{}, def("tier")},
 		{tier{}.Migrations, def("migrations")}, {device{}, def("device")}, {leak{}, def("leak")},
 		{deviceTiers{}, def("device")["tiers"].(map[string]any)["properties"].(map[string]any)},
-		{following{}, part("following")}, {moves{}, def("moves")},
+		{following{}, part("following")}, {moves{}, def("moves")}, {site{}, def("site")},
 	} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(c.of)) {
 			if _, ok := c.keys[f.Tag.Get("json")]; !ok {

@@ -93,8 +93,8 @@ func summarize(w io.Writer, r *report) {
 	summarizeDevices(w, r)
 }
 
-// describe writes all figures of a report: the heap as a whole, the tiers, the calls, the devices
-// and the memory managers.
+// describe writes all figures of a report: the heap as a whole, the tiers, the calls, the devices,
+// the memory managers and the sites.
 func describe(w io.Writer, r *report) {
 	h := r.Heap
 	fmt.Fprintf(w, "%s (process %d), after %s; tiers %s\n", r.Program, r.Pid, duration(r.UptimeNs),
@@ -116,6 +116,7 @@ func describe(w io.Writer, r *report) {
 	fmt.Fprintln(w, callTable(r).Render())
 	describeDevices(w, r)
 	describeManagers(w, r)
+	describeSites(w, r)
 }
 
 // figure is a row of the table of tiers.

@@ -66,17 +66,24 @@ func (l *Line) Hex(v uintptr) {
 
 // Dec appends v in decimal.
 func (l *Line) Dec(v uint64) {
-	var digits [32]byte
-	i := uintptr(31)
-	for {
-		digits[i&31] = byte('0' + v%10)
-		v /= 10
-		if v == 0 {
-			break
-		}
-		i--
+	var d Digits
+	for i := d.Decimal(v); i < uintptr(len(d)); i++ {
+		l.put(d[i])
 	}
-	l.Mem(uintptr(unsafe.Pointer(&digits))+i, 32-i)
+}
+
+// Digits has room for a number in decimal.
+type Digits [32]byte
+
+// Decimal writes v at the end of d and returns the index of its first digit.
+func (d *Digits) Decimal(v uint64) (i uintptr) {
+	i = uintptr(len(d)) - 1
+	for ; v > 9; i-- { // at most 19 rounds
+		d[i&31] = byte('0' + v%10)
+		v /= 10
+	}
+	d[i&31] = byte('0' + v)
+	return i
 }
 
 func (l *Line) put(c byte) {

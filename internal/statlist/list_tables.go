@@ -102,4 +102,16 @@ var tables = []table{
 		{"refused", "refused", ""},
 		{"evicted", "evictions", ""},
 	}},
+	{"siteFigures", "siteFigure", site, "s", []row{
+		{"allocated", "bytes_total_alloc", ""},
+		{"blocks", "blocks_total_alloc", ""},
+		{"freed", "blocks_total_freed", ""},
+		{"live", "bytes_live", ""},
+		{"peak", "bytes_peak", ""},
+		{"size", "size_median", ""},
+		{"lifetime", "lifetime_median_ns", "s.lifetime()"},
+		{"hint", "hint", ""},
+		{"tier", "tier", ""},
+		{"calls", "stack", "s.calls()"},
+	}},
 }

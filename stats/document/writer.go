@@ -107,15 +107,9 @@ func (w *writer) truth(name string, v bool) {
 }
 
 func (w *writer) dec(v uint64) {
-	var digits [32]byte
-	n := uintptr(0)
-	for ; v > 9; n++ { // at most 19 rounds
-		digits[n&31] = byte('0' + v%10)
-		v /= 10
-	}
-	w.put(byte('0' + v))
-	for ; n > 0; n-- {
-		w.put(digits[(n-1)&31])
+	var d raw.Digits
+	for i := d.Decimal(v); i < uintptr(len(d)); i++ {
+		w.put(d[i])
 	}
 }
 

@@ -81,15 +81,9 @@ func (e *encoder) bytes(addr, n uintptr) {
 }
 
 func (e *encoder) decimal(v uint64) {
-	var digits [32]byte
-	n := uintptr(0)
-	for ; v > 9; n++ { // at most 19 rounds
-		digits[n&31] = byte('0' + v%10)
-		v /= 10
-	}
-	e.put(byte('0' + v))
-	for ; n > 0; n-- {
-		e.put(digits[(n-1)&31])
+	var d raw.Digits
+	for i := d.Decimal(v); i < uintptr(len(d)); i++ {
+		e.put(d[i])
 	}
 }
 
