@@ -224,3 +224,31 @@ func TestSitesOfChildren(t *testing.T) {
 		}
 	}
 }
+
+// TestSitesOfThreads: a stack that two threads have is one site of the report, and two of the
+// profile.
+func TestSitesOfThreads(t *testing.T) {
+	program := testlib.CC(t, "threads.c", "-O1", "-D_GNU_SOURCE", "-pthread")
+	reports, heap := runWithReport(t, "1K", program)
+	found := 0
+	for _, s := range sitesOf(t, reports[0]) {
+		if functionAt(t, program, s.Stack[0]) != "shared" {
+			continue
+		}
+		found++ // each block is sampled
+		if s.Allocated != 200*100000 || s.Blocks != 200 || s.Freed != 100 ||
+			s.Live != 100*100000 || s.Size != 100000 || s.Lifetime == nil {
+			t.Errorf("%+v", s)
+		}
+	}
+	threads := map[string]bool{}
+	p := read(t, heap)
+	for _, s := range p.Sample {
+		if p.function(s.Location[0]) == "shared" {
+			threads[s.Label["thread"][0]] = true
+		}
+	}
+	if found != 1 || len(threads) != 2 {
+		t.Errorf("%d sites of threads %v", found, threads)
+	}
+}
