@@ -1,6 +1,6 @@
-// medians holds blocks of three sites for 10 ms, 100 ms and a second, never frees those of a fourth,
-// and frees blocks of log-uniform sizes between 1 KiB and 1 MiB of a fifth at once. Then it allocates
-// from 80 stacks.
+// medians holds blocks of three sites for 10 ms, 100 ms and a second, never frees those of a
+// fourth, and frees blocks of log-uniform sizes between 1 KiB and 1 MiB of a fifth at once. Then it
+// allocates from 80 stacks.
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,6 +14,8 @@
 	}
 // clang-format off
 SITE(held10) SITE(held100) SITE(held1000) SITE(kept) SITE(sized)
+
+enum { BYTES = 3 << 20, SMALL = 40000 };
 // clang-format on
 
 __attribute__((noinline)) static char *deep(int depth)
@@ -25,7 +27,6 @@ __attribute__((noinline)) static char *deep(int depth)
 
 int main(void)
 {
-	enum { BYTES = 3 << 20, SMALL = 40000 };
 	struct timespec pause = {0, 10 * 1000 * 1000};
 	char *volatile leak;
 	char *second = held1000(BYTES);
