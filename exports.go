@@ -43,8 +43,8 @@ func ta_go_leave(h uintptr) { alloc.Leave(heap(h)) }
 func ta_go_abandon(h uintptr) { alloc.Abandon(heap(h)) }
 
 //export ta_go_malloc
-func ta_go_malloc(h, n, libs, how uintptr) uint {
-	b := alloc.Malloc(heap(h), n, libs, how)
+func ta_go_malloc(h, n, allowed, how uintptr) uint {
+	b := alloc.Malloc(heap(h), n, allowed, how)
 	process.Pulse(heap(h))
 	return uint(b)
 }
@@ -53,15 +53,38 @@ func ta_go_malloc(h, n, libs, how uintptr) uint {
 func ta_go_alloc(h, n, hint uintptr) uint { return uint(alloc.Alloc(heap(h), n, hint)) }
 
 //export ta_go_renew
-func ta_go_renew(h, n, libs, old uintptr) uint { return uint(alloc.Renew(heap(h), n, libs, old)) }
-
-//export ta_go_aligned
-func ta_go_aligned(h, align, n, libs, how uintptr) uint {
-	return uint(alloc.Aligned(heap(h), align, n, libs, how))
+func ta_go_renew(h, n, allowed, old uintptr) uint {
+	return uint(alloc.Renew(heap(h), n, allowed, old))
 }
 
-//export ta_go_lib_set
-func ta_go_lib_set(path uintptr) uint { return uint(tiers.LibSet(path)) }
+//export ta_go_aligned
+func ta_go_aligned(h, align, n, allowed, how uintptr) uint {
+	return uint(alloc.Aligned(heap(h), align, n, allowed, how))
+}
+
+//export ta_go_site_set
+func ta_go_site_set(depth, path, offset uintptr) uint {
+	return uint(tiers.CallerSet(depth, path, offset))
+}
+
+//export ta_go_site_functions
+func ta_go_site_functions(depth uintptr) uint { return uint(tiers.FunctionRules(depth)) }
+
+//export ta_go_site_function
+func ta_go_site_function(depth, set uintptr) uint {
+	return uint(tiers.FunctionName(depth, uint64(set)))
+}
+
+//export ta_go_site_deep
+func ta_go_site_deep() uint { return uint(tiers.DeepRules()) }
+
+//export ta_go_site_begin
+func ta_go_site_begin(thread uintptr) uint {
+	return uint(uintptr(unsafe.Pointer((*alloc.Thread)(raw.Ptr(thread)).WalkBegin())))
+}
+
+//export ta_go_site_end
+func ta_go_site_end(thread uintptr) { (*alloc.Thread)(raw.Ptr(thread)).WalkEnd() }
 
 //export ta_go_copied
 func ta_go_copied(h, p, n uintptr) { alloc.Copied(heap(h), p, n) }

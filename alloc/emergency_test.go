@@ -34,7 +34,7 @@ func TestHandlerInPool(t *testing.T) {
 	mine.now = func() uint64 { return 1e9 + minCollect + PurgeDelay }
 	within(t, 2*time.Second, func() {
 		for range 3 {
-			b := Malloc(mine.enter(), 20000, uintptr(tiers.LibSet(0)), 0) &^ ZeroBit
+			b := Malloc(mine.enter(), 20000, uintptr(tiers.CallerSet(0, 0, 0)), 0) &^ ZeroBit
 			if b == 0 {
 				return
 			}

@@ -10,15 +10,15 @@ import (
 )
 
 // Malloc is the slow path of malloc: n bytes for the thread of h, which the calling thread owns.
-// libs is the set of rules that the caller's object allows (LibSet). It returns the block's
+// allowed is the set of rules that the callers allow (tiers.CallerSet). It returns the block's
 // address, with ZeroBit added if the block is known to read as zero, or 0 if there is no memory.
 // how identifies the function (see howCall).
-func Malloc(h *Heap, n, libs, how uintptr) uintptr {
+func Malloc(h *Heap, n, allowed, how uintptr) uintptr {
 	t := h.Thread
 	t.follow()
 	h = t.Base
 	if tiers.RulesOn() {
-		h = t.heap(t.hintFor(n, libs))
+		h = t.heap(t.hintFor(n, allowed))
 	}
 	if Profiling {
 		return h.serveProfiled(n, how)
@@ -41,10 +41,10 @@ func Alloc(h *Heap, n, hint uintptr) uintptr {
 
 // Renew is Malloc for the new block of a realloc. Unless a rule decides otherwise, it has the hint
 // of the old block.
-func Renew(h *Heap, n, libs, old uintptr) uintptr {
+func Renew(h *Heap, n, allowed, old uintptr) uintptr {
 	hint := uintptr(tiers.NoHint)
 	if tiers.RulesOn() {
-		hint = tiers.Match(h.Thread.rules&uint64(libs), n)
+		hint = tiers.Match(h.Thread.rules&uint64(allowed), n)
 	}
 	if hint == tiers.NoHint {
 		hint = uintptr(h.Hint)
@@ -59,8 +59,8 @@ func Renew(h *Heap, n, libs, old uintptr) uintptr {
 }
 
 // hintFor returns the hint for n bytes by the rules, or the thread's own.
-func (t *Thread) hintFor(n, libs uintptr) uintptr {
-	hint := tiers.Match(t.rules&uint64(libs), n)
+func (t *Thread) hintFor(n, allowed uintptr) uintptr {
+	hint := tiers.Match(t.rules&uint64(allowed), n)
 	if hint == tiers.NoHint {
 		hint = uintptr(t.hint)
 	}
@@ -284,12 +284,12 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 // Blocks of a page start at a multiple of a slice plus a multiple of their size. So a class whose
 // size is a multiple of align serves; one of the next eight classes does, at the latest the next
 // power of two.
-func Aligned(h *Heap, align, n, libs, how uintptr) uintptr {
+func Aligned(h *Heap, align, n, allowed, how uintptr) uintptr {
 	t := h.Thread
 	t.follow()
 	h = t.Base
 	if tiers.RulesOn() {
-		h = t.heap(t.hintFor(n, libs))
+		h = t.heap(t.hintFor(n, allowed))
 	}
 	b := uintptr(0)
 	if Profiling {

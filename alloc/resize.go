@@ -66,7 +66,7 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 	if !tiers.RulesOn() {
 		return false
 	}
-	hint := tiers.Match(h.Thread.rules&tiers.LibSet(0), n)
+	hint := tiers.Match(h.Thread.rules&tiers.CallerSet(0, 0, 0), n)
 	return hint != tiers.NoHint && homeOf(hint) != uintptr(p.home)
 }
 

@@ -128,7 +128,7 @@ func (s *sim) renew() error {
 	if len(s.m.blocks) >= simBlocks || s.m.bytes+n > simBytes {
 		return nil
 	}
-	b := Renew(t.enter(), n, uintptr(tiers.LibSet(0)), old.addr)
+	b := Renew(t.enter(), n, uintptr(tiers.CallerSet(0, 0, 0)), old.addr)
 	t.leave()
 	if b == 0 && s.capped {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/internal/unwind"
 	"tieralloc/stats"
 	"tieralloc/tiers"
 )
@@ -32,11 +33,14 @@ type Thread struct {
 	// block for it.
 	Heaps [heapSlots]*Heap
 
-	// C's cache of callers: Libs[i] is the set of rules that match the object with the return
-	// address Callers[i].
+	// C's cache of callers: Allowed[i] is the set of rules that allow the caller Callers[i], which
+	// is a return address and in the two highest bits the depth.
 	Unloads uint64
 	Callers [callers]uintptr
-	Libs    [callers]uintptr
+	Allowed [callers]uintptr
+
+	stack   *unwind.Stack // for rules that depend on more than one caller; nil until then
+	walking bool          // it is in use
 
 	token        uintptr // the owning thread's, for locks
 	retiredBytes uintptr

@@ -80,7 +80,7 @@ func (t *thread) malloc(n uintptr) (b uintptr, zero bool) {
 	if b = t.mallocFast(n); b != 0 {
 		return b, false
 	}
-	b = Malloc(t.enter(), n, uintptr(tiers.LibSet(0)), 0)
+	b = Malloc(t.enter(), n, uintptr(tiers.CallerSet(0, 0, 0)), 0)
 	t.leave()
 	return b &^ ZeroBit, b&ZeroBit != 0
 }
@@ -92,7 +92,7 @@ func (t *thread) aligned(align, n uintptr) (b uintptr) {
 			return b
 		}
 	}
-	b = Aligned(t.enter(), align, n, uintptr(tiers.LibSet(0)), 0)
+	b = Aligned(t.enter(), align, n, uintptr(tiers.CallerSet(0, 0, 0)), 0)
 	t.leave()
 	return b
 }

@@ -20,11 +20,11 @@ const (
 // TA_DEFAULT_HINT.
 func (r *Request) hint() uint64 {
 	if tiers.RulesOn() {
-		libs := uintptr(r.Libs)
-		if libs == 0 { // the caller's object was not looked up, or no rule matches
-			libs = uintptr(tiers.LibSet(0))
+		allowed := uintptr(r.Allowed)
+		if allowed == 0 { // the caller's object was not looked up, or no rule matches
+			allowed = uintptr(tiers.CallerSet(0, 0, 0))
 		}
-		if hint := tiers.Match(tiers.ThreadSet(0)&uint64(libs),
+		if hint := tiers.Match(tiers.ThreadSet(0)&uint64(allowed),
 			uintptr(r.Bytes)); hint != tiers.NoHint {
 			return uint64(hint)
 		}

@@ -22,8 +22,8 @@ type Request struct {
 	Count   uint64 // OpWarmup: blocks
 	// the thread's hint, used if no rule matches: 1 + a hint of internal/config; 0:
 	// TA_DEFAULT_HINT. OpWarmup: 1 for the first size of a list
-	Hint uint64
-	Libs uint64 // rules that match by the caller's object, as in alloc.Malloc
+	Hint    uint64
+	Allowed uint64 // rules that match by the caller's object, as in alloc.Malloc
 
 	// The driver's answer to the last action.
 	Result uint64 // CUresult; with ActDone: what the program gets

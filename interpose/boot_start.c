@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <elf.h>
 #include "boot.h"
+#include "boot_walk.h"
 #include "libc_malloc.h"
 #include "libc_symbol.h"
 #include "exports.h"
@@ -56,7 +57,10 @@ HOT static void boot_once(void)
 		ta_tables();
 	ta_go_boot((uintptr_t)&b);
 	ta_record_pid();
-	ta_rules_begin();
+	if (ta_flags.RulesByCaller || ta_flags.Profiled)
+		ta_walk_prepare();
+	if (ta_flags.RulesByCaller)
+		ta_rules_begin();
 	ta_libc_mark();
 	ta_libc_resolve();
 	ta_thread_init();

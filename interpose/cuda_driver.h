@@ -72,7 +72,7 @@ void ta_cuda_ask(ta_cuda_request *r, uint64_t op, CUcontext context);
 // The inputs of hints and rules: the thread, and the caller.
 static inline void ta_cuda_about(ta_cuda_request *r, void *caller)
 {
-	r->Libs = ta_libs(caller);
+	r->Allowed = ta_by_caller(caller);
 	r->Hint = LIKELY(ta_self != &ta_heap_none) ? ta_self->Hint + UINT64_C(1) : 0;
 }
 

@@ -22,6 +22,8 @@
 #define TA_ZERO_BIT 0x1ull
 #define TA_UNWIND_GOING 0x0ull
 #define TA_UNWIND_SKIP 0x1ull
+#define TA_UNWIND_FRAMES 0x100ull
+#define TA_SITE_MAX 0x4ull
 #define TA_REMOTE_ADDR 0xfffffffffff0ull
 #define TA_REMOTE_IN_FLIGHT 0x2ull
 #define TA_REMOTE_NOTIFY 0x1ull
@@ -260,7 +262,7 @@ struct ta_thread {
 	struct ta_heap *Heaps[16];
 	uint64_t Unloads;
 	uint64_t Callers[64];
-	uint64_t Libs[64];
+	uint64_t Allowed[64];
 };
 
 struct ta_securebin {
@@ -294,7 +296,7 @@ struct ta_flags {
 	uint32_t Runtime;
 	uint32_t Reports;
 	uint32_t Rules;
-	uint32_t RulesByLib;
+	uint32_t RulesByCaller;
 	uint32_t RulesByThread;
 	uint32_t Throttled;
 	uint32_t Secure;
@@ -327,7 +329,7 @@ struct ta_cuda_request {
 	uint64_t Bytes;
 	uint64_t Count;
 	uint64_t Hint;
-	uint64_t Libs;
+	uint64_t Allowed;
 	uint64_t Result;
 	uint64_t Value;
 	uint64_t Extra;

@@ -1,4 +1,4 @@
-// The inputs of rules: the object that calls, and the name of the thread.
+// The inputs of rules: the callers, and the name of the thread.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -9,67 +9,99 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include "boot.h"
+#include "boot_walk.h"
 #include "exports.h"
 #include "libc_malloc.h"
 #include "libc_symbol.h"
 
-// From glibc 2.35 on the loader finds the object of an address without a lock. The function is
-// looked up at run time, because a direct reference would keep the library from loading with an
-// older glibc.
-static int (*find_object)(void *, struct dl_find_object *);
-static int (*find_address)(const void *, Dl_info *); // where there is no such function
+static int (*find_address)(const void *, Dl_info *); // where _dl_find_object is missing
+static uint64_t deep; // the rules that depend on the caller's callers
 
-HOT void ta_rules_begin(void)
+void ta_rules_begin(void)
 {
-	if (!ta_flags.RulesByLib)
-		return;
-	find_object = (__typeof__(find_object))ta_symbol_next("_dl_find_object");
 	find_address = (__typeof__(find_address))ta_symbol_next("dladdr");
+	deep = ta_go_site_deep();
 }
 
 // The loader has no name for the program itself. This returns the name of its file.
-HOT static uintptr_t name_of(const char *object)
+static uintptr_t name_of(const char *object)
 {
 	return (uintptr_t)(object[0] != 0 ? object : (const char *)ta_auxv(AT_EXECFN));
 }
 
-// The path of the object that contains the address, or 0.
-HOT static uintptr_t object_of(void *address)
+// Whether the address is in the function of that name of the object.
+static int in_function(struct link_map *map, const char *name, uintptr_t address)
 {
-	if (find_object != NULL) {
-		struct dl_find_object found;
-		if (find_object(address, &found) != 0 || found.dlfo_link_map == NULL)
-			return 0;
-		return name_of(found.dlfo_link_map->l_name);
-	}
-	Dl_info found;
-	return find_address != NULL && find_address(address, &found) != 0 ? name_of(found.dli_fname) :
-																		0;
+	struct ta_symbols s = ta_symbols_of(map->l_addr, map->l_ld);
+	for (uint32_t i = 0; (i = ta_symbol_find(&s, name, i)) != 0;)
+		if (address - map->l_addr - s.all[i].st_value < s.all[i].st_size)
+			return 1;
+	return 0;
 }
 
-HOT static uintptr_t libs_of(void *address)
+// The rules that allow the caller at depth, a return address.
+static uint64_t rules_of(uintptr_t address, unsigned depth)
 {
-	ta_thread *t = ta_self->Thread;
-	if (ta_self == &ta_heap_none)
-		return ta_go_lib_set(object_of(address));
+	struct ta_object o;
+	if (!ta_object_of(address - 1, &o)) {
+		Dl_info found;
+		if (depth != 0 || find_address == NULL || find_address((void *)address, &found) == 0)
+			return ta_go_site_set(depth, 0, 0);
+		return ta_go_site_set(depth, name_of(found.dli_fname), 0);
+	}
+	uint64_t set = ta_go_site_set(depth, name_of(o.map->l_name), address - o.map->l_addr);
+	for (uint64_t rest = ta_go_site_functions(depth) & set; rest != 0; rest &= rest - 1) {
+		const char *name = (const char *)ta_go_site_function(depth, rest);
+		if (!in_function(o.map, name, address - 1))
+			set &= ~(rest & -rest);
+	}
+	return set;
+}
+
+// rules_of, from the thread's cache.
+static uint64_t cached_rules(ta_thread *t, uintptr_t address, unsigned depth)
+{
 	uint64_t now = __atomic_load_n(&ta_unloads, __ATOMIC_ACQUIRE);
 	if (t->Unloads != now) {
 		memset(t->Callers, 0, sizeof t->Callers);
 		t->Unloads = now;
 	}
-	size_t i = ((uintptr_t)address ^ (uintptr_t)address >> 6) %
-		(sizeof t->Callers / sizeof *t->Callers);
-	if (t->Callers[i] != (uintptr_t)address) {
+	uint64_t key = address | (uint64_t)depth << 62; // no address has so many bits
+	size_t i = (key ^ key >> 6 ^ key >> 60) % (sizeof t->Callers / sizeof *t->Callers);
+	if (t->Callers[i] != key) {
 		t->Callers[i] = 0; // a signal handler that comes here finds nothing half done
-		t->Libs[i] = ta_go_lib_set(object_of(address));
-		t->Callers[i] = (uintptr_t)address;
+		t->Allowed[i] = rules_of(address, depth);
+		t->Callers[i] = key;
 	}
-	return t->Libs[i];
+	return t->Allowed[i];
 }
 
-HOT uintptr_t ta_libs(void *address)
+// Removes from a set of rules those that the caller's callers do not allow.
+static NOINLINE uint64_t by_stack(ta_thread *t, uint64_t set)
 {
-	return LIKELY(!ta_flags.RulesByLib) ? ~(uintptr_t)0 : libs_of(address);
+	struct ta_stack *s = (struct ta_stack *)ta_go_site_begin((uintptr_t)t);
+	if (s == NULL) // no memory, or a signal handler that has interrupted a walk
+		return set & ~deep;
+	ta_walk(s, TA_SITE_MAX);
+	for (unsigned depth = 1; depth < TA_SITE_MAX; depth++)
+		set &= depth < s->N ? cached_rules(t, s->Frame[depth].PC + 1, depth) :
+							  ta_go_site_set(depth, 0, 0);
+	ta_go_site_end((uintptr_t)t);
+	return set;
+}
+
+static NOINLINE uintptr_t rules_by_caller(uintptr_t address)
+{
+	ta_thread *t = ta_self->Thread;
+	if (ta_self == &ta_heap_none)
+		return rules_of(address, 0) & ~deep;
+	uint64_t set = cached_rules(t, address, 0);
+	return LIKELY((set & deep) == 0) ? set : by_stack(t, set);
+}
+
+HOT uintptr_t ta_by_caller(void *address)
+{
+	return LIKELY(!ta_flags.RulesByCaller) ? ~(uintptr_t)0 : rules_by_caller((uintptr_t)address);
 }
 
 EXPORT int dlclose(void *handle)

@@ -56,7 +56,7 @@ HOT static NOINLINE void *serve_malloc(size_t n, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
-	void *p = (void *)(ta_go_malloc((uintptr_t)h, n, ta_libs(caller), TA_CALL_MALLOC) &
+	void *p = (void *)(ta_go_malloc((uintptr_t)h, n, ta_by_caller(caller), TA_CALL_MALLOC) &
 		~TA_ZERO_BIT);
 	if (p == NULL)
 		count(h, TA_CALL_MALLOC_FAILED);
@@ -89,7 +89,7 @@ HOT NOINLINE void *ta_malloc_other(size_t n, unsigned how, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : no_memory();
-	void *p = (void *)(ta_go_malloc((uintptr_t)h, n, ta_libs(caller), how) & ~TA_ZERO_BIT);
+	void *p = (void *)(ta_go_malloc((uintptr_t)h, n, ta_by_caller(caller), how) & ~TA_ZERO_BIT);
 	count(h, how & TA_HOW_CALL);
 	if (p == NULL)
 		count(h, TA_CALL_OTHER_FAILED);
@@ -115,7 +115,7 @@ HOT NOINLINE void *ta_calloc_slow(size_t n, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.calloc(1, n) : no_memory();
-	uintptr_t r = ta_go_malloc((uintptr_t)h, n, ta_libs(caller), TA_CALL_CALLOC);
+	uintptr_t r = ta_go_malloc((uintptr_t)h, n, ta_by_caller(caller), TA_CALL_CALLOC);
 	count(h, TA_CALL_CALLOC);
 	if (r == 0)
 		count(h, TA_CALL_OTHER_FAILED);
@@ -301,7 +301,8 @@ HOT static NOINLINE void *memalign_slow(size_t align, size_t n, unsigned how, vo
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.memalign(align, n) : no_memory();
-	void *p = (void *)(ta_go_aligned((uintptr_t)h, align, n, ta_libs(caller), how) & ~TA_ZERO_BIT);
+	void *p = (void *)(ta_go_aligned((uintptr_t)h, align, n, ta_by_caller(caller), how) &
+		~TA_ZERO_BIT);
 	count(h, how & TA_HOW_CALL);
 	if (p == NULL)
 		count(h, TA_CALL_OTHER_FAILED);

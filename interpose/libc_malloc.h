@@ -25,8 +25,8 @@ size_t ta_usable_slow(void *p, const char *fn);
 #define TA_NOT_OURS SIZE_MAX
 #define TA_NO_SIZE  SIZE_MAX // where a function that frees is not told
 
-// The rules that allow the object that has the address (tiers.LibSet).
-uintptr_t ta_libs(void *address);
+// The rules that allow the caller that has the return address (tiers.CallerSet).
+uintptr_t ta_by_caller(void *address);
 void ta_rules_begin(void);
 
 // The functions of another allocator: libc, or the program that loaded the library.

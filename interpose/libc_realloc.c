@@ -46,7 +46,7 @@ HOT static void *fresh(size_t n, void *old, void *caller)
 	ta_heap *h = ta_enter();
 	if (h == NULL)
 		return ta_mode == TA_PASS ? ta_libc.malloc(n) : NULL;
-	p = (void *)(ta_go_renew((uintptr_t)h, n, ta_libs(caller), (uintptr_t)old) & ~TA_ZERO_BIT);
+	p = (void *)(ta_go_renew((uintptr_t)h, n, ta_by_caller(caller), (uintptr_t)old) & ~TA_ZERO_BIT);
 	ta_leave(h);
 	return p;
 }

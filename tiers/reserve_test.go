@@ -284,7 +284,7 @@ func TestSetupForgets(t *testing.T) {
 		got[0].BytesPeak != 0 {
 		t.Errorf("%+v", got)
 	}
-	if Migrating() || AnyThrottled() || RulesOn() || NeedsLib() || NeedsThread() {
+	if Migrating() || AnyThrottled() || RulesOn() || NeedsCaller() || NeedsThread() {
 		t.Error("the old policy is left")
 	}
 }

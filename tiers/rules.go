@@ -22,12 +22,13 @@ var rules struct {
 	active uint64  // for this program
 	sized  uint64  // those with a condition on the size
 	named  uint64  // those with a condition on the thread
-	called uint64  // those with a condition on the shared object that calls
+	called uint64  // those with a condition on the callers
+	deep   uint64  // those with a condition on the caller's callers
 }
 
 func setupRules(list *config.RuleList, program uintptr) {
 	rules.list = uintptr(unsafe.Pointer(list))
-	rules.active, rules.sized, rules.named, rules.called = 0, 0, 0, 0
+	rules.active, rules.sized, rules.named, rules.called, rules.deep = 0, 0, 0, 0, 0
 	for i := uintptr(0); i < list.Count && i < config.RuleMax; i++ {
 		r := &list.Rule[i&ruleMask]
 		bit := uint64(1) << (i & ruleMask)
@@ -41,8 +42,11 @@ func setupRules(list *config.RuleList, program uintptr) {
 		if r.Thread.Set() {
 			rules.named |= bit
 		}
-		if r.Lib.Set() {
+		if r.Called() {
 			rules.called |= bit
+		}
+		if r.Site[1].Name.Set() {
+			rules.deep |= bit
 		}
 	}
 }
@@ -53,8 +57,11 @@ func RulesOn() bool { return rules.active != 0 }
 // NeedsThread reports whether a rule depends on the name of the thread.
 func NeedsThread() bool { return rules.named != 0 }
 
-// NeedsLib reports whether a rule depends on the object that calls.
-func NeedsLib() bool { return rules.called != 0 }
+// NeedsCaller reports whether a rule depends on who calls.
+func NeedsCaller() bool { return rules.called != 0 }
+
+// DeepRules is the set of rules that depend on the caller's callers.
+func DeepRules() uint64 { return rules.deep }
 
 // ThreadSet is the set of rules that hold for the thread named by the C string, or that have no
 // condition on the thread. For name 0 it is the latter only.
@@ -93,7 +100,7 @@ func Uniform(set uint64, lo, hi uintptr) (hint uintptr, ok bool) {
 		if some != none && some != hint {
 			return NoHint, false
 		}
-		if r.Min <= uint64(lo) && uint64(hi) <= r.Max && !r.Lib.Set() {
+		if r.Min <= uint64(lo) && uint64(hi) <= r.Max && !r.Called() {
 			return hint, true
 		}
 		some = hint
@@ -101,24 +108,54 @@ func Uniform(set uint64, lo, hi uintptr) (hint uintptr, ok bool) {
 	return NoHint, some == none
 }
 
-// LibSet is the set of rules that hold for calls from the object whose path is the C string at lib,
-// or that have no condition on the caller. For lib 0, an unknown caller, it is the latter only.
-func LibSet(lib uintptr) uint64 {
+// CallerSet is the set of rules that hold for a call from an object, or that have no condition on
+// the caller. depth 0 is the caller of malloc, 1 the caller of that, and so on to 3. lib is the
+// object's path, a C string, and offset the address that the call returns to, less the object's
+// load bias. A condition on a function's name is taken as met: see FunctionRules. For lib 0, an
+// unknown caller, no condition on the caller is met.
+func CallerSet(depth, lib, offset uintptr) uint64 {
 	set := rules.active
 	name := uintptr(0)
 	if lib != 0 {
 		name, _ = raw.BaseName(lib)
 	}
 	for rest := rules.called; rest != 0; rest &= rest - 1 {
-		if !holds(ruleList(), ruleAt(rest).Lib, name) {
+		r := ruleAt(rest)
+		c := &r.Site[depth&(config.SiteMax-1)]
+		ok := depth != 0 || !r.Lib.Set() || holds(ruleList(), r.Lib, name)
+		switch {
+		case !c.Name.Set():
+		case c.Offset == 0:
+			ok = ok && lib != 0
+		default: // a profile has the last byte of the call, one less
+			ok = ok && uint64(offset)-c.Offset <= 1 && holds(ruleList(), c.Name, name)
+		}
+		if !ok {
 			set &^= rest & -rest
 		}
 	}
 	return set
 }
 
+// FunctionRules is the set of rules that name the function of the caller at depth.
+func FunctionRules(depth uintptr) (set uint64) {
+	for rest := rules.called; rest != 0; rest &= rest - 1 {
+		if ruleAt(rest).Site[depth&(config.SiteMax-1)].Function() {
+			set |= rest & -rest
+		}
+	}
+	return set
+}
+
+// FunctionName is the name, a C string, of the function that the first rule of a set of
+// FunctionRules names. Precondition: the set has a rule.
+func FunctionName(depth uintptr, set uint64) uintptr {
+	name, _ := ruleList().Pattern(ruleAt(set).Site[depth&(config.SiteMax-1)].Name)
+	return name
+}
+
 // Match is the hint of the first rule of the set that holds for n bytes, or NoHint. The set is that
-// of the thread and of the caller: ThreadSet & LibSet.
+// of the thread and of the callers: ThreadSet & CallerSet.
 func Match(set uint64, n uintptr) uintptr {
 	for ; set != 0; set &= set - 1 {
 		r := ruleAt(set)

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"tieralloc/internal/raw"
 )
 
 // globs are the patterns met so far.
@@ -107,11 +110,11 @@ func FuzzGlob(f *testing.F) {
 
 func TestRulesOff(t *testing.T) {
 	setup(t, "prog")
-	if RulesOn() || NeedsLib() || NeedsThread() || ThreadSet(0) != 0 ||
+	if RulesOn() || NeedsCaller() || NeedsThread() || ThreadSet(0) != 0 ||
 		ThreadSet(cstring("x")) != 0 {
 		t.Error("there are rules")
 	}
-	if Base(0, 3) != 3 || Match(0&LibSet(0), 5) != NoHint {
+	if Base(0, 3) != 3 || Match(0&CallerSet(0, 0, 0), 5) != NoHint {
 		t.Error("they say something")
 	}
 	if hint, ok := Uniform(0, 0, math.MaxUint64); hint != NoHint || !ok {
@@ -133,9 +136,9 @@ func TestProgramRules(t *testing.T) {
 		{"", true, false, false, 0b100}, // an empty name is one
 	} {
 		setup(t, c.program, list)
-		if RulesOn() != c.on || NeedsLib() != c.lib || NeedsThread() != c.threads ||
+		if RulesOn() != c.on || NeedsCaller() != c.lib || NeedsThread() != c.threads ||
 			ThreadSet(0) != c.set {
-			t.Errorf("%q: %v, %v, %v, %b", c.program, RulesOn(), NeedsLib(), NeedsThread(),
+			t.Errorf("%q: %v, %v, %v, %b", c.program, RulesOn(), NeedsCaller(), NeedsThread(),
 				ThreadSet(0))
 		}
 	}
@@ -182,17 +185,52 @@ func TestMatch(t *testing.T) {
 		if c.lib != "none" {
 			lib = cstring(c.lib)
 		}
-		if got := Match(set&LibSet(lib), c.n); got != c.want {
+		if got := Match(set&CallerSet(0, lib, 0), c.n); got != c.want {
 			t.Errorf("%d bytes from %q: %d", c.n, c.lib, got)
 		}
 	}
-	if got := Match(set&LibSet(0), 64); got != NoHint {
+	if got := Match(set&CallerSet(0, 0, 0), 64); got != NoHint {
 		t.Errorf("an unknown caller matches: %d", got)
 	}
 	setup(t, "prog", "RULES=lib=*:hot")
-	if Match(1&LibSet(0), 1) != NoHint || Match(1&LibSet(cstring("")), 1) != hot ||
-		Match(1&LibSet(cstring("x/y")), 1) != hot {
+	if Match(1&CallerSet(0, 0, 0), 1) != NoHint ||
+		Match(1&CallerSet(0, cstring(""), 0), 1) != hot ||
+		Match(1&CallerSet(0, cstring("x/y"), 0), 1) != hot {
 		t.Error("lib=* matches every known caller and no unknown one")
+	}
+}
+
+func TestCallerSet(t *testing.T) {
+	setup(t, "prog", "RULES=site=f:hot; site=liba*+0x12<prog+0x34:cold;"+
+		"lib=libb,site=g<*+0xff:warm;size>1:hot; lib=libb:cold; program=x,site=f:hot")
+	if !NeedsCaller() || DeepRules() != 0b00110 {
+		t.Errorf("deep: %b", DeepRules())
+	}
+	for _, c := range []struct {
+		depth  uintptr
+		lib    string
+		offset uintptr
+		want   uint64
+	}{
+		{0, "", 0x12, 0b01000}, {0, "/x/liba.so", 0x12, 0b01011}, {0, "liba", 0x13, 0b01011},
+		{0, "liba", 0x14, 0b01001}, {0, "liba", 0x11, 0b01001}, {0, "libb", 0x12, 0b11101},
+		{1, "", 0x34, 0b11001}, {1, "/bin/prog", 0x34, 0b11011}, {1, "prog", 0xff, 0b11101},
+		{1, "libb", 0x100, 0b11101}, {2, "", 0, 0b11111}, {3, "prog", 1, 0b11111},
+	} {
+		lib := uintptr(0)
+		if c.lib != "" {
+			lib = cstring(c.lib)
+		}
+		if got := CallerSet(c.depth, lib, c.offset); got != c.want {
+			t.Errorf("depth %d, %q+%#x: %05b, not %05b", c.depth, c.lib, c.offset, got, c.want)
+		}
+	}
+	if FunctionRules(0) != 0b00101 || FunctionRules(1) != 0 {
+		t.Errorf("functions: %b, %b", FunctionRules(0), FunctionRules(1))
+	}
+	name := (*byte)(raw.Ptr(FunctionName(0, 0b00100)))
+	if text := string(unsafe.Slice(name, 2)); text != "g\x00" {
+		t.Errorf("the function is %q", text)
 	}
 }
 
@@ -295,12 +333,13 @@ func TestRulesModel(t *testing.T) {
 		}
 		for range 4 {
 			n, lib := r.Uint64N(50), draw(names[1:])
-			if got, want := Match(set&LibSet(cstring("/dir/"+lib)), uintptr(n)),
+			if got, want := Match(set&CallerSet(0, cstring("/dir/"+lib), 0), uintptr(n)),
 				first(n, lib, true); got != want {
 				t.Fatalf("%s: program %q, thread %q, lib %q, %d bytes: %d, not %d", text, program,
 					thread, lib, n, got, want)
 			}
-			if got, want := Match(set&LibSet(0), uintptr(n)), first(n, "", false); got != want {
+			if got, want := Match(set&CallerSet(0, 0, 0), uintptr(n)),
+				first(n, "", false); got != want {
 				t.Fatalf("%s: program %q, thread %q, %d bytes: %d, not %d", text, program, thread,
 					n, got, want)
 			}

@@ -186,8 +186,10 @@ first rule that matches wins:
 
   size>=N, size>N, size<=N, size<N, size=N, size=N-N
   thread=NAME, program=NAME, lib=NAME
+  site=FILE+0xOFFSET, site=FUNCTION, and <CALLER up to three times after it
 
-Names take the wildcards * and ?. lib is the shared object that makes the request.`
+Names take the wildcards * and ?. lib is the shared object that makes the request, site the call
+of malloc in it.`
 
 // libraryPage is tieralloc(7).
 func libraryPage() *roff.Page {

@@ -45,6 +45,9 @@ func ruleWords(l *config.RuleList, i uintptr) string {
 			parts = append(parts, c.what+" "+printable(pattern(l, c.glob)))
 		}
 	}
+	if r.Site[0].Name.Set() {
+		parts = append(parts, "site "+printable(siteWords(l, r)))
+	}
 	return strings.Join(parts, ", ") + ": " + config.HintWord(r.Hint) + ", to " +
 		tierNames[tiers.Home(uintptr(r.Hint))]
 }
@@ -77,16 +80,43 @@ func pattern(l *config.RuleList, g config.Glob) string {
 	return string(unsafe.Slice((*byte)(raw.Ptr(addr)), n))
 }
 
+// siteWords writes the callers of a rule's site, that of malloc first.
+func siteWords(l *config.RuleList, r *config.Rule) string {
+	var callers []string
+	for i := range r.Site {
+		c := &r.Site[i]
+		if !c.Name.Set() {
+			break
+		}
+		words := pattern(l, c.Name)
+		if !c.Function() {
+			words += fmt.Sprintf("+%#x", c.Offset)
+		}
+		callers = append(callers, words)
+	}
+	return strings.Join(callers, " < ")
+}
+
 // hiddenBy returns the number of an earlier rule that matches whenever rule i does, or -1.
 func hiddenBy(l *config.RuleList, i uintptr) int {
 	r := &l.Rule[i]
 	wider := func(a, b config.Glob) bool {
 		return !a.Set() || b.Set() && covers(pattern(l, a), pattern(l, b))
 	}
+	widerSite := func(e, r *config.Rule) bool {
+		for d := range e.Site {
+			a, b := &e.Site[d], &r.Site[d]
+			if !wider(a.Name, b.Name) || a.Name.Set() && a.Offset != b.Offset ||
+				a.Function() && pattern(l, a.Name) != pattern(l, b.Name) {
+				return false
+			}
+		}
+		return true
+	}
 	for k := range i {
 		e := &l.Rule[k]
 		if e.Min <= r.Min && r.Max <= e.Max && wider(e.Thread, r.Thread) &&
-			wider(e.Program, r.Program) && wider(e.Lib, r.Lib) {
+			wider(e.Program, r.Program) && wider(e.Lib, r.Lib) && widerSite(e, r) {
 			return int(k)
 		}
 	}

@@ -37,6 +37,13 @@ func TestHiddenBy(t *testing.T) {
 		"lib=a*:cold; size>1M,lib=b*:hot":              -1,
 		"lib=a*:cold; lib=ab?:hot":                     0,
 		"lib=a*:cold; size>1M:hot":                     -1,
+		"site=f:cold; site=f<g:hot":                    0,
+		"site=f<g:cold; site=f:hot":                    -1,
+		"site=f:cold; site=f+0x1:hot":                  -1,
+		"site=*:cold; site=f:hot":                      -1, // * is a function
+		"site=a*+0x12:cold; site=ab+0x12<m,size=1:hot": 0,
+		"site=a+0x12:cold; site=a+0x13:hot":            -1,
+		"lib=a:cold; site=a+0x12:hot":                  -1,
 		"thread=x:cold; thread=x,lib=b*,program=c:hot": 0,
 		"program=x:cold; thread=x:hot":                 -1,
 		"size<10:hot; size>10:cold; size=4-5:warm":     -2, // checked below
@@ -122,8 +129,8 @@ func TestSlowSizesLib(t *testing.T) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	set := tiers.ThreadSet(0)
-	if tiers.Match(set&tiers.LibSet(cString(&pin, "/lib/libb")),
-		100) == tiers.Match(set&tiers.LibSet(cString(&pin, "/lib/liba")), 100) {
+	if tiers.Match(set&tiers.CallerSet(0, cString(&pin, "/lib/libb"), 0),
+		100) == tiers.Match(set&tiers.CallerSet(0, cString(&pin, "/lib/liba"), 0), 100) {
 		t.Error("the rules of the test make no difference")
 	}
 	if sizeclass.MaxSize != 4<<20 {

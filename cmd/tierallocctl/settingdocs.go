@@ -75,7 +75,7 @@ var settingDocs = map[string]settingDoc{
 	"TA_ON_HARDCAP":   {"WORD", "what happens at a hard cap: route_slow or fail", "fail"},
 	"TA_DEFAULT_HINT": {"HINT", "the hint where no rule matches", "cold"},
 	"TA_RULES": {"RULES",
-		"hints by size, thread, program and library",
+		"hints by size, thread, program, library and call site",
 		"'size>=64M:cold; lib=libc10*:prefer_fast'"},
 	"TA_THROTTLE": {"WORD",
 		"account: counts the waits of throttled tiers; sleep: sleeps them",

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"os"
 	"reflect"
@@ -80,6 +81,7 @@ type plainCUDA struct {
 type plainRule struct {
 	min, max             uint64
 	thread, program, lib string
+	site                 string
 	hint                 uint32
 }
 
@@ -110,6 +112,22 @@ func patternOf(l *RuleList, g Glob) string {
 		n))
 }
 
+// siteOf is the text of a rule's condition on the site.
+func siteOf(l *RuleList, r *Rule) string {
+	var callers []string
+	for _, c := range r.Site {
+		if !c.Name.Set() {
+			break
+		}
+		text := patternOf(l, c.Name)
+		if c.Offset != 0 {
+			text += fmt.Sprintf("+0x%x", c.Offset)
+		}
+		callers = append(callers, text)
+	}
+	return strings.Join(callers, "<")
+}
+
 // outcomeOf is what s holds.
 func outcomeOf(s *Settings) outcome {
 	o := outcome{disable: s.Disable, interpose: s.Interpose, strict: s.Strict,
@@ -131,7 +149,7 @@ func outcomeOf(s *Settings) outcome {
 	for _, r := range s.Rules.Rule[:s.Rules.Count] {
 		o.rules = append(o.rules, plainRule{r.Min, r.Max, patternOf(&s.Rules, r.Thread),
 			patternOf(&s.Rules, r.Program),
-			patternOf(&s.Rules, r.Lib), r.Hint})
+			patternOf(&s.Rules, r.Lib), siteOf(&s.Rules, &r), r.Hint})
 	}
 	return o
 }

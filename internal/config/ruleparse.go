@@ -9,6 +9,8 @@ import "tieralloc/internal/raw"
 //	rule      = condition { "," condition } ":" hint
 //	condition = "size" ( ">=" | ">" | "<=" | "<" | "=" ) SIZE | "size=" SIZE "-" SIZE
 //	          | ( "thread" | "program" | "lib" ) "=" GLOB
+//	          | "site=" caller { "<" caller }
+//	caller    = GLOB "+0x" HEX | FUNCTION
 
 // parse reads the value of TA_RULES. It writes a line on fd for each bad rule and returns their
 // number. If there is one the list is empty, because a part of a list may mean something else than
@@ -97,6 +99,8 @@ func (l *RuleList) condition(r *Rule, v value) flaw {
 		return l.glob(&r.Program, glob, true)
 	case word.isWord("lib"):
 		return l.glob(&r.Lib, glob, true)
+	case word.isWord("site"):
+		return l.site(r, glob)
 	}
 	return badCondition
 }

@@ -7,15 +7,19 @@ const RuleMax = 64
 //
 //	Min <= Max
 type Rule struct {
-	Min, Max uint64 // bytes asked for
-	Thread   Glob   // the name of the thread
-	Program  Glob   // the program's file name
-	Lib      Glob   // the file name of the shared object that calls
+	Min, Max uint64          // bytes asked for
+	Thread   Glob            // the name of the thread
+	Program  Glob            // the program's file name
+	Lib      Glob            // the file name of the shared object that calls
+	Site     [SiteMax]Caller // who calls malloc, and who calls that, as far as they matter
 	Hint     uint32
 }
 
 // Glob is a pattern in the text of its RuleList. If the length is 0 there is no condition.
 type Glob struct{ off, n uint32 }
+
+// Called reports whether the rule depends on who calls malloc.
+func (r *Rule) Called() bool { return r.Lib.Set() || r.Site[0].Name.Set() }
 
 // Set reports whether there is a condition.
 func (g Glob) Set() bool { return g.n != 0 }
@@ -41,6 +45,7 @@ const (
 	sound flaw = iota
 	badCondition
 	badSize
+	badSite
 	badHint
 	noHint
 	emptyGlob
@@ -59,6 +64,9 @@ func (f flaw) words() (what, accepts string) {
 	case badSize:
 		return "bad size",
 			"1 to 64T, an integer or one with K, M, G or T, or with = a range such as 4K-1M"
+	case badSite:
+		return "bad site", "OBJECT+0xOFFSET or FUNCTION, the caller of malloc first," +
+			" and up to 3 callers of it, each after a <"
 	case badHint:
 		return "unknown hint", hintsAccepted
 	case noHint:
@@ -68,7 +76,7 @@ func (f flaw) words() (what, accepts string) {
 	case folderGlob:
 		return "a folder", "the name of a file without its folders"
 	case twice:
-		return "second of its kind", "thread, program and lib at most once in a rule"
+		return "second of its kind", "thread, program, lib and site at most once in a rule"
 	case never:
 		return "no size fits", "sizes that can hold together"
 	case tooMany:
@@ -77,5 +85,5 @@ func (f flaw) words() (what, accepts string) {
 		return "too much text", "patterns of at most 4095 bytes in all"
 	}
 	return "unknown condition", "size>=N, size>N, size<=N, size<N, size=N, size=N-N," +
-		" thread=GLOB, program=GLOB or lib=GLOB"
+		" thread=GLOB, program=GLOB, lib=GLOB or site=CALLER<CALLER"
 }

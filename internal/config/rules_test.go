@@ -3,7 +3,9 @@ package config
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -73,7 +75,7 @@ func referRule(rule, blanks string, room *int) (r plainRule, flaw, part string) 
 func (r *plainRule) refer(c, blanks string, room *int) (flaw string) {
 	const unknown = "unknown condition: expected size>=N, size>N, size<=N, size<N, size=N, " +
 		"size=N-N," +
-		" thread=GLOB, program=GLOB or lib=GLOB"
+		" thread=GLOB, program=GLOB, lib=GLOB or site=CALLER<CALLER"
 	at := strings.IndexAny(c, "<>=")
 	if at < 0 {
 		return unknown
@@ -81,6 +83,9 @@ func (r *plainRule) refer(c, blanks string, room *int) (flaw string) {
 	word, rest := asciiLower(strings.Trim(c[:at], blanks)), c[at:]
 	if word == "size" {
 		return r.referSize(rest, blanks)
+	}
+	if word == "site" && rest[0] == '=' {
+		return r.referSite(strings.Trim(rest[1:], blanks), blanks, room)
 	}
 	dst := map[string]*string{"thread": &r.thread, "program": &r.program, "lib": &r.lib}[word]
 	if dst == nil || rest[0] != '=' {
@@ -91,13 +96,47 @@ func (r *plainRule) refer(c, blanks string, room *int) (flaw string) {
 	case glob == "":
 		return "empty pattern: expected a name, in which * stands for any text and ? for any byte"
 	case *dst != "":
-		return "second of its kind: expected thread, program and lib at most once in a rule"
+		return "second of its kind: expected thread, program, lib and site at most once in a rule"
 	case word != "thread" && strings.Contains(glob, "/"):
 		return "a folder: expected the name of a file without its folders"
 	}
 	*dst = glob
 	if *room -= len(glob); *room < 0 {
 		return "too much text: expected patterns of at most 4095 bytes in all"
+	}
+	return ""
+}
+
+var callerForm = regexp.MustCompile(`^([^+]+)$|^(.+)\+0[xX]([0-9a-fA-F]{1,16})$`)
+
+func (r *plainRule) referSite(text, blanks string, room *int) (flaw string) {
+	const bad = "bad site: expected OBJECT+0xOFFSET or FUNCTION, the caller of malloc first," +
+		" and up to 3 callers of it, each after a <"
+	if r.site != "" {
+		return "second of its kind: expected thread, program, lib and site at most once in a rule"
+	}
+	for i, c := range strings.Split(text, "<") {
+		m := callerForm.FindStringSubmatch(strings.Trim(c, blanks))
+		if i == 4 || m == nil {
+			return bad
+		}
+		offset, _ := strconv.ParseUint("0"+m[3], 16, 64)
+		if m[3] != "" && offset == 0 {
+			return bad
+		}
+		if strings.Contains(m[1]+m[2], "/") {
+			return "a folder: expected the name of a file without its folders"
+		}
+		if *room -= len(m[1]+m[2]) + 1; *room < 0 {
+			return "too much text: expected patterns of at most 4095 bytes in all"
+		}
+		if i > 0 {
+			r.site += "<"
+		}
+		r.site += m[1] + m[2]
+		if offset != 0 {
+			r.site += fmt.Sprintf("+0x%x", offset)
+		}
 	}
 	return ""
 }
@@ -138,32 +177,37 @@ func TestRules(t *testing.T) {
 		{" ", nil},
 		{";", nil},
 		{" ; ;\t;\n", nil},
-		{"size>=64M:cold", []plainRule{{64 << 20, anySize, "", "", "", HintCold}}},
-		{"size>64M:cold", []plainRule{{64<<20 + 1, anySize, "", "", "", HintCold}}},
-		{"size<=4K:hot", []plainRule{{0, 4096, "", "", "", HintHot}}},
-		{"size<4k:hot", []plainRule{{0, 4095, "", "", "", HintHot}}},
-		{"size<1:hot", []plainRule{{0, 0, "", "", "", HintHot}}},
-		{"size=4K:hot", []plainRule{{4096, 4096, "", "", "", HintHot}}},
-		{"size=4K-1M:hot", []plainRule{{4096, 1 << 20, "", "", "", HintHot}}},
-		{"size=7-7:hot;", []plainRule{{7, 7, "", "", "", HintHot}}},
-		{"size>=64T:hot", []plainRule{{1 << 46, anySize, "", "", "", HintHot}}},
-		{"size>4K,size<1M:pin_fast", []plainRule{{4097, 1<<20 - 1, "", "", "", HintPinFast}}},
-		{"size>=4K,size=1-4K:Pin_Fast", []plainRule{{4096, 4096, "", "", "", HintPinFast}}},
-		{"thread=io-*:cold", []plainRule{{0, anySize, "io-*", "", "", HintCold}}},
-		{"thread=kworker/0:cold", []plainRule{{0, anySize, "kworker/0", "", "", HintCold}}},
-		{"program=python3.?:warm", []plainRule{{0, anySize, "", "python3.?", "", HintWarm}}},
-		{"lib=libtorch*:prefer_fast", []plainRule{{0, anySize, "", "", "libtorch*",
+		{"size>=64M:cold", []plainRule{{64 << 20, anySize, "", "", "", "", HintCold}}},
+		{"size>64M:cold", []plainRule{{64<<20 + 1, anySize, "", "", "", "", HintCold}}},
+		{"size<=4K:hot", []plainRule{{0, 4096, "", "", "", "", HintHot}}},
+		{"size<4k:hot", []plainRule{{0, 4095, "", "", "", "", HintHot}}},
+		{"size<1:hot", []plainRule{{0, 0, "", "", "", "", HintHot}}},
+		{"size=4K:hot", []plainRule{{4096, 4096, "", "", "", "", HintHot}}},
+		{"size=4K-1M:hot", []plainRule{{4096, 1 << 20, "", "", "", "", HintHot}}},
+		{"size=7-7:hot;", []plainRule{{7, 7, "", "", "", "", HintHot}}},
+		{"size>=64T:hot", []plainRule{{1 << 46, anySize, "", "", "", "", HintHot}}},
+		{"size>4K,size<1M:pin_fast", []plainRule{{4097, 1<<20 - 1, "", "", "", "", HintPinFast}}},
+		{"size>=4K,size=1-4K:Pin_Fast", []plainRule{{4096, 4096, "", "", "", "", HintPinFast}}},
+		{"thread=io-*:cold", []plainRule{{0, anySize, "io-*", "", "", "", HintCold}}},
+		{"thread=kworker/0:cold", []plainRule{{0, anySize, "kworker/0", "", "", "", HintCold}}},
+		{"program=python3.?:warm", []plainRule{{0, anySize, "", "python3.?", "", "", HintWarm}}},
+		{"lib=libtorch*:prefer_fast", []plainRule{{0, anySize, "", "", "libtorch*", "",
 			HintPreferFast}}},
-		{"lib==x=<>:hot", []plainRule{{0, anySize, "", "", "=x=<>", HintHot}}},
+		{"lib==x=<>:hot", []plainRule{{0, anySize, "", "", "=x=<>", "", HintHot}}},
 		{" Size >= 64m , LIB = lib c.so ,\n thread = [a-b]\\ : Hot ; " +
 			"program=p,lib=l,thread=t,size=1:WARM ; ", []plainRule{
-			{64 << 20, anySize, "[a-b]\\", "", "lib c.so", HintHot},
-			{1, 1, "t", "p", "l", HintWarm}}},
-		{"lib=\xff\xfe*:hot", []plainRule{{0, anySize, "", "", "\xff\xfe*", HintHot}}},
+			{64 << 20, anySize, "[a-b]\\", "", "lib c.so", "", HintHot},
+			{1, 1, "t", "p", "l", "", HintWarm}}},
+		{"site=main:hot", []plainRule{{0, anySize, "", "", "", "main", HintHot}}},
+		{"lib=l,SITE = a*+0XfF0 < _ZN1a1bEv\t<libstdc++.so.?+0x1<d,size=1:hot", []plainRule{
+			{1, 1, "", "", "l", "a*+0xff0<_ZN1a1bEv<libstdc++.so.?+0x1<d", HintHot}}},
+		{"site=" + strings.Repeat("b", 4094) + ":cold",
+			[]plainRule{{0, anySize, "", "", "", strings.Repeat("b", 4094), HintCold}}},
+		{"lib=\xff\xfe*:hot", []plainRule{{0, anySize, "", "", "\xff\xfe*", "", HintHot}}},
 		{"lib=" + strings.Repeat("a", 4095) + ":hot",
-			[]plainRule{{0, anySize, "", "", strings.Repeat("a", 4095), HintHot}}},
-		{strings.Repeat("size=9:hot;", 64), slices.Repeat([]plainRule{{9, 9, "", "", "", HintHot}},
-			64)},
+			[]plainRule{{0, anySize, "", "", strings.Repeat("a", 4095), "", HintHot}}},
+		{strings.Repeat("size=9:hot;", 64), slices.Repeat([]plainRule{
+			{9, 9, "", "", "", "", HintHot}}, 64)},
 	} {
 		entries := []string{"TA_RULES=" + c.rules}
 		want := with(func(o *outcome) { o.rules = c.want })
@@ -181,14 +225,16 @@ func TestRules(t *testing.T) {
 func TestBadRules(t *testing.T) {
 	const (
 		condition = "expected size>=N, size>N, size<=N, size<N, size=N, size=N-N, thread=GLOB, " +
-			"program=GLOB or lib=GLOB"
+			"program=GLOB, lib=GLOB or site=CALLER<CALLER"
 		size = "expected 1 to 64T, an integer or one with K, M, G or T, or with = a range " +
 			"such as 4K-1M"
 		words   = "hot, warm, cold, pin_fast or prefer_fast"
 		missing = "missing hint: expected conditions, a colon, and " + words
 		glob    = "expected a name, in which * stands for any text and ? for any byte"
-		twice   = "expected thread, program and lib at most once in a rule"
+		twice   = "expected thread, program, lib and site at most once in a rule"
 		folder  = "expected the name of a file without its folders"
+		site    = "expected OBJECT+0xOFFSET or FUNCTION, the caller of malloc first, and up to " +
+			"3 callers of it, each after a <"
 	)
 	for _, c := range []struct{ rule, want string }{
 		{"sise>=64M:cold", `unknown condition "sise>=64M": ` + condition},
@@ -234,6 +280,23 @@ func TestBadRules(t *testing.T) {
 		{"thread=a,thread=a:cold", `second of its kind "thread=a": ` + twice},
 		{"lib=/usr/lib/libc*:cold", `a folder "lib=/usr/lib/libc*": ` + folder},
 		{"program=bin/x:cold", `a folder "program=bin/x": ` + folder},
+		{"site=:cold", `bad site "site=": ` + site},
+		{"site=a<:cold", `bad site "site=a<": ` + site},
+		{"site=<a:cold", `bad site "site=<a": ` + site},
+		{"site=a<b<c<d<e:cold", `bad site "site=a<b<c<d<e": ` + site},
+		{"site=a+1:cold", `bad site "site=a+1": ` + site},
+		{"site=a+0x:cold", `bad site "site=a+0x": ` + site},
+		{"site=a+0x0:cold", `bad site "site=a+0x0": ` + site},
+		{"site=a+0x1g:cold", `bad site "site=a+0x1g": ` + site},
+		{"site=a+0x12345678123456781:cold", `bad site "site=a+0x12345678123456781": ` + site},
+		{"site=+0x1:cold", `bad site "site=+0x1": ` + site},
+		{"site=libstdc++.so.6:cold", `bad site "site=libstdc++.so.6": ` + site},
+		{"site=a,site=b:cold", `second of its kind "site=b": ` + twice},
+		{"site=/usr/bin/a+0x1:cold", `a folder "site=/usr/bin/a+0x1": ` + folder},
+		{"site<a:cold", `unknown condition "site<a": ` + condition},
+		{"site=" + strings.Repeat("b", 4095) + ":cold",
+			`too much text "site=` + strings.Repeat("b", 55) +
+				`...": expected patterns of at most 4095 bytes in all`},
 		{"lib=\x1b[31m,x=\x80:cold", `unknown condition "x=?": ` + condition},
 		{"lib=" + strings.Repeat("b", 4096) + ":cold",
 			`too much text "lib=` + strings.Repeat("b", 56) +

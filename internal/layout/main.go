@@ -16,6 +16,7 @@ import (
 	"tieralloc/alloc/sizeclass"
 	"tieralloc/cudahook"
 	"tieralloc/cudahook/manager"
+	"tieralloc/internal/config"
 	"tieralloc/internal/lockrank"
 	"tieralloc/internal/process"
 	"tieralloc/internal/unwind"
@@ -56,6 +57,8 @@ func write(w io.Writer) {
 		{"TA_ZERO_BIT", alloc.ZeroBit},
 		{"TA_UNWIND_GOING", unwind.Going},
 		{"TA_UNWIND_SKIP", unwind.Skip},
+		{"TA_UNWIND_FRAMES", unwind.Frames},
+		{"TA_SITE_MAX", config.SiteMax},
 		{"TA_REMOTE_ADDR", alloc.RemoteAddr},
 		{"TA_REMOTE_IN_FLIGHT", alloc.RemoteInFlight},
 		{"TA_REMOTE_NOTIFY", alloc.RemoteNotify},

@@ -38,7 +38,7 @@ type Flags struct {
 	Runtime       uint32 // the control plane is wanted: the Go runtime starts
 	Reports       uint32 // something is written at exit
 	Rules         uint32 // there are rules
-	RulesByLib    uint32 // a rule depends on the calling object
+	RulesByCaller uint32 // a rule depends on who calls
 	RulesByThread uint32 // a rule depends on the thread's name
 	Throttled     uint32 // a tier is throttled
 	Secure        uint32 // the heap is hardened
@@ -149,7 +149,7 @@ func (f *Flags) set() {
 		config.InForce.Log != config.LogOff)
 	alloc.CountFromFork = f.Reports|f.Runtime != 0
 	f.Rules = flag(tiers.RulesOn())
-	f.RulesByLib = flag(tiers.NeedsLib())
+	f.RulesByCaller = flag(tiers.NeedsCaller())
 	f.RulesByThread = flag(tiers.NeedsThread())
 	f.Throttled = flag(tiers.AnyThrottled())
 	f.Secure = flag(config.InForce.Secure)

@@ -56,7 +56,6 @@ type Stack struct {
 	N     uintptr
 	Frame [Frames]Frame
 
-	pid       uintptr
 	windowAt  uintptr
 	windowLen uintptr
 	window    [128]uintptr
@@ -77,7 +76,6 @@ type Frame struct {
 // Begin makes u ready for a walk.
 func (u *Stack) Begin() {
 	u.N, u.windowLen, u.Exact = 0, 0, 0
-	u.pid = raw.Pid()
 }
 
 // Skip tells Step that the frame belongs to the library itself and is not a caller.
@@ -235,7 +233,7 @@ func (u *Stack) word(at uintptr) (v uintptr, ok bool) {
 func (u *Stack) read(at uintptr) uintptr {
 	to := [2]uintptr{uintptr(unsafe.Pointer(&u.window)), unsafe.Sizeof(u.window)}
 	from := [2]uintptr{at, unsafe.Sizeof(u.window)}
-	n, errno := raw.Sys(sysProcessVMReadv, u.pid, uintptr(unsafe.Pointer(&to)), 1,
+	n, errno := raw.Sys(sysProcessVMReadv, raw.Pid(), uintptr(unsafe.Pointer(&to)), 1,
 		uintptr(unsafe.Pointer(&from)), 1, 0)
 	if errno != 0 {
 		return 0

@@ -20,6 +20,7 @@ type taken struct {
 	*profile.Profile
 	file    string
 	symbols map[string][]elf.Symbol // the functions of each file, by their addresses
+	loads   map[string][]elf.ProgHeader
 }
 
 // run runs a program with a profile and returns the profile and what the program printed.
@@ -50,7 +51,8 @@ func read(t *testing.T, file string) taken {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return taken{p, file, map[string][]elf.Symbol{}}
+	return taken{p, file, map[string][]elf.Symbol{},
+		map[string][]elf.ProgHeader{}}
 }
 
 // comment returns the number that follows a text in the profile's comments.
@@ -80,17 +82,31 @@ func (p taken) function(l *profile.Location) string {
 					list = append(list, s)
 				}
 			}
+			for _, load := range f.Progs {
+				p.loads[l.Mapping.File] = append(p.loads[l.Mapping.File], load.ProgHeader)
+			}
 			f.Close()
 		}
 		p.symbols[l.Mapping.File] = list
 	}
-	at := l.Address - l.Mapping.Start + l.Mapping.Offset // as addresses and offsets are equal here
+	at := p.linked(l)
 	for _, s := range list {
 		if at >= s.Value && at < s.Value+s.Size {
 			return s.Name
 		}
 	}
 	return ""
+}
+
+// linked is the address of a location as its file has it. function has read the file.
+func (p taken) linked(l *profile.Location) uint64 {
+	offset := l.Address - l.Mapping.Start + l.Mapping.Offset
+	for _, h := range p.loads[l.Mapping.File] {
+		if h.Type == elf.PT_LOAD && offset-h.Off < h.Memsz && h.Flags&elf.PF_X != 0 {
+			return offset - h.Off + h.Vaddr
+		}
+	}
+	return offset
 }
 
 // stack names the functions of a sample, the innermost first.
