@@ -6,7 +6,8 @@
 // it by its place in the file, so it lies in the part of the data that the file has.
 //
 // The addresses in a note are those that the linker gave. A tracer compares the note's address of
-// .stapsdt.base with the section's, in case another tool has moved the library.
+// .stapsdt.base with the section's, in case another tool has moved the library. perf compares it
+// with the section's place in the file, so the section is in the segment of the code (order.ld).
 
 	.macro	probe name, semaphore, arguments
 	.text

@@ -131,6 +131,9 @@ func checkProbe(t *testing.T, f *elf.File, name string, p probe) {
 			p.place >= text.Addr+text.Size {
 			continue
 		}
+		if base != nil && base.Addr-base.Offset != text.Addr-text.Offset {
+			t.Errorf("%s: perf takes the probe to be elsewhere in the file", name)
+		}
 		if _, err := text.ReadAt(c[:], int64(p.place-text.Addr)); err != nil ||
 			c != [2]byte{0x90, 0xc3} {
 			t.Errorf("%s: % x at %#x: %v", name, c, p.place, err)
