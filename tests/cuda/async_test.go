@@ -18,7 +18,7 @@ func TestAsync(t *testing.T) {
 	for mode, env := range modes {
 		t.Run(mode, func(t *testing.T) {
 			env := append([]string{"PYTHONPATH=" + filepath.Join("..", "..", "python"),
-				"PYTHONDONTWRITEBYTECODE=1"}, env...)
+				"PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore::DeprecationWarning"}, env...)
 			c := command(true, env, python, "testdata/async.py")
 			c.Timeout = 3 * time.Minute
 			r := testlib.Run(t, c)

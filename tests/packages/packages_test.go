@@ -138,7 +138,7 @@ func TestRpm(t *testing.T) {
 }
 
 // TestRpmInstalled: rpm installs the package into a root of its own, finds nothing wrong with it, and
-// leaves nothing of it when it removes it. Only root may change its root.
+// leaves nothing but its own files when it removes it. Only root may change its root.
 func TestRpmInstalled(t *testing.T) {
 	testlib.Need(t, "rpm")
 	root := t.TempDir()
@@ -157,7 +157,7 @@ func TestRpmInstalled(t *testing.T) {
 	rpm("--erase", "--noscripts", "tieralloc")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && (strings.Contains(d.Name(), "tieralloc") ||
-			!d.IsDir() && !strings.Contains(path, "rpmdb")) {
+			!d.IsDir() && !strings.Contains(path, "rpmdb") && d.Name() != ".rpm.lock") {
 			t.Errorf("%s is left", path)
 		}
 		return err

@@ -16,7 +16,7 @@ import (
 // is the load's; memory and processor time are the server's.
 type server struct {
 	job
-	ready func(context.Context) error // nil as soon as it serves; asked again for ten seconds
+	ready func(context.Context) error // nil as soon as it serves; asked again for a minute
 	load  []string
 	stop  func(context.Context) error // asks it to end
 }
@@ -56,7 +56,7 @@ func (v server) drive(ctx context.Context) (time.Duration, error) {
 func (v server) await(ctx context.Context) error {
 	for try := 0; ; try++ {
 		err := v.ready(ctx)
-		if err == nil || try == 1000 || ctx.Err() != nil {
+		if err == nil || try == 6000 || ctx.Err() != nil {
 			return err
 		}
 		time.Sleep(10 * time.Millisecond)
