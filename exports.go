@@ -264,6 +264,11 @@ func ta_go_service(token uintptr) uint {
 	return 0
 }
 
+//export ta_go_service_heat
+func ta_go_service_heat(token, regions, n, ns uintptr) {
+	profile.Heat(token, regions, n, float64(ns)/1e9)
+}
+
 //export ta_go_service_survey
 func ta_go_service_survey(token, survey uintptr) uint {
 	return uint(alloc.SurveyNext(token, survey))

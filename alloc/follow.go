@@ -167,7 +167,7 @@ func Distinguish(token, block, start, n uintptr, plain bool) bool {
 var apart numa.Place
 
 // SetApart has regions told apart although the tiers are simulated, because their memory is to be
-// paged out. nodes are all that memory comes from.
+// paged out or watched. nodes are all that memory comes from.
 func SetApart(nodes uint64) {
 	apart = numa.Place{Nodes: nodes, Mode: numa.PreferredMany}
 }

@@ -304,8 +304,8 @@ func (s *sim) followed() error {
 // unless that wastes much.
 func TestFollowAlone(t *testing.T) {
 	h := splitWorld(t)
-	Following = true
-	t.Cleanup(func() { Following = false })
+	Watching = true
+	t.Cleanup(func() { Watching = false })
 	for _, c := range []struct {
 		n     uintptr
 		alone bool

@@ -215,7 +215,7 @@ func (h *Heap) refill(c uintptr) bool {
 		return true
 	}
 	n := sizeclass.PageSlices(c)
-	alone := Following && sizeclass.Alone(c)
+	alone := Watching && sizeclass.Alone(c)
 	switch {
 	case secure:
 		n = slotSlices(c)

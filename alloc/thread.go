@@ -95,11 +95,9 @@ var everyThread *Thread
 var (
 	// Background is set when the control plane calls Service.
 	Background bool
-	// Following is set when the control plane moves regions by their use (follow.go).
-	Following bool
-
-	// Paging is set when the control plane also has the coldest memory paged out to swap.
-	Paging bool
+	// Watching is set when the control plane measures how hot regions are, and Following, too, when
+	// it moves them between tiers by that (follow.go), or Paging when it has the coldest paged out.
+	Watching, Following, Paging bool
 
 	// DefaultHint is the hint of threads without one of their own (TA_DEFAULT_HINT,
 	// SetDefaultHint).

@@ -83,7 +83,7 @@ func (v *inspection) page(p *Page) {
 	}
 	v.want(p.Size == size && p.Magic == magic, "page %p of class %d: size %d", p, p.Class, p.Size)
 	v.want(uintptr(p.slices) >= sizeclass.PageSlices(uintptr(p.Class)) ||
-		Following && sizeclass.Alone(uintptr(p.Class)), "page %p has %d slices", p,
+		Watching && sizeclass.Alone(uintptr(p.Class)), "page %p has %d slices", p,
 		p.slices)
 	room := uint64(p.blocks) * uint64(size)
 	carved, holed := uint64(p.carved), v.subreleased(p, seen)

@@ -90,6 +90,7 @@ void ta_reserved_trim(void);
 int ta_service(void);
 uintptr_t ta_survey(uintptr_t survey);
 uintptr_t ta_follow(uintptr_t block, uintptr_t start, uintptr_t n, uintptr_t tier);
+void ta_heat(uintptr_t regions, uintptr_t n, uintptr_t ns);
 int ta_distinguish(uintptr_t block, uintptr_t start, uintptr_t n, int plain);
 // Ends the control plane if the runtime could not run here.
 void ta_runtime_check(void);

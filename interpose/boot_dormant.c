@@ -134,6 +134,11 @@ int ta_distinguish(uintptr_t block, uintptr_t start, uintptr_t n, int plain)
 	return ta_go_service_distinguish(ta_token(), block, start, n, plain) != 0;
 }
 
+void ta_heat(uintptr_t regions, uintptr_t n, uintptr_t ns)
+{
+	ta_go_service_heat(ta_token(), regions, n, ns);
+}
+
 void ta_control_fails(void) { ta_go_control_stop(TA_STOP_FAILURE); }
 
 // Creates a thread of the runtime with the stack that its system code needs. The default size can

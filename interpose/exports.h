@@ -52,6 +52,7 @@ void ta_go_fork_parent(uintptr_t taken);
 uintptr_t ta_go_fork_child(uintptr_t token, uintptr_t taken, uintptr_t heap, uintptr_t alone);
 void ta_go_fork_unprepared(uintptr_t token, uintptr_t heap);
 uintptr_t ta_go_service(uintptr_t token);
+void ta_go_service_heat(uintptr_t token, uintptr_t regions, uintptr_t n, uintptr_t ns);
 uintptr_t ta_go_service_survey(uintptr_t token, uintptr_t survey);
 uintptr_t ta_go_service_move(
 	uintptr_t token, uintptr_t block, uintptr_t start, uintptr_t n, uintptr_t tier);

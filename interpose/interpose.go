@@ -30,9 +30,11 @@ import "C"
 
 import (
 	"runtime"
+	"time"
 	"unsafe"
 
 	"tieralloc/alloc"
+	"tieralloc/stats/profile"
 )
 
 type (
@@ -87,6 +89,14 @@ func Distinguish(r *alloc.Region, plain bool) bool {
 	}
 	return C.ta_distinguish(C.uintptr_t(r.Block), C.uintptr_t(r.Start), C.uintptr_t(r.Bytes),
 		flag) != 0
+}
+
+// Heat has the heap profile note the heat of the regions, in the order of their addresses, in the
+// time since it was told last.
+func Heat(regions []profile.Region, elapsed time.Duration) {
+	C.ta_heat(C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(regions)))),
+		C.uintptr_t(len(regions)), C.uintptr_t(elapsed))
+	runtime.KeepAlive(regions)
 }
 
 // ControlFails ends the control plane, with one line, when it cannot get what it needs.

@@ -1,7 +1,8 @@
 // Package background is the control plane's part of the heap. With TA_BACKGROUND=1 it moves spans
 // between tiers, purges, and updates the live page even if the program takes no slow path. With
 // TA_ON_SOFTCAP=follow it moves memory by its use (follow.go). With TA_SLOW_BACKEND=swap it has the
-// coldest memory paged out instead (pageout.go).
+// coldest memory paged out instead (pageout.go). With TA_PROFILE_HEAT=1 it measures heat for the
+// heap profile (watch.go).
 //
 // It is ordinary Go. Its init runs when the Go runtime starts, which happens only if the control
 // plane is asked for. C never calls it.
@@ -25,6 +26,8 @@ func init() {
 		go pageOut()
 	case alloc.Following:
 		go followUse()
+	case alloc.Watching:
+		go watch()
 	}
 }
 

@@ -31,6 +31,7 @@ type follower struct {
 	planner  follow.Planner
 	planned  []follow.Region // what the last plan was made of
 	depth    float64         // of the last sample: see heat.Depth
+	told     time.Time       // when the heap profile was told the heat last
 	last     time.Time
 }
 
@@ -58,7 +59,7 @@ func followUse() {
 		moves, err := f.sample()
 		cost := heat.ThreadTime() - before
 		if err != nil {
-			say(err.Error())
+			say("memory moves by age: " + err.Error())
 			tiers.CountSource(stats.SourceNone)
 			tiers.FollowByAge()
 			return
@@ -89,6 +90,7 @@ func (f *follower) sample() ([]follow.Move, error) {
 	f.planned = f.described()
 	f.depth = heat.Depth(rates, func(i int) uint32 { return f.planned[i].Tier })
 	f.count()
+	f.tellProfile()
 	return f.planner.Plan(f.planned, accounts(), elapsed, budget(elapsed)), nil
 }
 
@@ -123,7 +125,7 @@ func (f *follower) measure(ranges []heat.Range, rates []heat.Rate) error {
 		f.refused = append(f.refused, s.Name()+": "+err.Error())
 		f.failed = "heat cannot be measured by " + f.refused[len(f.refused)-1]
 	}
-	return errors.New("memory moves by age: nothing measures heat here: " +
+	return errors.New("nothing measures heat here: " +
 		strings.Join(f.refused, "; "))
 }
 

@@ -37,7 +37,11 @@ func pageOut() {
 	runtime.LockOSThread() // so the time of the thread is what this costs
 	p := pager{limit: tiers.LeastSoft(), begun: time.Now()}
 	tiers.CountSource(stats.SourceNone)
-	go p.sampler.run()
+	go func() {
+		if err := p.sampler.run(); err != nil {
+			sayOut("the oldest memory is paged out first: " + err.Error())
+		}
+	}()
 	cpu := heat.ThreadTime()
 	for rest(p.watch.Wait()) {
 		used, err := heat.Anonymous()

@@ -12,7 +12,7 @@ import (
 	"tieralloc/tiers/heat"
 )
 
-// A sampler measures for a pager how often each region is touched.
+// A sampler measures how often each region is touched, for a pager or for the heap profile.
 type sampler struct {
 	wanted   atomic.Bool   // there may be something to page out
 	ended    atomic.Bool   // nothing is paged out any more
@@ -36,21 +36,21 @@ func (s *sampler) lock() *heat.Estimate {
 
 func (s *sampler) unlock() { s.mu.Unlock() }
 
-func (s *sampler) run() {
+// run samples until that fails, or until ended.
+func (s *sampler) run() error {
 	runtime.LockOSThread() // so the time of the thread is what this costs
 	s.sources = heat.Sources()
 	begun, cpu := time.Now(), heat.ThreadTime()
 	for pace := (heat.Pace{}); ; {
 		for !s.wanted.Load() {
 			if s.ended.Load() || !rest(heat.Shortest/10) {
-				return
+				return nil
 			}
 		}
 		before := heat.ThreadTime()
 		err := s.sample()
 		s.spent.Store(int64(heat.ThreadTime() - cpu))
 		if err != nil {
-			sayOut("the oldest memory is paged out first: " + err.Error())
 			tiers.CountSource(stats.SourceNone)
 		}
 		cost := heat.ThreadTime() - before + time.Duration(s.counting.Load())
@@ -58,7 +58,7 @@ func (s *sampler) run() {
 			Moved: uintptr(s.moved.Swap(0))})
 		s.sampled.Store(true)
 		if err != nil || s.ended.Load() || !rest(wait) {
-			return
+			return err
 		}
 	}
 }
@@ -77,5 +77,6 @@ func (s *sampler) sample() error {
 	estimate.Add(rates)
 	s.planned = s.described()
 	s.count()
+	s.tellProfile()
 	return nil
 }

@@ -30,6 +30,8 @@ profile in pprof's format. Values are estimates from a sample of the blocks.
   peak_space                   bytes in use when the heap was largest
   recent_space                 bytes in use from the last half of the time
   lifetime                     time from allocation to free, of blocks freed
+  touches, heat_space          touched pages per second, and the bytes of which
+                               that is known (TA_PROFILE_HEAT=1)
 
 --diff OLD subtracts an earlier profile. Percentages are then of the earlier total. In the
 picture growth is red and shrinkage blue, and a width is the larger one of both profiles.

@@ -54,6 +54,8 @@ var settingDocs = map[string]settingDoc{
 		"/tmp/%e.%p.pb"},
 	"TA_PROFILE_RATE": {"SIZE",
 		"the mean number of bytes between two samples of the profile", "64K"},
+	"TA_PROFILE_HEAT": {"0|1",
+		"1: the profile has how much each site's memory is used; implies TA_BACKGROUND=1", "1"},
 	"TA_LOG": {"LEVEL",
 		"writes events as JSON lines, up to this level; starts the Go runtime",
 		"info"},

@@ -150,6 +150,7 @@ type Settings struct {
 	SlowSwap      bool    // TA_SLOW_BACKEND: swap; false: memory
 	DefaultHint   uint32  // TA_DEFAULT_HINT: a Hint
 	ProfileRate   uint64  // TA_PROFILE_RATE: bytes between samples, in the mean
+	ProfileHeat   bool    // TA_PROFILE_HEAT
 	MigrateBW     uint64  // TA_MIGRATE_BW: bytes per second; 0: no limit
 	Tiers         [4]Tier // by Tier…; the last is padding to a power of two
 
@@ -209,6 +210,7 @@ func (s *Settings) setDefaults() {
 	s.SlowSwap = false
 	s.DefaultHint = HintWarm
 	s.ProfileRate = DefaultProfileRate
+	s.ProfileHeat = false
 	s.MigrateBW = DefaultMigrateBW
 	s.Tiers = [4]Tier{}
 	s.CUDA.setDefaults()

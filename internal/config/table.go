@@ -17,6 +17,7 @@ const (
 	varStatsLive
 	varProfile
 	varProfileRate
+	varProfileHeat
 	varLog
 	varLogFile
 	varPurgeDelay
@@ -122,8 +123,9 @@ var variables = [tableSize]variable{
 	varProfile: {"TA_PROFILE", aTemplate, noFile},
 	varProfileRate: {"TA_PROFILE_RATE", "1K to 1G (bytes, an integer, or one with K, M or G)",
 		"512K"},
-	varLog:     {"TA_LOG", "off, error, warn, info or debug", "off"},
-	varLogFile: {"TA_LOG_FILE", "a path of at most 4000 bytes", "standard error"},
+	varProfileHeat: {"TA_PROFILE_HEAT", aSwitch, "0"},
+	varLog:         {"TA_LOG", "off, error, warn, info or debug", "off"},
+	varLogFile:     {"TA_LOG_FILE", "a path of at most 4000 bytes", "standard error"},
 	varPurgeDelay: {"TA_PURGE_DELAY", "a time such as 250ms (units ns, us, ms, s), 0 to 1h",
 		"250ms"},
 	varUseLibnuma:    {"TA_USE_LIBNUMA", aSwitch, "1"},
@@ -254,6 +256,8 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.isTemplate() && v.asPath(&s.ProfileFile, &s.Profiles)
 	case varProfileRate:
 		return v.asProfileRate(&s.ProfileRate)
+	case varProfileHeat:
+		return v.asSwitch(&s.ProfileHeat)
 	case varLog:
 		return v.asWord(&s.Log, &levelWords, logLevels)
 	case varCUDA + cudaTrace:

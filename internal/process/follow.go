@@ -19,7 +19,7 @@ func beginFollowing() {
 	case !tiers.Followable():
 		why = "no tier has both a cap (TA_NORMAL_SOFT, TA_NORMAL_HARD and so on) and slower memory"
 	default:
-		alloc.Following = true
+		alloc.Watching, alloc.Following = true, true
 		alloc.Background, config.InForce.Background = true, true
 		raw.KeepStderr()
 		return

@@ -23,7 +23,7 @@ func openLive() {
 		config.InForce.Rank); ok {
 		errno = stats.LiveOpen(livePath.Addr(), livePath.Len(), uint64(raw.Pid()), startUnix,
 			program.Addr(), program.Len(),
-			!forked && (alloc.Following || alloc.Paging))
+			!forked && alloc.Watching)
 	}
 	if errno == 0 || forked || raw.WritingRefused(errno) {
 		return

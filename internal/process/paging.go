@@ -13,7 +13,7 @@ import (
 func beginPaging() bool {
 	why := plan.SwapUnused(&config.InForce, &tierMap)
 	if len(why) == 0 {
-		alloc.Following, alloc.Paging = true, true
+		alloc.Watching, alloc.Paging = true, true
 		alloc.SetApart(tierMap.Nodes)
 		alloc.Background, config.InForce.Background = true, true
 		raw.KeepStderr()

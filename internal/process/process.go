@@ -248,7 +248,7 @@ func ForkChild() {
 	}
 	forked = true
 	alloc.Background = false
-	if alloc.Following && !alloc.Paging {
+	if alloc.Following {
 		tiers.FollowByAge() // the thread that follows is the parent's
 	}
 	tiers.ForkChild()

@@ -30,6 +30,19 @@ func beginProfile(random uintptr) {
 	alloc.Profiling = profile.Start(config.InForce.ProfileRate, startMono, uint64(raw.Load(random)))
 	if !alloc.Profiling {
 		complain("TA_PROFILE", profilePath.Addr(), uintptr(syscall.ENOMEM))
+		return
+	}
+	if config.InForce.ProfileHeat && !alloc.Watching {
+		beginWatching()
+	}
+}
+
+// beginWatching has the control plane measure heat for the profile.
+func beginWatching() {
+	alloc.Watching = true
+	alloc.Background, config.InForce.Background = true, true
+	if tierMap.Simulated {
+		alloc.SetApart(tierMap.Nodes)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 func ControlStop(why uintptr) {
 	stats.LogStop()
 	alloc.Background = false
-	if alloc.Following && !alloc.Paging {
+	if alloc.Following {
 		tiers.FollowByAge()
 	}
 	var l raw.Line

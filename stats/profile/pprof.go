@@ -31,6 +31,8 @@ const (
 	stringPeakSpace
 	stringRecentSpace
 	stringLifetime
+	stringHeatSpace // only where heat was measured
+	stringTouches
 	stringCount
 	stringBytes
 	stringNanoseconds
@@ -39,7 +41,10 @@ const (
 	stringHint
 	stringThread
 	stringSizeMedian
+	stringSizeMin
+	stringSizeMax
 	stringLifetimeMedian
+	stringHeat
 	firstStrings
 )
 
@@ -52,6 +57,8 @@ var words = [32]string{
 	stringPeakSpace:    "peak_space",
 	stringRecentSpace:  "recent_space",
 	stringLifetime:     "lifetime",
+	stringHeatSpace:    "heat_space",
+	stringTouches:      "touches",
 	stringCount:        "count",
 	stringBytes:        "bytes",
 	stringNanoseconds:  "nanoseconds",
@@ -61,7 +68,10 @@ var words = [32]string{
 	stringThread:       "thread",
 
 	stringSizeMedian:     "size_median",
+	stringSizeMin:        "size_min",
+	stringSizeMax:        "size_max",
 	stringLifetimeMedian: "lifetime_median",
+	stringHeat:           "heat_log2",
 }
 
 // About is what a profile says of its process.
@@ -105,10 +115,14 @@ func Write(dst, room uintptr, a *About) uintptr {
 
 // types writes what the values of a sample are: Settle's and Write's order.
 func (e *encoder) types() {
-	for i := uint64(stringAllocObjects); i <= stringLifetime; i++ {
+	last := uint64(stringLifetime)
+	if t.heatTime > 0 {
+		last = stringTouches
+	}
+	for i := uint64(stringAllocObjects); i <= last; i++ {
 		unit := uint64(stringBytes)
 		switch i {
-		case stringAllocObjects, stringInuseObjects:
+		case stringAllocObjects, stringInuseObjects, stringTouches:
 			unit = stringCount
 		case stringLifetime:
 			unit = stringNanoseconds
@@ -164,7 +178,7 @@ func (e *encoder) mapping(i uintptr) {
 	e.close(at)
 }
 
-// samples writes the sites.
+// samples writes the sites: a sample for each, and one for each class of heat of its blocks.
 func (e *encoder) samples() {
 	name, thread := uint64(0), [2]uint64{}
 	for i := uintptr(0); i < t.siteN; i++ {
@@ -180,22 +194,55 @@ func (e *encoder) samples() {
 		hint, tier := e.addString(config.HintWord(s.Hint)), e.addString(config.TierWord(s.Tier))
 		at := e.open(fieldSample)
 		e.stack(s)
-		values := e.open(2)
-		for _, v := range [...]float64{s.Allocs, s.Bytes, s.Live, s.LiveBytes, s.Peak, s.Recent,
-			s.Lifetime} {
-			e.varint(whole(v))
-		}
-		e.close(values)
-		e.label(stringTier, tier)
-		e.label(stringHint, hint)
-		e.label(stringThread, name)
+		e.values(s.Allocs, s.Bytes, s.Live, s.LiveBytes, s.Peak, s.Recent, s.Lifetime, 0, 0)
+		e.labels(tier, hint, name)
 		d := &t.spreads[i&(siteCount-1)]
 		e.measure(stringSizeMedian, d.size.median(), stringBytes)
+		e.measure(stringSizeMin, d.size.low, stringBytes)
+		e.measure(stringSizeMax, d.size.high, stringBytes)
 		if d.lifetime.sum != 0 {
 			e.measure(stringLifetimeMedian, d.lifetime.median()<<lifetimeShift, stringNanoseconds)
 		}
 		e.close(at)
+		for c := uintptr(0); c < heatClasses; c++ {
+			u := &t.uses[i&(siteCount-1)][c&(heatClasses-1)]
+			if u.bytes == 0 {
+				continue
+			}
+			at = e.open(fieldSample)
+			e.stack(s)
+			e.values(0, 0, 0, 0, 0, 0, 0, float64(u.bytes)/t.heatTime,
+				float64(u.touches)/t.heatTime)
+			e.labels(tier, hint, name)
+			e.measure(stringHeat, uint64(c)-heatBias, stringCount)
+			e.close(at)
+		}
 	}
+}
+
+// values writes the values of a sample, in the order of their types.
+func (e *encoder) values(allocs, bytes, live, liveBytes, peak, recent, lifetime, heatSpace,
+	touches float64) {
+	at := e.open(2)
+	e.varint(whole(allocs))
+	e.varint(whole(bytes))
+	e.varint(whole(live))
+	e.varint(whole(liveBytes))
+	e.varint(whole(peak))
+	e.varint(whole(recent))
+	e.varint(whole(lifetime))
+	if t.heatTime > 0 {
+		e.varint(whole(heatSpace))
+		e.varint(whole(touches))
+	}
+	e.close(at)
+}
+
+// labels writes the labels that all samples have.
+func (e *encoder) labels(tier, hint, thread uint64) {
+	e.label(stringTier, tier)
+	e.label(stringHint, hint)
+	e.label(stringThread, thread)
 }
 
 func (e *encoder) stack(s *Site) {

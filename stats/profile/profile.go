@@ -88,6 +88,7 @@ type table struct {
 	stack     unwind.Stack
 	sites     [siteCount]Site
 	spreads   [siteCount]spread // of the sites
+	uses      [siteCount][heatClasses]use
 	locations [locationCount]location
 	objects   [objectCount]Object
 	names     [nameBytes]byte
@@ -107,6 +108,7 @@ type table struct {
 	program uintptr // the number of the program's own object, or 0
 	tracers *Tracers
 
+	heatTime   float64 // seconds, in which heat was measured
 	live, peak float64 // Σ LiveBytes; what it was when the sites' Peak was set
 	start      uint64  // monotonic, nanoseconds
 	thread     [2]uint64

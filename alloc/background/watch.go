@@ -1,0 +1,41 @@
+package background
+
+import (
+	"time"
+
+	"tieralloc/internal/raw"
+	"tieralloc/interpose"
+	"tieralloc/stats/profile"
+)
+
+// watch measures heat for the heap profile, and nothing moves.
+func watch() {
+	s := sampler{}
+	s.wanted.Store(true)
+	if err := s.run(); err != nil {
+		var l raw.Line
+		l.Text("tieralloc: TA_PROFILE_HEAT=1: the profile has no more heat: ")
+		l.Text(err.Error())
+		l.Tell()
+	}
+}
+
+// tellProfile has the heap profile, if there is one, note the heat of the last sample.
+func (f *follower) tellProfile() {
+	now := time.Now()
+	elapsed := now.Sub(f.told)
+	first := f.told.IsZero()
+	f.told = now
+	if first || !profile.On() {
+		return
+	}
+	regions := make([]profile.Region, 0, len(f.planned))
+	for i := range f.planned {
+		if p := &f.planned[i]; p.Known {
+			regions = append(regions, profile.Region{Start: p.Start, End: p.End, Heat: p.Heat})
+		}
+	}
+	if len(regions) > 0 {
+		interpose.Heat(regions, elapsed)
+	}
+}
