@@ -32,6 +32,7 @@ type LivePage struct {
 	raw.OffHeap
 	Head    LiveHeader
 	Buffers [2]LiveBuffer
+	Ask     LiveAsk
 }
 
 // LiveSize is the size of the file in bytes, without a LiveHistory.
@@ -66,3 +67,16 @@ type LiveBuffer struct {
 	UnixNs  uint64
 	Figures Figures
 }
+
+// LiveAsk is a request for the heap profile. A reader raises Asked. The process writes the rest
+// when it updates the page, and trusts nothing here but Asked.
+type LiveAsk struct {
+	Asked   uint64 // wraps around
+	Done    uint64 // the value of Asked that was answered last; stored after the fields below
+	Errno   uint64 // 0: the profile is in the file; ENODATA: the process takes none
+	PathLen uint64 // 0: no file
+	Path    [LivePathSize]byte
+}
+
+// LivePathSize is the room for a path in a LiveAsk.
+const LivePathSize = raw.Page

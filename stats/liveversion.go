@@ -3,4 +3,4 @@
 package stats
 
 // LiveVersion is a checksum of the live page's layout.
-const LiveVersion = 0x9f8be28e
+const LiveVersion = 0xa52b9f64

@@ -56,6 +56,8 @@ var settingDocs = map[string]settingDoc{
 		"the mean number of bytes between two samples of the profile", "64K"},
 	"TA_PROFILE_HEAT": {"0|1",
 		"1: the profile has how much each site's memory is used; implies TA_BACKGROUND=1", "1"},
+	"TA_PROFILE_EVERY": {"SIZE",
+		"the profile is also written each time that so many bytes more were allocated", "1G"},
 	"TA_LOG": {"LEVEL",
 		"writes events as JSON lines, up to this level; starts the Go runtime",
 		"info"},

@@ -126,6 +126,7 @@ const (
 	DefaultProfileRate = 512 << 10
 	minProfileRate     = 1 << 10
 	maxProfileRate     = 1 << 30
+	minProfileEvery    = 1 << 20
 )
 
 // Settings are the parsed variables. Parse fills all fields. At some 25 KiB it belongs in static or
@@ -151,6 +152,7 @@ type Settings struct {
 	DefaultHint   uint32  // TA_DEFAULT_HINT: a Hint
 	ProfileRate   uint64  // TA_PROFILE_RATE: bytes between samples, in the mean
 	ProfileHeat   bool    // TA_PROFILE_HEAT
+	ProfileEvery  uint64  // TA_PROFILE_EVERY: bytes between two writings; 0: at exit only
 	MigrateBW     uint64  // TA_MIGRATE_BW: bytes per second; 0: no limit
 	Tiers         [4]Tier // by Tier…; the last is padding to a power of two
 
@@ -211,6 +213,7 @@ func (s *Settings) setDefaults() {
 	s.DefaultHint = HintWarm
 	s.ProfileRate = DefaultProfileRate
 	s.ProfileHeat = false
+	s.ProfileEvery = 0
 	s.MigrateBW = DefaultMigrateBW
 	s.Tiers = [4]Tier{}
 	s.CUDA.setDefaults()

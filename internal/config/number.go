@@ -31,6 +31,16 @@ func (v value) asProfileRate(dst *uint64) bool {
 	return true
 }
 
+// asProfileEvery reads a number of bytes between two writings of the profile, or 0 for none.
+func (v value) asProfileEvery(dst *uint64) bool {
+	n, ok := v.bytes()
+	if !ok || n != 0 && n < minProfileEvery {
+		return false
+	}
+	*dst = n
+	return true
+}
+
 // bytes reads a size as asSize does, and 0 too.
 func (v value) bytes() (n uint64, ok bool) {
 	i := uintptr(0)

@@ -18,6 +18,7 @@ const (
 	varProfile
 	varProfileRate
 	varProfileHeat
+	varProfileEvery
 	varLog
 	varLogFile
 	varPurgeDelay
@@ -124,8 +125,10 @@ var variables = [tableSize]variable{
 	varProfileRate: {"TA_PROFILE_RATE", "1K to 1G (bytes, an integer, or one with K, M or G)",
 		"512K"},
 	varProfileHeat: {"TA_PROFILE_HEAT", aSwitch, "0"},
-	varLog:         {"TA_LOG", "off, error, warn, info or debug", "off"},
-	varLogFile:     {"TA_LOG_FILE", "a path of at most 4000 bytes", "standard error"},
+	varProfileEvery: {"TA_PROFILE_EVERY",
+		"0 (only at exit), or 1M to 64T (bytes, an integer, or one with K, M, G or T)", "0"},
+	varLog:     {"TA_LOG", "off, error, warn, info or debug", "off"},
+	varLogFile: {"TA_LOG_FILE", "a path of at most 4000 bytes", "standard error"},
 	varPurgeDelay: {"TA_PURGE_DELAY", "a time such as 250ms (units ns, us, ms, s), 0 to 1h",
 		"250ms"},
 	varUseLibnuma:    {"TA_USE_LIBNUMA", aSwitch, "1"},
@@ -258,6 +261,8 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.asProfileRate(&s.ProfileRate)
 	case varProfileHeat:
 		return v.asSwitch(&s.ProfileHeat)
+	case varProfileEvery:
+		return v.asProfileEvery(&s.ProfileEvery)
 	case varLog:
 		return v.asWord(&s.Log, &levelWords, logLevels)
 	case varCUDA + cudaTrace:

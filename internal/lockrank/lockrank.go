@@ -16,6 +16,7 @@ const (
 	Trace
 	History
 	Report
+	Snapshot
 	Table
 	DeviceHeap
 	Managers
@@ -50,7 +51,8 @@ var Locks = [Count]Lock{
 	History:  {"history.lock", "recorded device events", 1 << Contexts},
 	// A signal handler that interrupts a holder of one of those above may exit or fork; one that
 	// interrupts a holder of any lock may allocate.
-	Report: {"reportLock", "the writing of the report at exit", 1<<Report - 2},
+	Report:   {"reportLock", "the writing of the report at exit", 1<<Report - 2},
+	Snapshot: {"profileLock", "the writing of the profile", 1<<Snapshot - 2},
 	Table: {"tableLock", "the list of device heaps, peers, figures of ended contexts",
 		1<<Table - 2},
 	DeviceHeap: {"heap.lock", "one device heap; several only in fork",

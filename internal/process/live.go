@@ -7,6 +7,7 @@ import (
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
+	"tieralloc/stats/profile"
 )
 
 // livePath is TA_STATS_LIVE for this process.
@@ -41,8 +42,11 @@ func openLive() {
 	l.Emit(2)
 }
 
-// Pulse updates the live page if an update is due. The calling thread owns h.
+// Pulse writes the profile and updates the live page, if they are due. The calling thread owns h.
 func Pulse(h *alloc.Heap) {
+	if profile.Due() {
+		writeDue(h.Thread.Token(), h.Thread.Now)
+	}
 	if stats.LiveDue(h.Thread.Now) {
 		update(h.Thread.Token())
 	}
@@ -54,6 +58,7 @@ func update(token uintptr) {
 		return
 	}
 	if fill(token, r, usualNodes()) {
+		answer(token)
 		stats.LiveCommit(raw.Clock(raw.ClockMono))
 	} else {
 		stats.LiveDrop(raw.Clock(raw.ClockMono))

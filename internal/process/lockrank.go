@@ -11,6 +11,7 @@ import (
 // rankLocks gives all locks of the data plane their places in the order.
 func rankLocks() {
 	reportLock.SetRank(lockrank.Report)
+	profileLock.SetRank(lockrank.Snapshot)
 	cudahook.RankLocks()
 	manager.RankLocks()
 	profile.RankLocks()

@@ -256,6 +256,8 @@ func ForkChild() {
 	startUnix = raw.Clock(raw.ClockReal)
 	startMono = raw.Clock(raw.ClockMono)
 	reportLock.Reset()
+	profileLock.Reset()
+	profilePid = raw.Pid()
 	stats.LiveForked()
 	openLive()
 }

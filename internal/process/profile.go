@@ -1,6 +1,7 @@
 package process
 
 import (
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -12,8 +13,17 @@ import (
 	"tieralloc/stats/profile"
 )
 
-// profilePath is TA_PROFILE, %p not yet replaced.
-var profilePath config.Text
+var (
+	profilePath  config.Text // TA_PROFILE, %p not yet replaced
+	profileFile  config.Text // the same for this process
+	profileLock  raw.Lock    // of profileFile and its writing
+	profilePid   uintptr     // process whose profile it is
+	nextProfile  uint64      // TA_PROFILE_EVERY: not before this time
+	writingFails bool        // TA_PROFILE_EVERY: the user knows
+)
+
+// profileShare bounds what TA_PROFILE_EVERY costs: a fiftieth of one thread's time.
+const profileShare = 50
 
 // beginProfile has the heap sample blocks, if a profile can be written. random is the address of 8
 // random bytes.
@@ -27,6 +37,8 @@ func beginProfile(random uintptr) {
 	if !setPath(&profilePath, &config.InForce.ProfileFile, "TA_PROFILE") {
 		return
 	}
+	profilePid = raw.Pid()
+	profile.Every = float64(config.InForce.ProfileEvery)
 	alloc.Profiling = profile.Start(config.InForce.ProfileRate, startMono, uint64(raw.Load(random)))
 	if !alloc.Profiling {
 		complain("TA_PROFILE", profilePath.Addr(), uintptr(syscall.ENOMEM))
@@ -46,17 +58,63 @@ func beginWatching() {
 	}
 }
 
-// writeProfile writes the profile, if there is one.
+// writeProfile writes the profile at exit, if there is one.
 func writeProfile(token uintptr) {
-	if !profile.On() || !reportLock.TakeIf(token, MayWait(token)) {
+	if !profile.On() || !profileLock.TakeIf(token, MayWait(token)) {
 		return
 	}
-	if expand(&profilePath) {
+	if expand(&profileFile, &profilePath) {
 		if errno := putProfile(token); errno != 0 {
-			failed("TA_PROFILE", errno)
+			failed("TA_PROFILE", &profileFile, errno)
 		}
 	}
-	reportLock.Release()
+	profileLock.Release()
+}
+
+// answer writes the profile if a reader of the live page has asked for it. If that cannot be done
+// now, the next update of the page does it.
+//
+// Precondition: as for stats.LiveAsked.
+func answer(token uintptr) {
+	asked, open := stats.LiveAsked()
+	if !open {
+		return
+	}
+	if !profile.On() {
+		stats.LiveAnswer(asked, uintptr(syscall.ENODATA), 0, 0)
+		return
+	}
+	if !MayWait(token) || !profileLock.Try(token) {
+		return
+	}
+	errno := uintptr(syscall.ENAMETOOLONG)
+	if expand(&profileFile, &profilePath) {
+		errno = putProfile(token)
+	}
+	if errno != uintptr(syscall.EAGAIN) {
+		stats.LiveAnswer(asked, errno, profileFile.Addr(), profileFile.Len())
+	}
+	profileLock.Release()
+}
+
+// writeDue writes the profile for TA_PROFILE_EVERY, if its process is this one: a vfork child has
+// its parent's memory. After a failure it prints one line, the first time.
+func writeDue(token uintptr, now uint64) {
+	if !profile.On() || now < atomic.LoadUint64(&nextProfile) || raw.Pid() != profilePid ||
+		!MayWait(token) || !profileLock.Try(token) {
+		return
+	}
+	begin := raw.Clock(raw.ClockMono)
+	if expand(&profileFile, &profilePath) {
+		errno := putProfile(token)
+		if errno != 0 && errno != uintptr(syscall.EAGAIN) && !writingFails {
+			writingFails = true
+			failed("TA_PROFILE", &profileFile, errno)
+		}
+	}
+	end := raw.Clock(raw.ClockMono)
+	atomic.StoreUint64(&nextProfile, end+(end-min(begin, end))*profileShare)
+	profileLock.Release()
 }
 
 const sitesSize = (unsafe.Sizeof(stats.Sites{}) + raw.Page - 1) &^ (raw.Page - 1)
@@ -87,7 +145,8 @@ func dropSites(s *stats.Sites) {
 	}
 }
 
-// putProfile writes the profile to reportPath and returns an errno.
+// putProfile writes the profile to profileFile and returns an errno, EAGAIN if the thread cannot
+// have the profile. Precondition: the thread has profileLock.
 func putProfile(token uintptr) (errno uintptr) {
 	setProgram()
 	a := profile.About{Program: programPath, Pid: uint64(raw.Pid()), Now: raw.Clock(raw.ClockMono),
@@ -101,6 +160,7 @@ func putProfile(token uintptr) (errno uintptr) {
 		return uintptr(syscall.EAGAIN)
 	}
 	profile.Settle(a.Now)
+	profile.Written()
 	n := profile.Write(0, 0, &a)
 	size := raw.RoundUp(n, raw.Page)
 	text := raw.Map(size)
@@ -111,7 +171,7 @@ func putProfile(token uintptr) (errno uintptr) {
 	if text == 0 {
 		return uintptr(syscall.ENOMEM)
 	}
-	errno = document.Write(reportPath.Addr(), reportPath.Len(), text, n)
+	errno = document.Write(profileFile.Addr(), profileFile.Len(), text, n)
 	raw.Unmap(text, size)
 	return errno
 }

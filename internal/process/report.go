@@ -11,6 +11,7 @@ import (
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 	"tieralloc/stats/document"
+	"tieralloc/stats/profile"
 	"tieralloc/tiers"
 )
 
@@ -44,35 +45,36 @@ func logSummary(token uintptr) {
 // the holder of a lock it may wait for the host heap's alone: another thread may wait for the
 // holder meanwhile, and have what the handler wants.
 func MayWait(token uintptr) bool {
-	return !alloc.Holds(token) && !cudahook.Holds(token) && !manager.Holds(token)
+	return !alloc.Holds(token) && !cudahook.Holds(token) && !manager.Holds(token) &&
+		!profile.Holds(token)
 }
 
 func writeReport(token uintptr) {
 	if !reports || !reportLock.TakeIf(token, MayWait(token)) {
 		return
 	}
-	if expand(&statsPath) {
+	if expand(&reportPath, &statsPath) {
 		if errno := WriteStats(token, reportPath.Addr(), reportPath.Len()); errno != 0 {
-			failed("TA_STATS_FILE", errno)
+			failed("TA_STATS_FILE", &reportPath, errno)
 		}
 	}
 	reportLock.Release()
 }
 
-// expand sets reportPath to a template's name for this process. Without %p that of a forked child
-// ends in its id.
-func expand(path *config.Text) bool {
-	hasPid, ok := config.Expand(&reportPath, path, raw.Pid(), &program, config.InForce.Rank)
+// expand sets name to a template's name for this process. Without %p that of a forked child ends in
+// its id.
+func expand(name, path *config.Text) bool {
+	hasPid, ok := config.Expand(name, path, raw.Pid(), &program, config.InForce.Rank)
 	if ok && forked && !hasPid {
-		ok = reportPath.Byte('.') && reportPath.Dec(uint64(raw.Pid()))
+		ok = name.Byte('.') && name.Dec(uint64(raw.Pid()))
 	}
 	return ok
 }
 
-// failed says that the file at reportPath could not be written.
-func failed(variable string, errno uintptr) {
+// failed says that the file at path could not be written.
+func failed(variable string, path *config.Text, errno uintptr) {
 	stats.Put1(config.LogWarn, stats.EventReport, errno, 0)
-	complain(variable, reportPath.Addr(), errno)
+	complain(variable, path.Addr(), errno)
 }
 
 // WriteStats writes a report to the file whose name is the n bytes at path, and

@@ -4,6 +4,7 @@ import (
 	"tieralloc/alloc"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
+	"tieralloc/stats/profile"
 	"tieralloc/tiers"
 )
 
@@ -38,14 +39,17 @@ func ControlStop(why uintptr) {
 	l.Tell()
 }
 
-// Service does the work that is due in the heap and updates the live page. Its token belongs to no
-// thread of the program. It reports whether to call again at once.
+// Service does the work that is due in the heap, writes the profile and updates the live page. Its
+// token belongs to no thread of the program. It reports whether to call again at once.
 func Service(token uintptr) (more bool) {
 	if forked {
 		return false
 	}
 	now := raw.Clock(raw.ClockMono)
 	more = alloc.Service(token, now)
+	if profile.Due() {
+		writeDue(token, now)
+	}
 	if stats.LiveDue(now) {
 		update(token)
 	}

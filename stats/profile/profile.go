@@ -109,6 +109,7 @@ type table struct {
 	tracers *Tracers
 
 	heatTime   float64 // seconds, in which heat was measured
+	fresh      float64 // bytes allocated since the profile was written (every.go)
 	live, peak float64 // Σ LiveBytes; what it was when the sites' Peak was set
 	start      uint64  // monotonic, nanoseconds
 	thread     [2]uint64
@@ -231,6 +232,7 @@ func (t *table) keep(b *Block, s *Site) bool {
 	s.Bytes += bytes
 	s.LiveBytes += bytes
 	t.live += bytes
+	t.allocated(bytes)
 	return true
 }
 

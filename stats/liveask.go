@@ -1,0 +1,34 @@
+package stats
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/raw"
+)
+
+// LiveAsked returns the value of Asked in the page, and whether it is to be answered.
+//
+// Precondition: the thread is between LiveBegin and LiveCommit or LiveDrop.
+func LiveAsked() (asked uint64, open bool) {
+	if atomic.LoadUint32(&live.claim) == 0 {
+		return 0, false // as in LiveCommit
+	}
+	a := &(*LivePage)(raw.Ptr(live.page)).Ask
+	asked = atomic.LoadUint64(&a.Asked)
+	return asked, asked != atomic.LoadUint64(&a.Done)
+}
+
+// LiveAnswer answers asked with an errno and the file's path, n bytes. The precondition is that of
+// LiveAsked.
+func LiveAnswer(asked uint64, errno, path, n uintptr) {
+	if atomic.LoadUint32(&live.claim) == 0 {
+		return
+	}
+	a := &(*LivePage)(raw.Ptr(live.page)).Ask
+	n = min(n, LivePathSize)
+	for i := uintptr(0); i < n; i++ {
+		a.Path[i&(LivePathSize-1)] = raw.LoadByte(path + i)
+	}
+	a.PathLen, a.Errno = uint64(n), uint64(errno)
+	atomic.StoreUint64(&a.Done, asked)
+}
