@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -104,9 +103,9 @@ func hasHeatColours(p colorprofile.Profile) bool { return p >= colorprofile.ANSI
 
 // heatPage reads the live page of a process, by its number, or of a file. There is a sample.
 func heatPage(name string) (*page, error) {
-	pid, err := strconv.Atoi(name)
 	var p *page
-	if err == nil && pid > 0 {
+	var err error
+	if pid, ok := processNumber(name); ok {
 		p, err = findPageBy(pid, heatSnapshot)
 	} else {
 		p, err = heatFile(name)

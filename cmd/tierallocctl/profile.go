@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
@@ -15,6 +16,10 @@ import (
 
 const profileHelp = `Show a heap profile that the library has written (TA_PROFILE=FILE), or another
 profile in pprof's format. Values are estimates from a sample of the blocks.
+
+PID names a running process with a live page (TA_STATS_LIVE=1). It is asked to write the file that
+its TA_PROFILE names, which it does when it next allocates or frees, or within a tenth of a second
+with TA_BACKGROUND=1. The command waits for that (--wait) and shows the file.
 
   --top        a table of functions: flat is a function's own blocks, cum
                includes those of the functions that it called
@@ -47,17 +52,21 @@ type profileOptions struct {
 	top, leaks               bool
 	flame, output, old, kind string
 	lines                    int
+	wait                     time.Duration // for a running process
 }
 
 func profileCommand() *cobra.Command {
 	var o profileOptions
 	cmd := &cobra.Command{
-		Use:   "profile FILE",
-		Short: "Show a heap profile: functions, a flame graph, leaks",
+		Use:   "profile PID|FILE",
+		Short: "Show the heap profile of a process or file: functions, a flame graph, leaks",
 		Long:  profileHelp,
 		Example: "  tierallocctl profile --flame heap.svg heap.pb\n" +
-			"  tierallocctl profile --diff before.pb after.pb",
+			"  tierallocctl profile -o before.pb $(pidof server)\n" +
+			"  tierallocctl profile --diff before.pb $(pidof server)",
 		Args: cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeProcesses,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return &failure{statusUsage, err}
@@ -75,6 +84,7 @@ func profileCommand() *cobra.Command {
 		"write the profile with names, compressed, to `OUT`, - for the output")
 	flags.StringVar(&o.kind, "type", "", "count `TYPE` (with --top or --flame)")
 	flags.StringVar(&o.old, "diff", "", "subtract the profile `OLD` (with --top or --flame)")
+	flags.DurationVar(&o.wait, "wait", profileWait, "give process PID so much `TIME` to answer")
 	flags.IntVar(&o.lines, "lines", profileLines, "show `N` functions, or stacks with --leaks; 0 for all")
 	return cmd
 }
@@ -98,6 +108,8 @@ func (o *profileOptions) check() error {
 		return fmt.Errorf("--diff goes with --top or --flame, not with %s", view)
 	case o.kind != "" && (o.leaks || o.output != ""):
 		return fmt.Errorf("--type goes with --top or --flame, not with %s", view)
+	case o.wait < 0:
+		return fmt.Errorf("--wait %v: expected a time such as 500ms or 1m", o.wait)
 	case o.lines < 0:
 		return fmt.Errorf("--lines %d: expected a number, or 0 for all", o.lines)
 	}
@@ -105,8 +117,8 @@ func (o *profileOptions) check() error {
 }
 
 // show reads the profiles and shows the view that was asked for.
-func (o *profileOptions) show(out, stderr io.Writer, path string) error {
-	f, err := readProfile(path)
+func (o *profileOptions) show(out, stderr io.Writer, name string) error {
+	f, err := openProfile(name, o.wait)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,144 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"tieralloc/stats"
+)
+
+// Errors of Ask.
+var (
+	ErrEnded = errors.New("the process has ended") // or runs another program
+	ErrLate  = errors.New("no answer")             // in the time given
+)
+
+// Offsets of the request in the file.
+const (
+	askAt     = unsafe.Offsetof(stats.LivePage{}.Ask)
+	askedAt   = askAt + unsafe.Offsetof(stats.LiveAsk{}.Asked)
+	doneAt    = askAt + unsafe.Offsetof(stats.LiveAsk{}.Done)
+	askPoll   = 10 * time.Millisecond
+	aliveLook = 10 // polls between two looks at the process
+)
+
+// Answer is what a process has answered to a request for its profile.
+type Answer struct {
+	Errno syscall.Errno // 0: the profile is in the file; ENODATA: the process takes none
+	File  string        // as the process sees it; it may hold any bytes
+}
+
+// Ask has the process write its heap profile, and waits for that. The page is opened for writing
+// meanwhile, which its user and root may do. Errors wrap ErrVersion, ErrEnded, ErrLate or
+// os.ErrPermission.
+func (p *Page) Ask(wait time.Duration) (Answer, error) {
+	if p.other != nil {
+		return Answer{}, fmt.Errorf("%s: %w", p.path, p.other)
+	}
+	// The file that was checked, wherever its name leads by now.
+	file, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(p.file.Fd())), os.O_RDWR, 0)
+	if err != nil {
+		return Answer{}, fmt.Errorf("%s: cannot be written: %w", p.path, errors.Unwrap(err))
+	}
+	defer file.Close()
+	mine, err := p.raise(file)
+	end := time.Now().Add(wait)
+	for n := 0; err == nil; n++ {
+		var a Answer
+		var done bool
+		if a, done, err = p.answered(mine); done || err != nil {
+			return a, p.named(err)
+		}
+		if n%aliveLook == 0 && p.ended() {
+			if a, done, err = p.answered(mine); done { // its last act
+				return a, nil
+			}
+			return Answer{}, p.named(ErrEnded)
+		}
+		if time.Now().After(end) {
+			return Answer{}, p.named(ErrLate)
+		}
+		time.Sleep(askPoll)
+		// Another one may have set it back.
+		var asked uint64
+		if asked, err = p.word(askedAt); err == nil && int64(asked-mine) < 0 {
+			err = p.store(file, mine)
+		}
+	}
+	return Answer{}, p.named(err)
+}
+
+func (p *Page) named(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", p.path, err)
+	}
+	return err
+}
+
+// raise makes the request and returns its number.
+func (p *Page) raise(file *os.File) (mine uint64, err error) {
+	asked, err := p.word(askedAt)
+	if err != nil {
+		return 0, err
+	}
+	return asked + 1, p.store(file, asked+1)
+}
+
+// store writes the request, unless the file was cut short.
+func (p *Page) store(file *os.File, asked uint64) error {
+	var now unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &now); err != nil {
+		return os.NewSyscallError("fstat", err)
+	}
+	if now.Size != p.stat.Size {
+		return errors.New("live page was cut short")
+	}
+	_, err := file.WriteAt(words(&asked), int64(askedAt))
+	return err
+}
+
+// answered returns the answer to the request mine or a later one, if there is one. Numbers wrap
+// around.
+func (p *Page) answered(mine uint64) (a Answer, done bool, err error) {
+	for range attempts {
+		before, err := p.word(doneAt)
+		if err != nil || int64(before-mine) < 0 {
+			return a, false, err
+		}
+		var ask stats.LiveAsk
+		if err := p.read(words(&ask), askAt); err != nil {
+			return a, false, err
+		}
+		after, err := p.word(doneAt)
+		if err != nil {
+			return a, false, err
+		}
+		if ask.PathLen > uint64(len(ask.Path)) {
+			return a, false, errors.New("damaged live page: no path is so long")
+		}
+		if before == after {
+			a = Answer{syscall.Errno(ask.Errno), string(ask.Path[:ask.PathLen])}
+			return a, true, nil
+		}
+	}
+	return a, false, errors.New("damaged live page: its answer does not stay still")
+}
+
+// ended reports whether the process will answer no more.
+func (p *Page) ended() bool {
+	if p.holder == 0 || p.State() != Running {
+		return p.State().Dead()
+	}
+	proc, ok := processOf(p.holder)
+	if !ok {
+		return syscall.Kill(p.holder, 0) == syscall.ESRCH
+	}
+	return proc.ended || !proc.leaderOnly && !p.mapped()
+}
