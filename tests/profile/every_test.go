@@ -40,6 +40,32 @@ func TestEvery(t *testing.T) {
 	}
 }
 
+// TestEveryStorm writes profiles all the time, in all places that allocate: signal handlers, threads,
+// forked children.
+func TestEveryStorm(t *testing.T) {
+	program := testlib.CC(t, "storm.cc", "-O2", "-pthread", "-ldl")
+	plugin := testlib.CC(t, "plugin.c", "-O2", "-shared", "-fPIC")
+	dir := t.TempDir()
+	res := testlib.Run(t, testlib.Cmd{Args: []string{program, "2", plugin}, Preload: true,
+		Env: []string{"TA_PROFILE=" + dir + "/heap.%p.pb", "TA_PROFILE_RATE=1K",
+			"TA_PROFILE_EVERY=1M", "TA_STATS_LIVE=" + dir + "/%p.page", "TA_BACKGROUND=1"}})
+	if res.Status != 0 || res.Stderr != "" {
+		t.Fatalf("%+v", res)
+	}
+	files, err := filepath.Glob(dir + "/*")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		switch {
+		case strings.HasSuffix(file, ".pb"):
+			read(t, file)
+		case !strings.HasSuffix(file, ".page"):
+			t.Errorf("%s was left behind", file)
+		}
+	}
+}
+
 // TestEveryFails: where the file cannot be written any more one line says so, and the program runs
 // on.
 func TestEveryFails(t *testing.T) {

@@ -81,7 +81,7 @@ func TestProfileIdle(t *testing.T) {
 func TestProfileForked(t *testing.T) {
 	p := startAsked(t, "forks")
 	var pages []string
-	testlib.Wait(t, "the child has a page", p.Process, func() bool {
+	testlib.Wait(t, "the child's page", p.Process, func() bool {
 		pages, _ = filepath.Glob(filepath.Join(filepath.Dir(p.page), "*.page"))
 		return len(pages) == 2
 	})
