@@ -2,11 +2,14 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"debug/elf"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,6 +22,10 @@ func redis(p *place) (job, error) {
 	client, err := program("redis-benchmark")
 	if err != nil {
 		return job{}, err
+	}
+	if bound, err := callsMallocx(path); err != nil || bound {
+		return job{}, cmp.Or(err, error(lacking("redis-server before version 8 (it mixes "+
+			"mallocx of jemalloc with malloc_usable_size, and crashes where glibc is preloaded)")))
 	}
 	socket := filepath.Join(p.dir, "redis.sock")
 	v := server{
@@ -36,6 +43,19 @@ func redis(p *place) (job, error) {
 		os.Remove(socket)
 		return v.run(ctx, p, c)
 	}}, nil
+}
+
+// callsMallocx reports whether a program imports jemalloc's own functions.
+func callsMallocx(path string) (bool, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	symbols, err := f.ImportedSymbols()
+	return slices.ContainsFunc(symbols, func(s elf.ImportedSymbol) bool {
+		return s.Name == "mallocx"
+	}), err
 }
 
 // ask sends a command.

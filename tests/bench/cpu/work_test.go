@@ -52,7 +52,7 @@ func kept(t *testing.T, p *place) contender {
 
 // optional are the programs that need not be there on a build server either.
 var optional = []string{"clang", "clang++", "gawk", "javac", "lua", "nginx", "numpy", "php",
-	"php-malloc", "postgres", "ruby", "torch"}
+	"php-malloc", "postgres", "redis", "ruby", "torch"}
 
 // prepared is the workload's job; it skips the test where a program lacks.
 func prepared(t *testing.T, p *place, w workload) job {
