@@ -75,8 +75,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
 	}
 	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), heatCommand(),
-		profileCommand(), checkCommand(), topologyCommand(), gpuCommand(), versionCommand(),
-		completionCommand(), manualCommand())
+		profileCommand(), adviseCommand(), checkCommand(), topologyCommand(), gpuCommand(),
+		versionCommand(), completionCommand(), manualCommand())
 	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.DisableDefaultCmd = true // completionCommand takes its place
 	root.SetArgs(args)

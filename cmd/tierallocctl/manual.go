@@ -189,7 +189,7 @@ first rule that matches wins:
   site=FILE+0xOFFSET, site=FUNCTION, and <CALLER up to three times after it
 
 Names take the wildcards * and ?. lib is the shared object that makes the request, site the call
-of malloc in it.`
+of malloc in it. "tierallocctl advise" writes rules by site from a profile.`
 
 // libraryPage is tieralloc(7).
 func libraryPage() *roff.Page {

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A useCell is memory of one call stack with one class of heat. Values are means over the time in
+// which heat was measured.
+type useCell struct{ bytes, touches float64 }
+
+// A useSite is memory with the same callers of malloc, as far as a rule can name them.
+//
+//	bytes, touches = Σ cells
+type useSite struct {
+	callers  []string // as a rule names them, the innermost first; at least one
+	function string   // of the first caller that is not called by all
+	smallest uint64   // block
+	cells    []useCell
+	useCell
+	hint string // "" leaves the site to the default hint
+}
+
+// density is the touches of a byte.
+func (c useCell) density() float64 {
+	if c.bytes == 0 {
+		return 0
+	}
+	return c.touches / c.bytes
+}
+
+func sumOf(cells []useCell) (sum useCell) {
+	for _, c := range cells {
+		sum.bytes += c.bytes
+		sum.touches += c.touches
+	}
+	return sum
+}
+
+// byDensity sorts the hottest first.
+func byDensity(a, b useCell) int { return cmp.Compare(b.density(), a.density()) }
+
+// served is how many touches the hottest bytes of the cells serve, which are sorted by density. Of
+// a cell that does not fit, a part serves its part.
+func served(sorted []useCell, bytes float64) (touches float64) {
+	for _, c := range sorted {
+		part := min(1, bytes/max(c.bytes, 1))
+		touches += part * c.touches
+		if bytes -= c.bytes; bytes <= 0 {
+			break
+		}
+	}
+	return touches
+}
+
+// needed is how many of the hottest bytes serve a share of the touches.
+func needed(sorted []useCell, share float64) (bytes float64) {
+	left := share * sumOf(sorted).touches
+	for _, c := range sorted {
+		if c.touches >= left {
+			return bytes + c.bytes*left/max(c.touches, 1)
+		}
+		left -= c.touches
+		bytes += c.bytes
+	}
+	return bytes
+}
+
+// A placement says which sites belong into fast memory.
+type placement struct {
+	sites []*useSite // the hottest first
+	total useCell
+	fast  float64 // bytes of fast memory
+
+	bySite []useCell // a cell for each site, the hottest first
+	byCell []useCell // all cells, the hottest first: no placement serves more
+}
+
+// servedByDefault is the share of touches for which fast memory is meant if its size is not given.
+const servedByDefault = 0.9
+
+// newPlacement decides for so many bytes of fast memory, or for 0 for as many as serve
+// servedByDefault of the touches. The hottest sites that fit are hot, and what does not fit is
+// cold. The site that fits in part is neither.
+func newPlacement(sites []*useSite, fast float64) *placement {
+	p := &placement{sites: slices.Clone(sites), fast: fast}
+	slices.SortStableFunc(p.sites, func(a, b *useSite) int {
+		return byDensity(a.useCell, b.useCell)
+	})
+	for _, s := range p.sites {
+		p.bySite = append(p.bySite, s.useCell)
+		p.byCell = append(p.byCell, s.cells...)
+	}
+	slices.SortFunc(p.byCell, byDensity)
+	p.total = sumOf(p.bySite)
+	if fast == 0 {
+		p.fast = needed(p.bySite, servedByDefault)
+	}
+	left := p.fast
+	for _, s := range p.sites {
+		switch {
+		case s.bytes <= left*fitTolerance:
+			s.hint = "hot"
+		case left <= 0:
+			s.hint = "cold"
+		case left < s.bytes*(1-1/fitTolerance):
+			s.hint = "cold"
+		}
+		left -= s.bytes
+	}
+	return p
+}
+
+// fitTolerance is how much larger than the room for it a site may be and count as fitting, because
+// its size is an estimate.
+const fitTolerance = 1.1
+
+// A serving is what part of the touches fast memory of a size serves.
+type serving struct{ bytes, rules, best, evenly float64 }
+
+// at is the shares of fast memory of a size.
+func (p *placement) at(bytes float64) serving {
+	touches := max(p.total.touches, 1)
+	return serving{bytes, served(p.bySite, bytes) / touches, served(p.byCell, bytes) / touches,
+		min(1, bytes/max(p.total.bytes, 1))}
+}
+
+// curve is the shares for sizes up to all of the memory, and for the size decided for.
+func (p *placement) curve() (curve []serving) {
+	for _, part := range []float64{0.05, 0.1, 0.2, 0.3, 0.5, 0.75} {
+		curve = append(curve, p.at(part*p.total.bytes))
+	}
+	curve = append(curve, p.at(p.fast))
+	slices.SortFunc(curve, func(a, b serving) int { return cmp.Compare(a.bytes, b.bytes) })
+	return curve
+}
+
+// Rules must win this much of what the best placement wins, and that this much of all touches:
+// less is within the error of measurement.
+const (
+	leastWin  = 0.05
+	leastPart = 0.5
+)
+
+// verdict is "" if rules by site are worth having, or why not.
+func (p *placement) verdict() string {
+	s := p.at(p.fast)
+	switch {
+	case s.best-s.evenly < leastWin:
+		return "the memory is used evenly: no placement serves many more accesses than any other"
+	case s.rules-s.evenly < leastPart*(s.best-s.evenly):
+		return "call sites do not tell hot from cold memory: blocks of the same site are used " +
+			"differently. TA_ON_SOFTCAP=follow moves memory by its use"
+	}
+	return ""
+}
