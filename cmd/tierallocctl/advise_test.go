@@ -56,7 +56,8 @@ func TestServed(t *testing.T) {
 		for i := range 1 + r.IntN(20) {
 			s := &useSite{callers: []string{fmt.Sprint(i)}}
 			for range 1 + r.IntN(5) {
-				s.cells = append(s.cells, useCell{1 + 1000*r.Float64(), 1 + math.Exp(9*r.Float64())})
+				bytes, touches := 1+1000*r.Float64(), 1+math.Exp(9*r.Float64())
+				s.cells = append(s.cells, useCell{bytes, touches})
 			}
 			s.useCell = sumOf(s.cells)
 			sites = append(sites, s)
