@@ -49,7 +49,7 @@ func TestAdvise(t *testing.T) {
 	if b := bytes["wrapper"]; b < all*3/4 || b > all*5/4 {
 		t.Errorf("the heat of %.0f bytes is known, of %d", b, all)
 	}
-	r := advise(t, p, "--fast", "20M")
+	r := advise(t, p, "--fast", "17M")
 	if r.Status != 0 || strings.Count(r.Stdout, "\n") != 2 ||
 		!strings.Contains(r.Stderr, "hot_site") || !strings.Contains(r.Stderr, "<- these rules") {
 		t.Fatalf("advise ended with %d, printed %q and %s", r.Status, r.Stdout, r.Stderr)
