@@ -153,7 +153,7 @@ func Distinguish(token, block, start, n uintptr, plain bool) bool {
 		switch {
 		case plain:
 			ok = numa.Bind(start, n, nodes, false) == 0
-		case bound:
+		case bound && (apart.Nodes == 0 || nodes.Nodes != 0 && nodes.Promote == 0):
 			ok = numa.BindApart(start, n, nodes) == 0
 		default:
 			ok = numa.Bind(start, n, &apart, false) == 0
@@ -163,11 +163,12 @@ func Distinguish(token, block, start, n uintptr, plain bool) bool {
 	return ok
 }
 
-// apart tells regions apart where the tiers are simulated: it prefers all nodes, as no policy does.
+// apart tells regions apart where their tier has no policy of its own, or one that has the kernel
+// move pages: it prefers all nodes, as no policy does.
 var apart numa.Place
 
-// SetApart has regions told apart although the tiers are simulated, because their memory is to be
-// paged out or watched. nodes are all that memory comes from.
+// SetApart has such regions told apart, because their memory is to be paged out or watched. nodes
+// are all that memory comes from.
 func SetApart(nodes uint64) {
 	apart = numa.Place{Nodes: nodes, Mode: numa.PreferredMany}
 }

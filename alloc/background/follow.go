@@ -22,6 +22,7 @@ import (
 type follower struct {
 	list     region.List
 	mappings region.Mappings
+	part     bool          // the list has a part of the heap only
 	joined   bool          // the last sample found regions in one mapping
 	sources  []heat.Source // those that have not failed; the first is in use once it has started
 	started  bool
@@ -132,7 +133,7 @@ func (f *follower) measure(ranges []heat.Range, rates []heat.Rate) error {
 // begin starts a source, or gives one that is started the regions.
 func (f *follower) begin(s heat.Source, ranges []heat.Range) error {
 	if _, ok := s.(*heat.Referenced); ok {
-		f.mappings.TellApart(f.list.All, f.joined, interpose.Distinguish)
+		f.mappings.TellApart(f.list.All, f.joined, f.part, interpose.Distinguish)
 	}
 	if f.started {
 		return s.Start(ranges)

@@ -14,6 +14,7 @@ import (
 
 // A sampler measures how often each region is touched, for a pager or for the heap profile.
 type sampler struct {
+	partly   bool          // a part of a large heap is enough, with all its regions told apart
 	wanted   atomic.Bool   // there may be something to page out
 	ended    atomic.Bool   // nothing is paged out any more
 	sampled  atomic.Bool   // the estimate is new
@@ -65,7 +66,11 @@ func (s *sampler) run() error {
 
 // sample measures once.
 func (s *sampler) sample() error {
-	s.list.Renew(interpose.Survey, regionsMost)
+	if s.partly {
+		s.part = s.list.RenewPart(interpose.Survey, regionsMost)
+	} else {
+		s.list.Renew(interpose.Survey, regionsMost)
+	}
 	ranges := rangesOf(&s.list)
 	rates := make([]heat.Rate, len(ranges))
 	if err := s.measure(ranges, rates); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // watch measures heat for the heap profile, and nothing moves.
 func watch() {
-	s := sampler{}
+	s := sampler{partly: true}
 	s.wanted.Store(true)
 	if err := s.run(); err != nil {
 		var l raw.Line
@@ -20,7 +20,8 @@ func watch() {
 	}
 }
 
-// tellProfile has the heap profile, if there is one, note the heat of the last sample.
+// tellProfile has the heap profile, if there is one, note the heat of the last sample. While much
+// of the heap is new, what is known of the rest does not stand for it.
 func (f *follower) tellProfile() {
 	now := time.Now()
 	elapsed := now.Sub(f.told)
@@ -30,12 +31,14 @@ func (f *follower) tellProfile() {
 		return
 	}
 	regions := make([]profile.Region, 0, len(f.planned))
+	known := uintptr(0)
 	for i := range f.planned {
 		if p := &f.planned[i]; p.Known {
 			regions = append(regions, profile.Region{Start: p.Start, End: p.End, Heat: p.Heat})
+			known += p.End - p.Start
 		}
 	}
-	if len(regions) > 0 {
+	if known > 0 && known >= f.list.Bytes()/10*9 {
 		interpose.Heat(regions, elapsed)
 	}
 }

@@ -2,6 +2,7 @@ package region
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"tieralloc/alloc"
@@ -48,6 +49,41 @@ func (l *List) Renew(next func(*alloc.Survey) int, most int) {
 	slices.SortFunc(l.pieces, func(a, b alloc.Region) int { return cmp.Compare(a.Start, b.Start) })
 	l.pieces = apart(l.pieces)
 	l.All = group(l.All, l.pieces, most)
+}
+
+// RenewPart makes the list anew of at most so many pieces, each a region of its own. If there are
+// more, it takes those in some blocks of memory of partBytes, which are chosen by chance and stay
+// chosen while the heap keeps its size: part says so. Before and behind a run of neighbours there
+// may be memory that is not listed, so a run has an odd number (see Mappings).
+func (l *List) RenewPart(next func(*alloc.Survey) int, most int) (part bool) {
+	l.Renew(next, math.MaxInt)
+	if len(l.pieces) <= most {
+		return false
+	}
+	chosen := uint64(float64(most) / float64(len(l.pieces)) * (1 << 32))
+	l.All = slices.DeleteFunc(l.All, func(r Region) bool {
+		return uint64(r.Start()/partBytes)*0x9e3779b97f4a7c15>>32 >= chosen
+	})
+	l.All = oddRuns(l.All)
+	return true
+}
+
+// partBytes is large enough for few runs to have memory that is not listed beside them, and small
+// enough for many blocks, so that chance chooses neither hot nor cold ones.
+const partBytes = 2 << 20
+
+// oddRuns drops the last of the neighbours of each run that has an even number.
+func oddRuns(all []Region) []Region {
+	kept := all[:0]
+	for first := 0; first < len(all); {
+		end := first + 1
+		for end < len(all) && all[end].Start() == all[end-1].End() {
+			end++
+		}
+		kept = append(kept, all[first:end-(end-first+1)%2]...)
+		first = end
+	}
+	return kept
 }
 
 // Bytes is the size of all regions.

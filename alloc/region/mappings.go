@@ -7,6 +7,7 @@ import "tieralloc/alloc"
 // zero value is ready.
 type Mappings struct {
 	known map[uintptr]mapped // by start
+	part  bool               // of the last call
 	since int                // calls since all was done anew
 }
 
@@ -23,8 +24,14 @@ const anewEvery = 16
 // TellApart does what is not done yet. distinguish is alloc.Distinguish. joined says that the last
 // sample found regions in one mapping: then what is known is wrong, because the program or the heap
 // changed policies.
-func (m *Mappings) TellApart(regions []Region, joined bool,
+//
+// part says that there is memory beside the regions that is not among them, with the policy of its
+// tier. Then the first and the last of a run of neighbours have the other policy.
+func (m *Mappings) TellApart(regions []Region, joined, part bool,
 	distinguish func(*alloc.Region, bool) bool) {
+	if part != m.part {
+		m.known, m.part = nil, part
+	}
 	if m.since++; joined && m.since >= anewEvery {
 		m.known, m.since = nil, 0
 	}
@@ -35,8 +42,9 @@ func (m *Mappings) TellApart(regions []Region, joined bool,
 		was, ok := m.known[r.Start()]
 		is := mapped{r.End(), r.Tier(), was.plain}
 		ok = ok && was == is
-		if beside := r.Start() == end; !ok || beside && is.plain == plain {
-			is.plain = !(beside && plain)
+		beside := r.Start() == end
+		if !ok || beside && is.plain == plain || !beside && is.plain && part {
+			is.plain = beside && !plain || !beside && !part
 			ok = true
 			for k := range r.Pieces {
 				ok = distinguish(&r.Pieces[k], is.plain) && ok

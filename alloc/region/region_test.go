@@ -98,7 +98,7 @@ func TestTellApart(t *testing.T) {
 	all := group(nil, tiled(rng, 300), 1000)
 	for round := range 40 {
 		calls = 0
-		m.TellApart(all, round == 30, distinguish)
+		m.TellApart(all, round == 30, false, distinguish)
 		for i := 1; i < len(all); i++ {
 			if all[i].Start() == all[i-1].End() &&
 				plain[all[i].Start()] == plain[all[i-1].Start()] {
@@ -122,6 +122,48 @@ func TestTellApart(t *testing.T) {
 	}
 }
 
+// TestRenewPart: of a large heap a part is listed, in whole blocks of memory that stay the same.
+// Each region is told apart from what lies beside it.
+func TestRenewPart(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	pieces := tiled(rng, 20_000)
+	var l List
+	if l.RenewPart(surveyOf(pieces), len(pieces)) || len(l.All) != len(pieces) {
+		t.Fatalf("%d regions of %d", len(l.All), len(pieces))
+	}
+	const most = 4000
+	part := l.RenewPart(surveyOf(pieces), most)
+	if !part || len(l.All) < most*3/4 || len(l.All) > most*5/4 {
+		t.Fatalf("%d regions, not %d", len(l.All), most)
+	}
+	first := slices.Clone(l.All)
+	plain := map[uintptr]bool{}
+	var m Mappings
+	m.TellApart(l.All, false, true, func(r *alloc.Region, p bool) bool {
+		plain[r.Start] = p
+		return true
+	})
+	blocks := map[uintptr]bool{}
+	for i := range l.All {
+		r := &l.All[i]
+		blocks[r.Start()/partBytes] = true
+		before := i > 0 && l.All[i-1].End() == r.Start()
+		behind := i+1 < len(l.All) && l.All[i+1].Start() == r.End()
+		if before && plain[r.Start()] == plain[l.All[i-1].Start()] ||
+			(!before || !behind) && plain[r.Start()] {
+			t.Fatalf("region %d of %d: %v beside others: %v, %v", i, len(l.All),
+				plain[r.Start()], before, behind)
+		}
+	}
+	if len(blocks) < 50 {
+		t.Errorf("they are in %d blocks", len(blocks))
+	}
+	if l.RenewPart(surveyOf(pieces), most); !slices.EqualFunc(first, l.All,
+		func(a, b Region) bool { return a.Start() == b.Start() }) {
+		t.Error("other regions the second time")
+	}
+}
+
 // tiled is pieces that adjoin, but for a tenth of them that are left out.
 func tiled(rng *rand.Rand, n int) (pieces []alloc.Region) {
 	for at := range uintptr(n) {
@@ -138,7 +180,7 @@ func TestNotDistinguished(t *testing.T) {
 	all := group(nil, []alloc.Region{piece(1, 1, 0), piece(2, 1, 0)}, 10)
 	for range 2 {
 		calls := 0
-		m.TellApart(all, false, func(*alloc.Region, bool) bool { calls++; return false })
+		m.TellApart(all, false, false, func(*alloc.Region, bool) bool { calls++; return false })
 		if calls != 2 {
 			t.Errorf("%d calls for 2 regions", calls)
 		}

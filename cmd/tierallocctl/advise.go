@@ -83,8 +83,8 @@ func (f *profileFile) advise(out, stderr io.Writer, fast uint64) error {
 	}
 	p := newPlacement(sites, float64(fast))
 	if p.total.touches < 1 {
-		return fmt.Errorf("%s: no touched memory was seen; did the program run for ten seconds "+
-			"and more?", f.path)
+		return fmt.Errorf("%s: no touch of a block of 4 KiB or more was seen: heat is known of "+
+			"such blocks only, in programs that run for ten seconds and more", f.path)
 	}
 	p.write(stderr)
 	why := p.verdict()

@@ -53,9 +53,7 @@ func beginProfile(random uintptr) {
 func beginWatching() {
 	alloc.Watching = true
 	alloc.Background, config.InForce.Background = true, true
-	if tierMap.Simulated {
-		alloc.SetApart(tierMap.Nodes)
-	}
+	alloc.SetApart(tierMap.Nodes)
 }
 
 // writeProfile writes the profile at exit, if there is one.

@@ -29,39 +29,47 @@ type use struct {
 const heatPage = 4096
 
 // Heat notes the heat of a stretch of time: n regions at an address, in the order of their
-// addresses. Blocks of a page and more count, because smaller ones share their pages.
+// addresses. If they are a part of the heap, they stand for all of it. Blocks of a page and more
+// count, because smaller ones share their pages.
 func Heat(token, regions, n uintptr, seconds float64) {
 	if t == nil || !lock.TakeIf(token, true) {
 		return
 	}
-	t.heatTime += seconds
-	for k := range uintptr(2 * sampleCount / usedSlots) {
-		if t.used[k/64]>>(k%64)&1 == 0 {
-			continue
+	var all, known float64
+	for i := t.nextUsed(0); i < 2*sampleCount; i = t.nextUsed(i + 1) {
+		if e := t.slot(i); e.size() >= heatPage {
+			all += Weight(e.size()) * float64(e.size())
+			known += t.warm(e, regions, n, 0)
 		}
-		for i := k * usedSlots; i < (k+1)*usedSlots; i++ {
-			if e := t.slot(i); e.addr != 0 && e.size() >= heatPage {
-				t.warm(e, regions, n, seconds)
+	}
+	if known > 0 {
+		t.heatTime += seconds
+		for i := t.nextUsed(0); i < 2*sampleCount; i = t.nextUsed(i + 1) {
+			if e := t.slot(i); e.size() >= heatPage {
+				t.warm(e, regions, n, seconds*all/known)
 			}
 		}
 	}
 	lock.Release()
 }
 
-// warm adds the use of a sampled block to its site.
-func (t *table) warm(e *sample, regions, n uintptr, seconds float64) {
+// warm adds the use of a sampled block in so many seconds to its site. It returns the bytes whose
+// heat is known, of all blocks that the sample stands for.
+func (t *table) warm(e *sample, regions, n uintptr, seconds float64) (known float64) {
 	end := e.addr + uintptr(e.size())
-	w := Weight(e.size()) * seconds
+	w := Weight(e.size())
 	for i := firstRegion(regions, n, e.addr); i < n; i++ {
 		r := regionAt(regions, i)
 		if r.Start >= end {
-			return
+			break
 		}
 		bytes := w * float64(min(r.End, end)-max(r.Start, e.addr))
 		u := &t.uses[e.site()&(siteCount-1)][heatClass(r.Heat)&(heatClasses-1)]
-		u.bytes += float32(bytes)
-		u.touches += float32(bytes / heatPage * r.Heat)
+		u.bytes += float32(bytes * seconds)
+		u.touches += float32(bytes * seconds / heatPage * r.Heat)
+		known += bytes
 	}
+	return known
 }
 
 func regionAt(regions, i uintptr) *Region {

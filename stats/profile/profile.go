@@ -309,14 +309,26 @@ func Settle(now uint64) {
 		t.sites[i&(siteCount-1)].Recent = 0
 	}
 	half := t.since(now) / 2
-	for k := range uintptr(2 * sampleCount / usedSlots) {
-		if t.used[k/64]>>(k%64)&1 == 0 {
-			continue // its memory was never touched
-		}
-		for i := k * usedSlots; i < (k+1)*usedSlots; i++ {
-			if e := t.slot(i); e.addr != 0 && e.born > half {
-				t.sites[e.site()].Recent += Weight(e.size()) * float64(e.size())
-			}
+	for i := t.nextUsed(0); i < 2*sampleCount; i = t.nextUsed(i + 1) {
+		if e := t.slot(i); e.born > half {
+			t.sites[e.site()].Recent += Weight(e.size()) * float64(e.size())
 		}
 	}
+}
+
+// nextUsed returns the first slot from i on that has a sample, or 2*sampleCount. It reads no memory
+// that was never touched.
+func (t *table) nextUsed(i uintptr) uintptr {
+	for i < 2*sampleCount {
+		k := i / usedSlots
+		switch {
+		case t.used[k/64]>>(k%64)&1 == 0:
+			i = (k + 1) * usedSlots
+		case t.slot(i).addr != 0:
+			return i
+		default:
+			i++
+		}
+	}
+	return i
 }

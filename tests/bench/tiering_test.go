@@ -66,6 +66,7 @@ type tiering struct {
 	plugin  string
 	files   []string
 	fastMiB int
+	printed []byte // by the last guest
 }
 
 const (
@@ -131,7 +132,9 @@ func (g *tiering) periods(b *testing.B, script string) map[int]share {
 		append([]string{"-a", plugin, "-n", nodes, "-p", "transparent_hugepage=never", "-t",
 			"3600"}, g.files...)...)
 	cmd.Stdin = strings.NewReader(script)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	g.printed = out
+	if err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
 	text, err := os.ReadFile(counts)

@@ -1,17 +1,23 @@
-/* What the guest of BenchmarkTiering runs. Each workload goes on until it is killed.
- *
- *   tiering sets ORDER KIB
- *                       a hot and a cold set of 112 MiB each, of blocks of so many KiB (0: one
- * block for both, 2 MiB of each by turns): 19 of 20 uses are of the hot set. ORDER is hot or cold,
- * which is allocated first, turns, or change: turns, and the sets change their roles after 60 s.
- * With TIERING_HINTS=1 it tells the library which is which. tiering gups        random updates of
- * one array, 9 of 10 in a tenth of it tiering btree       look-ups in a B-tree of blocks from
- * malloc, 9 of 10 of a tenth of the keys tiering mark N      ends a period of testdata/nodeshare.c
- *   tiering touch NODE  writes 16 MiB that are bound to a node
- *   tiering leave MIB   takes the memory of node 0 until so much is free there, and 4 MiB that the
- *                       kernel keeps free
- *   tiering interleave PROGRAM [ARGUMENT...]
- */
+// What the guests of BenchmarkTiering and BenchmarkAdvise run. Each workload goes on until it is
+// killed.
+//
+// tiering sets ORDER KIB: a hot and a cold set of 112 MiB each, of blocks of so many KiB (0: one
+// block for both, 2 MiB of each by turns): 19 of 20 uses are of the hot set. ORDER is hot or cold,
+// which is allocated first, turns, or change: turns, and the sets change their roles after 60 s.
+// With TIERING_HINTS=1 it tells the library which is which.
+//
+// tiering gups: random updates of one array, 9 of 10 in a tenth of it.
+//
+// tiering btree: look-ups in a B-tree of blocks from malloc, 9 of 10 of a tenth of the keys.
+//
+// tiering mark N: ends a period of testdata/nodeshare.c.
+//
+// tiering touch NODE: writes 16 MiB that are bound to a node.
+//
+// tiering leave MIB: takes the memory of node 0 until so much is free there, and 4 MiB that the
+// kernel keeps free.
+//
+// tiering interleave PROGRAM [ARGUMENT...]
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -77,6 +83,16 @@ static char *block_of(uint64_t bytes, int number)
 	return block;
 }
 
+__attribute__((noinline, noclone)) static char *hot_block(uint64_t bytes)
+{
+	return memset(block_of(bytes, TA_HOT), 2, 1);
+}
+
+__attribute__((noinline, noclone)) static char *cold_block(uint64_t bytes)
+{
+	return memset(block_of(bytes, TA_COLD), 2, 1);
+}
+
 static void sets(const char *order, uint64_t bytes)
 {
 	static char *hot[SET * 16], *cold[SET * 16];
@@ -90,7 +106,8 @@ static void sets(const char *order, uint64_t bytes)
 		int is_hot = first == !strcmp(order, "hot");
 		uint64_t at = !strcmp(order, "hot") || !strcmp(order, "cold") ? i % n : i / 2;
 		(is_hot ? hot : cold)[at] = one ? one + i * bytes :
-										  block_of(bytes, is_hot ? TA_HOT : TA_COLD);
+			is_hot                      ? hot_block(bytes) :
+										  cold_block(bytes);
 	}
 	ready();
 	for (time_t begin = time(NULL);;) {
