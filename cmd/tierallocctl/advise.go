@@ -16,8 +16,9 @@ import (
 )
 
 const adviseHelp = `Write TA_RULES that place memory by the call site that allocates it, from a profile
-that has heat (TA_PROFILE=FILE TA_PROFILE_HEAT=1). A later run with these rules needs neither
-profile nor background work:
+that has heat (TA_PROFILE=FILE TA_PROFILE_HEAT=1): of a file, or of the running process PID, which
+must have a live page (TA_STATS_LIVE=1). A later run with these rules needs neither profile nor
+background work:
 
   tierallocctl advise --fast 8G heap.pb > rules
   TA_RULES="$(cat rules)" LD_PRELOAD=libtieralloc.so ./program
@@ -37,17 +38,19 @@ const adviseSites = 20 // shown
 func adviseCommand() *cobra.Command {
 	fast := ""
 	cmd := &cobra.Command{
-		Use:     "advise FILE",
+		Use:     "advise PID|FILE",
 		Short:   "Write rules that place memory by call site, from a profile",
 		Long:    adviseHelp,
 		Example: "  tierallocctl advise --fast 8G heap.pb > rules",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeProcesses,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			bytes, err := fastBytes(fast)
 			if err != nil {
 				return &failure{statusUsage, err}
 			}
-			f, err := readProfile(args[0])
+			f, err := openProfile(args[0], profileWait)
 			if err != nil {
 				return err
 			}
@@ -141,8 +144,8 @@ func (p *placement) write(w io.Writer) {
 func (f *profileFile) useSites() ([]*useSite, error) {
 	bytes, touches := f.typeIndex("heat_space"), f.typeIndex("touches")
 	if bytes < 0 || touches < 0 {
-		return nil, fmt.Errorf("%s: the profile has no heat: TA_PROFILE_HEAT=1 measures it, in "+
-			"programs that run for ten seconds and more", f.path)
+		return nil, fmt.Errorf("%s: the profile has no heat: TA_PROFILE_HEAT=1 measures it, of "+
+			"blocks of 4 KiB or more, in programs that run for ten seconds and more", f.path)
 	}
 	names := f.callerNames()
 	sites := map[string]*useSite{}

@@ -14,7 +14,7 @@ type useCell struct{ bytes, touches float64 }
 //	bytes, touches = Σ cells
 type useSite struct {
 	callers  []string // as a rule names them, the innermost first; at least one
-	function string   // of the first caller that is not called by all
+	function string   // the names of the callers, for people
 	smallest uint64   // block
 	cells    []useCell
 	useCell

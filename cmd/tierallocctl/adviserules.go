@@ -74,7 +74,7 @@ func floorPower(n uint64) uint64 {
 	return p
 }
 
-// tooMany says whether TA_RULES cannot hold the rules.
+// tooManyRules reports whether TA_RULES cannot hold the rules.
 func tooManyRules(rules []string) bool {
 	names := 0
 	for _, r := range rules {

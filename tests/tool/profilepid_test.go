@@ -43,6 +43,16 @@ func refused(t *testing.T, args []string, words ...string) {
 	says(t, r.Stderr, words...)
 }
 
+// TestAdviseRunning: advise asks a running process, too; this one measures no heat.
+func TestAdviseRunning(t *testing.T) {
+	p := startAsked(t, "busy")
+	r := ctl(t, nil, "advise", p.pid)
+	if r.Status != 1 || r.Stdout != "" {
+		t.Errorf("%+v", r)
+	}
+	says(t, r.Stderr, p.file+": the profile has no heat: TA_PROFILE_HEAT=1 measures it")
+}
+
 // TestProfileRunning asks a process three times while it allocates, with differences between.
 func TestProfileRunning(t *testing.T) {
 	p := startAsked(t, "busy")
