@@ -57,7 +57,7 @@ func (p *Page) Ask(wait time.Duration) (Answer, error) {
 			return a, p.named(err)
 		}
 		if n%aliveLook == 0 && p.ended() {
-			if a, done, err = p.answered(mine); done { // its last act
+			if a, done, _ = p.answered(mine); done { // its last act
 				return a, nil
 			}
 			return Answer{}, p.named(ErrEnded)

@@ -23,14 +23,16 @@ APART void *xalign(size_t n)
 	return posix_memalign(&p, 64, n) == 0 ? memset(p, 4, n) : NULL;
 }
 
+// clang-format off
 #define SITES(X) \
-	X(first_hot, malloc(n)) \
-	X(first_cold, malloc(n)) X(first_none, malloc(n)) X(zero_hot, calloc(1, n)) \
-		X(zero_cold, calloc(n, 1)) X(new_hot, realloc(NULL, n)) X(new_cold, realloc(NULL, n)) \
-			X(second_hot, xmalloc(n)) X(second_cold, xmalloc(n)) X(second_none, xmalloc(n)) \
-				X(align_hot, xalign(n)) X(align_cold, xalign(n)) X(third_hot, xnew(n)) \
-					X(third_cold, xnew(n)) X(third_none, xnew(n)) X(fourth_hot, xmake(n)) \
-						X(fourth_cold, xmake(n)) X(fourth_none, xmake(n))
+	X(first_hot, malloc(n)) X(first_cold, malloc(n)) X(first_none, malloc(n)) \
+	X(zero_hot, calloc(1, n)) X(zero_cold, calloc(n, 1)) \
+	X(new_hot, realloc(NULL, n)) X(new_cold, realloc(NULL, n)) \
+	X(second_hot, xmalloc(n)) X(second_cold, xmalloc(n)) X(second_none, xmalloc(n)) \
+	X(align_hot, xalign(n)) X(align_cold, xalign(n)) \
+	X(third_hot, xnew(n)) X(third_cold, xnew(n)) X(third_none, xnew(n)) \
+	X(fourth_hot, xmake(n)) X(fourth_cold, xmake(n)) X(fourth_none, xmake(n))
+// clang-format on
 
 #define DEFINE(name, call) \
 	APART static void *site_##name(size_t n) { return memset(call, 5, n); }
