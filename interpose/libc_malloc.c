@@ -381,7 +381,6 @@ HOT EXPORT int posix_memalign(void **out, size_t align, size_t n)
 }
 
 enum { PAGE = 4096 };
-
 EXPORT void *valloc(size_t n) { return ta_memalign(PAGE, n, TA_CALL_VALLOC, CALLER); }
 
 EXPORT void *pvalloc(size_t n)

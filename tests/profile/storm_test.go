@@ -31,13 +31,16 @@ func TestStorm(t *testing.T) {
 	if samples < 1000 || broken*100 > samples {
 		t.Errorf("%d of %d stacks were not unwound to their end", broken, samples)
 	}
-	ends := map[string]int{}
+	ends, odd, all := map[string]int64{}, int64(0), int64(0) // in blocks
+	blocks := p.value(t, "alloc_objects")
 	for _, s := range p.Sample {
+		all += s.Value[blocks]
 		names := p.stack(s)
 		last := s.Location[len(s.Location)-1]
 		if name := names[len(names)-1]; name != "_start" && (last.Mapping == nil ||
 			!strings.HasPrefix(filepath.Base(last.Mapping.File), "l")) { // libc or the loader
-			ends[name]++
+			ends[name] += s.Value[blocks]
+			odd += s.Value[blocks]
 		}
 		for _, l := range s.Location {
 			if l.Mapping != nil && strings.Contains(l.Mapping.File, "libtieralloc") {
@@ -45,8 +48,8 @@ func TestStorm(t *testing.T) {
 			}
 		}
 	}
-	if len(ends) > max(1, len(p.Sample)/100) { // a busy machine gets to fewer than 100
-		t.Errorf("stacks end in %v of %d", ends, len(p.Sample))
+	if odd*100 > all {
+		t.Errorf("the stacks of %d of %d blocks end in %v", odd, all, ends)
 	}
 	for _, name := range []string{"thrower", "handler", "plugin_allocate", "coroutine", "churn"} {
 		if !p.has(name) {
