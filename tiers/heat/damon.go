@@ -19,7 +19,7 @@ import (
 type Damon struct {
 	started  bool
 	regions  []Range
-	window   window // only its tallies
+	window   window // only its tallies, and what is made of them
 	interval time.Duration
 	spent    time.Duration // the kernel thread's processor time at the last sample
 	last     time.Time
@@ -229,7 +229,8 @@ func (s *Damon) Sample(rates []Rate) (resolution uintptr, err error) {
 		}
 		s.add(rates, tallies, r, looks)
 	}
-	return resolution, s.adapt(s.window.hottest(s.regions))
+	tenth, all := s.window.hottest(s.regions)
+	return resolution, s.adapt(s.window.used.of(tenth, all, s.interval))
 }
 
 // untilEnd is how long the aggregation lasts, but for the last two looks. The kernel has a sample

@@ -29,6 +29,9 @@ const (
 	mostOfAll = 0.6
 )
 
+// shorterEvery is how many of the longest windows pass before a shorter one.
+const shorterEvery = 8
+
 // windowTries is how many windows a sample may take, each shorter than the one before, if too much
 // was touched in that.
 const windowTries = 4
@@ -40,6 +43,8 @@ type window struct {
 	tallies []tally             // of the last one, by region
 	past    map[uintptr]float64 // by a region's start: the share that was touched, in the mean
 	order   []ranked            // scratch
+	used    usedShare
+	waited  int // windows of the longest length in which little was touched
 }
 
 // tally says how many of the pages that a region has in memory were touched.
@@ -85,9 +90,23 @@ func (w *window) rates(regions []Range, rates []Rate, elapsed time.Duration) {
 		rates[i] = rate(t.touched, t.pages, t.pages, elapsed)
 		rates[i].Looks = float64(regions[i].End-regions[i].Start) / pageBytes
 	}
-	if next := nextWindow(w.length, w.hottest(regions)); next != w.length {
+	tenth, all := w.hottest(regions)
+	if next := w.next(w.used.of(tenth, all, elapsed)); next != w.length {
 		w.length, w.mean = next, 0
 	}
+}
+
+// next is the length of the next window after one in which that share was touched. Where the
+// longest window does not find enough, a shorter one is tried now and then: what it finds tells how
+// much there is to find (see usedShare).
+func (w *window) next(touched float64) time.Duration {
+	next := nextWindow(w.length, touched)
+	if next < longestWindow || w.length < longestWindow {
+		w.waited = 0
+	} else if w.waited++; w.waited%shorterEvery == 0 && touched < leastTouched {
+		next /= 2
+	}
+	return next
 }
 
 // usual is how long a window takes in the mean of those of its length, of which the last took so
@@ -134,12 +153,12 @@ func rate(found, looks, pages float64, window time.Duration) Rate {
 
 // hottest is the share of touched pages in the tenth of the memory that was touched most in windows
 // before, or in the first one in this. The tenth that was touched most in this one would be touched
-// by chance: pages of a region are often touched together. It is 1 if too much of all memory was
-// touched.
-func (w *window) hottest(regions []Range) float64 {
+// by chance: pages of a region are often touched together. all is the share of touched pages in all
+// of the memory.
+func (w *window) hottest(regions []Range) (share, all float64) {
 	past := make(map[uintptr]float64, len(regions))
 	w.order = w.order[:0]
-	var all tally
+	var sum tally
 	for i, r := range regions {
 		t := w.tallies[i]
 		before := w.past[r.Start]
@@ -148,24 +167,21 @@ func (w *window) hottest(regions []Range) float64 {
 		}
 		w.order = append(w.order, ranked{before, t})
 		past[r.Start] = (before + t.share()) / 2
-		all.touched += t.touched
-		all.pages += t.pages
+		sum.touched += t.touched
+		sum.pages += t.pages
 	}
 	w.past = past
-	if all.share() > mostOfAll {
-		return 1
-	}
 	slices.SortFunc(w.order, func(a, b ranked) int { return cmp.Compare(b.before, a.before) })
 	var tenth tally
 	for _, r := range w.order {
-		pages := min(r.pages, all.pages/10-tenth.pages)
+		pages := min(r.pages, sum.pages/10-tenth.pages)
 		if pages <= 0 {
 			break
 		}
 		tenth.touched += r.share() * pages
 		tenth.pages += pages
 	}
-	return tenth.share()
+	return tenth.share(), sum.share()
 }
 
 // ranked is a region by the share of its pages that windows before this one found touched.
