@@ -25,6 +25,8 @@
 //	                         the nodes of another process's heap
 //	top.go, sample.go, frame.go, screen.go
 //	                         all processes on a full screen
+//	export.go, exportserver.go, exportcollector.go, exportfamilies.go, exportdevices.go
+//	                         their metrics, for Prometheus
 //	heat.go, heatgrid.go, heatscale.go, heattext.go, heatsvg.go, heatscreen.go
 //	                         the heat of a process's heap as a picture
 //	profile.go, profilefile.go, profileframe.go
@@ -75,8 +77,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
 	}
 	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), heatCommand(),
-		profileCommand(), adviseCommand(), checkCommand(), topologyCommand(), gpuCommand(),
-		versionCommand(), completionCommand(), manualCommand())
+		exportCommand(), profileCommand(), adviseCommand(), checkCommand(), topologyCommand(),
+		gpuCommand(), versionCommand(), completionCommand(), manualCommand())
 	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.DisableDefaultCmd = true // completionCommand takes its place
 	root.SetArgs(args)
