@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"tieralloc/internal/config"
@@ -185,13 +188,7 @@ func eachPage(limit int, use func(*live.Page) error) error {
 		seen[file.ID()] = true
 		return use(file)
 	}
-	var bad []error
-	for _, pid := range processes() {
-		if file := live.Mapped(pid); file != nil {
-			bad = append(bad, once(file))
-			file.Close()
-		}
-	}
+	bad := eachMapped(processes(), once)
 	usual, err := live.OpenFolder(live.UsualFolder)
 	if err == nil {
 		err = usual.Usual(limit, once)
@@ -204,6 +201,29 @@ func eachPage(limit int, use func(*live.Page) error) error {
 		}
 	}
 	return errors.Join(bad...)
+}
+
+// eachMapped calls use for the live page that each process has mapped, one at a time. It looks for
+// them in parallel: reading a process's mappings takes longer than reading its page.
+func eachMapped(pids []int, use func(*live.Page) error) []error {
+	bad := make([]error, len(pids))
+	var next atomic.Int64
+	var using sync.Mutex
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(pids); i = int(next.Add(1)) - 1 {
+				if file := live.Mapped(pids[i]); file != nil {
+					using.Lock()
+					bad[i] = use(file)
+					using.Unlock()
+					file.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+	return bad
 }
 
 // processes returns the numbers of all processes that are visible.
