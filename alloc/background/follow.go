@@ -22,7 +22,6 @@ import (
 type follower struct {
 	list     region.List
 	mappings region.Mappings
-	part     bool          // the list has a part of the heap only
 	joined   bool          // the last sample found regions in one mapping
 	sources  []heat.Source // those that have not failed; the first is in use once it has started
 	started  bool
@@ -37,9 +36,13 @@ type follower struct {
 }
 
 const (
-	// regionsMost is how many regions are told apart, at most: sampling costs processor time for
-	// each, and each may be a mapping of its own, of which a process may have 65,530.
-	regionsMost = 8192
+	// togetherMost is how many regions are told apart at a time, about, because each may be a
+	// mapping of its own, of which a process may have 65,530.
+	togetherMost = 24_000
+
+	// regionsMost is how many regions of the heap are told apart, at most. In a larger heap
+	// neighbours are one region, because each part costs a pass over all memory.
+	regionsMost = 3 * togetherMost
 
 	// wanted is the resolution that a source must have, in bytes.
 	wanted = 2 << 20
@@ -77,11 +80,11 @@ func followUse() {
 
 // sample measures once and decides what moves. It fails where nothing can measure.
 func (f *follower) sample() ([]follow.Move, error) {
-	f.list.Renew(interpose.Survey, regionsMost)
+	f.list.Renew(interpose.Survey, regionsMost, togetherMost)
 	ranges := rangesOf(&f.list)
 	f.estimate.Follow(ranges)
-	rates := make([]heat.Rate, len(ranges))
-	if err := f.measure(ranges, rates); err != nil {
+	rates, err := f.measure(ranges)
+	if err != nil {
 		return nil, err
 	}
 	f.estimate.Add(rates)
@@ -105,11 +108,33 @@ func rangesOf(list *region.List) []heat.Range {
 	return ranges
 }
 
-// measure has the best source that works set the rates.
-func (f *follower) measure(ranges []heat.Range, rates []heat.Rate) error {
+// measure measures all regions of the list, a part of them after the other.
+func (f *follower) measure(ranges []heat.Range) ([]heat.Rate, error) {
+	rates := make([]heat.Rate, len(ranges))
+	parts := f.list.Parts(togetherMost)
+	for _, part := range parts {
+		regions := make([]region.Region, len(part))
+		some := make([]heat.Range, len(part))
+		for k, i := range part {
+			regions[k], some[k] = f.list.All[i], ranges[i]
+		}
+		of := make([]heat.Rate, len(part))
+		if err := f.measurePart(regions, some, of); err != nil {
+			return nil, err
+		}
+		for k, i := range part {
+			rates[i] = of[k]
+		}
+	}
+	return rates, nil
+}
+
+// measurePart has the best source that works set the rates of regions.
+func (f *follower) measurePart(regions []region.Region, ranges []heat.Range,
+	rates []heat.Rate) error {
 	for ; len(f.sources) > 0; f.sources, f.started = f.sources[1:], false {
 		s := f.sources[0]
-		if err := f.begin(s, ranges); err != nil {
+		if err := f.begin(s, regions, ranges); err != nil {
 			f.refused = append(f.refused, err.Error())
 			continue
 		}
@@ -131,9 +156,9 @@ func (f *follower) measure(ranges []heat.Range, rates []heat.Rate) error {
 }
 
 // begin starts a source, or gives one that is started the regions.
-func (f *follower) begin(s heat.Source, ranges []heat.Range) error {
+func (f *follower) begin(s heat.Source, regions []region.Region, ranges []heat.Range) error {
 	if _, ok := s.(*heat.Referenced); ok {
-		f.mappings.TellApart(f.list.All, f.joined, f.part, interpose.Distinguish)
+		f.mappings.TellApart(regions, f.joined, interpose.Distinguish)
 	}
 	if f.started {
 		return s.Start(ranges)

@@ -66,7 +66,7 @@ func (p *pager) look(resident uint64) error {
 		return nil
 	}
 	before := heat.ThreadTime()
-	p.list.Renew(interpose.Survey, regionsMost)
+	p.list.Renew(interpose.Survey, regionsMost, togetherMost)
 	p.ranges = rangesOf(&p.list)
 	pages, err := p.count()
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 	"tieralloc/tiers/heat"
 )
 
+// watchedMost is how many regions are measured of a heap of which a part is enough.
+const watchedMost = 8192
+
 // A sampler measures how often each region is touched, for a pager or for the heap profile.
 type sampler struct {
 	partly   bool          // a part of a large heap is enough, with all its regions told apart
@@ -67,13 +70,13 @@ func (s *sampler) run() error {
 // sample measures once.
 func (s *sampler) sample() error {
 	if s.partly {
-		s.part = s.list.RenewPart(interpose.Survey, regionsMost)
+		s.list.RenewPart(interpose.Survey, watchedMost)
 	} else {
-		s.list.Renew(interpose.Survey, regionsMost)
+		s.list.Renew(interpose.Survey, regionsMost, togetherMost)
 	}
 	ranges := rangesOf(&s.list)
-	rates := make([]heat.Rate, len(ranges))
-	if err := s.measure(ranges, rates); err != nil {
+	rates, err := s.measure(ranges)
+	if err != nil {
 		return err
 	}
 	estimate := s.lock()

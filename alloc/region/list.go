@@ -39,15 +39,18 @@ type List struct {
 }
 
 // Renew makes the list anew. next is alloc.SurveyNext. most is how many regions are told apart at
-// most: beyond that neighbours are one region. That does not bound it where neighbours differ in
-// tier or rank.
-func (l *List) Renew(next func(*alloc.Survey) int, most int) {
+// most: if there are more, neighbours are one region, and there are at most joined of them. That
+// does not bound it where neighbours differ in tier or rank.
+func (l *List) Renew(next func(*alloc.Survey) int, most, joined int) {
 	l.survey, l.pieces = alloc.Survey{}, l.pieces[:0]
 	for n := next(&l.survey); n > 0; n = next(&l.survey) {
 		l.pieces = append(l.pieces, l.survey.Regions[:n]...)
 	}
 	slices.SortFunc(l.pieces, func(a, b alloc.Region) int { return cmp.Compare(a.Start, b.Start) })
 	l.pieces = apart(l.pieces)
+	if len(l.pieces) > most {
+		most = joined
+	}
 	l.All = group(l.All, l.pieces, most)
 }
 
@@ -56,7 +59,7 @@ func (l *List) Renew(next func(*alloc.Survey) int, most int) {
 // chosen while the heap keeps its size: part says so. Before and behind a run of neighbours there
 // may be memory that is not listed, so a run has an odd number (see Mappings).
 func (l *List) RenewPart(next func(*alloc.Survey) int, most int) (part bool) {
-	l.Renew(next, math.MaxInt)
+	l.Renew(next, math.MaxInt, 0)
 	if len(l.pieces) <= most {
 		return false
 	}

@@ -29,7 +29,7 @@ func TestRenew(t *testing.T) {
 	var l List
 	pieces := []alloc.Region{piece(9, 4, 0), piece(2, 1, 1), piece(9, 4, 0), piece(3, 2, 1),
 		piece(11, 8, 0), piece(20, 1, 2)}
-	l.Renew(surveyOf(pieces), 100)
+	l.Renew(surveyOf(pieces), 100, 100)
 	var starts []uintptr
 	for i := range l.All {
 		starts = append(starts, l.All[i].Start()/slice)
@@ -37,7 +37,10 @@ func TestRenew(t *testing.T) {
 	if !slices.Equal(starts, []uintptr{2, 3, 9, 20}) || l.Bytes() != 8*slice {
 		t.Errorf("regions at %d, %d bytes", starts, l.Bytes())
 	}
-	l.Renew(surveyOf(nil), 100)
+	if l.Renew(surveyOf(tiled(rand.New(rand.NewPCG(1, 2)), 1000)), 500, 200); len(l.All) > 200 {
+		t.Errorf("%d regions, not 200", len(l.All))
+	}
+	l.Renew(surveyOf(nil), 100, 100)
 	if len(l.All) != 0 || l.Bytes() != 0 {
 		t.Errorf("%d regions of an empty heap", len(l.All))
 	}
@@ -98,7 +101,7 @@ func TestTellApart(t *testing.T) {
 	all := group(nil, tiled(rng, 300), 1000)
 	for round := range 40 {
 		calls = 0
-		m.TellApart(all, round == 30, false, distinguish)
+		m.TellApart(all, round == 30, distinguish)
 		for i := 1; i < len(all); i++ {
 			if all[i].Start() == all[i-1].End() &&
 				plain[all[i].Start()] == plain[all[i-1].Start()] {
@@ -139,7 +142,7 @@ func TestRenewPart(t *testing.T) {
 	first := slices.Clone(l.All)
 	plain := map[uintptr]bool{}
 	var m Mappings
-	m.TellApart(l.All, false, true, func(r *alloc.Region, p bool) bool {
+	m.TellApart(l.All, false, func(r *alloc.Region, p bool) bool {
 		plain[r.Start] = p
 		return true
 	})
@@ -180,7 +183,7 @@ func TestNotDistinguished(t *testing.T) {
 	all := group(nil, []alloc.Region{piece(1, 1, 0), piece(2, 1, 0)}, 10)
 	for range 2 {
 		calls := 0
-		m.TellApart(all, false, false, func(*alloc.Region, bool) bool { calls++; return false })
+		m.TellApart(all, false, func(*alloc.Region, bool) bool { calls++; return false })
 		if calls != 2 {
 			t.Errorf("%d calls for 2 regions", calls)
 		}

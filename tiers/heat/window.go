@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -38,11 +39,12 @@ const windowTries = 4
 
 // window is the time in which a source sees what is touched. It adapts to the program.
 type window struct {
-	length  time.Duration       // of the next one; 0 before the first
-	mean    time.Duration       // how long windows of that length take; 0 before the first
-	tallies []tally             // of the last one, by region
-	past    map[uintptr]float64 // by a region's start: the share that was touched, in the mean
-	order   []ranked            // scratch
+	length  time.Duration         // of the next one; 0 before the first
+	mean    time.Duration         // how long windows of that length take; 0 before the first
+	tallies []tally               // of the last one, by region
+	past    map[uintptr]pastShare // by a region's start
+	samples int                   // measured so far
+	order   []ranked              // scratch
 	used    usedShare
 	waited  int // windows of the longest length in which little was touched
 }
@@ -156,21 +158,32 @@ func rate(found, looks, pages float64, window time.Duration) Rate {
 // by chance: pages of a region are often touched together. all is the share of touched pages in all
 // of the memory.
 func (w *window) hottest(regions []Range) (share, all float64) {
-	past := make(map[uintptr]float64, len(regions))
+	if w.past == nil {
+		w.past = map[uintptr]pastShare{}
+	}
+	first := !slices.ContainsFunc(regions, func(r Range) bool {
+		_, ok := w.past[r.Start]
+		return ok
+	})
 	w.order = w.order[:0]
+	w.samples++
 	var sum tally
 	for i, r := range regions {
 		t := w.tallies[i]
-		before := w.past[r.Start]
-		if w.past == nil {
-			before = t.share()
+		p := w.past[r.Start]
+		if first {
+			p.share = t.share()
 		}
-		w.order = append(w.order, ranked{before, t})
-		past[r.Start] = (before + t.share()) / 2
+		w.order = append(w.order, ranked{p.share, t})
+		w.past[r.Start] = pastShare{(p.share + t.share()) / 2, w.samples}
 		sum.touched += t.touched
 		sum.pages += t.pages
 	}
-	w.past = past
+	if w.samples%forgetEvery == 0 {
+		maps.DeleteFunc(w.past, func(_ uintptr, p pastShare) bool {
+			return p.sample <= w.samples-forgetEvery
+		})
+	}
 	slices.SortFunc(w.order, func(a, b ranked) int { return cmp.Compare(b.before, a.before) })
 	var tenth tally
 	for _, r := range w.order {
@@ -183,6 +196,16 @@ func (w *window) hottest(regions []Range) (share, all float64) {
 	}
 	return tenth.share(), sum.share()
 }
+
+// pastShare is the share of a region that was touched, in the mean over windows, of which the last
+// was in that sample. Large heaps are measured a part after the other.
+type pastShare struct {
+	share  float64
+	sample int
+}
+
+// forgetEvery is after how many samples a region that was not among them is forgotten.
+const forgetEvery = 64
 
 // ranked is a region by the share of its pages that windows before this one found touched.
 type ranked struct {
