@@ -206,8 +206,8 @@ func collectSet[T any](ch chan<- prometheus.Metric, families []family[T], labels
 	}
 }
 
-// series is a prometheus.Metric. Unlike those that prometheus.NewConstMetric makes, it shares its
-// labels with others: that halves the time of a scrape.
+// series is a prometheus.Metric. Unlike those that prometheus.NewConstMetric makes, the series of a
+// process or tier share their labels: a scrape of many processes has tens of thousands of series.
 type series struct {
 	desc   *prometheus.Desc
 	labels []*dto.LabelPair

@@ -123,7 +123,7 @@ var tierFamilies = func() []family[*stats.Tier] {
 			func(t T) uint64 { return t.SimulatedWaitNs }).seconds(),
 		counter(l, "tier_throttle_sleeps", "Times that a thread slept for the throttle.",
 			func(t T) uint64 { return t.ThrottleSleeps }),
-		counter(l, "tier_demotion_attempts", "Attempts to move memory out of the tier.",
+		counter(l, "tier_move_attempts", "Attempts to move memory out of the tier.",
 			func(t T) uint64 { return t.Migrations.Attempted }),
 		counter(l, "tier_moved_pages", "Memory pages moved out of the tier.",
 			func(t T) uint64 { return t.Migrations.MovedPages }),
