@@ -214,10 +214,19 @@ func (h *heap) more(r *Request, n, kind uint64) Action {
 	return h.grow(r, n, kind)
 }
 
-// grow maps a segment for a block of n bytes.
+// grow maps a segment for a block of n bytes, or expands one.
 func (h *heap) grow(r *Request, n, kind uint64) Action {
 	p := h.poolOf(r)
-	bytes := h.device.segmentBytes(kind, n, r.has(tight))
+	at, bytes := uint64(0), h.device.segmentBytes(kind, n, r.has(tight))
+	if h.expands(r, p, kind) {
+		if h.addresses.base == 0 {
+			return h.reserve(r)
+		}
+		if at, bytes = h.room(r, n); at == 0 {
+			h.addresses.none = true
+			return goOn
+		}
+	}
 	d := h.device
 	if p.spilled == 0 {
 		if action := h.shrink(r, bytes); action != goOn {
@@ -232,7 +241,7 @@ func (h *heap) grow(r *Request, n, kind uint64) Action {
 			return h.shortage(r, n, kind, bytes)
 		}
 	} else if !d.chargeHost(bytes) {
-		if s := h.idleOn(1); s != nil && !capturing() {
+		if s := h.idleOn(1, 0); s != nil && !capturing() {
 			return h.unmap(r, s)
 		}
 		if h.backToDevice(r) {
@@ -240,6 +249,9 @@ func (h *heap) grow(r *Request, n, kind uint64) Action {
 		}
 		atomic.AddUint64(&d.hostRefused, 1)
 		return h.refuse(r)
+	}
+	if at != 0 {
+		return h.expand(r, at, bytes)
 	}
 	return h.mapSegment(r, p, kind, bytes)
 }
@@ -254,7 +266,7 @@ func (h *heap) mapSegment(r *Request, p *pool, kind, bytes uint64) Action {
 		h.device.releaseSide(p, bytes)
 		return h.refuse(r)
 	}
-	s.bytes, s.kind, s.pool, s.first = bytes, kind, p, b
+	s.bytes, s.kind, s.pool, s.first, s.last = bytes, kind, p, b, b
 	r.object = uint64(uintptr(unsafe.Pointer(s)))
 	s.managed = p.spilled | atomic.LoadUint64(&h.device.managed)
 	if r.has(plainly) {

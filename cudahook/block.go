@@ -17,6 +17,7 @@ type block struct {
 	bytes   uint64
 	asked   uint64 // bytes of the request; kept while the block is in an exact-size bin
 	number  uint64 // in use: its serial number; free: the heap's clock when it was freed
+	since   uint64 // free: when it, or its larger part, was freed, in nanoseconds; 0: not known yet
 
 	segment       *segment
 	before, after *block       // its neighbours
@@ -24,6 +25,8 @@ type block struct {
 	cache         *streamCache // in use: the one it was handed out from; free: the one it is in
 	events        *streamEvent // in use: further streams that use it
 	state         uint64
+
+	claim, claimed uint64 // the round of a warm-up, and the bytes of the free block that it counts on
 }
 
 // States of a block.

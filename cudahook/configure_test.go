@@ -88,7 +88,7 @@ func TestThreshold(t *testing.T) {
 
 func TestStrategy(t *testing.T) {
 	for _, first := range []uint64{0, 1} {
-		p := newProg(t, gib, nil)
+		p := newProg(t, gib, plainSegments)
 		Configure(8, everyDevice, ConfigStrategy, first)
 		Configure(8, everyDevice, ConfigCoalescing, 1)
 		small := p.salloc(128*mib, 7)

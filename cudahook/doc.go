@@ -52,6 +52,9 @@
 // by its start and size (IPC, GPUDirect). A whole segment is reused for requests of at least 7/8 of
 // it.
 //
+// Where the driver has virtual memory management, stream-ordered requests from 1 MiB on are split
+// from expandable segments instead (reservation.go).
+//
 // With TA_CUDA_MANAGED all segments are managed memory. Segments of the spill pool prefer the host,
 // and serve cold requests first. All others prefer the device (managed.go).
 //

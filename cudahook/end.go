@@ -7,10 +7,11 @@ import (
 )
 
 // endContext drops the heap of a context that has ended. The driver has freed the context's memory
-// and events.
-func endContext(token uintptr, context uint64) {
+// and events, except for what is mapped at reserved addresses: their start, their bytes, and how
+// many of these were used. 0: there are none.
+func endContext(token uintptr, context uint64) (at, bytes, used uint64) {
 	if context == 0 || !tableLock.Take(token) {
-		return
+		return 0, 0, 0
 	}
 	dropPeers(context)
 	for i := range devices {
@@ -27,6 +28,7 @@ func endContext(token uintptr, context uint64) {
 		h.device.release(h.count.reserved + h.count.foreign + atomic.SwapUint64(&h.unusable[0], 0))
 		atomic.AddUint64(&h.device.foreign, -h.count.foreign)
 		h.device.releaseHost(h.count.side[1].all() + atomic.SwapUint64(&h.unusable[1], 0))
+		at, bytes, used = h.addresses.base, h.addresses.bytes, h.mappedEnd()-h.addresses.base
 		h.wipe()
 		h.lock.Release()
 	}
@@ -38,6 +40,7 @@ func endContext(token uintptr, context uint64) {
 		}
 	}
 	tableLock.Release()
+	return at, bytes, used
 }
 
 // Fork: the forking thread takes all locks, so that the data they guard is consistent in both

@@ -37,7 +37,12 @@ type fake struct {
 	failRate  float64
 	noContext bool   // no events for whole contexts
 	unmanaged uint64 // what requests for managed memory end with, unless 0
-	calls     map[Action]int
+
+	unreserved uint64            // what requests for addresses end with, unless 0
+	reserved   map[uint64]uint64 // start and bytes
+	pieces     map[uint64]uint64 // start and bytes
+	access     uint64            // other devices with access to what was mapped last
+	calls      map[Action]int
 }
 
 type streamKey struct{ context, stream uint64 }
@@ -66,6 +71,7 @@ type fakeEvent struct {
 type fakeAlloc struct {
 	start, bytes, device uint64
 	managed, prefers     bool // managed; and prefers the device
+	piece                bool // mapped at a reserved address
 }
 
 func newFake(t testing.TB, seed uint64) *fake {
@@ -73,8 +79,8 @@ func newFake(t testing.TB, seed uint64) *fake {
 		used:   map[uint64]uint64{},
 		device: map[uint64]uint64{}, primary: map[uint64]uint64{}, peers: map[[2]uint64]bool{},
 		streams: map[streamKey]*fakeStream{}, events: map[uint64]*fakeEvent{},
-		allocs: map[uint64]fakeAlloc{},
-		next:   1 << 33, handles: 100, now: 1e9, fail: map[Action]uint64{}, calls: map[Action]int{}}
+		allocs: map[uint64]fakeAlloc{}, reserved: map[uint64]uint64{}, pieces: map[uint64]uint64{},
+		next: 1 << 33, handles: 100, now: 1e9, fail: map[Action]uint64{}, calls: map[Action]int{}}
 }
 
 // addContext makes a context on a device.
@@ -197,7 +203,7 @@ func (f *fake) alloc(device, bytes uint64, managed bool) (uint64, bool) {
 
 func (f *fake) release(address uint64) bool {
 	a, ok := f.allocs[address]
-	if !ok {
+	if !ok || a.piece {
 		return false
 	}
 	delete(f.allocs, address)
@@ -211,7 +217,11 @@ func (f *fake) release(address uint64) bool {
 // covering is the allocation that a range lies in.
 func (f *fake) covering(start, bytes uint64) (fakeAlloc, bool) {
 	for _, a := range f.allocs {
-		if a.start <= start && start+bytes <= a.start+(a.bytes+511)&^511 {
+		end := a.start + (a.bytes+511)&^511
+		for next := f.allocs[end]; a.piece && next.piece; next = f.allocs[end] {
+			end += next.bytes
+		}
+		if a.start <= start && start+bytes <= end {
 			return a, true
 		}
 	}
@@ -227,7 +237,7 @@ func (f *fake) act(r *Request, action Action) {
 		r.Result = code
 		return
 	}
-	if f.failRate > 0 && action != ActContext && action != ActPrimary &&
+	if f.failRate > 0 && action != ActContext && action != ActPrimary && action != ActUnreserve &&
 		f.rng.Float64() < f.failRate {
 		r.Result = 719 // CUDA_ERROR_LAUNCH_FAILED
 		if action == ActSynchronize {
@@ -236,7 +246,7 @@ func (f *fake) act(r *Request, action Action) {
 		return
 	}
 	device, known := f.device[r.Context]
-	if !known && action != ActPrimary {
+	if !known && action != ActPrimary && action != ActUnreserve {
 		f.t.Fatalf("action %d in context %#x, which is none", action, r.Context)
 	}
 	switch action {
@@ -262,6 +272,19 @@ func (f *fake) act(r *Request, action Action) {
 		f.allocs[r.Value] = a
 	case ActDriver:
 		f.ownCall(r, device)
+	case ActReserve:
+		if f.unreserved != Success {
+			r.Result = f.unreserved
+			return
+		}
+		r.Value = f.reserve(r.OnBytes)
+	case ActUnreserve:
+		f.unreserve(r)
+	case ActMapAt:
+		r.Result = f.mapAt(r, device)
+	case ActUnmapAt:
+		f.unmapAt(r)
+	case ActAccess:
 	case ActUnmap:
 		for c := range f.device { // as the driver does
 			f.finishContext(c)
@@ -332,7 +355,8 @@ func (f *fake) run(r *Request) Action {
 // fresh makes the package as new, with these settings.
 func fresh(t testing.TB, set func(*config.CUDA)) {
 	t.Helper()
-	c := config.CUDA{Enable: true, SegmentSize: 20 << 20, CacheLimit: config.NoLimit}
+	c := config.CUDA{Enable: true, SegmentSize: 20 << 20, CacheLimit: config.NoLimit,
+		Expandable: true}
 	if set != nil {
 		set(&c)
 	}

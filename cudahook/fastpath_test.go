@@ -4,7 +4,7 @@ import "testing"
 
 // TestExactSizeBinClock: what calls without a request use does not count as idle.
 func TestExactSizeBinClock(t *testing.T) {
-	p := newProg(t, gib, nil)
+	p := newProg(t, gib, plainSegments)
 	at := func() uintptr { return Take(8, 0, 7, uintptr(12*mib)) }
 	p.must(OpStreamAlloc, func(r *Request) {
 		r.Context, r.Device, r.Bytes, r.Stream = 0, 0, 12*mib,

@@ -17,7 +17,7 @@ func (h *heap) endUse(b *block) {
 	s.totalFreed += b.bytes
 	s.live -= b.bytes
 	h.count.asked -= b.asked
-	b.number = h.clock
+	b.number, b.since = h.clock, h.sinceNow()
 	h.clock++
 	b.cache.live--
 	if b.cache.dead != 0 {
@@ -248,8 +248,8 @@ func (h *heap) freeOn(r *Request) Action {
 		if h.cached() > h.device.cacheLimit || h.now-h.flushed >= decay && h.now > h.flushed {
 			h.flushAll()
 		}
-		if s := h.surplus(); s != nil {
-			return h.unmap(r, s)
+		if action := h.giveBack(r); action != goOn {
+			return action
 		}
 	}
 	return r.done(r.failure)

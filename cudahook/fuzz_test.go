@@ -23,7 +23,7 @@ func FuzzModel(f *testing.F) {
 			if flags&32 != 0 {
 				c.CacheLimit = uint64(caps) * kib
 			}
-			c.Managed = caps&1 != 0
+			c.Managed, c.Expandable = caps&1 != 0, caps&2 == 0
 			c.Hard = max(c.Hard, c.Soft)
 		})
 		if flags&64 != 0 {

@@ -43,9 +43,11 @@ type heap struct {
 	lastCache *streamCache // the one used last
 	allCaches *streamCache
 
-	arena arena
-	table table
-	index index
+	arena     arena
+	table     table
+	index     index
+	addresses reservation
+	aged      uint64 // when no free piece was found old
 
 	spareBlocks       *block
 	spareSegments     *segment
@@ -252,6 +254,7 @@ func (h *heap) wipe() {
 	h.arena.rewind()
 	h.table.clear()
 	h.index.clear()
+	h.addresses.clear()
 	h.lastCache, h.allCaches = nil, nil
 	h.spareBlocks, h.spareSegments, h.spareCaches = nil, nil, nil
 	h.spareStreamEvents, h.sparePending = nil, nil

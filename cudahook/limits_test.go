@@ -36,10 +36,12 @@ func TestProportion(t *testing.T) {
 
 // TestTight: near the cap a segment is no larger than need be.
 func TestTight(t *testing.T) {
-	p := newProg(t, gib, func(c *config.CUDA) { c.Hard = 24 * mib })
-	p.salloc(12*mib, 7)
-	p.salloc(6*mib, 7)
-	p.is("reserved", p.report().BytesReserved, 18*mib)
+	for _, expandable := range []bool{false, true} {
+		p := newProg(t, gib, func(c *config.CUDA) { c.Hard, c.Expandable = 32*mib, expandable })
+		p.salloc(18*mib, 7)
+		p.salloc(6*mib, 7)
+		p.is("reserved", p.report().BytesReserved, 24*mib)
+	}
 }
 
 // TestDriverOutOfMemory: the driver has less than the caps allow.
@@ -203,7 +205,7 @@ func TestThrottle(t *testing.T) {
 // TestNonReusableSegment: nothing of a segment is handed out again that the driver treats in a way
 // of its own, and it goes back when it is free.
 func TestNonReusableSegment(t *testing.T) {
-	p := newProg(t, gib, nil)
+	p := newProg(t, gib, plainSegments)
 	a, b, c := p.salloc(5000, 7), p.salloc(5000, 7), p.salloc(30*mib, 7)
 	p.sfree(b, 7)
 	for _, address := range []uint64{a + 100, c} {

@@ -110,11 +110,15 @@ func (h *heap) unmap(r *Request, s *segment) Action {
 	h.unbin(s.first)
 	r.unmapping = s.bytes | s.pool.spilled // bytes are even
 	r.owner = h.place()
-	r.OnAddress = s.address
+	r.OnAddress, r.OnBytes = s.address, s.bytes
 	h.count.releases++
 	h.count.released += s.bytes
 	if s.pool.spilled == 0 {
 		h.count.reserved -= s.bytes
+	}
+	if s.expandable != 0 {
+		h.vacate(s)
+		return r.act(phaseUnmap, ActUnmapAt)
 	}
 	h.forget(s)
 	return r.act(phaseUnmap, ActUnmap)
@@ -145,7 +149,7 @@ func voided(r *Request) {
 	switch phase := r.state & 0xff; {
 	case (phase == phaseMap || phase == phaseZero) && r.has(spilling):
 		d.releaseHost(r.OnBytes)
-	case phase == phaseMap || phase == phaseZero:
+	case phase == phaseMap || phase == phaseZero || phase == phaseExpand || phase == phaseExpandZero:
 		d.release(r.OnBytes)
 	case phase == phaseUnmap && r.unmapping&1 == 0:
 		d.release(r.unmapping)

@@ -12,11 +12,18 @@ func beginOutsideHeap(r *Request, tried *heap) Action {
 	case OpStreamEnd:
 		return endStream(r)
 	case OpPeer:
-		setPeer(uintptr(r.Token), r.Context, r.Address)
+		if r.Count != 0 && r.Device < deviceMax {
+			setPeer(uintptr(r.Token), r.Context, r.Address, 1<<r.Device)
+			return grantPeer(r)
+		}
+		setPeer(uintptr(r.Token), r.Context, r.Address, 0)
 	case OpCapture:
 		return capture(r)
 	case OpContextEnd:
-		endContext(uintptr(r.Token), r.Context)
+		if at, bytes, used := endContext(uintptr(r.Token), r.Context); at != 0 {
+			r.OnAddress, r.OnBytes, r.OnUsed = at, bytes, used
+			return r.act(phaseUnreserve, ActUnreserve)
+		}
 	case OpTotal:
 		r.Extra = min(r.Extra, capOf(r.Extra))
 	}

@@ -6,7 +6,10 @@ import "sync/atomic"
 // for the work of user as well. tableLock guards changes. The owner is written last and read first.
 var peers [peerMax]peer
 
-type peer struct{ user, owner uint64 } // owner 0: an empty place
+type peer struct {
+	user, owner uint64 // owner 0: an empty place
+	access      uint64 // the bit of the user's device, if its kernels may access the memory
+}
 
 const (
 	peerMax     = 128
@@ -19,9 +22,10 @@ var crowded uint32
 // paired is set once there has been a pair.
 var paired uint32
 
-// setPeer notes that user may access the memory of owner. The pair stays until one of them ends,
+// setPeer notes that user may access the memory of owner; access is 0, or the bit of the user's
+// device if its kernels may. The pair stays until one of them ends,
 // even if the access is disabled: work submitted before then continues.
-func setPeer(token uintptr, user, owner uint64) {
+func setPeer(token uintptr, user, owner, access uint64) {
 	if !tableLock.Take(token) {
 		return
 	}
@@ -29,6 +33,7 @@ func setPeer(token uintptr, user, owner uint64) {
 	for i := range peers {
 		p := &peers[i]
 		if p.owner == owner && p.user == user {
+			atomic.StoreUint64(&p.access, p.access|access)
 			tableLock.Release()
 			return
 		}
@@ -39,11 +44,22 @@ func setPeer(token uintptr, user, owner uint64) {
 	atomic.StoreUint32(&paired, 1)
 	if empty != nil {
 		atomic.StoreUint64(&empty.user, user)
+		atomic.StoreUint64(&empty.access, access)
 		atomic.StoreUint64(&empty.owner, owner)
 	} else {
 		atomic.StoreUint32(&crowded, 1)
 	}
 	tableLock.Release()
+}
+
+// accessTo returns the devices whose kernels may access the memory of a context, a bit each.
+func accessTo(owner uint64) (access uint64) {
+	for i := range peers {
+		if atomic.LoadUint64(&peers[i].owner) == owner {
+			access |= atomic.LoadUint64(&peers[i].access)
+		}
+	}
+	return access
 }
 
 // isPeer reports whether a context is the user of a pair.

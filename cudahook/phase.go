@@ -62,6 +62,14 @@ func (h *heap) answer(r *Request, phase uint64) Action {
 		return h.mapped(r)
 	case phaseZero:
 		return h.zeroed(r)
+	case phaseReserve:
+		h.addresses.begin(r)
+	case phaseExpand:
+		return h.expanded(r)
+	case phaseExpandZero:
+		return h.expandedZero(r)
+	case phaseGrant:
+		return h.grant(r)
 	case phaseUnmap:
 		h.unmapped(r)
 	case phaseOther:

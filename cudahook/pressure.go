@@ -54,12 +54,15 @@ func (h *heap) shrink(r *Request, bytes uint64) Action {
 		h.looked = h.now
 		return r.act(phaseInfo, ActInfo)
 	}
-	if s := h.surplus(); s != nil {
-		return h.unmap(r, s)
+	if action := h.giveBack(r); action != goOn {
+		return action
 	}
 	if h.device.over(bytes) {
-		if s := h.idleOn(0); s != nil {
+		if s := h.idleOn(0, bytes); s != nil {
 			return h.unmap(r, s)
+		}
+		if h.anyPiece() != nil && !r.has(triedSync) {
+			return h.syncAll(r)
 		}
 		if !r.has(softCounted) {
 			r.set(softCounted)
@@ -68,6 +71,48 @@ func (h *heap) shrink(r *Request, bytes uint64) Action {
 		}
 	}
 	return goOn
+}
+
+// giveBack unmaps an idle segment, or free pieces, that are not worth keeping. goOn: there are none.
+func (h *heap) giveBack(r *Request) Action {
+	if s := h.surplus(); s != nil {
+		return h.unmap(r, s)
+	}
+	b := h.surplusPiece()
+	switch {
+	case b == nil:
+	case b.cache != h.mainPool.global:
+		if !r.has(triedSync) {
+			return h.syncAll(r)
+		}
+	default:
+		if s := h.carve(b, ^uint64(0)); s != nil {
+			return h.unmap(r, s)
+		}
+	}
+	return goOn
+}
+
+// surplusPiece returns a free block with pieces that are not worth keeping, or nil.
+func (h *heap) surplusPiece() *block {
+	if h.addresses.base == 0 {
+		return nil
+	}
+	if h.cached() > h.device.cacheLimit {
+		return h.anyPiece()
+	}
+	age := uint64(decay)
+	if h.pressed {
+		age = recently
+	}
+	if h.now-h.aged < age/4 {
+		return nil
+	}
+	b := h.pieceUnused(age)
+	if b == nil {
+		h.aged = h.now
+	}
+	return b
 }
 
 // surplus returns an idle segment to unmap now, or nil.
@@ -91,17 +136,20 @@ func (h *heap) surplus() *segment {
 		}
 	}
 	if h.cached() > h.device.cacheLimit {
-		return h.idleOn(0)
+		return h.idleOn(0, h.cached()-h.device.cacheLimit)
 	}
 	return nil
 }
 
 // idleOn returns the segment that has been idle longest on a side (0: the device, 1: the host), or
-// nil.
-func (h *heap) idleOn(side uint64) *segment {
+// else free pieces of an expandable segment, at most so many bytes or one piece, or nil.
+func (h *heap) idleOn(side, most uint64) *segment {
 	s := h.idleFirst
 	for s != nil && s.pool.spilled != side {
 		s = s.next
+	}
+	if s == nil && side == 0 {
+		return h.carve(h.globalPiece(), most)
 	}
 	return s
 }
@@ -138,8 +186,10 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) Action {
 		r.unset(short)
 		return goOn
 	}
-	if s := h.idleOn(0); idle && s != nil {
-		return h.unmap(r, s)
+	if idle {
+		if s := h.idleOn(0, bytes); s != nil {
+			return h.unmap(r, s)
+		}
 	}
 	// fewer bytes, but they may be contiguous with free memory of the driver
 	if r.has(short) && r.returned != 0 {
@@ -209,7 +259,7 @@ func (h *heap) shrinkFor(r *Request) Action {
 		r.other, r.nextContext, r.until = h.place(), 0, h.clock-1
 		return h.syncNext(r, phaseOther, true)
 	}
-	if s := h.idleOn(0); s != nil {
+	if s := h.idleOn(0, rounded(min(r.Bytes, maxRequest))); s != nil {
 		r.Context = h.context
 		return h.unmap(r, s)
 	}

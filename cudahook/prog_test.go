@@ -109,3 +109,9 @@ func (p *prog) report() *stats.Device {
 	}
 	return &to[0]
 }
+
+// plainSegments are the settings without expandable segments.
+func plainSegments(c *config.CUDA) { c.Expandable = false }
+
+// maps returns how often the driver was asked for memory.
+func (p *prog) maps() int { return p.f.calls[ActMap] + p.f.calls[ActMapAt] }

@@ -13,6 +13,7 @@ var variants = map[string]func(*config.CUDA){
 	"default": func(*config.CUDA) {},
 	"event":   func(c *config.CUDA) { c.ReuseEvent = true },
 	"all":     func(c *config.CUDA) { c.SuballocAll = true; c.CacheLimit = 32 << 20 },
+	"plain":   plainSegments,
 	"spill":   func(c *config.CUDA) { c.Hard, c.Soft, c.Spill = 90<<20, 60<<20, true },
 	"capped":  func(c *config.CUDA) { c.Hard, c.ReuseEvent, c.Zero = 90<<20, true, true },
 	"managed": func(c *config.CUDA) {
@@ -39,7 +40,8 @@ func TestModel(t *testing.T) {
 				if seed%2 == 0 {
 					r := newRequest(800)
 					for _, pair := range [][2]uint64{{0xc3, 0xc1}, {0xc2, 0xc1}} {
-						*r = Request{Token: 800, Op: OpPeer, Context: pair[0], Address: pair[1]}
+						*r = Request{Token: 800, Op: OpPeer, Context: pair[0], Address: pair[1],
+							Device: w.f.device[pair[0]], Count: 1}
 						w.f.run(r)
 						w.f.peers[pair] = true
 					}
@@ -62,7 +64,8 @@ func TestModel(t *testing.T) {
 	}
 	for _, action := range []Action{ActDriver, ActContext, ActMap, ActMapManaged, ActUnmap, ActZero,
 		ActSynchronize, ActEventCreate,
-		ActEventRecord, ActEventRecordContext, ActEventQuery, ActInfo} {
+		ActEventRecord, ActEventRecordContext, ActEventQuery, ActInfo,
+		ActReserve, ActUnreserve, ActMapAt, ActUnmapAt} {
 		if calls[action] == 0 {
 			t.Errorf("action %d was never asked for", action)
 		}

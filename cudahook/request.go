@@ -38,6 +38,9 @@ type Request struct {
 	OnContext    uint64
 	OnAddress    uint64
 	OnBytes      uint64
+	OnPiece      uint64 // ActMapAt: the most bytes of one piece
+	OnUsed       uint64 // ActUnreserve: the bytes from OnAddress on that may be mapped
+	OnAccess     uint64 // ActMapAt, ActAccess: further devices that get access, a bit each
 	PreferDevice uint64 // ActMapManaged: the preferred location: 1 the device, 0 the host
 
 	// The answer to ActContext, with Value and Extra.
@@ -136,6 +139,14 @@ const (
 	ActStreamWait // OnStream waits for OnEvent
 	ActYield      // let other threads run for a moment
 	ActInfo       // cuMemGetInfo: Value = free, Extra = total
+
+	// cuMemAddressReserve of OnBytes, at a multiple of 2 MiB: Value = address;
+	// CUDA_ERROR_NOT_SUPPORTED: the device has no virtual memory management
+	ActReserve
+	ActUnreserve // unmap OnUsed bytes at OnAddress, and return the addresses
+	ActMapAt     // map OnBytes of new memory at OnAddress, in pieces of OnPiece at most
+	ActUnmapAt   // unmap OnBytes at OnAddress, and return the memory
+	ActAccess    // the devices in OnAccess may access OnBytes at OnAddress
 )
 
 // CUresult values that the heap returns or examines (CUDA driver API, cuda.h).

@@ -6,27 +6,28 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// A segment is memory that the driver has allocated by one call.
+// A segment is memory that the driver has allocated by one call, or, if it is expandable, by
+// several (reservation.go).
 //
 //	bytes = Σ bytes of its blocks
-//	it is on the heap's list of idle ones ⇔ it is one block, in bins, and of no private pool:
-//	a graph that is launched again works with what its pool has free, too
+//	it is on the heap's list of idle ones ⇔ it is one block, in bins, not expandable, and of no
+//	private pool: a graph that is launched again works with what its pool has free, too
 type segment struct {
 	raw.OffHeap
 	address uint64
 	bytes   uint64
 	kind    uint64
-	first   *block
+	first   *block // nil: memory is about to be mapped there, or returned
+	last    *block
 	pool    *pool
 	managed uint64 // 1: managed memory, preferred on the device or, if spilled, on the host
 
 	nonReusable uint64 // 1: it is unmapped as soon as it is idle, and not reused
+	expandable  uint64 // 1: it lies in the heap's reservation
 
 	idlePrev, next *segment // idle segments: non-reusable ones, then the longest idle first
 	since          uint64   // when it became idle, in nanoseconds; 0: not known yet
 	idle           uint64
-
-	claim, claimed uint64 // the round of a warm-up, and the bytes of the segment that it counts on
 }
 
 const (
@@ -118,10 +119,7 @@ func (x *index) clear() {
 // setIdle appends a segment that has become one free block to the idle segments. A non-reusable one
 // goes to their front.
 func (h *heap) setIdle(s *segment) {
-	s.idle, s.since = 1, h.now
-	if h.blind {
-		s.since = 0
-	}
+	s.idle, s.since = 1, h.sinceNow()
 	h.count.idles++
 	if s.nonReusable != 0 {
 		s.idlePrev, s.next = nil, h.idleFirst
@@ -160,6 +158,14 @@ func (h *heap) unsetIdle(s *segment) {
 	h.count.idles--
 }
 
+// sinceNow returns the time, or 0 if it is not known yet.
+func (h *heap) sinceNow() uint64 {
+	if h.blind {
+		return 0
+	}
+	return h.now
+}
+
 // segmentBytes returns the size of a new segment for a block of n bytes. With tight it is as small
 // as possible.
 func (d *device) segmentBytes(kind, n uint64, tight bool) uint64 {
@@ -178,7 +184,7 @@ func (d *device) segmentBytes(kind, n uint64, tight bool) uint64 {
 func (h *heap) adopt(s *segment, address uint64, t *streamCache) bool {
 	b := s.first
 	s.address = address
-	b.address, b.bytes, b.segment = address, s.bytes, s
+	b.address, b.bytes, b.segment, b.since = address, s.bytes, s, h.sinceNow()
 	if !h.table.add(b) {
 		return false
 	}

@@ -168,7 +168,16 @@ func (p *replayer) do(op Op, address, n uint64) {
 			p.device += r.OnBytes
 			r.Value = p.next
 			p.next += r.OnBytes
-		case ActUnmap:
+		case ActReserve:
+			r.Value = 1 << 44
+		case ActMapAt:
+			p.maps++
+			if p.device+r.OnBytes > benchMemory {
+				r.Result = ErrorOutOfMemory
+				continue
+			}
+			p.device += r.OnBytes
+		case ActUnmap, ActUnmapAt:
 			p.device -= r.unmapping
 		case ActInfo:
 			r.Value, r.Extra = benchMemory-p.device, benchMemory

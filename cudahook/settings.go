@@ -10,19 +10,21 @@ import (
 // settings are the arguments of setup.
 var settings struct {
 	raw.OffHeap
-	enabled   bool
-	event     bool
-	all       bool
-	spill     bool
-	zero      bool
-	sleep     bool
-	leaks     bool
-	managed   bool
-	hint      uint64
-	soft      uint64 // 0: none
-	hard      uint64 // 0: none
-	spillHard uint64 // 0: half of the host's memory
-	part      uint64 // of the device's memory, in 1/65536; 0: none
+	enabled bool
+	event   bool
+	all     bool
+	spill   bool
+	zero    bool
+	sleep   bool
+	leaks   bool
+	managed bool
+	// expandable segments are used where the driver allows them
+	expandable bool
+	hint       uint64
+	soft       uint64 // 0: none
+	hard       uint64 // 0: none
+	spillHard  uint64 // 0: half of the host's memory
+	part       uint64 // of the device's memory, in 1/65536; 0: none
 	knobs
 	bw, lat  uint64
 	warmups  uint64
@@ -58,7 +60,7 @@ func setup(s *config.CUDA, defaultHint uint32, sleep bool) {
 	settings.enabled = s.Enable
 	settings.event, settings.all, settings.spill, settings.zero = s.ReuseEvent, s.SuballocAll,
 		s.Spill, s.Zero
-	settings.leaks, settings.managed = s.Leaks, s.Managed
+	settings.leaks, settings.managed, settings.expandable = s.Leaks, s.Managed, s.Expandable
 	settings.hint = uint64(defaultHint)
 	settings.soft, settings.hard, settings.part = s.Soft, s.Hard, s.Proportion
 	settings.spillHard = s.SpillHard

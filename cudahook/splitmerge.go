@@ -25,11 +25,16 @@ func (h *heap) give(b *block, t *streamCache) {
 
 // merge makes b part of a, its neighbour before it.
 func (h *heap) merge(a, b *block) {
+	if b.bytes > a.bytes {
+		a.since = b.since
+	}
 	a.bytes += b.bytes
 	a.number = max(a.number, b.number)
 	a.after = b.after
 	if a.after != nil {
 		a.after.before = a
+	} else {
+		a.segment.last = a
 	}
 	h.table.remove(b)
 	h.dropBlock(b)
@@ -45,7 +50,7 @@ func (h *heap) bin(b *block, t *streamCache) {
 	if t == t.pool.global {
 		h.count.globals++
 	}
-	if b.bytes == b.segment.bytes && t.pool.global != nil {
+	if b.bytes == b.segment.bytes && t.pool.global != nil && b.segment.expandable == 0 {
 		h.setIdle(b.segment)
 	}
 }
@@ -101,6 +106,7 @@ func (h *heap) split(b *block, n uint64, t *streamCache) bool {
 		return false
 	}
 	c.address, c.bytes, c.number, c.segment = b.address+n, rest, b.number, b.segment
+	c.since = b.since
 	if !h.table.add(c) {
 		h.dropBlock(c)
 		return false
@@ -108,6 +114,8 @@ func (h *heap) split(b *block, n uint64, t *streamCache) bool {
 	c.before, c.after = b, b.after
 	if c.after != nil {
 		c.after.before = c
+	} else {
+		c.segment.last = c
 	}
 	b.after = c
 	b.bytes = n

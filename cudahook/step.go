@@ -19,6 +19,7 @@ const (
 	phasePrimary uint64 = iota + 1
 	phaseContext
 	phaseQuiet
+	phaseUnreserve
 	phaseHeap // from here on the request has a heap
 	phaseMap
 	phaseZero
@@ -39,6 +40,10 @@ const (
 	phasePendingSync
 	phaseOther
 	phaseYield
+	phaseReserve
+	phaseExpand
+	phaseExpandZero
+	phaseGrant
 )
 
 const epochBit = 40
@@ -229,8 +234,11 @@ func introduce(r *Request) Action {
 func introduced(r *Request) Action {
 	phase := r.state & 0xff
 	r.state = 0
-	if phase == phaseQuiet {
+	switch phase {
+	case phaseQuiet:
 		return quiet(r)
+	case phaseUnreserve:
+		return r.done(Success)
 	}
 	if r.Result != Success {
 		if r.Op == OpAlloc || r.Op == OpForeign {
@@ -266,7 +274,7 @@ func introduced(r *Request) Action {
 // driver serves it, unless there is a cap, which the driver would not keep.
 func unaccounted(r *Request) Action {
 	if r.Op == OpStreamFree || r.Op == OpRecord { // of a block of ours
-		setPeer(uintptr(r.Token), r.caller, r.caller)
+		setPeer(uintptr(r.Token), r.caller, r.caller, 0)
 		if isPeer(r.caller) {
 			return begin(r)
 		}
@@ -281,6 +289,9 @@ func unaccounted(r *Request) Action {
 
 // resume continues a request after its action.
 func resume(r *Request) Action {
+	if r.state&0xff == phaseUnmap {
+		vacated(r)
+	}
 	h := &heaps[r.state>>8&(heapMax-1)]
 	if !h.lock.Take(uintptr(r.Token)) {
 		return r.done(ErrorDeinitialized)

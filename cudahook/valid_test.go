@@ -20,6 +20,9 @@ func (h *heap) valid() error {
 			return fmt.Errorf("segment %#x overlaps the one before or is out of order", s.address)
 		}
 		last = s.address + s.bytes
+		if s.first == nil && s.expandable != 0 {
+			continue // about to be mapped, or to be returned
+		}
 		segments++
 		at := s.address
 		before := (*block)(nil)
@@ -82,7 +85,10 @@ func (h *heap) valid() error {
 				at-s.address, s.bytes)
 		}
 		whole := s.first.after == nil && s.first.state == stateFree
-		whole = whole && s.pool.global != nil
+		whole = whole && s.pool.global != nil && s.expandable == 0
+		if err := h.validPieces(s); err != nil {
+			return err
+		}
 		if whole != (s.idle != 0) {
 			return fmt.Errorf("segment %#x: idle %d", s.address, s.idle)
 		}
@@ -104,6 +110,26 @@ func (h *heap) valid() error {
 	}
 	return h.validFigures(&sides, live, freeOf, exacts,
 		[]uint64{asked, idles, globals, reserved, segments, foreign, withEvents})
+}
+
+// validPieces checks that an expandable segment consists of whole pieces.
+func (h *heap) validPieces(s *segment) error {
+	v := &h.addresses
+	end := s.last
+	for b := s.first; b != nil; b = b.after {
+		end = b
+	}
+	if s.last != end {
+		return fmt.Errorf("segment %#x: its last block is %#x, not %#x", s.address, end.address,
+			s.last.address)
+	}
+	if s.expandable == 0 {
+		return nil
+	}
+	if !v.contains(s.address) || v.first(s.address, s.address+s.bytes) != s.address {
+		return fmt.Errorf("segment %#x does not begin with a piece: base %#x bytes %#x contains %v first %#x", s.address, v.base, v.bytes, v.contains(s.address), v.first(s.address, s.address+s.bytes))
+	}
+	return nil
 }
 
 func (h *heap) validFigures(sides *[2]side, live, freeOf, exacts map[*streamCache]uint64,

@@ -14,8 +14,14 @@ func (h *heap) trim(r *Request) Action {
 		}
 	}
 	r.Value = h.cached() + h.count.side[1].global
-	if s := h.idleFirst; s != nil && r.Value > r.Bytes {
-		return h.unmap(r, s)
+	if r.Value > r.Bytes {
+		s := h.idleFirst
+		if s == nil {
+			s = h.idleOn(0, r.Value-r.Bytes)
+		}
+		if s != nil {
+			return h.unmap(r, s)
+		}
 	}
 	return r.done(Success)
 }
@@ -31,52 +37,74 @@ func warmKind(bytes, kind uint64) uint64 {
 	return kindLarge
 }
 
-// blocksIn returns how many blocks of n bytes an idle segment can provide for a warm-up that would
-// map segments of size bytes. Bytes that the same warm-up has claimed do not count.
-func (h *heap) blocksIn(s *segment, n, size, kind uint64) (blocks uint64) {
-	if s.kind != kind || s.pool != h.mainPool {
+// blocksIn returns how many blocks of n bytes a free block can provide for a warm-up that would map
+// segments of size bytes. Bytes that the same warm-up has claimed do not count.
+func (h *heap) blocksIn(b *block, n, size, kind uint64) (blocks uint64) {
+	if b.segment.kind != kind || b.segment.pool != h.mainPool {
 		return 0
 	}
-	left := s.bytes
-	if s.claim == h.round {
-		left -= s.claimed
+	left := b.bytes
+	if b.claim == h.round {
+		left -= b.claimed
 	}
 	switch {
 	case kind != kindWhole:
 		return left / max(n, granule)
-	case kind == kindWhole && left == s.bytes && s.bytes >= n && s.bytes-s.bytes/8 <= size:
+	case left == b.bytes && b.bytes >= n && b.bytes-b.bytes/8 <= size:
 		return 1
 	}
 	return 0
 }
 
-// claim claims count blocks of a size in the idle segments. If they have too few it claims none and
-// reports false.
+// claim claims count blocks of a size in idle segments and free blocks of expandable ones. If they
+// have too few it claims none and reports false.
 func (h *heap) claim(bytes, count, kind uint64) bool {
 	n := max(rounded(bytes), granule)
 	size := h.device.segmentBytes(kind, n, false)
-	found := uint64(0)
-	for s := h.idleFirst; s != nil && found < count; s = s.next {
-		found += h.blocksIn(s, n, size, kind)
-	}
-	if found < count {
+	if h.claimUpTo(n, size, count, kind, false) < count {
 		return false
 	}
-	for s := h.idleFirst; s != nil && count > 0; s = s.next {
-		k := min(h.blocksIn(s, n, size, kind), count)
-		if k == 0 {
+	h.claimUpTo(n, size, count, kind, true)
+	return true
+}
+
+// claimUpTo returns how many blocks of n bytes there are, up to count. With take it claims them.
+func (h *heap) claimUpTo(n, size, count, kind uint64, take bool) (found uint64) {
+	for s := h.idleFirst; s != nil && found < count; s = s.next {
+		found += h.claimIn(s.first, n, size, count-found, kind, take)
+	}
+	if kind != kindLarge {
+		return found
+	}
+	for t := h.allCaches; t != nil; t = t.all {
+		if t.pool != h.mainPool {
 			continue
 		}
-		if s.claim != h.round {
-			s.claim, s.claimed = h.round, 0
+		for _, b := range t.bins[kindLarge].head {
+			for ; b != nil && found < count; b = b.next {
+				if b.segment.expandable != 0 {
+					found += h.claimIn(b, n, size, count-found, kind, take)
+				}
+			}
 		}
-		s.claimed += k * n
-		if kind == kindWhole {
-			s.claimed = s.bytes
-		}
-		count -= k
 	}
-	return true
+	return found
+}
+
+// claimIn is claimUpTo for one free block.
+func (h *heap) claimIn(b *block, n, size, count, kind uint64, take bool) uint64 {
+	k := min(h.blocksIn(b, n, size, kind), count)
+	if k == 0 || !take {
+		return k
+	}
+	if b.claim != h.round {
+		b.claim, b.claimed = h.round, 0
+	}
+	b.claimed += k * n
+	if kind == kindWhole {
+		b.claimed = b.bytes
+	}
+	return k
 }
 
 // warm maps one more segment for count blocks of a size. goOn: the blocks are claimed (readied), or

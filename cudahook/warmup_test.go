@@ -13,7 +13,7 @@ func TestWarmup(t *testing.T) {
 			config.Warm{Bytes: 64 * kib, Count: 20}, config.Warm{Bytes: mib, Count: 10}
 	})
 	p.salloc(4*kib, 7)
-	maps := p.f.calls[ActMap]
+	maps := p.maps()
 	for range 599 {
 		p.salloc(4*kib, 7)
 	}
@@ -23,15 +23,15 @@ func TestWarmup(t *testing.T) {
 	for range 10 {
 		p.salloc(mib, 7)
 	}
-	p.is("maps", uint64(p.f.calls[ActMap]), uint64(maps))
+	p.is("maps", uint64(p.maps()), uint64(maps))
 	p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 30*mib, 3, 1 })
-	maps = p.f.calls[ActMap]
+	maps = p.maps()
 	// they are there already
 	p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 30*mib, 3, 1 })
 	for range 3 {
 		p.salloc(30*mib, 7)
 	}
-	p.is("maps", uint64(p.f.calls[ActMap]), uint64(maps))
+	p.is("maps", uint64(p.maps()), uint64(maps))
 	p.is("too much", p.result(OpWarmup, func(r *Request) {
 		r.Bytes, r.Count, r.Hint = gib/2, 3,
 			1
@@ -51,7 +51,7 @@ func TestWarmupOfSizes(t *testing.T) {
 			}
 		})
 	}
-	before := p.f.calls[ActMap]
+	before := p.maps()
 	for _, w := range list {
 		for range w.count {
 			p.salloc(w.bytes, 5)
@@ -60,7 +60,7 @@ func TestWarmupOfSizes(t *testing.T) {
 	if live := p.report().BytesLive; p.report().BytesReserved > live+live/4 {
 		t.Errorf("%d bytes are reserved for %d", p.report().BytesReserved, live)
 	}
-	p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
+	p.is("maps of warm blocks", uint64(p.maps()-before), 0)
 }
 
 // TestWarmupOfIdle: idle segments of any size are counted on before another one is mapped.
@@ -74,17 +74,17 @@ func TestWarmupOfIdle(t *testing.T) {
 	} {
 		p := newProg(t, gib, nil)
 		p.sfree(p.salloc(c.idle, 7), 7)
-		before := p.f.calls[ActMap]
+		before := p.maps()
 		p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = c.bytes, c.count, 1 })
-		if mapped := uint64(p.f.calls[ActMap] - before); mapped != c.mapped {
+		if mapped := uint64(p.maps() - before); mapped != c.mapped {
 			t.Errorf("%d of %d bytes beside %d: %d segments mapped, want %d", c.count, c.bytes,
 				c.idle, mapped, c.mapped)
 		}
-		before = p.f.calls[ActMap]
+		before = p.maps()
 		for range c.count {
 			p.salloc(c.bytes, 7)
 		}
-		p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
+		p.is("maps of warm blocks", uint64(p.maps()-before), 0)
 	}
 }
 
@@ -102,11 +102,11 @@ func TestWarmupInSmallerSegments(t *testing.T) {
 					k.Hard = 512*mib, c.soft, c.hard
 			})
 			p.must(OpWarmup, func(r *Request) { r.Bytes, r.Count, r.Hint = 3*mib, 10, 1 })
-			before := p.f.calls[ActMap]
+			before := p.maps()
 			for range 10 {
 				p.salloc(3*mib, 7)
 			}
-			p.is("maps of warm blocks", uint64(p.f.calls[ActMap]-before), 0)
+			p.is("maps of warm blocks", uint64(p.maps()-before), 0)
 			p.is("too much", p.result(OpWarmup,
 				func(r *Request) { r.Bytes, r.Count, r.Hint = 3*mib, 60, 1 }), ErrorOutOfMemory)
 		})

@@ -25,11 +25,20 @@ typedef struct {
 	int type, id;
 } CUmemLocation;
 
-// Where cuMemCreate allocates. The fields after these are not used here.
+// Where and how cuMemCreate allocates.
 typedef struct {
 	int type, handle_types;
 	CUmemLocation location;
+	void *win32;
+	unsigned char compression, gpu_direct_rdma;
+	unsigned short usage;
+	unsigned char reserved[4];
 } CUmemAllocationProp;
+
+typedef struct {
+	CUmemLocation location;
+	int flags;
+} CUmemAccessDesc;
 
 // Descriptors of arrays.
 typedef struct {
@@ -116,6 +125,11 @@ enum {
 	F(cuCtxRecordEvent, CUcontext, CUevent) \
 	F(cuDeviceGetUuid_v2, void *, CUdevice) \
 	F(cuDeviceGetAttribute, int *, int, CUdevice) \
+	F(cuMemAddressReserve, CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long) \
+	F(cuMemAddressFree, CUdeviceptr, size_t) \
+	F(cuMemMap, CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) \
+	F(cuMemUnmap, CUdeviceptr, size_t) \
+	F(cuMemSetAccess, CUdeviceptr, size_t, const CUmemAccessDesc *, size_t) \
 	F(cuMemAdvise_v2, CUdeviceptr, size_t, int, CUmemLocation) \
 	F(cuMemPrefetchAsync, CUdeviceptr, size_t, CUdevice, CUstream) \
 	F(cuMemPrefetchAsync_v2, CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) \

@@ -138,12 +138,18 @@ PRIMARY_ENDS(cuDevicePrimaryCtxRelease_v2, 0)
 PRIMARY_ENDS(cuDevicePrimaryCtxReset, 1)
 PRIMARY_ENDS(cuDevicePrimaryCtxReset_v2, 1)
 
-// Notes that the streams of user may use the memory of owner from now on.
-static void peer(CUcontext user, CUcontext owner)
+// Notes that the streams of user may use the memory of owner from now on. With access, its kernels
+// may, too.
+static void peer(CUcontext user, CUcontext owner, int access)
 {
 	ta_cuda_request r;
+	CUdevice d;
 	ta_cuda_ask(&r, TA_CUDA_OP_PEER, user);
 	r.Address = (uint64_t)owner;
+	if (access && ta_cu.cuCtxGetDevice(&d) == CUDA_SUCCESS) {
+		r.Count = 1;
+		r.Device = (uint64_t)d;
+	}
 	ta_cuda_serve(&r, NULL, NULL, NULL);
 }
 
@@ -153,7 +159,7 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext to, unsigned flags)
 	CUcontext current;
 	CUresult e = TA_CUDA_PASS(cuCtxEnablePeerAccess, to, flags);
 	if (e == CUDA_SUCCESS && ta_cuda_serves(&current) && current != NULL)
-		peer(current, to);
+		peer(current, to, 1);
 	return e;
 }
 
@@ -174,9 +180,9 @@ static void copies(CUcontext to, CUcontext from, CUstream s)
 		(last.to == to && last.from == from && last.user == user && last.ends == now))
 		return;
 	if (to != user)
-		peer(user, to);
+		peer(user, to, 0);
 	if (from != user)
-		peer(user, from);
+		peer(user, from, 0);
 	last = (__typeof__(last)){to, from, user, now};
 }
 

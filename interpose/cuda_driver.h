@@ -99,6 +99,12 @@ enum { TA_CUDA_PASSED = -1 };
 // NULL.
 CUresult ta_cuda_serve(ta_cuda_request *r, CUcontext current, ta_cuda_call call, void *args);
 
+// The actions on reserved addresses.
+CUresult ta_cuda_reserve(ta_cuda_request *r);
+CUresult ta_cuda_unreserve(ta_cuda_request *r);
+CUresult ta_cuda_map_at(ta_cuda_request *r);
+CUresult ta_cuda_access(ta_cuda_request *r);
+
 // Whether *p lies in a block of the library. Then r->Value is the start of the block, Extra its
 // size and Number its number. *p changes if it lies in memory of the library, but in no block.
 int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r);

@@ -135,6 +135,10 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevic
 static void correct(int attribute, void *data, const ta_cuda_request *block)
 {
 	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT: // the driver knows none for memory at reserved addresses
+		if (*(CUcontext *)data == NULL)
+			*(CUcontext *)data = (CUcontext)block->Context;
+		break;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		*(uint64_t *)data = block->Number;
 		break;

@@ -177,6 +177,7 @@ static CUcontext context_of(ta_cuda_request *r, uint64_t act)
 {
 	switch (act) {
 	case TA_CUDA_ACT_PRIMARY:
+	case TA_CUDA_ACT_UNRESERVE:
 		return NULL;
 	case TA_CUDA_ACT_SYNCHRONIZE:
 	case TA_CUDA_ACT_EVENT_RECORD_CONTEXT:
@@ -199,6 +200,16 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 		return map_managed(r);
 	case TA_CUDA_ACT_UNMAP:
 		return ta_cu.cuMemFree_v2(r->OnAddress);
+	case TA_CUDA_ACT_RESERVE:
+		return ta_cuda_reserve(r);
+	case TA_CUDA_ACT_UNRESERVE:
+		return ta_cuda_unreserve(r);
+	case TA_CUDA_ACT_MAP_AT:
+		return ta_cuda_map_at(r);
+	case TA_CUDA_ACT_UNMAP_AT:
+		return ta_cu.cuMemUnmap(r->OnAddress, r->OnBytes);
+	case TA_CUDA_ACT_ACCESS:
+		return ta_cuda_access(r);
 	case TA_CUDA_ACT_ZERO:
 		return zero(r);
 	case TA_CUDA_ACT_SYNCHRONIZE:

@@ -124,6 +124,11 @@
 #define TA_CUDA_ACT_STREAM_WAIT 0xeull
 #define TA_CUDA_ACT_YIELD 0xfull
 #define TA_CUDA_ACT_INFO 0x10ull
+#define TA_CUDA_ACT_RESERVE 0x11ull
+#define TA_CUDA_ACT_UNRESERVE 0x12ull
+#define TA_CUDA_ACT_MAP_AT 0x13ull
+#define TA_CUDA_ACT_UNMAP_AT 0x14ull
+#define TA_CUDA_ACT_ACCESS 0x15ull
 #define TA_CUDA_CONFIG_SEGMENT_SIZE 0x1ull
 #define TA_CUDA_CONFIG_CACHE_LIMIT 0x2ull
 #define TA_CUDA_CONFIG_STREAM_LOCAL 0x3ull
@@ -339,6 +344,9 @@ struct ta_cuda_request {
 	uint64_t OnContext;
 	uint64_t OnAddress;
 	uint64_t OnBytes;
+	uint64_t OnPiece;
+	uint64_t OnUsed;
+	uint64_t OnAccess;
 	uint64_t PreferDevice;
 	uint64_t UUID[2];
 	uint64_t PCI;

@@ -71,7 +71,7 @@ type outcome struct {
 
 // plainCUDA is CUDA without its padding.
 type plainCUDA struct {
-	enable, event, all, spill, zero, leaks, managed                 bool
+	enable, event, all, spill, zero, leaks, managed, expandable     bool
 	soft, hard, spillHard, proportion, segment, cacheLimit, bw, lat uint64
 	warm                                                            []Warm
 	trace                                                           string
@@ -145,7 +145,7 @@ func outcomeOf(s *Settings) outcome {
 		soft: c.Soft, hard: c.Hard, spillHard: c.SpillHard, proportion: c.Proportion,
 		segment: c.SegmentSize, cacheLimit: c.CacheLimit,
 		bw: c.BW, lat: c.Lat, warm: c.Warmup[:c.Warmups], trace: s.TraceFile.String(),
-		managed: c.Managed}
+		managed: c.Managed, expandable: c.Expandable}
 	for _, r := range s.Rules.Rule[:s.Rules.Count] {
 		o.rules = append(o.rules, plainRule{r.Min, r.Max, patternOf(&s.Rules, r.Thread),
 			patternOf(&s.Rules, r.Program),
@@ -201,7 +201,7 @@ func linesOf(tb testing.TB, text string) []string {
 func defaults() outcome {
 	return outcome{interpose: true, purgeDelay: DefaultPurgeDelay, libnuma: true, hint: HintWarm,
 		migrateBW: 1 << 30,
-		cuda:      plainCUDA{enable: true, segment: 20 << 20, cacheLimit: 1 << 63}}
+		cuda:      plainCUDA{enable: true, expandable: true, segment: 20 << 20, cacheLimit: 1 << 63}}
 }
 
 // with is the defaults and a change.

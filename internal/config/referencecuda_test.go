@@ -30,6 +30,8 @@ func (c *plainCUDA) refer(what, val string) (accepts, using string, ok bool) {
 		return either(&c.zero, "0", "1")
 	case "_LEAKS":
 		return either(&c.leaks, "0", "1")
+	case "_EXPANDABLE":
+		return "0 or 1", "1", choose(&c.expandable, switches, val)
 	case "_MANAGED":
 		return either(&c.managed, "0", "1")
 	case "_SOFT":

@@ -70,6 +70,7 @@ const (
 	cudaTrace
 	cudaLeaks
 	cudaManaged
+	cudaExpandable
 	cudaVars
 )
 
@@ -189,12 +190,13 @@ var variables = [tableSize]variable{
 	varCUDA + cudaWarmup: {"TA_CUDA_WARMUP",
 		"sizes and numbers of blocks such as 4K:50,64K:20,1M:10, at most 16 of them," +
 			" each number from 1 to 1000000", "no warm-up"},
-	varCUDA + cudaZero:    {"TA_CUDA_ZERO", aSwitch, "0"},
-	varCUDA + cudaBW:      {"TA_CUDA_BW", aRate, noLimit},
-	varCUDA + cudaLat:     {"TA_CUDA_LAT", aLatency, noDelay},
-	varCUDA + cudaTrace:   {"TA_CUDA_TRACE", aTemplate, noFile},
-	varCUDA + cudaLeaks:   {"TA_CUDA_LEAKS", aSwitch, "0"},
-	varCUDA + cudaManaged: {"TA_CUDA_MANAGED", aSwitch, "0"},
+	varCUDA + cudaZero:       {"TA_CUDA_ZERO", aSwitch, "0"},
+	varCUDA + cudaBW:         {"TA_CUDA_BW", aRate, noLimit},
+	varCUDA + cudaLat:        {"TA_CUDA_LAT", aLatency, noDelay},
+	varCUDA + cudaTrace:      {"TA_CUDA_TRACE", aTemplate, noFile},
+	varCUDA + cudaLeaks:      {"TA_CUDA_LEAKS", aSwitch, "0"},
+	varCUDA + cudaManaged:    {"TA_CUDA_MANAGED", aSwitch, "0"},
+	varCUDA + cudaExpandable: {"TA_CUDA_EXPANDABLE", aSwitch, "1"},
 }
 
 // Describe returns the name of the i-th variable, what it accepts, and its default. ok is false if

@@ -153,11 +153,17 @@ int fake_manages(void)
 API CUresult cuDeviceGetAttribute(int *out, int attribute, CUdevice d)
 {
 	CALL(cuDeviceGetAttribute, INIT);
-	enum { MANAGED_MEMORY = 83, CONCURRENT_MANAGED_ACCESS = 89 };
-	if (out == NULL || (attribute != MANAGED_MEMORY && attribute != CONCURRENT_MANAGED_ACCESS))
+	enum { MANAGED_MEMORY = 83, CONCURRENT_MANAGED_ACCESS = 89, VIRTUAL_MEMORY = 102, RDMA = 110 };
+	if (out == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (d < 0 || d >= DEVICES)
 		return CUDA_ERROR_INVALID_DEVICE;
+	if (attribute == VIRTUAL_MEMORY || attribute == RDMA) {
+		*out = attribute == VIRTUAL_MEMORY && fake_vmm();
+		return CUDA_SUCCESS;
+	}
+	if (attribute != MANAGED_MEMORY && attribute != CONCURRENT_MANAGED_ACCESS)
+		return CUDA_ERROR_INVALID_VALUE;
 	*out = fake_manages() >= (attribute == MANAGED_MEMORY ? 1 : 2);
 	return CUDA_SUCCESS;
 }

@@ -117,6 +117,8 @@ void **fake_managed(CUdeviceptr p, size_t n, CUdeviceptr *start, size_t *size);
 // By FAKE_MANAGED, 0: no managed memory, 1: it moves to a device as a whole when that has
 // work, and takes no advice about devices, 2: both have it at once.
 int fake_manages(void);
+// By FAKE_VMM: whether there is virtual memory management.
+int fake_vmm(void);
 // All streams; and the one that a handle means in the current context, NULL for one that is
 // none. To name such a one to fake_live_stream is illegal.
 extern CUstream fake_streams;

@@ -1,4 +1,4 @@
-// Memory that is known by a handle: arrays, and what cuMemCreate makes.
+// Memory that is known by a handle: arrays.
 #include "fake.h"
 
 struct CUarray_st {
@@ -52,36 +52,5 @@ API CUresult cuMipmappedArrayDestroy(CUmipmappedArray a)
 	CALL(cuMipmappedArrayDestroy, CONTEXT);
 	fake_release(((CUarray)a)->memory);
 	free(a);
-	return CUDA_SUCCESS;
-}
-
-// Memory without an address: it belongs to a device, and to no context.
-struct handle_memory {
-	size_t n;
-	CUdevice device;
-};
-
-API CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n,
-	const CUmemAllocationProp *prop, unsigned long long flags)
-{
-	CALL(cuMemCreate, INIT);
-	if (flags != 0 || n % (2 << 20) != 0 || prop->type != 1 || prop->location.id < 0 ||
-		prop->location.id >= DEVICES)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUdevice d = prop->location.id;
-	if (!fake_take(d, n))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct handle_memory *m = malloc(sizeof *m);
-	*m = (struct handle_memory){n, d};
-	*out = (CUmemGenericAllocationHandle)m;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemRelease(CUmemGenericAllocationHandle h)
-{
-	CALL(cuMemRelease, INIT);
-	struct handle_memory *m = (struct handle_memory *)h;
-	fake_give(m->device, m->n);
-	free(m);
 	return CUDA_SUCCESS;
 }

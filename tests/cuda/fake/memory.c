@@ -35,6 +35,11 @@ static struct memory *note(struct memory m)
 	return memories = n;
 }
 
+void fake_mapped(CUdeviceptr p, size_t n, CUdevice d)
+{
+	note((struct memory){.address = p, .asked = n, .how = MAPPED, .device = d});
+}
+
 // Pages of the host at a multiple of 2 MiB, charged to the device.
 static struct memory *map(size_t n, enum how how)
 {
@@ -112,8 +117,12 @@ void fake_memory_end(CUcontext c)
 
 void fake_write(CUdeviceptr p, size_t n, int byte)
 {
-	struct memory *m = fake_find(p);
-	if ((m == NULL || p + n > m->address + up(m->asked, ALIGN)) && !fake_pinned(p, n))
+	CUdeviceptr end = p;
+	for (struct memory *m = fake_find(p); m != NULL && end < p + n;) {
+		end = m->address + up(m->asked, ALIGN);
+		m = m->how == MAPPED ? fake_find(end) : NULL; // work goes on in the next piece
+	}
+	if (end < p + n && !fake_pinned(p, n))
 		fake_illegal(700, "work on memory that is gone");
 	else
 		memset((void *)p, byte, n);
@@ -122,7 +131,12 @@ void fake_write(CUdeviceptr p, size_t n, int byte)
 int fake_reaches(CUdeviceptr p, size_t n)
 {
 	struct memory *m = fake_find(p);
-	return m != NULL ? n <= m->address + m->asked - p : fake_pinned(p, n);
+	if (m == NULL)
+		return fake_pinned(p, n);
+	CUdeviceptr end = m->address + m->asked;
+	while (end < p + n && m->how == MAPPED && (m = fake_find(end)) != NULL)
+		end = m->address + m->asked;
+	return end >= p + n;
 }
 
 void fake_release(CUdeviceptr p)

@@ -3,7 +3,7 @@
 #define MEMORY_H
 #include "fake.h"
 
-enum how { PLAIN, MANAGED, ASYNC, CHUNK };
+enum how { PLAIN, MANAGED, ASYNC, CHUNK, MAPPED };
 
 struct memory {
 	struct memory *next;
@@ -23,5 +23,7 @@ struct memory {
 
 // The piece that an address lies in, or NULL.
 struct memory *fake_find(CUdeviceptr p);
+// Notes what cuMemMap has mapped. It is forgotten by fake_release.
+void fake_mapped(CUdeviceptr p, size_t n, CUdevice d);
 
 #endif

@@ -1,0 +1,98 @@
+// Memory at reserved addresses (cudahook/reservation.go), by the driver's virtual memory
+// management.
+#include "cuda_driver.h"
+
+enum {
+	VIRTUAL_MEMORY_MANAGEMENT = 102,
+	GPU_DIRECT_RDMA_WITH_VMM = 110,
+	ALLOCATION_PINNED = 1,
+	ACCESS_READ_WRITE = 3,
+	UNIT = 2 << 20,
+	DEVICES = 64,
+};
+
+static int has(int attribute, CUdevice d)
+{
+	int value = 0;
+	return ta_cu.cuDeviceGetAttribute != NULL &&
+		ta_cu.cuDeviceGetAttribute(&value, attribute, d) == CUDA_SUCCESS && value;
+}
+
+CUresult ta_cuda_reserve(ta_cuda_request *r)
+{
+	CUdevice d;
+	CUdeviceptr p;
+	if (ta_cu.cuMemAddressReserve == NULL || ta_cu.cuMemAddressFree == NULL ||
+		ta_cu.cuMemMap == NULL || ta_cu.cuMemUnmap == NULL || ta_cu.cuMemSetAccess == NULL ||
+		ta_cu.cuMemCreate == NULL || ta_cu.cuMemRelease == NULL)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult e = ta_cu.cuCtxGetDevice(&d);
+	if (e == CUDA_SUCCESS && !has(VIRTUAL_MEMORY_MANAGEMENT, d))
+		e = CUDA_ERROR_NOT_SUPPORTED;
+	if (e == CUDA_SUCCESS)
+		e = ta_cu.cuMemAddressReserve(&p, r->OnBytes, UNIT, 0, 0);
+	if (e == CUDA_SUCCESS)
+		r->Value = p;
+	return e;
+}
+
+// The context of the memory has ended, which does not unmap it. Unmapping passes over addresses
+// where nothing is mapped.
+CUresult ta_cuda_unreserve(ta_cuda_request *r)
+{
+	CUresult e = CUDA_SUCCESS;
+	if (r->OnUsed != 0)
+		e = ta_cu.cuMemUnmap(r->OnAddress, r->OnUsed);
+	return e == CUDA_SUCCESS ? ta_cu.cuMemAddressFree(r->OnAddress, r->OnBytes) : e;
+}
+
+CUresult ta_cuda_access(ta_cuda_request *r)
+{
+	CUmemAccessDesc to[DEVICES];
+	size_t n = 0;
+	for (int d = 0; d < DEVICES; d++)
+		if (r->OnAccess >> d & 1)
+			to[n++] = (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, d}, ACCESS_READ_WRITE};
+	return n == 0 ? CUDA_SUCCESS : ta_cu.cuMemSetAccess(r->OnAddress, r->OnBytes, to, n);
+}
+
+// One piece: its handle is not needed once it is mapped. The memory is returned when it is
+// unmapped.
+static CUresult map_piece(CUdeviceptr p, size_t n, const CUmemAllocationProp *prop)
+{
+	CUmemGenericAllocationHandle h;
+	CUresult e = ta_cu.cuMemCreate(&h, n, prop, 0);
+	if (e != CUDA_SUCCESS)
+		return e;
+	e = ta_cu.cuMemMap(p, n, 0, h, 0);
+	ta_cu.cuMemRelease(h);
+	return e;
+}
+
+CUresult ta_cuda_map_at(ta_cuda_request *r)
+{
+	CUdevice d;
+	CUresult e = ta_cu.cuCtxGetDevice(&d);
+	if (e != CUDA_SUCCESS)
+		return e;
+	CUmemAllocationProp prop = {
+		.type = ALLOCATION_PINNED,
+		.location = {CU_MEM_LOCATION_TYPE_DEVICE, d},
+		.gpu_direct_rdma = (unsigned char)has(GPU_DIRECT_RDMA_WITH_VMM, d),
+	};
+	CUmemAccessDesc own = {prop.location, ACCESS_READ_WRITE};
+	uint64_t done = 0;
+	while (done < r->OnBytes && e == CUDA_SUCCESS) {
+		uint64_t n = r->OnBytes - done < r->OnPiece ? r->OnBytes - done : r->OnPiece;
+		e = map_piece(r->OnAddress + done, n, &prop);
+		if (e == CUDA_SUCCESS)
+			done += n;
+	}
+	if (e == CUDA_SUCCESS)
+		e = ta_cu.cuMemSetAccess(r->OnAddress, r->OnBytes, &own, 1);
+	if (e == CUDA_SUCCESS)
+		ta_cuda_access(r);
+	else if (done != 0)
+		ta_cu.cuMemUnmap(r->OnAddress, done);
+	return e;
+}
