@@ -26,7 +26,7 @@ type block struct {
 	events        *streamEvent // in use: further streams that use it
 	state         uint64
 
-	claim, claimed uint64 // the round of a warm-up, and the bytes of the free block that it counts on
+	claim, claimed uint64 // the round of a warm-up, and the bytes of the block that it counts on
 }
 
 // States of a block.

@@ -143,7 +143,8 @@ func (h *heap) attach(r *Request, b *block) Action {
 	i := h.index.below(s.address) - 1
 	t := h.mainPool.global
 	if i > 0 { // it may continue a block of the stream's
-		if own := h.cacheOf(ordered(r.Stream), h.mainPool); own != nil && h.index.at(i-1).last.joins(own) {
+		own := h.cacheOf(ordered(r.Stream), h.mainPool)
+		if own != nil && h.index.at(i-1).last.joins(own) {
 			t = own
 		}
 	}
@@ -183,8 +184,8 @@ func (h *heap) joinSegments(a, b *segment) {
 	}
 }
 
-// vacate drops the block of a segment whose memory is about to be returned. The segment stays in the
-// index until the driver has done so (vacated), because its addresses cannot be mapped before.
+// vacate drops the block of a segment whose memory is about to be returned. The segment stays in
+// the index until the driver has done so (vacated): its addresses cannot be mapped before.
 func (h *heap) vacate(s *segment) {
 	h.addresses.unmark(s.address, s.bytes)
 	h.table.remove(s.first)

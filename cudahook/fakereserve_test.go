@@ -53,7 +53,8 @@ func (f *fake) unmapAt(r *Request) {
 	for at := r.OnAddress; at < end; {
 		n, ok := f.pieces[at]
 		if !ok || at+n > end {
-			f.t.Fatalf("[%#x, %#x) is unmapped: at %#x a piece has %d bytes", r.OnAddress, end, at, n)
+			f.t.Fatalf("[%#x, %#x) is unmapped: at %#x a piece has %d bytes", r.OnAddress, end, at,
+				n)
 		}
 		f.dropPiece(at)
 		at += n

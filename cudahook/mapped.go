@@ -149,7 +149,7 @@ func voided(r *Request) {
 	switch phase := r.state & 0xff; {
 	case (phase == phaseMap || phase == phaseZero) && r.has(spilling):
 		d.releaseHost(r.OnBytes)
-	case phase == phaseMap || phase == phaseZero || phase == phaseExpand || phase == phaseExpandZero:
+	case phase == phaseMap || phase == phaseZero, phase == phaseExpand, phase == phaseExpandZero:
 		d.release(r.OnBytes)
 	case phase == phaseUnmap && r.unmapping&1 == 0:
 		d.release(r.unmapping)

@@ -73,7 +73,8 @@ func (h *heap) shrink(r *Request, bytes uint64) Action {
 	return goOn
 }
 
-// giveBack unmaps an idle segment, or free pieces, that are not worth keeping. goOn: there are none.
+// giveBack unmaps an idle segment, or free pieces, that are not worth keeping. goOn: there are
+// none.
 func (h *heap) giveBack(r *Request) Action {
 	if s := h.surplus(); s != nil {
 		return h.unmap(r, s)

@@ -127,7 +127,7 @@ func (h *heap) validPieces(s *segment) error {
 		return nil
 	}
 	if !v.contains(s.address) || v.first(s.address, s.address+s.bytes) != s.address {
-		return fmt.Errorf("segment %#x does not begin with a piece: base %#x bytes %#x contains %v first %#x", s.address, v.base, v.bytes, v.contains(s.address), v.first(s.address, s.address+s.bytes))
+		return fmt.Errorf("segment %#x does not begin with a piece", s.address)
 	}
 	return nil
 }

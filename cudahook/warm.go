@@ -80,8 +80,9 @@ func (h *heap) claimUpTo(n, size, count, kind uint64, take bool) (found uint64) 
 		if t.pool != h.mainPool {
 			continue
 		}
-		for _, b := range t.bins[kindLarge].head {
-			for ; b != nil && found < count; b = b.next {
+		k := &t.bins[kindLarge]
+		for i := range k.head {
+			for b := k.head[i]; b != nil && found < count; b = b.next {
 				if b.segment.expandable != 0 {
 					found += h.claimIn(b, n, size, count-found, kind, take)
 				}

@@ -114,7 +114,7 @@ var settingDocs = map[string]settingDoc{
 		"size of shared segments, for blocks from 1 MiB on",
 		"64M"},
 	"TA_CUDA_EXPANDABLE": {"0|1",
-		"1: segments of ta_cuda_malloc grow, which fragments less; their blocks have no IPC handles",
+		"1: segments of ta_cuda_malloc grow: less fragmentation, no IPC handles of blocks",
 		"0"},
 	"TA_CUDA_CACHE_LIMIT": {"SIZE", "free device memory kept in each context, at most", "2G"},
 	"TA_CUDA_WARMUP": {"LIST",

@@ -201,7 +201,8 @@ func linesOf(tb testing.TB, text string) []string {
 func defaults() outcome {
 	return outcome{interpose: true, purgeDelay: DefaultPurgeDelay, libnuma: true, hint: HintWarm,
 		migrateBW: 1 << 30,
-		cuda:      plainCUDA{enable: true, expandable: true, segment: 20 << 20, cacheLimit: 1 << 63}}
+		cuda: plainCUDA{enable: true, expandable: true, segment: 20 << 20,
+			cacheLimit: 1 << 63}}
 }
 
 // with is the defaults and a change.
