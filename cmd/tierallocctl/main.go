@@ -27,6 +27,11 @@
 //	                         all processes on a full screen
 //	export.go, exportserver.go, exportcollector.go, exportfamilies.go, exportdevices.go
 //	                         their metrics, for Prometheus
+//	record.go, recorder.go, recordtree.go, recordfigures.go, recordwriter.go
+//	                         their memory over time, sampled to a file
+//	recordfile.go, recordview.go, recordevents.go, recordtext.go, recordsvg.go, recordhtml.go
+//	                         and shown as a table, a picture or a page with curves
+//	uplot                    uPlot, which draws the curves in a browser (its own LICENSE)
 //	heat.go, heatgrid.go, heatscale.go, heattext.go, heatsvg.go, heatscreen.go
 //	                         the heat of a process's heap as a picture
 //	profile.go, profilefile.go, profileframe.go
@@ -77,8 +82,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
 	}
 	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), heatCommand(),
-		exportCommand(), profileCommand(), adviseCommand(), checkCommand(), topologyCommand(),
-		gpuCommand(), versionCommand(), completionCommand(), manualCommand())
+		exportCommand(), recordCommand(), profileCommand(), adviseCommand(), checkCommand(),
+		topologyCommand(), gpuCommand(), versionCommand(), completionCommand(), manualCommand())
 	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.DisableDefaultCmd = true // completionCommand takes its place
 	root.SetArgs(args)

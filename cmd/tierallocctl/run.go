@@ -74,53 +74,33 @@ func startsCommand(cmd *cobra.Command, library *string) {
 
 func run(cmd *cobra.Command, o runOptions, args []string) error {
 	stderr := cmd.ErrOrStderr()
-	env, flags := applySettingFlags(cmd.Flags(), os.Environ())
-	if o.noLive && flags["TA_STATS_LIVE"] != "" {
+	if o.noLive && cmd.Flags().Changed("live") {
 		return &failure{statusUsage, errors.New("run: --live and --no-live exclude each other")}
-	}
-	if o.noLive {
-		env = env.with("TA_STATS_LIVE", "0")
-	}
-	own := env
-	env = env.withFile(readSystemFile(config.FilePath))
-	c, err := checkConfig(env)
-	if err != nil {
-		return &failure{statusRunFailed, err}
-	}
-	if len(c.mistakes) > 0 {
-		listMistakes(stderr, args[0], c.mistakes, flags)
-		return &failure{statusConfig, nil}
-	}
-	library, err := findLibrary(o.library)
-	if err != nil {
-		return &failure{statusRunFailed, err}
 	}
 	if err := canCreate(o.json); err != nil {
 		return &failure{statusRunFailed, err}
 	}
-	path, err := findProgram(args[0])
+	l, err := prepare(cmd, o.library, args[0], func(env environ) environ {
+		if o.noLive {
+			env = env.with("TA_STATS_LIVE", "0")
+		}
+		return env
+	})
 	if err != nil {
 		return err
 	}
-	why := unfit(path)
-	if why == "" && !env.serves(path, running(path)) {
-		why = notNamed
-	}
-	if why != "" {
-		complain(stderr, fmt.Errorf("the library will not serve %s: %s", path, why))
-	}
-	left, err := newRunReport(env)
+	left, err := newRunReport(l.env)
 	if err != nil {
 		return &failure{statusRunFailed, err}
 	}
-	left.nodes = c.nodes
+	left.nodes = l.config.nodes
 	if !o.quiet {
 		// The command's own environment: this program has added a report to it.
-		if c, err = checkConfig(left.env); err == nil {
-			warnIdle(stderr, own, c, flags)
+		if c, err := checkConfig(left.env); err == nil {
+			warnIdle(stderr, l.own, c, l.flags)
 		}
 	}
-	end, err := runChild(path, args, left.env.preload(library))
+	end, err := runChild(l.path, args, left.env.preload(l.library))
 	defer left.close(end)
 	if err != nil {
 		return &failure{statusNotRunnable, err}
@@ -132,6 +112,47 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 		return &failure{end.status, nil}
 	}
 	return nil
+}
+
+// launch is a program that can be started on the library.
+type launch struct {
+	path, library string
+	own           environ // with the settings of the flags
+	env           environ // with those for the whole system, too
+	flags         map[string]string
+	config        *configCheck
+}
+
+// prepare checks the settings, and finds the library and the program called name. change changes
+// the environment.
+func prepare(cmd *cobra.Command, library, name string,
+	change func(environ) environ) (l *launch, err error) {
+	stderr := cmd.ErrOrStderr()
+	l = &launch{}
+	l.own, l.flags = applySettingFlags(cmd.Flags(), os.Environ())
+	l.own = change(l.own)
+	l.env = l.own.withFile(readSystemFile(config.FilePath))
+	if l.config, err = checkConfig(l.env); err != nil {
+		return nil, &failure{statusRunFailed, err}
+	}
+	if len(l.config.mistakes) > 0 {
+		listMistakes(stderr, name, l.config.mistakes, l.flags)
+		return nil, &failure{statusConfig, nil}
+	}
+	if l.library, err = findLibrary(library); err != nil {
+		return nil, &failure{statusRunFailed, err}
+	}
+	if l.path, err = findProgram(name); err != nil {
+		return nil, err
+	}
+	why := unfit(l.path)
+	if why == "" && !l.env.serves(l.path, running(l.path)) {
+		why = notNamed
+	}
+	if why != "" {
+		complain(stderr, fmt.Errorf("the library will not serve %s: %s", l.path, why))
+	}
+	return l, nil
 }
 
 // listMistakes says why a command was not started. If a flag has set a variable, it shows the flag.
