@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"tieralloc/stats/live"
 )
 
 const recordHelp = `Record the memory of a program and its children over time, and show it.
@@ -149,7 +151,7 @@ func (o *recordOptions) recordProgram(cmd *cobra.Command, args []string) (status
 	if err != nil {
 		return 0, &failure{statusRunFailed, err}
 	}
-	r := o.start(file, finder, args)
+	r := o.start(file, finder.find, args)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		r.run(o.interval, stop, false)
@@ -168,9 +170,10 @@ func (o *recordOptions) recordProgram(cmd *cobra.Command, args []string) (status
 }
 
 // start begins a recording.
-func (o *recordOptions) start(file *os.File, finder pageFinder, command []string) *recorder {
+func (o *recordOptions) start(file *os.File, find func() []*live.Page,
+	command []string) *recorder {
 	now := time.Now()
-	return &recorder{finder: finder, start: now,
+	return &recorder{find: find, start: now,
 		out: newRecordingWriter(file, now, o.interval, command)}
 }
 
@@ -196,7 +199,7 @@ func (o *recordOptions) recordProcesses(args []string) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP,
 		os.Interrupt)
 	defer cancel()
-	r := o.start(file, finder, nil)
+	r := o.start(file, finder.find, nil)
 	r.run(o.interval, ctx.Done(), true)
 	if err := errors.Join(r.finish(0), file.Close()); err != nil {
 		return fmt.Errorf("%s: %w", o.output, err)

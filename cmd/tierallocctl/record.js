@@ -28,6 +28,7 @@ function add(parent, tag, text) {
 
 const element = id => document.getElementById(id);
 const powers = Array.from({length: 50}, (_, i) => 2 ** i);
+const listed = 500;
 let charts = [], events = [], zooming = false;
 
 // markers draws the caps as lines, and a triangle and a line for each event.
@@ -36,7 +37,7 @@ function markers(panel) {
     const c = u.ctx, {left, top, width, height} = u.bbox, dots = devicePixelRatio;
     c.save();
     c.beginPath();
-    c.rect(left, top - 8 * dots, width, height + 8 * dots);
+    c.rect(left - 4 * dots, top - 8 * dots, width + 8 * dots, height + 16 * dots);
     c.clip();
     for (const cap of panel.caps || []) {
       const y = u.valToPos(cap.bytes, "y", true);
@@ -53,18 +54,21 @@ function markers(panel) {
       c.fillText(cap.name, left + width - 4 * dots, y - 2 * dots);
     }
     for (const e of events) {
-      const x = u.valToPos(e.t / 1000, "x", true), d = 4 * dots;
-      c.strokeStyle = c.fillStyle = record.kinds[e.kind][1];
-      c.globalAlpha = 0.35;
+      const kind = record.kinds[e.kind], x = u.valToPos(e.t / 1000, "x", true);
+      const y = kind.moved ? top + height : top, d = (kind.moved ? -4 : 4) * dots;
+      c.strokeStyle = c.fillStyle = kind.colour;
+      if (kind.line) {
+        c.globalAlpha = 0.35;
+        c.beginPath();
+        c.moveTo(x, top);
+        c.lineTo(x, top + height);
+        c.stroke();
+        c.globalAlpha = 1;
+      }
       c.beginPath();
-      c.moveTo(x, top);
-      c.lineTo(x, top + height);
-      c.stroke();
-      c.globalAlpha = 1;
-      c.beginPath();
-      c.moveTo(x - d, top - d);
-      c.lineTo(x + d, top - d);
-      c.lineTo(x, top + d);
+      c.moveTo(x - d, y - d);
+      c.lineTo(x + d, y - d);
+      c.lineTo(x, y + d);
       c.fill();
     }
     c.restore();
@@ -119,15 +123,16 @@ function show(view) {
   }
   const table = element("events");
   table.replaceChildren();
-  for (const e of events) {
+  for (const e of events.slice(0, listed)) {
     const row = add(table, "tr");
     add(row, "td", time(e.t / 1000));
-    add(row, "td", e.text).style.color = record.kinds[e.kind][1];
+    add(row, "td", e.text).style.color = record.kinds[e.kind].colour;
   }
+  if (events.length > listed) add(table, "caption", "the first " + listed + " of " + events.length);
 }
 
 record.events = record.events || [];
-for (const [kind, [text, colour]] of Object.entries(record.kinds)) {
+for (const [kind, {text, colour}] of Object.entries(record.kinds)) {
   if (!record.events.some(e => e.kind === kind)) continue;
   const key = add(element("keys"), "span");
   add(key, "i").style.borderTopColor = colour;

@@ -92,6 +92,10 @@ func TestRecordHour(t *testing.T) {
 		if len(text) > c.most {
 			t.Errorf("%s: an hour has %d bytes, more than %d", c.name, len(text), c.most)
 		}
+		var page bytes.Buffer
+		if err := mustRead(t, text).html(&page); err != nil || page.Len() > 1_000_000 {
+			t.Errorf("%s: the page of an hour has %d bytes (%v)", c.name, page.Len(), err)
+		}
 	}
 }
 

@@ -13,15 +13,9 @@ import (
 	"tieralloc/stats/live"
 )
 
-// pageFinder finds the live pages of the processes that are recorded. It opens them anew each time.
-type pageFinder interface {
-	find() []*live.Page
-	close()
-}
-
 // recorder samples live pages and writes a recording.
 type recorder struct {
-	finder  pageFinder
+	find    func() []*live.Page // of the processes that are recorded; it opens them anew each time
 	out     *recordingWriter
 	start   time.Time
 	tracked []*trackedPage
@@ -62,7 +56,7 @@ func (r *recorder) now() int64 { return max(0, time.Since(r.start).Milliseconds(
 func (r *recorder) sample() {
 	here := map[live.ID]bool{}
 	now := r.now()
-	for _, page := range r.finder.find() {
+	for _, page := range r.find() {
 		known := slices.ContainsFunc(r.tracked, func(p *trackedPage) bool {
 			return p.page.ID() == page.ID()
 		})
@@ -141,7 +135,6 @@ func (r *recorder) finish(status int) error {
 	for _, p := range r.tracked {
 		p.page.Close()
 	}
-	r.finder.close()
 	return r.out.close(r.now(), status)
 }
 

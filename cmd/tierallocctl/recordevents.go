@@ -17,24 +17,40 @@ type recordEvent struct {
 	owner  string // the tier or device
 }
 
-// recordKinds are the kinds of events and their colours.
+// recordKinds are the kinds of events and their colours. Of events at one time the later kind is
+// drawn over the others.
 var recordKinds = []struct {
 	name   string // of the figure, or what happened
 	text   string
 	colour string
-	bytes  bool
+	life   bool // of a process
+	moved  bool // bytes that moved; the marker is below the curves
 }{
-	{"begin", "process begins", "#2e8b57", false},
-	{"end", "process ends", "#777777", false},
-	{"refused", "requests refused", "#c62828", false},
-	{"hard_met", "hard cap met", "#e65100", false},
-	{"soft_met", "soft cap met", "#f9a825", false},
-	{"moved", "moved out of the tier", "#1f5fbf", true},
-	{"failed", "calls failed", "#ad1457", false},
+	{name: "begin", text: "process begins", colour: "#2e8b57", life: true},
+	{name: "end", text: "process ends", colour: "#777777", life: true},
+	{name: "moved", text: "moved out of the tier", colour: "#1f5fbf", moved: true},
+	{name: "soft_met", text: "soft cap met", colour: "#f9a825"},
+	{name: "hard_met", text: "hard cap met", colour: "#e65100"},
+	{name: "failed", text: "calls failed", colour: "#ad1457"},
+	{name: "refused", text: "requests refused", colour: "#c62828"},
+}
+
+// rank is the place of an event's kind.
+func (e *recordEvent) rank() int {
+	for i, kind := range recordKinds {
+		if kind.name == e.Kind {
+			return i
+		}
+	}
+	return len(recordKinds)
 }
 
 // recordTogether is the part of the time within which events of a kind are one.
 const recordTogether = 200
+
+// recordCrowd is the number of processes above which their beginnings and ends are no lines across
+// the curves.
+const recordCrowd = 50
 
 // events are what happened, in order of time.
 func (r *recording) events() (list []recordEvent) {
@@ -53,7 +69,8 @@ func (r *recording) events() (list []recordEvent) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b recordEvent) int {
-		return cmp.Or(cmp.Compare(a.T, b.T), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(a.T, b.T), a.rank()-b.rank(), a.ID-b.ID,
+			strings.Compare(a.owner, b.owner))
 	})
 	return list
 }
@@ -102,7 +119,7 @@ func (p *recorded) counted(name string, points []point, together int64) (list []
 			e := &list[i]
 			tier := ownerTitle(e.owner)
 			switch {
-			case kind.bytes:
+			case kind.moved:
 				e.Text = fmt.Sprintf("%s: %s moved out of %s", p.name(), size(e.amount), tier)
 			case kind.name == "failed":
 				e.Text = fmt.Sprintf("%s: %s", p.name(), plural(e.amount, "failed call"))

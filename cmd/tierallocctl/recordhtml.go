@@ -22,8 +22,9 @@ var (
 	uplotLicence string
 )
 
-// recordPoints is the number of parts of the time for which the page has points.
-const recordPoints = 4000
+// recordParts is the number of parts that the time of long curves has in the page. A part shows the
+// largest value and the last.
+const recordParts = 2000
 
 // chartPanel is a panel as the page draws it. Row 0 has times in seconds; each other one the values
 // of a curve at these.
@@ -37,6 +38,14 @@ type chartView struct {
 	Name   string       `json:"name"`
 	ID     int          `json:"id"`
 	Panels []chartPanel `json:"panels"`
+}
+
+// chartKind is a kind of events as the page draws it.
+type chartKind struct {
+	Text   string `json:"text"`
+	Colour string `json:"colour"`
+	Line   bool   `json:"line"`  // across the curves
+	Moved  bool   `json:"moved"` // below the curves
 }
 
 // html writes the recording as a page that needs nothing else.
@@ -53,9 +62,10 @@ func (r *recording) html(w io.Writer) error {
 		}
 		views = append(views, chart)
 	}
-	kinds := map[string][2]string{}
+	kinds := map[string]chartKind{}
 	for _, k := range recordKinds {
-		kinds[k.name] = [2]string{k.text, k.colour}
+		kinds[k.name] = chartKind{k.text, k.colour,
+			!k.life || len(r.processes) <= recordCrowd, k.moved}
 	}
 	return page.Execute(w, map[string]any{
 		"Title": r.title(), "Cut": !r.whole,
@@ -69,28 +79,44 @@ func (r *recording) html(w io.Writer) error {
 
 // rows brings curves to common times. They are steps, and keep what they were until a time.
 func rows(curves []recordCurve, end int64) [][]float64 {
-	times := map[int64]bool{0: true, end: true}
-	var list [][]point
+	all := map[int64]bool{0: true, end: true}
 	for _, c := range curves {
-		points := thinned(c.points, end, recordPoints)
-		list = append(list, points)
-		for _, p := range points {
-			times[p.t] = true
+		for _, p := range c.points {
+			all[p.t] = true
 		}
 	}
-	sorted := slices.Sorted(maps.Keys(times))
-	out := make([][]float64, 1+len(curves))
-	for _, t := range sorted {
-		out[0] = append(out[0], float64(t)/1000)
-	}
-	for i, points := range list {
-		v := 0.0
-		for _, t := range sorted {
-			for len(points) > 0 && points[0].t <= t {
-				v, points = float64(points[0].v), points[1:]
-			}
-			out[i+1] = append(out[i+1], v)
+	times := slices.Sorted(maps.Keys(all))
+	if len(times) > 2*recordParts {
+		times = times[:0]
+		for i := range int64(2 * recordParts) {
+			times = append(times, end*(i+1)/(2*recordParts))
 		}
+	}
+	out := [][]float64{make([]float64, len(times))}
+	for i, t := range times {
+		out[0][i] = float64(t) / 1000
+	}
+	for _, c := range curves {
+		out = append(out, valuesAt(c.points, times))
 	}
 	return out
+}
+
+// valuesAt are the values of a curve at each of some times. Where more than one point lies between
+// two times, the largest value counts; the last one comes at the next time.
+func valuesAt(points []point, times []int64) []float64 {
+	values := make([]float64, len(times))
+	var last uint64
+	for i, t := range times {
+		top, n := uint64(0), 0
+		for ; n < len(points) && points[n].t <= t; n++ {
+			top = max(top, points[n].v)
+			last = points[n].v
+		}
+		if points = points[n:]; n == 0 {
+			top = last
+		}
+		values[i] = float64(top)
+	}
+	return values
 }

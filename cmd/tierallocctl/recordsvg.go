@@ -52,7 +52,7 @@ func (p *curvesPicture) legend(events []recordEvent) int {
 	for _, kind := range recordKinds {
 		for _, e := range events {
 			if e.Kind == kind.name {
-				p.marker(x, 34, kind.colour)
+				p.marker(x, 34, 8, kind.colour)
 				p.text(x+9, 42, "", kind.text)
 				x += 24 + 7*len(kind.text)
 				break
@@ -62,9 +62,9 @@ func (p *curvesPicture) legend(events []recordEvent) int {
 	return curvesTop + 24
 }
 
-// marker draws a triangle that points down.
-func (p *curvesPicture) marker(x, y int, colour string) {
-	fmt.Fprintf(p, `<path d="M%d,%d h8 l-4,8 z" fill="%s"/>`+"\n", x-4, y, colour)
+// marker draws a triangle on a side at y. It points down if its height is above 0.
+func (p *curvesPicture) marker(x, y, height int, colour string) {
+	fmt.Fprintf(p, `<path d="M%d,%d h8 l-4,%d z" fill="%s"/>`+"\n", x-4, y, height, colour)
 }
 
 // x is where a time is.
@@ -155,9 +155,15 @@ func (p *curvesPicture) event(e recordEvent, y, bottom int) {
 	for _, kind := range recordKinds {
 		if kind.name == e.Kind {
 			x := p.x(e.T)
-			fmt.Fprintf(p, `<path d="M%.1f,%d V%d" stroke="%s" stroke-opacity="0.35"/>`+"\n", x, y,
-				bottom, kind.colour)
-			p.marker(int(x), y-6, kind.colour)
+			if !kind.life || len(p.r.processes) <= recordCrowd {
+				fmt.Fprintf(p, `<path d="M%.1f,%d V%d" stroke="%s" stroke-opacity="0.35"/>`+"\n",
+					x, y, bottom, kind.colour)
+			}
+			if kind.moved {
+				p.marker(int(x), bottom+1, -8, kind.colour)
+			} else {
+				p.marker(int(x), y-6, 8, kind.colour)
+			}
 		}
 	}
 }

@@ -57,8 +57,6 @@ func (f *treeFinder) find() (pages []*live.Page) {
 	return pages
 }
 
-func (f *treeFinder) close() {}
-
 // processStat is what /proc/PID/stat says of a process.
 type processStat struct {
 	parent int

@@ -191,24 +191,32 @@ func TestRecordSignals(t *testing.T) {
 	}
 }
 
-// TestRecordRunning: the recording of a running process ends with the process.
+// TestRecordRunning: the recording of a running process has its child, and ends with both.
 func TestRecordRunning(t *testing.T) {
 	testlib.Need(t, "perl")
-	perl := start(t, preloaded(t, "TA_STATS_LIVE="+t.TempDir()+"/%p"), "perl", "-e", atRest)
+	const forks = `my $x = "a" x 30_000_000; my $child = fork; $| = 1; print "ready\n" if $child;
+		while (1) { my @y = map { "b" x 99 } 1..9999; select undef, undef, undef, 0.02 }`
+	perl := start(t, preloaded(t, "TA_STATS_LIVE="+t.TempDir()+"/%p"), "perl", "-e", forks)
 	file := filepath.Join(t.TempDir(), "rec")
 	pid := perl.Process.Pid
 	done := make(chan testlib.Result)
 	go func() { done <- ctl(t, nil, "record", "-o", file, strconv.Itoa(pid)) }()
-	testlib.Wait(t, "a sample is in the file", perl.Process, func() bool {
-		return largestSet(recordLines(t, file), "live") >= 30_000_000
+	testlib.Wait(t, "both are in the file", perl.Process, func() bool {
+		large := map[int]bool{}
+		for _, l := range recordLines(t, file) {
+			if l.Set["live"] >= 30_000_000 {
+				large[l.ID] = true
+			}
+		}
+		return len(large) == 2
 	})
-	perl.Process.Kill()
+	syscall.Kill(-pid, syscall.SIGKILL)
 	perl.Wait()
 	r := <-done
 	if r.Status != 0 {
 		t.Errorf("%+v", r)
 	}
-	says(t, squeeze(r.Stderr), strconv.Itoa(pid)+" perl before", "killed", "NORMAL")
+	says(t, squeeze(r.Stderr), strconv.Itoa(pid)+" perl before", "killed", "2 processes")
 }
 
 // TestRecordRefuses: wrong arguments are named, with what is accepted.
