@@ -165,7 +165,12 @@ func ta_go_sample_end(h, how uintptr) { alloc.SampleEnd(heap(h), how) }
 
 //export ta_go_cuda_step
 func ta_go_cuda_step(r uintptr) uint {
-	return uint(cudahook.Step((*cudahook.Request)(raw.Ptr(r))))
+	q := (*cudahook.Request)(raw.Ptr(r))
+	action := cudahook.Step(q)
+	if cudahook.RefusalDue() {
+		process.Refused(uintptr(q.Token))
+	}
+	return uint(action)
 }
 
 //export ta_go_cuda_configure

@@ -8,7 +8,8 @@ import (
 )
 
 // The history holds the last events of the devices that record (ConfigTrace). A program reads it by
-// History. The events are those of the trace.
+// History, and a snapshot has them. The events are those of the trace, and memory that the driver
+// maps and unmaps.
 //
 //	event i is at place i mod historyMax, for next - historyMax <= i < next
 var history struct {
@@ -53,10 +54,40 @@ func remember(r *Request, e *event) {
 		history.base = raw.Map(historyMax * eventBytes)
 	}
 	if history.base != 0 {
+		e.time = raw.Clock(raw.ClockMono)
 		*eventAt(history.next) = *e
 		history.next++
 	}
 	history.lock.Release()
+}
+
+// rememberMapped keeps that the driver has mapped memory for a request, before the heap knows.
+// Precondition: no lock is held.
+func rememberMapped(r *Request) {
+	e := event{kind: traceMap, address: r.Value, bytes: r.OnBytes}
+	switch phase := r.state & 0xff; {
+	case r.Result != Success:
+		return
+	case phase == phaseExpand:
+		e.kind, e.address = traceExpand, r.OnAddress
+	case phase != phaseMap:
+		return
+	}
+	remember(r, &e)
+}
+
+// rememberUnmap keeps that the driver is about to unmap memory. Afterwards another thread may get
+// its address before this one continues. Precondition: no lock is held.
+func rememberUnmap(r *Request, action Action) {
+	e := event{kind: traceUnmap, address: r.OnAddress, bytes: r.OnBytes}
+	switch action {
+	case ActUnmap:
+	case ActUnmapAt:
+		e.kind = traceShrink
+	default:
+		return
+	}
+	remember(r, &e)
 }
 
 // beginHistory starts a device's history with the next event.
@@ -82,7 +113,7 @@ func History(token uintptr, device uint64, buf, n uintptr) (size uintptr) {
 		i = max(i, history.next-historyMax)
 	}
 	for ; i < history.next; i++ {
-		if e := eventAt(i); e.device == device {
+		if e := eventAt(i); e.device == device && e.kind <= traceFree {
 			l.Clear()
 			e.format(&l)
 			size = l.Copy(buf, size, n)

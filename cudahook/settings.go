@@ -30,6 +30,8 @@ var settings struct {
 	warmups  uint64
 	warm     [16]config.Warm
 	throttle bool
+	// a snapshot is written when a request is refused
+	snapshots bool
 }
 
 // awake is 1 once setup was called.
@@ -69,6 +71,7 @@ func setup(s *config.CUDA, defaultHint uint32, sleep bool) {
 	settings.exactLimit, settings.globals = defaultExactLimit, config.NoLimit
 	settings.firstFit, settings.eager, settings.frayed = 0, 0, 0
 	settings.bw, settings.lat = s.BW, s.Lat
+	settings.snapshots, settings.record = s.Snapshots, flag(s.Snapshots)
 	if tuned {
 		for i := range devices {
 			devices[i].knobs = settings.knobs
@@ -76,6 +79,9 @@ func setup(s *config.CUDA, defaultHint uint32, sleep bool) {
 	}
 	settings.sleep = sleep
 	settings.throttle = s.BW != 0 || s.Lat != 0
+	if settings.snapshots {
+		atomic.StoreUint32(&recording, 1)
+	}
 	setFastPath()
 	settings.warmups = min(s.Warmups, 16)
 	settings.warm = s.Warmup

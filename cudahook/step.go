@@ -81,6 +81,9 @@ func Step(r *Request) Action {
 		action = introduced(r)
 	default:
 		r.spoilt()
+		if atomic.LoadUint32(&recording) != 0 {
+			rememberMapped(r)
+		}
 		action = resume(r)
 	}
 	for c := r.spoils(action); c != 0 && !r.maySpoil(c); c = r.spoils(action) {
@@ -95,6 +98,11 @@ func Step(r *Request) Action {
 		if action == ActDone && (trace.on || atomic.LoadUint32(&recording) != 0) {
 			traced(r)
 		}
+		if action == ActDone && settings.snapshots {
+			noteRefusal(r)
+		}
+	} else if atomic.LoadUint32(&recording) != 0 {
+		rememberUnmap(r, action)
 	}
 	return action
 }

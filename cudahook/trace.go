@@ -73,12 +73,17 @@ func traced(r *Request) {
 type event struct {
 	device, thread, kind   uint64
 	address, bytes, stream uint64
+	time                   uint64 // in the history: monotonic, nanoseconds
 }
 
 const (
 	traceAllocate uint64 = iota
 	traceRefused
 	traceFree
+	traceMap    // a segment; in the history only, as those below
+	traceUnmap  // a segment
+	traceExpand // a part of an expandable segment is mapped
+	traceShrink // a part of an expandable segment is unmapped
 )
 
 func (e *event) format(l *raw.Line) {

@@ -6,25 +6,25 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// LiveAsked returns the value of Asked in the page, and whether it is to be answered.
+// LiveAsked returns the value of Asked of a request, and whether it is to be answered.
 //
 // Precondition: the thread is between LiveBegin and LiveCommit or LiveDrop.
-func LiveAsked() (asked uint64, open bool) {
+func LiveAsked(what uintptr) (asked uint64, open bool) {
 	if atomic.LoadUint32(&live.claim) == 0 {
 		return 0, false // as in LiveCommit
 	}
-	a := &(*LivePage)(raw.Ptr(live.page)).Ask
+	a := &(*LivePage)(raw.Ptr(live.page)).Asks[what&1]
 	asked = atomic.LoadUint64(&a.Asked)
 	return asked, asked != atomic.LoadUint64(&a.Done)
 }
 
-// LiveAnswer answers asked with an errno and the file's path, n bytes. The precondition is that of
-// LiveAsked.
-func LiveAnswer(asked uint64, errno, path, n uintptr) {
+// LiveAnswer answers asked of a request with an errno and the file's path, n bytes. The
+// precondition is that of LiveAsked.
+func LiveAnswer(what uintptr, asked uint64, errno, path, n uintptr) {
 	if atomic.LoadUint32(&live.claim) == 0 {
 		return
 	}
-	a := &(*LivePage)(raw.Ptr(live.page)).Ask
+	a := &(*LivePage)(raw.Ptr(live.page)).Asks[what&1]
 	n = min(n, LivePathSize)
 	for i := uintptr(0); i < n; i++ {
 		a.Path[i&(LivePathSize-1)] = raw.LoadByte(path + i)

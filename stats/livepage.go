@@ -32,7 +32,7 @@ type LivePage struct {
 	raw.OffHeap
 	Head    LiveHeader
 	Buffers [2]LiveBuffer
-	Ask     LiveAsk
+	Asks    [2]LiveAsk // by AskProfile and AskSnapshot
 }
 
 // LiveSize is the size of the file in bytes, without a LiveHistory.
@@ -68,12 +68,18 @@ type LiveBuffer struct {
 	Figures Figures
 }
 
-// LiveAsk is a request for the heap profile. A reader raises Asked. The process writes the rest
+// What a reader of a live page may ask for.
+const (
+	AskProfile  = 0 // the heap profile
+	AskSnapshot = 1 // a snapshot of the devices
+)
+
+// LiveAsk is a request for a file. A reader raises Asked. The process writes the rest
 // when it updates the page, and trusts nothing here but Asked.
 type LiveAsk struct {
 	Asked   uint64 // wraps around
 	Done    uint64 // the value of Asked that was answered last; stored after the fields below
-	Errno   uint64 // 0: the profile is in the file; ENODATA: the process takes none
+	Errno   uint64 // 0: the file is written; ENODATA: no setting names one
 	PathLen uint64 // 0: no file
 	Path    [LivePathSize]byte
 }

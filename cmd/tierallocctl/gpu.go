@@ -17,6 +17,9 @@ the memory nodes near them, and the processes on them. For a process with a live
 (TA_STATS_LIVE) the table also shows the library's memory on the device. Devices are matched
 by UUID or by their address on the bus.
 
+The largest free block is what one request may get at most without new memory from the driver.
+Fragmentation is the share of the cached memory that is outside that block.
+
 A process in a container may have another number there than in NVML. Its figures then have a
 separate line.
 
@@ -54,6 +57,7 @@ func gpuCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as JSON")
+	cmd.AddCommand(snapshotCommand())
 	return cmd
 }
 
@@ -103,20 +107,23 @@ func showGPUs(w io.Writer, gpus []gpu, rest []gpuProcess) {
 }
 
 func processTable(list []gpuProcess) table.Writer {
-	t := newTable("pid", "program", "used", "reserved", "live", "cached", "spilled", "hard cap",
-		"allocations", "efficiency")
-	alignRight(t, 1, 3, 4, 5, 6, 7, 8, 9, 10)
+	t := newTable("pid", "program", "used", "reserved", "live", "cached", "largest free",
+		"fragmentation", "spilled", "hard cap", "allocations", "efficiency")
+	alignRight(t, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 	for _, p := range list {
 		row := table.Row{p.Pid, printable(p.Program), none, none, none, none, none, none, none,
-			none}
+			none, none, none}
 		if p.Used != nil {
 			row[2] = size(*p.Used)
 		}
 		if d := p.Heap; d != nil {
 			row[3], row[4], row[5], row[6] = size(d.BytesReserved), size(d.BytesLive),
-				size(d.cached()), size(d.BytesSpilled)
-			row[7], row[8], row[9] = limit(d.Tiers.Fast.CapacityHard), count(d.AllocCalls),
-				ratio(d.Efficiency)
+				size(d.cached()), size(d.LargestFree)
+			if d.cached() != 0 {
+				row[7] = ratio(d.FragmentationRatio)
+			}
+			row[8], row[9], row[10], row[11] = size(d.BytesSpilled),
+				limit(d.Tiers.Fast.CapacityHard), count(d.AllocCalls), ratio(d.Efficiency)
 		}
 		t.AppendRow(row)
 	}

@@ -36,7 +36,8 @@
 //	                         the heat of a process's heap as a picture
 //	profile.go, profilefile.go, profileframe.go
 //	                         heap profiles, decoded
-//	profilepid.go            and those of running processes
+//	profilepid.go, askprocess.go
+//	                         and those of running processes
 //	profilesymbols.go, profilecode.go, profileelf.go, profiledwarf.go, profileunit.go,
 //	profileperfmap.go        the names of functions for their addresses
 //	profiletable.go, profileflame.go, profileflamesvg.go, profileleaks.go
@@ -47,6 +48,8 @@
 //	topology.go              this machine's memory
 //	gpu.go, nvml.go, nvmllink
 //	                         its CUDA devices, by NVML
+//	gpusnapshot.go, snapshotfile.go, snapshottrace.go, snapshotpickle.go, pickle.go
+//	                         pictures of their memory
 //	version.go               the version of the tool and the library
 package main
 

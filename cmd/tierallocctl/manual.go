@@ -50,7 +50,7 @@ func writeManual(root *cobra.Command, dir string) error {
 func documented(root *cobra.Command) (list []*cobra.Command) {
 	for _, name := range commandNames(root) {
 		if c, _, err := root.Find([]string{name}); err == nil {
-			list = append(list, c)
+			list = append(append(list, c), c.Commands()...)
 		}
 	}
 	return list
@@ -74,7 +74,7 @@ func rootPage(root *cobra.Command) *roff.Page {
 	p.Section("Commands")
 	also := []string{"tieralloc(7)", "ta_alloc(3)"}
 	for _, c := range documented(root) {
-		p.Item(c.Name(), c.Short+".")
+		p.Item(strings.TrimPrefix(c.CommandPath(), root.Name()+" "), c.Short+".")
 		also = append(also, pageName(c)+"(1)")
 	}
 	p.Section("Exit status")

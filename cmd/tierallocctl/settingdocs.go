@@ -128,6 +128,10 @@ var settingDocs = map[string]settingDoc{
 	"TA_CUDA_TRACE": {"PATH",
 		"the file that each allocation and free is written to, as RMM's replay reads it",
 		"/tmp/%p.csv"},
+	"TA_CUDA_SNAPSHOT": {"PATH",
+		"the file that what the devices hold is written to when a request is refused for lack of " +
+			"memory",
+		"/tmp/%p.snapshot"},
 	"TA_CUDA_LEAKS": {"0|1", "1: the report lists the blocks that are live at exit", "1"},
 	"TA_CUDA_MANAGED": {"0|1",
 		"1: device memory is managed memory that prefers the location of its hint",

@@ -170,6 +170,8 @@ type Settings struct {
 	StatsLive   Text // TA_STATS_LIVE: a template for Expand
 	TraceFile   Text // TA_CUDA_TRACE: a template for Expand
 	ProfileFile Text // TA_PROFILE: a template for Expand
+	// TA_CUDA_SNAPSHOT: a template for Expand
+	SnapshotFile Text
 }
 
 // InForce is the configuration of this process, set at boot.
@@ -218,6 +220,7 @@ func (s *Settings) setDefaults() {
 	s.Tiers = [4]Tier{}
 	s.CUDA.setDefaults()
 	reset(&s.CUDA.Traces, &s.TraceFile)
+	reset(&s.CUDA.Snapshots, &s.SnapshotFile)
 	reset(&s.Reports, &s.StatsFile)
 	reset(&s.LogsFile, &s.LogFile)
 	reset(&s.Live, &s.StatsLive)

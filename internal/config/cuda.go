@@ -47,7 +47,8 @@ type CUDA struct {
 	Warmup  [warmupMax]Warm // TA_CUDA_WARMUP: the first Warmups of them
 	Warmups uint64
 
-	Traces bool // Settings.TraceFile is not empty
+	Traces    bool // Settings.TraceFile is not empty
+	Snapshots bool // Settings.SnapshotFile is not empty
 }
 
 // Warm is a number of blocks to have ready.

@@ -56,6 +56,7 @@ func TestCUDA(t *testing.T) {
 		{"TA_CUDA_WARMUP=1:1000000", func(c *plainCUDA) { c.warm = []Warm{{1, 1_000_000}} }},
 		{"TA_CUDA_WARMUP=" + many, func(c *plainCUDA) { c.warm = sixteen }},
 		{"TA_CUDA_TRACE=/t/%e.%p.csv", func(c *plainCUDA) { c.trace = "/t/%e.%p.csv" }},
+		{"TA_CUDA_SNAPSHOT=/t/%p", func(c *plainCUDA) { c.snapshot = "/t/%p" }},
 	} {
 		want := with(func(o *outcome) { c.want(&o.cuda) })
 		entries := strings.Split(c.env, " ")
@@ -108,6 +109,7 @@ func TestBadCUDA(t *testing.T) {
 		{"TA_CUDA_BW", []string{"1", "fast"}, rates + `; using no limit`},
 		{"TA_CUDA_LAT", []string{"2s", "7"}, lats + `; using 0`},
 		{"TA_CUDA_TRACE", []string{"%q", "a%"}, tmplMsg + `; using no file`},
+		{"TA_CUDA_SNAPSHOT", []string{"%q", "a%"}, tmplMsg + `; using no file`},
 	} {
 		for _, val := range c.values {
 			want := with(func(o *outcome) {

@@ -74,7 +74,7 @@ type plainCUDA struct {
 	enable, event, all, spill, zero, leaks, managed, expandable     bool
 	soft, hard, spillHard, proportion, segment, cacheLimit, bw, lat uint64
 	warm                                                            []Warm
-	trace                                                           string
+	trace, snapshot                                                 string
 }
 
 // plainRule is a Rule with its patterns.
@@ -145,7 +145,8 @@ func outcomeOf(s *Settings) outcome {
 		soft: c.Soft, hard: c.Hard, spillHard: c.SpillHard, proportion: c.Proportion,
 		segment: c.SegmentSize, cacheLimit: c.CacheLimit,
 		bw: c.BW, lat: c.Lat, warm: c.Warmup[:c.Warmups], trace: s.TraceFile.String(),
-		managed: c.Managed, expandable: c.Expandable}
+		snapshot: s.SnapshotFile.String(),
+		managed:  c.Managed, expandable: c.Expandable}
 	for _, r := range s.Rules.Rule[:s.Rules.Count] {
 		o.rules = append(o.rules, plainRule{r.Min, r.Max, patternOf(&s.Rules, r.Thread),
 			patternOf(&s.Rules, r.Program),

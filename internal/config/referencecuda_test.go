@@ -61,6 +61,8 @@ func (c *plainCUDA) refer(what, val string) (accepts, using string, ok bool) {
 		return lats, "0", store(&c.lat, d, good)
 	case "_TRACE":
 		return tmplMsg, "no file", store(&c.trace, val, isTemplate(val))
+	case "_SNAPSHOT":
+		return tmplMsg, "no file", store(&c.snapshot, val, isTemplate(val))
 	}
 	return "", "", true
 }

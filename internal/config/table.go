@@ -68,6 +68,7 @@ const (
 	cudaBW
 	cudaLat
 	cudaTrace
+	cudaSnapshot
 	cudaLeaks
 	cudaManaged
 	cudaExpandable
@@ -194,6 +195,7 @@ var variables = [tableSize]variable{
 	varCUDA + cudaBW:         {"TA_CUDA_BW", aRate, noLimit},
 	varCUDA + cudaLat:        {"TA_CUDA_LAT", aLatency, noDelay},
 	varCUDA + cudaTrace:      {"TA_CUDA_TRACE", aTemplate, noFile},
+	varCUDA + cudaSnapshot:   {"TA_CUDA_SNAPSHOT", aTemplate, noFile},
 	varCUDA + cudaLeaks:      {"TA_CUDA_LEAKS", aSwitch, "0"},
 	varCUDA + cudaManaged:    {"TA_CUDA_MANAGED", aSwitch, "0"},
 	varCUDA + cudaExpandable: {"TA_CUDA_EXPANDABLE", aSwitch, "1"},
@@ -269,6 +271,8 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.asWord(&s.Log, &levelWords, logLevels)
 	case varCUDA + cudaTrace:
 		return v.isTemplate() && v.asPath(&s.TraceFile, &s.CUDA.Traces)
+	case varCUDA + cudaSnapshot:
+		return v.isTemplate() && v.asPath(&s.SnapshotFile, &s.CUDA.Snapshots)
 	case varLogFile:
 		return v.asPath(&s.LogFile, &s.LogsFile)
 	case varPurgeDelay:

@@ -13,6 +13,7 @@ const (
 	Stdio
 	Deepbind
 	Reserved
+	DeviceSnapshot
 	Trace
 	History
 	Report
@@ -46,9 +47,10 @@ var Locks = [Count]Lock{
 		"libc: its open files; our fork handler takes it before libc's fork does", 1 << Contexts},
 	Deepbind: {"libc_deepbind.c:lock",
 		"C: libc's symbols of the malloc family, while they are redirected", 1 << Contexts},
-	Reserved: {"boot_reserved.c:mutex", "C: addresses that the Go runtime has reserved", 0},
-	Trace:    {"trace.lock", "the file of the device trace", 1 << Contexts},
-	History:  {"history.lock", "recorded device events", 1 << Contexts},
+	Reserved:       {"boot_reserved.c:mutex", "C: addresses that the Go runtime has reserved", 0},
+	DeviceSnapshot: {"snapshotLock", "the writing of a snapshot of the devices", 1 << Contexts},
+	Trace:          {"trace.lock", "the file of the device trace", 1 << Contexts},
+	History:        {"history.lock", "recorded device events", 1<<Contexts | 1<<DeviceSnapshot},
 	// A signal handler that interrupts a holder of one of those above may exit or fork; one that
 	// interrupts a holder of any lock may allocate.
 	Report:   {"reportLock", "the writing of the report at exit", 1<<Report - 2},

@@ -59,6 +59,7 @@ func update(token uintptr) {
 	}
 	if fill(token, r, usualNodes()) {
 		answer(token)
+		answerSnapshot(token)
 		stats.LiveCommit(raw.Clock(raw.ClockMono))
 	} else {
 		stats.LiveDrop(raw.Clock(raw.ClockMono))

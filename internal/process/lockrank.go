@@ -12,6 +12,7 @@ import (
 func rankLocks() {
 	reportLock.SetRank(lockrank.Report)
 	profileLock.SetRank(lockrank.Snapshot)
+	snapshotLock.SetRank(lockrank.DeviceSnapshot)
 	cudahook.RankLocks()
 	manager.RankLocks()
 	profile.RankLocks()

@@ -86,8 +86,8 @@ func Boot(arg uintptr) {
 	if bad > 0 {
 		endIfStrict()
 	}
-	if c := &config.InForce; c.Reports || c.Profiles || c.Log != config.LogOff ||
-		c.Background || c.SecureWarn != 0 {
+	if c := &config.InForce; c.Reports || c.Profiles || c.CUDA.Snapshots ||
+		c.Log != config.LogOff || c.Background || c.SecureWarn != 0 {
 		raw.KeepStderr()
 	}
 	if config.InForce.Secure {
@@ -147,7 +147,10 @@ func (f *Flags) set() {
 	f.Runtime = flag(config.InForce.Log != config.LogOff || config.InForce.Background)
 	f.Reports = flag(reports || alloc.Profiling || config.InForce.Live ||
 		config.InForce.Log != config.LogOff)
-	alloc.CountFromFork = f.Reports|f.Runtime != 0
+	if config.InForce.CUDA.Enable && config.InForce.CUDA.Snapshots {
+		config.InForce.CUDA.Snapshots = beginSnapshots()
+	}
+	alloc.CountFromFork = f.Reports|f.Runtime != 0 || config.InForce.CUDA.Snapshots
 	f.Rules = flag(tiers.RulesOn())
 	f.RulesByCaller = flag(tiers.NeedsCaller())
 	f.RulesByThread = flag(tiers.NeedsThread())
@@ -257,6 +260,7 @@ func ForkChild() {
 	startMono = raw.Clock(raw.ClockMono)
 	reportLock.Reset()
 	profileLock.Reset()
+	snapshotLock.Reset()
 	profilePid = raw.Pid()
 	stats.LiveForked()
 	openLive()

@@ -74,12 +74,12 @@ func writeProfile(token uintptr) {
 //
 // Precondition: as for stats.LiveAsked.
 func answer(token uintptr) {
-	asked, open := stats.LiveAsked()
+	asked, open := stats.LiveAsked(stats.AskProfile)
 	if !open {
 		return
 	}
 	if !profile.On() {
-		stats.LiveAnswer(asked, uintptr(syscall.ENODATA), 0, 0)
+		stats.LiveAnswer(stats.AskProfile, asked, uintptr(syscall.ENODATA), 0, 0)
 		return
 	}
 	if !MayWait(token) || !profileLock.Try(token) {
@@ -90,7 +90,7 @@ func answer(token uintptr) {
 		errno = putProfile(token)
 	}
 	if errno != uintptr(syscall.EAGAIN) {
-		stats.LiveAnswer(asked, errno, profileFile.Addr(), profileFile.Len())
+		stats.LiveAnswer(stats.AskProfile, asked, errno, profileFile.Addr(), profileFile.Len())
 	}
 	profileLock.Release()
 }

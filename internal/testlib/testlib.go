@@ -35,6 +35,19 @@ func Lib(tb testing.TB) string {
 	return path
 }
 
+// Tool returns the built tierallocctl, or that of TA_TEST_TOOL.
+func Tool(tb testing.TB) string {
+	tb.Helper()
+	path := os.Getenv("TA_TEST_TOOL")
+	if path == "" {
+		path = filepath.Join(Root(), "build", "tierallocctl")
+	}
+	if _, err := os.Stat(path); err != nil {
+		tb.Fatalf("the tool is not built (run ./build.sh build): %v", err)
+	}
+	return path
+}
+
 // CC compiles testdata/name of the calling test's folder and returns the
 // program's path. Flags follow the source on gcc's command line; a .cc file
 // goes to g++.

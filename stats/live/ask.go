@@ -20,25 +20,32 @@ var (
 	ErrLate  = errors.New("no answer")             // in the time given
 )
 
-// Offsets of the request in the file.
+// askPage is a page that a process is asked by, and where the request is in its file.
+type askPage struct {
+	*Page
+	at uintptr
+}
+
+// Offsets in a request, and times.
 const (
-	askAt     = unsafe.Offsetof(stats.LivePage{}.Ask)
-	askedAt   = askAt + unsafe.Offsetof(stats.LiveAsk{}.Asked)
-	doneAt    = askAt + unsafe.Offsetof(stats.LiveAsk{}.Done)
+	askedAt   = unsafe.Offsetof(stats.LiveAsk{}.Asked)
+	doneAt    = unsafe.Offsetof(stats.LiveAsk{}.Done)
 	askPoll   = 10 * time.Millisecond
 	aliveLook = 10 // polls between two looks at the process
 )
 
-// Answer is what a process has answered to a request for its profile.
+// Answer is what a process has answered to a request.
 type Answer struct {
-	Errno syscall.Errno // 0: the profile is in the file; ENODATA: the process takes none
+	Errno syscall.Errno // 0: the file is written; ENODATA: no setting of the process names one
 	File  string        // as the process sees it; it may hold any bytes
 }
 
-// Ask has the process write its heap profile, and waits for that. The page is opened for writing
-// meanwhile, which its user and root may do. Errors wrap ErrVersion, ErrEnded, ErrLate or
-// os.ErrPermission.
-func (p *Page) Ask(wait time.Duration) (Answer, error) {
+// Ask has the process write a file (stats.AskProfile, …), and waits for that. The page is opened
+// for writing meanwhile, which its user and root may do. Errors wrap ErrVersion, ErrEnded, ErrLate
+// or os.ErrPermission.
+func (page *Page) Ask(what uintptr, wait time.Duration) (Answer, error) {
+	p := &askPage{page, unsafe.Offsetof(stats.LivePage{}.Asks) +
+		what*unsafe.Sizeof(stats.LiveAsk{})}
 	if p.other != nil {
 		return Answer{}, fmt.Errorf("%s: %w", p.path, p.other)
 	}
@@ -68,7 +75,7 @@ func (p *Page) Ask(wait time.Duration) (Answer, error) {
 		time.Sleep(askPoll)
 		// Another one may have set it back.
 		var asked uint64
-		if asked, err = p.word(askedAt); err == nil && int64(asked-mine) < 0 {
+		if asked, err = p.word(p.at + askedAt); err == nil && int64(asked-mine) < 0 {
 			err = p.store(file, mine)
 		}
 	}
@@ -83,8 +90,8 @@ func (p *Page) named(err error) error {
 }
 
 // raise makes the request and returns its number.
-func (p *Page) raise(file *os.File) (mine uint64, err error) {
-	asked, err := p.word(askedAt)
+func (p *askPage) raise(file *os.File) (mine uint64, err error) {
+	asked, err := p.word(p.at + askedAt)
 	if err != nil {
 		return 0, err
 	}
@@ -92,7 +99,7 @@ func (p *Page) raise(file *os.File) (mine uint64, err error) {
 }
 
 // store writes the request, unless the file was cut short.
-func (p *Page) store(file *os.File, asked uint64) error {
+func (p *askPage) store(file *os.File, asked uint64) error {
 	var now unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &now); err != nil {
 		return os.NewSyscallError("fstat", err)
@@ -100,23 +107,23 @@ func (p *Page) store(file *os.File, asked uint64) error {
 	if now.Size != p.stat.Size {
 		return errors.New("live page was cut short")
 	}
-	_, err := file.WriteAt(words(&asked), int64(askedAt))
+	_, err := file.WriteAt(words(&asked), int64(p.at+askedAt))
 	return err
 }
 
 // answered returns the answer to the request mine or a later one, if there is one. Numbers wrap
 // around.
-func (p *Page) answered(mine uint64) (a Answer, done bool, err error) {
+func (p *askPage) answered(mine uint64) (a Answer, done bool, err error) {
 	for range attempts {
-		before, err := p.word(doneAt)
+		before, err := p.word(p.at + doneAt)
 		if err != nil || int64(before-mine) < 0 {
 			return a, false, err
 		}
 		var ask stats.LiveAsk
-		if err := p.read(words(&ask), askAt); err != nil {
+		if err := p.read(words(&ask), p.at); err != nil {
 			return a, false, err
 		}
-		after, err := p.word(doneAt)
+		after, err := p.word(p.at + doneAt)
 		if err != nil {
 			return a, false, err
 		}

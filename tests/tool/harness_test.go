@@ -17,14 +17,7 @@ import (
 // tool is the built tierallocctl.
 func tool(t *testing.T) string {
 	t.Helper()
-	path := os.Getenv("TA_TEST_TOOL")
-	if path == "" {
-		path = filepath.Join(testlib.Root(), "build", "tierallocctl")
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("the tool is not built (run ./build.sh build): %v", err)
-	}
-	return path
+	return testlib.Tool(t)
 }
 
 // quiet is an environment that no caller's settings reach.

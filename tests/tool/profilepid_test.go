@@ -161,7 +161,7 @@ func TestProfileGone(t *testing.T) {
 // TestProfileStranger: another program of the user writes anything to the request meanwhile.
 func TestProfileStranger(t *testing.T) {
 	p := startAsked(t, "busy")
-	const at = unsafe.Offsetof(stats.LivePage{}.Ask)
+	const at = unsafe.Offsetof(stats.LivePage{}.Asks)
 	stop, done := make(chan bool), make(chan bool)
 	file, err := os.OpenFile(p.page, os.O_WRONLY, 0)
 	if err != nil {

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"tieralloc/stats/live"
+)
+
+// request is what a running process may be asked for: to write a file.
+type request struct {
+	what     uintptr // of package stats
+	thing    string
+	variable string // names the file
+	without  string // the answer of a process without that variable
+	ended    string // where the file of one that has ended may be
+}
+
+// written is a file that a process has written on request.
+type written struct {
+	path      string // as the process sees it
+	elsewhere bool   // it is not known whether the process sees other files
+}
+
+// processNumber reports whether an argument is the number of a process: a positive number, and no
+// file.
+func processNumber(name string) (pid int, ok bool) {
+	pid, err := strconv.Atoi(name)
+	if err != nil || pid <= 0 {
+		return 0, false
+	}
+	_, err = os.Lstat(name)
+	return pid, err != nil
+}
+
+// ask has a process write the file.
+func (r *request) ask(pid int, wait time.Duration) (w written, failed error) {
+	asked := false
+	_, err := findPageBy(pid, func(file *live.Page) (*page, error) {
+		if file.Pid() == pid && !asked {
+			asked = true
+			w, failed = r.askPage(file, wait)
+		}
+		return &page{pid: file.Pid()}, nil
+	})
+	switch {
+	case asked:
+		return w, failed
+	case errors.Is(err, os.ErrPermission):
+		return w, fmt.Errorf("%w: run this as its user, or as root", err)
+	}
+	return w, err
+}
+
+// askPage is ask for the process of a live page.
+func (r *request) askPage(file *live.Page, wait time.Duration) (w written, err error) {
+	pid := file.Pid()
+	a, err := file.Ask(r.what, wait)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return w, fmt.Errorf("process %d: %w: only user %d, whose process it is, and root may "+
+			"ask it: run this as one of them", pid, err, file.Owner())
+	case errors.Is(err, live.ErrEnded):
+		return w, fmt.Errorf("process %d ended before it wrote its %s; %s", pid, r.thing, r.ended)
+	case errors.Is(err, live.ErrLate):
+		return w, fmt.Errorf("process %d has not written its %s in %v: it does so when it "+
+			"next allocates or frees; wait longer (--wait), or start it with TA_BACKGROUND=1, "+
+			"with which it answers when idle, too", pid, r.thing, wait)
+	case err != nil:
+		return w, fmt.Errorf("process %d: %w", pid, err)
+	case a.Errno == syscall.ENODATA:
+		return w, fmt.Errorf("process %d %s", pid, r.without)
+	case a.Errno == syscall.ENODEV:
+		return w, fmt.Errorf("process %d has no %s: it uses no CUDA device", pid, r.thing)
+	case a.Errno != 0:
+		return w, fmt.Errorf("process %d cannot write its %s to %s (%s): %w", pid, r.thing, a.File,
+			r.variable, a.Errno)
+	case !filepath.IsAbs(a.File):
+		return w, fmt.Errorf("process %d: damaged live page: its %s is %q, not an absolute path",
+			pid, r.thing, a.File)
+	}
+	return written{a.File, file.State() == live.Unknown}, nil
+}
+
+// readAnswer reads the file that a process has written: in its root folder, or, where that is not
+// known or may not be examined, in this one's. found is told of what the former has.
+func readAnswer[T any](pid int, w written, read func(path string) (T, error),
+	found func(T)) (T, error) {
+	if !w.elsewhere {
+		f, err := read(filepath.Join("/proc", strconv.Itoa(pid), "root", w.path))
+		if err == nil {
+			found(f)
+		}
+		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
+			return f, err
+		}
+	}
+	return read(w.path)
+}

@@ -1,0 +1,113 @@
+package main
+
+import "io"
+
+// writePickle writes the snapshot in PyTorch's format, which torch/cuda/_memory_viz.py and the page
+// pytorch.org/memory_viz read. Segments on the host are left out.
+func (s *memorySnapshot) writePickle(w io.Writer) error {
+	type place struct{ device, segment int }
+	var segments []place
+	traces := make([][]traceEntry, len(s.devices))
+	for i := range s.devices {
+		traces[i] = s.devices[i].trace()
+		for j := range s.devices[i].segments {
+			segments = append(segments, place{i, j})
+		}
+	}
+	p := newPickler(w)
+	p.dict(func() {
+		p.text("segments")
+		p.list(len(segments), func(i int) {
+			at := segments[i]
+			s.devices[at.device].segments[at.segment].pickle(p, at.device)
+		})
+		p.text("device_traces")
+		p.list(len(traces), func(i int) {
+			p.list(len(traces[i]), func(j int) { traces[i][j].pickle(p, s.unix-s.mono) })
+		})
+		p.text("allocator_settings")
+		p.dict(func() {})
+	})
+	return p.end()
+}
+
+func (g *snapshotSegment) pickle(p pickler, device int) {
+	used, active, asked := uint64(0), uint64(0), uint64(0)
+	for _, b := range g.blocks {
+		switch b.state {
+		case "used":
+			used, active, asked = used+b.bytes, active+b.bytes, asked+b.asked
+		case "pending", "held", "lost":
+			active += b.bytes
+		}
+	}
+	kind := "large"
+	if g.kind == "small" {
+		kind = "small"
+	}
+	p.dict(func() {
+		p.numberOf("device", uint64(device))
+		p.numberOf("address", g.address)
+		p.numberOf("total_size", g.bytes)
+		p.numberOf("allocated_size", used)
+		p.numberOf("active_size", active)
+		p.numberOf("requested_size", asked)
+		p.numberOf("stream", g.stream())
+		p.textOf("segment_type", kind)
+		p.text("segment_pool_id")
+		p.pair(g.pool[0], g.pool[1])
+		p.text("is_expandable")
+		p.truth(g.grows)
+		p.noneOf("frames")
+		p.text("blocks")
+		p.list(len(g.blocks), func(i int) { g.blocks[i].pickle(p) })
+	})
+}
+
+// stream returns the one stream of the segment's blocks, or 0, the default one, where there are
+// several. The viewer joins growing segments by their streams, so these have all the same.
+func (g *snapshotSegment) stream() (stream uint64) {
+	found := false
+	for _, b := range g.blocks {
+		switch {
+		case g.grows || b.hasStream && found && b.stream != stream:
+			return 0
+		case b.hasStream:
+			stream, found = b.stream, true
+		}
+	}
+	return stream
+}
+
+func (b *snapshotBlock) pickle(p pickler) {
+	state, asked := "inactive", b.bytes
+	switch b.state {
+	case "used":
+		state, asked = "active_allocated", b.asked
+	case "pending", "held", "lost":
+		state = "active_pending_free"
+	}
+	p.dict(func() {
+		p.numberOf("address", b.address)
+		p.numberOf("size", b.bytes)
+		p.numberOf("requested_size", asked)
+		p.textOf("state", state)
+		p.noneOf("frames")
+	})
+}
+
+// pickle writes an event. shift is the time of day less the monotonic time, in nanoseconds.
+func (e *traceEntry) pickle(p pickler, shift uint64) {
+	p.dict(func() {
+		p.textOf("action", e.action)
+		if e.action == "oom" {
+			p.numberOf("device_free", e.free)
+		} else {
+			p.numberOf("addr", e.address)
+		}
+		p.numberOf("size", e.bytes)
+		p.numberOf("stream", e.stream)
+		p.numberOf("time_us", (e.time+shift)/1000)
+		p.noneOf("frames")
+	})
+}
