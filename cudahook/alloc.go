@@ -86,6 +86,9 @@ func (h *heap) serve(r *Request) Action {
 	if r.has(direct) {
 		return h.serveForeign(r)
 	}
+	if h.poolOf(r).sleep != regionAwake {
+		return h.refuse(r)
+	}
 	n, kind := plan(r)
 	for range serveRounds {
 		if h.warmed < settings.warmups && !r.has(spilling|short) {
@@ -219,11 +222,11 @@ func (h *heap) grow(r *Request, n, kind uint64) Action {
 	p := h.poolOf(r)
 	at, bytes := uint64(0), h.device.segmentBytes(kind, n, r.has(tight))
 	if h.expands(r, p, kind) {
-		if h.addresses.base == 0 {
-			return h.reserve(r)
+		if p.addresses.base == 0 {
+			return h.reserve(r, p)
 		}
-		if at, bytes = h.room(r, n); at == 0 {
-			h.addresses.none = true
+		if at, bytes = h.room(r, p, kind, n); at == 0 {
+			p.addresses.none = true
 			return goOn
 		}
 	}
@@ -251,7 +254,7 @@ func (h *heap) grow(r *Request, n, kind uint64) Action {
 		return h.refuse(r)
 	}
 	if at != 0 {
-		return h.expand(r, at, bytes)
+		return h.expand(r, p, kind, at, bytes)
 	}
 	return h.mapSegment(r, p, kind, bytes)
 }

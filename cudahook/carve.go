@@ -6,8 +6,8 @@ package cudahook
 
 // pieces returns the pieces that lie in the free block b as a whole.
 func (h *heap) pieces(b *block) (from, to uint64) {
-	v := &h.addresses
 	s := b.segment
+	v := s.addresses
 	end := b.address + b.bytes
 	from = v.first(b.address, end)
 	if to = end; end != s.address+s.bytes {
@@ -31,7 +31,7 @@ func (h *heap) globalPiece() *block {
 
 // hasPiece reports whether a free block has whole pieces.
 func (h *heap) hasPiece(b *block) bool {
-	if b.segment.expandable == 0 {
+	if b.segment.addresses == nil {
 		return false
 	}
 	from, to := h.pieces(b)
@@ -50,7 +50,7 @@ func (h *heap) carve(b *block, most uint64) *segment {
 	}
 	from, to := h.pieces(b)
 	if to-from > most {
-		if at := h.addresses.last(from, to-max(most, 1)); at > from {
+		if at := b.segment.addresses.last(from, to-max(most, 1)); at > from {
 			from = at
 		}
 	}
@@ -82,7 +82,7 @@ func (h *heap) cut(b *block, at uint64) *segment {
 		return nil
 	}
 	n.address, n.bytes = at, s.address+s.bytes-at
-	n.kind, n.pool, n.expandable, n.nonReusable = s.kind, s.pool, 1, s.nonReusable
+	n.kind, n.pool, n.addresses, n.nonReusable = s.kind, s.pool, s.addresses, s.nonReusable
 	if !h.index.add(n) {
 		h.dropSegment(n)
 		if c != nil {

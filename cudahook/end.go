@@ -7,11 +7,10 @@ import (
 )
 
 // endContext drops the heap of a context that has ended. The driver has freed the context's memory
-// and events, except for what is mapped at reserved addresses: their start, their bytes, and how
-// many of these were used. 0: there are none.
-func endContext(token uintptr, context uint64) (at, bytes, used uint64) {
+// and events, except for what is mapped at reserved addresses (leaving).
+func endContext(token uintptr, context uint64) {
 	if context == 0 || !tableLock.Take(token) {
-		return 0, 0, 0
+		return
 	}
 	dropPeers(context)
 	for i := range devices {
@@ -28,7 +27,10 @@ func endContext(token uintptr, context uint64) (at, bytes, used uint64) {
 		h.device.release(h.count.reserved + h.count.foreign + atomic.SwapUint64(&h.unusable[0], 0))
 		atomic.AddUint64(&h.device.foreign, -h.count.foreign)
 		h.device.releaseHost(h.count.side[1].all() + atomic.SwapUint64(&h.unusable[1], 0))
-		at, bytes, used = h.addresses.base, h.addresses.bytes, h.mappedEnd()-h.addresses.base
+		h.leave(h.mainPool)
+		for p := h.pools; p != nil; p = p.next {
+			h.leave(p)
+		}
 		h.wipe()
 		h.lock.Release()
 	}
@@ -40,7 +42,48 @@ func endContext(token uintptr, context uint64) (at, bytes, used uint64) {
 		}
 	}
 	tableLock.Release()
-	return at, bytes, used
+}
+
+// leaving are the reservations of contexts that have ended, and not yet returned to the driver.
+// tableLock guards them.
+var leaving struct {
+	n  uint64
+	of [leavingMax]struct{ at, bytes, used uint64 }
+}
+
+const leavingMax = 64
+
+// leave returns what a pool has of the host, and notes its reservation as leaving. Beyond
+// leavingMax it stays until the process ends.
+func (h *heap) leave(p *pool) {
+	v := &p.addresses
+	for i := uintptr(0); i < h.index.n; i++ {
+		if s := h.index.at(i); s.pool == p && s.host != 0 {
+			raw.Unmap(uintptr(s.host), uintptr(s.bytes))
+		}
+	}
+	if v.base == 0 || leaving.n == leavingMax {
+		return
+	}
+	l := &leaving.of[leaving.n&(leavingMax-1)]
+	l.at, l.bytes, l.used = v.base, v.bytes, h.mappedEnd(v)-v.base
+	leaving.n++
+}
+
+// unreserve returns one reservation that is leaving, and ends the request if there is none.
+func unreserve(r *Request) Action {
+	if !tableLock.Take(uintptr(r.Token)) {
+		return r.done(Success)
+	}
+	action := r.done(Success)
+	if leaving.n != 0 {
+		leaving.n--
+		l := &leaving.of[leaving.n&(leavingMax-1)]
+		r.OnAddress, r.OnBytes, r.OnUsed = l.at, l.bytes, l.used
+		action = r.act(phaseUnreserve, ActUnreserve)
+	}
+	tableLock.Release()
+	return action
 }
 
 // Fork: the forking thread takes all locks, so that the data they guard is consistent in both

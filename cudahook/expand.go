@@ -3,32 +3,37 @@ package cudahook
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"tieralloc/internal/raw"
 )
 
 // Stream-ordered requests from 1 MiB on are served from expandable segments where the driver has
 // virtual memory management. A segment that a request finds too small is expanded by what is
 // missing, instead of a new segment of its own size for it.
 
-// expands reports whether new memory for a request is to expand a segment.
+// expands reports whether new memory of a pool is to expand a segment.
 func (h *heap) expands(r *Request, p *pool, kind uint64) bool {
-	v := &h.addresses
-	return kind == kindLarge && r.Op == OpStreamAlloc && p == h.mainPool && !v.none &&
-		(v.base != 0 || !v.asked) && settings.expandable &&
+	v := &p.addresses
+	return (p == h.mainPool && kind == kindLarge || p.tagged != 0) && r.Op == OpStreamAlloc &&
+		!v.none && (v.base != 0 || !v.asked) && settings.expandable &&
 		atomic.LoadUint64(&h.device.managed) == 0
 }
 
-// reserve asks for the heap's addresses.
-func (h *heap) reserve(r *Request) Action {
-	h.addresses.asked = true
+func poolIn(word uint64) *pool { return (*pool)(raw.Ptr(uintptr(word))) }
+
+// reserve asks for the addresses of a pool.
+func (h *heap) reserve(r *Request, p *pool) Action {
+	p.addresses.asked = true
+	r.object = uint64(uintptr(unsafe.Pointer(p)))
 	r.OnBytes = mapRounded(h.device.memory) * reservedTimes
 	return r.act(phaseReserve, ActReserve)
 }
 
 // expand maps memory at an address that room has returned. Precondition: the caller has charged it.
-func (h *heap) expand(r *Request, at, bytes uint64) Action {
+func (h *heap) expand(r *Request, p *pool, kind, at, bytes uint64) Action {
 	s, b := h.newSegment(), h.newBlock()
 	if s != nil {
-		s.address, s.bytes, s.kind, s.pool, s.expandable = at, bytes, kindLarge, h.mainPool, 1
+		s.address, s.bytes, s.kind, s.pool, s.addresses = at, bytes, kind, p, &p.addresses
 	}
 	// The segment is in the index from now on, without a block, so that nobody else gets its
 	// addresses.
@@ -48,16 +53,19 @@ func (h *heap) expand(r *Request, at, bytes uint64) Action {
 	return r.act(phaseExpand, ActMapAt)
 }
 
-// room returns where a segment is to be expanded for a block of n bytes, and by how much: behind
-// the segment that has the most free memory at its end. 0: there are no addresses left.
-func (h *heap) room(r *Request, n uint64) (at, bytes uint64) {
-	t := h.cacheOf(ordered(r.Stream), h.mainPool)
+// room returns where a segment of a pool is to be expanded for a block of n bytes, and by how much:
+// behind the segment that has the most free memory at its end. 0: there are no addresses left.
+func (h *heap) room(r *Request, p *pool, kind, n uint64) (at, bytes uint64) {
+	t := h.cacheOf(ordered(r.Stream), p)
 	if t == nil {
-		t = h.mainPool.global
+		t = p.global
 	}
-	v := &h.addresses
+	v := &p.addresses
 	end, have, found := v.base, uint64(0), false
 	least := h.device.segment
+	if kind == kindSmall {
+		least = smallBytes
+	}
 	if r.has(tight) {
 		least = mapUnit
 	}
@@ -79,7 +87,8 @@ func (h *heap) room(r *Request, n uint64) (at, bytes uint64) {
 			return at, bytes
 		}
 		end, have = s.address+s.bytes, 0
-		if b := s.last; b != nil && s.nonReusable == 0 && b.joins(t) {
+		b := s.last
+		if b != nil && s.kind == kind && s.nonReusable == 0 && t != nil && b.joins(t) {
 			have = min(b.bytes, n-1)
 		}
 	}
@@ -90,7 +99,7 @@ func (h *heap) expanded(r *Request) Action {
 	b := h.blockOf(r)
 	s := b.segment
 	if r.Result == Success {
-		h.addresses.mark(s.address, s.bytes)
+		s.addresses.mark(s.address, s.bytes)
 		if settings.zero {
 			r.OnAddress, r.OnBytes = s.address, s.bytes
 			return r.act(phaseExpandZero, ActZero)
@@ -103,7 +112,7 @@ func (h *heap) expanded(r *Request) Action {
 	h.dropSegment(s)
 	r.object = 0
 	if r.Result != ErrorOutOfMemory {
-		h.addresses.none = true // it is served from segments of the usual kind
+		s.pool.addresses.none = true // it is served from segments of the usual kind
 		return goOn
 	}
 	h.count.driverRefused++
@@ -128,9 +137,16 @@ func (h *heap) expandedZero(r *Request) Action {
 func (h *heap) attach(r *Request, b *block) Action {
 	s := b.segment
 	r.object = 0
+	i := h.index.below(s.address) - 1
+	t := s.pool.global
+	own := h.cacheOf(ordered(r.Stream), s.pool)
+	// It may continue a block of the stream's.
+	if t == nil || own != nil && i > 0 && h.index.at(i-1).last.joins(own) {
+		t = own
+	}
 	b.address, b.bytes, b.number, b.since = s.address, s.bytes, h.clock, h.sinceNow()
-	if !h.table.add(b) {
-		atomic.AddUint64(&h.unusable[0], s.bytes)
+	if t == nil || !h.table.add(b) {
+		atomic.AddUint64(&h.unusable[0], s.bytes) // it stays in the index, without a block
 		h.dropBlock(b)
 		return h.refuse(r)
 	}
@@ -140,14 +156,6 @@ func (h *heap) attach(r *Request, b *block) Action {
 	h.count.reserved += s.bytes
 	h.count.reservedPeak = max(h.count.reservedPeak, h.count.reserved)
 	r.set(mappedOne)
-	i := h.index.below(s.address) - 1
-	t := h.mainPool.global
-	if i > 0 { // it may continue a block of the stream's
-		own := h.cacheOf(ordered(r.Stream), h.mainPool)
-		if own != nil && h.index.at(i-1).last.joins(own) {
-			t = own
-		}
-	}
 	h.bin(b, t)
 	if i+1 < h.index.n {
 		h.joinSegments(s, h.index.at(i+1))
@@ -161,10 +169,18 @@ func (h *heap) attach(r *Request, b *block) Action {
 	return goOn
 }
 
-// joinSegments makes the segment b part of a, if both are expandable and b begins where a ends.
+// continues reports whether the expandable segment b may be joined to a: it begins where a ends,
+// and both have blocks of the same kind. A region that sleeps, or has memory of the host, stays as
+// it is.
+func (b *segment) continues(a *segment) bool {
+	return a.addresses != nil && a.addresses == b.addresses && a.address+a.bytes == b.address &&
+		a.first != nil && b.first != nil && a.kind == b.kind && a.pool == b.pool &&
+		a.nonReusable|b.nonReusable == 0 && a.host|b.host == 0 && a.pool.sleep == regionAwake
+}
+
+// joinSegments makes the segment b part of a, if it continues a.
 func (h *heap) joinSegments(a, b *segment) {
-	if a.expandable&b.expandable == 0 || a.address+a.bytes != b.address || a.first == nil ||
-		b.first == nil || (a.nonReusable|b.nonReusable) != 0 || a.pool != b.pool {
+	if !b.continues(a) {
 		return
 	}
 	seam := b.first
@@ -187,7 +203,7 @@ func (h *heap) joinSegments(a, b *segment) {
 // vacate drops the block of a segment whose memory is about to be returned. The segment stays in
 // the index until the driver has done so (vacated): its addresses cannot be mapped before.
 func (h *heap) vacate(s *segment) {
-	h.addresses.unmark(s.address, s.bytes)
+	s.addresses.unmark(s.address, s.bytes)
 	h.table.remove(s.first)
 	h.dropBlock(s.first)
 	s.first, s.last = nil, nil
@@ -207,9 +223,8 @@ func vacated(r *Request) {
 	h.lock.Release()
 }
 
-// mappedEnd returns the end of the last segment at reserved addresses.
-func (h *heap) mappedEnd() uint64 {
-	v := &h.addresses
+// mappedEnd returns the end of the last segment in a reservation.
+func (h *heap) mappedEnd(v *reservation) uint64 {
 	i := h.index.below(v.base + v.bytes - 1)
 	if v.base == 0 || i == 0 || !v.contains(h.index.at(i-1).address) {
 		return v.base
@@ -224,14 +239,13 @@ func (h *heap) access() uint64 { return accessTo(h.context) &^ (1 << h.ordinal) 
 // grant lets the devices of a heap's peers access its expandable segments, one after the other from
 // r.until on. goOn: all are accessible.
 func (h *heap) grant(r *Request) Action {
-	v := &h.addresses
 	access := h.access()
 	if access == 0 {
 		return goOn
 	}
-	for i := h.index.below(max(r.until, v.base) - 1); i < h.index.n; i++ {
+	for i := h.index.below(max(r.until, 1) - 1); i < h.index.n; i++ {
 		s := h.index.at(i)
-		if s.expandable == 0 || s.first == nil {
+		if s.addresses == nil || s.first == nil {
 			continue
 		}
 		r.until = s.address + s.bytes

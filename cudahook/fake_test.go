@@ -41,7 +41,8 @@ type fake struct {
 	unreserved uint64            // what requests for addresses end with, unless 0
 	reserved   map[uint64]uint64 // start and bytes
 	pieces     map[uint64]uint64 // start and bytes
-	access     uint64            // other devices with access to what was mapped last
+	saved      map[uint64][2]uint64
+	access     uint64 // other devices with access to what was mapped last
 	calls      map[Action]int
 }
 
@@ -80,7 +81,8 @@ func newFake(t testing.TB, seed uint64) *fake {
 		device: map[uint64]uint64{}, primary: map[uint64]uint64{}, peers: map[[2]uint64]bool{},
 		streams: map[streamKey]*fakeStream{}, events: map[uint64]*fakeEvent{},
 		allocs: map[uint64]fakeAlloc{}, reserved: map[uint64]uint64{}, pieces: map[uint64]uint64{},
-		next: 1 << 33, handles: 100, now: 1e9, fail: map[Action]uint64{}, calls: map[Action]int{}}
+		saved: map[uint64][2]uint64{},
+		next:  1 << 33, handles: 100, now: 1e9, fail: map[Action]uint64{}, calls: map[Action]int{}}
 }
 
 // addContext makes a context on a device.
@@ -285,6 +287,25 @@ func (f *fake) act(r *Request, action Action) {
 	case ActUnmapAt:
 		f.unmapAt(r)
 	case ActAccess:
+	case ActSave:
+		r.Value = r.OnHost
+		if r.OnHost == 0 {
+			f.handles++
+			r.Value = f.handles
+		}
+		f.saved[r.Value] = [2]uint64{r.OnAddress, r.OnBytes}
+		if err := f.unfinished(r.OnAddress, r.OnBytes, streamKey{}); err != nil {
+			f.t.Fatalf("%#x is saved: %v", r.OnAddress, err)
+		}
+	case ActRestore:
+		if want := [2]uint64{r.OnAddress, r.OnBytes}; f.saved[r.OnHost] != want {
+			f.t.Fatalf("%#x is restored from %#x", want, f.saved[r.OnHost])
+		}
+	case ActFreeHost:
+		if f.saved[r.OnHost][1] != r.OnBytes {
+			f.t.Fatalf("%d bytes of the host are freed, not %d", r.OnBytes, f.saved[r.OnHost][1])
+		}
+		delete(f.saved, r.OnHost)
 	case ActUnmap:
 		for c := range f.device { // as the driver does
 			f.finishContext(c)
@@ -373,6 +394,7 @@ func fresh(t testing.TB, set func(*config.CUDA)) {
 		heaps[i] = heap{}
 	}
 	devices = [deviceMax]device{}
+	leaving.n = 0
 	peers = [peerMax]peer{}
 	captures, off, crowded, paired, freesUnknown = 0, 0, 0, 0, 0
 	if history.base != 0 {

@@ -16,6 +16,7 @@ import (
 //	global = Σ bytes of blocks in bins of global caches
 //	private = the same of stream caches of private pools
 //	Σ bytes of the segments = live + local + global + private + pending + held + lost
+//	                        = reserved + asleep
 type heap struct {
 	raw.OffHeap
 	lock    raw.Lock
@@ -43,11 +44,10 @@ type heap struct {
 	lastCache *streamCache // the one used last
 	allCaches *streamCache
 
-	arena     arena
-	table     table
-	index     index
-	addresses reservation
-	aged      uint64 // when no free piece was found old
+	arena arena
+	table table
+	index index
+	aged  uint64 // when no free piece was found old
 
 	spareBlocks       *block
 	spareSegments     *segment
@@ -90,6 +90,7 @@ type counts struct {
 	splits, merges                uint64
 	asked, askedPeak, livePeak    uint64
 	reserved, reservedPeak        uint64
+	asleep                        uint64 // bytes of segments that sleep
 	foreign, foreignBlocks        uint64
 	idles                         uint64 // idle segments
 	globals                       uint64 // blocks in bins of global caches
@@ -254,7 +255,12 @@ func (h *heap) wipe() {
 	h.arena.rewind()
 	h.table.clear()
 	h.index.clear()
-	h.addresses.clear()
+	for p := h.pools; p != nil; p = p.next {
+		p.addresses.clear()
+	}
+	if h.mainPool != nil {
+		h.mainPool.addresses.clear()
+	}
 	h.lastCache, h.allCaches = nil, nil
 	h.spareBlocks, h.spareSegments, h.spareCaches = nil, nil, nil
 	h.spareStreamEvents, h.sparePending = nil, nil
@@ -265,7 +271,7 @@ func (h *heap) wipe() {
 	h.warmed = 0
 	h.naming = [streamPlaces]uint64{}
 	c := &h.count
-	c.asked, c.reserved, c.foreign, c.foreignBlocks = 0, 0, 0, 0
+	c.asked, c.reserved, c.foreign, c.foreignBlocks, c.asleep = 0, 0, 0, 0, 0
 	c.idles, c.globals, c.segments = 0, 0, 0
 	for i := range c.side {
 		s := &c.side[i]

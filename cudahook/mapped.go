@@ -116,7 +116,7 @@ func (h *heap) unmap(r *Request, s *segment) Action {
 	if s.pool.spilled == 0 {
 		h.count.reserved -= s.bytes
 	}
-	if s.expandable != 0 {
+	if s.addresses != nil {
 		h.vacate(s)
 		return r.act(phaseUnmap, ActUnmapAt)
 	}

@@ -5,7 +5,7 @@ import "sync/atomic"
 // beginOutsideHeap begins a request that concerns no known heap, or not the one that was tried.
 func beginOutsideHeap(r *Request, tried *heap) Action {
 	switch r.Op {
-	case OpAlloc, OpStreamAlloc, OpForeign, OpWarmup, OpPool, OpInfo:
+	case OpAlloc, OpStreamAlloc, OpForeign, OpWarmup, OpPool, OpInfo, OpSleep, OpWake:
 		return introduce(r)
 	case OpFree, OpStreamFree, OpRecord, OpRange, OpNonReusable:
 		return find(r, tried)
@@ -20,10 +20,8 @@ func beginOutsideHeap(r *Request, tried *heap) Action {
 	case OpCapture:
 		return capture(r)
 	case OpContextEnd:
-		if at, bytes, used := endContext(uintptr(r.Token), r.Context); at != 0 {
-			r.OnAddress, r.OnBytes, r.OnUsed = at, bytes, used
-			return r.act(phaseUnreserve, ActUnreserve)
-		}
+		endContext(uintptr(r.Token), r.Context)
+		return unreserve(r)
 	case OpTotal:
 		r.Extra = min(r.Extra, capOf(r.Extra))
 	}

@@ -51,6 +51,8 @@ func (h *heap) proceed(r *Request) Action {
 		return h.warmup(r)
 	case OpPool:
 		return h.poolGone(r)
+	case OpSleep, OpWake:
+		return h.startSleep(r)
 	}
 	return r.done(Success)
 }
@@ -63,13 +65,28 @@ func (h *heap) answer(r *Request, phase uint64) Action {
 	case phaseZero:
 		return h.zeroed(r)
 	case phaseReserve:
-		h.addresses.begin(r)
+		poolIn(r.object).addresses.begin(r)
+		r.object = 0
 	case phaseExpand:
 		return h.expanded(r)
 	case phaseExpandZero:
 		return h.expandedZero(r)
 	case phaseGrant:
 		return h.grant(r)
+	case phaseSave:
+		return h.saved(r)
+	case phaseFreeHost:
+		if r.region != 0 {
+			return h.fallAsleep(r, poolIn(r.region))
+		}
+	case phaseSleep:
+		return h.unmappedAsleep(r)
+	case phaseRise:
+		return h.risen(r)
+	case phaseRestore:
+		return h.restored(r)
+	case phaseSink:
+		return h.sunk(r)
 	case phaseUnmap:
 		h.unmapped(r)
 	case phaseOther:

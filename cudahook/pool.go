@@ -18,6 +18,10 @@ type pool struct {
 	begun uint64 // begins without an end
 	under *pool  // the pool begun before it and not ended
 
+	addresses reservation // of its expandable segments
+	tagged    uint64      // 1: it is a region's, and may sleep
+	sleep     uint64      // awake, asleep, or on the way
+
 	gone      uint64 // the heap's clock when the last use was released
 	dissolved uint64 // 1: its segments have joined the main pool
 }
@@ -29,15 +33,18 @@ func (h *heap) startPool(r *Request) Action {
 		p = p.next
 	}
 	switch {
-	case r.Count == 1:
+	case r.Count == 1 || r.Count == 3:
 		if p == nil {
 			if p = h.newPool(r.Address, r.Bytes); p == nil {
 				return r.done(ErrorOutOfMemory)
 			}
 			p.next = h.pools
 			h.pools = p
+			p.tagged = r.Count >> 1
 		}
-		p.uses++
+		if p.tagged == 0 || p.uses == 0 { // a region is never released
+			p.uses++
+		}
 		h.deactivate(p)
 		p.begun++
 		p.under, h.active = h.active, p

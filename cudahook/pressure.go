@@ -96,7 +96,7 @@ func (h *heap) giveBack(r *Request) Action {
 
 // surplusPiece returns a free block with pieces that are not worth keeping, or nil.
 func (h *heap) surplusPiece() *block {
-	if h.addresses.base == 0 {
+	if h.mainPool.addresses.base == 0 {
 		return nil
 	}
 	if h.cached() > h.device.cacheLimit {

@@ -130,6 +130,7 @@ func (c *counts) report(s *stats.Device) {
 	s.BytesHeld += c.side[0].held
 	s.BytesPrivate += c.side[0].private
 	s.BytesLost += c.side[0].lost
+	s.BytesAsleep += c.asleep
 	s.Segments += c.segments
 	s.Splits += c.splits
 	s.Merges += c.merges

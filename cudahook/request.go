@@ -39,6 +39,7 @@ type Request struct {
 	OnAddress    uint64
 	OnBytes      uint64
 	OnPiece      uint64 // ActMapAt: the most bytes of one piece
+	OnHost       uint64 // ActSave, ActRestore, ActFreeHost: page-locked memory of the host; 0: none
 	OnUsed       uint64 // ActUnreserve: the bytes from OnAddress on that may be mapped
 	OnAccess     uint64 // ActMapAt, ActAccess: further devices that get access, a bit each
 	PreferDevice uint64 // ActMapManaged: the preferred location: 1 the device, 0 the host
@@ -73,6 +74,7 @@ type notes struct {
 	failure     uint64 // CUresult of a wait that failed within a free
 	warmBlocks  uint64 // blocks of the segment that is mapped for a warm-up
 	visit       uint64 // its number among the requests that visit stream caches
+	region      uint64 // address of the pool that falls asleep or wakes
 	seen        uint64 // heaps that it has seen, a bit each
 }
 
@@ -103,10 +105,13 @@ const (
 	OpCapture    // Count: 1 a stream begins to capture a graph, 0 it has ended
 	OpPeer       // Context may access the memory of context Address
 	// allocations on Device belong to graph pool (Address, Bytes); Count: 1 from now on, 0 no
-	// longer, 2 the pool is gone
+	// longer, 2 the pool is gone, 3 from now on, and the pool is a region
 	OpPool
-	OpTrim     // unmap cached memory until Bytes are left
-	OpWarmup   // fill the cache with Count blocks of Bytes
+	OpTrim   // unmap cached memory until Bytes are left
+	OpWarmup // fill the cache with Count blocks of Bytes
+	// region (Address, Bytes) of Device gives its memory back; Count 1: the host keeps its contents
+	OpSleep
+	OpWake     // it gets memory again
 	OpCoalesce // merge all free blocks that may be merged
 )
 
@@ -146,6 +151,9 @@ const (
 	ActUnreserve // unmap OnUsed bytes at OnAddress, and return the addresses
 	ActMapAt     // map OnBytes of new memory at OnAddress, in pieces of OnPiece at most
 	ActUnmapAt   // unmap OnBytes at OnAddress, and return the memory
+	ActSave      // copy OnBytes at OnAddress to OnHost, or to new memory of the host: Value
+	ActRestore   // copy OnBytes back from OnHost
+	ActFreeHost  // free OnHost, which has OnBytes
 	ActAccess    // the devices in OnAccess may access OnBytes at OnAddress
 )
 

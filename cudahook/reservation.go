@@ -14,6 +14,7 @@ import (
 //	bit i of starts set ⇔ a piece begins at base + i·mapUnit
 //	an expandable segment begins and ends where pieces do
 type reservation struct {
+	raw.OffHeap
 	base   uint64 // 0: none yet
 	bytes  uint64
 	starts uintptr // a bitmap

@@ -22,8 +22,11 @@ type segment struct {
 	pool    *pool
 	managed uint64 // 1: managed memory, preferred on the device or, if spilled, on the host
 
-	nonReusable uint64 // 1: it is unmapped as soon as it is idle, and not reused
-	expandable  uint64 // 1: it lies in the heap's reservation
+	nonReusable uint64       // 1: it is unmapped as soon as it is idle, and not reused
+	asleep      uint64       // 1: its memory is unmapped (sleep.go)
+	host        uint64       // memory of the host for its contents; 0: none
+	kept        uint64       // 1: its contents are there
+	addresses   *reservation // where it lies, if it is expandable; else nil
 
 	idlePrev, next *segment // idle segments: non-reusable ones, then the longest idle first
 	since          uint64   // when it became idle, in nanoseconds; 0: not known yet

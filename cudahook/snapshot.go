@@ -136,7 +136,7 @@ func (p *picture) segment(s *segment) {
 	default:
 		l.Text(" whole")
 	}
-	if s.expandable != 0 {
+	if s.addresses != nil {
 		l.Text(" grows")
 	} else {
 		l.Text(" fixed")

@@ -50,7 +50,7 @@ func (h *heap) bin(b *block, t *streamCache) {
 	if t == t.pool.global {
 		h.count.globals++
 	}
-	if b.bytes == b.segment.bytes && t.pool.global != nil && b.segment.expandable == 0 {
+	if b.bytes == b.segment.bytes && t.pool.global != nil && b.segment.addresses == nil {
 		h.setIdle(b.segment)
 	}
 }

@@ -44,6 +44,13 @@ const (
 	phaseExpand
 	phaseExpandZero
 	phaseGrant
+	phaseRegion
+	phaseSave
+	phaseFreeHost
+	phaseSleep
+	phaseRise
+	phaseRestore
+	phaseSink
 )
 
 const epochBit = 40
@@ -246,7 +253,7 @@ func introduced(r *Request) Action {
 	case phaseQuiet:
 		return quiet(r)
 	case phaseUnreserve:
-		return r.done(Success)
+		return unreserve(r)
 	}
 	if r.Result != Success {
 		if r.Op == OpAlloc || r.Op == OpForeign {

@@ -8,7 +8,7 @@ import (
 // valid checks all that the comments of a heap's types promise.
 func (h *heap) valid() error {
 	var sides [2]side
-	var asked, idles, globals, reserved, segments, foreign, withEvents uint64
+	var asked, idles, globals, reserved, segments, foreign, withEvents, asleep uint64
 	blocks := uintptr(0)
 	last := uint64(0)
 	live := map[*streamCache]uint64{}
@@ -20,7 +20,7 @@ func (h *heap) valid() error {
 			return fmt.Errorf("segment %#x overlaps the one before or is out of order", s.address)
 		}
 		last = s.address + s.bytes
-		if s.first == nil && s.expandable != 0 {
+		if s.first == nil && s.addresses != nil {
 			continue // about to be mapped, or to be returned
 		}
 		segments++
@@ -85,7 +85,7 @@ func (h *heap) valid() error {
 				at-s.address, s.bytes)
 		}
 		whole := s.first.after == nil && s.first.state == stateFree
-		whole = whole && s.pool.global != nil && s.expandable == 0
+		whole = whole && s.pool.global != nil && s.addresses == nil
 		if err := h.validPieces(s); err != nil {
 			return err
 		}
@@ -95,7 +95,9 @@ func (h *heap) valid() error {
 		if whole {
 			idles++
 		}
-		if s.pool.spilled == 0 {
+		if s.asleep != 0 {
+			asleep += s.bytes
+		} else if s.pool.spilled == 0 {
 			reserved += s.bytes
 		}
 	}
@@ -109,12 +111,11 @@ func (h *heap) valid() error {
 		return fmt.Errorf("%d blocks, %d in the table", blocks, h.table.used)
 	}
 	return h.validFigures(&sides, live, freeOf, exacts,
-		[]uint64{asked, idles, globals, reserved, segments, foreign, withEvents})
+		[]uint64{asked, idles, globals, reserved, segments, foreign, withEvents, asleep})
 }
 
 // validPieces checks that an expandable segment consists of whole pieces.
 func (h *heap) validPieces(s *segment) error {
-	v := &h.addresses
 	end := s.last
 	for b := s.first; b != nil; b = b.after {
 		end = b
@@ -123,7 +124,11 @@ func (h *heap) validPieces(s *segment) error {
 		return fmt.Errorf("segment %#x: its last block is %#x, not %#x", s.address, end.address,
 			s.last.address)
 	}
-	if s.expandable == 0 {
+	if s.addresses == nil {
+		return nil
+	}
+	v := s.addresses
+	if s.asleep != 0 {
 		return nil
 	}
 	if !v.contains(s.address) || v.first(s.address, s.address+s.bytes) != s.address {
@@ -136,7 +141,7 @@ func (h *heap) validFigures(sides *[2]side, live, freeOf, exacts map[*streamCach
 	sums []uint64) error {
 	c := &h.count
 	for i, want := range []uint64{c.asked, c.idles, c.globals, c.reserved, c.segments, c.foreign,
-		h.withEvents} {
+		h.withEvents, c.asleep} {
 		if sums[i] != want {
 			return fmt.Errorf("figure %d is %d, counted %d", i, want, sums[i])
 		}
@@ -149,7 +154,7 @@ func (h *heap) validFigures(sides *[2]side, live, freeOf, exacts map[*streamCach
 			return fmt.Errorf("side %d: counted %+v, not %+v", i, *a, *b)
 		}
 	}
-	if s := &c.side[0]; c.reserved != s.all() {
+	if s := &c.side[0]; c.reserved+c.asleep != s.all() {
 		return fmt.Errorf("%d bytes are reserved; %+v", c.reserved, *s)
 	}
 	seen := map[*streamCache]bool{}

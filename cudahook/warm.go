@@ -14,6 +14,9 @@ func (h *heap) trim(r *Request) Action {
 		}
 	}
 	r.Value = h.cached() + h.count.side[1].global
+	if s := h.spareHost(nil); s != nil {
+		return h.freeHost(r, s)
+	}
 	if r.Value > r.Bytes {
 		s := h.idleFirst
 		if s == nil {
@@ -83,7 +86,7 @@ func (h *heap) claimUpTo(n, size, count, kind uint64, take bool) (found uint64) 
 		k := &t.bins[kindLarge]
 		for i := range k.head {
 			for b := k.head[i]; b != nil && found < count; b = b.next {
-				if b.segment.expandable != 0 {
+				if b.segment.addresses != nil {
 					found += h.claimIn(b, n, size, count-found, kind, take)
 				}
 			}

@@ -62,6 +62,7 @@ enum {
 	CUDA_ERROR_INVALID_CONTEXT = 201,
 	CUDA_ERROR_INVALID_HANDLE = 400,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
+	CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
 	CUDA_RUNTIME_INSUFFICIENT_DRIVER = 35, // cudaErrorInsufficientDriver
 
 	CU_STREAM_LEGACY = 1, // these two are a CUstream
@@ -129,6 +130,10 @@ enum {
 	F(cuMemAddressFree, CUdeviceptr, size_t) \
 	F(cuMemMap, CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) \
 	F(cuMemUnmap, CUdeviceptr, size_t) \
+	F(cuMemHostRegister_v2, void *, size_t, unsigned) \
+	F(cuMemHostUnregister, void *) \
+	F(cuMemcpyDtoHAsync_v2, void *, CUdeviceptr, size_t, CUstream) \
+	F(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void *, size_t, CUstream) \
 	F(cuMemSetAccess, CUdeviceptr, size_t, const CUmemAccessDesc *, size_t) \
 	F(cuMemAdvise_v2, CUdeviceptr, size_t, int, CUmemLocation) \
 	F(cuMemPrefetchAsync, CUdeviceptr, size_t, CUdevice, CUstream) \

@@ -104,6 +104,9 @@ CUresult ta_cuda_reserve(ta_cuda_request *r);
 CUresult ta_cuda_unreserve(ta_cuda_request *r);
 CUresult ta_cuda_map_at(ta_cuda_request *r);
 CUresult ta_cuda_access(ta_cuda_request *r);
+CUresult ta_cuda_save(ta_cuda_request *r);
+CUresult ta_cuda_restore(ta_cuda_request *r);
+CUresult ta_cuda_free_host(ta_cuda_request *r);
 
 // Whether *p lies in a block of the library. Then r->Value is the start of the block, Extra its
 // size and Number its number. *p changes if it lies in memory of the library, but in no block.

@@ -1,6 +1,9 @@
 // Memory at reserved addresses (cudahook/reservation.go), by the driver's virtual memory
 // management.
+#define _GNU_SOURCE
+#include <sys/mman.h>
 #include "cuda_driver.h"
+#include "syscall.h"
 
 enum {
 	VIRTUAL_MEMORY_MANAGEMENT = 102,
@@ -95,4 +98,71 @@ CUresult ta_cuda_map_at(ta_cuda_request *r)
 	else if (done != 0)
 		ta_cu.cuMemUnmap(r->OnAddress, done);
 	return e;
+}
+
+// Page-locked memory. Huge pages make it two to three times as fast to have as cuMemHostAlloc.
+static CUresult host_memory(void **out, size_t n)
+{
+	void *map = mmap(NULL, n + UNIT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	uintptr_t p = (uintptr_t)map, at = (p + UNIT - 1) & ~(uintptr_t)(UNIT - 1);
+	if (at > p)
+		munmap((void *)p, at - p);
+	if (p + UNIT > at)
+		munmap((void *)(at + n), p + UNIT - at);
+	ta_sys4(SYS_madvise, at, n, MADV_HUGEPAGE, 0);
+	CUresult e = ta_cu.cuMemHostRegister_v2((void *)at, n, 0);
+	if (e != CUDA_SUCCESS)
+		munmap((void *)at, n);
+	else
+		*out = (void *)at;
+	return e;
+}
+
+CUresult ta_cuda_free_host(ta_cuda_request *r)
+{
+	CUresult e = ta_cu.cuMemHostUnregister((void *)r->OnHost);
+	if (e == CUDA_SUCCESS)
+		munmap((void *)r->OnHost, r->OnBytes);
+	return e;
+}
+
+// A copy between the device and page-locked memory of the host, on a stream of its own: the default
+// stream would wait for other streams.
+static CUresult copy(CUdeviceptr p, void *host, size_t n, int back)
+{
+	CUstream s;
+	CUresult e = ta_cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
+	if (e != CUDA_SUCCESS)
+		return e;
+	e = back ? ta_cu.cuMemcpyHtoDAsync_v2(p, host, n, s) :
+			   ta_cu.cuMemcpyDtoHAsync_v2(host, p, n, s);
+	if (e == CUDA_SUCCESS)
+		e = ta_cu.cuStreamSynchronize(s);
+	ta_cu.cuStreamDestroy_v2(s);
+	return e;
+}
+
+CUresult ta_cuda_save(ta_cuda_request *r)
+{
+	void *host = (void *)r->OnHost;
+	if (ta_cu.cuMemcpyDtoHAsync_v2 == NULL || ta_cu.cuMemcpyHtoDAsync_v2 == NULL ||
+		ta_cu.cuMemHostRegister_v2 == NULL || ta_cu.cuMemHostUnregister == NULL)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUresult e = host != NULL ? CUDA_SUCCESS : host_memory(&host, r->OnBytes);
+	if (e != CUDA_SUCCESS)
+		return e;
+	r->Value = (uint64_t)host;
+	e = copy(r->OnAddress, host, r->OnBytes, 0);
+	if (e != CUDA_SUCCESS && r->OnHost == 0) {
+		r->OnHost = (uint64_t)host;
+		ta_cuda_free_host(r);
+	}
+	return e;
+}
+
+CUresult ta_cuda_restore(ta_cuda_request *r)
+{
+	return copy(r->OnAddress, (void *)r->OnHost, r->OnBytes, 1);
 }

@@ -210,6 +210,12 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 		return ta_cu.cuMemUnmap(r->OnAddress, r->OnBytes);
 	case TA_CUDA_ACT_ACCESS:
 		return ta_cuda_access(r);
+	case TA_CUDA_ACT_SAVE:
+		return ta_cuda_save(r);
+	case TA_CUDA_ACT_RESTORE:
+		return ta_cuda_restore(r);
+	case TA_CUDA_ACT_FREE_HOST:
+		return ta_cuda_free_host(r);
 	case TA_CUDA_ACT_ZERO:
 		return zero(r);
 	case TA_CUDA_ACT_SYNCHRONIZE:

@@ -99,6 +99,8 @@
 #define TA_CUDA_OP_NON_REUSABLE 0x8ull
 #define TA_CUDA_OP_INFO 0x9ull
 #define TA_CUDA_OP_TOTAL 0xaull
+#define TA_CUDA_OP_SLEEP 0x12ull
+#define TA_CUDA_OP_WAKE 0x13ull
 #define TA_CUDA_OP_CONTEXT_END 0xbull
 #define TA_CUDA_OP_STREAM_END 0xcull
 #define TA_CUDA_OP_CAPTURE 0xdull
@@ -106,7 +108,7 @@
 #define TA_CUDA_OP_POOL 0xfull
 #define TA_CUDA_OP_TRIM 0x10ull
 #define TA_CUDA_OP_WARMUP 0x11ull
-#define TA_CUDA_OP_COALESCE 0x12ull
+#define TA_CUDA_OP_COALESCE 0x14ull
 #define TA_CUDA_ACT_DONE 0x0ull
 #define TA_CUDA_ACT_PASS 0x1ull
 #define TA_CUDA_ACT_DRIVER 0x2ull
@@ -128,7 +130,10 @@
 #define TA_CUDA_ACT_UNRESERVE 0x12ull
 #define TA_CUDA_ACT_MAP_AT 0x13ull
 #define TA_CUDA_ACT_UNMAP_AT 0x14ull
-#define TA_CUDA_ACT_ACCESS 0x15ull
+#define TA_CUDA_ACT_ACCESS 0x18ull
+#define TA_CUDA_ACT_SAVE 0x15ull
+#define TA_CUDA_ACT_RESTORE 0x16ull
+#define TA_CUDA_ACT_FREE_HOST 0x17ull
 #define TA_CUDA_CONFIG_SEGMENT_SIZE 0x1ull
 #define TA_CUDA_CONFIG_CACHE_LIMIT 0x2ull
 #define TA_CUDA_CONFIG_STREAM_LOCAL 0x3ull
@@ -345,12 +350,13 @@ struct ta_cuda_request {
 	uint64_t OnAddress;
 	uint64_t OnBytes;
 	uint64_t OnPiece;
+	uint64_t OnHost;
 	uint64_t OnUsed;
 	uint64_t OnAccess;
 	uint64_t PreferDevice;
 	uint64_t UUID[2];
 	uint64_t PCI;
-	unsigned char rest[144];
+	unsigned char rest[152];
 };
 
 struct ta_cuda_figures {

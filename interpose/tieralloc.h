@@ -280,6 +280,30 @@ void ta_cuda_pool_begin(int device, uint64_t id0, uint64_t id1, void *filter);
 void ta_cuda_pool_end(int device, uint64_t id0, uint64_t id1);
 void ta_cuda_pool_release(int device, uint64_t id0, uint64_t id1);
 
+/* A region is device memory that can sleep: it goes back to the driver, and its blocks keep their
+ * addresses, so that CUDA graphs and pointers are valid once it is awake again. Between
+ * ta_cuda_region_begin and ta_cuda_region_end, all blocks that ta_cuda_malloc allocates on the
+ * device belong to the region, except those of the per-thread default stream. name has 1 to 15
+ * bytes. Regions nest.
+ *
+ * ta_cuda_sleep waits for the device, copies the region's contents to page-locked memory of the
+ * host if keep is not 0, and returns its device memory to the driver. Until ta_cuda_wake has
+ * returned 0 nothing may use it, except that its blocks may be freed; the region gives no memory.
+ * ta_cuda_wake maps memory at the same addresses, and copies back what was kept; without keep the
+ * contents are undefined. A region that already sleeps, or is awake, is left as it is.
+ *
+ * They return 0, or -1 with errno, and nothing has changed then (EIO: contents may be lost):
+ *   EINVAL   name is too long or empty, or no region of that name was begun
+ *   ENOMEM   the host, or for ta_cuda_wake the device, has no memory
+ *   EBUSY    a graph is being captured
+ *   ENOTSUP  the driver cannot map memory at an address (or TA_CUDA_EXPANDABLE=0)
+ *   ENODEV   there is no such device or no CUDA
+ *   EIO      the driver has failed */
+int ta_cuda_region_begin(int device, const char *name);
+int ta_cuda_region_end(int device, const char *name);
+int ta_cuda_sleep(int device, const char *name, int keep);
+int ta_cuda_wake(int device, const char *name);
+
 /* ---- Managed memory ----
  *
  * The host and the devices read and write managed memory. Its pages move to the place that uses

@@ -360,7 +360,7 @@ type Moves struct {
 //
 //	HitsLocal + HitsGlobal + HitsSplit + Misses + ForeignCalls + Refused = AllocCalls
 //	BytesReserved = BytesLive + BytesCachedLocal + BytesCachedGlobal + BytesPending + BytesHeld +
-//	                BytesPrivate + BytesLost
+//	                BytesPrivate + BytesLost - BytesAsleep
 //	BytesAsked <= BytesLive
 //	LargestFree <= BytesCachedLocal + BytesCachedGlobal
 //	Tiers[DeviceFast].BytesCurrent = BytesReserved + BytesForeign
@@ -433,7 +433,7 @@ type Device struct {
 	BytesPeak uint64
 	// Exact. Size of the segments on the device: what the driver has given and not got back. It is
 	// the sum of bytes_live, the two cached, bytes_pending, bytes_held, bytes_private and
-	// bytes_lost.
+	// bytes_lost, less bytes_asleep.
 	BytesReserved uint64
 	// Exact. Largest bytes_reserved.
 	BytesReservedPeak uint64
@@ -450,6 +450,8 @@ type Device struct {
 	BytesPrivate uint64
 	// Exact. Freed blocks that are never handed out again, since the driver has failed.
 	BytesLost uint64
+	// Exact. Live and free blocks of regions that sleep: they have addresses and no memory.
+	BytesAsleep uint64
 	// Exact. Live memory of the driver's own, where its size is known.
 	BytesForeign uint64
 	// Exact. Size of the segments in host memory.

@@ -185,6 +185,7 @@ type device struct {
 	BytesHeld          uint64            `json:"bytes_held"`
 	BytesPrivate       uint64            `json:"bytes_private"`
 	BytesLost          uint64            `json:"bytes_lost"`
+	BytesAsleep        uint64            `json:"bytes_asleep"`
 	BytesForeign       uint64            `json:"bytes_foreign"`
 	BytesSpilled       uint64            `json:"bytes_spilled"`
 	LargestFree        uint64            `json:"largest_free"`

@@ -11,7 +11,7 @@ var device = &object{
 		"\tHitsLocal + HitsGlobal + HitsSplit + Misses + ForeignCalls + Refused = AllocCalls",
 		"\tBytesReserved = BytesLive + BytesCachedLocal + BytesCachedGlobal + BytesPending + " +
 			"BytesHeld +",
-		"\t                BytesPrivate + BytesLost",
+		"\t                BytesPrivate + BytesLost - BytesAsleep",
 		"\tBytesAsked <= BytesLive",
 		"\tLargestFree <= BytesCachedLocal + BytesCachedGlobal",
 		"\tTiers[DeviceFast].BytesCurrent = BytesReserved + BytesForeign",
@@ -105,7 +105,7 @@ var device = &object{
 		f("bytes_reserved", bytes, gauge, exact,
 			"Size of the segments on the device: what the driver has given and not got "+
 				"back. It is the sum of bytes_live, the two cached, bytes_pending, bytes_held, "+
-				"bytes_private and bytes_lost."),
+				"bytes_private and bytes_lost, less bytes_asleep."),
 		f("bytes_reserved_peak", bytes, peak, exact, "Largest bytes_reserved."),
 		f("bytes_cached_local", bytes, gauge, exact,
 			"Free blocks that one stream may have at once, and no other."),
@@ -119,6 +119,8 @@ var device = &object{
 				"while the pool lives."),
 		f("bytes_lost", bytes, gauge, exact,
 			"Freed blocks that are never handed out again, since the driver has failed."),
+		f("bytes_asleep", bytes, gauge, exact,
+			"Live and free blocks of regions that sleep: they have addresses and no memory."),
 		f("bytes_foreign", bytes, gauge, exact,
 			"Live memory of the driver's own, where its size is known."),
 		f("bytes_spilled", bytes, gauge, exact, "Size of the segments in host memory."),

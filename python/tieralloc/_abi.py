@@ -99,6 +99,10 @@ SIGNATURES: Dict[str, Tuple[Any, Sequence[Any]]] = {
     "ta_cuda_pool_begin": (None, [_int, _word, _word, _pointer]),
     "ta_cuda_pool_end": (None, [_int, _word, _word]),
     "ta_cuda_pool_release": (None, [_int, _word, _word]),
+    "ta_cuda_region_begin": (_int, [_int, _text]),
+    "ta_cuda_region_end": (_int, [_int, _text]),
+    "ta_cuda_sleep": (_int, [_int, _text, _int]),
+    "ta_cuda_wake": (_int, [_int, _text]),
     # Managed memory.
     "ta_managed_malloc": (_pointer, [_size, _int]),
     "ta_managed_free": (_int, [_pointer]),

@@ -42,9 +42,12 @@ from ._arguments import (
     warmup_pairs, whole, wholes,
 )
 from ._patterns import patterns
+from ._regions import region, sleep, wake
 from ._statistics import Performance, Statistics, Watch, watches
 
-__all__ = ["MemoryManager", "Statistics", "configure_memory_manager", "get_memory_manager"]
+__all__ = [
+    "MemoryManager", "Statistics", "configure_memory_manager", "get_memory_manager", "region", "sleep", "wake",
+]
 
 _NO_LIMIT = 1 << 63
 

@@ -229,6 +229,7 @@ func (w *writer) device(d *stats.Device) {
 	w.count("bytes_held", d.BytesHeld)
 	w.count("bytes_private", d.BytesPrivate)
 	w.count("bytes_lost", d.BytesLost)
+	w.count("bytes_asleep", d.BytesAsleep)
 	w.count("bytes_foreign", d.BytesForeign)
 	w.count("bytes_spilled", d.BytesSpilled)
 	w.count("largest_free", d.LargestFree)

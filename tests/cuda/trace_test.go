@@ -78,6 +78,20 @@ func TestTraceLink(t *testing.T) {
 	}
 }
 
+// TestRegions: memory of a region that sleeps goes back, and comes again with its contents.
+func TestRegions(t *testing.T) {
+	python := "/usr/bin/python3"
+	if _, err := os.Stat(python); err != nil {
+		testlib.Lacks(t, python)
+	}
+	r := testlib.Run(t, command(true, []string{"PYTHONPATH=" + filepath.Join("..", "..", "python")},
+		python, "testdata/regions.py"))
+	clean(t, r)
+	if r.Stdout != "ok\n" {
+		t.Errorf("stdout %q", r.Stdout)
+	}
+}
+
 // TestPythonControls: what Python records and reads comes from the library.
 func TestPythonControls(t *testing.T) {
 	python := "/usr/bin/python3"

@@ -15,6 +15,7 @@
 #   managed      examples of managed memory, and the host time of batched prefetches
 #   manager      chunks, eviction and caps of the memory manager
 #   heap         unmodified programs with TA_CUDA_MANAGED=1: same results
+#   regions      device memory sleeps and wakes at the same addresses, with its contents
 #   memcheck     compute-sanitizer finds nothing
 #
 #   -l LIB      the library, default build/libtieralloc.so
@@ -33,7 +34,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # for the parts
 python=$here/../../python
 lib=$here/../../build/libtieralloc.so out='' require='' seconds=20
-all_parts=(unmodified sequences warmup reuse peer limits ipc train managed manager heap memcheck)
+all_parts=(unmodified sequences warmup reuse peer limits ipc train managed manager heap regions memcheck)
 usage() {
 	awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0" >&2
 	exit 2

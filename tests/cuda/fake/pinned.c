@@ -49,3 +49,28 @@ API CUresult cuMemFreeHost(void *address)
 	free(p);
 	return CUDA_SUCCESS;
 }
+
+API CUresult cuMemHostRegister_v2(void *address, size_t n, unsigned flags)
+{
+	CALL(cuMemHostRegister_v2, CONTEXT);
+	if (n == 0 || flags > 15 || fake_pinned((CUdeviceptr)address, 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct pinned *p = malloc(sizeof *p);
+	*p = (struct pinned){all, address, n};
+	all = p;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemHostUnregister(void *address)
+{
+	CALL(cuMemHostUnregister, CONTEXT);
+	struct pinned **at = &all;
+	while (*at != NULL && (*at)->address != address)
+		at = &(*at)->next;
+	struct pinned *p = *at;
+	if (p == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*at = p->next;
+	free(p);
+	return CUDA_SUCCESS;
+}

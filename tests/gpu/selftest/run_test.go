@@ -61,10 +61,10 @@ func (r result) want(t *testing.T, status int, counts map[string]int) {
 // checks is how many rows "ok" each part has when all is well; further ones are "info".
 var checks = map[string]int{"unmodified": 12, "sequences": 8, "warmup": 1, "reuse": 9, "peer": 2,
 	"limits": 4, "ipc": 5, "train": 12,
-	"managed": 5, "manager": 3, "heap": 9, "memcheck": 4}
+	"managed": 5, "manager": 3, "heap": 9, "regions": 2, "memcheck": 4}
 
 var parts = []string{"unmodified", "sequences", "warmup", "reuse", "peer", "limits", "ipc", "train",
-	"managed", "manager", "heap", "memcheck"}
+	"managed", "manager", "heap", "regions", "memcheck"}
 
 func TestAllHold(t *testing.T) {
 	ok := 0
