@@ -151,6 +151,8 @@ func voided(r *Request) {
 		d.releaseHost(r.OnBytes)
 	case phase == phaseMap || phase == phaseZero, phase == phaseExpand, phase == phaseExpandZero:
 		d.release(r.OnBytes)
+	case phase == phaseRise || phase == phaseSink:
+		d.release(r.rising)
 	case phase == phaseUnmap && r.unmapping&1 == 0:
 		d.release(r.unmapping)
 	case phase == phaseUnmap:

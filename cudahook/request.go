@@ -75,6 +75,7 @@ type notes struct {
 	warmBlocks  uint64 // blocks of the segment that is mapped for a warm-up
 	visit       uint64 // its number among the requests that visit stream caches
 	region      uint64 // address of the pool that falls asleep or wakes
+	rising      uint64 // bytes that are charged for a region that wakes, and not mapped
 	seen        uint64 // heaps that it has seen, a bit each
 }
 

@@ -169,7 +169,7 @@ func (h *heap) wakeUp(r *Request, p *pool) Action {
 		}
 		return r.done(ErrorOutOfMemory)
 	}
-	p.sleep = regionRising
+	p.sleep, r.rising = regionRising, bytes
 	r.region, r.until = uint64(uintptr(unsafe.Pointer(p))), 0
 	return h.rise(r, p)
 }
@@ -214,6 +214,7 @@ func (h *heap) risen(r *Request) Action {
 	s := h.index.find(r.OnAddress)
 	s.addresses.mark(s.address, s.bytes)
 	s.asleep = 0
+	r.rising -= s.bytes
 	h.count.asleep -= s.bytes
 	h.count.reserved += s.bytes
 	h.count.reservedPeak = max(h.count.reservedPeak, h.count.reserved)
@@ -245,8 +246,8 @@ func (h *heap) sink(r *Request, p *pool) Action {
 	if s := h.nextSegment(r, p, 0); s != nil {
 		return r.act(phaseSink, ActUnmapAt)
 	}
-	h.device.release(h.bytesAsleep(p)) // as wakeUp has charged it
-	p.sleep = regionAsleep
+	h.device.release(r.rising)
+	p.sleep, r.rising = regionAsleep, 0
 	if r.failure == ErrorOutOfMemory {
 		h.count.driverRefused++
 		if action := h.roomToWake(r, ^uint64(0)); action != goOn {
@@ -260,7 +261,9 @@ func (h *heap) sink(r *Request, p *pool) Action {
 // sunk takes the driver's answer to ActUnmapAt.
 func (h *heap) sunk(r *Request) Action {
 	if r.Result == Success {
-		h.lay(h.index.find(r.OnAddress))
+		s := h.index.find(r.OnAddress)
+		h.lay(s)
+		r.rising += s.bytes
 	}
 	return h.sink(r, poolIn(r.region))
 }

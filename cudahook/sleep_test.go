@@ -120,6 +120,20 @@ func TestWakeWithoutRoom(t *testing.T) {
 	}
 }
 
+// TestEndsInWake: a context that ends while a region wakes leaves nothing charged.
+func TestEndsInWake(t *testing.T) {
+	p := newProg(t, gib, nil)
+	inRegion(p, 5000, 40*mib)
+	p.is("sleep", p.turn(OpSleep, 0), Success)
+	waiting := newRequest(16)
+	*waiting = Request{Token: 16, Op: OpWake, Context: 0xc1, Address: 1, Bytes: 0xff}
+	p.asks("wake", Step(waiting), ActMapAt)
+	p.must(OpContextEnd, func(r *Request) { r.Context = 0xc1 })
+	waiting.Result = ErrorInvalidValue // the addresses are gone
+	p.asks("wake", Step(waiting), ActDone)
+	p.is("charged", devices[0].reserved, 0)
+}
+
 // TestSleepEnd: a context may end while a region sleeps.
 func TestSleepEnd(t *testing.T) {
 	p := newProg(t, gib, nil)

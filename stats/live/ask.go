@@ -130,6 +130,9 @@ func (p *askPage) answered(mine uint64) (a Answer, done bool, err error) {
 		if ask.PathLen > uint64(len(ask.Path)) {
 			return a, false, errors.New("damaged live page: no path is so long")
 		}
+		if ask.PathLen == 0 && ask.Errno == 0 {
+			return a, false, nil // no answer is so: there was none yet, whatever a stranger wrote
+		}
 		if before == after {
 			a = Answer{syscall.Errno(ask.Errno), string(ask.Path[:ask.PathLen])}
 			return a, true, nil
