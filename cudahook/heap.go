@@ -47,6 +47,7 @@ type heap struct {
 	arena arena
 	table table
 	index index
+	near  [nearPlaces]*block
 	aged  uint64 // when no free piece was found old
 
 	spareBlocks       *block
@@ -268,6 +269,7 @@ func (h *heap) wipe() {
 	h.idleFirst, h.idleLast = nil, nil
 	h.open, h.queue, h.tail, h.allPending = nil, nil, nil, nil
 	h.held, h.idleEvents, h.withEvents = nil, nil, 0
+	h.near = [nearPlaces]*block{}
 	h.warmed = 0
 	h.naming = [streamPlaces]uint64{}
 	c := &h.count

@@ -220,9 +220,21 @@ func (h *heap) blockAt(address uint64) *block {
 	if s == nil {
 		return nil
 	}
-	b := s.first
+	near := &h.near[address/mapUnit%nearPlaces]
+	b := *near
+	if b == nil || b.state == stateGone || b.segment != s || b.address > address {
+		b = s.first
+	}
 	for b != nil && address-b.address >= b.bytes {
 		b = b.after
 	}
+	if b != nil {
+		*near = b
+	}
 	return b
 }
+
+// nearPlaces is the number of heap.near: by 2 MiB of addresses, a block that blockAt found there. It
+// begins with that one if it still is a block of the segment that is not behind the address: an
+// expandable segment has thousands of blocks.
+const nearPlaces = 256

@@ -35,6 +35,9 @@ func (h *heap) valid() error {
 			if h.table.find(b.address) != b {
 				return fmt.Errorf("block %#x is not in the table", b.address)
 			}
+			if inside := b.address + b.bytes/3; h.blockAt(inside) != b {
+				return fmt.Errorf("%#x is not found to be in block %#x", inside, b.address)
+			}
 			at += b.bytes
 			k := &sides[s.pool.spilled]
 			switch b.state {

@@ -27,6 +27,8 @@ func idleCUDA(env environ, s *config.Settings) []string {
 		"all of the device's memory is no cap")
 	note(c.Hard != 0 && c.CacheLimit >= c.Hard, "TA_CUDA_CACHE_LIMIT",
 		"TA_CUDA_HARD allows no more, cached or not")
+	note(c.Managed && c.Expandable, "TA_CUDA_EXPANDABLE",
+		"with TA_CUDA_MANAGED=1 segments do not grow")
 	note(c.CacheLimit == 0, "TA_CUDA_WARMUP", "with TA_CUDA_CACHE_LIMIT=0 nothing is kept ready")
 	note(c.Leaks && !s.Reports && !s.Live, "TA_CUDA_LEAKS",
 		"there is no report without TA_STATS_FILE, which tierallocctl run sets")
