@@ -234,7 +234,7 @@ func (h *heap) blockAt(address uint64) *block {
 	return b
 }
 
-// nearPlaces is the number of heap.near: by 2 MiB of addresses, a block that blockAt found there. It
-// begins with that one if it still is a block of the segment that is not behind the address: an
-// expandable segment has thousands of blocks.
+// nearPlaces is the number of heap.near: for each 2 MiB of addresses, by a hash, a block that
+// blockAt found there. It begins with that one, if it still is a block of the segment and not
+// behind the address, because an expandable segment has thousands of blocks.
 const nearPlaces = 256

@@ -1,4 +1,4 @@
-// The slow path of free.
+// The slow path of free, and functions that take it.
 #include <errno.h>
 #include "exports.h"
 #include "libc_malloc.h"
@@ -33,4 +33,26 @@ HOT void ta_free_checked(void *p, const char *fn, unsigned how, size_t size)
 		ta_misuse(fn, p, why, size);
 	}
 	errno = saved;
+}
+
+// Frees p, and counts a call of the function named fn.
+void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t size)
+{
+	ta_heap *h = ta_enter();
+	if (h != NULL) {
+		h->Calls[call]++;
+		ta_leave(h);
+	}
+	ta_free_checked(p, fn, how, size);
+}
+
+EXPORT void free_sized(void *p, size_t n)
+{
+	ta_free_as(p, TA_CALL_FREE_SIZED, "free_sized", TA_CALL_OTHER_FREE_NULL, n);
+}
+
+EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
+{
+	(void)align;
+	ta_free_as(p, TA_CALL_FREE_ALIGNED_SIZED, "free_aligned_sized", TA_CALL_OTHER_FREE_NULL, n);
 }

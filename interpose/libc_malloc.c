@@ -64,10 +64,19 @@ HOT static NOINLINE void *serve_malloc(size_t n, void *caller)
 	return p != NULL ? p : no_memory();
 }
 
-// ta_malloc_slow where ta_malloc_fast serves nothing.
+static NOINLINE void *malloc_secure(size_t n, void *caller)
+{
+	void *p = ta_secure_malloc(n, TA_CALL_MALLOC);
+	return LIKELY(p != NULL) ? p : serve_malloc(n, caller);
+}
+
+// ta_malloc_slow where ta_malloc_fast serves nothing. It saves no registers while a profile is
+// taken.
 static NOINLINE void *malloc_unusual(size_t n, void *caller)
 {
-	void *p = ta_malloc_unusual(n, TA_CALL_MALLOC);
+	if (UNLIKELY(ta_flags.Secure))
+		return malloc_secure(n, caller);
+	void *p = ta_profile_malloc(n);
 	return LIKELY(p != NULL) ? p : serve_malloc(n, caller);
 }
 
@@ -228,28 +237,6 @@ HOT NOINLINE void ta_page_empty(ta_page *pg)
 LINE HOT EXPORT void free(void *p) { ta_free_fast(p, "free", TA_CALL_FREE_NULL, TA_NO_SIZE); }
 
 EXPORT void cfree(void *p) { ta_free_any(p, "cfree", TA_CALL_FREE_NULL, TA_NO_SIZE); }
-
-// Frees p, and counts a call of the function named fn.
-void ta_free_as(void *p, unsigned call, const char *fn, unsigned how, size_t size)
-{
-	ta_heap *h = ta_enter();
-	if (h != NULL) {
-		count(h, call);
-		ta_leave(h);
-	}
-	ta_free_checked(p, fn, how, size);
-}
-
-EXPORT void free_sized(void *p, size_t n)
-{
-	ta_free_as(p, TA_CALL_FREE_SIZED, "free_sized", TA_CALL_OTHER_FREE_NULL, n);
-}
-
-EXPORT void free_aligned_sized(void *p, size_t align, size_t n)
-{
-	(void)align;
-	ta_free_as(p, TA_CALL_FREE_ALIGNED_SIZED, "free_aligned_sized", TA_CALL_OTHER_FREE_NULL, n);
-}
 
 // The usable size of the live block p, or TA_NOT_OURS if p is not in this heap. Anything else ends
 // the process, with a line that names fn.

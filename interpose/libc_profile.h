@@ -5,7 +5,7 @@
 
 // Pops a block as ta_malloc_fast does without a profile, and counts its bytes. NULL: the slow path
 // serves, and takes a sample if one is due.
-static inline void *ta_profile_malloc(size_t n)
+static inline __attribute__((always_inline)) void *ta_profile_malloc(size_t n)
 {
 	ta_heap *h = ta_self;
 	if (n > TA_MAX_CLASS || h->Profiled == NULL)
