@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"tieralloc/internal/raw"
 	"tieralloc/internal/testlib"
 	"tieralloc/stats"
 )
@@ -194,10 +195,9 @@ func TestExportOthers(t *testing.T) {
 			cat err.$u; done
 		as 12345 ./ctl stats | grep -c "^ *$lone .*running"
 		kill -9 $(jobs -p)`)
-	if r.Stdout != "status 0\n3\n0\n"+
-		"tierallocctl: /dev/shm/tieralloc.1: damaged live page: 5000 bytes, not 90112\n"+
-		"status 0\n1\n0\n"+
-		"tierallocctl: /dev/shm/tieralloc.1: damaged live page: 5000 bytes, not 90112\n1\n" {
+	damaged := fmt.Sprintf("tierallocctl: /dev/shm/tieralloc.1: damaged live page: 5000 bytes, not "+
+		"%d\n", raw.RoundUp(unsafe.Sizeof(stats.LivePage{}), raw.Page))
+	if r.Stdout != "status 0\n3\n0\n"+damaged+"status 0\n1\n0\n"+damaged+"1\n" {
 		t.Errorf("%+v", r)
 	}
 }

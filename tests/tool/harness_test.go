@@ -57,16 +57,17 @@ func reachableTool(t *testing.T) string {
 	return filepath.Join(dir, filepath.Base(tool(t)))
 }
 
-// ctlAlone runs the tool as ctl does, with a /dev/shm of its own where the machine allows it: the
-// tool names damaged pages that others have left there.
+// ctlAlone runs the tool as ctl does, with a /dev/shm and processes of its own where the machine
+// allows it: the tool names pages of others that are damaged, or of another version.
 func ctlAlone(t *testing.T, env []string, args ...string) testlib.Result {
 	t.Helper()
 	const mount = "mount -t tmpfs none /dev/shm"
-	if exec.Command("unshare", "-m", "sh", "-c", mount).Run() != nil {
+	alone := []string{"unshare", "-m", "-p", "-f", "--mount-proc", "sh", "-c"}
+	if exec.Command(alone[0], append(alone[1:], mount)...).Run() != nil {
 		return ctl(t, env, args...)
 	}
-	return testlib.Run(t, testlib.Cmd{Args: append([]string{"unshare", "-m", "sh", "-c",
-		mount + ` && exec "$0" "$@"`, tool(t)}, args...), Env: append(quiet(), env...)})
+	return testlib.Run(t, testlib.Cmd{Args: append(append(alone, mount+` && exec "$0" "$@"`,
+		tool(t)), args...), Env: append(quiet(), env...)})
 }
 
 // run runs a command by the tool. args are the flags and the command.

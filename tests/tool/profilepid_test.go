@@ -190,6 +190,7 @@ func TestProfileStranger(t *testing.T) {
 	p = startAsked(t, "idle")
 	change(t, p.page, int64(at+unsafe.Offsetof(stats.LiveAsk{}.Asked)), 1<<63)
 	refused(t, []string{"--wait=1s", p.pid}, "has not written its profile")
+	change(t, p.page, int64(at+unsafe.Offsetof(stats.LiveAsk{}.Asked)), 0)
 	change(t, p.page, int64(at+unsafe.Offsetof(stats.LiveAsk{}.Done)), 1<<62)
 	change(t, p.page, int64(at+unsafe.Offsetof(stats.LiveAsk{}.PathLen)), 1<<40)
 	refused(t, []string{p.pid}, "damaged live page: no path is so long")
