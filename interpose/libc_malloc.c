@@ -40,15 +40,17 @@ void *ta_malloc_unusual(size_t n, unsigned how)
 	return p != NULL && (how & TA_HOW_CALL) == TA_CALL_CALLOC ? memset(p, 0, n) : p;
 }
 
+static NOINLINE int free_secure(ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
+{
+	return ta_secure_free(pg, p, fn, how, size), 1;
+}
+
 // Frees p in place of ta_free_fast, or returns 0.
 static NOINLINE int free_unusual(ta_page *pg, void *p, const char *fn, unsigned how, size_t size)
 {
-	if (ta_flags.Secure)
-		return ta_secure_free(pg, p, fn, how, size), 1;
-	int freed = ta_profile_free(pg, p);
-	if (freed == TA_PROFILE_TICK)
-		ta_page_empty(pg);
-	return freed;
+	if (UNLIKELY(ta_flags.Secure))
+		return free_secure(pg, p, fn, how, size);
+	return ta_profile_free(pg, p);
 }
 
 HOT static NOINLINE void *serve_malloc(size_t n, void *caller)

@@ -29,9 +29,20 @@ static inline __attribute__((always_inline)) void *ta_profile_malloc(size_t n)
 	return p;
 }
 
-// Frees p, an address in pg, as ta_free_fast does without a profile, or returns 0. TA_PROFILE_TICK:
-// ta_page_empty is to be called.
-enum { TA_PROFILE_FREED = 1, TA_PROFILE_TICK };
-int ta_profile_free(ta_page *pg, void *p);
+// Frees p, an address in pg, as ta_free_fast does without a profile, or returns 0.
+static inline __attribute__((always_inline)) int ta_profile_free(ta_page *pg, void *p)
+{
+	ta_heap *h = ta_self;
+	uint64_t other = pg->Owner ^ (uint64_t)h;
+	if ((other & ~(TA_OWNER_FULL | TA_OWNER_WARM)) != 0 || h->Profiled == NULL)
+		return 0;
+	struct ta_cachelist *s = &h->Profiled->Lists[pg->Class];
+	if (s->Room == 0 || !ta_sane(pg, p))
+		return 0;
+	ta_push_cached(s, p);
+	if (other != TA_OWNER_FULL && UNLIKELY(--s->Credit <= 0))
+		ta_page_empty(pg);
+	return 1;
+}
 
 #endif
