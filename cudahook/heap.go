@@ -47,8 +47,8 @@ type heap struct {
 	arena arena
 	table table
 	index index
-	near  [nearPlaces]*block
-	aged  uint64 // when no free piece was found old
+	near  *nearBlocks // nil: none yet
+	aged  uint64      // when no free piece was found old
 
 	spareBlocks       *block
 	spareSegments     *segment
@@ -269,7 +269,7 @@ func (h *heap) wipe() {
 	h.idleFirst, h.idleLast = nil, nil
 	h.open, h.queue, h.tail, h.allPending = nil, nil, nil, nil
 	h.held, h.idleEvents, h.withEvents = nil, nil, 0
-	h.near = [nearPlaces]*block{}
+	h.near = nil
 	h.warmed = 0
 	h.naming = [streamPlaces]uint64{}
 	c := &h.count

@@ -220,21 +220,32 @@ func (h *heap) blockAt(address uint64) *block {
 	if s == nil {
 		return nil
 	}
-	near := &h.near[address/mapUnit%nearPlaces]
-	b := *near
+	if h.near == nil {
+		h.near = (*nearBlocks)(raw.Ptr(h.arena.take(unsafe.Sizeof(nearBlocks{}))))
+	}
+	b := (*block)(nil)
+	place := address / mapUnit % nearPlaces
+	if h.near != nil {
+		b = h.near.at[place]
+	}
 	if b == nil || b.state == stateGone || b.segment != s || b.address > address {
 		b = s.first
 	}
 	for b != nil && address-b.address >= b.bytes {
 		b = b.after
 	}
-	if b != nil {
-		*near = b
+	if b != nil && h.near != nil {
+		h.near.at[place] = b
 	}
 	return b
 }
 
-// nearPlaces is the number of heap.near: for each 2 MiB of addresses, by a hash, a block that
-// blockAt found there. It begins with that one, if it still is a block of the segment and not
-// behind the address, because an expandable segment has thousands of blocks.
+// nearBlocks are, for each 2 MiB of addresses, by a hash, a block that blockAt found there. It
+// begins with that one, if it still is a block of the segment and not behind the address, because
+// an expandable segment has thousands of blocks.
+type nearBlocks struct {
+	raw.OffHeap
+	at [nearPlaces]*block
+}
+
 const nearPlaces = 256
