@@ -76,7 +76,7 @@ func (r *Request) spoilt() {
 
 // anyCacheOf returns a stream cache of a stream in any pool, or nil.
 func (h *heap) anyCacheOf(stream uint64) *streamCache {
-	t := h.caches[streamPlace(stream)&(streamPlaces-1)]
+	t := h.streams.caches[streamPlace(stream)&(streamPlaces-1)]
 	for t != nil && t.stream != stream {
 		t = t.chain
 	}
@@ -90,7 +90,7 @@ func (h *heap) endCaches(r *Request, stream uint64) Action {
 	if r.see(h) {
 		h.amendEvents(stream, 0)
 	}
-	if h.naming[streamPlace(stream)&(streamPlaces-1)] != 0 {
+	if h.streams.naming[streamPlace(stream)&(streamPlaces-1)] != 0 {
 		return r.act(phaseYield, ActYield)
 	}
 	for t := h.anyCacheOf(stream); t != nil; t = h.anyCacheOf(stream) {

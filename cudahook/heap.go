@@ -68,10 +68,8 @@ type heap struct {
 	held        *block        // freed while a graph was captured
 	idleEvents  *streamEvent  // their events may be recorded again
 	withEvents  uint64        // blocks in use that have stream events
-	// requests that are about to pass a stream to the driver, by the stream's hash
-	naming [streamPlaces]uint64
 
-	caches [streamPlaces]*streamCache
+	streams *streamTable
 
 	count counts
 
@@ -226,7 +224,8 @@ func (h *heap) begin(ordinal uint64) bool {
 	h.device = &devices[ordinal&(deviceMax-1)]
 	h.clock = 1
 	h.mainPool, h.spillPool = h.newPool(0, 0), h.newPool(0, 0)
-	if h.mainPool == nil || h.spillPool == nil {
+	h.streams = (*streamTable)(raw.Ptr(h.arena.take(unsafe.Sizeof(streamTable{}))))
+	if h.mainPool == nil || h.spillPool == nil || h.streams == nil {
 		h.wipe()
 		return false
 	}
@@ -271,7 +270,6 @@ func (h *heap) wipe() {
 	h.held, h.idleEvents, h.withEvents = nil, nil, 0
 	h.near = nil
 	h.warmed = 0
-	h.naming = [streamPlaces]uint64{}
 	c := &h.count
 	c.asked, c.reserved, c.foreign, c.foreignBlocks, c.asleep = 0, 0, 0, 0, 0
 	c.idles, c.globals, c.segments = 0, 0, 0
@@ -282,9 +280,7 @@ func (h *heap) wipe() {
 	}
 	h.device.past.add(c)
 	*c = counts{}
-	for i := range h.caches {
-		h.caches[i] = nil
-	}
+	h.streams = nil
 	atomic.AddUint64(&h.epoch, 1)
 }
 

@@ -20,7 +20,7 @@ type streamCache struct {
 	raw.OffHeap
 	stream uint64
 	pool   *pool
-	chain  *streamCache // the next in its bucket of heap.caches
+	chain  *streamCache // the next in its bucket of streamTable.caches
 	all    *streamCache // the next in heap.allCaches
 
 	counted uintptr // address of the figure in counts.side that includes free
@@ -39,6 +39,13 @@ type streamCache struct {
 	exactMap uint64 // bit i: exact[i] is not empty
 	exact    [64]*block
 	bins     [4]bins // by kind
+}
+
+// A streamTable has what a heap knows of streams, by their hash.
+type streamTable struct {
+	raw.OffHeap
+	naming [streamPlaces]uint64       // requests that are about to pass such a stream to the driver
+	caches [streamPlaces]*streamCache // a chain of them
 }
 
 // Special streams (CUstream, cuda.h), and values that are not a stream.
@@ -62,7 +69,7 @@ func streamPlace(stream uint64) uint64 { return stream * 0x9e3779b97f4a7c15 >> 5
 
 // findCache returns the stream cache of a stream in a pool, or nil.
 func (h *heap) findCache(stream uint64, p *pool) *streamCache {
-	t := h.caches[streamPlace(stream)&(streamPlaces-1)]
+	t := h.streams.caches[streamPlace(stream)&(streamPlaces-1)]
 	for t != nil && (t.stream != stream || t.pool != p || t.dead != 0) {
 		t = t.chain
 	}
@@ -84,7 +91,7 @@ func (h *heap) cacheOf(stream uint64, p *pool) *streamCache {
 		if t = h.newCache(stream, p); t == nil {
 			return nil
 		}
-		place := &h.caches[streamPlace(stream)&(streamPlaces-1)]
+		place := &h.streams.caches[streamPlace(stream)&(streamPlaces-1)]
 		t.chain = *place
 		*place = t
 	}
@@ -117,7 +124,7 @@ func (t *streamCache) count(n uint64) { raw.Store(t.counted, raw.Load(t.counted)
 
 // endCache ends a stream cache. No request finds it by its stream any more.
 func (h *heap) endCache(t *streamCache) {
-	at := &h.caches[streamPlace(t.stream)&(streamPlaces-1)]
+	at := &h.streams.caches[streamPlace(t.stream)&(streamPlaces-1)]
 	for *at != nil && *at != t {
 		at = &(*at).chain
 	}

@@ -100,13 +100,13 @@ func (h *heap) keepEvent(m *streamEvent) {
 // destroy it meanwhile. unname ends the pin.
 func (h *heap) name(r *Request, stream uint64) {
 	place := streamPlace(stream) & (streamPlaces - 1)
-	h.naming[place]++
+	h.streams.naming[place]++
 	r.naming = place + 1
 }
 
 func (h *heap) unname(r *Request) {
 	if r.naming != 0 {
-		h.naming[(r.naming-1)&(streamPlaces-1)]--
+		h.streams.naming[(r.naming-1)&(streamPlaces-1)]--
 		r.naming = 0
 	}
 }
