@@ -106,13 +106,14 @@ func (h *heap) expanded(r *Request) Action {
 		}
 		return h.attach(r, b)
 	}
+	r.object = 0
+	v := s.addresses
 	h.index.remove(s)
 	h.device.release(s.bytes)
 	h.dropBlock(b)
 	h.dropSegment(s)
-	r.object = 0
 	if r.Result != ErrorOutOfMemory {
-		s.pool.addresses.none = true // it is served from segments of the usual kind
+		v.none = true // it is served from segments of the usual kind
 		return goOn
 	}
 	h.count.driverRefused++

@@ -287,25 +287,8 @@ func (f *fake) act(r *Request, action Action) {
 	case ActUnmapAt:
 		f.unmapAt(r)
 	case ActAccess:
-	case ActSave:
-		r.Value = r.OnHost
-		if r.OnHost == 0 {
-			f.handles++
-			r.Value = f.handles
-		}
-		f.saved[r.Value] = [2]uint64{r.OnAddress, r.OnBytes}
-		if err := f.unfinished(r.OnAddress, r.OnBytes, streamKey{}); err != nil {
-			f.t.Fatalf("%#x is saved: %v", r.OnAddress, err)
-		}
-	case ActRestore:
-		if want := [2]uint64{r.OnAddress, r.OnBytes}; f.saved[r.OnHost] != want {
-			f.t.Fatalf("%#x is restored from %#x", want, f.saved[r.OnHost])
-		}
-	case ActFreeHost:
-		if f.saved[r.OnHost][1] != r.OnBytes {
-			f.t.Fatalf("%d bytes of the host are freed, not %d", r.OnBytes, f.saved[r.OnHost][1])
-		}
-		delete(f.saved, r.OnHost)
+	case ActSave, ActRestore, ActFreeHost:
+		f.actHost(r, action)
 	case ActUnmap:
 		for c := range f.device { // as the driver does
 			f.finishContext(c)

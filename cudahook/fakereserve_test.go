@@ -80,3 +80,29 @@ func (f *fake) unreserve(r *Request) {
 	}
 	delete(f.reserved, r.OnAddress)
 }
+
+// actHost carries out the actions on the host's memory for a region that sleeps.
+func (f *fake) actHost(r *Request, action Action) {
+	want := [2]uint64{r.OnAddress, r.OnBytes}
+	switch action {
+	case ActSave:
+		r.Value = r.OnHost
+		if r.OnHost == 0 {
+			f.handles++
+			r.Value = f.handles
+		}
+		f.saved[r.Value] = want
+		if err := f.unfinished(r.OnAddress, r.OnBytes, streamKey{}); err != nil {
+			f.t.Fatalf("%#x is saved: %v", r.OnAddress, err)
+		}
+	case ActRestore:
+		if f.saved[r.OnHost] != want {
+			f.t.Fatalf("%#x is restored from %#x", want, f.saved[r.OnHost])
+		}
+	case ActFreeHost:
+		if f.saved[r.OnHost][1] != r.OnBytes {
+			f.t.Fatalf("%d bytes of the host are freed, not %d", r.OnBytes, f.saved[r.OnHost][1])
+		}
+		delete(f.saved, r.OnHost)
+	}
+}

@@ -16,7 +16,7 @@ import (
 //	a segment's memory is mapped ⇔ asleep == 0
 //
 // Meanwhile the region gives no memory. Its blocks may be freed. The host's memory is page-locked,
-// which takes ten times as long as the copy. So it stays for the next time, until OpTrim, or until
+// which takes many times as long as the copy. So it stays for the next time, until OpTrim, or until
 // the region sleeps without its contents.
 const (
 	regionAwake uint64 = iota
