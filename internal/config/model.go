@@ -15,16 +15,16 @@ var cxl = [4]cost{
 
 // applyModel sets those costs of the tiers that have no variable of their own. given has a bit for
 // each variable that has a value.
-func (s *Settings) applyModel(given uint64) {
+func (s *Settings) applyModel(given *names) {
 	if s.Model != ModelCXL {
 		return
 	}
 	for tier := uintptr(0); tier < uintptr(TierCount); tier++ {
 		t, c, first := &s.Tiers[tier&3], &cxl[tier&3], varTiers+tier*tierVars
-		if given>>((first+tierBW)&63)&1 == 0 {
+		if !given.has(first + tierBW) {
 			t.BW = c.bw
 		}
-		if given>>((first+tierLat)&63)&1 == 0 {
+		if !given.has(first + tierLat) {
 			t.Lat = c.lat
 		}
 	}

@@ -2,6 +2,20 @@ package config
 
 import "tieralloc/internal/raw"
 
+// names is a set of variables: a bit for each row of the table.
+type names [tableSize / 64]uint64
+
+// add adds variable i, and reports whether it was not in the set.
+func (s *names) add(i uintptr) bool {
+	word, bit := &s[i/64%(tableSize/64)], uint64(1)<<(i&63)
+	fresh := *word&bit == 0
+	*word |= bit
+	return fresh
+}
+
+// has reports whether variable i is in the set.
+func (s *names) has(i uintptr) bool { return s[i/64%(tableSize/64)]>>(i&63)&1 != 0 }
+
 // Parse fills s from the environment at envp, a vector of C strings that ends in a zero word; envp
 // may be 0. It returns how many values were bad, having written one line on standard error for
 // each.
@@ -13,7 +27,7 @@ func ParseTo(s *Settings, envp, fd uintptr) (bad uintptr) {
 	if envp == 0 {
 		return 0
 	}
-	seen, given := uint64(0), uint64(0) // a bit for each variable met, and for each with a value
+	var seen, given names // the variables met, and those with a value
 	excluded := false
 	for at := envp; ; at += 8 {
 		entry := raw.Load(at)
@@ -21,16 +35,14 @@ func ParseTo(s *Settings, envp, fd uintptr) (bad uintptr) {
 			break
 		}
 		i, val := find(entry)
-		bit := uint64(1) << (i & 63)
-		if i >= varCount || seen&bit != 0 {
+		if i >= varCount || !seen.add(i) {
 			continue
 		}
-		seen |= bit
 		v := &variables[i&tableMask]
 		if val.n == 0 {
 			continue
 		}
-		given |= bit
+		given.add(i)
 		if i == varRules {
 			bad += s.Rules.parse(val, fd)
 		} else if !s.set(i, val) {
@@ -43,10 +55,10 @@ func ParseTo(s *Settings, envp, fd uintptr) (bad uintptr) {
 		}
 	}
 	s.Disable = s.Disable || excluded
-	if s.SlowSwap && given>>varOnSoftcap&1 == 0 {
+	if s.SlowSwap && !given.has(varOnSoftcap) {
 		s.OnSoftcap = SoftcapFollow
 	}
-	s.applyModel(given)
+	s.applyModel(&given)
 	s.Rank = rankOf(envp)
 	return bad + s.reconcile(envp, fd)
 }

@@ -85,13 +85,12 @@ type variable struct {
 
 // tableSize is a power of two above varCount, so that a masked index is in range.
 const (
-	tableSize = 64
+	tableSize = 128
 	tableMask = tableSize - 1
 )
 
-// This constant is negative and does not compile unless the table has a free row and a word has a
-// bit for each row.
-const _ uintptr = min(tableSize, 64) - 1 - varCount
+// This constant is negative and does not compile unless the table has a free row.
+const _ uintptr = tableSize - 1 - varCount
 
 const (
 	aSwitch   = "0 or 1"
