@@ -2,8 +2,10 @@ package tiers
 
 import (
 	"sync/atomic"
+	"unsafe"
 
 	"tieralloc/internal/config"
+	"tieralloc/internal/group"
 	"tieralloc/internal/raw"
 )
 
@@ -19,6 +21,7 @@ type account struct {
 	// bytes that the kernel has moved into the account's memory and out of it, by KernelMoved
 	in, out uint64
 	shared  bool // by several tiers
+	grouped bool // its caps are those of a group of processes (internal/group)
 
 	_ [64 - 48]byte // keeps the next account's current in another cache line
 }
@@ -55,6 +58,15 @@ func setupAccounts(s *config.Settings, first *[4]uintptr) {
 	}
 }
 
+// SetGroup makes the caps those of the group that this process has joined.
+func SetGroup() {
+	for i := range accounts {
+		a := &accounts[i]
+		a.soft, a.hard = group.CapsOf(uintptr(i))
+		a.grouped = true
+	}
+}
+
 // capOf returns the cap, or for one that is not set a cap that no account exceeds.
 func capOf(set uint64) uint64 {
 	if set == 0 {
@@ -69,14 +81,56 @@ func memory(t uintptr) *account { return &accounts[of(t).account&slotMask] }
 // fits reports whether n bytes more would not pass limit.
 func fits(current, n, limit uint64) bool { return n <= limit && current <= limit-n }
 
+// number is the account's index.
+func (a *account) number() uintptr {
+	return (uintptr(unsafe.Pointer(a)) - uintptr(unsafe.Pointer(&accounts))) / unsafe.Sizeof(*a)
+}
+
 // softNow is the soft cap for the charge of the account. Bytes that the kernel has moved in reduce
-// it, and bytes that the kernel has moved out raise it.
+// it, and bytes that the kernel has moved out raise it. In a group it is what the group leaves this
+// process.
 func (a *account) softNow() uint64 {
 	if a.soft == ^uint64(0) {
 		return a.soft
 	}
+	return a.softSet()
+}
+
+// softSet is softNow where there is a soft cap.
+func (a *account) softSet() uint64 {
 	room, in := a.soft+atomic.LoadUint64(&a.out), atomic.LoadUint64(&a.in)
-	return room - min(in, room)
+	room -= min(in, room)
+	if a.grouped {
+		return a.softInGroup(room)
+	}
+	return room
+}
+
+// softInGroup is softNow where soft is the cap for the sum of the group's members. What the sum
+// leaves may be taken by any of them. Where the sum exceeds soft, each member has to give back in
+// proportion to what it has.
+func (a *account) softInGroup(soft uint64) uint64 {
+	mine, all := group.Used(a.number())
+	current := atomic.LoadUint64(&a.current)
+	if all <= soft {
+		return current + (soft - all)
+	}
+	excess := uint64(float64(mine) / float64(all) * float64(all-soft))
+	return current - min(excess+1, current)
+}
+
+// hardNow is the hard cap for the charge of the account. In a group it is what the group leaves
+// this process.
+func (a *account) hardNow() uint64 {
+	if !a.grouped {
+		return a.hard
+	}
+	return a.hardInGroup()
+}
+
+func (a *account) hardInGroup() uint64 {
+	current := atomic.LoadUint64(&a.current)
+	return min(a.hard, current+group.Room(a.number()))
 }
 
 // KernelMoved sets the bytes that the kernel has moved. in is the number of bytes on the tier's
@@ -89,10 +143,12 @@ func KernelMoved(tier, in, out uintptr) {
 }
 
 // admits reports whether n bytes more would not pass the hard cap.
-func (a *account) admits(n uint64) bool { return fits(atomic.LoadUint64(&a.current), n, a.hard) }
+func (a *account) admits(n uint64) bool {
+	return fits(atomic.LoadUint64(&a.current), n, a.hardNow())
+}
 
-// charge adds n bytes to a tier unless its account would then exceed limit. It returns the bytes of
-// the account.
+// charge adds n bytes to a tier unless its account would then exceed limit, or the group its hard
+// cap. It returns the bytes of the account; ^0 where the group refuses.
 func charge(tier uintptr, n, limit uint64) (after uint64, ok bool) {
 	a := memory(tier)
 	for {
@@ -101,6 +157,9 @@ func charge(tier uintptr, n, limit uint64) (after uint64, ok bool) {
 			return old, false
 		}
 		if atomic.CompareAndSwapUint64(&a.current, old, old+n) {
+			if a.grouped && !a.chargeGroup(n) {
+				return ^uint64(0), false
+			}
 			if a.shared {
 				of(tier).add(n)
 			} else {
@@ -125,10 +184,26 @@ func Admit(tier, n uintptr) bool {
 // returned to the kernel or charged to another tier.
 func Release(tier, n uintptr) {
 	a := memory(tier)
-	if !a.shared || take(&of(tier).current, uint64(n)) {
-		take(&a.current, uint64(n))
+	if (!a.shared || take(&of(tier).current, uint64(n))) && take(&a.current, uint64(n)) &&
+		a.grouped {
+		a.releaseGroup(n)
 	}
 }
+
+// chargeGroup charges the group with n bytes that the account has been charged with, or undoes
+// that. It is apart, as what few processes need, to keep charge small.
+//
+//go:noinline
+func (a *account) chargeGroup(n uint64) bool {
+	if group.Charge(a.number(), uintptr(n)) {
+		return true
+	}
+	take(&a.current, n)
+	return false
+}
+
+//go:noinline
+func (a *account) releaseGroup(n uintptr) { group.Release(a.number(), n) }
 
 // Shift turns a charge of n bytes of one tier into one of another with the same account.
 func Shift(from, to, n uintptr) {
@@ -191,7 +266,7 @@ func Excess(tier uintptr) uint64 {
 // 7/8 of its soft cap. The margin keeps memory that is promoted from being demoted again at once.
 func Room(tier, n uintptr) bool {
 	a := memory(tier)
-	limit := a.hard
+	limit := a.hardNow()
 	if a.soft != ^uint64(0) {
 		soft := a.softNow()
 		limit = min(limit, soft-soft/8)
@@ -219,7 +294,7 @@ type Account struct {
 func AccountOf(tier uintptr) Account {
 	a := memory(tier)
 	return Account{First: of(tier).account, Current: atomic.LoadUint64(&a.current),
-		Soft: a.softNow(), Hard: a.hard}
+		Soft: a.softNow(), Hard: a.hardNow()}
 }
 
 // Full reports whether n bytes more would pass the hard cap of the tier's memory.

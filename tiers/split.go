@@ -64,7 +64,7 @@ func (d *divided) walk(n uint64, trimmed uintptr) (answer uintptr) {
 // limit returns the cap up to which tier i takes a request.
 func (d *divided) limit(i uintptr, soft bool) uint64 {
 	if soft && !d.stays {
-		return min(memory(i).hard, memory(i).soft)
+		return min(memory(i).hard, memory(i).softNow())
 	}
 	return memory(i).hard
 }
@@ -121,8 +121,9 @@ func (d *divided) close(bit uintptr, full bool) {
 func (d *divided) begin(i uintptr, size, limit uint64) {
 	a := memory(i)
 	if policy.onSoftcap >= config.SoftcapDemote { // or follow
-		limit = min(limit, a.soft)
+		limit = min(limit, a.softNow())
 	}
+	limit = min(limit, a.hardNow())
 	for {
 		left := limit - min(limit, atomic.LoadUint64(&a.current))
 		left = min(left, size-1) // otherwise all of it would fit by now
@@ -132,8 +133,11 @@ func (d *divided) begin(i uintptr, size, limit uint64) {
 		if left == 0 {
 			return
 		}
-		if _, ok := charge(i, left, limit); ok {
+		after, ok := charge(i, left, limit)
+		if ok {
 			d.first, d.bytes, d.cut = i, left, true
+		}
+		if ok || after == ^uint64(0) { // or the group took the room meanwhile
 			return
 		}
 	}

@@ -153,12 +153,14 @@ type Settings struct {
 	ProfileRate   uint64  // TA_PROFILE_RATE: bytes between samples, in the mean
 	ProfileHeat   bool    // TA_PROFILE_HEAT
 	ProfileEvery  uint64  // TA_PROFILE_EVERY: bytes between two writings; 0: at exit only
+	GroupMin      uint64  // TA_GROUP_MIN: bytes; 0: none
 	MigrateBW     uint64  // TA_MIGRATE_BW: bytes per second; 0: no limit
 	Tiers         [4]Tier // by Tier…; the last is padding to a power of two
 
 	Reports  bool // StatsFile is not empty
 	Live     bool // StatsLive is not empty
 	Profiles bool // ProfileFile is not empty
+	Grouped  bool // GroupFile is not empty
 	LogsFile bool // LogFile is not empty
 
 	CUDA CUDA
@@ -172,6 +174,7 @@ type Settings struct {
 	ProfileFile Text // TA_PROFILE: a template for Expand
 	// TA_CUDA_SNAPSHOT: a template for Expand
 	SnapshotFile Text
+	GroupFile    Text // TA_GROUP: the path of the group's file
 }
 
 // InForce is the configuration of this process, set at boot.
@@ -216,6 +219,7 @@ func (s *Settings) setDefaults() {
 	s.ProfileRate = DefaultProfileRate
 	s.ProfileHeat = false
 	s.ProfileEvery = 0
+	s.GroupMin = 0
 	s.MigrateBW = DefaultMigrateBW
 	s.Tiers = [4]Tier{}
 	s.CUDA.setDefaults()
@@ -225,6 +229,7 @@ func (s *Settings) setDefaults() {
 	reset(&s.LogsFile, &s.LogFile)
 	reset(&s.Live, &s.StatsLive)
 	reset(&s.Profiles, &s.ProfileFile)
+	reset(&s.Grouped, &s.GroupFile)
 	// whoever fills its text resets it, so that no page is touched unnecessarily
 	if s.Rules.Count != 0 {
 		s.Rules.Count = 0

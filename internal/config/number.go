@@ -11,6 +11,15 @@ func (v value) asSize(dst *uint64) bool {
 	return true
 }
 
+// asSizeOrZero reads a size as asSize does, and 0 too.
+func (v value) asSizeOrZero(dst *uint64) bool {
+	n, ok := v.bytes()
+	if ok {
+		*dst = n
+	}
+	return ok
+}
+
 // asRate reads a number of bytes per second from minBandwidth on, or 0 for no limit.
 func (v value) asRate(dst *uint64) bool {
 	n, ok := v.bytes()

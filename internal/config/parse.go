@@ -27,6 +27,11 @@ func ParseTo(s *Settings, envp, fd uintptr) (bad uintptr) {
 	if envp == 0 {
 		return 0
 	}
+	return s.read(envp, fd)
+}
+
+// read is ParseTo for an environment, which most processes have no settings in.
+func (s *Settings) read(envp, fd uintptr) (bad uintptr) {
 	var seen, given names // the variables met, and those with a value
 	excluded := false
 	for at := envp; ; at += 8 {

@@ -35,6 +35,8 @@ const (
 	varMigrateBW
 	varBackground
 	varSecure
+	varGroup
+	varGroupMin
 	varTiers
 	varCUDA  = varTiers + uintptr(TierCount)*tierVars
 	varCount = varCUDA + cudaVars
@@ -151,6 +153,11 @@ var variables = [tableSize]variable{
 		"0, 1, or 1 and checks that only warn, as in 1,dealloc_type_mismatch=warn" +
 			" (checks dealloc_type_mismatch and delete_size_mismatch; abort or warn)", "0"},
 
+	varGroup: {"TA_GROUP", "a name of at most 64 letters, digits, dots, - and _," +
+		" or an absolute path of at most 4000 bytes", "no group"},
+	varGroupMin: {"TA_GROUP_MIN",
+		"0 (nothing is kept) to 64T (an integer, or one with K, M, G or T)", "0"},
+
 	varTiers + tierSoft:  {"TA_FAST_SOFT", aCap, noSoft},
 	varTiers + tierHard:  {"TA_FAST_HARD", aCap, noHard},
 	varTiers + tierBW:    {"TA_FAST_BW", aRate, noLimit},
@@ -210,6 +217,15 @@ func Describe(i uintptr) (name, accepts, fallback string, ok bool) {
 	return v.name, v.accepts, v.fallback, true
 }
 
+// CapName returns the name of the variable of a tier's soft or hard cap.
+func CapName(tier uintptr, hard bool) string {
+	i := varTiers + tier*tierVars + tierSoft
+	if hard {
+		i += tierHard - tierSoft
+	}
+	return variables[i&tableMask].name
+}
+
 const prefix = "TA_"
 
 // find looks up an entry NAME=value in the table. It returns varCount if the name is not in it. For
@@ -266,6 +282,10 @@ func (s *Settings) set(i uintptr, v value) bool {
 		return v.asSwitch(&s.ProfileHeat)
 	case varProfileEvery:
 		return v.asProfileEvery(&s.ProfileEvery)
+	case varGroup:
+		return v.asGroup(&s.GroupFile, &s.Grouped)
+	case varGroupMin:
+		return v.asSizeOrZero(&s.GroupMin)
 	case varLog:
 		return v.asWord(&s.Log, &levelWords, logLevels)
 	case varCUDA + cudaTrace:

@@ -9,6 +9,7 @@ import (
 	"tieralloc/alloc"
 	"tieralloc/cudahook"
 	"tieralloc/internal/config"
+	"tieralloc/internal/group"
 	"tieralloc/internal/lockrank"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
@@ -109,6 +110,9 @@ func Boot(arg uintptr) {
 	}
 	account := tierMap.Accounts()
 	tiers.Setup(&config.InForce, &account, program.Addr())
+	if config.InForce.Grouped && !joinGroup() {
+		endIfStrict()
+	}
 	if (!config.InForce.SlowSwap || beginPaging()) &&
 		config.InForce.OnSoftcap == config.SoftcapFollow {
 		beginFollowing()
@@ -246,6 +250,9 @@ func addEscaped(t *config.Text, addr, n uintptr) {
 // ForkChild notes that the process is a forked child, which writes a report of its own. One that
 // will write none, and whose counts go on from its parent's, does as its parent.
 func ForkChild() {
+	if group.On() {
+		group.ForkChild()
+	}
 	if !alloc.CountFromFork {
 		return
 	}

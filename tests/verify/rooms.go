@@ -16,6 +16,7 @@ var rooms = map[string]int{
 	"internal/config":  1,
 	"internal/sysfs":   1,
 	"internal/cgroup":  2,
+	"internal/group":   2,
 	"numa":             2,
 	"numa/plan":        3,
 	"numa/probe":       3,

@@ -1,0 +1,288 @@
+package group
+
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
+// self is this process's membership.
+var self struct {
+	page  *Page // nil: never a member
+	slot  uintptr
+	state uint32
+	path  uintptr // of the file, a C string
+	file  raw.File
+	want  Wish
+}
+
+// Wish is what a process joins with.
+type Wish struct {
+	Caps    [FirstDevice]Cap // bytes, by account; Uncapped: none
+	Floor   uint64           // bytes of each capped account that are kept for this process
+	Program uintptr          // its file name, a C string, or 0
+}
+
+const (
+	off     uint32 = iota // no group
+	leaving               // a forked child that joins at its first reservation
+	joining               // another thread is about it
+	in
+)
+
+// Size is the bytes of a group's file.
+const Size = unsafe.Sizeof(Page{})
+
+// joinByte is the byte of the file that a joining process locks. Those before it are the slots'.
+const joinByte = Members
+
+// On reports whether this process is to be in a group.
+func On() bool { return atomic.LoadUint32(&self.state) != off }
+
+// Join makes this process a member of the group whose file is at path, a C string that must stay.
+// It makes the file if there is none. The first member sets the caps; CapsOf tells them. It
+// returns an errno, 0 on success: EPERM where the file belongs to another user or others may write
+// to it, EINVAL where it is no group's file, EMFILE where the group is full, EBUSY where another
+// process does not finish joining, or what the kernel says.
+func Join(path uintptr, want *Wish) (errno uintptr) {
+	self.path, self.want = path, *want
+	errno = join()
+	if errno == 0 {
+		atomic.StoreUint32(&self.state, in)
+	}
+	return errno
+}
+
+// CapsOf returns the group's caps of an account. Precondition: Join succeeded.
+func CapsOf(account uintptr) (soft, hard uint64) {
+	c := &self.page.Caps[account&accountMask]
+	return c.Soft, c.Hard
+}
+
+// joined returns the page, after a forked child has joined, or nil where it cannot.
+func joined() *Page {
+	for tries := 0; ; tries++ {
+		switch state := atomic.LoadUint32(&self.state); state {
+		case in:
+			return self.page
+		case leaving:
+			if !atomic.CompareAndSwapUint32(&self.state, leaving, joining) {
+				continue
+			}
+			if join() != 0 {
+				atomic.StoreUint32(&self.state, off)
+				return nil
+			}
+			atomic.StoreUint32(&self.state, in)
+			ReserveFloor()
+		case off:
+			return nil
+		default: // joining
+			if tries > 1000 { // this is a signal handler that interrupted it
+				return nil
+			}
+			raw.Sys(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
+		}
+	}
+}
+
+// ForkChild leaves the parent's slot in a forked child, which joins at its first reservation.
+// Private memory replaces the parent's page, in case a signal handler forked while the interrupted
+// code was at it.
+func ForkChild() {
+	if atomic.LoadUint32(&self.state) == in &&
+		raw.Open(uintptr(unsafe.Pointer(self.page)), Size) {
+		atomic.StoreUint32(&self.state, leaving)
+	}
+}
+
+func join() (errno uintptr) {
+	for range 10 {
+		var fd uintptr
+		if fd, errno = open(); errno != 0 {
+			return errno
+		}
+		if errno = lockJoin(fd); errno == 0 {
+			errno = enter(fd)
+			setLock(fd, joinByte, syscall.F_UNLCK)
+		}
+		raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+		if errno != uintptr(syscall.ESTALE) { // else the file was removed meanwhile
+			break
+		}
+	}
+	return errno
+}
+
+// open opens the group's file, or makes it.
+func open() (fd, errno uintptr) {
+	const flags = syscall.O_RDWR | syscall.O_CREAT | syscall.O_NONBLOCK | syscall.O_NOCTTY
+	fd, errno = raw.OpenFile(self.path, flags)
+	if errno != 0 {
+		return 0, errno
+	}
+	var st syscall.Stat_t
+	_, errno = raw.Sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
+	user, _ := raw.Sys(syscall.SYS_GETEUID, 0, 0, 0, 0, 0, 0)
+	switch {
+	case errno != 0:
+	case uintptr(st.Uid) != user || st.Mode&0o077 != 0:
+		errno = uintptr(syscall.EPERM)
+	case st.Mode&syscall.S_IFMT != syscall.S_IFREG || st.Size != 0 && uintptr(st.Size) != Size:
+		errno = uintptr(syscall.EINVAL)
+	}
+	if errno != 0 {
+		raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	}
+	return fd, errno
+}
+
+// lockJoin waits for other processes that are joining, up to a second.
+func lockJoin(fd uintptr) (errno uintptr) {
+	const step = 1_000_000 // ns
+	for range 1000 {
+		if errno = setLock(fd, joinByte, syscall.F_WRLCK); errno != uintptr(syscall.EAGAIN) {
+			return errno
+		}
+		raw.SleepUntil(raw.Clock(raw.ClockMono) + step/20)
+	}
+	return uintptr(syscall.EBUSY)
+}
+
+// enter takes a slot of the locked file and maps it.
+func enter(fd uintptr) (errno uintptr) {
+	var st syscall.Stat_t
+	_, errno = raw.Sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&st)), 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	if st.Nlink == 0 {
+		return uintptr(syscall.ESTALE)
+	}
+	if st.Size == 0 {
+		if errno = raw.SizeAllowed(Size); errno != 0 {
+			return errno
+		}
+		// Memory that is had only when it is first written could be missing then, which would end
+		// the process by SIGBUS.
+		if _, errno = raw.Sys(syscall.SYS_FALLOCATE, fd, 0, 0, Size, 0, 0); errno != 0 {
+			return errno
+		}
+	}
+	slot, errno := takeSlot(fd)
+	if errno != 0 {
+		return errno
+	}
+	first := !othersLock(fd)
+	p, errno := mapPage(fd)
+	if errno != 0 {
+		return errno
+	}
+	switch {
+	case first:
+		p.begin()
+	case p.Magic != Magic || p.Version != Version:
+		raw.Unmap(uintptr(unsafe.Pointer(p)), Size)
+		return uintptr(syscall.EINVAL)
+	}
+	p.clear(slot)
+	p.occupy(slot)
+	if self.page != nil { // a forked child
+		to := uintptr(unsafe.Pointer(self.page))
+		if raw.Move(uintptr(unsafe.Pointer(p)), Size, Size, to) == 0 {
+			p = self.page
+		}
+	}
+	self.page, self.slot, self.file = p, slot, raw.Identify(fd)
+	return 0
+}
+
+// takeSlot locks the byte of a slot that no living process has.
+func takeSlot(fd uintptr) (slot, errno uintptr) {
+	for slot = 0; slot < Members; slot++ {
+		errno = setLock(fd, slot, syscall.F_WRLCK)
+		if errno != uintptr(syscall.EAGAIN) && errno != uintptr(syscall.EACCES) {
+			return slot, errno
+		}
+	}
+	return 0, uintptr(syscall.EMFILE)
+}
+
+func mapPage(fd uintptr) (p *Page, errno uintptr) {
+	const prot = syscall.PROT_READ | syscall.PROT_WRITE
+	at, errno := raw.Sys(syscall.SYS_MMAP, 0, Size, prot, syscall.MAP_SHARED, fd, 0)
+	if errno != 0 {
+		return nil, errno
+	}
+	return (*Page)(raw.Ptr(at)), 0
+}
+
+// begin makes the page that of a group whose first member this process is. The tags of the shares
+// stay, because the operations do.
+func (p *Page) begin() {
+	for i := range p.high() {
+		p.clear(i)
+	}
+	for i := range p.Caps {
+		p.Caps[i], p.Devices[i] = Cap{Uncapped, Uncapped}, Device{}
+		if i < len(self.want.Caps) {
+			p.Caps[i] = self.want.Caps[i]
+		}
+	}
+	p.Size, p.Version, p.High = uint64(Size), Version, 0
+	atomic.StoreUint64(&p.Magic, Magic)
+}
+
+// clear frees a slot. Precondition: the caller has the lock of its byte.
+func (p *Page) clear(slot uintptr) {
+	m := &p.Slots[slot&memberMask]
+	for account := range uintptr(Accounts) {
+		p.complete(account) // may be an operation for this slot
+		s := p.share(slot, account)
+		atomic.StoreUint64(&s.used, 0)
+		for {
+			granted := atomic.LoadUint64(&s.granted)
+			if atomic.CompareAndSwapUint64(&s.granted, granted, granted&tagMask) {
+				break
+			}
+		}
+	}
+	m.Program = [32]byte{}
+	atomic.StoreUint64(&m.Floor, 0)
+	atomic.StoreUint64(&m.Taken, 0)
+	atomic.StoreUint64(&m.Refused, 0)
+	atomic.StoreUint64(&m.Pid, 0)
+}
+
+// occupy fills in this process's slot.
+func (p *Page) occupy(slot uintptr) {
+	m := &p.Slots[slot&memberMask]
+	if name := self.want.Program; name != 0 {
+		for i := uintptr(0); i < 31 && raw.LoadByte(name+i) != 0; i++ {
+			m.Program[i&31] = raw.LoadByte(name + i)
+		}
+	}
+	m.Floor = self.want.Floor
+	for {
+		high := atomic.LoadUint64(&p.High)
+		if high > uint64(slot) ||
+			atomic.CompareAndSwapUint64(&p.High, high, uint64(slot)+1) {
+			break
+		}
+	}
+	atomic.StoreUint64(&m.Pid, uint64(raw.Pid()))
+}
+
+// ReserveFloor gets this process its floor of each account. It reports false where the group has
+// not so much left.
+func ReserveFloor() bool {
+	ok := true
+	for account := range uintptr(Accounts) {
+		if hard := self.page.Caps[account].Hard; self.want.Floor != 0 && hard != Uncapped {
+			ok = self.page.grant(self.slot, account, self.want.Floor) && ok
+		}
+	}
+	return ok
+}
