@@ -65,6 +65,11 @@ func exporterOf(tb testing.TB, problems *error, pages ...[]byte) *exporter {
 		}
 	}
 	return &exporter{
+		groups: func() ([]*processGroup, error) {
+			g := &processGroup{Name: "train", Accounts: []groupAccount{{Name: "FAST", Used: 1,
+				Granted: 2, SoftCap: 3, HardCap: 4}}, Members: []groupMember{{Pid: 1}}}
+			return []*processGroup{g}, nil
+		},
 		pages: func(use func(*live.Page) error) error {
 			var bad []error
 			for i := range pages {

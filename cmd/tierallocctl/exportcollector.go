@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,7 @@ var (
 // each scrape. Scrapes may overlap.
 type exporter struct {
 	pages   func(use func(*live.Page) error) error
+	groups  func() ([]*processGroup, error)
 	counts  func(*live.Page) bool // whether the page's process is exported
 	problem func(error)           // gets what is wrong with pages, nil if nothing is
 }
@@ -38,6 +40,7 @@ type exporter struct {
 func newExporter(problem func(error)) *exporter {
 	return &exporter{
 		pages:   func(use func(*live.Page) error) error { return eachPage(perUser, use) },
+		groups:  allGroups,
 		counts:  isOfProcess,
 		problem: problem,
 	}
@@ -98,6 +101,9 @@ func (e *exporter) Describe(ch chan<- *prometheus.Desc) {
 	describeAll(ch, moveFamilies)
 	describeAll(ch, deviceFamilies)
 	describeAll(ch, deviceCaps)
+	ch <- membersDesc
+	describeAll(ch, groupFamilies)
+	describeAll(ch, groupCaps)
 }
 
 func describeAll[T any](ch chan<- *prometheus.Desc, families []family[T]) {
@@ -113,6 +119,9 @@ func (e *exporter) Collect(ch chan<- prometheus.Metric) {
 		processes++
 		collectProcess(ch, pid, program, s)
 	})
+	groups, bad := e.groups()
+	collectGroups(ch, groups)
+	err = errors.Join(err, bad)
 	e.problem(err)
 	one := func(d *prometheus.Desc, value float64) {
 		ch <- &series{d, nil, prometheus.GaugeValue, value}

@@ -25,7 +25,8 @@
 //	                         the nodes of another process's heap
 //	top.go, sample.go, frame.go, screen.go
 //	                         all processes on a full screen
-//	export.go, exportserver.go, exportcollector.go, exportfamilies.go, exportdevices.go
+//	export.go, exportserver.go, exportcollector.go, exportfamilies.go, exportdevices.go,
+//	exportgroups.go
 //	                         their metrics, for Prometheus
 //	record.go, recorder.go, recordtree.go, recordfigures.go, recordwriter.go
 //	                         their memory over time, sampled to a file
@@ -50,6 +51,7 @@
 //	                         its CUDA devices, by NVML
 //	gpusnapshot.go, snapshotfile.go, snapshottrace.go, snapshotpickle.go, pickle.go
 //	                         pictures of their memory
+//	group.go, groupfile.go   groups of processes that have caps together
 //	version.go               the version of the tool and the library
 package main
 
@@ -86,7 +88,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	root.AddCommand(runCommand(), verifyCommand(), statsCommand(), topCommand(), heatCommand(),
 		exportCommand(), recordCommand(), profileCommand(), adviseCommand(), checkCommand(),
-		topologyCommand(), gpuCommand(), versionCommand(), completionCommand(), manualCommand())
+		topologyCommand(), gpuCommand(), groupCommand(), versionCommand(), completionCommand(),
+		manualCommand())
 	root.SetHelpCommand(helpCommand())
 	root.CompletionOptions.DisableDefaultCmd = true // completionCommand takes its place
 	root.SetArgs(args)

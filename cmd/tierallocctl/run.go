@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +37,8 @@ type runOptions struct {
 	quiet   bool
 	json    string
 	noLive  bool
+	// a group for the command and its children
+	ownGroup bool
 }
 
 func runCommand() *cobra.Command {
@@ -54,6 +57,8 @@ func runCommand() *cobra.Command {
 		"no summary at the end, and no line for a setting without effect")
 	flags.StringVar(&o.json, "json", "", "`PATH`: keep the statistics there")
 	flags.BoolVar(&o.noLive, "no-live", false, "no live page: as TA_STATS_LIVE=0")
+	flags.BoolVar(&o.ownGroup, "own-group", false,
+		"caps for the sum of the command and its children: as TA_GROUP with a name of its own")
 	return cmd
 }
 
@@ -77,12 +82,18 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	if o.noLive && cmd.Flags().Changed("live") {
 		return &failure{statusUsage, errors.New("run: --live and --no-live exclude each other")}
 	}
+	if o.ownGroup && cmd.Flags().Changed("group") {
+		return &failure{statusUsage, errors.New("run: --group and --own-group exclude each other")}
+	}
 	if err := canCreate(o.json); err != nil {
 		return &failure{statusRunFailed, err}
 	}
 	l, err := prepare(cmd, o.library, args[0], func(env environ) environ {
 		if o.noLive {
 			env = env.with("TA_STATS_LIVE", "0")
+		}
+		if o.ownGroup {
+			env = env.with("TA_GROUP", ownGroup())
 		}
 		return env
 	})
@@ -102,6 +113,9 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	}
 	end, err := runChild(l.path, args, left.env.preload(l.library))
 	defer left.close(end)
+	if o.ownGroup {
+		_ = removeGroup(groupPath(ownGroup())) // unless children are still in it
+	}
 	if err != nil {
 		return &failure{statusNotRunnable, err}
 	}
@@ -113,6 +127,9 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	}
 	return nil
 }
+
+// ownGroup names the group of this process's command.
+func ownGroup() string { return "run-" + strconv.Itoa(os.Getpid()) }
 
 // launch is a program that can be started on the library.
 type launch struct {

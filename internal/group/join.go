@@ -23,6 +23,14 @@ type Wish struct {
 	Caps    [FirstDevice]Cap // bytes, by account; Uncapped: none
 	Floor   uint64           // bytes of each capped account that are kept for this process
 	Program uintptr          // its file name, a C string, or 0
+	// the address of a uint32 that is not 0 once the program filters system calls, or 0
+	Filtered uintptr
+}
+
+// filtered reports whether the program may have forbidden the calls that joining and reaping make.
+func filtered() bool {
+	return self.want.Filtered != 0 &&
+		atomic.LoadUint32((*uint32)(raw.Ptr(self.want.Filtered))) != 0
 }
 
 const (
@@ -90,9 +98,9 @@ func joined() *Page {
 
 // ForkChild leaves the parent's slot in a forked child, which joins at its first reservation.
 // Private memory replaces the parent's page, in case a signal handler forked while the interrupted
-// code was at it.
+// code was at it. A child that may not open files stays in its parent's slot.
 func ForkChild() {
-	if atomic.LoadUint32(&self.state) == in &&
+	if atomic.LoadUint32(&self.state) == in && !filtered() &&
 		raw.Open(uintptr(unsafe.Pointer(self.page)), Size) {
 		atomic.StoreUint32(&self.state, leaving)
 	}

@@ -35,7 +35,7 @@ const reapEvery = 1_000_000
 // reap clears the slots of members that have ended, and reports whether there were any.
 func (p *Page) reap() (any bool) {
 	now, last := raw.Clock(raw.ClockMono), atomic.LoadUint64(&p.reaped)
-	if now-last < reapEvery || !atomic.CompareAndSwapUint64(&p.reaped, last, now) {
+	if now-last < reapEvery || filtered() || !atomic.CompareAndSwapUint64(&p.reaped, last, now) {
 		return false
 	}
 	fd, errno := raw.OpenFile(self.path, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOCTTY)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"syscall"
+	"unsafe"
 
 	"tieralloc/internal/config"
 	"tieralloc/internal/group"
@@ -11,14 +12,16 @@ import (
 
 // joinGroup makes this process a member of TA_GROUP. It reports false, after a line on standard
 // error for each, where the group cannot be joined, has other caps, or has no room for
-// TA_GROUP_MIN. A process that cannot join has its caps for itself alone.
-func joinGroup() (ok bool) {
+// TA_GROUP_MIN. A process that cannot join has its caps for itself alone. filtered becomes 1 when
+// the program prepares a filter of system calls.
+func joinGroup(filtered *uint32) (ok bool) {
 	var want group.Wish
 	for i := range want.Caps {
 		set := &config.InForce.Tiers[i]
 		want.Caps[i] = group.Cap{Soft: capOr(set.Soft), Hard: capOr(set.Hard)}
 	}
 	want.Floor, want.Program = config.InForce.GroupMin, program.Addr()
+	want.Filtered = uintptr(unsafe.Pointer(filtered))
 	path := config.InForce.GroupFile.Addr()
 	if errno := group.Join(path, &want); errno != 0 {
 		return !complainGroup(path, errno)

@@ -110,7 +110,7 @@ func Boot(arg uintptr) {
 	}
 	account := tierMap.Accounts()
 	tiers.Setup(&config.InForce, &account, program.Addr())
-	if config.InForce.Grouped && !joinGroup() {
+	if config.InForce.Grouped && !joinGroup(&b.Flags.Filtered) {
 		endIfStrict()
 	}
 	if (!config.InForce.SlowSwap || beginPaging()) &&

@@ -2,6 +2,7 @@ package process
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ var filterEnvs = [][]string{
 	{"TA_FAST_HARD=24M", "TA_SECURE=1"},
 	{"TA_FAST_SOFT=8M", "TA_ON_SOFTCAP=demote", "TA_DEFAULT_HINT=HOT"},
 	{"TA_FAST_HARD=100M", "TA_NORMAL_HARD=100M", "TA_SLOW_SOFT=100M"},
+	{"TA_FAST_HARD=2M", "TA_DEFAULT_HINT=HOT", "TA_GROUP=DIR/group"},
 	{"TA_RULES=size>=1M:cold"},
 	{"TA_PURGE_DELAY=0"},
 	{"TA_HUGEPAGES=thp"},
@@ -33,6 +35,10 @@ func TestFilterKills(t *testing.T) {
 		for _, how := range []string{"prctl", "syscall more"} {
 			t.Run(strings.Join(env, ",")+" "+how, func(t *testing.T) {
 				t.Parallel()
+				env, dir := slices.Clone(env), t.TempDir()
+				for i := range env {
+					env[i] = strings.Replace(env[i], "DIR", dir, 1)
+				}
 				clean(t, preloaded(t, env, strings.Fields(prog+" "+how)...))
 			})
 		}
