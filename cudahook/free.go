@@ -101,7 +101,7 @@ func (h *heap) startFree(r *Request) Action {
 		return h.wrongFree(r)
 	}
 	r.Bytes = b.asked
-	dead := b.cache.dead != 0
+	dead := b.cache.dead != 0 && r.Count == 0
 	h.endUse(b)
 	private := b.segment.pool.global == nil
 	switch {

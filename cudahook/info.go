@@ -74,3 +74,17 @@ func (h *heap) largest() (n uint64) {
 	}
 	return n
 }
+
+// poolFigures answers what the driver's default pool would tell if the heap's memory were its own.
+func (h *heap) poolFigures(r *Request) Action {
+	c := &h.count
+	r.Value, r.Extra = c.side[0].live+c.side[1].live, c.reserved
+	r.OnBytes, r.OnUsed = c.livePeak, c.reservedPeak
+	if r.Count&1 != 0 {
+		c.livePeak = r.Value
+	}
+	if r.Count&2 != 0 {
+		c.reservedPeak = r.Extra
+	}
+	return r.done(Success)
+}

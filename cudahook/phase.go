@@ -22,6 +22,8 @@ func (h *heap) start(r *Request) Action {
 		return r.act(phaseTold, ActInfo)
 	case OpPool:
 		return h.startPool(r)
+	case OpPoolFigures:
+		return h.poolFigures(r)
 	case OpCoalesce:
 		h.flushAll()
 		return r.done(Success)

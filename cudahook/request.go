@@ -87,7 +87,8 @@ const (
 	OpAlloc       Op = iota + 1 // cuMemAlloc: safe on every stream at once
 	OpFree                      // cuMemFree
 	OpStreamAlloc               // ta_cuda_malloc: for use on Stream first
-	// ta_cuda_free, cuMemFreeAsync: after what Stream has been given
+	// ta_cuda_free, cuMemFreeAsync: after what Stream has been given; Count 1: that includes all
+	// work on the block
 	OpStreamFree
 	OpRecord // the block is in use on Stream, too
 	// an allocation of the driver's own, of Bytes: ActDriver in between
@@ -114,6 +115,9 @@ const (
 	OpSleep
 	OpWake     // it gets memory again
 	OpCoalesce // merge all free blocks that may be merged
+	// bytes of blocks in use in Value and of segments in Extra, and their peaks in OnBytes and
+	// OnUsed; Count: peaks that start anew, 1 the first, 2 the second
+	OpPoolFigures
 )
 
 // An Action is what Step asks for. A driver call needs Request.Context; C makes it current if it is

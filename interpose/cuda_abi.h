@@ -90,6 +90,12 @@ enum {
 	CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
 	CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
 
+	CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+	CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
+	CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
+	CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
+	CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
+
 	CUDA_ARRAY3D_LAYERED = 0x01,
 	CUDA_ARRAY3D_CUBEMAP = 0x04,
 	CUDA_ARRAY3D_SPARSE = 0x40,
@@ -126,6 +132,8 @@ enum {
 	F(cuCtxRecordEvent, CUcontext, CUevent) \
 	F(cuDeviceGetUuid_v2, void *, CUdevice) \
 	F(cuDeviceGetAttribute, int *, int, CUdevice) \
+	F(cuDeviceGetDefaultMemPool, CUmemoryPool *, CUdevice) \
+	F(cuDeviceGetMemPool, CUmemoryPool *, CUdevice) \
 	F(cuMemAddressReserve, CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long) \
 	F(cuMemAddressFree, CUdeviceptr, size_t) \
 	F(cuMemMap, CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) \
@@ -165,6 +173,12 @@ enum {
 	F(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *, size_t, CUmemoryPool, CUstream) \
 	F(cuMemFreeAsync, CUdeviceptr, CUstream) \
 	F(cuMemFreeAsync_ptsz, CUdeviceptr, CUstream) \
+	F(cuDeviceSetMemPool, CUdevice, CUmemoryPool) \
+	F(cuMemSetMemPool, CUmemLocation *, int, CUmemoryPool) \
+	F(cuMemPoolTrimTo, CUmemoryPool, size_t) \
+	F(cuMemPoolGetAttribute, CUmemoryPool, int, void *) \
+	F(cuMemPoolSetAttribute, CUmemoryPool, int, void *) \
+	F(cuMemPoolSetAccess, CUmemoryPool, const CUmemAccessDesc *, size_t) \
 	F(cuArrayCreate_v2, CUarray *, const CUDA_ARRAY_DESCRIPTOR *) \
 	F(cuArray3DCreate_v2, CUarray *, const CUDA_ARRAY3D_DESCRIPTOR *) \
 	F(cuArrayDestroy, CUarray) \

@@ -17,9 +17,21 @@ static uint64_t key_of(CUstream s)
 	return s != NULL ? (uint64_t)s : CU_STREAM_LEGACY;
 }
 
+// The captures that have begun and not ended, or more. While there are none, no stream captures.
+static uint64_t under_way;
+
+int ta_cuda_captures(CUstream s)
+{
+	int capture = CU_STREAM_CAPTURE_STATUS_NONE;
+	return __atomic_load_n(&under_way, __ATOMIC_ACQUIRE) != 0 &&
+		(ta_cu.cuStreamIsCapturing(s, &capture) != CUDA_SUCCESS ||
+			capture != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
 static void tell(CUcontext c, CUstream s, uint64_t begins)
 {
 	ta_cuda_request r;
+	__atomic_add_fetch(&under_way, begins != 0 ? 1 : (uint64_t)-1, __ATOMIC_ACQ_REL);
 	ta_cuda_ask(&r, TA_CUDA_OP_CAPTURE, c);
 	r.Stream = (uint64_t)s;
 	r.Count = begins;

@@ -108,6 +108,10 @@ CUresult ta_cuda_save(ta_cuda_request *r);
 CUresult ta_cuda_restore(ta_cuda_request *r);
 CUresult ta_cuda_free_host(ta_cuda_request *r);
 
+// An address that never has memory. The driver's answer for it is right for any part of a segment
+// that is not a block.
+enum { TA_CUDA_NOWHERE = 1 };
+
 // Whether *p lies in a block of the library. Then r->Value is the start of the block, Extra its
 // size and Number its number. *p changes if it lies in memory of the library, but in no block.
 int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r);
@@ -116,6 +120,13 @@ int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r);
 CUresult ta_cuda_alloc(
 	CUdeviceptr *out, size_t n, CUcontext current, void *caller, ta_cuda_call call, void *args);
 CUresult ta_cuda_free_block(CUdeviceptr p, CUcontext current, ta_cuda_call call, void *args);
+
+// Serves a request for n bytes that the driver allocates by call. They are charged in the current
+// context.
+CUresult ta_cuda_foreign(size_t n, CUcontext current, ta_cuda_call call, void *args);
+
+// Whether the stream captures a graph, or the driver refuses to tell.
+int ta_cuda_captures(CUstream s);
 
 // The free and the total memory of the current context's device, as the program is to see them.
 CUresult ta_cuda_memory(size_t *free, size_t *total);

@@ -1,6 +1,6 @@
-// Memory of the driver's own, outside the device heap: pitched, managed, from the driver's pools,
-// arrays, and memory without an address. It counts against the caps. The heap makes room before the
-// driver is called, and charges the memory until it is freed.
+// Memory of the driver's own, outside the device heap: pitched, managed, arrays, and memory without
+// an address; cuda_async.c has stream-ordered memory. It counts against the caps. The heap makes
+// room before the driver is called, and charges the memory until it is freed.
 #include "cuda_driver.h"
 
 // Serves a request for n bytes that the driver allocates by call. They are charged in the context
@@ -14,7 +14,7 @@ static CUresult foreign_on(
 	return ta_cuda_serve(&r, current, call, args);
 }
 
-static CUresult foreign(size_t n, CUcontext current, ta_cuda_call call, void *args)
+CUresult ta_cuda_foreign(size_t n, CUcontext current, ta_cuda_call call, void *args)
 {
 	return foreign_on(current, n, current, call, args);
 }
@@ -54,7 +54,7 @@ EXPORT CUresult cuMemAllocPitch_v2(
 	if (!ta_cuda_serves(&current) || current == NULL || out == NULL)
 		return TA_CUDA_PASS(cuMemAllocPitch_v2, out, pitch, width, height, element);
 	struct pitch_call a = {out, pitch, width, height, element};
-	return foreign(rows_of(width, height), current, call_pitch, &a);
+	return ta_cuda_foreign(rows_of(width, height), current, call_pitch, &a);
 }
 
 struct managed_call {
@@ -78,68 +78,7 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t n, unsigned flags)
 	if (!ta_cuda_serves(&current) || current == NULL || out == NULL)
 		return TA_CUDA_PASS(cuMemAllocManaged, out, n, flags);
 	struct managed_call a = {out, n, flags};
-	return foreign(n, current, call_managed, &a);
-}
-
-// Both entry points of cuMemAllocAsync or of cuMemAllocFromPoolAsync.
-struct async_call {
-	CUdeviceptr *out;
-	size_t n;
-	CUmemoryPool pool;
-	CUstream stream;
-	CUresult (*plain)(CUdeviceptr *, size_t, CUstream);
-	CUresult (*pooled)(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
-};
-
-static CUresult call_async(ta_cuda_request *r, void *args)
-{
-	struct async_call *a = args;
-	CUresult e = a->plain != NULL ? a->plain(a->out, a->n, a->stream) :
-									a->pooled(a->out, a->n, a->pool, a->stream);
-	if (e == CUDA_SUCCESS)
-		r->Value = *a->out;
-	return e;
-}
-
-// On a stream that captures a graph the call adds a node to the graph and allocates nothing yet.
-static CUresult async(struct async_call *a, CUstream stream)
-{
-	CUcontext current;
-	ta_cuda_request none = {0};
-	int capture = CU_STREAM_CAPTURE_STATUS_NONE;
-	if (a->plain == NULL && a->pooled == NULL)
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!ta_cuda_serves(&current) || current == NULL || a->out == NULL)
-		return call_async(&none, a);
-	if (ta_cu.cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS ||
-		capture != CU_STREAM_CAPTURE_STATUS_NONE)
-		return call_async(&none, a);
-	return foreign(a->n, current, call_async, a);
-}
-
-EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t n, CUstream s)
-{
-	return async(&(struct async_call){out, n, NULL, s, TA_CUDA_REAL(cuMemAllocAsync), NULL}, s);
-}
-
-EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t n, CUstream s)
-{
-	return async(&(struct async_call){out, n, NULL, s, TA_CUDA_REAL(cuMemAllocAsync_ptsz), NULL},
-		ta_cuda_per_thread(s));
-}
-
-EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s)
-{
-	return async(
-		&(struct async_call){out, n, pool, s, NULL, TA_CUDA_REAL(cuMemAllocFromPoolAsync)}, s);
-}
-
-EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(
-	CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s)
-{
-	return async(
-		&(struct async_call){out, n, pool, s, NULL, TA_CUDA_REAL(cuMemAllocFromPoolAsync_ptsz)},
-		ta_cuda_per_thread(s));
+	return ta_cuda_foreign(n, current, call_managed, &a);
 }
 
 // The bytes of one channel of an element, or 0 for a packed or compressed format.
@@ -226,7 +165,7 @@ static CUresult array(struct array_call *a, size_t n)
 	ta_cuda_request none = {0};
 	if (n == 0 || !ta_cuda_serves(&current) || current == NULL)
 		return call_array(&none, a);
-	return foreign(n, current, call_array, a);
+	return ta_cuda_foreign(n, current, call_array, a);
 }
 
 EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)

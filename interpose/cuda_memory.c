@@ -73,16 +73,21 @@ static CUresult call_free_async(ta_cuda_request *r, void *args)
 	return ta_cu.cuMemFreeAsync((CUdeviceptr)r->Address, (CUstream)r->Stream);
 }
 
-// The driver refuses an invalid stream, and a thread without a context.
+// The driver refuses an invalid stream, and a thread without a context. On a stream that captures a
+// graph it frees memory of the graph only. Where the heap serves cuMemAllocAsync, the program has
+// ordered the free after all work on the block, whatever stream the block was allocated on.
 static CUresult free_async(CUdeviceptr p, CUstream s, CUcontext current)
 {
 	ta_cuda_request r;
 	CUcontext of = ta_cuda_stream_context(s, current);
 	if (of == NULL)
 		return ta_cu.cuMemFreeAsync(p, s);
+	if (ta_flags.CudaAsync && ta_cuda_captures(s) && ta_cuda_block(&p, &r))
+		return ta_cu.cuMemFreeAsync(TA_CUDA_NOWHERE, s);
 	ta_cuda_ask(&r, TA_CUDA_OP_STREAM_FREE, of);
 	r.Address = p;
 	r.Stream = (uint64_t)s;
+	r.Count = ta_flags.CudaAsync;
 	return ta_cuda_serve(&r, current, call_free_async, NULL);
 }
 
@@ -102,10 +107,6 @@ EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr p, CUstream s)
 	return free_async(p, ta_cuda_per_thread(s), current);
 }
 
-// An address that never has memory. The driver's answer for it is right for any part of a segment
-// that is not a block.
-static const CUdeviceptr nowhere = 1;
-
 int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r)
 {
 	CUcontext current;
@@ -115,7 +116,7 @@ int ta_cuda_block(CUdeviceptr *p, ta_cuda_request *r)
 	r->Address = *p;
 	CUresult e = ta_cuda_serve(r, current, NULL, NULL);
 	if (e != CUDA_SUCCESS && e != TA_CUDA_PASSED)
-		*p = nowhere;
+		*p = TA_CUDA_NOWHERE;
 	return e == CUDA_SUCCESS;
 }
 

@@ -109,6 +109,7 @@
 #define TA_CUDA_OP_TRIM 0x10ull
 #define TA_CUDA_OP_WARMUP 0x11ull
 #define TA_CUDA_OP_COALESCE 0x14ull
+#define TA_CUDA_OP_POOL_FIGURES 0x15ull
 #define TA_CUDA_ACT_DONE 0x0ull
 #define TA_CUDA_ACT_PASS 0x1ull
 #define TA_CUDA_ACT_DRIVER 0x2ull
@@ -313,6 +314,7 @@ struct ta_flags {
 	uint32_t Profiled;
 	uint32_t Unusual;
 	uint32_t CudaOff;
+	uint32_t CudaAsync;
 	uint32_t Filtered;
 };
 

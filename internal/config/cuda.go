@@ -35,6 +35,7 @@ type CUDA struct {
 	Leaks       bool // TA_CUDA_LEAKS: the report lists the blocks that are live at exit
 	Managed     bool // TA_CUDA_MANAGED: the heap's memory is managed
 	Expandable  bool // TA_CUDA_EXPANDABLE: segments are expanded where the driver allows it
+	AsyncHeap   bool // TA_CUDA_ASYNC: heap; false: driver
 
 	Soft, Hard  uint64 // TA_CUDA_SOFT, TA_CUDA_HARD: bytes; 0: no cap
 	SpillHard   uint64 // TA_CUDA_SPILL_HARD: bytes of host memory; 0: half of the host's
@@ -63,6 +64,7 @@ func (c *CUDA) setDefaults() {
 	c.Leaks = false
 	c.Managed = false
 	c.Expandable = true
+	c.AsyncHeap = false
 	c.Soft = 0
 	c.Hard = 0
 	c.SpillHard = 0
@@ -93,6 +95,8 @@ func (c *CUDA) set(k uintptr, v value) bool {
 		return v.asSwitch(&c.Managed)
 	case cudaExpandable:
 		return v.asSwitch(&c.Expandable)
+	case cudaAsync:
+		return v.asEither(&c.AsyncHeap, "driver", "heap")
 	case cudaSoft:
 		return v.asSize(&c.Soft)
 	case cudaHard:

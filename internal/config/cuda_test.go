@@ -20,7 +20,8 @@ func TestCUDA(t *testing.T) {
 		want func(*plainCUDA)
 	}{
 		{"TA_CUDA=1 TA_CUDA_REUSE=sync TA_CUDA_SUBALLOC=small TA_CUDA_ON_HARDCAP=fail " +
-			"TA_CUDA_ZERO=0 TA_CUDA_LEAKS=0 TA_CUDA_MANAGED=0 TA_CUDA_EXPANDABLE=1",
+			"TA_CUDA_ZERO=0 TA_CUDA_LEAKS=0 TA_CUDA_MANAGED=0 TA_CUDA_EXPANDABLE=1 " +
+			"TA_CUDA_ASYNC=driver",
 			func(*plainCUDA) {}},
 		{"TA_CUDA=0", func(c *plainCUDA) { c.enable = false }},
 		{"TA_CUDA_REUSE=Event", func(c *plainCUDA) { c.event = true }},
@@ -29,6 +30,7 @@ func TestCUDA(t *testing.T) {
 		{"TA_CUDA_ZERO=1", func(c *plainCUDA) { c.zero = true }},
 		{"TA_CUDA_LEAKS=1", func(c *plainCUDA) { c.leaks = true }},
 		{"TA_CUDA_EXPANDABLE=0", func(c *plainCUDA) { c.expandable = false }},
+		{"TA_CUDA_ASYNC=Heap", func(c *plainCUDA) { c.async = true }},
 		{"TA_CUDA_MANAGED=1", func(c *plainCUDA) { c.managed = true }},
 		{"TA_CUDA_SOFT=1G TA_CUDA_HARD=1G", func(c *plainCUDA) { c.soft, c.hard = 1<<30, 1<<30 }},
 		{"TA_CUDA_SPILL_HARD=3G", func(c *plainCUDA) { c.spillHard = 3 << 30 }},
@@ -91,6 +93,7 @@ func TestBadCUDA(t *testing.T) {
 		{"TA_CUDA_ZERO", []string{"yes"}, `0 or 1; using 0`},
 		{"TA_CUDA_LEAKS", []string{"2"}, `0 or 1; using 0`},
 		{"TA_CUDA_EXPANDABLE", []string{"2", "auto"}, `0 or 1; using 1`},
+		{"TA_CUDA_ASYNC", []string{"1", "pool", "heap,"}, `driver or heap; using driver`},
 		{"TA_CUDA_MANAGED", []string{"2", "yes", "01", " 1", "prefer_fast"}, `0 or 1; using 0`},
 		{"TA_CUDA_SOFT", []string{"0", "1GB"}, sizes + `; using no soft cap`},
 		{"TA_CUDA_HARD", []string{"0", "25%"}, sizes + `; using no hard cap`},

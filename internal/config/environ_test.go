@@ -71,10 +71,10 @@ type outcome struct {
 
 // plainCUDA is CUDA without its padding.
 type plainCUDA struct {
-	enable, event, all, spill, zero, leaks, managed, expandable     bool
-	soft, hard, spillHard, proportion, segment, cacheLimit, bw, lat uint64
-	warm                                                            []Warm
-	trace, snapshot                                                 string
+	enable, event, all, spill, zero, leaks, managed, expandable, async bool
+	soft, hard, spillHard, proportion, segment, cacheLimit, bw, lat    uint64
+	warm                                                               []Warm
+	trace, snapshot                                                    string
 }
 
 // plainRule is a Rule with its patterns.
@@ -146,7 +146,7 @@ func outcomeOf(s *Settings) outcome {
 		segment: c.SegmentSize, cacheLimit: c.CacheLimit,
 		bw: c.BW, lat: c.Lat, warm: c.Warmup[:c.Warmups], trace: s.TraceFile.String(),
 		snapshot: s.SnapshotFile.String(),
-		managed:  c.Managed, expandable: c.Expandable}
+		managed:  c.Managed, expandable: c.Expandable, async: c.AsyncHeap}
 	for _, r := range s.Rules.Rule[:s.Rules.Count] {
 		o.rules = append(o.rules, plainRule{r.Min, r.Max, patternOf(&s.Rules, r.Thread),
 			patternOf(&s.Rules, r.Program),

@@ -22,6 +22,8 @@ func (c *plainCUDA) refer(what, val string) (accepts, using string, ok bool) {
 		return "0 or 1", "1", choose(&c.enable, switches, val)
 	case "_REUSE":
 		return either(&c.event, "sync", "event")
+	case "_ASYNC":
+		return either(&c.async, "driver", "heap")
 	case "_SUBALLOC":
 		return either(&c.all, "small", "all")
 	case "_ON_HARDCAP":

@@ -74,6 +74,7 @@ const (
 	cudaLeaks
 	cudaManaged
 	cudaExpandable
+	cudaAsync
 	cudaVars
 )
 
@@ -205,6 +206,7 @@ var variables = [tableSize]variable{
 	varCUDA + cudaLeaks:      {"TA_CUDA_LEAKS", aSwitch, "0"},
 	varCUDA + cudaManaged:    {"TA_CUDA_MANAGED", aSwitch, "0"},
 	varCUDA + cudaExpandable: {"TA_CUDA_EXPANDABLE", aSwitch, "1"},
+	varCUDA + cudaAsync:      {"TA_CUDA_ASYNC", "driver or heap", "driver"},
 }
 
 // Describe returns the name of the i-th variable, what it accepts, and its default. ok is false if

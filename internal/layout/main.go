@@ -144,6 +144,7 @@ func write(w io.Writer) {
 		{"TA_CUDA_OP_TRIM", cudahook.OpTrim},
 		{"TA_CUDA_OP_WARMUP", cudahook.OpWarmup},
 		{"TA_CUDA_OP_COALESCE", cudahook.OpCoalesce},
+		{"TA_CUDA_OP_POOL_FIGURES", cudahook.OpPoolFigures},
 		{"TA_CUDA_ACT_DONE", cudahook.ActDone},
 		{"TA_CUDA_ACT_PASS", cudahook.ActPass},
 		{"TA_CUDA_ACT_DRIVER", cudahook.ActDriver},

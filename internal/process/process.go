@@ -46,6 +46,7 @@ type Flags struct {
 	Profiled      uint32 // the heap samples blocks
 	Unusual       uint32 // Secure or Profiled: the fast path serves nothing
 	CudaOff       uint32 // CUDA calls pass unchanged
+	CudaAsync     uint32 // the heap serves cuMemAllocAsync
 	Filtered      uint32 // C sets it when the program prepares a filter of system calls
 }
 
@@ -166,6 +167,7 @@ func (f *Flags) set() {
 	f.Profiled = flag(alloc.Profiling)
 	f.Unusual = f.Secure | f.Profiled
 	f.CudaOff = flag(!config.InForce.CUDA.Enable)
+	f.CudaAsync = flag(config.InForce.CUDA.AsyncHeap)
 	if config.InForce.CUDA.Enable && config.InForce.CUDA.Traces {
 		if _, ok := config.Expand(&reportPath, &config.InForce.TraceFile, raw.Pid(),
 			&program, config.InForce.Rank); ok {

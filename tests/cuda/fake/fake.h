@@ -136,6 +136,7 @@ API CUresult fake_launch(CUdeviceptr p, size_t n, int byte, CUstream s); // work
 API int fake_busy(CUdeviceptr p, size_t n, CUstream s, int ordered);     // see fake_pending
 API unsigned long fake_calls(const char *name);
 API unsigned long fake_illegals(void);
-API size_t fake_used(CUdevice d); // bytes of the device's memory
-API size_t fake_places(void);     // places that the last batch of prefetches was told
+API size_t fake_used(CUdevice d);       // bytes of the device's memory
+API CUmemoryPool fake_pool(CUdevice d); // the pool of a device that is not the default
+API size_t fake_places(void);           // places that the last batch of prefetches was told
 #endif

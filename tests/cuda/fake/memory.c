@@ -223,31 +223,16 @@ API CUresult cuMemFree_v2(CUdeviceptr p)
 	return CUDA_SUCCESS;
 }
 
-#define ASYNCS(suffix, per_thread) \
-	API CUresult cuMemAllocAsync##suffix(CUdeviceptr *out, size_t n, CUstream s) \
-	{ \
-		CALL(cuMemAllocAsync##suffix, CONTEXT); \
-		return fake_stream(s, per_thread) == NULL ? INVALID_HANDLE : allocate(out, n, ASYNC); \
-	} \
-	API CUresult cuMemAllocFromPoolAsync##suffix( \
-		CUdeviceptr *out, size_t n, CUmemoryPool pool, CUstream s) \
-	{ \
-		CALL(cuMemAllocFromPoolAsync##suffix, CONTEXT); \
-		return fake_stream(s, per_thread) == NULL || pool == NULL ? INVALID_HANDLE : \
-																	allocate(out, n, ASYNC); \
-	} \
-	API CUresult cuMemFreeAsync##suffix(CUdeviceptr p, CUstream handle) \
-	{ \
-		CALL(cuMemFreeAsync##suffix, CONTEXT); \
-		struct memory *m = fake_find(p); \
-		CUstream s = fake_stream(handle, per_thread); \
-		if (m == NULL || m->address != p || s == NULL) \
-			return CUDA_ERROR_INVALID_VALUE; \
-		fake_queue(s, FREE)->address = p; \
-		return CUDA_SUCCESS; \
-	}
-ASYNCS(, 0)
-ASYNCS(_ptsz, 1)
+CUresult fake_allocate_async(CUdeviceptr *out, size_t n) { return allocate(out, n, ASYNC); }
+
+uint64_t fake_async_bytes(CUdevice d)
+{
+	uint64_t n = 0;
+	for (struct memory *m = memories; m != NULL; m = m->next)
+		if (m->how == ASYNC && m->device == d)
+			n += up(m->asked, ALIGN);
+	return n;
+}
 
 API CUresult cuMemGetInfo_v2(size_t *free, size_t *all)
 {

@@ -26,4 +26,8 @@ struct memory *fake_find(CUdeviceptr p);
 // Notes what cuMemMap has mapped. It is forgotten by fake_release.
 void fake_mapped(CUdeviceptr p, size_t n, CUdevice d);
 
+// Memory of a pool, and how many bytes all pools of a device have.
+CUresult fake_allocate_async(CUdeviceptr *out, size_t n);
+uint64_t fake_async_bytes(CUdevice d);
+
 #endif

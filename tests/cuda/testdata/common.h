@@ -54,6 +54,16 @@
 	F(cuMemCreate, CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, \
 		unsigned long long) \
 	F(cuMemRelease, CUmemGenericAllocationHandle) \
+	F(cuDeviceGetDefaultMemPool, CUmemoryPool *, CUdevice) \
+	F(cuDeviceSetMemPool, CUdevice, CUmemoryPool) \
+	F(cuMemSetMemPool, CUmemLocation *, int, CUmemoryPool) \
+	F(cuMemPoolTrimTo, CUmemoryPool, size_t) \
+	F(cuMemPoolGetAttribute, CUmemoryPool, int, void *) \
+	F(cuMemPoolSetAttribute, CUmemoryPool, int, void *) \
+	F(cuMemPoolSetAccess, CUmemoryPool, const CUmemAccessDesc *, size_t) \
+	F(cuEventCreate, CUevent *, unsigned) \
+	F(cuEventRecord, CUevent, CUstream) \
+	F(cuStreamWaitEvent, CUstream, CUevent, unsigned) \
 	F(cuStreamCreate, CUstream *, unsigned) \
 	F(cuStreamDestroy_v2, CUstream) \
 	F(cuStreamBeginCapture_v2, CUstream, int) \
@@ -76,7 +86,8 @@
 	F(int, fake_busy, CUdeviceptr, size_t, CUstream, int) \
 	F(unsigned long, fake_calls, const char *) \
 	F(unsigned long, fake_illegals, void) \
-	F(size_t, fake_used, CUdevice)
+	F(size_t, fake_used, CUdevice) \
+	F(CUmemoryPool, fake_pool, CUdevice)
 
 #define FIELD(name, ...) CUresult (*name)(__VA_ARGS__);
 static __attribute__((unused)) struct {

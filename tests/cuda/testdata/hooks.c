@@ -171,7 +171,7 @@ static void foreign(void)
 	SHOW(cu.cuMemFreeAsync(p, s));
 	SHOW(cu.cuMemAllocAsync_ptsz(&p, 1000, NULL));
 	SHOW(cu.cuMemFreeAsync_ptsz(p, NULL));
-	SHOW(cu.cuMemAllocFromPoolAsync(&p, 3 * MIB, (CUmemoryPool)0x10, s));
+	SHOW(cu.cuMemAllocFromPoolAsync(&p, 3 * MIB, fake.fake_pool(0), s));
 	SHOW(cu.cuMemFree_v2(p));
 	SHOW(cu.cuMemAllocFromPoolAsync(&p, 3 * MIB, NULL, s));
 	SHOW(cu.cuArrayCreate_v2(&a, &(CUDA_ARRAY_DESCRIPTOR){1000, 1000, 0x20, 1}));
