@@ -55,7 +55,7 @@ var autoHuge struct {
 // half of a limit.
 func roomy(least uintptr) bool {
 	n := uintptr(pool.count.committed)
-	return n >= least && addressLimit == 0 &&
+	return n >= least && addressLimit == 0 && !pressed() &&
 		(limit.share == 0 || n < (limit.share-1)*limitShare/2)
 }
 

@@ -356,7 +356,7 @@ func (h *Heap) collectEmpty(p *Page, all, current bool) {
 		p.noteUse()
 	case !p.isRetired(): // emptied by other threads
 		h.release(p, h.Thread.Now)
-	case h.Thread.Now >= p.freeSince()+PurgeDelay:
+	case h.Thread.Now >= p.freeSince()+purgeDelay():
 		h.release(p, p.freeSince())
 	}
 }

@@ -169,7 +169,8 @@ func hugeFreed(token uintptr, p *Page) {
 		park(token, p)
 		return
 	}
-	if PurgeDelay == 0 || p.unmigrated != 0 || p.reserved() || p.Start&(SliceSize-1) != 0 {
+	if purgeDelay() == 0 || p.unmigrated != 0 || p.reserved() || p.Start&(SliceSize-1) != 0 {
+		countPressed(p.Size)
 		hugeUnmap(token, p)
 		return
 	}
@@ -193,7 +194,7 @@ func hugeExpire(token uintptr, now uint64, placement uintptr, all bool) (done ui
 	}
 	for i := uintptr(0); i < hugeCacheSlots && i < pool.cache.n; {
 		p := pool.cache.slot[i&(hugeCacheSlots-1)]
-		if !all && now < p.freeSince()+PurgeDelay ||
+		if !all && now < p.freeSince()+purgeDelay() ||
 			placement != anyPlacement && placement != uintptr(p.placement) {
 			i++
 			continue
@@ -203,5 +204,6 @@ func hugeExpire(token uintptr, now uint64, placement uintptr, all bool) (done ui
 		hugeUnmap(token, p)
 	}
 	poolLock.Release()
+	countPressed(done)
 	return done
 }

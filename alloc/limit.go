@@ -11,7 +11,8 @@ import (
 // The group's files are read when the heap has grown: first beyond limitFirst, then by half of what
 // was left. Without a limit they are read when the heap has doubled. One may be set or lowered at
 // any time: so a process of more than limitFirst looks again after limitAgain, when it next comes
-// by the slow path. A small process opens no file, and a large one hardly any. A filter of system
+// by the slow path, or after pressureAgain where a limit or a figure of pressure is known
+// (pressure.go). A small process opens no file, and a large one hardly any. A filter of system
 // calls may end the process for opening a file. So the files are not read again when the program
 // prepares one: a limit that was read stays in force.
 const (
@@ -54,7 +55,7 @@ func nearLimit(n uintptr) bool {
 // limitOld reports, by a peek likewise, whether the last look is so long ago that there is to be
 // another.
 func limitOld(now uint64) bool {
-	return now >= limit.again && pool.count.committed > limitFirst
+	return now >= limit.again && (pool.count.committed > limitFirst || pressed())
 }
 
 // lookAtLimit looks at the group before n bytes more are committed, and reports whether so little
@@ -68,15 +69,29 @@ func lookAtLimit(now uint64, n uintptr) (short bool) {
 		return false
 	}
 	var m cgroup.Memory
-	cgroup.Read(&m)
+	if now >= pressure.again {
+		stalled, known := cgroup.ReadBoth(&m)
+		pressure.stalled = stalled
+		pressure.again = now + limitAgain
+		if known {
+			pressure.again = now + pressureAgain
+		}
+	} else {
+		cgroup.Read(&m)
+	}
+	if m.Limit != 0 {
+		limit.again = now + pressureAgain
+	}
+	limit.again = min(limit.again, pressure.again)
+	weigh(now, &m)
 	if m.Limit == 0 {
 		limit.share = 0
 		limit.beyond = 2*after - limitFirst
-		return false
+		return pressed()
 	}
 	limit.share = uintptr(m.Limit)/limitShare + 1
 	left := uintptr(m.Left())
 	step := max(left/2, limitStep, uintptr(m.Limit)/limitSteps)
 	limit.beyond = after + step - limitFirst
-	return left < n+limitMost()
+	return left < n+limitMost() || pressed()
 }

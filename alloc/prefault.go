@@ -28,7 +28,7 @@ func (h *Heap) prefaults(c, size uintptr) bool {
 		*n++
 		return false
 	}
-	return size < raw.Page && !prefaultRefused
+	return size < raw.Page && !prefaultRefused && !pressed()
 }
 
 // fewAddresses is the limit of the address space, in bytes, up to which waste at the ends of pages

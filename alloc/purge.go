@@ -76,9 +76,12 @@ func purgeDue(token uintptr, now uint64) {
 		return
 	}
 	reserve := min(dirtyReserve(), limitMost())
+	if pressed() {
+		reserve = 0
+	}
 	if pool.dirtyBytes > reserve && !p.spared(now, reserve) {
 		purgeWhile(token, now, reserve/2)
-	} else if now >= p.freeSince()+PurgeDelay {
+	} else if now >= p.freeSince()+purgeDelay() {
 		purgeWhile(token, now, ^uintptr(0))
 	}
 }
@@ -96,7 +99,7 @@ func dirtyReserve() uintptr {
 // spared reports whether the oldest dirty span stays at now though more than floor bytes are dirty.
 func (p *Page) spared(now uint64, floor uintptr) bool {
 	age := now - min(now, p.freeSince())
-	if pool.threadCount <= 1 || age >= PurgeDelay {
+	if pool.threadCount <= 1 || age >= purgeDelay() {
 		return false
 	}
 	most := pool.feedback.wanted
@@ -150,7 +153,7 @@ func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due boo
 		if p == nil {
 			break
 		}
-		early := now < p.freeSince()+PurgeDelay
+		early := now < p.freeSince()+purgeDelay()
 		if pool.dirtyBytes <= floor && (!due || early) || due && p.spared(now, floor) {
 			break
 		}
@@ -173,6 +176,7 @@ func purgePlacement(token uintptr, now uint64, placement, floor uintptr, due boo
 	}
 	poolLock.Release()
 	if done != 0 {
+		countPressed(done)
 		stats.Put1(logDebug, stats.EventPurge, done, 0)
 	}
 	return done

@@ -10,6 +10,7 @@ func Service(token uintptr, now uint64) (more bool) {
 	t := &servant
 	t.token, t.Now = token, now
 	serveAbandoned(token, now, abandoned.with.n, true)
+	serveLimit(token, now)
 	hugeExpire(token, now, anyPlacement, false)
 	purgeDue(token, now)
 	return migrate(token, now)

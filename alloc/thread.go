@@ -296,6 +296,9 @@ func (t *Thread) tick() {
 	if t.collect == 0 {
 		t.collect = t.Now + collectEvery()
 	}
+	if pressed() {
+		t.collect = min(t.collect, t.Now+minCollect)
+	}
 	if t.Now >= t.collect {
 		t.collect = t.Now + collectEvery()
 		t.rename()
@@ -325,7 +328,7 @@ func (t *Thread) migrate() {
 const minCollect = 50e6 // nanoseconds
 
 // collectEvery returns the time between two collections of empty pages.
-func collectEvery() uint64 { return max(PurgeDelay, minCollect) }
+func collectEvery() uint64 { return max(purgeDelay(), minCollect) }
 
 // Token returns the owning thread's token.
 func (t *Thread) Token() uintptr { return t.token }

@@ -17,9 +17,5 @@ func purgeAll(t *Thread) uintptr {
 	t.release()
 	t.collectPages(true)
 	t.lookRound()
-	done := hugeExpire(t.token, t.Now, anyPlacement, true)
-	for placement := uintptr(0); placement < placementSlots; placement++ {
-		done += purgePlacement(t.token, t.Now, placement, 0, false)
-	}
-	return done
+	return returnFree(t.token, t.Now)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"tieralloc/internal/cgroup"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/numa"
@@ -36,6 +37,8 @@ func newWorld(tb testing.TB) {
 	alone.pages, alone.threads, tight, everyThread = 0, 0, 0, nil
 	summariesTorn, CountFromFork = false, false
 	limit.beyond, limit.share, limit.busy, limit.again = 0, 0, 0, 0
+	pressure.on, pressure.since, pressure.again, pressure.stalled = 0, 0, 0, 0
+	cgroup.System = "/nowhere" // what the machine lacks changes no test
 	autoHuge.streak, autoHuge.turn, autoHuge.dense = 0, 0, 0
 	secure, secret, leftover = false, secrets{}, [leftoverSlots]uint64{}
 	reservedPages, firstMetaTaken, anySlice = false, true, false

@@ -58,10 +58,12 @@ func setupAccounts(s *config.Settings, first *[4]uintptr) {
 	}
 }
 
-// JoinGroup says that the caps are for the sum of the group that this process has joined.
-func JoinGroup() {
+// SetGroup makes the caps those of the group that this process has joined.
+func SetGroup() {
 	for i := range accounts {
-		accounts[i].grouped = true
+		a := &accounts[i]
+		a.soft, a.hard = group.CapsOf(uintptr(i))
+		a.grouped = true
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 type Memory struct {
 	Limit uint64 // bytes; 0: there is no limit
 	Used  uint64 // bytes, without pages of files, which the kernel can reclaim
+	High  bool   // the limit is memory.high, beyond which the kernel reclaims and slows threads
 }
 
 // Left returns the bytes that are left. Precondition: there is a limit.
@@ -54,10 +55,13 @@ var group, name config.Text // the group's path; the name of a file of it or of 
 
 // Read fills m with the memory of the group that has the least left, among this process's own and
 // those above it. In a container those above are hidden, and the files of the own group are in the
-// place of the root's. One thread at a time may call it.
-func Read(m *Memory) {
+// place of the root's. The limit is the lower of memory.high and memory.max. Version 1 has only the
+// hard limit: its soft limit moves no pages before the system is short. One thread at a time may
+// call it.
+func Read(m *Memory) { find().read(m) }
+
+func (v version) read(m *Memory) {
 	*m = Memory{}
-	v := find()
 	if v == 0 {
 		return
 	}
@@ -122,9 +126,11 @@ func readGroup(f *sysfs.File) {
 // look sets m to the memory of the group whose path is the first n bytes of group, if that has a
 // limit and less left than m.
 func (v version) look(n uintptr, m *Memory) {
-	most := v.number(n, v.max())
+	most, high := v.number(n, v.max()), false
 	if v == 2 {
-		most = min(most, v.number(n, "/memory.high"))
+		soft := v.number(n, "/memory.high")
+		high = soft < most
+		most = min(most, soft)
 	}
 	if most >= noLimit {
 		return
@@ -133,7 +139,7 @@ func (v version) look(n uintptr, m *Memory) {
 	if used >= noLimit {
 		return
 	}
-	here := Memory{max(most, 1), used - min(used, v.ofFiles(n))}
+	here := Memory{max(most, 1), used - min(used, v.ofFiles(n)), high}
 	if m.Limit == 0 || here.Left() < m.Left() {
 		*m = here
 	}

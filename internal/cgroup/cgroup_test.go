@@ -42,23 +42,24 @@ func TestRead(t *testing.T) {
 			"a/b/memory.high":    "max\n",
 			"a/b/memory.current": "700\n",
 			"a/b/memory.stat":    "anon 1\nfile 500\ninactive_file 100\nactive_file 50\nslab 9\n"},
-			Memory{1000, 550}},
+			Memory{1000, 550, false}},
 		{"high is less than max", "0::/a\n", map[string]string{"a/memory.max": "1000\n",
 			"a/memory.high": "800\n", "a/memory.current": "7\n"},
-			Memory{800, 7}},
+			Memory{800, 7, true}},
 		{"no limit", "0::/a\n", map[string]string{"a/memory.max": "max\n", "a/memory.high": "max\n",
 			"a/memory.current": "7\n"}, Memory{}},
 		{"only one above has a limit", "0::/a/b/c\n",
 			map[string]string{"a/b/c/memory.max": "max\n", "a/b/c/memory.current": "1\n",
-				"a/memory.max": "5000\n", "a/memory.current": "400\n"}, Memory{5000, 400}},
+				"a/memory.max": "5000\n", "a/memory.current": "400\n"}, Memory{5000, 400, false}},
 		{"the one above has less left", "0::/a/b\n",
 			map[string]string{"a/b/memory.max": "1000\n", "a/b/memory.current": "1\n",
-				"a/memory.max": "5000\n", "a/memory.current": "4900\n"}, Memory{5000, 4900}},
+				"a/memory.max": "5000\n", "a/memory.current": "4900\n"}, Memory{5000, 4900, false}},
 		{"the root of a container", "0::/\n",
-			map[string]string{"memory.max": "64\n", "memory.current": "65\n"}, Memory{64, 65}},
+			map[string]string{"memory.max": "64\n", "memory.current": "65\n"},
+			Memory{64, 65, false}},
 		{"the names of the host in a container", "4:memory:/docker/x\n",
 			map[string]string{"memory/memory.limit_in_bytes": "64\n",
-				"memory/memory.usage_in_bytes": "60\n"}, Memory{64, 60}},
+				"memory/memory.usage_in_bytes": "60\n"}, Memory{64, 60, false}},
 		{"version 1 beside version 2",
 			"9:name=systemd:/s\n5:cpu,cpuacct:/z\n4:hugetlb,memory:/a\n0::/b\n", map[string]string{
 				"memory/a/memory.limit_in_bytes": "4096\n",
@@ -67,19 +68,19 @@ func TestRead(t *testing.T) {
 					"2\ntotal_inactive_file 30\ntotal_active_file 40\n",
 				"memory/memory.limit_in_bytes": none, "memory/memory.usage_in_bytes": "9\n",
 				"b/memory.max": "1\n", "b/memory.current": "1\n"},
-			Memory{4096, 3930}},
+			Memory{4096, 3930, false}},
 		{"a limit of nothing", "0::/a\n", map[string]string{"a/memory.max": "0\n",
-			"a/memory.current": "0\n"}, Memory{1, 0}},
+			"a/memory.current": "0\n"}, Memory{1, 0, false}},
 		{"a long path", "0::" + deep + "\n", map[string]string{deep[1:] + "/memory.max": "50\n",
-			deep[1:] + "/memory.current": "5\n"}, Memory{50, 5}},
+			deep[1:] + "/memory.current": "5\n"}, Memory{50, 5, false}},
 		{"a text that is none", "memory\x00:::\n:::", map[string]string{"memory.max": "x\n"},
 			Memory{}},
 		{"a path that does not fit", "0::/" + strings.Repeat("x", 9000),
-			map[string]string{"memory.max": "64\n", "memory.current": "6\n"}, Memory{64, 6}},
+			map[string]string{"memory.max": "64\n", "memory.current": "6\n"}, Memory{64, 6, false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tree(t, c.self, c.files)
-			got := Memory{1, 2}
+			got := Memory{1, 2, true}
 			Read(&got)
 			if got != c.want {
 				t.Errorf("%+v, not %+v", got, c.want)

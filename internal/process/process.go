@@ -109,13 +109,10 @@ func Boot(arg uintptr) {
 		b.Flags.Pass, b.Flags.Disabled, b.Flags.CudaOff = 1, 1, 1
 		return
 	}
-	if config.InForce.Grouped && !joinGroup(&b.Flags.Filtered) {
-		endIfStrict()
-	}
 	account := tierMap.Accounts()
 	tiers.Setup(&config.InForce, &account, program.Addr())
-	if group.On() {
-		tiers.JoinGroup()
+	if config.InForce.Grouped && !joinGroup(&b.Flags.Filtered) {
+		endIfStrict()
 	}
 	if (!config.InForce.SlowSwap || beginPaging()) &&
 		config.InForce.OnSoftcap == config.SoftcapFollow {

@@ -12,7 +12,7 @@ var pageheap = Border{
 		"coalesce.go", "events.go", "extents.go", "follow.go", "highwater.go", "huge.go", "hugecache.go",
 		"hugelist.go", "hugepage.go", "hugeresize.go", "hugespan.go", "leftover.go", "limit.go", "meta.go", "migrate.go", "migrationpin.go",
 		"page.go", "pagemap.go", "parked.go", "parts.go", "partsbyage.go", "pin.go", "placement.go", "pool.go",
-		"poolcounts.go", "purge.go", "retained.go", "segment.go", "shares.go", "split.go", "stamp.go", "survey.go", "tally.go", "trigger.go",
+		"poolcounts.go", "pressure.go", "purge.go", "retained.go", "segment.go", "shares.go", "split.go", "stamp.go", "survey.go", "tally.go", "trigger.go",
 	},
 	Except: map[string][]string{
 		// whether the secure mode is on

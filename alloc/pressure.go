@@ -1,0 +1,89 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/internal/cgroup"
+)
+
+// Memory is short if the control group has less than an eighth of its limit left, or if threads
+// wait for memory for more than a tenth of the time (the kernel's pressure stall information). Then
+// what is freed goes back to the kernel at once, as with TA_PURGE_DELAY=0, no memory is prefaulted
+// and no more huge pages are asked for, until the signs have been gone for pressureCalm. The signs
+// that end it are weaker than those that begin it, so a figure at a threshold changes nothing.
+//
+// The look at the limit (limit.go) reads the figures: never before the heap has had limitFirst, at
+// most once in pressureAgain unless the heap grows, and by a step of a thread that is slow anyway,
+// or by the control plane.
+const (
+	pressureAgain = 1e9 // nanoseconds
+	pressureCalm  = 5e9
+)
+
+// pressure is written by the thread that has limit.busy.
+var pressure struct {
+	on      uint32 // 1: memory is short; atomic
+	since   uint64 // the last sign
+	again   uint64 // when the kernel's figure is read again
+	stalled uint64 // that figure
+}
+
+// pressed reports whether memory is short.
+func pressed() bool { return atomic.LoadUint32(&pressure.on) != 0 }
+
+// purgeDelay is PurgeDelay, and nothing while memory is short.
+func purgeDelay() uint64 {
+	if pressed() {
+		return 0
+	}
+	return PurgeDelay
+}
+
+// nextPressure returns the state that follows at now, and the time of the last sign.
+func nextPressure(on bool, since, now uint64, sign bool) (nextOn bool, nextSince uint64) {
+	if sign {
+		return true, now
+	}
+	return on && now < since+pressureCalm, since
+}
+
+// weigh sets the state by the figures. Precondition: limit.busy is the caller's.
+func weigh(now uint64, m *cgroup.Memory) {
+	was := pressed()
+	on, since := nextPressure(was, pressure.since, now, m.Short(pressure.stalled, was))
+	pressure.since = since
+	switch {
+	case on && !was:
+		atomic.AddUint64(&pool.count.pressures, 1)
+		atomic.StoreUint32(&pressure.on, 1)
+	case was && !on:
+		atomic.StoreUint32(&pressure.on, 0)
+	}
+}
+
+// countPressed counts n bytes that were returned while memory is short.
+func countPressed(n uintptr) {
+	if n != 0 && pressed() {
+		atomic.AddUint64(&pool.count.pressureBytes, uint64(n))
+	}
+}
+
+// serveLimit looks at the group for the control plane, which has no heap to empty.
+func serveLimit(token uintptr, now uint64) {
+	if !limitOld(now) || !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
+		return
+	}
+	if lookAtLimit(now, 0) {
+		returnFree(token, now)
+	}
+	atomic.StoreUint32(&limit.busy, 0)
+}
+
+// returnFree returns free spans and cached huge blocks to the kernel.
+func returnFree(token uintptr, now uint64) uintptr {
+	done := hugeExpire(token, now, anyPlacement, true)
+	for placement := uintptr(0); placement < placementSlots; placement++ {
+		done += purgePlacement(token, now, placement, 0, false)
+	}
+	return done
+}
