@@ -4,17 +4,15 @@ package stats
 
 // Figures are what a report says. Ordinary Go, which cannot have a Report of its own, keeps these.
 type Figures struct {
-	// Process that wrote the report, as numbered in its own PID namespace.
+	// The process, in its own PID namespace.
 	Pid uint64
-	// Time of day when the library was loaded, since 1970-01-01 UTC. Above 2^53: read it as an
-	// integer.
+	// When the library was loaded, since 1970-01-01 UTC. Above 2^53: read it as an integer.
 	StartUnixNs uint64
-	// Time from then until the report was written.
+	// Time since the load of the library.
 	UptimeNs uint64
-	// Calls by function. A call counts once, under the name that the program used. Indexed by
-	// Call…; only CallCount are used.
+	// Calls by function, as the program named it. Indexed by Call…; only CallCount are used.
 	Calls [32]uint64
-	// Exact. Calls of the allocating functions above that returned a null pointer or an error.
+	// Exact. Allocating calls that returned a null pointer or an error.
 	CallsFailed uint64
 	// The CPU heap.
 	Heap Heap
@@ -22,37 +20,34 @@ type Figures struct {
 	Policy
 	// Memory held for blocks of each hint. Indexed by config.Hint….
 	HintBytes [8]uint64
-	// Where the tiers' memory is. simulated: every tier is ordinary memory, wherever the kernel
-	// puts it. numa: on the NUMA nodes of the tier. BackendSimulated or BackendNuma.
+	// Whether tiers are ordinary memory or NUMA nodes. BackendSimulated or BackendNuma.
 	Backend uint64
 	// Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i].
 	NodeCount uint64
-	// Whether a figure of bytes_per_node is scaled. true: of a tier with more than 2048 pages the
-	// kernel was asked for 2048, spread over all of them, so that the report costs the same at any
-	// size. false: each page was counted.
+	// Whether bytes_per_node is scaled from 2048 pages of each tier that has more, or counts every
+	// page.
 	NodesSampled uint64
-	// Numbers of the NUMA nodes that the report tells apart. Empty where the kernel was not asked
-	// where memory is, as in a child that counts from its fork, or did not answer.
+	// NUMA nodes that the report distinguishes; empty in a child that counts from its fork, or
+	// without the kernel's answer.
 	Nodes [NodeMax]uint64
 	// The memory tiers. Indexed by Tier…; only TierCount are used.
 	Tiers [4]Tier
 	// 1: Following is set.
 	Follows uint64
-	// What TA_ON_SOFTCAP=follow did. The key is absent when the process never began to follow.
+	// What TA_ON_SOFTCAP=follow did. The key is absent when the process never followed.
 	Following Following
 	// Devices in use.
 	DeviceCount uint64
-	// The CUDA devices that the process used. The key is absent when it used none.
+	// CUDA devices used. The key is absent when there are none.
 	Devices [DeviceMax]Device
 	// Shares in use.
 	ShareCount uint64
-	// The program's memory managers that have instances. The key is absent when there are none.
-	// Instances; those of one manager are one after the other.
+	// Memory managers that have instances. The key is absent when there are none. Instances; those
+	// of one manager are one after the other.
 	Shares [ShareMax]Share
 	// Of Program; at most NameSize.
 	ProgramLen uint64
-	// Name of the program, without its directory and cut after 256 bytes. Bytes that are no UTF-8
-	// appear as U+FFFD.
+	// Name of the program without folder, up to 256 bytes; invalid UTF-8 is U+FFFD.
 	Program [NameSize]byte
 }
 
@@ -113,79 +108,75 @@ var callNames = [32]string{
 // A forked child counts totals from the fork and has its parent's blocks too, so the first two do
 // not hold there.
 type Heap struct {
-	// Exact. Address space the heap holds, used or not.
+	// Exact. Address space of the heap, used or not.
 	BytesMapped uint64
-	// Exact, in whole spans. Mapped memory that is handed out or cached and was not purged since:
-	// what the kernel may have resident for the heap.
+	// Exact, in whole spans. Memory handed out or cached, and not purged.
 	BytesCommitted uint64
-	// Exact, in class-rounded bytes. Size of the blocks allocated and not freed. What programs
-	// asked for is less: sizes are rounded up to a class before they are counted.
+	// Exact, in class-rounded bytes. Size of the blocks allocated and not freed.
 	BytesLive uint64
-	// Span-granular. Largest bytes_committed. Spans count whole and cached ones count, so it is
-	// above the largest bytes_live.
+	// Span-granular. Largest bytes_committed.
 	BytesPeak uint64
-	// Exact, in whole spans. Committed memory that holds no block and waits for reuse or purge.
+	// Exact, in whole spans. Committed memory without blocks.
 	BytesCached uint64
-	// Exact, in class-rounded bytes. Size of all blocks ever allocated.
+	// Exact, in class-rounded bytes. Size of all blocks allocated.
 	BytesTotalAlloc uint64
-	// Exact, in class-rounded bytes. Size of all blocks ever freed.
+	// Exact, in class-rounded bytes. Size of all blocks freed.
 	BytesTotalFreed uint64
 	// Exact. Blocks allocated and not freed.
 	BlocksLive uint64
-	// Exact. Blocks ever allocated.
+	// Exact. Blocks allocated.
 	BlocksTotalAlloc uint64
-	// Exact. Blocks ever freed.
+	// Exact. Blocks freed.
 	BlocksTotalFreed uint64
-	// Exact. Blocks freed by another thread than the one whose heap they belong to.
+	// Exact. Blocks freed by a thread other than their heap's owner.
 	CrossThreadFrees uint64
-	// Exact. Thread heaps that a running thread owns.
+	// Exact. Thread heaps of running threads.
 	ThreadHeaps uint64
-	// Exact. Thread heaps whose thread has ended and that wait to be adopted.
+	// Exact. Heaps of ended threads, not adopted yet.
 	ThreadHeapsAbandoned uint64
-	// Exact. Segments mapped now.
+	// Exact. Segments mapped.
 	Segments uint64
-	// Exact. Spans in segments that are not in use.
+	// Exact. Spans not in use.
 	SpansFree uint64
-	// Exact. Times that memory was given back to the kernel.
+	// Exact. Times that memory was purged (returned to the kernel).
 	Purges uint64
-	// Exact, in whole pages. Memory ever given back to the kernel by purges.
+	// Exact, in whole pages. Memory purged.
 	BytesPurged uint64
-	// Exact. Live blocks that have a mapping of their own; they are in blocks_live too.
+	// Exact. Live huge blocks (each its own mapping), also in blocks_live.
 	HugeBlocksLive uint64
-	// Exact. Size of those blocks; it is in bytes_live too.
+	// Exact. Their size, also in bytes_live.
 	HugeBytesLive uint64
-	// Exact. Blocks with a mapping of their own that were served from cached mappings.
+	// Exact. Huge blocks served from cached mappings.
 	HugeCacheHits uint64
-	// Exact. Blocks with a mapping of their own that needed a new mapping.
+	// Exact. Huge blocks that needed a new mapping.
 	HugeCacheMisses uint64
-	// Exact. Mappings for which huge pages were asked by measure (TA_HUGEPAGES=auto).
+	// Exact. Mappings advised by TA_HUGEPAGES=auto.
 	BytesHugepagesAdvised uint64
-	// Exact. With TA_SECURE=1: live blocks of 0 bytes, of no size class; they are in blocks_live
-	// too.
+	// Exact. With TA_SECURE=1: live blocks of 0 bytes, in blocks_live, in no size class.
 	ZeroBlocksLive uint64
-	// Exact. With TA_SECURE=1: freed blocks that are kept from reuse; they count as freed.
+	// Exact. With TA_SECURE=1: freed blocks kept from reuse, counted as freed.
 	QuarantineBlocks uint64
-	// Exact, in class-rounded bytes. Size of those blocks.
+	// Exact, in class-rounded bytes. Their size.
 	QuarantineBytes uint64
-	// Exact. With TA_SECURE=1: large blocks that were made without guards, or lost them, because
-	// mappings or addresses were scarce.
+	// Exact. With TA_SECURE=1: large blocks that lack guards or lost them, because addresses or
+	// mappings were scarce.
 	UnguardedBlocks uint64
-	// The size classes that were ever used, smallest first.
+	// The size classes used, smallest first.
 	SizeClasses [ClassMax]Class
 }
 
 // Class is one size class. One that never had a block or a page is left out of the report. (A
 // forked child may free the last of those it inherited: then only BlocksTotalFreed tells.)
 type Class struct {
-	// Exact. Size of a block of the class.
+	// Exact. Size of a block.
 	Size uint64
 	// Exact. Blocks allocated and not freed.
 	BlocksLive uint64
-	// Exact. Blocks ever allocated.
+	// Exact. Blocks allocated.
 	BlocksTotalAlloc uint64
-	// Exact. Blocks ever freed.
+	// Exact. Blocks freed.
 	BlocksTotalFreed uint64
-	// Exact. The allocator's pages (runs of blocks of one class) that the class has now.
+	// Exact. Its pages (runs of blocks of one class).
 	Pages uint64
 	// Exact. Memory of those pages, free blocks included.
 	BytesPages uint64
@@ -194,19 +185,17 @@ type Class struct {
 // Policy is the configuration in effect, in the codes of package config. Its first five figures are
 // written as words.
 type Policy struct {
-	// Hint of an allocation for which no rule, no thread's own hint and no caller gives another
-	// (TA_DEFAULT_HINT). A config.Hint….
+	// Hint where no rule, thread or caller gives one (TA_DEFAULT_HINT). A config.Hint….
 	DefaultHint uint64
 	// What happens over a soft cap (TA_ON_SOFTCAP). A config.Softcap….
 	OnSoftcap uint64
-	// What happens to a request that would pass a hard cap (TA_ON_HARDCAP). A config.Hardcap….
+	// What happens at a hard cap (TA_ON_HARDCAP). A config.Hardcap….
 	OnHardcap uint64
-	// Whether waiting time is only counted or also slept (TA_THROTTLE). 0: account, 1: sleep.
+	// Whether charged time is also slept (TA_THROTTLE). 0: account, 1: sleep.
 	Throttle uint64
-	// Named costs of the tiers (TA_MODEL). throttle_bw and throttle_lat_ns are what holds: a tier's
-	// own variables go before. A config.Model….
+	// Named costs of the tiers (TA_MODEL); a tier's own variables override them. A config.Model….
 	Model uint64
-	// Number of rules in force (TA_RULES).
+	// Rules in force (TA_RULES).
 	Rules uint64
 }
 
@@ -217,79 +206,71 @@ type Policy struct {
 // In a forked child these are the bytes of the blocks allocated since the fork, less those freed.
 // What has entered and left never falls.
 type Tier struct {
-	// Exact. Blocks allocated in spans that are in the tier now.
+	// Exact. Blocks allocated in the tier's spans.
 	AllocCalls uint64
 	// Exact. Blocks freed in those spans.
 	FreeCalls uint64
-	// Exact, in whole spans. Bytes of the spans charged to the tier now: handed out or cached, and
-	// not purged.
+	// Exact, in whole spans. Spans charged: handed out or cached, and not purged.
 	BytesCurrent uint64
 	// Span-granular. Largest bytes_current.
 	BytesPeak uint64
-	// Exact, in class-rounded bytes. Size of the blocks that alloc_calls counts.
+	// Exact, in class-rounded bytes. Size of the blocks of alloc_calls.
 	BytesTotalAlloc uint64
-	// Exact, in class-rounded bytes. Size of the blocks that free_calls counts.
+	// Exact, in class-rounded bytes. Size of the blocks of free_calls.
 	BytesTotalFreed uint64
-	// Exact. Blocks that were allocated in the tier or moved into it.
+	// Exact. Blocks allocated in the tier or moved into it.
 	BlocksEntered uint64
-	// Exact. Blocks that were freed in the tier or moved out of it.
+	// Exact. Blocks freed in the tier or moved out of it.
 	BlocksLeft uint64
-	// Exact, in class-rounded bytes. Size of the blocks that blocks_entered counts.
+	// Exact, in class-rounded bytes. Size of the blocks of blocks_entered.
 	BytesEntered uint64
-	// Exact, in class-rounded bytes. Size of the blocks that blocks_left counts.
+	// Exact, in class-rounded bytes. Size of the blocks of blocks_left.
 	BytesLeft uint64
-	// Exact. Waiting time that the tier's throttle has charged, for allocations and for bytes moved
-	// out of it and into it.
+	// Exact. Time charged by the throttle, for allocations and moved bytes.
 	SimulatedWaitNs uint64
-	// The soft cap in force; 0 when there is none.
+	// The soft cap.
 	CapacitySoft uint64
-	// The hard cap in force, of the tier and those in same_memory together; 0 when there is none.
+	// The hard cap, of the tier and same_memory together.
 	CapacityHard uint64
-	// Sampled. Memory of tiers on other nodes that the kernel has moved to this tier's nodes, at
-	// most a second old. It counts against a soft cap. 0 unless a soft cap alone governs some tier
-	// and the kernel's NUMA balancing is on.
+	// Sampled. Memory of tiers on other nodes that the kernel moved to this tier's nodes, at most a
+	// second old. It counts against a soft cap. 0 unless a tier has only a soft cap and NUMA
+	// balancing is on.
 	KernelMovedIn uint64
-	// Sampled. Memory of this tier that is on other nodes, as kernel_moved_in. A soft cap does not
-	// count it.
+	// Sampled. Memory of this tier on other nodes. A soft cap does not count it.
 	KernelMovedOut uint64
-	// Sampled. With TA_ON_SOFTCAP=follow: memory that the last sample found hot, that is touched
-	// more often per page and second than the mean page of all memory whose use is known. 0 where
-	// the process does not follow.
+	// Sampled. With TA_ON_SOFTCAP=follow: memory touched more often per page and second than the
+	// mean of all memory of known use.
 	BytesHot uint64
-	// Sampled. The rest of the tier's memory whose use is known. Memory that was not sampled twice
-	// is in neither.
+	// Sampled. Other memory of known use (sampled twice).
 	BytesCold uint64
-	// Exact. Requests that would have passed the hard cap even after cached memory was given back.
+	// Exact. Requests that did not fit under the hard cap, even after cached memory was returned.
 	CapacityViolations uint64
-	// Exact. Requests that the tier took although they left it over its soft cap.
+	// Exact. Requests served although they left the tier over its soft cap.
 	SoftExceeded uint64
-	// Exact. Requests that went to a slower tier, all of them or but for a first part, because of
-	// the soft cap.
+	// Exact. Requests sent to a slower tier, whole or in part, because of the soft cap.
 	Rerouted uint64
-	// Exact. Requests that went to a slower tier, all of them or but for a first part, because of
-	// the hard cap.
+	// Exact. Requests sent to a slower tier, whole or in part, because of the hard cap.
 	RoutedSlow uint64
-	// Exact. Requests that failed because of the hard cap.
+	// Exact. Requests refused because of the hard cap.
 	Refused uint64
-	// Exact. Times that a thread slept for simulated_wait_ns; 0 unless policy.throttle is sleep.
+	// Exact. Times that a thread slept for simulated_wait_ns.
 	ThrottleSleeps uint64
-	// Exact. Time that those sleeps lasted longer than they should have.
+	// Exact. Time that those sleeps lasted too long.
 	ThrottleOvershootNs uint64
-	// Bandwidth of the tier's model, in bytes per second; 0: unlimited.
+	// Bandwidth of the tier's model.
 	ThrottleBW uint64
-	// Bytes that may be allocated at once before the bandwidth counts; 0 without a bandwidth.
+	// Bytes that pass before the bandwidth counts.
 	ThrottleBurst uint64
-	// Latency of an allocation in the tier's model; 0: none.
+	// Latency of an allocation in the model.
 	ThrottleLatNs uint64
-	// Page size asked for (TA_HUGEPAGES). auto: huge pages by measure where the tier has neither a
-	// hard cap nor nodes of its own. A config.Huge….
+	// Page size requested (TA_HUGEPAGES). auto: where the tier has neither a hard cap nor nodes. A
+	// config.Huge….
 	HugePagesWanted uint64
-	// Exact. Mappings that had to do with ordinary pages, for the kernel had no huge ones.
+	// Exact. Mappings with ordinary pages, for lack of huge ones.
 	HugeFallbacks uint64
-	// NUMA nodes of the tier; empty when it is simulated. A bit for each.
+	// NUMA nodes of the tier; empty when simulated. A bit for each.
 	TierNodes uint64
-	// Memory of the tier on each NUMA node, by node number; every entry of nodes has one. As the
-	// kernel answered when the report was written: only pages that were touched count.
+	// Touched memory on each NUMA node of nodes, by number, as the kernel answered.
 	BytesPerNode [NodeMax]uint64
 	// Memory moved out of the tier.
 	Migrations Migrations
@@ -297,61 +278,59 @@ type Tier struct {
 
 // Migrations counts what was moved out of a tier.
 type Migrations struct {
-	// Exact. Attempts to move memory out of the tier.
+	// Exact. Attempts to move memory out.
 	Attempted uint64
-	// Exact. Kernel pages that moved.
+	// Exact. Kernel pages moved.
 	MovedPages uint64
-	// Exact. Kernel pages that the kernel did not move.
+	// Exact. Kernel pages left.
 	FailedPages uint64
 }
 
 // Following is what TA_ON_SOFTCAP=follow did.
 type Following struct {
-	// What measures how often memory is touched. none: nothing yet, or nothing works and memory
-	// moves by age. A Source….
+	// What measures use. none: nothing yet, or memory moves by age because nothing works. A
+	// Source….
 	Source uint64
 	// Exact. Samples taken.
 	Samples uint64
-	// Sampled. Regions that the last sample told apart. A region moves as one.
+	// Sampled. Regions in the last sample. Each moves as one.
 	Regions uint64
-	// Processor time of the thread that follows, up to its last sample and moves.
+	// Processor time of the following thread, up to its last sample and moves.
 	ThreadNs uint64
-	// Moves to a faster tier that had room.
+	// To a faster tier that had room.
 	UpRoom Moves
-	// Moves to a faster tier in the place of colder memory.
+	// To a faster tier in place of colder memory.
 	UpHotter Moves
-	// Moves to a slower tier to make room for hotter memory.
+	// To a slower tier to make room for hotter memory.
 	DownColder Moves
-	// Moves to a slower tier because the tier was over its soft cap.
+	// To a slower tier from one over its soft cap.
 	DownSoftcap Moves
-	// Moves that failed: the memory cannot move now, or the kernel did not move all of its pages.
-	// Pages that it did move count in migrations alone.
+	// Failed: the memory cannot move now, or the kernel left some pages. Pages that moved count in
+	// migrations alone.
 	Refused Moves
-	// Moves that were put off because the other tier was full.
+	// Put off because the other tier was full.
 	PutOff Moves
-	// Paged out to swap, with TA_SLOW_BACKEND=swap, as the coldest. Here and below bytes are those
-	// that were resident and are not any more.
+	// With TA_SLOW_BACKEND=swap: the coldest, paged out. In all out_ keys, bytes were resident and
+	// no longer are.
 	OutCold Moves
-	// Paged out to swap before it was known how often it is used.
+	// Paged out before its use was known.
 	OutUnknown Moves
-	// Paged out to swap again soon after it had come back: nothing else of its hint was left. If
-	// this keeps growing, what is in use does not fit under the cap.
+	// Paged out again soon after it came back, for lack of other memory of its hint. If it keeps
+	// growing, the memory in use does not fit under the cap.
 	OutAgain Moves
-	// What the kernel did not page out: locked or pinned memory, memory shared with a forked child,
-	// or swap is full.
+	// Not paged out: memory locked, pinned or shared with a forked child, or swap full.
 	OutRefused Moves
-	// Sampled. Bytes that came back from swap, as far as looks have seen.
+	// Sampled. Bytes seen to come back from swap.
 	BytesBack uint64
-	// Sampled. Bytes of the heap in use that were resident at the last look, with
-	// TA_SLOW_BACKEND=swap.
+	// Sampled. With TA_SLOW_BACKEND=swap: bytes in use that the last look found resident.
 	BytesResident uint64
 }
 
 // Moves counts moves of one kind.
 type Moves struct {
-	// Exact. Regions that were to move.
+	// Exact. Regions.
 	Regions uint64
-	// Exact. Size of their blocks that met this.
+	// Exact. Size of their blocks.
 	Bytes uint64
 }
 
@@ -366,127 +345,118 @@ type Moves struct {
 //	Tiers[DeviceFast].BytesCurrent = BytesReserved + BytesForeign
 //	Tiers[DeviceSlow].BytesCurrent = BytesSpilled
 type Device struct {
-	// Number of the device, as the process counts its devices.
+	// Number of the device in the process.
 	Ordinal uint64
-	// UUID of the device, as nvidia-smi shows it without GPU- or MIG- before it; empty when the
-	// driver did not tell. Its 16 bytes as they lie in memory; 0, 0: unknown.
+	// As nvidia-smi shows it, without GPU- or MIG-; empty: unknown. Its 16 bytes as they lie in
+	// memory; 0, 0: unknown.
 	Uuid [2]uint64
-	// Place of the device on the PCI bus, as NVML writes it; empty when the driver did not tell. 1
-	// + (domain<<16 | bus<<8 | device<<3); 0: unknown.
+	// Place on the PCI bus; empty: unknown. 1 + (domain<<16 | bus<<8 | device<<3); 0: unknown.
 	Pci uint64
-	// Memory that the device has.
+	// Memory of the device.
 	BytesDevice uint64
-	// Exact. CUDA contexts of the process on the device that have a heap now.
+	// Exact. The process's CUDA contexts that have a heap.
 	Contexts uint64
-	// When a freed block may be handed out again (TA_CUDA_REUSE). 0: sync, 1: event.
+	// When a freed block may be reused (TA_CUDA_REUSE). 0: sync, 1: event.
 	Reuse uint64
-	// Which plain requests are parts of larger segments (TA_CUDA_SUBALLOC). 0: small, 1: all.
+	// Which plain requests share segments (TA_CUDA_SUBALLOC). 0: small, 1: all.
 	Suballoc uint64
-	// What happens to a request that would pass the hard cap (TA_CUDA_ON_HARDCAP). 0: fail, 1:
-	// spill.
+	// What happens at the hard cap (TA_CUDA_ON_HARDCAP). 0: fail, 1: spill.
 	OnHardcap uint64
-	// Segments are managed memory (TA_CUDA_MANAGED): for those, on the device or on the host is
-	// where they prefer to be. False also where the driver has none.
+	// Segments are managed memory (TA_CUDA_MANAGED), counted where they prefer to be.
 	Managed uint64
-	// Size of the segments that blocks below 10 MiB are parts of (TA_CUDA_SEGMENT_SIZE).
+	// Size of segments for blocks below 10 MiB (TA_CUDA_SEGMENT_SIZE).
 	SegmentSize uint64
-	// Free memory that is kept at most (TA_CUDA_CACHE_LIMIT); 2^63 when there is no limit.
+	// Most free memory kept (TA_CUDA_CACHE_LIMIT); 2^63: no limit.
 	CacheLimit uint64
-	// Free blocks that are kept as they are for each stream, before they are merged with their
-	// neighbours.
+	// Free blocks kept unmerged for each stream.
 	StreamLocal uint64
-	// Free blocks that are kept for all streams; 2^63 when there is no limit.
+	// Free blocks kept for all streams; 2^63: no limit.
 	GlobalLimit uint64
-	// Exact. Requests for memory: those served by the heap (the three kinds of hits, and misses),
-	// by the driver (foreign_calls), and refused.
+	// Exact. All requests: hits_local + hits_global + hits_split + misses + foreign_calls +
+	// refused.
 	AllocCalls uint64
 	// Exact. Frees of blocks that the heap knows.
 	FreeCalls uint64
 	// Exact. Requests served by a whole block that the same stream had freed.
 	HitsLocal uint64
-	// Exact. Requests served by a whole block that was free for every stream.
+	// Exact. Requests served by a whole block free for every stream.
 	HitsGlobal uint64
 	// Exact. Requests served by a part of a larger free block.
 	HitsSplit uint64
-	// Exact. Requests that needed a new segment of the driver.
+	// Exact. Requests served by a new segment.
 	Misses uint64
-	// Exact. Requests that the driver serves itself, pitched or managed ones for example.
+	// Exact. Requests served by the driver, such as pitched memory.
 	ForeignCalls uint64
-	// Exact. Requests that failed for want of memory, of the device or below the hard cap.
+	// Exact. Requests that failed for lack of memory, of the device or below the hard cap.
 	Refused uint64
-	// Exact. Requests that had to wait until the device had finished something.
+	// Exact. Requests that waited for the device.
 	Waits uint64
-	// Exact. Frees of blocks that were free already, and of addresses inside of blocks: refused
-	// with the driver's own error.
+	// Exact. Frees of free blocks and inside blocks, refused with the driver's error.
 	FreesInvalid uint64
-	// Exact. Frees of addresses that the heap does not know, handed to the driver.
+	// Exact. Frees of unknown addresses, passed to the driver.
 	FreesUnknown uint64
-	// Exact. Blocks allocated and not freed, foreign and spilled ones too.
+	// Exact. Blocks not freed, foreign and spilled ones included.
 	BlocksLive uint64
-	// Exact. What the live blocks in segments on the device were asked for with.
+	// Exact. Requested size of live blocks in the device's segments.
 	BytesAsked uint64
 	// Exact. Largest bytes_asked.
 	BytesAskedPeak uint64
-	// Exact. Size of the same blocks as they are: rounded up to 512 bytes or more.
+	// Exact. The same, rounded up to 512 bytes or more.
 	BytesLive uint64
 	// Exact. Largest bytes_live.
 	BytesPeak uint64
-	// Exact. Size of the segments on the device: what the driver has given and not got back. It is
-	// the sum of bytes_live, the two cached, bytes_pending, bytes_held, bytes_private and
-	// bytes_lost, less bytes_asleep.
+	// Exact. Segments on the device: bytes_live + bytes_cached_local + bytes_cached_global +
+	// bytes_pending + bytes_held + bytes_private + bytes_lost - bytes_asleep.
 	BytesReserved uint64
 	// Exact. Largest bytes_reserved.
 	BytesReservedPeak uint64
-	// Exact. Free blocks that one stream may have at once, and no other.
+	// Exact. Free blocks that one stream may reuse at once.
 	BytesCachedLocal uint64
-	// Exact. Free blocks that every stream may have.
+	// Exact. Free blocks that every stream may reuse.
 	BytesCachedGlobal uint64
-	// Exact. Freed blocks that work of the device may still use.
+	// Exact. Freed blocks that the device may still use.
 	BytesPending uint64
-	// Exact. Freed blocks that wait for the end of a graph capture.
+	// Exact. Freed blocks that wait for a graph capture's end.
 	BytesHeld uint64
-	// Exact. Free blocks of graphs' pools: no others may have them, and they do not go back while
-	// the pool lives.
+	// Exact. Free blocks of graphs' pools, kept while the pool lives.
 	BytesPrivate uint64
-	// Exact. Freed blocks that are never handed out again, since the driver has failed.
+	// Exact. Freed blocks never reused, since the driver failed.
 	BytesLost uint64
-	// Exact. Live and free blocks of regions that sleep: they have addresses and no memory.
+	// Exact. Blocks of sleeping regions: addresses without memory.
 	BytesAsleep uint64
-	// Exact. Live memory of the driver's own, where its size is known.
+	// Exact. Live memory of the driver's own, if its size is known.
 	BytesForeign uint64
-	// Exact. Size of the segments in host memory.
+	// Exact. Segments in host memory.
 	BytesSpilled uint64
-	// Exact. Size of the largest free block (of the two cached kinds).
+	// Exact. Largest cached block.
 	LargestFree uint64
-	// Exact. Segments that there are now, on the host too.
+	// Exact. Segments, on the host too.
 	Segments uint64
-	// Exact. Free blocks that were cut in two.
+	// Exact. Free blocks cut in two.
 	Splits uint64
-	// Exact. Neighbouring free blocks that were made one.
+	// Exact. Neighbouring free blocks joined.
 	Merges uint64
-	// Exact. Blocks put into the cache by warm-ups.
+	// Exact. Blocks cached by warm-ups.
 	BlocksWarmed uint64
-	// Exact. Segments taken from host memory since the device's was used up.
+	// Exact. Segments taken from host memory.
 	Spills uint64
-	// Exact. Size of all of them, those given back too.
+	// Exact. Their size, returned ones included.
 	BytesTotalSpilled uint64
-	// Exact. Segments given back to the driver.
+	// Exact. Segments returned to the driver.
 	Releases uint64
-	// Exact. Size of those segments.
+	// Exact. Their size.
 	BytesReleased uint64
-	// Exact. Times that the driver had no memory for a segment. What is cached is then given back,
-	// and the driver asked again.
+	// Exact. Times that the driver had no memory for a segment, so that the cache was returned.
 	DriverRefused uint64
-	// Exact. Times that the cache shrank since the device was nearly full.
+	// Exact. Times that the cache shrank because the device was nearly full.
 	Pressures uint64
-	// Calls that the heap made of the driver.
+	// Driver calls that the heap made.
 	DriverCalls DriverCalls
 	// The device's own tiers. Indexed by Device….
 	Tiers [2]DeviceTier
 	// Leaks in use.
 	LeakCount uint64
-	// The first 32 of the blocks that are live at the end of the process, where TA_CUDA_LEAKS asks
-	// for them; blocks_live is their number.
+	// With TA_CUDA_LEAKS: the first 32 blocks live at the end.
 	Leaks [LeakMax]Leak
 }
 
@@ -517,52 +487,51 @@ type DriverCalls struct {
 // DeviceTier is one tier of a device, in the words of Tier. Segments and foreign allocations are
 // charged whole.
 type DeviceTier struct {
-	// Exact. Blocks handed out in the tier.
+	// Exact. Blocks handed out.
 	AllocCalls uint64
-	// Exact. Those that were freed.
+	// Exact. Blocks freed.
 	FreeCalls uint64
-	// Exact. What is charged to the tier: segments, in use or cached, and foreign allocations.
+	// Exact. Memory charged: segments and foreign allocations.
 	BytesCurrent uint64
 	// Exact. Largest bytes_current.
 	BytesPeak uint64
-	// Exact. Rounded size of the blocks that alloc_calls counts.
+	// Exact. Rounded size of the blocks handed out.
 	BytesTotalAlloc uint64
-	// Exact. Rounded size of the blocks that free_calls counts.
+	// Exact. Rounded size of the blocks freed.
 	BytesTotalFreed uint64
-	// Exact. Waiting time that TA_CUDA_BW and TA_CUDA_LAT have charged.
+	// Exact. Time charged by TA_CUDA_BW and TA_CUDA_LAT.
 	SimulatedWaitNs uint64
-	// The soft cap in force, of the tier and those in same_memory together; 0 when there is none.
+	// The soft cap.
 	CapacitySoft uint64
-	// The hard cap in force, the smaller one of TA_CUDA_HARD and TA_CUDA_PROPORTION; 0 when there
-	// is none.
+	// The hard cap, the smaller of TA_CUDA_HARD and TA_CUDA_PROPORTION.
 	CapacityHard uint64
-	// Exact. Requests that would have passed the hard cap even after cached memory was given back.
+	// Exact. Requests that did not fit under the hard cap, even after cached memory was returned.
 	CapacityViolations uint64
-	// Exact. Requests that the tier took although they left it over its soft cap.
+	// Exact. Requests served although they left the tier over its soft cap.
 	SoftExceeded uint64
-	// Exact. Requests that went to the slow tier because of a cap.
+	// Exact. Requests sent to the slow tier because of a cap.
 	RoutedSlow uint64
-	// Exact. Requests that failed because of the hard cap.
+	// Exact. Requests refused because of the hard cap.
 	Refused uint64
 	// Exact. Times that a thread slept for simulated_wait_ns.
 	ThrottleSleeps uint64
-	// Exact. Time that those sleeps lasted longer than they should have.
+	// Exact. Time that those sleeps lasted too long.
 	ThrottleOvershootNs uint64
-	// Bandwidth of the tier's model, in bytes per second; 0: unlimited.
+	// Bandwidth of the tier's model.
 	ThrottleBW uint64
-	// Latency of an allocation in the tier's model; 0: none.
+	// Latency of an allocation in the model.
 	ThrottleLatNs uint64
 }
 
 // Leak is one live block.
 type Leak struct {
-	// Exact. Device address of the block.
+	// Exact. Its device address.
 	Address uint64
-	// Exact. Size that was asked for.
+	// Exact. Requested size.
 	Bytes uint64
-	// Exact. Handle of the stream that it was allocated for; 0 when for none.
+	// Exact. Handle of its stream; 0: none.
 	Stream uint64
-	// Exact. Number of the allocation on the device, counted from 1.
+	// Exact. Number of the allocation on the device, from 1.
 	Number uint64
 }
 
@@ -572,60 +541,59 @@ type Leak struct {
 type Share struct {
 	// Number of its manager, from 1 on.
 	Manager uint64
-	// Exact. Instances that it has, listed or not: a report lists 64 of all managers.
+	// Exact. Its instances, listed or not (a report lists 64).
 	Instances uint64
-	// What the program calls it.
+	// Its name.
 	ManagerName [48]byte
 	// Exact. Ordinal of the device.
 	Device uint64
-	// Whether the caps are enforced. 0: passive, 1: active.
+	// Whether caps are enforced. 0: passive, 1: active.
 	Mode uint64
-	// Exact. What it shares out.
+	// Exact. Bytes that it shares out.
 	BytesTotal uint64
-	// Exact. The number that the program gave it.
+	// Exact. Number given by the program.
 	Id uint64
-	// What the program calls it.
+	// Its name.
 	Name [48]byte
 	// Its group, whose caps are one budget.
 	Group [48]byte
-	// Whether its proportion was given, or is an equal part of the rest. 1: manual.
+	// Whether its proportion was given or is an equal part of the rest. 1: manual.
 	Manual uint64
-	// Of the manager's total, cut to four decimals. In millionths.
+	// Part of the manager's total. In millionths.
 	Proportion uint64
 	// Exact. Its proportion of the total.
 	BytesCap uint64
-	// Exact. Of its blocks, and what it has from elsewhere.
+	// Exact. Its blocks, and memory from elsewhere.
 	BytesLive uint64
 	// Exact. Largest bytes_live.
 	BytesPeak uint64
-	// Exact. Blocks that it was given.
+	// Exact. Blocks allocated.
 	AllocCalls uint64
-	// Exact. Blocks that were freed.
+	// Exact. Blocks freed.
 	FreeCalls uint64
-	// Exact. Allocations that failed: its group's budget, the device or the host had no room.
+	// Exact. Allocations that failed for lack of room.
 	Refused uint64
-	// Exact. Times that it had to give way to others.
+	// Exact. Times that it was evicted.
 	Evictions uint64
 }
 
 // Site is a stack that allocated, with estimates for all of its blocks (package profile).
 type Site struct {
-	// Sampled. Size of all blocks ever allocated.
+	// Sampled. Size of all blocks allocated.
 	BytesTotalAlloc uint64
-	// Sampled. Blocks ever allocated.
+	// Sampled. Blocks allocated.
 	BlocksTotalAlloc uint64
-	// Sampled. Blocks ever freed.
+	// Sampled. Blocks freed.
 	BlocksTotalFreed uint64
 	// Sampled. Size of the blocks allocated and not freed.
 	BytesLive uint64
 	// Sampled. Blocks allocated and not freed.
 	BlocksLive uint64
-	// Sampled. What bytes_live was when the process had most in use, to a hundredth.
+	// Sampled. bytes_live when the process had most in use, within a hundredth.
 	BytesPeak uint64
 	// Sampled. Median size of the blocks allocated.
 	SizeMedian uint64
-	// Sampled. Median time from the allocation to the free, of the blocks that were freed, to 64
-	// ns; null when none was.
+	// Sampled. Median time from allocation to free, within 64 ns; null without frees.
 	LifetimeMedianNs uint64
 	// Hint of most of the bytes. A config.Hint….
 	Hint uint64
@@ -633,9 +601,8 @@ type Site struct {
 	Tier uint64
 	// Of Stack; at most StackMax.
 	StackLen uint64
-	// The innermost 16 calls, the innermost first: FILE+0xADDRESS, where FILE is the name of the
-	// program or library without its folder, and ADDRESS the one in the file that addr2line -e FILE
-	// takes; or 0xADDRESS in memory that belongs to no file.
+	// Up to 16 calls, innermost first: FILE+0xADDRESS for addr2line -e FILE, or 0xADDRESS outside
+	// files.
 	Stack [StackMax]Frame
 }
 

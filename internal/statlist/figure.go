@@ -34,7 +34,8 @@ const (
 	nested              // it holds other figures
 )
 
-var kindNames = [...]string{"gauge", "counter", "peak", "derived", "setting", ""}
+// kindNames are the headings of the kinds on the page.
+var kindNames = [...]string{"Gauges", "Counters", "Peaks", "Derived", "Settings", "Parts"}
 
 // The exactness of a figure. Its description begins with it.
 const (
@@ -47,6 +48,10 @@ const (
 	spanGranular = "Span-granular."
 	sampled      = "Sampled."
 )
+
+// exactMarks are the marks on the page of what is not plainly exact.
+var exactMarks = map[string]string{inSpans: "whole spans", inClasses: "class-rounded",
+	inPages: "whole pages", spanGranular: "span-granular", sampled: "sampled"}
 
 // figure is one key of the report.
 type figure struct {
@@ -76,8 +81,10 @@ type figure struct {
 type object struct {
 	title   string // in docs/statistics.md
 	figures []figure
-	def     string // name in the schema's $defs; "": the object occurs once
-	meaning string // of such an object
+	def     string  // name in the schema's $defs; "": the object occurs once
+	meaning string  // of such an object
+	like    *object // an earlier object on the page, whose figures of the same meaning it repeats
+	each    string  // how each meaning begins, where the page shows the keys in one sentence
 
 	goType  string   // in package stats; "": it has no structure of its own
 	comment []string // of that type, by lines; long ones are wrapped

@@ -17,135 +17,136 @@ var device = &object{
 		"\tTiers[DeviceFast].BytesCurrent = BytesReserved + BytesForeign",
 		"\tTiers[DeviceSlow].BytesCurrent = BytesSpilled",
 	},
-	def: "device",
-	meaning: "One CUDA device, over all contexts of the process. Sizes are of blocks and " +
-		"segments, whatever the device does with them.",
+	def:     "device",
+	meaning: "One CUDA device, over all contexts of the process.",
 	figures: []figure{
 		f("ordinal", count, setting, plain,
-			"Number of the device, as the process counts its devices."),
+			"Number of the device in the process."),
 		f("uuid", text, setting, plain,
-			"UUID of the device, as nvidia-smi shows it without GPU- or MIG- before it; "+
-				"empty when the driver did not tell.").
+			"As nvidia-smi shows it, without GPU- or MIG-; empty: unknown.").
 			typed("[2]uint64").
 			note("Its 16 bytes as they lie in memory; 0, 0: unknown.").
 			write("w.key(\"uuid\")", "w.uuid(d.Uuid[0], d.Uuid[1])").
 			schema(`{"type": "string", "pattern": "^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?$"}`),
 		f("pci", text, setting, plain,
-			"Place of the device on the PCI bus, as NVML writes it; empty when the driver "+
-				"did not tell.").
+			"Place on the PCI bus; empty: unknown.").
 			typed("uint64").
 			note("1 + (domain<<16 | bus<<8 | device<<3); 0: unknown.").
 			write("w.key(\"pci\")", "w.pci(d.Pci)").
 			schema(`{"type": "string", "pattern": "^([0-9a-f]{8}:[0-9a-f]{2}:[0-9a-f]{2}\\.0)?$"}`),
-		f("bytes_device", bytes, setting, plain, "Memory that the device has."),
+		f("bytes_device", bytes, setting, plain,
+			"Memory of the device."),
 		f("contexts", count, gauge, exact,
-			"CUDA contexts of the process on the device that have a heap now."),
+			"The process's CUDA contexts that have a heap."),
 		f("reuse", word, setting, plain,
-			"When a freed block may be handed out again (TA_CUDA_REUSE).").
+			"When a freed block may be reused (TA_CUDA_REUSE).").
 			coded("reuseNames", 1).
 			note("0: sync, 1: event.").
 			words("sync", "event"),
 		f("suballoc", word, setting, plain,
-			"Which plain requests are parts of larger segments (TA_CUDA_SUBALLOC).").
+			"Which plain requests share segments (TA_CUDA_SUBALLOC).").
 			coded("suballocNames", 1).
 			note("0: small, 1: all.").
 			words("small", "all"),
 		f("on_hardcap", word, setting, plain,
-			"What happens to a request that would pass the hard cap (TA_CUDA_ON_HARDCAP).").
+			"What happens at the hard cap (TA_CUDA_ON_HARDCAP).").
 			coded("spillNames", 1).
 			note("0: fail, 1: spill.").
 			words("fail", "spill"),
 		f("managed", truth, setting, plain,
-			"Segments are managed memory (TA_CUDA_MANAGED): for those, on the device or on "+
-				"the host is where they prefer to be. False also where the driver has none."),
+			"Segments are managed memory (TA_CUDA_MANAGED), counted where they prefer to be."),
 		f("segment_size", bytes, setting, plain,
-			"Size of the segments that blocks below 10 MiB are parts of "+
-				"(TA_CUDA_SEGMENT_SIZE)."),
+			"Size of segments for blocks below 10 MiB (TA_CUDA_SEGMENT_SIZE)."),
 		f("cache_limit", bytes, setting, plain,
-			"Free memory that is kept at most (TA_CUDA_CACHE_LIMIT); 2^63 when there is no "+
-				"limit."),
+			"Most free memory kept (TA_CUDA_CACHE_LIMIT); 2^63: no limit."),
 		f("stream_local", count, setting, plain,
-			"Free blocks that are kept as they are for each stream, before they are merged "+
-				"with their neighbours."),
+			"Free blocks kept unmerged for each stream."),
 		f("global_limit", count, setting, plain,
-			"Free blocks that are kept for all streams; 2^63 when there is no limit."),
+			"Free blocks kept for all streams; 2^63: no limit."),
 		f("alloc_calls", count, counter, exact,
-			"Requests for memory: those served by the heap (the three kinds of hits, and "+
-				"misses), by the driver (foreign_calls), and refused."),
-		f("free_calls", count, counter, exact, "Frees of blocks that the heap knows."),
+			"All requests: hits_local + hits_global + hits_split + misses + foreign_calls + "+
+				"refused."),
+		f("free_calls", count, counter, exact,
+			"Frees of blocks that the heap knows."),
 		f("hits_local", count, counter, exact,
 			"Requests served by a whole block that the same stream had freed."),
 		f("hits_global", count, counter, exact,
-			"Requests served by a whole block that was free for every stream."),
+			"Requests served by a whole block free for every stream."),
 		f("hits_split", count, counter, exact,
 			"Requests served by a part of a larger free block."),
-		f("misses", count, counter, exact, "Requests that needed a new segment of the driver."),
+		f("misses", count, counter, exact,
+			"Requests served by a new segment."),
 		f("foreign_calls", count, counter, exact,
-			"Requests that the driver serves itself, pitched or managed ones for example."),
+			"Requests served by the driver, such as pitched memory."),
 		f("refused", count, counter, exact,
-			"Requests that failed for want of memory, of the device or below the hard cap."),
+			"Requests that failed for lack of memory, of the device or below the hard cap."),
 		f("waits", count, counter, exact,
-			"Requests that had to wait until the device had finished something."),
+			"Requests that waited for the device."),
 		f("frees_invalid", count, counter, exact,
-			"Frees of blocks that were free already, and of addresses inside of blocks: "+
-				"refused with the driver's own error."),
+			"Frees of free blocks and inside blocks, refused with the driver's error."),
 		f("frees_unknown", count, counter, exact,
-			"Frees of addresses that the heap does not know, handed to the driver."),
+			"Frees of unknown addresses, passed to the driver."),
 		f("efficiency", ratio, derived, ofParts,
-			"Hits of all kinds / alloc_calls; 0 before the first request.").
+			"Hits / alloc_calls; 0 before the first request.").
 			write("w.key(\"efficiency\")", "w.fraction(hits(d), d.AllocCalls)"),
 		f("blocks_live", count, gauge, exact,
-			"Blocks allocated and not freed, foreign and spilled ones too."),
+			"Blocks not freed, foreign and spilled ones included."),
 		f("bytes_asked", bytes, gauge, exact,
-			"What the live blocks in segments on the device were asked for with."),
+			"Requested size of live blocks in the device's segments."),
 		f("bytes_asked_peak", bytes, peak, exact, "Largest bytes_asked."),
 		f("bytes_live", bytes, gauge, exact,
-			"Size of the same blocks as they are: rounded up to 512 bytes or more."),
+			"The same, rounded up to 512 bytes or more."),
 		f("bytes_peak", bytes, peak, exact, "Largest bytes_live."),
 		f("bytes_reserved", bytes, gauge, exact,
-			"Size of the segments on the device: what the driver has given and not got "+
-				"back. It is the sum of bytes_live, the two cached, bytes_pending, bytes_held, "+
-				"bytes_private and bytes_lost, less bytes_asleep."),
+			"Segments on the device: bytes_live + bytes_cached_local + bytes_cached_global + "+
+				"bytes_pending + bytes_held + bytes_private + bytes_lost - bytes_asleep."),
 		f("bytes_reserved_peak", bytes, peak, exact, "Largest bytes_reserved."),
 		f("bytes_cached_local", bytes, gauge, exact,
-			"Free blocks that one stream may have at once, and no other."),
-		f("bytes_cached_global", bytes, gauge, exact, "Free blocks that every stream may have."),
+			"Free blocks that one stream may reuse at once."),
+		f("bytes_cached_global", bytes, gauge, exact,
+			"Free blocks that every stream may reuse."),
 		f("bytes_pending", bytes, gauge, exact,
-			"Freed blocks that work of the device may still use."),
+			"Freed blocks that the device may still use."),
 		f("bytes_held", bytes, gauge, exact,
-			"Freed blocks that wait for the end of a graph capture."),
+			"Freed blocks that wait for a graph capture's end."),
 		f("bytes_private", bytes, gauge, exact,
-			"Free blocks of graphs' pools: no others may have them, and they do not go back "+
-				"while the pool lives."),
+			"Free blocks of graphs' pools, kept while the pool lives."),
 		f("bytes_lost", bytes, gauge, exact,
-			"Freed blocks that are never handed out again, since the driver has failed."),
+			"Freed blocks never reused, since the driver failed."),
 		f("bytes_asleep", bytes, gauge, exact,
-			"Live and free blocks of regions that sleep: they have addresses and no memory."),
+			"Blocks of sleeping regions: addresses without memory."),
 		f("bytes_foreign", bytes, gauge, exact,
-			"Live memory of the driver's own, where its size is known."),
-		f("bytes_spilled", bytes, gauge, exact, "Size of the segments in host memory."),
+			"Live memory of the driver's own, if its size is known."),
+		f("bytes_spilled", bytes, gauge, exact,
+			"Segments in host memory."),
 		f("largest_free", bytes, gauge, exact,
-			"Size of the largest free block (of the two cached kinds)."),
+			"Largest cached block."),
 		f("fragmentation_ratio", ratio, derived, ofParts,
-			"1 - largest_free / (bytes_cached_local + bytes_cached_global); 0 when nothing "+
-				"is free.").write("w.key(\"fragmentation_ratio\")", "w.deviceFragmentation(d)"),
-		f("segments", count, gauge, exact, "Segments that there are now, on the host too."),
-		f("splits", count, counter, exact, "Free blocks that were cut in two."),
-		f("merges", count, counter, exact, "Neighbouring free blocks that were made one."),
-		f("blocks_warmed", count, counter, exact, "Blocks put into the cache by warm-ups."),
+			"1 - largest_free / (bytes_cached_local + bytes_cached_global); 0 when nothing is "+
+				"free.").write("w.key(\"fragmentation_ratio\")", "w.deviceFragmentation(d)"),
+		f("segments", count, gauge, exact,
+			"Segments, on the host too."),
+		f("splits", count, counter, exact,
+			"Free blocks cut in two."),
+		f("merges", count, counter, exact,
+			"Neighbouring free blocks joined."),
+		f("blocks_warmed", count, counter, exact,
+			"Blocks cached by warm-ups."),
 		f("spills", count, counter, exact,
-			"Segments taken from host memory since the device's was used up."),
+			"Segments taken from host memory."),
 		f("bytes_total_spilled", bytes, counter, exact,
-			"Size of all of them, those given back too."),
-		f("releases", count, counter, exact, "Segments given back to the driver."),
-		f("bytes_released", bytes, counter, exact, "Size of those segments."),
+			"Their size, returned ones included."),
+		f("releases", count, counter, exact,
+			"Segments returned to the driver."),
+		f("bytes_released", bytes, counter, exact,
+			"Their size."),
 		f("driver_refused", count, counter, exact,
-			"Times that the driver had no memory for a segment. What is cached is then "+
-				"given back, and the driver asked again."),
+			"Times that the driver had no memory for a segment, so that the cache was "+
+				"returned."),
 		f("pressures", count, counter, exact,
-			"Times that the cache shrank since the device was nearly full."),
+			"Times that the cache shrank because the device was nearly full."),
 		f("driver_calls", group, nested, plain,
-			"Calls that the heap made of the driver.").
+			"Driver calls that the heap made.").
 			of(driverCalls).
 			field("DriverCalls", "DriverCalls").
 			tool("map[string]uint64"),
@@ -158,8 +159,7 @@ var device = &object{
 			tool("deviceTiers"),
 		hidden("LeakCount", "uint64", "Leaks in use."),
 		f("leaks", list, nested, plain,
-			"The first 32 of the blocks that are live at the end of the process, where "+
-				"TA_CUDA_LEAKS asks for them; blocks_live is their number.").
+			"With TA_CUDA_LEAKS: the first 32 blocks live at the end.").
 			list(leak).
 			typed("[LeakMax]Leak").
 			write("w.leaks(d)").
@@ -171,6 +171,7 @@ var driverCalls = &object{
 	title:  "A device's `driver_calls`",
 	goType: "DriverCalls", method: "driverCalls(c *stats.DriverCalls)", arg: "c",
 	comment: []string{"DriverCalls counts what the heap had the driver do."},
+	each:    "Calls of",
 	figures: []figure{
 		f("map", count, counter, exact, "Calls of cuMemAlloc."),
 		f("map_managed", count, counter, exact, "Calls of cuMemAllocManaged."),
@@ -191,7 +192,7 @@ var deviceTiers = &object{
 	figures: []figure{
 		f("fast", group, nested, plain, "Memory of the device.").ref(deviceTier).tool("*tier"),
 		f("slow", group, nested, plain,
-			"Host memory that blocks are spilled to (TA_CUDA_ON_HARDCAP=spill).").
+			"Host memory for spilled blocks (TA_CUDA_ON_HARDCAP=spill).").
 			ref(deviceTier).
 			tool("*tier"),
 	},
@@ -205,51 +206,50 @@ var deviceTier = &object{
 			"allocations are " +
 			"charged whole.",
 	},
-	def: "device_tier",
-	meaning: "One tier of a device. capacity_violations and the figures after it are " +
-		"requests; what was charged is in whole segments.",
+	def:     "device_tier",
+	like:    tier,
+	meaning: "One tier of a device. Whole segments are charged; capacity figures count requests.",
 	figures: []figure{
-		f("alloc_calls", count, counter, exact, "Blocks handed out in the tier."),
-		f("free_calls", count, counter, exact, "Those that were freed."),
+		f("alloc_calls", count, counter, exact,
+			"Blocks handed out."),
+		f("free_calls", count, counter, exact,
+			"Blocks freed."),
 		f("bytes_current", bytes, gauge, exact,
-			"What is charged to the tier: segments, in use or cached, and foreign "+
-				"allocations."),
+			"Memory charged: segments and foreign allocations."),
 		f("bytes_peak", bytes, peak, exact, "Largest bytes_current."),
 		f("bytes_total_alloc", bytes, counter, exact,
-			"Rounded size of the blocks that alloc_calls counts."),
+			"Rounded size of the blocks handed out."),
 		f("bytes_total_freed", bytes, counter, exact,
-			"Rounded size of the blocks that free_calls counts."),
+			"Rounded size of the blocks freed."),
 		f("simulated_wait_ns", ns, counter, exact,
-			"Waiting time that TA_CUDA_BW and TA_CUDA_LAT have charged."),
+			"Time charged by TA_CUDA_BW and TA_CUDA_LAT."),
 		f("capacity_soft", limit, setting, plain,
-			"The soft cap in force, of the tier and those in same_memory together; 0 when "+
-				"there is none."),
+			"The soft cap."),
 		f("capacity_hard", limit, setting, plain,
-			"The hard cap in force, the smaller one of TA_CUDA_HARD and TA_CUDA_PROPORTION; "+
-				"0 when there is none."),
+			"The hard cap, the smaller of TA_CUDA_HARD and TA_CUDA_PROPORTION."),
 		f("capacity_violations", count, counter, exact,
-			"Requests that would have passed the hard cap even after cached memory was "+
-				"given back."),
+			"Requests that did not fit under the hard cap, even after cached memory was "+
+				"returned."),
 		f("soft_exceeded", count, counter, exact,
-			"Requests that the tier took although they left it over its soft cap."),
+			"Requests served although they left the tier over its soft cap."),
 		f("routed_slow", count, counter, exact,
-			"Requests that went to the slow tier because of a cap."),
-		f("refused", count, counter, exact, "Requests that failed because of the hard cap."),
+			"Requests sent to the slow tier because of a cap."),
+		f("refused", count, counter, exact,
+			"Requests refused because of the hard cap."),
 		f("throttle_sleeps", count, counter, exact,
 			"Times that a thread slept for simulated_wait_ns."),
 		f("throttle_overshoot_ns", ns, counter, exact,
-			"Time that those sleeps lasted longer than they should have."),
+			"Time that those sleeps lasted too long."),
 		f("throttle_bw", rate, setting, plain,
-			"Bandwidth of the tier's model, in bytes per second; 0: unlimited."),
+			"Bandwidth of the tier's model."),
 		f("throttle_lat_ns", ns, setting, plain,
-			"Latency of an allocation in the tier's model; 0: none."),
+			"Latency of an allocation in the model."),
 		f("bytes_per_node", group, gauge, plain,
-			"Empty: where spilled pages are only the driver knows.").
+			"Empty: only the driver knows where spilled pages are.").
 			write("w.key(\"bytes_per_node\")", "w.open('{')", "w.close('}')").
 			schema(`{"type": "object", "additionalProperties": false}`),
 		f("migrations", group, nested, plain,
-			"All 0: the library moves no device memory, and the driver moves spilled pages "+
-				"by itself.").ref(migrations).write("w.noMigrations()"),
+			"All 0: the library moves no device memory.").ref(migrations).write("w.noMigrations()"),
 	},
 }
 
@@ -260,11 +260,13 @@ var leak = &object{
 	def:     "leak",
 	meaning: "One live block of device memory.",
 	figures: []figure{
-		f("address", count, setting, exact, "Device address of the block."),
-		f("bytes", bytes, setting, exact, "Size that was asked for."),
+		f("address", count, setting, exact,
+			"Its device address."),
+		f("bytes", bytes, setting, exact,
+			"Requested size."),
 		f("stream", count, setting, exact,
-			"Handle of the stream that it was allocated for; 0 when for none."),
+			"Handle of its stream; 0: none."),
 		f("number", count, setting, exact,
-			"Number of the allocation on the device, counted from 1."),
+			"Number of the allocation on the device, from 1."),
 	},
 }

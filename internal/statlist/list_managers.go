@@ -10,27 +10,28 @@ var manager = &object{
 	},
 	layout: "Manager Instances ManagerName Device Mode BytesTotal Id Name Group Manual " +
 		"Proportion BytesCap BytesLive BytesPeak AllocCalls FreeCalls Refused Evictions",
-	def: "manager",
-	meaning: "One memory manager (ta_mm_create): it shares a device's memory between " +
-		"instances. One without instances is not listed.",
+	def:     "manager",
+	meaning: "One memory manager (ta_mm_create), which shares a device's memory between instances.",
 	figures: []figure{
 		hidden("Manager", "uint64", "Number of its manager, from 1 on."),
 		f("name", text, setting, plain,
-			"What the program calls it.").
+			"Its name.").
 			field("ManagerName", "[48]byte").
 			write("w.named(\"name\", &s.ManagerName)"),
-		f("device", count, setting, exact, "Ordinal of the device."),
+		f("device", count, setting, exact,
+			"Ordinal of the device."),
 		f("mode", word, setting, plain,
-			"Whether the caps are enforced.").
+			"Whether caps are enforced.").
 			coded("modeNames", 1).
 			note("0: passive, 1: active.").
 			words("passive", "active"),
-		f("bytes_total", bytes, setting, exact, "What it shares out."),
+		f("bytes_total", bytes, setting, exact,
+			"Bytes that it shares out."),
 		f("instance_count", count, setting, exact,
-			"Instances that it has, listed or not: a report lists 64 of all managers.").
+			"Its instances, listed or not (a report lists 64).").
 			field("Instances", "uint64"),
 		f("instances", list, nested, plain,
-			"In the order of their registration.").list(instance).tool("[]*instance"),
+			"By the order of registration.").list(instance).tool("[]*instance"),
 	},
 }
 
@@ -40,32 +41,36 @@ var instance = &object{
 	def:     "instance",
 	meaning: "One instance of a memory manager.",
 	figures: []figure{
-		f("id", count, setting, exact, "The number that the program gave it."),
+		f("id", count, setting, exact,
+			"Number given by the program."),
 		f("name", text, setting, plain,
-			"What the program calls it.").typed("[48]byte").write("w.named(\"name\", &s.Name)"),
+			"Its name.").typed("[48]byte").write("w.named(\"name\", &s.Name)"),
 		f("group", text, setting, plain,
 			"Its group, whose caps are one budget.").
 			typed("[48]byte").
 			write("w.named(\"group\", &s.Group)"),
 		f("pool", word, setting, plain,
-			"Whether its proportion was given, or is an equal part of the rest.").
+			"Whether its proportion was given or is an equal part of the rest.").
 			field("Manual", "uint64").
 			coded("poolNames", 1).
 			note("1: manual.").
 			words("automatic", "manual"),
 		f("proportion", ratio, setting, plain,
-			"Of the manager's total, cut to four decimals.").
+			"Part of the manager's total.").
 			field("Proportion", "uint64").
 			note("In millionths.").
 			write("w.key(\"proportion\")", "w.fraction(s.Proportion, 1_000_000)"),
 		f("bytes_cap", bytes, setting, exact, "Its proportion of the total."),
-		f("bytes_live", bytes, gauge, exact, "Of its blocks, and what it has from elsewhere."),
+		f("bytes_live", bytes, gauge, exact,
+			"Its blocks, and memory from elsewhere."),
 		f("bytes_peak", bytes, peak, exact, "Largest bytes_live."),
-		f("alloc_calls", count, counter, exact, "Blocks that it was given."),
-		f("free_calls", count, counter, exact, "Blocks that were freed."),
+		f("alloc_calls", count, counter, exact,
+			"Blocks allocated."),
+		f("free_calls", count, counter, exact,
+			"Blocks freed."),
 		f("refused", count, counter, exact,
-			"Allocations that failed: its group's budget, the device or the host had no "+
-				"room."),
-		f("evictions", count, counter, exact, "Times that it had to give way to others."),
+			"Allocations that failed for lack of room."),
+		f("evictions", count, counter, exact,
+			"Times that it was evicted."),
 	},
 }

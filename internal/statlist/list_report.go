@@ -14,44 +14,43 @@ var report = &object{
 		"ProgramLen Program",
 	figures: []figure{
 		f("schema", word, setting, plain,
-			"Name and version of this format. The number rises when a key changes its "+
-				"meaning or goes away. New keys may appear within a version: readers pass over "+
-				"those they do not know.").
+			"Name and version of this format. The version rises when a key changes its "+
+				"meaning or goes. Ignore unknown keys.").
 			schema("{\"const\": \"tieralloc.stats/1\"}").
 			write("w.word(\"schema\", stats.Schema)"),
 		f("version", word, setting, plain,
-			"The version once more, as a number.").
+			"The version as a number.").
 			schema("{\"const\": 1}").
 			write("w.count(\"version\", stats.Version)").
 			tool("int"),
 		f("library_version", text, setting, plain,
-			"Version of the library that wrote the report, as tierallocctl version prints "+
-				"it.").write("w.word(\"library_version\", version.Number)"),
+			"Version of the library.").
+			write("w.word(\"library_version\", version.Number)"),
 		f("pid", count, setting, plain,
-			"Process that wrote the report, as numbered in its own PID namespace.").tool("int"),
+			"The process, in its own PID namespace.").tool("int"),
 		hidden("ProgramLen", "uint64", "Of Program; at most NameSize."),
 		f("program", text, setting, plain,
-			"Name of the program, without its directory and cut after 256 bytes. Bytes that "+
-				"are no UTF-8 appear as U+FFFD.").typed("[NameSize]byte").write("w.program(r)"),
+			"Name of the program without folder, up to 256 bytes; invalid UTF-8 is U+FFFD.").
+			typed("[NameSize]byte").
+			write("w.program(r)"),
 		f("start_unix_ns", ns, setting, plain,
-			"Time of day when the library was loaded, since 1970-01-01 UTC. Above 2^53: "+
-				"read it as an integer."),
-		f("uptime_ns", ns, gauge, plain, "Time from then until the report was written."),
+			"When the library was loaded, since 1970-01-01 UTC. Above 2^53: read it as an "+
+				"integer."),
+		f("uptime_ns", ns, gauge, plain,
+			"Time since the load of the library."),
 		f("calls", group, nested, plain,
-			"Calls by function. A call counts once, under the name that the program used.").
+			"Calls by function, as the program named it.").
 			of(calls).
 			field("Calls", "[32]uint64").
 			note("Indexed by Call…; only CallCount are used.").
 			write("w.calls(r)").
 			tool("map[string]uint64"),
 		f("calls_failed", count, counter, exact,
-			"Calls of the allocating functions above that returned a null pointer or an "+
-				"error."),
+			"Allocating calls that returned a null pointer or an error."),
 		f("heap", group, nested, plain,
 			"The CPU heap.").of(heap).field("Heap", "Heap").tool("*heap"),
 		f("backend", word, setting, plain,
-			"Where the tiers' memory is. simulated: every tier is ordinary memory, wherever "+
-				"the kernel puts it. numa: on the NUMA nodes of the tier.").
+			"Whether tiers are ordinary memory or NUMA nodes.").
 			coded("backendNames", 1).
 			note("BackendSimulated or BackendNuma.").
 			words("simulated", "numa"),
@@ -67,17 +66,15 @@ var report = &object{
 		hidden("NodeCount", "uint64",
 			"Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i]."),
 		f("nodes", list, setting, plain,
-			"Numbers of the NUMA nodes that the report tells apart. Empty where the kernel "+
-				"was not asked where memory is, as in a child that counts from its fork, or did "+
-				"not answer.").
+			"NUMA nodes that the report distinguishes; empty in a child that counts from its "+
+				"fork, or without the kernel's answer.").
 			typed("[NodeMax]uint64").
 			write("w.nodes(r)").
 			tool("[]int").
 			schema(`{"type": "array", "items": {"$ref": "#/$defs/node"}}`),
 		f("bytes_per_node_sampled", truth, setting, plain,
-			"Whether a figure of bytes_per_node is scaled. true: of a tier with more than "+
-				"2048 pages the kernel was asked for 2048, spread over all of them, so that the "+
-				"report costs the same at any size. false: each page was counted.").
+			"Whether bytes_per_node is scaled from 2048 pages of each tier that has more, or "+
+				"counts every page.").
 			field("NodesSampled", "uint64"),
 		f("tiers", group, nested, plain,
 			"The memory tiers.").
@@ -88,31 +85,30 @@ var report = &object{
 			tool("hostTiers"),
 		hidden("Follows", "uint64", "1: Following is set."),
 		f("following", group, nested, plain,
-			"What TA_ON_SOFTCAP=follow did. The key is absent when the process never began to "+
-				"follow.").
+			"What TA_ON_SOFTCAP=follow did. The key is absent when the process never "+
+				"followed.").
 			of(following).
 			field("Following", "Following").
 			write("w.following(r)").
 			tool("*following"),
 		hidden("DeviceCount", "uint64", "Devices in use."),
 		f("devices", list, nested, plain,
-			"The CUDA devices that the process used. The key is absent when it used none.").
+			"CUDA devices used. The key is absent when there are none.").
 			list(device).
 			field("Devices", "[DeviceMax]Device").
 			write("w.devices(r)").
 			tool("[]*device"),
 		hidden("ShareCount", "uint64", "Shares in use."),
 		f("managers", list, nested, plain,
-			"The program's memory managers that have instances. The key is absent when "+
-				"there are none.").
+			"Memory managers that have instances. The key is absent when there are none.").
 			list(manager).
 			field("Shares", "[ShareMax]Share").
 			note("Instances; those of one manager are one after the other.").
 			write("w.managers(r)").
 			tool("[]*manager"),
 		f("sites", list, nested, plain,
-			"The stacks that have allocated most bytes, at most 50, the largest first. The key "+
-				"is absent when no heap profile is taken (TA_PROFILE), and from a live page.").
+			"The 50 stacks that allocated most bytes, largest first. The key is absent when "+
+				"there is no heap profile (TA_PROFILE), and from a live page.").
 			list(site).
 			write("w.sites()").
 			tool("[]*site"),
@@ -122,9 +118,11 @@ var report = &object{
 var calls = &object{
 	title: "`calls`",
 	names: "Call",
+	each:  "Calls of",
 	figures: []figure{
 		f("malloc", count, counter, exact, "Calls of malloc."),
-		f("free", count, counter, exact, "Calls of free (of a null pointer too)."),
+		f("free", count, counter, exact,
+			"Calls of free (of a null pointer too)."),
 		f("calloc", count, counter, exact, "Calls of calloc."),
 		f("realloc", count, counter, exact, "Calls of realloc."),
 		f("reallocarray", count, counter, exact, "Calls of reallocarray."),
@@ -138,11 +136,11 @@ var calls = &object{
 		f("free_aligned_sized", count, counter, exact, "Calls of free_aligned_sized."),
 		f("malloc_trim", count, counter, exact, "Calls of malloc_trim."),
 		f("operator new", count, counter, exact,
-			"Calls of any form of C++ operator new and operator new[] that the library "+
-				"serves itself.").named("New"),
+			"Calls of operator new, with operator new[], in any form that the library serves "+
+				"itself.").named("New"),
 		f("operator delete", count, counter, exact,
-			"Calls of any form of C++ operator delete and operator delete[] that the "+
-				"library serves itself.").named("Delete"),
+			"Calls of operator delete, with operator delete[], in any form that the library "+
+				"serves itself.").named("Delete"),
 		f("ta_alloc", count, counter, exact, "Calls of ta_alloc."),
 		f("ta_free", count, counter, exact, "Calls of ta_free."),
 		f("ta_move", count, counter, exact, "Calls of ta_move."),
@@ -159,8 +157,7 @@ var policy = &object{
 	},
 	figures: []figure{
 		f("default_hint", word, setting, plain,
-			"Hint of an allocation for which no rule, no thread's own hint and no caller "+
-				"gives another (TA_DEFAULT_HINT).").
+			"Hint where no rule, thread or caller gives one (TA_DEFAULT_HINT).").
 			config("HintWord", config.HintWord, config.HintCount).
 			note("A config.Hint…."),
 		f("on_softcap", word, setting, plain,
@@ -168,25 +165,26 @@ var policy = &object{
 			config("SoftcapWord", config.SoftcapWord, config.SoftcapCount).
 			note("A config.Softcap…."),
 		f("on_hardcap", word, setting, plain,
-			"What happens to a request that would pass a hard cap (TA_ON_HARDCAP).").
+			"What happens at a hard cap (TA_ON_HARDCAP).").
 			config("HardcapWord", config.HardcapWord, config.HardcapCount).
 			note("A config.Hardcap…."),
 		f("throttle", word, setting, plain,
-			"Whether waiting time is only counted or also slept (TA_THROTTLE).").
+			"Whether charged time is also slept (TA_THROTTLE).").
 			coded("throttleNames", 1).
 			note("0: account, 1: sleep.").
 			words("account", "sleep"),
 		f("model", word, setting, plain,
-			"Named costs of the tiers (TA_MODEL). throttle_bw and throttle_lat_ns are what "+
-				"holds: a tier's own variables go before.").
+			"Named costs of the tiers (TA_MODEL); a tier's own variables override them.").
 			config("ModelWord", config.ModelWord, config.ModelCount).
 			note("A config.Model…."),
-		f("rules", count, setting, plain, "Number of rules in force (TA_RULES)."),
+		f("rules", count, setting, plain,
+			"Rules in force (TA_RULES)."),
 	},
 }
 
 var hints = &object{
 	title: "`hints`",
+	each:  "Spans of blocks with hint",
 	figures: []figure{
 		f("hot", bytes, gauge, inSpans, "Spans of blocks with hint HOT."),
 		f("warm", bytes, gauge, inSpans, "Spans of blocks with hint WARM."),

@@ -9,21 +9,22 @@ var site = &object{
 		"Site is a stack that allocated, with estimates for all of its blocks (package profile).",
 	},
 	def: "site",
-	meaning: "One stack that allocated, in all threads, tiers and hints. Its figures are " +
-		"estimates from the blocks that the heap profile has sampled (docs/profiles.md). Sizes " +
-		"are those that the program asked for.",
+	meaning: "One stack that allocated, in all threads, tiers and hints. Figures are estimates " +
+		"from the blocks that the heap profile sampled (docs/profiles.md), in requested sizes.",
 	figures: []figure{
-		f("bytes_total_alloc", bytes, counter, sampled, "Size of all blocks ever allocated."),
-		f("blocks_total_alloc", count, counter, sampled, "Blocks ever allocated."),
-		f("blocks_total_freed", count, counter, sampled, "Blocks ever freed."),
+		f("bytes_total_alloc", bytes, counter, sampled,
+			"Size of all blocks allocated."),
+		f("blocks_total_alloc", count, counter, sampled,
+			"Blocks allocated."),
+		f("blocks_total_freed", count, counter, sampled,
+			"Blocks freed."),
 		f("bytes_live", bytes, gauge, sampled, "Size of the blocks allocated and not freed."),
 		f("blocks_live", count, gauge, sampled, "Blocks allocated and not freed."),
 		f("bytes_peak", bytes, peak, sampled,
-			"What bytes_live was when the process had most in use, to a hundredth."),
+			"bytes_live when the process had most in use, within a hundredth."),
 		f("size_median", bytes, derived, sampled, "Median size of the blocks allocated."),
 		f("lifetime_median_ns", ns, derived, sampled,
-			"Median time from the allocation to the free, of the blocks that were freed, to "+
-				"64 ns; null when none was.").
+			"Median time from allocation to free, within 64 ns; null without frees.").
 			schema(`{"type": ["integer", "null"], "minimum": 0, "maximum": 18446744073709551615}`).
 			write("w.lifetime(s)").
 			field("LifetimeMedianNs", "uint64").
@@ -36,9 +37,8 @@ var site = &object{
 			note("A config.Tier…."),
 		hidden("StackLen", "uint64", "Of Stack; at most StackMax."),
 		f("stack", list, setting, plain,
-			"The innermost 16 calls, the innermost first: FILE+0xADDRESS, where FILE is the name "+
-				"of the program or library without its folder, and ADDRESS the one in the file "+
-				"that addr2line -e FILE takes; or 0xADDRESS in memory that belongs to no file.").
+			"Up to 16 calls, innermost first: FILE+0xADDRESS for addr2line -e FILE, or "+
+				"0xADDRESS outside files.").
 			typed("[StackMax]Frame").
 			write("w.stack(s)").
 			schema(`{"type": "array", "items": {"type": "string", "pattern": "0x[0-9a-f]+$"}}`).

@@ -4,7 +4,7 @@
 //	stats/figures.go             the structures of package stats, and with them the live page
 //	stats/document/figures.go    the functions that write the figures as JSON
 //	docs/stats.schema.json       the schema
-//	docs/statistics.md           a table of all keys
+//	docs/statistics.md           a page of all keys
 //	cmd/tierallocctl/figures.go  the tool's types for a report, and its tables
 //	interpose/tieralloc.h        the fields of ta_stats, ta_tier_stats and ta_cuda_stats
 //

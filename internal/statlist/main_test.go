@@ -41,10 +41,27 @@ func TestListIsWhole(t *testing.T) {
 				t.Errorf("%s: the meaning of %s is no sentence", o.title, x.key)
 			}
 			if (x.kind == peak) != strings.HasSuffix(x.key, "_peak") {
-				t.Errorf("%s: %s is a %s", o.title, x.key, kindNames[x.kind])
+				t.Errorf("%s: %s is of the kind %s", o.title, x.key, kindNames[x.kind])
 			}
 			if x.unit == ns && !strings.HasSuffix(x.key, "_ns") {
 				t.Errorf("%s: %s does not name its unit", o.title, x.key)
+			}
+		}
+	}
+}
+
+// TestPageIsWhole: the page names each key once in the section of its object.
+func TestPageIsWhole(t *testing.T) {
+	sections := strings.Split(string(page()), "\n## ")[1:]
+	if len(sections) != len(objects) {
+		t.Fatalf("the page has %d sections for %d objects", len(sections), len(objects))
+	}
+	for n, o := range objects {
+		for i := range o.figures {
+			x := &o.figures[i]
+			lead := regexp.MustCompile("(?m)(^- |[,:] |[,:]\n *|^)`" + regexp.QuoteMeta(x.key) + "`")
+			if found := len(lead.FindAllString(sections[n], -1)); !x.isHidden && found != 1 {
+				t.Errorf("%s has %s %d times", o.title, x.key, found)
 			}
 		}
 	}

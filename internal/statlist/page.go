@@ -12,26 +12,105 @@ func page() []byte {
 	for _, paragraph := range aboutPage {
 		fmt.Fprintf(&b, "\n%s\n", strings.Join(wrap(paragraph, columns), "\n"))
 	}
-	for _, k := range aboutKinds {
-		lines := wrap("- **"+k[0]+"**: "+k[1], columns)
-		fmt.Fprintf(&b, "%s\n", strings.Join(lines, "\n  "))
-	}
 	for _, o := range objects {
 		fmt.Fprintf(&b, "\n## %s\n", o.title)
 		if o.meaning != "" {
 			fmt.Fprintf(&b, "\n%s\n", strings.Join(wrap(o.meaning, columns), "\n"))
 		}
-		b.WriteString("\n| key | unit | kind | meaning |\n| --- | --- | --- | --- |\n")
-		for i := range o.figures {
-			x := &o.figures[i]
-			if x.isHidden {
-				continue
-			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", x.key, x.unitText(), kindNames[x.kind],
-				strings.ReplaceAll(x.description(), "|", "\\|"))
+		for k := range kindNames {
+			b.WriteString(o.ofKind(kind(k)))
 		}
 	}
 	return []byte(b.String())
+}
+
+// item returns an item of a list.
+func item(text string) string { return strings.Join(wrap("- "+text, columns), "\n  ") + "\n" }
+
+// ofKind returns the page's list of the object's figures of one kind.
+func (o *object) ofKind(k kind) string {
+	var items, run []string
+	var same []string
+	for i := range o.figures {
+		x := &o.figures[i]
+		switch {
+		case x.isHidden || x.kind != k:
+		case o.like.has(x):
+			same = append(same, "`"+x.key+"`")
+		case o.each != "":
+			run = append(run, x.inRun(o.each))
+		default:
+			items = append(items, item("`"+x.key+"`"+x.marks()+": "+x.meaning))
+		}
+	}
+	if same != nil {
+		items = append(items, item(strings.Join(same, ", ")+": as in `tiers.fast`."))
+	}
+	heading := "**" + kindNames[k] + "**"
+	switch {
+	case run != nil:
+		text := heading + ", " + o.each + ": " + strings.Join(run, ", ") + "."
+		return "\n" + strings.Join(wrap(text, columns), "\n") + "\n"
+	case items != nil:
+		return "\n" + heading + "\n\n" + strings.Join(items, "")
+	}
+	return ""
+}
+
+// has reports whether the object has a figure of this key, kind and meaning.
+func (o *object) has(x *figure) bool {
+	if o == nil {
+		return false
+	}
+	y := o.find(x.key)
+	return y != nil && y.kind == x.kind && y.meaning == x.meaning
+}
+
+// inRun returns a figure of an object whose meanings all begin in one way: the key, and the rest
+// of the meaning unless that is the key again.
+func (x *figure) inRun(each string) string {
+	rest, found := strings.CutPrefix(x.meaning, each+" ")
+	if !found {
+		panic(x.key + ": its meaning does not begin with " + each)
+	}
+	rest = strings.TrimSuffix(rest, ".")
+	if after, found := strings.CutPrefix(rest, x.key); found {
+		rest = strings.Trim(after, ", ()")
+	}
+	if rest == "" || strings.EqualFold(rest, x.key) {
+		return "`" + x.key + "`"
+	}
+	return "`" + x.key + "` (" + rest + ")"
+}
+
+// marks returns in parentheses what the key and the kind do not say: a unit, and an exactness.
+func (x *figure) marks() string {
+	var list []string
+	switch unit := x.unitText(); {
+	case x.parts != nil || unit == x.unitByName():
+	default:
+		list = append(list, unit)
+	}
+	if mark := exactMarks[x.exact]; mark != "" {
+		list = append(list, mark)
+	}
+	if list == nil {
+		return ""
+	}
+	return " (" + strings.Join(list, "; ") + ")"
+}
+
+// unitByName returns the unit that a reader expects of the key.
+func (x *figure) unitByName() string {
+	switch {
+	case strings.HasPrefix(x.key, "bytes_"):
+		return unitNames[bytes]
+	case strings.HasSuffix(x.key, "_ns"):
+		return unitNames[ns]
+	case strings.HasSuffix(x.key, "_ratio"):
+		return unitNames[ratio]
+	}
+	return unitNames[count]
 }
 
 // unitText returns the unit, or the words that a figure may be.
