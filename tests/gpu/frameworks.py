@@ -1,5 +1,6 @@
 """Allocates and frees through a framework, and prints the nanoseconds of a pair, and a
-sum that must not depend on who serves the memory. Usage: frameworks.py cupy|numba|torch
+sum that must not depend on who serves the memory. Usage: frameworks.py
+cupy|cupy_async|numba|torch
 
 The time is that of the framework's calls; with numba, whose own Python takes as long as the
 driver, that of the two driver calls made from it."""
@@ -11,10 +12,21 @@ ROUNDS = 300
 SIZES = [4096, 200_000, 3 << 20, 40 << 20]
 
 
+def cupy_async():
+    import cupy as cp
+
+    cp.cuda.set_allocator(cp.cuda.MemoryAsyncPool().malloc)
+    return with_cupy(cp)
+
+
 def cupy():
     import cupy as cp
 
     cp.cuda.set_allocator(None)  # no pool: each array is a cudaMalloc
+    return with_cupy(cp)
+
+
+def with_cupy(cp):
     warm = cp.arange(10, dtype=cp.float32)
     total = float(warm.sum())
     spent = 0
@@ -92,5 +104,6 @@ def torch():
     return spent, total
 
 
-spent, total = {"cupy": cupy, "numba": numba, "torch": torch}[sys.argv[1]]()
+which = {"cupy": cupy, "cupy_async": cupy_async, "numba": numba, "torch": torch}
+spent, total = which[sys.argv[1]]()
 print(sys.argv[1], round(spent / (ROUNDS * len(SIZES))), total)

@@ -15,12 +15,13 @@
 #   managed      examples of managed memory, and the host time of batched prefetches
 #   manager      chunks, eviction and caps of the memory manager
 #   heap         unmodified programs with TA_CUDA_MANAGED=1: same results
+#   async        cudaMallocAsync served by the heap: no early reuse, time beside the driver's pool
 #   regions      device memory sleeps and wakes at the same addresses, with its contents
 #   memcheck     compute-sanitizer finds nothing
 #
 #   -l LIB      the library, default build/libtieralloc.so
 #   -o FOLDER   where programs are built and figures left, default a temporary one
-#   -t SECONDS  how long each storm of part reuse goes on, 1 to 120, default 20
+#   -t SECONDS  how long each storm of parts reuse and async goes on, 1 to 120, default 20
 #   -r          all that a part needs is required: without it this fails instead of saying so
 #
 # Needs a CUDA device, nvcc, and python3 with PyTorch, CuPy and numba; what is missing, or fails
@@ -34,7 +35,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # for the parts
 python=$here/../../python
 lib=$here/../../build/libtieralloc.so out='' require='' seconds=20
-all_parts=(unmodified sequences warmup reuse peer limits ipc train managed manager heap regions memcheck)
+all_parts=(unmodified sequences warmup reuse peer limits ipc train managed manager heap async regions memcheck)
 usage() {
 	awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0" >&2
 	exit 2

@@ -61,10 +61,10 @@ func (r result) want(t *testing.T, status int, counts map[string]int) {
 // checks is how many rows "ok" each part has when all is well; further ones are "info".
 var checks = map[string]int{"unmodified": 12, "sequences": 8, "warmup": 1, "reuse": 9, "peer": 2,
 	"limits": 4, "ipc": 5, "train": 12,
-	"managed": 5, "manager": 3, "heap": 9, "regions": 2, "memcheck": 4}
+	"managed": 5, "manager": 3, "heap": 9, "async": 8, "regions": 2, "memcheck": 4}
 
 var parts = []string{"unmodified", "sequences", "warmup", "reuse", "peer", "limits", "ipc", "train",
-	"managed", "manager", "heap", "regions", "memcheck"}
+	"managed", "manager", "heap", "async", "regions", "memcheck"}
 
 func TestAllHold(t *testing.T) {
 	ok := 0
@@ -113,6 +113,9 @@ func TestOneFails(t *testing.T) {
 		{"managed", "prefetch ", "wrong", []string{"managed, prefetch of 64, beside the driver's"}},
 		{"managed", "prefetch ", "silent",
 			[]string{"managed, prefetch of 64, beside the driver's"}},
+		{"async", " time ", "crash", []string{"async, a pair beside the driver's pool"}},
+		{"async", " storm ", "wrong", []string{"async, storm, sync", "async, storm, event"}},
+		{"async", " cupy_async ", "wrong", []string{"async, CuPy, MemoryAsyncPool"}},
 		{"manager", " limit ", "crash", []string{"manager, limit, cupy"}},
 	} {
 		r := script(t, []string{"STUB=" + c.how, "STUB_ONLY=" + c.only}, "-r", c.part)
@@ -143,6 +146,7 @@ func TestRequired(t *testing.T) {
 		{"STUB_MODULES=cuda.core", "manager", 0, 1},
 		{"STUB_MODULES=numba", "manager", 3, 0},
 		{"STUB_NO_MODULES=1", "heap", 3, 2},
+		{"STUB_NO_MODULES=1", "async", 6, 2},
 		{"STUB_NO_MODULES=1", "limits", 0, 2},
 		{"STUB_NO_MODULES=1", "unmodified", 4, 3},
 		{"STUB_NO_MODULES=1", "sequences", 0, 1},
@@ -174,6 +178,12 @@ func TestHeapIsManaged(t *testing.T) {
 		"nothing on the host in the report") {
 		t.Error(r.all)
 	}
+}
+
+// TestAsyncServed: the report must tell that the heap has reused blocks.
+func TestAsyncServed(t *testing.T) {
+	r := script(t, []string{"STUB_HITS=0"}, "-r", "async")
+	r.want(t, 1, map[string]int{"ok": 5, "FAIL": 3})
 }
 
 // TestPrefetchLimit: the library's call may take 5% more than the driver's.
