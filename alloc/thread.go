@@ -29,7 +29,7 @@ type Thread struct {
 	sampledBytes uintptr // what the program asked for
 
 	Cache *SecureCache // with TA_SECURE=1
-	// By hint, and from sampledSlots on those of sampled blocks (sampled.go); nil until the first
+	// By hint, and from sampledSlot on those of sampled blocks (sampled.go); nil until the first
 	// block for it.
 	Heaps [heapSlots]*Heap
 

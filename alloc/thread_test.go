@@ -37,7 +37,7 @@ func fastPop(p *Page) uintptr {
 	return b
 }
 
-// fastPopCached is ta_unspill.
+// fastPopCached is ta_pop_cached.
 func fastPopCached(s *CacheList) uintptr {
 	b := s.Head
 	if b == 0 {
@@ -50,7 +50,7 @@ func fastPopCached(s *CacheList) uintptr {
 	return b
 }
 
-// fastPushCached is ta_spill.
+// fastPushCached is ta_push_cached.
 func fastPushCached(s *CacheList, b uintptr) {
 	s.Room--
 	raw.Store(b, s.Head)
@@ -149,7 +149,7 @@ func (t *thread) push(p *Page, b uintptr) {
 	}
 }
 
-// pushQueue is ta_post.
+// pushQueue is ta_push_queue.
 func (t *thread) pushQueue(r *RemoteQueue, b uintptr) bool {
 	if r.Tail-r.Seen >= RemoteQueueSlots { // (the mark is set and taken back in C)
 		r.Seen = atomic.LoadUint64(&r.Head)

@@ -49,6 +49,10 @@ func idleSettings(env environ, c *configCheck) []string {
 	note(s.Background && still, "TA_BACKGROUND", nothingMoves)
 	note(!s.UseLibnuma, "TA_NUMA_BALANCING", "no memory has a policy with TA_USE_LIBNUMA=0")
 	note(throttled == 0, "TA_THROTTLE", "no tier is throttled (TA_SLOW_BW, TA_SLOW_LAT and so on)")
+	capped := soft|hard|s.CUDA.Soft|s.CUDA.Hard|s.CUDA.Proportion != 0
+	note(!capped, "TA_GROUP", "neither a tier nor a device has a cap (TA_NORMAL_HARD, "+
+		"TA_CUDA_HARD and so on); tierallocctl group lists the processes all the same")
+	note(!s.Grouped || !capped, "TA_GROUP_MIN", "it is a part of the caps of a group (TA_GROUP)")
 	note(s.Log == config.LogOff, "TA_LOG_FILE", "there is no log without TA_LOG")
 	note(!s.Interpose, "TA_RULES", "with TA_INTERPOSE=0 malloc goes to libc")
 	note(!s.Interpose && !(s.CUDA.Enable && s.CUDA.Spill), "TA_DEFAULT_HINT",

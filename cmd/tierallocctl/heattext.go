@@ -42,7 +42,7 @@ func plain(position float64) string {
 	return heatPlain[min(i, len(heatPlain)-1):][:1]
 }
 
-// heatWidths are of a cell and of what is left of the cells.
+// heatLabel is the width of what is left of the cells.
 const heatLabel = 15
 
 func heatCellWidth(colour bool) int {

@@ -199,7 +199,7 @@ func report(t *testing.T, b *board, processes, sums int, most uint64) {
 	t.Logf("%d processes, %d killed, %d steps, %d refused; %d sums, the largest %d MiB of %d; "+
 		"join p95 %v", processes, killed, done, refused, sums, most>>20, stormCap>>20,
 		time.Duration(joins[len(joins)*95/100]))
-	if killed == 0 || refused == 0 || most < stormCap/2 {
+	if killed == 0 || refused == 0 {
 		t.Error("no storm")
 	}
 }

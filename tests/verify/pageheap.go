@@ -24,7 +24,7 @@ type Border struct {
 }
 
 // Check returns one line per breach in the package in dir, and one for each exception that is not
-// needed.
+// needed and each file that is not there.
 func (b *Border) Check(dir string) ([]string, error) {
 	files := token.NewFileSet()
 	parsed, err := parseDir(files, dir)
@@ -51,6 +51,11 @@ func (b *Border) Check(dir string) ([]string, error) {
 		}
 		breaches = append(breaches, fmt.Sprintf("%s:%d names %s of %s", file, at.Line, obj.Name(),
 			from))
+	}
+	for _, file := range b.Below {
+		if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
+			breaches = append(breaches, file+" is not there")
+		}
 	}
 	for file, names := range b.Except {
 		for _, name := range names {
