@@ -150,7 +150,7 @@ type Heap struct {
 	HugeCacheHits uint64
 	// Exact. Huge blocks that needed a new mapping.
 	HugeCacheMisses uint64
-	// Exact. Mappings advised by TA_HUGEPAGES=auto.
+	// Exact. Mappings for which TA_HUGEPAGES=auto advised huge pages.
 	BytesHugepagesAdvised uint64
 	// Exact. With TA_SECURE=1: live blocks of 0 bytes, in blocks_live, in no size class.
 	ZeroBlocksLive uint64
@@ -263,8 +263,8 @@ type Tier struct {
 	ThrottleBurst uint64
 	// Latency of an allocation in the model.
 	ThrottleLatNs uint64
-	// Page size requested (TA_HUGEPAGES). auto: where the tier has neither a hard cap nor nodes. A
-	// config.Huge….
+	// Page size requested (TA_HUGEPAGES). auto: huge pages by measure, if the tier has neither a
+	// hard cap nor nodes. A config.Huge….
 	HugePagesWanted uint64
 	// Exact. Mappings with ordinary pages, for lack of huge ones.
 	HugeFallbacks uint64
@@ -362,7 +362,8 @@ type Device struct {
 	Suballoc uint64
 	// What happens at the hard cap (TA_CUDA_ON_HARDCAP). 0: fail, 1: spill.
 	OnHardcap uint64
-	// Segments are managed memory (TA_CUDA_MANAGED), counted where they prefer to be.
+	// Segments are managed memory (TA_CUDA_MANAGED), counted where they prefer to be. False also
+	// where the driver has none.
 	Managed uint64
 	// Size of segments for blocks below 10 MiB (TA_CUDA_SEGMENT_SIZE).
 	SegmentSize uint64
@@ -456,7 +457,8 @@ type Device struct {
 	Tiers [2]DeviceTier
 	// Leaks in use.
 	LeakCount uint64
-	// With TA_CUDA_LEAKS: the first 32 blocks live at the end.
+	// With TA_CUDA_LEAKS: the first 32 blocks live at the end of the process; blocks_live counts
+	// all.
 	Leaks [LeakMax]Leak
 }
 
@@ -571,7 +573,7 @@ type Share struct {
 	AllocCalls uint64
 	// Exact. Blocks freed.
 	FreeCalls uint64
-	// Exact. Allocations that failed for lack of room.
+	// Exact. Allocations without room in its group's budget, on the device or on the host.
 	Refused uint64
 	// Exact. Times that it was evicted.
 	Evictions uint64

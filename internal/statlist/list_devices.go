@@ -54,7 +54,8 @@ var device = &object{
 			note("0: fail, 1: spill.").
 			words("fail", "spill"),
 		f("managed", truth, setting, plain,
-			"Segments are managed memory (TA_CUDA_MANAGED), counted where they prefer to be."),
+			"Segments are managed memory (TA_CUDA_MANAGED), counted where they prefer to be. "+
+				"False also where the driver has none."),
 		f("segment_size", bytes, setting, plain,
 			"Size of segments for blocks below 10 MiB (TA_CUDA_SEGMENT_SIZE)."),
 		f("cache_limit", bytes, setting, plain,
@@ -159,7 +160,8 @@ var device = &object{
 			tool("deviceTiers"),
 		hidden("LeakCount", "uint64", "Leaks in use."),
 		f("leaks", list, nested, plain,
-			"With TA_CUDA_LEAKS: the first 32 blocks live at the end.").
+			"With TA_CUDA_LEAKS: the first 32 blocks live at the end of the process; "+
+				"blocks_live counts all.").
 			list(leak).
 			typed("[LeakMax]Leak").
 			write("w.leaks(d)").

@@ -60,7 +60,7 @@ var heap = &object{
 		f("huge_cache_misses", count, counter, exact,
 			"Huge blocks that needed a new mapping."),
 		f("bytes_hugepages_advised", bytes, counter, exact,
-			"Mappings advised by TA_HUGEPAGES=auto."),
+			"Mappings for which TA_HUGEPAGES=auto advised huge pages."),
 		f("zero_blocks_live", count, gauge, exact,
 			"With TA_SECURE=1: live blocks of 0 bytes, in blocks_live, in no size class."),
 		f("quarantine_blocks", count, gauge, exact,

@@ -69,7 +69,7 @@ var instance = &object{
 		f("free_calls", count, counter, exact,
 			"Blocks freed."),
 		f("refused", count, counter, exact,
-			"Allocations that failed for lack of room."),
+			"Allocations without room in its group's budget, on the device or on the host."),
 		f("evictions", count, counter, exact,
 			"Times that it was evicted."),
 	},

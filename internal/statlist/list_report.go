@@ -15,7 +15,7 @@ var report = &object{
 	figures: []figure{
 		f("schema", word, setting, plain,
 			"Name and version of this format. The version rises when a key changes its "+
-				"meaning or goes. Ignore unknown keys.").
+				"meaning or goes away. Ignore unknown keys.").
 			schema("{\"const\": \"tieralloc.stats/1\"}").
 			write("w.word(\"schema\", stats.Schema)"),
 		f("version", word, setting, plain,

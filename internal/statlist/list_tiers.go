@@ -93,8 +93,8 @@ var tier = &object{
 		f("throttle_lat_ns", ns, setting, plain,
 			"Latency of an allocation in the model."),
 		f("hugepages", word, setting, plain,
-			"Page size requested (TA_HUGEPAGES). auto: where the tier has neither a hard cap "+
-				"nor nodes.").
+			"Page size requested (TA_HUGEPAGES). auto: huge pages by measure, if the tier has "+
+				"neither a hard cap nor nodes.").
 			field("HugePagesWanted", "uint64").
 			coded("hugeNames", 7).
 			note("A config.Huge….").
