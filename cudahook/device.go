@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"tieralloc/internal/group"
 	"tieralloc/internal/raw"
 	"tieralloc/throttle"
 )
@@ -16,6 +17,7 @@ import (
 //	reserved = Σ bytes of the segments on the device, those about to be mapped included,
 //	           + foreign <= hard
 //	managed: Σ bytes of the segments on the device <= memory (the driver would map more)
+//	in a group: Σ reserved of its processes <= hard, too
 //	a charge comes before the driver's allocation, a release after its free
 type device struct {
 	raw.OffHeap
@@ -29,6 +31,7 @@ type device struct {
 	host, hostPeak uint64 // bytes of spilled segments <= hostHard
 	hostHard       uint64
 	managed        uint64 // 1: its segments are managed memory
+	account        uint64 // of a group of processes (internal/group); 0: none
 
 	knobs
 	recordedFrom uint64 // the first event of its history
@@ -61,7 +64,7 @@ func (d *device) tune() {
 
 // register sets up a device that has so many bytes of memory, the first time that a context uses
 // it.
-func (d *device) register(memory uint64) {
+func (d *device) register(memory uint64, uuid [2]uint64) {
 	if atomic.LoadUint64(&d.memory) != 0 {
 		return
 	}
@@ -69,6 +72,11 @@ func (d *device) register(memory uint64) {
 	d.soft, d.hard = ^uint64(0), capOf(memory)
 	if settings.soft != 0 {
 		d.soft = min(settings.soft, d.hard)
+	}
+	if group.On() {
+		if account, caps := group.DeviceAccount(uuid, d.soft, d.hard); account != 0 {
+			d.account, d.soft, d.hard = uint64(account), caps.Soft, caps.Hard
+		}
 	}
 	d.hostHard = settings.spillHard
 	if d.hostHard == 0 {
@@ -94,7 +102,18 @@ func capOf(memory uint64) uint64 {
 
 // charge reserves n bytes. It reports false if they would exceed the hard cap. The caller raises
 // the peak once the driver has provided them.
-func (d *device) charge(n uint64) bool { return chargeTo(&d.reserved, n, d.hard) }
+func (d *device) charge(n uint64) bool { return d.chargeUpTo(n, d.hard) }
+
+func (d *device) chargeUpTo(n, most uint64) bool {
+	if !chargeTo(&d.reserved, n, most) {
+		return false
+	}
+	if d.account != 0 && !group.Charge(uintptr(d.account), uintptr(n)) {
+		atomic.AddUint64(&d.reserved, -n)
+		return false
+	}
+	return true
+}
 
 // chargeSegment is charge for a segment on the device.
 func (d *device) chargeSegment(n uint64) bool {
@@ -102,7 +121,7 @@ func (d *device) chargeSegment(n uint64) bool {
 	if atomic.LoadUint64(&d.managed) != 0 {
 		most = min(most, d.memory+atomic.LoadUint64(&d.foreign))
 	}
-	return chargeTo(&d.reserved, n, most)
+	return d.chargeUpTo(n, most)
 }
 
 func chargeTo(to *uint64, n, most uint64) bool {
@@ -117,7 +136,12 @@ func chargeTo(to *uint64, n, most uint64) bool {
 	}
 }
 
-func (d *device) release(n uint64) { atomic.AddUint64(&d.reserved, -n) }
+func (d *device) release(n uint64) {
+	atomic.AddUint64(&d.reserved, -n)
+	if d.account != 0 {
+		group.Release(uintptr(d.account), uintptr(n))
+	}
+}
 
 // releaseForeign is release for an allocation of the driver's own.
 func (d *device) releaseForeign(n uint64) {
@@ -127,7 +151,23 @@ func (d *device) releaseForeign(n uint64) {
 
 // over reports whether n bytes more would exceed the soft cap.
 func (d *device) over(n uint64) bool {
-	return d.soft != ^uint64(0) && atomic.LoadUint64(&d.reserved)+n > d.soft
+	if d.soft == ^uint64(0) {
+		return false
+	}
+	reserved := atomic.LoadUint64(&d.reserved)
+	if d.account != 0 {
+		_, reserved = group.Used(uintptr(d.account))
+	}
+	return reserved+n > d.soft
+}
+
+// hardNow is the hard cap for what is reserved. In a group it is what the group leaves this
+// process.
+func (d *device) hardNow() uint64 {
+	if d.account == 0 || d.hard == ^uint64(0) {
+		return d.hard
+	}
+	return min(d.hard, atomic.LoadUint64(&d.reserved)+group.Room(uintptr(d.account)))
 }
 
 // chargeHost is charge for bytes that will be spilled to the host.

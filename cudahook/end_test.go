@@ -122,7 +122,7 @@ func TestContextOfAnotherPlace(t *testing.T) {
 	atomic.StoreUint64(&h.context, 0)
 	h.device.release(h.count.reserved + h.count.foreign)
 	h.wipe()
-	devices[1].register(gib)
+	devices[1].register(gib, [2]uint64{})
 	h.begin(1)
 	atomic.StoreUint64(&h.context, 0xc2)
 	h.lock.Release()

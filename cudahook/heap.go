@@ -177,11 +177,11 @@ func heapOf(context uint64) *heap {
 
 // newHeap returns the heap of a context, a new one if it has none. It returns nil if the table is
 // full.
-func newHeap(token uintptr, context, ordinal, memory uint64) (h *heap) {
+func newHeap(token uintptr, context, ordinal, memory uint64, uuid [2]uint64) (h *heap) {
 	if context == 0 || ordinal >= deviceMax || !tableLock.Take(token) {
 		return nil
 	}
-	devices[ordinal&(deviceMax-1)].register(memory)
+	devices[ordinal&(deviceMax-1)].register(memory, uuid)
 	for i := range heaps {
 		switch atomic.LoadUint64(&heaps[i].context) {
 		case context:

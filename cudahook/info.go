@@ -32,6 +32,7 @@ func (h *heap) informedOf(r *Request) Action {
 //	cached = local + global + pending
 //	used = reserved - cached
 //	free = min(free + cached, hard - used), total = min(total, hard)
+//	in a group hard is, for free, reserved + what the group leaves
 //
 // The driver counts managed memory only once it was touched:
 //
@@ -46,8 +47,9 @@ func (h *heap) info(r *Request) Action {
 	}
 	if hard := h.device.hard; hard < r.Extra {
 		used := atomic.LoadUint64(&h.device.reserved) - cached
+		now := h.device.hardNow()
 		r.Extra = hard
-		r.Value = min(r.Value, hard-min(used, hard))
+		r.Value = min(r.Value, now-min(used, now))
 	}
 	r.Value = min(r.Value, r.Extra)
 	return r.done(Success)

@@ -274,7 +274,7 @@ func introduced(r *Request) Action {
 		atomic.StoreUint64(&h.device.slot, h.slot)
 		return begin(r)
 	}
-	h := newHeap(uintptr(r.Token), r.Context, r.Value, r.Extra)
+	h := newHeap(uintptr(r.Token), r.Context, r.Value, r.Extra, r.UUID)
 	if h == nil {
 		return unaccounted(r)
 	}

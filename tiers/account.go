@@ -58,12 +58,10 @@ func setupAccounts(s *config.Settings, first *[4]uintptr) {
 	}
 }
 
-// SetGroup makes the caps those of the group that this process has joined.
-func SetGroup() {
+// JoinGroup says that the caps are for the sum of the group that this process has joined.
+func JoinGroup() {
 	for i := range accounts {
-		a := &accounts[i]
-		a.soft, a.hard = group.CapsOf(uintptr(i))
-		a.grouped = true
+		accounts[i].grouped = true
 	}
 }
 

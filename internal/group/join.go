@@ -21,8 +21,9 @@ var self struct {
 // Wish is what a process joins with.
 type Wish struct {
 	Caps    [FirstDevice]Cap // bytes, by account; Uncapped: none
-	Floor   uint64           // bytes of each capped account that are kept for this process
-	Program uintptr          // its file name, a C string, or 0
+	CUDA    DeviceCaps
+	Floor   uint64  // bytes of each capped account that are kept for this process
+	Program uintptr // its file name, a C string, or 0
 	// the address of a uint32 that is not 0 once the program filters system calls, or 0
 	Filtered uintptr
 }
@@ -50,7 +51,7 @@ const joinByte = Members
 func On() bool { return atomic.LoadUint32(&self.state) != off }
 
 // Join makes this process a member of the group whose file is at path, a C string that must stay.
-// It makes the file if there is none. The first member sets the caps; CapsOf tells them. It
+// It makes the file if there is none. The first member sets the caps; Agreed tells them. It
 // returns an errno, 0 on success: EPERM where the file belongs to another user or others may write
 // to it, EINVAL where it is no group's file, EMFILE where the group is full, EBUSY where another
 // process does not finish joining, or what the kernel says.
@@ -63,10 +64,15 @@ func Join(path uintptr, want *Wish) (errno uintptr) {
 	return errno
 }
 
-// CapsOf returns the group's caps of an account. Precondition: Join succeeded.
-func CapsOf(account uintptr) (soft, hard uint64) {
-	c := &self.page.Caps[account&accountMask]
-	return c.Soft, c.Hard
+// Agreed returns what the group's first member has set in place of what this process wanted.
+// Precondition: Join succeeded.
+func Agreed() (w Wish) {
+	w = self.want
+	for i := range w.Caps {
+		w.Caps[i] = self.page.Caps[i]
+	}
+	w.CUDA = self.page.CUDA
+	return w
 }
 
 // joined returns the page, after a forked child has joined, or nil where it cannot.
@@ -239,7 +245,7 @@ func (p *Page) begin() {
 			p.Caps[i] = self.want.Caps[i]
 		}
 	}
-	p.Size, p.Version, p.High = uint64(Size), Version, 0
+	p.Size, p.Version, p.High, p.CUDA = uint64(Size), Version, 0, self.want.CUDA
 	atomic.StoreUint64(&p.Magic, Magic)
 }
 
@@ -288,9 +294,12 @@ func (p *Page) occupy(slot uintptr) {
 func ReserveFloor() bool {
 	ok := true
 	for account := range uintptr(Accounts) {
-		if hard := self.page.Caps[account].Hard; self.want.Floor != 0 && hard != Uncapped {
-			ok = self.page.grant(self.slot, account, self.want.Floor) && ok
-		}
+		ok = self.page.reserveFloor(account) && ok
 	}
 	return ok
+}
+
+func (p *Page) reserveFloor(account uintptr) bool {
+	return self.want.Floor == 0 || p.Caps[account&accountMask].Hard == Uncapped ||
+		p.grant(self.slot, account, self.want.Floor)
 }

@@ -29,13 +29,18 @@ func othersLock(fd uintptr) bool {
 	return errno != 0 || l.Type != syscall.F_UNLCK
 }
 
-// reapEvery is the least time between two looks for the dead, in ns.
-const reapEvery = 1_000_000
+// The least time between two looks for the dead, in ns: by a request that else is refused, and by
+// a question.
+const (
+	reapRefused = 1_000_000
+	reapAsked   = 10_000_000
+)
 
-// reap clears the slots of members that have ended, and reports whether there were any.
-func (p *Page) reap() (any bool) {
+// reap clears the slots of members that have ended, and reports whether there were any. It does
+// nothing where that was done less than every ns ago.
+func (p *Page) reap(every uint64) (any bool) {
 	now, last := raw.Clock(raw.ClockMono), atomic.LoadUint64(&p.reaped)
-	if now-last < reapEvery || filtered() || !atomic.CompareAndSwapUint64(&p.reaped, last, now) {
+	if now-last < every || filtered() || !atomic.CompareAndSwapUint64(&p.reaped, last, now) {
 		return false
 	}
 	fd, errno := raw.OpenFile(self.path, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOCTTY)

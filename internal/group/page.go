@@ -33,15 +33,19 @@ type Page struct {
 	Size    uint64           // bytes
 	High    uint64           // slots that were ever used are below it
 	reaped  uint64           // monotonic ns of the last look for the dead
-	Caps    [Accounts]Cap    // set by the first member
+	Caps    [Accounts]Cap    // set by the first member, or the first on a device
 	Devices [Accounts]Device // which device an account is; zero: none
+	CUDA    DeviceCaps       // set by the first member
 	ops     [Accounts]uint64 // the last operation on each account
-	_       [4096 - 40 - Accounts*(16+16+8)]byte
+	_       [4096 - 40 - 24 - Accounts*(16+16+8)]byte
 	Slots   [Members]Member
 }
 
 // Cap is the caps of an account, in bytes.
 type Cap struct{ Soft, Hard uint64 }
+
+// DeviceCaps are the settings that each device's caps follow from, as in package config: 0 is none.
+type DeviceCaps struct{ Soft, Hard, Part uint64 }
 
 // Device identifies a device in all processes, by its UUID.
 type Device struct{ Low, High uint64 }

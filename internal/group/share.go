@@ -2,8 +2,6 @@ package group
 
 import (
 	"sync/atomic"
-
-	"tieralloc/internal/raw"
 )
 
 // batch is how much more than a request needs a member asks for, in pages.
@@ -82,7 +80,7 @@ func (p *Page) grant(me, account uintptr, size uint64) bool {
 		hard := p.Caps[account&accountMask].Hard >> pageShift
 		room := hard - min(others, hard)
 		if target > room {
-			if p.take(me, account, target-room) || p.reap() {
+			if p.take(me, account, target-room) || p.reap(reapRefused) {
 				continue
 			}
 			return false
@@ -155,11 +153,8 @@ func Room(account uintptr) uint64 {
 	if hard == Uncapped || hard == 0 {
 		return Uncapped
 	}
-	total := p.reserved(account)
-	if total+raw.Page > hard && p.reap() {
-		total = p.reserved(account)
-	}
-	return hard - min(total, hard)
+	p.reap(reapAsked)
+	return hard - min(p.reserved(account), hard)
 }
 
 // reserved returns the bytes of an account that no member could take: what is reserved, and the
@@ -183,6 +178,7 @@ func Used(account uintptr) (mine, all uint64) {
 	if p == nil {
 		return 0, 0
 	}
+	p.reap(reapAsked)
 	for i := uintptr(0); i < p.high(); i++ {
 		all += p.share(i, account).Used()
 	}

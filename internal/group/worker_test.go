@@ -46,7 +46,7 @@ func obey() {
 		fmt.Println(errno)
 		return
 	}
-	soft, hard = CapsOf(0)
+	soft, hard = Agreed().Caps[0].Soft, Agreed().Caps[0].Hard
 	fmt.Println("slot", self.slot, "caps", soft, hard, "floor", ReserveFloor())
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {

@@ -7,39 +7,25 @@ import (
 	"tieralloc/internal/config"
 	"tieralloc/internal/group"
 	"tieralloc/internal/raw"
-	"tieralloc/tiers"
 )
 
-// joinGroup makes this process a member of TA_GROUP. It reports false, after a line on standard
-// error for each, where the group cannot be joined, has other caps, or has no room for
-// TA_GROUP_MIN. A process that cannot join has its caps for itself alone. filtered becomes 1 when
-// the program prepares a filter of system calls.
+// joinGroup makes this process a member of TA_GROUP, and the group's caps those in force. It
+// reports false, after a line on standard error for each, where the group cannot be joined, has
+// other caps, or has no room for TA_GROUP_MIN. A process that cannot join has its caps for itself
+// alone. filtered becomes 1 when the program prepares a filter of system calls.
 func joinGroup(filtered *uint32) (ok bool) {
-	var want group.Wish
+	c := &config.InForce
+	want := group.Wish{CUDA: group.DeviceCaps{Soft: c.CUDA.Soft, Hard: c.CUDA.Hard,
+		Part: c.CUDA.Proportion}, Floor: c.GroupMin, Program: program.Addr(),
+		Filtered: uintptr(unsafe.Pointer(filtered))}
 	for i := range want.Caps {
-		set := &config.InForce.Tiers[i]
-		want.Caps[i] = group.Cap{Soft: capOr(set.Soft), Hard: capOr(set.Hard)}
+		want.Caps[i] = group.Cap{Soft: capOr(c.Tiers[i].Soft), Hard: capOr(c.Tiers[i].Hard)}
 	}
-	want.Floor, want.Program = config.InForce.GroupMin, program.Addr()
-	want.Filtered = uintptr(unsafe.Pointer(filtered))
-	path := config.InForce.GroupFile.Addr()
+	path := c.GroupFile.Addr()
 	if errno := group.Join(path, &want); errno != 0 {
 		return !complainGroup(path, errno)
 	}
-	tiers.SetGroup()
-	ok = true
-	for i := range want.Caps {
-		soft, hard := group.CapsOf(uintptr(i))
-		if soft != want.Caps[i].Soft || hard != want.Caps[i].Hard {
-			ok = false
-			if soft != want.Caps[i].Soft {
-				tellCap(path, config.CapName(uintptr(i), false), soft)
-			}
-			if hard != want.Caps[i].Hard {
-				tellCap(path, config.CapName(uintptr(i), true), hard)
-			}
-		}
-	}
+	ok = agree(path, &want)
 	if !group.ReserveFloor() {
 		ok = false
 		var l raw.Line
@@ -51,28 +37,62 @@ func joinGroup(filtered *uint32) (ok bool) {
 	return ok
 }
 
-func capOr(set uint64) uint64 {
-	if set == 0 {
-		return group.Uncapped
+// agree puts the group's caps in force. It reports false if they are not those that this process
+// wants.
+func agree(path uintptr, want *group.Wish) bool {
+	got, same := group.Agreed(), true
+	for i := range got.Caps {
+		t, g, w := &config.InForce.Tiers[i], &got.Caps[i], &want.Caps[i]
+		same = agreeOn(path, config.CapName(uintptr(i), false), &t.Soft, g.Soft, w.Soft) && same
+		same = agreeOn(path, config.CapName(uintptr(i), true), &t.Hard, g.Hard, w.Hard) && same
 	}
-	return set
+	c := &config.InForce.CUDA
+	same = agreeOn(path, "TA_CUDA_SOFT", &c.Soft, capOr(got.CUDA.Soft), capOr(c.Soft)) && same
+	same = agreeOn(path, "TA_CUDA_HARD", &c.Hard, capOr(got.CUDA.Hard), capOr(c.Hard)) && same
+	if got.CUDA.Part != c.Proportion {
+		same = false
+		c.Proportion = got.CUDA.Part
+		var l raw.Line
+		l.Text("tieralloc: TA_CUDA_PROPORTION: the group ")
+		l.CStr(path)
+		l.Text(" has another one; using that")
+		l.Emit(2)
+	}
+	return same
 }
 
-// tellCap prints that the group has another cap than this process wants.
-func tellCap(path uintptr, variable string, bytes uint64) {
+// agreeOn sets a setting to the cap of the group, and prints a line if that is not what this
+// process wants.
+func agreeOn(path uintptr, variable string, setting *uint64, got, want uint64) bool {
+	if got == want {
+		return true
+	}
+	*setting = got
+	if got == group.Uncapped {
+		*setting = 0
+	}
 	var l raw.Line
 	l.Text("tieralloc: ")
 	l.Text(variable)
 	l.Text(": the group ")
 	l.CStr(path)
-	if bytes == group.Uncapped {
+	if got == group.Uncapped {
 		l.Text(" has none; using none")
 	} else {
 		l.Text(" has ")
-		l.Dec(bytes)
+		l.Dec(got)
 		l.Text(" bytes; using these")
 	}
 	l.Emit(2)
+	return false
+}
+
+// capOr returns a setting as a cap of a group.
+func capOr(set uint64) uint64 {
+	if set == 0 {
+		return group.Uncapped
+	}
+	return set
 }
 
 // complainGroup prints that the group cannot be joined, like complain.

@@ -109,10 +109,13 @@ func Boot(arg uintptr) {
 		b.Flags.Pass, b.Flags.Disabled, b.Flags.CudaOff = 1, 1, 1
 		return
 	}
-	account := tierMap.Accounts()
-	tiers.Setup(&config.InForce, &account, program.Addr())
 	if config.InForce.Grouped && !joinGroup(&b.Flags.Filtered) {
 		endIfStrict()
+	}
+	account := tierMap.Accounts()
+	tiers.Setup(&config.InForce, &account, program.Addr())
+	if group.On() {
+		tiers.JoinGroup()
 	}
 	if (!config.InForce.SlowSwap || beginPaging()) &&
 		config.InForce.OnSoftcap == config.SoftcapFollow {

@@ -1,0 +1,49 @@
+// Two processes under one limit. With an argument, the program is the second one, and is killed
+// before it gives back what it has.
+#include "common.h"
+#include <signal.h>
+
+static const char *who;
+
+static void see(void)
+{
+	size_t free, total;
+	OK(cu.cuMemGetInfo_v2(&free, &total));
+	printf("%s: free %zu of %zu MiB\n", who, free / MIB, total / MIB);
+}
+
+static void take(size_t n)
+{
+	CUdeviceptr p;
+	int e = cu.cuMemAlloc_v2(&p, n * MIB);
+	printf("%s: %zu MiB: %d\n", who, n, e);
+}
+
+int main(int argc, char **argv)
+{
+	char command[4096];
+	CUdeviceptr p;
+	setvbuf(stdout, NULL, _IONBF, 0);
+	who = argc > 1 ? "second" : "first";
+	load();
+	see();
+	if (argc > 1) {
+		take(30);
+		take(14);
+		see();
+		take(11);
+		raise(SIGKILL);
+	}
+	take(10);
+	OK(cu.cuMemAlloc_v2(&p, 30 * MIB));
+	see();
+	snprintf(command, sizeof command, "exec %s second", argv[0]);
+	printf("ended by %d\n", system(command) & 127);
+	usleep(20000);
+	see();
+	take(24);
+	take(2);
+	OK(cu.cuMemFree_v2(p));
+	take(30);
+	return 0;
+}
