@@ -6,9 +6,9 @@ package stats
 type Figures struct {
 	// The process, in its own PID namespace.
 	Pid uint64
-	// When the library was loaded, since 1970-01-01 UTC. Above 2^53: read it as an integer.
+	// Time of load since 1970-01-01 UTC. Above 2^53: read it as an integer.
 	StartUnixNs uint64
-	// Time since the load of the library.
+	// Time since the load.
 	UptimeNs uint64
 	// Calls by function, as the program named it. Indexed by Call…; only CallCount are used.
 	Calls [32]uint64
@@ -27,8 +27,8 @@ type Figures struct {
 	// Whether bytes_per_node is scaled from 2048 pages of each tier that has more, or counts every
 	// page.
 	NodesSampled uint64
-	// NUMA nodes that the report distinguishes; empty in a child that counts from its fork, or
-	// without the kernel's answer.
+	// NUMA nodes distinguished; empty in a child that counts from its fork, or without the kernel's
+	// answer.
 	Nodes [NodeMax]uint64
 	// The memory tiers. Indexed by Tier…; only TierCount are used.
 	Tiers [4]Tier
@@ -38,12 +38,12 @@ type Figures struct {
 	Following Following
 	// Devices in use.
 	DeviceCount uint64
-	// CUDA devices used. The key is absent when there are none.
+	// CUDA devices. The key is absent when none was used.
 	Devices [DeviceMax]Device
 	// Shares in use.
 	ShareCount uint64
-	// Memory managers that have instances. The key is absent when there are none. Instances; those
-	// of one manager are one after the other.
+	// Memory managers. The key is absent when none has instances. Instances; those of one manager
+	// are one after the other.
 	Shares [ShareMax]Share
 	// Of Program; at most NameSize.
 	ProgramLen uint64
@@ -112,15 +112,15 @@ type Heap struct {
 	BytesMapped uint64
 	// Exact, in whole spans. Memory handed out or cached, and not purged.
 	BytesCommitted uint64
-	// Exact, in class-rounded bytes. Size of the blocks allocated and not freed.
+	// Exact, in class-rounded bytes. Size of the live blocks.
 	BytesLive uint64
 	// Span-granular. Largest bytes_committed.
 	BytesPeak uint64
 	// Exact, in whole spans. Committed memory without blocks.
 	BytesCached uint64
-	// Exact, in class-rounded bytes. Size of all blocks allocated.
+	// Exact, in class-rounded bytes. Size of the blocks allocated.
 	BytesTotalAlloc uint64
-	// Exact, in class-rounded bytes. Size of all blocks freed.
+	// Exact, in class-rounded bytes. Size of the blocks freed.
 	BytesTotalFreed uint64
 	// Exact. Blocks allocated and not freed.
 	BlocksLive uint64
@@ -154,7 +154,7 @@ type Heap struct {
 	BytesHugepagesAdvised uint64
 	// Exact. With TA_SECURE=1: live blocks of 0 bytes, in blocks_live, in no size class.
 	ZeroBlocksLive uint64
-	// Exact. With TA_SECURE=1: freed blocks kept from reuse, counted as freed.
+	// Exact. With TA_SECURE=1: freed blocks kept from reuse.
 	QuarantineBlocks uint64
 	// Exact, in class-rounded bytes. Their size.
 	QuarantineBytes uint64
@@ -232,11 +232,10 @@ type Tier struct {
 	CapacitySoft uint64
 	// The hard cap, of the tier and same_memory together.
 	CapacityHard uint64
-	// Sampled. Memory of tiers on other nodes that the kernel moved to this tier's nodes, at most a
-	// second old. It counts against a soft cap. 0 unless a tier has only a soft cap and NUMA
-	// balancing is on.
+	// Sampled. Memory of other nodes' tiers that the kernel moved here, at most a second old; it
+	// counts against a soft cap. 0 unless a tier has only a soft cap and NUMA balancing is on.
 	KernelMovedIn uint64
-	// Sampled. Memory of this tier on other nodes. A soft cap does not count it.
+	// Sampled. Memory of this tier on other nodes; a soft cap does not count it.
 	KernelMovedOut uint64
 	// Sampled. With TA_ON_SOFTCAP=follow: memory touched more often per page and second than the
 	// mean of all memory of known use.
@@ -316,7 +315,7 @@ type Following struct {
 	// Paged out before its use was known.
 	OutUnknown Moves
 	// Paged out again soon after it came back, for lack of other memory of its hint. If it keeps
-	// growing, the memory in use does not fit under the cap.
+	// growing, the cap is too small for the memory in use.
 	OutAgain Moves
 	// Not paged out: memory locked, pinned or shared with a forked child, or swap full.
 	OutRefused Moves
@@ -447,7 +446,7 @@ type Device struct {
 	Releases uint64
 	// Exact. Their size.
 	BytesReleased uint64
-	// Exact. Times that the driver had no memory for a segment, so that the cache was returned.
+	// Exact. Times that the driver had no memory for a segment; the cache is then returned.
 	DriverRefused uint64
 	// Exact. Times that the cache shrank because the device was nearly full.
 	Pressures uint64

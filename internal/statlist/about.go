@@ -15,14 +15,13 @@ const aboutExactness = "'Exact' holds when the other threads are inside no call 
 
 // aboutPage begins docs/statistics.md.
 var aboutPage = []string{
-	"This page lists every key of the report that `ta_stats_json`, `TA_STATS_FILE` and " +
-		"`tierallocctl stats --json` give. [stats.schema.json](stats.schema.json) is the same " +
-		"for programs; `tieralloc.h` has some of the figures under the same names.",
+	"These are the keys of the report that `ta_stats_json`, `TA_STATS_FILE` and `tierallocctl " +
+		"stats --json` give. [stats.schema.json](stats.schema.json) lists them for programs; " +
+		"`tieralloc.h` has some under the same names.",
 	aboutReport,
 	aboutExactness,
-	"Gauges are current values. Counters never fall. Peaks are the largest values of gauges. " +
-		"Derived figures are computed for the report. Fractions are cut to four decimals. A " +
-		"setting is in force, or identifies something. `bytes_…` are bytes, `…_ns` " +
-		"nanoseconds, `…_ratio` fractions of 1, the rest numbers; gauges, counters and peaks " +
-		"are exact. Parentheses say otherwise.",
+	"Gauges are current values; counters never fall; peaks are the largest values of gauges. " +
+		"Fractions are cut to four decimals. `bytes_…` are bytes, `…_ns` nanoseconds, " +
+		"`…_ratio` fractions of 1, the rest numbers, and gauges, counters and peaks are exact, " +
+		"unless parentheses say otherwise. Keys without a text are what they say.",
 }

@@ -74,6 +74,7 @@ type figure struct {
 	embed     bool     // the field is embedded
 	toolType  string   // of the field in the tool; "-": none
 	isHidden  bool     // a field without a key
+	isObvious bool     // the page gives no meaning, because the key says it
 	isElement bool     // the parts are those of an array's elements
 }
 
@@ -121,6 +122,9 @@ func (x figure) embedded(goType string) figure {
 
 // named sets a name of the constant that differs from the key.
 func (x figure) named(name string) figure { x.name = name; return x }
+
+// obvious leaves the meaning out of the page.
+func (x figure) obvious() figure { x.isObvious = true; return x }
 
 // note adds to the field's comment.
 func (x figure) note(text string) figure { x.noted = text; return x }

@@ -21,7 +21,7 @@ var device = &object{
 	meaning: "One CUDA device, over all contexts of the process.",
 	figures: []figure{
 		f("ordinal", count, setting, plain,
-			"Number of the device in the process."),
+			"Number of the device in the process.").obvious(),
 		f("uuid", text, setting, plain,
 			"As nvidia-smi shows it, without GPU- or MIG-; empty: unknown.").
 			typed("[2]uint64").
@@ -35,7 +35,7 @@ var device = &object{
 			write("w.key(\"pci\")", "w.pci(d.Pci)").
 			schema(`{"type": "string", "pattern": "^([0-9a-f]{8}:[0-9a-f]{2}:[0-9a-f]{2}\\.0)?$"}`),
 		f("bytes_device", bytes, setting, plain,
-			"Memory of the device."),
+			"Memory of the device.").obvious(),
 		f("contexts", count, gauge, exact,
 			"The process's CUDA contexts that have a heap."),
 		f("reuse", word, setting, plain,
@@ -68,7 +68,7 @@ var device = &object{
 			"All requests: hits_local + hits_global + hits_split + misses + foreign_calls + "+
 				"refused."),
 		f("free_calls", count, counter, exact,
-			"Frees of blocks that the heap knows."),
+			"Frees of blocks that the heap knows.").obvious(),
 		f("hits_local", count, counter, exact,
 			"Requests served by a whole block that the same stream had freed."),
 		f("hits_global", count, counter, exact,
@@ -76,7 +76,7 @@ var device = &object{
 		f("hits_split", count, counter, exact,
 			"Requests served by a part of a larger free block."),
 		f("misses", count, counter, exact,
-			"Requests served by a new segment."),
+			"Requests served by a new segment.").obvious(),
 		f("foreign_calls", count, counter, exact,
 			"Requests served by the driver, such as pitched memory."),
 		f("refused", count, counter, exact,
@@ -94,14 +94,14 @@ var device = &object{
 			"Blocks not freed, foreign and spilled ones included."),
 		f("bytes_asked", bytes, gauge, exact,
 			"Requested size of live blocks in the device's segments."),
-		f("bytes_asked_peak", bytes, peak, exact, "Largest bytes_asked."),
+		f("bytes_asked_peak", bytes, peak, exact, "Largest bytes_asked.").obvious(),
 		f("bytes_live", bytes, gauge, exact,
 			"The same, rounded up to 512 bytes or more."),
-		f("bytes_peak", bytes, peak, exact, "Largest bytes_live."),
+		f("bytes_peak", bytes, peak, exact, "Largest bytes_live.").obvious(),
 		f("bytes_reserved", bytes, gauge, exact,
 			"Segments on the device: bytes_live + bytes_cached_local + bytes_cached_global + "+
 				"bytes_pending + bytes_held + bytes_private + bytes_lost - bytes_asleep."),
-		f("bytes_reserved_peak", bytes, peak, exact, "Largest bytes_reserved."),
+		f("bytes_reserved_peak", bytes, peak, exact, "Largest bytes_reserved.").obvious(),
 		f("bytes_cached_local", bytes, gauge, exact,
 			"Free blocks that one stream may reuse at once."),
 		f("bytes_cached_global", bytes, gauge, exact,
@@ -126,7 +126,7 @@ var device = &object{
 			"1 - largest_free / (bytes_cached_local + bytes_cached_global); 0 when nothing is "+
 				"free.").write("w.key(\"fragmentation_ratio\")", "w.deviceFragmentation(d)"),
 		f("segments", count, gauge, exact,
-			"Segments, on the host too."),
+			"Segments, on the host too.").obvious(),
 		f("splits", count, counter, exact,
 			"Free blocks cut in two."),
 		f("merges", count, counter, exact,
@@ -142,17 +142,16 @@ var device = &object{
 		f("bytes_released", bytes, counter, exact,
 			"Their size."),
 		f("driver_refused", count, counter, exact,
-			"Times that the driver had no memory for a segment, so that the cache was "+
-				"returned."),
+			"Times that the driver had no memory for a segment; the cache is then returned."),
 		f("pressures", count, counter, exact,
 			"Times that the cache shrank because the device was nearly full."),
 		f("driver_calls", group, nested, plain,
-			"Driver calls that the heap made.").
+			"Driver calls that the heap made.").obvious().
 			of(driverCalls).
 			field("DriverCalls", "DriverCalls").
 			tool("map[string]uint64"),
 		f("tiers", group, nested, plain,
-			"The device's own tiers.").
+			"The device's own tiers.").obvious().
 			of(deviceTiers).
 			field("Tiers", "[2]DeviceTier").
 			note("Indexed by Device….").
@@ -213,9 +212,9 @@ var deviceTier = &object{
 	meaning: "One tier of a device. Whole segments are charged; capacity figures count requests.",
 	figures: []figure{
 		f("alloc_calls", count, counter, exact,
-			"Blocks handed out."),
+			"Blocks handed out.").obvious(),
 		f("free_calls", count, counter, exact,
-			"Blocks freed."),
+			"Blocks freed.").obvious(),
 		f("bytes_current", bytes, gauge, exact,
 			"Memory charged: segments and foreign allocations."),
 		f("bytes_peak", bytes, peak, exact, "Largest bytes_current."),
@@ -263,7 +262,7 @@ var leak = &object{
 	meaning: "One live block of device memory.",
 	figures: []figure{
 		f("address", count, setting, exact,
-			"Its device address."),
+			"Its device address.").obvious(),
 		f("bytes", bytes, setting, exact,
 			"Requested size."),
 		f("stream", count, setting, exact,

@@ -11,7 +11,7 @@ var following = &object{
 			coded("sourceNames", 7).
 			note("A Source….").
 			words("none", "referenced_bits", "damon", "write_protection", "soft_dirty"),
-		f("samples", count, counter, exact, "Samples taken."),
+		f("samples", count, counter, exact, "Samples taken.").obvious(),
 		f("regions", count, gauge, sampled,
 			"Regions in the last sample. Each moves as one."),
 		f("thread_ns", ns, counter, plain,
@@ -50,7 +50,7 @@ var following = &object{
 			field("OutUnknown", "Moves"),
 		f("out_again", group, nested, plain,
 			"Paged out again soon after it came back, for lack of other memory of its hint. "+
-				"If it keeps growing, the memory in use does not fit under the cap.").
+				"If it keeps growing, the cap is too small for the memory in use.").
 			ref(moves).
 			field("OutAgain", "Moves"),
 		f("out_refused", group, nested, plain,
@@ -74,8 +74,8 @@ var moves = &object{
 		"any of them met.",
 	figures: []figure{
 		f("regions", count, counter, exact,
-			"Regions."),
+			"Regions.").obvious(),
 		f("bytes", bytes, counter, exact,
-			"Size of their blocks."),
+			"Size of their blocks.").obvious(),
 	},
 }

@@ -15,23 +15,23 @@ var manager = &object{
 	figures: []figure{
 		hidden("Manager", "uint64", "Number of its manager, from 1 on."),
 		f("name", text, setting, plain,
-			"Its name.").
+			"Its name.").obvious().
 			field("ManagerName", "[48]byte").
 			write("w.named(\"name\", &s.ManagerName)"),
 		f("device", count, setting, exact,
-			"Ordinal of the device."),
+			"Ordinal of the device.").obvious(),
 		f("mode", word, setting, plain,
 			"Whether caps are enforced.").
 			coded("modeNames", 1).
 			note("0: passive, 1: active.").
 			words("passive", "active"),
 		f("bytes_total", bytes, setting, exact,
-			"Bytes that it shares out."),
+			"Bytes that it shares out.").obvious(),
 		f("instance_count", count, setting, exact,
 			"Its instances, listed or not (a report lists 64).").
 			field("Instances", "uint64"),
 		f("instances", list, nested, plain,
-			"By the order of registration.").list(instance).tool("[]*instance"),
+			"By the order of registration.").obvious().list(instance).tool("[]*instance"),
 	},
 }
 
@@ -42,9 +42,9 @@ var instance = &object{
 	meaning: "One instance of a memory manager.",
 	figures: []figure{
 		f("id", count, setting, exact,
-			"Number given by the program."),
+			"Number given by the program.").obvious(),
 		f("name", text, setting, plain,
-			"Its name.").typed("[48]byte").write("w.named(\"name\", &s.Name)"),
+			"Its name.").obvious().typed("[48]byte").write("w.named(\"name\", &s.Name)"),
 		f("group", text, setting, plain,
 			"Its group, whose caps are one budget.").
 			typed("[48]byte").
@@ -60,17 +60,17 @@ var instance = &object{
 			field("Proportion", "uint64").
 			note("In millionths.").
 			write("w.key(\"proportion\")", "w.fraction(s.Proportion, 1_000_000)"),
-		f("bytes_cap", bytes, setting, exact, "Its proportion of the total."),
+		f("bytes_cap", bytes, setting, exact, "Its proportion of the total.").obvious(),
 		f("bytes_live", bytes, gauge, exact,
 			"Its blocks, and memory from elsewhere."),
-		f("bytes_peak", bytes, peak, exact, "Largest bytes_live."),
+		f("bytes_peak", bytes, peak, exact, "Largest bytes_live.").obvious(),
 		f("alloc_calls", count, counter, exact,
-			"Blocks allocated."),
+			"Blocks allocated.").obvious(),
 		f("free_calls", count, counter, exact,
-			"Blocks freed."),
+			"Blocks freed.").obvious(),
 		f("refused", count, counter, exact,
 			"Allocations without room in its group's budget, on the device or on the host."),
 		f("evictions", count, counter, exact,
-			"Times that it was evicted."),
+			"Times that it was evicted.").obvious(),
 	},
 }

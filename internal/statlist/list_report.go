@@ -19,12 +19,12 @@ var report = &object{
 			schema("{\"const\": \"tieralloc.stats/1\"}").
 			write("w.word(\"schema\", stats.Schema)"),
 		f("version", word, setting, plain,
-			"The version as a number.").
+			"The version as a number.").obvious().
 			schema("{\"const\": 1}").
 			write("w.count(\"version\", stats.Version)").
 			tool("int"),
 		f("library_version", text, setting, plain,
-			"Version of the library.").
+			"Version of the library.").obvious().
 			write("w.word(\"library_version\", version.Number)"),
 		f("pid", count, setting, plain,
 			"The process, in its own PID namespace.").tool("int"),
@@ -34,10 +34,9 @@ var report = &object{
 			typed("[NameSize]byte").
 			write("w.program(r)"),
 		f("start_unix_ns", ns, setting, plain,
-			"When the library was loaded, since 1970-01-01 UTC. Above 2^53: read it as an "+
-				"integer."),
+			"Time of load since 1970-01-01 UTC. Above 2^53: read it as an integer."),
 		f("uptime_ns", ns, gauge, plain,
-			"Time since the load of the library."),
+			"Time since the load."),
 		f("calls", group, nested, plain,
 			"Calls by function, as the program named it.").
 			of(calls).
@@ -48,16 +47,16 @@ var report = &object{
 		f("calls_failed", count, counter, exact,
 			"Allocating calls that returned a null pointer or an error."),
 		f("heap", group, nested, plain,
-			"The CPU heap.").of(heap).field("Heap", "Heap").tool("*heap"),
+			"The CPU heap.").obvious().of(heap).field("Heap", "Heap").tool("*heap"),
 		f("backend", word, setting, plain,
 			"Whether tiers are ordinary memory or NUMA nodes.").
 			coded("backendNames", 1).
 			note("BackendSimulated or BackendNuma.").
 			words("simulated", "numa"),
 		f("policy", group, nested, plain,
-			"The settings in effect.").of(policy).embedded("Policy"),
+			"The settings in effect.").obvious().of(policy).embedded("Policy"),
 		f("hints", group, nested, plain,
-			"Memory held for blocks of each hint.").
+			"Memory held for blocks of each hint.").obvious().
 			of(hints).
 			field("HintBytes", "[8]uint64").
 			note("Indexed by config.Hint….").
@@ -66,8 +65,8 @@ var report = &object{
 		hidden("NodeCount", "uint64",
 			"Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i]."),
 		f("nodes", list, setting, plain,
-			"NUMA nodes that the report distinguishes; empty in a child that counts from its "+
-				"fork, or without the kernel's answer.").
+			"NUMA nodes distinguished; empty in a child that counts from its fork, or without "+
+				"the kernel's answer.").
 			typed("[NodeMax]uint64").
 			write("w.nodes(r)").
 			tool("[]int").
@@ -77,7 +76,7 @@ var report = &object{
 				"counts every page.").
 			field("NodesSampled", "uint64"),
 		f("tiers", group, nested, plain,
-			"The memory tiers.").
+			"The memory tiers.").obvious().
 			of(hostTiers).
 			field("Tiers", "[4]Tier").
 			note("Indexed by Tier…; only TierCount are used.").
@@ -93,22 +92,22 @@ var report = &object{
 			tool("*following"),
 		hidden("DeviceCount", "uint64", "Devices in use."),
 		f("devices", list, nested, plain,
-			"CUDA devices used. The key is absent when there are none.").
+			"CUDA devices. The key is absent when none was used.").
 			list(device).
 			field("Devices", "[DeviceMax]Device").
 			write("w.devices(r)").
 			tool("[]*device"),
 		hidden("ShareCount", "uint64", "Shares in use."),
 		f("managers", list, nested, plain,
-			"Memory managers that have instances. The key is absent when there are none.").
+			"Memory managers. The key is absent when none has instances.").
 			list(manager).
 			field("Shares", "[ShareMax]Share").
 			note("Instances; those of one manager are one after the other.").
 			write("w.managers(r)").
 			tool("[]*manager"),
 		f("sites", list, nested, plain,
-			"The 50 stacks that allocated most bytes, largest first. The key is absent when "+
-				"there is no heap profile (TA_PROFILE), and from a live page.").
+			"The 50 stacks that allocated most bytes. The key is absent when there is no heap "+
+				"profile (TA_PROFILE), and from a live page.").
 			list(site).
 			write("w.sites()").
 			tool("[]*site"),
@@ -178,7 +177,7 @@ var policy = &object{
 			config("ModelWord", config.ModelWord, config.ModelCount).
 			note("A config.Model…."),
 		f("rules", count, setting, plain,
-			"Rules in force (TA_RULES)."),
+			"Rules in force (TA_RULES).").obvious(),
 	},
 }
 

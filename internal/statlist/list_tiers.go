@@ -57,15 +57,15 @@ var tier = &object{
 		f("simulated_wait_ns", ns, counter, exact,
 			"Time charged by the throttle, for allocations and moved bytes."),
 		f("capacity_soft", limit, setting, plain,
-			"The soft cap."),
+			"The soft cap.").obvious(),
 		f("capacity_hard", limit, setting, plain,
 			"The hard cap, of the tier and same_memory together."),
 		f("kernel_moved_in", bytes, gauge, sampled,
-			"Memory of tiers on other nodes that the kernel moved to this tier's nodes, at "+
-				"most a second old. It counts against a soft cap. 0 unless a tier has only a soft "+
-				"cap and NUMA balancing is on."),
+			"Memory of other nodes' tiers that the kernel moved here, at most a second old; "+
+				"it counts against a soft cap. 0 unless a tier has only a soft cap and NUMA "+
+				"balancing is on."),
 		f("kernel_moved_out", bytes, gauge, sampled,
-			"Memory of this tier on other nodes. A soft cap does not count it."),
+			"Memory of this tier on other nodes; a soft cap does not count it."),
 		f("bytes_hot", bytes, gauge, sampled,
 			"With TA_ON_SOFTCAP=follow: memory touched more often per page and second than "+
 				"the mean of all memory of known use."),
@@ -87,11 +87,11 @@ var tier = &object{
 		f("throttle_overshoot_ns", ns, counter, exact,
 			"Time that those sleeps lasted too long."),
 		f("throttle_bw", rate, setting, plain,
-			"Bandwidth of the tier's model."),
+			"Bandwidth of the tier's model.").obvious(),
 		f("throttle_burst", bytes, setting, plain,
 			"Bytes that pass before the bandwidth counts."),
 		f("throttle_lat_ns", ns, setting, plain,
-			"Latency of an allocation in the model."),
+			"Latency of an allocation in the model.").obvious(),
 		f("hugepages", word, setting, plain,
 			"Page size requested (TA_HUGEPAGES). auto: huge pages by measure, if the tier has "+
 				"neither a hard cap nor nodes.").
@@ -110,7 +110,7 @@ var tier = &object{
 			tool("[]int").
 			schema(`{"type": "array", "items": {"$ref": "#/$defs/node"}}`),
 		f("same_memory", list, setting, plain,
-			"Other tiers on the same nodes; caps hold for all together.").
+			"Other tiers on the same nodes, whose caps hold for all together.").
 			write("w.sameMemory(r, tier)").
 			tool("[]string").
 			schema(`{"type": "array", "items": {"enum": ["fast", "normal", "slow"]}}`),
@@ -121,7 +121,8 @@ var tier = &object{
 			tool("map[string]uint64").
 			schema(`{"type": "object", "propertyNames": {"pattern": "^(0|[1-9][0-9]*)$"}, "additionalProperties": {"$ref": "#/$defs/bytes"}}`),
 		f("migrations", group, nested, plain,
-			"Memory moved out of the tier.").ref(migrations).field("Migrations", "Migrations"),
+			"Memory moved out of the tier.").obvious().
+			ref(migrations).field("Migrations", "Migrations"),
 	},
 }
 
@@ -133,10 +134,10 @@ var migrations = &object{
 	meaning: "Memory moved out of a tier.",
 	figures: []figure{
 		f("attempted", count, counter, exact,
-			"Attempts to move memory out."),
+			"Attempts to move memory out.").obvious(),
 		f("moved_pages", count, counter, exact,
-			"Kernel pages moved."),
+			"Kernel pages moved.").obvious(),
 		f("failed_pages", count, counter, exact,
-			"Kernel pages left."),
+			"Kernel pages left.").obvious(),
 	},
 }

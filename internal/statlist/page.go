@@ -30,7 +30,7 @@ func item(text string) string { return strings.Join(wrap("- "+text, columns), "\
 // ofKind returns the page's list of the object's figures of one kind.
 func (o *object) ofKind(k kind) string {
 	var items, run []string
-	var same []string
+	var same, obvious []string
 	for i := range o.figures {
 		x := &o.figures[i]
 		switch {
@@ -39,9 +39,15 @@ func (o *object) ofKind(k kind) string {
 			same = append(same, "`"+x.key+"`")
 		case o.each != "":
 			run = append(run, x.inRun(o.each))
+		case x.isObvious:
+			obvious = append(obvious, "`"+x.key+"`"+x.marks())
 		default:
-			items = append(items, item("`"+x.key+"`"+x.marks()+": "+x.meaning))
+			meaning := strings.ReplaceAll(x.meaning, "The key is absent", "Absent")
+			items = append(items, item("`"+x.key+"`"+x.marks()+": "+meaning))
 		}
+	}
+	if obvious != nil {
+		items = append(items, item(strings.Join(obvious, ", ")+"."))
 	}
 	if same != nil {
 		items = append(items, item(strings.Join(same, ", ")+": as in `tiers.fast`."))
@@ -49,7 +55,7 @@ func (o *object) ofKind(k kind) string {
 	heading := "**" + kindNames[k] + "**"
 	switch {
 	case run != nil:
-		text := heading + ", " + o.each + ": " + strings.Join(run, ", ") + "."
+		text := heading + ", " + strings.ToLower(o.each) + ": " + strings.Join(run, ", ") + "."
 		return "\n" + strings.Join(wrap(text, columns), "\n") + "\n"
 	case items != nil:
 		return "\n" + heading + "\n\n" + strings.Join(items, "")
