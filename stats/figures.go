@@ -542,7 +542,7 @@ type Leak struct {
 type Share struct {
 	// Number of its manager, from 1 on.
 	Manager uint64
-	// Exact. Its instances, listed or not (a report lists 64).
+	// Exact. Its instances, listed or not: a report lists 64 of all managers.
 	Instances uint64
 	// Its name.
 	ManagerName [48]byte

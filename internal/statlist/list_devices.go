@@ -126,7 +126,7 @@ var device = &object{
 			"1 - largest_free / (bytes_cached_local + bytes_cached_global); 0 when nothing is "+
 				"free.").write("w.key(\"fragmentation_ratio\")", "w.deviceFragmentation(d)"),
 		f("segments", count, gauge, exact,
-			"Segments, on the host too.").obvious(),
+			"Segments, on the host too."),
 		f("splits", count, counter, exact,
 			"Free blocks cut in two."),
 		f("merges", count, counter, exact,

@@ -28,7 +28,7 @@ var manager = &object{
 		f("bytes_total", bytes, setting, exact,
 			"Bytes that it shares out.").obvious(),
 		f("instance_count", count, setting, exact,
-			"Its instances, listed or not (a report lists 64).").
+			"Its instances, listed or not: a report lists 64 of all managers.").
 			field("Instances", "uint64"),
 		f("instances", list, nested, plain,
 			"By the order of registration.").obvious().list(instance).tool("[]*instance"),
