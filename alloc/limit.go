@@ -66,6 +66,7 @@ func lookAtLimit(now uint64, n uintptr) (short bool) {
 	limit.again = now + limitAgain
 	if filtered() {
 		limit.beyond = 2*after - limitFirst
+		setPressure(now, false)
 		return false
 	}
 	var m cgroup.Memory

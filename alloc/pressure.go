@@ -4,13 +4,15 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/cgroup"
+	"tieralloc/internal/group"
 )
 
-// Memory is short if the control group has less than an eighth of its limit left, or if threads
-// wait for memory for more than a tenth of the time (the kernel's pressure stall information). Then
-// what is freed goes back to the kernel at once, as with TA_PURGE_DELAY=0, no memory is prefaulted
-// and no more huge pages are asked for, until the signs have been gone for pressureCalm. The signs
-// that end it are weaker than those that begin it, so a figure at a threshold changes nothing.
+// Memory is short if the control group has less than an eighth of its limit left, if threads wait
+// for memory for more than a tenth of the time (the kernel's pressure stall information), or if
+// another process under the same caps (TA_GROUP) was refused memory. Then what is freed goes back
+// to the kernel at once, as with TA_PURGE_DELAY=0, no memory is prefaulted and no more huge pages
+// are asked for, until the signs have been gone for pressureCalm. The signs that end it are weaker
+// than those that begin it, so a figure at a threshold changes nothing.
 //
 // The look at the limit (limit.go) reads the figures: never before the heap has had limitFirst, at
 // most once in pressureAgain unless the heap grows, and by a step of a thread that is slow anyway,
@@ -48,9 +50,12 @@ func nextPressure(on bool, since, now uint64, sign bool) (nextOn bool, nextSince
 }
 
 // weigh sets the state by the figures. Precondition: limit.busy is the caller's.
-func weigh(now uint64, m *cgroup.Memory) {
+func weigh(now uint64, m *cgroup.Memory) { setPressure(now, m.Short(pressure.stalled, pressed())) }
+
+// setPressure sets the state that follows at now. Precondition: limit.busy is the caller's.
+func setPressure(now uint64, sign bool) {
 	was := pressed()
-	on, since := nextPressure(was, pressure.since, now, m.Short(pressure.stalled, was))
+	on, since := nextPressure(was, pressure.since, now, sign)
 	pressure.since = since
 	switch {
 	case on && !was:
@@ -68,16 +73,27 @@ func countPressed(n uintptr) {
 	}
 }
 
-// serveLimit looks at the group for the control plane, which has no heap to empty.
+// serveLimit looks at the control group, and at the group of processes under the same caps, for the
+// control plane, which has no heap to empty.
 func serveLimit(token uintptr, now uint64) {
-	if !limitOld(now) || !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
+	wanted := groupWanted(now)
+	if !limitOld(now) && !wanted || !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
 		return
 	}
-	if lookAtLimit(now, 0) {
+	if wanted {
+		setPressure(now, true)
+	} else {
+		wanted = lookAtLimit(now, 0)
+	}
+	if wanted {
 		returnFree(token, now)
 	}
 	atomic.StoreUint32(&limit.busy, 0)
 }
+
+// groupWanted reports, once for each time, whether another process under the same caps was refused
+// memory.
+func groupWanted(now uint64) bool { return group.On() && group.Wanted(now) }
 
 // returnFree returns free spans and cached huge blocks to the kernel.
 func returnFree(token uintptr, now uint64) uintptr {

@@ -304,7 +304,7 @@ func (t *Thread) tick() {
 		t.rename()
 		t.release() // its blocks are few, but each may keep a page
 		t.collectPages(false)
-		hugeExpire(t.token, t.Now, anyPlacement, false)
+		t.returnOld()
 	}
 	if abandoned.due(t.Now) {
 		serveAbandoned(t.token, t.Now, abandonedStep, true)
@@ -316,6 +316,19 @@ func (t *Thread) tick() {
 	t.armTicker()
 	t.noteMoves()
 	t.migrate()
+}
+
+// returnOld returns old huge blocks, and where another process of the group (TA_GROUP) was refused
+// memory, all that nobody uses. The latter counts as a sign that memory is short.
+//
+//go:noinline
+func (t *Thread) returnOld() {
+	hugeExpire(t.token, t.Now, anyPlacement, false)
+	if groupWanted(t.Now) && atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
+		setPressure(t.Now, true)
+		purgeAll(t)
+		atomic.StoreUint32(&limit.busy, 0)
+	}
 }
 
 // migrate moves spans between tiers, unless the control plane does.

@@ -83,7 +83,7 @@ func Give(token, device, stream, address uintptr) bool {
 	ok := b != nil && b.state == stateInUse && b.events == nil && b.segment.kind != kindWhole &&
 		b.segment.nonReusable == 0 &&
 		b.segment.pool == h.mainPool && b.cache.dead == 0 && t.exacts < d.exactLimit &&
-		d.eager == 0 && h.cached()+b.bytes <= d.cacheLimit && !capturing()
+		d.eager == 0 && h.cached()+b.bytes <= h.cacheLimit() && !capturing()
 	if ok {
 		h.endUse(b)
 		h.pushExact(t, b)

@@ -215,7 +215,7 @@ func (h *heap) freeOrdered(r *Request, b *block) Action {
 			h.flush(t)
 		}
 		if d.exactLimit != 0 && d.eager == 0 && b.segment.nonReusable == 0 &&
-			h.cached()+b.bytes <= d.cacheLimit {
+			h.cached()+b.bytes <= h.cacheLimit() {
 			h.pushExact(t, b)
 		} else {
 			h.give(b, t)
@@ -245,7 +245,7 @@ func (h *heap) freeOrdered(r *Request, b *block) Action {
 // freeOn ends a free. Before that it returns surplus segments.
 func (h *heap) freeOn(r *Request) Action {
 	if !capturing() {
-		if h.cached() > h.device.cacheLimit || h.now-h.flushed >= decay && h.now > h.flushed {
+		if h.cached() > h.cacheLimit() || h.now-h.flushed >= decay && h.now > h.flushed {
 			h.flushAll()
 		}
 		if action := h.giveBack(r); action != goOn {

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/config"
+	"tieralloc/internal/group"
 	"tieralloc/stats"
 	"tieralloc/tiers"
 )
@@ -99,7 +100,7 @@ func (h *heap) surplusPiece() *block {
 	if h.mainPool.addresses.base == 0 {
 		return nil
 	}
-	if h.cached() > h.device.cacheLimit {
+	if h.cached() > h.cacheLimit() {
 		return h.anyPiece()
 	}
 	age := uint64(decay)
@@ -136,10 +137,19 @@ func (h *heap) surplus() *segment {
 			return s
 		}
 	}
-	if h.cached() > h.device.cacheLimit {
-		return h.idleOn(0, h.cached()-h.device.cacheLimit)
+	if limit := h.cacheLimit(); h.cached() > limit {
+		return h.idleOn(0, h.cached()-limit)
 	}
 	return nil
+}
+
+// cacheLimit returns how many bytes of free blocks the heap may keep now: none while another
+// process of the group (TA_GROUP) is refused memory of the device.
+func (h *heap) cacheLimit() uint64 {
+	if d := h.device; d.account != 0 && group.Short(uintptr(d.account), h.now) {
+		return 0
+	}
+	return h.device.cacheLimit
 }
 
 // idleOn returns the segment that has been idle longest on a side (0: the device, 1: the host), or

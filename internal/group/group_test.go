@@ -72,7 +72,7 @@ func TestDeath(t *testing.T) {
 		b.want("true", "charge %d", 50*mib)
 		a.want("false", "charge %d", 20*mib)
 		b.kill()
-		time.Sleep(2 * reapRefused)
+		time.Sleep(10 * time.Millisecond)
 		a.want("true", "charge %d", 64*mib)
 		if slot := &pageAt(t, path).Slots[1]; slot.Pid != 0 || slot.Shares[0].used != 0 {
 			t.Errorf("round %d: pid %d, used %d", i, slot.Pid, slot.Shares[0].used)
@@ -100,7 +100,7 @@ func TestPending(t *testing.T) {
 	a.want("ok", "release %d", 64*mib)
 	p.ops[0] = uint64(newOperation(operation(p.ops[0]), 1, 60*mib>>pageShift))
 	b.kill()
-	time.Sleep(2 * reapRefused)
+	time.Sleep(10 * time.Millisecond)
 	a.want("true", "charge %d", 64*mib)
 	c := start(t, path, Uncapped, 64*mib, 0)
 	c.want("0", "granted")

@@ -245,6 +245,7 @@ func (p *Page) begin() {
 			p.Caps[i] = self.want.Caps[i]
 		}
 	}
+	p.reapNext, p.Short = 0, [Accounts]uint64{} // may be of before the machine was started
 	p.Size, p.Version, p.High, p.CUDA = uint64(Size), Version, 0, self.want.CUDA
 	atomic.StoreUint64(&p.Magic, Magic)
 }

@@ -29,20 +29,30 @@ func othersLock(fd uintptr) bool {
 	return errno != 0 || l.Type != syscall.F_UNLCK
 }
 
-// The least time between two looks for the dead, in ns: by a request that else is refused, and by
-// a question.
+// A look for the dead takes a ninth of the members' time at most where requests are refused all the
+// time, and far less for those who ask only.
 const (
-	reapRefused = 1_000_000
-	reapAsked   = 10_000_000
+	reapShare   = 8
+	reapRefused = 0
+	reapAsked   = 10_000_000 // ns
 )
 
 // reap clears the slots of members that have ended, and reports whether there were any. It does
-// nothing where that was done less than every ns ago.
-func (p *Page) reap(every uint64) (any bool) {
-	now, last := raw.Clock(raw.ClockMono), atomic.LoadUint64(&p.reaped)
-	if now-last < every || filtered() || !atomic.CompareAndSwapUint64(&p.reaped, last, now) {
+// nothing until after ns have passed since another look would do no harm.
+func (p *Page) reap(after uint64) (any bool) {
+	now, next := raw.Clock(raw.ClockMono), atomic.LoadUint64(&p.reapNext)
+	if now < next+after || filtered() ||
+		!atomic.CompareAndSwapUint64(&p.reapNext, next, now+reapAsked) {
 		return false
 	}
+	any = p.look()
+	end := raw.Clock(raw.ClockMono)
+	atomic.StoreUint64(&p.reapNext, end+(end-now)*reapShare)
+	return any
+}
+
+// look is reap at any time.
+func (p *Page) look() (any bool) {
 	fd, errno := raw.OpenFile(self.path, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOCTTY)
 	if errno != 0 {
 		return false

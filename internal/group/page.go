@@ -30,15 +30,17 @@ type Page struct {
 	_       raw.OffHeap
 	Magic   uint64
 	Version uint64
-	Size    uint64           // bytes
-	High    uint64           // slots that were ever used are below it
-	reaped  uint64           // monotonic ns of the last look for the dead
-	Caps    [Accounts]Cap    // set by the first member, or the first on a device
-	Devices [Accounts]Device // which device an account is; zero: none
-	CUDA    DeviceCaps       // set by the first member
-	ops     [Accounts]uint64 // the last operation on each account
-	_       [4096 - 40 - 24 - Accounts*(16+16+8)]byte
-	Slots   [Members]Member
+	Size    uint64 // bytes
+	High    uint64 // slots that were ever used are below it
+	// monotonic ns of the next look for the dead; later while one is under way
+	reapNext uint64
+	Caps     [Accounts]Cap    // set by the first member, or the first on a device
+	Devices  [Accounts]Device // which device an account is; zero: none
+	CUDA     DeviceCaps       // set by the first member
+	ops      [Accounts]uint64 // the last operation on each account
+	Short    [Accounts]uint64 // monotonic ns of the last refusal
+	_        [4096 - 40 - 24 - Accounts*(16+16+8+8)]byte
+	Slots    [Members]Member
 }
 
 // Cap is the caps of an account, in bytes.

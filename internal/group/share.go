@@ -44,6 +44,7 @@ func Charge(account, n uintptr) bool {
 		s.subtract(size) // another member took the rest of the grant meanwhile
 	}
 	atomic.AddUint64(&p.Slots[me&memberMask].Refused, 1)
+	p.tellShort(account)
 	return false
 }
 

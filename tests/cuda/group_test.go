@@ -9,6 +9,9 @@ import (
 // TestGroup: two processes on a device have one cap, and what a killed one had goes to the other.
 func TestGroup(t *testing.T) {
 	want := `first: free 64 of 64 MiB
+second: free 34 of 64 MiB
+second: 50 MiB: 2
+second: 50 MiB: 0
 first: 10 MiB: 0
 first: free 24 of 64 MiB
 second: free 24 of 64 MiB

@@ -89,6 +89,34 @@ func TestGroupCap(t *testing.T) {
 	a.do("get 60", "ok")
 }
 
+// TestGroupCached: what a process keeps for reuse goes to one that is refused: at the next slow step
+// of the first, or while it rests by the thread of TA_BACKGROUND=1.
+func TestGroupCached(t *testing.T) {
+	for _, background := range []string{"0", "1"} {
+		env := append(capped(t), "TA_PURGE_DELAY=1h", "TA_BACKGROUND="+background)
+		a, b := newMember(t, env), newMember(t, env)
+		a.do("get 40", "ok")
+		a.do("put", "ok")
+		for tries := 0; ; tries++ {
+			fmt.Fprintln(b.in, "get 40")
+			line, _ := b.out.ReadString('\n')
+			if line == "ok\n" {
+				if tries == 0 {
+					t.Error("nothing was cached")
+				}
+				break
+			}
+			if tries == 200 || line != "null\n" {
+				t.Fatalf("background %s: %q after %d tries", background, line, tries)
+			}
+			time.Sleep(50 * time.Millisecond)
+			if background == "0" {
+				a.do("threads", "ok")
+			}
+		}
+	}
+}
+
 // TestGroupFork: what a child shares with its parent counts for the parent; what it gets counts.
 func TestGroupFork(t *testing.T) {
 	for _, how := range []string{"fork", "clone"} {

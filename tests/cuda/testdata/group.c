@@ -19,6 +19,27 @@ static void take(size_t n)
 	printf("%s: %zu MiB: %d\n", who, n, e);
 }
 
+// Another process caches what it does not use. It returns that when it next frees.
+static void cached(char *program)
+{
+	int down[2], up[2];
+	char c;
+	CUdeviceptr p;
+	CHECK(pipe(down) == 0 && pipe(up) == 0, "pipe");
+	if (fork() == 0) {
+		dup2(down[0], 0);
+		dup2(up[1], 3);
+		execl(program, program, "second", "again", NULL);
+		_exit(1);
+	}
+	CHECK(read(up[0], &c, 1) == 1, "the second was not refused");
+	OK(cu.cuMemAlloc_v2(&p, MIB));
+	OK(cu.cuMemFree_v2(p));
+	CHECK(write(down[1], &c, 1) == 1, "write");
+	wait(NULL);
+	usleep(20000);
+}
+
 int main(int argc, char **argv)
 {
 	char command[4096];
@@ -27,6 +48,13 @@ int main(int argc, char **argv)
 	who = argc > 1 ? "second" : "first";
 	load();
 	see();
+	if (argc > 2) {
+		char c = 0;
+		take(50);
+		CHECK(write(3, &c, 1) == 1 && read(0, &c, 1) == 1, "pipes");
+		take(50);
+		return 0;
+	}
 	if (argc > 1) {
 		take(30);
 		take(14);
@@ -34,6 +62,9 @@ int main(int argc, char **argv)
 		take(11);
 		raise(SIGKILL);
 	}
+	OK(cu.cuMemAlloc_v2(&p, 30 * MIB));
+	OK(cu.cuMemFree_v2(p));
+	cached(argv[0]);
 	take(10);
 	OK(cu.cuMemAlloc_v2(&p, 30 * MIB));
 	see();
