@@ -127,8 +127,8 @@ func (a *account) hardNow() uint64 {
 }
 
 func (a *account) hardInGroup() uint64 {
-	current := atomic.LoadUint64(&a.current)
-	return min(a.hard, current+group.Room(a.number()))
+	current, room := atomic.LoadUint64(&a.current), group.Room(a.number())
+	return min(a.hard, current+min(room, ^current))
 }
 
 // KernelMoved sets the bytes that the kernel has moved. in is the number of bytes on the tier's

@@ -56,6 +56,10 @@ func TestGroupCaps(t *testing.T) {
 	setup(t, "p", "NORMAL_SOFT=100M", "NORMAL_HARD=160M", "SLOW_HARD=1M", "ON_SOFTCAP=demote")
 	other := inGroup(t)
 	t.Cleanup(func() { setup(t, "p") })
+	if fast := uintptr(config.TierFast); Full(fast, mib) || !Admit(fast, mib) || Full(fast, mib) ||
+		!Room(fast, mib) {
+		t.Error("a tier without a cap is full")
+	}
 	reserve := func(n, want uintptr) {
 		t.Helper()
 		if got := Reserve(warm, n*mib, ^uintptr(0)); got != want {
