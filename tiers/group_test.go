@@ -47,7 +47,7 @@ func inGroup(t *testing.T) *uint64 {
 	p.High, p.Slots[1].Pid = 2, 1
 	share := &p.Slots[1].Shares[config.TierNormal]
 	// The second word of a share is what is used. Nothing is granted, so that alone counts.
-	return (*uint64)(unsafe.Add(unsafe.Pointer(share), unsafe.Sizeof(*share)-8))
+	return (*uint64)(unsafe.Add(unsafe.Pointer(share), 8))
 }
 
 // TestGroupCaps: in a group, caps are those of the sum.

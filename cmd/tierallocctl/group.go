@@ -18,9 +18,10 @@ const groupHelp = `Show the groups of processes whose sum the caps hold for (TA_
 
 Without NAME: the groups of this user, or for root those of all users. With NAME, which may be
 the path of a group's file: its members, and what each has of each tier and device. "used" is
-what the member has reserved, "granted" what it may reserve without asking the group. What is
-granted and not used goes to other members when they run short. A member that has ended keeps
-its bytes until another one needs them.
+what the member has reserved, "granted" what it may reserve without asking the group, "kept" its
+TA_GROUP_MIN. What is granted and not used goes to other members when they run short: "taken" is
+what the member got so. "waits" counts requests below what is kept that waited for others. A
+member that has ended keeps its bytes until another one needs them.
 
 --remove removes the file of a group without members. The next process that names the group
 makes a new one, with its own caps.`
@@ -103,15 +104,15 @@ func showGroups(w io.Writer, groups []*processGroup) error {
 
 // showGroup writes a table of a group's members.
 func showGroup(w io.Writer, g *processGroup) error {
-	head, right := []any{"pid", "program", "state", "kept", "taken", "refused"}, []int{1, 4, 5, 6}
+	head, right := []any{"pid", "program", "state", "taken", "waits", "refused"}, []int{1, 4, 5, 6}
 	total, hard, soft := table.Row{"", "all", "", "", "", ""}, table.Row{"", "hard cap", "", "", "",
 		""}, table.Row{"", "soft cap", "", "", "", ""}
 	for i, a := range g.Accounts {
-		head = append(head, a.Name+" used", "granted")
-		right = append(right, 7+2*i, 8+2*i)
-		total = append(total, size(a.Used), size(a.Granted))
-		hard = append(hard, limit(a.HardCap), "")
-		soft = append(soft, limit(a.SoftCap), "")
+		head = append(head, a.Name+" used", "granted", "kept")
+		right = append(right, 7+3*i, 8+3*i, 9+3*i)
+		total = append(total, size(a.Used), size(a.Granted), "")
+		hard = append(hard, limit(a.HardCap), "", "")
+		soft = append(soft, limit(a.SoftCap), "", "")
 	}
 	t := newTable(head...)
 	alignRight(t, right...)
@@ -120,10 +121,10 @@ func showGroup(w io.Writer, g *processGroup) error {
 		if m.Ended {
 			state = "has ended"
 		}
-		row := table.Row{m.Pid, printable(m.Program), state, limit(m.Floor), limit(m.Taken),
+		row := table.Row{m.Pid, printable(m.Program), state, limit(m.Taken), count(m.Waits),
 			count(m.Refused)}
 		for _, s := range m.Shares {
-			row = append(row, size(s.Used), size(s.Granted))
+			row = append(row, size(s.Used), size(s.Granted), limit(s.Kept))
 		}
 		t.AppendRow(row)
 	}

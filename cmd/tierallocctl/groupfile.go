@@ -48,7 +48,7 @@ type groupMember struct {
 	Pid     int           `json:"pid"` // in its own namespace
 	Program string        `json:"program"`
 	Ended   bool          `json:"ended"`
-	Floor   uint64        `json:"bytes_kept"`  // TA_GROUP_MIN
+	Waits   uint64        `json:"waits"`       // for its TA_GROUP_MIN
 	Taken   uint64        `json:"bytes_taken"` // from what others were granted, in all
 	Refused uint64        `json:"requests_refused"`
 	Shares  []memberShare `json:"shares"` // by account
@@ -57,6 +57,7 @@ type groupMember struct {
 type memberShare struct {
 	Used    uint64 `json:"bytes_used"`
 	Granted uint64 `json:"bytes_granted"`
+	Kept    uint64 `json:"bytes_kept"` // for the member alone (TA_GROUP_MIN)
 }
 
 var errNoGroup = errors.New("not the file of a group")
@@ -131,10 +132,10 @@ func (g *processGroup) fill(p *group.Page, fd int) {
 		}
 		name, _, _ := bytes.Cut(s.Program[:], []byte{0})
 		m := groupMember{Pid: int(s.Pid), Program: string(name), Ended: !slotLocked(fd, slot),
-			Floor: s.Floor, Taken: s.Taken, Refused: s.Refused}
+			Waits: s.Waits, Taken: s.Taken, Refused: s.Refused}
 		for _, a := range g.Accounts {
 			share := &s.Shares[a.position]
-			m.Shares = append(m.Shares, memberShare{share.Used(), share.Granted()})
+			m.Shares = append(m.Shares, memberShare{share.Used(), share.Granted(), share.Floor()})
 		}
 		g.Members = append(g.Members, m)
 	}

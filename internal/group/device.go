@@ -19,14 +19,15 @@ func DeviceAccount(uuid [2]uint64, soft, hard uint64) (account uintptr, caps Cap
 		return 0, Cap{}
 	}
 	if raw.Identify(fd) == self.file && lockJoin(fd) == 0 {
-		account = p.findDevice(d, Cap{soft, hard})
+		if account = p.findDevice(d, Cap{soft, hard}); account != 0 {
+			p.setFloor(self.slot, account)
+		}
 		setLock(fd, joinByte, syscall.F_UNLCK)
 	}
 	raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 	if account == 0 {
 		return 0, Cap{}
 	}
-	p.reserveFloor(account)
 	return account, p.Caps[account&accountMask]
 }
 

@@ -24,6 +24,9 @@
 // after it has raised used, and takes it back if it finds less. One of the two sees the other's
 // write, because both write before they read.
 //
+// A member may have a floor of an account ([setFloor]), which counts as its share before it is
+// granted.
+//
 // # Life and death
 //
 // A member holds a lock on its slot's byte of the file (an open file description lock). The file

@@ -115,10 +115,28 @@ func TestFloor(t *testing.T) {
 	a.want("true", "charge %d", 48*mib)
 	a.want("0", "room")
 	b.want("true", "charge %d", 16*mib)
-	c := start(t, path, Uncapped, 64*mib, 8*mib)
+	c := start(t, path, Uncapped, 64*mib, 50*mib)
 	if !strings.HasSuffix(c.said, "floor false") || !strings.HasSuffix(b.said, "floor true") {
 		t.Errorf("%q, %q", b.said, c.said)
 	}
+	// d comes when all is taken. What others return is d's, up to its floor.
+	d := start(t, path, Uncapped, 64*mib, 8*mib)
+	a.want("ok", "release %d", 4*mib)
+	d.want("true", "charge %d", 4*mib)
+	a.want("false", "charge 1")
+	b.want("false", "charge 1")
+	// d waits for the rest.
+	fmt.Fprintln(d.in, "charge", 4*mib)
+	p := pageAt(t, path)
+	for p.Slots[3].Waits == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	a.want("ok", "release %d", 8*mib)
+	if got := d.line(); got != "true" {
+		t.Errorf("after a wait: %q", got)
+	}
+	a.want("true", "charge %d", 4*mib)
+	d.want("false", "charge 1")
 }
 
 // TestCapsOfFirst: the first member's caps hold, until the group has no member.

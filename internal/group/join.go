@@ -90,7 +90,6 @@ func joined() *Page {
 				return nil
 			}
 			atomic.StoreUint32(&self.state, in)
-			ReserveFloor()
 		case off:
 			return nil
 		default: // joining
@@ -203,6 +202,9 @@ func enter(fd uintptr) (errno uintptr) {
 	}
 	p.clear(slot)
 	p.occupy(slot)
+	for account := range uintptr(FirstDevice) {
+		p.setFloor(slot, account)
+	}
 	if self.page != nil { // a forked child
 		to := uintptr(unsafe.Pointer(self.page))
 		if raw.Move(uintptr(unsafe.Pointer(p)), Size, Size, to) == 0 {
@@ -257,6 +259,7 @@ func (p *Page) clear(slot uintptr) {
 		p.complete(account) // may be an operation for this slot
 		s := p.share(slot, account)
 		atomic.StoreUint64(&s.used, 0)
+		atomic.StoreUint64(&s.floor, 0)
 		for {
 			granted := atomic.LoadUint64(&s.granted)
 			if atomic.CompareAndSwapUint64(&s.granted, granted, granted&tagMask) {
@@ -265,7 +268,7 @@ func (p *Page) clear(slot uintptr) {
 		}
 	}
 	m.Program = [32]byte{}
-	atomic.StoreUint64(&m.Floor, 0)
+	atomic.StoreUint64(&m.Waits, 0)
 	atomic.StoreUint64(&m.Taken, 0)
 	atomic.StoreUint64(&m.Refused, 0)
 	atomic.StoreUint64(&m.Pid, 0)
@@ -279,7 +282,6 @@ func (p *Page) occupy(slot uintptr) {
 			m.Program[i&31] = raw.LoadByte(name + i)
 		}
 	}
-	m.Floor = self.want.Floor
 	for {
 		high := atomic.LoadUint64(&p.High)
 		if high > uint64(slot) ||
@@ -288,19 +290,4 @@ func (p *Page) occupy(slot uintptr) {
 		}
 	}
 	atomic.StoreUint64(&m.Pid, uint64(raw.Pid()))
-}
-
-// ReserveFloor gets this process its floor of each account. It reports false where the group has
-// not so much left.
-func ReserveFloor() bool {
-	ok := true
-	for account := range uintptr(Accounts) {
-		ok = self.page.reserveFloor(account) && ok
-	}
-	return ok
-}
-
-func (p *Page) reserveFloor(account uintptr) bool {
-	return self.want.Floor == 0 || p.Caps[account&accountMask].Hard == Uncapped ||
-		p.grant(self.slot, account, self.want.Floor)
 }

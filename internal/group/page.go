@@ -57,9 +57,9 @@ type Member struct {
 	_       raw.OffHeap
 	Pid     uint64   // in its own namespace; 0: the slot is free
 	Program [32]byte // its file name, cut short
-	Floor   uint64   // TA_GROUP_MIN in bytes: what it was granted up to that is not taken from it
 	Taken   uint64   // bytes it took from other members' grants
 	Refused uint64   // requests that the group's caps refused
+	Waits   uint64   // requests below its floor that waited for others
 	Shares  [Accounts]Share
 }
 
@@ -68,6 +68,7 @@ type Share struct {
 	_       raw.OffHeap
 	granted uint64 // pages, above tagBits bits that tell the last operation that was done on it
 	used    uint64 // bytes
+	floor   uint64 // bytes that nobody else gets, whether granted or not (TA_GROUP_MIN)
 }
 
 const (
@@ -82,11 +83,14 @@ func (s *Share) Granted() uint64 { return atomic.LoadUint64(&s.granted) >> tagBi
 // Used returns what the member has reserved, in bytes.
 func (s *Share) Used() uint64 { return atomic.LoadUint64(&s.used) }
 
+// Floor returns what nobody else gets, in bytes.
+func (s *Share) Floor() uint64 { return atomic.LoadUint64(&s.floor) }
+
 // whole is the share in pages, for the sum that may not exceed the cap. It reads granted before
 // used: a member's reservation that a lower granted did not stop is then in used.
 func (s *Share) whole() uint64 {
 	granted := atomic.LoadUint64(&s.granted) >> tagBits
-	return max(granted, pagesUp(atomic.LoadUint64(&s.used)))
+	return max(granted, pagesUp(max(s.Used(), s.Floor())))
 }
 
 // pagesUp returns n bytes in pages, rounded up.

@@ -30,7 +30,8 @@ func Charge(account, n uintptr) bool {
 			break
 		}
 		if used+size > s.Granted() {
-			if !p.grant(me, account, size) {
+			if !p.grant(me, account, size) &&
+				!(used+size <= s.Floor() && p.wait(me, account, size)) {
 				break
 			}
 			continue
@@ -132,7 +133,7 @@ func (p *Page) takeFrom(member, account uintptr, pages uint64) uint64 {
 	for {
 		granted := atomic.LoadUint64(&s.granted)
 		used := s.Used()
-		keep := pagesUp(max(used, atomic.LoadUint64(&p.Slots[member&memberMask].Floor)))
+		keep := pagesUp(max(used, s.Floor()))
 		spare := granted >> tagBits
 		spare -= min(keep, spare)
 		if spare = min(spare, pages); spare == 0 {
@@ -163,12 +164,11 @@ func Room(account uintptr) uint64 {
 func (p *Page) reserved(account uintptr) (n uint64) {
 	for i := uintptr(0); i < p.high(); i++ {
 		s := p.share(i, account)
-		used := s.Used()
-		if i != self.slot {
-			floor := atomic.LoadUint64(&p.Slots[i&memberMask].Floor)
-			used = max(used, min(floor, s.Granted()))
+		if used := s.Used(); i == self.slot {
+			n += used
+		} else {
+			n += max(used, s.Floor())
 		}
-		n += used
 	}
 	return n
 }

@@ -47,7 +47,7 @@ func obey() {
 		return
 	}
 	soft, hard = Agreed().Caps[0].Soft, Agreed().Caps[0].Hard
-	fmt.Println("slot", self.slot, "caps", soft, hard, "floor", ReserveFloor())
+	fmt.Println("slot", self.slot, "caps", soft, hard, "floor", HasFloor())
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		var verb string

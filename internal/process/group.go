@@ -26,12 +26,12 @@ func joinGroup(filtered *uint32) (ok bool) {
 		return !complainGroup(path, errno)
 	}
 	ok = agree(path, &want)
-	if !group.ReserveFloor() {
+	if !group.HasFloor() {
 		ok = false
 		var l raw.Line
-		l.Text("tieralloc: TA_GROUP_MIN: the group ")
+		l.Text("tieralloc: TA_GROUP_MIN: the caps of the group ")
 		l.CStr(path)
-		l.Text(" has not so much left; continuing without")
+		l.Text(" are too small for so much for each process; continuing without")
 		l.Emit(2)
 	}
 	return ok

@@ -189,8 +189,8 @@ func TestGroupSays(t *testing.T) {
 		{append(env, "TA_NORMAL_HARD=32M", "TA_SLOW_SOFT=1M"), "tieralloc: TA_NORMAL_HARD: the group " +
 			file + " has 67108864 bytes; using these\n" +
 			"tieralloc: TA_SLOW_SOFT: the group " + file + " has none; using none\n"},
-		{append(env, "TA_GROUP_MIN=100M"), "tieralloc: TA_GROUP_MIN: the group " + file +
-			" has not so much left; continuing without\n"},
+		{append(env, "TA_GROUP_MIN=100M"), "tieralloc: TA_GROUP_MIN: the caps of the group " + file +
+			" are too small for so much for each process; continuing without\n"},
 		{[]string{"TA_GROUP=" + readable}, "tieralloc: cannot join TA_GROUP " + readable +
 			": error 1 (the file belongs to another user, or others may use it); " +
 			"the caps are for this process alone\n"},

@@ -28,10 +28,10 @@ type shownGroup struct {
 		Pid     int    `json:"pid"`
 		Program string `json:"program"`
 		Ended   bool   `json:"ended"`
-		Kept    int64  `json:"bytes_kept"`
 		Shares  []struct {
 			Used    int64 `json:"bytes_used"`
 			Granted int64 `json:"bytes_granted"`
+			Kept    int64 `json:"bytes_kept"`
 		} `json:"shares"`
 	} `json:"members"`
 }
@@ -74,7 +74,7 @@ func TestGroup(t *testing.T) {
 	}
 	for i, pid := range []int{a.Process.Pid, b.Process.Pid} {
 		m := g.Members[i]
-		if m.Pid != pid || m.Program != "perl" || m.Ended || m.Kept != 8<<20 ||
+		if m.Pid != pid || m.Program != "perl" || m.Ended || m.Shares[normal].Kept != 8<<20 ||
 			m.Shares[normal].Used < 30_000_000 || m.Shares[normal].Granted < m.Shares[normal].Used {
 			t.Errorf("%+v", m)
 		}
