@@ -92,7 +92,14 @@ func lookAtLimit(now uint64, n uintptr) (short bool) {
 	}
 	limit.share = uintptr(m.Limit)/limitShare + 1
 	left := uintptr(m.Left())
-	step := max(left/2, limitStep, uintptr(m.Limit)/limitSteps)
-	limit.beyond = after + step - limitFirst
-	return left < n+limitMost() || pressed()
+	short = left < n+limitMost() || pressed()
+	if short { // the caller returns what is unused
+		left += unused()
+		after = max(after-min(after, unused()), limitFirst)
+	}
+	limit.beyond = after + max(left/2, limitStep, uintptr(m.Limit)/limitSteps) - limitFirst
+	return short
 }
+
+// unused returns, by a peek without the lock, the bytes of free spans and cached huge blocks.
+func unused() uintptr { return pool.dirtyBytes + pool.cache.bytes }

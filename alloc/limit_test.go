@@ -56,3 +56,31 @@ func TestLimitLowered(t *testing.T) {
 		t.Errorf("%d KiB are still cached", left>>10)
 	}
 }
+
+// TestLimitAfterReturn: when what is unused has been returned, the heap does not grow back into it
+// unwatched: the next look comes after half of what is then left.
+func TestLimitAfterReturn(t *testing.T) {
+	const mib, least = 1 << 20, 10 << 20
+	newWorld(t)
+	PurgeDelay = 3600e9
+	now := uint64(1e9)
+	th := &thread{h: mustAcquire(t, 8), token: 8, now: func() uint64 { return now }}
+	groupOf(t, "max", 100*mib)
+	live := mustMalloc(t, th, 100000, 400)
+	mustFree(t, th, mustMalloc(t, th, 8*mib, 6))
+	cached := unused()
+	if cached < 40*mib {
+		t.Fatalf("only %d MiB are cached", cached/mib)
+	}
+	groupOf(t, fmt.Sprint(400*mib), 400*mib-least)
+	now += limitAgain
+	live = append(live, mustMalloc(t, th, 300000, 1)...)
+	if kept := unused(); kept > mib || pressed() {
+		t.Fatalf("%d KiB are still cached, memory is short: %v", kept>>10, pressed())
+	}
+	most := limitFirst + limit.beyond - uintptr(pool.count.committed)
+	if most < least/2 || most > (least+cached)/2+mib {
+		t.Errorf("with %d MiB left it looks again after %d MiB", (least+cached)/mib, most/mib)
+	}
+	mustFree(t, th, live)
+}

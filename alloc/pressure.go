@@ -7,12 +7,17 @@ import (
 	"tieralloc/internal/group"
 )
 
-// Memory is short if the control group has less than an eighth of its limit left, if threads wait
-// for memory for more than a tenth of the time (the kernel's pressure stall information), or if
-// another process under the same caps (TA_GROUP) was refused memory. Then what is freed goes back
-// to the kernel at once, as with TA_PURGE_DELAY=0, no memory is prefaulted and no more huge pages
-// are asked for, until the signs have been gone for pressureCalm. The signs that end it are weaker
-// than those that begin it, so a figure at a threshold changes nothing.
+// Memory is short if the control group would have less than 1/32 of its limit left even without
+// the free spans and cached huge blocks of this heap, if threads wait for memory for more than a
+// tenth of the time (the kernel's pressure stall information), or if another process under the same
+// caps (TA_GROUP) was refused memory. Then what is freed goes back to the kernel at once, as with
+// TA_PURGE_DELAY=0, no memory is prefaulted and no more huge pages are asked for, until the signs
+// have been gone for pressureCalm. The signs that end it are weaker than those that begin it, so a
+// figure at a threshold changes nothing.
+//
+// This is the last resort, because each span freed then costs a system call and page faults. A
+// program that fills most of its limit is not short: limit.go bounds what it caches, and returns
+// that first.
 //
 // The look at the limit (limit.go) reads the figures: never before the heap has had limitFirst, at
 // most once in pressureAgain unless the heap grows, and by a step of a thread that is slow anyway,
@@ -50,7 +55,9 @@ func nextPressure(on bool, since, now uint64, sign bool) (nextOn bool, nextSince
 }
 
 // weigh sets the state by the figures. Precondition: limit.busy is the caller's.
-func weigh(now uint64, m *cgroup.Memory) { setPressure(now, m.Short(pressure.stalled, pressed())) }
+func weigh(now uint64, m *cgroup.Memory) {
+	setPressure(now, m.Short(uint64(unused()), pressure.stalled, pressed()))
+}
 
 // setPressure sets the state that follows at now. Precondition: limit.busy is the caller's.
 func setPressure(now uint64, sign bool) {

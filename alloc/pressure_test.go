@@ -10,10 +10,11 @@ import (
 )
 
 func TestPressureStates(t *testing.T) {
-	const limit = 1600
+	const limit = 3200
 	type step struct {
 		at      uint64 // seconds
 		left    uint64 // of limit
+		unused  uint64
 		stalled uint64
 		want    bool
 	}
@@ -22,22 +23,27 @@ func TestPressureStates(t *testing.T) {
 		limit uint64
 		steps []step
 	}{
-		{"calm", limit, []step{{1, 1600, 0, false}, {2, 200, 999, false}}},
-		{"little left", limit, []step{{1, 199, 0, true}}},
-		{"threads wait", limit, []step{{1, 1600, 1000, true}}},
-		{"no limit", 0, []step{{1, 0, 0, false}, {2, 0, 1000, true}}},
-		{"between the thresholds it stays as it is", limit, []step{{1, 299, 999, false},
-			{2, 199, 0, true}, {9, 299, 0, true}, {20, 1600, 500, true}, {40, 299, 0, true}}},
-		{"it ends when the signs are gone for a while", limit, []step{{1, 199, 0, true},
-			{3, 300, 499, true}, {5, 1600, 0, true}, {6, 1600, 0, false}, {7, 299, 999, false}}},
-		{"a sign begins the while anew", limit, []step{{1, 199, 0, true}, {5, 299, 0, true},
-			{9, 300, 0, true}, {10, 300, 0, false}, {11, 1600, 1000, true}}},
+		{"calm", limit, []step{{1, 3200, 0, 0, false}, {2, 100, 0, 999, false}}},
+		{"little left", limit, []step{{1, 99, 0, 0, true}}},
+		{"little left, but much of it unused", limit, []step{{1, 0, 100, 0, false},
+			{2, 50, 50, 0, false}, {3, 50, 49, 0, true}}},
+		{"threads wait", limit, []step{{1, 3200, 0, 1000, true}}},
+		{"no limit", 0, []step{{1, 0, 0, 0, false}, {2, 0, 0, 1000, true}}},
+		{"between the thresholds it stays as it is", limit, []step{{1, 199, 0, 999, false},
+			{2, 99, 0, 0, true}, {9, 100, 99, 0, true}, {20, 3200, 0, 500, true},
+			{40, 199, 0, 0, true}}},
+		{"it ends when the signs are gone for a while", limit, []step{{1, 99, 0, 0, true},
+			{3, 200, 0, 499, true}, {5, 3200, 0, 0, true}, {6, 100, 100, 0, false},
+			{7, 199, 0, 999, false}}},
+		{"a sign begins the while anew", limit, []step{{1, 99, 0, 0, true},
+			{5, 199, 0, 0, true}, {9, 200, 0, 0, true}, {10, 200, 0, 0, false},
+			{11, 3200, 0, 1000, true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			on, since := false, uint64(0)
 			for _, s := range c.steps {
 				m := cgroup.Memory{Limit: c.limit, Used: c.limit - min(c.limit, s.left)}
-				on, since = nextPressure(on, since, s.at*1e9, m.Short(s.stalled, on))
+				on, since = nextPressure(on, since, s.at*1e9, m.Short(s.unused, s.stalled, on))
 				if on != s.want {
 					t.Fatalf("after %d s: %v", s.at, on)
 				}
@@ -72,8 +78,8 @@ func TestPressureReturns(t *testing.T) {
 					systemStalls(t, map[bool]string{false: "0.00", true: "10.00"}[short])
 					return
 				}
-				used := map[bool]int{false: 500 * mib, true: 900 * mib}[short]
-				groupOf(t, fmt.Sprint(1000*mib), used)
+				used := map[bool]int{false: 500 * mib, true: 1990 * mib}[short]
+				groupOf(t, fmt.Sprint(2000*mib), used)
 			}
 			cycle := func() uintptr {
 				now += limitAgain

@@ -16,7 +16,7 @@ func memoryLimit(s *config.Settings) (lines []string) {
 		lines = append(lines, fmt.Sprintf("threads waited for memory for %d.%02d%% of the last "+
 			"ten seconds (PSI, some avg10)", stalled/100, stalled%100))
 	}
-	if m.Short(stalled, false) {
+	if m.Short(0, stalled, false) {
 		lines = append(lines, "memory is short: a heap of more than 32 MiB returns what is freed "+
 			"to the kernel at once")
 	}

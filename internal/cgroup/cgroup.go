@@ -12,7 +12,7 @@ import (
 // Memory is the memory of a group.
 type Memory struct {
 	Limit uint64 // bytes; 0: there is no limit
-	Used  uint64 // bytes, without pages of files, which the kernel can reclaim
+	Used  uint64 // bytes, without those that the kernel can reclaim
 	High  bool   // the limit is memory.high, beyond which the kernel reclaims and slows threads
 }
 
@@ -139,7 +139,7 @@ func (v version) look(n uintptr, m *Memory) {
 	if used >= noLimit {
 		return
 	}
-	here := Memory{max(most, 1), used - min(used, v.ofFiles(n)), high}
+	here := Memory{max(most, 1), used - min(used, v.reclaimable(n)), high}
 	if m.Limit == 0 || here.Left() < m.Left() {
 		*m = here
 	}
@@ -173,15 +173,17 @@ func (v version) number(n uintptr, file string) uint64 {
 	return most
 }
 
-// ofFiles returns the bytes of the group that are pages of files. Version 1 has a line for the
-// group itself and a line that includes the groups below it.
-func (v version) ofFiles(n uintptr) uint64 {
+// reclaimable returns the bytes of the group that the kernel takes before it refuses or kills:
+// pages of files, and anonymous pages that are mapped no more. These are parts of huge pages, which
+// stay with the group until it reaches its limit (the kernel's deferred split). Version 1 has a
+// line for the group itself and a line that includes the groups below it.
+func (v version) reclaimable(n uintptr) uint64 {
 	const lines = 256 // more than any kernel writes
 	var f sysfs.File
 	if !v.open(&f, n, "/memory.stat") {
 		return 0
 	}
-	active, inactive := uint64(0), uint64(0)
+	var activeFile, inactiveFile, active, inactive, mapped, shared uint64
 	for i := 0; i < lines; i++ {
 		var w sysfs.Word
 		if w.Read(&f, ' ', ' ') != ' ' {
@@ -191,11 +193,20 @@ func (v version) ofFiles(n uintptr) uint64 {
 		f.Line()
 		switch {
 		case w.Is("active_file"), w.Is("total_active_file"):
-			active = max(active, bytes)
+			activeFile = max(activeFile, bytes)
 		case w.Is("inactive_file"), w.Is("total_inactive_file"):
+			inactiveFile = max(inactiveFile, bytes)
+		case w.Is("active_anon"), w.Is("total_active_anon"): // with shared memory
+			active = max(active, bytes)
+		case w.Is("inactive_anon"), w.Is("total_inactive_anon"):
 			inactive = max(inactive, bytes)
+		case w.Is("anon"), w.Is("total_rss"):
+			mapped = max(mapped, bytes)
+		case w.Is("shmem"), w.Is("total_shmem"):
+			shared = max(shared, bytes)
 		}
 	}
 	f.Close()
-	return active + inactive
+	anonymous := active + inactive
+	return activeFile + inactiveFile + anonymous - min(anonymous, mapped+shared)
 }

@@ -69,6 +69,22 @@ func TestRead(t *testing.T) {
 				"memory/memory.limit_in_bytes": none, "memory/memory.usage_in_bytes": "9\n",
 				"b/memory.max": "1\n", "b/memory.current": "1\n"},
 			Memory{4096, 3930, false}},
+		{"version 2: parts of huge pages that are mapped no more", "0::/a\n",
+			map[string]string{"a/memory.max": "1000\n", "a/memory.current": "900\n",
+				"a/memory.stat": "anon 300\nfile 90\nshmem 60\nanon_thp 200\ninactive_anon " +
+					"350\nactive_anon 50\ninactive_file 20\nactive_file 10\n"},
+			Memory{1000, 900 - 30 - 40, false}},
+		{"version 1: parts of huge pages that are mapped no more", "4:memory:/a\n",
+			map[string]string{"memory/a/memory.limit_in_bytes": "1000\n",
+				"memory/a/memory.usage_in_bytes": "900\n",
+				"memory/a/memory.stat": "rss 3\nshmem 1\ninactive_anon 4\nactive_anon 2\n" +
+					"total_rss 300\ntotal_shmem 60\ntotal_inactive_anon 350\n" +
+					"total_active_anon 50\n"},
+			Memory{1000, 900 - 40, false}},
+		{"locked pages are mapped, and in neither list", "0::/a\n",
+			map[string]string{"a/memory.max": "1000\n", "a/memory.current": "900\n",
+				"a/memory.stat": "anon 300\nshmem 0\ninactive_anon 200\nactive_anon 50\n" +
+					"unevictable 50\n"}, Memory{1000, 900, false}},
 		{"a limit of nothing", "0::/a\n", map[string]string{"a/memory.max": "0\n",
 			"a/memory.current": "0\n"}, Memory{1, 0, false}},
 		{"a long path", "0::" + deep + "\n", map[string]string{deep[1:] + "/memory.max": "50\n",

@@ -70,17 +70,18 @@ const (
 	// of ten seconds, in hundredths of a percent
 	stalledBegin = 10_00
 	stalledEnd   = 5_00
-	// what is left, in sixteenths of the limit
-	leftBegin = 2
-	leftEnd   = 3
+	// what is left, in thirty-seconds of the limit
+	leftBegin = 1
+	leftEnd   = 2
 )
 
-// Short reports whether m and a figure of Pressure are a sign that memory is short. Where it was
-// short before, weaker signs are enough.
-func (m *Memory) Short(stalled uint64, before bool) bool {
+// Short reports whether m and a figure of Pressure are a sign that memory is short. Of what is used
+// the caller could return unused bytes, which count as left. Where memory was short before, weaker
+// signs are enough.
+func (m *Memory) Short(unused, stalled uint64, before bool) bool {
 	part, most := uint64(leftBegin), uint64(stalledBegin)
 	if before {
 		part, most = leftEnd, stalledEnd
 	}
-	return m.Limit != 0 && m.Left() < m.Limit/16*part || stalled >= most
+	return m.Limit != 0 && m.Left()+unused < m.Limit/32*part || stalled >= most
 }
