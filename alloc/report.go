@@ -85,6 +85,8 @@ func fillHeap(h *stats.Heap, k *Counts) {
 	h.HugeCacheHits = p.hugeHits - b.hugeHits
 	h.HugeCacheMisses = p.hugeMisses - b.hugeMisses
 	h.BytesHugepagesAdvised = p.advised - b.advised
+	h.Pressures = p.pressures - b.pressures
+	h.BytesPressure = p.pressureBytes - b.pressureBytes
 }
 
 // fillTiers attributes blocks to the tier that they are in now: a span that moves takes its counts

@@ -152,6 +152,11 @@ type Heap struct {
 	HugeCacheMisses uint64
 	// Exact. Mappings for which TA_HUGEPAGES=auto advised huge pages.
 	BytesHugepagesAdvised uint64
+	// Exact. Times that memory became short: the control group's limit was near, the kernel
+	// reported stalls, or another process of the group of TA_GROUP was refused memory.
+	Pressures uint64
+	// Exact, in whole pages. Unused memory returned because memory was short.
+	BytesPressure uint64
 	// Exact. With TA_SECURE=1: live blocks of 0 bytes, in blocks_live, in no size class.
 	ZeroBlocksLive uint64
 	// Exact. With TA_SECURE=1: freed blocks kept from reuse.

@@ -52,6 +52,8 @@ type heap struct {
 	HugeCacheHits         uint64  `json:"huge_cache_hits"`
 	HugeCacheMisses       uint64  `json:"huge_cache_misses"`
 	BytesHugepagesAdvised uint64  `json:"bytes_hugepages_advised"`
+	Pressures             uint64  `json:"pressures"`
+	BytesPressure         uint64  `json:"bytes_pressure"`
 	ZeroBlocksLive        uint64  `json:"zero_blocks_live"`
 	QuarantineBlocks      uint64  `json:"quarantine_blocks"`
 	QuarantineBytes       uint64  `json:"quarantine_bytes"`

@@ -61,6 +61,11 @@ var heap = &object{
 			"Huge blocks that needed a new mapping.").obvious(),
 		f("bytes_hugepages_advised", bytes, counter, exact,
 			"Mappings for which TA_HUGEPAGES=auto advised huge pages."),
+		f("pressures", count, counter, exact,
+			"Times that memory became short: the control group's limit was near, the kernel "+
+				"reported stalls, or another process of the group of TA_GROUP was refused memory."),
+		f("bytes_pressure", bytes, counter, inPages,
+			"Unused memory returned because memory was short."),
 		f("zero_blocks_live", count, gauge, exact,
 			"With TA_SECURE=1: live blocks of 0 bytes, in blocks_live, in no size class."),
 		f("quarantine_blocks", count, gauge, exact,

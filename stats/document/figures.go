@@ -62,6 +62,8 @@ func (w *writer) heap(h *stats.Heap) {
 	w.count("huge_cache_hits", h.HugeCacheHits)
 	w.count("huge_cache_misses", h.HugeCacheMisses)
 	w.count("bytes_hugepages_advised", h.BytesHugepagesAdvised)
+	w.count("pressures", h.Pressures)
+	w.count("bytes_pressure", h.BytesPressure)
 	w.count("zero_blocks_live", h.ZeroBlocksLive)
 	w.count("quarantine_blocks", h.QuarantineBlocks)
 	w.count("quarantine_bytes", h.QuarantineBytes)
