@@ -71,24 +71,26 @@ type report struct {
 	Calls       map[string]int64 `json:"calls"`
 	CallsFailed int64            `json:"calls_failed"`
 	Heap        struct {
-		Mapped     int64   `json:"bytes_mapped"`
-		Committed  int64   `json:"bytes_committed"`
-		Live       int64   `json:"bytes_live"`
-		Peak       int64   `json:"bytes_peak"`
-		Cached     int64   `json:"bytes_cached"`
-		BytesAlloc int64   `json:"bytes_total_alloc"`
-		BytesFreed int64   `json:"bytes_total_freed"`
-		Blocks     int64   `json:"blocks_live"`
-		TotalAlloc int64   `json:"blocks_total_alloc"`
-		TotalFreed int64   `json:"blocks_total_freed"`
-		Cross      int64   `json:"cross_thread_frees"`
-		Heaps      int64   `json:"thread_heaps"`
-		Abandoned  int64   `json:"thread_heaps_abandoned"`
-		Purged     int64   `json:"bytes_purged"`
-		HugeBlocks int64   `json:"huge_blocks_live"`
-		HugeBytes  int64   `json:"huge_bytes_live"`
-		Unguarded  int64   `json:"unguarded_blocks"`
-		Classes    []class `json:"size_classes"`
+		Mapped        int64   `json:"bytes_mapped"`
+		Committed     int64   `json:"bytes_committed"`
+		Live          int64   `json:"bytes_live"`
+		Peak          int64   `json:"bytes_peak"`
+		Cached        int64   `json:"bytes_cached"`
+		BytesAlloc    int64   `json:"bytes_total_alloc"`
+		BytesFreed    int64   `json:"bytes_total_freed"`
+		Blocks        int64   `json:"blocks_live"`
+		TotalAlloc    int64   `json:"blocks_total_alloc"`
+		TotalFreed    int64   `json:"blocks_total_freed"`
+		Cross         int64   `json:"cross_thread_frees"`
+		Heaps         int64   `json:"thread_heaps"`
+		Abandoned     int64   `json:"thread_heaps_abandoned"`
+		Purged        int64   `json:"bytes_purged"`
+		HugeBlocks    int64   `json:"huge_blocks_live"`
+		HugeBytes     int64   `json:"huge_bytes_live"`
+		Pressures     int64   `json:"pressures"`
+		BytesPressure int64   `json:"bytes_pressure"`
+		Unguarded     int64   `json:"unguarded_blocks"`
+		Classes       []class `json:"size_classes"`
 	} `json:"heap"`
 }
 
