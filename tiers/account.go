@@ -65,6 +65,13 @@ func JoinGroup() {
 	}
 }
 
+// LeaveGroup says that the caps are for this process alone, a forked child that is in no group.
+func LeaveGroup() {
+	for i := range accounts {
+		accounts[i].grouped = false
+	}
+}
+
 // capOf returns the cap, or for one that is not set a cap that no account exceeds.
 func capOf(set uint64) uint64 {
 	if set == 0 {

@@ -35,8 +35,8 @@
 // that nobody holds, and clears them ([reap]). Process numbers play no part, so members may live in
 // several PID namespaces, and a number that is used again does no harm.
 //
-// A forked child leaves its parent's slot and gets a slot of its own at its first reservation. What
-// it shares with the parent stays counted there. Memory that it frees is first subtracted from its
-// own reservations, never from the parent's. A vfork child is its parent. After exec the new
+// A forked child leaves its parent's slot and gets a slot of its own, in fork's handler. What it
+// shares with the parent stays counted there. Memory that it frees is first subtracted from its own
+// reservations, never from the parent's. A vfork child is its parent. After exec the new
 // program joins anew.
 package group

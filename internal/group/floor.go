@@ -28,15 +28,22 @@ func (p *Page) setFloor(me, account uintptr) {
 	if floor == 0 || hard == Uncapped {
 		return
 	}
-	sum := floor
-	for i := uintptr(0); i < p.high(); i++ {
-		if i != me {
-			sum += p.share(i, account).Floor()
-		}
+	if floor <= hard && p.floors(me, account) > hard-floor {
+		p.look() // for the dead, which need theirs no more
 	}
-	if sum <= hard {
+	if floor <= hard && p.floors(me, account) <= hard-floor {
 		atomic.StoreUint64(&p.share(me, account).floor, floor)
 	}
+}
+
+// floors returns the sum of the other members' floors of an account.
+func (p *Page) floors(me, account uintptr) (sum uint64) {
+	for i := uintptr(0); i < p.high(); i++ {
+		if floor := p.share(i, account).Floor(); i != me {
+			sum += min(floor, Uncapped-sum)
+		}
+	}
+	return sum
 }
 
 // HasFloor reports whether this process has its floor of each capped account of the tiers.

@@ -139,6 +139,21 @@ func TestFloor(t *testing.T) {
 	d.want("false", "charge 1")
 }
 
+// TestFloorOfDead: the floors of processes that have ended leave room for that of the next.
+func TestFloorOfDead(t *testing.T) {
+	path := newPath(t)
+	start(t, path, Uncapped, 64*mib, 8*mib)
+	dead := []*worker{start(t, path, Uncapped, 64*mib, 24*mib), start(t, path, Uncapped, 64*mib,
+		24*mib)}
+	for _, w := range dead {
+		w.kill()
+	}
+	b := start(t, path, Uncapped, 64*mib, 56*mib)
+	if !strings.HasSuffix(b.said, "floor true") {
+		t.Errorf("%q", b.said)
+	}
+}
+
 // TestCapsOfFirst: the first member's caps hold, until the group has no member.
 func TestCapsOfFirst(t *testing.T) {
 	path := newPath(t)

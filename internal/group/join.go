@@ -16,6 +16,9 @@ var self struct {
 	path  uintptr // of the file, a C string
 	file  raw.File
 	want  Wish
+	// true: a forked child without a slot of its own, which reserves in its parent's
+	stays bool
+	own   [Accounts]uint64 // bytes that it has reserved there
 }
 
 // Wish is what a process joins with.
@@ -35,9 +38,7 @@ func filtered() bool {
 }
 
 const (
-	off     uint32 = iota // no group
-	leaving               // a forked child that joins at its first reservation
-	joining               // another thread is about it
+	off uint32 = iota // no group
 	in
 )
 
@@ -53,7 +54,7 @@ func On() bool { return atomic.LoadUint32(&self.state) != off }
 // Join makes this process a member of the group whose file is at path, a C string that must stay.
 // It makes the file if there is none. The first member sets the caps; Agreed tells them. It
 // returns an errno, 0 on success: EPERM where the file belongs to another user or others may write
-// to it, EINVAL where it is no group's file, EMFILE where the group is full, EBUSY where another
+// to it, EINVAL where it is no group's file, EUSERS where the group is full, EBUSY where another
 // process does not finish joining, or what the kernel says.
 func Join(path uintptr, want *Wish) (errno uintptr) {
 	self.path, self.want = path, *want
@@ -75,40 +76,36 @@ func Agreed() (w Wish) {
 	return w
 }
 
-// joined returns the page, after a forked child has joined, or nil where it cannot.
+// joined returns the page, or nil where this process is in no group.
 func joined() *Page {
-	for tries := 0; ; tries++ {
-		switch state := atomic.LoadUint32(&self.state); state {
-		case in:
-			return self.page
-		case leaving:
-			if !atomic.CompareAndSwapUint32(&self.state, leaving, joining) {
-				continue
-			}
-			if join() != 0 {
-				atomic.StoreUint32(&self.state, off)
-				return nil
-			}
-			atomic.StoreUint32(&self.state, in)
-		case off:
-			return nil
-		default: // joining
-			if tries > 1000 { // this is a signal handler that interrupted it
-				return nil
-			}
-			raw.Sys(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
-		}
+	if !On() {
+		return nil
 	}
+	return self.page
 }
 
-// ForkChild leaves the parent's slot in a forked child, which joins at its first reservation.
+// ForkChild gives a forked child a slot of its own. It joins at once, because it may soon be
+// without what that takes: a descriptor, its user, its root folder, a system call. A child that may
+// already be forbidden the calls reserves in its parent's slot. For one that cannot join it returns
+// an errno as Join does; that child is in no group.
+//
 // Private memory replaces the parent's page, in case a signal handler forked while the interrupted
-// code was at it. A child that may not open files stays in its parent's slot.
-func ForkChild() {
-	if atomic.LoadUint32(&self.state) == in && !filtered() &&
-		raw.Open(uintptr(unsafe.Pointer(self.page)), Size) {
-		atomic.StoreUint32(&self.state, leaving)
+// code was at it.
+func ForkChild() (errno uintptr) {
+	if !On() {
+		return 0
 	}
+	want := Agreed()
+	self.stays = filtered() || !raw.Open(uintptr(unsafe.Pointer(self.page)), Size)
+	if self.stays {
+		self.own = [Accounts]uint64{}
+		return 0
+	}
+	self.want = want
+	if errno = join(); errno != 0 {
+		atomic.StoreUint32(&self.state, off)
+	}
+	return errno
 }
 
 func join() (errno uintptr) {
@@ -184,7 +181,11 @@ func enter(fd uintptr) (errno uintptr) {
 			return errno
 		}
 	}
-	slot, errno := takeSlot(fd)
+	from := uintptr(0)
+	if self.page != nil { // a forked child: the slots before its parent's are likely taken
+		from = self.slot + 1
+	}
+	slot, errno := takeSlot(fd, from)
 	if errno != 0 {
 		return errno
 	}
@@ -200,6 +201,7 @@ func enter(fd uintptr) (errno uintptr) {
 		raw.Unmap(uintptr(unsafe.Pointer(p)), Size)
 		return uintptr(syscall.EINVAL)
 	}
+	self.file = raw.Identify(fd)
 	p.clear(slot)
 	p.occupy(slot)
 	for account := range uintptr(FirstDevice) {
@@ -211,19 +213,20 @@ func enter(fd uintptr) (errno uintptr) {
 			p = self.page
 		}
 	}
-	self.page, self.slot, self.file = p, slot, raw.Identify(fd)
+	self.page, self.slot = p, slot
 	return 0
 }
 
-// takeSlot locks the byte of a slot that no living process has.
-func takeSlot(fd uintptr) (slot, errno uintptr) {
-	for slot = 0; slot < Members; slot++ {
+// takeSlot locks the byte of a slot that no living process has. It looks from slot from on.
+func takeSlot(fd, from uintptr) (slot, errno uintptr) {
+	for i := uintptr(0); i < Members; i++ {
+		slot = (from + i) & memberMask
 		errno = setLock(fd, slot, syscall.F_WRLCK)
 		if errno != uintptr(syscall.EAGAIN) && errno != uintptr(syscall.EACCES) {
 			return slot, errno
 		}
 	}
-	return 0, uintptr(syscall.EMFILE)
+	return 0, uintptr(syscall.EUSERS)
 }
 
 func mapPage(fd uintptr) (p *Page, errno uintptr) {

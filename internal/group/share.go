@@ -17,10 +17,17 @@ func Charge(account, n uintptr) bool {
 	if p == nil {
 		return true
 	}
-	me := self.slot
-	s, size := p.share(me, account), uint64(n)
+	ok := p.charge(self.slot, account, uint64(n))
+	if ok && self.stays {
+		atomic.AddUint64(&self.own[account&accountMask], uint64(n))
+	}
+	return ok
+}
+
+func (p *Page) charge(me, account uintptr, size uint64) bool {
+	s := p.share(me, account)
 	hard := p.Caps[account&accountMask].Hard
-	if hard == Uncapped || hard == 0 { // 0: a forked child has left this page
+	if hard == Uncapped || hard == 0 { // 0: a forked child that could not join
 		atomic.AddUint64(&s.used, size)
 		return true
 	}
@@ -42,7 +49,7 @@ func Charge(account, n uintptr) bool {
 		if used+size <= s.Granted() {
 			return true
 		}
-		s.subtract(size) // another member took the rest of the grant meanwhile
+		subtract(&s.used, size) // another member took the rest of the grant meanwhile
 	}
 	atomic.AddUint64(&p.Slots[me&memberMask].Refused, 1)
 	p.tellShort(account)
@@ -52,17 +59,24 @@ func Charge(account, n uintptr) bool {
 // Release undoes a Charge of n bytes. In a forked child it subtracts at most what the child itself
 // has reserved.
 func Release(account, n uintptr) {
-	if p := self.page; p != nil {
-		p.share(self.slot, account).subtract(uint64(n))
+	p, bytes := self.page, uint64(n)
+	if p == nil {
+		return
 	}
+	if self.stays {
+		bytes = subtract(&self.own[account&accountMask], bytes)
+	}
+	subtract(&p.share(self.slot, account).used, bytes)
 }
 
-// subtract subtracts n bytes from used, which does not fall below 0.
-func (s *Share) subtract(n uint64) {
+// subtract subtracts n from a count, or the count where that is less, and returns what it has
+// subtracted.
+func subtract(count *uint64, n uint64) uint64 {
 	for {
-		used := s.Used()
-		if atomic.CompareAndSwapUint64(&s.used, used, used-min(n, used)) {
-			return
+		old := atomic.LoadUint64(count)
+		done := min(n, old)
+		if atomic.CompareAndSwapUint64(count, old, old-done) {
+			return done
 		}
 	}
 }

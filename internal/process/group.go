@@ -7,6 +7,7 @@ import (
 	"tieralloc/internal/config"
 	"tieralloc/internal/group"
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // joinGroup makes this process a member of TA_GROUP, and the group's caps those in force. It
@@ -35,6 +36,15 @@ func joinGroup(filtered *uint32) (ok bool) {
 		l.Emit(2)
 	}
 	return ok
+}
+
+// forkGroup makes a forked child a member of its parent's group. One that cannot join has the caps
+// for itself alone.
+func forkGroup() {
+	if errno := group.ForkChild(); errno != 0 {
+		tiers.LeaveGroup()
+		complainGroup(config.InForce.GroupFile.Addr(), errno)
+	}
 }
 
 // agree puts the group's caps in force. It reports false if they are not those that this process
@@ -122,8 +132,10 @@ func groupError(errno uintptr) string {
 		return "the file belongs to another user, or others may use it"
 	case syscall.EINVAL:
 		return "the file is not a group's, or another version's"
-	case syscall.EMFILE:
+	case syscall.EUSERS:
 		return "the group has 1024 members"
+	case syscall.EMFILE:
+		return "too many open files"
 	case syscall.EBUSY:
 		return "another process does not finish joining"
 	}

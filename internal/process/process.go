@@ -256,7 +256,7 @@ func addEscaped(t *config.Text, addr, n uintptr) {
 // will write none, and whose counts go on from its parent's, does as its parent.
 func ForkChild() {
 	if group.On() {
-		group.ForkChild()
+		forkGroup()
 	}
 	if !alloc.CountFromFork {
 		return

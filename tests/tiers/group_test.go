@@ -26,6 +26,8 @@ type member struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
+	// the file of its standard error
+	errors string
 }
 
 func newMember(t *testing.T, env []string) *member {
@@ -33,7 +35,12 @@ func newMember(t *testing.T, env []string) *member {
 	m := &member{t: t, cmd: exec.Command(compile(t, "group.c", "-pthread"))}
 	m.cmd.Env = append(append(os.Environ(), quiet...), env...)
 	m.cmd.Env = append(m.cmd.Env, "LD_PRELOAD="+testlib.Lib(t))
-	m.cmd.Stderr = os.Stderr
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "errors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	m.cmd.Stderr, m.errors = stderr, stderr.Name()
 	m.in, _ = m.cmd.StdinPipe()
 	out, _ := m.cmd.StdoutPipe()
 	m.out = bufio.NewReader(out)
@@ -138,6 +145,61 @@ func TestGroupFork(t *testing.T) {
 		a.do("put", "ok")
 		a.do("get 20", "ok")
 		b.do("get 10", "ok")
+	}
+}
+
+// TestGroupGivesUp: a forked child is a member whatever it gives up before it gets memory.
+func TestGroupGivesUp(t *testing.T) {
+	for _, what := range []string{"files", "filter", "user", "root"} {
+		if os.Geteuid() != 0 && (what == "user" || what == "root") {
+			continue
+		}
+		env := capped(t)
+		a, b := newMember(t, env), newMember(t, env)
+		a.do("fork", "child")
+		a.do(what, "ok")
+		a.do("get 40", "ok")
+		b.do("get 30", "null")
+		a.do("get 30", "null")
+		a.do("put", "ok")
+		b.do("get 30", "ok")
+		a.do("leave", "left")
+	}
+}
+
+// TestGroupForkUnable: a forked child that cannot join says so and has the caps for itself; one that
+// must not open files reserves for its parent, and returns only what it has itself.
+func TestGroupForkUnable(t *testing.T) {
+	env := capped(t)
+	a, b := newMember(t, env), newMember(t, env)
+	a.do("get 30", "ok")
+	a.do("files", "ok")
+	a.do("fork", "child")
+	b.do("get 30", "ok")
+	a.do("get 30", "ok")
+	a.do("get 10", "null")
+	a.do("leave", "left")
+	a.saysOnce("tieralloc: cannot join TA_GROUP " + strings.TrimPrefix(env[0], "TA_GROUP=") +
+		": error 24 (too many open files); the caps are for this process alone\n")
+
+	env = capped(t)
+	a, b = newMember(t, env), newMember(t, env)
+	a.do("get 30", "ok")
+	a.do("filter", "ok")
+	a.do("fork", "child")
+	a.do("get 10", "ok")
+	b.do("get 30", "null")
+	a.do("put", "ok")
+	a.do("put", "ok") // the parent still has them
+	b.do("get 40", "null")
+	b.do("get 30", "ok")
+}
+
+// saysOnce checks what the member has written to standard error.
+func (m *member) saysOnce(want string) {
+	m.t.Helper()
+	if got, _ := os.ReadFile(m.errors); string(got) != want {
+		m.t.Errorf("%q, not %q", got, want)
 	}
 }
 
