@@ -1,12 +1,12 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -88,12 +88,13 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	if err := canCreate(o.json); err != nil {
 		return &failure{statusRunFailed, err}
 	}
+	own := ownGroup()
 	l, err := prepare(cmd, o.library, args[0], func(env environ) environ {
 		if o.noLive {
 			env = env.with("TA_STATS_LIVE", "0")
 		}
 		if o.ownGroup {
-			env = env.with("TA_GROUP", ownGroup())
+			env = env.with("TA_GROUP", own)
 		}
 		return env
 	})
@@ -114,7 +115,7 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	end, err := runChild(l.path, args, left.env.preload(l.library))
 	defer left.close(end)
 	if o.ownGroup {
-		_ = removeGroup(groupPath(ownGroup())) // unless children are still in it
+		_ = removeGroup(groupPath(own)) // unless children are still in it
 	}
 	if err != nil {
 		return &failure{statusNotRunnable, err}
@@ -128,8 +129,9 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 	return nil
 }
 
-// ownGroup names the group of this process's command.
-func ownGroup() string { return "run-" + strconv.Itoa(os.Getpid()) }
+// ownGroup names a group for this process's command. A process number alone may be that of another
+// group: of an earlier command whose children live on, or in a container with the same /dev/shm.
+func ownGroup() string { return fmt.Sprintf("run-%d-%s", os.Getpid(), rand.Text()[:10]) }
 
 // launch is a program that can be started on the library.
 type launch struct {
