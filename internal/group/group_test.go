@@ -224,6 +224,58 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestJoinWaits: a process waits while many others join, for longer than each of them takes.
+func TestJoinWaits(t *testing.T) {
+	path := newPath(t)
+	start(t, path, Uncapped, 64*mib, 0)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if errno := setLock(f.Fd(), joinByte, syscall.F_WRLCK); errno != 0 {
+		t.Fatal(syscall.Errno(errno))
+	}
+	time.AfterFunc(500*time.Millisecond, func() { setLock(f.Fd(), joinByte, syscall.F_UNLCK) })
+	if b := start(t, path, Uncapped, 64*mib, 0); !strings.HasPrefix(b.said, "slot 1") {
+		t.Errorf("%q", b.said)
+	}
+}
+
+// TestFull: of 1,024 slots the only free one is found, wherever it is; without one the group is
+// full.
+func TestFull(t *testing.T) {
+	path := newPath(t)
+	a := start(t, path, Uncapped, 64*mib, 0)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for slot := uintptr(1); slot < Members; slot++ {
+		if errno := setLock(f.Fd(), slot, syscall.F_WRLCK); errno != 0 {
+			t.Fatal(syscall.Errno(errno))
+		}
+	}
+	for _, high := range []uint64{1, 500, Members} {
+		pageAt(t, path).High = high
+		if b := start(t, path, Uncapped, mib, 0); b.said != syscall.EUSERS.Error() {
+			t.Errorf("%q", b.said)
+		}
+		for _, free := range []uintptr{1, 499, Members - 1} {
+			setLock(f.Fd(), free, syscall.F_UNLCK)
+			b := start(t, path, Uncapped, mib, 0)
+			if !strings.HasPrefix(b.said, fmt.Sprint("slot ", free, " ")) {
+				t.Errorf("%q, not slot %d", b.said, free)
+			}
+			b.kill()
+			setLock(f.Fd(), free, syscall.F_WRLCK)
+			pageAt(t, path).High = high
+		}
+	}
+	a.want("true", "charge %d", mib)
+}
+
 // TestVersion: a living group of another version is not joined.
 func TestVersion(t *testing.T) {
 	path := newPath(t)

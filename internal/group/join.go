@@ -149,16 +149,22 @@ func open() (fd, errno uintptr) {
 	return fd, errno
 }
 
-// lockJoin waits for other processes that are joining, up to a second.
+// lockJoin waits for other processes that are joining. A thousand that start at once take a second
+// or two; one that is stopped meanwhile may hold up the others for joinMost each.
 func lockJoin(fd uintptr) (errno uintptr) {
-	const step = 1_000_000 // ns
-	for range 1000 {
-		if errno = setLock(fd, joinByte, syscall.F_WRLCK); errno != uintptr(syscall.EAGAIN) {
+	const joinMost, shortest, longest = 5_000_000_000, 50_000, 1_000_000 // ns
+	begin := raw.Clock(raw.ClockMono)
+	for pause := uint64(shortest); ; pause = min(2*pause, longest) {
+		errno = setLock(fd, joinByte, syscall.F_WRLCK)
+		if errno != uintptr(syscall.EAGAIN) {
 			return errno
 		}
-		raw.SleepUntil(raw.Clock(raw.ClockMono) + step/20)
+		now := raw.Clock(raw.ClockMono)
+		if now > begin+joinMost {
+			return uintptr(syscall.EBUSY)
+		}
+		raw.SleepUntil(now + pause)
 	}
-	return uintptr(syscall.EBUSY)
 }
 
 // enter takes a slot of the locked file and maps it.
@@ -181,19 +187,16 @@ func enter(fd uintptr) (errno uintptr) {
 			return errno
 		}
 	}
-	from := uintptr(0)
-	if self.page != nil { // a forked child: the slots before its parent's are likely taken
-		from = self.slot + 1
-	}
-	slot, errno := takeSlot(fd, from)
-	if errno != 0 {
-		return errno
-	}
-	first := !othersLock(fd)
 	p, errno := mapPage(fd)
 	if errno != 0 {
 		return errno
 	}
+	slot, errno := p.takeSlot(fd)
+	if errno != 0 {
+		raw.Unmap(uintptr(unsafe.Pointer(p)), Size)
+		return errno
+	}
+	first := !othersLock(fd)
 	switch {
 	case first:
 		p.begin()
@@ -217,10 +220,22 @@ func enter(fd uintptr) (errno uintptr) {
 	return 0
 }
 
-// takeSlot locks the byte of a slot that no living process has. It looks from slot from on.
-func takeSlot(fd, from uintptr) (slot, errno uintptr) {
-	for i := uintptr(0); i < Members; i++ {
-		slot = (from + i) & memberMask
+// takeSlot locks the byte of a slot that no living process has. The more members there are, the
+// longer each try takes the kernel. So it tries the first slots, then some at random, which finds a
+// free one if there are many, and then those that were never used; all only where these are taken.
+func (p *Page) takeSlot(fd uintptr) (slot, errno uintptr) {
+	const firstTries, randomTries = 8, 8
+	n, random := p.high(), raw.Clock(raw.ClockMono)
+	for i := uintptr(0); i < firstTries+randomTries+Members; i++ {
+		switch {
+		case i < firstTries:
+			slot = i
+		case i < firstTries+randomTries:
+			random = random*6364136223846793005 + 1442695040888963407 // Knuth's, of MMIX
+			slot = uintptr(random>>32) * n >> 32
+		default:
+			slot = (n + i - firstTries - randomTries) & memberMask
+		}
 		errno = setLock(fd, slot, syscall.F_WRLCK)
 		if errno != uintptr(syscall.EAGAIN) && errno != uintptr(syscall.EACCES) {
 			return slot, errno
