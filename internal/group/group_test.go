@@ -276,6 +276,43 @@ func TestFull(t *testing.T) {
 	a.want("true", "charge %d", mib)
 }
 
+// TestOldFile: a file that another version left is made anew once it has no members. A file that is
+// no group's stays as it is, whatever its size.
+func TestOldFile(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, size int, text string) string {
+		path := filepath.Join(dir, name)
+		page := make([]byte, size)
+		copy(page, text)
+		if err := os.WriteFile(path, page, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	old := write("old", 1000, "tagroup\x00")
+	f, err := os.OpenFile(old, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errno := setLock(f.Fd(), 3, syscall.F_WRLCK); errno != 0 {
+		t.Fatal(syscall.Errno(errno))
+	}
+	if w := start(t, old, Uncapped, mib, 0); w.said != syscall.EINVAL.Error() {
+		t.Errorf("with a member: %q", w.said)
+	}
+	f.Close()
+	w := start(t, old, Uncapped, mib, 0)
+	w.want("true", "charge %d", mib)
+	w.want("false", "charge 1")
+	data := write("data", int(Size), "data")
+	if w := start(t, data, Uncapped, mib, 0); w.said != syscall.EINVAL.Error() {
+		t.Errorf("another file: %q", w.said)
+	}
+	if text, _ := os.ReadFile(data); !strings.HasPrefix(string(text), "data\x00") {
+		t.Errorf("another file was changed: %q", text[:16])
+	}
+}
+
 // TestVersion: a living group of another version is not joined.
 func TestVersion(t *testing.T) {
 	path := newPath(t)

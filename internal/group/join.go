@@ -140,7 +140,7 @@ func open() (fd, errno uintptr) {
 	case errno != 0:
 	case uintptr(st.Uid) != user || st.Mode&0o077 != 0:
 		errno = uintptr(syscall.EPERM)
-	case st.Mode&syscall.S_IFMT != syscall.S_IFREG || st.Size != 0 && uintptr(st.Size) != Size:
+	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
 		errno = uintptr(syscall.EINVAL)
 	}
 	if errno != 0 {
@@ -177,13 +177,8 @@ func enter(fd uintptr) (errno uintptr) {
 	if st.Nlink == 0 {
 		return uintptr(syscall.ESTALE)
 	}
-	if st.Size == 0 {
-		if errno = raw.SizeAllowed(Size); errno != 0 {
-			return errno
-		}
-		// Memory that is had only when it is first written could be missing then, which would end
-		// the process by SIGBUS.
-		if _, errno = raw.Sys(syscall.SYS_FALLOCATE, fd, 0, 0, Size, 0, 0); errno != 0 {
+	if uintptr(st.Size) != Size || !begins(fd, uintptr(st.Size)) {
+		if errno = makeAnew(fd, uintptr(st.Size)); errno != 0 {
 			return errno
 		}
 	}
@@ -218,6 +213,32 @@ func enter(fd uintptr) (errno uintptr) {
 	}
 	self.page, self.slot = p, slot
 	return 0
+}
+
+// begins reports whether the file, which has size bytes, begins as a group's does. One that was
+// never finished has zeros.
+func begins(fd, size uintptr) bool {
+	var magic uint64
+	n, errno := raw.Sys(syscall.SYS_PREAD64, fd, uintptr(unsafe.Pointer(&magic)), 8, 0, 0, 0)
+	return errno == 0 && n == 8 && (magic == Magic || magic == 0 && size == Size)
+}
+
+// makeAnew gives a file of size bytes the size of a group's, with zeros, if it is empty, or if
+// another version of the library made it and it has no members.
+func makeAnew(fd, size uintptr) (errno uintptr) {
+	if size != 0 && (!begins(fd, size) || othersLock(fd)) {
+		return uintptr(syscall.EINVAL)
+	}
+	if errno = raw.SizeAllowed(Size); errno != 0 {
+		return errno
+	}
+	if _, errno = raw.Sys(syscall.SYS_FTRUNCATE, fd, 0, 0, 0, 0, 0); errno != 0 {
+		return errno
+	}
+	// Memory that is had only when it is first written could be missing then, which would end the
+	// process by SIGBUS.
+	_, errno = raw.Sys(syscall.SYS_FALLOCATE, fd, 0, 0, Size, 0, 0)
+	return errno
 }
 
 // takeSlot locks the byte of a slot that no living process has. The more members there are, the
