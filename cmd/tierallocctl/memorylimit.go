@@ -7,7 +7,7 @@ import (
 	"tieralloc/internal/config"
 )
 
-// memoryLimit says how much memory the control groups of this process leave to it and its children.
+// memoryLimit says how much memory the control groups of this process leave to it and its children,
 // and whether memory is short.
 func memoryLimit(s *config.Settings) (lines []string) {
 	var m cgroup.Memory
