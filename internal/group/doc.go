@@ -37,6 +37,6 @@
 //
 // A forked child leaves its parent's slot and gets a slot of its own, in fork's handler. What it
 // shares with the parent stays counted there. Memory that it frees is first subtracted from its own
-// reservations, never from the parent's. A vfork child is its parent. After exec the new
-// program joins anew.
+// reservations, never from the parent's. A vfork child is its parent. After exec the new program
+// joins anew.
 package group

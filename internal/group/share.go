@@ -1,8 +1,6 @@
 package group
 
-import (
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // batch is how much more than a request needs a member asks for, in pages.
 const batch = 4 << 20 >> pageShift
@@ -10,9 +8,6 @@ const batch = 4 << 20 >> pageShift
 // Charge reserves n bytes of an account for this process. It reports false, and reserves nothing,
 // where that would exceed the group's hard cap. Without a group it does nothing and reports true.
 func Charge(account, n uintptr) bool {
-	if !On() {
-		return true
-	}
 	p := joined()
 	if p == nil {
 		return true
@@ -24,6 +19,7 @@ func Charge(account, n uintptr) bool {
 	return ok
 }
 
+// charge is Charge for member me.
 func (p *Page) charge(me, account uintptr, size uint64) bool {
 	s := p.share(me, account)
 	hard := p.Caps[account&accountMask].Hard
