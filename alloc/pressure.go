@@ -83,24 +83,24 @@ func countPressed(n uintptr) {
 // serveLimit looks at the control group, and at the group of processes under the same caps, for the
 // control plane, which has no heap to empty.
 func serveLimit(token uintptr, now uint64) {
-	wanted := groupWanted(now)
-	if !limitOld(now) && !wanted || !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
+	if !limitOld(now) && !group.On() || !atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
 		return
 	}
-	if wanted {
-		setPressure(now, true)
-	} else {
-		wanted = lookAtLimit(now, 0)
-	}
-	if wanted {
+	if groupShort(now) || limitOld(now) && lookAtLimit(now, 0) {
 		returnFree(token, now)
 	}
 	atomic.StoreUint32(&limit.busy, 0)
 }
 
-// groupWanted reports, once for each time, whether another process under the same caps was refused
-// memory.
-func groupWanted(now uint64) bool { return group.On() && group.Wanted(now) }
+// groupShort reports, once for each time, whether another process under the same caps was refused
+// memory. That is a sign that memory is short. Precondition: limit.busy is the caller's.
+func groupShort(now uint64) bool {
+	short := group.Wanted(now)
+	if short {
+		setPressure(now, true)
+	}
+	return short
+}
 
 // returnFree returns free spans and cached huge blocks to the kernel.
 func returnFree(token uintptr, now uint64) uintptr {

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"tieralloc/internal/group"
 	"tieralloc/internal/raw"
 	"tieralloc/internal/unwind"
 	"tieralloc/stats"
@@ -319,14 +320,15 @@ func (t *Thread) tick() {
 }
 
 // returnOld returns old huge blocks, and where another process of the group (TA_GROUP) was refused
-// memory, all that nobody uses. The latter counts as a sign that memory is short.
+// memory, all that nobody uses.
 //
 //go:noinline
 func (t *Thread) returnOld() {
 	hugeExpire(t.token, t.Now, anyPlacement, false)
-	if groupWanted(t.Now) && atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
-		setPressure(t.Now, true)
-		purgeAll(t)
+	if group.On() && atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
+		if groupShort(t.Now) {
+			purgeAll(t)
+		}
 		atomic.StoreUint32(&limit.busy, 0)
 	}
 }

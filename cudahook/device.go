@@ -167,7 +167,8 @@ func (d *device) hardNow() uint64 {
 	if d.account == 0 || d.hard == ^uint64(0) {
 		return d.hard
 	}
-	return min(d.hard, atomic.LoadUint64(&d.reserved)+group.Room(uintptr(d.account)))
+	reserved, room := atomic.LoadUint64(&d.reserved), group.Room(uintptr(d.account))
+	return min(d.hard, reserved+min(room, ^reserved))
 }
 
 // chargeHost is charge for bytes that will be spilled to the host.

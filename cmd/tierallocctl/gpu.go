@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -48,9 +47,7 @@ func gpuCommand() *cobra.Command {
 			}
 			rest := matchPages(gpus, pages)
 			if asJSON {
-				enc := json.NewEncoder(cmd.OutOrStdout())
-				enc.SetIndent("", "  ")
-				return enc.Encode(gpus)
+				return writeJSON(cmd.OutOrStdout(), gpus)
 			}
 			showGPUs(cmd.OutOrStdout(), gpus, rest)
 			return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,12 +70,6 @@ func groupCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as JSON")
 	cmd.Flags().BoolVar(&remove, "remove", false, "remove the file of a group without members")
 	return cmd
-}
-
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 // showGroups writes a table of groups.

@@ -3,7 +3,6 @@ package main
 import (
 	"debug/elf"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -277,9 +276,7 @@ func showHeapNodes(w io.Writer, name, library string, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{"pid": pid, "bytes_per_node": sums})
+		return writeJSON(w, map[string]any{"pid": pid, "bytes_per_node": sums})
 	}
 	return sums.write(w)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -190,9 +189,7 @@ func writeList(w io.Writer, pages []*page, asJSON bool) error {
 			list = append(list, listed{printable(p.path), p.pid, p.owner, p.program,
 				p.state.String(), p.age.Nanoseconds()})
 		}
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(list)
+		return writeJSON(w, list)
 	}
 	if len(pages) == 0 {
 		fmt.Fprintln(w, noPages)

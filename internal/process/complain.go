@@ -17,16 +17,23 @@ func complain(variable string, path, errno uintptr) bool {
 	l.Text(variable)
 	l.Text(" ")
 	l.CStr(path)
-	l.Text(": error ")
-	l.Dec(uint64(errno))
-	name := errorName(errno)
-	if len(name) != 0 {
-		l.Text(" (")
-		l.Text(name)
-		l.Text(")")
-	}
+	addError(&l, errno, errorName(errno))
 	l.Tell()
 	return true
+}
+
+// addError appends an errno and its text, which may be empty. It is not inlined, because most
+// processes have no errors and what calls it lies with what they run.
+//
+//go:noinline
+func addError(l *raw.Line, errno uintptr, text string) {
+	l.Text(": error ")
+	l.Dec(uint64(errno))
+	if len(text) != 0 {
+		l.Text(" (")
+		l.Text(text)
+		l.Text(")")
+	}
 }
 
 // errorName returns the text of an errno, for common errors of paths.

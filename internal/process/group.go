@@ -113,13 +113,7 @@ func complainGroup(path, errno uintptr) bool {
 	var l raw.Line
 	l.Text("tieralloc: cannot join TA_GROUP ")
 	l.CStr(path)
-	l.Text(": error ")
-	l.Dec(uint64(errno))
-	if name := groupError(errno); len(name) != 0 {
-		l.Text(" (")
-		l.Text(name)
-		l.Text(")")
-	}
+	addError(&l, errno, groupError(errno))
 	l.Text("; the caps are for this process alone")
 	l.Emit(2)
 	return true

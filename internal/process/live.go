@@ -32,13 +32,7 @@ func openLive() {
 	var l raw.Line
 	l.Text("tieralloc: cannot make TA_STATS_LIVE ")
 	l.CStr(livePath.Addr())
-	l.Text(": error ")
-	l.Dec(uint64(errno))
-	if name := errorName(errno); len(name) != 0 {
-		l.Text(" (")
-		l.Text(name)
-		l.Text(")")
-	}
+	addError(&l, errno, errorName(errno))
 	l.Emit(2)
 }
 
