@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/internal/sysfs"
 )
 
 // Huge pages by measure, where neither TA_HUGEPAGES, a hard cap nor nodes of its own say otherwise
@@ -22,7 +23,9 @@ import (
 //     calloc have ordinary pages: they may be large tables of which little is used.
 //
 // A process that has half of its control group's limit, or a limit of its address space, has
-// ordinary pages.
+// ordinary pages. Where the system gives huge pages unasked (always), other segments are kept from
+// them: a small program would have MiB resident that it uses KiB of, and what is returned would
+// come back with the next page fault beside it.
 const (
 	autoHeap    = limitFirst
 	autoStreak  = 2
@@ -39,6 +42,7 @@ const (
 	sampledPages        // the same, of a huge block that sampleHuge has looked at when it was freed
 	reservedPool        // of the kernel's pool of huge pages
 	transparent         // huge ones by measure
+	mixed               // of a segment: ordinary ones by now, and what is left of huge ones
 )
 
 func (s *segment) reserved() bool { return s.pages == reservedPool }
@@ -74,11 +78,61 @@ func advise(addr, n uintptr) bool {
 	return errno == 0
 }
 
+// Whether the system gives huge pages unasked. Guarded by poolLock.
+const (
+	unasked  = iota // is not known yet
+	byAdvice        // or never
+	always
+)
+
+var systemHuge uint32
+
+const systemHugeName = "/sys/kernel/mm/transparent_hugepage/enabled\x00"
+
+// knowSystemHuge finds that out, once. Where the file cannot be read nothing is done.
+//
+//go:noinline
+func knowSystemHuge() {
+	var f sysfs.File
+	systemHuge = byAdvice
+	if f.OpenName(raw.Bytes(systemHugeName)) {
+		if f.Next() == '[' { // "[always] madvise never"
+			systemHuge = always
+		}
+		f.Close()
+	}
+}
+
+// keepOrdinary keeps the kernel from giving the segment, n bytes mapped at addr, huge pages unasked.
+// Where a process has hardly a mapping left, the kernel may refuse. Precondition: poolLock is held.
+func (s *segment) keepOrdinary(addr, n uintptr, placement uint32) {
+	if !placements[placement&(placementSlots-1)].auto {
+		return
+	}
+	if systemHuge == unasked && !filtered() {
+		knowSystemHuge()
+	}
+	if systemHuge != always {
+		return
+	}
+	if _, errno := raw.Sys(sysMadvise, addr, n, madvNoHugePage, 0, 0, 0); errno != 0 {
+		s.pages = mixed
+	}
+}
+
+// dropLeft returns what huge pages have left resident in a segment of which no span is in use.
+// Precondition: poolLock is held.
+func (s *segment) dropLeft() {
+	if s.pages == transparent || s.pages == mixed {
+		raw.Discard(s.start, s.slices<<SliceShift)
+	}
+}
+
 // discard returns n bytes at addr, a part of p, to the kernel.
 func (p *Page) discard(addr, n uintptr) bool {
 	s := p.segment
 	if s.pages == transparent && (addr|n)&(huge2M-1) != 0 {
-		atomic.StoreUint32(&s.pages, systemPages)
+		atomic.StoreUint32(&s.pages, mixed)
 		raw.Sys(sysMadvise, s.start, s.slices<<SliceShift, madvNoHugePage, 0, 0, 0)
 	}
 	return raw.Discard(addr, n)

@@ -74,7 +74,7 @@ func TestAutoSegments(t *testing.T) {
 		if !p.discard(last.start+huge2M, huge2M) || last.pages != transparent {
 			t.Error("a whole huge page went back: the rest are ordinary ones")
 		}
-		if !p.discard(last.start, SliceSize) || last.pages != systemPages ||
+		if !p.discard(last.start, SliceSize) || last.pages != mixed ||
 			!strings.Contains(flagsAt(t, last.start), " nh ") {
 			t.Errorf("a part of a huge page went back: pages %d, %s", last.pages,
 				flagsAt(t, last.start))
@@ -233,5 +233,78 @@ func TestAutoLooksOnce(t *testing.T) {
 	}
 	if !looks(size + 4<<20) {
 		t.Error("a block that had grown was not looked at")
+	}
+}
+
+// TestSystemHuge: what the system says is read once. Where it gives huge pages unasked, the segments
+// of a small heap have none, grown or new, and neither has what could not be unmapped.
+func TestSystemHuge(t *testing.T) {
+	haveTransparent(t)
+	newWorld(t)
+	systemHuge = unasked
+	mustServe(t, mustAcquire(t, 8), 1000)
+	enabled, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := uint32(byAdvice); systemHuge != want {
+		if want = always; systemHuge != want || !strings.HasPrefix(string(enabled), "[always]") {
+			t.Errorf("%d is known of %s", systemHuge, enabled)
+		}
+	}
+	for _, system := range []uint32{byAdvice, always} {
+		newWorld(t)
+		systemHuge = system
+		h := mustAcquire(t, 8)
+		for range 3 * firstGrowth {
+			mustServe(t, h, 30000)
+		}
+		const n = 4 * SliceSize
+		kept := mapAligned(n, SliceSize)
+		poolLock.Take(8)
+		retain(kept, n, 1)
+		poolLock.Release()
+		segments := 0
+		for s := pool.segments; s != nil; s = s.next {
+			for _, at := range []uintptr{s.start, s.start + s.slices<<SliceShift - 1} {
+				if never := strings.Contains(flagsAt(t, at), " nh "); never != (system == always) {
+					t.Errorf("system %d: at %#x of a segment of %d slices: %s", system, at,
+						s.slices, flagsAt(t, at))
+				}
+			}
+			segments++
+		}
+		if segments < 2 {
+			t.Errorf("%d segments", segments)
+		}
+		mustBeSound(t)
+	}
+}
+
+// TestLeftResident: nothing stays resident in a segment of which no span is in use, though a huge
+// page had more than the spans did.
+func TestLeftResident(t *testing.T) {
+	for _, pages := range []uint32{transparent, mixed} {
+		newWorld(t)
+		PurgeDelay = 0
+		h := mustAcquire(t, 8)
+		b := mustServe(t, h, 100000)
+		seg := Lookup(b).segment
+		last := Lookup(seg.start + seg.slices<<SliceShift - 1)
+		if last == nil || last.state != spanClean {
+			t.Fatalf("the segment's end is %+v", last)
+		}
+		raw.Store(last.Start, 1) // as if by a huge page
+		seg.pages = pages
+		Free(h, b, HowAny, NoSize, 0)
+		purgeAll(h.Thread)
+		p := Lookup(seg.start)
+		if p.slices != uint32(seg.slices) {
+			t.Fatalf("%d slices of %d are free", p.slices, seg.slices)
+		}
+		if n := residentIn(t, p); n != 0 {
+			t.Errorf("pages %d: %d memory pages are resident", pages, n)
+		}
+		mustBeSound(t)
 	}
 }

@@ -217,17 +217,22 @@ func purgeSpan(token uintptr, p *Page) bool {
 func purged(token uintptr, p *Page) {
 	p = coalesce(p, spanClean)
 	seg := p.segment
-	if uintptr(p.slices) != seg.slices || seg.epoch != pool.epoch || pool.segSlices < 2*seg.slices {
-		insertFree(p, spanClean)
+	whole := uintptr(p.slices) == seg.slices
+	if whole && seg.epoch == pool.epoch && pool.segSlices >= 2*seg.slices {
+		unmapSegment(token, p)
 		return
 	}
-	unmapSegment(token, p)
+	if whole {
+		seg.dropLeft()
+	}
+	insertFree(p, spanClean)
 }
 
 // unmapSegment unmaps the segment that p, clean and in no list, is all of. poolLock is held,
 // and let go meanwhile.
 func unmapSegment(token uintptr, p *Page) (ok bool) {
 	start, n, placement, hugetlb := p.Start, p.bytes(), p.placement, p.segment.reserved()
+	p.segment.dropLeft() // the kernel may not unmap it
 	addr, size := segmentDetach(p)
 	poolLock.Release()
 	ok = unmap(addr, size, hugetlb)

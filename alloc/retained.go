@@ -58,6 +58,10 @@ func retain(start, n uintptr, placement uint32) {
 	}
 	addSegment(seg, p, start, n>>SliceShift, placement)
 	seg.mapAddr, seg.mapSize = start, n
+	seg.keepOrdinary(start, n, placement)
+	if systemHuge == always {
+		raw.Discard(start, n)
+	}
 	insertFree(p, spanClean)
 }
 

@@ -94,6 +94,8 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 		seg.pages = reservedPool
 	case auto && advise(start, slices<<SliceShift):
 		seg.pages = transparent
+	default:
+		seg.keepOrdinary(start, slices<<SliceShift, uint32(placement))
 	}
 	return p
 }
@@ -147,6 +149,7 @@ func extend(placement, least, most uintptr) *Page {
 		return nil
 	}
 	settlePages(start, n, uint32(placement), false)
+	seg.keepOrdinary(start, n, uint32(placement))
 	stats.Put1(logDebug, stats.EventSegment, start, n)
 	seg.slices += slices
 	seg.room -= n

@@ -91,7 +91,7 @@ func (f *profileFile) advise(out, stderr io.Writer, fast uint64) error {
 	}
 	p.write(stderr)
 	why := p.verdict()
-	rules := rulesFor(p.sites)
+	rules := rulesFor(p.ruled)
 	switch {
 	case why == "" && len(rules) == 0:
 		why = "no site fits into fast memory as a whole"

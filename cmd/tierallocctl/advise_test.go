@@ -139,3 +139,18 @@ func TestFastBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestRuled: sites that hardly matter together get no rule, one that only its touches or its bytes
+// make matter does.
+func TestRuled(t *testing.T) {
+	p := newPlacement([]*useSite{siteOf("big", 1000, 0), siteOf("hot", 1, 900), siteOf("x", 4, 1),
+		siteOf("y", 4, 4), siteOf("z", 3, 2), siteOf("a", 100, 100)}, 0)
+	var names []string
+	for _, s := range p.ruled {
+		names = append(names, s.callers[0])
+	}
+	slices.Sort(names)
+	if got := strings.Join(names, " "); got != "a big hot y" {
+		t.Errorf("rules for %s", got)
+	}
+}

@@ -69,6 +69,7 @@ func needed(sorted []useCell, share float64) (bytes float64) {
 // A placement says which sites belong into fast memory.
 type placement struct {
 	sites []*useSite // the hottest first
+	ruled []*useSite // those that rules are written for
 	total useCell
 	fast  float64 // bytes of fast memory
 
@@ -107,6 +108,14 @@ func newPlacement(sites []*useSite, fast float64) *placement {
 			s.hint = "cold"
 		}
 		left -= s.bytes
+	}
+	least := p.leastSites()
+	for _, s := range p.sites {
+		if slices.Contains(least, s) {
+			s.hint = ""
+		} else {
+			p.ruled = append(p.ruled, s)
+		}
 	}
 	return p
 }
@@ -153,4 +162,24 @@ func (p *placement) verdict() string {
 			"differently. TA_ON_SOFTCAP=follow moves memory by its use"
 	}
 	return ""
+}
+
+// negligible is the part of all bytes, and of all touches, that sites without a rule may have
+// together. Such a rule would cost each request of its size more than it serves.
+const negligible = 0.01
+
+// leastSites is the sites that are not worth a rule.
+func (p *placement) leastSites() []*useSite {
+	weight := func(s *useSite) float64 {
+		return max(s.bytes/max(p.total.bytes, 1), s.touches/max(p.total.touches, 1))
+	}
+	sites := slices.Clone(p.sites)
+	slices.SortStableFunc(sites, func(a, b *useSite) int { return cmp.Compare(weight(a), weight(b)) })
+	sum := 0.0
+	for i, s := range sites {
+		if sum += weight(s); sum > negligible {
+			return sites[:i]
+		}
+	}
+	return sites
 }
