@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"tieralloc/internal/raw"
-	"tieralloc/internal/sysfs"
 )
 
 // Huge pages by measure, where neither TA_HUGEPAGES, a hard cap nor nodes of its own say otherwise
@@ -89,35 +88,31 @@ var systemHuge uint32
 
 const systemHugeName = "/sys/kernel/mm/transparent_hugepage/enabled\x00"
 
-// knowSystemHuge finds that out, once. Where the file cannot be read nothing is done.
-//
-//go:noinline
-func knowSystemHuge() {
-	var f sysfs.File
-	systemHuge = byAdvice
-	if f.OpenName(raw.Bytes(systemHugeName)) {
-		if f.Next() == '[' { // "[always] madvise never"
-			systemHuge = always
+// keepOrdinary keeps the kernel from giving the segment huge pages unasked, once one fits into it.
+// Where the process has hardly a mapping left, the kernel may refuse. Precondition: poolLock is
+// held.
+func (s *segment) keepOrdinary(placement uint32) {
+	if s.slices >= huge2M>>SliceShift && systemHuge != byAdvice &&
+		placements[placement&(placementSlots-1)].auto && hugeUnasked() {
+		_, errno := raw.Sys(sysMadvise, s.start, s.slices<<SliceShift, madvNoHugePage, 0, 0, 0)
+		if errno != 0 {
+			s.pages = mixed
 		}
-		f.Close()
 	}
 }
 
-// keepOrdinary keeps the kernel from giving the segment, n bytes mapped at addr, huge pages unasked.
-// Where a process has hardly a mapping left, the kernel may refuse. Precondition: poolLock is held.
-func (s *segment) keepOrdinary(addr, n uintptr, placement uint32) {
-	if !placements[placement&(placementSlots-1)].auto {
-		return
-	}
+// hugeUnasked reports whether the system gives huge pages unasked. The file is read once, unless a
+// filter of system calls may forbid that. Precondition: poolLock is held.
+//
+//go:noinline
+func hugeUnasked() bool {
 	if systemHuge == unasked && !filtered() {
-		knowSystemHuge()
+		systemHuge = byAdvice                                // also where the file cannot be read
+		if raw.FirstByte(raw.Bytes(systemHugeName)) == '[' { // "[always] madvise never"
+			systemHuge = always
+		}
 	}
-	if systemHuge != always {
-		return
-	}
-	if _, errno := raw.Sys(sysMadvise, addr, n, madvNoHugePage, 0, 0, 0); errno != 0 {
-		s.pages = mixed
-	}
+	return systemHuge == always
 }
 
 // dropLeft returns what huge pages have left resident in a segment of which no span is in use.

@@ -236,31 +236,35 @@ func TestAutoLooksOnce(t *testing.T) {
 	}
 }
 
-// TestSystemHuge: what the system says is read once. Where it gives huge pages unasked, the segments
-// of a small heap have none, grown or new, and neither has what could not be unmapped.
+// TestSystemHuge: what the system says is read once. Where it gives huge pages unasked, the
+// segments of a small heap have none, grown or new, and neither has what could not be unmapped.
 func TestSystemHuge(t *testing.T) {
 	haveTransparent(t)
 	newWorld(t)
 	systemHuge = unasked
 	mustServe(t, mustAcquire(t, 8), 1000)
+	if systemHuge != unasked {
+		t.Error("a huge page does not fit into the heap, and the system is asked")
+	}
+	if mustServe(t, mustAcquire(t, 8), 3<<20); systemHuge == unasked {
+		t.Error("a huge page fits into the heap, and the system is not asked")
+	}
 	enabled, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := uint32(byAdvice); systemHuge != want {
-		if want = always; systemHuge != want || !strings.HasPrefix(string(enabled), "[always]") {
-			t.Errorf("%d is known of %s", systemHuge, enabled)
-		}
+	if (systemHuge == always) != strings.HasPrefix(string(enabled), "[always]") {
+		t.Errorf("%d is known of %s", systemHuge, enabled)
 	}
 	for _, system := range []uint32{byAdvice, always} {
 		newWorld(t)
 		systemHuge = system
 		h := mustAcquire(t, 8)
-		for range 3 * firstGrowth {
+		for range 4 << 20 / 30000 {
 			mustServe(t, h, 30000)
 		}
-		const n = 4 * SliceSize
-		kept := mapAligned(n, SliceSize)
+		const n = huge2M
+		kept := mapAligned(n, huge2M)
 		poolLock.Take(8)
 		retain(kept, n, 1)
 		poolLock.Release()

@@ -39,7 +39,7 @@ func spanOfHuge(placement, n uintptr) bool {
 	addSegment(seg, q, start, size>>SliceShift, uint32(placement))
 	seg.mapAddr, seg.mapSize, seg.pages = start, size, uint32(p.pages)
 	if p.pages != transparent {
-		seg.keepOrdinary(start, size, uint32(placement))
+		seg.keepOrdinary(uint32(placement))
 	}
 	q.setFreeSince(since)
 	addDirty(q)

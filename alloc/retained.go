@@ -58,7 +58,7 @@ func retain(start, n uintptr, placement uint32) {
 	}
 	addSegment(seg, p, start, n>>SliceShift, placement)
 	seg.mapAddr, seg.mapSize = start, n
-	seg.keepOrdinary(start, n, placement)
+	seg.keepOrdinary(placement)
 	if systemHuge == always {
 		raw.Discard(start, n)
 	}

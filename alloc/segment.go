@@ -95,7 +95,7 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 	case auto && advise(start, slices<<SliceShift):
 		seg.pages = transparent
 	default:
-		seg.keepOrdinary(start, slices<<SliceShift, uint32(placement))
+		seg.keepOrdinary(uint32(placement))
 	}
 	return p
 }
@@ -149,9 +149,9 @@ func extend(placement, least, most uintptr) *Page {
 		return nil
 	}
 	settlePages(start, n, uint32(placement), false)
-	seg.keepOrdinary(start, n, uint32(placement))
 	stats.Put1(logDebug, stats.EventSegment, start, n)
 	seg.slices += slices
+	seg.keepOrdinary(uint32(placement))
 	seg.room -= n
 	pool.segSlices += slices
 	p.beClean(seg, start, slices, uint32(placement))

@@ -174,7 +174,9 @@ func (p *placement) leastSites() []*useSite {
 		return max(s.bytes/max(p.total.bytes, 1), s.touches/max(p.total.touches, 1))
 	}
 	sites := slices.Clone(p.sites)
-	slices.SortStableFunc(sites, func(a, b *useSite) int { return cmp.Compare(weight(a), weight(b)) })
+	slices.SortStableFunc(sites, func(a, b *useSite) int {
+		return cmp.Compare(weight(a), weight(b))
+	})
 	sum := 0.0
 	for i, s := range sites {
 		if sum += weight(s); sum > negligible {

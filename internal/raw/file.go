@@ -45,6 +45,16 @@ func WritingRefused(errno uintptr) bool {
 	return e == errno
 }
 
+// FirstByte returns the first byte of the file whose name is the C string at addr, or 0.
+func FirstByte(addr uintptr) (c byte) {
+	fd, errno := Sys(syscall.SYS_OPENAT, AtFdCwd, addr, syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
+	if errno == 0 {
+		Sys(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&c)), 1, 0, 0, 0)
+		Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	}
+	return c
+}
+
 // SizeAllowed returns EFBIG if a file of n bytes would exceed the process's limit. The write would
 // end the host by SIGXFSZ.
 func SizeAllowed(n uintptr) (errno uintptr) {
