@@ -93,12 +93,16 @@ const systemHugeName = "/sys/kernel/mm/transparent_hugepage/enabled\x00"
 // held.
 func (s *segment) keepOrdinary(placement uint32) {
 	if s.slices >= huge2M>>SliceShift && systemHuge != byAdvice &&
-		placements[placement&(placementSlots-1)].auto && hugeUnasked() {
-		_, errno := raw.Sys(sysMadvise, s.start, s.slices<<SliceShift, madvNoHugePage, 0, 0, 0)
-		if errno != 0 {
-			s.pages = mixed
-		}
+		placements[placement&(placementSlots-1)].auto && hugeUnasked() && !s.forbidHuge() {
+		s.pages = mixed
 	}
+}
+
+// forbidHuge asks for ordinary pages for the segment, and reports whether the kernel gives no
+// others from now on.
+func (s *segment) forbidHuge() bool {
+	_, errno := raw.Sys(sysMadvise, s.start, s.slices<<SliceShift, madvNoHugePage, 0, 0, 0)
+	return errno == 0
 }
 
 // hugeUnasked reports whether the system gives huge pages unasked. The file is read once, unless a
@@ -128,7 +132,7 @@ func (p *Page) discard(addr, n uintptr) bool {
 	s := p.segment
 	if s.pages == transparent && (addr|n)&(huge2M-1) != 0 {
 		atomic.StoreUint32(&s.pages, mixed)
-		raw.Sys(sysMadvise, s.start, s.slices<<SliceShift, madvNoHugePage, 0, 0, 0)
+		s.forbidHuge()
 	}
 	return raw.Discard(addr, n)
 }

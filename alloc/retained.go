@@ -58,9 +58,11 @@ func retain(start, n uintptr, placement uint32) {
 	}
 	addSegment(seg, p, start, n>>SliceShift, placement)
 	seg.mapAddr, seg.mapSize = start, n
-	seg.keepOrdinary(placement)
-	if systemHuge == always {
-		raw.Discard(start, n)
+	if placements[placement&(placementSlots-1)].auto {
+		raw.Discard(start, n)  // what a huge page had beside what was merged
+		if !seg.forbidHuge() { // a huge block may have asked for them
+			seg.pages = mixed
+		}
 	}
 	insertFree(p, spanClean)
 }
