@@ -50,7 +50,7 @@ func (k *Counts) collectCounts(e *ranges) {
 	*k = Counts{}
 	e.n, e.bytes = 0, [placementSlots]uintptr{}
 	k.pool = pool.count
-	k.zero = pool.zero.count
+	k.zero = zeroPages.count
 	k.pool.mapped = atomic.LoadUint64(&pool.count.mapped)
 	k.Cached = uint64(pool.dirtyBytes + pool.purging + pool.cache.bytes)
 	for c := range pool.bySize.stolen {

@@ -17,7 +17,7 @@
 // the page belongs to the calling thread's heap, it pushes the block on the page's list, or on the
 // class's thread-cache free list ([CacheList]). Another thread's block goes on a remote-free queue
 // to its owner ([RemoteQueue]), or is pushed on the page's remote list by one compare-and-swap
-// ([remote.go]). An emptied page returns to the pool, and its memory to the kernel after a delay
+// (freeRemote). An emptied page returns to the pool, and its memory to the kernel after a delay
 // ([purge.go]).
 //
 // # Ownership

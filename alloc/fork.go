@@ -155,7 +155,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 		pool.meta.left, pool.crowd.left, pool.dirtyBytes, pool.purging, pool.leaving = 0, 0, 0, 0, 0
 		pool.cache.n, pool.cache.bytes = 0, 0
 		pool.parked = parkedSet{}
-		pool.zero.room, pool.zero.next, pool.zero.end = [hintSlots]ageList{}, 0, 0
+		zeroPages.room, zeroPages.next, zeroPages.end = [hintSlots]ageList{}, 0, 0
 		poolLock.Reset()
 	}
 	freeze(mine)

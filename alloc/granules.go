@@ -146,15 +146,21 @@ func memoryPages(at, end uintptr) uint16 {
 	return uint16(uint32(2)<<((end-1)>>raw.PageShift&15) - uint32(1)<<(at>>raw.PageShift&15))
 }
 
+// granuleClasses is more than there are classes of the blocks that lie in granules.
+const granuleClasses = 64
+
+// granuleIndex returns c, masked for a table of granuleClasses entries: see sizeclass.Index.
+func granuleIndex(c uintptr) uintptr { return c & (granuleClasses - 1) }
+
 // granuleCounts are corrections of the counts of blocks by class, for nurseries, whose pages count
 // granules as blocks of class 0. They are modulo 2^64.
 type granuleCounts struct {
-	allocs, frees [nurseryClasses]uint64
+	allocs, frees [granuleClasses]uint64
 }
 
 // took corrects the counts of p for a block of k granules that was handed out.
 func (r *granuleCounts) took(p *Page, k uintptr) {
-	r.allocs[nurseryIndex(sizeclass.Of(k*sizeclass.Granule))]++
+	r.allocs[granuleIndex(sizeclass.Of(k*sizeclass.Granule))]++
 	r.allocs[0] -= uint64(k)
 	p.table().allocs += 1 - uint64(k)
 }
@@ -172,6 +178,6 @@ func (r *granuleCounts) gaveRemote(p *Page, k uintptr) {
 }
 
 func (r *granuleCounts) freed(k uintptr) {
-	r.frees[nurseryIndex(sizeclass.Of(k*sizeclass.Granule))]++
+	r.frees[granuleIndex(sizeclass.Of(k*sizeclass.Granule))]++
 	r.frees[0] -= uint64(k)
 }

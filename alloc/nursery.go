@@ -23,7 +23,6 @@ const (
 	nurseryAfter   = 32
 	nurseryMost    = 64      // blocks of each class
 	nurseryLargest = 8 << 10 // bytes of a block
-	nurseryClasses = 64      // more than there are classes up to that size
 
 	restsNursery = 2 // Page.rests
 )
@@ -38,11 +37,8 @@ func (p *Page) granule(b uintptr) uintptr {
 // young reports whether the heap serves class c from a nursery.
 func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
 
-// nurseryIndex returns c, masked for a table of nurseryClasses entries: see sizeclass.Index.
-func nurseryIndex(c uintptr) uintptr { return c & (nurseryClasses - 1) }
-
 func (h *Heap) nurses(c uintptr) bool {
-	return c < nurseryClasses && h.nursed[nurseryIndex(c)] < nurseryMost &&
+	return c < granuleClasses && h.nursed[granuleIndex(c)] < nurseryMost &&
 		sizeclass.Size(c) <= nurseryLargest && !secure
 }
 
@@ -50,7 +46,7 @@ func (h *Heap) nurses(c uintptr) bool {
 func (t *Thread) rejuvenate() {
 	for _, h := range t.Heaps {
 		if h != nil {
-			h.nursed = [nurseryClasses]uint8{}
+			h.nursed = [granuleClasses]uint8{}
 		}
 	}
 }
@@ -66,7 +62,7 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	if p == nil {
 		return 0
 	}
-	h.nursed[nurseryIndex(c)]++
+	h.nursed[granuleIndex(c)]++
 	h.takeNurseryRemote(p)
 	size, t := sizeclass.Size(c), p.table()
 	k := size / sizeclass.Granule

@@ -8,7 +8,13 @@ import (
 	"tieralloc/tiers"
 )
 
-// With TA_SECURE=1 freed huge blocks are parked: see guardpages.go.
+// secure is whether the secure mode (secure.go) is on.
+var secure bool
+
+// Secure reports whether the secure mode is on.
+func Secure() bool { return secure }
+
+// In the secure mode freed huge blocks are parked: see guardpages.go.
 const (
 	parkedSlots = 256
 	parkedBytes = 16 << 30

@@ -61,7 +61,7 @@ type poolState struct {
 	unwilling         uint64  // no migration before this time: likewise
 	settled           uint64  // no look for spans to migrate before this time: see migrateAgain
 	away              uint64  // spans that are not in their home tier
-	extents           uintptr // of huge blocks: see extents.go
+	extents           uintptr // of huge blocks: see coalesce.go
 	vmaSplits         uintptr // neighbouring spans of a segment in different placements
 	aged              [listSlots]ageList
 	huge              hugeList
@@ -69,7 +69,6 @@ type poolState struct {
 	entered           [placementSlots]tally   // as it was reported last
 	oldest            [placementSlots]ageList // of dirty spans
 	cache             hugeCache
-	zero              zeroState
 	freeSpans         [placementSlots]freeSpanSet // behind what is read at each step
 	migrationPins     migrationPinSet
 	parked            parkedSet

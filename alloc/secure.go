@@ -18,12 +18,7 @@ import (
 //
 // None of this is cryptography: an attacker who can read the heap can forge a canary. It detects
 // bugs, and makes blind writes fail.
-var (
-	secure bool
-
-	// secret is zero in the default mode: lists that the fast path shares are not encoded.
-	secret secrets
-)
+var secret secrets // zero in the default mode: lists that the fast path shares are not encoded
 
 type secrets struct{ canary, fill, list, mask, random uint64 }
 
@@ -70,9 +65,6 @@ func Harden(entropy, warn uintptr) {
 	warned = warn
 	secure, anySlice = true, true
 }
-
-// Secure reports whether the secure mode is on.
-func Secure() bool { return secure }
 
 // mix scatters a number over 64 bits, one to one: variant 13 of David Stafford's mixers
 // (2011), which SplitMix64 ends with (Steele, Lea, Flood: "Fast splittable pseudorandom

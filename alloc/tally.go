@@ -1,5 +1,7 @@
 package alloc
 
+import "tieralloc/alloc/sizeclass"
+
 // tally counts blocks and their bytes.
 type tally struct{ allocs, frees, allocBytes, freeBytes uint64 }
 
@@ -29,4 +31,70 @@ func noteMove(t tally, from, to uintptr) {
 	out.free(t.allocs, t.allocBytes)
 	in.alloc(-t.frees, -t.freeBytes)
 	in.free(-t.frees, -t.freeBytes)
+}
+
+// A share is what a tier has of a huge block: the block counts for the tier of its first byte, its
+// bytes for the tiers that they are in.
+type (
+	share  struct{ blocks, bytes uint64 }
+	shares [placementSlots]share
+)
+
+// freed meanwhile
+func (p *Page) isHuge() bool { return p.state == spanHuge || p.state == spanHugeCached }
+
+// shares is what the tiers have of a huge block; of a page nothing.
+func (p *Page) shares() (s shares) {
+	if p.isHuge() {
+		there := uint64(p.elsewhere(p.Size))
+		s[tierOf(p.placementAt(0))].blocks = 1
+		s[tierOf(p.unmigratedIn)].bytes += there
+		s[tierOf(p.placement)].bytes += uint64(p.Size) - there
+	}
+	return s
+}
+
+// reshare counts that the tiers have what they have by now of a huge block in use, and not what
+// they had before. Precondition: poolLock is held.
+func (p *Page) reshare(before *shares) {
+	now := p.shares()
+	for i := range now {
+		was, is := before[i], now[i]
+		pool.count.huge[i].alloc(is.blocks-was.blocks, is.bytes-was.bytes)
+		left := share{less(was.blocks, is.blocks), less(was.bytes, is.bytes)}
+		pool.count.moves[i].alloc(left.blocks, left.bytes)
+		pool.count.moves[i].free(left.blocks, left.bytes)
+	}
+}
+
+// unshare counts that a huge block is freed. Precondition: poolLock is held.
+func (p *Page) unshare() {
+	for i, s := range p.shares() {
+		pool.count.huge[i].free(s.blocks, s.bytes)
+	}
+}
+
+// poolCounts are plain sums for the report.
+type poolCounts struct {
+	mapped    uint64
+	committed uint64
+	peak      uint64
+	advised   uint64 // bytes for which huge pages were asked by measure; atomic
+	purges    uint64
+	pressures uint64 // times that memory became short; atomic
+	// bytes returned while it was; atomic
+	pressureBytes uint64
+	purgedBytes   uint64
+	hugeHits      uint64
+	hugeMisses    uint64
+	huge          [placementSlots]tally // by tier
+	gone          [placementSlots]tally
+	moves         [placementSlots]tally // see movedcounts.go
+}
+
+// countsBySize are too large to lie beside what is read at each step.
+type countsBySize struct {
+	// blocks allocated and freed in pages taken from other threads
+	stolen   [sizeclass.Count]uint64
+	granules granuleCounts // of blocks that threads without a heap have freed
 }

@@ -316,7 +316,7 @@ func (v *inspection) parts(p *Page) {
 		p.elsewhere(p.Size))
 }
 
-// extents: the equation of extents.go.
+// extents: the equation of coalesce.go.
 func (v *inspection) extents(p *Page) {
 	n, last := 1, p.Start
 	for q := p.next; q != nil && n <= hugeExtents; q = q.next {

@@ -34,6 +34,7 @@ func newWorld(tb testing.TB) {
 	}
 	Boot(mappedRoot, mappedNone)
 	pool, base, abandoned, heaps, stealNext = poolState{}, Counts{}, abandonedThreads{}, 0, 0
+	zeroPages = zeroState{}
 	alone.pages, alone.threads, tight, everyThread = 0, 0, 0, nil
 	summariesTorn, CountFromFork = false, false
 	limit.beyond, limit.share, limit.busy, limit.again = 0, 0, 0, 0

@@ -30,7 +30,9 @@ const (
 	zeroBytes    = pageBytes + zeroBlocks/8
 )
 
-// zeroState is guarded by poolLock.
+// zeroPages are all zero pages. Guarded by poolLock.
+var zeroPages zeroState
+
 type zeroState struct {
 	room  [hintSlots]ageList // zero pages with a free address, by hint
 	next  uintptr            // [next, end) is mapped and in no zero page yet
@@ -45,7 +47,7 @@ func zeroAlloc(h *Heap, align uintptr) uintptr {
 	if align > zeroMaxAlign || !poolLock.Take(h.Thread.token) {
 		return 0
 	}
-	p := pool.zero.room[h.Hint&(hintSlots-1)].head
+	p := zeroPages.room[h.Hint&(hintSlots-1)].head
 	i := uintptr(zeroBlocks)
 	if p != nil {
 		i = p.zeroFind(align / sizeclass.Granule)
@@ -95,9 +97,9 @@ func (p *Page) zeroTake(i uintptr) uintptr {
 	p.Carved = max(p.Carved, uint64(i)+1)
 	p.Allocs++
 	if p.Allocs-p.Frees == zeroBlocks {
-		pool.zero.room[p.Hint&(hintSlots-1)].remove(p)
+		zeroPages.room[p.Hint&(hintSlots-1)].remove(p)
 	}
-	pool.zero.count[tierOf(p.placement)].alloc(1, 0)
+	zeroPages.count[tierOf(p.placement)].alloc(1, 0)
 	return p.Start + i*sizeclass.Granule
 }
 
@@ -107,7 +109,7 @@ func (p *Page) zeroWord(w uintptr) uintptr { return addrOf(p) + pageBytes + w%ze
 // zeroPage makes a zero page for a hint and puts it first on the list, or returns nil.
 // Precondition: poolLock is held.
 func zeroPage(hint uint32) *Page {
-	z := &pool.zero
+	z := &zeroPages
 	if z.next == z.end && !zeroMap() {
 		return nil
 	}
@@ -141,7 +143,7 @@ func zeroMap() bool {
 		return false
 	}
 	mapped(whole)
-	pool.zero.next, pool.zero.end = start, start+zeroChunk
+	zeroPages.next, zeroPages.end = start, start+zeroChunk
 	return true
 }
 
@@ -169,10 +171,10 @@ func zeroFree(token uintptr, p *Page, addr uintptr) uintptr {
 		word := p.zeroWord(i / 64)
 		raw.Store(word, raw.Load(word)&^(1<<(i&63)))
 		if p.Allocs-p.Frees == zeroBlocks {
-			pool.zero.room[p.Hint&(hintSlots-1)].add(p)
+			zeroPages.room[p.Hint&(hintSlots-1)].add(p)
 		}
 		p.Frees++
-		pool.zero.count[tierOf(p.placement)].free(1, 0)
+		zeroPages.count[tierOf(p.placement)].free(1, 0)
 	}
 	poolLock.Release()
 	return why

@@ -8,28 +8,17 @@ import (
 // pageheap are the files of alloc that know spans and tiers, and nothing of thread heaps.
 var pageheap = Border{
 	Below: []string{
-		"addresslimit.go", "age.go", "autohuge.go", "bins.go", "charge.go",
-		"coalesce.go", "events.go", "extents.go", "follow.go", "highwater.go", "huge.go", "hugecache.go",
-		"hugelist.go", "hugepage.go", "hugeresize.go", "hugespan.go", "leftover.go", "limit.go", "meta.go", "migrate.go", "migrationpin.go",
-		"page.go", "pagemap.go", "parked.go", "parts.go", "partsbyage.go", "pin.go", "placement.go", "pool.go",
-		"poolcounts.go", "pressure.go", "purge.go", "retained.go", "segment.go", "shares.go", "split.go", "stamp.go", "survey.go", "tally.go", "trigger.go",
+		"age.go", "autohuge.go", "bins.go", "charge.go", "coalesce.go", "events.go", "follow.go",
+		"granules.go", "highwater.go", "huge.go", "hugecache.go", "hugepage.go", "hugeresize.go", "limit.go",
+		"meta.go", "migrate.go", "migrationpin.go", "page.go", "pagemap.go", "parked.go",
+		"parts.go", "placement.go", "pool.go", "pressure.go", "purge.go", "retained.go",
+		"segment.go", "split.go", "stamp.go", "survey.go", "tally.go", "trigger.go",
 	},
 	Except: map[string][]string{
-		// whether the secure mode is on
-		"huge.go":      {"secure"},
-		"hugecache.go": {"secure"},
-		"parked.go":    {"secure"},
 		// the page that a thread allocates from does not move
 		"migrate.go": {"heapOf", "current", "nursery"},
 		// a report's summary of the page, and what its counts say of its blocks
 		"migrationpin.go": {"dropSummary", "tally"},
-		// functions of a page's blocks, beside the descriptor
-		"page.go": {"ZeroBit", "caller", "carveSlots", "corrupt", "encodeLink", "foundLink", "heapOf",
-			"hidden", "isCached", "isSlot", "onRemoteQueue", "prefault", "zeroPrefault"},
-		"stamp.go": {"granuleTable"},
-		// what others guard by the pool's lock
-		"pool.go":       {"granuleTable", "zeroState"},
-		"poolcounts.go": {"granuleCounts"},
 	},
 }
 

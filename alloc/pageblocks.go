@@ -1,0 +1,159 @@
+package alloc
+
+import (
+	"sync/atomic"
+
+	"tieralloc/alloc/sizeclass"
+	"tieralloc/internal/raw"
+)
+
+// The blocks of a page: its owner takes them off its list of free blocks (pop), puts them back
+// (push), cuts them from memory that was never put to use (carve), and takes what other threads
+// have freed (takeRemote).
+
+// FreeKey is the second word of every free block that has been on a list, so
+// that freeing a block twice is seen at the price of one comparison. It is no
+// canonical address and no likely number; where a live block holds it all the
+// same, the free lists are searched before anything is said.
+const FreeKey = 0xf4ee_b10c_5a1e_d0b5
+
+// pop takes a block from the free list, or returns 0.
+func (p *Page) pop() uintptr {
+	b := p.Free
+	if b != 0 {
+		p.Free = encodeLink(b, raw.Load(b))
+		if p.Magic == 0 && p.Free != 0 && !p.isSlot(p.Free) {
+			corrupt(p.caller(), p, b, foundLink)
+		}
+		p.Allocs++
+		raw.Store(b+8, 0)
+	}
+	return b
+}
+
+// push puts a block on the free list. Precondition: the caller owns the page.
+func (p *Page) push(b uintptr) {
+	raw.Store(b, encodeLink(b, p.Free))
+	raw.Store(b+8, FreeKey)
+	p.Free = b
+	p.Frees++
+}
+
+// takeRemote moves the remote list to the free list, which must be empty, and
+// reports whether there is a block now.
+func (p *Page) takeRemote() bool {
+	for {
+		old := atomic.LoadUintptr(&p.Remote)
+		if old&RemoteAddr == 0 {
+			return false
+		}
+		if atomic.CompareAndSwapUintptr(&p.Remote, old, old&RemoteFlags) {
+			n := uint64(old >> RemoteShift)
+			raw.Check(n <= p.Allocs-p.Frees, "a page got back more blocks than it gave")
+			p.Free = old & RemoteAddr
+			p.Frees += n
+			return true
+		}
+	}
+}
+
+// popRemote takes a block that another thread freed, or returns 0. The free list must be empty.
+func (p *Page) popRemote() uintptr {
+	if !p.takeRemote() {
+		return 0
+	}
+	p.arm() // its trigger may have been passed
+	return p.pop()
+}
+
+// carveDirty is how many blocks of a memory page or more are put on a page's list at once, at most,
+// where its memory has been in use before: then their first words are worth a call less. Not more
+// than have been handed out already, for some of the memory may be untouched all the same.
+const carveDirty = 8
+
+// carve puts never-used blocks on the free list, which must be empty, and takes
+// one. A fresh block of a memory page or more is handed out alone and untouched; zero
+// tells whether it reads as zero.
+func (p *Page) carve() (b uintptr, zero bool) {
+	if p.Magic == 0 {
+		return p.carveSlots(), false
+	}
+	size := p.Size
+	end := size * uintptr(p.blocks)
+	at := uintptr(p.carved)
+	if at >= end {
+		return 0, false
+	}
+	b = p.Start + at
+	n := sizeclass.CarveCount(size)
+	if n == 1 && p.zero == 0 {
+		n = min(carveDirty, 1+uintptr(p.Allocs))
+	}
+	if at+n*size > end {
+		n = 1 // one by one towards the end: a division to find how many is not worth it
+	}
+	p.carved = uint32(at + n*size)
+	p.rests = 0
+	if p.zero == zeroPrefault {
+		p.prefault(at, at+n*size)
+	}
+	if p.subreleased == 0 && !p.hidden() {
+		p.Carved = uint64(p.carved)
+	}
+	p.Allocs++
+	if n == 1 && p.zero != 0 {
+		return b, true
+	}
+	raw.Store(b+8, 0)
+	if n == 1 {
+		return b, false
+	}
+	next := b + size
+	p.Free = next
+	for ; n > 2; n-- {
+		raw.Store(next, next+size)
+		raw.Store(next+8, FreeKey)
+		next += size
+	}
+	raw.Store(next, 0)
+	raw.Store(next+8, FreeKey)
+	return b, false
+}
+
+// popUntouched is carve with ZeroBit added to a block that reads as zero.
+func (p *Page) popUntouched() uintptr {
+	b, zero := p.carve()
+	if zero {
+		b |= ZeroBit
+	}
+	return b
+}
+
+// fresh reports whether what carve hands out next was never used. Of slots it is not known.
+func (p *Page) fresh() bool { return p.zero != 0 && uintptr(p.carved) < p.Size*uintptr(p.blocks) }
+
+// isBlock reports whether addr is the start of a block ever put to use.
+func (p *Page) isBlock(addr uintptr) bool {
+	off := uint64(addr - p.Start)
+	return off < uint64(p.carved) && off*p.Magic < p.Magic
+}
+
+// onList reports whether b is on the list that begins at head. Every step is
+// checked, so a damaged list ends the walk.
+func (p *Page) onList(head, b uintptr) bool {
+	for i := uint32(0); i < p.blocks && head != 0 && p.isBlock(head); i++ {
+		if head == b {
+			return true
+		}
+		head = raw.Load(head)
+	}
+	return false
+}
+
+// isFree reports whether b is a free block of the page, which belongs to the heap at
+// owner. Its cost is bounded by
+// the number of blocks; the caller has seen b's second word hold FreeKey.
+func (p *Page) isFree(owner, b uintptr) bool {
+	return p.onList(p.Free, b) || p.onList(atomic.LoadUintptr(&p.Remote)&RemoteAddr, b) ||
+		heapOf(owner).isCached(b, uintptr(p.Class)) || heapOf(owner).onRemoteQueue(b)
+}
