@@ -229,7 +229,7 @@ func TestCoalesceRefusedFar(t *testing.T) {
 	seam := raw.RoundUp(room, leafSpan) + leafSpan // tests before this one have had nothing there
 	raw.Unmap(room, 4*leafSpan)
 	start := mapFixed(t, seam-first, first+second)
-	if !h.Thread.admit(1, first+second) {
+	if !h.Thread.admit(1, first+second, false) {
 		t.Fatal("no room")
 	}
 	p := hugeAdopt(h.Thread.token, start, first+second, 1, h.Hint, 1, firstPart{}, false)

@@ -199,7 +199,7 @@ func (h *Heap) hugeCoalesced(size, align, placement uintptr) *Page {
 	if more != 0 {
 		h.Thread.trimHighWater(more)
 	}
-	if !h.Thread.admit(tierOf(p.placement), more) {
+	if !h.Thread.admit(tierOf(p.placement), more, false) {
 		uncoalesce(token, p, nil, 0)
 		return nil
 	}

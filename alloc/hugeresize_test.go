@@ -15,7 +15,7 @@ func TestMoveAnywhere(t *testing.T) {
 	b := get(t, h, 6*mib)
 	p := Lookup(b)
 	raw.Store(b+mib, 42)
-	if !h.Thread.admit(1, size-6*mib) || !pinMigration(8, p) {
+	if !h.Thread.admit(1, size-6*mib, false) || !pinMigration(8, p) {
 		t.Fatal("no room")
 	}
 	// the kernel goes downwards: what is unmapped of it is the highest that is large enough

@@ -26,7 +26,7 @@ func (h *Heap) reserve(n uintptr) (placement uintptr, ok bool) {
 func (h *Heap) reserveIn(n uintptr) (placement uintptr, ok bool) {
 	hint, trimmed := uintptr(h.Hint), uintptr(0)
 	if hint >= hintMoved {
-		return homeOf(hint), h.Thread.admitAtLast(homeOf(hint), n)
+		return homeOf(hint), h.Thread.admit(homeOf(hint), n, true)
 	}
 	for range placementSlots {
 		answer := tiers.Reserve(hint, n, trimmed)
@@ -55,20 +55,23 @@ func (h *Heap) reserveShape(home uintptr, s *shape) (placement, n uintptr, ok bo
 	case fit <= n:
 		tiers.Release(tier, n-fit)
 		return placement, fit, true
-	case h.Thread.admit(tier, fit-n):
+	case h.Thread.admit(tier, fit-n, false):
 		return placement, fit, true
 	}
 	tiers.Release(tier, n)
 	if !tiers.RoutesSlow() {
 		return 0, 0, false
 	}
-	for placement = home; placement < placementPin; placement++ {
-		if n = s.bytes(placement); !renamed(placement, home) && h.Thread.admit(placement, n) {
-			return placement, n, true
-		}
+	if placement, n, ok = h.Thread.admitFrom(home, s, false); !ok {
+		placement, n, ok = h.Thread.admitFrom(home, s, true)
 	}
+	return placement, n, ok
+}
+
+// admitFrom charges the shape to the first tier from home on that admits it.
+func (t *Thread) admitFrom(home uintptr, s *shape, last bool) (placement, n uintptr, ok bool) {
 	for placement = home; placement < placementPin; placement++ {
-		if n = s.bytes(placement); !renamed(placement, home) && h.Thread.admitAtLast(placement, n) {
+		if n = s.bytes(placement); !renamed(placement, home) && t.admit(placement, n, last) {
 			return placement, n, true
 		}
 	}
@@ -76,18 +79,11 @@ func (h *Heap) reserveShape(home uintptr, s *shape) (placement, n uintptr, ok bo
 }
 
 // admit charges n bytes to exactly this tier. If necessary it returns memory that is cached there
-// to the kernel. Precondition: no lock is held.
-func (t *Thread) admit(tier, n uintptr) bool {
+// to the kernel; with last, because the request fails if it is refused, all such memory.
+// Precondition: no lock is held.
+func (t *Thread) admit(tier, n uintptr, last bool) bool {
 	if tiers.Full(tier, n) {
-		t.makeRoom(tier, n, false)
-	}
-	return tiers.Admit(tier, n)
-}
-
-// admitAtLast is admit for a request that fails if it is refused.
-func (t *Thread) admitAtLast(tier, n uintptr) bool {
-	if tiers.Full(tier, n) {
-		t.makeRoom(tier, n, true)
+		t.makeRoom(tier, n, last)
 	}
 	return tiers.Admit(tier, n)
 }
@@ -200,7 +196,7 @@ func (h *Heap) reserveSplit(size uintptr) (placement, n uintptr, first firstPart
 func (h *Heap) reserveGrowth(p *Page, n uintptr, g *growth) bool {
 	*g = growth{tier: tierOf(p.placement), bytes: n}
 	if p.done != 0 || p.parts() != nil || p.placement == placementPin || p.Hint >= hintMoved {
-		return h.Thread.admit(g.tier, n)
+		return h.Thread.admit(g.tier, n, false)
 	}
 	trimmed := uintptr(0)
 	for range placementSlots {

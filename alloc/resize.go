@@ -81,7 +81,7 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 		return 0
 	}
 	to := uintptr(0)
-	if p.unmigrated == 0 && h.Thread.admit(tierOf(p.placement), have) {
+	if p.unmigrated == 0 && h.Thread.admit(tierOf(p.placement), have, false) {
 		to = h.movedOut(p, n)
 		if to == 0 {
 			tiers.Release(tierOf(p.placement), have)

@@ -29,7 +29,7 @@ func TestRetained(t *testing.T) {
 	}
 	for i := range uintptr(count) { // side by side
 		if hugeAdopt(h.Thread.token, whole+i*size, size, 1, h.Hint, 1, firstPart{}, false) == nil ||
-			!h.Thread.admit(1, size) {
+			!h.Thread.admit(1, size, false) {
 			t.Fatal("no block")
 		}
 	}
