@@ -232,7 +232,6 @@ func purged(token uintptr, p *Page) {
 // and let go meanwhile.
 func unmapSegment(token uintptr, p *Page) (ok bool) {
 	start, n, placement, hugetlb := p.Start, p.bytes(), p.placement, p.segment.reserved()
-	p.segment.dropLeft() // the kernel may not unmap it
 	addr, size := segmentDetach(p)
 	poolLock.Release()
 	ok = unmap(addr, size, hugetlb)

@@ -59,7 +59,7 @@ func retain(start, n uintptr, placement uint32) {
 	addSegment(seg, p, start, n>>SliceShift, placement)
 	seg.mapAddr, seg.mapSize = start, n
 	if placements[placement&(placementSlots-1)].auto {
-		raw.Discard(start, n)  // what a huge page had beside what was merged
+		raw.Discard(start, n)  // what huge pages have left in it and in its neighbours
 		if !seg.forbidHuge() { // a huge block may have asked for them
 			seg.pages = mixed
 		}
