@@ -41,7 +41,7 @@ type Site struct {
 	// Estimates for all blocks, in blocks and bytes.
 	Allocs, Bytes, Live, LiveBytes float64
 
-	Peak     float64 // LiveBytes when those of the process were most
+	Peak     float64 // LiveBytes at the moment of table.peak; of all sites at the same moment
 	Recent   float64 // of LiveBytes, what was allocated late; set by Settle
 	Lifetime float64 // nanoseconds, the sum over the blocks that were freed
 
@@ -291,9 +291,15 @@ func (t *table) vacate(i uintptr) {
 // notePeak keeps the sites' bytes where the process has more in use than at the peak before by a
 // hundredth. So the cost of a growing heap's many peaks stays small.
 func (t *table) notePeak() {
-	if t.live <= t.peak*1.01 {
-		return
+	if t.live > t.peak*1.01 {
+		t.setPeak()
 	}
+}
+
+// setPeak makes the present the peak.
+//
+//	Σ Peak == t.peak
+func (t *table) setPeak() {
 	t.peak = t.live
 	for i := uintptr(0); i < t.siteN; i++ {
 		s := &t.sites[i&(siteCount-1)]
@@ -304,7 +310,9 @@ func (t *table) notePeak() {
 // Settle completes the sites for a reader: their peaks, and how much of their bytes in use was
 // allocated in the last half of the time. Precondition: the table is held.
 func Settle(now uint64) {
-	t.notePeak()
+	if t.live > t.peak { // so that no profile has more in use than at its peak
+		t.setPeak()
+	}
 	for i := uintptr(0); i < t.siteN; i++ {
 		t.sites[i&(siteCount-1)].Recent = 0
 	}
