@@ -202,6 +202,8 @@ type Policy struct {
 	Model uint64
 	// Rules in force (TA_RULES).
 	Rules uint64
+	// Whether the caps hold for the sum of a group's processes (TA_GROUP).
+	Grouped uint64
 }
 
 // Tier is one memory tier. A block counts for the tier that its span is in now.

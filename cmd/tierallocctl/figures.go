@@ -68,6 +68,7 @@ type policy struct {
 	Throttle    string `json:"throttle"`
 	Model       string `json:"model"`
 	Rules       uint64 `json:"rules"`
+	Grouped     bool   `json:"grouped"`
 }
 
 // hostTiers is a part of a report (docs/statistics.md): `tiers`.

@@ -113,6 +113,9 @@ func describe(w io.Writer, r *report) {
 			"model %s\n",
 			p.DefaultHint, plural(p.Rules, "rule"), p.OnSoftcap, p.OnHardcap, p.Throttle, p.Model)
 	}
+	if p.Grouped {
+		fmt.Fprintln(w, "caps: of a group of processes (TA_GROUP)")
+	}
 	fmt.Fprintf(w, "heap: mapped %s, committed %s, cached %s, peak %s\n",
 		size(h.BytesMapped), size(h.BytesCommitted), size(h.BytesCached), size(h.BytesPeak))
 	fmt.Fprintf(w, "blocks: live %s in %s, allocated %s, freed %s, failed calls %s\n\n",

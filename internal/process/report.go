@@ -8,6 +8,7 @@ import (
 	"tieralloc/cudahook"
 	"tieralloc/cudahook/manager"
 	"tieralloc/internal/config"
+	"tieralloc/internal/group"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 	"tieralloc/stats/document"
@@ -150,6 +151,7 @@ func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
 		OnSoftcap: uint64(config.InForce.OnSoftcap),
 		OnHardcap: uint64(config.InForce.OnHardcap), Model: uint64(config.InForce.Model),
 		Rules: uint64(config.InForce.Rules.Count)}
+	r.Policy.Grouped = uint64(flag(group.On()))
 	if config.InForce.ThrottleSleep {
 		r.Policy.Throttle = 1
 	}

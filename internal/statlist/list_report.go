@@ -178,6 +178,8 @@ var policy = &object{
 			note("A config.Model…."),
 		f("rules", count, setting, plain,
 			"Rules in force (TA_RULES).").obvious(),
+		f("grouped", truth, setting, plain,
+			"Whether the caps hold for the sum of a group's processes (TA_GROUP)."),
 	},
 }
 

@@ -87,6 +87,7 @@ func (w *writer) policy(p *stats.Policy) {
 	w.word("throttle", throttleNames[p.Throttle&1])
 	w.word("model", config.ModelWord(uint32(p.Model)))
 	w.count("rules", p.Rules)
+	w.truth("grouped", p.Grouped != 0)
 }
 
 func (w *writer) tier(r *stats.Report, tier uint) {

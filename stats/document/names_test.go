@@ -93,8 +93,13 @@ func TestTierNodes(t *testing.T) {
 	for v, want := range map[uint64]bool{0: false, 1: true, math.MaxUint64: true} {
 		r := newReport(t)
 		r.NodesSampled = v
-		if got := decode(t, text(t, r))["bytes_per_node_sampled"]; got != want {
+		r.Policy.Grouped = v
+		doc := decode(t, text(t, r))
+		if got := doc["bytes_per_node_sampled"]; got != want {
 			t.Errorf("%d: %v", v, got)
+		}
+		if got := at(doc, []string{"policy", "grouped"}); got != want {
+			t.Errorf("grouped %d: %v", v, got)
 		}
 	}
 }

@@ -96,6 +96,23 @@ func TestGroupCap(t *testing.T) {
 	a.do("get 60", "ok")
 }
 
+// TestGroupReport: a report says whether its caps are a group's.
+func TestGroupReport(t *testing.T) {
+	for _, grouped := range []bool{true, false} {
+		env := capped(t)
+		if !grouped {
+			env = env[1:]
+		}
+		file := filepath.Join(t.TempDir(), "report")
+		testlib.Run(t, testlib.Cmd{Args: []string{"true"}, Preload: true,
+			Env: append(env, "TA_STATS_FILE="+file)})
+		text, err := os.ReadFile(file)
+		if want := fmt.Sprintf(`"grouped": %t`, grouped); !strings.Contains(string(text), want) {
+			t.Errorf("%v, no %s in %s", err, want, text)
+		}
+	}
+}
+
 // TestGroupCached: what a process keeps for reuse goes to one that is refused: at the next slow step
 // of the first, or while it rests by the thread of TA_BACKGROUND=1.
 func TestGroupCached(t *testing.T) {
