@@ -27,8 +27,8 @@ func coalescible(token, size, align, placement uintptr) (p *Page, have uintptr) 
 }
 
 // linkCoalesced makes the parts from p on, in no block and of have bytes together, a block of size
-// bytes, which is charged for. It reports false, with the charge for what is more released, and all
-// that can be in the cache again, when the kernel refuses.
+// bytes, which is charged already. When the kernel refuses, it reports false, releases the charge
+// for the growth, and returns the parts to the cache where it can.
 func linkCoalesced(token uintptr, p *Page, have, size uintptr, hint uint32) bool {
 	to := joinExtents(token, p, have, size)
 	if to == 0 {

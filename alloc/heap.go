@@ -93,7 +93,7 @@ var heaps uint64 // ever made
 var pageNone *Page // a page without blocks that stands for "no page"
 
 // Boot records the addresses of the structures that the C side owns: the page
-// map's root and the page that never has a block, and asks what is to be known from the start.
+// map's root and the page that never has a block, and asks the kernel for the limit of addresses.
 func Boot(root, none uintptr) {
 	mapRoot = root
 	pageNone = (*Page)(raw.Ptr(none))

@@ -1,22 +1,21 @@
 package alloc
 
-// Before the heap becomes larger than it ever was, it has what nobody uses go, so that a program's
-// peak is made of what it has in use.
+// Before the heap becomes larger than it ever was, it first releases unused memory, so that a
+// program's peak consists of memory in use.
 
 const (
-	// bytes that are so many that dirty spans go back to the kernel for them
+	// for requests from this size on, dirty spans are released
 	trimLeast = 1 << 20
-	// bytes per second of dirty spans that may go: to fault that in afresh takes a hundredth of the
+	// bytes of dirty spans released per second: faulting them in again takes a hundredth of the
 	// time
 	trimRate = 32 << 20
-	// bytes per second that classes may take from each other: a hundredth of the time
+	// bytes per second that classes may take from each other, for a hundredth of the time
 	trimSliceRate = 40_000 << SliceShift
 	trimTailLeast = SliceSize / 4 // bytes that are worth a system call
 )
 
-// A trimBudget is what may still be given away for the sake of peaks: as much as the peak is, and
-// what a rate allows from then on, so that what it costs to have it again is a small part of the
-// time.
+// A trimBudget bounds the memory that is released to keep peaks low: the peak's bytes, and more at
+// a fixed rate from then on, so that faulting it in again takes a small part of the time.
 //
 //	left <= max(peak, 10 ms of the rate)
 type trimBudget struct {

@@ -14,7 +14,7 @@ import (
 const (
 	hugeCacheSlots = 64
 	hugeCacheMax   = 64 << 20
-	hugeCacheLeast = 1 << 20 // what is cut off a block and less is not kept
+	hugeCacheLeast = 1 << 20 // smaller remainders of a block are not kept
 )
 
 type hugeCache struct {

@@ -28,7 +28,7 @@ const (
 	limitAgain = 5e9 // nanoseconds
 )
 
-// limit begins as zeros: what is read of initialised data has 64 KiB resident around it.
+// limit begins as zeros: a read of initialised data makes 64 KiB around it resident.
 var limit struct {
 	// the group is looked at before more than limitFirst and so many bytes are committed
 	beyond uintptr
@@ -62,8 +62,8 @@ func limitOld(now uint64) bool {
 }
 
 // lookAtLimit looks at the group before n bytes more are committed, and reports whether so little
-// is left that what nobody uses is to go. Precondition: no lock is held, and limit.busy is the
-// caller's.
+// is left that unused memory must be released. Precondition: no lock is held, and the caller has
+// set limit.busy.
 func lookAtLimit(now uint64, n uintptr) (short bool) {
 	after := max(uintptr(pool.count.committed)+n, limitFirst)
 	limit.again = now + limitAgain
@@ -96,7 +96,7 @@ func lookAtLimit(now uint64, n uintptr) (short bool) {
 	limit.share = uintptr(m.Limit)/limitShare + 1
 	left := uintptr(m.Left())
 	short = left < n+limitMost() || pressed()
-	if short { // the caller returns what is unused
+	if short { // the caller releases unused memory
 		left += unused()
 		after = max(after-min(after, unused()), limitFirst)
 	}

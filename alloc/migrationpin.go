@@ -10,9 +10,9 @@ import (
 )
 
 // A span is held while its memory is moved between nodes or addresses, so that nobody
-// else moves it or gives it back meanwhile: who frees it leaves the rest to the holder.
-// What is held is noted, with what is charged for the move, so that a forked child can
-// let go of what other threads held.
+// else moves it or gives it back meanwhile: a thread that frees it leaves the rest to the holder.
+// Each pin is noted, with the bytes charged for the move, so that a forked child can
+// drop the pins of other threads.
 //
 //	Page.moving = i+1, or that | movingFreed ⇔ holds.slot[i].page is the page
 //	bit i of holds.used set ⇔ slot[i] is taken

@@ -80,7 +80,7 @@ func mapInstall(a, leaf uintptr) bool {
 	return true
 }
 
-// mapSet writes one entry. Who finds it sees what was written to the descriptor before:
+// mapSet writes one entry. A thread that finds it sees all earlier writes to the descriptor:
 // amd64 makes stores visible in their order, and a locked one would cost as much as all the
 // rest of a page of 16 slices. Precondition: its leaf exists.
 func mapSet(addr uintptr, p *Page) {

@@ -79,7 +79,7 @@ func guardBytes() (n uintptr) {
 	return n
 }
 
-// dropGuardPages makes what is reserved for a live block no more than the block. It returns the
+// dropGuardPages reduces the reservation of a live block to the block itself. It returns the
 // bytes that the kernel took back. Precondition: poolLock is held.
 func (p *Page) dropGuardPages() (n uintptr) {
 	base, whole := p.reservation()

@@ -33,7 +33,7 @@ type partMap struct {
 	shift  uint32   // parts are 1<<shift bytes
 }
 
-// PartMapBytes is the size of a part map, for who reads another process's heap.
+// PartMapBytes is the size of a part map, for readers of another process's heap.
 const PartMapBytes = unsafe.Sizeof(partMap{})
 
 // parts is the part map of a huge block, or nil.

@@ -27,7 +27,7 @@ func tierOf(placement uint32) uintptr {
 	return uintptr(placement) & (placementSlots - 1)
 }
 
-// DescriptorSize is the size of a span's descriptor, for who reads another process's heap.
+// DescriptorSize is the size of a span's descriptor, for readers of another process's heap.
 const DescriptorSize = unsafe.Sizeof(Page{})
 
 // Extent says where the span of a copied descriptor lies: the bytes from start to cut in one tier,
@@ -99,7 +99,7 @@ var (
 
 const (
 	retireMax = 4 << 20 // of a placement without a hard cap
-	// so many threads that idle with what they keep have the memory of a hard cap
+	// with this many idle threads, their empty pages fill a hard cap
 	retireShare = 128
 )
 

@@ -69,7 +69,7 @@ type poolState struct {
 	entered           [placementSlots]tally   // as it was reported last
 	oldest            [placementSlots]ageList // of dirty spans
 	cache             hugeCache
-	freeSpans         [placementSlots]freeSpanSet // behind what is read at each step
+	freeSpans         [placementSlots]freeSpanSet // behind the fields that each step reads
 	migrationPins     migrationPinSet
 	parked            parkedSet
 	freeGranuleTables *granuleTable

@@ -136,7 +136,7 @@ const (
 	pausesMost = 200
 )
 
-var pauseWord uint32 // nobody wakes who waits for it
+var pauseWord uint32 // nobody wakes its waiters
 
 // pause lets other threads run for a moment. It waits for a futex, because sched_yield is a call
 // that a filter of system calls may not know.

@@ -7,7 +7,7 @@ import (
 )
 
 // The kernel refuses to unmap the middle of a mapping when the process has as many of them as it
-// may have. Then it most likely maps nothing either, so what it would not unmap must stay of use.
+// may have. Then it most likely maps nothing either, so the memory must stay usable.
 // Its memory is discarded, and it is kept as a segment that is one clean span: pages are cut from
 // it, and huge blocks when the kernel maps no more. What could be unmapped, at the end of a
 // mapping, would not be mapped again then: so after a refusal the kernel is asked every tightSteps
@@ -31,9 +31,8 @@ func unmap(addr, n uintptr, ask bool) bool {
 	return true
 }
 
-// retain keeps n bytes at start that read as zero and are nobody's, together with what was kept
-// before on both sides. Where it takes memory to note them, which is not to be had, they are
-// lost. Precondition: poolLock is held.
+// retain keeps n bytes at start that read as zero and are in no span, and merges them with retained
+// neighbours. If there is no memory to note them, they are lost. Precondition: poolLock is held.
 func retain(start, n uintptr, placement uint32) {
 	granularity := hugePageSlices(uintptr(placement)) << SliceShift
 	if n == 0 || start&(granularity-1) != 0 || n&(granularity-1) != 0 || !mapReserve(start, n) {
@@ -99,7 +98,7 @@ func giveBack(token, start, n uintptr, placement uint32) {
 	}
 }
 
-// giveBackBarred is giveBack for what may be barred from reading or writing.
+// giveBackBarred is giveBack for memory that may be inaccessible.
 func giveBackBarred(token, start, n uintptr, placement uint32) {
 	switch {
 	case raw.Unmap(start, n):
@@ -179,9 +178,9 @@ func copyBack(token, to, from, n uintptr, placement uint32) {
 	giveBack(token, from, n, placement)
 }
 
-// What nobody has used and the kernel does not unmap is left over: it counts as mapped, and is
-// unmapped before addresses are taken next. No lock is needed for that. What there is no entry for
-// stays mapped, and counted.
+// A fresh mapping that the kernel refuses to unmap is left over: it counts as mapped, and is
+// unmapped before the next addresses are taken. No lock is needed for that. A mapping for which
+// there is no entry stays mapped, and counted.
 //
 //	leftover[i] = first memory page << leftoverBits | memory pages, or 0
 const (
@@ -191,7 +190,7 @@ const (
 
 var leftover [leftoverSlots]uint64 // atomic
 
-// unmapFresh unmaps n bytes at addr that are not counted as mapped, sooner or later.
+// unmapFresh unmaps n bytes at addr that are not counted as mapped, now or later.
 func unmapFresh(addr, n uintptr) {
 	if !raw.Unmap(addr, n) {
 		mapped(n)
@@ -199,7 +198,7 @@ func unmapFresh(addr, n uintptr) {
 	}
 }
 
-// leave notes what is left over.
+// leave notes a leftover mapping.
 func leave(addr, n uintptr) {
 	entry := uint64(addr>>raw.PageShift<<leftoverBits | n>>raw.PageShift)
 	for i := 0; i < leftoverSlots && n>>raw.PageShift < 1<<leftoverBits; i++ {
@@ -209,7 +208,7 @@ func leave(addr, n uintptr) {
 	}
 }
 
-// unmapLeftover unmaps what is left over, as far as the kernel does now.
+// unmapLeftover tries again to unmap the leftover mappings.
 func unmapLeftover() {
 	for i := range leftover {
 		entry := atomic.LoadUint64(&leftover[i])

@@ -158,8 +158,8 @@ func extend(placement, least, most uintptr) *Page {
 	return p
 }
 
-// dropRoom gives what is reserved behind the segment that grows, its margin too, back to the
-// kernel. It reports false where there is none. Precondition: poolLock is held.
+// dropRoom gives the reservation behind the growing segment, with its margin, back to the kernel.
+// It reports false if there is none. Precondition: poolLock is held.
 func dropRoom() bool {
 	seg := pool.growing
 	if seg == nil {
@@ -213,10 +213,10 @@ func mapSegment(placement, n, room, align uintptr, hugetlb bool) (addr, size, st
 	return addr, n, addr
 }
 
-// margin is what is reserved before and after a segment, so that an address which is wrong by much
-// is no memory, of this heap or of another mapping: bytes. Where the kernel refuses that, as it
-// does to a process with too many mappings, the segment does without; and so it does under a limit
-// of the address space, in which a margin counts as memory does.
+// margin is the number of bytes reserved before and after a segment, so that an address that is far
+// out of bounds hits no memory of this heap or of another mapping. Where the kernel refuses that,
+// as it does to a process with too many mappings, the segment does without; and so it does under a
+// limit of the address space, in which a margin counts as memory does.
 const margin = 1 << 20
 
 func newSegment() *segment {

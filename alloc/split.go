@@ -5,7 +5,7 @@ import (
 	"tieralloc/tiers"
 )
 
-// A huge block that is larger than what is left of a tier is split: its first part lies in that
+// A huge block that is larger than the room left in a tier is split: its first part lies in that
 // tier, and the rest in a slower one. It looks like a block in the middle of a migration
 // (migrate.go), whose first done slices are in the tier that is unmigratedIn:
 //
@@ -110,8 +110,8 @@ func (p *Page) putSplit(first firstPart, placement uint32) {
 	putIn(p, placement, first.placement, uint32(first.bytes/raw.Page), first.slices())
 }
 
-// A growth is what is charged for bytes more of a block: the first to the tier that it is in, the
-// rest, if any, to a slower one.
+// A growth is the charge for the bytes that a block grows by: the first to the tier that it is in,
+// the rest, if any, to a slower one.
 type growth struct {
 	tier, bytes     uintptr
 	placement, rest uintptr

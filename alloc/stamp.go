@@ -37,7 +37,7 @@ func (p *Page) noteRotation() { p.stamp = p.Frees }
 // freedSinceRotation reports whether the owner took back blocks since noteRotation.
 func (p *Page) freedSinceRotation() bool { return p.stamp != p.Frees }
 
-// noteUse notes what was ever allocated from a current page; see unused.
+// noteUse notes how many blocks were ever allocated from a current page; see unused.
 func (p *Page) noteUse() { p.stamp = p.Allocs }
 
 // unused reports whether nothing was allocated from the page since noteUse.

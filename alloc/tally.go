@@ -54,8 +54,8 @@ func (p *Page) shares() (s shares) {
 	return s
 }
 
-// reshare counts that the tiers have what they have by now of a huge block in use, and not what
-// they had before. Precondition: poolLock is held.
+// reshare replaces the tiers' shares of a huge block in use, before, by the present ones.
+// Precondition: poolLock is held.
 func (p *Page) reshare(before *shares) {
 	now := p.shares()
 	for i := range now {
@@ -92,7 +92,7 @@ type poolCounts struct {
 	moves         [placementSlots]tally // see movedcounts.go
 }
 
-// countsBySize are too large to lie beside what is read at each step.
+// countsBySize are too large to lie beside the fields that each step reads.
 type countsBySize struct {
 	// blocks allocated and freed in pages taken from other threads
 	stolen   [sizeclass.Count]uint64
