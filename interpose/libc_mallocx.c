@@ -160,7 +160,8 @@ static size_t class_size(size_t n)
 					  round_up(n, (size_t)1 << (60 - __builtin_clzl(n - 1)));
 }
 
-// The real size of a block that mallocx would return, or 0 if it would return none.
+// The real size of a block that mallocx would return, or 0 if it would return none. A block above
+// the largest class may be larger: see hugeCached.
 EXPORT size_t nallocx(size_t n, int flags)
 {
 	if (passes(NULL))
