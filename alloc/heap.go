@@ -75,8 +75,8 @@ type Heap struct {
 // computed: each other function that allocates or frees counts its calls, and these counters count
 // calls that did not allocate or free exactly one block.
 const (
-	CallFreeNull      = 24 + iota // free of NULL or of a foreign block
-	CallOtherFreeNull             // the same by delete, free_sized, …
+	CallFreeNull      = functionsMost + iota // free of NULL or of a foreign block
+	CallOtherFreeNull                        // the same by delete, free_sized, …
 	CallMallocFailed
 	CallOtherFailed
 	CallReallocFailed // part of OtherFailed
@@ -84,6 +84,8 @@ const (
 	CallReallocFrees
 	CallKinds = 32
 )
+
+const functionsMost = 24 // of stats.Call…
 
 // ZeroBit is set in an address returned by Malloc: the block reads as zero.
 const ZeroBit = 1

@@ -7,31 +7,35 @@ import (
 	"tieralloc/internal/config"
 )
 
-// What a request has tried and decided, as bits of its state.
+// Flags of a request, as bits of its state (see step.go). The attempts are each made once.
 const (
-	triedHarvest uint64 = 1 << (16 + iota) // the events of pending frees were queried
-	triedFlush                             // exact-size bins were merged
-	triedClose                             // the open group of pending frees was closed
-	triedFence                             // other streams' free blocks were tried (fence)
-	triedSteal                             // and a wait for another stream (steal)
-	triedSync                              // the device was waited for
-	triedAgain                             // a second wait, because a capture spoilt the first
-	triedInfo                              // the device's free memory was asked for
-	mappedOne                              // a segment was mapped for it
-	short                                  // the driver is out of memory
-	tight                                  // a new segment is as small as possible
-	spilling                               // it gets memory on the host
-	direct                                 // the driver serves it
-	charged                                // its bytes are charged
-	waited                                 // it is counted as having waited
-	wide                                   // all contexts are waited for
-	warming                                // it maps a segment for a warm-up
-	readied                                // the warm-up has all blocks that it asks for
-	softCounted                            // it is counted as over the soft cap
-	triedOthers                            // the other contexts of the device have no idle segments
-	othersPassed                           // all contexts were waited for on behalf of another heap
-	lastHost                               // memory on the host is the last resort
-	plainly                                // the driver refused managed memory for it
+	triedHarvest uint64 = 1 << (flagBit + iota) // the events of pending frees were queried
+	triedFlush                                  // exact-size bins were merged
+	triedClose                                  // the open group of pending frees was closed
+	triedFence                                  // other streams' free blocks were tried (fence)
+	triedSteal                                  // and a wait for another stream (steal)
+	triedSync                                   // the device was waited for
+	triedAgain                                  // a second wait, because a capture spoilt the first
+	triedInfo                                   // the device's free memory was asked for
+	triedOthers                                 // the other contexts of the device have no idle segments
+
+	// decisions about how it is served
+	tight    // a new segment is as small as possible
+	spilling // it gets memory on the host
+	lastHost // memory on the host is the last resort
+	direct   // the driver serves it
+	wide     // all contexts are waited for
+	warming  // it maps a segment for a warm-up
+
+	// outcomes so far
+	mappedOne    // a segment was mapped for it
+	short        // the driver is out of memory
+	plainly      // the driver refused managed memory for it
+	readied      // the warm-up has all blocks that it asks for
+	othersPassed // all contexts were waited for on behalf of another heap
+	charged      // its bytes are charged
+	waited       // it is counted as having waited
+	softCounted  // it is counted as over the soft cap
 )
 
 // handOut gives b to the program, which asked for so many bytes.

@@ -65,7 +65,7 @@ func remember(r *Request, e *event) {
 // Precondition: no lock is held.
 func rememberMapped(r *Request) {
 	e := event{kind: traceMap, address: r.Value, bytes: r.OnBytes}
-	switch phase := r.state & 0xff; {
+	switch phase := r.phase(); {
 	case r.Result != Success:
 		return
 	case phase == phaseExpand:

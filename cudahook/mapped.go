@@ -146,7 +146,7 @@ func (h *heap) unmapped(r *Request) {
 // voided releases the charges of a request whose context ended between two steps.
 func voided(r *Request) {
 	d := &devices[r.Device&(deviceMax-1)]
-	switch phase := r.state & 0xff; {
+	switch phase := r.phase(); {
 	case (phase == phaseMap || phase == phaseZero) && r.has(spilling):
 		d.releaseHost(r.OnBytes)
 	case phase == phaseMap || phase == phaseZero, phase == phaseExpand, phase == phaseExpandZero:

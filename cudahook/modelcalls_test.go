@@ -14,7 +14,7 @@ func (w *world) endOfContext(l *lane) error {
 	}
 	for _, o := range w.lanes { // nobody works in it, or names it
 		r := o.r
-		in := r.state&0xff > phaseHeap && r.state>>8&0xff == h.slot
+		in := r.phase() > phaseHeap && r.state>>slotBit&phaseMask == h.slot
 		if o.busy && (in || r.Context == c || r.caller == c || o.also.context == c ||
 			o.what != nil && o.what.context == c) {
 			return nil

@@ -31,7 +31,7 @@ func TestOtherContextsEvents(t *testing.T) {
 	r := newRequest(16)
 	*r = Request{Token: 16, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 80 * mib}
 	action := p.steps(r, func(Action) bool {
-		return r.state&0xff == phaseSync && r.OnContext == 0xc2
+		return r.phase() == phaseSync && r.OnContext == 0xc2
 	})
 	if action != ActSynchronize {
 		t.Fatal("another way", action)
@@ -71,7 +71,7 @@ func TestOtherContextReplaced(t *testing.T) {
 	a := p.in(0xc2, 5000)
 	p.must(OpFree, func(r *Request) { r.Context, r.Address = 0xc2, a })
 	*r = Request{Token: 16, Now: p.f.now, Op: OpAlloc, Context: 0xc1, Bytes: 120 * mib}
-	action := p.steps(r, func(Action) bool { return r.state&0xff == phaseOther })
+	action := p.steps(r, func(Action) bool { return r.phase() == phaseOther })
 	if action != ActSynchronize {
 		t.Fatal("another way", action)
 	}
@@ -84,7 +84,7 @@ func TestOtherContextReplaced(t *testing.T) {
 	c := uint64(0)
 	for action = Step(r); action > ActPass; action = Step(r) {
 		p.f.act(r, action)
-		if c == 0 && r.state&0xff == phaseOther {
+		if c == 0 && r.phase() == phaseOther {
 			for range 2 { // the first stays
 				p.must(OpStreamAlloc, func(r *Request) {
 					r.Context, r.Bytes, r.Stream = 0xc3, 4*mib,

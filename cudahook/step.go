@@ -53,16 +53,24 @@ const (
 	phaseSink
 )
 
-const epochBit = 40
+// Where these bits of a state begin.
+const (
+	phaseMask = 1<<slotBit - 1
+	slotBit   = 8
+	flagBit   = 16
+	epochBit  = 40
+)
 
 // goOn is the result of functions that ask for no action: the caller continues.
 const goOn = ^Action(0)
 
 // act notes the phase and returns the action.
 func (r *Request) act(phase uint64, action Action) Action {
-	r.state = r.state&^0xff | phase
+	r.state = r.state&^phaseMask | phase
 	return action
 }
+
+func (r *Request) phase() uint64 { return r.state & phaseMask }
 
 func (r *Request) has(flag uint64) bool { return r.state&flag != 0 }
 func (r *Request) set(flag uint64)      { r.state |= flag }
@@ -84,7 +92,7 @@ func Step(r *Request) Action {
 	switch {
 	case r.state == 0:
 		action = begin(r)
-	case r.state&0xff < phaseHeap:
+	case r.phase() < phaseHeap:
 		action = introduced(r)
 	default:
 		r.spoilt()
@@ -189,7 +197,7 @@ func (h *heap) enter(r *Request) Action {
 
 // own assigns the request to the heap.
 func (h *heap) own(r *Request) {
-	r.state = phaseHeap | h.slot<<8 | h.epoch<<epochBit
+	r.state = phaseHeap | h.slot<<slotBit | h.epoch<<epochBit
 	r.Context, r.Device = h.context, h.ordinal
 }
 
@@ -247,7 +255,7 @@ func introduce(r *Request) Action {
 
 // introduced takes the answer to introduce.
 func introduced(r *Request) Action {
-	phase := r.state & 0xff
+	phase := r.phase()
 	r.state = 0
 	switch phase {
 	case phaseQuiet:
@@ -304,10 +312,10 @@ func unaccounted(r *Request) Action {
 
 // resume continues a request after its action.
 func resume(r *Request) Action {
-	if r.state&0xff == phaseUnmap {
+	if r.phase() == phaseUnmap {
 		vacated(r)
 	}
-	h := &heaps[r.state>>8&(heapMax-1)]
+	h := &heaps[r.state>>slotBit&(heapMax-1)]
 	if !h.lock.Take(uintptr(r.Token)) {
 		return r.done(ErrorDeinitialized)
 	}
@@ -321,7 +329,7 @@ func resume(r *Request) Action {
 	}
 	r.Context = h.context
 	h.now = max(h.now, r.Now)
-	action := h.answer(r, r.state&0xff)
+	action := h.answer(r, r.phase())
 	if action == goOn {
 		action = h.proceed(r)
 	}

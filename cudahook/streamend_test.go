@@ -102,12 +102,12 @@ func TestStreamEndWhileStealing(t *testing.T) {
 		Stream: 8}
 	action := Step(q)
 	for ; action > ActPass; action = Step(q) {
-		if q.state&0xff == phaseSteal {
+		if q.phase() == phaseSteal {
 			break
 		}
 		p.f.act(q, action)
 	}
-	if q.state&0xff != phaseSteal {
+	if q.phase() != phaseSteal {
 		t.Fatal("no steal")
 	}
 	end := newRequest(24)
