@@ -17,7 +17,7 @@ const (
 	triedSync                                   // the device was waited for
 	triedAgain                                  // a second wait, because a capture spoilt the first
 	triedInfo                                   // the device's free memory was asked for
-	triedOthers                                 // the other contexts of the device have no idle segments
+	triedOthers                                 // the device's other contexts have nothing idle
 
 	// decisions about how it is served
 	tight    // a new segment is as small as possible
