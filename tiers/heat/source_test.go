@@ -51,12 +51,13 @@ func TestHugePagesStay(t *testing.T) {
 			defer s.Stop()
 			stop := m.use(true)
 			defer stop()
-			for range 2 {
+			_, splits := s.(*Written)
+			// the memory may not be used in a window, on a busy machine
+			for i := 0; i < 2 || splits && i < 100 && hugeBytes(t) >= before; i++ {
 				if _, err := s.Sample(make([]Rate, len(m.regions))); err != nil {
 					t.Fatal(err)
 				}
 			}
-			_, splits := s.(*Written)
 			if after := hugeBytes(t); (after < before) != splits {
 				t.Errorf("%d MiB in huge pages before, %d after", before>>20, after>>20)
 			}
