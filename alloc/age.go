@@ -14,7 +14,7 @@ import (
 //	list = tier·8 + rank·2 + away, or listPin
 //	away ⇔ placement != home
 //
-// Of a split block the tier is the faster one: its first part is what goes down.
+// The tier of a split block is the faster one, because its first part is the one to demote.
 //
 //	pool.away = the number of spans that are away
 const (

@@ -11,11 +11,11 @@ import (
 // (placement.auto). The kernel is asked for transparent huge pages
 //
 //   - for a new segment, once the heap has autoHeap for each of its threads. Spans are cut from the
-//     segment's start on, so what is resident and in no span is less than one huge page, a
+//     segment's start on, so resident memory outside of spans is less than one huge page, a
 //     sixteenth of autoHeap. Each thread has pages that it has not used up, and all of them become
 //     resident: with little memory for each thread that made heaps larger by a fifth, and none
 //     faster. When a part of a huge page goes back to the kernel, the segment has ordinary pages
-//     from then on: else the kernel would fill up what was returned (khugepaged);
+//     from then on: else the kernel (khugepaged) would fill up the returned memory;
 //   - for a huge block, once the heap has autoHeap, if the last autoStreak blocks that were looked
 //     at were in use up to their end, and it is at most autoFactor times as large as the last of
 //     them. One in autoControl has ordinary pages, so that there are blocks to look at. Blocks of
@@ -23,8 +23,8 @@ import (
 //
 // A process that has half of its control group's limit, or a limit of its address space, has
 // ordinary pages. Where the system gives huge pages unasked (always), other segments are kept from
-// them: a small program would have MiB resident that it uses KiB of, and what is returned would
-// come back with the next page fault beside it.
+// them: a small program would use KiB of the MiB that are resident, and returned memory would come
+// back with the next page fault beside it.
 const (
 	autoHeap    = limitFirst
 	autoStreak  = 2
@@ -35,7 +35,7 @@ const (
 	autoSample = 64 // memory pages of a huge block that are looked at
 )
 
-// What pages a segment or a huge block has.
+// The kinds of pages that a segment or a huge block may have.
 const (
 	systemPages  = iota // as the placement and the system's setting are
 	sampledPages        // the same, of a huge block that sampleHuge has looked at when it was freed
@@ -119,7 +119,7 @@ func hugeUnasked() bool {
 	return systemHuge == always
 }
 
-// dropLeft returns what huge pages have left resident in a segment of which no span is in use.
+// dropLeft returns the memory that huge pages left resident in a segment without spans in use.
 // Precondition: poolLock is held.
 func (s *segment) dropLeft() {
 	if s.pages == transparent || s.pages == mixed {

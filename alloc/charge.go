@@ -18,7 +18,7 @@ import (
 // and the kernel keeps them resident. Precondition: poolLock is held.
 func lose(placement uint32, n uintptr) { pool.lost[tierOf(placement)] += n }
 
-// shape is what a request comes to in a placement: whole huge pages where it has them.
+// shape is a request rounded to its placement's unit, which may be a huge page.
 type shape struct {
 	n    uintptr // bytes, whole slices
 	span bool    // of a segment; else a mapping of its own

@@ -138,8 +138,8 @@ func (p *Page) cutTail(n uintptr) uint32 {
 	return uint32(n >> SliceShift)
 }
 
-// joinExtents moves the parts from p on to one range, the last with what is more, for
-// linkCoalesced, and returns where that is, or 0.
+// joinExtents moves the parts from p on to one range for linkCoalesced, and returns its address, or
+// 0. The last part gets the bytes by which size exceeds have.
 func joinExtents(token uintptr, p *Page, have, size uintptr) uintptr {
 	tier, more := tierOf(p.placement), size-have
 	to := reserveAligned(size, huge2M)
@@ -279,10 +279,10 @@ func dropExtents(q *Page) {
 	}
 }
 
-// moveExtents moves what the block of p has to the size bytes reserved at to, where the last part
-// becomes as much longer as those are more. It reports false, with the block as it was and nothing
-// reserved at to, when the kernel refuses. (What the program has made read-only of it is writable
-// then.) Precondition: the block is of several parts, and held.
+// moveExtents moves the parts of p's block to the size bytes reserved at to. The last part grows by
+// the difference. When the kernel refuses, it reports false, the block is as it was, and nothing is
+// reserved at to. (Parts that the program had made read-only are writable then.) Precondition: the
+// block is of several parts, and held.
 func moveExtents(token uintptr, p *Page, to, size uintptr) bool {
 	end := p.Start + p.Size
 	more := size - p.Size

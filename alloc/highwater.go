@@ -45,9 +45,9 @@ func beyondHighWater(n uintptr) int {
 	return int(uintptr(pool.count.committed) + n - uintptr(pool.count.peak))
 }
 
-// trimDirty gives dirty spans, none of which fits, back to the kernel, where n bytes are much and
-// would make the heap larger than ever: as much as that is. For less it does not pay, as what does
-// not fit now will soon fit something.
+// trimDirty returns dirty spans to the kernel before n bytes, for which none of them fits, make the
+// heap larger than ever. It returns as much as the heap would grow beyond its peak. For small
+// requests that does not pay, because a span that does not fit now will soon fit another request.
 func trimDirty(token uintptr, now uint64, n uintptr) {
 	if n < trimLeast || pool.dirtyBytes == 0 || now < pool.quiet || !poolLock.Take(token) {
 		return

@@ -91,8 +91,8 @@ func (c *hugeCache) oldest(placement, size uintptr) uintptr {
 }
 
 // hugeCached takes the smallest cached mapping of the placement that fits, or returns nil. A much
-// larger one is cut to size; the rest is cached from the next multiple of a huge page on. What is
-// between stays with the block, where it is little and the tier has no limit.
+// larger one is cut to size; the rest is cached from the next multiple of a huge page on. The bytes
+// between stay with the block if they are few and the tier has no limit.
 func hugeCached(token uintptr, hint uint32, size, align, placement uintptr) *Page {
 	c := &pool.cache
 	if align > SliceSize || c.n == 0 || !poolLock.Take(token) {
@@ -212,9 +212,9 @@ func hugeExpire(token uintptr, now uint64, placement uintptr, all bool) (done ui
 // slices.
 const hugeSpanLeast = 1 << 20 >> SliceShift
 
-// spanOfHuge puts the end of the cached huge block of a placement that was freed first, at least n
-// slices of it, among the dirty spans, as a segment of its own: what has memory already is used
-// before fresh memory is. It reports false where there is none. Precondition: poolLock is held.
+// spanOfHuge makes the end of a placement's cached huge block that was freed first, at least n
+// slices, a segment of one dirty span, so that resident memory is used before fresh memory. It
+// reports false if there is no such block. Precondition: poolLock is held.
 func spanOfHuge(placement, n uintptr) bool {
 	c := &pool.cache
 	i := c.oldest(placement, n<<SliceShift)

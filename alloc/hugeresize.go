@@ -44,9 +44,9 @@ func hugeMoved(token uintptr, p *Page, size uintptr) (at uintptr) {
 	return at
 }
 
-// reserveRoomy reserves size bytes with free addresses behind them: what has grown once will
-// grow again, and then in place. The start suits huge pages, so that the kernel
-// moves whole page tables; and so does the length, for then the kernel chooses such a start itself.
+// reserveRoomy reserves size bytes with free addresses behind them: a block that has grown once
+// will probably grow again, and then in place. The start suits huge pages, so that the kernel moves
+// whole page tables. So does the length, because the kernel then chooses such a start itself.
 func reserveRoomy(token, size uintptr, placement uint32) uintptr {
 	room := raw.RoundUp(size+size/2, huge2M) - size
 	to := reserveAligned(size+room, huge2M)

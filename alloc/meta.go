@@ -8,8 +8,8 @@ import (
 
 // Descriptors and heaps are cut from chunks mapped for them alone. Freed page
 // and segment descriptors are kept on lists; nothing is unmapped, because a
-// thread that lost a race may still read one. The first chunk is a variable: what small
-// programs need costs no mapping and no page table.
+// thread that lost a race may still read one. The first chunk is a variable, so small
+// programs need no mapping and no page table for it.
 const (
 	metaChunk = 256 << 10
 	metaFirst = 64 << 10

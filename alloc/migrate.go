@@ -97,7 +97,8 @@ func migrateStep(token uintptr, now uint64) uintptr {
 	return n
 }
 
-// chunk is what a step moves of p, which is held, to a placement, and where from.
+// chunk returns the part of p, which is pinned, that one step moves to a placement, and the
+// placement that the part leaves.
 func (p *Page) chunk(to uint32) (start, n uintptr, from uint32) {
 	first := uintptr(p.done) << SliceShift
 	if p.goesBack(to) {
@@ -256,7 +257,7 @@ func promotable() (*Page, uint32) {
 		!tiers.Room(uintptr(config.TierNormal), SliceSize) {
 		return nil, 0
 	}
-	// so what has begun to go ends first
+	// so spans whose move has begun are finished first
 	for tier := config.TierFast; tier <= config.TierSlow; tier++ {
 		for rank := uint32(ranks); rank > rankFirst; rank-- {
 			l := &pool.aged[listOf(tier, rank-1, 1)&(listSlots-1)]

@@ -79,8 +79,8 @@ func unpinMigrationLocked(token uintptr, p *Page) {
 	}
 }
 
-// unpinOthers lets go, in a forked child, of what the parent's other threads held. Spans
-// stay where the parent's accounts had them.
+// unpinOthers ends, in a forked child, the pins of the parent's other threads. Spans stay where the
+// parent's accounts had them.
 func unpinOthers(token uintptr) {
 	for i := range pool.migrationPins.slot {
 		s := &pool.migrationPins.slot[i]
@@ -109,9 +109,9 @@ func movable(p *Page, to uint32) bool {
 }
 
 // relocate asks the kernel to move the n bytes at addr to a placement and returns how many
-// bytes are elsewhere afterwards, or may be: what the kernel would not bind, and what it
-// does not tell about. What was bound and never touched moves by definition: it will come
-// from there.
+// bytes are elsewhere afterwards, or may be: bytes that the kernel refused to bind, and bytes whose
+// node it does not tell. Bound memory that was never touched counts as moved, because its pages
+// will come from the new nodes.
 func relocate(addr, n uintptr, to uint32) (stayed uintptr) {
 	dst := &placements[to&(placementSlots-1)].nodes
 	if !bound || dst.Nodes == 0 {

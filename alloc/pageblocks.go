@@ -129,7 +129,8 @@ func (p *Page) popUntouched() uintptr {
 	return b
 }
 
-// fresh reports whether what carve hands out next was never used. Of slots it is not known.
+// fresh reports whether the memory that carve hands out next was never used. For slots
+// it cannot tell.
 func (p *Page) fresh() bool { return p.zero != 0 && uintptr(p.carved) < p.Size*uintptr(p.blocks) }
 
 // isBlock reports whether addr is the start of a block ever put to use.

@@ -54,8 +54,8 @@ func dropAllGuardPages() (n uintptr) {
 }
 
 // scarce reports whether the kernel lacks addresses or mappings for n bytes, and would have them
-// without guards. What it refuses otherwise it has no memory for, or not that many addresses in
-// all. Precondition: poolLock is held.
+// without guards. Otherwise the kernel lacks memory, or has fewer addresses than n
+// in all. Precondition: poolLock is held.
 func scarce(n uintptr) bool {
 	n += leafBytes + SliceSize // a leaf of the page map, and alignment
 	if reservable(n) {

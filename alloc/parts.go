@@ -247,8 +247,8 @@ func (p *Page) bindParts() {
 	}
 }
 
-// endSlower has the end of a block with a part map lie in the slower tier, where what it grows by
-// is charged. It reports false if that cannot be, or if the map has no room for size bytes.
+// endSlower puts the end of a block with a part map into the slower tier, where its growth is
+// charged. It reports false if that is impossible, or if the map has no room for size bytes.
 // Precondition: the block is pinned.
 func (p *Page) endSlower(token, size uintptr) (ok bool) {
 	m := p.parts()

@@ -112,8 +112,8 @@ func inUse() uintptr {
 func uncommit(n uintptr) { pool.count.committed -= uint64(n) }
 
 // spanCached takes a span of n slices that has memory, charged already, or returns nil.
-// The descriptor's fields beyond Start, slices, segment, state, zero and what has to do with its
-// placement are the caller's to set, and so are the map's entries. Precondition: poolLock does not
+// The caller sets the map's entries, and the descriptor's fields other than Start, slices, segment,
+// state, zero and those of its placement. Precondition: poolLock does not
 // refuse the thread.
 func spanCached(token, placement, n uintptr, hint uint32) *Page {
 	poolLock.Take(token)
@@ -174,8 +174,8 @@ func takeDirty(placement, n uintptr) *Page {
 }
 
 // takeReserved takes a span of n slices for which whole slices have been charged, or
-// returns nil. What another thread has made dirty since serves as well, and the charge
-// is not needed then.
+// returns nil. A span that another thread has made dirty meanwhile serves as well, and then the
+// charge is released.
 func takeReserved(placement, n, whole uintptr) *Page {
 	if p := takeDirty(placement, n); p != nil {
 		tiers.Release(tierOf(uint32(placement)), whole<<SliceShift)

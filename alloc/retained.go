@@ -9,9 +9,9 @@ import (
 // The kernel refuses to unmap the middle of a mapping when the process has as many of them as it
 // may have. Then it most likely maps nothing either, so the memory must stay usable.
 // Its memory is discarded, and it is kept as a segment that is one clean span: pages are cut from
-// it, and huge blocks when the kernel maps no more. What could be unmapped, at the end of a
-// mapping, would not be mapped again then: so after a refusal the kernel is asked every tightSteps
-// times only.
+// it, and huge blocks when the kernel maps no more. The kernel would not map again the memory that
+// it can still unmap, at the end of a mapping: so after a refusal it is asked only every tightSteps
+// times.
 const tightSteps = 64
 
 var tight uint32 // how often it is not asked

@@ -123,8 +123,8 @@ func (p *Page) beClean(seg *segment, start, slices uintptr, placement uint32) {
 }
 
 // extend adds most slices, or as many of them from least on as fit, to the segment that has room.
-// It returns them as one clean span, in no list; or nil where they do not fit, are to have other
-// pages or another placement than what is before them, or the kernel refuses. Precondition:
+// It returns them as one clean span, in no list. It returns nil if they do not fit, need other
+// pages or another placement than the memory before them, or the kernel refuses. Precondition:
 // poolLock is held.
 func extend(placement, least, most uintptr) *Page {
 	seg := pool.growing
@@ -232,8 +232,8 @@ func dropSegment(s *segment) {
 	pool.freeSegs = s
 }
 
-// segmentDetach takes a segment that is one free span out of the pool and reports
-// what is to be unmapped. Precondition: poolLock is held; p is in no list.
+// segmentDetach takes a segment that is one free span out of the pool and returns
+// the range to unmap. Precondition: poolLock is held; p is in no list.
 func segmentDetach(p *Page) (addr, size uintptr) {
 	seg := p.segment
 	mapSet(p.Start, nil)

@@ -35,7 +35,7 @@ func (s firstPart) hugePageSlices() uintptr {
 	return hugePageSlices(uintptr(s.placement))
 }
 
-// release takes back what a block of size bytes, which is not to be, is charged with.
+// release releases the charges of a block of size bytes that could not be allocated.
 func (s firstPart) release(size uintptr, placement uintptr) {
 	tiers.Release(tierOf(s.placement), s.bytes)
 	tiers.Release(tierOf(uint32(placement)), size-s.bytes)
@@ -83,8 +83,8 @@ func (p *Page) blockElsewhere(n uintptr) uintptr {
 	return p.elsewhere(n)
 }
 
-// parted is what of the first n bytes of a huge block without a part map, in use or just freed,
-// lies in the same tier as the first one.
+// parted returns how many of the first n bytes of a huge block lie in the tier of the first byte,
+// and the placement of these. The block has no part map, and is in use or was just freed.
 func (p *Page) parted(n uintptr) firstPart {
 	if p.done == 0 {
 		return firstPart{p.placement, n}
@@ -140,8 +140,8 @@ func splitGrown(token uintptr, p *Page, g *growth) {
 	cutSplit(token, p, first.bytes)
 }
 
-// cutSplit notes that a block is two mappings to the kernel, the second behind its first bytes:
-// what it is told of one placement differs from what it is told of another. It reports whether the
+// cutSplit notes that a block is two mappings to the kernel, the second behind its first bytes,
+// because the two placements have different policies or advice. It reports whether the
 // block can be resized.
 // Precondition: the block is held, or nobody but the caller knows of it.
 func cutSplit(token uintptr, p *Page, first uintptr) bool {

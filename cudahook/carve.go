@@ -66,8 +66,8 @@ func (h *heap) carve(b *block, most uint64) *segment {
 	return s
 }
 
-// cut ends the segment of the free block b at an address in it, where a piece begins. What follows
-// becomes a segment of its own, which is returned, or nil if there is no memory for it.
+// cut ends the segment of the free block b at an address in it, where a piece begins. The rest
+// becomes a segment of its own. cut returns it, or nil if there is no memory to describe it.
 func (h *heap) cut(b *block, at uint64) *segment {
 	s, t := b.segment, b.cache
 	n := h.newSegment()

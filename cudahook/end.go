@@ -53,8 +53,8 @@ var leaving struct {
 
 const leavingMax = 64
 
-// leave returns what a pool has of the host, and notes its reservation as leaving. Beyond
-// leavingMax it stays until the process ends.
+// leave returns a pool's host memory, and notes its reservation as leaving. A reservation beyond
+// leavingMax stays until the process ends.
 func (h *heap) leave(p *pool) {
 	v := &p.addresses
 	for i := uintptr(0); i < h.index.n; i++ {

@@ -8,8 +8,8 @@ import (
 )
 
 // Stream-ordered requests from 1 MiB on are served from expandable segments where the driver has
-// virtual memory management. A segment that a request finds too small is expanded by what is
-// missing, instead of a new segment of its own size for it.
+// virtual memory management. A segment that is too small for a request is expanded by the
+// missing bytes, and no new segment of the request's size is made.
 
 // expands reports whether new memory of a pool is to expand a segment.
 func (h *heap) expands(r *Request, p *pool, kind uint64) bool {

@@ -75,7 +75,7 @@ func (h *heap) largest() (n uint64) {
 	return n
 }
 
-// poolFigures answers what the driver's default pool would tell if the heap's memory were its own.
+// poolFigures gives the heap's figures as those of the driver's default pool.
 func (h *heap) poolFigures(r *Request) Action {
 	c := &h.count
 	r.Value, r.Extra = c.side[0].live+c.side[1].live, c.reserved

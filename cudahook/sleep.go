@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// A region is a pool whose memory can be given back for a while: it sleeps. Its blocks keep their
-// addresses, and, if that is wanted, what is in them. All its segments are expandable, so that the
-// driver can unmap their memory and map other memory at the same addresses. torch_memory_saver and
-// vLLM's sleep mode are the like of it for PyTorch alone.
+// A region is a pool that can sleep: its memory returns to the driver for a while. Its blocks keep
+// their addresses and, on request, their contents. All its segments are expandable, so the driver
+// can unmap their memory and map other memory at the same addresses. torch_memory_saver and vLLM's
+// sleep mode do the same for PyTorch alone.
 //
 //	awake --OpSleep--> falling --> asleep --OpWake--> rising --> awake
 //	falling --the host has no memory--> awake
@@ -82,7 +82,7 @@ func (h *heap) nextSegment(r *Request, p *pool, asleep uint64) *segment {
 	return nil
 }
 
-// fallAsleep takes the next step of OpSleep: what is to be kept is copied to the host, one segment
+// fallAsleep takes the next step of OpSleep: contents to keep are copied to the host, one segment
 // after the other, and then all memory is unmapped.
 func (h *heap) fallAsleep(r *Request, p *pool) Action {
 	if r.Count != 0 {
@@ -195,7 +195,7 @@ func (h *heap) roomToWake(r *Request, bytes uint64) Action {
 	return goOn
 }
 
-// rise takes the next step of OpWake: all memory is mapped, and then what was kept is copied back.
+// rise takes the next step of OpWake: all memory is mapped, and then kept contents are copied back.
 func (h *heap) rise(r *Request, p *pool) Action {
 	if s := h.nextSegment(r, p, 1); s != nil {
 		r.OnPiece, r.OnAccess = pieceMax, h.access()
@@ -222,7 +222,7 @@ func (h *heap) risen(r *Request) Action {
 	return h.rise(r, p)
 }
 
-// restore copies back what was kept, one segment after the other, and ends OpWake.
+// restore copies the kept contents back, one segment after the other, and ends OpWake.
 func (h *heap) restore(r *Request, p *pool) Action {
 	if s := h.nextSaved(r, p); s != nil {
 		return r.act(phaseRestore, ActRestore)
@@ -240,8 +240,8 @@ func (h *heap) restored(r *Request) Action {
 	return h.restore(r, poolIn(r.region))
 }
 
-// sink unmaps again what has been mapped of a region that cannot wake. Then other free memory is
-// returned and the region tried again, or the request ends.
+// sink unmaps again the mapped memory of a region that cannot wake. Then other free memory is
+// returned and the region is tried again, or the request ends.
 func (h *heap) sink(r *Request, p *pool) Action {
 	if s := h.nextSegment(r, p, 0); s != nil {
 		return r.act(phaseSink, ActUnmapAt)

@@ -21,7 +21,7 @@ var trace struct {
 	ino    uint64
 }
 
-// tracePath lies apart from what fork writes to.
+// tracePath lies apart from the memory that fork writes to.
 var tracePath config.Text
 
 const (

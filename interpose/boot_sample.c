@@ -3,7 +3,7 @@
 #include "boot_walk.h"
 #include "exports.h"
 
-// What is attached to the probes (boot_probes_amd64.S).
+// The numbers of tracers attached to each probe (boot_probes_amd64.S).
 extern const char ta_tracers[];
 
 NOINLINE void ta_sample_note(ta_heap *h)

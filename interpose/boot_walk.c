@@ -6,7 +6,7 @@
 #include "exports.h"
 #include "libc_symbol.h"
 
-// What _dl_find_object fills in (dlfcn.h).
+// The result of _dl_find_object (dlfcn.h).
 struct found {
 	unsigned long long flags;
 	void *start, *end;

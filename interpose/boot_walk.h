@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include "layout.h"
 
-// What the loader knows of an object.
+// The loader's facts about an object.
 struct ta_object {
 	uintptr_t start, end; // its mapped addresses
 	struct link_map *map;

@@ -144,7 +144,7 @@ struct figures {
 	uint64_t used, reserved, used_high, reserved_high;
 };
 
-// What a request for figures lowers to the present: a bit each.
+// The peaks that a request for figures resets to the present values: a bit each.
 enum { RESET_USED = 1, RESET_RESERVED = 2 };
 
 static struct figures figures_of(CUdevice d, uint64_t reset)

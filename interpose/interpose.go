@@ -62,7 +62,7 @@ var (
 // threads block signals, so it only loses asynchronous preemption.
 func RuntimeReady() { C.ta_runtime_ready() }
 
-// Service does what is due in the heap, and reports whether to come again at once. It
+// Service does the work that is due in the heap, and reports whether to call it again at once. It
 // is the gate's way in for a goroutine: under the heap's locks there must be no Go
 // scheduler, which could stop the one that holds a lock while it waits for a thread
 // that wants it.

@@ -111,9 +111,9 @@ func (a *account) softSet() uint64 {
 	return room
 }
 
-// softInGroup is softNow where soft is the cap for the sum of the group's members. What the sum
-// leaves may be taken by any of them. Where the sum exceeds soft, each member has to give back in
-// proportion to what it has.
+// softInGroup is softNow where soft is the cap for the sum of the group's members. Any
+// member may take the bytes that are left below soft. Where the sum exceeds soft, each member has
+// to return memory in proportion to its charge.
 func (a *account) softInGroup(soft uint64) uint64 {
 	mine, all := group.Used(a.number())
 	current := atomic.LoadUint64(&a.current)
@@ -196,7 +196,7 @@ func Release(tier, n uintptr) {
 }
 
 // chargeGroup charges the group with n bytes that the account has been charged with, or undoes
-// that. It is apart, as what few processes need, to keep charge small.
+// that. It is a function of its own to keep charge small, since few processes need it.
 //
 //go:noinline
 func (a *account) chargeGroup(n uint64) bool {

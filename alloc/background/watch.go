@@ -21,7 +21,7 @@ func watch() {
 }
 
 // tellProfile has the heap profile, if there is one, note the heat of the last sample. While much
-// of the heap is new, what is known of the rest does not stand for it.
+// of the heap is new, the heat of the rest does not represent it.
 func (f *follower) tellProfile() {
 	now := time.Now()
 	elapsed := now.Sub(f.told)

@@ -28,9 +28,9 @@ func (m mapped) same(r *Region) bool { return m.end == r.End() && m.tier == r.Ti
 // anewEvery is how many calls pass, at least, before all is done anew.
 const anewEvery = 16
 
-// TellApart does what is not done yet. distinguish is alloc.Distinguish. joined says that the last
-// sample found regions in one mapping: then what is known is wrong, because the program or the heap
-// changed policies.
+// TellApart separates the regions that are not separate yet. distinguish is alloc.Distinguish.
+// joined says that the last sample found regions in one mapping: then the notes are wrong, because
+// the program or the heap changed policies.
 //
 // There may be memory beside the regions that is not among them, with the policy of its tier: free
 // memory, or regions that are not told apart now. So the first of a run of neighbours has the other

@@ -54,7 +54,7 @@ type paged struct {
 }
 
 const (
-	// grace is how long what came back stays whatever the cap.
+	// grace is how long a region that came back stays, whatever the cap.
 	grace = time.Second
 
 	// A region that came back rests, twice as long each time that it comes back within farAway.

@@ -268,8 +268,8 @@ func (s *Damon) add(rates []Rate, tallies []tally, r Range, looks uint64) {
 	}
 }
 
-// adapt has DAMON look as often as what was touched asks for, within the budget of the kernel
-// thread.
+// adapt sets DAMON's intervals to suit the share of memory that was touched, within the budget of
+// the kernel thread.
 func (s *Damon) adapt(touched float64) error {
 	spent, err := kdamondTime()
 	if err != nil {

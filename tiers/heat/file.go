@@ -25,7 +25,7 @@ func open(path string, flags int) (int, error) {
 const high = 512
 
 // outOfTheWay gives a descriptor a high number. A program that closes all descriptors and opens
-// others gets the lowest numbers for them: what is read and closed here is none of those then.
+// others gets the lowest numbers for them, so the descriptors read and closed here are not its own.
 func outOfTheWay(fd int) int {
 	up, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, high)
 	if err != nil { // by a low limit

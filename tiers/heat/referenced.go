@@ -17,7 +17,7 @@ const (
 
 // Referenced counts the pages whose page table entry has the referenced bit, from the kernel's
 // figures for each mapping: Referenced of Rss. A mapping's pages are spread evenly over its
-// regions, so what is in one mapping cannot be told apart. A huge page is touched as a whole. It
+// regions, so regions in one mapping cannot be told apart. A huge page is touched as a whole. It
 // needs no right, and is process-wide: it clears the bits of all memory, and reads the figures of
 // all mappings.
 type Referenced struct {

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sweep looks at the referenced bits of a large heap through a short window. To read what smaps
-// says of all mappings takes longer than the window, and what is touched often is touched in every
-// region meanwhile. So a sweep clears the bits of regions, by MADV_COLD, shortly before it reads
-// them: the kernel gives smaps some mappings at a time, in order.
+// A sweep looks at the referenced bits of a large heap through a short window. Reading smaps for
+// all mappings takes longer than the window, and meanwhile the program touches every region that it
+// uses often. So a sweep clears the bits of regions, by MADV_COLD, shortly before it reads them:
+// the kernel gives smaps some mappings at a time, in order.
 //
 // MADV_COLD (Linux 5.4) also lets the kernel take a page for one that is not used, until it is used
 // again.

@@ -79,8 +79,8 @@ func (w *window) measure(regions []Range, rates []Rate, begin func() error,
 	if err := end(tallies); err != nil {
 		return err
 	}
-	// Begin and end pass over the memory in the same order. What lies first in it had the first of
-	// these times for its window, what lies last the other.
+	// Begin and end pass over the memory in the same order. The first region
+	// had a window of the first of these times, the last region one of the other.
 	w.rates(regions, rates, (ends.Sub(before)+time.Since(begun))/2)
 	return nil
 }
