@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -89,6 +91,9 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 		return &failure{statusRunFailed, err}
 	}
 	own := ownGroup()
+	if o.ownGroup {
+		removeLeftGroups()
+	}
 	l, err := prepare(cmd, o.library, args[0], func(env environ) environ {
 		if o.noLive {
 			env = env.with("TA_STATS_LIVE", "0")
@@ -132,6 +137,22 @@ func run(cmd *cobra.Command, o runOptions, args []string) error {
 // ownGroup names a group for this process's command. A process number alone may be that of another
 // group: of an earlier command whose children live on, or in a container with the same /dev/shm.
 func ownGroup() string { return fmt.Sprintf("run-%d-%s", os.Getpid(), rand.Text()[:10]) }
+
+// ownGroupName matches what ownGroup returns.
+var ownGroupName = regexp.MustCompile(`^run-[0-9]+-[A-Z2-7]{10}$`)
+
+// removeLeftGroups removes the groups of earlier commands of this user that have no members: of
+// those whose children lived longer than they, or whose tierallocctl was killed. A command that
+// still runs and has no process on the library loses nothing: the next one makes the group anew.
+func removeLeftGroups() {
+	prefix := groupPath("")
+	paths, _ := filepath.Glob(prefix + "run-*")
+	for _, path := range paths {
+		if ownGroupName.MatchString(path[len(prefix):]) {
+			_ = removeGroup(path) // unless it has members
+		}
+	}
+}
 
 // launch is a program that can be started on the library.
 type launch struct {

@@ -129,6 +129,49 @@ func TestOwnGroup(t *testing.T) {
 	}
 }
 
+// TestOwnGroupLeft: the group of a command whose children live longer than it is removed once they
+// have ended, at the next --own-group, and not before.
+func TestOwnGroupLeft(t *testing.T) {
+	testlib.Need(t, "perl")
+	// The child is a member when fork returns.
+	const parent = `pipe(R, W); if (my $child = fork) { <R>; print "$ENV{TA_GROUP} $child"; exit }
+		syswrite(W, "\n"); sleep 600`
+	out := filepath.Join(t.TempDir(), "out")
+	if r := run(t, nil, "--own-group", "-q", "--normal-hard", "64M", "--", "sh", "-c",
+		`exec perl -e "$0" > "$1" 2>&1`, parent, out); r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	var name string
+	var pid int
+	if _, err := fmt.Sscan(string(readFile(out)), &name, &pid); err != nil {
+		t.Fatalf("%v: %s", err, readFile(out))
+	}
+	defer func() { syscall.Kill(pid, syscall.SIGKILL) }()
+	path := fmt.Sprintf("/dev/shm/tieralloc-group.%d.%s", os.Geteuid(), name)
+	defer os.Remove(path)
+	another := func() bool {
+		run(t, nil, "--own-group", "-q", "--normal-hard", "64M", "--", "true")
+		_, err := os.Stat(path)
+		return err != nil
+	}
+	if another() {
+		t.Error("a group with a member was removed")
+	}
+	syscall.Kill(pid, syscall.SIGKILL)
+	self, _ := os.FindProcess(os.Getpid())
+	testlib.Wait(t, "the child's end", self, func() bool {
+		for _, m := range showGroup(t, name).Members {
+			if !m.Ended {
+				return false
+			}
+		}
+		return true
+	})
+	if !another() {
+		t.Error("a group without members stays")
+	}
+}
+
 func readFile(path string) []byte {
 	text, _ := os.ReadFile(path)
 	return text
