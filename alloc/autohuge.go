@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
 
@@ -93,7 +94,8 @@ const systemHugeName = "/sys/kernel/mm/transparent_hugepage/enabled\x00"
 // held.
 func (s *segment) keepOrdinary(placement uint32) {
 	if s.slices >= huge2M>>SliceShift && systemHuge != byAdvice &&
-		placements[placement&(placementSlots-1)].auto && hugeUnasked() && !s.forbidHuge() {
+		placements[placement&(placementSlots-1)].spans == config.HugeAuto && hugeUnasked() &&
+		!s.forbidHuge() {
 		s.pages = mixed
 	}
 }

@@ -257,9 +257,10 @@ func TestSystemHuge(t *testing.T) {
 	if (systemHuge == always) != strings.HasPrefix(string(enabled), "[always]") {
 		t.Errorf("%d is known of %s", systemHuge, enabled)
 	}
-	for _, system := range []uint32{byAdvice, always} {
+	for i, system := range []uint32{byAdvice, always, always} {
 		newWorld(t)
 		systemHuge = system
+		setTiers(func(s *config.Settings) { s.Secure = i == 2 }) // then nothing is by measure
 		h := mustAcquire(t, 8)
 		for range 4 << 20 / 30000 {
 			mustServe(t, h, 30000)

@@ -3,6 +3,7 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 )
 
@@ -57,7 +58,7 @@ func retain(start, n uintptr, placement uint32) {
 	}
 	addSegment(seg, p, start, n>>SliceShift, placement)
 	seg.mapAddr, seg.mapSize = start, n
-	if placements[placement&(placementSlots-1)].auto {
+	if placements[placement&(placementSlots-1)].spans == config.HugeAuto {
 		raw.Discard(start, n)  // what huge pages have left in it and in its neighbours
 		if !seg.forbidHuge() { // a huge block may have asked for them
 			seg.pages = mixed
