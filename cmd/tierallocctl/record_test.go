@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tieralloc/stats/live"
 )
 
 // recordingOf writes a recording and returns its bytes.
@@ -95,6 +97,18 @@ func TestRecordHour(t *testing.T) {
 		var page bytes.Buffer
 		if err := mustRead(t, text).html(&page); err != nil || page.Len() > 1_000_000 {
 			t.Errorf("%s: the page of an hour has %d bytes (%v)", c.name, page.Len(), err)
+		}
+	}
+}
+
+// TestFiguresOld: live memory is old where the figures are, and nothing else is.
+func TestFiguresOld(t *testing.T) {
+	s := &live.Snapshot{Updates: 1}
+	s.Heap.BytesLive, s.Heap.BytesCached = 5, 6
+	for old, want := range map[bool]string{false: "map[cached:6 live:5 resident:7]",
+		true: "map[cached:6 live:5 live_old:5 resident:7]"} {
+		if got := fmt.Sprint(figuresOf(s, 7, old)); got != want {
+			t.Errorf("%s, not %s", got, want)
 		}
 	}
 }

@@ -105,7 +105,8 @@ func (r *recorder) read(p *trackedPage, now int64, present bool) {
 		at = now
 	}
 	p.t = max(p.t, at)
-	r.out.sample(p.t, p.id, figuresOf(s, residentBytes(p.page.Pid())), ended)
+	old := !ended && time.Since(s.At) > recordOld
+	r.out.sample(p.t, p.id, figuresOf(s, residentBytes(p.page.Pid()), old), ended)
 	if ended {
 		r.end(p, p.t, r.howEnded(p, s.State))
 		p.page.Remove() // only one that was made for this recording

@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"tieralloc/internal/config"
 	"tieralloc/stats"
@@ -12,8 +13,14 @@ import (
 // The figures of a recording are named by what they are of and what they say: "live",
 // "normal.live", "normal.node0", "device0.live". Those that are 0 are left out.
 
-// figuresOf are the figures of a process that has so much resident memory.
-func figuresOf(s *live.Snapshot, resident uint64) map[string]uint64 {
+// recordOld is the age from which the figures of a live page are old. A process updates its page on
+// the slow path of an allocation or a free, ten times a second at most, so one that sleeps may have
+// allocated or freed more since. What the kernel says is never old.
+const recordOld = time.Second
+
+// figuresOf are the figures of a process that has so much resident memory. old says that its page's
+// are.
+func figuresOf(s *live.Snapshot, resident uint64, old bool) map[string]uint64 {
 	values := map[string]uint64{}
 	set := func(prefix string, list map[string]uint64) {
 		for name, v := range list {
@@ -28,6 +35,9 @@ func figuresOf(s *live.Snapshot, resident uint64) map[string]uint64 {
 	}
 	set("", map[string]uint64{"committed": s.Heap.BytesCommitted, "peak": s.Heap.BytesPeak,
 		"live": s.Heap.BytesLive, "cached": s.Heap.BytesCached, "failed": s.CallsFailed})
+	if old {
+		set("", map[string]uint64{"live_old": s.Heap.BytesLive})
+	}
 	for i := range s.Tiers[:stats.TierCount] {
 		prefix := config.TierWord(uint32(i)) + "."
 		t := &s.Tiers[i]

@@ -56,6 +56,7 @@ func (r *recording) summary(w io.Writer) error {
 	}
 	row("resident", "resident", "")
 	row("live", "live", "")
+	row(liveOld, "live_old", "")
 	for _, owner := range owners(r.processes) {
 		row(ownerTitle(owner), owner+".charged", owner)
 	}

@@ -41,6 +41,9 @@ const (
 	recordCapHue   = "#c62828"
 )
 
+// liveOld names what is live by figures that are old (recordOld).
+const liveOld = "live, by figures over 1 s old"
+
 // recordColours tell curves apart.
 var recordColours = [...]string{"#1f5fbf", "#e07b00", "#2e8b57", "#8e44ad", "#c2185b", "#00838f",
 	"#7d6608", "#5d4037", "#3949ab", "#689f38", "#d84315", "#546e7a", "#9e9e9e"}
@@ -207,6 +210,7 @@ func panelsOf(list []*recorded) []recordPanel {
 	for i, name := range []string{"resident", "committed", "live", "cached"} {
 		heap.add(name, recordColours[i], total(list, name))
 	}
+	heap.add(liveOld, recordColours[12], total(list, "live_old"))
 	panels := []recordPanel{heap}
 	nodes := recordPanel{Title: "resident, by tier and node"}
 	for _, owner := range owners(list) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -135,6 +136,36 @@ func TestRecordStep(t *testing.T) {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}
+}
+
+// TestRecordOld: what is live by the figures of a process that sleeps is recorded as old. What is
+// live at its end is not.
+func TestRecordOld(t *testing.T) {
+	testlib.Need(t, "perl")
+	file := filepath.Join(t.TempDir(), "rec")
+	perl := start(t, preloaded(t, "TA_STATS_LIVE="+t.TempDir()+"/%p"), "perl", "-e", atRest)
+	cmd := exec.Command(tool(t), "record", "-q", "-o", file, fmt.Sprint(perl.Process.Pid))
+	cmd.Env, cmd.Stderr = append(os.Environ(), quiet()...), os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	testlib.Wait(t, "old figures", cmd.Process, func() bool {
+		return largestSet(recordLines(t, file), "live_old") >= 30_000_000
+	})
+	perl.Process.Kill()
+	perl.Wait()
+	testlib.End(cmd)
+	last := int64(-1)
+	for _, l := range recordLines(t, file) {
+		if v, ok := l.Set["live_old"]; ok {
+			last = v
+		}
+	}
+	if last != 0 {
+		t.Errorf("%d bytes are old after the end", last)
+	}
+	says(t, ctl(t, nil, "record", file).Stdout, "live, by figures over 1 s old")
 }
 
 // put makes an empty file.
