@@ -33,6 +33,7 @@ var pressure struct {
 	since   uint64 // the last sign
 	again   uint64 // when the kernel's figure is read again
 	stalled uint64 // that figure
+	answer  uint64 // when another process's refusal is answered again; atomic
 }
 
 // pressed reports whether memory is short.

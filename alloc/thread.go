@@ -291,8 +291,9 @@ func (t *Thread) collectPages(all bool) {
 	}
 }
 
-// tick does periodic work if it is due: collecting empty pages, serving abandoned heaps, following
-// the control group's limit, purging, sampling the kernel's moves, and moving spans between tiers.
+// tick does periodic work if it is due: collecting empty pages, answering refusals in the group of
+// processes, serving abandoned heaps, following the control group's limit, purging, sampling the
+// kernel's moves, and moving spans between tiers.
 func (t *Thread) tick() {
 	if t.collect == 0 {
 		t.collect = t.Now + collectEvery()
@@ -305,7 +306,10 @@ func (t *Thread) tick() {
 		t.rename()
 		t.release() // its blocks are few, but each may keep a page
 		t.collectPages(false)
-		t.returnOld()
+		hugeExpire(t.token, t.Now, anyPlacement, false)
+	}
+	if group.On() {
+		t.answerGroup()
 	}
 	if abandoned.due(t.Now) {
 		serveAbandoned(t.token, t.Now, abandonedStep, true)
@@ -319,18 +323,20 @@ func (t *Thread) tick() {
 	t.migrate()
 }
 
-// returnOld returns old huge blocks, and where another process of the group (TA_GROUP) was refused
-// memory, all that nobody uses.
+// answerGroup returns all that nobody uses where another process of the group (TA_GROUP) was
+// refused memory, at most once in minCollect.
 //
 //go:noinline
-func (t *Thread) returnOld() {
-	hugeExpire(t.token, t.Now, anyPlacement, false)
-	if group.On() && atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
-		if groupShort(t.Now) {
-			purgeAll(t)
-		}
-		atomic.StoreUint32(&limit.busy, 0)
+func (t *Thread) answerGroup() {
+	if t.Now < atomic.LoadUint64(&pressure.answer) ||
+		!atomic.CompareAndSwapUint32(&limit.busy, 0, 1) {
+		return
 	}
+	if groupShort(t.Now) {
+		atomic.StoreUint64(&pressure.answer, t.Now+minCollect)
+		purgeAll(t)
+	}
+	atomic.StoreUint32(&limit.busy, 0)
 }
 
 // migrate moves spans between tiers, unless the control plane does.

@@ -38,7 +38,7 @@ func newWorld(tb testing.TB) {
 	alone.pages, alone.threads, tight, everyThread = 0, 0, 0, nil
 	summariesTorn, CountFromFork = false, false
 	limit.beyond, limit.share, limit.busy, limit.again = 0, 0, 0, 0
-	pressure.on, pressure.since, pressure.again, pressure.stalled = 0, 0, 0, 0
+	pressure.on, pressure.since, pressure.again, pressure.stalled, pressure.answer = 0, 0, 0, 0, 0
 	cgroup.System = "/nowhere" // what the machine lacks changes no test
 	autoHuge.streak, autoHuge.turn, autoHuge.dense = 0, 0, 0
 	systemHuge = byAdvice

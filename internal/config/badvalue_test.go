@@ -12,7 +12,7 @@ import (
 // leaves the default, whatever a good one after it says.
 func TestBadValues(t *testing.T) {
 	const (
-		delay = `": expected a time such as 250ms (units ns, us, ms, s), 0 to 1h; using 250ms`
+		delay = `": expected a time such as 250ms (units ns, us, ms, s), 0 to 3600s; using 250ms`
 		file  = `": expected a path of at most 4000 bytes in which % begins %p (process id),` +
 			` %e (program name), %r (rank), %h (host name) or %%; using no file`
 		logFile = `": expected a path of at most 4000 bytes; using standard error`

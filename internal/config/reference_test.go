@@ -180,7 +180,7 @@ func (o *outcome) refer(name, val string) (accepts, using string, ok bool) {
 		return rates, "1G", store(&o.migrateBW, bw, good)
 	case "TA_PURGE_DELAY":
 		d, good := referTime(val, 3600e9)
-		return "a time such as 250ms (units ns, us, ms, s), 0 to 1h", "250ms",
+		return "a time such as 250ms (units ns, us, ms, s), 0 to 3600s", "250ms",
 			store(&o.purgeDelay, d, good)
 	case "TA_LOG_FILE":
 		return pathMsg, "standard error", store(&o.logFile, val, len(val) <= 4000)

@@ -133,7 +133,7 @@ var variables = [tableSize]variable{
 		"0 (only at exit), or 1M to 64T (bytes, an integer, or one with K, M, G or T)", "0"},
 	varLog:     {"TA_LOG", "off, error, warn, info or debug", "off"},
 	varLogFile: {"TA_LOG_FILE", "a path of at most 4000 bytes", "standard error"},
-	varPurgeDelay: {"TA_PURGE_DELAY", "a time such as 250ms (units ns, us, ms, s), 0 to 1h",
+	varPurgeDelay: {"TA_PURGE_DELAY", "a time such as 250ms (units ns, us, ms, s), 0 to 3600s",
 		"250ms"},
 	varUseLibnuma:    {"TA_USE_LIBNUMA", aSwitch, "1"},
 	varNumaBalancing: {"TA_NUMA_BALANCING", "auto, 0 or 1", "auto"},

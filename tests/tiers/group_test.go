@@ -117,7 +117,7 @@ func TestGroupReport(t *testing.T) {
 // of the first, or while it rests by the thread of TA_BACKGROUND=1.
 func TestGroupCached(t *testing.T) {
 	for _, background := range []string{"0", "1"} {
-		env := append(capped(t), "TA_PURGE_DELAY=1h", "TA_BACKGROUND="+background)
+		env := append(capped(t), "TA_PURGE_DELAY=3600s", "TA_BACKGROUND="+background)
 		a, b := newMember(t, env), newMember(t, env)
 		a.do("get 40", "ok")
 		a.do("put", "ok")
