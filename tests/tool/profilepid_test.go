@@ -53,25 +53,31 @@ func TestAdviseRunning(t *testing.T) {
 	says(t, r.Stderr, p.file+": the profile has no heat: TA_PROFILE_HEAT=1 measures it")
 }
 
+// profiled runs the command. However busy the machine is, the process has time to answer.
+func profiled(t *testing.T, args ...string) testlib.Result {
+	t.Helper()
+	return ctl(t, nil, append([]string{"profile", "--wait", "60s"}, args...)...)
+}
+
 // TestProfileRunning asks a process three times while it allocates, with differences between.
 func TestProfileRunning(t *testing.T) {
 	p := startAsked(t, "busy")
 	dir := t.TempDir()
 	old := filepath.Join(dir, "0.pb")
-	if r := ctl(t, nil, "profile", "-o", old, p.pid); r.Status != 0 || r.Stderr != "" {
+	if r := profiled(t, "-o", old, p.pid); r.Status != 0 || r.Stderr != "" {
 		t.Fatalf("%+v", r)
 	}
 	for i := 1; i < 3; i++ {
 		time.Sleep(300 * time.Millisecond)
-		says(t, ctl(t, nil, "profile", "--type", "alloc_space", "--diff", old, p.pid).Stdout,
+		says(t, profiled(t, "--type", "alloc_space", "--diff", old, p.pid).Stdout,
 			"asked (process "+p.pid+")", "alloc_space +", " keeper")
 		old = filepath.Join(dir, strconv.Itoa(i)+".pb")
-		if r := ctl(t, nil, "profile", "-o", old, p.pid); r.Status != 0 || r.Stderr != "" {
+		if r := profiled(t, "-o", old, p.pid); r.Status != 0 || r.Stderr != "" {
 			t.Fatalf("%+v", r)
 		}
 	}
-	says(t, ctl(t, nil, "profile", "--flame", "-", p.pid).Stdout, "<svg", "keeper")
-	if r := ctl(t, nil, "profile", "--leaks", p.pid); r.Status != 0 || r.Stderr != "" {
+	says(t, profiled(t, "--flame", "-", p.pid).Stdout, "<svg", "keeper")
+	if r := profiled(t, "--leaks", p.pid); r.Status != 0 || r.Stderr != "" {
 		t.Errorf("%+v", r)
 	}
 	testlib.OnlyFiles(t, filepath.Dir(p.page), filepath.Base(p.page), filepath.Base(p.file))
@@ -81,7 +87,7 @@ func TestProfileRunning(t *testing.T) {
 // what to do, and goes on as soon as the process does.
 func TestProfileIdle(t *testing.T) {
 	p := startAsked(t, "idle", "TA_BACKGROUND=1")
-	says(t, ctl(t, nil, "profile", p.pid).Stdout, "asked (process "+p.pid+")", " keeper")
+	says(t, profiled(t, p.pid).Stdout, "asked (process "+p.pid+")", " keeper")
 	p = startAsked(t, "idle")
 	refused(t, []string{"--wait", "300ms", p.pid}, "process "+p.pid+" has not written",
 		"in 300ms", "TA_BACKGROUND=1", "--wait")
@@ -98,7 +104,7 @@ func TestProfileForked(t *testing.T) {
 	for _, page := range pages {
 		pid := strings.TrimSuffix(filepath.Base(page), ".page")
 		time.Sleep(500 * time.Millisecond)
-		r := ctl(t, nil, "profile", "--type", "alloc_space", "--lines", "0", pid)
+		r := profiled(t, "--type", "alloc_space", "--lines", "0", pid)
 		says(t, r.Stdout, "asked (process "+pid+")", " keeper")
 		if strings.Contains(r.Stdout, "child_keeper") != (pid != p.pid) {
 			t.Errorf("process %s: %+v", pid, r)
@@ -129,7 +135,7 @@ func TestProfileRefused(t *testing.T) {
 	p = startAsked(t, "idle")
 	change(t, p.page, 8, 9) // the version
 	refused(t, []string{p.pid}, "format 0x9", "built with the library")
-	if r := ctl(t, nil, "profile", "--wait", "-1s", p.pid); r.Status != 2 {
+	if r := profiled(t, "--wait", "-1s", p.pid); r.Status != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -181,7 +187,7 @@ func TestProfileStranger(t *testing.T) {
 		}
 	}()
 	for range 5 {
-		r := ctl(t, nil, "profile", p.pid)
+		r := profiled(t, p.pid)
 		says(t, r.Stdout, "asked (process "+p.pid+")", " keeper")
 	}
 	close(stop)
