@@ -113,8 +113,10 @@ func (s *segment) forbidHuge() bool {
 //go:noinline
 func hugeUnasked() bool {
 	if systemHuge == unasked && !filtered() {
-		systemHuge = byAdvice                                // also where the file cannot be read
-		if raw.FirstByte(raw.Bytes(systemHugeName)) == '[' { // "[always] madvise never"
+		var first byte
+		systemHuge = byAdvice // also where the file cannot be read
+		raw.ReadFile(raw.Bytes(systemHugeName), uintptr(unsafe.Pointer(&first)), 1)
+		if first == '[' { // "[always] madvise never"
 			systemHuge = always
 		}
 	}

@@ -15,8 +15,8 @@ func (h *LiveHeader) fill(size uintptr, pid, startUnixNs uint64, program, progra
 	h.StartTicks = startTicks()
 	h.PidNamespace = pidNamespace()
 	// 36 of 40 bytes: the last bytes stay zero and end the text.
-	readFile(raw.Bytes("/proc/sys/kernel/random/boot_id\x00"), uintptr(unsafe.Pointer(&h.BootID)),
-		36)
+	raw.ReadFile(raw.Bytes("/proc/sys/kernel/random/boot_id\x00"),
+		uintptr(unsafe.Pointer(&h.BootID)), 36)
 	if programLen > NameSize {
 		programLen = NameSize
 	}
@@ -25,21 +25,6 @@ func (h *LiveHeader) fill(size uintptr, pid, startUnixNs uint64, program, progra
 	}
 	h.ProgramLen = uint64(programLen)
 	h.State = LiveRunning
-}
-
-// readFile reads up to n bytes of the file at the C string path, and returns how many it read.
-func readFile(path, dst, n uintptr) (got uintptr) {
-	fd, errno := raw.Sys(syscall.SYS_OPENAT, raw.AtFdCwd, path, syscall.O_RDONLY|syscall.O_CLOEXEC,
-		0, 0, 0)
-	if errno != 0 {
-		return 0
-	}
-	got, errno = raw.Sys(syscall.SYS_READ, fd, dst, n, 0, 0, 0)
-	raw.Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
-	if errno != 0 || got > n {
-		return 0
-	}
-	return got
 }
 
 // pidNamespace returns the inode of the process's PID namespace, or 0.
@@ -64,7 +49,7 @@ const (
 // startTicks returns the start time of the process in clock ticks since the kernel started, or 0.
 func startTicks() uint64 {
 	var buf [statRoom]byte
-	n := readFile(raw.Bytes("/proc/self/stat\x00"), uintptr(unsafe.Pointer(&buf)), statRoom)
+	n := raw.ReadFile(raw.Bytes("/proc/self/stat\x00"), uintptr(unsafe.Pointer(&buf)), statRoom)
 	return ticksIn(&buf, n)
 }
 

@@ -45,14 +45,18 @@ func WritingRefused(errno uintptr) bool {
 	return e == errno
 }
 
-// FirstByte returns the first byte of the file whose name is the C string at addr, or 0.
-func FirstByte(addr uintptr) (c byte) {
-	fd, errno := Sys(syscall.SYS_OPENAT, AtFdCwd, addr, syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
-	if errno == 0 {
-		Sys(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&c)), 1, 0, 0, 0)
-		Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+// ReadFile reads up to n bytes of the file at the C string path, and returns how many it read.
+func ReadFile(path, dst, n uintptr) (got uintptr) {
+	fd, errno := Sys(syscall.SYS_OPENAT, AtFdCwd, path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
+	if errno != 0 {
+		return 0
 	}
-	return c
+	got, errno = Sys(syscall.SYS_READ, fd, dst, n, 0, 0, 0)
+	Sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	if errno != 0 || got > n {
+		return 0
+	}
+	return got
 }
 
 // SizeAllowed returns EFBIG if a file of n bytes would exceed the process's limit. The write would
