@@ -63,6 +63,9 @@ func TestCap(t *testing.T) {
 	}
 }
 
+// deathSeen is how long it may take until a death is seen.
+const deathSeen = 120 * time.Millisecond
+
 // TestDeath: what a killed member had is there for the others' next request.
 func TestDeath(t *testing.T) {
 	path := newPath(t)
@@ -72,7 +75,7 @@ func TestDeath(t *testing.T) {
 		b.want("true", "charge %d", 50*mib)
 		a.want("false", "charge %d", 20*mib)
 		b.kill()
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(deathSeen)
 		a.want("true", "charge %d", 64*mib)
 		if slot := &pageAt(t, path).Slots[1]; slot.Pid != 0 || slot.Shares[0].used != 0 {
 			t.Errorf("round %d: pid %d, used %d", i, slot.Pid, slot.Shares[0].used)
@@ -100,7 +103,7 @@ func TestPending(t *testing.T) {
 	a.want("ok", "release %d", 64*mib)
 	p.ops[0] = uint64(newOperation(operation(p.ops[0]), 1, 60*mib>>pageShift))
 	b.kill()
-	time.Sleep(10 * time.Millisecond)
+	time.Sleep(deathSeen)
 	a.want("true", "charge %d", 64*mib)
 	c := start(t, path, Uncapped, 64*mib, 0)
 	c.want("0", "granted")
@@ -137,6 +140,16 @@ func TestFloor(t *testing.T) {
 	}
 	a.want("true", "charge %d", 4*mib)
 	d.want("false", "charge 1")
+}
+
+// TestPause: a look that was long because others ran must not keep the next one from the dead for
+// more than the 100 ms that are promised.
+func TestPause(t *testing.T) {
+	for took, want := range map[uint64]uint64{0: 0, 50_000: 400_000, 1 << 40: 80_000_000} {
+		if got := pause(took); got != want || got+reapAsked > 100_000_000 {
+			t.Errorf("after a look of %d ns: %d ns, want %d", took, got, want)
+		}
+	}
 }
 
 // TestFloorOfDead: the floors of processes that have ended leave room for that of the next.

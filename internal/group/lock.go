@@ -30,12 +30,17 @@ func othersLock(fd uintptr) bool {
 }
 
 // A look for the dead takes a ninth of the members' time at most where requests are refused all the
-// time, and far less for those who ask only.
+// time, and far less for those who ask only. On a busy machine a look can take long because others
+// run: the pause after it has a bound, so that the bytes of the dead return within 100 ms.
 const (
 	reapShare   = 8
 	reapRefused = 0
 	reapAsked   = 10_000_000 // ns
+	reapPause   = 80_000_000 // ns
 )
+
+// pause returns how long no look follows one that took so many ns, in ns.
+func pause(took uint64) uint64 { return min(took*reapShare, reapPause) }
 
 // reap clears the slots of members that have ended, and reports whether there were any. It does
 // nothing until after ns have passed since another look would do no harm.
@@ -47,7 +52,7 @@ func (p *Page) reap(after uint64) (any bool) {
 	}
 	any = p.look()
 	end := raw.Clock(raw.ClockMono)
-	atomic.StoreUint64(&p.reapNext, end+(end-now)*reapShare)
+	atomic.StoreUint64(&p.reapNext, end+pause(end-now))
 	return any
 }
 
