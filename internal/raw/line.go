@@ -109,19 +109,26 @@ func (l *Line) Copy(buf, at, most uintptr) uintptr {
 	return at
 }
 
-// Emit writes the line and a newline to fd in one call. A broken pipe must not end the host, so
-// Emit blocks SIGPIPE and consumes the signal of this write.
+// Emit writes the line and a newline to fd in one call. A broken pipe and a file that may not grow
+// must not end the host, so Emit blocks SIGPIPE and SIGXFSZ, and consumes the signal of this write.
 func (l *Line) Emit(fd uintptr) {
+	const pipe, size = 1 << (uintptr(syscall.SIGPIPE) - 1), 1 << (uintptr(syscall.SIGXFSZ) - 1)
 	l.buf[l.n&lineMask] = '\n'
-	pipe := [1]uintptr{1 << (uintptr(syscall.SIGPIPE) - 1)}
+	set := [1]uintptr{pipe | size}
 	var old, pending [1]uintptr
 	var now [2]uintptr // struct timespec, zero
 	Sys(syscall.SYS_RT_SIGPENDING, uintptr(unsafe.Pointer(&pending)), 8, 0, 0, 0, 0)
-	Sys(syscall.SYS_RT_SIGPROCMASK, sigBlock, uintptr(unsafe.Pointer(&pipe)),
+	Sys(syscall.SYS_RT_SIGPROCMASK, sigBlock, uintptr(unsafe.Pointer(&set)),
 		uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	_, errno := Sys(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&l.buf)), l.n&lineMask+1, 0, 0, 0)
-	if errno == uintptr(syscall.EPIPE) && pending[0]&pipe[0] == 0 {
-		Sys(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&pipe)), 0,
+	set[0] = 0
+	if errno == uintptr(syscall.EPIPE) {
+		set[0] = pipe
+	} else if errno == uintptr(syscall.EFBIG) {
+		set[0] = size
+	}
+	if set[0] != 0 && pending[0]&set[0] == 0 {
+		Sys(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&set)), 0,
 			uintptr(unsafe.Pointer(&now)), 8, 0, 0)
 	}
 	Sys(syscall.SYS_RT_SIGPROCMASK, sigSetMask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)

@@ -85,13 +85,15 @@ func TestSinks(t *testing.T) {
 	prog, launch := testlib.CC(t, "order.c", withCxx...), testlib.CC(t, "launch.c")
 	gone := "TA_STATS_FILE=" + filepath.Join(t.TempDir(), "gone", "stats")
 	for name, env := range map[string]string{"bad value": "TA_PURGE_DELAY=abc", "no folder": gone} {
-		t.Run("broken pipe/"+name, func(t *testing.T) {
-			r := testlib.Run(t, testlib.Cmd{Args: []string{launch, "broken", prog, "status"},
-				Env: append(append([]string{"LIB=" + testlib.Lib(t)}, quiet...), env)})
-			if r.Status != 5 || r.Stdout+r.Stderr != "" {
-				t.Errorf("%+v, want status 5", r)
-			}
-		})
+		for _, kind := range []string{"broken", "limit"} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				r := testlib.Run(t, testlib.Cmd{Args: []string{launch, kind, prog, "status"},
+					Env: append(append([]string{"LIB=" + testlib.Lib(t)}, quiet...), env)})
+				if r.Status != 5 || r.Stdout+r.Stderr != "" {
+					t.Errorf("%+v, want status 5", r)
+				}
+			})
+		}
 	}
 	t.Run("own file", func(t *testing.T) {
 		dir := t.TempDir()

@@ -1,8 +1,9 @@
 // launch KIND PROGRAM ARG...: runs the program with LD_PRELOAD=$LIB and with
-// standard error an odd pipe, and ends as it ended.
+// standard error an odd pipe, or a file that may not grow, and ends as it ended.
 #include "common.h"
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static void *stuffing;
@@ -28,6 +29,11 @@ int main(int argc, char **argv)
 	pid_t pid = fork();
 	if (pid == 0) {
 		signal(SIGPIPE, SIG_DFL);
+		if (strcmp(argv[1], "limit") == 0) {
+			signal(SIGXFSZ, SIG_DFL);
+			dup2(fileno(tmpfile()), p[1]);
+			CHECK(setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0}) == 0);
+		}
 		setenv("LD_PRELOAD", getenv("LIB"), 1);
 		dup2(p[1], 2);
 		if (p[1] != 2)
