@@ -71,15 +71,15 @@ func usersOf(pid int) []string {
 	return nil
 }
 
-// eachProcess calls use for each running process whose figures can be read, once for a process.
+// eachProcess calls use for each running process whose figures can be read, once for a process. The
+// snapshot is valid until use returns.
 func (e *exporter) eachProcess(use func(pid int, program string, s *live.Snapshot)) error {
-	seen := map[int]bool{}
+	seen, s := map[int]bool{}, new(live.Snapshot)
 	return e.pages(func(file *live.Page) error {
 		if seen[file.Pid()] || !e.counts(file) {
 			return nil
 		}
-		s, err := file.Snapshot()
-		if err != nil || s.Updates == 0 {
+		if err := file.Read(s); err != nil || s.Updates == 0 {
 			return err
 		}
 		seen[file.Pid()] = true

@@ -191,7 +191,7 @@ func eachPage(limit int, use func(*live.Page) error) error {
 	bad := eachMapped(processes(), once)
 	usual, err := live.OpenFolder(live.UsualFolder)
 	if err == nil {
-		err = usual.Usual(limit, once)
+		err = usual.Usual(limit, func(id live.ID) bool { return seen[id] }, once)
 		usual.Close()
 	}
 	bad = append(bad, err)

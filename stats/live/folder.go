@@ -62,13 +62,17 @@ func (d *Folder) OpenUsual(pid int) (*Page, error) {
 //
 // Anyone may put any number of files there. So Usual opens at most limit files of each other user,
 // the newest, and ten times as many of all other users. The error says how many were left out, and
-// names badNamed damaged ones of others. If limit is 0, it opens all.
-func (d *Folder) Usual(limit int, use func(*Page) error) error {
+// names badNamed damaged ones of others. If limit is 0, it opens all. It does not open those that
+// known says are known, if that is not nil.
+func (d *Folder) Usual(limit int, known func(ID) bool, use func(*Page) error) error {
 	files, err := d.usualFiles()
 	files, leftOut := within(limit, files)
 	bad := []error{err}
 	theirs := 0
 	for _, f := range files {
+		if known != nil && known(f.id) {
+			continue
+		}
 		p, err := d.OpenUsual(f.pid)
 		switch {
 		case err == nil:

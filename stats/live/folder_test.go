@@ -62,7 +62,7 @@ func TestUsual(t *testing.T) {
 	}
 	var pids []int
 	broken := errors.New("of the caller's")
-	err := openFolder(t, dir).Usual(0, func(p *Page) error {
+	err := openFolder(t, dir).Usual(0, nil, func(p *Page) error {
 		pids = append(pids, p.Pid())
 		return broken
 	})
@@ -78,7 +78,7 @@ func TestUsual(t *testing.T) {
 	if !errors.Is(err, broken) || strings.Count(err.Error(), "\n") != 4 {
 		t.Errorf("%v", err)
 	}
-	if err := openFolder(t, t.TempDir()).Usual(1, nil); err != nil {
+	if err := openFolder(t, t.TempDir()).Usual(1, nil, nil); err != nil {
 		t.Errorf("an empty folder: %v", err)
 	}
 	if _, err := OpenFolder(in("none")); !errors.Is(err, os.ErrNotExist) {

@@ -1,13 +1,12 @@
 package live
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,65 +19,32 @@ const candidates = 64
 // trace the process, which root and the process's own user have. Without the right, or if the
 // process has no live page, Mapped returns nil. A page of another version has another size and is
 // not found.
-func Mapped(pid int) *Page {
-	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	maps, err := os.ReadFile(filepath.Join(proc, "maps"))
-	if err != nil {
-		return nil
-	}
+func Mapped(pid int) (found *Page) {
+	proc := "/proc/" + strconv.Itoa(pid)
 	seen := 0
-	for line := range bytes.Lines(maps) {
-		m, ok := parseMapping(line)
-		if !ok {
-			continue
-		}
+	pageMappings(proc, func(m mapping) (more bool) {
 		if seen++; seen > candidates {
-			break
+			return false
 		}
 		p, err := openMapped(proc, m)
 		if err != nil {
-			continue
+			return true
 		}
 		if p.head.Pid == innerNumber(proc, pid) {
-			p.holder = pid
-			return p
+			p.holder, found = pid, p
+			return false
 		}
 		p.Close() // the page of another process whose memory this one shares, or a forged one
-	}
-	return nil
-}
-
-// mapping is a line of /proc/PID/maps that may describe a live page.
-type mapping struct {
-	from, to, inode uint64
-	path            string
-}
-
-// parseMapping parses a line. ok says that it describes a writable shared mapping of a page's size,
-// from the start of a file.
-func parseMapping(line []byte) (m mapping, ok bool) {
-	if !bytes.Contains(line, []byte(" rw-s 00000000 ")) {
-		return m, false
-	}
-	fields := bytes.Fields(line) // range, rights, offset, device, inode, path
-	at := bytes.IndexByte(line, '/')
-	if len(fields) < 6 || at < 0 {
-		return m, false
-	}
-	from, to, _ := strings.Cut(string(fields[0]), "-")
-	var bad [3]error
-	m.from, bad[0] = strconv.ParseUint(from, 16, 64)
-	m.to, bad[1] = strconv.ParseUint(to, 16, 64)
-	m.inode, bad[2] = strconv.ParseUint(string(fields[4]), 10, 64)
-	m.path = strings.TrimSuffix(string(line[at:]), "\n")
-	return m, errors.Join(bad[:]...) == nil && isSize(m.to-m.from)
+		return true
+	})
+	return found
 }
 
 // openMapped opens the mapped file. The kernel opens it through /proc/PID/map_files only for a
 // caller that may checkpoint any process. For others openMapped opens the file that has the name
 // now, if it has the same inode.
 func openMapped(proc string, m mapping) (*Page, error) {
-	at := filepath.Join(proc, "map_files", fmt.Sprintf("%x-%x", m.from, m.to))
+	at := fmt.Sprintf("%s/map_files/%x-%x", proc, m.from, m.to)
 	p, err := openAt(unix.AT_FDCWD, at, m.path, 0)
 	if !errors.Is(err, unix.EPERM) {
 		return p, err
@@ -91,17 +57,37 @@ func openMapped(proc string, m mapping) (*Page, error) {
 	return p, err
 }
 
-// innerNumber is the process's number in its own PID namespace.
+// innerNumber is the process's number in its own PID namespace. proc is its folder.
 func innerNumber(proc string, pid int) uint64 {
-	status, _ := os.ReadFile(filepath.Join(proc, "status"))
-	for line := range strings.Lines(string(status)) {
-		if numbers, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			numbers = strings.TrimSpace(numbers)
-			last := numbers[strings.LastIndexAny(numbers, " \t")+1:]
-			if n, err := strconv.ParseUint(last, 10, 64); err == nil {
-				return n
-			}
+	var ns unix.Stat_t
+	own := numbering()
+	if own != 0 && unix.Stat(proc+"/ns/pid", &ns) == nil && ns.Ino == own {
+		return uint64(pid)
+	}
+	if numbers := numbersOf(proc); len(numbers) > 0 {
+		if n, err := strconv.ParseUint(numbers[len(numbers)-1], 10, 64); err == nil {
+			return n
 		}
 	}
 	return uint64(pid)
+}
+
+// numbering is this program's PID namespace if /proc shows the numbers of that namespace, or 0.
+var numbering = sync.OnceValue(func() uint64 {
+	if len(numbersOf("/proc/self")) != 1 {
+		return 0
+	}
+	return pidNamespace()
+})
+
+// numbersOf returns the numbers of a process in the PID namespaces that it is in, from that of
+// /proc to its own.
+func numbersOf(proc string) []string {
+	status, _ := os.ReadFile(proc + "/status")
+	for line := range strings.Lines(string(status)) {
+		if numbers, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			return strings.Fields(numbers)
+		}
+	}
+	return nil
 }

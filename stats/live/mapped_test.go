@@ -1,8 +1,11 @@
 package live
 
 import (
+	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -71,27 +74,32 @@ func TestMappedByChild(t *testing.T) {
 	}
 }
 
-func TestParseMapping(t *testing.T) {
-	const from = 0x7f0000000000
-	span := func(bytes uintptr) string { return fmt.Sprintf("%x-%x", from, from+bytes) }
-	whole := span(stats.LiveSize)
-	for line, want := range map[string]mapping{
-		whole + " rw-s 00000000 00:19 77 /dev/shm/a page (deleted)\n": {from,
-			from + uint64(stats.LiveSize), 77, "/dev/shm/a page (deleted)"},
-		whole + " rw-p 00000000 00:19 77 /dev/shm/a":                     {},
-		whole + " r--s 00000000 00:19 77 /dev/shm/a":                     {},
-		whole + " rw-s 00001000 00:19 77 /dev/shm/a":                     {},
-		whole + " rw-s 00000000 00:19 x7 /dev/shm/a":                     {},
-		whole + " rw-s 00000000 00:01 77 anon_inode:[io_uring]":          {},
-		span(stats.LiveSize-4096) + " rw-s 00000000 00:19 77 /dev/shm/a": {},
-		span(stats.LiveSize+4096) + " rw-s 00000000 00:19 77 /dev/shm/a": {},
-		" rw-s 00000000 ": {},
-		"":                {},
-	} {
-		got, ok := parseMapping([]byte(line))
-		if ok != (want != mapping{}) || ok && got != want {
-			t.Errorf("%q: %+v, %v", line, got, ok)
-		}
+// TestMappedElsewhere: the page of a process that has another number in a PID namespace of its own.
+func TestMappedElsewhere(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	path := filepath.Join(t.TempDir(), "page")
+	cmd.Env = append(os.Environ(), modeVar+"=idle", pathVar+"="+path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	stdin, _ := cmd.StdinPipe()
+	stdout, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no right to make a PID namespace: %v", err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	defer stdin.Close()
+	bufio.NewReader(stdout).ReadString('\n')
+	pid := cmd.Process.Pid
+	p := Mapped(pid)
+	if p == nil {
+		t.Fatal("no page")
+	}
+	defer p.Close()
+	if p.Pid() != pid || p.head.Pid != 1 || p.Path() != path {
+		t.Errorf("%s of %d, in the namespace %d", p.Path(), p.Pid(), p.head.Pid)
+	}
+	if proc := fmt.Sprintf("/proc/%d", pid); innerNumber(proc, pid) != 1 ||
+		innerNumber("/proc/self", os.Getpid()) != uint64(os.Getpid()) {
+		t.Error("a number is of another namespace")
 	}
 }
 

@@ -33,50 +33,65 @@ const (
 		unsafe.Offsetof(stats.LiveHeader{}.Published)
 	buffersAt  = unsafe.Offsetof(stats.LivePage{}.Buffers)
 	bufferSize = unsafe.Sizeof(stats.LiveBuffer{})
+	figuresAt  = unsafe.Offsetof(stats.LiveBuffer{}.Figures)
+	unixNsAt   = unsafe.Offsetof(stats.LiveBuffer{}.UnixNs)
 )
 
 // Snapshot reads the last complete update.
 func (p *Page) Snapshot() (*Snapshot, error) {
-	if p.other != nil {
-		return nil, fmt.Errorf("%s: %w", p.Path(), p.other)
+	s := new(Snapshot)
+	if err := p.Read(s); err != nil {
+		return nil, err
 	}
-	var b stats.LiveBuffer
+	return s, nil
+}
+
+// Read sets s to the last complete update. After an error s may hold anything.
+func (p *Page) Read(s *Snapshot) error {
+	if p.other != nil {
+		return fmt.Errorf("%s: %w", p.Path(), p.other)
+	}
 	for range attempts {
-		updates, whole, err := p.copyLast(&b)
+		whole, err := p.copyLast(s)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Path(), err)
+			return fmt.Errorf("%s: %w", p.Path(), err)
 		}
 		if !whole {
 			runtime.Gosched()
 			continue
 		}
-		s := &Snapshot{Figures: b.Figures, Updates: updates, At: time.Unix(0, int64(b.UnixNs))}
-		if updates == 0 {
+		if s.Updates == 0 {
 			s.Figures = stats.Figures{Pid: p.head.Pid, StartUnixNs: p.head.StartUnixNs,
 				Program: p.head.Program, ProgramLen: p.head.ProgramLen}
 			s.At = p.Start()
 		}
 		s.State = p.State()
-		return s, nil
+		return nil
 	}
-	return nil, fmt.Errorf("%s: damaged live page: it does not stay still", p.Path())
+	return fmt.Errorf("%s: damaged live page: it does not stay still", p.Path())
 }
 
-// copyLast copies the current buffer and returns the number of its update. whole says that no later
-// update wrote to the buffer meanwhile; see stats.LiveMagic.
-func (p *Page) copyLast(b *stats.LiveBuffer) (updates uint64, whole bool, err error) {
-	updates, err = p.word(publishedAt)
+// copyLast copies the current buffer and the number of its update. whole says that no later update
+// wrote to the buffer meanwhile; see stats.LiveMagic.
+func (p *Page) copyLast(s *Snapshot) (whole bool, err error) {
+	updates, err := p.word(publishedAt)
 	if err != nil {
-		return 0, false, err
+		return false, err
 	}
-	if err := p.read(words(b), buffersAt+uintptr(updates&1)*bufferSize); err != nil {
-		return 0, false, err
+	at := buffersAt + uintptr(updates&1)*bufferSize
+	if err := p.read(words(&s.Figures), at+figuresAt); err != nil {
+		return false, err
+	}
+	ns, err := p.word(at + unixNsAt)
+	if err != nil {
+		return false, err
 	}
 	begun, err := p.word(begunAt)
 	if err == nil && begun < updates {
 		err = errors.New("damaged live page: more updates were made than begun")
 	}
-	return updates, begun-updates <= 1, err
+	s.Updates, s.At = updates, time.Unix(0, int64(ns))
+	return begun-updates <= 1, err
 }
 
 // Age is the time since the update. An idle process does not update its page.

@@ -78,16 +78,26 @@ func TestRunningWriter(t *testing.T) {
 	last := first
 	for n := 0; n < 20000 || last.Updates == first.Updates; n++ {
 		s := &Snapshot{}
-		var b stats.LiveBuffer
-		updates, whole, err := p.copyLast(&b)
+		whole, err := p.copyLast(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if whole {
-			s.Figures, s.Updates = b.Figures, updates
 			wantOne(t, s)
 			last = s
 		}
+	}
+}
+
+// TestReadAgain: nothing stays of what a snapshot had before.
+func TestReadAgain(t *testing.T) {
+	p := start(t, "idle").open(t)
+	s := &Snapshot{State: Exited, Updates: 99}
+	for i := range figureWords(&s.Figures) {
+		figureWords(&s.Figures)[i] = ^uint64(0)
+	}
+	if err := p.Read(s); err != nil || *s != *snapshot(t, p) {
+		t.Errorf("%v: %v, %d updates", err, s.State, s.Updates)
 	}
 }
 

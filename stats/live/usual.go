@@ -19,6 +19,7 @@ type usualFile struct {
 	pid     int
 	owner   uint32
 	changed int64 // when it was last written, in nanoseconds
+	id      ID
 }
 
 // usualFiles lists the files, those of this user first, then the newest first. It opens none.
@@ -32,7 +33,7 @@ func (d *Folder) usualFiles() (files []usualFile, err error) {
 		var st unix.Stat_t
 		bad = unix.Fstatat(int(d.file.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
 		if bad == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
-			files = append(files, usualFile{pid, st.Uid, st.Mtim.Nano()})
+			files = append(files, usualFile{pid, st.Uid, st.Mtim.Nano(), ID{st.Dev, st.Ino}})
 		}
 	}
 	slices.SortFunc(files, func(a, b usualFile) int {

@@ -63,7 +63,7 @@ func TestUsualStrangers(t *testing.T) {
 	}
 	want = append(want, 100, 99, 98, 97, 96)
 	var pids []int
-	err := openFolder(t, dir).Usual(limit, func(p *Page) error {
+	err := openFolder(t, dir).Usual(limit, nil, func(p *Page) error {
 		pids = append(pids, p.Pid())
 		return nil
 	})
@@ -92,12 +92,38 @@ func TestUsualDamaged(t *testing.T) {
 			}
 		}
 	}
-	err := openFolder(t, dir).Usual(100, func(p *Page) error {
+	err := openFolder(t, dir).Usual(100, nil, func(p *Page) error {
 		t.Errorf("%s is used", p.Path())
 		return nil
 	})
 	if err == nil || strings.Count(err.Error(), "damaged live page") != own+badNamed ||
 		!strings.Contains(err.Error(), ": 20 more pages of other users are damaged") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestUsualKnown: files that are known are not opened, so damaged ones among them are not told of.
+func TestUsualKnown(t *testing.T) {
+	dir := t.TempDir()
+	path, _ := ownPage(t)
+	known := map[ID]bool{}
+	for pid := 1; pid <= 6; pid++ {
+		name := putPage(t, path, dir, "tieralloc."+strconv.Itoa(pid), uint64(pid+pid/6))
+		if pid%2 == 0 {
+			p, err := Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			known[p.ID()] = true
+			p.Close()
+		}
+	}
+	var pids []int
+	err := openFolder(t, dir).Usual(0, func(id ID) bool { return known[id] }, func(p *Page) error {
+		pids = append(pids, p.Pid())
+		return nil
+	})
+	if slices.Sort(pids); err != nil || !slices.Equal(pids, []int{1, 3, 5}) {
+		t.Errorf("pages of %v, %v", pids, err)
 	}
 }
