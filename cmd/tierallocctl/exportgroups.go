@@ -21,6 +21,16 @@ var groupFamilies = func() []family[*groupAccount] {
 			func(a T) uint64 { return a.Used }),
 		gauge(l, "group_granted_bytes", "What they may reserve without asking the group.",
 			func(a T) uint64 { return a.Granted }),
+		counter(l, "group_refused",
+			"Reservations that the group refused at its hard cap. Requests that a process itself "+
+				"sends to a slower tier are in tier_hard_cap_reached_total only.",
+			func(a T) uint64 { return a.Refused }),
+		counter(l, "group_waits",
+			"Requests below the process's TA_GROUP_MIN that waited for other members.",
+			func(a T) uint64 { return a.Waits }),
+		counter(l, "group_taken_bytes",
+			"What members that ran short took of what others were granted and did not use.",
+			func(a T) uint64 { return a.Taken }),
 	}
 }()
 

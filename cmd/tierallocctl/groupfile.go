@@ -34,11 +34,15 @@ type processGroup struct {
 
 // groupAccount is a tier or a device.
 type groupAccount struct {
-	Name     string `json:"name"`
-	Used     uint64 `json:"bytes_used"`    // by all members
-	Granted  uint64 `json:"bytes_granted"` // to all members; what they may use without asking
-	SoftCap  uint64 `json:"capacity_soft"` // 0: none
-	HardCap  uint64 `json:"capacity_hard"` // 0: none
+	Name    string `json:"name"`
+	Used    uint64 `json:"bytes_used"`    // by all members
+	Granted uint64 `json:"bytes_granted"` // to all members; what they may use without asking
+	SoftCap uint64 `json:"capacity_soft"` // 0: none
+	HardCap uint64 `json:"capacity_hard"` // 0: none
+	// Since the group's file was made, also by members that have ended.
+	Refused  uint64 `json:"requests_refused"`
+	Waits    uint64 `json:"waits"`       // for TA_GROUP_MIN
+	Taken    uint64 `json:"bytes_taken"` // from what others were granted
 	position uintptr
 }
 
@@ -116,6 +120,7 @@ func (g *processGroup) fill(p *group.Page, fd int) {
 	for i := range uintptr(group.Accounts) {
 		a := groupAccount{Name: accountName(p, i), position: i}
 		a.SoftCap, a.HardCap = capOrNone(p.Caps[i].Soft), capOrNone(p.Caps[i].Hard)
+		a.Refused, a.Waits, a.Taken = p.Totals[i].Refused, p.Totals[i].Waits, p.Totals[i].Taken
 		for m := range slots {
 			s := &p.Slots[m].Shares[i]
 			a.Used += s.Used()

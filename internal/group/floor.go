@@ -66,6 +66,7 @@ func (p *Page) wait(me, account uintptr, size uint64) bool {
 		return false
 	}
 	atomic.AddUint64(&p.Slots[me&memberMask].Waits, 1)
+	atomic.AddUint64(&p.Totals[account&accountMask].Waits, 1)
 	for at := begin + waitStep; at < begin+waitMost; at += waitStep {
 		p.tellShort(account)
 		raw.SleepUntil(at)

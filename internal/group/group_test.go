@@ -66,6 +66,33 @@ func TestCap(t *testing.T) {
 // deathSeen is how long it may take until a death is seen.
 const deathSeen = 120 * time.Millisecond
 
+// TestTotals: what members met stays counted when they have ended, and when a group begins again.
+func TestTotals(t *testing.T) {
+	path := newPath(t)
+	a := start(t, path, Uncapped, 64*mib, 0)
+	b := start(t, path, Uncapped, 64*mib, 0)
+	a.want("true", "charge %d", 32*mib)
+	b.want("true", "charge %d", 32*mib)
+	a.want("ok", "release %d", 16*mib)
+	b.want("true", "charge %d", 16*mib) // a was granted that
+	b.want("false", "charge 1")
+	a.want("false", "charge 1")
+	p := pageAt(t, path)
+	want := p.Totals[0]
+	if taken := p.Slots[0].Taken + p.Slots[1].Taken; want.Refused != 2 || want.Waits != 0 ||
+		want.Taken != taken || taken < 16*mib || p.Totals[1] != (Totals{}) {
+		t.Errorf("%+v, %+v, taken %d", want, p.Totals[1], taken)
+	}
+	b.kill()
+	time.Sleep(deathSeen)
+	a.want("true", "charge %d", 48*mib)
+	a.kill()
+	start(t, path, Uncapped, 64*mib, 0)
+	if got := p.Totals[0]; got != want || p.Slots[0].Refused+p.Slots[1].Refused != 0 {
+		t.Errorf("%+v, not %+v", got, want)
+	}
+}
+
 // TestDeath: what a killed member had is there for the others' next request.
 func TestDeath(t *testing.T) {
 	path := newPath(t)
@@ -140,6 +167,9 @@ func TestFloor(t *testing.T) {
 	}
 	a.want("true", "charge %d", 4*mib)
 	d.want("false", "charge 1")
+	if waits := p.Slots[3].Waits; p.Totals[0].Waits != waits {
+		t.Errorf("%d waits, not %d", p.Totals[0].Waits, waits)
+	}
 }
 
 // TestPause: a look that was long because others ran must not keep the next one from the dead for

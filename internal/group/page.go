@@ -39,8 +39,16 @@ type Page struct {
 	CUDA     DeviceCaps       // set by the first member
 	ops      [Accounts]uint64 // the last operation on each account
 	Short    [Accounts]uint64 // monotonic ns of the last refusal
-	_        [4096 - 40 - 24 - Accounts*(16+16+8+8)]byte
+	Totals   [Accounts]Totals // of all members, also those that have ended; they never fall
+	_        [4096 - 40 - 24 - Accounts*(16+16+8+8+24)]byte
 	Slots    [Members]Member
+}
+
+// Totals count what members met at an account.
+type Totals struct {
+	Refused uint64 // requests that the group's caps refused
+	Waits   uint64 // requests below a floor that waited for others
+	Taken   uint64 // bytes that were taken from other members' grants
 }
 
 // Cap is the caps of an account, in bytes.

@@ -48,6 +48,7 @@ func (p *Page) charge(me, account uintptr, size uint64) bool {
 		subtract(&s.used, size) // another member took the rest of the grant meanwhile
 	}
 	atomic.AddUint64(&p.Slots[me&memberMask].Refused, 1)
+	atomic.AddUint64(&p.Totals[account&accountMask].Refused, 1)
 	p.tellShort(account)
 	return false
 }
@@ -134,6 +135,7 @@ func (p *Page) take(me, account uintptr, pages uint64) (any bool) {
 		taken += p.takeFrom(i, account, pages-taken)
 	}
 	atomic.AddUint64(&p.Slots[me&memberMask].Taken, taken<<pageShift)
+	atomic.AddUint64(&p.Totals[account&accountMask].Taken, taken<<pageShift)
 	return taken != 0
 }
 

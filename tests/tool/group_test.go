@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"tieralloc/internal/group"
 	"tieralloc/internal/testlib"
@@ -17,6 +19,7 @@ import (
 
 // shownGroup is what group --json shows.
 type shownGroup struct {
+	Path     string `json:"path"`
 	Name     string `json:"name"`
 	Accounts []struct {
 		Name string `json:"name"`
@@ -85,6 +88,22 @@ func TestGroup(t *testing.T) {
 	export := ctl(t, nil, "export").Stdout
 	says(t, export, `tieralloc_group_members{group="`+name+`",`, `tieralloc_group_hard_cap_bytes{`,
 		`tieralloc_group_used_bytes{`)
+	totals := []uint64{7e6, 8e6, 9e6} // refused, waits, taken of the account of NORMAL
+	file, err := os.OpenFile(g.Path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	words, _ := binary.Append(nil, binary.NativeEndian, totals)
+	if _, err := file.WriteAt(words, int64(unsafe.Offsetof(group.Page{}.Totals)+
+		unsafe.Sizeof(group.Totals{}))); err != nil {
+		t.Fatal(err)
+	}
+	export = ctl(t, nil, "export").Stdout
+	for i, kind := range []string{"refused", "waits", "taken_bytes"} {
+		says(t, export, fmt.Sprintf("tieralloc_group_%s_total{account=\"NORMAL\",group=%q,user=", kind,
+			name), fmt.Sprintf("} %de+06\n", totals[i]/1e6))
+	}
 	if r := ctl(t, nil, "group", name, "--remove"); r.Status != 1 ||
 		!strings.Contains(r.Stderr, "has members") {
 		t.Errorf("%+v", r)
