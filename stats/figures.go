@@ -204,6 +204,19 @@ type Policy struct {
 	Rules uint64
 	// Whether the caps hold for the sum of a group's processes (TA_GROUP).
 	Grouped uint64
+	// That group. The key is absent when grouped is false.
+	Group Group
+}
+
+// Group is the group of processes that a process is a member of (package group).
+type Group struct {
+	// Of Name; at most NameSize.
+	NameLen uint64
+	// Its name, or the path of its file, as in TA_GROUP, up to 256 bytes; invalid UTF-8 is U+FFFD.
+	Name [NameSize]byte
+	// Exact. What is kept of each cap for this process (TA_GROUP_MIN); 0 also where the caps were
+	// too small for it.
+	Min uint64
 }
 
 // Tier is one memory tier. A block counts for the tier that its span is in now.

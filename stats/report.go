@@ -81,6 +81,15 @@ type Report struct {
 	Figures
 }
 
+// SetName sets the group's name, truncated to NameSize bytes.
+func (g *Group) SetName(addr, n uintptr) {
+	n = min(n, NameSize)
+	for i := uintptr(0); i < n; i++ {
+		g.Name[i&(NameSize-1)] = raw.LoadByte(addr + i)
+	}
+	g.NameLen = uint64(n)
+}
+
 // SetProgram sets the program's name, truncated to NameSize bytes.
 func (r *Figures) SetProgram(addr, n uintptr) {
 	if n > NameSize {

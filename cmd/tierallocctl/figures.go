@@ -62,13 +62,20 @@ type heap struct {
 
 // policy is a part of a report (docs/statistics.md): `policy`.
 type policy struct {
-	DefaultHint string `json:"default_hint"`
-	OnSoftcap   string `json:"on_softcap"`
-	OnHardcap   string `json:"on_hardcap"`
-	Throttle    string `json:"throttle"`
-	Model       string `json:"model"`
-	Rules       uint64 `json:"rules"`
-	Grouped     bool   `json:"grouped"`
+	DefaultHint string       `json:"default_hint"`
+	OnSoftcap   string       `json:"on_softcap"`
+	OnHardcap   string       `json:"on_hardcap"`
+	Throttle    string       `json:"throttle"`
+	Model       string       `json:"model"`
+	Rules       uint64       `json:"rules"`
+	Grouped     bool         `json:"grouped"`
+	Group       *policyGroup `json:"group"`
+}
+
+// policyGroup is a part of a report (docs/statistics.md): `policy.group`.
+type policyGroup struct {
+	Name     string `json:"name"`
+	BytesMin uint64 `json:"bytes_min"`
 }
 
 // hostTiers is a part of a report (docs/statistics.md): `tiers`.

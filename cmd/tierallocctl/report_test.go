@@ -157,7 +157,7 @@ func TestDescribe(t *testing.T) {
 	for _, words := range []string{
 		"trainer (process 4242), after 1m1.5s; tiers numa",
 		"policy: default hint warm, 2 rules, over soft demote, at hard route_slow, throttle " +
-			"sleep, model cxl", "caps: of a group of processes (TA_GROUP)",
+			"sleep, model cxl", "caps: of the group of processes train",
 		"current 1.0 MiB 2.0 MiB 3.0 MiB", "soft cap 32 MiB - -", "hard cap 64 MiB - -",
 		"blocks allocated 1,001 2,001 3,001", "blocks entered 1,101 2,101 3,101",
 		"bytes entered 2.0 GiB 3.0 GiB 4.0 GiB", "taken over soft cap 5 0 0",

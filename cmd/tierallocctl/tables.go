@@ -113,8 +113,9 @@ func describe(w io.Writer, r *report) {
 			"model %s\n",
 			p.DefaultHint, plural(p.Rules, "rule"), p.OnSoftcap, p.OnHardcap, p.Throttle, p.Model)
 	}
-	if p.Grouped {
-		fmt.Fprintln(w, "caps: of a group of processes (TA_GROUP)")
+	if g := p.Group; p.Grouped && g != nil {
+		fmt.Fprintf(w, "caps: of the group of processes %s (TA_GROUP), %s of each kept for this"+
+			" one\n", printable(g.Name), size(g.BytesMin))
 	}
 	fmt.Fprintf(w, "heap: mapped %s, committed %s, cached %s, peak %s\n",
 		size(h.BytesMapped), size(h.BytesCommitted), size(h.BytesCached), size(h.BytesPeak))

@@ -27,6 +27,26 @@ func (v value) asGroup(dst *Text, given *bool) bool {
 		dst.Byte('.') && dst.Mem(v.addr, v.n)
 }
 
+// GroupName returns what TA_GROUP has to be for a group whose file is at path: a name of this
+// user's, or the path.
+func GroupName(path *Text) (addr, n uintptr) {
+	addr, n = path.Addr(), path.Len()
+	at := uintptr(len(groupFiles))
+	for i := uintptr(0); i < at; i++ {
+		if path.At(i) != groupFiles[i] {
+			return addr, n
+		}
+	}
+	for isDigit(path.At(at)) {
+		at++
+	}
+	if name := (value{addr: addr + at + 1, n: n - at - 1}); path.At(at) == '.' && at+1 < n &&
+		name.isGroupName() {
+		return name.addr, name.n
+	}
+	return addr, n
+}
+
 func (v value) isGroupName() bool {
 	for i := uintptr(0); i < v.n; i++ {
 		c := v.at(i)

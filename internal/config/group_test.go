@@ -5,7 +5,36 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"tieralloc/internal/raw"
 )
+
+// TestGroupName: a path is a name only where the name stands for it.
+func TestGroupName(t *testing.T) {
+	for path, want := range map[string]string{
+		groupFiles + "7.x":    "x",
+		groupFiles + "77.x.y": "x.y",
+		groupFiles + "7.x/y":  groupFiles + "7.x/y",
+		groupFiles + "7.":     groupFiles + "7.",
+		groupFiles + "7":      groupFiles + "7",
+		groupFiles + "x":      groupFiles + "x",
+		groupFiles:            groupFiles,
+		groupFiles[:9]:        groupFiles[:9],
+		"/tmp/x":              "/tmp/x",
+	} {
+		file := new(Text)
+		file.Set(raw.Bytes(path), uintptr(len(path)))
+		if got := nameIn(file); got != want {
+			t.Errorf("%s: %q, not %s", path, got, want)
+		}
+	}
+}
+
+// nameIn is the name of the group whose file is at path.
+func nameIn(path *Text) string {
+	name, n := GroupName(path)
+	return path.String()[name-path.Addr():][:n]
+}
 
 // TestGroup: TA_GROUP is a name, which stands for a file of this user's, or a path.
 func TestGroup(t *testing.T) {
@@ -43,6 +72,9 @@ func TestGroup(t *testing.T) {
 		if got := s.GroupFile.String(); bad != (want == isBad) || !bad && got != want ||
 			s.Grouped != (got != "") || s.GroupMin != 2<<20 {
 			t.Errorf("%q: %q, %v, %d, bad %v", val, got, s.Grouped, s.GroupMin, bad)
+		}
+		if got := nameIn(&s.GroupFile); !bad && got != val {
+			t.Errorf("%q: the name is %q", val, got)
 		}
 	}
 }

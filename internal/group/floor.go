@@ -46,6 +46,15 @@ func (p *Page) floors(me, account uintptr) (sum uint64) {
 	return sum
 }
 
+// Floor returns the floor of this process, or 0 if it has not that much of each capped account of
+// the tiers. Precondition: Join succeeded.
+func Floor() uint64 {
+	if HasFloor() {
+		return self.want.Floor
+	}
+	return 0
+}
+
 // HasFloor reports whether this process has its floor of each capped account of the tiers.
 // Precondition: Join succeeded.
 func HasFloor() bool {

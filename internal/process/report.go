@@ -151,7 +151,11 @@ func fill(token uintptr, r *stats.Report, nodes uintptr) bool {
 		OnSoftcap: uint64(config.InForce.OnSoftcap),
 		OnHardcap: uint64(config.InForce.OnHardcap), Model: uint64(config.InForce.Model),
 		Rules: uint64(config.InForce.Rules.Count)}
-	r.Policy.Grouped = uint64(flag(group.On()))
+	if group.On() {
+		r.Policy.Grouped = 1
+		r.Policy.Group.SetName(config.GroupName(&config.InForce.GroupFile))
+		r.Policy.Group.Min = group.Floor()
+	}
 	if config.InForce.ThrottleSleep {
 		r.Policy.Throttle = 1
 	}

@@ -180,6 +180,32 @@ var policy = &object{
 			"Rules in force (TA_RULES).").obvious(),
 		f("grouped", truth, setting, plain,
 			"Whether the caps hold for the sum of a group's processes (TA_GROUP)."),
+		f("group", group, nested, plain,
+			"That group. The key is absent when grouped is false.").
+			of(policyGroup).
+			field("Group", "Group").
+			write("w.policyGroup(p)").
+			tool("*policyGroup"),
+	},
+}
+
+var policyGroup = &object{
+	title:  "`policy.group`",
+	goType: "Group", tool: "policyGroup", method: "group(g *stats.Group)", arg: "g",
+	comment: []string{
+		"Group is the group of processes that a process is a member of (package group).",
+	},
+	figures: []figure{
+		hidden("NameLen", "uint64", "Of Name; at most NameSize."),
+		f("name", text, setting, plain,
+			"Its name, or the path of its file, as in TA_GROUP, up to 256 bytes; invalid UTF-8 is "+
+				"U+FFFD.").
+			typed("[NameSize]byte").
+			write("w.groupName(g)"),
+		f("bytes_min", bytes, setting, exact,
+			"What is kept of each cap for this process (TA_GROUP_MIN); 0 also where the caps "+
+				"were too small for it.").
+			field("Min", "uint64"),
 	},
 }
 

@@ -21,8 +21,9 @@ import (
 //go:generate go run . ../..
 
 // objects are all objects of the report.
-var objects = []*object{report, calls, heap, sizeClass, policy, hints, hostTiers, tier, migrations,
-	following, moves, device, driverCalls, deviceTiers, deviceTier, leak, manager, instance, site}
+var objects = []*object{report, calls, heap, sizeClass, policy, policyGroup, hints, hostTiers, tier,
+	migrations, following, moves, device, driverCalls, deviceTiers, deviceTier, leak,
+	manager, instance, site}
 
 // outputs lists the generated files. Each function gets the current contents of its file.
 var outputs = []struct {

@@ -88,6 +88,12 @@ func (w *writer) policy(p *stats.Policy) {
 	w.word("model", config.ModelWord(uint32(p.Model)))
 	w.count("rules", p.Rules)
 	w.truth("grouped", p.Grouped != 0)
+	w.policyGroup(p)
+}
+
+func (w *writer) group(g *stats.Group) {
+	w.groupName(g)
+	w.count("bytes_min", g.Min)
 }
 
 func (w *writer) tier(r *stats.Report, tier uint) {

@@ -41,6 +41,22 @@ func (w *writer) program(r *stats.Report) {
 	w.quoted(uintptr(unsafe.Pointer(&r.Program)), min(uintptr(r.ProgramLen), stats.NameSize))
 }
 
+// policyGroup writes the key "group", unless the process is in no group.
+func (w *writer) policyGroup(p *stats.Policy) {
+	if p.Grouped == 0 {
+		return
+	}
+	w.key("group")
+	w.open('{')
+	w.group(&p.Group)
+	w.close('}')
+}
+
+func (w *writer) groupName(g *stats.Group) {
+	w.key("name")
+	w.quoted(uintptr(unsafe.Pointer(&g.Name)), min(uintptr(g.NameLen), stats.NameSize))
+}
+
 func (w *writer) calls(r *stats.Report) {
 	w.key("calls")
 	w.open('{')

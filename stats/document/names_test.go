@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"tieralloc/internal/jsonschema"
+	"tieralloc/internal/raw"
 	"tieralloc/stats"
 )
 
@@ -101,6 +103,31 @@ func TestTierNodes(t *testing.T) {
 		if got := at(doc, []string{"policy", "grouped"}); got != want {
 			t.Errorf("grouped %d: %v", v, got)
 		}
+		if got := at(doc, []string{"policy"}).(map[string]any)["group"]; (got != nil) != want {
+			t.Errorf("grouped %d: %v", v, got)
+		}
+	}
+}
+
+// TestGroupName: the name of a group is the user's, whatever it holds and however long it is.
+func TestGroupName(t *testing.T) {
+	for name, want := range map[string]string{
+		"train":                        "train",
+		"/a \"b\\\n\x1b\xff\u00e9":     "/a \"b\\\n\x1b\ufffd\u00e9",
+		"/" + strings.Repeat("d", 999): "/" + strings.Repeat("d", stats.NameSize-1),
+	} {
+		r := newReport(t)
+		r.Policy.Grouped, r.Policy.Group.Min = 1, 5<<20
+		r.Policy.Group.SetName(raw.Bytes(name), uintptr(len(name)))
+		doc := decode(t, text(t, r))
+		if got := at(doc, []string{"policy", "group", "name"}); got != want {
+			t.Errorf("%q: %q", name, got)
+		}
+		if got := at(doc, []string{"policy", "group", "bytes_min"}); fmt.Sprint(got) != "5242880" {
+			t.Errorf("%q: %v", name, got)
+		}
+		r.Policy.Group.NameLen = math.MaxUint64 // a damaged live page
+		decode(t, text(t, r))
 	}
 }
 

@@ -171,7 +171,8 @@ func compare(t *testing.T, at string, want reflect.Value, got any) {
 				"Calls", "Nodes", "Tiers", "Following", "Source", "SizeClasses", "BytesPerNode",
 				"Devices", "Leaks", "Uuid", "Pci",
 				"HintBytes", "Backend", "NodesSampled", "DefaultHint", "OnSoftcap", "OnHardcap",
-				"Throttle", "Model", "Grouped", "HugePagesWanted", "TierNodes", "Reuse", "Suballoc",
+				"Throttle", "Model", "Grouped", "Group",
+				"HugePagesWanted", "TierNodes", "Reuse", "Suballoc",
 				"Managed":
 			default:
 				compare(t, key, want.Field(i), object[keyOf(name)])

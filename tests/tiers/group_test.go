@@ -96,10 +96,13 @@ func TestGroupCap(t *testing.T) {
 	a.do("get 60", "ok")
 }
 
-// TestGroupReport: a report says whether its caps are a group's.
+// TestGroupReport: a report says whether its caps are a group's, which, and what is kept for it.
 func TestGroupReport(t *testing.T) {
-	for _, grouped := range []bool{true, false} {
-		env := capped(t)
+	for _, least := range []int{512 << 10, 2 << 20, -1} {
+		grouped, env := least >= 0, capped(t, fmt.Sprintf("TA_GROUP_MIN=%d", max(least, 0)))
+		if least > 1<<20 { // more than the cap of the fast tier
+			least = 0
+		}
 		if !grouped {
 			env = env[1:]
 		}
@@ -107,7 +110,16 @@ func TestGroupReport(t *testing.T) {
 		testlib.Run(t, testlib.Cmd{Args: []string{"true"}, Preload: true,
 			Env: append(env, "TA_STATS_FILE="+file)})
 		text, err := os.ReadFile(file)
-		if want := fmt.Sprintf(`"grouped": %t`, grouped); !strings.Contains(string(text), want) {
+		want := `"grouped": false
+  }`
+		if grouped {
+			want = fmt.Sprintf(`"grouped": true,
+    "group": {
+      "name": "%s",
+      "bytes_min": %d
+    }`, strings.TrimPrefix(env[0], "TA_GROUP="), least)
+		}
+		if !strings.Contains(string(text), want) {
 			t.Errorf("%v, no %s in %s", err, want, text)
 		}
 	}
