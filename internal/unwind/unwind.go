@@ -93,6 +93,9 @@ func Step(u *Stack, how uintptr) uintptr {
 		u.N++
 	}
 	if u.Header == 0 {
+		if caller, ok := u.trampoline(); ok {
+			return u.goTo(caller)
+		}
 		return u.byFramePointer()
 	}
 	if e := u.cached(pc); e != nil {
@@ -123,7 +126,7 @@ func (u *Stack) byFramePointer() uintptr {
 	if fp == 0 {
 		return Complete
 	}
-	if fp <= u.Reg[rsp] || fp-u.Reg[rsp] > maxFrame || fp&7 != 0 {
+	if fp < u.Reg[rsp] || fp-u.Reg[rsp] > maxFrame || fp&7 != 0 {
 		return Broken
 	}
 	caller, ok := u.word(fp + 8)
@@ -136,6 +139,24 @@ func (u *Stack) byFramePointer() uintptr {
 	}
 	u.Reg[rsp], u.Reg[rbp] = fp+16, next
 	return u.goTo(caller)
+}
+
+// trampoline goes to the caller if the frame is of code compiled at run time that only returns
+// after its call: add $n, %rsp; ret. CPython's perf trampolines do so, one for each Python function
+// (Python/asm_trampoline.S of 3.12 and 3.13), and have no frame pointer.
+func (u *Stack) trampoline() (caller uintptr, ok bool) {
+	var code uint64
+	if u.Start != 0 || u.Exact != 0 ||
+		copyFrom(u.PC, uintptr(unsafe.Pointer(&code)), 8) < 5 ||
+		code&(1<<40-1)&^(0xff<<24) != 0xc3_00_c4_83_48 {
+		return 0, false
+	}
+	sp := u.Reg[rsp] + uintptr(code>>24&0x7f)
+	caller, ok = u.word(sp)
+	if ok {
+		u.Reg[rsp] = sp + 8
+	}
+	return caller, ok
 }
 
 // maxFrame is the largest frame, in bytes, that frame pointers are believed to span.
@@ -231,14 +252,20 @@ func (u *Stack) word(at uintptr) (v uintptr, ok bool) {
 
 // read fills the window with what lies at an address, and returns how many bytes could be read.
 func (u *Stack) read(at uintptr) uintptr {
-	to := [2]uintptr{uintptr(unsafe.Pointer(&u.window)), unsafe.Sizeof(u.window)}
-	from := [2]uintptr{at, unsafe.Sizeof(u.window)}
+	n := copyFrom(at, uintptr(unsafe.Pointer(&u.window)), unsafe.Sizeof(u.window))
+	return n &^ (unsafe.Sizeof(at) - 1)
+}
+
+// copyFrom copies up to n bytes from an address that need not be mapped, and returns how many it
+// could.
+func copyFrom(at, out, n uintptr) uintptr {
+	to, from := [2]uintptr{out, n}, [2]uintptr{at, n}
 	n, errno := raw.Sys(sysProcessVMReadv, raw.Pid(), uintptr(unsafe.Pointer(&to)), 1,
 		uintptr(unsafe.Pointer(&from)), 1, 0)
 	if errno != 0 {
 		return 0
 	}
-	return n &^ (unsafe.Sizeof(at) - 1)
+	return n
 }
 
 // sysProcessVMReadv is the number of process_vm_readv, which package syscall has for other

@@ -14,13 +14,14 @@ import (
 
 // outside are names in comments that are other projects', or parts of a name.
 var outside = []string{"CUDACachingAllocator.cpp", "F.jumpN", "GLIBC_x.y",
-	"_cgo_release_context", "_cgo_wait_runtime_init_done", "_memory_viz", "crti.o", "crtn.o",
-	"cudaErrorInsufficientDriver", "hardened_malloc", "heap_info", "kernel_sigaction",
-	"linux_dirent64", "malloc_chunk", "memory_tier4", "memory_tierN", "nothrow_t", "page_region",
-	"phys_addr", "pm_scan_arg", "proc_pid_stat", "process_vm_readv", "profile.proto",
-	"ptrace_syscall_info", "r_debug", "read_archive", "semver.org", "sysexits.h", "ta_cuda_",
-	"ta_mm_", "tcbhead_t", "torch_memory_saver", "uffdio_api", "uffdio_register", "vDSO", "vLLM",
-	"vm.overcommit_memory", "x_cgo_init", "x_cgo_mmap", "x_cgo_munmap", "x_cgo_thread_start"}
+	"_cgo_release_context", "_cgo_wait_runtime_init_done", "_memory_viz", "asm_trampoline",
+	"crti.o", "crtn.o", "cudaErrorInsufficientDriver", "hardened_malloc", "heap_info",
+	"kernel_sigaction", "linux_dirent64", "malloc_chunk", "memory_tier4", "memory_tierN",
+	"nothrow_t", "page_region", "phys_addr", "pm_scan_arg", "proc_pid_stat", "process_vm_readv",
+	"profile.proto", "ptrace_syscall_info", "r_debug", "read_archive", "semver.org", "sysexits.h",
+	"ta_cuda_", "ta_mm_", "tcbhead_t", "torch_memory_saver", "uffdio_api", "uffdio_register",
+	"vDSO", "vLLM", "vm.overcommit_memory", "x_cgo_init", "x_cgo_mmap", "x_cgo_munmap",
+	"x_cgo_thread_start"}
 
 // nameLike matches words of a comment that look like names of the code: with a capital inside, an
 // underscore, or a dot.
