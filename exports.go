@@ -173,6 +173,19 @@ func ta_go_cuda_step(r uintptr) uint {
 	return uint(action)
 }
 
+//export ta_go_cuda_sample_begin
+func ta_go_cuda_sample_begin(r, tracers uintptr) uint {
+	q := (*cudahook.Request)(raw.Ptr(r))
+	wait := !alloc.Holds(uintptr(q.Token))
+	stack := cudahook.SampleBegin(q, wait, (*profile.Tracers)(raw.Ptr(tracers)))
+	return uint(uintptr(unsafe.Pointer(stack)))
+}
+
+//export ta_go_cuda_sample_end
+func ta_go_cuda_sample_end(r, how uintptr) {
+	cudahook.SampleEnd((*cudahook.Request)(raw.Ptr(r)), how)
+}
+
 //export ta_go_cuda_configure
 func ta_go_cuda_configure(token, device, key, value uintptr) uint {
 	return uint(cudahook.Configure(token, uint64(device), uint64(key), uint64(value)))

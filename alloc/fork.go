@@ -77,9 +77,23 @@ func ForkChild(token, taken uintptr, mine *Heap, alone bool) bool {
 	}
 	profile.ForkChild(token)
 	release(taken)
+	if Profiling {
+		loseDevices(token)
+	}
 	suspend(token)
 	rebase(token, whole && !alone && taken&forkPool != 0)
 	return summariesTorn
+}
+
+// loseDevices has a child's profile forget its parent's device memory, unless the child was forked
+// in a signal handler that interrupted the profile. A process of one thread forks without locks.
+//
+//go:noinline
+func loseDevices(token uintptr) {
+	if profile.Hold(token, false) {
+		profile.LoseDevices()
+		profile.Release()
+	}
 }
 
 // CountFromFork is set where a report is wanted or one was made. Counts and totals of a forked
@@ -144,6 +158,9 @@ func suspend(token uintptr) {
 func ForkUnprepared(token uintptr, mine *Heap) {
 	loseHeaps(token)
 	profile.ForkChild(token)
+	if Profiling {
+		loseDevices(token)
+	}
 	if poolLock.Held() && !poolLock.HeldBy(token) {
 		pool.epoch++
 		for i := range pool.freeSpans {

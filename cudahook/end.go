@@ -27,6 +27,7 @@ func endContext(token uintptr, context uint64) {
 		h.device.release(h.count.reserved + h.count.foreign + atomic.SwapUint64(&h.unusable[0], 0))
 		atomic.AddUint64(&h.device.foreign, -h.count.foreign)
 		h.device.releaseHost(h.count.side[1].all() + atomic.SwapUint64(&h.unusable[1], 0))
+		atomic.StoreUint64(&endedBlocks[i&(heapMax-1)], h.serial)
 		h.leave(h.mainPool)
 		for p := h.pools; p != nil; p = p.next {
 			h.leave(p)

@@ -2,14 +2,18 @@ package cudahook
 
 import "sync/atomic"
 
-// fastPath is 1 while stream-ordered calls may be served without a Request. Tracing, recording and
-// throttling need one.
+// fastPath is 1 while stream-ordered calls may be served without a Request. Tracing, recording,
+// sampling and throttling need one.
 var fastPath uint32
 
-// setFastPath sets fastPath from the settings.
+// observed is 1 while requests that were served are traced, recorded or sampled.
+var observed uint32
+
+// setFastPath sets fastPath and observed from the settings.
 func setFastPath() {
-	ok := settings.enabled && !settings.throttle && !trace.on &&
-		atomic.LoadUint32(&recording) == 0 && atomic.LoadUint32(&off) == 0
+	watched := trace.on || sampling || atomic.LoadUint32(&recording) != 0
+	ok := settings.enabled && !settings.throttle && !watched && atomic.LoadUint32(&off) == 0
+	atomic.StoreUint32(&observed, uint32(flag(watched)))
 	atomic.StoreUint32(&fastPath, uint32(flag(ok)))
 }
 

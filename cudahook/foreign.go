@@ -70,7 +70,7 @@ func (h *heap) driven(r *Request) Action {
 // driver has freed it, another thread may get its address before this thread continues.
 func (h *heap) freeForeign(r *Request, b *block) Action {
 	h.table.remove(b)
-	r.Bytes = b.asked // for the trace
+	r.Bytes, r.Number = b.asked, b.number // for the trace and the samples
 	h.count.frees++
 	h.count.foreign -= b.bytes
 	h.count.foreignBlocks--

@@ -100,6 +100,10 @@ func (h *heap) startFree(r *Request) Action {
 	if b.state != stateInUse {
 		return h.wrongFree(r)
 	}
+	if sampling && r.Number != b.number {
+		r.Number = b.number
+		return r.act(phaseForget, ActForget)
+	}
 	r.Bytes = b.asked
 	dead := b.cache.dead != 0 && r.Count == 0
 	h.endUse(b)

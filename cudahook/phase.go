@@ -81,6 +81,11 @@ func (h *heap) answer(r *Request, phase uint64) Action {
 		if r.region != 0 {
 			return h.fallAsleep(r, poolIn(r.region))
 		}
+	case phaseForget:
+		if h.table.find(r.Address) == nil {
+			return h.wrongFree(r) // another thread has freed it meanwhile
+		}
+		return h.startFree(r)
 	case phaseSleep:
 		return h.unmappedAsleep(r)
 	case phaseRise:

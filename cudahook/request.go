@@ -30,7 +30,7 @@ type Request struct {
 	Value  uint64 // address, event, context or figure
 	Extra  uint64 // a second figure
 
-	Number uint64 // OpRange: the block's
+	Number uint64 // OpRange, and while blocks are sampled (sampled.go): the block's
 
 	// What the action is about.
 	OnEvent      uint64
@@ -91,7 +91,7 @@ const (
 	// work on the block
 	OpStreamFree
 	OpRecord // the block is in use on Stream, too
-	// an allocation of the driver's own, of Bytes: ActDriver in between
+	// an allocation of the driver's own, of Bytes: ActDriver in between; Count 1: managed memory
 	OpForeign
 	// which block Address lies in: ActDone with its start in Value, its size in Extra, and Number;
 	// ActPass: not a block of the heap
@@ -160,6 +160,9 @@ const (
 	ActRestore   // copy OnBytes back from OnHost
 	ActFreeHost  // free OnHost, which has OnBytes
 	ActAccess    // the devices in OnAccess may access OnBytes at OnAddress
+
+	ActForget // SampleBegin: the block Number is about to be free
+	ActSample // ActDone, after the sample that SampleBegin and SampleEnd take
 )
 
 // CUresult values that the heap returns or examines (CUDA driver API, cuda.h).

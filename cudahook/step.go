@@ -51,6 +51,7 @@ const (
 	phaseRise
 	phaseRestore
 	phaseSink
+	phaseForget
 )
 
 // Where these bits of a state begin.
@@ -110,11 +111,11 @@ func Step(r *Request) Action {
 		if action == ActDone && settings.throttle && (r.Op == OpAlloc || r.Op == OpStreamAlloc) {
 			throttled(r)
 		}
-		if action == ActDone && (trace.on || atomic.LoadUint32(&recording) != 0) {
-			traced(r)
-		}
 		if action == ActDone && settings.snapshots {
 			noteRefusal(r)
+		}
+		if action == ActDone && atomic.LoadUint32(&observed) != 0 {
+			action = observe(r)
 		}
 	} else if atomic.LoadUint32(&recording) != 0 {
 		rememberUnmap(r, action)

@@ -36,6 +36,18 @@ func SetTrace(path *config.Text) {
 	setFastPath()
 }
 
+// observe has a request that was served traced, recorded and sampled. Precondition: no lock is
+// held.
+func observe(r *Request) Action {
+	if trace.on || atomic.LoadUint32(&recording) != 0 {
+		traced(r)
+	}
+	if sampling {
+		return sampled(r)
+	}
+	return ActDone
+}
+
 // traced writes the line of a request that was served, and keeps the event if the device records.
 // Precondition: no lock is held.
 func traced(r *Request) {

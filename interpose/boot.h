@@ -32,6 +32,9 @@ void ta_leave(ta_heap *h);
 // Notes the stack of the block that the thread of h has sampled (boot_sample.c).
 void ta_sample_note(ta_heap *h);
 
+// Carries out TA_CUDA_ACT_FORGET and TA_CUDA_ACT_SAMPLE.
+void ta_sample_device(struct ta_cuda_request *r);
+
 // The identity of the calling thread in locks. The thread keeps it in a forked child.
 uintptr_t ta_token(void);
 void ta_thread_init(void);

@@ -6,17 +6,18 @@
 // Serves a request for n bytes that the driver allocates by call. They are charged in the context
 // accounts.
 static CUresult foreign_on(
-	CUcontext accounts, size_t n, CUcontext current, ta_cuda_call call, void *args)
+	CUcontext accounts, size_t n, int managed, CUcontext current, ta_cuda_call call, void *args)
 {
 	ta_cuda_request r;
 	ta_cuda_ask(&r, TA_CUDA_OP_FOREIGN, accounts);
 	r.Bytes = n;
+	r.Count = (uint64_t)managed;
 	return ta_cuda_serve(&r, current, call, args);
 }
 
 CUresult ta_cuda_foreign(size_t n, CUcontext current, ta_cuda_call call, void *args)
 {
-	return foreign_on(current, n, current, call, args);
+	return foreign_on(current, n, 0, current, call, args);
 }
 
 struct pitch_call {
@@ -78,7 +79,7 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t n, unsigned flags)
 	if (!ta_cuda_serves(&current) || current == NULL || out == NULL)
 		return TA_CUDA_PASS(cuMemAllocManaged, out, n, flags);
 	struct managed_call a = {out, n, flags};
-	return ta_cuda_foreign(n, current, call_managed, &a);
+	return foreign_on(current, n, 1, current, call_managed, &a);
 }
 
 // The bytes of one channel of an element, or 0 for a packed or compressed format.
@@ -272,6 +273,6 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t n,
 	if (ta_cuda_serves(&current) && out != NULL && prop != NULL && n != 0 &&
 		prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
 		on = context_on(prop->location.id, current);
-	return on != NULL ? foreign_on(on, n, current, call_create, &a) :
+	return on != NULL ? foreign_on(on, n, 0, current, call_create, &a) :
 						TA_CUDA_PASS(cuMemCreate, out, n, prop, flags);
 }

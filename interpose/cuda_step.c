@@ -273,6 +273,14 @@ static NOINLINE CUresult go_on(
 	int saved = errno;
 	struct stance s = {.context = current, .known = current != NULL};
 	for (;; act = ta_go_cuda_step((uintptr_t)r)) {
+		if (act == TA_CUDA_ACT_FORGET) {
+			ta_sample_device(r);
+			continue;
+		}
+		if (act == TA_CUDA_ACT_SAMPLE) {
+			ta_sample_device(r);
+			act = TA_CUDA_ACT_DONE;
+		}
 		if (act == TA_CUDA_ACT_DONE || act == TA_CUDA_ACT_PASS) {
 			leave(&s);
 			errno = saved;

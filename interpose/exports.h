@@ -40,6 +40,8 @@ uintptr_t ta_go_sample_begin(uintptr_t heap, uintptr_t tracers);
 uintptr_t ta_go_sample_step(uintptr_t stack, uintptr_t how);
 void ta_go_sample_end(uintptr_t heap, uintptr_t how);
 uintptr_t ta_go_cuda_step(uintptr_t request);
+uintptr_t ta_go_cuda_sample_begin(uintptr_t request, uintptr_t tracers);
+void ta_go_cuda_sample_end(uintptr_t request, uintptr_t how);
 uintptr_t ta_go_cuda_history(uintptr_t token, uintptr_t device, uintptr_t buf, uintptr_t n);
 uintptr_t ta_go_cuda_take(uintptr_t token, uintptr_t device, uintptr_t stream, uintptr_t bytes);
 uintptr_t ta_go_cuda_give(uintptr_t token, uintptr_t device, uintptr_t stream, uintptr_t address);

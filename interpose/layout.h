@@ -132,6 +132,8 @@
 #define TA_CUDA_ACT_MAP_AT 0x13ull
 #define TA_CUDA_ACT_UNMAP_AT 0x14ull
 #define TA_CUDA_ACT_ACCESS 0x18ull
+#define TA_CUDA_ACT_FORGET 0x19ull
+#define TA_CUDA_ACT_SAMPLE 0x1aull
 #define TA_CUDA_ACT_SAVE 0x15ull
 #define TA_CUDA_ACT_RESTORE 0x16ull
 #define TA_CUDA_ACT_FREE_HOST 0x17ull

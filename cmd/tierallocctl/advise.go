@@ -152,7 +152,7 @@ func (f *profileFile) useSites() ([]*useSite, error) {
 	var list []*useSite
 	for _, s := range f.profile.Sample {
 		callers := names.of(s)
-		if len(callers) == 0 {
+		if len(callers) == 0 || memoryOf(s) != "" {
 			continue
 		}
 		key := strings.Join(callers, "<")

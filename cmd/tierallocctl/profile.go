@@ -38,6 +38,9 @@ with TA_BACKGROUND=1. The command waits for that (--wait) and shows the file.
   touches, heat_space          touched pages per second, and the bytes of which
                                that is known (TA_PROFILE_HEAT=1)
 
+Memory of CUDA devices has types of its own (device_inuse_space and so on), exact and not estimated.
+--top and --leaks show each device behind the host.
+
 --diff OLD subtracts an earlier profile. Percentages are then of the earlier total. In the
 picture growth is red and shrinkage blue, and a width is the larger one of both profiles.
 
@@ -127,6 +130,8 @@ func (o *profileOptions) show(out, stderr io.Writer, name string) error {
 		if old, err = readProfile(o.old); err != nil {
 			return err
 		}
+		old.likeDevices(f)
+		f.likeDevices(old)
 		if err := sameSampleTypes(old, f); err != nil {
 			return err
 		}
@@ -149,7 +154,7 @@ func (o *profileOptions) show(out, stderr io.Writer, name string) error {
 	case o.flame != "":
 		return writeFile(o.flame, out, newFlame(f, old, kind).svg)
 	}
-	return newProfileTable(f, old, kind).write(out, o.lines)
+	return f.tables(out, old, kind, o.lines)
 }
 
 // writeFile has write fill the file at a path, or the output where the path is "-".

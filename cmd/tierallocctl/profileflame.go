@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"slices"
+
+	"github.com/google/pprof/profile"
 )
 
 // A flameNode is a function called along one path. width is its share of the picture.
@@ -28,15 +30,23 @@ func newFlame(f, old *profileFile, kind int) *flame {
 		unit: f.profile.SampleType[kind].Unit, diff: old != nil,
 		root: &flameNode{name: "all"}}
 	for _, s := range f.profile.Sample {
-		fl.root.add(frames(s), s.Value[kind], 0)
+		fl.root.add(flameStack(s), s.Value[kind], 0)
 	}
 	if old != nil {
 		for _, s := range old.profile.Sample {
-			fl.root.add(frames(s), 0, s.Value[kind])
+			fl.root.add(flameStack(s), 0, s.Value[kind])
 		}
 	}
 	fl.root.measure()
 	return fl
+}
+
+// flameStack is the stack of a sample, called by the device whose memory it is.
+func flameStack(s *profile.Sample) []profileFrame {
+	if m := memoryOf(s); m != "" {
+		return append(frames(s), profileFrame{name: m})
+	}
+	return frames(s)
 }
 
 // add adds a stack below the root.

@@ -76,17 +76,36 @@ func (l *leakFigures) sampled(period int64) float64 {
 	return math.Round(float64(l.blocks) * -math.Expm1(-mean/float64(period)))
 }
 
-// leaks writes the stacks that grow, those first that grew most; at most lines of them, 0 for all.
+// leaks writes the stacks that grow, those of the host and those of each device.
 func (f *profileFile) leaks(w io.Writer, lines int) error {
-	all, err := f.leakStacks()
+	if err := f.leaksOf(w, "", lines); err != nil {
+		return err
+	}
+	for _, m := range memories(f) {
+		fmt.Fprintln(w)
+		if err := f.leaksOf(w, m, lines); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaksOf writes the stacks of a memory that grow, those first that grew most; at most lines of
+// them, 0 for all. Every block on a device is sampled.
+func (f *profileFile) leaksOf(w io.Writer, memory string, lines int) error {
+	all, err := f.leakStacks(memory)
 	if err != nil {
 		return err
+	}
+	title, notes, period := f.title(), f.notes(), f.profile.Period
+	if memory != "" {
+		title, notes, period = memory, nil, 1
 	}
 	var growing, late []*leakStack
 	inUse, grown, lateBytes := int64(0), int64(0), int64(0)
 	for _, l := range all {
 		inUse += l.bytes
-		switch l.growth(f.profile.Period) {
+		switch l.growth(period) {
 		case steadyGrowth:
 			growing = append(growing, l)
 			grown += l.bytes
@@ -98,8 +117,8 @@ func (f *profileFile) leaks(w io.Writer, lines int) error {
 	slices.SortStableFunc(growing, func(a, b *leakStack) int {
 		return cmp.Compare(b.recent, a.recent)
 	})
-	fmt.Fprintf(w, "%s: %s in use\n", f.title(), amount(inUse, "bytes"))
-	writeLines(w, f.notes())
+	fmt.Fprintf(w, "%s: %s in use\n", title, amount(inUse, "bytes"))
+	writeLines(w, notes)
 	if len(growing) == 0 {
 		fmt.Fprintln(w, "no stack allocates steadily without freeing")
 	} else {
@@ -133,11 +152,14 @@ func allocating(n int) string {
 	return plural(n, "stack") + " allocate steadily"
 }
 
-// leakStacks adds up the samples by stack: threads, tiers and addresses within a line do not
-// matter.
-func (f *profileFile) leakStacks() (all []*leakStack, err error) {
+// leakStacks adds up the samples of a memory by stack: threads, tiers and addresses within a line
+// do not matter.
+func (f *profileFile) leakStacks(memory string) (all []*leakStack, err error) {
 	var at [4]int
 	for i, name := range []string{"alloc_objects", "inuse_objects", "inuse_space", "recent_space"} {
+		if memory != "" {
+			name = deviceTypes + name
+		}
 		if at[i] = f.typeIndex(name); at[i] < 0 {
 			return nil, errors.New(f.path + ": --leaks needs the sample type " + name + ", as " +
 				"TA_PROFILE=FILE writes it; it has " + strings.Join(f.typeNames(), ", "))
@@ -145,6 +167,9 @@ func (f *profileFile) leakStacks() (all []*leakStack, err error) {
 	}
 	byStack := map[string]*leakStack{}
 	for _, s := range f.profile.Sample {
+		if memoryOf(s) != memory {
+			continue
+		}
 		stack := frames(s)
 		var key strings.Builder
 		for _, frame := range stack {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 )
@@ -17,19 +18,41 @@ type profileRow struct {
 
 // A profileTable has a row for each function. Of two profiles its values are differences.
 type profileTable struct {
-	title string
-	kind  string // sample type
-	unit  string
-	diff  bool
-	total int64 // of the earlier profile, if there are two
-	grown int64 // difference of the totals
-	rows  []*profileRow
-	notes []string
+	title  string
+	kind   string // sample type
+	memory string
+	unit   string
+	diff   bool
+	total  int64 // of the earlier profile, if there are two
+	grown  int64 // difference of the totals
+	rows   []*profileRow
+	notes  []string
 }
 
-func newProfileTable(f, old *profileFile, kind int) *profileTable {
-	t := &profileTable{title: f.title(), kind: f.typeNames()[kind],
+// tables writes the table of the host, and those of devices.
+func (f *profileFile) tables(w io.Writer, old *profileFile, kind, lines int) error {
+	all := deviceTables(f, old, kind)
+	if !strings.HasPrefix(f.profile.SampleType[kind].Type, deviceTypes) {
+		all = append([]*profileTable{newProfileTable(f, old, kind, "")}, all...)
+	}
+	for i, t := range all {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := t.write(w, lines); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newProfileTable makes the table of the host, "", or of the memory of a device.
+func newProfileTable(f, old *profileFile, kind int, memory string) *profileTable {
+	t := &profileTable{title: f.title(), kind: f.typeNames()[kind], memory: memory,
 		unit: f.profile.SampleType[kind].Unit, diff: old != nil, notes: f.notes()}
+	if memory != "" {
+		t.title, t.notes = memory, nil
+	}
 	byName := map[string]*profileRow{}
 	t.total = t.add(byName, f, kind, 1)
 	if old != nil {
@@ -52,6 +75,9 @@ func newProfileTable(f, old *profileFile, kind int) *profileTable {
 func (t *profileTable) add(byName map[string]*profileRow, f *profileFile, kind int,
 	sign int64) (sum int64) {
 	for _, s := range f.profile.Sample {
+		if memoryOf(s) != t.memory {
+			continue
+		}
 		value := sign * s.Value[kind]
 		sum += value
 		seen := map[string]bool{}

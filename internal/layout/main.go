@@ -167,6 +167,8 @@ func write(w io.Writer) {
 		{"TA_CUDA_ACT_MAP_AT", cudahook.ActMapAt},
 		{"TA_CUDA_ACT_UNMAP_AT", cudahook.ActUnmapAt},
 		{"TA_CUDA_ACT_ACCESS", cudahook.ActAccess},
+		{"TA_CUDA_ACT_FORGET", cudahook.ActForget},
+		{"TA_CUDA_ACT_SAMPLE", cudahook.ActSample},
 		{"TA_CUDA_ACT_SAVE", cudahook.ActSave},
 		{"TA_CUDA_ACT_RESTORE", cudahook.ActRestore},
 		{"TA_CUDA_ACT_FREE_HOST", cudahook.ActFreeHost},

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"tieralloc/alloc"
+	"tieralloc/cudahook"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
@@ -44,6 +45,7 @@ func beginProfile(random uintptr) {
 		complain("TA_PROFILE", profilePath.Addr(), uintptr(syscall.ENOMEM))
 		return
 	}
+	cudahook.StartSampling()
 	if config.InForce.ProfileHeat && !alloc.Watching {
 		beginWatching()
 	}

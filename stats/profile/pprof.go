@@ -129,6 +129,9 @@ func (e *encoder) types() {
 		}
 		e.valueType(fieldSampleType, i, unit)
 	}
+	if t.deviceSites != 0 {
+		e.deviceTypes()
+	}
 	e.number(fieldDefaultType, stringInuseSpace)
 	e.valueType(fieldPeriodType, stringSpace, stringBytes)
 }
@@ -183,6 +186,7 @@ func (e *encoder) samples() {
 	name, thread := uint64(0), [2]uint64{}
 	for i := uintptr(0); i < t.siteN; i++ {
 		s := &t.sites[i&(siteCount-1)]
+		d := &t.spreads[i&(siteCount-1)]
 		if name == 0 || s.Thread != thread {
 			thread = s.Thread
 			n := uintptr(0)
@@ -191,18 +195,16 @@ func (e *encoder) samples() {
 			}
 			name = e.addBytes(uintptr(unsafe.Pointer(&s.Thread)), n)
 		}
+		if s.Kind != Host {
+			e.deviceSample(s, d, name)
+			continue
+		}
 		hint, tier := e.addString(config.HintWord(s.Hint)), e.addString(config.TierWord(s.Tier))
 		at := e.open(fieldSample)
 		e.stack(s)
 		e.values(s.Allocs, s.Bytes, s.Live, s.LiveBytes, s.Peak, s.Recent, s.Lifetime, 0, 0)
 		e.labels(tier, hint, name)
-		d := &t.spreads[i&(siteCount-1)]
-		e.measure(stringSizeMedian, d.size.median(), stringBytes)
-		e.measure(stringSizeMin, d.size.low, stringBytes)
-		e.measure(stringSizeMax, d.size.high, stringBytes)
-		if d.lifetime.sum != 0 {
-			e.measure(stringLifetimeMedian, d.lifetime.median()<<lifetimeShift, stringNanoseconds)
-		}
+		e.spread(d)
 		e.close(at)
 		for c := uintptr(0); c < heatClasses; c++ {
 			u := &t.uses[i&(siteCount-1)][c&(heatClasses-1)]
@@ -220,10 +222,20 @@ func (e *encoder) samples() {
 	}
 }
 
-// values writes the values of a sample, in the order of their types.
+// spread writes the labels of sizes and lifetimes.
+func (e *encoder) spread(d *spread) {
+	e.measure(stringSizeMedian, d.size.median(), stringBytes)
+	e.measure(stringSizeMin, d.size.low, stringBytes)
+	e.measure(stringSizeMax, d.size.high, stringBytes)
+	if d.lifetime.sum != 0 {
+		e.measure(stringLifetimeMedian, d.lifetime.median()<<lifetimeShift, stringNanoseconds)
+	}
+}
+
+// values writes the values of a sample of the host, in the order of their types.
 func (e *encoder) values(allocs, bytes, live, liveBytes, peak, recent, lifetime, heatSpace,
 	touches float64) {
-	at := e.open(2)
+	at := e.open(fieldValues)
 	e.varint(whole(allocs))
 	e.varint(whole(bytes))
 	e.varint(whole(live))
@@ -234,6 +246,9 @@ func (e *encoder) values(allocs, bytes, live, liveBytes, peak, recent, lifetime,
 	if t.heatTime > 0 {
 		e.varint(whole(heatSpace))
 		e.varint(whole(touches))
+	}
+	if t.deviceSites != 0 {
+		e.zeros(baseTypes)
 	}
 	e.close(at)
 }

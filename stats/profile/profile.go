@@ -36,12 +36,14 @@ type Site struct {
 	Depth  uint32
 	Hint   uint32 // the blocks' hint, and the tier that they were allocated in
 	Tier   uint32
+	Kind   uint32    // of the memory (device.go), and the number of its device
+	Device uint32    // 0 for memory of the host
 	Thread [2]uint64 // the name of the thread, as the kernel has it
 
 	// Estimates for all blocks, in blocks and bytes.
 	Allocs, Bytes, Live, LiveBytes float64
 
-	Peak     float64 // LiveBytes at the moment of table.peak; of all sites at the same moment
+	Peak     float64 // LiveBytes at the moment of its group's peak, of all its sites the same
 	Recent   float64 // of LiveBytes, what was allocated late; set by Settle
 	Lifetime float64 // nanoseconds, the sum over the blocks that were freed
 
@@ -67,7 +69,7 @@ type location struct {
 
 // sample is a block in use.
 type sample struct {
-	addr uintptr // 0: the slot is empty
+	addr uintptr // 0: the slot is empty; the number of a block on a device (device.go)
 	born uint64  // nanoseconds since the table's start
 	what uint64  // its size << siteBits | the index of its site
 }
@@ -105,13 +107,16 @@ type table struct {
 
 	siteN, locationN, objectN, nameN, frameN, sampleN uintptr
 
+	deviceN     uintptr // of sampleN, those on devices
+	deviceSites uintptr // of siteN
+
 	program uintptr // the number of the program's own object, or 0
 	tracers *Tracers
 
-	heatTime   float64 // seconds, in which heat was measured
-	fresh      float64 // bytes allocated since the profile was written (every.go)
-	live, peak float64 // Σ LiveBytes; what it was when the sites' Peak was set
-	start      uint64  // monotonic, nanoseconds
+	heatTime   float64             // seconds, in which heat was measured
+	fresh      float64             // bytes allocated since the profile was written (every.go)
+	live, peak [groupCount]float64 // Σ LiveBytes; what it was when the sites' Peak was set
+	start      uint64              // monotonic, nanoseconds
 	thread     [2]uint64
 }
 
@@ -154,11 +159,13 @@ func Begin(token uintptr, wait bool, tracers *Tracers) *unwind.Stack {
 
 // Block is what a sample says of its block.
 type Block struct {
-	Addr uintptr
-	Size uint64 // as the program asked for it
-	Hint uint32
-	Tier uint32
-	Now  uint64 // monotonic, nanoseconds
+	Addr   uintptr // on a device the block's number
+	Size   uint64  // as the program asked for it
+	Hint   uint32
+	Tier   uint32
+	Kind   uint32 // of the memory; with Device on devices only, Hint and Tier on the host only
+	Device uint32
+	Now    uint64 // monotonic, nanoseconds
 }
 
 // End notes the block whose stack was found, and gives the table back. how is how the walk ended.
@@ -171,7 +178,7 @@ func End(b *Block, how uintptr) {
 	s := t.siteFor(b)
 	if s == nil || !t.keep(b, s) {
 		Lost++
-	} else {
+	} else if s.Kind == Host {
 		t.traceAlloc(b)
 	}
 	lock.Release()
@@ -224,15 +231,19 @@ func (t *table) keep(b *Block, s *Site) bool {
 	k = t.index(s)
 	*t.slot(i) = sample{addr: b.Addr, born: t.since(b.Now), what: b.Size<<siteBits | uint64(k)}
 	t.sampleN++
-	w := Weight(b.Size)
+	w := s.weight(b.Size)
 	t.spreads[k&(siteCount-1)].size.add(b.Size, w)
 	bytes := w * float64(b.Size)
 	s.Allocs += w
 	s.Live += w
 	s.Bytes += bytes
 	s.LiveBytes += bytes
-	t.live += bytes
-	t.allocated(bytes)
+	t.live[s.group()&(groupCount-1)] += bytes
+	if s.Kind == Host {
+		t.allocated(bytes)
+	} else {
+		t.deviceN++
+	}
 	return true
 }
 
@@ -259,18 +270,27 @@ func (t *table) drop(addr uintptr, now uint64) {
 		}
 		i++
 	}
-	t.traceFree(addr)
+	t.remove(i, now)
+}
+
+// remove takes the sample in slot i out of the table.
+func (t *table) remove(i uintptr, now uint64) {
 	e := t.slot(i)
-	t.notePeak()
 	s := &t.sites[e.site()]
-	w := Weight(e.size())
+	if s.Kind == Host {
+		t.traceFree(e.addr)
+	} else {
+		t.deviceN--
+	}
+	t.notePeak(s.group())
+	w := s.weight(e.size())
 	bytes := w * float64(e.size())
 	lifetime := t.since(now) - min(t.since(now), e.born)
 	s.Live -= w
 	s.LiveBytes -= bytes
 	s.Lifetime += w * float64(lifetime)
 	t.spreads[e.site()].lifetime.add(lifetime>>lifetimeShift, w)
-	t.live -= bytes
+	t.live[s.group()&(groupCount-1)] -= bytes
 	t.vacate(i)
 }
 
@@ -288,30 +308,33 @@ func (t *table) vacate(i uintptr) {
 	*t.slot(i) = sample{}
 }
 
-// notePeak keeps the sites' bytes where the process has more in use than at the peak before by a
-// hundredth. So the cost of a growing heap's many peaks stays small.
-func (t *table) notePeak() {
-	if t.live > t.peak*1.01 {
-		t.setPeak()
+// notePeak keeps the sites' bytes where the process has more of a group in use than at the peak
+// before by a hundredth. So the cost of a growing heap's many peaks stays small.
+func (t *table) notePeak(g uintptr) {
+	if t.live[g&(groupCount-1)] > t.peak[g&(groupCount-1)]*1.01 {
+		t.setPeak(g)
 	}
 }
 
-// setPeak makes the present the peak.
+// setPeak makes the present the peak of a group.
 //
-//	Σ Peak == t.peak
-func (t *table) setPeak() {
-	t.peak = t.live
+//	Σ Peak of its sites == t.peak[g]
+func (t *table) setPeak(g uintptr) {
+	t.peak[g&(groupCount-1)] = t.live[g&(groupCount-1)]
 	for i := uintptr(0); i < t.siteN; i++ {
-		s := &t.sites[i&(siteCount-1)]
-		s.Peak = s.LiveBytes
+		if s := &t.sites[i&(siteCount-1)]; s.group() == g {
+			s.Peak = s.LiveBytes
+		}
 	}
 }
 
 // Settle completes the sites for a reader: their peaks, and how much of their bytes in use was
 // allocated in the last half of the time. Precondition: the table is held.
 func Settle(now uint64) {
-	if t.live > t.peak { // so that no profile has more in use than at its peak
-		t.setPeak()
+	for g := uintptr(0); g < groupCount; g++ {
+		if t.live[g&(groupCount-1)] > t.peak[g&(groupCount-1)] {
+			t.setPeak(g) // so that no profile has more in use than at its peak
+		}
 	}
 	for i := uintptr(0); i < t.siteN; i++ {
 		t.sites[i&(siteCount-1)].Recent = 0
@@ -319,7 +342,8 @@ func Settle(now uint64) {
 	half := t.since(now) / 2
 	for i := t.nextUsed(0); i < 2*sampleCount; i = t.nextUsed(i + 1) {
 		if e := t.slot(i); e.born > half {
-			t.sites[e.site()].Recent += Weight(e.size()) * float64(e.size())
+			s := &t.sites[e.site()]
+			s.Recent += s.weight(e.size()) * float64(e.size())
 		}
 	}
 }

@@ -26,7 +26,8 @@ func (t *table) siteFor(b *Block) *Site {
 		t.frames[(first+i)&(stackWords-1)] = at
 		stack = mix(stack*31 + uint64(at) + 1)
 	}
-	hash := mix(stack ^ mix(uint64(b.Hint)<<8|uint64(b.Tier)) ^ mix(t.thread[0]) ^
+	kind := uint64(b.Device)<<24 | uint64(b.Kind)<<16 | uint64(b.Hint)<<8 | uint64(b.Tier)
+	hash := mix(stack ^ mix(kind) ^ mix(t.thread[0]) ^
 		mix(t.thread[1]+1))
 	k := uintptr(hash)
 	for ; t.siteOf[k&siteMask] != 0; k++ {
@@ -43,6 +44,10 @@ func (t *table) siteFor(b *Block) *Site {
 	t.siteOf[k&siteMask] = uint32(t.siteN)
 	s.hash, s.frames, s.Stack, s.Depth = hash, stack, uint32(first), uint32(n)
 	s.Hint, s.Tier, s.Thread = b.Hint, b.Tier, t.thread
+	s.Kind, s.Device = b.Kind, b.Device
+	if s.Kind != Host {
+		t.deviceSites++
+	}
 	t.frameN += n
 	return s
 }

@@ -5,9 +5,9 @@ import (
 	"tieralloc/stats"
 )
 
-// Top fills in the stacks that have allocated most bytes, the largest first. Sites that differ in
-// hint, tier or thread only are one. out is all zero. Preconditions: the table is held, and Settle
-// was called.
+// Top fills in the stacks that have allocated most bytes of the host, the largest first. Sites that
+// differ in hint, tier or thread only are one. out is all zero. Preconditions: the table is held,
+// and Settle was called.
 func Top(out *stats.Sites) {
 	t.sum()
 	for out.Count < stats.SiteMax {
@@ -28,6 +28,9 @@ func (t *table) sum() {
 	}
 	for i := uintptr(0); i < t.siteN; i++ {
 		s := &t.sites[i&(siteCount-1)]
+		if s.first, s.all = siteCount, 0; s.Kind != Host {
+			continue
+		}
 		k := uintptr(s.frames)
 		for ; t.stackOf[k&siteMask] != 0; k++ {
 			f := &t.sites[(t.stackOf[k&siteMask]-1)&(siteCount-1)]
