@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"tieralloc/internal/config"
 )
 
 // text is a device's history as a program gets it with a buffer of n bytes.
@@ -86,6 +88,32 @@ func TestHistoryFork(t *testing.T) {
 		t.Error("History does not return in the child")
 	}
 	off = 0
+}
+
+// TestRefusalAfterEvent: a snapshot is due only once the history has the refusal, because another
+// thread may write it at once.
+func TestRefusalAfterEvent(t *testing.T) {
+	p := newProg(t, gib, func(c *config.CUDA) { c.Snapshots = true })
+	unscheduled(t)
+	p.alloc(100)
+	SnapshotTaken()
+	*p.r = Request{Token: 8, Op: OpAlloc, Context: 0xc1, Bytes: 2 * gib}
+	history.lock.Take(16)
+	done := make(chan bool)
+	go func() { p.f.run(p.r); close(done) }()
+	for range 200 {
+		time.Sleep(time.Millisecond)
+		if RefusalDue() {
+			t.Error("a snapshot is due before the refusal is in the history")
+			break
+		}
+	}
+	history.lock.Release()
+	<-done
+	if !RefusalDue() {
+		t.Error("no snapshot is due")
+	}
+	SnapshotTaken()
 }
 
 // TestHistoryFull: the oldest events go.

@@ -111,11 +111,11 @@ func Step(r *Request) Action {
 		if action == ActDone && settings.throttle && (r.Op == OpAlloc || r.Op == OpStreamAlloc) {
 			throttled(r)
 		}
-		if action == ActDone && settings.snapshots {
-			noteRefusal(r)
-		}
 		if action == ActDone && atomic.LoadUint32(&observed) != 0 {
 			action = observe(r)
+		}
+		if action == ActDone && settings.snapshots {
+			noteRefusal(r) // after its event: another thread may write the snapshot at once
 		}
 	} else if atomic.LoadUint32(&recording) != 0 {
 		rememberUnmap(r, action)

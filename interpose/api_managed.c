@@ -48,6 +48,7 @@ EXPORT void *ta_managed_malloc(size_t size, int device)
 	ta_cuda_ask(&r, TA_CUDA_OP_FOREIGN, NULL);
 	r.Device = (uint64_t)device;
 	r.Bytes = size;
+	r.Count = 1;
 	CUresult e = ta_cuda_serve(&r, NULL, call_managed, NULL);
 	return e == CUDA_SUCCESS ? (void *)r.Value : (errno = error_of(e), NULL);
 }

@@ -1,5 +1,8 @@
 // Call sites that allocate device memory, for heap profiles.
 #include "common.h"
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 
 #define SITE(name) \
 	__attribute__((noinline)) static CUdeviceptr name##_site(size_t n) \
@@ -11,6 +14,8 @@
 	}
 
 static void *(*own_malloc)(ssize_t, int, void *);
+static void *(*lent_malloc)(size_t, int);
+static int (*lent_free)(void *);
 static void (*own_free)(void *, ssize_t, int, void *);
 
 static CUresult plain(CUdeviceptr *p, size_t n) { return cu.cuMemAlloc_v2(p, n); }
@@ -30,7 +35,47 @@ static CUresult own(CUdeviceptr *p, size_t n)
 	*p = (CUdeviceptr)own_malloc((ssize_t)n, 0, NULL);
 	return *p == 0;
 }
+static CUresult handled(CUdeviceptr *p, size_t n)
+{
+	*p = (CUdeviceptr)own_malloc((ssize_t)n, 0, NULL);
+	return 0; // a handler may get none
+}
+static CUresult lent(CUdeviceptr *p, size_t n)
+{
+	*p = (CUdeviceptr)lent_malloc(n, 0);
+	return *p == 0;
+}
+static CUresult pitched(CUdeviceptr *p, size_t n)
+{
+	size_t pitch;
+	return cu.cuMemAllocPitch_v2(p, &pitch, n, 10, 4);
+}
+static CUresult array(CUdeviceptr *p, size_t n)
+{
+	return cu.cuArrayCreate_v2((CUarray *)p, &(CUDA_ARRAY_DESCRIPTOR){n, 16, 0x20, 1});
+}
+static CUresult levels(CUdeviceptr *p, size_t n)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = {n, n, 0, 0x20, 1, 0};
+	return cu.cuMipmappedArrayCreate((CUmipmappedArray *)p, &d, 2);
+}
+static CUresult created(CUdeviceptr *p, size_t n)
+{
+	CUmemAllocationProp on_device = {1, 0, {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	return cu.cuMemCreate(p, n, &on_device, 0);
+}
+static CUresult pooled(CUdeviceptr *p, size_t n)
+{
+	return cu.cuMemAllocFromPoolAsync(p, n, fake.fake_pool(0), NULL);
+}
 // clang-format off
+SITE(handled)
+SITE(lent)
+SITE(pitched)
+SITE(array)
+SITE(levels)
+SITE(created)
+SITE(pooled)
 SITE(plain)
 SITE(small)
 SITE(second)
@@ -54,7 +99,9 @@ static void load_own(void)
 	load();
 	*(void **)&own_malloc = ours("ta_cuda_malloc");
 	*(void **)&own_free = ours("ta_cuda_free");
-	CHECK(own_malloc != NULL && own_free != NULL, "no library");
+	*(void **)&lent_malloc = ours("ta_managed_malloc");
+	*(void **)&lent_free = ours("ta_managed_free");
+	CHECK(own_malloc && own_free && lent_malloc && lent_free, "no library");
 }
 
 static CUdeviceptr list[64];
@@ -105,6 +152,88 @@ static void sites(void)
 	CHECK(cu.cuMemFree_v2(list[0]) == CUDA_ERROR_INVALID_VALUE, "the driver frees");
 	CHECK(cu.cuMemFree_v2(list[1] + 8) != 0, "the inside of a block is free");
 	puts("done");
+}
+
+// Two blocks of each kind that the driver allocates. One of them is freed.
+static void kinds(void)
+{
+	load_own();
+	OK(lent_free((void *)lent_site(3000)));
+	lent_site(3000);
+	OK(cu.cuMemFree_v2(pitched_site(1000)));
+	pitched_site(1000);
+	OK(cu.cuArrayDestroy((CUarray)array_site(256)));
+	array_site(256);
+	OK(cu.cuMipmappedArrayDestroy((CUmipmappedArray)levels_site(64)));
+	levels_site(64);
+	OK(cu.cuMemRelease(created_site(2 * MIB)));
+	created_site(2 * MIB);
+	OK(cu.cuMemFreeAsync(pooled_site(70000), NULL));
+	pooled_site(70000);
+	puts("done");
+}
+
+// While a stream captures a graph. What it allocates belongs to the graph.
+static void captured(void)
+{
+	CUstream s;
+	CUgraph g;
+	CUdeviceptr p;
+	load();
+	OK(cu.cuStreamCreate(&s, 1));
+	list[0] = plain_site(MIB);
+	OK(cu.cuStreamBeginCapture_v2(s, 2));
+	OK(cu.cuMemFree_v2(list[0])); // the device heap keeps it until the end of the capture
+	again_site(MIB);
+	cu.cuMemAllocAsync(&p, 1000, s);
+	OK(cu.cuStreamEndCapture(s, &g));
+	again_site(MIB);
+	puts("done");
+}
+
+// Blocks are freed in a context that is not theirs, and without one.
+static void elsewhere(void)
+{
+	CUcontext c, other;
+	CUstream s;
+	load();
+	OK(cu.cuCtxGetCurrent(&c));
+	for (int i = 0; i < 4; i++)
+		list[i] = plain_site(MIB);
+	OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+	OK(cu.cuCtxSetCurrent(other));
+	second_site(MIB);
+	OK(cu.cuStreamCreate(&s, 1));
+	OK(cu.cuMemFree_v2(list[0]));
+	OK(cu.cuMemFreeAsync(list[1], s));
+	OK(cu.cuCtxSetCurrent(NULL));
+	OK(cu.cuMemFree_v2(list[2]));
+	puts("done");
+}
+
+// A signal handler allocates and frees while its thread does.
+static volatile int signals;
+
+static void handler(int unused)
+{
+	(void)unused;
+	own_free((void *)handled_site(4096), 0, 0, NULL);
+	free(host_site(100));
+	signals++;
+}
+
+static void handlers(void)
+{
+	struct itimerval often = {{0, 300}, {0, 300}}, never = {0};
+	int n = 1;
+	load_own();
+	own_free((void *)own_site(2 * MIB), 0, 0, NULL); // the heap need not ask the driver again
+	signal(SIGALRM, handler);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (; n < 4000 || signals < 100; n++)
+		own_free((void *)own_site(2 * MIB), 0, 0, NULL);
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("%d\n", n);
 }
 
 // Threads allocate, and free each other's blocks.
@@ -197,6 +326,36 @@ static void forks(void)
 	printf("%d\n", (int)child);
 }
 
+static void *allocating(void *context)
+{
+	OK(cu.cuCtxSetCurrent(context));
+	for (;;)
+		OK(cu.cuMemFree_v2(shared_site(4096)));
+}
+
+// Children of a process whose other thread is at work. Every second one skips the fork handlers.
+// Each frees and allocates memory of the host, and writes a profile.
+static void clones(void)
+{
+	int status;
+	pthread_t t;
+	CUcontext c = load();
+	plain_site(2 * MIB);
+	OK(pthread_create(&t, NULL, allocating, c));
+	for (int i = 0; i < 40; i++) {
+		void *p = host_site(1 << 20);
+		pid_t child = i % 2 ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+		if (child == 0) {
+			free(p);
+			host_site(1 << 20);
+			_exit(0);
+		}
+		CHECK(waitpid(child, &status, 0) == child && status == 0, "%#x", status);
+		free(p);
+	}
+	puts("done");
+}
+
 // The second block has no room on the device.
 static void spills(void)
 {
@@ -207,6 +366,7 @@ static void spills(void)
 }
 
 static const struct test tests[] = {{"sites", sites}, {"threads", threads}, {"ends", ends},
-	{"late", late_ends}, {"forks", forks}, {"spills", spills}};
+	{"late", late_ends}, {"forks", forks}, {"spills", spills}, {"kinds", kinds},
+	{"captured", captured}, {"elsewhere", elsewhere}, {"handlers", handlers}, {"clones", clones}};
 
 int main(int argc, char **argv) { RUN(tests); }
