@@ -346,11 +346,19 @@ func (f *fake) run(r *Request) Action {
 	f.now += 1000
 	r.Now = f.now
 	for range 1 << 20 {
-		action := Step(r)
-		if action <= ActPass {
+		switch action := Step(r); action {
+		case ActDone, ActPass:
 			return action
+		case ActForget:
+			SampleBegin(r, true, nil)
+		case ActSample:
+			if SampleBegin(r, true, nil) != nil {
+				SampleEnd(r, 0)
+			}
+			return ActDone
+		default:
+			f.act(r, action)
 		}
-		f.act(r, action)
 	}
 	f.t.Fatal("a request does not end")
 	return 0

@@ -17,7 +17,7 @@ import (
 // all its blocks; an allocation in it whose sample comes later is not kept (endedBlocks).
 //
 // No lock of a heap is held meanwhile: a thread that has the profile may wait for one in a signal
-// handler.
+// handler (SampleBegin).
 
 // sampling is set at boot if blocks are sampled.
 var sampling bool
@@ -25,10 +25,11 @@ var sampling bool
 // endedBlocks is for each heap its serial number when a context of it ended last.
 var endedBlocks profile.Ended
 
-// The profile knows the parts of a block's number.
+// The profile knows the parts of a block's number, and how many devices there may be.
 var (
 	_ [profile.HeapBit]uint8 = [numberIndex]uint8{}
 	_ [profile.Heaps]uint8   = [heapMax]uint8{}
+	_ [profile.Devices]uint8 = [deviceMax]uint8{}
 )
 
 // StartSampling has all blocks sampled from now on. It is called once, before all requests.
@@ -84,9 +85,11 @@ func (r *Request) identify() bool {
 
 // SampleBegin carries out ActForget or begins ActSample. For an allocation it returns the walk in
 // which the caller is to find its stack before it calls SampleEnd, or nil if the sample is lost.
-// wait is as for profile.Begin.
+// wait is as for profile.Begin. A signal handler that interrupted the holder of a lock of this
+// package does not wait: the thread that has the profile may wait for that lock.
 func SampleBegin(r *Request, wait bool, tracers *profile.Tracers) *unwind.Stack {
 	token := uintptr(r.Token)
+	wait = wait && !Holds(token)
 	switch r.Op {
 	case OpFree, OpStreamFree:
 		profile.Freed(token, uintptr(r.Number), wait, raw.Clock(raw.ClockMono))

@@ -25,15 +25,15 @@ var kindWords = [4]string{Device: "device", Managed: "managed", Spilled: "spille
 // A group is the sites whose bytes may be added up: those of the host, or of a kind of memory on a
 // device. It has a peak of its own.
 const (
-	groupCount   = 64
-	groupDevices = 16
+	Devices    = 16
+	groupCount = 4 * Devices
 )
 
 func (s *Site) group() uintptr {
 	if s.Kind == Host {
 		return 0
 	}
-	return uintptr(s.Device&(groupDevices-1))<<2 | uintptr(s.Kind&3)
+	return uintptr(s.Device&(Devices-1))<<2 | uintptr(s.Kind&3)
 }
 
 // weight is how many blocks a sampled one of n bytes stands for.

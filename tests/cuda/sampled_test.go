@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -159,6 +161,35 @@ func TestSampledTool(t *testing.T) {
 	host, _, _ := strings.Cut(r.Stdout, "\ndevice 0")
 	if strings.Contains(host, "plain_site") || !strings.Contains(host, "host_site") {
 		t.Errorf("of the host:\n%s", host)
+	}
+}
+
+// TestSampledPprof: pprof shows the memory of one device, and divides devices and kinds.
+func TestSampledPprof(t *testing.T) {
+	file, _ := sampledRun(t, "sites")
+	named := filepath.Join(t.TempDir(), "named.pb")
+	r := testlib.Run(t, testlib.Cmd{Args: []string{testlib.Tool(t), "profile", "-o", named, file}})
+	if r.Status != 0 {
+		t.Fatal(r.Stderr)
+	}
+	pprof := func(args ...string) string {
+		out, err := exec.Command("go", append(append([]string{"tool", "pprof", "-top",
+			"-sample_index=device_peak_space"}, args...), named)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	one := pprof("-tagfocus=device=^0$")
+	if !strings.Contains(one, " plain_site\n") || strings.Contains(one, " second_site\n") {
+		t.Errorf("of device 0:\n%s", one)
+	}
+	all := pprof("-tagroot=device,kind", "-cum")
+	for _, want := range []string{`28MB +[0-9.]+% +device\n`, `16MB +[0-9.]+% +1\n`,
+		`14MB +[0-9.]+% +0\n`} {
+		if !regexp.MustCompile(want).MatchString(all) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
 	}
 }
 
