@@ -229,13 +229,13 @@ HOT static void protect_relro(uintptr_t base, int prot)
 	}
 }
 
-static const ElfW(Rela) * deferred(uint64_t number)
+HOT static const ElfW(Rela) * deferred(uint64_t number)
 {
 	return (const ElfW(Rela) *)((uintptr_t)&__ehdr_start + ta_deferred.table) + number;
 }
 
 // Makes count of the deferred relocations, beginning with number first.
-static void relocate(uint64_t first, uint64_t count)
+HOT static void relocate(uint64_t first, uint64_t count)
 {
 	uintptr_t base = (uintptr_t)&__ehdr_start;
 	for (const ElfW(Rela) *r = deferred(first), *end = r + count; r < end; r++)
@@ -259,15 +259,16 @@ static int bind(void)
 	return 1;
 }
 
+static int tables_made;
+
 // Completes the data plane's tables of words, which settings and the report need. Two threads may
 // do it at the same time, because they store the same values.
-void ta_tables(void)
+HOT void ta_tables(void)
 {
-	static int done;
-	if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&tables_made, __ATOMIC_ACQUIRE))
 		return;
 	relocate(0, ta_deferred.own);
-	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&tables_made, 1, __ATOMIC_RELEASE);
 }
 
 // Runs in place of Go's constructor, and calls it if the runtime is wanted.

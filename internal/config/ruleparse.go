@@ -68,7 +68,7 @@ func (l *RuleList) add(v value) (f flaw, part value) {
 	if part.n == 0 {
 		return noHint, value{}
 	}
-	if !part.asWord(&r.Hint, &hintWords, HintCount) {
+	if !part.asWord(&r.Hint, &words.hint, HintCount) {
 		return badHint, part
 	}
 	return sound, value{}

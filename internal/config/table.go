@@ -289,7 +289,7 @@ func (s *Settings) set(i uintptr, v value) bool {
 	case varGroupMin:
 		return v.asSizeOrZero(&s.GroupMin)
 	case varLog:
-		return v.asWord(&s.Log, &levelWords, logLevels)
+		return v.asWord(&s.Log, &words.level, logLevels)
 	case varCUDA + cudaTrace:
 		return v.isTemplate() && v.asPath(&s.TraceFile, &s.CUDA.Traces)
 	case varCUDA + cudaSnapshot:
@@ -301,19 +301,19 @@ func (s *Settings) set(i uintptr, v value) bool {
 	case varUseLibnuma:
 		return v.asSwitch(&s.UseLibnuma)
 	case varNumaBalancing:
-		return v.asWord(&s.NumaBalancing, &balanceWords, balanceCount)
+		return v.asWord(&s.NumaBalancing, &words.balance, balanceCount)
 	case varOnSoftcap:
-		return v.asWord(&s.OnSoftcap, &softcapWords, SoftcapCount)
+		return v.asWord(&s.OnSoftcap, &words.softcap, SoftcapCount)
 	case varOnHardcap:
-		return v.asWord(&s.OnHardcap, &hardcapWords, HardcapCount)
+		return v.asWord(&s.OnHardcap, &words.hardcap, HardcapCount)
 	case varSlowBackend:
 		return v.asEither(&s.SlowSwap, "memory", "swap")
 	case varDefaultHint:
-		return v.asWord(&s.DefaultHint, &hintWords, HintCount)
+		return v.asWord(&s.DefaultHint, &words.hint, HintCount)
 	case varThrottle:
 		return v.asEither(&s.ThrottleSleep, "account", "sleep")
 	case varModel:
-		return v.asWord(&s.Model, &modelWords, ModelCount)
+		return v.asWord(&s.Model, &words.model, ModelCount)
 	case varHugePages:
 		return s.setHugePages(v)
 	case varMigrateBW:

@@ -1,42 +1,45 @@
 package config
 
-// The words of the variables, by their codes, padded to one length.
-var (
-	levelWords = [8]string{LogOff: "off", LogError: "error", LogWarn: "warn", LogInfo: "info",
-		LogDebug: "debug"}
-	softcapWords = [8]string{SoftcapReroute: "reroute", SoftcapWarn: "warn",
-		SoftcapDemote: "demote", SoftcapFollow: "follow"}
-	hardcapWords = [8]string{HardcapRouteSlow: "route_slow", HardcapFail: "fail"}
-	balanceWords = [8]string{BalanceAuto: "auto", BalanceNever: "0", BalanceAlways: "1"}
-	modelWords   = [8]string{ModelOff: "off", ModelCXL: "cxl"}
-	hugeWords    = [8]string{HugeAuto: "auto", HugeOff: "off", HugeThp: "thp", Huge2M: "2m",
-		Huge1G: "1g"}
-	tierWords  = [8]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"}
-	checkWords = [8]string{CheckDeallocType: "dealloc_type_mismatch",
-		CheckDeleteSize: "delete_size_mismatch"}
-	hintWords = [8]string{HintHot: "hot", HintWarm: "warm", HintCold: "cold",
-		HintPinFast: "pin_fast", HintPreferFast: "prefer_fast"}
-)
+// words are the words of the variables, by their codes, padded to one length. They are one variable
+// because boot writes to each memory page of such tables, and the linker sorts variables by size.
+var words = struct {
+	level, softcap, hardcap, balance, model, huge, tier, check, hint [8]string
+}{
+	level: [8]string{LogOff: "off", LogError: "error", LogWarn: "warn", LogInfo: "info",
+		LogDebug: "debug"},
+	softcap: [8]string{SoftcapReroute: "reroute", SoftcapWarn: "warn",
+		SoftcapDemote: "demote", SoftcapFollow: "follow"},
+	hardcap: [8]string{HardcapRouteSlow: "route_slow", HardcapFail: "fail"},
+	balance: [8]string{BalanceAuto: "auto", BalanceNever: "0", BalanceAlways: "1"},
+	model:   [8]string{ModelOff: "off", ModelCXL: "cxl"},
+	huge: [8]string{HugeAuto: "auto", HugeOff: "off", HugeThp: "thp", Huge2M: "2m",
+		Huge1G: "1g"},
+	tier: [8]string{TierFast: "fast", TierNormal: "normal", TierSlow: "slow"},
+	check: [8]string{CheckDeallocType: "dealloc_type_mismatch",
+		CheckDeleteSize: "delete_size_mismatch"},
+	hint: [8]string{HintHot: "hot", HintWarm: "warm", HintCold: "cold",
+		HintPinFast: "pin_fast", HintPreferFast: "prefer_fast"},
+}
 
 // The words for codes. Reports, the log and the tool use them, too. A code without a word gets ""
 // or another code's word.
 
 // HintWord is the word for a Hint….
-func HintWord(hint uint32) string { return hintWords[hint&7] }
+func HintWord(hint uint32) string { return words.hint[hint&7] }
 
 // TierWord is the word for a Tier….
-func TierWord(tier uint32) string { return tierWords[tier&7] }
+func TierWord(tier uint32) string { return words.tier[tier&7] }
 
 // SoftcapWord is the word for a Softcap….
-func SoftcapWord(code uint32) string { return softcapWords[code&7] }
+func SoftcapWord(code uint32) string { return words.softcap[code&7] }
 
 // HardcapWord is the word for a Hardcap….
-func HardcapWord(code uint32) string { return hardcapWords[code&7] }
+func HardcapWord(code uint32) string { return words.hardcap[code&7] }
 
 // ModelWord is the word for a Model….
-func ModelWord(code uint32) string { return modelWords[code&7] }
+func ModelWord(code uint32) string { return words.model[code&7] }
 
-// hintsAccepted are hintWords in a sentence.
+// hintsAccepted are words.hint in a sentence.
 const hintsAccepted = "hot, warm, cold, pin_fast or prefer_fast"
 
 // asEither reads one of two words.
@@ -69,7 +72,7 @@ func (s *Settings) setHugePages(v value) bool {
 			return false
 		}
 		tier := uint32(0)
-		if !v.part(i, colon).asWord(&tier, &tierWords, TierCount) || named[tier&3] != 0 ||
+		if !v.part(i, colon).asWord(&tier, &words.tier, TierCount) || named[tier&3] != 0 ||
 			!v.part(colon+1, end).asHuge(&huge[tier&3]) {
 			return false
 		}
@@ -84,7 +87,7 @@ func (s *Settings) setHugePages(v value) bool {
 
 // asHuge reads a word for huge pages.
 func (v value) asHuge(dst *uint32) bool {
-	return v.n != 0 && v.asWord(dst, &hugeWords, Huge1G+1)
+	return v.n != 0 && v.asWord(dst, &words.huge, Huge1G+1)
 }
 
 // setSecure reads 0 or 1. A list of ,check=word may follow the 1, which names a check once at most.
@@ -98,7 +101,7 @@ func (s *Settings) setSecure(v value) bool {
 		end = v.find(i+1, ',')
 		equals := min(v.find(i+1, '='), end)
 		check, warns := uint32(0), false
-		if equals == end || !v.part(i+1, equals).asWord(&check, &checkWords, checkCount) ||
+		if equals == end || !v.part(i+1, equals).asWord(&check, &words.check, checkCount) ||
 			named>>(check&7)&1 != 0 ||
 			!v.part(equals+1, end).asEither(&warns, "abort", "warn") {
 			return false

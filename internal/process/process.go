@@ -54,6 +54,7 @@ const exitConfig = 78 // EX_CONFIG of sysexits.h
 
 var (
 	programPath uintptr     // the program's path, or 0
+	programSet  bool        // whether program is set: it has a memory page of its own
 	program     config.Text // the program's file name, without folders
 	reports     bool        // a report is written at exit, to statsPath
 	statsPath   config.Text // %p not yet replaced
@@ -178,8 +179,9 @@ func (f *Flags) set() {
 
 // setProgram sets program. A process without settings waits with it until it writes a report.
 func setProgram() {
-	if programPath != 0 && program.Len() == 0 {
+	if programPath != 0 && !programSet {
 		program.Set(raw.BaseName(programPath))
+		programSet = true
 	}
 }
 

@@ -40,17 +40,17 @@ var device = &object{
 			"The process's CUDA contexts that have a heap."),
 		f("reuse", word, setting, plain,
 			"When a freed block may be reused (TA_CUDA_REUSE).").
-			coded("reuseNames", 1).
+			coded("names.reuse", 1).
 			note("0: sync, 1: event.").
 			words("sync", "event"),
 		f("suballoc", word, setting, plain,
 			"Which plain requests share segments (TA_CUDA_SUBALLOC).").
-			coded("suballocNames", 1).
+			coded("names.suballoc", 1).
 			note("0: small, 1: all.").
 			words("small", "all"),
 		f("on_hardcap", word, setting, plain,
 			"What happens at the hard cap (TA_CUDA_ON_HARDCAP).").
-			coded("spillNames", 1).
+			coded("names.spill", 1).
 			note("0: fail, 1: spill.").
 			words("fail", "spill"),
 		f("managed", truth, setting, plain,

@@ -8,7 +8,7 @@ var following = &object{
 		f("source", word, gauge, plain,
 			"What measures use. none: nothing yet, or memory moves by age because nothing "+
 				"works.").
-			coded("sourceNames", 7).
+			coded("names.source", 7).
 			note("A Source….").
 			words("none", "referenced_bits", "damon", "write_protection", "soft_dirty"),
 		f("samples", count, counter, exact, "Samples taken.").obvious(),

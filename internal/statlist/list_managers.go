@@ -22,7 +22,7 @@ var manager = &object{
 			"Ordinal of the device.").obvious(),
 		f("mode", word, setting, plain,
 			"Whether caps are enforced.").
-			coded("modeNames", 1).
+			coded("names.mode", 1).
 			note("0: passive, 1: active.").
 			words("passive", "active"),
 		f("bytes_total", bytes, setting, exact,
@@ -52,7 +52,7 @@ var instance = &object{
 		f("pool", word, setting, plain,
 			"Whether its proportion was given or is an equal part of the rest.").
 			field("Manual", "uint64").
-			coded("poolNames", 1).
+			coded("names.pool", 1).
 			note("1: manual.").
 			words("automatic", "manual"),
 		f("proportion", ratio, setting, plain,

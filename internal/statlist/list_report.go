@@ -50,7 +50,7 @@ var report = &object{
 			"The CPU heap.").obvious().of(heap).field("Heap", "Heap").tool("*heap"),
 		f("backend", word, setting, plain,
 			"Whether tiers are ordinary memory or NUMA nodes.").
-			coded("backendNames", 1).
+			coded("names.backend", 1).
 			note("BackendSimulated or BackendNuma.").
 			words("simulated", "numa"),
 		f("policy", group, nested, plain,
@@ -169,7 +169,7 @@ var policy = &object{
 			note("A config.Hardcap…."),
 		f("throttle", word, setting, plain,
 			"Whether charged time is also slept (TA_THROTTLE).").
-			coded("throttleNames", 1).
+			coded("names.throttle", 1).
 			note("0: account, 1: sleep.").
 			words("account", "sleep"),
 		f("model", word, setting, plain,

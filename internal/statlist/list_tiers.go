@@ -96,7 +96,7 @@ var tier = &object{
 			"Page size requested (TA_HUGEPAGES). auto: huge pages by measure, if the tier has "+
 				"neither a hard cap nor nodes.").
 			field("HugePagesWanted", "uint64").
-			coded("hugeNames", 7).
+			coded("names.huge", 7).
 			note("A config.Huge….").
 			words("auto", "off", "thp", "2M", "1G"),
 		f("hugepage_fallbacks", count, counter, exact,

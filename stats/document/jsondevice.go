@@ -22,7 +22,7 @@ func (w *writer) deviceTiers(d *stats.Device) {
 	w.key("tiers")
 	w.open('{')
 	for i := uint(0); i < stats.DeviceTierCount; i++ {
-		w.key(deviceTierNames[i&1])
+		w.key(names.deviceTier[i&1])
 		w.open('{')
 		w.deviceTier(&d.Tiers[i&1])
 		w.close('}')

@@ -34,7 +34,7 @@ func TestShares(t *testing.T) {
 			"instance_count": s.Instances} {
 			compare(t, key, reflect.ValueOf(v), m[key])
 		}
-		if m["name"] != string(s.ManagerName[:2]) || m["mode"] != modeNames[i] {
+		if m["name"] != string(s.ManagerName[:2]) || m["mode"] != names.mode[i] {
 			t.Errorf("%v", m)
 		}
 		instances := m["instances"].([]any)
@@ -57,7 +57,7 @@ func wantShare(t *testing.T, s *stats.Share, got map[string]any, k int) {
 		compare(t, key, reflect.ValueOf(v), got[key])
 	}
 	if got["name"] != "a\"\ufffd" || got["group"] != strings.Repeat("g", 47) ||
-		got["pool"] != poolNames[k&1] {
+		got["pool"] != names.pool[k&1] {
 		t.Errorf("%v", got)
 	}
 	if p, want := got["proportion"],

@@ -20,8 +20,6 @@ const (
 	Spilled
 )
 
-var kindWords = [4]string{Device: "device", Managed: "managed", Spilled: "spilled"}
-
 // A group is the sites whose bytes may be added up: those of the host, or of a kind of memory on a
 // device. It has a peak of its own.
 const (
@@ -139,7 +137,7 @@ func (e *encoder) zeros(n uintptr) {
 // deviceSample writes a site of device memory. Its labels are strings, because pprof drops a
 // number that is 0.
 func (e *encoder) deviceSample(s *Site, d *spread, thread uint64) {
-	kindKey, kind := e.addString("kind"), e.addString(kindWords[s.Kind&3])
+	kindKey, kind := e.addString("kind"), e.addString(words[kindWords+s.Kind&3])
 	deviceKey := e.addString("device")
 	at := e.beginString()
 	e.decimal(uint64(s.Device))

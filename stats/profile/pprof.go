@@ -48,6 +48,9 @@ const (
 	firstStrings
 )
 
+// kindWords is where words has the kinds of device memory.
+const kindWords = 28
+
 // words is padded to a power of two.
 var words = [32]string{
 	stringAllocObjects: "alloc_objects",
@@ -72,6 +75,10 @@ var words = [32]string{
 	stringSizeMax:        "size_max",
 	stringLifetimeMedian: "lifetime_median",
 	stringHeat:           "heat_log2",
+
+	kindWords + Device:  "device",
+	kindWords + Managed: "managed",
+	kindWords + Spilled: "spilled",
 }
 
 // About is what a profile says of its process.

@@ -63,6 +63,14 @@ func TestOrder(t *testing.T) {
 		}
 	}
 	d, b := f.Section(".dynamic"), f.Section(".data.near")
+	for at, o := range img.objects {
+		switch o.Name {
+		case "libc_symbols", "ta_own", "ta_next", "tables_made":
+			if !onePage(d.Addr, at+o.Size) {
+				t.Errorf("%s is at %#x, .dynamic at %#x", o.Name, at, d.Addr)
+			}
+		}
+	}
 	if b.Size < 256 || !onePage(d.Addr, b.Addr+b.Size) {
 		t.Errorf(".dynamic is at %#x, .data.near %+v", d.Addr, b)
 	}
@@ -82,7 +90,7 @@ func TestOrder(t *testing.T) {
 		switch o.Name {
 		case "tieralloc/internal/config.InForce":
 			from = at
-		case "libc_symbols", "ta_own", "tieralloc/alloc.poolLock", "tieralloc/alloc.placements",
+		case "vdso_clock", "tieralloc/alloc.poolLock", "tieralloc/alloc.placements",
 			"tieralloc/internal/process.tierMap", "tieralloc/tiers.policy",
 			"tieralloc/tiers.accounts", "tieralloc/tiers.stakes":
 			small, smallEnd = min(small, at), max(smallEnd, at+o.Size)
