@@ -2,4 +2,9 @@
 
 package cudahook
 
-func init() { RankLocks() }
+import "tieralloc/stats/profile"
+
+func init() {
+	RankLocks()
+	profile.RankLocks()
+}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// The sample types of device memory have those of the host's behind a prefix.
+// deviceTypes is the prefix of the sample types of device memory. Behind it they are the host's.
 const deviceTypes = "device_"
 
 // memoryOf names the memory of a sample: "" for the host.
@@ -56,7 +56,7 @@ func (f *profileFile) hostTypes() (types []*profile.ValueType) {
 	return types
 }
 
-// likeDevices gives a profile of a time without device memory the sample types of another one.
+// likeDevices adds the sample types of device memory that only the other profile has, each value 0.
 func (f *profileFile) likeDevices(other *profileFile) {
 	n := len(f.profile.SampleType)
 	if len(f.hostTypes()) != n || len(other.hostTypes()) != n ||

@@ -41,7 +41,7 @@ func newFlame(f, old *profileFile, kind int) *flame {
 	return fl
 }
 
-// flameStack is the stack of a sample, called by the device whose memory it is.
+// flameStack is the stack of a sample. Below it is the device whose memory it is, if it is one's.
 func flameStack(s *profile.Sample) []profileFrame {
 	if m := memoryOf(s); m != "" {
 		return append(frames(s), profileFrame{name: m})

@@ -1,8 +1,15 @@
 package profile
 
 import (
+	"bytes"
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+	"unsafe"
+
+	"github.com/google/pprof/profile"
 )
 
 // serialsNear returns numbers of blocks in a heap whose slots lie around the end of the samples.
@@ -145,5 +152,46 @@ func TestGroups(tt *testing.T) {
 			}
 			seen[g] = m
 		}
+	}
+}
+
+// TestDevicesHaveNoHeat: heat is that of addresses of the host, and the number of a block on a
+// device is none. In a profile with both each sample has a value for each type.
+func TestDevicesHaveNoHeat(tt *testing.T) {
+	newTable(tt)
+	t.siteN, t.deviceSites = 2, 1
+	t.sites[1].Kind, t.sites[1].Device = Managed, 3
+	for i, addr := range []uintptr{1 << 20, deviceBit | 1<<20} {
+		if !t.keep(&Block{Addr: addr, Size: 1 << 16, Now: 1}, &t.sites[i]) {
+			tt.Fatal("no room")
+		}
+	}
+	regions := []Region{{0, deviceBit, 1}}
+	Heat(8, uintptr(unsafe.Pointer(&regions[0])), 1, 20)
+	Settle(2)
+	buffer := make([]byte, 1<<16)
+	n := Write(uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)), &About{Now: 2})
+	p, err := profile.Parse(bytes.NewReader(buffer[:n]))
+	if err != nil {
+		tt.Fatal(err)
+	}
+	var got []string
+	at := map[string]int{}
+	for i, s := range p.SampleType {
+		at[s.Type] = i
+	}
+	for _, s := range p.Sample {
+		words := []string{"host"}
+		if d := s.Label["device"]; d != nil {
+			words = []string{s.Label["kind"][0], d[0]}
+		}
+		for _, kind := range []string{"inuse_space", "heat_space", "device_inuse_space"} {
+			words = append(words, fmt.Sprint(s.Value[at[kind]]))
+		}
+		got = append(got, strings.Join(words, " "))
+	}
+	want := []string{"host 65536 0 0", "host 0 65536 0", "managed 3 0 0 65536"}
+	if !slices.Equal(got, want) {
+		tt.Errorf("%q, want %q", got, want)
 	}
 }

@@ -30,6 +30,17 @@ func sampledRun(t *testing.T, name string, env ...string) (file, out string) {
 	return file, strings.TrimSpace(r.Stdout)
 }
 
+// named gives a profile the names of functions, and returns its new file.
+func named(t *testing.T, file string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "named.pb")
+	r := testlib.Run(t, testlib.Cmd{Args: []string{testlib.Tool(t), "profile", "-o", path, file}})
+	if r.Status != 0 {
+		t.Fatal(r.Stderr)
+	}
+	return path
+}
+
 // sampledSites reads a profile from which no sample was dropped.
 func sampledSites(t *testing.T, file string) map[string]held {
 	t.Helper()
@@ -44,12 +55,7 @@ func sampledSites(t *testing.T, file string) map[string]held {
 // dropped samples. A sample has values of the host or of a device only.
 func sitesOf(t *testing.T, file string) (sites map[string]held, dropped string) {
 	t.Helper()
-	named := filepath.Join(t.TempDir(), "named.pb")
-	r := testlib.Run(t, testlib.Cmd{Args: []string{testlib.Tool(t), "profile", "-o", named, file}})
-	if r.Status != 0 {
-		t.Fatal(r.Stderr)
-	}
-	data, err := os.ReadFile(named)
+	data, err := os.ReadFile(named(t, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,14 +173,10 @@ func TestSampledTool(t *testing.T) {
 // TestSampledPprof: pprof shows the memory of one device, and divides devices and kinds.
 func TestSampledPprof(t *testing.T) {
 	file, _ := sampledRun(t, "sites")
-	named := filepath.Join(t.TempDir(), "named.pb")
-	r := testlib.Run(t, testlib.Cmd{Args: []string{testlib.Tool(t), "profile", "-o", named, file}})
-	if r.Status != 0 {
-		t.Fatal(r.Stderr)
-	}
+	path := named(t, file)
 	pprof := func(args ...string) string {
 		out, err := exec.Command("go", append(append([]string{"tool", "pprof", "-top",
-			"-sample_index=device_peak_space"}, args...), named)...).Output()
+			"-sample_index=device_peak_space"}, args...), path)...).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
