@@ -11,12 +11,13 @@ import (
 // Huge pages by measure, where neither TA_HUGEPAGES, a hard cap nor nodes of its own say otherwise
 // (placement.auto). The kernel is asked for transparent huge pages
 //
-//   - for a new segment, once the heap has autoHeap for each of its threads. Spans are cut from the
-//     segment's start on, so resident memory outside of spans is less than one huge page, a
-//     sixteenth of autoHeap. Each thread has pages that it has not used up, and all of them become
-//     resident: with little memory for each thread that made heaps larger by a fifth, and none
-//     faster. When a part of a huge page goes back to the kernel, the segment has ordinary pages
-//     from then on: else the kernel (khugepaged) would fill up the returned memory;
+//   - for a new segment, once the heap has autoHeap for each of its threads, unless much of the
+//     blocks that it has is untouched (sparse). Spans are cut from the segment's start on, so
+//     resident memory outside of spans is less than one huge page, a sixteenth of autoHeap. Each
+//     thread has pages that it has not used up, and all of them become resident: with little memory
+//     for each thread that made heaps larger by a fifth, and none faster. When a part of a huge
+//     page goes back to the kernel, the segment has ordinary pages from then on: else the kernel
+//     (khugepaged) would fill up the returned memory;
 //   - for a huge block, once the heap has autoHeap, if the last autoStreak blocks that were looked
 //     at were in use up to their end, and it is at most autoFactor times as large as the last of
 //     them. One in autoControl has ordinary pages, so that there are blocks to look at. Blocks of
@@ -31,6 +32,9 @@ const (
 	autoStreak  = 2
 	autoControl = 8
 	autoFactor  = 4
+
+	sparseSegments = 4  // segments that sparse looks at
+	sparseSlices   = 32 // and slices of each
 
 	sysMincore = 27
 	autoSample = 64 // memory pages of a huge block that are looked at
@@ -63,10 +67,63 @@ func roomy(least uintptr) bool {
 		(limit.share == 0 || n < (limit.share-1)*limitShare/2)
 }
 
-// wantsTransparent reports whether a segment of n bytes is to have huge pages.
+// wantsTransparent reports whether a segment of n bytes is to have huge pages, unless the heap is
+// sparse.
 func wantsTransparent(placement, n uintptr) bool {
 	return n >= 2*huge2M && placements[placement&(placementSlots-1)].auto &&
 		roomy(autoHeap*max(pool.threadCount, 1))
+}
+
+// sparse reports whether more than a fifth of the memory of blocks is untouched, in slices of the
+// newest segments that have ordinary pages. A program may use little of large blocks, such as
+// buffers; huge pages would make all of them resident. Blocks of up to a memory page count as
+// touched. Precondition: poolLock is held.
+func sparse() bool {
+	if filtered() {
+		return false
+	}
+	looked, touched, segments := uintptr(0), uintptr(0), 0
+	for s := pool.segments; s != nil && segments < sparseSegments; s = s.next {
+		if s.pages != systemPages && s.pages != mixed {
+			continue
+		}
+		segments++
+		step := s.slices/sparseSlices | 1 // odd: not always the same slice of larger blocks
+		for i := uintptr(0); i < s.slices; i += step {
+			n, k := touchedAt(s, s.start+i<<SliceShift)
+			looked += n
+			touched += k
+		}
+	}
+	return looked-touched > looked/5
+}
+
+// touchedAt tells how many memory pages of the slice at addr belong to blocks that were ever given
+// out, and how many of those are resident. It returns 0 for a slice that is not in use.
+func touchedAt(s *segment, addr uintptr) (looked, touched uintptr) {
+	const n = SliceSize / raw.Page
+	p := Lookup(addr)
+	if p == nil || p.segment != s || p.state != spanInUse || p.subreleased != 0 {
+		return 0, 0
+	}
+	end := p.Start + uintptr(atomic.LoadUint32(&p.carved))
+	if addr >= end {
+		return 0, 0
+	}
+	looked = min((end-addr)/raw.Page, n)
+	if p.Size <= raw.Page || looked == 0 {
+		return looked, looked
+	}
+	var resident [n]byte
+	_, errno := raw.Sys(sysMincore, addr, looked*raw.Page, uintptr(unsafe.Pointer(&resident)), 0, 0,
+		0)
+	if errno != 0 {
+		return 0, 0
+	}
+	for i := range looked {
+		touched += uintptr(resident[i&(n-1)] & 1)
+	}
+	return looked, touched
 }
 
 // advise asks for huge pages for n bytes at addr, and reports whether the kernel has any.

@@ -42,13 +42,18 @@ func haveTransparent(t *testing.T) {
 }
 
 // TestAutoSegments: segments of a heap that has grown have huge pages until a part of one goes back
-// to the kernel, and those of a small heap, or under a hard cap or near a limit, have not.
+// to the kernel, and those of a small heap, or under a hard cap or near a limit, or of blocks that
+// are hardly used, have not.
 func TestAutoSegments(t *testing.T) {
 	haveTransparent(t)
+	used := uintptr(30000) // bytes of each block
 	grown := func(t *testing.T) (wanted int, last *segment) {
 		h := mustAcquire(t, 8)
 		for range 3 * autoHeap / 30000 {
-			mustServe(t, h, 30000)
+			b := mustServe(t, h, 30000)
+			for at := uintptr(0); at < used; at += raw.Page {
+				raw.Store(b+at, 1)
+			}
 		}
 		for s := pool.segments; s != nil; s = s.next {
 			if got := asked(t, s.start); got != (s.pages == transparent) {
@@ -92,6 +97,14 @@ func TestAutoSegments(t *testing.T) {
 			}
 		})
 	}
+	t.Run("sparse", func(t *testing.T) {
+		newWorld(t)
+		used = raw.Page
+		defer func() { used = 30000 }()
+		if wanted, _ := grown(t); wanted != 0 || pool.count.advised != 0 {
+			t.Errorf("%d segments of huge pages for blocks that are hardly used", wanted)
+		}
+	})
 	t.Run("limit", func(t *testing.T) {
 		newWorld(t)
 		limit.share, limit.beyond, limit.again = 2*autoHeap/limitShare+1, 1<<40, 1<<63

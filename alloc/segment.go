@@ -55,7 +55,7 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 		dropSegment(seg)
 		return nil
 	}
-	auto := !hugetlb && wantsTransparent(placement, slices<<SliceShift)
+	auto := !hugetlb && wantsTransparent(placement, slices<<SliceShift) && !sparse()
 	align := hugePageSlices(placement) << SliceShift
 	if auto {
 		align = huge2M
@@ -133,7 +133,7 @@ func extend(placement, least, most uintptr) *Page {
 	}
 	slices := max(min(most, seg.room>>SliceShift), least)
 	n := slices << SliceShift
-	if wantsTransparent(placement, n) {
+	if wantsTransparent(placement, n) && !sparse() {
 		return nil
 	}
 	start := seg.start + seg.slices<<SliceShift
