@@ -12,12 +12,13 @@ import (
 // (placement.auto). The kernel is asked for transparent huge pages
 //
 //   - for a new segment, once the heap has autoHeap for each of its threads, unless much of the
-//     blocks that it has is untouched (sparse). Spans are cut from the segment's start on, so
-//     resident memory outside of spans is less than one huge page, a sixteenth of autoHeap. Each
-//     thread has pages that it has not used up, and all of them become resident: with little memory
-//     for each thread that made heaps larger by a fifth, and none faster. When a part of a huge
-//     page goes back to the kernel, the segment has ordinary pages from then on: else the kernel
-//     (khugepaged) would fill up the returned memory;
+//     blocks that it has is untouched (sparse). One in segmentControl has ordinary pages, so that
+//     there are new blocks to look at. Spans are cut from the segment's start on, so resident
+//     memory outside of spans is less than one huge page, a sixteenth of autoHeap. Each thread has
+//     pages that it has not used up, and all of them become resident: with little memory for each
+//     thread that made heaps larger by a fifth, and none faster. When a part of a huge page goes
+//     back to the kernel, the segment has ordinary pages from then on: else the kernel (khugepaged)
+//     would fill up the returned memory;
 //   - for a huge block, once the heap has autoHeap, if the last autoStreak blocks that were looked
 //     at were in use up to their end, and it is at most autoFactor times as large as the last of
 //     them. One in autoControl has ordinary pages, so that there are blocks to look at. Blocks of
@@ -33,8 +34,9 @@ const (
 	autoControl = 8
 	autoFactor  = 4
 
-	sparseSegments = 4  // segments that sparse looks at
-	sparseSlices   = 32 // and slices of each
+	segmentControl = 4
+	sparseSegments = 2  // segments that sparse looks at
+	sparseSlices   = 64 // and slices of each
 
 	sysMincore = 27
 	autoSample = 64 // memory pages of a huge block that are looked at
@@ -72,6 +74,13 @@ func roomy(least uintptr) bool {
 func wantsTransparent(placement, n uintptr) bool {
 	return n >= 2*huge2M && placements[placement&(placementSlots-1)].auto &&
 		roomy(autoHeap*max(pool.threadCount, 1))
+}
+
+// segmentTurn reports whether it is the turn of a segment with huge pages, if the heap is to have
+// one. Precondition: poolLock is held.
+func segmentTurn() bool {
+	pool.hugeTurn++
+	return pool.hugeTurn%segmentControl != 0
 }
 
 // sparse reports whether more than a fifth of the memory of blocks is untouched, in slices of the

@@ -105,6 +105,18 @@ func TestAutoSegments(t *testing.T) {
 			t.Errorf("%d segments of huge pages for blocks that are hardly used", wanted)
 		}
 	})
+	t.Run("sparse later", func(t *testing.T) {
+		newWorld(t)
+		dense, _ := grown(t)
+		used = raw.Page
+		defer func() { used = 30000 }()
+		grown(t)
+		wanted, _ := grown(t)
+		if dense == 0 || wanted > dense+segmentControl-1 {
+			t.Errorf("%d segments of huge pages, and %d more when blocks were hardly used",
+				dense, wanted-dense)
+		}
+	})
 	t.Run("limit", func(t *testing.T) {
 		newWorld(t)
 		limit.share, limit.beyond, limit.again = 2*autoHeap/limitShare+1, 1<<40, 1<<63

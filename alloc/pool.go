@@ -40,6 +40,7 @@ type poolState struct {
 	epoch       uintptr // counts how often the lists were lost (ForkUnprepared)
 	segSlices   uintptr
 	growing     *segment // one with room, or nil
+	hugeTurn    uint32   // segments that could have huge pages
 	freePages   *Page
 	freeSegs    *segment
 	freeParts   *partMap

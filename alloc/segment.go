@@ -55,7 +55,8 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 		dropSegment(seg)
 		return nil
 	}
-	auto := !hugetlb && wantsTransparent(placement, slices<<SliceShift) && !sparse()
+	auto := !hugetlb && wantsTransparent(placement, slices<<SliceShift) && !sparse() &&
+		segmentTurn()
 	align := hugePageSlices(placement) << SliceShift
 	if auto {
 		align = huge2M
