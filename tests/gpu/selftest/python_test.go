@@ -118,8 +118,10 @@ func TestNumba(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "numba", "__init__.py"),
 		"raise ImportError('Numba needs NumPy 2.4\\nor less.')\n")
+	write(t, filepath.Join(dir, "numba-7.8.dist-info", "METADATA"),
+		"Metadata-Version: 2.1\nName: numba\nVersion: 7.8\n") // found before an installed one's
 	r := python(t, dir, "frameworks.py", "numba")
-	if want := "numba with NumPy 2.5.9: ImportError: Numba needs NumPy 2.4 or " +
+	if want := "numba 7.8 with NumPy 2.5.9: ImportError: Numba needs NumPy 2.4 or " +
 		"less.\n"; r.Status != 1 || r.Stderr != want {
 		t.Errorf("status %d\n%s%s", r.Status, r.Stdout, r.Stderr)
 	}
