@@ -162,9 +162,11 @@ func TestShortName(t *testing.T) {
 func TestProfileDropped(t *testing.T) {
 	p := madeProfile()
 	p.Comments[2] = "dropped 17"
+	p.Comments = append(p.Comments, "stacks shortened 5")
 	addStack(p, "main", 1, 1, 1, 1, 1, 1, 1)
 	_, out, _ := ctlProfile(saveProfile(t, "p.pb", p))
-	if !strings.Contains(out, "\n17 samples were dropped: there was no room for more\n") {
+	if !strings.Contains(out, "\n5 samples have the innermost frames only: there were too many "+
+		"different stacks\n17 samples were dropped: there was no room for more\n") {
 		t.Error(out)
 	}
 	p.Sample = nil

@@ -139,6 +139,10 @@ func (f *profileFile) notes() (lines []string) {
 	if p.Period > 1 && p.PeriodType != nil && p.PeriodType.Unit == "bytes" {
 		lines = append(lines, "estimates from one sample every "+size(uint64(p.Period)))
 	}
+	if n := comment(p, "stacks shortened"); n != "" && n != "0" {
+		lines = append(lines, printable(n)+
+			" samples have the innermost frames only: there were too many different stacks")
+	}
 	if n := comment(p, "dropped"); n != "" && n != "0" {
 		lines = append(lines, printable(n)+" samples were dropped: there was no room for more")
 	}

@@ -159,6 +159,7 @@ func (e *encoder) comments(a *About) {
 	e.count("pid ", a.Pid)
 	e.count("samples ", Stacks)
 	e.count("stacks not unwound to their end ", Broken)
+	e.count("stacks shortened ", Shortened)
 	e.count("dropped ", Lost+Missed)
 }
 

@@ -126,8 +126,8 @@ var (
 
 	// Lost counts samples without a place in the table, Missed those taken where the thread could
 	// not have the table (in a signal handler), and Broken the stacks whose outermost function was
-	// not reached. Stacks counts all.
-	Lost, Missed, Broken, Stacks uint64
+	// not reached. Shortened counts those of which a part was kept (depth), and Stacks all.
+	Lost, Missed, Broken, Shortened, Stacks uint64
 )
 
 // Start begins a profile with a sample in rate bytes. It reports false without memory for it.

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/internal/unwind"
 )
 
 // The hash tables are twice as large as what they lead to.
@@ -16,30 +17,24 @@ const (
 // siteFor returns the site of a block whose stack was found, or nil if there is no room for it.
 func (t *table) siteFor(b *Block) *Site {
 	t.askName()
-	n, stack := t.stack.N, uint64(0)
-	first := t.frameN
+	n, first := t.stack.N, t.frameN
 	if first+n > stackWords {
 		return nil
 	}
 	for i := uintptr(0); i < n; i++ {
-		at := t.locate(i)
-		t.frames[(first+i)&(stackWords-1)] = at
-		stack = mix(stack*31 + uint64(at) + 1)
+		t.frames[(first+i)&(stackWords-1)] = t.locate(i)
 	}
-	kind := uint64(b.Device)<<24 | uint64(b.Kind)<<16 | uint64(b.Hint)<<8 | uint64(b.Tier)
-	hash := mix(stack ^ mix(kind) ^ mix(t.thread[0]) ^
-		mix(t.thread[1]+1))
-	k := uintptr(hash)
-	for ; t.siteOf[k&siteMask] != 0; k++ {
-		s := &t.sites[(t.siteOf[k&siteMask]-1)&(siteCount-1)]
-		if s.hash == hash && uintptr(s.Depth) == n && t.same(uintptr(s.Stack), first, n) {
-			return s
+	s, k, stack, hash := t.known(b, first, n)
+	if most := t.depth(b.Kind); s == nil && most < n {
+		n = most
+		if s, k, stack, hash = t.known(b, first, n); n != 0 {
+			Shortened++
 		}
 	}
-	if t.siteN >= siteCount {
-		return nil
+	if s != nil || n == 0 && t.stack.N != 0 || t.siteN >= siteCount {
+		return s
 	}
-	s := &t.sites[t.siteN&(siteCount-1)]
+	s = &t.sites[t.siteN&(siteCount-1)]
 	t.siteN++
 	t.siteOf[k&siteMask] = uint32(t.siteN)
 	s.hash, s.frames, s.Stack, s.Depth = hash, stack, uint32(first), uint32(n)
@@ -50,6 +45,41 @@ func (t *table) siteFor(b *Block) *Site {
 	}
 	t.frameN += n
 	return s
+}
+
+// known looks for the site of a block by the n innermost frames, which are in the table from first
+// on. If there is none it returns nil, and where to enter it.
+func (t *table) known(b *Block, first, n uintptr) (s *Site, k uintptr, stack, hash uint64) {
+	for i := uintptr(0); i < n; i++ {
+		stack = mix(stack*31 + uint64(t.frames[(first+i)&(stackWords-1)]) + 1)
+	}
+	kind := uint64(b.Device)<<24 | uint64(b.Kind)<<16 | uint64(b.Hint)<<8 | uint64(b.Tier)
+	hash = mix(stack ^ mix(kind) ^ mix(t.thread[0]) ^ mix(t.thread[1]+1))
+	k = uintptr(hash)
+	for ; t.siteOf[k&siteMask] != 0; k++ {
+		s = &t.sites[(t.siteOf[k&siteMask]-1)&(siteCount-1)]
+		if s.hash == hash && uintptr(s.Depth) == n && t.same(uintptr(s.Stack), first, n) {
+			return s, k, stack, hash
+		}
+	}
+	return nil, k, stack, hash
+}
+
+// depth returns how many frames a new site may have. As the table fills up, only the innermost ones
+// are kept, which many stacks share, so that their blocks are not lost: an interpreter has as many
+// stacks as its program has. The last sixteenth is for memory of devices.
+func (t *table) depth(kind uint32) uintptr {
+	switch used := t.siteN * 16 / siteCount; {
+	case kind != Host || used < 8:
+		return unwind.Frames
+	case used < 12:
+		return 24
+	case used < 14:
+		return 8
+	case used < 15:
+		return 2
+	}
+	return 0
 }
 
 // same reports whether two rows of n frames are equal.

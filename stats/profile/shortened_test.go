@@ -1,0 +1,75 @@
+package profile
+
+import (
+	"testing"
+
+	"tieralloc/internal/unwind"
+)
+
+// TestShortened: a program with more stacks than the table has room for keeps the bytes of all, by
+// the innermost frames of the later ones; a known stack stays whole; and memory of devices still
+// has whole stacks after that.
+func TestShortened(tt *testing.T) {
+	newTable(tt)
+	lost, shortened := Lost, Shortened
+	const depth, stacks = 40, 4 * siteCount
+	number := uintptr(0)
+	sample := func(stack uintptr, kind uint32) {
+		if Begin(8, true, nil) == nil {
+			tt.Fatal("the table is taken")
+		}
+		for i := range uintptr(depth) {
+			pc := 1000 + i
+			if i >= depth-4 { // the outermost frames tell the stacks apart
+				pc = 2000 + i*100 + stack>>(4*(depth-1-i))&15
+			}
+			t.stack.Frame[i] = unwind.Frame{PC: pc}
+		}
+		t.stack.N = depth
+		number++
+		b := Block{Addr: number << 12, Size: 1 << 30, Kind: kind}
+		if kind != Host {
+			b.Addr = deviceBit | number
+		}
+		End(&b, 0)
+	}
+	for stack := range uintptr(stacks) {
+		sample(stack, Host)
+	}
+	sites := t.siteN
+	sample(1, Host)
+	if Lost != lost || Shortened-shortened < stacks/2 || t.siteN != sites || sites > siteCount {
+		tt.Errorf("%d lost, %d shortened, %d sites and then %d", Lost-lost, Shortened-shortened,
+			sites, t.siteN)
+	}
+	allocs := 0.0
+	for i := range t.siteN {
+		allocs += t.sites[i].Allocs
+	}
+	if allocs != stacks+1 || t.sites[1].Allocs != 2 || t.sites[1].Depth != depth {
+		tt.Errorf("%.0f blocks, %.0f of them at the second site with %d frames", allocs,
+			t.sites[1].Allocs, t.sites[1].Depth)
+	}
+	sample(stacks+1, Device)
+	if s := &t.sites[t.siteN-1]; s.Kind != Device || s.Depth != depth {
+		tt.Errorf("a device's block is at a site of kind %d with %d frames", s.Kind, s.Depth)
+	}
+}
+
+// TestDepth: the more sites there are, the fewer frames a new one has. Memory of devices has room
+// when that of the host has none.
+func TestDepth(tt *testing.T) {
+	newTable(tt)
+	last := uintptr(unwind.Frames)
+	for t.siteN = range uintptr(siteCount) {
+		n := t.depth(Host)
+		if n > last || t.depth(Device) != unwind.Frames {
+			tt.Fatalf("%d frames at %d sites, %d before", n, t.siteN, last)
+		}
+		last = n
+	}
+	if last != 0 {
+		tt.Errorf("%d frames at the last site", last)
+	}
+	t.siteN = 0
+}
