@@ -72,4 +72,11 @@ func TestDepth(tt *testing.T) {
 		tt.Errorf("%d frames at the last site", last)
 	}
 	t.siteN = 0
+	for _, full := range []uintptr{stackWords / 2, stackWords * 7 / 8} {
+		before := t.depth(Host)
+		if t.frameN = full; t.depth(Host) >= before {
+			tt.Errorf("%d frames where the table has %d", t.depth(Host), full)
+		}
+	}
+	t.frameN = 0
 }

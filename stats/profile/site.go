@@ -69,7 +69,7 @@ func (t *table) known(b *Block, first, n uintptr) (s *Site, k uintptr, stack, ha
 // are kept, which many stacks share, so that their blocks are not lost: an interpreter has as many
 // stacks as its program has. The last sixteenth is for memory of devices.
 func (t *table) depth(kind uint32) uintptr {
-	switch used := t.siteN * 16 / siteCount; {
+	switch used := max(t.siteN*16/siteCount, t.frameN*16/stackWords); {
 	case kind != Host || used < 8:
 		return unwind.Frames
 	case used < 12:
