@@ -12,13 +12,13 @@ import (
 // (placement.auto). The kernel is asked for transparent huge pages
 //
 //   - for a new segment, once the heap has autoHeap for each of its threads, unless much of the
-//     blocks that it has is untouched (sparse). One in segmentControl has ordinary pages, so that
-//     there are new blocks to look at. Spans are cut from the segment's start on, so resident
-//     memory outside of spans is less than one huge page, a sixteenth of autoHeap. Each thread has
-//     pages that it has not used up, and all of them become resident: with little memory for each
-//     thread that made heaps larger by a fifth, and none faster. When a part of a huge page goes
-//     back to the kernel, the segment has ordinary pages from then on: else the kernel (khugepaged)
-//     would fill up the returned memory;
+//     blocks that it has is untouched (sparse). While there are new blocks larger than a memory
+//     page, one in segmentControl has ordinary pages, so that they can be looked at. Spans are cut
+//     from the segment's start on, so resident memory outside of spans is less than one huge page,
+//     a sixteenth of autoHeap. Each thread has pages that it has not used up, and all of them
+//     become resident: with little memory for each thread that made heaps larger by a fifth, and
+//     none faster. When a part of a huge page goes back to the kernel, the segment has ordinary
+//     pages from then on: else the kernel (khugepaged) would fill up the returned memory;
 //   - for a huge block, once the heap has autoHeap, if the last autoStreak blocks that were looked
 //     at were in use up to their end, and it is at most autoFactor times as large as the last of
 //     them. One in autoControl has ordinary pages, so that there are blocks to look at. Blocks of
@@ -79,8 +79,32 @@ func wantsTransparent(placement, n uintptr) bool {
 // segmentTurn reports whether it is the turn of a segment with huge pages, if the heap is to have
 // one. Precondition: poolLock is held.
 func segmentTurn() bool {
+	if !newLarge() {
+		return true
+	}
 	pool.hugeTurn++
-	return pool.hugeTurn%segmentControl != 0
+	return pool.hugeTurn%segmentControl != 1
+}
+
+// newLarge reports whether more than an eighth of the newest segment's memory in use is of blocks
+// larger than a memory page. Precondition: poolLock is held.
+func newLarge() bool {
+	s, used, large := pool.segments, uintptr(0), uintptr(0)
+	if s == nil {
+		return false
+	}
+	step := s.slices/sparseSlices | 1
+	for i := uintptr(0); i < s.slices; i += step {
+		p := Lookup(s.start + i<<SliceShift)
+		if p == nil || p.segment != s || p.state != spanInUse {
+			continue
+		}
+		used++
+		if p.Size > raw.Page {
+			large++
+		}
+	}
+	return large > used/8
 }
 
 // sparse reports whether more than a fifth of the memory of blocks is untouched, in slices of the

@@ -47,11 +47,12 @@ func haveTransparent(t *testing.T) {
 func TestAutoSegments(t *testing.T) {
 	haveTransparent(t)
 	used := uintptr(30000) // bytes of each block
+	size := uintptr(30000)
 	grown := func(t *testing.T) (wanted int, last *segment) {
 		h := mustAcquire(t, 8)
-		for range 3 * autoHeap / 30000 {
-			b := mustServe(t, h, 30000)
-			for at := uintptr(0); at < used; at += raw.Page {
+		for range 3 * autoHeap / size {
+			b := mustServe(t, h, size)
+			for at := uintptr(0); at < min(used, size); at += raw.Page {
 				raw.Store(b+at, 1)
 			}
 		}
@@ -60,14 +61,16 @@ func TestAutoSegments(t *testing.T) {
 				t.Errorf("segment of %d slices: pages %d, kernel %v", s.slices, s.pages, got)
 			}
 			if s.pages == transparent {
-				wanted++
+				if wanted++; last == nil {
+					last = s
+				}
 				if s.start&(huge2M-1) != 0 {
 					t.Errorf("a segment of huge pages begins at %#x", s.start)
 				}
 			}
 		}
 		mustBeSound(t)
-		return wanted, pool.segments
+		return wanted, last
 	}
 	t.Run("grown", func(t *testing.T) {
 		newWorld(t)
@@ -105,16 +108,32 @@ func TestAutoSegments(t *testing.T) {
 			t.Errorf("%d segments of huge pages for blocks that are hardly used", wanted)
 		}
 	})
-	t.Run("sparse later", func(t *testing.T) {
+	for _, first := range []uintptr{1000, 30000} {
+		t.Run(fmt.Sprintf("sparse after blocks of %d", first), func(t *testing.T) {
+			newWorld(t)
+			size = first
+			defer func() { size, used = 30000, 30000 }()
+			dense, _ := grown(t)
+			size, used = 30000, raw.Page
+			grown(t)
+			wanted, _ := grown(t)
+			if dense == 0 || wanted > dense+segmentControl-1 {
+				t.Errorf("%d segments of huge pages, and %d more when blocks were hardly used",
+					dense, wanted-dense)
+			}
+		})
+	}
+	t.Run("small", func(t *testing.T) {
 		newWorld(t)
-		dense, _ := grown(t)
-		used = raw.Page
-		defer func() { used = 30000 }()
-		grown(t)
+		size = 1000
+		defer func() { size = 30000 }()
 		wanted, _ := grown(t)
-		if dense == 0 || wanted > dense+segmentControl-1 {
-			t.Errorf("%d segments of huge pages, and %d more when blocks were hardly used",
-				dense, wanted-dense)
+		last := 0 // the newest, without one of ordinary pages among them
+		for s := pool.segments; s != nil && s.pages == transparent; s = s.next {
+			last++
+		}
+		if wanted < 3 || wanted != last {
+			t.Errorf("%d of the last %d segments have huge pages", last, wanted)
 		}
 	})
 	t.Run("limit", func(t *testing.T) {
