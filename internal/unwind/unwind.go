@@ -148,7 +148,7 @@ func (u *Stack) trampoline() (caller uintptr, ok bool) {
 	var code uint64
 	if u.Start != 0 || u.Exact != 0 ||
 		copyFrom(u.PC, uintptr(unsafe.Pointer(&code)), 8) < 5 ||
-		code&(1<<40-1)&^(0xff<<24) != 0xc3_00_c4_83_48 {
+		code&(1<<40-1)&^(0x7f<<24) != 0xc3_00_c4_83_48 {
 		return 0, false
 	}
 	sp := u.Reg[rsp] + uintptr(code>>24&0x7f)
