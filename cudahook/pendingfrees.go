@@ -128,18 +128,24 @@ func (h *heap) unqueue(p *pendingFrees) {
 // finish frees the blocks of a group of pending frees. Precondition: the group is not in the queue,
 // and the work that its blocks wait for is done.
 func (h *heap) finish(p *pendingFrees) {
-	for p.blocks != nil {
-		b := p.blocks
-		p.blocks = b.next
-		h.unpark(b)
-		h.free(b)
-	}
+	h.freeBlocks(p)
 	for p.events != nil {
 		m := p.events
 		p.events = m.next
 		h.keepEvent(m)
 	}
 	h.dropPending(p)
+}
+
+// freeBlocks frees the blocks of a group of pending frees. Precondition: the work that they wait
+// for is done.
+func (h *heap) freeBlocks(p *pendingFrees) {
+	for p.blocks != nil {
+		b := p.blocks
+		p.blocks = b.next
+		h.unpark(b)
+		h.free(b)
+	}
 }
 
 // abandon takes the blocks from a group of pending frees when the wait for the device failed. With
@@ -215,6 +221,11 @@ func (h *heap) makeReusable(until uint64) {
 			h.finish(p)
 		}
 		p = next
+	}
+	for p := h.allPending; p != nil; p = p.later { // requests of other threads have these groups
+		if p.clock <= until {
+			h.freeBlocks(p)
+		}
 	}
 	h.releaseHeld(until)
 	h.flushAll()

@@ -219,6 +219,12 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) Action {
 		r.unset(short)
 		return goOn
 	}
+	if idle && r.renewed < renewals && h.device.awaited() >= n {
+		r.renewed++
+		r.seen = 0
+		r.unset(triedSync | triedOthers | short)
+		return r.act(phaseYield, ActYield)
+	}
 	atomic.AddUint64(&h.device.violations, 1)
 	if r.Op != OpForeign && !r.has(direct) && h.poolOf(r).global != nil &&
 		(r.maySpill() || r.comesBack()) {
@@ -229,6 +235,25 @@ func (h *heap) shortage(r *Request, n, kind, bytes uint64) Action {
 	atomic.AddUint64(&h.device.refused, 1)
 	h.logged(stats.EventDeviceHardcap, r.Bytes)
 	return h.refuse(r)
+}
+
+// renewals is how often a request that would be refused waits again for what other threads have
+// freed since it waited. Each time others have allocated what its wait made free.
+const renewals = 8
+
+// awaited returns the bytes that the device's heaps have freed and can use once the device has been
+// waited for. The heaps are read without their locks, so it is an estimate.
+func (d *device) awaited() (n uint64) {
+	for i := range usedHeaps() {
+		h := &heaps[i]
+		if atomic.LoadUint64(&h.context) == 0 || h.device != d {
+			continue
+		}
+		s := &h.count.side[0]
+		n += atomic.LoadUint64(&s.pending) + atomic.LoadUint64(&s.held) +
+			atomic.LoadUint64(&s.local)
+	}
+	return n
 }
 
 func (h *heap) logged(kind stats.EventKind, bytes uint64) {

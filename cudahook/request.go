@@ -77,6 +77,7 @@ type notes struct {
 	region      uint64 // address of the pool that falls asleep or wakes
 	rising      uint64 // bytes that are charged for a region that wakes, and not mapped
 	seen        uint64 // heaps that it has seen, a bit each
+	renewed     uint64 // how often it began to wait anew (renewals)
 }
 
 // An Op is what a request is for.

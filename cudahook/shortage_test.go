@@ -107,3 +107,69 @@ func TestInfoWithoutLost(t *testing.T) {
 	p.must(OpInfo, func(r *Request) { r.Value, r.Extra = gib-300*mib, gib })
 	p.is("free bytes", p.r.Value, 100*mib)
 }
+
+// eventsWithin is a program with event reuse and a hard cap, and the first step of another
+// thread's request.
+func eventsWithin(t *testing.T, hard uint64) (*prog, *Request) {
+	p := newProg(t, gib, func(c *config.CUDA) { c.ReuseEvent, c.Hard = true, hard })
+	return p, newRequest(16)
+}
+
+// TestFreedInOtherHands: what a thread has freed serves others once the device has been waited
+// for, although that thread is still about to record the event of its frees.
+func TestFreedInOtherHands(t *testing.T) {
+	p, r := eventsWithin(t, 4*mib*pendingMax)
+	var all []uint64
+	for range pendingMax {
+		all = append(all, p.alloc(4*mib))
+	}
+	last := len(all) - 1
+	for _, a := range all[:last] {
+		p.free(a)
+	}
+	*r = Request{Token: 16, Now: p.f.now, Op: OpFree, Context: 0xc1, Address: all[last]}
+	action := Step(r)
+	p.asks("the last free", action, ActEventCreate)
+	p.is("meanwhile", p.result(OpAlloc, func(r *Request) { r.Bytes = 100 * mib }), Success)
+	p.f.act(r, action)
+	p.asks("then", p.f.run(r), ActDone)
+}
+
+// TestWaitsAnew: a request is not refused because other threads took what its wait made free, and
+// freed as much again, in its context or another one. It is when they keep it.
+func TestWaitsAnew(t *testing.T) {
+	for _, test := range []struct {
+		context uint64
+		keep    bool
+	}{{0xc1, false}, {0xc1, true}, {0xc2, false}, {0xc2, true}} {
+		p, r := eventsWithin(t, 100*mib)
+		p.f.addContext(0xc2, 0, gib)
+		use := func() (a uint64) {
+			a = p.alloc(90 * mib)
+			p.f.launch(0xc1, 5, a, 90*mib, 0)
+			return a
+		}
+		p.free(use())
+		*r = Request{Token: 16, Now: p.f.now, Op: OpAlloc, Context: test.context, Bytes: 50 * mib}
+		action, kept := Step(r), false
+		for ; action > ActPass; action = Step(r) {
+			p.f.act(r, action)
+			if action != ActSynchronize || r.renewed != 0 || kept {
+				continue
+			}
+			a := use()
+			if kept = test.keep; !kept {
+				p.free(a)
+			}
+		}
+		p.asks("action", action, ActDone)
+		want := Success
+		if test.keep {
+			want = ErrorOutOfMemory
+		}
+		p.is("result", r.Result, want)
+		if test.keep == (r.renewed != 0) {
+			t.Errorf("%+v: %d waits anew", test, r.renewed)
+		}
+	}
+}

@@ -360,7 +360,7 @@ struct ta_cuda_request {
 	uint64_t PreferDevice;
 	uint64_t UUID[2];
 	uint64_t PCI;
-	unsigned char rest[160];
+	unsigned char rest[168];
 };
 
 struct ta_cuda_figures {
