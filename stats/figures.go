@@ -6,7 +6,7 @@ package stats
 type Figures struct {
 	// The process, in its own PID namespace.
 	Pid uint64
-	// Time of load since 1970-01-01 UTC. Above 2^53: read it as an integer.
+	// Time of load. Above 2^53: read it as an integer.
 	StartUnixNs uint64
 	// Time since the load.
 	UptimeNs uint64
@@ -24,11 +24,9 @@ type Figures struct {
 	Backend uint64
 	// Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i].
 	NodeCount uint64
-	// Whether bytes_per_node is scaled from 2048 pages of each tier that has more, or counts every
-	// page.
+	// Whether bytes_per_node is scaled from 2048 pages of each tier that has more.
 	NodesSampled uint64
-	// NUMA nodes distinguished; empty in a child that counts from its fork, or without the kernel's
-	// answer.
+	// NUMA nodes; empty in a child that counts from its fork, or without the kernel's answer.
 	Nodes [NodeMax]uint64
 	// The memory tiers. Indexed by Tier…; only TierCount are used.
 	Tiers [4]Tier
@@ -110,7 +108,7 @@ var callNames = [32]string{
 type Heap struct {
 	// Exact. Address space of the heap, used or not.
 	BytesMapped uint64
-	// Exact, in whole spans. Memory handed out or cached, and not purged.
+	// Exact, in whole spans. Memory handed out or cached, not purged.
 	BytesCommitted uint64
 	// Exact, in class-rounded bytes. Size of the live blocks.
 	BytesLive uint64
@@ -138,11 +136,11 @@ type Heap struct {
 	Segments uint64
 	// Exact. Spans not in use.
 	SpansFree uint64
-	// Exact. Times that memory was purged (returned to the kernel).
+	// Exact. Times that memory was returned to the kernel.
 	Purges uint64
 	// Exact, in whole pages. Memory purged.
 	BytesPurged uint64
-	// Exact. Live huge blocks (each its own mapping), also in blocks_live.
+	// Exact. Live blocks with a mapping of their own, also in blocks_live.
 	HugeBlocksLive uint64
 	// Exact. Their size, also in bytes_live.
 	HugeBytesLive uint64
@@ -152,19 +150,19 @@ type Heap struct {
 	HugeCacheMisses uint64
 	// Exact. Mappings for which TA_HUGEPAGES=auto advised huge pages.
 	BytesHugepagesAdvised uint64
-	// Exact. Times that memory became short: the control group's limit was near, the kernel
-	// reported stalls, or another process of the group of TA_GROUP was refused memory.
+	// Exact. Times that memory became short: near the control group's limit, by the kernel's
+	// stalls, or because another process of the group of TA_GROUP was refused memory.
 	Pressures uint64
-	// Exact, in whole pages. Unused memory returned because memory was short.
+	// Exact, in whole pages. Unused memory returned for that reason.
 	BytesPressure uint64
-	// Exact. With TA_SECURE=1: live blocks of 0 bytes, in blocks_live, in no size class.
+	// Exact. With TA_SECURE=1: live blocks of 0 bytes, in no size class.
 	ZeroBlocksLive uint64
 	// Exact. With TA_SECURE=1: freed blocks kept from reuse.
 	QuarantineBlocks uint64
 	// Exact, in class-rounded bytes. Their size.
 	QuarantineBytes uint64
-	// Exact. With TA_SECURE=1: large blocks that lack guards or lost them, because addresses or
-	// mappings were scarce.
+	// Exact. With TA_SECURE=1: large blocks without guards, because addresses or mappings were
+	// scarce.
 	UnguardedBlocks uint64
 	// The size classes used, smallest first.
 	SizeClasses [ClassMax]Class
@@ -198,13 +196,13 @@ type Policy struct {
 	OnHardcap uint64
 	// Whether charged time is also slept (TA_THROTTLE). 0: account, 1: sleep.
 	Throttle uint64
-	// Named costs of the tiers (TA_MODEL); a tier's own variables override them. A config.Model….
+	// Named costs of the tiers (TA_MODEL). A config.Model….
 	Model uint64
 	// Rules in force (TA_RULES).
 	Rules uint64
-	// Whether the caps hold for the sum of a group's processes (TA_GROUP).
+	// Whether TA_GROUP is in force.
 	Grouped uint64
-	// That group. The key is absent when grouped is false.
+	// The group of TA_GROUP. The key is absent when grouped is false.
 	Group Group
 }
 
@@ -212,10 +210,10 @@ type Policy struct {
 type Group struct {
 	// Of Name; at most NameSize.
 	NameLen uint64
-	// Its name, or the path of its file, as in TA_GROUP, up to 256 bytes; invalid UTF-8 is U+FFFD.
+	// As in TA_GROUP, up to 256 bytes; invalid UTF-8 is U+FFFD.
 	Name [NameSize]byte
 	// Exact. What is kept of each cap for this process (TA_GROUP_MIN); 0 also where the caps were
-	// too small for it.
+	// too small.
 	Min uint64
 }
 
@@ -230,7 +228,7 @@ type Tier struct {
 	AllocCalls uint64
 	// Exact. Blocks freed in those spans.
 	FreeCalls uint64
-	// Exact, in whole spans. Spans charged: handed out or cached, and not purged.
+	// Exact, in whole spans. Memory charged: handed out or cached, not purged.
 	BytesCurrent uint64
 	// Span-granular. Largest bytes_current.
 	BytesPeak uint64
@@ -246,25 +244,25 @@ type Tier struct {
 	BytesEntered uint64
 	// Exact, in class-rounded bytes. Size of the blocks of blocks_left.
 	BytesLeft uint64
-	// Exact. Time charged by the throttle, for allocations and moved bytes.
+	// Exact. Time charged by the throttle.
 	SimulatedWaitNs uint64
 	// The soft cap.
 	CapacitySoft uint64
-	// The hard cap, of the tier and same_memory together.
+	// The hard cap, for same_memory too.
 	CapacityHard uint64
-	// Sampled. Memory of other nodes' tiers that the kernel moved here, at most a second old; it
-	// counts against a soft cap. 0 unless a tier has only a soft cap and NUMA balancing is on.
+	// Sampled. Memory of other tiers on this tier's nodes, brought by the kernel. It counts against
+	// a soft cap. 0 unless the tier has only a soft cap and NUMA balancing is on.
 	KernelMovedIn uint64
 	// Sampled. Memory of this tier on other nodes; a soft cap does not count it.
 	KernelMovedOut uint64
-	// Sampled. With TA_ON_SOFTCAP=follow: memory touched more often per page and second than the
-	// mean of all memory of known use.
+	// Sampled. With TA_ON_SOFTCAP=follow: memory touched more often, per page and second, than the
+	// mean.
 	BytesHot uint64
-	// Sampled. Other memory of known use (sampled twice).
+	// Sampled. With TA_ON_SOFTCAP=follow: other memory sampled twice.
 	BytesCold uint64
 	// Exact. Requests that did not fit under the hard cap, even after cached memory was returned.
 	CapacityViolations uint64
-	// Exact. Requests served although they left the tier over its soft cap.
+	// Exact. Requests served over the soft cap.
 	SoftExceeded uint64
 	// Exact. Requests sent to a slower tier, whole or in part, because of the soft cap.
 	Rerouted uint64
@@ -274,7 +272,7 @@ type Tier struct {
 	Refused uint64
 	// Exact. Times that a thread slept for simulated_wait_ns.
 	ThrottleSleeps uint64
-	// Exact. Time that those sleeps lasted too long.
+	// Exact. Time that sleeps lasted too long.
 	ThrottleOvershootNs uint64
 	// Bandwidth of the tier's model.
 	ThrottleBW uint64
@@ -282,14 +280,13 @@ type Tier struct {
 	ThrottleBurst uint64
 	// Latency of an allocation in the model.
 	ThrottleLatNs uint64
-	// Page size requested (TA_HUGEPAGES). auto: huge pages by measure, if the tier has neither a
-	// hard cap nor nodes. A config.Huge….
+	// Page size requested (TA_HUGEPAGES). A config.Huge….
 	HugePagesWanted uint64
 	// Exact. Mappings with ordinary pages, for lack of huge ones.
 	HugeFallbacks uint64
-	// NUMA nodes of the tier; empty when simulated. A bit for each.
+	// Empty when simulated. A bit for each.
 	TierNodes uint64
-	// Touched memory on each NUMA node of nodes, by number, as the kernel answered.
+	// Touched memory on each NUMA node, by number.
 	BytesPerNode [NodeMax]uint64
 	// Memory moved out of the tier.
 	Migrations Migrations
@@ -307,14 +304,13 @@ type Migrations struct {
 
 // Following is what TA_ON_SOFTCAP=follow did.
 type Following struct {
-	// What measures use. none: nothing yet, or memory moves by age because nothing works. A
-	// Source….
+	// What measures use. none: nothing yet, or nothing works. A Source….
 	Source uint64
 	// Exact. Samples taken.
 	Samples uint64
 	// Sampled. Regions in the last sample. Each moves as one.
 	Regions uint64
-	// Processor time of the following thread, up to its last sample and moves.
+	// Processor time of the following thread.
 	ThreadNs uint64
 	// To a faster tier that had room.
 	UpRoom Moves
@@ -324,7 +320,7 @@ type Following struct {
 	DownColder Moves
 	// To a slower tier from one over its soft cap.
 	DownSoftcap Moves
-	// Failed: the memory cannot move now, or the kernel left some pages. Pages that moved count in
+	// The memory could not move now, or the kernel left some pages. Pages that moved count in
 	// migrations alone.
 	Refused Moves
 	// Put off because the other tier was full.
@@ -334,14 +330,14 @@ type Following struct {
 	OutCold Moves
 	// Paged out before its use was known.
 	OutUnknown Moves
-	// Paged out again soon after it came back, for lack of other memory of its hint. If it keeps
-	// growing, the cap is too small for the memory in use.
+	// Paged out again soon after it came back. If it keeps growing, the cap is too small for the
+	// memory in use.
 	OutAgain Moves
 	// Not paged out: memory locked, pinned or shared with a forked child, or swap full.
 	OutRefused Moves
-	// Sampled. Bytes seen to come back from swap.
+	// Sampled. Memory that came back from swap.
 	BytesBack uint64
-	// Sampled. With TA_SLOW_BACKEND=swap: bytes in use that the last look found resident.
+	// Sampled. With TA_SLOW_BACKEND=swap: memory in use that is resident.
 	BytesResident uint64
 }
 
@@ -381,19 +377,17 @@ type Device struct {
 	Suballoc uint64
 	// What happens at the hard cap (TA_CUDA_ON_HARDCAP). 0: fail, 1: spill.
 	OnHardcap uint64
-	// Segments are managed memory (TA_CUDA_MANAGED), counted where they prefer to be. False also
-	// where the driver has none.
+	// Whether segments are managed memory (TA_CUDA_MANAGED); false also where the driver has none.
 	Managed uint64
 	// Size of segments for blocks below 10 MiB (TA_CUDA_SEGMENT_SIZE).
 	SegmentSize uint64
-	// Most free memory kept (TA_CUDA_CACHE_LIMIT); 2^63: no limit.
+	// TA_CUDA_CACHE_LIMIT; 2^63: no limit.
 	CacheLimit uint64
 	// Free blocks kept unmerged for each stream.
 	StreamLocal uint64
 	// Free blocks kept for all streams; 2^63: no limit.
 	GlobalLimit uint64
-	// Exact. All requests: hits_local + hits_global + hits_split + misses + foreign_calls +
-	// refused.
+	// Exact. Hits, misses, foreign_calls and refused together.
 	AllocCalls uint64
 	// Exact. Frees of blocks that the heap knows.
 	FreeCalls uint64
@@ -407,11 +401,11 @@ type Device struct {
 	Misses uint64
 	// Exact. Requests served by the driver, such as pitched memory.
 	ForeignCalls uint64
-	// Exact. Requests that failed for lack of memory, of the device or below the hard cap.
+	// Exact. Requests that failed for lack of memory or because of the hard cap.
 	Refused uint64
 	// Exact. Requests that waited for the device.
 	Waits uint64
-	// Exact. Frees of free blocks and inside blocks, refused with the driver's error.
+	// Exact. Frees of free blocks and inside blocks, answered with the driver's error.
 	FreesInvalid uint64
 	// Exact. Frees of unknown addresses, passed to the driver.
 	FreesUnknown uint64
@@ -425,8 +419,8 @@ type Device struct {
 	BytesLive uint64
 	// Exact. Largest bytes_live.
 	BytesPeak uint64
-	// Exact. Segments on the device: bytes_live + bytes_cached_local + bytes_cached_global +
-	// bytes_pending + bytes_held + bytes_private + bytes_lost - bytes_asleep.
+	// Exact. Segments on the device: bytes_live and all of bytes_cached_local to bytes_lost, less
+	// bytes_asleep.
 	BytesReserved uint64
 	// Exact. Largest bytes_reserved.
 	BytesReservedPeak uint64
@@ -466,7 +460,7 @@ type Device struct {
 	Releases uint64
 	// Exact. Their size.
 	BytesReleased uint64
-	// Exact. Times that the driver had no memory for a segment; the cache is then returned.
+	// Exact. Times that the driver had no memory for a segment.
 	DriverRefused uint64
 	// Exact. Times that the cache shrank because the device was nearly full.
 	Pressures uint64
@@ -476,8 +470,7 @@ type Device struct {
 	Tiers [2]DeviceTier
 	// Leaks in use.
 	LeakCount uint64
-	// With TA_CUDA_LEAKS: the first 32 blocks live at the end of the process; blocks_live counts
-	// all.
+	// With TA_CUDA_LEAKS: the first 32 blocks live at the end of the process.
 	Leaks [LeakMax]Leak
 }
 
@@ -520,15 +513,15 @@ type DeviceTier struct {
 	BytesTotalAlloc uint64
 	// Exact. Rounded size of the blocks freed.
 	BytesTotalFreed uint64
-	// Exact. Time charged by TA_CUDA_BW and TA_CUDA_LAT.
+	// Exact. Time charged by the throttle.
 	SimulatedWaitNs uint64
 	// The soft cap.
 	CapacitySoft uint64
-	// The hard cap, the smaller of TA_CUDA_HARD and TA_CUDA_PROPORTION.
+	// The smaller of TA_CUDA_HARD and TA_CUDA_PROPORTION.
 	CapacityHard uint64
 	// Exact. Requests that did not fit under the hard cap, even after cached memory was returned.
 	CapacityViolations uint64
-	// Exact. Requests served although they left the tier over its soft cap.
+	// Exact. Requests served over the soft cap.
 	SoftExceeded uint64
 	// Exact. Requests sent to the slow tier because of a cap.
 	RoutedSlow uint64
@@ -536,7 +529,7 @@ type DeviceTier struct {
 	Refused uint64
 	// Exact. Times that a thread slept for simulated_wait_ns.
 	ThrottleSleeps uint64
-	// Exact. Time that those sleeps lasted too long.
+	// Exact. Time that sleeps lasted too long.
 	ThrottleOvershootNs uint64
 	// Bandwidth of the tier's model.
 	ThrottleBW uint64
@@ -550,9 +543,9 @@ type Leak struct {
 	Address uint64
 	// Exact. Requested size.
 	Bytes uint64
-	// Exact. Handle of its stream; 0: none.
+	// Exact. 0: none.
 	Stream uint64
-	// Exact. Number of the allocation on the device, from 1.
+	// Exact. Number of the allocation on the device.
 	Number uint64
 }
 
@@ -562,7 +555,7 @@ type Leak struct {
 type Share struct {
 	// Number of its manager, from 1 on.
 	Manager uint64
-	// Exact. Its instances, listed or not: a report lists 64 of all managers.
+	// Exact. Its instances. A report lists 64 of all managers.
 	Instances uint64
 	// Its name.
 	ManagerName [48]byte
@@ -622,8 +615,7 @@ type Site struct {
 	Tier uint64
 	// Of Stack; at most StackMax.
 	StackLen uint64
-	// Up to 16 calls, innermost first: FILE+0xADDRESS for addr2line -e FILE, or 0xADDRESS outside
-	// files.
+	// Up to 16 calls, innermost first: FILE+0xADDRESS for addr2line, or 0xADDRESS outside files.
 	Stack [StackMax]Frame
 }
 

@@ -8,20 +8,19 @@ const aboutReport = "Report of one process. Its keys keep their order. Calls and
 	"forked child."
 
 // aboutExactness says what the descriptions mean by exact.
-const aboutExactness = "'Exact' holds when the other threads are inside no call of the library " +
-	"while the report is written; else each figure was true around that time. 'Class-rounded' " +
-	"bytes are sizes of blocks: the fast path does not see the sizes requested. 'Span-granular' " +
-	"peaks are exact for committed spans, and an upper bound for the blocks in them."
+const aboutExactness = "Figures are exact when no other thread is inside a call of the library " +
+	"while the report is written; else each was true around that time. 'Class-rounded' bytes " +
+	"are sizes of blocks, not the sizes requested. 'Span-granular' peaks are exact for " +
+	"committed spans, and an upper bound for the blocks in them."
 
 // aboutPage begins docs/statistics.md.
 var aboutPage = []string{
 	"These are the keys of the report that `ta_stats_json`, `TA_STATS_FILE` and `tierallocctl " +
-		"stats --json` give. [stats.schema.json](stats.schema.json) lists them for programs; " +
-		"`tieralloc.h` has some under the same names.",
+		"stats --json` give. [stats.schema.json](stats.schema.json) has a sentence on each.",
 	aboutReport,
 	aboutExactness,
 	"Gauges are current values; counters never fall; peaks are the largest values of gauges. " +
-		"Fractions are cut to four decimals. `bytes_…` are bytes, `…_ns` nanoseconds, " +
-		"`…_ratio` fractions of 1, the rest numbers, and gauges, counters and peaks are exact, " +
-		"unless parentheses say otherwise. Keys without a text are what they say.",
+		"`bytes_…` are bytes, `…_ns` nanoseconds, `…_ratio` fractions of 1, and figures are " +
+		"exact, unless parentheses say otherwise. A `TA_` variable in parentheses is the setting " +
+		"that the key shows ([configuration.md](configuration.md)).",
 }

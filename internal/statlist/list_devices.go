@@ -29,7 +29,7 @@ var device = &object{
 			write("w.key(\"uuid\")", "w.uuid(d.Uuid[0], d.Uuid[1])").
 			schema(`{"type": "string", "pattern": "^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?$"}`),
 		f("pci", text, setting, plain,
-			"Place on the PCI bus; empty: unknown.").
+			"Place on the PCI bus; empty: unknown.").obvious().
 			typed("uint64").
 			note("1 + (domain<<16 | bus<<8 | device<<3); 0: unknown.").
 			write("w.key(\"pci\")", "w.pci(d.Pci)").
@@ -37,7 +37,7 @@ var device = &object{
 		f("bytes_device", bytes, setting, plain,
 			"Memory of the device.").obvious(),
 		f("contexts", count, gauge, exact,
-			"The process's CUDA contexts that have a heap."),
+			"The process's CUDA contexts that have a heap.").obvious(),
 		f("reuse", word, setting, plain,
 			"When a freed block may be reused (TA_CUDA_REUSE).").
 			coded("names.reuse", 1).
@@ -54,19 +54,18 @@ var device = &object{
 			note("0: fail, 1: spill.").
 			words("fail", "spill"),
 		f("managed", truth, setting, plain,
-			"Segments are managed memory (TA_CUDA_MANAGED), counted where they prefer to be. "+
-				"False also where the driver has none."),
+			"Whether segments are managed memory (TA_CUDA_MANAGED); false also where the driver "+
+				"has none."),
 		f("segment_size", bytes, setting, plain,
 			"Size of segments for blocks below 10 MiB (TA_CUDA_SEGMENT_SIZE)."),
 		f("cache_limit", bytes, setting, plain,
-			"Most free memory kept (TA_CUDA_CACHE_LIMIT); 2^63: no limit."),
+			"TA_CUDA_CACHE_LIMIT; 2^63: no limit."),
 		f("stream_local", count, setting, plain,
 			"Free blocks kept unmerged for each stream."),
 		f("global_limit", count, setting, plain,
 			"Free blocks kept for all streams; 2^63: no limit."),
 		f("alloc_calls", count, counter, exact,
-			"All requests: hits_local + hits_global + hits_split + misses + foreign_calls + "+
-				"refused."),
+			"Hits, misses, foreign_calls and refused together."),
 		f("free_calls", count, counter, exact,
 			"Frees of blocks that the heap knows.").obvious(),
 		f("hits_local", count, counter, exact,
@@ -80,11 +79,11 @@ var device = &object{
 		f("foreign_calls", count, counter, exact,
 			"Requests served by the driver, such as pitched memory."),
 		f("refused", count, counter, exact,
-			"Requests that failed for lack of memory, of the device or below the hard cap."),
+			"Requests that failed for lack of memory or because of the hard cap."),
 		f("waits", count, counter, exact,
 			"Requests that waited for the device."),
 		f("frees_invalid", count, counter, exact,
-			"Frees of free blocks and inside blocks, refused with the driver's error."),
+			"Frees of free blocks and inside blocks, answered with the driver's error."),
 		f("frees_unknown", count, counter, exact,
 			"Frees of unknown addresses, passed to the driver."),
 		f("efficiency", ratio, derived, ofParts,
@@ -99,8 +98,8 @@ var device = &object{
 			"The same, rounded up to 512 bytes or more."),
 		f("bytes_peak", bytes, peak, exact, "Largest bytes_live.").obvious(),
 		f("bytes_reserved", bytes, gauge, exact,
-			"Segments on the device: bytes_live + bytes_cached_local + bytes_cached_global + "+
-				"bytes_pending + bytes_held + bytes_private + bytes_lost - bytes_asleep."),
+			"Segments on the device: bytes_live and all of bytes_cached_local to bytes_lost, "+
+				"less bytes_asleep."),
 		f("bytes_reserved_peak", bytes, peak, exact, "Largest bytes_reserved.").obvious(),
 		f("bytes_cached_local", bytes, gauge, exact,
 			"Free blocks that one stream may reuse at once."),
@@ -119,30 +118,30 @@ var device = &object{
 		f("bytes_foreign", bytes, gauge, exact,
 			"Live memory of the driver's own, if its size is known."),
 		f("bytes_spilled", bytes, gauge, exact,
-			"Segments in host memory."),
+			"Segments in host memory.").obvious(),
 		f("largest_free", bytes, gauge, exact,
-			"Largest cached block."),
+			"Largest cached block.").obvious(),
 		f("fragmentation_ratio", ratio, derived, ofParts,
 			"1 - largest_free / (bytes_cached_local + bytes_cached_global); 0 when nothing is "+
 				"free.").write("w.key(\"fragmentation_ratio\")", "w.deviceFragmentation(d)"),
 		f("segments", count, gauge, exact,
-			"Segments, on the host too."),
+			"Segments, on the host too.").obvious(),
 		f("splits", count, counter, exact,
-			"Free blocks cut in two."),
+			"Free blocks cut in two.").obvious(),
 		f("merges", count, counter, exact,
-			"Neighbouring free blocks joined."),
+			"Neighbouring free blocks joined.").obvious(),
 		f("blocks_warmed", count, counter, exact,
-			"Blocks cached by warm-ups."),
+			"Blocks cached by warm-ups.").obvious(),
 		f("spills", count, counter, exact,
-			"Segments taken from host memory."),
+			"Segments taken from host memory.").obvious(),
 		f("bytes_total_spilled", bytes, counter, exact,
-			"Their size, returned ones included."),
+			"Their size, returned ones included.").obvious(),
 		f("releases", count, counter, exact,
 			"Segments returned to the driver."),
 		f("bytes_released", bytes, counter, exact,
-			"Their size."),
+			"Their size.").obvious(),
 		f("driver_refused", count, counter, exact,
-			"Times that the driver had no memory for a segment; the cache is then returned."),
+			"Times that the driver had no memory for a segment."),
 		f("pressures", count, counter, exact,
 			"Times that the cache shrank because the device was nearly full."),
 		f("driver_calls", group, nested, plain,
@@ -159,8 +158,7 @@ var device = &object{
 			tool("deviceTiers"),
 		hidden("LeakCount", "uint64", "Leaks in use."),
 		f("leaks", list, nested, plain,
-			"With TA_CUDA_LEAKS: the first 32 blocks live at the end of the process; "+
-				"blocks_live counts all.").
+			"With TA_CUDA_LEAKS: the first 32 blocks live at the end of the process.").
 			list(leak).
 			typed("[LeakMax]Leak").
 			write("w.leaks(d)").
@@ -191,9 +189,10 @@ var deviceTiers = &object{
 	title: "A device's `tiers`",
 	tool:  "deviceTiers",
 	figures: []figure{
-		f("fast", group, nested, plain, "Memory of the device.").ref(deviceTier).tool("*tier"),
+		f("fast", group, nested, plain, "Memory of the device.").obvious().
+			ref(deviceTier).tool("*tier"),
 		f("slow", group, nested, plain,
-			"Host memory for spilled blocks (TA_CUDA_ON_HARDCAP=spill).").
+			"Host memory for spilled blocks.").obvious().
 			ref(deviceTier).
 			tool("*tier"),
 	},
@@ -209,7 +208,7 @@ var deviceTier = &object{
 	},
 	def:     "device_tier",
 	like:    tier,
-	meaning: "One tier of a device. Whole segments are charged; capacity figures count requests.",
+	meaning: "One tier of a device. Whole segments are charged.",
 	figures: []figure{
 		f("alloc_calls", count, counter, exact,
 			"Blocks handed out.").obvious(),
@@ -219,20 +218,20 @@ var deviceTier = &object{
 			"Memory charged: segments and foreign allocations."),
 		f("bytes_peak", bytes, peak, exact, "Largest bytes_current."),
 		f("bytes_total_alloc", bytes, counter, exact,
-			"Rounded size of the blocks handed out."),
+			"Rounded size of the blocks handed out.").obvious(),
 		f("bytes_total_freed", bytes, counter, exact,
-			"Rounded size of the blocks freed."),
+			"Rounded size of the blocks freed.").obvious(),
 		f("simulated_wait_ns", ns, counter, exact,
-			"Time charged by TA_CUDA_BW and TA_CUDA_LAT."),
+			"Time charged by the throttle."),
 		f("capacity_soft", limit, setting, plain,
 			"The soft cap."),
 		f("capacity_hard", limit, setting, plain,
-			"The hard cap, the smaller of TA_CUDA_HARD and TA_CUDA_PROPORTION."),
+			"The smaller of TA_CUDA_HARD and TA_CUDA_PROPORTION."),
 		f("capacity_violations", count, counter, exact,
 			"Requests that did not fit under the hard cap, even after cached memory was "+
 				"returned."),
 		f("soft_exceeded", count, counter, exact,
-			"Requests served although they left the tier over its soft cap."),
+			"Requests served over the soft cap."),
 		f("routed_slow", count, counter, exact,
 			"Requests sent to the slow tier because of a cap."),
 		f("refused", count, counter, exact,
@@ -240,13 +239,13 @@ var deviceTier = &object{
 		f("throttle_sleeps", count, counter, exact,
 			"Times that a thread slept for simulated_wait_ns."),
 		f("throttle_overshoot_ns", ns, counter, exact,
-			"Time that those sleeps lasted too long."),
+			"Time that sleeps lasted too long."),
 		f("throttle_bw", rate, setting, plain,
 			"Bandwidth of the tier's model."),
 		f("throttle_lat_ns", ns, setting, plain,
 			"Latency of an allocation in the model."),
 		f("bytes_per_node", group, gauge, plain,
-			"Empty: only the driver knows where spilled pages are.").
+			"Empty: only the driver knows where spilled pages are.").obvious().
 			write("w.key(\"bytes_per_node\")", "w.open('{')", "w.close('}')").
 			schema(`{"type": "object", "additionalProperties": false}`),
 		f("migrations", group, nested, plain,
@@ -264,10 +263,10 @@ var leak = &object{
 		f("address", count, setting, exact,
 			"Its device address.").obvious(),
 		f("bytes", bytes, setting, exact,
-			"Requested size."),
+			"Requested size.").obvious(),
 		f("stream", count, setting, exact,
-			"Handle of its stream; 0: none."),
+			"0: none."),
 		f("number", count, setting, exact,
-			"Number of the allocation on the device, from 1."),
+			"Number of the allocation on the device.").obvious(),
 	},
 }

@@ -6,8 +6,7 @@ var following = &object{
 	comment: []string{"Following is what TA_ON_SOFTCAP=follow did."},
 	figures: []figure{
 		f("source", word, gauge, plain,
-			"What measures use. none: nothing yet, or memory moves by age because nothing "+
-				"works.").
+			"What measures use. none: nothing yet, or nothing works.").
 			coded("names.source", 7).
 			note("A Source….").
 			words("none", "referenced_bits", "damon", "write_protection", "soft_dirty"),
@@ -15,7 +14,7 @@ var following = &object{
 		f("regions", count, gauge, sampled,
 			"Regions in the last sample. Each moves as one."),
 		f("thread_ns", ns, counter, plain,
-			"Processor time of the following thread, up to its last sample and moves."),
+			"Processor time of the following thread."),
 		f("up_room", group, nested, plain,
 			"To a faster tier that had room.").ref(moves).field("UpRoom", "Moves"),
 		f("up_hotter", group, nested, plain,
@@ -31,8 +30,8 @@ var following = &object{
 			ref(moves).
 			field("DownSoftcap", "Moves"),
 		f("refused", group, nested, plain,
-			"Failed: the memory cannot move now, or the kernel left some pages. Pages that "+
-				"moved count in migrations alone.").
+			"The memory could not move now, or the kernel left some pages. Pages that moved "+
+				"count in migrations alone.").
 			ref(moves).
 			field("Refused", "Moves"),
 		f("put_off", group, nested, plain,
@@ -49,8 +48,8 @@ var following = &object{
 			ref(moves).
 			field("OutUnknown", "Moves"),
 		f("out_again", group, nested, plain,
-			"Paged out again soon after it came back, for lack of other memory of its hint. "+
-				"If it keeps growing, the cap is too small for the memory in use.").
+			"Paged out again soon after it came back. If it keeps growing, the cap is too small "+
+				"for the memory in use.").
 			ref(moves).
 			field("OutAgain", "Moves"),
 		f("out_refused", group, nested, plain,
@@ -59,9 +58,9 @@ var following = &object{
 			ref(moves).
 			field("OutRefused", "Moves"),
 		f("bytes_back", bytes, counter, sampled,
-			"Bytes seen to come back from swap."),
+			"Memory that came back from swap."),
 		f("bytes_resident", bytes, gauge, sampled,
-			"With TA_SLOW_BACKEND=swap: bytes in use that the last look found resident."),
+			"With TA_SLOW_BACKEND=swap: memory in use that is resident."),
 	},
 }
 
@@ -70,8 +69,7 @@ var moves = &object{
 	goType: "Moves", tool: "moves", method: "moves(m *stats.Moves)", arg: "m",
 	comment: []string{"Moves counts moves of one kind."},
 	def:     "moves",
-	meaning: "Moves of one kind. A region of several blocks counts once for each kind that " +
-		"any of them met.",
+	meaning: "Moves of one kind. A region may count for several kinds.",
 	figures: []figure{
 		f("regions", count, counter, exact,
 			"Regions.").obvious(),

@@ -21,14 +21,14 @@ var manager = &object{
 		f("device", count, setting, exact,
 			"Ordinal of the device.").obvious(),
 		f("mode", word, setting, plain,
-			"Whether caps are enforced.").
+			"Whether caps are enforced.").obvious().
 			coded("names.mode", 1).
 			note("0: passive, 1: active.").
 			words("passive", "active"),
 		f("bytes_total", bytes, setting, exact,
 			"Bytes that it shares out.").obvious(),
 		f("instance_count", count, setting, exact,
-			"Its instances, listed or not: a report lists 64 of all managers.").
+			"Its instances. A report lists 64 of all managers.").obvious().
 			field("Instances", "uint64"),
 		f("instances", list, nested, plain,
 			"By the order of registration.").obvious().list(instance).tool("[]*instance"),
@@ -56,7 +56,7 @@ var instance = &object{
 			note("1: manual.").
 			words("automatic", "manual"),
 		f("proportion", ratio, setting, plain,
-			"Part of the manager's total.").
+			"Part of the manager's total.").obvious().
 			field("Proportion", "uint64").
 			note("In millionths.").
 			write("w.key(\"proportion\")", "w.fraction(s.Proportion, 1_000_000)"),

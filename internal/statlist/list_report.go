@@ -14,8 +14,8 @@ var report = &object{
 		"ProgramLen Program",
 	figures: []figure{
 		f("schema", word, setting, plain,
-			"Name and version of this format. The version rises when a key changes its "+
-				"meaning or goes away. Ignore unknown keys.").
+			"Name and version of this format. The version rises when a key changes its meaning "+
+				"or goes away. Ignore unknown keys.").
 			schema("{\"const\": \"tieralloc.stats/1\"}").
 			write("w.word(\"schema\", stats.Schema)"),
 		f("version", word, setting, plain,
@@ -34,9 +34,9 @@ var report = &object{
 			typed("[NameSize]byte").
 			write("w.program(r)"),
 		f("start_unix_ns", ns, setting, plain,
-			"Time of load since 1970-01-01 UTC. Above 2^53: read it as an integer."),
+			"Time of load. Above 2^53: read it as an integer."),
 		f("uptime_ns", ns, gauge, plain,
-			"Time since the load."),
+			"Time since the load.").obvious(),
 		f("calls", group, nested, plain,
 			"Calls by function, as the program named it.").
 			of(calls).
@@ -49,7 +49,7 @@ var report = &object{
 		f("heap", group, nested, plain,
 			"The CPU heap.").obvious().of(heap).field("Heap", "Heap").tool("*heap"),
 		f("backend", word, setting, plain,
-			"Whether tiers are ordinary memory or NUMA nodes.").
+			"Whether tiers are ordinary memory or NUMA nodes.").obvious().
 			coded("names.backend", 1).
 			note("BackendSimulated or BackendNuma.").
 			words("simulated", "numa"),
@@ -65,15 +65,14 @@ var report = &object{
 		hidden("NodeCount", "uint64",
 			"Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i]."),
 		f("nodes", list, setting, plain,
-			"NUMA nodes distinguished; empty in a child that counts from its fork, or without "+
-				"the kernel's answer.").
+			"NUMA nodes; empty in a child that counts from its fork, or without the kernel's "+
+				"answer.").
 			typed("[NodeMax]uint64").
 			write("w.nodes(r)").
 			tool("[]int").
 			schema(`{"type": "array", "items": {"$ref": "#/$defs/node"}}`),
 		f("bytes_per_node_sampled", truth, setting, plain,
-			"Whether bytes_per_node is scaled from 2048 pages of each tier that has more, or "+
-				"counts every page.").
+			"Whether bytes_per_node is scaled from 2048 pages of each tier that has more.").
 			field("NodesSampled", "uint64"),
 		f("tiers", group, nested, plain,
 			"The memory tiers.").obvious().
@@ -135,11 +134,9 @@ var calls = &object{
 		f("free_aligned_sized", count, counter, exact, "Calls of free_aligned_sized."),
 		f("malloc_trim", count, counter, exact, "Calls of malloc_trim."),
 		f("operator new", count, counter, exact,
-			"Calls of operator new, with operator new[], in any form that the library serves "+
-				"itself.").named("New"),
+			"Calls of operator new, with operator new[].").named("New"),
 		f("operator delete", count, counter, exact,
-			"Calls of operator delete, with operator delete[], in any form that the library "+
-				"serves itself.").named("Delete"),
+			"Calls of operator delete, with operator delete[].").named("Delete"),
 		f("ta_alloc", count, counter, exact, "Calls of ta_alloc."),
 		f("ta_free", count, counter, exact, "Calls of ta_free."),
 		f("ta_move", count, counter, exact, "Calls of ta_move."),
@@ -173,15 +170,15 @@ var policy = &object{
 			note("0: account, 1: sleep.").
 			words("account", "sleep"),
 		f("model", word, setting, plain,
-			"Named costs of the tiers (TA_MODEL); a tier's own variables override them.").
+			"Named costs of the tiers (TA_MODEL).").
 			config("ModelWord", config.ModelWord, config.ModelCount).
 			note("A config.Model…."),
 		f("rules", count, setting, plain,
 			"Rules in force (TA_RULES).").obvious(),
 		f("grouped", truth, setting, plain,
-			"Whether the caps hold for the sum of a group's processes (TA_GROUP)."),
+			"Whether TA_GROUP is in force."),
 		f("group", group, nested, plain,
-			"That group. The key is absent when grouped is false.").
+			"The group of TA_GROUP. The key is absent when grouped is false.").
 			of(policyGroup).
 			field("Group", "Group").
 			write("w.policyGroup(p)").
@@ -198,13 +195,12 @@ var policyGroup = &object{
 	figures: []figure{
 		hidden("NameLen", "uint64", "Of Name; at most NameSize."),
 		f("name", text, setting, plain,
-			"Its name, or the path of its file, as in TA_GROUP, up to 256 bytes; invalid UTF-8 is "+
-				"U+FFFD.").
+			"As in TA_GROUP, up to 256 bytes; invalid UTF-8 is U+FFFD.").
 			typed("[NameSize]byte").
 			write("w.groupName(g)"),
 		f("bytes_min", bytes, setting, exact,
 			"What is kept of each cap for this process (TA_GROUP_MIN); 0 also where the caps "+
-				"were too small for it.").
+				"were too small.").
 			field("Min", "uint64"),
 	},
 }

@@ -23,7 +23,7 @@ var site = &object{
 		f("blocks_live", count, gauge, sampled, "Blocks allocated and not freed.").obvious(),
 		f("bytes_peak", bytes, peak, sampled,
 			"bytes_live when the process had most in use, within a hundredth."),
-		f("size_median", bytes, derived, sampled, "Median size of the blocks allocated."),
+		f("size_median", bytes, derived, sampled, "Median size of the blocks allocated.").obvious(),
 		f("lifetime_median_ns", ns, derived, sampled,
 			"Median time from allocation to free, within 64 ns; null without frees.").
 			schema(`{"type": ["integer", "null"], "minimum": 0, "maximum": 18446744073709551615}`).
@@ -38,8 +38,8 @@ var site = &object{
 			note("A config.Tier…."),
 		hidden("StackLen", "uint64", "Of Stack; at most StackMax."),
 		f("stack", list, setting, plain,
-			"Up to 16 calls, innermost first: FILE+0xADDRESS for addr2line -e FILE, or "+
-				"0xADDRESS outside files.").
+			"Up to 16 calls, innermost first: FILE+0xADDRESS for addr2line, or 0xADDRESS outside "+
+				"files.").
 			typed("[StackMax]Frame").
 			write("w.stack(s)").
 			schema(`{"type": "array", "items": {"type": "string", "pattern": "0x[0-9a-f]+$"}}`).

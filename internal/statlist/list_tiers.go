@@ -4,12 +4,12 @@ var hostTiers = &object{
 	title: "`tiers`",
 	tool:  "hostTiers",
 	figures: []figure{
-		f("fast", group, nested, plain, "The fastest memory.").ref(tier).tool("*tier"),
+		f("fast", group, nested, plain, "The fastest memory.").obvious().ref(tier).tool("*tier"),
 		f("normal", group, nested, plain,
-			"The default memory.").
+			"The default memory.").obvious().
 			ref(tier).
 			tool("*tier"),
-		f("slow", group, nested, plain, "The slowest memory.").ref(tier).tool("*tier"),
+		f("slow", group, nested, plain, "The slowest memory.").obvious().ref(tier).tool("*tier"),
 	},
 }
 
@@ -27,74 +27,71 @@ var tier = &object{
 	},
 	def: "tier",
 	meaning: "One memory tier. A block counts for its span's tier. alloc_calls, free_calls, " +
-		"bytes_total_alloc and bytes_total_freed go with a span that moves, so they may fall; " +
-		"blocks_entered, blocks_left and their bytes count each move and never fall. " +
-		"bytes_total_alloc - bytes_total_freed = bytes_entered - bytes_left = bytes live in the " +
-		"tier (in a forked child: of blocks from after the fork, until older blocks move; no " +
-		"figure falls below 0). Capacity figures count requests, each for a span: a run of " +
-		"blocks of one class, or a large block. A request sent to a slower tier counts there " +
-		"again. A large block over two tiers is a block of its first byte's tier; its bytes " +
-		"count where they are.",
+		"bytes_total_alloc and bytes_total_freed go with a span that moves, so they may fall. " +
+		"Bytes live in the tier = bytes_total_alloc - bytes_total_freed = bytes_entered - " +
+		"bytes_left (in a forked child: of blocks from after the fork, until older ones move). " +
+		"Requests over a cap count by spans: runs of blocks of one class, or large blocks. A " +
+		"request sent to a slower tier counts there again. A large block over two tiers is a " +
+		"block of its first byte's tier; its bytes count where they are.",
 	figures: []figure{
 		f("alloc_calls", count, gauge, exact,
-			"Blocks allocated in the tier's spans."),
-		f("free_calls", count, gauge, exact, "Blocks freed in those spans."),
+			"Blocks allocated in the tier's spans.").obvious(),
+		f("free_calls", count, gauge, exact, "Blocks freed in those spans.").obvious(),
 		f("bytes_current", bytes, gauge, inSpans,
-			"Spans charged: handed out or cached, and not purged."),
+			"Memory charged: handed out or cached, not purged."),
 		f("bytes_peak", bytes, peak, spanGranular, "Largest bytes_current."),
 		f("bytes_total_alloc", bytes, gauge, inClasses,
-			"Size of the blocks of alloc_calls."),
+			"Size of the blocks of alloc_calls.").obvious(),
 		f("bytes_total_freed", bytes, gauge, inClasses,
-			"Size of the blocks of free_calls."),
+			"Size of the blocks of free_calls.").obvious(),
 		f("blocks_entered", count, counter, exact,
 			"Blocks allocated in the tier or moved into it."),
 		f("blocks_left", count, counter, exact,
 			"Blocks freed in the tier or moved out of it."),
 		f("bytes_entered", bytes, counter, inClasses,
-			"Size of the blocks of blocks_entered."),
+			"Size of the blocks of blocks_entered.").obvious(),
 		f("bytes_left", bytes, counter, inClasses,
-			"Size of the blocks of blocks_left."),
+			"Size of the blocks of blocks_left.").obvious(),
 		f("simulated_wait_ns", ns, counter, exact,
-			"Time charged by the throttle, for allocations and moved bytes."),
+			"Time charged by the throttle."),
 		f("capacity_soft", limit, setting, plain,
 			"The soft cap.").obvious(),
 		f("capacity_hard", limit, setting, plain,
-			"The hard cap, of the tier and same_memory together."),
+			"The hard cap, for same_memory too."),
 		f("kernel_moved_in", bytes, gauge, sampled,
-			"Memory of other nodes' tiers that the kernel moved here, at most a second old; "+
-				"it counts against a soft cap. 0 unless a tier has only a soft cap and NUMA "+
+			"Memory of other tiers on this tier's nodes, brought by the kernel. It counts "+
+				"against a soft cap. 0 unless the tier has only a soft cap and NUMA "+
 				"balancing is on."),
 		f("kernel_moved_out", bytes, gauge, sampled,
 			"Memory of this tier on other nodes; a soft cap does not count it."),
 		f("bytes_hot", bytes, gauge, sampled,
-			"With TA_ON_SOFTCAP=follow: memory touched more often per page and second than "+
-				"the mean of all memory of known use."),
+			"With TA_ON_SOFTCAP=follow: memory touched more often, per page and second, than the "+
+				"mean."),
 		f("bytes_cold", bytes, gauge, sampled,
-			"Other memory of known use (sampled twice)."),
+			"With TA_ON_SOFTCAP=follow: other memory sampled twice."),
 		f("capacity_violations", count, counter, exact,
 			"Requests that did not fit under the hard cap, even after cached memory was "+
 				"returned."),
 		f("soft_exceeded", count, counter, exact,
-			"Requests served although they left the tier over its soft cap."),
+			"Requests served over the soft cap."),
 		f("rerouted", count, counter, exact,
 			"Requests sent to a slower tier, whole or in part, because of the soft cap."),
 		f("routed_slow", count, counter, exact,
 			"Requests sent to a slower tier, whole or in part, because of the hard cap."),
 		f("refused", count, counter, exact,
-			"Requests refused because of the hard cap."),
+			"Requests refused because of the hard cap.").obvious(),
 		f("throttle_sleeps", count, counter, exact,
-			"Times that a thread slept for simulated_wait_ns."),
+			"Times that a thread slept for simulated_wait_ns.").obvious(),
 		f("throttle_overshoot_ns", ns, counter, exact,
-			"Time that those sleeps lasted too long."),
+			"Time that sleeps lasted too long.").obvious(),
 		f("throttle_bw", rate, setting, plain,
 			"Bandwidth of the tier's model.").obvious(),
 		f("throttle_burst", bytes, setting, plain,
-			"Bytes that pass before the bandwidth counts."),
+			"Bytes that pass before the bandwidth counts.").obvious(),
 		f("throttle_lat_ns", ns, setting, plain,
 			"Latency of an allocation in the model.").obvious(),
 		f("hugepages", word, setting, plain,
-			"Page size requested (TA_HUGEPAGES). auto: huge pages by measure, if the tier has "+
-				"neither a hard cap nor nodes.").
+			"Page size requested (TA_HUGEPAGES).").
 			field("HugePagesWanted", "uint64").
 			coded("names.huge", 7).
 			note("A config.Huge….").
@@ -103,7 +100,7 @@ var tier = &object{
 			"Mappings with ordinary pages, for lack of huge ones.").
 			field("HugeFallbacks", "uint64"),
 		f("nodes", list, setting, plain,
-			"NUMA nodes of the tier; empty when simulated.").
+			"Empty when simulated.").
 			field("TierNodes", "uint64").
 			note("A bit for each.").
 			write("w.tierNodes(t)").
@@ -115,7 +112,7 @@ var tier = &object{
 			tool("[]string").
 			schema(`{"type": "array", "items": {"enum": ["fast", "normal", "slow"]}}`),
 		f("bytes_per_node", group, gauge, plain,
-			"Touched memory on each NUMA node of nodes, by number, as the kernel answered.").
+			"Touched memory on each NUMA node, by number.").obvious().
 			typed("[NodeMax]uint64").
 			write("w.bytesPerNode(r, t)").
 			tool("map[string]uint64").

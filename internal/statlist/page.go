@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -14,7 +15,7 @@ func page() []byte {
 	}
 	for _, o := range objects {
 		fmt.Fprintf(&b, "\n## %s\n", o.title)
-		if o.meaning != "" {
+		if strings.Contains(o.meaning, ". ") { // one sentence says no more than the title
 			fmt.Fprintf(&b, "\n%s\n", strings.Join(wrap(o.meaning, columns), "\n"))
 		}
 		for k := range kindNames {
@@ -39,6 +40,8 @@ func (o *object) ofKind(k kind) string {
 			same = append(same, "`"+x.key+"`")
 		case o.each != "":
 			run = append(run, x.inRun(o.each))
+		case x.variable() != "":
+			obvious = append(obvious, "`"+x.key+"` (`"+x.variable()+"`)")
 		case x.isObvious:
 			obvious = append(obvious, "`"+x.key+"`"+x.marks())
 		default:
@@ -54,6 +57,9 @@ func (o *object) ofKind(k kind) string {
 	}
 	heading := "**" + kindNames[k] + "**"
 	switch {
+	case len(items) == 1 && obvious != nil:
+		text := heading + ": " + strings.Join(obvious, ", ") + "."
+		return "\n" + strings.Join(wrap(text, columns), "\n") + "\n"
 	case run != nil:
 		text := heading + ", " + strings.ToLower(o.each) + ": " + strings.Join(run, ", ") + "."
 		return "\n" + strings.Join(wrap(text, columns), "\n") + "\n"
@@ -89,11 +95,23 @@ func (x *figure) inRun(each string) string {
 	return "`" + x.key + "` (" + rest + ")"
 }
 
-// marks returns in parentheses what the key and the kind do not say: a unit, and an exactness.
+// ofVariable ends the meaning of a figure that is the value of a variable.
+var ofVariable = regexp.MustCompile(`\((TA_[A-Z_]+)\)\.$`)
+
+// variable returns the variable whose value the figure is. The page names it in place of a meaning.
+func (x *figure) variable() string {
+	if m := ofVariable.FindStringSubmatch(x.meaning); m != nil && x.kind == setting {
+		return m[1]
+	}
+	return ""
+}
+
+// marks returns in parentheses what the key and the kind do not say: the unit of a number, or
+// words, and an exactness.
 func (x *figure) marks() string {
 	var list []string
 	switch unit := x.unitText(); {
-	case x.parts != nil || unit == x.unitByName():
+	case x.parts != nil || unit == x.unitByName() || x.enum == nil && x.unit >= word:
 	default:
 		list = append(list, unit)
 	}
