@@ -24,7 +24,7 @@ type Figures struct {
 	Backend uint64
 	// Nodes in use; Tiers[t].BytesPerNode[i] is what tier t has on Nodes[i].
 	NodeCount uint64
-	// Whether bytes_per_node is scaled from 2048 pages of each tier that has more.
+	// Whether bytes_per_node is scaled from 2048 pages of larger tiers.
 	NodesSampled uint64
 	// NUMA nodes; empty in a child that counts from its fork, or without the kernel's answer.
 	Nodes [NodeMax]uint64
@@ -151,7 +151,7 @@ type Heap struct {
 	// Exact. Mappings for which TA_HUGEPAGES=auto advised huge pages.
 	BytesHugepagesAdvised uint64
 	// Exact. Times that memory became short: near the control group's limit, by the kernel's
-	// stalls, or because another process of the group of TA_GROUP was refused memory.
+	// stalls, or for another process of TA_GROUP.
 	Pressures uint64
 	// Exact, in whole pages. Unused memory returned for that reason.
 	BytesPressure uint64
@@ -210,7 +210,7 @@ type Policy struct {
 type Group struct {
 	// Of Name; at most NameSize.
 	NameLen uint64
-	// As in TA_GROUP, up to 256 bytes; invalid UTF-8 is U+FFFD.
+	// Up to 256 bytes; invalid UTF-8 is U+FFFD (TA_GROUP).
 	Name [NameSize]byte
 	// Exact. What is kept of each cap for this process (TA_GROUP_MIN); 0 also where the caps were
 	// too small.
@@ -284,7 +284,7 @@ type Tier struct {
 	HugePagesWanted uint64
 	// Exact. Mappings with ordinary pages, for lack of huge ones.
 	HugeFallbacks uint64
-	// Empty when simulated. A bit for each.
+	// NUMA nodes of the tier; empty when simulated. A bit for each.
 	TierNodes uint64
 	// Touched memory on each NUMA node, by number.
 	BytesPerNode [NodeMax]uint64
@@ -377,7 +377,7 @@ type Device struct {
 	Suballoc uint64
 	// What happens at the hard cap (TA_CUDA_ON_HARDCAP). 0: fail, 1: spill.
 	OnHardcap uint64
-	// Whether segments are managed memory (TA_CUDA_MANAGED); false also where the driver has none.
+	// Whether segments are managed memory (TA_CUDA_MANAGED).
 	Managed uint64
 	// Size of segments for blocks below 10 MiB (TA_CUDA_SEGMENT_SIZE).
 	SegmentSize uint64
@@ -543,9 +543,9 @@ type Leak struct {
 	Address uint64
 	// Exact. Requested size.
 	Bytes uint64
-	// Exact. 0: none.
+	// Exact. Handle of its stream; 0: none.
 	Stream uint64
-	// Exact. Number of the allocation on the device.
+	// Exact. Number of the allocation on the device, from 1.
 	Number uint64
 }
 

@@ -23,7 +23,7 @@ var device = &object{
 		f("ordinal", count, setting, plain,
 			"Number of the device in the process.").obvious(),
 		f("uuid", text, setting, plain,
-			"As nvidia-smi shows it, without GPU- or MIG-; empty: unknown.").
+			"As nvidia-smi shows it, without GPU- or MIG-; empty: unknown.").obvious().
 			typed("[2]uint64").
 			note("Its 16 bytes as they lie in memory; 0, 0: unknown.").
 			write("w.key(\"uuid\")", "w.uuid(d.Uuid[0], d.Uuid[1])").
@@ -54,8 +54,7 @@ var device = &object{
 			note("0: fail, 1: spill.").
 			words("fail", "spill"),
 		f("managed", truth, setting, plain,
-			"Whether segments are managed memory (TA_CUDA_MANAGED); false also where the driver "+
-				"has none."),
+			"Whether segments are managed memory (TA_CUDA_MANAGED)."),
 		f("segment_size", bytes, setting, plain,
 			"Size of segments for blocks below 10 MiB (TA_CUDA_SEGMENT_SIZE)."),
 		f("cache_limit", bytes, setting, plain,
@@ -85,7 +84,7 @@ var device = &object{
 		f("frees_invalid", count, counter, exact,
 			"Frees of free blocks and inside blocks, answered with the driver's error."),
 		f("frees_unknown", count, counter, exact,
-			"Frees of unknown addresses, passed to the driver."),
+			"Frees of unknown addresses, passed to the driver.").obvious(),
 		f("efficiency", ratio, derived, ofParts,
 			"Hits / alloc_calls; 0 before the first request.").
 			write("w.key(\"efficiency\")", "w.fraction(hits(d), d.AllocCalls)"),
@@ -231,7 +230,7 @@ var deviceTier = &object{
 			"Requests that did not fit under the hard cap, even after cached memory was "+
 				"returned."),
 		f("soft_exceeded", count, counter, exact,
-			"Requests served over the soft cap."),
+			"Requests served over the soft cap.").obvious(),
 		f("routed_slow", count, counter, exact,
 			"Requests sent to the slow tier because of a cap."),
 		f("refused", count, counter, exact,
@@ -265,8 +264,8 @@ var leak = &object{
 		f("bytes", bytes, setting, exact,
 			"Requested size.").obvious(),
 		f("stream", count, setting, exact,
-			"0: none."),
+			"Handle of its stream; 0: none.").obvious(),
 		f("number", count, setting, exact,
-			"Number of the allocation on the device.").obvious(),
+			"Number of the allocation on the device, from 1.").obvious(),
 	},
 }

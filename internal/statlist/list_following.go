@@ -14,7 +14,7 @@ var following = &object{
 		f("regions", count, gauge, sampled,
 			"Regions in the last sample. Each moves as one."),
 		f("thread_ns", ns, counter, plain,
-			"Processor time of the following thread."),
+			"Processor time of the following thread.").obvious(),
 		f("up_room", group, nested, plain,
 			"To a faster tier that had room.").ref(moves).field("UpRoom", "Moves"),
 		f("up_hotter", group, nested, plain,

@@ -60,10 +60,10 @@ var heap = &object{
 		f("huge_cache_misses", count, counter, exact,
 			"Huge blocks that needed a new mapping.").obvious(),
 		f("bytes_hugepages_advised", bytes, counter, exact,
-			"Mappings for which TA_HUGEPAGES=auto advised huge pages."),
+			"Mappings for which TA_HUGEPAGES=auto advised huge pages.").obvious(),
 		f("pressures", count, counter, exact,
 			"Times that memory became short: near the control group's limit, by the kernel's "+
-				"stalls, or because another process of the group of TA_GROUP was refused memory."),
+				"stalls, or for another process of TA_GROUP."),
 		f("bytes_pressure", bytes, counter, inPages,
 			"Unused memory returned for that reason."),
 		f("zero_blocks_live", count, gauge, exact,

@@ -30,7 +30,8 @@ var report = &object{
 			"The process, in its own PID namespace.").tool("int"),
 		hidden("ProgramLen", "uint64", "Of Program; at most NameSize."),
 		f("program", text, setting, plain,
-			"Name of the program without folder, up to 256 bytes; invalid UTF-8 is U+FFFD.").
+			"Name of the program without folder, up to 256 bytes; invalid UTF-8 is "+
+				"U+FFFD.").obvious().
 			typed("[NameSize]byte").
 			write("w.program(r)"),
 		f("start_unix_ns", ns, setting, plain,
@@ -72,7 +73,7 @@ var report = &object{
 			tool("[]int").
 			schema(`{"type": "array", "items": {"$ref": "#/$defs/node"}}`),
 		f("bytes_per_node_sampled", truth, setting, plain,
-			"Whether bytes_per_node is scaled from 2048 pages of each tier that has more.").
+			"Whether bytes_per_node is scaled from 2048 pages of larger tiers.").
 			field("NodesSampled", "uint64"),
 		f("tiers", group, nested, plain,
 			"The memory tiers.").obvious().
@@ -195,7 +196,7 @@ var policyGroup = &object{
 	figures: []figure{
 		hidden("NameLen", "uint64", "Of Name; at most NameSize."),
 		f("name", text, setting, plain,
-			"As in TA_GROUP, up to 256 bytes; invalid UTF-8 is U+FFFD.").
+			"Up to 256 bytes; invalid UTF-8 is U+FFFD (TA_GROUP).").
 			typed("[NameSize]byte").
 			write("w.groupName(g)"),
 		f("bytes_min", bytes, setting, exact,

@@ -57,7 +57,7 @@ var tier = &object{
 		f("capacity_soft", limit, setting, plain,
 			"The soft cap.").obvious(),
 		f("capacity_hard", limit, setting, plain,
-			"The hard cap, for same_memory too."),
+			"The hard cap, for same_memory too.").obvious(),
 		f("kernel_moved_in", bytes, gauge, sampled,
 			"Memory of other tiers on this tier's nodes, brought by the kernel. It counts "+
 				"against a soft cap. 0 unless the tier has only a soft cap and NUMA "+
@@ -73,7 +73,7 @@ var tier = &object{
 			"Requests that did not fit under the hard cap, even after cached memory was "+
 				"returned."),
 		f("soft_exceeded", count, counter, exact,
-			"Requests served over the soft cap."),
+			"Requests served over the soft cap.").obvious(),
 		f("rerouted", count, counter, exact,
 			"Requests sent to a slower tier, whole or in part, because of the soft cap."),
 		f("routed_slow", count, counter, exact,
@@ -97,17 +97,17 @@ var tier = &object{
 			note("A config.Huge….").
 			words("auto", "off", "thp", "2M", "1G"),
 		f("hugepage_fallbacks", count, counter, exact,
-			"Mappings with ordinary pages, for lack of huge ones.").
+			"Mappings with ordinary pages, for lack of huge ones.").obvious().
 			field("HugeFallbacks", "uint64"),
 		f("nodes", list, setting, plain,
-			"Empty when simulated.").
+			"NUMA nodes of the tier; empty when simulated.").obvious().
 			field("TierNodes", "uint64").
 			note("A bit for each.").
 			write("w.tierNodes(t)").
 			tool("[]int").
 			schema(`{"type": "array", "items": {"$ref": "#/$defs/node"}}`),
 		f("same_memory", list, setting, plain,
-			"Other tiers on the same nodes, whose caps hold for all together.").
+			"Other tiers on the same nodes. The caps hold for all together.").
 			write("w.sameMemory(r, tier)").
 			tool("[]string").
 			schema(`{"type": "array", "items": {"enum": ["fast", "normal", "slow"]}}`),
