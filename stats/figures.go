@@ -153,7 +153,7 @@ type Heap struct {
 	// Exact. Times that memory became short: near the control group's limit, by the kernel's
 	// stalls, or for another process of TA_GROUP.
 	Pressures uint64
-	// Exact, in whole pages. Unused memory returned for that reason.
+	// Exact, in whole pages. Unused memory returned because memory was short.
 	BytesPressure uint64
 	// Exact. With TA_SECURE=1: live blocks of 0 bytes, in no size class.
 	ZeroBlocksLive uint64

@@ -65,7 +65,7 @@ var heap = &object{
 			"Times that memory became short: near the control group's limit, by the kernel's "+
 				"stalls, or for another process of TA_GROUP."),
 		f("bytes_pressure", bytes, counter, inPages,
-			"Unused memory returned for that reason."),
+			"Unused memory returned because memory was short."),
 		f("zero_blocks_live", count, gauge, exact,
 			"With TA_SECURE=1: live blocks of 0 bytes, in no size class."),
 		f("quarantine_blocks", count, gauge, exact,
