@@ -67,6 +67,16 @@ func (c *hugeCache) largest(placement, parts, grain uintptr) uintptr {
 	return best
 }
 
+// index is the slot of a block, or hugeCacheSlots if it is not cached.
+func (c *hugeCache) index(p *Page) uintptr {
+	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
+		if c.slot[i] == p {
+			return i
+		}
+	}
+	return hugeCacheSlots
+}
+
 // shrink takes n bytes off the end of a block. Precondition: poolLock is held.
 func (c *hugeCache) shrink(p *Page, n uintptr) {
 	p.Size -= n
@@ -157,6 +167,69 @@ func cacheRest(p *Page, n uintptr) bool {
 	mapSet(end, q)
 	pool.cache.put(q)
 	return true
+}
+
+// roomyHuge makes the first size bytes of the largest cached block of p's placement a block with
+// the hint of p, if there are as many behind them. Those stay cached. It returns nil if there is no
+// such block.
+func roomyHuge(token uintptr, p *Page, size uintptr) *Page {
+	c := &pool.cache
+	if !poolLock.Take(token) {
+		return nil
+	}
+	q := (*Page)(nil)
+	i := c.largest(uintptr(p.placement), 1, SliceSize)
+	if i < hugeCacheSlots && c.slot[i].Size >= 2*size {
+		q = c.remove(i)
+		if cacheRest(q, q.Size-size) {
+			q.Size = size
+			pool.count.hugeHits++
+			hugeLink(q, p.Hint, p.home)
+		} else {
+			c.put(q)
+			q = nil
+		}
+	}
+	poolLock.Release()
+	return q
+}
+
+// absorb lengthens the block of p, which is held, by cached memory behind it, to at most size
+// bytes. It reports whether there was any.
+func (p *Page) absorb(token, size uintptr) bool {
+	if p.next != nil || p.done != 0 || p.parts() != nil || p.reserved() || !poolLock.Take(token) {
+		return false
+	}
+	q, c, n := Lookup(p.Start+p.Size), &pool.cache, uintptr(0)
+	i := c.index(q)
+	if i != hugeCacheSlots && q.placement == p.placement && q.next == nil &&
+		(q.pages == transparent) == (p.pages == transparent) {
+		n = min(size-p.Size, q.Size)
+	}
+	switch {
+	case n == 0:
+	case n == q.Size:
+		c.remove(i)
+		mapSet(q.Start, nil)
+		freeDescriptor(q)
+	case mapReserve(q.Start+n, SliceSize):
+		mapSet(q.Start, nil)
+		q.Start += n
+		q.Size -= n
+		c.bytes -= n
+		mapSet(q.Start, q)
+	default:
+		n = 0
+	}
+	if n != 0 {
+		if p.pages == sampledPages {
+			p.pages = systemPages // what is new was not looked at
+		}
+		p.Size += n
+		pool.count.huge[tierOf(p.placement)].alloc(0, uint64(n))
+	}
+	poolLock.Release()
+	return n != 0
 }
 
 // hugeFreed caches the block of p, for which those that were cached for longest make room, or

@@ -99,12 +99,5 @@ func TestCopyPays(t *testing.T) {
 			t.Errorf("from 8 MiB to %d MiB: %v", n/mib, got)
 		}
 	}
-	if to := Resize(h, b, 16*mib); to != 0 {
-		t.Errorf("it was resized, to %#x", to)
-	}
-	to := Resize(h, b, 10*mib)
-	if to == 0 || raw.LoadByte(to+8*mib-raw.Page) != 7 {
-		t.Errorf("it was not resized, or has lost its contents: %#x", to)
-	}
 	sound(t)
 }

@@ -24,16 +24,17 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 		return p.resizeSecure(addr, n)
 	}
 	huge := p.Owner == OwnerHuge
-	switch {
-	case !huge && (p.blocks != 1 || p.Size < ResizeMin || n <= p.Size || addr != p.Start):
-		return 0
-	case h.copyPays(p, n):
+	if !huge && (p.blocks != 1 || p.Size < ResizeMin || n <= p.Size || addr != p.Start) {
 		return 0
 	}
-	to := uintptr(0)
-	if huge {
+	to := h.growCached(p, n)
+	switch {
+	case to != 0:
+	case h.copyPays(p, n):
+		return 0
+	case huge:
 		to = hugeResize(h, p, n)
-	} else {
+	default:
 		to = h.toHuge(p, n)
 	}
 	if Profiling && to != 0 {

@@ -55,6 +55,13 @@ func move(old, oldSize, newSize, flags, to uintptr) (errno uintptr) {
 	return errno
 }
 
+// Copy copies n bytes to other addresses.
+func Copy(to, from, n uintptr) {
+	const most = 1 << 47
+	n &= most - 1
+	copy((*[most]byte)(Ptr(to))[:n], (*[most]byte)(Ptr(from))[:n])
+}
+
 // marks counts the marks, so that no two moves of a process have the same.
 var marks uint32
 
