@@ -11,7 +11,7 @@ import (
 // where it is worth it to make one block of that size of them: see coalesce. Else it returns nil.
 func coalescible(token, size, align, placement uintptr) (p *Page, have uintptr) {
 	c := &pool.cache
-	if align > SliceSize || c.n == 0 || !canCoalesce(placement, size) {
+	if align > huge2M || c.n == 0 || !canCoalesce(placement, size) {
 		return nil, 0
 	}
 	most := extentsMost()

@@ -100,15 +100,16 @@ func (c *hugeCache) oldest(placement, size uintptr) uintptr {
 	return best
 }
 
-// hugeCached takes the smallest cached mapping of the placement that fits, or returns nil. A much
-// larger one is cut to size; the rest is cached from the next multiple of a huge page on. The bytes
-// between stay with the block if they are few and the tier has no limit.
+// hugeCached takes the smallest cached mapping of the placement that fits and begins at a multiple
+// of align (0 or a power of two), or returns nil. A much larger one is cut to size; the rest is
+// cached from the next multiple of a huge page on. The bytes between stay with the block if they
+// are few and the tier has no limit.
 func hugeCached(token uintptr, hint uint32, size, align, placement uintptr) *Page {
 	c := &pool.cache
-	if align > SliceSize || c.n == 0 || !poolLock.Take(token) {
+	if c.n == 0 || !poolLock.Take(token) {
 		return nil
 	}
-	best := c.smallest(placement, size, SliceSize)
+	best := c.smallest(placement, size, max(align, SliceSize))
 	if best == hugeCacheSlots {
 		poolLock.Release()
 		return nil

@@ -101,3 +101,21 @@ func TestCopyPays(t *testing.T) {
 	}
 	sound(t)
 }
+
+// TestHugeAligned: an aligned block lies in the memory of the one before it, whether that fits or
+// is moved.
+func TestHugeAligned(t *testing.T) {
+	h := hugeWorld(t)
+	for _, n := range []uintptr{3 * mib, 3 * mib, 5 * mib, 4 * mib} {
+		h.Thread.Now += 1e5
+		b := Aligned(h, huge2M, n, 0, 0) &^ ZeroBit
+		if b == 0 || b&(huge2M-1) != 0 {
+			t.Fatalf("%d MiB at %#x", n/mib, b)
+		}
+		drop(h, b)
+		sound(t)
+	}
+	if pool.count.hugeMisses != 1 || pool.count.committed != 5*mib {
+		t.Errorf("%d misses, %d bytes committed", pool.count.hugeMisses, pool.count.committed)
+	}
+}
