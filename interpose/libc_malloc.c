@@ -249,6 +249,8 @@ HOT size_t ta_usable(void *p, const char *fn)
 		return TA_NOT_OURS;
 	if (pg->Owner > TA_OWNER_HUGE && LIKELY(ta_sane(pg, p)))
 		return pg->Size;
+	if (pg->Owner == TA_OWNER_HUGE && pg->Start == (uint64_t)p && !ta_flags.Secure)
+		return pg->Size;
 	intptr_t n = (intptr_t)ta_go_usable((uintptr_t)p);
 	if (n < 0)
 		ta_misuse(fn, p, ~n, TA_NO_SIZE);
