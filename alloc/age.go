@@ -42,7 +42,7 @@ func rankOf(hint uint32) uint32 {
 func listOf(tier, rank, away uint32) uint32 { return tier<<3 | rank<<1 | away }
 
 // listFor is the list that a span in use belongs on.
-func listFor(p *Page) uint32 {
+func listFor(p *Page) uint16 {
 	if p.placement == placementPin {
 		return listPin
 	}
@@ -54,7 +54,7 @@ func listFor(p *Page) uint32 {
 	if p.isSplit() {
 		tier = p.unmigratedIn
 	}
-	return listOf(tier, rankOf(p.Hint), away)
+	return uint16(listOf(tier, rankOf(p.Hint), away))
 }
 
 // ageAdd puts a span that is in use now on its list, as the youngest. Precondition:

@@ -35,7 +35,7 @@ func (h *Heap) fallbackNear(c, align uintptr) uintptr {
 		if cached != 0 {
 			p = Lookup(cached)
 		}
-		if sizeclass.Size(k)&(align-1) != 0 || p == nil || !p.servesFallback(p == current) {
+		if !h.aligns(k, align) || p == nil || !p.servesFallback(p == current) {
 			continue
 		}
 		b := h.popCached(k)
@@ -65,10 +65,15 @@ func (p *Page) servesFallback(current bool) bool {
 // none.
 func (h *Heap) fallbackAny(c, align uintptr) uintptr {
 	for c++; c < sizeclass.Count; c++ {
-		if sizeclass.Size(c)&(align-1) == 0 && (h.current(c) != pageNone ||
-			h.cacheList(c).Head != 0) {
+		if h.aligns(c, align) && (h.current(c) != pageNone || h.cacheList(c).Head != 0) {
 			break
 		}
 	}
 	return c
+}
+
+// aligns reports whether the blocks of class c lie at multiples of align, a power of two.
+func (h *Heap) aligns(c, align uintptr) bool {
+	return sizeclass.Size(c)&(align-1) == 0 &&
+		(align <= sizeclass.Line || h.unspread || secure || !sizeclass.Spread(c))
 }

@@ -45,8 +45,10 @@ func TestFallbackNear(t *testing.T) {
 		{1152, 1024, sizeclass.Granule, false}, // of such blocks there may be many
 		{9000, 8000, sizeclass.Granule, true},
 		{100 << 10, 90 << 10, sizeclass.Granule, true},
-		{5120, 4096, 1024, true},
-		{5120, 4096, 4096, false},
+		{5120, 4096, sizeclass.Line, true},
+		{5120, 4096, 2 * sizeclass.Line, false}, // it is spread
+		{40 << 10, 36 << 10, 4096, true},
+		{40 << 10, 36 << 10, 16 << 10, false},
 	} {
 		for _, spilled := range []bool{false, true} {
 			h, free := oneFree(t, c.size)

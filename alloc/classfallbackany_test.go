@@ -84,7 +84,7 @@ func TestFallbackAny(t *testing.T) {
 func TestFallbackIsAligned(t *testing.T) {
 	h := shortOf(t)
 	of := func(n uintptr) uintptr { return Malloc(h, n, 0, 0) &^ ZeroBit }
-	odd, even, big := of(80*3), of(2048), of(8192) // 240 is a multiple of 16 and not of 32
+	odd, even, big := of(80*3), of(512), of(40<<10) // 240 is a multiple of 16 and not of 32
 	c := sizeclass.Of(7168)
 	full := []uintptr{of(7168)}
 	for h.refill(c) { // to the last slice

@@ -87,10 +87,8 @@ func (k *Counts) collectCounts(e *ranges) {
 
 func (k *Counts) threads(t *Thread) {
 	for ; t != nil; t = t.all {
-		for _, h := range t.Heaps {
-			if h != nil {
-				k.heap(h)
-			}
+		for h := t.heaps; h != nil; h = h.sibling {
+			k.heap(h)
 		}
 		if t.held != nil {
 			k.quarantined(t.held)
@@ -175,7 +173,7 @@ func (k *Counts) segment(s *segment, e *ranges) {
 			k.charge(p, p.bytes())
 		}
 		if p.state != spanClean {
-			e.add(p.Start, p.bytes(), p.placement)
+			e.add(p.spanStart(), p.bytes(), p.placement)
 		}
 		if atomic.LoadUintptr(&p.Owner) == ownerNone {
 			k.FreeSpans++

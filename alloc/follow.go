@@ -67,7 +67,7 @@ func followWhole(token uintptr, p *Page, to uint32) (reached, answer uintptr) {
 		return 0, FollowFull
 	}
 	poolLock.Release()
-	stayed := relocate(p.Start, n, to)
+	stayed := relocate(p.spanStart(), n, to)
 	poolLock.Take(token)
 	tiers.Moved(tierOf(from), (n-stayed)/raw.Page, stayed/raw.Page)
 	moved(p, to, n, stayed)
@@ -100,7 +100,7 @@ func followPart(token uintptr, p *Page, i uintptr, to uint32) (reached, answer u
 // in use p is nil. Precondition: poolLock is held.
 func regionAt(block, start, n uintptr) (p *Page, part int) {
 	p = Lookup(block)
-	if p == nil || p.Start != block || p.state != spanHuge && p.state != spanInUse ||
+	if p == nil || p.spanStart() != block || p.state != spanHuge && p.state != spanInUse ||
 		p.state == spanInUse && p.segment == nil {
 		return nil, 0
 	}

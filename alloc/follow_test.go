@@ -168,7 +168,7 @@ func TestSurvey(t *testing.T) {
 	}
 	spansDo(func(_ *segment, _ uintptr, p *Page) bool {
 		if p.state == spanInUse {
-			want[p.Start] = p.bytes()
+			want[p.spanStart()] = p.bytes()
 		}
 		return true
 	})

@@ -261,17 +261,34 @@ func (h *Heap) addPage(p *Page, c, n uintptr) {
 	h.append(p)
 }
 
+// mayWaste reports whether the blocks of p may be spread, which takes up to an eighth of the page:
+// not where addresses are few or a cap is near.
+func (h *Heap) mayWaste(p *Page) bool {
+	return !secure && !h.unspread && addressLimit == 0 &&
+		tiers.Room(tierOf(p.placement), spreadRoom)
+}
+
+const spreadRoom = 64 << 20 // bytes
+
 // setUp makes p, a span of n slices or more, a fresh page of class c of the heap.
 func (h *Heap) setUp(p *Page, c, n uintptr) {
 	size := sizeclass.Size(c)
-	if size == 0 { // it never is; the compiler wants to see it
+	stride, most, start := size, n<<SliceShift, p.spanStart()
+	if sizeclass.Spread(c) && h.mayWaste(p) {
+		stride += sizeclass.Line
+		most -= sizeclass.LeadInLeast
+	}
+	if stride == 0 { // it never is; the compiler wants to see it
 		return
 	}
-	p.Size = size
-	p.Magic = sizeclass.DivMagic(size)
+	p.blocks = uint32(most / stride)
+	if stride != size {
+		start += sizeclass.LeadIn(start, n<<SliceShift-uintptr(p.blocks)*stride)
+	}
+	p.Start, p.Size, p.gap = start, size, uint16(stride-size)
+	p.Magic = sizeclass.DivMagic(stride)
 	p.Class = uint32(c)
 	p.Hint = h.Hint
-	p.blocks = uint32(n << SliceShift / size)
 	p.clearNote()
 	p.Carved, p.carved, p.subreleased, p.rests = 0, 0, 0, 0
 	p.Free, p.Allocs, p.Frees = 0, 0, 0
@@ -283,7 +300,8 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 //
 // Blocks of a page start at a multiple of a slice plus a multiple of their size. So a class whose
 // size is a multiple of align serves; one of the next eight classes does, at the latest the next
-// power of two.
+// power of two. Blocks that are spread are at multiples of a cache line only; for more they come
+// from a heap of their own, whose pages are not spread.
 func Aligned(h *Heap, align, n, allowed, how uintptr) uintptr {
 	t := h.Thread
 	t.follow()
@@ -322,5 +340,16 @@ func (h *Heap) aligned(align, n, how uintptr) uintptr {
 		}
 		return hugeAlloc(h, max(n, 1), align, how)
 	}
-	return h.allocClass(sizeclass.Aligned(sizeclass.Of(size), align), align)
+	c := sizeclass.Aligned(sizeclass.Of(size), align)
+	if !h.aligns(c, align) {
+		if u := h.unspreadHeap(); u != nil {
+			if b := u.allocClass(c, align); b != 0 {
+				return b
+			}
+		}
+		for !h.aligns(c, align) { // memory is short
+			c++
+		}
+	}
+	return h.allocClass(c, align)
 }

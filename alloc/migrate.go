@@ -103,13 +103,13 @@ func (p *Page) chunk(to uint32) (start, n uintptr, from uint32) {
 	first := uintptr(p.done) << SliceShift
 	if p.goesBack(to) {
 		n = min(first, migrateChunk)
-		return p.Start + first - n, n, p.unmigratedIn
+		return p.spanStart() + first - n, n, p.unmigratedIn
 	}
 	n = spanBytes(p) - first
 	if n > migrateChunk && p.state == spanHuge && !p.reserved() {
 		n = migrateChunk
 	}
-	return p.Start + first, n, p.placement
+	return p.spanStart() + first, n, p.placement
 }
 
 // goesBack reports whether moving p to a placement makes its first part smaller.
@@ -148,7 +148,7 @@ func moved(p *Page, to uint32, n, stayed uintptr) {
 	tiers.Release(tierOf(to), stayed)
 	tiers.Release(tierOf(from), n-stayed)
 	if stayed == n && p.done == 0 { // the kernel will not: try others first
-		bindAgain(p.Start, n, from)
+		bindAgain(p.spanStart(), n, from)
 		putIn(p, from, p.unmigratedIn, p.unmigrated, 0)
 		return
 	}

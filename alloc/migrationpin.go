@@ -178,12 +178,13 @@ func putIn(p *Page, placement, unmigratedIn, unmigrated, done uint32) {
 // the kernel would have two mappings instead of one. Precondition: poolLock is held.
 func vmaSplits(p *Page, placement uint32) (n uintptr) {
 	seg := p.segment
-	if p.Start > seg.start {
-		if q := Lookup(p.Start - SliceSize); q != nil && q.placement != placement {
+	start := p.spanStart()
+	if start > seg.start {
+		if q := Lookup(start - SliceSize); q != nil && q.placement != placement {
 			n++
 		}
 	}
-	if end := p.Start + p.bytes(); end < seg.start+seg.slices<<SliceShift {
+	if end := start + p.bytes(); end < seg.start+seg.slices<<SliceShift {
 		if q := Lookup(end); q != nil && q.placement != placement {
 			n++
 		}

@@ -44,10 +44,8 @@ func (h *Heap) nurses(c uintptr) bool {
 
 // rejuvenate makes the heaps of a thread that has ended young again for the next one.
 func (t *Thread) rejuvenate() {
-	for _, h := range t.Heaps {
-		if h != nil {
-			h.nursed = [granuleClasses]uint8{}
-		}
+	for h := t.heaps; h != nil; h = h.sibling {
+		h.nursed = [granuleClasses]uint8{}
 	}
 }
 

@@ -20,8 +20,9 @@ const (
 // For a page of blocks, with remoteCount the blocks on the remote list:
 //
 //	live   = Allocs - Frees - remoteCount
-//	carved = Size·(Allocs - Frees + len(Free list) + blocks that start in subreleased parts)
-//	carved <= Size·blocks <= slices·SliceSize
+//	stride = Size + gap
+//	carved = stride·(Allocs - Frees + len(Free list) + blocks that start in subreleased parts)
+//	carved <= stride·blocks <= slices·SliceSize - (Start - spanStart)
 //
 // A nursery has no list (nursery.go).
 //
@@ -34,7 +35,7 @@ type Page struct {
 	// OwnerZero, OwnerHuge
 	Owner uintptr
 	Start uintptr // address of the first block
-	// sizeclass.DivMagic(Size); 0 where the fast path is not to see a block: of slots (slot.go),
+	// sizeclass.DivMagic(stride); 0 where the fast path is not to see a block: of slots (slot.go),
 	// zero pages, huge blocks
 	Magic  uint64
 	Size   uintptr // block size in bytes; of a free span or huge block, all of it
@@ -64,7 +65,8 @@ type Page struct {
 	stamp        uint64 // see stamp.go
 	placement    uint32 // where its memory is: see placement.go
 	home         uint32 // the tier that the hint, or ta_move, wants it in
-	list         uint32 // the list by age that a span in use is on
+	list         uint16 // the list by age that a span in use is on
+	gap          uint16 // bytes between blocks (sizeclass.Spread)
 	moving       uint32 // see migrate.go
 	unmigrated   uint32 // memory pages charged to the placement unmigratedIn instead
 	unmigratedIn uint32
@@ -113,6 +115,17 @@ const (
 func (p *Page) class() uintptr { return sizeclass.Index(uintptr(p.Class)) }
 
 func (p *Page) bytes() uintptr { return uintptr(p.slices) << SliceShift }
+
+// spanStart is where the memory of the page begins. Only its blocks may begin later.
+func (p *Page) spanStart() uintptr {
+	if p.segment == nil {
+		return p.Start
+	}
+	return p.Start &^ (SliceSize - 1)
+}
+
+// stride is the distance from one block to the next.
+func (p *Page) stride() uintptr { return p.Size + uintptr(p.gap) }
 
 // remoteCount is how many blocks wait on the remote list.
 func (p *Page) remoteCount() uint64 {

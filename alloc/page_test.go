@@ -124,11 +124,12 @@ func (s *pageState) check() {
 	if p.allFree() != (len(s.out) == 0) {
 		s.t.Fatalf("allFree is %v with %d blocks out", p.allFree(), len(s.out))
 	}
-	end, step := min(uintptr(p.carved)+2*p.Size, p.bytes()), max(sizeclass.Granule, p.Size/4)
+	stride := p.stride()
+	end, step := min(uintptr(p.carved)+2*stride, p.bytes()), max(sizeclass.Granule, stride/4)
 	for off := uintptr(0); off < end; off += step {
 		b := p.Start + off
-		if want := off%p.Size == 0 && off < uintptr(p.carved); p.isBlock(b) != want {
-			s.t.Fatalf("isBlock at offset %d of %d-byte blocks is %v", off, p.Size, !want)
+		if want := off%stride == 0 && off < uintptr(p.carved); p.isBlock(b) != want {
+			s.t.Fatalf("isBlock at offset %d of blocks %d bytes apart is %v", off, stride, !want)
 		}
 		if p.isBlock(b) && p.isFree(p.Owner, b) == s.isOut[b] {
 			s.t.Fatalf("isFree at offset %d is %v", off, !s.isOut[b])
@@ -155,20 +156,20 @@ func (s *pageState) emptyOut(h *Heap) {
 func TestCarveUsed(t *testing.T) {
 	newWorld(t)
 	h := mustAcquire(t, 8)
-	c := sizeclass.Of(4096)
+	c := sizeclass.Of(4608)
 	if !h.refill(c) {
 		t.Fatal("no page")
 	}
 	p := h.Cur[c]
 	p.zero = 0
 	var carved []uint32
-	for p.carved < 16*4096 {
+	for p.carved < p.blocks*uint32(p.stride()) {
 		p.Free = 0
 		p.carve()
-		carved = append(carved, p.carved/4096)
-		p.Allocs = uint64(p.carved / 4096) // as if all had been taken
+		carved = append(carved, p.carved/uint32(p.stride()))
+		p.Allocs = uint64(carved[len(carved)-1]) // as if all had been taken
 	}
-	if want := []uint32{1, 3, 7, 15, 16}; !slices.Equal(carved, want) {
+	if want := []uint32{1, 3, 7, 8, 9, 10, 11, 12, 13}; !slices.Equal(carved, want) {
 		t.Errorf("blocks carved: %v, want %v", carved, want)
 	}
 }

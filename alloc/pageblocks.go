@@ -78,7 +78,7 @@ func (p *Page) carve() (b uintptr, zero bool) {
 	if p.Magic == 0 {
 		return p.carveSlots(), false
 	}
-	size := p.Size
+	size := p.stride()
 	end := size * uintptr(p.blocks)
 	at := uintptr(p.carved)
 	if at >= end {
@@ -131,7 +131,9 @@ func (p *Page) popUntouched() uintptr {
 
 // fresh reports whether the memory that carve hands out next was never used. For slots
 // it cannot tell.
-func (p *Page) fresh() bool { return p.zero != 0 && uintptr(p.carved) < p.Size*uintptr(p.blocks) }
+func (p *Page) fresh() bool {
+	return p.zero != 0 && uintptr(p.carved) < p.stride()*uintptr(p.blocks)
+}
 
 // isBlock reports whether addr is the start of a block ever put to use.
 func (p *Page) isBlock(addr uintptr) bool {

@@ -43,7 +43,7 @@ func Extent(descriptor *[DescriptorSize]byte) (start, cut, end, first, rest uint
 	if p.state == spanHuge {
 		part = p.parted(size)
 	}
-	start = p.Start & mapMask
+	start = p.spanStart() & mapMask
 	cut = start + min(part.bytes, size)
 	return start, cut, start + size, known(part.placement), known(p.placement)
 }

@@ -303,6 +303,7 @@ func spanFree(token uintptr, p *Page, since uint64) {
 // spanFreed puts a span that is no longer in use among the dirty ones. One with unmigrated
 // pages is purged at once. poolLock is held, and let go for that.
 func spanFreed(token uintptr, p *Page) {
+	p.Start = p.spanStart()
 	pool.usedBytes -= p.bytes()
 	ageRemove(p)
 	if p.unmigrated != 0 && (purgeSpan(token, p) || !settle(p)) {

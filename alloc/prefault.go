@@ -45,11 +45,15 @@ func (h *Heap) wantsDense(c uintptr) bool {
 // prefault is called when the page is carved between the offsets at and end. If the kernel refuses,
 // the memory is faulted in when it is touched, and so are huge pages.
 func (p *Page) prefault(at, end uintptr) {
-	from := raw.RoundUp(at, prefaultBytes)
-	if from >= end || p.segment.pages == transparent {
+	start := p.spanStart()
+	from := start
+	if at != 0 {
+		from = raw.RoundUp(p.Start+at, prefaultBytes)
+	}
+	if from >= p.Start+end || p.segment.pages == transparent {
 		return
 	}
-	_, errno := raw.Sys(syscall.SYS_MADVISE, p.Start+from, min(prefaultBytes, p.bytes()-from),
+	_, errno := raw.Sys(syscall.SYS_MADVISE, from, min(prefaultBytes, start+p.bytes()-from),
 		madvPopulateWrite, 0, 0, 0)
 	if errno != 0 && errno != uintptr(syscall.ENOMEM) && errno != uintptr(syscall.EAGAIN) {
 		prefaultRefused = true

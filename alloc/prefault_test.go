@@ -14,7 +14,7 @@ import (
 func residentIn(t *testing.T, p *Page) (n int) {
 	t.Helper()
 	state := make([]byte, p.bytes()/raw.Page)
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, p.Start, p.bytes(),
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, p.spanStart(), p.bytes(),
 		uintptr(unsafe.Pointer(&state[0]))); errno != 0 {
 		t.Fatal(errno)
 	}
@@ -98,9 +98,15 @@ func TestPrefaultRefused(t *testing.T) {
 	defer func() { prefaultRefused = false }()
 	h := mustAcquire(t, 8)
 	p := Lookup(mustServe(t, h, 100))
-	p.Start++
+	protect := func(how int) {
+		if _, errno := raw.Sys(unix.SYS_MPROTECT, p.spanStart(), p.bytes(), uintptr(how), 0, 0,
+			0); errno != 0 {
+			t.Fatal(errno)
+		}
+	}
+	protect(unix.PROT_READ)
 	p.prefault(0, raw.Page) // EINVAL, as from such a kernel
-	p.Start--
+	protect(unix.PROT_READ | unix.PROT_WRITE)
 	for i, n := range freshPages(t, h, 200, prefaultAfter+3) {
 		if n > 2 {
 			t.Errorf("page %d has %d memory pages resident at first", i, n)

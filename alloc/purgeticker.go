@@ -26,10 +26,7 @@ func (t *Thread) armTicker() {
 	}
 	t.tickerArmed = t.Now
 	t.tickAfter = tickFirst
-	for _, h := range t.Heaps {
-		if h == nil {
-			continue
-		}
+	for h := t.heaps; h != nil; h = h.sibling {
 		for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
 			if p := h.cur[c]; p != pageNone && !p.armedWithin(tickMax) {
 				p.armAfter(tickFirst)

@@ -49,10 +49,7 @@ func (t *Thread) lookRound() {
 }
 
 func (t *Thread) stealFromAll(o *Thread) {
-	for _, h := range o.Heaps {
-		if h == nil {
-			continue
-		}
+	for h := o.heaps; h != nil; h = h.sibling {
 		h.drainQueues(t)
 		if atomic.LoadUintptr(&h.pending) != 0 {
 			t.stealFrom(h)

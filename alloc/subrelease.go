@@ -43,7 +43,8 @@ func (p *Page) subreleaseShift() uint {
 
 // isSubreleased reports whether the block at b starts in a subreleased part.
 func (p *Page) isSubreleased(b uintptr) bool {
-	return p.subreleased != 0 && p.subreleased>>((b-p.Start)>>(p.subreleaseShift()&63)&31)&1 != 0
+	return p.subreleased != 0 &&
+		p.subreleased>>((b-p.spanStart())>>(p.subreleaseShift()&63)&31)&1 != 0
 }
 
 // grown subreleases the thread's pages that rested since the last occasion, if more memory is in
@@ -61,10 +62,7 @@ func (t *Thread) grown() {
 func (t *Thread) rest(all bool) {
 	done := uintptr(0)
 	t.walk = walkMost
-	for _, h := range t.Heaps {
-		if h == nil {
-			continue
-		}
+	for h := t.heaps; h != nil; h = h.sibling {
 		for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
 			for p := h.cur[c].next; p != nil; {
 				next := p.next
@@ -114,7 +112,7 @@ func (p *Page) mayGiveMemory() bool {
 // probability of at least a third. Finding out takes a walk over all free blocks.
 func (p *Page) sparse() bool {
 	live := p.Allocs - p.Frees
-	return 2*live*uint64(p.Size) <= uint64(p.carved) &&
+	return 2*live*uint64(p.stride()) <= uint64(p.carved) &&
 		live <= uint64(p.bytes()>>(p.subreleaseShift()&63))
 }
 
@@ -124,7 +122,9 @@ func (p *Page) sparse() bool {
 // subrelease pauses for a while.
 func (t *Thread) subrelease(p *Page) (bytes uintptr) {
 	shift := p.subreleaseShift() & 63
+	start := p.spanStart()
 	var free [subreleaseParts]uint32 // bytes in each part
+	spread(&free, 0, p.Start-start, shift)
 	p.subreleasedTails(&free)
 	left := p.blocks
 	for b := p.Free; b != 0; b = raw.Load(b) {
@@ -132,7 +132,7 @@ func (t *Thread) subrelease(p *Page) (bytes uintptr) {
 			return 0
 		}
 		left--
-		spread(&free, b-p.Start, b-p.Start+p.Size, shift)
+		spread(&free, b-start, b-start+p.stride(), shift)
 	}
 	holes := uint32(0)
 	for i, n := range free {
@@ -150,7 +150,7 @@ func (t *Thread) subrelease(p *Page) (bytes uintptr) {
 	for at := uint32(0); holes>>at != 0; {
 		at += uint32(bits.TrailingZeros32(holes >> at))
 		n := uint32(bits.TrailingZeros32(^(holes >> at)))
-		if !p.discard(p.Start+uintptr(at)<<shift, uintptr(n)<<shift) {
+		if !p.discard(start+uintptr(at)<<shift, uintptr(n)<<shift) {
 			p.relist()
 			pool.quiet = t.Now + PurgeDelay // without the lock: a hint
 			return bytes
@@ -164,15 +164,15 @@ func (t *Thread) subrelease(p *Page) (bytes uintptr) {
 // subreleasedTails adds the tails of blocks that start in subreleased parts to the free bytes of
 // the parts that they reach into.
 func (p *Page) subreleasedTails(free *[subreleaseParts]uint32) {
-	shift, size := p.subreleaseShift()&63, p.Size
+	shift, size, lead := p.subreleaseShift()&63, p.stride(), p.Start-p.spanStart()
 	if size == 0 { // it never is; the compiler wants to see it
 		return
 	}
 	for left := p.subreleased; left != 0; left &= left - 1 {
-		end := (uintptr(bits.TrailingZeros32(left)) + 1) << shift
+		end := (uintptr(bits.TrailingZeros32(left))+1)<<shift - lead
 		if last := (end - 1) / size * size; end-last <= 1<<shift &&
 			last+size <= uintptr(p.carved) && last+size > end {
-			spread(free, end, last+size, shift)
+			spread(free, lead+end, lead+last+size, shift)
 		}
 	}
 }
@@ -189,9 +189,9 @@ func spread(free *[subreleaseParts]uint32, at, end uintptr, shift uint) {
 
 // unlist removes the blocks that start in the given subreleased parts from the free list.
 func (p *Page) unlist(holes uint32) {
-	shift, last := p.subreleaseShift()&63, uintptr(0)
+	shift, start, last := p.subreleaseShift()&63, p.spanStart(), uintptr(0)
 	for b := p.Free; b != 0; b = raw.Load(b) {
-		if holes>>((b-p.Start)>>shift&31)&1 == 0 {
+		if holes>>((b-start)>>shift&31)&1 == 0 {
 			if last == 0 {
 				p.Free = b
 			} else {
@@ -209,14 +209,15 @@ func (p *Page) unlist(holes uint32) {
 
 // relist puts the blocks that start in subreleased parts on the free list, in front.
 func (p *Page) relist() {
-	shift, size := p.subreleaseShift()&63, p.Size
+	shift, size, lead := p.subreleaseShift()&63, p.stride(), p.Start-p.spanStart()
 	if p.subreleased == 0 || size == 0 {
 		return
 	}
 	for p.subreleased != 0 { // from the end, so that the first blocks come first
 		i := uintptr(bits.Len32(p.subreleased)) - 1
 		p.subreleased &^= 1 << (i & 31)
-		first, end := (i<<shift+size-1)/size*size, min((i+1)<<shift, uintptr(p.carved))
+		from, end := max(i<<shift, lead)-lead, min((i+1)<<shift-lead, uintptr(p.carved))
+		first := (from + size - 1) / size * size
 		if first >= end {
 			continue
 		}

@@ -77,9 +77,9 @@ func (s *Survey) nextSpans() (n uintptr) {
 			at += SliceSize
 			continue
 		}
-		at = p.Start + p.bytes()
+		at = p.spanStart() + p.bytes()
 		if p.state == spanInUse {
-			s.add(&n, p, p.Start, p.bytes(), p.placement)
+			s.add(&n, p, p.spanStart(), p.bytes(), p.placement)
 		}
 	}
 	s.at = at
@@ -126,7 +126,7 @@ func (s *Survey) addParts(n *uintptr, p *Page) bool {
 func (s *Survey) add(n *uintptr, p *Page, start, bytes uintptr, placement uint32) {
 	r := &s.Regions[*n&(surveyMost-1)]
 	*n++
-	*r = Region{Block: p.Start, Start: start, Bytes: bytes, Tier: uint32(tierOf(placement)),
+	*r = Region{Block: p.spanStart(), Start: start, Bytes: bytes, Tier: uint32(tierOf(placement)),
 		Home: p.home, Rank: p.regionRank(), Fixed: placement == placementPin || p.isStuck()}
 }
 

@@ -43,6 +43,7 @@ type Thread struct {
 	stack   *unwind.Stack // for rules that depend on more than one caller; nil until then
 	walking bool          // it is in use
 
+	heaps        *Heap   // all of its heaps, linked by sibling
 	token        uintptr // the owning thread's, for locks
 	retiredBytes uintptr
 	collect      uint64    // when to collect empty pages next
@@ -149,6 +150,7 @@ func (t *Thread) begin(token uintptr, h *Heap) {
 	t.token = token
 	h.init(t, uintptr(DefaultHint))
 	t.Heaps[h.Hint&(hintSlots-1)] = h
+	t.heaps = h
 	t.Base = h
 }
 
@@ -158,9 +160,25 @@ func (t *Thread) heap(hint uintptr) *Heap { return t.heapIn(hint&(hintSlots-1), 
 // heapIn returns the heap in one of the thread's slots.
 func (t *Thread) heapIn(slot, hint uintptr) *Heap {
 	h := t.Heaps[slot&(heapSlots-1)]
-	if h != nil {
-		return h
+	if h == nil {
+		sampled := slot >= hintSlots
+		h = t.newHeap(hint, sampled, sampled)
+		t.Heaps[slot&(heapSlots-1)] = h
 	}
+	return h
+}
+
+// unspreadHeap returns the heap for aligned blocks with the hint of h whose pages are not spread,
+// or nil if there is no memory for it.
+func (h *Heap) unspreadHeap() *Heap {
+	if h.alignedHeap == nil {
+		h.alignedHeap = h.Thread.newHeap(uintptr(h.Hint), false, true)
+	}
+	return h.alignedHeap
+}
+
+// newHeap makes a heap of the thread, or returns nil.
+func (t *Thread) newHeap(hint uintptr, sampled, unspread bool) (h *Heap) {
 	if poolLock.Take(t.token) {
 		_, at := metaHeap(false)
 		h = (*Heap)(raw.Ptr(at))
@@ -169,9 +187,9 @@ func (t *Thread) heapIn(slot, hint uintptr) *Heap {
 		h = (*Heap)(raw.Ptr(raw.Map(raw.RoundUp(heapBytes, raw.Page))))
 	}
 	if h != nil {
-		h.sampled = slot >= hintSlots
+		h.sampled, h.unspread, h.sibling = sampled, unspread, t.heaps
 		h.init(t, hint)
-		t.Heaps[slot&(heapSlots-1)] = h
+		t.heaps = h // from now on other threads may find it
 	}
 	return h
 }
@@ -284,10 +302,8 @@ func (t *Thread) leave() {
 // collectPages is Heap.collectPages for all heaps of the thread.
 func (t *Thread) collectPages(all bool) {
 	t.walk = walkMost
-	for _, h := range t.Heaps {
-		if h != nil {
-			h.collectPages(all)
-		}
+	for h := t.heaps; h != nil; h = h.sibling {
+		h.collectPages(all)
 	}
 }
 

@@ -87,8 +87,11 @@ func (t *thread) malloc(n uintptr) (b uintptr, zero bool) {
 
 // aligned is ta_memalign; the address has ZeroBit where the block reads as zero.
 func (t *thread) aligned(align, n uintptr) (b uintptr) {
-	if align <= SliceSize && n-1 < sizeclass.MaxSize && !tiers.RulesOn() {
-		if b = t.mallocFast(raw.RoundUp(n, align)); b != 0 {
+	size := raw.RoundUp(n, align)
+	unspread := align > sizeclass.Line && size > sizeclass.SpreadAbove &&
+		size <= sizeclass.SpreadMost
+	if align <= SliceSize && n-1 < sizeclass.MaxSize && !tiers.RulesOn() && !unspread {
+		if b = t.mallocFast(size); b != 0 {
 			return b
 		}
 	}

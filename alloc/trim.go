@@ -44,10 +44,7 @@ func (t *Thread) trimHighWater(n uintptr) (some bool) {
 // goes to the kernel, if nothing was carved since the call before.
 func (t *Thread) trimCurrent(slice bool) (some bool) {
 	given := uintptr(0)
-	for _, h := range t.Heaps {
-		if h == nil {
-			continue
-		}
+	for h := t.heaps; h != nil; h = h.sibling {
 		for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
 			p := h.cur[c]
 			if slice && p.slices == 1 && (p.zero == 0 || p.carved >= SliceSize/4) && p.allFree() {
@@ -67,7 +64,7 @@ func (t *Thread) trimCurrent(slice bool) (some bool) {
 // returns the bytes. That memory then reads as zero, as fresh memory does.
 func (t *Thread) trimTail(p *Page) uintptr {
 	at := p.Start + uintptr(p.carved)
-	from, end := raw.RoundUp(at, raw.Page), p.Start+p.bytes()
+	from, end := raw.RoundUp(at, raw.Page), p.spanStart()+p.bytes()
 	if p.zero != 0 || end < from+trimTailLeast || secure || t.Now < pool.quiet ||
 		!p.mayGiveMemory() ||
 		!trimAllowed(t.token, t.Now, end-from) {

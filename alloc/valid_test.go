@@ -99,12 +99,9 @@ func (v *inspection) allThreads() {
 
 func (v *inspection) thread(t *Thread) {
 	kept, base := uintptr(0), false
-	for hint, h := range t.Heaps {
-		if h == nil {
-			continue
-		}
-		v.want(h.Thread == t && int(h.Hint) == hint,
-			"heap %p, of thread %p, hint %d, is in thread %p for %d", h, h.Thread, h.Hint, t, hint)
+	for h := t.heaps; h != nil; h = h.sibling {
+		v.want(h.Thread == t && h.known(), "heap %p, of thread %p, hint %d, is not in thread %p", h,
+			h.Thread, h.Hint, t)
 		base = base || t.Base == h
 		kept += v.heap(h)
 	}

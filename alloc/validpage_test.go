@@ -57,7 +57,7 @@ func (v *inspection) subreleased(p *Page, listed map[uintptr]bool) (n uint64) {
 		p.carved,
 		p.Carved,
 	)
-	for at := uintptr(0); at < uintptr(p.carved); at += p.Size {
+	for at := uintptr(0); at < uintptr(p.carved); at += p.stride() {
 		if p.isSubreleased(p.Start + at) {
 			v.want(
 				!listed[p.Start+at],
@@ -77,7 +77,7 @@ func (v *inspection) page(p *Page) {
 	free := v.blocks(p, p.Free, seen)
 	remote := v.blocks(p, p.Remote&RemoteAddr, seen)
 	size, fence := sizeclass.Size(uintptr(p.Class)), uint64(0)
-	magic := sizeclass.DivMagic(size)
+	magic := sizeclass.DivMagic(p.stride())
 	if secure {
 		magic, fence = 0, 1
 	}
@@ -85,7 +85,12 @@ func (v *inspection) page(p *Page) {
 	v.want(uintptr(p.slices) >= sizeclass.PageSlices(uintptr(p.Class)) ||
 		Watching && sizeclass.Alone(uintptr(p.Class)), "page %p has %d slices", p,
 		p.slices)
-	room := uint64(p.blocks) * uint64(size)
+	spread := p.gap == sizeclass.Line && sizeclass.Spread(uintptr(p.Class)) && !secure &&
+		!heapOf(p.Owner).unspread
+	v.want(spread || p.gap == 0 && p.Start == p.spanStart(),
+		"page %p of class %d begins at %#x, with gaps of %d bytes", p, p.Class, p.Start, p.gap)
+	stride := uint64(p.stride())
+	room := uint64(p.blocks) * stride
 	carved, holed := uint64(p.carved), v.subreleased(p, seen)
 	if p.isNursery() {
 		v.want(free == 0, "page %p, a nursery, has a list", p)
@@ -94,11 +99,11 @@ func (v *inspection) page(p *Page) {
 	if secure {
 		carved = p.Carved
 	}
-	v.want(carved <= room && room <= uint64(p.bytes()), "page %p: %d blocks, %d bytes carved", p,
-		p.blocks, carved)
+	v.want(carved <= room && room+uint64(p.Start-p.spanStart()) <= uint64(p.bytes()),
+		"page %p: %d blocks, %d bytes carved", p, p.blocks, carved)
 	v.want(remote == p.remoteCount(), "page %p: %d blocks on the remote list, counted %d", p,
 		remote, p.remoteCount())
-	v.want(carved == uint64(size)*(fence+p.Allocs-p.Frees+free+holed),
+	v.want(carved == stride*(fence+p.Allocs-p.Frees+free+holed),
 		"page %p: carved %d bytes, allocs %d, frees %d, free %d, in subreleased parts %d",
 		p, carved, p.Allocs, p.Frees, free, holed)
 	live := p.Allocs - p.Frees - remote
@@ -112,7 +117,7 @@ func (v *inspection) page(p *Page) {
 
 	h := heapOf(p.Owner)
 	v.pages[h.Thread]++
-	v.want(v.threads[h.Thread] && h.Thread.Heaps[h.Hint] == h, "page %p has owner %#x", p, p.Owner)
+	v.want(v.threads[h.Thread] && h.known(), "page %p has owner %#x", p, p.Owner)
 	v.want(p.Hint == h.Hint, "page %p is for hint %d, its heap for %d", p, p.Hint, h.Hint)
 	inFlight := p.Remote&RemoteInFlight != 0
 	v.want(inFlight == (v.pending[p] == h), "page %p: in flight %v, pending for %p", p, inFlight,
@@ -124,5 +129,17 @@ func (v *inspection) page(p *Page) {
 	} else {
 		v.want(v.onList[p] == h, "page %p is on no list of its heap", p)
 		v.want(p.Remote&RemoteNotify == 0, "page %p on a list asks for news", p)
+	}
+}
+
+// known reports whether the thread finds its heap.
+func (h *Heap) known() bool {
+	switch base := h.Thread.Heaps[h.Hint]; {
+	case h.sampled:
+		return h.Thread.Heaps[sampledSlot|h.Hint] == h
+	case h.unspread:
+		return base.alignedHeap == h
+	default:
+		return base == h
 	}
 }

@@ -9,7 +9,7 @@ func (v *inspection) segments() {
 	used, slices, splits := uintptr(0), uintptr(0), uintptr(0)
 	var before *Page
 	spansDo(func(s *segment, a uintptr, p *Page) bool {
-		if !v.want(p != nil && p.Start == a &&
+		if !v.want(p != nil && p.spanStart() == a && (p.Start == a || p.state == spanInUse) &&
 			p.slices > 0, "segment at %#x: no span at %#x", s.start, a) {
 			return false
 		}
@@ -65,7 +65,7 @@ func (v *inspection) entries(p *Page, all bool) {
 		if !all && at != 0 && at != last {
 			want = nil
 		}
-		got := Lookup(p.Start + at)
+		got := Lookup(p.spanStart() + at)
 		if !v.want(got == want, "slice %d of %d of span %p: the map has %p", at>>SliceShift,
 			p.slices, p, got) {
 			return
@@ -197,7 +197,7 @@ func (v *inspection) lists() {
 	seen, away := 0, uint64(0)
 	for i := range pool.aged {
 		v.ageList(&pool.aged[i], func(p *Page) {
-			v.want(v.inUse[p] && p.list == uint32(i), "span %p on list %d says %d; in use: %v", p,
+			v.want(v.inUse[p] && p.list == uint16(i), "span %p on list %d says %d; in use: %v", p,
 				i, p.list, v.inUse[p])
 			seen++
 			away += uint64(i & 1)

@@ -61,6 +61,38 @@ func Size(c uintptr) uintptr {
 	return (9 + j) << ((k + 4) & 63)
 }
 
+// Spread reports whether the blocks of class c, of 1 to 32 KiB, are spread over the sets of the
+// processor's caches: they lie Size+Line apart, an odd number of cache lines, and pages begin to
+// use their span at different lines of it (LeadIn). All these sizes are even numbers of lines, and
+// most are multiples of many. So blocks that lay Size apart would share a few sets, and a program
+// that reads the same place in each of them in turn, as of the rows of a matrix, would miss the
+// caches.
+func Spread(c uintptr) bool { return c-spreadFirst <= spreadLast-spreadFirst }
+
+const (
+	// Line is the size of a cache line, and the alignment of blocks that are spread.
+	Line = 64
+
+	// Blocks of more than SpreadAbove bytes, up to SpreadMost, are spread.
+	SpreadAbove = 960
+	SpreadMost  = 32 << 10
+
+	spreadFirst = 31 // the class above SpreadAbove
+	spreadLast  = 71 // that of SpreadMost
+
+	// LeadInLeast is how many bytes a page leaves for it, at least.
+	LeadInLeast = 1 << 10
+	leadInMost  = 4 << 10
+)
+
+// LeadIn returns the bytes before the first block of a page at an address whose blocks leave so
+// many bytes of it: a number of lines that depends on the address. Source of the factor: Knuth, The
+// Art of Computer Programming, volume 3, section 6.4 (multiplicative hashing).
+func LeadIn(addr, left uintptr) uintptr {
+	lines := min(left/Line+1, leadInMost/Line)
+	return uintptr(uint64(uint32(addr>>SliceShift)*2654435769)*uint64(lines)>>32) * Line
+}
+
 // Index returns c, masked for a table of Count entries: the mask tells the compiler that c is
 // within bounds, so that no bounds check, which could panic, remains. It does not change a valid
 // class.

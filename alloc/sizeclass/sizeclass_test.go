@@ -72,3 +72,31 @@ func FuzzOf(f *testing.F) {
 		}
 	})
 }
+
+// TestSpread: the blocks that are spread lie an odd number of cache lines apart, and fit into a
+// page wherever they begin; at most an eighth of it is wasted, and pages begin at many places.
+func TestSpread(t *testing.T) {
+	for c := uintptr(0); c < Count; c++ {
+		if got := Size(c) > SpreadAbove && Size(c) <= SpreadMost; Spread(c) != got {
+			t.Errorf("class %d of %d bytes: spread is %v", c, Size(c), !got)
+		}
+		if !Spread(c) {
+			continue
+		}
+		n, starts := PageSlices(c), map[uintptr]bool{}
+		stride := Size(c) + Line
+		used := (n<<SliceShift - LeadInLeast) / stride * stride
+		for addr := range uintptr(1000) {
+			lead := LeadIn(addr<<SliceShift, n<<SliceShift-used)
+			if lead%Line != 0 || lead+used > n<<SliceShift {
+				t.Fatalf("class %d: %d bytes of blocks behind %d", c, used, lead)
+			}
+			starts[lead] = true
+		}
+		if rest := n<<SliceShift - used; stride/Line%2 == 0 || rest*8 > n<<SliceShift ||
+			len(starts) < 16 {
+			t.Errorf("class %d: stride %d, %d bytes wasted, %d places to begin at", c, stride,
+				rest, len(starts))
+		}
+	}
+}
