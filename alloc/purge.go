@@ -15,13 +15,13 @@ import (
 // A longer delay than the usual one asks for more to be kept: the reserve is that many times as
 // large. Once more than one thread has allocated, the second rule spares up to 24 MiB that have
 // been free for less than a sixteenth of the delay. The kernel has to tell each processor of what
-// it takes back, and threads that come and go soon want it again. With one thread this made no
+// it takes back, and threads that come and go soon want it again. With one thread that made no
 // program faster, and some larger.
 //
 // Feedback: memory that the second rule purged, and that was wanted again within the delay, should
-// have stayed. With several threads the second rule spares as many bytes from then on, until the
-// first rule finds that they are not wanted. So only a program that has gone through such a cycle
-// keeps more when it falls silent.
+// have stayed. The second rule spares as many bytes from then on, until the first rule finds that
+// they are not wanted. So only a program that has gone through such a cycle keeps more when it
+// falls silent.
 //
 //	purgeFeedback.wanted <= threadCount * wantedByThread
 //
@@ -99,11 +99,11 @@ func dirtyReserve() uintptr {
 // spared reports whether the oldest dirty span stays at now though more than floor bytes are dirty.
 func (p *Page) spared(now uint64, floor uintptr) bool {
 	age := now - min(now, p.freeSince())
-	if pool.threadCount <= 1 || age >= purgeDelay() {
+	if age >= purgeDelay() {
 		return false
 	}
 	most := pool.feedback.wanted
-	if age < PurgeDelay/graceShare {
+	if pool.threadCount > 1 && age < PurgeDelay/graceShare {
 		most = max(most, graceBytes)
 	}
 	return pool.dirtyBytes <= floor || pool.dirtyBytes-floor <= min(most, limitMost())

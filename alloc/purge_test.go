@@ -114,12 +114,11 @@ func TestPurgeSpared(t *testing.T) {
 	}
 }
 
-// TestPurgeFeedback: with several threads, memory that is purged for its amount and wanted again
-// stays from then on, until it is not wanted for the delay. A single thread has it purged each
-// time.
+// TestPurgeFeedback: memory that is purged for its amount and wanted again stays from then on,
+// until it is not wanted for the delay; up to wantedByThread for each thread.
 func TestPurgeFeedback(t *testing.T) {
-	const bytes = graceBytes + 4*minReserve
-	for _, threads := range []uintptr{1, 8} {
+	for threads, bytes := range map[uintptr]uint64{1: 4 * minReserve,
+		8: graceBytes + 4*minReserve} {
 		newWorld(t)
 		var h *Heap
 		for i := range threads {
@@ -128,7 +127,7 @@ func TestPurgeFeedback(t *testing.T) {
 		h.Thread.Now = 1e9
 		purged := func() uint64 {
 			before := pool.count.purgedBytes
-			cycle(t, h, bytes>>20)
+			cycle(t, h, int(bytes>>20))
 			h.Thread.Now += PurgeDelay / 2
 			purgeDue(h.Thread.token, h.Thread.Now)
 			return pool.count.purgedBytes - before
@@ -139,13 +138,13 @@ func TestPurgeFeedback(t *testing.T) {
 		for range 4 {
 			purged()
 		}
-		if last := purged(); (last == 0) != (threads > 1) {
+		if last := purged(); last != 0 {
 			t.Errorf("%d threads: %d MiB of %d are purged each time", threads, last>>20, bytes>>20)
 		}
 		mustBeSound(t)
 		h.Thread.Now += PurgeDelay
 		purgeDue(h.Thread.token, h.Thread.Now)
-		if pool.dirtyBytes != 0 || pool.feedback.wanted > bytes/2 {
+		if pool.dirtyBytes != 0 || uint64(pool.feedback.wanted) > bytes/2 {
 			t.Errorf("%d threads: %d MiB are dirty after the delay, %d MiB are wanted", threads,
 				pool.dirtyBytes>>20, pool.feedback.wanted>>20)
 		}
