@@ -283,7 +283,7 @@ func (h *Heap) setUp(p *Page, c, n uintptr) {
 	}
 	p.blocks = uint32(most / stride)
 	if stride != size {
-		start += sizeclass.LeadIn(start, n<<SliceShift-uintptr(p.blocks)*stride)
+		start += sizeclass.LeadIn(start, uintptr(p.blocks)*stride)
 	}
 	p.Start, p.Size, p.gap = start, size, uint16(stride-size)
 	p.Magic = sizeclass.DivMagic(stride)

@@ -80,16 +80,18 @@ const (
 	spreadFirst = 31 // the class above SpreadAbove
 	spreadLast  = 71 // that of SpreadMost
 
-	// LeadInLeast is how many bytes a page leaves for it, at least.
-	LeadInLeast = 1 << 10
-	leadInMost  = 4 << 10
+	// LeadInLeast is how many bytes a page leaves for it, at least: for four places to begin at.
+	LeadInLeast = 3 * Line
+
+	memoryPage = 4 << 10
 )
 
-// LeadIn returns the bytes before the first block of a page at an address whose blocks leave so
-// many bytes of it: a number of lines that depends on the address. Source of the factor: Knuth, The
-// Art of Computer Programming, volume 3, section 6.4 (multiplicative hashing).
-func LeadIn(addr, left uintptr) uintptr {
-	lines := min(left/Line+1, leadInMost/Line)
+// LeadIn returns the bytes before the first block of a page at an address whose blocks take so many
+// bytes: a number of lines that depends on the address, and with which they touch no further memory
+// page. Source of the factor: Knuth, The Art of Computer Programming, volume 3, section 6.4
+// (multiplicative hashing).
+func LeadIn(addr, bytes uintptr) uintptr {
+	lines := -bytes&(memoryPage-1)/Line + 1
 	return uintptr(uint64(uint32(addr>>SliceShift)*2654435769)*uint64(lines)>>32) * Line
 }
 
