@@ -244,7 +244,7 @@ stale() {
 		[[ -e $made ]] || return 0
 	done
 	[[ -n $(find . \( -path ./.git -o -path ./build -o -path ./tests \) -prune -o -type f \
-		\( -name '*.go' -o -name '*.[chS]' -o -name '*.map' -o -name '*.ld' -o -name hot.txt -o -name go.mod -o -name go.sum -o -name build.sh \) \
+		\( -name '*.go' -o -name '*.[chS]' -o -name '*.map' -o -name '*.ld' -o -name hot.txt -o -path './cmd/tierallocctl/*.html' -o -path './cmd/tierallocctl/*.js' -o -path './cmd/tierallocctl/*.css' -o -name go.mod -o -name go.sum -o -name build.sh \) \
 		! -name '*_test.go' -newer "$lib" -print -quit) ]]
 }
 

@@ -54,7 +54,9 @@ func ta_go_alloc(h, n, hint uintptr) uint { return uint(alloc.Alloc(heap(h), n, 
 
 //export ta_go_renew
 func ta_go_renew(h, n, allowed, old uintptr) uint {
-	return uint(alloc.Renew(heap(h), n, allowed, old))
+	b := alloc.Renew(heap(h), n, allowed, old)
+	process.Pulse(heap(h))
+	return uint(b)
 }
 
 //export ta_go_aligned

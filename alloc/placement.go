@@ -57,6 +57,9 @@ func known(placement uint32) uintptr { return min(tierOf(placement), uintptr(con
 // and that ta_move has put there. Nothing but the hard cap decides about them.
 const hintMoved = 5 // + tier
 
+// It does not compile unless these hints follow the program's.
+const _ = -(config.HintCount ^ hintMoved)
+
 // homeOf is the tier that memory for a hint belongs to.
 func homeOf(hint uintptr) uintptr {
 	if hint >= hintMoved {

@@ -78,8 +78,10 @@ type Thread struct {
 const callers = 64
 
 const (
-	hintSlots = 8 // more than there are hints, so that an index is masked
+	hintSlots = 8 // hints of the program, and hintMoved for each tier; a power of two
 	heapSlots = 2 * hintSlots
+
+	_ = uint(hintSlots - hintMoved - placementPin) // it does not compile with fewer
 )
 
 // States of a Thread. A frozen one belonged to a thread of the parent that does not exist in a
