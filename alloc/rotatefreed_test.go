@@ -13,7 +13,7 @@ func TestRotateFreed(t *testing.T) {
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
 	const size, pages = 1024, 3
 	var blocks []uintptr
-	for len(blocks) < pages*((SliceSize-sizeclass.LeadInLeast)/(size+sizeclass.Line)) {
+	for len(blocks) < pages*SliceSize/size {
 		b, _ := r.malloc(size)
 		blocks = append(blocks, b)
 	}

@@ -12,7 +12,7 @@ import (
 func TestSpreadRows(t *testing.T) {
 	const sets, ways = 1024, 16
 	h := hugeWorld(t)
-	for _, n := range []uintptr{1024, 2048, 4000, 4096, 8000, 8192, 12000, 16384, 32768} {
+	for _, n := range []uintptr{1100, 2048, 4000, 4096, 8000, 8192, 12000, 16384, 32768} {
 		var used [sets]int
 		for range sets {
 			b := Malloc(h, n, 0, 0) &^ ZeroBit

@@ -9,7 +9,7 @@
 #define TA_CLASSES 0x80ull
 #define TA_MAX_CLASS 0x400000ull
 #define TA_LINE 0x40ull
-#define TA_SPREAD_ABOVE 0x3c0ull
+#define TA_SPREAD_ABOVE 0x400ull
 #define TA_SPREAD_MOST 0x8000ull
 #define TA_RESIZE_MIN 0x40000ull
 #define TA_DIRECT_MAX 0x400ull

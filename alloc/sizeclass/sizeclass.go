@@ -61,12 +61,12 @@ func Size(c uintptr) uintptr {
 	return (9 + j) << ((k + 4) & 63)
 }
 
-// Spread reports whether the blocks of class c, of 1 to 32 KiB, are spread over the sets of the
-// processor's caches: they lie Size+Line apart, an odd number of cache lines, and pages begin to
-// use their span at different lines of it (LeadIn). All these sizes are even numbers of lines, and
-// most are multiples of many. So blocks that lay Size apart would share a few sets, and a program
-// that reads the same place in each of them in turn, as of the rows of a matrix, would miss the
-// caches.
+// Spread reports whether the blocks of class c, above 1 KiB up to 32 KiB, are spread over the sets
+// of the processor's caches: they lie Size+Line apart, an odd number of cache lines, and pages
+// begin to use their span at different lines of it (LeadIn). All these sizes are even numbers of
+// lines, and most are multiples of many. So blocks that lay Size apart would share a few sets, and
+// a program that reads the same place in each of them in turn, as of the rows of a matrix, would
+// miss the caches.
 func Spread(c uintptr) bool { return c-spreadFirst <= spreadLast-spreadFirst }
 
 const (
@@ -74,10 +74,10 @@ const (
 	Line = 64
 
 	// Blocks of more than SpreadAbove bytes, up to SpreadMost, are spread.
-	SpreadAbove = 960
+	SpreadAbove = 1 << 10
 	SpreadMost  = 32 << 10
 
-	spreadFirst = 31 // the class above SpreadAbove
+	spreadFirst = 32 // the class above SpreadAbove
 	spreadLast  = 71 // that of SpreadMost
 
 	// LeadInLeast is how many bytes a page leaves for it, at least: for four places to begin at.
