@@ -51,13 +51,14 @@ type Heap struct {
 	hiddenBlocks     uintptr       // taken off thread-cache free lists: see fastpath.go
 
 	// While Profiling (sampled.go): what malloc pops from, and the bytes up to the next sample.
-	Profiled    *ProfiledLists
-	Until       int64
-	lists       *cacheLists // CacheLists, or those of Profiled
-	sampled     bool        // its blocks are sampled ones
-	unspread    bool        // its pages are not spread (sizeclass.Spread)
-	sibling     *Heap       // the next in Thread.heaps
-	alignedHeap *Heap       // its thread's heap for aligned blocks: see unspreadHeap
+	Profiled *ProfiledLists
+	Until    int64
+	lists    *cacheLists // CacheLists, or those of Profiled
+	sampled  bool        // its blocks are sampled ones
+
+	unspread    bool  // its pages are not spread (sizeclass.Spread)
+	sibling     *Heap // the next in Thread.heaps
+	alignedHeap *Heap // its thread's heap for aligned blocks: see unspreadHeap
 
 	// pages that were left empty on their lists, the latest before retiredAt: see retire.go
 	retiredPages [retiredKnown]*Page
