@@ -284,6 +284,25 @@ func ta_go_service(token uintptr) uint {
 	return 0
 }
 
+//export ta_go_order_due
+func ta_go_order_due() uint {
+	if process.TakeOrder() {
+		return 1
+	}
+	return 0
+}
+
+//export ta_go_order_next
+func ta_go_order_next(request, errno uintptr) uint {
+	if process.NextRegion((*cudahook.Request)(raw.Ptr(request)), errno) {
+		return 1
+	}
+	return 0
+}
+
+//export ta_go_order_fail
+func ta_go_order_fail(errno uintptr) { process.EndOrder(errno) }
+
 //export ta_go_service_heat
 func ta_go_service_heat(token, regions, n, ns uintptr) {
 	profile.Heat(token, regions, n, float64(ns)/1e9)

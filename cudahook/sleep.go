@@ -27,8 +27,12 @@ const (
 
 // region returns the region that a request names, or nil.
 func (h *heap) region(r *Request) *pool {
+	return h.regionOf(r.Address, r.Bytes)
+}
+
+func (h *heap) regionOf(id0, id1 uint64) *pool {
 	p := h.pools
-	for p != nil && (p.tagged == 0 || p.id0 != r.Address || p.id1 != r.Bytes) {
+	for p != nil && (p.tagged == 0 || p.id0 != id0 || p.id1 != id1) {
 		p = p.next
 	}
 	return p

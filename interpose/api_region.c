@@ -1,11 +1,35 @@
 // ta_cuda_region_begin and its like: regions of device memory, which can sleep.
 #include <errno.h>
 #include <string.h>
+#include "boot.h"
 #include "cuda_driver.h"
 #include "exports.h"
 #include "tieralloc.h"
 
 enum { POOL_ENDS, POOL_BEGINS_REGION = 3 };
+
+// The errno for a result, or 0.
+static int error_of(CUresult e)
+{
+	switch (e) {
+	case CUDA_SUCCESS:
+		return 0;
+	case CUDA_ERROR_INVALID_VALUE:
+		return EINVAL;
+	case CUDA_ERROR_OUT_OF_MEMORY:
+		return ENOMEM;
+	case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+		return EBUSY;
+	case CUDA_ERROR_NOT_SUPPORTED:
+		return ENOTSUP;
+	case CUDA_ERROR_INVALID_DEVICE:
+	case CUDA_ERROR_NOT_INITIALIZED:
+	case TA_CUDA_PASSED:
+		return ENODEV;
+	default:
+		return EIO;
+	}
+}
 
 // Serves a request about a region. Its name becomes the number of its pool, with a last byte that
 // no graph's pool has. Returns 0, or -1 with an errno.
@@ -27,24 +51,8 @@ static int about(uint64_t op, int device, const char *name, uint64_t count)
 	r.Address = id[0];
 	r.Bytes = id[1];
 	r.Count = count;
-	switch (ta_cuda_serve(&r, NULL, NULL, NULL)) {
-	case CUDA_SUCCESS:
-		return 0;
-	case CUDA_ERROR_INVALID_VALUE:
-		return errno = EINVAL, -1;
-	case CUDA_ERROR_OUT_OF_MEMORY:
-		return errno = ENOMEM, -1;
-	case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
-		return errno = EBUSY, -1;
-	case CUDA_ERROR_NOT_SUPPORTED:
-		return errno = ENOTSUP, -1;
-	case CUDA_ERROR_INVALID_DEVICE:
-	case CUDA_ERROR_NOT_INITIALIZED:
-	case TA_CUDA_PASSED:
-		return errno = ENODEV, -1;
-	default:
-		return errno = EIO, -1;
-	}
+	int e = error_of(ta_cuda_serve(&r, NULL, NULL, NULL));
+	return e == 0 ? 0 : (errno = e, -1);
 }
 
 EXPORT int ta_cuda_region_begin(int device, const char *name)
@@ -65,4 +73,13 @@ EXPORT int ta_cuda_sleep(int device, const char *name, int keep)
 EXPORT int ta_cuda_wake(int device, const char *name)
 {
 	return about(TA_CUDA_OP_WAKE, device, name, 0);
+}
+
+void *ta_region_order(void *unused)
+{
+	ta_cuda_request r;
+	int e = 0;
+	while (ta_cuda_ask(&r, 0, NULL), ta_go_order_next((uintptr_t)&r, (uintptr_t)e))
+		e = error_of(ta_cuda_serve(&r, NULL, NULL, NULL));
+	return NULL;
 }

@@ -91,6 +91,8 @@ void ta_reserved_trim(void);
 // Does the work that is due in the heap, for the control plane. Returns whether to call again at
 // once.
 int ta_service(void);
+// A thread's function: carries out the order for regions of device memory that has been taken.
+void *ta_region_order(void *unused);
 uintptr_t ta_survey(uintptr_t survey);
 uintptr_t ta_follow(uintptr_t block, uintptr_t start, uintptr_t n, uintptr_t tier);
 void ta_heat(uintptr_t regions, uintptr_t n, uintptr_t ns);

@@ -120,7 +120,31 @@ _Noreturn void ta_runtime_fails(unsigned why)
 
 _Noreturn void ta_runtime_dies(void) { ta_runtime_fails(TA_STOP_FAILURE); }
 
-int ta_service(void) { return ta_go_service(ta_token()) != 0; }
+// The driver may take long, and more stack than a thread of the Go runtime has. So an order for
+// regions gets a thread. It blocks signals, which the program expects on threads of its own.
+static void order_regions(void)
+{
+	pthread_t t;
+	pthread_attr_t detached;
+	sigset_t all, old;
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int e = __real_pthread_create(&t, &detached, ta_region_order, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&detached);
+	if (e != 0)
+		ta_go_order_fail((uintptr_t)e);
+}
+
+int ta_service(void)
+{
+	int more = ta_go_service(ta_token()) != 0;
+	if (ta_go_order_due())
+		order_regions();
+	return more;
+}
 
 uintptr_t ta_survey(uintptr_t survey) { return ta_go_service_survey(ta_token(), survey); }
 

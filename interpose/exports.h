@@ -54,6 +54,9 @@ void ta_go_fork_parent(uintptr_t taken);
 uintptr_t ta_go_fork_child(uintptr_t token, uintptr_t taken, uintptr_t heap, uintptr_t alone);
 void ta_go_fork_unprepared(uintptr_t token, uintptr_t heap);
 uintptr_t ta_go_service(uintptr_t token);
+uintptr_t ta_go_order_due(void);
+uintptr_t ta_go_order_next(uintptr_t request, uintptr_t errno_);
+void ta_go_order_fail(uintptr_t errno_);
 void ta_go_service_heat(uintptr_t token, uintptr_t regions, uintptr_t n, uintptr_t ns);
 uintptr_t ta_go_service_survey(uintptr_t token, uintptr_t survey);
 uintptr_t ta_go_service_move(

@@ -32,7 +32,8 @@ type LivePage struct {
 	raw.OffHeap
 	Head    LiveHeader
 	Buffers [2]LiveBuffer
-	Asks    [2]LiveAsk // by AskProfile and AskSnapshot
+	Asks    [3]LiveAsk // by AskProfile, AskSnapshot and AskRegions
+	Order   LiveOrder  // what AskRegions asks for
 }
 
 // LiveSize is the size of the file in bytes, without a LiveHistory.
@@ -72,10 +73,11 @@ type LiveBuffer struct {
 const (
 	AskProfile  = 0 // the heap profile
 	AskSnapshot = 1 // a snapshot of the devices
+	AskRegions  = 2 // that regions of device memory sleep or wake (LiveOrder)
 )
 
-// LiveAsk is a request for a file. A reader raises Asked. The process writes the rest
-// when it updates the page, and trusts nothing here but Asked.
+// LiveAsk is a request for a file, or, by AskRegions, for a text. A reader raises Asked. The
+// process writes the rest when it updates the page, and trusts nothing here but Asked.
 type LiveAsk struct {
 	Asked   uint64 // wraps around
 	Done    uint64 // the value of Asked that was answered last; stored after the fields below
@@ -83,6 +85,23 @@ type LiveAsk struct {
 	PathLen uint64 // 0: no file
 	Path    [LivePathSize]byte
 }
+
+// LiveOrder says which regions sleep or wake. A reader writes it before it raises Asked. The answer
+// begins with Until, so that a reader knows whose order was carried out if two came at once.
+type LiveOrder struct {
+	Until  uint64    // time of day in nanoseconds; it is not begun afterwards
+	Kind   uint64    // OrderKeep, OrderDiscard or OrderWake
+	Device uint64    // its ordinal, or OrderEvery
+	Name   [2]uint64 // the region's, up to 15 bytes and zeros; 0: all regions
+}
+
+// What a LiveOrder asks for, and every device.
+const (
+	OrderKeep    = 0 // sleep; the host keeps the contents
+	OrderDiscard = 1 // sleep; the contents are lost
+	OrderWake    = 2
+	OrderEvery   = 1<<64 - 1
+)
 
 // LivePathSize is the room for a path in a LiveAsk.
 const LivePathSize = raw.Page

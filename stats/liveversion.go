@@ -3,4 +3,4 @@
 package stats
 
 // LiveVersion is a checksum of the live page's layout.
-const LiveVersion = 0x676eeed3
+const LiveVersion = 0x75aa30f1

@@ -40,21 +40,42 @@ func processNumber(name string) (pid int, ok bool) {
 
 // ask has a process write the file.
 func (r *request) ask(pid int, wait time.Duration) (w written, failed error) {
+	failed = askProcess(pid, func(file *live.Page) (err error) {
+		w, err = r.askPage(file, wait)
+		return err
+	})
+	return w, failed
+}
+
+// askProcess calls ask with the live page of a process, once.
+func askProcess(pid int, ask func(*live.Page) error) (failed error) {
 	asked := false
 	_, err := findPageBy(pid, func(file *live.Page) (*page, error) {
 		if file.Pid() == pid && !asked {
 			asked = true
-			w, failed = r.askPage(file, wait)
+			failed = ask(file)
 		}
 		return &page{pid: file.Pid()}, nil
 	})
 	switch {
 	case asked:
-		return w, failed
+		return failed
 	case errors.Is(err, os.ErrPermission):
-		return w, fmt.Errorf("%w: run this as its user, or as root", err)
+		return fmt.Errorf("%w: run this as its user, or as root", err)
 	}
-	return w, err
+	return err
+}
+
+// notAsked returns the error of a process that could not be asked.
+func notAsked(file *live.Page, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("process %d: %w: only user %d, whose process it is, and root may "+
+			"ask it: run this as one of them", file.Pid(), err, file.Owner())
+	}
+	return fmt.Errorf("process %d: %w", file.Pid(), err)
 }
 
 // askPage is ask for the process of a live page.
@@ -62,9 +83,6 @@ func (r *request) askPage(file *live.Page, wait time.Duration) (w written, err e
 	pid := file.Pid()
 	a, err := file.Ask(r.what, wait)
 	switch {
-	case errors.Is(err, os.ErrPermission):
-		return w, fmt.Errorf("process %d: %w: only user %d, whose process it is, and root may "+
-			"ask it: run this as one of them", pid, err, file.Owner())
 	case errors.Is(err, live.ErrEnded):
 		return w, fmt.Errorf("process %d ended before it wrote its %s; %s", pid, r.thing, r.ended)
 	case errors.Is(err, live.ErrLate):
@@ -72,7 +90,7 @@ func (r *request) askPage(file *live.Page, wait time.Duration) (w written, err e
 			"next allocates or frees; wait longer (--wait), or start it with TA_BACKGROUND=1, "+
 			"with which it answers when idle, too", pid, r.thing, wait)
 	case err != nil:
-		return w, fmt.Errorf("process %d: %w", pid, err)
+		return w, notAsked(file, err)
 	case a.Errno == syscall.ENODATA:
 		return w, fmt.Errorf("process %d %s", pid, r.without)
 	case a.Errno == syscall.ENODEV:

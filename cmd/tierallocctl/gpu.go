@@ -54,7 +54,7 @@ func gpuCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as JSON")
-	cmd.AddCommand(snapshotCommand())
+	cmd.AddCommand(snapshotCommand(), sleepCommand(), wakeCommand())
 	return cmd
 }
 

@@ -51,6 +51,7 @@
 //	                         its CUDA devices, by NVML
 //	gpusnapshot.go, snapshotfile.go, snapshottrace.go, snapshotpickle.go, pickle.go
 //	                         pictures of their memory
+//	gpusleep.go              regions of their memory that sleep and wake
 //	group.go, groupfile.go   groups of processes that have caps together
 //	version.go               the version of the tool and the library
 package main

@@ -54,6 +54,7 @@ func update(token uintptr) {
 	if fill(token, r, usualNodes()) {
 		answer(token)
 		answerSnapshot(token)
+		answerOrder()
 		stats.LiveCommit(raw.Clock(raw.ClockMono))
 	} else {
 		stats.LiveDrop(raw.Clock(raw.ClockMono))

@@ -275,6 +275,7 @@ func ForkChild() {
 	reportLock.Reset()
 	profileLock.Reset()
 	snapshotLock.Reset()
+	forgetOrder()
 	profilePid = raw.Pid()
 	stats.LiveForked()
 	openLive()

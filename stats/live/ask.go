@@ -44,6 +44,12 @@ type Answer struct {
 // for writing meanwhile, which its user and root may do. Errors wrap ErrVersion, ErrEnded, ErrLate
 // or os.ErrPermission.
 func (page *Page) Ask(what uintptr, wait time.Duration) (Answer, error) {
+	return page.ask(what, wait, func(*os.File) error { return nil })
+}
+
+// ask is Ask. Before it raises the request, prepare writes to the page what it is about.
+func (page *Page) ask(what uintptr, wait time.Duration, prepare func(*os.File) error) (Answer,
+	error) {
 	p := &askPage{page, unsafe.Offsetof(stats.LivePage{}.Asks) +
 		what*unsafe.Sizeof(stats.LiveAsk{})}
 	if p.other != nil {
@@ -55,6 +61,12 @@ func (page *Page) Ask(what uintptr, wait time.Duration) (Answer, error) {
 		return Answer{}, fmt.Errorf("%s: cannot be written: %w", p.path, errors.Unwrap(err))
 	}
 	defer file.Close()
+	if err := p.uncut(file); err != nil {
+		return Answer{}, p.named(err)
+	}
+	if err := prepare(file); err != nil {
+		return Answer{}, p.named(err)
+	}
 	mine, err := p.raise(file)
 	end := time.Now().Add(wait)
 	for n := 0; err == nil; n++ {
@@ -100,6 +112,15 @@ func (p *askPage) raise(file *os.File) (mine uint64, err error) {
 
 // store writes the request, unless the file was cut short.
 func (p *askPage) store(file *os.File, asked uint64) error {
+	if err := p.uncut(file); err != nil {
+		return err
+	}
+	_, err := file.WriteAt(words(&asked), int64(p.at+askedAt))
+	return err
+}
+
+// uncut returns an error if the file was cut short.
+func (p *askPage) uncut(file *os.File) error {
 	var now unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &now); err != nil {
 		return os.NewSyscallError("fstat", err)
@@ -107,8 +128,7 @@ func (p *askPage) store(file *os.File, asked uint64) error {
 	if now.Size != p.stat.Size {
 		return errors.New("live page was cut short")
 	}
-	_, err := file.WriteAt(words(&asked), int64(p.at+askedAt))
-	return err
+	return nil
 }
 
 // answered returns the answer to the request mine or a later one, if there is one. Numbers wrap
