@@ -191,7 +191,7 @@ func TestAutoBlocks(t *testing.T) {
 	if b := Malloc(h, size, 0, uintptr(stats.CallCalloc)) &^ ZeroBit; b == 0 || asked(t, b) {
 		t.Error("a block of calloc has huge pages")
 	}
-	if asked(t, mustServe(t, h, autoFactor*size+SliceSize)) {
+	if asked(t, mustServe(t, h, autoFactor*(size+2*SliceSize))) {
 		t.Error("a block much larger than the dense ones has huge pages")
 	}
 }

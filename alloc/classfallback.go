@@ -72,6 +72,25 @@ func (h *Heap) fallbackAny(c, align uintptr) uintptr {
 	return c
 }
 
+// fallbackUnspread is fallbackAny for a multiple of align from class c on, by the pages: not all of
+// them are spread. It returns a block or 0.
+func (h *Heap) fallbackUnspread(c, align uintptr) uintptr {
+	for ; c < sizeclass.Count; c++ {
+		p := h.current(c)
+		if sizeclass.Size(c)&(align-1) != 0 || p == pageNone || p.Gap != 0 {
+			continue
+		}
+		b := p.pop()
+		if b == 0 {
+			b = p.popUntouched()
+		}
+		if b != 0 {
+			return b
+		}
+	}
+	return 0
+}
+
 // aligns reports whether the blocks of class c lie at multiples of align, a power of two.
 func (h *Heap) aligns(c, align uintptr) bool {
 	return sizeclass.Size(c)&(align-1) == 0 &&

@@ -47,8 +47,7 @@ func TestFallbackNear(t *testing.T) {
 		{100 << 10, 90 << 10, sizeclass.Granule, true},
 		{5120, 4096, sizeclass.Line, true},
 		{5120, 4096, 2 * sizeclass.Line, false}, // it is spread
-		{40 << 10, 36 << 10, 4096, true},
-		{40 << 10, 36 << 10, 16 << 10, false},
+		{40 << 10, 36 << 10, sizeclass.Line, true},
 	} {
 		for _, spilled := range []bool{false, true} {
 			h, free := oneFree(t, c.size)

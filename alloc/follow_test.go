@@ -202,7 +202,7 @@ func TestFollowPinned(t *testing.T) {
 		t.Error("no part map")
 	}
 	poolLock.Release()
-	follows(t, h, b, 1, FollowGone)
+	follows(t, h, p.Start, 1, FollowGone)
 	if to := Move(h, b, 0); to != b || p.placement != placementPin {
 		t.Errorf("moved to %#x, placement %d", to, p.placement)
 	}
@@ -215,7 +215,7 @@ func TestFollowRefused(t *testing.T) {
 	absentNodes()
 	b := Alloc(h, 8*mib, uintptr(config.HintWarm)) &^ ZeroBit
 	numbered(b, 8*mib)
-	follows(t, h, b+2*mib, 2, FollowRefused)
+	follows(t, h, Lookup(b).Start+2*mib, 2, FollowRefused)
 	lies(t, b, "tier 1, 0 8 0 of 0 8 0")
 	if failed := tierFigures()[1].Migrations.FailedPages; failed != 2*mib/raw.Page {
 		t.Errorf("%d pages failed", failed)

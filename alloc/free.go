@@ -162,7 +162,7 @@ func check(p *Page, addr uintptr) uintptr {
 		if addr < p.Start { // the first block may begin within a slice
 			return FreeForeign
 		}
-		if addr != p.Start {
+		if addr != p.block() {
 			return FreeInside
 		}
 		return FreeOK

@@ -80,7 +80,7 @@ func mapOrReserve(n uintptr, reserve bool) uintptr {
 func hugeLink(p *Page, hint, home uint32) {
 	p.Owner = OwnerHuge
 	p.state = spanHuge
-	p.Magic = 0
+	p.Magic, p.Gap = 0, 0
 	p.Hint, p.home = hint, home
 	p.moving = 0
 	p.setParts(nil)

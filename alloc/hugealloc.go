@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
 	"tieralloc/tiers"
@@ -14,13 +15,21 @@ import (
 
 // hugeAlloc maps n bytes at a multiple of align (0 or a power of two). It returns
 // the block's address, with ZeroBit when it reads as zero, or 0. how is the function (see howCall).
+//
+// Blocks begin at different cache lines of a memory page, as pages do (sizeclass.Spread).
 func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	if n > maxRequest {
 		return 0
 	}
 	h.Thread.tick()
-	size := raw.RoundUp(n, SliceSize)
 	home := placementOf(uintptr(h.Hint), homeOf(uintptr(h.Hint)))
+	size, lead := raw.RoundUp(n, SliceSize), uintptr(0)
+	longer := raw.RoundUp(n+sizeclass.LeadInMost, SliceSize)
+	if align <= sizeclass.Line && hugePageSlices(home) == 1 && h.mayWaste(home) &&
+		(longer == size || h.mayLengthen()) {
+		size = longer
+		lead = sizeclass.LeadIn(uintptr(atomic.AddUint32(&pool.leadIns, 1)), sizeclass.LeadInMost)
+	}
 	p, zero := hugeCached(h.Thread.token, h.Hint, size, align, home), uintptr(0)
 	calloc := how&howCall == uintptr(stats.CallCalloc)
 	if p == nil && !calloc { // it would have to clear the block
@@ -35,7 +44,8 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 		}
 	}
 	h.Thread.migrate()
-	return p.Start | zero
+	p.Gap = uint16(lead)
+	return p.block() | zero
 }
 
 // hugeMap makes a fresh mapping, charged to a tier, or takes a cached one of the tier that was

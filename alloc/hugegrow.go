@@ -9,8 +9,8 @@ import "tieralloc/internal/raw"
 // It is copied to the front of a cached block in which it has room to double, and the rest of that
 // stays cached. From then on it absorbs what it needs of the rest, without a call of the kernel.
 
-// growCached makes the block of p n bytes long with memory of the cache alone. It returns the
-// block's address, or 0: the block may be longer than before, but not n bytes.
+// growCached makes the mapping of the block of p n bytes long with memory of the cache alone. It
+// returns its address, or 0: it may be longer than before, but not n bytes. p.lead does not change.
 func (h *Heap) growCached(p *Page, n uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	if pool.cache.n == 0 || n <= p.Size || p.unmigrated != 0 || p.Hint >= hintMoved ||
@@ -34,8 +34,10 @@ func (h *Heap) growCached(p *Page, n uintptr) uintptr {
 	}
 	h.Calls[CallReallocAllocs]++
 	h.Calls[CallReallocFrees]++
+	lead, from := p.lead(), p.block()
+	q.Gap = uint16(lead)
 	to := q.Start // from now on q may be moved
-	raw.Copy(to, p.Start, min(p.Size, size))
-	Free(h, p.Start, HowAny, NoSize, 0)
+	raw.Copy(to+lead, from, min(p.usable(from), size-lead))
+	Free(h, from, HowAny, NoSize, 0)
 	return to
 }

@@ -215,16 +215,15 @@ func (h *Heap) refill(c uintptr) bool {
 		return true
 	}
 	n := sizeclass.PageSlices(c)
-	alone := Watching && sizeclass.Alone(c)
 	switch {
 	case secure:
 		n = slotSlices(c)
-	case alone: // a block's use is that of its span
-		n = sizeclass.AloneSlices(c)
+	case c > sizeclass.LastShort:
+		n = h.longSlices(c)
 	}
 	h.Thread.capped = false
 	p := h.takeRetired(n)
-	if p == nil && !alone && h.wantsDense(c) {
+	if p == nil && h.wantsDense(c) {
 		if p = h.spanAlloc(sizeclass.DensePageSlices(c), 1); p != nil {
 			n = sizeclass.DensePageSlices(c)
 		}
@@ -261,31 +260,55 @@ func (h *Heap) addPage(p *Page, c, n uintptr) {
 	h.append(p)
 }
 
-// mayWaste reports whether the blocks of p may be spread, which takes up to an eighth of the page:
-// not where addresses are few or a cap is near.
-func (h *Heap) mayWaste(p *Page) bool {
+// mayWaste reports whether blocks in a placement may be spread, which takes up to an eighth of a
+// page: not where addresses are few or a cap is near.
+func (h *Heap) mayWaste(placement uintptr) bool {
 	return !secure && !h.unspread && addressLimit == 0 &&
-		tiers.Room(tierOf(p.placement), spreadRoom)
+		tiers.Room(tierOf(uint32(placement)), spreadRoom)
 }
 
 const spreadRoom = 64 << 20 // bytes
+
+// longSlices is the number of slices of a page of class c, above sizeclass.LastShort.
+func (h *Heap) longSlices(c uintptr) uintptr {
+	switch {
+	case watchedAlone(c):
+		return sizeclass.AloneSlices(c)
+	case h.mayLengthen():
+		return sizeclass.SpreadSlices(c)
+	}
+	return sizeclass.PageSlices(c)
+}
+
+// watchedAlone reports whether a page of class c has one block because the use of the block, that
+// of its span, is watched.
+func watchedAlone(c uintptr) bool { return Watching && sizeclass.Alone(c) }
+
+// mayLengthen reports whether spans may be longer so that their blocks can be spread: not where a
+// cap, or who asked for a tier, counts their bytes.
+func (h *Heap) mayLengthen() bool {
+	return h == h.Thread.Base && !h.unspread && !secure &&
+		tiers.Room(homeOf(uintptr(h.Hint)), maxRequest)
+}
 
 // setUp makes p, a span of n slices or more, a fresh page of class c of the heap.
 func (h *Heap) setUp(p *Page, c, n uintptr) {
 	size := sizeclass.Size(c)
 	stride, most, start := size, n<<SliceShift, p.spanStart()
-	if sizeclass.Spread(c) && h.mayWaste(p) {
+	if sizeclass.Spread(c) && (c <= sizeclass.LastShort || n >= sizeclass.SpreadSlices(c)) &&
+		h.mayWaste(uintptr(p.placement)) {
 		stride += sizeclass.Line
 		most -= sizeclass.LeadInLeast
 	}
 	if stride == 0 { // it never is; the compiler wants to see it
 		return
 	}
-	p.blocks = uint32(most / stride)
+	blocks := most / stride
+	p.blocks, p.Size, p.Gap = uint32(blocks), size, uint16(stride-size)
 	if stride != size {
-		start += sizeclass.LeadIn(start, uintptr(p.blocks)*stride)
+		start += sizeclass.PageLeadIn(start>>SliceShift, blocks, blocks*stride)
 	}
-	p.Start, p.Size, p.gap = start, size, uint16(stride-size)
+	p.Start = start
 	p.Magic = sizeclass.DivMagic(stride)
 	p.Class = uint32(c)
 	p.Hint = h.Hint
@@ -341,15 +364,16 @@ func (h *Heap) aligned(align, n, how uintptr) uintptr {
 		return hugeAlloc(h, max(n, 1), align, how)
 	}
 	c := sizeclass.Aligned(sizeclass.Of(size), align)
+	of := h
 	if !h.aligns(c, align) {
-		if u := h.unspreadHeap(); u != nil {
-			if b := u.allocClass(c, align); b != 0 {
-				return b
-			}
-		}
-		for !h.aligns(c, align) { // memory is short
-			c++
-		}
+		of = h.unspreadHeap()
 	}
-	return h.allocClass(c, align)
+	b := uintptr(0)
+	if of != nil {
+		b = of.allocClass(c, align)
+	}
+	if b == 0 {
+		b = h.fallbackUnspread(c, align)
+	}
+	return b
 }

@@ -20,7 +20,7 @@ const (
 // For a page of blocks, with remoteCount the blocks on the remote list:
 //
 //	live   = Allocs - Frees - remoteCount
-//	stride = Size + gap
+//	stride = Size + Gap
 //	carved = stride·(Allocs - Frees + len(Free list) + blocks that start in subreleased parts)
 //	carved <= stride·blocks <= slices·SliceSize - (Start - spanStart)
 //
@@ -66,7 +66,7 @@ type Page struct {
 	placement    uint32 // where its memory is: see placement.go
 	home         uint32 // the tier that the hint, or ta_move, wants it in
 	list         uint16 // the list by age that a span in use is on
-	gap          uint16 // bytes between blocks (sizeclass.Spread)
+	Gap          uint16 // bytes between blocks (sizeclass.Spread); before a huge block
 	moving       uint32 // see migrate.go
 	unmigrated   uint32 // memory pages charged to the placement unmigratedIn instead
 	unmigratedIn uint32
@@ -125,7 +125,18 @@ func (p *Page) spanStart() uintptr {
 }
 
 // stride is the distance from one block to the next.
-func (p *Page) stride() uintptr { return p.Size + uintptr(p.gap) }
+func (p *Page) stride() uintptr { return p.Size + uintptr(p.Gap) }
+
+// block is the address of the first block.
+func (p *Page) block() uintptr {
+	if p.Owner == OwnerHuge {
+		return p.Start + uintptr(p.Gap)
+	}
+	return p.Start
+}
+
+// lead is how many bytes of the span lie before its first block.
+func (p *Page) lead() uintptr { return p.block() - p.spanStart() }
 
 // remoteCount is how many blocks wait on the remote list.
 func (p *Page) remoteCount() uint64 {

@@ -41,6 +41,7 @@ type poolState struct {
 	segSlices   uintptr
 	growing     *segment // one with room, or nil
 	hugeTurn    uint32   // segments that could have huge pages
+	leadIns     uint32   // of huge blocks; atomic
 	freePages   *Page
 	freeSegs    *segment
 	freeParts   *partMap

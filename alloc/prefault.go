@@ -39,7 +39,7 @@ const fewAddresses = 512 << 20
 // its end and may be larger: if addresses are few and the class already has several pages.
 func (h *Heap) wantsDense(c uintptr) bool {
 	few := addressLimit != 0 && addressLimit < fewAddresses
-	return few && !secure && *h.freshPages(c) == prefaultAfter
+	return few && !secure && !watchedAlone(c) && *h.freshPages(c) == prefaultAfter
 }
 
 // prefault is called when the page is carved between the offsets at and end. If the kernel refuses,

@@ -27,15 +27,20 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 	if !huge && (p.blocks != 1 || p.Size < ResizeMin || n <= p.Size || addr != p.Start) {
 		return 0
 	}
-	to := h.growCached(p, n)
+	lead := p.lead()
+	whole := lead + n
+	to := h.growCached(p, whole)
 	switch {
 	case to != 0:
-	case h.copyPays(p, n):
+	case h.copyPays(p, whole):
 		return 0
 	case huge:
-		to = hugeResize(h, p, n)
+		to = hugeResize(h, p, whole)
 	default:
-		to = h.toHuge(p, n)
+		to = h.toHuge(p, whole)
+	}
+	if to != 0 {
+		to += lead
 	}
 	if Profiling && to != 0 {
 		profile.Freed(h.Thread.token, addr, !Holds(h.Thread.token), raw.Clock(raw.ClockMono))
@@ -71,8 +76,9 @@ func (h *Heap) ruledAway(p *Page, n uintptr) bool {
 	return hint != tiers.NoHint && homeOf(hint) != uintptr(p.home)
 }
 
-// toHuge moves the only block of a page to a mapping of its own, where it can grow further, and
-// frees the page. The page's addresses stay mapped and read as zero.
+// toHuge moves the only block of a page to a mapping of its own of n bytes, where it can grow
+// further, and frees the page. It returns the address of the mapping, in which the block begins
+// where it did in the page, or 0. The page's addresses stay mapped and read as zero.
 func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 	size := raw.RoundUp(n, SliceSize)
 	have := p.bytes()
@@ -98,7 +104,7 @@ func (h *Heap) toHuge(p *Page, n uintptr) uintptr {
 // movedOut moves the block. If it cannot, it returns 0 and changes nothing. Precondition: p is
 // pinned and the bytes of the new mapping are charged.
 func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
-	size, have, was := raw.RoundUp(n, SliceSize), p.bytes(), p.Start
+	size, have, was := raw.RoundUp(n, SliceSize), p.bytes(), p.spanStart()
 	if !oneMapping(was, have) {
 		return 0
 	}
@@ -122,6 +128,7 @@ func (h *Heap) movedOut(p *Page, n uintptr) uintptr {
 	q.pages = uint8(p.segment.pages)
 	h.Calls[CallReallocAllocs]++
 	h.Calls[CallReallocFrees]++ // of q or of p
+	q.Gap = uint16(p.lead())
 	at := q.Start
 	if size != have {
 		at = hugeResized(h, q, size)

@@ -77,6 +77,7 @@ func TestLost(t *testing.T) {
 	PurgeDelay = 0
 	h := mustAcquire(t, 8)
 	const size = 6 << 20
+	h.unspread = true
 	b := mustServe(t, h, size)
 	locked := unsafe.Slice((*byte)(raw.Ptr(b)), raw.Page)
 	if err := unix.Mlock(locked); err != nil { // it is not to be discarded then

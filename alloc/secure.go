@@ -108,6 +108,8 @@ func (p *Page) usable(addr uintptr) uintptr {
 	switch {
 	case p.isNursery():
 		return p.table().granulesOf(p.granule(addr)) * sizeclass.Granule
+	case !secure && p.Owner == OwnerHuge:
+		return p.Size - uintptr(p.Gap)
 	case !secure || p.Owner == OwnerZero:
 		return p.Size
 	case p.Owner == OwnerHuge:

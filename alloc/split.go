@@ -64,7 +64,7 @@ func (p *Page) bindAgain(placement uint32) {
 		return
 	}
 	n := spanBytes(p)
-	p.parted(n).bindAgain(p.Start, n, placement)
+	p.parted(n).bindAgain(p.spanStart(), n, placement)
 }
 
 // giveBack is the function of that name for a block of size bytes.
@@ -80,7 +80,8 @@ func (p *Page) blockElsewhere(n uintptr) uintptr {
 	if p.Owner != OwnerHuge {
 		return 0
 	}
-	return p.elsewhere(n)
+	gap := uintptr(p.Gap)
+	return p.elsewhere(gap+n) - p.elsewhere(gap)
 }
 
 // parted returns how many of the first n bytes of a huge block lie in the tier of the first byte,

@@ -16,6 +16,7 @@ func splitWorld(t *testing.T, vars ...string) *Heap {
 	environment(t, append(vars, "TA_DEFAULT_HINT=prefer_fast")...)
 	h := mustAcquire(t, 8)
 	h.Thread.Now = 1e9
+	h.unspread = true // a block of so many MiB takes no more
 	return h
 }
 

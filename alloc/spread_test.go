@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tieralloc/alloc/sizeclass"
+	"tieralloc/internal/raw"
 )
 
 // TestSpreadRows: blocks of one size, as the rows of a matrix, use the sets of a cache about
@@ -12,6 +13,7 @@ import (
 func TestSpreadRows(t *testing.T) {
 	const sets, ways = 1024, 16
 	h := hugeWorld(t)
+	h.unspread = false
 	for _, n := range []uintptr{1100, 2048, 4000, 4096, 8000, 8192, 12000, 16384, 32768} {
 		var used [sets]int
 		for range sets {
@@ -31,6 +33,86 @@ func TestSpreadRows(t *testing.T) {
 	sound(t)
 }
 
+// TestSpreadColumns: large blocks begin at different lines of a memory page, as the columns of a
+// table that are read row by row: of the 64 sets of a cache of 8 ways none gets more of 48 blocks.
+func TestSpreadColumns(t *testing.T) {
+	const sets, columns, ways = raw.Page / sizeclass.Line, 48, 8
+	h := hugeWorld(t)
+	h.unspread = false
+	for _, n := range []uintptr{40 << 10, 64 << 10, 100_000, 128 << 10, 200_000, 256 << 10, 300_000,
+		512 << 10, 1_000_000, mib, 2 * mib, 4 * mib, 5 * mib, 8_000_000, 9*mib - SliceSize} {
+		var used [sets]int
+		var all []uintptr
+		for range columns {
+			b := Malloc(h, n, 0, 0) &^ ZeroBit
+			if b%sizeclass.Line != 0 || Usable(b) < n || Check(b) != FreeOK {
+				t.Fatalf("a block of %d bytes at %#x has %d: %d", n, b, Usable(b), Check(b))
+			}
+			used[b/sizeclass.Line%sets]++
+			all = append(all, b)
+		}
+		sound(t)
+		for i, k := range used {
+			if k > ways {
+				t.Errorf("%d of %d blocks of %d bytes begin in set %d", k, columns, n, i)
+				break
+			}
+		}
+		freeAll(t, h, all)
+	}
+	sound(t)
+}
+
+// TestLeadIn: what lies before a block in its mapping stays as it is, and is not the program's, as
+// the block is resized, from the page of a class to a mapping of its own, copied into the cache,
+// moved to another tier by parts, and freed by another thread.
+func TestLeadIn(t *testing.T) {
+	h := splitWorld(t, "TA_MIGRATE_BW=0")
+	h.unspread = false
+	for _, cached := range []uintptr{0, 60 * mib} {
+		b, n := mustServe(t, h, mib), mib
+		for Lookup(b).lead() == 0 {
+			b = mustServe(t, h, mib)
+		}
+		lead := Lookup(b).lead()
+		if cached != 0 {
+			drop(h, mustServe(t, h, cached))
+		}
+		numbered(b, mib)
+		for _, size := range []int{3 * mib, 4*mib + 1, 5 * mib, 5*mib + SliceSize, 12 * mib,
+			30 * mib, 80 * mib, 31 * mib, 6 * mib, 7*mib - int(lead), 21 * mib} {
+			h.Thread.Now += 1e6
+			to := Resize(h, b, uintptr(size))
+			if to == 0 { // the caller copies
+				to = mustServe(t, h, uintptr(size))
+				raw.Copy(to, b, uintptr(min(size, n)))
+				drop(h, b)
+			}
+			b, n = to, size
+			sound(t)
+			p := Lookup(b)
+			if Check(b) != FreeOK || Check(b-raw.Page) == FreeOK || Usable(b) < uintptr(n) ||
+				p.Owner == OwnerHuge && b+Usable(b) != p.Start+p.Size {
+				t.Fatalf("%d bytes at %#x: %d, %d usable", n, b, Check(b), Usable(b))
+			}
+			isNumbered(t, b, mib)
+		}
+		p := Lookup(b)
+		if p.Gap == 0 || Check(p.Start) != FreeInside {
+			t.Errorf("%d bytes before the block, of which the first is %d", p.Gap, Check(p.Start))
+		}
+		follows(t, h, p.Start+4*mib, 2, FollowMoved)
+		if to := Move(h, b, 1); to != b {
+			t.Errorf("moved to %#x", to)
+		}
+		isNumbered(t, b, mib)
+		if why := Free(mustAcquire(t, 16), b, HowAny, NoSize, 0); why != FreeOK {
+			t.Errorf("free says %d", why)
+		}
+		sound(t)
+	}
+}
+
 // TestUnspread: aligned blocks lie at multiples of their alignment, apart from those that are
 // spread, and are as large as those.
 func TestUnspread(t *testing.T) {
@@ -42,7 +124,7 @@ func TestUnspread(t *testing.T) {
 			if b == 0 || b%align != 0 || Lookup(b).Size < n {
 				t.Fatalf("%d bytes at %#x for an alignment of %d", n, b, align)
 			}
-			if align > sizeclass.Line && Lookup(b).gap != 0 {
+			if align > sizeclass.Line && Lookup(b).Gap != 0 {
 				t.Errorf("%d bytes at a multiple of %d are spread", n, align)
 			}
 			all = append(all, plain, b)

@@ -140,7 +140,7 @@ func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 			return errno
 		}
 		if missing(p, tier) == 0 {
-			return p.Start
+			return p.block()
 		}
 	}
 	if here := tierOf(p.placement); here != tier && p.unmigrated != 0 &&
@@ -156,7 +156,7 @@ func (h *Heap) moveSpan(p *Page, tier uintptr) uintptr {
 	if errno := h.gather(p, tier); errno != 0 {
 		return errno
 	}
-	return p.Start
+	return p.block()
 }
 
 // moveRest moves all but the first part of a split block to a third tier, which has room for the
@@ -240,11 +240,12 @@ func (h *Heap) rename(p *Page, tier uintptr) (errno uintptr) {
 	}
 	putIn(p, placement, unmigratedIn, unmigrated, done)
 	poolLock.Release()
+	start := p.spanStart()
 	if unmigratedIn == to {
-		bindAgain(p.Start, first, to)
+		bindAgain(start, first, to)
 	}
 	if placement == to {
-		bindAgain(p.Start+first, rest-first, to)
+		bindAgain(start+first, rest-first, to)
 	}
 	unpinMigration(t.token, p)
 	return 0
@@ -283,7 +284,7 @@ func (h *Heap) gather(p *Page, tier uintptr) (errno uintptr) {
 		unpinMigration(t.token, p)
 		return uintptr(syscall.ENOMEM)
 	}
-	stayed := min(relocate(p.Start, total, to), n)
+	stayed := min(relocate(p.spanStart(), total, to), n)
 
 	poolLock.Take(t.token)
 	tiers.Release(tier, stayed)

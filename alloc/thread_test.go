@@ -88,8 +88,7 @@ func (t *thread) malloc(n uintptr) (b uintptr, zero bool) {
 // aligned is ta_memalign; the address has ZeroBit where the block reads as zero.
 func (t *thread) aligned(align, n uintptr) (b uintptr) {
 	size := raw.RoundUp(n, align)
-	unspread := align > sizeclass.Line && size > sizeclass.SpreadAbove &&
-		size <= sizeclass.SpreadMost
+	unspread := align > sizeclass.Line && size > sizeclass.SpreadAbove
 	if align <= SliceSize && n-1 < sizeclass.MaxSize && !tiers.RulesOn() && !unspread {
 		if b = t.mallocFast(size); b != 0 {
 			return b

@@ -85,10 +85,10 @@ func (v *inspection) page(p *Page) {
 	v.want(uintptr(p.slices) >= sizeclass.PageSlices(uintptr(p.Class)) ||
 		Watching && sizeclass.Alone(uintptr(p.Class)), "page %p has %d slices", p,
 		p.slices)
-	spread := p.gap == sizeclass.Line && sizeclass.Spread(uintptr(p.Class)) && !secure &&
+	spread := p.Gap == sizeclass.Line && sizeclass.Spread(uintptr(p.Class)) && !secure &&
 		!heapOf(p.Owner).unspread
-	v.want(spread || p.gap == 0 && p.Start == p.spanStart(),
-		"page %p of class %d begins at %#x, with gaps of %d bytes", p, p.Class, p.Start, p.gap)
+	v.want(spread || p.Gap == 0 && p.Start == p.spanStart(),
+		"page %p of class %d begins at %#x, with gaps of %d bytes", p, p.Class, p.Start, p.Gap)
 	stride := uint64(p.stride())
 	room := uint64(p.blocks) * stride
 	carved, holed := uint64(p.carved), v.subreleased(p, seen)
@@ -135,11 +135,11 @@ func (v *inspection) page(p *Page) {
 // known reports whether the thread finds its heap.
 func (h *Heap) known() bool {
 	switch base := h.Thread.Heaps[h.Hint]; {
+	case base == h:
+		return true
 	case h.sampled:
 		return h.Thread.Heaps[sampledSlot|h.Hint] == h
-	case h.unspread:
-		return base.alignedHeap == h
 	default:
-		return base == h
+		return h.unspread && base.alignedHeap == h
 	}
 }

@@ -10,7 +10,6 @@
 #define TA_MAX_CLASS 0x400000ull
 #define TA_LINE 0x40ull
 #define TA_SPREAD_ABOVE 0x400ull
-#define TA_SPREAD_MOST 0x8000ull
 #define TA_RESIZE_MIN 0x40000ull
 #define TA_DIRECT_MAX 0x400ull
 #define TA_DIRECT_COUNT 0x41ull
@@ -206,7 +205,9 @@ struct ta_page {
 	uint64_t Trigger;
 	unsigned char pad23[32];
 	uint64_t Remote;
-	unsigned char rest[56];
+	unsigned char pad30[34];
+	uint16_t Gap;
+	unsigned char rest[20];
 };
 
 struct ta_cachelist {

@@ -249,8 +249,8 @@ HOT size_t ta_usable(void *p, const char *fn)
 		return TA_NOT_OURS;
 	if (pg->Owner > TA_OWNER_HUGE && LIKELY(ta_sane(pg, p)))
 		return pg->Size;
-	if (pg->Owner == TA_OWNER_HUGE && pg->Start == (uint64_t)p && !ta_flags.Secure)
-		return pg->Size;
+	if (pg->Owner == TA_OWNER_HUGE && pg->Start + pg->Gap == (uint64_t)p && !ta_flags.Secure)
+		return pg->Size - pg->Gap;
 	intptr_t n = (intptr_t)ta_go_usable((uintptr_t)p);
 	if (n < 0)
 		ta_misuse(fn, p, ~n, TA_NO_SIZE);
@@ -310,7 +310,7 @@ HOT static NOINLINE void *memalign_fast(size_t align, size_t n, unsigned how)
 	if (UNLIKELY(align > 1ul << TA_SLICE_SHIFT || n - 1 >= TA_MAX_CLASS || ta_flags.Rules))
 		return NULL;
 	n = (n + align - 1) & ~(align - 1);
-	if (align > TA_LINE && n - TA_SPREAD_ABOVE - 1 < TA_SPREAD_MOST - TA_SPREAD_ABOVE)
+	if (align > TA_LINE && n > TA_SPREAD_ABOVE)
 		return NULL;
 	void *p = ta_malloc_any(n);
 	if (LIKELY(p != NULL))

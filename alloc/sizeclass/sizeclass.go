@@ -61,38 +61,49 @@ func Size(c uintptr) uintptr {
 	return (9 + j) << ((k + 4) & 63)
 }
 
-// Spread reports whether the blocks of class c, above 1 KiB up to 32 KiB, are spread over the sets
-// of the processor's caches: they lie Size+Line apart, an odd number of cache lines, and pages
-// begin to use their span at different lines of it (LeadIn). All these sizes are even numbers of
-// lines, and most are multiples of many. So blocks that lay Size apart would share a few sets, and
-// a program that reads the same place in each of them in turn, as of the rows of a matrix, would
-// miss the caches.
-func Spread(c uintptr) bool { return c-spreadFirst <= spreadLast-spreadFirst }
+// Spread reports whether the blocks of class c, above 1 KiB, are spread over the sets of the
+// processor's caches: they lie Size+Line apart, an odd number of cache lines, and pages begin to
+// use their span at different lines of it (LeadIn). All these sizes are even numbers of lines, and
+// most are multiples of many. So blocks that lay Size apart would share a few sets, and a program
+// that reads the same place in each of them in turn, as of the rows of a matrix or the columns of a
+// table, would miss the caches. jemalloc begins large blocks at random lines of a memory page for
+// the same reason (cache-oblivious).
+func Spread(c uintptr) bool { return c >= spreadFirst }
 
 const (
 	// Line is the size of a cache line, and the alignment of blocks that are spread.
 	Line = 64
 
-	// Blocks of more than SpreadAbove bytes, up to SpreadMost, are spread.
+	// SpreadAbove is the size in bytes above which blocks are spread.
 	SpreadAbove = 1 << 10
-	SpreadMost  = 32 << 10
+	spreadFirst = 32 // the class above it
 
-	spreadFirst = 32 // the class above SpreadAbove
-	spreadLast  = 71 // that of SpreadMost
+	// LastShort is the last class, of 32 KiB, whose pages are no longer when they are spread.
+	LastShort = 71
 
-	// LeadInLeast is how many bytes a page leaves for it, at least: for four places to begin at.
+	// LeadInMost is how many bytes lie before the first block of a span, at most.
+	LeadInMost = memoryPage - Line
+	// LeadInLeast is how many bytes a page leaves for them, at least: for four places to begin at.
 	LeadInLeast = 3 * Line
 
 	memoryPage = 4 << 10
 )
 
-// LeadIn returns the bytes before the first block of a page at an address whose blocks take so many
-// bytes: a number of lines that depends on the address, and with which they touch no further memory
-// page. Source of the factor: Knuth, The Art of Computer Programming, volume 3, section 6.4
-// (multiplicative hashing).
-func LeadIn(addr, bytes uintptr) uintptr {
-	lines := -bytes&(memoryPage-1)/Line + 1
-	return uintptr(uint64(uint32(addr>>SliceShift)*2654435769)*uint64(lines)>>32) * Line
+// LeadIn returns the bytes before the first block of a span, whole lines, at most so many. Numbers
+// beside each other get places far apart. Source of the factor: Knuth, The Art of Computer
+// Programming, volume 3, section 6.4 (multiplicative hashing).
+func LeadIn(number, most uintptr) uintptr {
+	return uintptr(uint64(uint32(number)*2654435769)*uint64(most/Line+1)>>32) * Line
+}
+
+// PageLeadIn is LeadIn for the page of which the first slice has the given number and whose blocks
+// take so many bytes. The blocks touch no further memory page, unless there is one block alone.
+func PageLeadIn(slice, blocks, bytes uintptr) uintptr {
+	most := -bytes & (memoryPage - 1)
+	if blocks == 1 {
+		most = LeadInMost
+	}
+	return LeadIn(slice, most)
 }
 
 // Index returns c, masked for a table of Count entries: the mask tells the compiler that c is
@@ -128,6 +139,20 @@ func PageSlices(c uintptr) uintptr {
 	n := (size + SliceSize - 1) / SliceSize
 	for size <= 256<<10 && n < 16 && (n<<SliceShift < 2*size ||
 		n<<SliceShift%size*8 > n<<SliceShift) {
+		n++
+	}
+	return n
+}
+
+// SpreadSlices is PageSlices for a page whose blocks are spread, of a class above LastShort.
+func SpreadSlices(c uintptr) uintptr {
+	size := Size(c)
+	if size > 256<<10 {
+		return (size + memoryPage + SliceSize - 1) >> SliceShift
+	}
+	stride, n := size+Line, uintptr(2)
+	for n < 16 && stride != 0 && (n<<SliceShift < 2*stride+LeadInLeast ||
+		((n<<SliceShift-LeadInLeast)%stride+LeadInLeast)*8 > n<<SliceShift) {
 		n++
 	}
 	return n

@@ -77,27 +77,38 @@ func FuzzOf(f *testing.F) {
 // page wherever they begin; at most an eighth of it is wasted, and pages begin at many places.
 func TestSpread(t *testing.T) {
 	for c := uintptr(0); c < Count; c++ {
-		if got := Size(c) > SpreadAbove && Size(c) <= SpreadMost; Spread(c) != got {
-			t.Errorf("class %d of %d bytes: spread is %v", c, Size(c), !got)
+		if Spread(c) != (Size(c) > SpreadAbove) {
+			t.Errorf("class %d of %d bytes: spread is %v", c, Size(c), Spread(c))
+		}
+		if (c <= LastShort) != (Size(c) <= 32<<10) {
+			t.Errorf("class %d of %d bytes: the last short one is %d", c, Size(c), LastShort)
 		}
 		if !Spread(c) {
 			continue
 		}
-		n, starts := PageSlices(c), map[uintptr]bool{}
-		stride := Size(c) + Line
-		used := (n<<SliceShift - LeadInLeast) / stride * stride
-		for addr := range uintptr(1000) {
-			lead := LeadIn(addr<<SliceShift, used)
-			if lead%Line != 0 || (lead+used-1)/memoryPage != (used-1)/memoryPage ||
-				lead+used > n<<SliceShift {
+		n, starts, stride := PageSlices(c), map[uintptr]bool{}, Size(c)+Line
+		if c > LastShort {
+			n = SpreadSlices(c)
+		}
+		blocks := (n<<SliceShift - LeadInLeast) / stride
+		used := blocks * stride
+		end := (used + memoryPage - 1) &^ (memoryPage - 1)
+		if blocks == 1 {
+			end = n << SliceShift
+		}
+		for slice := range uintptr(1000) {
+			lead := PageLeadIn(slice, blocks, used)
+			if lead%Line != 0 || lead+used > end {
 				t.Fatalf("class %d: %d bytes of blocks behind %d", c, used, lead)
 			}
 			starts[lead] = true
 		}
-		if rest := n<<SliceShift - used; stride/Line%2 == 0 || rest*8 > n<<SliceShift ||
-			len(starts) < 4 {
-			t.Errorf("class %d: stride %d, %d bytes wasted, %d places to begin at", c, stride,
-				rest, len(starts))
+		rest := n<<SliceShift - used
+		if stride/Line%2 == 0 || len(starts) < 4 || rest*8 > n<<SliceShift && blocks != 1 ||
+			blocks == 1 && (len(starts) != memoryPage/Line || rest > SliceSize+memoryPage ||
+				Size(c) <= 256<<10) {
+			t.Errorf("class %d: %d slices, stride %d, %d bytes wasted, %d places to begin at", c, n,
+				stride, rest, len(starts))
 		}
 	}
 }

@@ -45,7 +45,6 @@ func write(w io.Writer) {
 		{"TA_MAX_CLASS", sizeclass.MaxSize},
 		{"TA_LINE", sizeclass.Line},
 		{"TA_SPREAD_ABOVE", sizeclass.SpreadAbove},
-		{"TA_SPREAD_MOST", sizeclass.SpreadMost},
 		{"TA_RESIZE_MIN", alloc.ResizeMin},
 		{"TA_DIRECT_MAX", sizeclass.DirectMax},
 		{"TA_DIRECT_COUNT", sizeclass.DirectCount},
@@ -318,6 +317,8 @@ func declare(name string, t reflect.Type) string {
 		return "int64_t " + name
 	case reflect.Uint32:
 		return "uint32_t " + name
+	case reflect.Uint16:
+		return "uint16_t " + name
 	case reflect.Uint8:
 		return "unsigned char " + name
 	default:

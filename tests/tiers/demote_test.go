@@ -52,7 +52,7 @@ func TestDemoteOrder(t *testing.T) {
 		new h 4 hot 8M => fast*4
 		new k 4 hot 8M => fast*4
 		new p 8 prefer_fast 8M => fast*8
-		new w 4 warm 8M => normal*4
+		new w 4 warm 8188K => normal*4
 		move w fast => fast@same*4
 		tick 4 0
 		tiers p => normal*4 fast*4

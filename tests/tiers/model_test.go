@@ -174,16 +174,20 @@ func (m *model) count(full *[3]bool) {
 	}
 }
 
-// alloc, resize and free are commands for the driver with what the model wants.
+// leadIn is what a mapping may have before its block, in bytes.
+const leadIn = 4 * kib
+
+// alloc, resize and free are commands for the driver with what the model wants, for blocks whose
+// mappings take n bytes.
 func (m *model) alloc(name, hint string, n int64) string {
 	m.allocations++
 	b := m.block(hint, n)
 	if b == nil {
 		m.failedCalls++
-		return fmt.Sprintf("new %s 1 %s %d => ENOMEM*1\n", name, hint, n)
+		return fmt.Sprintf("new %s 1 %s %d => ENOMEM*1\n", name, hint, n-leadIn)
 	}
 	m.blocks[name] = b
-	return fmt.Sprintf("new %s 1 %s %d => %s*1\n", name, hint, n, b.tierName())
+	return fmt.Sprintf("new %s 1 %s %d => %s*1\n", name, hint, n-leadIn, b.tierName())
 }
 
 // block is a new one, or nil.
@@ -217,12 +221,12 @@ func (m *model) resize(name string, n int64) string {
 		fresh := m.block(b.hint, n)
 		if fresh == nil {
 			m.failedCalls++
-			return fmt.Sprintf("resize %s %d => ENOMEM*1\n", name, n)
+			return fmt.Sprintf("resize %s %d => ENOMEM*1\n", name, n-leadIn)
 		}
 		m.release(b)
 		m.blocks[name], b = fresh, fresh
 	}
-	return fmt.Sprintf("resize %s %d => %s*1\n", name, n, b.tierName())
+	return fmt.Sprintf("resize %s %d => %s*1\n", name, n-leadIn, b.tierName())
 }
 
 func (m *model) release(b *modelBlock) {
