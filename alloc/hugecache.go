@@ -13,8 +13,8 @@ import (
 // hugeCacheMax bytes, or than limitMost.
 const (
 	hugeCacheSlots = 64
-	hugeCacheMax   = 64 << 20
-	hugeCacheLeast = 1 << 20 // smaller remainders of a block are not kept
+	hugeCacheMax   = 64<<20 + SliceSize // a block of 64 MiB, and what lies before it
+	hugeCacheLeast = 1 << 20            // smaller remainders of a block are not kept
 )
 
 type hugeCache struct {

@@ -134,3 +134,17 @@ func TestUnspread(t *testing.T) {
 	freeAll(t, h, all)
 	sound(t)
 }
+
+// TestLargestCached: a freed block of 64 MiB serves the next one.
+func TestLargestCached(t *testing.T) {
+	h := hugeWorld(t)
+	h.unspread = false
+	for range 3 {
+		b := get(t, h, 64*mib)
+		drop(h, b)
+		sound(t)
+	}
+	if pool.count.hugeMisses != 1 {
+		t.Errorf("%d blocks were mapped", pool.count.hugeMisses)
+	}
+}
