@@ -46,8 +46,11 @@ func Pulse(h *alloc.Heap) {
 	}
 }
 
+// update updates the live page. How long that takes is told in processor time: a thread that was
+// stopped, or waited for the kernel, has cost nothing, so the next update is not late for it.
 func update(token uintptr) {
-	r := stats.LiveBegin(raw.Clock(raw.ClockMono))
+	begun, used := raw.Clock(raw.ClockMono), raw.Clock(raw.ClockThread)
+	r := stats.LiveBegin(begun)
 	if r == nil {
 		return
 	}
@@ -55,9 +58,9 @@ func update(token uintptr) {
 		answer(token)
 		answerSnapshot(token)
 		answerOrder()
-		stats.LiveCommit(raw.Clock(raw.ClockMono))
+		stats.LiveCommit(begun + raw.Clock(raw.ClockThread) - used)
 	} else {
-		stats.LiveDrop(raw.Clock(raw.ClockMono))
+		stats.LiveDrop(begun + raw.Clock(raw.ClockThread) - used)
 	}
 }
 

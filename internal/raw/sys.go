@@ -15,6 +15,7 @@ const (
 const (
 	ClockMono         = 1
 	ClockReal         = 0
+	ClockThread       = 3 // processor time of the thread
 	MadvDontNeed      = 4
 	AtFdCwd           = ^uintptr(99) // AT_FDCWD is -100
 	FutexWait         = 128          // FUTEX_WAIT_PRIVATE
