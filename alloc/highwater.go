@@ -65,6 +65,26 @@ func trimDirty(token uintptr, now uint64, n uintptr) {
 	}
 }
 
+// trimCached is trimDirty for cached huge blocks, none of which fits.
+func trimCached(token uintptr, now uint64, n uintptr) {
+	c := &pool.cache
+	if !poolLock.Take(token) {
+		return
+	}
+	for c.n != 0 && beyondHighWater(n) > 0 {
+		i := c.oldest(anyPlacement, 0)
+		p := c.slot[i&(hugeCacheSlots-1)]
+		got := pool.trimSpans.spend(p.Size, uintptr(pool.count.peak), trimRate, now)
+		if got < p.Size {
+			pool.trimSpans.left += got
+			break
+		}
+		c.remove(i)
+		hugeUnmap(token, p)
+	}
+	poolLock.Release()
+}
+
 // trimAllowed reports whether n bytes more may be given back. Else classes that are used in turn
 // would take them from each other for good.
 func trimAllowed(token uintptr, now uint64, n uintptr) bool {

@@ -101,9 +101,9 @@ func (c *hugeCache) oldest(placement, size uintptr) uintptr {
 }
 
 // hugeCached takes the smallest cached mapping of the placement that fits and begins at a multiple
-// of align (0 or a power of two), or returns nil. A much larger one is cut to size; the rest is
-// cached from the next multiple of a huge page on. The bytes between stay with the block if they
-// are few and the tier has no limit.
+// of align (0 or a power of two), or returns nil. A much larger one is cut to size, and the rest is
+// cached: from the next multiple of a huge page on if the bytes between, which then stay with the
+// block, are few and the tier has no limit.
 func hugeCached(token uintptr, hint uint32, size, align, placement uintptr) *Page {
 	c := &pool.cache
 	if c.n == 0 || !poolLock.Take(token) {
@@ -120,13 +120,13 @@ func hugeCached(token uintptr, hint uint32, size, align, placement uintptr) *Pag
 	if rest <= size/4 {
 		rest = 0
 	}
-	between := raw.RoundUp(p.Start+size, huge2M) - p.Start - size
-	if rest >= between+hugeCacheLeast && cacheRest(p, rest-between) {
-		p.Size -= rest - between
-		rest = between
-		if between <= size/8 && tiers.Room(tierOf(p.placement), maxRequest) {
-			rest = 0
-		}
+	if between := raw.RoundUp(p.Start+size, huge2M) - p.Start - size; between <= size/8 &&
+		rest >= between+hugeCacheLeast && tiers.Room(tierOf(p.placement), maxRequest) {
+		rest -= between
+	}
+	if rest >= hugeCacheLeast && cacheRest(p, rest) {
+		p.Size -= rest
+		rest = 0
 	}
 	p.Size -= rest
 	hugeLink(p, hint, uint32(homeOf(uintptr(hint))))
@@ -152,13 +152,14 @@ func cacheRest(p *Page, n uintptr) bool {
 	q := p.extentsFrom(end)
 	if q != nil && q.Start == end {
 		pool.extents--
+		q.rests = 0
 	} else {
 		parts := q
 		if q = newDescriptor(); q == nil {
 			p.lastExtent().next = parts
 			return false
 		}
-		q.next = parts
+		q.next, q.rests = parts, restsCut
 	}
 	q.Owner, q.Magic, q.state = ownerNone, 0, spanHugeCached
 	q.Start, q.Size, q.placement = end, n, p.placement
@@ -248,6 +249,13 @@ func hugeFreed(token uintptr, p *Page) {
 		hugeUnmap(token, p)
 		return
 	}
+	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
+		if q := c.slot[i]; joinsHuge(p, q) || joinsHuge(q, p) {
+			c.remove(i)
+			p = joinHuge(p, q)
+			i = ^uintptr(0) // its other neighbour may have been passed
+		}
+	}
 	most := min(hugeCacheMax, limitMost())
 	for c.n >= hugeCacheSlots || c.n != 0 && c.bytes+p.Size > most {
 		q := c.remove(c.oldest(anyPlacement, 0))
@@ -258,6 +266,32 @@ func hugeFreed(token uintptr, p *Page) {
 		return
 	}
 	c.put(p)
+}
+
+// restsCut is Page.rests of a huge block that was cut off the mapping of the one before it.
+// Mappings that were made apart stay so for the kernel, even side by side: they do not move
+// together.
+const restsCut = 3
+
+// joinsHuge reports whether the freed huge block of b was cut off that of a, and can be one with it
+// again.
+func joinsHuge(a, b *Page) bool {
+	return a.Start+a.Size == b.Start && b.rests == restsCut && a.placement == b.placement &&
+		a.next == nil && b.next == nil && (a.pages == transparent) == (b.pages == transparent) &&
+		a.Size+b.Size <= hugeCacheMax
+}
+
+// joinHuge makes one block of p and q, neighbours that are in no list. It is as old as the older.
+func joinHuge(p, q *Page) *Page {
+	since := min(p.freeSince(), q.freeSince())
+	if q.Start < p.Start {
+		p, q = q, p
+	}
+	p.Size += q.Size
+	p.setFreeSince(since)
+	mapSet(q.Start, nil)
+	freeDescriptor(q)
+	return p
 }
 
 // hugeExpire unmaps the cached blocks of a placement that are past their delay, or all of

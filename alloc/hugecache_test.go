@@ -78,6 +78,7 @@ func TestHugeStretch(t *testing.T) {
 		t.Error("other contents")
 	}
 	drop(h, b)
+	pool.count.peak = 1 << 40
 	get(t, h, 200*mib) // more than four times as large: not worth it
 	if pool.count.hugeMisses != 3 || pool.cache.n != 1 {
 		t.Errorf("%d misses, %d cached", pool.count.hugeMisses, pool.cache.n)
@@ -119,4 +120,64 @@ func TestHugeAligned(t *testing.T) {
 	if pool.count.hugeMisses != 1 || pool.count.committed != 5*mib {
 		t.Errorf("%d misses, %d bytes committed", pool.count.hugeMisses, pool.count.committed)
 	}
+}
+
+// TestHugeJoins: what was cut off a cached block is one with it again when both are free, whatever
+// the order, and as old as the older; a neighbour that was mapped by itself stays apart.
+func TestHugeJoins(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {0, 2, 1}} {
+		h := hugeWorld(t)
+		drop(h, get(t, h, 40*mib))
+		var b [3]uintptr
+		for i, n := range []uintptr{5*mib + SliceSize, 9 * mib, 10 * mib} {
+			b[i] = get(t, h, n)
+		}
+		old := h.Thread.Now
+		for _, i := range order {
+			h.Thread.Now += 1e6
+			drop(h, b[i])
+			sound(t)
+		}
+		if c := &pool.cache; c.n != 1 || c.bytes != 40*mib || c.slot[0].freeSince() > old {
+			t.Errorf("%v: %d blocks cached, %d bytes, free since %d, not %d", order, c.n, c.bytes,
+				c.slot[0].freeSince(), old)
+		}
+		if c := get(t, h, 40*mib); c != b[0] || pool.count.hugeMisses != 1 {
+			t.Errorf("%v: all of it does not serve: %#x is not %#x", order, c, b[0])
+		}
+	}
+	h := hugeWorld(t)
+	a, b := get(t, h, 6*mib), get(t, h, 6*mib)
+	if a-b != 6*mib && b-a != 6*mib {
+		t.Skip("no neighbours")
+	}
+	drop(h, a)
+	drop(h, b)
+	if pool.cache.n != 2 {
+		t.Errorf("%d blocks are cached", pool.cache.n)
+	}
+}
+
+// TestHugeOneAtATime: a program with one block at a time, of any size, holds no more than the
+// largest, and faults little in.
+func TestHugeOneAtATime(t *testing.T) {
+	h := hugeWorld(t)
+	for i := range 500 {
+		drop(h, get(t, h, 5*mib+uintptr(i)*7919%5000*1009))
+	}
+	if pool.cache.bytes > 11*mib || pool.count.hugeMisses > 20 {
+		t.Errorf("%d bytes are cached, %d misses", pool.cache.bytes, pool.count.hugeMisses)
+	}
+	sound(t)
+}
+
+// TestHighWaterCached: before the heap is larger than ever, cached blocks that do not fit go.
+func TestHighWaterCached(t *testing.T) {
+	h := hugeWorld(t)
+	drop(h, get(t, h, 30*mib))
+	get(t, h, 200*mib)
+	if pool.cache.n != 0 || pool.count.peak != 200*mib {
+		t.Errorf("%d blocks are cached, a peak of %d", pool.cache.n, pool.count.peak)
+	}
+	sound(t)
 }

@@ -46,8 +46,9 @@ type Page struct {
 	carved uint32 // bytes ever put to use, from Start on; the rest is untouched
 	zero   uint8  // not 0: what is not yet carved reads as zero; see prefault.go
 	state  uint8
-	pages  uint8  // of a huge block: systemPages, …
-	rests  uint8  // 1: nothing was carved since it was looked at: see trimCurrent; or restsNursery
+	pages  uint8 // of a huge block: systemPages, …
+	// 1: nothing was carved since it was looked at: see trimCurrent; or restsNursery, restsCut
+	rests  uint8
 	Carved uint64 // the same, as the fast path may know it: see subrelease.go
 
 	Free    uintptr // list of free blocks, linked by their first word (see seal)

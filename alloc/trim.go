@@ -35,6 +35,9 @@ func (t *Thread) trimHighWater(n uintptr) (some bool) {
 		return false
 	}
 	trimDirty(t.token, t.Now, n)
+	if pool.cache.n != 0 && n >= trimLeast {
+		trimCached(t.token, t.Now, n)
+	}
 	return t.trimCurrent(n == SliceSize)
 }
 
