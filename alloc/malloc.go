@@ -287,8 +287,8 @@ func watchedAlone(c uintptr) bool { return Watching && sizeclass.Alone(c) }
 // mayLengthen reports whether spans may be longer so that their blocks can be spread: not where a
 // cap, or who asked for a tier, counts their bytes.
 func (h *Heap) mayLengthen() bool {
-	return h == h.Thread.Base && !h.unspread && !secure &&
-		tiers.Room(homeOf(uintptr(h.Hint)), maxRequest)
+	home := homeOf(uintptr(h.Hint))
+	return h == h.Thread.Base && h.mayWaste(home) && tiers.Room(home, maxRequest)
 }
 
 // setUp makes p, a span of n slices or more, a fresh page of class c of the heap.

@@ -135,6 +135,23 @@ func TestUnspread(t *testing.T) {
 	sound(t)
 }
 
+// TestSpreadAddresses: where addresses are few, spans are not longer, since nothing is spread.
+func TestSpreadAddresses(t *testing.T) {
+	h := hugeWorld(t)
+	h.unspread = false
+	addressLimit = 1 << 30
+	for c := uintptr(sizeclass.LastShort + 1); c < sizeclass.Count; c++ {
+		p := Lookup(mustServe(t, h, sizeclass.Size(c)))
+		if uintptr(p.slices) != sizeclass.PageSlices(c) || p.Gap != 0 {
+			t.Errorf("blocks of %d bytes have a page of %d slices", p.Size, p.slices)
+		}
+	}
+	if p := Lookup(mustServe(t, h, 5*mib)); p.Size != 5*mib || p.Gap != 0 {
+		t.Errorf("a block of %d bytes begins %d bytes behind", p.Size, p.Gap)
+	}
+	sound(t)
+}
+
 // TestLargestCached: a freed block of 64 MiB serves the next one.
 func TestLargestCached(t *testing.T) {
 	h := hugeWorld(t)
