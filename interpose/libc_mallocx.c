@@ -161,7 +161,7 @@ static size_t class_size(size_t n)
 }
 
 // The real size of a block that mallocx would return, or 0 if it would return none. A block above
-// the largest class may be larger: see hugeCached.
+// the largest class may be larger: see hugeCached, and hugeAlloc for what may lie before it.
 EXPORT size_t nallocx(size_t n, int flags)
 {
 	if (passes(NULL))
@@ -172,7 +172,10 @@ EXPORT size_t nallocx(size_t n, int flags)
 	if (UNLIKELY(ta_flags.Secure))
 		return n;
 	size_t size = class_size(round_up(n > 0 ? n : 1, align > TA_GRANULE ? align : TA_GRANULE));
-	if (align > 1ul << TA_SLICE_SHIFT || size > TA_MAX_CLASS)
-		return round_up(n, 1ul << TA_SLICE_SHIFT);
-	return size;
+	if (align <= 1ul << TA_SLICE_SHIFT && size <= TA_MAX_CLASS)
+		return size;
+	size = round_up(n, 1ul << TA_SLICE_SHIFT);
+	if (align <= TA_LINE)
+		size -= TA_LEAD_IN_MOST;
+	return size > n ? size : n;
 }

@@ -45,6 +45,7 @@ func write(w io.Writer) {
 		{"TA_MAX_CLASS", sizeclass.MaxSize},
 		{"TA_LINE", sizeclass.Line},
 		{"TA_SPREAD_ABOVE", sizeclass.SpreadAbove},
+		{"TA_LEAD_IN_MOST", sizeclass.LeadInMost},
 		{"TA_RESIZE_MIN", alloc.ResizeMin},
 		{"TA_DIRECT_MAX", sizeclass.DirectMax},
 		{"TA_DIRECT_COUNT", sizeclass.DirectCount},

@@ -39,7 +39,7 @@ static void own_arena(void)
 }
 
 static const size_t sizes[] = {1, 15, 16, 17, 100, 128, 129, 1000, 1024, 1025, 5000, 16000, 16385,
-	70000, 300000, MIB, 4 * MIB, 4 * MIB + 1, 9 * MIB};
+	70000, 300000, MIB, 4 * MIB, 4 * MIB + 1, 5 * MIB + 100, 9 * MIB - 1, 9 * MIB};
 
 static int all(const char *p, int value, size_t n)
 {
