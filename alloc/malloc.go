@@ -285,10 +285,12 @@ func (h *Heap) longSlices(c uintptr) uintptr {
 func watchedAlone(c uintptr) bool { return Watching && sizeclass.Alone(c) }
 
 // mayLengthen reports whether spans may be longer so that their blocks can be spread: not where a
-// cap, or who asked for a tier, counts their bytes.
+// cap, or who asked for a tier, counts their bytes, nor where a span is a part of a huge page: all
+// of that is resident, and the longer spans may not fill it.
 func (h *Heap) mayLengthen() bool {
 	home := homeOf(uintptr(h.Hint))
-	return h == h.Thread.Base && h.mayWaste(home) && tiers.Room(home, maxRequest)
+	return h == h.Thread.Base && hugePageSlices(home) == 1 && h.mayWaste(home) &&
+		tiers.Room(home, maxRequest)
 }
 
 // setUp makes p, a span of n slices or more, a fresh page of class c of the heap.

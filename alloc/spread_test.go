@@ -135,21 +135,27 @@ func TestUnspread(t *testing.T) {
 	sound(t)
 }
 
-// TestSpreadAddresses: where addresses are few, spans are not longer, since nothing is spread.
-func TestSpreadAddresses(t *testing.T) {
-	h := hugeWorld(t)
-	h.unspread = false
-	addressLimit = 1 << 30
-	for c := uintptr(sizeclass.LastShort + 1); c < sizeclass.Count; c++ {
-		p := Lookup(mustServe(t, h, sizeclass.Size(c)))
-		if uintptr(p.slices) != sizeclass.PageSlices(c) || p.Gap != 0 {
-			t.Errorf("blocks of %d bytes have a page of %d slices", p.Size, p.slices)
+// TestSpreadNotLonger: where addresses are few, nothing is spread, and in a huge page a longer span
+// is resident as a whole; so spans are not longer there.
+func TestSpreadNotLonger(t *testing.T) {
+	for _, huge := range []string{"off", "thp"} {
+		h := hugeWorld(t)
+		h.unspread = false
+		environment(t, "TA_HUGEPAGES="+huge)
+		if huge == "off" {
+			addressLimit = 1 << 30
 		}
+		for c := uintptr(sizeclass.LastShort + 1); c < sizeclass.Count; c++ {
+			p := Lookup(mustServe(t, h, sizeclass.Size(c)))
+			if uintptr(p.slices) != sizeclass.PageSlices(c) {
+				t.Errorf("%s: blocks of %d bytes have a page of %d slices", huge, p.Size, p.slices)
+			}
+		}
+		if p := Lookup(mustServe(t, h, 6*mib)); p.Size != 6*mib || p.Gap != 0 {
+			t.Errorf("%s: a block of %d bytes begins %d behind", huge, p.Size, p.Gap)
+		}
+		sound(t)
 	}
-	if p := Lookup(mustServe(t, h, 5*mib)); p.Size != 5*mib || p.Gap != 0 {
-		t.Errorf("a block of %d bytes begins %d bytes behind", p.Size, p.Gap)
-	}
-	sound(t)
 }
 
 // TestLargestCached: a freed block of 64 MiB serves the next one.
