@@ -23,7 +23,10 @@ import (
 // they are not wanted. So only a program that has gone through such a cycle keeps more when it
 // falls silent.
 //
-//	purgeFeedback.wanted <= threadCount * wantedByThread
+//	purgeFeedback.wanted <= max(threadCount*wantedByThread, peak/wantedShare)
+//
+// The peak counts for programs whose garbage collector frees much at once, in turn with allocating
+// as much (R).
 //
 // By the second rule a program that frees much at once and then falls silent has little left to
 // give. It purges down to half the reserve, so that neighbours have joined and the calls are few.
@@ -34,6 +37,7 @@ const (
 	graceBytes   = 24 << 20
 
 	wantedByThread = 16 << 20
+	wantedShare    = 2 // of the peak of the heap
 )
 
 // purgeFeedback is what purging by the second rule has cost. Bytes; guarded by poolLock.
@@ -59,7 +63,11 @@ func (f *purgeFeedback) faulted(now uint64, n uintptr) {
 	}
 	n = min(n, f.purged)
 	f.purged -= n
-	f.wanted = min(f.wanted+n, pool.threadCount*wantedByThread)
+	f.wanted = min(f.wanted+n, wantedMost())
+}
+
+func wantedMost() uintptr {
+	return max(pool.threadCount*wantedByThread, uintptr(pool.count.peak)/wantedShare)
 }
 
 // PurgeDelay is how long a free span stays dirty, in nanoseconds.

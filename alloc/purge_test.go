@@ -115,7 +115,7 @@ func TestPurgeSpared(t *testing.T) {
 }
 
 // TestPurgeFeedback: memory that is purged for its amount and wanted again stays from then on,
-// until it is not wanted for the delay; up to wantedByThread for each thread.
+// until it is not wanted for the delay; up to wantedMost.
 func TestPurgeFeedback(t *testing.T) {
 	for threads, bytes := range map[uintptr]uint64{1: 4 * minReserve,
 		8: graceBytes + 4*minReserve} {
@@ -148,6 +148,32 @@ func TestPurgeFeedback(t *testing.T) {
 			t.Errorf("%d threads: %d MiB are dirty after the delay, %d MiB are wanted", threads,
 				pool.dirtyBytes>>20, pool.feedback.wanted>>20)
 		}
+	}
+}
+
+// TestPurgeSawtooth: of a heap that is freed and filled again by a third, over and over, nothing is
+// purged in the end until it rests.
+func TestPurgeSawtooth(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	h.Thread.Now = 1e9
+	for range 100 {
+		mustServe(t, h, 1<<20)
+	}
+	before := uint64(0)
+	for range 12 {
+		before = pool.count.purgedBytes
+		cycle(t, h, 50)
+	}
+	if n := pool.count.purgedBytes - before; n != 0 {
+		t.Errorf("%d MiB are purged each time", n>>20)
+	}
+	mustBeSound(t)
+	h.Thread.Now += PurgeDelay
+	purgeDue(h.Thread.token, h.Thread.Now)
+	if pool.dirtyBytes != 0 || pool.feedback.wanted > 25<<20 {
+		t.Errorf("%d MiB are dirty after the delay, %d MiB are wanted", pool.dirtyBytes>>20,
+			pool.feedback.wanted>>20)
 	}
 }
 

@@ -152,7 +152,7 @@ func (v *inspection) freeSpanSets() (dirty uintptr) {
 		dirty += binned
 	}
 	v.want(dirty == pool.dirtyBytes, "%d bytes are dirty, counted %d", dirty, pool.dirtyBytes)
-	v.want(pool.feedback.wanted <= pool.threadCount*wantedByThread,
+	v.want(pool.feedback.wanted <= wantedMost(),
 		"%d bytes are wanted, with %d threads", pool.feedback.wanted, pool.threadCount)
 	return dirty
 }
