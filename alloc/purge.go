@@ -58,6 +58,15 @@ func (f *purgeFeedback) purgedLate(n uintptr) { f.wanted -= min(f.wanted, n) }
 
 // faulted notes that n bytes of clean memory are about to be used.
 func (f *purgeFeedback) faulted(now uint64, n uintptr) {
+	if f.purged != 0 {
+		f.missed(now, n)
+	}
+}
+
+// missed is faulted where the second rule has purged.
+//
+//go:noinline
+func (f *purgeFeedback) missed(now uint64, n uintptr) {
 	if now >= f.at+PurgeDelay {
 		f.purged = 0
 	}

@@ -123,7 +123,7 @@ static void own(void)
 	{
 		void *p = F(void *, "ta_alloc", size_t, int)(30, 1);
 		F(void, "ta_free", void *)(p), SINK(F(void *, "ta_alloc", size_t, int)(SIZE_MAX - 9, 1));
-		SINK(F(void *, "ta_alloc", size_t, int)(5 * MIB, 2));
+		SINK(F(void *, "ta_alloc", size_t, int)(5 * MIB - 4096, 2));
 	}
 }
 
