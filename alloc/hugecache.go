@@ -77,6 +77,16 @@ func (c *hugeCache) index(p *Page) uintptr {
 	return hugeCacheSlots
 }
 
+// neighbour is the slot of a block that can be one with p, or hugeCacheSlots.
+func (c *hugeCache) neighbour(p *Page) uintptr {
+	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
+		if q := c.slot[i]; joinsHuge(p, q) || joinsHuge(q, p) {
+			return i
+		}
+	}
+	return hugeCacheSlots
+}
+
 // shrink takes n bytes off the end of a block. Precondition: poolLock is held.
 func (c *hugeCache) shrink(p *Page, n uintptr) {
 	p.Size -= n
@@ -249,12 +259,8 @@ func hugeFreed(token uintptr, p *Page) {
 		hugeUnmap(token, p)
 		return
 	}
-	for i := uintptr(0); i < c.n && i < hugeCacheSlots; i++ {
-		if q := c.slot[i]; joinsHuge(p, q) || joinsHuge(q, p) {
-			c.remove(i)
-			p = joinHuge(p, q)
-			i = ^uintptr(0) // its other neighbour may have been passed
-		}
+	for i := c.neighbour(p); i != hugeCacheSlots; i = c.neighbour(p) {
+		p = joinHuge(p, c.remove(i))
 	}
 	most := min(hugeCacheMax, limitMost())
 	for c.n >= hugeCacheSlots || c.n != 0 && c.bytes+p.Size > most {

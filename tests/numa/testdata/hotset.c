@@ -75,7 +75,10 @@ int main(int argc, char **argv)
 			continue;
 		asked = now();
 		find(hot, n, pages);
-		if (pages[0] * 100 >= n * (MIB / PAGE) * percent)
+		long all = 0; /* a block that does not begin at a page lies on one more */
+		for (int i = 0; i <= NODES; i++)
+			all += pages[i];
+		if (pages[0] * 100 >= all * percent)
 			break;
 	}
 	find(hot, n, pages);
