@@ -48,6 +48,7 @@ func TestFallbackNear(t *testing.T) {
 		{5120, 4096, sizeclass.Line, true},
 		{5120, 4096, 2 * sizeclass.Line, false}, // it is spread
 		{40 << 10, 36 << 10, sizeclass.Line, true},
+		{40 << 10, 36 << 10, 2 * sizeclass.Line, false},
 	} {
 		for _, spilled := range []bool{false, true} {
 			h, free := oneFree(t, c.size)

@@ -150,7 +150,7 @@ func SpreadSlices(c uintptr) uintptr {
 	if size > 256<<10 {
 		return (size + memoryPage + SliceSize - 1) >> SliceShift
 	}
-	stride, n := size+Line, uintptr(2) // never 0 and never 16: both are for the compiler
+	stride, n := size+Line, uintptr(2) // stride is never 0, which the compiler wants to see
 	for n < 16 && stride != 0 && (n<<SliceShift < 2*stride+LeadInLeast ||
 		((n<<SliceShift-LeadInLeast)%stride+LeadInLeast)*8 > n<<SliceShift) {
 		n++
