@@ -143,7 +143,7 @@ toolchain() {
 	export GOAMD64=v1 GOEXPERIMENT=nodwarf5 CGO_ENABLED=1 GOFLAGS=-buildvcs=false
 	# Go's DWARF 5 is more than some debuggers and valgrind 3.19 read. A later Go may have no choice.
 	go env GOEXPERIMENT >/dev/null 2>&1 || GOEXPERIMENT=''
-	# The sections are for interpose/order.ld. go-nvml calls functions that NVML has deprecated.
+	# The sections, and headers in the segment of the code, are for interpose/order.ld. go-nvml calls functions that NVML has deprecated.
 	export CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations -ffunction-sections -fdata-sections -fno-plt'
 	unset GOOS GOARCH
 	download_modules . ./cmd/tierallocctl ./internal/postlink ./internal/manual
@@ -164,7 +164,7 @@ godebug=asyncpreemptoff=1,containermaxprocs=0,updatemaxprocs=0
 # Makes the library $1. More arguments are for go build.
 link_library() {
 	go build -trimpath -buildmode=c-shared -gcflags=tieralloc/...=-spectre=ret \
-		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,-soname,$soname -Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,separate-code -Wl,-T,$here/interpose/order.ld'" \
+		-ldflags "-X runtime.godebugDefault=$godebug -extldflags '-Wl,-soname,$soname -Wl,--version-script=$here/interpose/exports.map -Wl,-z,defs -Wl,-z,noseparate-code -Wl,-T,$here/interpose/order.ld'" \
 		"${@:2}" -o "$1" .
 	# Go's linker names a Python script for gdb there, and every gdb session with
 	# the library in it would start with a warning that it is not to be found.
