@@ -48,8 +48,8 @@ EXPORT int ta_cuda_configure(int device, const char *key, double value)
 {
 	uint64_t v;
 	for (size_t i = 0; key != NULL && i < sizeof keys / sizeof *keys; i++)
-		if (strcmp(keys[i].name, key) == 0 && scaled(keys[i].scale, value, &v) &&
-			!ta_flags.CudaOff && !ta_flags.Disabled &&
+		if (ta_same(keys[i].name, key) && scaled(keys[i].scale, value, &v) && !ta_flags.CudaOff &&
+			!ta_flags.Disabled &&
 			ta_go_cuda_configure(
 				ta_token(), device < 0 ? UINTPTR_MAX : (uintptr_t)device, keys[i].number, v))
 			return 0;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include "cuda_driver.h"
+#include "libc_symbol.h"
 #include "tieralloc.h"
 
 _Static_assert(sizeof(ta_location) == sizeof(CUmemLocation), "a ta_location is handed on as it is");
@@ -204,7 +205,7 @@ static CUresult gather(struct places *s, const ta_location *where, size_t n)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (UNLIKELY(s->count > PLACES)) {
 		s->bytes = s->count * (sizeof *s->where + sizeof *s->first);
-		s->mapped = mmap(
+		s->mapped = TA_RARE(mmap)(
 			NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (s->mapped == MAP_FAILED)
 			return CUDA_ERROR_OUT_OF_MEMORY;
@@ -222,7 +223,7 @@ static CUresult gather(struct places *s, const ta_location *where, size_t n)
 static void end_places(struct places *s)
 {
 	if (UNLIKELY(s->mapped != MAP_FAILED))
-		munmap(s->mapped, s->bytes);
+		TA_RARE(munmap)(s->mapped, s->bytes);
 }
 
 // The driver does not change the lists, although its types are not const.

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "boot.h"
 #include "exports.h"
+#include "libc_symbol.h"
 #include "tieralloc.h"
 
 TA_CHECK_STATS;
@@ -36,6 +37,6 @@ EXPORT int ta_stats_write(const char *path)
 {
 	ta_ready();
 	ta_tables();
-	uintptr_t e = ta_go_stats_write(ta_token(), (uintptr_t)path, strlen(path));
+	uintptr_t e = ta_go_stats_write(ta_token(), (uintptr_t)path, TA_RARE(strlen)(path));
 	return e == 0 ? 0 : (errno = (int)e, -1);
 }

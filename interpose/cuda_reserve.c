@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include "cuda_driver.h"
+#include "libc_symbol.h"
 #include "syscall.h"
 
 enum {
@@ -103,18 +104,19 @@ CUresult ta_cuda_map_at(ta_cuda_request *r)
 // Page-locked memory. Huge pages make it two to three times as fast to have as cuMemHostAlloc.
 static CUresult host_memory(void **out, size_t n)
 {
-	void *map = mmap(NULL, n + UNIT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *map = TA_RARE(mmap)(
+		NULL, n + UNIT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	uintptr_t p = (uintptr_t)map, at = (p + UNIT - 1) & ~(uintptr_t)(UNIT - 1);
 	if (at > p)
-		munmap((void *)p, at - p);
+		TA_RARE(munmap)((void *)p, at - p);
 	if (p + UNIT > at)
-		munmap((void *)(at + n), p + UNIT - at);
+		TA_RARE(munmap)((void *)(at + n), p + UNIT - at);
 	ta_sys4(SYS_madvise, at, n, MADV_HUGEPAGE, 0);
 	CUresult e = ta_cu.cuMemHostRegister_v2((void *)at, n, 0);
 	if (e != CUDA_SUCCESS)
-		munmap((void *)at, n);
+		TA_RARE(munmap)((void *)at, n);
 	else
 		*out = (void *)at;
 	return e;
@@ -124,7 +126,7 @@ CUresult ta_cuda_free_host(ta_cuda_request *r)
 {
 	CUresult e = ta_cu.cuMemHostUnregister((void *)r->OnHost);
 	if (e == CUDA_SUCCESS)
-		munmap((void *)r->OnHost, r->OnBytes);
+		TA_RARE(munmap)((void *)r->OnHost, r->OnBytes);
 	return e;
 }
 

@@ -69,7 +69,7 @@ static void *real(const struct entry *e)
 static const struct entry *entry_of(const char *name)
 {
 	for (int i = 0; i < ENTRIES; i++)
-		if (strcmp(entries[i].name, name) == 0)
+		if (ta_same(entries[i].name, name))
 			return &entries[i];
 	return NULL;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <time.h>
 #include "cuda_driver.h"
+#include "syscall.h"
 #include "boot.h"
 #include "exports.h"
 
@@ -233,7 +234,7 @@ static CUresult carry_out(ta_cuda_request *r, uint64_t act)
 	case TA_CUDA_ACT_INFO:
 		return info(r);
 	case TA_CUDA_ACT_YIELD:
-		nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+		ta_sys4(SYS_nanosleep, (uintptr_t) & (struct timespec){.tv_nsec = 20000}, 0, 0, 0);
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -29,7 +29,7 @@ void *ta_cuda_symbol_beside(void *address, const char *name)
 	struct link_map *of = NULL;
 	int saved = errno;
 	void *f = NULL;
-	if (dladdr1(address, &found, (void **)&of, RTLD_DL_LINKMAP) != 0 && of != NULL &&
+	if (TA_RARE(dladdr1)(address, &found, (void **)&of, RTLD_DL_LINKMAP) != 0 && of != NULL &&
 		of->l_name[0] != 0)
 		f = symbol_in(of->l_name, name);
 	errno = saved;
@@ -39,7 +39,7 @@ void *ta_cuda_symbol_beside(void *address, const char *name)
 static void *start_of(void *address)
 {
 	Dl_info found;
-	return dladdr(address, &found) != 0 ? found.dli_fbase : NULL;
+	return TA_RARE(dladdr)(address, &found) != 0 ? found.dli_fbase : NULL;
 }
 
 // Functions that a caller cannot mean: the library's own; and the caller's own, if a search of all
@@ -83,12 +83,12 @@ static int look(struct dl_phdr_info *o, size_t size, void *arg)
 	struct search *s = arg;
 	struct ta_symbols symbols = symbols_of(o);
 	uint32_t i = ta_symbol_find(&symbols, s->name, 0);
-	int named = strstr(o->dlpi_name, "libcudart") != NULL;
+	int named = TA_RARE(strstr)(o->dlpi_name, "libcudart") != NULL;
 	if (i == 0 || o->dlpi_name[0] == 0 || (void *)o->dlpi_addr == s->except.us ||
 		(s->object[0] != 0 && !named))
 		return 0;
 	if ((void *)(o->dlpi_addr + symbols.all[i].st_value) == s->except.own ||
-		strlen(o->dlpi_name) >= sizeof s->object)
+		TA_RARE(strlen)(o->dlpi_name) >= sizeof s->object)
 		return 0;
 	strcpy(s->object, o->dlpi_name);
 	return named;

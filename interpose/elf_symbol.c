@@ -29,7 +29,7 @@ HOT struct ta_symbols ta_symbols_of(uintptr_t base, const ElfW(Dyn) * dynamic)
 	return s;
 }
 
-HOT static int same(const char *a, const char *b)
+HOT int ta_same(const char *a, const char *b)
 {
 	for (; *a == *b; a++, b++)
 		if (*a == 0)
@@ -43,7 +43,7 @@ HOT static int is(const struct ta_symbols *s, uint32_t i, const char *name)
 	unsigned type = ELF64_ST_TYPE(y->st_info);
 	return y->st_shndx != SHN_UNDEF &&
 		(type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
-		same(s->names + y->st_name, name);
+		ta_same(s->names + y->st_name, name);
 }
 
 // The parts of a DT_GNU_HASH table: its layout is in binutils' documentation of --hash-style.

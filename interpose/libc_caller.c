@@ -134,7 +134,7 @@ EXPORT int pthread_setname_np(pthread_t thread, const char *name)
 	if (!ta_flags.RulesByThread)
 		return ta_next.setname(thread, name);
 	int error = ta_next.setname(thread, name);
-	if (thread == pthread_self())
+	if (thread == TA_RARE(pthread_self)())
 		renamed();
 	return error;
 }

@@ -123,7 +123,7 @@ static NOINLINE void *new_failed(size_t n, size_t align, unsigned how, void *cal
 	if (throw_bad_alloc != NULL)
 		throw_bad_alloc();
 	ta_say("tieralloc: operator new: out of memory\n");
-	abort();
+	TA_RARE(abort)();
 }
 
 // Allocates a block for new, or returns NULL.

@@ -106,11 +106,12 @@ EXPORT int malloc_info(int options, FILE *out)
 		return EINVAL;
 	ta_stats s = current();
 	uintptr_t classes = ta_go_sizes(ta_token(), (uintptr_t)list, CLASSES);
-	fputs("<malloc version=\"tieralloc-1\">\n<heap nr=\"0\">\n<sizes>\n", out);
+	TA_RARE(fputs)("<malloc version=\"tieralloc-1\">\n<heap nr=\"0\">\n<sizes>\n", out);
 	for (uintptr_t i = 0; i < classes; i++)
-		fprintf(out, "  <size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n",
-			list[i].size, list[i].size, list[i].size * list[i].blocks, list[i].blocks);
-	int n = fprintf(out,
+		TA_RARE(fprintf)
+		(out, "  <size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n", list[i].size,
+			list[i].size, list[i].size * list[i].blocks, list[i].blocks);
+	int n = TA_RARE(fprintf)(out,
 		"</sizes>\n"
 		"<total type=\"rest\" count=\"%ju\" size=\"%ju\"/>\n"
 		"<total type=\"mmap\" count=\"%ju\" size=\"%ju\"/>\n"
@@ -133,8 +134,9 @@ EXPORT void malloc_stats(void)
 	PASS_ON(malloc_stats);
 	ta_stats s = current();
 	int state;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	fprintf(stderr,
+	TA_RARE(pthread_setcancelstate)(PTHREAD_CANCEL_DISABLE, &state);
+	TA_RARE(fprintf)
+	(stderr,
 		"Arena 0:\n"
 		"system bytes     = %10ju\n"
 		"in use bytes     = %10ju\n"
@@ -145,5 +147,5 @@ EXPORT void malloc_stats(void)
 		(uintmax_t)(s.bytes_committed - s.huge_bytes_live),
 		(uintmax_t)(s.bytes_live - s.huge_bytes_live), (uintmax_t)s.bytes_committed,
 		(uintmax_t)s.bytes_live, (uintmax_t)s.bytes_peak);
-	pthread_setcancelstate(state, NULL);
+	TA_RARE(pthread_setcancelstate)(state, NULL);
 }

@@ -46,6 +46,10 @@ void ta_symbols_resolve(void);
 // The function of that name in the next library that has it, as RTLD_NEXT finds it, or NULL.
 void *ta_symbol_next(const char *name);
 
+// A function of libc that few processes call. Each use searches for it, so that the loader need not
+// search for it in every process.
+#define TA_RARE(f) ((__typeof__(&(f)))ta_symbol_next(#f))
+
 // The function of that name in the first object of the program that has it, ours included.
 void *ta_symbol_first(const char *name);
 

@@ -9,7 +9,7 @@ import (
 )
 
 // forRuntime are libc's functions that only the C code of the Go runtime and of net calls, and
-// __wrap_pthread_create. In every process the loader would search all objects for each of them.
+// what the runtime calls in its place (boot_dormant.c, boot_reserved.c). In every process the loader would search all objects for each of them.
 // crtbeginS.o refers to the last four, which are weak, and needs none of them: the library is never
 // unloaded and has no transactions.
 var forRuntime = []string{
@@ -17,11 +17,13 @@ var forRuntime = []string{
 	"setegid", "seteuid", "setgid", "setgroups", "setregid", "setresgid", "setresuid", "setreuid",
 	"setuid",
 	"freeaddrinfo", "gai_strerror", "getaddrinfo", "getnameinfo", "res_search",
-	"fputc", "strerror", "vfprintf",
+	"abort", "fprintf", "fputc", "fwrite", "strerror", "vfprintf",
+	"mmap", "munmap", "nanosleep",
 	"pthread_attr_destroy", "pthread_attr_getstack", "pthread_attr_getstacksize",
 	"pthread_attr_init", "pthread_attr_setdetachstate", "pthread_attr_setstacksize",
 	"pthread_cond_broadcast", "pthread_cond_wait", "pthread_create", "pthread_getattr_np",
-	"pthread_key_create", "pthread_setspecific", "pthread_sigmask",
+	"pthread_key_create", "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_self",
+	"pthread_setspecific", "pthread_sigmask",
 	"sigaction", "sigaddset", "sigemptyset", "sigfillset", "sigismember",
 	"_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize", "__gmon_start__",
 }
