@@ -276,6 +276,9 @@ func metaHeap(thread bool) (t, h uintptr) {
 			h = t + threadBytes
 		}
 	case thread:
+		if !firstMetaTaken {
+			raw.FaultIn(uintptr(unsafe.Pointer(&pool)), firstOfPool)
+		}
 		if t = metaAlloc(threadBytes); t != 0 {
 			h = metaAlloc(heapBytes)
 		}

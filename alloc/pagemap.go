@@ -56,6 +56,7 @@ func mapReserve(start, n uintptr) bool {
 			return false
 		}
 		entry := (*uintptr)(raw.Ptr(mapRoot + a*8))
+		raw.FaultIn(mapRoot+a*8, 8)
 		if atomic.LoadUintptr(entry) != 0 {
 			continue
 		}

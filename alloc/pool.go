@@ -2,7 +2,9 @@ package alloc
 
 import (
 	"sync/atomic"
+	"unsafe"
 
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/tiers"
 )
@@ -77,6 +79,11 @@ type poolState struct {
 	freeGranuleTables *granuleTable
 	bySize            countsBySize
 }
+
+// firstOfPool is the part of the pool that the first allocation reads and writes: up to the free
+// spans of NORMAL.
+const firstOfPool = unsafe.Offsetof(pool.freeSpans) +
+	(uintptr(config.TierNormal)+1)*unsafe.Sizeof(pool.freeSpans[0])
 
 var (
 	pool     poolState

@@ -8,14 +8,17 @@ import (
 	"tieralloc/internal/raw"
 )
 
+// member is 1 in a process that is to be in a group. Every process reads it, and others do not touch
+// the page of self.
+var member uint32
+
 // self is this process's membership.
 var self struct {
-	page  *Page // nil: never a member
-	slot  uintptr
-	state uint32
-	path  uintptr // of the file, a C string
-	file  raw.File
-	want  Wish
+	page *Page // nil: never a member
+	slot uintptr
+	path uintptr // of the file, a C string
+	file raw.File
+	want Wish
 	// true: a forked child without a slot of its own, which reserves in its parent's
 	stays bool
 	own   [Accounts]uint64 // bytes that it has reserved there
@@ -37,11 +40,6 @@ func filtered() bool {
 		atomic.LoadUint32((*uint32)(raw.Ptr(self.want.Filtered))) != 0
 }
 
-const (
-	off uint32 = iota // no group
-	in
-)
-
 // Size is the bytes of a group's file.
 const Size = unsafe.Sizeof(Page{})
 
@@ -49,7 +47,7 @@ const Size = unsafe.Sizeof(Page{})
 const joinByte = Members
 
 // On reports whether this process is to be in a group.
-func On() bool { return atomic.LoadUint32(&self.state) != off }
+func On() bool { return atomic.LoadUint32(&member) != 0 }
 
 // Join makes this process a member of the group whose file is at path, a C string that must stay.
 // It makes the file if there is none. The first member sets the caps; Agreed tells them. It
@@ -60,7 +58,7 @@ func Join(path uintptr, want *Wish) (errno uintptr) {
 	self.path, self.want = path, *want
 	errno = join()
 	if errno == 0 {
-		atomic.StoreUint32(&self.state, in)
+		atomic.StoreUint32(&member, 1)
 	}
 	return errno
 }
@@ -103,7 +101,7 @@ func ForkChild() (errno uintptr) {
 	}
 	self.want = want
 	if errno = join(); errno != 0 {
-		atomic.StoreUint32(&self.state, off)
+		atomic.StoreUint32(&member, 0)
 	}
 	return errno
 }
