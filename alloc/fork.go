@@ -167,7 +167,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 			pool.freeSpans[i], pool.oldest[i] = freeSpanSet{}, ageList{}
 		}
 		pool.segments, pool.segSlices, pool.growing = nil, 0, nil
-		pool.freePages, pool.freeSegs, pool.freeGranuleTables = nil, nil, nil
+		pool.freePages, pool.freeSegs, pool.freeTables = nil, nil, nil
 		pool.freeParts = nil
 		pool.meta.left, pool.crowd.left, pool.dirtyBytes, pool.purging, pool.leaving = 0, 0, 0, 0, 0
 		pool.cache.n, pool.cache.bytes = 0, 0

@@ -43,9 +43,9 @@ func newGranuleTable(token uintptr) *granuleTable {
 	if !poolLock.Take(token) {
 		return nil
 	}
-	t := pool.freeGranuleTables
+	t := pool.freeTables
 	if t != nil {
-		pool.freeGranuleTables = t.next
+		pool.freeTables = t.next
 	} else {
 		t = (*granuleTable)(raw.Ptr(metaAlloc(granuleTableBytes)))
 	}
@@ -61,8 +61,8 @@ func newGranuleTable(token uintptr) *granuleTable {
 // drop keeps a table for the next nursery. (In a signal handler within the pool it is lost.)
 func (t *granuleTable) drop(token uintptr) {
 	if poolLock.Take(token) {
-		t.next = pool.freeGranuleTables
-		pool.freeGranuleTables = t
+		t.next = pool.freeTables
+		pool.freeTables = t
 		poolLock.Release()
 	}
 }

@@ -6,10 +6,10 @@ import (
 )
 
 // A thread that allocates little would use far more memory for a page of each size class than for
-// its blocks: a memory page for each class, and a slice that is charged. So if there are many
-// threads, a young heap serves its first blocks of all small classes from one page, its nursery.
-// Each such block costs a call of the slow path, and so does its free. A class that has taken
-// nurseryMost blocks gets pages of its own.
+// its blocks: a memory page for each class, which must be faulted in, and a slice that is charged.
+// So a young heap serves its first blocks of all small classes from one page, its nursery. Each
+// such block costs a call of the slow path, and so does its free. A class that has taken
+// nurseryFirst blocks, or nurseryMost if there are many threads, gets pages of its own.
 //
 // A nursery is on no class's list. It counts as a page of class 0, whose blocks are called granules
 // here, and has a table of them (granules.go). A block consists of as many consecutive granules as
@@ -19,9 +19,9 @@ import (
 //
 //	carved = Size·(Allocs - Frees + free granules); Free == 0, subreleased == 0
 const (
-	// heaps that are made without a nursery: while there are few, their memory does not matter
-	nurseryAfter   = 32
-	nurseryMost    = 64      // blocks of each class
+	nurseryFirst   = 4       // blocks of each class
+	nurseryMost    = 64      // of heaps after nurseryAfter: the memory of many threads matters more
+	nurseryAfter   = 32      // heaps
 	nurseryLargest = 8 << 10 // bytes of a block
 
 	restsNursery = 2 // Page.rests
@@ -35,11 +35,12 @@ func (p *Page) granule(b uintptr) uintptr {
 }
 
 // young reports whether the heap serves class c from a nursery.
-func (h *Heap) young(c uintptr) bool { return h.Number > nurseryAfter && h.nurses(c) }
-
-func (h *Heap) nurses(c uintptr) bool {
-	return c < granuleClasses && h.nursed[granuleIndex(c)] < nurseryMost &&
-		sizeclass.Size(c) <= nurseryLargest && !secure
+func (h *Heap) young(c uintptr) bool {
+	if c >= granuleClasses || sizeclass.Size(c) > nurseryLargest || secure {
+		return false
+	}
+	n := h.nursed[granuleIndex(c)]
+	return n < nurseryFirst || n < nurseryMost && h.Number > nurseryAfter
 }
 
 // rejuvenate makes the heaps of a thread that has ended young again for the next one.

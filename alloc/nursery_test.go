@@ -130,17 +130,25 @@ func TestNurseryThrottled(t *testing.T) {
 	sound(t)
 }
 
+// TestNurseryFirst: a small program has its blocks on one page; a class with more has its own.
+func TestNurseryFirst(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: Acquire(8), now: func() uint64 { return 1e9 }}
+	for i := range 2 * nurseryFirst {
+		for size := uintptr(16); size <= nurseryLargest/4; size *= 2 {
+			if b, _ := r.malloc(size); Lookup(b).isNursery() != (i < nurseryFirst) {
+				t.Fatalf("block %d of %d bytes: in the nursery %v", i, size, Lookup(b).isNursery())
+			}
+		}
+	}
+	sound(t)
+}
+
 // TestNurseryLeft: a class of which the thread has many blocks gets pages of its own, where the
 // fast path serves it; for the next thread that adopts the heap it begins in the nursery again.
-// Where few heaps were made there is none.
 func TestNurseryLeft(t *testing.T) {
-	newWorld(t)
+	crowdedWorld(t)
 	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
-	if b, _ := r.malloc(48); Lookup(b).isNursery() {
-		t.Error("the first heap has a nursery")
-	}
-	heaps = nurseryAfter
-	r = &thread{h: mustAcquire(t, 16), now: r.now}
 	for i := range 2 * nurseryMost {
 		b, _ := r.malloc(48)
 		if Lookup(b).isNursery() != (i < nurseryMost) {

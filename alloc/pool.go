@@ -47,6 +47,7 @@ type poolState struct {
 	freePages   *Page
 	freeSegs    *segment
 	freeParts   *partMap
+	freeTables  *granuleTable
 	threadCount uintptr // of all that were ever made
 	meta, crowd metaArea
 	dirtyBytes  uintptr
@@ -57,27 +58,26 @@ type poolState struct {
 	// bytes that the kernel is getting back just now, purging included
 	leaving uintptr
 	// bytes by tier that will not be used again and that the kernel would not have back
-	lost              [placementSlots]uintptr
-	trimSpans         trimBudget
-	trimSlices        trimBudget
-	feedback          purgeFeedback
-	quiet             uint64  // no purging by itself before this time: the kernel refused
-	unwilling         uint64  // no migration before this time: likewise
-	settled           uint64  // no look for spans to migrate before this time: see migrateAgain
-	away              uint64  // spans that are not in their home tier
-	extents           uintptr // of huge blocks: see coalesce.go
-	vmaSplits         uintptr // neighbouring spans of a segment in different placements
-	aged              [listSlots]ageList
-	huge              hugeList
-	count             poolCounts
-	entered           [placementSlots]tally   // as it was reported last
-	oldest            [placementSlots]ageList // of dirty spans
-	cache             hugeCache
-	freeSpans         [placementSlots]freeSpanSet // behind the fields that each step reads
-	migrationPins     migrationPinSet
-	parked            parkedSet
-	freeGranuleTables *granuleTable
-	bySize            countsBySize
+	lost          [placementSlots]uintptr
+	trimSpans     trimBudget
+	trimSlices    trimBudget
+	feedback      purgeFeedback
+	quiet         uint64  // no purging by itself before this time: the kernel refused
+	unwilling     uint64  // no migration before this time: likewise
+	settled       uint64  // no look for spans to migrate before this time: see migrateAgain
+	away          uint64  // spans that are not in their home tier
+	extents       uintptr // of huge blocks: see coalesce.go
+	vmaSplits     uintptr // neighbouring spans of a segment in different placements
+	aged          [listSlots]ageList
+	huge          hugeList
+	count         poolCounts
+	entered       [placementSlots]tally   // as it was reported last
+	oldest        [placementSlots]ageList // of dirty spans
+	cache         hugeCache
+	freeSpans     [placementSlots]freeSpanSet // behind the fields that each step reads
+	migrationPins migrationPinSet
+	parked        parkedSet
+	bySize        countsBySize
 }
 
 // firstOfPool is the part of the pool that the first allocation reads and writes: up to the free

@@ -159,11 +159,18 @@ func filled(token uintptr) *stats.Heap {
 }
 
 // mustAcquire is a heap for the thread of the given token.
+// mustAcquire returns a heap whose classes have had their first blocks from a nursery, unless it is
+// one of a crowd.
 func mustAcquire(tb testing.TB, token uintptr) *Heap {
 	tb.Helper()
 	h := Acquire(token)
 	if h == nil {
 		tb.Fatal("no heap")
+	}
+	if h.Number <= nurseryAfter {
+		for c := range h.nursed {
+			h.nursed[c] = nurseryFirst
+		}
 	}
 	return h
 }

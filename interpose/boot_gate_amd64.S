@@ -94,4 +94,4 @@ ta_deferred:
 
 	// Room for copies of Go functions (internal/postlink).
 	.section .text.gocopies, "ax", @progbits
-	.fill 0x13c00, 1, 0xcc
+	.fill 0x15400, 1, 0xcc

@@ -87,10 +87,10 @@ static int look(struct dl_phdr_info *o, size_t size, void *arg)
 	if (i == 0 || o->dlpi_name[0] == 0 || (void *)o->dlpi_addr == s->except.us ||
 		(s->object[0] != 0 && !named))
 		return 0;
-	if ((void *)(o->dlpi_addr + symbols.all[i].st_value) == s->except.own ||
-		TA_RARE(strlen)(o->dlpi_name) >= sizeof s->object)
+	size_t n = TA_RARE(strlen)(o->dlpi_name) + 1;
+	if ((void *)(o->dlpi_addr + symbols.all[i].st_value) == s->except.own || n > sizeof s->object)
 		return 0;
-	strcpy(s->object, o->dlpi_name);
+	memcpy(s->object, o->dlpi_name, n);
 	return named;
 }
 
