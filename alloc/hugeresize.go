@@ -62,12 +62,12 @@ func reserveRoomy(token, size uintptr, placement uint32) uintptr {
 // as many as the block has in addition. The block may begin anywhere in a slice then, and is not
 // cached when it is freed.
 func hugeMoveAnywhere(token uintptr, p *Page, size uintptr) uintptr {
-	leaf := newLeaf() // which one is needed is known too late to do without
+	leaf := raw.Map(leafBytes) // which one is needed is known too late to do without
 	if leaf == 0 {
 		return 0
 	}
 	if !poolLock.Take(token) {
-		dropLeaf(leaf)
+		unmapFresh(leaf, leafBytes)
 		return 0
 	}
 	from := p.Start
@@ -81,7 +81,7 @@ func hugeMoveAnywhere(token uintptr, p *Page, size uintptr) uintptr {
 		to = from
 	}
 	if !mapInstall(to>>RootShift, leaf) {
-		dropLeaf(leaf)
+		unmapFresh(leaf, leafBytes)
 	}
 	p.Start, p.rests = to, 0
 	mapSet(to, p)

@@ -59,6 +59,14 @@ func (m *metaArea) renew() bool {
 	return true
 }
 
+// ensure sees to it that n bytes can be cut, if the kernel has the memory. Precondition: poolLock
+// is held.
+func (m *metaArea) ensure(n uintptr) {
+	if m.left < n {
+		m.renew()
+	}
+}
+
 // metaAlloc is cut from the chunk that descriptors of all kinds share.
 func metaAlloc(n uintptr) uintptr { return pool.meta.cut(n) }
 

@@ -122,6 +122,7 @@ func (h *Heap) freeNursery(p *Page, b uintptr) {
 	k := t.granulesOf(u)
 	h.granules.gave(p, k)
 	t.give(u, k)
+	raw.Store(b+8, FreeKey) // for another thread that frees it again
 	p.Frees += uint64(k)
 	if p.Frees == p.Allocs && p.away() {
 		h.release(p, h.Thread.Now)

@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"sync/atomic"
-	"unsafe"
 
 	"tieralloc/internal/raw"
 )
@@ -10,7 +9,7 @@ import (
 // The page map leads from an address to its page's descriptor in two loads: a
 // root with one entry for each 4 GiB of the 47-bit address space, in the
 // library's .bss, and leaves with one entry for each slice, mapped when first
-// needed and never given back. The first leaf is a variable. An entry is 0 where there is no page, so a foreign
+// needed and never given back. An entry is 0 where there is no page, so a foreign
 // address is refused without touching its memory.
 //
 // Of a span in use every slice has an entry; of a free span the first and the
@@ -25,34 +24,6 @@ const (
 
 // mapRoot is the address of the root. The fast path in C owns it.
 var mapRoot uintptr
-
-var (
-	firstLeaf      [leafBytes]byte
-	firstLeafTaken uint32
-)
-
-// newLeaf returns the address of a leaf without entries, or 0 if the kernel has no memory.
-func newLeaf() uintptr {
-	if atomic.LoadUint32(&firstLeafTaken) == 0 &&
-		atomic.CompareAndSwapUint32(&firstLeafTaken, 0, 1) {
-		return uintptr(unsafe.Pointer(&firstLeaf))
-	}
-	leaf := raw.Map(leafBytes)
-	if leaf != 0 {
-		mapped(leafBytes)
-	}
-	return leaf
-}
-
-// dropLeaf gives back a leaf that was not installed.
-func dropLeaf(leaf uintptr) {
-	if leaf == uintptr(unsafe.Pointer(&firstLeaf)) {
-		atomic.StoreUint32(&firstLeafTaken, 0)
-		return
-	}
-	unmapped(leafBytes)
-	unmapFresh(leaf, leafBytes)
-}
 
 // Lookup is the descriptor that the page map has for addr, or nil.
 func Lookup(addr uintptr) *Page {
@@ -89,12 +60,12 @@ func mapReserve(start, n uintptr) bool {
 		if atomic.LoadUintptr(entry) != 0 {
 			continue
 		}
-		leaf := newLeaf()
+		leaf := raw.Map(leafBytes)
 		if leaf == 0 {
 			return false
 		}
 		if !mapInstall(a, leaf) {
-			dropLeaf(leaf)
+			unmapFresh(leaf, leafBytes)
 		}
 	}
 	return true
@@ -103,7 +74,11 @@ func mapReserve(start, n uintptr) bool {
 // mapInstall makes fresh memory the leaf of entry a of the root, or reports false when that has
 // one.
 func mapInstall(a, leaf uintptr) bool {
-	return atomic.CompareAndSwapUintptr((*uintptr)(raw.Ptr(mapRoot+a*8)), 0, leaf)
+	if !atomic.CompareAndSwapUintptr((*uintptr)(raw.Ptr(mapRoot+a*8)), 0, leaf) {
+		return false
+	}
+	mapped(leafBytes)
+	return true
 }
 
 // mapSet writes one entry. A thread that finds it sees all earlier writes to the descriptor:

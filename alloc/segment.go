@@ -46,6 +46,9 @@ func grow(placement, n uintptr) *Page {
 var anySlice bool
 
 func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
+	if addressLimit != 0 { // the segment may take the addresses for the descriptors of its pages
+		pool.meta.ensure(slices * pageBytes)
+	}
 	seg := newSegment()
 	if seg == nil {
 		return nil

@@ -58,7 +58,7 @@ func (s *sim) parting() int {
 // toldApart gives a block a part map as Distinguish does.
 func (s *sim) toldApart(token uintptr, p *Page) {
 	poolLock.Take(token)
-	if p.moving == 0 && p.wholeSplit() {
+	if p.moving == 0 && p.parts() == nil && p.wholeSplit() {
 		p.makeParts(otherThan(p.placement))
 	}
 	poolLock.Release()

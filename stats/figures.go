@@ -179,7 +179,8 @@ type Class struct {
 	BlocksTotalAlloc uint64
 	// Exact. Blocks freed.
 	BlocksTotalFreed uint64
-	// Exact. Its pages (runs of blocks of one class).
+	// Exact. Its pages (runs of blocks of one class). The first blocks of a thread lie in one of
+	// class 16.
 	Pages uint64
 	// Exact. Memory of those pages, free blocks included.
 	BytesPages uint64

@@ -8,7 +8,7 @@ import (
 	"tieralloc/internal/raw"
 )
 
-// member is 1 in a process that is to be in a group. Every process reads it, and others do not touch
+// member is 1 in a process that is to be in a group. Every process reads it, and most do not touch
 // the page of self.
 var member uint32
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// forRuntime are libc's functions that only the C code of the Go runtime and of net calls, and
-// what the runtime calls in its place (boot_dormant.c, boot_reserved.c). In every process the loader would search all objects for each of them.
-// crtbeginS.o refers to the last four, which are weak, and needs none of them: the library is never
-// unloaded and has no transactions.
+// forRuntime are libc's functions that only the C code of the Go runtime and of net calls, and what
+// the runtime calls in its place (boot_dormant.c, boot_reserved.c). In every process the loader
+// would search all objects for each of them. crtbeginS.o refers to the last four, which are weak,
+// and needs none of them: the library is never unloaded and has no transactions.
 var forRuntime = []string{
 	"clearenv", "setenv", "unsetenv",
 	"setegid", "seteuid", "setgid", "setgroups", "setregid", "setresgid", "setresuid", "setreuid",

@@ -104,7 +104,8 @@ var sizeClass = &object{
 		f("blocks_total_freed", count, counter, exact,
 			"Blocks freed.").obvious(),
 		f("pages", count, gauge, exact,
-			"Its pages (runs of blocks of one class)."),
+			"Its pages (runs of blocks of one class). The first blocks of a thread lie in one of "+
+				"class 16."),
 		f("bytes_pages", bytes, gauge, exact,
 			"Memory of those pages, free blocks included.").obvious(),
 	},

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"tieralloc/alloc"
 	"tieralloc/internal/config"
 	"tieralloc/internal/testlib"
 )
@@ -86,13 +85,11 @@ func TestOrder(t *testing.T) {
 		t.Errorf(".init_array is at %#x, .got at %#x", i.Addr, g.Addr)
 	}
 	// up to the number of rules: what boot sets and reads in every process
-	from, leaf, small, smallEnd := uint64(0), uint64(0), ^uint64(0), uint64(0)
+	from, small, smallEnd := uint64(0), ^uint64(0), uint64(0)
 	for at, o := range img.objects {
 		switch o.Name {
 		case "tieralloc/internal/config.InForce":
 			from = at
-		case "tieralloc/alloc.firstLeaf":
-			leaf = at
 		case "vdso_clock", "tieralloc/alloc.poolLock", "tieralloc/alloc.placements",
 			"tieralloc/internal/process.tierMap", "tieralloc/tiers.policy",
 			"tieralloc/tiers.accounts", "tieralloc/tiers.stakes":
@@ -102,12 +99,6 @@ func TestOrder(t *testing.T) {
 	if smallEnd == 0 || smallEnd>>12-small>>12 > 1 {
 		t.Errorf("the small variables that boot writes are at %#x to %#x: change the start of "+
 			".noptrbss (order.ld)", small, smallEnd)
-	}
-	// one page table for the data and the entries of the first leaf, where the library lies at a
-	// multiple of 2 MiB
-	const table = 2 << 20
-	if end := leaf + alloc.LeafEntries*8; leaf == 0 || loads[1].Vaddr/table != (end-1)/table {
-		t.Errorf("the data is at %#x to %#x: not in one page table", loads[1].Vaddr, end)
 	}
 	if to := from + uint64(unsafe.Offsetof(config.InForce.Rules)) + 8; from == 0 || !onePage(from, to) {
 		t.Errorf("the settings are at %#x to %#x: change the start of .noptrbss (order.ld)", from,
