@@ -3,13 +3,15 @@ package alloc
 import (
 	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/raw"
+	"tieralloc/tiers"
 )
 
 // A thread that allocates little would use far more memory for a page of each size class than for
 // its blocks: a memory page for each class, which must be faulted in, and a slice that is charged.
 // So a young heap serves its first blocks of all small classes from one page, its nursery. Each
 // such block costs a call of the slow path, and so does its free. A class that has taken
-// nurseryFirst blocks, or nurseryMost if there are many threads, gets pages of its own.
+// nurseryFirst blocks, or nurseryMost if there are many threads, gets pages of its own, unless its
+// tier has no room for one.
 //
 // A nursery is on no class's list. It counts as a page of class 0, whose blocks are called granules
 // here, and has a table of them (granules.go). A block consists of as many consecutive granules as
@@ -40,7 +42,8 @@ func (h *Heap) young(c uintptr) bool {
 		return false
 	}
 	n := h.nursed[granuleIndex(c)]
-	return n < nurseryFirst || n < nurseryMost && h.Number > nurseryAfter
+	return n < nurseryFirst || n < nurseryMost && h.Number > nurseryAfter ||
+		h.nursery != nil && tiers.Full(homeOf(uintptr(h.Hint)), SliceSize)
 }
 
 // rejuvenate makes the heaps of a thread that has ended young again for the next one.
@@ -61,7 +64,9 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	if p == nil {
 		return 0
 	}
-	h.nursed[granuleIndex(c)]++
+	if n := &h.nursed[granuleIndex(c)]; *n < nurseryMost {
+		*n++
+	}
 	h.takeNurseryRemote(p)
 	size, t := sizeclass.Size(c), p.table()
 	k := size / sizeclass.Granule
