@@ -12,7 +12,11 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// BenchmarkStartup is the time of /bin/true from start to end.
+// small are programs that end at once.
+var small = []string{"/bin/true", "ls /", "sed p /dev/null", "git --version", "gcc --version",
+	"perl -e 1", "bash -c :"}
+
+// BenchmarkStartup is the time of small programs from start to end.
 func BenchmarkStartup(b *testing.B) { startup(b, allocators(b)) }
 
 // BenchmarkStartupParts tells what the library's share of it is made of: loading any
@@ -38,34 +42,49 @@ func command(b *testing.B, name string, args ...string) {
 	}
 }
 
-// startup measures /bin/true under each contender.
+// startup measures small programs under each contender.
 func startup(b *testing.B, all []allocator) {
 	const rounds = 400
-	program := testlib.CC(b, "spawn.c", "-O2")
-	args := []string{program, strconv.Itoa(rounds)}
-	for _, a := range all {
+	c := contest{all, "us", rounds, 2}
+	spawn := testlib.CC(b, "spawn.c", "-O2")
+	var rows []row
+	for _, name := range small {
+		if _, err := exec.LookPath(strings.Fields(name)[0]); err != nil {
+			b.Logf("not run: %v", err)
+			continue
+		}
+		r := row{name, c.spawned(b, spawn, name)}
+		c.report(b, r)
+		rows = append(rows, r)
+	}
+	c.table(b, rows)
+}
+
+// spawned are the times of a program, in microseconds, by contender and round.
+func (c contest) spawned(b *testing.B, spawn, program string) (samples [][]float64) {
+	args := []string{spawn, strconv.Itoa(c.rounds), program}
+	for _, a := range c.all {
 		if a.library == "" {
 			a.library = "-"
 		}
 		args = append(args, a.library+","+strings.Join(a.env, " "))
 	}
-	lines := strings.Split(strings.TrimSpace(all[0].run(b, args...)), "\n")
-	if len(lines) != len(all) {
-		b.Fatalf("%d lines for %d contenders", len(lines), len(all))
+	lines := strings.Split(strings.TrimSpace(c.all[0].run(b, args...)), "\n")
+	if len(lines) != len(c.all) {
+		b.Fatalf("%d lines for %d contenders", len(lines), len(c.all))
 	}
-	r := row{"/bin/true", make([][]float64, len(all))}
-	for k, line := range lines {
+	for _, line := range lines {
+		var times []float64
 		for _, field := range strings.Fields(line) {
 			ns, err := strconv.ParseFloat(field, 64)
 			if err != nil {
 				b.Fatal(err)
 			}
-			r.samples[k] = append(r.samples[k], ns/1e3)
+			times = append(times, ns/1e3)
 		}
+		samples = append(samples, times)
 	}
-	c := contest{all, "us", rounds, 2}
-	c.report(b, r)
-	c.table(b, []row{r})
+	return samples
 }
 
 var sizes = []string{"16", "64", "256", "1024", "4096", "16384", "65536", "262144", "1048576"}
