@@ -187,6 +187,7 @@ echo 'root:x:0:0::/guest:/bin/sh' >/etc/passwd
 stty -F /dev/ttyS1 raw -echo
 stty -F /dev/ttyS2 raw -echo
 cd /guest
+echo 'vm.sh: the script begins' >/dev/ttyS0
 HOME=/guest PATH=/bin setsid sh .script </dev/null >/dev/ttyS1 2>&1
 echo $? >/out/.status
 tar -c -f /dev/ttyS2 -C /out .
@@ -207,15 +208,24 @@ root "$@"
 # The serial lines: console, output, archive. The output is QEMU's own. Where the processor is busy
 # the guest may see no tick of its timer for so long that the kernel takes it for broken, and
 # panics: no_timer_check.
-timeout -k 2 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -display none \
-	-accel "$accelerator" -cpu max "${qemu_nodes[@]}" ${more[@]+"${more[@]}"} -kernel "$image" -initrd "$tmp/initrd" \
-	-append "console=ttyS0 8250.nr_uarts=3 quiet no_timer_check panic=-1 oops=panic $words" \
-	-serial "file:$tmp/console" -chardev stdio,id=output,signal=off -serial chardev:output \
-	-serial "file:$tmp/archive" </dev/null &
-qemu=$!
-ended=0
-wait "$qemu" || ended=$?
-qemu=''
+boot() {
+	timeout -k 2 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -display none \
+		-accel "$accelerator" -cpu max "${qemu_nodes[@]}" ${more[@]+"${more[@]}"} -kernel "$image" -initrd "$tmp/initrd" \
+		-append "console=ttyS0 8250.nr_uarts=3 quiet no_timer_check panic=-1 oops=panic $words" \
+		-serial "file:$tmp/console" -chardev stdio,id=output,signal=off -serial chardev:output \
+		-serial "file:$tmp/archive" </dev/null &
+	qemu=$!
+	ended=0
+	wait "$qemu" || ended=$?
+	qemu=''
+}
+
+boot
+# QEMU's interpreter now and then ends while the kernel boots.
+if ((ended != 124 && ended != 137)) && ! grep -q 'vm.sh: the script begins' "$tmp/console"; then
+	say "the machine ended while it booted, and boots once more: $(tail -n 3 "$tmp/console")"
+	boot
+fi
 [[ -z $console ]] || cat "$tmp/console" >&2
 mkdir "$tmp/out"
 tar -x -f "$tmp/archive" -C "$tmp/out" 2>/dev/null || true
