@@ -106,12 +106,12 @@ EXPORT int malloc_info(int options, FILE *out)
 		return EINVAL;
 	ta_stats s = current();
 	uintptr_t classes = ta_go_sizes(ta_token(), (uintptr_t)list, CLASSES);
-	TA_RARE(fputs)("<malloc version=\"tieralloc-1\">\n<heap nr=\"0\">\n<sizes>\n", out);
+	int (*print)(FILE *, const char *, ...) = TA_RARE(fprintf);
+	print(out, "<malloc version=\"tieralloc-1\">\n<heap nr=\"0\">\n<sizes>\n");
 	for (uintptr_t i = 0; i < classes; i++)
-		TA_RARE(fprintf)
-		(out, "  <size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n", list[i].size,
+		print(out, "  <size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n", list[i].size,
 			list[i].size, list[i].size * list[i].blocks, list[i].blocks);
-	int n = TA_RARE(fprintf)(out,
+	int n = print(out,
 		"</sizes>\n"
 		"<total type=\"rest\" count=\"%ju\" size=\"%ju\"/>\n"
 		"<total type=\"mmap\" count=\"%ju\" size=\"%ju\"/>\n"
