@@ -3,6 +3,7 @@ package alloc
 import (
 	"sync/atomic"
 
+	"tieralloc/alloc/sizeclass"
 	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats"
@@ -56,17 +57,14 @@ func tellMisuse(l *raw.Line, fn, addr, why, size uintptr) {
 	case why == FreeStale:
 		l.Text("the block was freed before")
 	case why == FreeDouble && p != nil:
-		l.Text("double free of a block of ")
-		l.Dec(uint64(p.Size))
-		l.Text(" bytes")
+		l.Text("double free of a block")
+		tellSize(l, p)
 	case why == FreeUsed && p != nil:
-		l.Text("use after free of a block of ")
-		l.Dec(uint64(p.Size))
-		l.Text(" bytes")
+		l.Text("use after free of a block")
+		tellSize(l, p)
 	case why == FreeInside && p != nil:
-		l.Text("not the start of a block; it lies in memory of ")
-		l.Dec(uint64(p.Size))
-		l.Text("-byte blocks")
+		l.Text("not the start of a block")
+		tellPlace(l, p, addr)
 	case why == FreeKind && p != nil:
 		tellBlock(l, p, addr)
 		l.Text(" was made by ")
@@ -79,6 +77,34 @@ func tellMisuse(l *raw.Line, fn, addr, why, size uintptr) {
 		tellFound(l, p, addr, foundCanary)
 	default:
 		l.Text("not a pointer that malloc returned")
+	}
+}
+
+// tellSize names the size of the blocks of p. A nursery does not keep the sizes of freed blocks.
+func tellSize(l *raw.Line, p *Page) {
+	if !p.isNursery() {
+		l.Text(" of ")
+		l.Dec(uint64(p.Size))
+		l.Text(" bytes")
+	}
+}
+
+// tellPlace names the blocks of p, or the one of a nursery in which addr lies.
+func tellPlace(l *raw.Line, p *Page, addr uintptr) {
+	if !p.isNursery() {
+		l.Text("; it lies in memory of ")
+		l.Dec(uint64(p.Size))
+		l.Text("-byte blocks")
+		return
+	}
+	t, u := p.table(), p.granule(addr)
+	for u != 0 && t.cont.has(u) {
+		u--
+	}
+	if !t.free.has(u) {
+		l.Text("; it lies in a block of ")
+		l.Dec(uint64(t.granulesOf(u) * sizeclass.Granule))
+		l.Text(" bytes")
 	}
 }
 

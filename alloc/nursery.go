@@ -10,8 +10,9 @@ import (
 // its blocks: a memory page for each class, which must be faulted in, and a slice that is charged.
 // So a young heap serves its first blocks of all small classes from one page, its nursery. Each
 // such block costs a call of the slow path, and so does its free. A class that has taken
-// nurseryFirst blocks, or nurseryMost if there are many threads, gets pages of its own, unless its
-// tier has no room for one.
+// nurseryFirst blocks, or nurseryMost if there are many threads, gets pages of its own. While its
+// tier is full, it takes nurseryTight blocks from the nursery, or any number if no other tier has
+// room for a page either.
 //
 // A nursery is on no class's list. It counts as a page of class 0, whose blocks are called granules
 // here, and has a table of them (granules.go). A block consists of as many consecutive granules as
@@ -24,6 +25,7 @@ const (
 	nurseryFirst   = 4       // blocks of each class
 	nurseryMost    = 64      // of heaps after nurseryAfter: the memory of many threads matters more
 	nurseryAfter   = 32      // heaps
+	nurseryTight   = 255     // blocks of each class while its tier is full
 	nurseryLargest = 8 << 10 // bytes of a block
 
 	restsNursery = 2 // Page.rests
@@ -42,8 +44,17 @@ func (h *Heap) young(c uintptr) bool {
 		return false
 	}
 	n := h.nursed[granuleIndex(c)]
-	return n < nurseryFirst || n < nurseryMost && h.Number > nurseryAfter ||
-		h.nursery != nil && tiers.Full(homeOf(uintptr(h.Hint)), SliceSize)
+	if n < nurseryFirst || n < nurseryMost && h.Number > nurseryAfter {
+		return true
+	}
+	return h.nursery != nil && tiers.Full(homeOf(uintptr(h.Hint)), SliceSize) &&
+		(n < nurseryTight || h.outOfRoom())
+}
+
+// outOfRoom reports whether no tier that the heap's hint allows has room for another page.
+// Precondition: the hint's own tier has none, the only one for blocks that were moved there.
+func (h *Heap) outOfRoom() bool {
+	return h.Hint >= hintMoved || tiers.Refuses(uintptr(h.Hint), SliceSize)
 }
 
 // rejuvenate makes the heaps of a thread that has ended young again for the next one.
@@ -64,7 +75,7 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	if p == nil {
 		return 0
 	}
-	if n := &h.nursed[granuleIndex(c)]; *n < nurseryMost {
+	if n := &h.nursed[granuleIndex(c)]; *n < nurseryTight {
 		*n++
 	}
 	h.takeNurseryRemote(p)

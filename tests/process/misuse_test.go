@@ -52,6 +52,23 @@ func TestUsableFreed(t *testing.T) {
 	}
 }
 
+// TestMisuseFirst: of a thread's first blocks, which lie in one page, the line does not name the
+// size of that page's units.
+func TestMisuseFirst(t *testing.T) {
+	t.Parallel()
+	prog := testlib.CC(t, "misuse.c", "-w")
+	for name, want := range map[string]string{
+		"twice_1k":     "double free of a block",
+		"usable_freed": "use after free of a block",
+		"inside_small": "not the start of a block; it lies in a block of 112 bytes",
+	} {
+		r := preloaded(t, nil, prog, name)
+		if r.Status != 134 || !strings.HasSuffix(r.Stderr, "): "+want+"\n") {
+			t.Errorf("%s: status %d, %s", name, r.Status, clip(r.Stderr))
+		}
+	}
+}
+
 // TestForeignBlocks: what libc's own malloc made may be freed with ours.
 func TestForeignBlocks(t *testing.T) {
 	t.Parallel()
