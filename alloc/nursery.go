@@ -23,6 +23,7 @@ import (
 //	carved = Size·(Allocs - Frees + free granules); Free == 0, subreleased == 0
 const (
 	nurseryFirst   = 4       // blocks of each class
+	nurserySmall   = 2 << 10 // and their bytes: larger ones need memory pages of their own anyway
 	nurseryMost    = 64      // of heaps after nurseryAfter: the memory of many threads matters more
 	nurseryAfter   = 32      // heaps
 	nurseryTight   = 255     // blocks of each class while its tier is full
@@ -44,7 +45,8 @@ func (h *Heap) young(c uintptr) bool {
 		return false
 	}
 	n := h.nursed[granuleIndex(c)]
-	if n < nurseryFirst || n < nurseryMost && h.Number > nurseryAfter {
+	if n < nurseryFirst && sizeclass.Size(c) <= nurserySmall ||
+		n < nurseryMost && h.Number > nurseryAfter {
 		return true
 	}
 	return h.nursery != nil && tiers.Full(homeOf(uintptr(h.Hint)), SliceSize) &&

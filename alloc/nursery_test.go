@@ -135,8 +135,9 @@ func TestNurseryFirst(t *testing.T) {
 	newWorld(t)
 	r := &thread{h: Acquire(8), now: func() uint64 { return 1e9 }}
 	for i := range 2 * nurseryFirst {
-		for size := uintptr(16); size <= nurseryLargest/4; size *= 2 {
-			if b, _ := r.malloc(size); Lookup(b).isNursery() != (i < nurseryFirst) {
+		for size := uintptr(16); size <= nurseryLargest; size *= 2 {
+			young := i < nurseryFirst && size <= nurserySmall
+			if b, _ := r.malloc(size); Lookup(b).isNursery() != young {
 				t.Fatalf("block %d of %d bytes: in the nursery %v", i, size, Lookup(b).isNursery())
 			}
 		}
