@@ -10,9 +10,8 @@ import (
 // its blocks: a memory page for each class, which must be faulted in, and a slice that is charged.
 // So a young heap serves its first blocks of all small classes from one page, its nursery. Each
 // such block costs a call of the slow path, and so does its free. A class that has taken
-// nurseryFirst blocks, or nurseryMost if there are many threads, gets pages of its own. While its
-// tier is full, it takes nurseryTight blocks from the nursery, or any number if no other tier has
-// room for a page either.
+// nurseryFirst blocks, or nurseryMost if there are many threads, gets pages of its own. While there
+// are few threads, the tiers with a cap have no nursery, because each slice counts there.
 //
 // A nursery is on no class's list. It counts as a page of class 0, whose blocks are called granules
 // here, and has a table of them (granules.go). A block consists of as many consecutive granules as
@@ -26,7 +25,6 @@ const (
 	nurserySmall   = 2 << 10 // and their bytes: larger ones need memory pages of their own anyway
 	nurseryMost    = 64      // of heaps after nurseryAfter: the memory of many threads matters more
 	nurseryAfter   = 32      // heaps
-	nurseryTight   = 255     // blocks of each class while its tier is full
 	nurseryLargest = 8 << 10 // bytes of a block
 
 	restsNursery = 2 // Page.rests
@@ -45,24 +43,20 @@ func (h *Heap) young(c uintptr) bool {
 		return false
 	}
 	n := h.nursed[granuleIndex(c)]
-	if n < nurseryFirst && sizeclass.Size(c) <= nurserySmall ||
-		n < nurseryMost && h.Number > nurseryAfter {
-		return true
+	if h.Number > nurseryAfter {
+		return n < nurseryMost
 	}
-	return h.nursery != nil && tiers.Full(homeOf(uintptr(h.Hint)), SliceSize) &&
-		(n < nurseryTight || h.outOfRoom())
+	return n < nurseryFirst && sizeclass.Size(c) <= nurserySmall &&
+		tiers.Room(homeOf(uintptr(h.Hint)), maxRequest)
 }
 
-// outOfRoom reports whether no tier that the heap's hint allows has room for another page.
-// Precondition: the hint's own tier has none, the only one for blocks that were moved there.
-func (h *Heap) outOfRoom() bool {
-	return h.Hint >= hintMoved || tiers.Refuses(uintptr(h.Hint), SliceSize)
-}
-
-// rejuvenate makes the heaps of a thread that has ended young again for the next one.
+// rejuvenate makes the heaps of a thread that has ended young again for the next one, if there are
+// many: short threads are faster with the pages of those before them.
 func (t *Thread) rejuvenate() {
 	for h := t.heaps; h != nil; h = h.sibling {
-		h.nursed = [granuleClasses]uint8{}
+		if h.Number > nurseryAfter {
+			h.nursed = [granuleClasses]uint8{}
+		}
 	}
 }
 
@@ -77,9 +71,7 @@ func (h *Heap) fromNursery(c uintptr) uintptr {
 	if p == nil {
 		return 0
 	}
-	if n := &h.nursed[granuleIndex(c)]; *n < nurseryTight {
-		*n++
-	}
+	h.nursed[granuleIndex(c)]++
 	h.takeNurseryRemote(p)
 	size, t := sizeclass.Size(c), p.table()
 	k := size / sizeclass.Granule

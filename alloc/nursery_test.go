@@ -145,28 +145,16 @@ func TestNurseryFirst(t *testing.T) {
 	sound(t)
 }
 
-// TestNurseryFull: while its tier is full, a class stays in the nursery: for good if there is no
-// memory elsewhere; otherwise it fills it, and gets a page in another tier if that did not suffice.
-func TestNurseryFull(t *testing.T) {
-	for _, onHardcap := range []uint32{config.HardcapFail, config.HardcapRouteSlow} {
-		newWorld(t)
-		setTiers(func(s *config.Settings) {
-			s.Tiers[config.TierNormal].Hard, s.OnHardcap = SliceSize, onHardcap
-		})
-		r := &thread{h: Acquire(8), now: func() uint64 { return 1e9 }}
-		for i := range 2 * nurseryTight {
-			b, _ := r.malloc(48)
-			want := i < nurseryTight || onHardcap == config.HardcapFail
-			if b == 0 || Lookup(b).isNursery() != want {
-				t.Fatalf("at the cap %d: block %d is %#x, not in the nursery: %v", onHardcap, i, b,
-					want)
-			}
-			if i >= nurseryFirst {
-				give(t, r, b, false)
-			}
-		}
-		sound(t)
+// TestNurseryCapped: where a tier has a cap, a few threads have no nursery, which would take a
+// slice of it.
+func TestNurseryCapped(t *testing.T) {
+	newWorld(t)
+	setTiers(func(s *config.Settings) { s.Tiers[config.TierNormal].Hard = 64 << 20 })
+	r := &thread{h: Acquire(8), now: func() uint64 { return 1e9 }}
+	if b, _ := r.malloc(48); b == 0 || Lookup(b).isNursery() {
+		t.Errorf("a block in a capped tier: %#x, in a nursery", b)
 	}
+	sound(t)
 }
 
 // TestNurseryLeft: a class of which the thread has many blocks gets pages of its own, where the

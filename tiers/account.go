@@ -305,20 +305,6 @@ func AccountOf(tier uintptr) Account {
 // Full reports whether n bytes more would pass the hard cap of the tier's memory.
 func Full(tier, n uintptr) bool { return !memory(tier).admits(uint64(n)) }
 
-// Refuses reports whether Reserve would refuse n bytes for a hint, as far as the charges tell now.
-func Refuses(hint, n uintptr) bool {
-	last := policy.onHardcap == config.HardcapFail || uint32(hint) == config.HintPinFast
-	for i := Home(hint); i < tierCount; i++ {
-		if memory(i).admits(uint64(n)) {
-			return false
-		}
-		if last {
-			break
-		}
-	}
-	return true
-}
-
 // add charges n bytes to the tier, and not to its shared account.
 func (s *stake) add(n uint64) { s.raise(atomic.AddUint64(&s.current, n)) }
 

@@ -160,13 +160,13 @@ func TestThrottledPages(t *testing.T) {
 	if wait := p.json[0].Tiers.Normal.WaitNs; wait != (172+44+5)*1e6 {
 		t.Errorf("%d blocks cost %d ns", 172+44+5, wait)
 	}
-	// Pages that came into the tier by demotion, and have free blocks again. The nursery stays.
+	// Pages that came into the tier by demotion, and have free blocks again.
 	p = play(t, withEnv(demoteNow, "TA_FAST_SOFT=1M", "TA_NORMAL_LAT=1ms"), `
 		hint hot
 		new a 2000 malloc 1000
 		new b 2000 malloc 1000
 		tick 5 0
-		tiers a => fast*4 normal*1996
+		tiers a => normal*2000
 		free a
 		json
 		new c 1000 malloc 1000
