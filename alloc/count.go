@@ -14,6 +14,7 @@ type Counts struct {
 	Frees     [sizeclass.Count]uint64 // blocks taken back, ever
 	Pages     [sizeclass.Count]uint64 // pages now
 	PageBytes [sizeclass.Count]uint64
+	nursed    [granuleClasses]uint64 // blocks in use in nurseries, but for class 0
 	Calls     [CallKinds]uint64
 	Remotes   uint64
 	Heaps     uint64 // of running threads
@@ -137,6 +138,7 @@ func (k *Counts) granules(r *granuleCounts) {
 	for c := range r.allocs {
 		k.Allocs[c] += r.allocs[c]
 		k.Frees[c] += r.frees[c]
+		k.nursed[c] += r.allocs[c] - r.frees[c]
 	}
 }
 

@@ -47,25 +47,23 @@ func (m *metaArea) renew() bool {
 		m.left = metaFirst - 64
 		return true
 	}
-	chunk := raw.Map(metaChunk)
-	if chunk == 0 && dropGuardPages(metaChunk) {
-		chunk = raw.Map(metaChunk)
+	for n := uintptr(metaChunk); n >= raw.Page; n /= 4 {
+		chunk := raw.Map(n)
+		if chunk == 0 && dropGuardPages(n) {
+			chunk = raw.Map(n)
+		}
+		if chunk != 0 {
+			mapped(n)
+			m.next, m.left = chunk, n
+			return true
+		}
 	}
-	if chunk == 0 {
-		return false
-	}
-	mapped(metaChunk)
-	m.next, m.left = chunk, metaChunk
-	return true
+	return false
 }
 
-// ensure sees to it that n bytes can be cut, if the kernel has the memory. Precondition: poolLock
-// is held.
-func (m *metaArea) ensure(n uintptr) {
-	if m.left < n {
-		m.renew()
-	}
-}
+// mayCut reports whether n bytes can be cut, now or from a chunk that the kernel would map.
+// Precondition: poolLock is held.
+func (m *metaArea) mayCut(n uintptr) bool { return m.left >= n || reservable(n) }
 
 // metaAlloc is cut from the chunk that descriptors of all kinds share.
 func metaAlloc(n uintptr) uintptr { return pool.meta.cut(n) }

@@ -11,7 +11,8 @@ import (
 // So a young heap serves its first blocks of all small classes from one page, its nursery. Each
 // such block costs a call of the slow path, and so does its free. A class that has taken
 // nurseryFirst blocks, or nurseryMost if there are many threads, gets pages of its own. While there
-// are few threads, the tiers with a cap have no nursery, because each slice counts there.
+// are few threads, there is no nursery in a tier with a cap or where addresses are few, because
+// each slice counts there.
 //
 // A nursery is on no class's list. It counts as a page of class 0, whose blocks are called granules
 // here, and has a table of them (granules.go). A block consists of as many consecutive granules as
@@ -46,7 +47,7 @@ func (h *Heap) young(c uintptr) bool {
 	if h.Number > nurseryAfter {
 		return n < nurseryMost
 	}
-	return n < nurseryFirst && sizeclass.Size(c) <= nurserySmall &&
+	return n < nurseryFirst && sizeclass.Size(c) <= nurserySmall && addressLimit == 0 &&
 		tiers.Room(homeOf(uintptr(h.Hint)), maxRequest)
 }
 

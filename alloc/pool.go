@@ -91,8 +91,8 @@ var (
 )
 
 const (
-	firstGrowth = 16   // slices: 1 MiB
-	firstRoom   = 112  // slices: to 8 MiB
+	firstGrowth = 8    // slices: 512 KiB
+	firstRoom   = 120  // slices: to 8 MiB
 	minGrowth   = 64   // slices: 4 MiB
 	maxGrowth   = 1024 // slices: 64 MiB
 )

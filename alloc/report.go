@@ -51,6 +51,14 @@ func fillHeap(h *stats.Heap, k *Counts) {
 		h.BytesTotalAlloc += (k.Allocs[c] - base.Allocs[c]) * size
 		h.BytesTotalFreed += (k.Frees[c] - base.Frees[c]) * size
 	}
+	// the page of a nursery is one of class 0, but its blocks in use are of their own classes
+	first := &h.SizeClasses[0].BytesPages
+	for c := uintptr(1); c < granuleClasses; c++ {
+		if n := k.nursed[c]; int64(n) > 0 {
+			h.SizeClasses[c].BytesPages += n * h.SizeClasses[c].Size
+			*first = less(*first, n*h.SizeClasses[c].Size)
+		}
+	}
 	p, b := &k.pool, &base.pool
 	for i := range p.huge {
 		now, then := &p.huge[i], &b.huge[i]

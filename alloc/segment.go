@@ -46,9 +46,6 @@ func grow(placement, n uintptr) *Page {
 var anySlice bool
 
 func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
-	if addressLimit != 0 { // the segment may take the addresses for the descriptors of its pages
-		pool.meta.ensure(slices * pageBytes)
-	}
 	seg := newSegment()
 	if seg == nil {
 		return nil
@@ -76,7 +73,9 @@ func segmentMap(placement, slices uintptr, hugetlb bool) *Page {
 		room = 0
 		addr, size, start = mapSegment(placement, slices<<SliceShift, 0, SliceSize, false)
 	}
-	if addr != 0 && !mapReserve(start, slices<<SliceShift) {
+	// where addresses are few, it must leave some for the descriptors of its pages
+	if addr != 0 && (!mapReserve(start, slices<<SliceShift) ||
+		addressLimit != 0 && !pool.meta.mayCut(slices*pageBytes)) {
 		unmapFresh(addr, size)
 		addr = 0
 	}

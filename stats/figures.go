@@ -182,7 +182,7 @@ type Class struct {
 	// Exact. Its pages (runs of blocks of one class). The first blocks of a thread lie in one of
 	// class 16.
 	Pages uint64
-	// Exact. Memory of those pages, free blocks included.
+	// Exact. Memory of those pages, free blocks included, and of blocks in a page of class 16.
 	BytesPages uint64
 }
 

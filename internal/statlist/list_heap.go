@@ -107,6 +107,6 @@ var sizeClass = &object{
 			"Its pages (runs of blocks of one class). The first blocks of a thread lie in one of "+
 				"class 16."),
 		f("bytes_pages", bytes, gauge, exact,
-			"Memory of those pages, free blocks included.").obvious(),
+			"Memory of those pages, free blocks included, and of blocks in a page of class 16."),
 	},
 }
