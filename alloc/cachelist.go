@@ -29,12 +29,6 @@ type CacheList struct {
 	Credit int64
 }
 
-// cacheLists is the lists of a heap, by class.
-type cacheLists struct {
-	_  raw.OffHeap
-	of [sizeclass.Count]CacheList
-}
-
 const (
 	cacheListBytes = 128 << 10
 	cacheListMin   = 1
@@ -89,6 +83,11 @@ func (h *Heap) flushCached(c uintptr) {
 	if !h.fastPathDisabled(c) {
 		s.Room = cacheLimit(c)
 	}
+	h.freeAll(b)
+}
+
+// freeAll frees the blocks of the heap's own pages on the list that begins at b.
+func (h *Heap) freeAll(b uintptr) {
 	for b != 0 {
 		next := raw.Load(b)
 		h.freeLocal(Lookup(b), b)

@@ -29,6 +29,7 @@ func (h *Heap) enableFastPath(c uintptr) {
 		h.cacheList(c).Room = cacheLimit(c)
 	}
 	h.publish(c, h.current(c))
+	h.ration(c)
 }
 
 func (h *Heap) disableFastPaths() {
@@ -61,11 +62,7 @@ func (h *Heap) disableThrottled(c uintptr) {
 func (h *Heap) freeHidden() {
 	b := h.hiddenBlocks
 	h.hiddenBlocks = 0
-	for b != 0 {
-		next := raw.Load(b)
-		h.freeLocal(Lookup(b), b)
-		b = next
-	}
+	h.freeAll(b)
 }
 
 // rule disables the fast path for exactly those classes of a thread's base heap for which a rule

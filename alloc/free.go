@@ -35,7 +35,7 @@ func Free(h *Heap, addr, how, size, name uintptr) uintptr {
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
 	if Profiling {
-		sampleFreed(h.Thread.token, owner, addr)
+		sampleFreed(h.Thread.token, h.Thread.Now, owner, addr)
 	}
 	switch {
 	case owner == OwnerZero:
@@ -72,7 +72,7 @@ func FreePoor(token, addr, how, size, name uintptr) uintptr {
 	}
 	owner := atomic.LoadUintptr(&p.Owner)
 	if Profiling {
-		sampleFreed(token, owner, addr)
+		sampleFreed(token, raw.Clock(raw.ClockMono), owner, addr)
 	}
 	switch {
 	case owner == OwnerZero:
@@ -137,6 +137,9 @@ func (h *Heap) freeLocal(p *Page, b uintptr) {
 		p.relist()
 	}
 	p.push(b)
+	if p.fired() {
+		h.conceal(p)
+	}
 	switch {
 	case p.Frees == p.Allocs:
 		h.emptied(p)
@@ -218,11 +221,17 @@ func PageEmpty(h *Heap, p *Page) {
 	of := heapOf(p.Owner)
 	if s := of.cacheList(p.class()); s.Credit <= 0 && !p.allFree() {
 		h.Thread.tickWarm(s)
+		if Profiling {
+			of.ration(p.class())
+		}
 		return
 	}
 	if of.current(p.class()) == p {
 		h.Thread.tickCurrent(p)
 		of.retireCurrent(p)
+		if Profiling {
+			of.ration(p.class())
+		}
 	} else if !of.emptied(p) {
 		h.Thread.tick()
 	}

@@ -13,7 +13,7 @@ import (
 // pages that have, or may have, free blocks; the head is the current page.
 //
 //	cur[c] == pageNone ⇔ the class has no page on its list
-//	Cur[c] == cur[c], or pageNone where fastPathDisabled(c)
+//	Cur[c] == cur[c], or pageNone: where fastPathDisabled(c), or by the ration
 //	Direct[(n+15)/16] == Cur[sizeclass.Of(n)] for 0 <= n <= sizeclass.DirectMax
 //
 // The fast path pops from the pages in Cur and Direct.
@@ -50,11 +50,9 @@ type Heap struct {
 	remoteQueueCount uintptr       // their number; guarded by poolLock
 	hiddenBlocks     uintptr       // taken off thread-cache free lists: see fastpath.go
 
-	// While Profiling (sampled.go): what malloc pops from, and the bytes up to the next sample.
-	Profiled *ProfiledLists
-	Until    int64
-	lists    *cacheLists // CacheLists, or those of Profiled
-	sampled  bool        // its blocks are sampled ones
+	Rations *Rations // while Profiling
+	until   int64    // the bytes of huge blocks up to the next sample
+	sampled bool     // its blocks are sampled ones
 
 	unspread    bool  // its pages are not spread (sizeclass.Spread)
 	sibling     *Heap // the next in Thread.heaps
@@ -118,7 +116,6 @@ func (h *Heap) init(t *Thread, hint uintptr) {
 	for c := range h.Cur {
 		h.Cur[c], h.cur[c] = pageNone, pageNone
 	}
-	h.lists = (*cacheLists)(unsafe.Pointer(&h.CacheLists))
 	if Profiling {
 		h.profile()
 	}
@@ -155,7 +152,10 @@ func (h *Heap) setLast(c uintptr, p *Page) { h.tail[sizeclass.Index(c)] = p }
 
 // cacheList is the thread-cache free list of class c.
 func (h *Heap) cacheList(c uintptr) *CacheList {
-	return &h.lists.of[sizeclass.Index(c)]
+	if h.Rations != nil && !h.rationOf(c).shown {
+		return &h.rationOf(c).List
+	}
+	return &h.CacheLists[sizeclass.Index(c)]
 }
 
 // freshPages points to the number of fresh pages that class c has taken, up to prefaultAfter, less
@@ -173,12 +173,17 @@ func (h *Heap) setCur(c uintptr, p *Page) {
 	}
 }
 
-// publish lets the fast path pop from p for class c.
+// publish lets the fast path have the blocks of p for class c.
 func (h *Heap) publish(c uintptr, p *Page) {
-	if h.Profiled != nil {
-		h.Profiled.Pages[sizeclass.Index(c)] = p
+	if h.Rations != nil {
+		h.from(c, p)
 		return
 	}
+	h.show(c, p)
+}
+
+// show lets the fast path pop from p for class c.
+func (h *Heap) show(c uintptr, p *Page) {
 	h.Cur[sizeclass.Index(c)] = p
 	size := sizeclass.Size(c)
 	if size > sizeclass.DirectMax {
@@ -248,6 +253,14 @@ func (h *Heap) ownerOf(c uintptr) uintptr {
 		return h.self() | OwnerWarm
 	}
 	return h.self()
+}
+
+// fullOwnerOf is the owner word of a page of class c that is full.
+func (h *Heap) fullOwnerOf(c uintptr) uintptr {
+	if Profiling {
+		return h.self() | OwnerFull | OwnerWarm
+	}
+	return h.ownerOf(c) | OwnerFull
 }
 
 func (h *Heap) self() uintptr { return uintptr(unsafe.Pointer(h)) }

@@ -2,4 +2,9 @@
 
 package alloc
 
-func init() { RankLocks() }
+import "tieralloc/stats/profile"
+
+func init() {
+	RankLocks()
+	profile.RankLocks()
+}

@@ -200,7 +200,7 @@ func (h *Heap) setFull(p *Page) {
 	h.unlink(p)
 	p.summarize()
 	// from now on another thread may take it (steal.go)
-	atomic.StoreUintptr(&p.Owner, h.ownerOf(uintptr(p.Class))|OwnerFull)
+	atomic.StoreUintptr(&p.Owner, h.fullOwnerOf(uintptr(p.Class)))
 }
 
 // refill puts a page on the empty list of class c. If the kernel refuses memory, it first returns

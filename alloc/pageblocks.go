@@ -31,6 +31,15 @@ func (p *Page) pop() uintptr {
 	return b
 }
 
+// listed is how many blocks the free list has, at most: with parts subreleased it has fewer.
+func (p *Page) listed() uint64 {
+	stride := uint64(p.stride())
+	if stride == 0 { // pageNone
+		return 0
+	}
+	return uint64(p.carved)/stride - (p.Allocs - p.Frees)
+}
+
 // push puts a block on the free list. Precondition: the caller owns the page.
 func (p *Page) push(b uintptr) {
 	raw.Store(b, encodeLink(b, p.Free))

@@ -43,7 +43,7 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 		to += lead
 	}
 	if Profiling && to != 0 {
-		profile.Freed(h.Thread.token, addr, !Holds(h.Thread.token), raw.Clock(raw.ClockMono))
+		profile.Freed(h.Thread.token, addr, !Holds(h.Thread.token), h.Thread.Now)
 		if h.due(n) {
 			h.Thread.sample(to, n)
 		}

@@ -1,66 +1,40 @@
 package alloc
 
 import (
-	"unsafe"
-
 	"tieralloc/alloc/sizeclass"
-	"tieralloc/internal/raw"
 	"tieralloc/internal/unwind"
 	"tieralloc/stats/profile"
 )
 
 // With TA_PROFILE the heap samples blocks: one in so many bytes, as package profile draws it.
 //
-// While Profiling, the fast path of malloc finds no page and no cached block, because the current
-// pages and the thread-cache free lists are in a heap's ProfiledLists instead. ta_profile_malloc
-// (interpose/libc_profile.h) pops from those, and counts the bytes down to the next sample. Without
-// TA_PROFILE nothing is counted.
+// The blocks of a class up to the next sample are counted where the fast path does not run
+// (ration.go), huge blocks by their bytes. Without TA_PROFILE nothing is counted.
 //
 // A sampled block is in a heap of its own for each thread and hint. The pages of that heap show the
 // fast path no blocks, so that every free of a sampled block takes the slow path, which tells
 // package profile. The frees of other blocks are as without a profile.
 //
 //	a page of a sampled heap: Carved == 0
-//	a heap while Profiling: Direct[i] == Cur[c] == pageNone, CacheLists[c] == 0
 
 // Profiling is set at boot if the heap samples blocks.
 var Profiling bool
 
-// ProfiledLists is what the fast path of a heap uses otherwise: Heap.Cur and Heap.CacheLists.
-type ProfiledLists struct {
-	_     raw.OffHeap
-	Pages [sizeclass.Count]*Page
-	Lists [sizeclass.Count]CacheList
-}
-
 const sampledSlot = hintSlots // of Thread.Heaps
 
-// profile prepares a new heap for samples. If there is no memory for its lists, every call takes
-// the slow path.
-func (h *Heap) profile() {
-	h.Until = profile.Distance()
-	bytes := raw.RoundUp(unsafe.Sizeof(ProfiledLists{}), raw.Page)
-	h.Profiled = (*ProfiledLists)(raw.Ptr(raw.Map(bytes)))
-	if h.Profiled == nil {
-		h.sampled = true
-		return
-	}
-	h.lists = (*cacheLists)(unsafe.Pointer(&h.Profiled.Lists))
-	for c := range h.Profiled.Pages {
-		h.Profiled.Pages[c] = pageNone
-	}
-}
-
-// due counts n bytes down to the next sample, and reports whether it lies in them.
+// due counts a request of n bytes, and reports whether it is to be sampled.
 func (h *Heap) due(n uintptr) bool {
+	if n <= sizeclass.MaxSize && h.Rations != nil {
+		return h.dueOf(sizeclass.Of(n))
+	}
 	if n > maxRequest {
 		return false
 	}
-	h.Until -= int64(max(n, 1))
-	if h.Until > 0 {
+	h.until -= int64(profile.Unit(uint64(n)))
+	if h.until > 0 {
 		return false
 	}
-	h.Until = profile.Distance()
+	h.until = profile.Distance()
 	return true
 }
 
@@ -68,11 +42,16 @@ func (h *Heap) due(n uintptr) bool {
 //
 //go:noinline
 func (h *Heap) serveProfiled(n, how uintptr) (b uintptr) {
-	if h == nil || !h.due(n) {
-		return h.serve(n, how)
+	if h == nil {
+		return 0
 	}
-	b = h.sampling(n).serve(n, how)
-	h.Thread.sample(b, n)
+	if h.due(n) {
+		b = h.sampling(n).serve(n, how)
+		h.Thread.sample(b, n)
+	} else {
+		b = h.serve(n, how)
+	}
+	h.served(b, n)
 	return b
 }
 
@@ -80,11 +59,16 @@ func (h *Heap) serveProfiled(n, how uintptr) (b uintptr) {
 //
 //go:noinline
 func (h *Heap) alignedProfiled(align, n, how uintptr) (b uintptr) {
-	if h == nil || !h.due(n) {
-		return h.aligned(align, n, how)
+	if h == nil {
+		return 0
 	}
-	b = h.sampling(max(n, align)).aligned(align, n, how)
-	h.Thread.sample(b, n)
+	if h.due(n) {
+		b = h.sampling(max(n, align)).aligned(align, n, how)
+		h.Thread.sample(b, n)
+	} else {
+		b = h.aligned(align, n, how)
+	}
+	h.served(b, n)
 	return b
 }
 
@@ -103,19 +87,20 @@ func (h *Heap) sampling(n uintptr) *Heap {
 func (p *Page) hidden() bool { return Profiling && heapOf(p.Owner).sampled }
 
 // sampleFreed tells the profile that the block at addr of p, whose owner word is given, is about to
-// be free.
+// be free. now is by the exact clock.
 //
 //go:noinline
-func sampleFreed(token uintptr, owner, addr uintptr) {
+func sampleFreed(token uintptr, now uint64, owner, addr uintptr) {
 	if owner == OwnerHuge || owner > OwnerHuge && heapOf(owner).sampled {
-		profile.Freed(token, addr, !Holds(token), raw.Clock(raw.ClockMono))
+		profile.Freed(token, addr, !Holds(token), now)
 	}
 }
 
 // sample has C note the stack of the block at b, of n bytes, when the thread leaves the slow path.
 func (t *Thread) sample(b, n uintptr) { t.Sampled, t.sampledBytes = b&^ZeroBit, max(n, 1) }
 
-// Lifetimes are by the exact clock: most are shorter than a tick of the one that Thread.Now has.
+// Thread.Now is by the exact clock while Profiling: most lifetimes are shorter than a tick of the
+// other.
 //
 // A thread that is in a signal handler, and whose interrupted code has a lock of the heap, does not
 // wait for the profile: the thread that has that may wait for the lock, in a signal handler too.
@@ -133,8 +118,7 @@ func SampleBegin(h *Heap, tracers *profile.Tracers) *unwind.Stack {
 // SampleEnd ends the note. how is how the walk has ended.
 func SampleEnd(h *Heap, how uintptr) {
 	t := h.Thread
-	b := profile.Block{Addr: t.Sampled, Size: uint64(t.sampledBytes), Hint: h.Hint,
-		Now: raw.Clock(raw.ClockMono)}
+	b := profile.Block{Addr: t.Sampled, Size: uint64(t.sampledBytes), Hint: h.Hint, Now: t.Now}
 	if p := Lookup(b.Addr); p != nil {
 		b.Hint, b.Tier = p.Hint, uint32(tierOf(p.placement))
 	}

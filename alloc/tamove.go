@@ -111,7 +111,7 @@ func (t *Thread) moveAway(p *Page, to *Heap) {
 	}
 	if atomic.LoadUintptr(&p.Owner)&OwnerFull != 0 {
 		p.Hint = to.Hint
-		atomic.StoreUintptr(&p.Owner, to.ownerOf(uintptr(p.Class))|OwnerFull)
+		atomic.StoreUintptr(&p.Owner, to.fullOwnerOf(uintptr(p.Class)))
 	}
 }
 

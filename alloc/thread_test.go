@@ -74,10 +74,50 @@ func (t *thread) mallocFast(n uintptr) (b uintptr) {
 	return b
 }
 
+// mallocRation is ta_profile_malloc.
+func (t *thread) mallocRation(n uintptr) (b uintptr) {
+	if n > sizeclass.MaxSize || t.h.Rations == nil {
+		return 0
+	}
+	r := &t.h.Rations.Of[sizeclass.Of(n)]
+	if r.Budget == 0 {
+		return 0
+	}
+	if n > sizeclass.DirectMax {
+		b = fastPopCached(&r.List)
+	}
+	if b == 0 {
+		b = fastPop(r.From)
+	}
+	if b == 0 {
+		b = fastPopCached(&r.List)
+	}
+	if b != 0 {
+		r.Budget--
+	}
+	return b
+}
+
+// freeRation is ta_profile_free.
+func (t *thread) freeRation(p *Page, b uintptr) bool {
+	if heapOf(atomic.LoadUintptr(&p.Owner)) != t.h || t.h.Rations == nil {
+		return false
+	}
+	s := &t.h.Rations.Of[p.Class].List
+	if s.Room == 0 || !sane(p, b) {
+		return false
+	}
+	fastPushCached(s, b)
+	return true
+}
+
 // malloc is malloc, with the knowledge that calloc has: whether the block reads
 // as zero.
 func (t *thread) malloc(n uintptr) (b uintptr, zero bool) {
 	if b = t.mallocFast(n); b != 0 {
+		return b, false
+	}
+	if b = t.mallocRation(n); b != 0 {
 		return b, false
 	}
 	b = Malloc(t.enter(), n, uintptr(tiers.CallerSet(0, 0, 0)), 0)
@@ -167,6 +207,9 @@ func (t *thread) pushQueue(r *RemoteQueue, b uintptr) bool {
 
 // freeOther is ta_free_other.
 func (t *thread) freeOther(p *Page, b uintptr) uintptr {
+	if t.freeRation(p, b) {
+		return FreeOK
+	}
 	owner := atomic.LoadUintptr(&p.Owner)
 	if owner > OwnerHuge && sane(p, b) && t.freeBy(p, b) {
 		return FreeOK

@@ -41,8 +41,11 @@ int ta_object_of(uintptr_t address, struct ta_object *o)
 // Tells the walk which object its frame is in.
 static void find(struct ta_stack *s)
 {
+	uintptr_t at = s->PC - 1 + s->Exact;
 	struct ta_object o = {0};
-	ta_object_of(s->PC - 1 + s->Exact, &o);
+	if (at - s->Start < s->End - s->Start)
+		return;
+	ta_object_of(at, &o);
 	s->Start = o.start;
 	s->End = o.end;
 	s->Map = (uintptr_t)o.map;
@@ -80,6 +83,7 @@ NOINLINE unsigned long ta_walk(struct ta_stack *s, uintptr_t most)
 		: "r"(s->Reg), "i"(offsetof(struct ta_stack, PC) - offsetof(struct ta_stack, Reg))
 		: "rax", "memory");
 	s->Exact = 1;
+	s->Start = s->End = 0;
 	s->Unloads = __atomic_load_n(&ta_unloads, __ATOMIC_RELAXED);
 	bound(s);
 	unsigned long end;

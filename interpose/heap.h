@@ -17,6 +17,7 @@ typedef struct ta_page ta_page;
 typedef struct ta_heap ta_heap;
 typedef struct ta_remotequeue ta_remotequeue;
 typedef struct ta_thread ta_thread;
+typedef struct ta_ration ta_ration;
 
 // The heap that serves malloc on the calling thread: the base heap of its ta_thread. It is
 // ta_heap_none before the thread has a heap and after the thread has ended. No page of ta_heap_none

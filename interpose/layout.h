@@ -218,9 +218,15 @@ struct ta_cachelist {
 	int64_t Credit;
 };
 
-struct ta_profiledlists {
-	struct ta_page *Pages[128];
-	struct ta_cachelist Lists[128];
+struct ta_ration {
+	struct ta_page *From;
+	uint64_t Budget;
+	struct ta_cachelist List;
+	unsigned char rest[24];
+};
+
+struct ta_rations {
+	struct ta_ration Of[128];
 };
 
 struct ta_frame {
@@ -266,8 +272,7 @@ struct ta_heap {
 	uint64_t Calls[32];
 	struct ta_cachelist CacheLists[128];
 	unsigned char pad20[1072];
-	struct ta_profiledlists *Profiled;
-	int64_t Until;
+	struct ta_rations *Rations;
 };
 
 struct ta_thread {
@@ -320,6 +325,8 @@ struct ta_flags {
 	uint32_t Secure;
 	uint32_t Profiled;
 	uint32_t Unusual;
+	uint32_t ExactTime;
+	uint32_t AlignedSlow;
 	uint32_t CudaOff;
 	uint32_t CudaAsync;
 	uint32_t Filtered;

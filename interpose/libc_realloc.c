@@ -39,8 +39,11 @@ HOT static void *fresh(size_t n, void *old, void *caller)
 {
 	ta_page *pg = ta_lookup(old);
 	void *p = NULL;
-	if (LIKELY(pg == NULL || pg->Hint == ta_self->Hint))
-		p = LIKELY(!ta_flags.Unusual) ? ta_malloc_any(n) : ta_malloc_unusual(n, TA_CALL_REALLOC);
+	if (LIKELY(pg == NULL || pg->Hint == ta_self->Hint)) {
+		p = ta_malloc_any(n);
+		if (UNLIKELY(p == NULL && ta_flags.Unusual))
+			p = ta_malloc_unusual(n, TA_CALL_REALLOC);
+	}
 	if (LIKELY(p != NULL))
 		return p;
 	ta_heap *h = ta_enter();

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"tieralloc/stats/profile"
 )
 
 // A stack is a suspect if it meets three conditions.
@@ -72,8 +74,8 @@ func (l *leakFigures) sampled(period int64) float64 {
 	if period <= 1 {
 		return float64(l.blocks)
 	}
-	mean := float64(l.bytes) / float64(l.blocks)
-	return math.Round(float64(l.blocks) * -math.Expm1(-mean/float64(period)))
+	mean := profile.Unit(uint64(l.bytes / l.blocks))
+	return math.Round(float64(l.blocks) * -math.Expm1(-float64(mean)/float64(period)))
 }
 
 // leaks writes the stacks that grow, those of the host and those of each device.

@@ -230,7 +230,8 @@ func write(w io.Writer) {
 	}
 	emit(w, "ta_page", reflect.TypeOf((*alloc.Page)(nil)).Elem(), true)
 	emit(w, "ta_cachelist", reflect.TypeOf((*alloc.CacheList)(nil)).Elem(), true)
-	emit(w, "ta_profiledlists", reflect.TypeOf((*alloc.ProfiledLists)(nil)).Elem(), true)
+	emit(w, "ta_ration", reflect.TypeOf((*alloc.Ration)(nil)).Elem(), true)
+	emit(w, "ta_rations", reflect.TypeOf((*alloc.Rations)(nil)).Elem(), true)
 	emit(w, "ta_frame", reflect.TypeOf(unwind.Frame{}), true)
 	emit(w, "ta_stack", reflect.TypeOf((*unwind.Stack)(nil)).Elem(), false)
 	emit(w, "ta_remotequeue", reflect.TypeOf((*alloc.RemoteQueue)(nil)).Elem(), true)

@@ -44,7 +44,9 @@ type Flags struct {
 	Throttled     uint32 // a tier is throttled
 	Secure        uint32 // the heap is hardened
 	Profiled      uint32 // the heap samples blocks
-	Unusual       uint32 // Secure or Profiled: the fast path serves nothing
+	Unusual       uint32 // Secure or Profiled: ta_malloc_unusual serves what the fast path cannot
+	ExactTime     uint32 // Throttled or Profiled: the slow path reads the exact clock
+	AlignedSlow   uint32 // Unusual or Rules: only the slow path serves aligned blocks
 	CudaOff       uint32 // CUDA calls pass unchanged
 	CudaAsync     uint32 // the heap serves cuMemAllocAsync
 	Filtered      uint32 // C sets it when the program prepares a filter of system calls
@@ -167,6 +169,8 @@ func (f *Flags) set() {
 	f.Secure = flag(config.InForce.Secure)
 	f.Profiled = flag(alloc.Profiling)
 	f.Unusual = f.Secure | f.Profiled
+	f.ExactTime = f.Throttled | f.Profiled
+	f.AlignedSlow = f.Unusual | f.Rules
 	f.CudaOff = flag(!config.InForce.CUDA.Enable)
 	f.CudaAsync = flag(config.InForce.CUDA.AsyncHeap)
 	if config.InForce.CUDA.Enable && config.InForce.CUDA.Traces {

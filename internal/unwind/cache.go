@@ -13,7 +13,8 @@ var keptRegisters = [8]uint8{3, rbp, 12, 13, 14, 15}
 
 const keptCount = 6
 
-// cachedRow is the rules of a frame whose return address is just below the CFA.
+// cachedRow is the rules of a frame whose return address is just below the CFA, or of an outermost
+// one.
 type cachedRow struct {
 	pc      uintptr // 0: empty
 	header  uintptr // of the object; it and unloads tell whether the code is still there
@@ -22,6 +23,7 @@ type cachedRow struct {
 	cfaOffset int32
 	cfaReg    uint8            // rsp or rbp
 	kept      uint8            // bit i: keptRegisters[i] is stored
+	ends      bool             // there is no caller
 	at        [keptCount]int16 // where, in words from the CFA
 }
 
@@ -41,6 +43,10 @@ func (u *Stack) cached(pc uintptr) *cachedRow {
 // keep keeps the rules in u.row for pc, if they are of the usual kind.
 func (u *Stack) keep(d *description, pc uintptr) {
 	r := &u.row
+	if r.kind[rip] == ruleUndefined {
+		*u.cacheSlot(pc) = cachedRow{pc: pc, header: u.Header, unloads: u.Unloads, ends: true}
+		return
+	}
 	if d.signal || r.cfaExpr.at != 0 || r.cfaReg != rsp && r.cfaReg != rbp ||
 		r.kind[rip] != ruleOffset || r.value[rip] != ^uintptr(7) ||
 		r.cfaOffset != uintptr(int32(r.cfaOffset)) {
@@ -71,6 +77,9 @@ func (u *Stack) keep(d *description, pc uintptr) {
 
 // byCache goes to the caller by kept rules.
 func (u *Stack) byCache(e *cachedRow) uintptr {
+	if e.ends {
+		return Complete
+	}
 	cfa := u.Reg[e.cfaReg&(regs-1)] + uintptr(int64(e.cfaOffset))
 	caller, ok := u.word(cfa - 8)
 	if !ok || cfa <= u.Reg[rsp] {

@@ -3,10 +3,12 @@ package profile
 import (
 	"math/bits"
 	"sync/atomic"
+
+	"tieralloc/alloc/sizeclass"
 )
 
 // Samples are points on the line of all bytes ever allocated, a Poisson process of one point in
-// Rate bytes. A block of n bytes is sampled if a point lies in it:
+// Rate bytes. A block that has n bytes of the line (Unit) is sampled if a point lies in them:
 //
 //	P(n) = 1 - e^(-n/Rate)
 //
@@ -36,6 +38,19 @@ func Distance() int64 {
 	return int64(d) + 1
 }
 
+// Blocks draws the number of blocks of so many bytes each up to and including the next sample.
+func Blocks(size int64) int64 {
+	if size <= 0 { // never; it tells the compiler that size is not 0
+		return 1
+	}
+	return (Distance() + size - 1) / size
+}
+
+// inverse[k] is 1/k: a division takes several times as long as a multiplication.
+var inverse = [32]float64{0, 1.0 / 1, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5, 1.0 / 6, 1.0 / 7,
+	1.0 / 8, 1.0 / 9, 1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16,
+	1.0 / 17, 1.0 / 18, 1.0 / 19}
+
 // logarithm returns -ln(u/2^64), to 9 digits, for u > 0.
 func logarithm(u uint64) float64 {
 	const ln2 = 0.693147180559945309417
@@ -43,16 +58,24 @@ func logarithm(u uint64) float64 {
 	// u = m·2^(63-zeros), 1 <= m < 2; ln m = 2·atanh((m-1)/(m+1))
 	m := float64(u<<(uint(zeros)&63)>>11) / (1 << 52)
 	t := (m - 1) / (m + 1)
-	square, power, sum := t*t, t, 0.0
-	for k := 1.0; k < 20; k += 2 {
-		sum += power / k
-		power *= square
+	square, sum := t*t, 0.0
+	for k := 19; k > 0; k -= 2 {
+		sum = sum*square + inverse[k&31]
 	}
-	return float64(zeros+1)*ln2 - 2*sum
+	return float64(zeros+1)*ln2 - 2*sum*t
 }
 
 // Weight is how many blocks a sampled one of n bytes stands for.
-func Weight(n uint64) float64 { return 1 / chance(float64(n)/float64(Rate)) }
+func Weight(n uint64) float64 { return 1 / chance(float64(Unit(n))/float64(Rate)) }
+
+// Unit is how many bytes of the line a block of n bytes has: those of its class. So the heap can
+// count blocks without knowing what was asked for.
+func Unit(n uint64) uint64 {
+	if n <= sizeclass.MaxSize {
+		return uint64(sizeclass.Size(sizeclass.Of(uintptr(n))))
+	}
+	return n
+}
 
 // chance returns 1 - e^(-x), to 9 digits, for x >= 0. For a small x the difference would lose
 // digits. So d = e^-x - 1 is summed as a series, and doubled up: e^-2x - 1 = d·(d + 2).
@@ -65,10 +88,9 @@ func chance(x float64) float64 {
 		x /= 2
 		doublings++
 	}
-	term, d := 1.0, 0.0
-	for k := 1.0; k < 9; k++ {
-		term *= -x / k
-		d += term
+	d := 0.0
+	for k := 8; k > 0; k-- {
+		d = -x * inverse[k&31] * (1 + d)
 	}
 	for ; doublings > 0; doublings-- {
 		d *= d + 2

@@ -3,6 +3,8 @@ package profile
 import (
 	"math"
 	"testing"
+
+	"tieralloc/alloc/sizeclass"
 )
 
 func near(got, want, within float64) bool { return math.Abs(got-want) <= within*math.Abs(want) }
@@ -27,18 +29,24 @@ func TestChance(t *testing.T) {
 	}
 }
 
-// TestUnbiased draws samples of blocks of several sizes as a heap does, and compares the weighted
-// sums with the exact ones. The bound is five standard deviations.
+// TestUnbiased draws samples of blocks of several sizes as a heap does, by their number and by
+// their bytes, and compares the weighted sums with the exact ones. The bound is five standard
+// deviations.
 func TestUnbiased(t *testing.T) {
 	defer func(was uint64) { Rate = was }(Rate)
 	Rate = 4096
-	for _, n := range []uint64{1, 16, 100, 4096, 10_000, 100_000} {
+	for _, n := range []uint64{1, 16, 100, 4096, 10_000, 100_000, 8 << 20} {
 		const bytes = 400 << 20
 		blocks := bytes / n
-		left, sum, square := Distance(), 0.0, 0.0
+		unit := int64(Unit(n))
+		left, by, draw := Distance(), unit, Distance
+		if n <= sizeclass.MaxSize {
+			left, by, draw = Blocks(unit), 1, func() int64 { return Blocks(unit) }
+		}
+		sum, square := 0.0, 0.0
 		for range blocks {
-			if left -= int64(n); left <= 0 {
-				left = Distance()
+			if left -= by; left <= 0 {
+				left = draw()
 				sum += Weight(n)
 				square += Weight(n) * (Weight(n) - 1)
 			}

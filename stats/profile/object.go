@@ -21,6 +21,8 @@ type Object struct {
 	Name, NameLen uintptr  // its path
 	ID            [32]byte // its build id, of IDLen bytes
 	IDLen         uintptr
+
+	unloads uintptr // how many objects had been unloaded when the path was last compared
 }
 
 // objectFor returns the number, from 1 on, of the object at start with a link map; or 0 if there is
@@ -29,9 +31,12 @@ func (t *table) objectFor(start, link, pc uintptr) uintptr {
 	if start == 0 {
 		return 0
 	}
+	unloads := t.stack.Unloads
 	for i := t.objectN; i > 0; i-- { // the latest first: another may have been there before
 		o := &t.objects[(i-1)&(objectCount-1)]
-		if o.start == start && o.link == link && pc >= o.Low && pc < o.High && o.named(link) {
+		if o.start == start && o.link == link && pc >= o.Low && pc < o.High &&
+			(o.unloads == unloads || o.named(link)) {
+			o.unloads = unloads
 			return i
 		}
 	}
@@ -43,6 +48,7 @@ func (t *table) objectFor(start, link, pc uintptr) uintptr {
 		return 0
 	}
 	o.Name, o.NameLen = t.nameOf(link)
+	o.unloads = unloads
 	t.objectN++
 	if !hasName(link) && t.program == 0 {
 		t.program = t.objectN

@@ -21,6 +21,7 @@ const (
 	objectCount   = 512
 	nameBytes     = 64 << 10  // the paths of all objects
 	stackWords    = 256 << 10 // the frames of all sites
+	threadCount   = 256       // of those whose names are kept
 	sampleCount   = 256 << 10 // sampled blocks in use; at a rate of 512 KiB in a heap of 128 GiB
 )
 
@@ -113,11 +114,13 @@ type table struct {
 	program uintptr // the number of the program's own object, or 0
 	tracers *Tracers
 
-	heatTime   float64             // seconds, in which heat was measured
-	fresh      float64             // bytes allocated since the profile was written (every.go)
-	live, peak [groupCount]float64 // Σ LiveBytes; what it was when the sites' Peak was set
-	start      uint64              // monotonic, nanoseconds
-	thread     [2]uint64
+	heatTime   float64                 // seconds, in which heat was measured
+	fresh      float64                 // bytes allocated since the profile was written (every.go)
+	live, peak [groupCount]float64     // Σ LiveBytes; what it was when the sites' Peak was set
+	start      uint64                  // monotonic, nanoseconds
+	thread     [2]uint64               // the name of the thread that has the table
+	token      uintptr                 // of that thread
+	threads    [threadCount]threadName // by token
 }
 
 var (
@@ -152,7 +155,7 @@ func Begin(token uintptr, wait bool, tracers *Tracers) *unwind.Stack {
 		atomic.AddUint64(&Missed, 1)
 		return nil
 	}
-	t.tracers = tracers
+	t.tracers, t.token = tracers, token
 	t.stack.Begin()
 	return &t.stack
 }

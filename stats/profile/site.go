@@ -16,7 +16,7 @@ const (
 
 // siteFor returns the site of a block whose stack was found, or nil if there is no room for it.
 func (t *table) siteFor(b *Block) *Site {
-	t.askName()
+	t.askName(b.Now)
 	n, first := t.stack.N, t.frameN
 	if first+n > stackWords {
 		return nil
@@ -99,11 +99,26 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
+// threadName is the name of a thread as it was lately.
+type threadName struct {
+	token uintptr
+	asked uint64 // when, in nanoseconds
+	name  [2]uint64
+}
+
+// nameAge is for how long a thread's name is believed, in nanoseconds. The system call would take a
+// third of a sample's time.
+const nameAge = 1e6
+
 // askName sets t.thread to the calling thread's name.
-func (t *table) askName() {
+func (t *table) askName(now uint64) {
 	const prGetName = 16
-	t.thread = [2]uint64{}
-	raw.Sys(syscall.SYS_PRCTL, prGetName, uintptr(unsafe.Pointer(&t.thread)), 0, 0, 0, 0)
+	e := &t.threads[mix(uint64(t.token))&(threadCount-1)]
+	if e.token != t.token || now-e.asked > nameAge {
+		*e = threadName{token: t.token, asked: now}
+		raw.Sys(syscall.SYS_PRCTL, prGetName, uintptr(unsafe.Pointer(&e.name)), 0, 0, 0, 0)
+	}
+	t.thread = e.name
 }
 
 // locate returns the number of the location, from 1 on, of frame i of the walk; 0 if there is no

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tieralloc/internal/testlib"
+	"tieralloc/stats/profile"
 )
 
 // probe is what a note of the library says of a probe.
@@ -202,8 +203,8 @@ func compare(t *testing.T, hits []hit, steps []step) {
 			}
 			if s.is != 0 && next("alloc", s.is) {
 				h := hits[0]
-				n := float64(s.size)
-				if w := n / -math.Expm1(-n/probeRate); h.size != s.size ||
+				unit := float64(profile.Unit(s.size))
+				if w := float64(s.size) / -math.Expm1(-unit/probeRate); h.size != s.size ||
 					math.Abs(w-float64(h.weighted)) > 1 {
 					t.Errorf("step %d: %+v, but %d bytes stand for %f", i, h, s.size, w)
 				}

@@ -1,0 +1,166 @@
+package alloc
+
+import (
+	"unsafe"
+
+	"tieralloc/alloc/sizeclass"
+	"tieralloc/internal/raw"
+	"tieralloc/stats/profile"
+)
+
+// While Profiling, the blocks of a class up to the next sample are drawn as a number (left). The
+// fast path does not count; so it is shown no more blocks than that, a ration: the current page,
+// with a trigger on the blocks that come back to it, and the thread-cache free list, which takes
+// Credit blocks, because while Profiling the owner word of every full page has OwnerWarm.
+//
+//	a class that is shown:
+//		blocks on the list + Credit + of the page < left - popped
+//		of the page = its free blocks + Trigger - Frees, or Budget if it is not in Cur
+//	any other:
+//		Cur[c] == pageNone, CacheLists[c].Room == CacheLists[c].Head == 0
+//		Budget < left - popped
+//	popped = From.Allocs + pops from the list - seen
+//
+// Near the sample nothing is shown, and C pops from the page and the list, Budget times
+// (interpose/libc_profile.h). When a slow path runs, settle subtracts what was popped, and ration
+// shows what is left.
+
+// Rations is the rations of a heap, by class.
+type Rations struct {
+	_  raw.OffHeap
+	Of [sizeclass.Count]Ration
+}
+
+// Ration is what may be used of a class before the next sample.
+type Ration struct {
+	From   *Page // the current page of the class; pageNone where its fast path is disabled
+	Budget uint64
+	List   CacheList // the thread-cache free list of a class that is not shown
+	left   int64     // blocks up to and including the next one sampled; 0: not drawn
+	seen   uint64
+	shown  bool
+}
+
+// A class is shown if at least so many frees may follow.
+const rationLeast = 512
+
+// profile prepares a new heap for samples. If there is no memory for its rations, every call takes
+// the slow path.
+func (h *Heap) profile() {
+	h.until = profile.Distance()
+	bytes := raw.RoundUp(unsafe.Sizeof(Rations{}), raw.Page)
+	h.Rations = (*Rations)(raw.Ptr(raw.Map(bytes)))
+	if h.Rations == nil {
+		h.sampled = true
+		return
+	}
+	for c := range h.Rations.Of {
+		h.Rations.Of[c].From = pageNone
+	}
+}
+
+// rationOf is the ration of class c. Precondition: h.Rations != nil.
+func (h *Heap) rationOf(c uintptr) *Ration { return &h.Rations.Of[sizeclass.Index(c)] }
+
+// dueOf counts a block of class c, and reports whether it is to be sampled.
+func (h *Heap) dueOf(c uintptr) bool {
+	r, size := h.rationOf(c), int64(sizeclass.Size(c))
+	h.settle(c)
+	if r.left == 0 {
+		r.left = profile.Blocks(size)
+	}
+	if r.left--; r.left > 0 {
+		return false
+	}
+	r.left = profile.Blocks(size)
+	return true
+}
+
+// settle counts what was popped.
+func (h *Heap) settle(c uintptr) {
+	r := h.rationOf(c)
+	pops := r.From.Allocs + h.cacheList(c).Pops
+	r.left -= int64(pops - r.seen)
+	r.seen = pops
+}
+
+// served follows a request of n bytes, for which the slow path has popped the block at b. It is
+// counted (dueOf) for the class of the request; that of the block may be a larger one.
+func (h *Heap) served(b, n uintptr) {
+	if h.Rations == nil {
+		return
+	}
+	p := Lookup(b)
+	if p != nil && p.Owner > OwnerHuge && heapOf(p.Owner) == h && !p.isNursery() {
+		h.rationOf(p.class()).seen++
+	}
+	if n <= sizeclass.MaxSize {
+		h.ration(sizeclass.Of(n))
+	}
+}
+
+// from makes p the page that the blocks of class c come from. None is shown before the next ration.
+func (h *Heap) from(c uintptr, p *Page) {
+	h.settle(c)
+	r := h.rationOf(c)
+	r.seen += p.Allocs - r.From.Allocs
+	r.From, r.Budget = p, 0
+	h.show(c, pageNone)
+}
+
+// conceal hides p if it is shown: its trigger is gone.
+func (h *Heap) conceal(p *Page) {
+	if h.Rations != nil && h.rationOf(p.class()).From == p {
+		h.show(p.class(), pageNone)
+	}
+}
+
+// ration shows the fast path the blocks of class c that are due before the next sample.
+func (h *Heap) ration(c uintptr) {
+	if h.Rations == nil || h != h.Thread.Base || h.fastPathDisabled(c) || !h.opened.Has(c) {
+		return
+	}
+	h.settle(c)
+	r := h.rationOf(c)
+	rest := r.left - 1
+	spare := rest - int64(cacheLimit(c)-h.cacheList(c).Room)
+	p := r.From
+	if p.slices == 1 {
+		spare -= int64(p.listed())
+	} else {
+		p = pageNone
+	}
+	if spare < rationLeast {
+		r.hideList(&h.CacheLists[sizeclass.Index(c)])
+		r.Budget = uint64(max(rest, 0))
+		h.show(c, pageNone)
+		return
+	}
+	r.showList(&h.CacheLists[sizeclass.Index(c)])
+	s := h.cacheList(c)
+	if isWarm(c) {
+		s.Credit = min(max(s.Credit, 1), spare/2)
+	} else {
+		s.Credit = spare / 2
+	}
+	r.Budget = uint64(spare - s.Credit)
+	if p != pageNone {
+		if !p.armedWithin(r.Budget) {
+			p.armAfter(r.Budget)
+		}
+		r.Budget = 0
+	}
+	h.show(c, p)
+}
+
+func (r *Ration) showList(s *CacheList) {
+	if !r.shown {
+		*s, r.List, r.shown = r.List, CacheList{}, true
+	}
+}
+
+func (r *Ration) hideList(s *CacheList) {
+	if r.shown {
+		r.List, *s, r.shown = *s, CacheList{}, false
+	}
+}

@@ -1,0 +1,166 @@
+package alloc
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"tieralloc/alloc/sizeclass"
+	"tieralloc/internal/raw"
+	"tieralloc/stats/profile"
+	"tieralloc/tiers"
+)
+
+// profiledWorld is newWorld where a sample is taken in so many bytes.
+func profiledWorld(t *testing.T, rate uint64) {
+	newWorld(t)
+	if !profile.Start(rate, 1, 1) {
+		t.Fatal("no memory for a profile")
+	}
+	Profiling = true
+	t.Cleanup(func() { Profiling = false })
+}
+
+// rationed is a thread that a test of rations follows: how many blocks of each class it has had
+// since a sample, and how many were drawn then.
+type rationed struct {
+	thread
+	t     *testing.T
+	since [sizeclass.Count]int64
+	drawn [sizeclass.Count]int64
+}
+
+// count notes a block of n bytes, and that it was or was not sampled when one was drawn.
+func (r *rationed) count(n uintptr) {
+	c := sizeclass.Of(n)
+	r.since[c]++
+	left := r.h.rationOf(c).left
+	sampled := r.h.Thread.Sampled != 0
+	r.h.Thread.Sampled = 0
+	switch {
+	case sampled:
+		if r.drawn[c] != 0 && r.since[c] != r.drawn[c] {
+			r.t.Fatalf("block %d of %d bytes was sampled, not block %d", r.since[c], n, r.drawn[c])
+		}
+		r.since[c], r.drawn[c] = 0, left
+	case r.drawn[c] == 0: // the first
+		r.drawn[c] = left + 1
+	case r.since[c] >= r.drawn[c]:
+		r.t.Fatalf("block %d of %d bytes was not sampled", r.since[c], n)
+	}
+}
+
+// bounded compares what the fast path may pop with what is left before the next sample.
+func (r *rationed) bounded(n uintptr) {
+	c := sizeclass.Of(n)
+	h, g := r.h, r.h.rationOf(c)
+	s := h.cacheList(c)
+	popped := g.From.Allocs + s.Pops - g.seen
+	most := g.Budget
+	if p := h.Cur[c]; p != pageNone {
+		most = p.Trigger - p.Frees
+		for b := p.Free; b != 0; b = raw.Load(b) {
+			most++
+		}
+	}
+	if g.shown {
+		most += cacheLimit(c) - s.Room + uint64(s.Credit)
+	} else if h.CacheLists[c].Head != 0 || h.CacheLists[c].Room != 0 || h.Cur[c] != pageNone {
+		r.t.Fatalf("class %d is shown", c)
+	}
+	if left := g.left - int64(popped); most != 0 && most >= uint64(max(left, 0)) {
+		r.t.Fatalf("the fast path may pop %d blocks of %d bytes, and block %d is the next sample",
+			most, n, left)
+	}
+}
+
+// TestRation: whatever a thread does, the block that is sampled is the one that was drawn, and the
+// fast path is shown fewer blocks than there are before it. Nothing is counted twice.
+func TestRation(t *testing.T) {
+	for _, rate := range []uint64{4 << 10, 512 << 10, 64 << 20} {
+		t.Run(strconv.FormatUint(rate, 10), func(t *testing.T) { testRation(t, rate) })
+	}
+}
+
+func testRation(t *testing.T, rate uint64) {
+	profiledWorld(t, rate)
+	now := uint64(1e9)
+	clock := func() uint64 { now += 1e4; return now }
+	r := &rationed{t: t, thread: thread{h: mustAcquire(t, 8), now: clock}}
+	other := &thread{h: mustAcquire(t, 16), now: clock}
+	random := rand.New(rand.NewPCG(1, rate))
+	sizes := []uintptr{1, 16, 40, 200, 1000, 3000, 20_000, 100_000}
+	var live []uintptr
+	take := func(i int) (b uintptr) {
+		b = live[i]
+		live[i] = live[len(live)-1]
+		live = live[:len(live)-1]
+		return b
+	}
+	had := func(b, n uintptr) {
+		live = append(live, b&^ZeroBit)
+		r.count(n)
+	}
+	calls, fast := uint64(0), uint64(0)
+	get := func(n uintptr) {
+		calls++
+		b := r.mallocFast(n)
+		if b != 0 {
+			fast++
+		} else {
+			b, _ = r.malloc(n)
+		}
+		had(b, n)
+	}
+	for step := range 400_000 {
+		n := sizes[random.IntN(len(sizes))]
+		switch what := random.IntN(1000); {
+		case what < 2:
+			r.h.Thread.collectPages(what == 0)
+		case what == 2:
+			c := sizeclass.Of(n)
+			r.h.setRuled(c, true)
+			r.h.setRuled(c, false)
+		case what < 10:
+			calls++
+			had(Aligned(r.enter(), 64, n, uintptr(tiers.CallerSet(0, 0, 0)), 0), n)
+			r.leave()
+		case what >= 500 && len(live) < 3000 || len(live) == 0:
+			get(n)
+		case what == 10: // in turn
+			for i := range 1000 {
+				get(n)
+				if b := take(len(live) - 1); i%2 == 0 {
+					r.freeSlow(b)
+				} else {
+					r.free(b)
+				}
+				r.bounded(n)
+			}
+		case what < 20:
+			other.free(take(random.IntN(len(live))))
+		default:
+			i := len(live) - 1
+			if what%3 == 0 {
+				i = random.IntN(len(live))
+			}
+			if why := r.free(take(i)); why != FreeOK {
+				t.Fatalf("step %d: free says %d", step, why)
+			}
+		}
+		if r.h.opened.Has(sizeclass.Of(n)) {
+			r.bounded(n)
+		}
+	}
+	if rate == 64<<20 && fast < calls/2 {
+		t.Errorf("the fast path served %d of %d blocks", fast, calls)
+	}
+	report := filled(r.h.Thread.token)
+	if report.BlocksLive != uint64(len(live)) || report.BlocksTotalAlloc != calls {
+		t.Errorf("the report has %d blocks of %d, not %d of %d", report.BlocksLive,
+			report.BlocksTotalAlloc, len(live), calls)
+	}
+	for len(live) != 0 {
+		r.free(take(0))
+	}
+}
