@@ -29,7 +29,8 @@ Sites whose memory is touched most are hot until --fast is full, the others are 
 Standard error has the sites, and what share of the touches fast memory of several sizes would
 serve: with rules by site, with right hints for each part of the memory (the most that any
 placement serves, measuring errors included), and where memory lies as it happens. If sites do
-not tell hot from cold memory, the command says so, writes no rule and exits with 1.
+not tell hot from cold memory, or most memory is in blocks below 4 KiB, whose heat is not known,
+the command says so, writes no rule and exits with 1.
 
 A rule names addresses in the program's files. Make a new profile when they are compiled anew.`
 
@@ -84,8 +85,8 @@ func (f *profileFile) advise(out, stderr io.Writer, fast uint64) error {
 	if err != nil {
 		return err
 	}
-	p := newPlacement(sites, float64(fast))
-	if p.total.touches < 1 {
+	p := newPlacement(sites, f.unmeasured(), float64(fast))
+	if p.total.touches < 1 && p.mostlyMeasured() {
 		return fmt.Errorf("%s: no touch of a block of 4 KiB or more was seen: heat is known of "+
 			"such blocks only, in programs that run for ten seconds and more", f.path)
 	}
@@ -145,7 +146,8 @@ func (f *profileFile) useSites() ([]*useSite, error) {
 	bytes, touches := f.typeIndex("heat_space"), f.typeIndex("touches")
 	if bytes < 0 || touches < 0 {
 		return nil, fmt.Errorf("%s: the profile has no heat: TA_PROFILE_HEAT=1 measures it, of "+
-			"blocks of 4 KiB or more, in programs that run for ten seconds and more", f.path)
+			"blocks of 4 KiB or more, in programs that run for ten seconds and more. At its peak "+
+			"the process had %s in smaller blocks", f.path, size(uint64(f.unmeasured())))
 	}
 	names := f.callerNames()
 	sites := map[string]*useSite{}
@@ -175,6 +177,22 @@ func (f *profileFile) useSites() ([]*useSite, error) {
 		return s.bytes == 0
 	})
 	return list, nil
+}
+
+// unmeasured is the bytes of blocks whose heat is not known, when the process used most memory: the
+// other values of a profile that ends with the process are those of its last memory.
+func (f *profileFile) unmeasured() (bytes float64) {
+	peak := f.typeIndex("peak_space")
+	if peak < 0 {
+		return 0
+	}
+	for _, s := range f.profile.Sample {
+		median := s.NumLabel["size_median"]
+		if len(median) > 0 && median[0] < leastBlock && memoryOf(s) == "" {
+			bytes += float64(s.Value[peak])
+		}
+	}
+	return bytes
 }
 
 // leastBlock is the smallest block whose heat is known: a memory page.

@@ -41,7 +41,7 @@ func TestPlacement(t *testing.T) {
 		{1e6, "a:hot b:hot c:hot d:hot"},
 	} {
 		p := newPlacement([]*useSite{siteOf("d", 1000, 1), siteOf("c", 500, 10),
-			siteOf("a", 100, 900), siteOf("b", 100, 89)}, c.fast)
+			siteOf("a", 100, 900), siteOf("b", 100, 89)}, 0, c.fast)
 		if got := strings.Join(hints(p), " "); got != c.want {
 			t.Errorf("%g bytes: %s, not %s", c.fast, got, c.want)
 		}
@@ -62,7 +62,7 @@ func TestServed(t *testing.T) {
 			s.useCell = sumOf(s.cells)
 			sites = append(sites, s)
 		}
-		p := newPlacement(sites, 0)
+		p := newPlacement(sites, 0, 0)
 		if got := p.at(p.fast).rules; math.Abs(got-servedByDefault) > 1e-6 {
 			t.Fatalf("the default serves %g", got)
 		}
@@ -83,13 +83,16 @@ func TestVerdict(t *testing.T) {
 	mixed.cells = []useCell{{200, 900}, {800, 100}}
 	for _, c := range []struct {
 		sites []*useSite
+		small float64
 		want  string
 	}{
-		{[]*useSite{siteOf("a", 200, 900), siteOf("b", 800, 100)}, ""},
-		{[]*useSite{siteOf("a", 500, 500), siteOf("b", 500, 500)}, "the memory is used evenly"},
-		{[]*useSite{mixed}, "call sites do not tell"},
+		{[]*useSite{siteOf("a", 200, 900), siteOf("b", 800, 100)}, 1000, ""},
+		{[]*useSite{siteOf("a", 200, 900), siteOf("b", 800, 100)}, 3072,
+			"3.0 KiB of 4.0 KiB are in blocks below 4 KiB"},
+		{[]*useSite{siteOf("a", 500, 500), siteOf("b", 500, 500)}, 0, "the memory is used evenly"},
+		{[]*useSite{mixed}, 0, "call sites do not tell"},
 	} {
-		got := newPlacement(c.sites, 200).verdict()
+		got := newPlacement(c.sites, c.small, 200).verdict()
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%q, not %q", got, c.want)
 		}
@@ -144,7 +147,7 @@ func TestFastBytes(t *testing.T) {
 // make matter does.
 func TestRuled(t *testing.T) {
 	p := newPlacement([]*useSite{siteOf("big", 1000, 0), siteOf("hot", 1, 900), siteOf("x", 4, 1),
-		siteOf("y", 4, 4), siteOf("z", 3, 2), siteOf("a", 100, 100)}, 0)
+		siteOf("y", 4, 4), siteOf("z", 3, 2), siteOf("a", 100, 100)}, 0, 0)
 	var names []string
 	for _, s := range p.ruled {
 		names = append(names, s.callers[0])

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -71,6 +72,7 @@ type placement struct {
 	sites []*useSite // the hottest first
 	ruled []*useSite // those that rules are written for
 	total useCell
+	small float64 // bytes of blocks whose heat is not known
 	fast  float64 // bytes of fast memory
 
 	bySite []useCell // a cell for each site, the hottest first
@@ -80,11 +82,11 @@ type placement struct {
 // servedByDefault is the share of touches for which fast memory is meant if its size is not given.
 const servedByDefault = 0.9
 
-// newPlacement decides for so many bytes of fast memory, or for 0 for as many as serve
-// servedByDefault of the touches. The hottest sites that fit are hot, and what does not fit is
+// newPlacement decides for fast bytes of fast memory, or for 0 for as many as serve servedByDefault
+// of the touches. The hottest sites that fit are hot, and what does not fit is
 // cold. The site that fits in part is neither.
-func newPlacement(sites []*useSite, fast float64) *placement {
-	p := &placement{sites: slices.Clone(sites), fast: fast}
+func newPlacement(sites []*useSite, small, fast float64) *placement {
+	p := &placement{sites: slices.Clone(sites), small: small, fast: fast}
 	slices.SortStableFunc(p.sites, func(a, b *useSite) int {
 		return byDensity(a.useCell, b.useCell)
 	})
@@ -151,10 +153,17 @@ const (
 	leastPart = 0.5
 )
 
+// mostlyMeasured reports whether the heat of most of the memory is known.
+func (p *placement) mostlyMeasured() bool { return p.small <= p.total.bytes }
+
 // verdict is "" if rules by site are worth having, or why not.
 func (p *placement) verdict() string {
 	s := p.at(p.fast)
 	switch {
+	case !p.mostlyMeasured():
+		return fmt.Sprintf("%s of %s are in blocks below 4 KiB, whose heat is not known. "+
+			"TA_ON_SOFTCAP=follow moves memory by its use", size(uint64(p.small)),
+			size(uint64(p.small+p.total.bytes)))
 	case s.best-s.evenly < leastWin:
 		return "the memory is used evenly: no placement serves many more accesses than any other"
 	case s.rules-s.evenly < leastPart*(s.best-s.evenly):

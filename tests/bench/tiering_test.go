@@ -212,9 +212,9 @@ begin() { # WORKLOAD COMMAND...
 	shift
 	: >/tmp/ready
 	client=
-	if [ $name = redis ]; then
+	if [ "$name" = redis ]; then
 		begin_redis "$@"
-	elif [ $name = program ]; then
+	elif [ "$name" = program ]; then
 		"$@" /guest/program $arguments >/tmp/output &
 		server=$!
 		sleep $seconds
