@@ -90,12 +90,24 @@ func (h *Heap) served(b, n uintptr) {
 	if h.Rations == nil {
 		return
 	}
+	c := sizeclass.Of(min(n, sizeclass.MaxSize))
 	p := Lookup(b)
 	if p != nil && p.Owner > OwnerHuge && heapOf(p.Owner) == h && !p.isNursery() {
-		h.rationOf(p.class()).seen++
+		h.popped(p.class())
+		if p.class() != c {
+			h.ration(p.class())
+		}
 	}
 	if n <= sizeclass.MaxSize {
-		h.ration(sizeclass.Of(n))
+		h.ration(c)
+	}
+}
+
+// popped has settle not count one block of class c. Where the fast path is disabled it would count
+// none: nothing is on the list, and From is pageNone.
+func (h *Heap) popped(c uintptr) {
+	if !h.fastPathDisabled(c) {
+		h.rationOf(c).seen++
 	}
 }
 
@@ -117,11 +129,15 @@ func (h *Heap) conceal(p *Page) {
 
 // ration shows the fast path the blocks of class c that are due before the next sample.
 func (h *Heap) ration(c uintptr) {
-	if h.Rations == nil || h != h.Thread.Base || h.fastPathDisabled(c) || !h.opened.Has(c) {
+	if h.Rations == nil || h.fastPathDisabled(c) || !h.opened.Has(c) {
 		return
 	}
 	h.settle(c)
 	r := h.rationOf(c)
+	if h != h.Thread.Base {
+		h.withhold(c, 0)
+		return
+	}
 	rest := r.left - 1
 	spare := rest - int64(cacheLimit(c)-h.cacheList(c).Room)
 	p := r.From
@@ -131,9 +147,7 @@ func (h *Heap) ration(c uintptr) {
 		p = pageNone
 	}
 	if spare < rationLeast {
-		r.hideList(&h.CacheLists[sizeclass.Index(c)])
-		r.Budget = uint64(max(rest, 0))
-		h.show(c, pageNone)
+		h.withhold(c, uint64(max(rest, 0)))
 		return
 	}
 	r.showList(&h.CacheLists[sizeclass.Index(c)])
@@ -151,6 +165,14 @@ func (h *Heap) ration(c uintptr) {
 		r.Budget = 0
 	}
 	h.show(c, p)
+}
+
+// withhold shows the fast path nothing of class c. C may pop as many blocks as the budget says.
+func (h *Heap) withhold(c uintptr, budget uint64) {
+	r := h.rationOf(c)
+	r.hideList(&h.CacheLists[sizeclass.Index(c)])
+	r.Budget = budget
+	h.show(c, pageNone)
 }
 
 func (r *Ration) showList(s *CacheList) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tieralloc/alloc/sizeclass"
+	"tieralloc/internal/config"
 	"tieralloc/internal/raw"
 	"tieralloc/stats/profile"
 	"tieralloc/tiers"
@@ -120,7 +121,18 @@ func testRation(t *testing.T, rate uint64) {
 		case what == 2:
 			c := sizeclass.Of(n)
 			r.h.setRuled(c, true)
+			for range random.IntN(40) {
+				get(n)
+			}
 			r.h.setRuled(c, false)
+		case what == 3: // the base heap is another one for a while
+			SetHint(r.enter(), uintptr(config.HintCold))
+			r.leave()
+			for range min(len(live), random.IntN(1000)) {
+				r.free(take(random.IntN(len(live))))
+			}
+			SetHint(r.enter(), tiers.NoHint)
+			r.leave()
 		case what < 10:
 			calls++
 			had(Aligned(r.enter(), 64, n, uintptr(tiers.CallerSet(0, 0, 0)), 0), n)

@@ -47,6 +47,9 @@ func Resize(h *Heap, addr, n uintptr) uintptr {
 		if h.due(n) {
 			h.Thread.sample(to, n)
 		}
+		if n <= sizeclass.MaxSize {
+			h.ration(sizeclass.Of(n))
+		}
 	}
 	return to
 }

@@ -26,9 +26,15 @@ type taken struct {
 // run runs a program with a profile and returns the profile and what the program printed.
 func run(t *testing.T, rate string, args ...string) (taken, string) {
 	t.Helper()
+	return runWith(t, nil, rate, args...)
+}
+
+// runWith is run with further settings.
+func runWith(t *testing.T, settings []string, rate string, args ...string) (taken, string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "heap.pb")
 	res := testlib.Run(t, testlib.Cmd{Args: args, Preload: true,
-		Env: []string{"TA_PROFILE=" + file, "TA_PROFILE_RATE=" + rate}})
+		Env: append([]string{"TA_PROFILE=" + file, "TA_PROFILE_RATE=" + rate}, settings...)})
 	if res.Status != 0 || res.Stderr != "" {
 		t.Fatalf("%q ended with %d, standard error %q", args, res.Status, res.Stderr)
 	}

@@ -9,14 +9,18 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// TestTruth compares the estimates for 20 sites with what the program has counted. An estimate of B
+// TestTruth compares the estimates for 20 sites with what the program has counted, with settings that
+// send requests past the fast path or to other heaps too. An estimate of B
 // bytes in blocks of n has a variance of at most B·(n + rate); the bound is five standard
 // deviations, so that one run in a hundred thousand fails by chance.
 func TestTruth(t *testing.T) {
 	const rate = 64 << 10
 	program := testlib.CC(t, "sites.c", "-O1")
-	for seed := range 3 {
-		p, out := run(t, fmt.Sprint(rate), program, fmt.Sprint(seed), "400")
+	for seed, setting := range []string{
+		"TA_RULES=", "TA_RULES=lib=absent.so:cold", "TA_RULES=size=40-3000:cold",
+		"TA_DEFAULT_HINT=cold", "TA_NORMAL_BW=100G",
+	} {
+		p, out := runWith(t, []string{setting}, fmt.Sprint(rate), program, fmt.Sprint(seed), "400")
 		allocs, used := p.sums(t, "alloc_space", "site"), p.sums(t, "inuse_space", "site")
 		checked := 0
 		for line := range strings.Lines(out) {
