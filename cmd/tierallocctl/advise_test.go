@@ -36,14 +36,25 @@ func TestPlacement(t *testing.T) {
 		{95, "a:hot b:cold c:cold d:cold"}, // within the error of the size
 		{80, "a: b:cold c:cold d:cold"},
 		{5, "a:cold b:cold c:cold d:cold"},
-		{150, "a:hot b: c:cold d:cold"},
-		{300, "a:hot b:hot c: d:cold"},
+		{150, "a:hot b:cold c:cold d:cold"},
+		{300, "a:hot b:hot c:cold d:cold"},
 		{1e6, "a:hot b:hot c:hot d:hot"},
 	} {
 		p := newPlacement([]*useSite{siteOf("d", 1000, 1), siteOf("c", 500, 10),
 			siteOf("a", 100, 900), siteOf("b", 100, 89)}, 0, c.fast)
 		if got := strings.Join(hints(p), " "); got != c.want {
 			t.Errorf("%g bytes: %s, not %s", c.fast, got, c.want)
+		}
+	}
+}
+
+// TestPartialSite: the site that fits in part is cold if that part would serve little.
+func TestPartialSite(t *testing.T) {
+	for fast, want := range map[float64]string{120: "a:hot b:cold", 150: "a:hot b:",
+		195: "a:hot b:hot"} {
+		p := newPlacement([]*useSite{siteOf("a", 100, 900), siteOf("b", 100, 300)}, 0, fast)
+		if got := strings.Join(hints(p), " "); got != want {
+			t.Errorf("%g bytes: %s, not %s", fast, got, want)
 		}
 	}
 }

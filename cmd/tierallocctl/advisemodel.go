@@ -83,8 +83,9 @@ type placement struct {
 const servedByDefault = 0.9
 
 // newPlacement decides for fast bytes of fast memory, or for 0 for as many as serve servedByDefault
-// of the touches. The hottest sites that fit are hot, and what does not fit is
-// cold. The site that fits in part is neither.
+// of the touches. The hottest sites that fit are hot, and what does not fit is cold. The site that
+// fits in part is neither, or cold if little is lost: where FAST and NORMAL are the same memory, a
+// site that is neither takes the room of hot sites that allocate later.
 func newPlacement(sites []*useSite, small, fast float64) *placement {
 	p := &placement{sites: slices.Clone(sites), small: small, fast: fast}
 	slices.SortStableFunc(p.sites, func(a, b *useSite) int {
@@ -99,14 +100,14 @@ func newPlacement(sites []*useSite, small, fast float64) *placement {
 	if fast == 0 {
 		p.fast = needed(p.bySite, servedByDefault)
 	}
-	left := p.fast
+	left, hot := p.fast, 0.0
 	for _, s := range p.sites {
+		part := max(left, 0) / s.bytes
 		switch {
 		case s.bytes <= left*fitTolerance:
 			s.hint = "hot"
-		case left <= 0:
-			s.hint = "cold"
-		case left < s.bytes*(1-1/fitTolerance):
+			hot += s.touches
+		case part < 1-1/fitTolerance || part*s.touches < partWorth*hot:
 			s.hint = "cold"
 		}
 		left -= s.bytes
@@ -125,6 +126,9 @@ func newPlacement(sites []*useSite, small, fast float64) *placement {
 // fitTolerance is how much larger than the room for it a site may be and count as fitting, because
 // its size is an estimate.
 const fitTolerance = 1.1
+
+// partWorth is how much the site that fits in part would have to add to what hot sites serve.
+const partWorth = 0.1
 
 // A serving is what part of the touches fast memory of a size serves.
 type serving struct{ bytes, rules, best, evenly float64 }

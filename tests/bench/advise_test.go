@@ -24,25 +24,28 @@ const leastAdvised = 0.9
 
 // BenchmarkAdvise is the share of a program's cache misses that the fast node of a guest serves:
 // without hints, with the rules that "tierallocctl advise" makes of a profile with heat, and with
-// right hints. The profile is of a run before, without caps. Where call sites do not tell hot from
-// cold memory, advise must write no rules, and there is nothing to compare.
+// right hints. The profile is of a run before, without caps. For rules the fast node is a tier of
+// its own, or has a cap that holds for FAST and NORMAL together. Where call sites do not tell hot
+// from cold memory, advise must write no rules, and there is nothing to compare.
 func BenchmarkAdvise(b *testing.B) {
 	testlib.Need(b, "qemu-system-x86_64", "redis-server", "redis-benchmark")
 	g := tieringGuest(b)
 	g.fastMiB = 320
 	g.files = append(g.files, filepath.Join(filepath.Dir(testlib.Lib(b)), "tierallocctl")+
 		"=/guest/tierallocctl")
-	const apart = "TA_NODE_FAST=0 TA_NODE_NORMAL=1 "
+	const apart, capped = "env TA_NODE_FAST=0 TA_NODE_NORMAL=1 ", "env TA_NORMAL_HARD=123M "
+	const hinted = "env TIERING_HINTS=1 LD_PRELOAD=/guest/libtieralloc.so"
 	policies := []tieringPolicy{
-		{"no hints", 0, "env LD_PRELOAD=/guest/libtieralloc.so TA_NORMAL_HARD=123M"},
-		{"rules", 0, "/tmp/ruled"},
-		{"right hints", 0, "env LD_PRELOAD=/guest/libtieralloc.so TIERING_HINTS=1 " + apart},
+		{"no hints", 0, capped + "LD_PRELOAD=/guest/libtieralloc.so"},
+		{"rules under a cap", 0, capped + "/tmp/ruled"},
+		{"rules", 0, apart + "/tmp/ruled"},
+		{"right hints", 0, apart + hinted},
 	}
 	for _, workload := range adviseWorkloads {
 		b.Run(workload.name, func(b *testing.B) {
 			var script strings.Builder
 			script.WriteString(tieringPreamble)
-			fmt.Fprintf(&script, adviseScript, workload.name, apart)
+			fmt.Fprintf(&script, adviseScript, workload.name)
 			if workload.tell {
 				for i, p := range policies {
 					p.write(&script, workload.name, 2, 10+2*i)
@@ -75,8 +78,10 @@ func reportAdvise(b *testing.B, policies []tieringPolicy, periods map[int]share)
 	}
 	w.Flush()
 	b.Logf("\n%s", text.String())
-	if served["rules"] < leastAdvised*served["right hints"] {
-		b.Errorf("rules serve less than %g of what right hints serve", leastAdvised)
+	for _, rules := range []string{"rules", "rules under a cap"} {
+		if served[rules] < leastAdvised*served["right hints"] {
+			b.Errorf("%s serve less than %g of what right hints serve", rules, leastAdvised)
+		}
 	}
 }
 
@@ -97,7 +102,7 @@ cat /tmp/rules
 echo "advise: $status"
 cat >/tmp/ruled <<'END'
 #!/bin/sh
-exec env TA_RULES="$(cat /tmp/rules)" %sLD_PRELOAD=/guest/libtieralloc.so "$@"
+exec env TA_RULES="$(cat /tmp/rules)" LD_PRELOAD=/guest/libtieralloc.so "$@"
 END
 chmod +x /tmp/ruled
 `
