@@ -152,9 +152,8 @@ func ta_go_trim(h uintptr) uint { return uint(alloc.Trim(heap(h))) }
 func ta_go_misuse(fn, p, why, size uintptr) { alloc.Misuse(fn, p, why, size) }
 
 //export ta_go_sample_begin
-func ta_go_sample_begin(h, tracers uintptr) uint {
-	stack := alloc.SampleBegin(heap(h), (*profile.Tracers)(raw.Ptr(tracers)))
-	return uint(uintptr(unsafe.Pointer(stack)))
+func ta_go_sample_begin(h uintptr) uint {
+	return uint(uintptr(unsafe.Pointer(alloc.SampleBegin(heap(h)))))
 }
 
 //export ta_go_sample_step
@@ -176,10 +175,9 @@ func ta_go_cuda_step(r uintptr) uint {
 }
 
 //export ta_go_cuda_sample_begin
-func ta_go_cuda_sample_begin(r, tracers uintptr) uint {
+func ta_go_cuda_sample_begin(r uintptr) uint {
 	q := (*cudahook.Request)(raw.Ptr(r))
-	wait := !alloc.Holds(uintptr(q.Token))
-	stack := cudahook.SampleBegin(q, wait, (*profile.Tracers)(raw.Ptr(tracers)))
+	stack := cudahook.SampleBegin(q, !alloc.Holds(uintptr(q.Token)))
 	return uint(uintptr(unsafe.Pointer(stack)))
 }
 

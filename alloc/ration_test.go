@@ -15,7 +15,7 @@ import (
 // profiledWorld is newWorld where a sample is taken in so many bytes.
 func profiledWorld(t *testing.T, rate uint64) {
 	newWorld(t)
-	if !profile.Start(rate, 1, 1) {
+	if !profile.Start(rate, 1, 1, nil) {
 		t.Fatal("no memory for a profile")
 	}
 	Profiling = true

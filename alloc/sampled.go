@@ -107,10 +107,11 @@ func (t *Thread) sample(b, n uintptr) { t.Sampled, t.sampledBytes = b&^ZeroBit, 
 
 // SampleBegin begins the note of the block that the thread of h has sampled. It returns the walk in
 // which the caller is to find its stack before it calls SampleEnd, or nil if the sample is lost.
-func SampleBegin(h *Heap, tracers *profile.Tracers) *unwind.Stack {
-	stack := profile.Begin(h.Thread.token, !Holds(h.Thread.token), tracers)
+func SampleBegin(h *Heap) *unwind.Stack {
+	stack := h.Thread.WalkBegin()
 	if stack == nil {
 		h.Thread.Sampled = 0
+		profile.Miss()
 	}
 	return stack
 }
@@ -123,5 +124,6 @@ func SampleEnd(h *Heap, how uintptr) {
 		b.Hint, b.Tier = p.Hint, uint32(tierOf(p.placement))
 	}
 	t.Sampled = 0
-	profile.End(&b, how)
+	profile.Note(t.token, !Holds(t.token), &b, t.stack, how)
+	t.WalkEnd()
 }

@@ -7,9 +7,9 @@ import (
 	"tieralloc/internal/unwind"
 )
 
-// WalkBegin begins a walk over the stack of t's thread, for rules that depend on the caller's
-// callers. It returns nil without memory for it, and in a signal handler that has interrupted such
-// a walk. WalkEnd follows.
+// WalkBegin begins a walk over the stack of t's thread, for a sample or for rules that depend on
+// the caller's callers. It returns nil without memory for it, and in a signal handler that has
+// interrupted such a walk. WalkEnd follows.
 func (t *Thread) WalkBegin() *unwind.Stack {
 	if t.walking {
 		return nil

@@ -350,9 +350,9 @@ func (f *fake) run(r *Request) Action {
 		case ActDone, ActPass:
 			return action
 		case ActForget:
-			SampleBegin(r, true, nil)
+			SampleBegin(r, true)
 		case ActSample:
-			if SampleBegin(r, true, nil) != nil {
+			if SampleBegin(r, true) != nil {
 				SampleEnd(r, 0)
 			}
 			return ActDone

@@ -85,9 +85,9 @@ func (r *Request) identify() bool {
 
 // SampleBegin carries out ActForget or begins ActSample. For an allocation it returns the walk in
 // which the caller is to find its stack before it calls SampleEnd, or nil if the sample is lost.
-// wait is as for profile.Begin. A signal handler that interrupted the holder of a lock of this
+// wait is as for profile.Note. A signal handler that interrupted the holder of a lock of this
 // package does not wait: the thread that has the profile may wait for that lock.
-func SampleBegin(r *Request, wait bool, tracers *profile.Tracers) *unwind.Stack {
+func SampleBegin(r *Request, wait bool) *unwind.Stack {
 	token := uintptr(r.Token)
 	wait = wait && !Holds(token)
 	switch r.Op {
@@ -96,7 +96,7 @@ func SampleBegin(r *Request, wait bool, tracers *profile.Tracers) *unwind.Stack 
 	case OpContextEnd:
 		profile.ContextEnded(token, wait, raw.Clock(raw.ClockMono), &endedBlocks)
 	default:
-		return profile.Begin(token, wait, tracers)
+		return profile.BeginDevice(token, wait)
 	}
 	return nil
 }
@@ -105,5 +105,5 @@ func SampleBegin(r *Request, wait bool, tracers *profile.Tracers) *unwind.Stack 
 func SampleEnd(r *Request, how uintptr) {
 	b := profile.Block{Addr: uintptr(r.Number), Size: r.Bytes, Kind: uint32(r.Extra),
 		Device: uint32(r.Device), Now: raw.Clock(raw.ClockMono)}
-	profile.EndDevice(&b, how, &endedBlocks)
+	profile.EndDevice(uintptr(r.Token), &b, how, &endedBlocks)
 }

@@ -10,7 +10,7 @@ import (
 // beginSampling has the blocks of a test sampled.
 func beginSampling(t *testing.T) {
 	t.Helper()
-	if !profile.On() && !profile.Start(1, 0, 1) {
+	if !profile.On() && !profile.Start(1, 0, 1, nil) {
 		t.Fatal("no memory")
 	}
 	StartSampling()
@@ -34,7 +34,7 @@ func TestSampleInHandler(t *testing.T) {
 		for _, op := range []Op{OpAlloc, OpFree, OpContextEnd} {
 			r := newRequest(8)
 			r.Op = op
-			if SampleBegin(r, true, nil) != nil {
+			if SampleBegin(r, true) != nil {
 				t.Error("the profile has two holders")
 			}
 		}

@@ -8,6 +8,9 @@
 #include "libc_symbol.h"
 #include "exports.h"
 
+// The numbers of tracers attached to each probe (boot_probes_amd64.S).
+extern const char ta_tracers[];
+
 // The environment of the process: libc's environ or, in the loader before libc has set that, the
 // vector behind the arguments on the first stack.
 static char **environment(void)
@@ -49,6 +52,7 @@ HOT static void boot_once(void)
 		.Token = ta_token(),
 		.Random = ta_auxv(AT_RANDOM),
 		.File = (uintptr_t)ta_config_open(),
+		.Tracers = (uintptr_t)ta_tracers,
 		.Flags = &ta_flags,
 	};
 	if (b.Secure || !has_settings())

@@ -341,6 +341,7 @@ struct ta_boot_args {
 	uint64_t Token;
 	uint64_t Random;
 	uint64_t File;
+	uint64_t Tracers;
 	struct ta_flags *Flags;
 };
 

@@ -28,6 +28,7 @@ type BootArgs struct {
 	Token   uintptr // the calling thread's token
 	Random  uintptr // 16 random bytes
 	File    uintptr // a descriptor of the file of settings, or -errno without one
+	Tracers uintptr // the numbers of tracers attached to the probes (profile.Tracers)
 	Flags   *Flags  // all 0, filled in
 }
 
@@ -128,7 +129,7 @@ func Boot(arg uintptr) {
 		reports = setPath(&statsPath, &config.InForce.StatsFile, "TA_STATS_FILE")
 	}
 	if config.InForce.Profiles {
-		beginProfile(b.Random)
+		beginProfile(b)
 	}
 	openLive()
 	b.Flags.set()

@@ -26,9 +26,8 @@ var (
 // profileShare bounds what TA_PROFILE_EVERY costs: a fiftieth of one thread's time.
 const profileShare = 50
 
-// beginProfile has the heap sample blocks, if a profile can be written. random is the address of 8
-// random bytes.
-func beginProfile(random uintptr) {
+// beginProfile has the heap sample blocks, if a profile can be written.
+func beginProfile(b *BootArgs) {
 	if config.InForce.Secure {
 		var l raw.Line
 		l.Text("tieralloc: TA_PROFILE has no effect with TA_SECURE=1")
@@ -40,7 +39,8 @@ func beginProfile(random uintptr) {
 	}
 	profilePid = raw.Pid()
 	profile.Every = float64(config.InForce.ProfileEvery)
-	alloc.Profiling = profile.Start(config.InForce.ProfileRate, startMono, uint64(raw.Load(random)))
+	alloc.Profiling = profile.Start(config.InForce.ProfileRate, startMono,
+		uint64(raw.Load(b.Random)), (*profile.Tracers)(raw.Ptr(b.Tracers)))
 	if !alloc.Profiling {
 		complain("TA_PROFILE", profilePath.Addr(), uintptr(syscall.ENOMEM))
 		return

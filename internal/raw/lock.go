@@ -25,7 +25,7 @@ type Lock struct {
 }
 
 const (
-	lockSpins     = 100
+	lockSpins     = 5000 // some microseconds, about what it takes to be woken
 	lockWait      = 20e6 // nanoseconds
 	lockContended = 1
 	lockSuspended = 2

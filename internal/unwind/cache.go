@@ -1,5 +1,12 @@
 package unwind
 
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"tieralloc/internal/raw"
+)
+
 // Most frames restore a few registers from fixed places, and the same call sites are met again and
 // again. The rules of such a frame are kept by its program counter, so that the description need
 // not be found and interpreted anew.
@@ -13,9 +20,17 @@ var keptRegisters = [8]uint8{3, rbp, 12, 13, 14, 15}
 
 const keptCount = 6
 
+// cache is shared by all threads, and made by the first walk; nil without memory for it.
+//
+//	a row whose version is odd is being written
+var cache *[cacheRows]cachedRow
+
 // cachedRow is the rules of a frame whose return address is just below the CFA, or of an outermost
 // one.
 type cachedRow struct {
+	_       raw.OffHeap
+	version uint32
+
 	pc      uintptr // 0: empty
 	header  uintptr // of the object; it and unloads tell whether the code is still there
 	unloads uintptr
@@ -27,24 +42,58 @@ type cachedRow struct {
 	at        [keptCount]int16 // where, in words from the CFA
 }
 
-func (u *Stack) cacheSlot(pc uintptr) *cachedRow {
-	return &u.cache[(pc^pc>>10)&(cacheRows-1)]
+// makeCache makes the cache if there is none.
+func makeCache() {
+	const size = unsafe.Sizeof(*cache)
+	if cache != nil {
+		return
+	}
+	at := raw.Map(size)
+	place := (*uintptr)(unsafe.Pointer(&cache))
+	if at != 0 && !atomic.CompareAndSwapUintptr(place, 0, at) {
+		raw.Unmap(at, size)
+	}
 }
 
-// cached returns the kept rules for pc, or nil.
-func (u *Stack) cached(pc uintptr) *cachedRow {
-	e := u.cacheSlot(pc)
-	if e.pc != pc || e.header != u.Header || e.unloads != u.Unloads {
-		return nil
+func cacheSlot(pc uintptr) *cachedRow { return &cache[(pc^pc>>10)&(cacheRows-1)] }
+
+// cached copies the kept rules for pc to u.usual, and reports whether there are any.
+func (u *Stack) cached(pc uintptr) bool {
+	if cache == nil {
+		return false
 	}
-	return e
+	from, e := cacheSlot(pc), &u.usual
+	version := atomic.LoadUint32(&from.version)
+	if version&1 != 0 || from.pc != pc {
+		return false
+	}
+	*e = *from
+	return atomic.LoadUint32(&from.version) == version && e.pc == pc && e.header == u.Header &&
+		e.unloads == u.Unloads
+}
+
+// store keeps the rules in u.usual for their program counter, unless another thread writes there.
+func (u *Stack) store() {
+	if cache == nil {
+		return
+	}
+	e := cacheSlot(u.usual.pc)
+	version := atomic.LoadUint32(&e.version)
+	if version&1 != 0 || !atomic.CompareAndSwapUint32(&e.version, version, version+1) {
+		return
+	}
+	u.usual.version = version + 1
+	*e = u.usual
+	atomic.StoreUint32(&e.version, version+2)
 }
 
 // keep keeps the rules in u.row for pc, if they are of the usual kind.
 func (u *Stack) keep(d *description, pc uintptr) {
-	r := &u.row
+	r, row := &u.row, &u.usual
+	*row = cachedRow{pc: pc, header: u.Header, unloads: u.Unloads}
 	if r.kind[rip] == ruleUndefined {
-		*u.cacheSlot(pc) = cachedRow{pc: pc, header: u.Header, unloads: u.Unloads, ends: true}
+		row.ends = true
+		u.store()
 		return
 	}
 	if d.signal || r.cfaExpr.at != 0 || r.cfaReg != rsp && r.cfaReg != rbp ||
@@ -52,8 +101,7 @@ func (u *Stack) keep(d *description, pc uintptr) {
 		r.cfaOffset != uintptr(int32(r.cfaOffset)) {
 		return
 	}
-	row := cachedRow{pc: pc, header: u.Header, unloads: u.Unloads,
-		cfaOffset: int32(r.cfaOffset), cfaReg: uint8(r.cfaReg)}
+	row.cfaOffset, row.cfaReg = int32(r.cfaOffset), uint8(r.cfaReg)
 	usual := 1 // the return address
 	for i := range keptCount {
 		reg := keptRegisters[i&7] & (regs - 1)
@@ -71,12 +119,13 @@ func (u *Stack) keep(d *description, pc uintptr) {
 		}
 	}
 	if usual == 0 {
-		*u.cacheSlot(pc) = row
+		u.store()
 	}
 }
 
-// byCache goes to the caller by kept rules.
-func (u *Stack) byCache(e *cachedRow) uintptr {
+// byCache goes to the caller by the kept rules in u.usual.
+func (u *Stack) byCache() uintptr {
+	e := &u.usual
 	if e.ends {
 		return Complete
 	}

@@ -63,7 +63,7 @@ type Stack struct {
 	row, initial row
 	saved        [savedRows]row
 	savedCount   uintptr
-	cache        [cacheRows]cachedRow
+	usual        cachedRow
 }
 
 // Frame is one caller.
@@ -75,6 +75,7 @@ type Frame struct {
 
 // Begin makes u ready for a walk.
 func (u *Stack) Begin() {
+	makeCache()
 	u.N, u.windowLen, u.Exact = 0, 0, 0
 }
 
@@ -98,8 +99,8 @@ func Step(u *Stack, how uintptr) uintptr {
 		}
 		return u.byFramePointer()
 	}
-	if e := u.cached(pc); e != nil {
-		return u.byCache(e)
+	if u.cached(pc) {
+		return u.byCache()
 	}
 	var d description
 	result := d.find(u, pc)

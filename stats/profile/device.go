@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"tieralloc/internal/raw"
+	"tieralloc/internal/unwind"
 )
 
 // Every block of device memory is sampled, and counts for itself alone. The device heap
@@ -59,20 +60,31 @@ func (d *Ended) has(number uintptr) bool {
 	return uint64(number)&(1<<HeapBit-1) <= atomic.LoadUint64(&d[number>>HeapBit&(Heaps-1)])
 }
 
-// EndDevice is End for a block on a device, unless its context has ended since.
-func EndDevice(b *Block, how uintptr, ended *Ended) {
-	if ended.has(b.Addr) {
-		lock.Release()
-		return
+// BeginDevice takes the table, and returns the walk in which the thread named token is to find its
+// stack; or nil, and the sample is lost. EndDevice follows. wait is as for Note.
+func BeginDevice(token uintptr, wait bool) *unwind.Stack {
+	if t == nil || !lock.TakeIf(token, wait) {
+		Miss()
+		return nil
 	}
-	End(b, how)
+	t.device.Begin()
+	return &t.device
+}
+
+// EndDevice notes a block on a device, unless its context has ended since, and gives the table
+// back.
+func EndDevice(token uintptr, b *Block, how uintptr, ended *Ended) {
+	if !ended.has(b.Addr) {
+		t.note(token, b, &t.device, keyOf(&t.device), how)
+	}
+	lock.Release()
 }
 
 // Miss counts a block that the caller cannot tell of.
 func Miss() { atomic.AddUint64(&Missed, 1) }
 
 // ContextEnded notes that the blocks of contexts are free because these have ended. wait is as for
-// Begin.
+// Note.
 func ContextEnded(token uintptr, wait bool, now uint64, ended *Ended) {
 	if t == nil || !lock.TakeIf(token, wait) {
 		atomic.AddUint64(&Missed, 1)

@@ -108,10 +108,10 @@ func TestDevicesFull(tt *testing.T) {
 	newTable(tt)
 	lost, missed := Lost, Missed
 	sample := func(number uintptr, ended *Ended) {
-		if Begin(8, true, nil) == nil {
+		if BeginDevice(8, true) == nil {
 			tt.Fatal("the table is taken")
 		}
-		EndDevice(&Block{Addr: number, Size: 512, Kind: Device}, 0, ended)
+		EndDevice(8, &Block{Addr: number, Size: 512, Kind: Device}, 0, ended)
 	}
 	const more = 10
 	var none Ended

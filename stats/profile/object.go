@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"tieralloc/internal/raw"
+	"tieralloc/internal/unwind"
 )
 
 // Object is a program or a library that had code on a stack. It may have been unloaded since.
@@ -25,13 +26,13 @@ type Object struct {
 	unloads uintptr // how many objects had been unloaded when the path was last compared
 }
 
-// objectFor returns the number, from 1 on, of the object at start with a link map; or 0 if there is
-// none, or no room for it.
-func (t *table) objectFor(start, link, pc uintptr) uintptr {
+// objectFor returns the number, from 1 on, of the object of a frame; or 0 if there is none, or no
+// room for it. unloads is how many objects had been unloaded.
+func (t *table) objectFor(f *unwind.Frame, unloads uintptr) uintptr {
+	start, link, pc := f.Start, f.Map, f.PC
 	if start == 0 {
 		return 0
 	}
-	unloads := t.stack.Unloads
 	for i := t.objectN; i > 0; i-- { // the latest first: another may have been there before
 		o := &t.objects[(i-1)&(objectCount-1)]
 		if o.start == start && o.link == link && pc >= o.Low && pc < o.High &&

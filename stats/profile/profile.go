@@ -5,7 +5,6 @@
 package profile
 
 import (
-	"sync/atomic"
 	"unsafe"
 
 	"tieralloc/internal/raw"
@@ -22,6 +21,7 @@ const (
 	nameBytes     = 64 << 10  // the paths of all objects
 	stackWords    = 256 << 10 // the frames of all sites
 	threadCount   = 256       // of those whose names are kept
+	latelyCount   = 2048
 	sampleCount   = 256 << 10 // sampled blocks in use; at a rate of 512 KiB in a heap of 128 GiB
 )
 
@@ -88,7 +88,7 @@ const usedSlots = 128
 type table struct {
 	_ raw.OffHeap
 
-	stack     unwind.Stack
+	device    unwind.Stack // for the stacks of blocks on devices
 	sites     [siteCount]Site
 	spreads   [siteCount]spread // of the sites
 	uses      [siteCount][heatClasses]use
@@ -119,8 +119,8 @@ type table struct {
 	live, peak [groupCount]float64     // Σ LiveBytes; what it was when the sites' Peak was set
 	start      uint64                  // monotonic, nanoseconds
 	thread     [2]uint64               // the name of the thread that has the table
-	token      uintptr                 // of that thread
 	threads    [threadCount]threadName // by token
+	lately     [latelyCount]lately     // by key
 }
 
 var (
@@ -133,31 +133,18 @@ var (
 	Lost, Missed, Broken, Shortened, Stacks uint64
 )
 
-// Start begins a profile with a sample in rate bytes. It reports false without memory for it.
-func Start(rate, now, random uint64) bool {
+// Start begins a profile with a sample in rate bytes. tracers are C's; with nil the probes are off.
+// It reports false without memory for it.
+func Start(rate, now, random uint64, tracers *Tracers) bool {
 	at := raw.Map(unsafe.Sizeof(table{}))
 	if at == 0 {
 		return false
 	}
 	t = (*table)(raw.Ptr(at))
-	t.start = now
+	t.start, t.tracers = now, tracers
 	seed = random
 	Rate = rate
 	return true
-}
-
-// Begin takes the table for the thread named token, and returns the walk in which the thread is to
-// find its stack; or nil, and the sample is lost. End follows. wait says whether the thread may
-// wait for another that has the table. tracers is C's; with nil the probes
-// are off.
-func Begin(token uintptr, wait bool, tracers *Tracers) *unwind.Stack {
-	if t == nil || !lock.TakeIf(token, wait) {
-		atomic.AddUint64(&Missed, 1)
-		return nil
-	}
-	t.tracers, t.token = tracers, token
-	t.stack.Begin()
-	return &t.stack
 }
 
 // Block is what a sample says of its block.
@@ -171,27 +158,42 @@ type Block struct {
 	Now    uint64 // monotonic, nanoseconds
 }
 
-// End notes the block whose stack was found, and gives the table back. how is how the walk ended.
-func End(b *Block, how uintptr) {
+// Note notes a block of the thread named token, whose stack was found. wait says whether the thread
+// may wait for another that has the table; if it has not the table, the sample is lost. how is how
+// the walk ended.
+func Note(token uintptr, wait bool, b *Block, stack *unwind.Stack, how uintptr) {
+	if t == nil {
+		return
+	}
+	key := keyOf(stack)
+	if !lock.TakeIf(token, wait) {
+		Miss()
+		return
+	}
+	t.note(token, b, stack, key, how)
+	lock.Release()
+}
+
+func (t *table) note(token uintptr, b *Block, stack *unwind.Stack, key uint64, how uintptr) {
 	Stacks++
 	if how == unwind.Broken {
 		Broken++
 	}
 	t.drop(b.Addr, b.Now) // a block that was resized where it is
-	s := t.siteFor(b)
+	t.askName(token, b.Now)
+	s := t.siteOfKey(b, stack, key)
 	if s == nil || !t.keep(b, s) {
 		Lost++
 	} else if s.Kind == Host {
 		t.traceAlloc(b)
 	}
-	lock.Release()
 }
 
-// Freed notes that the block at addr is free. wait is as for Begin. now is monotonic, in
+// Freed notes that the block at addr is free. wait is as for Note. now is monotonic, in
 // nanoseconds.
 func Freed(token, addr uintptr, wait bool, now uint64) {
 	if t == nil || !lock.TakeIf(token, wait) {
-		atomic.AddUint64(&Missed, 1)
+		Miss()
 		return
 	}
 	t.drop(addr, now)
@@ -201,7 +203,7 @@ func Freed(token, addr uintptr, wait bool, now uint64) {
 // On reports whether there is a profile.
 func On() bool { return t != nil }
 
-// Hold takes the table, so that nothing changes it. wait is as for Begin. It reports false in a
+// Hold takes the table, so that nothing changes it. wait is as for Note. It reports false in a
 // signal handler that interrupted the thread in the table.
 func Hold(token uintptr, wait bool) bool { return lock.TakeIf(token, wait) }
 

@@ -2,7 +2,9 @@ package profile
 
 import (
 	"testing"
+	"unsafe"
 
+	"tieralloc/internal/raw"
 	"tieralloc/internal/unwind"
 )
 
@@ -14,24 +16,22 @@ func TestShortened(tt *testing.T) {
 	lost, shortened := Lost, Shortened
 	const depth, stacks = 40, 4 * siteCount
 	number := uintptr(0)
+	walk := (*unwind.Stack)(raw.Ptr(raw.Map(unsafe.Sizeof(unwind.Stack{}))))
 	sample := func(stack uintptr, kind uint32) {
-		if Begin(8, true, nil) == nil {
-			tt.Fatal("the table is taken")
-		}
 		for i := range uintptr(depth) {
 			pc := 1000 + i
 			if i >= depth-4 { // the outermost frames tell the stacks apart
 				pc = 2000 + i*100 + stack>>(4*(depth-1-i))&15
 			}
-			t.stack.Frame[i] = unwind.Frame{PC: pc}
+			walk.Frame[i] = unwind.Frame{PC: pc}
 		}
-		t.stack.N = depth
+		walk.N = depth
 		number++
 		b := Block{Addr: number << 12, Size: 1 << 30, Kind: kind}
 		if kind != Host {
 			b.Addr = deviceBit | number
 		}
-		End(&b, 0)
+		Note(8, true, &b, walk, 0)
 	}
 	for stack := range uintptr(stacks) {
 		sample(stack, Host)

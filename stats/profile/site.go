@@ -14,30 +14,70 @@ const (
 	locationMask = 2*locationCount - 1
 )
 
-// siteFor returns the site of a block whose stack was found, or nil if there is no room for it.
-func (t *table) siteFor(b *Block) *Site {
-	t.askName(b.Now)
-	n, first := t.stack.N, t.frameN
+// lately is a site that was found by its key, a hash of the program counters and of what else makes
+// a site, so that a stack that comes again is not looked up frame by frame. An object that was
+// unloaded changes all keys.
+type lately struct {
+	key       uint64
+	site      uint32
+	shortened bool
+}
+
+// keyOf returns the part of a key that the stack makes.
+func keyOf(stack *unwind.Stack) uint64 {
+	key := uint64(stack.Unloads)
+	for i := uintptr(0); i < stack.N; i++ {
+		key = mix(key*31 + uint64(stack.Frame[i&(unwind.Frames-1)].PC))
+	}
+	return key
+}
+
+// with adds to a hash of a stack what else makes a site.
+func (t *table) with(b *Block, hash uint64) uint64 {
+	kind := uint64(b.Device)<<24 | uint64(b.Kind)<<16 | uint64(b.Hint)<<8 | uint64(b.Tier)
+	return mix(hash ^ mix(kind) ^ mix(t.thread[0]) ^ mix(t.thread[1]+1))
+}
+
+// siteOfKey is siteFor by the key of the stack, where it was found lately.
+func (t *table) siteOfKey(b *Block, stack *unwind.Stack, key uint64) *Site {
+	key = t.with(b, key)
+	l := &t.lately[key&(latelyCount-1)]
+	if l.key != key {
+		shortened := Shortened
+		s := t.siteFor(b, stack)
+		if s == nil {
+			return nil
+		}
+		*l = lately{key: key, site: uint32(t.index(s)), shortened: Shortened != shortened}
+	} else if l.shortened {
+		Shortened++
+	}
+	return &t.sites[l.site&(siteCount-1)]
+}
+
+// siteFor returns the site of a block with a stack, or nil if there is no room for it.
+func (t *table) siteFor(b *Block, stack *unwind.Stack) *Site {
+	n, first := stack.N, t.frameN
 	if first+n > stackWords {
 		return nil
 	}
 	for i := uintptr(0); i < n; i++ {
-		t.frames[(first+i)&(stackWords-1)] = t.locate(i)
+		t.frames[(first+i)&(stackWords-1)] = t.locate(stack, i)
 	}
-	s, k, stack, hash := t.known(b, first, n)
+	s, k, frames, hash := t.known(b, first, n)
 	if most := t.depth(b.Kind); s == nil && most < n {
 		n = most
-		if s, k, stack, hash = t.known(b, first, n); n != 0 {
+		if s, k, frames, hash = t.known(b, first, n); n != 0 {
 			Shortened++
 		}
 	}
-	if s != nil || n == 0 && t.stack.N != 0 || t.siteN >= siteCount {
+	if s != nil || n == 0 && stack.N != 0 || t.siteN >= siteCount {
 		return s
 	}
 	s = &t.sites[t.siteN&(siteCount-1)]
 	t.siteN++
 	t.siteOf[k&siteMask] = uint32(t.siteN)
-	s.hash, s.frames, s.Stack, s.Depth = hash, stack, uint32(first), uint32(n)
+	s.hash, s.frames, s.Stack, s.Depth = hash, frames, uint32(first), uint32(n)
 	s.Hint, s.Tier, s.Thread = b.Hint, b.Tier, t.thread
 	s.Kind, s.Device = b.Kind, b.Device
 	if s.Kind != Host {
@@ -53,8 +93,7 @@ func (t *table) known(b *Block, first, n uintptr) (s *Site, k uintptr, stack, ha
 	for i := uintptr(0); i < n; i++ {
 		stack = mix(stack*31 + uint64(t.frames[(first+i)&(stackWords-1)]) + 1)
 	}
-	kind := uint64(b.Device)<<24 | uint64(b.Kind)<<16 | uint64(b.Hint)<<8 | uint64(b.Tier)
-	hash = mix(stack ^ mix(kind) ^ mix(t.thread[0]) ^ mix(t.thread[1]+1))
+	hash = t.with(b, stack)
 	k = uintptr(hash)
 	for ; t.siteOf[k&siteMask] != 0; k++ {
 		s = &t.sites[(t.siteOf[k&siteMask]-1)&(siteCount-1)]
@@ -110,22 +149,22 @@ type threadName struct {
 // third of a sample's time.
 const nameAge = 1e6
 
-// askName sets t.thread to the calling thread's name.
-func (t *table) askName(now uint64) {
+// askName sets t.thread to the name of the calling thread, which token names.
+func (t *table) askName(token uintptr, now uint64) {
 	const prGetName = 16
-	e := &t.threads[mix(uint64(t.token))&(threadCount-1)]
-	if e.token != t.token || now-e.asked > nameAge {
-		*e = threadName{token: t.token, asked: now}
+	e := &t.threads[mix(uint64(token))&(threadCount-1)]
+	if e.token != token || now-e.asked > nameAge {
+		*e = threadName{token: token, asked: now}
 		raw.Sys(syscall.SYS_PRCTL, prGetName, uintptr(unsafe.Pointer(&e.name)), 0, 0, 0, 0)
 	}
 	t.thread = e.name
 }
 
-// locate returns the number of the location, from 1 on, of frame i of the walk; 0 if there is no
+// locate returns the number of the location, from 1 on, of frame i of a walk; 0 if there is no
 // room for it.
-func (t *table) locate(i uintptr) uint32 {
-	f := &t.stack.Frame[i&uintptr(len(t.stack.Frame)-1)]
-	object := t.objectFor(f.Start, f.Map, f.PC)
+func (t *table) locate(stack *unwind.Stack, i uintptr) uint32 {
+	f := &stack.Frame[i&uintptr(len(stack.Frame)-1)]
+	object := t.objectFor(f, stack.Unloads)
 	k := uintptr(mix(uint64(f.PC) + uint64(object)<<48))
 	for ; t.locationOf[k&locationMask] != 0; k++ {
 		n := t.locationOf[k&locationMask]
