@@ -110,12 +110,13 @@ func (k *Counts) heap(h *Heap) {
 	home := homeOf(uintptr(h.Hint)) & (placementSlots - 1)
 	for c := range h.goneBlocks {
 		list := h.cacheList(uintptr(c))
-		both := h.goneBlocks[c] + list.Pops
+		popped := h.pops(uintptr(c))
+		both := h.goneBlocks[c] + popped
 		k.Allocs[c] += both
 		k.Frees[c] += both
-		pops := list.Pops * uint64(sizeclass.Size(uintptr(c)))
-		k.tier[home].alloc(list.Pops, pops)
-		k.tier[home].free(list.Pops, pops)
+		bytes := popped * uint64(sizeclass.Size(uintptr(c)))
+		k.tier[home].alloc(popped, bytes)
+		k.tier[home].free(popped, bytes)
 		k.onList(list.Head, h.cached(uintptr(c)))
 	}
 	k.onList(h.hiddenBlocks, sizeclass.Count*cacheListMax)

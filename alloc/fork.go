@@ -78,18 +78,22 @@ func ForkChild(token, taken uintptr, mine *Heap, alone bool) bool {
 	profile.ForkChild(token)
 	release(taken)
 	if Profiling {
-		loseDevices(token)
+		profileForked(token, mine)
 	}
 	suspend(token)
 	rebase(token, whole && !alone && taken&forkPool != 0)
 	return summariesTorn
 }
 
-// loseDevices has a child's profile forget its parent's device memory, unless the child was forked
-// in a signal handler that interrupted the profile. A process of one thread forks without locks.
+// profileForked has a child's profile forget its parent's device memory, unless the child was
+// forked in a signal handler that interrupted the profile. (A process of one thread forks without
+// locks.) And the child takes samples of its own, unless the handler interrupted the heap.
 //
 //go:noinline
-func loseDevices(token uintptr) {
+func profileForked(token uintptr, mine *Heap) {
+	if mine != nil && mine.Thread.Busy == 0 {
+		mine.Thread.forked()
+	}
 	if profile.Hold(token, false) {
 		profile.LoseDevices()
 		profile.Release()
@@ -159,7 +163,7 @@ func ForkUnprepared(token uintptr, mine *Heap) {
 	loseHeaps(token)
 	profile.ForkChild(token)
 	if Profiling {
-		loseDevices(token)
+		profileForked(token, mine)
 	}
 	if poolLock.Held() && !poolLock.HeldBy(token) {
 		pool.epoch++

@@ -137,7 +137,7 @@ func (h *Heap) freeLocal(p *Page, b uintptr) {
 		p.relist()
 	}
 	p.push(b)
-	if p.fired() {
+	if Profiling && p.fired() {
 		h.conceal(p)
 	}
 	switch {

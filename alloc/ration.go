@@ -38,6 +38,7 @@ type Ration struct {
 	List   CacheList // the thread-cache free list of a class that is not shown
 	left   int64     // blocks up to and including the next one sampled; 0: not drawn
 	seen   uint64
+	forks  uint32 // profile.Forks when left was drawn
 	shown  bool
 }
 
@@ -76,12 +77,19 @@ func (h *Heap) dueOf(c uintptr) bool {
 	return true
 }
 
-// settle counts what was popped.
+// settle counts what was popped. In a forked child it draws anew. That is right at any time,
+// because how far away a sample is does not depend on the one before.
 func (h *Heap) settle(c uintptr) {
 	r := h.rationOf(c)
-	pops := r.From.Allocs + h.cacheList(c).Pops
+	pops := r.From.Allocs + h.pops(c)
 	r.left -= int64(pops - r.seen)
 	r.seen = pops
+	if r.forks != profile.Forks {
+		r.forks = profile.Forks
+		if r.left != 0 {
+			r.left = profile.Blocks(int64(sizeclass.Size(c)))
+		}
+	}
 }
 
 // served follows a request of n bytes, for which the slow path has popped the block at b. It is
@@ -177,12 +185,44 @@ func (h *Heap) withhold(c uintptr, budget uint64) {
 
 func (r *Ration) showList(s *CacheList) {
 	if !r.shown {
-		*s, r.List, r.shown = r.List, CacheList{}, true
+		r.List.moveTo(s)
+		r.shown = true
 	}
 }
 
 func (r *Ration) hideList(s *CacheList) {
 	if r.shown {
-		r.List, *s, r.shown = *s, CacheList{}, false
+		s.moveTo(&r.List)
+		r.shown = false
+	}
+}
+
+// moveTo moves the blocks to another list. Each list keeps its pops, because other threads add them
+// up (count.go).
+func (s *CacheList) moveTo(to *CacheList) {
+	to.Head, to.Room, to.Credit = s.Head, s.Room, s.Credit
+	s.Head, s.Room, s.Credit = 0, 0, 0
+}
+
+// pops is how many blocks of class c thread-cache free lists have given out.
+func (h *Heap) pops(c uintptr) uint64 {
+	n := h.CacheLists[sizeclass.Index(c)].Pops
+	if h.Rations != nil {
+		n += h.rationOf(c).List.Pops
+	}
+	return n
+}
+
+// forked has a forked child draw its next samples anew (settle), or all children of a process would
+// take theirs at the same points. The fast path is shown almost nothing until then. The signal
+// handler in which the child was forked may have interrupted it, so no list is moved here.
+func (t *Thread) forked() {
+	for h := t.heaps; h != nil && h.Rations != nil; h = h.sibling {
+		h.until = profile.Distance()
+		for c := h.opened.Next(0); c < sizeclass.Count; c = h.opened.Next(c + 1) {
+			h.rationOf(c).Budget = 0
+			h.cacheList(c).Credit = 1
+			h.show(c, pageNone)
+		}
 	}
 }

@@ -56,7 +56,7 @@ func (r *rationed) bounded(n uintptr) {
 	c := sizeclass.Of(n)
 	h, g := r.h, r.h.rationOf(c)
 	s := h.cacheList(c)
-	popped := g.From.Allocs + s.Pops - g.seen
+	popped := g.From.Allocs + h.pops(c) - g.seen
 	most := g.Budget
 	if p := h.Cur[c]; p != pageNone {
 		most = p.Trigger - p.Frees

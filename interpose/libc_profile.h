@@ -11,13 +11,14 @@ static inline __attribute__((always_inline)) void *ta_profile_malloc(size_t n)
 	if (n > TA_MAX_CLASS || h->Rations == NULL)
 		return NULL;
 	ta_ration *r = &h->Rations->Of[n > 128 ? ta_class(n) : (n - (n != 0)) / TA_GRANULE];
-	if (r->Budget == 0)
+	uint64_t budget = r->Budget;
+	if (budget == 0)
 		return NULL;
 	void *p = n <= TA_DIRECT_MAX ? ta_pop(r->From) : ta_pop_cached(&r->List);
 	if (p == NULL)
 		p = n <= TA_DIRECT_MAX ? ta_pop_cached(&r->List) : ta_pop(r->From);
 	if (LIKELY(p != NULL))
-		r->Budget--;
+		r->Budget = budget - 1; // not 0 - 1 if a child was forked in between (Thread.forked)
 	return p;
 }
 

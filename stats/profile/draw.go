@@ -18,6 +18,9 @@ import (
 // Rate is the mean number of bytes between samples; 0: nothing is sampled.
 var Rate uint64
 
+// Forks counts the forks between the process that began the profile and this one.
+var Forks uint32
+
 // random numbers: splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
 var seed uint64
 

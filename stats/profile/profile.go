@@ -5,6 +5,7 @@
 package profile
 
 import (
+	"syscall"
 	"unsafe"
 
 	"tieralloc/internal/raw"
@@ -210,16 +211,24 @@ func Hold(token uintptr, wait bool) bool { return lock.TakeIf(token, wait) }
 // Release gives back what Hold has taken.
 func Release() { lock.Release() }
 
-// ForkChild makes the profile usable in a forked child. If another thread of the parent held the
-// table, as may be where no fork handler ran, it may be half written, and the child has no profile.
+// ForkChild makes the profile usable in a forked child, which draws samples of its own. If another
+// thread of the parent held the table, as may be where no fork handler ran, it may be half written,
+// and the child has no profile.
 func ForkChild(token uintptr) {
-	if t == nil {
-		return
+	if t != nil {
+		forkChild(token)
 	}
+}
+
+//go:noinline
+func forkChild(token uintptr) {
 	if lock.Held() && !lock.HeldBy(token) {
 		t = nil
 		lock.Reset()
 	}
+	Forks++
+	pid, _ := raw.Sys(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	seed = mix(seed ^ uint64(pid)<<40 ^ raw.Clock(raw.ClockMono))
 }
 
 // keep enters a sampled block and adds it to its site.

@@ -9,10 +9,10 @@ import (
 	"tieralloc/internal/testlib"
 )
 
-// TestTruth compares the estimates for 20 sites with what the program has counted, with settings that
-// send requests past the fast path or to other heaps too. An estimate of B
-// bytes in blocks of n has a variance of at most B·(n + rate); the bound is five standard
-// deviations, so that one run in a hundred thousand fails by chance.
+// TestTruth compares the estimates for 20 sites with what the program has counted. Some settings
+// send requests past the fast path or to other heaps. An estimate of B bytes in blocks of n has a
+// variance of at most B·(n + rate); the bound is five standard deviations, so that one run in a
+// hundred thousand fails by chance.
 func TestTruth(t *testing.T) {
 	const rate = 64 << 10
 	program := testlib.CC(t, "sites.c", "-O1")
