@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -142,6 +143,7 @@ func mix(z uint64) uint64 {
 type threadName struct {
 	token uintptr
 	asked uint64 // when, in nanoseconds
+	begun uint64 // what Begun was then
 	name  [2]uint64
 }
 
@@ -149,12 +151,17 @@ type threadName struct {
 // third of a sample's time.
 const nameAge = 1e6
 
+// Begun counts the threads that have begun. A new thread may have the token of one that has ended,
+// so all names are asked for again.
+var Begun uint64
+
 // askName sets t.thread to the name of the calling thread, which token names.
 func (t *table) askName(token uintptr, now uint64) {
 	const prGetName = 16
 	e := &t.threads[mix(uint64(token))&(threadCount-1)]
-	if e.token != token || now-e.asked > nameAge {
-		*e = threadName{token: token, asked: now}
+	begun := atomic.LoadUint64(&Begun)
+	if e.token != token || e.begun != begun || now-e.asked > nameAge {
+		*e = threadName{token: token, asked: now, begun: begun}
 		raw.Sys(syscall.SYS_PRCTL, prGetName, uintptr(unsafe.Pointer(&e.name)), 0, 0, 0, 0)
 	}
 	t.thread = e.name
