@@ -10,9 +10,9 @@ import (
 // its blocks: a memory page for each class, which must be faulted in, and a slice that is charged.
 // So a young heap serves its first blocks of all small classes from one page, its nursery. Each
 // such block costs a call of the slow path, and so does its free. A class that has taken
-// nurseryFirst blocks, or nurseryMost if there are many threads, gets pages of its own. While there
-// are few threads, there is no nursery in a tier with a cap or where addresses are few, because
-// each slice counts there.
+// nurseryFirst blocks, or nurseryMost if there are many threads, gets pages of its own, but for a
+// heap of sampled blocks, which has few of many classes. While there are few threads, there is no
+// nursery in a tier with a cap or where addresses are few, because each slice counts there.
 //
 // A nursery is on no class's list. It counts as a page of class 0, whose blocks are called granules
 // here, and has a table of them (granules.go). A block consists of as many consecutive granules as
@@ -45,10 +45,10 @@ func (h *Heap) young(c uintptr) bool {
 	}
 	n := h.nursed[granuleIndex(c)]
 	if h.Number > nurseryAfter {
-		return n < nurseryMost
+		return n < nurseryMost || h.sampled
 	}
-	return n < nurseryFirst && sizeclass.Size(c) <= nurserySmall && addressLimit == 0 &&
-		tiers.Room(homeOf(uintptr(h.Hint)), maxRequest)
+	return (n < nurseryFirst && sizeclass.Size(c) <= nurserySmall || h.sampled) &&
+		addressLimit == 0 && tiers.Room(homeOf(uintptr(h.Hint)), maxRequest)
 }
 
 // rejuvenate makes the heaps of a thread that has ended young again for the next one, if there are

@@ -176,3 +176,30 @@ func testRation(t *testing.T, rate uint64) {
 		r.free(take(0))
 	}
 }
+
+// TestSampledNursery: sampled blocks of all small classes lie in one page, however many there were.
+func TestSampledNursery(t *testing.T) {
+	profiledWorld(t, 4<<10)
+	r := &thread{h: mustAcquire(t, 8), now: func() uint64 { return 1e9 }}
+	pages := map[*Page]bool{}
+	for round := range 20 * nurseryFirst {
+		for c := uintptr(0); sizeclass.Size(c) <= nurserySmall; c++ {
+			var blocks []uintptr
+			for r.h.Thread.Sampled == 0 {
+				b, _ := r.malloc(sizeclass.Size(c))
+				blocks = append(blocks, b)
+			}
+			p := Lookup(r.h.Thread.Sampled)
+			if r.h.Thread.Sampled = 0; !p.isNursery() || !heapOf(p.Owner).sampled {
+				t.Fatalf("round %d: a sampled block of %d bytes is not in a nursery", round, p.Size)
+			}
+			pages[p] = true
+			for _, b := range blocks {
+				r.free(b)
+			}
+		}
+	}
+	if len(pages) != 1 {
+		t.Errorf("the sampled blocks were in %d pages", len(pages))
+	}
+}
