@@ -120,10 +120,13 @@ func TestHot(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Repeat("a few words\n", 20000)
-	crossing := filepath.Join(t.TempDir(), "xmalloc") // its threads free each other's blocks
-	if text, err := exec.Command("gcc", "-O1", "-pthread", "-o", crossing,
-		filepath.Join("..", "bench", "cpu", "work", "xmalloc.c")).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+	built := func(name string) string {
+		out := filepath.Join(t.TempDir(), name)
+		if text, err := exec.Command("gcc", "-O1", "-pthread", "-o", out,
+			filepath.Join("..", "bench", "cpu", "work", name+".c")).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		return out
 	}
 	for _, c := range []struct {
 		name string
@@ -132,7 +135,8 @@ func TestHot(t *testing.T) {
 		{"bash", []string{"bash", "-c", "for i in 1 2 3; do echo $i; done"}},
 		{"fork", []string{"bash", "-c", "(exit 3)"}},
 		{"sort", []string{"sort", "--parallel=2", "-S1M"}},
-		{"xmalloc", []string{crossing, "2", "10", "0"}},
+		{"xmalloc", []string{built("xmalloc"), "2", "10", "0"}}, // threads free each other's blocks
+		{"espresso", []string{built("espresso"), "1", "5", "0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "callgrind.out")
