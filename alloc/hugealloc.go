@@ -32,6 +32,9 @@ func hugeAlloc(h *Heap, n, align, how uintptr) uintptr {
 	}
 	p, zero := hugeCached(h.Thread.token, h.Hint, size, align, home), uintptr(0)
 	calloc := how&howCall == uintptr(stats.CallCalloc)
+	if p != nil && calloc && p.zeroSparse(h.Thread.token) {
+		zero = ZeroBit
+	}
 	if p == nil && !calloc { // it would have to clear the block
 		p = h.hugeCoalesced(size, align, home)
 	}
