@@ -30,7 +30,7 @@ var (
 // cut cuts n zero bytes, a multiple of a cache line, from the current chunk.
 // It returns 0 when the kernel has no memory. Precondition: poolLock is held.
 func (m *metaArea) cut(n uintptr) uintptr {
-	if m.left < n && !m.renew() {
+	if m.left < n && !m.renew(n) {
 		return 0
 	}
 	a := m.next
@@ -39,15 +39,16 @@ func (m *metaArea) cut(n uintptr) uintptr {
 	return a
 }
 
-// renew gives the area a chunk, or reports false when the kernel has no memory.
-func (m *metaArea) renew() bool {
+// renew gives the area a chunk of at least so many bytes, or reports false when the kernel has no
+// memory.
+func (m *metaArea) renew(least uintptr) bool {
 	if !firstMetaTaken {
 		firstMetaTaken = true
 		m.next = (uintptr(unsafe.Pointer(&firstMeta)) + 63) &^ 63
 		m.left = metaFirst - 64
 		return true
 	}
-	for n := uintptr(metaChunk); n >= raw.Page; n /= 4 {
+	for n := uintptr(metaChunk); n >= least; n /= 4 {
 		chunk := raw.Map(n)
 		if chunk == 0 && dropGuardPages(n) {
 			chunk = raw.Map(n)
