@@ -109,6 +109,7 @@ func adopt(token uintptr) *Thread {
 func (t *Thread) own(l *threadList, token uintptr) {
 	l.remove(t)
 	t.token = token
+	t.stack = nil // a forked child does not go on with what other threads walked
 	atomic.StoreUint32(&t.state, heapOwned)
 }
 

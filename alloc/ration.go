@@ -33,7 +33,7 @@ type Rations struct {
 
 // Ration is what may be used of a class before the next sample.
 type Ration struct {
-	From   *Page // the current page of the class; pageNone where its fast path is disabled
+	From   *Page // the current page of the class; pageNone, or nil, where its fast path is disabled
 	Budget uint64
 	List   CacheList // the thread-cache free list of a class that is not shown
 	left   int64     // blocks up to and including the next one sampled; 0: not drawn
@@ -46,22 +46,26 @@ type Ration struct {
 const rationLeast = 512
 
 // profile prepares a new heap for samples. If there is no memory for its rations, every call takes
-// the slow path.
+// the slow path. What a class needs is not touched before the class is.
 func (h *Heap) profile() {
+	if h.sampled {
+		return
+	}
 	h.until = profile.Distance()
 	bytes := raw.RoundUp(unsafe.Sizeof(Rations{}), raw.Page)
 	h.Rations = (*Rations)(raw.Ptr(raw.Map(bytes)))
-	if h.Rations == nil {
-		h.sampled = true
-		return
-	}
-	for c := range h.Rations.Of {
-		h.Rations.Of[c].From = pageNone
-	}
+	h.sampled = h.Rations == nil
 }
 
 // rationOf is the ration of class c. Precondition: h.Rations != nil.
 func (h *Heap) rationOf(c uintptr) *Ration { return &h.Rations.Of[sizeclass.Index(c)] }
+
+func (r *Ration) page() *Page {
+	if r.From == nil {
+		return pageNone
+	}
+	return r.From
+}
 
 // dueOf counts a block of class c, and reports whether it is to be sampled.
 func (h *Heap) dueOf(c uintptr) bool {
@@ -81,7 +85,7 @@ func (h *Heap) dueOf(c uintptr) bool {
 // because how far away a sample is does not depend on the one before.
 func (h *Heap) settle(c uintptr) {
 	r := h.rationOf(c)
-	pops := r.From.Allocs + h.pops(c)
+	pops := r.page().Allocs + h.pops(c)
 	r.left -= int64(pops - r.seen)
 	r.seen = pops
 	if r.forks != profile.Forks {
@@ -123,7 +127,7 @@ func (h *Heap) popped(c uintptr) {
 func (h *Heap) from(c uintptr, p *Page) {
 	h.settle(c)
 	r := h.rationOf(c)
-	r.seen += p.Allocs - r.From.Allocs
+	r.seen += p.Allocs - r.page().Allocs
 	r.From, r.Budget = p, 0
 	h.show(c, pageNone)
 }
@@ -148,7 +152,8 @@ func (h *Heap) ration(c uintptr) {
 	}
 	rest := r.left - 1
 	spare := rest - int64(cacheLimit(c)-h.cacheList(c).Room)
-	p := r.From
+	p := r.page()
+	r.From = p
 	if p.slices == 1 {
 		spare -= int64(p.listed())
 	} else {

@@ -203,3 +203,23 @@ func TestSampledNursery(t *testing.T) {
 		t.Errorf("the sampled blocks were in %d pages", len(pages))
 	}
 }
+
+// TestWalkAdopted: a thread adopted in the middle of a walk, as in a forked child, can walk.
+func TestWalkAdopted(t *testing.T) {
+	newWorld(t)
+	h := mustAcquire(t, 8)
+	if h.Thread.WalkBegin() == nil || h.Thread.WalkBegin() != nil {
+		t.Fatal("no walk, or two")
+	}
+	Leave(h)
+	a := mustAcquire(t, 16)
+	if a.Thread != h.Thread || a.Thread.WalkBegin() == nil {
+		t.Error("the thread that was adopted cannot walk")
+	}
+	first := a.Thread.stack
+	a.Thread.WalkEnd()
+	if a.Thread.WalkBegin() != first {
+		t.Error("the next walk has other memory")
+	}
+	a.Thread.WalkEnd()
+}

@@ -41,8 +41,7 @@ type Thread struct {
 	Callers [callers]uintptr
 	Allowed [callers]uintptr
 
-	stack   *unwind.Stack // for rules that depend on more than one caller; nil until then
-	walking bool          // it is in use
+	stack *unwind.Stack // of the walk that the thread is at, or nil
 
 	heaps        *Heap   // all of its heaps, linked by sibling
 	token        uintptr // the owning thread's, for locks
