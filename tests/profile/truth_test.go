@@ -17,8 +17,8 @@ func TestTruth(t *testing.T) {
 	const rate = 64 << 10
 	program := testlib.CC(t, "sites.c", "-O1")
 	for seed, setting := range []string{
-		"TA_RULES=", "TA_RULES=lib=absent.so:cold", "TA_RULES=size=40-3000:cold",
-		"TA_DEFAULT_HINT=cold", "TA_NORMAL_BW=100G",
+		"TA_RULES=", "TA_RULES=", "TA_RULES=", "TA_RULES=lib=absent.so:cold",
+		"TA_RULES=size=40-3000:cold", "TA_DEFAULT_HINT=cold", "TA_NORMAL_BW=100G",
 	} {
 		p, out := runWith(t, []string{setting}, fmt.Sprint(rate), program, fmt.Sprint(seed), "400")
 		allocs, used := p.sums(t, "alloc_space", "site"), p.sums(t, "inuse_space", "site")
