@@ -25,6 +25,7 @@ type follower struct {
 	joined   bool          // the last sample found regions in one mapping
 	sources  []heat.Source // those that have not failed; the first is in use once it has started
 	started  bool
+	setting  string   // who asked for it, in lines on standard error
 	refused  []string // why those before do not work
 	failed   string   // the line about one that failed, until another has taken over
 	estimate *heat.Estimate
@@ -50,7 +51,8 @@ const (
 
 func followUse() {
 	runtime.LockOSThread() // so the time of the thread is what this costs
-	f := follower{sources: heat.Sources(), estimate: heat.NewEstimate(nil), last: time.Now()}
+	f := follower{setting: "TA_ON_SOFTCAP=follow", sources: heat.Sources(),
+		estimate: heat.NewEstimate(nil), last: time.Now()}
 	begun, cpu := time.Now(), heat.ThreadTime()
 	tiers.CountSource(stats.SourceNone)
 	for pace := (heat.Pace{}); ; {
@@ -63,7 +65,7 @@ func followUse() {
 		moves, err := f.sample()
 		cost := heat.ThreadTime() - before
 		if err != nil {
-			say("memory moves by age: " + err.Error())
+			f.say("memory moves by age: " + err.Error())
 			tiers.CountSource(stats.SourceNone)
 			tiers.FollowByAge()
 			return
@@ -142,7 +144,7 @@ func (f *follower) measurePart(regions []region.Region, ranges []heat.Range,
 		if err == nil {
 			f.joined = resolution != 0
 			if f.failed != "" {
-				say(f.failed)
+				f.say(f.failed)
 				f.failed = ""
 			}
 			return nil
@@ -274,10 +276,12 @@ func target(p *alloc.Region, tier uint32) uint32 {
 // patience bounds how often TA_MIGRATE_BW is asked for one piece.
 const patience = 1000
 
-// say prints a line.
-func say(text string) {
+// say prints a line that names the setting.
+func (f *follower) say(text string) {
 	var l raw.Line
-	l.Text("tieralloc: TA_ON_SOFTCAP=follow: ")
+	l.Text("tieralloc: ")
+	l.Text(f.setting)
+	l.Text(": ")
 	l.Text(text)
 	l.Tell()
 }

@@ -8,7 +8,6 @@ import (
 
 	"tieralloc/alloc/region"
 	"tieralloc/internal/config"
-	"tieralloc/internal/raw"
 	"tieralloc/interpose"
 	"tieralloc/stats"
 	"tieralloc/tiers"
@@ -36,10 +35,11 @@ type pager struct {
 func pageOut() {
 	runtime.LockOSThread() // so the time of the thread is what this costs
 	p := pager{limit: tiers.LeastSoft(), begun: time.Now()}
+	p.sampler.setting = "TA_SLOW_BACKEND=swap"
 	tiers.CountSource(stats.SourceNone)
 	go func() {
 		if err := p.sampler.run(); err != nil {
-			sayOut("the oldest memory is paged out first: " + err.Error())
+			p.sampler.say("the oldest memory is paged out first: " + err.Error())
 		}
 	}()
 	cpu := heat.ThreadTime()
@@ -50,7 +50,7 @@ func pageOut() {
 			err = p.look(p.watch.Resident(used))
 		}
 		if err != nil {
-			sayOut(err.Error())
+			p.sampler.say(err.Error())
 			p.sampler.ended.Store(true)
 			return
 		}
@@ -145,12 +145,4 @@ func (p *pager) out(pages []follow.Pages, outs []follow.Out) (bytes uintptr, err
 	}
 	p.credit.Spend(uint64(bytes))
 	return bytes, nil
-}
-
-// sayOut prints a line.
-func sayOut(text string) {
-	var l raw.Line
-	l.Text("tieralloc: TA_SLOW_BACKEND=swap: ")
-	l.Text(text)
-	l.Tell()
 }

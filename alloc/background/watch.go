@@ -3,20 +3,16 @@ package background
 import (
 	"time"
 
-	"tieralloc/internal/raw"
 	"tieralloc/interpose"
 	"tieralloc/stats/profile"
 )
 
 // watch measures heat for the heap profile, and nothing moves.
 func watch() {
-	s := sampler{partly: true}
+	s := sampler{partly: true, follower: follower{setting: "TA_PROFILE_HEAT=1"}}
 	s.wanted.Store(true)
 	if err := s.run(); err != nil {
-		var l raw.Line
-		l.Text("tieralloc: TA_PROFILE_HEAT=1: the profile has no more heat: ")
-		l.Text(err.Error())
-		l.Tell()
+		s.say("the profile has no more heat: " + err.Error())
 	}
 }
 
