@@ -36,10 +36,11 @@ type Heap struct {
 
 	Out [OutSlots]*RemoteQueue // by the Number of the heap that it leads to
 
-	Direct  [sizeclass.DirectCount]*Page
-	Cur     [sizeclass.Count]*Page
-	Remotes uint64            // blocks of other heaps freed by this thread
-	Calls   [CallKinds]uint64 // calls that count themselves
+	Direct      [sizeclass.DirectCount]*Page
+	Cur         [sizeclass.Count]*Page
+	AlignedHeap *Heap             // its thread's heap for aligned blocks, or nil: see unspreadHeap
+	Remotes     uint64            // blocks of other heaps freed by this thread
+	Calls       [CallKinds]uint64 // calls that count themselves
 	// a list is not touched before its class is opened; large classes are last
 	CacheLists [sizeclass.Count]CacheList
 
@@ -54,9 +55,8 @@ type Heap struct {
 	until   int64    // the bytes of huge blocks up to the next sample
 	sampled bool     // its blocks are sampled ones
 
-	unspread    bool  // its pages are not spread (sizeclass.Spread)
-	sibling     *Heap // the next in Thread.heaps
-	alignedHeap *Heap // its thread's heap for aligned blocks: see unspreadHeap
+	unspread bool  // its pages are not spread (sizeclass.Spread)
+	sibling  *Heap // the next in Thread.heaps
 
 	// pages that were left empty on their lists, the latest before retiredAt: see retire.go
 	retiredPages [retiredKnown]*Page

@@ -171,3 +171,57 @@ func TestLargestCached(t *testing.T) {
 		t.Errorf("%d blocks were mapped", pool.count.hugeMisses)
 	}
 }
+
+// TestUnspreadFast: the fast path serves from pages that are not spread, but not while a profile is
+// taken: nothing counts those blocks.
+func TestUnspreadFast(t *testing.T) {
+	for _, n := range []uintptr{1025, 5000, 20_000, 200_000} {
+		for align := uintptr(128); align <= 32<<10; align *= 2 {
+			newWorld(t)
+			unspreadFast(t, align, n)
+			sound(t)
+		}
+	}
+	profiledWorld(t, 64<<20)
+	unspreadFast(t, 4096, 4096)
+}
+
+func unspreadFast(t *testing.T, align, n uintptr) {
+	t.Helper()
+	r := &thread{h: mustAcquire(t, 16), token: 16, now: func() uint64 { return 1e9 }}
+	var all []uintptr
+	for range 64 {
+		all = append(all, r.aligned(align, n)&^ZeroBit)
+	}
+	for _, b := range all[1:] { // the first keeps its page
+		if why := r.free(b); why != FreeOK {
+			t.Fatalf("free says %d", why)
+		}
+	}
+	if Profiling {
+		for c, p := range r.h.AlignedHeap.Cur {
+			if p != pageNone {
+				t.Errorf("blocks of %d bytes are shown", sizeclass.Size(uintptr(c)))
+			}
+		}
+	}
+	fast := 0
+	for range 32 {
+		b := r.alignedFast(align, n)
+		if b != 0 {
+			fast++
+		} else {
+			b = r.aligned(align, n) &^ ZeroBit
+		}
+		if b%align != 0 || usable(b) < n {
+			t.Fatalf("%d bytes at %#x for an alignment of %d", n, b, align)
+		}
+		if why := r.free(b); why != FreeOK {
+			t.Fatalf("free says %d", why)
+		}
+	}
+	if !Profiling && fast < 30 {
+		t.Errorf("%d bytes at a multiple of %d: the fast path served %d of 32", n, align, fast)
+	}
+	r.free(all[0])
+}

@@ -176,10 +176,10 @@ func (t *Thread) heapIn(slot, hint uintptr) *Heap {
 // unspreadHeap returns the heap for aligned blocks with the hint of h whose pages are not spread,
 // or nil if there is no memory for it.
 func (h *Heap) unspreadHeap() *Heap {
-	if h.alignedHeap == nil {
-		h.alignedHeap = h.Thread.newHeap(uintptr(h.Hint), false, true)
+	if h.AlignedHeap == nil {
+		h.AlignedHeap = h.Thread.newHeap(uintptr(h.Hint), false, true)
 	}
-	return h.alignedHeap
+	return h.AlignedHeap
 }
 
 // newHeap makes a heap of the thread, or returns nil.

@@ -125,14 +125,25 @@ func (t *thread) malloc(n uintptr) (b uintptr, zero bool) {
 	return b &^ ZeroBit, b&ZeroBit != 0
 }
 
+// alignedFast is memalign_fast.
+func (t *thread) alignedFast(align, n uintptr) uintptr {
+	if align > SliceSize || n-1 >= sizeclass.MaxSize || tiers.RulesOn() || Profiling || secure {
+		return 0
+	}
+	n = raw.RoundUp(n, align)
+	if align <= sizeclass.Line || n <= sizeclass.SpreadAbove {
+		return t.mallocFast(n)
+	}
+	if t.h.AlignedHeap == nil {
+		return 0
+	}
+	return fastPop(t.h.AlignedHeap.Cur[sizeclass.Of(n)])
+}
+
 // aligned is ta_memalign; the address has ZeroBit where the block reads as zero.
 func (t *thread) aligned(align, n uintptr) (b uintptr) {
-	size := raw.RoundUp(n, align)
-	unspread := align > sizeclass.Line && size > sizeclass.SpreadAbove
-	if align <= SliceSize && n-1 < sizeclass.MaxSize && !tiers.RulesOn() && !unspread {
-		if b = t.mallocFast(size); b != 0 {
-			return b
-		}
+	if b = t.alignedFast(align, n); b != 0 {
+		return b
 	}
 	b = Aligned(t.enter(), align, n, uintptr(tiers.CallerSet(0, 0, 0)), 0)
 	t.leave()

@@ -140,6 +140,6 @@ func (h *Heap) known() bool {
 	case h.sampled:
 		return h.Thread.Heaps[sampledSlot|h.Hint] == h
 	default:
-		return h.unspread && base.alignedHeap == h
+		return h.unspread && base.AlignedHeap == h
 	}
 }

@@ -268,10 +268,11 @@ struct ta_heap {
 	struct ta_remotequeue *Out[16];
 	struct ta_page *Direct[65];
 	struct ta_page *Cur[128];
+	struct ta_heap *AlignedHeap;
 	uint64_t Remotes;
 	uint64_t Calls[32];
 	struct ta_cachelist CacheLists[128];
-	unsigned char pad20[1072];
+	unsigned char pad21[1072];
 	struct ta_rations *Rations;
 };
 

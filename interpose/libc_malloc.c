@@ -303,16 +303,21 @@ HOT static NOINLINE void *memalign_slow(size_t align, size_t n, unsigned how, vo
 
 // Pops a block at a multiple of align, a power of two, from a page of the thread, or returns NULL.
 // The size is rounded up to a multiple of align: the class of such a size, up to a slice, has
-// blocks at multiples of align (alloc.Aligned), unless they are spread. Rules and a profile go by
-// the size before rounding.
+// blocks at multiples of align (alloc.Aligned). Where such blocks are spread, the thread's heap for
+// aligned blocks serves. Rules and a profile go by the size before rounding.
 HOT static NOINLINE void *memalign_fast(size_t align, size_t n, unsigned how)
 {
 	if (UNLIKELY(align > 1ul << TA_SLICE_SHIFT || n - 1 >= TA_MAX_CLASS || ta_flags.AlignedSlow))
 		return NULL;
 	n = (n + align - 1) & ~(align - 1);
-	if (align > TA_LINE && n > TA_SPREAD_ABOVE)
-		return NULL;
-	void *p = ta_malloc_any(n);
+	void *p;
+	if (align > TA_LINE && n > TA_SPREAD_ABOVE) {
+		ta_heap *h = ta_self->AlignedHeap;
+		if (UNLIKELY(h == NULL))
+			return NULL;
+		p = ta_pop(h->Cur[ta_class(n)]);
+	} else
+		p = ta_malloc_any(n);
 	if (LIKELY(p != NULL))
 		count(ta_self, how & TA_HOW_CALL);
 	return p;
