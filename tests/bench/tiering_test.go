@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -207,6 +208,10 @@ begin_redis() {
 		>/dev/null &
 	client=$!
 }
+resides() {
+	grep -v file= /proc/$server/numa_maps | grep -o N0=[0-9]* |
+		awk -F= '{ pages += $2 } END { printf "node 0 has %d MiB\n", pages / 256 }'
+}
 begin() { # WORKLOAD COMMAND...
 	name=$1
 	shift
@@ -226,12 +231,16 @@ begin() { # WORKLOAD COMMAND...
 }
 `
 
+// resides finds what write prints.
+var resides = regexp.MustCompile(`node 0 has (\d+) MiB`)
+
 // write has the workload run under a policy: until its memory is there, then for a time in which
-// pages may be moved, then for the time that counts, which the mark after this one ends.
+// pages may be moved, then for the time that counts, which the mark after this one ends. It prints
+// how much of the workload's memory node 0 has.
 func (p tieringPolicy) write(s *strings.Builder, workload string, settle, mark int) {
 	fmt.Fprintf(s, "echo %d >/proc/sys/kernel/numa_balancing\necho %d "+
 		">/sys/kernel/mm/numa/demotion_enabled\n", p.balancing, p.balancing/2)
-	fmt.Fprintf(s, "begin '%s' %s\nsleep %d\nmark %d\nsleep 4\nmark %d\nkill -9 $server "+
+	fmt.Fprintf(s, "begin '%s' %s\nsleep %d\nresides\nmark %d\nsleep 4\nmark %d\nkill -9 $server "+
 		"$client\nwait $server $client\nrm -f /tmp/redis\n",
 		workload, p.command, settle, mark, mark+1)
 }

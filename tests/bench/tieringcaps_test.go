@@ -35,13 +35,15 @@ var capsPolicies = []tieringPolicy{
 }
 
 // BenchmarkTieringCaps is BenchmarkTiering for programs of which a part fits in fast memory. The
-// best static placement, by regions of 2 MiB, is of what the plugin counts under follow.
+// best static placement, by regions of 2 MiB, is of what the plugin counts under follow. Brackets
+// tell how many MiB of the program node 0 has: the kernel makes room by demoting other memory.
 //
 // TIERING_PROGRAM="MIB SECONDS PATH ARGUMENT..." adds a program: it has so many MiB after so many
-// seconds, and does not end for a minute and a half from then on.
+// seconds, more on a busy machine, and does not end for a minute and a half from then on. Programs
+// that others wrote are not part of this repository: docs/benchmarks.md says how some were run.
 //
-// Each cell is a guest of its own: where node 0 is full and nothing may be demoted, its kswapd gives
-// up, and does not demote for a later program either.
+// Each cell is a guest of its own: where node 0 is full and nothing may be demoted, its kswapd
+// gives up, and does not demote for a later program either.
 func BenchmarkTieringCaps(b *testing.B) {
 	testlib.Need(b, "qemu-system-x86_64", "redis-server", "redis-benchmark")
 	g := tieringGuest(b)
@@ -65,7 +67,11 @@ func BenchmarkTieringCaps(b *testing.B) {
 				var last share
 				for _, p := range capsPolicies {
 					last = g.periods(b, p.capped(workload, limit))[11]
-					fmt.Fprintf(w, "%.1f%%\t", 100*last.misses)
+					fmt.Fprintf(w, "%.1f%%", 100*last.misses)
+					if has := resides.FindSubmatch(g.printed); has != nil {
+						fmt.Fprintf(w, " (%s MiB)", has[1])
+					}
+					fmt.Fprint(w, "\t")
 					b.ReportMetric(100*last.misses, fmt.Sprintf("miss%%:%d:%s", percent,
 						strings.ReplaceAll(p.name, " ", "-")))
 				}
