@@ -112,3 +112,29 @@ func TestCurrentGrowsOld(t *testing.T) {
 	}
 	mustBeSound(t)
 }
+
+// TestGrownArray: an array that a program grows by copying it takes no more memory than the two
+// copies and a few of the blocks before. None stays on the thread-cache free lists that it passes.
+func TestGrownArray(t *testing.T) {
+	newWorld(t)
+	r := &thread{h: mustAcquire(t, 8), token: 8, now: func() uint64 { return 1e9 }}
+	const most = 4 << 20
+	last, peak := uintptr(0), uintptr(0)
+	for n := uintptr(1000); n <= most; n += 1000 {
+		b, _ := r.malloc(n)
+		if b == 0 {
+			t.Fatalf("no %d bytes", n)
+		}
+		if last != 0 {
+			if why := r.free(last); why != FreeOK {
+				t.Fatalf("free says %d", why)
+			}
+		}
+		last = b
+		peak = max(peak, pool.usedBytes)
+	}
+	if peak > 4*most {
+		t.Errorf("at most %d bytes were in use for an array of %d", peak, most)
+	}
+	sound(t)
+}

@@ -13,6 +13,9 @@ func (h *Heap) spanAlloc(n, most uintptr) *Page {
 		return h.emergencySpan(n)
 	}
 	p := spanCached(token, home, n, h.Hint)
+	if p == nil && h.flushLarge() {
+		p = spanCached(token, home, n, h.Hint)
+	}
 	if p == nil && h.Thread.trimHighWater(n<<SliceShift) {
 		p = spanCached(token, home, n, h.Hint)
 	}
