@@ -13,7 +13,7 @@ import (
 // pages that have, or may have, free blocks; the head is the current page.
 //
 //	cur[c] == pageNone ⇔ the class has no page on its list
-//	Cur[c] == cur[c], or pageNone: where fastPathDisabled(c), or by the ration
+//	Cur[c] == cur[c], pageNone where fastPathDisabled(c), or Rations.none by the ration
 //	Direct[(n+15)/16] == Cur[sizeclass.Of(n)] for 0 <= n <= sizeclass.DirectMax
 //
 // The fast path pops from the pages in Cur and Direct.

@@ -199,8 +199,9 @@ func unspreadFast(t *testing.T, align, n uintptr) {
 		}
 	}
 	if Profiling {
-		for c, p := range r.h.AlignedHeap.Cur {
-			if p != pageNone {
+		h := r.h.AlignedHeap
+		for c, p := range h.Cur {
+			if p != pageNone && p != &h.Rations.none {
 				t.Errorf("blocks of %d bytes are shown", sizeclass.Size(uintptr(c)))
 			}
 		}

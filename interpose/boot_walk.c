@@ -5,6 +5,7 @@
 #include "boot_walk.h"
 #include "exports.h"
 #include "libc_symbol.h"
+#include "syscall.h"
 
 // The result of _dl_find_object (dlfcn.h).
 struct found {
@@ -52,18 +53,46 @@ static void find(struct ta_stack *s)
 	s->Header = o.header;
 }
 
-// The stack of the first thread ends above the random bytes that the kernel has put there. It
-// begins so far below at most, and the kernel maps nothing else between.
+// A stack is at most so large, or not all of it is read directly.
+enum { LARGEST = 64 << 20 };
+
+// The stack of the first thread ends above the random bytes that the kernel has put there, and the
+// kernel maps nothing else below. Returns 0 if another stack is in use.
+static uintptr_t first_top(uintptr_t here)
+{
+	uintptr_t top = ta_auxv(AT_RANDOM) & ~(uintptr_t)7;
+	return here < top && top - here < LARGEST ? top : 0;
+}
+
+// The stack of any other thread ends where its thread pointer points, because glibc keeps the
+// thread's descriptor there. What was readable between is so while the thread runs: down to
+// readable, or nothing if that is 0. Its guard page ends the search. Returns 0 if another stack is
+// in use.
+static uintptr_t thread_top(uintptr_t here)
+{
+	static TLS uintptr_t readable;
+	enum { PAGE = 4096, AT_ONCE = 64 }; // pages; a deep stack takes several walks
+	uintptr_t top = ta_token();
+	if (here >= top || top - here >= LARGEST)
+		return 0;
+	if (readable == 0)
+		readable = top;
+	for (int i = 0; here < readable; i++) {
+		uintptr_t below = (readable - 1) & -(uintptr_t)PAGE;
+		if (i == AT_ONCE || !ta_readable(below))
+			return 0;
+		readable = below;
+	}
+	return top;
+}
+
 static void bound(struct ta_stack *s)
 {
-	enum { LARGEST = 64 << 20 };
-	uintptr_t here = s->Reg[7];
-	uintptr_t top = ta_auxv(AT_RANDOM) & ~(uintptr_t)7;
-	s->Low = s->High = 0;
-	if (here < top && top - here < LARGEST) {
-		s->Low = here;
-		s->High = top;
-	}
+	uintptr_t here = s->Reg[7], top = first_top(here);
+	if (top == 0)
+		top = thread_top(here);
+	s->Low = top == 0 ? 0 : here;
+	s->High = top;
 }
 
 NOINLINE unsigned long ta_walk(struct ta_stack *s, uintptr_t most)

@@ -226,6 +226,7 @@ struct ta_ration {
 };
 
 struct ta_rations {
+	unsigned char pad2[192];
 	struct ta_ration Of[128];
 };
 

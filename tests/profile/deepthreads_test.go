@@ -1,0 +1,26 @@
+package profile
+
+import (
+	"strings"
+	"testing"
+
+	"tieralloc/internal/testlib"
+)
+
+// TestDeepThreads: the stack of any thread is read without a system call.
+func TestDeepThreads(t *testing.T) {
+	p, _ := run(t, "1K", testlib.CC(t, "deepthreads.c", "-O1", "-pthread"))
+	if n := p.comment(t, "samples"); n < 100 {
+		t.Errorf("%d samples", n)
+	}
+	if n := p.comment(t, "stacks not unwound to their end"); n != 0 {
+		t.Errorf("%d stacks were not unwound to their end", n)
+	}
+	allocs := p.value(t, "alloc_objects")
+	for _, s := range p.Sample {
+		stack := p.stack(s)
+		if n := strings.Count(strings.Join(stack, " "), "deeper"); n != 0 && n != 41 {
+			t.Errorf("%d blocks of %q", s.Value[allocs], stack)
+		}
+	}
+}
